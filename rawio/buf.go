@@ -1,0 +1,86 @@
+package rawio
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Buf is a reference-counted receive buffer. A link hands it out with one reference; who keeps
+// payload beyond the packet's handling calls Retain, and everybody calls Release once.
+type Buf struct {
+	// B is the whole buffer. Only its owner, the link, writes to it.
+	B    []byte
+	refs atomic.Int32
+	pool *Pool
+}
+
+// NewBuf returns a Buf of its own, outside any pool, with one reference.
+func NewBuf(b []byte) *Buf {
+	f := &Buf{B: b}
+	f.refs.Store(1)
+	return f
+}
+
+// Retain adds a reference.
+func (b *Buf) Retain() { b.refs.Add(1) }
+
+// Release drops a reference; with the last one the buffer goes back to its pool.
+func (b *Buf) Release() {
+	switch n := b.refs.Add(-1); {
+	case n == 0:
+		if b.pool != nil {
+			b.pool.put(b)
+		}
+	case n < 0:
+		panic("rawio: Buf released more often than retained")
+	}
+}
+
+// Refs returns the current number of references, for tests.
+func (b *Buf) Refs() int { return int(b.refs.Load()) }
+
+// Pool is a free list of buffers of one size.
+type Pool struct {
+	size int
+	max  int
+
+	mu   sync.Mutex
+	free []*Buf // guarded by mu
+	out  int    // guarded by mu: buffers handed out and not yet back
+}
+
+// NewPool returns a pool of buffers of size octets that keeps at most max of them when idle.
+func NewPool(size, max int) *Pool { return &Pool{size: size, max: max} }
+
+// Get returns a buffer with one reference.
+func (p *Pool) Get() *Buf {
+	p.mu.Lock()
+	p.out++
+	if n := len(p.free); n > 0 {
+		b := p.free[n-1]
+		p.free = p.free[:n-1]
+		p.mu.Unlock()
+		b.refs.Store(1)
+		return b
+	}
+	p.mu.Unlock()
+	b := &Buf{B: make([]byte, p.size), pool: p}
+	b.refs.Store(1)
+	return b
+}
+
+// Outstanding returns how many buffers are handed out, so that a test can find a leak.
+func (p *Pool) Outstanding() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out
+}
+
+func (p *Pool) put(b *Buf) {
+	p.mu.Lock()
+	p.out--
+	if len(p.free) < p.max {
+		p.free = append(p.free, b)
+	}
+	p.mu.Unlock()
+}

@@ -1,0 +1,94 @@
+package rawio
+
+import (
+	"net/netip"
+)
+
+// MinMTU is the smallest IP-level MTU, in octets, that a link may be configured with. It is what
+// RFC 5043 section 9 needs: 512 octets of private data, plus every header above and below SCTP.
+const MinMTU = 576
+
+// Kind says what a received Packet is.
+type Kind uint8
+
+const (
+	// KindSCTP is an SCTP packet. All transmitted packets are of this kind.
+	KindSCTP Kind = iota
+	// KindPacketTooBig reports ICMP "fragmentation needed" or ICMPv6 "packet too big".
+	// Packet.MTU holds the next-hop MTU, Packet.Data the quoted SCTP packet.
+	KindPacketTooBig
+	// KindProtoUnreachable reports that the peer's host has no SCTP (ICMP type 3 code 2, ICMPv6
+	// parameter problem code 1; over UDP, port unreachable). Packet.Data is the quoted SCTP packet.
+	KindProtoUnreachable
+)
+
+// Packet is one SCTP packet on its way in or out of a Link, or an ICMP report about one.
+//
+// On receive, Data is a view into Buf and is valid until Release. On transmit, Vec holds the
+// packet in pieces that the link writes in order and never joins beforehand.
+type Packet struct {
+	// Data is the received SCTP packet, common header first. For ICMP kinds it is the part of our
+	// own packet that the report quotes, which may be as short as 8 octets.
+	Data []byte
+	// Vec is the packet to transmit. The link keeps no reference to it after WriteBatch returns.
+	Vec [][]byte
+	// Buf owns the memory of Data. Several packets may share one Buf.
+	Buf *Buf
+	// Local is the address on this host, Remote the peer's. For ICMP kinds too: Remote is where
+	// the quoted packet was sent to. Port is the UDP encapsulation port (RFC 6951), 0 without UDP.
+	// On transmit an invalid Local lets the link choose.
+	Local, Remote netip.AddrPort
+	// MTU is the next-hop IP-level MTU in octets for KindPacketTooBig, else 0.
+	MTU int
+	// Kind says what a received packet is.
+	Kind Kind
+	// ECN is the two-bit ECN field of the IP header (RFC 3168), where the link can see or set it.
+	ECN uint8
+}
+
+// Release gives a received packet's memory back. It is a no-op without a Buf.
+func (p *Packet) Release() {
+	if p.Buf != nil {
+		p.Buf.Release()
+	}
+	p.Buf, p.Data = nil, nil
+}
+
+// Len returns the length in octets of a packet to transmit.
+func (p *Packet) Len() int {
+	n := 0
+	for _, v := range p.Vec {
+		n += len(v)
+	}
+	return n
+}
+
+// Link moves SCTP packets. Implementations live in the packages below this one.
+type Link interface {
+	// ReadBatch fills pkts from the front and returns how many it filled, at least one unless it
+	// returns an error. It blocks. The caller releases each packet. Only one goroutine may call
+	// ReadBatch at a time. After Close it returns net.ErrClosed.
+	ReadBatch(pkts []Packet) (n int, err error)
+	// WriteBatch sends pkts in order and returns how many were sent. When n < len(pkts), err says
+	// why packet n was refused; the caller may go on with packet n+1. It retains nothing.
+	// It is safe for concurrent use.
+	WriteBatch(pkts []Packet) (n int, err error)
+	// MTU returns the largest SCTP packet, in octets, common header included, that fits the path
+	// from local to remote without IP fragmentation: the headers of IP and UDP are already taken off.
+	MTU(local, remote netip.Addr) int
+	// Close ends the link and wakes a blocked ReadBatch.
+	Close() error
+}
+
+// PortBinder is implemented by links that need to know which SCTP ports this process owns, so that
+// two programs on one host do not take each other's packets. BindPort fails with ErrPortInUse when
+// another program, or this one, holds the port on that link's address.
+type PortBinder interface {
+	BindPort(port uint16) error
+	UnbindPort(port uint16)
+}
+
+// Addresser is implemented by links that know their own addresses. The first is the default source.
+type Addresser interface {
+	LocalAddrs() []netip.AddrPort
+}
