@@ -21,10 +21,15 @@ func NewBuf(b []byte) *Buf {
 	return f
 }
 
-// Retain adds a reference.
-func (b *Buf) Retain() { b.refs.Add(1) }
+// Retain adds a reference. Who calls it holds one already.
+func (b *Buf) Retain() {
+	if b.refs.Add(1) < 2 {
+		panic("rawio: Buf retained after its last release")
+	}
+}
 
-// Release drops a reference; with the last one the buffer goes back to its pool.
+// Release drops a reference; with the last one the buffer goes back to its pool and may be
+// overwritten at once.
 func (b *Buf) Release() {
 	switch n := b.refs.Add(-1); {
 	case n == 0:
@@ -39,10 +44,10 @@ func (b *Buf) Release() {
 // Refs returns the current number of references, for tests.
 func (b *Buf) Refs() int { return int(b.refs.Load()) }
 
-// Pool is a free list of buffers of one size.
+// Pool is a free list of buffers of one size. It is safe for concurrent use.
 type Pool struct {
-	size int
-	max  int
+	size int // octets in a buffer
+	max  int // most idle buffers kept
 
 	mu   sync.Mutex
 	free []*Buf // guarded by mu
@@ -52,7 +57,7 @@ type Pool struct {
 // NewPool returns a pool of buffers of size octets that keeps at most max of them when idle.
 func NewPool(size, max int) *Pool { return &Pool{size: size, max: max} }
 
-// Get returns a buffer with one reference.
+// Get returns a buffer with one reference. Its contents are arbitrary.
 func (p *Pool) Get() *Buf {
 	p.mu.Lock()
 	p.out++
@@ -78,9 +83,9 @@ func (p *Pool) Outstanding() int {
 
 func (p *Pool) put(b *Buf) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.out--
 	if len(p.free) < p.max {
 		p.free = append(p.free, b)
 	}
-	p.mu.Unlock()
 }

@@ -1,12 +1,27 @@
 package rawio
 
-import (
-	"net/netip"
-)
+import "net/netip"
 
 // MinMTU is the smallest IP-level MTU, in octets, that a link may be configured with. It is what
 // RFC 5043 section 9 needs: 512 octets of private data, plus every header above and below SCTP.
 const MinMTU = 576
+
+// MaxMTU is the largest IP-level MTU in octets: the total length of an IP packet has 16 bits.
+const MaxMTU = 65535
+
+// Overhead returns the octets of IP header, and of UDP header where remote has an encapsulation
+// port (RFC 6951), in front of an SCTP packet sent to remote. IP options and extension headers are
+// never sent.
+func Overhead(remote netip.AddrPort) int {
+	n := 40
+	if remote.Addr().Is4() || remote.Addr().Is4In6() {
+		n = 20
+	}
+	if remote.Port() != 0 {
+		n += 8
+	}
+	return n
+}
 
 // Kind says what a received Packet is.
 type Kind uint8

@@ -1,0 +1,164 @@
+package pcap
+
+import (
+	"errors"
+	"io"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// Link is a tap: it passes everything on to an inner link and records the packets that the inner
+// link sent or received. A failure to write the record ends the recording, never the traffic.
+//
+// Writes are serialised with the record, so that a reply never stands before what it answers. The
+// inner link's WriteBatch must therefore not wait for its own ReadBatch to be called.
+type Link struct {
+	inner rawio.Link
+	file  *os.File // from Create, else nil
+
+	mu   sync.Mutex
+	w    *Writer // guarded by mu
+	done bool    // guarded by mu: recording has failed or the link is closed
+	err  error   // guarded by mu: why recording failed
+}
+
+var (
+	_ rawio.Link       = (*Link)(nil)
+	_ rawio.Addresser  = (*Link)(nil)
+	_ rawio.PortBinder = (*Link)(nil)
+)
+
+// New returns a tap on inner that records to w. Close closes inner and completes the record; closing
+// w is left to the caller.
+func New(inner rawio.Link, w io.Writer) (*Link, error) {
+	pw, err := NewWriter(w)
+	if err != nil {
+		return nil, err
+	}
+	return &Link{inner: inner, w: pw}, nil
+}
+
+// Create is New with a file of its own, created or truncated, that Close closes.
+func Create(inner rawio.Link, path string) (*Link, error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	l, err := New(inner, f)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	l.file = f
+	return l, nil
+}
+
+// ReadBatch reads from the inner link and records what came.
+func (l *Link) ReadBatch(pkts []rawio.Packet) (n int, err error) {
+	n, err = l.inner.ReadBatch(pkts)
+	at := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := 0; i < n && !l.done; i++ {
+		l.note(l.w.Received(at, &pkts[i]))
+	}
+	return n, err
+}
+
+// WriteBatch writes to the inner link and records what it took. Where the inner link chooses the
+// source address, the record shows its first address of the right family.
+func (l *Link) WriteBatch(pkts []rawio.Packet) (n int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := time.Now()
+	n, err = l.inner.WriteBatch(pkts)
+	for i := 0; i < n && !l.done; i++ {
+		p := pkts[i]
+		if !p.Local.IsValid() {
+			p.Local = l.source(p.Remote.Addr())
+		}
+		l.note(l.w.Sent(at, &p))
+	}
+	return n, err
+}
+
+func (l *Link) source(remote netip.Addr) netip.AddrPort {
+	for _, ap := range l.LocalAddrs() {
+		if ap.Addr().Unmap().BitLen() == remote.Unmap().BitLen() {
+			return ap
+		}
+	}
+	return netip.AddrPort{}
+}
+
+// MTU asks the inner link.
+func (l *Link) MTU(local, remote netip.Addr) int { return l.inner.MTU(local, remote) }
+
+// BindPort asks the inner link; it succeeds where that is no rawio.PortBinder.
+func (l *Link) BindPort(port uint16) error {
+	if b, ok := l.inner.(rawio.PortBinder); ok {
+		return b.BindPort(port)
+	}
+	return nil
+}
+
+// UnbindPort tells the inner link, where that is a rawio.PortBinder.
+func (l *Link) UnbindPort(port uint16) {
+	if b, ok := l.inner.(rawio.PortBinder); ok {
+		b.UnbindPort(port)
+	}
+}
+
+// LocalAddrs asks the inner link; it returns nil where that is no rawio.Addresser.
+func (l *Link) LocalAddrs() []netip.AddrPort {
+	if a, ok := l.inner.(rawio.Addresser); ok {
+		return a.LocalAddrs()
+	}
+	return nil
+}
+
+// Skipped returns how many packets passed but could not be recorded: see the package comment.
+func (l *Link) Skipped() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Skipped()
+}
+
+// Flush completes the record so far. It returns the error that ended the recording, if one did.
+func (l *Link) Flush() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.flush()
+}
+
+// Close closes the inner link and completes the record. Its error joins those of the inner link and
+// of the recording.
+func (l *Link) Close() error {
+	err := l.inner.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err = errors.Join(err, l.flush())
+	l.done = true
+	if l.file != nil {
+		err = errors.Join(err, l.file.Close())
+		l.file = nil
+	}
+	return err
+}
+
+func (l *Link) flush() error {
+	if !l.done {
+		l.note(l.w.Flush())
+	}
+	return l.err
+}
+
+// note ends the recording with its first error.
+func (l *Link) note(err error) {
+	if err != nil {
+		l.err, l.done = err, true
+	}
+}

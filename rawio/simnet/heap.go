@@ -1,0 +1,62 @@
+package simnet
+
+import "github.com/rddp-go/rddp/rawio"
+
+// flight is a packet on its way, as it will be delivered.
+type flight struct {
+	at   rawio.Time
+	seq  uint64 // order of scheduling, which breaks ties
+	link *link  // the direction that the packet, or the packet a report is about, took
+	pkt  rawio.Packet
+}
+
+func (f *flight) before(g *flight) bool {
+	return f.at < g.at || (f.at == g.at && f.seq < g.seq)
+}
+
+// flights is a binary heap, earliest first.
+type flights []flight
+
+func (h *flights) push(f flight) {
+	*h = append(*h, f)
+	s := *h
+	i := len(s) - 1
+	for i > 0 {
+		up := (i - 1) / 2
+		if !f.before(&s[up]) {
+			break
+		}
+		s[i] = s[up]
+		i = up
+	}
+	s[i] = f
+}
+
+// pop takes the earliest flight of a heap that is not empty.
+func (h *flights) pop() flight {
+	s := *h
+	first, last := s[0], s[len(s)-1]
+	s[len(s)-1] = flight{}
+	s = s[:len(s)-1]
+	*h = s
+	if len(s) == 0 {
+		return first
+	}
+	i := 0
+	for {
+		down := 2*i + 1
+		if down >= len(s) {
+			break
+		}
+		if down+1 < len(s) && s[down+1].before(&s[down]) {
+			down++
+		}
+		if !s[down].before(&last) {
+			break
+		}
+		s[i] = s[down]
+		i = down
+	}
+	s[i] = last
+	return first
+}

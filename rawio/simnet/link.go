@@ -1,0 +1,122 @@
+package simnet
+
+import (
+	"math"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// Params say what one direction of a link does to packets. The zero value is a perfect link: no
+// delay, infinite rate, no fault. Probabilities are per packet, from 0 to 1.
+type Params struct {
+	// Delay is the propagation time, after transmission. Jitter adds a uniformly distributed time in
+	// [0, Jitter]; a packet never arrives before the one sent before it unless Reorder says so.
+	Delay, Jitter time.Duration
+	// Rate is the transmission rate in IP-level octets per second; 0 is infinite.
+	Rate int64
+	// Queue is how many IP-level octets may wait while another packet is being transmitted; what
+	// does not fit is dropped. 0 is unlimited.
+	Queue int
+	// Loss is the probability of losing a packet, independently of all others.
+	Loss float64
+	// Burst makes losses come in bursts.
+	Burst Burst
+	// Duplicate is the probability that a packet arrives twice. The second copy draws a jitter of
+	// its own.
+	Duplicate float64
+	// Reorder is the probability that a packet takes ReorderDelay longer, so that later ones
+	// overtake it.
+	Reorder      float64
+	ReorderDelay time.Duration
+	// Corrupt is the probability that one octet anywhere in the SCTP packet arrives changed.
+	Corrupt float64
+	// MTU is the IP-level MTU in octets; 0 means rawio.MaxMTU. A longer packet is dropped.
+	MTU int
+	// Quote makes the router in front of the link answer a packet above the MTU with a
+	// KindPacketTooBig report that quotes so many of the packet's first octets. It reaches the
+	// sender after Delay. 0 is a black hole: no report.
+	Quote int
+}
+
+// Burst is the Gilbert-Elliott model: the link is in a good or a bad state, may change state before
+// each packet, and loses packets in the bad state only. The mean length of the bad state is 1/Leave
+// packets.
+type Burst struct {
+	Enter float64 // probability of going from good to bad
+	Leave float64 // probability of going from bad to good
+	Loss  float64 // probability of losing a packet in the bad state
+}
+
+// link is one direction between two addresses.
+type link struct {
+	Params
+	cut  bool       // partitioned
+	bad  bool       // Gilbert-Elliott state
+	free rawio.Time // when the last accepted packet has been transmitted
+	last rawio.Time // when the last packet in order arrives
+
+	// Packets that wait for the transmitter, oldest at head, and their octets.
+	waiting []waiter
+	head    int
+	queued  int
+}
+
+type waiter struct {
+	start rawio.Time // when transmission starts
+	size  int        // IP-level octets
+}
+
+func newLink() *link { return &link{free: math.MinInt64, last: math.MinInt64} }
+
+// transmit schedules a packet of size octets and returns when its last octet has left, or false
+// where the queue is full.
+func (l *link) transmit(now rawio.Time, size int) (left rawio.Time, ok bool) {
+	for l.head < len(l.waiting) && l.waiting[l.head].start <= now {
+		l.queued -= l.waiting[l.head].size
+		l.head++
+	}
+	if 2*l.head >= len(l.waiting) { // at least half is gone: move the rest down
+		l.waiting = l.waiting[:copy(l.waiting, l.waiting[l.head:])]
+		l.head = 0
+	}
+	start := max(now, l.free)
+	if start > now {
+		if l.Queue > 0 && l.queued+size > l.Queue {
+			return 0, false
+		}
+		l.waiting = append(l.waiting, waiter{start, size})
+		l.queued += size
+	}
+	l.free = start.Add(l.serialization(size))
+	return l.free, true
+}
+
+// serialization is the time to transmit size octets, rounded up to a nanosecond.
+func (l *link) serialization(size int) time.Duration {
+	if l.Rate <= 0 {
+		return 0
+	}
+	return time.Duration((int64(size)*int64(time.Second) + l.Rate - 1) / l.Rate)
+}
+
+// burst takes a step of the Gilbert-Elliott model and says whether the packet is lost.
+func (l *link) burst(r *Rand) bool {
+	if l.bad {
+		l.bad = !chance(r, l.Burst.Leave)
+	} else {
+		l.bad = chance(r, l.Burst.Enter)
+	}
+	return l.bad && chance(r, l.Burst.Loss)
+}
+
+// jitter draws a time in [0, Jitter].
+func (l *link) jitter(r *Rand) time.Duration {
+	if l.Jitter <= 0 {
+		return 0
+	}
+	return time.Duration(r.below(uint64(l.Jitter) + 1))
+}
+
+// chance draws only where the outcome is open, so that unused faults cost nothing.
+func chance(r *Rand, p float64) bool { return p > 0 && r.Float64() < p }

@@ -1,0 +1,257 @@
+package simnet
+
+import (
+	"net/netip"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// Buffers come in two sizes, so that a short packet does not hold a long buffer.
+const (
+	smallBuf = 2048
+	largeBuf = rawio.MaxMTU
+	idleBufs = 1024 // buffers of each size kept for reuse
+)
+
+// Stats count what became of packets. Every packet sent, duplicated or reported is in the end
+// delivered, discarded, or counted as one of the losses.
+type Stats struct {
+	Sent         uint64 // packets given to Send
+	Delivered    uint64 // packets and reports handed out by Deliver
+	Unrouted     uint64 // lost: no link between the two addresses
+	Partitioned  uint64 // lost: sent or arrived during a partition
+	TooBig       uint64 // lost: longer than the MTU
+	QueueDropped uint64 // lost: transmit queue full
+	BurstLost    uint64 // lost: Burst
+	Lost         uint64 // lost: Loss
+	Discarded    uint64 // lost: Discard
+	Duplicated   uint64 // additional copies made
+	Reordered    uint64 // packets held back by ReorderDelay
+	Corrupted    uint64 // packets changed
+	Reports      uint64 // KindPacketTooBig reports made
+}
+
+type pair struct{ from, to netip.Addr }
+
+// Net is a simulated network. It is not safe for concurrent use.
+type Net struct {
+	rand  *Rand
+	links map[pair]*link // looked up only, never walked
+	heap  flights
+	seq   uint64
+	small *rawio.Pool
+	large *rawio.Pool
+	hash  digest
+	stats Stats
+}
+
+// New returns an empty network. The seed decides every fault.
+func New(seed uint64) *Net {
+	return &Net{
+		rand:  NewRand(seed),
+		links: make(map[pair]*link),
+		small: rawio.NewPool(smallBuf, idleBufs),
+		large: rawio.NewPool(largeBuf, idleBufs),
+	}
+}
+
+// SetLink creates the link from one address to another, or changes it for packets sent from now on.
+// Packets already under way, and a partition, stay as they are.
+func (n *Net) SetLink(from, to netip.Addr, p Params) {
+	l := n.links[pair{from, to}]
+	if l == nil {
+		l = newLink()
+		n.links[pair{from, to}] = l
+	}
+	l.Params = p
+	if p.Burst == (Burst{}) {
+		l.bad = false
+	}
+}
+
+// Connect sets the links of both directions.
+func (n *Net) Connect(a, b netip.Addr, p Params) {
+	n.SetLink(a, b, p)
+	n.SetLink(b, a, p)
+}
+
+// Link returns the parameters of a link, and whether it exists.
+func (n *Net) Link(from, to netip.Addr) (Params, bool) {
+	if l := n.links[pair{from, to}]; l != nil {
+		return l.Params, true
+	}
+	return Params{}, false
+}
+
+// Partition cuts the links between two addresses, in both directions: what is sent or would arrive
+// until Heal is lost. For a cut in one direction set Loss to 1.
+func (n *Net) Partition(a, b netip.Addr) { n.cut(a, b, true) }
+
+// Heal ends a partition.
+func (n *Net) Heal(a, b netip.Addr) { n.cut(a, b, false) }
+
+func (n *Net) cut(a, b netip.Addr, cut bool) {
+	for _, k := range [...]pair{{a, b}, {b, a}} {
+		if l := n.links[k]; l != nil {
+			l.cut = cut
+		}
+	}
+}
+
+// Send takes a packet at time now: the octets of p.Vec, from p.Local, which must be valid, to
+// p.Remote. It keeps no reference to p.
+func (n *Net) Send(now rawio.Time, p *rawio.Packet) {
+	pkt := n.gather(p)
+	n.stats.Sent++
+	n.hash.packet(hashSend, now, &pkt)
+	if !n.route(now, pkt) {
+		pkt.Release()
+	}
+}
+
+// route lets a packet meet its link and says whether it is under way.
+func (n *Net) route(now rawio.Time, pkt rawio.Packet) bool {
+	l := n.links[pair{pkt.Local.Addr(), pkt.Remote.Addr()}]
+	if l == nil {
+		n.stats.Unrouted++
+		return false
+	}
+	if l.cut {
+		n.stats.Partitioned++
+		return false
+	}
+	size := len(pkt.Data) + rawio.Overhead(pkt.Remote)
+	mtu := l.MTU
+	if mtu <= 0 || mtu > rawio.MaxMTU {
+		mtu = rawio.MaxMTU
+	}
+	if size > mtu {
+		n.stats.TooBig++
+		return n.report(now, l, pkt, mtu)
+	}
+	left, ok := l.transmit(now, size)
+	if !ok {
+		n.stats.QueueDropped++
+		return false
+	}
+	if l.burst(n.rand) {
+		n.stats.BurstLost++
+		return false
+	}
+	if chance(n.rand, l.Loss) {
+		n.stats.Lost++
+		return false
+	}
+	n.fly(left, l, pkt)
+	return true
+}
+
+// fly schedules the arrival of a packet that has left at the given time and is not lost.
+func (n *Net) fly(left rawio.Time, l *link, pkt rawio.Packet) {
+	if len(pkt.Data) > 0 && chance(n.rand, l.Corrupt) {
+		pkt.Data[n.rand.IntN(len(pkt.Data))] ^= byte(1 + n.rand.IntN(255))
+		n.stats.Corrupted++
+	}
+	at := left.Add(l.Delay).Add(l.jitter(n.rand))
+	if chance(n.rand, l.Reorder) {
+		at = at.Add(l.ReorderDelay)
+		n.stats.Reordered++
+	} else {
+		at = max(at, l.last)
+		l.last = at
+	}
+	// The peer's view: what was remote is local.
+	pkt.Local, pkt.Remote = pkt.Remote, pkt.Local
+	n.schedule(at, l, pkt)
+	if chance(n.rand, l.Duplicate) {
+		pkt.Buf.Retain()
+		n.schedule(at.Add(l.jitter(n.rand)), l, pkt)
+		n.stats.Duplicated++
+	}
+}
+
+// report schedules a KindPacketTooBig about pkt for its sender and says whether it did.
+func (n *Net) report(now rawio.Time, l *link, pkt rawio.Packet, mtu int) bool {
+	if l.Quote <= 0 {
+		return false
+	}
+	pkt.Kind, pkt.MTU, pkt.ECN = rawio.KindPacketTooBig, mtu, 0
+	pkt.Data = pkt.Data[:min(l.Quote, len(pkt.Data))]
+	n.schedule(now.Add(l.Delay), l, pkt)
+	n.stats.Reports++
+	return true
+}
+
+func (n *Net) schedule(at rawio.Time, l *link, pkt rawio.Packet) {
+	n.heap.push(flight{at: at, seq: n.seq, link: l, pkt: pkt})
+	n.seq++
+}
+
+// NextArrival returns when the next packet arrives, or rawio.Never.
+func (n *Net) NextArrival() rawio.Time {
+	if len(n.heap) == 0 {
+		return rawio.Never
+	}
+	return n.heap[0].at
+}
+
+// Deliver returns the next packet that arrives at or before now and the address it is for, in order
+// of arrival and, at the same time, of sending. p is as a Link would give it: Local is the receiver.
+// The caller releases it. ok is false when nothing has arrived, which may be so even at the time
+// that NextArrival gave: a partition takes packets until their arrival.
+func (n *Net) Deliver(now rawio.Time) (to netip.Addr, p rawio.Packet, ok bool) {
+	for len(n.heap) > 0 && n.heap[0].at <= now {
+		f := n.heap.pop()
+		if f.link.cut {
+			n.stats.Partitioned++
+			f.pkt.Release()
+			continue
+		}
+		n.stats.Delivered++
+		n.hash.packet(hashDeliver, now, &f.pkt)
+		return f.pkt.Local.Addr(), f.pkt, true
+	}
+	return netip.Addr{}, rawio.Packet{}, false
+}
+
+// Discard drops everything under way, as at the end of a test.
+func (n *Net) Discard() {
+	for len(n.heap) > 0 {
+		f := n.heap.pop()
+		f.pkt.Release()
+		n.stats.Discarded++
+	}
+}
+
+// Pending returns how many packets are under way.
+func (n *Net) Pending() int { return len(n.heap) }
+
+// Outstanding returns how many buffers are under way or held by receivers, so that a test can find a
+// leak.
+func (n *Net) Outstanding() int { return n.small.Outstanding() + n.large.Outstanding() }
+
+// Stats returns the counters so far.
+func (n *Net) Stats() Stats { return n.stats }
+
+// Hash returns a hash over the time, addresses and contents of every packet sent and delivered so
+// far. Two runs of one seed agree in it or have diverged.
+func (n *Net) Hash() uint64 { return uint64(n.hash) }
+
+// gather copies a packet to transmit into a buffer of the network's own.
+func (n *Net) gather(p *rawio.Packet) rawio.Packet {
+	size := p.Len()
+	var buf *rawio.Buf
+	switch {
+	case size <= smallBuf:
+		buf = n.small.Get()
+	case size <= largeBuf:
+		buf = n.large.Get()
+	default: // no link takes it, but a report quotes it
+		buf = rawio.NewBuf(make([]byte, size))
+	}
+	k := 0
+	for _, v := range p.Vec {
+		k += copy(buf.B[k:], v)
+	}
+	return rawio.Packet{Data: buf.B[:k], Buf: buf, Local: p.Local, Remote: p.Remote, ECN: p.ECN}
+}

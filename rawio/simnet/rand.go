@@ -1,0 +1,54 @@
+package simnet
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// Rand is a small seeded generator (SplitMix64). Its sequence is part of what makes a run
+// repeatable: it depends on the seed alone. It is not fit for secrets.
+type Rand struct{ state uint64 }
+
+// NewRand returns a generator. Different seeds, however close, give unrelated sequences.
+func NewRand(seed uint64) *Rand { return &Rand{state: seed} }
+
+// Uint64 returns 64 random bits.
+func (r *Rand) Uint64() uint64 {
+	r.state += 0x9e3779b97f4a7c15
+	z := r.state
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// IntN returns a number in [0, n). It panics unless n > 0.
+func (r *Rand) IntN(n int) int {
+	if n <= 0 {
+		panic("simnet: IntN needs n > 0")
+	}
+	return int(r.below(uint64(n)))
+}
+
+// below returns a number in [0, n). Its bias, at most n in 2^64, does not matter here.
+func (r *Rand) below(n uint64) uint64 {
+	hi, _ := bits.Mul64(r.Uint64(), n)
+	return hi
+}
+
+// Float64 returns a number in [0, 1).
+func (r *Rand) Float64() float64 { return float64(r.Uint64()>>11) / (1 << 53) }
+
+// Read fills b. It implements io.Reader and never fails.
+func (r *Rand) Read(b []byte) (int, error) {
+	n := len(b)
+	for len(b) >= 8 {
+		binary.LittleEndian.PutUint64(b, r.Uint64())
+		b = b[8:]
+	}
+	if len(b) > 0 {
+		var last [8]byte
+		binary.LittleEndian.PutUint64(last[:], r.Uint64())
+		copy(b, last[:])
+	}
+	return n, nil
+}
