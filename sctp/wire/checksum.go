@@ -1,0 +1,36 @@
+package wire
+
+import (
+	"encoding/binary"
+
+	"github.com/klauspost/crc32"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// zeros stands for the checksum field while the checksum is computed, and for padding. It is never
+// written to.
+var zeros [4]byte
+
+// Checksum returns the CRC32c of the packet whose octets are the pieces of vec in order (RFC 9260
+// section 6.8 and appendix A). The checksum field, octets 8 to 11 of the packet, counts as zero
+// whatever it holds, and must lie in the first piece: vec[0] holds at least the common header.
+// The pieces are neither joined nor written to.
+func Checksum(vec [][]byte) uint32 {
+	sum := ChecksumBytes(vec[0])
+	for _, p := range vec[1:] {
+		sum = crc32.Update(sum, castagnoli, p)
+	}
+	return sum
+}
+
+// ChecksumBytes is Checksum for a packet in one piece of at least CommonHeaderLen octets.
+func ChecksumBytes(pkt []byte) uint32 {
+	sum := crc32.Update(0, castagnoli, pkt[:8])
+	sum = crc32.Update(sum, castagnoli, zeros[:])
+	return crc32.Update(sum, castagnoli, pkt[CommonHeaderLen:])
+}
+
+// PutChecksum stores sum in the checksum field of the common header, least significant octet first.
+// header is at least the common header.
+func PutChecksum(header []byte, sum uint32) { binary.LittleEndian.PutUint32(header[8:], sum) }

@@ -1,0 +1,89 @@
+package wire
+
+import "encoding/binary"
+
+// paramHeaderLen is the length of the type (or cause code) and length of a parameter or error cause.
+const paramHeaderLen = 4
+
+// MaxParamLen is the largest length of a parameter or error cause in octets, header included.
+const MaxParamLen = 1<<16 - 1
+
+// tlvs walks Type-Length-Value fields: parameters and error causes share the form of RFC 9260
+// section 3.2.1.
+type tlvs struct {
+	rest []byte
+	err  FormatError
+}
+
+// next returns header and value of the next field without padding. A chunk length may or may not
+// count the last field's padding (RFC 9260 section 3.2).
+func (ts *tlvs) next() ([]byte, bool) {
+	b := ts.rest
+	if len(b) == 0 {
+		return nil, false
+	}
+	n, err := tlvLen(b)
+	if err != 0 {
+		ts.rest, ts.err = nil, err
+		return nil, false
+	}
+	ts.rest = b[min(PaddedLen(n), len(b)):]
+	return b[:n:n], true
+}
+
+func (ts *tlvs) error() error {
+	if ts.err == 0 {
+		return nil
+	}
+	return ts.err
+}
+
+// tlvLen returns the length of the field at the start of b, which lies within b.
+func tlvLen(b []byte) (int, FormatError) {
+	if len(b) < paramHeaderLen {
+		return 0, ErrParamShort
+	}
+	n := int(binary.BigEndian.Uint16(b[2:]))
+	if n < paramHeaderLen {
+		return 0, ErrParamShort
+	}
+	if n > len(b) {
+		return 0, ErrParamPartial
+	}
+	return n, 0
+}
+
+// appendTLV appends a field with its padding. A value that does not fit MaxParamLen is cut.
+func appendTLV(b []byte, t uint16, value []byte) []byte {
+	value = value[:min(len(value), MaxParamLen-paramHeaderLen)]
+	b = appendTLVHeader(b, t, paramHeaderLen+len(value))
+	b = append(b, value...)
+	return appendPadding(b, len(value))
+}
+
+func appendTLVHeader(b []byte, t uint16, length int) []byte {
+	return append(b, byte(t>>8), byte(t), byte(length>>8), byte(length))
+}
+
+// CloseParam completes the parameter or error cause that starts at b[start], after parameters were
+// appended to it: it sets the length to all of b[start:]. What goes past MaxParamLen is cut off.
+//
+//	start := len(b)
+//	b = wire.AppendCause(b, wire.CauseRestart, nil)
+//	b = wire.AppendAddressParam(b, added)
+//	b = wire.CloseParam(b, start)
+func CloseParam(b []byte, start int) []byte {
+	n := min(len(b)-start, MaxParamLen)
+	binary.BigEndian.PutUint16(b[start+2:], uint16(n))
+	return appendPadding(b[:start+n], n)
+}
+
+// Uint16List is a view of consecutive 16-bit numbers in network byte order: stream numbers, HMAC
+// identifiers, address or parameter types.
+type Uint16List []byte
+
+// Len returns how many numbers there are. A last odd octet does not count.
+func (l Uint16List) Len() int { return len(l) / 2 }
+
+// At returns number i, 0 <= i < Len.
+func (l Uint16List) At(i int) uint16 { return binary.BigEndian.Uint16(l[2*i:]) }
