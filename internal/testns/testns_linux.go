@@ -1,0 +1,119 @@
+// Package testns gives tests network namespaces of their own, so that they can lose, route and
+// refuse packets without touching the machine's network. A namespace has no name and disappears
+// with its last descriptor, so that nothing is left behind even by a test that crashes.
+package testns
+
+import (
+	"fmt"
+	"net/netip"
+	"runtime"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/testpriv"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// NS is a network namespace with its loopback device up.
+type NS struct {
+	t  testing.TB
+	fd int
+}
+
+// New returns a fresh namespace, or skips the test where it lacks the privilege to make one.
+func New(t testing.TB) *NS {
+	t.Helper()
+	testpriv.Require(t, "CAP_SYS_ADMIN", "CAP_NET_ADMIN")
+	n := &NS{t: t, fd: -1}
+	n.must(onThread(func() (err error) {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		n.fd, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		return err
+	}))
+	t.Cleanup(func() { unix.Close(n.fd) })
+	n.Do(func() error {
+		lo, err := netlink.LinkByName("lo")
+		if err != nil {
+			return err
+		}
+		return netlink.LinkSetUp(lo)
+	})
+	return n
+}
+
+// Do runs f in the namespace, on a thread of its own, and fails the test with its error. Sockets and
+// devices that f opens stay in the namespace afterwards.
+func (n *NS) Do(f func() error) {
+	n.t.Helper()
+	n.must(onThread(func() error {
+		if err := unix.Setns(n.fd, unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		return f()
+	}))
+}
+
+func (n *NS) must(err error) {
+	n.t.Helper()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// onThread runs f on a thread that ends with it, since its namespace is not the program's.
+func onThread(f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		done <- f()
+	}()
+	return <-done
+}
+
+// Veth joins two namespaces with a pair of Ethernet devices of the given MTU, each called name.
+func Veth(a, b *NS, name string, mtu int, addrA, addrB netip.Prefix) {
+	a.t.Helper()
+	a.Do(func() error {
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name, attrs.MTU = name, mtu
+		return netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: name, PeerMTU: uint32(mtu), PeerNamespace: netlink.NsFd(b.fd)})
+	})
+	a.addr(name, addrA)
+	b.addr(name, addrB)
+}
+
+func (n *NS) addr(name string, p netip.Prefix) {
+	n.t.Helper()
+	n.Do(func() error {
+		dev, err := netlink.LinkByName(name)
+		if err != nil {
+			return err
+		}
+		ip, err := netlink.ParseIPNet(p.String())
+		if err != nil {
+			return err
+		}
+		a := &netlink.Addr{IPNet: ip}
+		if p.Addr().Is6() {
+			a.Flags = unix.IFA_F_NODAD
+		}
+		if err := netlink.AddrAdd(dev, a); err != nil {
+			return fmt.Errorf("adding %v to %s: %w", p, name, err)
+		}
+		return netlink.LinkSetUp(dev)
+	})
+}
+
+// Route sends dst through via.
+func (n *NS) Route(dst netip.Prefix, via netip.Addr) {
+	n.t.Helper()
+	n.Do(func() error {
+		ip, err := netlink.ParseIPNet(dst.Masked().String())
+		if err != nil {
+			return err
+		}
+		return netlink.RouteAdd(&netlink.Route{Dst: ip, Gw: via.AsSlice()})
+	})
+}

@@ -1,0 +1,181 @@
+package iphdr
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
+)
+
+// Protocol numbers of the IP header.
+const (
+	ProtoICMP   = 1
+	ProtoUDP    = 17
+	ProtoICMPv6 = 58
+	ProtoSCTP   = 132
+)
+
+// Header lengths and limits, in octets.
+const (
+	Len4       = 20    // IPv4 header without options
+	Len6       = 40    // IPv6 header without extension headers
+	MaxTotal4  = 65535 // largest IPv4 packet
+	MaxPayload = 65535 // largest payload of an IPv6 packet that is no jumbogram
+)
+
+// HopLimit is the TTL or hop limit of packets we build (RFC 9260 leaves it to the host; 64 is the
+// value of the IANA registry).
+const HopLimit = 64
+
+// Why Parse refuses a packet.
+var (
+	ErrMalformed = errors.New("malformed IP header")
+	ErrChecksum  = errors.New("wrong IPv4 header checksum")
+	ErrFragment  = errors.New("IP fragment")
+)
+
+// Payload returns how many octets an IP packet of at most mtu octets can carry, without options or
+// extension headers: an IPv4 packet counts its header into the 65,535 octets, an IPv6 one does not.
+func Payload(mtu int, v6 bool) int {
+	if v6 {
+		return max(0, min(mtu-Len6, MaxPayload))
+	}
+	return max(0, min(mtu, MaxTotal4)-Len4)
+}
+
+// Put4 writes a 20-octet IPv4 header with DF set and its checksum. payload is the length of what
+// follows, in octets; an invalid src leaves the address 0. b must have 20 octets, and payload must
+// be at most 65,515.
+func Put4(b []byte, payload int, proto, ecn uint8, src, dst netip.Addr) {
+	b = b[:Len4]
+	b[0] = 0x45
+	b[1] = ecn & 3
+	binary.BigEndian.PutUint16(b[2:], uint16(Len4+payload))
+	binary.BigEndian.PutUint16(b[4:], 0)      // identification: atomic datagram (RFC 6864 section 4.1)
+	binary.BigEndian.PutUint16(b[6:], 0x4000) // DF
+	b[8] = HopLimit
+	b[9] = proto
+	binary.BigEndian.PutUint16(b[10:], 0)
+	s := [4]byte{}
+	if src.IsValid() {
+		s = src.As4()
+	}
+	d := dst.As4()
+	copy(b[12:], s[:])
+	copy(b[16:], d[:])
+	binary.BigEndian.PutUint16(b[10:], ^fold(Sum(0, b)))
+}
+
+// Put6 writes a 40-octet IPv6 header. payload is the length of what follows, in octets, at most
+// 65,535. b must have 40 octets; an invalid src leaves the address unspecified.
+func Put6(b []byte, payload int, next, ecn uint8, src, dst netip.Addr) {
+	b = b[:Len6]
+	binary.BigEndian.PutUint32(b, 6<<28|uint32(ecn&3)<<20)
+	binary.BigEndian.PutUint16(b[4:], uint16(payload))
+	b[6] = next
+	b[7] = HopLimit
+	s := [16]byte{}
+	if src.IsValid() {
+		s = src.As16()
+	}
+	d := dst.As16()
+	copy(b[8:], s[:])
+	copy(b[24:], d[:])
+}
+
+// Packet is a checked IP packet. Payload is a view into the octets given to Parse.
+type Packet struct {
+	Src, Dst netip.Addr
+	Payload  []byte
+	Header   int   // octets in front of Payload, extension headers included
+	Proto    uint8 // of the payload, behind IPv6 extension headers
+	ECN      uint8
+}
+
+// Parse checks the header of the whole IP packet b, of either version: lengths and, for IPv4, the
+// checksum. A fragment gives ErrFragment. Octets behind the packet's own length are cut off.
+func Parse(b []byte) (Packet, error) {
+	if len(b) == 0 {
+		return Packet{}, ErrMalformed
+	}
+	switch b[0] >> 4 {
+	case 4:
+		p, err := Parse4(b)
+		if err == nil && fold(Sum(0, b[:int(b[0]&15)*4])) != 0xffff {
+			return Packet{}, ErrChecksum
+		}
+		return p, err
+	case 6:
+		return parse6(b)
+	}
+	return Packet{}, ErrMalformed
+}
+
+// Parse4 is Parse for IPv4 without the checksum, for packets that the kernel has checked.
+func Parse4(b []byte) (Packet, error) {
+	if len(b) < Len4 || b[0]>>4 != 4 {
+		return Packet{}, ErrMalformed
+	}
+	ihl := int(b[0]&15) * 4
+	total := int(binary.BigEndian.Uint16(b[2:]))
+	if ihl < Len4 || total < ihl || total > len(b) {
+		return Packet{}, ErrMalformed
+	}
+	if binary.BigEndian.Uint16(b[6:])&0x3fff != 0 { // MF or an offset
+		return Packet{}, ErrFragment
+	}
+	return Packet{
+		Src: netip.AddrFrom4([4]byte(b[12:])), Dst: netip.AddrFrom4([4]byte(b[16:])),
+		Header: ihl, Payload: b[ihl:total], Proto: b[9], ECN: b[1] & 3,
+	}, nil
+}
+
+func parse6(b []byte) (Packet, error) {
+	if len(b) < Len6 {
+		return Packet{}, ErrMalformed
+	}
+	n := int(binary.BigEndian.Uint16(b[4:]))
+	if n > len(b)-Len6 {
+		return Packet{}, ErrMalformed
+	}
+	p := Packet{
+		Src: netip.AddrFrom16([16]byte(b[8:])), Dst: netip.AddrFrom16([16]byte(b[24:])),
+		ECN: b[1] >> 4 & 3,
+	}
+	var err error
+	p.Proto, p.Payload, err = skipExtensions(b[6], b[Len6:Len6+n])
+	p.Header = Len6 + n - len(p.Payload)
+	return p, err
+}
+
+// IPv6 extension headers (RFC 8200 section 4).
+const (
+	extHopByHop    = 0
+	extRouting     = 43
+	extFragment    = 44
+	extDestination = 60
+)
+
+// skipExtensions walks the extension headers in front of an upper-layer header. Each one takes at
+// least 8 octets off b, so the walk ends.
+func skipExtensions(next uint8, b []byte) (proto uint8, rest []byte, err error) {
+	for {
+		switch next {
+		case extFragment:
+			return 0, nil, ErrFragment
+		case extHopByHop, extRouting, extDestination:
+		default:
+			return next, b, nil
+		}
+		if len(b) < 8 {
+			return 0, nil, ErrMalformed
+		}
+		n := 8 + 8*int(b[1])
+		if n > len(b) {
+			return 0, nil, ErrMalformed
+		}
+		if next == extRouting && b[3] != 0 { // segments left: not for us (RFC 8200 section 4.4)
+			return 0, nil, ErrMalformed
+		}
+		next, b = b[0], b[n:]
+	}
+}

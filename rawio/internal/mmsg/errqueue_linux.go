@@ -1,0 +1,78 @@
+package mmsg
+
+import (
+	"github.com/rddp-go/rddp/rawio"
+	"golang.org/x/sys/unix"
+)
+
+// Origins of an entry in the error queue that are ICMP messages (linux/errqueue.h).
+const (
+	originICMP  = 2
+	originICMP6 = 3
+)
+
+// errControl is more than an error's control messages take: the error itself with the offender's
+// address, packet info and traffic class.
+type errControl [32]uint64
+
+// errorReader takes ICMP errors off a socket's queue.
+type errorReader struct {
+	hdr  unix.Msghdr
+	iov  unix.Iovec
+	name sockaddr
+	ctl  errControl
+	buf  *rawio.Buf
+	err  ICMPError
+}
+
+// drain fills pkts with the ICMP reports that are waiting on fd, and throws away what SCTP ignores.
+func (q *errorReader) drain(fd uintptr, s *Socket, pool *rawio.Pool, pkts []rawio.Packet, st *Stats) int {
+	got := 0
+	for got < len(pkts) {
+		if q.buf == nil {
+			q.buf = pool.Get()
+		}
+		q.iov.Base = &q.buf.B[0]
+		q.iov.SetLen(len(q.buf.B))
+		q.hdr = unix.Msghdr{Name: (*byte)(ptr(&q.name)), Namelen: unix.SizeofSockaddrInet6, Iov: &q.iov}
+		q.hdr.Control = (*byte)(ptr(&q.ctl))
+		q.hdr.SetIovlen(1)
+		q.hdr.SetControllen(len(q.ctl) * 8)
+		n, errno := recvError(fd, &q.hdr)
+		if errno != 0 {
+			return got // EAGAIN: empty. Anything else shows again in recvmmsg.
+		}
+		if q.decode(n, s, &pkts[got]) {
+			st.RxPackets.Add(1)
+			st.RxICMP.Add(1)
+			got++
+		} else {
+			st.RxIgnored.Add(1)
+		}
+	}
+	return got
+}
+
+func (q *errorReader) decode(n int, s *Socket, p *rawio.Packet) bool {
+	ctl, e := parseControl(q.ctl.bytes()[:min(int(q.hdr.Controllen), len(q.ctl)*8)])
+	if e.origin != originICMP && e.origin != originICMP6 {
+		return false // our own EMSGSIZE, which WriteBatch has reported
+	}
+	q.err = ICMPError{
+		V6: e.origin == originICMP6, Type: e.typ, Code: e.code, Info: e.info,
+		To: q.name.get(), Data: q.buf.B[:min(n, len(q.buf.B))], Control: ctl,
+	}
+	*p = rawio.Packet{}
+	if !s.codec.DecodeError(&q.err, p) {
+		return false
+	}
+	p.Buf, q.buf = q.buf, nil
+	return true
+}
+
+func (q *errorReader) release() {
+	if q.buf != nil {
+		q.buf.Release()
+		q.buf = nil
+	}
+}

@@ -1,0 +1,245 @@
+package mmsg
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"golang.org/x/sys/unix"
+)
+
+// Group is one socket, or an IPv4 and an IPv6 socket, read together.
+type Group struct {
+	Stats Stats
+
+	socks  []*Socket
+	epoll  *os.File        // joins two sockets for waiting; nil with one
+	wait   syscall.RawConn // what a blocked reader waits on
+	spin   time.Duration
+	closed atomic.Bool
+
+	// The reader's, one goroutine at a time.
+	rx    *receiver
+	eq    errorReader
+	pkts  []rawio.Packet
+	n     int // packets filled so far
+	next  int // the socket to read first, in turn
+	cur   *Socket
+	more  bool // the last receive call returned something
+	errno syscall.Errno
+	errs  int // receive errors in a row
+
+	try   func(fd uintptr) bool // tryRead, made once
+	recv  func(fd uintptr)      // recvOnce
+	drain func(fd uintptr)      // drainErrors
+}
+
+// maxErrors is how many receive calls in a row may fail before the error is the link's. Pending
+// ICMP errors each fail one call.
+const maxErrors = 64
+
+// NewGroup takes over the sockets. spin is how long a reader polls before it blocks.
+func NewGroup(spin time.Duration, socks ...*Socket) (*Group, error) {
+	g := &Group{socks: socks, spin: spin, rx: newReceiver(), wait: socks[0].rc}
+	g.try, g.recv, g.drain = g.tryRead, g.recvOnce, g.drainErrors
+	if len(socks) == 1 {
+		return g, nil
+	}
+	if err := g.join(); err != nil {
+		g.Close()
+		return nil, err
+	}
+	return g, nil
+}
+
+// join puts the sockets into an epoll instance, which the runtime's poller waits for in turn.
+func (g *Group) join() error {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return os.NewSyscallError("epoll_create1", err)
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return os.NewSyscallError("fcntl", err)
+	}
+	g.epoll = os.NewFile(uintptr(fd), "epoll")
+	for _, s := range g.socks {
+		err := s.Control(func(sfd int) error {
+			ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLERR, Fd: int32(sfd)}
+			return os.NewSyscallError("epoll_ctl", unix.EpollCtl(fd, unix.EPOLL_CTL_ADD, sfd, &ev))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	g.wait, err = g.epoll.SyscallConn()
+	return err
+}
+
+// Sockets returns the sockets of the group.
+func (g *Group) Sockets() []*Socket { return g.socks }
+
+// ReadBatch is rawio.Link's.
+func (g *Group) ReadBatch(pkts []rawio.Packet) (int, error) {
+	if len(pkts) == 0 {
+		return 0, errors.New("ReadBatch needs room for a packet")
+	}
+	g.pkts, g.n, g.errs, g.errno = pkts, 0, 0, 0
+	err := g.wait.Read(g.try)
+	g.pkts = nil
+	switch {
+	case g.n > 0:
+		return g.n, nil
+	case err != nil || g.closed.Load():
+		g.rx.release()
+		g.eq.release()
+		return 0, net.ErrClosed
+	}
+	return 0, os.NewSyscallError("recvmmsg", g.errno)
+}
+
+// tryRead polls the sockets until it has packets or has to wait; then it returns false. It runs
+// under the poller's lock of the waited-for descriptor.
+func (g *Group) tryRead(uintptr) bool {
+	var start time.Time
+	for {
+		g.more = false
+		for range g.socks {
+			g.cur = g.socks[g.next]
+			if g.next++; g.next == len(g.socks) {
+				g.next = 0
+			}
+			if g.n == len(g.pkts) {
+				break
+			}
+			if g.cur.rc.Control(g.recv) != nil {
+				return true // closed
+			}
+		}
+		if g.n > 0 || g.errs > maxErrors {
+			return true
+		}
+		if g.more {
+			continue // all malformed, or an error that left the queue readable
+		}
+		if g.spin > 0 {
+			if start.IsZero() {
+				start = time.Now()
+			}
+			if time.Since(start) < g.spin {
+				runtime.Gosched()
+				continue
+			}
+		}
+		for _, g.cur = range g.socks {
+			if g.cur.rc.Control(g.drain) != nil {
+				return true
+			}
+		}
+		return g.n > 0
+	}
+}
+
+// recvOnce receives one batch from the current socket.
+func (g *Group) recvOnce(fd uintptr) {
+	room := g.pkts[g.n:]
+	h := g.rx.prepare(len(room))
+	n, errno := recvmmsg(fd, h)
+	switch errno {
+	case 0:
+		g.n += g.rx.decode(n, g.cur.codec, room, &g.Stats)
+		g.more, g.errs = true, 0
+	case syscall.EAGAIN:
+	case syscall.EINTR:
+		g.more = true
+	default: // a pending ICMP error: the call has cleared it, the message is in the queue
+		g.errno = errno
+		g.errs++
+		g.more = true
+		g.drainErrors(fd)
+	}
+}
+
+func (g *Group) drainErrors(fd uintptr) {
+	g.n += g.eq.drain(fd, g.cur, g.rx.small, g.pkts[g.n:], &g.Stats)
+}
+
+// WriteBatch is rawio.Link's.
+func (g *Group) WriteBatch(pkts []rawio.Packet) (int, error) {
+	sent := 0
+	for sent < len(pkts) {
+		s := g.socket(pkts[sent].Remote.Addr())
+		if s == nil {
+			g.Stats.TxErrors.Add(1)
+			return sent, &net.AddrError{Err: "this link has no socket of the address's family", Addr: pkts[sent].Remote.String()}
+		}
+		end := sent + 1
+		for end < len(pkts) && end < sent+Batch && g.socket(pkts[end].Remote.Addr()) == s {
+			end++
+		}
+		n, err := s.write(pkts[sent:end], &g.Stats)
+		g.Stats.TxPackets.Add(uint64(n))
+		sent += n
+		if err != nil {
+			return sent, err
+		}
+	}
+	return sent, nil
+}
+
+// write sends some of pkts, at least one unless it returns an error.
+func (s *Socket) write(pkts []rawio.Packet, st *Stats) (int, error) {
+	w := s.free.get()
+	defer s.free.put(w)
+	refused := w.load(pkts, s.codec)
+	n, err := w.flush(s, st)
+	if err == nil && refused != nil {
+		if errors.Is(refused, rawio.ErrTooLong) {
+			st.TxTooLong.Add(1)
+		} else {
+			st.TxErrors.Add(1)
+		}
+		err = refused
+	}
+	return n, err
+}
+
+func (g *Group) socket(a netip.Addr) *Socket {
+	v6 := a.Is6() && !a.Is4In6()
+	for _, s := range g.socks {
+		if s.v6 == v6 && a.IsValid() {
+			return s
+		}
+	}
+	return nil
+}
+
+// Drops sums the kernel's drops for want of receive buffer.
+func (g *Group) Drops() uint64 {
+	n := uint64(0)
+	for _, s := range g.socks {
+		n += s.Drops()
+	}
+	return n
+}
+
+// Close wakes a reader, which then gets net.ErrClosed, and closes the sockets.
+func (g *Group) Close() error {
+	if g.closed.Swap(true) {
+		return net.ErrClosed
+	}
+	var err error
+	if g.epoll != nil {
+		err = g.epoll.Close()
+	}
+	for _, s := range g.socks {
+		err = errors.Join(err, s.Close())
+	}
+	return err
+}

@@ -1,0 +1,10 @@
+package mmsg
+
+import "unsafe"
+
+func ptr[T any](p *T) unsafe.Pointer { return unsafe.Pointer(p) }
+
+// bytesOf views a control buffer as octets.
+func bytesOf(c *controlBuf) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(c)), controlLen) }
+
+func (c *errControl) bytes() []byte { return unsafe.Slice((*byte)(unsafe.Pointer(c)), len(c)*8) }

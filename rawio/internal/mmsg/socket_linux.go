@@ -1,0 +1,92 @@
+package mmsg
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Socket buffers in octets. The kernel charges a packet of 1500 octets more than 2 KB, so that this
+// is a bandwidth-delay product of some 4 MB.
+const (
+	rcvBuf = 8 << 20
+	sndBuf = 4 << 20
+)
+
+// Socket is one nonblocking datagram socket.
+type Socket struct {
+	file  *os.File
+	rc    syscall.RawConn
+	codec Codec
+	v6    bool
+	free  senders
+}
+
+// NewSocket takes over fd, which is a datagram or raw socket of the IPv6 or IPv4 family.
+func NewSocket(fd int, v6 bool, codec Codec) (*Socket, error) {
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	raise(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, rcvBuf)
+	raise(fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, sndBuf)
+	f := os.NewFile(uintptr(fd), "socket")
+	rc, err := f.SyscallConn()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &Socket{file: f, rc: rc, codec: codec, v6: v6}, nil
+}
+
+// raise sets a buffer size past the system's limit where we may, and else up to it.
+func raise(fd, force, plain, n int) {
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, n) != nil {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, plain, n) // the kernel caps it; never fails for size
+	}
+}
+
+// Control runs f on the descriptor, which stays open meanwhile.
+func (s *Socket) Control(f func(fd int) error) error {
+	var inner error
+	if err := s.rc.Control(func(fd uintptr) { inner = f(int(fd)) }); err != nil {
+		return err
+	}
+	return inner
+}
+
+// Drops returns how many packets the kernel dropped because the receive buffer was full.
+func (s *Socket) Drops() uint64 {
+	const dropsIndex = 8 // SK_MEMINFO_DROPS of linux/sock_diag.h
+	var n uint64
+	_ = s.Control(func(fd int) error {
+		var info [9]uint32
+		if err := getsockopt(fd, unix.SOL_SOCKET, unix.SO_MEMINFO, info[:]); err != nil {
+			return err // a kernel before 4.12: no number
+		}
+		n = uint64(info[dropsIndex])
+		return nil
+	})
+	return n
+}
+
+// V6 reports whether this is the IPv6 socket.
+func (s *Socket) V6() bool { return s.v6 }
+
+// Close closes a socket that no group has taken over.
+func (s *Socket) Close() error { return s.file.Close() }
+
+// Set sets integer socket options in order.
+func Set(fd int, options ...Option) error {
+	for _, o := range options {
+		if err := unix.SetsockoptInt(fd, o.Level, o.Name, o.Value); err != nil {
+			return fmt.Errorf("setsockopt level %d option %d: %w", o.Level, o.Name, err)
+		}
+	}
+	return nil
+}
+
+// Option is one integer socket option.
+type Option struct{ Level, Name, Value int }

@@ -1,0 +1,49 @@
+package mmsg
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// mmsghdr is struct mmsghdr of recvmmsg(2). Go pads it to the alignment of Msghdr, as C does.
+type mmsghdr struct {
+	hdr unix.Msghdr
+	n   uint32 // octets received or sent
+}
+
+// sendmmsg is sendmmsg(2). h is not empty.
+func sendmmsg(fd uintptr, h []mmsghdr) (int, syscall.Errno) {
+	n, _, errno := syscall.Syscall6(unix.SYS_SENDMMSG, fd,
+		uintptr(unsafe.Pointer(&h[0])), uintptr(len(h)), unix.MSG_DONTWAIT, 0, 0)
+	return int(n), errno
+}
+
+// recvmmsg is recvmmsg(2). h is not empty.
+func recvmmsg(fd uintptr, h []mmsghdr) (int, syscall.Errno) {
+	n, _, errno := syscall.Syscall6(unix.SYS_RECVMMSG, fd,
+		uintptr(unsafe.Pointer(&h[0])), uintptr(len(h)), unix.MSG_DONTWAIT, 0, 0)
+	return int(n), errno
+}
+
+// recvError is recvmsg(2) from the error queue.
+func recvError(fd uintptr, h *unix.Msghdr) (int, syscall.Errno) {
+	// Through recvmmsg: linux/386 and s390x have no recvmsg system call of their own.
+	m := mmsghdr{hdr: *h}
+	_, _, errno := syscall.Syscall6(unix.SYS_RECVMMSG, fd,
+		uintptr(unsafe.Pointer(&m)), 1, unix.MSG_DONTWAIT|unix.MSG_ERRQUEUE, 0, 0)
+	*h = m.hdr
+	return int(m.n), errno
+}
+
+// getsockopt reads an array of 32-bit integers.
+func getsockopt(fd, level, name int, out []uint32) error {
+	n := uint32(len(out) * 4)
+	_, _, errno := syscall.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), uintptr(level), uintptr(name),
+		uintptr(unsafe.Pointer(&out[0])), uintptr(unsafe.Pointer(&n)), 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

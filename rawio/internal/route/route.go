@@ -1,0 +1,108 @@
+package route
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+)
+
+const (
+	lifetime   = 10 * time.Second // of an answer: routes and MTUs change seldom
+	maxAnswers = 4096             // kept at a time, against a flood of addresses
+
+	defaultMTU  = 1500  // octets, where the system does not tell
+	loopbackMTU = 65536 // octets, as Linux has it
+)
+
+// Path is what the system says about the way to a remote address.
+type Path struct {
+	Source netip.Addr // the source address it would choose; invalid if it does not tell
+	MTU    int        // IP-level MTU in octets
+}
+
+// Table asks the system and remembers its answers. It is safe for concurrent use.
+type Table struct {
+	mu      sync.Mutex
+	system  system           // guarded by mu
+	answers map[key]answer   // guarded by mu
+	closed  bool             // guarded by mu
+	now     func() time.Time // a test's clock
+}
+
+type key struct{ local, remote netip.Addr }
+
+type answer struct {
+	path  Path
+	until time.Time
+}
+
+// Open returns a table for the network namespace of the calling thread.
+func Open() (*Table, error) {
+	s, err := openSystem()
+	if err != nil {
+		return nil, err
+	}
+	return &Table{system: s, answers: make(map[key]answer), now: time.Now}, nil
+}
+
+// Lookup returns the path from local, which may be invalid for "any", to remote. Where the system
+// gives no answer, it returns 1500 octets, or 65536 for a loopback address.
+func (t *Table) Lookup(local, remote netip.Addr) Path {
+	k := key{local, remote}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	if a, ok := t.answers[k]; ok && now.Before(a.until) {
+		return a.path
+	}
+	var p Path
+	ok := false
+	if !t.closed {
+		p, ok = t.system.lookup(local, remote)
+	}
+	if !ok {
+		p.MTU = defaultMTU
+		if remote.IsLoopback() {
+			p.MTU = loopbackMTU
+		}
+	}
+	if len(t.answers) >= maxAnswers {
+		clear(t.answers)
+	}
+	t.answers[k] = answer{path: p, until: now.Add(lifetime)}
+	return p
+}
+
+// Addrs returns this host's unicast addresses without link-local ones: IPv4 before IPv6, and
+// loopback addresses last.
+func (t *Table) Addrs() []netip.Addr {
+	t.mu.Lock()
+	var all []netip.Addr
+	if !t.closed {
+		all = t.system.addrs()
+	}
+	t.mu.Unlock()
+	var out []netip.Addr
+	for _, class := range []func(netip.Addr) bool{
+		func(a netip.Addr) bool { return a.IsGlobalUnicast() && a.Is4() },
+		func(a netip.Addr) bool { return a.IsGlobalUnicast() && a.Is6() },
+		netip.Addr.IsLoopback,
+	} {
+		for _, a := range all {
+			if class(a) {
+				out = append(out, a)
+			}
+		}
+	}
+	return out
+}
+
+// Close gives the system's resources back. After it the table knows nothing but its fallbacks.
+func (t *Table) Close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.closed = true
+		t.system.close()
+	}
+}

@@ -1,0 +1,61 @@
+//go:build !linux
+
+package route
+
+import (
+	"net"
+	"net/netip"
+)
+
+// system asks the net package: a connected UDP socket shows the source address that the system
+// chooses, and the interface that holds it has the MTU. No packet is sent.
+type system struct{}
+
+func openSystem() (system, error) { return system{}, nil }
+
+func (system) close() {}
+
+func (system) lookup(local, remote netip.Addr) (Path, bool) {
+	var from *net.UDPAddr
+	if local.IsValid() {
+		from = net.UDPAddrFromAddrPort(netip.AddrPortFrom(local, 0))
+	}
+	c, err := net.DialUDP("udp", from, net.UDPAddrFromAddrPort(netip.AddrPortFrom(remote, 9)))
+	if err != nil {
+		return Path{}, false
+	}
+	defer c.Close()
+	src := c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
+	ifs, err := net.Interfaces()
+	if err != nil {
+		return Path{}, false
+	}
+	for _, i := range ifs {
+		list, err := i.Addrs()
+		if err != nil {
+			continue
+		}
+		for _, a := range list {
+			if n, ok := a.(*net.IPNet); ok && n.IP.Equal(src.WithZone("").AsSlice()) {
+				return Path{Source: src, MTU: i.MTU}, true
+			}
+		}
+	}
+	return Path{}, false
+}
+
+func (system) addrs() []netip.Addr {
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	var out []netip.Addr
+	for _, a := range list {
+		if n, ok := a.(*net.IPNet); ok {
+			if ip, ok := netip.AddrFromSlice(n.IP); ok {
+				out = append(out, ip.Unmap())
+			}
+		}
+	}
+	return out
+}

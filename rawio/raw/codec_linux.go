@@ -1,0 +1,77 @@
+package raw
+
+import (
+	"net/netip"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/iphdr"
+	"github.com/rddp-go/rddp/rawio/internal/mmsg"
+)
+
+// commonHeader is the length of the SCTP common header in octets (RFC 9260 section 3.1).
+const commonHeader = 12
+
+// codec builds and strips the IP headers of one family.
+type codec struct {
+	link *Link
+	v6   bool
+}
+
+// Decode implements mmsg.Codec. An IPv4 raw socket delivers the whole packet, an IPv6 one what
+// follows the headers, with the rest in control messages. The kernel has reassembled fragments.
+func (c *codec) Decode(m *mmsg.Message, p *rawio.Packet) bool {
+	p.Remote = netip.AddrPortFrom(m.From.Addr(), 0)
+	if c.v6 {
+		p.Local, p.ECN, p.Data = netip.AddrPortFrom(m.Control.Local, 0), m.Control.ECN, m.Data
+		return len(p.Data) >= commonHeader
+	}
+	ip, err := iphdr.Parse4(m.Data)
+	if err != nil || ip.Proto != iphdr.ProtoSCTP || len(ip.Payload) < commonHeader {
+		return false
+	}
+	p.Local, p.ECN, p.Data = netip.AddrPortFrom(ip.Dst, 0), ip.ECN, ip.Payload
+	return true
+}
+
+// DecodeError implements mmsg.Codec. With the header ours, the kernel quotes from the IP header on.
+func (c *codec) DecodeError(e *mmsg.ICMPError, p *rawio.Packet) bool {
+	kind, mtu, ok := iphdr.Classify(e.V6, false, e.Type, e.Code, e.Info)
+	if !ok {
+		return false
+	}
+	src, _, sctp, ok := iphdr.Quote(e.Data)
+	if !ok || !c.link.ports.has(uint16(sctp[0])<<8|uint16(sctp[1])) {
+		return false // another program's packet
+	}
+	if src.IsLinkLocalUnicast() {
+		src = src.WithZone(e.To.Addr().Zone())
+	}
+	p.Kind, p.MTU, p.Data = kind, mtu, sctp
+	p.Local, p.Remote = netip.AddrPortFrom(src, 0), netip.AddrPortFrom(e.To.Addr(), 0)
+	return true
+}
+
+// Encode implements mmsg.Codec: it writes the IP header.
+func (c *codec) Encode(p *rawio.Packet, o *mmsg.Outgoing) error {
+	n, l := p.Len(), c.link
+	if n > iphdr.Payload(1<<30, c.v6) {
+		return rawio.ErrTooLong
+	}
+	src, dst := l.source(p.Local.Addr().Unmap()), p.Remote.Addr().Unmap()
+	if src.IsValid() && src.Is6() != c.v6 {
+		return &mmsg.FamilyError{Src: src, Dst: dst}
+	}
+	if src.IsValid() && src != l.cfg.Local {
+		o.From(src) // for routes that depend on the source
+	}
+	if c.v6 {
+		if !src.IsValid() {
+			src = l.routes.Lookup(src, dst).Source // the kernel fills in IPv4's only
+		}
+		iphdr.Put6(o.Head(iphdr.Len6), n, iphdr.ProtoSCTP, p.ECN, src, dst)
+	} else {
+		iphdr.Put4(o.Head(iphdr.Len4), n, iphdr.ProtoSCTP, p.ECN, src, dst)
+	}
+	o.To(dst, 0)
+	return nil
+}

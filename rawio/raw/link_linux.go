@@ -1,0 +1,79 @@
+package raw
+
+import (
+	"net/netip"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/iphdr"
+	"github.com/rddp-go/rddp/rawio/internal/mmsg"
+	"github.com/rddp-go/rddp/rawio/internal/route"
+)
+
+// Link is a rawio.Link over raw sockets. It also implements rawio.PortBinder and rawio.Addresser.
+type Link struct {
+	cfg    Config
+	group  *mmsg.Group
+	routes *route.Table
+	ports  ports
+}
+
+// ReadBatch implements rawio.Link.
+func (l *Link) ReadBatch(pkts []rawio.Packet) (int, error) { return l.group.ReadBatch(pkts) }
+
+// WriteBatch implements rawio.Link. Besides rawio.ErrTooLong and rawio.ErrFull, the error about a
+// packet may be the system's, such as syscall.ENETUNREACH.
+func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) { return l.group.WriteBatch(pkts) }
+
+// MTU implements rawio.Link.
+func (l *Link) MTU(local, remote netip.Addr) int {
+	remote = remote.Unmap()
+	mtu := l.routes.Lookup(l.source(local.Unmap()), remote).MTU
+	if l.cfg.MTU != 0 {
+		mtu = min(mtu, l.cfg.MTU)
+	}
+	return iphdr.Payload(mtu, remote.Is6())
+}
+
+// source is the address a packet leaves from, as far as the caller or the configuration says.
+func (l *Link) source(local netip.Addr) netip.Addr {
+	switch {
+	case local.IsValid() && !local.IsUnspecified():
+		return local
+	case l.cfg.Local.IsUnspecified():
+		return netip.Addr{}
+	}
+	return l.cfg.Local
+}
+
+// LocalAddrs implements rawio.Addresser: the configured address, or this host's addresses with the
+// loopback ones last. There are no UDP ports here, so every port is 0.
+func (l *Link) LocalAddrs() []netip.AddrPort {
+	if a := l.cfg.Local; a.IsValid() && !a.IsUnspecified() {
+		return []netip.AddrPort{netip.AddrPortFrom(a, 0)}
+	}
+	var out []netip.AddrPort
+	for _, a := range l.routes.Addrs() {
+		if !l.cfg.Local.IsValid() || l.cfg.Local.Is4() == a.Is4() {
+			out = append(out, netip.AddrPortFrom(a, 0))
+		}
+	}
+	return out
+}
+
+// Stats returns the link's counters.
+func (l *Link) Stats() Stats {
+	s := &l.group.Stats
+	return Stats{
+		RxPackets: s.RxPackets.Load(), RxICMP: s.RxICMP.Load(), RxMalformed: s.RxMalformed.Load(),
+		RxIgnored: s.RxIgnored.Load(), RxOverflow: l.group.Drops(),
+		TxPackets: s.TxPackets.Load(), TxFull: s.TxFull.Load(), TxTooLong: s.TxTooLong.Load(), TxErrors: s.TxErrors.Load(),
+	}
+}
+
+// Close implements rawio.Link and gives the bound ports up.
+func (l *Link) Close() error {
+	err := l.group.Close()
+	l.ports.close()
+	l.routes.Close()
+	return err
+}

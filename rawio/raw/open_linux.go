@@ -1,0 +1,152 @@
+package raw
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/iphdr"
+	"github.com/rddp-go/rddp/rawio/internal/mmsg"
+	"github.com/rddp-go/rddp/rawio/internal/route"
+	"golang.org/x/sys/unix"
+)
+
+// Open opens a raw link. Without the privilege it fails with a *rawio.PermissionError, with a port
+// that is taken with rawio.ErrPortInUse.
+func Open(cfg Config) (*Link, error) {
+	cfg.Local, cfg.Peer = cfg.Local.Unmap(), cfg.Peer.Unmap()
+	if cfg.MTU != 0 && cfg.MTU < rawio.MinMTU {
+		return nil, &rawio.MTUError{MTU: cfg.MTU}
+	}
+	if cfg.Local.IsValid() && cfg.Peer.IsValid() && cfg.Local.Is4() != cfg.Peer.Is4() {
+		return nil, fmt.Errorf("raw link: local address %v and peer %v are of different families", cfg.Local, cfg.Peer)
+	}
+	l := &Link{cfg: cfg}
+	var err error
+	if l.routes, err = route.Open(); err != nil {
+		return nil, fmt.Errorf("raw link: %w", err)
+	}
+	if err := l.open(); err != nil {
+		l.routes.Close()
+		return nil, err
+	}
+	for _, p := range cfg.Ports {
+		if err := l.BindPort(p); err != nil {
+			l.Close()
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func (l *Link) open() error {
+	one := l.cfg.Local
+	if !one.IsValid() {
+		one = l.cfg.Peer
+	}
+	var socks []*mmsg.Socket
+	for _, v6 := range []bool{false, true} {
+		if one.IsValid() && one.Is6() != v6 {
+			continue
+		}
+		s, err := l.socket(v6)
+		if v6 && len(socks) > 0 && errors.Is(err, unix.EAFNOSUPPORT) {
+			continue // a host without IPv6
+		}
+		if err != nil {
+			for _, s := range socks {
+				s.Close()
+			}
+			return err
+		}
+		socks = append(socks, s)
+	}
+	var err error
+	l.group, err = mmsg.NewGroup(l.cfg.Poll, socks...)
+	return err
+}
+
+func (l *Link) socket(v6 bool) (*mmsg.Socket, error) {
+	domain := unix.AF_INET
+	if v6 {
+		domain = unix.AF_INET6
+	}
+	fd, err := unix.Socket(domain, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, iphdr.ProtoSCTP)
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		return nil, &rawio.PermissionError{Link: "raw", Capability: "CAP_NET_RAW", Err: err}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("raw link: %w", os.NewSyscallError("socket", err))
+	}
+	if err := l.setup(fd, v6); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("raw link: %w", err)
+	}
+	return mmsg.NewSocket(fd, v6, &codec{link: l, v6: v6})
+}
+
+// setup filters first: the socket receives from the moment it exists.
+func (l *Link) setup(fd int, v6 bool) error {
+	prog, err := l.ports.filter(v6, l.cfg.NoPortFilter)
+	if err != nil {
+		return err
+	}
+	if err := attach(fd, prog); err != nil {
+		return err
+	}
+	for {
+		if _, _, err := unix.Recvfrom(fd, nil, unix.MSG_DONTWAIT); err != nil && !errors.Is(err, unix.EINTR) {
+			break // EAGAIN: nothing is left of what came before the filter
+		}
+	}
+	if err := mmsg.Set(fd, options(v6)...); err != nil {
+		return err
+	}
+	if l.cfg.Local.IsValid() {
+		if err := unix.Bind(fd, sockaddr(l.cfg.Local)); err != nil {
+			return fmt.Errorf("bind to %v: %w", l.cfg.Local, err)
+		}
+	}
+	if l.cfg.Peer.IsValid() {
+		if err := unix.Connect(fd, sockaddr(l.cfg.Peer)); err != nil {
+			return fmt.Errorf("connect to %v: %w", l.cfg.Peer, err)
+		}
+	}
+	return nil
+}
+
+// options make the header ours, keep the kernel from refusing packets longer than a path MTU that it
+// learned by itself (we probe), and have ICMP errors and, for IPv6, what else the header said.
+func options(v6 bool) []mmsg.Option {
+	if v6 {
+		return []mmsg.Option{
+			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_HDRINCL, Value: 1},
+			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_MTU_DISCOVER, Value: unix.IPV6_PMTUDISC_PROBE},
+			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_RECVERR, Value: 1},
+			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_RECVPKTINFO, Value: 1},
+			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_RECVTCLASS, Value: 1},
+		}
+	}
+	return []mmsg.Option{
+		{Level: unix.IPPROTO_IP, Name: unix.IP_HDRINCL, Value: 1},
+		{Level: unix.IPPROTO_IP, Name: unix.IP_MTU_DISCOVER, Value: unix.IP_PMTUDISC_PROBE},
+		{Level: unix.IPPROTO_IP, Name: unix.IP_RECVERR, Value: 1},
+	}
+}
+
+func sockaddr(a netip.Addr) unix.Sockaddr { return mmsg.Sockaddr(netip.AddrPortFrom(a, 0)) }
+
+// KernelSCTP reports whether this host's kernel has an SCTP of its own loaded. Such a kernel also
+// gets every SCTP packet, knows nothing of our associations, and answers our peers with ABORT. Do
+// not use the raw link then: unload the module ("rmmod sctp"), or use the tun link, whose addresses
+// the kernel does not own, or the udp link.
+func KernelSCTP() bool {
+	for _, p := range []string{"/proc/net/sctp", "/sys/module/sctp"} {
+		if _, err := os.Stat(p); err == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,43 @@
+package raw
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+)
+
+// ErrTooManyPorts reports that a link has as many bound ports as its socket filter has room for.
+var ErrTooManyPorts = errors.New("too many SCTP ports bound on one raw link")
+
+// Config says what to open. The zero value is a link of every local address, IPv4 and IPv6, without
+// a bound port.
+type Config struct {
+	// Local is the address that the link receives on and sends from. Invalid means any, of both
+	// families; an unspecified address means any of its family.
+	Local netip.Addr
+	// Peer, when valid, is the only address the link receives from; the kernel drops the rest.
+	Peer netip.Addr
+	// MTU, in octets, bounds the IP-level MTU that MTU() works with. 0 takes the route's or
+	// interface's as it is. Less than rawio.MinMTU is a *rawio.MTUError.
+	MTU int
+	// Ports are SCTP ports to bind at once, as with BindPort.
+	Ports []uint16
+	// Poll is how long ReadBatch polls before it blocks. It spares the 20 microseconds or so that
+	// waking an idle processor takes, at the price of a busy one. 0 blocks at once.
+	Poll time.Duration
+	// NoPortFilter lets packets for every port in, for captures and tests. Ports are still claimed.
+	NoPortFilter bool
+}
+
+// Stats counts packets since Open.
+type Stats struct {
+	RxPackets   uint64 // handed up, ICMP reports included
+	RxICMP      uint64 // ICMP reports handed up
+	RxMalformed uint64 // wrong IP header, or too short for an SCTP common header
+	RxIgnored   uint64 // ICMP messages that SCTP ignores (RFC 9260 section 10)
+	RxOverflow  uint64 // dropped by the kernel for want of receive buffer
+	TxPackets   uint64 // taken by the kernel
+	TxFull      uint64 // refused with rawio.ErrFull
+	TxTooLong   uint64 // refused with rawio.ErrTooLong
+	TxErrors    uint64 // refused for another reason
+}

@@ -1,0 +1,380 @@
+package raw_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/testpriv"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/raw"
+)
+
+var (
+	v4 = netip.MustParseAddr("127.0.0.1")
+	v6 = netip.MustParseAddr("::1")
+)
+
+// packet is n octets that look like an SCTP packet: a common header and a pattern.
+func packet(src, dst uint16, n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i * 7)
+	}
+	binary.BigEndian.PutUint16(b, src)
+	binary.BigEndian.PutUint16(b[2:], dst)
+	return b
+}
+
+func open(t testing.TB, cfg raw.Config) *raw.Link {
+	t.Helper()
+	testpriv.Require(t, "CAP_NET_RAW")
+	l, err := raw.Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func to(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, 0) }
+
+func write(t testing.TB, l rawio.Link, pkts ...rawio.Packet) {
+	t.Helper()
+	if n, err := l.WriteBatch(pkts); n != len(pkts) || err != nil {
+		t.Fatalf("WriteBatch = %d, %v, want %d", n, err, len(pkts))
+	}
+}
+
+// read reads exactly n packets.
+func read(t testing.TB, l rawio.Link, n int) []rawio.Packet {
+	t.Helper()
+	pkts := make([]rawio.Packet, n)
+	for got := 0; got < n; {
+		k, err := l.ReadBatch(pkts[got:])
+		if err != nil {
+			t.Fatalf("ReadBatch after %d packets: %v", got, err)
+		}
+		got += k
+	}
+	return pkts
+}
+
+func TestBothWays(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		addr   netip.Addr
+		listen netip.Addr
+		size   int
+		count  int
+	}{
+		{"IPv4 batch of 1480 octets", v4, v4, 1480, 70},
+		{"IPv6 batch of 1440 octets", v6, v6, 1440, 70},
+		{"IPv4 the largest packets there are", v4, v4, 65515, 20},
+		{"IPv6 as large as loopback carries", v6, v6, 65496, 20},
+		{"IPv4 on a link of both families", v4, netip.Addr{}, 1480, 70},
+		{"IPv6 on a link of both families", v6, netip.Addr{}, 1440, 70},
+		{"IPv4 just beyond a small buffer", v4, v4, 2048 - 20 + 1, 5},
+		{"IPv6 a common header alone", v6, v6, 12, 5},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a := open(t, raw.Config{Local: test.addr, Ports: []uint16{20001}})
+			b := open(t, raw.Config{Local: test.listen, Ports: []uint16{20002}})
+			for _, way := range []struct {
+				from, to *raw.Link
+				src, dst uint16
+			}{{a, b, 20001, 20002}, {b, a, 20002, 20001}} {
+				want := packet(way.src, way.dst, test.size)
+				out := make([]rawio.Packet, test.count)
+				for i := range out {
+					out[i] = rawio.Packet{Vec: [][]byte{want[:5], nil, want[5:12], want[12:]}, Remote: to(test.addr), ECN: uint8(i % 4)}
+				}
+				write(t, way.from, out...)
+				for i, p := range read(t, way.to, test.count) {
+					if !bytes.Equal(p.Data, want) {
+						t.Fatalf("packet %d differs: %d octets, want %d", i, len(p.Data), len(want))
+					}
+					// req 6951-5.8-1 asks it of UDP; natively it is the same RFC 3168 field.
+					if p.Kind != rawio.KindSCTP || p.Local != to(test.addr) || p.Remote != to(test.addr) || p.ECN != uint8(i%4) {
+						t.Fatalf("packet %d: kind %v local %v remote %v ECN %d", i, p.Kind, p.Local, p.Remote, p.ECN)
+					}
+					p.Release()
+				}
+			}
+			if s := b.Stats(); s.RxPackets != uint64(test.count) || s.TxPackets != uint64(test.count) || s.RxMalformed+s.TxErrors+s.RxOverflow != 0 {
+				t.Errorf("stats %+v", s)
+			}
+		})
+	}
+}
+
+func TestSourceIsPacketLocal(t *testing.T) {
+	local := netip.MustParseAddr("127.0.0.7")
+	a := open(t, raw.Config{Ports: []uint16{20001}})
+	b := open(t, raw.Config{Local: v4, Ports: []uint16{20002}})
+	write(t, a, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Local: to(local), Remote: to(v4)})
+	p := read(t, b, 1)[0]
+	defer p.Release()
+	if p.Remote.Addr() != local {
+		t.Errorf("came from %v, want %v", p.Remote, local)
+	}
+}
+
+func TestMixedFamiliesInOneBatch(t *testing.T) {
+	a := open(t, raw.Config{Ports: []uint16{20001}})
+	data := packet(20001, 20001, 64)
+	write(t, a,
+		rawio.Packet{Vec: [][]byte{data}, Remote: to(v4)}, rawio.Packet{Vec: [][]byte{data}, Remote: to(v6)},
+		rawio.Packet{Vec: [][]byte{data}, Remote: to(v4)}, rawio.Packet{Vec: [][]byte{data}, Remote: to(v6)})
+	n := map[netip.Addr]int{}
+	for _, p := range read(t, a, 4) {
+		n[p.Remote.Addr()]++
+		p.Release()
+	}
+	if n[v4] != 2 || n[v6] != 2 {
+		t.Errorf("got %v", n)
+	}
+}
+
+// The kernel keeps packets for other ports from the socket: not even a counter sees them.
+func TestPortFilter(t *testing.T) {
+	for _, addr := range []netip.Addr{v4, v6} {
+		t.Run(addr.String(), func(t *testing.T) {
+			tx := open(t, raw.Config{Local: addr})
+			a := open(t, raw.Config{Local: addr, Ports: []uint16{20001}})
+			b := open(t, raw.Config{Local: addr})
+			if err := errors.Join(b.BindPort(20002), b.BindPort(20003)); err != nil {
+				t.Fatal(err)
+			}
+			b.UnbindPort(20003)
+			send := func(port uint16) {
+				write(t, tx, rawio.Packet{Vec: [][]byte{packet(1, port, 40)}, Remote: to(addr)})
+			}
+			for _, port := range []uint16{20000, 20002, 20003, 20001} {
+				send(port)
+			}
+			for _, l := range []struct {
+				link *raw.Link
+				port uint16
+			}{{a, 20001}, {b, 20002}} {
+				p := read(t, l.link, 1)[0]
+				if got := binary.BigEndian.Uint16(p.Data[2:]); got != l.port {
+					t.Errorf("got a packet for port %d, want %d", got, l.port)
+				}
+				p.Release()
+			}
+			send(20001) // behind everything else: what comes next must be this
+			send(20002)
+			for _, l := range []*raw.Link{a, b} {
+				p := read(t, l, 1)[0]
+				p.Release()
+				if s := l.Stats(); s.RxPackets != 2 || s.RxMalformed != 0 {
+					t.Errorf("stats %+v, want 2 packets", s)
+				}
+			}
+			// Without a bound port, nothing comes in; the first packet after BindPort is its own.
+			if err := tx.BindPort(20005); err != nil {
+				t.Fatal(err)
+			}
+			send(20005)
+			p := read(t, tx, 1)[0]
+			p.Release()
+			if s := tx.Stats(); s.RxPackets != 1 {
+				t.Errorf("stats %+v, want 1 packet", s)
+			}
+		})
+	}
+}
+
+func TestNoPortFilterLetsEveryPortIn(t *testing.T) {
+	a := open(t, raw.Config{Local: v4, NoPortFilter: true})
+	write(t, a, rawio.Packet{Vec: [][]byte{packet(1, 20009, 40)}, Remote: to(v4)})
+	p := read(t, a, 1)[0]
+	p.Release()
+}
+
+// An IP header with options moves the SCTP header: the filter and the link must both follow it.
+func TestIPv4Options(t *testing.T) {
+	a := open(t, raw.Config{Local: v4, Ports: []uint16{20001}})
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_RAW, 132)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fd)
+	if err := syscall.SetsockoptString(fd, syscall.IPPROTO_IP, syscall.IP_OPTIONS, "\x01\x01\x01\x01"); err != nil {
+		t.Fatal(err)
+	}
+	want := packet(1, 20001, 60)
+	if err := syscall.Sendto(fd, want, 0, &syscall.SockaddrInet4{Addr: v4.As4()}); err != nil {
+		t.Fatal(err)
+	}
+	p := read(t, a, 1)[0]
+	defer p.Release()
+	if !bytes.Equal(p.Data, want) {
+		t.Errorf("got % x", p.Data)
+	}
+}
+
+func TestPortInUse(t *testing.T) {
+	a := open(t, raw.Config{Local: v4, Ports: []uint16{20001}})
+	b := open(t, raw.Config{Local: v6})
+	for _, l := range []*raw.Link{a, b} {
+		if err := l.BindPort(20001); !errors.Is(err, rawio.ErrPortInUse) || !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("BindPort of a taken port = %v", err)
+		}
+	}
+	if _, err := raw.Open(raw.Config{Ports: []uint16{20001}}); !errors.Is(err, rawio.ErrPortInUse) {
+		t.Errorf("Open with a taken port = %v", err)
+	}
+	if err := b.BindPort(0); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("BindPort(0) = %v", err)
+	}
+	a.UnbindPort(20001)
+	if err := b.BindPort(20001); err != nil {
+		t.Errorf("BindPort of a port given up = %v", err)
+	}
+	b.Close()
+	if err := a.BindPort(20001); err != nil {
+		t.Errorf("BindPort of a closed link's port = %v", err)
+	}
+	a.Close()
+	if err := a.BindPort(20002); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("BindPort after Close = %v", err)
+	}
+}
+
+func TestPortLimit(t *testing.T) {
+	a := open(t, raw.Config{Local: v4})
+	for p := uint16(21000); p < 23000; p++ {
+		if err := a.BindPort(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.BindPort(23000); err != raw.ErrTooManyPorts {
+		t.Errorf("BindPort beyond the limit = %v", err)
+	}
+	write(t, a, rawio.Packet{Vec: [][]byte{packet(1, 22999, 40)}, Remote: to(v4)})
+	p := read(t, a, 1)[0]
+	p.Release()
+}
+
+func TestCloseWakesReader(t *testing.T) {
+	for _, local := range []netip.Addr{v4, v6, {}} {
+		t.Run(fmt.Sprint(local), func(t *testing.T) {
+			a := open(t, raw.Config{Local: local, Ports: []uint16{20001}})
+			done := make(chan error)
+			go func() {
+				_, err := a.ReadBatch(make([]rawio.Packet, 4))
+				done <- err
+			}()
+			if err := a.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-done; err != net.ErrClosed {
+				t.Errorf("ReadBatch = %v, want net.ErrClosed", err)
+			}
+			if _, err := a.ReadBatch(make([]rawio.Packet, 4)); err != net.ErrClosed {
+				t.Errorf("ReadBatch after Close = %v, want net.ErrClosed", err)
+			}
+			if n, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{packet(1, 1, 12)}, Remote: to(v4)}}); n != 0 || err == nil {
+				t.Errorf("WriteBatch after Close = %d, %v", n, err)
+			}
+		})
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	a := open(t, raw.Config{Local: v4, Ports: []uint16{20001}})
+	ok := rawio.Packet{Vec: [][]byte{packet(20001, 20001, 40)}, Remote: to(v4)}
+	long := rawio.Packet{Vec: [][]byte{make([]byte, 65516)}, Remote: to(v4)}
+	other := rawio.Packet{Vec: ok.Vec, Remote: to(v6)}
+	mixed := rawio.Packet{Vec: ok.Vec, Local: to(v6), Remote: to(v4)}
+	if n, err := a.WriteBatch([]rawio.Packet{ok, long, ok}); n != 1 || err != rawio.ErrTooLong {
+		t.Errorf("a too long packet in the middle: %d, %v", n, err)
+	}
+	for _, bad := range []rawio.Packet{other, mixed} {
+		if n, err := a.WriteBatch([]rawio.Packet{ok, bad}); n != 1 || err == nil {
+			t.Errorf("an address of the wrong family: %d, %v", n, err)
+		}
+	}
+	if s := a.Stats(); s.TxPackets != 3 || s.TxTooLong != 1 || s.TxErrors != 2 {
+		t.Errorf("stats %+v", s)
+	}
+	var mtu *rawio.MTUError
+	if _, err := raw.Open(raw.Config{MTU: 575}); !errors.As(err, &mtu) || mtu.MTU != 575 {
+		t.Errorf("Open with an MTU of 575 = %v", err)
+	}
+	if _, err := raw.Open(raw.Config{Local: v4, Peer: v6}); err == nil {
+		t.Error("Open with addresses of two families succeeded")
+	}
+}
+
+func TestMTU(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		cfg    raw.Config
+		remote netip.Addr
+		want   int
+	}{
+		{"IPv4 loopback is bounded by the length field", raw.Config{}, v4, 65535 - 20},
+		{"IPv6 loopback", raw.Config{}, v6, 65536 - 40},
+		{"a configured MTU bounds IPv4", raw.Config{MTU: 1500}, v4, 1480},
+		{"a configured MTU bounds IPv6", raw.Config{MTU: 1500}, v6, 1460},
+		{"a larger configured MTU changes nothing", raw.Config{MTU: 1 << 20}, v4, 65535 - 20},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := open(t, test.cfg).MTU(netip.Addr{}, test.remote); got != test.want {
+				t.Errorf("MTU = %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+func TestLocalAddrs(t *testing.T) {
+	if got := open(t, raw.Config{Local: v4}).LocalAddrs(); len(got) != 1 || got[0] != to(v4) {
+		t.Errorf("of a bound link: %v", got)
+	}
+	all := open(t, raw.Config{}).LocalAddrs()
+	if len(all) < 2 || !all[len(all)-1].Addr().IsLoopback() {
+		t.Errorf("of an unbound link: %v, want the loopback addresses last", all)
+	}
+	for _, a := range open(t, raw.Config{Local: netip.IPv6Unspecified()}).LocalAddrs() {
+		if a.Addr().Is4() {
+			t.Errorf("of an IPv6 link: %v", a)
+		}
+	}
+}
+
+// The test binary runs itself as nobody, who has no capability.
+func TestPermissionError(t *testing.T) {
+	const child = "RAW_TEST_CHILD"
+	if os.Getenv(child) != "" {
+		_, err := raw.Open(raw.Config{})
+		var p *rawio.PermissionError
+		if !errors.As(err, &p) || p.Link != "raw" || p.Capability != "CAP_NET_RAW" || !errors.Is(err, syscall.EPERM) {
+			t.Fatalf("Open = %v, want a *rawio.PermissionError", err)
+		}
+		return
+	}
+	testpriv.Require(t, "CAP_SETUID")
+	exe, err := os.Open("/proc/self/exe") // nobody may not be able to walk to the binary's folder
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer exe.Close()
+	cmd := exec.Command("/proc/self/fd/3", "-test.run=^TestPermissionError$")
+	cmd.ExtraFiles = []*os.File{exe}
+	cmd.Dir = "/"
+	cmd.Env = []string{child + "=1"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,88 @@
+package tun
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/iphdr"
+)
+
+// Link is a rawio.Link over a TUN device. It also implements rawio.Addresser.
+type Link struct {
+	cfg    Config
+	name   string
+	file   *os.File
+	rc     syscall.RawConn
+	closed atomic.Bool
+	pool   *rawio.Pool
+	stats  counters
+	reader
+
+	mu   sync.Mutex
+	idle []*writer // guarded by mu: as many as goroutines ever wrote at a time
+}
+
+type counters struct {
+	rxPackets, rxICMP, rxEcho, rxMalformed, rxFragments, rxNotOurs, rxOther, rxIgnored atomic.Uint64
+	txPackets, txFull, txTooLong, txErrors                                             atomic.Uint64
+}
+
+// Name returns the device's name.
+func (l *Link) Name() string { return l.name }
+
+// MTU implements rawio.Link: the device's MTU without the IP header.
+func (l *Link) MTU(_, remote netip.Addr) int {
+	return iphdr.Payload(l.cfg.MTU, remote.Unmap().Is6())
+}
+
+// LocalAddrs implements rawio.Addresser: the stack's own addresses. There are no UDP ports here, so
+// every port is 0.
+func (l *Link) LocalAddrs() []netip.AddrPort {
+	out := make([]netip.AddrPort, len(l.cfg.Addrs))
+	for i, a := range l.cfg.Addrs {
+		out[i] = netip.AddrPortFrom(a, 0)
+	}
+	return out
+}
+
+func (l *Link) owns(a netip.Addr) bool { return slices.Contains(l.cfg.Addrs, a) }
+
+// source returns the stack's default address towards the family of dst.
+func (l *Link) source(dst netip.Addr) (netip.Addr, bool) {
+	for _, a := range l.cfg.Addrs {
+		if a.Is4() == dst.Is4() {
+			return a, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// Stats returns the link's counters.
+func (l *Link) Stats() Stats {
+	c := &l.stats
+	return Stats{
+		RxPackets: c.rxPackets.Load(), RxICMP: c.rxICMP.Load(), RxEcho: c.rxEcho.Load(),
+		RxMalformed: c.rxMalformed.Load(), RxFragments: c.rxFragments.Load(), RxNotOurs: c.rxNotOurs.Load(),
+		RxOther: c.rxOther.Load(), RxIgnored: c.rxIgnored.Load(),
+		TxPackets: c.txPackets.Load(), TxFull: c.txFull.Load(), TxTooLong: c.txTooLong.Load(), TxErrors: c.txErrors.Load(),
+	}
+}
+
+// Close implements rawio.Link. A device that Open created disappears with its addresses and routes.
+func (l *Link) Close() error {
+	if l.closed.Swap(true) {
+		return net.ErrClosed
+	}
+	return l.file.Close()
+}
+
+var (
+	_ rawio.Link      = (*Link)(nil)
+	_ rawio.Addresser = (*Link)(nil)
+)

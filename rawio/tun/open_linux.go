@@ -1,0 +1,175 @@
+package tun
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	defaultMTU  = 1500
+	minMTU6     = 1280 // RFC 8200 section 5
+	maxMTU      = 65535
+	defaultName = "rddp%d" // the kernel fills in the number
+)
+
+// Open opens, and if need be creates, the device, and brings it up. Without the privilege it fails
+// with a *rawio.PermissionError.
+func Open(cfg Config) (*Link, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	fd, name, err := device(cfg.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := configure(name, cfg); err != nil {
+		unix.Close(fd)
+		if errors.Is(err, unix.EPERM) {
+			return nil, &rawio.PermissionError{Link: "tun", Capability: "CAP_NET_ADMIN", Err: err}
+		}
+		return nil, fmt.Errorf("tun link: device %s: %w", name, err)
+	}
+	f := os.NewFile(uintptr(fd), "/dev/net/tun")
+	rc, err := f.SyscallConn()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	l := &Link{
+		cfg: cfg, name: name, file: f, rc: rc,
+		pool: rawio.NewPool(cfg.MTU, max(64, poolOctets/cfg.MTU)),
+	}
+	l.try = l.tryRead
+	return l, nil
+}
+
+// poolOctets bounds the idle receive buffers.
+const poolOctets = 4 << 20
+
+// check validates cfg and fills in its defaults.
+func (cfg *Config) check() error {
+	if cfg.MTU == 0 {
+		cfg.MTU = defaultMTU
+	}
+	switch {
+	case cfg.MTU < rawio.MinMTU:
+		return &rawio.MTUError{MTU: cfg.MTU}
+	case cfg.MTU > maxMTU:
+		return fmt.Errorf("tun link: an MTU of %d octets is above the device's limit of %d", cfg.MTU, maxMTU)
+	case len(cfg.Addrs) == 0:
+		return errors.New("tun link: Config.Addrs is empty; the stack needs an IP address of its own")
+	case len(cfg.Name) >= unix.IFNAMSIZ:
+		return fmt.Errorf("tun link: the device name %q is longer than %d characters", cfg.Name, unix.IFNAMSIZ-1)
+	}
+	own := make([]netip.Addr, len(cfg.Addrs))
+	for i, a := range cfg.Addrs {
+		a = a.Unmap()
+		switch {
+		case !a.IsGlobalUnicast():
+			return fmt.Errorf("tun link: %v cannot be the stack's address; it takes a global or private unicast one", a)
+		case a.Is6() && cfg.MTU < minMTU6:
+			return fmt.Errorf("tun link: IPv6 needs an MTU of at least %d octets, not %d", minMTU6, cfg.MTU)
+		}
+		for _, p := range cfg.Host {
+			if p.Addr().Unmap() == a {
+				return fmt.Errorf("tun link: %v cannot be both the stack's and the host's address", a)
+			}
+		}
+		own[i] = a
+	}
+	cfg.Addrs = own
+	return nil
+}
+
+// device opens a TUN device and returns its descriptor, nonblocking, and its name.
+func device(name string) (int, string, error) {
+	if name == "" {
+		name = defaultName
+	}
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err == nil {
+		var req *unix.Ifreq
+		if req, err = unix.NewIfreq(name); err == nil {
+			req.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+			if err = unix.IoctlIfreq(fd, unix.TUNSETIFF, req); err == nil {
+				return fd, req.Name(), nil
+			}
+		}
+		unix.Close(fd)
+	}
+	switch {
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return -1, "", &rawio.PermissionError{Link: "tun", Capability: "CAP_NET_ADMIN", Err: err}
+	case errors.Is(err, unix.EBUSY):
+		return -1, "", fmt.Errorf("tun link: the device %s is in use by another program: %w", name, err)
+	}
+	return -1, "", fmt.Errorf("tun link: cannot open %s on /dev/net/tun (is the tun module loaded?): %w", name, err)
+}
+
+// configure gives the device its MTU, addresses and routes, and brings it up.
+func configure(name string, cfg Config) error {
+	nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return err
+	}
+	defer nl.Close()
+	dev, err := nl.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	if err := nl.LinkSetMTU(dev, cfg.MTU); err != nil {
+		return fmt.Errorf("setting the MTU to %d: %w", cfg.MTU, err)
+	}
+	for _, p := range cfg.Host {
+		// An IPv6 address would else be tentative for a second, and nobody could answer there.
+		a := &netlink.Addr{IPNet: ipnet(p.Addr().Unmap(), p.Bits())}
+		if p.Addr().Is6() {
+			a.Flags = unix.IFA_F_NODAD
+		}
+		if err := nl.AddrReplace(dev, a); err != nil {
+			return fmt.Errorf("adding the host's address %v: %w", p, err)
+		}
+	}
+	if err := nl.LinkSetUp(dev); err != nil {
+		return fmt.Errorf("bringing it up: %w", err)
+	}
+	for _, p := range cfg.routes() {
+		r := &netlink.Route{LinkIndex: dev.Attrs().Index, Dst: ipnet(p.Addr(), p.Bits())}
+		if p.Addr().Is4() {
+			r.Scope = netlink.SCOPE_LINK
+		}
+		if err := nl.RouteReplace(r); err != nil {
+			return fmt.Errorf("routing %v to it: %w", p, err)
+		}
+	}
+	return nil
+}
+
+// routes are the prefixes to route to the device, those of Host excepted, which the kernel adds.
+func (cfg *Config) routes() []netip.Prefix {
+	var out []netip.Prefix
+	for _, p := range cfg.Routes {
+		out = append(out, p.Masked())
+	}
+	for _, a := range cfg.Addrs {
+		held := false
+		for _, p := range cfg.Host {
+			held = held || p.Contains(a)
+		}
+		if !held {
+			out = append(out, netip.PrefixFrom(a, a.BitLen()))
+		}
+	}
+	return out
+}
+
+func ipnet(a netip.Addr, bits int) *net.IPNet {
+	return &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(bits, a.BitLen())}
+}

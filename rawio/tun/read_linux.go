@@ -1,0 +1,159 @@
+package tun
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/iphdr"
+	"golang.org/x/sys/unix"
+)
+
+// reader is the state of ReadBatch, which one goroutine calls at a time.
+type reader struct {
+	pkts []rawio.Packet
+	n    int        // packets filled so far
+	buf  *rawio.Buf // to read into next
+	err  error      // of the last read, unless it would block
+	try  func(fd uintptr) bool
+}
+
+// ReadBatch implements rawio.Link.
+func (l *Link) ReadBatch(pkts []rawio.Packet) (int, error) {
+	if len(pkts) == 0 {
+		return 0, errors.New("ReadBatch needs room for a packet")
+	}
+	l.pkts, l.n, l.err = pkts, 0, nil
+	err := l.rc.Read(l.try)
+	l.pkts = nil
+	switch {
+	case l.n > 0:
+		return l.n, nil
+	case err != nil || l.closed.Load():
+		if l.buf != nil {
+			l.buf.Release()
+			l.buf = nil
+		}
+		return 0, net.ErrClosed
+	}
+	return 0, os.NewSyscallError("read", l.err)
+}
+
+// tryRead drains the device until it has no more packets or no more room. It returns false when it
+// has to wait.
+func (l *Link) tryRead(fd uintptr) bool {
+	var start time.Time
+	for l.n < len(l.pkts) {
+		if l.buf == nil {
+			l.buf = l.pool.Get()
+		}
+		n, err := unix.Read(int(fd), l.buf.B)
+		switch err {
+		case nil:
+			if l.receive(int(fd), l.buf.B[:n], &l.pkts[l.n]) {
+				l.pkts[l.n].Buf, l.buf = l.buf, nil
+				l.n++
+				l.stats.rxPackets.Add(1)
+			}
+		case syscall.EAGAIN:
+			switch {
+			case l.n > 0:
+				return true
+			case l.cfg.Poll <= 0:
+				return false
+			case start.IsZero():
+				start = time.Now()
+			case time.Since(start) >= l.cfg.Poll:
+				return false
+			}
+			runtime.Gosched()
+		case syscall.EINTR:
+		default:
+			l.err = err
+			return true
+		}
+	}
+	return true
+}
+
+// receive makes a packet of the IP packet b, or handles it here and returns false.
+func (l *Link) receive(fd int, b []byte, p *rawio.Packet) bool {
+	ip, err := iphdr.Parse(b)
+	switch {
+	case err == iphdr.ErrFragment:
+		l.stats.rxFragments.Add(1)
+		return false
+	case err != nil:
+		l.stats.rxMalformed.Add(1)
+		return false
+	case !l.owns(ip.Dst):
+		l.stats.rxNotOurs.Add(1)
+		return false
+	}
+	*p = rawio.Packet{Local: netip.AddrPortFrom(ip.Dst, 0), Remote: netip.AddrPortFrom(ip.Src, 0)}
+	switch {
+	case ip.Proto == iphdr.ProtoSCTP:
+		if len(ip.Payload) < commonHeader {
+			l.stats.rxMalformed.Add(1)
+			return false
+		}
+		p.Data, p.ECN = ip.Payload, ip.ECN
+		return true
+	case ip.Proto == iphdr.ProtoICMP && ip.Dst.Is4(), ip.Proto == iphdr.ProtoICMPv6 && ip.Dst.Is6():
+		return l.icmp(fd, b, ip, p)
+	}
+	l.stats.rxOther.Add(1)
+	return false
+}
+
+// commonHeader is the length of the SCTP common header in octets (RFC 9260 section 3.1).
+const commonHeader = 12
+
+// icmp answers an echo request, or makes a packet of a report about one of our packets.
+func (l *Link) icmp(fd int, b []byte, ip iphdr.Packet, p *rawio.Packet) bool {
+	m, ok := iphdr.ParseICMP(ip)
+	if !ok {
+		l.stats.rxMalformed.Add(1)
+		return false
+	}
+	if (ip.Src.IsGlobalUnicast() || ip.Src.IsLinkLocalUnicast()) && iphdr.EchoReply(ip) {
+		l.reply(fd, b, ip)
+		return false
+	}
+	kind, mtu, ok := iphdr.Classify(ip.Dst.Is6(), false, m.Type, m.Code, m.Info)
+	if ok {
+		var src, dst netip.Addr
+		src, dst, p.Data, ok = iphdr.Quote(m.Body)
+		p.Local, p.Remote = netip.AddrPortFrom(src, 0), netip.AddrPortFrom(dst, 0)
+		ok = ok && l.owns(src)
+	}
+	if !ok {
+		l.stats.rxIgnored.Add(1)
+		return false
+	}
+	p.Kind, p.MTU = kind, mtu
+	l.stats.rxICMP.Add(1)
+	return true
+}
+
+// reply sends ip's payload back behind a new header, which it writes over the end of the old one in
+// b. A reply that the device does not take at once is lost, as any packet may be.
+func (l *Link) reply(fd int, b []byte, ip iphdr.Packet) {
+	at := ip.Header
+	var head []byte
+	if ip.Dst.Is6() {
+		head = b[at-iphdr.Len6 : at]
+		iphdr.Put6(head, len(ip.Payload), iphdr.ProtoICMPv6, 0, ip.Dst, ip.Src)
+	} else {
+		head = b[at-iphdr.Len4 : at]
+		iphdr.Put4(head, len(ip.Payload), iphdr.ProtoICMP, 0, ip.Dst, ip.Src)
+	}
+	if _, err := unix.Write(fd, b[at-len(head):at+len(ip.Payload)]); err == nil {
+		l.stats.rxEcho.Add(1)
+	}
+}

@@ -1,0 +1,43 @@
+package tun
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Config says which device to open and how to set it up.
+type Config struct {
+	// Name is the device's name, at most 15 characters. It is created unless it exists. Empty
+	// means a new device, rddp0 or the next free number.
+	Name string
+	// Addrs are the stack's own IP addresses, at least one. The first of a family is the default
+	// source towards that family. The host must not have them.
+	Addrs []netip.Addr
+	// Host are addresses, with the length of their prefixes, that the host gets on the device.
+	// The prefixes should hold Addrs; an address of the stack that no prefix holds is routed to
+	// the device by itself.
+	Host []netip.Prefix
+	// Routes are more prefixes that the host routes to the device.
+	Routes []netip.Prefix
+	// MTU is the device's IP-level MTU in octets. 0 means 1500. Less than rawio.MinMTU is a
+	// *rawio.MTUError; with an IPv6 address it must be at least 1280 (RFC 8200 section 5).
+	MTU int
+	// Poll is how long ReadBatch polls before it blocks. 0 blocks at once.
+	Poll time.Duration
+}
+
+// Stats counts packets since Open.
+type Stats struct {
+	RxPackets   uint64 // handed up, ICMP reports included
+	RxICMP      uint64 // ICMP reports handed up
+	RxEcho      uint64 // echo requests answered
+	RxMalformed uint64 // wrong length, version or checksum
+	RxFragments uint64 // IP fragments, which this link refuses
+	RxNotOurs   uint64 // for an address that is not the stack's
+	RxOther     uint64 // of another protocol than SCTP and ICMP
+	RxIgnored   uint64 // ICMP messages that SCTP ignores
+	TxPackets   uint64 // taken by the device
+	TxFull      uint64 // refused with rawio.ErrFull
+	TxTooLong   uint64 // refused with rawio.ErrTooLong
+	TxErrors    uint64 // refused for another reason
+}

@@ -1,0 +1,117 @@
+package tun
+
+import (
+	"net"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/iphdr"
+	"golang.org/x/sys/unix"
+)
+
+// writer holds the header and the vector of one packet on its way out.
+type writer struct {
+	head  [iphdr.Len6]byte
+	iovs  []unix.Iovec
+	errno syscall.Errno
+	send  func(fd uintptr)      // writev, made once
+	wait  func(fd uintptr) bool // writev until it does not block
+}
+
+func (l *Link) getWriter() *writer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.idle); n > 0 {
+		w := l.idle[n-1]
+		l.idle = l.idle[:n-1]
+		return w
+	}
+	w := new(writer)
+	w.send = w.writev
+	w.wait = func(fd uintptr) bool { w.writev(fd); return w.errno != syscall.EAGAIN }
+	return w
+}
+
+func (l *Link) putWriter(w *writer) {
+	clear(w.iovs) // keep no reference to the caller's memory
+	l.mu.Lock()
+	l.idle = append(l.idle, w)
+	l.mu.Unlock()
+}
+
+func (w *writer) writev(fd uintptr) {
+	for {
+		_, _, w.errno = syscall.Syscall(unix.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&w.iovs[0])), uintptr(len(w.iovs)))
+		if w.errno != syscall.EINTR {
+			return
+		}
+	}
+}
+
+// WriteBatch implements rawio.Link, with one system call a packet. Besides rawio.ErrTooLong and
+// rawio.ErrFull, the error about a packet may be the system's, such as syscall.EIO while the device
+// is down.
+func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) {
+	w := l.getWriter()
+	defer l.putWriter(w)
+	for i := range pkts {
+		if err := l.write(w, &pkts[i]); err != nil {
+			return i, err
+		}
+		l.stats.txPackets.Add(1)
+	}
+	return len(pkts), nil
+}
+
+func (l *Link) write(w *writer, p *rawio.Packet) error {
+	src, dst, n := p.Local.Addr().Unmap(), p.Remote.Addr().Unmap(), p.Len()
+	if !src.IsValid() {
+		src, _ = l.source(dst)
+	}
+	switch {
+	case !dst.IsValid() || !l.owns(src) || src.Is4() != dst.Is4():
+		l.stats.txErrors.Add(1)
+		return &net.AddrError{Err: "the stack has no such address of its own (" + src.String() + ") to send from", Addr: dst.String()}
+	case n > l.MTU(src, dst):
+		l.stats.txTooLong.Add(1)
+		return rawio.ErrTooLong
+	}
+	head := w.head[:iphdr.Len4]
+	if dst.Is6() {
+		head = w.head[:iphdr.Len6]
+		iphdr.Put6(head, n, iphdr.ProtoSCTP, p.ECN, src, dst)
+	} else {
+		iphdr.Put4(head, n, iphdr.ProtoSCTP, p.ECN, src, dst)
+	}
+	w.iovs = w.iovs[:0]
+	w.gather(head)
+	for _, v := range p.Vec {
+		w.gather(v)
+	}
+	err := l.rc.Control(w.send)
+	if err == nil && w.errno == syscall.EAGAIN {
+		err = l.rc.Write(w.wait)
+	}
+	switch {
+	case err != nil:
+		return net.ErrClosed
+	case w.errno == 0:
+		return nil
+	case w.errno == syscall.ENOBUFS:
+		l.stats.txFull.Add(1)
+		return rawio.ErrFull
+	}
+	l.stats.txErrors.Add(1)
+	return os.NewSyscallError("writev", w.errno)
+}
+
+func (w *writer) gather(b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	v := unix.Iovec{Base: &b[0]}
+	v.SetLen(len(b))
+	w.iovs = append(w.iovs, v)
+}

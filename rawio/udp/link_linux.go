@@ -1,0 +1,137 @@
+//go:build !rawio_portable
+
+package udp
+
+import (
+	"net/netip"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/iphdr"
+	"github.com/rddp-go/rddp/rawio/internal/mmsg"
+	"github.com/rddp-go/rddp/rawio/internal/route"
+)
+
+// Link is a rawio.Link over UDP. It also implements rawio.Addresser.
+type Link struct {
+	cfg    Config
+	port   uint16 // the local encapsulation port
+	group  *mmsg.Group
+	routes *route.Table
+}
+
+// ReadBatch implements rawio.Link.
+func (l *Link) ReadBatch(pkts []rawio.Packet) (int, error) { return l.group.ReadBatch(pkts) }
+
+// WriteBatch implements rawio.Link. Besides rawio.ErrTooLong and rawio.ErrFull, the error about a
+// packet may be the system's, such as syscall.ENETUNREACH.
+func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) { return l.group.WriteBatch(pkts) }
+
+// MTU implements rawio.Link.
+func (l *Link) MTU(local, remote netip.Addr) int {
+	local, remote = local.Unmap(), remote.Unmap()
+	if !specific(local) {
+		local = l.cfg.Local
+	}
+	if !specific(local) {
+		local = netip.Addr{}
+	}
+	mtu := l.routes.Lookup(local, remote).MTU
+	if l.cfg.MTU != 0 {
+		mtu = min(mtu, l.cfg.MTU)
+	}
+	return payload(mtu, remote.Is6())
+}
+
+func specific(a netip.Addr) bool { return a.IsValid() && !a.IsUnspecified() }
+
+// bindTo is the address that the socket of a family binds to.
+func (l *Link) bindTo(v6 bool, port uint16) netip.AddrPort {
+	a := l.cfg.Local
+	if !a.IsValid() {
+		a = netip.IPv4Unspecified()
+		if v6 {
+			a = netip.IPv6Unspecified()
+		}
+	}
+	return netip.AddrPortFrom(a, port)
+}
+
+// LocalAddrs implements rawio.Addresser: the configured address, or this host's addresses with the
+// loopback ones last, each with the local encapsulation port.
+func (l *Link) LocalAddrs() []netip.AddrPort {
+	if specific(l.cfg.Local) {
+		return []netip.AddrPort{netip.AddrPortFrom(l.cfg.Local, l.port)}
+	}
+	var out []netip.AddrPort
+	for _, a := range l.routes.Addrs() {
+		if !l.cfg.Local.IsValid() || l.cfg.Local.Is4() == a.Is4() {
+			out = append(out, netip.AddrPortFrom(a, l.port))
+		}
+	}
+	return out
+}
+
+// Port returns the local encapsulation port.
+func (l *Link) Port() uint16 { return l.port }
+
+// Stats returns the link's counters.
+func (l *Link) Stats() Stats {
+	s := &l.group.Stats
+	return Stats{
+		RxPackets: s.RxPackets.Load(), RxICMP: s.RxICMP.Load(), RxMalformed: s.RxMalformed.Load(),
+		RxIgnored: s.RxIgnored.Load(), RxOverflow: l.group.Drops(),
+		TxPackets: s.TxPackets.Load(), TxFull: s.TxFull.Load(), TxTooLong: s.TxTooLong.Load(), TxErrors: s.TxErrors.Load(),
+	}
+}
+
+// Close implements rawio.Link.
+func (l *Link) Close() error {
+	err := l.group.Close()
+	l.routes.Close()
+	return err
+}
+
+// codec adds and reads what goes along with a datagram of one family.
+type codec struct {
+	link *Link
+	v6   bool
+}
+
+// Decode implements mmsg.Codec.
+func (c *codec) Decode(m *mmsg.Message, p *rawio.Packet) bool {
+	p.Data, p.Remote, p.ECN = m.Data, m.From, m.Control.ECN
+	p.Local = netip.AddrPortFrom(m.Control.Local, c.link.port)
+	return len(m.Data) >= commonHeader
+}
+
+// DecodeError implements mmsg.Codec. The kernel quotes from behind the UDP header on.
+func (c *codec) DecodeError(e *mmsg.ICMPError, p *rawio.Packet) bool {
+	kind, mtu, ok := iphdr.Classify(e.V6, true, e.Type, e.Code, e.Info)
+	if !ok || len(e.Data) < iphdr.MinQuote {
+		return false
+	}
+	p.Kind, p.MTU, p.Data, p.Remote = kind, mtu, e.Data, e.To
+	p.Local = netip.AddrPortFrom(e.Control.Local, c.link.port) // the error came to where we sent from
+	return true
+}
+
+// Encode implements mmsg.Codec.
+func (c *codec) Encode(p *rawio.Packet, o *mmsg.Outgoing) error {
+	if p.Len() > payload(1<<30, c.v6) {
+		return rawio.ErrTooLong
+	}
+	if src := p.Local.Addr().Unmap(); specific(src) && src != c.link.cfg.Local {
+		if src.Is6() != c.v6 {
+			return &mmsg.FamilyError{Src: src, Dst: p.Remote.Addr()}
+		}
+		o.From(src)
+	}
+	if p.ECN != 0 {
+		o.ECN(p.ECN, c.v6)
+	}
+	to := destination(p.Remote)
+	o.To(to.Addr(), to.Port())
+	return nil
+}
+
+var _ mmsg.Codec = (*codec)(nil)

@@ -1,0 +1,119 @@
+//go:build !rawio_portable
+
+package udp
+
+import (
+	"errors"
+	"os"
+
+	"github.com/rddp-go/rddp/rawio/internal/mmsg"
+	"github.com/rddp-go/rddp/rawio/internal/route"
+	"golang.org/x/sys/unix"
+)
+
+// Open opens a UDP link. A taken port gives an error that matches syscall.EADDRINUSE.
+func Open(cfg Config) (*Link, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	routes, err := route.Open()
+	if err != nil {
+		return nil, openError(cfg, err)
+	}
+	l := &Link{cfg: cfg, routes: routes}
+	socks, err := l.sockets()
+	if err == nil {
+		l.group, err = mmsg.NewGroup(cfg.Poll, socks...)
+	}
+	if err != nil {
+		routes.Close()
+		return nil, openError(cfg, err)
+	}
+	return l, nil
+}
+
+// pickTries is how often to ask the system for a port that is free in both families.
+const pickTries = 16
+
+// sockets opens a socket for each family, with the same port.
+func (l *Link) sockets() ([]*mmsg.Socket, error) {
+	if a := l.cfg.Local; a.IsValid() {
+		s, err := l.socket(a.Is6(), l.cfg.Port)
+		return []*mmsg.Socket{s}, err
+	}
+	for try := 1; ; try++ {
+		v4, err := l.socket(false, l.cfg.Port)
+		if err != nil {
+			return nil, err
+		}
+		v6, err := l.socket(true, int(l.port))
+		switch {
+		case err == nil:
+			return []*mmsg.Socket{v4, v6}, nil
+		case errors.Is(err, unix.EAFNOSUPPORT), errors.Is(err, unix.EADDRNOTAVAIL):
+			return []*mmsg.Socket{v4}, nil // a host without IPv6
+		}
+		v4.Close()
+		if l.cfg.Port != 0 || try == pickTries || !errors.Is(err, unix.EADDRINUSE) {
+			return nil, err
+		}
+	}
+}
+
+// socket opens a bound socket and leaves its port in l.port.
+func (l *Link) socket(v6 bool, port int) (*mmsg.Socket, error) {
+	domain := unix.AF_INET
+	if v6 {
+		domain = unix.AF_INET6
+	}
+	fd, err := unix.Socket(domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	if err := l.setup(fd, v6, port); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return mmsg.NewSocket(fd, v6, &codec{link: l, v6: v6})
+}
+
+func (l *Link) setup(fd int, v6 bool, port int) error {
+	if err := mmsg.Set(fd, options(v6)...); err != nil {
+		return err
+	}
+	if err := unix.Bind(fd, mmsg.Sockaddr(l.bindTo(v6, uint16(port)))); err != nil {
+		return os.NewSyscallError("bind", err)
+	}
+	sa, err := unix.Getsockname(fd)
+	if err != nil {
+		return os.NewSyscallError("getsockname", err)
+	}
+	switch sa := sa.(type) {
+	case *unix.SockaddrInet4:
+		l.port = uint16(sa.Port)
+	case *unix.SockaddrInet6:
+		l.port = uint16(sa.Port)
+	}
+	return nil
+}
+
+// options set DF without the kernel's own path MTU in the way (we probe), and ask for ICMP errors
+// and for what the IP header said. The UDP checksum is on unless SO_NO_CHECK turns it off, which
+// nothing here does.
+func options(v6 bool) []mmsg.Option {
+	if v6 {
+		return []mmsg.Option{
+			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_V6ONLY, Value: 1},
+			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_MTU_DISCOVER, Value: unix.IPV6_PMTUDISC_PROBE},
+			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_RECVERR, Value: 1},
+			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_RECVPKTINFO, Value: 1},
+			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_RECVTCLASS, Value: 1},
+		}
+	}
+	return []mmsg.Option{
+		{Level: unix.IPPROTO_IP, Name: unix.IP_MTU_DISCOVER, Value: unix.IP_PMTUDISC_PROBE},
+		{Level: unix.IPPROTO_IP, Name: unix.IP_RECVERR, Value: 1},
+		{Level: unix.IPPROTO_IP, Name: unix.IP_PKTINFO, Value: 1},
+		{Level: unix.IPPROTO_IP, Name: unix.IP_RECVTOS, Value: 1},
+	}
+}

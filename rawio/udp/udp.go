@@ -1,0 +1,99 @@
+package udp
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/iphdr"
+)
+
+// DefaultPort is the UDP port assigned to SCTP encapsulation, sctp-tunneling (RFC 6951 section 7).
+const DefaultPort = 9899
+
+// AnyPort asks Open for a port that the system picks, which suits clients.
+const AnyPort = -1
+
+// headerLen is the length of the UDP header in octets.
+const headerLen = 8
+
+// commonHeader is the length of the SCTP common header in octets (RFC 9260 section 3.1).
+const commonHeader = 12
+
+// Config says what to open. The zero value is port 9899 on every local address, IPv4 and IPv6.
+type Config struct {
+	// Local is the address that the link receives on and sends from. Invalid means any, of both
+	// families; an unspecified address means any of its family.
+	Local netip.Addr
+	// Port is the local encapsulation port: 0 means DefaultPort, AnyPort a free one.
+	Port int
+	// MTU, in octets, bounds the IP-level MTU that MTU() works with. 0 takes the route's or
+	// interface's as it is. Less than rawio.MinMTU is a *rawio.MTUError.
+	MTU int
+	// Poll is how long ReadBatch polls before it blocks. It spares the 20 microseconds or so that
+	// waking an idle processor takes, at the price of a busy one. 0 blocks at once. The portable
+	// path does not poll.
+	Poll time.Duration
+}
+
+// check validates cfg and fills in its defaults.
+func (cfg *Config) check() error {
+	cfg.Local = cfg.Local.Unmap()
+	switch {
+	case cfg.MTU != 0 && cfg.MTU < rawio.MinMTU:
+		return &rawio.MTUError{MTU: cfg.MTU}
+	case cfg.Port == AnyPort:
+		cfg.Port = 0
+	case cfg.Port == 0:
+		cfg.Port = DefaultPort
+	case cfg.Port < 0 || cfg.Port > 65535:
+		return fmt.Errorf("udp link: %d is no UDP port", cfg.Port)
+	}
+	return nil
+}
+
+// Stats counts packets since Open.
+type Stats struct {
+	RxPackets   uint64 // handed up, ICMP reports included
+	RxICMP      uint64 // ICMP reports handed up
+	RxMalformed uint64 // too short for an SCTP common header
+	RxIgnored   uint64 // ICMP messages that SCTP ignores
+	RxOverflow  uint64 // dropped by the kernel for want of receive buffer
+	TxPackets   uint64 // taken by the kernel
+	TxFull      uint64 // refused with rawio.ErrFull
+	TxTooLong   uint64 // refused with rawio.ErrTooLong
+	TxErrors    uint64 // refused for another reason
+}
+
+// payload is the largest SCTP packet that fits an IP packet of mtu octets together with the UDP
+// header (RFC 6951 section 5.6).
+func payload(mtu int, v6 bool) int { return max(0, iphdr.Payload(mtu, v6)-headerLen) }
+
+// destination returns where to send a packet for remote.
+func destination(remote netip.AddrPort) netip.AddrPort {
+	port := remote.Port()
+	if port == 0 {
+		port = DefaultPort
+	}
+	return netip.AddrPortFrom(remote.Addr().Unmap(), port)
+}
+
+// openError puts a plain sentence in front of the system's error.
+func openError(cfg Config, err error) error {
+	where := "any address"
+	if cfg.Local.IsValid() {
+		where = cfg.Local.String()
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("udp link: UDP port %d of %s is taken by another program; stop it, or choose another port: %w", cfg.Port, where, err)
+	}
+	return fmt.Errorf("udp link: cannot open UDP port %d of %s: %w", cfg.Port, where, err)
+}
+
+var (
+	_ rawio.Link      = (*Link)(nil)
+	_ rawio.Addresser = (*Link)(nil)
+)
