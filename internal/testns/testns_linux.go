@@ -6,6 +6,7 @@ package testns
 import (
 	"fmt"
 	"net/netip"
+	"os"
 	"runtime"
 	"testing"
 
@@ -34,6 +35,10 @@ func New(t testing.TB) *NS {
 	}))
 	t.Cleanup(func() { unix.Close(n.fd) })
 	n.Do(func() error {
+		// Addresses need no second of duplicate address detection here.
+		if err := os.WriteFile("/proc/sys/net/ipv6/conf/default/accept_dad", []byte("0"), 0); err != nil {
+			return err
+		}
 		lo, err := netlink.LinkByName("lo")
 		if err != nil {
 			return err

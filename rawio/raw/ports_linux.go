@@ -33,7 +33,8 @@ func (s *ports) set(port uint16, on bool) {
 }
 
 // BindPort implements rawio.PortBinder: it claims the port in this network namespace and lets its
-// packets in. Port 0 is refused with syscall.EINVAL, since no SCTP packet may carry it.
+// packets in. A program that moves its threads between network namespaces has to call it in the
+// link's. Port 0 is refused with syscall.EINVAL, since no SCTP packet may carry it.
 func (l *Link) BindPort(port uint16) error {
 	s := &l.ports
 	s.mu.Lock()

@@ -9,9 +9,11 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/internal/testpriv"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/raw"
@@ -33,15 +35,22 @@ func packet(src, dst uint16, n int) []byte {
 	return b
 }
 
-func open(t testing.TB, cfg raw.Config) *raw.Link {
+// open opens a link in a namespace, where ports and packets are the test's own.
+func open(t testing.TB, ns *testns.NS, cfg raw.Config) *raw.Link {
 	t.Helper()
-	testpriv.Require(t, "CAP_NET_RAW")
-	l, err := raw.Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var l *raw.Link
+	ns.Do(func() (err error) {
+		l, err = raw.Open(cfg)
+		return err
+	})
 	t.Cleanup(func() { l.Close() })
 	return l
+}
+
+// bind binds a port in the namespace, where it is claimed.
+func bind(ns *testns.NS, l *raw.Link, port uint16) (err error) {
+	ns.Do(func() error { err = l.BindPort(port); return nil })
+	return err
 }
 
 func to(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, 0) }
@@ -68,6 +77,7 @@ func read(t testing.TB, l rawio.Link, n int) []rawio.Packet {
 }
 
 func TestBothWays(t *testing.T) {
+	ns := testns.New(t)
 	for _, test := range []struct {
 		name   string
 		addr   netip.Addr
@@ -85,8 +95,8 @@ func TestBothWays(t *testing.T) {
 		{"IPv6 a common header alone", v6, v6, 12, 5},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			a := open(t, raw.Config{Local: test.addr, Ports: []uint16{20001}})
-			b := open(t, raw.Config{Local: test.listen, Ports: []uint16{20002}})
+			a := open(t, ns, raw.Config{Local: test.addr, Ports: []uint16{20001}})
+			b := open(t, ns, raw.Config{Local: test.listen, Ports: []uint16{20002}})
 			for _, way := range []struct {
 				from, to *raw.Link
 				src, dst uint16
@@ -116,9 +126,10 @@ func TestBothWays(t *testing.T) {
 }
 
 func TestSourceIsPacketLocal(t *testing.T) {
+	ns := testns.New(t)
 	local := netip.MustParseAddr("127.0.0.7")
-	a := open(t, raw.Config{Ports: []uint16{20001}})
-	b := open(t, raw.Config{Local: v4, Ports: []uint16{20002}})
+	a := open(t, ns, raw.Config{Ports: []uint16{20001}})
+	b := open(t, ns, raw.Config{Local: v4, Ports: []uint16{20002}})
 	write(t, a, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Local: to(local), Remote: to(v4)})
 	p := read(t, b, 1)[0]
 	defer p.Release()
@@ -128,7 +139,8 @@ func TestSourceIsPacketLocal(t *testing.T) {
 }
 
 func TestMixedFamiliesInOneBatch(t *testing.T) {
-	a := open(t, raw.Config{Ports: []uint16{20001}})
+	ns := testns.New(t)
+	a := open(t, ns, raw.Config{Ports: []uint16{20001}})
 	data := packet(20001, 20001, 64)
 	write(t, a,
 		rawio.Packet{Vec: [][]byte{data}, Remote: to(v4)}, rawio.Packet{Vec: [][]byte{data}, Remote: to(v6)},
@@ -145,12 +157,13 @@ func TestMixedFamiliesInOneBatch(t *testing.T) {
 
 // The kernel keeps packets for other ports from the socket: not even a counter sees them.
 func TestPortFilter(t *testing.T) {
+	ns := testns.New(t)
 	for _, addr := range []netip.Addr{v4, v6} {
 		t.Run(addr.String(), func(t *testing.T) {
-			tx := open(t, raw.Config{Local: addr})
-			a := open(t, raw.Config{Local: addr, Ports: []uint16{20001}})
-			b := open(t, raw.Config{Local: addr})
-			if err := errors.Join(b.BindPort(20002), b.BindPort(20003)); err != nil {
+			tx := open(t, ns, raw.Config{Local: addr})
+			a := open(t, ns, raw.Config{Local: addr, Ports: []uint16{20001}})
+			b := open(t, ns, raw.Config{Local: addr})
+			if err := errors.Join(bind(ns, b, 20002), bind(ns, b, 20003)); err != nil {
 				t.Fatal(err)
 			}
 			b.UnbindPort(20003)
@@ -180,7 +193,7 @@ func TestPortFilter(t *testing.T) {
 				}
 			}
 			// Without a bound port, nothing comes in; the first packet after BindPort is its own.
-			if err := tx.BindPort(20005); err != nil {
+			if err := bind(ns, tx, 20005); err != nil {
 				t.Fatal(err)
 			}
 			send(20005)
@@ -194,7 +207,8 @@ func TestPortFilter(t *testing.T) {
 }
 
 func TestNoPortFilterLetsEveryPortIn(t *testing.T) {
-	a := open(t, raw.Config{Local: v4, NoPortFilter: true})
+	ns := testns.New(t)
+	a := open(t, ns, raw.Config{Local: v4, NoPortFilter: true})
 	write(t, a, rawio.Packet{Vec: [][]byte{packet(1, 20009, 40)}, Remote: to(v4)})
 	p := read(t, a, 1)[0]
 	p.Release()
@@ -202,11 +216,13 @@ func TestNoPortFilterLetsEveryPortIn(t *testing.T) {
 
 // An IP header with options moves the SCTP header: the filter and the link must both follow it.
 func TestIPv4Options(t *testing.T) {
-	a := open(t, raw.Config{Local: v4, Ports: []uint16{20001}})
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_RAW, 132)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ns := testns.New(t)
+	a := open(t, ns, raw.Config{Local: v4, Ports: []uint16{20001}})
+	var fd int
+	ns.Do(func() (err error) {
+		fd, err = syscall.Socket(syscall.AF_INET, syscall.SOCK_RAW, 132)
+		return err
+	})
 	defer syscall.Close(fd)
 	if err := syscall.SetsockoptString(fd, syscall.IPPROTO_IP, syscall.IP_OPTIONS, "\x01\x01\x01\x01"); err != nil {
 		t.Fatal(err)
@@ -223,41 +239,46 @@ func TestIPv4Options(t *testing.T) {
 }
 
 func TestPortInUse(t *testing.T) {
-	a := open(t, raw.Config{Local: v4, Ports: []uint16{20001}})
-	b := open(t, raw.Config{Local: v6})
+	ns := testns.New(t)
+	a := open(t, ns, raw.Config{Local: v4, Ports: []uint16{20001}})
+	b := open(t, ns, raw.Config{Local: v6})
 	for _, l := range []*raw.Link{a, b} {
-		if err := l.BindPort(20001); !errors.Is(err, rawio.ErrPortInUse) || !errors.Is(err, syscall.EADDRINUSE) {
+		if err := bind(ns, l, 20001); !errors.Is(err, rawio.ErrPortInUse) || !errors.Is(err, syscall.EADDRINUSE) {
 			t.Errorf("BindPort of a taken port = %v", err)
 		}
 	}
-	if _, err := raw.Open(raw.Config{Ports: []uint16{20001}}); !errors.Is(err, rawio.ErrPortInUse) {
-		t.Errorf("Open with a taken port = %v", err)
-	}
-	if err := b.BindPort(0); !errors.Is(err, syscall.EINVAL) {
+	ns.Do(func() error {
+		if _, err := raw.Open(raw.Config{Ports: []uint16{20001}}); !errors.Is(err, rawio.ErrPortInUse) {
+			t.Errorf("Open with a taken port = %v", err)
+		}
+		return nil
+	})
+	if err := bind(ns, b, 0); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("BindPort(0) = %v", err)
 	}
 	a.UnbindPort(20001)
-	if err := b.BindPort(20001); err != nil {
+	if err := bind(ns, b, 20001); err != nil {
 		t.Errorf("BindPort of a port given up = %v", err)
 	}
 	b.Close()
-	if err := a.BindPort(20001); err != nil {
+	if err := bind(ns, a, 20001); err != nil {
 		t.Errorf("BindPort of a closed link's port = %v", err)
 	}
 	a.Close()
-	if err := a.BindPort(20002); !errors.Is(err, os.ErrClosed) {
+	if err := bind(ns, a, 20002); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("BindPort after Close = %v", err)
 	}
 }
 
 func TestPortLimit(t *testing.T) {
-	a := open(t, raw.Config{Local: v4})
+	ns := testns.New(t)
+	a := open(t, ns, raw.Config{Local: v4})
 	for p := uint16(21000); p < 23000; p++ {
-		if err := a.BindPort(p); err != nil {
+		if err := bind(ns, a, p); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := a.BindPort(23000); err != raw.ErrTooManyPorts {
+	if err := bind(ns, a, 23000); err != raw.ErrTooManyPorts {
 		t.Errorf("BindPort beyond the limit = %v", err)
 	}
 	write(t, a, rawio.Packet{Vec: [][]byte{packet(1, 22999, 40)}, Remote: to(v4)})
@@ -266,9 +287,10 @@ func TestPortLimit(t *testing.T) {
 }
 
 func TestCloseWakesReader(t *testing.T) {
+	ns := testns.New(t)
 	for _, local := range []netip.Addr{v4, v6, {}} {
 		t.Run(fmt.Sprint(local), func(t *testing.T) {
-			a := open(t, raw.Config{Local: local, Ports: []uint16{20001}})
+			a := open(t, ns, raw.Config{Local: local, Ports: []uint16{20001}})
 			done := make(chan error)
 			go func() {
 				_, err := a.ReadBatch(make([]rawio.Packet, 4))
@@ -291,7 +313,8 @@ func TestCloseWakesReader(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	a := open(t, raw.Config{Local: v4, Ports: []uint16{20001}})
+	ns := testns.New(t)
+	a := open(t, ns, raw.Config{Local: v4, Ports: []uint16{20001}})
 	ok := rawio.Packet{Vec: [][]byte{packet(20001, 20001, 40)}, Remote: to(v4)}
 	long := rawio.Packet{Vec: [][]byte{make([]byte, 65516)}, Remote: to(v4)}
 	other := rawio.Packet{Vec: ok.Vec, Remote: to(v6)}
@@ -317,6 +340,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestMTU(t *testing.T) {
+	ns := testns.New(t)
 	for _, test := range []struct {
 		name   string
 		cfg    raw.Config
@@ -330,7 +354,7 @@ func TestMTU(t *testing.T) {
 		{"a larger configured MTU changes nothing", raw.Config{MTU: 1 << 20}, v4, 65535 - 20},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := open(t, test.cfg).MTU(netip.Addr{}, test.remote); got != test.want {
+			if got := open(t, ns, test.cfg).MTU(netip.Addr{}, test.remote); got != test.want {
 				t.Errorf("MTU = %d, want %d", got, test.want)
 			}
 		})
@@ -338,14 +362,16 @@ func TestMTU(t *testing.T) {
 }
 
 func TestLocalAddrs(t *testing.T) {
-	if got := open(t, raw.Config{Local: v4}).LocalAddrs(); len(got) != 1 || got[0] != to(v4) {
+	ns := testns.New(t)
+	testns.Veth(ns, testns.New(t), "eth", 1500, netip.MustParsePrefix("10.1.0.1/24"), netip.MustParsePrefix("10.1.0.2/24"))
+	if got := open(t, ns, raw.Config{Local: v4}).LocalAddrs(); len(got) != 1 || got[0] != to(v4) {
 		t.Errorf("of a bound link: %v", got)
 	}
-	all := open(t, raw.Config{}).LocalAddrs()
-	if len(all) < 2 || !all[len(all)-1].Addr().IsLoopback() {
-		t.Errorf("of an unbound link: %v, want the loopback addresses last", all)
+	all := open(t, ns, raw.Config{}).LocalAddrs()
+	if want := []netip.AddrPort{to(netip.MustParseAddr("10.1.0.1")), to(v4), to(v6)}; !slices.Equal(all, want) {
+		t.Errorf("of an unbound link: %v, want %v", all, want)
 	}
-	for _, a := range open(t, raw.Config{Local: netip.IPv6Unspecified()}).LocalAddrs() {
+	for _, a := range open(t, ns, raw.Config{Local: netip.IPv6Unspecified()}).LocalAddrs() {
 		if a.Addr().Is4() {
 			t.Errorf("of an IPv6 link: %v", a)
 		}

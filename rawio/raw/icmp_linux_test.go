@@ -1,0 +1,171 @@
+package raw_test
+
+import (
+	"net/netip"
+	"os"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/testns"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/raw"
+	"golang.org/x/sys/unix"
+)
+
+// path is a row of three namespaces: a client, a router, and a server behind a narrow link.
+type path struct {
+	client, router, server *testns.NS
+	from, to               netip.Addr
+	ipMTU                  int // of the narrow link
+}
+
+func newPath(t testing.TB, v6 bool) path {
+	t.Helper()
+	p := path{client: testns.New(t), router: testns.New(t), server: testns.New(t), ipMTU: 1300}
+	prefix := netip.MustParsePrefix
+	n := [4]netip.Prefix{prefix("10.1.0.1/24"), prefix("10.1.0.2/24"), prefix("10.2.0.1/24"), prefix("10.2.0.2/24")}
+	if v6 {
+		n = [4]netip.Prefix{prefix("fd01::1/64"), prefix("fd01::2/64"), prefix("fd02::1/64"), prefix("fd02::2/64")}
+	}
+	testns.Veth(p.client, p.router, "left", 1500, n[0], n[1])
+	testns.Veth(p.router, p.server, "right", p.ipMTU, n[2], n[3])
+	p.router.Do(func() error {
+		if v6 {
+			return os.WriteFile("/proc/sys/net/ipv6/conf/all/forwarding", []byte("1"), 0)
+		}
+		return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0)
+	})
+	p.client.Route(n[3], n[1].Addr())
+	p.server.Route(n[0], n[2].Addr())
+	p.from, p.to = n[0].Addr(), n[3].Addr()
+	return p
+}
+
+func checkReport(t *testing.T, p rawio.Packet, kind rawio.Kind, mtu int, sent []byte, from, dst netip.Addr) {
+	t.Helper()
+	if p.Kind != kind || p.MTU != mtu || p.Local != to(from) || p.Remote != to(dst) {
+		t.Errorf("kind %v MTU %d local %v remote %v, want %v %d %v %v", p.Kind, p.MTU, p.Local, p.Remote, kind, mtu, from, dst)
+	}
+	if len(p.Data) < 8 || len(p.Data) > len(sent) || string(p.Data) != string(sent[:len(p.Data)]) {
+		t.Errorf("the quote is not the beginning of our packet: % x", p.Data)
+	}
+}
+
+func TestICMPReports(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		v6    bool
+		bound bool // to the address, so that one socket is waited on
+	}{
+		{"IPv4, bound to its address", false, true},
+		{"IPv4, unbound", false, false},
+		{"IPv6, bound to its address", true, true},
+		{"IPv6, unbound", true, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := newPath(t, test.v6)
+			cfg := raw.Config{Ports: []uint16{20001}}
+			if test.bound {
+				cfg.Local = path.from
+			}
+			l := open(t, path.client, cfg)
+			ip := 20
+			if test.v6 {
+				ip = 40
+			}
+			if got := l.MTU(path.from, path.to); got != 1500-ip {
+				t.Errorf("MTU = %d, want the interface's 1500 less the header", got)
+			}
+
+			// req 9260-10-8: packet too big, from a router on the way.
+			big := packet(20001, 20002, 1500-ip)
+			write(t, l, rawio.Packet{Vec: [][]byte{big}, Remote: to(path.to)})
+			p := read(t, l, 1)[0]
+			checkReport(t, p, rawio.KindPacketTooBig, path.ipMTU, big, path.from, path.to)
+			p.Release()
+
+			// req 9260-10-9: a host without SCTP says so.
+			small := packet(20001, 20003, path.ipMTU-ip)
+			write(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.to)})
+			p = read(t, l, 1)[0]
+			checkReport(t, p, rawio.KindProtoUnreachable, 0, small, path.from, path.to)
+			p.Release()
+
+			// The pending error that goes along with a report fails no write and no read.
+			for range 4 {
+				write(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.to)})
+			}
+			if s := l.Stats(); s.TxErrors+s.TxTooLong+s.TxFull != 0 || s.TxPackets != 6 {
+				t.Errorf("stats %+v", s)
+			}
+			server := open(t, path.server, raw.Config{Ports: []uint16{20003}})
+			write(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.to)})
+			p = read(t, server, 1)[0]
+			write(t, server, rawio.Packet{Vec: [][]byte{packet(20003, 20001, 50)}, Remote: p.Remote, Local: p.Local})
+			p.Release()
+			for p.Kind = rawio.KindProtoUnreachable; p.Kind != rawio.KindSCTP; { // behind reports of the four
+				p = read(t, l, 1)[0]
+				p.Release()
+			}
+		})
+	}
+}
+
+// A report about a packet of another program, which uses the same address, is not ours.
+func TestICMPForAnotherPortIsIgnored(t *testing.T) {
+	path := newPath(t, false)
+	l := open(t, path.client, raw.Config{Local: path.from, Ports: []uint16{20001}})
+	other := packet(20002, 1, 40)
+	mine := packet(20001, 1, 40)
+	write(t, l, rawio.Packet{Vec: [][]byte{other}, Remote: to(path.to)}, rawio.Packet{Vec: [][]byte{mine}, Remote: to(path.to)})
+	p := read(t, l, 1)[0]
+	checkReport(t, p, rawio.KindProtoUnreachable, 0, mine, path.from, path.to)
+	p.Release()
+	if s := l.Stats(); s.RxICMP != 1 || s.RxIgnored != 1 {
+		t.Errorf("stats %+v, want one report and one ignored", s)
+	}
+}
+
+// req 9260-10-3: port unreachable means nothing to native SCTP.
+func TestICMPPortUnreachableIsIgnored(t *testing.T) {
+	path := newPath(t, false)
+	l := open(t, path.client, raw.Config{Local: path.from, Ports: []uint16{20001}})
+	mine := packet(20001, 1, 40)
+	icmp := openICMP(t, path.server)
+	send := func(code byte) {
+		quote := make([]byte, 20)
+		quote[0], quote[3], quote[8], quote[9] = 0x45, 60, 64, 132
+		f, d := path.from.As4(), path.to.As4()
+		copy(quote[12:], f[:])
+		copy(quote[16:], d[:])
+		msg := append([]byte{3, code, 0, 0, 0, 0, 0, 0}, append(quote, mine...)...)
+		sum := uint32(0)
+		for i := 0; i < len(msg); i += 2 {
+			sum += uint32(msg[i])<<8 | uint32(msg[i+1])
+		}
+		for sum > 0xffff {
+			sum = sum>>16 + sum&0xffff
+		}
+		msg[2], msg[3] = byte(^sum>>8), byte(^sum)
+		if err := unix.Sendto(icmp, msg, 0, &unix.SockaddrInet4{Addr: f}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(3) // port unreachable
+	send(2) // protocol unreachable
+	p := read(t, l, 1)[0]
+	checkReport(t, p, rawio.KindProtoUnreachable, 0, mine, path.from, path.to)
+	p.Release()
+	if s := l.Stats(); s.RxICMP != 1 || s.RxIgnored != 1 {
+		t.Errorf("stats %+v, want one report and one ignored", s)
+	}
+}
+
+func openICMP(t *testing.T, ns *testns.NS) int {
+	var fd int
+	ns.Do(func() (err error) {
+		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_ICMP)
+		return err
+	})
+	t.Cleanup(func() { unix.Close(fd) })
+	return fd
+}

@@ -1,0 +1,76 @@
+package raw_test
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/testns"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/raw"
+)
+
+// pump makes a function that moves one batch from a to b.
+func pump(t testing.TB, a, b rawio.Link, remote netip.AddrPort, count, size int) func() {
+	data := packet(20001, 20002, size)
+	out, in := make([]rawio.Packet, count), make([]rawio.Packet, 32)
+	for i := range out {
+		out[i] = rawio.Packet{Vec: [][]byte{data[:28], data[28:]}, Remote: remote}
+	}
+	return func() {
+		if _, err := a.WriteBatch(out); err != nil {
+			t.Fatal(err)
+		}
+		for got := 0; got < count; {
+			n, err := b.ReadBatch(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range in[:n] {
+				in[i].Release()
+			}
+			got += n
+		}
+	}
+}
+
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	for _, addr := range []netip.Addr{v4, v6} {
+		for _, size := range []int{1440, 65000} {
+			t.Run(fmt.Sprintf("%v %d octets", addr, size), func(t *testing.T) {
+				ns := testns.New(t)
+				a := open(t, ns, raw.Config{Ports: []uint16{20001}})
+				b := open(t, ns, raw.Config{Local: addr, Ports: []uint16{20002}})
+				move := pump(t, a, b, to(addr), 8, size)
+				for range 20 {
+					move() // the buffer pools fill, the receiver finds its buffer size
+				}
+				if n := testing.AllocsPerRun(100, move); n != 0 {
+					t.Errorf("%v allocations a batch of 8", n)
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkPump is the bare link: packets to itself on loopback, no protocol.
+func BenchmarkPump(b *testing.B) {
+	for _, addr := range []netip.Addr{v4, v6} {
+		for _, test := range []struct{ size, count int }{{1440, 32}, {65000, 8}} {
+			for _, poll := range []time.Duration{0, 50 * time.Microsecond} {
+				b.Run(fmt.Sprintf("%v/%d/poll=%v", addr, test.size, poll), func(b *testing.B) {
+					ns := testns.New(b)
+					tx := open(b, ns, raw.Config{Local: addr, Ports: []uint16{20001}})
+					rx := open(b, ns, raw.Config{Local: addr, Ports: []uint16{20002}, Poll: poll})
+					move := pump(b, tx, rx, to(addr), test.count, test.size)
+					b.SetBytes(int64(test.size * test.count))
+					b.ReportAllocs()
+					for b.Loop() {
+						move()
+					}
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package udp
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+func TestDestination(t *testing.T) {
+	for _, test := range []struct{ name, remote, want string }{
+		// req 6951-5.1-1: the assigned port is the default on both ends.
+		{"port 0 means the default port", "192.0.2.1:0", "192.0.2.1:9899"},
+		{"another port is kept, as a NAT may have chosen it", "192.0.2.1:1234", "192.0.2.1:1234"},
+		{"an IPv4-mapped address is an IPv4 one", "[::ffff:192.0.2.1]:0", "192.0.2.1:9899"},
+	} {
+		if got := destination(netip.MustParseAddrPort(test.remote)); got.String() != test.want {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+func TestConfigDefaults(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		port, want int
+	}{
+		{"the zero value is the assigned port", 0, 9899}, // req 6951-5.1-1
+		{"any port is the system's choice", AnyPort, 0},
+		{"a port is itself", 7, 7},
+	} {
+		cfg := Config{Port: test.port}
+		if err := cfg.check(); err != nil || cfg.Port != test.want {
+			t.Errorf("%s: port %d, %v", test.name, cfg.Port, err)
+		}
+	}
+}
+
+func TestPayload(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		mtu  int
+		v6   bool
+		want int
+	}{
+		// req 6951-5.6-1: 8 octets less than without UDP.
+		{"IPv4 over Ethernet", 1500, false, 1472},
+		{"IPv6 over Ethernet", 1500, true, 1452},
+		{"IPv4 bounded by its length field", 65536, false, 65507},
+		{"IPv6 on loopback", 65536, true, 65488},
+		{"IPv6 bounded by its length field", 1 << 20, true, 65527},
+		{"the least MTU", rawio.MinMTU, false, 548},
+	} {
+		if got := payload(test.mtu, test.v6); got != test.want {
+			t.Errorf("%s: %d, want %d", test.name, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,205 @@
+//go:build !rawio_portable
+
+package udp_test
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/testns"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/udp"
+	"golang.org/x/sys/unix"
+)
+
+// req 6951-5.8-1: the ECN bits pass unchanged in both directions.
+func TestECN(t *testing.T) {
+	for _, addr := range []netip.Addr{v4, v6} {
+		a := open(t, udp.Config{Port: udp.AnyPort})
+		for ecn := range uint8(4) {
+			write(t, a, rawio.Packet{Vec: [][]byte{packet(40)}, Remote: at(addr, a), ECN: ecn})
+			p := read(t, a, 1)[0]
+			if p.ECN != ecn {
+				t.Errorf("%v: ECN %d came as %d", addr, ecn, p.ECN)
+			}
+			p.Release()
+		}
+	}
+}
+
+// req 6951-3.1-1: the source address of each packet is the caller's choice.
+func TestSourceIsPacketLocal(t *testing.T) {
+	local := netip.MustParseAddr("127.0.0.7")
+	a := open(t, udp.Config{Port: udp.AnyPort})
+	write(t, a, rawio.Packet{Vec: [][]byte{packet(40)}, Local: at(local, a), Remote: at(v4, a)})
+	p := read(t, a, 1)[0]
+	defer p.Release()
+	if p.Remote != at(local, a) || p.Local != at(v4, a) {
+		t.Errorf("came from %v to %v, want from %v", p.Remote, p.Local, local)
+	}
+	bad := rawio.Packet{Vec: [][]byte{packet(40)}, Local: at(v6, a), Remote: at(v4, a)}
+	if n, err := a.WriteBatch([]rawio.Packet{bad}); n != 0 || err == nil {
+		t.Errorf("from IPv6 to IPv4: %d, %v", n, err)
+	}
+}
+
+// On the wire there is DF, the right length, and a UDP checksum.
+func TestWireFormat(t *testing.T) {
+	ns := testns.New(t)
+	var tap int
+	var l *udp.Link
+	ns.Do(func() (err error) {
+		if tap, err = unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP); err != nil {
+			return err
+		}
+		l, err = udp.Open(udp.Config{})
+		return err
+	})
+	defer unix.Close(tap)
+	defer l.Close()
+	write(t, l, rawio.Packet{Vec: [][]byte{packet(40)}, Remote: netip.AddrPortFrom(v4, 1234)})
+	b := make([]byte, 100)
+	n, err := unix.Read(tap, b)
+	if err != nil || n != 20+8+40 {
+		t.Fatalf("read %d octets, %v", n, err)
+	}
+	ip, hdr := b[:20], b[20:28]
+	if ip[6] != 0x40 { // DF, or else 6951-5.6-4 would hold
+		t.Errorf("flags %#x, want DF", ip[6])
+	}
+	// req 6951-5.3-1: ports; req 6951-5.3-2: length.
+	if want := []byte{9899 >> 8, 9899 & 255, 1234 >> 8, 1234 & 255, 0, 48}; string(hdr[:6]) != string(want) {
+		t.Errorf("UDP header % x, want % x", hdr[:6], want)
+	}
+	if hdr[6]|hdr[7] == 0 { // req 6951-5.3-4
+		t.Error("no UDP checksum")
+	}
+}
+
+func TestICMPReports(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		v6      bool
+		bound   bool
+		addrs   [4]string
+		forward string
+	}{
+		{"IPv4, bound", false, true, [4]string{"10.1.0.1/24", "10.1.0.2/24", "10.2.0.1/24", "10.2.0.2/24"}, "/proc/sys/net/ipv4/ip_forward"},
+		{"IPv4, unbound", false, false, [4]string{"10.1.0.1/24", "10.1.0.2/24", "10.2.0.1/24", "10.2.0.2/24"}, "/proc/sys/net/ipv4/ip_forward"},
+		{"IPv6, unbound", true, false, [4]string{"fd01::1/64", "fd01::2/64", "fd02::1/64", "fd02::2/64"}, "/proc/sys/net/ipv6/conf/all/forwarding"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var n [4]netip.Prefix
+			for i, s := range test.addrs {
+				n[i] = netip.MustParsePrefix(s)
+			}
+			client, router, server := testns.New(t), testns.New(t), testns.New(t)
+			testns.Veth(client, router, "left", 1500, n[0], n[1])
+			testns.Veth(router, server, "right", 1300, n[2], n[3])
+			router.Do(func() error { return os.WriteFile(test.forward, []byte("1"), 0) })
+			client.Route(n[3], n[1].Addr())
+			server.Route(n[0], n[2].Addr())
+			cfg := udp.Config{}
+			if test.bound {
+				cfg.Local = n[0].Addr()
+			}
+			var l *udp.Link
+			client.Do(func() (err error) { l, err = udp.Open(cfg); return err })
+			defer l.Close()
+			head := 28
+			if test.v6 {
+				head = 48
+			}
+			if got := l.MTU(netip.Addr{}, n[3].Addr()); got != 1500-head { // req 6951-5.6-1
+				t.Errorf("MTU = %d, want %d", got, 1500-head)
+			}
+			for _, report := range []struct {
+				size int
+				kind rawio.Kind
+				mtu  int
+			}{
+				{1500 - head, rawio.KindPacketTooBig, 1300}, // from a router on the way
+				// req 6951-5.5-3, req 6951-5.5-4: nobody listens on the port: as protocol unreachable.
+				{1300 - head, rawio.KindProtoUnreachable, 0},
+			} {
+				sent := packet(report.size)
+				write(t, l, rawio.Packet{Vec: [][]byte{sent}, Remote: netip.AddrPortFrom(n[3].Addr(), 0)})
+				p := read(t, l, 1)[0]
+				if p.Kind != report.kind || p.MTU != report.mtu || p.Local != at(n[0].Addr(), l) ||
+					p.Remote != netip.AddrPortFrom(n[3].Addr(), udp.DefaultPort) {
+					t.Errorf("kind %v MTU %d local %v remote %v, want %+v", p.Kind, p.MTU, p.Local, p.Remote, report)
+				}
+				if len(p.Data) < 8 || string(p.Data) != string(sent[:len(p.Data)]) {
+					t.Errorf("the quote is not the beginning of our packet: % x", p.Data)
+				}
+				p.Release()
+			}
+			if s := l.Stats(); s.RxICMP != 2 || s.TxErrors+s.TxTooLong != 0 {
+				t.Errorf("stats %+v", s)
+			}
+		})
+	}
+}
+
+func pump(t testing.TB, a, b rawio.Link, remote netip.AddrPort, count, size int) func() {
+	data := packet(size)
+	out, in := make([]rawio.Packet, count), make([]rawio.Packet, 32)
+	for i := range out {
+		out[i] = rawio.Packet{Vec: [][]byte{data[:28], data[28:]}, Remote: remote, ECN: 2}
+	}
+	return func() {
+		if _, err := a.WriteBatch(out); err != nil {
+			t.Fatal(err)
+		}
+		for got := 0; got < count; {
+			n, err := b.ReadBatch(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range in[:n] {
+				in[i].Release()
+			}
+			got += n
+		}
+	}
+}
+
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	for _, addr := range []netip.Addr{v4, v6} {
+		for _, size := range []int{1440, 65000} {
+			t.Run(fmt.Sprintf("%v %d octets", addr, size), func(t *testing.T) {
+				a, b := open(t, udp.Config{Port: udp.AnyPort}), open(t, udp.Config{Local: addr, Port: udp.AnyPort})
+				move := pump(t, a, b, at(addr, b), 4, size) // 4 of 64 KB fit the buffer of an unprivileged socket
+				for range 20 {
+					move() // the buffer pools fill, the receiver finds its buffer size
+				}
+				if n := testing.AllocsPerRun(100, move); n != 0 {
+					t.Errorf("%v allocations a batch of 4", n)
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkPump is the bare link: packets to itself on loopback, no protocol.
+func BenchmarkPump(b *testing.B) {
+	for _, addr := range []netip.Addr{v4, v6} {
+		for _, test := range []struct{ size, count int }{{1440, 32}, {65000, 4}} {
+			for _, poll := range []time.Duration{0, 50 * time.Microsecond} {
+				b.Run(fmt.Sprintf("%v/%d/poll=%v", addr, test.size, poll), func(b *testing.B) {
+					tx := open(b, udp.Config{Local: addr, Port: udp.AnyPort})
+					rx := open(b, udp.Config{Local: addr, Port: udp.AnyPort, Poll: poll})
+					move := pump(b, tx, rx, at(addr, rx), test.count, test.size)
+					b.SetBytes(int64(test.size * test.count))
+					b.ReportAllocs()
+					for b.Loop() {
+						move()
+					}
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package udp_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/udp"
+)
+
+// These tests hold for the fast path and, with the tag rawio_portable, for the portable one.
+
+var (
+	v4 = netip.MustParseAddr("127.0.0.1")
+	v6 = netip.MustParseAddr("::1")
+)
+
+// packet is n octets of a pattern.
+func packet(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i * 7)
+	}
+	return b
+}
+
+func open(t testing.TB, cfg udp.Config) *udp.Link {
+	t.Helper()
+	l, err := udp.Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func at(a netip.Addr, l *udp.Link) netip.AddrPort { return netip.AddrPortFrom(a, l.Port()) }
+
+func write(t testing.TB, l rawio.Link, pkts ...rawio.Packet) {
+	t.Helper()
+	if n, err := l.WriteBatch(pkts); n != len(pkts) || err != nil {
+		t.Fatalf("WriteBatch = %d, %v, want %d", n, err, len(pkts))
+	}
+}
+
+// read reads exactly n packets.
+func read(t testing.TB, l rawio.Link, n int) []rawio.Packet {
+	t.Helper()
+	pkts := make([]rawio.Packet, n)
+	for got := 0; got < n; {
+		k, err := l.ReadBatch(pkts[got:])
+		if err != nil {
+			t.Fatalf("ReadBatch after %d packets: %v", got, err)
+		}
+		got += k
+	}
+	return pkts
+}
+
+func TestBothWays(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		addr   netip.Addr
+		listen netip.Addr
+		size   int
+		count  int
+	}{
+		{"IPv4 batch of 1472 octets", v4, v4, 1472, 40},
+		{"IPv6 batch of 1452 octets", v6, v6, 1452, 40},
+		{"IPv4 the largest datagrams there are", v4, v4, 65507, 4},
+		{"IPv6 as large as loopback carries", v6, v6, 65488, 4},
+		{"IPv4 on a link of both families", v4, netip.Addr{}, 1472, 40},
+		{"IPv6 on a link of both families", v6, netip.Addr{}, 1452, 40},
+		{"IPv4 just beyond a small buffer", v4, v4, 2049, 5},
+		{"IPv6 a common header alone", v6, v6, 12, 5},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if test.size > 9216 && runtime.GOOS == "darwin" {
+				t.Skip("macOS bounds datagrams to net.inet.udp.maxdgram, 9216 octets")
+			}
+			a := open(t, udp.Config{Local: test.addr, Port: udp.AnyPort})
+			b := open(t, udp.Config{Local: test.listen, Port: udp.AnyPort})
+			for _, way := range []struct{ from, to *udp.Link }{{a, b}, {b, a}} {
+				want := packet(test.size)
+				out := make([]rawio.Packet, test.count)
+				for i := range out {
+					out[i] = rawio.Packet{Vec: [][]byte{want[:5], nil, want[5:12], want[12:]}, Remote: at(test.addr, way.to)}
+				}
+				write(t, way.from, out...)
+				for i, p := range read(t, way.to, test.count) {
+					// req 6951-5.3-2, req 6951-5.4-1: the packet is the whole payload, and all that is left of it.
+					if !bytes.Equal(p.Data, want) {
+						t.Fatalf("packet %d differs: %d octets, want %d", i, len(p.Data), len(want))
+					}
+					// req 6951-5.3-1: the local encapsulation port is the source port.
+					if p.Kind != rawio.KindSCTP || p.Local != at(test.addr, way.to) || p.Remote != at(test.addr, way.from) {
+						t.Fatalf("packet %d: kind %v local %v remote %v", i, p.Kind, p.Local, p.Remote)
+					}
+					p.Release()
+				}
+			}
+			if s := b.Stats(); s.RxPackets != uint64(test.count) || s.TxPackets != uint64(test.count) || s.RxMalformed+s.TxErrors+s.RxOverflow != 0 {
+				t.Errorf("stats %+v", s)
+			}
+		})
+	}
+}
+
+func TestTooShortForACommonHeaderIsDropped(t *testing.T) {
+	a := open(t, udp.Config{Local: v4, Port: udp.AnyPort})
+	write(t, a, rawio.Packet{Vec: [][]byte{packet(11)}, Remote: at(v4, a)}, rawio.Packet{Remote: at(v4, a)},
+		rawio.Packet{Vec: [][]byte{packet(12)}, Remote: at(v4, a)})
+	p := read(t, a, 1)[0]
+	if len(p.Data) != 12 || a.Stats().RxMalformed != 2 {
+		t.Errorf("%d octets, stats %+v", len(p.Data), a.Stats())
+	}
+	p.Release()
+}
+
+func TestPortInUse(t *testing.T) {
+	a := open(t, udp.Config{Port: udp.AnyPort})
+	for _, local := range []netip.Addr{{}, v4, v6} {
+		if _, err := udp.Open(udp.Config{Local: local, Port: int(a.Port())}); !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("Open on %v with a taken port = %v", local, err)
+		}
+	}
+}
+
+func TestBadConfigs(t *testing.T) {
+	var mtu *rawio.MTUError
+	if _, err := udp.Open(udp.Config{MTU: 575}); !errors.As(err, &mtu) || mtu.MTU != 575 {
+		t.Errorf("Open with an MTU of 575 = %v", err)
+	}
+	for _, cfg := range []udp.Config{{Port: 65536}, {Port: -2}, {Local: netip.MustParseAddr("192.0.2.77"), Port: udp.AnyPort}} {
+		if l, err := udp.Open(cfg); err == nil {
+			l.Close()
+			t.Errorf("Open(%+v) succeeded", cfg)
+		}
+	}
+}
+
+func TestCloseWakesReader(t *testing.T) {
+	for _, local := range []netip.Addr{v4, v6, {}} {
+		t.Run(fmt.Sprint(local), func(t *testing.T) {
+			a := open(t, udp.Config{Local: local, Port: udp.AnyPort})
+			done := make(chan error)
+			go func() {
+				_, err := a.ReadBatch(make([]rawio.Packet, 4))
+				done <- err
+			}()
+			if err := a.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-done; err != net.ErrClosed {
+				t.Errorf("ReadBatch = %v, want net.ErrClosed", err)
+			}
+			if _, err := a.ReadBatch(make([]rawio.Packet, 4)); err != net.ErrClosed {
+				t.Errorf("ReadBatch after Close = %v, want net.ErrClosed", err)
+			}
+			if n, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{packet(12)}, Remote: at(v4, a)}}); n != 0 || err == nil {
+				t.Errorf("WriteBatch after Close = %d, %v", n, err)
+			}
+		})
+	}
+}
+
+func TestTooLong(t *testing.T) {
+	a := open(t, udp.Config{Local: v4, Port: udp.AnyPort})
+	ok := rawio.Packet{Vec: [][]byte{packet(40)}, Remote: at(v4, a)}
+	long := rawio.Packet{Vec: [][]byte{make([]byte, 65508)}, Remote: at(v4, a)}
+	if n, err := a.WriteBatch([]rawio.Packet{ok, long, ok}); n != 1 || err != rawio.ErrTooLong {
+		t.Errorf("a too long packet in the middle: %d, %v", n, err)
+	}
+	if s := a.Stats(); s.TxPackets != 1 || s.TxTooLong != 1 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+// A peer that is gone makes the kernel report ECONNREFUSED on this socket; neither a write nor a
+// read may fail for it.
+func TestPeerGone(t *testing.T) {
+	for _, local := range []netip.Addr{v4, {}} {
+		t.Run(fmt.Sprint(local), func(t *testing.T) {
+			a := open(t, udp.Config{Local: local, Port: udp.AnyPort})
+			gone := open(t, udp.Config{Local: v4, Port: udp.AnyPort})
+			dead := at(v4, gone)
+			gone.Close()
+			for range 20 {
+				write(t, a, rawio.Packet{Vec: [][]byte{packet(40)}, Remote: dead})
+			}
+			write(t, a, rawio.Packet{Vec: [][]byte{packet(41)}, Remote: at(v4, a)})
+			for p := (rawio.Packet{}); len(p.Data) != 41; {
+				p.Release()
+				p = read(t, a, 1)[0]
+			}
+		})
+	}
+}
+
+func TestLocalAddrs(t *testing.T) {
+	a := open(t, udp.Config{Local: v4, Port: udp.AnyPort})
+	if got := a.LocalAddrs(); len(got) != 1 || got[0] != at(v4, a) {
+		t.Errorf("of a bound link: %v", got)
+	}
+	b := open(t, udp.Config{Port: udp.AnyPort})
+	got := b.LocalAddrs()
+	if len(got) == 0 || !got[len(got)-1].Addr().IsLoopback() || got[0].Port() != b.Port() {
+		t.Errorf("of an unbound link: %v, want the loopback addresses last", got)
+	}
+}
