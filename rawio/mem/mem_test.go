@@ -1,0 +1,341 @@
+package mem
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+func newPair(t testing.TB, o Options) (a, b *Link) {
+	t.Helper()
+	a, b, err := Pair(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		a.Close()
+		b.Close()
+		if n := a.Outstanding(); n != 0 {
+			t.Errorf("%d buffers leaked", n)
+		}
+	})
+	return a, b
+}
+
+func write(t testing.TB, l, to *Link, vec ...[]byte) {
+	t.Helper()
+	if n, err := l.WriteBatch([]rawio.Packet{{Vec: vec, Remote: to.addrs[0]}}); n != 1 || err != nil {
+		t.Fatalf("WriteBatch = %d, %v", n, err)
+	}
+}
+
+func TestPacketsArriveInOrderWithTheirAddresses(t *testing.T) {
+	a, b := newPair(t, Options{})
+	from, to := a.LocalAddrs()[0], b.LocalAddrs()[0]
+	other := netip.MustParseAddrPort("10.9.9.9:9899")
+	n, err := a.WriteBatch([]rawio.Packet{
+		{Vec: [][]byte{[]byte("one"), nil, []byte(" two")}, Remote: to, ECN: 2},
+		{Vec: [][]byte{bytes.Repeat([]byte{7}, 65515)}, Local: other, Remote: to},
+		{Remote: to},
+	})
+	if n != 3 || err != nil {
+		t.Fatalf("WriteBatch = %d, %v", n, err)
+	}
+
+	got := make([]rawio.Packet, 2)
+	if n, err := b.ReadBatch(got); n != 2 || err != nil {
+		t.Fatalf("ReadBatch = %d, %v, want the two packets there is room for", n, err)
+	}
+	if p := got[0]; string(p.Data) != "one two" || p.Local != to || p.Remote != from || p.ECN != 2 || p.Kind != rawio.KindSCTP {
+		t.Errorf("first packet: %+v", p)
+	}
+	if p := got[1]; len(p.Data) != 65515 || p.Data[65514] != 7 || p.Remote != other {
+		t.Errorf("second packet: %d octets from %v", len(p.Data), p.Remote)
+	}
+	got[0].Release()
+	got[1].Release()
+	if n, err := b.ReadBatch(got); n != 1 || err != nil || len(got[0].Data) != 0 {
+		t.Fatalf("ReadBatch = %d, %v, want the empty packet", n, err)
+	}
+	got[0].Release()
+}
+
+func TestWriteBatchKeepsNoReference(t *testing.T) {
+	a, b := newPair(t, Options{})
+	data := []byte("original")
+	write(t, a, b, data)
+	copy(data, "changed!")
+	pkts := make([]rawio.Packet, 1)
+	if _, err := b.ReadBatch(pkts); err != nil || string(pkts[0].Data) != "original" {
+		t.Fatalf("read %q, %v", pkts[0].Data, err)
+	}
+	pkts[0].Release()
+}
+
+func TestRefusedPackets(t *testing.T) {
+	const mtu = 1500
+	a, b := newPair(t, Options{MTU: mtu})
+	to := b.addrs[0]
+	good := rawio.Packet{Vec: [][]byte{make([]byte, 1480)}, Remote: to}
+	for _, row := range []struct {
+		name string
+		bad  rawio.Packet
+		is   func(error) bool
+	}{
+		{"longer than the MTU", rawio.Packet{Vec: [][]byte{make([]byte, 1480), {0}}, Remote: to},
+			func(err error) bool { return errors.Is(err, rawio.ErrTooLong) }},
+		{"not the other side's address", rawio.Packet{Vec: good.Vec, Remote: a.addrs[0]},
+			func(err error) bool { var e *net.AddrError; return errors.As(err, &e) }},
+		{"no address", rawio.Packet{Vec: good.Vec},
+			func(err error) bool { var e *net.AddrError; return errors.As(err, &e) }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			batch := []rawio.Packet{good, row.bad, good}
+			n, err := a.WriteBatch(batch)
+			if n != 1 || !row.is(err) {
+				t.Fatalf("WriteBatch = %d, %v", n, err)
+			}
+			if n, err := a.WriteBatch(batch[n+1:]); n != 1 || err != nil {
+				t.Fatalf("the packet after the refused one: %d, %v", n, err)
+			}
+			pkts := make([]rawio.Packet, 4)
+			if n, _ := b.ReadBatch(pkts); n != 2 {
+				t.Fatalf("%d packets arrived, want 2", n)
+			}
+			pkts[0].Release()
+			pkts[1].Release()
+		})
+	}
+}
+
+func TestMTU(t *testing.T) {
+	v4 := []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:0")}
+	udp := []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:9899")}
+	v6 := []netip.AddrPort{netip.MustParseAddrPort("[2001:db8::1]:0")}
+	for _, row := range []struct {
+		name string
+		o    Options
+		want int
+	}{
+		{"default", Options{}, 65515},
+		{"IPv4 header taken off", Options{MTU: 1500, A: v4, B: v4}, 1480},
+		{"UDP header taken off", Options{MTU: 1500, A: udp, B: udp}, 1472},
+		{"IPv6 header taken off", Options{MTU: 1500, A: v6, B: v6}, 1460},
+		{"the longest header of both sides", Options{MTU: 1500, A: v4, B: v6}, 1460},
+		{"least", Options{MTU: rawio.MinMTU}, 556},
+		{"above what IP can say", Options{MTU: 1 << 20}, 65515},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			a, b := newPair(t, row.o)
+			if got := a.MTU(a.addrs[0].Addr(), b.addrs[0].Addr()); got != row.want {
+				t.Fatalf("MTU = %d, want %d", got, row.want)
+			}
+		})
+	}
+}
+
+func TestPairRefusesBadOptions(t *testing.T) {
+	var mtuErr *rawio.MTUError
+	if _, _, err := Pair(Options{MTU: rawio.MinMTU - 1}); !errors.As(err, &mtuErr) || mtuErr.MTU != rawio.MinMTU-1 {
+		t.Errorf("MTU below the least: %v", err)
+	}
+	var addrErr *net.AddrError
+	if _, _, err := Pair(Options{B: make([]netip.AddrPort, 1)}); !errors.As(err, &addrErr) {
+		t.Errorf("invalid address: %v", err)
+	}
+}
+
+func TestFullQueueDropsAndCounts(t *testing.T) {
+	a, b := newPair(t, Options{Queue: 100})
+	for i := range 130 {
+		write(t, a, b, []byte{byte(i)})
+	}
+	if d := b.Drops(); d != 30 {
+		t.Fatalf("Drops = %d, want 30", d)
+	}
+	pkts := make([]rawio.Packet, 200)
+	n, err := b.ReadBatch(pkts)
+	if n != 100 || err != nil {
+		t.Fatalf("ReadBatch = %d, %v", n, err)
+	}
+	for i := range pkts[:n] {
+		if pkts[i].Data[0] != byte(i) {
+			t.Fatalf("packet %d is number %d", i, pkts[i].Data[0])
+		}
+		pkts[i].Release()
+	}
+	write(t, a, b, []byte("room again"))
+	if n, _ := b.ReadBatch(pkts); n != 1 {
+		t.Fatalf("read %d packets after the queue emptied", n)
+	}
+	pkts[0].Release()
+}
+
+// The ring grows while its oldest packet is not at its start.
+func TestQueueKeepsOrderWhileItGrows(t *testing.T) {
+	q := queue{max: 1000}
+	next, want := 0, 0
+	for round := range 40 {
+		for range 20 + round {
+			if q.push(rawio.Packet{MTU: next}) {
+				next++
+			}
+		}
+		for range 17 {
+			if p := q.pop(); p.MTU != want {
+				t.Fatalf("popped %d, want %d", p.MTU, want)
+			}
+			want++
+		}
+	}
+	if next-want != q.n || q.n != 40*20+39*40/2-40*17 {
+		t.Fatalf("%d packets left of %d pushed and %d popped", q.n, next, want)
+	}
+}
+
+func TestCloseWakesAReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, b := newPair(t, Options{})
+		var err error
+		go func() { _, err = b.ReadBatch(make([]rawio.Packet, 1)) }()
+		synctest.Wait() // the reader blocks
+		b.Close()
+		synctest.Wait()
+		if !errors.Is(err, net.ErrClosed) {
+			t.Fatalf("ReadBatch = %v, want net.ErrClosed", err)
+		}
+	})
+}
+
+func TestWriteWakesAReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newPair(t, Options{})
+		pkts := make([]rawio.Packet, 1)
+		n := 0
+		go func() { n, _ = b.ReadBatch(pkts) }()
+		synctest.Wait() // the reader blocks
+		write(t, a, b, []byte("wake"))
+		synctest.Wait()
+		if n != 1 || string(pkts[0].Data) != "wake" {
+			t.Fatalf("read %d packets, %q", n, pkts[0].Data)
+		}
+		pkts[0].Release()
+	})
+}
+
+func TestClosedLink(t *testing.T) {
+	a, b := newPair(t, Options{})
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.WriteBatch([]rawio.Packet{{Remote: a.addrs[0]}}); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("WriteBatch = %v, want net.ErrClosed", err)
+	}
+	if err := b.BindPort(1); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("BindPort = %v, want net.ErrClosed", err)
+	}
+	if err := b.Close(); err != nil {
+		t.Errorf("second Close = %v", err)
+	}
+	write(t, a, b, []byte("into the void"))
+	if b.Drops() != 1 {
+		t.Errorf("Drops = %d after a write to a closed side", b.Drops())
+	}
+}
+
+func TestClosedLinkDoesNotReadWhatWasQueued(t *testing.T) {
+	a, b := newPair(t, Options{})
+	write(t, a, b, []byte("unread"))
+	b.Close()
+	if n, err := b.ReadBatch(make([]rawio.Packet, 1)); n != 0 || !errors.Is(err, net.ErrClosed) {
+		t.Fatalf("ReadBatch = %d, %v", n, err)
+	}
+}
+
+func TestBindPort(t *testing.T) {
+	a, b := newPair(t, Options{})
+	if err := a.BindPort(5000); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.BindPort(5000); !errors.Is(err, rawio.ErrPortInUse) {
+		t.Errorf("second BindPort = %v, want ErrPortInUse", err)
+	}
+	if err := b.BindPort(5000); err != nil {
+		t.Errorf("the other side has ports of its own: %v", err)
+	}
+	a.UnbindPort(5000)
+	if err := a.BindPort(5000); err != nil {
+		t.Errorf("BindPort after UnbindPort = %v", err)
+	}
+}
+
+func TestConcurrentWritersLoseNothing(t *testing.T) {
+	const writers, each = 4, 500
+	a, b := newPair(t, Options{Queue: writers * each})
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				var p [8]byte
+				binary.BigEndian.PutUint32(p[:], uint32(w))
+				binary.BigEndian.PutUint32(p[4:], uint32(i))
+				write(t, a, b, p[:])
+			}
+		})
+	}
+	var next [writers]uint32
+	pkts := make([]rawio.Packet, 32)
+	for got := 0; got < writers*each; {
+		n, err := b.ReadBatch(pkts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range pkts[:n] {
+			w, seq := binary.BigEndian.Uint32(pkts[i].Data), binary.BigEndian.Uint32(pkts[i].Data[4:])
+			if seq != next[w] {
+				t.Fatalf("writer %d: packet %d arrived, want %d", w, seq, next[w])
+			}
+			next[w]++
+			pkts[i].Release()
+		}
+		got += n
+	}
+	wg.Wait()
+}
+
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	a, b := newPair(t, Options{})
+	out, in := batch(b, 32, 1400), make([]rawio.Packet, 32)
+	if n := testing.AllocsPerRun(200, func() { exchange(t, a, b, out, in) }); n != 0 {
+		t.Fatalf("%v allocations for a batch of 32 packets", n)
+	}
+}
+
+func batch(to *Link, n, size int) []rawio.Packet {
+	pkts := make([]rawio.Packet, n)
+	data := make([]byte, size)
+	for i := range pkts {
+		pkts[i] = rawio.Packet{Vec: [][]byte{data[:size/2], data[size/2:]}, Remote: to.addrs[0]}
+	}
+	return pkts
+}
+
+func exchange(t testing.TB, a, b *Link, out, in []rawio.Packet) {
+	if n, err := a.WriteBatch(out); n != len(out) || err != nil {
+		t.Fatal(n, err)
+	}
+	n, err := b.ReadBatch(in)
+	if n != len(out) || err != nil {
+		t.Fatal(n, err)
+	}
+	for i := range in[:n] {
+		in[i].Release()
+	}
+}

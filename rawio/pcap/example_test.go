@@ -1,0 +1,45 @@
+package pcap_test
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/google/gopacket/layers"
+	"github.com/google/gopacket/pcapgo"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/rawio/pcap"
+)
+
+func ExampleNew() {
+	a, b, err := mem.Pair(mem.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer b.Close()
+
+	var file bytes.Buffer
+	tap, err := pcap.New(a, &file)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	// The tap is used in place of the link.
+	if _, err := tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{make([]byte, 100)}, Remote: b.LocalAddrs()[0]}}); err != nil {
+		fmt.Println(err)
+	}
+	if err := tap.Close(); err != nil {
+		fmt.Println(err)
+	}
+
+	r, err := pcapgo.NewNgReader(&file, pcapgo.DefaultNgReaderOptions)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	data, _, err := r.ReadPacketData()
+	fmt.Println(len(data), "octets, link type raw:", r.LinkType() == layers.LinkTypeRaw, err)
+	// Output: 120 octets, link type raw: true <nil>
+}

@@ -1,0 +1,469 @@
+package pcap
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+	"github.com/google/gopacket/pcapgo"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/mem"
+)
+
+// record is one packet of a file, with its headers decoded.
+type record struct {
+	intf     int
+	at       time.Time
+	src, dst netip.AddrPort
+	udp      bool
+	ecn      uint8
+	sctp     []byte
+}
+
+// readBack decodes a file and checks every length and checksum in it.
+func readBack(t *testing.T, file io.Reader) (recs []record) {
+	t.Helper()
+	r, err := pcapgo.NewNgReader(file, pcapgo.DefaultNgReaderOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		data, ci, err := r.ReadPacketData()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.LinkType() != layers.LinkTypeRaw {
+			t.Fatalf("link type %v", r.LinkType())
+		}
+		if ci.CaptureLength != ci.Length || ci.Length != len(data) {
+			t.Fatalf("capture lengths %d and %d of %d octets", ci.CaptureLength, ci.Length, len(data))
+		}
+		recs = append(recs, decode(t, ci, data))
+	}
+	for i := range recs {
+		intf, err := r.Interface(i % 2)
+		if want := [...]string{"sent", "received"}[i%2]; err != nil || intf.Name != want {
+			t.Fatalf("interface %d is %q (%v), want %q", i%2, intf.Name, err, want)
+		}
+	}
+	return recs
+}
+
+func decode(t *testing.T, ci gopacket.CaptureInfo, data []byte) record {
+	t.Helper()
+	rec := record{intf: ci.InterfaceIndex, at: ci.Timestamp}
+	p := gopacket.NewPacket(data, layers.LinkTypeRaw, gopacket.Default)
+	var proto layers.IPProtocol
+	var pseudo []byte
+	switch ip := p.NetworkLayer().(type) {
+	case *layers.IPv4:
+		if int(ip.Length) != len(data) || sum(data[:20]) != 0 || ip.Flags != layers.IPv4DontFragment || ip.TTL != 64 {
+			t.Fatalf("IPv4 header %+v in front of %d octets", ip, len(data))
+		}
+		proto, rec.ecn, rec.sctp = ip.Protocol, ip.TOS, ip.Payload
+		pseudo = append(append(pseudo, ip.SrcIP.To4()...), ip.DstIP.To4()...)
+	case *layers.IPv6:
+		if int(ip.Length) != len(data)-40 || ip.HopLimit != 64 {
+			t.Fatalf("IPv6 header %+v in front of %d octets", ip, len(data))
+		}
+		proto, rec.ecn, rec.sctp = ip.NextHeader, ip.TrafficClass, ip.Payload
+		pseudo = append(append(pseudo, ip.SrcIP...), ip.DstIP...)
+	default:
+		t.Fatalf("no IP header: %v", p)
+	}
+	src, _ := netip.AddrFromSlice(pseudo[:len(pseudo)/2])
+	dst, _ := netip.AddrFromSlice(pseudo[len(pseudo)/2:])
+	var srcPort, dstPort uint16
+	if proto == layers.IPProtocolUDP {
+		udp := rec.sctp
+		pseudo = append(pseudo, 0, 0, udp[4], udp[5], 0, 0, 0, 17) // RFC 8200 section 8.1; the sum is RFC 768's too
+		if got := int(binary.BigEndian.Uint16(udp[4:])); got != len(udp) {
+			t.Fatalf("UDP length %d of %d octets", got, len(udp))
+		}
+		if udp[6]|udp[7] == 0 || sum(append(pseudo, udp...)) != 0 {
+			t.Fatalf("UDP checksum %x is wrong", udp[6:8])
+		}
+		srcPort, dstPort = binary.BigEndian.Uint16(udp), binary.BigEndian.Uint16(udp[2:])
+		rec.udp, rec.sctp = true, udp[8:]
+	} else if proto != layers.IPProtocolSCTP {
+		t.Fatalf("IP protocol %v", proto)
+	}
+	rec.src, rec.dst = netip.AddrPortFrom(src, srcPort), netip.AddrPortFrom(dst, dstPort)
+	return rec
+}
+
+// sum is the internet checksum (RFC 1071): 0 over data that contains its own.
+func sum(b []byte) uint16 {
+	var s uint32
+	for i, o := range b {
+		s += uint32(o) << (8 * (1 - i%2))
+		s = s&0xffff + s>>16
+	}
+	return ^uint16(s)
+}
+
+func octets(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i * 7)
+	}
+	return b
+}
+
+func TestWriterReadsBack(t *testing.T) {
+	for _, row := range []struct {
+		name          string
+		local, remote string
+		wantL, wantR  string // as recorded, where that differs
+		size          int
+	}{
+		{"IPv4", "192.0.2.1:0", "192.0.2.2:0", "", "", 100},
+		{"IPv6", "[2001:db8::1]:0", "[2001:db8::2]:0", "", "", 100},
+		{"IPv4 and UDP", "192.0.2.1:9899", "192.0.2.2:40000", "", "", 101},
+		{"IPv6 and UDP", "[2001:db8::1]:9899", "[2001:db8::2]:40000", "", "", 101},
+		{"an unknown UDP port is the registered one", "192.0.2.1:0", "192.0.2.2:40000", "192.0.2.1:9899", "192.0.2.2:40000", 12},
+		{"IPv4-mapped addresses are IPv4", "[::ffff:192.0.2.1]:0", "192.0.2.2:0", "192.0.2.1:0", "192.0.2.2:0", 12},
+		{"longest over IPv4", "192.0.2.1:0", "192.0.2.2:0", "", "", 65515},
+		{"longest over IPv4 and UDP", "192.0.2.1:9899", "192.0.2.2:9899", "", "", 65507},
+		{"longest over IPv6", "[2001:db8::1]:0", "[2001:db8::2]:0", "", "", 65535},
+		{"longest over IPv6 and UDP", "[2001:db8::1]:9899", "[2001:db8::2]:9899", "", "", 65527},
+		{"empty", "192.0.2.1:0", "192.0.2.2:0", "", "", 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var file bytes.Buffer
+			w, err := NewWriter(&file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			local, remote := netip.MustParseAddrPort(row.local), netip.MustParseAddrPort(row.remote)
+			data := octets(row.size)
+			t1, t2 := time.Unix(1700000000, 123456789), time.Unix(1700000001, 1)
+			if err := w.Sent(t1, &rawio.Packet{Vec: [][]byte{data[:row.size/3], nil, data[row.size/3:]}, Local: local, Remote: remote, ECN: 2}); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Received(t2, &rawio.Packet{Data: data, Local: local, Remote: remote, ECN: 3}); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Flush(); err != nil {
+				t.Fatal(err)
+			}
+
+			if row.wantL != "" {
+				local, remote = netip.MustParseAddrPort(row.wantL), netip.MustParseAddrPort(row.wantR)
+			}
+			recs := readBack(t, &file)
+			if len(recs) != 2 || w.Skipped() != 0 {
+				t.Fatalf("%d records, %d skipped", len(recs), w.Skipped())
+			}
+			for i, want := range []record{
+				{sent, t1, local, remote, local.Port() != 0, 2, data},
+				{received, t2, remote, local, local.Port() != 0, 3, data},
+			} {
+				got := recs[i]
+				if got.intf != want.intf || !got.at.Equal(want.at) || got.src != want.src || got.dst != want.dst ||
+					got.udp != want.udp || got.ecn != want.ecn {
+					t.Errorf("record %d: interface %d at %v, %v to %v, UDP %v, ECN %d", i, got.intf, got.at, got.src, got.dst, got.udp, got.ecn)
+				}
+				if !bytes.Equal(got.sctp, want.sctp) {
+					t.Errorf("record %d: %d octets differ from the %d sent", i, len(got.sctp), len(want.sctp))
+				}
+			}
+		})
+	}
+}
+
+func TestUnrecordablePacketsAreSkipped(t *testing.T) {
+	v4, v6 := netip.MustParseAddrPort("192.0.2.1:0"), netip.MustParseAddrPort("[2001:db8::1]:0")
+	udp4, udp6 := netip.MustParseAddrPort("192.0.2.1:9899"), netip.MustParseAddrPort("[2001:db8::1]:9899")
+	for _, row := range []struct {
+		name string
+		p    rawio.Packet
+	}{
+		{"packet too big", rawio.Packet{Kind: rawio.KindPacketTooBig, Data: octets(8), Local: v4, Remote: v4, MTU: 1400}},
+		{"protocol unreachable", rawio.Packet{Kind: rawio.KindProtoUnreachable, Data: octets(8), Local: v4, Remote: v4}},
+		{"two address families", rawio.Packet{Data: octets(12), Local: v4, Remote: v6}},
+		{"too long for IPv4", rawio.Packet{Data: octets(65516), Local: v4, Remote: v4}},
+		{"too long for IPv4 and UDP", rawio.Packet{Data: octets(65508), Local: udp4, Remote: udp4}},
+		{"too long for IPv6", rawio.Packet{Data: octets(65536), Local: v6, Remote: v6}},
+		{"too long for IPv6 and UDP", rawio.Packet{Data: octets(65528), Local: udp6, Remote: udp6}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var file bytes.Buffer
+			w, err := NewWriter(&file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(w.Received(time.Unix(0, 0), &row.p), w.Flush()); err != nil {
+				t.Fatal(err)
+			}
+			if recs := readBack(t, &file); len(recs) != 0 || w.Skipped() != 1 {
+				t.Fatalf("%d records, %d skipped", len(recs), w.Skipped())
+			}
+		})
+	}
+}
+
+// A UDP checksum that sums to zero is sent as all ones (RFC 768): find such a payload and record it.
+func TestUDPChecksumIsNeverZero(t *testing.T) {
+	a, b := netip.MustParseAddrPort("[2001:db8::1]:9899"), netip.MustParseAddrPort("[2001:db8::2]:9899")
+	var file bytes.Buffer
+	w, err := NewWriter(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := rawio.Packet{Data: make([]byte, 12), Local: a, Remote: b}
+	if err := w.Received(time.Unix(0, 0), &p); err != nil {
+		t.Fatal(err)
+	}
+	// With the first checksum as two octets of payload, the sum over everything is zero.
+	copy(p.Data, w.buf.Bytes()[46:48])
+	if err := errors.Join(w.Received(time.Unix(0, 0), &p), w.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	if c := w.buf.Bytes()[46:48]; c[0] != 0xff || c[1] != 0xff {
+		t.Fatalf("checksum %x, want ffff", c)
+	}
+	readBack(t, &file)
+}
+
+func TestTapRecordsBothDirections(t *testing.T) {
+	a, b, err := mem.Pair(mem.Options{MTU: 1500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	path := filepath.Join(t.TempDir(), "tap.pcapng")
+	tap, err := Create(a, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, to := a.LocalAddrs()[0], b.LocalAddrs()[0]
+	if tap.MTU(from.Addr(), to.Addr()) != 1480 || tap.LocalAddrs()[0] != from {
+		t.Errorf("the tap does not answer as the inner link: MTU %d, addresses %v", tap.MTU(from.Addr(), to.Addr()), tap.LocalAddrs())
+	}
+	if err := errors.Join(tap.BindPort(7), a.BindPort(8)); err != nil {
+		t.Error(err)
+	}
+	if a.BindPort(7) != rawio.ErrPortInUse || tap.BindPort(8) != rawio.ErrPortInUse {
+		t.Error("tap and inner link do not share their ports")
+	}
+	tap.UnbindPort(7)
+	if err := a.BindPort(7); err != nil {
+		t.Error(err)
+	}
+
+	before := time.Now()
+	ping, pong := octets(1480), octets(13)
+	n, err := tap.WriteBatch([]rawio.Packet{
+		{Vec: [][]byte{ping[:5], ping[5:]}, Remote: to},
+		{Vec: [][]byte{octets(1481)}, Remote: to}, // refused: not in the record
+		{Vec: [][]byte{octets(99)}, Remote: to},   // not tried: not in the record
+	})
+	if n != 1 || !errors.Is(err, rawio.ErrTooLong) {
+		t.Fatalf("WriteBatch = %d, %v", n, err)
+	}
+	if _, err := b.WriteBatch([]rawio.Packet{{Vec: [][]byte{pong}, Remote: from}}); err != nil {
+		t.Fatal(err)
+	}
+	pkts := make([]rawio.Packet, 4)
+	if n, err := tap.ReadBatch(pkts); n != 1 || err != nil || !bytes.Equal(pkts[0].Data, pong) {
+		t.Fatalf("ReadBatch = %d, %v", n, err)
+	}
+	pkts[0].Release()
+	if err := tap.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := tap.Close(); err != nil {
+		t.Errorf("second Close = %v", err)
+	}
+	if err := a.BindPort(9); err == nil {
+		t.Error("Close left the inner link open")
+	}
+
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	recs := readBack(t, file)
+	if len(recs) != 2 || tap.Skipped() != 0 {
+		t.Fatalf("%d records, %d skipped, want the packet sent and the packet received", len(recs), tap.Skipped())
+	}
+	if r := recs[0]; r.intf != sent || r.src != from || r.dst != to || !bytes.Equal(r.sctp, ping) {
+		t.Errorf("sent: interface %d, %v to %v, %d octets", r.intf, r.src, r.dst, len(r.sctp))
+	}
+	if r := recs[1]; r.intf != received || r.src != to || r.dst != from || !bytes.Equal(r.sctp, pong) {
+		t.Errorf("received: interface %d, %v to %v, %d octets", r.intf, r.src, r.dst, len(r.sctp))
+	}
+	for _, r := range recs {
+		if r.at.Before(before.Round(0)) || r.at.After(time.Now()) {
+			t.Errorf("time stamp %v", r.at)
+		}
+	}
+}
+
+// bare hides the optional interfaces of a link.
+type bare struct{ rawio.Link }
+
+func TestTapOnALinkWithoutOptions(t *testing.T) {
+	a, b, err := mem.Pair(mem.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	var file bytes.Buffer
+	tap, err := New(bare{a}, &file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(tap.BindPort(1), tap.BindPort(1)); err != nil || tap.LocalAddrs() != nil {
+		t.Errorf("BindPort %v, LocalAddrs %v", err, tap.LocalAddrs())
+	}
+	tap.UnbindPort(1)
+	to := b.LocalAddrs()[0]
+	if _, err := tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{octets(12)}, Remote: to}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tap.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if recs := readBack(t, &file); len(recs) != 1 || recs[0].src.Addr() != netip.IPv4Unspecified() || recs[0].dst != to {
+		t.Fatalf("records %+v, want one from the unspecified address", recs)
+	}
+}
+
+// brokenDisk fails every write that the buffer passes on.
+type brokenDisk struct{ err error }
+
+func (d *brokenDisk) Write(b []byte) (int, error) { return 0, d.err }
+
+func TestAFailingRecordDoesNotStopTheTraffic(t *testing.T) {
+	a, b, err := mem.Pair(mem.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	disk := &brokenDisk{errors.New("disk full")}
+	tap, err := New(a, disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkts := make([]rawio.Packet, 1)
+	for range 3 {
+		if n, err := tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{octets(60000)}, Remote: b.LocalAddrs()[0]}}); n != 1 || err != nil {
+			t.Fatalf("WriteBatch = %d, %v", n, err)
+		}
+		if n, err := b.ReadBatch(pkts); n != 1 || err != nil {
+			t.Fatalf("ReadBatch = %d, %v", n, err)
+		}
+		pkts[0].Release()
+	}
+	if err := tap.Flush(); !errors.Is(err, disk.err) {
+		t.Errorf("Flush = %v, want %v", err, disk.err)
+	}
+	if err := tap.Close(); !errors.Is(err, disk.err) {
+		t.Errorf("Close = %v, want %v", err, disk.err)
+	}
+}
+
+func TestCreateReportsAPathThatCannotBe(t *testing.T) {
+	a, b, err := mem.Pair(mem.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	defer b.Close()
+	if _, err := Create(a, filepath.Join(t.TempDir(), "no", "such", "folder")); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("Create = %v", err)
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	const each = 300
+	a, b, err := mem.Pair(mem.Options{Queue: 4 * each})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	tap, err := New(a, &file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for range each {
+				if _, err := tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{octets(100)}, Remote: b.LocalAddrs()[0]}}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Go(func() { // answers what it reads
+		pkts := make([]rawio.Packet, 8)
+		for got := 0; got < 2*each; {
+			n, err := b.ReadBatch(pkts)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for i := range pkts[:n] {
+				if _, err := b.WriteBatch([]rawio.Packet{{Vec: [][]byte{pkts[i].Data}, Remote: pkts[i].Remote}}); err != nil {
+					t.Error(err)
+				}
+				pkts[i].Release()
+			}
+			got += n
+		}
+	})
+	wg.Go(func() {
+		pkts := make([]rawio.Packet, 8)
+		for got := 0; got < 2*each; {
+			n, err := tap.ReadBatch(pkts)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for i := range pkts[:n] {
+				pkts[i].Release()
+			}
+			got += n
+		}
+	})
+	wg.Wait()
+	if err := errors.Join(tap.Close(), b.Close()); err != nil {
+		t.Fatal(err)
+	}
+
+	recs := readBack(t, &file)
+	if len(recs) != 4*each {
+		t.Fatalf("%d records, want %d", len(recs), 4*each)
+	}
+	balance := 0
+	for i, r := range recs {
+		if r.intf == sent {
+			balance++
+		} else {
+			balance--
+		}
+		if balance < 0 {
+			t.Fatalf("record %d is a reply in front of what it answers", i)
+		}
+		if !bytes.Equal(r.sctp, octets(100)) {
+			t.Fatalf("record %d: octets differ", i)
+		}
+	}
+}

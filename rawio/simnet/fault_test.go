@@ -1,0 +1,339 @@
+package simnet
+
+import (
+	"bytes"
+	"math"
+	"math/bits"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// packets is how many a statistical test sends, one a millisecond.
+const packets = 20000
+
+func sendMany(n *Net) []arrival {
+	for i := range uint32(packets) {
+		send(n, rawio.Time(i)*ms, i, 100)
+	}
+	return run(n, rawio.Never-1)
+}
+
+// near says whether a count of packets fits a probability, within 5 standard deviations.
+func near(count uint64, p float64) bool {
+	return math.Abs(float64(count)-packets*p) <= 5*math.Sqrt(packets*p*(1-p))
+}
+
+func TestPerfectLinkDeliversEverythingInOrder(t *testing.T) {
+	n := connect(1, Params{Delay: 3 * time.Millisecond})
+	for i, a := range sendMany(n) {
+		if want := (arrival{rawio.Time(i+3) * ms, uint32(i)}); a != want {
+			t.Fatalf("delivery %d = %v, want %v", i, a, want)
+		}
+	}
+	if s := n.Stats(); s != (Stats{Sent: packets, Delivered: packets}) {
+		t.Fatalf("a perfect link counted a fault: %+v", s)
+	}
+	checkConserved(t, n)
+}
+
+func TestLoss(t *testing.T) {
+	n := connect(1, Params{Loss: 0.1})
+	got := sendMany(n)
+	if s := n.Stats(); !near(s.Lost, 0.1) || len(got) != packets-int(s.Lost) {
+		t.Fatalf("lost %d of %d, delivered %d", s.Lost, packets, len(got))
+	}
+	checkConserved(t, n)
+}
+
+func TestBurstLoss(t *testing.T) {
+	b := Burst{Enter: 0.01, Leave: 0.2, Loss: 1}
+	n := connect(1, Params{Burst: b})
+	arrived := make([]bool, packets)
+	for _, a := range sendMany(n) {
+		arrived[a.num] = true
+	}
+	bursts := 0
+	for i := range arrived {
+		if !arrived[i] && (i == 0 || arrived[i-1]) {
+			bursts++
+		}
+	}
+	lost := float64(n.Stats().BurstLost)
+	if share, want := lost/packets, b.Enter/(b.Enter+b.Leave); math.Abs(share-want) > 0.15*want {
+		t.Errorf("share of the bad state %.4f, want about %.4f", share, want)
+	}
+	if length, want := lost/float64(bursts), 1/b.Leave; math.Abs(length-want) > 0.15*want {
+		t.Errorf("mean burst of %.2f packets, want about %.2f", length, want)
+	}
+	checkConserved(t, n)
+}
+
+func TestBurstLossWithinTheBadState(t *testing.T) {
+	n := connect(1, Params{Burst: Burst{Enter: 1, Leave: 0, Loss: 0.3}})
+	sendMany(n)
+	if s := n.Stats(); !near(s.BurstLost, 0.3) {
+		t.Errorf("lost %d of %d in the bad state, want about 30%%", s.BurstLost, packets)
+	}
+	n.Connect(hostA.Addr(), hostB.Addr(), Params{})
+	before := n.Stats().BurstLost
+	sendMany(n)
+	n.Connect(hostA.Addr(), hostB.Addr(), Params{Burst: Burst{Loss: 1}}) // turned on again: good at first
+	sendMany(n)
+	if after := n.Stats().BurstLost; after != before {
+		t.Errorf("%d packets lost in bursts after bursts were turned off", after-before)
+	}
+	checkConserved(t, n)
+}
+
+func TestDuplicate(t *testing.T) {
+	n := connect(1, Params{Duplicate: 0.1})
+	got := sendMany(n)
+	copies := make([]int, packets)
+	for _, a := range got {
+		copies[a.num]++
+	}
+	twice := 0
+	for num, c := range copies {
+		if c != 1 && c != 2 {
+			t.Fatalf("packet %d arrived %d times", num, c)
+		}
+		twice += c - 1
+	}
+	if s := n.Stats(); !near(s.Duplicated, 0.1) || twice != int(s.Duplicated) {
+		t.Fatalf("counted %d duplicates, saw %d", s.Duplicated, twice)
+	}
+	checkConserved(t, n)
+}
+
+func TestReorder(t *testing.T) {
+	n := connect(1, Params{Delay: 3 * time.Millisecond, Reorder: 0.1, ReorderDelay: 2500 * time.Microsecond})
+	late, overtaken := uint64(0), uint64(0)
+	for i, a := range sendMany(n) {
+		switch delay := a.at - rawio.Time(a.num)*ms; delay {
+		case 3 * ms:
+		case 5*ms + ms/2:
+			late++
+			if i > int(a.num) {
+				overtaken++
+			}
+		default:
+			t.Fatalf("packet %d took %v", a.num, time.Duration(delay))
+		}
+	}
+	// Two packets follow within the 2.5 ms; both are held back too in one case of a hundred.
+	if overtaken < late*95/100 {
+		t.Errorf("%d of %d late packets were overtaken", overtaken, late)
+	}
+	if s := n.Stats(); s.Reordered != late || !near(late, 0.1) {
+		t.Fatalf("%d packets late, counted %d", late, s.Reordered)
+	}
+	checkConserved(t, n)
+}
+
+func TestJitterSpreadsButKeepsOrder(t *testing.T) {
+	const delay, jitter = 3 * ms, 10 * ms
+	n := connect(1, Params{Delay: time.Duration(delay), Jitter: time.Duration(jitter)})
+	got := sendMany(n)
+	if !slices.IsSortedFunc(got, func(a, b arrival) int { return int(a.num) - int(b.num) }) {
+		t.Error("jitter reordered packets")
+	}
+	least, most := rawio.Never, rawio.Time(0)
+	for _, a := range got {
+		d := a.at - rawio.Time(a.num)*ms
+		least, most = min(least, d), max(most, d)
+	}
+	if least < delay || most > delay+jitter || most-least < jitter*9/10 {
+		t.Errorf("delays from %v to %v", time.Duration(least), time.Duration(most))
+	}
+	checkConserved(t, n)
+}
+
+func TestCorruptChangesOneOctetAnywhere(t *testing.T) {
+	const size = 40
+	n := connect(1, Params{Corrupt: 0.5})
+	data := bytes.Repeat([]byte{0xa5}, size)
+	var where [size]bool
+	changed := uint64(0)
+	for i := range packets {
+		now := rawio.Time(i)
+		n.Send(now, &rawio.Packet{Vec: [][]byte{data}, Local: hostA, Remote: hostB})
+		_, p, ok := n.Deliver(now)
+		if !ok || len(p.Data) != size {
+			t.Fatalf("delivered %v, %d octets", ok, len(p.Data))
+		}
+		wrong := 0
+		for k, o := range p.Data {
+			if flips := bits.OnesCount8(o ^ 0xa5); flips > 0 {
+				wrong++
+				where[k] = true
+			}
+		}
+		if wrong > 1 {
+			t.Fatalf("%d octets changed", wrong)
+		}
+		changed += uint64(wrong)
+		p.Release()
+	}
+	if s := n.Stats(); s.Corrupted != changed || !near(changed, 0.5) {
+		t.Errorf("%d packets changed, counted %d", changed, s.Corrupted)
+	}
+	if k := slices.Index(where[:], false); k >= 0 {
+		t.Errorf("octet %d was never changed", k)
+	}
+	if !bytes.Equal(data, bytes.Repeat([]byte{0xa5}, size)) {
+		t.Error("the sender's memory was changed")
+	}
+	checkConserved(t, n)
+}
+
+func TestRateGivesTheSerializationDelay(t *testing.T) {
+	// 1 MB/s: 1000 octets at IP level take 1 ms.
+	n := connect(1, Params{Delay: 10 * time.Millisecond, Rate: 1e6})
+	send(n, 0, 0, 1000)    // 0 to 1 ms
+	send(n, 0, 1, 500)     // 1 to 1.5 ms
+	send(n, ms, 2, 1000)   // 1.5 to 2.5 ms
+	send(n, 5*ms, 3, 1000) // the transmitter was idle: 5 to 6 ms
+	want := []arrival{{11 * ms, 0}, {11*ms + ms/2, 1}, {12*ms + ms/2, 2}, {16 * ms, 3}}
+	if got := run(n, 1000*ms); !slices.Equal(got, want) {
+		t.Errorf("arrivals %v, want %v", got, want)
+	}
+
+	// A rate that does not divide a second is rounded up: 100 octets at 3 octets/s.
+	n = connect(1, Params{Rate: 3})
+	send(n, 0, 0, 100)
+	if at := n.NextArrival(); at != 33_333_333_334 {
+		t.Errorf("100 octets at 3 octets/s arrive at %d ns", at)
+	}
+	n.Discard()
+}
+
+func TestRateChangeLeavesTheQueueAsItIs(t *testing.T) {
+	n := connect(1, Params{Rate: 1e6})
+	send(n, 0, 0, 1000)
+	send(n, 0, 1, 1000)
+	n.Connect(hostA.Addr(), hostB.Addr(), Params{Rate: 10e6})
+	send(n, 0, 2, 1000)
+	want := []arrival{{ms, 0}, {2 * ms, 1}, {2*ms + ms/10, 2}}
+	if got := run(n, 1000*ms); !slices.Equal(got, want) {
+		t.Errorf("arrivals %v, want %v", got, want)
+	}
+	checkConserved(t, n)
+}
+
+func TestQueueOverflowDrops(t *testing.T) {
+	// One packet is transmitted and 3 of 1000 octets may wait.
+	n := connect(1, Params{Rate: 1e6, Queue: 3000})
+	for i := range uint32(6) {
+		send(n, 0, i, 1000)
+	}
+	if d := n.Stats().QueueDropped; d != 2 {
+		t.Fatalf("dropped %d of 6 packets, want 2", d)
+	}
+	send(n, ms, 6, 1000) // number 1 went from the queue to the transmitter
+	send(n, ms, 7, 1000) // and number 6 took its room
+	want := []arrival{{ms, 0}, {2 * ms, 1}, {3 * ms, 2}, {4 * ms, 3}, {5 * ms, 6}}
+	if got := run(n, 1000*ms); !slices.Equal(got, want) {
+		t.Errorf("arrivals %v, want %v", got, want)
+	}
+	checkConserved(t, n)
+}
+
+func TestIdleLinkTakesAPacketLongerThanItsQueue(t *testing.T) {
+	n := connect(1, Params{Rate: 1e6, Queue: 10})
+	send(n, 0, 0, 1000)
+	send(n, 0, 1, 1000)
+	if got := run(n, 1000*ms); !slices.Equal(got, []arrival{{ms, 0}}) {
+		t.Errorf("arrivals %v", got)
+	}
+	checkConserved(t, n)
+}
+
+// A link that is never idle must not keep the record of what it has transmitted.
+func TestBusyLinkForgetsWhatItHasSent(t *testing.T) {
+	n := connect(1, Params{Rate: 1e6, Queue: 5000})
+	for i := range uint32(packets) {
+		send(n, rawio.Time(i)*ms, i, 1001)
+		run(n, rawio.Time(i)*ms)
+	}
+	l := n.links[pair{hostA.Addr(), hostB.Addr()}]
+	if len(l.waiting) > 16 {
+		t.Errorf("%d records kept for a queue of 5 packets", len(l.waiting))
+	}
+	n.Discard()
+	checkConserved(t, n)
+}
+
+func TestTooBig(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		quote int
+		want  int // octets quoted, 0 for no report
+	}{
+		{"a black hole says nothing", 0, 0},
+		{"a report quotes the first octets", 8, 8},
+		{"a report quotes no more than there is", 1 << 20, 1381},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			n := connect(1, Params{Delay: 4 * time.Millisecond, MTU: 1400, Quote: row.quote})
+			send(n, 0, 1, 1400)
+			data := make([]byte, 1381)
+			copy(data, "too long")
+			n.Send(0, &rawio.Packet{Vec: [][]byte{data}, Local: hostA, Remote: hostB})
+
+			to, p, ok := n.Deliver(4 * ms)
+			if !ok || to != hostB.Addr() || p.Kind != rawio.KindSCTP || len(p.Data) != 1380 {
+				t.Fatalf("the packet that fits: %v to %v, %+v", ok, to, p)
+			}
+			p.Release()
+			to, p, ok = n.Deliver(4 * ms)
+			if ok != (row.want > 0) || n.Stats().TooBig != 1 {
+				t.Fatalf("report %v, %+v", ok, n.Stats())
+			}
+			if ok && (to != hostA.Addr() || p.Kind != rawio.KindPacketTooBig || p.MTU != 1400 ||
+				p.Local != hostA || p.Remote != hostB || !bytes.Equal(p.Data, data[:row.want])) {
+				t.Fatalf("report to %v: %+v", to, p)
+			}
+			p.Release()
+			checkConserved(t, n)
+		})
+	}
+}
+
+func TestNothingExceedsTheLengthFieldOfIP(t *testing.T) {
+	n := connect(1, Params{})
+	send(n, 0, 0, 65535)
+	send(n, 0, 1, 65536)
+	send(n, 0, 2, 200000)
+	if got := run(n, 0); !slices.Equal(got, []arrival{{0, 0}}) || n.Stats().TooBig != 2 {
+		t.Fatalf("delivered %v, %+v", got, n.Stats())
+	}
+	checkConserved(t, n)
+}
+
+func TestPartition(t *testing.T) {
+	n := connect(1, Params{Delay: 10 * time.Millisecond})
+	a, b := hostA.Addr(), hostB.Addr()
+	send(n, 0, 0, 100)    // arrives before
+	send(n, 2*ms, 1, 100) // arrives during
+	got := run(n, 10*ms)
+	n.Partition(b, a)
+	send(n, 11*ms, 2, 100) // sent during
+	n.Send(11*ms, &rawio.Packet{Vec: [][]byte{make([]byte, 8)}, Local: hostB, Remote: hostA})
+	n.Connect(a, b, Params{Delay: 10 * time.Millisecond}) // new parameters do not heal
+	send(n, 12*ms, 3, 100)
+	got = append(got, run(n, 15*ms)...)
+	n.Heal(a, b)
+	send(n, 16*ms, 4, 100)
+	got = append(got, run(n, 100*ms)...)
+
+	if want := []arrival{{10 * ms, 0}, {26 * ms, 4}}; !slices.Equal(got, want) {
+		t.Errorf("arrivals %v, want %v", got, want)
+	}
+	if s := n.Stats(); s.Partitioned != 4 {
+		t.Errorf("Partitioned = %d, want 4", s.Partitioned)
+	}
+	checkConserved(t, n)
+}

@@ -1,0 +1,264 @@
+package simnet
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+const ms = rawio.Time(time.Millisecond)
+
+var (
+	hostA = netip.MustParseAddrPort("10.0.0.1:0")
+	hostB = netip.MustParseAddrPort("10.0.0.2:0")
+	hostC = netip.MustParseAddrPort("[2001:db8::3]:9899")
+)
+
+// arrival is what a test remembers of a delivery.
+type arrival struct {
+	at  rawio.Time
+	num uint32 // the packet's number, its first four octets
+}
+
+func connect(seed uint64, p Params) *Net {
+	n := New(seed)
+	n.Connect(hostA.Addr(), hostB.Addr(), p)
+	return n
+}
+
+// send sends packet number num from A to B, size octets long at IP level.
+func send(n *Net, now rawio.Time, num uint32, size int) {
+	data := make([]byte, size-20)
+	binary.BigEndian.PutUint32(data, num)
+	n.Send(now, &rawio.Packet{Vec: [][]byte{data[:4], data[4:]}, Local: hostA, Remote: hostB})
+}
+
+// run delivers everything up to and including now.
+func run(n *Net, now rawio.Time) (got []arrival) {
+	for n.NextArrival() <= now && n.NextArrival() != rawio.Never {
+		at := n.NextArrival()
+		for {
+			_, p, ok := n.Deliver(at)
+			if !ok {
+				break
+			}
+			got = append(got, arrival{at, binary.BigEndian.Uint32(p.Data)})
+			p.Release()
+		}
+	}
+	return got
+}
+
+// checkConserved checks that every packet is accounted for and every buffer is back.
+func checkConserved(t *testing.T, n *Net) {
+	t.Helper()
+	s := n.Stats()
+	in := s.Sent + s.Duplicated + s.Reports
+	out := s.Delivered + s.Unrouted + s.Partitioned + s.TooBig + s.QueueDropped + s.BurstLost + s.Lost + s.Discarded
+	if in != out {
+		t.Errorf("%d packets went in, %d are accounted for: %+v", in, out, s)
+	}
+	if n.Pending() != 0 || n.Outstanding() != 0 {
+		t.Errorf("%d packets under way, %d buffers not released", n.Pending(), n.Outstanding())
+	}
+}
+
+func TestPacketArrivesAsTheReceiverSeesIt(t *testing.T) {
+	n := New(1)
+	n.SetLink(hostA.Addr(), hostC.Addr(), Params{Delay: 5 * time.Millisecond})
+	vec := [][]byte{[]byte("common "), nil, []byte("header")}
+	n.Send(2*ms, &rawio.Packet{Vec: vec, Local: hostA, Remote: hostC, ECN: 3})
+	copy(vec[0], "CHANGED")
+
+	if at := n.NextArrival(); at != 7*ms {
+		t.Fatalf("NextArrival = %v, want 7 ms", at)
+	}
+	if _, _, ok := n.Deliver(7*ms - 1); ok {
+		t.Fatal("delivered before its time")
+	}
+	to, p, ok := n.Deliver(7 * ms)
+	if !ok || to != hostC.Addr() || string(p.Data) != "common header" || p.Local != hostC || p.Remote != hostA ||
+		p.ECN != 3 || p.Kind != rawio.KindSCTP || p.Vec != nil {
+		t.Fatalf("delivered %v to %v: %+v", ok, to, p)
+	}
+	p.Release()
+	if at := n.NextArrival(); at != rawio.Never {
+		t.Fatalf("NextArrival of an idle network = %v", at)
+	}
+	checkConserved(t, n)
+}
+
+func TestNoLinkNoDelivery(t *testing.T) {
+	n := New(1)
+	n.SetLink(hostB.Addr(), hostA.Addr(), Params{}) // the other direction only
+	send(n, 0, 1, 100)
+	if got := run(n, 1000*ms); len(got) != 0 || n.Stats().Unrouted != 1 {
+		t.Fatalf("delivered %v, %+v", got, n.Stats())
+	}
+	if _, ok := n.Link(hostA.Addr(), hostB.Addr()); ok {
+		t.Error("Link claims a link that was never set")
+	}
+	checkConserved(t, n)
+}
+
+func TestDeliveryIsOrderedByTimeThenSending(t *testing.T) {
+	n := New(1)
+	n.SetLink(hostA.Addr(), hostB.Addr(), Params{})
+	n.SetLink(hostC.Addr(), hostB.Addr(), Params{})
+	r := NewRand(3)
+	var want []arrival
+	for i := range uint32(500) {
+		// Two sources, each in its own order of time, arrive interleaved.
+		from, at := hostA, rawio.Time(r.IntN(50))
+		if i%2 == 1 {
+			from = hostC
+		}
+		n.SetLink(from.Addr(), hostB.Addr(), Params{Reorder: 1, ReorderDelay: time.Duration(at)})
+		var num [4]byte
+		binary.BigEndian.PutUint32(num[:], i)
+		n.Send(0, &rawio.Packet{Vec: [][]byte{num[:]}, Local: from, Remote: hostB})
+		want = append(want, arrival{at, i})
+	}
+	slices.SortStableFunc(want, func(a, b arrival) int { return int(a.at - b.at) })
+	if got := run(n, 1000*ms); !slices.Equal(got, want) {
+		t.Fatalf("delivered %v, want %v", got, want)
+	}
+	checkConserved(t, n)
+}
+
+// everything turns every fault on.
+var everything = Params{
+	Delay: 10 * time.Millisecond, Jitter: 3 * time.Millisecond, Rate: 10e6, Queue: 20000,
+	Loss: 0.02, Burst: Burst{Enter: 0.01, Leave: 0.3, Loss: 0.8},
+	Duplicate: 0.02, Reorder: 0.02, ReorderDelay: 2 * time.Millisecond, Corrupt: 0.02,
+	MTU: 1500, Quote: 8,
+}
+
+// storm runs a two-way conversation under every fault and returns a transcript.
+func storm(t *testing.T, seed uint64) (hash uint64, transcript string, stats Stats) {
+	t.Helper()
+	n := connect(seed, everything)
+	world := NewRand(77) // the same conversation for every seed of the network
+	var b bytes.Buffer
+	data := make([]byte, 1600)
+	for now := rawio.Time(0); now < 2000*ms; now += ms / 2 {
+		world.Read(data)
+		p := rawio.Packet{Vec: [][]byte{data[:world.IntN(1485)]}, Local: hostA, Remote: hostB}
+		if world.IntN(2) == 0 {
+			p.Local, p.Remote = hostB, hostA
+		}
+		n.Send(now, &p)
+		switch now {
+		case 500 * ms:
+			n.Partition(hostA.Addr(), hostB.Addr())
+		case 550 * ms:
+			n.Heal(hostA.Addr(), hostB.Addr())
+		}
+		for n.NextArrival() <= now {
+			to, p, ok := n.Deliver(now)
+			if !ok {
+				break
+			}
+			fmt.Fprintf(&b, "%d %v %v %d %x\n", now, to, p.Kind, p.MTU, p.Data)
+			p.Release()
+		}
+	}
+	n.Discard()
+	checkConserved(t, n)
+	return n.Hash(), b.String(), n.Stats()
+}
+
+func TestOneSeedOneRun(t *testing.T) {
+	h1, run1, stats := storm(t, 1)
+	h2, run2, _ := storm(t, 1)
+	if h1 != h2 || run1 != run2 {
+		t.Errorf("two runs of one seed differ: hashes %x and %x", h1, h2)
+	}
+	h3, run3, _ := storm(t, 2)
+	if h1 == h3 || run1 == run3 {
+		t.Error("two seeds give the same run")
+	}
+	for name, count := range map[string]uint64{
+		"Delivered": stats.Delivered, "Partitioned": stats.Partitioned, "TooBig": stats.TooBig, "BurstLost": stats.BurstLost,
+		"Lost": stats.Lost, "Discarded": stats.Discarded, "Duplicated": stats.Duplicated, "Reordered": stats.Reordered,
+		"Corrupted": stats.Corrupted, "Reports": stats.Reports,
+	} {
+		if count == 0 {
+			t.Errorf("the storm shows nothing about %s", name)
+		}
+	}
+}
+
+func TestHashSeesEveryPart(t *testing.T) {
+	base := func() (*Net, rawio.Time, rawio.Packet) {
+		n := connect(1, Params{Delay: 5})
+		return n, 10, rawio.Packet{Vec: [][]byte{[]byte("0123456789")}, Local: hostA, Remote: hostB}
+	}
+	n, now, p := base()
+	n.Send(now, &p)
+	sent := n.Hash()
+	n.Discard()
+
+	for _, row := range []struct {
+		name   string
+		change func(now *rawio.Time, p *rawio.Packet)
+		same   bool
+	}{
+		{"nothing changed", func(*rawio.Time, *rawio.Packet) {}, true},
+		{"cut into other pieces", func(_ *rawio.Time, p *rawio.Packet) { p.Vec = [][]byte{[]byte("012"), []byte("3456789")} }, true},
+		{"time", func(now *rawio.Time, _ *rawio.Packet) { *now++ }, false},
+		{"source", func(_ *rawio.Time, p *rawio.Packet) { p.Local = hostC }, false},
+		{"destination port", func(_ *rawio.Time, p *rawio.Packet) { p.Remote = netip.AddrPortFrom(hostB.Addr(), 9899) }, false},
+		{"first octet", func(_ *rawio.Time, p *rawio.Packet) { p.Vec = [][]byte{[]byte("1123456789")} }, false},
+		{"last octet", func(_ *rawio.Time, p *rawio.Packet) { p.Vec = [][]byte{[]byte("0123456780")} }, false},
+		{"a zero octet more", func(_ *rawio.Time, p *rawio.Packet) { p.Vec = [][]byte{[]byte("0123456789\x00")} }, false},
+		{"ECN", func(_ *rawio.Time, p *rawio.Packet) { p.ECN = 1 }, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			n, now, p := base()
+			row.change(&now, &p)
+			n.Send(now, &p)
+			if got := n.Hash() == sent; got != row.same {
+				t.Errorf("hash equal: %v, want %v", got, row.same)
+			}
+			n.Discard()
+		})
+	}
+
+	// Deliveries count too.
+	n, now, p = base()
+	n.Send(now, &p)
+	run(n, 100)
+	if n.Hash() == sent {
+		t.Error("a delivery did not change the hash")
+	}
+}
+
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	n := connect(1, Params{Delay: time.Millisecond, Rate: 1e9, Queue: 1 << 20, Duplicate: 0.5, Jitter: time.Millisecond})
+	p := rawio.Packet{Vec: [][]byte{make([]byte, 12), make([]byte, 1400)}, Local: hostA, Remote: hostB}
+	now := rawio.Time(0)
+	allocs := testing.AllocsPerRun(200, func() {
+		for range 32 {
+			n.Send(now, &p)
+		}
+		now += 10 * ms
+		for {
+			_, q, ok := n.Deliver(now)
+			if !ok {
+				break
+			}
+			q.Release()
+		}
+	})
+	if allocs != 0 {
+		t.Fatalf("%v allocations for 32 packets", allocs)
+	}
+	checkConserved(t, n)
+}

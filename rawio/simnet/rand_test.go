@@ -1,0 +1,65 @@
+package simnet
+
+import (
+	"bytes"
+	"math"
+	"testing"
+)
+
+// The first numbers of the reference implementation of SplitMix64 for seed 1234567.
+func TestRandIsSplitMix64(t *testing.T) {
+	r := NewRand(1234567)
+	for i, want := range []uint64{6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821} {
+		if got := r.Uint64(); got != want {
+			t.Fatalf("number %d = %d, want %d", i, got, want)
+		}
+	}
+}
+
+func TestRandRanges(t *testing.T) {
+	r := NewRand(1)
+	var seen [7]int
+	sum := 0.0
+	const draws = 70000
+	for range draws {
+		seen[r.IntN(7)]++
+		f := r.Float64()
+		if f < 0 || f >= 1 {
+			t.Fatalf("Float64 = %v", f)
+		}
+		sum += f
+	}
+	for i, n := range seen {
+		if n < draws/7*95/100 || n > draws/7*105/100 {
+			t.Errorf("IntN(7) gave %d %d times of %d", i, n, draws)
+		}
+	}
+	if mean := sum / draws; math.Abs(mean-0.5) > 0.01 {
+		t.Errorf("mean of Float64 = %v", mean)
+	}
+}
+
+func TestRandIntNRefusesAnEmptyRange(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Fatal("no panic")
+		}
+	}()
+	NewRand(1).IntN(0)
+}
+
+func TestRandReadFillsAnyLength(t *testing.T) {
+	for _, size := range []int{0, 1, 7, 8, 9, 64, 65} {
+		a, b := make([]byte, size), make([]byte, size)
+		if n, err := NewRand(9).Read(a); n != size || err != nil {
+			t.Fatalf("Read of %d octets = %d, %v", size, n, err)
+		}
+		NewRand(9).Read(b)
+		if !bytes.Equal(a, b) {
+			t.Errorf("%d octets differ between runs of one seed", size)
+		}
+		if size >= 7 && bytes.HasSuffix(a, []byte{0, 0, 0, 0}) {
+			t.Errorf("%d octets: the end was not filled", size)
+		}
+	}
+}
