@@ -63,10 +63,10 @@ func (a Asconf) Params() Params {
 }
 
 // AppendAsconf appends an ASCONF chunk with its Address parameter. Append requests, then call
-// CloseChunk.
+// CloseChunk. addr must be valid.
 func AppendAsconf(b []byte, seq uint32, addr netip.Addr) []byte {
 	start := len(b)
 	b = appendChunkHeader(b, ChunkAsconf, 0, asconfLen)
 	b = binary.BigEndian.AppendUint32(b, seq)
-	return CloseChunk(AppendAddressParam(b, addr), start)
+	return setLength(AppendAddressParam(b, addr), start)
 }

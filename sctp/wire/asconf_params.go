@@ -57,11 +57,11 @@ func (r AddrRequest) Addr() netip.Addr {
 }
 
 // AppendAddrRequest appends an Add IP Address, Delete IP Address or Set Primary Address parameter,
-// as t says.
+// as t says. addr must be valid.
 func AppendAddrRequest(b []byte, t ParamType, correlationID uint32, addr netip.Addr) []byte {
 	start := len(b)
 	b = appendCorrelation(b, t, correlationID)
-	return CloseParam(AppendAddressParam(b, addr), start)
+	return setLength(AppendAddressParam(b, addr), start)
 }
 
 // AddrResponse is a view of an Error Cause Indication or Success Indication parameter (RFC 5061

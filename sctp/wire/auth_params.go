@@ -31,7 +31,7 @@ func AppendHMACAlgo(b []byte, ids ...HMACID) []byte {
 	for _, id := range ids {
 		b = binary.BigEndian.AppendUint16(b, uint16(id))
 	}
-	return CloseParam(b, start)
+	return setLength(b, start)
 }
 
 // AppendChunkList appends a CHUNKS parameter that lists the chunk types which the peer must
@@ -51,7 +51,7 @@ func AppendChunkList(b []byte, types ...ChunkType) []byte {
 			b = append(b, byte(t))
 		}
 	}
-	return CloseParam(b, start)
+	return setLength(b, start)
 }
 
 func neverAuthenticated(t ChunkType) bool {

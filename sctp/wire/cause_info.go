@@ -67,7 +67,7 @@ func AppendMissingParamsCause(b []byte, types ...ParamType) []byte {
 	for _, t := range types {
 		b = binary.BigEndian.AppendUint16(b, uint16(t))
 	}
-	return CloseParam(b, start)
+	return setLength(b, start)
 }
 
 // Staleness returns the Measure of Staleness in microseconds of a CauseStaleCookie, 0 when the peer

@@ -106,19 +106,7 @@ func appendChunkHeader(b []byte, t ChunkType, flags uint8, length int) []byte {
 // last (RFC 9260 section 3.2), and pads the chunk. Parameters that would take the chunk past
 // MaxChunkLen are left out, whole.
 func CloseChunk(b []byte, start int) []byte {
-	c := b[start:]
-	off := fixedLen(ChunkType(c[0]))
-	end := off
-	for len(c)-off >= paramHeaderLen {
-		n := int(binary.BigEndian.Uint16(c[off+2:]))
-		if n < paramHeaderLen || n > len(c)-off || off+n > MaxChunkLen {
-			break
-		}
-		end = off + n
-		off = min(PaddedLen(end), len(c))
-	}
-	binary.BigEndian.PutUint16(c[2:], uint16(end))
-	return appendPadding(b[:start+end], end)
+	return closeTLVs(b, start, fixedLen(ChunkType(b[start])))
 }
 
 // fixedLen returns the length of what stands in front of the parameters or error causes of a chunk,

@@ -84,7 +84,7 @@ func AppendSupportedAddrTypes(b []byte, types ...ParamType) []byte {
 			b = binary.BigEndian.AppendUint16(b, uint16(t))
 		}
 	}
-	return CloseParam(b, start)
+	return setLength(b, start)
 }
 
 // AdaptationIndication returns the code point of an Adaptation Layer Indication parameter, which
@@ -134,7 +134,7 @@ func AppendSupportedExtensions(b []byte, types ...ChunkType) []byte {
 	for _, t := range types {
 		b = append(b, byte(t))
 	}
-	return CloseParam(b, start)
+	return setLength(b, start)
 }
 
 // AppendForwardTSNSupported appends a Forward-TSN-Supported parameter (RFC 3758 section 3.1).

@@ -1,5 +1,7 @@
 package wire
 
+import "slices"
+
 // Pad is a view of a PAD chunk (RFC 4820 section 3). A receiver ignores flags and contents.
 //
 //	 0                   1                   2                   3
@@ -42,8 +44,8 @@ func AppendPaddingParam(b []byte, size int) []byte {
 }
 
 func appendZeros(b []byte, n int) []byte {
-	for ; n >= len(zeros); n -= len(zeros) {
-		b = append(b, zeros[:]...)
-	}
-	return append(b, zeros[:n]...)
+	b = slices.Grow(b, n)
+	end := len(b) + n
+	clear(b[len(b):end])
+	return b[:end]
 }

@@ -61,7 +61,7 @@ func AppendOutgoingReset(b []byte, requestSeq, responseSeq uint32, lastTSN TSN, 
 	b = binary.BigEndian.AppendUint32(b, requestSeq)
 	b = binary.BigEndian.AppendUint32(b, responseSeq)
 	b = binary.BigEndian.AppendUint32(b, uint32(lastTSN))
-	return CloseParam(appendStreams(b, streams), start)
+	return setLength(appendStreams(b, streams), start)
 }
 
 // IncomingReset is a view of an Incoming SSN Reset Request parameter (RFC 6525 section 4.2).
@@ -98,7 +98,7 @@ func AppendIncomingReset(b []byte, requestSeq uint32, streams []StreamID) []byte
 	streams = streams[:min(len(streams), (MaxParamLen-incomingResetLen)/2)]
 	start := len(b)
 	b = appendUint32Param(b, ParamIncomingReset, requestSeq)
-	return CloseParam(appendStreams(b, streams), start)
+	return setLength(appendStreams(b, streams), start)
 }
 
 func appendStreams(b []byte, streams []StreamID) []byte {

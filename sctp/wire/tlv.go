@@ -65,17 +65,43 @@ func appendTLVHeader(b []byte, t uint16, length int) []byte {
 	return append(b, byte(t>>8), byte(t), byte(length>>8), byte(length))
 }
 
-// CloseParam completes the parameter or error cause that starts at b[start], after parameters were
-// appended to it: it sets the length to all of b[start:]. What goes past MaxParamLen is cut off.
+// CloseParam completes the parameter or error cause that starts at b[start], after parameters or
+// error causes were appended to it as CloseChunk does for a chunk: the length counts the padding of
+// every inner one but the last, and those that would take it past MaxParamLen are left out, whole.
 //
 //	start := len(b)
 //	b = wire.AppendCause(b, wire.CauseRestart, nil)
 //	b = wire.AppendAddressParam(b, added)
 //	b = wire.CloseParam(b, start)
 func CloseParam(b []byte, start int) []byte {
-	n := min(len(b)-start, MaxParamLen)
+	fixed := paramHeaderLen
+	switch Param(b[start:]).Type() {
+	case ParamAddIP, ParamDeleteIP, ParamErrorCause, ParamSetPrimary, ParamSuccess:
+		fixed = correlationLen
+	}
+	return closeTLVs(b, start, fixed)
+}
+
+// closeTLVs sets the 16-bit length at b[start+2], the place it has in chunks and parameters alike,
+// to cover fixed octets and the Type-Length-Value fields after them, and pads with zeros.
+func closeTLVs(b []byte, start, fixed int) []byte {
+	rest := tlvs{rest: b[start+fixed:]}
+	end := fixed // the end of the last field, without its padding
+	for {
+		f, ok := rest.next()
+		if !ok || PaddedLen(end)+len(f) > MaxParamLen {
+			break
+		}
+		end = PaddedLen(end) + len(f)
+	}
+	return setLength(b[:start+end], start)
+}
+
+// setLength sets the 16-bit length at b[start+2] to all of b[start:] and pads with zeros.
+func setLength(b []byte, start int) []byte {
+	n := len(b) - start
 	binary.BigEndian.PutUint16(b[start+2:], uint16(n))
-	return appendPadding(b[:start+n], n)
+	return appendPadding(b, n)
 }
 
 // Uint16List is a view of consecutive 16-bit numbers in network byte order: stream numbers, HMAC

@@ -1,0 +1,57 @@
+package wire_test
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+func TestAbort(t *testing.T) {
+	// req 9260-3.3.7-6
+	wantOctets(t, wire.AppendAbort(nil, false), "06000004")
+	wantOctets(t, wire.AppendAbort(nil, true), "06010004")
+
+	b := wire.AppendAbort(nil, true)
+	b = wire.AppendCause(b, wire.CauseOutOfResource, nil)
+	b = wire.AppendCause(b, wire.CauseUserAbort, []byte("bye"))
+	b = wire.CloseChunk(b, 0)
+	wantOctets(t, b, "0601000f 00040004 000c0007 62796500")
+
+	a, err := wire.AsAbort(onlyChunk(t, b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "T", a.T(), true)
+	causes := a.Causes()
+	c, _ := causes.Next()
+	wantEqual(t, "first cause", c.Code(), wire.CauseOutOfResource)
+	c, _ = causes.Next()
+	wantEqual(t, "second cause", c.Code(), wire.CauseUserAbort)
+	wantEqual(t, "reason", string(c.Info()), "bye")
+	if c, ok := causes.Next(); ok || causes.Err() != nil {
+		t.Errorf("then %x, %v", c, causes.Err())
+	}
+
+	a, err = wire.AsAbort(onlyChunk(t, octets(t, "06fe0004")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "T with all reserved bits set", a.T(), false)
+}
+
+func TestAbortWithFormatError(t *testing.T) {
+	// req 9260-3.3.7-5
+	for _, c := range []struct {
+		name, raw string
+		err       error
+	}{
+		{"cause past the chunk", "06000008 000c0009", wire.ErrParamPartial},
+		{"cause length 0", "0600000c 00040004 000c0000", wire.ErrParamShort},
+		{"half a cause header", "06000006 000c 0000", wire.ErrParamShort},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := wire.AsAbort(onlyChunk(t, octets(t, c.raw)))
+			wantErr(t, err, c.err)
+		})
+	}
+}

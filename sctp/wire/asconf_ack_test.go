@@ -1,0 +1,73 @@
+package wire_test
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+func TestAsconfAck(t *testing.T) {
+	b := wire.AppendAsconfAck(nil, 0x01020304)
+	wantOctets(t, b, "80000008 01020304")
+
+	// The example of RFC 5061 section 4.3.1: a failed delete, after a success.
+	refused := onlyParam(t, wire.AppendAddrRequest(nil, wire.ParamDeleteIP, 0x01023476, testAddr))
+	b = wire.AppendSuccessIndication(b, 5)
+	start := len(b)
+	b = wire.AppendErrorIndication(b, 0x01023476)
+	b = wire.AppendCause(b, wire.CauseDeleteLastAddr, refused)
+	b = wire.CloseParam(b, start)
+	b = wire.CloseChunk(b, 0)
+	wantOctets(t, b, `8000002c 01020304
+		c0050008 00000005
+		c003001c 01023476 00a00014 c0020010 01023476 00050008 c0000201`)
+
+	a, err := wire.AsAsconfAck(onlyChunk(t, b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "Seq", a.Seq(), 0x01020304)
+	ps := a.Params()
+	p, _ := ps.Next()
+	ok, err := wire.AsAddrResponse(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "Success", ok.Success(), true)
+	wantEqual(t, "CorrelationID", ok.CorrelationID(), 5)
+
+	p, _ = ps.Next()
+	failed, err := wire.AsAddrResponse(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "Success", failed.Success(), false)
+	wantEqual(t, "CorrelationID", failed.CorrelationID(), 0x01023476)
+	causes := failed.Causes()
+	cause, _ := causes.Next()
+	wantEqual(t, "Code", cause.Code(), wire.CauseDeleteLastAddr)
+	quoted := cause.Params()
+	p, _ = quoted.Next()
+	r, err := wire.AsAddrRequest(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "Addr", r.Addr(), testAddr)
+}
+
+func TestAddrResponseForms(t *testing.T) {
+	for _, c := range []struct {
+		name, raw string
+		err       error
+	}{
+		{"success with octets behind it", "c005000c 00000001 00000000", wire.ErrParamLength},
+		{"success without correlation ID", "c0050004", wire.ErrParamLength},
+		{"error without correlation ID", "c0030006 0000", wire.ErrParamLength},
+		{"a request", "c0010010 00000001 00050008 c0000201", wire.ErrParamType},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := wire.AsAddrResponse(onlyParam(t, octets(t, c.raw)))
+			wantErr(t, err, c.err)
+		})
+	}
+}

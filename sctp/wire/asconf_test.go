@@ -1,0 +1,102 @@
+package wire_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+var testAddr = netip.MustParseAddr("192.0.2.1")
+
+func TestAsconf(t *testing.T) {
+	// req 5061-4.1-2
+	b := wire.AppendAsconf(nil, 0x01020304, testAddr)
+	wantOctets(t, b, "c1000010 01020304 00050008 c0000201")
+	b = wire.AppendAddrRequest(b, wire.ParamAddIP, 0x01023474, testAddr)
+	b = wire.CloseChunk(b, 0)
+	// The example TLV of RFC 5061 section 4.2.1.
+	wantOctets(t, b, "c1000020 01020304 00050008 c0000201 c0010010 01023474 00050008 c0000201")
+
+	a, err := wire.AsAsconf(onlyChunk(t, b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "Seq", a.Seq(), 0x01020304)
+	wantEqual(t, "Addr", a.Addr(), testAddr)
+	ps := a.Params()
+	p, _ := ps.Next()
+	r, err := wire.AsAddrRequest(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "Type", r.Type(), wire.ParamAddIP)
+	wantEqual(t, "CorrelationID", r.CorrelationID(), 0x01023474)
+	wantEqual(t, "Addr", r.Addr(), testAddr)
+	if p, ok := ps.Next(); ok || ps.Err() != nil {
+		t.Errorf("then %x, %v", p, ps.Err())
+	}
+}
+
+func TestAsconfNeedsAnAddress(t *testing.T) {
+	// req 5061-4.1-2
+	for _, c := range []struct {
+		name, raw string
+		err       error
+	}{
+		{"no parameter", "c1000008 00000001", wire.ErrParamMissing},
+		{"another parameter first", "c1000018 00000001 c0010010 01023474 00050008 c0000201", wire.ErrParamMissing},
+		{"host name", "c100000e 00000001 000b0006 6100 0000", wire.ErrParamMissing},
+		{"address of a wrong length", "c100000c 00000001 00050004", wire.ErrParamMissing},
+		{"address past the chunk", "c100000c 00000001 00050008", wire.ErrParamPartial},
+		{"half a parameter header", "c100000a 00000001 0005 0000", wire.ErrParamShort},
+		{"no sequence number", "c1000004", wire.ErrChunkLength},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := wire.AsAsconf(onlyChunk(t, octets(t, c.raw)))
+			wantErr(t, err, c.err)
+		})
+	}
+}
+
+// The example TLVs of RFC 5061 sections 4.2.1, 4.2.2 and 4.2.4.
+func TestAddrRequest(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		t    wire.ParamType
+		id   uint32
+		want string
+	}{
+		{"add", wire.ParamAddIP, 0x01023474, "c0010010 01023474 00050008 c0000201"},
+		{"delete", wire.ParamDeleteIP, 0x01023476, "c0020010 01023476 00050008 c0000201"},
+		{"set primary", wire.ParamSetPrimary, 0x01023479, "c0040010 01023479 00050008 c0000201"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := wire.AppendAddrRequest(nil, c.t, c.id, testAddr)
+			wantOctets(t, b, c.want)
+			r, err := wire.AsAddrRequest(onlyParam(t, b))
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantEqual(t, "Type", r.Type(), c.t)
+			wantEqual(t, "CorrelationID", r.CorrelationID(), c.id)
+			wantEqual(t, "Addr", r.Addr(), testAddr)
+		})
+	}
+	for _, c := range []struct {
+		name, raw string
+		err       error
+	}{
+		{"no address", "c0010008 00000001", wire.ErrParamLength},
+		{"no correlation ID", "c0010004", wire.ErrParamLength},
+		{"address shorter than its room", "c0010014 00000001 00050008 c0000201 00000000", wire.ErrParamLength},
+		{"address longer than its room", "c001000c 00000001 00050008", wire.ErrParamLength},
+		{"host name", "c001000e 00000001 000b0006 6100", wire.ErrParamType},
+		{"a response", "c0050008 00000001", wire.ErrParamType},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := wire.AsAddrRequest(onlyParam(t, octets(t, c.raw)))
+			wantErr(t, err, c.err)
+		})
+	}
+}

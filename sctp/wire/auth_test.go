@@ -1,0 +1,95 @@
+package wire_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+func TestAuth(t *testing.T) {
+	// req 4895-5.1-1
+	for _, c := range []struct {
+		name string
+		id   wire.HMACID
+		want string
+	}{
+		{"SHA-1", wire.HMACSHA1, "0f00001c 0102 0001"},
+		{"SHA-256", wire.HMACSHA256, "0f000028 0102 0003"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := wire.AppendAuth(nil, 0x0102, c.id)
+			wantOctets(t, b[:8], c.want)
+			a, err := wire.AsAuth(onlyChunk(t, b))
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantEqual(t, "KeyID", a.KeyID(), 0x0102)
+			wantEqual(t, "HMACID", a.HMACID(), c.id)
+			if !bytes.Equal(a.HMAC(), make([]byte, c.id.Size())) {
+				t.Errorf("HMAC %x, want zeros to compute it over", a.HMAC())
+			}
+		})
+	}
+}
+
+// The HMAC is stored through the view, in the packet itself.
+func TestAuthIsSignedInPlace(t *testing.T) {
+	b := wire.AppendAuth(nil, 0, wire.HMACSHA1)
+	a, err := wire.AsAuth(wire.Chunk(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(a.HMAC(), bytes.Repeat([]byte{0xab}, 20))
+	wantOctets(t, b, "0f00001c 00000001 abababab abababab abababab abababab abababab")
+}
+
+func TestAuthLengths(t *testing.T) {
+	_, err := wire.AsAuth(onlyChunk(t, octets(t, "0f000006 0000 0000")))
+	wantErr(t, err, wire.ErrChunkLength)
+	_, err = wire.AsAuth(onlyChunk(t, octets(t, "0f00000c 0000 0001 00000000")))
+	wantErr(t, err, wire.ErrChunkLength)
+
+	// The receiver of an unknown algorithm must be able to name it in its ERROR.
+	a, err := wire.AsAuth(onlyChunk(t, octets(t, "0f00000a 0000 0002 abcd 0000")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "HMACID", a.HMACID(), 2)
+	wantOctets(t, a.HMAC(), "abcd")
+}
+
+func TestHMACAlgo(t *testing.T) {
+	b := wire.AppendHMACAlgo(nil, wire.HMACSHA256, wire.HMACSHA1)
+	wantOctets(t, b, "80040008 0003 0001")
+	ids, err := onlyParam(t, b).HMACIDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "count", ids.Len(), 2)
+	wantEqual(t, "preferred", wire.HMACID(ids.At(0)), wire.HMACSHA256)
+	wantEqual(t, "next", wire.HMACID(ids.At(1)), wire.HMACSHA1)
+
+	wantOctets(t, wire.AppendHMACAlgo(nil, wire.HMACSHA1), "80040006 0001 0000")
+	_, err = onlyParam(t, octets(t, "80040007 000100")).HMACIDs()
+	wantErr(t, err, wire.ErrParamLength)
+	_, err = onlyParam(t, octets(t, "80050004")).HMACIDs()
+	wantErr(t, err, wire.ErrParamType)
+}
+
+func TestChunkList(t *testing.T) {
+	// req 4895-3.2-2
+	b := wire.AppendChunkList(nil, wire.ChunkInit, wire.ChunkInitAck, wire.ChunkShutdownComplete, wire.ChunkAuth,
+		wire.ChunkAsconf, wire.ChunkAsconfAck)
+	wantOctets(t, b, "80030006 c180 0000")
+	// req 4895-3.2-3
+	received := onlyParam(t, octets(t, "80030009 01020e0f c1"))
+	for ct, want := range map[wire.ChunkType]bool{
+		wire.ChunkInit: false, wire.ChunkInitAck: false, wire.ChunkShutdownComplete: false, wire.ChunkAuth: false,
+		wire.ChunkAsconf: true, wire.ChunkData: false,
+	} {
+		got, err := received.ListsChunk(ct)
+		wantEqual(t, "error", err, nil)
+		wantEqual(t, ct.String(), got, want)
+	}
+}

@@ -1,0 +1,152 @@
+package wire_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+func TestInvalidStreamCause(t *testing.T) {
+	// req 9260-3.3.10.1-1
+	b := wire.AppendInvalidStreamCause(nil, 0x1234)
+	wantOctets(t, b, "00010008 1234 0000")
+	s, err := onlyCause(t, b).InvalidStream()
+	wantEqual(t, "error", err, nil)
+	wantEqual(t, "stream", s, 0x1234)
+	_, err = onlyCause(t, octets(t, "00010006 1234")).InvalidStream()
+	wantErr(t, err, wire.ErrCauseLength)
+	_, err = onlyCause(t, octets(t, "00040004")).InvalidStream()
+	wantErr(t, err, wire.ErrCauseCode)
+}
+
+func TestMissingParamCause(t *testing.T) {
+	// req 9260-3.3.10.2-1
+	b := wire.AppendMissingParamsCause(nil, wire.ParamStateCookie)
+	wantOctets(t, b, "0002000a 00000001 0007 0000")
+	types, err := onlyCause(t, b).MissingParams()
+	wantEqual(t, "error", err, nil)
+	wantEqual(t, "count", types.Len(), 1)
+	wantEqual(t, "type", wire.ParamType(types.At(0)), wire.ParamStateCookie)
+
+	for _, raw := range []string{
+		"00020008 00000001",      // counts a type that is not there
+		"0002000c ffffffff 0007", // counts what no chunk can hold
+		"00020006 0000",          // no room for the count
+	} {
+		b := octets(t, raw)
+		b[3] = byte(len(b))
+		_, err = onlyCause(t, b).MissingParams()
+		wantErr(t, err, wire.ErrCauseLength)
+	}
+}
+
+func TestStaleCookieCause(t *testing.T) {
+	// req 9260-3.3.10.3-1
+	b := wire.AppendStaleCookieCause(nil, 1_000_000)
+	wantOctets(t, b, "00030008 000f4240")
+	usec, err := onlyCause(t, b).Staleness()
+	wantEqual(t, "error", err, nil)
+	wantEqual(t, "staleness", usec, 1_000_000)
+	_, err = onlyCause(t, octets(t, "00030004")).Staleness()
+	wantErr(t, err, wire.ErrCauseLength)
+}
+
+func TestNoUserDataCause(t *testing.T) {
+	// req 9260-3.3.10.9-1
+	b := wire.AppendNoUserDataCause(nil, 0xfffffffe)
+	wantOctets(t, b, "00090008 fffffffe")
+	tsn, err := onlyCause(t, b).NoUserData()
+	wantEqual(t, "error", err, nil)
+	wantEqual(t, "TSN", tsn, 0xfffffffe)
+	_, err = onlyCause(t, octets(t, "00090007 ffffff")).NoUserData()
+	wantErr(t, err, wire.ErrCauseLength)
+}
+
+func TestUnrecognizedChunkCause(t *testing.T) {
+	// req 9260-3.3.10.6-1
+	unknown := onlyChunk(t, octets(t, "c1010007 010203"))
+	b := wire.AppendCause(nil, wire.CauseUnrecognizedChunkType, unknown)
+	wantOctets(t, b, "0006000b c1010007 01020300")
+	c, err := onlyCause(t, b).UnrecognizedChunk()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantOctets(t, c, "c1010007 010203")
+	wantEqual(t, "Type", c.Type(), wire.ChunkAsconf)
+	_, err = onlyCause(t, octets(t, "00060007 c10100")).UnrecognizedChunk()
+	wantErr(t, err, wire.ErrCauseLength)
+}
+
+// Causes that quote parameters: each quote is complete with type and length.
+func TestCausesThatQuoteParameters(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		code wire.CauseCode
+		add  func([]byte) []byte
+		want string
+	}{
+		// req 9260-3.3.10.5-1
+		{"unresolvable address", wire.CauseUnresolvableAddress, func(b []byte) []byte {
+			return wire.AppendParam(b, wire.ParamHostName, []byte("a\x00"))
+		}, "0005000a 000b0006 61000000"},
+		// req 9260-3.3.10.8-1
+		{"unrecognized parameters", wire.CauseUnrecognizedParams, func(b []byte) []byte {
+			return wire.AppendParam(wire.AppendParam(b, 0xfffd, nil), 0xfffe, []byte{1})
+		}, "0008000d fffd0004 fffe0005 01000000"},
+		// req 9260-3.3.10.11-1
+		{"restart with new addresses", wire.CauseRestart, func(b []byte) []byte {
+			b = wire.AppendAddressParam(b, netip.MustParseAddr("192.0.2.1"))
+			return wire.AppendAddressParam(b, netip.MustParseAddr("192.0.2.2"))
+		}, "000b0014 00050008 c0000201 00050008 c0000202"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := wire.CloseParam(c.add(wire.AppendCause(nil, c.code, nil)), 0)
+			wantOctets(t, b, c.want)
+			quoted := onlyCause(t, b).Params()
+			n := 0
+			for _, ok := quoted.Next(); ok; _, ok = quoted.Next() {
+				n++
+			}
+			wantEqual(t, "Err", quoted.Err(), nil)
+			if n == 0 {
+				t.Error("no quoted parameter was read back")
+			}
+		})
+	}
+}
+
+func TestUnsupportedHMACCause(t *testing.T) {
+	// req 4895-4.1-1
+	b := wire.AppendUnsupportedHMACCause(nil, 2)
+	wantOctets(t, b, "01050006 0002 0000")
+	id, err := onlyCause(t, b).UnsupportedHMAC()
+	wantEqual(t, "error", err, nil)
+	wantEqual(t, "HMAC identifier", id, 2)
+	_, err = onlyCause(t, octets(t, "01050005 00")).UnsupportedHMAC()
+	wantErr(t, err, wire.ErrCauseLength)
+}
+
+func TestCauseIsCutToFit(t *testing.T) {
+	b := wire.AppendCause(nil, wire.CauseProtocolViolation, make([]byte, 70000))
+	wantOctets(t, b[:4], "000dffff")
+	wantEqual(t, "octets", len(b), 65536)
+}
+
+func TestCauseCodes(t *testing.T) {
+	// req 9260-3.3.10-1
+	// req 5061-4.3-1
+	for number, name := range map[wire.CauseCode]string{
+		1: "Invalid Stream Identifier", 2: "Missing Mandatory Parameter", 3: "Stale Cookie",
+		4: "Out of Resource", 5: "Unresolvable Address", 6: "Unrecognized Chunk Type",
+		7: "Invalid Mandatory Parameter", 8: "Unrecognized Parameters", 9: "No User Data",
+		10: "Cookie Received While Shutting Down", 11: "Restart of an Association with New Addresses",
+		12: "User-Initiated Abort", 13: "Protocol Violation",
+		0xa0: "Request to Delete Last Remaining IP Address", 0xa1: "Operation Refused Due to Resource Shortage",
+		0xa2: "Request to Delete Source IP Address", 0xa3: "Association Aborted Due to Illegal ASCONF-ACK",
+		0xa4: "Request Refused - No Authorization", 0x105: "Unsupported HMAC Identifier",
+		14: "cause code 14",
+	} {
+		wantEqual(t, "name", number.String(), name)
+	}
+}

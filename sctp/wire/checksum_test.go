@@ -1,0 +1,89 @@
+package wire_test
+
+import (
+	"math/bits"
+	"testing"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// crc32c divides bit by bit as RFC 9260 appendix A describes, with the reflected polynomial.
+func crc32c(b []byte) uint32 {
+	poly := bits.Reverse32(0x1EDC6F41)
+	r := ^uint32(0)
+	for _, o := range b {
+		r ^= uint32(o)
+		for range 8 {
+			if r&1 != 0 {
+				r = r>>1 ^ poly
+			} else {
+				r >>= 1
+			}
+		}
+	}
+	return ^r
+}
+
+func TestReferenceCRC32c(t *testing.T) {
+	wantEqual(t, "CRC of 123456789", crc32c([]byte("123456789")), 0xE3069283)
+}
+
+func TestChecksum(t *testing.T) {
+	// req 9260-6.8-1
+	// req 9260-A-1
+	b := wire.AppendHeader(nil, 5000, 6000, 0x12345678)
+	b = wire.AppendSack(b, wire.SackFields{CumTSN: 12, ARwnd: 4660})
+	b = append(b, wire.AppendChunk(nil, wire.ChunkCookieEcho, 0, []byte("cookie"))...)
+	want := crc32c(b) // the checksum field is still zero
+	wantEqual(t, "ChecksumBytes", wire.ChecksumBytes(b), want)
+
+	// req 9260-A-2
+	wire.PutChecksum(b, want)
+	for i := range 4 {
+		wantEqual(t, "octet of the checksum field, least significant first", b[8+i], byte(want>>(8*i)))
+	}
+	p := wire.Packet(b)
+	wantEqual(t, "Checksum", p.Checksum(), want)
+	wantEqual(t, "ChecksumBytes with the field set", wire.ChecksumBytes(b), want)
+	wantEqual(t, "ChecksumOK", p.ChecksumOK(), true)
+
+	for i := range b {
+		for bit := range 8 {
+			b[i] ^= 1 << bit
+			if p.ChecksumOK() {
+				t.Fatalf("bit %d of octet %d is not covered", bit, i)
+			}
+			b[i] ^= 1 << bit
+		}
+	}
+}
+
+// The octets of a known checksum, so that a wrong order cannot hide behind the same mistake on both
+// sides: RFC 3720 appendix B.4 gives the CRC32c of 32 zero octets as aa 36 91 8a.
+func TestChecksumOctetOrder(t *testing.T) {
+	b := make([]byte, 32)
+	wire.PutChecksum(b, wire.ChecksumBytes(b))
+	wantOctets(t, b[8:12], "aa36918a")
+}
+
+// However a packet is cut into pieces, the checksum is that of the whole, and nothing is written.
+func TestChecksumOfAVector(t *testing.T) {
+	b := wire.AppendHeader(nil, 5000, 6000, 1)
+	for i := range 100 {
+		b = append(b, byte(i))
+	}
+	wire.PutChecksum(b, 0xdeadbeef)
+	before := string(b)
+	want := wire.ChecksumBytes(b)
+	for first := wire.CommonHeaderLen; first <= len(b); first++ {
+		for second := first; second <= len(b); second += 7 {
+			vec := [][]byte{b[:first], nil, b[first:second], {}, b[second:]}
+			if got := wire.Checksum(vec); got != want {
+				t.Fatalf("cut at %d and %d: %#x, want %#x", first, second, got, want)
+			}
+		}
+	}
+	if string(b) != before {
+		t.Error("the packet was written to")
+	}
+}

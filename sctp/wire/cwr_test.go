@@ -1,0 +1,17 @@
+package wire_test
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+func TestCWR(t *testing.T) {
+	b := wire.AppendCWR(nil, 0x01020304)
+	wantOctets(t, b, "0d000008 01020304")
+	c, err := wire.AsCWR(onlyChunk(t, b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "TSN", c.TSN(), 0x01020304)
+}

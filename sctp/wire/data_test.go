@@ -1,0 +1,82 @@
+package wire_test
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+func TestData(t *testing.T) {
+	// req 9260-3.3.1-1
+	// req 9260-3.3.1-6
+	// req 9260-3.3.1-10
+	header := wire.AppendDataHeader(nil, wire.DataFields{
+		Flags: wire.FlagB | wire.FlagE | wire.FlagI, TSN: 0x01020304, Stream: 5, SSN: 6, PPID: 16, PayloadLen: 1,
+	})
+	// One octet of user data has Length 17; PPID 16 is the octets 00 00 00 10 (req 9260-3.3.1-9).
+	wantOctets(t, header, "000b0011 01020304 0005 0006 00000010")
+	b := append(append(header, 'x'), wire.Padding(1)...)
+	wantOctets(t, b[wire.DataHeaderLen:], "78 000000")
+
+	d, err := wire.AsData(onlyChunk(t, b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "TSN", d.TSN(), 0x01020304)
+	wantEqual(t, "Stream", d.Stream(), 5)
+	wantEqual(t, "SSN", d.SSN(), 6)
+	wantEqual(t, "PPID", d.PPID(), 16)
+	wantEqual(t, "Payload", string(d.Payload()), "x")
+}
+
+func TestDataFlags(t *testing.T) {
+	// req 9260-3.3.1-1
+	for _, c := range []struct {
+		name       string
+		octet      string
+		i, u, b, e bool
+	}{
+		{"none: middle fragment", "00", false, false, false, false},
+		{"I", "08", true, false, false, false},
+		{"U", "04", false, true, false, false},
+		{"B: first fragment", "02", false, false, true, false},
+		{"E: last fragment", "01", false, false, false, true},
+		{"reserved bits are ignored", "f0", false, false, false, false}, // req 9260-3.3.1-2
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			raw := octets(t, "00"+c.octet+"0011 00000000 00000000 00000000 78")
+			d, err := wire.AsData(onlyChunk(t, raw))
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantEqual(t, "I", d.I(), c.i)
+			wantEqual(t, "U", d.U(), c.u)
+			wantEqual(t, "B", d.B(), c.b)
+			wantEqual(t, "E", d.E(), c.e)
+			wantEqual(t, "Flags", d.Flags(), raw[1]&0x0f)
+		})
+	}
+	// req 9260-3.3.1-2
+	b := wire.AppendDataHeader(nil, wire.DataFields{Flags: 0xff, PayloadLen: 1})
+	wantEqual(t, "reserved bits as sent", b[1]&0xf0, 0)
+}
+
+func TestDataSizes(t *testing.T) {
+	_, err := wire.AsData(onlyChunk(t, octets(t, "0003000f 00000001 00000000 000000 00")))
+	wantErr(t, err, wire.ErrChunkLength)
+
+	// The TSN of an empty chunk is what the ABORT about it reports.
+	d, err := wire.AsData(onlyChunk(t, octets(t, "00030010 00000009 00000000 00000000")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "octets of user data", len(d.Payload()), 0)
+	wantEqual(t, "TSN", d.TSN(), 9)
+
+	b := wire.AppendDataHeader(nil, wire.DataFields{PayloadLen: wire.MaxDataPayload})
+	d, err = wire.AsData(onlyChunk(t, append(b, make([]byte, wire.MaxDataPayload)...)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "most user data", len(d.Payload()), 65519)
+}

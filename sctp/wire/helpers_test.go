@@ -1,0 +1,113 @@
+package wire_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// octets turns hexadecimal text into octets. White space is free.
+func octets(t testing.TB, text string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(strings.Join(strings.Fields(text), ""))
+	if err != nil {
+		t.Fatalf("bad hexadecimal in the test: %v", err)
+	}
+	return b
+}
+
+func wantOctets(t *testing.T, got []byte, text string) {
+	t.Helper()
+	if want := octets(t, text); !bytes.Equal(got, want) {
+		t.Fatalf("octets\n got %.128x\nwant %.128x", got, want)
+	}
+}
+
+func wantEqual[T comparable](t *testing.T, name string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s = %v, want %v", name, got, want)
+	}
+}
+
+func wantErr(t *testing.T, got, want error) {
+	t.Helper()
+	if !errors.Is(got, want) {
+		t.Errorf("error %v, want %v", got, want)
+	}
+}
+
+// onlyChunk puts chunks behind a common header and returns the one chunk that a receiver sees.
+func onlyChunk(t testing.TB, chunks []byte) wire.Chunk {
+	t.Helper()
+	cs := packet(t, chunks).Chunks()
+	c, ok := cs.Next()
+	if !ok {
+		t.Fatalf("no chunk in %.64x: %v", chunks, cs.Err())
+	}
+	if extra, ok := cs.Next(); ok || cs.Err() != nil {
+		t.Fatalf("after the chunk: %x, %v", extra, cs.Err())
+	}
+	return c
+}
+
+func packet(t testing.TB, chunks []byte) wire.Packet {
+	t.Helper()
+	p, err := wire.ParsePacket(append(wire.AppendHeader(nil, 5000, 6000, 1), chunks...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// onlyParam returns the one parameter in b.
+func onlyParam(t testing.TB, b []byte) wire.Param {
+	t.Helper()
+	ps := paramsOf(t, b)
+	p, ok := ps.Next()
+	if !ok {
+		t.Fatalf("no parameter in %.64x: %v", b, ps.Err())
+	}
+	if extra, ok := ps.Next(); ok || ps.Err() != nil {
+		t.Fatalf("after the parameter: %x, %v", extra, ps.Err())
+	}
+	return p
+}
+
+// onlyCause returns the one error cause in b.
+func onlyCause(t testing.TB, b []byte) wire.Cause {
+	t.Helper()
+	cs := causesOf(t, b)
+	c, ok := cs.Next()
+	if !ok {
+		t.Fatalf("no cause in %.64x: %v", b, cs.Err())
+	}
+	if extra, ok := cs.Next(); ok || cs.Err() != nil {
+		t.Fatalf("after the cause: %x, %v", extra, cs.Err())
+	}
+	return c
+}
+
+// paramsOf walks b as the parameters of an INIT chunk.
+func paramsOf(t testing.TB, b []byte) wire.Params {
+	t.Helper()
+	i, err := wire.AsInit(onlyChunk(t, wire.AppendChunk(nil, wire.ChunkInit, 0, append(make([]byte, 16), b...))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i.Params()
+}
+
+// causesOf walks b as the error causes of an ERROR chunk.
+func causesOf(t testing.TB, b []byte) wire.Causes {
+	t.Helper()
+	e, err := wire.AsError(onlyChunk(t, wire.AppendChunk(nil, wire.ChunkError, 0, b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.Causes()
+}

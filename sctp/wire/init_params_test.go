@@ -1,0 +1,124 @@
+package wire_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+func TestAddressParam(t *testing.T) {
+	for _, c := range []struct{ name, addr, want, back string }{
+		// req 9260-3.3.2.1-2
+		{"IPv4", "192.0.2.1", "00050008 c0000201", "192.0.2.1"},
+		{"IPv6", "2001:db8::1", "00060014 20010db8 00000000 00000000 00000001", "2001:db8::1"},
+		// req 9260-3.3.2.1.2-1
+		// req 9260-3.3.2.1.2-2
+		{"IPv4-mapped IPv6 goes out as IPv4", "::ffff:192.0.2.1", "00050008 c0000201", "192.0.2.1"},
+		{"a zone stays at home", "fe80::1%eth0", "00060014 fe800000 00000000 00000000 00000001", "fe80::1"},
+		{"unspecified IPv4", "0.0.0.0", "00050008 00000000", "0.0.0.0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := wire.AppendAddressParam(nil, netip.MustParseAddr(c.addr))
+			wantOctets(t, b, c.want)
+			addr, err := onlyParam(t, b).Addr()
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantEqual(t, "Addr", addr, netip.MustParseAddr(c.back))
+		})
+	}
+	wantOctets(t, wire.AppendAddressParam(nil, netip.Addr{}), "")
+}
+
+func TestReceivedAddressParam(t *testing.T) {
+	for _, c := range []struct {
+		name, raw string
+		want      netip.Addr
+		err       error
+	}{
+		{"IPv4-mapped IPv6 comes back as IPv4", "00060014 00000000 00000000 0000ffff c0000201", netip.MustParseAddr("192.0.2.1"), nil},
+		{"IPv4 of 3 octets", "00050007 c00002", netip.Addr{}, wire.ErrParamLength},
+		{"IPv4 of 5 octets", "00050009 c000020100", netip.Addr{}, wire.ErrParamLength},
+		{"IPv6 of 4 octets", "00060008 c0000201", netip.Addr{}, wire.ErrParamLength},
+		{"host name", "000b0006 6100", netip.Addr{}, wire.ErrParamType},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			addr, err := onlyParam(t, octets(t, c.raw)).Addr()
+			wantEqual(t, "Addr", addr, c.want)
+			if c.err != nil {
+				wantErr(t, err, c.err)
+			}
+		})
+	}
+}
+
+func TestCookiePreservative(t *testing.T) {
+	// req 9260-3.3.2.1.3-1
+	b := wire.AppendCookiePreservative(nil, 1000)
+	wantOctets(t, b, "00090008 000003e8")
+	ms, err := onlyParam(t, b).CookieIncrement()
+	wantEqual(t, "error", err, nil)
+	wantEqual(t, "CookieIncrement", ms, 1000)
+
+	_, err = onlyParam(t, octets(t, "00090006 03e8")).CookieIncrement()
+	wantErr(t, err, wire.ErrParamLength)
+	_, err = onlyParam(t, octets(t, "c0060008 00000001")).CookieIncrement()
+	wantErr(t, err, wire.ErrParamType)
+}
+
+func TestSupportedAddrTypes(t *testing.T) {
+	// req 9260-3.3.2.1.5-1
+	// req 9260-3.3.2.1.5-2
+	b := wire.AppendSupportedAddrTypes(nil, wire.ParamIPv4, wire.ParamHostName)
+	wantOctets(t, b, "000c0006 0005 0000")
+	b = wire.AppendSupportedAddrTypes(nil, wire.ParamIPv4, wire.ParamIPv6)
+	wantOctets(t, b, "000c0008 0005 0006")
+
+	received := onlyParam(t, octets(t, "000c0008 0006 000b"))
+	for at, want := range map[wire.ParamType]bool{
+		wire.ParamIPv4: false, wire.ParamIPv6: true,
+		wire.ParamHostName: false, // req 9260-3.3.2.1.5-3
+	} {
+		got, err := received.SupportsAddrType(at)
+		wantEqual(t, "error", err, nil)
+		wantEqual(t, at.String(), got, want)
+	}
+	_, err := onlyParam(t, octets(t, "c0000004")).SupportsAddrType(wire.ParamIPv4)
+	wantErr(t, err, wire.ErrParamType)
+}
+
+func TestAdaptationIndication(t *testing.T) {
+	// req 5061-4.2.6-1
+	b := wire.AppendAdaptationIndication(nil, 0x00000001)
+	wantOctets(t, b, "c0060008 00000001")
+	code, err := onlyParam(t, b).AdaptationIndication()
+	wantEqual(t, "error", err, nil)
+	wantEqual(t, "code point", code, 1)
+
+	_, err = onlyParam(t, octets(t, "c006000c 00000001 00000002")).AdaptationIndication()
+	wantErr(t, err, wire.ErrParamLength)
+}
+
+func TestSupportedExtensions(t *testing.T) {
+	// req 5061-4.2.7-1
+	b := wire.AppendSupportedExtensions(nil, wire.ChunkAsconf, wire.ChunkAsconfAck, wire.ChunkAuth, wire.ChunkReconfig, wire.ChunkIData)
+	wantOctets(t, b, "80080009 c1800f82 40000000")
+	p := onlyParam(t, b)
+	for ct, want := range map[wire.ChunkType]bool{
+		wire.ChunkAsconf: true, wire.ChunkAuth: true, wire.ChunkIData: true,
+		wire.ChunkForwardTSN: false,
+		wire.ChunkData:       false, // 0 is also the padding, which is no list entry
+	} {
+		got, err := p.ListsChunk(ct)
+		wantEqual(t, "error", err, nil)
+		wantEqual(t, ct.String(), got, want)
+	}
+	_, err := onlyParam(t, octets(t, "c0000004")).ListsChunk(wire.ChunkData)
+	wantErr(t, err, wire.ErrParamType)
+}
+
+func TestForwardTSNSupported(t *testing.T) {
+	// req 3758-3.1-1
+	wantOctets(t, wire.AppendForwardTSNSupported(nil), "c0000004")
+}

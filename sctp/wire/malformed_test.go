@@ -1,0 +1,114 @@
+package wire_test
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// asAny has every view of a chunk, with the least and most octets of its fixed part.
+var asAny = []struct {
+	t           wire.ChunkType
+	least, most int
+	as          func(wire.Chunk) error
+}{
+	{wire.ChunkData, 16, 0, func(c wire.Chunk) error { _, err := wire.AsData(c); return err }},
+	{wire.ChunkInit, 20, 0, func(c wire.Chunk) error { _, err := wire.AsInit(c); return err }},
+	{wire.ChunkInitAck, 20, 0, func(c wire.Chunk) error { _, err := wire.AsInit(c); return err }},
+	{wire.ChunkSack, 16, 16, func(c wire.Chunk) error { _, err := wire.AsSack(c); return err }},
+	{wire.ChunkShutdown, 8, 8, func(c wire.Chunk) error { _, err := wire.AsShutdown(c); return err }},
+	{wire.ChunkShutdownAck, 4, 4, func(c wire.Chunk) error { _, err := wire.AsShutdownAck(c); return err }},
+	{wire.ChunkError, 4, 0, func(c wire.Chunk) error { _, err := wire.AsError(c); return err }},
+	{wire.ChunkCookieEcho, 4, 0, func(c wire.Chunk) error { _, err := wire.AsCookieEcho(c); return err }},
+	{wire.ChunkCookieAck, 4, 4, func(c wire.Chunk) error { _, err := wire.AsCookieAck(c); return err }},
+	{wire.ChunkECNE, 8, 8, func(c wire.Chunk) error { _, err := wire.AsECNE(c); return err }},
+	{wire.ChunkCWR, 8, 8, func(c wire.Chunk) error { _, err := wire.AsCWR(c); return err }},
+	{wire.ChunkShutdownComplete, 4, 4, func(c wire.Chunk) error { _, err := wire.AsShutdownComplete(c); return err }},
+	{wire.ChunkAuth, 8, 0, func(c wire.Chunk) error { _, err := wire.AsAuth(c); return err }},
+	{wire.ChunkIData, 20, 0, func(c wire.Chunk) error { _, err := wire.AsIData(c); return err }},
+	{wire.ChunkAsconfAck, 8, 0, func(c wire.Chunk) error { _, err := wire.AsAsconfAck(c); return err }},
+	{wire.ChunkPad, 4, 0, func(c wire.Chunk) error { _, err := wire.AsPad(c); return err }},
+	{wire.ChunkForwardTSN, 8, 0, func(c wire.Chunk) error { _, err := wire.AsForwardTSN(c); return err }},
+	{wire.ChunkIForwardTSN, 8, 0, func(c wire.Chunk) error { _, err := wire.AsIForwardTSN(c); return err }},
+
+	// These also check the parameters they cannot do without; see their own tests.
+	{wire.ChunkHeartbeat, -1, 0, func(c wire.Chunk) error { _, err := wire.AsHeartbeat(c); return err }},
+	{wire.ChunkHeartbeatAck, -1, 0, func(c wire.Chunk) error { _, err := wire.AsHeartbeat(c); return err }},
+	{wire.ChunkAbort, 4, 0, func(c wire.Chunk) error { _, err := wire.AsAbort(c); return err }},
+	{wire.ChunkReconfig, -1, 0, func(c wire.Chunk) error { _, err := wire.AsReconfig(c); return err }},
+	{wire.ChunkAsconf, -1, 0, func(c wire.Chunk) error { _, err := wire.AsAsconf(c); return err }},
+}
+
+// Each view takes its own chunk type only, exactly from its fixed length on, and all of a wrong
+// length or type come back as an error.
+func TestViewsRejectWhatIsNotTheirs(t *testing.T) {
+	for _, c := range asAny {
+		t.Run(c.t.String(), func(t *testing.T) {
+			if c.least >= 0 {
+				wantEqual(t, "fixed part alone", c.as(onlyChunk(t, wire.AppendChunk(nil, c.t, 0, make([]byte, c.least-4)))), nil)
+				for n := 4; n < c.least; n++ {
+					wantErr(t, c.as(onlyChunk(t, wire.AppendChunk(nil, c.t, 0, make([]byte, n-4)))), wire.ErrChunkLength)
+				}
+			}
+			if c.most > 0 {
+				for n := c.most + 1; n < c.most+9; n++ {
+					wantErr(t, c.as(onlyChunk(t, wire.AppendChunk(nil, c.t, 0, make([]byte, n-4)))), wire.ErrChunkLength)
+				}
+			}
+			for _, other := range asAny {
+				if view(other.t) == view(c.t) {
+					continue
+				}
+				wantErr(t, c.as(onlyChunk(t, wire.AppendChunk(nil, other.t, 0, make([]byte, 64)))), wire.ErrChunkType)
+			}
+			for n := range wire.ChunkHeaderLen {
+				wantErr(t, c.as(make(wire.Chunk, n)), wire.ErrChunkShort)
+			}
+		})
+	}
+}
+
+// view returns one chunk type for the types that share a view.
+func view(t wire.ChunkType) wire.ChunkType {
+	switch t {
+	case wire.ChunkInitAck:
+		return wire.ChunkInit
+	case wire.ChunkHeartbeatAck:
+		return wire.ChunkHeartbeat
+	}
+	return t
+}
+
+// Views of parameters and causes likewise take less than a header.
+func TestViewsOfLessThanAHeader(t *testing.T) {
+	for n := range 4 {
+		p, c := make(wire.Param, n), make(wire.Cause, n)
+		for name, err := range map[string]error{
+			"Addr":                 second(p.Addr()),
+			"CookieIncrement":      second(p.CookieIncrement()),
+			"SupportsAddrType":     second(p.SupportsAddrType(wire.ParamIPv4)),
+			"AdaptationIndication": second(p.AdaptationIndication()),
+			"ListsChunk":           second(p.ListsChunk(wire.ChunkAuth)),
+			"HMACIDs":              second(p.HMACIDs()),
+			"TSNResetSeq":          second(p.TSNResetSeq()),
+			"AsAddrRequest":        second(wire.AsAddrRequest(p)),
+			"AsAddrResponse":       second(wire.AsAddrResponse(p)),
+			"AsOutgoingReset":      second(wire.AsOutgoingReset(p)),
+			"AsIncomingReset":      second(wire.AsIncomingReset(p)),
+			"AsAddStreams":         second(wire.AsAddStreams(p)),
+			"AsReconfigResponse":   second(wire.AsReconfigResponse(p)),
+			"InvalidStream":        second(c.InvalidStream()),
+			"MissingParams":        second(c.MissingParams()),
+			"Staleness":            second(c.Staleness()),
+			"NoUserData":           second(c.NoUserData()),
+			"UnrecognizedChunk":    second(c.UnrecognizedChunk()),
+			"UnsupportedHMAC":      second(c.UnsupportedHMAC()),
+		} {
+			if err != error(wire.ErrParamShort) {
+				t.Errorf("%s of %d octets: %v, want %v", name, n, err, wire.ErrParamShort)
+			}
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }

@@ -1,0 +1,36 @@
+package wire_test
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+func TestCommonHeader(t *testing.T) {
+	// req 9260-3.1-1
+	// req 9260-3-3
+	b := wire.AppendHeader(nil, 5000, 6000, 0x12345678)
+	wantOctets(t, b, "1388 1770 12345678 00000000")
+	p, err := wire.ParsePacket(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "SrcPort", p.SrcPort(), 5000)
+	wantEqual(t, "DstPort", p.DstPort(), 6000)
+	wantEqual(t, "VTag", p.VTag(), 0x12345678)
+	wantEqual(t, "Checksum", p.Checksum(), 0)
+	cs := p.Chunks()
+	if c, ok := cs.Next(); ok || cs.Err() != nil {
+		t.Errorf("a bare header has chunk %x, error %v", c, cs.Err())
+	}
+}
+
+func TestShortHeader(t *testing.T) {
+	for n := range wire.CommonHeaderLen {
+		p, err := wire.ParsePacket(make([]byte, n))
+		wantErr(t, err, wire.ErrPacketShort)
+		if p != nil {
+			t.Errorf("%d octets made a packet", n)
+		}
+	}
+}

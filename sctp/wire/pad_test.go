@@ -1,0 +1,44 @@
+package wire_test
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+func TestPad(t *testing.T) {
+	// req 4820-3-1
+	// req 4820-3-2
+	for _, c := range []struct {
+		name       string
+		size, want int
+	}{
+		{"smallest", 4, 4},
+		{"a step more", 8, 8},
+		{"rounded down", 11, 8},
+		{"below the smallest", 0, 4},
+		{"negative", -4, 4},
+		{"largest", 65536, 65536},
+		{"past the largest", 70000, 65536},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := wire.AppendPad(nil, c.size)
+			wantEqual(t, "octets", len(b), c.want)
+			wantEqual(t, "flags", b[1], 0)
+			p, err := wire.AsPad(onlyChunk(t, b))
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantEqual(t, "octets of Padding Data", len(p.Padding()), min(c.want, wire.MaxChunkLen)-4)
+		})
+	}
+	wantOctets(t, wire.AppendPad(nil, 12), "8400000c 00000000 00000000")
+}
+
+// PAD parameters enlarge an INIT in steps of 4 octets.
+func TestPaddingParam(t *testing.T) {
+	// req 4820-4-1
+	wantOctets(t, wire.AppendPaddingParam(nil, 12), "8005000c 00000000 00000000")
+	wantOctets(t, wire.AppendPaddingParam(nil, 4), "80050004")
+	wantEqual(t, "largest", len(wire.AppendPaddingParam(nil, 65536)), 65536)
+}

@@ -1,0 +1,14 @@
+package wire_test
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+func TestShutdownAck(t *testing.T) {
+	b := wire.AppendShutdownAck(nil)
+	wantOctets(t, b, "08000004")
+	_, err := wire.AsShutdownAck(onlyChunk(t, b))
+	wantEqual(t, "error", err, nil)
+}

@@ -1,0 +1,17 @@
+package wire_test
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+func TestShutdown(t *testing.T) {
+	b := wire.AppendShutdown(nil, 0x01020304)
+	wantOctets(t, b, "07000008 01020304")
+	s, err := wire.AsShutdown(onlyChunk(t, b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "CumTSN", s.CumTSN(), 0x01020304)
+}
