@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -92,4 +93,10 @@ func TestChunkList(t *testing.T) {
 		wantEqual(t, "error", err, nil)
 		wantEqual(t, ct.String(), got, want)
 	}
+}
+
+// A buffer that held another packet must not leak into the field that the HMAC is computed over.
+func TestAuthInAUsedBuffer(t *testing.T) {
+	used := bytes.Repeat([]byte{0xff}, 64)
+	wantOctets(t, wire.AppendAuth(used[:0], 0, wire.HMACSHA1), "0f00001c 00000001"+strings.Repeat("00", 20))
 }
