@@ -1,0 +1,50 @@
+# rddp: make help lists what can be made.
+GO        ?= go
+FUZZTIME  ?= 20s
+SEEDS     ?= 1000
+BENCH     ?= .
+export CGO_ENABLED ?= 0
+
+.PHONY: help build test race lint fmt fuzz bench demo interop netns clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build everything, and cross-compile for the other systems
+	$(GO) build -o bin/ ./cmd/... ./examples/...
+	GOOS=linux GOARCH=arm64 $(GO) build ./...
+	GOOS=darwin GOARCH=arm64 $(GO) build ./...
+	GOOS=windows GOARCH=amd64 $(GO) build ./...
+
+test: ## run all tests
+	$(GO) test ./...
+
+race: ## run all tests under the race detector (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race ./...
+
+lint: ## gofmt, vet, staticcheck
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run make fmt"; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+fmt: ## format the sources
+	gofmt -w .
+
+fuzz: ## run each fuzz target for FUZZTIME (20s)
+	GO="$(GO)" FUZZTIME=$(FUZZTIME) fuzz/run.sh
+
+bench: ## run the benchmarks (BENCH=regexp)
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+demo: ## ping by send, write and read, then measure: both ends on this machine, no set-up
+	@$(GO) build -o bin/ ./cmd/...
+	@bin/ddpping --self --op all -c 3 -i 0.2
+	@bin/ddpbench write --self -a -D 1
+
+netns: ## run the tools over every link between two network namespaces (root, iproute2, nftables, tshark)
+	test/netns.sh
+
+interop: netns ## what an independent program makes of our packets
+
+clean: ## remove what was built
+	rm -rf bin

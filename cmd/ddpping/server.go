@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/cli"
+	"github.com/rddp-go/rddp/rdma"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+// service answers pings.
+type service struct {
+	dev          *rdma.Device
+	out          io.Writer
+	stamp, quiet bool
+}
+
+func (s *service) accept(ctx context.Context, l *rdma.Listener) {
+	for {
+		req, err := l.Accept(ctx)
+		if err != nil {
+			return
+		}
+		go func() {
+			if err := s.serve(ctx, req); err != nil && ctx.Err() == nil {
+				s.say("%v: %s", req.RemoteAddr(), cli.Explain(err))
+			}
+		}()
+	}
+}
+
+func (s *service) say(format string, args ...any) {
+	if s.quiet {
+		return
+	}
+	line := fmt.Sprintf(format, args...)
+	if s.stamp {
+		line = timestamp(time.Now()) + line
+	}
+	fmt.Fprintln(s.out, line)
+}
+
+// readSeq is the number of the ping whose data a client reads.
+const readSeq = 0
+
+// serve handles one client until it goes.
+func (s *service) serve(ctx context.Context, req *rdma.Request) error {
+	var client hello
+	err := client.decode(req.PrivateData())
+	if err == nil && client.size > maxSize {
+		err = fmt.Errorf("%d octets are too many, %d is the most", client.size, maxSize)
+	}
+	if err != nil {
+		req.Reject([]byte(err.Error()))
+		return err
+	}
+	e, err := newEnd(s.dev, int(client.size))
+	if err != nil {
+		req.Reject([]byte(err.Error()))
+		return err
+	}
+	defer e.close()
+	fill(e.readable, readSeq)
+	mine := e.hello()
+	if err := req.Accept(e.qp, mine.encode()); err != nil {
+		return err
+	}
+	s.say("%v: connected, %d octets a ping", req.RemoteAddr(), client.size)
+	var pings int
+	defer func() { s.say("%v: gone after %d pings", req.RemoteAddr(), pings) }()
+	for {
+		wc, err := e.next(ctx)
+		if err != nil {
+			return err
+		}
+		switch {
+		case wc.Status == rdmap.StatusWRFlushErr:
+			return e.qp.Err() // the client has gone
+		case wc.Status != rdmap.StatusSuccess:
+			return e.failure(wc)
+		case wc.Opcode == rdmap.WCRecv:
+			pings++
+			if err := s.answer(e, &client, wc); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// answer replies to one Send, and by RDMA Write to what was written before it.
+func (s *service) answer(e *end, client *hello, wc rdma.WC) error {
+	msg := e.message(wc)
+	if len(msg) < headerLen {
+		return fmt.Errorf("a message of %d octets is not a ping", len(msg))
+	}
+	op, seq := operation(msg[0]), binary.BigEndian.Uint64(msg[2:])
+	data := msg[headerLen:]
+	if op == opWrite {
+		data = e.target
+	}
+	verdict := verdictGood
+	if !same(data, e.scratch[:len(data)], seq) {
+		verdict = verdictBad
+	}
+	if op == opWrite {
+		copy(e.bytes(e.source), e.target)
+		if err := e.write(client.write); err != nil {
+			return err
+		}
+		data = nil
+	}
+	if err := e.send(op, verdict, seq, data); err != nil {
+		return err
+	}
+	return e.postRecv(int(wc.ID))
+}

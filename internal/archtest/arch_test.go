@@ -1,0 +1,162 @@
+// Package archtest holds the rules of docs/architecture.md that the compiler does not.
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/rddp-go/rddp/"
+
+// sansIO lists the packages that never touch the world.
+var sansIO = []string{
+	"ddp", "ddpadapt", "rawio/simnet", "rdma/rdmap",
+	"sctp/assoc", "sctp/cc", "sctp/endpoint", "sctp/wire", "sctp/internal/*",
+}
+
+// forbidden are the imports that would let them.
+var forbidden = []string{"net", "os", "sync", "math/rand", "math/rand/v2", "crypto/rand", "log", "context", "os/signal", "golang.org/x/sys/unix"}
+
+// timeNames are what sans-IO code may take from package time: lengths, never points.
+var timeNames = []string{"Duration", "Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour"}
+
+// layers go down: a package may import from its own and later lines only.
+var layers = [][]string{
+	{"cmd/*", "examples/*", "fuzz/*", "test/*", "internal/*"},
+	{"rdma", "rdma/rdmap"},
+	{"ddpadapt"},
+	{"ddp"},
+	{"sctp"},
+	{"sctp/endpoint"},
+	{"sctp/assoc"},
+	{"sctp/internal/*", "sctp/cc"},
+	{"sctp/wire"},
+	{"rawio/*"},
+	{"rawio"},
+}
+
+func TestSansIOPackagesNeverTouchTheWorld(t *testing.T) {
+	for _, pkg := range packages(t, sansIO) {
+		for _, file := range sources(t, pkg) {
+			checkFile(t, file)
+		}
+	}
+}
+
+func checkFile(t *testing.T, path string) {
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, imp := range f.Imports {
+		if p, _ := strconv.Unquote(imp.Path.Value); slices.Contains(forbidden, p) {
+			t.Errorf("%v imports %s", fset.Position(imp.Pos()), p)
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			t.Errorf("%v starts a goroutine", fset.Position(n.Pos()))
+		case *ast.SelectStmt:
+			t.Errorf("%v has a select statement", fset.Position(n.Pos()))
+		case *ast.ChanType:
+			t.Errorf("%v uses a channel", fset.Position(n.Pos()))
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && !slices.Contains(timeNames, n.Sel.Name) {
+				t.Errorf("%v uses time.%s", fset.Position(n.Pos()), n.Sel.Name)
+			}
+		}
+		return true
+	})
+}
+
+func TestImportsOnlyGoDown(t *testing.T) {
+	level := func(pkg string) int {
+		for i, l := range layers {
+			for _, p := range l {
+				if p == pkg || strings.HasSuffix(p, "/*") && strings.HasPrefix(pkg, strings.TrimSuffix(p, "*")) {
+					return i
+				}
+			}
+		}
+		return -1
+	}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		rel, _ := filepath.Rel(root, filepath.Dir(path))
+		from := filepath.ToSlash(rel)
+		if level(from) < 0 {
+			t.Errorf("package %s is in no layer", from)
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, imp := range f.Imports {
+			p, _ := strconv.Unquote(imp.Path.Value)
+			if to, ok := strings.CutPrefix(p, module); ok && level(to) < level(from) {
+				t.Errorf("%s imports %s, which is above it", path, to)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// DDP knows nothing of SCTP: ddpadapt is the only room that knows both.
+	for _, file := range append(sources(t, "ddp"), sources(t, "rdma/rdmap")...) {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, imp := range f.Imports {
+			if strings.Contains(imp.Path.Value, module+"sctp") {
+				t.Errorf("%s imports %s", file, imp.Path.Value)
+			}
+		}
+	}
+}
+
+const root = "../.."
+
+// packages expands a trailing * into the folders below.
+func packages(t *testing.T, patterns []string) []string {
+	var list []string
+	for _, p := range patterns {
+		dirs, err := filepath.Glob(filepath.Join(root, p))
+		if err != nil || len(dirs) == 0 {
+			t.Fatalf("no package matches %s (%v)", p, err)
+		}
+		for _, d := range dirs {
+			rel, _ := filepath.Rel(root, d)
+			list = append(list, rel)
+		}
+	}
+	return list
+}
+
+func sources(t *testing.T, pkg string) []string {
+	all, err := os.ReadDir(filepath.Join(root, pkg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for _, e := range all {
+		if n := e.Name(); strings.HasSuffix(n, ".go") && !strings.HasSuffix(n, "_test.go") {
+			list = append(list, filepath.Join(root, pkg, n))
+		}
+	}
+	return list
+}

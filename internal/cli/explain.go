@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"syscall"
+
+	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// Explain turns an error of the library into a plain sentence that says what to do.
+func Explain(err error) string {
+	var (
+		perm     *rawio.PermissionError
+		unsup    *rawio.UnsupportedError
+		mtu      *rawio.MTUError
+		usage    *UsageError
+		adapt    *assoc.AdaptationError
+		rejected *ddpadapt.RejectedError
+		aborted  *assoc.AbortError
+	)
+	switch {
+	case errors.As(err, &usage):
+		return usage.Text
+	case errors.As(err, &perm):
+		return perm.Error() + " (--link udp)"
+	case errors.As(err, &unsup):
+		return unsup.Error() + " (--link udp)"
+	case errors.As(err, &mtu):
+		return mtu.Error()
+	case errors.Is(err, rawio.ErrPortInUse):
+		return "the SCTP port is in use by another program on this host: stop it or choose another with --port"
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "the UDP port is in use by another program on this host: stop it or choose another with --udp-port"
+	case errors.As(err, &adapt):
+		return adapt.Error() + ": is something else than this tool listening there?"
+	case errors.As(err, &rejected):
+		return "the server refused: " + string(rejected.Private)
+	case errors.Is(err, assoc.ErrProtoUnreachable):
+		return "the host is up but nothing there speaks SCTP over this link: start the server, with the same --link"
+	case errors.As(err, &aborted) && aborted.ByPeer:
+		return "the host is up but refused the association: is the server running on that --port? (" + aborted.Error() + ")"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, assoc.ErrInitTimeout):
+		return "no answer: check the address, that the server runs with the same --link and --port, and firewalls in between"
+	}
+	return err.Error()
+}

@@ -1,0 +1,214 @@
+// Package cli is what the command-line tools share: the choice of a link, and plain sentences for
+// errors.
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/rawio/pcap"
+	"github.com/rddp-go/rddp/rawio/raw"
+	"github.com/rddp-go/rddp/rawio/tun"
+	"github.com/rddp-go/rddp/rawio/udp"
+)
+
+// LinkFlags say how packets get out.
+type LinkFlags struct {
+	Kind      string        // raw, udp, tun or mem
+	Local     string        // local address; for tun the stack's own
+	UDPPort   int           // local encapsulation port, 0: 9899 for a server, any for a client
+	EncapPort uint16        // the peer's encapsulation port, 0: 9899
+	TunName   string        // device
+	TunHost   string        // the host's address on the device
+	MTU       int           // IP-level, 0: the route's
+	Pcap      string        // file for a copy of every packet
+	Poll      time.Duration // before blocking
+}
+
+// Add defines the flags.
+func (f *LinkFlags) Add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.Kind, "link", "", "how packets travel: raw (IP protocol 132, needs CAP_NET_RAW), udp (RFC 6951), tun (needs CAP_NET_ADMIN), or mem (with --self) (default raw)")
+	fs.StringVar(&f.Local, "local", "", "local `address`; with --link tun the stack's own, which the host must not have")
+	fs.IntVar(&f.UDPPort, "udp-port", 0, "local UDP encapsulation `port` (default 9899 for a server, any for a client)")
+	fs.Uint16Var(&f.EncapPort, "encap-port", 0, "the peer's UDP encapsulation `port` (default 9899)")
+	fs.StringVar(&f.TunName, "tun-name", "", "TUN `device`, created unless it exists (default: a new one)")
+	fs.StringVar(&f.TunHost, "tun-host", "", "the host's `address/bits` on the TUN device")
+	fs.IntVar(&f.MTU, "mtu", 0, "IP-level MTU in `octets` (default: the route's)")
+	fs.StringVar(&f.Pcap, "pcap", "", "write every packet to a pcapng `file` for Wireshark")
+	fs.DurationVar(&f.Poll, "poll", 0, "poll this long before blocking for packets: lower latency for a busy processor")
+}
+
+// UsageError is a mistake in the command line.
+type UsageError struct{ Text string }
+
+func (e *UsageError) Error() string { return e.Text }
+
+// Usagef makes a UsageError.
+func Usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
+
+// Open opens the link of one end. A server takes the well-known encapsulation port.
+func (f *LinkFlags) Open(server bool) (rawio.Link, error) {
+	if f.Kind == "mem" {
+		return nil, Usagef("--link mem joins two ends of one process: use it with --self")
+	}
+	link, err := f.open(server)
+	if err != nil {
+		return nil, err
+	}
+	return f.tap(link)
+}
+
+func (f *LinkFlags) open(server bool) (rawio.Link, error) {
+	var local netip.Addr
+	if f.Local != "" {
+		a, err := netip.ParseAddr(f.Local)
+		if err != nil {
+			return nil, Usagef("--local %s is not an IP address", f.Local)
+		}
+		local = a
+	}
+	switch f.Kind {
+	case "", "raw":
+		return raw.Open(raw.Config{Local: local, MTU: f.MTU, Poll: f.Poll})
+	case "udp":
+		port := f.UDPPort
+		if port == 0 && !server {
+			port = udp.AnyPort
+		}
+		return udp.Open(udp.Config{Local: local, Port: port, MTU: f.MTU, Poll: f.Poll})
+	case "tun":
+		cfg := tun.Config{Name: f.TunName, MTU: f.MTU, Poll: f.Poll}
+		if !local.IsValid() {
+			return nil, Usagef("--link tun needs --local ADDRESS for the stack, and usually --tun-host ADDRESS/BITS for the host's end")
+		}
+		cfg.Addrs = []netip.Addr{local}
+		if f.TunHost != "" {
+			p, err := netip.ParsePrefix(f.TunHost)
+			if err != nil {
+				return nil, Usagef("--tun-host %s is not an address with a prefix length, such as 10.9.0.1/24", f.TunHost)
+			}
+			cfg.Host = []netip.Prefix{p}
+		}
+		return tun.Open(cfg)
+	}
+	return nil, Usagef("--link %s: it is one of raw, udp, tun, mem", f.Kind)
+}
+
+func (f *LinkFlags) tap(link rawio.Link) (rawio.Link, error) {
+	if f.Pcap == "" {
+		return link, nil
+	}
+	tapped, err := pcap.Create(link, f.Pcap)
+	if err != nil {
+		link.Close()
+		return nil, err
+	}
+	return tapped, nil
+}
+
+// Self is both ends of a link in one process.
+type Self struct {
+	Server, Client rawio.Link
+	Addr           netip.Addr // the server's
+	EncapPort      uint16     // of the server
+	About          string     // which link it is, for people
+}
+
+// OpenSelf opens both ends. Without --link it takes the best link that needs no set-up: raw sockets on
+// loopback where the privilege is there, else UDP on loopback.
+func (f *LinkFlags) OpenSelf() (*Self, error) {
+	kind := f.Kind
+	if kind == "" {
+		kind = "raw"
+	}
+	s, err := f.openSelf(kind)
+	var perm *rawio.PermissionError
+	if f.Kind == "" && (errors.As(err, &perm) || errors.Is(err, errors.ErrUnsupported)) {
+		s, err = f.openSelf("udp")
+		if err == nil {
+			s.About += " (raw sockets are not available here)"
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.Client, err = f.tap(s.Client); err != nil {
+		s.Server.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
+func (f *LinkFlags) openSelf(kind string) (*Self, error) {
+	open := func(one func() (rawio.Link, error)) (*Self, error) {
+		server, err := one()
+		if err != nil {
+			return nil, err
+		}
+		client, err := one()
+		if err != nil {
+			server.Close()
+			return nil, err
+		}
+		return &Self{Server: server, Client: client, Addr: loopback}, nil
+	}
+	switch kind {
+	case "raw":
+		s, err := open(func() (rawio.Link, error) {
+			return raw.Open(raw.Config{Local: loopback, MTU: f.MTU, Poll: f.Poll})
+		})
+		if err == nil {
+			s.About = "raw sockets on loopback"
+		}
+		return s, err
+	case "udp":
+		s, err := open(func() (rawio.Link, error) {
+			return udp.Open(udp.Config{Local: loopback, Port: udp.AnyPort, MTU: f.MTU, Poll: f.Poll})
+		})
+		if err == nil {
+			s.About = "UDP on loopback"
+			s.EncapPort = s.Server.(*udp.Link).Port()
+		}
+		return s, err
+	case "mem":
+		a, b, err := mem.Pair(mem.Options{MTU: f.MTU})
+		if err != nil {
+			return nil, err
+		}
+		return &Self{Server: a, Client: b, Addr: a.LocalAddrs()[0].Addr(), About: "memory of this process"}, nil
+	}
+	return nil, Usagef("--self works with --link raw, udp or mem, not %s", kind)
+}
+
+// Resolve finds the address of HOST: a literal, or a name of the family that the local address has.
+func (f *LinkFlags) Resolve(host string) (netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return a, nil
+	}
+	addrs, err := net.LookupHost(host)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("%s: %w", host, err)
+	}
+	local, _ := netip.ParseAddr(f.Local)
+	for _, s := range addrs {
+		if a, err := netip.ParseAddr(s); err == nil && (!local.IsValid() || local.Is4() == a.Is4()) {
+			return a, nil
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("%s has no address of the family of %s", host, f.Local)
+}
+
+// Warn prints a line for people on standard error.
+func Warn(tool, format string, args ...any) {
+	fmt.Fprintf(os.Stderr, tool+": "+format+"\n", args...)
+}

@@ -1,0 +1,101 @@
+package world
+
+import (
+	"bytes"
+
+	"github.com/rddp-go/rddp/ddp"
+)
+
+// memory is the whole memory of a host, and beside it what the oracle says that it holds. Regions lie
+// in it with other data on both sides, so that one octet too many is seen.
+type memory struct {
+	w      *World
+	h      *Host
+	actual []byte
+	shadow []byte
+	// loose marks the octets that an operation under way may be changing: their contents are
+	// indeterminate until it completes (RFC 5040 section 5.5).
+	loose []bool
+	used  int
+}
+
+const memorySize = 1 << 20
+
+func newMemory(w *World, h *Host) *memory {
+	m := &memory{w: w, h: h, actual: make([]byte, memorySize), loose: make([]bool, memorySize)}
+	w.rand.Read(m.actual)
+	m.shadow = bytes.Clone(m.actual)
+	return m
+}
+
+// area is a part of a host's memory.
+type area struct {
+	m      *memory
+	off, n int
+}
+
+// alloc takes n octets that border on nothing else in use.
+func (m *memory) alloc(n int) area {
+	const guard = 16
+	a := area{m, m.used + guard, n}
+	m.used = a.off + n + guard
+	if m.used > len(m.actual) {
+		panic("world: memory too small for the workload")
+	}
+	return a
+}
+
+func (a area) sub(off, n int) area { return area{a.m, a.off + off, n} }
+func (a area) bytes() []byte       { return a.m.actual[a.off : a.off+a.n] }
+func (a area) expected() []byte    { return a.m.shadow[a.off : a.off+a.n] }
+
+// fill puts new random octets into a.
+func (a area) fill() {
+	a.m.w.rand.Read(a.bytes())
+	copy(a.expected(), a.bytes())
+}
+
+// open says that an operation may now write here.
+func (a area) open() { a.mark(true) }
+
+func (a area) mark(v bool) {
+	for i := a.off; i < a.off+a.n; i++ {
+		a.m.loose[i] = v
+	}
+}
+
+// settle says that the operation is complete and what it must have left here.
+func (a area) settle(want []byte, what string) {
+	a.mark(false)
+	if !bytes.Equal(a.bytes()[:len(want)], want) {
+		i := 0
+		for a.bytes()[i] == want[i] {
+			i++
+		}
+		a.m.w.failf("%s: %s: octet %d of %d is %#x, want %#x", a.m.h.name, what, i, len(want), a.bytes()[i], want[i])
+	}
+	copy(a.expected(), want)
+	rest := a.sub(len(want), a.n-len(want))
+	if !bytes.Equal(rest.bytes(), rest.expected()) {
+		a.m.w.failf("%s: %s: octets beyond the message changed", a.m.h.name, what)
+	}
+}
+
+// check compares all memory but what operations under way may be changing.
+func (m *memory) check(when string) {
+	for i, v := range m.actual {
+		if v != m.shadow[i] && !m.loose[i] {
+			m.w.failf("%s: %s: octet %d outside of every operation changed from %#x to %#x", m.h.name, when, i, m.shadow[i], v)
+			return
+		}
+	}
+}
+
+// register makes a region of a.
+func (a area) register(access ddp.Access, base uint64, scope ddp.StreamID) *ddp.Region {
+	r, err := a.m.h.table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(a.bytes()), Base: base, Access: access, Scope: scope})
+	if err != nil {
+		panic(err)
+	}
+	return r
+}

@@ -1,0 +1,168 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+// WC is a work completion.
+type WC = rdmap.WC
+
+// ErrCQOverflow is returned by Poll once a completion queue has overflowed and its last completion
+// was taken. Its QPs are in the error state; QPs on other completion queues are unaffected
+// (RFC 5040 section 8.1.1).
+var ErrCQOverflow = errors.New("rdma: completion queue overflow: make it as deep as all work requests that can be outstanding")
+
+// CQ is a completion queue of fixed depth. QPs push to it from whichever goroutine drives them.
+type CQ struct {
+	dev *Device
+
+	mu       sync.Mutex // after an association's gate
+	ring     []WC
+	head, n  int
+	armed    arming
+	overflow bool
+	qps      map[*QP]struct{} // who is to blame, and to tell, for an overflow
+
+	ready chan struct{} // one token: an armed completion has come
+}
+
+type arming uint8
+
+const (
+	armNone arming = iota
+	armSolicited
+	armAny
+)
+
+// CreateCQ makes a completion queue with room for depth completions.
+func (d *Device) CreateCQ(depth int) (*CQ, error) {
+	if depth < 1 || depth > d.limits.MaxCQE {
+		return nil, &LimitError{"CQ depth", depth, d.limits.MaxCQE}
+	}
+	return &CQ{dev: d, ring: make([]WC, depth), qps: make(map[*QP]struct{}), ready: make(chan struct{}, 1)}, nil
+}
+
+// push adds a completion. It reports whether somebody waits for it, or the queue has overflowed: in
+// both cases notify is called once the association's gate is open.
+func (c *CQ) push(wc WC) (wake bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n == len(c.ring) {
+		first := !c.overflow
+		c.overflow = true
+		return first
+	}
+	i := c.head + c.n
+	if i >= len(c.ring) {
+		i -= len(c.ring)
+	}
+	c.ring[i] = wc
+	c.n++
+	if c.armed == armAny || c.armed == armSolicited && (wc.Solicited || wc.Status != rdmap.StatusSuccess) {
+		c.armed = armNone
+		return true
+	}
+	return false
+}
+
+// notify wakes who waits, and ends the QPs of a queue that has overflowed. No gate may be held.
+func (c *CQ) notify() {
+	select {
+	case c.ready <- struct{}{}:
+	default:
+	}
+	c.mu.Lock()
+	var blamed []*QP
+	if c.overflow {
+		for q := range c.qps {
+			blamed = append(blamed, q)
+		}
+	}
+	c.mu.Unlock()
+	for _, q := range blamed {
+		q.fail(ErrCQOverflow)
+	}
+}
+
+// Poll takes up to len(wcs) completions, oldest first, and never blocks.
+func (c *CQ) Poll(wcs []WC) (n int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n == 0 && c.overflow {
+		return 0, ErrCQOverflow
+	}
+	for n < len(wcs) && c.n > 0 {
+		wcs[n] = c.ring[c.head]
+		if c.head++; c.head == len(c.ring) {
+			c.head = 0
+		}
+		c.n--
+		n++
+	}
+	return n, nil
+}
+
+// Arm asks for one token on Ready at the next completion, or with solicitedOnly at the next one that
+// the peer solicited or that failed. Completions that are already there do not count: arm, poll once
+// more, then wait, or use Wait.
+func (c *CQ) Arm(solicitedOnly bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if solicitedOnly && c.armed != armAny {
+		c.armed = armSolicited
+	} else {
+		c.armed = armAny
+	}
+}
+
+// Ready gets a token when an armed completion has come, for use in select.
+func (c *CQ) Ready() <-chan struct{} { return c.ready }
+
+// Wait returns when there is a completion to poll, when the queue has overflowed, or with the context's
+// error. One goroutine at a time may wait on a CQ.
+func (c *CQ) Wait(ctx context.Context) error {
+	for {
+		c.mu.Lock()
+		c.armed = armAny
+		some := c.n > 0 || c.overflow
+		c.mu.Unlock()
+		if some {
+			return nil
+		}
+		select {
+		case <-c.ready:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (c *CQ) join(q *QP) {
+	c.mu.Lock()
+	c.qps[q] = struct{}{}
+	c.mu.Unlock()
+}
+
+func (c *CQ) leave(q *QP) {
+	c.mu.Lock()
+	delete(c.qps, q)
+	c.mu.Unlock()
+}
+
+// cqRef is a completion queue as a QP on one association sees it: wake-ups are collected there until
+// the gate opens.
+type cqRef struct {
+	cq *CQ
+	qp *QP
+}
+
+// Push adds a completion under the QP's lock.
+func (r cqRef) Push(wc WC) {
+	if r.cq.push(wc) {
+		r.qp.wake(r.cq)
+	}
+}

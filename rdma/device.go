@@ -1,0 +1,191 @@
+package rdma
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// DefaultPort is the SCTP port of the tools and examples.
+const DefaultPort = 5043
+
+// Limits bound what one program, and its peers, can make a Device hold (RFC 5042 section 6). The
+// zero value selects the defaults.
+type Limits struct {
+	MaxCQE     int // completions in one CQ; default 1 << 20
+	MaxWR      int // work requests in one queue; default 1 << 16
+	MaxSGE     int // pieces of one scatter/gather list; default 64
+	MaxReads   int // RDMA Reads outstanding on one QP, each way; default 256
+	MaxRegions int // registered regions of one PD; default 1 << 20
+	MaxPending int // session requests of one association waiting for Accept or Reject; default 64
+	MaxStreams int // streams, and so sessions, of one association, 65535 at most; default 1024
+}
+
+func (l *Limits) complete() {
+	for _, d := range []struct {
+		v   *int
+		def int
+	}{
+		{&l.MaxCQE, 1 << 20}, {&l.MaxWR, 1 << 16}, {&l.MaxSGE, 64}, {&l.MaxReads, 256},
+		{&l.MaxRegions, 1 << 20}, {&l.MaxPending, 64}, {&l.MaxStreams, ddpadapt.DefaultStreams},
+	} {
+		if *d.v == 0 {
+			*d.v = d.def
+		}
+	}
+}
+
+// LimitError reports an argument outside what the Device allows.
+type LimitError struct {
+	What     string
+	Got, Max int
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("rdma: %s is %d; it must be 1 to %d", e.What, e.Got, e.Max)
+}
+
+// Config says how a Device behaves. The zero value is what most programs want.
+type Config struct {
+	// SCTP refines the associations; its adaptation indication and stream numbers are set here.
+	SCTP      sctp.Config
+	Transport sctp.TransportConfig
+	Limits    Limits
+	// Rand is the source of STags; nil means crypto/rand.
+	Rand io.Reader
+}
+
+// Device is the software RNIC: one SCTP transport over one link, the registered memory, and the QPs.
+// The DDP sessions of QPs to the same peer share an association, each on a stream of its own.
+type Device struct {
+	t      *sctp.Transport
+	cfg    Config
+	limits Limits
+	table  *ddp.Table
+
+	regions sync.Mutex // serialises changes of table and reads of what changes; after a gate
+	nextPD  atomic.Uint32
+	nextQP  atomic.Uint32
+
+	mu    sync.Mutex            // a leaf lock
+	slots map[peerKey]*peerSlot // shared associations that this side set up
+	qps   map[*QP]struct{}      // all QPs that are not closed
+}
+
+// peerSlot holds the shared association with one peer.
+type peerSlot struct {
+	busy chan struct{} // taken while it is looked at or set up
+	p    *peer         // the holder of busy
+}
+
+type peerKey struct {
+	addr  netip.AddrPort
+	encap uint16
+}
+
+// NewDevice makes a Device over link, which it owns from now on. cfg may be nil.
+func NewDevice(link rawio.Link, cfg *Config) (*Device, error) {
+	d := &Device{slots: make(map[peerKey]*peerSlot), qps: make(map[*QP]struct{})}
+	if cfg != nil {
+		d.cfg = *cfg
+	}
+	d.limits = d.cfg.Limits
+	d.limits.complete()
+	if s := d.limits.MaxStreams; s < 1 || s > 65535 {
+		return nil, &LimitError{"Limits.MaxStreams", s, 65535}
+	}
+	d.cfg.SCTP.OutStreams, d.cfg.SCTP.InStreams = uint16(d.limits.MaxStreams), uint16(d.limits.MaxStreams)
+	ddpadapt.Configure(&d.cfg.SCTP.Config)
+	if d.cfg.Rand == nil {
+		d.cfg.Rand = rand.Reader
+	}
+	d.table = ddp.NewTable(d.cfg.Rand)
+	d.table.MaxPerPD = d.limits.MaxRegions
+	t, err := sctp.NewTransport(link, &d.cfg.Transport)
+	if err != nil {
+		return nil, err
+	}
+	d.t = t
+	return d, nil
+}
+
+// Transport returns the SCTP transport below, for its statistics.
+func (d *Device) Transport() *sctp.Transport { return d.t }
+
+// Close ends every QP and association abortively and closes the link. Disconnect the QPs first for a
+// graceful end.
+func (d *Device) Close() error { return d.t.Close() }
+
+// sctpConfig is the configuration of one association under p, which is made when the association is.
+func (d *Device) sctpConfig(initiator bool, l *Listener, made func(*peer)) *sctp.Config {
+	c := d.cfg.SCTP
+	c.Upper = func(conn *sctp.Conn, a *assoc.Assoc) sctp.Upper {
+		p := newPeer(d, conn, a, initiator, l)
+		if made != nil {
+			made(p)
+		}
+		return p
+	}
+	return &c
+}
+
+// peerFor returns an established association with remote that has a free stream, a new one if own.
+func (d *Device) peerFor(ctx context.Context, remote netip.AddrPort, own bool) (*peer, error) {
+	if own {
+		return d.dial(ctx, remote)
+	}
+	slot := d.slot(peerKey{remote, d.cfg.SCTP.EncapPort})
+	select {
+	case slot.busy <- struct{}{}: // one setup at a time for one peer
+		defer func() { <-slot.busy }()
+	case <-ctx.Done():
+		return nil, &sctp.DialError{Remote: remote, Err: ctx.Err()}
+	}
+	if p := slot.p; p != nil && p.room() {
+		return p, nil
+	}
+	p, err := d.dial(ctx, remote)
+	if err == nil {
+		slot.p = p
+	}
+	return p, err
+}
+
+func (d *Device) dial(ctx context.Context, remote netip.AddrPort) (p *peer, err error) {
+	_, err = d.t.Dial(ctx, remote, d.sctpConfig(true, nil, func(made *peer) { p = made }))
+	return p, err
+}
+
+func (d *Device) slot(key peerKey) *peerSlot {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.slots[key]
+	if s == nil {
+		s = &peerSlot{busy: make(chan struct{}, 1)}
+		d.slots[key] = s
+	}
+	return s
+}
+
+// qpsOf returns the QPs of a protection domain.
+func (d *Device) qpsOf(pd *PD) []*QP {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var list []*QP
+	for q := range d.qps {
+		if q.pd == pd {
+			list = append(list, q)
+		}
+	}
+	return list
+}

@@ -1,0 +1,65 @@
+// Package rdma is Remote Direct Memory Access over SCTP for ordinary programs: a software RNIC with an
+// API shaped after verbs. A program registers memory; its peer writes there and reads from there, and
+// data goes from the packet to its place without passing through queues or the program.
+//
+// A [Device] runs over one link (package rawio). On it live protection domains ([PD]), registered memory
+// ([MR]), completion queues ([CQ]), shared receive queues ([SRQ]) and queue pairs ([QP]). A QP is one end of
+// an RDMAP stream (RFC 5040) on a DDP stream session (RFC 5041, RFC 5043); QPs to the same peer share an SCTP
+// association.
+//
+// A server listens and answers requests; a client connects:
+//
+//	l, err := dev.Listen(5043)              qp, err := dev.CreateQP(&rdma.QPConfig{...})
+//	req, err := l.Accept(ctx)               err = qp.PostRecv(...)
+//	qp, err := dev.CreateQP(...)            reply, err := qp.Connect(ctx, addr, private)
+//	err = qp.PostRecv(...)                  err = qp.PostSend(...)
+//	err = req.Accept(qp, private)           err = cq.Wait(ctx); n, err := cq.Poll(wcs)
+//
+// Both sides post receives before the session starts: a Send that finds no buffer is an error that ends
+// the stream (RFC 5041 section 7.1), not something that waits.
+//
+// # Ordering
+//
+// Requests complete in the order they were posted. What a Write has put into remote memory may be looked
+// at once a Send posted after it has been received there (RFC 5040 section 5.5); octets of an operation
+// under way are indeterminate.
+//
+// # Memory
+//
+// Memory named by a work request belongs to the QP until the request completes. Registered memory may be
+// changed by the peer, as its access rights say, until Invalidate or Deregister returns: then not one
+// octet changes any more.
+//
+// # Errors
+//
+// An error found in what the peer sent, or reported by it, ends the stream: outstanding requests complete
+// with a status other than rdmap.StatusSuccess, and QP.Err has the *rdmap.StreamError with the Terminate message.
+//
+// # The operations of RFC 4296
+//
+// The architecture document names abstract operations; these are ours.
+//
+//	RFC 4296 section 2.1.2 (DDP)                   here
+//	ddp_send(s, m)                                 QP.PostSend with OpSend
+//	ddp_send_ddp(s, m, d, n), no notification      QP.PostSend with OpWrite
+//	ddp_send_ddp(s, m, d, n), with notification    OpWrite, then OpSend or OpSendSE; PostSendList sends both together
+//	ddp_post_recv(s, b)                            QP.PostRecv; on several sockets at once: SRQ.PostRecv
+//	ddp_recv(s), untagged indication               CQ.Poll, CQ.Wait: WC with WCRecv
+//	ddp_recv(s), tagged indication                 the WC of the Send that follows the Write
+//	ddp_register(s, b)                             PD.Register; one QP only: RegionOptions.QP; a file: PD.RegisterDevice
+//	ddp_deregister(bh)                             MR.Deregister
+//	ddp_max_msizes(s)                              QP.MULPDU for one segment; messages are 2^32-1 octets at most
+//
+//	RFC 4296 section 2.2.1 (RDMA)                  here
+//	rdma_send(s, m)                                QP.PostSend with OpSend
+//	rdma_write(s, m, d, n)                         QP.PostSend with OpWrite; notification as above
+//	rdma_read(s, s, l, d)                          QP.PostSend with OpRead
+//	rdma_post_recv(s, b)                           QP.PostRecv, SRQ.PostRecv
+//	rdma_recv(s)                                   CQ.Poll, CQ.Wait; a completed Read is a WC with WCRead
+//	rdma_register(s, b, mode)                      PD.Register with Access: RemoteRead, RemoteWrite
+//	rdma_deregister(bh)                            MR.Deregister
+//	rdma_max_msizes(s)                             as ddp_max_msizes
+//
+// A buffer may be registered several times, and regions may overlap: each registration has its own STag,
+// rights and end.
+package rdma

@@ -1,0 +1,134 @@
+package rdma
+
+import (
+	"github.com/rddp-go/rddp/ddp"
+)
+
+// STag names a registered region to the peer (RFC 5040 section 2); verbs call it lkey and rkey.
+type STag = ddp.STag
+
+// Access is a set of rights to a memory region.
+type Access = ddp.Access
+
+// Access rights. Local reading is always allowed.
+const (
+	LocalWrite  = ddp.LocalWrite  // receives and RDMA Read responses may be placed there
+	RemoteRead  = ddp.RemoteRead  // the peer may RDMA Read
+	RemoteWrite = ddp.RemoteWrite // the peer may RDMA Write
+)
+
+// PD is a protection domain: QPs reach only the regions of their own (RFC 5040 section 8.1.1).
+type PD struct {
+	dev *Device
+	id  ddp.PD
+}
+
+// AllocPD makes a protection domain.
+func (d *Device) AllocPD() *PD { return &PD{dev: d, id: ddp.PD(d.nextPD.Add(1))} }
+
+// RegionOptions refine a registration. The zero value is the ordinary one.
+type RegionOptions struct {
+	// Base is the Tagged Offset of the first octet, 0 by default.
+	Base uint64
+	// QP limits the STag to this one QP (single-stream scope, RFC 5041 section 8.2). Only such an
+	// STag, or one whose PD has a single QP, may be invalidated by the peer.
+	QP *QP
+}
+
+// MR is a registered memory region.
+type MR struct {
+	pd  *PD
+	r   *ddp.Region
+	ram []byte // nil for a device
+}
+
+// Register registers buf. The peer may reach it as access allows, from now until Deregister or
+// Invalidate returns; opts may be nil.
+func (p *PD) Register(buf []byte, access Access, opts *RegionOptions) (*MR, error) {
+	return p.register(ddp.Bytes(buf), access, opts)
+}
+
+// DeviceAt is an addressable store that is not memory, such as an *os.File.
+type DeviceAt = ddp.DeviceAt
+
+// RegisterDevice registers the first size octets of rw, such as a file (RFC 4296 section 2.1): what
+// the peer writes goes to rw.WriteAt straight from the packet buffer, in any order.
+func (p *PD) RegisterDevice(rw DeviceAt, size uint64, access Access, opts *RegionOptions) (*MR, error) {
+	return p.register(ddp.Device(rw, size), access, opts)
+}
+
+func (p *PD) register(m ddp.Memory, access Access, opts *RegionOptions) (*MR, error) {
+	spec := ddp.Spec{PD: p.id, Mem: m, Access: access}
+	if opts != nil {
+		spec.Base = opts.Base
+		if opts.QP != nil {
+			spec.Scope = opts.QP.id
+		}
+	}
+	d := p.dev
+	d.regions.Lock()
+	defer d.regions.Unlock()
+	r, err := d.table.Register(spec)
+	if err != nil {
+		return nil, err
+	}
+	return &MR{pd: p, r: r, ram: m.RAM()}, nil
+}
+
+// STag returns the region's Steering Tag, to be advertised to the peer or named in an SGE.
+func (m *MR) STag() STag { return m.r.STag() }
+
+// Base returns the Tagged Offset of the first octet.
+func (m *MR) Base() uint64 {
+	m.pd.dev.regions.Lock()
+	defer m.pd.dev.regions.Unlock()
+	return m.r.Base()
+}
+
+// Len returns the length in octets.
+func (m *MR) Len() uint64 {
+	m.pd.dev.regions.Lock()
+	defer m.pd.dev.regions.Unlock()
+	return m.r.Len()
+}
+
+// SGE returns a scatter/gather element for n octets from offset off of the region.
+func (m *MR) SGE(off, n int) SGE {
+	return SGE{LKey: m.STag(), Addr: m.Base() + uint64(off), Len: uint32(n)}
+}
+
+// Invalidate revokes the STag. It waits for a placement that is running; after it returns nothing
+// writes to the memory, and nothing of it that has still to be retransmitted is read from it. Requests that name the
+// STag fail from now on.
+func (m *MR) Invalidate() {
+	m.r.Invalidate()
+	m.detach()
+}
+
+// Deregister invalidates the region and gives its STag up for good.
+func (m *MR) Deregister() error {
+	d := m.pd.dev
+	d.regions.Lock()
+	err := d.table.Deregister(m.r)
+	d.regions.Unlock()
+	m.detach()
+	return err
+}
+
+// SetAccess changes the rights. When it returns, no access that the new rights forbid is running.
+func (m *MR) SetAccess(a Access) error {
+	d := m.pd.dev
+	d.regions.Lock()
+	defer d.regions.Unlock()
+	return d.table.SetAccess(m.r, a)
+}
+
+// detach makes every association of the device copy what it still holds of the region's memory.
+func (m *MR) detach() {
+	if len(m.ram) == 0 {
+		return
+	}
+	for _, q := range m.pd.dev.qpsOf(m.pd) {
+		q.detach(m.ram)
+	}
+}

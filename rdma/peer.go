@@ -1,0 +1,157 @@
+package rdma
+
+import (
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// peer is one association of a Device: the Upper of its sctp.Conn. The embedded Mux places, supplies
+// and orders; peer tells QPs and Listeners what became of their sessions.
+type peer struct {
+	*ddpadapt.Mux // owner of the association only
+
+	d        *Device
+	conn     *sctp.Conn
+	listener *Listener // nil on the side that set the association up
+	closing  []*QP     // owner only: the peer has ended its half; ours follows
+
+	mu    sync.Mutex // a leaf lock
+	after []func()   // guarded by mu: to be called when the gate is open
+	cqs   []*CQ      // guarded by mu: to be notified then
+	some  atomic.Bool
+}
+
+func newPeer(d *Device, conn *sctp.Conn, a *assoc.Assoc, initiator bool, l *Listener) *peer {
+	p := &peer{d: d, conn: conn, listener: l}
+	pending := d.limits.MaxPending
+	if l == nil {
+		pending = -1 // nobody listens here: every Initiate is refused
+	}
+	p.Mux = ddpadapt.NewMux(a, ddpadapt.Config{Initiator: initiator, MaxPending: pending})
+	return p
+}
+
+// remote returns the peer's address and SCTP port.
+func (p *peer) remote() netip.AddrPort { return p.conn.RemoteAddr().(sctp.Addr).AddrPort }
+
+// room reports whether the association lives and another session fits.
+func (p *peer) room() bool {
+	p.conn.Lock()
+	defer p.conn.Unlock()
+	return p.Err() == nil && p.Sessions() < p.Streams()
+}
+
+// HandleReceived takes what came fragmented, and then what all that has happened means to sessions.
+func (p *peer) HandleReceived(now rawio.Time) {
+	p.Mux.HandleReceived(now)
+	for _, q := range p.closing {
+		q.core.Close()
+	}
+	p.closing = p.closing[:0]
+	for {
+		ev, ok := p.PollEvent()
+		if !ok {
+			return
+		}
+		p.handle(ev)
+	}
+}
+
+func (p *peer) handle(ev ddpadapt.Event) {
+	if ev.Session == nil {
+		return
+	}
+	q, _ := ev.Session.Owner.(*QP)
+	switch ev.Kind {
+	case ddpadapt.EventInitiate:
+		p.request(ev)
+	case ddpadapt.EventAccepted:
+		q.reply = ev.Private
+		q.connected(nil)
+	case ddpadapt.EventRejected:
+		q.connected(ev.Err)
+		q.ended(ev.Err)
+	case ddpadapt.EventTerminated:
+		if q != nil {
+			q.terminated(ev)
+		}
+	case ddpadapt.EventEnded:
+		if q != nil {
+			q.ended(nil)
+		}
+	case ddpadapt.EventDown:
+		if q != nil {
+			q.connected(ev.Err)
+			q.ended(ev.Err)
+		}
+	}
+}
+
+// request hands an Initiate to the listener.
+func (p *peer) request(ev ddpadapt.Event) {
+	r := &Request{p: p, s: ev.Session, private: ev.Private}
+	p.later(func() {
+		select {
+		case p.listener.req <- r:
+		default: // nobody accepts: the limit of section 6.4 at the level of the listener
+			p.conn.Lock()
+			r.s.Abort()
+			p.conn.Unlock()
+		}
+	})
+}
+
+// later has f called when the gate is open. For what is rare.
+func (p *peer) later(f func()) {
+	p.mu.Lock()
+	p.after = append(p.after, f)
+	p.mu.Unlock()
+	p.some.Store(true)
+}
+
+// wake has cq notified when the gate is open.
+func (p *peer) wake(cq *CQ) {
+	p.mu.Lock()
+	p.cqs = append(p.cqs, cq)
+	p.mu.Unlock()
+	p.some.Store(true)
+}
+
+// Settled does what must not be done under the gate.
+func (p *peer) Settled() {
+	for p.some.Swap(false) {
+		for {
+			cq, f := p.next()
+			if cq != nil {
+				cq.notify()
+			} else if f != nil {
+				f()
+			} else {
+				break
+			}
+		}
+	}
+}
+
+func (p *peer) next() (*CQ, func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := len(p.cqs); n > 0 {
+		cq := p.cqs[n-1]
+		p.cqs = p.cqs[:n-1]
+		return cq, nil
+	}
+	if len(p.after) > 0 {
+		f := p.after[0]
+		p.after[0] = nil
+		p.after = p.after[1:]
+		return nil, f
+	}
+	return nil, nil
+}

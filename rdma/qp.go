@@ -1,0 +1,441 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// Work requests and their parts; package rdmap documents them.
+type (
+	SendWR = rdmap.SendWR
+	RecvWR = rdmap.RecvWR
+	SGE    = rdmap.SGE
+)
+
+// Operations of a SendWR.
+const (
+	OpSend      = rdmap.WRSend      // Send
+	OpSendSE    = rdmap.WRSendSE    // Send with Solicited Event
+	OpSendInv   = rdmap.WRSendInv   // Send with Invalidate
+	OpSendSEInv = rdmap.WRSendSEInv // Send with Solicited Event and Invalidate
+	OpWrite     = rdmap.WRWrite     // RDMA Write
+	OpRead      = rdmap.WRRead      // RDMA Read
+)
+
+// Flags of a SendWR.
+const (
+	Unsignaled = rdmap.Unsignaled
+	Fence      = rdmap.Fence
+)
+
+// Errors of QPs.
+var (
+	// ErrInUse: the QP is or was connected; a QP serves one session.
+	ErrInUse = errors.New("rdma: the QP was connected before; create another one")
+	// ErrForeign: an object of another Device was given.
+	ErrForeign = errors.New("rdma: the object belongs to another Device")
+)
+
+// QPConfig describes a QP. PD, SendCQ and RecvCQ are needed; zero elsewhere selects the default.
+type QPConfig struct {
+	PD             *PD
+	SendCQ, RecvCQ *CQ
+	SRQ            *SRQ // receives come from there instead of from the QP's own queue
+	MaxSend        int  // depth of the send queue; default 128
+	MaxRecv        int  // depth of the receive queue, with an SRQ the most buffers in process; default 128
+	MaxSGE         int  // pieces of a scatter/gather list; default 4
+	MaxInline      int  // octets of inline data; default 64
+	IRD            int  // RDMA Reads that the peer may have outstanding here; default 16, negative none
+	ORD            int  // RDMA Reads outstanding at the peer; default 16, negative none. The peer's IRD must not be less
+	// OwnAssociation makes Connect set up an association for this QP alone instead of sharing one.
+	OwnAssociation bool
+}
+
+// QP is a queue pair: one end of an RDMAP stream (RFC 5040). Its methods may be called from several
+// goroutines.
+type QP struct {
+	d      *Device
+	pd     *PD
+	id     ddp.StreamID
+	own    bool
+	sendCQ *CQ
+	recvCQ *CQ
+	core   *rdmap.QP // guarded by the gate of peer, before there is one by mu
+
+	mu       sync.Mutex // a leaf lock
+	reserved bool       // guarded by mu: Connect or Accept has begun
+	peer     atomic.Pointer[peer]
+	session  *ddpadapt.Session // set with peer
+
+	up    chan struct{} // closed when Connect may return; upErr and reply are set before
+	upErr error
+	reply []byte
+	isUp  bool // under the gate
+	done  chan struct{}
+	isEnd bool // under the gate
+	err   error
+}
+
+// CreateQP makes a QP. Post receives on it, then Connect it or give it to Request.Accept.
+func (d *Device) CreateQP(cfg *QPConfig) (*QP, error) {
+	c := *cfg
+	for _, o := range []*Device{c.PD.dev, c.SendCQ.dev, c.RecvCQ.dev} {
+		if o != d {
+			return nil, ErrForeign
+		}
+	}
+	lim := &d.limits
+	for _, v := range []struct {
+		what     string
+		p        *int
+		def, max int
+	}{
+		{"MaxSend", &c.MaxSend, 128, lim.MaxWR}, {"MaxRecv", &c.MaxRecv, 128, lim.MaxWR}, {"MaxSGE", &c.MaxSGE, 4, lim.MaxSGE},
+		{"MaxInline", &c.MaxInline, 64, 1 << 16}, {"IRD", &c.IRD, 16, lim.MaxReads}, {"ORD", &c.ORD, 16, lim.MaxReads},
+	} {
+		if *v.p == 0 {
+			*v.p = v.def
+		}
+		if *v.p > v.max {
+			return nil, &LimitError{v.what, *v.p, v.max}
+		}
+		*v.p = max(*v.p, 0)
+	}
+	num := d.nextQP.Add(1)
+	q := &QP{
+		d: d, pd: c.PD, id: ddp.StreamID(num), own: c.OwnAssociation, sendCQ: c.SendCQ, recvCQ: c.RecvCQ,
+		up: make(chan struct{}), done: make(chan struct{}),
+	}
+	rc := rdmap.Config{
+		Table: d.table, PD: c.PD.id, Stream: q.id, QPNum: num,
+		SendCQ: cqRef{c.SendCQ, q}, RecvCQ: cqRef{c.RecvCQ, q}, Host: (*host)(q),
+		MaxSend: c.MaxSend, MaxRecv: c.MaxRecv, MaxSGE: c.MaxSGE, MaxInline: c.MaxInline, IRD: c.IRD, ORD: c.ORD,
+	}
+	if c.SRQ != nil {
+		if c.SRQ.pd != c.PD {
+			return nil, rdmap.ErrPD
+		}
+		rc.SRQ = (*sharedSource)(c.SRQ)
+	}
+	core, err := rdmap.NewQP(rc)
+	if err != nil {
+		return nil, err
+	}
+	q.core = core
+	d.mu.Lock()
+	d.qps[q] = struct{}{}
+	d.mu.Unlock()
+	c.SendCQ.join(q)
+	c.RecvCQ.join(q)
+	return q, nil
+}
+
+// Num returns the QP number, as in WC.QPNum. It is local to the Device.
+func (q *QP) Num() uint32 { return uint32(q.id) }
+
+// lock takes what guards the core now. Unlock with what it returns.
+func (q *QP) lock() *peer {
+	if p := q.peer.Load(); p != nil {
+		p.conn.Lock()
+		return p
+	}
+	q.mu.Lock()
+	if p := q.peer.Load(); p != nil {
+		q.mu.Unlock()
+		p.conn.Lock()
+		return p
+	}
+	return nil
+}
+
+func (q *QP) unlock(p *peer) {
+	if p == nil {
+		q.mu.Unlock()
+		return
+	}
+	p.conn.Unlock()
+}
+
+// PostSend queues a request; the QP must be connected. The memory that it names belongs to the QP until
+// its completion. Errors are those of package rdmap; nothing is queued then.
+func (q *QP) PostSend(wr *SendWR) error {
+	p := q.lock()
+	err := q.core.PostSend(wr)
+	q.unlock(p)
+	return err
+}
+
+// PostSendList queues several requests under one lock, so that they leave in common packets. It
+// returns how many were queued before the error.
+func (q *QP) PostSendList(wrs []SendWR) (n int, err error) {
+	p := q.lock()
+	for n < len(wrs) && err == nil {
+		if err = q.core.PostSend(&wrs[n]); err == nil {
+			n++
+		}
+	}
+	q.unlock(p)
+	return n, err
+}
+
+// PostRecv queues a buffer for one Send of the peer.
+func (q *QP) PostRecv(wr *RecvWR) error {
+	p := q.lock()
+	err := q.core.PostRecv(wr)
+	q.unlock(p)
+	return err
+}
+
+// Connect asks the peer at remote (address and SCTP port) for a session, with private data of at most
+// 512 octets, and waits for the answer. It returns the private data of the peer's Accept. A refusal is
+// a *ddpadapt.RejectedError, whatever fails below a *sctp.DialError.
+func (q *QP) Connect(ctx context.Context, remote netip.AddrPort, private []byte) ([]byte, error) {
+	if len(private) > ddpadapt.MaxPrivateData {
+		return nil, ddpadapt.ErrPrivateDataTooLong
+	}
+	if err := q.reserve(); err != nil {
+		return nil, err
+	}
+	p, err := q.d.peerFor(ctx, remote, q.own)
+	if err != nil {
+		q.release()
+		return nil, err
+	}
+	_, now := p.conn.Lock()
+	s, err := p.Open(now, -1, q.core.Stream(), private)
+	if err == nil {
+		q.bind(p, s)
+	}
+	p.conn.Unlock()
+	if err != nil {
+		q.release()
+		return nil, err
+	}
+	select {
+	case <-q.up:
+		return q.reply, q.upErr
+	case <-ctx.Done():
+		q.Close()
+		return nil, ctx.Err()
+	}
+}
+
+// reserve makes sure that a QP is connected once.
+func (q *QP) reserve() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.reserved {
+		return ErrInUse
+	}
+	q.reserved = true
+	return nil
+}
+
+func (q *QP) release() {
+	q.mu.Lock()
+	q.reserved = false
+	q.mu.Unlock()
+}
+
+// bind ties the QP to its session; the gate of p is held.
+func (q *QP) bind(p *peer, s *ddpadapt.Session) {
+	s.Owner = q
+	q.mu.Lock()
+	q.session = s
+	q.peer.Store(p)
+	q.mu.Unlock()
+}
+
+// connected lets Connect return. Under the gate.
+func (q *QP) connected(err error) {
+	if q.isUp {
+		return
+	}
+	q.isUp = true
+	q.upErr = err
+	if err == nil {
+		q.core.Start()
+	}
+	q.peer.Load().later(func() { close(q.up) })
+}
+
+// terminated reacts to the end of the session, or of the peer's half of it. Under the gate.
+func (q *QP) terminated(ev ddpadapt.Event) {
+	if !q.isUp { // the peer's stack refused the Initiate
+		q.connected(ev.Err)
+		q.ended(ev.Err)
+	}
+}
+
+// ended is called once nothing of the session is left. Under the gate.
+func (q *QP) ended(err error) {
+	if q.isEnd {
+		return
+	}
+	q.isEnd = true
+	if q.err == nil {
+		q.err = err
+	}
+	q.core.Ended()
+	q.peer.Load().later(func() {
+		q.d.drop(q)
+		close(q.done)
+	})
+}
+
+// Disconnect ends the session gracefully: no new requests are taken, everything posted before is
+// carried out, then the peer is told. It waits until nothing of the session is outstanding in either
+// direction, which needs the peer to disconnect too (its QP does so by itself once it has answered all).
+func (q *QP) Disconnect(ctx context.Context) error {
+	p := q.lock()
+	q.core.Close()
+	q.unlock(p)
+	if p == nil {
+		return nil
+	}
+	select {
+	case <-q.done:
+		return q.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close ends the session at once; requests that are not complete are flushed. Closing again returns
+// nil.
+func (q *QP) Close() error {
+	q.fail(net.ErrClosed)
+	q.d.drop(q)
+	return nil
+}
+
+// fail aborts the session for a local reason.
+func (q *QP) fail(reason error) {
+	p := q.lock()
+	q.core.Abort(reason)
+	q.unlock(p)
+}
+
+// Done is closed when nothing of the session is outstanding any more; Err then says how it ended.
+func (q *QP) Done() <-chan struct{} { return q.done }
+
+// Err returns why the session failed, nil while it has not and after a graceful end. It is an
+// *rdmap.StreamError where a Terminate message was sent or received.
+func (q *QP) Err() error {
+	p := q.lock()
+	defer q.unlock(p)
+	if err := q.core.Err(); err != nil {
+		return err
+	}
+	return q.err
+}
+
+// State returns the state of the QP.
+func (q *QP) State() rdmap.State {
+	p := q.lock()
+	defer q.unlock(p)
+	return q.core.State()
+}
+
+// RemoteAddr returns the peer's address and SCTP port; it is not valid before Connect or Accept.
+func (q *QP) RemoteAddr() netip.AddrPort {
+	if p := q.peer.Load(); p != nil {
+		return p.remote()
+	}
+	return netip.AddrPort{}
+}
+
+// AssocStats are the counters of an SCTP association and its paths.
+type AssocStats = assoc.Stats
+
+// Stats returns the counters of the QP's association, which other QPs may share.
+func (q *QP) Stats() (s AssocStats, ok bool) {
+	if p := q.peer.Load(); p != nil {
+		return p.conn.Stats(), true
+	}
+	return s, false
+}
+
+// MULPDU returns the largest DDP segment in octets that the path takes now (RFC 5041 section 3), 0
+// before the QP is connected.
+func (q *QP) MULPDU() int {
+	p := q.lock()
+	defer q.unlock(p)
+	if p == nil {
+		return 0
+	}
+	return q.session.MULPDU()
+}
+
+// detach has the association copy what it still needs of memory.
+func (q *QP) detach(memory []byte) {
+	if p := q.lock(); p != nil {
+		q.session.Detach(memory)
+		q.unlock(p)
+	} else {
+		q.unlock(nil)
+	}
+}
+
+// wake has cq notified when the gate is open.
+func (q *QP) wake(cq *CQ) {
+	if p := q.peer.Load(); p != nil {
+		p.wake(cq)
+	}
+}
+
+// drop forgets the QP.
+func (d *Device) drop(q *QP) {
+	d.mu.Lock()
+	delete(d.qps, q)
+	d.mu.Unlock()
+	q.sendCQ.leave(q)
+	q.recvCQ.leave(q)
+}
+
+// host is what the RDMAP core needs of its surroundings.
+type host QP
+
+// SharedRegion reports whether another QP could use r: then the peer may not invalidate it
+// (RFC 5040 section 8.1.1).
+func (h *host) SharedRegion(r *ddp.Region) bool {
+	if r.Scope() != 0 {
+		return false
+	}
+	h.d.mu.Lock()
+	defer h.d.mu.Unlock()
+	n := 0
+	for q := range h.d.qps {
+		if q.pd == h.pd {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// Detach makes the memory of requests free of retransmissions before it goes back to the user.
+func (h *host) Detach() {
+	if h.session != nil {
+		h.session.Detach(nil)
+	}
+}
+
+// Failed is called as soon as the stream is known to fail; completions tell the user.
+func (h *host) Failed(*rdmap.StreamError) {}
+
+// PeerClosed answers the peer's graceful end with ours, once all that was posted is done.
+func (h *host) PeerClosed() {
+	p := h.peer.Load()
+	p.closing = append(p.closing, (*QP)(h))
+}
+
+var _ rdmap.Host = (*host)(nil)

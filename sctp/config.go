@@ -1,0 +1,62 @@
+package sctp
+
+import (
+	"crypto/rand"
+	"io"
+	"time"
+
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// Config says how associations behave. The zero value has the defaults of RFC 9260 section 16.
+type Config struct {
+	assoc.Config
+
+	// EncapPort is the peer's UDP port when the link encapsulates in UDP (RFC 6951); 0 means 9899.
+	// Links without UDP ignore it.
+	EncapPort uint16
+	// Backlog bounds the associations that a Listener holds until Accept takes them; 0 means 128.
+	Backlog int
+	// Upper, when set, gives each new association to a protocol above in place of the message API.
+	// It is called before the association's first packet.
+	Upper func(*Conn, *assoc.Assoc) Upper
+}
+
+func (c *Config) backlog() int {
+	if c.Backlog > 0 {
+		return c.Backlog
+	}
+	return 128
+}
+
+const defaultSendBuffer = 1 << 20
+
+func (c *Config) sendBuffer() int {
+	if c.SendBuffer > 0 {
+		return c.SendBuffer
+	}
+	return defaultSendBuffer
+}
+
+// TransportConfig says how a Transport behaves. The zero value is what most programs want.
+type TransportConfig struct {
+	// CloseTimeout bounds how long Conn.Close waits for a graceful end; 0 means 10 seconds.
+	CloseTimeout time.Duration
+	// Rand is the source of verification tags, initial TSNs, cookie secrets and nonces;
+	// nil means crypto/rand.
+	Rand io.Reader
+}
+
+func (c *TransportConfig) closeTimeout() time.Duration {
+	if c.CloseTimeout > 0 {
+		return c.CloseTimeout
+	}
+	return 10 * time.Second
+}
+
+func (c *TransportConfig) rand() io.Reader {
+	if c.Rand != nil {
+		return c.Rand
+	}
+	return rand.Reader
+}

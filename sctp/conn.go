@@ -1,0 +1,350 @@
+package sctp
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Upper is a protocol that takes an association over from the message API: it sees each DATA chunk
+// at arrival, supplies messages when they can be sent, and gets the association's events. All methods
+// but Settled are called by the owner of the association, one at a time. Package ddpadapt is one.
+type Upper interface {
+	assoc.Placer
+	assoc.Source
+	// HandleEvent takes one event of the association.
+	HandleEvent(now rawio.Time, ev assoc.Event)
+	// HandleReceived takes the messages that the Placer left to ordinary delivery.
+	HandleReceived(now rawio.Time)
+	// Settled is called after ownership was given up, with no lock held: the place to wake users.
+	Settled()
+}
+
+// Conn is one SCTP association (RFC 9260). Its methods may be called from several goroutines.
+type Conn struct {
+	t    *Transport
+	gate gate
+
+	// Owner only.
+	a       *assoc.Assoc
+	upper   Upper // nil: the message API below
+	inbox   inbox
+	streams map[wire.StreamID]*Stream
+	sendbuf sendBuf
+	closing bool // Close or Abort was called: reads and writes are refused
+	wake    wake // what settle has to do
+	// wakeStreams are the streams that got messages since the gate was last opened.
+	wakeStreams []*Stream
+
+	// Set before the channel that announces it is closed.
+	err    error         // why the association ended
+	up     chan struct{} // closed when the association is established
+	done   chan struct{} // closed when it has ended
+	upOnce sync.Once
+
+	readable, writable chan struct{} // one token each
+	rdl, wdl           deadline
+	listener           *Listener // passive associations: who accepts it
+
+	due       atomicTime // the deadline in the timer heap
+	heapIndex int        // guarded by the heap's lock
+}
+
+// wake is a set of things to do once the gate is open again.
+type wake uint8
+
+const (
+	wakeReaders wake = 1 << iota
+	wakeWriters
+	wakeUp
+	wakeDown
+	wakeRefresh
+)
+
+func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
+	c := &Conn{
+		t: t, a: a, heapIndex: -1,
+		up: make(chan struct{}), done: make(chan struct{}),
+		readable: make(chan struct{}, 1), writable: make(chan struct{}, 1),
+	}
+	c.sendbuf.max = cfg.sendBuffer()
+	c.due.Store(rawio.Never)
+	a.Owner = c
+	if cfg.Upper != nil {
+		c.upper = cfg.Upper(c, a)
+		a.SetUpper(c.upper, c.upper)
+	} else {
+		a.SetUpper(nil, (*messageSource)(c))
+	}
+	return c
+}
+
+// Lock makes the caller the owner of the association and returns its core and the time. Between Lock
+// and Unlock the core may be used freely; nothing in between may block. Only an Upper needs it.
+func (c *Conn) Lock() (*assoc.Assoc, rawio.Time) {
+	c.gate.own.Lock()
+	return c.a, c.t.now()
+}
+
+// Unlock sends what has become ready, hands on packets that arrived meanwhile and gives ownership up.
+func (c *Conn) Unlock() {
+	for round := 0; ; round++ {
+		now := c.t.now()
+		c.drain(now)
+		c.pump(now)
+		w, streams := c.wake, c.wakeStreams
+		c.wake, c.wakeStreams = 0, nil
+		c.gate.own.Unlock()
+		c.settle(w, streams)
+		if c.gate.waiting.Load() == 0 || !c.gate.own.TryLock() {
+			return // nothing left, or the next owner drains it
+		}
+		if round == ownerRounds {
+			go c.Unlock()
+			return
+		}
+	}
+}
+
+// input handles a packet of this association or leaves it to the owner. It reports whether the
+// caller has become the owner; it then goes on with owned true and unlocks in the end.
+func (c *Conn) input(now rawio.Time, p *rawio.Packet, owned bool) bool {
+	if !owned && !c.gate.own.TryLock() {
+		c.gate.post(p)
+		// The owner may have left before it could see the packet.
+		if !c.gate.own.TryLock() {
+			return false
+		}
+		return true
+	}
+	c.drain(now) // packets that came before this one
+	c.a.HandlePacket(now, p)
+	return true
+}
+
+func (c *Conn) drain(now rawio.Time) {
+	for {
+		b := c.gate.take()
+		if b == nil {
+			return
+		}
+		for i := range b {
+			c.a.HandlePacket(now, &b[i])
+			b[i].Release()
+		}
+		c.gate.done(b)
+	}
+}
+
+// pump moves everything that the last step has made ready: events, messages, packets, the timer.
+func (c *Conn) pump(now rawio.Time) {
+	for {
+		ev, ok := c.a.PollEvent()
+		if !ok {
+			break
+		}
+		c.handleEvent(now, ev)
+	}
+	if c.upper != nil {
+		c.upper.HandleReceived(now)
+	} else {
+		c.collect()
+	}
+	c.t.transmit(now, c.a)
+	c.t.timers.set(c, c.a.NextTimeout())
+}
+
+func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
+	switch ev.Kind {
+	case assoc.EventUp:
+		c.wake |= wakeUp | wakeRefresh
+	case assoc.EventRestart:
+		c.wake |= wakeRefresh
+	case assoc.EventDown:
+		c.err = ev.Err
+		c.wake |= wakeDown
+	case assoc.EventPeerShutdown:
+		c.wake |= wakeReaders | wakeWriters
+	}
+	if c.upper != nil {
+		c.upper.HandleEvent(now, ev)
+	}
+}
+
+// settle does what must not be done by the owner: it wakes whoever waits.
+func (c *Conn) settle(w wake, streams []*Stream) {
+	for _, s := range streams {
+		notify(s.readable)
+	}
+	if w&wakeReaders != 0 {
+		notify(c.readable)
+	}
+	if w&wakeWriters != 0 {
+		notify(c.writable)
+	}
+	if w&wakeRefresh != 0 {
+		c.t.refresh(c)
+	}
+	if w&wakeUp != 0 {
+		c.upOnce.Do(func() {
+			close(c.up)
+			if c.listener != nil {
+				c.listener.offer(c)
+			}
+		})
+	}
+	if c.upper != nil {
+		c.upper.Settled()
+	}
+	if w&wakeDown != 0 {
+		c.t.forget(c)
+		close(c.done)
+	}
+}
+
+func notify(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// timeout is called by the timer heap when the deadline of c has come.
+func (c *Conn) timeout() {
+	a, now := c.Lock()
+	a.HandleTimeout(now)
+	c.Unlock()
+}
+
+// wait blocks until something is ready, the deadline passes, or the association is over; it returns
+// an error only for the deadline.
+func (c *Conn) wait(ready <-chan struct{}, d *deadline) error {
+	select {
+	case <-ready:
+	case <-c.done:
+	case <-d.passed():
+		return os.ErrDeadlineExceeded
+	}
+	return nil
+}
+
+// Done is closed when the association has ended; Err then says why.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Err returns why the association has ended, or nil while it lives.
+func (c *Conn) Err() error {
+	select {
+	case <-c.done:
+		return c.err
+	default:
+		return nil
+	}
+}
+
+// Close ends the association gracefully (RFC 9260 section 9.2): what was written is delivered first.
+// It returns when the peer has acknowledged everything and agreed to end, because this stack ends
+// with the process; after CloseTimeout (Config) it aborts instead. Reads and writes fail at once.
+// Closing again returns nil.
+func (c *Conn) Close() error {
+	a, now := c.Lock()
+	first := !c.closing
+	c.closing = true
+	c.wake |= wakeReaders | wakeWriters
+	if first {
+		a.Shutdown(now)
+	}
+	c.Unlock()
+	if !first {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.t.cfg.closeTimeout())
+	defer cancel()
+	select {
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+		c.Abort("close timed out")
+		return os.ErrDeadlineExceeded
+	}
+}
+
+// Abort ends the association at once (RFC 9260 section 9.1). What was not yet delivered is lost. The
+// peer is told the reason.
+func (c *Conn) Abort(reason string) {
+	a, now := c.Lock()
+	c.closing = true
+	a.Abort(now, []byte(reason))
+	c.Unlock()
+}
+
+// closedErr returns what a call on a Conn that is no longer usable returns. Owner only.
+func (c *Conn) closedErr() error {
+	switch {
+	case c.closing:
+		return net.ErrClosed
+	case c.err != nil:
+		return c.err
+	}
+	return nil
+}
+
+// readErr returns what a read returns when there is nothing left to read, nil while the association
+// can still receive. Owner only.
+func (c *Conn) readErr() error {
+	if c.closing {
+		return net.ErrClosed
+	}
+	if c.err == assoc.ErrShutdown {
+		return io.EOF
+	}
+	return c.err
+}
+
+// SetDeadline sets the read and the write deadline.
+func (c *Conn) SetDeadline(t time.Time) error {
+	c.rdl.set(t)
+	c.wdl.set(t)
+	return nil
+}
+
+// SetReadDeadline makes reads that block past t fail with os.ErrDeadlineExceeded. The zero time
+// means no deadline.
+func (c *Conn) SetReadDeadline(t time.Time) error { c.rdl.set(t); return nil }
+
+// SetWriteDeadline makes writes that block past t fail with os.ErrDeadlineExceeded.
+func (c *Conn) SetWriteDeadline(t time.Time) error { c.wdl.set(t); return nil }
+
+// LocalAddr returns the local address and SCTP port.
+func (c *Conn) LocalAddr() net.Addr {
+	a, _ := c.Lock()
+	defer c.Unlock()
+	return Addr{netip.AddrPortFrom(a.LocalAddr().Addr(), a.LocalPort())}
+}
+
+// RemoteAddr returns the address of the peer's primary path and its SCTP port.
+func (c *Conn) RemoteAddr() net.Addr {
+	a, _ := c.Lock()
+	defer c.Unlock()
+	return Addr{netip.AddrPortFrom(a.PeerAddr().Addr(), a.PeerPort())}
+}
+
+// Stats returns the counters of the association and its paths.
+func (c *Conn) Stats() assoc.Stats {
+	a, _ := c.Lock()
+	defer c.Unlock()
+	return a.Stats()
+}
+
+// Addr is an IP address and an SCTP port.
+type Addr struct{ netip.AddrPort }
+
+// Network returns "sctp".
+func (Addr) Network() string { return "sctp" }

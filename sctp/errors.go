@@ -1,0 +1,37 @@
+package sctp
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+)
+
+var (
+	// ErrTransportClosed is returned by calls on a closed Transport. It matches net.ErrClosed.
+	ErrTransportClosed = errors.New("sctp: transport closed")
+	// ErrMessageTooLong is returned by WriteMsg for a message that can never fit the send buffer.
+	ErrMessageTooLong = errors.New("sctp: message longer than the send buffer")
+	// ErrEmptyMessage is returned by WriteMsg for a message without octets: RFC 9260 section 6.2 has
+	// no DATA chunk without user data.
+	ErrEmptyMessage = errors.New("sctp: empty message")
+)
+
+// DialError says which association could not be set up, and why.
+type DialError struct {
+	Remote netip.AddrPort // peer address and SCTP port
+	Err    error
+}
+
+func (e *DialError) Error() string { return fmt.Sprintf("sctp: dial %v: %v", e.Remote, e.Err) }
+
+// Unwrap returns the reason.
+func (e *DialError) Unwrap() error { return e.Err }
+
+// Timeout makes a DialError a net.Error.
+func (e *DialError) Timeout() bool {
+	var t interface{ Timeout() bool }
+	return errors.As(e.Err, &t) && t.Timeout()
+}
+
+// Temporary is part of net.Error; a failed setup is never called temporary.
+func (e *DialError) Temporary() bool { return false }

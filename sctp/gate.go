@@ -1,0 +1,72 @@
+package sctp
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+const (
+	// backlogMax bounds the packets that wait for the owner of an association. A link batch is 64
+	// packets at most, so this is many batches; beyond it packets are dropped as a full NIC ring would.
+	backlogMax = 1024
+	// ownerRounds bounds how often one caller drains the backlog before it hands the rest to a
+	// service goroutine, so that a bulk flow cannot hold an API call captive.
+	ownerRounds = 8
+)
+
+// gate makes one goroutine at a time the owner of an association. The receive goroutine never waits
+// for it: when the gate is taken, it leaves its packets in the backlog, which the owner drains before
+// and after it gives up ownership, so that no packet is stranded.
+//
+// Unlike a plan that forbids system calls under the lock, the owner also writes to the link: what it
+// sends points into user memory and records that only the owner may recycle, and nobody waits for the
+// gate but API calls on the same association. docs/architecture.md has the reasoning.
+type gate struct {
+	own sync.Mutex // ownership of the association and of everything marked "owner"
+
+	mu      sync.Mutex     // guards the two below; a leaf lock
+	backlog []rawio.Packet // packets that arrived while the gate was taken
+	spare   []rawio.Packet // the drained slice, kept for reuse
+
+	waiting atomic.Int32 // len(backlog), readable without mu
+	dropped atomic.Uint64
+}
+
+// post leaves a packet for the owner and takes over its buffer.
+func (g *gate) post(p *rawio.Packet) {
+	g.mu.Lock()
+	if len(g.backlog) >= backlogMax {
+		g.mu.Unlock()
+		g.dropped.Add(1)
+		p.Release()
+		return
+	}
+	g.backlog = append(g.backlog, *p)
+	g.waiting.Store(int32(len(g.backlog)))
+	g.mu.Unlock()
+	p.Buf, p.Data = nil, nil
+}
+
+// take returns the backlog. The caller gives the slice back with done.
+func (g *gate) take() []rawio.Packet {
+	if g.waiting.Load() == 0 {
+		return nil
+	}
+	g.mu.Lock()
+	b := g.backlog
+	g.backlog, g.spare = g.spare[:0], nil
+	g.waiting.Store(0)
+	g.mu.Unlock()
+	return b
+}
+
+func (g *gate) done(b []rawio.Packet) {
+	clear(b)
+	g.mu.Lock()
+	if cap(b) > cap(g.spare) {
+		g.spare = b[:0]
+	}
+	g.mu.Unlock()
+}

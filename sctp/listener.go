@@ -1,0 +1,71 @@
+package sctp
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"sync"
+)
+
+// Listener accepts associations on one SCTP port.
+type Listener struct {
+	t    *Transport
+	port uint16
+	cfg  *Config
+
+	ready chan *Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+// Accept returns the next established association. It fails with net.ErrClosed after Close, and with
+// the context's error when that ends first.
+func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
+	select {
+	case c := <-l.ready:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// offer queues an established association for Accept and aborts it when nobody takes them.
+func (l *Listener) offer(c *Conn) {
+	if l.cfg.Upper != nil {
+		return // the upper protocol accepts its own sessions
+	}
+	select {
+	case <-l.done:
+	case l.ready <- c:
+		return
+	default:
+	}
+	c.Abort("listen backlog full")
+}
+
+// Port returns the SCTP port.
+func (l *Listener) Port() uint16 { return l.port }
+
+// Addr returns the link's address, if it has one, and the SCTP port.
+func (l *Listener) Addr() net.Addr {
+	return Addr{netip.AddrPortFrom(l.t.localAddr(), l.port)}
+}
+
+// Close stops accepting. Associations that nobody has accepted yet are aborted; accepted ones live on.
+func (l *Listener) Close() error {
+	l.once.Do(func() {
+		l.t.unlisten(l)
+		close(l.done)
+		for {
+			select {
+			case c := <-l.ready:
+				c.Abort("listener closed")
+			default:
+				return
+			}
+		}
+	})
+	return nil
+}

@@ -1,0 +1,173 @@
+package sctp
+
+import (
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// SendInfo says how a message is to be sent. The zero value is an ordered message on stream 0.
+type SendInfo struct {
+	Stream    uint16
+	PPID      uint32 // payload protocol identifier, host order; SCTP does not interpret it
+	Unordered bool   // may overtake and be overtaken
+	SackNow   bool   // ask the peer to acknowledge at once (I bit, RFC 7053)
+}
+
+// RecvInfo describes a received message.
+type RecvInfo struct {
+	Stream    uint16
+	SSN       uint16 // stream sequence number of an ordered message
+	PPID      uint32
+	Unordered bool
+	Size      int  // octets of the whole message
+	More      bool // the message goes on: the next read returns its next piece
+}
+
+// messageSource is the Conn as the association's Source: messages are queued by WriteMsg, and only
+// their acknowledgements come back.
+type messageSource Conn
+
+// Next never has anything: WriteMsg queues messages in the association.
+func (s *messageSource) Next(rawio.Time, int, *assoc.Message) bool { return false }
+
+// Acked frees the buffer of a message that has arrived.
+func (s *messageSource) Acked(_ rawio.Time, _ wire.StreamID, token uint64) {
+	s.sendbuf.free(token)
+	s.wake |= wakeWriters
+}
+
+// inbox holds received messages that nobody has read. Owner only.
+type inbox struct {
+	q    []*assoc.Received
+	head int
+	off  int // octets of the first message already read
+}
+
+func (b *inbox) push(r *assoc.Received) { b.q = append(b.q, r) }
+
+func (b *inbox) first() *assoc.Received {
+	if b.head == len(b.q) {
+		return nil
+	}
+	return b.q[b.head]
+}
+
+// read copies from the first message into p. It returns the message when it has been read to its
+// end, for the caller to release.
+func (b *inbox) read(p []byte) (n int, more bool, finished *assoc.Received) {
+	r := b.q[b.head]
+	n = r.CopyTo(p, b.off)
+	b.off += n
+	if b.off < r.Size {
+		return n, true, nil
+	}
+	return n, false, b.drop()
+}
+
+// drop takes the first message off.
+func (b *inbox) drop() *assoc.Received {
+	r := b.q[b.head]
+	b.q[b.head] = nil
+	b.off = 0
+	if b.head++; b.head == len(b.q) {
+		b.q, b.head = b.q[:0], 0
+	}
+	return r
+}
+
+// collect distributes complete messages to the inboxes of streams that are in use and the common one.
+func (c *Conn) collect() {
+	for {
+		r, ok := c.a.Receive()
+		if !ok {
+			return
+		}
+		if s := c.streams[r.Stream]; s != nil {
+			s.inbox.push(r)
+			c.wakeStreams = append(c.wakeStreams, s)
+			continue
+		}
+		c.inbox.push(r)
+		c.wake |= wakeReaders
+	}
+}
+
+// ReadMsg reads one message, or the next piece of one that is longer than p: message boundaries are
+// kept, and More says whether the message goes on. It blocks until a message is complete. It returns
+// io.EOF after the peer has shut the association down, and the reason when the association failed.
+func (c *Conn) ReadMsg(p []byte) (n int, info RecvInfo, err error) {
+	return c.readFrom(p, &c.inbox, c.readable, &c.rdl)
+}
+
+func (c *Conn) readFrom(p []byte, in *inbox, ready chan struct{}, d *deadline) (n int, info RecvInfo, err error) {
+	for {
+		a, _ := c.Lock()
+		r := in.first()
+		if r != nil && !c.closing {
+			info = RecvInfo{Stream: uint16(r.Stream), SSN: uint16(r.SSN), PPID: r.PPID, Unordered: r.Unordered, Size: r.Size}
+			var finished *assoc.Received
+			n, info.More, finished = in.read(p)
+			if finished != nil {
+				a.Release(finished)
+			}
+			left := in.first() != nil
+			c.Unlock()
+			if left {
+				notify(ready) // for the next reader
+			}
+			return n, info, nil
+		}
+		err := c.readErr()
+		c.Unlock()
+		if err != nil {
+			return 0, RecvInfo{}, err
+		}
+		if err := c.wait(ready, d); err != nil {
+			return 0, RecvInfo{}, err
+		}
+	}
+}
+
+// WriteMsg sends p as one message. It returns when the message is copied into the send buffer, and
+// blocks while that is full.
+func (c *Conn) WriteMsg(p []byte, info SendInfo) (n int, err error) {
+	return c.write(p, info, &c.wdl)
+}
+
+func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
+	if len(p) == 0 {
+		return 0, ErrEmptyMessage
+	}
+	for {
+		a, now := c.Lock()
+		err := c.closedErr()
+		if err == nil && len(p) > c.sendbuf.max {
+			err = ErrMessageTooLong
+		}
+		if err != nil {
+			c.Unlock()
+			return 0, err
+		}
+		if body, token, ok := c.sendbuf.put(p); ok {
+			m := assoc.Message{
+				Stream: wire.StreamID(info.Stream), PPID: info.PPID, Unordered: info.Unordered,
+				SackNow: info.SackNow, Body: body, Token: token,
+			}
+			if err = a.Send(now, &m); err != nil {
+				c.sendbuf.undo(token)
+			}
+			if err != assoc.ErrSendBufferFull {
+				c.Unlock()
+				if err != nil {
+					return 0, err
+				}
+				return len(p), nil
+			}
+		}
+		c.Unlock()
+		if err := c.wait(c.writable, d); err != nil {
+			return 0, err
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package sctp
+
+import (
+	"net"
+	"time"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Stream is one SCTP stream of an association as a net.Conn: writes become ordered messages, reads
+// see their octets without boundaries. An SCTP stream has no end of its own: Close only gives the
+// stream's messages back to Conn.ReadMsg, and reads return io.EOF when the association ends.
+type Stream struct {
+	c  *Conn
+	id wire.StreamID
+
+	inbox inbox // owner of the association only
+
+	readable chan struct{}
+	rdl, wdl deadline
+}
+
+var _ net.Conn = (*Stream)(nil)
+
+// Stream returns the stream with this identifier; the same one at each call until it is closed. From
+// then on its messages go to it and no longer to ReadMsg.
+func (c *Conn) Stream(id uint16) *Stream {
+	c.Lock()
+	defer c.Unlock()
+	s := c.streams[wire.StreamID(id)]
+	if s == nil {
+		s = &Stream{c: c, id: wire.StreamID(id), readable: make(chan struct{}, 1)}
+		if c.streams == nil {
+			c.streams = make(map[wire.StreamID]*Stream)
+		}
+		c.streams[s.id] = s
+	}
+	return s
+}
+
+// ID returns the stream identifier.
+func (s *Stream) ID() uint16 { return uint16(s.id) }
+
+// Read reads octets of the stream's messages, in order.
+func (s *Stream) Read(p []byte) (int, error) {
+	n, _, err := s.c.readFrom(p, &s.inbox, s.readable, &s.rdl)
+	return n, err
+}
+
+// streamChunk is how many octets of one Write go into one message.
+const streamChunk = 64 << 10
+
+// Write sends p as ordered messages of at most 64 KiB.
+func (s *Stream) Write(p []byte) (n int, err error) {
+	for n < len(p) {
+		k, err := s.c.write(p[n:min(n+streamChunk, len(p))], SendInfo{Stream: uint16(s.id)}, &s.wdl)
+		n += k
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// Close stops the stream from taking messages; unread ones are dropped. The association stays open.
+func (s *Stream) Close() error {
+	a, _ := s.c.Lock()
+	defer s.c.Unlock()
+	if s.c.streams[s.id] == s {
+		delete(s.c.streams, s.id)
+	}
+	for r := s.inbox.first(); r != nil; r = s.inbox.first() {
+		a.Release(s.inbox.drop())
+	}
+	return nil
+}
+
+// LocalAddr returns the association's local address.
+func (s *Stream) LocalAddr() net.Addr { return s.c.LocalAddr() }
+
+// RemoteAddr returns the association's peer address.
+func (s *Stream) RemoteAddr() net.Addr { return s.c.RemoteAddr() }
+
+// SetDeadline sets the stream's read and write deadline.
+func (s *Stream) SetDeadline(t time.Time) error {
+	s.rdl.set(t)
+	s.wdl.set(t)
+	return nil
+}
+
+// SetReadDeadline sets the stream's read deadline.
+func (s *Stream) SetReadDeadline(t time.Time) error { s.rdl.set(t); return nil }
+
+// SetWriteDeadline sets the stream's write deadline.
+func (s *Stream) SetWriteDeadline(t time.Time) error { s.wdl.set(t); return nil }

@@ -1,0 +1,430 @@
+package sctp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/endpoint"
+)
+
+// minPacket is the smallest SCTP packet that a link must carry: a session control message of RFC
+// 5043 with 512 octets of private data.
+const minPacket = 12 + 16 + 4 + 512
+
+// Transport runs SCTP associations over one Link: one receive goroutine, one timer, and the callers'
+// own goroutines. It is the shell around the sans-IO packages endpoint and assoc.
+//
+// Locks, in the order they may be taken: mu, then an association's gate, then the leaf locks.
+type Transport struct {
+	link  rawio.Link
+	cfg   TransportConfig
+	start time.Time
+
+	mu        sync.RWMutex
+	ep        *endpoint.Endpoint   // guarded by mu
+	conns     map[*Conn]struct{}   // guarded by mu
+	listeners map[uint16]*Listener // guarded by mu
+	ports     map[uint16]int       // guarded by mu: users of each bound port
+	closed    bool                 // guarded by mu
+
+	timers  *timers
+	batches sync.Pool // *assoc.TxBatch
+	readEnd chan struct{}
+
+	stats transportCounters
+}
+
+type transportCounters struct {
+	rxPackets, rxBatches, rxDropped  atomic.Uint64
+	txPackets, txBatches, txDiscards atomic.Uint64
+}
+
+// TransportStats counts what passed between a Transport and its link.
+type TransportStats struct {
+	RxPackets uint64 // packets read from the link
+	RxBatches uint64 // calls of ReadBatch that returned packets
+	RxDropped uint64 // malformed, bad checksum, or backlog full
+	TxPackets uint64 // packets the link took
+	TxBatches uint64 // calls of WriteBatch
+	TxFailed  uint64 // packets the link refused; SCTP treats them as lost
+}
+
+// NewTransport runs SCTP over link, which it owns from now on.
+func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
+	t := &Transport{
+		link: link, start: time.Now(),
+		conns: make(map[*Conn]struct{}), listeners: make(map[uint16]*Listener), ports: make(map[uint16]int),
+		readEnd: make(chan struct{}),
+	}
+	if cfg != nil {
+		t.cfg = *cfg
+	}
+	if m := link.MTU(netip.Addr{}, netip.Addr{}); m < minPacket {
+		return nil, &rawio.MTUError{MTU: m}
+	}
+	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.rand(), MTU: link.MTU})
+	t.timers = newTimers(t.now, (*Conn).timeout)
+	t.batches.New = func() any { return assoc.NewTxBatch(txBatch) }
+	go t.receive()
+	return t, nil
+}
+
+const (
+	rxBatch = 64
+	txBatch = 32
+)
+
+// now is the one clock: monotonic nanoseconds since the Transport was made.
+func (t *Transport) now() rawio.Time { return rawio.Time(time.Since(t.start)) }
+
+// receive runs to completion for each batch: demultiplex, handle, place, acknowledge, transmit.
+func (t *Transport) receive() {
+	defer close(t.readEnd)
+	pkts := make([]rawio.Packet, rxBatch)
+	for {
+		n, err := t.link.ReadBatch(pkts)
+		if n > 0 {
+			t.stats.rxPackets.Add(uint64(n))
+			t.stats.rxBatches.Add(1)
+			t.handleBatch(pkts[:n])
+		}
+		if err != nil {
+			if !errors.Is(err, net.ErrClosed) {
+				t.fail(err)
+			}
+			return
+		}
+	}
+}
+
+// handleBatch keeps the gate of an association over consecutive packets, so that one SACK and one
+// transmit batch answer them together.
+func (t *Transport) handleBatch(pkts []rawio.Packet) {
+	now := t.now()
+	var conns [rxBatch]*Conn
+	t.lookup(now, pkts, conns[:])
+	var owner *Conn // whose gate this goroutine holds
+	for i := range pkts {
+		c := conns[i]
+		if owner != nil && owner != c {
+			owner.Unlock()
+			owner = nil
+		}
+		if c != nil && c.input(now, &pkts[i], owner == c) {
+			owner = c
+		}
+		pkts[i].Release()
+	}
+	if owner != nil {
+		owner.Unlock()
+	}
+}
+
+// lookup finds the association of each packet. A packet without one gets the endpoint's answer; a
+// valid COOKIE ECHO makes a new association.
+func (t *Transport) lookup(now rawio.Time, pkts []rawio.Packet, conns []*Conn) {
+	unmatched := false
+	t.mu.RLock()
+	for i := range pkts {
+		switch a, ok := t.ep.Lookup(&pkts[i]); {
+		case !ok:
+			t.stats.rxDropped.Add(1)
+			pkts[i].Release()
+		case a != nil:
+			conns[i] = a.Owner.(*Conn)
+		default:
+			unmatched = true
+		}
+	}
+	t.mu.RUnlock()
+	if !unmatched {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range pkts {
+		if conns[i] == nil && pkts[i].Data != nil {
+			conns[i] = t.unmatched(now, &pkts[i])
+		}
+	}
+	t.transmitReplies(now)
+}
+
+// unmatched handles a packet that belonged to no association a moment ago. Called with mu held.
+func (t *Transport) unmatched(now rawio.Time, p *rawio.Packet) *Conn {
+	a, isNew := t.ep.HandleUnmatched(now, p)
+	switch {
+	case a == nil:
+		return nil
+	case !isNew:
+		return a.Owner.(*Conn)
+	}
+	l := t.listeners[a.LocalPort()]
+	c := newConn(t, a, l.cfg)
+	c.listener = l
+	t.adopt(c)
+	return c
+}
+
+// adopt enters a new association. Called with mu held.
+func (t *Transport) adopt(c *Conn) {
+	t.conns[c] = struct{}{}
+	t.ports[c.a.LocalPort()]++
+}
+
+// refresh has the endpoint index the tag and the addresses that an association has now.
+func (t *Transport) refresh(c *Conn) {
+	t.mu.Lock()
+	c.Lock()
+	t.ep.Refresh(c.a) // does nothing for an association that was removed
+	t.mu.Unlock()
+	c.Unlock()
+}
+
+// forget removes an association that has ended.
+func (t *Transport) forget(c *Conn) {
+	t.timers.remove(c)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, ok := t.conns[c]; !ok {
+		return
+	}
+	delete(t.conns, c)
+	t.ep.Remove(c.a)
+	t.unbind(c.a.LocalPort())
+}
+
+// transmit sends everything an association has ready. Called by its owner.
+func (t *Transport) transmit(now rawio.Time, a *assoc.Assoc) {
+	b := t.batches.Get().(*assoc.TxBatch)
+	for more := true; more; {
+		more = a.PollTransmit(now, b)
+		t.write(b)
+	}
+	t.batches.Put(b)
+}
+
+// transmitReplies sends the endpoint's own packets. Called with mu held.
+func (t *Transport) transmitReplies(now rawio.Time) {
+	b := t.batches.Get().(*assoc.TxBatch)
+	for more := true; more; {
+		more = t.ep.PollTransmit(now, b)
+		t.write(b)
+	}
+	t.batches.Put(b)
+}
+
+// write hands a batch to the link and empties it. A packet that the link refuses counts as lost: the
+// protocol above recovers from that as from any loss.
+func (t *Transport) write(b *assoc.TxBatch) {
+	for pkts := b.Pkts; len(pkts) > 0; {
+		n, err := t.link.WriteBatch(pkts)
+		t.stats.txPackets.Add(uint64(n))
+		t.stats.txBatches.Add(1)
+		pkts = pkts[n:]
+		if err == nil {
+			continue
+		}
+		if errors.Is(err, net.ErrClosed) {
+			break
+		}
+		if len(pkts) > 0 {
+			t.stats.txDiscards.Add(1)
+			pkts = pkts[1:]
+		}
+	}
+	b.Reset()
+}
+
+// Listen accepts associations on an SCTP port; 0 picks a free one. It fails with rawio.ErrPortInUse
+// when the port is taken.
+func (t *Transport) Listen(port uint16, cfg *Config) (*Listener, error) {
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	port, err := t.bind(port, true)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.ep.Listen(port, &cfg.Config); err != nil {
+		t.unbind(port)
+		return nil, err
+	}
+	l := &Listener{t: t, port: port, cfg: cfg, ready: make(chan *Conn, cfg.backlog()), done: make(chan struct{})}
+	t.listeners[port] = l
+	return l, nil
+}
+
+func (t *Transport) unlisten(l *Listener) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.listeners[l.port] != l {
+		return
+	}
+	delete(t.listeners, l.port)
+	t.ep.Unlisten(l.port)
+	t.unbind(l.port)
+}
+
+// Dial sets up an association with the SCTP port of remote and waits until it is established. When
+// ctx ends first, the attempt is aborted. Every error is a *DialError.
+func (t *Transport) Dial(ctx context.Context, remote netip.AddrPort, cfg *Config) (*Conn, error) {
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	c, err := t.connect(remote, cfg)
+	if err != nil {
+		return nil, &DialError{remote, err}
+	}
+	select {
+	case <-c.up:
+		return c, nil
+	case <-c.done:
+		return nil, &DialError{remote, c.err}
+	case <-ctx.Done():
+		c.Abort("setup given up")
+		return nil, &DialError{remote, ctx.Err()}
+	}
+}
+
+func (t *Transport) connect(remote netip.AddrPort, cfg *Config) (*Conn, error) {
+	t.mu.Lock()
+	port, err := t.bind(0, false)
+	if err != nil {
+		t.mu.Unlock()
+		return nil, err
+	}
+	to := netip.AddrPortFrom(remote.Addr(), cfg.EncapPort)
+	a, err := t.ep.Connect(t.now(), &cfg.Config, port, netip.AddrPort{}, []netip.AddrPort{to}, remote.Port())
+	if err != nil {
+		t.unbind(port)
+		t.mu.Unlock()
+		return nil, err
+	}
+	c := newConn(t, a, cfg)
+	t.conns[c] = struct{}{}
+	t.mu.Unlock()
+	c.Lock()
+	c.Unlock() // sends the INIT
+	return c, nil
+}
+
+// bind takes a port for one more user, or a free one for 0. Called with mu held.
+func (t *Transport) bind(port uint16, exclusive bool) (uint16, error) {
+	if t.closed {
+		return 0, ErrTransportClosed
+	}
+	if port != 0 {
+		return port, t.bindPort(port)
+	}
+	// The dynamic ports of RFC 6335, from a random start.
+	const first, count = 49152, 65536 - 49152
+	start := rand.IntN(count)
+	for i := range count {
+		port := uint16(first + (start+i)%count)
+		if t.ports[port] > 0 {
+			continue
+		}
+		if err := t.bindPort(port); !errors.Is(err, rawio.ErrPortInUse) {
+			return port, err
+		}
+	}
+	return 0, fmt.Errorf("sctp: no free port: %w", rawio.ErrPortInUse)
+}
+
+func (t *Transport) bindPort(port uint16) error {
+	if t.ports[port] > 0 {
+		return fmt.Errorf("port %d: %w", port, rawio.ErrPortInUse)
+	}
+	if b, ok := t.link.(rawio.PortBinder); ok {
+		if err := b.BindPort(port); err != nil {
+			return err
+		}
+	}
+	t.ports[port] = 1
+	return nil
+}
+
+// unbind drops one user of a port. Called with mu held.
+func (t *Transport) unbind(port uint16) {
+	if t.ports[port]--; t.ports[port] > 0 {
+		return
+	}
+	delete(t.ports, port)
+	if b, ok := t.link.(rawio.PortBinder); ok {
+		b.UnbindPort(port)
+	}
+}
+
+// localAddr returns the link's first address, invalid if it does not know one.
+func (t *Transport) localAddr() netip.Addr {
+	if a, ok := t.link.(rawio.Addresser); ok {
+		if addrs := a.LocalAddrs(); len(addrs) > 0 {
+			return addrs[0].Addr()
+		}
+	}
+	return netip.Addr{}
+}
+
+// Stats returns the transport's counters.
+func (t *Transport) Stats() TransportStats {
+	s := &t.stats
+	return TransportStats{
+		RxPackets: s.rxPackets.Load(), RxBatches: s.rxBatches.Load(), RxDropped: s.rxDropped.Load(),
+		TxPackets: s.txPackets.Load(), TxBatches: s.txBatches.Load(), TxFailed: s.txDiscards.Load(),
+	}
+}
+
+// fail ends every association because the link is gone.
+func (t *Transport) fail(err error) {
+	for _, c := range t.all() {
+		c.Abort(err.Error())
+	}
+}
+
+func (t *Transport) all() []*Conn {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	list := make([]*Conn, 0, len(t.conns))
+	for c := range t.conns {
+		list = append(list, c)
+	}
+	return list
+}
+
+// Close aborts every association, stops listening and closes the link. Close connections first for
+// a graceful end. Closing again returns nil.
+func (t *Transport) Close() error {
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		return nil
+	}
+	t.closed = true
+	listeners := make([]*Listener, 0, len(t.listeners))
+	for _, l := range t.listeners {
+		listeners = append(listeners, l)
+	}
+	t.mu.Unlock()
+	for _, l := range listeners {
+		l.Close()
+	}
+	for _, c := range t.all() {
+		c.Abort("transport closed")
+	}
+	t.timers.close()
+	err := t.link.Close()
+	<-t.readEnd
+	return err
+}
