@@ -1,0 +1,64 @@
+package assoc
+
+import (
+	"slices"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Abort ends the association at once: the peer gets an ABORT that carries reason (section 9.1) if its
+// tag is known, and EventDown reports an *AbortError.
+func (a *Assoc) Abort(now rawio.Time, reason []byte) {
+	a.abort(refusal{code: wire.CauseUserAbort, info: reason})
+}
+
+// abort ends the association for a cause that the peer is told.
+func (a *Assoc) abort(why refusal) {
+	if a.state == Closed {
+		return
+	}
+	a.lastWords(why)
+	a.down(&AbortError{Causes: []Cause{{Code: why.code, Info: slices.Clone(why.info)}}})
+}
+
+// lastWords queues the ABORT packet.
+func (a *Assoc) lastWords(why refusal) {
+	b, ok := a.outbox.open()
+	if !ok || a.peerTag == 0 {
+		return
+	}
+	p := a.closingPath()
+	start := len(b)
+	room := p.MTU() - headerRoom - 2*wire.ChunkHeaderLen - 3 // chunk and cause header, padding
+	b = wire.AppendCause(wire.AppendAbort(b, false), why.code, why.info[:min(len(why.info), max(room, 0))])
+	a.outbox.commit(outPacket{src: a.localPort, dst: a.peerPort, tag: a.peerTag, local: p.Local, remote: p.Remote},
+		wire.CloseChunk(b, start))
+}
+
+// handleAbort takes an ABORT whose tag is right.
+func (a *Assoc) handleAbort(c wire.Chunk) {
+	ab, err := wire.AsAbort(c)
+	if err != nil {
+		a.stats.Malformed++ // section 3.3.7: silently discarded
+		return
+	}
+	a.down(&AbortError{ByPeer: true, Causes: copyCauses(ab.Causes())})
+}
+
+// down enters CLOSED: nothing but last words is sent any more, and every message that is not
+// acknowledged is reported before EventDown.
+func (a *Assoc) down(err error) {
+	a.state, a.setup, a.closing = Closed, nil, nil
+	a.control.clear()
+	a.failMessages()
+	a.events.push(Event{Kind: EventDown, Err: err})
+}
+
+// failMessages reports every message that was accepted and is not acknowledged.
+func (a *Assoc) failMessages() {
+	for f, ok := a.sender.NextFailed(); ok; f, ok = a.sender.NextFailed() {
+		a.events.push(Event{Kind: EventSendFailed, Stream: f.Stream, Token: f.Token, Unsent: !f.Sent})
+	}
+	a.unsettled = false
+}

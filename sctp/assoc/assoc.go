@@ -1,0 +1,213 @@
+package assoc
+
+import (
+	"net/netip"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/rx"
+	"github.com/rddp-go/rddp/sctp/internal/tx"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Message is one user message to send. See Assoc.Send and Source.
+type Message = tx.Message
+
+// Source supplies messages at the moment they can be sent and learns when they are acknowledged.
+type Source = tx.Source
+
+// Received is one complete message of the peer, held until Release.
+type Received = rx.Message
+
+// Verdict is a Placer's answer about a DATA chunk.
+type Verdict uint8
+
+const (
+	// Queue: ordinary delivery through Receive.
+	Queue Verdict = iota
+	// Consumed: the payload is placed; it costs no receive window and is not delivered.
+	Consumed
+	// DropUnacked: treat the chunk as if it had never been received; the peer sends it again.
+	DropUnacked
+	// AbortAssoc: the chunk violates the protocol above; the association is aborted.
+	AbortAssoc
+)
+
+// Placer is asked about each DATA chunk that is new, after the checksum, tag, duplicate and window
+// checks, before any queue and before its TSN counts as received. d is a view into the packet that
+// buf owns. Fragments of a message are offered too, with their flags.
+type Placer interface {
+	Place(now rawio.Time, d wire.Data, buf *rawio.Buf) Verdict
+}
+
+// Assoc is one association. Make one with Connect or Accept.
+type Assoc struct {
+	// Owner is free for the owner's own use.
+	Owner any
+
+	cfg   Config
+	env   *Env
+	state State
+
+	localPort, peerPort   uint16
+	localTag, peerTag     uint32
+	localTSN              wire.TSN // own Initial TSN
+	tieLocal, tiePeer     uint32   // tie-tags, 0 until an unexpected INIT asks for them (5.2.2)
+	outStreams, inStreams uint16   // negotiated, 0 before
+	peerAdaptation        uint32
+	hasAdaptation         bool
+
+	sender *tx.Sender
+	recv   *rx.Receiver // nil until the peer's Initial TSN is known
+	paths  []*path      // in the order of sender.Paths
+	placer Placer
+	source Source
+
+	setup   *setup   // COOKIE-WAIT and COOKIE-ECHOED only
+	closing *closing // from SHUTDOWN-SENT or SHUTDOWN-ACK-SENT on
+	errors  int      // consecutive errors of the association (section 8.1)
+	beats   beatLimit
+
+	control   controlQueue // chunks waiting for PollTransmit
+	outbox    Outbox       // packets with tags of their own, and last words
+	sackPath  *path        // where the last DATA came from
+	continues bool         // the last PollTransmit ended with a full batch
+	unsettled bool         // messages of Send wait for acknowledgement
+	events    eventQueue
+	stats     Stats
+}
+
+// Peer names the two ends of an association to set up.
+type Peer struct {
+	LocalPort, PeerPort uint16           // SCTP ports
+	Local               netip.AddrPort   // own address; invalid lets the link choose
+	Remotes             []netip.AddrPort // addresses of the peer, the first is tried first; at most MaxPaths
+}
+
+// Connect starts an association: its first PollTransmit sends the INIT (section 5.1). cfg is
+// complete and outlives the association.
+func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
+	id, err := newIdentity(env.Rand)
+	if err != nil {
+		return nil, err
+	}
+	a := &Assoc{cfg: *cfg, env: env, state: CookieWait, localPort: peer.LocalPort, peerPort: peer.PeerPort,
+		localTag: id.tag, localTSN: id.tsn, setup: &setup{due: true, deadline: rawio.Never}}
+	a.newSender()
+	for _, r := range peer.Remotes {
+		a.addPath(peer.Local, r, tx.Active) // section 5.4 rule 1
+	}
+	return a, nil
+}
+
+// Accept makes the association that a returned cookie describes, in state ESTABLISHED. p is the
+// packet with the COOKIE ECHO: pass it to HandlePacket next.
+func Accept(now rawio.Time, cfg *Config, env *Env, c *Cookie, p *rawio.Packet) *Assoc {
+	a := &Assoc{cfg: *cfg, env: env, localPort: c.LocalPort, peerPort: c.PeerPort}
+	a.adopt(c)
+	a.newSender()
+	for i, addr := range c.Addrs[:c.NumAddrs] {
+		state := tx.Unconfirmed
+		if i == 0 {
+			state = tx.Active // section 5.4 rule 2: the INIT ACK went there and was answered
+		}
+		a.addPath(p.Local, netip.AddrPortFrom(addr, p.Remote.Port()), state)
+	}
+	a.startData(c.PeerRwnd, c.PeerTSN)
+	a.established(now)
+	return a
+}
+
+// newSender replaces the sending half, without paths.
+func (a *Assoc) newSender() {
+	a.sender = tx.NewSender(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: a.cfg.MaxBurst})
+	a.sender.SetUpper(a.source, a.source)
+}
+
+// startData makes the receiving half and tells the sending one what the peer takes.
+func (a *Assoc) startData(peerRwnd uint32, peerTSN wire.TSN) {
+	a.sender.SetPeer(peerRwnd, int(a.outStreams))
+	a.recv = rx.NewReceiver(rx.Config{PeerTSN: peerTSN, RecvBuffer: a.cfg.RecvBuffer, MaxMessage: a.cfg.MaxMessage,
+		PMDCS: a.primary().PMDCS(), SackDelay: a.cfg.SackDelay})
+	a.sackPath = a.primary()
+}
+
+// SetUpper sets who is asked about incoming DATA (nil: everything is queued for Receive) and who
+// supplies messages and hears of their acknowledgement, of those of Send too (nil: Send only, and
+// acknowledgements go unreported). Call it before the first packet.
+func (a *Assoc) SetUpper(p Placer, s Source) {
+	a.placer, a.source = p, s
+	a.sender.SetUpper(s, s)
+}
+
+// Send queues a message. Its memory belongs to the association until Source.Acked or
+// EventSendFailed. It fails with ErrNotUp, ErrClosing, ErrSendBufferFull, ErrEmptyMessage,
+// ErrMessageTooBig or ErrInvalidStream.
+func (a *Assoc) Send(now rawio.Time, m *Message) error {
+	switch {
+	case setupStates.has(a.state):
+		return ErrNotUp
+	case a.state != Established:
+		return ErrClosing
+	}
+	err := a.sender.Enqueue(m)
+	a.unsettled = a.unsettled || err == nil
+	return err
+}
+
+// Receive returns the next complete message in delivery order. Release gives its window back.
+func (a *Assoc) Receive() (*Received, bool) {
+	if a.recv == nil {
+		return nil, false
+	}
+	return a.recv.Receive()
+}
+
+// Release frees a message that Receive returned; the peer may learn of the larger window at the
+// next PollTransmit.
+func (a *Assoc) Release(r *Received) { a.recv.Release(r) }
+
+// Close gives back all memory that the association holds of received packets. Call it after
+// EventDown, when no Received is in use any more.
+func (a *Assoc) Close() {
+	if a.recv != nil {
+		a.recv.Close()
+	}
+}
+
+// Detach copies the payload of unacknowledged messages of stream whose body lies within that slice
+// (nil: any) into memory of the association, so that the user's memory is free at once.
+func (a *Assoc) Detach(stream wire.StreamID, within []byte) { a.sender.Detach(stream, within) }
+
+// MaxPayload returns the user octets that one DATA chunk carries, with room left for a SACK, on the
+// path with the smallest MTU.
+func (a *Assoc) MaxPayload() int { return a.sender.MaxPayload() }
+
+// OutStreams returns the number of outbound streams, 0 before they are negotiated.
+func (a *Assoc) OutStreams() int { return int(a.outStreams) }
+
+// InStreams returns the number of inbound streams, 0 before they are negotiated.
+func (a *Assoc) InStreams() int { return int(a.inStreams) }
+
+// State returns the state of the association.
+func (a *Assoc) State() State { return a.state }
+
+// PeerAdaptation returns the peer's adaptation layer indication, false when it announced none.
+func (a *Assoc) PeerAdaptation() (uint32, bool) { return a.peerAdaptation, a.hasAdaptation }
+
+// LocalPort returns the own SCTP port.
+func (a *Assoc) LocalPort() uint16 { return a.localPort }
+
+// PeerPort returns the peer's SCTP port.
+func (a *Assoc) PeerPort() uint16 { return a.peerPort }
+
+// LocalTag returns the own Verification Tag, which changes when the peer restarts.
+func (a *Assoc) LocalTag() uint32 { return a.localTag }
+
+// PeerTag returns the peer's Verification Tag, 0 before INIT ACK.
+func (a *Assoc) PeerTag() uint32 { return a.peerTag }
+
+// PeerAddr returns the peer's address on the primary path.
+func (a *Assoc) PeerAddr() netip.AddrPort { return a.primary().Remote }
+
+// LocalAddr returns the own address on the primary path, invalid while the link chooses it.
+func (a *Assoc) LocalAddr() netip.AddrPort { return a.primary().Local }

@@ -1,0 +1,129 @@
+package assoc
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+	"time"
+
+	"github.com/rddp-go/rddp/sctp/cc"
+)
+
+// Config holds the protocol parameters of an association. The zero value of each field selects the
+// default, which is that of RFC 9260 section 16 where the RFC gives one.
+type Config struct {
+	// OutStreams is the number of outbound streams asked for, InStreams the most inbound streams
+	// accepted (section 5.1.1). Defaults 10 and 65535.
+	OutStreams, InStreams uint16
+	// RecvBuffer is the receive window and SendBuffer the most that Send queues, both in octets of
+	// user data. Default 1 MiB each; RecvBuffer is at least 1500 (section 3.3.2).
+	RecvBuffer, SendBuffer int
+	// MaxMessage is the largest fragmented message accepted from the peer, in octets.
+	// Default RecvBuffer.
+	MaxMessage int
+
+	// Adaptation is the adaptation layer indication announced in INIT and INIT ACK (RFC 5061
+	// section 4.2.6); nil announces none. With RequireAdaptation a peer that announces none, or
+	// another one, is refused by ABORT and the association ends with an *AdaptationError.
+	Adaptation        *uint32
+	RequireAdaptation bool
+
+	// RTOInitial, RTOMin and RTOMax bound the retransmission timeout. Defaults 1 s, 1 s, 60 s.
+	RTOInitial, RTOMin, RTOMax time.Duration
+	// SackDelay is the longest wait before DATA is acknowledged: default 200 ms, at most 500 ms.
+	SackDelay time.Duration
+	// HeartbeatInterval is HB.interval, default 30 s. A negative value disables heartbeats to
+	// confirmed addresses; unconfirmed ones are still probed, as section 5.4 requires.
+	HeartbeatInterval time.Duration
+	// CookieLife is Valid.Cookie.Life, default 60 s.
+	CookieLife time.Duration
+	// MaxBurst is the most packets sent at one opportunity (default 4), HBMaxBurst the most
+	// HEARTBEATs per RTO (default 1).
+	MaxBurst, HBMaxBurst int
+	// AssocMaxRetrans, PathMaxRetrans and MaxInitRetrans are the retransmission limits of the
+	// association (default 10), of one path (5) and of INIT and COOKIE ECHO (8).
+	AssocMaxRetrans, PathMaxRetrans, MaxInitRetrans int
+
+	// NewController makes the congestion controller of each path; nil selects NewReno.
+	NewController cc.Factory
+}
+
+// ConfigError reports a Config field outside its range.
+type ConfigError struct {
+	Field string // name of the field in Config
+	Range string // what it may be
+}
+
+func (e *ConfigError) Error() string {
+	return fmt.Sprintf("sctp: Config.%s must be %s", e.Field, e.Range)
+}
+
+// Env is what an association needs of the endpoint it belongs to.
+type Env struct {
+	// Rand is the source of verification tags, initial TSNs and heartbeat nonces. It must be
+	// unpredictable to others.
+	Rand io.Reader
+	// MTU returns the largest SCTP packet in octets on the path from local to remote.
+	MTU func(local, remote netip.Addr) int
+	// Cookies signs and opens state cookies.
+	Cookies *Jar
+}
+
+const (
+	minWindow   = 1500                   // least a_rwnd of INIT and INIT ACK, section 3.3.2
+	maxSackWait = 500 * time.Millisecond // section 6.2
+)
+
+// Complete returns a copy of c with every default filled in, or a *ConfigError.
+func (c *Config) Complete() (Config, error) {
+	var d Config
+	if c != nil {
+		d = *c
+	}
+	def(&d.OutStreams, 10)
+	def(&d.InStreams, 65535)
+	def(&d.RecvBuffer, 1<<20)
+	def(&d.SendBuffer, 1<<20)
+	def(&d.MaxMessage, d.RecvBuffer)
+	def(&d.RTOInitial, time.Second)
+	def(&d.RTOMin, time.Second)
+	def(&d.RTOMax, 60*time.Second)
+	def(&d.SackDelay, 200*time.Millisecond)
+	def(&d.HeartbeatInterval, 30*time.Second)
+	def(&d.CookieLife, 60*time.Second)
+	def(&d.MaxBurst, 4)
+	def(&d.HBMaxBurst, 1)
+	def(&d.AssocMaxRetrans, 10)
+	def(&d.PathMaxRetrans, 5)
+	def(&d.MaxInitRetrans, 8)
+	for _, r := range []struct {
+		ok           bool
+		field, limit string
+	}{
+		{d.RecvBuffer >= minWindow && d.RecvBuffer <= 1<<31-1, "RecvBuffer", "1500 to 2147483647 octets"},
+		{d.SendBuffer > 0, "SendBuffer", "positive"},
+		{d.MaxMessage > 0, "MaxMessage", "positive"},
+		{d.RTOMin > 0 && d.RTOMin <= d.RTOMax, "RTOMin", "positive and at most RTOMax"},
+		{d.RTOInitial > 0 && d.RTOInitial <= d.RTOMax, "RTOInitial", "positive and at most RTOMax"},
+		{d.SackDelay > 0 && d.SackDelay <= maxSackWait, "SackDelay", "positive and at most 500 ms"},
+		{d.CookieLife > 0 && d.CookieLife <= keyLife, "CookieLife", "positive and at most one hour"},
+		{d.MaxBurst > 0, "MaxBurst", "positive"},
+		{d.HBMaxBurst > 0, "HBMaxBurst", "positive"},
+		{d.AssocMaxRetrans > 0, "AssocMaxRetrans", "positive"},
+		{d.PathMaxRetrans > 0, "PathMaxRetrans", "positive"},
+		{d.MaxInitRetrans > 0, "MaxInitRetrans", "positive"},
+		{!d.RequireAdaptation || d.Adaptation != nil, "Adaptation", "set when RequireAdaptation is"},
+	} {
+		if !r.ok {
+			return Config{}, &ConfigError{Field: r.field, Range: r.limit}
+		}
+	}
+	return d, nil
+}
+
+func def[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}

@@ -1,0 +1,57 @@
+package assoc
+
+// controlQueue holds control chunks that wait for PollTransmit. All answers to one received packet
+// share one entry and so one packet (section 12.4), and what a peer can make the queue hold is bounded.
+type controlQueue struct {
+	buf      []byte // the chunks of all entries
+	entries  []controlEntry
+	answered bool // the last entry answers the packet that is being handled
+}
+
+// controlEntry is the control chunks of one packet to come.
+type controlEntry struct {
+	path       *path
+	start, end int // in controlQueue.buf
+}
+
+const (
+	maxControl       = 64      // entries
+	maxControlOctets = 1 << 17 // beyond them no further entry is begun
+	maxReport        = 256     // octets of somebody else's data that an error cause quotes
+)
+
+// nextPacket says that chunks queued from now on answer another packet.
+func (q *controlQueue) nextPacket() { q.answered = false }
+
+// reply queues the chunks that the caller appended to control.buf, to be sent on p. They are dropped,
+// and counted, when the answer to the packet under way would need a second packet.
+func (a *Assoc) reply(p *path, b []byte) {
+	q := &a.control
+	end, room := len(b), p.MTU()-headerRoom
+	switch last := len(q.entries) - 1; {
+	case q.answered && q.entries[last].path == p && end-q.entries[last].start <= room:
+		q.entries[last].end = end
+	case !q.answered && len(q.entries) < maxControl && len(q.buf) < maxControlOctets && end-len(q.buf) <= room:
+		q.entries = append(q.entries, controlEntry{path: p, start: len(q.buf), end: end})
+		q.answered = true
+	default:
+		a.stats.RepliesDropped++
+		return
+	}
+	q.buf = b
+}
+
+// clear forgets all chunks.
+func (q *controlQueue) clear() {
+	q.entries, q.buf, q.answered = q.entries[:0], q.buf[:0], false
+}
+
+// next moves the chunks of the oldest entry into the open packet.
+func (q *controlQueue) next(out *TxBatch) {
+	e := q.entries[0]
+	out.Commit(append(out.Tail(), q.buf[e.start:e.end]...))
+	q.entries = q.entries[:copy(q.entries, q.entries[1:])]
+	if len(q.entries) == 0 {
+		q.clear()
+	}
+}

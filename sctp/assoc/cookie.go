@@ -1,0 +1,188 @@
+package assoc
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"io"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Cookie is what a state cookie carries (section 5.1.3): all that is needed to create the
+// association when the cookie comes back, so that an INIT leaves nothing behind.
+type Cookie struct {
+	Created rawio.Time
+	Life    time.Duration
+
+	LocalPort, PeerPort uint16
+	LocalTag, PeerTag   uint32
+	LocalTie, PeerTie   uint32 // tie-tags of section 5.2, 0 without an existing association
+	LocalTSN, PeerTSN   wire.TSN
+	PeerRwnd            uint32
+	OutStreams          uint16 // already limited by the peer's MIS
+	InStreams           uint16 // already limited by the peer's OS
+
+	PeerAdaptation uint32
+	HasAdaptation  bool
+
+	// Local is the address the INIT came to, Addrs[:NumAddrs] the peer's, the source of the INIT first.
+	Local    netip.Addr
+	Addrs    [MaxPaths]netip.Addr
+	NumAddrs int
+}
+
+// Expired says whether the cookie's life has ended at now, and Staleness by how much.
+func (c *Cookie) Expired(now rawio.Time) bool { return now.Sub(c.Created) > c.Life }
+
+// Staleness returns the value of a Stale Cookie cause: microseconds since expiry, rounded up.
+func (c *Cookie) Staleness(now rawio.Time) uint32 {
+	over := now.Sub(c.Created.Add(c.Life))
+	us := (over + time.Microsecond - 1) / time.Microsecond
+	return uint32(min(max(us, 0), 1<<32-1))
+}
+
+// hasAddr says whether the peer announced addr, or sent its INIT from there.
+func (c *Cookie) hasAddr(addr netip.Addr) bool {
+	for _, a := range c.Addrs[:c.NumAddrs] {
+		if a == addr {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	cookieFixed = 76 // octets before the peer's addresses
+	cookieMAC   = sha256.Size
+	// keyLife is how long one secret key signs; a cookie is accepted for one more keyLife at most,
+	// so it also bounds Config.CookieLife.
+	keyLife = time.Hour
+)
+
+// Jar signs state cookies with HMAC-SHA256 and opens those that come back. Its secret key changes
+// every hour, and the previous one is accepted until the next change. A Jar is safe for concurrent
+// use if its source of randomness is.
+type Jar struct {
+	rand io.Reader
+	keys atomic.Pointer[keyPair]
+}
+
+type keyPair struct {
+	since     rawio.Time
+	cur, prev [sha256.Size]byte
+}
+
+// NewJar returns a Jar that draws its keys from rand, the first when it is first used.
+func NewJar(rand io.Reader) *Jar { return &Jar{rand: rand} }
+
+// current returns the keys for now, making or changing them when they are due. It returns nil when
+// there is no randomness to make the first ones of.
+func (j *Jar) current(now rawio.Time) *keyPair {
+	k := j.keys.Load()
+	if k != nil && now.Sub(k.since) < keyLife {
+		return k
+	}
+	var fresh [2 * sha256.Size]byte
+	if _, err := io.ReadFull(j.rand, fresh[:]); err != nil {
+		return k // better an old key than none
+	}
+	next := &keyPair{since: now, cur: [sha256.Size]byte(fresh[:]), prev: [sha256.Size]byte(fresh[sha256.Size:])}
+	if k != nil && now.Sub(k.since) < 2*keyLife {
+		next.prev = k.cur // else nobody signed for a whole key life: no cookie is left
+	}
+	if !j.keys.CompareAndSwap(k, next) {
+		return j.keys.Load()
+	}
+	return next
+}
+
+// Seal appends the signed cookie to b. It fails only when there is no randomness for a key.
+func (j *Jar) Seal(now rawio.Time, b []byte, c *Cookie) ([]byte, bool) {
+	k := j.current(now)
+	if k == nil {
+		return b, false
+	}
+	start := len(b)
+	b = binary.BigEndian.AppendUint64(b, uint64(c.Created))
+	b = binary.BigEndian.AppendUint64(b, uint64(c.Life))
+	b = binary.BigEndian.AppendUint16(b, c.LocalPort)
+	b = binary.BigEndian.AppendUint16(b, c.PeerPort)
+	for _, v := range [...]uint32{c.LocalTag, c.PeerTag, c.LocalTie, c.PeerTie,
+		uint32(c.LocalTSN), uint32(c.PeerTSN), c.PeerRwnd} {
+		b = binary.BigEndian.AppendUint32(b, v)
+	}
+	b = binary.BigEndian.AppendUint16(b, c.OutStreams)
+	b = binary.BigEndian.AppendUint16(b, c.InStreams)
+	b = binary.BigEndian.AppendUint32(b, c.PeerAdaptation)
+	var has byte
+	if c.HasAdaptation {
+		has = 1
+	}
+	b = append(b, has, byte(c.NumAddrs), 0, 0)
+	b = appendAddr(b, c.Local)
+	for _, a := range c.Addrs[:c.NumAddrs] {
+		b = appendAddr(b, a)
+	}
+	mac := hmac.New(sha256.New, k.cur[:])
+	mac.Write(b[start:])
+	return mac.Sum(b), true
+}
+
+// Open returns the cookie in b if this Jar has signed it. It does not look at its age: see Expired.
+func (j *Jar) Open(now rawio.Time, b []byte, c *Cookie) bool {
+	if len(b) < cookieFixed+cookieMAC {
+		return false
+	}
+	body, sum := b[:len(b)-cookieMAC], b[len(b)-cookieMAC:]
+	k := j.current(now)
+	if k == nil || (!signed(k.cur[:], body, sum) && !signed(k.prev[:], body, sum)) {
+		return false
+	}
+	be := binary.BigEndian
+	u32 := func(at int) uint32 { return be.Uint32(body[at:]) }
+	*c = Cookie{
+		Created: rawio.Time(be.Uint64(body)), Life: time.Duration(be.Uint64(body[8:])),
+		LocalPort: be.Uint16(body[16:]), PeerPort: be.Uint16(body[18:]),
+		LocalTag: u32(20), PeerTag: u32(24), LocalTie: u32(28), PeerTie: u32(32),
+		LocalTSN: wire.TSN(u32(36)), PeerTSN: wire.TSN(u32(40)), PeerRwnd: u32(44),
+		OutStreams: be.Uint16(body[48:]), InStreams: be.Uint16(body[50:]),
+		PeerAdaptation: u32(52), HasAdaptation: body[56] == 1,
+		Local: readAddr(body[60:]), NumAddrs: int(body[57]),
+	}
+	if c.NumAddrs < 1 || c.NumAddrs > MaxPaths || len(body) != cookieFixed+16*c.NumAddrs {
+		return false // signed by us in another layout
+	}
+	for i := range c.NumAddrs {
+		c.Addrs[i] = readAddr(body[cookieFixed+16*i:])
+	}
+	return true
+}
+
+func signed(key, body, sum []byte) bool {
+	mac := hmac.New(sha256.New, key)
+	mac.Write(body)
+	var have [cookieMAC]byte
+	return hmac.Equal(mac.Sum(have[:0]), sum)
+}
+
+// appendAddr writes an address as 16 octets; an IPv4 one in its mapped form.
+func appendAddr(b []byte, a netip.Addr) []byte {
+	var v [16]byte
+	if a.IsValid() {
+		v = a.As16()
+	}
+	return append(b, v[:]...)
+}
+
+func readAddr(b []byte) netip.Addr {
+	v := [16]byte(b)
+	if v == ([16]byte{}) {
+		return netip.Addr{}
+	}
+	return netip.AddrFrom16(v).Unmap()
+}

@@ -1,0 +1,110 @@
+package assoc
+
+import (
+	"net/netip"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/tx"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Matches says whether the cookie belongs to the packet that brought it (section 5.1.5): its ports, its
+// tag and one of the peer's addresses.
+func (c *Cookie) Matches(p *rawio.Packet) bool {
+	pkt := wire.Packet(p.Data)
+	return c.LocalPort == pkt.DstPort() && c.PeerPort == pkt.SrcPort() && c.LocalTag == pkt.VTag() &&
+		c.hasAddr(p.Remote.Addr().Unmap())
+}
+
+// handleCookieEcho handles a COOKIE ECHO when an association exists (section 5.2.4, Table 12) and says
+// whether the packet's other chunks belong to the association.
+func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool {
+	echo, err := wire.AsCookieEcho(c)
+	var ck Cookie
+	if err != nil || !a.env.Cookies.Open(now, echo.Cookie(), &ck) || !ck.Matches(in.Packet) {
+		return false
+	}
+	local, peer := ck.LocalTag == a.localTag, ck.PeerTag == a.peerTag
+	if ck.Expired(now) && !(local && peer) {
+		AnswerStale(now, &a.outbox, in.Packet, &ck)
+		return false
+	}
+	ties := a.tieLocal != 0 && ck.LocalTie == a.tieLocal && ck.PeerTie == a.tiePeer
+	switch {
+	case local && peer: // action D
+		if a.state == CookieEchoed {
+			a.established(now)
+		}
+	case local: // action B
+		a.collided(now, in, &ck)
+	case !peer && ties: // action A
+		if a.state == ShutdownAckSent {
+			a.closing.due = true
+			a.replyError(in, wire.CauseCookieWhileShutdown, nil)
+			return false
+		}
+		a.restart(now, in, &ck)
+	default: // action C, and combinations that Table 12 does not have
+		return false
+	}
+	in.path = a.pathOf(in.Remote.Addr().Unmap())
+	a.reply(a.replyPath(in), wire.AppendCookieAck(a.control.buf))
+	return in.path != nil
+}
+
+// adopt takes over what the cookie says.
+func (a *Assoc) adopt(c *Cookie) {
+	a.localTag, a.peerTag, a.localTSN = c.LocalTag, c.PeerTag, c.LocalTSN
+	a.outStreams, a.inStreams = c.OutStreams, c.InStreams
+	a.peerAdaptation, a.hasAdaptation = c.PeerAdaptation, c.HasAdaptation
+}
+
+// collided is action B: both sides sent INIT, and the peer's counts.
+func (a *Assoc) collided(now rawio.Time, in *inbound, ck *Cookie) {
+	if !setupStates.has(a.state) {
+		a.peerTag = ck.PeerTag
+		return
+	}
+	a.adopt(ck)
+	for _, addr := range ck.Addrs[:ck.NumAddrs] {
+		a.addPath(in.Local, netip.AddrPortFrom(addr, in.Remote.Port()), tx.Unconfirmed)
+	}
+	if p := a.pathOf(ck.Addrs[0]); p != nil {
+		p.State = tx.Active // the INIT ACK went there and was answered
+		p.arrived(in.Packet)
+		a.sender.SetPrimary(p.Index())
+	}
+	if a.recv != nil {
+		a.recv.Close()
+	}
+	a.startData(ck.PeerRwnd, ck.PeerTSN)
+	a.established(now)
+}
+
+// restart is action A: the peer has lost the association and sets it up anew. Nothing of the old one
+// is sent or accepted any more, and congestion control starts afresh.
+func (a *Assoc) restart(now rawio.Time, in *inbound, ck *Cookie) {
+	a.failMessages()
+	a.adopt(ck)
+	a.tieLocal, a.tiePeer, a.errors = 0, 0, 0
+	a.closing = nil
+	a.control.clear()
+	a.newSender()
+	old := a.paths
+	a.paths = nil
+	for _, p := range old {
+		state := tx.Unconfirmed
+		if p.Remote.Addr() == ck.Addrs[0] {
+			state = tx.Active
+		}
+		a.addPath(p.Local, p.Remote, state)
+	}
+	if p := a.pathOf(ck.Addrs[0]); p != nil {
+		a.sender.SetPrimary(p.Index())
+	}
+	a.recv.Close()
+	a.startData(ck.PeerRwnd, ck.PeerTSN)
+	a.state, a.setup = Established, nil
+	a.startBeats(now)
+	a.events.push(Event{Kind: EventRestart, Path: a.primary().Remote})
+}

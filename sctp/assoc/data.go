@@ -1,0 +1,82 @@
+package assoc
+
+import (
+	"errors"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/rx"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// errUpper is the reason given to the peer when the Placer refuses a chunk.
+var errUpper = errors.New("the upper layer refused a DATA chunk")
+
+// handleData takes one DATA chunk (section 6.2): duplicate and window check, then the Placer, and only
+// then does its TSN count as received. It says whether to go on with the packet.
+func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
+	d, err := wire.AsData(c)
+	if err != nil {
+		a.stats.Malformed++
+		return true
+	}
+	if !recvStates.has(a.state) {
+		return true // section 6
+	}
+	if len(d.Payload()) == 0 {
+		var info [4]byte
+		a.abort(refusal{code: wire.CauseNoUserData, info: append(info[:0], c[4:8]...)})
+		return false
+	}
+	in.hasData = true
+	a.stats.DataIn++
+	switch a.recv.Admit(d) {
+	case rx.Duplicate:
+		a.stats.DuplicatesIn++
+		return true
+	case rx.Dropped:
+		a.stats.OutOfWindow++
+		return true
+	}
+	if uint16(d.Stream()) >= a.inStreams {
+		a.recv.Placed(d) // acknowledged and discarded, section 6.5
+		a.replyInvalidStream(in, d.Stream())
+		return true
+	}
+	verdict := Queue
+	if a.placer != nil {
+		verdict = a.placer.Place(now, d, in.Buf)
+	}
+	switch verdict {
+	case Consumed:
+		a.stats.Placed++
+		a.recv.Placed(d)
+	case DropUnacked:
+		a.recv.Refuse()
+		return true
+	case AbortAssoc:
+		a.recv.Refuse()
+		a.abort(violation(errUpper))
+		return false
+	default:
+		if err := a.recv.Queue(d, in.Buf); err != nil {
+			a.abort(violation(err))
+			return false
+		}
+	}
+	a.stats.DataOctetsIn += uint64(len(d.Payload()))
+	return true
+}
+
+// dataDone ends a packet that had DATA: the acknowledgement policy of section 6.2, and of section 9.2
+// in SHUTDOWN-SENT.
+func (a *Assoc) dataDone(now rawio.Time, in *inbound) {
+	a.sackPath = in.path
+	if err := a.recv.PacketDone(now); err != nil {
+		a.abort(violation(err))
+		return
+	}
+	if a.state == ShutdownSent {
+		a.closing.due = true
+		a.startT2(now)
+	}
+}

@@ -1,0 +1,10 @@
+// Package assoc is one SCTP association (RFC 9260) as a pure function of packets, time and requests.
+//
+// It opens no socket, reads no clock, starts no goroutine and takes no lock: received packets, the
+// present time and the user's requests come in as calls; packets to send, events and the next
+// deadline are asked for. Whoever calls, the owner, does so from one goroutine at a time, and after
+// each round of calls drains PollTransmit and PollEvent and arms a timer for NextTimeout.
+//
+// Each file holds one topic: handshake.go (section 5), cookie.go (5.1.3 to 5.1.5), data.go and
+// sack.go (6), heartbeat.go (8.3), shutdown.go (9.2), abort.go (9.1), error.go (3.3.10), icmp.go (10).
+package assoc

@@ -1,0 +1,133 @@
+package assoc
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/rddp-go/rddp/sctp/internal/tx"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Errors that end an association, as Event.Err of EventDown.
+var (
+	// ErrShutdown is the graceful end: both sides have delivered everything (section 9.2).
+	ErrShutdown = errors.New("sctp: association shut down")
+	// ErrInitTimeout: the peer answered neither INIT nor COOKIE ECHO within Max.Init.Retransmits.
+	ErrInitTimeout error = timeoutError("sctp: no answer to the association setup; check the peer's address, port and firewall")
+	// ErrTimeout: Association.Max.Retrans was exceeded (section 8.1).
+	ErrTimeout error = timeoutError("sctp: peer unreachable: retransmission limit exceeded")
+	// ErrShutdownTimeout: the peer did not complete the shutdown in 5 * RTO.Max (T5-shutdown-guard).
+	ErrShutdownTimeout error = timeoutError("sctp: the peer did not complete the shutdown in time")
+	// ErrProtoUnreachable: the peer's host answered by ICMP that it has no SCTP.
+	ErrProtoUnreachable error = sysError{"sctp: the peer's host does not speak SCTP (ICMP protocol unreachable)", syscall.ECONNREFUSED}
+)
+
+// Errors of Send and Shutdown.
+var (
+	// ErrNotUp: the association is not established yet; wait for EventUp.
+	ErrNotUp error = sysError{"sctp: association not established yet", syscall.ENOTCONN}
+	// ErrClosing: a shutdown is under way or the association has ended; no new data is taken.
+	ErrClosing error = sysError{"sctp: association is shutting down or closed", syscall.EPIPE}
+	// ErrSendBufferFull: Config.SendBuffer octets are queued; wait for acknowledgements.
+	ErrSendBufferFull = tx.ErrSendBufferFull
+	// ErrMessageTooBig: the message is longer than Config.SendBuffer.
+	ErrMessageTooBig = tx.ErrMessageTooBig
+	// ErrEmptyMessage: SCTP has no empty messages (section 6.2).
+	ErrEmptyMessage = tx.ErrEmptyMessage
+	// ErrInvalidStream: the stream number is not below OutStreams.
+	ErrInvalidStream = tx.ErrStream
+)
+
+type timeoutError string
+
+func (e timeoutError) Error() string      { return string(e) }
+func (timeoutError) Timeout() bool        { return true }
+func (timeoutError) Is(target error) bool { return target == syscall.ETIMEDOUT }
+
+type sysError struct {
+	text  string
+	errno syscall.Errno
+}
+
+func (e sysError) Error() string        { return e.text }
+func (e sysError) Is(target error) bool { return target == e.errno }
+
+// Cause is one error cause of an ABORT or ERROR chunk (section 3.3.10).
+type Cause struct {
+	Code wire.CauseCode
+	Info []byte // cause-specific information, a copy, at most 256 octets of it
+}
+
+// AbortError reports that the association was aborted (section 9.1).
+type AbortError struct {
+	ByPeer bool
+	Causes []Cause
+}
+
+// Error names who aborted and why.
+func (e *AbortError) Error() string {
+	var b strings.Builder
+	b.WriteString("sctp: association aborted")
+	if e.ByPeer {
+		b.WriteString(" by the peer")
+	}
+	writeCauses(&b, e.Causes)
+	return b.String()
+}
+
+// Is makes an abort by the peer match syscall.ECONNRESET, a local one syscall.ECONNABORTED.
+func (e *AbortError) Is(target error) bool {
+	if e.ByPeer {
+		return target == syscall.ECONNRESET
+	}
+	return target == syscall.ECONNABORTED
+}
+
+// Reason returns the upper layer's reason of a User-Initiated Abort (cause 12), nil without one.
+func (e *AbortError) Reason() []byte {
+	for _, c := range e.Causes {
+		if c.Code == wire.CauseUserAbort {
+			return c.Info
+		}
+	}
+	return nil
+}
+
+// PeerError is an ERROR chunk of the peer, reported by EventPeerError.
+type PeerError struct{ Causes []Cause }
+
+func (e *PeerError) Error() string {
+	var b strings.Builder
+	b.WriteString("sctp: the peer reports an error")
+	writeCauses(&b, e.Causes)
+	return b.String()
+}
+
+func writeCauses(b *strings.Builder, causes []Cause) {
+	for i, c := range causes {
+		b.WriteString([]string{": ", ", "}[min(i, 1)])
+		b.WriteString(c.Code.String())
+		if len(c.Info) > 0 && (c.Code == wire.CauseUserAbort || c.Code == wire.CauseProtocolViolation) {
+			fmt.Fprintf(b, " %q", c.Info)
+		}
+	}
+}
+
+// AdaptationError reports that the peer announced no adaptation layer, or not the one that
+// Config.RequireAdaptation asks for.
+type AdaptationError struct {
+	Want, Got uint32
+	Absent    bool // the peer announced none; Got is 0
+}
+
+func (e *AdaptationError) Error() string {
+	if e.Absent {
+		return fmt.Sprintf("sctp: the peer announced no adaptation layer, %#x is required", e.Want)
+	}
+	return fmt.Sprintf("sctp: the peer announced adaptation layer %#x, %#x is required", e.Got, e.Want)
+}
+
+// Is makes the error match syscall.ECONNREFUSED.
+func (e *AdaptationError) Is(target error) bool { return target == syscall.ECONNREFUSED }

@@ -1,0 +1,105 @@
+package assoc
+
+import (
+	"net/netip"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// EventKind says what an Event reports.
+type EventKind uint8
+
+// The notifications of RFC 9260 section 11.2.
+const (
+	// EventUp: the association is established (COMMUNICATION UP). Path is the primary path.
+	EventUp EventKind = iota + 1
+	// EventDown: the association has ended; Err says how. It is the last event.
+	EventDown
+	// EventRestart: the peer has lost its state and set the association up anew (section 5.2.4
+	// action A). Tags, TSNs and SSNs start afresh; every message not acknowledged before was
+	// reported by EventSendFailed.
+	EventRestart
+	// EventPathUp and EventPathDown: the reachability of Path changed (NETWORK STATUS CHANGE).
+	EventPathUp
+	EventPathDown
+	// EventPeerShutdown: the peer has started a graceful shutdown; Send fails from now on, what is
+	// queued is still delivered.
+	EventPeerShutdown
+	// EventSendFailed: the message with Token on Stream will not be acknowledged. Its memory is
+	// free. Unsent says that no part of it was ever transmitted.
+	EventSendFailed
+	// EventSenderDry: everything handed to Send is acknowledged.
+	EventSenderDry
+	// EventMTUChanged: the path MTU changed; MaxPayload has a new value.
+	EventMTUChanged
+	// EventPeerError: an ERROR chunk arrived (COMMUNICATION ERROR); Err is a *PeerError.
+	EventPeerError
+)
+
+var eventNames = [...]string{"none", "up", "down", "restart", "path up", "path down", "peer shutdown",
+	"send failed", "sender dry", "MTU changed", "peer error"}
+
+// String returns a short name for the kind, for traces.
+func (k EventKind) String() string {
+	if int(k) < len(eventNames) {
+		return eventNames[k]
+	}
+	return "unknown"
+}
+
+// Event is one notification of an association to its owner.
+type Event struct {
+	Kind   EventKind
+	Unsent bool           // EventSendFailed
+	Stream wire.StreamID  // EventSendFailed
+	Token  uint64         // EventSendFailed
+	Path   netip.AddrPort // EventUp, EventPathUp, EventPathDown, EventMTUChanged: the peer's address
+	Err    error          // EventDown, EventPeerError
+}
+
+// maxPeerErrors bounds how many EventPeerError wait to be polled: a peer must not be able to grow
+// the queue.
+const maxPeerErrors = 16
+
+// eventQueue is a ring that grows with what the association itself has to report; events that the
+// peer can cause at will are bounded at their origin.
+type eventQueue struct {
+	ring       []Event
+	head, n    int
+	peerErrors int
+}
+
+func (q *eventQueue) push(e Event) {
+	if e.Kind == EventPeerError {
+		if q.peerErrors >= maxPeerErrors {
+			return
+		}
+		q.peerErrors++
+	}
+	if q.n == len(q.ring) {
+		bigger := make([]Event, max(8, 2*len(q.ring)))
+		for i := range q.n {
+			bigger[i] = q.ring[(q.head+i)%len(q.ring)]
+		}
+		q.ring, q.head = bigger, 0
+	}
+	q.ring[(q.head+q.n)%len(q.ring)] = e
+	q.n++
+}
+
+func (q *eventQueue) pop() (Event, bool) {
+	if q.n == 0 {
+		return Event{}, false
+	}
+	e := q.ring[q.head]
+	q.ring[q.head] = Event{}
+	q.head = (q.head + 1) % len(q.ring)
+	q.n--
+	if e.Kind == EventPeerError {
+		q.peerErrors--
+	}
+	return e, true
+}
+
+// PollEvent returns the oldest event not yet returned.
+func (a *Assoc) PollEvent() (Event, bool) { return a.events.pop() }

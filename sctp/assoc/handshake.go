@@ -1,0 +1,238 @@
+package assoc
+
+import (
+	"encoding/binary"
+	"io"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/tx"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// setup is what exists in COOKIE-WAIT and COOKIE-ECHOED only.
+type setup struct {
+	cookie   []byte // the peer's State Cookie, once there
+	report   []byte // ERROR chunk about unknown parameters of the INIT ACK, sent behind the cookie
+	due      bool   // INIT or COOKIE ECHO waits to be sent
+	deadline rawio.Time
+	tries    int        // retransmissions of INIT or of COOKIE ECHO
+	stale    int        // Stale Cookie errors received
+	sent     rawio.Time // when INIT or COOKIE ECHO was first sent
+	path     int        // where it goes
+	preserve uint32     // Cookie Preservative of a new INIT, ms; 0 for none
+}
+
+// transmitSetup sends INIT or COOKIE ECHO and starts T1-init or T1-cookie.
+func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
+	s := a.setup
+	p := a.paths[s.path]
+	s.due = false
+	s.deadline = now.Add(p.RTO())
+	if s.tries == 0 {
+		s.sent = now
+	}
+	if a.state == CookieWait {
+		out.Begin(a.localPort, a.peerPort, 0, p.Local, p.Remote, p.MTU())
+		b := out.Tail()
+		start := len(b)
+		b = wire.AppendInit(b, wire.ChunkInit, wire.InitFields{Tag: a.localTag, ARwnd: uint32(a.cfg.RecvBuffer),
+			OutStreams: a.cfg.OutStreams, InStreams: a.cfg.InStreams, TSN: a.localTSN})
+		if a.cfg.Adaptation != nil {
+			b = wire.AppendAdaptationIndication(b, *a.cfg.Adaptation)
+		}
+		if s.preserve > 0 {
+			b = wire.AppendCookiePreservative(b, s.preserve)
+		}
+		out.Commit(wire.CloseChunk(b, start))
+		a.end(out)
+		return
+	}
+	// A cookie larger than the path MTU has no other way than IP fragmentation.
+	least := wire.CommonHeaderLen + wire.ChunkHeaderLen + wire.PaddedLen(len(s.cookie))
+	out.Begin(a.localPort, a.peerPort, a.peerTag, p.Local, p.Remote, max(p.MTU(), least))
+	out.Commit(wire.AppendCookieEcho(out.Tail(), s.cookie))
+	if len(s.report) <= out.Room() {
+		out.Commit(append(out.Tail(), s.report...))
+	}
+	a.end(out)
+}
+
+// setupTimeout is the expiry of T1-init or T1-cookie (section 4 notes 2 and 3).
+func (a *Assoc) setupTimeout() {
+	s := a.setup
+	s.deadline = rawio.Never
+	if s.tries == a.cfg.MaxInitRetrans {
+		a.down(ErrInitTimeout)
+		return
+	}
+	s.tries++
+	s.due = true
+	a.paths[s.path].Backoff()
+	for range a.paths { // section 5.1: over all addresses that may carry it
+		s.path = (s.path + 1) % len(a.paths)
+		if a.paths[s.path].State == tx.Active {
+			break
+		}
+	}
+}
+
+// handleInit answers an INIT for an existing association (sections 5.2.1 and 5.2.2), which never
+// changes the association.
+func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
+	init, err := wire.AsInit(c)
+	if err != nil || init.Tag() == 0 {
+		a.stats.Malformed++
+		return
+	}
+	if a.state == ShutdownAckSent { // section 9.2
+		a.closing.due = true
+		return
+	}
+	var o offer
+	if why, ok := readOffer(init, &o); !ok {
+		refuse(&a.outbox, in.Packet, o.tag, why)
+		return
+	}
+	id := identity{tag: a.localTag, tsn: a.localTSN}
+	if a.state == CookieWait {
+		if in.path == nil {
+			return // not an address that the upper layer gave
+		}
+	} else {
+		if added := a.addsAddress(&o, in.Remote.Addr().Unmap()); added != nil {
+			refuse(&a.outbox, in.Packet, o.tag, refusal{code: wire.CauseRestart, info: added})
+			return
+		}
+		if a.state != CookieEchoed {
+			if id, err = newIdentity(a.env.Rand); err != nil {
+				return
+			}
+		}
+		if !a.makeTies() {
+			return
+		}
+		id.tieLocal, id.tiePeer = a.tieLocal, a.tiePeer
+	}
+	answerOffer(now, &a.outbox, in.Packet, &o, &a.cfg, a.env, id)
+}
+
+// makeTies draws the tie-tags once.
+func (a *Assoc) makeTies() bool {
+	for a.tieLocal == 0 || a.tiePeer == 0 {
+		var b [8]byte
+		if _, err := io.ReadFull(a.env.Rand, b[:]); err != nil {
+			return false
+		}
+		a.tieLocal, a.tiePeer = binary.BigEndian.Uint32(b[:]), binary.BigEndian.Uint32(b[4:])
+	}
+	return true
+}
+
+// handleInitAck takes the peer's INIT ACK and answers by COOKIE ECHO (section 5.1).
+func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
+	init, err := wire.AsInit(c)
+	if a.state != CookieWait || err != nil {
+		return // section 5.2.3
+	}
+	if init.Tag() == 0 { // section 3.3.3
+		Reflect(&a.outbox, in.Packet, wire.ChunkAbort)
+		a.down(&AbortError{Causes: []Cause{{Code: wire.CauseInvalidParam}}})
+		return
+	}
+	if init.ARwnd() < minWindow { // section 3.3.3: no change to the association
+		refuse(&a.outbox, in.Packet, init.Tag(), refusal{code: wire.CauseInvalidParam})
+		return
+	}
+	var o offer
+	if why, ok := readOffer(init, &o); !ok {
+		refuse(&a.outbox, in.Packet, o.tag, why)
+		a.down(&AbortError{Causes: []Cause{{Code: why.code, Info: slices.Clone(why.info)}}})
+		return
+	}
+	if err := a.cfg.checkAdaptation(o.adaptation, o.hasAdaptation); err != nil {
+		refuse(&a.outbox, in.Packet, o.tag, violation(err))
+		a.down(err)
+		return
+	}
+	a.peerTag = o.tag
+	a.outStreams, a.inStreams = min(a.cfg.OutStreams, o.in), min(a.cfg.InStreams, o.out)
+	a.peerAdaptation, a.hasAdaptation = o.adaptation, o.hasAdaptation
+	a.learnPaths(in, &o)
+	a.startData(o.rwnd, o.tsn)
+
+	s := a.setup
+	if s.tries == 0 && in.path != nil {
+		in.path.ObserveRTT(now.Sub(s.sent))
+	}
+	*s = setup{cookie: slices.Clone(o.cookie), report: reportParams(&o), due: true, deadline: rawio.Never,
+		stale: s.stale, path: a.sender.Primary().Index()}
+	a.state = CookieEchoed
+}
+
+// learnPaths records the peer's addresses (section 5.1.2); those that the upper layer did not give
+// are unconfirmed.
+func (a *Assoc) learnPaths(in *inbound, o *offer) {
+	source := in.Remote.Addr().Unmap()
+	a.addPath(in.Local, in.Remote, tx.Unconfirmed)
+	for _, addr := range o.addrs[:o.numAddrs] {
+		a.addPath(in.Local, netip.AddrPortFrom(addr, in.Remote.Port()), tx.Unconfirmed)
+	}
+	if p := a.pathOf(source); p != nil && p.State == tx.Active {
+		p.arrived(in.Packet)
+		a.sender.SetPrimary(p.Index())
+	}
+}
+
+// reportParams makes the ERROR chunk about unknown parameters (section 3.2.2), nil without any.
+func reportParams(o *offer) []byte {
+	if o.numUnknown == 0 {
+		return nil
+	}
+	var list []byte
+	for _, u := range o.unknown[:o.numUnknown] {
+		if len(list)+wire.PaddedLen(len(u)) <= maxReport {
+			list = append(append(list, u...), wire.Padding(len(u))...)
+		}
+	}
+	return wire.CloseChunk(wire.AppendCause(wire.AppendError(nil), wire.CauseUnrecognizedParams, list), 0)
+}
+
+// handleCookieAck ends the handshake on the initiator's side (section 5.1).
+func (a *Assoc) handleCookieAck(now rawio.Time, c wire.Chunk) {
+	if _, err := wire.AsCookieAck(c); err != nil || a.state != CookieEchoed {
+		return // section 5.2.5
+	}
+	if s := a.setup; s.tries == 0 {
+		a.paths[s.path].ObserveRTT(now.Sub(s.sent))
+	}
+	a.established(now)
+}
+
+// established enters ESTABLISHED and reports it.
+func (a *Assoc) established(now rawio.Time) {
+	a.state, a.setup, a.errors = Established, nil, 0
+	a.startBeats(now)
+	a.events.push(Event{Kind: EventUp, Path: a.primary().Remote})
+}
+
+// handleStale starts over with a new INIT that asks for a longer cookie life (section 5.2.6).
+func (a *Assoc) handleStale(now rawio.Time) {
+	if a.state != CookieEchoed {
+		return
+	}
+	s := a.setup
+	if s.stale == a.cfg.MaxInitRetrans {
+		a.down(ErrInitTimeout)
+		return
+	}
+	// The life was short by at most this round trip, and one second is all that may be added.
+	rtt := min(max(now.Sub(s.sent), time.Millisecond), time.Second)
+	*s = setup{due: true, deadline: rawio.Never, stale: s.stale + 1, path: s.path,
+		preserve: uint32(min(rtt+time.Second, 2*time.Second) / time.Millisecond)}
+	a.state, a.peerTag = CookieWait, 0
+	a.recv.Close()
+	a.recv = nil
+}

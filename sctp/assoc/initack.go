@@ -1,0 +1,167 @@
+package assoc
+
+import (
+	"encoding/binary"
+	"io"
+	"net/netip"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// identity is how this side introduces itself in an INIT ACK and its cookie.
+type identity struct {
+	tag               uint32
+	tsn               wire.TSN
+	tieLocal, tiePeer uint32
+}
+
+// newIdentity draws a tag, which is not 0, and an initial TSN (section 5.3.1).
+func newIdentity(rand io.Reader) (id identity, err error) {
+	var b [8]byte
+	for id.tag == 0 {
+		if _, err = io.ReadFull(rand, b[:]); err != nil {
+			return identity{}, err
+		}
+		id.tag = binary.BigEndian.Uint32(b[:])
+	}
+	id.tsn = wire.TSN(binary.BigEndian.Uint32(b[4:]))
+	return id, nil
+}
+
+// AnswerInit answers an INIT for which no association exists by INIT ACK or ABORT (section 5.1) and
+// keeps nothing. p is a packet with Verification Tag 0 and c its only chunk. cfg, nil when nobody
+// listens on the port, is complete (see Config.Complete).
+func AnswerInit(now rawio.Time, o *Outbox, p *rawio.Packet, c wire.Chunk, cfg *Config, env *Env) {
+	init, err := wire.AsInit(c)
+	if err != nil || init.Tag() == 0 {
+		return // section 3.3.2: silently discarded
+	}
+	if cfg == nil {
+		refuse(o, p, init.Tag(), refusal{})
+		return
+	}
+	var of offer
+	if why, ok := readOffer(init, &of); !ok {
+		refuse(o, p, of.tag, why)
+		return
+	}
+	id, err := newIdentity(env.Rand)
+	if err != nil {
+		refuse(o, p, of.tag, refusal{code: wire.CauseOutOfResource})
+		return
+	}
+	answerOffer(now, o, p, &of, cfg, env, id)
+}
+
+// answerOffer sends the INIT ACK for an offer, or an ABORT if the adaptation layer is not the one
+// required.
+func answerOffer(now rawio.Time, o *Outbox, p *rawio.Packet, of *offer, cfg *Config, env *Env, id identity) {
+	pkt := wire.Packet(p.Data)
+	if err := cfg.checkAdaptation(of.adaptation, of.hasAdaptation); err != nil {
+		refuse(o, p, of.tag, violation(err))
+		return
+	}
+	out := min(cfg.OutStreams, of.in) // section 3.3.3: never above the peer's MIS
+	c := Cookie{
+		Created: now, Life: cfg.CookieLife,
+		LocalPort: pkt.DstPort(), PeerPort: pkt.SrcPort(),
+		LocalTag: id.tag, PeerTag: of.tag, LocalTie: id.tieLocal, PeerTie: id.tiePeer,
+		LocalTSN: id.tsn, PeerTSN: of.tsn, PeerRwnd: of.rwnd,
+		OutStreams: out, InStreams: min(cfg.InStreams, of.out),
+		PeerAdaptation: of.adaptation, HasAdaptation: of.hasAdaptation,
+		Local: p.Local.Addr().Unmap(), NumAddrs: 1,
+	}
+	c.Addrs[0] = p.Remote.Addr().Unmap()
+	for _, a := range of.addrs[:of.numAddrs] {
+		if c.NumAddrs < MaxPaths && !c.hasAddr(a) {
+			c.Addrs[c.NumAddrs] = a
+			c.NumAddrs++
+		}
+	}
+	var room [cookieFixed + 16*MaxPaths + cookieMAC]byte
+	cookie, ok := env.Cookies.Seal(now, room[:0], &c)
+	if !ok {
+		refuse(o, p, of.tag, refusal{code: wire.CauseOutOfResource})
+		return
+	}
+	b, ok := o.open()
+	if !ok {
+		return
+	}
+	start := len(b)
+	b = wire.AppendInit(b, wire.ChunkInitAck, wire.InitFields{
+		Tag: id.tag, ARwnd: uint32(cfg.RecvBuffer), OutStreams: out, InStreams: cfg.InStreams, TSN: id.tsn,
+	})
+	b = wire.AppendParam(b, wire.ParamStateCookie, cookie)
+	if cfg.Adaptation != nil {
+		b = wire.AppendAdaptationIndication(b, *cfg.Adaptation)
+	}
+	limit := env.MTU(p.Local.Addr(), p.Remote.Addr())
+	for _, u := range of.unknown[:of.numUnknown] {
+		if wire.CommonHeaderLen+len(b)-start+4+wire.PaddedLen(len(u)) <= limit {
+			b = wire.AppendParam(b, wire.ParamUnrecognizedParam, u)
+		}
+	}
+	o.answer(p, of.tag, wire.CloseChunk(b, start))
+}
+
+// refuse sends an ABORT with the peer's tag and T = 0 to where p came from; a zero refusal has no
+// error cause.
+func refuse(o *Outbox, p *rawio.Packet, tag uint32, why refusal) {
+	b, ok := o.open()
+	if !ok {
+		return
+	}
+	start := len(b)
+	b = wire.AppendAbort(b, false)
+	if why.code != 0 {
+		b = wire.AppendCause(b, why.code, why.info[:min(len(why.info), maxReport)])
+	}
+	o.answer(p, tag, wire.CloseChunk(b, start))
+}
+
+// RefuseCookie answers a COOKIE ECHO that cannot become an association by ABORT (section 5.1).
+func RefuseCookie(o *Outbox, p *rawio.Packet, c *Cookie) {
+	refuse(o, p, c.PeerTag, refusal{code: wire.CauseOutOfResource})
+}
+
+// AnswerStale reports an expired cookie to who sent it (section 5.1.5).
+func AnswerStale(now rawio.Time, o *Outbox, p *rawio.Packet, c *Cookie) {
+	b, ok := o.open()
+	if !ok {
+		return
+	}
+	start := len(b)
+	b = wire.AppendStaleCookieCause(wire.AppendError(b), c.Staleness(now))
+	o.answer(p, c.PeerTag, wire.CloseChunk(b, start))
+}
+
+// Reflect answers a packet out of the blue by a lone ABORT or, to a SHUTDOWN ACK, SHUTDOWN COMPLETE
+// that carries the packet's own Verification Tag and T = 1 (section 8.4).
+func Reflect(o *Outbox, p *rawio.Packet, t wire.ChunkType) {
+	b, ok := o.open()
+	if !ok {
+		return
+	}
+	if t == wire.ChunkShutdownComplete {
+		b = wire.AppendShutdownComplete(b, true)
+	} else {
+		b = wire.AppendAbort(b, true)
+	}
+	o.answer(p, wire.Packet(p.Data).VTag(), b)
+}
+
+// addsAddress returns the addresses of an INIT, its packet's source included, that the association
+// does not have: as the information of a Restart of an Association with New Addresses cause.
+func (a *Assoc) addsAddress(o *offer, source netip.Addr) (added []byte) {
+	if a.pathOf(source) == nil {
+		added = wire.AppendAddressParam(added, source)
+	}
+	for _, addr := range o.addrs[:o.numAddrs] {
+		if addr != source && a.pathOf(addr) == nil {
+			added = wire.AppendAddressParam(added, addr)
+		}
+	}
+	return added
+}

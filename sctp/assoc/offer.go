@@ -1,0 +1,128 @@
+package assoc
+
+import (
+	"net/netip"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// maxUnknown bounds how many unknown parameters of one chunk are reported (section 12.4 allows
+// fewer than all).
+const maxUnknown = 8
+
+// offer is what an INIT or INIT ACK says, checked. Its slices are views into the packet.
+type offer struct {
+	tag, rwnd     uint32
+	tsn           wire.TSN
+	out, in       uint16 // OS and MIS of the peer
+	adaptation    uint32
+	hasAdaptation bool
+	cookie        []byte // State Cookie of an INIT ACK
+	addrs         [MaxPaths]netip.Addr
+	numAddrs      int // addresses listed, the packet's source not counted
+	unknown       [maxUnknown]wire.Param
+	numUnknown    int
+}
+
+// refusal is why a chunk is not accepted: the error cause of the ABORT that answers it.
+type refusal struct {
+	code wire.CauseCode
+	info []byte
+}
+
+// readOffer checks an INIT or INIT ACK and reads it. When ok is false the answer is an ABORT with
+// the refusal. The Initiate Tag is not judged: 0 has its own answer in each state.
+func readOffer(c wire.Init, o *offer) (why refusal, ok bool) {
+	*o = offer{tag: c.Tag(), rwnd: c.ARwnd(), tsn: c.TSN(), out: c.OutStreams(), in: c.InStreams()}
+	if o.rwnd < minWindow || o.out == 0 || o.in == 0 {
+		return refusal{code: wire.CauseInvalidParam}, false // sections 3.3.2 and 3.3.3
+	}
+	ps := c.Params()
+	for p, more := ps.Next(); more; p, more = ps.Next() {
+		why, stop := o.param(c.Type(), p)
+		if why.code != 0 {
+			return why, false
+		}
+		if stop {
+			ps = wire.Params{}
+		}
+	}
+	if err := ps.Err(); err != nil {
+		return violation(err), false
+	}
+	if c.Type() == wire.ChunkInitAck && o.cookie == nil {
+		// Count 1, then the type: section 3.3.10.2.
+		return refusal{code: wire.CauseMissingParam, info: []byte{0, 0, 0, 1, 0, byte(wire.ParamStateCookie)}}, false
+	}
+	return refusal{}, true
+}
+
+// param reads one parameter; stop says that an unknown one ends the reading (section 3.2.1).
+func (o *offer) param(chunk wire.ChunkType, p wire.Param) (why refusal, stop bool) {
+	var err error
+	switch t := p.Type(); t {
+	case wire.ParamIPv4, wire.ParamIPv6:
+		var a netip.Addr
+		if a, err = p.Addr(); err == nil {
+			o.addAddr(a)
+		}
+	case wire.ParamStateCookie:
+		if o.cookie == nil {
+			o.cookie = p.Value()
+		}
+	case wire.ParamAdaptationIndication:
+		o.adaptation, err = p.AdaptationIndication()
+		o.hasAdaptation = err == nil
+	case wire.ParamHostName: // section 3.3.2.1.4
+		return refusal{code: wire.CauseUnresolvableAddress, info: p[:min(len(p), maxReport)]}, false
+	case wire.ParamUnrecognizedParam, wire.ParamCookiePreservative, wire.ParamSupportedAddrTypes,
+		wire.ParamECNCapable, wire.ParamPadding, wire.ParamSupportedExtensions:
+		// Known, and of no consequence here.
+	default:
+		var report bool
+		stop, report = t.UnknownAction()
+		if report && o.numUnknown < maxUnknown {
+			o.unknown[o.numUnknown] = p
+			o.numUnknown++
+		}
+	}
+	if err != nil {
+		return violation(err), false
+	}
+	return refusal{}, stop
+}
+
+// addAddr notes a listed address that can be a destination; others are ignored.
+func (o *offer) addAddr(a netip.Addr) {
+	if !Unicast(a) || o.numAddrs == MaxPaths || o.lists(a) {
+		return
+	}
+	o.addrs[o.numAddrs] = a
+	o.numAddrs++
+}
+
+func (o *offer) lists(a netip.Addr) bool {
+	for _, b := range o.addrs[:o.numAddrs] {
+		if a == b {
+			return true
+		}
+	}
+	return false
+}
+
+// Unicast says whether an address can be that of one host.
+func Unicast(a netip.Addr) bool {
+	return a.IsValid() && !a.IsUnspecified() && !a.IsMulticast() && a != netip.AddrFrom4([4]byte{255, 255, 255, 255})
+}
+
+func violation(err error) refusal {
+	return refusal{code: wire.CauseProtocolViolation, info: []byte(err.Error())}
+}
+
+// checkAdaptation says whether the peer's indication is what cfg requires.
+func (c *Config) checkAdaptation(got uint32, has bool) error {
+	if !c.RequireAdaptation || (has && got == *c.Adaptation) {
+		return nil
+	}
+	return &AdaptationError{Want: *c.Adaptation, Got: got, Absent: !has}
+}

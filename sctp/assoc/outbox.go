@@ -1,0 +1,65 @@
+package assoc
+
+import (
+	"net/netip"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/pack"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// TxBatch is a reusable set of packets ready for rawio.Link.WriteBatch: Pkts, checksums stored.
+// Headers and control chunks live in the batch, user data is referenced: write the batch before the
+// association is called again, then Reset it.
+type TxBatch = pack.Batch
+
+// NewTxBatch returns a batch that holds up to packets packets.
+func NewTxBatch(packets int) *TxBatch { return pack.NewBatch(packets) }
+
+// Outbox is a bounded queue of packets that need no association: answers to INITs, to packets out
+// of the blue, and last words.
+type Outbox struct {
+	buf  []byte // the chunks of all queued packets
+	pkts []outPacket
+}
+
+type outPacket struct {
+	src, dst      uint16
+	tag           uint32
+	start, end    int // in Outbox.buf
+	local, remote netip.AddrPort
+}
+
+// maxOutbox bounds the packets that wait; further answers are dropped and the peer asks again.
+const maxOutbox = 128
+
+// open starts a packet: append its chunks to the result and queue it with commit or answer.
+func (o *Outbox) open() (b []byte, ok bool) { return o.buf, len(o.pkts) < maxOutbox }
+
+// answer queues the chunks in b for where p came from.
+func (o *Outbox) answer(p *rawio.Packet, tag uint32, b []byte) {
+	pkt := wire.Packet(p.Data)
+	o.commit(outPacket{src: pkt.DstPort(), dst: pkt.SrcPort(), tag: tag, local: p.Local, remote: p.Remote}, b)
+}
+
+func (o *Outbox) commit(q outPacket, b []byte) {
+	q.start, q.end = len(o.buf), len(b)
+	o.pkts, o.buf = append(o.pkts, q), b
+}
+
+// PollTransmit moves packets to the batch and says whether some are left.
+func (o *Outbox) PollTransmit(out *TxBatch) (more bool) {
+	n := 0
+	for n < len(o.pkts) && !out.Full() {
+		q := &o.pkts[n]
+		out.Begin(q.src, q.dst, q.tag, q.local, q.remote, wire.CommonHeaderLen+q.end-q.start)
+		out.Commit(append(out.Tail(), o.buf[q.start:q.end]...))
+		out.End()
+		n++
+	}
+	o.pkts = o.pkts[:copy(o.pkts, o.pkts[n:])]
+	if len(o.pkts) == 0 {
+		o.buf = o.buf[:0]
+	}
+	return len(o.pkts) > 0
+}

@@ -1,0 +1,204 @@
+package assoc
+
+import (
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/tx"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// inbound is the packet under way through HandlePacket.
+type inbound struct {
+	*rawio.Packet
+	pkt     wire.Packet
+	path    *path // where it came from; nil for an INIT ACK from an address not yet known
+	hasData bool
+}
+
+// glance is what the tag rules need to know of a packet before its first chunk is processed.
+type glance struct {
+	first       wire.ChunkType
+	chunks      int
+	abort       bool
+	abortT      bool
+	shutdownAck bool
+}
+
+func look(pkt wire.Packet) (g glance) {
+	cs := pkt.Chunks()
+	for c, ok := cs.Next(); ok; c, ok = cs.Next() {
+		if g.chunks == 0 {
+			g.first = c.Type()
+		}
+		g.chunks++
+		switch c.Type() {
+		case wire.ChunkAbort:
+			if !g.abort {
+				g.abort, g.abortT = true, c.Flags()&wire.FlagT != 0
+			}
+		case wire.ChunkShutdownAck:
+			g.shutdownAck = true
+		}
+	}
+	return g
+}
+
+// HandlePacket processes a received packet, or an ICMP report. Its checksum is verified already; the
+// tag rules of section 8.5 are applied here. p is borrowed for the length of the call.
+func (a *Assoc) HandlePacket(now rawio.Time, p *rawio.Packet) {
+	if p.Kind != rawio.KindSCTP {
+		a.handleICMP(now, p)
+		return
+	}
+	pkt, err := wire.ParsePacket(p.Data)
+	if err != nil || pkt.DstPort() != a.localPort || pkt.SrcPort() != a.peerPort || a.state == Closed {
+		return
+	}
+	a.stats.PacketsIn++
+	a.stats.OctetsIn += uint64(len(p.Data))
+	a.control.nextPacket()
+	in := inbound{Packet: p, pkt: pkt, path: a.pathOf(p.Remote.Addr().Unmap())}
+	g := look(pkt)
+	if g.chunks == 0 {
+		a.stats.Malformed++
+		return
+	}
+	if !a.checkTag(now, &in, g) {
+		return
+	}
+	if in.path != nil {
+		in.path.arrived(p)
+	}
+	a.heard(now)
+	a.handleChunks(now, &in)
+	if a.state == Closed {
+		return
+	}
+	if in.hasData {
+		a.dataDone(now, &in)
+	}
+	a.progress(now)
+}
+
+// checkTag applies the verification tag rules (section 8.5) and handles the packets that have rules of
+// their own. It says whether the chunks of the packet are to be processed.
+func (a *Assoc) checkTag(now rawio.Time, in *inbound, g glance) bool {
+	tag := in.pkt.VTag()
+	cs := in.pkt.Chunks()
+	c, _ := cs.Next()
+	own, reflected := tag == a.localTag, a.peerTag != 0 && tag == a.peerTag
+	switch {
+	case tag == 0 && g.first == wire.ChunkInit && g.chunks == 1: // 8.5.1 A
+		a.handleInit(now, in, c)
+		return false
+	case tag == 0 || g.first == wire.ChunkInit:
+		own = false
+	case g.abort: // 8.5.1 B
+		if reflected && g.abortT && g.first == wire.ChunkAbort {
+			a.handleAbort(c)
+			return false
+		}
+		own = own && !g.abortT
+	case g.first == wire.ChunkShutdownComplete: // 8.5.1 C
+		if t := c.Flags()&wire.FlagT != 0; (own && !t) || (reflected && t) {
+			a.handleShutdownComplete()
+			return false
+		}
+		own = false
+	case g.first == wire.ChunkCookieEcho: // 8.5.1 D
+		return a.handleCookieEcho(now, in, c)
+	case g.shutdownAck && setupStates.has(a.state): // 8.5.1 E
+		Reflect(&a.outbox, in.Packet, wire.ChunkShutdownComplete)
+		return false
+	}
+	if own && in.path == nil && a.state != CookieWait {
+		return false // out of the blue: not an address of the peer
+	}
+	if !own {
+		a.stats.WrongTag++
+	}
+	return own
+}
+
+// handleChunks processes the chunks in packet order.
+func (a *Assoc) handleChunks(now rawio.Time, in *inbound) {
+	cs := in.pkt.Chunks()
+	for c, ok := cs.Next(); ok && a.state != Closed; c, ok = cs.Next() {
+		if !a.handleChunk(now, in, c) {
+			return
+		}
+	}
+	if cs.Err() != nil { // the partial chunk is dropped, section 6.10
+		a.stats.Malformed++
+	}
+}
+
+// handleChunk processes one chunk and says whether to go on with the packet.
+func (a *Assoc) handleChunk(now rawio.Time, in *inbound, c wire.Chunk) bool {
+	t := c.Type()
+	if a.state == CookieWait && t != wire.ChunkInitAck && t != wire.ChunkAbort {
+		return false // nothing else can be meant for this association yet
+	}
+	switch t {
+	case wire.ChunkData:
+		return a.handleData(now, in, c)
+	case wire.ChunkSack:
+		a.handleSack(now, c)
+	case wire.ChunkHeartbeat:
+		a.handleHeartbeat(in, c)
+	case wire.ChunkHeartbeatAck:
+		a.handleHeartbeatAck(now, c)
+	case wire.ChunkInitAck:
+		a.handleInitAck(now, in, c)
+		return false // it travels alone
+	case wire.ChunkCookieAck:
+		a.handleCookieAck(now, c)
+	case wire.ChunkAbort:
+		a.handleAbort(c)
+		return false
+	case wire.ChunkShutdown:
+		a.handleShutdown(now, c)
+	case wire.ChunkShutdownAck:
+		a.handleShutdownAck(in, c)
+	case wire.ChunkError:
+		a.handleError(now, c)
+	case wire.ChunkCookieEcho, wire.ChunkECNE, wire.ChunkCWR, wire.ChunkPad:
+		// COOKIE ECHO was handled before the others; ECN is not negotiated; PAD is to be ignored.
+	case wire.ChunkInit, wire.ChunkShutdownComplete:
+		a.stats.Malformed++ // bundled where it must not be, section 3
+		return false
+	default:
+		return a.handleUnknown(in, c)
+	}
+	return true
+}
+
+// replyPath is where control chunks in answer to the packet go: where it came from, unless that
+// address is unconfirmed (section 5.4).
+func (a *Assoc) replyPath(in *inbound) *path {
+	if in.path == nil || in.path.State == tx.Unconfirmed {
+		return a.primary()
+	}
+	return in.path
+}
+
+// heard notes a packet of the peer: it is alive (section 9.2 for SHUTDOWN-SENT).
+func (a *Assoc) heard(now rawio.Time) {
+	if a.state == ShutdownSent {
+		a.errors = 0
+		a.startT2(now)
+	}
+}
+
+// progress takes the steps that wait for all data to be acknowledged.
+func (a *Assoc) progress(now rawio.Time) {
+	switch a.state {
+	case ShutdownPending:
+		if a.sender.Idle(now) {
+			a.sendShutdown(now)
+		}
+	case ShutdownReceived:
+		if a.sender.Idle(now) {
+			a.sendShutdownAck(now)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package assoc
+
+import (
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/tx"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// handleSack processes a SACK (section 6.2.1).
+func (a *Assoc) handleSack(now rawio.Time, c wire.Chunk) {
+	k, err := wire.AsSack(c)
+	if err != nil {
+		a.stats.Malformed++
+		return
+	}
+	if !sackStates.has(a.state) {
+		return // section 6
+	}
+	a.stats.SacksIn++
+	res, err := a.sender.HandleSack(now, k)
+	if err != nil { // a TSN never sent, section 12.4
+		a.abort(violation(err))
+		return
+	}
+	a.acknowledged(res)
+}
+
+// acknowledged clears error counters for what the peer acknowledged (sections 8.1 and 8.2).
+func (a *Assoc) acknowledged(res tx.Result) {
+	if !res.NewlyAcked {
+		return
+	}
+	a.errors = 0
+	for i, p := range a.paths {
+		if res.Paths.Has(i) {
+			a.pathAlive(p)
+		}
+	}
+	if a.unsettled && a.sender.Outstanding() == 0 && a.sender.Queued() == 0 {
+		a.unsettled = false
+		a.events.push(Event{Kind: EventSenderDry})
+	}
+}

@@ -1,0 +1,133 @@
+package assoc
+
+import (
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// closing is what exists in SHUTDOWN-SENT and SHUTDOWN-ACK-SENT only.
+type closing struct {
+	due   bool       // SHUTDOWN or SHUTDOWN ACK waits to be sent
+	t2    rawio.Time // T2-shutdown
+	guard rawio.Time // T5-shutdown-guard
+}
+
+// Shutdown starts a graceful shutdown: queued data is still delivered, then the association ends with
+// ErrShutdown (section 9.2). It is a no-op when one is under way, and fails with ErrNotUp before
+// EventUp and ErrClosing after EventDown.
+func (a *Assoc) Shutdown(now rawio.Time) error {
+	switch {
+	case setupStates.has(a.state):
+		return ErrNotUp
+	case a.state == Closed:
+		return ErrClosing
+	case a.state == Established:
+		a.state = ShutdownPending
+		a.sender.SetSackNow(true)
+		a.progress(now)
+	}
+	return nil
+}
+
+// sendShutdown enters SHUTDOWN-SENT: all own data is acknowledged.
+func (a *Assoc) sendShutdown(now rawio.Time) {
+	a.state, a.errors = ShutdownSent, 0
+	a.closing = &closing{due: true, guard: now.Add(5 * a.cfg.RTOMax)}
+	a.startT2(now)
+}
+
+// sendShutdownAck enters SHUTDOWN-ACK-SENT: the peer shuts down and all own data is acknowledged.
+func (a *Assoc) sendShutdownAck(now rawio.Time) {
+	a.state, a.errors = ShutdownAckSent, 0
+	if a.closing == nil {
+		a.closing = &closing{guard: rawio.Never}
+	}
+	a.closing.due = true
+	a.startT2(now)
+}
+
+// startT2 starts T2-shutdown afresh.
+func (a *Assoc) startT2(now rawio.Time) {
+	a.closing.t2 = now.Add(a.closingPath().RTO())
+}
+
+func (a *Assoc) closingPath() *path { return a.paths[a.sender.DataPath().Index()] }
+
+// closingTimeout is the expiry of T2-shutdown or T5-shutdown-guard.
+func (a *Assoc) closingTimeout(now rawio.Time) {
+	if now >= a.closing.guard {
+		a.lastWords(refusal{code: wire.CauseProtocolViolation, info: []byte("shutdown takes too long")})
+		a.down(ErrShutdownTimeout)
+		return
+	}
+	if now < a.closing.t2 {
+		return
+	}
+	p := a.closingPath()
+	p.Backoff()
+	a.pathError(p, true)
+	if a.state != Closed {
+		a.closing.due = true
+		a.startT2(now)
+	}
+}
+
+// appendClosing adds SHUTDOWN or SHUTDOWN ACK to the open packet. SHUTDOWN acknowledges what came in
+// sequence; gaps and duplicates need a SACK with it.
+func (a *Assoc) appendClosing(now rawio.Time, out *TxBatch) {
+	a.closing.due = false
+	if a.state == ShutdownAckSent {
+		out.Commit(wire.AppendShutdownAck(out.Tail()))
+		return
+	}
+	out.Commit(wire.AppendShutdown(out.Tail(), a.recv.CumTSN()))
+	if a.recv.Gaps() || a.recv.Dups() {
+		a.appendSack(out)
+	} else {
+		a.recv.AckSent()
+	}
+}
+
+// handleShutdown takes the peer's SHUTDOWN.
+func (a *Assoc) handleShutdown(now rawio.Time, c wire.Chunk) {
+	s, err := wire.AsShutdown(c)
+	if err != nil {
+		a.stats.Malformed++
+		return
+	}
+	switch a.state {
+	case Established, ShutdownPending, ShutdownReceived:
+		res, err := a.sender.HandleCumAck(now, s.CumTSN())
+		if err != nil {
+			a.abort(violation(err))
+			return
+		}
+		a.acknowledged(res)
+		if a.state != ShutdownReceived {
+			a.state = ShutdownReceived // progress goes on from here
+			a.events.push(Event{Kind: EventPeerShutdown})
+		}
+	case ShutdownSent:
+		a.sendShutdownAck(now)
+	case ShutdownAckSent:
+		a.closing.due = true // our SHUTDOWN ACK was lost
+	}
+}
+
+// handleShutdownAck completes a shutdown on the side that sent SHUTDOWN.
+func (a *Assoc) handleShutdownAck(in *inbound, c wire.Chunk) {
+	if _, err := wire.AsShutdownAck(c); err != nil || (a.state != ShutdownSent && a.state != ShutdownAckSent) {
+		return
+	}
+	if b, ok := a.outbox.open(); ok {
+		a.outbox.answer(in.Packet, a.peerTag, wire.AppendShutdownComplete(b, false))
+	}
+	a.down(ErrShutdown)
+}
+
+// handleShutdownComplete ends the association on the other side; in other states it is ignored.
+func (a *Assoc) handleShutdownComplete() {
+	if a.state == ShutdownAckSent {
+		a.down(ErrShutdown)
+	}
+}

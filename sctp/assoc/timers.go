@@ -1,0 +1,62 @@
+package assoc
+
+import "github.com/rddp-go/rddp/rawio"
+
+// NextTimeout returns when HandleTimeout is to be called, rawio.Never if no timer runs.
+func (a *Assoc) NextTimeout() rawio.Time {
+	next := rawio.Never
+	if a.state == Closed {
+		return next
+	}
+	if a.setup != nil {
+		next = a.setup.deadline
+	}
+	if a.closing != nil {
+		next = min(next, a.closing.t2, a.closing.guard)
+	}
+	if a.recv != nil {
+		next = min(next, a.recv.Deadline())
+	}
+	if beatStates.has(a.state) {
+		for _, p := range a.paths {
+			next = min(next, p.beat.deadline)
+		}
+	}
+	if sendStates.has(a.state) {
+		next = min(next, a.sender.NextTimeout())
+	}
+	return next
+}
+
+// HandleTimeout runs what is due at now. A delayed SACK that is due leaves with the next PollTransmit.
+func (a *Assoc) HandleTimeout(now rawio.Time) {
+	if a.setup != nil && now >= a.setup.deadline {
+		a.setupTimeout()
+	}
+	if a.closing != nil && now >= min(a.closing.t2, a.closing.guard) {
+		a.closingTimeout(now)
+	}
+	if sendStates.has(a.state) && now >= a.sender.NextTimeout() {
+		a.dataTimeout(now)
+	}
+	if beatStates.has(a.state) {
+		for _, p := range a.paths {
+			if now >= p.beat.deadline && beatStates.has(a.state) {
+				a.beatTimeout(now, p)
+			}
+		}
+	}
+	if a.state != Closed {
+		a.progress(now)
+	}
+}
+
+// dataTimeout is the expiry of T3-rtx of one or more paths (section 6.3.3).
+func (a *Assoc) dataTimeout(now rawio.Time) {
+	expired := a.sender.HandleTimeout(now)
+	for i, p := range a.paths {
+		if expired.Has(i) && a.state != Closed {
+			a.pathError(p, true)
+		}
+	}
+}

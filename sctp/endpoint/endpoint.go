@@ -1,0 +1,236 @@
+package endpoint
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// Config is what an endpoint needs of its surroundings.
+type Config struct {
+	// Rand is the source of tags, TSNs, nonces and cookie keys. It must be unpredictable to others,
+	// and safe for concurrent use when associations are used concurrently.
+	Rand io.Reader
+	// MTU returns the largest SCTP packet in octets on the path from local to remote.
+	MTU func(local, remote netip.Addr) int
+	// MaxAssocs bounds the associations; further peers are refused by ABORT. 0 means 1,048,576.
+	MaxAssocs int
+}
+
+const defaultMaxAssocs = 1 << 20
+
+// Errors of Listen and Connect.
+var (
+	// ErrPortInUse: the port is already listened on, or no ephemeral port is free.
+	// It matches syscall.EADDRINUSE.
+	ErrPortInUse = rawio.ErrPortInUse
+	// ErrExists: there is an association between these ports and one of these addresses (section 1.3).
+	ErrExists = fmt.Errorf("sctp: an association between these endpoints exists: %w", rawio.ErrPortInUse)
+	// ErrNoAddress: Connect was given no usable peer address, or more than assoc.MaxPaths.
+	ErrNoAddress = errors.New("sctp: connect needs one to 8 unicast peer addresses")
+	// ErrPort: port 0 is not a port that a peer can have (section 3.1).
+	ErrPort = errors.New("sctp: port 0 is not valid here")
+	// ErrTooMany: Config.MaxAssocs is reached.
+	ErrTooMany = errors.New("sctp: too many associations")
+)
+
+// peerKey identifies an association by what never changes while a peer address belongs to it.
+type peerKey struct {
+	addr        netip.Addr // the peer's
+	local, peer uint16     // SCTP ports
+}
+
+// tagKey identifies it by the own Verification Tag, for packets from an address not yet known.
+type tagKey struct {
+	tag         uint32
+	local, peer uint16
+}
+
+// entry is what the tables hold of an association, so that it can be taken out again.
+type entry struct {
+	tag   tagKey
+	peers []peerKey
+}
+
+// Endpoint holds the associations and listeners of one or more local addresses. Lookup may run
+// concurrently with itself; every other method needs the endpoint alone.
+type Endpoint struct {
+	cfg       Config
+	env       assoc.Env
+	listeners map[uint16]*assoc.Config
+	byPeer    map[peerKey]*assoc.Assoc
+	byTag     map[tagKey]*assoc.Assoc
+	entries   map[*assoc.Assoc]*entry
+	ports     map[uint16]int // associations on each local port
+	out       assoc.Outbox
+
+	malformed, checksum, outOfBlue, stale atomic.Uint64
+}
+
+// New returns an endpoint without listeners and associations.
+func New(cfg Config) *Endpoint {
+	if cfg.MaxAssocs <= 0 {
+		cfg.MaxAssocs = defaultMaxAssocs
+	}
+	return &Endpoint{
+		cfg:       cfg,
+		env:       assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, Cookies: assoc.NewJar(cfg.Rand)},
+		listeners: make(map[uint16]*assoc.Config),
+		byPeer:    make(map[peerKey]*assoc.Assoc),
+		byTag:     make(map[tagKey]*assoc.Assoc),
+		entries:   make(map[*assoc.Assoc]*entry),
+		ports:     make(map[uint16]int),
+	}
+}
+
+// Listen accepts associations on port as cfg says (nil: defaults). It fails with ErrPort, ErrPortInUse
+// or a *assoc.ConfigError.
+func (e *Endpoint) Listen(port uint16, cfg *assoc.Config) error {
+	if port == 0 {
+		return ErrPort
+	}
+	if e.listeners[port] != nil {
+		return ErrPortInUse
+	}
+	c, err := cfg.Complete()
+	if err != nil {
+		return err
+	}
+	e.listeners[port] = &c
+	return nil
+}
+
+// Unlisten stops accepting on port; associations stay.
+func (e *Endpoint) Unlisten(port uint16) { delete(e.listeners, port) }
+
+// Connect starts an association to remotePort at the remote addresses, the first of which is tried
+// first; the port of each netip.AddrPort is the UDP encapsulation port. localPort 0 picks a free one,
+// an invalid local lets the link choose the address. The INIT leaves with the association's first
+// PollTransmit.
+func (e *Endpoint) Connect(now rawio.Time, cfg *assoc.Config, localPort uint16, local netip.AddrPort, remote []netip.AddrPort, remotePort uint16) (*assoc.Assoc, error) {
+	c, err := cfg.Complete()
+	switch {
+	case err != nil:
+		return nil, err
+	case remotePort == 0:
+		return nil, ErrPort
+	case len(remote) == 0 || len(remote) > assoc.MaxPaths:
+		return nil, ErrNoAddress
+	case len(e.entries) >= e.cfg.MaxAssocs:
+		return nil, ErrTooMany
+	}
+	for _, r := range remote {
+		if !assoc.Unicast(r.Addr().Unmap()) {
+			return nil, ErrNoAddress
+		}
+	}
+	if localPort == 0 {
+		if localPort, err = e.freePort(); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range remote {
+		if e.byPeer[peerKey{r.Addr().Unmap(), localPort, remotePort}] != nil {
+			return nil, ErrExists
+		}
+	}
+	a, err := assoc.Connect(now, &c, &e.env, assoc.Peer{LocalPort: localPort, PeerPort: remotePort, Local: local, Remotes: remote})
+	if err != nil {
+		return nil, err
+	}
+	e.add(a)
+	return a, nil
+}
+
+// The ephemeral ports of RFC 6335 section 6.
+const (
+	firstEphemeral = 49152
+	numEphemeral   = 65536 - firstEphemeral
+)
+
+// freePort picks an ephemeral port that neither a listener nor an association uses.
+func (e *Endpoint) freePort() (uint16, error) {
+	var b [2]byte
+	if _, err := io.ReadFull(e.cfg.Rand, b[:]); err != nil {
+		return 0, err
+	}
+	start := int(binary.BigEndian.Uint16(b[:]))
+	for i := range numEphemeral {
+		port := uint16(firstEphemeral + (start+i)%numEphemeral)
+		if e.ports[port] == 0 && e.listeners[port] == nil {
+			return port, nil
+		}
+	}
+	return 0, ErrPortInUse
+}
+
+// add puts an association into the tables. A peer address that another association holds stays with
+// that one.
+func (e *Endpoint) add(a *assoc.Assoc) {
+	en := &entry{tag: tagKey{a.LocalTag(), a.LocalPort(), a.PeerPort()}}
+	e.byTag[en.tag] = a
+	for i := range a.NumPaths() {
+		k := peerKey{a.PathStats(i).Remote.Addr(), a.LocalPort(), a.PeerPort()}
+		if e.byPeer[k] == nil {
+			e.byPeer[k] = a
+			en.peers = append(en.peers, k)
+		}
+	}
+	e.entries[a] = en
+	e.ports[a.LocalPort()]++
+}
+
+// Remove forgets an association, after its EventDown.
+func (e *Endpoint) Remove(a *assoc.Assoc) {
+	en := e.entries[a]
+	if en == nil {
+		return
+	}
+	delete(e.entries, a)
+	if e.byTag[en.tag] == a {
+		delete(e.byTag, en.tag)
+	}
+	for _, k := range en.peers {
+		delete(e.byPeer, k)
+	}
+	if e.ports[en.tag.local]--; e.ports[en.tag.local] == 0 {
+		delete(e.ports, en.tag.local)
+	}
+}
+
+// Refresh takes up a change of an association's own tag and peer addresses: call it on EventUp and
+// EventRestart.
+func (e *Endpoint) Refresh(a *assoc.Assoc) {
+	if e.entries[a] != nil {
+		e.Remove(a)
+		e.add(a)
+	}
+}
+
+// Len returns the number of associations.
+func (e *Endpoint) Len() int { return len(e.entries) }
+
+// PollTransmit adds the endpoint's own answers to out; more says that out was full: write it, reset it
+// and call again.
+func (e *Endpoint) PollTransmit(now rawio.Time, out *assoc.TxBatch) (more bool) {
+	return e.out.PollTransmit(out)
+}
+
+// Stats counts the packets that belong to no association.
+type Stats struct {
+	Malformed    uint64 // shorter than a common header, or port 0
+	BadChecksum  uint64
+	OutOfBlue    uint64 // section 8.4, valid setup packets not counted
+	StaleCookies uint64
+}
+
+// Stats returns the counters.
+func (e *Endpoint) Stats() Stats {
+	return Stats{Malformed: e.malformed.Load(), BadChecksum: e.checksum.Load(), OutOfBlue: e.outOfBlue.Load(), StaleCookies: e.stale.Load()}
+}

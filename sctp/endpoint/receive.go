@@ -1,0 +1,167 @@
+package endpoint
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Lookup finds the association of p. ok is false for a packet to drop: malformed, or with a wrong
+// checksum (section 6.8). When ok and the association is nil, pass p to HandleUnmatched. Lookup writes
+// nothing but atomic counters.
+func (e *Endpoint) Lookup(p *rawio.Packet) (a *assoc.Assoc, ok bool) {
+	if p.Kind != rawio.KindSCTP {
+		a = e.lookupQuote(p)
+		return a, a != nil
+	}
+	pkt, err := wire.ParsePacket(p.Data)
+	if err != nil || pkt.SrcPort() == 0 || pkt.DstPort() == 0 {
+		e.malformed.Add(1)
+		return nil, false
+	}
+	if !pkt.ChecksumOK() {
+		e.checksum.Add(1)
+		return nil, false
+	}
+	a = e.byPeer[peerKey{p.Remote.Addr().Unmap(), pkt.DstPort(), pkt.SrcPort()}]
+	if a == nil && pkt.VTag() != 0 {
+		// An address of the peer that only its INIT ACK has named.
+		a = e.byTag[tagKey{pkt.VTag(), pkt.DstPort(), pkt.SrcPort()}]
+	}
+	return a, true
+}
+
+// lookupQuote finds the association whose packet an ICMP report quotes (section 10, ICMP5).
+func (e *Endpoint) lookupQuote(p *rawio.Packet) *assoc.Assoc {
+	if len(p.Data) < 8 {
+		return nil
+	}
+	src, dst := binary.BigEndian.Uint16(p.Data), binary.BigEndian.Uint16(p.Data[2:])
+	return e.byPeer[peerKey{p.Remote.Addr().Unmap(), src, dst}]
+}
+
+// HandleUnmatched handles a packet that Lookup passed but found no association for (section 8.4). A
+// valid COOKIE ECHO makes an association: isNew; set its upper layer, then pass it this same packet.
+// An INIT may turn out to be for an existing association, by an address that it lists: pass it on.
+func (e *Endpoint) HandleUnmatched(now rawio.Time, p *rawio.Packet) (a *assoc.Assoc, isNew bool) {
+	pkt, err := wire.ParsePacket(p.Data)
+	if err != nil || p.Kind != rawio.KindSCTP || !assoc.Unicast(p.Remote.Addr().Unmap()) || multicast(p.Local) {
+		return nil, false // rule 1
+	}
+	cs := pkt.Chunks()
+	first, ok := cs.Next()
+	if !ok {
+		e.malformed.Add(1)
+		return nil, false
+	}
+	g := look(pkt)
+	switch {
+	case g.abort: // rule 2
+		e.outOfBlue.Add(1)
+	case g.init: // rule 3; sections 8.5.1 A and 12.3 for what an INIT must look like
+		if pkt.VTag() == 0 && g.chunks == 1 {
+			return e.handleInit(now, p, pkt, first), false
+		}
+		e.outOfBlue.Add(1)
+	case pkt.VTag() == 0: // section 8.5.1 A
+		e.outOfBlue.Add(1)
+	case first.Type() == wire.ChunkCookieEcho: // rule 4
+		return e.handleCookieEcho(now, p, first)
+	case g.shutdownAck: // rule 5
+		e.outOfBlue.Add(1)
+		assoc.Reflect(&e.out, p, wire.ChunkShutdownComplete)
+	case g.silent: // rules 6 and 7
+		e.outOfBlue.Add(1)
+	default: // rule 8
+		e.outOfBlue.Add(1)
+		assoc.Reflect(&e.out, p, wire.ChunkAbort)
+	}
+	return nil, false
+}
+
+// glance is what the rules for packets out of the blue depend on.
+type glance struct {
+	chunks                           int
+	abort, init, shutdownAck, silent bool
+}
+
+func look(pkt wire.Packet) (g glance) {
+	cs := pkt.Chunks()
+	for c, ok := cs.Next(); ok; c, ok = cs.Next() {
+		g.chunks++
+		switch c.Type() {
+		case wire.ChunkAbort:
+			g.abort = true
+		case wire.ChunkInit:
+			g.init = true
+		case wire.ChunkShutdownAck:
+			g.shutdownAck = true
+		case wire.ChunkShutdownComplete, wire.ChunkCookieAck:
+			g.silent = true
+		case wire.ChunkError:
+			g.silent = g.silent || reportsStale(c)
+		}
+	}
+	return g
+}
+
+func reportsStale(c wire.Chunk) bool {
+	e, err := wire.AsError(c)
+	if err != nil {
+		return false
+	}
+	cs := e.Causes()
+	for cause, ok := cs.Next(); ok; cause, ok = cs.Next() {
+		if cause.Code() == wire.CauseStaleCookie {
+			return true
+		}
+	}
+	return false
+}
+
+func multicast(local netip.AddrPort) bool {
+	return local.IsValid() && !assoc.Unicast(local.Addr().Unmap())
+}
+
+// handleInit answers an INIT. One that lists an address of an existing association between the same
+// ports belongs to that (section 5.1.2).
+func (e *Endpoint) handleInit(now rawio.Time, p *rawio.Packet, pkt wire.Packet, c wire.Chunk) *assoc.Assoc {
+	if init, err := wire.AsInit(c); err == nil {
+		ps := init.Params()
+		for prm, ok := ps.Next(); ok; prm, ok = ps.Next() {
+			if addr, err := prm.Addr(); err == nil {
+				if a := e.byPeer[peerKey{addr, pkt.DstPort(), pkt.SrcPort()}]; a != nil {
+					return a
+				}
+			}
+		}
+	}
+	assoc.AnswerInit(now, &e.out, p, c, e.listeners[pkt.DstPort()], &e.env)
+	return nil
+}
+
+// handleCookieEcho makes an association of a valid cookie (section 5.1.5).
+func (e *Endpoint) handleCookieEcho(now rawio.Time, p *rawio.Packet, c wire.Chunk) (*assoc.Assoc, bool) {
+	var ck assoc.Cookie
+	echo, err := wire.AsCookieEcho(c)
+	if err != nil || !e.env.Cookies.Open(now, echo.Cookie(), &ck) || !ck.Matches(p) {
+		e.outOfBlue.Add(1)
+		return nil, false // silently discarded, with everything behind it
+	}
+	if ck.Expired(now) {
+		e.stale.Add(1)
+		assoc.AnswerStale(now, &e.out, p, &ck)
+		return nil, false
+	}
+	cfg := e.listeners[ck.LocalPort]
+	if cfg == nil || len(e.entries) >= e.cfg.MaxAssocs || e.byTag[tagKey{ck.LocalTag, ck.LocalPort, ck.PeerPort}] != nil {
+		assoc.RefuseCookie(&e.out, p, &ck)
+		return nil, false
+	}
+	a := assoc.Accept(now, cfg, &e.env, &ck, p)
+	e.add(a)
+	return a, true
+}
