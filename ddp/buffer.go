@@ -1,0 +1,143 @@
+package ddp
+
+import "math"
+
+// Piece is a stretch of memory: Len octets from Off. With Region set the octets are those of the
+// region, Off counts from its first octet and Mem is ignored: each access then happens only while the
+// region is valid, so that nothing is written after Region.Invalidate has returned.
+type Piece struct {
+	Mem    Memory
+	Region *Region
+	Off    uint64
+	Len    uint64
+}
+
+// Gather is the payload of a message, or the scatter list of a receive buffer: its pieces in order.
+// A stream refers to the slice given to it until the message or buffer is done; do not change it.
+type Gather []Piece
+
+// Len returns the sum of the lengths in octets, or the largest uint64 if the sum is larger.
+func (g Gather) Len() uint64 {
+	var n uint64
+	for i := range g {
+		if g[i].Len > math.MaxUint64-n {
+			return math.MaxUint64
+		}
+		n += g[i].Len
+	}
+	return n
+}
+
+// check tells whether the pieces lie within their memory and together are at most 2^32-1 octets, and
+// returns their length.
+func (g Gather) check() (uint32, error) {
+	for i := range g {
+		if err := g[i].check(); err != nil {
+			return 0, err
+		}
+	}
+	n := g.Len()
+	if n > math.MaxUint32 {
+		return 0, ErrMessageTooLong
+	}
+	return uint32(n), nil
+}
+
+func (p *Piece) check() error {
+	mem := p.Mem
+	if p.Region != nil {
+		if !p.Region.acquire() {
+			return ErrRevoked
+		}
+		mem = p.Region.mem
+		p.Region.release()
+	}
+	if !mem.has(p.Off, p.Len) {
+		return ErrRange
+	}
+	return nil
+}
+
+// put writes b at off within the piece. Range and region are checked anew: a region may have been
+// given other memory since.
+func (p *Piece) put(off uint64, b []byte) error {
+	if p.Region == nil {
+		return putWithin(p.Mem, p.Off+off, b)
+	}
+	if !p.Region.acquire() {
+		return ErrRevoked
+	}
+	err := putWithin(p.Region.mem, p.Off+off, b)
+	p.Region.release()
+	return err
+}
+
+func putWithin(m Memory, off uint64, b []byte) error {
+	if !m.has(off, uint64(len(b))) {
+		return ErrRange
+	}
+	return m.put(off, b)
+}
+
+// slice returns octets [off, off+n) of the piece for sending.
+func (p *Piece) slice(off, n uint64) ([]byte, error) {
+	if p.Region == nil {
+		return sliceWithin(p.Mem, p.Off+off, n)
+	}
+	if !p.Region.acquire() {
+		return nil, ErrRevoked
+	}
+	b, err := sliceWithin(p.Region.mem, p.Off+off, n)
+	p.Region.release()
+	return b, err
+}
+
+func sliceWithin(m Memory, off, n uint64) ([]byte, error) {
+	if !m.has(off, n) {
+		return nil, ErrRange
+	}
+	return m.slice(off, n)
+}
+
+// scatter writes b at offset off of the pieces taken together.
+func (g Gather) scatter(off uint64, b []byte) error {
+	for i := range g {
+		p := &g[i]
+		if off >= p.Len {
+			off -= p.Len
+			continue
+		}
+		n := min(uint64(len(b)), p.Len-off)
+		if err := p.put(off, b[:n]); err != nil {
+			return err
+		}
+		if b = b[n:]; len(b) == 0 {
+			return nil
+		}
+		off = 0
+	}
+	if len(b) > 0 {
+		return ErrRange
+	}
+	return nil
+}
+
+// RecvBuffer is an untagged buffer that serves one message (section 5.1.2). Make it with MakeRecvBuffer.
+type RecvBuffer struct {
+	Pieces Gather
+	Len    uint32 // octets of all pieces
+	Token  uint64 // the ULP's own; not looked at
+}
+
+// MakeRecvBuffer checks the pieces (ErrRange, ErrRevoked; ErrMessageTooLong for 2^32 octets or more)
+// and adds up their length.
+func MakeRecvBuffer(g Gather, token uint64) (RecvBuffer, error) {
+	n, err := g.check()
+	return RecvBuffer{Pieces: g, Len: n, Token: token}, err
+}
+
+// BufferSource lends buffers that several streams share.
+type BufferSource interface {
+	// TakeBuffer removes and returns the next buffer, or false when there is none.
+	TakeBuffer() (RecvBuffer, bool)
+}

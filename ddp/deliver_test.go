@@ -1,0 +1,241 @@
+package ddp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+)
+
+func TestPlacementOutOfOrderDeliveryInOrder(t *testing.T) {
+	r := newRig(t)
+	tagged, a, b := make([]byte, 30), make([]byte, 30), make([]byte, 30)
+	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(tagged), Base: 7, Access: RemoteWrite})
+	r.post(t, 0, 100, a)
+	r.post(t, 0, 101, b)
+	msg := pattern(30)
+	segs := [][]byte{
+		taggedSeg(false, 0x40, reg.STag(), 7, msg[:10]),
+		taggedSeg(true, 0x40, reg.STag(), 17, msg[10:]),
+		untaggedSeg(false, 0, 1, 0, msg[:20]),
+		untaggedSeg(true, 0, 1, 20, msg[20:]),
+		untaggedSeg(true, 0, 2, 0, msg[:3]),
+	}
+	placed := make([]Placed, len(segs))
+	for _, i := range []int{4, 3, 1, 0, 2} { // req 5041-5.3-3
+		r.Place(segs[i], &placed[i])
+	}
+	if !bytes.Equal(tagged, msg) || !bytes.Equal(a, msg) || !bytes.Equal(b[:3], msg[:3]) {
+		t.Fatal("not placed") // req 5041-5.2-4
+	}
+	r.ulp.want(t)
+	// req 5041-5.4-2, 5041-5.3-6: each message at its last segment, in the sender's order.
+	r.Deliver(&placed[0])
+	r.ulp.want(t)
+	r.Deliver(&placed[1])
+	r.ulp.want(t, "tagged rsvd=0x40 stag="+hex(reg.STag())+" to=7 len=30") // req 5041-4.2-3, 5041-4.2-6
+	r.Deliver(&placed[2])
+	r.ulp.want(t)
+	r.Deliver(&placed[3])
+	// req 5041-5.4-3, 5041-4.3-3, 5040-3.1-4, 5040-3.1-5: length is MO plus payload of the last segment.
+	r.ulp.want(t, "untagged qn=0 msn=1 rsvd=0102030405 len=30 token=100")
+	r.Deliver(&placed[4])
+	// req 5041-1.2-2: shorter than its buffer, which is used up.
+	r.ulp.want(t, "untagged qn=0 msn=2 rsvd=0102030405 len=3 token=101")
+	if r.ulp.queues[0].Len() != 0 {
+		t.Error("buffer not consumed")
+	}
+	r.Deliver(&Placed{})
+	r.ulp.want(t)
+}
+
+func hex(s STag) string { return fmt.Sprintf("%#x", uint32(s)) }
+
+func TestTaggedBufferIsWrittenAgain(t *testing.T) {
+	r := newRig(t)
+	mem := make([]byte, 4)
+	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
+	for _, s := range []string{"once", "more", "yes!"} {
+		r.arrive(taggedSeg(true, 0, reg.STag(), 0, []byte(s))) // req 5041-5.1.1-1
+		if string(mem) != s {
+			t.Fatalf("memory %q, want %q", mem, s)
+		}
+	}
+}
+
+func TestMSNWrapOnReceive(t *testing.T) {
+	r := newRig(t)
+	r.recvMSN[0], r.ulp.queues[0].first = math.MaxUint32, math.MaxUint32
+	bufs := [3][1]byte{}
+	for i := range bufs {
+		r.post(t, 0, uint64(i), bufs[i][:])
+	}
+	late := r.place(untaggedSeg(true, 0, 1, 0, []byte{3}))
+	// req 5041-4.3-8, 5041-5.1.2-1: 0xFFFFFFFF, 0, 1 are the first, second and third buffer.
+	r.arrive(untaggedSeg(true, 0, math.MaxUint32, 0, []byte{1}))
+	r.arrive(untaggedSeg(true, 0, 0, 0, []byte{2}))
+	r.Deliver(&late)
+	if bufs != [3][1]byte{{1}, {2}, {3}} {
+		t.Errorf("buffers %v", bufs)
+	}
+	r.ulp.want(t, "untagged qn=0 msn=4294967295 rsvd=0102030405 len=1 token=0",
+		"untagged qn=0 msn=0 rsvd=0102030405 len=1 token=1", "untagged qn=0 msn=1 rsvd=0102030405 len=1 token=2")
+	r.arrive(untaggedSeg(true, 0, math.MaxUint32, 0, []byte{1})) // req 5041-7.1-5
+	r.ulp.want(t, "fatal 0x2/0x03")
+}
+
+func TestMessageIsDeliveredOnce(t *testing.T) {
+	r := newRig(t)
+	r.post(t, 0, 1, make([]byte, 8))
+	r.post(t, 0, 2, make([]byte, 8))
+	seg := untaggedSeg(true, 0, 1, 0, []byte{1})
+	first, second := r.place(seg), r.place(seg) // both arrive before the first is delivered
+	r.Deliver(&first)
+	r.Deliver(&second) // req 5041-5.3-5
+	r.ulp.want(t, "untagged qn=0 msn=1 rsvd=0102030405 len=1 token=1", "fatal 0x2/0x03")
+	checkReport(t, r.ulp.fault, seg)
+}
+
+func TestSegmentOfADeliveredMessage(t *testing.T) {
+	r := newRig(t)
+	r.post(t, 0, 1, make([]byte, 8))
+	stray := untaggedSeg(false, 0, 1, 2, []byte{1})
+	late := r.place(stray) // arrives in time, but was sent after the last segment
+	r.arrive(untaggedSeg(true, 0, 1, 0, []byte{1}))
+	r.Deliver(&late) // req 5041-7.1-5
+	r.ulp.want(t, "untagged qn=0 msn=1 rsvd=0102030405 len=1 token=1", "fatal 0x2/0x03")
+	checkReport(t, r.ulp.fault, stray)
+}
+
+// A peer that breaks messages off must not make DDP report octets of one message with another.
+func TestTaggedMessageThatIsBrokenOff(t *testing.T) {
+	r := newRig(t)
+	mem := Bytes(make([]byte, 100))
+	a := r.register(t, Spec{PD: testPD, Mem: mem, Access: RemoteWrite})
+	b := r.register(t, Spec{PD: testPD, Mem: mem, Access: RemoteWrite})
+	r.post(t, 0, 1, make([]byte, 8))
+	r.arrive(taggedSeg(false, 0, a.STag(), 0, make([]byte, 10)))
+	r.arrive(taggedSeg(true, 0, b.STag(), 50, make([]byte, 3)))
+	r.ulp.want(t, "tagged rsvd=0x0 stag="+hex(b.STag())+" to=50 len=3")
+	r.arrive(taggedSeg(false, 0, a.STag(), 0, make([]byte, 10)))
+	r.arrive(untaggedSeg(true, 0, 1, 0, nil))
+	r.arrive(taggedSeg(true, 0, a.STag(), 60, make([]byte, 4)))
+	r.ulp.want(t, "untagged qn=0 msn=1 rsvd=0102030405 len=0 token=1", "tagged rsvd=0x0 stag="+hex(a.STag())+" to=60 len=4")
+	// An empty last segment ends the message that it follows, whatever STag it names.
+	r.arrive(taggedSeg(false, 0, a.STag(), 5, make([]byte, 10)))
+	r.arrive(taggedSeg(true, 0, a.STag(), 15, nil))
+	r.ulp.want(t, "tagged rsvd=0x0 stag="+hex(a.STag())+" to=5 len=10")
+}
+
+func TestMSNMustNotSkipAtDelivery(t *testing.T) {
+	r := newRig(t)
+	r.post(t, 0, 1, make([]byte, 8))
+	r.post(t, 0, 2, make([]byte, 8))
+	r.arrive(untaggedSeg(true, 0, 2, 0, []byte{1})) // req 5041-5.4-2: message 1 was not delivered
+	r.ulp.want(t, "fatal 0x2/0x03")
+}
+
+func TestFaultIsReportedInItsTurn(t *testing.T) {
+	r := newRig(t)
+	mem := make([]byte, 8)
+	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
+	bad := taggedSeg(true, 0, reg.STag(), 8, []byte{1})
+	later := r.place(bad)
+	first := r.place(taggedSeg(true, 0, reg.STag(), 0, []byte{1}))
+	r.ulp.want(t)
+	r.Deliver(&first)
+	r.Deliver(&later) // req 5041-6.2.2-1, 5041-7.1-14
+	r.ulp.want(t, "tagged rsvd=0x0 stag="+hex(reg.STag())+" to=0 len=1", "fatal 0x1/0x01")
+	checkReport(t, r.ulp.fault, bad)
+
+	// req 5041-7.1-16: every later segment is dropped silently, also those placed before.
+	r.Deliver(&first)
+	r.arrive(taggedSeg(true, 0, reg.STag(), 2, []byte{7}))
+	r.arrive(bad)
+	r.ulp.want(t)
+	if mem[2] != 0 {
+		t.Error("placed after the error was reported")
+	}
+	if r.llp.aborted+r.llp.finish != 0 {
+		t.Error("teardown without a request of the ULP") // req 5041-6.2-1, 5041-6.2.2-4
+	}
+}
+
+func TestOneMoreMessageAfterAFault(t *testing.T) {
+	r := newRig(t)
+	_ = r.SendUntagged(0, [5]byte{}, nil, 1)
+	r.arrive([]byte{0})
+	r.ulp.want(t, "fatal 0x2/0x06")
+	if err := r.SendUntagged(2, [5]byte{}, nil, 2); err != nil { // req 5041-6.2.2-3, 5041-7.1-17
+		t.Fatalf("last message: %v", err)
+	}
+	if err := r.SendUntagged(2, [5]byte{}, nil, 3); err != ErrFaulted {
+		t.Errorf("message after the last: %v", err)
+	}
+	if segs := r.cutAll(1500); len(segs) != 2 || UntaggedView(segs[1]).QN() != 2 {
+		t.Errorf("%d segments", len(segs))
+	}
+}
+
+func TestULPFindsAFaultInADeliveredMessage(t *testing.T) {
+	r := newRig(t)
+	r.post(t, 0, 1, make([]byte, 99))
+	own := errors.New("unexpected opcode")
+	var report *Error
+	r.ulp.onMsg = func() { report = r.Fail(TypeLocal, 0, own) }
+	seg := append([]byte{0x7D}, untaggedSeg(true, 0, 1, 50, pattern(9))[1:]...)
+	r.arrive(seg)
+	if report == nil || !errors.Is(report, own) {
+		t.Fatalf("report %v", report)
+	}
+	checkReport(t, report, seg) // the header as received, reserved bits included
+	r.ulp.log = nil
+	r.arrive([]byte{0})
+	r.ulp.want(t)
+	if _ = r.SendUntagged(2, [5]byte{}, nil, 2); r.SendUntagged(2, [5]byte{}, nil, 3) != ErrFaulted {
+		t.Error("more than one message after a fault")
+	}
+	if e := r.Fail(TypeLocal, 0, own); e.HeaderLen != 0 || e.SegmentLen != 0 {
+		t.Errorf("report outside a delivery quotes a header: %+v", e)
+	}
+}
+
+func TestStreamsAreIndependent(t *testing.T) {
+	a := newRig(t)
+	u := &recorder{queues: []*Queue{NewQueue(1)}}
+	b := NewStream(StreamConfig{ID: 10, PD: testPD, Table: a.table, ULP: u, Queues: 1})
+	b.Attach(new(lower))
+	a.arrive([]byte{0}) // req 5041-1.2-1: a fault on one stream is none of the other's
+	buf, _ := MakeRecvBuffer(nil, 1)
+	_ = u.queues[0].Post(buf)
+	var p Placed
+	b.Place(untaggedSeg(true, 0, 1, 0, nil), &p)
+	b.Deliver(&p)
+	u.want(t, "untagged qn=0 msn=1 rsvd=0102030405 len=0 token=1")
+	// req 5041-8.2-2: an STag of the one stream does not work on the other.
+	reg := a.register(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 1)), Access: RemoteWrite, Scope: testStream})
+	b.Place(taggedSeg(true, 0, reg.STag(), 0, []byte{1}), &p)
+	if p.Err == nil || p.Err.Code != CodeNotAssociated {
+		t.Errorf("stream-scoped STag on another stream: %v", p.Err)
+	}
+}
+
+func TestErrorTexts(t *testing.T) {
+	seen := map[string]bool{}
+	for typ, codes := range map[ErrorType][]uint8{
+		TypeLocal:    {0},
+		TypeTagged:   {0, 1, 2, 3, 4},
+		TypeUntagged: {1, 2, 3, 4, 5, 6},
+		TypeLLP:      {0},
+		7:            {9},
+	} {
+		for _, c := range codes {
+			s := (&Error{Type: typ, Code: c}).Error()
+			if seen[s] {
+				t.Errorf("%d/%d: same words as another error: %s", typ, c, s)
+			}
+			seen[s] = true
+		}
+	}
+}

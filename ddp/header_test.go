@@ -1,0 +1,53 @@
+package ddp
+
+import (
+	"bytes"
+	"testing"
+)
+
+func TestTaggedHeaderOctets(t *testing.T) {
+	// req 5041-4.1-1, 5041-4.1-8, 5041-4.1-10, 5041-4.2-1: T, L, Rsvd 0, DV 1; then RsvdULP, STag, TO.
+	want := []byte{0xC1, 0xAB, 0x01, 0x02, 0x03, 0x04, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18}
+	b := bytes.Repeat([]byte{0xFF}, TaggedHeaderLen)
+	n := Tagged{Last: true, Rsvd: 0xAB, STag: 0x01020304, TO: 0x1112131415161718}.Put(b)
+	if n != 14 || !bytes.Equal(b, want) {
+		t.Fatalf("header % x, want % x", b[:n], want)
+	}
+	v := TaggedView(append(want, 0x99))
+	if c := v.Control(); !c.Tagged() || !c.Last() || c.Version() != 1 {
+		t.Errorf("control %#x", c)
+	}
+	if v.RsvdULP() != 0xAB || v.STag() != 0x01020304 || v.TO() != 0x1112131415161718 {
+		t.Errorf("fields %x %x %x", v.RsvdULP(), v.STag(), v.TO())
+	}
+	if !bytes.Equal(v.Payload(), []byte{0x99}) {
+		t.Errorf("payload % x", v.Payload())
+	}
+	if (Tagged{}).Put(b); b[0] != 0x81 {
+		t.Errorf("control of a middle segment %#x, want 0x81", b[0])
+	}
+}
+
+func TestUntaggedHeaderOctets(t *testing.T) {
+	// req 5041-4.1-1, 5041-4.1-8, 5041-4.1-10, 5041-4.3-1: T 0; then RsvdULP (5 octets), QN, MSN, MO.
+	want := []byte{0x41, 0xA1, 0xA2, 0xA3, 0xA4, 0xA5, 0, 0, 0, 2, 0xFF, 0xFF, 0xFF, 0xFE, 0, 0, 0x05, 0xCA}
+	b := bytes.Repeat([]byte{0xFF}, UntaggedHeaderLen)
+	h := Untagged{Last: true, Rsvd: [5]byte{0xA1, 0xA2, 0xA3, 0xA4, 0xA5}, QN: 2, MSN: 0xFFFFFFFE, MO: 1482}
+	if n := h.Put(b); n != 18 || !bytes.Equal(b, want) {
+		t.Fatalf("header % x, want % x", b, want)
+	}
+	v := UntaggedView(append(want, 7, 8))
+	if c := v.Control(); c.Tagged() || !c.Last() || c.Version() != 1 {
+		t.Errorf("control %#x", c)
+	}
+	if v.RsvdULP() != h.Rsvd || v.QN() != 2 || v.MSN() != 0xFFFFFFFE || v.MO() != 1482 {
+		t.Errorf("fields %x %d %d %d", v.RsvdULP(), v.QN(), v.MSN(), v.MO())
+	}
+	if !bytes.Equal(v.Payload(), []byte{7, 8}) {
+		t.Errorf("payload % x", v.Payload())
+	}
+	h.Last = false
+	if h.Put(b); b[0] != 0x01 {
+		t.Errorf("control of a middle segment %#x, want 0x01", b[0])
+	}
+}

@@ -1,0 +1,78 @@
+package ddp
+
+import (
+	"io"
+	"math"
+)
+
+// DeviceAt is an addressable store of octets that is not memory, such as a file (RFC 4296 section
+// 2.1: a buffer may be anything that can be viewed as an addressable collection of octets).
+type DeviceAt interface {
+	io.ReaderAt
+	io.WriterAt
+}
+
+// Memory is what a buffer is made of: a slice, or a device. It is a small value; the zero Memory has
+// no octets.
+type Memory struct {
+	b    []byte
+	dev  DeviceAt
+	size uint64 // octets of dev
+}
+
+// Bytes is memory in RAM. Its owner may read b at any time; DDP writes to it as registered or posted.
+func Bytes(b []byte) Memory { return Memory{b: b} }
+
+// Device is the first size octets of rw, at most 2^63-1, which is what io.WriterAt can address. Segments
+// are written to it as they arrive, in any order; a failing write is a local catastrophic error (section
+// 7.2) of the stream.
+func Device(rw DeviceAt, size uint64) Memory {
+	return Memory{dev: rw, size: min(size, math.MaxInt64)}
+}
+
+// Len returns the length in octets.
+func (m Memory) Len() uint64 {
+	if m.dev != nil {
+		return m.size
+	}
+	return uint64(len(m.b))
+}
+
+// RAM returns the slice behind Bytes, or nil for a device.
+func (m Memory) RAM() []byte { return m.b }
+
+// has reports whether octets [off, off+n) exist.
+func (m Memory) has(off, n uint64) bool {
+	size := m.Len()
+	return off <= size && n <= size-off
+}
+
+// put writes p at off; the caller has checked the range.
+func (m Memory) put(off uint64, p []byte) error {
+	if m.dev == nil {
+		copy(m.b[off:], p)
+		return nil
+	}
+	n, err := m.dev.WriteAt(p, int64(off))
+	if err == nil && n < len(p) {
+		err = io.ErrShortWrite
+	}
+	return err
+}
+
+// slice returns octets [off, off+n), read into fresh memory where they are on a device; the caller
+// has checked the range.
+func (m Memory) slice(off, n uint64) ([]byte, error) {
+	if m.dev == nil {
+		return m.b[off : off+n : off+n], nil
+	}
+	p := make([]byte, n)
+	k, err := m.dev.ReadAt(p, int64(off))
+	if uint64(k) == n {
+		return p, nil // io.ReaderAt may return io.EOF with a full read
+	}
+	if err == nil || err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return nil, err
+}

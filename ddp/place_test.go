@@ -1,0 +1,305 @@
+package ddp
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"testing"
+)
+
+func TestUntaggedChecks(t *testing.T) {
+	one := []byte{1}
+	for _, c := range []struct {
+		name string
+		seg  []byte
+		code uint8 // 0: placed
+	}{
+		// req 5041-7.1-1, 5041-7.2-3
+		{"QN beyond the stream's queues", untaggedSeg(true, 3, 1, 0, one), CodeInvalidQN},
+		{"QN of 2^32-1", untaggedSeg(true, math.MaxUint32, 1, 0, one), CodeInvalidQN},
+		// req 5041-7.1-2
+		{"MSN one above the last posted buffer", untaggedSeg(true, 0, 3, 0, one), CodeNoBuffer},
+		{"MSN on a queue without buffers", untaggedSeg(true, 1, 1, 0, one), CodeNoBuffer},
+		{"zero length without a buffer to consume", untaggedSeg(true, 1, 1, 0, nil), CodeNoBuffer},
+		// req 5041-7.1-5
+		{"MSN of a message before the first", untaggedSeg(true, 0, 0, 0, one), CodeMSNRange},
+		{"MSN half the number space behind", untaggedSeg(true, 0, 1<<31+1, 0, one), CodeMSNRange},
+		// req 5041-7.1-3
+		{"MO at the end of the buffer", untaggedSeg(true, 0, 1, 100, one), CodeInvalidMO},
+		{"MO of 2^32-1", untaggedSeg(true, 0, 1, math.MaxUint32, one), CodeInvalidMO},
+		{"zero length beyond the buffer", untaggedSeg(true, 0, 1, 101, nil), CodeInvalidMO},
+		// req 5041-7.1-4
+		{"one octet too long", untaggedSeg(true, 0, 1, 0, make([]byte, 101)), CodeTooLong},
+		{"last octet beyond the buffer", untaggedSeg(true, 0, 1, 99, []byte{1, 2}), CodeTooLong},
+		// req 5041-4.1-11
+		{"version 0", append([]byte{0x40}, untaggedSeg(true, 0, 1, 0, one)[1:]...), CodeUntaggedVersion},
+		{"version 2 without payload", append([]byte{0x42}, untaggedSeg(true, 0, 1, 0, nil)[1:]...), CodeUntaggedVersion},
+		// req 5041-4.4-1
+		{"segment shorter than its header", untaggedSeg(true, 0, 1, 0, nil)[:17], CodeInvalidQN},
+		{"empty segment", nil, CodeUntaggedVersion},
+
+		{"the whole buffer", untaggedSeg(true, 0, 1, 0, make([]byte, 100)), 0},
+		{"the last octet of the buffer", untaggedSeg(true, 0, 1, 99, one), 0},
+		{"zero length", untaggedSeg(true, 0, 1, 0, nil), 0},
+		{"zero length at the end of the buffer", untaggedSeg(true, 0, 1, 100, nil), 0},
+		{"the second buffer before the first", untaggedSeg(true, 0, 2, 0, one), 0},
+		// req 5041-4.1-9
+		{"reserved bits set", append([]byte{0x7D}, untaggedSeg(true, 0, 1, 0, one)[1:]...), 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t)
+			arena := make([]byte, 300)
+			r.post(t, 0, 1, arena[100:200])
+			r.post(t, 0, 2, make([]byte, 8))
+			for i := range c.seg[min(len(c.seg), UntaggedHeaderLen):] {
+				c.seg[UntaggedHeaderLen+i] = 0xEE
+			}
+			p := r.place(c.seg)
+			if c.code == 0 {
+				if p.Err != nil {
+					t.Fatalf("refused: %v", p.Err)
+				}
+				return
+			}
+			if p.Err == nil || p.Err.Type != TypeUntagged || p.Err.Code != c.code {
+				t.Fatalf("fault %v, want code %#02x", p.Err, c.code)
+			}
+			if !zero(arena) {
+				t.Error("a refused segment changed memory") // req 5041-7.1-14
+			}
+			checkReport(t, p.Err, c.seg)
+		})
+	}
+}
+
+// checkReport checks what the error report says of the segment.
+func checkReport(t *testing.T, e *Error, seg []byte) {
+	t.Helper()
+	// req 5041-7.1-15, 5040-3.1-6
+	want := seg
+	if len(want) > 0 {
+		want = want[:min(len(want), Control(want[0]).HeaderLen())]
+	}
+	if !bytes.Equal(e.Header[:e.HeaderLen], want) || e.SegmentLen != len(seg) {
+		t.Errorf("report has header % x and length %d", e.Header[:e.HeaderLen], e.SegmentLen)
+	}
+}
+
+func TestTaggedChecks(t *testing.T) {
+	const base = 1 << 40
+	const top = math.MaxUint64 - 100 // base of a region that ends at 2^64-1
+	spec := func(s Spec) Spec {
+		if s.Access == 0 {
+			s.Access = RemoteWrite
+		}
+		return s
+	}
+	one := []byte{0xEE}
+	for _, c := range []struct {
+		name string
+		spec Spec
+		to   uint64
+		n    int
+		typ  ErrorType // TypeLLP: placed
+		code uint8
+	}{
+		{"first octet", Spec{PD: testPD, Base: base}, base, 1, TypeLLP, 0},
+		{"last octet", Spec{PD: testPD, Base: base}, base + 99, 1, TypeLLP, 0},
+		{"whole range", Spec{PD: testPD, Base: base}, base, 100, TypeLLP, 0},
+		{"base 0", Spec{PD: testPD}, 0, 100, TypeLLP, 0},
+		{"scoped to this stream", Spec{PD: testPD, Scope: testStream}, 0, 1, TypeLLP, 0},
+		{"last octet that does not wrap", Spec{PD: testPD, Base: top}, math.MaxUint64 - 1, 1, TypeLLP, 0},
+		// req 5041-7.1-11, 5041-7.1-12, 5041-8.1-1: octet-granular, both ends
+		{"one octet below the base", Spec{PD: testPD, Base: base}, base - 1, 1, TypeTagged, CodeBaseBounds},
+		{"starts below, ends within", Spec{PD: testPD, Base: base}, base - 1, 2, TypeTagged, CodeBaseBounds},
+		{"TO at the end", Spec{PD: testPD, Base: base}, base + 100, 1, TypeTagged, CodeBaseBounds},
+		{"one octet past the end", Spec{PD: testPD, Base: base}, base + 99, 2, TypeTagged, CodeBaseBounds},
+		{"far above", Spec{PD: testPD}, 1 << 63, 1, TypeTagged, CodeBaseBounds},
+		{"empty memory", Spec{PD: testPD, Mem: Bytes([]byte{})}, 0, 1, TypeTagged, CodeBaseBounds},
+		// req 5041-7.1-13
+		{"sum wraps to within the range", Spec{PD: testPD}, math.MaxUint64, 50, TypeTagged, CodeTOWrap},
+		{"sum of exactly 2^64", Spec{PD: testPD, Base: top}, math.MaxUint64, 1, TypeTagged, CodeTOWrap},
+		// req 5041-7.1-9, 5041-8.2-1, 5041-8.2-2, 5042-6.1.1-3, 5042-6.1.1-4
+		{"other Protection Domain", Spec{PD: testPD + 1}, 0, 1, TypeTagged, CodeNotAssociated},
+		{"scoped to another stream", Spec{PD: testPD, Scope: testStream + 1}, 0, 1, TypeTagged, CodeNotAssociated},
+		{"scoped to this stream in another PD", Spec{PD: testPD + 1, Scope: testStream}, 0, 1, TypeTagged, CodeNotAssociated},
+		// req 5041-7.1-10, 5041-8.3.1-1
+		{"no right to write", Spec{PD: testPD, Access: LocalWrite | RemoteRead}, 0, 1, TypeTagged, CodeInvalidSTag},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t)
+			arena := make([]byte, 300)
+			s := spec(c.spec)
+			if s.Mem.RAM() == nil {
+				s.Mem = Bytes(arena[100:200])
+			}
+			reg := r.register(t, s)
+			seg := taggedSeg(true, 0, reg.STag(), c.to, bytes.Repeat(one, c.n))
+			p := r.place(seg)
+			if c.typ == TypeLLP {
+				if p.Err != nil {
+					t.Fatalf("refused: %v", p.Err)
+				}
+				off := 100 + int(c.to-c.spec.Base)
+				if !zero(arena[:off]) || !zero(arena[off+c.n:]) || bytes.Count(arena, one) != c.n {
+					t.Error("not placed to the octet") // req 5041-5.2-4
+				}
+				return
+			}
+			if p.Err == nil || p.Err.Type != c.typ || p.Err.Code != c.code {
+				t.Fatalf("fault %v, want %d/%#02x", p.Err, c.typ, c.code)
+			}
+			if !zero(arena) {
+				t.Error("a refused segment changed memory") // req 5041-7.1-14
+			}
+			checkReport(t, p.Err, seg)
+		})
+	}
+}
+
+func TestTaggedSTagStates(t *testing.T) {
+	r := newRig(t)
+	mem := make([]byte, 10)
+	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
+	seg := taggedSeg(false, 0, reg.STag(), 0, []byte{1})
+	bad := func(what string, seg []byte, code uint8) {
+		t.Helper()
+		if p := r.place(seg); !errors.Is(p.Err, &Error{Type: TypeTagged, Code: code}) {
+			t.Errorf("%s: %v", what, p.Err)
+		}
+	}
+	bad("unknown STag", taggedSeg(true, 0, reg.STag()+1, 0, []byte{1}), CodeInvalidSTag) // req 5041-4.2-4, 5041-7.2-2
+	bad("STag 0", taggedSeg(true, 0, 0, 0, []byte{1}), CodeInvalidSTag)
+	bad("version 3", append([]byte{0x83}, seg[1:]...), CodeTaggedVersion) // req 5041-4.1-11
+	bad("version 3 and zero length", append([]byte{0xC3}, seg[1:14]...), CodeTaggedVersion)
+	bad("shorter than its header", seg[:13], CodeInvalidSTag) // req 5041-4.4-1
+	bad("one octet", seg[:1], CodeInvalidSTag)
+
+	reg.Invalidate()
+	bad("invalidated STag", seg, CodeInvalidSTag) // req 5041-8.3-2, 5041-8.3-4
+	if err := r.table.Rebind(reg, Bytes(mem), 0, RemoteWrite); err != nil {
+		t.Fatal(err)
+	}
+	if p := r.place(seg); p.Err != nil {
+		t.Errorf("valid again: %v", p.Err)
+	}
+	if err := r.table.SetAccess(reg, RemoteRead); err != nil {
+		t.Fatal(err)
+	}
+	bad("right to write revoked", seg, CodeInvalidSTag) // req 5041-8.3.1-1
+	_ = r.table.Deregister(reg)
+	bad("deregistered STag", seg, CodeInvalidSTag)
+}
+
+func TestZeroLengthTaggedIsNotChecked(t *testing.T) {
+	r := newRig(t)
+	r.ulp.refuse = &Error{Cause: errors.New("must not be asked")}
+	// req 5041-5.2-9, 5041-5.2-10: any STag and TO will do.
+	r.arrive(taggedSeg(true, 0x40, 0xFFFFFFFF, math.MaxUint64, nil))
+	r.arrive(taggedSeg(true, 0x41, 0, 0, nil))
+	r.ulp.want(t, "tagged rsvd=0x40 stag=0xffffffff to=18446744073709551615 len=0", "tagged rsvd=0x41 stag=0x0 to=0 len=0")
+}
+
+func TestULPRefusesTaggedSegment(t *testing.T) {
+	r := newRig(t)
+	mem := make([]byte, 10)
+	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite | LocalWrite})
+	own := errors.New("no read outstanding")
+	r.ulp.refuse = &Error{Cause: own}
+	seg := taggedSeg(true, 2, reg.STag(), 0, []byte{1})
+	p := r.place(seg)
+	if !errors.Is(p.Err, own) || !zero(mem) {
+		t.Fatalf("fault %v, memory %x", p.Err, mem)
+	}
+	checkReport(t, p.Err, seg)
+	reg.Invalidate() // would hang if the refused access were still counted
+}
+
+func TestScatterList(t *testing.T) {
+	r := newRig(t)
+	arena := make([]byte, 40)
+	r.post(t, 0, 1, arena[2:5], nil, arena[10:11], arena[20:30])
+	msg := pattern(14)
+	for _, cut := range [][2]int{{9, 14}, {0, 2}, {2, 9}, {2, 9}} { // out of order and twice, req 5041-5.3-3, 5041-5.3-4
+		if p := r.place(untaggedSeg(false, 0, 1, uint32(cut[0]), msg[cut[0]:cut[1]])); p.Err != nil {
+			t.Fatal(p.Err)
+		}
+	}
+	want := make([]byte, 40)
+	copy(want[2:5], msg)
+	copy(want[10:], msg[3:4])
+	copy(want[20:], msg[4:])
+	if !bytes.Equal(arena, want) {
+		t.Fatalf("memory % x\nwant   % x", arena, want)
+	}
+}
+
+func TestDeviceAsSink(t *testing.T) {
+	r := newRig(t)
+	d := &disk{b: make([]byte, 20)}
+	reg := r.register(t, Spec{PD: testPD, Mem: Device(d, 10), Base: 100, Access: RemoteWrite})
+	if p := r.place(taggedSeg(true, 0, reg.STag(), 104, []byte("abc"))); p.Err != nil || string(d.b[4:7]) != "abc" {
+		t.Fatalf("fault %v, device %q", p.Err, d.b)
+	}
+	if p := r.place(taggedSeg(true, 0, reg.STag(), 109, []byte("ab"))); p.Err == nil || p.Err.Code != CodeBaseBounds {
+		t.Errorf("past the end: %v", p.Err)
+	}
+	d.err = errors.New("disk full")
+	p := r.place(taggedSeg(true, 0, reg.STag(), 104, []byte("xyz")))
+	// req 5041-7.2-1
+	if !errors.Is(p.Err, &Error{Type: TypeLocal}) || !errors.Is(p.Err, d.err) {
+		t.Errorf("failing device: %v", p.Err)
+	}
+}
+
+func TestPostedBufferOfARevokedRegion(t *testing.T) {
+	r := newRig(t)
+	mem := make([]byte, 10)
+	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: LocalWrite})
+	piece, fault := r.Resolve(reg.STag(), 0, 10, LocalWrite)
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	b, err := MakeRecvBuffer(Gather{piece}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = r.ulp.queues[0].Post(b)
+	reg.Invalidate()
+	p := r.place(untaggedSeg(true, 0, 1, 0, []byte{1}))
+	if !errors.Is(p.Err, &Error{Type: TypeLocal}) || !errors.Is(p.Err, ErrRevoked) || !zero(mem) {
+		t.Fatalf("fault %v, memory %x", p.Err, mem) // req 5041-8.3.1-2
+	}
+}
+
+func TestResolve(t *testing.T) {
+	r := newRig(t)
+	mem := pattern(100)
+	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Base: 1000, Access: RemoteRead})
+	if p, err := r.Resolve(reg.STag(), 1010, 90, RemoteRead); err != nil || p.Off != 10 || p.Len != 90 || p.Region != reg {
+		t.Errorf("piece %+v, fault %v", p, err)
+	}
+	if p, err := r.Resolve(12345, 0, 0, RemoteRead); err != nil || p.Len != 0 {
+		t.Errorf("zero length with any STag: %+v, %v", p, err) // req 5042-6.3.5-2
+	}
+	for name, c := range map[string]struct {
+		to, n uint64
+		need  Access
+		code  uint8
+	}{
+		"past the end":                 {1010, 91, RemoteRead, CodeBaseBounds},
+		"length that wraps the offset": {1010, math.MaxUint64 - 1000, RemoteRead, CodeTOWrap},
+		"right not granted":            {1010, 1, RemoteWrite, CodeInvalidSTag},
+	} {
+		if _, err := r.Resolve(reg.STag(), c.to, c.n, c.need); err == nil || err.Code != c.code {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got, err := r.CheckSTag(reg.STag()); err != nil || got != reg {
+		t.Errorf("CheckSTag: %v %v", got, err)
+	}
+	if _, err := r.CheckSTag(reg.STag() ^ 1); err == nil || err.Code != CodeInvalidSTag {
+		t.Errorf("CheckSTag of an unknown STag: %v", err)
+	}
+	reg.Invalidate() // would hang if a refused access were still counted
+}

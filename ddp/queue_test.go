@@ -1,0 +1,151 @@
+package ddp
+
+import (
+	"math"
+	"testing"
+)
+
+func post(t *testing.T, q *Queue, tokens ...uint64) {
+	t.Helper()
+	for _, k := range tokens {
+		if err := q.Post(RecvBuffer{Token: k}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func lookup(t *testing.T, q *Queue, msn uint32, token uint64, code uint8) {
+	t.Helper()
+	b, c := q.Lookup(msn)
+	if c != code || (b != nil) != (code == 0) || b != nil && b.Token != token {
+		t.Errorf("MSN %#x: buffer %+v code %#02x, want token %d code %#02x", msn, b, c, token, code)
+	}
+}
+
+func TestQueueGivesTheNthBufferToMSNn(t *testing.T) {
+	q := NewQueue(3)
+	lookup(t, q, 1, 0, CodeNoBuffer)
+	post(t, q, 101, 102, 103) // req 5041-5.1.2-1, 5041-4.3-7
+	if err := q.Post(RecvBuffer{}); err != ErrQueueFull {
+		t.Errorf("fourth buffer in a queue of three: %v", err)
+	}
+	lookup(t, q, 0, 0, CodeMSNRange)
+	lookup(t, q, 1, 101, 0)
+	lookup(t, q, 3, 103, 0)
+	lookup(t, q, 4, 0, CodeNoBuffer)
+	if b, ok := q.Pop(); !ok || b.Token != 101 || q.First() != 2 || q.Free() != 1 || q.Len() != 2 {
+		t.Errorf("popped %+v %t, first %d free %d len %d", b, ok, q.First(), q.Free(), q.Len())
+	}
+	post(t, q, 104)
+	lookup(t, q, 1, 0, CodeMSNRange) // req 5041-7.1-5
+	lookup(t, q, 4, 104, 0)
+	for _, want := range []uint64{102, 103, 104} {
+		if b, ok := q.Flush(); !ok || b.Token != want {
+			t.Errorf("flushed %+v %t, want %d", b, ok, want)
+		}
+	}
+	if b, ok := q.Flush(); ok {
+		t.Errorf("flushed %+v from an empty queue", b)
+	}
+	if _, ok := q.Pop(); ok {
+		t.Error("popped from an empty queue")
+	}
+}
+
+func TestQueueComparesMSNsSerially(t *testing.T) {
+	q := NewQueue(4)
+	q.first = math.MaxUint32 - 1
+	post(t, q, 1, 2, 3, 4)
+	// req 5041-7.1-5, 5041-4.3-8
+	lookup(t, q, math.MaxUint32-2, 0, CodeMSNRange)
+	lookup(t, q, math.MaxUint32-1, 1, 0)
+	lookup(t, q, math.MaxUint32, 2, 0)
+	lookup(t, q, 0, 3, 0)
+	lookup(t, q, 1, 4, 0)
+	lookup(t, q, 2, 0, CodeNoBuffer)
+	lookup(t, q, 1<<31-3, 0, CodeNoBuffer)
+	lookup(t, q, 1<<31-2, 0, CodeMSNRange) // half the number space away
+	for want := range uint32(4) {
+		if q.First() != math.MaxUint32-1+want {
+			t.Errorf("first MSN %#x", q.First())
+		}
+		q.Pop()
+	}
+}
+
+func TestQueueWithoutRoom(t *testing.T) {
+	q := NewQueue(0)
+	lookup(t, q, 1, 0, CodeNoBuffer)
+	if _, ok := q.Pop(); ok {
+		t.Error("popped")
+	}
+	if _, ok := q.Flush(); ok {
+		t.Error("flushed")
+	}
+	if err := q.Post(RecvBuffer{}); err != ErrQueueFull {
+		t.Error(err)
+	}
+}
+
+// pool lends buffers with ascending tokens.
+type pool struct{ next, left uint64 }
+
+func (p *pool) TakeBuffer() (RecvBuffer, bool) {
+	if p.left == 0 {
+		return RecvBuffer{}, false
+	}
+	p.left--
+	p.next++
+	return RecvBuffer{Token: p.next}, true
+}
+
+func TestSharedQueueKeepsAPeerToItsShare(t *testing.T) {
+	src := &pool{left: 100}
+	a, b := NewSharedQueue(src, 3), NewSharedQueue(src, 3)
+	if err := a.Post(RecvBuffer{}); err != ErrQueueFull || a.Free() != 0 {
+		t.Errorf("buffer posted to a shared queue: %v", err)
+	}
+	// req 5041-8.3.2-6: a peer with many messages begun and none complete holds three buffers at most.
+	lookup(t, a, 3, 1, 0)
+	lookup(t, a, 1, 2, 0)
+	lookup(t, b, 1, 3, 0)
+	lookup(t, a, 3, 1, 0) // the answer for a message does not change
+	lookup(t, a, 4, 0, CodeNoBuffer)
+	lookup(t, a, math.MaxUint32, 0, CodeMSNRange)
+	if src.left != 97 || a.Len() != 2 || b.Len() != 1 {
+		t.Errorf("%d left, queues hold %d and %d", src.left, a.Len(), b.Len())
+	}
+	if got, ok := a.Pop(); !ok || got.Token != 2 {
+		t.Errorf("popped %+v", got)
+	}
+	if _, ok := a.Pop(); ok {
+		t.Error("message 2 has no buffer yet")
+	}
+	lookup(t, a, 4, 4, 0) // a place is free again
+	for _, want := range []uint64{1, 4} {
+		if got, ok := a.Flush(); !ok || got.Token != want {
+			t.Errorf("flushed %+v, want %d", got, want)
+		}
+	}
+	if _, ok := a.Flush(); ok || a.Len() != 0 {
+		t.Error("flushed more than was taken")
+	}
+	src.left = 0
+	lookup(t, b, 2, 0, CodeNoBuffer)
+}
+
+func TestMakeRecvBuffer(t *testing.T) {
+	mem := Bytes(make([]byte, 10))
+	if b, err := MakeRecvBuffer(Gather{{Mem: mem, Len: 10}, {Mem: mem, Off: 10}}, 7); err != nil || b.Len != 10 || b.Token != 7 {
+		t.Errorf("buffer %+v, %v", b, err)
+	}
+	if _, err := MakeRecvBuffer(Gather{{Mem: mem, Off: 1, Len: 10}}, 0); err != ErrRange {
+		t.Errorf("piece beyond its memory: %v", err)
+	}
+	if _, err := MakeRecvBuffer(Gather{{Mem: Device(new(disk), 1<<32), Len: 1 << 32}}, 0); err != ErrMessageTooLong {
+		t.Errorf("2^32 octets: %v", err)
+	}
+	if b, err := MakeRecvBuffer(Gather{{Mem: Device(new(disk), 1<<32), Len: 1<<32 - 1}}, 0); err != nil || b.Len != math.MaxUint32 {
+		t.Errorf("2^32-1 octets: %+v, %v", b, err)
+	}
+}

@@ -1,0 +1,247 @@
+package ddp
+
+// message is an outgoing message until its completion (section 5.4).
+type message struct {
+	body   Gather
+	token  uint64
+	to     uint64 // tagged: TO of the first octet
+	length uint32
+	name   uint32 // STag, or QN
+	msn    uint32 // untagged: assigned when the first segment is cut
+	rsvd   [5]byte
+	tagged bool
+
+	cut     uint32 // payload octets in segments so far
+	piece   int    // where in body the next segment begins
+	off     uint64
+	begun   bool
+	sealed  bool   // no further segment comes: all are cut, or err is set
+	unacked uint32 // segments that the LLP has not acknowledged
+	err     error  // why the message is not sent in whole
+}
+
+// ring is a queue of messages that keeps its memory. Messages [0, next) are sealed.
+type ring struct {
+	buf  []message // length a power of two
+	head int
+	n    int
+	next int // the message to cut from
+}
+
+func (q *ring) at(i int) *message { return &q.buf[(q.head+i)&(len(q.buf)-1)] }
+
+func (q *ring) push(m message) {
+	if q.n == len(q.buf) {
+		grown := make([]message, max(8, 2*q.n))
+		for i := range q.n {
+			grown[i] = *q.at(i)
+		}
+		q.buf, q.head = grown, 0
+	}
+	q.n++
+	*q.at(q.n - 1) = m
+}
+
+func (q *ring) pop() message {
+	m := q.at(0)
+	out := *m
+	*m = message{}
+	q.head = (q.head + 1) & (len(q.buf) - 1)
+	q.n--
+	q.next--
+	return out
+}
+
+// SendUntagged submits a message for queue qn of the peer. rsvd and token are the ULP's. Messages go out
+// in the order of submission (section 5.3). The memory of g, and g itself, belong to the stream until
+// Completed or Failed. Errors: ErrQueueNumber, ErrMessageTooLong, ErrRange, ErrRevoked, and by state
+// ErrClosing, ErrFaulted, ErrClosed.
+func (s *Stream) SendUntagged(qn uint32, rsvd [5]byte, g Gather, token uint64) error {
+	if uint64(qn) >= uint64(len(s.sendMSN)) {
+		return ErrQueueNumber
+	}
+	n, err := g.check()
+	if err != nil {
+		return err
+	}
+	return s.submit(message{body: g, token: token, length: n, name: qn, rsvd: rsvd})
+}
+
+// SendTagged submits a message for the peer's buffer stag from Tagged Offset to on. It is like
+// SendUntagged otherwise; ErrRange also refuses a range of Tagged Offsets that wraps.
+func (s *Stream) SendTagged(stag STag, to uint64, rsvd uint8, g Gather, token uint64) error {
+	n, err := g.check()
+	if err != nil {
+		return err
+	}
+	if n > 0 && wraps(to, uint64(n)) {
+		return ErrRange
+	}
+	return s.submit(message{body: g, token: token, length: n, name: uint32(stag), to: to,
+		rsvd: [5]byte{rsvd}, tagged: true})
+}
+
+func (s *Stream) submit(m message) error {
+	switch {
+	case s.closed || s.aborted:
+		return ErrClosed
+	case s.closing:
+		return ErrClosing
+	case s.limited && s.spoken:
+		return ErrFaulted
+	}
+	s.spoken = s.limited
+	s.out.push(m)
+	if s.llp != nil {
+		s.llp.Ready()
+	}
+	return nil
+}
+
+// Pending reports whether NextSegment has something to cut.
+func (s *Stream) Pending() bool { return s.out.next < s.out.n }
+
+// Unfinished returns the number of messages that are neither completed nor failed.
+func (s *Stream) Unfinished() int { return s.out.n }
+
+// Cut returns how many payload octets of the message that NextSegment is in the middle of have been cut;
+// from within ULP.Failed, how many of the message that failed.
+func (s *Stream) Cut() uint64 {
+	switch {
+	case s.failing:
+		return s.failedCut
+	case s.Pending():
+		return uint64(s.out.at(s.out.next).cut)
+	}
+	return 0
+}
+
+// NextSegment cuts the next segment, of at most max octets with its header (the MULPDU at this moment,
+// section 5.2), and returns false when there is none or max has no room for payload. The LLP must get
+// the segment to the peer, after those before it; a later change of MULPDU does not touch it.
+func (s *Stream) NextSegment(max int, seg *Segment) bool {
+	for s.llp != nil && s.Pending() {
+		m := s.out.at(s.out.next)
+		room := max - m.headerLen()
+		if room < 0 || room == 0 && m.length > 0 {
+			return false
+		}
+		if err := s.cut(m, uint64(room), seg); err != nil {
+			s.spoil(err)
+			continue // the ULP may have answered with a last message
+		}
+		if !s.Pending() {
+			s.ulp.Drained()
+		}
+		return !s.aborted && !s.closed
+	}
+	return false
+}
+
+func (m *message) headerLen() int {
+	if m.tagged {
+		return TaggedHeaderLen
+	}
+	return UntaggedHeaderLen
+}
+
+// cut makes the next segment of m with at most room octets of payload.
+func (s *Stream) cut(m *message, room uint64, seg *Segment) error {
+	n, err := m.gather(min(room, uint64(m.length-m.cut)), seg)
+	if err != nil {
+		return err
+	}
+	last := m.cut+n == m.length
+	if m.tagged {
+		h := Tagged{Last: last, Rsvd: m.rsvd[0], STag: STag(m.name), TO: m.to + uint64(m.cut)}
+		seg.HeaderLen = h.Put(seg.Header[:])
+	} else {
+		if !m.begun {
+			m.msn = s.sendMSN[m.name]
+			s.sendMSN[m.name]++
+		}
+		h := Untagged{Last: last, Rsvd: m.rsvd, QN: m.name, MSN: m.msn, MO: m.cut}
+		seg.HeaderLen = h.Put(seg.Header[:])
+	}
+	m.cut += n
+	m.begun = true
+	m.unacked++
+	if last {
+		m.sealed = true
+		s.out.next++
+	}
+	return nil
+}
+
+// gather refers seg.Body to the next octets of the message, at most want, from up to two pieces.
+func (m *message) gather(want uint64, seg *Segment) (n uint32, err error) {
+	seg.Body = [2][]byte{}
+	piece, off := m.piece, m.off
+	for i := 0; i < len(seg.Body) && want > 0; {
+		p := &m.body[piece]
+		k := min(want, p.Len-off)
+		if k > 0 {
+			if seg.Body[i], err = p.slice(off, k); err != nil {
+				return 0, err
+			}
+			i++
+		}
+		want -= k
+		n += uint32(k)
+		if off += k; off == p.Len {
+			piece, off = piece+1, 0
+		}
+	}
+	m.piece, m.off = piece, off
+	return n, nil
+}
+
+// Acked takes note that the lower layer has undertaken for the oldest segment it had not acknowledged
+// yet: acknowledgements come in the order in which NextSegment gave the segments out.
+func (s *Stream) Acked() {
+	if s.out.n == 0 || s.out.at(0).unacked == 0 {
+		return
+	}
+	s.out.at(0).unacked-- // of the oldest message: settle leaves no other in front
+	s.settle()
+}
+
+// settle reports the oldest messages that are done, in order of submission.
+func (s *Stream) settle() {
+	for s.out.n > 0 && s.out.at(0).sealed && s.out.at(0).unacked == 0 {
+		if m := s.out.pop(); m.err != nil {
+			s.failing, s.failedCut = true, uint64(m.cut)
+			s.ulp.Failed(m.token, m.err)
+			s.failing = false
+		} else {
+			s.ulp.Completed(m.token)
+		}
+	}
+	s.finishIfDrained()
+}
+
+// spoil gives up the message that is being cut, because its memory failed, and those behind it. The
+// peer may miss the end of a message then, so that only a last word can follow.
+func (s *Stream) spoil(err error) {
+	s.limited = true
+	s.out.at(s.out.next).err = err
+	s.withdraw(ErrCanceled)
+}
+
+// CancelUnsent withdraws every message of which no segment was given out, and the rest of the message
+// that is being cut; they fail with ErrCanceled. Where a message was broken off, only one more message
+// may be submitted (as after Fatal).
+func (s *Stream) CancelUnsent() { s.withdraw(ErrCanceled) }
+
+// withdraw seals what is not wholly cut, with err where no other is known.
+func (s *Stream) withdraw(err error) {
+	for ; s.Pending(); s.out.next++ {
+		m := s.out.at(s.out.next)
+		if m.err == nil {
+			m.err = err
+		}
+		m.sealed = true
+		s.limited = s.limited || m.begun
+	}
+	s.settle()
+}

@@ -1,0 +1,364 @@
+package ddp
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"testing"
+)
+
+func TestSegmentationExamples(t *testing.T) {
+	t.Run("untagged 2048 octets at MULPDU 1500", func(t *testing.T) {
+		// req 5041-5.2-5, 5041-5.2-1, 5041-4.3-10, 5041-4.1-7: MO 0 with 1482 octets, MO 1482 with 566.
+		r := newRig(t)
+		msg := pattern(2048)
+		if err := r.SendUntagged(0, [5]byte{9}, gatherOf(msg), 1); err != nil {
+			t.Fatal(err)
+		}
+		segs := r.cutAll(1500)
+		if len(segs) != 2 || len(segs[0]) != 1500 || len(segs[1]) != 18+566 {
+			t.Fatalf("segments %d", len(segs))
+		}
+		var got []byte
+		for i, b := range segs {
+			v := UntaggedView(b)
+			// req 5041-4.1-3, 5041-4.1-4, 5041-4.1-5, 5041-4.1-6: T = 0; L on the last one only.
+			if v.Control().Tagged() || v.Control().Last() != (i == 1) {
+				t.Errorf("segment %d control %#x", i, v.Control())
+			}
+			// req 5041-4.3-2, 5041-4.3-5, 5041-4.3-9: the same RsvdULP, QN and MSN in all.
+			if v.RsvdULP() != [5]byte{9} || v.QN() != 0 || v.MSN() != 1 || v.MO() != uint32(i*1482) {
+				t.Errorf("segment %d: %x %d %d %d", i, v.RsvdULP(), v.QN(), v.MSN(), v.MO())
+			}
+			got = append(got, v.Payload()...)
+		}
+		if !bytes.Equal(got, msg) { // req 5041-5.2-3
+			t.Error("octets of the message were lost or changed")
+		}
+	})
+	t.Run("tagged 2048 octets at TO 16384 and MULPDU 1500", func(t *testing.T) {
+		// req 5041-5.2-7, 5041-5.2-6, 5041-4.2-7: TO 16384 with 1486 octets, TO 17870 with 562.
+		r := newRig(t)
+		msg := pattern(2048)
+		if err := r.SendTagged(0xCAFE, 16384, 0x42, gatherOf(msg), 1); err != nil {
+			t.Fatal(err)
+		}
+		segs := r.cutAll(1500)
+		if len(segs) != 2 || len(segs[0]) != 1500 || len(segs[1]) != 14+562 {
+			t.Fatalf("segments %d", len(segs))
+		}
+		for i, b := range segs {
+			v := TaggedView(b)
+			// req 5041-4.1-2, 5041-4.2-2, 5041-4.2-5: T = 1; the ULP's STag and RsvdULP in all.
+			if !v.Control().Tagged() || v.Control().Last() != (i == 1) || v.STag() != 0xCAFE || v.RsvdULP() != 0x42 {
+				t.Errorf("segment %d: % x", i, b[:14])
+			}
+			if v.TO() != []uint64{16384, 17870}[i] {
+				t.Errorf("segment %d TO %d", i, v.TO())
+			}
+		}
+	})
+	t.Run("zero length is one segment with L and no payload", func(t *testing.T) {
+		r := newRig(t)
+		_ = r.SendUntagged(1, [5]byte{}, nil, 1)
+		_ = r.SendTagged(3, 0, 0, Gather{{}}, 2)
+		segs := r.cutAll(TaggedHeaderLen + 4) // req 5041-5.2-8, 5041-4.1-4
+		if len(segs) != 2 || len(segs[0]) != 18 || segs[0][0] != 0x41 || len(segs[1]) != 14 || segs[1][0] != 0xC1 {
+			t.Fatalf("segments % x", segs)
+		}
+	})
+	t.Run("a message that fits exactly is one segment", func(t *testing.T) {
+		r := newRig(t)
+		_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(1482)), 1)
+		if segs := r.cutAll(1500); len(segs) != 1 || segs[0][0] != 0x41 {
+			t.Fatalf("%d segments", len(segs))
+		}
+	})
+}
+
+func TestMULPDUChangeAppliesToTheNextSegment(t *testing.T) {
+	r := newRig(t)
+	msg := pattern(3000)
+	_ = r.SendUntagged(0, [5]byte{}, gatherOf(msg), 1)
+	var seg Segment
+	var got []byte
+	for i, max := range []int{1018, 518, 1018, 2000} { // req 5041-5.2-1
+		if !r.NextSegment(max, &seg) || seg.Len() > max {
+			t.Fatalf("segment %d has %d octets, MULPDU %d", i, seg.Len(), max)
+		}
+		if mo := UntaggedView(seg.Header[:]).MO(); mo != uint32(len(got)) {
+			t.Fatalf("segment %d has MO %d after %d octets", i, mo, len(got))
+		}
+		got = append(got, wire(&seg)[18:]...)
+	}
+	if r.Pending() || !bytes.Equal(got, msg) {
+		t.Fatal("message not sent in whole")
+	}
+	_ = r.SendUntagged(0, [5]byte{}, gatherOf(msg), 2)
+	if r.NextSegment(UntaggedHeaderLen, &seg) || !r.Pending() {
+		t.Fatal("a MULPDU without room for payload must give no segment and lose none")
+	}
+}
+
+func TestMessageOrderAndMSN(t *testing.T) {
+	r := newRig(t)
+	r.sendMSN[0] = math.MaxUint32 - 1
+	send := func(qn uint32) {
+		if err := r.SendUntagged(qn, [5]byte{}, gatherOf(pattern(30)), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// req 5041-5.3-1, 5041-5.3-2: order of submission, increasing MO.
+	// req 5041-4.3-6, 5041-4.3-7, 5041-4.3-8: each queue counts by itself, from 1; 0xFFFFFFFF is followed by 0.
+	send(0)
+	send(1)
+	send(0)
+	send(0)
+	send(1)
+	send(0)
+	want := [][2]uint32{{0, 0xFFFFFFFE}, {1, 1}, {0, 0xFFFFFFFF}, {0, 0}, {1, 2}, {0, 1}}
+	segs := r.cutAll(18 + 20)
+	if len(segs) != 2*len(want) {
+		t.Fatalf("%d segments", len(segs))
+	}
+	for i, b := range segs {
+		v := UntaggedView(b)
+		if v.QN() != want[i/2][0] || v.MSN() != want[i/2][1] || v.MO() != uint32(i%2*20) {
+			t.Errorf("segment %d: QN %d MSN %#x MO %d", i, v.QN(), v.MSN(), v.MO())
+		}
+	}
+}
+
+func TestMessageLengthLimit(t *testing.T) {
+	mib := pattern(1 << 20)
+	g := Gather{}
+	for range 4095 {
+		g = append(g, Piece{Mem: Bytes(mib), Len: 1 << 20})
+	}
+	g = append(g, Piece{Mem: Bytes(mib), Len: 1<<20 - 1})
+	r := newRig(t)
+	if err := r.SendTagged(1, 0, 0, append(g[:len(g):len(g)], Piece{Mem: Bytes(mib), Len: 1}), 1); err != ErrMessageTooLong {
+		t.Errorf("2^32 octets: %v", err) // req 5041-5.2-2
+	}
+	if err := r.SendUntagged(0, [5]byte{}, g, 1); err != nil {
+		t.Fatalf("2^32-1 octets: %v", err)
+	}
+	var seg Segment
+	var sum uint64
+	for r.NextSegment(1<<21+18, &seg) {
+		if v := UntaggedView(seg.Header[:]); uint64(v.MO()) != sum {
+			t.Fatalf("MO %d after %d octets", v.MO(), sum)
+		}
+		sum += uint64(seg.Len() - 18)
+	}
+	if sum != math.MaxUint32 || !Control(seg.Header[0]).Last() {
+		t.Fatalf("sent %d octets", sum)
+	}
+}
+
+func TestSendRefusesBadRanges(t *testing.T) {
+	r := newRig(t)
+	mem := Bytes(make([]byte, 10))
+	huge := Piece{Mem: Device(new(disk), math.MaxUint64), Len: math.MaxUint64 / 2}
+	for _, c := range []struct {
+		name string
+		got  error
+		want error
+	}{
+		{"piece beyond its memory", r.SendUntagged(0, [5]byte{}, Gather{{Mem: mem, Off: 5, Len: 6}}, 0), ErrRange},
+		{"piece offset and length wrap", r.SendUntagged(0, [5]byte{}, Gather{{Mem: mem, Off: 5, Len: math.MaxUint64}}, 0), ErrRange},
+		{"tagged offset and length wrap", r.SendTagged(1, math.MaxUint64-9, 0, Gather{{Mem: mem, Len: 10}}, 0), ErrRange},
+		{"sum of lengths wraps 64 bits", r.SendUntagged(0, [5]byte{}, Gather{{Mem: mem, Len: 1}, huge, huge, huge}, 0), ErrMessageTooLong},
+		{"queue number beyond the stream", r.SendUntagged(3, [5]byte{}, nil, 0), ErrQueueNumber},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
+		}
+	}
+	if r.Pending() {
+		t.Error("a refused message was queued")
+	}
+}
+
+func TestSegmentSpansTwoPiecesAtMost(t *testing.T) {
+	r := newRig(t)
+	a, b, c := []byte("aaaa"), []byte("bb"), []byte("cccccc")
+	g := Gather{{Mem: Bytes(a), Off: 1, Len: 3}, {}, {Mem: Bytes(b), Len: 2}, {Mem: Bytes(c), Len: 6}, {}}
+	_ = r.SendUntagged(0, [5]byte{}, g, 1)
+	var seg Segment
+	var bodies []string
+	for r.NextSegment(1500, &seg) {
+		bodies = append(bodies, string(seg.Body[0])+"|"+string(seg.Body[1]))
+	}
+	if len(bodies) != 2 || bodies[0] != "aaa|bb" || bodies[1] != "cccccc|" {
+		t.Fatalf("bodies %q", bodies)
+	}
+	if &seg.Body[0][0] != &c[0] {
+		t.Error("payload was copied")
+	}
+}
+
+func TestCompletionWhenAllSegmentsAreAcknowledged(t *testing.T) {
+	r := newRig(t)
+	_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(30)), 71)
+	_ = r.SendTagged(4, 0, 0, nil, 72)
+	r.cutAll(18 + 10) // three segments and one
+	r.Acked()
+	r.Acked()
+	r.ulp.want(t)
+	if r.Unfinished() != 2 {
+		t.Fatalf("%d unfinished", r.Unfinished())
+	}
+	r.Acked() // req 5041-5.4-1
+	r.ulp.want(t, "completed 71")
+	r.Acked()
+	r.ulp.want(t, "completed 72")
+	r.Acked()
+	r.ulp.want(t)
+}
+
+func TestAcknowledgementBeforeTheMessageIsCut(t *testing.T) {
+	r := newRig(t)
+	_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(30)), 1)
+	var seg Segment
+	r.NextSegment(18+20, &seg)
+	r.Acked()
+	r.Acked() // one too many
+	r.ulp.want(t)
+	r.NextSegment(18+20, &seg)
+	r.Acked()
+	r.ulp.want(t, "completed 1")
+}
+
+func TestRevokedSourceFailsTheMessage(t *testing.T) {
+	r := newRig(t)
+	mem := pattern(40)
+	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteRead})
+	piece, err := r.Resolve(reg.STag(), 0, 40, RemoteRead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = r.SendTagged(1, 0, 0, Gather{piece}, 1)
+	_ = r.SendTagged(1, 0, 0, gatherOf(pattern(5)), 2)
+	var seg Segment
+	if !r.NextSegment(14+30, &seg) {
+		t.Fatal("no segment")
+	}
+	reg.Invalidate()
+	r.ulp.onFail = func() {
+		r.ulp.onFail = nil
+		if err := r.SendUntagged(2, [5]byte{}, nil, 3); err != nil {
+			t.Errorf("last message: %v", err)
+		}
+		if err := r.SendUntagged(2, [5]byte{}, nil, 4); err != ErrFaulted {
+			t.Errorf("message after it: %v", err)
+		}
+	}
+	if r.NextSegment(14+30, &seg) {
+		t.Fatal("octets of a revoked region were sent")
+	}
+	r.ulp.want(t) // the first segment still refers to the memory
+	r.Acked()
+	r.ulp.want(t, "failed 1: "+ErrRevoked.Error(), "failed 2: "+ErrCanceled.Error())
+	if segs := r.cutAll(1500); len(segs) != 1 || UntaggedView(segs[0]).QN() != 2 {
+		t.Fatalf("last message not sent: %x", segs)
+	}
+	if err := r.SendTagged(1, 0, 0, Gather{piece}, 9); !errors.Is(err, ErrRevoked) {
+		t.Errorf("message from a revoked region: %v", err)
+	}
+}
+
+func TestCancelUnsentLeavesNoGapInTheMSNs(t *testing.T) {
+	r := newRig(t)
+	for i := range 3 {
+		_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(10)), uint64(i))
+	}
+	var seg Segment
+	r.NextSegment(1500, &seg)
+	r.CancelUnsent()
+	r.ulp.want(t)
+	r.Acked()
+	r.ulp.want(t, "completed 0", "failed 1: "+ErrCanceled.Error(), "failed 2: "+ErrCanceled.Error())
+	_ = r.SendUntagged(0, [5]byte{}, nil, 9)
+	if segs := r.cutAll(1500); UntaggedView(segs[0]).MSN() != 2 { // req 5041-4.3-6
+		t.Errorf("MSN %d after a withdrawn message, want 2", UntaggedView(segs[0]).MSN())
+	}
+}
+
+// disk is a device in memory whose accesses can fail.
+type disk struct {
+	b   []byte
+	err error
+}
+
+func (d *disk) ReadAt(p []byte, off int64) (int, error) {
+	return copy(p, d.b[off:]), d.err
+}
+
+func (d *disk) WriteAt(p []byte, off int64) (int, error) {
+	if d.err != nil {
+		return 0, d.err
+	}
+	return copy(d.b[off:], p), nil
+}
+
+func TestDeviceAsSource(t *testing.T) {
+	r := newRig(t)
+	d := &disk{b: pattern(100)}
+	_ = r.SendTagged(1, 0, 0, Gather{{Mem: Device(d, 100), Off: 10, Len: 50}}, 1)
+	segs := r.cutAll(14 + 40)
+	if len(segs) != 2 || !bytes.Equal(append(segs[0][14:], segs[1][14:]...), d.b[10:60]) {
+		t.Fatal("device octets not sent")
+	}
+	d.b = d.b[:20] // shorter than it said
+	_ = r.SendTagged(1, 0, 0, Gather{{Mem: Device(d, 100), Off: 10, Len: 50}}, 2)
+	r.cutAll(14 + 40)
+	r.Acked()
+	r.Acked()
+	r.ulp.want(t, "completed 1", "failed 2: unexpected EOF")
+}
+
+func TestULPMaySubmitWhenDrained(t *testing.T) {
+	r := newRig(t)
+	left := 3
+	r.ulp.onDrained = func() {
+		if left--; left >= 0 {
+			_ = r.SendTagged(STag(left), 0, 0, gatherOf(pattern(30)), uint64(left))
+		}
+	}
+	_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(30)), 9)
+	if n := len(r.cutAll(18 + 20)); n != 8 {
+		t.Errorf("%d segments, want 8", n)
+	}
+	if left != -1 {
+		t.Errorf("drained %d times, want once a message", 3-left)
+	}
+	// An abortive end from within gives no segment out: its memory may be the user's again.
+	r.ulp.onDrained = func() { r.Abort(); r.Closed(nil) }
+	_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(3)), 9)
+	if n := len(r.cutAll(1500)); n != 0 {
+		t.Errorf("%d segments given out after the end", n)
+	}
+}
+
+func TestCutOfAFailedMessage(t *testing.T) {
+	r := newRig(t)
+	_ = r.SendTagged(1, 0, 0, gatherOf(pattern(30)), 1)
+	_ = r.SendTagged(1, 0, 0, gatherOf(pattern(30)), 2)
+	var seg Segment
+	r.NextSegment(14+20, &seg)
+	if r.Cut() != 20 {
+		t.Errorf("cut %d, want 20", r.Cut())
+	}
+	var cuts []uint64
+	r.ulp.onFail = func() { cuts = append(cuts, r.Cut()) }
+	r.CancelUnsent()
+	r.Acked()
+	if len(cuts) != 2 || cuts[0] != 20 || cuts[1] != 0 || r.Cut() != 0 {
+		t.Errorf("cut %v", cuts)
+	}
+	// A message was broken off: only a last word may follow.
+	if r.SendUntagged(0, [5]byte{}, nil, 3) != nil || r.SendUntagged(0, [5]byte{}, nil, 4) != ErrFaulted {
+		t.Error("want exactly one more message")
+	}
+}

@@ -1,0 +1,77 @@
+package ddp
+
+// Teardown, section 6.2: the stream never ends by itself. It ends when the ULP asks (CloseSend, Abort)
+// or when the LLP says so (HalfClosed, Closed).
+
+// CloseSend is the ULP's graceful teardown of its own direction (section 6.2.1): what was submitted is
+// still sent, further messages are refused with ErrClosing, and when the last one is acknowledged the
+// LLP is asked to finish. Reception goes on.
+func (s *Stream) CloseSend() {
+	s.closing = true
+	s.finishIfDrained()
+}
+
+func (s *Stream) finishIfDrained() {
+	if s.closing && s.out.n == 0 && s.llp != nil && !s.finished && !s.aborted && !s.closed {
+		s.finished = true
+		s.llp.Finish()
+	}
+}
+
+// Abort is the ULP's abortive teardown (section 6.2.2): nothing more is received, delivered or cut, and
+// the LLP is asked to end the stream. Messages of which segments are still with the LLP fail when it
+// answers with Closed.
+func (s *Stream) Abort() {
+	if s.aborted || s.closed {
+		return
+	}
+	s.aborted, s.receiving = true, false
+	s.withdraw(ErrClosed)
+	if s.llp == nil {
+		s.Closed(nil)
+		return
+	}
+	s.llp.Abort()
+}
+
+// HalfClosed is the LLP's word that the peer has closed its direction gracefully, after all data before
+// it was delivered (section 6.2.1). The own direction still sends. Data that arrives nevertheless is a
+// fatal error and ends the stream abortively.
+func (s *Stream) HalfClosed() {
+	if s.halfDown || s.aborted || s.closed {
+		return
+	}
+	s.halfDown = true
+	s.ulp.PeerClosed()
+}
+
+// Closed is the LLP's word that its stream is gone in both directions and that it refers to no message
+// memory any more; err is nil after a graceful or requested end. With an err the ULP is told by Fatal
+// (TypeLLP) unless it was told of an error before or asked for the end itself, and every message that
+// is not completed fails (section 6.2.2).
+func (s *Stream) Closed(err error) {
+	if s.closed {
+		return
+	}
+	s.closed, s.receiving = true, false
+	failure := ErrClosed
+	if err != nil {
+		lost := &Error{Type: TypeLLP, Cause: err}
+		failure = lost
+		if !s.reported && !s.aborted {
+			s.reported = true
+			s.ulp.Fatal(lost)
+		}
+	}
+	for i := range s.out.next {
+		m := s.out.at(i)
+		m.unacked = 0
+		if m.err == nil {
+			m.err = failure
+		}
+	}
+	if s.Pending() {
+		s.out.at(s.out.next).unacked = 0
+	}
+	s.withdraw(failure)
+}

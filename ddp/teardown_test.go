@@ -1,0 +1,159 @@
+package ddp
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestNothingBeforeAttach(t *testing.T) {
+	u := &recorder{queues: []*Queue{NewQueue(1)}}
+	s := NewStream(StreamConfig{ID: 1, Table: NewTable(new(entropy)), ULP: u, Queues: 1})
+	if err := s.SendUntagged(0, [5]byte{}, nil, 1); err != nil {
+		t.Fatal(err)
+	}
+	var seg Segment
+	var p Placed
+	s.Place(untaggedSeg(true, 0, 1, 0, nil), &p)
+	s.Deliver(&p)
+	if s.NextSegment(1500, &seg) || len(u.log) != 0 {
+		t.Error("a stream without LLP moved data") // req 5041-6.1-1
+	}
+	l := new(lower)
+	if s.Attach(l); l.ready != 1 || !s.NextSegment(1500, &seg) {
+		t.Error("waiting message not announced")
+	}
+}
+
+func TestGracefulTeardownByTheULP(t *testing.T) {
+	r := newRig(t)
+	r.post(t, 0, 7, make([]byte, 8))
+	_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(30)), 1)
+	r.CloseSend()
+	if err := r.SendTagged(1, 0, 0, nil, 2); err != ErrClosing { // req 5041-6.2.1-2
+		t.Errorf("message after graceful teardown: %v", err)
+	}
+	if n := len(r.cutAll(18 + 20)); n != 2 || r.llp.finish != 0 {
+		t.Fatalf("%d segments, LLP told to finish %d times", n, r.llp.finish)
+	}
+	r.arrive(untaggedSeg(true, 0, 1, 0, []byte{1})) // req 5041-6.2.1-6
+	r.Acked()
+	if r.llp.finish != 0 {
+		t.Fatal("finished before all data was transferred")
+	}
+	r.Acked() // req 5041-6.2.1-1
+	if r.llp.finish != 1 {
+		t.Error("LLP not told to finish")
+	}
+	r.CloseSend()
+	r.Closed(nil)
+	r.ulp.want(t, "untagged qn=0 msn=1 rsvd=0102030405 len=1 token=7", "completed 1")
+	if r.llp.finish != 1 || r.llp.aborted != 0 {
+		t.Errorf("finish %d abort %d", r.llp.finish, r.llp.aborted)
+	}
+	if err := r.SendTagged(1, 0, 0, nil, 2); err != ErrClosed {
+		t.Errorf("message after the end: %v", err)
+	}
+}
+
+func TestHalfCloseByThePeer(t *testing.T) {
+	r := newRig(t)
+	r.HalfClosed()
+	r.HalfClosed()
+	r.ulp.want(t, "peer closed") // req 5041-6.2.1-4
+	if err := r.SendUntagged(0, [5]byte{}, nil, 1); err != nil || len(r.cutAll(1500)) != 1 {
+		t.Errorf("outbound transfer after half-close: %v", err)
+	}
+	r.CloseSend()
+	r.Acked() // req 5041-6.2.1-5
+	if r.llp.finish != 1 {
+		t.Error("LLP not told to close the other half")
+	}
+}
+
+func TestDataAfterThePeersGracefulTeardown(t *testing.T) {
+	r := newRig(t)
+	mem := make([]byte, 8)
+	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
+	_ = r.SendUntagged(0, [5]byte{}, nil, 5)
+	r.HalfClosed()
+	r.arrive(taggedSeg(true, 0, reg.STag(), 0, []byte{1})) // req 5041-6.2.1-3
+	r.ulp.want(t, "peer closed", "fatal 0x0/0x00", "failed 5: "+ErrClosed.Error())
+	if !errors.Is(r.ulp.fault, ErrDataAfterClose) || !zero(mem) || r.llp.aborted != 1 {
+		t.Errorf("fault %v, memory %x, LLP aborted %d times", r.ulp.fault, mem, r.llp.aborted)
+	}
+}
+
+func TestAbortByTheULP(t *testing.T) {
+	r := newRig(t)
+	mem := make([]byte, 8)
+	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
+	_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(5)), 1)
+	_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(30)), 2)
+	_ = r.SendUntagged(0, [5]byte{}, nil, 3)
+	var seg Segment
+	r.NextSegment(18+20, &seg)
+	r.NextSegment(18+20, &seg)
+	r.Abort()
+	r.Abort()
+	if r.llp.aborted != 1 {
+		t.Fatalf("LLP aborted %d times", r.llp.aborted)
+	}
+	r.ulp.want(t) // segments of messages 1 and 2 are still with the LLP
+	// req 5041-6.2-2: both directions are off.
+	r.arrive(taggedSeg(true, 0, reg.STag(), 0, []byte{1}))
+	if r.NextSegment(1500, &seg) || !zero(mem) || r.SendUntagged(0, [5]byte{}, nil, 9) != ErrClosed {
+		t.Error("data moved after abortive teardown")
+	}
+	r.Closed(errors.New("reset"))
+	for i, want := range []string{"failed 1: ", "failed 2: " + ErrClosed.Error(), "failed 3: " + ErrClosed.Error()} {
+		if got := r.ulp.log[i]; len(got) < len(want) || got[:len(want)] != want {
+			t.Errorf("ULP was told %q, want %q", got, want)
+		}
+	}
+	if len(r.ulp.log) != 3 || r.Unfinished() != 0 {
+		t.Errorf("ULP was told %q", r.ulp.log) // no Fatal: the ULP asked for it
+	}
+}
+
+func TestLostLowerLayer(t *testing.T) {
+	r := newRig(t)
+	cause := errors.New("association aborted by peer")
+	for i := range 3 {
+		_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(30)), uint64(i))
+	}
+	var seg Segment
+	for range 3 {
+		r.NextSegment(18+20, &seg) // message 0 whole, message 1 in part, message 2 not
+	}
+	r.Closed(cause)
+	r.Closed(nil)
+	r.Acked()
+	lost := (&Error{Type: TypeLLP, Cause: cause}).Error()
+	// req 5041-6.2.2-1, 5041-6.2.2-2, 5041-7-1
+	r.ulp.want(t, "fatal 0x3/0x00", "failed 0: "+lost, "failed 1: "+lost, "failed 2: "+lost)
+	if !errors.Is(r.ulp.fault, cause) {
+		t.Errorf("fault %v", r.ulp.fault)
+	}
+	if err := r.SendUntagged(0, [5]byte{}, nil, 9); err != ErrClosed {
+		t.Errorf("message after the loss: %v", err)
+	}
+}
+
+func TestLossAfterAFaultIsNotReportedTwice(t *testing.T) {
+	r := newRig(t)
+	r.arrive([]byte{0})
+	r.Closed(errors.New("gone"))
+	r.ulp.want(t, "fatal 0x2/0x06")
+}
+
+func TestAbortBeforeAttach(t *testing.T) {
+	u := &recorder{queues: []*Queue{NewQueue(1)}}
+	s := NewStream(StreamConfig{ID: 1, Table: NewTable(new(entropy)), ULP: u, Queues: 1})
+	_ = s.SendUntagged(0, [5]byte{}, nil, 1)
+	s.Abort()
+	u.want(t, "failed 1: "+ErrClosed.Error())
+	l := new(lower)
+	if s.Attach(l); l.aborted != 1 {
+		t.Error("an LLP stream for an aborted stream must be ended")
+	}
+}
