@@ -213,11 +213,44 @@ func TestStreamsAreIndependent(t *testing.T) {
 	b.Place(untaggedSeg(true, 0, 1, 0, nil), &p)
 	b.Deliver(&p)
 	u.want(t, "untagged qn=0 msn=1 rsvd=0102030405 len=0 token=1")
-	// req 5041-8.2-2: an STag of the one stream does not work on the other.
+	// req 5041-8.2-2, 5041-8.3-3: an STag of the one stream does not work on the other.
 	reg := a.register(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 1)), Access: RemoteWrite, Scope: testStream})
 	b.Place(taggedSeg(true, 0, reg.STag(), 0, []byte{1}), &p)
 	if p.Err == nil || p.Err.Code != CodeNotAssociated {
 		t.Errorf("stream-scoped STag on another stream: %v", p.Err)
+	}
+}
+
+func TestMissingOctetsAreNotLookedFor(t *testing.T) {
+	r := newRig(t)
+	r.post(t, 0, 1, make([]byte, 8))
+	first := untaggedSeg(false, 0, 1, 0, []byte{1})
+	first[1] = 0xFF
+	r.arrive(first)
+	// req 5041-5.2-11: octets 1 to 4 never came. req 5041-4.3-4: the RsvdULP values differ.
+	r.arrive(untaggedSeg(true, 0, 1, 5, []byte{1}))
+	r.ulp.want(t, "untagged qn=0 msn=1 rsvd=0102030405 len=6 token=1")
+}
+
+func TestErrorNumbers(t *testing.T) {
+	// req 5041-7.2-1, 5041-7.2-2, 5041-7.2-3, 5041-7.2-4: the table of section 7.2.
+	types := []ErrorType{TypeLocal, TypeTagged, TypeUntagged, TypeLLP}
+	tagged := []uint8{CodeInvalidSTag, CodeBaseBounds, CodeNotAssociated, CodeTOWrap, CodeTaggedVersion}
+	untagged := []uint8{0, CodeInvalidQN, CodeNoBuffer, CodeMSNRange, CodeInvalidMO, CodeTooLong, CodeUntaggedVersion}
+	for i, typ := range types {
+		if int(typ) != i {
+			t.Errorf("type %d has number %#x", i, typ)
+		}
+	}
+	for i, c := range tagged {
+		if int(c) != i {
+			t.Errorf("tagged code %d has number %#x", i, c)
+		}
+	}
+	for i, c := range untagged {
+		if int(c) != i {
+			t.Errorf("untagged code %d has number %#x", i, c)
+		}
 	}
 }
 

@@ -119,7 +119,7 @@ func TestTaggedChecks(t *testing.T) {
 		// req 5041-7.1-13
 		{"sum wraps to within the range", Spec{PD: testPD}, math.MaxUint64, 50, TypeTagged, CodeTOWrap},
 		{"sum of exactly 2^64", Spec{PD: testPD, Base: top}, math.MaxUint64, 1, TypeTagged, CodeTOWrap},
-		// req 5041-7.1-9, 5041-8.2-1, 5041-8.2-2, 5042-6.1.1-3, 5042-6.1.1-4
+		// req 5041-7.1-9, 5041-8.2-1, 5041-8.2-2, 5041-8.2-4, 5042-6.1.1-3, 5042-6.1.1-4
 		{"other Protection Domain", Spec{PD: testPD + 1}, 0, 1, TypeTagged, CodeNotAssociated},
 		{"scoped to another stream", Spec{PD: testPD, Scope: testStream + 1}, 0, 1, TypeTagged, CodeNotAssociated},
 		{"scoped to this stream in another PD", Spec{PD: testPD + 1, Scope: testStream}, 0, 1, TypeTagged, CodeNotAssociated},
