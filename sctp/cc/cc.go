@@ -1,0 +1,50 @@
+package cc
+
+import (
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// Controller decides how much DATA may be in flight to one destination address.
+type Controller interface {
+	// Window returns cwnd.
+	Window() int
+	// Ssthresh returns the slow-start threshold.
+	Ssthresh() int
+	// OnSent says that octets of DATA were sent, after which flight octets are outstanding.
+	OnSent(now rawio.Time, octets, flight int)
+	// OnAck says that a SACK acknowledged DATA that was sent to this destination. It comes before
+	// the OnLoss of the same SACK (section 7.2.4).
+	OnAck(now rawio.Time, a Ack)
+	// OnLoss says that a SACK has revealed a loss outside Fast Recovery (section 7.2.3).
+	OnLoss(now rawio.Time)
+	// OnTimeout says that T3-rtx has expired (section 7.2.3).
+	OnTimeout(now rawio.Time)
+	// OnIdle comes before the first transmission after a silence of rtos whole RTOs (section 7.2.1).
+	OnIdle(now rawio.Time, rtos int)
+	// SetPMDCS says how large a DATA chunk fits the path: the path MTU has changed.
+	SetPMDCS(octets int)
+	// Reset goes back to the initial parameters: the path itself has changed (section 7.2.5).
+	Reset()
+}
+
+// Ack is what one SACK tells about the DATA sent to one destination.
+type Ack struct {
+	// Octets are newly acknowledged, by the cumulative TSN or by a gap block.
+	Octets int
+	// Dups are the octets of DATA that the SACK lists as duplicates.
+	Dups int
+	// Flight is the flight size before the SACK.
+	Flight int
+	// Recovery is set while the sender is in Fast Recovery.
+	Recovery bool
+	// AllAcked is set when the SACK has left nothing outstanding.
+	AllAcked bool
+	// RTT is the round trip time that the SACK measured, or 0.
+	RTT time.Duration
+}
+
+// Factory makes the controller of a destination: pmdcs is the largest DATA chunk in octets, chunk
+// header included, that fits the path; ipv6 says which family the destination's address is of.
+type Factory func(pmdcs int, ipv6 bool) Controller

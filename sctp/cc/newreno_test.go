@@ -1,0 +1,179 @@
+package cc
+
+import (
+	"fmt"
+	"testing"
+)
+
+func ExampleNewReno() {
+	c := NewReno(1444, false)
+	fmt.Println("initial cwnd", c.Window())
+	c.OnAck(0, Ack{Octets: 2888, Flight: 5000})
+	fmt.Println("a SACK for two chunks in slow start", c.Window())
+	c.OnTimeout(0)
+	fmt.Println("T3-rtx expires", c.Window(), c.Ssthresh())
+	// Output:
+	// initial cwnd 4404
+	// a SACK for two chunks in slow start 5848
+	// T3-rtx expires 1444 5776
+}
+
+func TestInitialWindow(t *testing.T) {
+	// req 9260-7.2.1-1
+	for _, tt := range []struct {
+		name  string
+		pmdcs int
+		ipv6  bool
+		want  int
+	}{
+		{"small chunks: four of them", 500, false, 2000},
+		{"IPv4 Ethernet: 4404 octets", 1468, false, 4404},
+		{"IPv6 Ethernet: 4344 octets", 1448, true, 4344},
+		{"jumbo: two chunks", 8900, false, 17800},
+		{"IPv4, half of 4404 exactly", 2202, false, 4404},
+		{"IPv6, just above half of 4344", 2173, true, 4346},
+	} {
+		if got := NewReno(tt.pmdcs, tt.ipv6).Window(); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestInitialSsthreshIsArbitrarilyHigh(t *testing.T) {
+	// req 9260-7.2.1-3
+	if s := NewReno(1444, false).Ssthresh(); s < 1<<30 {
+		t.Error(s)
+	}
+}
+
+func TestSlowStart(t *testing.T) {
+	// req 9260-7.2.1-4, 9260-7.2.1-5, 9260-7.2.1-6
+	for _, tt := range []struct {
+		name string
+		ack  Ack
+		want int // growth
+	}{
+		{"grows by what was acknowledged", Ack{Octets: 500, Flight: 4000}, 500},
+		{"by one PMDCS at most", Ack{Octets: 3000, Flight: 4000}, 1000},
+		{"not when cwnd was not fully used", Ack{Octets: 1000, Flight: 3999}, 0},
+		{"not in Fast Recovery", Ack{Octets: 1000, Flight: 4000, Recovery: true}, 0},
+		{"not for duplicates", Ack{Octets: 100, Dups: 5000, Flight: 4000}, 100},
+	} {
+		c := NewReno(1000, false)
+		if c.Window() != 4000 {
+			t.Fatal(c.Window())
+		}
+		c.OnAck(0, tt.ack)
+		if got := c.Window() - 4000; got != tt.want {
+			t.Errorf("%s: grew by %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+// avoid returns a controller in congestion avoidance with cwnd 6000, PMDCS 1000, partial 0.
+func avoid(t *testing.T) *newReno {
+	t.Helper()
+	r := NewReno(1000, false).(*newReno)
+	r.cwnd, r.ssthresh = 6000, 5000
+	return r
+}
+
+func TestCongestionAvoidance(t *testing.T) {
+	for _, tt := range []struct {
+		name          string
+		acks          []Ack
+		cwnd, partial int
+	}{
+		// req 9260-7.2.2-3
+		{"counts acknowledged octets", []Ack{{Octets: 1000, Flight: 6000}, {Octets: 2000, Flight: 6000}}, 6000, 3000},
+		{"and duplicates", []Ack{{Octets: 1000, Dups: 500, Flight: 6000}}, 6000, 1500},
+		// req 9260-7.2.2-1, 9260-7.2.2-5
+		{"a window's worth grows cwnd by one PMDCS", []Ack{{Octets: 5500, Flight: 6000}, {Octets: 700, Flight: 6000}}, 7000, 200},
+		// req 9260-7.2.2-2
+		{"never by more than one for a SACK", []Ack{{Octets: 13000, Flight: 13000}}, 7000, 7000},
+		// req 9260-7.2.2-4
+		{"an unused window does not save up", []Ack{{Octets: 5000, Flight: 5999}, {Octets: 5000, Flight: 5999}}, 6000, 6000},
+		// req 9260-7.2.2-6
+		{"everything acknowledged forgets the rest", []Ack{{Octets: 5000, Flight: 6000, AllAcked: true}}, 6000, 0},
+		{"no growth in Fast Recovery", []Ack{{Octets: 6000, Flight: 6000, Recovery: true}}, 6000, 6000},
+	} {
+		r := avoid(t)
+		for _, a := range tt.acks {
+			r.OnAck(0, a)
+		}
+		if r.cwnd != tt.cwnd || r.partial != tt.partial {
+			t.Errorf("%s: cwnd %d partial %d, want %d %d", tt.name, r.cwnd, r.partial, tt.cwnd, tt.partial)
+		}
+	}
+}
+
+func TestBoundaryIsSlowStart(t *testing.T) {
+	// req 9260-7.2-1
+	r := avoid(t)
+	r.ssthresh = r.cwnd
+	r.OnAck(0, Ack{Octets: 400, Flight: 6000})
+	if r.cwnd != 6400 {
+		t.Errorf("cwnd == ssthresh: cwnd %d, want slow start's 6400", r.cwnd)
+	}
+	r.OnAck(0, Ack{Octets: 400, Flight: 6400})
+	if r.cwnd != 6400 || r.partial != 400 {
+		t.Errorf("cwnd > ssthresh: cwnd %d partial %d", r.cwnd, r.partial)
+	}
+}
+
+func TestLoss(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		cwnd           int
+		event          func(*newReno)
+		want, ssthresh int
+	}{
+		// req 9260-7.2.3-1
+		{"a SACK's loss halves cwnd", 20000, func(r *newReno) { r.OnLoss(0) }, 10000, 10000},
+		{"but not below four chunks", 6000, func(r *newReno) { r.OnLoss(0) }, 4000, 4000},
+		// req 9260-7.2.3-2, 9260-7.2.1-2
+		{"T3-rtx leaves one chunk", 20000, func(r *newReno) { r.OnTimeout(0) }, 1000, 10000},
+		{"and four chunks of ssthresh", 3000, func(r *newReno) { r.OnTimeout(0) }, 1000, 4000},
+	} {
+		r := avoid(t)
+		r.cwnd, r.partial = tt.cwnd, 777
+		tt.event(r)
+		if r.cwnd != tt.want || r.ssthresh != tt.ssthresh || r.partial != 0 {
+			t.Errorf("%s: cwnd %d ssthresh %d partial %d, want %d %d 0", tt.name, r.cwnd, r.ssthresh, r.partial, tt.want, tt.ssthresh)
+		}
+	}
+}
+
+func TestIdleDecay(t *testing.T) {
+	// req 9260-7.2.1-8, 9260-7.1-1
+	r := avoid(t)
+	r.cwnd = 40000
+	r.OnIdle(0, 0)
+	if r.cwnd != 40000 || r.ssthresh != 5000 {
+		t.Errorf("less than an RTO: cwnd %d ssthresh %d", r.cwnd, r.ssthresh)
+	}
+	r.OnIdle(0, 2)
+	if r.cwnd != 10000 || r.ssthresh != 40000 {
+		t.Errorf("two RTOs: cwnd %d ssthresh %d", r.cwnd, r.ssthresh)
+	}
+	r.OnIdle(0, 1<<40)
+	if r.cwnd != 4000 {
+		t.Errorf("for ever: cwnd %d, want 4 chunks", r.cwnd)
+	}
+	r.OnTimeout(0)
+	r.OnIdle(0, 3)
+	if r.cwnd != 1000 {
+		t.Errorf("cwnd rose to %d by idling after a timeout", r.cwnd)
+	}
+}
+
+func TestReset(t *testing.T) {
+	// req 9260-7.2.5-1
+	r := avoid(t)
+	r.partial = 5
+	r.SetPMDCS(1200)
+	r.Reset()
+	if r.cwnd != 4404 || r.ssthresh < 1<<30 || r.partial != 0 {
+		t.Errorf("cwnd %d ssthresh %d partial %d", r.cwnd, r.ssthresh, r.partial)
+	}
+}

@@ -1,0 +1,120 @@
+package pack
+
+import (
+	"net/netip"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// inline is the longest piece of user data, in octets, that is copied into the arena instead of
+// becoming a piece of its own: below it the copy costs less than a vector entry, and a 64 KB packet
+// of small chunks stays under the 1024 pieces that systems take.
+const inline = 256
+
+// Batch is a reusable set of packets ready for rawio.Link.WriteBatch. Its packets are valid until
+// Reset, and as long as the user memory that they reference: a batch is written out before the
+// owner of that memory is told that it is free.
+type Batch struct {
+	// Pkts are the finished packets: Vec, Local and Remote are set, the checksum is stored.
+	Pkts []rawio.Packet
+
+	max   int
+	arena []byte   // when it has to grow, earlier packets keep the old one
+	vecs  [][]byte // the pieces of all packets
+
+	// The open packet.
+	local, remote netip.AddrPort
+	size          int  // octets it may have
+	used          int  // octets it has
+	vec           int  // its first piece in vecs
+	piece         int  // where the piece that is being appended to begins in arena
+	open          bool // that piece is the last of vecs
+}
+
+// NewBatch returns a batch for that many packets, at least one.
+func NewBatch(packets int) *Batch {
+	n := max(packets, 1)
+	return &Batch{
+		Pkts:  make([]rawio.Packet, 0, n),
+		max:   n,
+		arena: make([]byte, 0, 512*n),
+		vecs:  make([][]byte, 0, 8*n),
+	}
+}
+
+// Reset empties the batch and forgets the user memory that it referenced.
+func (b *Batch) Reset() {
+	clear(b.vecs)
+	clear(b.Pkts)
+	b.Pkts, b.vecs, b.arena = b.Pkts[:0], b.vecs[:0], b.arena[:0]
+	b.used, b.size, b.vec, b.open = 0, 0, 0, false
+}
+
+// Full reports whether the batch holds all the packets it was made for.
+func (b *Batch) Full() bool { return len(b.Pkts) >= b.max }
+
+// Begin opens a packet with its common header. It is to have at most size octets, common header
+// included; Room says what is left of them, and it is for the caller to keep to it.
+func (b *Batch) Begin(src, dst uint16, vtag uint32, local, remote netip.AddrPort, size int) {
+	b.local, b.remote, b.size = local, remote, size
+	b.used, b.vec, b.open = 0, len(b.vecs), false
+	b.Commit(wire.AppendHeader(b.Tail(), src, dst, vtag))
+}
+
+// Room returns how many octets the open packet still takes. It is negative in a packet that holds
+// more than its size.
+func (b *Batch) Room() int { return b.size - b.used }
+
+// Len returns the octets in the open packet, common header included.
+func (b *Batch) Len() int { return b.used }
+
+// Empty reports whether the open packet has no chunk yet.
+func (b *Batch) Empty() bool { return b.used <= wire.CommonHeaderLen }
+
+// Tail returns the arena for appending octets, whole chunks or a chunk's header, to the open packet:
+//
+//	b.Commit(wire.AppendCookieAck(b.Tail()))
+func (b *Batch) Tail() []byte { return b.arena }
+
+// Commit takes what was appended to Tail into the packet.
+func (b *Batch) Commit(tail []byte) {
+	n := len(tail) - len(b.arena)
+	if n <= 0 {
+		return
+	}
+	if !b.open {
+		b.piece, b.open = len(b.arena), true
+		b.vecs = append(b.vecs, nil)
+	}
+	b.arena = tail
+	b.used += n
+	// In a grown arena the whole piece has moved, and with it what the piece already held.
+	b.vecs[len(b.vecs)-1] = tail[b.piece:len(tail):len(tail)]
+}
+
+// Bytes appends user data to the open packet, by reference unless it is short.
+func (b *Batch) Bytes(p []byte) {
+	if len(p) <= inline {
+		b.Commit(append(b.arena, p...))
+		return
+	}
+	b.vecs = append(b.vecs, p)
+	b.used += len(p)
+	b.open = false
+}
+
+// End finishes the open packet: it stores the checksum and adds the packet to Pkts.
+func (b *Batch) End() {
+	vec := b.vecs[b.vec:len(b.vecs):len(b.vecs)]
+	wire.PutChecksum(vec[0], wire.Checksum(vec))
+	b.Pkts = append(b.Pkts, rawio.Packet{Vec: vec, Local: b.local, Remote: b.remote})
+	b.open = false
+}
+
+// Cancel forgets the open packet.
+func (b *Batch) Cancel() {
+	clear(b.vecs[b.vec:])
+	b.vecs = b.vecs[:b.vec]
+	b.open = false
+}

@@ -1,0 +1,171 @@
+package rx
+
+import (
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Config is what a Receiver is made with.
+type Config struct {
+	PeerTSN    wire.TSN // the peer's Initial TSN
+	RecvBuffer int      // octets of user data: the a_rwnd of INIT or INIT ACK
+	MaxMessage int      // octets of the longest message taken; RecvBuffer limits it too
+	PMDCS      int      // largest DATA chunk of the path, octets, for silly window avoidance
+	InStreams  int      // incoming streams
+	SackDelay  time.Duration
+}
+
+// Admission is what becomes of a DATA chunk.
+type Admission uint8
+
+const (
+	// New: call exactly one of Placed, Queue and Refuse for it.
+	New Admission = iota
+	// Duplicate: received before; the next SACK says so.
+	Duplicate
+	// Dropped: outside the window; a SACK is due.
+	Dropped
+)
+
+// Receiver is the receiving half of an association.
+type Receiver struct {
+	cfg    Config
+	track  Tracker
+	ack    AckPolicy
+	reasm  *Reassembly
+	gaps   bool // TSNs were missing before the packet in processing
+	credit int  // the a_rwnd last advertised, less what has come in since
+}
+
+// NewReceiver returns a receiver that expects cfg.PeerTSN first.
+func NewReceiver(cfg Config) *Receiver {
+	return &Receiver{
+		cfg:    cfg,
+		track:  *NewTracker(cfg.PeerTSN),
+		ack:    NewAckPolicy(cfg.SackDelay),
+		reasm:  NewReassembly(cfg.RecvBuffer, cfg.MaxMessage, cfg.InStreams),
+		credit: cfg.RecvBuffer,
+	}
+}
+
+// Admit decides about a DATA chunk by its TSN and the receive window (section 6.2). With the window
+// closed it takes a chunk only below the highest TSN received, in place of the highest that is held
+// for reordering.
+func (r *Receiver) Admit(d wire.Data) Admission {
+	t := d.TSN()
+	switch r.track.Check(t) {
+	case Again:
+		r.track.Duplicate(t)
+		r.ack.Data(true)
+		return Duplicate
+	case Beyond:
+		r.ack.Data(true)
+		return Dropped
+	}
+	for r.reasm.Window() == 0 {
+		gone, ok := r.reasm.Evict(t)
+		if !ok {
+			r.ack.Data(true)
+			return Dropped
+		}
+		r.track.Remove(gone)
+	}
+	return New
+}
+
+// Placed counts an admitted chunk as received without holding it: its data is where it belongs, or
+// it is acknowledged and discarded. It costs no window. It is to be a whole message: a consumed
+// fragment would leave its message without it.
+func (r *Receiver) Placed(d wire.Data) {
+	r.track.Add(d.TSN())
+	r.ack.Data(d.I())
+	if !d.U() {
+		r.reasm.Skip(d.Stream(), d.SSN())
+	}
+}
+
+// Queue counts an admitted chunk as received and holds it for delivery. d lies in buf, which is
+// retained if need be; buf may be nil. After an error, a *ViolationError or ErrMessageTooBig, the
+// association is to be aborted.
+func (r *Receiver) Queue(d wire.Data, buf *rawio.Buf) error {
+	r.track.Add(d.TSN())
+	r.ack.Data(d.I())
+	r.credit = max(r.credit-len(d.Payload()), 0)
+	return r.reasm.Add(d, buf)
+}
+
+// Refuse drops an admitted chunk as if it had never been received. A SACK is due.
+func (r *Receiver) Refuse() { r.ack.Data(true) }
+
+// PacketDone ends a packet that contained DATA. After an error, a *ViolationError, the association is
+// to be aborted.
+func (r *Receiver) PacketDone(now rawio.Time) error {
+	gaps := r.track.Gaps()
+	r.ack.PacketDone(now, gaps || r.gaps)
+	r.gaps = gaps
+	return r.reasm.Check(r.track.Cum())
+}
+
+// SackDue reports whether a SACK has to go now.
+func (r *Receiver) SackDue(now rawio.Time) bool { return r.ack.Due(now) }
+
+// SackPending reports whether a SACK is to be bundled with outgoing DATA (section 6.1).
+func (r *Receiver) SackPending() bool { return r.ack.Pending() }
+
+// Deadline returns when SackDue becomes true by itself, or Never.
+func (r *Receiver) Deadline() rawio.Time { return r.ack.Deadline() }
+
+// AppendSack appends a SACK chunk of at most room octets, room >= 16, and counts it as sent. With
+// less room it returns b and changes nothing.
+func (r *Receiver) AppendSack(b []byte, room int) []byte {
+	if room < wire.SackLen(0, 0) {
+		return b
+	}
+	r.ack.Sent()
+	return r.track.AppendSack(b, uint32(r.advertise()), room)
+}
+
+// advertise returns the a_rwnd to send. Avoiding the silly window syndrome (section 6.2, RFC 1122
+// section 4.2.3.3) it lets the window grow by a worthwhile step only.
+func (r *Receiver) advertise() int {
+	w := r.reasm.Window()
+	if step := min(r.cfg.RecvBuffer/2, r.cfg.PMDCS); w < r.credit || w-r.credit >= step {
+		r.credit = w
+	}
+	return r.credit
+}
+
+// AckSent notes that a SHUTDOWN has acknowledged the cumulative TSN (section 9.2).
+func (r *Receiver) AckSent() { r.ack.Sent() }
+
+// CumTSN returns the Cumulative TSN.
+func (r *Receiver) CumTSN() wire.TSN { return r.track.Cum() }
+
+// Gaps reports whether a TSN is missing below the highest received.
+func (r *Receiver) Gaps() bool { return r.track.Gaps() }
+
+// Dups reports whether duplicates wait to be reported.
+func (r *Receiver) Dups() bool { return r.track.Dups() }
+
+// Window returns the octets of user data that there is room for.
+func (r *Receiver) Window() int { return r.reasm.Window() }
+
+// Buffered returns the octets of user data held.
+func (r *Receiver) Buffered() int { return r.reasm.Used() }
+
+// Receive returns the next message in delivery order. It counts against the window until Release.
+func (r *Receiver) Receive() (*Message, bool) { return r.reasm.Pop() }
+
+// Release gives a message's memory back. When the window can grow by a quarter of the receive buffer
+// a SACK that says so is due (section 6.2).
+func (r *Receiver) Release(m *Message) {
+	r.reasm.Release(m)
+	if r.reasm.Window()-r.credit >= max(r.cfg.RecvBuffer/4, 1) {
+		r.ack.Demand()
+	}
+}
+
+// Close gives all memory back except what the upper layer has yet to release.
+func (r *Receiver) Close() { r.reasm.Close() }

@@ -1,0 +1,594 @@
+package rx
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+const (
+	be  = wire.FlagB | wire.FlagE
+	ube = be | wire.FlagU
+	ms  = rawio.Time(time.Millisecond)
+)
+
+// chunk makes a DATA chunk on stream 0.
+func chunk(tsn, ssn int, flags uint8, payload string) wire.Data {
+	return onStream(0, tsn, ssn, flags, payload)
+}
+
+func onStream(id, tsn, ssn int, flags uint8, payload string) wire.Data {
+	b := wire.AppendDataHeader(nil, wire.DataFields{
+		Flags: flags, TSN: wire.TSN(tsn), Stream: wire.StreamID(id), SSN: wire.SSN(ssn), PPID: 42, PayloadLen: len(payload),
+	})
+	return wire.Data(append(b, payload...))
+}
+
+// newReceiver returns a receiver with a window of 1000 octets that expects TSN 1.
+func newReceiver() *Receiver {
+	return NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1000, MaxMessage: 1000, PMDCS: 200, InStreams: 16, SackDelay: 200 * time.Millisecond})
+}
+
+// packet feeds chunks as one packet and returns how each was taken and the first error.
+func packet(r *Receiver, now rawio.Time, chunks ...wire.Data) (got []Admission, err error) {
+	for _, d := range chunks {
+		a := r.Admit(d)
+		got = append(got, a)
+		if a == New {
+			if err := r.Queue(d, nil); err != nil {
+				return got, err
+			}
+		}
+	}
+	return got, r.PacketDone(now)
+}
+
+func mustPacket(t *testing.T, r *Receiver, now rawio.Time, chunks ...wire.Data) {
+	t.Helper()
+	if _, err := packet(r, now, chunks...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// received drains the receiver as text.
+func received(r *Receiver) string {
+	out := ""
+	for m, ok := r.Receive(); ok; m, ok = r.Receive() {
+		b := make([]byte, m.Size)
+		m.CopyTo(b, 0)
+		out += string(b) + "|"
+		r.Release(m)
+	}
+	return out
+}
+
+func sack(r *Receiver) wire.Sack { return wire.Sack(r.AppendSack(nil, 1400)) }
+
+func sackText(k wire.Sack) string {
+	s := fmt.Sprint("cum ", k.CumTSN())
+	for i := range k.NumGaps() {
+		a, b := k.Gap(i)
+		s += fmt.Sprintf(" %d-%d", a, b)
+	}
+	for i := range k.NumDups() {
+		s += fmt.Sprint(" dup ", k.Dup(i))
+	}
+	return s
+}
+
+func ExampleReceiver() {
+	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 16, MaxMessage: 1 << 16, PMDCS: 1400, InStreams: 10, SackDelay: 200 * time.Millisecond})
+	d := chunk(1, 0, be, "hello")
+	if r.Admit(d) == New {
+		if err := r.Queue(d, nil); err != nil {
+			fmt.Println(err)
+		}
+	}
+	if err := r.PacketDone(0); err != nil {
+		fmt.Println(err)
+	}
+	m, _ := r.Receive()
+	b := make([]byte, m.Size)
+	m.CopyTo(b, 0)
+	r.Release(m)
+	fmt.Printf("%s, SACK due: %v\n", b, r.SackDue(0))
+	// Output: hello, SACK due: true
+}
+
+func TestSackReportsWhatArrived(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		tsns []int
+		room int
+		want string
+	}{
+		{"nothing yet: Initial TSN minus 1", nil, 1400, "cum 0"}, // req 9260-3.3.4-2
+		{"in order", []int{1, 2, 3}, 1400, "cum 3"},
+		{"two gaps, as in the example of the RFC", []int{1, 2, 3, 5, 6, 8}, 1400, "cum 3 2-3 5-5"}, // req 9260-3.3.4-5, 9260-3.3.4-3
+		{"out of order, then filled", []int{3, 2, 1}, 1400, "cum 3"},
+		{"filled up to the next gap", []int{2, 3, 5, 1}, 1400, "cum 3 2-2"},
+		{"duplicates once for each arrival", []int{1, 1, 1, 3, 3}, 1400, "cum 1 2-2 dup 1 dup 1 dup 3"}, // req 9260-6.2-19, 9260-3.3.4-6
+		{"blocks that fit, from the lowest", []int{2, 4, 6, 8, 6}, 16 + 3*4, "cum 0 2-2 4-4 6-6"},       // req 9260-6.2-14, 9260-6.7-5
+		{"far ahead is not reportable", []int{1, 65537}, 1400, "cum 1"},
+		{"as far as a block reaches", []int{1, 65536}, 1400, "cum 1 65535-65535"},
+		{"old TSN", []int{1, -5}, 1400, "cum 1 dup 4294967291"},
+	} {
+		r := newReceiver()
+		for i, n := range tt.tsns {
+			if _, err := packet(r, 0, chunk(n, i, ube, "x")); err != nil {
+				t.Fatal(tt.name, err)
+			}
+		}
+		if got := sackText(wire.Sack(r.AppendSack(nil, tt.room))); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+		if r.Dups() {
+			t.Errorf("%s: the SACK left duplicates to report", tt.name)
+		}
+	}
+	// req 9260-3.3.4-5
+	if k := newReceiver().AppendSack(nil, 15); len(k) != 0 {
+		t.Error("a SACK in 15 octets")
+	}
+}
+
+func TestTrackerWraps(t *testing.T) {
+	k := NewTracker(0xfffffffe)
+	for _, n := range []wire.TSN{0xfffffffe, 0, 2, 1} {
+		if k.Check(n) != Fresh {
+			t.Fatal(n)
+		}
+		k.Add(n)
+	}
+	if k.Cum() != 0xfffffffe || k.Highest() != 2 || !k.Gaps() {
+		t.Fatal(k.Cum(), k.Highest())
+	}
+	k.Add(0xffffffff)
+	if k.Cum() != 2 || k.Gaps() {
+		t.Error(k.Cum())
+	}
+	if k.Check(0xffffffff) != Again || k.Check(3) != Fresh {
+		t.Error("Check after the wrap")
+	}
+}
+
+func TestWhenASackIsDue(t *testing.T) {
+	first := chunk(1, 0, be, "x")
+	for _, tt := range []struct {
+		name  string
+		story func(r *Receiver)
+		due   bool
+	}{
+		{"first DATA of the association", func(r *Receiver) {}, true},
+		{"one packet later: delayed", func(r *Receiver) { sack(r); packet(r, 0, chunk(2, 1, be, "x")) }, false},
+		// req 9260-6.2-7
+		{"second packet", func(r *Receiver) { sack(r); packet(r, 0, chunk(2, 1, be, "x")); packet(r, 0, chunk(3, 2, be, "x")) }, true},
+		// req 9260-6.2-7
+		{"packets count, not chunks", func(r *Receiver) { sack(r); packet(r, 0, chunk(2, 1, be, "x"), chunk(3, 2, be, "x")) }, false},
+		// req 9260-6.2-16
+		{"I bit", func(r *Receiver) { sack(r); packet(r, 0, chunk(2, 1, be|wire.FlagI, "x")) }, true},
+		// req 9260-6.2-17
+		{"only duplicates", func(r *Receiver) { sack(r); packet(r, 0, first) }, true},
+		// req 9260-6.7-1
+		{"a gap", func(r *Receiver) { sack(r); packet(r, 0, chunk(3, 2, be, "x")) }, true},
+		// req 9260-6.7-1
+		{"each packet while there is a gap", func(r *Receiver) {
+			sack(r)
+			packet(r, 0, chunk(3, 2, be, "x"))
+			sack(r)
+			packet(r, 0, chunk(4, 3, be, "x"))
+		}, true},
+		{"the packet that fills the gap", func(r *Receiver) {
+			sack(r)
+			packet(r, 0, chunk(3, 2, be, "x"))
+			sack(r)
+			packet(r, 0, chunk(2, 1, be, "x"))
+		}, true},
+		{"the one after it: delayed", func(r *Receiver) {
+			sack(r)
+			packet(r, 0, chunk(3, 2, be, "x"))
+			packet(r, 0, chunk(2, 1, be, "x"))
+			sack(r)
+			packet(r, 0, chunk(4, 3, be, "x"))
+		}, false},
+		{"refused DATA", func(r *Receiver) { sack(r); r.Admit(chunk(2, 1, be, "x")); r.Refuse(); r.PacketDone(0) }, true},
+		{"a packet without DATA", func(r *Receiver) { sack(r); r.PacketDone(0) }, false},
+		{"acknowledged by SHUTDOWN", func(r *Receiver) { r.AckSent() }, false},
+	} {
+		r := newReceiver()
+		mustPacket(t, r, 0, first)
+		tt.story(r)
+		if got := r.SackDue(0); got != tt.due {
+			t.Errorf("%s: due %v", tt.name, got)
+		}
+	}
+}
+
+func TestDelayedSackComesAfterSackDelay(t *testing.T) {
+	// req 9260-6.2-7
+	r := newReceiver()
+	mustPacket(t, r, 0, chunk(1, 0, be, "x"))
+	sack(r)
+	if r.SackPending() || r.Deadline() != rawio.Never {
+		t.Fatal("pending after a SACK")
+	}
+	mustPacket(t, r, 1000*ms, chunk(2, 1, be, "x"))
+	if !r.SackPending() || r.Deadline() != 1200*ms {
+		t.Fatalf("deadline %v", r.Deadline())
+	}
+	if r.SackDue(1200*ms-1) || !r.SackDue(1200*ms) {
+		t.Error("not at 200 ms")
+	}
+	// req 9260-6.2-11
+	if a := NewAckPolicy(time.Hour); a.delay != 500*time.Millisecond {
+		t.Error("SACK.Delay above 500 ms")
+	}
+}
+
+func TestDelivery(t *testing.T) {
+	const b, m, e = wire.FlagB, uint8(0), wire.FlagE
+	for _, tt := range []struct {
+		name   string
+		chunks []wire.Data
+		want   string
+	}{
+		// req 9260-6.6-1
+		{"in SSN order", []wire.Data{chunk(1, 0, be, "a"), chunk(3, 2, be, "c"), chunk(4, 3, be, "d"), chunk(2, 1, be, "b")}, "a|b|c|d|"},
+		{"early ones wait", []wire.Data{chunk(2, 1, be, "b")}, ""},
+		// req 9260-3.3.1-4
+		{"unordered at once", []wire.Data{chunk(2, 9, ube, "u"), chunk(1, 0, be, "a")}, "u|a|"},
+		{"streams do not wait for each other", []wire.Data{onStream(1, 2, 1, be, "x"), onStream(2, 3, 0, be, "y")}, "y|"},
+		// req 9260-6.9-6, 9260-6-10
+		{"fragments in order", []wire.Data{chunk(1, 0, b, "a"), chunk(2, 0, m, "b"), chunk(3, 0, e, "c")}, "abc|"},
+		{"fragments backwards", []wire.Data{chunk(3, 0, e, "c"), chunk(2, 0, m, "b"), chunk(1, 0, b, "a")}, "abc|"},
+		{"the middle last", []wire.Data{chunk(1, 0, b, "a"), chunk(3, 0, e, "c"), chunk(2, 0, m, "b")}, "abc|"},
+		{"two holes", []wire.Data{chunk(1, 0, b, "a"), chunk(5, 0, e, "e"), chunk(3, 0, m, "c"), chunk(4, 0, m, "d"), chunk(2, 0, m, "b")}, "abcde|"},
+		{"unordered fragments beside ordered ones", []wire.Data{chunk(3, 0, b|wire.FlagU, "u"), chunk(1, 0, b, "a"), chunk(4, 0, e|wire.FlagU, "v"), chunk(2, 0, e, "b")}, "uv|ab|"},
+		{"a fragmented message waits for its SSN", []wire.Data{chunk(2, 1, b, "x"), chunk(3, 1, e, "y"), chunk(1, 0, be, "a")}, "a|xy|"},
+	} {
+		r := newReceiver()
+		mustPacket(t, r, 0, tt.chunks...)
+		if got := received(r); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestSSNWraps(t *testing.T) {
+	r := newReceiver()
+	for i := range 65536 {
+		mustPacket(t, r, 0, chunk(1+i, i, be, "x"))
+		m, ok := r.Receive()
+		if !ok {
+			t.Fatal(i)
+		}
+		r.Release(m)
+	}
+	mustPacket(t, r, 0, chunk(65538, 1, be, "b"), chunk(65537, 0, be, "a"))
+	if got := received(r); got != "a|b|" {
+		t.Error(got)
+	}
+}
+
+func TestHostileFragments(t *testing.T) {
+	const b, m, e = wire.FlagB, uint8(0), wire.FlagE
+	for _, tt := range []struct {
+		name   string
+		chunks []wire.Data
+	}{
+		{"begin after begin", []wire.Data{chunk(1, 0, b, "a"), chunk(2, 1, b, "b")}},
+		{"whole message inside another", []wire.Data{chunk(1, 0, b, "a"), chunk(2, 1, be, "b")}},
+		{"whole message before a middle fragment", []wire.Data{chunk(2, 0, m, "b"), chunk(1, 0, be, "a")}},
+		{"end before a middle fragment", []wire.Data{chunk(4, 0, m, "b"), chunk(3, 0, e, "a")}},
+		{"no end before a beginning", []wire.Data{chunk(4, 0, b, "b"), chunk(3, 0, m, "a")}},
+		{"middle fragment out of nothing", []wire.Data{chunk(1, 0, m, "a")}},
+		{"end fragment after a whole message", []wire.Data{chunk(1, 0, be, "a"), chunk(2, 0, e, "b")}},
+		{"the stream changes inside a message", []wire.Data{chunk(1, 0, b, "a"), onStream(1, 2, 0, e, "b")}},
+		{"the SSN changes inside a message", []wire.Data{chunk(1, 0, b, "a"), chunk(2, 1, e, "b")}},
+		{"the U bit changes inside a message", []wire.Data{chunk(2, 0, e|wire.FlagU, "b"), chunk(1, 0, b, "a")}},
+		{"two messages with one SSN", []wire.Data{chunk(2, 5, be, "a"), chunk(3, 5, be, "b")}},
+		{"two fragmented messages with one SSN", []wire.Data{chunk(2, 5, be, "a"), chunk(4, 5, b, "b"), chunk(5, 5, e, "c")}},
+		{"a hole in a message that the rest goes around", []wire.Data{chunk(1, 0, b, "a"), chunk(3, 0, e, "b"), chunk(2, 1, be, "x")}},
+		{"no user data", []wire.Data{chunk(1, 0, be, "")}},
+		{"a stream that does not exist", []wire.Data{onStream(16, 1, 0, be, "x")}},
+	} {
+		r := newReceiver()
+		_, err := packet(r, 0, tt.chunks...)
+		var v *ViolationError
+		if !errors.As(err, &v) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		r.Close()
+		if r.Buffered() != 0 || r.reasm.store.mem != 0 {
+			t.Errorf("%s: Close leaves %d octets, %d of memory", tt.name, r.Buffered(), r.reasm.store.mem)
+		}
+	}
+}
+
+func TestMessagesThatCannotEverFit(t *testing.T) {
+	big := string(make([]byte, 400))
+	for _, tt := range []struct {
+		name   string
+		chunks []wire.Data
+	}{
+		{"longer than MaxMessage", []wire.Data{chunk(1, 0, wire.FlagB, big), chunk(2, 0, 0, big), chunk(3, 0, wire.FlagE, big)}},
+		{"all of the buffer and no end", []wire.Data{chunk(1, 0, wire.FlagB, big), chunk(2, 0, 0, big), chunk(3, 0, 0, big[:200])}},
+		{"one chunk longer than MaxMessage", []wire.Data{chunk(1, 0, be, big+big+big)}},
+	} {
+		if _, err := packet(newReceiver(), 0, tt.chunks...); !errors.Is(err, ErrMessageTooBig) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+func TestWindow(t *testing.T) {
+	r := newReceiver()
+	x := string(make([]byte, 300))
+	// req 9260-6.2-21
+	mustPacket(t, r, 0, chunk(1, 0, be, x), chunk(2, 1, be, x))
+	if w := r.Window(); w != 400 {
+		t.Fatalf("window %d after 600 of 1000", w)
+	}
+	if k := sack(r); k.ARwnd() != 400 {
+		t.Errorf("a_rwnd %d", k.ARwnd()) // req 9260-6.2-23
+	}
+	m, _ := r.Receive()
+	if r.Window() != 400 {
+		t.Error("the window opens before the upper layer has released the message") // req 9260-6.2-22
+	}
+	r.Release(m)
+	if r.Window() != 700 {
+		t.Errorf("window %d after release", r.Window())
+	}
+	// Placed DATA costs nothing.
+	r.Placed(chunk(3, 2, be, x))
+	if r.Window() != 700 || r.CumTSN() != 3 {
+		t.Error("placed DATA costs window")
+	}
+}
+
+func TestPlacedOrderedMessagesCountInTheirStream(t *testing.T) {
+	r := newReceiver()
+	mustPacket(t, r, 0, chunk(3, 2, be, "c"))
+	r.Placed(chunk(2, 1, be, "b"))
+	mustPacket(t, r, 0, chunk(1, 0, be, "a"))
+	if got := received(r); got != "a|c|" {
+		t.Errorf("%q", got)
+	}
+	r.Placed(chunk(4, 3, be, "d"))
+	mustPacket(t, r, 0, chunk(5, 4, be, "e"))
+	if got := received(r); got != "e|" || r.reasm.store.mem != 0 {
+		t.Errorf("%q, memory %d", got, r.reasm.store.mem)
+	}
+}
+
+func TestZeroWindow(t *testing.T) {
+	x := string(make([]byte, 500))
+	r := newReceiver()
+	// TSN 1 is missing, 2 and 3 fill the buffer.
+	mustPacket(t, r, 0, chunk(2, 1, be, x), chunk(3, 2, be, x))
+	sack(r)
+	// req 9260-6.2-2, 9260-6.2-4, 9260-6.2-5
+	if got, _ := packet(r, 0, chunk(4, 3, be, x)); got[0] != Dropped || !r.SackDue(0) {
+		t.Fatalf("TSN above the highest with a closed window: %v, SACK due %v", got, r.SackDue(0))
+	}
+	if k := sackText(sack(r)); k != "cum 0 2-3" {
+		t.Errorf("SACK %s", k)
+	}
+	// req 9260-6.2-3, 9260-6.2-25
+	if got, err := packet(r, 0, chunk(1, 0, be, x)); got[0] != New || err != nil {
+		t.Fatalf("TSN below the highest with a closed window: %v %v", got, err)
+	}
+	if k := sackText(sack(r)); k != "cum 2" {
+		t.Errorf("SACK %s: the highest TSN was to go", k)
+	}
+	if got := received(r); got != x+"|"+x+"|" {
+		t.Errorf("%d octets delivered", len(got))
+	}
+	mustPacket(t, r, 0, chunk(3, 2, be, "again"))
+	if got := received(r); got != "again|" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestEvictionTakesFragmentsFromTheEnd(t *testing.T) {
+	x := string(make([]byte, 250))
+	r := newReceiver()
+	mustPacket(t, r, 0, chunk(3, 1, wire.FlagB, x), chunk(4, 1, 0, x), chunk(5, 1, wire.FlagE, x), chunk(2, 0, wire.FlagE, x))
+	if r.Window() != 0 {
+		t.Fatal(r.Window())
+	}
+	mustPacket(t, r, 0, chunk(1, 0, wire.FlagB, x))
+	if k := sackText(sack(r)); k != "cum 4" {
+		t.Error(k)
+	}
+	if got := received(r); len(got) != 501 {
+		t.Errorf("%d octets", len(got))
+	}
+	mustPacket(t, r, 0, chunk(5, 1, wire.FlagE, x))
+	if got := received(r); len(got) != 751 {
+		t.Errorf("%d octets", len(got))
+	}
+}
+
+func TestSillyWindowAvoidance(t *testing.T) {
+	// req 9260-6.2-6
+	r := newReceiver() // steps of 200 octets
+	x := string(make([]byte, 150))
+	mustPacket(t, r, 0, chunk(1, 0, be, x))
+	received(r)
+	if k := sack(r); k.ARwnd() != 850 {
+		t.Errorf("a_rwnd %d: reopened by 150", k.ARwnd())
+	}
+	mustPacket(t, r, 0, chunk(2, 1, be, x))
+	received(r)
+	if k := sack(r); k.ARwnd() != 1000 {
+		t.Errorf("a_rwnd %d: 300 octets are worth it", k.ARwnd())
+	}
+}
+
+func TestWindowUpdate(t *testing.T) {
+	// req 9260-6.2-9, 9260-6.2-10
+	r := newReceiver()
+	x := string(make([]byte, 100))
+	for i := range 10 {
+		mustPacket(t, r, 0, chunk(1+i, i, be, x))
+	}
+	if k := sack(r); k.ARwnd() != 0 {
+		t.Fatalf("a_rwnd %d", k.ARwnd())
+	}
+	updates := 0
+	for range 10 {
+		m, _ := r.Receive()
+		r.Release(m)
+		if r.SackDue(0) {
+			updates++
+			if k := sack(r); k.ARwnd() < 250 {
+				t.Errorf("update to %d only", k.ARwnd())
+			}
+		}
+	}
+	if updates != 3 {
+		t.Errorf("%d window updates for the whole buffer, want one for each quarter that opened", updates)
+	}
+}
+
+func TestTinyChunksCloseTheWindowBeforeTheyEatMemory(t *testing.T) {
+	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 100000, MaxMessage: 100000, PMDCS: 1400, InStreams: 1})
+	n := 0
+	for ; n < 60000; n++ {
+		if got, _ := packet(r, 0, chunk(2+n, 1+n, be, "x")); got[0] != New {
+			break
+		}
+	}
+	if n == 60000 || r.reasm.store.mem > 8*100000+1<<16+1000 {
+		t.Errorf("%d chunks held, %d octets of memory", n, r.reasm.store.mem)
+	}
+}
+
+func TestPayloadIsRetainedOrCopied(t *testing.T) {
+	r := newReceiver()
+	buf := rawio.NewBuf(make([]byte, 400))
+	small, large := chunk(1, 0, be, "small"), chunk(2, 1, be, string(make([]byte, 300)))
+	if err := r.Queue(small, buf); err != nil || buf.Refs() != 1 {
+		t.Errorf("small payload: %v, %d references", err, buf.Refs())
+	}
+	if err := r.Queue(large, buf); err != nil || buf.Refs() != 2 {
+		t.Errorf("large payload: %v, %d references", err, buf.Refs())
+	}
+	copy(small[wire.DataHeaderLen:], "XXXXX") // the packet's memory is used again
+	if got := received(r); got[:6] != "small|" || buf.Refs() != 1 {
+		t.Errorf("%q, %d references left", got[:6], buf.Refs())
+	}
+	if err := r.Queue(chunk(3, 2, wire.FlagB, string(make([]byte, 300))), buf); err != nil || buf.Refs() != 2 {
+		t.Fatal(err)
+	}
+	r.Close()
+	if buf.Refs() != 1 || r.Buffered() != 0 {
+		t.Errorf("Close: %d references, %d octets", buf.Refs(), r.Buffered())
+	}
+}
+
+func TestCopyToReadsInSteps(t *testing.T) {
+	r := newReceiver()
+	mustPacket(t, r, 0, chunk(1, 0, wire.FlagB, "abc"), chunk(2, 0, 0, "defg"), chunk(3, 0, wire.FlagE, "h"))
+	m, _ := r.Receive()
+	for _, tt := range []struct {
+		name     string
+		off, max int
+		want     string
+	}{
+		{"all", 0, 100, "abcdefgh"}, {"first", 0, 2, "ab"}, {"across pieces", 2, 3, "cde"}, {"reading on", 5, 9, "fgh"},
+		{"back", 1, 1, "b"}, {"the end", 8, 4, ""}, {"beyond", 99, 4, ""}, {"before", -1, 4, ""},
+	} {
+		dst := make([]byte, tt.max)
+		if n := m.CopyTo(dst, tt.off); !bytes.Equal(dst[:n], []byte(tt.want)) {
+			t.Errorf("%s: %q, want %q", tt.name, dst[:n], tt.want)
+		}
+	}
+	r.Release(m)
+}
+
+func TestSteadyStateDoesNotAllocate(t *testing.T) {
+	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 20, MaxMessage: 1 << 20, PMDCS: 1400, InStreams: 4, SackDelay: time.Second})
+	pool := rawio.NewPool(2048, 8)
+	out := make([]byte, 0, 1500)
+	tsn, ssn := 1, 0
+	d := chunk(0, 0, 0, string(make([]byte, 1400)))
+	put := func(t, s int, flags uint8) {
+		wire.AppendDataHeader(d[:0], wire.DataFields{Flags: flags, TSN: wire.TSN(t), SSN: wire.SSN(s), PayloadLen: 1400})
+		buf := pool.Get()
+		if r.Admit(d) == New && r.Queue(d, buf) != nil {
+			panic("Queue")
+		}
+		buf.Release()
+		if r.PacketDone(0) != nil {
+			panic("PacketDone")
+		}
+		out = r.AppendSack(out[:0], 1400)
+	}
+	round := func() {
+		put(tsn, ssn, be)
+		put(tsn+1, ssn+1, wire.FlagB)
+		put(tsn+2, ssn+1, wire.FlagE)
+		put(tsn+4, ssn+3, be) // reordered
+		put(tsn+3, ssn+2, be)
+		tsn, ssn = tsn+5, ssn+4
+		for m, ok := r.Receive(); ok; m, ok = r.Receive() {
+			r.Release(m)
+		}
+	}
+	round()
+	if n := testing.AllocsPerRun(200, round); n != 0 {
+		t.Errorf("%v allocations a round", n)
+	}
+}
+
+func BenchmarkTracker(b *testing.B) {
+	b.Run("in order", func(b *testing.B) {
+		k := NewTracker(1)
+		for b.Loop() {
+			t := k.Cum() + 1
+			if k.Check(t) == Fresh {
+				k.Add(t)
+			}
+		}
+	})
+	b.Run("swapped pairs", func(b *testing.B) {
+		k := NewTracker(1)
+		for b.Loop() {
+			t := k.Cum()
+			k.Add(t + 2)
+			k.Add(t + 1)
+		}
+	})
+	b.Run("sack with 300 gaps", func(b *testing.B) {
+		k := NewTracker(1)
+		for i := range wire.TSN(300) {
+			k.Add(2 + 3*i)
+		}
+		out := make([]byte, 0, 1500)
+		for b.Loop() {
+			out = k.AppendSack(out[:0], 0, 1400)
+		}
+	})
+}
+
+func BenchmarkReceive(b *testing.B) {
+	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 20, MaxMessage: 1 << 20, PMDCS: 1400, InStreams: 4})
+	d := chunk(0, 0, 0, string(make([]byte, 1400)))
+	b.SetBytes(1400)
+	for i := 0; b.Loop(); i++ {
+		wire.AppendDataHeader(d[:0], wire.DataFields{Flags: be, TSN: wire.TSN(1 + i), SSN: wire.SSN(i), PayloadLen: 1400})
+		if r.Admit(d) != New || r.Queue(d, nil) != nil || r.PacketDone(0) != nil {
+			b.Fatal("refused")
+		}
+		m, _ := r.Receive()
+		r.Release(m)
+	}
+}

@@ -1,0 +1,131 @@
+package rx
+
+import (
+	"github.com/rddp-go/rddp/sctp/internal/tsnset"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// maxDups bounds the duplicates that one SACK lists.
+const maxDups = 64
+
+// Arrival is how a TSN relates to those received before.
+type Arrival uint8
+
+const (
+	// Fresh: not received yet.
+	Fresh Arrival = iota
+	// Again: received before.
+	Again
+	// Beyond: so far ahead that no gap block could report it.
+	Beyond
+)
+
+// Tracker remembers which TSNs have been received.
+type Tracker struct {
+	cum  wire.TSN // everything up to here has been received
+	high wire.TSN // the highest received; cum when there is no gap
+	set  tsnset.Set
+	dups []wire.TSN
+	gaps []wire.GapBlock // scratch of AppendSack
+}
+
+// NewTracker returns a tracker that expects the peer's Initial TSN first.
+func NewTracker(initial wire.TSN) *Tracker { return &Tracker{cum: initial - 1, high: initial - 1} }
+
+// Cum returns the Cumulative TSN: the last before the first gap.
+func (k *Tracker) Cum() wire.TSN { return k.cum }
+
+// Highest returns the highest TSN received.
+func (k *Tracker) Highest() wire.TSN { return k.high }
+
+// Gaps reports whether a TSN is missing below the highest.
+func (k *Tracker) Gaps() bool { return k.cum != k.high }
+
+// Dups reports whether duplicates wait to be reported.
+func (k *Tracker) Dups() bool { return len(k.dups) > 0 }
+
+// Check says whether t is new. It changes nothing.
+func (k *Tracker) Check(t wire.TSN) Arrival {
+	switch d := uint32(t - k.cum); {
+	case d == 0 || d >= 1<<31:
+		return Again
+	case d >= tsnset.MaxWindow:
+		return Beyond
+	case k.Gaps() && d <= uint32(k.high-k.cum) && k.set.Has(t):
+		return Again
+	}
+	return Fresh
+}
+
+// Duplicate lists t as a duplicate in the next SACK.
+func (k *Tracker) Duplicate(t wire.TSN) {
+	if len(k.dups) < maxDups {
+		k.dups = append(k.dups, t)
+	}
+}
+
+// Add counts t, for which Check has said Fresh, as received.
+func (k *Tracker) Add(t wire.TSN) {
+	if t == k.cum+1 {
+		if k.cum == k.high {
+			k.cum, k.high = t, t
+			return
+		}
+		k.advance(t)
+		return
+	}
+	if n := int(uint32(t-k.cum)) + 1; n > k.set.Cap() {
+		k.set.Grow(max(n, 1024), k.cum+1, int(uint32(k.high-k.cum)))
+	}
+	k.set.Add(t)
+	if k.high.Less(t) {
+		k.high = t
+	}
+}
+
+// advance moves cum to t and on over what follows without a gap.
+func (k *Tracker) advance(t wire.TSN) {
+	k.cum = k.high
+	if g, ok := k.set.NextGap(t+1, int(uint32(k.high-t))); ok {
+		k.cum = g - 1
+	}
+	k.set.RemoveRange(t+1, int(uint32(k.cum-t)))
+}
+
+// Remove forgets t, which is above Cum: its DATA was dropped after it had been received.
+func (k *Tracker) Remove(t wire.TSN) {
+	n := uint32(t - k.cum)
+	if n == 0 || n > uint32(k.high-k.cum) {
+		return
+	}
+	k.set.Remove(t)
+	if t == k.high {
+		k.high = k.cum
+		if h, ok := k.set.Last(t, int(n)); ok {
+			k.high = h
+		}
+	}
+}
+
+// AppendSack appends a SACK of at most room octets: gap blocks from the lowest on, as many as fit,
+// then duplicates. It clears the duplicates. With less than 16 octets of room it returns b.
+func (k *Tracker) AppendSack(b []byte, arwnd uint32, room int) []byte {
+	fit := (room - wire.SackLen(0, 0)) / 4
+	if room < wire.SackLen(0, 0) {
+		return b
+	}
+	k.gaps = k.gaps[:0]
+	for t := k.cum; t != k.high && len(k.gaps) < fit; {
+		start, _ := k.set.Next(t+1, int(uint32(k.high-t)))
+		end := k.high
+		if g, ok := k.set.NextGap(start, int(uint32(k.high-start))+1); ok {
+			end = g - 1
+		}
+		k.gaps = append(k.gaps, wire.GapBlock{Start: uint16(start - k.cum), End: uint16(end - k.cum)})
+		t = end
+	}
+	dups := k.dups[:min(len(k.dups), fit-len(k.gaps))]
+	b = wire.AppendSack(b, wire.SackFields{CumTSN: k.cum, ARwnd: arwnd, Gaps: k.gaps, Dups: dups})
+	k.dups = k.dups[:0]
+	return b
+}

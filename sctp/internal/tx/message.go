@@ -1,0 +1,78 @@
+package tx
+
+import (
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// HeadCap is the most octets that a Message carries in its Head.
+const HeadCap = 28
+
+// Message is one user message: its user data is Head[:HeadLen], then both pieces of Body.
+type Message struct {
+	Stream    wire.StreamID
+	PPID      uint32 // in host order
+	Unordered bool
+	// SackNow asks the peer not to delay the SACK: the I bit of the last chunk (section 6.1).
+	SackNow bool
+	// HeadLen is how many octets of Head count, up to HeadCap.
+	HeadLen uint8
+	// Head is copied; it precedes Body.
+	Head [HeadCap]byte
+	// Body is the user's memory. It is referenced, never copied and never written to, until the
+	// message is acknowledged or has failed.
+	Body [2][]byte
+	// Token is given back with the acknowledgement or the failure.
+	Token uint64
+}
+
+// Len returns the octets of user data.
+func (m *Message) Len() int { return int(m.HeadLen) + len(m.Body[0]) + len(m.Body[1]) }
+
+// Sink hears when a message is done. Calls come from within the Sender, which must not be called
+// back from there.
+type Sink interface {
+	// Acked says that the cumulative TSN has passed the message, all its fragments: its memory is
+	// free. Calls come in TSN order.
+	Acked(now rawio.Time, stream wire.StreamID, token uint64)
+}
+
+// Source supplies messages at the moment the association can send them, so that nothing waits in a
+// queue on the way out.
+type Source interface {
+	Sink
+	// Next fills m, which is zero, with a message of 1 to max octets, or returns false when there is
+	// nothing to send now. max is what one DATA chunk carries; a longer message is fragmented. It is
+	// called when cwnd and rwnd allow sending, or to learn whether there is something to probe a
+	// closed window with or to wait for before shutdown.
+	Next(now rawio.Time, max int, m *Message) bool
+}
+
+// queue is a FIFO of messages in a ring that grows by doubling.
+type queue struct {
+	ring []Message
+	head int
+	n    int
+}
+
+func (q *queue) at(i int) *Message { return &q.ring[(q.head+i)&(len(q.ring)-1)] }
+
+func (q *queue) push(m *Message) {
+	if q.n == len(q.ring) {
+		ring := make([]Message, max(8, 2*len(q.ring)))
+		for i := range q.n {
+			ring[i] = *q.at(i)
+		}
+		q.ring, q.head = ring, 0
+	}
+	q.n++
+	*q.at(q.n - 1) = *m
+}
+
+func (q *queue) pop(m *Message) {
+	p := q.at(0)
+	*m = *p
+	*p = Message{} // let go of the user's memory
+	q.head = (q.head + 1) & (len(q.ring) - 1)
+	q.n--
+}

@@ -1,0 +1,169 @@
+package tx
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/cc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// MaxPaths is the most destination addresses of one association.
+const MaxPaths = 64
+
+// PathSet is a set of paths by their index.
+type PathSet uint64
+
+// Has reports whether path i is in the set.
+func (s PathSet) Has(i int) bool { return s>>uint(i)&1 != 0 }
+
+func (s *PathSet) add(i int) { *s |= 1 << uint(i) }
+
+// PathState is the reachability of a destination address (RFC 9260 sections 5.4 and 8.2).
+type PathState uint8
+
+const (
+	// Unconfirmed: no HEARTBEAT has been acknowledged yet, no DATA goes there.
+	Unconfirmed PathState = iota
+	// Active: usable.
+	Active
+	// Inactive: its error counter has exceeded Path.Max.Retrans.
+	Inactive
+)
+
+func (s PathState) String() string {
+	switch s {
+	case Unconfirmed:
+		return "unconfirmed"
+	case Active:
+		return "active"
+	}
+	return "inactive"
+}
+
+// minPacket is the smallest SCTP packet size in octets that a path is taken to carry, whatever is
+// said of it: IPv6 guarantees more, and IPv4 hosts take 576 octets.
+const minPacket = 512
+
+// maxPMDCS keeps the padded chunk length within its 16-bit field.
+const maxPMDCS = 65532
+
+// Path is one destination address of the peer with what RFC 9260 keeps for each: PMTU, RTO,
+// congestion control, T3-rtx, flight size and error counter.
+type Path struct {
+	// Local and Remote are the transport addresses. An invalid Local lets the link choose.
+	Local, Remote netip.AddrPort
+	// State is set by the owner; it decides where DATA goes.
+	State PathState
+	// Errors is the owner's error counter of section 8.2.
+	Errors int
+
+	index int
+	mtu   int
+	pmdcs int
+	est   estimator
+	cc    cc.Controller
+
+	flight   int        // octets of DATA chunks in flight, with header and padding
+	first    wire.TSN   // the earliest TSN in flight here; meaningful while flight > 0
+	t3       rawio.Time // when T3-rtx expires, or Never
+	lastSent rawio.Time // the last transmission of DATA, or Never
+	awake    rawio.Time // since when the destination is idle, or Never before its first DATA
+	single   bool       // T3-rtx has expired: one packet in flight until an acknowledgement (7.2.3)
+
+	timing  bool // timed measures the round trip (6.3.1, rule C4)
+	timed   wire.TSN
+	timedAt rawio.Time
+
+	sack pathSack
+}
+
+// pathSack is what the SACK in processing says about one path.
+type pathSack struct {
+	flight     int           // flight size before it
+	acked      int           // octets newly acknowledged
+	dups       int           // octets of duplicates
+	ackedFirst bool          // the earliest outstanding TSN is acknowledged
+	rtt        time.Duration // a measurement, or 0
+}
+
+// NewPath returns a path in state Unconfirmed. mtu is the largest SCTP packet in octets, common
+// header included; f nil means cc.NewReno.
+func NewPath(local, remote netip.AddrPort, mtu int, rto RTOConfig, f cc.Factory) *Path {
+	if f == nil {
+		f = cc.NewReno
+	}
+	p := &Path{Local: local, Remote: remote, est: newEstimator(rto), t3: rawio.Never, lastSent: rawio.Never, awake: rawio.Never}
+	p.setMTU(mtu)
+	p.cc = f(p.pmdcs, remote.Addr().Is6() && !remote.Addr().Is4In6())
+	return p
+}
+
+func (p *Path) setMTU(mtu int) {
+	p.mtu = max(mtu, minPacket)
+	p.pmdcs = min((p.mtu-wire.CommonHeaderLen)&^3, maxPMDCS)
+}
+
+// SetMTU changes the path MTU: the largest SCTP packet in octets. Chunks that were sent before and
+// are larger are retransmitted as they are, for IP to fragment (section 6.9).
+func (p *Path) SetMTU(mtu int) {
+	p.setMTU(mtu)
+	p.cc.SetPMDCS(p.pmdcs)
+}
+
+// MTU returns the largest SCTP packet in octets.
+func (p *Path) MTU() int { return p.mtu }
+
+// PMDCS returns the largest DATA chunk in octets, chunk header included, that fits a packet.
+func (p *Path) PMDCS() int { return p.pmdcs }
+
+// Index returns the path's place in Sender.Paths.
+func (p *Path) Index() int { return p.index }
+
+// RTO returns the current retransmission timeout, after any backing off.
+func (p *Path) RTO() time.Duration { return p.est.rto }
+
+// RTTVar returns the round trip time variation, 0 before the first measurement.
+func (p *Path) RTTVar() time.Duration { return p.est.rttvar }
+
+// SRTT returns the smoothed round trip time, 0 before the first measurement.
+func (p *Path) SRTT() time.Duration { return p.est.srtt }
+
+// ObserveRTT takes a round trip time measured by a HEARTBEAT (section 8.3).
+func (p *Path) ObserveRTT(rtt time.Duration) { p.est.observe(rtt) }
+
+// Backoff doubles the RTO, for a HEARTBEAT that was not answered.
+func (p *Path) Backoff() { p.est.backoff() }
+
+// Flight returns the octets of DATA chunks in flight to this destination, with header and padding.
+func (p *Path) Flight() int { return p.flight }
+
+// CC returns the congestion controller.
+func (p *Path) CC() cc.Controller { return p.cc }
+
+// LastSent returns when DATA was last sent to this destination, Never when it never was.
+func (p *Path) LastSent() rawio.Time { return p.lastSent }
+
+// ResetCongestion goes back to the initial congestion parameters after a change of route or source
+// address (section 7.2.5).
+func (p *Path) ResetCongestion() { p.cc.Reset() }
+
+// open reports whether cwnd lets a packet go to this destination (section 6.1, rule B): the packet
+// may then exceed cwnd, by less than PMDCS.
+func (p *Path) open() bool {
+	if p.single {
+		return p.flight == 0
+	}
+	return p.flight < p.cc.Window()
+}
+
+// wake tells the controller of a silence that DATA is about to end (section 7.2.1). With nothing in
+// flight cwnd does not matter to this packet.
+func (p *Path) wake(now rawio.Time) {
+	if p.flight == 0 && p.awake != rawio.Never {
+		if n := now.Sub(p.awake) / p.est.rto; n > 0 {
+			p.cc.OnIdle(now, int(n))
+		}
+	}
+}

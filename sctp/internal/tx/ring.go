@@ -1,0 +1,96 @@
+package tx
+
+import (
+	"github.com/rddp-go/rddp/sctp/internal/tsnset"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// maxOutstanding bounds the TSNs from the cumulative TSN to the highest sent: a gap block cannot
+// name more, and it keeps the send window under 2^31 TSNs and 65535 messages of a stream (6.1).
+const maxOutstanding = tsnset.MaxWindow - 1
+
+// record is one DATA chunk that has a TSN: what is needed to send it, and send it again.
+type record struct {
+	body   [2][]byte // the user's memory, or the stack's after Detach
+	token  uint64
+	ppid   uint32
+	stream wire.StreamID
+	ssn    wire.SSN
+	size   uint16 // octets of user data
+	wire   uint8  // flags of the chunk
+	state  uint8
+	misses uint8 // miss indications (7.2.4)
+	spare  uint8 // retransmissions not yet matched by a reported duplicate
+	path   uint8 // index of the path it was last sent to
+	n      uint8 // octets of head
+	head   [HeadCap]byte
+}
+
+// States of a record.
+const (
+	resent  = 1 << iota // sent more than once (Karn)
+	fast                // was fast-retransmitted: not a second time
+	timeout             // last marked because T3-rtx expired
+	queued              // came through Enqueue, not from the Source
+)
+
+// chunkLen returns the octets the chunk counts in cwnd and flight size: header and padding included
+// (7.2).
+func (r *record) chunkLen() int { return wire.DataHeaderLen + wire.PaddedLen(int(r.size)) }
+
+// ring holds the records from the cumulative TSN Ack Point on. Every TSN in it is exactly one of: in
+// flight, marked for retransmission, acknowledged by a gap block.
+type ring struct {
+	recs   []record // a power of two; TSN t is at t mod len
+	base   wire.TSN // the earliest TSN not acknowledged cumulatively
+	next   wire.TSN // the first TSN not sent yet
+	intact wire.TSN // records from here on are still in place, also those before base
+
+	inflight  tsnset.Set
+	marked    tsnset.Set // to be sent again
+	countable tsnset.Set // in flight and never fast-retransmitted: takes miss indications
+	gapped    tsnset.Set // acknowledged by a gap block only: may be reneged
+	nmarked   int
+	ngapped   int
+}
+
+func (r *ring) rec(t wire.TSN) *record { return &r.recs[int(t)&(len(r.recs)-1)] }
+
+// len returns how many TSNs are not acknowledged cumulatively.
+func (r *ring) len() int { return int(uint32(r.next - r.base)) }
+
+// push returns the record of the next TSN.
+func (r *ring) push() (wire.TSN, *record) {
+	if r.len() == len(r.recs) {
+		r.grow()
+	}
+	t := r.next
+	r.next++
+	if int(uint32(r.next-r.intact)) > len(r.recs) {
+		r.intact = r.next - wire.TSN(len(r.recs))
+	}
+	return t, r.rec(t)
+}
+
+func (r *ring) grow() {
+	old, live := *r, r.len()
+	n := max(64, 2*len(old.recs))
+	r.recs = make([]record, n)
+	for t := r.base; t != r.next; t++ {
+		*r.rec(t) = *old.rec(t)
+	}
+	r.intact = r.base
+	r.inflight.Grow(n, r.base, live)
+	r.marked.Grow(n, r.base, live)
+	r.countable.Grow(n, r.base, live)
+	r.gapped.Grow(n, r.base, live)
+}
+
+// sent returns the record of a TSN that was sent, which may be acknowledged already, as long as its
+// place was not taken by another.
+func (r *ring) sent(t wire.TSN) *record {
+	if uint32(t-r.intact) >= uint32(r.next-r.intact) {
+		return nil
+	}
+	return r.rec(t)
+}

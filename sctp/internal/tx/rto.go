@@ -1,0 +1,36 @@
+package tx
+
+import "time"
+
+// RTOConfig are the protocol parameters of the retransmission timeout (RFC 9260 section 16).
+type RTOConfig struct {
+	Initial, Min, Max time.Duration
+}
+
+// granularity is the clock granularity G of section 6.3.1: that of rawio.Time.
+const granularity = time.Nanosecond
+
+// estimator is section 6.3.1 for one destination address, with RTO.Alpha 1/8 and RTO.Beta 1/4.
+type estimator struct {
+	cfg          RTOConfig
+	rto          time.Duration
+	srtt, rttvar time.Duration // 0 until the first measurement
+}
+
+func newEstimator(cfg RTOConfig) estimator { return estimator{cfg: cfg, rto: cfg.Initial} } // C1
+
+// observe takes a round trip time measurement.
+func (e *estimator) observe(r time.Duration) {
+	r = max(r, 1)
+	if e.srtt == 0 { // C2
+		e.srtt, e.rttvar = r, r/2
+	} else { // C3, RTTVAR with the old SRTT
+		e.rttvar = (3*e.rttvar + (e.srtt - r).Abs()) / 4
+		e.srtt = max((7*e.srtt+r)/8, 1)
+	}
+	e.rttvar = max(e.rttvar, granularity)                                     // G1
+	e.rto = min(max(e.srtt+4*e.rttvar, e.cfg.Min), max(e.cfg.Max, e.cfg.Min)) // C6, C7
+}
+
+// backoff doubles the RTO when a timer has expired (section 6.3.3, rule E2).
+func (e *estimator) backoff() { e.rto = min(2*e.rto, max(e.cfg.Max, e.rto)) }

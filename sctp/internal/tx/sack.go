@@ -1,0 +1,351 @@
+package tx
+
+import (
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/cc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// missLimit is the miss indication on which a chunk is fast-retransmitted (section 7.2.4).
+const missLimit = 3
+
+// Result says what a SACK has brought.
+type Result struct {
+	// Stale: the SACK is older than one already processed and was dropped.
+	Stale bool
+	// NewlyAcked: DATA was acknowledged: the association's error counter starts again (8.1).
+	NewlyAcked bool
+	// CumAdvanced: the Cumulative TSN Ack Point has moved.
+	CumAdvanced bool
+	// Paths to which newly acknowledged DATA was last sent: their error counters start again (8.2).
+	Paths PathSet
+}
+
+// HandleSack processes a SACK (sections 6.2.1 and 7.2.4). The error is an *UnsentTSNError: nothing
+// was processed and the association is to be aborted.
+func (s *Sender) HandleSack(now rawio.Time, k wire.Sack) (Result, error) {
+	a, err := s.beginAck(now, k.CumTSN())
+	if err != nil || a.result.Stale {
+		return a.result, err
+	}
+	above := uint32(s.ring.next - 1 - k.CumTSN()) // TSNs sent beyond the cumulative one
+	for i := range k.NumGaps() {
+		if start, end := k.Gap(i); start <= end && uint32(end) > above {
+			return Result{}, &UnsentTSNError{k.CumTSN().Add(uint32(end)), s.ring.next}
+		}
+	}
+	s.probeHeard = true
+	s.countDups(k)
+	s.ackThrough(&a, k.CumTSN())
+	highest, named := s.ackGaps(&a, k)
+	s.exitRecovery()
+	s.grow(&a)
+	lost := s.countMisses(&a, highest)
+	if s.ring.ngapped > named {
+		s.renege(k, &lost)
+	}
+	s.lose(now, lost)
+	s.restartTimers(now)
+	s.setRwnd(k.ARwnd())
+	s.reopen(int(k.ARwnd()))
+	return a.result, nil
+}
+
+// HandleCumAck processes the Cumulative TSN Ack of a SHUTDOWN (section 9.2). It says nothing of gaps
+// or of the window.
+func (s *Sender) HandleCumAck(now rawio.Time, cum wire.TSN) (Result, error) {
+	a, err := s.beginAck(now, cum)
+	if err != nil || a.result.Stale {
+		return a.result, err
+	}
+	s.ackThrough(&a, cum)
+	s.exitRecovery()
+	s.grow(&a)
+	s.restartTimers(now)
+	return a.result, nil
+}
+
+// ack is a SACK in processing.
+type ack struct {
+	now    rawio.Time
+	result Result
+	htna   wire.TSN // highest TSN newly acknowledged (7.2.4); meaningful with result.NewlyAcked
+}
+
+// beginAck checks the cumulative TSN and clears what the last SACK left on the paths.
+func (s *Sender) beginAck(now rawio.Time, cum wire.TSN) (ack, error) {
+	a := ack{now: now}
+	if cum.Less(s.ring.base - 1) {
+		a.result.Stale = true
+		return a, nil
+	}
+	if uint32(cum-(s.ring.base-1)) > uint32(s.ring.len()) {
+		return a, &UnsentTSNError{cum, s.ring.next}
+	}
+	for _, p := range s.paths {
+		p.sack = pathSack{flight: p.flight}
+	}
+	return a, nil
+}
+
+// countDups adds up the duplicates for partial_bytes_acked (7.2.2). A chunk counts as often as it
+// was sent again, so that a peer cannot open cwnd by inventing duplicates.
+func (s *Sender) countDups(k wire.Sack) {
+	for i := range k.NumDups() {
+		s.stats.DupsReported++
+		if r := s.ring.sent(k.Dup(i)); r != nil && r.spare > 0 {
+			r.spare--
+			s.paths[r.path].sack.dups += r.chunkLen()
+		}
+	}
+}
+
+// ackThrough acknowledges everything up to cum and tells the upper layer.
+func (s *Sender) ackThrough(a *ack, cum wire.TSN) {
+	g := &s.ring
+	base := g.base
+	n := int(uint32(cum + 1 - base))
+	if n == 0 {
+		return
+	}
+	a.result.CumAdvanced = true
+	for t := base; t != cum+1; t++ {
+		r := g.rec(t)
+		if g.ngapped > 0 && g.gapped.Has(t) {
+			g.gapped.Remove(t)
+			g.ngapped--
+		} else {
+			s.ackOne(a, t, r)
+		}
+		if r.state&queued != 0 {
+			s.held -= int(r.size)
+		}
+		r.body = [2][]byte{} // let go of the user's memory
+		g.base = t + 1
+		if r.wire&wire.FlagE != 0 {
+			s.done(a.now, r)
+		}
+	}
+	s.probing = false // it was the only one outstanding
+}
+
+// done tells the upper layer that a message is acknowledged.
+func (s *Sender) done(now rawio.Time, r *record) {
+	if r.state&queued == 0 {
+		if s.src != nil {
+			s.src.Acked(now, r.stream, r.token)
+		}
+	} else if s.sink != nil {
+		s.sink.Acked(now, r.stream, r.token)
+	}
+}
+
+// ackGaps acknowledges what is in the gap blocks. It returns the highest TSN that the SACK reports
+// and how many TSNs the blocks name. Blocks are to ascend; one that does not is passed over, which
+// also bounds the work by the window.
+func (s *Sender) ackGaps(a *ack, k wire.Sack) (highest wire.TSN, named int) {
+	g := &s.ring
+	cum := k.CumTSN()
+	highest = cum
+	for i, prev := 0, uint16(0); i < k.NumGaps(); i++ {
+		start, end := k.Gap(i)
+		if start <= prev || end < start {
+			continue
+		}
+		n := int(end-start) + 1
+		named += n
+		prev, highest = end, cum+wire.TSN(end)
+		t, ok := g.gapped.NextGap(cum+wire.TSN(start), n)
+		for ; ok; t, ok = g.gapped.NextGap(t+1, int(uint32(highest-t))) {
+			s.ackOne(a, t, g.rec(t))
+			g.gapped.Add(t)
+			g.ngapped++
+		}
+	}
+	return highest, named
+}
+
+// ackOne acknowledges a TSN for the first time.
+func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
+	p := s.paths[r.path]
+	if s.ring.nmarked > 0 && s.ring.marked.Has(t) {
+		s.ring.marked.Remove(t)
+		s.ring.nmarked--
+	} else {
+		if t == p.first {
+			p.sack.ackedFirst = true
+		}
+		s.fromFlight(t, r)
+	}
+	p.sack.acked += r.chunkLen()
+	if p.timing && p.timed == t {
+		p.timing = false
+		p.sack.rtt = max(a.now.Sub(p.timedAt), 1)
+	}
+	r.misses = 0
+	a.htna = t // both walks ascend
+	a.result.NewlyAcked = true
+	a.result.Paths.add(p.index)
+}
+
+// exitRecovery leaves Fast Recovery when its exit point is acknowledged (section 6.2.1, D iv).
+func (s *Sender) exitRecovery() {
+	if s.recovery && s.exit.Less(s.ring.base) {
+		s.recovery = false
+	}
+	s.urgent = s.urgent && s.recovery && s.ring.nmarked > 0
+}
+
+// grow applies RTT measurements and the increase of cwnd, before any loss (sections 6.3.1, 7.2.4).
+func (s *Sender) grow(a *ack) {
+	all := s.ring.len() == 0
+	for _, p := range s.paths {
+		k := &p.sack
+		if k.rtt > 0 {
+			p.est.observe(k.rtt)
+		}
+		if k.acked > 0 {
+			p.single = false
+		}
+		if k.acked > 0 || k.dups > 0 || all {
+			p.cc.OnAck(a.now, cc.Ack{
+				Octets: k.acked, Dups: k.dups, Flight: k.flight,
+				Recovery: s.recovery, AllAcked: all, RTT: k.rtt,
+			})
+		}
+	}
+}
+
+// countMisses gives a miss indication to what is missing below the highest TSN newly acknowledged,
+// in Fast Recovery when the cumulative TSN advances below the highest that the SACK reports
+// (section 7.2.4), and returns the paths of what has now missed three times.
+func (s *Sender) countMisses(a *ack, highest wire.TSN) (lost PathSet) {
+	g := &s.ring
+	limit := a.htna
+	switch {
+	case s.recovery && a.result.CumAdvanced:
+		limit = highest
+	case !a.result.NewlyAcked:
+		return 0
+	}
+	if limit.Less(g.base) {
+		return 0
+	}
+	t, ok := g.countable.Next(g.base, int(uint32(limit-g.base)))
+	for ; ok; t, ok = g.countable.Next(t+1, int(uint32(limit-t-1))) {
+		s.miss(t, g.rec(t), &lost)
+	}
+	return lost
+}
+
+// miss counts a miss indication and marks the chunk on the third.
+func (s *Sender) miss(t wire.TSN, r *record, lost *PathSet) {
+	if r.misses++; r.misses < missLimit || r.state&fast != 0 {
+		return
+	}
+	lost.add(int(r.path))
+	s.mark(t, r)
+	r.state = r.state&^timeout | fast
+}
+
+// mark takes a chunk out of flight, to be sent again; its size counts no longer against rwnd
+// (section 6.2.1, C).
+func (s *Sender) mark(t wire.TSN, r *record) {
+	s.fromFlight(t, r)
+	s.rwnd += int(r.size)
+	s.ring.marked.Add(t)
+	s.ring.nmarked++
+}
+
+// renege takes back the gap acknowledgement of TSNs that the SACK no longer names: they are in
+// flight again, with one miss indication (section 6.2.1, D iii).
+func (s *Sender) renege(k wire.Sack, lost *PathSet) {
+	cum := k.CumTSN()
+	hole := cum + 1 // the first TSN after the last block
+	for i, prev := 0, uint16(0); i < k.NumGaps(); i++ {
+		start, end := k.Gap(i)
+		if start <= prev || end < start {
+			continue
+		}
+		s.renegeRange(hole, cum+wire.TSN(start), lost)
+		prev, hole = end, cum+wire.TSN(end)+1
+	}
+	s.renegeRange(hole, s.ring.next, lost)
+}
+
+func (s *Sender) renegeRange(from, to wire.TSN, lost *PathSet) {
+	g := &s.ring
+	t, ok := g.gapped.Next(from, int(uint32(to-from)))
+	for ; ok; t, ok = g.gapped.Next(t+1, int(uint32(to-t-1))) {
+		r := g.rec(t)
+		g.gapped.Remove(t)
+		g.ngapped--
+		s.stats.Reneged++
+		s.toFlight(t, r, s.paths[r.path])
+		s.miss(t, r, lost)
+	}
+}
+
+// lose reacts to the chunks that were marked by miss indications (section 7.2.4, points 2 to 6).
+func (s *Sender) lose(now rawio.Time, lost PathSet) {
+	if lost == 0 || s.recovery {
+		return
+	}
+	for _, p := range s.paths {
+		if lost.Has(p.index) {
+			p.cc.OnLoss(now)
+		}
+	}
+	s.recovery, s.urgent = true, true
+	s.exit = s.ring.next - 1
+	s.stats.FastRetransmits++
+}
+
+// restartTimers applies rules R2, R3 and R4 of section 6.3.2.
+func (s *Sender) restartTimers(now rawio.Time) {
+	for _, p := range s.paths {
+		switch {
+		case p.flight == 0:
+			p.t3 = rawio.Never
+			continue
+		case p.sack.ackedFirst || p.t3 == rawio.Never:
+			p.t3 = now.Add(p.est.rto)
+		}
+		s.findFirst(p)
+	}
+}
+
+// findFirst moves p.first on to the earliest TSN that is still in flight to p.
+func (s *Sender) findFirst(p *Path) {
+	g := &s.ring
+	t := p.first
+	if t.Less(g.base) {
+		t = g.base
+	}
+	for {
+		u, ok := g.inflight.Next(t, int(uint32(g.next-t)))
+		if !ok || s.paths[g.rec(u).path] == p {
+			p.first = u
+			return
+		}
+		t = u + 1
+	}
+}
+
+// reopen sends a zero window probe again as soon as the window is open: the peer has most likely
+// dropped it, and waiting for T3-rtx would stall the association.
+func (s *Sender) reopen(arwnd int) {
+	if !s.probing {
+		return
+	}
+	t := s.ring.base
+	r := s.ring.rec(t)
+	if arwnd < int(r.size) || s.ring.gapped.Has(t) {
+		return
+	}
+	s.probing = false
+	if s.ring.inflight.Has(t) {
+		s.mark(t, r)
+		s.paths[r.path].t3 = rawio.Never
+	}
+}

@@ -1,0 +1,312 @@
+package tx
+
+import (
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/pack"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// StartBurst begins a transmission opportunity: the packets of Max.Burst may go (section 6.1, D).
+func (s *Sender) StartBurst() { s.burst = s.cfg.MaxBurst }
+
+func (s *Sender) bursting() bool { return s.cfg.MaxBurst == 0 || s.burst > 0 }
+
+// Poll returns the path to which a packet with DATA can go now, or nil. Fill into a packet without
+// chunks then appends at least one. It may pull one message from the Source.
+func (s *Sender) Poll(now rawio.Time) *Path {
+	if s.ring.nmarked > 0 {
+		// Section 6.1, C: what is marked goes before anything new.
+		t, _ := s.ring.marked.Next(s.ring.base, s.ring.len())
+		if p := s.retransmitPath(s.ring.rec(t)); s.urgent || p.open() && s.bursting() {
+			return p
+		}
+		return nil
+	}
+	if p := s.DataPath(); p.open() && s.bursting() && s.ready(now, p) {
+		return p
+	}
+	return nil
+}
+
+// Fill appends DATA chunks to the open packet, which is to go to p: first what is marked for
+// retransmission to p, then new DATA, in TSN order (section 6.10). It returns how many. With 0 the
+// packet had no room left, or nothing may be sent.
+func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
+	n, octets := 0, 0
+	open := p.open() && s.bursting()
+	if s.ring.nmarked > 0 && (open || s.urgent) {
+		n, octets = s.fillMarked(now, b, p)
+	}
+	// The packet may exceed cwnd, so that only its beginning counts (section 6.1, B). In the packet
+	// that ignores cwnd there is nothing new.
+	if open && s.ring.nmarked == 0 && p == s.DataPath() {
+		for s.ready(now, p) {
+			size := s.nextSize()
+			if wire.DataHeaderLen+wire.PaddedLen(size) > b.Room() {
+				break
+			}
+			octets += s.sendNew(now, b, p, size)
+			n++
+		}
+	}
+	if n > 0 {
+		s.burst--
+		p.cc.OnSent(now, octets, p.flight)
+	}
+	return n
+}
+
+// fillMarked retransmits the earliest marked chunks to p that fit the packet.
+func (s *Sender) fillMarked(now rawio.Time, b *pack.Batch, p *Path) (n, octets int) {
+	r := &s.ring
+	t, ok := r.marked.Next(r.base, r.len())
+	for ; ok; t, ok = r.marked.Next(t+1, int(uint32(r.next-t-1))) {
+		rec := r.rec(t)
+		if s.retransmitPath(rec) != p {
+			continue
+		}
+		if rec.chunkLen() > b.Room() && !(b.Empty() && rec.chunkLen() > p.pmdcs) {
+			break // a chunk above a PMTU that has shrunk goes alone, to be fragmented by IP (6.9)
+		}
+		s.resend(now, b, t, rec, p)
+		octets += rec.chunkLen()
+		n++
+	}
+	if n > 0 {
+		s.urgent = false
+	}
+	return n, octets
+}
+
+// ready reports whether a new DATA chunk may go to p as far as the peer's window and the supply are
+// concerned; it loads the slot.
+func (s *Sender) ready(now rawio.Time, p *Path) bool {
+	idle := s.ring.len() == 0
+	if s.ring.len() >= maxOutstanding || s.rwnd <= 0 && !idle || !s.load(now) {
+		return false
+	}
+	size := s.nextSize()
+	if size > s.rwnd {
+		// Section 6.1, A: only a zero window probe, with nothing outstanding, one RTO after the
+		// window was found closed. Later probes are retransmissions by T3-rtx, which backs off.
+		if !idle {
+			return false
+		}
+		if s.probeAt == rawio.Never {
+			s.probeAt = now.Add(p.est.rto)
+		}
+		return !now.Before(s.probeAt)
+	}
+	s.probeAt = rawio.Never
+	return idle || !s.silly()
+}
+
+// silly reports whether the window is too small to be worth a chunk while there is DATA in flight,
+// whose SACK will say more (silly window syndrome, section 6.1, A; RFC 1122 section 4.2.3.4).
+func (s *Sender) silly() bool {
+	if s.rwnd >= s.MaxPayload() || s.rwnd >= s.maxRwnd/2 {
+		return false
+	}
+	// All that is queued would fit; of a Source it is not known what else it has.
+	return s.src != nil || s.unsent+s.slot.msg.Len()-s.slot.off > s.rwnd
+}
+
+// load fills the slot from the queue or the Source and reports whether it holds a message.
+func (s *Sender) load(now rawio.Time) bool {
+	l := &s.slot
+	if l.full {
+		return true
+	}
+	if s.queue.n > 0 {
+		s.queue.pop(&l.msg)
+		s.unsent -= l.msg.Len()
+		l.queued = true
+	} else {
+		l.msg = Message{}
+		if s.src == nil || !s.src.Next(now, s.MaxPayload(), &l.msg) {
+			return false
+		}
+		if l.msg.HeadLen > HeadCap || l.msg.Len() == 0 || int(l.msg.Stream) >= s.outStreams {
+			panic("tx: the Source gave a message that is empty or names no stream")
+		}
+		l.queued = false
+	}
+	l.full, l.off = true, 0
+	return true
+}
+
+// nextSize returns the octets of user data of the next chunk of the slot (section 6.9).
+func (s *Sender) nextSize() int { return min(s.slot.msg.Len()-s.slot.off, s.MaxPayload()) }
+
+// sendNew gives the next size octets of the slot a TSN and appends them to the packet.
+func (s *Sender) sendNew(now rawio.Time, b *pack.Batch, p *Path, size int) int {
+	l := &s.slot
+	m := &l.msg
+	if s.probing = size > s.rwnd; s.probing {
+		s.probeAt, s.probeHeard = rawio.Never, false
+		s.stats.Probes++
+	}
+	t, r := s.ring.push()
+	*r = record{token: m.Token, ppid: m.PPID, stream: m.Stream, size: uint16(size), path: uint8(p.index)}
+	if l.queued {
+		r.state = queued
+	}
+	if m.Unordered {
+		r.wire = wire.FlagU
+	}
+	if l.off == 0 {
+		r.wire |= wire.FlagB
+		if !m.Unordered {
+			l.ssn = s.takeSSN(m.Stream)
+		}
+	}
+	r.ssn = l.ssn
+	if m.Unordered {
+		r.ssn = 0
+	}
+	r.cut(m, l.off, size)
+	if l.off += size; l.off == m.Len() {
+		r.wire |= wire.FlagE
+		if m.SackNow {
+			r.wire |= wire.FlagI
+		}
+		l.full = false
+		l.msg.Body = [2][]byte{}
+	}
+	if !p.timing {
+		p.timing, p.timed, p.timedAt = true, t, now
+	}
+	s.emit(now, b, t, r, p)
+	return r.chunkLen()
+}
+
+// takeSSN returns the SSN of the next ordered message of a stream (section 6.5).
+func (s *Sender) takeSSN(id wire.StreamID) wire.SSN {
+	for int(id) >= len(s.ssn) {
+		s.ssn = append(s.ssn, 0)
+	}
+	n := s.ssn[id]
+	s.ssn[id]++
+	return n
+}
+
+// cut takes size octets of m from off on into the record.
+func (r *record) cut(m *Message, off, size int) {
+	if h := int(m.HeadLen); off < h {
+		r.n = uint8(copy(r.head[:min(size, h-off)], m.Head[off:h]))
+		off, size = 0, size-int(r.n)
+	} else {
+		off -= h
+	}
+	for i, b := range m.Body {
+		if off >= len(b) {
+			off -= len(b)
+			continue
+		}
+		n := min(size, len(b)-off)
+		r.body[i] = b[off : off+n]
+		off, size = 0, size-n
+	}
+}
+
+// resend sends a marked chunk again (sections 6.3.3 and 7.2.4).
+func (s *Sender) resend(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p *Path) {
+	s.ring.marked.Remove(t)
+	s.ring.nmarked--
+	r.path = uint8(p.index)
+	r.state |= resent
+	r.misses = 0
+	r.spare = min(r.spare, 254) + 1
+	for _, q := range s.paths { // Karn: section 6.3.1, rule C5
+		if q.timing && t.LessEq(q.timed) {
+			q.timing = false
+		}
+	}
+	if s.probing {
+		s.probeHeard = false
+		s.stats.Probes++
+	}
+	s.stats.Retransmits++
+	if p.flight > 0 && t.Less(p.first) {
+		p.t3 = rawio.Never // the earliest is sent again: restart (section 6.1)
+	}
+	s.emit(now, b, t, r, p)
+}
+
+// emit appends the chunk to the packet and accounts for it.
+func (s *Sender) emit(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p *Path) {
+	flags := r.wire
+	if s.sackNow {
+		flags |= wire.FlagI
+	}
+	h := wire.AppendDataHeader(b.Tail(), wire.DataFields{
+		Flags: flags, TSN: t, Stream: r.stream, SSN: r.ssn, PPID: r.ppid, PayloadLen: int(r.size),
+	})
+	b.Commit(append(h, r.head[:r.n]...))
+	b.Bytes(r.body[0])
+	b.Bytes(r.body[1])
+	b.Commit(append(b.Tail(), wire.Padding(int(r.size))...))
+
+	p.wake(now)
+	p.awake, p.lastSent = now, now
+	s.toFlight(t, r, p)
+	s.rwnd -= int(r.size)
+	if p.t3 == rawio.Never {
+		p.t3 = now.Add(p.est.rto) // section 6.3.2, R1
+	}
+	s.stats.Chunks++
+	s.stats.Octets += uint64(r.size)
+}
+
+// toFlight counts a chunk as in flight to p.
+func (s *Sender) toFlight(t wire.TSN, r *record, p *Path) {
+	s.ring.inflight.Add(t)
+	if r.state&fast == 0 {
+		s.ring.countable.Add(t)
+	}
+	if p.flight == 0 || t.Less(p.first) {
+		p.first = t
+	}
+	p.flight += r.chunkLen()
+	s.flight += r.chunkLen()
+	s.data += int(r.size)
+}
+
+// fromFlight undoes toFlight.
+func (s *Sender) fromFlight(t wire.TSN, r *record) {
+	s.ring.inflight.Remove(t)
+	s.ring.countable.Remove(t)
+	s.paths[r.path].flight -= r.chunkLen()
+	s.flight -= r.chunkLen()
+	s.data -= int(r.size)
+}
+
+// retransmitPath returns where a marked chunk goes: after a timeout to another active path than the
+// last one, the most different first, after a Fast Retransmit to the same (section 6.4).
+func (s *Sender) retransmitPath(r *record) *Path {
+	last := s.paths[r.path]
+	if len(s.paths) == 1 {
+		return last
+	}
+	if r.state&timeout != 0 {
+		var other *Path
+		for _, q := range s.paths {
+			if q.State != Active || q == last {
+				continue
+			}
+			if q.Local != last.Local && q.Remote != last.Remote {
+				return q
+			}
+			if other == nil {
+				other = q
+			}
+		}
+		if other != nil {
+			return other
+		}
+	}
+	if last.State == Active {
+		return last
+	}
+	return s.DataPath()
+}

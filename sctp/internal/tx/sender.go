@@ -1,0 +1,201 @@
+package tx
+
+import (
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Config is what a Sender is made with.
+type Config struct {
+	TSN        wire.TSN // the Initial TSN
+	SendBuffer int      // octets of user data that Enqueue takes and that are not acknowledged yet
+	MaxBurst   int      // packets in one transmission opportunity (Max.Burst), 0 means no limit
+}
+
+// Sender is the sending half of an association.
+type Sender struct {
+	cfg        Config
+	src        Source
+	sink       Sink
+	outStreams int
+	ssn        []wire.SSN // next SSN of each stream used so far
+
+	paths   []*Path
+	primary int
+
+	ring    ring
+	queue   queue
+	unsent  int  // octets in queue
+	held    int  // octets that came through Enqueue and are not acknowledged
+	slot    slot // the message being cut
+	sackNow bool
+
+	flight  int // octets of chunks in flight, all paths
+	data    int // octets of user data in flight
+	rwnd    int // what the peer has room for beyond that; negative when a probe went out
+	maxRwnd int // largest a_rwnd seen
+	burst   int // packets left in this transmission opportunity
+
+	recovery bool     // in Fast Recovery (7.2.4)
+	exit     wire.TSN // its exit point
+	urgent   bool     // the packet that ignores cwnd on entering it is still to be sent
+
+	probeAt    rawio.Time // when a zero window probe may go, or Never
+	probing    bool       // the only TSN outstanding is a zero window probe
+	probeHeard bool       // a SACK has come since it was last sent
+
+	stats Stats
+}
+
+// slot holds the message that is being cut into chunks, or that waits for room.
+type slot struct {
+	msg    Message
+	off    int // octets already sent
+	ssn    wire.SSN
+	full   bool
+	queued bool // came through Enqueue
+}
+
+// Stats are counters since the start.
+type Stats struct {
+	Chunks          uint64 // DATA chunks sent, each transmission counted
+	Octets          uint64 // of user data in them
+	Retransmits     uint64 // DATA chunks sent again
+	FastRetransmits uint64 // entries into Fast Recovery
+	Timeouts        uint64 // T3-rtx expiries
+	Probes          uint64 // zero window probes, each transmission counted
+	Reneged         uint64 // TSNs that the peer acknowledged in a gap block and then no more
+	DupsReported    uint64 // duplicate TSNs that the peer listed
+}
+
+// NewSender returns a sender without paths.
+func NewSender(cfg Config) *Sender {
+	s := &Sender{cfg: cfg, probeAt: rawio.Never, burst: cfg.MaxBurst}
+	s.ring.base, s.ring.next, s.ring.intact = cfg.TSN, cfg.TSN, cfg.TSN
+	return s
+}
+
+// SetPeer takes the peer's a_rwnd and the number of outgoing streams from INIT or INIT ACK.
+func (s *Sender) SetPeer(arwnd uint32, outStreams int) {
+	s.outStreams = outStreams
+	s.setRwnd(arwnd)
+}
+
+// SetUpper sets who supplies messages and who hears of those given to Enqueue. Either may be nil.
+func (s *Sender) SetUpper(src Source, sink Sink) { s.src, s.sink = src, sink }
+
+// AddPath adds a destination address. The first is the primary.
+func (s *Sender) AddPath(p *Path) error {
+	if len(s.paths) >= MaxPaths {
+		return ErrPaths
+	}
+	p.index = len(s.paths)
+	s.paths = append(s.paths, p)
+	return nil
+}
+
+// Paths returns the destination addresses in the order they were added.
+func (s *Sender) Paths() []*Path { return s.paths }
+
+// SetPrimary makes path i the primary path.
+func (s *Sender) SetPrimary(i int) { s.primary = i }
+
+// Primary returns the primary path.
+func (s *Sender) Primary() *Path { return s.paths[s.primary] }
+
+// DataPath returns where new DATA goes: to the primary path, or while that is not active to the
+// first active one (sections 6.4.1 and 8.2). With none active it is the primary path still.
+func (s *Sender) DataPath() *Path {
+	p := s.paths[s.primary]
+	if p.State == Active {
+		return p
+	}
+	for _, q := range s.paths {
+		if q.State == Active {
+			return q
+		}
+	}
+	return p
+}
+
+// MaxPayload returns the octets of user data that one DATA chunk carries: what fits a packet with a
+// SACK on every path (AMDCS, sections 6.9 and 7.3).
+func (s *Sender) MaxPayload() int {
+	n := maxPMDCS
+	for _, p := range s.paths {
+		n = min(n, p.pmdcs)
+	}
+	return n - wire.SackLen(0, 0) - wire.DataHeaderLen
+}
+
+// SetSackNow makes every DATA chunk carry the I bit, for SHUTDOWN-PENDING (section 6.1).
+func (s *Sender) SetSackNow(on bool) { s.sackNow = on }
+
+// Enqueue copies m, but not its Body, to the end of the send queue.
+func (s *Sender) Enqueue(m *Message) error {
+	n := m.Len()
+	switch {
+	case m.HeadLen > HeadCap:
+		return ErrHeadLen
+	case n == 0:
+		return ErrEmptyMessage
+	case int(m.Stream) >= s.outStreams:
+		return ErrStream
+	case n > s.cfg.SendBuffer:
+		return ErrMessageTooBig
+	case n > s.cfg.SendBuffer-s.held:
+		return ErrSendBufferFull
+	}
+	s.queue.push(m)
+	s.unsent += n
+	s.held += n
+	return nil
+}
+
+// CumTSN returns the Cumulative TSN Ack Point.
+func (s *Sender) CumTSN() wire.TSN { return s.ring.base - 1 }
+
+// NextTSN returns the TSN that the next new DATA chunk will have.
+func (s *Sender) NextTSN() wire.TSN { return s.ring.next }
+
+// Outstanding returns how many DATA chunks are not acknowledged cumulatively.
+func (s *Sender) Outstanding() int { return s.ring.len() }
+
+// Flight returns the octets of DATA chunks in flight over all paths, with header and padding.
+func (s *Sender) Flight() int { return s.flight }
+
+// DataInFlight returns the octets of user data in flight.
+func (s *Sender) DataInFlight() int { return s.data }
+
+// Rwnd returns the octets of user data that the peer still takes.
+func (s *Sender) Rwnd() int { return max(s.rwnd, 0) }
+
+// Queued returns the octets of user data given to Enqueue and not sent yet.
+func (s *Sender) Queued() int {
+	n := s.unsent
+	if s.slot.full && s.slot.queued {
+		n += s.slot.msg.Len() - s.slot.off
+	}
+	return n
+}
+
+// Stats returns the counters.
+func (s *Sender) Stats() Stats { return s.stats }
+
+// Idle reports that there is nothing to wait for before a shutdown: nothing outstanding, queued, or
+// to be had from the Source (section 9.2).
+func (s *Sender) Idle(now rawio.Time) bool { return s.ring.len() == 0 && !s.load(now) }
+
+// NextTimeout returns when HandleTimeout has something to do.
+func (s *Sender) NextTimeout() rawio.Time {
+	t := s.probeAt
+	for _, p := range s.paths {
+		t = min(t, p.t3)
+	}
+	return t
+}
+
+func (s *Sender) setRwnd(arwnd uint32) {
+	s.rwnd = max(int(arwnd)-s.data, 0)
+	s.maxRwnd = max(s.maxRwnd, int(arwnd))
+}

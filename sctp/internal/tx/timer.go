@@ -1,0 +1,90 @@
+package tx
+
+import (
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// HandleTimeout handles the T3-rtx timers that have expired (section 6.3.3): back off, shrink cwnd,
+// mark what was in flight there for retransmission. It returns the paths whose error counter is to
+// be raised, and with each the association's. The retransmission itself goes out with the next Poll,
+// so that the owner first has its say about which paths are active.
+func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
+	var expired PathSet
+	for _, p := range s.paths {
+		if now.Before(p.t3) {
+			continue
+		}
+		p.t3 = rawio.Never
+		p.awake = now
+		p.est.backoff() // E2
+		s.markAll(p)
+		s.stats.Timeouts++
+		if s.probing {
+			// A probe says nothing about congestion, nor about failure while the peer answers
+			// (section 6.1, A).
+			if !s.probeHeard {
+				expired.add(p.index)
+			}
+			continue
+		}
+		expired.add(p.index)
+		p.cc.OnTimeout(now) // E1
+		p.single = true
+		s.recovery, s.urgent = false, false
+	}
+	return expired
+}
+
+// markAll marks everything in flight to p for retransmission.
+func (s *Sender) markAll(p *Path) {
+	g := &s.ring
+	if p.flight == 0 {
+		return
+	}
+	from := p.first
+	t, ok := g.inflight.Next(from, int(uint32(g.next-from)))
+	for ; ok; t, ok = g.inflight.Next(t+1, int(uint32(g.next-t-1))) {
+		r := g.rec(t)
+		if int(r.path) == p.index {
+			s.mark(t, r)
+			r.state |= timeout
+			r.misses = 0
+		}
+	}
+}
+
+// Failed is a message that will not be acknowledged because the association has ended.
+type Failed struct {
+	Stream wire.StreamID
+	Token  uint64
+	Sent   bool // at least a part of it was sent
+	Pulled bool // it came from the Source, not through Enqueue
+}
+
+// NextFailed takes the oldest message that is not acknowledged out of the sender, when the
+// association has ended. Nothing may be sent any more.
+func (s *Sender) NextFailed() (Failed, bool) {
+	for _, p := range s.paths {
+		p.t3, p.flight = rawio.Never, 0
+	}
+	s.probeAt, s.flight, s.data = rawio.Never, 0, 0
+	for g := &s.ring; g.base != g.next; {
+		r := g.rec(g.base)
+		g.base++
+		r.body = [2][]byte{}
+		if r.wire&wire.FlagE != 0 {
+			return Failed{r.stream, r.token, true, r.state&queued == 0}, true
+		}
+	}
+	if !s.slot.full && s.queue.n > 0 {
+		s.load(0)
+	}
+	if l := &s.slot; l.full {
+		f := Failed{l.msg.Stream, l.msg.Token, l.off > 0, !l.queued}
+		*l = slot{}
+		return f, true
+	}
+	s.held, s.unsent = 0, 0
+	return Failed{}, false
+}
