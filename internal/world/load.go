@@ -50,7 +50,7 @@ type op struct {
 type write struct {
 	to   area
 	want []byte
-	slot bool // to goes back to the slots
+	slot area // that to lies in
 }
 
 // message is a Send under way, with the writes that must be in place when it is delivered.
@@ -288,13 +288,13 @@ func (l *load) write() bool {
 	to, _ := l.peer.target.take()
 	n := l.size(src.n)
 	off := l.w.rand.IntN(to.n - n + 1)
-	to2 := to.sub(off, n)
-	to2.open()
+	part := to.sub(off, n)
+	part.open()
 	wr := l.wr(rdmap.WRWrite)
 	wr.SGL = l.sgl(l.srcR, src, n)
 	wr.RemoteSTag = l.peer.targetR.STag()
-	wr.RemoteTO = l.peer.targetR.Base() + uint64(to2.off-l.peer.target.all.off)
-	l.uncovered = append(l.uncovered, write{to: to2, want: bytes.Clone(src.bytes()[:n]), slot: true})
+	wr.RemoteTO = l.peer.targetR.Base() + uint64(part.off-l.peer.target.all.off)
+	l.uncovered = append(l.uncovered, write{to: part, want: bytes.Clone(src.bytes()[:n]), slot: to})
 	return l.submit(wr, op{opcode: rdmap.WCWrite, src: src})
 }
 
@@ -324,7 +324,7 @@ func (l *load) send(inv bool) bool {
 		wr := l.wr(rdmap.WRWrite)
 		wr.SGL, wr.RemoteSTag, wr.RemoteTO = l.sgl(l.srcR, src, src.n), r.STag(), 7
 		to.open()
-		l.uncovered = append(l.uncovered, write{to: to, want: bytes.Clone(src.bytes()), slot: true})
+		l.uncovered = append(l.uncovered, write{to: to, want: bytes.Clone(src.bytes()), slot: to})
 		if !l.submit(wr, op{opcode: rdmap.WCWrite, src: src}) {
 			return false
 		}
@@ -425,9 +425,7 @@ func (l *load) received(wc rdmap.WC) {
 	l.recv[wc.ID].settle(msg.want, "receive")
 	for _, wr := range msg.writes {
 		wr.to.settle(wr.want, "write")
-		if wr.slot {
-			l.target.give(l.target.slotOf(wr.to))
-		}
+		l.target.give(wr.slot)
 	}
 	if msg.inv != nil {
 		if wc.InvalidatedSTag != msg.inv.STag() || msg.inv.Valid() {
@@ -441,9 +439,4 @@ func (l *load) received(wc rdmap.WC) {
 
 func (l *load) failed(err *rdmap.StreamError) {
 	l.w.failf("%s: stream failed: %v", l.q.h.name, err)
-}
-
-// slotOf returns the slot that a lies in.
-func (s *slots) slotOf(a area) area {
-	return s.all.sub((a.off-s.all.off)/s.size*s.size, s.size)
 }
