@@ -1,0 +1,2 @@
+// Package rdmap holds the fuzz targets of rdma/rdmap.
+package rdmap

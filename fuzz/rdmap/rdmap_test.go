@@ -1,0 +1,175 @@
+package rdmap
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+const (
+	regionSize = 64
+	guard      = 64
+)
+
+// host is lower layer, owner and CQ of the QP under test.
+type host struct {
+	t              *testing.T
+	failed         int
+	posted, pushed int
+}
+
+func (h *host) MULPDU() int                   { return 128 }
+func (h *host) Ready()                        {}
+func (h *host) Finish()                       {}
+func (h *host) Abort()                        {}
+func (h *host) SharedRegion(*ddp.Region) bool { return false }
+func (h *host) Detach()                       {}
+func (h *host) PeerClosed()                   {}
+func (h *host) Push(rdmap.WC)                 { h.pushed++ }
+func (h *host) Failed(*rdmap.StreamError) {
+	if h.failed++; h.failed > 1 {
+		h.t.Fatal("failed twice")
+	}
+}
+
+// FuzzSegments feeds a QP with what a hostile peer might send: a list of segments, each with a length
+// octet in front. STags 1 to 4 in tagged segments and Read Requests stand for real regions.
+func FuzzSegments(f *testing.F) {
+	seg := func(parts ...[]byte) []byte {
+		b := bytes.Join(parts, nil)
+		return append([]byte{byte(len(b))}, b...)
+	}
+	un := func(qn, msn uint32, op rdmap.Opcode, inv uint32) []byte {
+		b := make([]byte, ddp.UntaggedHeaderLen)
+		h := ddp.Untagged{Last: true, QN: qn, MSN: msn, Rsvd: [5]byte{rdmap.Control(op)}}
+		binary.BigEndian.PutUint32(h.Rsvd[1:], inv)
+		h.Put(b)
+		return b
+	}
+	tg := func(op rdmap.Opcode, tag ddp.STag, to uint64) []byte {
+		b := make([]byte, ddp.TaggedHeaderLen)
+		ddp.Tagged{Last: true, Rsvd: rdmap.Control(op), STag: tag, TO: to}.Put(b)
+		return b
+	}
+	rr := func(r rdmap.ReadRequest) []byte {
+		var b [rdmap.ReadRequestLen]byte
+		r.Put(&b)
+		return b[:]
+	}
+	f.Add(seg(un(0, 1, rdmap.OpSend, 0), []byte("hello")))
+	f.Add(append(seg(tg(rdmap.OpWrite, 1, 0), []byte("data")), seg(un(0, 1, rdmap.OpSendSEInv, 1))...))
+	f.Add(append(seg(un(1, 1, rdmap.OpReadRequest, 0), rr(rdmap.ReadRequest{SinkSTag: 9, Size: 64, SrcSTag: 2})), seg(un(0, 1, rdmap.OpSendInv, 2))...))
+	f.Add(append(seg(tg(rdmap.OpReadResponse, 3, 8), make([]byte, 16)), seg(tg(rdmap.OpReadResponse, 3, 8), make([]byte, 16))...))
+	f.Add(seg(un(2, 1, rdmap.OpTerminate, 0), []byte{0x11, 0x01, 0xC0, 0, 0, 20}, tg(rdmap.OpWrite, 77, 4)))
+	f.Add(seg(un(1, 1, rdmap.OpReadRequest, 0), rr(rdmap.ReadRequest{Size: 1 << 31, SrcSTag: 1, SrcTO: 1<<64 - 1})))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		h := &host{t: t}
+		table := ddp.NewTable(rand.NewChaCha8([32]byte{}))
+		qp, err := rdmap.NewQP(rdmap.Config{Table: table, PD: 1, Stream: 1, SendCQ: h, RecvCQ: h, Host: h,
+			MaxSend: 4, MaxRecv: 4, MaxSGE: 1, IRD: 2, ORD: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		qp.Stream().Attach(h)
+		qp.Start()
+		var regions [4]*ddp.Region
+		var memory [4][]byte
+		for i, a := range []ddp.Access{ddp.RemoteWrite, ddp.RemoteRead, ddp.LocalWrite, ddp.LocalWrite} {
+			memory[i] = bytes.Repeat([]byte{0xEE}, guard+regionSize+guard)
+			regions[i], err = table.Register(ddp.Spec{PD: 1, Access: a, Mem: ddp.Bytes(memory[i][guard : guard+regionSize : guard+regionSize])})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 4 {
+			if err := qp.PostRecv(&rdmap.RecvWR{SGL: []rdmap.SGE{{LKey: regions[3].STag(), Addr: uint64(16 * i), Len: 16}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 3 {
+			if err := qp.PostSend(&rdmap.SendWR{Op: rdmap.WRRead, SGL: []rdmap.SGE{{LKey: regions[2].STag(), Addr: uint64(8 * i), Len: 16}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := qp.PostSend(&rdmap.SendWR{SGL: []rdmap.SGE{{LKey: regions[1].STag(), Len: 64}}}); err != nil {
+			t.Fatal(err)
+		}
+		h.posted = 8
+		send := func(most int) (n int) {
+			var s ddp.Segment
+			for ; n < most && qp.Stream().NextSegment(128, &s); n++ {
+				if s.Len() > 128 {
+					t.Fatalf("segment of %d octets", s.Len())
+				}
+				qp.Stream().Acked()
+			}
+			return n
+		}
+		named := func(b []byte) { // STags 1 to 4 become real ones
+			if tag := binary.BigEndian.Uint32(b); tag >= 1 && tag <= 4 {
+				binary.BigEndian.PutUint32(b, uint32(regions[tag-1].STag()))
+			}
+		}
+		for len(in) > 0 {
+			n := min(int(in[0]), len(in)-1)
+			s := bytes.Clone(in[1 : 1+n])
+			in = in[1+n:]
+			if len(s) >= ddp.TaggedHeaderLen {
+				named(s[2:])
+			}
+			if len(s) >= ddp.UntaggedHeaderLen+rdmap.ReadRequestLen && !ddp.Control(s[0]).Tagged() {
+				named(s[ddp.UntaggedHeaderLen+16:])
+			}
+			var p ddp.Placed
+			qp.Stream().Place(s, &p)
+			qp.Stream().Deliver(&p)
+			send(n % 4)
+			if qp.QueuedReads() > 2 {
+				t.Fatalf("%d reads pending, IRD is 2", qp.QueuedReads())
+			}
+		}
+		if n := send(1000); n == 1000 {
+			t.Fatal("endless output")
+		}
+		for i, m := range memory {
+			for _, g := range [][]byte{m[:guard], m[guard+regionSize:]} {
+				if !bytes.Equal(g, bytes.Repeat([]byte{0xEE}, guard)) {
+					t.Fatalf("region %d: written outside its bounds", i)
+				}
+			}
+		}
+		if !bytes.Equal(memory[1], bytes.Repeat([]byte{0xEE}, len(memory[1]))) {
+			t.Fatal("a region without any right to write was written")
+		}
+		qp.Stream().Closed(nil)
+		qp.Ended()
+		if h.pushed != h.posted {
+			t.Fatalf("%d completions for %d requests", h.pushed, h.posted)
+		}
+	})
+}
+
+// FuzzTerminate: what parses is encoded again to the same meaning.
+func FuzzTerminate(f *testing.F) {
+	tm := rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 1, Code: 2, HasLength: true, HasDDP: true, HasRDMA: true}
+	f.Add(tm.Append(nil))
+	f.Add([]byte{0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, in []byte) {
+		tm, err := rdmap.ParseTerminate(in)
+		if err != nil {
+			return
+		}
+		b := tm.Append(nil)
+		if len(b) > rdmap.MaxTerminateLen {
+			t.Fatalf("%d octets", len(b))
+		}
+		if again, err := rdmap.ParseTerminate(b); err != nil || again != tm {
+			t.Fatalf("%+v became %+v, %v", tm, again, err)
+		}
+		_ = tm.String()
+	})
+}

@@ -1,0 +1,119 @@
+package rdmap
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/ddp"
+)
+
+// count is a CQ that only counts.
+type count struct {
+	n, bad int
+}
+
+func (c *count) Push(wc WC) {
+	c.n++
+	if wc.Status != StatusSuccess {
+		c.bad++
+	}
+}
+
+// loop is a pair whose wire is one buffer.
+type loop struct {
+	*pair
+	seg  ddp.Segment
+	wire [2048]byte
+	put  ddp.Placed
+}
+
+func newLoop(t testing.TB, cq CQ) *loop {
+	l := &loop{pair: newPair(t, func(c *Config) { c.SendCQ, c.RecvCQ = cq, cq })}
+	l.a.mulpdu, l.b.mulpdu = 1400, 1400
+	return l
+}
+
+// run moves all segments.
+func (l *loop) run() {
+	for l.move(l.a, l.b) || l.move(l.b, l.a) {
+	}
+}
+
+func (l *loop) move(from, to *end) bool {
+	s := &l.seg
+	if !from.qp.Stream().NextSegment(from.mulpdu, s) {
+		return false
+	}
+	n := copy(l.wire[:], s.Header[:s.HeaderLen])
+	n += copy(l.wire[n:], s.Body[0])
+	n += copy(l.wire[n:], s.Body[1])
+	to.qp.Stream().Place(l.wire[:n], &l.put)
+	to.qp.Stream().Deliver(&l.put)
+	from.qp.Stream().Acked()
+	return true
+}
+
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	var cq count
+	l := newLoop(t, &cq)
+	ra, _ := l.a.memory(4096, ddp.LocalWrite)
+	rb, _ := l.b.memory(4096, ddp.LocalWrite|ddp.RemoteRead|ddp.RemoteWrite)
+	recv := RecvWR{SGL: []SGE{sge(rb, 0, 2000), sge(rb, 2000, 1000)}}
+	reqs := []SendWR{
+		{SGL: []SGE{sge(ra, 0, 1500), sge(ra, 1500, 10)}},
+		{Op: WRSendSE, Inline: []byte("inline")},
+		{Op: WRWrite, SGL: []SGE{sge(ra, 0, 4000)}, RemoteSTag: rb.STag(), RemoteTO: rb.Base()},
+		{Op: WRRead, SGL: []SGE{sge(ra, 0, 3000)}, RemoteSTag: rb.STag(), RemoteTO: rb.Base()},
+	}
+	round := func() {
+		for range 2 {
+			if err := l.b.qp.PostRecv(&recv); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range reqs {
+			if err := l.a.qp.PostSend(&reqs[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.run()
+	}
+	round() // queues grow to their size
+	if n := testing.AllocsPerRun(200, round); n != 0 {
+		t.Errorf("%v allocations for 4 messages", n)
+	}
+	if cq.bad != 0 || cq.n != 202*6 {
+		t.Errorf("%d completions, %d bad", cq.n, cq.bad)
+	}
+}
+
+func BenchmarkSend64(b *testing.B) {
+	var cq count
+	l := newLoop(b, &cq)
+	ra, _ := l.a.memory(64, 0)
+	rb, _ := l.b.memory(64, ddp.LocalWrite)
+	recv, send := RecvWR{SGL: []SGE{sge(rb, 0, 64)}}, SendWR{SGL: []SGE{sge(ra, 0, 64)}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if l.b.qp.PostRecv(&recv) != nil || l.a.qp.PostSend(&send) != nil {
+			b.Fatal("post")
+		}
+		l.run()
+	}
+}
+
+func BenchmarkRead1M(b *testing.B) {
+	var cq count
+	l := newLoop(b, &cq)
+	const size = 1 << 20
+	ra, _ := l.a.memory(size, ddp.LocalWrite)
+	rb, _ := l.b.memory(size, ddp.RemoteRead)
+	wr := SendWR{Op: WRRead, SGL: []SGE{sge(ra, 0, size)}, RemoteSTag: rb.STag(), RemoteTO: rb.Base()}
+	b.SetBytes(size)
+	b.ReportAllocs()
+	for b.Loop() {
+		if l.a.qp.PostSend(&wr) != nil {
+			b.Fatal("post")
+		}
+		l.run()
+	}
+}

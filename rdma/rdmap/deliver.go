@@ -1,0 +1,164 @@
+package rdmap
+
+import (
+	"encoding/binary"
+
+	"github.com/rddp-go/rddp/ddp"
+)
+
+// The receiving half of ddp.ULP: what may be placed, and what a delivered message means.
+
+// AdmitTagged is asked before a tagged payload is placed (section 7.2). An RDMA Write needs a region
+// that grants remote write. A Read Response needs to fall into the sink of an RDMA Read that is
+// outstanding (section 5.2.2), which takes local rights only: it is our own request.
+func (q *QP) AdmitTagged(rsvd uint8, _ *ddp.Region, tag ddp.STag, to uint64, n int) (ddp.Access, *ddp.Error) {
+	op, f := checkControl(rsvd, onTagged)
+	switch {
+	case f != nil:
+		return 0, &ddp.Error{Type: ddp.TypeLocal, Cause: f}
+	case op == OpWrite:
+		return ddp.RemoteWrite, nil
+	}
+	return ddp.LocalWrite, q.admitResponse(tag, to, uint64(n))
+}
+
+// admitResponse looks for the read that a segment of a Read Response answers. Segments of the oldest one
+// come first unless the network reordered them.
+func (q *QP) admitResponse(tag ddp.STag, to, n uint64) *ddp.Error {
+	s := &q.sq
+	known := false
+	for i := range s.pendingReads() {
+		sink := &s.read(i).sink
+		if sink.LKey != tag {
+			continue
+		}
+		if off := to - sink.Addr; to >= sink.Addr && off <= uint64(sink.Len) && n <= uint64(sink.Len)-off {
+			return nil
+		}
+		known = true
+	}
+	switch {
+	case known:
+		return &ddp.Error{Type: ddp.TypeTagged, Code: ddp.CodeBaseBounds}
+	case s.pendingReads() > 0:
+		return &ddp.Error{Type: ddp.TypeTagged, Code: ddp.CodeInvalidSTag}
+	}
+	return &ddp.Error{Type: ddp.TypeLocal, Cause: errOpcode}
+}
+
+// Buffer returns the buffer that serves an untagged message.
+func (q *QP) Buffer(qn, msn uint32) (*ddp.RecvBuffer, uint8) {
+	switch qn {
+	case QueueSend:
+		return q.rq.q.Lookup(msn)
+	case QueueReadRequest:
+		return q.resp.q.Lookup(msn)
+	case QueueTerminate:
+		return q.termQ.Lookup(msn)
+	}
+	return nil, ddp.CodeInvalidQN
+}
+
+// DeliverTagged takes an RDMA Write or a Read Response in its turn.
+func (q *QP) DeliverTagged(rsvd uint8, tag ddp.STag, to uint64, length uint64) {
+	op, f := checkControl(rsvd, onTagged)
+	if f != nil {
+		q.reject(f)
+		return
+	}
+	if op == OpReadResponse {
+		q.answered(tag, to, length)
+	} // A valid RDMA Write is not delivered to the user (section 5.1): its data is in place.
+}
+
+// answered completes the oldest outstanding RDMA Read (section 5.5 rules 19 and 20) if the response is
+// what was asked for (section 5.2.2).
+func (q *QP) answered(tag ddp.STag, to, length uint64) {
+	s := &q.sq
+	if s.pendingReads() == 0 {
+		q.reject(errOpcode)
+		return
+	}
+	w := s.read(0)
+	// STag and TO of a zero-length message mean nothing.
+	if length != uint64(w.length) || length > 0 && (tag != w.sink.LKey || to != w.sink.Addr) {
+		w.status = StatusBadRespErr
+		q.reject(errUnspecified)
+		return
+	}
+	w.done = true
+	s.answered++
+	q.complete()
+	q.pump()
+}
+
+// DeliverUntagged takes a Send, Read Request or Terminate in its turn.
+func (q *QP) DeliverUntagged(qn, msn uint32, rsvd [5]byte, length uint32, buf *ddp.RecvBuffer) {
+	switch qn {
+	case QueueSend:
+		q.received(rsvd, length)
+	case QueueReadRequest:
+		q.requested(msn, rsvd, length, buf.Token)
+	case QueueTerminate:
+		q.terminated(rsvd, length)
+	}
+}
+
+func invalidateSTag(rsvd [5]byte) ddp.STag { return ddp.STag(binary.BigEndian.Uint32(rsvd[1:])) }
+
+// reject ends the stream for a fault in the message that is being delivered (section 7.1 rule 2). The
+// Terminate quotes the DDP header of its last segment.
+func (q *QP) reject(f *fault) {
+	t := Terminate{Layer: LayerRDMA, EType: f.etype, Code: f.code}
+	t.quote(q.stream.Fail(ddp.TypeLocal, 0, f))
+	q.terminate(t, f)
+}
+
+// Fatal takes an error that ddp found, in its turn (sections 6.2 and 7.1).
+func (q *QP) Fatal(e *ddp.Error) {
+	if e.Type == ddp.TypeLLP {
+		q.lose(&StreamError{Cause: e.Cause})
+		return
+	}
+	q.blame(e)
+	q.terminate(terminateFor(e), e)
+}
+
+// blame gives a status to the request that the error of an incoming segment is about: the receive that
+// it was for, or the RDMA Read that it was to answer.
+func (q *QP) blame(e *ddp.Error) {
+	if e.HeaderLen == 0 {
+		return
+	}
+	if e.HeaderLen == ddp.TaggedHeaderLen {
+		if _, op := SplitControl(ddp.TaggedView(e.Header[:]).RsvdULP()); op == OpReadResponse && q.sq.pendingReads() > 0 {
+			q.sq.read(0).status = StatusBadRespErr
+		}
+		return
+	}
+	v := ddp.UntaggedView(e.Header[:])
+	if v.QN() != QueueSend || v.MSN() != q.rq.q.First() {
+		return
+	}
+	switch {
+	case e.Type == ddp.TypeLocal:
+		q.rq.status = StatusLocProtErr
+	case e.Type == ddp.TypeUntagged && (e.Code == ddp.CodeTooLong || e.Code == ddp.CodeInvalidMO):
+		q.rq.status = StatusLocLenErr
+	}
+}
+
+// PeerClosed: the peer sends nothing more (section 6.2). Receives can no longer be served; what this
+// end has to send still goes out, unless it waits for a Read Response that will not come.
+func (q *QP) PeerClosed() {
+	if q.state > StateClosing || q.peerClosed {
+		return
+	}
+	q.peerClosed = true
+	if q.sq.awaitsRead() {
+		q.lose(&StreamError{Cause: ErrPeerClosed})
+		return
+	}
+	q.flushReceives()
+	q.cfg.Host.PeerClosed()
+}

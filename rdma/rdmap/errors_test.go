@@ -1,0 +1,382 @@
+package rdmap
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/rddp-go/rddp/ddp"
+)
+
+// setup is what the segments of a hostile peer may name.
+type setup struct {
+	e        *end
+	both     *ddp.Region // remote read and write, 100 octets
+	read     *ddp.Region // remote read
+	write    *ddp.Region // remote write
+	foreign  *ddp.Region // another Protection Domain
+	scoped   *ddp.Region // another stream
+	dead     *ddp.Region // invalidated
+	sink     *ddp.Region // local write: sink of an RDMA Read of 50 octets at offset 10
+	recv     *ddp.Region // receive buffers of 20 octets
+	contents [][]byte
+}
+
+func newSetup(t *testing.T) *setup {
+	e := newEnd(t, 1, nil)
+	s := &setup{e: e}
+	reg := func(pd ddp.PD, a ddp.Access, scope ddp.StreamID) *ddp.Region {
+		b := make([]byte, 100)
+		fill(b, 1)
+		s.contents = append(s.contents, b)
+		r, err := e.table.Register(ddp.Spec{PD: pd, Mem: ddp.Bytes(b), Base: 1 << 40, Access: a, Scope: scope})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	s.both = reg(testPD, ddp.RemoteRead|ddp.RemoteWrite, 0)
+	s.read = reg(testPD, ddp.RemoteRead, 0)
+	s.write = reg(testPD, ddp.RemoteWrite, 0)
+	s.foreign = reg(testPD+1, ddp.RemoteRead|ddp.RemoteWrite, 0)
+	s.scoped = reg(testPD, ddp.RemoteRead|ddp.RemoteWrite, 99)
+	s.dead = reg(testPD, ddp.RemoteRead|ddp.RemoteWrite, 0)
+	s.dead.Invalidate()
+	s.sink = reg(testPD, ddp.LocalWrite, 0)
+	s.recv = reg(testPD, ddp.LocalWrite, 0)
+	e.qp.Start()
+	e.recv(1, s.recv, 0, 20)
+	e.recv(2, s.recv, 20, 20)
+	return s
+}
+
+// ask leaves an RDMA Read of 50 octets outstanding.
+func (s *setup) ask() {
+	s.e.post(SendWR{ID: 9, Op: WRRead, SGL: []SGE{sge(s.sink, 10, 50)}})
+	s.e.cutAll()
+}
+
+func readSegment(msn uint32, src ddp.STag, to uint64, size uint32) []byte {
+	var b [ReadRequestLen]byte
+	(&ReadRequest{SinkSTag: 5, SinkTO: 6, Size: size, SrcSTag: src, SrcTO: to}).Put(&b)
+	return untagged(1, msn, [5]byte{0x41}, 0, true, b[:])
+}
+
+func TestErrorsOnIncomingMessages(t *testing.T) {
+	const (
+		ok  = false
+		hdr = true // M and D
+	)
+	base := uint64(1 << 40)
+	for _, row := range []struct {
+		name    string
+		segs    func(s *setup) [][]byte
+		layer   Layer
+		etype   uint8
+		code    uint8
+		quoted  bool // M and D
+		request bool // R
+	}{
+		{"version 0 on a Send", func(s *setup) [][]byte { // req 5040-4.1-6, 5040-7.2-3
+			return [][]byte{untagged(0, 1, [5]byte{0x03}, 0, true, []byte("x"))}
+		}, LayerRDMA, 2, CodeInvalidVersion, hdr, false},
+		{"version 2 on an RDMA Write", func(s *setup) [][]byte {
+			return [][]byte{tagged(0x80, s.both.STag(), base, true, []byte("x"))}
+		}, LayerRDMA, 2, CodeInvalidVersion, hdr, false},
+		{"version 3 on a zero-length tagged message", func(s *setup) [][]byte {
+			return [][]byte{tagged(0xC0, 0, 0, true, nil)}
+		}, LayerRDMA, 2, CodeInvalidVersion, hdr, false},
+		{"version 0 on a Read Request: no RDMA header for a remote operation error", func(s *setup) [][]byte {
+			b := readSegment(1, s.both.STag(), base, 1)
+			b[1] = 0x01
+			return [][]byte{b}
+		}, LayerRDMA, 2, CodeInvalidVersion, hdr, false}, // req 5040-4.8-5
+		{"reserved opcode 8 on queue 0", func(s *setup) [][]byte { // req 5040-4.1-11, 7306-1.1-3
+			return [][]byte{untagged(0, 1, [5]byte{0x48}, 0, true, nil)}
+		}, LayerRDMA, 2, CodeUnexpectedOpcode, hdr, false},
+		{"Atomic Request on queue 1", func(s *setup) [][]byte {
+			return [][]byte{untagged(1, 1, [5]byte{0x4A}, 0, true, make([]byte, 28))}
+		}, LayerRDMA, 2, CodeUnexpectedOpcode, hdr, false},
+		{"reserved opcode 15 tagged", func(s *setup) [][]byte { // req 5040-7.2-2
+			return [][]byte{tagged(0x4F, s.both.STag(), base, true, []byte("x"))}
+		}, LayerRDMA, 2, CodeUnexpectedOpcode, hdr, false},
+		{"Read Request on queue 0", func(s *setup) [][]byte { // req 5040-4.2-2
+			return [][]byte{untagged(0, 1, [5]byte{0x41}, 0, true, nil)}
+		}, LayerRDMA, 2, CodeUnexpectedOpcode, hdr, false},
+		{"Send on queue 1", func(s *setup) [][]byte {
+			return [][]byte{untagged(1, 1, [5]byte{0x43}, 0, true, nil)}
+		}, LayerRDMA, 2, CodeUnexpectedOpcode, hdr, false},
+		{"Send on queue 2", func(s *setup) [][]byte {
+			return [][]byte{untagged(2, 1, [5]byte{0x43}, 0, true, make([]byte, 4))}
+		}, LayerRDMA, 2, CodeUnexpectedOpcode, hdr, false},
+		{"tagged Send", func(s *setup) [][]byte {
+			return [][]byte{tagged(0x43, s.both.STag(), base, true, []byte("x"))}
+		}, LayerRDMA, 2, CodeUnexpectedOpcode, hdr, false},
+		{"untagged RDMA Write", func(s *setup) [][]byte {
+			return [][]byte{untagged(0, 1, [5]byte{0x40}, 0, true, []byte("x"))}
+		}, LayerRDMA, 2, CodeUnexpectedOpcode, hdr, false},
+		{"Read Response that nothing asked for", func(s *setup) [][]byte { // req 5040-5.2.2-4
+			return [][]byte{tagged(0x42, s.both.STag(), base, true, []byte("x"))}
+		}, LayerRDMA, 2, CodeUnexpectedOpcode, hdr, false},
+		{"zero-length Read Response that nothing asked for", func(s *setup) [][]byte {
+			return [][]byte{tagged(0x42, 0, 0, true, nil)}
+		}, LayerRDMA, 2, CodeUnexpectedOpcode, hdr, false},
+		{"Read Request of 27 octets", func(s *setup) [][]byte { // req 5040-5.2.1-5
+			return [][]byte{readSegment(1, s.both.STag(), base, 1)[:18+27]}
+		}, LayerRDMA, 2, CodeUnspecified, hdr, false},
+		{"Read Request of 29 octets", func(s *setup) [][]byte {
+			return [][]byte{append(readSegment(1, s.both.STag(), base, 1), 0)}
+		}, LayerDDP, 2, ddp.CodeTooLong, hdr, false},
+		{"Read of an unknown STag", func(s *setup) [][]byte { // req 5040-7.2-5
+			return [][]byte{readSegment(1, 12345, base, 1)}
+		}, LayerRDMA, 1, CodeInvalidSTag, hdr, true},
+		{"Read of an invalidated STag", func(s *setup) [][]byte {
+			return [][]byte{readSegment(1, s.dead.STag(), base, 1)}
+		}, LayerRDMA, 1, CodeInvalidSTag, hdr, true},
+		{"Read of a write-only STag", func(s *setup) [][]byte { // req 5040-7.2-6, 5042-6.3.5-2
+			return [][]byte{readSegment(1, s.write.STag(), base, 1)}
+		}, LayerRDMA, 1, CodeAccess, hdr, true},
+		{"Read of another Protection Domain's STag", func(s *setup) [][]byte { // req 5040-8.1.1-1
+			return [][]byte{readSegment(1, s.foreign.STag(), base, 1)}
+		}, LayerRDMA, 1, CodeNotAssociated, hdr, true},
+		{"Read of another stream's STag", func(s *setup) [][]byte { // req 5040-8.1.1-2
+			return [][]byte{readSegment(1, s.scoped.STag(), base, 1)}
+		}, LayerRDMA, 1, CodeNotAssociated, hdr, true},
+		{"Read from before the base", func(s *setup) [][]byte { // req 5040-7.2-7
+			return [][]byte{readSegment(1, s.both.STag(), base-1, 1)}
+		}, LayerRDMA, 1, CodeBounds, hdr, true},
+		{"Read one octet past the end", func(s *setup) [][]byte { // req 5040-7.2-8, 5042-6.3.1-1
+			return [][]byte{readSegment(1, s.both.STag(), base, 101)}
+		}, LayerRDMA, 1, CodeBounds, hdr, true},
+		{"Read whose source range wraps", func(s *setup) [][]byte { // req 5040-7.2-9
+			return [][]byte{readSegment(1, s.both.STag(), 1<<64-1, 2)}
+		}, LayerRDMA, 1, CodeTOWrap, hdr, true},
+		{"Read whose source range ends at 2^64 exactly", func(s *setup) [][]byte {
+			return [][]byte{readSegment(1, s.both.STag(), 1<<64-2, 2)}
+		}, LayerRDMA, 1, CodeTOWrap, hdr, true},
+		{"Read of 4 GiB", func(s *setup) [][]byte {
+			return [][]byte{readSegment(1, s.both.STag(), base, 1<<32-1)}
+		}, LayerRDMA, 1, CodeBounds, hdr, true},
+		{"RDMA Write without remote write", func(s *setup) [][]byte {
+			return [][]byte{tagged(0x40, s.read.STag(), base, true, []byte("x"))}
+		}, LayerDDP, 1, ddp.CodeInvalidSTag, hdr, false},
+		{"RDMA Write into a read sink", func(s *setup) [][]byte {
+			s.ask()
+			return [][]byte{tagged(0x40, s.sink.STag(), base+10, true, []byte("x"))}
+		}, LayerDDP, 1, ddp.CodeInvalidSTag, hdr, false},
+		{"RDMA Write into another Protection Domain", func(s *setup) [][]byte {
+			return [][]byte{tagged(0x40, s.foreign.STag(), base, true, []byte("x"))}
+		}, LayerDDP, 1, ddp.CodeNotAssociated, hdr, false},
+		{"RDMA Write past the end", func(s *setup) [][]byte { // req 5040-8.1.1-3, 5042-6.2.1-1
+			return [][]byte{tagged(0x40, s.both.STag(), base+99, true, []byte("xx"))}
+		}, LayerDDP, 1, ddp.CodeBaseBounds, hdr, false},
+		{"Read Response before the sink", func(s *setup) [][]byte {
+			s.ask()
+			return [][]byte{tagged(0x42, s.sink.STag(), base+9, true, []byte("x"))}
+		}, LayerDDP, 1, ddp.CodeBaseBounds, hdr, false},
+		{"Read Response past the sink", func(s *setup) [][]byte { // req 5040-5.2.2-6
+			s.ask()
+			return [][]byte{tagged(0x42, s.sink.STag(), base+59, true, []byte("xx"))}
+		}, LayerDDP, 1, ddp.CodeBaseBounds, hdr, false},
+		{"Read Response into memory with remote write", func(s *setup) [][]byte {
+			s.ask()
+			return [][]byte{tagged(0x42, s.both.STag(), base+10, true, []byte("x"))}
+		}, LayerDDP, 1, ddp.CodeInvalidSTag, hdr, false},
+		{"Read Response too short", func(s *setup) [][]byte {
+			s.ask()
+			return [][]byte{tagged(0x42, s.sink.STag(), base+10, true, []byte("x"))}
+		}, LayerRDMA, 2, CodeUnspecified, hdr, false},
+		{"empty Read Response to a read of 50 octets", func(s *setup) [][]byte {
+			s.ask()
+			return [][]byte{tagged(0x42, s.sink.STag(), base+10, true, nil)}
+		}, LayerRDMA, 2, CodeUnspecified, hdr, false},
+		{"Send longer than the buffer", func(s *setup) [][]byte { // req 5040-5.3-4
+			return [][]byte{untagged(0, 1, [5]byte{0x43}, 0, true, make([]byte, 21))}
+		}, LayerDDP, 2, ddp.CodeTooLong, hdr, false},
+		{"Send without a buffer", func(s *setup) [][]byte {
+			return [][]byte{untagged(0, 3, [5]byte{0x43}, 0, true, nil)}
+		}, LayerDDP, 2, ddp.CodeNoBuffer, hdr, false},
+		{"queue 3", func(s *setup) [][]byte { // req 5040-3.1-2
+			return [][]byte{untagged(3, 1, [5]byte{0x43}, 0, true, nil)}
+		}, LayerDDP, 2, ddp.CodeInvalidQN, hdr, false},
+		{"Terminate shorter than it announces", func(s *setup) [][]byte { // req 5040-4.8-18, 5040-5.4-5
+			return [][]byte{untagged(2, 1, [5]byte{0x47}, 0, true, []byte{0x11, 0, 0xC0, 0, 0, 20})}
+		}, LayerRDMA, 2, CodeUnspecified, hdr, false},
+		{"version 0 on a Terminate", func(s *setup) [][]byte {
+			return [][]byte{untagged(2, 1, [5]byte{0x07}, 0, true, make([]byte, 4))}
+		}, LayerRDMA, 2, CodeInvalidVersion, hdr, false},
+		{"the receive buffer was deregistered: a local catastrophe quotes nothing", func(s *setup) [][]byte { // req 5040-4.8-4, 5040-4.8-13
+			if err := s.e.table.Deregister(s.recv); err != nil {
+				t.Fatal(err)
+			}
+			return [][]byte{untagged(0, 1, [5]byte{0x43}, 0, true, []byte("x"))}
+		}, LayerDDP, 0, 0, ok, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := newSetup(t)
+			segs := row.segs(s)
+			var before [][]byte
+			for _, b := range s.contents {
+				before = append(before, bytes.Clone(b))
+			}
+			s.e.inject(segs...)
+			// A second error, which must not be quoted, and a valid message, which must not count.
+			s.e.inject(untagged(9, 1, [5]byte{0x43}, 0, true, nil), untagged(0, 1, [5]byte{0x43}, 0, true, nil))
+			tm, raw := s.e.lastWord()
+			if tm.Layer != row.layer || uint8(tm.EType) != row.etype || tm.Code != row.code {
+				t.Errorf("Terminate says %v", &tm)
+			}
+			// req 5040-7.1-3, 5040-7.1-4, 5040-7.1-5, 5040-4.8-3, 5040-4.8-4, 5040-4.8-5
+			if tm.HasLength != row.quoted || tm.HasDDP != row.quoted || tm.HasRDMA != row.request {
+				t.Errorf("M %v D %v R %v", tm.HasLength, tm.HasDDP, tm.HasRDMA)
+			}
+			if row.quoted {
+				n := ddp.Control(segs[0][0]).HeaderLen()
+				same(t, "quoted DDP header", tm.DDP[:n], segs[0][:n])
+				if int(tm.SegLength) != len(segs[0]) {
+					t.Errorf("segment length %d, want %d", tm.SegLength, len(segs[0]))
+				}
+			}
+			if row.request { // req 5040-4.8-15
+				same(t, "quoted Read Request", tm.RDMA[:], segs[0][18:])
+			}
+			if len(raw) > s.e.mulpdu {
+				t.Errorf("Terminate of %d octets", len(raw))
+			}
+			for i, b := range s.contents[:6] { // sink and receive buffers are indeterminate (section 3.1)
+				same(t, "memory", b, before[i])
+			}
+			// req 5040-7.1-1: the user learns of it once, and gets everything back.
+			if len(s.e.failed) != 1 || s.e.failed[0].Remote || s.e.qp.State() != StateError {
+				t.Fatalf("failed %v, state %v", s.e.failed, s.e.qp.State())
+			}
+			if got := s.e.rcq.take(); len(got) != 2 || got[0].ID != 1 || got[1].Status != StatusWRFlushErr {
+				t.Errorf("receives %v", got)
+			}
+			// req 5040-5.4-7, 5040-6.2.1-4: nothing follows, the stream closes gracefully.
+			if s.e.cutAll() != 0 || s.e.abort {
+				t.Error("something follows the Terminate")
+			}
+			s.e.unacked = len(s.e.log)
+			s.e.ack()
+			if !s.e.finish {
+				t.Error("the lower layer was not asked to finish")
+			}
+		})
+	}
+}
+
+func TestBlamedRequests(t *testing.T) {
+	t.Run("a Send too long for its buffer", func(t *testing.T) {
+		s := newSetup(t)
+		s.e.inject(untagged(0, 1, [5]byte{0x43}, 0, true, make([]byte, 21)))
+		wants(t, "receives", s.e.rcq.take(), WC{ID: 1, Status: StatusLocLenErr, Opcode: WCRecv}, WC{ID: 2, Status: StatusWRFlushErr, Opcode: WCRecv})
+	})
+	t.Run("a receive buffer that was deregistered", func(t *testing.T) {
+		s := newSetup(t)
+		s.recv.Invalidate()
+		s.e.inject(untagged(0, 1, [5]byte{0x43}, 0, true, []byte("x")))
+		wants(t, "receives", s.e.rcq.take(), WC{ID: 1, Status: StatusLocProtErr, Opcode: WCRecv}, WC{ID: 2, Status: StatusWRFlushErr, Opcode: WCRecv})
+	})
+	t.Run("a Read Response of the wrong length", func(t *testing.T) {
+		s := newSetup(t)
+		s.ask()
+		s.e.inject(tagged(0x42, s.sink.STag(), 1<<40+10, true, []byte("x")))
+		wants(t, "sends", s.e.scq.take(), WC{ID: 9, Status: StatusBadRespErr, Opcode: WCRead})
+	})
+	t.Run("a Read Response outside its sink", func(t *testing.T) {
+		s := newSetup(t)
+		s.ask()
+		s.e.inject(tagged(0x42, s.sink.STag(), 1<<40, true, []byte("x")))
+		wants(t, "sends", s.e.scq.take(), WC{ID: 9, Status: StatusBadRespErr, Opcode: WCRead})
+	})
+}
+
+func TestTerminateFollowsTheMessageBeingCut(t *testing.T) {
+	// req 5040-5.4-6, 5040-5.4-7, 5040-6.2.1-1: earlier message ends, later ones are flushed unsent.
+	p := newPair(t, nil)
+	src, _ := p.b.memory(300, 0)
+	dst, _ := p.a.memory(300, ddp.RemoteWrite)
+	for i := range 3 {
+		p.b.post(SendWR{ID: uint64(i), Op: WRWrite, SGL: []SGE{sge(src, 0, 300)}, RemoteSTag: dst.STag(), RemoteTO: dst.Base()})
+	}
+	p.b.cutOne()
+	p.b.inject(untagged(0, 1, [5]byte{0x43}, 0, true, nil)) // no buffer
+	if p.b.qp.State() != StateTerminate || len(p.b.failed) != 1 {
+		t.Fatalf("state %v, failed %v", p.b.qp.State(), p.b.failed)
+	}
+	if err := p.b.qp.PostSend(&SendWR{}); err != ErrState {
+		t.Errorf("PostSend: %v", err)
+	}
+	wants(t, "while its memory is in use", p.b.scq.take())
+	p.b.lastWord()
+	var ends int
+	for _, s := range p.b.log {
+		if ddp.Control(s[0]).Last() {
+			ends++
+		}
+	}
+	if ends != 2 || p.b.detached != 1 {
+		t.Errorf("%d messages on the wire, want the begun one and the Terminate; detached %d", ends, p.b.detached)
+	}
+	flushed := []WC{{ID: 0, Status: StatusWRFlushErr, Opcode: WCWrite}, {ID: 1, Status: StatusWRFlushErr, Opcode: WCWrite}, {ID: 2, Status: StatusWRFlushErr, Opcode: WCWrite}}
+	wants(t, "flushed", p.b.scq.take(), flushed...)
+	p.run()
+	if len(p.a.failed) != 1 || !p.a.failed[0].Remote || p.a.failed[0].Terminate.Code != ddp.CodeNoBuffer {
+		t.Errorf("the peer learned %v", p.a.failed)
+	}
+	wants(t, "no second completion", p.b.scq.take())
+}
+
+func TestSourceRevokedUnderARequest(t *testing.T) {
+	// req 5040-7.1-2: a local error; the Terminate goes out in place of the request, without quotes.
+	for _, begun := range []bool{false, true} {
+		p := newPair(t, nil)
+		src, _ := p.a.memory(300, 0)
+		dst, _ := p.b.memory(300, ddp.RemoteWrite)
+		p.a.post(SendWR{ID: 1, Op: WRWrite, SGL: []SGE{sge(src, 0, 300)}, RemoteSTag: dst.STag(), RemoteTO: dst.Base()})
+		p.a.post(SendWR{ID: 2})
+		if begun {
+			p.a.cutOne()
+		}
+		src.Invalidate()
+		p.run()
+		tm, _ := p.a.lastWord()
+		if tm != (Terminate{Layer: LayerRDMA, EType: LocalCatastrophic}) {
+			t.Errorf("begun %v: Terminate %+v", begun, tm)
+		}
+		wants(t, "sends", p.a.scq.take(), WC{ID: 1, Status: StatusLocProtErr, Opcode: WCWrite}, WC{ID: 2, Status: StatusWRFlushErr})
+		if !errors.Is(p.a.failed[0], ddp.ErrRevoked) || len(p.b.failed) != 1 || !p.b.failed[0].Remote {
+			t.Errorf("begun %v: %v, peer %v", begun, p.a.failed, p.b.failed)
+		}
+	}
+}
+
+func TestSourceRevokedUnderAResponse(t *testing.T) {
+	// req 5040-4.8-15, 5040-4.8-16, 5040-3.2-10: 86 octets fit into a segment; the request is quoted as far
+	// as it got.
+	for _, cut := range []int{0, 1, 2} {
+		p := newPair(t, nil)
+		sink, _ := p.a.memory(300, ddp.LocalWrite)
+		src, _ := p.b.memory(300, ddp.RemoteRead)
+		p.a.post(SendWR{ID: 1, Op: WRRead, SGL: []SGE{sge(sink, 0, 300)}, RemoteSTag: src.STag(), RemoteTO: src.Base()})
+		p.a.cutAll()
+		p.arrive(p.a, p.b, 1)
+		for range cut {
+			p.b.cutOne()
+		}
+		src.Invalidate()
+		p.run()
+		tm, _ := p.b.lastWord()
+		n := uint64(86 * cut)
+		want := ReadRequest{sink.STag(), sink.Base() + n, uint32(300 - n), src.STag(), src.Base() + n}
+		if tm.Layer != LayerRDMA || tm.EType != RemoteProtection || tm.Code != CodeInvalidSTag || !tm.HasDDP || !tm.HasLength || !tm.HasRDMA || tm.SegLength != 46 {
+			t.Errorf("after %d segments: %+v", cut, tm)
+		}
+		same(t, "quoted DDP header", tm.DDP[:], p.a.log[0][:18])
+		if got := ParseReadRequest(&tm.RDMA); got != want {
+			t.Errorf("after %d segments: quoted %+v, want %+v", cut, got, want)
+		}
+		wants(t, "reader", p.a.scq.take(), WC{ID: 1, Status: StatusRemAccessErr, Opcode: WCRead})
+	}
+}

@@ -1,0 +1,159 @@
+package rdmap
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/rddp-go/rddp/ddp"
+)
+
+func TestPostIsChecked(t *testing.T) {
+	p := newPair(t, nil)
+	e := p.a
+	r, _ := e.memory(100, ddp.RemoteRead)
+	w, _ := e.memory(100, ddp.LocalWrite)
+	other, err := e.table.Register(ddp.Spec{PD: testPD + 1, Mem: ddp.Bytes(make([]byte, 9)), Access: ddp.LocalWrite})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scoped, err := e.table.Register(ddp.Spec{PD: testPD, Mem: ddp.Bytes(make([]byte, 9)), Access: ddp.LocalWrite, Scope: 99})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead, _ := e.memory(9, ddp.LocalWrite)
+	dead.Invalidate()
+	past := sge(r, 0, 1)
+	past.Addr = 1<<64 - 1
+	one := []SGE{sge(r, 0, 1)}
+	for _, row := range []struct {
+		name string
+		wr   SendWR
+		want error
+		at   int // index of the piece, -1 when it is not about one
+	}{
+		{"unknown operation", SendWR{Op: WRRead + 1}, ErrOpcode, -1},
+		{"Send with Invalidate without an STag", SendWR{Op: WRSendInv}, ErrInvalidate, -1}, // req 5040-5.3-9
+		{"Send with SE and Invalidate without an STag", SendWR{Op: WRSendSEInv}, ErrInvalidate, -1},
+		{"inline data too long", SendWR{Inline: make([]byte, 33)}, ErrInline, -1},
+		{"inline data and a list", SendWR{Inline: make([]byte, 3), SGL: one}, ErrInline, -1},
+		{"inline data with a Read", SendWR{Op: WRRead, Inline: make([]byte, 3), SGL: one}, ErrInline, -1},
+		{"too many pieces", SendWR{SGL: []SGE{one[0], one[0], one[0], one[0]}}, ErrSGECount, -1},
+		{"a Read into nothing", SendWR{Op: WRRead}, ErrSGECount, -1},
+		{"a Read into two buffers", SendWR{Op: WRRead, SGL: []SGE{sge(w, 0, 1), sge(w, 1, 1)}}, ErrSGECount, -1}, // req 5040-5.2.2-7
+		{"a Read into a buffer without local write", SendWR{Op: WRRead, SGL: one}, ErrAccess, 0},
+		{"unknown lkey", SendWR{SGL: []SGE{one[0], {LKey: 77, Len: 1}}}, ErrLKey, 1},
+		{"invalidated region", SendWR{SGL: []SGE{sge(dead, 0, 1)}}, ErrLKey, 0},
+		{"another Protection Domain", SendWR{SGL: []SGE{sge(other, 0, 1)}}, ErrPD, 0}, // req 5042-2.2.4-1
+		{"another stream's region", SendWR{Op: WRWrite, SGL: []SGE{sge(scoped, 0, 1)}}, ErrPD, 0},
+		{"one octet past the end", SendWR{SGL: []SGE{sge(r, 1, 100)}}, ErrBounds, 0},
+		{"before the base", SendWR{SGL: []SGE{sge(r, -1, 1)}}, ErrBounds, 0},
+		{"wrapping", SendWR{SGL: []SGE{past}}, ErrBounds, 0},
+		{"remote range wraps", SendWR{Op: WRWrite, SGL: []SGE{sge(r, 0, 2)}, RemoteTO: 1<<64 - 2}, ErrRemoteRange, -1},
+		{"remote range of a Read wraps", SendWR{Op: WRRead, SGL: []SGE{sge(w, 0, 3)}, RemoteTO: 1<<64 - 2}, ErrRemoteRange, -1},
+		{"a zero-length piece names no memory", SendWR{SGL: []SGE{{LKey: 77}}}, nil, -1},
+	} {
+		err := e.qp.PostSend(&row.wr)
+		if !errors.Is(err, row.want) {
+			t.Errorf("%s: %v, want %v", row.name, err, row.want)
+		}
+		var se *SGEError
+		if errors.As(err, &se) != (row.at >= 0) || se != nil && se.Index != row.at {
+			t.Errorf("%s: piece %+v", row.name, se)
+		}
+	}
+	for _, row := range []struct {
+		name string
+		wr   RecvWR
+		want error
+	}{
+		{"without local write", RecvWR{SGL: one}, ErrAccess},
+		{"another Protection Domain", RecvWR{SGL: []SGE{sge(other, 0, 1)}}, ErrPD},
+		{"past the end", RecvWR{SGL: []SGE{sge(w, 99, 2)}}, ErrBounds},
+		{"too many pieces", RecvWR{SGL: make([]SGE, 4)}, ErrSGECount},
+		{"no buffer at all: for zero-length Sends", RecvWR{}, nil},
+	} {
+		if err := e.qp.PostRecv(&row.wr); !errors.Is(err, row.want) {
+			t.Errorf("receive %s: %v, want %v", row.name, err, row.want)
+		}
+	}
+}
+
+// nowhere is a device of any size.
+type nowhere struct{}
+
+func (nowhere) ReadAt(p []byte, _ int64) (int, error)  { return len(p), nil }
+func (nowhere) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
+
+func TestMessageOf4GiBIsRefused(t *testing.T) {
+	// req 5041-5.2-2
+	p := newPair(t, nil)
+	r, err := p.a.table.Register(ddp.Spec{PD: testPD, Mem: ddp.Device(nowhere{}, 1<<33), Access: ddp.LocalWrite})
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := SGE{LKey: r.STag(), Len: 1 << 31}
+	if err := p.a.qp.PostSend(&SendWR{SGL: []SGE{half, half}}); err != ErrTooLong {
+		t.Errorf("Send: %v", err)
+	}
+	if err := p.a.qp.PostRecv(&RecvWR{SGL: []SGE{half, half}}); err != ErrTooLong {
+		t.Errorf("Recv: %v", err)
+	}
+}
+
+func TestStates(t *testing.T) {
+	e := newEnd(t, 1, nil)
+	dst, _ := e.memory(10, ddp.LocalWrite)
+	if err := e.qp.PostSend(&SendWR{}); err != ErrState {
+		t.Errorf("Idle: %v", err)
+	}
+	e.recv(1, dst, 0, 10)
+	// The peer may speak before this end does (RFC 5043 section 6.6).
+	e.inject(untagged(0, 1, [5]byte{0x43}, 0, true, []byte("early")))
+	wants(t, "early", e.rcq.take(), WC{ID: 1, Opcode: WCRecv})
+	e.qp.Start()
+	if e.qp.State() != StateRTS || e.qp.State().String() != "RTS" {
+		t.Errorf("state %v", e.qp.State())
+	}
+	e.qp.Start()
+	e.qp.Abort(errors.New("enough"))
+	if e.qp.State() != StateError || !e.abort || len(e.failed) != 1 || e.qp.Err() == nil {
+		t.Errorf("state %v, aborted %v, failed %v", e.qp.State(), e.abort, e.failed)
+	}
+	if err := e.qp.PostSend(&SendWR{}); err != ErrState {
+		t.Errorf("Error: %v", err)
+	}
+	if err := e.qp.PostRecv(&RecvWR{}); err != ErrState {
+		t.Errorf("Error: %v", err)
+	}
+	e.qp.Abort(nil)
+	e.qp.Start()
+	e.qp.Close()
+	e.qp.Ended()
+	if e.qp.State() != StateError || len(e.failed) != 1 {
+		t.Errorf("state %v, failed %v", e.qp.State(), e.failed)
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	good := Config{Table: ddp.NewTable(newSeed(1)), Stream: 1, SendCQ: &ring{}, RecvCQ: &ring{}, Host: &end{},
+		MaxSend: 1, MaxRecv: 1, MaxSGE: 1}
+	if _, err := NewQP(good); err != nil {
+		t.Fatal(err)
+	}
+	for field, spoil := range map[string]func(*Config){
+		"Table": func(c *Config) { c.Table = nil }, "Stream": func(c *Config) { c.Stream = 0 },
+		"SendCQ": func(c *Config) { c.SendCQ = nil }, "RecvCQ": func(c *Config) { c.RecvCQ = nil },
+		"Host": func(c *Config) { c.Host = nil }, "MaxSend": func(c *Config) { c.MaxSend = 0 },
+		"MaxRecv": func(c *Config) { c.MaxRecv = MaxDepth + 1 }, "MaxSGE": func(c *Config) { c.MaxSGE = 0 },
+		"MaxInline": func(c *Config) { c.MaxInline = -1 }, "IRD": func(c *Config) { c.IRD = MaxReads + 1 },
+		"ORD": func(c *Config) { c.ORD = -1 },
+	} {
+		c := good
+		spoil(&c)
+		_, err := NewQP(c)
+		var ce *ConfigError
+		if !errors.As(err, &ce) || ce.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}

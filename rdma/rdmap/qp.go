@@ -1,0 +1,254 @@
+package rdmap
+
+import (
+	"errors"
+
+	"github.com/rddp-go/rddp/ddp"
+)
+
+// State is the state of a QP. RFC 5040 section 6 speaks of stream initialization and of three ways of
+// teardown; the names are those of the verbs.
+type State uint8
+
+const (
+	StateIdle      State = iota // receives may be posted; the peer may send already
+	StateRTS                    // ready to send
+	StateClosing                // ULP graceful termination: what is posted is finished, nothing new is taken
+	StateTerminate              // an error was found; the Terminate goes out behind the message being sent
+	StateError                  // the end: everything has been flushed
+)
+
+// String returns the name of the state.
+func (s State) String() string {
+	return [...]string{"Idle", "RTS", "Closing", "Terminate", "Error"}[s]
+}
+
+// cutting says what ddp is cutting into segments now. RDMAP hands it one message at a time, so that
+// read responses take turns with the user's requests and a Terminate never waits behind a queue.
+type cutting uint8
+
+const (
+	cutNothing cutting = iota
+	cutRequest
+	cutResponse
+	cutTerminate
+)
+
+// QP is one end of an RDMAP stream: send queue, receive queue, read responder and the ddp.ULP that
+// serves them. It does no locking: all methods, those of ddp.ULP included, run under the one gate of
+// the association that carries the stream.
+type QP struct {
+	cfg    Config
+	stream *ddp.Stream
+	state  State
+	err    *StreamError
+
+	sq   sendQueue
+	rq   recvQueue
+	resp responder
+
+	cut          cutting
+	lastResponse bool // the last message handed to ddp was a Read Response
+	finished     bool // CloseSend was called
+	peerClosed   bool
+
+	term    Terminate // to be sent in StateTerminate
+	termQ   *ddp.Queue
+	termIn  [MaxTerminateLen]byte
+	termOut [1]ddp.Piece
+}
+
+var _ ddp.ULP = (*QP)(nil)
+
+// NewQP makes a QP in StateIdle. A field of cfg that is out of range gives a *ConfigError.
+func NewQP(cfg Config) (*QP, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	q := &QP{cfg: cfg, termQ: ddp.NewQueue(1)}
+	q.stream = ddp.NewStream(ddp.StreamConfig{
+		ID: cfg.Stream, PD: cfg.PD, Table: cfg.Table, ULP: q, Queues: QueueTerminate + 1,
+	})
+	q.sq.init(&q.cfg)
+	if err := q.rq.init(&q.cfg); err != nil {
+		return nil, err
+	}
+	if err := q.resp.init(&q.cfg); err != nil {
+		return nil, err
+	}
+	// Section 5.4: placement of one Terminate is guaranteed.
+	buf, err := ddp.MakeRecvBuffer(ddp.Gather{{Mem: ddp.Bytes(q.termIn[:]), Len: MaxTerminateLen}}, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.termQ.Post(buf); err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// Stream returns the DDP stream of the QP, to be attached to a session of the lower layer.
+func (q *QP) Stream() *ddp.Stream { return q.stream }
+
+// State returns the state.
+func (q *QP) State() State { return q.state }
+
+// Num returns the QP number.
+func (q *QP) Num() uint32 { return q.cfg.QPNum }
+
+// Err returns why the stream failed, a *StreamError, or nil.
+func (q *QP) Err() error {
+	if q.err == nil {
+		return nil
+	}
+	return q.err
+}
+
+// Start makes the QP ready to send (section 6.1): the lower layer carries RDMA messages from now on.
+func (q *QP) Start() {
+	if q.state == StateIdle {
+		q.state = StateRTS
+		q.pump()
+	}
+}
+
+// Close asks for ULP graceful termination (section 6.2): no further request is taken; when all posted
+// ones have completed and all Read Requests of the peer are answered, the stream is closed for
+// sending. Messages of the peer go on being delivered until it closes too.
+func (q *QP) Close() {
+	switch q.state {
+	case StateIdle, StateRTS:
+		q.state = StateClosing
+		q.pump()
+	}
+}
+
+// Abort ends the stream at once and without a Terminate; reason is kept for Err.
+func (q *QP) Abort(reason error) {
+	if q.state == StateError {
+		return
+	}
+	q.lose(&StreamError{Cause: reason})
+}
+
+// Ended says that the lower layer has nothing more to do with the stream. What is still posted is
+// flushed. It may be called more than once.
+func (q *QP) Ended() {
+	if q.state != StateError {
+		q.state = StateError
+		q.flush()
+	}
+}
+
+// lose ends the stream without a Terminate of our own.
+func (q *QP) lose(err *StreamError) {
+	first := q.err == nil
+	if first {
+		q.err = err
+	}
+	q.state = StateError
+	q.stream.Abort() // the session copies out what is in flight before any memory goes back
+	if first {
+		q.cfg.Host.Failed(err)
+	}
+	q.flush()
+}
+
+// sending reports whether messages other than a Terminate may be handed to ddp.
+func (q *QP) sending() bool { return q.state == StateRTS || q.state == StateClosing }
+
+// pump hands ddp the next message if it has none to cut: Read Responses and the user's requests take
+// turns, each in its own order (section 5.5 rules 13 and 20). A request that must wait never holds up
+// a response, so two ends that read from each other at full depth do not block each other.
+func (q *QP) pump() {
+	for q.cut == cutNothing && q.sending() && !q.finished {
+		resp, wr := q.resp.ready(), q.sq.ready()
+		switch {
+		case q.state == StateClosing && !resp && q.sq.empty():
+			q.finished = true
+			q.stream.CloseSend()
+		case resp && !(wr && q.lastResponse):
+			q.lastResponse = true
+			q.sendResponse()
+		case wr:
+			q.lastResponse = false
+			q.sendRequest()
+		default:
+			return
+		}
+	}
+}
+
+// Drained is called by ddp when it has cut the last message it was given.
+func (q *QP) Drained() {
+	what := q.cut
+	q.cut = cutNothing
+	switch what {
+	case cutResponse:
+		q.resp.retire()
+	case cutTerminate:
+		return
+	}
+	if q.state == StateTerminate {
+		q.sendTerminate()
+		return
+	}
+	q.pump()
+}
+
+// A token tells Completed and Failed what a message was: its kind in the low bits, and for a request
+// its position in the send queue.
+const (
+	tokenRequest   = iota + 1 // Send or RDMA Write
+	tokenRead                 // Read Request
+	tokenResponse             // Read Response
+	tokenTerminate            // Terminate
+
+	tokenBits = 3
+	tokenMask = 1<<tokenBits - 1
+)
+
+// Completed: every segment of a message has been acknowledged.
+func (q *QP) Completed(token uint64) {
+	switch token & tokenMask {
+	case tokenRequest:
+		q.sq.done(token >> tokenBits)
+		q.complete()
+	case tokenRead:
+		q.sq.headersAcked++
+	case tokenResponse:
+		q.resp.completed()
+	}
+	q.pump()
+}
+
+// Failed: ddp could not send a message, because its memory was revoked or a device failed to give the
+// data, or because the stream has ended. It is the message that is being cut: others do not fail.
+func (q *QP) Failed(token uint64, err error) {
+	switch {
+	case q.state == StateTerminate: // the message that the Terminate waited for
+		q.cut = cutNothing
+		q.sendTerminate()
+		return
+	case q.state == StateError:
+		return
+	case errors.Is(err, ddp.ErrClosed):
+		q.lose(&StreamError{Cause: err})
+		return
+	}
+	q.cut = cutNothing
+	t := Terminate{Layer: LayerRDMA, EType: LocalCatastrophic}
+	switch token & tokenMask {
+	case tokenRequest: // section 7.1 rule 1: the Terminate goes out instead of the request
+		q.sq.fault(token>>tokenBits, StatusLocProtErr)
+	case tokenResponse:
+		t = q.failedResponse(uint32(q.stream.Cut()), err)
+	}
+	q.fail(t, err)
+}
+
+// fail ends the stream for an error that is not about an incoming message.
+func (q *QP) fail(t Terminate, err error) {
+	q.stream.Fail(ddp.TypeLocal, 0, err) // receive nothing more
+	q.terminate(t, err)
+}

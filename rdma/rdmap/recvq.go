@@ -1,0 +1,126 @@
+package rdmap
+
+import "github.com/rddp-go/rddp/ddp"
+
+// recvQueue is untagged queue 0: buffers for the peer's Sends, of the QP's own or from an SRQ.
+type recvQueue struct {
+	q      *ddp.Queue
+	srq    SRQ
+	pieces ddp.Gather // own queue: MaxSGE for each place, used round robin
+	sge    int
+	next   int    // place of the next buffer to be posted
+	status Status // of the first buffer, when the stream fails for it
+}
+
+func (r *recvQueue) init(cfg *Config) error {
+	r.srq = cfg.SRQ
+	if r.srq != nil {
+		r.q = ddp.NewSharedQueue(cfg.SRQ, cfg.MaxRecv)
+		return nil
+	}
+	r.q = ddp.NewQueue(cfg.MaxRecv)
+	r.sge = cfg.MaxSGE
+	r.pieces = make(ddp.Gather, cfg.MaxRecv*cfg.MaxSGE)
+	return nil
+}
+
+// id gives back a buffer and returns the ID of its work request.
+func (r *recvQueue) id(b ddp.RecvBuffer) uint64 {
+	if r.srq != nil {
+		return r.srq.ReleaseBuffer(b.Token)
+	}
+	return b.Token
+}
+
+// PostRecv queues a buffer for one Send of the peer. It may be called before Start. Errors:
+// ErrSharedRecv, ErrState, ErrQueueFull, ErrSGECount, ErrTooLong, *SGEError.
+func (q *QP) PostRecv(wr *RecvWR) error {
+	r := &q.rq
+	switch {
+	case r.srq != nil:
+		return ErrSharedRecv
+	case q.state > StateClosing || q.peerClosed:
+		return ErrState
+	case r.q.Free() == 0:
+		return ErrQueueFull
+	}
+	at := r.next * r.sge
+	g, _, err := resolve(q.stream, r.pieces[at:at:at+r.sge], r.sge, wr.SGL, ddp.LocalWrite)
+	if err != nil {
+		return err
+	}
+	b, err := ddp.MakeRecvBuffer(g, wr.ID)
+	if err != nil {
+		return err
+	}
+	if err := r.q.Post(b); err != nil {
+		return err
+	}
+	if r.next++; r.next*r.sge == len(r.pieces) {
+		r.next = 0
+	}
+	return nil
+}
+
+// received takes a Send in its turn (section 5.3).
+func (q *QP) received(rsvd [5]byte, length uint32) {
+	op, f := checkControl(rsvd[0], onSendQueue)
+	if f != nil {
+		q.reject(f)
+		return
+	}
+	wc := WC{Opcode: WCRecv, QPNum: q.cfg.QPNum, ByteLen: length, Solicited: op == OpSendSE || op == OpSendSEInv}
+	if op == OpSendInv || op == OpSendSEInv {
+		wc.InvalidatedSTag, wc.Invalidated = invalidateSTag(rsvd), true
+		if !q.invalidate(wc.InvalidatedSTag) {
+			q.rq.status = StatusMWBindErr
+			q.reject(errInvalidate)
+			return
+		}
+	}
+	b, _ := q.rq.q.Pop()
+	wc.ID = q.rq.id(b)
+	q.cfg.RecvCQ.Push(wc)
+}
+
+// invalidate carries out the Invalidate of a Send, at delivery and before the user sees the Send
+// (section 5.3). It reports whether the peer may invalidate the STag: it must be valid, associated with
+// this stream and no other (sections 7.2 and 8.1.1 item 7), and enabled for remote access: an STag
+// that was never advertised, such as the sink of a Read, is not the peer's to end.
+func (q *QP) invalidate(tag ddp.STag) bool {
+	r, err := q.stream.CheckSTag(tag)
+	if err != nil || r.Scope() == 0 && q.cfg.Host.SharedRegion(r) {
+		return false
+	}
+	if !q.grants(tag, ddp.RemoteRead) && !q.grants(tag, ddp.RemoteWrite) {
+		return false
+	}
+	r.Invalidate()
+	if q.sq.references(r) || q.resp.references(r) {
+		q.cfg.Host.Detach()
+	}
+	return true
+}
+
+// grants reports whether tag has a right. Rights are checked before bounds, so the offset asked about
+// need not be inside the region.
+func (q *QP) grants(tag ddp.STag, a ddp.Access) bool {
+	_, err := q.stream.Resolve(tag, 0, 1, a)
+	return err == nil || err.Code != ddp.CodeInvalidSTag
+}
+
+// flushReceives completes all receives in error.
+func (q *QP) flushReceives() {
+	st := q.rq.status
+	if st == StatusSuccess {
+		st = StatusWRFlushErr
+	}
+	for {
+		b, ok := q.rq.q.Flush()
+		if !ok {
+			return
+		}
+		q.cfg.RecvCQ.Push(WC{ID: q.rq.id(b), Status: st, Opcode: WCRecv, QPNum: q.cfg.QPNum})
+		st = StatusWRFlushErr
+	}
+}

@@ -1,0 +1,240 @@
+package rdmap
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/ddp"
+)
+
+func TestSends(t *testing.T) {
+	for _, row := range []struct {
+		name      string
+		op        WROpcode
+		control   uint8
+		n         int // octets; 300 take several segments
+		solicited bool
+		inv       bool
+	}{
+		{"Send", WRSend, 0x43, 10, false, false},
+		{"Send of several segments", WRSend, 0x43, 300, false, false},
+		{"Send with SE", WRSendSE, 0x45, 10, true, false},
+		{"Send with Invalidate", WRSendInv, 0x44, 10, false, true},
+		{"Send with SE and Invalidate", WRSendSEInv, 0x46, 10, true, true},
+		{"zero-length Send consumes a buffer", WRSend, 0x43, 0, false, false},
+		{"zero-length Send with SE and Invalidate", WRSendSEInv, 0x46, 0, true, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p := newPair(t, nil)
+			src, from := p.a.memory(400, 0)
+			dst, to := p.b.memory(400, ddp.LocalWrite)
+			advertised, _ := p.b.memory(8, ddp.RemoteWrite)
+			fill(from, 1)
+			p.b.recv(70, dst, 0, 400)
+			wr := SendWR{ID: 5, Op: row.op, SGL: []SGE{sge(src, 3, row.n)}}
+			if row.inv {
+				wr.InvalidateSTag = advertised.STag()
+			}
+			p.a.post(wr)
+			p.run()
+			// req 5040-3.2-2, 5040-3.2-3, 5040-5.3-2, 5040-5.3-3, 5040-5.3-5, 5040-5.3-8
+			wants(t, "sender", p.a.scq.take(), WC{ID: 5, Opcode: WCSend})
+			got := p.b.rcq.take()
+			wants(t, "receiver", got, WC{ID: 70, Opcode: WCRecv})
+			want := WC{ID: 70, Opcode: WCRecv, QPNum: 2, ByteLen: uint32(row.n), Solicited: row.solicited}
+			if row.inv {
+				want.Invalidated, want.InvalidatedSTag = true, advertised.STag()
+			}
+			if got[0] != want {
+				t.Errorf("completion %+v, want %+v", got[0], want)
+			}
+			same(t, "data", to[:row.n], from[3:3+row.n])
+			if advertised.Valid() == row.inv { // req 5040-5.3-10
+				t.Errorf("the advertised region is valid: %v", advertised.Valid())
+			}
+			// req 5040-4.1-1, 5040-4.1-3, 5040-4.1-4, 5040-4.1-9, 5040-5.3-1, 5040-5.3-9
+			for _, s := range p.a.log {
+				v := ddp.UntaggedView(s)
+				want := untaggedRsvd(opOf(row.control), wr.InvalidateSTag)
+				if v.Control().Tagged() || v.QN() != 0 || v.RsvdULP() != want || want[0] != row.control {
+					t.Errorf("header % x, want RsvdULP % x", s[:18], want)
+				}
+			}
+		})
+	}
+}
+
+// opOf is the opcode of a control field.
+func opOf(c uint8) Opcode { _, op := SplitControl(c); return op }
+
+func TestGatherScatterInline(t *testing.T) {
+	// req 5040-5.1-5: several local pieces make one message.
+	p := newPair(t, nil)
+	src, from := p.a.memory(200, 0)
+	dst, to := p.b.memory(200, ddp.LocalWrite|ddp.RemoteWrite)
+	fill(from, 0)
+	if err := p.b.qp.PostRecv(&RecvWR{ID: 1, SGL: []SGE{sge(dst, 100, 2), sge(dst, 0, 0), sge(dst, 0, 90)}}); err != nil {
+		t.Fatal(err)
+	}
+	p.a.post(SendWR{ID: 1, SGL: []SGE{sge(src, 50, 3), sge(src, 0, 1), sge(src, 10, 4)}})
+	p.run()
+	same(t, "scattered", append(to[100:102:102], to[:6]...), []byte{50, 51, 52, 0, 10, 11, 12, 13})
+
+	p.a.post(SendWR{ID: 2, Op: WRWrite, SGL: []SGE{sge(src, 5, 1), sge(src, 7, 150), sge(src, 3, 1)},
+		RemoteSTag: dst.STag(), RemoteTO: dst.Base()})
+	p.run()
+	same(t, "written", to[:152], append(append([]byte{5}, from[7:157]...), 3))
+
+	// Inline data is the caller's again at once.
+	p.b.recv(3, dst, 0, 200)
+	line := []byte("inline data")
+	p.a.post(SendWR{ID: 3, Inline: line})
+	copy(line, "overwritten")
+	p.run()
+	same(t, "inline", to[:11], []byte("inline data"))
+	wants(t, "sender", p.a.scq.take(), WC{ID: 1}, WC{ID: 2, Opcode: WCWrite}, WC{ID: 3})
+}
+
+func TestUnsignaled(t *testing.T) {
+	p := newPair(t, nil)
+	dst, _ := p.b.memory(10, ddp.LocalWrite)
+	for i := range 3 {
+		p.b.recv(uint64(i), dst, 0, 10)
+	}
+	p.a.post(SendWR{ID: 1, Flags: Unsignaled})
+	p.a.post(SendWR{ID: 2})
+	p.a.post(SendWR{ID: 3, Flags: Unsignaled})
+	p.run()
+	wants(t, "sender", p.a.scq.take(), WC{ID: 2})
+	if !p.a.qp.sq.empty() {
+		t.Error("unsignalled requests still occupy the send queue")
+	}
+	// One that fails completes all the same.
+	p.a.post(SendWR{ID: 4, Flags: Unsignaled})
+	p.a.qp.Abort(ErrPeerClosed)
+	wants(t, "aborted", p.a.scq.take(), WC{ID: 4, Status: StatusWRFlushErr})
+}
+
+func TestSendQueueIsBounded(t *testing.T) {
+	p := newPair(t, func(c *Config) { c.MaxSend = 3; c.MaxRecv = 4 })
+	dst, _ := p.b.memory(10, ddp.LocalWrite)
+	for i := range 4 {
+		p.b.recv(uint64(i), dst, 0, 10)
+	}
+	if err := p.b.qp.PostRecv(&RecvWR{}); err != ErrQueueFull {
+		t.Errorf("fifth receive: %v", err)
+	}
+	p.lazy = true
+	for i := range 3 {
+		p.a.post(SendWR{ID: uint64(i)})
+	}
+	p.run()
+	// req 5040-5.5-11: delivered at the peer, but not completed before ddp has completed it.
+	if err := p.a.qp.PostSend(&SendWR{}); err != ErrQueueFull {
+		t.Errorf("fourth request: %v", err)
+	}
+	wants(t, "unacknowledged", p.a.scq.take())
+	p.a.ack()
+	wants(t, "acknowledged", p.a.scq.take(), WC{ID: 0}, WC{ID: 1}, WC{ID: 2})
+	p.a.post(SendWR{ID: 3})
+}
+
+func TestRemoteInvalidation(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		access ddp.Access
+		shared bool
+		scope  ddp.StreamID
+		pd     ddp.PD
+		gone   bool
+		ok     bool
+	}{
+		{"the only stream of the Protection Domain may", ddp.RemoteRead, false, 0, testPD, false, true},
+		{"a shared STag is refused", ddp.RemoteWrite, true, 0, testPD, false, false}, // req 5040-8.1.1-7
+		{"an STag of this stream alone is not shared", ddp.RemoteWrite, true, 2, testPD, false, true},
+		{"another stream's STag is refused", ddp.RemoteWrite, false, 9, testPD, false, false},
+		{"another Protection Domain's STag is refused", ddp.RemoteWrite, false, 0, testPD + 1, false, false},
+		{"an STag that was never advertised is refused", ddp.LocalWrite, false, 0, testPD, false, false},
+		{"an unknown STag is refused", ddp.RemoteWrite, false, 0, testPD, true, false}, // req 5040-7.2-4
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p := newPair(t, nil)
+			r, err := p.b.table.Register(ddp.Spec{PD: row.pd, Mem: ddp.Bytes(make([]byte, 9)), Access: row.access, Scope: row.scope})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if row.gone {
+				if err := p.b.table.Deregister(r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.b.shared = row.shared
+			dst, _ := p.b.memory(9, ddp.LocalWrite)
+			p.b.recv(1, dst, 0, 9)
+			p.b.recv(2, dst, 0, 9)
+			p.lazy = true // so that the sender still has the request when the Terminate comes
+			p.a.post(SendWR{ID: 1, Op: WRSendInv, InvalidateSTag: r.STag()})
+			p.run()
+			if row.ok {
+				wants(t, "receiver", p.b.rcq.take(), WC{ID: 1, Opcode: WCRecv})
+				if r.Valid() {
+					t.Error("still valid")
+				}
+				return
+			}
+			if r.Valid() == row.gone {
+				t.Errorf("valid: %v", r.Valid())
+			}
+			// req 5040-5.3-11, 5040-4.8-7, 5040-7.1-3: code 0x09, DDP header quoted, no RDMA header.
+			tm, _ := p.b.lastWord()
+			if tm.Layer != LayerRDMA || tm.EType != RemoteProtection || tm.Code != CodeCannotInvalidate || !tm.HasLength || !tm.HasDDP || tm.HasRDMA {
+				t.Errorf("Terminate %+v", tm)
+			}
+			same(t, "quoted header", tm.DDP[:], p.a.log[0])
+			if tm.SegLength != 18 {
+				t.Errorf("segment length %d", tm.SegLength)
+			}
+			// req 5040-3.2-4, 5040-5.3-6: both users learn of it.
+			wants(t, "receiver", p.b.rcq.take(), WC{ID: 1, Status: StatusMWBindErr, Opcode: WCRecv}, WC{ID: 2, Status: StatusWRFlushErr, Opcode: WCRecv})
+			wants(t, "sender", p.a.scq.take(), WC{ID: 1, Status: StatusRemAccessErr})
+		})
+	}
+}
+
+func TestInvalidationWaitsForDelivery(t *testing.T) {
+	// req 5040-5.3-10: placement alone invalidates nothing.
+	p := newPair(t, nil)
+	r, _ := p.b.memory(9, ddp.RemoteWrite)
+	dst, _ := p.b.memory(9, ddp.LocalWrite)
+	p.b.recv(1, dst, 0, 9)
+	var placed ddp.Placed
+	seg := untagged(0, 1, untaggedRsvd(OpSendInv, r.STag()), 0, true, []byte("x"))
+	p.b.qp.Stream().Place(seg, &placed)
+	if !r.Valid() {
+		t.Fatal("invalidated at placement")
+	}
+	p.b.qp.Stream().Deliver(&placed)
+	if r.Valid() {
+		t.Fatal("not invalidated at delivery")
+	}
+	// Nothing in flight refers to r, so nothing is copied.
+	if p.b.detached != 0 {
+		t.Error("detached without need")
+	}
+}
+
+func TestInvalidationDetachesWhatIsInFlight(t *testing.T) {
+	p := newPair(t, nil)
+	r, _ := p.b.memory(50, ddp.RemoteRead)
+	sink, _ := p.a.memory(50, ddp.LocalWrite)
+	dst, _ := p.b.memory(9, ddp.LocalWrite)
+	p.b.recv(1, dst, 0, 9)
+	p.lazy = true
+	p.a.post(SendWR{ID: 1, Op: WRRead, SGL: []SGE{sge(sink, 0, 50)}, RemoteSTag: r.STag(), RemoteTO: r.Base()})
+	p.run()
+	p.a.post(SendWR{ID: 2, Op: WRSendInv, InvalidateSTag: r.STag()})
+	p.run()
+	wants(t, "receiver", p.b.rcq.take(), WC{ID: 1, Opcode: WCRecv})
+	if p.b.detached != 1 {
+		t.Errorf("detached %d times while a response that reads the region is unacknowledged", p.b.detached)
+	}
+}

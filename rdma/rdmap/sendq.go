@@ -1,0 +1,248 @@
+package rdmap
+
+import (
+	"github.com/rddp-go/rddp/ddp"
+)
+
+// sendSlot is a posted request until its completion.
+type sendSlot struct {
+	id     uint64
+	op     WROpcode
+	flags  Flags
+	done   bool   // finished; completes when all earlier ones have
+	status Status // of a request at fault
+	length uint32
+	msn    uint32 // of its untagged message, once handed to ddp
+	stag   ddp.STag
+	to     uint64
+	inv    ddp.STag
+	sink   SGE        // Read: where the response goes
+	pieces ddp.Gather // Send and Write: length 0 to MaxSGE, capacity MaxSGE
+	inline []byte     // capacity MaxInline
+}
+
+// sendQueue holds requests from posting to completion: [completed, handed) are with ddp, [handed,
+// posted) wait. The counters never wrap in practice (64 bits).
+type sendQueue struct {
+	slots                     []sendSlot
+	completed, handed, posted uint64
+
+	// RDMA Reads with ddp or the peer: the slots of [answered, asked), oldest first. The peer answers in
+	// this order (section 5.5 rule 20).
+	reads           []uint64
+	asked, answered uint64
+	// headers hold Read Requests until they are acknowledged, which may be after the response came:
+	// there are twice as many as ORD, and a read waits for one too.
+	headers      []readHeader
+	headersAcked uint64 // of the asked
+
+	sendMSN, readMSN uint32 // of the next message on queue 0 and 1; the first is 1
+}
+
+type readHeader struct {
+	octets [ReadRequestLen]byte
+	piece  [1]ddp.Piece
+}
+
+func (s *sendQueue) init(cfg *Config) {
+	s.slots = make([]sendSlot, cfg.MaxSend)
+	pieces := make(ddp.Gather, cfg.MaxSend*cfg.MaxSGE)
+	inline := make([]byte, cfg.MaxSend*cfg.MaxInline)
+	for i := range s.slots {
+		p, n := i*cfg.MaxSGE, i*cfg.MaxInline
+		s.slots[i].pieces = pieces[p : p : p+cfg.MaxSGE]
+		s.slots[i].inline = inline[n : n : n+cfg.MaxInline]
+	}
+	s.reads = make([]uint64, cfg.ORD)
+	s.headers = make([]readHeader, 2*cfg.ORD)
+	for i := range s.headers {
+		h := &s.headers[i]
+		h.piece[0] = ddp.Piece{Mem: ddp.Bytes(h.octets[:]), Len: ReadRequestLen}
+	}
+	s.sendMSN, s.readMSN = 1, 1
+}
+
+func (s *sendQueue) at(i uint64) *sendSlot { return &s.slots[i%uint64(len(s.slots))] }
+
+func (s *sendQueue) empty() bool { return s.completed == s.posted }
+
+// pendingReads is the number of Read Requests that count against ORD.
+func (s *sendQueue) pendingReads() int { return int(s.asked - s.answered) }
+
+// read returns the i-th oldest unanswered read.
+func (s *sendQueue) read(i int) *sendSlot {
+	return s.at(s.reads[(s.answered+uint64(i))%uint64(len(s.reads))])
+}
+
+// ready reports whether the next request may be handed to ddp. Requests go in the order of submission
+// (section 5.5 rule 13): one that waits holds up all behind it. Reads beyond ORD wait (section 6.1).
+func (s *sendQueue) ready() bool {
+	if s.handed == s.posted {
+		return false
+	}
+	w := s.at(s.handed)
+	if w.flags&Fence != 0 && s.pendingReads() > 0 {
+		return false
+	}
+	return w.op != WRRead ||
+		s.pendingReads() < len(s.reads) && s.asked-s.headersAcked < uint64(len(s.headers))
+}
+
+// done marks a request as finished by ddp.
+func (s *sendQueue) done(i uint64) {
+	if i >= s.completed && i < s.handed {
+		s.at(i).done = true
+	}
+}
+
+// fault marks the request that the stream fails for.
+func (s *sendQueue) fault(i uint64, st Status) {
+	if i >= s.completed && i < s.handed {
+		s.at(i).status = st
+	}
+}
+
+// references reports whether a message that ddp may still send again reads from r.
+func (s *sendQueue) references(r *ddp.Region) bool {
+	for i := s.completed; i < s.handed; i++ {
+		if w := s.at(i); !w.done {
+			for _, p := range w.pieces {
+				if p.Region == r {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// PostSend queues a request. It is refused, with nothing queued, in a state other than StateRTS and for
+// an RDMA Read that the peer, having closed its half, cannot answer (ErrState), when the queue is full,
+// or for one of the reasons listed at ErrQueueFull.
+func (q *QP) PostSend(wr *SendWR) error {
+	s := &q.sq
+	switch {
+	case q.state != StateRTS || q.peerClosed && wr.Op == WRRead:
+		return ErrState
+	case s.posted-s.completed == uint64(len(s.slots)):
+		return ErrQueueFull
+	case wr.Op > WRRead:
+		return ErrOpcode
+	case wr.Op.invalidates() && wr.InvalidateSTag == 0:
+		return ErrInvalidate
+	}
+	w := s.at(s.posted)
+	*w = sendSlot{id: wr.ID, op: wr.Op, flags: wr.Flags, stag: wr.RemoteSTag, to: wr.RemoteTO,
+		pieces: w.pieces[:0], inline: w.inline[:0]}
+	if wr.Op.invalidates() {
+		w.inv = wr.InvalidateSTag
+	}
+	var err error
+	if wr.Op == WRRead {
+		err = q.sink(w, wr)
+	} else {
+		err = q.source(w, wr)
+	}
+	if err != nil {
+		return err
+	}
+	if w.op >= WRWrite && w.length > 0 && w.to+uint64(w.length) < w.to {
+		return ErrRemoteRange
+	}
+	s.posted++
+	q.pump()
+	return nil
+}
+
+// source takes the memory of a Send or RDMA Write into w.
+func (q *QP) source(w *sendSlot, wr *SendWR) error {
+	if len(wr.Inline) > 0 {
+		if len(wr.Inline) > cap(w.inline) || len(wr.SGL) > 0 {
+			return ErrInline
+		}
+		w.inline = append(w.inline, wr.Inline...)
+		w.length = uint32(len(wr.Inline))
+		w.pieces = append(w.pieces, ddp.Piece{Mem: ddp.Bytes(w.inline), Len: uint64(w.length)})
+		return nil
+	}
+	pieces, n, err := resolve(q.stream, w.pieces, q.cfg.MaxSGE, wr.SGL, 0)
+	w.pieces, w.length = pieces, n
+	return err
+}
+
+// sink checks where the response to an RDMA Read goes: one tagged buffer (section 5.2.2).
+func (q *QP) sink(w *sendSlot, wr *SendWR) error {
+	switch {
+	case len(q.sq.reads) == 0:
+		return ErrNoReads
+	case len(wr.Inline) > 0:
+		return ErrInline
+	case len(wr.SGL) != 1:
+		return ErrSGECount
+	}
+	w.sink = wr.SGL[0]
+	w.length = w.sink.Len
+	_, err := q.stream.Resolve(w.sink.LKey, w.sink.Addr, uint64(w.sink.Len), ddp.LocalWrite)
+	if err != nil {
+		return &SGEError{0, localReason(q.stream, w.sink.LKey, err)}
+	}
+	return nil
+}
+
+// sendRequest hands the next request to ddp.
+func (q *QP) sendRequest() {
+	s := &q.sq
+	i := s.handed
+	w := s.at(i)
+	s.handed++
+	q.cut = cutRequest
+	var err error
+	switch w.op {
+	case WRRead:
+		err = q.sendRead(i, w)
+	case WRWrite:
+		err = q.stream.SendTagged(w.stag, w.to, Control(OpWrite), w.pieces, i<<tokenBits|tokenRequest)
+	default:
+		w.msn = s.sendMSN
+		s.sendMSN++
+		err = q.stream.SendUntagged(QueueSend, untaggedRsvd(w.op.wire(), w.inv), w.pieces, i<<tokenBits|tokenRequest)
+	}
+	if err != nil { // the memory was deregistered or changed since posting
+		q.cut = cutNothing
+		w.status = StatusLocProtErr
+		q.fail(Terminate{Layer: LayerRDMA, EType: LocalCatastrophic}, err)
+	}
+}
+
+// sendRead hands over a Read Request (section 4.4).
+func (q *QP) sendRead(i uint64, w *sendSlot) error {
+	s := &q.sq
+	h := &s.headers[s.asked%uint64(len(s.headers))]
+	r := ReadRequest{SinkSTag: w.sink.LKey, SinkTO: w.sink.Addr, Size: w.length, SrcSTag: w.stag, SrcTO: w.to}
+	r.Put(&h.octets)
+	s.reads[s.asked%uint64(len(s.reads))] = i
+	s.asked++
+	w.msn = s.readMSN
+	s.readMSN++
+	return q.stream.SendUntagged(QueueReadRequest, untaggedRsvd(OpReadRequest, 0), h.piece[:], i<<tokenBits|tokenRead)
+}
+
+// complete reports what has finished, in the order of submission (section 5.5 rule 15): a Send behind
+// an unanswered Read waits for it.
+func (q *QP) complete() {
+	s := &q.sq
+	for s.completed < s.handed {
+		w := s.at(s.completed)
+		if !w.done {
+			return
+		}
+		s.completed++
+		if w.flags&Unsignaled == 0 {
+			wc := WC{ID: w.id, Opcode: w.op.completion(), QPNum: q.cfg.QPNum}
+			if w.op == WRRead {
+				wc.ByteLen = w.length
+			}
+			q.cfg.SendCQ.Push(wc)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package rdmap
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rddp-go/rddp/ddp"
+)
+
+// StreamError is why a stream failed (section 7.1).
+type StreamError struct {
+	// Terminate is the Terminate Message sent or received; nil when the stream was lost without one.
+	Terminate *Terminate
+	// Remote says that the peer found the error and sent the Terminate.
+	Remote bool
+	// Cause is the error below, nil if there is none.
+	Cause error
+}
+
+func (e *StreamError) Error() string {
+	switch {
+	case e.Terminate == nil:
+		return fmt.Sprintf("rdmap: stream lost: %v", e.Cause)
+	case e.Remote:
+		return "rdmap: the peer terminated the stream: " + e.Terminate.String()
+	}
+	s := "rdmap: stream terminated: " + e.Terminate.String()
+	if e.Cause != nil {
+		s += ": " + e.Cause.Error()
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *StreamError) Unwrap() error { return e.Cause }
+
+// ErrPeerClosed is the cause of a StreamError: the peer closed its half of the stream although it
+// still owed Read Responses.
+var ErrPeerClosed = errors.New("rdmap: the peer closed the stream before it answered all RDMA Reads")
+
+// fault is an error that RDMAP itself finds in a segment or message (Figure 9). It travels through
+// ddp.Error.Cause when it is found at placement.
+type fault struct {
+	etype EType
+	code  uint8
+}
+
+func (f *fault) Error() string {
+	t := Terminate{Layer: LayerRDMA, EType: f.etype, Code: f.code}
+	return t.String()
+}
+
+var (
+	errVersion     = &fault{RemoteOperation, CodeInvalidVersion}
+	errOpcode      = &fault{RemoteOperation, CodeUnexpectedOpcode}
+	errUnspecified = &fault{RemoteOperation, CodeUnspecified}
+	errInvalidate  = &fault{RemoteProtection, CodeCannotInvalidate}
+)
+
+// checkControl validates version and opcode of an incoming message (section 7.2 items 2 and 3): the
+// opcode must be one of those that belong on the queue or buffer model that carries it.
+func checkControl(c uint8, allowed uint16) (Opcode, *fault) {
+	v, op := SplitControl(c)
+	if v != Version {
+		return op, errVersion
+	}
+	if allowed>>op&1 == 0 {
+		return op, errOpcode
+	}
+	return op, nil
+}
+
+// Opcodes that are valid where they arrive, as bit sets (Figure 4).
+const (
+	onTagged    = 1<<OpWrite | 1<<OpReadResponse
+	onSendQueue = 1<<OpSend | 1<<OpSendInv | 1<<OpSendSE | 1<<OpSendSEInv
+	onReadQueue = 1 << OpReadRequest
+	onTermQueue = 1 << OpTerminate
+)
+
+// terminateFor is the Terminate that reports a DDP error (section 7.1 rules 2 and 3). A fault of RDMAP
+// rides in the cause of e.
+func terminateFor(e *ddp.Error) Terminate {
+	t := Terminate{Layer: LayerDDP, EType: EType(e.Type), Code: e.Code}
+	var f *fault
+	if errors.As(e.Cause, &f) {
+		t.Layer, t.EType, t.Code = LayerRDMA, f.etype, f.code
+	}
+	if e.Type != ddp.TypeLocal || f != nil {
+		t.quote(e)
+	}
+	return t
+}
+
+// quote puts segment length and DDP header of e into t (M and D bits) where e has them.
+func (t *Terminate) quote(e *ddp.Error) {
+	if e.HeaderLen == 0 {
+		return
+	}
+	t.HasLength, t.HasDDP = true, true
+	t.SegLength = uint16(min(e.SegmentLen, 0xFFFF))
+	copy(t.DDP[:], e.Header[:e.HeaderLen])
+}

@@ -1,0 +1,113 @@
+package rdmap
+
+import "github.com/rddp-go/rddp/ddp"
+
+// Abortive termination, section 6.2.1, and error surfacing, section 7.1.
+
+// terminate ends the stream with a Terminate Message. Only the first error counts (section 7.1 rule 4).
+// The Terminate follows the message that is being cut, ahead of all that waits (rules 2 and 3: at the
+// earliest opportunity). Requests are flushed when it has been handed over: until then the message being
+// cut still reads the user's memory.
+func (q *QP) terminate(t Terminate, cause error) {
+	if q.state > StateClosing {
+		return
+	}
+	q.state = StateTerminate
+	q.term = t
+	q.err = &StreamError{Terminate: &q.term, Cause: cause}
+	q.cfg.Host.Failed(q.err)
+	if q.cut == cutNothing {
+		q.sendTerminate()
+	}
+}
+
+// sendTerminate hands the Terminate to ddp as the last message (section 5.4) and flushes all requests.
+// The lower layer is closed gracefully behind it, so that the Terminate arrives (section 6.2.1).
+func (q *QP) sendTerminate() {
+	b := q.term.Append(make([]byte, 0, MaxTerminateLen))
+	q.termOut[0] = ddp.Piece{Mem: ddp.Bytes(b), Len: uint64(len(b))}
+	q.state = StateError
+	q.cut = cutTerminate
+	err := q.stream.SendUntagged(QueueTerminate, untaggedRsvd(OpTerminate, 0), q.termOut[:], tokenTerminate)
+	if err != nil { // closing had begun: no message can follow
+		q.stream.Abort()
+	} else {
+		q.stream.CloseSend()
+	}
+	q.flush()
+}
+
+// terminated takes the Terminate of the peer (section 5.4). The stream is torn down at once.
+func (q *QP) terminated(rsvd [5]byte, length uint32) {
+	_, f := checkControl(rsvd[0], onTermQueue)
+	if f != nil {
+		q.reject(f)
+		return
+	}
+	t, err := ParseTerminate(q.termIn[:length])
+	if err != nil {
+		q.reject(errUnspecified)
+		return
+	}
+	if w := q.sq.named(&t); w != nil {
+		w.status = remoteStatus(&t)
+	}
+	q.lose(&StreamError{Terminate: &t, Remote: true})
+}
+
+// flush completes all outstanding requests in error (sections 5.4 and 6.2.1). The one that the stream
+// failed for says so, the others are flushed; unsignalled ones complete too.
+func (q *QP) flush() {
+	if q.sq.handed > q.sq.completed || q.resp.sent > q.resp.acked {
+		q.cfg.Host.Detach()
+	}
+	for s := &q.sq; s.completed < s.posted; s.completed++ {
+		w := s.at(s.completed)
+		wc := WC{ID: w.id, Status: w.status, Opcode: w.op.completion(), QPNum: q.cfg.QPNum}
+		if wc.Status == StatusSuccess {
+			wc.Status = StatusWRFlushErr
+		}
+		q.cfg.SendCQ.Push(wc)
+	}
+	q.sq.handed = q.sq.posted
+	q.flushReceives()
+}
+
+// named finds the request whose message a Terminate quotes. A Send or RDMA Write that completed before
+// is not found: its completion says nothing about the peer (section 5.5 rule 9).
+func (s *sendQueue) named(t *Terminate) *sendSlot {
+	if !t.HasDDP {
+		return nil
+	}
+	for i := s.completed; i < s.handed; i++ {
+		if w := s.at(i); w.sentAs(t) {
+			return w
+		}
+	}
+	return nil
+}
+
+// sentAs reports whether the DDP header that t quotes is one of w.
+func (w *sendSlot) sentAs(t *Terminate) bool {
+	if ddp.Control(t.DDP[0]).Tagged() {
+		v := ddp.TaggedView(t.DDP[:])
+		_, op := SplitControl(v.RsvdULP())
+		return op == OpWrite && w.op == WRWrite && v.STag() == w.stag &&
+			v.TO() >= w.to && v.TO()-w.to <= uint64(w.length)
+	}
+	v := ddp.UntaggedView(t.DDP[:])
+	if v.MSN() != w.msn {
+		return false
+	}
+	return v.QN() == QueueReadRequest && w.op == WRRead || v.QN() == QueueSend && w.op < WRWrite
+}
+
+// awaitsRead reports whether a request cannot complete without a Read Response.
+func (s *sendQueue) awaitsRead() bool {
+	for i := s.completed; i < s.posted; i++ {
+		if w := s.at(i); w.op == WRRead && !w.done {
+			return true
+		}
+	}
+	return false
+}

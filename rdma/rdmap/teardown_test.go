@@ -1,0 +1,218 @@
+package rdmap
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/rddp-go/rddp/ddp"
+)
+
+func TestGracefulClose(t *testing.T) {
+	// req 5040-6.2-1: everything posted is finished, also the reads of the peer, then each half closes.
+	p := newPair(t, nil)
+	ra, _ := p.a.memory(200, ddp.LocalWrite|ddp.RemoteRead)
+	rb, _ := p.b.memory(200, ddp.LocalWrite|ddp.RemoteRead)
+	p.b.recv(10, rb, 0, 10)
+	p.b.recv(11, rb, 0, 10)
+	p.a.post(SendWR{ID: 1})
+	p.a.post(SendWR{ID: 2, Op: WRRead, SGL: []SGE{sge(ra, 0, 150)}, RemoteSTag: rb.STag(), RemoteTO: rb.Base()})
+	p.b.post(SendWR{ID: 3, Op: WRRead, SGL: []SGE{sge(rb, 0, 150)}, RemoteSTag: ra.STag(), RemoteTO: ra.Base()})
+	p.b.cutAll()
+	p.arrive(p.b, p.a, 1)
+	p.a.qp.Close()
+	if err := p.a.qp.PostSend(&SendWR{}); err != ErrState {
+		t.Errorf("PostSend after Close: %v", err)
+	}
+	p.run()
+	wants(t, "closer", p.a.scq.take(), WC{ID: 1}, WC{ID: 2, Opcode: WCRead})
+	wants(t, "peer", p.b.scq.take(), WC{ID: 3, Opcode: WCRead})
+	wants(t, "peer's receives", p.b.rcq.take(), WC{ID: 10, Opcode: WCRecv}, WC{ID: 11, Status: StatusWRFlushErr, Opcode: WCRecv})
+	if !p.a.finish || p.b.closedBy != 1 || p.b.finish {
+		t.Fatalf("closer finished %v, peer told %d times, peer finished %v", p.a.finish, p.b.closedBy, p.b.finish)
+	}
+	// The other half still sends; only reads are pointless.
+	if err := p.b.qp.PostSend(&SendWR{Op: WRRead, SGL: []SGE{sge(rb, 0, 1)}}); err != ErrState {
+		t.Errorf("Read after the peer closed: %v", err)
+	}
+	p.a.recv(20, ra, 0, 10)
+	p.b.post(SendWR{ID: 4})
+	p.run()
+	wants(t, "closer's receives", p.a.rcq.take(), WC{ID: 20, Opcode: WCRecv})
+	p.b.qp.Close()
+	p.run()
+	if !p.b.finish || p.a.closedBy != 1 {
+		t.Errorf("peer finished %v, closer told %d times", p.b.finish, p.a.closedBy)
+	}
+	for _, e := range []*end{p.a, p.b} {
+		e.qp.Stream().Closed(nil)
+		e.qp.Ended()
+		if e.qp.State() != StateError || e.qp.Err() != nil || len(e.failed) > 0 {
+			t.Errorf("state %v, error %v", e.qp.State(), e.qp.Err())
+		}
+	}
+}
+
+func TestPeerClosesWhileReadsAreOutstanding(t *testing.T) {
+	p := newPair(t, nil)
+	r, _ := p.a.memory(9, ddp.LocalWrite)
+	p.a.recv(5, r, 0, 9)
+	p.a.post(SendWR{ID: 1, Op: WRRead, SGL: []SGE{sge(r, 0, 9)}})
+	p.a.cutAll()
+	p.a.qp.Stream().HalfClosed()
+	wants(t, "reads", p.a.scq.take(), WC{ID: 1, Status: StatusWRFlushErr, Opcode: WCRead})
+	wants(t, "receives", p.a.rcq.take(), WC{ID: 5, Status: StatusWRFlushErr, Opcode: WCRecv})
+	if !errors.Is(p.a.qp.Err(), ErrPeerClosed) || !p.a.abort {
+		t.Errorf("error %v, aborted %v", p.a.qp.Err(), p.a.abort)
+	}
+	if err := p.a.qp.PostRecv(&RecvWR{}); err != ErrState {
+		t.Errorf("PostRecv: %v", err)
+	}
+}
+
+func TestLowerLayerLost(t *testing.T) {
+	// req 5040-6.2-1, 5041-6.2.2-2: no Terminate can be sent; all requests complete in error, in order.
+	p := newPair(t, nil)
+	r, _ := p.a.memory(9, ddp.LocalWrite)
+	p.a.recv(5, r, 0, 9)
+	p.a.recv(6, r, 0, 9)
+	p.a.post(SendWR{ID: 1})
+	p.a.cutAll()
+	p.a.post(SendWR{ID: 2, Op: WRRead, SGL: []SGE{sge(r, 0, 9)}})
+	p.a.post(SendWR{ID: 3, Op: WRWrite, Flags: Unsignaled})
+	cause := errors.New("association aborted")
+	p.a.qp.Stream().Closed(cause)
+	wants(t, "sends", p.a.scq.take(), WC{ID: 1, Status: StatusWRFlushErr},
+		WC{ID: 2, Status: StatusWRFlushErr, Opcode: WCRead}, WC{ID: 3, Status: StatusWRFlushErr, Opcode: WCWrite})
+	wants(t, "receives", p.a.rcq.take(), WC{ID: 5, Status: StatusWRFlushErr, Opcode: WCRecv}, WC{ID: 6, Status: StatusWRFlushErr, Opcode: WCRecv})
+	var se *StreamError
+	if !errors.As(p.a.qp.Err(), &se) || se.Terminate != nil || !errors.Is(se, cause) || len(p.a.failed) != 1 {
+		t.Errorf("error %v", p.a.qp.Err())
+	}
+	p.a.qp.Ended()
+	wants(t, "once", append(p.a.scq.take(), p.a.rcq.take()...))
+}
+
+func TestTerminateReceived(t *testing.T) {
+	var rr [ReadRequestLen]byte
+	quote := func(tm Terminate, b []byte) []byte {
+		tm.HasLength, tm.HasDDP, tm.SegLength = true, true, uint16(len(b))
+		copy(tm.DDP[:], b[:ddp.Control(b[0]).HeaderLen()])
+		return tm.Append(nil)
+	}
+	for _, row := range []struct {
+		name string
+		msg  []byte
+		want [4]Status // Write of 10 octets to STag 5 at 100, Send, Read, Send not yet handed to ddp
+	}{
+		{"without a header: all are flushed", (&Terminate{Layer: LayerDDP}).Append(nil), [4]Status{5, 5, 5, 5}},
+		{"for a segment of the Write", quote(Terminate{Layer: LayerDDP, EType: 1, Code: ddp.CodeBaseBounds}, tagged(0x40, 5, 105, true, nil)),
+			[4]Status{StatusRemAccessErr, 5, 5, 5}},
+		{"for another Write", quote(Terminate{Layer: LayerDDP, EType: 1}, tagged(0x40, 5, 111, true, nil)), [4]Status{5, 5, 5, 5}},
+		{"for the Send", quote(Terminate{Layer: LayerDDP, EType: 2, Code: ddp.CodeTooLong}, untagged(0, 1, [5]byte{0x43}, 0, true, nil)),
+			[4]Status{5, StatusRemInvReqErr, 5, 5}},
+		{"for a Send that was never sent", quote(Terminate{Layer: LayerDDP, EType: 2, Code: ddp.CodeTooLong}, untagged(0, 2, [5]byte{0x43}, 0, true, nil)),
+			[4]Status{5, 5, 5, 5}},
+		{"for the Read", quote(Terminate{EType: RemoteProtection, Code: CodeAccess, HasRDMA: true, RDMA: rr}, untagged(1, 1, [5]byte{0x41}, 0, true, nil)),
+			[4]Status{5, 5, StatusRemAccessErr, 5}},
+		{"for our Read Response", quote(Terminate{Layer: LayerDDP, EType: 1}, tagged(0x42, 5, 105, true, nil)), [4]Status{5, 5, 5, 5}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p := newPair(t, func(c *Config) { c.ORD = 1 })
+			r, _ := p.a.memory(100, ddp.LocalWrite)
+			p.a.recv(77, r, 0, 10)
+			p.a.post(SendWR{ID: 0, Op: WRWrite, SGL: []SGE{sge(r, 0, 10)}, RemoteSTag: 5, RemoteTO: 100})
+			p.a.post(SendWR{ID: 1})
+			p.a.post(SendWR{ID: 2, Op: WRRead, SGL: []SGE{sge(r, 0, 9)}})
+			p.a.post(SendWR{ID: 3, Op: WRRead, SGL: []SGE{sge(r, 0, 9)}}) // beyond ORD
+			p.a.cutAll()
+			// req 5040-5.4-3: a Terminate finds its buffer whatever else is posted.
+			p.a.inject(untagged(2, 1, [5]byte{0x47}, 0, true, row.msg))
+			// req 5040-6.2.1-2, 5040-7.1-1, 5040-3.2-12
+			wants(t, "sends", p.a.scq.take(), WC{ID: 0, Status: row.want[0], Opcode: WCWrite}, WC{ID: 1, Status: row.want[1]},
+				WC{ID: 2, Status: row.want[2], Opcode: WCRead}, WC{ID: 3, Status: row.want[3], Opcode: WCRead})
+			wants(t, "receives", p.a.rcq.take(), WC{ID: 77, Status: StatusWRFlushErr, Opcode: WCRecv})
+			var se *StreamError
+			if len(p.a.failed) != 1 || !errors.As(p.a.qp.Err(), &se) || !se.Remote { // req 5040-5.4-4
+				t.Fatalf("failed %v", p.a.failed)
+			}
+			same(t, "passed up", se.Terminate.Append(nil), row.msg)
+			// req 5040-5.4-8, 5040-6.2.1-3: torn down at once, nothing more is sent.
+			if !p.a.abort || p.a.cutAll() != 0 {
+				t.Error("still sending")
+			}
+			p.a.qp.Stream().Closed(nil)
+			wants(t, "once", append(p.a.scq.take(), p.a.rcq.take()...))
+		})
+	}
+}
+
+func TestLongestTerminateFits(t *testing.T) {
+	// req 5040-5.4-3: 52 octets.
+	e := newEnd(t, 1, nil)
+	e.qp.Start()
+	tm := Terminate{EType: RemoteProtection, HasLength: true, HasDDP: true, HasRDMA: true}
+	b := tm.Append(nil)
+	if len(b) != 52 {
+		t.Fatalf("%d octets", len(b))
+	}
+	e.inject(untagged(2, 1, [5]byte{0x47}, 0, false, b[:30]), untagged(2, 1, [5]byte{0x47}, 30, true, b[30:]))
+	if len(e.failed) != 1 || !e.failed[0].Remote || *e.failed[0].Terminate != tm {
+		t.Errorf("failed %v", e.failed)
+	}
+}
+
+func TestErrorAfterClosing(t *testing.T) {
+	// The own half is closed already: no Terminate can be sent, the stream is aborted.
+	e := newEnd(t, 1, nil)
+	e.qp.Start()
+	e.qp.Close()
+	if !e.finish {
+		t.Fatal("not closed")
+	}
+	e.inject(untagged(0, 1, [5]byte{0x43}, 0, true, nil))
+	if len(e.failed) != 1 || !e.abort || e.qp.State() != StateError || e.cutAll() != 0 {
+		t.Errorf("failed %v, aborted %v, %v", e.failed, e.abort, e.qp.State())
+	}
+}
+
+func TestBothEndsFailAtOnce(t *testing.T) {
+	p := newPair(t, nil)
+	p.a.inject(untagged(9, 1, [5]byte{0x43}, 0, true, nil))
+	p.b.inject(untagged(9, 1, [5]byte{0x43}, 0, true, nil))
+	p.run()
+	for _, e := range []*end{p.a, p.b} {
+		if len(e.failed) != 1 || e.failed[0].Remote || e.qp.State() != StateError {
+			t.Errorf("failed %v, %v", e.failed, e.qp.State())
+		}
+	}
+}
+
+func TestErrorWhileASourceIsRevoked(t *testing.T) {
+	// The message that the Terminate waits for breaks off itself.
+	p := newPair(t, nil)
+	src, _ := p.a.memory(300, 0)
+	dst, _ := p.b.memory(300, ddp.RemoteWrite)
+	p.a.post(SendWR{ID: 1, Op: WRWrite, SGL: []SGE{sge(src, 0, 300)}, RemoteSTag: dst.STag(), RemoteTO: dst.Base()})
+	p.a.cutOne()
+	p.a.inject(untagged(0, 1, [5]byte{0x43}, 0, true, nil))
+	src.Invalidate()
+	p.run()
+	if tm, _ := p.a.lastWord(); tm.Layer != LayerDDP || tm.Code != ddp.CodeNoBuffer { // the first error
+		t.Errorf("Terminate %v", &tm)
+	}
+	wants(t, "sends", p.a.scq.take(), WC{ID: 1, Status: StatusWRFlushErr, Opcode: WCWrite})
+	if len(p.a.failed) != 1 || len(p.b.failed) != 1 {
+		t.Errorf("failed %v, peer %v", p.a.failed, p.b.failed)
+	}
+}
+
+func TestStreamClosedUnderRequests(t *testing.T) {
+	p := newPair(t, nil)
+	p.a.post(SendWR{ID: 1})
+	p.a.cutAll()
+	p.a.qp.Stream().Closed(nil)
+	wants(t, "sends", p.a.scq.take(), WC{ID: 1, Status: StatusWRFlushErr})
+	if !errors.Is(p.a.qp.Err(), ddp.ErrClosed) {
+		t.Errorf("error %v", p.a.qp.Err())
+	}
+}

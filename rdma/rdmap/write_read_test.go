@@ -1,0 +1,288 @@
+package rdmap
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/rddp-go/rddp/ddp"
+)
+
+func TestWrites(t *testing.T) {
+	for _, n := range []int{0, 1, 86, 87, 300} {
+		t.Run(fmt.Sprintf("%d octets", n), func(t *testing.T) {
+			p := newPair(t, nil)
+			src, from := p.a.memory(300, 0)
+			dst, to := p.b.memory(400, ddp.RemoteWrite)
+			fill(from, 1)
+			p.a.post(SendWR{ID: 1, Op: WRWrite, SGL: []SGE{sge(src, 0, n)}, RemoteSTag: dst.STag(), RemoteTO: dst.Base() + 9})
+			p.run()
+			same(t, "data", to[9:9+n], from[:n])
+			wants(t, "source", p.a.scq.take(), WC{ID: 1, Opcode: WCWrite})
+			// req 5040-5.1-2, 5040-3.2-6: the sink's user hears nothing.
+			wants(t, "sink", p.b.rcq.take())
+			// req 5040-5.1-1, 5040-4.1-4: tagged, opcode 0; req 5040-5.1-4, 5040-5.1-9.
+			for _, s := range p.a.log {
+				v := ddp.TaggedView(s)
+				if !v.Control().Tagged() || v.RsvdULP() != 0x40 || v.STag() != dst.STag() {
+					t.Errorf("header % x", s[:14])
+				}
+			}
+		})
+	}
+}
+
+func TestReads(t *testing.T) {
+	for _, n := range []int{0, 1, 86, 87, 300} {
+		t.Run(fmt.Sprintf("%d octets", n), func(t *testing.T) {
+			p := newPair(t, nil)
+			sink, to := p.a.memory(400, ddp.LocalWrite) // no remote right: it is our own request
+			src, from := p.b.memory(400, ddp.RemoteRead)
+			fill(from, 1)
+			p.a.post(SendWR{ID: 8, Op: WRRead, SGL: []SGE{sge(sink, 20, n)}, RemoteSTag: src.STag(), RemoteTO: src.Base() + 7})
+			p.run()
+			same(t, "data", to[20:20+n], from[7:7+n])
+			got := p.a.scq.take()
+			wants(t, "reader", got, WC{ID: 8, Opcode: WCRead}) // req 5040-5.2.2-3, 5040-3.2-8
+			if got[0].ByteLen != uint32(n) {
+				t.Errorf("ByteLen %d", got[0].ByteLen)
+			}
+			// req 5040-3.2-9, 5040-5.2.1-4: the source's user hears nothing.
+			wants(t, "source", append(p.b.rcq.take(), p.b.scq.take()...))
+			// req 5040-5.2.1-1, 5040-4.2-1: queue 1, opcode 1, 28 octets.
+			if len(p.a.log) != 1 || len(p.a.log[0]) != 18+28 {
+				t.Fatalf("requests: % x", p.a.log)
+			}
+			v := ddp.UntaggedView(p.a.log[0])
+			if v.Control().Tagged() || v.QN() != 1 || v.RsvdULP() != [5]byte{0x41} {
+				t.Errorf("request header % x", v[:18])
+			}
+			want := ReadRequest{sink.STag(), sink.Base() + 20, uint32(n), src.STag(), src.Base() + 7}
+			if r := ParseReadRequest((*[28]byte)(v.Payload())); r != want {
+				t.Errorf("request %+v, want %+v", r, want)
+			}
+			// req 5040-5.2.2-1, 5040-4.5-1, 5040-4.4-2, 5040-4.4-3, 5040-5.2.1-10, 5040-5.2.1-13
+			var length int
+			for i, s := range p.b.log {
+				v := ddp.TaggedView(s)
+				if !v.Control().Tagged() || v.Control().Last() != (i == len(p.b.log)-1) || v.RsvdULP() != 0x42 ||
+					v.STag() != sink.STag() || v.TO() != sink.Base()+20+uint64(length) {
+					t.Errorf("response header % x", s[:14])
+				}
+				length += len(v.Payload())
+			}
+			if length != n || n == 0 && len(p.b.log) != 1 {
+				t.Errorf("%d octets in %d segments", length, len(p.b.log))
+			}
+		})
+	}
+}
+
+func TestZeroLengthReadIsNotValidated(t *testing.T) {
+	// req 5040-5.2.1-11, 5040-5.2.1-12, 5040-5.2.1-13, 5042-6.3.5-2: any source does.
+	p := newPair(t, nil)
+	sink, _ := p.a.memory(1, ddp.LocalWrite)
+	p.a.post(SendWR{ID: 1, Op: WRRead, SGL: []SGE{sge(sink, 0, 0)}, RemoteSTag: 0xBAD, RemoteTO: 1<<64 - 1})
+	p.run()
+	wants(t, "reader", p.a.scq.take(), WC{ID: 1, Opcode: WCRead})
+	if len(p.b.failed) > 0 {
+		t.Error(p.b.failed[0])
+	}
+}
+
+func TestReadRequestWaitsForDelivery(t *testing.T) {
+	// req 5040-5.5-8, 5040-B-2: write, then read back: the read returns what was written although its
+	// request is placed before the write.
+	p := newPair(t, nil)
+	r, mem := p.b.memory(10, ddp.RemoteRead|ddp.RemoteWrite)
+	var b [ReadRequestLen]byte
+	(&ReadRequest{Size: 4, SrcSTag: r.STag(), SrcTO: r.Base()}).Put(&b)
+	var write, read ddp.Placed
+	s := p.b.qp.Stream()
+	s.Place(untagged(1, 1, [5]byte{0x41}, 0, true, b[:]), &read)
+	if p.b.cutAll() > 0 || p.b.qp.QueuedReads() > 0 {
+		t.Fatal("the request was processed at placement")
+	}
+	s.Place(tagged(0x40, r.STag(), r.Base(), true, []byte("data")), &write)
+	s.Deliver(&write)
+	s.Deliver(&read)
+	p.b.cutAll()
+	same(t, "response", p.b.log[0][14:], []byte("data"))
+	same(t, "memory", mem[:4], []byte("data"))
+}
+
+func TestORDLimitsOutstandingReads(t *testing.T) {
+	// req 5040-6.1-3, 5040-6.1-4, 5040-8.1.1-12, 5042-6.4.3.3-3
+	p := newPair(t, func(c *Config) { c.ORD, c.IRD = 2, 2 })
+	sink, _ := p.a.memory(100, ddp.LocalWrite)
+	src, from := p.b.memory(100, ddp.RemoteRead)
+	dst, _ := p.b.memory(100, ddp.LocalWrite)
+	p.b.recv(1, dst, 0, 9)
+	fill(from, 0)
+	for i := range 5 {
+		p.a.post(SendWR{ID: uint64(i), Op: WRRead, SGL: []SGE{sge(sink, i*10, 10)}, RemoteSTag: src.STag(), RemoteTO: src.Base() + uint64(i)})
+	}
+	p.a.post(SendWR{ID: 5})
+	if n := p.a.cutAll(); n != 2 {
+		t.Fatalf("%d messages left with ORD 2", n)
+	}
+	p.arrive(p.a, p.b, 2)
+	p.a.ack()
+	if n := p.a.cutAll(); n != 0 {
+		t.Fatal("an acknowledged request still counts until its response is delivered")
+	}
+	p.b.cutAll()
+	p.arrive(p.b, p.a, 1)
+	if n := p.a.cutAll(); n != 1 {
+		t.Fatalf("one response makes room for one read, not %d", n)
+	}
+	p.run()
+	wants(t, "in order", p.a.scq.take(), WC{ID: 0, Opcode: WCRead}, WC{ID: 1, Opcode: WCRead}, WC{ID: 2, Opcode: WCRead},
+		WC{ID: 3, Opcode: WCRead}, WC{ID: 4, Opcode: WCRead}, WC{ID: 5})
+}
+
+func TestIRDLimitsInboundReads(t *testing.T) {
+	// req 5040-6.1-2, 5040-6.1-5, 5040-5.2.1-2, 5040-5.2.2-2, 5042-6.4.3.3-2, 5042-2.2.8-1: two fit, the
+	// third finds no buffer.
+	e := newEnd(t, 1, nil)
+	e.qp.Start()
+	var b [ReadRequestLen]byte
+	for i := range uint32(2) {
+		e.inject(untagged(1, i+1, [5]byte{0x41}, 0, true, b[:]))
+	}
+	if e.qp.QueuedReads() != 2 || len(e.failed) > 0 {
+		t.Fatalf("%d reads pending, %v", e.qp.QueuedReads(), e.failed)
+	}
+	e.cutOne() // one response is out: its buffer is free again
+	e.inject(untagged(1, 3, [5]byte{0x41}, 0, true, b[:]))
+	if len(e.failed) > 0 {
+		t.Fatal(e.failed[0])
+	}
+	e.inject(untagged(1, 4, [5]byte{0x41}, 0, true, b[:]))
+	tm, _ := e.lastWord()
+	if tm.Layer != LayerDDP || tm.EType != EType(ddp.TypeUntagged) || tm.Code != ddp.CodeNoBuffer {
+		t.Errorf("Terminate %v", &tm)
+	}
+}
+
+func TestNoReadsAllowed(t *testing.T) {
+	e := newEnd(t, 1, func(c *Config) { c.IRD, c.ORD = 0, 0 })
+	e.qp.Start()
+	sink, _ := e.memory(1, ddp.LocalWrite)
+	if err := e.qp.PostSend(&SendWR{Op: WRRead, SGL: []SGE{sge(sink, 0, 1)}}); err != ErrNoReads {
+		t.Errorf("ORD 0: %v", err)
+	}
+	var b [ReadRequestLen]byte
+	e.inject(untagged(1, 1, [5]byte{0x41}, 0, true, b[:]))
+	if tm, _ := e.lastWord(); tm.Layer != LayerDDP || tm.Code != ddp.CodeNoBuffer {
+		t.Errorf("IRD 0: Terminate %v", &tm)
+	}
+}
+
+func TestFence(t *testing.T) {
+	p := newPair(t, nil)
+	sink, _ := p.a.memory(10, ddp.LocalWrite)
+	src, _ := p.b.memory(10, ddp.RemoteRead|ddp.RemoteWrite)
+	p.a.post(SendWR{ID: 1, Op: WRRead, SGL: []SGE{sge(sink, 0, 10)}, RemoteSTag: src.STag(), RemoteTO: src.Base()})
+	p.a.post(SendWR{ID: 2, Op: WRWrite, Flags: Fence, RemoteSTag: src.STag(), RemoteTO: src.Base(), Inline: []byte("later")})
+	if n := p.a.cutAll(); n != 1 {
+		t.Fatalf("%d messages left before the read was answered", n)
+	}
+	p.run()
+	wants(t, "fenced", p.a.scq.take(), WC{ID: 1, Opcode: WCRead}, WC{ID: 2, Opcode: WCWrite})
+	if bytes.Contains(sink.Memory().RAM(), []byte("later")) {
+		t.Error("the read saw the fenced write")
+	}
+}
+
+func TestCompletionsKeepTheOrderOfSubmission(t *testing.T) {
+	// req 5040-5.5-10, 5040-5.5-12, 5040-5.5-14: the Send is acknowledged long before the read is answered.
+	p := newPair(t, nil)
+	sink, _ := p.a.memory(10, ddp.LocalWrite)
+	src, _ := p.b.memory(10, ddp.RemoteRead)
+	dst, _ := p.b.memory(10, ddp.LocalWrite)
+	p.b.recv(1, dst, 0, 10)
+	p.a.post(SendWR{ID: 1, Op: WRRead, SGL: []SGE{sge(sink, 0, 10)}, RemoteSTag: src.STag(), RemoteTO: src.Base()})
+	p.a.post(SendWR{ID: 2})
+	p.a.cutAll()
+	p.arrive(p.a, p.b, 2)
+	p.a.ack()
+	wants(t, "before the response", p.a.scq.take())
+	// req 5040-5.5-13: the incoming Send completes before the earlier read is answered.
+	wants(t, "receiver", p.b.rcq.take(), WC{ID: 1, Opcode: WCRecv})
+	p.run()
+	wants(t, "after the response", p.a.scq.take(), WC{ID: 1, Opcode: WCRead}, WC{ID: 2})
+}
+
+func TestReadHeaderOutlivesItsRead(t *testing.T) {
+	// The lower layer may send a Read Request again although the response has come: the octets stay.
+	p := newPair(t, func(c *Config) { c.ORD, c.IRD = 1, 4 })
+	sink, _ := p.a.memory(10, ddp.LocalWrite)
+	src, _ := p.b.memory(10, ddp.RemoteRead)
+	p.lazy = true
+	for i := range 4 {
+		p.a.post(SendWR{ID: uint64(i), Op: WRRead, SGL: []SGE{sge(sink, i, 1)}, RemoteSTag: src.STag(), RemoteTO: src.Base()})
+	}
+	p.run()
+	// Two headers for ORD 1: the third read waits for an acknowledgement, no answered one is held back.
+	wants(t, "unacknowledged", p.a.scq.take(), WC{ID: 0, Opcode: WCRead}, WC{ID: 1, Opcode: WCRead})
+	p.a.ack()
+	p.run()
+	wants(t, "acknowledged", p.a.scq.take(), WC{ID: 2, Opcode: WCRead}, WC{ID: 3, Opcode: WCRead})
+}
+
+func TestResponsesTakeTurnsWithRequests(t *testing.T) {
+	// req 5040-5.2.2-5, 5040-5.2.1-7, 5040-5.5-16: responses in request order; neither side starves.
+	p := newPair(t, func(c *Config) { c.ORD, c.IRD = 4, 4 })
+	sink, _ := p.a.memory(40, ddp.LocalWrite)
+	src, _ := p.b.memory(10, ddp.RemoteRead)
+	out, _ := p.b.memory(10, 0)
+	dst, _ := p.a.memory(10, ddp.RemoteWrite)
+	for i := range 4 {
+		p.a.post(SendWR{ID: uint64(i), Op: WRRead, SGL: []SGE{sge(sink, 10*i, 10)}, RemoteSTag: src.STag(), RemoteTO: src.Base()})
+	}
+	for i := range 8 {
+		p.b.post(SendWR{ID: uint64(i), Op: WRWrite, SGL: []SGE{sge(out, 0, 10)}, RemoteSTag: dst.STag(), RemoteTO: dst.Base()})
+	}
+	p.a.cutAll()
+	p.arrive(p.a, p.b, 4)
+	p.b.cutAll()
+	var order []byte
+	var at uint64
+	for _, s := range p.b.log {
+		v := ddp.TaggedView(s)
+		if v.RsvdULP() == 0x40 {
+			order = append(order, 'w')
+			continue
+		}
+		order = append(order, 'r')
+		if v.TO() != sink.Base()+at {
+			t.Errorf("response for %d out of turn", v.TO()-sink.Base())
+		}
+		at += 10
+	}
+	if string(order) != "wrwrwrwrwwww" {
+		t.Errorf("order on the wire %s", order)
+	}
+}
+
+func TestBothEndsReadAtFullDepth(t *testing.T) {
+	p := newPair(t, func(c *Config) { c.ORD, c.IRD, c.MaxSend = 1, 1, 64 })
+	var srcs, sinks [2]*ddp.Region
+	ends := [2]*end{p.a, p.b}
+	for i, e := range ends {
+		srcs[i], _ = e.memory(1000, ddp.RemoteRead)
+		sinks[i], _ = e.memory(1000, ddp.LocalWrite)
+	}
+	for i, e := range ends {
+		for n := range 64 {
+			e.post(SendWR{ID: uint64(n), Op: WRRead, SGL: []SGE{sge(sinks[i], 0, 1000)}, RemoteSTag: srcs[1-i].STag(), RemoteTO: srcs[1-i].Base()})
+		}
+	}
+	p.run()
+	for _, e := range ends {
+		if got := e.scq.take(); len(got) != 64 || got[63].ID != 63 || len(e.failed) > 0 {
+			t.Errorf("%d reads completed, %v", len(got), e.failed)
+		}
+	}
+}
