@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/internal/testpriv"
 	"github.com/vishvananda/netlink"
@@ -87,6 +88,40 @@ func Veth(a, b *NS, name string, mtu int, addrA, addrB netip.Prefix) {
 	})
 	a.addr(name, addrA)
 	b.addr(name, addrB)
+	a.settle(name, addrA.Addr())
+	b.settle(name, addrB.Addr())
+}
+
+// settle waits until the device can use its IPv6 addresses, the link-local one too, which neighbor
+// discovery needs: the kernel finishes both on a work queue.
+func (n *NS) settle(name string, a netip.Addr) {
+	n.t.Helper()
+	if a.Is4() {
+		return
+	}
+	n.Do(func() error {
+		dev, err := netlink.LinkByName(name)
+		if err != nil {
+			return err
+		}
+		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+			addrs, err := netlink.AddrList(dev, netlink.FAMILY_V6)
+			if err != nil {
+				return err
+			}
+			ready := 0
+			for _, x := range addrs {
+				r, err := netlink.RouteGet(x.IP)
+				if x.Flags&unix.IFA_F_TENTATIVE == 0 && err == nil && len(r) > 0 && r[0].Type == unix.RTN_LOCAL {
+					ready++
+				}
+			}
+			if ready >= 2 {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s has not put %v and its link-local address to use", name, a)
+	})
 }
 
 func (n *NS) addr(name string, p netip.Prefix) {

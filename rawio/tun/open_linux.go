@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"time"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/vishvananda/netlink"
@@ -140,6 +141,11 @@ func configure(name string, cfg Config) error {
 	if err := nl.LinkSetUp(dev); err != nil {
 		return fmt.Errorf("bringing it up: %w", err)
 	}
+	for _, p := range cfg.Host {
+		if err := settle(nl, p.Addr().AsSlice()); err != nil {
+			return err
+		}
+	}
 	for _, p := range cfg.routes() {
 		r := &netlink.Route{LinkIndex: dev.Attrs().Index, Dst: ipnet(p.Addr(), p.Bits())}
 		if p.Addr().Is4() {
@@ -151,6 +157,22 @@ func configure(name string, cfg Config) error {
 	}
 	return nil
 }
+
+// settle waits until the kernel takes packets for an address of its own: for an IPv6 one it does the
+// last step later, on a work queue, and until then would send them back into the device.
+func settle(nl *netlink.Handle, a net.IP) error {
+	for deadline := time.Now().Add(settleTime); ; time.Sleep(time.Millisecond) {
+		routes, err := nl.RouteGet(a)
+		if err == nil && len(routes) > 0 && routes[0].Type == unix.RTN_LOCAL {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the kernel has not put the host's address %v to use within %v", a, settleTime)
+		}
+	}
+}
+
+const settleTime = 2 * time.Second // in practice it takes a few milliseconds
 
 // routes are the prefixes to route to the device, those of Host excepted, which the kernel adds.
 func (cfg *Config) routes() []netip.Prefix {

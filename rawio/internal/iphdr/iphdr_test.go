@@ -1,0 +1,254 @@
+package iphdr
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net/netip"
+	"testing"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+var (
+	a4 = netip.MustParseAddr("192.0.2.1")
+	b4 = netip.MustParseAddr("198.51.100.2")
+	a6 = netip.MustParseAddr("2001:db8::1")
+	b6 = netip.MustParseAddr("2001:db8::2")
+)
+
+func packet4(payload []byte) []byte {
+	b := make([]byte, Len4+len(payload))
+	Put4(b, len(payload), ProtoSCTP, 2, a4, b4)
+	copy(b[Len4:], payload)
+	return b
+}
+
+func packet6(next uint8, payload []byte) []byte {
+	b := make([]byte, Len6+len(payload))
+	Put6(b, len(payload), next, 1, a6, b6)
+	copy(b[Len6:], payload)
+	return b
+}
+
+func TestPut4(t *testing.T) {
+	b := make([]byte, Len4)
+	Put4(b, 100, ProtoSCTP, 3, a4, b4)
+	want := []byte{0x45, 3, 0, 120, 0, 0, 0x40, 0, 64, 132, 0, 0, 192, 0, 2, 1, 198, 51, 100, 2}
+	if !bytes.Equal(b[:10], want[:10]) || !bytes.Equal(b[12:], want[12:]) {
+		t.Errorf("got  % x\nwant % x", b, want)
+	}
+	// RFC 791: the sum over the header with its checksum is all ones.
+	if s := fold(Sum(0, b)); s != 0xffff {
+		t.Errorf("sum %#x", s)
+	}
+	Put4(b, 100, ProtoSCTP, 0, netip.Addr{}, b4)
+	if !bytes.Equal(b[12:16], make([]byte, 4)) {
+		t.Errorf("an invalid source gave %v", b[12:16])
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	payload := []byte("an SCTP packet")
+	for _, test := range []struct {
+		name string
+		b    []byte
+		want Packet
+	}{
+		{"IPv4", packet4(payload), Packet{Src: a4, Dst: b4, Payload: payload, Header: 20, Proto: ProtoSCTP, ECN: 2}},
+		{"IPv4 with octets behind its length", append(packet4(payload), 0, 0), Packet{Src: a4, Dst: b4, Payload: payload, Header: 20, Proto: ProtoSCTP, ECN: 2}},
+		{"IPv6", packet6(ProtoSCTP, payload), Packet{Src: a6, Dst: b6, Payload: payload, Header: 40, Proto: ProtoSCTP, ECN: 1}},
+		{"IPv6 with octets behind its length", append(packet6(ProtoSCTP, payload), 0, 0), Packet{Src: a6, Dst: b6, Payload: payload, Header: 40, Proto: ProtoSCTP, ECN: 1}},
+		{"IPv6 behind two extension headers", packet6(extHopByHop, append([]byte{extDestination, 1, 15: 0, 16: ProtoSCTP, 23: 0}, payload...)),
+			Packet{Src: a6, Dst: b6, Payload: payload, Header: 64, Proto: ProtoSCTP, ECN: 1}},
+	} {
+		got, err := Parse(test.b)
+		if err != nil || got.Src != test.want.Src || got.Dst != test.want.Dst || !bytes.Equal(got.Payload, test.want.Payload) ||
+			got.Header != test.want.Header || got.Proto != test.want.Proto || got.ECN != test.want.ECN {
+			t.Errorf("%s: %+v, %v, want %+v", test.name, got, err, test.want)
+		}
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	change := func(b []byte, at int, v ...byte) []byte {
+		b = bytes.Clone(b)
+		copy(b[at:], v)
+		if b[0]>>4 == 4 {
+			b[10], b[11] = 0, 0
+			binary.BigEndian.PutUint16(b[10:], ^fold(Sum(0, b[:20])))
+		}
+		return b
+	}
+	p4, p6 := packet4([]byte("payload")), packet6(ProtoSCTP, []byte("payload"))
+	corrupt := bytes.Clone(p4)
+	corrupt[8]--
+	for _, test := range []struct {
+		name string
+		b    []byte
+		want error
+	}{
+		{"nothing", nil, ErrMalformed},
+		{"another version", []byte{0x50}, ErrMalformed},
+		{"IPv4 header cut off", p4[:19], ErrMalformed},
+		{"IPv4 packet cut off", p4[:len(p4)-1], ErrMalformed},
+		{"IPv4 header length below 5 words", change(p4, 0, 0x44), ErrMalformed},
+		{"IPv4 header longer than the packet", change(p4, 0, 0x4f), ErrMalformed},
+		{"IPv4 total length below the header's", change(p4, 2, 0, 19), ErrMalformed},
+		{"IPv4 wrong checksum", corrupt, ErrChecksum},
+		{"IPv4 first fragment", change(p4, 6, 0x20, 0), ErrFragment},
+		{"IPv4 last fragment", change(p4, 6, 0, 1), ErrFragment},
+		{"IPv6 header cut off", p6[:39], ErrMalformed},
+		{"IPv6 packet cut off", p6[:len(p6)-1], ErrMalformed},
+		{"IPv6 fragment", packet6(extFragment, make([]byte, 8)), ErrFragment},
+		{"IPv6 extension header cut off", packet6(extHopByHop, make([]byte, 7)), ErrMalformed},
+		{"IPv6 extension header longer than the packet", packet6(extHopByHop, []byte{59, 1, 7: 0}), ErrMalformed},
+		{"IPv6 routing header with segments left", packet6(extRouting, []byte{132, 0, 0, 1, 7: 0}), ErrMalformed},
+	} {
+		if _, err := Parse(test.b); err != test.want {
+			t.Errorf("%s: %v, want %v", test.name, err, test.want)
+		}
+	}
+}
+
+func TestPayload(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		mtu  int
+		v6   bool
+		want int
+	}{
+		{"IPv4 Ethernet", 1500, false, 1480},
+		{"IPv6 Ethernet", 1500, true, 1460},
+		{"IPv4's total length has 16 bits", 65536, false, 65515},
+		{"IPv6 loopback", 65536, true, 65496},
+		{"IPv6's payload length has 16 bits", 1 << 20, true, 65535},
+		{"no room at all", 10, true, 0},
+	} {
+		if got := Payload(test.mtu, test.v6); got != test.want {
+			t.Errorf("%s: %d, want %d", test.name, got, test.want)
+		}
+	}
+}
+
+func TestClassify(t *testing.T) {
+	const big, unreachable = rawio.KindPacketTooBig, rawio.KindProtoUnreachable
+	for _, test := range []struct {
+		name      string
+		v6, udp   bool
+		typ, code uint8
+		info      uint32
+		kind      rawio.Kind
+		mtu       int
+		ok        bool
+	}{
+		// req 9260-10-8
+		{"fragmentation needed", false, false, 3, 4, 1400, big, 1400, true},
+		{"packet too big", true, false, 2, 0, 1400, big, 1400, true},
+		{"an MTU that no IPv4 link may have", false, false, 3, 4, 67, 0, 0, false},
+		{"an MTU that no IPv6 link may have", true, false, 2, 0, 1279, 0, 0, false},
+		{"an absurd MTU", true, false, 2, 0, 1<<32 - 1, 0, 0, false},
+		// req 9260-10-9
+		{"protocol unreachable", false, false, 3, 2, 0, unreachable, 0, true},
+		{"unrecognized next header", true, false, 4, 1, 40, unreachable, 0, true},
+		// req 9260-10-3
+		{"port unreachable means nothing to native SCTP", false, false, 3, 3, 0, 0, 0, false},
+		{"nor in IPv6", true, false, 1, 4, 0, 0, 0, false},
+		// req 6951-5.5-3, req 6951-5.5-4
+		{"over UDP, port unreachable is protocol unreachable", false, true, 3, 3, 0, unreachable, 0, true},
+		{"over UDP in IPv6", true, true, 1, 4, 0, unreachable, 0, true},
+		// req 9260-10-1, req 9260-10-2
+		{"host unreachable", false, false, 3, 1, 0, 0, 0, false},
+		{"time exceeded", false, false, 11, 0, 0, 0, 0, false},
+		{"another parameter problem", true, false, 4, 0, 0, 0, 0, false},
+		{"an ICMPv6 type in ICMP", false, false, 2, 0, 1400, 0, 0, false},
+		{"an ICMP type in ICMPv6", true, false, 3, 2, 0, 0, 0, false},
+	} {
+		kind, mtu, ok := Classify(test.v6, test.udp, test.typ, test.code, test.info)
+		if kind != test.kind || mtu != test.mtu || ok != test.ok {
+			t.Errorf("%s: %v, %d, %v", test.name, kind, mtu, ok)
+		}
+	}
+}
+
+func TestQuote(t *testing.T) {
+	head := []byte{1, 2, 3, 4, 5, 6, 7, 8}
+	long := packet4(append(head, make([]byte, 1000)...))
+	for _, test := range []struct {
+		name     string
+		b        []byte
+		src, dst netip.Addr
+		n        int // octets quoted, 0 for refused
+	}{
+		{"IPv4 cut off after 8 octets", long[:28], a4, b4, 8},
+		{"IPv4 cut off in the middle", long[:500], a4, b4, 480},
+		{"IPv4 whole, with padding behind", append(packet4(head), 0, 0), a4, b4, 8},
+		{"IPv4 too short for a verification tag", long[:27], a4, b4, 0},
+		{"IPv4 header cut off", long[:19], a4, b4, 0},
+		{"IPv6", packet6(ProtoSCTP, head), a6, b6, 8},
+		{"IPv6 behind an extension header", packet6(extDestination, append([]byte{ProtoSCTP, 7: 0}, head...)), a6, b6, 8},
+		{"another protocol", packet6(ProtoUDP, head), a6, b6, 0},
+		{"nothing", nil, a4, b4, 0},
+	} {
+		src, dst, sctp, ok := Quote(test.b)
+		if ok != (test.n > 0) || ok && (src != test.src || dst != test.dst || len(sctp) != test.n || !bytes.HasPrefix(sctp, head)) {
+			t.Errorf("%s: %v %v % x %v", test.name, src, dst, sctp, ok)
+		}
+	}
+}
+
+func TestEchoReply(t *testing.T) {
+	for _, test := range []struct {
+		name           string
+		p              Packet
+		request, reply uint8
+	}{
+		{"ICMP", Packet{Src: a4, Dst: b4, Proto: ProtoICMP}, 8, 0},
+		{"ICMPv6", Packet{Src: a6, Dst: b6, Proto: ProtoICMPv6}, 128, 129},
+	} {
+		p := test.p
+		p.Payload = []byte{test.request, 0, 0, 0, 1, 2, 3, 4, 'd', 'a', 't'} // odd length
+		if _, ok := ParseICMP(p); ok {
+			t.Errorf("%s: accepted without a checksum", test.name)
+		}
+		sum := uint64(0)
+		if p.Proto == ProtoICMPv6 {
+			sum = pseudo6(p.Src, p.Dst, len(p.Payload), ProtoICMPv6)
+		}
+		binary.BigEndian.PutUint16(p.Payload[2:], ^fold(Sum(sum, p.Payload)))
+		if m, ok := ParseICMP(p); !ok || m.Type != test.request {
+			t.Errorf("%s: %+v, %v", test.name, m, ok)
+		}
+		if !EchoReply(p) {
+			t.Errorf("%s: no reply", test.name)
+		}
+		p.Src, p.Dst = p.Dst, p.Src
+		if m, ok := ParseICMP(p); !ok || m.Type != test.reply || string(m.Body) != "dat" {
+			t.Errorf("%s: reply %+v, %v", test.name, m, ok)
+		}
+		if EchoReply(p) {
+			t.Errorf("%s: answered a reply", test.name)
+		}
+	}
+}
+
+// Whatever comes, Parse neither panics nor gives a payload outside the packet.
+func FuzzParse(f *testing.F) {
+	f.Add(packet4([]byte("payload")))
+	f.Add(packet6(ProtoSCTP, []byte("payload")))
+	f.Add(packet6(extHopByHop, append([]byte{ProtoSCTP, 7: 0}, "payload"...)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, err := Parse(b)
+		if err == nil && (p.Header+len(p.Payload) > len(b) || p.Header < Len4 || !bytes.Equal(b[p.Header:][:len(p.Payload)], p.Payload)) {
+			t.Errorf("%+v of % x", p, b)
+		}
+		if err == nil {
+			if m, ok := ParseICMP(p); ok {
+				Quote(m.Body)
+				EchoReply(p)
+			}
+		}
+		if _, _, sctp, ok := Quote(b); ok && (len(sctp) < MinQuote || len(sctp) > len(b)) {
+			t.Errorf("quote of %d octets", len(sctp))
+		}
+	})
+}

@@ -1,0 +1,470 @@
+package tun_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/testns"
+	"github.com/rddp-go/rddp/internal/testpriv"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/tun"
+	"golang.org/x/net/icmp"
+	"golang.org/x/net/ipv4"
+	"golang.org/x/net/ipv6"
+	"golang.org/x/sys/unix"
+)
+
+// A forwarding host with two devices, and a stack behind each: .2 and ::2 are the stacks'.
+var (
+	host1 = []netip.Prefix{netip.MustParsePrefix("10.9.1.1/24"), netip.MustParsePrefix("fd09:1::1/64")}
+	host2 = []netip.Prefix{netip.MustParsePrefix("10.9.2.1/24"), netip.MustParsePrefix("fd09:2::1/64")}
+	addr1 = []netip.Addr{netip.MustParseAddr("10.9.1.2"), netip.MustParseAddr("fd09:1::2")}
+	addr2 = []netip.Addr{netip.MustParseAddr("10.9.2.2"), netip.MustParseAddr("fd09:2::2")}
+)
+
+func forwarding(t testing.TB) *testns.NS {
+	ns := testns.New(t)
+	ns.Do(func() error {
+		return errors.Join(
+			os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0),
+			os.WriteFile("/proc/sys/net/ipv6/conf/all/forwarding", []byte("1"), 0))
+	})
+	return ns
+}
+
+func open(t testing.TB, ns *testns.NS, cfg tun.Config) *tun.Link {
+	t.Helper()
+	var l *tun.Link
+	ns.Do(func() (err error) {
+		l, err = tun.Open(cfg)
+		return err
+	})
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// packet is n octets of a pattern.
+func packet(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i * 7)
+	}
+	return b
+}
+
+func to(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, 0) }
+
+func write(t testing.TB, l rawio.Link, pkts ...rawio.Packet) {
+	t.Helper()
+	if n, err := l.WriteBatch(pkts); n != len(pkts) || err != nil {
+		t.Fatalf("WriteBatch = %d, %v, want %d", n, err, len(pkts))
+	}
+}
+
+// read reads exactly n packets.
+func read(t testing.TB, l rawio.Link, n int) []rawio.Packet {
+	t.Helper()
+	pkts := make([]rawio.Packet, n)
+	for got := 0; got < n; {
+		k, err := l.ReadBatch(pkts[got:])
+		if err != nil {
+			t.Fatalf("ReadBatch after %d packets: %v", got, err)
+		}
+		got += k
+	}
+	return pkts
+}
+
+func TestBothWays(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		mtu  int
+		v6   int // index of the addresses
+		size int
+	}{
+		{"IPv4 full packets", 1500, 0, 1480},
+		{"IPv6 full packets", 1500, 1, 1460},
+		{"IPv4 of 64 KB", 65535, 0, 65515},
+		{"IPv6 of 64 KB", 65535, 1, 65495},
+		{"IPv4 a common header alone", 1500, 0, 12},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			ns := forwarding(t)
+			a := open(t, ns, tun.Config{Host: host1, Addrs: addr1, MTU: test.mtu})
+			b := open(t, ns, tun.Config{Host: host2, Addrs: addr2, MTU: test.mtu})
+			from, dst := addr1[test.v6], addr2[test.v6]
+			if got := a.MTU(from, dst); test.size > 12 && got != test.size {
+				t.Errorf("MTU = %d, want %d", got, test.size)
+			}
+			want := packet(test.size)
+			for _, way := range []struct {
+				tx, rx   *tun.Link
+				src, dst netip.Addr
+			}{{a, b, from, dst}, {b, a, dst, from}} {
+				out := make([]rawio.Packet, 16)
+				for i := range out {
+					out[i] = rawio.Packet{Vec: [][]byte{want[:5], nil, want[5:12], want[12:]}, Remote: to(way.dst), ECN: uint8(i % 4)}
+				}
+				write(t, way.tx, out...)
+				for i, p := range read(t, way.rx, len(out)) {
+					if !bytes.Equal(p.Data, want) {
+						t.Fatalf("packet %d differs: %d octets, want %d", i, len(p.Data), len(want))
+					}
+					if p.Kind != rawio.KindSCTP || p.Local != to(way.dst) || p.Remote != to(way.src) || p.ECN != uint8(i%4) {
+						t.Fatalf("packet %d: kind %v local %v remote %v ECN %d", i, p.Kind, p.Local, p.Remote, p.ECN)
+					}
+					p.Release()
+				}
+			}
+			if s := a.Stats(); s.RxPackets != 16 || s.TxPackets != 16 || s.RxMalformed+s.RxFragments != 0 {
+				t.Errorf("stats %+v", s)
+			}
+		})
+	}
+}
+
+// req 9260-10-8, req 9260-10-9: what ICMP says about our packets comes up with the quote.
+func TestICMPReports(t *testing.T) {
+	for i, family := range []string{"IPv4", "IPv6"} {
+		t.Run(family, func(t *testing.T) {
+			ns := forwarding(t)
+			l := open(t, ns, tun.Config{Host: host1, Addrs: addr1})
+			open(t, ns, tun.Config{Host: host2, Addrs: addr2, MTU: 1280}) // the narrow hop
+			for _, report := range []struct {
+				remote netip.Addr
+				kind   rawio.Kind
+				mtu    int
+			}{
+				{addr2[i], rawio.KindPacketTooBig, 1280},
+				{host1[i].Addr(), rawio.KindProtoUnreachable, 0}, // the kernel has no SCTP
+			} {
+				sent := packet(l.MTU(addr1[i], report.remote))
+				write(t, l, rawio.Packet{Vec: [][]byte{sent}, Remote: to(report.remote)})
+				p := read(t, l, 1)[0]
+				if p.Kind != report.kind || p.MTU != report.mtu || p.Local != to(addr1[i]) || p.Remote != to(report.remote) {
+					t.Errorf("kind %v MTU %d local %v remote %v, want %+v", p.Kind, p.MTU, p.Local, p.Remote, report)
+				}
+				if len(p.Data) < 8 || !bytes.HasPrefix(sent, p.Data) {
+					t.Errorf("the quote is not the beginning of our packet: % x", p.Data)
+				}
+				p.Release()
+			}
+			if s := l.Stats(); s.RxICMP != 2 || s.RxPackets != 2 {
+				t.Errorf("stats %+v", s)
+			}
+		})
+	}
+}
+
+// rawSocket opens a raw socket of the host's.
+func rawSocket(t *testing.T, ns *testns.NS, family, proto int) int {
+	t.Helper()
+	var fd int
+	ns.Do(func() (err error) {
+		fd, err = unix.Socket(family, unix.SOCK_RAW|unix.SOCK_CLOEXEC, proto)
+		return err
+	})
+	t.Cleanup(func() { unix.Close(fd) })
+	return fd
+}
+
+func sockaddr(a netip.Addr) unix.Sockaddr {
+	if a.Is4() {
+		return &unix.SockaddrInet4{Addr: a.As4()}
+	}
+	return &unix.SockaddrInet6{Addr: a.As16()}
+}
+
+func send(t *testing.T, fd int, dst netip.Addr, b []byte) {
+	t.Helper()
+	if err := unix.Sendto(fd, b, 0, sockaddr(dst)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnswersEcho(t *testing.T) {
+	for i, test := range []struct {
+		name           string
+		family, proto  int
+		request, reply icmp.Type
+		skip           int // octets the raw socket shows in front of ICMP
+	}{
+		{"IPv4", unix.AF_INET, unix.IPPROTO_ICMP, ipv4.ICMPTypeEcho, ipv4.ICMPTypeEchoReply, 20},
+		{"IPv6", unix.AF_INET6, unix.IPPROTO_ICMPV6, ipv6.ICMPTypeEchoRequest, ipv6.ICMPTypeEchoReply, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			ns := forwarding(t)
+			l := open(t, ns, tun.Config{Host: host1, Addrs: addr1})
+			done := make(chan error)
+			go func() { // answers while it reads
+				_, err := l.ReadBatch(make([]rawio.Packet, 1))
+				done <- err
+			}()
+			fd := rawSocket(t, ns, test.family, test.proto)
+			for _, size := range []int{0, 1, 1400} {
+				echo := &icmp.Echo{ID: 77, Seq: size, Data: packet(size)}
+				msg, err := (&icmp.Message{Type: test.request, Body: echo}).Marshal(nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				send(t, fd, addr1[i], msg)
+				for b := make([]byte, 2000); ; {
+					n, _, err := unix.Recvfrom(fd, b, 0)
+					if err != nil {
+						t.Fatal(err)
+					}
+					m, err := icmp.ParseMessage(test.proto, b[test.skip:n])
+					if err != nil || m.Type != test.reply {
+						continue // the kernel shows this socket other ICMP messages, too
+					}
+					if got := m.Body.(*icmp.Echo); got.ID != 77 || got.Seq != size || !bytes.Equal(got.Data, echo.Data) {
+						t.Errorf("the reply to %d octets differs: %+v", size, got)
+					}
+					break
+				}
+			}
+			l.Close()
+			if err := <-done; err != net.ErrClosed {
+				t.Errorf("ReadBatch = %v", err)
+			}
+			if s := l.Stats(); s.RxEcho != 3 || s.RxMalformed != 0 {
+				t.Errorf("stats %+v, want 3 echo replies", s)
+			}
+		})
+	}
+}
+
+// Everything that is not a whole SCTP packet for the stack is dropped and counted by its reason.
+func TestDropsAndCounts(t *testing.T) {
+	ns := forwarding(t)
+	l := open(t, ns, tun.Config{Host: host1[:1], Addrs: addr1[:1]})
+	ping := rawSocket(t, ns, unix.AF_INET, unix.IPPROTO_ICMP)
+	udp := rawSocket(t, ns, unix.AF_INET, unix.IPPROTO_UDP)
+	sctp := rawSocket(t, ns, unix.AF_INET, 132)
+
+	long, err := (&icmp.Message{Type: ipv4.ICMPTypeEcho, Body: &icmp.Echo{Data: packet(2000)}}).Marshal(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.SetsockoptInt(ping, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DONT); err != nil {
+		t.Fatal(err)
+	}
+	stranger, err := (&icmp.Message{Type: ipv4.ICMPTypeDestinationUnreachable, Code: 2, Body: &icmp.DstUnreach{
+		Data: append([]byte{0x45, 0, 0, 60, 0, 0, 0, 0, 64, 132, 0, 0, 10, 9, 1, 9, 10, 9, 1, 1}, packet(40)...),
+	}}).Marshal(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(t, ping, addr1[0], long)                               // two fragments
+	send(t, ping, addr1[0], []byte{8, 0, 1, 2, 0, 0, 0, 0})     // wrong checksum
+	send(t, ping, addr1[0], stranger)                           // about a packet that is not ours
+	send(t, sctp, addr1[0], packet(11))                         // no whole common header
+	send(t, udp, addr1[0], make([]byte, 8))                     // another protocol
+	send(t, sctp, netip.MustParseAddr("10.9.1.77"), packet(12)) // another address
+	send(t, sctp, addr1[0], packet(12))                         // at last a packet
+	p := read(t, l, 1)[0]
+	if len(p.Data) != 12 {
+		t.Errorf("got %d octets", len(p.Data))
+	}
+	p.Release()
+	s := l.Stats()
+	want := s
+	want.RxPackets, want.RxICMP, want.RxEcho = 1, 0, 0
+	want.RxFragments, want.RxMalformed, want.RxOther, want.RxIgnored = 2, 2, 1, 1
+	if s != want || s.RxNotOurs < 1 { // the kernel itself sends multicast into the device, too
+		t.Errorf("stats %+v, want %+v", s, want)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	ns := testns.New(t)
+	l := open(t, ns, tun.Config{Host: host1[:1], Addrs: addr1[:1]})
+	ok := rawio.Packet{Vec: [][]byte{packet(40)}, Remote: to(addr2[0])}
+	long, family, foreign := ok, ok, ok
+	long.Vec = [][]byte{packet(1481)}
+	family.Remote = to(addr2[1])
+	foreign.Local = to(addr2[0])
+	if n, err := l.WriteBatch([]rawio.Packet{ok, long, ok}); n != 1 || err != rawio.ErrTooLong {
+		t.Errorf("a too long packet in the middle: %d, %v", n, err)
+	}
+	for _, bad := range []rawio.Packet{family, foreign, {Vec: ok.Vec}} {
+		if n, err := l.WriteBatch([]rawio.Packet{ok, bad}); n != 1 || err == nil {
+			t.Errorf("from %v to %v: %d, %v", bad.Local, bad.Remote, n, err)
+		}
+	}
+	if s := l.Stats(); s.TxPackets != 4 || s.TxTooLong != 1 || s.TxErrors != 3 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+func TestBadConfigs(t *testing.T) {
+	var mtu *rawio.MTUError
+	if _, err := tun.Open(tun.Config{Addrs: addr1, MTU: 575}); !errors.As(err, &mtu) || mtu.MTU != 575 {
+		t.Errorf("an MTU of 575: %v", err)
+	}
+	for _, test := range []struct {
+		name string
+		cfg  tun.Config
+	}{
+		{"no address", tun.Config{}},
+		{"a multicast address", tun.Config{Addrs: []netip.Addr{netip.MustParseAddr("224.0.0.1")}}},
+		{"the host's address", tun.Config{Host: host1, Addrs: []netip.Addr{host1[0].Addr()}}},
+		{"IPv6 below its least MTU", tun.Config{Addrs: addr1, MTU: 1279}},
+		{"beyond the largest MTU", tun.Config{Addrs: addr1, MTU: 65536}},
+		{"a name too long", tun.Config{Addrs: addr1, Name: strings.Repeat("x", 16)}},
+	} {
+		if l, err := tun.Open(test.cfg); err == nil {
+			l.Close()
+			t.Errorf("%s: Open succeeded", test.name)
+		}
+	}
+}
+
+func TestName(t *testing.T) {
+	ns := testns.New(t)
+	a := open(t, ns, tun.Config{Addrs: addr1})
+	b := open(t, ns, tun.Config{Addrs: addr2, Name: "stack"})
+	if a.Name() != "rddp0" || b.Name() != "stack" {
+		t.Errorf("names %q and %q", a.Name(), b.Name())
+	}
+	ns.Do(func() error {
+		if l, err := tun.Open(tun.Config{Addrs: addr1, Name: "stack"}); !errors.Is(err, syscall.EBUSY) {
+			t.Errorf("a device in use: %v, %v", l, err)
+		}
+		return nil
+	})
+	b.Close()
+	open(t, ns, tun.Config{Addrs: addr2, Name: "stack"}) // the closed one is gone
+}
+
+// Without Host, the stack's addresses are routed by themselves; Routes adds prefixes.
+func TestRoutes(t *testing.T) {
+	ns := forwarding(t)
+	a := open(t, ns, tun.Config{Host: host1, Addrs: addr1})
+	elsewhere := netip.MustParseAddr("10.77.0.5")
+	b := open(t, ns, tun.Config{Addrs: slices.Concat(addr2, []netip.Addr{elsewhere}), Routes: []netip.Prefix{netip.MustParsePrefix("10.77.0.0/16")}})
+	for _, dst := range []netip.Addr{addr2[0], addr2[1], elsewhere} {
+		write(t, a, rawio.Packet{Vec: [][]byte{packet(20)}, Remote: to(dst)})
+		p := read(t, b, 1)[0]
+		if p.Local != to(dst) {
+			t.Errorf("sent to %v, got %v", dst, p.Local)
+		}
+		p.Release()
+	}
+	if got := b.LocalAddrs(); len(got) != 3 || got[0] != to(addr2[0]) {
+		t.Errorf("LocalAddrs = %v", got)
+	}
+}
+
+func TestCloseWakesReader(t *testing.T) {
+	l := open(t, testns.New(t), tun.Config{Addrs: addr1})
+	done := make(chan error)
+	go func() {
+		_, err := l.ReadBatch(make([]rawio.Packet, 4))
+		done <- err
+	}()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != net.ErrClosed {
+		t.Errorf("ReadBatch = %v, want net.ErrClosed", err)
+	}
+	if _, err := l.ReadBatch(make([]rawio.Packet, 4)); err != net.ErrClosed {
+		t.Errorf("ReadBatch after Close = %v, want net.ErrClosed", err)
+	}
+	if n, err := l.WriteBatch([]rawio.Packet{{Vec: [][]byte{packet(12)}, Remote: to(addr2[0])}}); n != 0 || err != net.ErrClosed {
+		t.Errorf("WriteBatch after Close = %d, %v", n, err)
+	}
+}
+
+// The test binary runs itself as nobody, who has no capability.
+func TestPermissionError(t *testing.T) {
+	const child = "TUN_TEST_CHILD"
+	if os.Getenv(child) != "" {
+		_, err := tun.Open(tun.Config{Addrs: addr1})
+		var p *rawio.PermissionError
+		if !errors.As(err, &p) || p.Link != "tun" || p.Capability != "CAP_NET_ADMIN" {
+			t.Fatalf("Open = %v, want a *rawio.PermissionError", err)
+		}
+		return
+	}
+	testpriv.Require(t, "CAP_SETUID")
+	exe, err := os.Open("/proc/self/exe") // nobody may not be able to walk to the binary's folder
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer exe.Close()
+	cmd := exec.Command("/proc/self/fd/3", "-test.run=^TestPermissionError$")
+	cmd.ExtraFiles = []*os.File{exe}
+	cmd.Dir = "/"
+	cmd.Env = []string{child + "=1"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func pump(t testing.TB, a, b rawio.Link, remote netip.Addr, count, size int) func() {
+	data := packet(size)
+	out, in := make([]rawio.Packet, count), make([]rawio.Packet, 32)
+	for i := range out {
+		out[i] = rawio.Packet{Vec: [][]byte{data[:28], data[28:]}, Remote: to(remote)}
+	}
+	return func() {
+		if _, err := a.WriteBatch(out); err != nil {
+			t.Fatal(err)
+		}
+		for got := 0; got < count; {
+			n, err := b.ReadBatch(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range in[:n] {
+				in[i].Release()
+			}
+			got += n
+		}
+	}
+}
+
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	ns := forwarding(t)
+	a := open(t, ns, tun.Config{Host: host1, Addrs: addr1})
+	b := open(t, ns, tun.Config{Host: host2, Addrs: addr2})
+	for i, family := range []string{"IPv4", "IPv6"} {
+		move := pump(t, a, b, addr2[i], 8, 1400)
+		move() // the buffer pool fills
+		if n := testing.AllocsPerRun(100, move); n != 0 {
+			t.Errorf("%s: %v allocations a batch of 8", family, n)
+		}
+	}
+}
+
+// BenchmarkPump is the bare link: TUN to TUN through the kernel's forwarding, no protocol.
+func BenchmarkPump(b *testing.B) {
+	for i, family := range []string{"IPv4", "IPv6"} {
+		for _, test := range []struct{ mtu, count int }{{1500, 32}, {65535, 8}} {
+			b.Run(fmt.Sprintf("%s/%d", family, test.mtu), func(b *testing.B) {
+				ns := forwarding(b)
+				tx := open(b, ns, tun.Config{Host: host1, Addrs: addr1, MTU: test.mtu})
+				rx := open(b, ns, tun.Config{Host: host2, Addrs: addr2, MTU: test.mtu})
+				size := tx.MTU(addr1[i], addr2[i])
+				move := pump(b, tx, rx, addr2[i], test.count, size)
+				b.SetBytes(int64(size * test.count))
+				b.ReportAllocs()
+				for b.Loop() {
+					move()
+				}
+			})
+		}
+	}
+}
