@@ -154,6 +154,11 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 		{"Read whose source range ends at 2^64 exactly", func(s *setup) [][]byte {
 			return [][]byte{readSegment(1, s.both.STag(), 1<<64-2, 2)}
 		}, LayerRDMA, 1, CodeTOWrap, hdr, true},
+		{"Read whose sink range wraps: no response can be sent there", func(s *setup) [][]byte {
+			b := readSegment(1, s.both.STag(), base, 2)
+			copy(b[18+4:], bytes.Repeat([]byte{0xFF}, 8))
+			return [][]byte{b}
+		}, LayerRDMA, 1, CodeTOWrap, hdr, true},
 		{"Read of 4 GiB", func(s *setup) [][]byte {
 			return [][]byte{readSegment(1, s.both.STag(), base, 1<<32-1)}
 		}, LayerRDMA, 1, CodeBounds, hdr, true},
@@ -378,5 +383,51 @@ func TestSourceRevokedUnderAResponse(t *testing.T) {
 			t.Errorf("after %d segments: quoted %+v, want %+v", cut, got, want)
 		}
 		wants(t, "reader", p.a.scq.take(), WC{ID: 1, Status: StatusRemAccessErr, Opcode: WCRead})
+	}
+}
+
+// broken is a device that cannot be read.
+type broken struct{ nowhere }
+
+var errBroken = errors.New("disk on fire")
+
+func (broken) ReadAt([]byte, int64) (int, error) { return 0, errBroken }
+
+func TestSourceFailsBetweenRequestAndResponse(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		spoil func(e *end, r *ddp.Region) error
+		etype EType
+		code  uint8
+	}{
+		{"bound to less memory", func(e *end, r *ddp.Region) error {
+			return e.table.Rebind(r, ddp.Bytes(make([]byte, 5)), r.Base(), ddp.RemoteRead)
+		}, RemoteProtection, CodeBounds},
+		{"deregistered", func(e *end, r *ddp.Region) error { return e.table.Deregister(r) }, RemoteProtection, CodeInvalidSTag},
+		{"on a device that fails", func(e *end, r *ddp.Region) error {
+			return e.table.Rebind(r, ddp.Device(broken{}, 100), r.Base(), ddp.RemoteRead)
+		}, RemoteOperation, CodeCatastrophic},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := newSetup(t)
+			s.e.post(SendWR{ID: 1, SGL: []SGE{sge(s.both, 0, 100)}})
+			s.e.cutOne() // the response waits for the rest of this message
+			seg := readSegment(1, s.read.STag(), s.read.Base(), 10)
+			s.e.inject(seg)
+			if err := row.spoil(s.e, s.read); err != nil {
+				t.Fatal(err)
+			}
+			s.e.cutAll()
+			s.e.unacked = len(s.e.log)
+			s.e.ack()
+			tm, _ := s.e.lastWord()
+			if tm.Layer != LayerRDMA || tm.EType != row.etype || tm.Code != row.code || !tm.HasDDP || tm.HasRDMA != (row.etype == RemoteProtection) {
+				t.Errorf("Terminate %+v", tm)
+			}
+			same(t, "quoted DDP header", tm.DDP[:], seg[:18])
+			if tm.HasRDMA {
+				same(t, "quoted Read Request", tm.RDMA[:], seg[18:])
+			}
+		})
 	}
 }

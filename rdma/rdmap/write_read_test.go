@@ -286,3 +286,21 @@ func TestBothEndsReadAtFullDepth(t *testing.T) {
 		}
 	}
 }
+
+func TestUnacknowledgedResponsesAreBounded(t *testing.T) {
+	// req 5042-2.2.8-1: with IRD 1 the third response waits until the first is acknowledged.
+	e := newEnd(t, 1, func(c *Config) { c.IRD = 1 })
+	e.qp.Start()
+	for msn := range uint32(3) {
+		e.inject(readSegment(msn+1, 0, 0, 0))
+		e.cutAll()
+	}
+	if len(e.log) != 2 || e.qp.QueuedReads() != 1 {
+		t.Fatalf("%d responses sent, %d wait", len(e.log), e.qp.QueuedReads())
+	}
+	e.qp.Stream().Acked()
+	e.cutAll()
+	if len(e.log) != 3 || e.qp.QueuedReads() != 0 || len(e.failed) > 0 {
+		t.Errorf("%d responses sent, %d wait, %v", len(e.log), e.qp.QueuedReads(), e.failed)
+	}
+}
