@@ -3,17 +3,16 @@ package sctp
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 )
 
+// Errors of a Transport and its Conns. Those of the association itself are package assoc's.
 var (
 	// ErrTransportClosed is returned by calls on a closed Transport. It matches net.ErrClosed.
-	ErrTransportClosed = errors.New("sctp: transport closed")
+	ErrTransportClosed = fmt.Errorf("sctp: transport closed: %w", net.ErrClosed)
 	// ErrMessageTooLong is returned by WriteMsg for a message that can never fit the send buffer.
-	ErrMessageTooLong = errors.New("sctp: message longer than the send buffer")
-	// ErrEmptyMessage is returned by WriteMsg for a message without octets: RFC 9260 section 6.2 has
-	// no DATA chunk without user data.
-	ErrEmptyMessage = errors.New("sctp: empty message")
+	ErrMessageTooLong = errors.New("sctp: message longer than the send buffer; raise Config.SendBuffer or split it")
 )
 
 // DialError says which association could not be set up, and why.

@@ -137,7 +137,7 @@ func (c *Conn) WriteMsg(p []byte, info SendInfo) (n int, err error) {
 
 func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 	if len(p) == 0 {
-		return 0, ErrEmptyMessage
+		return 0, assoc.ErrEmptyMessage
 	}
 	for {
 		a, now := c.Lock()

@@ -1,0 +1,387 @@
+package sctp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+func TestMessagesKeepTheirBoundaries(t *testing.T) {
+	c, s := newPair(t).connect(t, nil, nil)
+	sizes := []int{1, 2, 100, 1452, 1453, 5000, 100_000}
+	go func() {
+		for i, n := range sizes {
+			if _, err := c.WriteMsg(pattern(i, n), SendInfo{Stream: uint16(i % 3), PPID: uint32(i), Unordered: false}); err != nil {
+				t.Errorf("write %d: %v", i, err)
+			}
+		}
+	}()
+	buf := make([]byte, 200_000)
+	for range sizes {
+		n, info, err := s.ReadMsg(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := int(info.PPID)
+		if n != sizes[i] || info.Size != n || info.More || info.Stream != uint16(i%3) || !bytes.Equal(buf[:n], pattern(i, n)) {
+			t.Errorf("message %d: %d octets, %+v", i, n, info)
+		}
+	}
+}
+
+func TestLongMessageIsReadInPieces(t *testing.T) {
+	c, s := newPair(t).connect(t, nil, nil)
+	want := pattern(1, 10_000)
+	if _, err := c.WriteMsg(want, SendInfo{}); err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	buf := make([]byte, 3000)
+	for {
+		n, info, err := s.ReadMsg(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, buf[:n]...)
+		if info.Size != len(want) {
+			t.Errorf("size %d, want %d in every piece", info.Size, len(want))
+		}
+		if !info.More {
+			break
+		}
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%d octets differ from the %d sent", len(got), len(want))
+	}
+}
+
+func TestWriteRefusals(t *testing.T) {
+	c, _ := newPair(t).connect(t, &Config{Config: assoc.Config{OutStreams: 4, SendBuffer: 10_000}}, nil)
+	for _, tt := range []struct {
+		name string
+		n    int
+		info SendInfo
+		want error
+	}{
+		{"an empty message has no DATA chunk", 0, SendInfo{}, assoc.ErrEmptyMessage},
+		{"a stream beyond the negotiated ones", 1, SendInfo{Stream: 4}, assoc.ErrInvalidStream},
+		{"a message that can never fit the send buffer", 10_001, SendInfo{}, ErrMessageTooLong},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := c.WriteMsg(make([]byte, tt.n), tt.info); !errors.Is(err, tt.want) {
+				t.Errorf("error %v, want %v", err, tt.want)
+			}
+		})
+	}
+	if _, err := c.WriteMsg(make([]byte, 10_000), SendInfo{Stream: 3}); err != nil {
+		t.Errorf("what fits is refused: %v", err)
+	}
+}
+
+// A writer that outruns its reader blocks, and nothing is lost.
+func TestBackPressure(t *testing.T) {
+	small := assoc.Config{RecvBuffer: 20_000, SendBuffer: 30_000}
+	c, s := newPair(t).connect(t, &Config{Config: small}, &Config{Config: small})
+	const count, size = 300, 1000
+	if err := c.SetWriteDeadline(time.Now().Add(-time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	sent := 0
+	for ; sent < count; sent++ {
+		if _, err := c.WriteMsg(pattern(sent, size), SendInfo{}); err != nil {
+			if !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Fatal(err)
+			}
+			break
+		}
+	}
+	if sent == count {
+		t.Fatalf("%d octets were taken with buffers of 50000 and no reader", count*size)
+	}
+	c.SetWriteDeadline(time.Time{})
+	go func() {
+		for i := sent; i < count; i++ {
+			if _, err := c.WriteMsg(pattern(i, size), SendInfo{}); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	buf := make([]byte, size)
+	for i := range count {
+		n, _, err := s.ReadMsg(buf)
+		if err != nil || !bytes.Equal(buf[:n], pattern(i, size)) {
+			t.Fatalf("message %d: %d octets, %v", i, n, err)
+		}
+	}
+}
+
+func TestReadDeadline(t *testing.T) {
+	c, _ := newPair(t).connect(t, nil, nil)
+	c.SetReadDeadline(time.Now().Add(-time.Second))
+	if _, _, err := c.ReadMsg(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("error %v after a passed deadline", err)
+	}
+	c.SetReadDeadline(time.Time{})
+	done := make(chan error)
+	go func() {
+		_, _, err := c.ReadMsg(make([]byte, 1))
+		done <- err
+	}()
+	c.SetReadDeadline(time.Now().Add(-time.Second)) // affects the call that is blocked
+	if err := <-done; !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("error %v of a blocked read", err)
+	}
+}
+
+func TestCloseDeliversWhatWasWritten(t *testing.T) {
+	c, s := newPair(t).connect(t, nil, nil)
+	want := pattern(3, 50_000)
+	if _, err := c.WriteMsg(want, SendInfo{}); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan error)
+	go func() { closed <- c.Close() }()
+	buf := make([]byte, len(want))
+	if n, _, err := s.ReadMsg(buf); err != nil || !bytes.Equal(buf[:n], want) {
+		t.Fatalf("%d octets, %v", n, err)
+	}
+	if _, _, err := s.ReadMsg(buf); err != io.EOF {
+		t.Errorf("error %v after the peer's graceful end, want io.EOF", err)
+	}
+	if err := <-closed; err != nil {
+		t.Errorf("close: %v", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Errorf("second close: %v", err)
+	}
+	if _, err := c.WriteMsg(want, SendInfo{}); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("write after close: %v", err)
+	}
+	if _, _, err := c.ReadMsg(buf); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("read after close: %v", err)
+	}
+}
+
+// A read that is blocked when the association dies returns at once with the reason.
+func TestAbortWakesTheOtherSide(t *testing.T) {
+	c, s := newPair(t).connect(t, nil, nil)
+	got := make(chan error)
+	go func() {
+		_, _, err := s.ReadMsg(make([]byte, 1))
+		got <- err
+	}()
+	c.Abort("enough is enough")
+	var abort *assoc.AbortError
+	if err := <-got; !errors.As(err, &abort) || !abort.ByPeer || !bytes.Contains([]byte(err.Error()), []byte("enough is enough")) {
+		t.Errorf("error %v, want the peer's abort with its reason", err)
+	}
+	<-s.Done()
+	if s.Err() == nil {
+		t.Error("no reason after the end")
+	}
+}
+
+func TestStreamsAreConns(t *testing.T) {
+	c, s := newPair(t).connect(t, nil, nil)
+	const streams = 5
+	var wg sync.WaitGroup
+	for i := range uint16(streams) {
+		in, out := s.Stream(i), c.Stream(i)
+		if c.Stream(i) != out {
+			t.Error("a second call gave another stream")
+		}
+		wg.Add(2)
+		go func() {
+			defer wg.Done()
+			if n, err := out.Write(pattern(int(i), 200_000)); n != 200_000 || err != nil {
+				t.Errorf("stream %d: wrote %d, %v", i, n, err)
+			}
+		}()
+		go func() {
+			defer wg.Done()
+			got := make([]byte, 200_000)
+			if _, err := io.ReadFull(in, got); err != nil || !bytes.Equal(got, pattern(int(i), 200_000)) {
+				t.Errorf("stream %d: %v", i, err)
+			}
+		}()
+	}
+	wg.Wait()
+	var _ net.Conn = c.Stream(0)
+	c.Close()
+	if _, err := s.Stream(0).Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("error %v after the peer's end, want io.EOF", err)
+	}
+}
+
+func TestDialErrors(t *testing.T) {
+	p := newPair(t)
+	nobody := netip.AddrPortFrom(p.bAddr, 9)
+	var dial *DialError
+	_, err := p.a.Dial(deadlineCtx(t), nobody, nil)
+	var abort *assoc.AbortError
+	if !errors.As(err, &dial) || dial.Remote != nobody || !errors.As(err, &abort) || !abort.ByPeer {
+		t.Errorf("nobody listens: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := p.a.Dial(ctx, nobody, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("context ended: %v", err)
+	}
+	p.a.Close()
+	if _, err := p.a.Dial(deadlineCtx(t), nobody, nil); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("transport closed: %v", err)
+	}
+}
+
+func TestAdaptationIsEnforced(t *testing.T) {
+	ddp, other := uint32(1), uint32(7)
+	p := newPair(t)
+	l, err := p.b.Listen(0, &Config{Config: assoc.Config{Adaptation: &ddp, RequireAdaptation: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := netip.AddrPortFrom(p.bAddr, l.Port())
+	for _, mine := range []*uint32{nil, &other} {
+		if _, err := p.a.Dial(deadlineCtx(t), to, &Config{Config: assoc.Config{Adaptation: mine}}); err == nil {
+			t.Errorf("an association with indication %v was set up", mine)
+		}
+	}
+	if _, err := p.a.Dial(deadlineCtx(t), to, &Config{Config: assoc.Config{Adaptation: &ddp}}); err != nil {
+		t.Errorf("the right indication was refused: %v", err)
+	}
+	plain, err := p.b.Listen(0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, plain.Port()), &Config{Config: assoc.Config{Adaptation: &ddp, RequireAdaptation: true}})
+	var adaptation *assoc.AdaptationError
+	if !errors.As(err, &adaptation) || !adaptation.Absent || adaptation.Want != ddp {
+		t.Errorf("a peer without an indication: %v", err)
+	}
+}
+
+func TestPortInUse(t *testing.T) {
+	p := newPair(t)
+	l, err := p.b.Listen(4000, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.b.Listen(4000, nil); !errors.Is(err, rawio.ErrPortInUse) || !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("second listener: %v", err)
+	}
+	l.Close()
+	if _, err := p.b.Listen(4000, nil); err != nil {
+		t.Errorf("the port is not free after Close: %v", err)
+	}
+	if _, err := l.Accept(context.Background()); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("accept on a closed listener: %v", err)
+	}
+}
+
+// Nobody accepts: the associations beyond the backlog are aborted, not kept.
+func TestBacklogIsBounded(t *testing.T) {
+	p := newPair(t)
+	l, err := p.b.Listen(0, &Config{Backlog: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	alive := 0
+	for range 6 {
+		c, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), nil)
+		if err != nil {
+			continue
+		}
+		// The peer's abort may come after COOKIE ACK: a round trip tells.
+		if c.probe() == nil {
+			alive++
+		}
+	}
+	if alive != 3 {
+		t.Errorf("%d associations live with a backlog of 3", alive)
+	}
+}
+
+// probe sends a message and waits for its acknowledgement or for the end.
+func (c *Conn) probe() error {
+	if _, err := c.WriteMsg([]byte{1}, SendInfo{}); err != nil {
+		return err
+	}
+	for c.sendBufUsed() > 0 {
+		select {
+		case <-c.writable:
+		case <-c.done:
+			return c.Err()
+		}
+	}
+	return nil
+}
+
+func (c *Conn) sendBufUsed() int {
+	c.Lock()
+	defer c.Unlock()
+	return c.sendbuf.used
+}
+
+// Many goroutines on one association: every message arrives once, in the order of its stream.
+func TestConcurrentWriters(t *testing.T) {
+	c, s := newPair(t).connect(t, nil, nil)
+	const writers, each = 8, 200
+	for i := range uint16(writers) {
+		go func() {
+			for j := range each {
+				if _, err := c.WriteMsg(fmt.Appendf(nil, "%d", j), SendInfo{Stream: i}); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+	}
+	var next [writers]int
+	buf := make([]byte, 100)
+	for range writers * each {
+		n, info, err := s.ReadMsg(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprint(next[info.Stream]); string(buf[:n]) != want {
+			t.Fatalf("stream %d: message %s, want %s", info.Stream, buf[:n], want)
+		}
+		next[info.Stream]++
+	}
+}
+
+func TestTransportCloseEndsEverything(t *testing.T) {
+	p := newPair(t)
+	c, s := p.connect(t, nil, nil)
+	p.a.Close()
+	<-c.Done()
+	<-s.Done() // told by ABORT
+	p.b.Close()
+	for i, l := range p.links {
+		if n := l.Outstanding(); n != 0 {
+			t.Errorf("link %d: %d packet buffers were never released", i, n)
+		}
+	}
+	if err := p.a.Close(); err != nil {
+		t.Errorf("second close: %v", err)
+	}
+}
+
+func pattern(seed, n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(seed*7 + i*13 + i>>8)
+	}
+	return b
+}

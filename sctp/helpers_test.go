@@ -1,0 +1,62 @@
+package sctp
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio/mem"
+)
+
+// pair is two transports joined by memory.
+type pair struct {
+	a, b  *Transport
+	bAddr netip.Addr
+	links [2]*mem.Link
+}
+
+func newPair(t testing.TB) *pair {
+	t.Helper()
+	la, lb, err := mem.Pair(mem.Options{MTU: 1500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &pair{bAddr: lb.LocalAddrs()[0].Addr(), links: [2]*mem.Link{la, lb}}
+	if p.a, err = NewTransport(la, nil); err != nil {
+		t.Fatal(err)
+	}
+	if p.b, err = NewTransport(lb, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.a.Close()
+		p.b.Close()
+	})
+	return p
+}
+
+// connect sets up one association.
+func (p *pair) connect(t testing.TB, client, server *Config) (c, s *Conn) {
+	t.Helper()
+	l, err := p.b.Listen(0, server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	ctx := deadlineCtx(t)
+	if c, err = p.a.Dial(ctx, netip.AddrPortFrom(p.bAddr, l.Port()), client); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = l.Accept(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return c, s
+}
+
+// deadlineCtx keeps a broken test from hanging; no test waits for it.
+func deadlineCtx(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
