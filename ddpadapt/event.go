@@ -1,0 +1,66 @@
+package ddpadapt
+
+// EventKind says what an Event reports.
+type EventKind uint8
+
+const (
+	// EventUp: the association is established and both sides speak DDP. Session is nil.
+	EventUp EventKind = iota + 1
+	// EventInitiate: the peer asks for a session. Answer with Session.Accept or Session.Reject.
+	EventInitiate
+	// EventAccepted: the peer accepted the session; Private is its private data.
+	EventAccepted
+	// EventRejected: the peer's upper layer rejected the session; Err is a *RejectedError. The
+	// session is over.
+	EventRejected
+	// EventTerminated: Err is a *TerminatedError. If the peer terminated an accepted session, it
+	// sends nothing more but still receives (half close): answer with Session.Terminate when all is
+	// sent, or with Session.Abort. In all other cases the session is over.
+	EventTerminated
+	// EventEnded: nothing of the session is outstanding in either direction; its stream is free.
+	// It is a session's last event.
+	EventEnded
+	// EventDown: the association is gone; Err says why. There is one for each session that had not
+	// ended, then one with a nil Session. With ErrRestarted the Mux goes on; otherwise it is dead.
+	EventDown
+)
+
+var eventNames = [...]string{"none", "up", "initiate", "accepted", "rejected", "terminated", "ended", "down"}
+
+// String returns a short name for the kind, for traces.
+func (k EventKind) String() string {
+	if int(k) < len(eventNames) {
+		return eventNames[k]
+	}
+	return "unknown"
+}
+
+// Event is one notification of a Mux.
+type Event struct {
+	Kind    EventKind
+	Session *Session
+	Private []byte // EventInitiate, EventAccepted, EventRejected: the peer's private data; the receiver may keep it
+	Err     error  // EventRejected, EventTerminated, EventDown
+}
+
+// eventQueue is a FIFO. It needs no bound of its own: a session has at most four events to report.
+type eventQueue struct {
+	items []Event
+	head  int
+}
+
+func (q *eventQueue) push(e Event) { q.items = append(q.items, e) }
+
+func (q *eventQueue) pop() (Event, bool) {
+	if q.head == len(q.items) {
+		q.items, q.head = q.items[:0], 0
+		return Event{}, false
+	}
+	e := q.items[q.head]
+	q.items[q.head] = Event{}
+	q.head++
+	return e, true
+}
+
+// PollEvent returns the oldest event not yet returned.
+func (m *Mux) PollEvent() (Event, bool) { return m.events.pop() }

@@ -1,0 +1,250 @@
+package ddpadapt
+
+import (
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Assoc is what a Mux needs of its association.
+type Assoc interface {
+	// MaxPayload returns the octets of user data that one DATA chunk carries unfragmented, with room
+	// left for a SACK in the packet.
+	MaxPayload() int
+	OutStreams() int
+	InStreams() int
+	// PeerAdaptation returns the adaptation indication of the peer, if it announced one.
+	PeerAdaptation() (indication uint32, ok bool)
+	// PeerTag returns the peer's Verification Tag. It changes when the peer restarts the association.
+	PeerTag() uint32
+	// Detach copies what unacknowledged messages of a stream still reference inside within (nil: at
+	// all) to memory of the association.
+	Detach(stream wire.StreamID, within []byte)
+	Receive() (*assoc.Received, bool)
+	Release(*assoc.Received)
+}
+
+var (
+	_ Assoc        = (*assoc.Assoc)(nil)
+	_ assoc.Placer = (*Mux)(nil)
+	_ assoc.Source = (*Mux)(nil)
+	_ ddp.LLP      = (*Session)(nil)
+)
+
+// Config holds the limits of a Mux. The zero value of each field selects the default.
+type Config struct {
+	// Initiator says that this side set the association up. Free streams are then chosen among the
+	// even numbers first, otherwise among the odd, so that both sides can open sessions at once.
+	Initiator bool
+	// MaxPending is the most Initiates that wait for an answer of the upper layer; more are answered
+	// by a Terminate (section 6.4). Default 64; a negative value refuses all.
+	MaxPending int
+	// MaxEarly is the most octets of segments kept that come before a session is accepted, for one
+	// session; sixteen times that for the association. More end the session. Default 65536.
+	MaxEarly int
+	// MaxOutOfOrder is the most messages of the association that wait for an earlier one; more are
+	// left to be sent again. Default and maximum 65535.
+	MaxOutOfOrder int
+}
+
+// DefaultStreams is the number of streams that Configure asks for when the Config names none.
+const DefaultStreams = 1024
+
+// Configure makes c fit for DDP: adaptation indication 1, announced and required (sections 7.1 and
+// 11.1), and as many inbound as outbound streams (section 8): the larger number if c has one, else
+// DefaultStreams.
+func Configure(c *assoc.Config) {
+	indication := uint32(AdaptationDDP)
+	c.Adaptation, c.RequireAdaptation = &indication, true
+	n := max(c.OutStreams, c.InStreams)
+	if n == 0 {
+		n = DefaultStreams
+	}
+	c.OutStreams, c.InStreams = n, n
+}
+
+const (
+	defaultPending = 64
+	defaultEarly   = 65536
+	earlySessions  = 16 // sessions at their MaxEarly that the association bears at once
+	// maxRefusals bounds the refused Initiates whose Terminate is not acknowledged yet.
+	maxRefusals = 256
+)
+
+// Stats counts what a Mux has seen since its start.
+type Stats struct {
+	SegmentsIn, SegmentsOut uint64
+	OutOfOrder              uint64 // messages that waited for an earlier one
+	Violations              uint64 // sessions terminated because the peer broke the sequence
+	Refused                 uint64 // Initiates and strays answered by a Terminate of the stack itself
+	Ignored                 uint64 // messages of no session that are not answered
+}
+
+// Mux runs the DDP stream sessions of one association. It implements assoc.Placer and assoc.Source.
+type Mux struct {
+	a   Assoc
+	cfg Config
+
+	up      bool   // DDP is agreed
+	tag     uint32 // the peer's Verification Tag then
+	err     error
+	limit   int // streams with both directions
+	table   [256]*[256]*Session
+	live    int // sessions in the table
+	gen     uint32
+	cursor  [2]int // where the search for a free even or odd stream goes on
+	pending int    // Initiates without an answer of the upper layer
+	refused int    // refusals not acknowledged yet
+	early   int    // octets of early segments kept
+
+	control queue // sessions with a control message to send
+	ready   queue // sessions with segments to send
+	store   store
+	events  eventQueue
+	stats   Stats
+
+	current record      // the message whose turn it is, when it came in order
+	placed  ddp.Placed  // the same on the fast path
+	seg     ddp.Segment // the segment being handed over
+	scratch []byte      // a message that came in fragments
+}
+
+// NewMux returns a Mux for a. Register it with a.SetUpper(m, m) before the first packet.
+func NewMux(a Assoc, cfg Config) *Mux {
+	switch {
+	case cfg.MaxPending == 0:
+		cfg.MaxPending = defaultPending
+	case cfg.MaxPending < 0:
+		cfg.MaxPending = 0
+	}
+	if cfg.MaxEarly <= 0 {
+		cfg.MaxEarly = defaultEarly
+	}
+	if cfg.MaxOutOfOrder <= 0 || cfg.MaxOutOfOrder > maxRecords {
+		cfg.MaxOutOfOrder = maxRecords
+	}
+	m := &Mux{a: a, cfg: cfg, cursor: [2]int{0, 1}}
+	m.control.which, m.ready.which = 0, 1
+	m.store.limit = cfg.MaxOutOfOrder
+	return m
+}
+
+// Streams returns how many streams can carry sessions: the lower of both directions (section 8).
+func (m *Mux) Streams() int { return m.limit }
+
+// Sessions returns how many streams are not free: sessions of all states up to EventEnded.
+func (m *Mux) Sessions() int { return m.live }
+
+// Err returns why the Mux is dead, nil while it is not.
+func (m *Mux) Err() error { return m.err }
+
+// Stats returns the counters.
+func (m *Mux) Stats() Stats { return m.stats }
+
+// HandleEvent takes in an event of the association. Pass all of them.
+func (m *Mux) HandleEvent(_ rawio.Time, e assoc.Event) {
+	switch e.Kind {
+	case assoc.EventUp, assoc.EventRestart:
+		m.agreed()
+	case assoc.EventDown:
+		if m.err == nil {
+			m.endAll(e.Err)
+			m.err = e.Err
+		}
+	}
+}
+
+// agreed says that the association, as it is now, has DDP on both sides. The packet that establishes
+// or restarts it may carry data, ahead of the event.
+func (m *Mux) agreed() bool { return m.up && m.tag == m.a.PeerTag() || m.begin() }
+
+// begin looks at the peer's adaptation indication before any DDP procedure (section 11.1).
+func (m *Mux) begin() bool {
+	if m.err != nil {
+		return false
+	}
+	if m.up {
+		m.endAll(ErrRestarted)
+	}
+	if got, ok := m.a.PeerAdaptation(); !ok || got != AdaptationDDP {
+		m.err = ErrNotDDP
+		m.events.push(Event{Kind: EventDown, Err: m.err})
+		return false
+	}
+	m.up, m.tag = true, m.a.PeerTag()
+	m.limit = min(m.a.OutStreams(), m.a.InStreams())
+	m.events.push(Event{Kind: EventUp})
+	return true
+}
+
+// endAll tells every session that its association is gone (section 11.3).
+func (m *Mux) endAll(err error) {
+	m.up = false
+	for _, row := range m.table {
+		for i := 0; row != nil && i < len(row); i++ {
+			if s := row[i]; s != nil {
+				s.lost(err)
+			}
+		}
+	}
+	m.pending = 0
+	m.control.clear()
+	m.ready.clear()
+	m.events.push(Event{Kind: EventDown, Err: err})
+}
+
+func (m *Mux) lookup(id wire.StreamID) *Session {
+	if row := m.table[id>>8]; row != nil {
+		return row[id&255]
+	}
+	return nil
+}
+
+// add makes the session that occupies stream id, which must be free.
+func (m *Mux) add(id wire.StreamID, in incoming) *Session {
+	row := m.table[id>>8]
+	if row == nil {
+		row = new([256]*Session)
+		m.table[id>>8] = row
+	}
+	m.gen++
+	s := &Session{m: m, stream: id, gen: m.gen, in: in}
+	row[id&255] = s
+	m.live++
+	return s
+}
+
+func (m *Mux) remove(s *Session) {
+	m.table[s.stream>>8][s.stream&255] = nil
+	m.live--
+}
+
+// pick returns the stream asked for, or a free one of the own kind, or else any free one.
+func (m *Mux) pick(stream int) (wire.StreamID, error) {
+	if stream >= m.limit {
+		return 0, ErrInvalidStream
+	}
+	if stream >= 0 {
+		if m.lookup(wire.StreamID(stream)) != nil {
+			return 0, ErrStreamInUse
+		}
+		return wire.StreamID(stream), nil
+	}
+	own := 1
+	if m.cfg.Initiator {
+		own = 0
+	}
+	for _, kind := range [2]int{own, 1 - own} {
+		for id, n := m.cursor[kind], 0; n < m.limit; id, n = id+2, n+2 {
+			if id >= m.limit {
+				id = kind
+			}
+			if id < m.limit && m.lookup(wire.StreamID(id)) == nil {
+				m.cursor[kind] = id + 2
+				return wire.StreamID(id), nil
+			}
+		}
+	}
+	return 0, ErrNoFreeStream
+}

@@ -1,0 +1,259 @@
+package ddpadapt
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// maxSegment bounds a segment that came in fragments: no packet carries a longer one, so no peer has
+// a reason to announce a larger MULPDU. In octets of user message.
+const maxSegment = 65535
+
+// Place takes in one new DATA chunk (assoc.Placer): a DDP segment goes straight from the packet to
+// its place. Fragments are left to the association to be put together, see HandleReceived.
+func (m *Mux) Place(_ rawio.Time, d wire.Data, _ *rawio.Buf) assoc.Verdict {
+	if !m.agreed() {
+		return assoc.Queue // not DDP, or at its end: none of our business
+	}
+	if !d.B() || !d.E() {
+		return assoc.Queue
+	}
+	return m.receive(d.Stream(), d.PPID(), d.U(), d.Payload())
+}
+
+// HandleReceived takes in the messages that came in fragments (section 9 allows them where the path
+// MTU is small). Call it after each packet.
+func (m *Mux) HandleReceived(rawio.Time) {
+	if !m.up || !m.agreed() {
+		return
+	}
+	for {
+		r, ok := m.a.Receive()
+		if !ok {
+			return
+		}
+		m.reassembled(r)
+		m.a.Release(r)
+	}
+}
+
+func (m *Mux) reassembled(r *assoc.Received) {
+	n := min(r.Size, maxSegment+1)
+	if cap(m.scratch) < n {
+		m.scratch = make([]byte, n)
+	}
+	b := m.scratch[:n]
+	r.CopyTo(b, 0)
+	if m.receive(r.Stream, r.PPID, r.Unordered, b) != assoc.DropUnacked {
+		return
+	}
+	// The message is acknowledged and cannot be asked for again.
+	if s := m.lookup(r.Stream); s != nil {
+		s.violate(0, FaultWindowSSN)
+		s.settle()
+	}
+}
+
+// receive takes in one whole user message.
+func (m *Mux) receive(id wire.StreamID, ppid uint32, unordered bool, b []byte) assoc.Verdict {
+	s := m.lookup(id)
+	if s != nil && s.in == flowing && !s.stopped && ppid == PPIDSegment && unordered &&
+		len(b) >= ssnLen && len(b) <= maxSegment && binary.BigEndian.Uint16(b) == s.next {
+		// The fast path: a segment in its turn.
+		m.stats.SegmentsIn++
+		s.next++
+		s.ds.Place(b[ssnLen:], &m.placed)
+		if m.placed.Err != nil {
+			s.in = deaf
+		}
+		s.ds.Deliver(&m.placed)
+		if s.window.n > 0 {
+			s.drain()
+		}
+		return assoc.Consumed
+	}
+	if int(id) >= m.limit {
+		return assoc.AbortAssoc // there is no stream back (section 8)
+	}
+	msg := parse(ppid, unordered, b)
+	switch {
+	case s == nil:
+		return m.first(id, msg)
+	case s.active && s.out == toSend:
+		s.unasked(msg)
+		return assoc.Consumed
+	case s.reopening != nil:
+		return assoc.DropUnacked // of the next session; ours ends with the next acknowledgement
+	case s.reopenedBy(msg):
+		s.reopening = slices.Clip(append([]byte{}, msg.payload...))
+		s.in = done
+		s.settle()
+		return assoc.Consumed
+	case !msg.numbered:
+		s.violate(0, msg.fault)
+		s.settle()
+		return assoc.Consumed
+	}
+	return s.arrive(msg)
+}
+
+// first takes in a message on a free stream. Nothing but an Initiate may come before the Initiate has
+// arrived (section 6.6), so there is no reason to wait for an earlier message. A Terminate is never
+// answered: two sides must not go on terminating what neither knows.
+func (m *Mux) first(id wire.StreamID, msg message) assoc.Verdict {
+	switch {
+	case msg.fn == terminate:
+		m.stats.Ignored++
+		return assoc.Consumed
+	case msg.fn == initiate && msg.fault == 0 && msg.ssn == 0 && m.pending < m.cfg.MaxPending:
+		m.start(id, msg.payload)
+		return assoc.Consumed
+	case m.refused >= maxRefusals:
+		return assoc.DropUnacked
+	}
+	m.refuse(id)
+	return assoc.Consumed
+}
+
+// unasked takes in a message on a session whose Initiate has not left yet: it answers nothing, and its
+// stream is as good as free.
+func (s *Session) unasked(msg message) {
+	switch msg.fn {
+	case terminate:
+		s.m.stats.Ignored++
+		return
+	case initiate:
+		s.violate(msg.ssn, FaultCrossed)
+	default:
+		s.violate(msg.ssn, FaultStart)
+	}
+	s.settle()
+}
+
+// start makes a passive session of an Initiate, or refuses it beyond the limit of section 6.4.
+func (m *Mux) start(id wire.StreamID, private []byte) {
+	if m.pending >= m.cfg.MaxPending {
+		m.refuse(id)
+		return
+	}
+	s := m.add(id, deciding)
+	s.next = 1
+	m.pending++
+	m.events.push(Event{Kind: EventInitiate, Session: s, Private: slices.Clone(private)})
+}
+
+// refuse answers on a free stream by a Terminate (section 6.4).
+func (m *Mux) refuse(id wire.StreamID) {
+	m.stats.Refused++
+	m.refused++
+	s := m.add(id, done)
+	s.dead, s.finish, s.refusal = true, true, true
+	s.schedule()
+}
+
+// reopenedBy tells whether msg is the peer's Initiate of its next session on the stream. The peer may
+// send it as soon as nothing is outstanding in its own eyes: it has all our messages though we lack
+// the acknowledgements, and need not have sent a Terminate after ours.
+func (s *Session) reopenedBy(msg message) bool {
+	return msg.fn == initiate && msg.fault == 0 && msg.ssn == 0 &&
+		(s.terminated || s.dead && !s.finish && s.out != toSend) &&
+		(s.in == done || s.established && s.window.n == 0)
+}
+
+// arrive takes in a numbered message of the session: checks its DDP-SSN (section 10), places it, and
+// judges it when its turn has come.
+func (s *Session) arrive(msg message) assoc.Verdict {
+	if s.dead && s.in == done {
+		return assoc.Consumed
+	}
+	m := s.m
+	ahead := msg.ssn - s.next
+	switch {
+	case ahead > MaxInFlight, s.window.get(msg.ssn) != 0:
+		s.violate(msg.ssn, FaultDuplicateSSN)
+	case ahead == MaxInFlight:
+		s.violate(msg.ssn, FaultWindowSSN)
+	case ahead == 0 && !(s.in == deciding && msg.fn == 0 && msg.fault == 0):
+		r := &m.current
+		*r = record{}
+		s.place(r, msg)
+		s.turn(r, msg.payload)
+	default:
+		r := s.window.put(&m.store, msg.ssn)
+		if r == nil {
+			return assoc.DropUnacked
+		}
+		if ahead > 0 {
+			m.stats.OutOfOrder++
+		}
+		s.place(r, msg)
+		if !r.segment() || r.placed.Err != nil {
+			s.stop(msg.ssn)
+		}
+	}
+	s.drain()
+	return assoc.Consumed
+}
+
+// place fills the record of a message that has arrived, and places its segment if nothing is known
+// that forbids it.
+func (s *Session) place(r *record, msg message) {
+	r.fn, r.fault = msg.fn, msg.fault
+	if r.segment() && len(msg.payload) > maxSegment-ssnLen {
+		r.fault = FaultTooLong
+	}
+	if !r.segment() {
+		return
+	}
+	s.m.stats.SegmentsIn++
+	if s.stopped && msg.ssn-s.next >= s.stopAt-s.next {
+		return
+	}
+	switch s.in {
+	case deciding:
+		s.keep(r, msg)
+	case answering, flowing:
+		if s.ds != nil {
+			s.ds.Place(msg.payload, &r.placed)
+		}
+	}
+}
+
+// stop notes that no segment from ssn on is to be placed: what waits there for its turn is a fault, or
+// the peer's last message.
+func (s *Session) stop(ssn uint16) {
+	if !s.stopped || ssn-s.next < s.stopAt-s.next {
+		s.stopped, s.stopAt = true, ssn
+	}
+}
+
+// keep copies a segment that came before the session was accepted.
+func (s *Session) keep(r *record, msg message) {
+	n, limit := len(msg.payload), s.m.cfg.MaxEarly
+	if n > limit-s.early || n > earlySessions*limit-s.m.early {
+		s.violate(msg.ssn, FaultEarlyData)
+		return
+	}
+	r.early = append(make([]byte, 0, n), msg.payload...)
+	s.early += n
+	s.m.early += n
+}
+
+// drain gives the messages that wait their turn, as far as there is no gap.
+func (s *Session) drain() {
+	st := &s.m.store
+	for s.window.n > 0 {
+		i := s.window.get(s.next)
+		if i == 0 || s.in == deciding && st.slab[i].segment() {
+			break
+		}
+		s.window.remove(st, s.next)
+		s.turn(&st.slab[i], nil)
+		st.give(i)
+	}
+	s.settle()
+}

@@ -1,0 +1,462 @@
+package ddpadapt
+
+import (
+	"errors"
+	"fmt"
+	"math/rand"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+type msgT = assoc.Message
+
+// Whatever the order of arrival, placement and delivery give the same result.
+func TestAnyArrivalOrder(t *testing.T) {
+	// req 5043-5.2.1-3, 5043-10-4, 5043-6.1-2, 5041-3-4, 5041-3-6
+	for seed := range int64(40) {
+		a, b := newPair(t)
+		rnd := rand.New(rand.NewSource(seed))
+		_, _, ua, ub := connect(a, b)
+		var want []string
+		for i := range 8 {
+			text := fmt.Sprintf("message-%d", i)
+			ua.send(text)
+			want = append(want, text)
+		}
+		list := a.pull()
+		rnd.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		b.take(list...)
+		ub.told(t, want...)
+		if b.store.limit == 0 || len(b.store.free) != max(0, len(b.store.slab)-1) {
+			t.Fatalf("seed %d: records leak", seed)
+		}
+	}
+}
+
+// A segment is placed when it arrives, and delivered at its turn.
+func TestPlacementBeforeDelivery(t *testing.T) {
+	// req 5041-3-5, 5043-10-3
+	a, b := newPair(t)
+	_, _, ua, ub := connect(a, b)
+	ua.send("first")
+	ua.send("second")
+	list := a.pull()
+	b.take(list[1])
+	buf, _ := ub.queue.Lookup(2)
+	if got := string(buf.Pieces[0].Mem.RAM()[:6]); got != "second" {
+		t.Fatalf("memory holds %q", got)
+	}
+	ub.told(t)
+	b.take(list[0])
+	ub.told(t, "first", "second")
+}
+
+// The passive side's segments may overtake its Accept.
+func TestSegmentsBeforeAccept(t *testing.T) {
+	// req 5043-6.6-3
+	a, _ := newPair(t)
+	u := a.stream(4)
+	a.Open(0, 0, u.Stream, nil)
+	a.pull()
+	a.peer(0, "2 segment two", "1 segment one")
+	a.expect()
+	u.told(t)
+	a.peer(0, "0 accept hi")
+	a.expect(EventAccepted)
+	u.told(t, "one", "two")
+
+	// ... and are out of place if the answer is a Reject.
+	s, _ := a.Open(0, 1, a.stream(4).Stream, nil)
+	a.pull()
+	a.peer(1, "1 segment one", "0 reject")
+	a.expect(EventRejected)
+	a.sends()
+	if s.State() != Over {
+		t.Fatalf("state %v", s.State())
+	}
+}
+
+// An active side that goes by the acknowledgement may send before the Accept. The user's decision
+// brings such segments to their place.
+func TestSegmentsBeforeDecision(t *testing.T) {
+	accepted := func(t *testing.T, lines ...string) (*end, *Session) {
+		_, b := newPair(t)
+		b.peer(0, "0 initiate")
+		b.peer(0, lines...)
+		ev, _ := b.PollEvent()
+		return b, ev.Session
+	}
+	t.Run("accepted: delivered in order", func(t *testing.T) {
+		b, s := accepted(t, "2 segment two", "1 segment one", "4 segment four")
+		u := b.stream(8)
+		if err := s.Accept(0, u.Stream, nil); err != nil {
+			t.Fatal(err)
+		}
+		u.told(t, "one", "two")
+		b.peer(0, "3 segment three", "5 segment five")
+		u.told(t, "three", "four", "five")
+		if b.early != 0 {
+			t.Fatalf("%d octets still kept", b.early)
+		}
+	})
+	t.Run("rejected: dropped", func(t *testing.T) {
+		b, s := accepted(t, "1 segment one")
+		s.Reject(0, nil)
+		b.sends("0: 0 reject")[0].arrived = true
+		b.peer(0, "2 segment two")
+		b.acks()
+		b.expect(EventEnded)
+		if b.early != 0 {
+			t.Fatalf("%d octets still kept", b.early)
+		}
+	})
+	t.Run("the active side gives up before the decision", func(t *testing.T) {
+		b, s := accepted(t, "1 terminate")
+		b.expect(EventTerminated)
+		if err := s.Accept(0, b.stream(0).Stream, nil); err == nil {
+			t.Fatal("a session that is over was accepted")
+		}
+		b.sends("0: 0 terminate")[0].arrived = true
+		b.acks()
+		b.expect(EventEnded)
+	})
+	t.Run("gives up behind its segments: they come first", func(t *testing.T) {
+		b, s := accepted(t, "2 terminate", "1 segment one")
+		b.expect()
+		u := b.stream(1)
+		s.Accept(0, u.Stream, nil)
+		u.told(t, "one", "peer closed")
+		b.expect(EventTerminated)
+	})
+	t.Run("more than is kept: terminated", func(t *testing.T) {
+		b := newEnd(t, newFake(), Config{MaxEarly: 50})
+		b.peer(0, "0 initiate", "1 segment "+strings.Repeat("x", 20), "3 segment "+strings.Repeat("x", 20))
+		b.expect(EventUp, EventInitiate, EventTerminated)
+		b.sends("0: 0 terminate")
+	})
+}
+
+// What fits no legal sequence terminates the session, in whatever order it arrives, and no other.
+func TestIllegalSequences(t *testing.T) {
+	raw := func(ppid uint32, flags uint8, b string) func(*end) {
+		return func(e *end) { e.inject(0, ppid, flags, []byte(b)) }
+	}
+	peer := func(lines ...string) func(*end) { return func(e *end) { e.peer(0, lines...) } }
+	const u = wire.FlagU
+	for _, c := range []struct {
+		name   string
+		active bool // the side under test sent the Initiate; otherwise it accepted
+		after  func(*end)
+		fault  Fault
+		sends  string
+	}{
+		// req 5043-5.1-3, 5043-5.1-2
+		{"a foreign PPID", false, raw(0, u, "\x00\x01data"), FaultPPID, "0: 1 terminate"},
+		// req 5043-5.2.2-2
+		{"a segment chunk without DDP-SSN", false, raw(16, u, "\x00"), FaultShort, "0: 1 terminate"},
+		// req 5043-5.2.3-3
+		{"a control message without function code", false, raw(17, u, "\x00\x01\x00"), FaultShort, "0: 1 terminate"},
+		{"function code 0", false, raw(17, u, "\x00\x01\x00\x00"), FaultFunction, "0: 1 terminate"},
+		{"function code 5", false, raw(17, u, "\x00\x01\x00\x05"), FaultFunction, "0: 1 terminate"}, // req 6581-10-5
+		// req 5043-5.2.3-7
+		{"513 octets of private data", true, raw(17, u, "\x00\x00\x00\x02"+strings.Repeat("x", 513)), FaultPrivateData, "0: 1 terminate"},
+		{"private data in a Terminate", false, raw(17, u, "\x00\x01\x00\x04x"), FaultPrivateData, "0: 1 terminate"},
+		// req 5043-10-2
+		{"an ordered chunk", false, raw(16, 0, "\x00\x01\x00"), FaultOrdered, "0: 1 terminate"},
+		// req 5043-6.1-4
+		{"a second Initiate", false, peer("1 initiate"), FaultControl, "0: 1 terminate"},
+		{"an Accept of the active side", false, peer("1 accept"), FaultControl, "0: 1 terminate"},
+		{"a second Initiate ahead of a segment", false, peer("2 initiate", "1 segment a"), FaultControl, "0: 1 terminate"},
+		{"a segment behind the Terminate", false, peer("1 terminate", "2 segment a"), FaultAfterEnd, "0: 1 terminate"},
+		{"a segment behind the Terminate, overtaking it", false, peer("2 segment a", "1 terminate"), FaultAfterEnd, "0: 1 terminate"},
+		{"a second Terminate", false, peer("1 terminate", "2 terminate"), FaultAfterEnd, "0: 1 terminate"},
+		{"an answer that is a segment", true, peer("0 segment a"), FaultAnswer, "0: 1 terminate"},
+		{"an answer that is an Initiate", true, peer("0 initiate"), FaultCrossed, "0: 1 terminate"},
+		// req 5043-10-11, 5041-3-13
+		{"a DDP-SSN used twice", false, peer("1 segment a", "1 segment a"), FaultDuplicateSSN, "0: 1 terminate"},
+		{"a DDP-SSN used twice out of order", false, peer("3 segment a", "3 segment b"), FaultDuplicateSSN, "0: 1 terminate"},
+		// req 5043-10-9
+		{"a DDP-SSN beyond what can be in flight", false, peer("32768 segment a"), FaultWindowSSN, "0: 1 terminate"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, _ := newPair(t)
+			if c.active {
+				a.Open(0, 0, a.stream(4).Stream, nil)
+				a.pull()
+				for _, p := range a.flight {
+					p.arrived = true
+				}
+				a.acks()
+			} else {
+				a.peer(0, "0 initiate")
+				a.expect(EventInitiate)[0].Session.Accept(0, a.stream(4).Stream, nil)
+				a.sends("0: 0 accept")[0].arrived = true
+				a.acks()
+			}
+			a.peer(1, "0 initiate")
+			other := a.expect(EventInitiate)[0].Session
+			c.after(a)
+			var te *TerminatedError
+			var se *SequenceError
+			ev, ok := a.PollEvent()
+			if ok && ev.Kind == EventTerminated && errors.As(ev.Err, &te) && te.ByPeer {
+				ev, ok = a.PollEvent() // the legal Terminate before the fault
+			}
+			if !ok || ev.Kind != EventTerminated || !errors.As(ev.Err, &se) || se.Fault != c.fault || se.Stream != 0 {
+				t.Fatalf("event %+v %v", ev, ev.Err)
+			}
+			if ev.Session.State() != Over || ev.Session.Err() != ev.Err {
+				t.Fatalf("state %v, %v", ev.Session.State(), ev.Session.Err())
+			}
+			a.sends(c.sends)
+			a.expect()
+			// req 5043-11.3-5: the other stream goes on.
+			if err := other.Accept(0, a.stream(1).Stream, nil); err != nil {
+				t.Fatal(err)
+			}
+			a.sends("1: 0 accept")
+		})
+	}
+}
+
+// A session that was terminated for a fault ends when the peer terminates in turn; nothing of it
+// reaches the user any more.
+func TestTerminatedSessionDrains(t *testing.T) {
+	_, b := newPair(t)
+	b.peer(0, "0 initiate")
+	s := b.expect(EventInitiate)[0].Session
+	u := b.stream(8)
+	s.Accept(0, u.Stream, nil)
+	b.pull()
+	b.flight[0].arrived = true
+	b.acks()
+	b.peer(0, "2 segment two", "1 accept")
+	b.expect(EventTerminated)
+	u.told(t, "fatal 3/0")
+	b.sends("0: 1 terminate")[0].arrived = true
+	b.acks()
+	b.peer(0, "4 terminate", "5 accept")
+	b.expect()
+	b.peer(0, "3 segment three")
+	b.expect(EventEnded)
+	u.told(t)
+	if len(b.store.free) != len(b.store.slab)-1 {
+		t.Fatal("records leak")
+	}
+}
+
+// Messages on a stream without session.
+func TestStrays(t *testing.T) {
+	_, b := newPair(t)
+	b.peer(0, "0 terminate", "7 terminate") // never answered, or two ends could go on for ever
+	b.sends()
+	b.peer(1, "0 segment x") // req 5043-2-1, 5043-4-2, 5043-6.1-4
+	b.peer(1, "1 segment x")
+	b.peer(2, "0 accept")
+	b.peer(3, "4 initiate")
+	b.inject(4, 99, wire.FlagU, []byte("what"))
+	for _, p := range b.sends("1: 0 terminate", "2: 0 terminate", "3: 0 terminate", "4: 0 terminate") {
+		p.arrived = true
+	}
+	b.expect()
+	b.acks()
+	if b.Sessions() != 0 || b.refused != 0 || b.Stats().Ignored != 2 {
+		t.Fatalf("%d sessions, %+v", b.Sessions(), b.Stats())
+	}
+	// req 5043-8-4: no stream back, no session
+	if v := b.inject(8, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}); v != assoc.AbortAssoc {
+		t.Fatalf("verdict %d", v)
+	}
+}
+
+// Refusals that the peer does not acknowledge are bounded: further messages are not taken in.
+func TestRefusalsAreBounded(t *testing.T) {
+	f := newFake()
+	f.out, f.in = 1000, 1000
+	b := newEnd(t, f, Config{MaxPending: -1})
+	dropped := 0
+	for id := range wire.StreamID(1000) {
+		if b.inject(id, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}) == assoc.DropUnacked {
+			dropped++
+		}
+	}
+	if b.Sessions() != maxRefusals || dropped != 1000-maxRefusals {
+		t.Fatalf("%d sessions, %d dropped", b.Sessions(), dropped)
+	}
+	for _, p := range b.pull() {
+		p.arrived = true
+	}
+	b.acks()
+	b.peer(999, "0 initiate") // sent again, it is answered now
+	b.sends("999: 0 terminate")
+}
+
+// Both sides open the same stream at once: no legal sequence, both sides learn it.
+func TestCrossedInitiates(t *testing.T) {
+	a, b := newPair(t)
+	a.Open(0, 4, a.stream(0).Stream, nil)
+	b.Open(0, 4, b.stream(0).Stream, nil)
+	pa, pb := a.pull(), b.pull()
+	a.take(pb...)
+	b.take(pa...)
+	a.acks()
+	b.acks()
+	exchange(a, b)
+	for _, e := range []*end{a, b} {
+		var se *SequenceError
+		if ev := e.expect(EventTerminated, EventEnded)[0]; !errors.As(ev.Err, &se) || se.Fault != FaultCrossed {
+			t.Fatalf("event %+v %v", ev, ev.Err)
+		}
+		if e.Sessions() != 0 {
+			t.Fatal("stream not free")
+		}
+	}
+}
+
+// What comes before the Initiate has left answers nothing.
+func TestAnswerBeforeInitiate(t *testing.T) {
+	a, _ := newPair(t)
+	a.Open(0, 0, a.stream(0).Stream, nil)
+	a.peer(0, "0 terminate")
+	a.expect()
+	a.sends("0: 0 initiate")
+	for id, c := range []struct {
+		line  string
+		fault Fault
+	}{{"0 accept", FaultStart}, {"0 segment x", FaultStart}, {"1 reject", FaultStart}, {"0 initiate", FaultCrossed}} {
+		id := wire.StreamID(id + 1)
+		a.Open(0, int(id), a.stream(0).Stream, nil)
+		a.peer(id, c.line)
+		var se *SequenceError
+		if ev := a.expect(EventTerminated)[0]; !errors.As(ev.Err, &se) || se.Fault != c.fault {
+			t.Fatalf("%s: %+v %v", c.line, ev, ev.Err)
+		}
+		a.sends(fmt.Sprintf("%d: 0 terminate", id))
+	}
+}
+
+// Left to choose, the two sides take different streams.
+func TestFreeStreamChoice(t *testing.T) {
+	a, b := newPair(t)
+	pick := func(e *end) (ids []wire.StreamID) {
+		for {
+			s, err := e.Open(0, -1, e.stream(0).Stream, nil)
+			if err == ErrNoFreeStream {
+				return ids
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, s.Stream())
+		}
+	}
+	if ids := pick(a); !slices.Equal(ids, []wire.StreamID{0, 2, 4, 6, 1, 3, 5, 7}) {
+		t.Fatalf("initiator takes %v", ids)
+	}
+	if ids := pick(b); !slices.Equal(ids, []wire.StreamID{1, 3, 5, 7, 0, 2, 4, 6}) {
+		t.Fatalf("the other takes %v", ids)
+	}
+	if _, err := a.Open(0, 8, a.stream(0).Stream, nil); err != ErrInvalidStream {
+		t.Fatalf("stream 8 of 8: %v", err)
+	}
+}
+
+// The records of messages out of order are bounded; the missing one always gets through.
+func TestOutOfOrderBound(t *testing.T) {
+	a := newEnd(t, newFake(), Config{Initiator: true})
+	b := newEnd(t, newFake(), Config{MaxOutOfOrder: 2})
+	a.expect(EventUp)
+	b.expect(EventUp)
+	_, _, ua, ub := connect(a, b)
+	for _, text := range []string{"1", "2", "3", "4"} {
+		ua.send(text)
+	}
+	list := a.pull()
+	b.take(list[1], list[3])
+	if v := b.Place(0, list[2].data, nil); v != assoc.DropUnacked {
+		t.Fatalf("verdict %d", v)
+	}
+	b.take(list[0])
+	ub.told(t, "1", "2")
+	b.take(list[2])
+	ub.told(t, "3", "4")
+	if b.Stats().OutOfOrder != 2 {
+		t.Fatalf("stats %+v", b.Stats())
+	}
+}
+
+// Nothing is allocated in proportion to the gap that a DDP-SSN claims.
+func TestGapCostsNothing(t *testing.T) {
+	// req 5043-10-10
+	_, b := newPair(t)
+	b.peer(0, "0 initiate")
+	s := b.expect(EventInitiate)[0].Session
+	s.Accept(0, b.stream(1).Stream, nil)
+	b.peer(0, "32767 segment x")
+	pages := 0
+	for _, p := range s.window.pages {
+		if p != nil {
+			pages++
+		}
+	}
+	if pages != 1 || len(b.store.slab) != 2 {
+		t.Fatalf("%d pages and %d records for one message", pages, len(b.store.slab)-1)
+	}
+}
+
+// DDP-SSNs wrap: two rounds of the 16-bit space, every third pair of messages swapped.
+func TestSSNWraps(t *testing.T) {
+	// req 5043-10-6, 5043-5.2.1-2
+	a, b := newPair(t)
+	_, sb, ua, ub := connect(a, b)
+	zero := func() *packet {
+		if err := ua.SendTagged(1, 0, 0, nil, 1); err != nil {
+			t.Fatal(err)
+		}
+		return a.pull()[0]
+	}
+	n := 0
+	for n < 3<<16 {
+		p, q := zero(), zero()
+		if n%3 == 0 {
+			p, q = q, p
+		}
+		b.take(p, q)
+		a.acks()
+		n += 2
+	}
+	if len(ub.log) != n || sb.next != uint16(n+1) || b.Stats().Violations != 0 {
+		t.Fatalf("%d of %d delivered, next %d", len(ub.log), n, sb.next)
+	}
+}
+
+// A DDP fault: what is placed afterwards does not depend on the order of arrival, and the session
+// stays for the last word of the upper layer.
+func TestFaultySegment(t *testing.T) {
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}, {1, 0, 2}} {
+		a, b := newPair(t)
+		sa, _, ua, ub := connect(a, b)
+		ua.send("good")
+		ua.SendUntagged(0, [5]byte{}, nil, 2)
+		ua.send("late")
+		list := a.pull()
+		list[1].data[wire.DataHeaderLen+2] ^= 3 // DDP version
+		for _, i := range order {
+			b.take(list[i])
+		}
+		ub.told(t, "good", "fatal 2/6")
+		b.expect()
+		if err := ub.send("terminate"); err != nil { // req 5043-11.3-4, 5043-6.2-4
+			t.Fatal(err)
+		}
+		b.sends("0: 1 segment terminate")
+		// The peer's Terminate still counts.
+		sa.Terminate(0)
+		a.acks()
+		b.take(a.sends("0: 4 terminate")...)
+		b.expect(EventTerminated)
+	}
+}

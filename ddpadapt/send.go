@@ -1,0 +1,175 @@
+package ddpadapt
+
+import (
+	"encoding/binary"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// queue is a FIFO of sessions that have something to send; a session is in it once at most.
+type queue struct {
+	which      int // the session's link for this queue
+	head, tail *Session
+}
+
+type link struct {
+	next *Session
+	on   bool
+}
+
+func (q *queue) push(s *Session) {
+	l := &s.links[q.which]
+	if l.on {
+		return
+	}
+	*l = link{on: true}
+	if q.head == nil {
+		q.head = s
+	} else {
+		q.tail.links[q.which].next = s
+	}
+	q.tail = s
+}
+
+func (q *queue) pop() *Session {
+	s := q.head
+	if s != nil {
+		q.head = s.links[q.which].next
+		s.links[q.which] = link{}
+	}
+	return s
+}
+
+func (q *queue) clear() {
+	for q.pop() != nil {
+	}
+}
+
+// The low bits of a message's token; the others are the session's generation.
+const (
+	tokenSegment = iota
+	tokenOpener
+	tokenTerminate
+	tokenBits = 2
+)
+
+// nextControl returns the control message that may leave now, 0 if none. The Terminate waits until
+// the opener is known to have arrived, so that it cannot overtake it (section 6.6).
+func (s *Session) nextControl() function {
+	switch {
+	case s.ended || s.unacked >= MaxInFlight:
+		return 0
+	case s.out == toSend:
+		return s.opener
+	case s.finish && !s.terminated && s.out != sent && s.in != answering && (s.established || s.dead):
+		return terminate
+	}
+	return 0
+}
+
+// sending says that segments may leave: on the active side once the Accept has come, on the passive
+// side behind its own Accept.
+func (s *Session) sending() bool {
+	return s.established && s.out != toSend && !s.finish && !s.dead && s.unacked < MaxInFlight
+}
+
+// schedule queues the session for what it has to send.
+func (s *Session) schedule() {
+	switch {
+	case s.nextControl() != 0:
+		s.m.control.push(s)
+	case s.sending() && s.ds != nil && s.ds.Pending():
+		s.m.ready.push(s)
+	}
+}
+
+// Next hands over the next message (assoc.Source): control messages first, then one segment of each
+// ready session in turn. Its DDP-SSN is assigned here, so there is never a gap.
+func (m *Mux) Next(_ rawio.Time, room int, msg *assoc.Message) bool {
+	if !m.up || !m.agreed() {
+		return false
+	}
+	for s := m.control.pop(); s != nil; s = m.control.pop() {
+		if fn := s.nextControl(); fn != 0 {
+			s.sendControl(fn, msg)
+			s.schedule()
+			return true
+		}
+	}
+	for s := m.ready.pop(); s != nil; s = m.ready.pop() {
+		if s.sending() && s.sendSegment(room, msg) {
+			s.schedule()
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Session) sendControl(fn function, msg *assoc.Message) {
+	kind := uint64(tokenOpener)
+	if fn == terminate {
+		kind, s.terminated = tokenTerminate, true
+	} else {
+		s.out = sent
+	}
+	ssn := s.number(msg, kind)
+	msg.PPID = PPIDControl
+	// The session waits for the acknowledgement: have it sent at once.
+	msg.SackNow = true
+	putControl(msg.Head[:], ssn, fn)
+	msg.HeadLen = controlLen
+	if fn != terminate {
+		msg.Body[0] = s.private
+	}
+}
+
+// sendSegment cuts a segment that fits one DATA chunk of room octets. Where the path is too narrow for
+// MinMULPDU the association fragments it (section 9).
+func (s *Session) sendSegment(room int, msg *assoc.Message) bool {
+	seg := &s.m.seg
+	limit := min(s.MULPDU(), room-ssnLen)
+	if !s.ds.NextSegment(max(MinMULPDU, limit), seg) || s.dead {
+		return false
+	}
+	s.m.stats.SegmentsOut++
+	ssn := s.number(msg, tokenSegment)
+	msg.PPID = PPIDSegment
+	binary.BigEndian.PutUint16(msg.Head[:], ssn)
+	msg.HeadLen = uint8(ssnLen + copy(msg.Head[ssnLen:], seg.Header[:seg.HeaderLen]))
+	msg.Body = seg.Body
+	s.finishIfCut()
+	return true
+}
+
+// number starts msg as the session's next message and returns its DDP-SSN.
+func (s *Session) number(msg *assoc.Message, kind uint64) uint16 {
+	ssn := s.outSSN
+	s.outSSN++
+	s.unacked++
+	*msg = assoc.Message{Stream: s.stream, Unordered: true, Token: uint64(s.gen)<<tokenBits | kind}
+	return ssn
+}
+
+// Acked takes in the acknowledgement of a message (assoc.Source).
+func (m *Mux) Acked(_ rawio.Time, id wire.StreamID, token uint64) {
+	s := m.lookup(id)
+	if s == nil || token>>tokenBits != uint64(s.gen) {
+		return
+	}
+	s.unacked--
+	switch token & (1<<tokenBits - 1) {
+	case tokenSegment:
+		if s.ds != nil {
+			s.ds.Acked()
+		}
+	case tokenOpener:
+		s.out, s.private = confirmed, nil
+		s.schedule()
+	}
+	if s.unacked == MaxInFlight-1 {
+		s.schedule()
+	}
+	s.settle()
+}

@@ -1,0 +1,265 @@
+package ddpadapt
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+func TestInFlightLimit(t *testing.T) {
+	// req 5043-10-7, 5043-10-8
+	a, b := newPair(t)
+	sa, _, ua, _ := connect(a, b)
+	for range MaxInFlight + 10 {
+		if err := ua.SendTagged(1, 0, 0, nil, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := a.pull()
+	if len(list) != MaxInFlight {
+		t.Fatalf("%d messages in flight", len(list))
+	}
+	b.take(list[0])
+	a.acks()
+	if n := len(a.pull()); n != 1 {
+		t.Fatalf("one acknowledgement lets %d messages out", n)
+	}
+	sa.Abort()
+	a.sends() // the Terminate is a message too
+	b.take(list[1:]...)
+	a.acks()
+	if n := len(a.pull()); n != 1 {
+		t.Fatalf("%d messages instead of the Terminate", n)
+	}
+}
+
+func TestMULPDU(t *testing.T) {
+	// req 5043-9-1, 5043-9-2, 5041-3-1
+	for _, c := range []struct {
+		name          string
+		payload, want int
+	}{
+		{"Ethernet path: payload of a chunk less the DDP-SSN", 1432, 1430},
+		{"jumbo path", 65000, 64998},
+		{"path too narrow: never below 516", 484, 516},
+		{"just wide enough", 520, 518},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, b := newPair(t)
+			sa, _, ua, _ := connect(a, b)
+			a.a.payload = c.payload // the path MTU changes
+			if got := sa.MULPDU(); got != c.want {
+				t.Fatalf("MULPDU %d, want %d", got, c.want)
+			}
+			// req 5043-9-5, 5043-9-3, 5043-5.2.2-1, 5043-4-1: no segment is larger, each is one message
+			ua.send(strings.Repeat("x", c.want+100))
+			list := a.pull()
+			if n := len(list[0].data.Payload()); n != c.want+ssnLen || len(list) != 2 {
+				t.Fatalf("%d messages, the first of %d octets", len(list), n)
+			}
+		})
+	}
+}
+
+// A packet with less room than the smallest path gives a shorter segment.
+func TestRoomOfNext(t *testing.T) {
+	a, b := newPair(t)
+	_, _, ua, _ := connect(a, b)
+	ua.send(strings.Repeat("x", 2000))
+	var msg assoc.Message
+	if !a.Next(0, 700, &msg) || msg.Len() != 700 {
+		t.Fatalf("message of %d octets", msg.Len())
+	}
+	if !a.Next(0, 1<<16, &msg) || msg.Len() != 1200 {
+		t.Fatalf("message of %d octets", msg.Len())
+	}
+}
+
+// The user's memory is handed over as it is, not copied.
+func TestSendIsZeroCopy(t *testing.T) {
+	a, b := newPair(t)
+	_, _, ua, _ := connect(a, b)
+	mem := []byte("payload")
+	ua.SendUntagged(0, [5]byte{}, ddp.Gather{{Mem: ddp.Bytes(mem), Len: 7}}, 1)
+	var msg assoc.Message
+	if !a.Next(0, 1200, &msg) || &msg.Body[0][0] != &mem[0] {
+		t.Fatal("payload was copied")
+	}
+}
+
+func TestFairness(t *testing.T) {
+	a, b := newPair(t)
+	_, _, u0, _ := connect(a, b)
+	_, _, u2, _ := connect(a, b)
+	for range 3 {
+		u0.send("x")
+	}
+	u2.send("y")
+	u2.send("y")
+	a.Open(0, -1, a.stream(0).Stream, nil)
+	a.sends("4: 0 initiate", "0: 1 segment x", "2: 1 segment y", "0: 2 segment x", "2: 2 segment y", "0: 3 segment x")
+}
+
+// An acknowledgement of a session before does not count for the present one.
+func TestAckOfEarlierSession(t *testing.T) {
+	a, b := newPair(t)
+	sa, _, ua, _ := connect(a, b)
+	ua.send("x")
+	p := a.pull()[0]
+	a.a.tag++
+	a.HandleEvent(0, assoc.Event{Kind: assoc.EventRestart})
+	a.expect(EventDown, EventDown, EventUp)
+	s, _ := a.Open(0, int(sa.Stream()), a.stream(0).Stream, nil)
+	a.sends("0: 0 initiate")
+	a.Acked(0, sa.Stream(), p.token)
+	if s.unacked != 1 {
+		t.Fatalf("%d messages unacknowledged", s.unacked)
+	}
+}
+
+// The end of the association reaches every consumer, with its cause.
+func TestAssociationDown(t *testing.T) {
+	// req 5043-11.3-3
+	a, b := newPair(t)
+	_, _, ua, ub := connect(a, b)
+	ua.send("x")
+	a.pull()
+	pending, _ := a.Open(0, -1, a.stream(0).Stream, nil)
+	b.peer(5, "0 initiate")
+	b.expect(EventInitiate)
+	cause := errors.New("retransmission limit")
+	for _, e := range []*end{a, b} {
+		e.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: cause})
+		for i, ev := range e.expect(EventDown, EventDown, EventDown) {
+			if ev.Err != cause || (ev.Session == nil) != (i == 2) || i < 2 && (ev.Session.State() != Ended || ev.Session.Err() != cause) {
+				t.Fatalf("event %d: %+v", i, ev)
+			}
+		}
+		e.sends() // req 5043-11.3-1: no exchange on the streams
+		if e.Err() != cause || e.Sessions() != 0 {
+			t.Fatalf("%v, %d sessions", e.Err(), e.Sessions())
+		}
+		if _, err := e.Open(0, -1, e.stream(0).Stream, nil); err != cause {
+			t.Fatalf("Open: %v", err)
+		}
+	}
+	ua.told(t, "fatal 3/0", "failed 1")
+	ub.told(t, "fatal 3/0")
+	if err := pending.Terminate(0); err != cause {
+		t.Fatalf("Terminate: %v", err)
+	}
+	pending.Abort()
+	a.sends()
+}
+
+// A restart by the peer ends all sessions; new ones work. The packet that restarts the association
+// may carry the peer's first Initiate, ahead of the event.
+func TestRestart(t *testing.T) {
+	a, b := newPair(t)
+	_, _, ua, _ := connect(a, b)
+	ua.send("never sent")
+	a.a.tag++
+	a.sends()
+	a.HandleEvent(0, assoc.Event{Kind: assoc.EventRestart})
+	if ev := a.expect(EventDown, EventDown, EventUp)[0]; ev.Err != ErrRestarted {
+		t.Fatalf("event %+v", ev)
+	}
+	ua.told(t, "fatal 3/0", "failed 1")
+
+	b.a.tag++
+	a.Open(0, 0, a.stream(0).Stream, nil)
+	b.take(a.pull()...)
+	b.HandleEvent(0, assoc.Event{Kind: assoc.EventRestart})
+	b.expect(EventDown, EventDown, EventUp, EventInitiate)
+}
+
+func TestNotDDP(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		a    fake
+	}{
+		{"no indication", fake{payload: 1200, out: 8, in: 8, silent: true}},       // req 5043-11.1-3
+		{"another indication", fake{payload: 1200, out: 8, in: 8, indication: 2}}, // req 5043-11.1-5
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := newEnd(t, &c.a, Config{})
+			if ev := m.expect(EventDown)[0]; ev.Err != ErrNotDDP || ev.Session != nil {
+				t.Fatalf("event %+v", ev)
+			}
+			if _, err := m.Open(0, -1, m.stream(0).Stream, nil); err != ErrNotDDP {
+				t.Fatalf("Open: %v", err)
+			}
+			if v := m.inject(0, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}); v != assoc.Queue {
+				t.Fatalf("verdict %d", v)
+			}
+			m.expect()
+			m.sends()
+		})
+	}
+}
+
+// Data may come in the packet that establishes the association, ahead of its EventUp.
+func TestDataBeforeUp(t *testing.T) {
+	f := newFake()
+	m := &end{TB: t, a: f, Mux: NewMux(f, Config{})}
+	f.silent = true // the INIT ACK has not come yet
+	if _, err := m.Open(0, -1, nil, nil); err != ErrNotUp {
+		t.Fatalf("Open: %v", err)
+	}
+	m.HandleReceived(0)
+	m.sends()
+	m.expect()
+	f.silent = false
+	m.peer(0, "0 initiate") // req 5043-11.1-2: the indication is looked at first
+	m.HandleEvent(0, assoc.Event{Kind: assoc.EventUp})
+	m.expect(EventUp, EventInitiate)
+}
+
+// Streams that exist in one direction only carry no session.
+func TestUnequalStreams(t *testing.T) {
+	// req 5043-8-1, 5043-8-4
+	f := newFake()
+	f.out = 3
+	m := newEnd(t, f, Config{})
+	if m.Streams() != 3 {
+		t.Fatalf("%d streams", m.Streams())
+	}
+	if _, err := m.Open(0, 3, m.stream(0).Stream, nil); err != ErrInvalidStream {
+		t.Fatalf("Open: %v", err)
+	}
+}
+
+func TestConfigure(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		out, in, want uint16
+	}{
+		{"none given: the default", 0, 0, DefaultStreams},
+		{"one direction given: both", 16, 0, 16},
+		{"both given: the larger", 16, 32, 32},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := assoc.Config{OutStreams: c.out, InStreams: c.in}
+			Configure(&cfg)
+			if cfg.OutStreams != c.want || cfg.InStreams != c.want { // req 5043-8-3
+				t.Fatalf("%d out, %d in", cfg.OutStreams, cfg.InStreams)
+			}
+			if cfg.Adaptation == nil || *cfg.Adaptation != 1 || !cfg.RequireAdaptation { // req 5043-5.1-1, 5043-7.1-3, 5043-11.1-1
+				t.Fatal("adaptation indication 1 is not required")
+			}
+		})
+	}
+}
+
+func TestFragmentsAreQueued(t *testing.T) {
+	a, _ := newPair(t)
+	d := wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagU | wire.FlagB, PPID: PPIDSegment, PayloadLen: 2})
+	if v := a.Place(0, append(wire.Data(d), 0, 0), nil); v != assoc.Queue {
+		t.Fatalf("verdict %d", v)
+	}
+	a.expect()
+}

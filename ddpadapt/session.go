@@ -1,0 +1,333 @@
+package ddpadapt
+
+import (
+	"slices"
+
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// State is the state of a session as its user sees it.
+type State uint8
+
+// The states of a session.
+const (
+	Initiating State = iota // active: Initiate asked for, no answer yet
+	Pending                 // passive: Initiate received, not answered yet
+	Open                    // accepted
+	PeerClosed              // the peer has terminated, this side may still send
+	Closing                 // this side terminates, after what it still has to send
+	Over                    // nothing more is sent or received, but not all is acknowledged
+	Ended                   // the stream is free again
+)
+
+var stateNames = [...]string{"initiating", "pending", "open", "peer closed", "closing", "over", "ended"}
+
+// String returns a short name for the state, for traces.
+func (s State) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return "unknown"
+}
+
+// incoming is what is expected of the peer, judged in DDP-SSN order.
+type incoming uint8
+
+const (
+	answering incoming = iota // active: Accept, Reject or Terminate
+	deciding                  // passive: the upper layer has not answered yet
+	flowing                   // segments, then perhaps a Terminate
+	deaf                      // segments are dropped; the peer's Terminate is awaited
+	done                      // nothing: the peer's last message has had its turn
+)
+
+// outgoing says how far the first control message of this side has come (section 6.6).
+type outgoing uint8
+
+const (
+	noOpener  outgoing = iota // there is none
+	toSend                    // it waits to be sent
+	sent                      // it may not have arrived
+	confirmed                 // it has arrived
+)
+
+// Session is one DDP stream session: one use of a stream pair, between an Initiate and its end.
+// It implements ddp.LLP.
+type Session struct {
+	// Owner is free for the user of the session.
+	Owner any
+
+	m      *Mux
+	stream wire.StreamID
+	gen    uint32 // tells the messages of this session from those of others on the stream
+	active bool
+	ds     *ddp.Stream
+	err    error // why the session is over, nil for a normal end
+
+	in        incoming
+	next      uint16 // DDP-SSN whose turn it is
+	window    window // messages that wait for their turn
+	stopped   bool   // no segment from stopAt on is placed: a fault or the end is known to stand there
+	stopAt    uint16
+	early     int    // octets of early segments kept
+	reopening []byte // the peer's next Initiate, which came before our last acknowledgements; nil if none
+
+	out         outgoing
+	opener      function // Initiate, Accept or Reject
+	private     []byte   // of the opener, until it is acknowledged
+	established bool     // accepted
+	closing     bool     // the user asked for a graceful end
+	finish      bool     // a Terminate is to be sent as soon as it may be
+	terminated  bool     // the Terminate was handed over
+	dead        bool     // no segment is sent, placed or delivered any more
+	quiet       bool     // the user does not know the session or has given it up: no events
+	refusal     bool     // exists only to send a Terminate
+	ended       bool
+	outSSN      uint16 // DDP-SSN of the next message handed over
+	unacked     int    // messages handed over and not acknowledged
+
+	links [2]link
+}
+
+// Open starts a session on a stream, or on any free one for -1, by an Initiate with up to
+// MaxPrivateData octets of private data. ds is attached at once, since the passive side's segments
+// may overtake its Accept; its own segments leave once the Accept has come. EventAccepted,
+// EventRejected or EventTerminated tells the outcome.
+//
+// Errors: ErrPrivateDataTooLong, ErrInvalidStream, ErrStreamInUse, ErrNoFreeStream, ErrNotUp, or
+// Mux.Err.
+func (m *Mux) Open(_ rawio.Time, stream int, ds *ddp.Stream, private []byte) (*Session, error) {
+	switch {
+	case m.err != nil:
+		return nil, m.err
+	case !m.up:
+		return nil, ErrNotUp
+	case len(private) > MaxPrivateData:
+		return nil, ErrPrivateDataTooLong
+	}
+	id, err := m.pick(stream)
+	if err != nil {
+		return nil, err
+	}
+	s := m.add(id, answering)
+	s.active = true
+	s.begin(initiate, private)
+	s.ds = ds
+	ds.Attach(s)
+	return s, nil
+}
+
+// Accept answers the peer's Initiate: ds is attached and may send at once. Segments that came before
+// are delivered from within the call.
+//
+// Errors: ErrPrivateDataTooLong, ErrState, or why the session is over.
+func (s *Session) Accept(_ rawio.Time, ds *ddp.Stream, private []byte) error {
+	if err := s.decidable(private); err != nil {
+		return err
+	}
+	s.m.pending--
+	s.in, s.established = flowing, true
+	s.begin(accept, private)
+	s.ds = ds
+	ds.Attach(s)
+	s.drain()
+	return nil
+}
+
+// Reject answers the peer's Initiate; the session is over. Errors as for Accept.
+func (s *Session) Reject(_ rawio.Time, private []byte) error {
+	if err := s.decidable(private); err != nil {
+		return err
+	}
+	s.m.pending--
+	s.in, s.dead = done, true
+	s.begin(reject, private)
+	return nil
+}
+
+func (s *Session) decidable(private []byte) error {
+	switch {
+	case s.err != nil:
+		return s.err
+	case s.in != deciding:
+		return ErrState
+	case len(private) > MaxPrivateData:
+		return ErrPrivateDataTooLong
+	}
+	return nil
+}
+
+func (s *Session) begin(fn function, private []byte) {
+	s.opener, s.private, s.out = fn, slices.Clone(private), toSend
+	s.schedule()
+}
+
+// Terminate ends an accepted session gracefully: a Terminate follows everything that the DDP stream
+// has accepted for sending. The peer's segments go on being delivered until its own Terminate. It
+// returns ErrState before the session is accepted, or why it is over.
+func (s *Session) Terminate(rawio.Time) error {
+	switch {
+	case s.err != nil:
+		return s.err
+	case s.dead, s.ended, s.closing:
+		return nil
+	case !s.established:
+		return ErrState
+	}
+	s.closing = true
+	s.ds.CloseSend()
+	s.finishIfCut()
+	return nil
+}
+
+// finishIfCut lets the Terminate follow the last segment: DDP takes no more messages by then.
+func (s *Session) finishIfCut() {
+	if s.closing && s.ds != nil && !s.ds.Pending() {
+		s.finish = true
+		s.schedule()
+	}
+}
+
+// Finish is the DDP stream's report that all is sent and acknowledged and its user wants no more
+// (ddp.LLP): the Terminate follows.
+func (s *Session) Finish() {
+	s.closing, s.finish = true, true
+	s.schedule()
+}
+
+// Abort ends the session abruptly, in whatever state: nothing more is sent or placed, and the user's
+// memory is free when it returns. The peer gets a Terminate, on the active side not before it has
+// answered the Initiate. EventEnded follows. It is also how the DDP stream asks for an abortive end
+// (ddp.LLP).
+func (s *Session) Abort() {
+	if s.dead || s.ended {
+		return
+	}
+	s.kill(nil, !s.active)
+	s.settle()
+}
+
+// Ready says that the DDP stream has segments to send (ddp.LLP).
+func (s *Session) Ready() { s.schedule() }
+
+// MULPDU returns the largest DDP segment in octets, header included: what fits a DATA chunk
+// unfragmented next to a SACK, but never less than MinMULPDU (section 9). It follows the path MTU.
+func (s *Session) MULPDU() int { return max(MinMULPDU, s.m.a.MaxPayload()-ssnLen) }
+
+// Detach copies what unacknowledged segments still reference inside within, so that the caller may
+// change that memory.
+func (s *Session) Detach(within []byte) {
+	if !s.ended {
+		s.m.a.Detach(s.stream, within)
+	}
+}
+
+// Stream returns the number of the session's stream pair.
+func (s *Session) Stream() wire.StreamID { return s.stream }
+
+// Active says that this side sent the Initiate.
+func (s *Session) Active() bool { return s.active }
+
+// Err returns why the session is over: a *RejectedError, a *TerminatedError or the association's
+// error. It is nil for an end that this side asked for.
+func (s *Session) Err() error { return s.err }
+
+// State returns the state.
+func (s *Session) State() State {
+	switch {
+	case s.ended:
+		return Ended
+	case s.dead, s.terminated && s.in == done:
+		return Over
+	case s.in == answering:
+		return Initiating
+	case s.in == deciding:
+		return Pending
+	case s.closing:
+		return Closing
+	case s.in == done:
+		return PeerClosed
+	}
+	return Open
+}
+
+// kill ends the session from this side. answer says that the peer awaits a message even if none was
+// sent yet.
+func (s *Session) kill(err error, answer bool) {
+	if s.in == deciding {
+		s.m.pending--
+	}
+	s.dead, s.err, s.quiet = true, err, s.quiet || err == nil
+	// A session that the user gives up before the answer is terminated after it: in the legal sequences
+	// the active side's Terminate follows an Accept, and a Reject makes it needless.
+	if s.in != done && (s.in != answering || err != nil) {
+		s.in = deaf
+	}
+	s.finish = true
+	if s.outSSN == 0 {
+		// Nothing of ours is on the wire: a Terminate as the only message is the sequence of
+		// section 6.4, after which the peer owes nothing.
+		s.out, s.in, s.finish = noOpener, done, answer
+	}
+	s.m.a.Detach(s.stream, nil)
+	s.closeStream(err)
+	s.schedule()
+}
+
+// over ends the session on the peer's answer, after which neither side sends anything.
+func (s *Session) over(err error) {
+	s.dead, s.in, s.finish = true, done, s.terminated
+	if s.err == nil {
+		s.err = err
+	}
+	s.closeStream(err)
+}
+
+// lost ends the session with its association.
+func (s *Session) lost(err error) {
+	s.dead, s.in, s.ended, s.err = true, done, true, err
+	s.release()
+	s.closeStream(err)
+	if !s.refusal {
+		s.m.events.push(Event{Kind: EventDown, Session: s, Err: err})
+	}
+}
+
+// closeStream tells the DDP stream that the LLP stream is gone. Its memory must be free by now.
+func (s *Session) closeStream(err error) {
+	if ds := s.ds; ds != nil {
+		s.ds = nil
+		ds.Closed(err)
+	}
+}
+
+// settle ends the session when nothing of it can be outstanding in either direction (section 6.6):
+// the peer's last message has had its turn, and all of ours is acknowledged.
+func (s *Session) settle() {
+	over := s.terminated || s.dead && !s.finish && s.out != toSend
+	if s.ended || s.in != done || s.unacked > 0 || !over {
+		return
+	}
+	s.ended = true
+	s.release()
+	s.closeStream(nil)
+	if !s.refusal {
+		s.m.events.push(Event{Kind: EventEnded, Session: s})
+	}
+	if s.reopening != nil {
+		s.m.start(s.stream, s.reopening)
+	}
+}
+
+// release gives back what the session holds of the Mux.
+func (s *Session) release() {
+	s.window.clear(&s.m.store)
+	s.m.early -= s.early
+	s.early, s.private = 0, nil
+	if s.refusal {
+		s.m.refused--
+	}
+	s.m.remove(s)
+}

@@ -1,0 +1,480 @@
+package ddpadapt
+
+import (
+	"bytes"
+	"errors"
+	"syscall"
+	"testing"
+
+	"github.com/rddp-go/rddp/ddp"
+)
+
+// A session from Initiate to the reuse of its stream.
+func TestSessionAccepted(t *testing.T) {
+	a, b := newPair(t)
+	ua, ub := a.stream(8), b.stream(8)
+	sa, err := a.Open(0, -1, ua.Stream, []byte("hello"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ua.send("early"); err != nil {
+		t.Fatal(err)
+	}
+	// req 5043-5.2.1-1, 5043-5.2.3-1, 5043-5.2.3-2, 5043-5.2.3-4, 5043-5.2-1, 5043-10-1: the layout on the wire
+	init := a.pull()
+	if len(init) != 1 { // req 5043-6.6-2: the segment waits
+		t.Fatalf("%v handed over before the Accept", init)
+	}
+	if d := init[0].data; !d.U() || d.PPID() != 17 || !bytes.Equal(d.Payload(), []byte("\x00\x00\x00\x01hello")) {
+		t.Fatalf("Initiate is U=%v PPID=%d %q", d.U(), d.PPID(), d.Payload())
+	}
+	b.take(init...)
+	ev := b.expect(EventInitiate)[0] // req 5043-5.2.3-9, 5043-6.4-1
+	if string(ev.Private) != "hello" {
+		t.Fatalf("private data %q", ev.Private) // req 5043-5.2.3-10
+	}
+	sb := ev.Session
+	if sb.State() != Pending || sb.Active() || sb.Stream() != sa.Stream() {
+		t.Fatalf("passive session: %v on stream %d", sb.State(), sb.Stream())
+	}
+	if err := sb.Accept(0, ub.Stream, []byte("welcome")); err != nil {
+		t.Fatal(err)
+	}
+	if err := ub.send("s1"); err != nil {
+		t.Fatal(err)
+	}
+	// req 5043-6.1-1, 5043-5.2.1-2: one counter per direction, from 0, for both PPIDs
+	ans := b.sends("0: 0 accept welcome", "0: 1 segment s1")
+	if d := ans[1].data; !d.U() || d.PPID() != 16 { // req 5043-10-1, 5043-5.2-1
+		t.Fatalf("segment is U=%v PPID=%d", d.U(), d.PPID())
+	}
+	a.take(ans...)
+	if ev := a.expect(EventAccepted)[0]; ev.Session != sa || string(ev.Private) != "welcome" {
+		t.Fatalf("event %+v", ev)
+	}
+	ua.told(t, "s1")
+	b.take(a.sends("0: 1 segment early")...)
+	ub.told(t, "early")
+
+	if err := sa.Terminate(0); err != nil {
+		t.Fatal(err)
+	}
+	if sa.State() != Closing {
+		t.Fatalf("state %v", sa.State())
+	}
+	a.acks()
+	ua.told(t, "completed 1")
+	end := a.sends("0: 2 terminate") // req 5043-6.2-3
+	if n := len(end[0].data.Payload()); n != 4 {
+		t.Fatalf("Terminate of %d octets", n) // req 5043-5.2.3-8
+	}
+	b.take(end...)
+	b.acks()
+	var te *TerminatedError
+	if ev := b.expect(EventTerminated)[0]; !errors.As(ev.Err, &te) || !te.ByPeer || te.Cause != nil {
+		t.Fatalf("event %+v", ev)
+	}
+	ub.told(t, "peer closed", "completed 1")
+	// Half closed: the other direction still carries data.
+	if sb.State() != PeerClosed {
+		t.Fatalf("state %v", sb.State())
+	}
+	if err := ub.send("last"); err != nil {
+		t.Fatal(err)
+	}
+	if err := sb.Terminate(0); err != nil {
+		t.Fatal(err)
+	}
+	a.take(b.sends("0: 2 segment last", "0: 3 terminate")...)
+	ua.told(t, "last", "peer closed")
+	a.acks()
+	b.acks()
+	a.expect(EventTerminated, EventEnded)
+	b.expect(EventEnded)
+	if sa.State() != Ended || sb.State() != Ended || a.Sessions() != 0 || sa.Err() != nil || sb.Err() != nil {
+		t.Fatalf("%v and %v, %d sessions, %v %v", sa.State(), sb.State(), a.Sessions(), sa.Err(), sb.Err())
+	}
+	// req 5043-6.1-1, 5043-6-1: the next session on the stream starts at 0 again.
+	if _, err := a.Open(0, 0, a.stream(1).Stream, nil); err != nil {
+		t.Fatal(err)
+	}
+	a.sends("0: 0 initiate")
+}
+
+func TestSessionRejected(t *testing.T) {
+	a, b := newPair(t)
+	ua := a.stream(1)
+	sa, _ := a.Open(0, 3, ua.Stream, nil) // req 5043-5.2.3-5: no private data
+	exchange(a, b)
+	sb := b.expect(EventInitiate)[0].Session
+	if err := sb.Reject(0, []byte("no room")); err != nil {
+		t.Fatal(err)
+	}
+	rej := b.sends("3: 0 reject no room") // req 5043-6.3-1
+	a.take(rej...)
+	var re *RejectedError
+	ev := a.expect(EventRejected, EventEnded)[0]
+	if !errors.As(ev.Err, &re) || string(re.Private) != "no room" || string(ev.Private) != "no room" ||
+		!errors.Is(ev.Err, syscall.ECONNREFUSED) {
+		t.Fatalf("event %+v", ev)
+	}
+	ua.told(t, "fatal 3/0")
+	b.expect()
+	if sb.State() != Over {
+		t.Fatalf("state %v before the Reject is acknowledged", sb.State())
+	}
+	b.acks()
+	b.expect(EventEnded)
+	a.sends() // req 5043-6.3-1: no Terminate follows
+	b.sends()
+	if sa.Terminate(0) == nil || sb.Accept(0, b.stream(0).Stream, nil) != ErrState {
+		t.Fatal("calls on a rejected session succeed")
+	}
+}
+
+func TestPrivateDataLimit(t *testing.T) {
+	// req 5043-5.2.3-6
+	a, b := newPair(t)
+	long := bytes.Repeat([]byte{'x'}, MaxPrivateData+1)
+	if _, err := a.Open(0, -1, a.stream(0).Stream, long); err != ErrPrivateDataTooLong {
+		t.Fatalf("Open: %v", err)
+	}
+	a.sends()
+	if _, err := a.Open(0, -1, a.stream(0).Stream, long[:MaxPrivateData]); err != nil {
+		t.Fatal(err)
+	}
+	init := a.pull()
+	if n := len(init[0].data.Payload()); n != 516 {
+		t.Fatalf("Initiate of %d octets", n)
+	}
+	b.take(init...)
+	s := b.expect(EventInitiate)[0].Session
+	if err := s.Accept(0, b.stream(0).Stream, long); err != ErrPrivateDataTooLong {
+		t.Fatalf("Accept: %v", err)
+	}
+	if err := s.Reject(0, long); err != ErrPrivateDataTooLong {
+		t.Fatalf("Reject: %v", err)
+	}
+	if err := s.Reject(0, long[:MaxPrivateData]); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The private data belongs to the caller again when Open returns.
+func TestPrivateDataIsCopied(t *testing.T) {
+	a, _ := newPair(t)
+	data := []byte("mine")
+	a.Open(0, -1, a.stream(0).Stream, data)
+	copy(data, "gone")
+	a.sends("0: 0 initiate mine")
+}
+
+func TestPendingLimit(t *testing.T) {
+	b := newEnd(t, newFake(), Config{MaxPending: 2})
+	b.expect(EventUp)
+	b.peer(0, "0 initiate")
+	b.peer(1, "0 initiate")
+	b.peer(2, "0 initiate") // req 5043-6.4-2
+	first := b.expect(EventInitiate, EventInitiate)[0].Session
+	// req 5043-5.2.3-12, 5043-6.4-3, 5043-6.3-3: a Terminate, as the only message, not a Reject
+	p := b.sends("2: 0 terminate")
+	if b.Stats().Refused != 1 {
+		t.Fatalf("stats %+v", b.Stats())
+	}
+	p[0].arrived = true
+	b.acks()
+	b.expect()
+	if b.Sessions() != 2 {
+		t.Fatalf("%d sessions", b.Sessions())
+	}
+	// An answer of the user makes room.
+	if err := first.Reject(0, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.peer(2, "0 initiate")
+	b.expect(EventInitiate)
+
+	// The active side sees a refusal that is not the user's.
+	a, _ := newPair(t)
+	a.Open(0, 0, a.stream(0).Stream, nil)
+	a.pull()
+	a.peer(0, "0 terminate")
+	ev := a.expect(EventTerminated)[0]
+	if te := ev.Err.(*TerminatedError); !te.ByPeer {
+		t.Fatalf("event %+v", ev)
+	}
+	a.sends() // req 5043-6.4-3: the session is over
+}
+
+func TestRefuseAll(t *testing.T) {
+	b := newEnd(t, newFake(), Config{MaxPending: -1})
+	b.expect(EventUp)
+	b.peer(5, "0 initiate")
+	b.expect()
+	b.sends("5: 0 terminate")
+}
+
+// A Terminate waits until the control message before it is known to have arrived.
+func TestTerminateDoesNotOvertake(t *testing.T) {
+	a, b := newPair(t)
+	a.Open(0, 0, a.stream(0).Stream, nil)
+	b.take(a.sends("0: 0 initiate")...)
+	sb := b.expect(EventInitiate)[0].Session
+	sb.Accept(0, b.stream(0).Stream, nil)
+	acc := b.sends("0: 0 accept")
+	if err := sb.Terminate(0); err != nil {
+		t.Fatal(err)
+	}
+	b.sends() // req 5043-6.6-1: the Accept may still be lost
+	a.take(acc...)
+	b.acks()
+	b.sends("0: 1 terminate")
+}
+
+// A graceful end waits for the last segment, not for its acknowledgement.
+func TestTerminateFollowsLastSegment(t *testing.T) {
+	a, b := newPair(t)
+	sa, _, ua, _ := connect(a, b)
+	ua.send("one")
+	ua.send("two")
+	if err := sa.Terminate(0); err != nil {
+		t.Fatal(err)
+	}
+	if err := ua.send("three"); !errors.Is(err, ddp.ErrClosing) {
+		t.Fatalf("message after the Terminate: %v", err)
+	}
+	b.take(a.sends("0: 1 segment one", "0: 2 segment two", "0: 3 terminate")...)
+	a.acks()
+	ua.told(t, "completed 1", "completed 2")
+}
+
+// The DDP stream's user can ask for the graceful end too.
+func TestCloseSendTerminates(t *testing.T) {
+	a, b := newPair(t)
+	sa, _, ua, _ := connect(a, b)
+	ua.send("one")
+	ua.CloseSend()
+	b.take(a.sends("0: 1 segment one")...)
+	a.acks()
+	a.sends("0: 2 terminate")
+	if sa.State() != Closing {
+		t.Fatalf("state %v", sa.State())
+	}
+}
+
+// A session that the active side gives up before the answer stays within the legal sequences.
+func TestAbortBeforeAnswer(t *testing.T) {
+	// req 5043-6.1-3, 5043-6.6-1
+	for _, c := range []struct {
+		name   string
+		answer string
+		sends  []string
+	}{
+		{"accepted: terminated at once", "0 accept", []string{"0: 1 terminate"}},
+		{"rejected: over", "0 reject", nil},
+		{"refused: over", "0 terminate", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, b := newPair(t)
+			s, _ := a.Open(0, 0, a.stream(0).Stream, nil)
+			if s.Terminate(0) != ErrState {
+				t.Fatal("graceful end before the answer")
+			}
+			init := a.sends("0: 0 initiate")
+			s.Abort()
+			b.take(init...)
+			a.acks()
+			a.sends()
+			a.peer(0, "1 segment x", c.answer)
+			a.sends(c.sends...)
+			for _, p := range a.flight {
+				p.arrived = true
+			}
+			a.acks()
+			if len(c.sends) > 0 {
+				a.expect()
+				a.peer(0, "2 terminate")
+			}
+			a.expect(EventEnded)
+		})
+	}
+}
+
+// An answer proves that the Initiate has arrived, before any acknowledgement does.
+func TestAnswerConfirmsInitiate(t *testing.T) {
+	// req 5043-6.6-4
+	a, b := newPair(t)
+	ua := a.stream(1)
+	sa, _ := a.Open(0, 0, ua.Stream, nil)
+	b.take(a.pull()...)
+	b.expect(EventInitiate)[0].Session.Accept(0, b.stream(1).Stream, nil)
+	a.take(b.pull()...)
+	if err := sa.Terminate(0); err != nil {
+		t.Fatal(err)
+	}
+	a.sends("0: 1 terminate") // with the acknowledgement of the Initiate still missing
+}
+
+// Control messages ask for an immediate SACK, since the session waits for it; segments do not.
+func TestSackNowOnControl(t *testing.T) {
+	a, b := newPair(t)
+	_, _, ua, _ := connect(a, b)
+	var msg = new(msgT)
+	ua.send("x")
+	if !a.Next(0, 1200, msg) || msg.SackNow {
+		t.Fatalf("segment %+v", msg)
+	}
+	a.Open(0, -1, a.stream(0).Stream, nil)
+	if !a.Next(0, 1200, msg) || !msg.SackNow {
+		t.Fatalf("control message %+v", msg)
+	}
+}
+
+// A stream is not used again while anything of its last session may be outstanding.
+func TestStreamReuse(t *testing.T) {
+	a, b := newPair(t)
+	sa, sb, ua, ub := connect(a, b)
+	open := func() error {
+		_, err := a.Open(0, int(sa.Stream()), a.stream(0).Stream, nil)
+		return err
+	}
+	if err := open(); err != ErrStreamInUse {
+		t.Fatalf("open session: %v", err)
+	}
+	ub.send("x")
+	ub.send("y")
+	seg := b.sends("0: 1 segment x", "0: 2 segment y")
+	sb.Terminate(0)
+	a.take(seg[1])
+	seg[0].arrived = true // the test keeps it back from the user only
+	b.acks()
+	term := b.sends("0: 3 terminate")
+	a.take(term...)
+	a.expect() // received, but not in DDP-SSN order
+	sa.Terminate(0)
+	mine := a.sends("0: 1 terminate")
+	b.take(mine...)
+	a.acks()
+	if err := open(); err != ErrStreamInUse { // req 5043-6.6-5
+		t.Fatalf("a segment of the peer outstanding: %v", err)
+	}
+	a.take(seg[0])
+	ua.told(t, "x", "y", "peer closed")
+	a.expect(EventTerminated, EventEnded)
+	if err := open(); err != nil {
+		t.Fatalf("all done: %v", err)
+	}
+	b.expect(EventTerminated)
+	if sb.State() != Over {
+		t.Fatalf("%v while the Terminate is not acknowledged", sb.State()) // req 5043-6.6-5
+	}
+	if _, err := b.Open(0, 0, b.stream(0).Stream, nil); err != ErrStreamInUse {
+		t.Fatalf("own Terminate outstanding: %v", err)
+	}
+	b.acks()
+	b.expect(EventEnded)
+	ub.told(t, "completed 1", "completed 2", "peer closed")
+}
+
+// The peer may use the stream again as soon as it has our last message, even if its acknowledgements
+// are still under way to us.
+func TestPeerReusesStreamBeforeAcks(t *testing.T) {
+	a, b := newPair(t)
+	sa, sb, _, _ := connect(a, b)
+	sa.Terminate(0)
+	exchange(a, b)
+	b.expect(EventTerminated)
+	sb.Terminate(0)
+	a.take(b.pull()...) // b does not see the acknowledgement yet
+	a.expect(EventTerminated, EventEnded)
+	a.Open(0, int(sa.Stream()), a.stream(0).Stream, []byte("again"))
+	b.take(a.pull()...)
+	b.expect()
+	b.acks()
+	if ev := b.expect(EventEnded, EventInitiate)[1]; string(ev.Private) != "again" {
+		t.Fatalf("event %+v", ev)
+	}
+}
+
+// Only one side must send a Terminate: a peer that got ours may begin anew without one.
+func TestPeerReusesStreamWithoutTerminate(t *testing.T) {
+	a, b := newPair(t)
+	sa, _, _, _ := connect(a, b)
+	sa.Terminate(0)
+	for _, p := range a.sends("0: 1 terminate") {
+		p.arrived = true
+	}
+	a.acks()
+	if sa.State() != Closing {
+		t.Fatalf("state %v", sa.State())
+	}
+	a.peer(sa.Stream(), "0 initiate next")
+	if ev := a.expect(EventEnded, EventInitiate)[1]; string(ev.Private) != "next" {
+		t.Fatalf("event %+v", ev)
+	}
+}
+
+func TestAbort(t *testing.T) {
+	t.Run("before the Initiate left: nothing is sent", func(t *testing.T) {
+		a, _ := newPair(t)
+		s, _ := a.Open(0, 0, a.stream(0).Stream, nil)
+		s.Abort()
+		a.sends()
+		a.expect(EventEnded)
+	})
+	t.Run("pending: answered by a Terminate", func(t *testing.T) {
+		_, b := newPair(t)
+		b.peer(0, "0 initiate")
+		s := b.expect(EventInitiate)[0].Session
+		s.Abort()
+		p := b.sends("0: 0 terminate")
+		p[0].arrived = true
+		b.acks()
+		b.expect(EventEnded)
+	})
+	t.Run("Accept not sent yet: a Terminate in its place", func(t *testing.T) {
+		_, b := newPair(t)
+		b.peer(0, "0 initiate")
+		s := b.expect(EventInitiate)[0].Session
+		s.Accept(0, b.stream(0).Stream, nil)
+		s.Abort()
+		b.sends("0: 0 terminate")
+	})
+	t.Run("open: no further segment, memory detached, peer told", func(t *testing.T) {
+		// req 5040-7-2, 5040-7-3, 5041-3-9, 5041-3-10
+		a, b := newPair(t)
+		_, sb, ua, ub := connect(a, b)
+		ua.send("one")
+		one := a.pull()
+		ua.send("two")
+		ua.Stream.Abort()
+		if len(a.a.detached) == 0 {
+			t.Fatal("the user's memory is still referenced")
+		}
+		ua.told(t, "failed 1", "failed 2")
+		b.take(one...)
+		a.acks()
+		b.take(a.sends("0: 2 terminate")...)
+		ub.told(t, "one", "peer closed")
+		b.expect(EventTerminated)
+		ub.send("dropped")
+		sb.Terminate(0)
+		a.take(b.pull()...)
+		b.acks()
+		a.take(b.pull()...)
+		a.acks()
+		ua.told(t)
+		a.expect(EventEnded)
+	})
+	t.Run("rejected meanwhile: over without a Terminate", func(t *testing.T) {
+		a, b := newPair(t)
+		s, _ := a.Open(0, 0, a.stream(0).Stream, nil)
+		b.take(a.pull()...)
+		s.Abort()
+		b.expect(EventInitiate)[0].Session.Reject(0, nil)
+		a.take(b.pull()...)
+		a.acks()
+		a.sends()
+		a.expect(EventEnded)
+	})
+}
