@@ -1,0 +1,165 @@
+package rdma
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+// lab is two devices joined by memory, with a listener on the second.
+type lab struct {
+	t    testing.TB
+	a, b *Device
+	l    *Listener
+	addr netip.AddrPort
+}
+
+func newLab(t testing.TB, cfg *Config) *lab {
+	t.Helper()
+	la, lb, err := mem.Pair(mem.Options{MTU: 1500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &lab{t: t}
+	if x.a, err = NewDevice(la, cfg); err != nil {
+		t.Fatal(err)
+	}
+	if x.b, err = NewDevice(lb, cfg); err != nil {
+		t.Fatal(err)
+	}
+	if x.l, err = x.b.Listen(DefaultPort); err != nil {
+		t.Fatal(err)
+	}
+	x.addr = netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), DefaultPort)
+	t.Cleanup(func() {
+		x.a.Close()
+		x.b.Close()
+		for i, l := range []*mem.Link{la, lb} {
+			if n := l.Outstanding(); n != 0 {
+				t.Errorf("link %d: %d packet buffers were never released", i, n)
+			}
+		}
+	})
+	return x
+}
+
+// side is one end: a QP with memory that its peer may reach in every way.
+type side struct {
+	t   testing.TB
+	dev *Device
+	pd  *PD
+	cq  *CQ
+	qp  *QP
+	buf []byte
+	mr  *MR
+}
+
+func newSide(t testing.TB, d *Device, pd *PD, change func(*QPConfig)) *side {
+	t.Helper()
+	if pd == nil {
+		pd = d.AllocPD()
+	}
+	s := &side{t: t, dev: d, pd: pd, buf: make([]byte, 1<<20)}
+	var err error
+	if s.cq, err = d.CreateCQ(1024); err != nil {
+		t.Fatal(err)
+	}
+	cfg := &QPConfig{PD: pd, SendCQ: s.cq, RecvCQ: s.cq}
+	if change != nil {
+		change(cfg)
+	}
+	if s.qp, err = d.CreateQP(cfg); err != nil {
+		t.Fatal(err)
+	}
+	if s.mr, err = pd.Register(s.buf, LocalWrite|RemoteRead|RemoteWrite, nil); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// join connects a side of device a with one of device b.
+func (x *lab) join(change func(*QPConfig)) (a, b *side) {
+	x.t.Helper()
+	return x.joinIn(nil, nil, change)
+}
+
+func (x *lab) joinIn(pa, pb *PD, change func(*QPConfig)) (a, b *side) {
+	x.t.Helper()
+	a, b = newSide(x.t, x.a, pa, change), newSide(x.t, x.b, pb, change)
+	accepted := make(chan error, 1)
+	go func() {
+		req, err := x.l.Accept(ctx(x.t))
+		if err == nil {
+			err = req.Accept(b.qp, []byte("welcome"))
+		}
+		accepted <- err
+	}()
+	if _, err := a.qp.Connect(ctx(x.t), x.addr, []byte("hello")); err != nil {
+		x.t.Fatal(err)
+	}
+	if err := <-accepted; err != nil {
+		x.t.Fatal(err)
+	}
+	return a, b
+}
+
+// ctx keeps a broken test from hanging; no test waits for it.
+func ctx(t testing.TB) context.Context {
+	c, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	return c
+}
+
+// recv posts a receive of n octets at off.
+func (s *side) recv(id uint64, off, n int) {
+	s.t.Helper()
+	if err := s.qp.PostRecv(&RecvWR{ID: id, SGL: []SGE{s.mr.SGE(off, n)}}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *side) post(wr SendWR) {
+	s.t.Helper()
+	if err := s.qp.PostSend(&wr); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// wc waits for the next completion.
+func (s *side) wc() WC {
+	s.t.Helper()
+	var wcs [1]WC
+	for {
+		n, err := s.cq.Poll(wcs[:])
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if n == 1 {
+			return wcs[0]
+		}
+		if err := s.cq.Wait(ctx(s.t)); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// good waits for a completion that must be a success.
+func (s *side) good() WC {
+	s.t.Helper()
+	wc := s.wc()
+	if wc.Status != rdmap.StatusSuccess {
+		s.t.Fatalf("%v %d: %v (%v)", wc.Opcode, wc.ID, wc.Status, s.qp.Err())
+	}
+	return wc
+}
+
+func fill(b []byte, seed int) []byte {
+	for i := range b {
+		b[i] = byte(seed*31 + i*7 + i>>8)
+	}
+	return b
+}

@@ -1,0 +1,417 @@
+package rdma
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+	"github.com/rddp-go/rddp/sctp"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+func TestWriteThenSendTells(t *testing.T) {
+	a, b := newLab(t, nil).join(nil)
+	const n = 300_000
+	fill(a.buf[:n], 1)
+	b.recv(7, 900_000, 100)
+	a.post(SendWR{ID: 1, Op: OpWrite, SGL: []SGE{a.mr.SGE(0, n)}, RemoteSTag: b.mr.STag(), RemoteTO: 1000})
+	a.post(SendWR{ID: 2, Op: OpSendSE, Inline: []byte("look")})
+	wc := b.good()
+	if wc.ID != 7 || wc.Opcode != rdmap.WCRecv || wc.ByteLen != 4 || !wc.Solicited || string(b.buf[900_000:900_004]) != "look" {
+		t.Errorf("received %+v", wc)
+	}
+	if !bytes.Equal(b.buf[1000:1000+n], a.buf[:n]) {
+		t.Error("the Write is not in place when the Send that follows it is received")
+	}
+	if !bytes.Equal(b.buf[:1000], make([]byte, 1000)) || !bytes.Equal(b.buf[1000+n:2000+n], make([]byte, 1000)) {
+		t.Error("octets around the Write changed")
+	}
+	for id := uint64(1); id <= 2; id++ {
+		if wc := a.good(); wc.ID != id {
+			t.Errorf("completion %d, want %d", wc.ID, id)
+		}
+	}
+}
+
+func TestReadFetches(t *testing.T) {
+	a, b := newLab(t, nil).join(nil)
+	const n = 200_000
+	fill(b.buf, 3)
+	for i := range uint64(40) { // more than ORD: the rest waits
+		a.post(SendWR{ID: i, Op: OpRead, SGL: []SGE{a.mr.SGE(int(i)*n/10, n/10)}, RemoteSTag: b.mr.STag(), RemoteTO: 5 + i*n/10})
+	}
+	for i := range uint64(40) {
+		if wc := a.good(); wc.ID != i || wc.ByteLen != n/10 {
+			t.Errorf("completion %+v, want %d", wc, i)
+		}
+	}
+	if !bytes.Equal(a.buf[:4*n], b.buf[5:5+4*n]) {
+		t.Error("what was read differs from what is there")
+	}
+}
+
+func TestPrivateDataBothWays(t *testing.T) {
+	x := newLab(t, nil)
+	a, b := newSide(t, x.a, nil, nil), newSide(t, x.b, nil, nil)
+	asked, answer := fill(make([]byte, 512), 1), fill(make([]byte, 512), 2)
+	go func() {
+		req, err := x.l.Accept(ctx(t))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if !bytes.Equal(req.PrivateData(), asked) {
+			t.Error("the request's private data is not what was sent")
+		}
+		if err := req.Accept(b.qp, make([]byte, 513)); !errors.Is(err, ddpadapt.ErrPrivateDataTooLong) {
+			t.Errorf("513 octets in Accept: %v", err)
+		}
+		if err := req.Accept(b.qp, answer); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := a.qp.Connect(ctx(t), x.addr, make([]byte, 513)); !errors.Is(err, ddpadapt.ErrPrivateDataTooLong) {
+		t.Errorf("513 octets in Connect: %v", err)
+	}
+	got, err := a.qp.Connect(ctx(t), x.addr, asked)
+	if err != nil || !bytes.Equal(got, answer) {
+		t.Errorf("answer of %d octets, %v", len(got), err)
+	}
+}
+
+func TestRejection(t *testing.T) {
+	x := newLab(t, nil)
+	go func() {
+		req, err := x.l.Accept(ctx(t))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := req.Reject([]byte("not today")); err != nil {
+			t.Error(err)
+		}
+	}()
+	_, err := newSide(t, x.a, nil, nil).qp.Connect(ctx(t), x.addr, nil)
+	var rejected *ddpadapt.RejectedError
+	if !errors.As(err, &rejected) || string(rejected.Private) != "not today" || !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("error %v, want the rejection with its private data", err)
+	}
+}
+
+func TestConnectErrors(t *testing.T) {
+	x := newLab(t, nil)
+	t.Run("nobody listens on the port", func(t *testing.T) {
+		_, err := newSide(t, x.a, nil, nil).qp.Connect(ctx(t), netip.AddrPortFrom(x.addr.Addr(), 9), nil)
+		var dial *sctp.DialError
+		var abort *assoc.AbortError
+		if !errors.As(err, &dial) || !errors.As(err, &abort) {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("the context ends before the answer", func(t *testing.T) {
+		c, cancel := context.WithCancel(ctx(t))
+		go func() {
+			if _, err := x.l.Accept(ctx(t)); err != nil {
+				t.Error(err)
+			}
+			cancel() // the request is there, and stays without an answer
+		}()
+		if _, err := newSide(t, x.a, nil, nil).qp.Connect(c, x.addr, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("the peer speaks SCTP but not DDP", func(t *testing.T) {
+		l, err := x.b.Transport().Listen(77, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		_, err = newSide(t, x.a, nil, nil).qp.Connect(ctx(t), netip.AddrPortFrom(x.addr.Addr(), 77), nil)
+		var adaptation *assoc.AdaptationError
+		if !errors.As(err, &adaptation) || !adaptation.Absent {
+			t.Errorf("error %v, want an *assoc.AdaptationError", err)
+		}
+	})
+	t.Run("a QP is connected twice", func(t *testing.T) {
+		a, _ := x.join(nil)
+		if _, err := a.qp.Connect(ctx(t), x.addr, nil); !errors.Is(err, ErrInUse) {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("the port is taken", func(t *testing.T) {
+		if _, err := x.b.Listen(DefaultPort); !errors.Is(err, rawio.ErrPortInUse) {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("the link's MTU is too small", func(t *testing.T) {
+		var mtu *rawio.MTUError
+		if _, _, err := mem.Pair(mem.Options{MTU: 575}); !errors.As(err, &mtu) {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// What the peer must not reach, it does not reach: the stream ends with the error that RFC 5041
+// section 7.2 or RFC 5040 section 4.8 has for it, and no octet changes.
+func TestAccessViolations(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		wr     func(a, b *side) SendWR
+		status rdmap.Status
+		want   string // the Terminate message, as the peer of the offender sees it
+	}{
+		{"a Write to an STag that does not exist", func(a, b *side) SendWR {
+			return SendWR{Op: OpWrite, SGL: []SGE{a.mr.SGE(0, 10)}, RemoteSTag: b.mr.STag() ^ 1}
+		}, rdmap.StatusRemAccessErr, "STag"},
+		{"a Write one octet past the end", func(a, b *side) SendWR {
+			return SendWR{Op: OpWrite, SGL: []SGE{a.mr.SGE(0, 10)}, RemoteSTag: b.mr.STag(), RemoteTO: 1<<20 - 9}
+		}, rdmap.StatusRemAccessErr, "range"},
+		{"a Write to an STag of another protection domain", func(a, b *side) SendWR {
+			mr, err := b.dev.AllocPD().Register(make([]byte, 10), RemoteWrite, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return SendWR{Op: OpWrite, SGL: []SGE{a.mr.SGE(0, 10)}, RemoteSTag: mr.STag()}
+		}, rdmap.StatusRemAccessErr, "another stream or protection domain"},
+		{"a Write to an invalidated STag", func(a, b *side) SendWR {
+			b.mr.Invalidate()
+			return SendWR{Op: OpWrite, SGL: []SGE{a.mr.SGE(0, 10)}, RemoteSTag: b.mr.STag()}
+		}, rdmap.StatusRemAccessErr, "STag"},
+		{"a Write to a region that may only be read", func(a, b *side) SendWR {
+			if err := b.mr.SetAccess(RemoteRead); err != nil {
+				t.Fatal(err)
+			}
+			return SendWR{Op: OpWrite, SGL: []SGE{a.mr.SGE(0, 10)}, RemoteSTag: b.mr.STag()}
+		}, rdmap.StatusRemAccessErr, ""},
+		{"a Read of a region that may only be written", func(a, b *side) SendWR {
+			if err := b.mr.SetAccess(RemoteWrite); err != nil {
+				t.Fatal(err)
+			}
+			return SendWR{Op: OpRead, SGL: []SGE{a.mr.SGE(0, 10)}, RemoteSTag: b.mr.STag()}
+		}, rdmap.StatusRemAccessErr, "access"},
+		{"a Read one octet past the end", func(a, b *side) SendWR {
+			return SendWR{Op: OpRead, SGL: []SGE{a.mr.SGE(0, 10)}, RemoteSTag: b.mr.STag(), RemoteTO: 1<<20 - 9}
+		}, rdmap.StatusRemAccessErr, ""},
+		{"a Send without a receive", func(a, b *side) SendWR {
+			return SendWR{Op: OpSend, Inline: []byte("x")}
+		}, rdmap.StatusRemInvReqErr, "buffer"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			x := newLab(t, nil)
+			a, b := x.join(nil)
+			_, other := x.join(nil) // another QP, which must not notice
+			before := bytes.Clone(fill(b.buf, 9))
+			fill(a.buf, 1)
+			wr := tt.wr(a, b)
+			wr.ID = 5
+			// The operation itself may have completed at the source before the Terminate comes, so a Read
+			// waits behind it.
+			read := SendWR{ID: 6, Op: OpRead, SGL: []SGE{a.mr.SGE(0, 0)}, RemoteSTag: b.mr.STag()}
+			if _, err := a.qp.PostSendList([]SendWR{wr, read}); err != nil {
+				t.Fatal(err)
+			}
+			for wc := a.wc(); ; wc = a.wc() {
+				if wc.Status == tt.status || wc.ID == 6 && wc.Status == rdmap.StatusWRFlushErr {
+					break
+				}
+				if wc.ID == 6 {
+					t.Fatalf("%+v, want status %v", wc, tt.status)
+				}
+			}
+			var failed *rdmap.StreamError
+			if err := a.qp.Err(); !errors.As(err, &failed) || !failed.Remote || failed.Terminate == nil {
+				t.Errorf("the offender's error is %v, want the peer's Terminate", err)
+			} else if !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("the Terminate says %q, which does not mention %q", err, tt.want)
+			}
+			if !bytes.Equal(b.buf, before) {
+				t.Error("memory changed")
+			}
+			if other.qp.State() != rdmap.StateRTS || other.qp.Err() != nil {
+				t.Errorf("another QP of the process is in state %v: %v", other.qp.State(), other.qp.Err())
+			}
+		})
+	}
+}
+
+func TestDisconnectIsGraceful(t *testing.T) {
+	a, b := newLab(t, nil).join(nil)
+	const n = 1 << 20
+	fill(a.buf, 5)
+	a.post(SendWR{ID: 1, Op: OpWrite, SGL: []SGE{a.mr.SGE(0, n)}, RemoteSTag: b.mr.STag()})
+	if err := a.qp.Disconnect(ctx(t)); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(b.buf, a.buf) {
+		t.Error("a Write posted before Disconnect did not arrive")
+	}
+	<-b.qp.Done()
+	if err := b.qp.Err(); err != nil {
+		t.Errorf("the peer calls a graceful end an error: %v", err)
+	}
+	if err := a.qp.PostSend(&SendWR{Op: OpSend, Inline: []byte("x")}); !errors.Is(err, rdmap.ErrState) {
+		t.Errorf("post after Disconnect: %v", err)
+	}
+}
+
+// When the association goes, every QP on it is told and every request completes.
+func TestAssociationLossFlushes(t *testing.T) {
+	x := newLab(t, nil)
+	a1, b1 := x.join(nil)
+	a2, _ := x.join(nil)
+	for i := range uint64(3) {
+		a1.recv(i, 0, 10)
+		a2.recv(i, 0, 10)
+	}
+	b1.dev.Close()
+	for _, s := range []*side{a1, a2} {
+		for range 3 {
+			if wc := s.wc(); wc.Status != rdmap.StatusWRFlushErr {
+				t.Errorf("receive completed with %v", wc.Status)
+			}
+		}
+		<-s.qp.Done()
+		if s.qp.Err() == nil {
+			t.Error("no reason for the end")
+		}
+	}
+}
+
+func TestCompletionQueueOverflowHurtsOnlyItsOwn(t *testing.T) {
+	x := newLab(t, nil)
+	small, err := x.a.CreateCQ(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := x.join(func(c *QPConfig) {
+		if c.PD.dev == x.a {
+			c.SendCQ = small
+		}
+	})
+	a2, b2 := x.join(nil)
+	for i := range uint64(4) { // req 5040-8.1.1-11
+		a.post(SendWR{ID: i, Op: OpWrite, SGL: []SGE{a.mr.SGE(0, 10)}, RemoteSTag: b.mr.STag()})
+	}
+	<-a.qp.Done()
+	if err := a.qp.Err(); !errors.Is(err, ErrCQOverflow) {
+		t.Errorf("the QP ended with %v, want %v", err, ErrCQOverflow)
+	}
+	var wcs [4]WC
+	if n, err := small.Poll(wcs[:]); n != 2 || err != nil {
+		t.Errorf("%d completions, %v: those that fit stay", n, err)
+	}
+	if _, err := small.Poll(wcs[:]); !errors.Is(err, ErrCQOverflow) {
+		t.Errorf("poll of the overflowed queue: %v", err)
+	}
+	b2.recv(1, 0, 100)
+	a2.post(SendWR{ID: 1, Op: OpSend, Inline: []byte("still here")})
+	b2.good()
+	_ = b
+}
+
+func TestSharedReceiveQueue(t *testing.T) {
+	x := newLab(t, nil)
+	pd := x.b.AllocPD()
+	srq, err := pd.CreateSRQ(16, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 1600)
+	mr, err := pd.Register(buf, LocalWrite, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 16 {
+		if err := srq.PostRecv(&RecvWR{ID: uint64(i), SGL: []SGE{mr.SGE(i*100, 100)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var as, bs []*side
+	for range 3 {
+		a, b := x.joinIn(nil, pd, func(c *QPConfig) {
+			if c.PD == pd {
+				c.SRQ = srq
+			}
+		})
+		as, bs = append(as, a), append(bs, b)
+	}
+	for i, a := range as {
+		a.post(SendWR{Op: OpSend, Inline: fill(make([]byte, 20), i)})
+		wc := bs[i].good()
+		if got := buf[wc.ID*100:][:wc.ByteLen]; !bytes.Equal(got, fill(make([]byte, 20), i)) {
+			t.Errorf("QP %d received %x", i, got)
+		}
+	}
+	if n := srq.Len(); n != 13 {
+		t.Errorf("%d buffers left, want 13", n)
+	}
+	if err := bs[0].qp.PostRecv(&RecvWR{}); !errors.Is(err, rdmap.ErrSharedRecv) {
+		t.Errorf("receive posted past the shared queue: %v", err)
+	}
+}
+
+// A buffer may be a file: data goes from the packet straight into it (RFC 4296 section 2.1).
+func TestFileAsMemory(t *testing.T) {
+	x := newLab(t, nil)
+	a, b := x.join(nil)
+	f, err := os.Create(filepath.Join(t.TempDir(), "region"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	const n = 500_000
+	mr, err := b.pd.RegisterDevice(f, n, RemoteWrite|RemoteRead, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(a.buf[:n], 4)
+	a.post(SendWR{ID: 1, Op: OpWrite, SGL: []SGE{a.mr.SGE(0, n)}, RemoteSTag: mr.STag()})
+	a.post(SendWR{ID: 2, Op: OpRead, SGL: []SGE{a.mr.SGE(n, n)}, RemoteSTag: mr.STag()})
+	a.good()
+	a.good()
+	if !bytes.Equal(a.buf[:n], a.buf[n:2*n]) {
+		t.Error("what was read back differs from what was written")
+	}
+	onDisk, err := os.ReadFile(f.Name())
+	if err != nil || !bytes.Equal(onDisk, a.buf[:n]) {
+		t.Errorf("the file differs from what was written (%d octets, %v)", len(onDisk), err)
+	}
+}
+
+func TestLimitsAreNamed(t *testing.T) {
+	x := newLab(t, &Config{Limits: Limits{MaxCQE: 10, MaxWR: 10, MaxSGE: 2, MaxReads: 3, MaxRegions: 1}})
+	pd := x.a.AllocPD()
+	cq, err := x.a.CreateCQ(10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var limit *LimitError
+	_, err = x.a.CreateCQ(11)
+	if !errors.As(err, &limit) || limit.Max != 10 {
+		t.Errorf("CQ too deep: %v", err)
+	}
+	_, err = x.a.CreateQP(&QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, MaxSend: 10, MaxRecv: 10, MaxSGE: 2, IRD: 4, ORD: 3})
+	if !errors.As(err, &limit) || limit.What != "IRD" {
+		t.Errorf("IRD beyond the limit: %v", err)
+	}
+	if _, err := pd.Register(make([]byte, 1), 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pd.Register(make([]byte, 1), 0, nil); !errors.Is(err, ddp.ErrTooManyRegions) {
+		t.Errorf("a region too many: %v", err)
+	}
+	if _, err := x.b.CreateQP(&QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq}); !errors.Is(err, ErrForeign) {
+		t.Errorf("a PD of another device: %v", err)
+	}
+}

@@ -1,0 +1,18 @@
+// Package sctp is SCTP (RFC 9260) in userspace, for programs on systems whose kernel has none.
+//
+// A [Transport] runs associations over one link of package rawio: raw IP, UDP encapsulation, TUN, or
+// memory. [Transport.Listen] and [Transport.Dial] give a [Conn], one association. Its messages keep their
+// boundaries and go over numbered streams, each ordered in itself:
+//
+//	link, err := udp.Open(udp.Config{})
+//	t, err := sctp.NewTransport(link, nil)
+//	c, err := t.Dial(ctx, netip.MustParseAddrPort("192.0.2.1:5000"), nil)
+//	_, err = c.WriteMsg([]byte("hello"), sctp.SendInfo{Stream: 3})
+//	n, info, err := c.ReadMsg(buf)
+//
+// [Conn.Stream] gives one stream as a net.Conn.
+//
+// The protocol itself is in the sans-IO packages assoc and endpoint, which this package drives: one
+// receive goroutine and one timer per Transport, and the callers' own goroutines. A protocol above that
+// wants each DATA chunk at arrival, such as DDP, implements [Upper].
+package sctp
