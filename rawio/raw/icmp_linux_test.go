@@ -8,6 +8,7 @@ import (
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/raw"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -168,4 +169,32 @@ func openICMP(t *testing.T, ns *testns.NS) int {
 	})
 	t.Cleanup(func() { unix.Close(fd) })
 	return fd
+}
+
+// A transmit queue that is full loses the packet, and says so.
+func TestFull(t *testing.T) {
+	ns := testns.New(t)
+	testns.Veth(ns, testns.New(t), "eth", 1500, netip.MustParsePrefix("10.1.0.1/24"), netip.MustParsePrefix("10.1.0.2/24"))
+	l := open(t, ns, raw.Config{Ports: []uint16{20001}})
+	p := rawio.Packet{Vec: [][]byte{packet(20001, 1, 1400)}, Remote: to(netip.MustParseAddr("10.1.0.2"))}
+	write(t, l, p)
+	r := read(t, l, 1)[0] // an answer: the neighbor is known, and the queue empty
+	r.Release()
+	ns.Do(func() error {
+		dev, err := netlink.LinkByName("eth")
+		if err != nil {
+			return err
+		}
+		return netlink.QdiscAdd(&netlink.Tbf{ // 1000 octets a second, and a queue of two packets; a tick is 64 ns
+			QdiscAttrs: netlink.QdiscAttrs{LinkIndex: dev.Attrs().Index, Parent: netlink.HANDLE_ROOT, Handle: netlink.MakeHandle(1, 0)},
+			Rate:       1000, Limit: 3000, Buffer: 3 * 1e9 / 64,
+		})
+	})
+	n, err := l.WriteBatch([]rawio.Packet{p, p, p, p, p, p, p, p, p, p, p, p})
+	if n == 12 || err != rawio.ErrFull {
+		t.Errorf("WriteBatch = %d, %v, want rawio.ErrFull", n, err)
+	}
+	if s := l.Stats(); s.TxFull != 1 || s.TxPackets != uint64(n+1) {
+		t.Errorf("stats %+v", s)
+	}
 }

@@ -1,0 +1,231 @@
+package mmsg
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"golang.org/x/sys/unix"
+)
+
+// bare adds nothing to a datagram: these tests run over a pair of Unix sockets, whose queue is short
+// and which lose nothing.
+type bare struct{}
+
+func (bare) Decode(m *Message, p *rawio.Packet) bool {
+	p.Data = m.Data
+	return len(m.Data) > 0
+}
+func (bare) DecodeError(*ICMPError, *rawio.Packet) bool { return false }
+func (bare) Encode(p *rawio.Packet, o *Outgoing) error  { return nil }
+
+func pair(t *testing.T, spin time.Duration) (a, b *Group) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	group := func(fd int) *Group {
+		s, err := NewSocket(fd, false, bare{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := NewGroup(spin, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.drain = func(uintptr) {} // a Unix socket has no error queue, and would give a datagram instead
+		t.Cleanup(func() { g.Close() })
+		return g
+	}
+	return group(fds[0]), group(fds[1])
+}
+
+var anywhere = netip.MustParseAddrPort("127.0.0.1:1")
+
+// Writers that find the queue full wait for the reader and go on; nothing is lost or mixed up.
+func TestFullQueueBlocksWriters(t *testing.T) {
+	for _, spin := range []time.Duration{0, 20 * time.Microsecond} {
+		a, b := pair(t, spin)
+		const writers, each = 4, 500
+		var wg sync.WaitGroup
+		for w := range writers {
+			wg.Go(func() {
+				pkts := make([]rawio.Packet, 50)
+				for i := 0; i < each; i += len(pkts) {
+					for k := range pkts {
+						head, body := make([]byte, 8), bytes.Repeat([]byte{byte(w)}, 1000+i+k)
+						binary.BigEndian.PutUint32(head, uint32(w))
+						binary.BigEndian.PutUint32(head[4:], uint32(i+k))
+						pkts[k] = rawio.Packet{Vec: [][]byte{head, body}, Remote: anywhere}
+					}
+					if n, err := a.WriteBatch(pkts); n != len(pkts) || err != nil {
+						t.Errorf("WriteBatch = %d, %v", n, err)
+					}
+				}
+			})
+		}
+		var next [writers]int
+		in := make([]rawio.Packet, 7)
+		for total := 0; total < writers*each; {
+			n, err := b.ReadBatch(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range in[:n] {
+				d := in[i].Data
+				w, k := binary.BigEndian.Uint32(d), int(binary.BigEndian.Uint32(d[4:]))
+				if next[w] != k || !bytes.Equal(d[8:], bytes.Repeat([]byte{byte(w)}, 1000+k)) {
+					t.Fatalf("writer %d: packet %d of %d octets, want packet %d", w, k, len(d), next[w])
+				}
+				next[w]++
+				in[i].Release()
+			}
+			total += n
+		}
+		wg.Wait()
+	}
+}
+
+// The receiver copies together the first packets that do not fit a small buffer, goes over to large
+// ones, and comes back when packets have been small for long.
+func TestReceiveBuffersFollowThePackets(t *testing.T) {
+	a, b := pair(t, 0)
+	in := make([]rawio.Packet, 3)
+	var held []rawio.Packet
+	move := func(sizes ...int) {
+		t.Helper()
+		var out []rawio.Packet
+		for _, n := range sizes {
+			d := make([]byte, n)
+			for i := range d {
+				d[i] = byte(i * 11)
+			}
+			out = append(out, rawio.Packet{Vec: [][]byte{d}, Remote: anywhere})
+		}
+		if n, err := a.WriteBatch(out); err != nil {
+			t.Fatalf("WriteBatch = %d, %v", n, err)
+		}
+		for got := 0; got < len(out); {
+			n, err := b.ReadBatch(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range in[:n] {
+				if !bytes.Equal(in[i].Data, out[got+i].Vec[0]) {
+					t.Fatalf("a packet of %d octets came as %d, or changed", len(out[got+i].Vec[0]), len(in[i].Data))
+				}
+			}
+			held = append(held, in[:n]...)
+			got += n
+		}
+	}
+	release := func() {
+		for i := range held {
+			held[i].Release()
+		}
+		held = held[:0]
+	}
+	move(100, 2048, 2049, 65535, 100)
+	if !b.rx.big {
+		t.Error("small buffers after large packets")
+	}
+	move(65535, 1, 65535, 2048)
+	release()
+	for range quietLimit + largeBatch {
+		move(100)
+		release()
+	}
+	if b.rx.big {
+		t.Error("large buffers after small packets only")
+	}
+	move(2049)
+	release()
+	b.Close()
+	if _, err := b.ReadBatch(in); err == nil {
+		t.Error("ReadBatch after Close succeeded")
+	}
+	if n := b.rx.small.Outstanding() + b.rx.large.Outstanding(); n != 0 {
+		t.Errorf("%d buffers leaked", n)
+	}
+}
+
+func TestMalformedIsCountedAndSkipped(t *testing.T) {
+	a, b := pair(t, 0)
+	if _, err := a.WriteBatch([]rawio.Packet{{Remote: anywhere}, {Remote: anywhere}, {Vec: [][]byte{{1}}, Remote: anywhere}}); err != nil {
+		t.Fatal(err)
+	}
+	in := make([]rawio.Packet, 4)
+	for got := 0; got == 0; {
+		n, err := b.ReadBatch(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = n
+	}
+	in[0].Release()
+	if n := b.Stats.RxMalformed.Load(); n != 2 {
+		t.Errorf("%d malformed, want 2", n)
+	}
+}
+
+// An error that stays is the packet's. This socket first reports ECONNREFUSED, which might be about
+// an earlier packet and is tried again, and then has no peer any more.
+func TestErrorStopsTheBatch(t *testing.T) {
+	a, b := pair(t, 0)
+	b.Close()
+	n, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{{1}}, Remote: anywhere}})
+	var sys *os.SyscallError
+	if n != 0 || !errors.As(err, &sys) || sys.Err != unix.ENOTCONN {
+		t.Errorf("WriteBatch to a closed peer = %d, %v", n, err)
+	}
+	if n, err := a.WriteBatch([]rawio.Packet{{Remote: netip.MustParseAddrPort("[::1]:1")}, {}}); n != 0 || err == nil {
+		t.Errorf("WriteBatch without a socket of the family = %d, %v", n, err)
+	}
+	if n, err := a.ReadBatch(nil); n != 0 || err == nil {
+		t.Errorf("ReadBatch without room = %d, %v", n, err)
+	}
+}
+
+func TestControlMessages(t *testing.T) {
+	var o Outgoing
+	from4, from6 := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")
+	o.From(from6)
+	o.ECN(3, true)
+	if c, _ := parseControl(bytesOf(&o.ctl)[:o.ctlLen]); c.Local != from6 || c.ECN != 3 {
+		t.Errorf("IPv6: %+v", c)
+	}
+	o = Outgoing{}
+	o.From(from4)
+	o.ECN(2, false)
+	c, _ := parseControl(bytesOf(&o.ctl)[:o.ctlLen])
+	if c.ECN != 2 {
+		t.Errorf("IPv4: %+v", c)
+	}
+	for cut := range o.ctlLen { // a cut-off message is left out, and none reads beyond the end
+		parseControl(bytesOf(&o.ctl)[:cut])
+	}
+}
+
+func TestZones(t *testing.T) {
+	var s sockaddr
+	a := netip.MustParseAddr("fe80::1%lo")
+	if n := s.put(a, 7); n != unix.SizeofSockaddrInet6 || s.Scope_id == 0 {
+		t.Errorf("scope %d", s.Scope_id)
+	}
+	if got := s.get(); got != netip.AddrPortFrom(a, 7) {
+		t.Errorf("came back as %v", got)
+	}
+	if i := zoneIndex("no such interface"); i != 0 {
+		t.Errorf("an unknown zone has index %d", i)
+	}
+	if i := zoneIndex("4711"); i != 4711 || zoneName(4711) != "4711" {
+		t.Errorf("a number as the zone has index %d", i)
+	}
+}
