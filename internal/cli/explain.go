@@ -37,7 +37,7 @@ func Explain(err error) string {
 	case errors.As(err, &adapt):
 		return adapt.Error() + ": is something else than this tool listening there?"
 	case errors.As(err, &rejected):
-		return "the server refused: " + string(rejected.Private)
+		return "the server refused: " + Printable(string(rejected.Private))
 	case errors.Is(err, assoc.ErrProtoUnreachable):
 		return "the host is up but nothing there speaks SCTP over this link: start the server, with the same --link"
 	case errors.As(err, &aborted) && aborted.ByPeer:

@@ -27,7 +27,7 @@ type load struct {
 	srcR, targetR, sinkR, readableR, recvR *ddp.Region
 
 	posted    []op      // the send queue, oldest first
-	uncovered []write   // writes that no later Send of ours has covered yet
+	uncovered []*write  // writes that no later Send of ours has covered yet
 	expect    []message // what the peer has sent us, in order
 	credits   int       // receives posted here that no Send has been posted for
 	repost    []uint64  // receives to be posted again
@@ -45,12 +45,15 @@ type op struct {
 	src      area // n < 0: none
 	sink     area
 	want     []byte // RDMA Read: what must have arrived
+	write    *write // RDMA Write
 }
 
+// write is an RDMA Write of which no covering Send has been delivered yet.
 type write struct {
 	to   area
 	want []byte
 	slot area // that to lies in
+	done bool // the covering Send was delivered
 }
 
 // message is a Send under way, with the writes that must be in place when it is delivered.
@@ -58,7 +61,7 @@ type message struct {
 	want      []byte
 	solicited bool
 	inv       *ddp.Region
-	writes    []write
+	writes    []*write
 }
 
 // slots are equal parts of one area.
@@ -294,8 +297,9 @@ func (l *load) write() bool {
 	wr.SGL = l.sgl(l.srcR, src, n)
 	wr.RemoteSTag = l.peer.targetR.STag()
 	wr.RemoteTO = l.peer.targetR.Base() + uint64(part.off-l.peer.target.all.off)
-	l.uncovered = append(l.uncovered, write{to: part, want: bytes.Clone(src.bytes()[:n]), slot: to})
-	return l.submit(wr, op{opcode: rdmap.WCWrite, src: src})
+	x := &write{to: part, want: bytes.Clone(src.bytes()[:n]), slot: to}
+	l.uncovered = append(l.uncovered, x)
+	return l.submit(wr, op{opcode: rdmap.WCWrite, src: src, write: x})
 }
 
 // send posts a Send, with Invalidate on inv: then a region of the peer is made for the occasion, and
@@ -324,8 +328,9 @@ func (l *load) send(inv bool) bool {
 		wr := l.wr(rdmap.WRWrite)
 		wr.SGL, wr.RemoteSTag, wr.RemoteTO = l.sgl(l.srcR, src, src.n), r.STag(), 7
 		to.open()
-		l.uncovered = append(l.uncovered, write{to: to, want: bytes.Clone(src.bytes()), slot: to})
-		if !l.submit(wr, op{opcode: rdmap.WCWrite, src: src}) {
+		x := &write{to: to, want: bytes.Clone(src.bytes()), slot: to}
+		l.uncovered = append(l.uncovered, x)
+		if !l.submit(wr, op{opcode: rdmap.WCWrite, src: src, write: x}) {
 			return false
 		}
 		msg.inv, tag = r, r.STag()
@@ -384,6 +389,9 @@ func (l *load) sent(wc rdmap.WC) {
 			o.sink.settle(o.want, "read")
 			l.sink.give(o.sink)
 		}
+		if x := o.write; x != nil && !x.done && !bytes.Equal(x.to.bytes(), x.want) {
+			l.w.failf("%s: write %d is complete, so acknowledged, but not in place", l.q.h.name, o.id)
+		}
 		if o.src.n >= 0 {
 			l.finished = append(l.finished, o.src)
 		}
@@ -425,6 +433,7 @@ func (l *load) received(wc rdmap.WC) {
 	l.recv[wc.ID].settle(msg.want, "receive")
 	for _, wr := range msg.writes {
 		wr.to.settle(wr.want, "write")
+		wr.done = true
 		l.target.give(wr.slot)
 	}
 	if msg.inv != nil {
