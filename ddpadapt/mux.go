@@ -133,7 +133,8 @@ func NewMux(a Assoc, cfg Config) *Mux {
 // Streams returns how many streams can carry sessions: the lower of both directions (section 8).
 func (m *Mux) Streams() int { return m.limit }
 
-// Sessions returns how many streams are not free: sessions of all states up to EventEnded.
+// Sessions returns how many streams are not free: sessions of all states up to EventEnded. With none
+// left, and none to come, the owner shuts the association down (RFC 5041 section 3).
 func (m *Mux) Sessions() int { return m.live }
 
 // Err returns why the Mux is dead, nil while it is not.

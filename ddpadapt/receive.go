@@ -67,9 +67,6 @@ func (m *Mux) receive(id wire.StreamID, ppid uint32, unordered bool, b []byte) a
 		m.stats.SegmentsIn++
 		s.next++
 		s.ds.Place(b[ssnLen:], &m.placed)
-		if m.placed.Err != nil {
-			s.in = deaf
-		}
 		s.ds.Deliver(&m.placed)
 		if s.window.n > 0 {
 			s.drain()

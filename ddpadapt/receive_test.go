@@ -110,8 +110,8 @@ func TestSegmentsBeforeDecision(t *testing.T) {
 		b.peer(0, "2 segment two")
 		b.acks()
 		b.expect(EventEnded)
-		if b.early != 0 {
-			t.Fatalf("%d octets still kept", b.early)
+		if b.early != 0 || len(b.store.free) != len(b.store.slab)-1 {
+			t.Fatalf("%d octets still kept, or a record", b.early)
 		}
 	})
 	t.Run("the active side gives up before the decision", func(t *testing.T) {
@@ -364,6 +364,42 @@ func TestFreeStreamChoice(t *testing.T) {
 	}
 }
 
+// A message that came in fragments is acknowledged and cannot be asked for again.
+func TestFragmentedBeyondBounds(t *testing.T) {
+	open := func() (*end, *Session) {
+		b := newEnd(t, newFake(), Config{MaxOutOfOrder: 1})
+		b.peer(0, "0 initiate")
+		s := b.expect(EventUp, EventInitiate)[1].Session
+		s.Accept(0, b.stream(1).Stream, nil)
+		return b, s
+	}
+	fault := func(b *end) Fault {
+		var se *SequenceError
+		if ev := b.expect(EventTerminated)[0]; !errors.As(ev.Err, &se) {
+			t.Fatalf("event %+v", ev)
+		}
+		return se.Fault
+	}
+	b, _ := open()
+	b.receive(0, PPIDSegment, true, make([]byte, maxSegment+1)) // DDP-SSN 0 again
+	if f := fault(b); f != FaultDuplicateSSN {
+		t.Fatalf("fault %v", f)
+	}
+	b, s := open()
+	s.next = 0
+	b.receive(0, PPIDSegment, true, make([]byte, maxSegment+1))
+	if f := fault(b); f != FaultTooLong {
+		t.Fatalf("fault %v", f)
+	}
+	b, s = open()
+	s.next = 65534
+	b.peer(0, "65535 segment x")
+	b.reassembled(&assoc.Received{PPID: PPIDSegment, Unordered: true, Size: 30}) // no room for its record
+	if f := fault(b); f != FaultWindowSSN {
+		t.Fatalf("fault %v", f)
+	}
+}
+
 // The records of messages out of order are bounded; the missing one always gets through.
 func TestOutOfOrderBound(t *testing.T) {
 	a := newEnd(t, newFake(), Config{Initiator: true})
@@ -448,6 +484,9 @@ func TestFaultySegment(t *testing.T) {
 			b.take(list[i])
 		}
 		ub.told(t, "good", "fatal 2/6")
+		if buf, _ := ub.queue.Lookup(3); slices.Index(order, 1) < slices.Index(order, 2) && buf.Pieces[0].Mem.RAM()[0] != 0 {
+			t.Fatal("a segment behind a known fault was placed") // req 5041-7.1-16
+		}
 		b.expect()
 		if err := ub.send("terminate"); err != nil { // req 5043-11.3-4, 5043-6.2-4
 			t.Fatal(err)

@@ -68,19 +68,13 @@ func (s *Session) answered(ssn uint16, r *record, private []byte) {
 
 // deliver gives a segment to the DDP stream at its turn.
 func (s *Session) deliver(r *record) {
-	if s.in == deaf || s.ds == nil {
-		return
-	}
 	if r.early != nil {
 		s.ds.Place(r.early, &r.placed)
 		s.early -= len(r.early)
 		s.m.early -= len(r.early)
 		r.early = nil
 	}
-	if r.placed.Err != nil {
-		s.in = deaf // what comes later is dropped; the upper layer decides what follows
-	}
-	s.ds.Deliver(&r.placed)
+	s.ds.Deliver(&r.placed) // after a fault it drops what follows; the upper layer decides what is next
 }
 
 // peerTerminated takes the peer's Terminate on a session that it has not answered by it.

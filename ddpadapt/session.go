@@ -39,7 +39,7 @@ const (
 	answering incoming = iota // active: Accept, Reject or Terminate
 	deciding                  // passive: the upper layer has not answered yet
 	flowing                   // segments, then perhaps a Terminate
-	deaf                      // segments are dropped; the peer's Terminate is awaited
+	deaf                      // this side has ended the session: only the peer's Terminate still counts
 	done                      // nothing: the peer's last message has had its turn
 )
 
