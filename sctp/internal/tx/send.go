@@ -22,7 +22,7 @@ func (s *Sender) Poll(now rawio.Time) *Path {
 		}
 		return nil
 	}
-	if p := s.DataPath(); p.open() && s.bursting() && s.ready(now, p) {
+	if p := s.DataPath(); p.open() && s.bursting() && s.ready(now, p) && !s.silly() {
 		return p
 	}
 	return nil
@@ -40,11 +40,13 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 	// The packet may exceed cwnd, so that only its beginning counts (section 6.1, B). In the packet
 	// that ignores cwnd there is nothing new.
 	if open && s.ring.nmarked == 0 && p == s.DataPath() {
-		for s.ready(now, p) {
+		fresh := true
+		for b.Room() > wire.DataHeaderLen && s.ready(now, p) {
 			size := s.nextSize()
-			if wire.DataHeaderLen+wire.PaddedLen(size) > b.Room() {
+			if wire.DataHeaderLen+wire.PaddedLen(size) > b.Room() || fresh && s.silly() {
 				break
 			}
+			fresh = false
 			octets += s.sendNew(now, b, p, size)
 			n++
 		}
@@ -98,13 +100,14 @@ func (s *Sender) ready(now rawio.Time, p *Path) bool {
 		return !now.Before(s.probeAt)
 	}
 	s.probeAt = rawio.Never
-	return idle || !s.silly()
+	return true
 }
 
-// silly reports whether the window is too small to be worth a chunk while there is DATA in flight,
-// whose SACK will say more (silly window syndrome, section 6.1, A; RFC 1122 section 4.2.3.4).
+// silly reports whether the window is too small to be worth a packet of new DATA while there is DATA
+// in flight, whose SACK will say more (silly window syndrome, section 6.1, A; RFC 1122 section
+// 4.2.3.4).
 func (s *Sender) silly() bool {
-	if s.rwnd >= s.MaxPayload() || s.rwnd >= s.maxRwnd/2 {
+	if s.flight == 0 || s.rwnd >= s.MaxPayload() || s.rwnd >= s.maxRwnd/2 {
 		return false
 	}
 	// All that is queued would fit; of a Source it is not known what else it has.

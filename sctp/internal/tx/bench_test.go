@@ -1,0 +1,94 @@
+package tx
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/pack"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+type endless struct{ body []byte }
+
+func (e *endless) Next(_ rawio.Time, max int, m *Message) bool {
+	m.Unordered, m.HeadLen = true, 16
+	m.Body[0] = e.body[:max-16]
+	return true
+}
+func (e *endless) Acked(rawio.Time, wire.StreamID, uint64) {}
+
+func bulk(mtu int) *Sender {
+	s := NewSender(Config{TSN: 1})
+	p := NewPath(netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.1:0"), mtu, labRTO, nil)
+	p.State = Active
+	if err := s.AddPath(p); err != nil {
+		panic(err)
+	}
+	p.cc = fixed(1 << 40)
+	s.SetPeer(1<<31-1, 4)
+	s.SetUpper(&endless{make([]byte, mtu)}, nil)
+	return s
+}
+
+func fillBatch(s *Sender, b *pack.Batch) {
+	b.Reset()
+	for !b.Full() {
+		p := s.Poll(0)
+		b.Begin(1, 2, 3, p.Local, p.Remote, p.MTU())
+		s.Fill(0, b, p)
+		b.End()
+	}
+}
+
+// BenchmarkFill is the way of bulk data: pull, record, header, vector, CRC32c, and a cumulative SACK
+// for every two packets.
+func BenchmarkFill(b *testing.B) {
+	for _, mtu := range []int{1480, 65515} {
+		b.Run(fmt.Sprint(mtu), func(b *testing.B) {
+			s, batch := bulk(mtu), pack.NewBatch(2)
+			k := makeSack(0, 1<<31-1)
+			b.SetBytes(int64(2 * s.MaxPayload()))
+			b.ReportAllocs()
+			for b.Loop() {
+				fillBatch(s, batch)
+				binary.BigEndian.PutUint32(k[4:], uint32(s.NextTSN()-1))
+				if _, err := s.HandleSack(0, k); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkSackGaps is a SACK that reports every fourth of 4000 TSNs missing and acknowledges one
+// TSN newly: what it costs is to depend on the latter and the blocks, not on what is outstanding.
+func BenchmarkSackGaps(b *testing.B) {
+	s, batch := bulk(1480), pack.NewBatch(100)
+	for s.ring.len() < 60000 {
+		fillBatch(s, batch)
+	}
+	var gaps []wire.GapBlock
+	for i := range 300 {
+		gaps = append(gaps, wire.GapBlock{Start: uint16(2 + 4*i), End: uint16(4 + 4*i)})
+	}
+	last := &gaps[len(gaps)-1]
+	var out []byte
+	for b.Loop() {
+		if last.End++; int(last.End) >= s.ring.len() {
+			b.StopTimer()
+			last.End = last.Start
+			s, batch = bulk(1480), pack.NewBatch(100)
+			for s.ring.len() < 60000 {
+				fillBatch(s, batch)
+			}
+			b.StartTimer()
+		}
+		out = wire.AppendSack(out[:0], wire.SackFields{CumTSN: s.CumTSN(), ARwnd: 1 << 30, Gaps: gaps})
+		if _, err := s.HandleSack(0, wire.Sack(out)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package tx
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/pack"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// The lab's path: PMDCS 1000, so that cwnd starts at 4000 and a full chunk counts 984 octets: 968 of
+// user data, with room for a SACK.
+const (
+	labMTU  = 1012
+	full    = 968
+	counted = full + wire.DataHeaderLen
+	second  = rawio.Time(time.Second)
+	ms      = rawio.Time(time.Millisecond)
+)
+
+var labRTO = RTOConfig{Initial: time.Second, Min: time.Second, Max: time.Minute}
+
+// lab drives a Sender in virtual time. TSNs start at 1.
+type lab struct {
+	t     *testing.T
+	s     *Sender
+	b     *pack.Batch
+	now   rawio.Time
+	acked []uint64 // tokens
+	token uint64
+}
+
+func newLab(t *testing.T, paths int) *lab {
+	l := &lab{t: t, s: NewSender(Config{TSN: 1, SendBuffer: 1 << 20}), b: pack.NewBatch(1000)}
+	for i := range paths {
+		p := NewPath(netip.AddrPort{}, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + i)}), 0), labMTU, labRTO, nil)
+		p.State = Active
+		if err := l.s.AddPath(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.s.SetPeer(1<<20, 16)
+	l.s.SetUpper(nil, l)
+	return l
+}
+
+func (l *lab) Acked(_ rawio.Time, _ wire.StreamID, token uint64) { l.acked = append(l.acked, token) }
+
+// queue gives n messages of size octets to the sender, with tokens 1, 2, ...
+func (l *lab) queue(n, size int) {
+	l.t.Helper()
+	for range n {
+		l.token++
+		if err := l.s.Enqueue(&Message{Body: [2][]byte{bytes.Repeat([]byte{byte(l.token)}, size)}, Token: l.token}); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+}
+
+// chunks returns the DATA chunks of a packet.
+func chunks(t *testing.T, p rawio.Packet) (out []wire.Data) {
+	t.Helper()
+	pkt, err := wire.ParsePacket(bytes.Join(p.Vec, nil))
+	if err != nil || !pkt.ChecksumOK() {
+		t.Fatalf("bad packet: %v", err)
+	}
+	it := pkt.Chunks()
+	for c, ok := it.Next(); ok; c, ok = it.Next() {
+		d, err := wire.AsData(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, d)
+	}
+	if it.Err() != nil {
+		t.Fatal(it.Err())
+	}
+	return out
+}
+
+// transmit sends what may be sent in one opportunity.
+func (l *lab) transmit() []rawio.Packet {
+	l.t.Helper()
+	l.b.Reset()
+	l.s.StartBurst()
+	for !l.b.Full() {
+		p := l.s.Poll(l.now)
+		if p == nil {
+			break
+		}
+		l.b.Begin(1, 2, 3, p.Local, p.Remote, p.MTU())
+		if l.s.Fill(l.now, l.b, p) == 0 {
+			l.t.Fatal("Poll promised a chunk that Fill did not append")
+		}
+		l.b.End()
+	}
+	return l.b.Pkts
+}
+
+// expect transmits and compares the TSNs of the packets, as in "1 | 2 3"; to a path other than the
+// first as in "4>1".
+func (l *lab) expect(what, want string) {
+	l.t.Helper()
+	var got []byte
+	for i, p := range l.transmit() {
+		if i > 0 {
+			got = append(got, " | "...)
+		}
+		for k, d := range chunks(l.t, p) {
+			if k > 0 {
+				got = append(got, ' ')
+			}
+			got = fmt.Append(got, d.TSN())
+		}
+		if a := p.Remote.Addr().As4(); a[3] != 1 {
+			got = fmt.Appendf(got, ">%d", a[3]-1)
+		}
+	}
+	if string(got) != want {
+		l.t.Errorf("%s: sent [%s], want [%s]", what, got, want)
+	}
+}
+
+func makeSack(cum wire.TSN, arwnd uint32, gaps ...wire.GapBlock) wire.Sack {
+	return wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: cum, ARwnd: arwnd, Gaps: gaps}))
+}
+
+// sack feeds a SACK with an open window; gaps are first and last TSN.
+func (l *lab) sack(cum wire.TSN, gaps ...[2]wire.TSN) Result {
+	l.t.Helper()
+	var g []wire.GapBlock
+	for _, b := range gaps {
+		g = append(g, wire.GapBlock{Start: uint16(b[0] - cum), End: uint16(b[1] - cum)})
+	}
+	return l.sackFor(makeSack(cum, 1<<20, g...))
+}
+
+func (l *lab) sackFor(k wire.Sack) Result {
+	l.t.Helper()
+	r, err := l.s.HandleSack(l.now, k)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.check()
+	return r
+}
+
+// check compares every count with the sets and records it sums up.
+func (l *lab) check() {
+	l.t.Helper()
+	s, g := l.s, &l.s.ring
+	flight, data, marked, gapped := map[int]int{}, 0, 0, 0
+	first := map[int]wire.TSN{}
+	for t := g.base; t != g.next; t++ {
+		r := g.rec(t)
+		in, mark, gap := g.inflight.Has(t), g.marked.Has(t), g.gapped.Has(t)
+		if n := slices.Index([]bool{in && !mark && !gap, !in && mark && !gap, !in && !mark && gap}, true); n < 0 {
+			l.t.Fatalf("TSN %d: in flight %v, marked %v, gap-acknowledged %v", t, in, mark, gap)
+		}
+		if g.countable.Has(t) != (in && r.state&fast == 0) {
+			l.t.Fatalf("TSN %d: countable %v", t, g.countable.Has(t))
+		}
+		if in {
+			if _, ok := first[int(r.path)]; !ok {
+				first[int(r.path)] = t
+			}
+			flight[int(r.path)] += r.chunkLen()
+			data += int(r.size)
+		}
+		if mark {
+			marked++
+		}
+		if gap {
+			gapped++
+		}
+	}
+	total := 0
+	for i, p := range s.paths {
+		total += flight[i]
+		if p.flight != flight[i] || p.flight > 0 && (p.first != first[i] || p.t3 == rawio.Never) {
+			l.t.Fatalf("path %d: flight %d first %d T3 %d, want %d %d", i, p.flight, p.first, p.t3, flight[i], first[i])
+		}
+	}
+	if s.flight != total || s.data != data || g.nmarked != marked || g.ngapped != gapped {
+		l.t.Fatalf("flight %d data %d marked %d gapped %d, want %d %d %d %d", s.flight, s.data, g.nmarked, g.ngapped, total, data, marked, gapped)
+	}
+}
+
+func (l *lab) path(i int) *Path { return l.s.paths[i] }
+
+// timeout lets the next timer expire and returns the paths it says have failed.
+func (l *lab) timeout() PathSet {
+	l.t.Helper()
+	l.now = l.s.NextTimeout()
+	if l.now == rawio.Never {
+		l.t.Fatal("no timer runs")
+	}
+	return l.s.HandleTimeout(l.now)
+}
+
+func (l *lab) cwnd(what string, want int) {
+	l.t.Helper()
+	if got := l.path(0).cc.Window(); got != want {
+		l.t.Errorf("%s: cwnd %d, want %d", what, got, want)
+	}
+}

@@ -1,0 +1,356 @@
+package tx
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+type gap = [2]wire.TSN
+
+// In the stories the initial cwnd of 4000 lets five chunks of 984 octets go.
+
+func TestFastRetransmitOnTheThirdMiss(t *testing.T) {
+	l := newLab(t, 1)
+	l.queue(20, full)
+	l.expect("initial window", "1 | 2 | 3 | 4 | 5")
+	l.now = 100 * ms
+	l.sack(1)
+	l.expect("one acknowledged: 984 more, and slow start's 984", "6 | 7")
+	l.cwnd("slow start", 4984)
+	l.sack(2)
+	l.expect("the same", "8 | 9")
+	l.cwnd("slow start", 5968)
+	// TSN 3 is lost: 4, 5 and 6 arrive, each makes a SACK.
+	l.now = 200 * ms
+	l.sack(2, gap{4, 4})
+	l.sack(2, gap{4, 5})
+	if l.s.ring.rec(3).misses != 2 {
+		t.Fatalf("%d miss indications after two SACKs", l.s.ring.rec(3).misses) // req 9260-6.7-4
+	}
+	// req 9260-7.2.4-1
+	l.expect("second miss: new DATA only", "10 | 11 | 12")
+	before := l.path(0).cc.Window()
+	l.now = 300 * ms
+	l.sack(2, gap{4, 6})
+	if !l.s.recovery || l.s.exit != 12 {
+		t.Errorf("recovery %v, exit point %d, want the highest outstanding TSN", l.s.recovery, l.s.exit) // req 9260-7.2.4-8
+	}
+	// req 9260-7.2.3-1, 9260-7.2.4-4, 9260-7.2.4-10
+	if want := max((before+counted)/2, 4000); l.path(0).cc.Window() != want || l.path(0).cc.Ssthresh() != want {
+		t.Errorf("cwnd %d ssthresh %d, want %d", l.path(0).cc.Window(), l.path(0).cc.Ssthresh(), want)
+	}
+	// req 9260-7.2.4-5
+	l.expect("third miss: the lost chunk at once, whatever cwnd says", "3")
+	// req 9260-7.2.4-6, 9260-6.1-18
+	if l.path(0).t3 != l.now.Add(l.path(0).RTO()) {
+		t.Errorf("T3-rtx was not restarted for the first outstanding chunk")
+	}
+	// req 9260-7.2.1-6
+	l.sack(2, gap{4, 8})
+	if l.path(0).cc.Window() > max((before+counted)/2, 4000) {
+		t.Error("cwnd grew in Fast Recovery")
+	}
+	l.sack(11)
+	if !l.s.recovery {
+		t.Error("Fast Recovery ended before its exit point")
+	}
+	l.sack(12)
+	if l.s.recovery {
+		t.Error("Fast Recovery goes on after its exit point")
+	}
+}
+
+func TestMissesCountBelowTheHighestNewlyAcknowledgedOnly(t *testing.T) {
+	// req 9260-7.2.4-2
+	l := newLab(t, 1)
+	l.queue(5, full)
+	l.transmit()
+	l.sack(0, gap{4, 4})
+	for range 5 {
+		l.sack(0, gap{4, 4}) // the same again: nothing newly acknowledged
+	}
+	if n := l.s.ring.rec(1).misses; n != 1 {
+		t.Errorf("%d miss indications from SACKs that acknowledge nothing new", n)
+	}
+	l.sack(0, gap{2, 2}, gap{4, 4})
+	if a, b := l.s.ring.rec(1).misses, l.s.ring.rec(3).misses; a != 2 || b != 1 {
+		t.Errorf("misses %d and %d, want 2 below the newly acknowledged TSN 2 and 1 above", a, b)
+	}
+}
+
+func TestInRecoveryAnAdvanceCountsForAllMissing(t *testing.T) {
+	// req 9260-7.2.4-3, 9260-7.2.4-9
+	l := newLab(t, 1)
+	l.path(0).cc = fixed(1 << 20)
+	l.queue(12, full)
+	l.transmit()
+	// 1 and 8 are lost.
+	l.sack(0, gap{2, 2})
+	l.sack(0, gap{2, 3})
+	l.sack(0, gap{2, 4})
+	l.expect("fast retransmission of 1", "1")
+	l.sack(0, gap{2, 7}, gap{9, 9})
+	if n := l.s.ring.rec(8).misses; n != 1 {
+		t.Fatalf("%d misses of TSN 8", n)
+	}
+	l.sack(1, gap{2, 7}, gap{9, 9})
+	if n := l.s.ring.rec(8).misses; n != 2 {
+		t.Fatalf("%d misses of TSN 8: 1 is newly acknowledged and below it, but the advance in Fast Recovery counts", n)
+	}
+	l.sack(7, gap{9, 9})
+	l.expect("fast retransmission of 8 in the same recovery", "8")
+	if l.s.Stats().FastRetransmits != 1 {
+		t.Error("a second entry into Fast Recovery")
+	}
+}
+
+func TestFastRetransmissionHappensOnce(t *testing.T) {
+	// req 9260-7.2.4-7
+	l := newLab(t, 1)
+	l.path(0).cc = fixed(1 << 20)
+	l.queue(12, full)
+	l.transmit()
+	for i := range wire.TSN(3) {
+		l.sack(0, gap{2, 2 + i})
+	}
+	l.expect("the third miss", "1")
+	for i := range wire.TSN(6) {
+		l.sack(0, gap{2, 5 + i})
+	}
+	l.expect("six more misses", "")
+	l.timeout()
+	l.expect("T3-rtx", "1")
+}
+
+func TestRetransmissionsThatDoNotFitFollowAsCwndAllows(t *testing.T) {
+	// req 9260-6.1-10, 9260-7.2.4-5, 9260-1.3-4
+	l := newLab(t, 1)
+	w := fixed(1 << 20)
+	l.path(0).cc = w
+	l.queue(40, full)
+	l.transmit()
+	*w = 4 * counted
+	l.sack(0, gap{4, 4})
+	l.sack(0, gap{4, 5})
+	l.sack(0, gap{4, 6})
+	l.expect("one packet beyond cwnd", "1")
+	if l.s.ring.nmarked != 2 || l.path(0).Flight() != 35*counted {
+		t.Fatalf("marked %d, flight %d chunks", l.s.ring.nmarked, l.path(0).Flight()/counted)
+	}
+	l.queue(1, full)
+	l.sack(0, gap{4, 38})
+	l.expect("cwnd open for one chunk: the marked before the new", "2")
+	l.sack(0, gap{4, 39})
+	l.expect("and one more", "3")
+	l.sack(0, gap{4, 40})
+	l.expect("then new", "41")
+}
+
+func TestT3Expiry(t *testing.T) {
+	l := newLab(t, 1)
+	p := l.path(0)
+	l.queue(20, full)
+	l.expect("initial window", "1 | 2 | 3 | 4 | 5")
+	// req 9260-6.1-17
+	if l.s.NextTimeout() != second {
+		t.Fatalf("T3-rtx at %d", l.s.NextTimeout())
+	}
+	rwnd := l.s.Rwnd()
+	if set := l.timeout(); !set.Has(0) {
+		t.Error("the path's error was not reported") // req 9260-8.2-1
+	}
+	// req 9260-7.2.3-2, 9260-7.2.1-2
+	l.cwnd("T3-rtx", 1000)
+	if p.cc.Ssthresh() != 4000 {
+		t.Errorf("ssthresh %d", p.cc.Ssthresh())
+	}
+	// req 9260-6.3.3-1
+	if p.RTO() != 2*second.Sub(0) {
+		t.Errorf("RTO %v", p.RTO())
+	}
+	// req 9260-6.2.1-2
+	if l.s.Rwnd() != rwnd+5*full || p.Flight() != 0 {
+		t.Errorf("rwnd %d flight %d: marked chunks count", l.s.Rwnd(), p.Flight())
+	}
+	// req 9260-6.3.3-2, 9260-6.3.3-5
+	l.expect("the earliest that fit one packet", "1")
+	// req 9260-6.3.3-3
+	if l.s.NextTimeout() != second+2*second {
+		t.Errorf("T3-rtx at %d, want the doubled RTO after the retransmission", l.s.NextTimeout())
+	}
+	l.now += 100 * ms
+	l.sack(1)
+	l.expect("the acknowledgement lets cwnd octets go", "2 | 3")
+	if p.SRTT() != 0 {
+		t.Error("RTT measured on a retransmission") // req 9260-6.3.1-6
+	}
+	l.sack(5)
+	l.expect("new DATA", "6 | 7 | 8")
+	l.now += 50 * ms
+	l.sack(6)
+	// req 9260-6.3.3-4
+	if p.SRTT() != 50*ms.Sub(0) || p.RTO() != second.Sub(0) {
+		t.Errorf("SRTT %v RTO %v: the next measurement collapses the RTO", p.SRTT(), p.RTO())
+	}
+}
+
+func TestOnePacketInFlightAfterT3UntilAcknowledged(t *testing.T) {
+	// req 9260-7.2.1-2
+	l := newLab(t, 1)
+	l.queue(3, 100) // one packet, far below cwnd
+	l.queue(20, full)
+	l.transmit()
+	l.timeout()
+	l.expect("the small chunks and no second packet, though flight is below cwnd", "1 2 3")
+	l.expect("nor later", "")
+	l.timeout()
+	l.expect("nor after another timeout", "1 2 3")
+	l.sack(3)
+	if l.expect("the acknowledgement reopens", "4 | 5"); l.path(0).single {
+		t.Error("still limited")
+	}
+}
+
+func TestT3EndsFastRecovery(t *testing.T) {
+	l := newLab(t, 1)
+	l.queue(20, full)
+	l.transmit()
+	for i := range wire.TSN(3) {
+		l.sack(0, gap{2, 2 + i})
+	}
+	l.transmit()
+	l.timeout()
+	if l.s.recovery {
+		t.Error("in Fast Recovery after a timeout: slow start could not grow cwnd")
+	}
+}
+
+func TestTimerRules(t *testing.T) {
+	l := newLab(t, 1)
+	p := l.path(0)
+	l.queue(1, full)
+	l.transmit()
+	if p.t3 != second {
+		t.Fatalf("R1: T3-rtx at %d", p.t3) // req 9260-6.1-17
+	}
+	l.now = 300 * ms
+	l.queue(3, full)
+	l.transmit()
+	if p.t3 != second {
+		t.Errorf("another transmission restarted T3-rtx: %d", p.t3) // req 9260-6.1-19
+	}
+	l.now = 400 * ms
+	l.sack(0, gap{3, 3})
+	if p.t3 != second {
+		t.Errorf("an acknowledgement not of the earliest restarted T3-rtx: %d", p.t3)
+	}
+	l.now = 500 * ms
+	l.sack(1, gap{3, 3})
+	if p.t3 != l.now.Add(p.RTO()) {
+		t.Errorf("R3: T3-rtx at %d", p.t3) // req 9260-6.3.2-2
+	}
+	l.sack(4)
+	if p.t3 != rawio.Never || l.s.NextTimeout() != rawio.Never {
+		t.Errorf("R2: T3-rtx runs with nothing outstanding") // req 9260-6.3.2-1
+	}
+}
+
+func TestReneging(t *testing.T) {
+	// req 9260-6.2.1-5, 9260-7.1-3
+	l := newLab(t, 1)
+	p := l.path(0)
+	l.queue(4, full)
+	l.transmit()
+	l.now = 100 * ms
+	l.sack(1, gap{3, 4})
+	if p.Flight() != counted {
+		t.Fatalf("flight %d", p.Flight())
+	}
+	l.sack(2, gap{3, 3})
+	if l.s.Stats().Reneged != 1 || p.Flight() != counted || l.s.ring.rec(4).misses != 1 {
+		t.Errorf("reneged %d, flight %d, %d misses", l.s.Stats().Reneged, p.Flight(), l.s.ring.rec(4).misses)
+	}
+	if p.t3 == rawio.Never {
+		t.Error("R4: no T3-rtx for the reneged TSN")
+	}
+	l.timeout()
+	l.expect("T3-rtx", "4")
+	if len(l.acked) != 2 {
+		t.Errorf("messages acknowledged %v: a gap acknowledgement frees nothing", l.acked)
+	}
+	l.sack(4)
+	if len(l.acked) != 4 {
+		t.Errorf("acknowledged %v", l.acked) // req 9260-6.7-3
+	}
+}
+
+func TestStaleAndImpossibleSacks(t *testing.T) {
+	l := newLab(t, 1)
+	l.queue(5, full)
+	l.transmit()
+	l.sack(3)
+	// req 9260-6.2.1-3
+	if r := l.sackFor(makeSack(2, 0)); !r.Stale || l.s.Rwnd() == 0 {
+		t.Error("a SACK below the Cumulative TSN Ack Point was processed")
+	}
+	for _, tt := range []struct {
+		name string
+		k    wire.Sack
+	}{
+		// req 9260-12.4-3
+		{"cumulative TSN never sent", makeSack(6, 1000)},
+		{"gap block beyond what was sent", makeSack(3, 1000, wire.GapBlock{Start: 2, End: 3})},
+		{"far beyond", makeSack(3+1<<30, 1000)},
+	} {
+		var e *UnsentTSNError
+		if _, err := l.s.HandleSack(l.now, tt.k); !errors.As(err, &e) || l.s.Outstanding() != 2 {
+			t.Errorf("%s: %v, %d outstanding", tt.name, err, l.s.Outstanding())
+		}
+	}
+	var e *UnsentTSNError
+	if _, err := l.s.HandleCumAck(l.now, 6); !errors.As(err, &e) {
+		t.Errorf("SHUTDOWN: %v", err)
+	}
+	for _, k := range []wire.Sack{
+		makeSack(3, 1000, wire.GapBlock{Start: 2, End: 1}),
+		makeSack(3, 1000, wire.GapBlock{Start: 0, End: 0}),
+		makeSack(3, 1000, wire.GapBlock{Start: 9, End: 1}),
+		makeSack(3, 1000, wire.GapBlock{Start: 2, End: 2}, wire.GapBlock{Start: 1, End: 2}, wire.GapBlock{Start: 2, End: 2}),
+	} {
+		l.sackFor(k) // malformed blocks do no harm
+	}
+}
+
+func TestShutdownAcknowledges(t *testing.T) {
+	l := newLab(t, 1)
+	l.queue(5, full)
+	l.transmit()
+	l.sack(1, gap{4, 4})
+	r, err := l.s.HandleCumAck(l.now, 3)
+	l.check()
+	if err != nil || !r.CumAdvanced || !r.NewlyAcked || l.s.CumTSN() != 3 || l.s.ring.ngapped != 1 {
+		t.Errorf("%+v %v: cumulative TSN %d, %d gap-acknowledged", r, err, l.s.CumTSN(), l.s.ring.ngapped)
+	}
+	if r, _ := l.s.HandleCumAck(l.now, 2); !r.Stale {
+		t.Error("an older SHUTDOWN is not stale")
+	}
+}
+
+func TestDuplicatesCountOnceForEachRetransmission(t *testing.T) {
+	// req 9260-7.2.2-3
+	l := newLab(t, 1)
+	l.queue(5, full)
+	l.transmit()
+	l.timeout()
+	l.transmit()
+	k := wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: 1, ARwnd: 1 << 20, Dups: []wire.TSN{1, 1, 1, 2, 77}}))
+	w := fixed(1 << 20)
+	l.path(0).cc = w
+	l.sackFor(k)
+	if got := l.path(0).sack.dups; got != counted {
+		t.Errorf("%d octets of duplicates, want those of the one chunk that was sent twice", got)
+	}
+}

@@ -1,0 +1,108 @@
+package tx
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+func TestTimedOutDataGoesToTheOtherPath(t *testing.T) {
+	// req 9260-6.4-5, 9260-6.4-7, 9260-6.3.3-3
+	l := newLab(t, 2)
+	l.queue(7, full)
+	l.expect("to the primary", "1 | 2 | 3 | 4 | 5") // req 9260-6.4-1
+	l.timeout()
+	l.path(1).est.rto /= 2
+	l.expect("retransmission to the other path, new DATA after it", "1>1 | 2>1 | 3>1 | 4>1 | 5>1 | 6")
+	if l.path(0).Flight() != counted || l.path(1).Flight() != 5*counted {
+		t.Errorf("flight %d and %d", l.path(0).Flight(), l.path(1).Flight())
+	}
+	if l.path(1).t3 != l.now.Add(l.path(1).RTO()) {
+		t.Error("T3-rtx of the other path does not run with its RTO")
+	}
+	// req 9260-7.2.1-7, 9260-8.2-3
+	r := l.sack(2)
+	if r.Paths != 1<<1 || l.path(1).cc.Window() != 4000+1000 || l.path(0).cc.Window() != 1000 {
+		t.Errorf("paths %b, cwnd %d and %d", r.Paths, l.path(0).cc.Window(), l.path(1).cc.Window())
+	}
+}
+
+func TestFastRetransmissionGoesToTheSamePath(t *testing.T) {
+	// req 9260-6.4-6
+	l := newLab(t, 2)
+	l.queue(5, full)
+	l.transmit()
+	l.s.SetPrimary(1)
+	for i := range wire.TSN(3) {
+		l.sack(0, gap{2, 2 + i})
+	}
+	l.expect("the path it was sent to, though the primary has changed", "1")
+}
+
+func TestFailover(t *testing.T) {
+	// req 9260-6.4.1-1, 9260-8.2-5, 9260-8.2-6, 9260-6.3.3-6
+	l := newLab(t, 3)
+	l.queue(3, full)
+	l.transmit()
+	t3 := l.path(0).t3
+	l.path(0).State = Inactive
+	l.now = 100 * ms
+	l.queue(2, full)
+	l.expect("one alternate path", "4>1 | 5>1")
+	if l.path(0).t3 != t3 || l.path(1).t3 == t3 {
+		t.Error("the timers are not each path's own")
+	}
+	l.path(1).State, l.path(2).State = Inactive, Unconfirmed
+	if l.s.DataPath() != l.path(0) {
+		t.Error("with no active path: not the primary")
+	}
+}
+
+func TestSmallestPathDecidesTheChunkSize(t *testing.T) {
+	// req 9260-7.3-2, 9260-7.3-3, 9260-6-8
+	l := newLab(t, 2)
+	l.path(1).SetMTU(700)
+	l.queue(1, 1000)
+	d := chunks(t, l.transmit()[0])
+	if len(d[0].Payload()) != 700-12-16-16 || l.path(0).MTU() != labMTU {
+		t.Errorf("first fragment %d octets", len(d[0].Payload()))
+	}
+}
+
+func TestMostDivergentPath(t *testing.T) {
+	// req 9260-6.4.1-2
+	l := newLab(t, 3)
+	a, b := netip.MustParseAddrPort("198.51.100.1:0"), netip.MustParseAddrPort("198.51.100.2:0")
+	l.path(0).Local, l.path(1).Local, l.path(2).Local = a, a, b
+	l.queue(1, full)
+	l.transmit()
+	l.timeout()
+	l.expect("the path that shares no address", "1>2")
+}
+
+func TestAddPathRefuses(t *testing.T) {
+	l := newLab(t, MaxPaths)
+	if err := l.s.AddPath(NewPath(netip.AddrPort{}, netip.AddrPort{}, 1500, labRTO, nil)); !errors.Is(err, ErrPaths) {
+		t.Error(err)
+	}
+}
+
+func TestMTULimits(t *testing.T) {
+	for _, tt := range []struct {
+		name            string
+		mtu, got, pmdcs int
+	}{
+		{"Ethernet", 1480, 1480, 1468},
+		{"not a multiple of four", 1483, 1483, 1468},
+		{"nonsense", 3, 512, 500},
+		{"64 KB", 65535, 65535, 65520},
+		{"more than a chunk length says", 100000, 100000, 65532},
+	} {
+		p := NewPath(netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.1:0"), tt.mtu, labRTO, nil)
+		if p.MTU() != tt.got || p.PMDCS() != tt.pmdcs {
+			t.Errorf("%s: MTU %d PMDCS %d", tt.name, p.MTU(), p.PMDCS())
+		}
+	}
+}

@@ -1,0 +1,570 @@
+package tx
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/cc"
+	"github.com/rddp-go/rddp/sctp/internal/pack"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// window is a controller whose cwnd the test sets.
+type window int
+
+func fixed(n int) *window { w := window(n); return &w }
+
+func (w *window) Window() int                 { return int(*w) }
+func (w *window) Ssthresh() int               { return int(*w) }
+func (w *window) OnSent(rawio.Time, int, int) {}
+func (w *window) OnAck(rawio.Time, cc.Ack)    {}
+func (w *window) OnLoss(rawio.Time)           {}
+func (w *window) OnTimeout(rawio.Time)        {}
+func (w *window) OnIdle(rawio.Time, int)      {}
+func (w *window) SetPMDCS(int)                {}
+func (w *window) Reset()                      {}
+
+func ExampleSender() {
+	s := NewSender(Config{TSN: 1, SendBuffer: 1 << 16})
+	p := NewPath(netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.1:0"), 1480, labRTO, nil)
+	p.State = Active
+	if err := s.AddPath(p); err != nil {
+		fmt.Println(err)
+	}
+	s.SetPeer(1<<16, 10)
+	if err := s.Enqueue(&Message{Body: [2][]byte{[]byte("hello")}}); err != nil {
+		fmt.Println(err)
+	}
+	b := pack.NewBatch(1)
+	for p := s.Poll(0); p != nil; p = s.Poll(0) {
+		b.Begin(5000, 5001, 1, p.Local, p.Remote, p.MTU())
+		s.Fill(0, b, p)
+		b.End()
+	}
+	fmt.Println(b.Pkts[0].Len(), "octets to", b.Pkts[0].Remote.Addr(), "and", s.Outstanding(), "chunk outstanding")
+	// Output: 36 octets to 192.0.2.1 and 1 chunk outstanding
+}
+
+func TestChunksOfMessages(t *testing.T) {
+	l := newLab(t, 1)
+	l.path(0).cc = fixed(1 << 20)
+	head := Message{Stream: 3, PPID: 16, HeadLen: 10, Token: 1, SackNow: true}
+	copy(head.Head[:], "0123456789")
+	head.Body = [2][]byte{bytes.Repeat([]byte{'a'}, 1500), bytes.Repeat([]byte{'b'}, 703)}
+	for _, m := range []*Message{
+		&head,
+		{Stream: 3, Unordered: true, Body: [2][]byte{[]byte("unordered")}, Token: 2},
+		{Stream: 3, Body: [2][]byte{[]byte("x"), []byte("yz")}, Token: 3},
+		{Stream: 4, Body: [2][]byte{nil, []byte("other")}, Token: 4},
+	} {
+		if err := l.s.Enqueue(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []wire.Data
+	for _, p := range l.transmit() {
+		if p.Len() > labMTU || p.Len()%4 != 0 {
+			t.Errorf("packet of %d octets", p.Len()) // req 9260-6.10-1, 9260-3.3.1-10
+		}
+		got = append(got, chunks(t, p)...)
+	}
+	want := []struct {
+		flags  uint8
+		stream wire.StreamID
+		ssn    wire.SSN
+		ppid   uint32
+		n      int
+	}{
+		// req 9260-3.3.1-11, 9260-3.3.1-7, 9260-3.3.1-8, 9260-6-7, 9260-6.9-5
+		{wire.FlagB, 3, 0, 16, full},
+		{0, 3, 0, 16, full},
+		{wire.FlagE | wire.FlagI, 3, 0, 16, 2213 - 2*full}, // req 9260-6.1-22
+		// req 9260-6.5-5, 9260-3.3.1-5
+		{wire.FlagB | wire.FlagE | wire.FlagU, 3, 0, 0, 9},
+		// req 9260-6.5-4
+		{wire.FlagB | wire.FlagE, 3, 1, 0, 3},
+		{wire.FlagB | wire.FlagE, 4, 0, 0, 5},
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%d chunks, want %d", len(got), len(want))
+	}
+	var first []byte
+	for i, w := range want {
+		d := got[i]
+		// req 9260-3.3.1-12, 9260-3.3.1-13
+		if d.TSN() != wire.TSN(1+i) || d.Flags() != w.flags || d.Stream() != w.stream || d.SSN() != w.ssn || d.PPID() != w.ppid || len(d.Payload()) != w.n {
+			t.Errorf("chunk %d: TSN %d flags %x stream %d SSN %d PPID %d, %d octets, want %+v", i, d.TSN(), d.Flags(), d.Stream(), d.SSN(), d.PPID(), len(d.Payload()), w)
+		}
+		if i < 3 {
+			first = append(first, d.Payload()...)
+		}
+	}
+	if !bytes.Equal(first, append(append([]byte("0123456789"), head.Body[0]...), head.Body[1]...)) {
+		t.Error("the fragments are not the message")
+	}
+	if string(got[4].Payload()) != "xyz" || string(got[5].Payload()) != "other" {
+		t.Error("user data damaged")
+	}
+	l.sack(6)
+	if fmt.Sprint(l.acked) != "[1 2 3 4]" {
+		t.Errorf("acknowledged %v", l.acked)
+	}
+}
+
+func TestSSNWraps(t *testing.T) {
+	// req 9260-6.5-4
+	l := newLab(t, 1)
+	l.s.ssn = []wire.SSN{65535}
+	l.queue(2, 1)
+	d := chunks(t, l.transmit()[0])
+	if d[0].SSN() != 65535 || d[1].SSN() != 0 {
+		t.Errorf("SSNs %d, %d", d[0].SSN(), d[1].SSN())
+	}
+}
+
+func TestEnqueueRefuses(t *testing.T) {
+	l := newLab(t, 1)
+	one := [2][]byte{make([]byte, 1)}
+	for _, tt := range []struct {
+		name string
+		m    Message
+		want error
+	}{
+		{"no user data", Message{}, ErrEmptyMessage},                                // req 9260-6.2-28
+		{"a stream beyond those agreed", Message{Stream: 16, Body: one}, ErrStream}, // req 9260-6.5-1
+		{"more than the send buffer", Message{Body: [2][]byte{make([]byte, 1<<20+1)}}, ErrMessageTooBig},
+		{"a head that is too long", Message{HeadLen: HeadCap + 1}, ErrHeadLen},
+	} {
+		if err := l.s.Enqueue(&tt.m); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+	l.queue(1, 1<<20-10)
+	if err := l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 11)}}); !errors.Is(err, ErrSendBufferFull) {
+		t.Error(err)
+	}
+	l.path(0).cc = fixed(1 << 30)
+	l.transmit()
+	if err := l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 11)}}); !errors.Is(err, ErrSendBufferFull) {
+		t.Errorf("sent is not acknowledged: %v", err)
+	}
+	for l.s.Outstanding() > 0 || l.s.Queued() > 0 {
+		l.sack(l.s.NextTSN() - 1)
+		l.transmit()
+	}
+	l.queue(1, 1<<20)
+}
+
+func TestCwndLimits(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		size int
+		want int // packets
+	}{
+		// req 9260-6.1-7, 9260-6.1-8, 9260-6.1-9
+		{"one packet may exceed cwnd: 4 * 984 < 4000", full, 5},
+		{"none when cwnd is reached exactly: 4 * 1000", 984, 4},
+	} {
+		l := newLab(t, 1)
+		if tt.size > full {
+			l.path(0).pmdcs += 16 // as if no room for a SACK were kept
+			l.path(0).mtu += 16
+		}
+		l.queue(20, tt.size)
+		if n := len(l.transmit()); n != tt.want {
+			t.Errorf("%s: %d packets", tt.name, n)
+		}
+		if f := l.path(0).Flight(); f >= 4000+1000 {
+			t.Errorf("%s: flight %d", tt.name, f)
+		}
+		l.expect("window full", "") // req 9260-6.1-16
+	}
+}
+
+func TestSmallMessagesShareAPacket(t *testing.T) {
+	// req 9260-6.1-14, 9260-6.10-3
+	l := newLab(t, 1)
+	l.queue(12, 84)
+	l.expect("ten chunks of 100 octets fill 1000", "1 2 3 4 5 6 7 8 9 10 | 11 12")
+}
+
+func TestMaxBurst(t *testing.T) {
+	// req 9260-6.1-11, 9260-6.1-13
+	l := newLab(t, 1)
+	l.s.cfg.MaxBurst = 2
+	l.queue(20, full)
+	l.expect("an opportunity", "1 | 2")
+	l.cwnd("unchanged", 4000)
+	l.expect("the next", "3 | 4")
+	l.expect("cwnd is full", "5")
+}
+
+func TestRwndLimits(t *testing.T) {
+	l := newLab(t, 1)
+	l.s.SetPeer(2500, 16)
+	l.queue(4, full)
+	// req 9260-6.1-1, 9260-6.2.1-1
+	l.expect("2500 octets of window hold two chunks of 968", "1 | 2")
+	if l.s.Rwnd() != 2500-2*full {
+		t.Errorf("rwnd %d", l.s.Rwnd())
+	}
+	// req 9260-6.2.1-4
+	l.sackFor(makeSack(1, 2000))
+	if l.s.Rwnd() != 2000-full {
+		t.Errorf("rwnd %d, want a_rwnd less what is outstanding", l.s.Rwnd())
+	}
+	l.sackFor(makeSack(1, 500))
+	if l.s.Rwnd() != 0 {
+		t.Errorf("rwnd %d, want 0", l.s.Rwnd())
+	}
+}
+
+func TestZeroWindowProbe(t *testing.T) {
+	l := newLab(t, 1)
+	p := l.path(0)
+	l.queue(3, full)
+	l.s.SetPeer(full, 16)
+	l.expect("the window takes one", "1")
+	l.now = 100 * ms
+	l.sackFor(makeSack(1, 0))
+	l.expect("closed", "")
+	// req 9260-6.1-5
+	if l.s.NextTimeout() != l.now.Add(p.RTO()) {
+		t.Fatalf("first probe at %d, want after one RTO", l.s.NextTimeout())
+	}
+	l.now += second - 1
+	l.expect("not before", "")
+	l.timeout()
+	// req 9260-6.1-2, 9260-6.1-3
+	l.expect("the probe, one chunk", "2")
+	for i := range 3 {
+		// req 9260-6.1-4
+		l.sackFor(makeSack(1, 0)) // the peer has dropped it
+		l.expect("nothing beside the probe", "")
+		cwnd, sent, interval := p.cc.Window(), l.now, p.RTO()
+		if set := l.timeout(); set != 0 {
+			t.Errorf("probe %d raises an error although the peer answers", i)
+		}
+		if l.now.Sub(sent) != interval || p.RTO() != 2*interval {
+			t.Errorf("probe %d after %v, RTO %v: no exponential interval", i, l.now.Sub(sent), p.RTO())
+		}
+		l.cwnd("probing leaves cwnd alone", cwnd)
+		l.expect("the probe again", "2")
+	}
+	if set := l.timeout(); !set.Has(0) {
+		t.Error("no error for a probe that nothing answered")
+	}
+	l.expect("the probe again", "2")
+	l.sackFor(makeSack(1, 100000))
+	l.expect("the window opens: the dropped probe first, at once", "2 | 3")
+	l.sack(3)
+	if !l.s.Idle(l.now) || l.s.NextTimeout() != rawio.Never {
+		t.Error("not idle")
+	}
+}
+
+func TestProbeThatTheWindowTakes(t *testing.T) {
+	l := newLab(t, 1)
+	l.queue(3, full)
+	l.s.SetPeer(100, 16)
+	l.expect("100 octets of window are less than the chunk", "")
+	l.timeout()
+	l.expect("so it is a probe", "1")
+	l.sackFor(makeSack(1, 5000))
+	l.expect("accepted", "2 | 3")
+	if l.s.Stats().Probes != 1 || l.s.probing {
+		t.Errorf("%+v", l.s.Stats())
+	}
+}
+
+func TestSillyWindowAvoidance(t *testing.T) {
+	// req 9260-6.1-6
+	for _, tt := range []struct {
+		name     string
+		messages int // of 84 octets, after one in flight
+		arwnd    uint32
+		want     string
+	}{
+		{"a sliver of the window waits", 30, 84 + 200, ""},
+		{"a full chunk goes", 30, 84 + full, "2 3 4 5 6 7 8 9 10 11"},
+		{"all that is queued goes", 2, 84 + 200, "2 3"},
+	} {
+		l := newLab(t, 1)
+		l.queue(1, 84)
+		l.transmit()
+		l.queue(tt.messages, 84)
+		l.sackFor(makeSack(0, tt.arwnd))
+		l.expect(tt.name, tt.want)
+	}
+	l := newLab(t, 1)
+	l.s.maxRwnd = 400 // the largest window ever
+	l.queue(1, 84)
+	l.transmit()
+	l.queue(30, 84)
+	l.sackFor(makeSack(0, 84+199))
+	l.expect("less than half of the largest window waits", "")
+	l.sackFor(makeSack(0, 84+200))
+	l.expect("half of it goes", "2 3")
+}
+
+func TestKarn(t *testing.T) {
+	// req 9260-6.3.1-5, 9260-6.3.1-6, 9260-6.3.1-7
+	l := newLab(t, 1)
+	p := l.path(0)
+	l.path(0).cc = fixed(1 << 20)
+	l.queue(8, full)
+	l.transmit()
+	if !p.timing || p.timed != 1 {
+		t.Fatal("the first chunk is not timed")
+	}
+	l.now = 40 * ms
+	l.sack(4)
+	if p.SRTT() != 40*time.Millisecond {
+		t.Fatalf("SRTT %v", p.SRTT())
+	}
+	l.queue(1, full)
+	l.transmit() // 9 is timed
+	l.timeout()
+	l.transmit()
+	l.now += 10 * ms
+	l.sack(9)
+	if p.SRTT() != 40*time.Millisecond {
+		t.Errorf("SRTT %v: measured although a TSN below was retransmitted", p.SRTT())
+	}
+	l.queue(1, full)
+	l.transmit()
+	l.now += 80 * ms
+	l.sack(10)
+	if p.SRTT() != 45*time.Millisecond {
+		t.Errorf("SRTT %v, want the next measurement counted", p.SRTT()) // req 9260-6.3.1-4
+	}
+}
+
+func TestRTO(t *testing.T) {
+	const s = time.Second
+	for _, tt := range []struct {
+		name              string
+		rtt               []time.Duration
+		srtt, rttvar, rto time.Duration
+	}{
+		// req 9260-6.3.1-1
+		{"before a measurement: RTO.Initial", nil, 0, 0, 3 * s},
+		// req 9260-6.3.1-2
+		{"first", []time.Duration{2 * s}, 2 * s, s, 6 * s},
+		// req 9260-6.3.1-3
+		{"second, RTTVAR by the old SRTT", []time.Duration{2 * s, 4 * s}, 2250 * time.Millisecond, 1250 * time.Millisecond, 7250 * time.Millisecond},
+		// req 9260-6.3.1-8
+		{"RTO.Min", []time.Duration{10 * time.Millisecond}, 10 * time.Millisecond, 5 * time.Millisecond, s},
+		// req 9260-6.3.1-9
+		{"RTO.Max", []time.Duration{100 * s}, 100 * s, 50 * s, 60 * s},
+		// req 9260-6.3.1-10
+		{"RTTVAR not 0", []time.Duration{1}, 1, 1, s},
+	} {
+		e := newEstimator(RTOConfig{Initial: 3 * s, Min: s, Max: 60 * s})
+		for _, r := range tt.rtt {
+			e.observe(r)
+		}
+		if e.srtt != tt.srtt || e.rttvar != tt.rttvar || e.rto != tt.rto {
+			t.Errorf("%s: SRTT %v RTTVAR %v RTO %v, want %v %v %v", tt.name, e.srtt, e.rttvar, e.rto, tt.srtt, tt.rttvar, tt.rto)
+		}
+	}
+	e := newEstimator(RTOConfig{Initial: s, Min: s, Max: 10 * s})
+	for range 10 {
+		e.backoff()
+	}
+	if e.rto != 10*s {
+		t.Errorf("backed off to %v", e.rto)
+	}
+}
+
+func TestIdlePathSlowsDown(t *testing.T) {
+	// req 9260-7.2.1-8
+	l := newLab(t, 1)
+	l.path(0).est.observe(10 * time.Millisecond) // RTO 1 s
+	for l.path(0).cc.Window() < 16000 {
+		l.queue(20, full)
+		for l.transmit(); l.s.Outstanding() > 0; l.transmit() {
+			l.sack(l.s.CumTSN() + 1)
+		}
+	}
+	cwnd := l.path(0).cc.Window()
+	l.now += second * 3 / 2
+	l.queue(1, 1)
+	l.expect("after one and a half RTO", fmt.Sprint(l.s.NextTSN()))
+	l.cwnd("halved once", cwnd/2)
+}
+
+func TestSource(t *testing.T) {
+	l := newLab(t, 1)
+	src := &supply{n: 7, size: full}
+	l.s.SetUpper(src, l)
+	l.queue(1, full)
+	l.expect("the queue first, then the Source, as cwnd allows", "1 | 2 | 3 | 4 | 5")
+	if src.n != 3 || src.max != full {
+		t.Errorf("%d messages left, asked for %d octets", src.n, src.max)
+	}
+	l.sack(3)
+	if fmt.Sprint(l.acked, src.acked) != "[1] [7 6]" {
+		t.Errorf("acknowledged %v %v", l.acked, src.acked)
+	}
+	// A message that was pulled waits in the slot when the window turns out too small.
+	l.sackFor(makeSack(5, 50))
+	l.expect("no room", "")
+	if src.n != 2 || l.s.Idle(l.now) {
+		t.Errorf("%d left", src.n)
+	}
+	l.sack(5)
+	l.expect("room again", "6 | 7 | 8")
+	l.sack(8)
+	if !l.s.Idle(l.now) {
+		t.Error("not idle")
+	}
+}
+
+// supply is a Source with n messages left, of size octets, whose token is n.
+type supply struct {
+	n, size, max int
+	body         []byte
+	acked        []uint64
+}
+
+func (u *supply) Next(_ rawio.Time, max int, m *Message) bool {
+	u.max = max
+	if u.n == 0 {
+		return false
+	}
+	if len(u.body) < u.size {
+		u.body = make([]byte, u.size)
+	}
+	*m = Message{Unordered: true, HeadLen: 4, Body: [2][]byte{u.body[:u.size-4]}, Token: uint64(u.n)}
+	u.n--
+	return true
+}
+
+func (u *supply) Acked(_ rawio.Time, _ wire.StreamID, token uint64) { u.acked = append(u.acked, token) }
+
+func TestSackNow(t *testing.T) {
+	// req 9260-6.1-22
+	l := newLab(t, 1)
+	l.s.SetSackNow(true)
+	l.queue(1, 10)
+	if d := chunks(t, l.transmit()[0]); !d[0].I() {
+		t.Error("no I bit")
+	}
+}
+
+func TestShrunkPMTU(t *testing.T) {
+	// req 9260-6.9-4
+	l := newLab(t, 1)
+	l.queue(5, full)
+	l.queue(1, 2*full)
+	l.transmit()
+	l.path(0).SetMTU(612)
+	if n := l.s.MaxPayload(); n != 612-12-16-16 {
+		t.Fatalf("MaxPayload %d", n)
+	}
+	l.timeout()
+	if pk := l.transmit(); len(pk) != 1 || pk[0].Len() != 12+counted {
+		t.Errorf("the old chunk goes as it is, alone: %d packets", len(pk))
+	}
+	// A packet that holds something already is not made larger.
+	l.sack(1)
+	p := l.s.Poll(l.now)
+	l.b.Reset()
+	l.b.Begin(1, 2, 3, p.Local, p.Remote, p.MTU())
+	l.b.Commit(wire.AppendCookieAck(l.b.Tail()))
+	if n := l.s.Fill(l.now, l.b, p); n != 0 {
+		t.Errorf("%d chunks beside a control chunk in %d octets", n, l.b.Len())
+	}
+	l.sack(5)
+	for _, pk := range l.transmit() {
+		if pk.Len() > 612 {
+			t.Errorf("new DATA in a packet of %d octets", pk.Len())
+		}
+	}
+}
+
+func TestSendWindowStopsAt65535TSNs(t *testing.T) {
+	// req 9260-6.1-21, 9260-6.1-20
+	l := newLab(t, 1)
+	l.path(0).cc = fixed(1 << 30)
+	l.s.SetPeer(1<<30, 1)
+	l.queue(70000, 1)
+	for len(l.transmit()) > 0 {
+	}
+	if n := l.s.Outstanding(); n != 65535 {
+		t.Errorf("%d outstanding", n)
+	}
+	l.check()
+	l.sack(2, gap{4, 65535})
+	l.expect("two more", "65536 65537")
+	l.sack(65537)
+	if len(l.acked) != 65537 {
+		t.Error(len(l.acked))
+	}
+}
+
+func TestDetach(t *testing.T) {
+	l := newLab(t, 1)
+	l.path(0).cc = fixed(2 * counted)
+	mem := bytes.Repeat([]byte{'m'}, 3*full)
+	src := mem[:full]
+	other := bytes.Repeat([]byte{'o'}, full)
+	for i, m := range []*Message{
+		{Stream: 1, Body: [2][]byte{other[:100], src[100:]}}, // in flight
+		{Stream: 2, Body: [2][]byte{mem[full : 2*full]}},     // in flight, another stream
+		{Stream: 1, Body: [2][]byte{mem[2*full:]}},           // queued
+	} {
+		m.Token = uint64(i)
+		if err := l.s.Enqueue(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.expect("two in flight", "1 | 2")
+	l.s.Detach(1, mem[full-1:])
+	if r := l.s.ring.rec(1); &r.body[0][0] != &other[0] || &r.body[1][0] == &src[100] {
+		t.Error("of the first only the piece within the memory was to be copied")
+	}
+	if r := l.s.ring.rec(2); &r.body[0][0] != &mem[full] {
+		t.Error("another stream's message was copied")
+	}
+	clear(mem[:full])
+	clear(mem[2*full:])
+	l.timeout()
+	if d := chunks(t, l.transmit()[0]); bytes.IndexByte(d[0].Payload(), 0) >= 0 {
+		t.Error("the retransmission shows the user's changes")
+	}
+	l.sack(2)
+	if d := chunks(t, l.transmit()[0]); bytes.IndexByte(d[0].Payload(), 0) >= 0 {
+		t.Error("the queued message shows the user's changes")
+	}
+	l.s.Detach(1, nil)
+}
+
+func TestNextFailed(t *testing.T) {
+	l := newLab(t, 1)
+	src := &supply{n: 1, size: full}
+	l.s.SetUpper(src, l)
+	l.path(0).cc = fixed(4 * counted)
+	l.transmit()       // TSN 1 from the Source
+	l.queue(1, 100)    // TSN 2
+	l.queue(1, 3*full) // TSN 3, 4 and a rest
+	l.queue(2, 10)
+	l.transmit()
+	var got []Failed
+	for f, ok := l.s.NextFailed(); ok; f, ok = l.s.NextFailed() {
+		got = append(got, f)
+	}
+	want := []Failed{{0, 1, true, true}, {0, 1, true, false}, {0, 2, true, false}, {0, 3, false, false}, {0, 4, false, false}}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if l.s.NextTimeout() != rawio.Never || l.s.Queued() != 0 || l.s.Outstanding() != 0 {
+		t.Error("something is left")
+	}
+}
