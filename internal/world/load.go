@@ -32,9 +32,11 @@ type load struct {
 	credits   int       // receives posted here that no Send has been posted for
 	repost    []uint64  // receives to be posted again
 	stopped   bool
-	seq       uint64        // work request ids
-	finished  []area        // source slots to be reused
-	stale     []*ddp.Region // regions whose invalidation was seen
+	doomed    *violation         // this QP is about to fail, and how
+	fault     *rdmap.StreamError // it has failed
+	seq       uint64             // work request ids
+	finished  []area             // source slots to be reused
+	stale     []*ddp.Region      // regions whose invalidation was seen
 }
 
 // op is a posted send request.
@@ -377,10 +379,13 @@ func (l *load) read() bool {
 func (l *load) sent(wc rdmap.WC) {
 	l.w.note(uint64(l.w.now), wc.ID, uint64(wc.Status), uint64(wc.Opcode))
 	if wc.Status != rdmap.StatusSuccess {
-		if !l.stopped {
+		if !l.stopped && l.doomed == nil {
 			l.w.failf("%s: %v %d completed with %v", l.q.h.name, wc.Opcode, wc.ID, wc.Status)
 		}
 		return
+	}
+	if l.doomed != nil {
+		return // acknowledged before the peer had judged it
 	}
 	for len(l.posted) > 0 {
 		o := l.posted[0]
@@ -414,7 +419,7 @@ func (l *load) sent(wc rdmap.WC) {
 func (l *load) received(wc rdmap.WC) {
 	l.w.note(uint64(l.w.now), wc.ID, uint64(wc.Status), uint64(wc.ByteLen))
 	if wc.Status != rdmap.StatusSuccess {
-		if !l.stopped {
+		if !l.stopped && l.doomed == nil {
 			l.w.failf("%s: receive completed with %v", l.q.h.name, wc.Status)
 		}
 		return
@@ -444,8 +449,4 @@ func (l *load) received(wc rdmap.WC) {
 	}
 	l.repost = append(l.repost, wc.ID)
 	l.next = l.w.now
-}
-
-func (l *load) failed(err *rdmap.StreamError) {
-	l.w.failf("%s: stream failed: %v", l.q.h.name, err)
 }

@@ -181,6 +181,9 @@ func (w *World) Run() error {
 		}
 		return true
 	})
+	if w.err == nil && w.rand.IntN(3) == 0 {
+		w.violate()
+	}
 	w.finish(c)
 	return w.err
 }

@@ -1,0 +1,93 @@
+package world
+
+import (
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+// violation is an access that the peer must refuse, and the error that RFC 5041 section 7.2 or RFC
+// 5040 section 4.8 has for it.
+type violation struct {
+	name  string
+	layer rdmap.Layer
+	etype uint8
+	code  uint8
+	wr    rdmap.SendWR
+}
+
+// violations lists what l can try against its peer with n octets of its own memory.
+func (l *load) violations() []violation {
+	const n = 10
+	// One piece each, so that a message is one segment: nothing of it may be placed.
+	src := []rdmap.SGE{{LKey: l.srcR.STag(), Addr: l.srcR.Base(), Len: n}}
+	sink := []rdmap.SGE{{LKey: l.sinkR.STag(), Addr: l.sinkR.Base(), Len: n}}
+	p := l.peer
+	write := func(r *ddp.Region, to uint64) rdmap.SendWR {
+		return rdmap.SendWR{Op: rdmap.WRWrite, SGL: src, RemoteSTag: r.STag(), RemoteTO: to}
+	}
+	read := func(r *ddp.Region, to uint64) rdmap.SendWR {
+		return rdmap.SendWR{Op: rdmap.WRRead, SGL: sink, RemoteSTag: r.STag(), RemoteTO: to}
+	}
+	const (
+		tagged  = uint8(ddp.TypeTagged)
+		protect = uint8(rdmap.RemoteProtection)
+	)
+	end := func(r *ddp.Region) uint64 { return r.Base() + r.Len() - n + 1 }
+	foreign, err := p.q.h.table.Register(ddp.Spec{PD: 2, Mem: ddp.Bytes(p.target.all.bytes()), Access: ddp.RemoteWrite | ddp.RemoteRead})
+	if err != nil {
+		panic(err)
+	}
+	gone := p.target.all.register(ddp.RemoteWrite|ddp.RemoteRead, 0, 0)
+	if err := p.q.h.table.Deregister(gone); err != nil {
+		panic(err)
+	}
+	return []violation{
+		{"write one octet past the end", rdmap.LayerDDP, tagged, ddp.CodeBaseBounds, write(p.targetR, end(p.targetR))},
+		{"write one octet before the start", rdmap.LayerDDP, tagged, ddp.CodeBaseBounds, write(p.targetR, p.targetR.Base()-1)},
+		{"write through another protection domain", rdmap.LayerDDP, tagged, ddp.CodeNotAssociated, write(foreign, 0)},
+		{"write through a deregistered STag", rdmap.LayerDDP, tagged, ddp.CodeInvalidSTag, write(gone, 0)},
+		{"write to a region open for reading only", rdmap.LayerDDP, tagged, ddp.CodeInvalidSTag, write(p.readableR, p.readableR.Base())},
+		{"read one octet past the end", rdmap.LayerRDMA, protect, rdmap.CodeBounds, read(p.readableR, end(p.readableR))},
+		{"read through another protection domain", rdmap.LayerRDMA, protect, rdmap.CodeNotAssociated, read(foreign, 0)},
+		{"read through a deregistered STag", rdmap.LayerRDMA, protect, rdmap.CodeInvalidSTag, read(gone, 0)},
+		{"read from a region open for writing only", rdmap.LayerRDMA, protect, rdmap.CodeAccess, read(p.targetR, p.targetR.Base())},
+	}
+}
+
+// violate has one QP break the rules, and waits until both ends know. Nothing but that QP may notice.
+func (w *World) violate() {
+	l := w.loads[w.rand.IntN(len(w.loads))]
+	all := l.violations()
+	v := all[w.rand.IntN(len(all))]
+	l.doomed, l.peer.doomed = &v, &v
+	if err := l.q.core.PostSend(&v.wr); err != nil {
+		w.failf("%s: %s: refused locally: %v", l.q.h.name, v.name, err)
+	}
+	l.q.conn.pump(w.now)
+	w.run(v.name, func() bool { return l.q.over && l.peer.q.over })
+	if w.err == nil && (l.fault == nil || l.peer.fault == nil) {
+		w.failf("%s: %s: not both ends know of the failure", l.q.h.name, v.name)
+	}
+	for _, h := range []*Host{w.a, w.b} {
+		h.mem.check(v.name)
+	}
+	for _, o := range w.loads {
+		if o != l && o != l.peer && o.q.core.State() != rdmap.StateRTS {
+			w.failf("%s: %s: another QP is in state %v", o.q.h.name, v.name, o.q.core.State())
+		}
+	}
+}
+
+// failed takes the end of a stream by an error.
+func (l *load) failed(err *rdmap.StreamError) {
+	v := l.doomed
+	if v == nil {
+		l.w.failf("%s: stream failed: %v", l.q.h.name, err)
+		return
+	}
+	l.fault = err
+	t := err.Terminate
+	if t == nil || t.Layer != v.layer || uint8(t.EType) != v.etype || t.Code != v.code {
+		l.w.failf("%s: %s: ended by %v, want layer %d type %d code %#x", l.q.h.name, v.name, err, v.layer, v.etype, v.code)
+	}
+}
