@@ -259,6 +259,57 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
+func TestAMessageMayWaitForItsSSNBelowTheCumulativeTSN(t *testing.T) {
+	r := newReceiver()
+	mustPacket(t, r, 0, chunk(1, 1, be, "b"), chunk(2, 2, be, "c"))
+	mustPacket(t, r, 0, onStream(1, 4, 5, be, "x"))
+	mustPacket(t, r, 0, chunk(3, 0, be, "a"))
+	if got := received(r); got != "a|b|c|" {
+		t.Errorf("%q", got)
+	}
+	r.Close()
+	if r.Buffered() != 0 {
+		t.Errorf("Close leaves %d octets", r.Buffered())
+	}
+}
+
+// A peer that sends anything at all must not break the receiver, nor make it hold more than the
+// window and one chunk.
+func TestRandomDataIsBounded(t *testing.T) {
+	x := uint32(7)
+	rnd := func(n int) int {
+		x = x*1664525 + 1013904223
+		return int(x>>8) % n
+	}
+	body := string(make([]byte, 300))
+	for run := range 200 {
+		r := newReceiver()
+		for range 100 {
+			tsn := int(r.CumTSN()) + rnd(12) - 2
+			d := onStream(rnd(3), tsn, rnd(4), uint8(rnd(16)), body[:1+rnd(300)])
+			a := r.Admit(d)
+			if a == New && rnd(8) == 0 && d.B() && d.E() {
+				r.Placed(d)
+			} else if a == New && r.Queue(d, nil) != nil || r.PacketDone(0) != nil {
+				break
+			}
+			if rnd(3) == 0 {
+				if m, ok := r.Receive(); ok {
+					r.Release(m)
+				}
+			}
+			if r.Buffered() > 1000+300 {
+				t.Fatalf("run %d: %d octets held", run, r.Buffered())
+			}
+			r.AppendSack(nil, 16+rnd(40))
+		}
+		r.Close()
+		if r.Buffered() != 0 {
+			t.Fatalf("run %d: Close leaves %d octets", run, r.Buffered())
+		}
+	}
+}
+
 func TestSSNWraps(t *testing.T) {
 	r := newReceiver()
 	for i := range 65536 {

@@ -217,6 +217,31 @@ func arrive(t *testing.T, l *lab, r *rx.Receiver, f flying) {
 	}
 }
 
+// A peer that acknowledges anything at all must not break the sender's books.
+func TestRandomSacks(t *testing.T) {
+	for seed := range 60 {
+		rnd := prng(99 + seed)
+		l := newLab(t, 1+seed%2)
+		l.queue(200, full/2)
+		for range 200 {
+			l.transmit()
+			k := wire.SackFields{CumTSN: l.s.CumTSN().Add(uint32(rnd.n(3)) - 1), ARwnd: uint32(rnd.n(20000))}
+			for range rnd.n(4) {
+				a := uint16(rnd.n(8))
+				k.Gaps = append(k.Gaps, wire.GapBlock{Start: a, End: a + uint16(rnd.n(4)) - 1})
+				k.Dups = append(k.Dups, k.CumTSN.Add(uint32(rnd.n(1000))-500))
+			}
+			if _, err := l.s.HandleSack(l.now, wire.Sack(wire.AppendSack(nil, k))); err == nil {
+				l.check()
+			}
+			if l.now += rawio.Time(rnd.n(300)) * ms; l.s.NextTimeout() <= l.now {
+				l.s.HandleTimeout(l.now)
+				l.check()
+			}
+		}
+	}
+}
+
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	l := newLab(t, 1)
 	src := &supply{n: 1 << 30, size: full, body: make([]byte, full), acked: make([]uint64, 0, 1<<20)}
