@@ -308,6 +308,11 @@ func TestSillyWindowAvoidance(t *testing.T) {
 	l.queue(30, 84)
 	l.sackFor(makeSack(0, 84+199))
 	l.expect("less than half of the largest window waits", "")
+	l.b.Reset()
+	l.b.Begin(1, 2, 3, netip.AddrPort{}, netip.AddrPort{}, labMTU)
+	if n := l.s.Fill(l.now, l.b, l.path(0)); n != 0 {
+		t.Errorf("%d chunks in a packet that goes anyway", n)
+	}
 	l.sackFor(makeSack(0, 84+200))
 	l.expect("half of it goes", "2 3")
 }
