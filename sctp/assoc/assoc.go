@@ -24,7 +24,8 @@ type Verdict uint8
 const (
 	// Queue: ordinary delivery through Receive.
 	Queue Verdict = iota
-	// Consumed: the payload is placed; it costs no receive window and is not delivered.
+	// Consumed: the payload is placed; it costs no receive window and is not delivered. Only for a
+	// whole message: a chunk with both B and E set.
 	Consumed
 	// DropUnacked: treat the chunk as if it had never been received; the peer sends it again.
 	DropUnacked
@@ -119,7 +120,7 @@ func Accept(now rawio.Time, cfg *Config, env *Env, c *Cookie, p *rawio.Packet) *
 
 // newSender replaces the sending half, without paths.
 func (a *Assoc) newSender() {
-	a.sender = tx.NewSender(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: a.cfg.MaxBurst})
+	a.sender = tx.NewSender(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0)})
 	a.sender.SetUpper(a.source, a.source)
 }
 
@@ -127,7 +128,7 @@ func (a *Assoc) newSender() {
 func (a *Assoc) startData(peerRwnd uint32, peerTSN wire.TSN) {
 	a.sender.SetPeer(peerRwnd, int(a.outStreams))
 	a.recv = rx.NewReceiver(rx.Config{PeerTSN: peerTSN, RecvBuffer: a.cfg.RecvBuffer, MaxMessage: a.cfg.MaxMessage,
-		PMDCS: a.primary().PMDCS(), SackDelay: a.cfg.SackDelay})
+		PMDCS: a.primary().PMDCS(), SackDelay: a.cfg.SackDelay, InStreams: int(a.inStreams)})
 	a.sackPath = a.primary()
 }
 

@@ -37,8 +37,9 @@ type Config struct {
 	HeartbeatInterval time.Duration
 	// CookieLife is Valid.Cookie.Life, default 60 s.
 	CookieLife time.Duration
-	// MaxBurst is the most packets sent at one opportunity (default 4), HBMaxBurst the most
-	// HEARTBEATs per RTO (default 1).
+	// MaxBurst is the most packets with DATA sent at one opportunity, a call of PollTransmit; default
+	// 4, negative for no limit, as suits an owner that polls once for many received packets.
+	// HBMaxBurst is the most HEARTBEATs per RTO (default 1).
 	MaxBurst, HBMaxBurst int
 	// AssocMaxRetrans, PathMaxRetrans and MaxInitRetrans are the retransmission limits of the
 	// association (default 10), of one path (5) and of INIT and COOKIE ECHO (8).
@@ -107,7 +108,6 @@ func (c *Config) Complete() (Config, error) {
 		{d.RTOInitial > 0 && d.RTOInitial <= d.RTOMax, "RTOInitial", "positive and at most RTOMax"},
 		{d.SackDelay > 0 && d.SackDelay <= maxSackWait, "SackDelay", "positive and at most 500 ms"},
 		{d.CookieLife > 0 && d.CookieLife <= keyLife, "CookieLife", "positive and at most one hour"},
-		{d.MaxBurst > 0, "MaxBurst", "positive"},
 		{d.HBMaxBurst > 0, "HBMaxBurst", "positive"},
 		{d.AssocMaxRetrans > 0, "AssocMaxRetrans", "positive"},
 		{d.PathMaxRetrans > 0, "PathMaxRetrans", "positive"},

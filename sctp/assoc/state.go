@@ -52,6 +52,4 @@ var (
 	beatStates = states(Established, ShutdownPending, ShutdownReceived)
 	// answerStates are those in which a HEARTBEAT is answered (section 8.3).
 	answerStates = states(CookieEchoed, Established, ShutdownPending, ShutdownReceived)
-	// openStates are all in which both tags are known and settled.
-	openStates = states(Established, ShutdownPending, ShutdownSent, ShutdownReceived, ShutdownAckSent)
 )

@@ -1,0 +1,458 @@
+package endpoint_test
+
+import (
+	"bytes"
+	"errors"
+	"math/rand"
+	"net/netip"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/endpoint"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+const (
+	localPort = 5000
+	peerPort  = 6000
+	mtu       = 1400
+)
+
+var (
+	hostAddr = netip.MustParseAddrPort("10.0.0.1:0")
+	peerAddr = netip.MustParseAddrPort("10.0.0.9:0")
+)
+
+// bench is an endpoint that the test feeds with packets and listens to.
+type bench struct {
+	t   *testing.T
+	now rawio.Time
+	ep  *endpoint.Endpoint
+	out *assoc.TxBatch
+}
+
+func newBench(t *testing.T, cfg endpoint.Config) *bench {
+	cfg.Rand = rand.New(rand.NewSource(3))
+	cfg.MTU = func(_, _ netip.Addr) int { return mtu }
+	return &bench{t: t, now: rawio.Time(time.Hour), ep: endpoint.New(cfg), out: assoc.NewTxBatch(8)}
+}
+
+func packet(src, dst uint16, tag uint32, chunks ...[]byte) []byte {
+	pkt := append(wire.AppendHeader(nil, src, dst, tag), bytes.Join(chunks, nil)...)
+	wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
+	return pkt
+}
+
+// receive hands over a packet from the peer as a shell would, and returns the endpoint's answers and
+// the association that took it.
+func (b *bench) receive(pkt []byte) ([]rawio.Packet, *assoc.Assoc) {
+	return b.receiveFrom(peerAddr, hostAddr, pkt)
+}
+
+func (b *bench) receiveFrom(remote, local netip.AddrPort, pkt []byte) ([]rawio.Packet, *assoc.Assoc) {
+	p := rawio.Packet{Data: pkt, Local: local, Remote: remote}
+	a, ok := b.ep.Lookup(&p)
+	if ok && a == nil {
+		a, _ = b.ep.HandleUnmatched(b.now, &p)
+	}
+	if a != nil {
+		a.HandlePacket(b.now, &p)
+	}
+	return b.answers(), a
+}
+
+func (b *bench) answers() (list []rawio.Packet) {
+	for more := true; more; b.out.Reset() {
+		more = b.ep.PollTransmit(b.now, b.out)
+		for _, p := range b.out.Pkts {
+			list = append(list, rawio.Packet{Data: slices.Concat(p.Vec...), Local: p.Local, Remote: p.Remote})
+		}
+	}
+	return list
+}
+
+func initChunk(f wire.InitFields, params ...[]byte) []byte {
+	b := wire.AppendInit(nil, wire.ChunkInit, f)
+	return wire.CloseChunk(append(b, bytes.Join(params, nil)...), 0)
+}
+
+var goodInit = wire.InitFields{Tag: 0xabcdef01, ARwnd: 1500, OutStreams: 3, InStreams: 4, TSN: 99}
+
+// only returns the single chunk of the single packet.
+func only(t *testing.T, list []rawio.Packet) (wire.Packet, wire.Chunk) {
+	t.Helper()
+	if len(list) != 1 {
+		t.Fatalf("%d packets", len(list))
+	}
+	pkt := wire.Packet(list[0].Data)
+	if !pkt.ChecksumOK() {
+		t.Error("wrong checksum")
+	}
+	cs := pkt.Chunks()
+	c, ok := cs.Next()
+	if _, more := cs.Next(); !ok || more {
+		t.Fatal("not one chunk")
+	}
+	return pkt, c
+}
+
+func TestOutOfTheBlue(t *testing.T) {
+	beat := wire.AppendHeartbeat(nil, []byte("x"))
+	shutdownAck := wire.AppendShutdownAck(nil)
+	stale := wire.CloseChunk(wire.AppendStaleCookieCause(wire.AppendError(nil), 1), 0)
+	other := wire.CloseChunk(wire.AppendInvalidStreamCause(wire.AppendError(nil), 1), 0)
+	abort := wire.AppendAbort(nil, false)
+	const tag = 0x12345678
+	multicast := netip.MustParseAddrPort("239.1.2.3:0")
+	for _, row := range []struct {
+		name          string
+		remote, local netip.AddrPort
+		tag           uint32
+		chunks        [][]byte
+		want          wire.ChunkType // of the answer; 0xff: none
+	}{
+		{"from a multicast address: discarded", multicast, hostAddr, tag, [][]byte{beat}, 0xff}, // req 9260-8.4-1
+		{"to a multicast address: discarded", peerAddr, multicast, tag, [][]byte{beat}, 0xff},
+		{"from the broadcast address: discarded", netip.MustParseAddrPort("255.255.255.255:0"), hostAddr, tag, [][]byte{beat}, 0xff},
+		{"ABORT: discarded", peerAddr, hostAddr, tag, [][]byte{abort}, 0xff}, // req 9260-8.4-2
+		{"ABORT behind another chunk: discarded", peerAddr, hostAddr, tag, [][]byte{beat, abort}, 0xff},
+		{"SHUTDOWN ACK: SHUTDOWN COMPLETE", peerAddr, hostAddr, tag, [][]byte{shutdownAck}, wire.ChunkShutdownComplete},   // req 9260-8.4-6, 9260-8.4-7
+		{"SHUTDOWN COMPLETE: discarded", peerAddr, hostAddr, tag, [][]byte{wire.AppendShutdownComplete(nil, true)}, 0xff}, // req 9260-8.4-8
+		{"COOKIE ACK: discarded", peerAddr, hostAddr, tag, [][]byte{wire.AppendCookieAck(nil)}, 0xff},                     // req 9260-8.4-9
+		{"ERROR with Stale Cookie: discarded", peerAddr, hostAddr, tag, [][]byte{stale}, 0xff},
+		{"another ERROR: ABORT", peerAddr, hostAddr, tag, [][]byte{other}, wire.ChunkAbort}, // req 9260-8.4-10, 9260-8.4-11
+		{"DATA: ABORT", peerAddr, hostAddr, tag, [][]byte{wire.AppendDataHeader(nil, wire.DataFields{})}, wire.ChunkAbort},
+		{"an unknown chunk: ABORT", peerAddr, hostAddr, tag, [][]byte{wire.AppendChunk(nil, 0x3f, 0, nil)}, wire.ChunkAbort},
+		{"COOKIE ECHO behind another chunk: ABORT", peerAddr, hostAddr, tag, [][]byte{beat, wire.AppendCookieEcho(nil, make([]byte, 200))}, wire.ChunkAbort},
+		{"COOKIE ECHO with a cookie of nobody's: discarded", peerAddr, hostAddr, tag, [][]byte{wire.AppendCookieEcho(nil, make([]byte, 200))}, 0xff},
+		{"tag 0 without INIT: discarded", peerAddr, hostAddr, 0, [][]byte{beat}, 0xff},               // req 9260-8.5.1-2
+		{"INIT with a tag: discarded", peerAddr, hostAddr, tag, [][]byte{initChunk(goodInit)}, 0xff}, // req 9260-12.3-1
+		{"INIT with company: discarded", peerAddr, hostAddr, 0, [][]byte{initChunk(goodInit), beat}, 0xff},
+		{"no chunk at all: discarded", peerAddr, hostAddr, tag, nil, 0xff},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			b := newBench(t, endpoint.Config{})
+			if err := b.ep.Listen(localPort, nil); err != nil {
+				t.Fatal(err)
+			}
+			list, a := b.receiveFrom(row.remote, row.local, packet(peerPort, localPort, row.tag, row.chunks...))
+			if a != nil || b.ep.Len() != 0 {
+				t.Fatal("an association came of it")
+			}
+			if row.want == 0xff {
+				if len(list) != 0 {
+					t.Fatalf("answered by %v", list)
+				}
+				return
+			}
+			pkt, c := only(t, list)
+			if c.Type() != row.want || pkt.VTag() != row.tag || c.Flags()&wire.FlagT == 0 || pkt.SrcPort() != localPort || pkt.DstPort() != peerPort {
+				t.Errorf("%v, tag %#x, flags %d", c.Type(), pkt.VTag(), c.Flags())
+			}
+			if list[0].Remote != row.remote || list[0].Local != row.local {
+				t.Errorf("sent from %v to %v", list[0].Local, list[0].Remote)
+			}
+		})
+	}
+}
+
+func TestInitIsJudged(t *testing.T) {
+	with := func(change func(*wire.InitFields), params ...[]byte) []byte {
+		f := goodInit
+		change(&f)
+		return initChunk(f, params...)
+	}
+	same := func(*wire.InitFields) {}
+	for _, row := range []struct {
+		name  string
+		port  uint16
+		chunk []byte
+		want  wire.ChunkType
+		code  wire.CauseCode
+	}{
+		{"good: INIT ACK", localPort, with(same), wire.ChunkInitAck, 0}, // req 9260-3.3.2-3
+		{"nobody listens: ABORT", localPort + 1, with(same), wire.ChunkAbort, 0},
+		{"Initiate Tag 0: discarded", localPort, with(func(f *wire.InitFields) { f.Tag = 0 }), 0xff, 0},                               // req 9260-3.3.2-6
+		{"a_rwnd 1499: ABORT", localPort, with(func(f *wire.InitFields) { f.ARwnd = 1499 }), wire.ChunkAbort, wire.CauseInvalidParam}, // req 9260-3.3.2-8, 9260-3.3.2-9
+		{"OS 0: ABORT", localPort, with(func(f *wire.InitFields) { f.OutStreams = 0 }), wire.ChunkAbort, wire.CauseInvalidParam},      // req 9260-3.3.2-13
+		{"MIS 0: ABORT", localPort, with(func(f *wire.InitFields) { f.InStreams = 0 }), wire.ChunkAbort, wire.CauseInvalidParam},
+		{"Host Name Address: ABORT", localPort, with(same, wire.AppendParam(nil, wire.ParamHostName, []byte("h\x00"))), wire.ChunkAbort, wire.CauseUnresolvableAddress}, // req 9260-3.3.2.1.4-2
+		{"a parameter of length 3: ABORT", localPort, wire.AppendChunk(nil, wire.ChunkInit, 0, append(with(same)[4:], 0, 12, 0, 3)), wire.ChunkAbort, wire.CauseProtocolViolation},
+		{"shorter than an INIT: discarded", localPort, wire.AppendChunk(nil, wire.ChunkInit, 0, make([]byte, 12)), 0xff, 0},
+		{"host name listed as supported type: ignored", localPort, with(same, wire.AppendParam(nil, wire.ParamSupportedAddrTypes, []byte{0, 11, 0, 5})), wire.ChunkInitAck, 0}, // req 9260-3.3.2.1.5-3
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			b := newBench(t, endpoint.Config{})
+			if err := b.ep.Listen(localPort, nil); err != nil {
+				t.Fatal(err)
+			}
+			list, _ := b.receive(packet(peerPort, row.port, 0, row.chunk))
+			if row.want == 0xff {
+				if len(list) != 0 {
+					t.Fatalf("answered by %v", list)
+				}
+				return
+			}
+			pkt, c := only(t, list)
+			if c.Type() != row.want || pkt.VTag() != goodInit.Tag || list[0].Remote != peerAddr { // req 9260-5.1-10, 9260-8.4-4
+				t.Fatalf("%v with tag %#x to %v", c.Type(), pkt.VTag(), list[0].Remote)
+			}
+			if c.Type() != wire.ChunkAbort {
+				return
+			}
+			ab, err := wire.AsAbort(c)
+			if err != nil || ab.T() {
+				t.Fatalf("T %v, %v", ab.T(), err)
+			}
+			cs := ab.Causes()
+			if cause, ok := cs.Next(); ok != (row.code != 0) || (ok && cause.Code() != row.code) {
+				t.Errorf("cause % x, want %v", cause, row.code)
+			}
+		})
+	}
+}
+
+// cookieOf goes through INIT and INIT ACK.
+func (b *bench) cookieOf(f wire.InitFields, params ...[]byte) (tag uint32, cookie []byte) {
+	b.t.Helper()
+	list, _ := b.receive(packet(peerPort, localPort, 0, initChunk(f, params...)))
+	_, c := only(b.t, list)
+	ack, err := wire.AsInit(c)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	ps := ack.Params()
+	for p, ok := ps.Next(); ok; p, ok = ps.Next() {
+		if p.Type() == wire.ParamStateCookie {
+			cookie = slices.Clone(p.Value())
+		}
+	}
+	return ack.Tag(), cookie
+}
+
+func TestInitFloodLeavesNothingBehind(t *testing.T) {
+	b := newBench(t, endpoint.Config{})
+	if err := b.ep.Listen(localPort, nil); err != nil {
+		t.Fatal(err)
+	}
+	tags := map[uint32]bool{}
+	for i := range 1000 { // req 9260-5.1-4
+		f := goodInit
+		f.Tag += uint32(i)
+		tag, _ := b.cookieOf(f)
+		tags[tag] = true
+	}
+	if b.ep.Len() != 0 || len(tags) != 1000 { // req 9260-5.1-2
+		t.Errorf("%d associations, %d different tags", b.ep.Len(), len(tags))
+	}
+}
+
+func TestCookieEchoIsJudged(t *testing.T) {
+	elsewhere := netip.MustParseAddrPort("10.0.0.66:0")
+	for _, row := range []struct {
+		name  string
+		spoil func(b *bench, pkt []byte) []byte // changes the COOKIE ECHO packet
+		from  netip.AddrPort
+		made  bool
+		want  wire.ChunkType
+	}{
+		{"good", nil, peerAddr, true, 0xff}, // req 9260-8.4-5, 9260-5.1.5-6
+		{"wrong tag: discarded", func(_ *bench, pkt []byte) []byte { // req 9260-5.1.5-3
+			pkt[4] ^= 1
+			return pkt
+		}, peerAddr, false, 0xff},
+		{"other source port: discarded", func(_ *bench, pkt []byte) []byte {
+			pkt[0] ^= 1
+			return pkt
+		}, peerAddr, false, 0xff},
+		{"from an address that is not in it: discarded", nil, elsewhere, false, 0xff},
+		{"expired: Stale Cookie", func(b *bench, pkt []byte) []byte { // req 9260-5.1.5-4, 9260-5.1.5-5
+			b.now = b.now.Add(61 * time.Second)
+			return pkt
+		}, peerAddr, false, wire.ChunkError},
+		{"the listener is gone: ABORT", func(b *bench, pkt []byte) []byte { // req 9260-5.1-9
+			b.ep.Unlisten(localPort)
+			return pkt
+		}, peerAddr, false, wire.ChunkAbort},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			b := newBench(t, endpoint.Config{})
+			if err := b.ep.Listen(localPort, nil); err != nil {
+				t.Fatal(err)
+			}
+			tag, cookie := b.cookieOf(goodInit)
+			pkt := packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie))
+			if row.spoil != nil {
+				pkt = row.spoil(b, pkt)
+				wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
+			}
+			list, a := b.receiveFrom(row.from, hostAddr, pkt)
+			if (a != nil) != row.made || b.ep.Len() != map[bool]int{true: 1}[row.made] {
+				t.Fatalf("association %v, %d in the table", a != nil, b.ep.Len())
+			}
+			if row.made {
+				if a.State() != assoc.Established || a.OutStreams() != 4 || a.InStreams() != 3 || a.LocalTag() != tag || a.PeerTag() != goodInit.Tag {
+					t.Errorf("made %v %d/%d", a.State(), a.OutStreams(), a.InStreams())
+				}
+				return
+			}
+			if row.want == 0xff {
+				if len(list) != 0 {
+					t.Errorf("answered by %v", list)
+				}
+				return
+			}
+			if ans, c := only(t, list); c.Type() != row.want || ans.VTag() != goodInit.Tag {
+				t.Errorf("%v with tag %#x", c.Type(), ans.VTag())
+			}
+		})
+	}
+}
+
+func TestAssociationLimit(t *testing.T) {
+	b := newBench(t, endpoint.Config{MaxAssocs: 1})
+	if err := b.ep.Listen(localPort, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.ep.Connect(b.now, nil, 7, hostAddr, []netip.AddrPort{peerAddr}, 8); err != nil {
+		t.Fatal(err)
+	}
+	tag, cookie := b.cookieOf(goodInit)
+	list, a := b.receive(packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
+	if _, c := only(t, list); a != nil || c.Type() != wire.ChunkAbort { // req 9260-12.2.4-1
+		t.Errorf("answered by %v", c.Type())
+	}
+	if _, err := b.ep.Connect(b.now, nil, 9, hostAddr, []netip.AddrPort{peerAddr}, 8); !errors.Is(err, endpoint.ErrTooMany) {
+		t.Errorf("Connect: %v", err)
+	}
+}
+
+func TestLookupDropsWhatIsNoPacket(t *testing.T) {
+	good := packet(peerPort, localPort, 7, wire.AppendCookieAck(nil))
+	flipped := slices.Clone(good)
+	flipped[9] ^= 4
+	for _, row := range []struct {
+		name string
+		data []byte
+		ok   bool
+	}{
+		{"good", good, true},
+		{"empty", nil, false},
+		{"11 octets", good[:11], false},
+		{"wrong checksum", flipped, false}, // req 9260-6.8-2, 9260-6.8-3
+		{"source port 0", packet(0, localPort, 7, wire.AppendCookieAck(nil)), false}, // req 9260-3.1-2
+		{"destination port 0", packet(peerPort, 0, 7, wire.AppendCookieAck(nil)), false},
+	} {
+		b := newBench(t, endpoint.Config{})
+		if a, ok := b.ep.Lookup(&rawio.Packet{Data: row.data, Local: hostAddr, Remote: peerAddr}); ok != row.ok || a != nil {
+			t.Errorf("%s: ok %v", row.name, ok)
+		}
+	}
+}
+
+func TestConnectAndListenRefuse(t *testing.T) {
+	b := newBench(t, endpoint.Config{})
+	to := []netip.AddrPort{peerAddr}
+	a, err := b.ep.Connect(b.now, nil, localPort, hostAddr, to, peerPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		name string
+		do   func() error
+		want error
+	}{
+		{"a second association between the same two endpoints", func() error { // req 9260-1.3-1
+			_, err := b.ep.Connect(b.now, nil, localPort, hostAddr, to, peerPort)
+			return err
+		}, endpoint.ErrExists},
+		{"peer port 0", func() error { _, err := b.ep.Connect(b.now, nil, 1, hostAddr, to, 0); return err }, endpoint.ErrPort}, // req 9260-3.1-2
+		{"no address", func() error { _, err := b.ep.Connect(b.now, nil, 1, hostAddr, nil, 1); return err }, endpoint.ErrNoAddress},
+		{"a multicast address", func() error {
+			_, err := b.ep.Connect(b.now, nil, 1, hostAddr, []netip.AddrPort{netip.MustParseAddrPort("239.0.0.1:0")}, 1)
+			return err
+		}, endpoint.ErrNoAddress},
+		{"Listen on port 0", func() error { return b.ep.Listen(0, nil) }, endpoint.ErrPort},
+		{"Listen twice", func() error { // req 9260-1.3-3
+			if err := b.ep.Listen(77, nil); err != nil {
+				return err
+			}
+			return b.ep.Listen(77, nil)
+		}, syscall.EADDRINUSE},
+	} {
+		if err := row.do(); !errors.Is(err, row.want) {
+			t.Errorf("%s: %v", row.name, err)
+		}
+	}
+	b.ep.Remove(a)
+	b.ep.Remove(a)
+	if b.ep.Len() != 0 {
+		t.Error("Remove leaves it behind")
+	}
+	if _, err := b.ep.Connect(b.now, nil, localPort, hostAddr, to, peerPort); err != nil {
+		t.Errorf("after Remove: %v", err)
+	}
+}
+
+func TestEphemeralPorts(t *testing.T) {
+	b := newBench(t, endpoint.Config{})
+	seen := map[uint16]bool{}
+	for range 100 {
+		a, err := b.ep.Connect(b.now, nil, 0, hostAddr, []netip.AddrPort{peerAddr}, peerPort)
+		if err != nil || a.LocalPort() < 49152 || seen[a.LocalPort()] {
+			t.Fatalf("port %d, %v", a.LocalPort(), err)
+		}
+		seen[a.LocalPort()] = true
+	}
+}
+
+func TestPacketsFindTheirAssociation(t *testing.T) {
+	b := newBench(t, endpoint.Config{})
+	second := netip.MustParseAddrPort("10.0.0.10:0")
+	if err := b.ep.Listen(localPort, nil); err != nil {
+		t.Fatal(err)
+	}
+	tag, cookie := b.cookieOf(goodInit, wire.AppendAddressParam(nil, second.Addr()))
+	_, a := b.receive(packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
+	if a == nil {
+		t.Fatal("no association")
+	}
+	find := func(kind rawio.Kind, from netip.AddrPort, pkt []byte) *assoc.Assoc {
+		got, _ := b.ep.Lookup(&rawio.Packet{Kind: kind, Data: pkt, Local: hostAddr, Remote: from})
+		return got
+	}
+	mapped := netip.AddrPortFrom(netip.AddrFrom16(peerAddr.Addr().As16()), 9899)
+	beat := packet(peerPort, localPort, tag, wire.AppendHeartbeat(nil, []byte("x")))
+	quote := packet(localPort, peerPort, goodInit.Tag)[:8]
+	for _, row := range []struct {
+		name string
+		kind rawio.Kind
+		from netip.AddrPort
+		pkt  []byte
+		want *assoc.Assoc
+	}{
+		{"from the address of the INIT", rawio.KindSCTP, peerAddr, beat, a},
+		{"from a listed address", rawio.KindSCTP, second, beat, a},                    // req 9260-5.1.2-3
+		{"from the address in mapped form over UDP", rawio.KindSCTP, mapped, beat, a}, // req 6951-5.4-1
+		{"another port of the peer", rawio.KindSCTP, peerAddr, packet(peerPort+1, localPort, tag), nil},
+		{"INIT of the peer", rawio.KindSCTP, peerAddr, packet(peerPort, localPort, 0, initChunk(goodInit)), a},
+		{"ICMP report about our packet", rawio.KindProtoUnreachable, peerAddr, quote, a}, // req 9260-10-4
+		{"ICMP report about somebody else's", rawio.KindProtoUnreachable, netip.MustParseAddrPort("10.9.9.9:0"), quote, nil},
+		{"ICMP report too short", rawio.KindProtoUnreachable, peerAddr, quote[:7], nil},
+	} {
+		if got := find(row.kind, row.from, row.pkt); got != row.want {
+			t.Errorf("%s: %p, want %p", row.name, got, row.want)
+		}
+	}
+	// req 9260-5.1.2-5: an INIT from a new address that lists a known one belongs to it, and is
+	// refused because it adds an address.
+	third := netip.MustParseAddrPort("10.0.0.11:0")
+	p := rawio.Packet{Data: packet(peerPort, localPort, 0, initChunk(goodInit, wire.AppendAddressParam(nil, second.Addr()))), Local: hostAddr, Remote: third}
+	if got, isNew := b.ep.HandleUnmatched(b.now, &p); got != a || isNew {
+		t.Errorf("INIT from a new address: %p", got)
+	}
+}
