@@ -139,7 +139,8 @@ func (d *Device) sctpConfig(initiator bool, l *Listener, made func(*peer)) *sctp
 	return &c
 }
 
-// peerFor returns an established association with remote that has a free stream, a new one if own.
+// peerFor returns an established association with remote and a claim to one of its streams. It is a new
+// one if own.
 func (d *Device) peerFor(ctx context.Context, remote netip.AddrPort, own bool) (*peer, error) {
 	if own {
 		return d.dial(ctx, remote)
@@ -151,7 +152,7 @@ func (d *Device) peerFor(ctx context.Context, remote netip.AddrPort, own bool) (
 	case <-ctx.Done():
 		return nil, &sctp.DialError{Remote: remote, Err: ctx.Err()}
 	}
-	if p := slot.p; p != nil && p.room() {
+	if p := slot.p; p != nil && p.claim() {
 		return p, nil
 	}
 	p, err := d.dial(ctx, remote)
@@ -162,7 +163,10 @@ func (d *Device) peerFor(ctx context.Context, remote netip.AddrPort, own bool) (
 }
 
 func (d *Device) dial(ctx context.Context, remote netip.AddrPort) (p *peer, err error) {
-	_, err = d.t.Dial(ctx, remote, d.sctpConfig(true, nil, func(made *peer) { p = made }))
+	_, err = d.t.Dial(ctx, remote, d.sctpConfig(true, nil, func(made *peer) {
+		p = made
+		p.claims = 1
+	}))
 	return p, err
 }
 

@@ -16,10 +16,12 @@ import (
 type peer struct {
 	*ddpadapt.Mux // owner of the association only
 
+	a        *assoc.Assoc
 	d        *Device
 	conn     *sctp.Conn
 	listener *Listener // nil on the side that set the association up
 	closing  []*QP     // owner only: the peer has ended its half; ours follows
+	claims   int       // owner only: Connects about to open a session
 
 	mu    sync.Mutex // a leaf lock
 	after []func()   // guarded by mu: to be called when the gate is open
@@ -28,7 +30,7 @@ type peer struct {
 }
 
 func newPeer(d *Device, conn *sctp.Conn, a *assoc.Assoc, initiator bool, l *Listener) *peer {
-	p := &peer{d: d, conn: conn, listener: l}
+	p := &peer{a: a, d: d, conn: conn, listener: l}
 	pending := d.limits.MaxPending
 	if l == nil {
 		pending = -1 // nobody listens here: every Initiate is refused
@@ -40,11 +42,22 @@ func newPeer(d *Device, conn *sctp.Conn, a *assoc.Assoc, initiator bool, l *List
 // remote returns the peer's address and SCTP port.
 func (p *peer) remote() netip.AddrPort { return p.conn.RemoteAddr().(sctp.Addr).AddrPort }
 
-// room reports whether the association lives and another session fits.
-func (p *peer) room() bool {
+// claim keeps the association for one more session; it returns false when it has ended or is full.
+func (p *peer) claim() bool {
 	p.conn.Lock()
 	defer p.conn.Unlock()
-	return p.Err() == nil && p.Sessions() < p.Streams()
+	if p.Err() != nil || p.a.State() != assoc.Established || p.Sessions()+p.claims >= p.Streams() {
+		return false
+	}
+	p.claims++
+	return true
+}
+
+// leave ends an association that this side set up once it has no session left (RFC 5041 section 3).
+func (p *peer) leave(now rawio.Time) {
+	if p.listener == nil && p.Sessions() == 0 && p.claims == 0 && p.a.State() == assoc.Established {
+		p.a.Shutdown(now)
+	}
 }
 
 // HandleReceived takes what came fragmented, and then what all that has happened means to sessions.
@@ -60,6 +73,9 @@ func (p *peer) HandleReceived(now rawio.Time) {
 			return
 		}
 		p.handle(ev)
+		if ev.Kind == ddpadapt.EventEnded {
+			p.leave(now)
+		}
 	}
 }
 

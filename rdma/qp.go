@@ -212,6 +212,7 @@ func (q *QP) Connect(ctx context.Context, remote netip.AddrPort, private []byte)
 	}
 	_, now := p.conn.Lock()
 	s, err := p.Open(now, -1, q.core.Stream(), private)
+	p.claims--
 	if err == nil {
 		q.bind(p, s)
 	}

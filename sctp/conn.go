@@ -40,6 +40,7 @@ type Conn struct {
 	streams map[wire.StreamID]*Stream
 	sendbuf sendBuf
 	closing bool // Close or Abort was called: reads and writes are refused
+	ended   bool // the association is no more
 	wake    wake // what settle has to do
 	// wakeStreams are the streams that got messages since the gate was last opened.
 	wakeStreams []*Stream
@@ -159,7 +160,19 @@ func (c *Conn) pump(now rawio.Time) {
 		c.collect()
 	}
 	c.t.transmit(now, c.a)
+	if c.ended && (c.closing || c.upper != nil) {
+		c.discard()
+	}
 	c.t.timers.set(c, c.a.NextTimeout())
+}
+
+// discard gives back the buffers of messages that nobody will read.
+func (c *Conn) discard() {
+	c.inbox.discard(c.a)
+	for _, s := range c.streams { // in whatever order: nothing is sent any more
+		s.inbox.discard(c.a)
+	}
+	c.a.Close()
 }
 
 func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
@@ -170,6 +183,7 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 		c.wake |= wakeRefresh
 	case assoc.EventDown:
 		c.err = ev.Err
+		c.ended = true
 		c.wake |= wakeDown
 	case assoc.EventPeerShutdown:
 		c.wake |= wakeReaders | wakeWriters

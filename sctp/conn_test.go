@@ -364,9 +364,16 @@ func TestConcurrentWriters(t *testing.T) {
 func TestTransportCloseEndsEverything(t *testing.T) {
 	p := newPair(t)
 	c, s := p.connect(t, nil, nil)
+	for _, from := range []*Conn{c, s} { // messages that nobody reads
+		if _, err := from.WriteMsg(pattern(1, 50_000), SendInfo{}); err != nil {
+			t.Fatal(err)
+		}
+		from.probe()
+	}
 	p.a.Close()
 	<-c.Done()
 	<-s.Done() // told by ABORT
+	s.Close()
 	p.b.Close()
 	for i, l := range p.links {
 		if n := l.Outstanding(); n != 0 {

@@ -76,6 +76,13 @@ func (b *inbox) drop() *assoc.Received {
 	return r
 }
 
+// discard releases every message.
+func (b *inbox) discard(a *assoc.Assoc) {
+	for b.first() != nil {
+		a.Release(b.drop())
+	}
+}
+
 // collect distributes complete messages to the inboxes of streams that are in use and the common one.
 func (c *Conn) collect() {
 	for {

@@ -69,9 +69,7 @@ func (s *Stream) Close() error {
 	if s.c.streams[s.id] == s {
 		delete(s.c.streams, s.id)
 	}
-	for r := s.inbox.first(); r != nil; r = s.inbox.first() {
-		a.Release(s.inbox.drop())
-	}
+	s.inbox.discard(a)
 	return nil
 }
 
