@@ -203,7 +203,9 @@ type qp struct {
 	conn    *conn
 	session *ddpadapt.Session
 	over    bool
-	load    *load
+
+	onSent, onReceived func(rdmap.WC)
+	onFailed           func(*rdmap.StreamError)
 }
 
 func (h *Host) newQP(send, recv int, ird, ord int) *qp {
@@ -230,8 +232,8 @@ func (q *qp) bind(c *conn, s *ddpadapt.Session) {
 type sendCQ qp
 type recvCQ qp
 
-func (c *sendCQ) Push(wc rdmap.WC) { c.load.sent(wc) }
-func (c *recvCQ) Push(wc rdmap.WC) { c.load.received(wc) }
+func (c *sendCQ) Push(wc rdmap.WC) { c.onSent(wc) }
+func (c *recvCQ) Push(wc rdmap.WC) { c.onReceived(wc) }
 
 // host is what the RDMAP core asks of its surroundings.
 type host qp
@@ -242,5 +244,5 @@ func (h *host) Detach() {
 		h.session.Detach(nil)
 	}
 }
-func (h *host) Failed(err *rdmap.StreamError) { h.load.failed(err) }
+func (h *host) Failed(err *rdmap.StreamError) { h.onFailed(err) }
 func (h *host) PeerClosed()                   { h.conn.closing = append(h.conn.closing, (*qp)(h)) }

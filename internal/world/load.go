@@ -97,7 +97,7 @@ const recvs = 8
 func newLoad(w *World, q *qp, slot int) *load {
 	m := q.h.mem
 	l := &load{w: w, q: q, next: rawio.Never}
-	q.load = l
+	q.onSent, q.onReceived, q.onFailed = l.sent, l.received, l.failed
 	l.src, l.target, l.sink = newSlots(m, 8, slot), newSlots(m, 6, slot), newSlots(m, 4, slot)
 	l.readable = m.alloc(slot)
 	id := q.core.Stream().ID()

@@ -15,6 +15,7 @@ type World struct {
 	net  *simnet.Net  // faults
 	mtu  int          // SCTP-level
 	now  rawio.Time
+	pkt  rawio.Packet // being handled
 	a, b *Host
 
 	ops    int // still to be posted
@@ -104,12 +105,13 @@ func (w *World) step(until rawio.Time) bool {
 		if !ok {
 			break
 		}
+		w.pkt = p
 		h := w.a
 		if to == w.b.addr {
 			h = w.b
 		}
-		h.receive(w.now, &p)
-		p.Release()
+		h.receive(w.now, &w.pkt)
+		w.pkt.Release()
 	}
 	w.a.timeouts(w.now)
 	w.b.timeouts(w.now)
