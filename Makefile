@@ -5,10 +5,10 @@ SEEDS     ?= 1000
 BENCH     ?= .
 export CGO_ENABLED ?= 0
 
-.PHONY: help build test race lint fmt fuzz bench demo interop netns clean
+.PHONY: help build test race lint fmt fuzz bench conformance demo interop netns clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build everything, and cross-compile for the other systems
 	$(GO) build -o bin/ ./cmd/... ./examples/...
@@ -35,6 +35,9 @@ fuzz: ## run each fuzz target for FUZZTIME (20s)
 
 bench: ## run the benchmarks (BENCH=regexp)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+conformance: ## what the RFCs demand and which of it the tests hold
+	@$(GO) run ./conformance/cmd/conformance
 
 demo: ## ping by send, write and read, then measure: both ends on this machine, no set-up
 	@$(GO) build -o bin/ ./cmd/...

@@ -67,7 +67,7 @@ func TestUntaggedChecks(t *testing.T) {
 			if !zero(arena) {
 				t.Error("a refused segment changed memory") // req 5041-7.1-14
 			}
-			checkReport(t, p.Err, c.seg)
+			checkReport(t, p.Err, c.seg) // req 5041-7.1-15, 5040-3.1-6
 		})
 	}
 }
@@ -75,7 +75,6 @@ func TestUntaggedChecks(t *testing.T) {
 // checkReport checks what the error report says of the segment.
 func checkReport(t *testing.T, e *Error, seg []byte) {
 	t.Helper()
-	// req 5041-7.1-15, 5040-3.1-6
 	want := seg
 	if len(want) > 0 {
 		want = want[:min(len(want), Control(want[0]).HeaderLen())]

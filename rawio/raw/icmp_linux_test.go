@@ -126,8 +126,8 @@ func TestICMPForAnotherPortIsIgnored(t *testing.T) {
 	}
 }
 
-// req 9260-10-3: port unreachable means nothing to native SCTP.
 func TestICMPPortUnreachableIsIgnored(t *testing.T) {
+	// req 9260-10-3: port unreachable means nothing to native SCTP.
 	path := newPath(t, false)
 	l := open(t, path.client, raw.Config{Local: path.from, Ports: []uint16{20001}})
 	mine := packet(20001, 1, 40)

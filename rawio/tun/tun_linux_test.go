@@ -132,7 +132,7 @@ func TestBothWays(t *testing.T) {
 	}
 }
 
-// req 9260-10-8, req 9260-10-9: what ICMP says about our packets comes up with the quote.
+// What ICMP says about our packets comes up with the quote.
 func TestICMPReports(t *testing.T) {
 	for i, family := range []string{"IPv4", "IPv6"} {
 		t.Run(family, func(t *testing.T) {

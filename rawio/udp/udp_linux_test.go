@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// req 6951-5.8-1: the ECN bits pass unchanged in both directions.
 func TestECN(t *testing.T) {
+	// req 6951-5.8-1: the ECN bits pass unchanged in both directions.
 	for _, addr := range []netip.Addr{v4, v6} {
 		a := open(t, udp.Config{Port: udp.AnyPort})
 		for ecn := range uint8(4) {
@@ -30,8 +30,8 @@ func TestECN(t *testing.T) {
 	}
 }
 
-// req 6951-3.1-1: the source address of each packet is the caller's choice.
 func TestSourceIsPacketLocal(t *testing.T) {
+	// req 6951-3.1-1: the source address of each packet is the caller's choice.
 	local := netip.MustParseAddr("127.0.0.7")
 	a := open(t, udp.Config{Port: udp.AnyPort})
 	write(t, a, rawio.Packet{Vec: [][]byte{packet(40)}, Local: at(local, a), Remote: at(v4, a)})

@@ -1,0 +1,164 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestEveryRequirementHasItsTest(t *testing.T) {
+	r, err := Examine(".", "..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range r.Faults {
+		t.Error(f)
+	}
+}
+
+func TestReadmeShowsTheTable(t *testing.T) {
+	r, err := Examine(".", "..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want, err := r.Readme("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != want {
+		t.Error("the table in README.md is not up to date; run: go run ./conformance/cmd/conformance -update")
+	}
+}
+
+func TestCited(t *testing.T) {
+	for _, c := range []struct{ name, comment, want string }{
+		{"one", "req 9260-5.2.4-3", "9260-5.2.4-3"},
+		{"with a remark", "req 9260-5.2.4-3: a new association", "9260-5.2.4-3"},
+		{"a list over two lines", "req 5041-4.1-2, 5041-4.2-2,\n5041-4.2-5: all", "5041-4.1-2 5041-4.2-2 5041-4.2-5"},
+		{"and", "req 9260-A-1 and 9260-A-2", "9260-A-1 9260-A-2"},
+		{"two lists", "req 9260-6.1-2: zero; req 9260-6.1-3: not zero", "9260-6.1-2 9260-6.1-3"},
+		{"a mention is no citation", "unlike 9260-6.1-2, this", ""},
+		{"a list ends with the text", "req 9260-6.1-2, as opposed to 9260-6.1-3", "9260-6.1-2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := strings.Join(Cited(c.comment), " "); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestOnlyCommentsInsideTestsCount(t *testing.T) {
+	src := `package p
+// req 9260-1-1
+// req 9260-1-2
+func TestA(t *testing.T) {
+	// req 9260-1-3
+	t.Run("x", func(t *testing.T) {
+		check(t) // req 9260-1-4
+	})
+	_ = "req 9260-1-9"
+}
+// req 9260-1-5
+func check(t *testing.T) {
+	// req 9260-1-6
+}
+func FuzzB(f *testing.F) {
+	// req 9260-1-7
+}
+func BenchmarkC(b *testing.B) {
+	// req 9260-1-8
+}
+`
+	cites, err := citationsOf("p_test.go", src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range cites {
+		got = append(got, c.ID[len("9260-1-"):]+c.Test)
+	}
+	if want := "1 2 3TestA 4TestA 5 6 7FuzzB 8"; strings.Join(got, " ") != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// pendingRFC is pending, others are not.
+const pendingRFC = "7001"
+
+// aFile has one MUST row per layer given.
+func aFile(rfc string, layers ...string) File {
+	f := File{RFC: rfc, Set: "s", Pending: rfc == pendingRFC}
+	for i, l := range layers {
+		f.Rows = append(f.Rows, Row{ID: fmt.Sprintf("%s-1-%d", rfc, i+1), Section: "1", Level: "MUST", Layer: l, Text: "Do it."})
+	}
+	return f
+}
+
+func TestFaults(t *testing.T) {
+	const reason = "because nothing can reach it"
+	many := slices.Repeat([]string{"sctp"}, 21)
+	cite := func(ids ...string) (list []Citation) {
+		for _, id := range ids {
+			list = append(list, Citation{ID: id, Test: "TestX"})
+		}
+		return list
+	}
+	var all []string
+	for i := range 20 {
+		all = append(all, fmt.Sprintf("7000-1-%d", i+1))
+	}
+	for _, c := range []struct {
+		name    string
+		file    File
+		waivers map[string]string
+		cites   []Citation
+		want    string // in the only fault; empty: none
+	}{
+		{"cited", aFile("7000", "sctp"), nil, cite("7000-1-1"), ""},
+		{"not cited", aFile("7000", "sctp"), nil, nil, "7000-1-1: neither cited nor waived"},
+		{"not cited, but pending", aFile(pendingRFC, "sctp"), nil, nil, ""},
+		{"unknown id", aFile("7000"), nil, cite("7000-1-1"), "no row"},
+		{"cited outside of a test", aFile(pendingRFC, "sctp"), nil, []Citation{{ID: pendingRFC + "-1-1"}}, "outside of a test"},
+		{"waiver with reason", aFile("7000", many...), map[string]string{"7000-1-21": reason}, cite(all...), ""},
+		{"waiver without reason", aFile("7000", many...), map[string]string{"7000-1-21": "later"}, cite(all...), "no reason"},
+		{"waiver of a cited row", aFile("7000", many...), map[string]string{"7000-1-1": reason}, cite(append(all, "7000-1-21")...), "a test cites it"},
+		{"waiver of an unknown row", aFile("7000"), map[string]string{"7000-1-1": reason}, nil, "no such row"},
+		{"5 % waived", aFile("7000", many[:20]...), map[string]string{"7000-1-20": reason}, cite(all[:19]...), "5 % or more"},
+		{"layer n/a waived whole", aFile("7000", "n/a", "n/a"), map[string]string{"layer:n/a": reason}, nil, ""},
+		{"a waived layer may be tested", aFile("7000", "app", "app"), map[string]string{"layer:app": reason}, cite("7000-1-1"), ""},
+		{"layer sctp is not waived whole", aFile(pendingRFC, "sctp"), map[string]string{"layer:sctp": reason}, nil, "only layers"},
+		{"two rows with one id", aFile("7000", "sctp"), nil, cite("7000-1-1"), "two rows"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			list := []File{c.file}
+			if c.want == "two rows" {
+				list = append(list, c.file)
+			}
+			r := examine(list, c.waivers, c.cites)
+			switch {
+			case c.want == "" && len(r.Faults) > 0:
+				t.Errorf("faults %q", r.Faults)
+			case c.want != "" && (len(r.Faults) != 1 || !strings.Contains(r.Faults[0], c.want)):
+				t.Errorf("faults %q, want %q", r.Faults, c.want)
+			}
+		})
+	}
+}
+
+func TestUpdateReadme(t *testing.T) {
+	r := examine([]File{aFile("7000", "sctp", "sctp", "n/a")}, map[string]string{"layer:n/a": "not for this code at all"},
+		[]Citation{{ID: "7000-1-1", Test: "TestX"}})
+	got, ok := r.UpdateReadme("a\n<!-- conformance -->\nold\n<!-- /conformance -->\nb\n")
+	if !ok || strings.Contains(got, "old") || !strings.HasPrefix(got, "a\n") || !strings.HasSuffix(got, "\nb\n") ||
+		!strings.Contains(got, "| 1+1/3 |") || !strings.Contains(got, "untested: 1  waived: 1  rows: 3\n") {
+		t.Errorf("%v, %q", ok, got)
+	}
+	if again, ok := r.UpdateReadme(got); !ok || again != got {
+		t.Errorf("a second update changes the text: %q", again)
+	}
+	if _, ok := r.UpdateReadme("no block"); ok {
+		t.Error("a text without a block was updated")
+	}
+}

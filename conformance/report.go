@@ -1,0 +1,159 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// files lists the RFCs, those that matter most first. Rows of a pending RFC may still lack tests; an RFC stops to be
+// pending when its last row is tested or waived, and does not become so again.
+var files = []File{
+	{RFC: "9260", Subject: "SCTP, with the I bit of RFC 7053", Set: "sctp", Pending: true},
+	{RFC: "5061", Subject: "adaptation indication, address changes", Set: "sctp", Pending: true},
+	{RFC: "6951", Subject: "UDP encapsulation", Set: "sctp", Pending: true},
+	{RFC: "8899", Subject: "packetization layer PMTU discovery", Set: "sctp", Pending: true},
+	{RFC: "4820", Subject: "padding", Set: "sctp", Pending: true},
+	{RFC: "7829", Subject: "potentially failed paths", Set: "sctp", Pending: true},
+	{RFC: "5043", Subject: "DDP over SCTP", Set: "rdma", Pending: true},
+	{RFC: "5041", Subject: "DDP", Set: "rdma", Pending: true},
+	{RFC: "5040", Subject: "RDMAP", Set: "rdma", Pending: true},
+	{RFC: "6581", Subject: "enhanced connection setup", Set: "rdma", Pending: true},
+	{RFC: "7306", Subject: "atomics, immediate data", Set: "rdma", Pending: true},
+	{RFC: "5042", Subject: "security of DDP and RDMAP", Set: "rdma", Pending: true},
+	{RFC: "3758", Subject: "partial reliability", Set: "extensions", Pending: true},
+	{RFC: "6525", Subject: "stream reconfiguration", Set: "extensions", Pending: true},
+	{RFC: "8260", Subject: "interleaving, schedulers", Set: "extensions", Pending: true},
+	{RFC: "4895", Subject: "authentication", Set: "extensions", Pending: true},
+}
+
+// maxWaived is the share of a set's binding rows, in percent, that waivers must stay below.
+const maxWaived = 5
+
+// Report says where each RFC stands.
+type Report struct {
+	Files  []File
+	Faults []string // what go test ./conformance fails for
+
+	rows    map[string]*Row
+	cited   map[string]bool
+	waivers map[string]string // reason by row id or layer:name
+}
+
+// Examine reads the rows and waivers in dir and the tests below root.
+func Examine(dir, root string) (*Report, error) {
+	files, err := Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	waivers, err := Waivers(dir)
+	if err != nil {
+		return nil, err
+	}
+	cites, err := Citations(root)
+	if err != nil {
+		return nil, err
+	}
+	return examine(files, waivers, cites), nil
+}
+
+func examine(files []File, waivers map[string]string, cites []Citation) *Report {
+	r := &Report{Files: files, rows: make(map[string]*Row), cited: make(map[string]bool), waivers: waivers}
+	for i := range files {
+		for j := range files[i].Rows {
+			row := &files[i].Rows[j]
+			if r.rows[row.ID] != nil {
+				r.fault("%s: two rows", row.ID)
+			}
+			r.rows[row.ID] = row
+		}
+	}
+	for _, c := range cites {
+		switch {
+		case r.rows[c.ID] == nil:
+			r.fault("%v: cites %s, which is no row", c.Pos, c.ID)
+		case c.Test == "":
+			r.fault("%v: cites %s outside of a test function; cite it where it is tested", c.Pos, c.ID)
+		default:
+			r.cited[c.ID] = true
+		}
+	}
+	r.checkWaivers()
+	r.checkSets()
+	for _, f := range files {
+		for _, row := range r.Untested(f) {
+			if row.Binding() && !f.Pending {
+				r.fault("%s: neither cited nor waived: %s", row.ID, row.Text)
+			}
+		}
+	}
+	slices.Sort(r.Faults)
+	return r
+}
+
+func (r *Report) checkWaivers() {
+	layers := make(map[string]bool)
+	for _, row := range r.rows {
+		layers[row.Layer] = true
+	}
+	for id, reason := range r.waivers {
+		layer, wholesale := strings.CutPrefix(id, "layer:")
+		switch {
+		case len(strings.Fields(reason)) < 4:
+			r.fault("waiver of %s: no reason", id)
+		case wholesale && layer != "n/a" && layer != "app":
+			r.fault("waiver of %s: only layers n/a and app are waived as a whole", id)
+		case wholesale && !layers[layer], !wholesale && r.rows[id] == nil:
+			r.fault("waiver of %s: no such row", id)
+		case r.cited[id]:
+			r.fault("waiver of %s: a test cites it", id)
+		}
+	}
+}
+
+// checkSets holds the number of waived binding rows of each set down. Rows of a layer waived as a whole are no concern of
+// the code here and do not count.
+func (r *Report) checkSets() {
+	binding, waived := make(map[string]int), make(map[string]int)
+	for _, f := range r.Files {
+		for i := range f.Rows {
+			row := &f.Rows[i]
+			if _, whole := r.waivers["layer:"+row.Layer]; whole || !row.Binding() {
+				continue
+			}
+			binding[f.Set]++
+			if _, ok := r.waivers[row.ID]; ok {
+				waived[f.Set]++
+			}
+		}
+	}
+	for set, n := range waived {
+		if n*100 >= binding[set]*maxWaived {
+			r.fault("set %s: %d of %d binding rows waived, which is %d %% or more", set, n, binding[set], maxWaived)
+		}
+	}
+}
+
+func (r *Report) fault(format string, args ...any) {
+	r.Faults = append(r.Faults, fmt.Sprintf(format, args...))
+}
+
+func (r *Report) tested(row *Row) bool { return r.cited[row.ID] }
+
+// waived is false for a row that is tested all the same.
+func (r *Report) waived(row *Row) bool {
+	_, alone := r.waivers[row.ID]
+	_, layer := r.waivers["layer:"+row.Layer]
+	return !r.tested(row) && (alone || layer)
+}
+
+// Untested lists the rows of a file that have neither test nor waiver; MAY rows are options and never among them.
+func (r *Report) Untested(f File) []*Row {
+	var list []*Row
+	for i := range f.Rows {
+		if row := &f.Rows[i]; row.Level != "MAY" && !r.tested(row) && !r.waived(row) {
+			list = append(list, row)
+		}
+	}
+	return list
+}
