@@ -1,0 +1,272 @@
+// Rcopy copies a file to another host by RDMA Write: the server registers the new file as memory, and
+// what arrives goes from the packet straight to its place there.
+//
+//	rcopy -l --dir DIR          serve: store what comes into DIR
+//	rcopy FILE HOST[:NAME]      copy FILE there, under NAME or its own name
+//
+// A file gets its name in DIR, in place of an older one, only when it is complete, has the SHA-256 that
+// the client found, and is on the disk; whatever goes wrong before leaves nothing behind. (A server
+// that is killed outright leaves the temporary file, whose name begins with .rcopy-.)
+//
+// Rcopy exits 0 when the file is stored, 1 when the copy failed, 2 when it could not even begin: a
+// mistake in the command line, a file that cannot be read, or no link.
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cheggaaa/pb/v3"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/rddp-go/rddp/internal/cli"
+	"github.com/rddp-go/rddp/rawio/raw"
+	"github.com/rddp-go/rddp/rdma"
+)
+
+const (
+	exitWell   = 0
+	exitFailed = 1
+	exitError  = 2
+)
+
+// options is the command line.
+type options struct {
+	link     cli.LinkFlags
+	listen   bool
+	dir      string
+	maxSize  octets
+	timeout  float64
+	port     uint16
+	quiet    bool
+	file     string
+	host     string
+	name     string // on the server
+	stdout   io.Writer
+	terminal *os.File // for the progress bar, nil for none
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	var terminal *os.File
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		terminal = os.Stderr
+	}
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, terminal))
+}
+
+// failedError is a copy that failed after it had begun.
+type failedError struct{ error }
+
+func (e failedError) Unwrap() error { return e.error }
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer, terminal *os.File) int {
+	o, err := parse(args, stdout)
+	if errors.Is(err, pflag.ErrHelp) {
+		return exitWell
+	}
+	if err == nil {
+		o.stdout, o.terminal = stdout, terminal
+		if o.listen {
+			err = o.serve(ctx)
+		} else {
+			err = o.copy(ctx)
+		}
+	}
+	if err == nil {
+		return exitWell
+	}
+	var failed failedError
+	var usage *cli.UsageError
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintln(stderr, "rcopy: interrupted: nothing was stored")
+		return exitFailed
+	case errors.As(err, &failed):
+		fmt.Fprintf(stderr, "rcopy: %s\n", cli.Explain(failed.error))
+		return exitFailed
+	}
+	fmt.Fprintf(stderr, "rcopy: %s\n", cli.Explain(err))
+	if errors.As(err, &usage) {
+		fmt.Fprintln(stderr, "Try rcopy --help.")
+	}
+	return exitError
+}
+
+func parse(args []string, stdout io.Writer) (*options, error) {
+	o := &options{maxSize: 64 << 30}
+	fs := pflag.NewFlagSet("rcopy", pflag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.SortFlags = false
+	fs.BoolVarP(&o.listen, "listen", "l", false, "serve: store what comes")
+	fs.StringVar(&o.dir, "dir", ".", "with -l, the `directory` to store into")
+	fs.Var(&o.maxSize, "max-size", "with -l, the most `octets` of one file; K, M, G or T may follow")
+	fs.Float64VarP(&o.timeout, "timeout", "w", 30, "give up when nothing has moved for so many `seconds`")
+	fs.BoolVarP(&o.quiet, "quiet", "q", false, "print errors only")
+	fs.Uint16VarP(&o.port, "port", "p", rdma.DefaultPort, "SCTP `port`")
+	o.link.Add(fs)
+	fs.Usage = func() {
+		fmt.Fprintf(stdout, "Usage: rcopy [flags] FILE HOST[:NAME] | -l\n\nCopies a file to another host by RDMA Write over SCTP.\n\n%s", fs.FlagUsages())
+	}
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, pflag.ErrHelp) {
+			return nil, err
+		}
+		return nil, cli.Usagef("%v", err)
+	}
+	args = fs.Args()
+	switch {
+	case o.timeout <= 0 || o.timeout > 1e9:
+		return nil, cli.Usagef("-w %v: the timeout is seconds above 0", o.timeout)
+	case o.port == 0:
+		return nil, cli.Usagef("--port 0: an SCTP port is 1 to 65535")
+	case o.listen && len(args) > 0:
+		return nil, cli.Usagef("-l serves: it takes no FILE and no HOST")
+	case o.listen:
+		return o, nil
+	case len(args) != 2:
+		return nil, cli.Usagef("FILE and HOST are needed, or -l to serve")
+	}
+	o.file = args[0]
+	o.host, o.name = splitTarget(args[1])
+	if o.name == "" {
+		o.name = filepath.Base(o.file)
+	}
+	if err := checkName(o.name); err != nil {
+		return nil, cli.Usagef("%q: %v", o.name, err)
+	}
+	return o, nil
+}
+
+// splitTarget splits HOST[:NAME]. An IPv6 address with a name stands in brackets.
+func splitTarget(s string) (host, name string) {
+	if _, err := netip.ParseAddr(s); err == nil {
+		return s, ""
+	}
+	if inner, ok := strings.CutPrefix(s, "["); ok {
+		host, name, _ = strings.Cut(inner, "]")
+		return host, strings.TrimPrefix(name, ":")
+	}
+	host, name, _ = strings.Cut(s, ":")
+	return host, name
+}
+
+func (o *options) patience() time.Duration { return time.Duration(o.timeout * float64(time.Second)) }
+
+// device opens the link and what runs over it.
+func (o *options) device() (*rdma.Device, error) {
+	link, err := o.link.Open(o.listen)
+	if err != nil {
+		return nil, err
+	}
+	cfg := &rdma.Config{}
+	cfg.SCTP.EncapPort = o.link.EncapPort
+	// While the server's disk works, and towards a client that says nothing, HEARTBEATs alone show
+	// whether the other side is there.
+	cfg.SCTP.HeartbeatInterval = 5 * time.Second
+	// A lost packet that nothing follows costs a retransmission timeout: not the full second of RFC
+	// 9260 section 16, which suits signalling. The other side's delay of SACKs must be well below it.
+	cfg.SCTP.RTOMin, cfg.SCTP.SackDelay = 100*time.Millisecond, 20*time.Millisecond
+	dev, err := rdma.NewDevice(link, cfg)
+	if err != nil {
+		link.Close()
+	}
+	return dev, err
+}
+
+func (o *options) say(format string, args ...any) {
+	if !o.quiet {
+		fmt.Fprintln(o.stdout, cli.Printable(fmt.Sprintf(format, args...)))
+	}
+}
+
+func (o *options) serve(ctx context.Context) error {
+	root, err := os.OpenRoot(o.dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	dev, err := o.device()
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	l, err := dev.Listen(o.port)
+	if err != nil {
+		return err
+	}
+	kind := o.link.Kind
+	if kind == "" {
+		kind = "raw"
+	}
+	if kind == "raw" && raw.KernelSCTP() {
+		o.say("warning: this kernel has an SCTP of its own, which will abort our associations: run rmmod sctp, or use --link udp or tun")
+	}
+	o.say("rcopy: storing into %s from SCTP port %d over %s", o.dir, o.port, kind)
+	s := &server{dev: dev, root: root, maxSize: uint64(o.maxSize), patience: o.patience(), say: o.say}
+	s.accept(ctx, l)
+	return nil
+}
+
+func (o *options) copy(ctx context.Context) error {
+	f, err := os.Open(o.file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return cli.Usagef("%s is not a regular file, whose size is known beforehand", o.file)
+	}
+	addr, err := o.link.Resolve(o.host)
+	if err != nil {
+		return err
+	}
+	dev, err := o.device()
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	u := &upload{offer: offer{uint64(info.Size()), o.name}, src: f, patience: o.patience()}
+	done := o.bar(u)
+	began := time.Now()
+	sum, err := u.run(ctx, dev, netip.AddrPortFrom(addr, o.port))
+	done()
+	if err != nil {
+		return failedError{err}
+	}
+	o.say("%s: %s, SHA-256 %s", o.name, rate(u.size, time.Since(began)), hex.EncodeToString(sum))
+	return nil
+}
+
+// bar shows the progress of u where somebody looks.
+func (o *options) bar(u *upload) (done func()) {
+	if o.terminal == nil || o.quiet {
+		u.progress = func(int) {}
+		return func() {}
+	}
+	b := pb.Full.New(0).SetTotal(int64(u.size)).Set(pb.Bytes, true).SetWriter(o.terminal)
+	b.Start()
+	u.progress = func(n int) { b.Add(n) }
+	return func() { b.Finish() }
+}
+
+// rate says how much was copied, how long it took, and so how fast it was.
+func rate(size uint64, took time.Duration) string {
+	return fmt.Sprintf("%d octets in %.3f s, %.1f MB/s", size, took.Seconds(), float64(size)/1e6/took.Seconds())
+}

@@ -1,0 +1,491 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/cli"
+	"github.com/rddp-go/rddp/rdma"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+// bench is a server and a client's device in one process.
+type bench struct {
+	t      *testing.T
+	dir    string
+	s      *server
+	client *rdma.Device
+	addr   netip.AddrPort
+	ctx    context.Context
+	stop   context.CancelFunc // stops the server
+	ended  chan struct{}
+
+	mu  sync.Mutex
+	log []string // guarded by mu: lines of the server
+}
+
+func newBench(t *testing.T, kind string) *bench {
+	t.Helper()
+	link := cli.LinkFlags{Kind: kind}
+	self, err := link.OpenSelf()
+	must(t, err)
+	sdev, err := rdma.NewDevice(self.Server, nil)
+	must(t, err)
+	cfg := &rdma.Config{}
+	cfg.SCTP.EncapPort = self.EncapPort
+	b := &bench{t: t, dir: t.TempDir(), ended: make(chan struct{})}
+	b.client, err = rdma.NewDevice(self.Client, cfg)
+	must(t, err)
+	l, err := sdev.Listen(rdma.DefaultPort)
+	must(t, err)
+	root, err := os.OpenRoot(b.dir)
+	must(t, err)
+	b.addr = netip.AddrPortFrom(self.Addr, rdma.DefaultPort)
+	b.s = &server{dev: sdev, root: root, maxSize: 64 << 20, patience: time.Minute, say: func(format string, args ...any) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.log = append(b.log, strings.TrimSpace(format))
+	}}
+	var cancel context.CancelFunc
+	b.ctx, cancel = context.WithTimeout(context.Background(), time.Minute)
+	serving, stop := context.WithCancel(b.ctx)
+	b.stop = stop
+	go func() {
+		defer close(b.ended)
+		b.s.accept(serving, l)
+	}()
+	t.Cleanup(func() {
+		b.client.Close()
+		stop()
+		<-b.ended
+		sdev.Close()
+		root.Close()
+		cancel()
+	})
+	return b
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// content makes n octets that do not repeat.
+func content(n int) []byte {
+	b := make([]byte, n)
+	rand.NewChaCha8([32]byte{byte(n)}).Read(b)
+	return b
+}
+
+// send copies data under name as the program does.
+func (b *bench) send(name string, data []byte) error {
+	u := &upload{offer: offer{uint64(len(data)), name}, src: bytes.NewReader(data), patience: time.Minute}
+	acked := 0
+	u.progress = func(n int) { acked += n }
+	sum, err := u.run(b.ctx, b.client, b.addr)
+	if err != nil {
+		return err
+	}
+	if want := sha256.Sum256(data); !bytes.Equal(sum, want[:]) {
+		b.t.Errorf("the client reports the SHA-256 %x, want %x", sum, want)
+	}
+	if acked != len(data) {
+		b.t.Errorf("%d octets of progress for %d", acked, len(data))
+	}
+	return nil
+}
+
+// settle has the server finish what it is doing.
+func (b *bench) settle() {
+	b.stop()
+	<-b.ended
+}
+
+// files checks that the directory holds these files and no others.
+func (b *bench) files(want map[string][]byte) {
+	b.t.Helper()
+	entries, err := os.ReadDir(b.dir)
+	must(b.t, err)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	for name, data := range want {
+		got, err := os.ReadFile(filepath.Join(b.dir, name))
+		must(b.t, err)
+		if !bytes.Equal(got, data) {
+			b.t.Errorf("%s has %d octets that are not the %d wanted", name, len(got), len(data))
+		}
+	}
+	if len(names) != len(want) {
+		b.t.Errorf("the directory holds %q, want %d files", names, len(want))
+	}
+}
+
+func TestCopy(t *testing.T) {
+	for _, kind := range []string{"mem", "udp"} {
+		t.Run(kind, func(t *testing.T) {
+			b := newBench(t, kind)
+			want := make(map[string][]byte)
+			for name, n := range map[string]int{
+				"no octets": 0, "one octet": 1, "one Write": chunk, "a Write and a bit": chunk + 3,
+				"the ring exactly": ring * chunk, "round the ring and ends odd": 2*ring*chunk + chunk + 12345,
+			} {
+				want[name] = content(n)
+				if err := b.send(name, want[name]); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			b.settle()
+			b.files(want)
+		})
+	}
+}
+
+func TestCopiesAtATime(t *testing.T) {
+	b := newBench(t, "mem")
+	want := make(map[string][]byte)
+	var all sync.WaitGroup
+	for i := range 6 {
+		name, data := string(rune('a'+i)), content(1<<20+i)
+		want[name] = data
+		all.Go(func() {
+			if err := b.send(name, data); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	all.Wait()
+	b.settle()
+	b.files(want)
+}
+
+// An older file stays whole until the new one is, and then gives way to it.
+func TestReplacesOnlyByWhatIsComplete(t *testing.T) {
+	b := newBench(t, "mem")
+	older, newer := content(1000), content(3000)
+	path := filepath.Join(b.dir, "f")
+	must(t, os.WriteFile(path, older, 0o600))
+	reader, err := os.Open(path)
+	must(t, err)
+	defer reader.Close()
+
+	c := b.hostile(offer{3000, "f"})
+	c.write(newer, 0)
+	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, older) {
+		t.Errorf("with the copy under way: %d octets, %v; want the older file", len(got), err)
+	}
+	c.seal(3000, sha256.Sum256(newer))
+	if v := c.verdict(); !v.stored {
+		t.Fatalf("not stored: %s", v.text)
+	}
+	c.e.close()
+	b.settle()
+	b.files(map[string][]byte{"f": newer})
+	if got, err := io.ReadAll(reader); err != nil || !bytes.Equal(got, older) {
+		t.Errorf("who had the older file open reads %d octets, %v; it must be untouched", len(got), err)
+	}
+}
+
+// hostile is a client that speaks the protocol by hand.
+type hostile struct {
+	b     *bench
+	e     *end
+	where grant
+}
+
+func (b *bench) hostile(o offer) *hostile {
+	b.t.Helper()
+	e, err := newEnd(b.client, 8)
+	must(b.t, err)
+	answer, err := e.qp.Connect(b.ctx, b.addr, o.encode())
+	must(b.t, err)
+	c := &hostile{b: b, e: e}
+	must(b.t, c.where.decode(answer))
+	return c
+}
+
+// write puts data at off of the window and waits for the acknowledgement.
+func (c *hostile) write(data []byte, off uint64) {
+	c.b.t.Helper()
+	if wc, err := c.tryWrite(data, off); err != nil || wc.Opcode != rdmap.WCWrite {
+		c.b.t.Fatalf("%v: %v", wc, err)
+	}
+}
+
+func (c *hostile) tryWrite(data []byte, off uint64) (rdma.WC, error) {
+	mr, err := c.e.pd.Register(data, 0, nil)
+	must(c.b.t, err)
+	err = c.e.qp.PostSend(&rdma.SendWR{
+		Op: rdma.OpWrite, SGL: []rdma.SGE{mr.SGE(0, len(data))}, RemoteSTag: rdma.STag(c.where.stag), RemoteTO: c.where.to + off,
+	})
+	if err != nil {
+		return rdma.WC{}, err // the stream has failed
+	}
+	return c.e.next(c.b.ctx, time.Minute)
+}
+
+// writeUntilRefused ends with the test if it never is. A Write is acknowledged before its refusal is known.
+func (c *hostile) writeUntilRefused(data []byte, off uint64) {
+	c.b.t.Helper()
+	for {
+		if _, err := c.tryWrite(data, off); err != nil {
+			must(c.b.t, c.b.ctx.Err())
+			return
+		}
+	}
+}
+
+func (c *hostile) seal(size uint64, sum [sha256.Size]byte) {
+	c.b.t.Helper()
+	s := seal{size, sum}
+	must(c.b.t, c.e.say(s.encode()))
+}
+
+func (c *hostile) verdict() (v verdict) {
+	c.b.t.Helper()
+	for {
+		wc, err := c.e.next(c.b.ctx, time.Minute)
+		must(c.b.t, err)
+		if wc.Opcode == rdmap.WCRecv {
+			must(c.b.t, v.decode(c.e.received(wc)))
+			return v
+		}
+	}
+}
+
+// Whatever a client does that is not a whole copy leaves nothing behind, and an older file as it was.
+func TestNothingIsKept(t *testing.T) {
+	data := content(100000)
+	sum := sha256.Sum256(data)
+	for _, test := range []struct {
+		name  string
+		does  func(c *hostile)
+		heard string // what the client is told, if anything
+	}{
+		{"the SHA-256 is another one", func(c *hostile) {
+			c.write(data, 0)
+			c.seal(100000, [32]byte{1})
+		}, "its SHA-256 is another one"},
+		{"an octet is wrong", func(c *hostile) {
+			bad := slices.Clone(data)
+			bad[99999] ^= 1
+			c.write(bad, 0)
+			c.seal(100000, sum)
+		}, "its SHA-256 is another one"},
+		{"a part was never written", func(c *hostile) {
+			c.write(data[:99999], 0)
+			c.seal(100000, sum)
+		}, "its SHA-256 is another one"},
+		{"the sealed size is another one", func(c *hostile) {
+			c.write(data, 0)
+			c.seal(99999, sum)
+		}, "sealed with 99999"},
+		{"the seal is not one", func(c *hostile) {
+			c.write(data, 0)
+			must(c.b.t, c.e.say([]byte("done")))
+		}, "does not speak"},
+		{"it leaves in order, unsealed", func(c *hostile) {
+			c.write(data, 0)
+			c.e.qp.Disconnect(c.b.ctx)
+		}, ""},
+		{"it ends the session in the middle", func(c *hostile) {
+			c.write(data[:5000], 0)
+			c.e.qp.Close()
+		}, ""},
+		{"its association is aborted in the middle", func(c *hostile) {
+			c.write(data[:5000], 0)
+			c.b.client.Close()
+		}, ""},
+		{"it writes beyond the window", func(c *hostile) {
+			c.writeUntilRefused(data, 1)
+			var e *rdmap.StreamError
+			if err := c.e.qp.Err(); !errors.As(err, &e) || !e.Remote {
+				c.b.t.Errorf("the stream has ended with %v, want the server's Terminate", err)
+			}
+		}, ""},
+		{"it writes more than it announced", func(c *hostile) {
+			c.write(data, 0)
+			c.writeUntilRefused(data[:10], 0)
+		}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t, "mem")
+			older := content(10)
+			must(t, os.WriteFile(filepath.Join(b.dir, "f"), older, 0o600))
+			c := b.hostile(offer{100000, "f"})
+			test.does(c)
+			if test.heard != "" {
+				if v := c.verdict(); v.stored || !strings.Contains(v.text, test.heard) {
+					t.Errorf("verdict %+v, want %q", v, test.heard)
+				}
+			}
+			c.e.close()
+			b.settle()
+			b.files(map[string][]byte{"f": older})
+		})
+	}
+}
+
+// Once sealed, the content can be changed no more: what was checked is what is kept.
+func TestSealClosesTheWindow(t *testing.T) {
+	b := newBench(t, "mem")
+	data := content(50000)
+	c := b.hostile(offer{50000, "f"})
+	c.write(data, 0)
+	c.seal(50000, sha256.Sum256(data))
+	if v := c.verdict(); !v.stored {
+		t.Fatalf("not stored: %s", v.text)
+	}
+	c.writeUntilRefused([]byte("other"), 0)
+	c.e.close()
+	b.settle()
+	b.files(map[string][]byte{"f": data})
+}
+
+// A client that is there but sends nothing does not hold its place.
+func TestSilentClient(t *testing.T) {
+	b := newBench(t, "mem")
+	b.s.patience = 50 * time.Millisecond
+	c := b.hostile(offer{1000, "f"})
+	if v := c.verdict(); v.stored || !strings.Contains(v.text, "nothing has come for") {
+		t.Errorf("verdict %+v", v)
+	}
+	c.e.close()
+	b.settle()
+	b.files(nil)
+}
+
+func TestStoppedServer(t *testing.T) {
+	b := newBench(t, "mem")
+	c := b.hostile(offer{1000, "f"})
+	b.stop()
+	if v := c.verdict(); v.stored || v.text != "the server is being stopped" {
+		t.Errorf("verdict %+v", v)
+	}
+	c.e.close()
+	<-b.ended
+	b.files(nil)
+}
+
+func TestRefusals(t *testing.T) {
+	b := newBench(t, "mem")
+	must(t, os.Mkdir(filepath.Join(b.dir, "dir"), 0o700))
+	for _, test := range []struct {
+		name    string
+		private []byte
+		heard   string
+	}{
+		{"a parent", (&offer{1, "../f"}).encode(), "path"},
+		{"an absolute path", (&offer{1, "/etc/passwd"}).encode(), "path"},
+		{"a Windows path", (&offer{1, `..\f`}).encode(), "path"},
+		{"the parent itself", (&offer{1, ".."}).encode(), "not that of a file"},
+		{"the directory itself", (&offer{1, "."}).encode(), "not that of a file"},
+		{"no name", (&offer{1, ""}).encode(), "empty"},
+		{"a NUL", (&offer{1, "f\x00.txt"}).encode(), "control"},
+		{"a terminal's command", (&offer{1, "f\x1b[2J"}).encode(), "control"},
+		{"a line break", (&offer{1, "f\ng"}).encode(), "control"},
+		{"not UTF-8", (&offer{1, "f\xff"}).encode(), "UTF-8"},
+		{"too long", (&offer{1, strings.Repeat("x", 256)}).encode(), "longer"},
+		{"a temporary name", (&offer{1, tempPrefix + "AAAA"}).encode(), "reserved"},
+		{"too large", (&offer{64<<20 + 1, "f"}).encode(), "more than the server takes"},
+		{"as large as can be", (&offer{1<<64 - 1, "f"}).encode(), "more than the server takes"},
+		{"no private data", nil, "protocol"},
+		{"another protocol", []byte("ddpping1........................"), "protocol"},
+		{"cut short", (&offer{1, "f"}).encode()[:10], "protocol"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e, err := newEnd(b.client, 1)
+			must(t, err)
+			defer e.close()
+			_, err = e.qp.Connect(b.ctx, b.addr, test.private)
+			var rejected *ddpadapt.RejectedError
+			if !errors.As(err, &rejected) || !strings.Contains(string(rejected.Private), test.heard) {
+				t.Errorf("the answer is %v, want a refusal with %q", err, test.heard)
+			}
+		})
+	}
+	t.Run("the name of a directory", func(t *testing.T) {
+		var refused *refusedError
+		if err := b.send("dir", content(10)); !errors.As(err, &refused) {
+			t.Errorf("the answer is %v, want a refusal", err)
+		}
+	})
+	b.settle()
+	must(t, os.Remove(filepath.Join(b.dir, "dir")))
+	b.files(nil)
+}
+
+// More than maxCopies at a time are refused, and welcome when there is room again.
+func TestTooManyCopies(t *testing.T) {
+	b := newBench(t, "mem")
+	var held []*hostile
+	for range maxCopies {
+		held = append(held, b.hostile(offer{10, "held"}))
+	}
+	var rejected *ddpadapt.RejectedError
+	if err := b.send("f", content(10)); !errors.As(err, &rejected) {
+		t.Errorf("the answer is %v, want a refusal", err)
+	}
+	for _, c := range held {
+		c.seal(0, [32]byte{}) // a wrong one ends the copy
+		c.verdict()
+		c.e.close()
+	}
+	b.settle()
+	b.files(nil)
+}
+
+// A file that changes under the client's hands is not stored by half.
+func TestSourceFails(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		src  io.Reader
+		text string
+	}{
+		{"it became shorter", bytes.NewReader(content(chunk + 5)), "shorter"},
+		{"it cannot be read", iotest.ErrReader(errors.New("input/output error")), "input/output error"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t, "mem")
+			u := &upload{offer: offer{3 * chunk, "f"}, src: test.src, patience: time.Minute, progress: func(int) {}}
+			_, err := u.run(b.ctx, b.client, b.addr)
+			var source *sourceError
+			if !errors.As(err, &source) || !strings.Contains(err.Error(), test.text) {
+				t.Errorf("run fails with %v, want %q", err, test.text)
+			}
+			b.settle()
+			b.files(nil)
+		})
+	}
+}
+
+func TestMoreThanTheDiskHas(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	must(t, err)
+	defer root.Close()
+	in, err := create(root, 1<<55)
+	if err == nil {
+		in.discard()
+		t.Skip("this file system takes a file of 2^55 octets")
+	}
+	if entries, _ := os.ReadDir(root.Name()); len(entries) > 0 {
+		t.Errorf("%v is left", entries)
+	}
+}

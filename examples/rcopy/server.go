@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/cli"
+	"github.com/rddp-go/rddp/rdma"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+// maxCopies bounds what clients can have a server do at a time.
+const maxCopies = 16
+
+// server stores what clients send.
+type server struct {
+	dev      *rdma.Device
+	root     *os.Root
+	maxSize  uint64
+	patience time.Duration // without anything coming
+	say      func(format string, args ...any)
+}
+
+// accept serves until ctx ends or the listener closes, and returns when nothing unfinished is left.
+func (s *server) accept(ctx context.Context, l *rdma.Listener) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	places := make(chan struct{}, maxCopies)
+	for {
+		req, err := l.Accept(ctx)
+		if err != nil {
+			return
+		}
+		select {
+		case places <- struct{}{}:
+		default:
+			s.refuse(req, fmt.Errorf("%d copies are under way, which is the most; try again", maxCopies))
+			continue
+		}
+		running.Go(func() {
+			defer func() { <-places }()
+			s.serve(ctx, req)
+		})
+	}
+}
+
+func (s *server) refuse(req *rdma.Request, why error) {
+	s.say("%v: refused: %v", req.RemoteAddr(), why)
+	req.Reject([]byte(clip(why.Error())))
+}
+
+// serve handles one client.
+func (s *server) serve(ctx context.Context, req *rdma.Request) {
+	var what offer
+	err := what.decode(req.PrivateData())
+	if err == nil {
+		err = checkName(what.name)
+	}
+	if err == nil && what.size > s.maxSize {
+		err = fmt.Errorf("%d octets are more than the server takes, which is %d", what.size, s.maxSize)
+	}
+	if err != nil {
+		s.refuse(req, err)
+		return
+	}
+	in, err := create(s.root, what.size)
+	if err != nil {
+		s.refuse(req, fmt.Errorf("it cannot be stored: %w", err))
+		return
+	}
+	defer in.discard()
+	e, err := newEnd(s.dev, 1)
+	if err != nil {
+		s.refuse(req, err)
+		return
+	}
+	defer e.close()
+	d := &download{offer: what, from: req.RemoteAddr(), patience: s.patience, in: in, e: e}
+	began := time.Now()
+	err = d.run(ctx, req)
+	if err != nil && ctx.Err() != nil {
+		err = errors.New("the server is being stopped")
+	}
+	if err != nil {
+		s.say("%v: %s: not stored: %s", d.from, what.name, cli.Explain(err))
+		d.answer(verdict{text: err.Error()})
+		return
+	}
+	s.say("%v: %s: stored, %s", d.from, what.name, rate(what.size, time.Since(began)))
+	d.answer(verdict{stored: true})
+}
+
+// download is one copy from a client.
+type download struct {
+	offer
+	from     netip.AddrPort
+	patience time.Duration
+	in       *incoming
+	e        *end
+}
+
+// run receives the file and keeps it.
+func (d *download) run(ctx context.Context, req *rdma.Request) error {
+	var where grant
+	var window *rdma.MR
+	if d.size > 0 {
+		var err error
+		window, err = d.e.pd.RegisterDevice(d.in, d.size, rdma.RemoteWrite, &rdma.RegionOptions{QP: d.e.qp})
+		if err != nil {
+			return err
+		}
+		where = grant{stag: uint32(window.STag()), to: window.Base()}
+	}
+	err := req.Accept(d.e.qp, where.encode())
+	var final seal
+	if err == nil {
+		final, err = d.receive(ctx)
+	}
+	if window != nil {
+		window.Deregister() // from here on the client cannot change what is checked and kept
+	}
+	if err != nil {
+		return err
+	}
+	if final.size != d.size {
+		return fmt.Errorf("it was announced with %d octets and sealed with %d", d.size, final.size)
+	}
+	sum, err := d.in.sum(ctx, d.size)
+	if err != nil {
+		return err
+	}
+	if sum != final.sum {
+		return errors.New("what has arrived is not what was sent: its SHA-256 is another one")
+	}
+	select {
+	case <-d.e.qp.Done():
+		return d.e.reason(errGone)
+	default:
+		return d.in.keep(d.name)
+	}
+}
+
+// receive waits for the seal. Writes go into the file without it.
+func (d *download) receive(ctx context.Context) (s seal, err error) {
+	for {
+		left := d.in.left.Load()
+		wc, err := d.e.next(ctx, d.patience)
+		switch {
+		case err == nil && wc.Opcode == rdmap.WCRecv:
+			return s, s.decode(d.e.received(wc))
+		case d.in.err() != nil:
+			return s, d.in.err()
+		case err == nil:
+			continue
+		case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
+			return s, err
+		case d.in.left.Load() == left:
+			return s, fmt.Errorf("nothing has come for %v", d.patience)
+		}
+	}
+}
+
+// answer tells the client, where it is still there, and waits for it to leave.
+func (d *download) answer(v verdict) {
+	if d.e.say(v.encode()) != nil {
+		return
+	}
+	t := time.NewTimer(farewell)
+	defer t.Stop()
+	select {
+	case <-d.e.qp.Done():
+	case <-t.C:
+	}
+}
