@@ -15,13 +15,13 @@ type silent struct {
 func (u *silent) AdmitTagged(uint8, *Region, STag, uint64, int) (Access, *Error) {
 	return RemoteWrite, nil
 }
-func (u *silent) Buffer(_, msn uint32) (*RecvBuffer, uint8) { return u.q.Lookup(msn) }
-func (u *silent) DeliverTagged(uint8, STag, uint64, uint64) { u.done++ }
-func (u *silent) Completed(uint64)                          { u.done++ }
-func (u *silent) Failed(uint64, error)                      {}
-func (u *silent) Drained()                                  {}
-func (u *silent) PeerClosed()                               {}
-func (u *silent) Fatal(err *Error)                          { panic(err) }
+func (u *silent) Buffer(_, msn uint32, _ [5]byte) (*RecvBuffer, uint8) { return u.q.Lookup(msn) }
+func (u *silent) DeliverTagged(uint8, STag, uint64, uint64)            { u.done++ }
+func (u *silent) Completed(uint64)                                     { u.done++ }
+func (u *silent) Failed(uint64, error)                                 {}
+func (u *silent) Drained()                                             {}
+func (u *silent) PeerClosed()                                          {}
+func (u *silent) Fatal(err *Error)                                     { panic(err) }
 func (u *silent) DeliverUntagged(_, _ uint32, _ [5]byte, _ uint32, _ *RecvBuffer) {
 	u.done++
 	u.q.Pop()

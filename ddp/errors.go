@@ -130,6 +130,8 @@ var (
 	ErrTooManyRegions = errors.New("ddp: protection domain has reached its limit of regions; deregister some")
 	// ErrNoSuchRegion refuses to change a region that was deregistered or belongs to another table.
 	ErrNoSuchRegion = errors.New("ddp: region is not registered in this table")
+	// ErrUnaligned refuses an atomic operation on an address that is not a multiple of 8 octets.
+	ErrUnaligned = errors.New("ddp: atomic operations need an address that is a multiple of 8 octets")
 	// ErrShortSegment is the cause of an Error about a segment shorter than its header.
 	ErrShortSegment = errors.New("ddp: segment shorter than its header")
 	// ErrDataAfterClose is the cause of an Error about data that arrived after the peer's graceful

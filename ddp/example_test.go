@@ -13,7 +13,7 @@ type sink struct{ name string }
 func (s *sink) AdmitTagged(uint8, *ddp.Region, ddp.STag, uint64, int) (ddp.Access, *ddp.Error) {
 	return ddp.RemoteWrite, nil
 }
-func (s *sink) Buffer(qn, msn uint32) (*ddp.RecvBuffer, uint8) { return nil, ddp.CodeNoBuffer }
+func (s *sink) Buffer(_, _ uint32, _ [5]byte) (*ddp.RecvBuffer, uint8) { return nil, ddp.CodeNoBuffer }
 func (s *sink) DeliverTagged(rsvd uint8, stag ddp.STag, to, length uint64) {
 	fmt.Printf("%s: %d octets arrived at offset %d\n", s.name, length, to)
 }

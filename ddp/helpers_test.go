@@ -29,7 +29,9 @@ func (u *recorder) AdmitTagged(rsvd uint8, r *Region, stag STag, to uint64, n in
 	return u.need, u.refuse
 }
 
-func (u *recorder) Buffer(qn, msn uint32) (*RecvBuffer, uint8) { return u.queues[qn].Lookup(msn) }
+func (u *recorder) Buffer(qn, msn uint32, _ [5]byte) (*RecvBuffer, uint8) {
+	return u.queues[qn].Lookup(msn)
+}
 
 func (u *recorder) DeliverTagged(rsvd uint8, stag STag, to, length uint64) {
 	u.add("tagged rsvd=%#x stag=%#x to=%d len=%d", rsvd, uint32(stag), to, length)

@@ -121,7 +121,7 @@ func (s *Stream) buffer(p *Placed) (*RecvBuffer, uint8) {
 	if int32(p.msn-s.recvMSN[p.name]) < 0 {
 		return nil, CodeMSNRange // delivered already
 	}
-	buf, code := s.ulp.Buffer(p.name, p.msn)
+	buf, code := s.ulp.Buffer(p.name, p.msn, p.rsvd)
 	if buf == nil && code == 0 {
 		code = CodeNoBuffer
 	}

@@ -48,7 +48,7 @@ func (q *Queue) Post(b RecvBuffer) error {
 
 // Lookup returns the buffer that serves message msn, or a code of TypeUntagged (section 7.1 items 2 and
 // 5): CodeMSNRange for a message already delivered, CodeNoBuffer for one beyond the last buffer. MSNs
-// are compared modulo 2^32. Its signature is that of ULP.Buffer for one queue.
+// are compared modulo 2^32. It answers ULP.Buffer for one queue.
 func (q *Queue) Lookup(msn uint32) (*RecvBuffer, uint8) {
 	ahead := msn - q.first
 	if int32(ahead) < 0 {

@@ -15,11 +15,14 @@ type StreamID uint64
 type Access uint8
 
 // Access rights. LocalWrite lets the region be the sink of the local user's own requests (receives,
-// RDMA Read responses); the remote rights let the peer write to or read from it.
+// RDMA Read responses); the remote rights let the peer write to it, read from it, or do atomic
+// operations on it. RFC 7306 has no right of its own for those: RemoteAtomic is the right to read and to
+// write by them alone, so that memory for atomics can be kept from other access (its section 5).
 const (
 	LocalWrite Access = 1 << iota
 	RemoteRead
 	RemoteWrite
+	RemoteAtomic
 )
 
 // Region is a tagged buffer: memory that an STag names (section 5.1.1).
@@ -33,6 +36,8 @@ type Region struct {
 	access Access
 	mem    Memory
 	base   uint64
+
+	devices *deviceAtomics // of the table
 
 	// word counts the accesses in flight (low bits) beside the two bits below. mem, base and access
 	// change only while wordHold keeps new accesses out and the count is zero.

@@ -29,9 +29,9 @@ type ULP interface {
 	AdmitTagged(rsvd uint8, r *Region, stag STag, to uint64, n int) (need Access, err *Error)
 
 	// Buffer returns the buffer that serves message msn of queue qn, or a code of TypeUntagged (0 is
-	// none). qn is one of the configured queues. The answer for one message must not change until
-	// DeliverUntagged; it is asked again at delivery. Queue.Lookup is an implementation.
-	Buffer(qn, msn uint32) (*RecvBuffer, uint8)
+	// none). qn is one of the configured queues, rsvd is the ULP's in the header of the segment. The
+	// answer for one message must not change until DeliverUntagged; it is asked again at delivery.
+	Buffer(qn, msn uint32, rsvd [5]byte) (*RecvBuffer, uint8)
 
 	// DeliverTagged reports a whole tagged message: stag and rsvd of its last segment, to of its first
 	// segment and the sum of the payload lengths of its segments.

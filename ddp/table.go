@@ -29,6 +29,8 @@ type Table struct {
 	live  int // registered regions
 	used  int // slots that are not nil: live ones and graves
 
+	devices deviceAtomics
+
 	// slots is an open-addressed hash table: a power of two of slots, probed linearly from the low bits
 	// of the STag, which are random already. At most half of them are used, so a probe ends soon, also
 	// for an STag that a peer made up.
@@ -91,7 +93,8 @@ func (t *Table) Register(sp Spec) (*Region, error) {
 	for t.Lookup(tag) != nil { // only after 2^32 registrations
 		tag = t.tags.next()
 	}
-	r := &Region{stag: tag, pd: sp.PD, scope: sp.Scope, access: sp.Access, mem: sp.Mem, base: sp.Base}
+	r := &Region{stag: tag, pd: sp.PD, scope: sp.Scope, access: sp.Access, mem: sp.Mem, base: sp.Base,
+		devices: &t.devices}
 	t.reserve()
 	insert(*t.slots.Load(), r)
 	t.used++

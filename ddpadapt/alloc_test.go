@@ -15,7 +15,7 @@ type sink struct{ delivered, completed int }
 func (*sink) AdmitTagged(uint8, *ddp.Region, ddp.STag, uint64, int) (ddp.Access, *ddp.Error) {
 	return ddp.RemoteWrite, nil
 }
-func (*sink) Buffer(_, _ uint32) (*ddp.RecvBuffer, uint8)                           { return nil, ddp.CodeNoBuffer }
+func (*sink) Buffer(_, _ uint32, _ [5]byte) (*ddp.RecvBuffer, uint8)                { return nil, ddp.CodeNoBuffer }
 func (s *sink) DeliverTagged(uint8, ddp.STag, uint64, uint64)                       { s.delivered++ }
 func (s *sink) DeliverUntagged(_, _ uint32, _ [5]byte, _ uint32, _ *ddp.RecvBuffer) { s.delivered++ }
 func (s *sink) Drained()                                                            {}

@@ -86,13 +86,13 @@ type ulp struct{ buf ddp.RecvBuffer }
 func (u *ulp) AdmitTagged(uint8, *ddp.Region, ddp.STag, uint64, int) (ddp.Access, *ddp.Error) {
 	return ddp.RemoteWrite, nil
 }
-func (u *ulp) Buffer(_, _ uint32) (*ddp.RecvBuffer, uint8)   { return &u.buf, 0 }
-func (u *ulp) DeliverTagged(uint8, ddp.STag, uint64, uint64) {}
-func (u *ulp) Drained()                                      {}
-func (u *ulp) Completed(token uint64)                        { fmt.Println("sent: message", token) }
-func (u *ulp) Failed(token uint64, err error)                { fmt.Println("failed:", err) }
-func (u *ulp) Fatal(err *ddp.Error)                          { fmt.Println("fatal:", err) }
-func (u *ulp) PeerClosed()                                   {}
+func (u *ulp) Buffer(_, _ uint32, _ [5]byte) (*ddp.RecvBuffer, uint8) { return &u.buf, 0 }
+func (u *ulp) DeliverTagged(uint8, ddp.STag, uint64, uint64)          {}
+func (u *ulp) Drained()                                               {}
+func (u *ulp) Completed(token uint64)                                 { fmt.Println("sent: message", token) }
+func (u *ulp) Failed(token uint64, err error)                         { fmt.Println("failed:", err) }
+func (u *ulp) Fatal(err *ddp.Error)                                   { fmt.Println("fatal:", err) }
+func (u *ulp) PeerClosed()                                            {}
 func (u *ulp) DeliverUntagged(_, _ uint32, _ [5]byte, n uint32, b *ddp.RecvBuffer) {
 	fmt.Printf("received: %s\n", b.Pieces[0].Mem.RAM()[:n])
 }

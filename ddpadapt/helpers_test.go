@@ -246,8 +246,8 @@ func (u *user) add(format string, args ...any) { u.log = append(u.log, fmt.Sprin
 func (u *user) AdmitTagged(uint8, *ddp.Region, ddp.STag, uint64, int) (ddp.Access, *ddp.Error) {
 	return ddp.RemoteWrite, nil
 }
-func (u *user) Buffer(_, msn uint32) (*ddp.RecvBuffer, uint8)   { return u.queue.Lookup(msn) }
-func (u *user) DeliverTagged(_ uint8, _ ddp.STag, to, n uint64) { u.add("tagged %d+%d", to, n) }
+func (u *user) Buffer(_, msn uint32, _ [5]byte) (*ddp.RecvBuffer, uint8) { return u.queue.Lookup(msn) }
+func (u *user) DeliverTagged(_ uint8, _ ddp.STag, to, n uint64)          { u.add("tagged %d+%d", to, n) }
 func (u *user) DeliverUntagged(_, _ uint32, _ [5]byte, n uint32, b *ddp.RecvBuffer) {
 	u.add("%s", b.Pieces[0].Mem.RAM()[:n])
 	u.queue.Pop()

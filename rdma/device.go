@@ -16,6 +16,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
+// defaultWindow is the receive window in octets. Placed data does not occupy it, so it costs no memory
+// and only bounds what is under way (RFC 5041 appendix A): 1 Gbit/s over a round trip of 130 ms.
+const defaultWindow = 16 << 20
+
 // DefaultPort is the SCTP port of the tools and examples.
 const DefaultPort = 5043
 
@@ -106,6 +110,9 @@ func NewDevice(link rawio.Link, cfg *Config) (*Device, error) {
 	}
 	d.cfg.SCTP.OutStreams, d.cfg.SCTP.InStreams = uint16(d.limits.MaxStreams), uint16(d.limits.MaxStreams)
 	ddpadapt.Configure(&d.cfg.SCTP.Config)
+	if d.cfg.SCTP.RecvBuffer == 0 {
+		d.cfg.SCTP.RecvBuffer = defaultWindow
+	}
 	if d.cfg.Rand == nil {
 		d.cfg.Rand = rand.Reader
 	}

@@ -143,7 +143,7 @@ func (w *world) AdmitTagged(uint8, *ddp.Region, ddp.STag, uint64, int) (ddp.Acce
 	return ddp.RemoteWrite, nil
 }
 
-func (w *world) Buffer(qn, msn uint32) (*ddp.RecvBuffer, uint8) {
+func (w *world) Buffer(qn, msn uint32, _ [5]byte) (*ddp.RecvBuffer, uint8) {
 	if qn == 1 {
 		return nil, ddp.CodeNoBuffer
 	}

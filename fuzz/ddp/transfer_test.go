@@ -101,7 +101,9 @@ type counter struct {
 func (c *counter) AdmitTagged(uint8, *ddp.Region, ddp.STag, uint64, int) (ddp.Access, *ddp.Error) {
 	return ddp.RemoteWrite, nil
 }
-func (c *counter) Buffer(_, msn uint32) (*ddp.RecvBuffer, uint8) { return c.queue.Lookup(msn) }
+func (c *counter) Buffer(_, msn uint32, _ [5]byte) (*ddp.RecvBuffer, uint8) {
+	return c.queue.Lookup(msn)
+}
 func (c *counter) DeliverTagged(_ uint8, _ ddp.STag, _, length uint64) {
 	c.delivered++
 	c.length = length

@@ -47,7 +47,7 @@ type user struct {
 func (u *user) AdmitTagged(uint8, *ddp.Region, ddp.STag, uint64, int) (ddp.Access, *ddp.Error) {
 	return ddp.RemoteWrite, nil
 }
-func (u *user) Buffer(_, _ uint32) (*ddp.RecvBuffer, uint8) { return nil, ddp.CodeNoBuffer }
+func (u *user) Buffer(_, _ uint32, _ [5]byte) (*ddp.RecvBuffer, uint8) { return nil, ddp.CodeNoBuffer }
 func (u *user) DeliverTagged(_ uint8, _ ddp.STag, to uint64, n uint64) {
 	if u.over || to != u.last+1 {
 		u.t.Fatalf("segment %d delivered behind %d, session over: %v", to, u.last, u.over)

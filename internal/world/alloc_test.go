@@ -7,6 +7,7 @@ import (
 	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/rdma/rdmap"
+	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // bulk is a world with one session over a perfect network, for measuring.
@@ -19,9 +20,15 @@ type bulk struct {
 	done     int
 }
 
-func newBulk(t testing.TB, size int) *bulk {
+func newBulk(t testing.TB, size int, link simnet.Params, configure func(*assoc.Config)) *bulk {
 	w := New(1)
-	w.net.Connect(w.a.addr, w.b.addr, simnet.Params{})
+	w.mtu = 1480
+	w.net.Connect(w.a.addr, w.b.addr, link)
+	for _, h := range []*Host{w.a, w.b} {
+		if configure != nil {
+			configure(&h.cfg)
+		}
+	}
 	b := &bulk{World: w, qa: w.a.newQP(64, 1, 1, 1), qb: w.b.newQP(64, 1, 1, 1)}
 	for _, q := range []*qp{b.qa, b.qb} {
 		q.onSent = func(wc rdmap.WC) {
@@ -73,7 +80,7 @@ func (b *bulk) write() {
 // From the work request to the octets in the peer's memory and the completion, a DDP segment costs no
 // allocation on either side.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	b := newBulk(t, 200_000)
+	b := newBulk(t, 200_000, simnet.Params{}, nil)
 	for range 50 {
 		b.write() // rings and pools grow to their size
 	}
@@ -90,7 +97,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 
 // BenchmarkWrite is the whole protocol, both sides and the simulated wire, on one processor.
 func BenchmarkWrite(b *testing.B) {
-	x := newBulk(b, 200_000)
+	x := newBulk(b, 200_000, simnet.Params{}, nil)
 	b.SetBytes(int64(x.src.n))
 	b.ReportAllocs()
 	for b.Loop() {

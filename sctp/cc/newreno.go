@@ -18,9 +18,11 @@ type newReno struct {
 	partial  int // partial_bytes_acked
 	pmdcs    int
 	ipv6     bool
+	hystart  hystart
 }
 
-// NewReno returns the controller that RFC 9260 section 7.2 specifies. It is the default Factory.
+// NewReno returns the controller that RFC 9260 section 7.2 specifies, which leaves slow start when the
+// round trip time grows (RFC 9406). It is the default Factory.
 func NewReno(pmdcs int, ipv6 bool) Controller {
 	r := &newReno{pmdcs: pmdcs, ipv6: ipv6}
 	r.Reset()
@@ -36,6 +38,7 @@ func (r *newReno) Reset() {
 	r.cwnd = min(4*r.pmdcs, max(2*r.pmdcs, n))
 	r.ssthresh = math.MaxInt32
 	r.partial = 0
+	r.hystart = hystart{}
 }
 
 func (r *newReno) Window() int   { return r.cwnd }
@@ -54,12 +57,19 @@ func (r *newReno) OnAck(_ rawio.Time, a Ack) {
 	}
 }
 
-// slowStart is section 7.2.1 with L = 1.
+// slowStart is section 7.2.1 with L = 1, a quarter of it while hystart is careful.
 func (r *newReno) slowStart(a Ack) {
 	if a.Recovery || a.Flight < r.cwnd {
 		return
 	}
-	r.grow(min(a.Octets, r.pmdcs))
+	if a.RTT > 0 && r.hystart.round(a.RTT) {
+		r.ssthresh = r.cwnd
+	}
+	n := min(a.Octets, r.pmdcs)
+	if r.hystart.careful() {
+		n = (n + 3) / 4
+	}
+	r.grow(n)
 }
 
 // avoidance is section 7.2.2. In Fast Recovery cwnd stays too: section 7.2.4 point 6 lets it change
@@ -80,6 +90,7 @@ func (r *newReno) grow(n int) { r.cwnd = min(r.cwnd+n, math.MaxInt32) }
 
 // OnLoss is section 7.2.3 for a loss that a SACK has revealed.
 func (r *newReno) OnLoss(rawio.Time) {
+	r.hystart = hystart{}
 	r.ssthresh = max(r.cwnd/2, 4*r.pmdcs)
 	r.cwnd = r.ssthresh
 	r.partial = 0
@@ -87,6 +98,7 @@ func (r *newReno) OnLoss(rawio.Time) {
 
 // OnTimeout is section 7.2.3 for T3-rtx.
 func (r *newReno) OnTimeout(rawio.Time) {
+	r.hystart = hystart{}
 	r.ssthresh = max(r.cwnd/2, 4*r.pmdcs)
 	r.cwnd = r.pmdcs
 	r.partial = 0

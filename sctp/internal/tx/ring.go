@@ -14,6 +14,7 @@ type record struct {
 	body   [2][]byte // the user's memory, or the stack's after Detach
 	token  uint64
 	ppid   uint32
+	stamp  uint32 // when it was last sent, in microseconds that wrap
 	stream wire.StreamID
 	ssn    wire.SSN
 	size   uint16 // octets of user data

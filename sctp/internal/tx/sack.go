@@ -183,6 +183,7 @@ func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 		p.sack.rtt = max(a.now.Sub(p.timedAt), 1)
 	}
 	r.misses = 0
+	s.arrived(a.now, t, r, p)
 	a.htna = t // both walks ascend
 	a.result.NewlyAcked = true
 	a.result.Paths.add(p.index)
@@ -233,7 +234,9 @@ func (s *Sender) countMisses(a *ack, highest wire.TSN) (lost PathSet) {
 	}
 	t, ok := g.countable.Next(g.base, int(uint32(limit-g.base)))
 	for ; ok; t, ok = g.countable.Next(t+1, int(uint32(limit-t-1))) {
-		s.miss(t, g.rec(t), &lost)
+		if r := g.rec(t); s.sentEarlier(t, r) {
+			s.miss(t, r, &lost)
+		}
 	}
 	return lost
 }
@@ -246,6 +249,28 @@ func (s *Sender) miss(t wire.TSN, r *record, lost *PathSet) {
 	lost.add(int(r.path))
 	s.mark(t, r)
 	r.state = r.state&^timeout | fast
+}
+
+// stamp is a time in microseconds that wrap; stamps are compared by their difference.
+func stamp(now rawio.Time) uint32 { return uint32(now / 1000) }
+
+// arrived remembers the chunk sent last of all that have arrived. What was sent after it is not
+// missing yet: after a timeout, or when a SACK has no room for all gap blocks, chunks with higher TSNs
+// are reported that were sent long before. For a chunk that was sent again it is not known which
+// transmission has arrived; only an answer that came after half a round trip can be the last one's.
+func (s *Sender) arrived(now rawio.Time, t wire.TSN, r *record, p *Path) {
+	if r.state&resent != 0 && stamp(now)-r.stamp < uint32(p.est.srtt.Microseconds()/2) {
+		return
+	}
+	if d := int32(r.stamp - s.lastStamp); !s.arrivedAny || d > 0 || d == 0 && s.lastTSN.Less(t) {
+		s.arrivedAny, s.lastStamp, s.lastTSN = true, r.stamp, t
+	}
+}
+
+// sentEarlier reports whether a chunk was sent before one that has arrived.
+func (s *Sender) sentEarlier(t wire.TSN, r *record) bool {
+	d := int32(s.lastStamp - r.stamp)
+	return s.arrivedAny && (d > 0 || d == 0 && t.Less(s.lastTSN))
 }
 
 // mark takes a chunk out of flight, to be sent again; its size counts no longer against rwnd

@@ -252,6 +252,7 @@ func (s *Sender) emit(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p *P
 
 	p.wake(now)
 	p.awake, p.lastSent = now, now
+	r.stamp = stamp(now)
 	s.toFlight(t, r, p)
 	s.rwnd -= int(r.size)
 	if p.t3 == rawio.Never {

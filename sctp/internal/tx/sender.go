@@ -40,6 +40,10 @@ type Sender struct {
 	exit     wire.TSN // its exit point
 	urgent   bool     // the packet that ignores cwnd on entering it is still to be sent
 
+	arrivedAny bool     // the two below are set
+	lastStamp  uint32   // of the chunk sent last of all that have arrived
+	lastTSN    wire.TSN // its TSN
+
 	probeAt    rawio.Time // when a zero window probe may go, or Never
 	probing    bool       // the only TSN outstanding is a zero window probe
 	probeHeard bool       // a SACK has come since it was last sent
