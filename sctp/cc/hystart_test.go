@@ -25,7 +25,7 @@ func TestSlowStartEndsWhenAQueueBuilds(t *testing.T) {
 	if doubled < 7*4000 {
 		t.Fatalf("cwnd %d after three rounds of slow start", doubled)
 	}
-	rounds(c, 113*ms) // an eighth more, 12.5 ms
+	rounds(c, 115*ms) // more than an eighth longer
 	rounds(c, 130*ms)
 	if w := c.Window(); w > doubled*9/5 {
 		t.Errorf("cwnd grew from %d to %d in two careful rounds, want a quarter each", doubled, w)
