@@ -53,11 +53,11 @@ func TestAbortTellsBothSidesTheReason(t *testing.T) {
 
 func TestLongAbortReasonFitsThePacket(t *testing.T) {
 	l := passiveLab(t, nil)
-	l.a.Abort(l.now, []byte(strings.Repeat("x", 70000)))
+	l.a.Abort(l.now, []byte(strings.Repeat("x", 3000)))
 	out := l.flush()
 	l.expect(out, "ABORT")
-	if len(out[0]) > testMTU {
-		t.Errorf("packet of %d octets", len(out[0]))
+	if code, _ := causeOf(out[0]); len(out[0]) > testMTU || code != wire.CauseUserAbort {
+		t.Errorf("packet of %d octets, cause %v", len(out[0]), code)
 	}
 }
 

@@ -72,6 +72,7 @@ type Assoc struct {
 	outbox    Outbox       // packets with tags of their own, and last words
 	sackPath  *path        // where the last DATA came from
 	continues bool         // the last PollTransmit ended with a full batch
+	lent      int          // octets of messages that Receive returned and Release has not taken back
 	unsettled bool         // messages of Send wait for acknowledgement
 	events    eventQueue
 	stats     Stats
@@ -160,12 +161,19 @@ func (a *Assoc) Receive() (*Received, bool) {
 	if a.recv == nil {
 		return nil, false
 	}
-	return a.recv.Receive()
+	r, ok := a.recv.Receive()
+	if ok {
+		a.lent += r.Size
+	}
+	return r, ok
 }
 
 // Release frees a message that Receive returned; the peer may learn of the larger window at the
 // next PollTransmit.
-func (a *Assoc) Release(r *Received) { a.recv.Release(r) }
+func (a *Assoc) Release(r *Received) {
+	a.lent -= r.Size
+	a.recv.Release(r)
+}
 
 // Close gives back all memory that the association holds of received packets. Call it after
 // EventDown, when no Received is in use any more.

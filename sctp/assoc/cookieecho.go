@@ -43,7 +43,14 @@ func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool
 			a.replyError(in, wire.CauseCookieWhileShutdown, nil)
 			return false
 		}
-		a.restart(now, in, &ck)
+		if a.lent > a.cfg.RecvBuffer {
+			// The owner still holds messages of more than one incarnation: a peer that restarts
+			// over and over must not make it hold ever more.
+			a.peerTag = ck.PeerTag
+			a.abort(refusal{code: wire.CauseOutOfResource})
+			return false
+		}
+		a.restart(now, &ck)
 	default: // action C, and combinations that Table 12 does not have
 		return false
 	}
@@ -83,7 +90,7 @@ func (a *Assoc) collided(now rawio.Time, in *inbound, ck *Cookie) {
 
 // restart is action A: the peer has lost the association and sets it up anew. Nothing of the old one
 // is sent or accepted any more, and congestion control starts afresh.
-func (a *Assoc) restart(now rawio.Time, in *inbound, ck *Cookie) {
+func (a *Assoc) restart(now rawio.Time, ck *Cookie) {
 	a.failMessages()
 	a.adopt(ck)
 	a.tieLocal, a.tiePeer, a.errors = 0, 0, 0

@@ -5,6 +5,9 @@
 // deadline are asked for. Whoever calls, the owner, does so from one goroutine at a time, and after
 // each round of calls drains PollTransmit and PollEvent and arms a timer for NextTimeout.
 //
-// Each file holds one topic: handshake.go (section 5), cookie.go (5.1.3 to 5.1.5), data.go and
-// sack.go (6), heartbeat.go (8.3), shutdown.go (9.2), abort.go (9.1), error.go (3.3.10), icmp.go (10).
+// Each file holds one topic: packet.go (tag rules, section 8.5), handshake.go, initack.go and offer.go
+// (5), cookie.go and cookieecho.go (5.1.3 to 5.1.5, 5.2.4), data.go and sack.go (6), transmit.go and
+// control.go (6.10), path.go (8.1, 8.2), heartbeat.go (5.4, 8.3), shutdown.go (9.2), abort.go (9.1),
+// error.go (3.2, 3.3.10), icmp.go (10). The halves that send and receive DATA are the internal
+// packages tx and rx.
 package assoc

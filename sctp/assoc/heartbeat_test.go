@@ -2,6 +2,7 @@ package assoc_test
 
 import (
 	"errors"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -103,6 +104,74 @@ func TestUnacknowledgedDataFailsPathThenAssociation(t *testing.T) {
 	if e, ok := w.hosts[0].event(assoc.EventSendFailed); !ok || e.Unsent {
 		t.Errorf("EventSendFailed %+v %v", e, ok)
 	}
+}
+
+// loseRuns drops n packets with a chunk of that type, lets one pass, and so on.
+func loseRuns(t wire.ChunkType, n int) func(int, wire.Packet) (int, time.Duration) {
+	i := 0
+	return func(from int, pkt wire.Packet) (int, time.Duration) {
+		if from == 0 && has(pkt, t) {
+			if i++; i%(n+1) != 0 {
+				return 0, 0
+			}
+		}
+		return 1, 0
+	}
+}
+
+func TestAnAnswerClearsTheAssociationErrorCounter(t *testing.T) {
+	cfg := assoc.Config{AssocMaxRetrans: 2, PathMaxRetrans: 2, HeartbeatInterval: 2 * time.Second}
+	t.Run("HEARTBEAT ACK", func(t *testing.T) { // req 9260-8.1-6
+		w, a, _ := pair(t, &cfg, nil)
+		w.judge = loseRuns(wire.ChunkHeartbeat, 2)
+		w.run(10 * time.Minute)
+		if n := len(w.seen(0, wire.ChunkHeartbeat)); a.State() != assoc.Established || n < 20 {
+			t.Errorf("%v after %d HEARTBEATs", a.State(), n)
+		}
+	})
+	t.Run("acknowledged DATA", func(t *testing.T) { // req 9260-8.1-5
+		quiet := cfg
+		quiet.HeartbeatInterval = -1
+		w, a, _ := pair(t, &quiet, nil)
+		w.judge = loseRuns(wire.ChunkData, 2)
+		for range 10 {
+			w.send(a, 0, []byte("x"))
+			w.run(5 * time.Minute) // Karn: the RTO stays backed off
+		}
+		if n := len(w.seen(0, wire.ChunkData)); a.State() != assoc.Established || n != 30 {
+			t.Errorf("%v after %d transmissions", a.State(), n)
+		}
+	})
+}
+
+func TestProbesAreLimitedPerRTO(t *testing.T) {
+	l := bareLab(t)
+	l.listen(&assoc.Config{HeartbeatInterval: -1, HBMaxBurst: 2})
+	var list [][]byte
+	for i := range byte(5) {
+		list = append(list, wire.AppendAddressParam(nil, netip.AddrFrom4([4]byte{10, 0, 1, i + 1})))
+	}
+	l.initiate(list...)
+	l.send(l.tag, wire.AppendCookieEcho(nil, l.cookie))
+	if l.a.NumPaths() != 6 {
+		t.Fatalf("%d paths", l.a.NumPaths())
+	}
+	beats := func(d time.Duration) (n int) {
+		for _, p := range l.wait(d) {
+			if has(p, wire.ChunkHeartbeat) {
+				n++
+			}
+		}
+		return n
+	}
+	if n := beats(900 * time.Millisecond); n != 2 { // req 9260-5.4-6
+		t.Errorf("%d probes in the first RTO", n)
+	}
+	if n := beats(time.Second); n != 2 {
+		t.Errorf("%d probes in the second RTO", n)
+	}
+	l.wait(10 * time.Minute) // req 9260-5.4-5: unanswered probes do not end the association
+	l.inState(assoc.Established)
 }
 
 func TestHeartbeatIsAnsweredUnchanged(t *testing.T) {

@@ -12,6 +12,17 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
+func TestNobodyListens(t *testing.T) {
+	w := newWorld(t)
+	a := w.connect(nil)
+	w.run(time.Second)
+	err, _ := w.hosts[0].downErr()
+	var refused *assoc.AbortError
+	if a.State() != assoc.Closed || !errors.As(err, &refused) || !refused.ByPeer { // req 9260-9.1-4
+		t.Errorf("state %v, %v", a.State(), err)
+	}
+}
+
 func TestUDPPortIsLearnedAfterTheTagCheck(t *testing.T) {
 	l := passiveLab(t, nil)
 	beat := wire.AppendHeartbeat(nil, []byte("x"))

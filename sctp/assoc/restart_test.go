@@ -2,6 +2,7 @@ package assoc_test
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +69,48 @@ func TestPeerRestartIsActionA(t *testing.T) {
 	if l.a.Stats().WrongTag != before+1 {
 		t.Error("the old tag is still accepted")
 	}
+}
+
+func TestCookieFromBeforeARestartIsDeadAfterIt(t *testing.T) {
+	l := passiveLab(t, nil)
+	l.peerTag = 0x21212121
+	l.initiate()
+	late, lateTag := l.cookie, l.tag
+	l.peerTag = 0x22222222
+	l.shake()
+	if l.a.PeerTag() != 0x22222222 {
+		t.Fatal("no restart")
+	}
+	l.expect(l.send(lateTag, wire.AppendCookieEcho(nil, late)), "")
+	if l.a.PeerTag() != 0x22222222 {
+		t.Error("a replayed cookie restarted the association once more")
+	}
+}
+
+func TestRestartingPeerCannotMakeTheOwnerHoldEverMore(t *testing.T) {
+	l := passiveLab(t, &assoc.Config{RecvBuffer: 4000})
+	var held []*assoc.Received
+	for incarnation := 1; ; incarnation++ {
+		for range 3 {
+			l.send(l.tag, l.data(strings.Repeat("x", 1000)))
+		}
+		for r, ok := l.a.Receive(); ok; r, ok = l.a.Receive() {
+			held = append(held, r)
+		}
+		l.peerTag++
+		l.initiate()
+		out := l.send(l.tag, wire.AppendCookieEcho(nil, l.cookie))
+		if l.a.State() == assoc.Closed {
+			if incarnation != 2 || describe(out) != "ABORT" || out[0].VTag() != l.peerTag {
+				t.Errorf("incarnation %d ended by %q", incarnation, describe(out))
+			}
+			break
+		}
+	}
+	for _, r := range held {
+		l.a.Release(r)
+	}
+	l.a.Close()
 }
 
 func TestRestartWithNewAddressIsRefused(t *testing.T) {

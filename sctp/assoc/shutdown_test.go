@@ -123,6 +123,35 @@ func TestShutdownGivesUp(t *testing.T) {
 	}
 }
 
+func TestT2BacksOffAndStartsAfreshOnEachPacket(t *testing.T) {
+	l := passiveLab(t, &assoc.Config{HeartbeatInterval: -1})
+	if err := l.a.Shutdown(l.now); err != nil {
+		t.Fatal(err)
+	}
+	l.expect(l.flush(), "SHUTDOWN")
+	l.expect(l.wait(900*time.Millisecond), "")
+	l.send(l.tag, wire.AppendHeartbeat(nil, []byte("still here"))) // req 9260-9.2-6
+	l.expect(l.wait(900*time.Millisecond), "")
+	l.expect(l.wait(200*time.Millisecond), "SHUTDOWN")
+	l.expect(l.wait(1800*time.Millisecond), "") // 2 s after the first expiry, section 6.3.3
+	l.expect(l.wait(300*time.Millisecond), "SHUTDOWN")
+}
+
+func TestDataBeforeShutdownAsksForImmediateSacks(t *testing.T) {
+	l := passiveLab(t, &assoc.Config{HeartbeatInterval: -1})
+	if err := l.a.Send(l.now, &assoc.Message{Body: [2][]byte{[]byte("last")}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.a.Shutdown(l.now); err != nil {
+		t.Fatal(err)
+	}
+	out := l.flush()
+	l.expect(out, "DATA")
+	if d, _ := wire.AsData(chunkOf(out[0], wire.ChunkData)); !d.I() { // req 9260-6.1-22
+		t.Error("no I bit in SHUTDOWN-PENDING")
+	}
+}
+
 func TestDataInShutdownSentIsAnsweredByShutdown(t *testing.T) {
 	l := passiveLab(t, &assoc.Config{HeartbeatInterval: -1})
 	if err := l.a.Shutdown(l.now); err != nil {

@@ -73,6 +73,10 @@ func TestPacketFromAnAddressThatIsNotThePeersIsDropped(t *testing.T) {
 	l := passiveLab(t, nil)
 	other := netip.MustParseAddrPort("10.0.0.77:0")
 	l.expect(l.sendFrom(other, l.tag, wire.AppendHeartbeat(nil, []byte("x"))), "")
+	l.expect(l.sendFrom(other, l.tag, dataChunk(l.tsn, 0, 0, "x")), "")
+	if got := drain(l.a); got != nil {
+		t.Errorf("received %q", got)
+	}
 	l.expect(l.sendFrom(l.peer, l.tag, wire.AppendHeartbeat(nil, []byte("x"))), "HEARTBEAT ACK")
 }
 

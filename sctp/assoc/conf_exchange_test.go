@@ -1,0 +1,212 @@
+package assoc_test
+
+import (
+	"bytes"
+	"errors"
+	"math/rand"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// life is a whole association: setup, messages in both directions through a bad network, silence with
+// heartbeats, shutdown. spoil may change each packet on its way; the checksum is made right again.
+func life(t *testing.T, spoil func(wire.Packet)) (w *world, a, b *assoc.Assoc) {
+	t.Helper()
+	rnd := rand.New(rand.NewSource(5))
+	w = newWorld(t)
+	w.listen(nil)
+	w.judge = func(_ int, pkt wire.Packet) (int, time.Duration) {
+		if spoil != nil {
+			spoil(pkt)
+			wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
+		}
+		if rnd.Intn(100) < 8 {
+			return 0, 0
+		}
+		return 1, time.Duration(rnd.Intn(15)) * time.Millisecond
+	}
+	a = w.connect(&assoc.Config{Adaptation: u32(3)})
+	if !w.runUntil(w.now.Add(time.Minute), func() bool { return a.State() == assoc.Established }) {
+		t.Fatalf("state %v", a.State())
+	}
+	b = w.peer()
+	var got [2]int
+	take := func() {
+		got[0], got[1] = got[0]+len(drain(a)), got[1]+len(drain(b))
+	}
+	const messages = 40
+	for i := range messages {
+		for _, x := range []*assoc.Assoc{a, b} {
+			m := assoc.Message{Stream: wire.StreamID(i % 4), Unordered: i%5 == 0, Body: [2][]byte{bytes.Repeat([]byte{byte(i)}, 1+rnd.Intn(3500))}}
+			if err := x.Send(w.now, &m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.run(20 * time.Millisecond)
+		take()
+	}
+	w.run(3 * time.Minute)
+	take()
+	if err := a.Shutdown(w.now); err != nil {
+		t.Fatal(err)
+	}
+	w.runUntil(w.now.Add(time.Hour), func() bool {
+		take()
+		return a.State() == assoc.Closed && b.State() == assoc.Closed
+	})
+	if got != [2]int{messages, messages} {
+		t.Fatalf("%d messages delivered, states %v %v", got, a.State(), b.State())
+	}
+	for i, h := range w.hosts {
+		if err, ok := h.downErr(); !ok || !errors.Is(err, assoc.ErrShutdown) {
+			t.Errorf("host %d: %v %v", i, ok, err)
+		}
+	}
+	for _, c := range []wire.ChunkType{wire.ChunkInit, wire.ChunkInitAck, wire.ChunkCookieEcho, wire.ChunkCookieAck, wire.ChunkData,
+		wire.ChunkSack, wire.ChunkHeartbeat, wire.ChunkHeartbeatAck, wire.ChunkShutdown, wire.ChunkShutdownAck, wire.ChunkShutdownComplete} {
+		if len(w.seen(0, c))+len(w.seen(1, c)) == 0 {
+			t.Errorf("no %v: the story proves less than it should", c)
+		}
+	}
+	return w, a, b
+}
+
+// each calls f for each chunk sent.
+func (w *world) each(f func(s sighting, c wire.Chunk)) {
+	for _, s := range w.sent {
+		cs := s.pkt.Chunks()
+		for c, ok := cs.Next(); ok; c, ok = cs.Next() {
+			f(s, c)
+		}
+	}
+}
+
+func TestEveryPacketOfALife(t *testing.T) {
+	w, a, b := life(t, nil)
+	tags := [2]uint32{b.LocalTag(), a.LocalTag()} // what each host's packets carry
+	for _, s := range w.sent {
+		types := chunkTypes(s.pkt)
+		// req 9260-3.1-3, 9260-5.3.1-1: from the INIT ACK to the SHUTDOWN COMPLETE.
+		reflected := has(s.pkt, wire.ChunkShutdownComplete) && chunkOf(s.pkt, wire.ChunkShutdownComplete).Flags()&wire.FlagT != 0
+		if types[0] != wire.ChunkInit && !reflected && s.pkt.VTag() != tags[s.from] {
+			t.Errorf("%v of host %d has tag %#x, the peer's Initiate Tag was %#x", types, s.from, s.pkt.VTag(), tags[s.from])
+		}
+		// req 9260-6.10-4: chunks are whole, and the packet ends with the last.
+		cs, n := s.pkt.Chunks(), wire.CommonHeaderLen
+		for c, ok := cs.Next(); ok; c, ok = cs.Next() {
+			n += wire.PaddedLen(len(c))
+		}
+		if cs.Err() != nil || n != len(s.pkt) {
+			t.Errorf("%v: chunks of %d octets in a packet of %d: %v", types, n, len(s.pkt), cs.Err())
+		}
+		// req 9260-3-1
+		if len(types) > 1 && (has(s.pkt, wire.ChunkInit) || has(s.pkt, wire.ChunkInitAck) || has(s.pkt, wire.ChunkShutdownComplete)) {
+			t.Errorf("%v in one packet", types)
+		}
+	}
+}
+
+// definedFlags are the chunk flags that RFC 9260 defines.
+func definedFlags(t wire.ChunkType) uint8 {
+	switch t {
+	case wire.ChunkData:
+		return wire.FlagI | wire.FlagU | wire.FlagB | wire.FlagE
+	case wire.ChunkAbort, wire.ChunkShutdownComplete:
+		return wire.FlagT
+	}
+	return 0
+}
+
+func TestUndefinedFlagsAreSentAsZeroAndIgnored(t *testing.T) {
+	// req 9260-3.2-6, 9260-3.3.2-5, 9260-3.3.1-2
+	w, _, _ := life(t, nil)
+	w.each(func(_ sighting, c wire.Chunk) {
+		if c.Flags()&^definedFlags(c.Type()) != 0 {
+			t.Errorf("%v with flags %#x", c.Type(), c.Flags())
+		}
+	})
+	life(t, func(pkt wire.Packet) { // all of them set on the way: the same life
+		cs := pkt.Chunks()
+		for c, ok := cs.Next(); ok; c, ok = cs.Next() {
+			c[1] |= ^definedFlags(c.Type())
+		}
+	})
+}
+
+func TestSetupChunksOfALife(t *testing.T) {
+	w, _, _ := life(t, nil)
+	w.each(func(_ sighting, c wire.Chunk) {
+		if c.Type() != wire.ChunkInit && c.Type() != wire.ChunkInitAck {
+			return
+		}
+		init, err := wire.AsInit(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[wire.ParamType]bool{}
+		ps := init.Params()
+		for p, ok := ps.Next(); ok; p, ok = ps.Next() {
+			if seen[p.Type()] && p.Type() != wire.ParamIPv4 && p.Type() != wire.ParamIPv6 { // req 9260-3.3.2-2
+				t.Errorf("%v has parameter %#x twice", c.Type(), p.Type())
+			}
+			seen[p.Type()] = true
+		}
+		if seen[wire.ParamHostName] { // req 9260-3.3.2.1.4-1
+			t.Errorf("%v has a Host Name Address", c.Type())
+		}
+		if seen[wire.ParamIPv4] || seen[wire.ParamIPv6] { // req 9260-3.3.2.1-4: one address, which the packet has anyway
+			t.Errorf("%v lists addresses", c.Type())
+		}
+		if init.OutStreams() == 0 || init.InStreams() == 0 { // req 9260-3.3.2-12
+			t.Errorf("%v: OS %d MIS %d", c.Type(), init.OutStreams(), init.InStreams())
+		}
+	})
+}
+
+// endless is a Source that always has one more message.
+type endless struct{ acked int }
+
+func (*endless) Next(_ rawio.Time, _ int, m *assoc.Message) bool {
+	*m = assoc.Message{Unordered: true, Body: [2][]byte{[]byte("more and more and more")}}
+	return true
+}
+
+func (e *endless) Acked(rawio.Time, wire.StreamID, uint64) { e.acked++ }
+
+func TestNothingIsSentBeforeTheHandshakeIsComplete(t *testing.T) {
+	t.Run("initiator", func(t *testing.T) {
+		w := newWorld(t)
+		w.hosts[0].source = &endless{}
+		w.listen(nil)
+		w.judge = lose(wire.ChunkCookieAck, 3)
+		a := w.connect(nil)
+		w.run(4 * time.Second)
+		if a.State() != assoc.CookieEchoed {
+			t.Fatalf("state %v", a.State())
+		}
+		for i, s := range w.sent {
+			if want := [2]string{"INIT", "COOKIE ECHO"}[min(i, 2)/2]; s.from == 0 && describe([]wire.Packet{s.pkt}) != want { // req 9260-5.1-5
+				t.Errorf("packet %d is %q, want %q", i, describe([]wire.Packet{s.pkt}), want)
+			}
+		}
+		w.run(10 * time.Second)
+		data := w.seen(0, wire.ChunkData)
+		if acks := w.seen(1, wire.ChunkCookieAck); len(data) == 0 || data[0].at != acks[3].at.Add(latency) { // req 9260-5-1, 9260-3.3.11-1
+			t.Errorf("%d packets with DATA, the first not with the COOKIE ACK that arrives", len(data))
+		}
+	})
+	t.Run("responder", func(t *testing.T) {
+		l := bareLab(t)
+		l.h.source = &endless{}
+		l.listen(nil)
+		l.initiate()
+		out := l.send(l.tag, wire.AppendCookieEcho(nil, l.cookie), l.data("bundled"))
+		if got := chunkTypes(out[0]); got[0] != wire.ChunkCookieAck || got[1] != wire.ChunkSack || len(got) < 3 || got[2] != wire.ChunkData { // req 9260-3.3.12-1, 9260-5.1.5-7
+			t.Errorf("answered by %q", describe(out))
+		}
+	})
+}
