@@ -403,6 +403,22 @@ func (t *Transport) all() []*Conn {
 	return list
 }
 
+// Wait returns when no association is left, or with the context's error: before Close, it lets graceful
+// shutdowns come to their end.
+func (t *Transport) Wait(ctx context.Context) error {
+	for {
+		left := t.all()
+		if len(left) == 0 {
+			return nil
+		}
+		select {
+		case <-left[0].done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // Close aborts every association, stops listening and closes the link. Close connections first for
 // a graceful end. Closing again returns nil.
 func (t *Transport) Close() error {
