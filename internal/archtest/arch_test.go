@@ -30,7 +30,7 @@ var timeNames = []string{"Duration", "Nanosecond", "Microsecond", "Millisecond",
 
 // layers go down: a package may import from its own and later lines only.
 var layers = [][]string{
-	{"cmd/*", "examples/*", "fuzz/*", "test/*", "internal/*", "conformance", "conformance/*"},
+	{"cmd/*", "bench/*", "examples/*", "fuzz/*", "test/*", "internal/*", "conformance", "conformance/*"},
 	{"rdma", "rdma/rdmap"},
 	{"ddpadapt"},
 	{"ddp"},

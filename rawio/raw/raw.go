@@ -40,4 +40,6 @@ type Stats struct {
 	TxFull      uint64 // refused with rawio.ErrFull
 	TxTooLong   uint64 // refused with rawio.ErrTooLong
 	TxErrors    uint64 // refused for another reason
+
+	RxCalls, TxCalls uint64 // system calls that received or sent
 }

@@ -74,7 +74,11 @@ func (l *Link) socket(v6 bool, port int) (*mmsg.Socket, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	return mmsg.NewSocket(fd, v6, &codec{link: l, v6: v6})
+	s, err := mmsg.NewSocket(fd, v6, &codec{link: l, v6: v6})
+	if err == nil && !l.cfg.NoOffload {
+		s.Offload()
+	}
+	return s, err
 }
 
 func (l *Link) setup(fd int, v6 bool, port int) error {

@@ -37,6 +37,9 @@ type Config struct {
 	// waking an idle processor takes, at the price of a busy one. 0 blocks at once. The portable
 	// path does not poll.
 	Poll time.Duration
+	// NoOffload leaves the kernel's segmentation (UDP_SEGMENT) and coalescing (UDP_GRO) unused. Both
+	// move trains of packets through the kernel as one, and make no difference on the wire.
+	NoOffload bool
 }
 
 // check validates cfg and fills in its defaults.
@@ -66,6 +69,9 @@ type Stats struct {
 	TxFull      uint64 // refused with rawio.ErrFull
 	TxTooLong   uint64 // refused with rawio.ErrTooLong
 	TxErrors    uint64 // refused for another reason
+
+	RxCalls, TxCalls uint64 // system calls that received or sent
+	TxUnsegmented    uint64 // sockets that gave up UDP_SEGMENT because the path refused it
 }
 
 // payload is the largest SCTP packet that fits an IP packet of mtu octets together with the UDP

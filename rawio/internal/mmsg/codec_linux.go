@@ -1,6 +1,7 @@
 package mmsg
 
 import (
+	"errors"
 	"net/netip"
 	"sync/atomic"
 
@@ -54,4 +55,16 @@ type Stats struct {
 	TxFull      atomic.Uint64 // ENOBUFS
 	TxTooLong   atomic.Uint64 // EMSGSIZE
 	TxErrors    atomic.Uint64 // every other refusal
+
+	RxCalls, TxCalls atomic.Uint64 // system calls that received or sent
+	TxUnsegmented    atomic.Uint64 // sockets that gave up UDP_SEGMENT, as the kernel refused it
+}
+
+// refuse counts a packet that a codec refused.
+func (s *Stats) refuse(err error) {
+	if errors.Is(err, rawio.ErrTooLong) {
+		s.TxTooLong.Add(1)
+	} else {
+		s.TxErrors.Add(1)
+	}
 }

@@ -8,13 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// controlLen has room for packet info and traffic class of either family, and for one more integer.
+// controlLen has room for packet info and traffic class of either family, and for a segment size.
 const controlLen = 96
 
 // Control is what the control messages of a received datagram say.
 type Control struct {
 	Local netip.Addr // destination of the datagram: ours; invalid if the socket does not report it
 	ECN   uint8
+
+	segment int // octets of each packet in it but the last (UDP_GRO), 0 for a single one
 }
 
 // extendedErr is struct sock_extended_err (linux/errqueue.h).
@@ -47,6 +49,8 @@ func parseControl(b []byte) (c Control, e extendedErr) {
 			c.ECN = data[0] & 3
 		case h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_TCLASS && len(data) >= 4:
 			c.ECN = uint8(binary.NativeEndian.Uint32(data)) & 3
+		case h.Level == unix.SOL_UDP && h.Type == unix.UDP_GRO && len(data) >= 4:
+			c.segment = max(0, int(int32(binary.NativeEndian.Uint32(data))))
 		case len(data) >= int(unsafe.Sizeof(e)) &&
 			(h.Level == unix.IPPROTO_IP && h.Type == unix.IP_RECVERR || h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_RECVERR):
 			e = extendedErr{

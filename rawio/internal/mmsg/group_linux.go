@@ -91,6 +91,11 @@ func (g *Group) ReadBatch(pkts []rawio.Packet) (int, error) {
 		return 0, errors.New("ReadBatch needs room for a packet")
 	}
 	g.pkts, g.n, g.errs, g.errno = pkts, 0, 0, 0
+	if g.rx.pending() && !g.closed.Load() {
+		if n := g.rx.decode(pkts, &g.Stats); n > 0 {
+			return n, nil
+		}
+	}
 	err := g.wait.Read(g.try)
 	g.pkts = nil
 	switch {
@@ -153,7 +158,9 @@ func (g *Group) recvOnce(fd uintptr) {
 	n, errno := recvmmsg(fd, h)
 	switch errno {
 	case 0:
-		g.n += g.rx.decode(n, g.cur.codec, room, &g.Stats)
+		g.Stats.RxCalls.Add(1)
+		g.rx.received(n, g.cur.codec)
+		g.n += g.rx.decode(room, &g.Stats)
 		g.more, g.errs = true, 0
 	case syscall.EAGAIN:
 	case syscall.EINTR:
@@ -170,6 +177,9 @@ func (g *Group) drainErrors(fd uintptr) {
 	g.n += g.eq.drain(fd, g.cur, g.rx.small, g.pkts[g.n:], &g.Stats)
 }
 
+// most is how many packets a system call takes at most.
+const most = Batch * maxSegments
+
 // WriteBatch is rawio.Link's.
 func (g *Group) WriteBatch(pkts []rawio.Packet) (int, error) {
 	sent := 0
@@ -180,7 +190,7 @@ func (g *Group) WriteBatch(pkts []rawio.Packet) (int, error) {
 			return sent, &net.AddrError{Err: "this link has no socket of the address's family", Addr: pkts[sent].Remote.String()}
 		}
 		end := sent + 1
-		for end < len(pkts) && end < sent+Batch && g.socket(pkts[end].Remote.Addr()) == s {
+		for end < len(pkts) && end < sent+most && g.socket(pkts[end].Remote.Addr()) == s {
 			end++
 		}
 		n, err := s.write(pkts[sent:end], &g.Stats)
@@ -191,23 +201,6 @@ func (g *Group) WriteBatch(pkts []rawio.Packet) (int, error) {
 		}
 	}
 	return sent, nil
-}
-
-// write sends some of pkts, at least one unless it returns an error.
-func (s *Socket) write(pkts []rawio.Packet, st *Stats) (int, error) {
-	w := s.free.get()
-	defer s.free.put(w)
-	refused := w.load(pkts, s.codec)
-	n, err := w.flush(s, st)
-	if err == nil && refused != nil {
-		if errors.Is(refused, rawio.ErrTooLong) {
-			st.TxTooLong.Add(1)
-		} else {
-			st.TxErrors.Add(1)
-		}
-		err = refused
-	}
-	return n, err
 }
 
 func (g *Group) socket(a netip.Addr) *Socket {

@@ -5,7 +5,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Batch is the largest number of packets in one system call; at 64 KB a packet, largeBatch is
+// Batch is the largest number of messages in one system call; at 64 KB a message, largeBatch is
 // enough to hide the call.
 const (
 	Batch      = 32
@@ -22,26 +22,38 @@ const (
 	poolLarge = 64
 )
 
-// quietLimit is how many packets in a row must fit into a small buffer before the receiver gives up
+// quietLimit is how many messages in a row must fit into a small buffer before the receiver gives up
 // large ones.
 const quietLimit = 4096
 
 // receiver holds the arrays for recvmmsg, filled ahead with buffers. It starts with small buffers,
-// each followed by a part of one large overflow area; when packets come that need it, it copies
+// each followed by a part of one large overflow area; when messages come that need it, it copies
 // those together once and goes over to large buffers.
+//
+// A message may hold several packets (UDP_GRO), and all of them more than the caller has room for.
+// Then the rest waits here for the next call, and nothing is received meanwhile.
 type receiver struct {
 	hdrs  [Batch]mmsghdr
 	iovs  [Batch][2]unix.Iovec
 	names [Batch]sockaddr
 	ctls  [Batch]controlBuf
 	bufs  [Batch]*rawio.Buf // a nil is to be refilled before the next call
-	over  []byte            // Batch times largeBuf-smallBuf octets, touched only where used
+	over  []byte            // Batch times overflow octets, touched only where used
 
-	msg Message // the one being decoded
+	codec Codec // of the socket that the messages came from
+	got   int   // messages received
+	next  int   // the first of them that was not looked at
+	grow  bool  // one was too long for a small buffer
+
+	// The message being taken apart.
+	msg  Message
+	rest []byte     // packets not handed out
+	size int        // octets of each but the last
+	buf  *rawio.Buf // owns rest, by one reference; nil when there is none
 
 	small, large *rawio.Pool
 	big          bool // the buffers are large ones
-	quiet        int  // packets since the last that needed a large buffer
+	quiet        int  // messages since the last that needed a large buffer
 }
 
 func newReceiver() *receiver {
@@ -111,6 +123,7 @@ func (r *receiver) resize(big bool) {
 func (r *receiver) take(i int) (*rawio.Buf, []byte) {
 	n := int(r.hdrs[i].n)
 	buf := r.bufs[i]
+	r.bufs[i] = nil
 	if n <= smallBuf {
 		r.quiet++
 		return buf, buf.B[:n]
@@ -119,47 +132,83 @@ func (r *receiver) take(i int) (*rawio.Buf, []byte) {
 	if r.big {
 		return buf, buf.B[:n]
 	}
+	r.grow = true
 	whole := r.large.Get()
 	copy(whole.B, buf.B)
 	copy(whole.B[smallBuf:n], r.over[i*overflow:])
 	buf.Release()
-	r.bufs[i] = nil
 	return whole, whole.B[:n]
 }
 
-// decode turns n received messages into packets, counts, and returns how many packets there are.
-func (r *receiver) decode(n int, c Codec, pkts []rawio.Packet, st *Stats) int {
-	got, wasBig := 0, r.big
-	grow := false
-	for i := range n {
-		h := &r.hdrs[i]
-		if h.hdr.Flags&unix.MSG_TRUNC != 0 { // cannot be: no datagram is longer than a large buffer
-			st.RxMalformed.Add(1)
-			continue
-		}
-		grow = grow || int(h.n) > smallBuf
-		buf, data := r.take(i)
-		r.msg = Message{Data: data, From: r.names[i].get()}
-		r.msg.Control, _ = parseControl(controlBytes(&r.ctls[i], &h.hdr))
-		p := &pkts[got]
-		*p = rawio.Packet{}
-		if !c.Decode(&r.msg, p) {
-			st.RxMalformed.Add(1)
-			if buf == r.bufs[i] {
-				continue // and receive into it again
+// received notes that n messages have come for codec c.
+func (r *receiver) received(n int, c Codec) { r.got, r.next, r.codec = n, 0, c }
+
+// pending reports whether packets wait that decode had no room for.
+func (r *receiver) pending() bool { return r.buf != nil || r.next < r.got }
+
+// decode turns received messages into packets and returns how many.
+func (r *receiver) decode(pkts []rawio.Packet, st *Stats) int {
+	got := 0
+	for got < len(pkts) {
+		if r.buf == nil {
+			if r.next == r.got {
+				break
 			}
-			buf.Release()
+			r.begin(r.next, st)
+			r.next++
 			continue
 		}
-		p.Buf = buf
-		r.bufs[i] = nil
-		got++
+		if r.packet(&pkts[got]) {
+			got++
+		} else {
+			st.RxMalformed.Add(1)
+		}
 	}
-	if grow && !wasBig {
+	if r.grow && !r.pending() {
 		r.resize(true)
+		r.grow = false
 	}
 	st.RxPackets.Add(uint64(got))
 	return got
+}
+
+// begin starts to take message i apart.
+func (r *receiver) begin(i int, st *Stats) {
+	h := &r.hdrs[i]
+	if h.hdr.Flags&unix.MSG_TRUNC != 0 || h.n == 0 { // no datagram is longer than a large buffer
+		st.RxMalformed.Add(1)
+		return
+	}
+	r.buf, r.rest = r.take(i)
+	r.msg = Message{From: r.names[i].get()}
+	r.msg.Control, _ = parseControl(controlBytes(&r.ctls[i], &h.hdr))
+	r.size = len(r.rest)
+	if n := r.msg.Control.segment; n > 0 {
+		r.size = n
+	}
+}
+
+// packet makes p of the next packet of the message and reports whether it is one. The last one takes
+// over the message's reference to the buffer.
+func (r *receiver) packet(p *rawio.Packet) bool {
+	n := min(r.size, len(r.rest))
+	r.msg.Data, r.rest = r.rest[:n:n], r.rest[n:]
+	*p = rawio.Packet{}
+	ok := r.codec.Decode(&r.msg, p)
+	if ok {
+		p.Buf = r.buf
+	}
+	if len(r.rest) > 0 {
+		if ok {
+			r.buf.Retain()
+		}
+		return ok
+	}
+	if !ok {
+		r.buf.Release()
+	}
+	r.buf, r.msg.Data = nil, nil
+	return ok
 }
 
 func controlBytes(c *controlBuf, h *unix.Msghdr) []byte {
@@ -167,4 +216,12 @@ func controlBytes(c *controlBuf, h *unix.Msghdr) []byte {
 	return bytesOf(c)[:n]
 }
 
-func (r *receiver) release() { r.resize(r.big) }
+// release gives back every buffer, and forgets what waits.
+func (r *receiver) release() {
+	if r.buf != nil {
+		r.buf.Release()
+		r.buf = nil
+	}
+	r.got, r.next = 0, 0
+	r.resize(r.big)
+}

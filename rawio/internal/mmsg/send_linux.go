@@ -1,8 +1,8 @@
 package mmsg
 
 import (
+	"errors"
 	"net"
-	"net/netip"
 	"os"
 	"sync"
 	"syscall"
@@ -11,57 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxBytes is how many octets one system call sends, with at least one packet: 8 of 64 KB.
-const maxBytes = 512 << 10
-
-// maxHead is the longest header a codec puts in front of a packet: IPv6's.
-const maxHead = 40
-
-// Outgoing is what a codec adds to a packet on its way out.
-type Outgoing struct {
-	head    [maxHead]byte
-	headLen int
-	name    sockaddr
-	nameLen uint32
-	ctl     controlBuf
-	ctlLen  int
-}
-
-// Head returns n octets to fill that go in front of the packet, at most 40.
-func (o *Outgoing) Head(n int) []byte {
-	o.headLen = n
-	return o.head[:n]
-}
-
-// To sets the destination.
-func (o *Outgoing) To(a netip.Addr, port uint16) { o.nameLen = o.name.put(a, port) }
-
-// From adds packet info with the source address.
-func (o *Outgoing) From(a netip.Addr) {
-	if a.Is4() {
-		b := o.ctl.append(&o.ctlLen, unix.IPPROTO_IP, unix.IP_PKTINFO, unix.SizeofInet4Pktinfo)
-		s := a.As4()
-		copy(b[4:], s[:]) // ipi_spec_dst
-		return
-	}
-	b := o.ctl.append(&o.ctlLen, unix.IPPROTO_IPV6, unix.IPV6_PKTINFO, unix.SizeofInet6Pktinfo)
-	s := a.As16()
-	copy(b, s[:])
-}
-
-// ECN adds the ECN field as the traffic class.
-func (o *Outgoing) ECN(ecn uint8, v6 bool) {
-	level, typ := unix.IPPROTO_IP, unix.IP_TOS
-	if v6 {
-		level, typ = unix.IPPROTO_IPV6, unix.IPV6_TCLASS
-	}
-	b := o.ctl.append(&o.ctlLen, level, typ, 4)
-	*(*int32)(ptr(&b[0])) = int32(ecn & 3)
-}
+// Limits of one system call.
+const (
+	maxBytes = 512 << 10 // octets, with at least one message: 8 of 64 KB
+	maxIovs  = 1024      // pieces of one message (UIO_MAXIOV)
+)
 
 // sender holds the arrays for one sendmmsg.
 type sender struct {
 	hdrs [Batch]mmsghdr
+	runs [Batch]int // packets in each message
 	out  [Batch]Outgoing
 	iovs []unix.Iovec
 	n    int // messages in hdrs
@@ -104,21 +63,54 @@ func (f *senders) put(s *sender) {
 	f.mu.Unlock()
 }
 
+// write sends some of pkts, at least one unless it returns an error, which is about the packet after
+// those sent.
+func (s *Socket) write(pkts []rawio.Packet, st *Stats) (int, error) {
+	w := s.free.get()
+	defer s.free.put(w)
+	segment := s.segment.Load()
+	refused := w.load(pkts, s.codec, segment, s.v6)
+	n, err := w.flush(s, st)
+	switch {
+	case err == errSegment:
+		if n > 0 {
+			return n, nil // the rest comes back, and with it this run
+		}
+		return s.unsegmented(w, pkts[:w.runs[0]], st)
+	case err == nil && refused != nil:
+		st.refuse(refused)
+		err = refused
+	}
+	return n, err
+}
+
+// unsegmented sends a run of packets that the kernel would not segment one by one. Where that works,
+// segmentation does not, and is given up: as a rule the device lacks checksum offload.
+func (s *Socket) unsegmented(w *sender, pkts []rawio.Packet, st *Stats) (int, error) {
+	if err := w.load(pkts, s.codec, false, s.v6); err != nil && w.n == 0 {
+		st.refuse(err)
+		return 0, err
+	}
+	n, err := w.flush(s, st)
+	if n > 0 && s.segment.Swap(false) {
+		st.TxUnsegmented.Add(1)
+	}
+	return n, err
+}
+
 // load encodes packets from the front of pkts, as many as go into one call, and stops at one that
-// the codec refuses: then err is about packet s.n.
-func (s *sender) load(pkts []rawio.Packet, c Codec) (err error) {
+// the codec refuses: then err is about the packet behind those loaded. With segment, packets that
+// follow each other to one destination become one message, for the kernel to cut.
+func (s *sender) load(pkts []rawio.Packet, c Codec, segment, v6 bool) (err error) {
 	s.n, s.done = 0, 0
-	need, octets := 0, 0
-	for i := range pkts[:min(len(pkts), Batch)] {
-		need += 1 + len(pkts[i].Vec)
-	}
-	if cap(s.iovs) < need {
-		s.iovs = make([]unix.Iovec, 0, need+need/2)
-	}
-	s.iovs = s.iovs[:0]
-	for s.n < len(pkts) && s.n < Batch {
-		p := &pkts[s.n]
-		if octets += p.Len(); octets > maxBytes && s.n > 0 {
+	s.reserve(pkts, segment)
+	for octets := 0; s.n < Batch && len(pkts) > 0; s.n++ {
+		p := &pkts[0]
+		run, size := 1, p.Len()
+		if segment {
+			run, size = runOf(pkts, v6)
+		}
+		if octets += size; octets > maxBytes && s.n > 0 {
 			return nil
 		}
 		o := &s.out[s.n]
@@ -126,10 +118,15 @@ func (s *sender) load(pkts []rawio.Packet, c Codec) (err error) {
 		if err = c.Encode(p, o); err != nil {
 			return err
 		}
+		if run > 1 {
+			o.segment(p.Len())
+		}
 		first := len(s.iovs)
 		s.gather(o.head[:o.headLen])
-		for _, v := range p.Vec {
-			s.gather(v)
+		for i := range pkts[:run] {
+			for _, v := range pkts[i].Vec {
+				s.gather(v)
+			}
 		}
 		h := &s.hdrs[s.n].hdr
 		*h = unix.Msghdr{Name: (*byte)(ptr(&o.name)), Namelen: o.nameLen}
@@ -141,9 +138,26 @@ func (s *sender) load(pkts []rawio.Packet, c Codec) (err error) {
 			h.Control = (*byte)(ptr(&o.ctl))
 			h.SetControllen(o.ctlLen)
 		}
-		s.n++
+		s.runs[s.n] = run
+		pkts = pkts[run:]
 	}
 	return nil
+}
+
+// reserve makes room for the pieces of what one call may take: they must not move once headers point
+// to them.
+func (s *sender) reserve(pkts []rawio.Packet, segment bool) {
+	if !segment {
+		pkts = pkts[:min(len(pkts), Batch)]
+	}
+	need := 0
+	for i := range pkts {
+		need += 1 + len(pkts[i].Vec)
+	}
+	if cap(s.iovs) < need {
+		s.iovs = make([]unix.Iovec, 0, need+need/2)
+	}
+	s.iovs = s.iovs[:0]
 }
 
 func (s *sender) gather(b []byte) {
@@ -161,8 +175,11 @@ func (s *sender) sendOnce(fd uintptr) { s.got, s.errno = sendmmsg(fd, s.hdrs[s.d
 // kernel reports a pending ICMP error by failing the next call, and so clears it.
 const retries = 2
 
+// errSegment reports that the kernel refused a message of several packets.
+var errSegment = errors.New("segmentation refused")
+
 // flush sends what load prepared and returns how many packets the kernel took.
-func (s *sender) flush(sk *Socket, st *Stats) (int, error) {
+func (s *sender) flush(sk *Socket, st *Stats) (packets int, err error) {
 	failed := 0
 	for s.done < s.n {
 		err := sk.rc.Control(s.send)
@@ -170,27 +187,34 @@ func (s *sender) flush(sk *Socket, st *Stats) (int, error) {
 			err = sk.rc.Write(s.wait)
 		}
 		if err != nil {
-			return s.done, net.ErrClosed
+			return packets, net.ErrClosed
 		}
+		st.TxCalls.Add(1)
 		switch s.errno {
 		case 0:
+			for _, n := range s.runs[s.done : s.done+s.got] {
+				packets += n
+			}
 			s.done += s.got
 			failed = 0
 		case syscall.EINTR:
 		case syscall.ENOBUFS:
 			st.TxFull.Add(1)
-			return s.done, rawio.ErrFull
+			return packets, rawio.ErrFull
 		default:
 			if failed++; failed <= retries {
 				continue
 			}
+			if s.runs[s.done] > 1 && segmentErrors(s.errno) {
+				return packets, errSegment
+			}
 			if s.errno == syscall.EMSGSIZE {
 				st.TxTooLong.Add(1)
-				return s.done, rawio.ErrTooLong
+				return packets, rawio.ErrTooLong
 			}
 			st.TxErrors.Add(1)
-			return s.done, os.NewSyscallError("sendmmsg", s.errno)
+			return packets, os.NewSyscallError("sendmmsg", s.errno)
 		}
 	}
-	return s.done, nil
+	return packets, nil
 }

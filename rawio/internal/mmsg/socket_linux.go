@@ -3,6 +3,7 @@ package mmsg
 import (
 	"fmt"
 	"os"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +23,8 @@ type Socket struct {
 	codec Codec
 	v6    bool
 	free  senders
+
+	segment atomic.Bool // the kernel segments, as far as it is known
 }
 
 // NewSocket takes over fd, which is a datagram or raw socket of the IPv6 or IPv4 family.

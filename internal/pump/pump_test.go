@@ -1,0 +1,44 @@
+package pump
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio/mem"
+)
+
+// Everything that is sent over a link that loses nothing is counted, with right checksums.
+func TestPumpCounts(t *testing.T) {
+	for _, work := range []bool{false, true} {
+		a, b, err := mem.Pair(mem.Options{Queue: 1 << 20, MTU: 1500})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent, received, err := Run(a, b, b.LocalAddrs()[0], Config{Packet: 1480, Duration: time.Millisecond, Work: work})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sent.Packets == 0 || received.Packets != sent.Packets || received.Octets != sent.Octets || received.Bad != 0 {
+			t.Errorf("sent %+v, received %+v", sent, received)
+		}
+		a.Close()
+		b.Close()
+	}
+}
+
+func TestPacketSizeIsChecked(t *testing.T) {
+	a, b, err := mem.Pair(mem.Options{MTU: 1500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	defer b.Close()
+	for _, n := range []int{minPacket - 1, 1481} {
+		_, err := Send(a, b.LocalAddrs()[0], Config{Packet: n}, nil)
+		var size *SizeError
+		if !errors.As(err, &size) {
+			t.Errorf("packets of %d octets: %v", n, err)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package mmsg
+
+import (
+	"encoding/binary"
+	"syscall"
+
+	"github.com/rddp-go/rddp/rawio"
+	"golang.org/x/sys/unix"
+)
+
+// Limits of a message of several packets, which the kernel cuts into UDP datagrams (UDP_SEGMENT).
+const (
+	maxSegments = 64    // UDP_MAX_SEGMENTS before Linux 6.9, 128 since
+	maxRun4     = 65507 // octets: an IPv4 packet without its header and UDP's
+	maxRun6     = 65487 // and an IPv6 one
+)
+
+// runOf returns how many packets at the front of pkts may go out as one message, at least 1, and their
+// octets. All go between the same addresses with the same ECN field and are of the same length, but
+// for the last, which may be shorter.
+func runOf(pkts []rawio.Packet, v6 bool) (n, octets int) {
+	p := &pkts[0]
+	limit := maxRun4
+	if v6 {
+		limit = maxRun6
+	}
+	size, pieces := p.Len(), len(p.Vec)
+	octets = size
+	if size == 0 {
+		return 1, 0
+	}
+	for n = 1; n < len(pkts) && n < maxSegments; n++ {
+		q := &pkts[n]
+		k := q.Len()
+		pieces += len(q.Vec)
+		if k > size || k == 0 || octets+k > limit || pieces > maxIovs ||
+			q.Remote != p.Remote || q.Local != p.Local || q.ECN != p.ECN {
+			return n, octets
+		}
+		octets += k
+		if k < size {
+			return n + 1, octets
+		}
+	}
+	return n, octets
+}
+
+// segment has the kernel cut the message into datagrams of size octets.
+func (o *Outgoing) segment(size int) {
+	b := o.ctl.append(&o.ctlLen, unix.SOL_UDP, unix.UDP_SEGMENT, 2)
+	binary.NativeEndian.PutUint16(b, uint16(size))
+}
+
+// segmentErrors reports whether an error may be about the segmentation: EIO where the device cannot
+// compute checksums or the path is one of IPsec, EINVAL and EMSGSIZE for a size that the kernel does
+// not like.
+func segmentErrors(e syscall.Errno) bool {
+	return e == syscall.EIO || e == syscall.EINVAL || e == syscall.EMSGSIZE
+}
+
+// Offload turns on what the kernel offers of UDP_SEGMENT and UDP_GRO. Call it before the socket is in
+// use.
+func (s *Socket) Offload() {
+	_ = s.Control(func(fd int) error {
+		if _, err := unix.GetsockoptInt(fd, unix.SOL_UDP, unix.UDP_SEGMENT); err == nil {
+			s.segment.Store(true)
+		}
+		return unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, 1) // a kernel before 5.0 has none
+	})
+}
+
+// Segmenting reports whether packets leave as larger messages that the kernel segments.
+func (s *Socket) Segmenting() bool { return s.segment.Load() }

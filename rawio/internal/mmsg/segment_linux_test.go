@@ -1,0 +1,235 @@
+package mmsg
+
+import (
+	"bytes"
+	"errors"
+	"net/netip"
+	"testing"
+
+	"github.com/rddp-go/rddp/rawio"
+	"golang.org/x/sys/unix"
+)
+
+func TestRunOf(t *testing.T) {
+	other := netip.MustParseAddrPort("127.0.0.2:1")
+	sizes := func(n ...int) (pkts []rawio.Packet) {
+		for _, k := range n {
+			pkts = append(pkts, rawio.Packet{Vec: [][]byte{make([]byte, k)}, Remote: anywhere})
+		}
+		return pkts
+	}
+	with := func(change func(*rawio.Packet), pkts []rawio.Packet) []rawio.Packet {
+		change(&pkts[1])
+		return pkts
+	}
+	many := func(n, size int) []rawio.Packet {
+		list := make([]int, n)
+		for i := range list {
+			list[i] = size
+		}
+		return sizes(list...)
+	}
+	pieces := many(3, 1000)
+	for i := range pieces {
+		for range 400 {
+			pieces[i].Vec = append(pieces[i].Vec, nil)
+		}
+	}
+	for _, test := range []struct {
+		name string
+		pkts []rawio.Packet
+		v6   bool
+		want int
+	}{
+		{"one packet", sizes(100), false, 1},
+		{"equal packets", sizes(100, 100, 100), false, 3},
+		{"a shorter one ends the run", sizes(100, 100, 60, 60), false, 3},
+		{"a longer one begins another", sizes(100, 101), false, 1},
+		{"no empty segment", sizes(100, 0), false, 1},
+		{"no run of empty packets", sizes(0, 0), false, 1},
+		{"another destination", with(func(p *rawio.Packet) { p.Remote = other }, sizes(9, 9, 9)), false, 1},
+		{"another source", with(func(p *rawio.Packet) { p.Local = other }, sizes(9, 9, 9)), false, 1},
+		{"another ECN field", with(func(p *rawio.Packet) { p.ECN = 1 }, sizes(9, 9, 9)), false, 1},
+		{"as many segments as the kernel takes", many(70, 12), false, 64},
+		{"as many octets as an IPv4 packet holds", many(50, 1472), false, 44},
+		{"the very last octet of them", sizes(32754, 32753), false, 2},
+		{"and not one more", sizes(32754, 32754), false, 1},
+		{"as many octets as an IPv6 packet holds", sizes(32744, 32744), true, 1},
+		{"as many pieces as a message takes", pieces, false, 2},
+	} {
+		got, octets := runOf(test.pkts, test.v6)
+		sum := 0
+		for i := range test.pkts[:got] {
+			sum += test.pkts[i].Len()
+		}
+		if got != test.want || octets != sum {
+			t.Errorf("%s: %d packets of %d octets, want %d of %d", test.name, got, octets, test.want, sum)
+		}
+	}
+}
+
+// loop is a codec that sends to a UDP socket of this host.
+type loop struct{ to netip.AddrPort }
+
+func (loop) Decode(m *Message, p *rawio.Packet) bool {
+	p.Data = m.Data
+	return true
+}
+func (loop) DecodeError(*ICMPError, *rawio.Packet) bool { return false }
+func (l loop) Encode(p *rawio.Packet, o *Outgoing) error {
+	if p.Len() == 13 {
+		return errors.New("unlucky")
+	}
+	o.To(l.to.Addr(), l.to.Port())
+	return nil
+}
+
+// udpSocket opens a socket on loopback with offloads, as far as there are any.
+func udpSocket(t *testing.T, to netip.AddrPort) (*Group, netip.AddrPort) {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	sa, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewSocket(fd, false, loop{to})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Offload()
+	g, err := NewGroup(0, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.Close() })
+	return g, netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(sa.(*unix.SockaddrInet4).Port))
+}
+
+func sequence(n, size int) []rawio.Packet {
+	pkts := make([]rawio.Packet, n)
+	for i := range pkts {
+		pkts[i] = rawio.Packet{Vec: [][]byte{{byte(i)}, bytes.Repeat([]byte{byte(i)}, size-1)}, Remote: anywhere}
+	}
+	return pkts
+}
+
+// A kernel that refuses segmentation, as it does without UDP checksums, gets the packets one by one;
+// the socket does not try again and counts that.
+func TestRefusedSegmentationIsGivenUp(t *testing.T) {
+	rx, addr := udpSocket(t, netip.AddrPort{})
+	tx, _ := udpSocket(t, addr)
+	sk := tx.socks[0]
+	if !sk.Segmenting() {
+		t.Skip("this kernel has no UDP_SEGMENT")
+	}
+	if err := sk.Control(func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_NO_CHECK, 1) }); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if n, err := tx.WriteBatch(sequence(50, 200)); n != 50 || err != nil {
+			t.Fatalf("WriteBatch = %d, %v", n, err)
+		}
+		in := make([]rawio.Packet, 50)
+		for got := 0; got < 50; {
+			n, err := rx.ReadBatch(in[got:])
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range in[got : got+n] {
+				if p := in[got+i]; len(p.Data) != 200 || p.Data[0] != byte(got+i) {
+					t.Fatalf("packet %d: %d octets from %d", got+i, len(p.Data), p.Data[0])
+				}
+				in[got+i].Release()
+			}
+			got += n
+		}
+	}
+	if sk.Segmenting() || tx.Stats.TxUnsegmented.Load() != 1 {
+		t.Errorf("segmenting %v, given up %d times", sk.Segmenting(), tx.Stats.TxUnsegmented.Load())
+	}
+}
+
+// What does not fit the caller's slice waits in one buffer, whose packets are released in any order.
+func TestLeftoversOfACoalescedMessage(t *testing.T) {
+	rx, addr := udpSocket(t, netip.AddrPort{})
+	tx, _ := udpSocket(t, addr)
+	if !tx.socks[0].Segmenting() {
+		t.Skip("this kernel has no UDP_SEGMENT")
+	}
+	if n, err := tx.WriteBatch(sequence(30, 300)); n != 30 || err != nil {
+		t.Fatalf("WriteBatch = %d, %v", n, err)
+	}
+	if n := tx.Stats.TxCalls.Load(); n != 1 {
+		t.Errorf("%d system calls for one run", n)
+	}
+	in := make([]rawio.Packet, 30)
+	for got := 0; got < len(in); {
+		room := min(7, len(in)-got)
+		n, err := rx.ReadBatch(in[got : got+room])
+		if err != nil {
+			t.Fatal(err)
+		}
+		got += n
+	}
+	if n := rx.Stats.RxCalls.Load(); n != 1 {
+		t.Errorf("%d system calls for a coalesced message", n)
+	}
+	buf := in[0].Buf
+	for i := range in {
+		if in[i].Buf != buf || len(in[i].Data) != 300 || in[i].Data[299] != byte(i) || cap(in[i].Data) != 300 {
+			t.Fatalf("packet %d: %d octets (capacity %d) of %d", i, len(in[i].Data), cap(in[i].Data), in[i].Data[299])
+		}
+	}
+	if buf.Refs() != len(in) {
+		t.Errorf("%d references for %d packets", buf.Refs(), len(in))
+	}
+	for i := len(in) - 1; i >= 0; i-- {
+		in[i].Release()
+	}
+	if n := rx.rx.large.Outstanding(); n != 0 {
+		t.Errorf("%d buffers out with every packet released", n)
+	}
+}
+
+// A link that is closed with packets waiting gives their buffer back.
+func TestCloseWithLeftovers(t *testing.T) {
+	rx, addr := udpSocket(t, netip.AddrPort{})
+	tx, _ := udpSocket(t, addr)
+	if _, err := tx.WriteBatch(sequence(30, 300)); err != nil {
+		t.Fatal(err)
+	}
+	in := make([]rawio.Packet, 1)
+	if _, err := rx.ReadBatch(in); err != nil {
+		t.Fatal(err)
+	}
+	in[0].Release()
+	rx.Close()
+	if _, err := rx.ReadBatch(in); err == nil {
+		t.Error("ReadBatch after Close succeeded")
+	}
+	if n := rx.rx.large.Outstanding() + rx.rx.small.Outstanding(); n != 0 {
+		t.Errorf("%d buffers leaked", n)
+	}
+}
+
+// A packet that the codec refuses ends the batch before it, whatever runs there are.
+func TestRefusedPacketBetweenRuns(t *testing.T) {
+	_, addr := udpSocket(t, netip.AddrPort{})
+	tx, _ := udpSocket(t, addr)
+	pkts := append(sequence(3, 300), sequence(1, 13)...)
+	pkts[3].ECN = 1 // a run of its own
+	pkts = append(pkts, sequence(2, 300)...)
+	n, err := tx.WriteBatch(pkts)
+	if n != 3 || err == nil {
+		t.Errorf("WriteBatch = %d, %v, want 3 and an error", n, err)
+	}
+	if tx.Stats.TxErrors.Load() != 1 || tx.Stats.TxPackets.Load() != 3 {
+		t.Errorf("%d errors, %d packets", tx.Stats.TxErrors.Load(), tx.Stats.TxPackets.Load())
+	}
+}
