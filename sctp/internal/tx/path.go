@@ -20,7 +20,7 @@ func (s PathSet) Has(i int) bool { return s>>uint(i)&1 != 0 }
 
 func (s *PathSet) add(i int) { *s |= 1 << uint(i) }
 
-// PathState is the reachability of a destination address (RFC 9260 sections 5.4 and 8.2).
+// PathState is the reachability of a destination address (RFC 9260 sections 5.4 and 8.2, RFC 7829).
 type PathState uint8
 
 const (
@@ -28,6 +28,8 @@ const (
 	Unconfirmed PathState = iota
 	// Active: usable.
 	Active
+	// PotentiallyFailed: did not answer of late; carries DATA only while no path is active.
+	PotentiallyFailed
 	// Inactive: its error counter has exceeded Path.Max.Retrans.
 	Inactive
 )
@@ -38,6 +40,8 @@ func (s PathState) String() string {
 		return "unconfirmed"
 	case Active:
 		return "active"
+	case PotentiallyFailed:
+		return "potentially failed"
 	}
 	return "inactive"
 }

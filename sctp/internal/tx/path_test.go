@@ -22,10 +22,13 @@ func TestTimedOutDataGoesToTheOtherPath(t *testing.T) {
 	if l.path(1).t3 != l.now.Add(l.path(1).RTO()) {
 		t.Error("T3-rtx of the other path does not run with its RTO")
 	}
-	// req 9260-7.2.1-7, 9260-8.2-3
+	// req 9260-7.2.1-7; no counter is cleared for what was sent to both paths: req 7829-3.2-14
 	r := l.sack(2)
-	if r.Paths != 1<<1 || l.path(1).cc.Window() != 4000+1000 || l.path(0).cc.Window() != 1000 {
+	if r.Paths != 0 || l.path(1).cc.Window() != 4000+1000 || l.path(0).cc.Window() != 1000 {
 		t.Errorf("paths %b, cwnd %d and %d", r.Paths, l.path(0).cc.Window(), l.path(1).cc.Window())
+	}
+	if r = l.sack(6); r.Paths != 1<<0 { // req 9260-8.2-3, 7829-3.2-15: TSN 6 went to one path only
+		t.Errorf("paths %b", r.Paths)
 	}
 }
 

@@ -33,6 +33,7 @@ const (
 	fast                // was fast-retransmitted: not a second time
 	timeout             // last marked because T3-rtx expired
 	queued              // came through Enqueue, not from the Source
+	moved               // sent to more than one destination
 )
 
 // chunkLen returns the octets the chunk counts in cwnd and flight size: header and padding included

@@ -17,7 +17,8 @@ type Result struct {
 	NewlyAcked bool
 	// CumAdvanced: the Cumulative TSN Ack Point has moved.
 	CumAdvanced bool
-	// Paths to which newly acknowledged DATA was last sent: their error counters start again (8.2).
+	// Paths to which newly acknowledged DATA was sent, and to no other: their error counters start
+	// again (8.2, RFC 7829 section 3.2).
 	Paths PathSet
 }
 
@@ -186,7 +187,9 @@ func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 	s.arrived(a.now, t, r, p)
 	a.htna = t // both walks ascend
 	a.result.NewlyAcked = true
-	a.result.Paths.add(p.index)
+	if r.state&moved == 0 { // else nobody knows which of the destinations it reached (RFC 7829 section 3.2)
+		a.result.Paths.add(p.index)
+	}
 }
 
 // exitRecovery leaves Fast Recovery when its exit point is acknowledged (section 6.2.1, D iv).

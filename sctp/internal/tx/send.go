@@ -216,7 +216,10 @@ func (r *record) cut(m *Message, off, size int) {
 func (s *Sender) resend(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p *Path) {
 	s.ring.marked.Remove(t)
 	s.ring.nmarked--
-	r.path = uint8(p.index)
+	if int(r.path) != p.index {
+		r.path = uint8(p.index)
+		r.state |= moved
+	}
 	r.state |= resent
 	r.misses = 0
 	r.spare = min(r.spare, 254) + 1
@@ -283,34 +286,4 @@ func (s *Sender) fromFlight(t wire.TSN, r *record) {
 	s.paths[r.path].flight -= r.chunkLen()
 	s.flight -= r.chunkLen()
 	s.data -= int(r.size)
-}
-
-// retransmitPath returns where a marked chunk goes: after a timeout to another active path than the
-// last one, the most different first, after a Fast Retransmit to the same (section 6.4).
-func (s *Sender) retransmitPath(r *record) *Path {
-	last := s.paths[r.path]
-	if len(s.paths) == 1 {
-		return last
-	}
-	if r.state&timeout != 0 {
-		var other *Path
-		for _, q := range s.paths {
-			if q.State != Active || q == last {
-				continue
-			}
-			if q.Local != last.Local && q.Remote != last.Remote {
-				return q
-			}
-			if other == nil {
-				other = q
-			}
-		}
-		if other != nil {
-			return other
-		}
-	}
-	if last.State == Active {
-		return last
-	}
-	return s.DataPath()
 }

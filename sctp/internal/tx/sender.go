@@ -107,21 +107,6 @@ func (s *Sender) SetPrimary(i int) { s.primary = i }
 // Primary returns the primary path.
 func (s *Sender) Primary() *Path { return s.paths[s.primary] }
 
-// DataPath returns where new DATA goes: to the primary path, or while that is not active to the
-// first active one (sections 6.4.1 and 8.2). With none active it is the primary path still.
-func (s *Sender) DataPath() *Path {
-	p := s.paths[s.primary]
-	if p.State == Active {
-		return p
-	}
-	for _, q := range s.paths {
-		if q.State == Active {
-			return q
-		}
-	}
-	return p
-}
-
 // MaxPayload returns the octets of user data that one DATA chunk carries: what fits a packet with a
 // SACK on every path (AMDCS, sections 6.9 and 7.3).
 func (s *Sender) MaxPayload() int {

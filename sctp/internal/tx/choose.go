@@ -1,0 +1,63 @@
+package tx
+
+// Which destination DATA goes to: RFC 9260 sections 6.4, 6.4.1 and 8.2, RFC 7829 sections 3.2 and
+// 4.1. Choosing never changes what is known of a path.
+
+// DataPath returns where new DATA goes: to the primary path while that is active, else to one other.
+func (s *Sender) DataPath() *Path {
+	p := s.paths[s.primary]
+	if p.State == Active {
+		return p
+	}
+	return s.choose(p, stay)
+}
+
+// Alternate returns where to send again what was not answered from p: another path if one is as good.
+func (s *Sender) Alternate(p *Path) *Path {
+	if len(s.paths) == 1 {
+		return p
+	}
+	return s.choose(p, leave)
+}
+
+// retransmitPath returns where a marked chunk goes: after a timeout to another path than the last
+// one, after a Fast Retransmit to the same (section 6.4).
+func (s *Sender) retransmitPath(r *record) *Path {
+	last := s.paths[r.path]
+	if r.state&timeout == 0 && last.State == Active {
+		return last
+	}
+	return s.Alternate(last)
+}
+
+// What the present path is worth among equally good ones.
+const (
+	stay  = -1 // more than any other
+	leave = 2  // less
+)
+
+// choose returns the best path: an active one; else the potentially failed one, or else the inactive
+// one, with the fewest errors. Among equals it is the one that differs most from p.
+func (s *Sender) choose(p *Path, present int) *Path {
+	best, least := p, int(^uint(0)>>1)
+	for _, q := range s.paths {
+		rank := 0
+		switch q.State {
+		case Unconfirmed:
+			continue // carries no DATA, section 5.4
+		case PotentiallyFailed, Inactive:
+			rank = int(q.State)<<16 + q.Errors
+		}
+		rank *= 4
+		switch {
+		case q == p:
+			rank += present
+		case p.Local.Addr() == q.Local.Addr():
+			rank++
+		}
+		if rank < least {
+			best, least = q, rank
+		}
+	}
+	return best
+}

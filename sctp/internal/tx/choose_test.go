@@ -1,0 +1,54 @@
+package tx
+
+import (
+	"net/netip"
+	"testing"
+)
+
+func TestChoiceOfThePath(t *testing.T) {
+	type state struct {
+		PathState
+		errors int
+	}
+	const u, a, pf, in = Unconfirmed, Active, PotentiallyFailed, Inactive
+	for _, row := range []struct {
+		name      string
+		paths     []state // the first is the primary; odd ones have another source address than even ones
+		data      int     // where new DATA goes
+		alternate int     // where it goes again when the primary did not answer
+	}{
+		{"the primary while it is active", []state{{a, 0}, {a, 0}}, 0, 1},
+		{"an active path instead of a potentially failed one", []state{{pf, 1}, {a, 0}}, 1, 1}, // req 7829-3.2-3
+		{"an active path with errors instead of a potentially failed one", []state{{pf, 1}, {a, 9}}, 1, 1},
+		{"of the active ones the most different", []state{{in, 6}, {a, 0}, {a, 0}}, 1, 1}, // req 9260-6.4.1-2
+		{"of the active ones the most different, not the first", []state{{in, 6}, {u, 0}, {a, 0}, {a, 0}}, 3, 3},
+		{"the same path when the other is worse", []state{{a, 0}, {pf, 1}}, 0, 0},
+		{"a potentially failed path instead of an inactive one", []state{{in, 6}, {pf, 5}}, 1, 1},            // req 7829-3.2-5
+		{"of the potentially failed ones that with fewest errors", []state{{pf, 3}, {pf, 2}, {pf, 1}}, 2, 2}, // req 7829-3.2-6
+		{"with equal errors the primary, and again another", []state{{pf, 1}, {pf, 1}}, 0, 1},
+		{"all inactive: that with fewest errors", []state{{in, 9}, {in, 8}, {in, 7}}, 2, 2}, // req 7829-4.1-1, 7829-4.1-3
+		{"never an unconfirmed one", []state{{in, 60}, {u, 0}}, 0, 0},                       // req 9260-5.4-8
+		{"a primary that is not confirmed carries nothing", []state{{u, 0}, {in, 60}}, 1, 1},
+		{"alone", []state{{in, 6}}, 0, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := newLab(t, len(row.paths))
+			for i, st := range row.paths {
+				p := l.path(i)
+				p.State, p.Errors = st.PathState, st.errors
+				p.Local = netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 51, 100, byte(1 + i%2)}), 0)
+			}
+			if got := l.s.DataPath(); got != l.path(row.data) {
+				t.Errorf("new DATA goes to path %d", got.Index())
+			}
+			if got := l.s.Alternate(l.path(0)); got != l.path(row.alternate) {
+				t.Errorf("the alternate is path %d", got.Index())
+			}
+			for i, st := range row.paths { // req 7829-3.2-4, 7829-4.1-2
+				if p := l.path(i); p.State != st.PathState || p.Errors != st.errors {
+					t.Errorf("path %d is %v with %d errors now", i, p.State, p.Errors)
+				}
+			}
+		})
+	}
+}
