@@ -372,7 +372,7 @@ func TestTransportCloseEndsEverything(t *testing.T) {
 	}
 	p.a.Close()
 	<-c.Done()
-	<-s.Done() // told by ABORT
+	<-s.Done() // told by ABORT, req 9260-9-1
 	s.Close()
 	p.b.Close()
 	for i, l := range p.links {

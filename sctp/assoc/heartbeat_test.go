@@ -58,7 +58,7 @@ func TestDeadPeerIsNoticedByHeartbeats(t *testing.T) {
 	if e, ok := w.hosts[0].event(assoc.EventPathDown); !ok || e.Path != w.hosts[1].addr { // req 9260-8.2-2
 		t.Errorf("EventPathDown %+v %v", e, ok)
 	}
-	if err, ok := w.hosts[0].downErr(); !ok || !errors.Is(err, assoc.ErrTimeout) || a.State() != assoc.Closed { // req 9260-8.1-3
+	if err, ok := w.hosts[0].downErr(); !ok || !errors.Is(err, assoc.ErrTimeout) || a.State() != assoc.Closed { // req 9260-8.1-3, 9260-8.1-4
 		t.Errorf("ended: %v %v", ok, err)
 	}
 }

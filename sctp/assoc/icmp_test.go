@@ -27,7 +27,7 @@ func TestProtocolUnreachable(t *testing.T) {
 		quote func(*lab) []byte
 		ends  bool
 	}{
-		// req 9260-10-9
+		// req 9260-10-9, 9260-12.4-1
 		{"established, 8 octets with the peer's tag: ends", func(t *testing.T) *lab { return passiveLab(t, nil) },
 			func(l *lab) []byte { return packet(portB, portA, l.peerTag)[:8] }, true},
 		{"established, another tag: ignored", func(t *testing.T) *lab { return passiveLab(t, nil) }, quote(0xbad), false}, // req 9260-10-6

@@ -37,7 +37,7 @@ func TestPeerRestartIsActionA(t *testing.T) {
 	if l.a.LocalTag() != l.tag || l.a.PeerTag() != l.peerTag || l.hostTSN == oldTSN {
 		t.Error("tags or TSN not those of the cookie")
 	}
-	// req 9260-5.2.4-7
+	// req 9260-5.2.4-5, 9260-5.2.4-7
 	if _, ok := l.h.event(assoc.EventRestart); !ok {
 		t.Error("no EventRestart")
 	}
@@ -145,6 +145,7 @@ func TestRestartWithNewAddressIsRefused(t *testing.T) {
 // TestCookieTable goes through Table 12 of section 5.2.4. The script holds cookies that the
 // association made at one time and returns them at another.
 func TestCookieTable(t *testing.T) {
+	// req 9260-5.1.5-8
 	t.Run("D: a duplicate COOKIE ECHO in ESTABLISHED is acknowledged again, even when expired", func(t *testing.T) {
 		l := passiveLab(t, &assoc.Config{HeartbeatInterval: -1})
 		l.wait(2 * time.Minute)

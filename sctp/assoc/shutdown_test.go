@@ -165,7 +165,7 @@ func TestDataInShutdownSentIsAnsweredByShutdown(t *testing.T) {
 		t.Errorf("SHUTDOWN acknowledges %d, want %d", sh.CumTSN(), l.tsn-1)
 	}
 	l.tsn++                                                             // a gap
-	l.expect(l.send(l.tag, l.data("after a gap")), "SHUTDOWN SACK")     // req 9260-9.2-11
+	l.expect(l.send(l.tag, l.data("after a gap")), "SHUTDOWN SACK")     // req 9260-9.2-11, 9260-6.2-15
 	l.expect(l.send(l.tag, wire.AppendHeartbeat(nil, []byte("x"))), "") // req 9260-8.3-3
 	if got := drain(l.a); len(got) < 1 || string(got[0]) != "late" {    // req 9260-6-2
 		t.Errorf("received %q", got)

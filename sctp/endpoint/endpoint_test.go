@@ -120,7 +120,7 @@ func TestOutOfTheBlue(t *testing.T) {
 		{"from the broadcast address: discarded", netip.MustParseAddrPort("255.255.255.255:0"), hostAddr, tag, [][]byte{beat}, 0xff},
 		{"ABORT: discarded", peerAddr, hostAddr, tag, [][]byte{abort}, 0xff}, // req 9260-8.4-2
 		{"ABORT behind another chunk: discarded", peerAddr, hostAddr, tag, [][]byte{beat, abort}, 0xff},
-		{"SHUTDOWN ACK: SHUTDOWN COMPLETE", peerAddr, hostAddr, tag, [][]byte{shutdownAck}, wire.ChunkShutdownComplete},   // req 9260-8.4-6, 9260-8.4-7
+		{"SHUTDOWN ACK: SHUTDOWN COMPLETE", peerAddr, hostAddr, tag, [][]byte{shutdownAck}, wire.ChunkShutdownComplete},   // req 9260-8.4-6, 9260-8.4-7, 9260-8.5.1-6
 		{"SHUTDOWN COMPLETE: discarded", peerAddr, hostAddr, tag, [][]byte{wire.AppendShutdownComplete(nil, true)}, 0xff}, // req 9260-8.4-8
 		{"COOKIE ACK: discarded", peerAddr, hostAddr, tag, [][]byte{wire.AppendCookieAck(nil)}, 0xff},                     // req 9260-8.4-9
 		{"ERROR with Stale Cookie: discarded", peerAddr, hostAddr, tag, [][]byte{stale}, 0xff},
@@ -174,7 +174,7 @@ func TestInitIsJudged(t *testing.T) {
 		want  wire.ChunkType
 		code  wire.CauseCode
 	}{
-		{"good: INIT ACK", localPort, with(same), wire.ChunkInitAck, 0}, // req 9260-3.3.2-3
+		{"good: INIT ACK", localPort, with(same), wire.ChunkInitAck, 0}, // req 9260-3.3.2-3, 9260-8.4-3
 		{"nobody listens: ABORT", localPort + 1, with(same), wire.ChunkAbort, 0},
 		{"Initiate Tag 0: discarded", localPort, with(func(f *wire.InitFields) { f.Tag = 0 }), 0xff, 0},                               // req 9260-3.3.2-6
 		{"a_rwnd 1499: ABORT", localPort, with(func(f *wire.InitFields) { f.ARwnd = 1499 }), wire.ChunkAbort, wire.CauseInvalidParam}, // req 9260-3.3.2-8, 9260-3.3.2-9
@@ -440,8 +440,8 @@ func TestPacketsFindTheirAssociation(t *testing.T) {
 		{"from the address in mapped form over UDP", rawio.KindSCTP, mapped, beat, a}, // req 6951-5.4-1
 		{"another port of the peer", rawio.KindSCTP, peerAddr, packet(peerPort+1, localPort, tag), nil},
 		{"INIT of the peer", rawio.KindSCTP, peerAddr, packet(peerPort, localPort, 0, initChunk(goodInit)), a},
-		{"ICMP report about our packet", rawio.KindProtoUnreachable, peerAddr, quote, a}, // req 9260-10-4
-		{"ICMP report about somebody else's", rawio.KindProtoUnreachable, netip.MustParseAddrPort("10.9.9.9:0"), quote, nil},
+		{"ICMP report about our packet", rawio.KindProtoUnreachable, peerAddr, quote, a},                                     // req 9260-10-4
+		{"ICMP report about somebody else's", rawio.KindProtoUnreachable, netip.MustParseAddrPort("10.9.9.9:0"), quote, nil}, // req 9260-10-5
 		{"ICMP report too short", rawio.KindProtoUnreachable, peerAddr, quote[:7], nil},
 	} {
 		if got := find(row.kind, row.from, row.pkt); got != row.want {

@@ -19,6 +19,7 @@ func TestDelivery(t *testing.T) {
 		{"early ones wait", []wire.Data{chunk(2, 1, be, "b")}, ""},
 		// req 9260-3.3.1-4
 		{"unordered at once", []wire.Data{chunk(2, 9, ube, "u"), chunk(1, 0, be, "a")}, "u|a|"},
+		// req 9260-1.5.2-1
 		{"streams do not wait for each other", []wire.Data{onStream(1, 2, 1, be, "x"), onStream(2, 3, 0, be, "y")}, "y|"},
 		// req 9260-6.9-6, 9260-6-10
 		{"fragments in order", []wire.Data{chunk(1, 0, b, "a"), chunk(2, 0, m, "b"), chunk(3, 0, e, "c")}, "abc|"},

@@ -106,7 +106,7 @@ func TestSackReportsWhatArrived(t *testing.T) {
 		room int
 		want string
 	}{
-		{"nothing yet: Initial TSN minus 1", nil, 1400, "cum 0"}, // req 9260-3.3.4-2
+		{"nothing yet: Initial TSN minus 1", nil, 1400, "cum 0"}, // req 9260-3.3.4-2, 9260-14-2
 		{"in order", []int{1, 2, 3}, 1400, "cum 3"},
 		{"two gaps, as in the example of the RFC", []int{1, 2, 3, 5, 6, 8}, 1400, "cum 3 2-3 5-5"}, // req 9260-3.3.4-5, 9260-3.3.4-3
 		{"out of order, then filled", []int{3, 2, 1}, 1400, "cum 3"},
@@ -137,6 +137,7 @@ func TestSackReportsWhatArrived(t *testing.T) {
 }
 
 func TestTrackerWraps(t *testing.T) {
+	// req 9260-1.6-1
 	k := NewTracker(0xfffffffe)
 	for _, n := range []wire.TSN{0xfffffffe, 0, 2, 1} {
 		if k.Check(n) != Fresh {
@@ -336,7 +337,7 @@ func TestSillyWindowAvoidance(t *testing.T) {
 }
 
 func TestWindowUpdate(t *testing.T) {
-	// req 9260-6.2-9, 9260-6.2-10
+	// req 9260-6.2-9, 9260-6.2-10, 9260-6.2-20
 	r := newReceiver()
 	x := string(make([]byte, 100))
 	for i := range 10 {

@@ -329,6 +329,7 @@ func TestShutdownAcknowledges(t *testing.T) {
 	l.queue(5, full)
 	l.transmit()
 	l.sack(1, gap{4, 4})
+	// req 9260-3.3.8-2: the SHUTDOWN that does not repeat the gap block takes nothing back.
 	r, err := l.s.HandleCumAck(l.now, 3)
 	l.check()
 	if err != nil || !r.CumAdvanced || !r.NewlyAcked || l.s.CumTSN() != 3 || l.s.ring.ngapped != 1 {

@@ -101,6 +101,7 @@ func TestEverythingArrivesExactlyOnceAndInOrder(t *testing.T) {
 				r := rx.NewReceiver(rx.Config{PeerTSN: tsn, RecvBuffer: tt.window, MaxMessage: tt.window, PMDCS: 1000, InStreams: 4, SackDelay: 200 * time.Millisecond})
 				c := &channel{rnd: &rnd, loss: tt.loss, dup: tt.dup, delay: tt.delay}
 				run(t, l, r, c, tt.messages, tt.readPercent)
+				// req 9260-3.3.2-10: the receive buffer is as large as it was at first.
 				if r.Window() != tt.window || r.Buffered() != 0 || r.Gaps() {
 					t.Errorf("receiver: window %d of %d, %d octets held", r.Window(), tt.window, r.Buffered())
 				}
