@@ -129,6 +129,10 @@ func NewDevice(link rawio.Link, cfg *Config) (*Device, error) {
 // Transport returns the SCTP transport below, for its statistics.
 func (d *Device) Transport() *sctp.Transport { return d.t }
 
+// Wait returns when no association is left, or with the context's error. Call it between the last
+// Disconnect and Close, so that the associations end gracefully too.
+func (d *Device) Wait(ctx context.Context) error { return d.t.Wait(ctx) }
+
 // Close ends every QP and association abortively and closes the link. Disconnect the QPs first for a
 // graceful end.
 func (d *Device) Close() error { return d.t.Close() }

@@ -257,6 +257,11 @@ func TestDisconnectIsGraceful(t *testing.T) {
 		t.Error("a Write posted before Disconnect did not arrive")
 	}
 	<-b.qp.Done()
+	for _, s := range []*side{a, b} { // req 5041-3-12
+		if err := s.dev.Wait(ctx(t)); err != nil {
+			t.Errorf("an association without sessions is still there: %v", err)
+		}
+	}
 	if err := b.qp.Err(); err != nil {
 		t.Errorf("the peer calls a graceful end an error: %v", err)
 	}

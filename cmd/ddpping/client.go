@@ -55,7 +55,7 @@ func (o *options) ping(ctx context.Context, dev *rdma.Device, to netip.AddrPort,
 		return 0, err
 	}
 	code := c.rep.end(time.Since(started))
-	e.leave()
+	e.leave(dev)
 	return code, nil
 }
 

@@ -144,9 +144,11 @@ func (e *end) failure(wc rdma.WC) error {
 	return fmt.Errorf("%v failed: %v", wc.Opcode, wc.Status)
 }
 
-// leave ends the session gracefully, but not for long.
-func (e *end) leave() {
+// leave ends the session and its association gracefully, but not for long.
+func (e *end) leave(dev *rdma.Device) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	e.qp.Disconnect(ctx)
+	if e.qp.Disconnect(ctx) == nil {
+		dev.Wait(ctx)
+	}
 }
