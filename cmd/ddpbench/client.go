@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"time"
+
+	"github.com/rddp-go/rddp/rdma"
+)
+
+// client measures against one server: one run for each size.
+type client struct {
+	*options
+	dev *rdma.Device
+	to  netip.AddrPort
+	rep *reporter
+
+	use     usage
+	bad     uint64
+	last    *latency
+	started bool
+}
+
+// errInterrupted is ^C before anything was measured.
+var errInterrupted = errors.New("interrupted before anything was measured")
+
+func (c *client) run(ctx context.Context) error {
+	var failed error
+	for _, size := range c.sizes() {
+		if failed = c.runSize(ctx, size); failed != nil || ctx.Err() != nil {
+			break
+		}
+	}
+	if c.started {
+		c.rep.end(&c.use, c.bad, c.last)
+	}
+	switch {
+	case failed != nil && !c.started && ctx.Err() != nil:
+		return errInterrupted
+	case failed != nil:
+		return failed
+	case c.bad > 0:
+		return errContent
+	}
+	return nil
+}
+
+// runSize runs one size, on QPs of its own.
+func (c *client) runSize(ctx context.Context, size int) error {
+	p := c.params
+	p.size = size
+	run, err := random()
+	if err != nil {
+		return err
+	}
+	if p.seed, err = random(); err != nil {
+		return err
+	}
+	e, err := newEngine(c.dev, p, true)
+	if err != nil {
+		return err
+	}
+	defer e.close()
+	e.own, e.poll = c.own, c.link.Poll
+	if err := c.connect(ctx, e, run); err != nil {
+		return err
+	}
+	if !c.started {
+		c.started = true
+		c.rep.start(e, c.to)
+	}
+	c.use.begin(e)
+	if e.lat {
+		err = c.latencyRun(ctx, e)
+	} else {
+		err = c.bandwidthRun(ctx, e)
+	}
+	c.use.end(e)
+	c.bad += e.bad()
+	if err != nil {
+		return err
+	}
+	e.leave()
+	return nil
+}
+
+func random() (uint64, error) {
+	var b [8]byte
+	_, err := rand.Read(b[:])
+	return binary.BigEndian.Uint64(b[:]), err
+}
+
+// connect connects all QPs, and waits for the server no longer than the timeout.
+func (c *client) connect(ctx context.Context, e *engine, run uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	for i := range e.lanes {
+		l, err := e.addLane(i)
+		if err != nil {
+			return err
+		}
+		h := hello{params: e.params, run: run, lane: i, target: l.own}
+		answer, err := l.qp.Connect(ctx, c.to, h.encode())
+		if err != nil {
+			return err
+		}
+		if err := l.peer.decodeAnswer(answer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *client) bandwidthRun(ctx context.Context, e *engine) error {
+	e.tick = c.every(func() uint64 { return e.completed }, func(n uint64, took time.Duration) {
+		c.rep.bandwidth("interval", e.size, e.rates(n, took))
+	})
+	if err := e.lead(ctx); err != nil {
+		return err
+	}
+	b := e.bandwidth()
+	b.peak += e.remote.peak
+	b.avg += e.remote.avg
+	b.rate += e.remote.rate
+	c.rep.bandwidth("result", e.size, b)
+	return nil
+}
+
+// every returns a function that, called often, reports what has been counted in each interval, nil if
+// none is wanted.
+func (c *client) every(count func() uint64, report func(n uint64, took time.Duration)) func(time.Time) {
+	if c.interval == 0 {
+		return nil
+	}
+	last, seen := time.Now(), uint64(0)
+	return func(now time.Time) {
+		if took := now.Sub(last); took >= c.interval {
+			n := count()
+			report(n-seen, took)
+			last, seen = now, n
+		}
+	}
+}
+
+func (c *client) latencyRun(ctx context.Context, e *engine) error {
+	h := newHistogram()
+	e.tick = c.every(func() uint64 { return uint64(h.TotalCount()) }, func(n uint64, took time.Duration) {
+		if n > 0 {
+			c.rep.interval(e.size, n, e.trip(took/time.Duration(n)))
+		}
+	})
+	if err := e.pingPong(ctx, h); err != nil {
+		return err
+	}
+	l, err := e.latency(h)
+	if err != nil {
+		return err
+	}
+	c.last = &l
+	c.rep.latency("result", e.size, l)
+	return nil
+}
+
+// leave ends the sessions gracefully, but not for long.
+func (e *engine) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	for _, l := range e.lanes {
+		if l.qp.Disconnect(ctx) != nil {
+			return
+		}
+	}
+}

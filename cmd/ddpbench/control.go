@@ -1,0 +1,84 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// Control messages are Sends with Solicited Event; data goes by plain Sends. They tell the end that
+// is active on a QP and the passive one how far they are:
+//
+//	active                           passive
+//	go, from the client only
+//	data ...
+//	                                 grant: more Sends may come (verb send)
+//	done: that was all
+//	                                 ack: all is placed and was delivered
+//	                                 verdict, with --verify
+//	                                 report, from the server on the first QP, with -b
+type ctlKind uint8
+
+const (
+	ctlGo ctlKind = 1 + iota
+	ctlGrant
+	ctlDone
+	ctlAck
+	ctlVerdict
+	ctlReport
+)
+
+// control is a control message.
+type control struct {
+	kind      ctlKind
+	stop      bool   // done: the peer should stop too
+	n         uint64 // grant: credits; done, ack: messages; verdict: bad ones
+	bandwidth        // report
+}
+
+const ctlLen = 40
+
+func (c *control) put(b *[ctlLen]byte) {
+	clear(b[:])
+	b[0] = byte(c.kind)
+	if c.stop {
+		b[1] = 1
+	}
+	binary.BigEndian.PutUint64(b[8:], c.n)
+	for i, f := range []float64{c.peak, c.avg, c.rate} {
+		binary.BigEndian.PutUint64(b[16+8*i:], math.Float64bits(f))
+	}
+}
+
+func (c *control) decode(b []byte) error {
+	if len(b) != ctlLen || ctlKind(b[0]) < ctlGo || ctlKind(b[0]) > ctlReport {
+		return fmt.Errorf("the peer sent a message of %d octets that is not ddpbench's", len(b))
+	}
+	*c = control{kind: ctlKind(b[0]), stop: b[1]&1 != 0, n: binary.BigEndian.Uint64(b[8:])}
+	for i, f := range []*float64{&c.peak, &c.avg, &c.rate} {
+		*f = math.Float64frombits(binary.BigEndian.Uint64(b[16+8*i:]))
+		if math.IsNaN(*f) || math.IsInf(*f, 0) || *f < 0 {
+			return fmt.Errorf("the peer reports a bandwidth of %v", *f)
+		}
+	}
+	return nil
+}
+
+// granter is the credit account of a receiver of Sends. Its sender starts with a credit for each slot,
+// spends one on each Send, and gets them back in grants. A Send must never find no buffer, as that ends
+// the stream (RFC 5041 section 7.1).
+type granter struct{ slots, owed int }
+
+// arrived: a Send has come, and its buffer is posted again.
+func (g *granter) arrived() { g.owed++ }
+
+// take returns how many credits to grant now, often 0. A grant is half of all credits at least; so there
+// are never more than two on the way, which is what the sender has buffers for.
+func (g *granter) take() int {
+	if g.owed < (g.slots+1)/2 {
+		return 0
+	}
+	n := g.owed
+	g.owed = 0
+	return n
+}

@@ -1,0 +1,279 @@
+package main
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/cli"
+	"github.com/rddp-go/rddp/rdma"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+// TestCredits plays a sender and a receiver that do their steps in any order.
+func TestCredits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for slots := 1; slots <= 20; slots++ {
+		g := granter{slots: slots}
+		credits, flying, sent := slots, 0, 0
+		var grants []int
+		for sent < 2000 {
+			moved := false
+			for _, step := range rng.Perm(3) {
+				switch {
+				case step == 0 && credits > 0:
+					credits--
+					flying++
+					sent++
+				case step == 1 && flying > 0:
+					flying--
+					g.arrived()
+					if n := g.take(); n > 0 {
+						grants = append(grants, n)
+					}
+				case step == 2 && len(grants) > 0:
+					credits += grants[0]
+					grants = grants[1:]
+				default:
+					continue
+				}
+				moved = true
+				if rng.IntN(2) == 0 {
+					break
+				}
+			}
+			if !moved {
+				t.Fatalf("%d slots: stuck after %d messages", slots, sent)
+			}
+			if flying > slots {
+				t.Fatalf("%d slots: %d messages under way", slots, flying)
+			}
+			if len(grants) > 2 {
+				t.Fatalf("%d slots: %d grants under way", slots, len(grants))
+			}
+			if total := credits + flying + g.owed + sum(grants); total != slots {
+				t.Fatalf("%d slots: %d credits in all", slots, total)
+			}
+		}
+	}
+}
+
+func sum(list []int) (n int) {
+	for _, v := range list {
+		n += v
+	}
+	return n
+}
+
+// TestCreditsOnTheWire: a Send without a buffer would end the session (RFC 5041 section 7.1).
+func TestCreditsOnTheWire(t *testing.T) {
+	for _, depth := range []string{"1", "2", "3", "5", "8"} {
+		for _, args := range []string{"-s 1", "-s 3000 --mtu 1500", "-s 1 -b", "-s 3000 --mtu 1500 -b -q 2"} {
+			t.Run("depth "+depth+" "+args, func(t *testing.T) {
+				_, errs, code := bench(t, append(strings.Fields(args), "send", "--self", "--link", "mem", "-n", "200", "-t", depth, "--verify")...)
+				if code != exitWell {
+					t.Errorf("exit code %d: %s", code, errs)
+				}
+			})
+		}
+	}
+}
+
+// TestVerifyFinds flips a bit of what is sent, or looks for other content than the server has.
+func TestVerifyFinds(t *testing.T) {
+	for _, tt := range []struct{ name, args string }{
+		{"write", "write -n 100 -s 100"}, {"send", "send -n 100 -s 100"}, {"read", "read -n 100 -s 100"},
+		{"write latency", "write --lat -n 3 -s 100"}, {"send latency", "send --lat -n 3 -s 100"}, {"read latency", "read --lat -n 3 -s 100"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			x := newLab(t)
+			e := x.connected(t, append(strings.Fields(tt.args), "--verify")...)
+			if e.verb == verbRead {
+				e.seed++
+			} else {
+				e.slot(e.lanes[0].src, 0)[99] ^= 1
+			}
+			var err error
+			if e.lat {
+				err = e.pingPong(t.Context(), newHistogram())
+			} else {
+				err = e.lead(t.Context())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.bad() == 0 {
+				t.Error("wrong content was not found")
+			}
+			e.leave()
+		})
+	}
+	if code := exitCode(errContent); code != exitBad {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+func TestServerRefuses(t *testing.T) {
+	x := newLab(t)
+	connect := func(t *testing.T, h hello) (*engine, error) {
+		e, err := newEngine(x.dev, h.params, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(e.close)
+		l, err := e.addLane(h.lane)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = l.qp.Connect(t.Context(), x.to, h.encode())
+		return e, err
+	}
+	refused := func(t *testing.T, h hello, want string) {
+		t.Helper()
+		_, err := connect(t, h)
+		var rejected *ddpadapt.RejectedError
+		if !errors.As(err, &rejected) || !strings.Contains(cli.Explain(err), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	one := hello{params: params{verb: verbWrite, size: 64, depth: 4, qps: 2, iters: 1}, run: 1}
+	if _, err := connect(t, one); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("the same QP twice", func(t *testing.T) { refused(t, one, "QP 0 is there already") })
+	t.Run("another size on the second QP", func(t *testing.T) {
+		h := one
+		h.lane, h.size = 1, 128
+		refused(t, h, "ask for different things")
+	})
+	t.Run("more runs than it serves", func(t *testing.T) {
+		for i := range uint64(maxRuns - 1) {
+			h := one
+			h.run = 100 + i
+			if _, err := connect(t, h); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h := one
+		h.run = 1000
+		refused(t, h, "the server is busy")
+	})
+	t.Run("what is no request", func(t *testing.T) {
+		pd := x.dev.AllocPD()
+		cq, err := x.dev.CreateCQ(10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		qp, err := x.dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer qp.Close()
+		if _, err := qp.Connect(t.Context(), x.to, []byte("hello")); err == nil || !strings.Contains(cli.Explain(err), "not from a ddpbench") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestClientLeaves(t *testing.T) {
+	x := newLab(t)
+	e := x.connected(t, "write", "-n", "100")
+	e.close()
+	eventually(t, "the server gives the run up", func() bool { return strings.Contains(x.out.String(), "\n") })
+	if !strings.Contains(x.out.String(), "session") && !strings.Contains(x.out.String(), "peer") {
+		t.Errorf("the server does not say why: %s", x.out)
+	}
+}
+
+// TestHostilePeer gives an engine what no ddpbench sends.
+func TestHostilePeer(t *testing.T) {
+	server := params{verb: verbSend, size: 100, depth: 4, qps: 1, iters: 10}
+	for _, tt := range []struct {
+		name   string
+		p      params
+		client bool
+		give   func(e *engine, l *lane) error
+		want   string
+	}{
+		{"control of a wrong length", server, true, func(e *engine, l *lane) error { return new(control).decode(make([]byte, 39)) }, "not ddpbench's"},
+		{"control of an unknown kind", server, true, func(e *engine, l *lane) error { return new(control).decode(append([]byte{9}, make([]byte, 39)...)) }, "not ddpbench's"},
+		{"a bandwidth that is none", server, true, func(e *engine, l *lane) error {
+			b := append([]byte{byte(ctlReport)}, make([]byte, 39)...)
+			copy(b[16:], "\xff\xff\xff\xff")
+			return new(control).decode(b)
+		}, "a bandwidth of NaN"},
+		{"more credits than buffers", server, true, func(e *engine, l *lane) error { return e.control(l, &control{kind: ctlGrant, n: 1}) }, "grants 1 credits"},
+		{"credits that wrap", server, true, func(e *engine, l *lane) error {
+			l.credits = 0
+			return e.control(l, &control{kind: ctlGrant, n: 1 << 63})
+		}, "grants 9223372036854775808"},
+		{"an answer before the end", server, true, func(e *engine, l *lane) error { return e.control(l, &control{kind: ctlAck}) }, "acknowledges 0"},
+		{"a go for the client", server, true, func(e *engine, l *lane) error { return e.control(l, &control{kind: ctlGo}) }, "under way"},
+		{"an end for the client", server, true, func(e *engine, l *lane) error { return e.control(l, &control{kind: ctlDone}) }, "had not begun"},
+		{"data for a client that sends", server, true, func(e *engine, l *lane) error { return e.data(l, make([]byte, 100)) }, "where it should not"},
+		{"a go twice", server, false, func(e *engine, l *lane) error { l.begun = true; return e.control(l, &control{kind: ctlGo}) }, "under way"},
+		{"an end before go", server, false, func(e *engine, l *lane) error { return e.control(l, &control{kind: ctlDone}) }, "had not begun"},
+		{"an end twice", server, false, func(e *engine, l *lane) error {
+			l.begun, l.peerDone = true, true
+			return e.control(l, &control{kind: ctlDone})
+		}, "had not begun"},
+		{"an end after fewer messages than it says", server, false, func(e *engine, l *lane) error { l.begun = true; return e.control(l, &control{kind: ctlDone, n: 5}) }, "0 messages came of 5"},
+		{"data shorter than agreed", server, false, func(e *engine, l *lane) error { return e.data(l, make([]byte, 99)) }, "sent 99 octets"},
+		{"data in a test of writes", params{verb: verbWrite, size: 100, depth: 4, qps: 1, iters: 10}, false, func(e *engine, l *lane) error { return e.data(l, make([]byte, 40)) }, "where it should not"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := &engine{params: tt.p, client: tt.client}
+			l := &lane{credits: e.slots(), grant: granter{slots: e.slots()}}
+			e.lanes = []*lane{l}
+			if err := tt.give(e, l); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestFailedRequest: an error status ends the run unless all was said.
+func TestFailedRequest(t *testing.T) {
+	x := newLab(t)
+	e := x.connected(t, "write", "-n", "10")
+	l := e.lanes[0]
+	if err := e.failed(l, &rdma.WC{Status: rdmap.StatusWRFlushErr}); !errors.Is(err, errLeft) {
+		t.Errorf("flushed in the middle: %v", err)
+	}
+	if err := e.failed(l, &rdma.WC{Status: rdmap.StatusRemAccessErr, Opcode: rdmap.WCWrite}); err == nil || !strings.Contains(err.Error(), "RDMA Write failed: remote access error") {
+		t.Errorf("refused: %v", err)
+	}
+	l.acked, l.judged = true, true
+	if err := e.failed(l, &rdma.WC{Status: rdmap.StatusWRFlushErr}); err != nil || !l.gone {
+		t.Errorf("flushed at the end: %v", err)
+	}
+}
+
+func TestPattern(t *testing.T) {
+	for _, n := range []int{0, 1, 7, 8, 9, 100, 4096} {
+		b := make([]byte, n)
+		fill(b, 5)
+		if !same(b, 5) {
+			t.Errorf("%d octets are not what they were filled with", n)
+		}
+		if n >= 8 && same(b, 6) {
+			t.Errorf("%d octets are the same for two seeds", n)
+		}
+		for i := range b {
+			b[i] ^= 0x10
+			if same(b, 5) {
+				t.Errorf("a flipped bit in octet %d of %d is not seen", i, n)
+			}
+			b[i] ^= 0x10
+		}
+		good := append([]byte(nil), b...)
+		spoil(b, 5)
+		for i := range b {
+			if b[i] == good[i] {
+				t.Errorf("octet %d of %d is as it should be in spoiled memory", i, n)
+			}
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/rdma"
+)
+
+// bench runs the command and returns what it says.
+func bench(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(t.Context(), args, &out, &errs)
+	return out.String(), errs.String(), code
+}
+
+// fields are those of the line below the header of the results.
+func fields(t *testing.T, out, header string) []string {
+	t.Helper()
+	_, rest, found := strings.Cut(out, header)
+	if !found {
+		t.Fatalf("no header %q in\n%s", header, out)
+	}
+	row, _, _ := strings.Cut(rest, "\n")
+	return strings.Fields(row)
+}
+
+// lab is a service and a client's device, joined by memory.
+type lab struct {
+	dev    *rdma.Device
+	server *service
+	to     netip.AddrPort
+	out    *buffer // what the server prints
+}
+
+// buffer is what several goroutines print to.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	a, b, err := mem.Pair(mem.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := netip.AddrPortFrom(b.LocalAddrs()[0].Addr(), rdma.DefaultPort)
+	dev, err := rdma.NewDevice(a, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serving, err := rdma.NewDevice(b, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := serving.Listen(rdma.DefaultPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &lab{dev: dev, to: to, out: &buffer{}}
+	x.server = newService(serving, newReporter(&options{}, x.out, "mem"))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		x.server.accept(ctx, l)
+		close(done)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		dev.Close()
+		serving.Close()
+	})
+	return x
+}
+
+// client is a client with the command line given.
+func (x *lab) client(t *testing.T, args ...string) *client {
+	t.Helper()
+	o, err := parse(append(args, "10.0.0.1"), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &client{options: o, dev: x.dev, to: x.to, rep: newReporter(o, io.Discard, "mem")}
+}
+
+// connected returns a client's engine whose QPs are connected.
+func (x *lab) connected(t *testing.T, args ...string) *engine {
+	t.Helper()
+	c := x.client(t, args...)
+	c.params.seed = 1
+	e, err := newEngine(c.dev, c.params, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.close)
+	run, err := random()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.connect(t.Context(), e, run); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// eventually waits for what another goroutine is about to bring about.
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(10 * time.Second); !so(); time.Sleep(time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}

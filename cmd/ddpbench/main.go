@@ -1,0 +1,168 @@
+// Ddpbench measures RDMA over SCTP the way perftest (ib_write_bw, ib_read_lat, ...) measures other
+// transports, and prints what perftest prints.
+//
+//	ddpbench write             serve
+//	ddpbench write HOST        measure RDMA Writes to a server; read and send likewise
+//	ddpbench send HOST --lat   latency instead of bandwidth
+//	ddpbench write --self      both ends in this process
+//
+// A server follows the client's parameters, the verb included. Ddpbench exits 0 when all went well, 1 when
+// the content was wrong (--verify) or no server answered, 2 on any other error.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rddp-go/rddp/internal/cli"
+	"github.com/rddp-go/rddp/rawio/raw"
+	"github.com/rddp-go/rddp/rdma"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+const (
+	exitWell  = 0
+	exitBad   = 1
+	exitError = 2
+)
+
+// errContent ends a run whose data did not arrive as it was sent.
+var errContent = errors.New("verification failed: the data did not arrive as it was sent")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second ^C ends the program at once
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stdout)
+	if errors.Is(err, pflag.ErrHelp) {
+		return exitWell
+	}
+	if err == nil {
+		err = o.run(ctx, stdout)
+	}
+	if err == nil {
+		return exitWell
+	}
+	fmt.Fprintf(stderr, "ddpbench: %s\n", cli.Explain(err))
+	var usage *cli.UsageError
+	if errors.As(err, &usage) {
+		fmt.Fprintln(stderr, "Try ddpbench --help.")
+	}
+	return exitCode(err)
+}
+
+func exitCode(err error) int {
+	switch {
+	case err == nil:
+		return exitWell
+	case errors.Is(err, errContent), errors.Is(err, context.DeadlineExceeded), errors.Is(err, assoc.ErrInitTimeout):
+		return exitBad
+	}
+	return exitError
+}
+
+func (o *options) run(ctx context.Context, out io.Writer) error {
+	cfg := &rdma.Config{}
+	cfg.SCTP.EncapPort = o.link.EncapPort
+	switch {
+	case o.self:
+		return o.runSelf(ctx, cfg, out)
+	case o.host == "":
+		return o.serve(ctx, out)
+	}
+	addr, err := o.link.Resolve(o.host)
+	if err != nil {
+		return err
+	}
+	link, err := o.link.Open(false)
+	if err != nil {
+		return err
+	}
+	dev, err := rdma.NewDevice(link, cfg)
+	if err != nil {
+		link.Close()
+		return err
+	}
+	defer dev.Close()
+	c := &client{options: o, dev: dev, to: netip.AddrPortFrom(addr, o.port), rep: newReporter(o, out, o.linkName())}
+	return c.run(ctx)
+}
+
+func (o *options) runSelf(ctx context.Context, cfg *rdma.Config, out io.Writer) error {
+	self, err := o.link.OpenSelf()
+	if err != nil {
+		return err
+	}
+	server, err := rdma.NewDevice(self.Server, nil)
+	if err != nil {
+		self.Server.Close()
+		self.Client.Close()
+		return err
+	}
+	defer server.Close()
+	cfg.SCTP.EncapPort = self.EncapPort
+	dev, err := rdma.NewDevice(self.Client, cfg)
+	if err != nil {
+		self.Client.Close()
+		return err
+	}
+	defer dev.Close()
+	port := o.port
+	if !o.ported {
+		port = 0 // whichever is free
+	}
+	l, err := server.Listen(port)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	serving, stop := context.WithCancel(context.Background())
+	defer stop()
+	go newService(server, newReporter(o, io.Discard, "")).accept(serving, l)
+	c := &client{options: o, dev: dev, to: netip.AddrPortFrom(self.Addr, l.Port()), rep: newReporter(o, out, self.About)}
+	return c.run(ctx)
+}
+
+func (o *options) serve(ctx context.Context, out io.Writer) error {
+	link, err := o.link.Open(true)
+	if err != nil {
+		return err
+	}
+	dev, err := rdma.NewDevice(link, nil)
+	if err != nil {
+		link.Close()
+		return err
+	}
+	defer dev.Close()
+	l, err := dev.Listen(o.port)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if o.linkName() == "raw" && raw.KernelSCTP() {
+		cli.Warn("ddpbench", "this kernel has an SCTP of its own, which will abort our associations: run rmmod sctp, or use --link udp or tun")
+	}
+	rep := newReporter(o, out, o.linkName())
+	rep.serving()
+	newService(dev, rep).accept(ctx, l)
+	return nil
+}
+
+// linkName is the kind of link, for people.
+func (o *options) linkName() string {
+	if o.link.Kind == "" {
+		return "raw"
+	}
+	return o.link.Kind
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rddp-go/rddp/internal/cli"
+	"github.com/rddp-go/rddp/rdma"
+)
+
+// options is the command line.
+type options struct {
+	params
+	link     cli.LinkFlags
+	all      bool
+	interval time.Duration
+	json     bool
+	self     bool
+	own      bool
+	port     uint16
+	ported   bool          // the port was given
+	timeout  time.Duration // for the server to answer
+	host     string        // empty: serve
+}
+
+// Defaults of perftest.
+const (
+	defaultSizeBW     = 65536
+	defaultSizeLat    = 2
+	defaultIters      = 1000
+	defaultItersWrite = 5000
+	defaultDepth      = 128
+)
+
+// sizes of -a
+const (
+	minAll = 2
+	maxAll = 1 << 23
+)
+
+func parse(args []string, stdout io.Writer) (*options, error) {
+	o := &options{}
+	var size string
+	var duration, interval, timeout float64
+	fs := pflag.NewFlagSet("ddpbench", pflag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.SortFlags = false
+	fs.BoolVar(&o.lat, "lat", false, "measure latency instead of bandwidth")
+	fs.StringVarP(&size, "size", "s", "", "`octets` in a message, K and M as suffixes (default 64K, with --lat 2)")
+	fs.Uint64VarP(&o.iters, "iters", "n", 0, "messages on each QP (default 1000, for write bandwidth 5000)")
+	fs.Float64VarP(&duration, "duration", "D", 0, "run for so many `seconds` instead of a number of messages")
+	fs.IntVarP(&o.depth, "tx-depth", "t", 0, "messages outstanding on a QP (default 128, with --lat 1)")
+	fs.IntVarP(&o.qps, "qp", "q", 1, "`number` of QPs")
+	fs.BoolVarP(&o.both, "bidirectional", "b", false, "both sides transmit; the sum is shown")
+	fs.BoolVarP(&o.all, "all", "a", false, "run sizes from 2 to 2^23")
+	fs.Float64Var(&interval, "interval", 0, "with -D, print a line every so many `seconds`")
+	fs.BoolVar(&o.json, "json", false, "print JSON, an object a line")
+	fs.BoolVar(&o.self, "self", false, "both ends in this process, over the best link that needs no set-up")
+	fs.BoolVar(&o.own, "own", false, "an SCTP association for each QP instead of a shared one")
+	fs.BoolVar(&o.verify, "verify", false, "check the content of messages, which takes time")
+	fs.Uint16VarP(&o.port, "port", "p", rdma.DefaultPort, "SCTP `port`; --self takes a free one unless it is given")
+	fs.Float64Var(&timeout, "timeout", 10, "`seconds` to wait for the server to answer")
+	o.link.Add(fs)
+	fs.Usage = func() {
+		fmt.Fprintf(stdout, "Usage: ddpbench write|read|send [HOST | --self] [flags]\n\n"+
+			"Measures RDMA over SCTP. Without HOST it serves, and follows what clients ask for.\n\n%s", fs.FlagUsages())
+	}
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, pflag.ErrHelp) {
+			return nil, err
+		}
+		return nil, cli.Usagef("%v", err)
+	}
+	if err := o.arguments(fs.Args()); err != nil {
+		return nil, err
+	}
+	for _, s := range []struct {
+		flag string
+		v    float64
+		to   *time.Duration
+	}{{"duration", duration, &o.duration}, {"interval", interval, &o.interval}, {"timeout", timeout, &o.timeout}} {
+		*s.to = time.Duration(s.v * float64(time.Second))
+		if fs.Changed(s.flag) && !(s.v <= maxDuration.Seconds() && *s.to > 0) {
+			return nil, cli.Usagef("--%s %v: it is more than 0 seconds and at most %v", s.flag, s.v, maxDuration)
+		}
+	}
+	if size != "" {
+		n, err := parseSize(size)
+		if err != nil {
+			return nil, err
+		}
+		o.size = n
+	}
+	o.ported = fs.Changed("port")
+	return o, o.check(fs)
+}
+
+// arguments takes the verb and the host.
+func (o *options) arguments(args []string) error {
+	if len(args) == 0 {
+		return cli.Usagef("the verb comes first: write, read or send")
+	}
+	v, ok := verbs[args[0]]
+	switch {
+	case !ok:
+		return cli.Usagef("%s: the verb is one of write, read, send", args[0])
+	case len(args) > 2:
+		return cli.Usagef("one HOST is enough, or none to serve")
+	case len(args) == 2 && o.self:
+		return cli.Usagef("--self takes no HOST")
+	case len(args) == 2:
+		o.host = args[1]
+	}
+	o.verb = v
+	return nil
+}
+
+func (o *options) check(fs *pflag.FlagSet) error {
+	switch {
+	case o.all && o.duration > 0:
+		return cli.Usagef("-a runs a number of messages of each size: it does not go with -D")
+	case o.all && fs.Changed("size"):
+		return cli.Usagef("-a runs all sizes: it does not go with -s")
+	case fs.Changed("iters") && o.duration > 0:
+		return cli.Usagef("-n and -D: the run ends by one or the other")
+	case fs.Changed("iters") && o.iters == 0:
+		return cli.Usagef("-n 0: at least one message is needed")
+	case o.interval > 0 && o.duration == 0:
+		return cli.Usagef("--interval goes with -D")
+	case fs.Changed("tx-depth") && o.depth == 0:
+		return cli.Usagef("-t 0: at least one message has to be outstanding")
+	case fs.Changed("tx-depth") && o.lat:
+		return cli.Usagef("-t: with --lat one message is outstanding at a time")
+	case o.port == 0:
+		return cli.Usagef("--port 0: an SCTP port is 1 to 65535")
+	}
+	o.defaults(fs.Changed("size"))
+	for _, size := range o.sizes() {
+		p := o.params
+		p.size = size
+		if err := p.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *options) defaults(sized bool) {
+	if !sized {
+		o.size = defaultSizeBW
+		if o.lat {
+			o.size = defaultSizeLat
+		}
+	}
+	if o.depth == 0 {
+		o.depth = defaultDepth
+		if o.lat {
+			o.depth = 1
+		}
+	}
+	if o.iters == 0 && o.duration == 0 {
+		o.iters = defaultIters
+		if o.verb == verbWrite && !o.lat {
+			o.iters = defaultItersWrite
+		}
+	}
+}
+
+// sizes are the message sizes to run.
+func (o *options) sizes() []int {
+	if !o.all {
+		return []int{o.size}
+	}
+	var list []int
+	for size := minAll; size <= maxAll; size *= 2 {
+		list = append(list, size)
+	}
+	return list
+}
+
+// parseSize reads a number of octets with an optional suffix K (2^10) or M (2^20).
+func parseSize(s string) (int, error) {
+	digits, unit := s, uint64(1)
+	switch {
+	case strings.HasSuffix(s, "K"), strings.HasSuffix(s, "k"):
+		digits, unit = s[:len(s)-1], 1<<10
+	case strings.HasSuffix(s, "M"), strings.HasSuffix(s, "m"):
+		digits, unit = s[:len(s)-1], 1<<20
+	}
+	n, err := strconv.ParseUint(digits, 10, 32)
+	if err != nil || n > math.MaxInt32/unit {
+		return 0, cli.Usagef("-s %s: a size is a number of octets, such as 4096, 64K or 1M", s)
+	}
+	return int(n * unit), nil
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/cli"
+)
+
+func TestFlagErrors(t *testing.T) {
+	for _, tt := range []struct{ args, want string }{
+		{"", "the verb comes first"},
+		{"atomic", "one of write, read, send"},
+		{"write a b", "one HOST is enough"},
+		{"write a --self", "--self takes no HOST"},
+		{"write a --frobnicate", "unknown flag"},
+		{"write a -s 64Q", "such as 4096, 64K or 1M"},
+		{"write a -s -1", "such as 4096, 64K or 1M"},
+		{"write a -s 4096M", "such as 4096, 64K or 1M"},
+		{"write a -s 0", "1 octet to 256M"},
+		{"write a -s 257M", "1 octet to 256M"},
+		{"write a -s 256M -q 8", "of memory"},
+		{"write a -n 0", "at least one message"},
+		{"write a -n 100000001", "at most 100000000"},
+		{"write a -n 5 -D 1", "by one or the other"},
+		{"write a -D 0", "more than 0 seconds"},
+		{"write a -D -1", "more than 0 seconds"},
+		{"write a -D NaN", "more than 0 seconds"},
+		{"write a -D 1e9", "at most 24h0m0s"},
+		{"write a --timeout 0", "more than 0 seconds"},
+		{"write a --interval 1", "--interval goes with -D"},
+		{"write a -t 0", "at least one message has to be outstanding"},
+		{"write a -t 8193", "the depth is 1 to 8192"},
+		{"write a -t 8192 -q 100", "can be outstanding"},
+		{"write a -q 0", "1 to 256"},
+		{"write a -q 257", "1 to 256"},
+		{"write a -a -D 1", "does not go with -D"},
+		{"write a -a -s 4", "does not go with -s"},
+		{"write a --lat -b", "does not go with -b"},
+		{"write a --lat -q 2", "does not go with -q"},
+		{"write a --lat -t 2", "one message is outstanding at a time"},
+		{"write a -p 0", "1 to 65535"},
+		{"write 127.0.0.1 --link mem -n 1", "use it with --self"},
+		{"write --self --link tun", "--self works with"},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			out, errs, code := bench(t, strings.Fields(tt.args)...)
+			if code != exitError || out != "" || !strings.Contains(errs, tt.want) || !strings.HasSuffix(errs, "Try ddpbench --help.\n") {
+				t.Errorf("exit code %d, output %q, errors %q, want %q", code, out, errs, tt.want)
+			}
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	out, errs, code := bench(t, "--help")
+	if code != exitWell || errs != "" || !strings.Contains(out, "Usage: ddpbench write|read|send") || !strings.Contains(out, "--bidirectional") {
+		t.Errorf("exit code %d, errors %q, output %q", code, errs, out)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	for _, tt := range []struct {
+		args string
+		want params
+	}{
+		{"write h", params{verb: verbWrite, size: 65536, iters: 5000, depth: 128, qps: 1}},
+		{"read h", params{verb: verbRead, size: 65536, iters: 1000, depth: 128, qps: 1}},
+		{"send h", params{verb: verbSend, size: 65536, iters: 1000, depth: 128, qps: 1}},
+		{"write h --lat", params{verb: verbWrite, lat: true, size: 2, iters: 1000, depth: 1, qps: 1}},
+		{"send h -s 1M -D 2.5 -t 7 -q 3 -b --verify", params{verb: verbSend, size: 1 << 20, duration: 2500 * time.Millisecond, depth: 7, qps: 3, both: true, verify: true}},
+		{"write h -s 64k", params{verb: verbWrite, size: 65536, iters: 5000, depth: 128, qps: 1}},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			o, err := parse(strings.Fields(tt.args), io.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if o.params != tt.want || o.host != "h" {
+				t.Errorf("got %+v, want %+v", o.params, tt.want)
+			}
+		})
+	}
+}
+
+func TestHello(t *testing.T) {
+	h := hello{
+		params: params{verb: verbSend, both: true, verify: true, size: 4096, depth: 17, qps: 5, duration: time.Second, seed: 6},
+		run:    7, lane: 4, target: target{8, 9, 10},
+	}
+	good := h.encode()
+	var got hello
+	if err := got.decode(good); err != nil || got != h {
+		t.Fatalf("got %+v and %v, want %+v", got, err, h)
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(b []byte) []byte
+		want   string
+	}{
+		{"empty", func([]byte) []byte { return nil }, "not from a ddpbench"},
+		{"another tool's", func(b []byte) []byte { return append([]byte("ddpping1"), b[8:]...) }, "not from a ddpbench"},
+		{"another version", func(b []byte) []byte { b[9]++; return b }, "use the same release"},
+		{"cut short", func(b []byte) []byte { return b[:len(b)-1] }, "octets long"},
+		{"too long", func(b []byte) []byte { return append(b, 0) }, "octets long"},
+		{"unknown verb", func(b []byte) []byte { b[10] = 3; return b }, "write, read and send only"},
+		{"no QP", func(b []byte) []byte { b[13] = 0; return b }, "number of QPs is 1"},
+		{"too many QPs", func(b []byte) []byte { b[12] = 255; return b }, "number of QPs is 1"},
+		{"a QP beyond the last", func(b []byte) []byte { b[15] = 5; return b }, "does not exist"},
+		{"no size", func(b []byte) []byte { clear(b[16:20]); return b }, "1 octet to"},
+		{"enormous size", func(b []byte) []byte { b[16] = 255; return b }, "1 octet to"},
+		{"size that takes all memory", func(b []byte) []byte { b[16] = 15; return b }, "of memory"},
+		{"no depth", func(b []byte) []byte { clear(b[20:24]); return b }, "depth is 1 to"},
+		{"enormous depth", func(b []byte) []byte { b[20] = 255; return b }, "depth is 1 to"},
+		{"neither messages nor time", func(b []byte) []byte { clear(b[24:40]); return b }, "a number of messages or a time"},
+		{"messages and time", func(b []byte) []byte { b[31] = 1; return b }, "a number of messages or a time"},
+		{"endless messages", func(b []byte) []byte { b[24] = 1; return b }, "at most 100000000"},
+		{"endless time", func(b []byte) []byte { b[32] = 127; return b }, "at most 24h"},
+		{"negative time", func(b []byte) []byte { b[32] = 128; return b }, "at most 24h"},
+		{"latency both ways", func(b []byte) []byte { b[11] |= flagLat; return b }, "does not go with -b"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var h hello
+			err := h.decode(tt.change(bytes.Clone(good)))
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+			var usage *cli.UsageError
+			if !errors.As(err, &usage) {
+				t.Errorf("%v is not a sentence for the client", err)
+			}
+		})
+	}
+}
+
+// TestMemoryBound makes sure that what check allows is what a run takes.
+func TestMemoryBound(t *testing.T) {
+	for v := verbWrite; v <= verbSend; v++ {
+		for _, both := range []bool{false, true} {
+			for _, size := range []int{1, 4096, 1 << 20, 100 << 20} {
+				for _, qps := range []int{1, 3, 256} {
+					p := params{verb: v, both: both, size: size, qps: qps, depth: 128, iters: 1}
+					if p.check() != nil {
+						continue
+					}
+					if n := p.slots(); n < 1 || n > p.depth {
+						t.Errorf("%+v has %d slots", p, n)
+					}
+					if p.memory(true) > maxMemory || p.memory(false) > maxMemory {
+						t.Errorf("%+v needs %d and %d octets", p, p.memory(true), p.memory(false))
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,275 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/cli"
+	"github.com/rddp-go/rddp/rdma"
+)
+
+// verb is the operation that is measured.
+type verb uint8
+
+const (
+	verbWrite verb = iota
+	verbRead
+	verbSend
+)
+
+var verbs = map[string]verb{"write": verbWrite, "read": verbRead, "send": verbSend}
+
+// String returns perftest's name of the test.
+func (v verb) String() string { return [...]string{"RDMA_Write", "RDMA_Read", "Send"}[v] }
+
+// params are what both ends have to agree on: the client's word.
+type params struct {
+	verb     verb
+	lat      bool
+	both     bool // both sides transmit
+	verify   bool
+	size     int           // octets in a message
+	depth    int           // messages outstanding on a QP
+	qps      int           // number of QPs
+	iters    uint64        // messages on each QP, 0 with a duration
+	duration time.Duration // 0 with iters
+	seed     uint64        // of the content
+}
+
+// Bounds, also of what a client can make a server do.
+const (
+	maxSize     = 256 << 20
+	maxDepth    = 8192
+	maxQPs      = 256
+	maxWork     = 1 << 17 // depth x QPs
+	maxIters    = 100_000_000
+	maxDuration = 24 * time.Hour
+	maxMemory   = 1 << 30 // octets of one end of one run
+	maxReads    = 128     // RDMA Reads outstanding on a QP
+)
+
+// check says in a sentence what is out of bounds.
+func (p *params) check() error {
+	switch {
+	case p.verb > verbSend:
+		return cli.Usagef("this ddpbench knows write, read and send only")
+	case p.size < 1 || p.size > maxSize:
+		return cli.Usagef("-s %d: a message is 1 octet to %dM", p.size, maxSize>>20)
+	case p.depth < 1 || p.depth > maxDepth:
+		return cli.Usagef("-t %d: the depth is 1 to %d", p.depth, maxDepth)
+	case p.qps < 1 || p.qps > maxQPs:
+		return cli.Usagef("-q %d: the number of QPs is 1 to %d", p.qps, maxQPs)
+	case p.depth*p.qps > maxWork:
+		return cli.Usagef("-t %d times -q %d: at most %d messages can be outstanding", p.depth, p.qps, maxWork)
+	case p.iters > maxIters:
+		return cli.Usagef("-n %d: at most %d messages", p.iters, maxIters)
+	case p.duration < 0 || p.duration > maxDuration:
+		return cli.Usagef("-D: at most %v", maxDuration)
+	case (p.iters == 0) == (p.duration == 0):
+		return cli.Usagef("a run ends after a number of messages or a time")
+	case p.lat && p.both:
+		return cli.Usagef("--lat goes there and back already: it does not go with -b")
+	case p.lat && p.qps > 1:
+		return cli.Usagef("--lat uses one QP: it does not go with -q")
+	case p.lat && p.depth > 1:
+		return cli.Usagef("--lat has one message outstanding at a time")
+	case p.memory(true) > maxMemory || p.memory(false) > maxMemory:
+		return cli.Usagef("-s %d with -q %d needs more than %dM of memory: take less of one", p.size, p.qps, maxMemory>>20)
+	}
+	return nil
+}
+
+// role says what one end does: active, it posts the requests that are measured; passive, its memory is
+// their target. In a ping-pong, and with -b, an end is both.
+type role struct{ active, passive bool }
+
+func (p *params) role(client bool) role {
+	pong := p.both || p.lat && p.verb != verbRead
+	return role{active: client || pong, passive: !client || pong}
+}
+
+// Memory for messages of one QP, one direction: enough for the outstanding ones, but little enough to
+// stay in a cache. Sends need more: each of those outstanding needs its own receive buffer.
+const (
+	budgetTagged = 4 << 20
+	budgetSend   = 16 << 20
+)
+
+// slots is how many messages have memory of their own on each QP; message i uses slot i modulo slots.
+func (p *params) slots() int {
+	budget, least := budgetTagged, 1
+	if p.verb == verbSend {
+		budget, least = budgetSend, 2
+	}
+	return min(max(budget/p.qps/p.size, least), p.depth)
+}
+
+// ctlBuffers is how many control messages one end may have under way: two grants of credit, and one
+// each of go, done, ack, verdict and report.
+const ctlBuffers = 8
+
+// buffers returns the number and the length of one QP's receive buffers.
+func (p *params) buffers(client bool) (n, size int) {
+	if !p.role(client).passive {
+		return ctlBuffers, ctlLen
+	}
+	switch p.verb {
+	case verbSend:
+		return p.slots() + ctlBuffers, max(p.size, ctlLen)
+	case verbWrite:
+		if p.lat {
+			return 1 + ctlBuffers, ctlLen // the notifications
+		}
+	}
+	return ctlBuffers, ctlLen
+}
+
+// source and sink say which regions one end has: source holds data, sink takes it.
+func (p *params) source(client bool) bool {
+	r := p.role(client)
+	return r.active && p.verb != verbRead || r.passive && p.verb == verbRead
+}
+
+func (p *params) sink(client bool) bool {
+	r := p.role(client)
+	return r.active && p.verb == verbRead || r.passive && p.verb == verbWrite
+}
+
+// memory is how many octets one end needs.
+func (p *params) memory(client bool) int64 {
+	n, size := p.buffers(client)
+	total := int64(n) * int64(size)
+	region := int64(p.slots()) * int64(p.size)
+	if p.source(client) {
+		total += region
+	}
+	if p.sink(client) {
+		total += region
+	}
+	return total * int64(p.qps)
+}
+
+// reads is the number of RDMA Reads outstanding on a QP.
+func (p *params) reads() int {
+	if p.verb != verbRead {
+		return -1 // none
+	}
+	return min(p.depth, maxReads)
+}
+
+// moderation says that every so many messages one asks for a completion. The numbers are perftest's,
+// except that the queue never drains for lack of one.
+func (p *params) moderation() int {
+	if p.size > 8192 {
+		return 1
+	}
+	return min(100, max(1, p.depth/4))
+}
+
+// target is memory that one end opens to the other.
+type target struct {
+	stag rdma.STag
+	to   uint64
+	qpn  uint32 // of the QP, for people
+}
+
+// hello is the private data of a client's request: one for each QP.
+type hello struct {
+	params
+	run  uint64 // the same for all QPs of a run
+	lane int    // which of them this is
+	target
+}
+
+const (
+	magic     = "ddpbench"
+	version   = 1
+	helloLen  = len(magic) + 2 + 1 + 1 + 2 + 2 + 4 + 4 + 8 + 8 + 8 + 8 + targetLen
+	answerLen = len(magic) + targetLen
+	targetLen = 4 + 8 + 4
+)
+
+const (
+	flagLat = 1 << iota
+	flagBoth
+	flagVerify
+)
+
+func (h *hello) encode() []byte {
+	var flags byte
+	for _, f := range []struct {
+		on  bool
+		bit byte
+	}{{h.lat, flagLat}, {h.both, flagBoth}, {h.verify, flagVerify}} {
+		if f.on {
+			flags |= f.bit
+		}
+	}
+	be := binary.BigEndian
+	b := append(make([]byte, 0, helloLen), magic...)
+	b = be.AppendUint16(b, version)
+	b = append(b, byte(h.verb), flags)
+	b = be.AppendUint16(b, uint16(h.qps))
+	b = be.AppendUint16(b, uint16(h.lane))
+	b = be.AppendUint32(b, uint32(h.size))
+	b = be.AppendUint32(b, uint32(h.depth))
+	b = be.AppendUint64(b, h.iters)
+	b = be.AppendUint64(b, uint64(h.duration))
+	b = be.AppendUint64(b, h.run)
+	b = be.AppendUint64(b, h.seed)
+	return h.target.append(b)
+}
+
+// decode reads a client's request and checks its bounds; errors are sentences for the client.
+func (h *hello) decode(b []byte) error {
+	be := binary.BigEndian
+	if len(b) < len(magic)+2 || string(b[:len(magic)]) != magic {
+		return cli.Usagef("a ddpbench listens here: the request is not from a ddpbench")
+	}
+	b = b[len(magic):]
+	if v := be.Uint16(b); v != version {
+		return cli.Usagef("the server's ddpbench speaks version %d, the client's version %d: use the same release", version, v)
+	}
+	if len(b) != helloLen-len(magic) {
+		return cli.Usagef("the request is %d octets long, not %d", len(b)+len(magic), helloLen)
+	}
+	flags := b[3]
+	*h = hello{params: params{
+		verb: verb(b[2]), lat: flags&flagLat != 0, both: flags&flagBoth != 0, verify: flags&flagVerify != 0,
+		qps: int(be.Uint16(b[4:])), size: int(min(be.Uint32(b[8:]), math.MaxInt32)), depth: int(min(be.Uint32(b[12:]), math.MaxInt32)),
+		iters: be.Uint64(b[16:]), duration: time.Duration(be.Uint64(b[24:])), seed: be.Uint64(b[40:]),
+	}, lane: int(be.Uint16(b[6:])), run: be.Uint64(b[32:])}
+	h.target.decode(b[48:])
+	if err := h.check(); err != nil {
+		return err
+	}
+	if h.lane >= h.qps {
+		return cli.Usagef("QP %d of %d does not exist", h.lane, h.qps)
+	}
+	return nil
+}
+
+func (t *target) append(b []byte) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(t.stag))
+	b = binary.BigEndian.AppendUint64(b, t.to)
+	return binary.BigEndian.AppendUint32(b, t.qpn)
+}
+
+func (t *target) decode(b []byte) {
+	t.stag = rdma.STag(binary.BigEndian.Uint32(b))
+	t.to = binary.BigEndian.Uint64(b[4:])
+	t.qpn = binary.BigEndian.Uint32(b[12:])
+}
+
+// answer is the private data of a server's acceptance.
+func (t *target) answer() []byte { return t.append(append(make([]byte, 0, answerLen), magic...)) }
+
+func (t *target) decodeAnswer(b []byte) error {
+	if len(b) != answerLen || string(b[:len(magic)]) != magic {
+		return fmt.Errorf("what listens there is not a ddpbench")
+	}
+	t.decode(b[len(magic):])
+	return nil
+}

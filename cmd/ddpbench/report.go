@@ -1,0 +1,246 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/cli"
+)
+
+// What perftest prints, to the letter: its RESULT_LINE, RESULT_FMT..., REPORT_FMT...
+const (
+	resultLine      = "---------------------------------------------------------------------------------------\n"
+	resultHeader    = " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n"
+	resultRow       = " %-7d    %-10d       %-7.2f            %-7.2f\t\t   %-7.6f\n"
+	latencyHeader   = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] \n"
+	latencyRow      = " %-7d %d          %-7.2f        %-7.2f      %-7.2f  \t       %-7.2f     \t%-7.2f\t\t%-7.2f \t\t%-7.2f\n"
+	durationHeader  = " #bytes        #iterations       t_avg[usec]    tps average\n"
+	durationRow     = " %-7d       %d            %-7.2f        %-7.2f\n"
+	noPeakWarning   = " WARNING: BW peak won't be measured in this run.\n"
+	waitingForPeers = "\n************************************\n* Waiting for client to connect... *\n************************************\n"
+)
+
+// reporter prints results as perftest does, or JSON. A server prints from several goroutines.
+type reporter struct {
+	*options
+	mu   sync.Mutex
+	out  io.Writer
+	link string // for people
+}
+
+func newReporter(o *options, out io.Writer, link string) *reporter {
+	return &reporter{options: o, out: out, link: link}
+}
+
+func (r *reporter) print(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fmt.Fprintf(r.out, format, args...)
+}
+
+func (r *reporter) object(kind string, v map[string]any) {
+	v["type"] = kind
+	b, _ := json.Marshal(v) // numbers, strings, booleans and usage always marshal
+	r.print("%s\n", b)
+}
+
+// start prints the block above the results.
+func (r *reporter) start(e *engine, to netip.AddrPort) {
+	test := e.title()
+	path, _ := e.lanes[0].qp.Path()
+	if r.json {
+		r.object("start", map[string]any{
+			"test": test, "verb": e.verb.String(), "latency": e.lat, "bidirectional": e.both, "link": r.link, "mtu": path.MTU,
+			"server": to.String(), "qps": e.qps, "own_associations": e.own, "tx_depth": e.depth, "verify": e.verify,
+		})
+		return
+	}
+	if !e.lat && !r.params.measurable() {
+		r.print(noPeakWarning)
+	}
+	r.print(resultLine)
+	r.print("                    %s Test\n", test)
+	r.print(" Dual-port       : %s\t\tDevice         : %s\n", "OFF", "ddpbench")
+	r.print(" Number of qps   : %d\t\tTransport type : %s\n", e.qps, "SCTP")
+	r.print(" Connection type : %s\t\tUsing SRQ      : %s\n", "RC", "OFF")
+	r.print(" TX depth        : %d\n", e.depth)
+	if e.verb == verbSend {
+		r.print(" RX depth        : %d\n", e.slots())
+	}
+	if !e.lat {
+		r.print(" CQ Moderation   : %d\n", e.moderation())
+	}
+	r.print(" Mtu             : %d[B]\n", path.MTU)
+	r.print(" Link type       : %s\n", r.link)
+	if e.verb == verbRead {
+		r.print(" Outstand reads  : %d\n", e.reads())
+	} else {
+		r.print(" Max inline data : %d[B]\n", 0)
+	}
+	r.print(" rdma_cm QPs\t : %s\n", "OFF")
+	r.print(" Data ex. method : %s\n", "private data of DDP stream sessions")
+	r.print(resultLine)
+	for _, l := range e.lanes {
+		r.address("local", &l.own, path.Local.Addr())
+		r.address("remote", &l.peer, path.Remote.Addr())
+	}
+	r.print(resultLine)
+	r.print("%s", r.header())
+}
+
+// title is the name of a test.
+func (p *params) title() string {
+	switch {
+	case p.lat:
+		return p.verb.String() + " Latency"
+	case p.both:
+		return p.verb.String() + " Bidirectional BW"
+	}
+	return p.verb.String() + " BW"
+}
+
+func (r *reporter) address(side string, t *target, addr netip.Addr) {
+	if r.verb == verbSend {
+		r.print(" %s address: IP %v QPN 0x%04x\n", side, addr, t.qpn)
+		return
+	}
+	r.print(" %s address: IP %v QPN 0x%04x RKey 0x%06x VAddr 0x%014x\n", side, addr, t.qpn, uint32(t.stag), t.to)
+}
+
+func (r *reporter) header() string {
+	switch {
+	case !r.lat:
+		return resultHeader
+	case r.duration > 0:
+		return durationHeader
+	}
+	return latencyHeader
+}
+
+// bandwidth prints a result, or that of an interval.
+func (r *reporter) bandwidth(kind string, size int, b bandwidth) {
+	if r.json {
+		r.object(kind, map[string]any{
+			"bytes": size, "iterations": b.iters, "bw_peak_MBps": round(b.peak), "bw_avg_MBps": round(b.avg), "msg_rate_Mpps": round(b.rate),
+		})
+		return
+	}
+	r.print(resultRow, size, b.iters, b.peak, b.avg, b.rate)
+}
+
+func (r *reporter) latency(kind string, size int, l latency) {
+	switch {
+	case r.json:
+		r.object(kind, map[string]any{
+			"bytes": size, "iterations": l.iters, "t_min_us": round(l.min), "t_max_us": round(l.max), "t_typical_us": round(l.typical),
+			"t_avg_us": round(l.avg), "t_stdev_us": round(l.stdev), "p99_us": round(l.p99), "p999_us": round(l.p999), "tps": round(l.rate),
+		})
+	case r.duration > 0:
+		r.print(durationRow, size, l.iters, l.avg, l.rate)
+	default:
+		r.print(latencyRow, size, l.iters, l.min, l.max, l.typical, l.avg, l.stdev, l.p99, l.p999)
+	}
+}
+
+// interval prints the latency of n messages within a run.
+func (r *reporter) interval(size int, n uint64, avg float64) {
+	rate := 1e6 / avg
+	if r.verb != verbRead {
+		rate /= 2
+	}
+	if r.json {
+		r.object("interval", map[string]any{"bytes": size, "iterations": n, "t_avg_us": round(avg), "tps": round(rate)})
+		return
+	}
+	r.print(durationRow, size, n, avg, rate)
+}
+
+// round leaves six decimals, as many as perftest prints at most.
+func round(v float64) float64 { return math.Round(v*1e6) / 1e6 }
+
+// end prints what perftest does not: what SCTP and the processor had to do with it.
+func (r *reporter) end(u *usage, bad uint64, last *latency) {
+	if r.json {
+		v := map[string]any{"link": r.link, "usage": u, "both_ends": r.self}
+		if r.verify {
+			v["bad"] = bad
+		}
+		r.object("summary", v)
+		return
+	}
+	r.print(resultLine)
+	if last != nil && r.duration > 0 {
+		r.print(" Latency[usec]   : min %.2f, 50%% %.2f, 99%% %.2f, 99.9%% %.2f, max %.2f\n", last.min, last.typical, last.p99, last.p999, last.max)
+	}
+	r.print(" Packets         : %d out, %d in; DATA chunks: %d out, %d in\n", u.PacketsOut, u.PacketsIn, u.DataOut, u.DataIn)
+	r.print(" Retransmissions : %d DATA chunks, %d fast recoveries, %d timeouts; %d duplicates in\n", u.Retransmits, u.FastRetransmits, u.Timeouts, u.DuplicatesIn)
+	r.print(" SACKs           : %d out, %d in\n", u.SacksOut, u.SacksIn)
+	r.print(" Link            : %s; batches: %d out, %d in; %d packets refused, %d dropped\n", r.link, u.BatchesOut, u.BatchesIn, u.Refused, u.Dropped)
+	for _, p := range u.Paths {
+		r.print(" Path            : cwnd %d[B], SRTT %.0f[usec], MTU %d[B]\n", p.Cwnd, p.SRTT, p.MTU)
+	}
+	if u.cpu {
+		ends := "this end"
+		if r.self {
+			ends = "both ends"
+		}
+		r.print(" CPU             : %.3f s user, %.3f s system in %.3f s (%.0f%%), %s\n", u.User, u.System, u.Wall, (u.User+u.System)/u.Wall*100, ends)
+	}
+	if r.verify {
+		r.print(" Verification    : %d messages with wrong content\n", bad)
+	}
+	r.print(resultLine)
+}
+
+// serving says that clients may come.
+func (r *reporter) serving() {
+	if r.json {
+		r.object("serving", map[string]any{"port": r.port, "link": r.link})
+		return
+	}
+	r.print("%s SCTP port %d over %s\n", waitingForPeers, r.port, r.link)
+}
+
+// served prints a line for a run that a client had here. took is 0 if the run never ended.
+func (r *reporter) served(from netip.AddrPort, e *engine, took time.Duration, err error) {
+	b := e.moved(took)
+	if r.json {
+		v := map[string]any{"client": from.String(), "test": e.title(), "bytes": e.size, "qps": e.qps, "iterations": b.iters, "seconds": round(took.Seconds())}
+		if !e.lat {
+			v["bw_avg_MBps"] = round(b.avg)
+		}
+		if e.verify {
+			v["bad"] = e.bad()
+		}
+		if err != nil {
+			v["error"] = cli.Explain(err)
+		}
+		r.object("run", v)
+		return
+	}
+	line := fmt.Sprintf(" %v: %s, %d octets, %d QPs: %d messages in %.3f s", from, e.title(), e.size, e.qps, b.iters, took.Seconds())
+	if !e.lat {
+		line += fmt.Sprintf(", %.2f MB/sec", b.avg)
+	}
+	if e.verify {
+		line += fmt.Sprintf(", %d with wrong content", e.bad())
+	}
+	if err != nil {
+		line += ": " + cli.Explain(err)
+	}
+	r.print("%s\n", line)
+}
+
+// refused prints a line for a request that was rejected.
+func (r *reporter) refused(from netip.AddrPort, err error) {
+	if r.json {
+		r.object("refused", map[string]any{"client": from.String(), "error": cli.Explain(err)})
+		return
+	}
+	r.print(" %v: refused: %s\n", from, cli.Explain(err))
+}

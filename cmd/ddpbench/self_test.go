@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/rdma"
+)
+
+func TestSelf(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		args   string
+		header string
+		iters  string
+	}{
+		{"write bandwidth", "write -n 300 -s 4K", resultHeader, "300"},
+		{"write of one octet", "write -n 300 -s 1", resultHeader, "300"},
+		{"write of odd size, larger than a packet", "write -n 50 -s 100001", resultHeader, "50"},
+		{"write on several QPs", "write -n 100 -s 64K -q 3", resultHeader, "300"},
+		{"write on several associations", "write -n 100 -s 64K -q 3 --own", resultHeader, "300"},
+		{"write both ways", "write -n 200 -b -q 2", resultHeader, "200"},
+		{"write one at a time", "write -n 100 -t 1", resultHeader, "100"},
+		{"read bandwidth", "read -n 300 -s 4K", resultHeader, "300"},
+		{"read deeper than the outstanding reads", "read -n 600 -s 64 -t 300", resultHeader, "600"},
+		{"read on several QPs, both ways", "read -n 100 -q 2 -b", resultHeader, "200"},
+		{"send bandwidth", "send -n 300 -s 4K", resultHeader, "300"},
+		{"send both ways", "send -n 200 -b -q 2", resultHeader, "400"},
+		{"send for a time", "send -D 0.2 -s 64", resultHeader, ""},
+		{"read for a time, without a completion for the last ones", "read -D 0.2 -s 64", resultHeader, ""},
+		{"write latency", "write --lat -n 200", latencyHeader, "200"},
+		{"read latency", "read --lat -n 200", latencyHeader, "200"},
+		{"send latency", "send --lat -n 200", latencyHeader, "200"},
+		{"send latency of messages of many packets", "send --lat -n 20 -s 1M", latencyHeader, "20"},
+		{"write latency for a time", "write --lat -D 0.2", durationHeader, ""},
+		{"write latency, polling", "write --lat -n 200 --poll 50us", latencyHeader, "200"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out, errs, code := bench(t, append(strings.Fields(tt.args), "--self", "--link", "mem", "--verify")...)
+			if code != exitWell || errs != "" {
+				t.Fatalf("exit code %d: %s", code, errs)
+			}
+			row := fields(t, out, tt.header)
+			if want := tt.iters; want != "" && row[1] != want && !strings.Contains(tt.args, "-b") {
+				t.Errorf("%s messages, want %s:\n%s", row[1], want, out)
+			}
+			for i, f := range row {
+				v, err := strconv.ParseFloat(f, 64)
+				measured := !(tt.header == resultHeader && i == 2 && strings.Contains(tt.args, "-D")) // no peak
+				if err != nil || v < 0 || v == 0 && measured && !strings.Contains(latencyHeader, tt.header) && i != 2 {
+					t.Errorf("column %d is %s:\n%s", i, f, out)
+				}
+			}
+			if !strings.Contains(out, "Verification    : 0 messages with wrong content") {
+				t.Errorf("no verdict:\n%s", out)
+			}
+		})
+	}
+}
+
+func TestAllSizes(t *testing.T) {
+	out, errs, code := bench(t, "write", "--self", "--link", "mem", "-a", "-n", "5")
+	if code != exitWell {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	_, rest, _ := strings.Cut(out, resultHeader)
+	lines := strings.Split(rest, "\n")
+	for i := range 23 {
+		if f := strings.Fields(lines[i]); f[0] != strconv.Itoa(2<<i) || f[1] != "5" {
+			t.Errorf("line %d is %q", i, lines[i])
+		}
+	}
+	if !strings.HasPrefix(lines[23], "-----") {
+		t.Errorf("after 2^23 comes %q", lines[23])
+	}
+}
+
+func TestJSON(t *testing.T) {
+	for _, tt := range []struct{ name, args, kinds string }{
+		{"bandwidth", "send -n 100", "start result summary"},
+		{"latency", "read --lat -n 100", "start result summary"},
+		{"intervals", "write -D 0.5 --interval 0.2 -s 1K", "start interval interval result summary"},
+		{"latency intervals", "send --lat -D 0.5 --interval 0.2", "start interval interval result summary"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out, errs, code := bench(t, append(strings.Fields(tt.args), "--self", "--link", "mem", "--verify", "--json")...)
+			if code != exitWell {
+				t.Fatalf("exit code %d: %s", code, errs)
+			}
+			var kinds []string
+			for d := json.NewDecoder(strings.NewReader(out)); ; {
+				var v struct {
+					Type       string
+					Bytes      int
+					Iterations uint64
+					Bad        *uint64
+					Usage      usage
+				}
+				if err := d.Decode(&v); err == io.EOF {
+					break
+				} else if err != nil {
+					t.Fatalf("%v in\n%s", err, out)
+				}
+				kinds = append(kinds, v.Type)
+				switch v.Type {
+				case "result":
+					if v.Bytes == 0 || v.Iterations == 0 {
+						t.Errorf("nothing measured:\n%s", out)
+					}
+				case "summary":
+					if u := v.Usage; u.PacketsOut == 0 || u.SacksIn == 0 || u.Wall == 0 || len(u.Paths) != 1 || u.Paths[0].Cwnd == 0 || v.Bad == nil || *v.Bad != 0 {
+						t.Errorf("summary lacks something:\n%s", out)
+					}
+				}
+			}
+			if got := strings.Join(kinds, " "); got != tt.kinds {
+				t.Errorf("objects %s, want %s", got, tt.kinds)
+			}
+		})
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	for _, args := range []string{"write -D 600", "send -b -D 600", "read -q 2 -b -D 600", "send --lat -D 600 --interval 0.01", "write -n 90000000 -s 64"} {
+		t.Run(args, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			out, done := &buffer{}, make(chan int)
+			var errs bytes.Buffer
+			go func() {
+				done <- run(ctx, append(strings.Fields(args), "--self", "--link", "mem", "--verify"), out, &errs)
+			}()
+			lines := 0 // below the header
+			if strings.Contains(args, "--interval") {
+				lines = 1
+			}
+			eventually(t, "the run is under way", func() bool {
+				_, rows, begun := strings.Cut(out.String(), "#bytes")
+				return begun && strings.Count(rows, "\n") > lines
+			})
+			cancel()
+			if code := <-done; code != exitWell {
+				t.Fatalf("exit code %d: %s", code, errs.String())
+			}
+			if !strings.Contains(out.String(), "Verification    : 0 messages") {
+				t.Errorf("no results:\n%s", out)
+			}
+		})
+	}
+}
+
+func TestServesConcurrently(t *testing.T) {
+	x := newLab(t)
+	errs := make(chan error)
+	all := []string{"write -n 200 -b", "read -n 200 --own -q 2", "send -n 200 --verify", "send --lat -n 50"}
+	for _, args := range all {
+		c := x.client(t, strings.Fields(args)...)
+		go func() { errs <- c.run(t.Context()) }()
+	}
+	for range all {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	eventually(t, "the server prints a line for each run", func() bool { return strings.Count(x.out.String(), "\n") == len(all) })
+	for _, want := range []string{
+		"RDMA_Write Bidirectional BW, 65536 octets, 1 QPs: 400 messages", "RDMA_Read BW, 65536 octets, 2 QPs: 400 messages",
+		"Send BW, 65536 octets, 1 QPs: 200 messages", "Send Latency, 2 octets, 1 QPs: 50 messages", ", 0 with wrong content",
+	} {
+		if !strings.Contains(x.out.String(), want) {
+			t.Errorf("the server does not say %q:\n%s", want, x.out)
+		}
+	}
+	eventually(t, "the server has forgotten the runs", func() bool {
+		x.server.mu.Lock()
+		defer x.server.mu.Unlock()
+		return len(x.server.runs) == 0 && x.server.memory == 0
+	})
+}
+
+func TestNobodyThere(t *testing.T) {
+	a, b, err := mem.Pair(mem.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := rdma.NewDevice(a, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	o, err := parse([]string{"write", "host", "--timeout", "0.05"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &client{options: o, dev: dev, to: netip.AddrPortFrom(b.LocalAddrs()[0].Addr(), 1), rep: newReporter(o, io.Discard, "mem")}
+	if err := c.run(t.Context()); exitCode(err) != exitBad {
+		t.Errorf("exit code %d: %v", exitCode(err), err)
+	}
+}

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/cli"
+	"github.com/rddp-go/rddp/rdma"
+)
+
+// Bounds of what all clients together make a server do.
+const (
+	maxRuns        = 16
+	maxServeMemory = 2 * maxMemory
+	joinTimeout    = 10 * time.Second // for all QPs of a run to be there
+	idleTimeout    = 60 * time.Second // without data of the client
+)
+
+// service runs what clients ask for, several at a time.
+type service struct {
+	dev *rdma.Device
+	rep *reporter
+
+	mu     sync.Mutex
+	runs   map[runKey]*clientRun // guarded by mu
+	memory int64                 // guarded by mu: what the runs need
+}
+
+// runKey tells the runs of clients apart. The QPs of one may come over several associations.
+type runKey struct {
+	addr netip.Addr
+	id   uint64
+}
+
+// clientRun is one client's run.
+type clientRun struct {
+	s    *service
+	key  runKey
+	from netip.AddrPort
+	full chan struct{} // closed when all QPs are there
+
+	mu     sync.Mutex
+	e      *engine // its lanes are guarded by mu until full
+	joined int     // guarded by mu
+	over   bool    // guarded by mu
+}
+
+var errStopped = errors.New("the server was stopped")
+
+func newService(dev *rdma.Device, rep *reporter) *service {
+	return &service{dev: dev, rep: rep, runs: make(map[runKey]*clientRun)}
+}
+
+// accept serves until ctx ends, or the listener is closed.
+func (s *service) accept(ctx context.Context, l *rdma.Listener) {
+	var active sync.WaitGroup
+	defer active.Wait()
+	for {
+		req, err := l.Accept(ctx)
+		if err != nil {
+			return
+		}
+		active.Go(func() {
+			if err := s.join(ctx, req, &active); err != nil {
+				req.Reject([]byte(cli.Explain(err)))
+				s.rep.refused(req.RemoteAddr(), err)
+			}
+		})
+	}
+}
+
+// join makes a request's QP part of its run; the first one begins the run. An error is for the client.
+func (s *service) join(ctx context.Context, req *rdma.Request, active *sync.WaitGroup) error {
+	var h hello
+	if err := h.decode(req.PrivateData()); err != nil {
+		return err
+	}
+	from := req.RemoteAddr()
+	r, first, err := s.find(runKey{from.Addr(), h.run}, from, &h)
+	if err != nil {
+		return err
+	}
+	if first {
+		active.Go(func() { r.serve(ctx) })
+	}
+	return r.add(req, &h)
+}
+
+// find returns the run that a request belongs to.
+func (s *service) find(key runKey, from netip.AddrPort, h *hello) (r *clientRun, first bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.runs[key]; r != nil {
+		return r, false, nil
+	}
+	if len(s.runs) == maxRuns || s.memory+h.memory(false) > maxServeMemory {
+		return nil, false, cli.Usagef("the server is busy with %d other runs: try again later", len(s.runs))
+	}
+	e, err := newEngine(s.dev, h.params, false)
+	if err != nil {
+		return nil, false, err
+	}
+	e.own = true // as far as this end knows
+	r = &clientRun{s: s, key: key, from: from, e: e, full: make(chan struct{})}
+	s.runs[key] = r
+	s.memory += h.memory(false)
+	return r, true, nil
+}
+
+// add accepts a QP.
+func (r *clientRun) add(req *rdma.Request, h *hello) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.over:
+		return cli.Usagef("the run has ended already")
+	case r.e.params != h.params:
+		return cli.Usagef("the QPs of one run ask for different things")
+	case r.e.lanes[h.lane] != nil:
+		return cli.Usagef("QP %d is there already", h.lane)
+	}
+	l, err := r.e.addLane(h.lane)
+	if err != nil {
+		return err
+	}
+	l.peer = h.target
+	if err := req.Accept(l.qp, l.own.answer()); err != nil {
+		return err
+	}
+	if r.joined++; r.joined == r.e.qps {
+		close(r.full)
+	}
+	return nil
+}
+
+// serve waits for all QPs, and follows the client through the run.
+func (r *clientRun) serve(ctx context.Context) {
+	err := r.follow(ctx)
+	r.mu.Lock()
+	r.over = true
+	r.mu.Unlock()
+	e := r.e
+	var took time.Duration
+	if !e.end.IsZero() {
+		took = e.end.Sub(e.start)
+	}
+	r.s.rep.served(r.from, e, took, err)
+	if err == nil {
+		e.farewell()
+	}
+	e.close()
+	r.s.mu.Lock()
+	delete(r.s.runs, r.key)
+	r.s.memory -= e.memory(false)
+	r.s.mu.Unlock()
+}
+
+func (r *clientRun) follow(ctx context.Context) error {
+	late := time.NewTimer(joinTimeout)
+	defer late.Stop()
+	select {
+	case <-r.full:
+	case <-late.C:
+		return fmt.Errorf("not all of its %d QPs have come within %v", r.e.qps, joinTimeout)
+	case <-ctx.Done():
+		return errStopped
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go r.e.watch(ctx, func() { cancel(fmt.Errorf("the client has been silent for %v", idleTimeout)) })
+	if err := r.e.follow(ctx); err != nil {
+		if cause := context.Cause(ctx); cause != nil && cause != context.Canceled {
+			return cause
+		}
+		if ctx.Err() != nil {
+			return errStopped
+		}
+		return err
+	}
+	return nil
+}
+
+// watch calls silent when nothing has come from the client for a while, until ctx ends. RDMA Writes
+// leave no trace but in the counters of SCTP.
+func (e *engine) watch(ctx context.Context, silent func()) {
+	ticker := time.NewTicker(idleTimeout)
+	defer ticker.Stop()
+	for seen := uint64(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := e.traffic().DataIn
+		if now == seen {
+			silent()
+			return
+		}
+		seen = now
+	}
+}
+
+// farewell waits until the sessions are over on both sides, but not for long.
+func (e *engine) farewell() {
+	timer := time.NewTimer(2 * time.Second)
+	defer timer.Stop()
+	for _, l := range e.lanes {
+		select {
+		case <-l.qp.Done():
+		case <-timer.C:
+			return
+		}
+	}
+}

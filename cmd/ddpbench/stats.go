@@ -1,0 +1,111 @@
+package main
+
+import (
+	"time"
+
+	"github.com/rddp-go/rddp/rdma"
+)
+
+// traffic is what runs cost: counters of associations, of the transport and of this process.
+type traffic struct {
+	PacketsOut      uint64 `json:"packets_out"`
+	PacketsIn       uint64 `json:"packets_in"`
+	DataOut         uint64 `json:"data_chunks_out"`
+	DataIn          uint64 `json:"data_chunks_in"`
+	Retransmits     uint64 `json:"retransmits"`
+	FastRetransmits uint64 `json:"fast_retransmits"`
+	Timeouts        uint64 `json:"timeouts"`
+	DuplicatesIn    uint64 `json:"duplicates_in"`
+	SacksOut        uint64 `json:"sacks_out"`
+	SacksIn         uint64 `json:"sacks_in"`
+	BatchesOut      uint64 `json:"link_batches_out"`
+	BatchesIn       uint64 `json:"link_batches_in"`
+	Refused         uint64 `json:"link_refused"`
+	Dropped         uint64 `json:"link_dropped"`
+}
+
+// counters lists the fields, for arithmetic.
+func (t *traffic) counters() []*uint64 {
+	return []*uint64{
+		&t.PacketsOut, &t.PacketsIn, &t.DataOut, &t.DataIn, &t.Retransmits, &t.FastRetransmits, &t.Timeouts,
+		&t.DuplicatesIn, &t.SacksOut, &t.SacksIn, &t.BatchesOut, &t.BatchesIn, &t.Refused, &t.Dropped,
+	}
+}
+
+// add adds sign times u, where sign is 1 or -1.
+func (t *traffic) add(u *traffic, sign int) {
+	from := u.counters()
+	for i, c := range t.counters() {
+		*c += uint64(sign) * *from[i]
+	}
+}
+
+// path is the primary path of an association.
+type path struct {
+	Cwnd int     `json:"cwnd"`    // octets
+	SRTT float64 `json:"srtt_us"` // 0: not measured
+	MTU  int     `json:"mtu"`     // octets
+}
+
+// usage sums the cost of runs up.
+type usage struct {
+	traffic
+	Paths  []path  `json:"paths"` // at the end of the last run, one for each association
+	Wall   float64 `json:"seconds"`
+	User   float64 `json:"cpu_user_seconds"`
+	System float64 `json:"cpu_system_seconds"`
+	cpu    bool    // known
+
+	before       traffic
+	began        time.Time
+	user, system time.Duration
+}
+
+func (u *usage) begin(e *engine) {
+	u.before = e.traffic()
+	u.user, u.system, u.cpu = cpuTime()
+	u.began = time.Now()
+}
+
+func (u *usage) end(e *engine) {
+	user, system, _ := cpuTime()
+	u.Wall += time.Since(u.began).Seconds()
+	u.User += (user - u.user).Seconds()
+	u.System += (system - u.system).Seconds()
+	now := e.traffic()
+	u.add(&now, 1)
+	u.add(&u.before, -1)
+	u.Paths = u.Paths[:0]
+	for _, qp := range e.associations() {
+		if p, ok := qp.Path(); ok {
+			u.Paths = append(u.Paths, path{p.Cwnd, float64(p.SRTT) / 1e3, p.MTU})
+		}
+	}
+}
+
+// associations returns a QP of each.
+func (e *engine) associations() []*rdma.QP {
+	n := 1
+	if e.own {
+		n = len(e.lanes)
+	}
+	var list []*rdma.QP
+	for _, l := range e.lanes[:n] {
+		list = append(list, l.qp)
+	}
+	return list
+}
+
+func (e *engine) traffic() (t traffic) {
+	for _, qp := range e.associations() {
+		s, _ := qp.Stats()
+		t.add(&traffic{
+			PacketsOut: s.PacketsOut, PacketsIn: s.PacketsIn, DataOut: s.DataOut, DataIn: s.DataIn,
+			Retransmits: s.Retransmits, FastRetransmits: s.FastRetransmits, Timeouts: s.Timeouts,
+			DuplicatesIn: s.DuplicatesIn, SacksOut: s.SacksOut, SacksIn: s.SacksIn,
+		}, 1)
+	}
+	s := e.dev.Transport().Stats()
+	t.BatchesOut, t.BatchesIn, t.Refused, t.Dropped = s.TxBatches, s.RxBatches, s.TxFailed, s.RxDropped
+	return t
+}
