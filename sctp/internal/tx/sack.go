@@ -179,6 +179,7 @@ func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 		s.fromFlight(t, r)
 	}
 	p.sack.acked += r.chunkLen()
+	s.acked += r.chunkLen()
 	if p.timing && p.timed == t {
 		p.timing = false
 		p.sack.rtt = max(a.now.Sub(p.timedAt), 1)

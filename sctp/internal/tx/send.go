@@ -6,8 +6,15 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// StartBurst begins a transmission opportunity: the packets of Max.Burst may go (section 6.1, D).
-func (s *Sender) StartBurst() { s.burst = s.cfg.MaxBurst }
+// StartBurst begins a transmission opportunity: the packets of Max.Burst may go (section 6.1, D). An
+// owner that handles many received packets before it transmits, or a peer that acknowledges many at
+// once, makes one opportunity of several: there is one for every two full packets that have been
+// acknowledged, as a SACK for every second packet would have given (section 6.2).
+func (s *Sender) StartBurst() {
+	pmdcs := s.DataPath().pmdcs
+	n := (s.acked + pmdcs) / (2 * pmdcs) // to the nearest: a full chunk leaves room for a SACK
+	s.burst, s.acked = s.cfg.MaxBurst*max(n, 1), 0
+}
 
 func (s *Sender) bursting() bool { return s.cfg.MaxBurst == 0 || s.burst > 0 }
 

@@ -204,6 +204,20 @@ func TestMaxBurst(t *testing.T) {
 	l.expect("cwnd is full", "5")
 }
 
+// A SACK for many packets is worth the opportunities of the SACKs that it stands for.
+func TestMaxBurstForAStretchedSack(t *testing.T) {
+	// req 9260-6.1-11
+	l := newLab(t, 1)
+	l.s.cfg.MaxBurst = 2
+	l.queue(20, full)
+	l.expect("an opportunity", "1 | 2")
+	l.expect("the next", "3 | 4")
+	l.expect("cwnd is full", "5")
+	l.sackFor(makeSack(4, 1<<20))
+	l.expect("two for four packets", "6 | 7 | 8 | 9")
+	l.expect("one again, and cwnd is full", "10")
+}
+
 func TestRwndLimits(t *testing.T) {
 	l := newLab(t, 1)
 	l.s.SetPeer(2500, 16)

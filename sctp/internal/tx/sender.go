@@ -35,6 +35,7 @@ type Sender struct {
 	rwnd    int // what the peer has room for beyond that; negative when a probe went out
 	maxRwnd int // largest a_rwnd seen
 	burst   int // packets left in this transmission opportunity
+	acked   int // octets of chunks acknowledged since it began
 
 	recovery bool     // in Fast Recovery (7.2.4)
 	exit     wire.TSN // its exit point
