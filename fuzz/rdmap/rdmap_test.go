@@ -37,7 +37,7 @@ func (h *host) Failed(*rdmap.StreamError) {
 }
 
 // FuzzSegments feeds a QP with what a hostile peer might send: a list of segments, each with a length
-// octet in front. STags 1 to 4 in tagged segments and Read Requests stand for real regions.
+// octet in front. STags 1 to 5 in tagged segments, Read and Atomic Requests stand for real regions.
 func FuzzSegments(f *testing.F) {
 	seg := func(parts ...[]byte) []byte {
 		b := bytes.Join(parts, nil)
@@ -60,6 +60,18 @@ func FuzzSegments(f *testing.F) {
 		r.Put(&b)
 		return b[:]
 	}
+	ar := func(r rdmap.AtomicRequest) []byte {
+		var b [rdmap.AtomicRequestLen]byte
+		r.Put(&b)
+		return b[:]
+	}
+	f.Add(append(seg(un(1, 1, rdmap.OpAtomicRequest, 0), ar(rdmap.AtomicRequest{STag: 5, TO: 8, Op: rdmap.FetchAdd(3)})),
+		seg(un(1, 2, rdmap.OpAtomicRequest, 0), ar(rdmap.AtomicRequest{STag: 5, TO: 8, Op: rdmap.CmpSwap(0xEEEEEEEEEEEEEEF1, 4)}))...))
+	f.Add(seg(un(1, 1, rdmap.OpAtomicRequest, 0), ar(rdmap.AtomicRequest{STag: 5, TO: 9})))
+	f.Add(seg(un(3, 1, rdmap.OpAtomicResponse, 0), make([]byte, 12)))
+	f.Add(append(seg(un(0, 1, rdmap.OpImmediateSE, 0), make([]byte, 8)), seg(un(0, 2, rdmap.OpImmediate, 0), make([]byte, 7))...))
+	f.Add(append(append(seg(tg(rdmap.OpReadResponse, 3, 0), make([]byte, 16)), seg(un(3, 1, rdmap.OpAtomicResponse, 0), []byte{0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9})...),
+		seg(tg(rdmap.OpReadResponse, 3, 8), make([]byte, 16))...))
 	f.Add(seg(un(0, 1, rdmap.OpSend, 0), []byte("hello")))
 	f.Add(append(seg(tg(rdmap.OpWrite, 1, 0), []byte("data")), seg(un(0, 1, rdmap.OpSendSEInv, 1))...))
 	f.Add(append(seg(un(1, 1, rdmap.OpReadRequest, 0), rr(rdmap.ReadRequest{SinkSTag: 9, Size: 64, SrcSTag: 2})), seg(un(0, 1, rdmap.OpSendInv, 2))...))
@@ -76,9 +88,9 @@ func FuzzSegments(f *testing.F) {
 		}
 		qp.Stream().Attach(h)
 		qp.Start()
-		var regions [4]*ddp.Region
-		var memory [4][]byte
-		for i, a := range []ddp.Access{ddp.RemoteWrite, ddp.RemoteRead, ddp.LocalWrite, ddp.LocalWrite} {
+		var regions [5]*ddp.Region
+		var memory [5][]byte
+		for i, a := range []ddp.Access{ddp.RemoteWrite, ddp.RemoteRead, ddp.LocalWrite, ddp.LocalWrite, ddp.RemoteAtomic} {
 			memory[i] = bytes.Repeat([]byte{0xEE}, guard+regionSize+guard)
 			regions[i], err = table.Register(ddp.Spec{PD: 1, Access: a, Mem: ddp.Bytes(memory[i][guard : guard+regionSize : guard+regionSize])})
 			if err != nil {
@@ -91,7 +103,11 @@ func FuzzSegments(f *testing.F) {
 			}
 		}
 		for i := range 3 {
-			if err := qp.PostSend(&rdmap.SendWR{Op: rdmap.WRRead, SGL: []rdmap.SGE{{LKey: regions[2].STag(), Addr: uint64(8 * i), Len: 16}}}); err != nil {
+			wr := rdmap.SendWR{Op: rdmap.WRRead, SGL: []rdmap.SGE{{LKey: regions[2].STag(), Addr: uint64(8 * i), Len: 16}}}
+			if i == 1 {
+				wr = rdmap.SendWR{Op: rdmap.WRAtomic}
+			}
+			if err := qp.PostSend(&wr); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -109,8 +125,8 @@ func FuzzSegments(f *testing.F) {
 			}
 			return n
 		}
-		named := func(b []byte) { // STags 1 to 4 become real ones
-			if tag := binary.BigEndian.Uint32(b); tag >= 1 && tag <= 4 {
+		named := func(b []byte) { // STags 1 to 5 become real ones
+			if tag := binary.BigEndian.Uint32(b); tag >= 1 && tag <= 5 {
 				binary.BigEndian.PutUint32(b, uint32(regions[tag-1].STag()))
 			}
 		}
@@ -123,6 +139,9 @@ func FuzzSegments(f *testing.F) {
 			}
 			if len(s) >= ddp.UntaggedHeaderLen+rdmap.ReadRequestLen && !ddp.Control(s[0]).Tagged() {
 				named(s[ddp.UntaggedHeaderLen+16:])
+			}
+			if len(s) == ddp.UntaggedHeaderLen+rdmap.AtomicRequestLen && !ddp.Control(s[0]).Tagged() {
+				named(s[ddp.UntaggedHeaderLen+8:])
 			}
 			var p ddp.Placed
 			qp.Stream().Place(s, &p)
@@ -149,6 +168,27 @@ func FuzzSegments(f *testing.F) {
 		qp.Ended()
 		if h.pushed != h.posted {
 			t.Fatalf("%d completions for %d requests", h.pushed, h.posted)
+		}
+	})
+}
+
+// FuzzAtomicRequest: what parses is encoded again to the same meaning.
+func FuzzAtomicRequest(f *testing.F) {
+	var b [rdmap.AtomicRequestLen]byte
+	for _, op := range []rdmap.AtomicOp{rdmap.FetchAdd(1), rdmap.CmpSwap(2, 3)} {
+		(&rdmap.AtomicRequest{ID: 4, STag: 5, TO: 6, Op: op}).Put(&b)
+		f.Add(b[:])
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		var b [rdmap.AtomicRequestLen]byte
+		copy(b[:], in)
+		r, ok := rdmap.ParseAtomicRequest(&b)
+		if !ok {
+			return
+		}
+		r.Put(&b)
+		if again, ok := rdmap.ParseAtomicRequest(&b); !ok || again != r {
+			t.Fatalf("%+v became %+v", r, again)
 		}
 	})
 }

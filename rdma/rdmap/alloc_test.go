@@ -56,16 +56,19 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	var cq count
 	l := newLoop(t, &cq)
 	ra, _ := l.a.memory(4096, ddp.LocalWrite)
-	rb, _ := l.b.memory(4096, ddp.LocalWrite|ddp.RemoteRead|ddp.RemoteWrite)
+	rb, _ := l.b.memory(4096, ddp.LocalWrite|ddp.RemoteRead|ddp.RemoteWrite|ddp.RemoteAtomic)
 	recv := RecvWR{SGL: []SGE{sge(rb, 0, 2000), sge(rb, 2000, 1000)}}
 	reqs := []SendWR{
 		{SGL: []SGE{sge(ra, 0, 1500), sge(ra, 1500, 10)}},
 		{Op: WRSendSE, Inline: []byte("inline")},
 		{Op: WRWrite, SGL: []SGE{sge(ra, 0, 4000)}, RemoteSTag: rb.STag(), RemoteTO: rb.Base()},
 		{Op: WRRead, SGL: []SGE{sge(ra, 0, 3000)}, RemoteSTag: rb.STag(), RemoteTO: rb.Base()},
+		{Op: WRAtomic, Atomic: FetchAdd(1), RemoteSTag: rb.STag(), RemoteTO: rb.Base()},
+		{Op: WRImm, Immediate: 1},
+		{Op: WRWriteImmSE, Immediate: 1, SGL: []SGE{sge(ra, 0, 4000)}, RemoteSTag: rb.STag(), RemoteTO: rb.Base()},
 	}
 	round := func() {
-		for range 2 {
+		for range 4 {
 			if err := l.b.qp.PostRecv(&recv); err != nil {
 				t.Fatal(err)
 			}
@@ -79,9 +82,9 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}
 	round() // queues grow to their size
 	if n := testing.AllocsPerRun(200, round); n != 0 {
-		t.Errorf("%v allocations for 4 messages", n)
+		t.Errorf("%v allocations for 8 messages", n)
 	}
-	if cq.bad != 0 || cq.n != 202*6 {
+	if cq.bad != 0 || cq.n != 202*11 {
 		t.Errorf("%d completions, %d bad", cq.n, cq.bad)
 	}
 }

@@ -54,8 +54,12 @@ type Config struct {
 	MaxRecv   int // receives posted; with an SRQ the most shared buffers this stream holds at a time
 	MaxSGE    int // pieces of memory in one request
 	MaxInline int // octets of inline data in one request
-	IRD       int // inbound RDMA Reads that may be pending (section 6.1); 0: the peer may not read
-	ORD       int // outbound RDMA Reads that may be pending; further ones wait. 0: reads are refused
+	IRD       int // inbound RDMA Reads and atomics that may be pending (section 6.1); 0: the peer may do none
+	ORD       int // outbound RDMA Reads and atomics that may be pending; further ones wait. 0: they are refused
+
+	// NoAtomics and NoImmediate make the QP one without that part of RFC 7306: the peer's messages of the
+	// kind are unexpected opcodes, which end the stream (section 1.1), and posting them gives ErrDisabled.
+	NoAtomics, NoImmediate bool
 }
 
 // ConfigError says which field of a Config is out of range.

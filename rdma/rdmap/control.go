@@ -22,7 +22,7 @@ const (
 	opcodeMask   = 0x0F
 )
 
-// Opcode is the RDMA Message opcode of Figure 4.
+// Opcode is the RDMA Message opcode of Figure 4, and of Figure 2 of RFC 7306.
 type Opcode uint8
 
 const (
@@ -34,11 +34,17 @@ const (
 	OpSendSE       Opcode = 5 // untagged, queue 0
 	OpSendSEInv    Opcode = 6 // untagged, queue 0
 	OpTerminate    Opcode = 7 // untagged, queue 2
+
+	OpImmediate      Opcode = 8  // untagged, queue 0
+	OpImmediateSE    Opcode = 9  // untagged, queue 0
+	OpAtomicRequest  Opcode = 10 // untagged, queue 1
+	OpAtomicResponse Opcode = 11 // untagged, queue 3
 )
 
 var opcodeNames = [...]string{
 	"RDMA Write", "RDMA Read Request", "RDMA Read Response", "Send",
 	"Send with Invalidate", "Send with SE", "Send with SE and Invalidate", "Terminate",
+	"Immediate Data", "Immediate Data with SE", "Atomic Request", "Atomic Response",
 }
 
 // String returns the name of the message in the RFC.
@@ -49,11 +55,12 @@ func (o Opcode) String() string {
 	return fmt.Sprintf("reserved opcode %d", uint8(o))
 }
 
-// Untagged queues that RDMAP uses (section 3.1).
+// Untagged queues that RDMAP uses (section 3.1, RFC 7306 section 4.1).
 const (
-	QueueSend        = 0
-	QueueReadRequest = 1
-	QueueTerminate   = 2
+	QueueSend           = 0 // and Immediate Data
+	QueueReadRequest    = 1 // and Atomic Requests
+	QueueTerminate      = 2
+	QueueAtomicResponse = 3
 )
 
 // Control returns the RDMAP Control Field of a message; the Rsv bits are zero.

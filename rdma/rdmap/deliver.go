@@ -27,8 +27,14 @@ func (q *QP) AdmitTagged(rsvd uint8, _ *ddp.Region, tag ddp.STag, to uint64, n i
 func (q *QP) admitResponse(tag ddp.STag, to, n uint64) *ddp.Error {
 	s := &q.sq
 	known := false
-	for i := range s.pendingReads() {
-		sink := &s.read(i).sink
+	reads := false
+	for i := range s.pending() {
+		w := s.ask(i)
+		if w.op != WRRead {
+			continue
+		}
+		reads = true
+		sink := &w.sink
 		if sink.LKey != tag {
 			continue
 		}
@@ -40,21 +46,23 @@ func (q *QP) admitResponse(tag ddp.STag, to, n uint64) *ddp.Error {
 	switch {
 	case known:
 		return &ddp.Error{Type: ddp.TypeTagged, Code: ddp.CodeBaseBounds}
-	case s.pendingReads() > 0:
+	case reads:
 		return &ddp.Error{Type: ddp.TypeTagged, Code: ddp.CodeInvalidSTag}
 	}
 	return &ddp.Error{Type: ddp.TypeLocal, Cause: errOpcode}
 }
 
 // Buffer returns the buffer that serves an untagged message.
-func (q *QP) Buffer(qn, msn uint32) (*ddp.RecvBuffer, uint8) {
+func (q *QP) Buffer(qn, msn uint32, rsvd [5]byte) (*ddp.RecvBuffer, uint8) {
 	switch qn {
 	case QueueSend:
-		return q.rq.q.Lookup(msn)
+		return q.rq.buffer(msn, rsvd[0])
 	case QueueReadRequest:
-		return q.resp.q.Lookup(msn)
+		return q.resp.in.Lookup(msn)
 	case QueueTerminate:
 		return q.termQ.Lookup(msn)
+	case QueueAtomicResponse:
+		return q.answers.Lookup(msn)
 	}
 	return nil, ddp.CodeInvalidQN
 }
@@ -71,28 +79,33 @@ func (q *QP) DeliverTagged(rsvd uint8, tag ddp.STag, to uint64, length uint64) {
 	} // A valid RDMA Write is not delivered to the user (section 5.1): its data is in place.
 }
 
-// answered completes the oldest outstanding RDMA Read (section 5.5 rules 19 and 20) if the response is
-// what was asked for (section 5.2.2).
+// answered completes the oldest outstanding request, which must be an RDMA Read (section 5.5 rules 19 and
+// 20), if the response is what was asked for (section 5.2.2).
 func (q *QP) answered(tag ddp.STag, to, length uint64) {
 	s := &q.sq
-	if s.pendingReads() == 0 {
+	if s.pending() == 0 || s.ask(0).op != WRRead {
 		q.reject(errOpcode)
 		return
 	}
-	w := s.read(0)
+	w := s.ask(0)
 	// STag and TO of a zero-length message mean nothing.
 	if length != uint64(w.length) || length > 0 && (tag != w.sink.LKey || to != w.sink.Addr) {
 		w.status = StatusBadRespErr
 		q.reject(errUnspecified)
 		return
 	}
+	q.settle(w)
+}
+
+// settle completes the oldest request that awaits an answer.
+func (q *QP) settle(w *sendSlot) {
 	w.done = true
-	s.answered++
+	q.sq.answered++
 	q.complete()
 	q.pump()
 }
 
-// DeliverUntagged takes a Send, Read Request or Terminate in its turn.
+// DeliverUntagged takes an untagged message in its turn.
 func (q *QP) DeliverUntagged(qn, msn uint32, rsvd [5]byte, length uint32, buf *ddp.RecvBuffer) {
 	switch qn {
 	case QueueSend:
@@ -101,6 +114,8 @@ func (q *QP) DeliverUntagged(qn, msn uint32, rsvd [5]byte, length uint32, buf *d
 		q.requested(msn, rsvd, length, buf.Token)
 	case QueueTerminate:
 		q.terminated(rsvd, length)
+	case QueueAtomicResponse:
+		q.atomicAnswered(rsvd, length, buf.Token)
 	}
 }
 
@@ -125,18 +140,22 @@ func (q *QP) Fatal(e *ddp.Error) {
 }
 
 // blame gives a status to the request that the error of an incoming segment is about: the receive that
-// it was for, or the RDMA Read that it was to answer.
+// it was for, or the request that it was to answer.
 func (q *QP) blame(e *ddp.Error) {
 	if e.HeaderLen == 0 {
 		return
 	}
 	if e.HeaderLen == ddp.TaggedHeaderLen {
-		if _, op := SplitControl(ddp.TaggedView(e.Header[:]).RsvdULP()); op == OpReadResponse && q.sq.pendingReads() > 0 {
-			q.sq.read(0).status = StatusBadRespErr
+		if _, op := SplitControl(ddp.TaggedView(e.Header[:]).RsvdULP()); op == OpReadResponse && q.sq.pending() > 0 {
+			q.sq.ask(0).status = StatusBadRespErr
 		}
 		return
 	}
 	v := ddp.UntaggedView(e.Header[:])
+	if v.QN() == QueueAtomicResponse && q.sq.pending() > 0 {
+		q.sq.ask(0).status = StatusBadRespErr
+		return
+	}
 	if v.QN() != QueueSend || v.MSN() != q.rq.q.First() {
 		return
 	}
@@ -149,13 +168,13 @@ func (q *QP) blame(e *ddp.Error) {
 }
 
 // PeerClosed: the peer sends nothing more (section 6.2). Receives can no longer be served; what this
-// end has to send still goes out, unless it waits for a Read Response that will not come.
+// end has to send still goes out, unless it waits for a response that will not come.
 func (q *QP) PeerClosed() {
 	if q.state > StateClosing || q.peerClosed {
 		return
 	}
 	q.peerClosed = true
-	if q.sq.awaitsRead() {
+	if q.sq.awaitsAnswer() {
 		q.lose(&StreamError{Cause: ErrPeerClosed})
 		return
 	}

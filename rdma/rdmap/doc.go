@@ -1,5 +1,6 @@
 // Package rdmap is the RDMA Protocol of RFC 5040 over package ddp: Send in its four types, RDMA Write,
-// RDMA Read and Terminate.
+// RDMA Read and Terminate; with the extensions of RFC 7306: Atomic Operations and Immediate Data; and
+// what RFC 6581 asks of a QP that is being set up.
 //
 // A QP is one end of an RDMAP stream. Requests are posted with QP.PostSend and QP.PostRecv, completions
 // come out through a CQ, and QP.Stream is the DDP stream to attach to a lower layer. The package does no
@@ -10,9 +11,18 @@
 // # Order
 //
 // ddp is given one message at a time and asks for the next when it has cut the last segment, so the
-// user's requests and the responses to the peer's RDMA Reads take turns, and a Terminate overtakes all
+// user's requests and the responses to the peer's RDMA Reads and atomics take turns, and a Terminate overtakes all
 // that waits. Requests go out and complete in the order of posting (section 5.5): a Send behind an
-// unanswered Read waits with its completion, and a Read beyond ORD waits with all behind it.
+// unanswered Read waits with its completion, and a Read or atomic beyond ORD waits with all behind it.
+//
+// # Atomics and Immediate Data
+//
+// A peer says nothing of whether it supports them: the programs agree on that (RFC 7306 section 1.1). What a peer
+// does not support ends the stream with an unexpected opcode, StatusRemInvReqErr; a FetchAdd of 0 is a probe that
+// changes nothing. Atomics are carried out when their request is delivered, atomically against all
+// operations of all streams on a ddp.Table and against ddp.Region.Atomic; on memory in RAM also against
+// package sync/atomic. Immediate Data takes a receive of the peer, of any length, and arrives in its
+// completion.
 //
 // # Memory
 //

@@ -91,11 +91,8 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 			b[1] = 0x01
 			return [][]byte{b}
 		}, LayerRDMA, 2, CodeInvalidVersion, hdr, false}, // req 5040-4.8-5
-		{"reserved opcode 8 on queue 0", func(s *setup) [][]byte { // req 5040-4.1-11, 7306-1.1-3
-			return [][]byte{untagged(0, 1, [5]byte{0x48}, 0, true, nil)}
-		}, LayerRDMA, 2, CodeUnexpectedOpcode, hdr, false},
-		{"Atomic Request on queue 1", func(s *setup) [][]byte {
-			return [][]byte{untagged(1, 1, [5]byte{0x4A}, 0, true, make([]byte, 28))}
+		{"reserved opcode 12 on queue 0", func(s *setup) [][]byte { // req 5040-4.1-11
+			return [][]byte{untagged(0, 1, [5]byte{0x4C}, 0, true, nil)}
 		}, LayerRDMA, 2, CodeUnexpectedOpcode, hdr, false},
 		{"reserved opcode 15 tagged", func(s *setup) [][]byte { // req 5040-7.2-2
 			return [][]byte{tagged(0x4F, s.both.STag(), base, true, []byte("x"))}
@@ -126,6 +123,9 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 		}, LayerRDMA, 2, CodeUnspecified, hdr, false},
 		{"Read Request of 29 octets", func(s *setup) [][]byte {
 			return [][]byte{append(readSegment(1, s.both.STag(), base, 1), 0)}
+		}, LayerRDMA, 2, CodeUnspecified, hdr, false},
+		{"Read Request of 53 octets", func(s *setup) [][]byte {
+			return [][]byte{append(readSegment(1, s.both.STag(), base, 1), make([]byte, 25)...)}
 		}, LayerDDP, 2, ddp.CodeTooLong, hdr, false},
 		{"Read of an unknown STag", func(s *setup) [][]byte { // req 5040-7.2-5
 			return [][]byte{readSegment(1, 12345, base, 1)}
@@ -201,8 +201,8 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 		{"Send without a buffer", func(s *setup) [][]byte {
 			return [][]byte{untagged(0, 3, [5]byte{0x43}, 0, true, nil)}
 		}, LayerDDP, 2, ddp.CodeNoBuffer, hdr, false},
-		{"queue 3", func(s *setup) [][]byte { // req 5040-3.1-2
-			return [][]byte{untagged(3, 1, [5]byte{0x43}, 0, true, nil)}
+		{"queue 4", func(s *setup) [][]byte { // req 5040-3.1-2
+			return [][]byte{untagged(4, 1, [5]byte{0x43}, 0, true, nil)}
 		}, LayerDDP, 2, ddp.CodeInvalidQN, hdr, false},
 		{"Terminate shorter than it announces", func(s *setup) [][]byte { // req 5040-4.8-18, 5040-5.4-5
 			return [][]byte{untagged(2, 1, [5]byte{0x47}, 0, true, []byte{0x11, 0, 0xC0, 0, 0, 20})}

@@ -54,11 +54,13 @@ type party struct {
 	target *ddp.Region // the peer writes here, and reads back
 	sink   *ddp.Region // of RDMA Reads
 	rbuf   *ddp.Region // receive buffers
+	count  *ddp.Region // the peer's atomics
 	inv    []*ddp.Region
 
-	used  int    // areas
-	recvs int    // receives posted and not promised to a Send
-	model []byte // what target holds once all writes sent so far are delivered
+	used  int       // areas
+	recvs int       // receives posted and not promised to a Send
+	model []byte    // what target holds once all writes sent so far are delivered
+	words [4]uint64 // what count holds once all atomics sent so far are delivered
 	id    uint64
 	done  int
 }
@@ -75,7 +77,41 @@ func (p *party) act(rnd *rand.Rand, q *party) {
 		data[i] = byte(rnd.Uint32())
 	}
 	want := expected{wc: WC{ID: p.id, QPNum: p.e.qp.Num()}}
-	switch k := rnd.IntN(4); {
+	switch k := rnd.IntN(7); {
+	case k == 4: // Atomic
+		i := rnd.IntN(len(q.words))
+		old := q.words[i]
+		wr.Op, wr.SGL, wr.RemoteSTag, wr.RemoteTO = WRAtomic, nil, q.count.STag(), q.count.Base()+uint64(8*i)
+		if rnd.IntN(2) == 0 {
+			wr.Atomic = FetchAdd(rnd.Uint64())
+			q.words[i] += wr.Atomic.Data
+		} else if wr.Atomic = CmpSwap(old^rnd.Uint64N(2), rnd.Uint64()); wr.Atomic.Compare == old {
+			q.words[i] = wr.Atomic.Data
+		}
+		want.wc.Opcode, want.wc.Original = WCAtomic, old
+	case k >= 5: // Immediate Data, alone or behind an RDMA Write
+		if q.recvs == 0 {
+			return
+		}
+		q.recvs--
+		wr.Op, wr.Immediate = WRImm+WROpcode(rnd.IntN(4)), rnd.Uint64()
+		want.wc.Opcode = WCImm
+		if wr.Op.writes() {
+			wr.RemoteSTag, wr.RemoteTO = q.target.STag(), q.target.Base()+uint64(at)
+			copy(q.model[at:], data)
+			want.wc.Opcode = WCWrite
+		} else {
+			wr.SGL, n = nil, 0
+		}
+		r := &q.rcq.next[len(q.rcq.next)-1-q.recvs]
+		r.wc.Opcode, r.wc.Immediate, r.wc.Solicited = WCRecvImm, wr.Immediate, wr.Op == WRImmSE || wr.Op == WRWriteImmSE
+		written, upTo := bytes.Clone(q.model), p.used*areaSize+n
+		r.check = func() error {
+			if !bytes.Equal(q.mem(q.target)[:upTo], written[:upTo]) {
+				return fmt.Errorf("an earlier write is not in place")
+			}
+			return nil
+		}
 	case k == 0: // RDMA Write
 		wr.Op, wr.RemoteSTag, wr.RemoteTO = WRWrite, q.target.STag(), q.target.Base()+uint64(at)
 		copy(q.model[at:], data)
@@ -170,12 +206,13 @@ func newParty(t *testing.T, id byte, rnd *rand.Rand, ird, ord int) *party {
 	p := &party{model: make([]byte, areas*areaSize)}
 	p.scq, p.rcq = oracle{t: t, name: fmt.Sprint("send CQ ", id)}, oracle{t: t, name: fmt.Sprint("receive CQ ", id)}
 	p.e = newEnd(t, id, func(c *Config) {
-		c.SendCQ, c.RecvCQ, c.MaxSend, c.MaxRecv, c.IRD, c.ORD = &p.scq, &p.rcq, areas, areas, ird, ord
+		c.SendCQ, c.RecvCQ, c.MaxSend, c.MaxRecv, c.IRD, c.ORD = &p.scq, &p.rcq, areas+1, areas, ird, ord
 	})
 	p.out, _ = p.e.memory(areas*areaSize, 0)
 	p.target, _ = p.e.memory(areas*areaSize, ddp.RemoteWrite|ddp.RemoteRead)
 	p.sink, _ = p.e.memory(areas*areaSize, ddp.LocalWrite)
 	p.rbuf, _ = p.e.memory(areas*areaSize, ddp.LocalWrite)
+	p.count, _ = p.e.memory(8*len(p.words), ddp.RemoteAtomic)
 	for range 20 {
 		r, _ := p.e.memory(1, ddp.RemoteRead)
 		p.inv = append(p.inv, r)
@@ -210,7 +247,7 @@ func TestOracle(t *testing.T) {
 					case 0:
 						x.refill()
 					case 1:
-						if x.used < areas && x.e.qp.sq.posted-x.e.qp.sq.completed < areas {
+						if x.used < areas && x.e.qp.sq.free() > 1 {
 							x.act(rnd, y)
 						}
 					case 2:
@@ -238,6 +275,11 @@ func TestOracle(t *testing.T) {
 						t.Fatalf("at rest: %d completions missing, %d receives of which %d are free", len(p.scq.next), len(p.rcq.next), p.recvs)
 					}
 					same(t, "written memory", p.mem(p.target), p.model)
+					for i, w := range p.words {
+						if got := word(p.mem(p.count), i); got != w {
+							t.Fatalf("counter %d is %d, want %d", i, got, w)
+						}
+					}
 				}
 			}
 			if a.done < 20 || b.done < 20 {

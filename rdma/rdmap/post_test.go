@@ -31,7 +31,13 @@ func TestPostIsChecked(t *testing.T) {
 		want error
 		at   int // index of the piece, -1 when it is not about one
 	}{
-		{"unknown operation", SendWR{Op: WRRead + 1}, ErrOpcode, -1},
+		{"unknown operation", SendWR{Op: WRAtomic + 1}, ErrOpcode, -1},
+		{"Immediate Data with a list", SendWR{Op: WRImm, SGL: one}, ErrSGECount, -1},
+		{"Immediate Data with inline data", SendWR{Op: WRImmSE, Inline: make([]byte, 3)}, ErrInline, -1},
+		{"an atomic with a list", SendWR{Op: WRAtomic, SGL: one}, ErrSGECount, -1},
+		{"an atomic with inline data", SendWR{Op: WRAtomic, Inline: make([]byte, 8)}, ErrInline, -1},
+		{"remote range of an atomic wraps", SendWR{Op: WRAtomic, RemoteTO: 1<<64 - 8}, ErrRemoteRange, -1},
+		{"remote range of a Write with Immediate Data wraps", SendWR{Op: WRWriteImm, SGL: one, RemoteTO: 1<<64 - 1}, ErrRemoteRange, -1},
 		{"Send with Invalidate without an STag", SendWR{Op: WRSendInv}, ErrInvalidate, -1}, // req 5040-5.3-9
 		{"Send with SE and Invalidate without an STag", SendWR{Op: WRSendSEInv}, ErrInvalidate, -1},
 		{"inline data too long", SendWR{Inline: make([]byte, 33)}, ErrInline, -1},

@@ -43,12 +43,13 @@ type QP struct {
 	state  State
 	err    *StreamError
 
-	sq   sendQueue
-	rq   recvQueue
-	resp responder
+	sq      sendQueue
+	rq      recvQueue
+	resp    responder
+	answers fixedQueue // queue 3: Atomic Responses
 
 	cut          cutting
-	lastResponse bool // the last message handed to ddp was a Read Response
+	lastResponse bool // the last message handed to ddp was a Read or Atomic Response
 	finished     bool // CloseSend was called
 	peerClosed   bool
 
@@ -66,8 +67,15 @@ func NewQP(cfg Config) (*QP, error) {
 		return nil, err
 	}
 	q := &QP{cfg: cfg, termQ: ddp.NewQueue(1)}
+	queues := QueueTerminate + 1
+	if !cfg.NoAtomics {
+		queues = QueueAtomicResponse + 1
+		if err := q.answers.init(cfg.ORD, AtomicResponseLen); err != nil {
+			return nil, err
+		}
+	}
 	q.stream = ddp.NewStream(ddp.StreamConfig{
-		ID: cfg.Stream, PD: cfg.PD, Table: cfg.Table, ULP: q, Queues: QueueTerminate + 1,
+		ID: cfg.Stream, PD: cfg.PD, Table: cfg.Table, ULP: q, Queues: queues,
 	})
 	q.sq.init(&q.cfg)
 	if err := q.rq.init(&q.cfg); err != nil {
@@ -113,7 +121,7 @@ func (q *QP) Start() {
 }
 
 // Close asks for ULP graceful termination (section 6.2): no further request is taken; when all posted
-// ones have completed and all Read Requests of the peer are answered, the stream is closed for
+// ones have completed and all requests of the peer are answered, the stream is closed for
 // sending. Messages of the peer go on being delivered until it closes too.
 func (q *QP) Close() {
 	switch q.state {
@@ -157,7 +165,7 @@ func (q *QP) lose(err *StreamError) {
 // sending reports whether messages other than a Terminate may be handed to ddp.
 func (q *QP) sending() bool { return q.state == StateRTS || q.state == StateClosing }
 
-// pump hands ddp the next message if it has none to cut: Read Responses and the user's requests take
+// pump hands ddp the next message if it has none to cut: responses and the user's requests take
 // turns, each in its own order (section 5.5 rules 13 and 20). A request that must wait never holds up
 // a response, so two ends that read from each other at full depth do not block each other.
 func (q *QP) pump() {
@@ -200,8 +208,8 @@ func (q *QP) Drained() {
 // its position in the send queue.
 const (
 	tokenRequest   = iota + 1 // Send or RDMA Write
-	tokenRead                 // Read Request
-	tokenResponse             // Read Response
+	tokenAsk                  // Read Request or Atomic Request
+	tokenResponse             // Read Response or Atomic Response
 	tokenTerminate            // Terminate
 
 	tokenBits = 3
@@ -214,7 +222,7 @@ func (q *QP) Completed(token uint64) {
 	case tokenRequest:
 		q.sq.done(token >> tokenBits)
 		q.complete()
-	case tokenRead:
+	case tokenAsk:
 		q.sq.headersAcked++
 	case tokenResponse:
 		q.resp.completed()

@@ -2,7 +2,8 @@ package rdmap
 
 import "github.com/rddp-go/rddp/ddp"
 
-// recvQueue is untagged queue 0: buffers for the peer's Sends, of the QP's own or from an SRQ.
+// recvQueue is untagged queue 0: buffers for the peer's Sends and Immediate Data, of the QP's own or
+// from an SRQ.
 type recvQueue struct {
 	q      *ddp.Queue
 	srq    SRQ
@@ -10,9 +11,11 @@ type recvQueue struct {
 	sge    int
 	next   int    // place of the next buffer to be posted
 	status Status // of the first buffer, when the stream fails for it
+	imm    immediates
 }
 
 func (r *recvQueue) init(cfg *Config) error {
+	r.imm.init(cfg.MaxRecv)
 	r.srq = cfg.SRQ
 	if r.srq != nil {
 		r.q = ddp.NewSharedQueue(cfg.SRQ, cfg.MaxRecv)
@@ -62,11 +65,15 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 	return nil
 }
 
-// received takes a Send in its turn (section 5.3).
+// received takes a Send or Immediate Data in its turn (section 5.3).
 func (q *QP) received(rsvd [5]byte, length uint32) {
-	op, f := checkControl(rsvd[0], onSendQueue)
+	op, f := checkControl(rsvd[0], q.cfg.onSendQueue())
 	if f != nil {
 		q.reject(f)
+		return
+	}
+	if op == OpImmediate || op == OpImmediateSE {
+		q.receivedImmediate(op, length)
 		return
 	}
 	wc := WC{Opcode: WCRecv, QPNum: q.cfg.QPNum, ByteLen: length, Solicited: op == OpSendSE || op == OpSendSEInv}
@@ -78,7 +85,13 @@ func (q *QP) received(rsvd [5]byte, length uint32) {
 			return
 		}
 	}
+	q.consume(wc)
+}
+
+// consume completes the first receive with wc.
+func (q *QP) consume(wc WC) {
 	b, _ := q.rq.q.Pop()
+	q.rq.imm.popped++
 	wc.ID = q.rq.id(b)
 	q.cfg.RecvCQ.Push(wc)
 }
@@ -92,7 +105,7 @@ func (q *QP) invalidate(tag ddp.STag) bool {
 	if err != nil || r.Scope() == 0 && q.cfg.Host.SharedRegion(r) {
 		return false
 	}
-	if !q.grants(tag, ddp.RemoteRead) && !q.grants(tag, ddp.RemoteWrite) {
+	if !q.grants(tag, ddp.RemoteRead) && !q.grants(tag, ddp.RemoteWrite) && !q.grants(tag, ddp.RemoteAtomic) {
 		return false
 	}
 	r.Invalidate()

@@ -6,14 +6,17 @@ import (
 	"github.com/rddp-go/rddp/ddp"
 )
 
-// responder serves the RDMA Reads of the peer: untagged queue 1 (section 5.2.1).
+// responder serves the RDMA Reads and atomics of the peer: untagged queue 1 (section 5.2.1, RFC 7306
+// section 5.2).
 //
 // A request holds its buffer of queue 1 until the last segment of its response has been cut, so that
 // no more than IRD requests are ever pending: one too many finds no buffer, a DDP error (section 6.1).
+// RFC 6581 section 4.1 would have it hold the buffer until the response is acknowledged; but a peer that has
+// the response asks for more at once, and its request may well come before the acknowledgement.
+//
+// An atomic is carried out when its request is delivered; its response takes its turn among the others.
 type responder struct {
-	q       *ddp.Queue
-	buffers [][ReadRequestLen]byte
-	pieces  []ddp.Piece
+	in fixedQueue
 
 	ring       []request // IRD places
 	head, tail uint64    // [head, tail) are pending; head is being answered when cut is cutResponse
@@ -21,35 +24,30 @@ type responder struct {
 
 	// sources of the responses that ddp has not completed: [acked, sent). Twice IRD places; a response
 	// waits for one.
-	sources     []*ddp.Region
+	sources     []source
 	acked, sent uint64
 }
 
-// request is a Read Request that was delivered and found valid.
+// source is what ddp may still read for a response.
+type source struct {
+	region *ddp.Region             // of a Read
+	atomic [AtomicResponseLen]byte // the response to an atomic
+}
+
+// request is a Read or Atomic Request that was delivered and found valid.
 type request struct {
 	ReadRequest
-	src  ddp.Piece
-	rsvd [5]byte // of its DDP header, for a Terminate
-	msn  uint32
+	src    ddp.Piece
+	rsvd   [5]byte // of its DDP header, for a Terminate
+	msn    uint32
+	atomic bool // it was carried out, with this result
+	result AtomicResponse
 }
 
 func (r *responder) init(cfg *Config) error {
-	r.q = ddp.NewQueue(cfg.IRD)
-	r.buffers = make([][ReadRequestLen]byte, cfg.IRD)
-	r.pieces = make([]ddp.Piece, cfg.IRD)
 	r.ring = make([]request, cfg.IRD)
-	r.sources = make([]*ddp.Region, 2*cfg.IRD)
-	for i := range r.buffers {
-		r.pieces[i] = ddp.Piece{Mem: ddp.Bytes(r.buffers[i][:]), Len: ReadRequestLen}
-		b, err := ddp.MakeRecvBuffer(r.pieces[i:i+1:i+1], uint64(i))
-		if err != nil {
-			return err
-		}
-		if err := r.q.Post(b); err != nil {
-			return err
-		}
-	}
-	return nil
+	r.sources = make([]source, 2*cfg.IRD)
+	return r.in.init(cfg.IRD, AtomicRequestLen) // long enough for either request
 }
 
 func (r *responder) at(i uint64) *request { return &r.ring[i%uint64(len(r.ring))] }
@@ -59,36 +57,73 @@ func (r *responder) ready() bool { return r.head < r.tail && r.sent-r.acked < ui
 
 // completed: ddp has completed the oldest response.
 func (r *responder) completed() {
-	r.sources[r.acked%uint64(len(r.sources))] = nil
+	r.sources[r.acked%uint64(len(r.sources))] = source{}
 	r.acked++
 }
 
 // references reports whether a response that ddp may still send again reads from reg.
 func (r *responder) references(reg *ddp.Region) bool {
 	for i := r.acked; i < r.sent; i++ {
-		if r.sources[i%uint64(len(r.sources))] == reg {
+		if r.sources[i%uint64(len(r.sources))].region == reg {
 			return true
 		}
 	}
 	return false
 }
 
-// QueuedReads returns the number of the peer's RDMA Reads whose responses have not been sent.
+// QueuedReads returns the number of the peer's RDMA Reads and atomics whose responses have not been sent.
 func (q *QP) QueuedReads() int { return int(q.resp.tail - q.resp.head) }
 
-// requested takes a Read Request in its turn. Nothing of it was processed before, so that the response
-// holds what earlier messages of the peer wrote (section 5.5 rules 12 and 17).
+// requested takes a Read or Atomic Request in its turn. Nothing of it was processed before, so that the
+// response holds what earlier messages of the peer wrote (section 5.5 rules 12 and 17, RFC 7306 section 5.4
+// rules 3 and 5).
 func (q *QP) requested(msn uint32, rsvd [5]byte, length uint32, token uint64) {
-	if _, f := checkControl(rsvd[0], onReadQueue); f != nil {
+	op, f := checkControl(rsvd[0], q.cfg.onReadQueue())
+	want := uint32(ReadRequestLen)
+	if op == OpAtomicRequest {
+		want = AtomicRequestLen
+	}
+	if f == nil && length != want {
+		f = errUnspecified
+	}
+	if f != nil {
 		q.reject(f)
 		return
 	}
-	if length != ReadRequestLen {
-		q.reject(errUnspecified)
+	r := request{rsvd: rsvd, msn: msn}
+	if op == OpAtomicRequest {
+		if f := q.execute(&r, (*[AtomicRequestLen]byte)(q.resp.in.at(token))); f != nil {
+			q.reject(f) // without the RDMA header: RFC 7306 section 8.1 rule 2
+			return
+		}
+	} else if !q.accept(&r, (*[ReadRequestLen]byte)(q.resp.in.at(token))) {
 		return
 	}
-	octets := &q.resp.buffers[token]
-	r := request{ReadRequest: ParseReadRequest(octets), rsvd: rsvd, msn: msn}
+	*q.resp.at(q.resp.tail) = r
+	q.resp.tail++
+	q.pump()
+}
+
+// execute carries out an atomic (RFC 7306 section 5.1) and leaves its result in r.
+func (q *QP) execute(r *request, octets *[AtomicRequestLen]byte) *fault {
+	req, ok := ParseAtomicRequest(octets)
+	if !ok {
+		return errOpcode
+	}
+	old, err := q.stream.Atomic(req.STag, req.TO, &req.Op)
+	switch {
+	case err == nil:
+		r.atomic, r.result = true, AtomicResponse{ID: req.ID, Original: old}
+		return nil
+	case err.Type == ddp.TypeTagged:
+		return &fault{RemoteProtection, q.sourceCode(req.STag, err)}
+	}
+	return errCatastrophic // not aligned (section 8.2), or the device behind the region failed
+}
+
+// accept checks a Read Request (section 7.2 item 4) and takes it into r.
+func (q *QP) accept(r *request, octets *[ReadRequestLen]byte) bool {
+	r.ReadRequest = ParseReadRequest(octets)
 	// Section 5.2.1: the source of a zero-length read is not validated; Resolve knows that.
 	var err *ddp.Error
 	if r.Size > 0 && r.SinkTO+uint64(r.Size) < r.SinkTO {
@@ -101,14 +136,11 @@ func (q *QP) requested(msn uint32, rsvd [5]byte, length uint32, token uint64) {
 		t := Terminate{Layer: LayerRDMA, EType: f.etype, Code: f.code, HasRDMA: true, RDMA: *octets}
 		t.quote(q.stream.Fail(ddp.TypeLocal, 0, f))
 		q.terminate(t, f)
-		return
 	}
-	*q.resp.at(q.resp.tail) = r
-	q.resp.tail++
-	q.pump()
+	return err == nil
 }
 
-// sourceCode translates the refusal of a read source into a code of Figure 9 (section 7.2 item 4).
+// sourceCode translates the refusal of a read source or the target of an atomic into a code of Figure 9 (section 7.2 item 4).
 func (q *QP) sourceCode(tag ddp.STag, err *ddp.Error) uint8 {
 	switch err.Code {
 	case ddp.CodeNotAssociated:
@@ -124,19 +156,28 @@ func (q *QP) sourceCode(tag ddp.STag, err *ddp.Error) uint8 {
 	return CodeInvalidSTag
 }
 
-// sendResponse hands the oldest response to ddp: SinkSTag and SinkTO go back uninterpreted (section 4.4).
+// sendResponse hands the oldest response to ddp. SinkSTag and SinkTO of a Read go back uninterpreted
+// (section 4.4).
 func (q *QP) sendResponse() {
 	r := &q.resp
 	req := r.at(r.head)
-	var g ddp.Gather
-	if req.Size > 0 {
-		r.body[0] = req.src
-		g = r.body[:]
-	}
-	r.sources[r.sent%uint64(len(r.sources))] = req.src.Region
+	src := &r.sources[r.sent%uint64(len(r.sources))]
+	src.region = req.src.Region
 	r.sent++
 	q.cut = cutResponse
-	err := q.stream.SendTagged(req.SinkSTag, req.SinkTO, Control(OpReadResponse), g, tokenResponse)
+	var err error
+	if req.atomic {
+		req.result.Put(&src.atomic)
+		r.body[0] = ddp.Piece{Mem: ddp.Bytes(src.atomic[:]), Len: AtomicResponseLen}
+		err = q.stream.SendUntagged(QueueAtomicResponse, untaggedRsvd(OpAtomicResponse, 0), r.body[:], tokenResponse)
+	} else {
+		var g ddp.Gather
+		if req.Size > 0 {
+			r.body[0] = req.src
+			g = r.body[:]
+		}
+		err = q.stream.SendTagged(req.SinkSTag, req.SinkTO, Control(OpReadResponse), g, tokenResponse)
+	}
 	if err != nil { // the source was revoked since the request, or SinkTO wraps
 		q.cut = cutNothing
 		q.fail(q.failedResponse(0, err), err)
@@ -147,9 +188,7 @@ func (q *QP) sendResponse() {
 func (r *responder) retire() {
 	r.at(r.head).src = ddp.Piece{}
 	r.head++
-	if b, ok := r.q.Pop(); ok {
-		_ = r.q.Post(b) // there is room: a buffer has just been taken out
-	}
+	r.in.recycle()
 }
 
 // failedResponse is the Terminate for a response that broke off after n octets: it quotes the Read

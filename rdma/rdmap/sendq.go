@@ -7,7 +7,7 @@ import (
 // sendSlot is a posted request until its completion.
 type sendSlot struct {
 	id     uint64
-	op     WROpcode
+	op     WROpcode // WRWriteImm takes two slots: WRWrite with leads, and itself
 	flags  Flags
 	done   bool   // finished; completes when all earlier ones have
 	status Status // of a request at fault
@@ -19,73 +19,86 @@ type sendSlot struct {
 	sink   SGE        // Read: where the response goes
 	pieces ddp.Gather // Send and Write: length 0 to MaxSGE, capacity MaxSGE
 	inline []byte     // capacity MaxInline
+
+	atomic   AtomicOp
+	original uint64 // Atomic: what the response says
+	imm      [ImmediateLen]byte
+}
+
+// queue is the untagged queue of the slot's message, which is no RDMA Write.
+func (w *sendSlot) queue() uint32 {
+	if w.op.asks() {
+		return QueueReadRequest
+	}
+	return QueueSend
 }
 
 // sendQueue holds requests from posting to completion: [completed, handed) are with ddp, [handed,
 // posted) wait. The counters never wrap in practice (64 bits).
 type sendQueue struct {
-	slots                     []sendSlot
+	slots                     []sendSlot // one more than MaxSend, for a hidden request
 	completed, handed, posted uint64
+	hidden                    int // hidden requests not completed
 
-	// RDMA Reads with ddp or the peer: the slots of [answered, asked), oldest first. The peer answers in
-	// this order (section 5.5 rule 20).
-	reads           []uint64
+	// RDMA Reads and atomics with ddp or the peer: the slots of [answered, asked), oldest first. The peer
+	// answers in this order (section 5.5 rule 20, RFC 7306 section 5.2.2).
+	asks            []uint64 // ORD places
 	asked, answered uint64
-	// headers hold Read Requests until they are acknowledged, which may be after the response came:
-	// there are twice as many as ORD, and a read waits for one too.
-	headers      []readHeader
+	// headers hold the requests until they are acknowledged, which may be after the response came: there
+	// are twice as many as ORD, and a request waits for one too.
+	headers      []askHeader
 	headersAcked uint64 // of the asked
 
-	sendMSN, readMSN uint32 // of the next message on queue 0 and 1; the first is 1
+	sendMSN, askMSN uint32 // of the next message on queue 0 and 1; the first is 1
 }
 
-type readHeader struct {
-	octets [ReadRequestLen]byte
+type askHeader struct {
+	octets [AtomicRequestLen]byte
 	piece  [1]ddp.Piece
 }
 
 func (s *sendQueue) init(cfg *Config) {
-	s.slots = make([]sendSlot, cfg.MaxSend)
-	pieces := make(ddp.Gather, cfg.MaxSend*cfg.MaxSGE)
-	inline := make([]byte, cfg.MaxSend*cfg.MaxInline)
+	n := cfg.MaxSend + 1
+	s.slots = make([]sendSlot, n)
+	pieces := make(ddp.Gather, n*cfg.MaxSGE)
+	inline := make([]byte, n*cfg.MaxInline)
 	for i := range s.slots {
 		p, n := i*cfg.MaxSGE, i*cfg.MaxInline
 		s.slots[i].pieces = pieces[p : p : p+cfg.MaxSGE]
 		s.slots[i].inline = inline[n : n : n+cfg.MaxInline]
 	}
-	s.reads = make([]uint64, cfg.ORD)
-	s.headers = make([]readHeader, 2*cfg.ORD)
-	for i := range s.headers {
-		h := &s.headers[i]
-		h.piece[0] = ddp.Piece{Mem: ddp.Bytes(h.octets[:]), Len: ReadRequestLen}
-	}
-	s.sendMSN, s.readMSN = 1, 1
+	s.asks = make([]uint64, cfg.ORD)
+	s.headers = make([]askHeader, 2*cfg.ORD)
+	s.sendMSN, s.askMSN = 1, 1
 }
 
 func (s *sendQueue) at(i uint64) *sendSlot { return &s.slots[i%uint64(len(s.slots))] }
 
 func (s *sendQueue) empty() bool { return s.completed == s.posted }
 
-// pendingReads is the number of Read Requests that count against ORD.
-func (s *sendQueue) pendingReads() int { return int(s.asked - s.answered) }
+// free is the number of places for further requests of the user.
+func (s *sendQueue) free() int { return len(s.slots) - 1 + s.hidden - int(s.posted-s.completed) }
 
-// read returns the i-th oldest unanswered read.
-func (s *sendQueue) read(i int) *sendSlot {
-	return s.at(s.reads[(s.answered+uint64(i))%uint64(len(s.reads))])
+// pending is the number of requests that count against ORD.
+func (s *sendQueue) pending() int { return int(s.asked - s.answered) }
+
+// ask returns the i-th oldest unanswered request.
+func (s *sendQueue) ask(i int) *sendSlot {
+	return s.at(s.asks[(s.answered+uint64(i))%uint64(len(s.asks))])
 }
 
 // ready reports whether the next request may be handed to ddp. Requests go in the order of submission
-// (section 5.5 rule 13): one that waits holds up all behind it. Reads beyond ORD wait (section 6.1).
+// (section 5.5 rule 13): one that waits holds up all behind it. What goes beyond ORD waits (section 6.1).
 func (s *sendQueue) ready() bool {
 	if s.handed == s.posted {
 		return false
 	}
 	w := s.at(s.handed)
-	if w.flags&Fence != 0 && s.pendingReads() > 0 {
+	if w.flags&Fence != 0 && s.pending() > 0 {
 		return false
 	}
-	return w.op != WRRead ||
-		s.pendingReads() < len(s.reads) && s.asked-s.headersAcked < uint64(len(s.headers))
+	return !w.op.asks() ||
+		s.pending() < len(s.asks) && s.asked-s.headersAcked < uint64(len(s.headers))
 }
 
 // done marks a request as finished by ddp.
@@ -117,40 +130,85 @@ func (s *sendQueue) references(r *ddp.Region) bool {
 }
 
 // PostSend queues a request. It is refused, with nothing queued, in a state other than StateRTS and for
-// an RDMA Read that the peer, having closed its half, cannot answer (ErrState), when the queue is full,
-// or for one of the reasons listed at ErrQueueFull.
+// an RDMA Read or Atomic that the peer, having closed its half, cannot answer (ErrState), when the queue
+// is full, or for one of the reasons listed at ErrQueueFull.
 func (q *QP) PostSend(wr *SendWR) error {
-	s := &q.sq
+	places := 1
+	if wr.Op == WRWriteImm || wr.Op == WRWriteImmSE {
+		places = 2
+	}
 	switch {
-	case q.state != StateRTS || q.peerClosed && wr.Op == WRRead:
+	case q.state != StateRTS || q.peerClosed && wr.Op.asks():
 		return ErrState
-	case s.posted-s.completed == uint64(len(s.slots)):
-		return ErrQueueFull
-	case wr.Op > WRRead:
+	case wr.Op >= wrOpcodes:
 		return ErrOpcode
+	case wr.Op == WRAtomic && q.cfg.NoAtomics, wr.Op.immediate() && q.cfg.NoImmediate:
+		return ErrDisabled
+	case q.sq.free() < places:
+		return ErrQueueFull
 	case wr.Op.invalidates() && wr.InvalidateSTag == 0:
 		return ErrInvalidate
 	}
-	w := s.at(s.posted)
-	*w = sendSlot{id: wr.ID, op: wr.Op, flags: wr.Flags, stag: wr.RemoteSTag, to: wr.RemoteTO,
-		pieces: w.pieces[:0], inline: w.inline[:0]}
-	if wr.Op.invalidates() {
-		w.inv = wr.InvalidateSTag
+	if err := q.enqueue(wr, wr.Flags&(Unsignaled|Fence)); err != nil {
+		return err
 	}
+	q.pump()
+	return nil
+}
+
+// enqueue takes a request into the next slot, or slots.
+func (q *QP) enqueue(wr *SendWR, flags Flags) error {
+	s := &q.sq
+	w := s.slot(wr, flags)
 	var err error
-	if wr.Op == WRRead {
+	switch {
+	case wr.Op == WRRead:
 		err = q.sink(w, wr)
-	} else {
+	case wr.Op == WRAtomic:
+		w.atomic, w.length = wr.Atomic, ddp.AtomicLen
+		if err = noPayload(wr); err == nil && len(s.asks) == 0 {
+			err = ErrNoReads
+		}
+	case wr.Op == WRImm || wr.Op == WRImmSE:
+		w.setImmediate(wr.Immediate)
+		err = noPayload(wr)
+	default:
 		err = q.source(w, wr)
 	}
 	if err != nil {
 		return err
 	}
-	if w.op >= WRWrite && w.length > 0 && w.to+uint64(w.length) < w.to {
+	if (wr.Op.writes() || wr.Op.asks()) && w.length > 0 && w.to+uint64(w.length) < w.to {
 		return ErrRemoteRange
 	}
 	s.posted++
-	q.pump()
+	if wr.Op.writes() && wr.Op.immediate() {
+		w.op, w.flags = WRWrite, w.flags|Unsignaled|leads
+		s.slot(wr, flags&^Fence).setImmediate(wr.Immediate)
+		s.posted++
+	}
+	return nil
+}
+
+// slot makes the next slot one for wr.
+func (s *sendQueue) slot(wr *SendWR, flags Flags) *sendSlot {
+	w := s.at(s.posted)
+	*w = sendSlot{id: wr.ID, op: wr.Op, flags: flags, stag: wr.RemoteSTag, to: wr.RemoteTO,
+		pieces: w.pieces[:0], inline: w.inline[:0]}
+	if wr.Op.invalidates() {
+		w.inv = wr.InvalidateSTag
+	}
+	return w
+}
+
+// noPayload refuses memory for an operation that takes none.
+func noPayload(wr *SendWR) error {
+	switch {
+	case len(wr.Inline) > 0:
+		return ErrInline
+	case len(wr.SGL) > 0:
+		return ErrSGECount
+	}
 	return nil
 }
 
@@ -173,7 +231,7 @@ func (q *QP) source(w *sendSlot, wr *SendWR) error {
 // sink checks where the response to an RDMA Read goes: one tagged buffer (section 5.2.2).
 func (q *QP) sink(w *sendSlot, wr *SendWR) error {
 	switch {
-	case len(q.sq.reads) == 0:
+	case len(q.sq.asks) == 0:
 		return ErrNoReads
 	case len(wr.Inline) > 0:
 		return ErrInline
@@ -198,8 +256,8 @@ func (q *QP) sendRequest() {
 	q.cut = cutRequest
 	var err error
 	switch w.op {
-	case WRRead:
-		err = q.sendRead(i, w)
+	case WRRead, WRAtomic:
+		err = q.sendAsk(i, w)
 	case WRWrite:
 		err = q.stream.SendTagged(w.stag, w.to, Control(OpWrite), w.pieces, i<<tokenBits|tokenRequest)
 	default:
@@ -214,17 +272,25 @@ func (q *QP) sendRequest() {
 	}
 }
 
-// sendRead hands over a Read Request (section 4.4).
-func (q *QP) sendRead(i uint64, w *sendSlot) error {
+// sendAsk hands over a Read Request (section 4.4) or an Atomic Request (RFC 7306 section 5.2.1): both go
+// to queue 1, in one sequence of MSNs.
+func (q *QP) sendAsk(i uint64, w *sendSlot) error {
 	s := &q.sq
 	h := &s.headers[s.asked%uint64(len(s.headers))]
-	r := ReadRequest{SinkSTag: w.sink.LKey, SinkTO: w.sink.Addr, Size: w.length, SrcSTag: w.stag, SrcTO: w.to}
-	r.Put(&h.octets)
-	s.reads[s.asked%uint64(len(s.reads))] = i
+	n := ReadRequestLen
+	if w.op == WRAtomic {
+		n = AtomicRequestLen
+		w.putAtomic(&h.octets, i)
+	} else {
+		r := ReadRequest{SinkSTag: w.sink.LKey, SinkTO: w.sink.Addr, Size: w.length, SrcSTag: w.stag, SrcTO: w.to}
+		r.Put((*[ReadRequestLen]byte)(h.octets[:]))
+	}
+	h.piece[0] = ddp.Piece{Mem: ddp.Bytes(h.octets[:n]), Len: uint64(n)}
+	s.asks[s.asked%uint64(len(s.asks))] = i
 	s.asked++
-	w.msn = s.readMSN
-	s.readMSN++
-	return q.stream.SendUntagged(QueueReadRequest, untaggedRsvd(OpReadRequest, 0), h.piece[:], i<<tokenBits|tokenRead)
+	w.msn = s.askMSN
+	s.askMSN++
+	return q.stream.SendUntagged(QueueReadRequest, untaggedRsvd(w.op.wire(), 0), h.piece[:], i<<tokenBits|tokenAsk)
 }
 
 // complete reports what has finished, in the order of submission (section 5.5 rule 15): a Send behind
@@ -237,8 +303,11 @@ func (q *QP) complete() {
 			return
 		}
 		s.completed++
+		if w.flags&hidden != 0 {
+			s.hidden--
+		}
 		if w.flags&Unsignaled == 0 {
-			wc := WC{ID: w.id, Opcode: w.op.completion(), QPNum: q.cfg.QPNum}
+			wc := WC{ID: w.id, Opcode: w.op.completion(), QPNum: q.cfg.QPNum, Original: w.original}
 			if w.op == WRRead {
 				wc.ByteLen = w.length
 			}

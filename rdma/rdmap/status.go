@@ -16,7 +16,7 @@ const (
 	StatusLocProtErr   Status = 4  // WC_LOC_PROT_ERR: local memory was deregistered under a posted request
 	StatusWRFlushErr   Status = 5  // WC_WR_FLUSH_ERR: not executed, or outcome unknown, as the stream ended
 	StatusMWBindErr    Status = 6  // WC_MW_BIND_ERR: the peer's Send asked to invalidate an STag it may not
-	StatusBadRespErr   Status = 7  // WC_BAD_RESP_ERR: the Read Response was not what was asked for
+	StatusBadRespErr   Status = 7  // WC_BAD_RESP_ERR: the Read or Atomic Response was not what was asked for
 	StatusRemInvReqErr Status = 9  // WC_REM_INV_REQ_ERR: the peer found the request malformed or had no buffer
 	StatusRemAccessErr Status = 10 // WC_REM_ACCESS_ERR: the peer refused access to its memory
 	StatusRemOpErr     Status = 11 // WC_REM_OP_ERR: the peer failed to carry the request out
@@ -51,10 +51,13 @@ func (s Status) String() string {
 type WCOpcode uint8
 
 const (
-	WCSend  WCOpcode = iota // any Send type
-	WCWrite                 // RDMA Write
-	WCRead                  // RDMA Read
-	WCRecv                  // a receive buffer was filled
+	WCSend    WCOpcode = iota // any Send type
+	WCWrite                   // RDMA Write
+	WCRead                    // RDMA Read
+	WCRecv                    // a receive buffer was filled
+	WCRecvImm                 // a receive was taken by Immediate Data
+	WCImm                     // Immediate Data; behind an RDMA Write in one request: WCWrite
+	WCAtomic                  // Atomic Operation
 )
 
 // String returns the name of the operation.
@@ -68,6 +71,12 @@ func (o WCOpcode) String() string {
 		return "RDMA Read"
 	case WCRecv:
 		return "Receive"
+	case WCRecvImm:
+		return "Receive of Immediate Data"
+	case WCImm:
+		return "Immediate Data"
+	case WCAtomic:
+		return "Atomic"
 	}
 	return fmt.Sprintf("unknown operation %d", uint8(o))
 }
@@ -78,12 +87,14 @@ type WC struct {
 	ID          uint64 // of the work request
 	Status      Status
 	Opcode      WCOpcode
-	Solicited   bool // WCRecv: the Send asked for an Event (Send with SE)
+	Solicited   bool // WCRecv and WCRecvImm: the peer asked for an Event (Send or Immediate Data with SE)
 	Invalidated bool // WCRecv: InvalidatedSTag was invalidated by the Send
 	QPNum       uint32
 	ByteLen     uint32 // WCRecv and WCRead: octets received
 	// InvalidatedSTag can no longer be used by the peer until it is enabled again.
 	InvalidatedSTag ddp.STag
+	Immediate       uint64 // WCRecvImm: what the peer sent
+	Original        uint64 // WCAtomic: the value before the operation
 }
 
 // CQ takes completions. Push is called in completion order, under the gate of the QP; it neither

@@ -35,8 +35,8 @@ func (e *StreamError) Error() string {
 func (e *StreamError) Unwrap() error { return e.Cause }
 
 // ErrPeerClosed is the cause of a StreamError: the peer closed its half of the stream although it
-// still owed Read Responses.
-var ErrPeerClosed = errors.New("rdmap: the peer closed the stream before it answered all RDMA Reads")
+// still owed Read or Atomic Responses.
+var ErrPeerClosed = errors.New("rdmap: the peer closed the stream before it answered all RDMA Reads and atomics")
 
 // fault is an error that RDMAP itself finds in a segment or message (Figure 9). It travels through
 // ddp.Error.Cause when it is found at placement.
@@ -55,6 +55,8 @@ var (
 	errOpcode      = &fault{RemoteOperation, CodeUnexpectedOpcode}
 	errUnspecified = &fault{RemoteOperation, CodeUnspecified}
 	errInvalidate  = &fault{RemoteProtection, CodeCannotInvalidate}
+
+	errCatastrophic = &fault{RemoteOperation, CodeCatastrophic}
 )
 
 // checkControl validates version and opcode of an incoming message (section 7.2 items 2 and 3): the
@@ -70,13 +72,27 @@ func checkControl(c uint8, allowed uint16) (Opcode, *fault) {
 	return op, nil
 }
 
-// Opcodes that are valid where they arrive, as bit sets (Figure 4).
+// Opcodes that are valid where they arrive, as bit sets (Figure 4, RFC 7306 Figure 2).
 const (
-	onTagged    = 1<<OpWrite | 1<<OpReadResponse
-	onSendQueue = 1<<OpSend | 1<<OpSendInv | 1<<OpSendSE | 1<<OpSendSEInv
-	onReadQueue = 1 << OpReadRequest
-	onTermQueue = 1 << OpTerminate
+	onTagged      = 1<<OpWrite | 1<<OpReadResponse
+	onTermQueue   = 1 << OpTerminate
+	onAnswerQueue = 1 << OpAtomicResponse
 )
+
+func (c *Config) onSendQueue() uint16 {
+	const sends = 1<<OpSend | 1<<OpSendInv | 1<<OpSendSE | 1<<OpSendSEInv
+	if c.NoImmediate {
+		return sends
+	}
+	return sends | 1<<OpImmediate | 1<<OpImmediateSE
+}
+
+func (c *Config) onReadQueue() uint16 {
+	if c.NoAtomics {
+		return 1 << OpReadRequest
+	}
+	return 1<<OpReadRequest | 1<<OpAtomicRequest
+}
 
 // terminateFor is the Terminate that reports a DDP error (section 7.1 rules 2 and 3). A fault of RDMAP
 // rides in the cause of e.

@@ -61,15 +61,25 @@ func (q *QP) flush() {
 	if q.sq.handed > q.sq.completed || q.resp.sent > q.resp.acked {
 		q.cfg.Host.Detach()
 	}
+	lead := StatusSuccess // of the Write before Immediate Data
 	for s := &q.sq; s.completed < s.posted; s.completed++ {
 		w := s.at(s.completed)
-		wc := WC{ID: w.id, Status: w.status, Opcode: w.op.completion(), QPNum: q.cfg.QPNum}
-		if wc.Status == StatusSuccess {
-			wc.Status = StatusWRFlushErr
+		st := w.status
+		switch {
+		case w.flags&hidden != 0:
+			continue
+		case w.flags&leads != 0:
+			lead = st
+			continue
+		case st == StatusSuccess && lead != StatusSuccess:
+			st = lead
+		case st == StatusSuccess:
+			st = StatusWRFlushErr
 		}
-		q.cfg.SendCQ.Push(wc)
+		lead = StatusSuccess
+		q.cfg.SendCQ.Push(WC{ID: w.id, Status: st, Opcode: w.op.completion(), QPNum: q.cfg.QPNum})
 	}
-	q.sq.handed = q.sq.posted
+	q.sq.handed, q.sq.hidden = q.sq.posted, 0
 	q.flushReceives()
 }
 
@@ -99,13 +109,13 @@ func (w *sendSlot) sentAs(t *Terminate) bool {
 	if v.MSN() != w.msn {
 		return false
 	}
-	return v.QN() == QueueReadRequest && w.op == WRRead || v.QN() == QueueSend && w.op < WRWrite
+	return w.op != WRWrite && v.QN() == w.queue()
 }
 
-// awaitsRead reports whether a request cannot complete without a Read Response.
-func (s *sendQueue) awaitsRead() bool {
+// awaitsAnswer reports whether a request cannot complete without a response.
+func (s *sendQueue) awaitsAnswer() bool {
 	for i := s.completed; i < s.posted; i++ {
-		if w := s.at(i); w.op == WRRead && !w.done {
+		if w := s.at(i); w.op.asks() && !w.done {
 			return true
 		}
 	}

@@ -14,7 +14,7 @@ type Layer uint8
 const (
 	LayerRDMA Layer = 0
 	LayerDDP  Layer = 1
-	LayerLLP  Layer = 2 // defined for MPA only; never sent over SCTP
+	LayerLLP  Layer = 2 // over SCTP only when enhanced setup fails (RFC 6581 section 8)
 )
 
 // EType is the error type of a Terminate. The values below are those of LayerRDMA; with LayerDDP it
@@ -159,6 +159,10 @@ func (t *Terminate) String() string {
 		return fmt.Sprintf("RDMA layer, %s (0x%x), %s (0x%02x)", rdmaTypeName(t.EType), uint8(t.EType), rdmaCodeName(t.EType, t.Code), t.Code)
 	case LayerDDP:
 		return fmt.Sprintf("%v (0x%x/0x%02x)", &ddp.Error{Type: ddp.ErrorType(t.EType), Code: t.Code}, uint8(t.EType), t.Code)
+	case LayerLLP:
+		if t.EType == ETypeMPA {
+			return fmt.Sprintf("connection setup, %s (0x%02x)", setupCodeName(t.Code), t.Code)
+		}
 	}
 	return fmt.Sprintf("layer %d, type 0x%x, code 0x%02x", uint8(t.Layer), uint8(t.EType), t.Code)
 }

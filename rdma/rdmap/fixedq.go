@@ -1,0 +1,41 @@
+package rdmap
+
+import "github.com/rddp-go/rddp/ddp"
+
+// fixedQueue is an untagged queue for messages that RDMAP takes itself: its buffers are posted from the
+// start, and again after use.
+type fixedQueue struct {
+	*ddp.Queue
+	octets []byte // the buffers, one behind the other
+	size   int    // of one
+}
+
+func (f *fixedQueue) init(depth, size int) error {
+	f.Queue = ddp.NewQueue(depth)
+	f.octets, f.size = make([]byte, depth*size), size
+	pieces := make(ddp.Gather, depth)
+	for i := range pieces {
+		pieces[i] = ddp.Piece{Mem: ddp.Bytes(f.at(uint64(i))), Len: uint64(size)}
+		b, err := ddp.MakeRecvBuffer(pieces[i:i+1:i+1], uint64(i))
+		if err != nil {
+			return err
+		}
+		if err := f.Post(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// at returns the buffer with a token.
+func (f *fixedQueue) at(token uint64) []byte {
+	i := int(token) * f.size
+	return f.octets[i : i+f.size : i+f.size]
+}
+
+// recycle retires the first buffer and posts it again.
+func (f *fixedQueue) recycle() {
+	if b, ok := f.Pop(); ok {
+		_ = f.Post(b) // there is room: a buffer has just been taken out
+	}
+}

@@ -1,0 +1,59 @@
+package rdmap
+
+import (
+	"encoding/binary"
+
+	"github.com/rddp-go/rddp/ddp"
+)
+
+// Immediate Data (RFC 7306 section 6).
+
+// ImmediateLen is the length of Immediate Data in octets; it is the whole payload of its message.
+const ImmediateLen = 8
+
+// setImmediate makes v the payload of the message.
+func (w *sendSlot) setImmediate(v uint64) {
+	binary.BigEndian.PutUint64(w.imm[:], v)
+	w.pieces = append(w.pieces[:0], ddp.Piece{Mem: ddp.Bytes(w.imm[:]), Len: ImmediateLen})
+	w.length = ImmediateLen
+}
+
+// immediates is where Immediate Data is placed. It consumes a buffer of queue 0, as the RFC asks, but
+// is not put there: a receive of any length will do, and the user finds the 8 octets in the completion.
+type immediates struct {
+	octets [][ImmediateLen]byte // for each buffer of the queue
+	popped uint64               // buffers retired so far
+	buf    ddp.RecvBuffer       // what buffer returned last
+	piece  [1]ddp.Piece
+}
+
+func (m *immediates) init(depth int) { m.octets = make([][ImmediateLen]byte, depth) }
+
+// at returns the place for the i-th message from the first available buffer on.
+func (m *immediates) at(i uint32) *[ImmediateLen]byte {
+	return &m.octets[(m.popped+uint64(i))%uint64(len(m.octets))]
+}
+
+// buffer returns what serves message msn: the posted buffer, or for Immediate Data a place of its own.
+func (r *recvQueue) buffer(msn uint32, control uint8) (*ddp.RecvBuffer, uint8) {
+	b, code := r.q.Lookup(msn)
+	_, op := SplitControl(control)
+	if code != 0 || op != OpImmediate && op != OpImmediateSE {
+		return b, code
+	}
+	m := &r.imm
+	m.piece[0] = ddp.Piece{Mem: ddp.Bytes(m.at(msn - r.q.First())[:]), Len: ImmediateLen}
+	m.buf = ddp.RecvBuffer{Pieces: m.piece[:], Len: ImmediateLen}
+	return &m.buf, 0
+}
+
+// receivedImmediate takes Immediate Data in its turn (section 6.3).
+func (q *QP) receivedImmediate(op Opcode, length uint32) {
+	if length != ImmediateLen { // shorter: more did not fit
+		q.rq.status = StatusLocLenErr
+		q.reject(errUnspecified)
+		return
+	}
+	q.consume(WC{Opcode: WCRecvImm, QPNum: q.cfg.QPNum, Solicited: op == OpImmediateSE,
+		Immediate: binary.BigEndian.Uint64(q.rq.imm.at(0)[:])})
+}
