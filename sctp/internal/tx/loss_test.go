@@ -2,6 +2,7 @@ package tx
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/rddp-go/rddp/rawio"
@@ -337,6 +338,20 @@ func TestShutdownAcknowledges(t *testing.T) {
 	}
 	if r, _ := l.s.HandleCumAck(l.now, 2); !r.Stale {
 		t.Error("an older SHUTDOWN is not stale")
+	}
+}
+
+// A peer in SHUTDOWN-SENT that answers DATA by SHUTDOWN alone must not run us into a window of 0.
+func TestShutdownLeavesTheWindowOpen(t *testing.T) {
+	l := newLab(t, 1)
+	l.s.SetPeer(2*full, 16)
+	l.queue(6, full)
+	for cum := wire.TSN(0); cum < 6; cum += 2 {
+		l.expect("the peer's window", fmt.Sprintf("%d | %d", cum+1, cum+2))
+		if _, err := l.s.HandleCumAck(l.now, cum+2); err != nil || l.s.Rwnd() != 2*full {
+			t.Fatalf("a_rwnd %d after SHUTDOWN for TSN %d, %v", l.s.Rwnd(), cum+2, err)
+		}
+		l.check()
 	}
 }
 

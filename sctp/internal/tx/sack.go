@@ -52,17 +52,20 @@ func (s *Sender) HandleSack(now rawio.Time, k wire.Sack) (Result, error) {
 	return a.result, nil
 }
 
-// HandleCumAck processes the Cumulative TSN Ack of a SHUTDOWN (section 9.2). It says nothing of gaps
-// or of the window.
+// HandleCumAck processes the Cumulative TSN Ack of a SHUTDOWN (section 9.2). It says nothing of gaps,
+// nor of the window: the one last advertised is taken to be still there, because a peer in
+// SHUTDOWN-SENT may answer DATA by nothing but SHUTDOWN.
 func (s *Sender) HandleCumAck(now rawio.Time, cum wire.TSN) (Result, error) {
 	a, err := s.beginAck(now, cum)
 	if err != nil || a.result.Stale {
 		return a.result, err
 	}
+	arwnd := s.Rwnd() + s.data
 	s.ackThrough(&a, cum)
 	s.exitRecovery()
 	s.grow(&a)
 	s.restartTimers(now)
+	s.setRwnd(uint32(arwnd))
 	return a.result, nil
 }
 
