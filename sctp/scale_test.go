@@ -1,0 +1,97 @@
+package sctp
+
+import (
+	"net/netip"
+	"runtime"
+	"testing"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/endpoint"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// liveHeap returns the octets of live objects.
+func liveHeap() uint64 {
+	runtime.GC()
+	runtime.GC() // pools need two
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// BenchmarkIdleAssociation prints what an idle association costs in memory: one end of it, API included,
+// with 10,000 associations to one listener.
+func BenchmarkIdleAssociation(b *testing.B) {
+	const count = 10_000
+	for b.Loop() {
+		p := newPair(b)
+		l, err := p.b.Listen(0, &Config{Backlog: count})
+		if err != nil {
+			b.Fatal(err)
+		}
+		before := liveHeap()
+		conns := make([]*Conn, count)
+		for i := range conns {
+			if conns[i], err = p.a.Dial(deadlineCtx(b), netip.AddrPortFrom(p.bAddr, l.Port()), nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+		after := liveHeap()
+		b.ReportMetric(float64(after-before)/(2*count), "B/association")
+		runtime.KeepAlive(conns)
+		p.a.Close()
+		p.b.Close()
+	}
+}
+
+// A million INITs create no association and nothing else that stays (RFC 9260 section 5.1).
+func TestInitFloodLeavesNothing(t *testing.T) {
+	const flood = 1_000_000
+	e := endpoint.New(endpoint.Config{Rand: zeros{}, MTU: func(_, _ netip.Addr) int { return 1480 }})
+	if err := e.Listen(5043, nil); err != nil {
+		t.Fatal(err)
+	}
+	out := assoc.NewTxBatch(32)
+	send := func(i int) {
+		b := wire.AppendHeader(nil, uint16(1+i%65535), 5043, 0)
+		b = wire.AppendInit(b, wire.ChunkInit, wire.InitFields{Tag: uint32(i) + 1, ARwnd: 1 << 20, OutStreams: 10, InStreams: 10, TSN: wire.TSN(i)})
+		wire.PutChecksum(b, wire.ChecksumBytes(b))
+		addr := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+		p := &rawio.Packet{Data: b, Remote: netip.AddrPortFrom(addr, 0)}
+		if a, ok := e.Lookup(p); !ok || a != nil {
+			t.Fatalf("INIT %d: lookup gave %v, %v", i, a, ok)
+		}
+		if a, _ := e.HandleUnmatched(0, p); a != nil {
+			t.Fatalf("INIT %d made an association", i)
+		}
+		for e.PollTransmit(0, out) {
+			out.Reset()
+		}
+		out.Reset()
+	}
+	for i := range 1000 { // buffers grow to their size
+		send(i)
+	}
+	before := liveHeap()
+	for i := range flood {
+		send(i)
+	}
+	after := liveHeap()
+	if n := e.Len(); n != 0 { // req 9260-5.1-4
+		t.Errorf("%d associations after %d INITs", n, flood)
+	}
+	if grown := int64(after) - int64(before); grown > 1<<20 {
+		t.Errorf("memory grew by %d octets", grown)
+	}
+}
+
+// zeros is a source of randomness for tests that need none.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(i + 1)
+	}
+	return len(p), nil
+}
