@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/netip"
@@ -34,8 +35,7 @@ type bench struct {
 	stop   context.CancelFunc // stops the server
 	ended  chan struct{}
 
-	mu  sync.Mutex
-	log []string // guarded by mu: lines of the server
+	said chan string // lines of the server
 }
 
 func newBench(t *testing.T, kind string) *bench {
@@ -47,7 +47,7 @@ func newBench(t *testing.T, kind string) *bench {
 	must(t, err)
 	cfg := &rdma.Config{}
 	cfg.SCTP.EncapPort = self.EncapPort
-	b := &bench{t: t, dir: t.TempDir(), ended: make(chan struct{})}
+	b := &bench{t: t, dir: t.TempDir(), ended: make(chan struct{}), said: make(chan string, 100)}
 	b.client, err = rdma.NewDevice(self.Client, cfg)
 	must(t, err)
 	l, err := sdev.Listen(rdma.DefaultPort)
@@ -56,9 +56,7 @@ func newBench(t *testing.T, kind string) *bench {
 	must(t, err)
 	b.addr = netip.AddrPortFrom(self.Addr, rdma.DefaultPort)
 	b.s = &server{dev: sdev, root: root, maxSize: 64 << 20, patience: time.Minute, say: func(format string, args ...any) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.log = append(b.log, strings.TrimSpace(format))
+		b.said <- fmt.Sprintf(format, args...)
 	}}
 	var cancel context.CancelFunc
 	b.ctx, cancel = context.WithTimeout(context.Background(), time.Minute)
@@ -371,6 +369,32 @@ func TestSilentClient(t *testing.T) {
 	b.settle()
 	b.files(nil)
 }
+
+// A client learns why the server ends the copy although its Writes go on meanwhile.
+func TestStoppedServerUnderLoad(t *testing.T) {
+	b := newBench(t, "mem")
+	u := &upload{offer: offer{64 << 20, "f"}, patience: time.Minute}
+	var first sync.Once
+	u.progress = func(int) { first.Do(b.stop) }
+	reads := 0
+	u.src = readerFunc(func(p []byte) (int, error) {
+		if reads++; reads == 4*ring { // the file does not end before the server does
+			<-b.said
+		}
+		return len(p), nil
+	})
+	_, err := u.run(b.ctx, b.client, b.addr)
+	var refused *refusedError
+	if !errors.As(err, &refused) || refused.text != "the server is being stopped" {
+		t.Errorf("run fails with %v", err)
+	}
+	<-b.ended
+	b.files(nil)
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func TestStoppedServer(t *testing.T) {
 	b := newBench(t, "mem")

@@ -79,8 +79,9 @@ func (s *server) serve(ctx context.Context, req *rdma.Request) {
 		s.refuse(req, err)
 		return
 	}
-	defer e.close()
 	d := &download{offer: what, from: req.RemoteAddr(), patience: s.patience, in: in, e: e}
+	defer d.closeWindow() // once the client knows why, lest its Writes hit a closed window instead
+	defer e.close()
 	began := time.Now()
 	err = d.run(ctx, req)
 	if err != nil && ctx.Err() != nil {
@@ -102,31 +103,28 @@ type download struct {
 	patience time.Duration
 	in       *incoming
 	e        *end
+	window   *rdma.MR
 }
 
 // run receives the file and keeps it.
 func (d *download) run(ctx context.Context, req *rdma.Request) error {
 	var where grant
-	var window *rdma.MR
 	if d.size > 0 {
 		var err error
-		window, err = d.e.pd.RegisterDevice(d.in, d.size, rdma.RemoteWrite, &rdma.RegionOptions{QP: d.e.qp})
+		d.window, err = d.e.pd.RegisterDevice(d.in, d.size, rdma.RemoteWrite, &rdma.RegionOptions{QP: d.e.qp})
 		if err != nil {
 			return err
 		}
-		where = grant{stag: uint32(window.STag()), to: window.Base()}
+		where = grant{stag: uint32(d.window.STag()), to: d.window.Base()}
 	}
-	err := req.Accept(d.e.qp, where.encode())
-	var final seal
-	if err == nil {
-		final, err = d.receive(ctx)
+	if err := req.Accept(d.e.qp, where.encode()); err != nil {
+		return err
 	}
-	if window != nil {
-		window.Deregister() // from here on the client cannot change what is checked and kept
-	}
+	final, err := d.receive(ctx)
 	if err != nil {
 		return err
 	}
+	d.closeWindow() // from here on the client cannot change what is checked and kept
 	if final.size != d.size {
 		return fmt.Errorf("it was announced with %d octets and sealed with %d", d.size, final.size)
 	}
@@ -142,6 +140,14 @@ func (d *download) run(ctx context.Context, req *rdma.Request) error {
 		return d.e.reason(errGone)
 	default:
 		return d.in.keep(d.name)
+	}
+}
+
+// closeWindow has nothing written any more. It may be called again.
+func (d *download) closeWindow() {
+	if d.window != nil {
+		d.window.Deregister()
+		d.window = nil
 	}
 }
 

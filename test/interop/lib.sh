@@ -1,0 +1,223 @@
+# What run.sh is made of: it reads this file. Sets up the programs and the network.
+
+GO=${GO:-go}
+((EUID == 0)) || { echo "run.sh: needs root, for network namespaces and raw sockets" >&2; exit 2; }
+need=()
+for pair in ip:iproute2 nft:nftables tshark:tshark tcpdump:tcpdump gcc:gcc; do
+	command -v "${pair%%:*}" >/dev/null || need+=("${pair##*:}")
+done
+[[ -e /usr/include/usrsctp.h ]] || need+=(libusrsctp-dev)
+if ((${#need[@]})); then
+	{ apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${need[@]}"; } >/dev/null ||
+		{ echo "run.sh: cannot install ${need[*]}" >&2; exit 2; }
+fi
+
+# We live in namespace $A, usrsctp in $B.
+A=iop$$a B=iop$$b
+dir=$(mktemp -d)
+pids=()
+
+cleanup() {
+	((${#pids[@]})) && kill -9 "${pids[@]}" 2>/dev/null
+	ip netns del "$A" 2>/dev/null
+	ip netns del "$B" 2>/dev/null
+	if [[ $keep ]]; then echo "kept $dir"; else rm -rf "$dir"; fi
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+make_net() {
+	local n
+	for n in "$A" "$B"; do
+		ip netns add "$n" && ip -n "$n" link set lo up || return
+		echo 0 | ip netns exec "$n" tee /proc/sys/net/ipv6/conf/default/accept_dad >/dev/null
+	done
+	ip -n "$A" link add v type veth peer name v netns "$B" || return
+	ip -n "$A" addr add 10.77.0.1/24 dev v && ip -n "$A" addr add fd77::1/64 dev v nodad &&
+		ip -n "$B" addr add 10.77.0.2/24 dev v && ip -n "$B" addr add fd77::2/64 dev v nodad &&
+		ip -n "$A" link set v up && ip -n "$B" link set v up || return
+	# One packet is one packet, for captures and for loss: no segmentation offload of UDP.
+	ip -n "$A" link set v gso_max_segs 1 && ip -n "$B" link set v gso_max_segs 1 || return
+	quiet
+	for _ in {1..50}; do
+		ip netns exec "$A" ping -c1 -W1 fd77::2 >/dev/null 2>&1 && return
+		sleep 0.1
+	done
+	return 1
+}
+
+# quiet keeps usrsctp's host from telling us that it has no SCTP. Linux does so not only when no raw
+# socket takes a packet but also when one does and its buffer is full, which ends our association
+# (RFC 9260 section 10, ICMP8); usrsctp leaves its buffer at the system's small default.
+quiet() {
+	ip netns exec "$B" nft -f - <<-'END'
+		table inet quiet {
+			chain out {
+				type filter hook output priority 0
+				icmp type destination-unreachable icmp code prot-unreachable drop
+				icmpv6 type parameter-problem drop
+			}
+		}
+	END
+}
+
+# drop NS NAME RULE makes the namespace drop what it receives and the rule matches; undrop ends that.
+drop() {
+	ip netns exec "$1" nft -f - <<-END
+		table inet $2 {
+			chain in {
+				type filter hook input priority 0
+				$3 drop
+			}
+		}
+	END
+}
+undrop() { ip netns exec "$1" nft delete table inet "$2"; }
+
+lossy() { local n; for n in "$A" "$B"; do drop "$n" loss 'meta l4proto { sctp, udp } numgen random mod 100 < 2'; done; }
+lossless() { undrop "$A" loss; undrop "$B" loss; }
+
+passed=0 failed=0
+ok() { ((++passed)); echo "ok   $*"; }
+bad() { ((++failed)); echo "FAIL $*"; }
+
+# start NS OUT PROGRAM ARGS... runs a program and leaves its process ID in $pid.
+start() {
+	local ns=$1 out=$2
+	shift 2
+	ip netns exec "$ns" "$@" >"$out" 2>&1 &
+	pid=$!
+	pids+=("$pid")
+}
+
+# stop PID... ends processes of ours.
+stop() {
+	local p i
+	kill "$@" 2>/dev/null
+	for p in "$@"; do
+		for i in {1..20}; do
+			kill -0 "$p" 2>/dev/null || break
+			((i < 20)) || kill -9 "$p" 2>/dev/null
+			sleep 0.05
+		done
+		wait "$p" 2>/dev/null
+	done
+}
+
+# await SECONDS FILE REGEXP waits for a line.
+await() {
+	local i
+	for ((i = 0; i < $1 * 20; i++)); do
+		grep -q -E "$3" "$2" 2>/dev/null && return
+		sleep 0.05
+	done
+	return 1
+}
+
+# Where a link's ends are: $ours, $theirs, $flags.
+link() {
+	flags=() ours=10.77.0.1 theirs=10.77.0.2
+	case $1 in
+	raw6) ours=fd77::1 theirs=fd77::2 ;;
+	udp4) flags=(--udp) ;;
+	esac
+}
+
+# us NAME client|server ARGS..., them NAME client|server ARGS...: start one end and leave its process
+# ID in $pid. Reports go to NAME.ours and NAME.theirs.
+us() {
+	local name=$1 role=$2
+	shift 2
+	if [[ $role = server ]]; then role=(--server); else role=(--peer "$theirs"); fi
+	start "$A" "$dir/$name.ours" "$dir/ours" "${role[@]}" --local "$ours" --seed 1 --peer-seed 2 "${flags[@]}" "$@"
+}
+them() {
+	local name=$1 role=$2
+	shift 2
+	if [[ $role = server ]]; then role=(--server); else role=(--peer "$ours"); fi
+	start "$B" "$dir/$name.theirs" "$dir/theirs" "${role[@]}" --local "$theirs" --seed 2 --peer-seed 1 "${flags[@]}" "$@"
+}
+
+# capture NAME starts a capture at our end, with process ID $cap.
+capture() {
+	start "$A" "$dir/$1.tcpdump" tcpdump -n -i v -Z root -B 65536 --immediate-mode -w "$dir/$1.pcap" 'sctp or udp port 9899 or ip6 proto 132'
+	cap=$pid
+	await 5 "$dir/$1.tcpdump" 'listening on' || bad "$1: no capture: $(cat "$dir/$1.tcpdump")"
+}
+
+# captured NAME ends the capture and has tshark look at every packet.
+captured() {
+	local n wrong
+	stop "$cap"
+	tshark -n -r "$dir/$1.pcap" -o sctp.checksum:CRC-32C -o sctp.ulp_dissection:FALSE -o sctp.reassembly:FALSE -Y sctp -T fields \
+		-e frame.number -e sctp.checksum.status -e _ws.malformed -e _ws.expert.severity -e _ws.expert.message \
+		>"$dir/$1.tshark" 2>"$dir/$1.tshark.err"
+	n=$(wc -l <"$dir/$1.tshark")
+	# Fields: number, 1 for a right checksum, name if malformed, severities (0x00800000 is an error).
+	wrong=$(awk -F '\t' '{
+		error = $2 != 1 || $3 != ""
+		count = split($4, severities, ",")
+		for (i = 1; i <= count; i++) error = error || severities[i] >= 8388608
+		if (error) print
+	}' "$dir/$1.tshark")
+	if ((n == 0)); then
+		bad "$1: nothing captured: $(cat "$dir/$1.tcpdump" "$dir/$1.tshark.err")"
+	elif [[ $wrong ]]; then
+		bad "$1: $(wc -l <<<"$wrong") of $n packets are wrong to tshark"
+		head -5 <<<"$wrong"
+	else
+		ok "$1: tshark: $n packets, right checksums, none malformed"
+	fi
+	[[ $keep ]] || rm -f "$dir/$1".{pcap,tshark}
+}
+
+# expect NAME ours|theirs REGEXP WHAT checks that a report has a line.
+expect() {
+	if grep -q -E "$3" "$dir/$1.$2" 2>/dev/null; then
+		ok "$1: $4"
+	else
+		bad "$1: $4: $2 has no line $3"
+		sed 's/^/     /' "$dir/$1.$2"
+	fi
+}
+
+value() { sed -n "s/^stats.* $2=\([^ ]*\).*/\1/p" "$1"; }
+
+# rate NAME says what was measured.
+rate() {
+	local side f
+	for side in ours theirs; do
+		f=$dir/$1.$side
+		grep -q ^stats "$f" || continue
+		echo "     $side: sent $(sed -n 's/^sent \([0-9]*\).*/\1/p' "$f" | tail -1), received $(sed -n 's/^received \([0-9]*\).*/\1/p' "$f"), in $(value "$f" seconds) s," \
+			"$(value "$f" octets-out) octets out, $(value "$f" octets-in) in; retransmitted $(value "$f" retransmitted), fast $(value "$f" fast), timeouts $(value "$f" timeouts), duplicates $(value "$f" duplicates)"
+	done
+}
+
+# row NAME LINK us|them SECONDS: both ends run once, with the options in ${mine[@]} and ${yours[@]};
+# us or them is the client.
+row() {
+	local name=$1 i server client
+	[[ $name =~ $only ]] || return 1
+	link "$2"
+	capture "$name"
+	if [[ $3 = us ]]; then
+		them "$name" server "${yours[@]}" --timeout "$4"; server=$pid
+		await 5 "$dir/$name.theirs" ^listening
+		us "$name" client "${mine[@]}" --timeout "$4"; client=$pid
+	else
+		us "$name" server "${mine[@]}" --timeout "$4"; server=$pid
+		await 5 "$dir/$name.ours" ^listening
+		them "$name" client "${yours[@]}" --timeout "$4"; client=$pid
+	fi
+	await "$4" "$dir/$name.ours" ^result && await 10 "$dir/$name.theirs" ^result
+	stop "$server" "$client"
+	expect "$name" ours '^result ok' "we have all, as it was sent"
+	expect "$name" theirs '^result ok' "usrsctp has all, as it was sent"
+	rate "$name"
+	captured "$name"
+}
+
+$GO build -o "$dir/ours" ./test/interop/peer || exit 2
+gcc -std=gnu11 -O2 -Wall -Wextra -Werror -o "$dir/theirs" test/interop/usrsctp/*.c -lusrsctp -lpthread || exit 2
+make_net || { echo "run.sh: cannot make the network" >&2; exit 2; }

@@ -1,0 +1,146 @@
+// Peer is one end of an association over package sctp, the counterpart of ../usrsctp. It sends and
+// checks messages of a known pattern, reports what happens on standard output, one line each, and ends
+// with "result ok" or "result bad". Then it lives on until SIGTERM, to answer retransmissions of the peer.
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rddp-go/rddp/sctp"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// options is the command line; usrsctp/options.c has the same.
+type options struct {
+	server, udp        bool
+	local, peer        string
+	port, localPort    uint16
+	udpPort            int
+	encapPort          uint16
+	streams            uint16
+	send, expect       int
+	sizes, order       string
+	seed, peerSeed     uint64
+	run, peerRun       int
+	partial            bool
+	adaptation         int64
+	ending, reason     string
+	rtoMin             int
+	buffer             int
+	cookieLife         int
+	timeout            int
+	outgoing, incoming pattern
+}
+
+func parse() *options {
+	o := new(options)
+	f := pflag.CommandLine
+	f.BoolVar(&o.server, "server", false, "accept (default: connect)")
+	f.BoolVar(&o.udp, "udp", false, "encapsulate in UDP (RFC 6951)")
+	f.StringVar(&o.local, "local", "", "own `address` (default: all)")
+	f.StringVar(&o.peer, "peer", "", "the server's `address`")
+	f.Uint16Var(&o.port, "port", 5001, "SCTP port of the server")
+	f.Uint16Var(&o.localPort, "local-port", 0, "SCTP port of the client, 49152 or more (default: any)")
+	f.IntVar(&o.udpPort, "udp-port", 9899, "own UDP port")
+	f.Uint16Var(&o.encapPort, "encap-port", 9899, "the peer's UDP port")
+	f.Uint16Var(&o.streams, "streams", 10, "streams each way")
+	f.IntVar(&o.send, "send", 0, "messages to send")
+	f.IntVar(&o.expect, "expect", 0, "messages to receive")
+	f.StringVar(&o.sizes, "sizes", "mixed", "of the messages, octets: small (to 1400), mixed (to 60000, mostly short), big (to 60000, evenly)")
+	f.StringVar(&o.order, "order", "ordered", "ordered, unordered or both")
+	f.Uint64Var(&o.seed, "seed", 0, "of the messages sent")
+	f.Uint64Var(&o.peerSeed, "peer-seed", 0, "of the messages received")
+	f.IntVar(&o.run, "run", 0, "which start of this program it is")
+	f.IntVar(&o.peerRun, "peer-run", 0, "which start of the peer it is")
+	f.BoolVar(&o.partial, "partial", false, "fewer messages than expected are no failure")
+	f.Int64Var(&o.adaptation, "adaptation", -1, "announce this adaptation layer indication")
+	f.StringVar(&o.ending, "end", "wait", "wait (for the peer to end it), shutdown or abort, once all is sent and received")
+	f.StringVar(&o.reason, "reason", "", "of the abort")
+	f.IntVar(&o.rtoMin, "rto-min", 0, "RTO.Min in `ms` (default: the RFC's)")
+	f.IntVar(&o.buffer, "buffer", 0, "`octets` of send and receive buffer")
+	f.IntVar(&o.cookieLife, "cookie-life", 0, "life of a state cookie in `ms` (default: the RFC's)")
+	f.IntVar(&o.timeout, "timeout", 60, "give up after so many `seconds`")
+	pflag.Parse()
+	o.outgoing = pattern{seed: o.seed, sizes: o.sizes, order: o.order, streams: o.streams}
+	o.incoming = o.outgoing
+	o.incoming.seed = o.peerSeed
+	return o
+}
+
+// line prints one line of the report, at once.
+func line(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+
+func main() {
+	o := parse()
+	time.AfterFunc(time.Duration(o.timeout)*time.Second, func() {
+		line("error: timeout")
+		os.Exit(3)
+	})
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM)
+	ok, err := o.serve()
+	if err != nil {
+		line("error %v", err)
+	}
+	if ok {
+		line("result ok")
+		<-term
+		return
+	}
+	line("result bad")
+	<-term
+	os.Exit(1)
+}
+
+func (o *options) serve() (ok bool, err error) {
+	link, err := o.open()
+	if err != nil {
+		return false, err
+	}
+	t, err := sctp.NewTransport(link, &sctp.TransportConfig{CloseTimeout: time.Duration(o.timeout) * time.Second})
+	if err != nil {
+		return false, err
+	}
+	c, err := o.connect(t)
+	if err != nil {
+		return false, err
+	}
+	return o.transfer(c), nil
+}
+
+func (o *options) config() *sctp.Config {
+	c := &sctp.Config{EncapPort: o.encapPort, Config: assoc.Config{
+		OutStreams: o.streams, RTOMin: time.Duration(o.rtoMin) * time.Millisecond,
+		SendBuffer: o.buffer, RecvBuffer: o.buffer, CookieLife: time.Duration(o.cookieLife) * time.Millisecond,
+	}}
+	if o.adaptation >= 0 {
+		a := uint32(o.adaptation)
+		c.Adaptation = &a
+	}
+	return c
+}
+
+func (o *options) connect(t *sctp.Transport) (*sctp.Conn, error) {
+	ctx := context.Background() // the timeout ends the program
+	if !o.server {
+		addr, err := netip.ParseAddr(o.peer)
+		if err != nil {
+			return nil, err
+		}
+		return t.Dial(ctx, netip.AddrPortFrom(addr, o.port), o.config())
+	}
+	l, err := t.Listen(o.port, o.config())
+	if err != nil {
+		return nil, err
+	}
+	line("listening")
+	return l.Accept(ctx)
+}

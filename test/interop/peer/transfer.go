@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/rddp-go/rddp/sctp"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// transfer is the life of an established association.
+type transfer struct {
+	*options
+	c       *sctp.Conn
+	check   checker
+	changed *sync.Cond // of what follows
+
+	run       int  // the run being sent
+	sentAll   bool // of that run
+	received  int  // messages of the run that is expected
+	ended     bool // we have asked for the end
+	over      bool // the association is no more
+	octetsOut int
+}
+
+// transfer sends and receives until the association is over and says whether all went well.
+func (o *options) transfer(c *sctp.Conn) bool {
+	t := &transfer{options: o, c: c, run: o.run, changed: sync.NewCond(new(sync.Mutex)), check: checker{pattern: o.incoming}}
+	start := time.Now()
+	a, _ := c.Lock()
+	tag := a.LocalTag()
+	in, out := a.InStreams(), a.OutStreams()
+	adaptation, announced := a.PeerAdaptation()
+	c.Unlock()
+	line("up in=%d out=%d", in, out)
+	if announced {
+		line("adaptation 0x%08x", adaptation)
+	}
+	var sender sync.WaitGroup
+	sender.Go(t.sender)
+	octetsIn := t.receive(tag)
+	<-c.Done()
+	seconds := time.Since(start).Seconds()
+	t.changed.L.Lock()
+	t.over = true
+	t.changed.Broadcast()
+	t.changed.L.Unlock()
+	sender.Wait()
+	reportEnd(c.Err())
+	line("received %d of %d", t.received, o.expect)
+	s := c.Stats()
+	line("stats seconds=%.3f octets-in=%d octets-out=%d chunks-out=%d retransmitted=%d fast=%d timeouts=%d duplicates=%d beyond-window=%d wrong-tag=%d malformed=%d",
+		seconds, octetsIn, t.octetsOut, s.DataOut, s.Retransmits, s.FastRetransmits, s.Timeouts, s.DuplicatesIn, s.OutOfWindow, s.WrongTag, s.Malformed)
+	return t.check.wrong == 0 && (t.received == o.expect || o.partial)
+}
+
+func reportEnd(err error) {
+	var abort *assoc.AbortError
+	switch {
+	case err == assoc.ErrShutdown:
+		line("end shutdown")
+	case errors.As(err, &abort) && abort.ByPeer && abort.Reason() != nil:
+		line("end abort by=peer reason=%q", abort.Reason())
+	case errors.As(err, &abort) && !abort.ByPeer:
+		line("end abort by=self")
+	default:
+		line("end error %v", err)
+	}
+}
+
+// sender sends the run's messages, and again as the next run when the peer restarts.
+func (t *transfer) sender() {
+	buf := make([]byte, maxSize)
+	l := t.changed.L
+	l.Lock()
+	defer l.Unlock()
+	run, i := t.run, 0
+	for !t.over {
+		if run != t.run {
+			run, i = t.run, 0
+		}
+		if i < t.send {
+			s := t.outgoing.shape(run, i)
+			l.Unlock()
+			n, err := t.c.WriteMsg(s.fill(buf), sctp.SendInfo{Stream: s.stream, PPID: s.ppid, Unordered: s.unordered})
+			l.Lock()
+			if err != nil {
+				line("send-failed index=%d: %v", i, err)
+				return
+			}
+			t.octetsOut += n
+			i++
+			continue
+		}
+		if !t.sentAll {
+			line("sent %d run=%d", i, run)
+			t.sentAll = true
+			t.maybeEnd()
+		}
+		t.changed.Wait()
+	}
+}
+
+// maybeEnd ends the association once everything is sent and received. Called with the lock held.
+func (t *transfer) maybeEnd() {
+	if t.ended || t.over || !t.sentAll || t.received < t.expect || t.ending == "wait" {
+		return
+	}
+	t.ended = true
+	if t.ending == "abort" {
+		t.c.Abort(t.reason)
+		return
+	}
+	line("shutdown")
+	go func() {
+		if err := t.c.Close(); err != nil {
+			line("error close: %v", err)
+		}
+	}()
+}
+
+// receive runs until nothing more can be read and returns how many octets came.
+func (t *transfer) receive(tag uint32) (octets int) {
+	buf := make([]byte, maxSize+1)
+	for {
+		n, info, err := t.c.ReadMsg(buf)
+		if err != nil {
+			return octets
+		}
+		octets += n
+		a, _ := t.c.Lock()
+		now := a.LocalTag() // it changes when the peer restarts
+		in, out := a.InStreams(), a.OutStreams()
+		t.c.Unlock()
+		t.changed.L.Lock()
+		if now != tag {
+			tag = now
+			line("restart in=%d out=%d", in, out)
+			t.run++
+			t.sentAll = false
+			t.changed.Broadcast()
+		}
+		if t.check.check(buf[:n], info) == t.peerRun {
+			t.received++
+			t.maybeEnd()
+		}
+		t.changed.L.Unlock()
+	}
+}

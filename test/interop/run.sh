@@ -1,0 +1,193 @@
+#!/usr/bin/env bash
+# Interoperability with libusrsctp: associations between our stack (peer/) and usrsctp (usrsctp/), in
+# two network namespaces that this script makes and removes. Needs root on Debian.
+#
+#   test/interop/run.sh [regexp]     only the rows whose name matches
+#
+# COUNT is the number of messages of the long rows (100000). KEEP=1 keeps captures and reports.
+# One line per check; the last line is "N passed, M failed".
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 2
+only=${1:-.}
+count=${COUNT:-100000}
+keep=${KEEP:-}
+. test/interop/lib.sh
+
+# Row names end in who is the client: us, or them.
+other() { if [[ $1 = us ]]; then echo them; else echo us; fi; }
+report() { if [[ $1 = us ]]; then echo ours; else echo theirs; fi; }
+
+# both NAME LINK CLIENT SECONDS OPTIONS... is a row with the same options at both ends, except that the
+# client ends the association.
+both() {
+	local name=$1 on=$2 client=$3 seconds=$4
+	shift 4
+	mine=("$@" --adaptation 11) yours=("$@" --adaptation 12)
+	if [[ $client = us ]]; then mine+=(--end shutdown); else yours+=(--end shutdown); fi
+	row "$name" "$on" "$client" "$seconds" || return
+	expect "$name" ours '^adaptation 0x0000000c' "we see usrsctp's adaptation indication"
+	expect "$name" theirs '^adaptation 0x0000000b' "usrsctp sees our adaptation indication"
+	ended "$name"
+}
+
+ended() {
+	expect "$1" ours '^end shutdown' "a graceful end for us"
+	expect "$1" theirs '^end shutdown' "a graceful end for usrsctp"
+}
+
+# Much data both ways at once.
+for who in us them; do
+	both "bulk-raw4-$who" raw4 $who 60 --send "$count" --expect "$count" --streams 100 --order both
+	both "bulk-raw6-$who" raw6 $who 60 --send "$count" --expect "$count" --streams 1000 --order ordered
+	both "bulk-udp4-$who" udp4 $who 60 --send "$count" --expect "$count" --streams 3 --order unordered
+	both "long-messages-$who" raw4 $who 60 --send $((count / 100)) --expect $((count / 100)) --sizes big --order both
+	both "small-buffers-$who" udp4 $who 60 --send $((count / 200)) --expect $((count / 200)) --sizes big --buffer 70000
+done
+
+# The same with two packets of a hundred lost each way. RTO.Min is lowered to keep the row short, but
+# not below the other end's delay of acknowledgements.
+lossy
+for who in us them; do
+	both "loss-raw4-$who" raw4 $who 120 --send "$count" --expect "$count" --streams 100 --order both --rto-min 250
+	both "loss-raw6-$who" raw6 $who 60 --send $((count / 10)) --expect $((count / 10)) --order ordered --rto-min 250
+	both "loss-udp4-$who" udp4 $who 60 --send $((count / 10)) --expect $((count / 10)) --order unordered --rto-min 250
+	both "loss-defaults-$who" raw4 $who 60 --send $((count / 20)) --expect $((count / 20)) --order both
+done
+
+# A graceful end with data outstanding: who sends ends the association at once.
+for who in us them; do
+	for closer in us them; do
+		name=shutdown-by-$closer-$who
+		mine=(--expect 2000 --rto-min 250) yours=("${mine[@]}")
+		if [[ $closer = us ]]; then mine=(--send 2000 --end shutdown --rto-min 250); else yours=(--send 2000 --end shutdown --rto-min 250); fi
+		row "$name" raw4 $who 60 && {
+			ended "$name"
+			expect "$name" "$(report $closer)" '^shutdown' "shutdown asked for"
+		}
+	done
+done
+lossless
+
+# Both end it once each has all.
+mine=(--send 2000 --expect 2000 --end shutdown) yours=("${mine[@]}")
+row shutdown-by-both-us raw4 us 30 && ended shutdown-by-both-us
+
+# One end shuts down while the other is still sending: what the other has queued by then arrives.
+mine=(--send 200000) yours=(--expect 100 --partial --end shutdown)
+row shutdown-against-us raw4 us 30 && {
+	ended shutdown-against-us
+	accepted=$(sed -n 's/^send-failed index=\([0-9]*\).*/\1/p' "$dir/shutdown-against-us.ours")
+	expect shutdown-against-us theirs "^received ${accepted:-?} " "usrsctp has the ${accepted:-?} messages taken before the shutdown"
+}
+
+# Abort with a reason.
+for who in us them; do
+	for aborter in us them; do
+		name=abort-by-$aborter-$who
+		reason="enough of this, says $aborter"
+		mine=(--send 5000 --partial) yours=(--send 5000 --partial)
+		if [[ $aborter = us ]]; then
+			mine=(--expect 1000 --end abort --reason "$reason" --partial)
+		else
+			yours=(--expect 1000 --end abort --reason "$reason" --partial)
+		fi
+		row "$name" raw4 $who 30 && {
+			expect "$name" "$(report $aborter)" '^end abort by=self' "aborted"
+			expect "$name" "$(report "$(other $aborter)")" "^end abort by=peer reason=\"$reason\"" "the other end has the reason"
+		}
+	done
+done
+
+# The client's process dies in the middle of the transfer and starts anew from the same address and port.
+for who in us them; do
+	name=restart-$who
+	[[ $name =~ $only ]] || continue
+	link raw4
+	capture "$name"
+	common=(--sizes big --order both --timeout 60)
+	if [[ $who = us ]]; then client=us server=them; else client=them server=us; fi
+	"$server" "$name" server "${common[@]}" --send 500 --expect 500 --peer-run 1; first=$pid
+	await 5 "$dir/$name.$(report "$server")" ^listening
+	"$client" "$name.dead" client "${common[@]}" --send 100000 --local-port 50001
+	await 5 "$dir/$name.dead.$(report "$client")" ^up
+	sleep 0.2
+	kill -9 "$pid"
+	"$client" "$name" client "${common[@]}" --send 500 --expect 500 --run 1 --peer-run 1 --local-port 50001 --end shutdown
+	await 60 "$dir/$name.ours" ^result && await 10 "$dir/$name.theirs" ^result
+	stop "$first" "$pid"
+	expect "$name" "$(report "$server")" '^restart' "the server sees the restart"
+	expect "$name" ours '^result ok' "we have all of the new run"
+	expect "$name" theirs '^result ok' "usrsctp has all of the new run"
+	ended "$name"
+	rate "$name"
+	captured "$name"
+done
+
+# Odd cases.
+
+# Nobody listens.
+for who in us them; do
+	name=refused-$who
+	[[ $name =~ $only ]] || continue
+	link raw4
+	capture "$name"
+	if [[ $who = us ]]; then client=us server=them; else client=them server=us; fi
+	"$server" "$name" server; first=$pid
+	await 5 "$dir/$name.$(report "$server")" ^listening
+	"$client" "$name" client --port 5002
+	await 5 "$dir/$name.$(report "$client")" ^result
+	stop "$first" "$pid"
+	expect "$name" "$(report "$client")" '^error .*(aborted by the peer|Connection refused)' "the client learns at once"
+	captured "$name"
+done
+
+# A COOKIE ECHO that comes when the cookie has expired: the client starts over.
+for who in us them; do
+	name=stale-cookie-$who
+	[[ $name =~ $only ]] || continue
+	if [[ $who = us ]]; then at=$B; else at=$A; fi
+	drop "$at" late '@th,96,8 10' # chunk type COOKIE ECHO
+	(sleep 2 && undrop "$at" late) &
+	lift=$!
+	mine=(--send 10 --expect 10 --cookie-life 1000) yours=("${mine[@]}")
+	if [[ $who = us ]]; then mine+=(--end shutdown); else yours+=(--end shutdown); fi
+	row "$name" raw4 $who 30 && ended "$name"
+	wait "$lift"
+done
+
+# Both ends send INIT at the same time: a packet filter holds both back until the first retransmission.
+name=collision
+[[ $name =~ $only ]] && {
+	link raw4
+	capture "$name"
+	for n in "$A" "$B"; do drop "$n" wall 'meta l4proto sctp'; done
+	us "$name" client --port 50002 --local-port 50001 --send 1000 --expect 1000 --end shutdown; first=$pid
+	them "$name" client --port 50001 --local-port 50002 --send 1000 --expect 1000
+	sleep 0.5
+	for n in "$A" "$B"; do undrop "$n" wall; done
+	await 20 "$dir/$name.ours" ^result && await 10 "$dir/$name.theirs" ^result
+	stop "$first" "$pid"
+	expect "$name" ours '^result ok' "we have all"
+	expect "$name" theirs '^result ok' "usrsctp has all"
+	ended "$name"
+	captured "$name"
+}
+
+# usrsctp's host has no SCTP any more: its kernel says so, and the association ends (ICMP8 of section 10).
+name=unreachable
+[[ $name =~ $only ]] && {
+	undrop "$B" quiet
+	link raw4
+	them "$name" server; first=$pid
+	await 5 "$dir/$name.theirs" ^listening
+	us "$name" client --send 100000 --sizes big --partial
+	await 5 "$dir/$name.ours" ^up
+	kill -9 "$first"
+	await 10 "$dir/$name.ours" ^result
+	stop "$pid"
+	expect "$name" ours '^end error .*does not speak SCTP' "we learn by ICMP that usrsctp is gone"
+	quiet
+}
+
+echo "$passed passed, $failed failed"
+((failed == 0))

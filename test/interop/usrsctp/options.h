@@ -1,0 +1,39 @@
+#ifndef OPTIONS_H
+#define OPTIONS_H
+
+#include <netinet/in.h>
+
+#include "pattern.h"
+
+#define MAX_ADDRS 8
+
+enum ending { END_WAIT, END_SHUTDOWN, END_ABORT };
+
+union address {
+	struct sockaddr sa;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+struct options {
+	int server, udp;
+	union address local[MAX_ADDRS], peer[MAX_ADDRS];
+	int locals, peers;
+	uint16_t port, local_port, udp_port, encap_port;
+	struct pattern out, in; /* what this side sends, what it expects */
+	unsigned send, expect;  /* messages */
+	unsigned run, peer_run;
+	int partial;            /* fewer messages than expected are no failure */
+	long adaptation;        /* -1: none */
+	enum ending ending;
+	const char *reason;     /* of the abort */
+	unsigned rto_min;       /* ms, 0: the default */
+	unsigned buffer;        /* octets of send and receive buffer, 0: the default */
+	unsigned cookie_life;   /* ms, 0: the default */
+	unsigned timeout;       /* s */
+};
+
+/* parse reads the command line and exits on a mistake. */
+void parse(struct options *o, int argc, char **argv);
+
+#endif

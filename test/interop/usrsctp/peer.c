@@ -1,0 +1,351 @@
+/* One end of an association over libusrsctp, the counterpart of ../peer. It sends and checks messages
+ * of a known pattern, reports what happens on standard output, one line each, and ends with "result
+ * ok" or "result bad". Then it lives on until SIGTERM, to answer retransmissions of the peer. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <usrsctp.h>
+
+#include "options.h"
+#include "report.h"
+
+static struct options o;
+static struct socket *so;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+
+/* Guarded by lock. */
+static unsigned run;      /* the run being sent */
+static int sent_all;      /* of that run */
+static int ended;         /* we have asked for the end */
+static int over;          /* the association is no more */
+
+/* Of the receiving thread. */
+static unsigned char *seen[MAX_RUN]; /* which messages came */
+static long *last[MAX_RUN];          /* per stream: index of the last ordered message */
+static unsigned received;            /* messages of the run that is expected */
+static unsigned long octets_in, octets_out;
+static int bad;
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void die(const char *what)
+{
+	line("error %s: %s", what, strerror(errno));
+	line("result bad");
+	exit(1);
+}
+
+static void debug(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+}
+
+static void set(int level, int name, const void *value, socklen_t len, const char *what)
+{
+	if (usrsctp_setsockopt(so, level, name, value, len) != 0)
+		die(what);
+}
+
+static socklen_t length(const union address *a) { return a->sa.sa_family == AF_INET ? sizeof a->v4 : sizeof a->v6; }
+
+static void set_port(union address *a, uint16_t port)
+{
+	if (a->sa.sa_family == AF_INET)
+		a->v4.sin_port = htons(port);
+	else
+		a->v6.sin6_port = htons(port);
+}
+
+static int family(void)
+{
+	const union address *a = o.locals > 0 ? o.local : o.peer;
+
+	return o.locals + o.peers > 0 && a->sa.sa_family == AF_INET6 ? AF_INET6 : AF_INET;
+}
+
+static void configure(void)
+{
+	static const uint16_t events[] = {SCTP_ASSOC_CHANGE, SCTP_PEER_ADDR_CHANGE, SCTP_REMOTE_ERROR, SCTP_SHUTDOWN_EVENT,
+		SCTP_ADAPTATION_INDICATION};
+	struct sctp_initmsg init = {.sinit_num_ostreams = (uint16_t)o.out.streams, .sinit_max_instreams = 65535};
+	struct sctp_setadaptation adaptation = {.ssb_adaptation_ind = (uint32_t)o.adaptation};
+	struct sctp_rtoinfo rto = {.srto_min = o.rto_min};
+	struct sctp_assocparams params = {.sasoc_cookie_life = o.cookie_life};
+	struct sctp_udpencaps encaps;
+	int on = 1, size = (int)o.buffer;
+
+	for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
+		struct sctp_event e = {.se_assoc_id = SCTP_FUTURE_ASSOC, .se_type = events[i], .se_on = 1};
+		set(IPPROTO_SCTP, SCTP_EVENT, &e, sizeof e, "SCTP_EVENT");
+	}
+	set(IPPROTO_SCTP, SCTP_RECVRCVINFO, &on, sizeof on, "SCTP_RECVRCVINFO");
+	set(IPPROTO_SCTP, SCTP_INITMSG, &init, sizeof init, "SCTP_INITMSG");
+	if (o.rto_min > 0)
+		set(IPPROTO_SCTP, SCTP_RTOINFO, &rto, sizeof rto, "SCTP_RTOINFO");
+	if (o.cookie_life > 0)
+		set(IPPROTO_SCTP, SCTP_ASSOCINFO, &params, sizeof params, "SCTP_ASSOCINFO");
+	if (o.adaptation >= 0)
+		set(IPPROTO_SCTP, SCTP_ADAPTATION_LAYER, &adaptation, sizeof adaptation, "SCTP_ADAPTATION_LAYER");
+	if (size > 0) {
+		set(SOL_SOCKET, SO_SNDBUF, &size, sizeof size, "SO_SNDBUF");
+		set(SOL_SOCKET, SO_RCVBUF, &size, sizeof size, "SO_RCVBUF");
+	}
+	if (o.udp) {
+		memset(&encaps, 0, sizeof encaps);
+		encaps.sue_address.ss_family = (sa_family_t)family();
+		encaps.sue_port = htons(o.encap_port);
+		set(IPPROTO_SCTP, SCTP_REMOTE_UDP_ENCAPS_PORT, &encaps, sizeof encaps, "SCTP_REMOTE_UDP_ENCAPS_PORT");
+	}
+}
+
+static void bind_all(uint16_t port)
+{
+	union address any;
+
+	memset(&any, 0, sizeof any);
+	any.sa.sa_family = (sa_family_t)family();
+	if (o.locals == 0) {
+		set_port(&any, port);
+		if (usrsctp_bind(so, &any.sa, length(&any)) != 0)
+			die("bind");
+	}
+	for (int i = 0; i < o.locals; i++) {
+		set_port(&o.local[i], port);
+		if (i == 0 ? usrsctp_bind(so, &o.local[i].sa, length(&o.local[i])) != 0
+		           : usrsctp_bindx(so, &o.local[i].sa, 1, SCTP_BINDX_ADD_ADDR) != 0)
+			die("bind");
+	}
+}
+
+static void set_up(void)
+{
+	unsigned char list[sizeof o.peer];
+	size_t len = 0;
+
+	usrsctp_init(o.udp ? o.udp_port : 0, NULL, debug);
+	usrsctp_sysctl_set_sctp_no_csum_on_loopback(0);
+	if ((so = usrsctp_socket(family(), SOCK_STREAM, IPPROTO_SCTP, NULL, NULL, 0, NULL)) == NULL)
+		die("socket");
+	configure();
+	if (o.server) {
+		bind_all(o.port);
+		if (usrsctp_listen(so, 1) != 0)
+			die("listen");
+		line("listening");
+		if ((so = usrsctp_accept(so, NULL, NULL)) == NULL)
+			die("accept");
+		return;
+	}
+	if (o.locals > 0 || o.local_port > 0)
+		bind_all(o.local_port);
+	for (int i = 0; i < o.peers; i++) {
+		set_port(&o.peer[i], o.port);
+		memcpy(list + len, &o.peer[i], length(&o.peer[i]));
+		len += length(&o.peer[i]);
+	}
+	if (usrsctp_connectx(so, (struct sockaddr *)list, o.peers, NULL) != 0)
+		die("connect");
+}
+
+static ssize_t send_one(const void *data, size_t len, uint16_t stream, uint16_t flags, uint32_t ppid)
+{
+	struct sctp_sndinfo info = {.snd_sid = stream, .snd_flags = flags, .snd_ppid = htonl(ppid)};
+
+	return usrsctp_sendv(so, data, len, NULL, 0, &info, sizeof info, SCTP_SENDV_SNDINFO, 0);
+}
+
+/* maybe_end ends the association once everything is sent and received. Called with lock held. */
+static void maybe_end(void)
+{
+	if (ended || over || !sent_all || received < o.expect || o.ending == END_WAIT)
+		return;
+	ended = 1;
+	if (o.ending == END_SHUTDOWN) {
+		line("shutdown");
+		if (usrsctp_shutdown(so, SHUT_WR) != 0)
+			line("error shutdown: %s", strerror(errno));
+		return;
+	}
+	line("end abort by=self");
+	if (send_one(o.reason, strlen(o.reason), 0, SCTP_ABORT, 0) < 0)
+		line("error abort: %s", strerror(errno));
+}
+
+/* sender sends the run's messages, and again as the next run when the peer restarts. */
+static void *sender(void *arg)
+{
+	static unsigned char b[MAX_SIZE + 8];
+	unsigned mine, i = 0;
+
+	pthread_mutex_lock(&lock);
+	mine = run;
+	while (!over) {
+		if (mine != run) {
+			mine = run;
+			i = 0;
+		}
+		if (i < o.send) {
+			struct shape s = shape_of(&o.out, mine, i);
+			pthread_mutex_unlock(&lock);
+			fill(&s, b);
+			ssize_t n = send_one(b, s.size, s.stream, s.unordered ? SCTP_UNORDERED : 0, s.ppid);
+			pthread_mutex_lock(&lock);
+			if (n == (ssize_t)s.size) {
+				i++;
+				octets_out += s.size;
+			} else if (mine == run) {
+				line("send-failed index=%u: %s", i, strerror(errno));
+				break;
+			}
+			continue;
+		}
+		if (!sent_all) {
+			line("sent %u run=%u", i, mine);
+			sent_all = 1;
+			maybe_end();
+		}
+		pthread_cond_wait(&changed, &lock);
+	}
+	pthread_mutex_unlock(&lock);
+	return arg;
+}
+
+static void wrong(const char *what, uint32_t ppid)
+{
+	if (bad++ < 5)
+		line("wrong message 0x%08x: %s", ppid, what);
+}
+
+/* check compares a received message with what it has to be. */
+static void check(const unsigned char *b, size_t len, const struct sctp_rcvinfo *info)
+{
+	static unsigned char want[MAX_SIZE + 8];
+	uint32_t ppid = ntohl(info->rcv_ppid);
+	unsigned r, i;
+
+	if (!which_of(ppid, &r, &i)) {
+		wrong("payload protocol identifier", ppid);
+		return;
+	}
+	struct shape s = shape_of(&o.in, r, i);
+	fill(&s, want);
+	if (info->rcv_sid != s.stream)
+		wrong("stream", ppid);
+	else if (!(info->rcv_flags & SCTP_UNORDERED) != !s.unordered)
+		wrong("order flag", ppid);
+	else if (len != s.size)
+		wrong("length", ppid);
+	else if (memcmp(b, want, len) != 0)
+		wrong("content", ppid);
+	if (seen[r] == NULL) {
+		seen[r] = calloc(MAX_INDEX, 1);
+		last[r] = malloc(o.in.streams * sizeof *last[r]);
+		for (unsigned k = 0; k < o.in.streams; k++)
+			last[r][k] = -1;
+	}
+	if (seen[r][i]++)
+		wrong("came twice", ppid);
+	if (!s.unordered) {
+		if (last[r][s.stream] >= (long)i)
+			wrong("out of order", ppid);
+		last[r][s.stream] = (long)i;
+	}
+	octets_in += len;
+	if (r != o.peer_run)
+		return;
+	pthread_mutex_lock(&lock);
+	received++;
+	maybe_end();
+	pthread_mutex_unlock(&lock);
+}
+
+/* receive runs until the association is over. */
+static void receive(void)
+{
+	static unsigned char b[1 << 17];
+	size_t have = 0; /* of a message that comes in parts */
+
+	for (;;) {
+		struct sctp_rcvinfo info;
+		socklen_t infolen = sizeof info;
+		unsigned type = 0;
+		int flags = 0;
+		ssize_t n = usrsctp_recvv(so, b + have, sizeof b - have, NULL, NULL, &info, &infolen, &type, &flags);
+
+		if (n <= 0) {
+			if (n < 0)
+				line("read-failed %s", strerror(errno));
+			return;
+		}
+		if (flags & MSG_NOTIFICATION) {
+			if (notification((const union sctp_notification *)(b + have), (size_t)n) == -SCTP_RESTART) {
+				have = 0;
+				pthread_mutex_lock(&lock);
+				run++;
+				sent_all = 0;
+				pthread_cond_broadcast(&changed);
+				pthread_mutex_unlock(&lock);
+			}
+			continue;
+		}
+		have += (size_t)n;
+		if (have == sizeof b || (flags & MSG_EOR)) {
+			check(b, have, &info);
+			have = 0;
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+	struct sctpstat stat;
+	sigset_t term;
+	double start;
+	int signal;
+
+	parse(&o, argc, argv);
+	alarm(o.timeout);
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &term, NULL);
+	run = o.run;
+	set_up();
+	start = now();
+	pthread_create(&thread, NULL, sender, NULL);
+	receive();
+	start = now() - start;
+	pthread_mutex_lock(&lock);
+	over = 1;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+	pthread_join(thread, NULL);
+	usrsctp_get_stat(&stat);
+	line("received %u of %u", received, o.expect);
+	line("stats seconds=%.3f octets-in=%lu octets-out=%lu chunks-out=%u retransmitted=%u fast=%u timeouts=%u duplicates=%u",
+	     start, octets_in, octets_out, stat.sctps_senddata, stat.sctps_sendretransdata, stat.sctps_sendfastretrans,
+	     stat.sctps_timodata, stat.sctps_recvdupdata);
+	if (received != o.expect && !o.partial)
+		bad++;
+	line("result %s", bad ? "bad" : "ok");
+	usrsctp_close(so);
+	sigwait(&term, &signal);
+	_exit(bad != 0);
+}
