@@ -1,6 +1,7 @@
 package assoc
 
 import (
+	"net/netip"
 	"slices"
 
 	"github.com/rddp-go/rddp/rawio"
@@ -28,12 +29,19 @@ func (a *Assoc) lastWords(why refusal) {
 	if !ok || a.peerTag == 0 {
 		return
 	}
-	p := a.closingPath()
+	p := a.dataPath()
 	start := len(b)
 	room := p.MTU() - headerRoom - 2*wire.ChunkHeaderLen - 3 // chunk and cause header, padding
 	b = wire.AppendCause(wire.AppendAbort(b, false), why.code, why.info[:min(len(why.info), max(room, 0))])
-	a.outbox.commit(outPacket{src: a.localPort, dst: a.peerPort, tag: a.peerTag, local: p.Local, remote: p.Remote},
-		wire.CloseChunk(b, start))
+	a.outbox.commit(a.lastPacket(p, p.Local), wire.CloseChunk(b, start))
+}
+
+// lastPacket is one that may outlive the association.
+func (a *Assoc) lastPacket(p *path, local netip.AddrPort) outPacket {
+	if !local.IsValid() {
+		local = p.Local
+	}
+	return outPacket{src: a.localPort, dst: a.peerPort, tag: a.peerTag, local: local, remote: p.Remote}
 }
 
 // handleAbort takes an ABORT whose tag is right.

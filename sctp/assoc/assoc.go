@@ -60,6 +60,8 @@ type Assoc struct {
 	sender *tx.Sender
 	recv   *rx.Receiver // nil until the peer's Initial TSN is known
 	paths  []*path      // in the order of sender.Paths
+	locals []netip.Addr // own addresses that paths may begin at; none: the link chooses
+	reach  netip.Addr   // where own addresses are to be meaningful, see meaningful
 	placer Placer
 	source Source
 
@@ -68,12 +70,13 @@ type Assoc struct {
 	errors  int      // consecutive errors of the association (section 8.1)
 	beats   beatLimit
 
-	control   controlQueue // chunks waiting for PollTransmit
-	outbox    Outbox       // packets with tags of their own, and last words
-	sackPath  *path        // where the last DATA came from
-	continues bool         // the last PollTransmit ended with a full batch
-	lent      int          // octets of messages that Receive returned and Release has not taken back
-	unsettled bool         // messages of Send wait for acknowledgement
+	control   controlQueue   // chunks waiting for PollTransmit
+	outbox    Outbox         // packets with tags of their own, and last words
+	sackPath  *path          // where SACKs go
+	sackLocal netip.AddrPort // from which own address; invalid: that of the path
+	continues bool           // the last PollTransmit ended with a full batch
+	lent      int            // octets of messages that Receive returned and Release has not taken back
+	unsettled bool           // messages of Send wait for acknowledgement
 	events    eventQueue
 	stats     Stats
 }
@@ -81,12 +84,12 @@ type Assoc struct {
 // Peer names the two ends of an association to set up.
 type Peer struct {
 	LocalPort, PeerPort uint16           // SCTP ports
-	Local               netip.AddrPort   // own address; invalid lets the link choose
+	Local               netip.AddrPort   // own address without Config.LocalAddrs; invalid lets the link choose
 	Remotes             []netip.AddrPort // addresses of the peer, the first is tried first; at most MaxPaths
 }
 
 // Connect starts an association: its first PollTransmit sends the INIT (section 5.1). cfg is
-// complete and outlives the association.
+// complete and outlives the association. It fails with ErrNoSource, or for want of randomness.
 func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 	id, err := newIdentity(env.Rand)
 	if err != nil {
@@ -95,8 +98,13 @@ func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 	a := &Assoc{cfg: *cfg, env: env, state: CookieWait, localPort: peer.LocalPort, peerPort: peer.PeerPort,
 		localTag: id.tag, localTSN: id.tsn, setup: &setup{due: true, deadline: rawio.Never}}
 	a.newSender()
+	a.reach = widest(peer.Remotes)
+	a.locals = a.cfg.sources(a.reach, peer.Local.Addr().Unmap())
 	for _, r := range peer.Remotes {
 		a.addPath(peer.Local, r, tx.Active) // section 5.4 rule 1
+	}
+	if len(a.paths) == 0 {
+		return nil, ErrNoSource
 	}
 	return a, nil
 }
@@ -107,13 +115,9 @@ func Accept(now rawio.Time, cfg *Config, env *Env, c *Cookie, p *rawio.Packet) *
 	a := &Assoc{cfg: *cfg, env: env, localPort: c.LocalPort, peerPort: c.PeerPort}
 	a.adopt(c)
 	a.newSender()
-	for i, addr := range c.Addrs[:c.NumAddrs] {
-		state := tx.Unconfirmed
-		if i == 0 {
-			state = tx.Active // section 5.4 rule 2: the INIT ACK went there and was answered
-		}
-		a.addPath(p.Local, netip.AddrPortFrom(addr, p.Remote.Port()), state)
-	}
+	a.reach = c.Addrs[0]
+	a.locals = a.cfg.sources(a.reach, c.Local)
+	a.adoptPaths(c, p)
 	a.startData(c.PeerRwnd, c.PeerTSN)
 	a.established(now)
 	return a
@@ -130,7 +134,7 @@ func (a *Assoc) startData(peerRwnd uint32, peerTSN wire.TSN) {
 	a.sender.SetPeer(peerRwnd, int(a.outStreams))
 	a.recv = rx.NewReceiver(rx.Config{PeerTSN: peerTSN, RecvBuffer: a.cfg.RecvBuffer, MaxMessage: a.cfg.MaxMessage,
 		PMDCS: a.primary().PMDCS(), SackDelay: a.cfg.SackDelay, InStreams: int(a.inStreams)})
-	a.sackPath = a.primary()
+	a.sackPath, a.sackLocal = a.primary(), netip.AddrPort{}
 }
 
 // SetUpper sets who is asked about incoming DATA (nil: everything is queued for Receive) and who

@@ -45,6 +45,21 @@ type Config struct {
 	// association (default 10), of one path (5) and of INIT and COOKIE ECHO (8).
 	AssocMaxRetrans, PathMaxRetrans, MaxInitRetrans int
 
+	// LocalAddrs are the own addresses of associations, at most 8. The peer is told those that mean
+	// something to it, and a path to each address of the peer begins at the one that suits it best.
+	// Empty: associations have one own address, which the link or the peer chooses.
+	LocalAddrs []netip.Addr
+	// PotentiallyFailedMaxRetrans is how many consecutive errors a path may have before data avoids it
+	// (RFC 7829 section 3.2); default 0. With PathMaxRetrans or more that state does not occur.
+	// HidePotentiallyFailed reports paths in it as active.
+	PotentiallyFailedMaxRetrans int
+	HidePotentiallyFailed       bool
+	// PrimarySwitchoverMaxRetrans is how many consecutive errors the primary path may have before the
+	// path that data has moved to becomes the primary one (RFC 7829 section 5). It is at least
+	// PotentiallyFailedMaxRetrans, or PathMaxRetrans where that is smaller. Nil: data returns to the
+	// primary path when it recovers.
+	PrimarySwitchoverMaxRetrans *int
+
 	// NewController makes the congestion controller of each path; nil selects NewReno.
 	NewController cc.Factory
 }
@@ -112,6 +127,10 @@ func (c *Config) Complete() (Config, error) {
 		{d.AssocMaxRetrans > 0, "AssocMaxRetrans", "positive"},
 		{d.PathMaxRetrans > 0, "PathMaxRetrans", "positive"},
 		{d.MaxInitRetrans > 0, "MaxInitRetrans", "positive"},
+		{d.PotentiallyFailedMaxRetrans >= 0, "PotentiallyFailedMaxRetrans", "0 or more"},
+		{d.PrimarySwitchoverMaxRetrans == nil || *d.PrimarySwitchoverMaxRetrans >= min(d.PotentiallyFailedMaxRetrans, d.PathMaxRetrans),
+			"PrimarySwitchoverMaxRetrans", "at least PotentiallyFailedMaxRetrans or PathMaxRetrans, whichever is smaller"},
+		{d.completeAddrs(), "LocalAddrs", "at most 8 different unicast addresses"},
 		{!d.RequireAdaptation || d.Adaptation != nil, "Adaptation", "set when RequireAdaptation is"},
 	} {
 		if !r.ok {
@@ -119,6 +138,19 @@ func (c *Config) Complete() (Config, error) {
 		}
 	}
 	return d, nil
+}
+
+// completeAddrs makes LocalAddrs its own list of plain addresses and says whether they can be used.
+func (c *Config) completeAddrs() bool {
+	var list []netip.Addr
+	for _, a := range c.LocalAddrs {
+		if a = a.Unmap(); !Unicast(a) || contains(list, a) || len(list) == MaxPaths {
+			return false
+		}
+		list = append(list, a)
+	}
+	c.LocalAddrs = list
+	return true
 }
 
 func def[T comparable](p *T, v T) {

@@ -1,5 +1,7 @@
 package assoc
 
+import "net/netip"
+
 // controlQueue holds control chunks that wait for PollTransmit. All answers to one received packet
 // share one entry and so one packet (section 12.4), and what a peer can make the queue hold is bounded.
 type controlQueue struct {
@@ -11,7 +13,8 @@ type controlQueue struct {
 // controlEntry is the control chunks of one packet to come.
 type controlEntry struct {
 	path       *path
-	start, end int // in controlQueue.buf
+	local      netip.AddrPort // where the packet it answers came to; invalid: the path's own address
+	start, end int            // in controlQueue.buf
 }
 
 const (
@@ -23,16 +26,17 @@ const (
 // nextPacket says that chunks queued from now on answer another packet.
 func (q *controlQueue) nextPacket() { q.answered = false }
 
-// reply queues the chunks that the caller appended to control.buf, to be sent on p. They are dropped,
-// and counted, when the answer to the packet under way would need a second packet.
-func (a *Assoc) reply(p *path, b []byte) {
+// reply queues the chunks that the caller appended to control.buf, to be sent on p: from local, or from
+// the path's own address when that is invalid. They are dropped, and counted, when the answer to the
+// packet under way would need a second packet.
+func (a *Assoc) reply(p *path, local netip.AddrPort, b []byte) {
 	q := &a.control
 	end, room := len(b), p.MTU()-headerRoom
 	switch last := len(q.entries) - 1; {
 	case q.answered && q.entries[last].path == p && end-q.entries[last].start <= room:
 		q.entries[last].end = end
 	case !q.answered && len(q.entries) < maxControl && len(q.buf) < maxControlOctets && end-len(q.buf) <= room:
-		q.entries = append(q.entries, controlEntry{path: p, start: len(q.buf), end: end})
+		q.entries = append(q.entries, controlEntry{path: p, local: local, start: len(q.buf), end: end})
 		q.answered = true
 	default:
 		a.stats.RepliesDropped++

@@ -56,6 +56,14 @@ func (c *Cookie) hasAddr(addr netip.Addr) bool {
 	return false
 }
 
+// addAddr records an address of the peer if there is room for it.
+func (c *Cookie) addAddr(addr netip.Addr) {
+	if c.NumAddrs < MaxPaths && !c.hasAddr(addr) {
+		c.Addrs[c.NumAddrs] = addr
+		c.NumAddrs++
+	}
+}
+
 const (
 	cookieFixed = 76 // octets before the peer's addresses
 	cookieMAC   = sha256.Size

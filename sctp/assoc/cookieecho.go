@@ -2,6 +2,7 @@ package assoc
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
@@ -9,9 +10,16 @@ import (
 )
 
 // Matches says whether the cookie belongs to the packet that brought it (section 5.1.5): its ports, its
-// tag and one of the peer's addresses.
+// tag and one of the peer's addresses. Link-local addresses in it, which have lost their zone, get that
+// of the packet.
 func (c *Cookie) Matches(p *rawio.Packet) bool {
 	pkt := wire.Packet(p.Data)
+	if zone := p.Remote.Addr().Zone(); zone != "" {
+		c.Local = inZone(c.Local, zone)
+		for i := range c.Addrs[:c.NumAddrs] {
+			c.Addrs[i] = inZone(c.Addrs[i], zone)
+		}
+	}
 	return c.LocalPort == pkt.DstPort() && c.PeerPort == pkt.SrcPort() && c.LocalTag == pkt.VTag() &&
 		c.hasAddr(p.Remote.Addr().Unmap())
 }
@@ -50,12 +58,13 @@ func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool
 			a.abort(refusal{code: wire.CauseOutOfResource})
 			return false
 		}
-		a.restart(now, &ck)
+		a.restart(now, in, &ck)
 	default: // action C, and combinations that Table 12 does not have
 		return false
 	}
 	in.path = a.pathOf(in.Remote.Addr().Unmap())
-	a.reply(a.replyPath(in), wire.AppendCookieAck(a.control.buf))
+	p, from := a.replyPath(in)
+	a.reply(p, from, wire.AppendCookieAck(a.control.buf))
 	return in.path != nil
 }
 
@@ -64,6 +73,24 @@ func (a *Assoc) adopt(c *Cookie) {
 	a.localTag, a.peerTag, a.localTSN = c.LocalTag, c.PeerTag, c.LocalTSN
 	a.outStreams, a.inStreams = c.OutStreams, c.InStreams
 	a.peerAdaptation, a.hasAdaptation = c.PeerAdaptation, c.HasAdaptation
+}
+
+// adoptPaths makes the paths to the addresses in the cookie that p has brought, the first of them
+// primary. When there are paths already, only those to the same addresses are made anew: a restart
+// adds none (section 5.2.4.1).
+func (a *Assoc) adoptPaths(c *Cookie, p *rawio.Packet) {
+	old := a.paths
+	a.paths = nil
+	for i, addr := range c.Addrs[:c.NumAddrs] {
+		remote := netip.AddrPortFrom(addr, p.Remote.Port())
+		switch {
+		case len(old) > 0 && !slices.ContainsFunc(old, func(q *path) bool { return q.Remote.Addr() == addr }):
+		case i == 0: // section 5.4 rule 2: the INIT ACK went there, and from there, and was answered
+			a.addPair(netip.AddrPortFrom(c.Local, p.Local.Port()), remote, tx.Active)
+		default:
+			a.addPath(p.Local, remote, tx.Unconfirmed)
+		}
+	}
 }
 
 // collided is action B: both sides sent INIT, and the peer's counts.
@@ -90,28 +117,17 @@ func (a *Assoc) collided(now rawio.Time, in *inbound, ck *Cookie) {
 
 // restart is action A: the peer has lost the association and sets it up anew. Nothing of the old one
 // is sent or accepted any more, and congestion control starts afresh.
-func (a *Assoc) restart(now rawio.Time, ck *Cookie) {
+func (a *Assoc) restart(now rawio.Time, in *inbound, ck *Cookie) {
 	a.failMessages()
 	a.adopt(ck)
 	a.tieLocal, a.tiePeer, a.errors = 0, 0, 0
 	a.closing = nil
 	a.control.clear()
 	a.newSender()
-	old := a.paths
-	a.paths = nil
-	for _, p := range old {
-		state := tx.Unconfirmed
-		if p.Remote.Addr() == ck.Addrs[0] {
-			state = tx.Active
-		}
-		a.addPath(p.Local, p.Remote, state)
-	}
-	if p := a.pathOf(ck.Addrs[0]); p != nil {
-		a.sender.SetPrimary(p.Index())
-	}
+	a.adoptPaths(ck, in.Packet)
 	a.recv.Close()
 	a.startData(ck.PeerRwnd, ck.PeerTSN)
 	a.state, a.setup = Established, nil
 	a.startBeats(now)
-	a.events.push(Event{Kind: EventRestart, Path: a.primary().Remote})
+	a.pushUp(EventRestart)
 }

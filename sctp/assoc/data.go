@@ -2,6 +2,7 @@ package assoc
 
 import (
 	"errors"
+	"net/netip"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/rx"
@@ -70,7 +71,13 @@ func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 // dataDone ends a packet that had DATA: the acknowledgement policy of section 6.2, and of section 9.2
 // in SHUTDOWN-SENT.
 func (a *Assoc) dataDone(now rawio.Time, in *inbound) {
-	a.sackPath = in.path
+	a.sackPath, a.sackLocal = in.path, in.Local
+	if a.recv.Dups() {
+		// Section 6.4: perhaps SACKs that go back this way get lost.
+		if q := a.paths[a.sender.Alternate(in.path.Path).Index()]; q != in.path {
+			a.sackPath, a.sackLocal = q, netip.AddrPort{}
+		}
+	}
 	if err := a.recv.PacketDone(now); err != nil {
 		a.abort(violation(err))
 		return

@@ -12,7 +12,8 @@ import (
 func (a *Assoc) replyError(in *inbound, code wire.CauseCode, info []byte) {
 	start := len(a.control.buf)
 	b := wire.AppendCause(wire.AppendError(a.control.buf), code, info)
-	a.reply(a.replyPath(in), wire.CloseChunk(b, start))
+	p, local := a.replyPath(in)
+	a.reply(p, local, wire.CloseChunk(b, start))
 }
 
 // replyInvalidStream reports a DATA chunk on a stream that does not exist (section 6.5).

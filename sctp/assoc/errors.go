@@ -40,6 +40,14 @@ var (
 	ErrInvalidStream = tx.ErrStream
 )
 
+// Errors about addresses.
+var (
+	// ErrNoPath: the address is not one of the peer's.
+	ErrNoPath = errors.New("sctp: not an address of the peer")
+	// ErrNoSource: no address in Config.LocalAddrs can reach any of the peer's.
+	ErrNoSource error = sysError{"sctp: Config.LocalAddrs has no address of a family that the peer has", syscall.EADDRNOTAVAIL}
+)
+
 type timeoutError string
 
 func (e timeoutError) Error() string      { return string(e) }

@@ -19,7 +19,8 @@ const (
 	// action A). Tags, TSNs and SSNs start afresh; every message not acknowledged before was
 	// reported by EventSendFailed.
 	EventRestart
-	// EventPathUp and EventPathDown: the reachability of Path changed (NETWORK STATUS CHANGE).
+	// EventPathUp and EventPathDown: the reachability of Path changed (NETWORK STATUS CHANGE). A path
+	// is also up when its address is confirmed (section 5.4).
 	EventPathUp
 	EventPathDown
 	// EventPeerShutdown: the peer has started a graceful shutdown; Send fails from now on, what is
@@ -34,10 +35,18 @@ const (
 	EventMTUChanged
 	// EventPeerError: an ERROR chunk arrived (COMMUNICATION ERROR); Err is a *PeerError.
 	EventPeerError
+	// EventPathPotentiallyFailed: Path is potentially failed (RFC 7829): it did not answer of late. EventPathUp
+	// or EventPathDown follows.
+	EventPathPotentiallyFailed
+	// EventPrimary: Path has become the primary path because the one before failed (RFC 7829 section 5).
+	EventPrimary
+	// EventAdaptation: the peer has announced the adaptation layer Adaptation, by the setup that the
+	// EventUp or EventRestart before this reports (RFC 5061 section 4.2.6).
+	EventAdaptation
 )
 
 var eventNames = [...]string{"none", "up", "down", "restart", "path up", "path down", "peer shutdown",
-	"send failed", "sender dry", "MTU changed", "peer error"}
+	"send failed", "sender dry", "MTU changed", "peer error", "path potentially failed", "primary path changed", "adaptation"}
 
 // String returns a short name for the kind, for traces.
 func (k EventKind) String() string {
@@ -49,12 +58,13 @@ func (k EventKind) String() string {
 
 // Event is one notification of an association to its owner.
 type Event struct {
-	Kind   EventKind
-	Unsent bool           // EventSendFailed
-	Stream wire.StreamID  // EventSendFailed
-	Token  uint64         // EventSendFailed
-	Path   netip.AddrPort // EventUp, EventPathUp, EventPathDown, EventMTUChanged: the peer's address
-	Err    error          // EventDown, EventPeerError
+	Kind       EventKind
+	Unsent     bool           // EventSendFailed
+	Stream     wire.StreamID  // EventSendFailed
+	Adaptation uint32         // EventAdaptation
+	Token      uint64         // EventSendFailed
+	Path       netip.AddrPort // EventUp, EventRestart, EventMTUChanged and those of paths: the peer's address
+	Err        error          // EventDown, EventPeerError
 }
 
 // maxPeerErrors bounds how many EventPeerError wait to be polled: a peer must not be able to grow

@@ -46,6 +46,10 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 		if s.preserve > 0 {
 			b = wire.AppendCookiePreservative(b, s.preserve)
 		}
+		if len(a.cfg.LocalAddrs) > 0 {
+			b = a.cfg.appendFamilies(b)
+			b = appendAddrs(b, a.locals, p.Local.Addr(), a.reach, family4|family6)
+		}
 		out.Commit(wire.CloseChunk(b, start))
 		a.end(out)
 		return
@@ -92,14 +96,20 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 		return
 	}
 	var o offer
-	if why, ok := readOffer(init, &o); !ok {
+	if why, ok := readOffer(init, in.Remote.Addr().Unmap(), a.cfg.families(), &o); !ok {
 		refuse(&a.outbox, in.Packet, o.tag, why)
 		return
 	}
 	id := identity{tag: a.localTag, tsn: a.localTSN}
 	if a.state == CookieWait {
-		if in.path == nil {
-			return // not an address that the upper layer gave
+		if in.path == nil { // not an address that the upper layer gave: section 5.2.1, rules 1 and 2
+			p := a.listedPath(&o)
+			if p == nil {
+				return
+			}
+			pkt := *in.Packet
+			pkt.Local, pkt.Remote = p.Local, p.Remote
+			in.Packet = &pkt
 		}
 	} else {
 		if added := a.addsAddress(&o, in.Remote.Addr().Unmap()); added != nil {
@@ -117,6 +127,16 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 		id.tieLocal, id.tiePeer = a.tieLocal, a.tiePeer
 	}
 	answerOffer(now, &a.outbox, in.Packet, &o, &a.cfg, a.env, id)
+}
+
+// listedPath returns the first path to an address that an INIT lists.
+func (a *Assoc) listedPath(o *offer) *path {
+	for _, addr := range o.addrs[:o.numAddrs] {
+		if p := a.pathOf(addr); p != nil {
+			return p
+		}
+	}
+	return nil
 }
 
 // makeTies draws the tie-tags once.
@@ -147,7 +167,7 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 		return
 	}
 	var o offer
-	if why, ok := readOffer(init, &o); !ok {
+	if why, ok := readOffer(init, in.Remote.Addr().Unmap(), a.cfg.families(), &o); !ok {
 		refuse(&a.outbox, in.Packet, o.tag, why)
 		a.down(&AbortError{Causes: []Cause{{Code: why.code, Info: slices.Clone(why.info)}}})
 		return
@@ -215,7 +235,15 @@ func (a *Assoc) handleCookieAck(now rawio.Time, c wire.Chunk) {
 func (a *Assoc) established(now rawio.Time) {
 	a.state, a.setup, a.errors = Established, nil, 0
 	a.startBeats(now)
-	a.events.push(Event{Kind: EventUp, Path: a.primary().Remote})
+	a.pushUp(EventUp)
+}
+
+// pushUp reports a setup that is complete, and what the peer has announced in it.
+func (a *Assoc) pushUp(k EventKind) {
+	a.events.push(Event{Kind: k, Path: a.primary().Remote})
+	if a.hasAdaptation {
+		a.events.push(Event{Kind: EventAdaptation, Adaptation: a.peerAdaptation})
+	}
 }
 
 // handleStale starts over with a new INIT that asks for a longer cookie life (section 5.2.6).

@@ -3,6 +3,7 @@ package assoc
 import (
 	"encoding/binary"
 	"io"
+	"net/netip"
 	"time"
 
 	"github.com/rddp-go/rddp/rawio"
@@ -18,7 +19,7 @@ type beat struct {
 	nonce    uint64
 }
 
-// beatLimit keeps the HEARTBEATs of all paths to HB.Max.Burst in an RTO (section 5.4).
+// beatLimit keeps probes and HEARTBEATs to idle paths to HB.Max.Burst in an RTO (section 5.4).
 type beatLimit struct {
 	until rawio.Time
 	count int
@@ -31,17 +32,32 @@ const heartbeatInfo = 32
 func (a *Assoc) startBeats(now rawio.Time) {
 	a.beats = beatLimit{}
 	for _, p := range a.paths {
-		p.beat = beat{deadline: now}
-		if p.State != tx.Unconfirmed {
-			a.scheduleBeat(p, now)
-		}
+		p.beat = beat{}
+		a.scheduleBeat(p, now)
 	}
 }
 
-// scheduleBeat sets the next HEARTBEAT of a path to HB.interval and an RTO with a jitter of half of it
-// after from.
+// pressing says whether a path gets a HEARTBEAT in each RTO, whatever HB.interval is: an unconfirmed one
+// until it is taken to be unreachable (section 5.4), and a potentially failed one unless heartbeats are
+// disabled (RFC 7829 section 3.2).
+func (a *Assoc) pressing(p *path) bool {
+	switch p.State {
+	case tx.Unconfirmed:
+		return p.Errors <= a.cfg.PathMaxRetrans
+	case tx.PotentiallyFailed:
+		return p.interval >= 0
+	}
+	return false
+}
+
+// scheduleBeat sets the next HEARTBEAT of a path after from: HB.interval and an RTO with a jitter of half
+// of it, or at once where it presses.
 func (a *Assoc) scheduleBeat(p *path, from rawio.Time) {
-	if a.cfg.HeartbeatInterval < 0 && p.State != tx.Unconfirmed {
+	p.beat.deadline = from
+	switch {
+	case a.pressing(p):
+		return
+	case p.interval < 0 && p.State != tx.Unconfirmed:
 		p.beat.deadline = rawio.Never
 		return
 	}
@@ -49,57 +65,135 @@ func (a *Assoc) scheduleBeat(p *path, from rawio.Time) {
 	_, _ = io.ReadFull(a.env.Rand, b[:]) // without randomness there is no jitter, which does no harm
 	rto := p.RTO()
 	jitter := time.Duration(uint64(rto) * uint64(binary.BigEndian.Uint32(b[:])) >> 32)
-	p.beat.deadline = from.Add(max(a.cfg.HeartbeatInterval, 0) + rto/2 + jitter)
+	p.beat.deadline = from.Add(max(p.interval, 0) + rto/2 + jitter)
 }
 
-// beatTimeout is the expiry of a path's heartbeat timer.
-func (a *Assoc) beatTimeout(now rawio.Time, p *path) {
-	probing := p.State == tx.Unconfirmed
-	if p.beat.waiting { // no answer within an RTO
-		p.beat.waiting = false
-		p.Backoff()
-		// Section 8.1 counts HEARTBEATs of the path that data uses; section 5.4 no probes.
-		a.pathError(p, !probing && p.Path == a.sender.DataPath())
-		if a.state == Closed {
-			return
-		}
-		if !probing || p.Errors > a.cfg.PathMaxRetrans {
-			a.scheduleBeat(p, now)
-			return
-		}
-	}
-	if last := p.LastSent(); !probing && last != rawio.Never && last > p.beat.sent && now.Sub(last) < a.cfg.HeartbeatInterval {
-		p.beat.sent = last // not idle: DATA measures the path
-		a.scheduleBeat(p, last)
-		if now < p.beat.deadline {
-			return
+// beatTimeouts serves the heartbeat timers that have expired.
+func (a *Assoc) beatTimeouts(now rawio.Time) {
+	for _, p := range a.paths {
+		if now >= p.beat.deadline {
+			a.beatTimeout(now, p)
+			if a.state == Closed {
+				return
+			}
 		}
 	}
 	if now >= a.beats.until {
-		a.beats = beatLimit{until: now.Add(p.RTO())}
+		a.beats = beatLimit{}
 	}
-	if a.beats.count == a.cfg.HBMaxBurst {
-		p.beat.deadline = a.beats.until
+	for {
+		p := a.nextBeat(now)
+		if p == nil {
+			return
+		}
+		if p.State != tx.PotentiallyFailed { // those are no probes, and have to be sent in time
+			if a.beats.count == a.cfg.HBMaxBurst {
+				p.beat.deadline = a.beats.until
+				continue
+			}
+			if a.beats.count++; a.beats.count == 1 {
+				a.beats.until = now.Add(a.leastRTO())
+			}
+		}
+		a.sendHeartbeat(now, p)
+	}
+}
+
+// nextBeat returns the path that is due for a HEARTBEAT and has waited longest for one, so that addresses
+// which never answer do not starve the others.
+func (a *Assoc) nextBeat(now rawio.Time) (next *path) {
+	for _, p := range a.paths {
+		if now >= p.beat.deadline && (next == nil || p.beat.sent < next.beat.sent) {
+			next = p
+		}
+	}
+	return next
+}
+
+// leastRTO is the RTO in which the HEARTBEATs of all paths are counted.
+func (a *Assoc) leastRTO() time.Duration {
+	least := a.cfg.RTOMax
+	for _, p := range a.paths {
+		least = min(least, p.RTO())
+	}
+	return least
+}
+
+// beatTimeout is the expiry of a path's heartbeat timer: it leaves it expired if a HEARTBEAT is to be sent.
+func (a *Assoc) beatTimeout(now rawio.Time, p *path) {
+	if p.beat.waiting { // no answer within an RTO
+		p.beat.waiting = false
+		if p.Flight() == 0 { // else it is not idle, and T3-rtx will tell
+			// Section 8.1 counts HEARTBEATs of the path that data uses; section 5.4 no probes.
+			inUse := p.State != tx.Unconfirmed && p == a.dataPath()
+			p.Backoff()
+			a.pathError(now, p, inUse)
+		}
+		a.scheduleBeat(p, now)
 		return
 	}
-	a.beats.count++
-	a.sendHeartbeat(now, p)
+	if p.State == tx.Unconfirmed {
+		return
+	}
+	if p.State == tx.PotentiallyFailed && a.carriesData(p) {
+		p.beat.deadline = now.Add(p.RTO()) // RFC 7829 section 3.2: DATA tests the path
+		return
+	}
+	if last := p.LastSent(); last != rawio.Never && last > p.beat.sent && now.Sub(last) < p.interval {
+		p.beat.sent = last // not idle: DATA measures the path
+		a.scheduleBeat(p, last)
+	}
+}
+
+// carriesData says whether what is outstanding is on the path, or about to be sent there again.
+func (a *Assoc) carriesData(p *path) bool {
+	return p.Flight() > 0 || a.sender.Outstanding() > 0 && p == a.dataPath()
 }
 
 // sendHeartbeat queues a HEARTBEAT with a fresh nonce and waits an RTO for its answer.
 func (a *Assoc) sendHeartbeat(now rawio.Time, p *path) {
+	p.beat = beat{sent: now, deadline: now.Add(p.RTO())}
 	var info [heartbeatInfo]byte
 	if _, err := io.ReadFull(a.env.Rand, info[:8]); err != nil {
-		a.scheduleBeat(p, now)
 		return
 	}
-	p.beat = beat{waiting: true, sent: now, nonce: binary.BigEndian.Uint64(info[:]), deadline: now.Add(p.RTO())}
+	p.beat.waiting, p.beat.nonce = true, binary.BigEndian.Uint64(info[:])
 	binary.BigEndian.PutUint64(info[8:], uint64(now))
 	addr := p.Remote.Addr().As16()
 	copy(info[16:], addr[:])
 	a.control.nextPacket()
-	a.reply(p, wire.AppendHeartbeat(a.control.buf, info[:]))
+	a.reply(p, netip.AddrPort{}, wire.AppendHeartbeat(a.control.buf, info[:]))
 	a.stats.HeartbeatsOut++
+}
+
+// RequestHeartbeat sends a HEARTBEAT to an address of the peer at the next PollTransmit (section 8.3). It
+// fails with ErrNoPath, and while no HEARTBEATs are sent with ErrNotUp or ErrClosing.
+func (a *Assoc) RequestHeartbeat(now rawio.Time, addr netip.Addr) error {
+	p := a.pathOf(addr.Unmap())
+	switch {
+	case p == nil:
+		return ErrNoPath
+	case setupStates.has(a.state):
+		return ErrNotUp
+	case !beatStates.has(a.state):
+		return ErrClosing
+	}
+	a.sendHeartbeat(now, p)
+	return nil
+}
+
+// SetHeartbeat changes HB.interval of the path to an address of the peer and starts it anew; a negative
+// interval disables heartbeats there, 0 is an interval of 0 (section 8.3). It fails with ErrNoPath.
+func (a *Assoc) SetHeartbeat(now rawio.Time, addr netip.Addr, interval time.Duration) error {
+	p := a.pathOf(addr.Unmap())
+	if p == nil {
+		return ErrNoPath
+	}
+	p.interval = interval
+	if beatStates.has(a.state) && !p.beat.waiting {
+		a.scheduleBeat(p, now)
+	}
+	return nil
 }
 
 // handleHeartbeat answers with everything that came (section 8.3).
@@ -111,7 +205,7 @@ func (a *Assoc) handleHeartbeat(in *inbound, c wire.Chunk) {
 	if in.path == nil || !answerStates.has(a.state) {
 		return
 	}
-	a.reply(in.path, wire.AppendChunk(a.control.buf, wire.ChunkHeartbeatAck, 0, c.Value()))
+	a.reply(in.path, in.Local, wire.AppendChunk(a.control.buf, wire.ChunkHeartbeatAck, 0, c.Value()))
 }
 
 // handleHeartbeatAck takes the answer to our last HEARTBEAT on a path: it proves that the address is
@@ -130,10 +224,9 @@ func (a *Assoc) handleHeartbeatAck(now rawio.Time, c wire.Chunk) {
 	a.stats.HeartbeatAcksIn++
 	p.beat.waiting = false
 	p.ObserveRTT(now.Sub(p.beat.sent))
-	a.errors = 0
-	if p.State == tx.Unconfirmed {
-		p.State = tx.Inactive // so that pathAlive reports it
+	if a.sender.Outstanding() == 0 { // else DATA decides (section 8.1): HEARTBEATs may pass where it does not
+		a.errors = 0
 	}
-	a.pathAlive(p)
+	a.pathAlive(now, p)
 	a.scheduleBeat(p, now)
 }

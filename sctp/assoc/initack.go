@@ -42,7 +42,7 @@ func AnswerInit(now rawio.Time, o *Outbox, p *rawio.Packet, c wire.Chunk, cfg *C
 		return
 	}
 	var of offer
-	if why, ok := readOffer(init, &of); !ok {
+	if why, ok := readOffer(init, p.Remote.Addr().Unmap(), cfg.families(), &of); !ok {
 		refuse(o, p, of.tag, why)
 		return
 	}
@@ -73,11 +73,9 @@ func answerOffer(now rawio.Time, o *Outbox, p *rawio.Packet, of *offer, cfg *Con
 		Local: p.Local.Addr().Unmap(), NumAddrs: 1,
 	}
 	c.Addrs[0] = p.Remote.Addr().Unmap()
+	c.addAddr(of.source)
 	for _, a := range of.addrs[:of.numAddrs] {
-		if c.NumAddrs < MaxPaths && !c.hasAddr(a) {
-			c.Addrs[c.NumAddrs] = a
-			c.NumAddrs++
-		}
+		c.addAddr(a)
 	}
 	var room [cookieFixed + 16*MaxPaths + cookieMAC]byte
 	cookie, ok := env.Cookies.Seal(now, room[:0], &c)
@@ -97,6 +95,7 @@ func answerOffer(now rawio.Time, o *Outbox, p *rawio.Packet, of *offer, cfg *Con
 	if cfg.Adaptation != nil {
 		b = wire.AppendAdaptationIndication(b, *cfg.Adaptation)
 	}
+	b = appendAddrs(b, cfg.LocalAddrs, c.Local, c.Addrs[0], of.supports())
 	limit := env.MTU(p.Local.Addr(), p.Remote.Addr())
 	for _, u := range of.unknown[:of.numUnknown] {
 		if wire.CommonHeaderLen+len(b)-start+4+wire.PaddedLen(len(u)) <= limit {
@@ -159,7 +158,8 @@ func (a *Assoc) addsAddress(o *offer, source netip.Addr) (added []byte) {
 		added = wire.AppendAddressParam(added, source)
 	}
 	for _, addr := range o.addrs[:o.numAddrs] {
-		if addr != source && a.pathOf(addr) == nil {
+		// Of more addresses than are kept, some were ignored at the setup too.
+		if a.pathOf(addr) == nil && len(a.paths) < MaxPaths {
 			added = wire.AppendAddressParam(added, addr)
 		}
 	}

@@ -17,9 +17,13 @@ type offer struct {
 	out, in       uint16 // OS and MIS of the peer
 	adaptation    uint32
 	hasAdaptation bool
-	cookie        []byte // State Cookie of an INIT ACK
+	cookie        []byte     // State Cookie of an INIT ACK
+	source        netip.Addr // of the packet
+	usable        families   // what addresses of the peer are of use
 	addrs         [MaxPaths]netip.Addr
-	numAddrs      int // addresses listed, the packet's source not counted
+	numAddrs      int      // usable addresses listed, the packet's source not counted
+	known         families // what the peer supports: none listed means all
+	listed        families // what it lists addresses of
 	unknown       [maxUnknown]wire.Param
 	numUnknown    int
 }
@@ -30,10 +34,10 @@ type refusal struct {
 	info []byte
 }
 
-// readOffer checks an INIT or INIT ACK and reads it. When ok is false the answer is an ABORT with
-// the refusal. The Initiate Tag is not judged: 0 has its own answer in each state.
-func readOffer(c wire.Init, o *offer) (why refusal, ok bool) {
-	*o = offer{tag: c.Tag(), rwnd: c.ARwnd(), tsn: c.TSN(), out: c.OutStreams(), in: c.InStreams()}
+// readOffer checks an INIT or INIT ACK that came from source and reads it. When ok is false the answer
+// is an ABORT with the refusal. The Initiate Tag is not judged: 0 has its own answer in each state.
+func readOffer(c wire.Init, source netip.Addr, usable families, o *offer) (why refusal, ok bool) {
+	*o = offer{source: source, usable: usable, tag: c.Tag(), rwnd: c.ARwnd(), tsn: c.TSN(), out: c.OutStreams(), in: c.InStreams()}
 	if o.rwnd < minWindow || o.out == 0 || o.in == 0 {
 		return refusal{code: wire.CauseInvalidParam}, false // sections 3.3.2 and 3.3.3
 	}
@@ -75,7 +79,16 @@ func (o *offer) param(chunk wire.ChunkType, p wire.Param) (why refusal, stop boo
 		o.hasAdaptation = err == nil
 	case wire.ParamHostName: // section 3.3.2.1.4
 		return refusal{code: wire.CauseUnresolvableAddress, info: p[:min(len(p), maxReport)]}, false
-	case wire.ParamUnrecognizedParam, wire.ParamCookiePreservative, wire.ParamSupportedAddrTypes,
+	case wire.ParamSupportedAddrTypes:
+		v4, bad := p.SupportsAddrType(wire.ParamIPv4)
+		v6, _ := p.SupportsAddrType(wire.ParamIPv6)
+		if err = bad; v4 {
+			o.known |= family4
+		}
+		if v6 {
+			o.known |= family6
+		}
+	case wire.ParamUnrecognizedParam, wire.ParamCookiePreservative,
 		wire.ParamECNCapable, wire.ParamPadding, wire.ParamSupportedExtensions:
 		// Known, and of no consequence here.
 	default:
@@ -92,9 +105,14 @@ func (o *offer) param(chunk wire.ChunkType, p wire.Param) (why refusal, stop boo
 	return refusal{}, stop
 }
 
-// addAddr notes a listed address that can be a destination; others are ignored.
+// addAddr notes a listed address that can be a destination; others are ignored (section 5.1.2).
 func (o *offer) addAddr(a netip.Addr) {
-	if !Unicast(a) || o.numAddrs == MaxPaths || o.lists(a) {
+	if !Unicast(a) {
+		return
+	}
+	o.listed |= familyOf(a)
+	a = inZone(a, o.source.Zone())
+	if a == o.source || familyOf(a)&o.usable == 0 || !meaningful(a, o.source) || o.numAddrs == MaxPaths || o.lists(a) {
 		return
 	}
 	o.addrs[o.numAddrs] = a
@@ -110,9 +128,13 @@ func (o *offer) lists(a netip.Addr) bool {
 	return false
 }
 
-// Unicast says whether an address can be that of one host.
-func Unicast(a netip.Addr) bool {
-	return a.IsValid() && !a.IsUnspecified() && !a.IsMulticast() && a != netip.AddrFrom4([4]byte{255, 255, 255, 255})
+// supports returns the families that the peer takes addresses of: besides what it says, those that it
+// uses itself (section 5.1.2).
+func (o *offer) supports() families {
+	if o.known == 0 {
+		return family4 | family6
+	}
+	return o.known | o.listed | familyOf(o.source)
 }
 
 func violation(err error) refusal {

@@ -1,6 +1,8 @@
 package assoc
 
 import (
+	"net/netip"
+
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -172,13 +174,13 @@ func (a *Assoc) handleChunk(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	return true
 }
 
-// replyPath is where control chunks in answer to the packet go: where it came from, unless that
-// address is unconfirmed (section 5.4).
-func (a *Assoc) replyPath(in *inbound) *path {
+// replyPath is where control chunks in answer to the packet go, and from which own address: back the
+// way it came (section 6.4), unless that address is unconfirmed (section 5.4).
+func (a *Assoc) replyPath(in *inbound) (p *path, local netip.AddrPort) {
 	if in.path == nil || in.path.State == tx.Unconfirmed {
-		return a.primary()
+		return a.dataPath(), netip.AddrPort{}
 	}
-	return in.path
+	return in.path, in.Local
 }
 
 // heard notes a packet of the peer: it is alive (section 9.2 for SHUTDOWN-SENT).

@@ -2,6 +2,7 @@ package assoc
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
@@ -13,12 +14,22 @@ const MaxPaths = 8
 // path is one destination of the peer: what the sender keeps of it and its heartbeats.
 type path struct {
 	*tx.Path
-	beat beat
+	beat     beat
+	interval time.Duration  // HB.interval, negative for no heartbeats
+	heard    netip.AddrPort // own address that its last packet came to
 }
 
-// addPath adds a destination if there is room for it.
-func (a *Assoc) addPath(local, remote netip.AddrPort, state tx.PathState) {
+// addPath adds a destination if there is room for it and an own address to reach it from. known is an
+// own address that the peer has sent to, or that the owner has named.
+func (a *Assoc) addPath(known, remote netip.AddrPort, state tx.PathState) {
 	remote = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
+	if local, ok := a.sourceFor(remote.Addr(), known); ok {
+		a.addPair(local, remote, state)
+	}
+}
+
+// addPair is addPath with a source that is given.
+func (a *Assoc) addPair(local, remote netip.AddrPort, state tx.PathState) {
 	if len(a.paths) == MaxPaths || a.pathOf(remote.Addr()) != nil {
 		return
 	}
@@ -26,7 +37,7 @@ func (a *Assoc) addPath(local, remote netip.AddrPort, state tx.PathState) {
 	p := tx.NewPath(local, remote, a.env.MTU(local.Addr(), remote.Addr()), rto, a.cfg.NewController)
 	p.State = state
 	if a.sender.AddPath(p) == nil {
-		a.paths = append(a.paths, &path{Path: p, beat: beat{deadline: rawio.Never}})
+		a.paths = append(a.paths, &path{Path: p, beat: beat{deadline: rawio.Never}, interval: a.cfg.HeartbeatInterval})
 	}
 }
 
@@ -42,37 +53,14 @@ func (a *Assoc) pathOf(addr netip.Addr) *path {
 
 func (a *Assoc) primary() *path { return a.paths[a.sender.Primary().Index()] }
 
-// pathError counts an error of a path, and of the association when ofAssoc is set, and marks the
-// path inactive or ends the association when a limit is exceeded (sections 8.1 and 8.2).
-func (a *Assoc) pathError(p *path, ofAssoc bool) {
-	if p.Errors <= a.cfg.PathMaxRetrans {
-		p.Errors++
-		if p.Errors > a.cfg.PathMaxRetrans && p.State == tx.Active {
-			p.State = tx.Inactive
-			a.events.push(Event{Kind: EventPathDown, Path: p.Remote})
-		}
-	}
-	if ofAssoc {
-		a.errors++
-		if a.errors > a.cfg.AssocMaxRetrans {
-			a.down(ErrTimeout)
-		}
-	}
-}
-
-// pathAlive clears the error counter of a path that the peer answered on.
-func (a *Assoc) pathAlive(p *path) {
-	p.Errors = 0
-	if p.State == tx.Inactive {
-		p.State = tx.Active
-		a.events.push(Event{Kind: EventPathUp, Path: p.Remote})
-	}
-}
+// dataPath is where new data goes; it is never unconfirmed.
+func (a *Assoc) dataPath() *path { return a.paths[a.sender.DataPath().Index()] }
 
 // arrived notes what a packet with the right tag says about the way it came: the own address it
 // went to and the UDP port to answer to (RFC 6951 section 5.4).
 func (p *path) arrived(pkt *rawio.Packet) {
-	if !p.Local.IsValid() {
+	p.heard = pkt.Local
+	if !p.Local.IsValid() || p.Local.Addr() == pkt.Local.Addr() { // in the latter case for its UDP port
 		p.Local = pkt.Local
 	}
 	if port := pkt.Remote.Port(); port != p.Remote.Port() {
@@ -88,8 +76,23 @@ func (a *Assoc) PathStats(i int) PathStats {
 	p := a.paths[i]
 	return PathStats{
 		Local: p.Local, Remote: p.Remote, Primary: p == a.primary(),
-		State: [...]PathState{tx.Unconfirmed: PathUnconfirmed, tx.Active: PathActive, tx.Inactive: PathInactive}[p.State],
+		State: a.pathState(p),
 		MTU:   p.MTU(), SRTT: p.SRTT(), RTTVar: p.RTTVar(), RTO: p.RTO(), Cwnd: p.CC().Window(), Ssthresh: p.CC().Ssthresh(),
 		Flight: p.Flight(), Errors: p.Errors,
 	}
+}
+
+// pathState is the state that the owner gets to see.
+func (a *Assoc) pathState(p *path) PathState {
+	switch p.State {
+	case tx.Unconfirmed:
+		return PathUnconfirmed
+	case tx.Inactive:
+		return PathInactive
+	case tx.PotentiallyFailed:
+		if !a.cfg.HidePotentiallyFailed {
+			return PathPotentiallyFailed
+		}
+	}
+	return PathActive
 }

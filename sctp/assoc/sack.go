@@ -22,18 +22,18 @@ func (a *Assoc) handleSack(now rawio.Time, c wire.Chunk) {
 		a.abort(violation(err))
 		return
 	}
-	a.acknowledged(res)
+	a.acknowledged(now, res)
 }
 
 // acknowledged clears error counters for what the peer acknowledged (sections 8.1 and 8.2).
-func (a *Assoc) acknowledged(res tx.Result) {
+func (a *Assoc) acknowledged(now rawio.Time, res tx.Result) {
 	if !res.NewlyAcked {
 		return
 	}
 	a.errors = 0
 	for i, p := range a.paths {
 		if res.Paths.Has(i) {
-			a.pathAlive(p)
+			a.pathAlive(now, p)
 		}
 	}
 	if a.unsettled && a.sender.Outstanding() == 0 && a.sender.Queued() == 0 {

@@ -7,7 +7,8 @@ import (
 
 // closing is what exists in SHUTDOWN-SENT and SHUTDOWN-ACK-SENT only.
 type closing struct {
-	due   bool       // SHUTDOWN or SHUTDOWN ACK waits to be sent
+	path  *path      // where SHUTDOWN or SHUTDOWN ACK goes
+	due   bool       // it waits to be sent
 	t2    rawio.Time // T2-shutdown
 	guard rawio.Time // T5-shutdown-guard
 }
@@ -32,7 +33,7 @@ func (a *Assoc) Shutdown(now rawio.Time) error {
 // sendShutdown enters SHUTDOWN-SENT: all own data is acknowledged.
 func (a *Assoc) sendShutdown(now rawio.Time) {
 	a.state, a.errors = ShutdownSent, 0
-	a.closing = &closing{due: true, guard: now.Add(5 * a.cfg.RTOMax)}
+	a.closing = &closing{path: a.dataPath(), due: true, guard: now.Add(5 * a.cfg.RTOMax)}
 	a.startT2(now)
 }
 
@@ -40,7 +41,7 @@ func (a *Assoc) sendShutdown(now rawio.Time) {
 func (a *Assoc) sendShutdownAck(now rawio.Time) {
 	a.state, a.errors = ShutdownAckSent, 0
 	if a.closing == nil {
-		a.closing = &closing{guard: rawio.Never}
+		a.closing = &closing{path: a.dataPath(), guard: rawio.Never}
 	}
 	a.closing.due = true
 	a.startT2(now)
@@ -48,10 +49,8 @@ func (a *Assoc) sendShutdownAck(now rawio.Time) {
 
 // startT2 starts T2-shutdown afresh.
 func (a *Assoc) startT2(now rawio.Time) {
-	a.closing.t2 = now.Add(a.closingPath().RTO())
+	a.closing.t2 = now.Add(a.closing.path.RTO())
 }
-
-func (a *Assoc) closingPath() *path { return a.paths[a.sender.DataPath().Index()] }
 
 // closingTimeout is the expiry of T2-shutdown or T5-shutdown-guard.
 func (a *Assoc) closingTimeout(now rawio.Time) {
@@ -63,11 +62,11 @@ func (a *Assoc) closingTimeout(now rawio.Time) {
 	if now < a.closing.t2 {
 		return
 	}
-	p := a.closingPath()
+	p := a.closing.path
 	p.Backoff()
-	a.pathError(p, true)
+	a.pathError(now, p, true)
 	if a.state != Closed {
-		a.closing.due = true
+		a.closing.path, a.closing.due = a.paths[a.sender.Alternate(p.Path).Index()], true
 		a.startT2(now)
 	}
 }
@@ -102,7 +101,7 @@ func (a *Assoc) handleShutdown(now rawio.Time, c wire.Chunk) {
 			a.abort(violation(err))
 			return
 		}
-		a.acknowledged(res)
+		a.acknowledged(now, res)
 		if a.state != ShutdownReceived {
 			a.state = ShutdownReceived // progress goes on from here
 			a.events.push(Event{Kind: EventPeerShutdown})
@@ -120,7 +119,8 @@ func (a *Assoc) handleShutdownAck(in *inbound, c wire.Chunk) {
 		return
 	}
 	if b, ok := a.outbox.open(); ok {
-		a.outbox.answer(in.Packet, a.peerTag, wire.AppendShutdownComplete(b, false))
+		p, local := a.replyPath(in)
+		a.outbox.commit(a.lastPacket(p, local), wire.AppendShutdownComplete(b, false))
 	}
 	a.down(ErrShutdown)
 }

@@ -38,10 +38,13 @@ type Stats struct {
 // PathState says what is known about a path.
 type PathState uint8
 
-// The states of a path (sections 5.4 and 8.2).
+// The states of a path (sections 5.4 and 8.2, RFC 7829).
 const (
 	PathUnconfirmed PathState = iota // not verified yet: carries HEARTBEATs only
 	PathActive
+	// PathPotentiallyFailed is the potentially failed state: more than PotentiallyFailed.Max.Retrans
+	// consecutive errors, and new data goes elsewhere if it can.
+	PathPotentiallyFailed
 	PathInactive // more than Path.Max.Retrans consecutive errors
 )
 

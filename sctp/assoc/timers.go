@@ -40,11 +40,7 @@ func (a *Assoc) HandleTimeout(now rawio.Time) {
 		a.dataTimeout(now)
 	}
 	if beatStates.has(a.state) {
-		for _, p := range a.paths {
-			if now >= p.beat.deadline && beatStates.has(a.state) {
-				a.beatTimeout(now, p)
-			}
-		}
+		a.beatTimeouts(now)
 	}
 	if a.state != Closed {
 		a.progress(now)
@@ -56,7 +52,7 @@ func (a *Assoc) dataTimeout(now rawio.Time) {
 	expired := a.sender.HandleTimeout(now)
 	for i, p := range a.paths {
 		if expired.Has(i) && a.state != Closed {
-			a.pathError(p, true)
+			a.pathError(now, p, true)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package assoc
 
 import (
+	"net/netip"
+
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -40,30 +42,37 @@ func (a *Assoc) transmit(now rawio.Time, out *TxBatch) bool {
 	}
 	closing := a.closing != nil && a.closing.due
 	var p *path
+	var local netip.AddrPort // invalid: that of the path
 	switch {
 	case len(a.control.entries) > 0:
-		p = a.control.entries[0].path
+		p, local = a.control.entries[0].path, a.control.entries[0].local
 	case closing:
-		p = a.closingPath()
+		p = a.closing.path
 	case a.recv != nil && a.recv.SackDue(now):
-		p = a.ackPath()
+		p, local = a.ackPath()
 	case data != nil:
 		p = a.paths[data.Index()]
 	default:
 		return false
 	}
-	out.Begin(a.localPort, a.peerPort, a.peerTag, p.Local, p.Remote, p.MTU())
+	if !local.IsValid() {
+		local = p.Local
+	}
+	out.Begin(a.localPort, a.peerPort, a.peerTag, local, p.Remote, p.MTU())
 	if len(a.control.entries) > 0 {
 		a.control.next(out)
 	}
-	verified := p.State != tx.Unconfirmed // section 5.4: else HEARTBEAT and HEARTBEAT ACK only
-	if closing && verified {
+	// What has a path of its own goes along if this is it. That is never an unconfirmed one.
+	if closing && p == a.closing.path {
 		a.appendClosing(now, out)
 	}
-	if a.recv != nil && verified && (a.recv.SackDue(now) || (data == p.Path && a.recv.SackPending())) {
-		a.appendSack(out)
+	fill := data == p.Path && local.Addr() == p.Local.Addr()
+	if a.recv != nil && (a.recv.SackDue(now) || fill && a.recv.SackPending()) {
+		if q, _ := a.ackPath(); p == q {
+			a.appendSack(out)
+		}
 	}
-	if data == p.Path {
+	if fill {
 		a.sender.Fill(now, out, data)
 	}
 	if out.Empty() {
@@ -90,10 +99,11 @@ func (a *Assoc) appendSack(out *TxBatch) {
 	}
 }
 
-// ackPath is where SACKs go: to the source of the last DATA (section 6.7).
-func (a *Assoc) ackPath() *path {
-	if a.sackPath == nil || a.sackPath.State == tx.Unconfirmed {
-		return a.primary()
+// ackPath is where SACKs go, and from which own address: back the way that the last DATA came
+// (section 6.7), unless its source is unconfirmed.
+func (a *Assoc) ackPath() (p *path, local netip.AddrPort) {
+	if a.sackPath.State == tx.Unconfirmed {
+		return a.dataPath(), netip.AddrPort{}
 	}
-	return a.sackPath
+	return a.sackPath, a.sackLocal
 }

@@ -111,7 +111,8 @@ func (e *Endpoint) Unlisten(port uint16) { delete(e.listeners, port) }
 
 // Connect starts an association to remotePort at the remote addresses, the first of which is tried
 // first; the port of each netip.AddrPort is the UDP encapsulation port. localPort 0 picks a free one,
-// an invalid local lets the link choose the address. The INIT leaves with the association's first
+// an invalid local lets the link choose the address; with Config.LocalAddrs local says nothing but the
+// own UDP port. The INIT leaves with the association's first
 // PollTransmit.
 func (e *Endpoint) Connect(now rawio.Time, cfg *assoc.Config, localPort uint16, local netip.AddrPort, remote []netip.AddrPort, remotePort uint16) (*assoc.Assoc, error) {
 	c, err := cfg.Complete()

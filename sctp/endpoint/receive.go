@@ -3,6 +3,7 @@ package endpoint
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -139,7 +140,11 @@ func (e *Endpoint) handleInit(now rawio.Time, p *rawio.Packet, pkt wire.Packet, 
 			}
 		}
 	}
-	assoc.AnswerInit(now, &e.out, p, c, e.listeners[pkt.DstPort()], &e.env)
+	cfg := e.listeners[pkt.DstPort()]
+	if cfg != nil && len(cfg.LocalAddrs) > 0 && !slices.Contains(cfg.LocalAddrs, p.Local.Addr().Unmap()) {
+		cfg = nil // another SCTP endpoint of this host (section 1.3)
+	}
+	assoc.AnswerInit(now, &e.out, p, c, cfg, &e.env)
 	return nil
 }
 

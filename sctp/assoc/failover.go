@@ -1,0 +1,110 @@
+package assoc
+
+import (
+	"net/netip"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/tx"
+)
+
+// pathError counts an error of a path, and of the association when ofAssoc is set, and draws the
+// consequences of limits that are exceeded (sections 8.1 and 8.2, RFC 7829).
+func (a *Assoc) pathError(now rawio.Time, p *path, ofAssoc bool) {
+	if p.Errors < a.errorLimit() {
+		p.Errors++
+	}
+	switch {
+	case p.State == tx.Unconfirmed: // section 5.4: nothing but the rate of its probes depends on it
+	case p.Errors > a.cfg.PathMaxRetrans:
+		if p.State != tx.Inactive {
+			p.State = tx.Inactive
+			a.events.push(Event{Kind: EventPathDown, Path: p.Remote})
+		}
+	case p.Errors > a.cfg.PotentiallyFailedMaxRetrans && p.State == tx.Active:
+		p.State = tx.PotentiallyFailed
+		if !a.cfg.HidePotentiallyFailed {
+			a.events.push(Event{Kind: EventPathPotentiallyFailed, Path: p.Remote})
+		}
+		if !p.beat.waiting {
+			a.scheduleBeat(p, now)
+		}
+	}
+	if p.Errors > 1 {
+		a.reroute(p)
+	}
+	a.switchover(p)
+	if ofAssoc {
+		a.errors++
+		if a.errors > a.cfg.AssocMaxRetrans {
+			a.down(ErrTimeout)
+		}
+	}
+}
+
+// errorLimit is where path error counters stop. A counter that goes on beyond Path.Max.Retrans tells
+// which of several inactive paths is the least bad one (RFC 7829 section 4.1); a single path has no use
+// for that (section 8.3).
+func (a *Assoc) errorLimit() int {
+	limit := a.cfg.PathMaxRetrans + 1
+	if len(a.paths) > 1 {
+		limit *= 10
+	}
+	return limit
+}
+
+// switchover makes the path that data now takes the primary one when the primary path has failed too
+// often (RFC 7829 section 5).
+func (a *Assoc) switchover(p *path) {
+	limit := a.cfg.PrimarySwitchoverMaxRetrans
+	if limit == nil || p.Errors <= *limit || p != a.primary() {
+		return
+	}
+	if q := a.sender.DataPath(); q != p.Path {
+		a.sender.SetPrimary(q.Index())
+		a.events.push(Event{Kind: EventPrimary, Path: q.Remote})
+	}
+}
+
+// reroute gives a path that does not answer another source address, if there is one that suits it: the
+// path is the pair of addresses. It begins with fresh congestion control (section 7.2.5).
+func (a *Assoc) reroute(p *path) {
+	if len(a.locals) < 2 {
+		return
+	}
+	next := a.nextSource(p)
+	if next == p.Local {
+		return
+	}
+	p.Local, p.heard = next, netip.AddrPort{}
+	p.ResetCongestion()
+	if mtu := a.env.MTU(next.Addr(), p.Remote.Addr()); mtu != p.MTU() {
+		p.SetMTU(mtu)
+		a.events.push(Event{Kind: EventMTUChanged, Path: p.Remote})
+	}
+}
+
+// pathAlive clears the error counter of a path that the peer has answered on.
+func (a *Assoc) pathAlive(now rawio.Time, p *path) {
+	p.Errors = 0
+	if p.State == tx.Active {
+		return
+	}
+	if p.State != tx.PotentiallyFailed || !a.cfg.HidePotentiallyFailed {
+		a.events.push(Event{Kind: EventPathUp, Path: p.Remote})
+	}
+	p.State = tx.Active
+	if !p.beat.waiting {
+		a.scheduleBeat(p, now)
+	}
+}
+
+// SetPrimary makes the path to addr the primary path, which new data takes while it is active (section
+// 6.4). It fails with ErrNoPath when addr is not an address of the peer.
+func (a *Assoc) SetPrimary(addr netip.Addr) error {
+	p := a.pathOf(addr.Unmap())
+	if p == nil {
+		return ErrNoPath
+	}
+	a.sender.SetPrimary(p.Index())
+	return nil
+}
