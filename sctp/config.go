@@ -3,6 +3,7 @@ package sctp
 import (
 	"crypto/rand"
 	"io"
+	"net/netip"
 	"time"
 
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -15,6 +16,11 @@ type Config struct {
 	// EncapPort is the peer's UDP port when the link encapsulates in UDP (RFC 6951); 0 means 9899.
 	// Links without UDP ignore it.
 	EncapPort uint16
+	// RemoteAddrs are further addresses of the peer that Dial may use, all at the same SCTP port; at
+	// most 7. Those that only the peer names are used when they are confirmed (section 5.4).
+	RemoteAddrs []netip.Addr
+	// Events is how many notifications a Conn keeps for Conn.NextEvent; 0 keeps none.
+	Events int
 	// Backlog bounds the associations that a Listener holds until Accept takes them; 0 means 128.
 	Backlog int
 	// Upper, when set, gives each new association to a protocol above in place of the message API.

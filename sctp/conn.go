@@ -39,6 +39,7 @@ type Conn struct {
 	inbox   inbox
 	streams map[wire.StreamID]*Stream
 	sendbuf sendBuf
+	notes   notes
 	closing bool // Close or Abort was called: reads and writes are refused
 	ended   bool // the association is no more
 	wake    wake // what settle has to do
@@ -51,9 +52,9 @@ type Conn struct {
 	done   chan struct{} // closed when it has ended
 	upOnce sync.Once
 
-	readable, writable chan struct{} // one token each
-	rdl, wdl           deadline
-	listener           *Listener // passive associations: who accepts it
+	readable, writable, eventful chan struct{} // one token each
+	rdl, wdl                     deadline
+	listener                     *Listener // passive associations: who accepts it
 
 	due       atomicTime // the deadline in the timer heap
 	heapIndex int        // guarded by the heap's lock
@@ -68,15 +69,17 @@ const (
 	wakeUp
 	wakeDown
 	wakeRefresh
+	wakeEvents
 )
 
 func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	c := &Conn{
 		t: t, a: a, heapIndex: -1,
 		up: make(chan struct{}), done: make(chan struct{}),
-		readable: make(chan struct{}, 1), writable: make(chan struct{}, 1),
+		readable: make(chan struct{}, 1), writable: make(chan struct{}, 1), eventful: make(chan struct{}, 1),
 	}
 	c.sendbuf.max = cfg.sendBuffer()
+	c.notes.limit = max(cfg.Events, 0)
 	c.due.Store(rawio.Never)
 	a.Owner = c
 	if cfg.Upper != nil {
@@ -176,6 +179,7 @@ func (c *Conn) discard() {
 }
 
 func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
+	c.note(ev) // it copies a message that failed before its memory is freed
 	switch ev.Kind {
 	case assoc.EventUp:
 		c.wake |= wakeUp | wakeRefresh
@@ -187,6 +191,11 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 		c.wake |= wakeDown
 	case assoc.EventPeerShutdown:
 		c.wake |= wakeReaders | wakeWriters
+	case assoc.EventSendFailed:
+		if c.upper == nil {
+			c.sendbuf.free(ev.Token)
+			c.wake |= wakeWriters
+		}
 	}
 	if c.upper != nil {
 		c.upper.HandleEvent(now, ev)
@@ -203,6 +212,9 @@ func (c *Conn) settle(w wake, streams []*Stream) {
 	}
 	if w&wakeWriters != 0 {
 		notify(c.writable)
+	}
+	if w&wakeEvents != 0 {
+		notify(c.eventful)
 	}
 	if w&wakeRefresh != 0 {
 		c.t.refresh(c)

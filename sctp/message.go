@@ -34,6 +34,7 @@ func (s *messageSource) Next(rawio.Time, int, *assoc.Message) bool { return fals
 // Acked frees the buffer of a message that has arrived.
 func (s *messageSource) Acked(_ rawio.Time, _ wire.StreamID, token uint64) {
 	s.sendbuf.free(token)
+	s.notes.settled()
 	s.wake |= wakeWriters
 }
 
@@ -163,6 +164,8 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 			}
 			if err = a.Send(now, &m); err != nil {
 				c.sendbuf.undo(token)
+			} else {
+				c.notes.wrote(info, body)
 			}
 			if err != assoc.ErrSendBufferFull {
 				c.Unlock()

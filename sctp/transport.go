@@ -246,10 +246,13 @@ func (t *Transport) write(b *assoc.TxBatch) {
 }
 
 // Listen accepts associations on an SCTP port; 0 picks a free one. It fails with rawio.ErrPortInUse
-// when the port is taken.
+// when the port is taken, with *assoc.ConfigError, and with *LocalAddrError.
 func (t *Transport) Listen(port uint16, cfg *Config) (*Listener, error) {
 	if cfg == nil {
 		cfg = &Config{}
+	}
+	if err := t.checkLocal(cfg.LocalAddrs); err != nil {
+		return nil, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -278,7 +281,8 @@ func (t *Transport) unlisten(l *Listener) {
 }
 
 // Dial sets up an association with the SCTP port of remote and waits until it is established. When
-// ctx ends first, the attempt is aborted. Every error is a *DialError.
+// ctx ends first, the attempt is aborted. Config.RemoteAddrs may name more addresses of the peer. Every
+// error is a *DialError.
 func (t *Transport) Dial(ctx context.Context, remote netip.AddrPort, cfg *Config) (*Conn, error) {
 	if cfg == nil {
 		cfg = &Config{}
@@ -299,14 +303,16 @@ func (t *Transport) Dial(ctx context.Context, remote netip.AddrPort, cfg *Config
 }
 
 func (t *Transport) connect(remote netip.AddrPort, cfg *Config) (*Conn, error) {
+	if err := t.checkLocal(cfg.LocalAddrs); err != nil {
+		return nil, err
+	}
 	t.mu.Lock()
 	port, err := t.bind(0, false)
 	if err != nil {
 		t.mu.Unlock()
 		return nil, err
 	}
-	to := netip.AddrPortFrom(remote.Addr(), cfg.EncapPort)
-	a, err := t.ep.Connect(t.now(), &cfg.Config, port, netip.AddrPort{}, []netip.AddrPort{to}, remote.Port())
+	a, err := t.ep.Connect(t.now(), &cfg.Config, port, netip.AddrPort{}, cfg.remotes(remote.Addr()), remote.Port())
 	if err != nil {
 		t.unbind(port)
 		t.mu.Unlock()

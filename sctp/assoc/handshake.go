@@ -75,6 +75,9 @@ func (a *Assoc) setupTimeout() {
 	s.tries++
 	s.due = true
 	a.paths[s.path].Backoff()
+	if a.state == CookieWait && s.tries > 1 {
+		a.reroute(a.paths[s.path])
+	}
 	for range a.paths { // section 5.1: over all addresses that may carry it
 		s.path = (s.path + 1) % len(a.paths)
 		if a.paths[s.path].State == tx.Active {

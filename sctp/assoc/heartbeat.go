@@ -124,8 +124,9 @@ func (a *Assoc) beatTimeout(now rawio.Time, p *path) {
 	if p.beat.waiting { // no answer within an RTO
 		p.beat.waiting = false
 		if p.Flight() == 0 { // else it is not idle, and T3-rtx will tell
-			// Section 8.1 counts HEARTBEATs of the path that data uses; section 5.4 no probes.
-			inUse := p.State != tx.Unconfirmed && p == a.dataPath()
+			// Section 8.1 counts HEARTBEATs of the path that data uses, but while data is outstanding it is
+			// T3-rtx that counts; section 5.4 counts no probes.
+			inUse := p == a.dataPath() && a.sender.Outstanding() == 0
 			p.Backoff()
 			a.pathError(now, p, inUse)
 		}

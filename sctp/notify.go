@@ -1,0 +1,168 @@
+package sctp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/netip"
+	"slices"
+
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// EventKind says what an Event reports.
+type EventKind = assoc.EventKind
+
+// The notifications of RFC 9260 section 11.2. Fields of Event that a kind does not name are zero.
+const (
+	// EventUp: the association is established. Path is the primary path.
+	EventUp = assoc.EventUp
+	// EventRestart: the peer has restarted and set the association up anew. Messages that it had not
+	// acknowledged were reported by EventSendFailed before. Path is the primary path.
+	EventRestart = assoc.EventRestart
+	// EventAdaptation: the peer announced an adaptation layer, Adaptation (RFC 5061). It comes behind
+	// EventUp or EventRestart.
+	EventAdaptation = assoc.EventAdaptation
+	// EventPathUp: Path is reachable again, or its address is confirmed (section 5.4).
+	EventPathUp = assoc.EventPathUp
+	// EventPathPotentiallyFailed: Path did not answer of late; data avoids it (RFC 7829).
+	EventPathPotentiallyFailed = assoc.EventPathPotentiallyFailed
+	// EventPathDown: Path exceeded Path.Max.Retrans.
+	EventPathDown = assoc.EventPathDown
+	// EventPrimary: Path has become the primary path because the one before failed (RFC 7829 section 5).
+	EventPrimary = assoc.EventPrimary
+	// EventMTUChanged: Path carries packets of another size now.
+	EventMTUChanged = assoc.EventMTUChanged
+	// EventPeerShutdown: the peer has started a graceful shutdown; no more messages are taken.
+	EventPeerShutdown = assoc.EventPeerShutdown
+	// EventSendFailed: Message, written with Info, was not acknowledged before the association ended or
+	// restarted. Unsent says that no part of it was ever transmitted.
+	EventSendFailed = assoc.EventSendFailed
+	// EventSenderDry: every message written so far is acknowledged.
+	EventSenderDry = assoc.EventSenderDry
+	// EventPeerError: the peer reports an error; Err is an *assoc.PeerError.
+	EventPeerError = assoc.EventPeerError
+	// EventDown: the association has ended; Err says how. It is the last event.
+	EventDown = assoc.EventDown
+)
+
+// Event is one notification of an association to its user. See Conn.NextEvent.
+type Event struct {
+	Kind       EventKind
+	Path       netip.Addr // the peer's address
+	Adaptation uint32
+	Message    []byte
+	Info       SendInfo
+	Unsent     bool
+	Err        error
+	// Lost counts the events that were dropped right before this one, because nobody had read the
+	// Config.Events before them.
+	Lost int
+}
+
+// ErrNoEvents is returned by NextEvent of a Conn that keeps no events.
+var ErrNoEvents = errors.New("sctp: Config.Events is 0: no events are kept")
+
+// NextEvent returns the oldest event not yet returned and blocks for one. After EventDown it returns
+// io.EOF, and the context's error when that ends first. A Conn keeps Config.Events events; further ones
+// are dropped and counted in Event.Lost of the next, but for EventDown, which always comes.
+func (c *Conn) NextEvent(ctx context.Context) (Event, error) {
+	for {
+		c.Lock()
+		ev, ok := c.notes.pop()
+		left, ended := len(c.notes.queue) > 0, c.ended
+		c.Unlock()
+		switch {
+		case ok:
+			if left {
+				notify(c.eventful) // for the next reader
+			}
+			return ev, nil
+		case c.notes.limit == 0:
+			return Event{}, ErrNoEvents
+		case ended:
+			return Event{}, io.EOF
+		}
+		select {
+		case <-c.eventful:
+		case <-c.done:
+		case <-ctx.Done():
+			return Event{}, ctx.Err()
+		}
+	}
+}
+
+// notes holds the events that nobody has read. Owner only, but for limit, which never changes.
+type notes struct {
+	limit int
+	queue []Event
+	lost  int
+
+	// sent are the messages that were written and are not acknowledged, oldest first.
+	sent []sentMessage
+	head int
+}
+
+// sentMessage is what EventSendFailed tells of a message.
+type sentMessage struct {
+	info SendInfo
+	body [2][]byte
+}
+
+func (n *notes) push(ev Event) {
+	if len(n.queue) >= n.limit && ev.Kind != EventDown {
+		n.lost++
+		return
+	}
+	ev.Lost, n.lost = n.lost, 0
+	n.queue = append(n.queue, ev)
+}
+
+func (n *notes) pop() (ev Event, ok bool) {
+	if len(n.queue) == 0 {
+		return Event{}, false
+	}
+	ev = n.queue[0]
+	n.queue = slices.Delete(n.queue, 0, 1)
+	return ev, true
+}
+
+// wrote notes a message that the association has taken.
+func (n *notes) wrote(info SendInfo, body [2][]byte) {
+	if n.limit == 0 {
+		return
+	}
+	if n.head > 0 && len(n.sent) == cap(n.sent) {
+		n.sent = slices.Delete(n.sent, 0, n.head)
+		n.head = 0
+	}
+	n.sent = append(n.sent, sentMessage{info, body})
+}
+
+// settled takes off the oldest message, which is acknowledged or has failed.
+func (n *notes) settled() (m sentMessage) {
+	if n.head == len(n.sent) {
+		return m
+	}
+	m = n.sent[n.head]
+	n.sent[n.head] = sentMessage{}
+	if n.head++; n.head == len(n.sent) {
+		n.sent, n.head = n.sent[:0], 0
+	}
+	return m
+}
+
+// note queues an event of the association for NextEvent. Owner only.
+func (c *Conn) note(ev assoc.Event) {
+	if c.notes.limit == 0 {
+		return
+	}
+	out := Event{Kind: ev.Kind, Path: ev.Path.Addr(), Adaptation: ev.Adaptation, Unsent: ev.Unsent, Err: ev.Err}
+	if ev.Kind == EventSendFailed && c.upper == nil {
+		m := c.notes.settled()
+		// The copy is the user's; the memory is used again after a restart.
+		out.Info, out.Message = m.info, slices.Concat(m.body[0], m.body[1])
+	}
+	c.notes.push(out)
+	c.wake |= wakeEvents
+}
