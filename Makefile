@@ -42,7 +42,7 @@ conformance: ## what the RFCs demand and which of it the tests hold
 demo: ## ping by send, write and read, then measure: both ends on this machine, no set-up
 	@$(GO) build -o bin/ ./cmd/...
 	@bin/ddpping --self --op all -c 3 -i 0.2
-	@bin/ddpbench write --self -a -D 1
+	@bin/ddpbench write --self -a -n 300
 
 netns: ## run the tools over every link between two network namespaces (root, iproute2, nftables, tshark)
 	test/netns.sh

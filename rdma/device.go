@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/ddpadapt"
@@ -19,6 +20,11 @@ import (
 // defaultWindow is the receive window in octets. Placed data does not occupy it, so it costs no memory
 // and only bounds what is under way (RFC 5041 appendix A): 1 Gbit/s over a round trip of 130 ms.
 const defaultWindow = 16 << 20
+
+// defaultSackDelay is how long a lone segment may wait for its acknowledgement, and with it a request
+// for its completion. The 200 ms that SCTP has by default are for programs that see no completions;
+// this leaves room for a SACK to travel with the answer (RFC 9260 section 6.2 allows up to 500 ms).
+const defaultSackDelay = time.Millisecond
 
 // DefaultPort is the SCTP port of the tools and examples.
 const DefaultPort = 5043
@@ -112,6 +118,9 @@ func NewDevice(link rawio.Link, cfg *Config) (*Device, error) {
 	ddpadapt.Configure(&d.cfg.SCTP.Config)
 	if d.cfg.SCTP.RecvBuffer == 0 {
 		d.cfg.SCTP.RecvBuffer = defaultWindow
+	}
+	if d.cfg.SCTP.SackDelay == 0 {
+		d.cfg.SCTP.SackDelay = defaultSackDelay
 	}
 	if d.cfg.Rand == nil {
 		d.cfg.Rand = rand.Reader
