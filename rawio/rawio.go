@@ -59,7 +59,20 @@ type Packet struct {
 	Kind Kind
 	// ECN is the two-bit ECN field of the IP header (RFC 3168), where the link can see or set it.
 	ECN uint8
+	// Fragment, on transmit, has the packet sent as IP fragments of at most so many octets each, headers
+	// included, where it is longer than that. 0 sends it whole or not at all: with DF set. It is for
+	// packets that cannot be made smaller because the path MTU has shrunk since they were first sent
+	// (RFC 9260 section 6.9). A link that cannot fragment refuses them with ErrTooLong.
+	Fragment int
 }
+
+// Codepoints of the ECN field (RFC 3168 section 5).
+const (
+	NotECT = 0 // the sender knows nothing of ECN
+	ECT1   = 1
+	ECT0   = 2 // ECN-capable transport
+	CE     = 3 // a router on the way was congested
+)
 
 // Release gives a received packet's memory back. It is a no-op without a Buf.
 func (p *Packet) Release() {
@@ -93,6 +106,31 @@ type Link interface {
 	MTU(local, remote netip.Addr) int
 	// Close ends the link and wakes a blocked ReadBatch.
 	Close() error
+}
+
+// Features are what a link can do besides moving packets.
+type Features uint8
+
+const (
+	// DontFragment: packets without Packet.Fragment leave whole, with DF set, or not at all, whatever
+	// the system believes of the path. Only over such a link can a path MTU be probed (RFC 8899 sections
+	// 3 and 4.5); of others the MTU is taken as given (RFC 6951 section 5.6).
+	DontFragment Features = 1 << iota
+	// ECNField: Packet.ECN is reported on receive and set on transmit.
+	ECNField
+)
+
+// Featurer is implemented by links that have Features.
+type Featurer interface {
+	Features() Features
+}
+
+// FeaturesOf returns the features of a link, none where it does not tell.
+func FeaturesOf(l Link) Features {
+	if f, ok := l.(Featurer); ok {
+		return f.Features()
+	}
+	return 0
 }
 
 // PortBinder is implemented by links that need to know which SCTP ports this process owns, so that

@@ -49,6 +49,7 @@ var (
 	_ rawio.Link       = (*Link)(nil)
 	_ rawio.Addresser  = (*Link)(nil)
 	_ rawio.PortBinder = (*Link)(nil)
+	_ rawio.Featurer   = (*Link)(nil)
 )
 
 // Pair returns two links, each receiving what the other sends. It fails with *rawio.MTUError for an
@@ -182,6 +183,9 @@ func (l *Link) Outstanding() int { return l.pools.outstanding() }
 
 // MTU returns the longest SCTP packet in octets. It is the same for all addresses.
 func (l *Link) MTU(local, remote netip.Addr) int { return l.limit }
+
+// Features implements rawio.Featurer.
+func (l *Link) Features() rawio.Features { return rawio.DontFragment | rawio.ECNField }
 
 // LocalAddrs returns this side's addresses; the first is the default source.
 func (l *Link) LocalAddrs() []netip.AddrPort { return slices.Clone(l.addrs) }

@@ -30,6 +30,7 @@ var (
 	_ rawio.Link       = (*Link)(nil)
 	_ rawio.Addresser  = (*Link)(nil)
 	_ rawio.PortBinder = (*Link)(nil)
+	_ rawio.Featurer   = (*Link)(nil)
 )
 
 // New returns a tap on inner that records to w. Close closes inner and completes the record; closing
@@ -96,6 +97,9 @@ func (l *Link) source(remote netip.Addr) netip.AddrPort {
 
 // MTU asks the inner link.
 func (l *Link) MTU(local, remote netip.Addr) int { return l.inner.MTU(local, remote) }
+
+// Features asks the inner link.
+func (l *Link) Features() rawio.Features { return rawio.FeaturesOf(l.inner) }
 
 // BindPort asks the inner link; it succeeds where that is no rawio.PortBinder.
 func (l *Link) BindPort(port uint16) error {

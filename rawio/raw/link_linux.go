@@ -60,6 +60,9 @@ func (l *Link) LocalAddrs() []netip.AddrPort {
 	return out
 }
 
+// Features implements rawio.Featurer.
+func (l *Link) Features() rawio.Features { return rawio.DontFragment | rawio.ECNField }
+
 // Stats returns the link's counters.
 func (l *Link) Stats() Stats {
 	s := &l.group.Stats

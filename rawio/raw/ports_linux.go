@@ -171,5 +171,6 @@ var (
 	_ rawio.Link       = (*Link)(nil)
 	_ rawio.PortBinder = (*Link)(nil)
 	_ rawio.Addresser  = (*Link)(nil)
+	_ rawio.Featurer   = (*Link)(nil)
 	_ mmsg.Codec       = (*codec)(nil)
 )

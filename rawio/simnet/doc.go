@@ -7,8 +7,8 @@
 //
 // Hosts are addresses. A route from one address to another is created by [Net.SetLink]; it has one
 // direction, its own [Params], and may be changed at any virtual time. A packet meets, in this order:
-// the partition, the MTU, the transmit queue, the transmission rate, burst loss, random loss,
-// corruption, delay with jitter, reordering, duplication. Jitter alone never reorders packets.
+// the partition, the MTU, the transmit queue, the transmission rate, ECN marking, burst loss, random
+// loss, corruption, delay with jitter, reordering, duplication. Jitter alone never reorders packets.
 //
 // Lengths, rates and queues count IP-level octets, headers included, as on a real wire.
 package simnet

@@ -31,7 +31,14 @@ type Params struct {
 	ReorderDelay time.Duration
 	// Corrupt is the probability that one octet anywhere in the SCTP packet arrives changed.
 	Corrupt float64
-	// MTU is the IP-level MTU in octets; 0 means rawio.MaxMTU. A longer packet is dropped.
+	// Mark is the probability that a packet of an ECN-capable transport arrives with CE (RFC 3168).
+	Mark float64
+	// MarkQueue marks packets of ECN-capable transports that find more than so many IP-level octets
+	// waiting. 0 marks none.
+	MarkQueue int
+	// MTU is the IP-level MTU in octets; 0 means rawio.MaxMTU. A longer packet is dropped, unless the
+	// sender lets it be fragmented (rawio.Packet.Fragment), and in IPv6 into small enough fragments.
+	// Fragments are lost together and arrive as one packet.
 	MTU int
 	// Quote makes the router in front of the link answer a packet above the MTU with a
 	// KindPacketTooBig report that quotes so many of the packet's first octets. It reaches the
@@ -70,8 +77,8 @@ type waiter struct {
 func newLink() *link { return &link{free: math.MinInt64, last: math.MinInt64} }
 
 // transmit schedules a packet of size octets and returns when its last octet has left, or false
-// where the queue is full.
-func (l *link) transmit(now rawio.Time, size int) (left rawio.Time, ok bool) {
+// where the queue is full. congested says that the queue is long enough to mark the packet.
+func (l *link) transmit(now rawio.Time, size int) (left rawio.Time, congested, ok bool) {
 	for l.head < len(l.waiting) && l.waiting[l.head].start <= now {
 		l.queued -= l.waiting[l.head].size
 		l.head++
@@ -83,13 +90,14 @@ func (l *link) transmit(now rawio.Time, size int) (left rawio.Time, ok bool) {
 	start := max(now, l.free)
 	if start > now {
 		if l.Queue > 0 && l.queued+size > l.Queue {
-			return 0, false
+			return 0, false, false
 		}
+		congested = l.MarkQueue > 0 && l.queued > l.MarkQueue
 		l.waiting = append(l.waiting, waiter{start, size})
 		l.queued += size
 	}
 	l.free = start.Add(l.serialization(size))
-	return l.free, true
+	return l.free, congested, true
 }
 
 // serialization is the time to transmit size octets, rounded up to a nanosecond.

@@ -29,6 +29,8 @@ type Stats struct {
 	Reordered    uint64 // packets held back by ReorderDelay
 	Corrupted    uint64 // packets changed
 	Reports      uint64 // KindPacketTooBig reports made
+	Marked       uint64 // packets marked with CE
+	Fragmented   uint64 // packets that took more than one fragment
 }
 
 type pair struct{ from, to netip.Addr }
@@ -125,14 +127,22 @@ func (n *Net) route(now rawio.Time, pkt rawio.Packet) bool {
 	if mtu <= 0 || mtu > rawio.MaxMTU {
 		mtu = rawio.MaxMTU
 	}
-	if size > mtu {
+	octets, ok := fragmented(size, mtu, &pkt)
+	if !ok {
 		n.stats.TooBig++
 		return n.report(now, l, pkt, mtu)
 	}
-	left, ok := l.transmit(now, size)
+	if octets > size {
+		n.stats.Fragmented++
+	}
+	left, congested, ok := l.transmit(now, octets)
 	if !ok {
 		n.stats.QueueDropped++
 		return false
+	}
+	if ect := pkt.ECN == rawio.ECT0 || pkt.ECN == rawio.ECT1; ect && (congested || chance(n.rand, l.Mark)) {
+		pkt.ECN = rawio.CE
+		n.stats.Marked++
 	}
 	if l.burst(n.rand) {
 		n.stats.BurstLost++
@@ -144,6 +154,34 @@ func (n *Net) route(now rawio.Time, pkt rawio.Packet) bool {
 	}
 	n.fly(left, l, pkt)
 	return true
+}
+
+// fragmented returns the octets that a packet of size octets takes on a link, the headers of its
+// fragments included, and whether the link lets it pass.
+func fragmented(size, mtu int, pkt *rawio.Packet) (int, bool) {
+	piece := size // the longest that is sent
+	if pkt.Fragment > 0 {
+		piece = min(size, pkt.Fragment)
+	}
+	ip := rawio.Overhead(netip.AddrPortFrom(pkt.Remote.Addr(), 0))
+	head := ip // of a fragment
+	if v6 := ip == 40; v6 {
+		head += 8
+		if piece > mtu {
+			return 0, false
+		}
+	} else if piece > mtu {
+		if pkt.Fragment == 0 {
+			return 0, false // DF
+		}
+		piece = mtu // a router fragments too
+	}
+	if piece == size {
+		return size, true
+	}
+	room := (piece - head) &^ 7 // of each fragment but the last
+	n := (size - ip + room - 1) / room
+	return size - ip + n*head, true
 }
 
 // fly schedules the arrival of a packet that has left at the given time and is not lost.
@@ -161,7 +199,7 @@ func (n *Net) fly(left rawio.Time, l *link, pkt rawio.Packet) {
 		l.last = at
 	}
 	// The peer's view: what was remote is local.
-	pkt.Local, pkt.Remote = pkt.Remote, pkt.Local
+	pkt.Local, pkt.Remote, pkt.Fragment = pkt.Remote, pkt.Local, 0
 	n.schedule(at, l, pkt)
 	if chance(n.rand, l.Duplicate) {
 		pkt.Buf.Retain()
@@ -175,7 +213,7 @@ func (n *Net) report(now rawio.Time, l *link, pkt rawio.Packet, mtu int) bool {
 	if l.Quote <= 0 {
 		return false
 	}
-	pkt.Kind, pkt.MTU, pkt.ECN = rawio.KindPacketTooBig, mtu, 0
+	pkt.Kind, pkt.MTU, pkt.ECN, pkt.Fragment = rawio.KindPacketTooBig, mtu, 0, 0
 	pkt.Data = pkt.Data[:min(l.Quote, len(pkt.Data))]
 	n.schedule(now.Add(l.Delay), l, pkt)
 	n.stats.Reports++
@@ -253,5 +291,5 @@ func (n *Net) gather(p *rawio.Packet) rawio.Packet {
 	for _, v := range p.Vec {
 		k += copy(buf.B[k:], v)
 	}
-	return rawio.Packet{Data: buf.B[:k], Buf: buf, Local: p.Local, Remote: p.Remote, ECN: p.ECN}
+	return rawio.Packet{Data: buf.B[:k], Buf: buf, Local: p.Local, Remote: p.Remote, ECN: p.ECN, Fragment: p.Fragment}
 }

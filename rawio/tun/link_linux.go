@@ -63,6 +63,9 @@ func (l *Link) source(dst netip.Addr) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
+// Features implements rawio.Featurer.
+func (l *Link) Features() rawio.Features { return rawio.DontFragment | rawio.ECNField }
+
 // Stats returns the link's counters.
 func (l *Link) Stats() Stats {
 	c := &l.stats
@@ -85,4 +88,5 @@ func (l *Link) Close() error {
 var (
 	_ rawio.Link      = (*Link)(nil)
 	_ rawio.Addresser = (*Link)(nil)
+	_ rawio.Featurer  = (*Link)(nil)
 )

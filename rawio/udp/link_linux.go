@@ -71,6 +71,9 @@ func (l *Link) LocalAddrs() []netip.AddrPort {
 	return out
 }
 
+// Features implements rawio.Featurer.
+func (l *Link) Features() rawio.Features { return rawio.DontFragment | rawio.ECNField }
+
 // Port returns the local encapsulation port.
 func (l *Link) Port() uint16 { return l.port }
 
@@ -135,4 +138,7 @@ func (c *codec) Encode(p *rawio.Packet, o *mmsg.Outgoing) error {
 	return nil
 }
 
-var _ mmsg.Codec = (*codec)(nil)
+var (
+	_ rawio.Featurer = (*Link)(nil)
+	_ mmsg.Codec     = (*codec)(nil)
+)

@@ -34,7 +34,7 @@ func runOf(pkts []rawio.Packet, v6 bool) (n, octets int) {
 		k := q.Len()
 		pieces += len(q.Vec)
 		if k > size || k == 0 || octets+k > limit || pieces > maxIovs ||
-			q.Remote != p.Remote || q.Local != p.Local || q.ECN != p.ECN {
+			q.Remote != p.Remote || q.Local != p.Local || q.ECN != p.ECN || q.Fragment != 0 || p.Fragment != 0 {
 			return n, octets
 		}
 		octets += k
