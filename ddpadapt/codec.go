@@ -25,7 +25,8 @@ const (
 	controlLen = 4 // DDP-SSN and function code
 )
 
-// function is the function code of a DDP Stream Session Control message (section 5.2.3).
+// function is the function code of a DDP Stream Session Control message (section 5.2.3, RFC 6581
+// section 7).
 type function uint16
 
 const (
@@ -33,15 +34,39 @@ const (
 	accept    function = 2
 	reject    function = 3
 	terminate function = 4
+
+	enhancedInitiate function = 5
+	enhancedAccept   function = 6
+	enhancedReject   function = 7
 )
 
-var functionNames = [...]string{initiate: "Initiate", accept: "Accept", reject: "Reject", terminate: "Terminate"}
+var functionNames = [...]string{initiate: "Initiate", accept: "Accept", reject: "Reject", terminate: "Terminate",
+	enhancedInitiate: "EnhancedInitiate", enhancedAccept: "EnhancedAccept", enhancedReject: "EnhancedReject"}
 
 func (f function) String() string {
-	if f >= initiate && f <= terminate {
+	if f >= initiate && f <= enhancedReject {
 		return functionNames[f]
 	}
 	return "function " + strconv.Itoa(int(f))
+}
+
+// enhanced says that the private data begins with a Setup.
+func (f function) enhanced() bool { return f >= enhancedInitiate }
+
+// plain is the function that an enhanced one stands for.
+func (f function) plain() function {
+	if f.enhanced() {
+		return f - enhancedInitiate + initiate
+	}
+	return f
+}
+
+// variant is the enhanced function for f if so asked, else f.
+func (f function) variant(enhanced bool) function {
+	if enhanced {
+		return f - initiate + enhancedInitiate
+	}
+	return f
 }
 
 // message is one received user message, taken apart. payload points into the packet.
@@ -89,10 +114,12 @@ func parse(ppid uint32, unordered bool, b []byte) message {
 
 func checkControl(fn function, private int) Fault {
 	switch {
-	case fn < initiate || fn > terminate:
+	case fn < initiate || fn > enhancedReject:
 		return FaultFunction
 	case private > MaxPrivateData, fn == terminate && private > 0:
 		return FaultPrivateData
+	case private < setupLen && (fn == enhancedInitiate || fn == enhancedAccept):
+		return FaultSetup
 	}
 	return 0
 }

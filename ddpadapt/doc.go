@@ -13,7 +13,10 @@
 // The package is sans-IO and takes no lock: all calls on a Mux and its sessions come from the owner
 // of the association, one at a time. After each round of calls the owner drains [Mux.PollEvent].
 //
-// Each file holds one topic: codec.go (RFC 5043 section 5.2), sequence.go (6.1 to 6.5, what a message
+// Sessions can be set up with negotiation of RDMA Read depths (RFC 6581): [Mux.OpenEnhanced],
+// [Session.AcceptEnhanced], [Session.RejectEnhanced]. An Initiate is answered in kind.
+//
+// Each file holds one topic: codec.go (RFC 5043 section 5.2), setup.go (RFC 6581 sections 7 and 9), sequence.go (6.1 to 6.5, what a message
 // means at its turn), order.go (10, the DDP-SSN window), receive.go (arrival and placement), send.go
 // (6.6, 9 and 10, what may leave now), session.go (the user's calls), mux.go (the association).
 package ddpadapt

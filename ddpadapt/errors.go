@@ -9,8 +9,11 @@ import (
 )
 
 var (
-	// ErrPrivateDataTooLong: private data is longer than MaxPrivateData octets (section 5.2.3).
-	ErrPrivateDataTooLong = errors.New("ddpadapt: private data is longer than 512 octets")
+	// ErrPrivateDataTooLong: private data is longer than MaxPrivateData octets (section 5.2.3), in an
+	// enhanced session than MaxEnhancedPrivateData.
+	ErrPrivateDataTooLong = errors.New("ddpadapt: private data is longer than 512 octets (508 in an enhanced session)")
+	// ErrDepth: an IRD or ORD of a Setup is neither 0 to MaxDepth nor NotNegotiated.
+	ErrDepth = errors.New("ddpadapt: IRD and ORD must be 0 to 16382, or NotNegotiated")
 	// ErrStreamInUse: a session is running on the stream, or something of an earlier one is still
 	// outstanding (section 6.6). Take another stream or wait for EventEnded.
 	ErrStreamInUse = errors.New("ddpadapt: stream in use, or data of its last session outstanding; choose another stream")
@@ -46,6 +49,7 @@ func (restarted) Is(target error) bool { return target == syscall.ECONNRESET }
 // It matches syscall.ECONNREFUSED.
 type RejectedError struct {
 	Private []byte // the peer's private data, at most MaxPrivateData octets
+	Setup   *Setup // enhanced session: what the peer would have agreed to
 }
 
 func (e *RejectedError) Error() string {
@@ -107,9 +111,10 @@ const (
 	FaultOrdered                       // sent ordered (U flag 0)
 	FaultFunction                      // unknown function code
 	FaultPrivateData                   // private data too long, or any in a Terminate
+	FaultSetup                         // an enhanced message without its connection data
 	FaultTooLong                       // a segment longer than any packet
 	FaultStart                         // the session does not begin with an Initiate
-	FaultAnswer                        // an Initiate answered by something else than Accept, Reject, Terminate
+	FaultAnswer                        // an Initiate answered by something else than its Accept, Reject, or Terminate
 	FaultCrossed                       // both sides initiated a session on the stream at once
 	FaultControl                       // a control message that has no place in an open session
 	FaultAfterEnd                      // a message numbered after the peer's last one
@@ -124,9 +129,10 @@ var faultTexts = [...]string{"no fault",
 	FaultOrdered:      "message was sent ordered",
 	FaultFunction:     "unknown function code",
 	FaultPrivateData:  "private data too long, or present in a Terminate",
+	FaultSetup:        "enhanced message without connection data",
 	FaultTooLong:      "segment longer than any packet",
 	FaultStart:        "session does not begin with an Initiate",
-	FaultAnswer:       "Initiate not answered by Accept, Reject or Terminate",
+	FaultAnswer:       "Initiate not answered by its Accept, Reject or Terminate",
 	FaultCrossed:      "both sides initiated a session on this stream at the same time",
 	FaultControl:      "control message out of place",
 	FaultAfterEnd:     "message after the peer's last one",

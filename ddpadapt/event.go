@@ -40,6 +40,7 @@ type Event struct {
 	Kind    EventKind
 	Session *Session
 	Private []byte // EventInitiate, EventAccepted, EventRejected: the peer's private data; the receiver may keep it
+	Setup   *Setup // the same, in an enhanced session: the peer's connection data; nil in a plain one
 	Err     error  // EventRejected, EventTerminated, EventDown
 }
 

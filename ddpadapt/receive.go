@@ -86,7 +86,7 @@ func (m *Mux) receive(id wire.StreamID, ppid uint32, unordered bool, b []byte) a
 	case s.reopening != nil:
 		return assoc.DropUnacked // of the next session; ours ends with the next acknowledgement
 	case s.reopenedBy(msg):
-		s.reopening = slices.Clip(append([]byte{}, msg.payload...))
+		s.reopening, s.reopener = slices.Clip(append([]byte{}, msg.payload...)), msg.fn
 		s.in = done
 		s.settle()
 		return assoc.Consumed
@@ -106,8 +106,8 @@ func (m *Mux) first(id wire.StreamID, msg message) assoc.Verdict {
 	case msg.fn == terminate:
 		m.stats.Ignored++
 		return assoc.Consumed
-	case msg.fn == initiate && msg.fault == 0 && msg.ssn == 0 && m.pending < m.cfg.MaxPending:
-		m.start(id, msg.payload)
+	case msg.fn.plain() == initiate && msg.fault == 0 && msg.ssn == 0 && m.pending < m.cfg.MaxPending:
+		m.start(id, msg.fn, msg.payload)
 		return assoc.Consumed
 	case m.refused >= maxRefusals:
 		return assoc.DropUnacked
@@ -119,7 +119,7 @@ func (m *Mux) first(id wire.StreamID, msg message) assoc.Verdict {
 // unasked takes in a message on a session whose Initiate has not left yet: it answers nothing, and its
 // stream is as good as free.
 func (s *Session) unasked(msg message) {
-	switch msg.fn {
+	switch msg.fn.plain() {
 	case terminate:
 		s.m.stats.Ignored++
 		return
@@ -132,7 +132,7 @@ func (s *Session) unasked(msg message) {
 }
 
 // start makes a passive session of an Initiate, or refuses it beyond the limit of section 6.4.
-func (m *Mux) start(id wire.StreamID, private []byte) {
+func (m *Mux) start(id wire.StreamID, fn function, private []byte) {
 	if m.pending >= m.cfg.MaxPending {
 		m.refuse(id)
 		return
@@ -140,7 +140,13 @@ func (m *Mux) start(id wire.StreamID, private []byte) {
 	s := m.add(id, deciding)
 	s.next = 1
 	m.pending++
-	m.events.push(Event{Kind: EventInitiate, Session: s, Private: slices.Clone(private)})
+	ev := Event{Kind: EventInitiate, Session: s}
+	if fn.enhanced() {
+		ev.Setup, private = splitSetup(private)
+		s.enhanced, s.asked = true, *ev.Setup
+	}
+	ev.Private = slices.Clone(private)
+	m.events.push(ev)
 }
 
 // refuse answers on a free stream by a Terminate (section 6.4).
@@ -156,7 +162,7 @@ func (m *Mux) refuse(id wire.StreamID) {
 // send it as soon as nothing is outstanding in its own eyes: it has all our messages though we lack
 // the acknowledgements, and need not have sent a Terminate after ours.
 func (s *Session) reopenedBy(msg message) bool {
-	return msg.fn == initiate && msg.fault == 0 && msg.ssn == 0 &&
+	return msg.fn.plain() == initiate && msg.fault == 0 && msg.ssn == 0 &&
 		(s.terminated || s.dead && !s.finish && s.out != toSend) &&
 		(s.in == done || s.established && s.window.n == 0)
 }

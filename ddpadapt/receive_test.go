@@ -161,7 +161,7 @@ func TestIllegalSequences(t *testing.T) {
 		// req 5043-5.2.3-3
 		{"a control message without function code", false, raw(17, u, "\x00\x01\x00"), FaultShort, "0: 1 terminate"},
 		{"function code 0", false, raw(17, u, "\x00\x01\x00\x00"), FaultFunction, "0: 1 terminate"},
-		{"function code 5", false, raw(17, u, "\x00\x01\x00\x05"), FaultFunction, "0: 1 terminate"}, // req 6581-10-5
+		{"function code 8", false, raw(17, u, "\x00\x01\x00\x08"), FaultFunction, "0: 1 terminate"},
 		// req 5043-5.2.3-7
 		{"513 octets of private data", true, raw(17, u, "\x00\x00\x00\x02"+strings.Repeat("x", 513)), FaultPrivateData, "0: 1 terminate"},
 		{"private data in a Terminate", false, raw(17, u, "\x00\x01\x00\x04x"), FaultPrivateData, "0: 1 terminate"},

@@ -35,7 +35,7 @@ func (s *Session) lastWord(r *record) {
 	}
 	switch {
 	case r.fault != 0:
-	case answer && (r.fn == reject || r.fn == terminate):
+	case answer && (r.fn.plain() == reject || r.fn == terminate):
 		s.in, s.finish = done, false // refused: the session is over without a Terminate
 	case r.fn == terminate:
 		s.in = done
@@ -46,14 +46,23 @@ func (s *Session) lastWord(r *record) {
 // answered takes the first message of the passive side.
 func (s *Session) answered(ssn uint16, r *record, private []byte) {
 	s.out, s.private = confirmed, nil // whoever answers has the Initiate (section 6.6)
-	switch r.fn {
+	fn := r.fn.plain()
+	var setup *Setup
+	switch {
+	case fn == initiate || fn == terminate:
+	case r.fn.enhanced() != s.enhanced:
+		fn = 0 // an Initiate is answered in kind (RFC 6581 section 10)
+	case s.enhanced:
+		setup, private = splitSetup(private)
+	}
+	switch fn {
 	case accept:
 		s.in, s.established = flowing, true
-		s.event(Event{Kind: EventAccepted, Session: s, Private: slices.Clone(private)})
+		s.event(Event{Kind: EventAccepted, Session: s, Private: slices.Clone(private), Setup: setup})
 		s.schedule()
 	case reject:
-		err := &RejectedError{Private: slices.Clone(private)}
-		s.event(Event{Kind: EventRejected, Session: s, Private: err.Private, Err: err})
+		err := &RejectedError{Private: slices.Clone(private), Setup: setup}
+		s.event(Event{Kind: EventRejected, Session: s, Private: err.Private, Setup: setup, Err: err})
 		s.over(err)
 	case terminate:
 		err := &TerminatedError{ByPeer: true}

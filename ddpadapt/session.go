@@ -73,10 +73,13 @@ type Session struct {
 	stopAt    uint16
 	early     int    // octets of early segments kept
 	reopening []byte // the peer's next Initiate, which came before our last acknowledgements; nil if none
+	reopener  function
 
 	out         outgoing
 	opener      function // Initiate, Accept or Reject
 	private     []byte   // of the opener, until it is acknowledged
+	enhanced    bool     // RFC 6581: the codes of this session are the enhanced ones
+	asked       Setup    // passive and enhanced: what the Initiate said
 	established bool     // accepted
 	closing     bool     // the user asked for a graceful end
 	finish      bool     // a Terminate is to be sent as soon as it may be
@@ -99,37 +102,73 @@ type Session struct {
 // Errors: ErrPrivateDataTooLong, ErrInvalidStream, ErrStreamInUse, ErrNoFreeStream, ErrNotUp, or
 // Mux.Err.
 func (m *Mux) Open(_ rawio.Time, stream int, ds *ddp.Stream, private []byte) (*Session, error) {
+	if len(private) > MaxPrivateData {
+		return nil, ErrPrivateDataTooLong
+	}
+	return m.open(stream, ds, initiate, private)
+}
+
+// OpenEnhanced is Open with negotiation (RFC 6581): setup is what the initiator has and wants, and at
+// most MaxEnhancedPrivateData octets of private data go along. EventAccepted and EventRejected have the
+// peer's Setup; Setup.Conclude says what it means. A peer that knows plain sessions only terminates the
+// session; it can be asked again with Open, and the programs then agree on depths themselves (section 10). Use
+// it only when something is to be negotiated. Errors as for Open, and ErrDepth.
+func (m *Mux) OpenEnhanced(_ rawio.Time, stream int, ds *ddp.Stream, setup Setup, private []byte) (*Session, error) {
+	if err := setup.checked(private); err != nil {
+		return nil, err
+	}
+	return m.open(stream, ds, enhancedInitiate, setup.prepend(private))
+}
+
+func (m *Mux) open(stream int, ds *ddp.Stream, fn function, private []byte) (*Session, error) {
 	switch {
 	case m.err != nil:
 		return nil, m.err
 	case !m.up:
 		return nil, ErrNotUp
-	case len(private) > MaxPrivateData:
-		return nil, ErrPrivateDataTooLong
 	}
 	id, err := m.pick(stream)
 	if err != nil {
 		return nil, err
 	}
 	s := m.add(id, answering)
-	s.active = true
-	s.begin(initiate, private)
+	s.active, s.enhanced = true, fn.enhanced()
+	s.begin(fn, private)
 	s.ds = ds
 	ds.Attach(s)
 	return s, nil
 }
 
 // Accept answers the peer's Initiate: ds is attached and may send at once. Segments that came before
-// are delivered from within the call.
+// are delivered from within the call. An enhanced Initiate gets an enhanced answer that leaves all depths
+// to the upper layer.
 //
 // Errors: ErrPrivateDataTooLong, ErrState, or why the session is over.
-func (s *Session) Accept(_ rawio.Time, ds *ddp.Stream, private []byte) error {
+func (s *Session) Accept(now rawio.Time, ds *ddp.Stream, private []byte) error {
+	if s.enhanced {
+		return s.AcceptEnhanced(now, ds, leftToULP, private)
+	}
+	return s.accept(ds, private)
+}
+
+// AcceptEnhanced is Accept for an enhanced Initiate (RFC 6581): setup is what Setup.Answer makes of the
+// peer's. Its PeerToPeer is set as the peer asked; an empty RTR stands for RTRWrite. Errors as for Accept,
+// ErrDepth, and ErrState for a plain session.
+func (s *Session) AcceptEnhanced(_ rawio.Time, ds *ddp.Stream, setup Setup, private []byte) error {
+	private, err := s.answer(setup, private)
+	if err != nil {
+		return err
+	}
+	return s.accept(ds, private)
+}
+
+func (s *Session) accept(ds *ddp.Stream, private []byte) error {
 	if err := s.decidable(private); err != nil {
 		return err
 	}
 	s.m.pending--
 	s.in, s.established = flowing, true
-	s.begin(accept, private)
+	s.begin(accept.variant(s.enhanced), private)
 	s.ds = ds
 	ds.Attach(s)
 	s.drain()
@@ -137,14 +176,44 @@ func (s *Session) Accept(_ rawio.Time, ds *ddp.Stream, private []byte) error {
 }
 
 // Reject answers the peer's Initiate; the session is over. Errors as for Accept.
-func (s *Session) Reject(_ rawio.Time, private []byte) error {
+func (s *Session) Reject(now rawio.Time, private []byte) error {
+	if s.enhanced {
+		return s.RejectEnhanced(now, leftToULP, private)
+	}
+	return s.reject(private)
+}
+
+// RejectEnhanced is Reject for an enhanced Initiate: setup says what would have been acceptable, such as
+// the ORD that is needed here (RFC 6581 section 9.1). Errors as for AcceptEnhanced.
+func (s *Session) RejectEnhanced(_ rawio.Time, setup Setup, private []byte) error {
+	private, err := s.answer(setup, private)
+	if err != nil {
+		return err
+	}
+	return s.reject(private)
+}
+
+func (s *Session) reject(private []byte) error {
 	if err := s.decidable(private); err != nil {
 		return err
 	}
 	s.m.pending--
 	s.in, s.dead = done, true
-	s.begin(reject, private)
+	s.begin(reject.variant(s.enhanced), private)
 	return nil
+}
+
+var leftToULP = Setup{IRD: NotNegotiated, ORD: NotNegotiated}
+
+// answer returns the private data of an enhanced answer.
+func (s *Session) answer(setup Setup, private []byte) ([]byte, error) {
+	if err := setup.checked(private); err != nil {
+		return nil, err
+	}
+	if !s.enhanced {
+		return nil, ErrState
+	}
+	return setup.matched(s.asked).prepend(private), nil
 }
 
 func (s *Session) decidable(private []byte) error {
@@ -317,7 +386,7 @@ func (s *Session) settle() {
 		s.m.events.push(Event{Kind: EventEnded, Session: s})
 	}
 	if s.reopening != nil {
-		s.m.start(s.stream, s.reopening)
+		s.m.start(s.stream, s.reopener, s.reopening)
 	}
 }
 

@@ -137,10 +137,22 @@ func (e *end) events() {
 
 func (e *end) open(stream int) {
 	u := e.user(nil)
-	s, err := e.m.Open(0, stream, u.Stream, make([]byte, int(e.ids)%7))
+	private := make([]byte, int(e.ids)%7)
+	var s *ddpadapt.Session
+	var err error
+	if e.ids%3 == 0 {
+		s, err = e.m.OpenEnhanced(0, stream, u.Stream, setup(byte(e.ids)), private)
+	} else {
+		s, err = e.m.Open(0, stream, u.Stream, private)
+	}
 	if err == nil {
 		u.session, s.Owner = s, u
 	}
+}
+
+// setup makes one of the many Setups.
+func setup(b byte) ddpadapt.Setup {
+	return ddpadapt.Setup{IRD: uint16(b) << 6, ORD: uint16(b), PeerToPeer: b&1 != 0, RTR: ddpadapt.RTR(b & 7)}
 }
 
 // act does what a user can do with one of its sessions.
@@ -154,9 +166,13 @@ func (e *end) act(which, what byte) {
 	}
 	switch what % 6 {
 	case 0:
-		u.session.Accept(0, u.Stream, []byte{what})
+		if u.session.AcceptEnhanced(0, u.Stream, setup(what), []byte{what}) != nil {
+			u.session.Accept(0, u.Stream, []byte{what})
+		}
 	case 1:
-		u.session.Reject(0, []byte{what})
+		if what&8 != 0 || u.session.RejectEnhanced(0, setup(what), []byte{what}) != nil {
+			u.session.Reject(0, []byte{what})
+		}
 	case 2:
 		u.session.Terminate(0)
 	case 3:
@@ -197,7 +213,7 @@ func (e *end) pull() *packet {
 	}
 	o.next++
 	o.unacked++
-	o.terminated = fn == 4 || fn == 3
+	o.terminated = fn == 4 || fn == 3 || fn == 7
 	if o.unacked > ddpadapt.MaxInFlight {
 		e.t.Fatalf("%d messages in flight", o.unacked)
 	}
@@ -254,6 +270,7 @@ func FuzzHostilePeer(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 0, 0, 4, 0, 0, 6, 1, 0, 1, 1, 0, 1, 2, 0, 1, 3, 4, 0, 2, 5, 6})
 	f.Add([]byte{3, 0, 5, 6, 0, 0, 2, 0, 1, 0, 1, 0, 2, 4, 0, 4, 5, 1, 0, 2, 5, 6, 0, 0, 4, 1, 6})
 	f.Add([]byte{2, 0, 17, 4, 5, 0, 1, 0, 1, 'x', 2, 1, 99, 0, 2, 1, 1, 5, 6, 7})
+	f.Add([]byte{0xA0, 0, 5, 0, 1, 2, 3, 4, 5, 4, 0, 0, 5, 6, 0, 0, 4, 1, 6, 3, 2, 3, 2, 3, 2, 5, 6, 0xA0, 1, 6, 0, 1, 2, 3, 4, 5})
 	f.Add([]byte{0, 1, 1, 0, 1, 1, 9, 0, 1, 4, 3, 4, 0, 0, 5, 6, 8})
 	f.Fuzz(func(t *testing.T, in []byte) {
 		e := newEnd(t, ddpadapt.Config{Initiator: len(in)%2 == 0, MaxPending: 3, MaxEarly: 64, MaxOutOfOrder: 8})
@@ -266,7 +283,7 @@ func FuzzHostilePeer(f *testing.F) {
 			switch op := r.next(); op % 10 {
 			case 0: // a control message
 				id, fn, ssn := r.next(), r.next(), r.next()
-				inject(id, ddpadapt.PPIDControl, whole|wire.FlagU, append([]byte{0, ssn, 0, fn % 6}, r.take(int(op>>5))...))
+				inject(id, ddpadapt.PPIDControl, whole|wire.FlagU, append([]byte{0, ssn, 0, fn % 9}, r.take(int(op>>5))...))
 			case 1: // a segment
 				id, ssn := r.next(), r.next()
 				var h [ddp.MaxHeaderLen]byte

@@ -1,0 +1,174 @@
+package ddpadapt
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// Enhanced session setup, RFC 6581: Initiate, Accept and Reject with 4 octets of connection data ahead of
+// the private data, by which the two ends agree on how many RDMA Reads may be pending each way.
+
+const (
+	// MaxDepth is the largest IRD or ORD that a Setup can carry (section 9).
+	MaxDepth = 0x3FFE
+	// NotNegotiated in place of an IRD or ORD leaves it to the upper layer (section 9.1).
+	NotNegotiated = 0x3FFF
+	// MaxEnhancedPrivateData is the most private data of an enhanced message: the connection data
+	// counts (section 7).
+	MaxEnhancedPrivateData = MaxPrivateData - setupLen
+
+	setupLen = 4
+)
+
+// RTR is a set of Ready to Receive indications: what the initiator sends first in the peer-to-peer model
+// (section 9.2). Each is a message of no octets.
+type RTR uint8
+
+// The indications.
+const (
+	RTRSend  RTR = 1 << iota // takes a receive of the responder
+	RTRWrite                 // RDMA Write: any DDP stream can take it
+	RTRRead                  // RDMA Read: needs an IRD of 1
+)
+
+// Setup is the connection data of an enhanced message (section 9). In what this side sends it is a request
+// or a commitment, see Setup.Answer; each depth is at most MaxDepth, or NotNegotiated.
+//
+//	 0                   1                   2                   3
+//	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//	+-+-+---------------------------+-+-+---------------------------+
+//	|A|B|        IRD                |C|D|        ORD                |
+//	+-+-+---------------------------+-+-+---------------------------+
+type Setup struct {
+	IRD        uint16 // inbound RDMA Reads that the sender of the Setup serves at a time
+	ORD        uint16 // outbound RDMA Reads that it wants to have pending, or will have at most
+	PeerToPeer bool   // A: the initiator sends one of RTR ahead of all else
+	RTR        RTR    // B, C, D: Send, Write, Read; what the sender supports
+}
+
+const (
+	bitA      = 0x80000000
+	bitB      = 0x40000000
+	bitC      = 0x00008000
+	bitD      = 0x00004000
+	maskDepth = 0x3FFF
+	shiftIRD  = 16
+)
+
+var rtrBits = [...]struct {
+	rtr RTR
+	bit uint32
+}{{RTRSend, bitB}, {RTRWrite, bitC}, {RTRRead, bitD}}
+
+// word encodes s. B, C and D are 0 when A is.
+func (s Setup) word() uint32 {
+	w := uint32(s.IRD&maskDepth)<<shiftIRD | uint32(s.ORD&maskDepth)
+	if s.PeerToPeer {
+		w |= bitA
+		for _, f := range rtrBits {
+			if s.RTR&f.rtr != 0 {
+				w |= f.bit
+			}
+		}
+	}
+	return w
+}
+
+// parseSetup decodes the word that private data of an enhanced message begins with. B, C and D are ignored
+// when A is 0.
+func parseSetup(w uint32) Setup {
+	s := Setup{IRD: uint16(w >> shiftIRD & maskDepth), ORD: uint16(w & maskDepth), PeerToPeer: w&bitA != 0}
+	for _, f := range rtrBits {
+		if s.PeerToPeer && w&f.bit != 0 {
+			s.RTR |= f.rtr
+		}
+	}
+	return s
+}
+
+// prepend returns the private data of an enhanced message.
+func (s Setup) prepend(private []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(make([]byte, 0, setupLen+len(private)), s.word()), private...)
+}
+
+// splitSetup takes the private data of an enhanced message apart; nil where a Reject has no connection
+// data, which section 7 can be read to allow.
+func splitSetup(b []byte) (*Setup, []byte) {
+	if len(b) < setupLen {
+		return nil, b
+	}
+	s := parseSetup(binary.BigEndian.Uint32(b))
+	return &s, b[setupLen:]
+}
+
+// checked refuses depths that do not fit their field.
+func (s Setup) checked(private []byte) error {
+	switch {
+	case s.IRD > NotNegotiated || s.ORD > NotNegotiated:
+		return ErrDepth
+	case len(private) > MaxEnhancedPrivateData:
+		return ErrPrivateDataTooLong
+	}
+	return nil
+}
+
+// matched gives an answer the connection model that was asked for (section 9.2).
+func (s Setup) matched(asked Setup) Setup {
+	s.PeerToPeer = asked.PeerToPeer
+	if s.RTR == 0 {
+		s.RTR = RTRWrite
+	}
+	return s
+}
+
+// Answer is the responder's part of the negotiation (sections 9.1 and 9.2): what to reply to asked, the
+// initiator's Setup, where own are the responder's depths and the indications that it can take. The responder's
+// ORD is that of the reply, or its own where that is NotNegotiated; its IRD is its own.
+func (own Setup) Answer(asked Setup) (reply Setup) {
+	reply = Setup{IRD: own.IRD, ORD: own.ORD, RTR: own.RTR & asked.RTR}
+	if asked.ORD == NotNegotiated {
+		reply.IRD = NotNegotiated
+	}
+	switch {
+	case asked.IRD == NotNegotiated:
+		reply.ORD = NotNegotiated
+	case own.ORD != NotNegotiated:
+		reply.ORD = min(own.ORD, asked.IRD)
+	}
+	if reply.RTR == 0 {
+		reply.RTR = own.RTR // none that was asked for: say what there is
+	}
+	return reply.matched(asked)
+}
+
+// Why an initiator does not go on after an enhanced Accept: the upper layer ends the session by a
+// Terminate message of its own that says so (RFC 6581 section 8).
+var (
+	ErrInsufficientIRD = errors.New("ddpadapt: the peer wants more RDMA Reads pending here than the IRD that it was offered")
+	ErrNoRTR           = errors.New("ddpadapt: no Ready to Receive indication that both ends support")
+)
+
+// Conclude is the initiator's part of the negotiation once the responder has replied to own, the
+// initiator's Setup. It returns the initiator's ORD, NotNegotiated where that stays as it is, and the
+// indication to send first, 0 if none. Errors: ErrInsufficientIRD, ErrNoRTR.
+func (own Setup) Conclude(reply Setup) (ord uint16, first RTR, err error) {
+	ord = own.ORD
+	switch {
+	case reply.IRD == NotNegotiated:
+		ord = NotNegotiated
+	case own.ORD != NotNegotiated:
+		ord = min(own.ORD, reply.IRD)
+	}
+	if own.IRD != NotNegotiated && reply.ORD != NotNegotiated && reply.ORD > own.IRD {
+		return ord, 0, ErrInsufficientIRD
+	}
+	if !own.PeerToPeer && !reply.PeerToPeer {
+		return ord, 0, nil
+	}
+	for _, first := range [...]RTR{RTRWrite, RTRRead, RTRSend} { // what costs the responder least
+		if own.PeerToPeer && reply.PeerToPeer && own.RTR&reply.RTR&first != 0 && (first != RTRRead || ord > 0) {
+			return ord, first, nil
+		}
+	}
+	return ord, 0, ErrNoRTR
+}

@@ -1,0 +1,509 @@
+package ddpadapt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+func TestSetupWord(t *testing.T) {
+	const all = RTRSend | RTRWrite | RTRRead
+	for _, row := range []struct {
+		name string
+		s    Setup
+		word uint32
+	}{
+		// req 6581-9-1, 6581-9-2, 6581-9.2-1
+		{"nothing", Setup{}, 0},
+		{"IRD", Setup{IRD: 0x1234}, 0x12340000},
+		{"ORD", Setup{ORD: 0x2345}, 0x00002345},
+		{"largest depths", Setup{IRD: MaxDepth, ORD: MaxDepth}, 0x3FFE3FFE},
+		{"depths left to the upper layer", Setup{IRD: NotNegotiated, ORD: NotNegotiated}, 0x3FFF3FFF},
+		// req 6581-9.2-2
+		{"peer to peer, every indication", Setup{PeerToPeer: true, RTR: all}, 0xC000C000},
+		{"B is Send", Setup{PeerToPeer: true, RTR: RTRSend}, 0xC0000000},
+		{"C is RDMA Write", Setup{PeerToPeer: true, RTR: RTRWrite}, 0x80008000},
+		{"D is RDMA Read", Setup{PeerToPeer: true, RTR: RTRRead}, 0x80004000},
+		{"all at once", Setup{1, 2, true, all}, 0xC001C002},
+	} {
+		if got := row.s.word(); got != row.word {
+			t.Errorf("%s: %08x, want %08x", row.name, got, row.word)
+		}
+		if got := parseSetup(row.word); got != row.s {
+			t.Errorf("%s: %08x is %+v, want %+v", row.name, row.word, got, row.s)
+		}
+	}
+	// req 6581-9.2-11, 6581-9.2-13: in the client-server model no indication is named.
+	if got := (Setup{RTR: all, IRD: 1}).word(); got != 0x00010000 {
+		t.Errorf("B, C or D without A: %08x", got)
+	}
+	// req 6581-9.2-14: and none is looked at.
+	if got := parseSetup(0x4001C002); got != (Setup{IRD: 1, ORD: 2}) {
+		t.Errorf("B, C and D without A: %+v", got)
+	}
+	b := Setup{IRD: 0x0102, ORD: 0x0304}.prepend([]byte("private"))
+	if !bytes.Equal(b, []byte("\x01\x02\x03\x04private")) {
+		t.Errorf("% x", b)
+	}
+}
+
+func TestAnswer(t *testing.T) {
+	const no = NotNegotiated
+	for _, row := range []struct {
+		name              string
+		asked, own, reply Setup
+	}{
+		// req 6581-9.1-4, 6581-9.1-2
+		{"the own ORD is cut to the initiator's IRD", Setup{IRD: 3, ORD: 9}, Setup{IRD: 16, ORD: 16, RTR: RTRWrite}, Setup{IRD: 16, ORD: 3}},
+		{"the own ORD is less anyway", Setup{IRD: 30, ORD: 9}, Setup{IRD: 16, ORD: 16, RTR: RTRWrite}, Setup{IRD: 16, ORD: 16}},
+		{"the own IRD is less than what is asked for: it is what there is", Setup{IRD: 30, ORD: 90}, Setup{IRD: 4, ORD: 5, RTR: RTRWrite}, Setup{IRD: 4, ORD: 5}},
+		{"nothing at all", Setup{}, Setup{RTR: RTRWrite}, Setup{}},
+		// req 6581-9.1-12, 6581-9.1-13
+		{"the initiator leaves its ORD open", Setup{IRD: 3, ORD: no}, Setup{IRD: 16, ORD: 16, RTR: RTRWrite}, Setup{IRD: no, ORD: 3}},
+		// req 6581-9.1-15
+		{"the initiator leaves its IRD open", Setup{IRD: no, ORD: 3}, Setup{IRD: 16, ORD: 16, RTR: RTRWrite}, Setup{IRD: 16, ORD: no}},
+		{"the responder leaves both open", Setup{IRD: 3, ORD: 3}, Setup{IRD: no, ORD: no, RTR: RTRWrite}, Setup{IRD: no, ORD: no}},
+		// req 6581-9.2-4, 6581-9.2-5
+		{"peer to peer: each that both support", Setup{PeerToPeer: true, RTR: RTRSend | RTRRead | RTRWrite}, Setup{RTR: RTRWrite | RTRRead}, Setup{PeerToPeer: true, RTR: RTRWrite | RTRRead}},
+		{"peer to peer: the one that both support", Setup{PeerToPeer: true, RTR: RTRSend | RTRRead}, Setup{RTR: RTRWrite | RTRRead}, Setup{PeerToPeer: true, RTR: RTRRead}},
+		// req 6581-9.2-6
+		{"peer to peer: none in common, so the own ones", Setup{PeerToPeer: true, RTR: RTRSend}, Setup{RTR: RTRWrite | RTRRead}, Setup{PeerToPeer: true, RTR: RTRWrite | RTRRead}},
+		// req 6581-9.2-3
+		{"peer to peer: there is always one", Setup{PeerToPeer: true, RTR: RTRSend}, Setup{}, Setup{PeerToPeer: true, RTR: RTRWrite}},
+		// req 6581-9.2-12
+		{"client and server: so be it", Setup{}, Setup{PeerToPeer: true, RTR: RTRWrite}, Setup{}},
+	} {
+		reply := parseSetup(row.own.Answer(row.asked).word())
+		if reply != row.reply {
+			t.Errorf("%s: %+v, want %+v", row.name, reply, row.reply)
+		}
+	}
+}
+
+func TestConclude(t *testing.T) {
+	const no = NotNegotiated
+	const all = RTRSend | RTRWrite | RTRRead
+	for _, row := range []struct {
+		name       string
+		own, reply Setup
+		ord        uint16
+		first      RTR
+		err        error
+	}{
+		// req 6581-9.1-9, 6581-9.1-2
+		{"ORD is cut to the responder's IRD", Setup{IRD: 8, ORD: 9}, Setup{IRD: 4, ORD: 8}, 4, 0, nil},
+		{"ORD is less anyway", Setup{IRD: 8, ORD: 9}, Setup{IRD: 40, ORD: 0}, 9, 0, nil},
+		// req 6581-9.1-8, 6581-9.1-10
+		{"more reads than IRD", Setup{IRD: 8, ORD: 9}, Setup{IRD: 40, ORD: 9}, 9, 0, ErrInsufficientIRD},
+		// req 6581-9.1-12, 6581-9.1-14
+		{"the responder leaves its IRD open", Setup{IRD: 8, ORD: 9}, Setup{IRD: no, ORD: 8}, no, 0, nil},
+		// req 6581-9.1-16
+		{"the responder leaves its ORD open", Setup{IRD: 8, ORD: 9}, Setup{IRD: 5, ORD: no}, 5, 0, nil},
+		{"the initiator left both open", Setup{IRD: no, ORD: no}, Setup{IRD: 5, ORD: 5}, no, 0, nil},
+		// req 6581-9.2-8, 6581-9.3-1
+		{"RDMA Write is preferred", Setup{ORD: 1, PeerToPeer: true, RTR: all}, Setup{IRD: 1, PeerToPeer: true, RTR: all}, 1, RTRWrite, nil},
+		{"then RDMA Read", Setup{ORD: 1, PeerToPeer: true, RTR: all}, Setup{IRD: 1, PeerToPeer: true, RTR: RTRRead | RTRSend}, 1, RTRRead, nil},
+		{"no RDMA Read where none may be pending", Setup{ORD: 1, PeerToPeer: true, RTR: all}, Setup{PeerToPeer: true, RTR: RTRRead | RTRSend}, 0, RTRSend, nil},
+		{"RDMA Read with an ORD of the upper layer's", Setup{ORD: no, PeerToPeer: true, RTR: all}, Setup{IRD: no, PeerToPeer: true, RTR: RTRRead}, no, RTRRead, nil},
+		// req 6581-9.2-9
+		{"none in common", Setup{PeerToPeer: true, RTR: RTRWrite}, Setup{PeerToPeer: true, RTR: RTRRead | RTRSend}, 0, 0, ErrNoRTR},
+		{"the responder knows none", Setup{PeerToPeer: true, RTR: all}, Setup{PeerToPeer: true}, 0, 0, ErrNoRTR},
+		{"the responder has another model in mind", Setup{PeerToPeer: true, RTR: all}, Setup{}, 0, 0, ErrNoRTR},
+		{"the responder wants a model that was not asked for", Setup{}, Setup{PeerToPeer: true, RTR: all}, 0, 0, ErrNoRTR},
+	} {
+		ord, first, err := row.own.Conclude(row.reply)
+		if ord != row.ord || first != row.first || err != row.err {
+			t.Errorf("%s: ORD %d, first %d, %v; want %d, %d, %v", row.name, ord, first, err, row.ord, row.first, row.err)
+		}
+	}
+}
+
+// control injects an enhanced message, or a plain one for a nil setup.
+func (e *end) control(id wire.StreamID, ssn uint16, fn function, setup *Setup, private string) assoc.Verdict {
+	b := make([]byte, controlLen)
+	putControl(b, ssn, fn)
+	if setup != nil {
+		b = binary.BigEndian.AppendUint32(b, setup.word())
+	}
+	return e.inject(id, PPIDControl, wire.FlagU, append(b, private...))
+}
+
+// octets is the user message in a packet.
+func (p *packet) octets() string { return string(p.data.Payload()) }
+
+func TestEnhancedSessionAccepted(t *testing.T) {
+	a, b := newPair(t)
+	ua, ub := a.stream(4), b.stream(4)
+	sa, err := a.OpenEnhanced(0, 0, ua.Stream, Setup{IRD: 5, ORD: 6}, []byte("hello"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// req 6581-7-1, 6581-7-2, 6581-7-4, 6581-1.2-1: code 5, the connection data, then the private data.
+	init := a.pull()
+	if len(init) != 1 || init[0].octets() != "\x00\x00\x00\x05\x00\x05\x00\x06hello" || init[0].data.PPID() != 17 {
+		t.Fatalf("%q", init[0].octets())
+	}
+	b.take(init...)
+	a.acks()
+	// req 6581-7-8, 6581-7-9, 6581-9.1-3
+	ev := b.expect(EventInitiate)[0]
+	if ev.Setup == nil || *ev.Setup != (Setup{IRD: 5, ORD: 6}) || string(ev.Private) != "hello" {
+		t.Fatalf("event %+v, setup %+v", ev, ev.Setup)
+	}
+	sb := ev.Session
+	if err := sb.AcceptEnhanced(0, ub.Stream, Setup{IRD: 7, ORD: 4, PeerToPeer: true, RTR: RTRRead}, nil); err != nil {
+		t.Fatal(err)
+	}
+	ub.send("s1") // req 6581-7-12
+	// req 6581-10-1, 6581-9.2-12: code 6; A is 0 as it was asked for; private data may have no octets.
+	ans := b.pull()
+	if len(ans) != 2 || ans[0].octets() != "\x00\x00\x00\x06\x00\x07\x00\x04" {
+		t.Fatalf("%q", ans[0].octets())
+	}
+	a.take(ans...)
+	b.acks()
+	ev = a.expect(EventAccepted)[0]
+	if ev.Setup == nil || *ev.Setup != (Setup{IRD: 7, ORD: 4}) || len(ev.Private) != 0 {
+		t.Fatalf("event %+v, setup %+v", ev, ev.Setup)
+	}
+	ua.told(t, "s1")
+	ua.send("s2")
+	b.take(a.sends("0: 1 segment s2")...)
+	ub.told(t, "completed 1", "s2")
+	a.acks()
+	ua.told(t, "completed 1")
+	// req 6581-7-11, 6581-7-13, 6581-7-7: ended by the ordinary Terminate.
+	sa.Terminate(0)
+	end := a.pull()
+	if len(end) != 1 || end[0].octets() != "\x00\x02\x00\x04" {
+		t.Fatalf("%d messages, %q", len(end), end[0].octets())
+	}
+	b.take(end...)
+	b.expect(EventTerminated)
+	sb.Terminate(0)
+	exchange(a, b)
+	a.expect(EventTerminated, EventEnded)
+	b.expect(EventEnded)
+
+	// The stream is used again by a plain session, and by an enhanced one.
+	for _, enhanced := range []bool{false, true} {
+		us, setup := a.stream(4), Setup{IRD: NotNegotiated, ORD: NotNegotiated}
+		if enhanced {
+			_, err = a.OpenEnhanced(0, 0, us.Stream, setup, nil)
+		} else {
+			_, err = a.Open(0, 0, us.Stream, nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		exchange(a, b)
+		ev := b.expect(EventInitiate)[0]
+		if enhanced != (ev.Setup != nil) || enhanced && *ev.Setup != setup {
+			t.Fatalf("enhanced %v, setup %+v", enhanced, ev.Setup)
+		}
+		ev.Session.Abort()
+		exchange(a, b)
+		a.expect(EventTerminated, EventEnded)
+		b.expect(EventEnded)
+	}
+}
+
+func TestEnhancedSessionRejected(t *testing.T) {
+	a, b := newPair(t)
+	if _, err := a.OpenEnhanced(0, 0, a.stream(0).Stream, Setup{IRD: 5, ORD: 6, PeerToPeer: true, RTR: RTRWrite}, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.take(a.pull()...)
+	a.acks()
+	// req 6581-9.1-6: the ORD that is needed here is named.
+	if err := b.expect(EventInitiate)[0].Session.RejectEnhanced(0, Setup{IRD: 7, ORD: 8}, []byte("too few")); err != nil {
+		t.Fatal(err)
+	}
+	// req 6581-7-3, 6581-7-4, 6581-7-5, 6581-7-14, 6581-9.2-6: code 7, the connection data and the private data.
+	rej := b.pull()
+	if len(rej) != 1 || rej[0].octets() != "\x00\x00\x00\x07\x80\x07\x80\x08too few" {
+		t.Fatalf("%q", rej[0].octets())
+	}
+	a.take(rej...)
+	b.acks()
+	// req 6581-9.1-11
+	ev := a.expect(EventRejected, EventEnded)[0]
+	var re *RejectedError
+	want := Setup{IRD: 7, ORD: 8, PeerToPeer: true, RTR: RTRWrite}
+	if !errors.As(ev.Err, &re) || string(re.Private) != "too few" || re.Setup == nil || *re.Setup != want || ev.Setup == nil || *ev.Setup != want {
+		t.Fatalf("event %+v, error %+v", ev, re)
+	}
+	a.sends()
+	b.expect(EventEnded)
+}
+
+func TestEnhancedSessionRefusedByTheStack(t *testing.T) {
+	// req 6581-7-15, 6581-7-7
+	a, b := newEnd(t, newFake(), Config{Initiator: true}), newEnd(t, newFake(), Config{MaxPending: -1})
+	a.expect(EventUp)
+	b.expect(EventUp)
+	s, err := a.OpenEnhanced(0, 0, a.stream(0).Stream, Setup{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.take(a.pull()...)
+	ans := b.pull()
+	if len(ans) != 1 || ans[0].octets() != "\x00\x00\x00\x04" {
+		t.Fatalf("%q", ans[0].octets())
+	}
+	a.take(ans...)
+	a.acks()
+	var te *TerminatedError
+	if ev := a.expect(EventTerminated, EventEnded)[0]; !errors.As(ev.Err, &te) || !te.ByPeer {
+		t.Fatalf("event %+v", ev)
+	}
+	// req 6581-10-6: which is also how a peer without enhanced sessions answers; a plain one can follow.
+	if _, err := a.Open(0, int(s.Stream()), a.stream(0).Stream, nil); err != nil {
+		t.Fatal(err)
+	}
+	a.sends("0: 0 initiate")
+}
+
+func TestPlainSessionsStayPlain(t *testing.T) {
+	// req 6581-10-2, 6581-10-3, 6581-10-4
+	a, b := newPair(t)
+	a.Open(0, 0, a.stream(0).Stream, nil)
+	a.Open(0, 1, a.stream(0).Stream, nil)
+	b.take(a.sends("0: 0 initiate", "1: 0 initiate")...)
+	evs := b.expect(EventInitiate, EventInitiate)
+	if evs[0].Setup != nil {
+		t.Fatalf("setup %+v", evs[0].Setup)
+	}
+	if err := evs[0].Session.AcceptEnhanced(0, b.stream(0).Stream, Setup{}, nil); err != ErrState {
+		t.Errorf("AcceptEnhanced: %v", err)
+	}
+	if err := evs[0].Session.RejectEnhanced(0, Setup{}, nil); err != ErrState {
+		t.Errorf("RejectEnhanced: %v", err)
+	}
+	evs[0].Session.Accept(0, b.stream(0).Stream, nil)
+	evs[1].Session.Reject(0, nil)
+	a.take(b.sends("0: 0 accept", "1: 0 reject")...)
+	evs = a.expect(EventAccepted, EventRejected)
+	var re *RejectedError
+	if evs[0].Setup != nil || evs[1].Setup != nil || !errors.As(evs[1].Err, &re) || re.Setup != nil {
+		t.Errorf("events %+v", evs)
+	}
+}
+
+// A user who knows nothing of negotiation answers with what leaves everything open.
+func TestPlainAnswersToEnhancedInitiates(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		asked  Setup
+		reject bool
+		want   string
+	}{
+		// req 6581-10-1, 6581-9.1-12
+		{"accepted", Setup{IRD: 1, ORD: 1}, false, "\x00\x00\x00\x06\x3f\xff\x3f\xffbye"},
+		{"rejected", Setup{IRD: 1, ORD: 1}, true, "\x00\x00\x00\x07\x3f\xff\x3f\xffbye"},
+		{"peer to peer", Setup{PeerToPeer: true, RTR: RTRRead}, false, "\x00\x00\x00\x06\xbf\xff\xbf\xffbye"},
+	} {
+		b := newEnd(t, newFake(), Config{})
+		b.control(0, 0, enhancedInitiate, &row.asked, "")
+		s := b.expect(EventUp, EventInitiate)[1].Session
+		var err error
+		if row.reject {
+			err = s.Reject(0, []byte("bye"))
+		} else {
+			err = s.Accept(0, b.stream(0).Stream, []byte("bye"))
+		}
+		if got := b.pull(); err != nil || len(got) != 1 || got[0].octets() != row.want {
+			t.Errorf("%s: %v, %q", row.name, err, got)
+		}
+	}
+}
+
+func TestEnhancedSequencesThatAreIllegal(t *testing.T) {
+	enhanced := func(e *end) {
+		if _, err := e.OpenEnhanced(0, 0, e.stream(0).Stream, Setup{}, nil); err != nil {
+			e.Fatal(err)
+		}
+	}
+	plain := func(e *end) {
+		if _, err := e.Open(0, 0, e.stream(0).Stream, nil); err != nil {
+			e.Fatal(err)
+		}
+	}
+	some := &Setup{IRD: 1}
+	for _, row := range []struct {
+		name    string
+		open    func(*end)
+		fn      function
+		setup   *Setup
+		private string
+		fault   Fault
+	}{
+		// req 6581-7-16
+		{"Initiate answered by an Enhanced Accept", plain, enhancedAccept, some, "", FaultAnswer},
+		{"Initiate answered by an Enhanced Reject", plain, enhancedReject, some, "", FaultAnswer},
+		{"Enhanced Initiate answered by an Accept", enhanced, accept, nil, "", FaultAnswer},
+		{"Enhanced Initiate answered by a Reject", enhanced, reject, nil, "", FaultAnswer},
+		{"Enhanced Initiate against Initiate", enhanced, initiate, nil, "", FaultCrossed},
+		{"Initiate against Enhanced Initiate", plain, enhancedInitiate, some, "", FaultCrossed},
+		// req 6581-7-17
+		{"Enhanced Accept without connection data", enhanced, enhancedAccept, nil, "", FaultSetup},
+		{"Enhanced Accept with 3 octets", enhanced, enhancedAccept, nil, "abc", FaultSetup},
+		// req 6581-7-6
+		{"Enhanced Accept with 509 octets behind the connection data", enhanced, enhancedAccept, some, strings.Repeat("x", 509), FaultPrivateData},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			a := newEnd(t, newFake(), Config{Initiator: true})
+			a.expect(EventUp)
+			row.open(a)
+			for _, p := range a.pull() {
+				p.arrived = true
+			}
+			a.acks()
+			a.control(0, 0, row.fn, row.setup, row.private)
+			var se *SequenceError
+			if ev := a.expect(EventTerminated)[0]; !errors.As(ev.Err, &se) || se.Fault != row.fault {
+				t.Fatalf("event %+v %v", ev, ev.Err)
+			}
+			a.sends("0: 1 terminate")
+		})
+	}
+	t.Run("Enhanced Initiate without connection data", func(t *testing.T) {
+		// req 6581-7-17
+		for _, private := range []string{"", "abc"} {
+			b := newEnd(t, newFake(), Config{})
+			b.control(0, 0, enhancedInitiate, nil, private)
+			b.expect(EventUp)
+			b.sends("0: 0 terminate")
+		}
+	})
+	t.Run("Enhanced Initiate in a running session", func(t *testing.T) {
+		a, b := newPair(t)
+		connect(a, b)
+		b.control(0, 1, enhancedInitiate, some, "")
+		var se *SequenceError
+		if ev := b.expect(EventTerminated)[0]; !errors.As(ev.Err, &se) || se.Fault != FaultControl {
+			t.Fatalf("event %+v", ev)
+		}
+	})
+	t.Run("Enhanced Reject without connection data is a rejection", func(t *testing.T) {
+		for _, private := range []string{"", "abc"} {
+			a := newEnd(t, newFake(), Config{Initiator: true})
+			a.expect(EventUp)
+			enhanced(a)
+			for _, p := range a.pull() {
+				p.arrived = true
+			}
+			a.acks()
+			a.control(0, 0, enhancedReject, nil, private)
+			if ev := a.expect(EventRejected, EventEnded)[0]; ev.Setup != nil || string(ev.Private) != private {
+				t.Errorf("event %+v", ev)
+			}
+		}
+	})
+}
+
+func TestSetupArguments(t *testing.T) {
+	a, b := newPair(t)
+	ds := a.stream(0).Stream
+	most := make([]byte, MaxEnhancedPrivateData)
+	// req 6581-7-6
+	if _, err := a.OpenEnhanced(0, 0, ds, Setup{}, append(most, 0)); err != ErrPrivateDataTooLong {
+		t.Errorf("509 octets: %v", err)
+	}
+	if _, err := a.OpenEnhanced(0, 0, ds, Setup{IRD: NotNegotiated + 1}, nil); err != ErrDepth {
+		t.Errorf("IRD of 15 bits: %v", err)
+	}
+	if _, err := a.OpenEnhanced(0, 0, ds, Setup{ORD: NotNegotiated + 1}, nil); err != ErrDepth {
+		t.Errorf("ORD of 15 bits: %v", err)
+	}
+	if _, err := a.OpenEnhanced(0, 0, ds, Setup{IRD: MaxDepth, ORD: NotNegotiated}, most); err != nil {
+		t.Errorf("508 octets: %v", err)
+	}
+	list := a.pull()
+	if n := len(list[0].data.Payload()); n != controlLen+512 {
+		t.Errorf("message of %d octets", n)
+	}
+	b.take(list...)
+	s := b.expect(EventInitiate)[0].Session
+	if err := s.Accept(0, b.stream(0).Stream, append(most, 0)); err != ErrPrivateDataTooLong {
+		t.Errorf("509 octets in Accept: %v", err)
+	}
+	if err := s.RejectEnhanced(0, Setup{IRD: 1 << 14}, nil); err != ErrDepth {
+		t.Errorf("IRD of 15 bits in a Reject: %v", err)
+	}
+	if err := s.AcceptEnhanced(0, b.stream(0).Stream, Setup{}, most); err != nil {
+		t.Errorf("508 octets in AcceptEnhanced: %v", err)
+	}
+	if err := s.AcceptEnhanced(0, b.stream(0).Stream, Setup{}, nil); err != ErrState {
+		t.Errorf("second answer: %v", err)
+	}
+}
+
+// The peer's next Initiate may come before our last acknowledgements, also an enhanced one.
+func TestEnhancedInitiateReopensAStream(t *testing.T) {
+	a, b := newPair(t)
+	sa, _, _, _ := connect(a, b)
+	sa.Terminate(0)
+	for _, p := range a.sends("0: 1 terminate") {
+		p.arrived = true
+	}
+	a.control(sa.Stream(), 0, enhancedInitiate, &Setup{IRD: 3}, "next")
+	a.expect()
+	a.acks()
+	if ev := a.expect(EventEnded, EventInitiate)[1]; string(ev.Private) != "next" || ev.Setup == nil || ev.Setup.IRD != 3 {
+		t.Fatalf("event %+v", ev)
+	}
+}
+
+// A session that the active side gives up before the enhanced answer stays within the legal sequences.
+func TestAbortBeforeEnhancedAnswer(t *testing.T) {
+	for _, row := range []struct {
+		fn    function
+		sends []string
+	}{{enhancedAccept, []string{"0: 1 terminate"}}, {enhancedReject, nil}} {
+		a, b := newPair(t)
+		s, err := a.OpenEnhanced(0, 0, a.stream(0).Stream, Setup{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.take(a.pull()...)
+		s.Abort()
+		a.acks()
+		a.control(0, 0, row.fn, &Setup{}, "")
+		a.sends(row.sends...)
+	}
+}
+
+// Whatever the two ends have, neither may ask for more than the other serves.
+func TestNegotiationHolds(t *testing.T) {
+	// req 6581-9.1-2, 6581-12-1
+	rnd := rand.New(rand.NewPCG(6581, 1))
+	depth := func() uint16 {
+		if rnd.IntN(4) == 0 {
+			return NotNegotiated
+		}
+		return uint16(rnd.IntN(20))
+	}
+	for range 20_000 {
+		asked := Setup{IRD: depth(), ORD: depth(), PeerToPeer: rnd.IntN(2) == 0, RTR: RTR(rnd.IntN(8))}
+		own := Setup{IRD: depth(), ORD: depth(), RTR: RTR(rnd.IntN(8))}
+		reply := parseSetup(own.Answer(parseSetup(asked.word())).word())
+		ord, first, err := asked.Conclude(reply)
+		if err == ErrInsufficientIRD {
+			t.Fatalf("%+v answered by %+v: %v", asked, reply, err)
+		}
+		if ord != NotNegotiated && (ord > asked.ORD || ord > own.IRD) ||
+			reply.ORD != NotNegotiated && (reply.ORD > own.ORD || reply.ORD > asked.IRD) {
+			t.Fatalf("%+v and %+v: initiator's ORD %d, reply %+v", asked, own, ord, reply)
+		}
+		if err == nil && (first != 0) != asked.PeerToPeer || reply.PeerToPeer != asked.PeerToPeer || reply.PeerToPeer != (reply.RTR != 0) {
+			t.Fatalf("%+v answered by %+v: first %d", asked, reply, first)
+		}
+	}
+}
