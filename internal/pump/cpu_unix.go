@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime returns the processor time that this process has used.
-func cpuTime() time.Duration {
+// CPUTime returns the processor time that this process has used.
+func CPUTime() time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
 		return 0

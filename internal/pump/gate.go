@@ -15,10 +15,10 @@ type Gate struct{ n *atomic.Uint64 }
 func NewGate() Gate { return Gate{new(atomic.Uint64)} }
 
 // window is how many octets may be on their way. It is less than the buffer of any socket.
-const window = 1 << 20
+const window = 2 << 20
 
 // lostAfter is when packets that have not come count as lost.
-const lostAfter = 5 * time.Millisecond
+const lostAfter = 20 * time.Millisecond
 
 // Waiting costs as little as it can: a window lasts for longer than a nap.
 const (

@@ -102,7 +102,7 @@ func Send(link rawio.Link, remote netip.AddrPort, c Config, stop *atomic.Bool) (
 		pkts[i] = rawio.Packet{Vec: [][]byte{h, body}, Remote: remote}
 	}
 	var r Result
-	cpu, start := cpuTime(), time.Now()
+	cpu, start := CPUTime(), time.Now()
 	limit, lost := uint64(max(window/c.Packet, n)), uint64(0)
 	for number := uint64(0); ; {
 		c.Gate.wait(r.Packets, limit, &lost)
@@ -131,7 +131,7 @@ func Send(link rawio.Link, remote netip.AddrPort, c Config, stop *atomic.Bool) (
 			break
 		}
 	}
-	r.CPU = cpuTime() - cpu
+	r.CPU = CPUTime() - cpu
 	r.Octets = r.Packets * uint64(c.Packet)
 	return r, nil
 }
@@ -178,7 +178,7 @@ func Receive(link rawio.Link, c Config) (r Result, err error) {
 		}
 		last = time.Now()
 		if first.IsZero() {
-			first, cpu = last, cpuTime()
+			first, cpu = last, CPUTime()
 		}
 		r.Calls++
 		before, end := r.Packets, false
@@ -205,7 +205,7 @@ func Receive(link rawio.Link, c Config) (r Result, err error) {
 		}
 		c.Gate.arrived(int(r.Packets - before))
 		if end {
-			r.Elapsed, r.CPU = last.Sub(first), cpuTime()-cpu
+			r.Elapsed, r.CPU = last.Sub(first), CPUTime()-cpu
 			return r, nil
 		}
 	}

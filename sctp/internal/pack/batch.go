@@ -12,6 +12,10 @@ import (
 // of small chunks stays under the 1024 pieces that systems take.
 const inline = 256
 
+// maxOctets is how much a batch takes before it is full: the checksum has brought its packets into the
+// cache, and there the link should find them.
+const maxOctets = 256 << 10
+
 // Batch is a reusable set of packets ready for rawio.Link.WriteBatch. Its packets are valid until
 // Reset, and as long as the user memory that they reference: a batch is written out before the
 // owner of that memory is told that it is free.
@@ -19,9 +23,10 @@ type Batch struct {
 	// Pkts are the finished packets: Vec, Local and Remote are set, the checksum is stored.
 	Pkts []rawio.Packet
 
-	max   int
-	arena []byte   // when it has to grow, earlier packets keep the old one
-	vecs  [][]byte // the pieces of all packets
+	max    int
+	octets int      // of the finished packets
+	arena  []byte   // when it has to grow, earlier packets keep the old one
+	vecs   [][]byte // the pieces of all packets
 
 	// The open packet.
 	local, remote netip.AddrPort
@@ -32,7 +37,7 @@ type Batch struct {
 	open          bool // that piece is the last of vecs
 }
 
-// NewBatch returns a batch for that many packets, at least one.
+// NewBatch returns a batch for at most that many packets, at least one.
 func NewBatch(packets int) *Batch {
 	n := max(packets, 1)
 	return &Batch{
@@ -48,11 +53,12 @@ func (b *Batch) Reset() {
 	clear(b.vecs)
 	clear(b.Pkts)
 	b.Pkts, b.vecs, b.arena = b.Pkts[:0], b.vecs[:0], b.arena[:0]
-	b.used, b.size, b.vec, b.open = 0, 0, 0, false
+	b.octets, b.used, b.size, b.vec, b.open = 0, 0, 0, 0, false
 }
 
-// Full reports whether the batch holds all the packets it was made for.
-func (b *Batch) Full() bool { return len(b.Pkts) >= b.max }
+// Full reports whether the batch holds all the packets it was made for, or so many octets that they had
+// better be written.
+func (b *Batch) Full() bool { return len(b.Pkts) >= b.max || b.octets >= maxOctets }
 
 // Begin opens a packet with its common header. It is to have at most size octets, common header
 // included; Room says what is left of them, and it is for the caller to keep to it.
@@ -108,6 +114,7 @@ func (b *Batch) Bytes(p []byte) {
 func (b *Batch) End() {
 	vec := b.vecs[b.vec:len(b.vecs):len(b.vecs)]
 	wire.PutChecksum(vec[0], wire.Checksum(vec))
+	b.octets += b.used
 	b.Pkts = append(b.Pkts, rawio.Packet{Vec: vec, Local: b.local, Remote: b.remote})
 	b.open = false
 }

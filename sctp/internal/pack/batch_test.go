@@ -70,6 +70,23 @@ func TestPacketsSurviveAGrowingArena(t *testing.T) {
 	}
 }
 
+func TestBatchIsFullByOctets(t *testing.T) {
+	b := NewBatch(1000)
+	big := make([]byte, 65000)
+	n := 0
+	for ; !b.Full(); n++ {
+		b.Begin(1, 2, 3, netip.AddrPort{}, netip.AddrPort{}, 65500)
+		b.Bytes(big)
+		b.End()
+	}
+	if want := maxOctets/len(big) + 1; n != want {
+		t.Errorf("%d packets of %d octets, want %d", n, len(big), want)
+	}
+	if b.Reset(); b.Full() {
+		t.Error("full when empty")
+	}
+}
+
 func TestCancelledPacketLeavesNoTrace(t *testing.T) {
 	b := NewBatch(2)
 	b.Begin(1, 2, 3, netip.AddrPort{}, netip.AddrPort{}, 1000)

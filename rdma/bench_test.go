@@ -1,0 +1,219 @@
+package rdma
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/pump"
+	"github.com/rddp-go/rddp/internal/testpriv"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/rawio/raw"
+	"github.com/rddp-go/rddp/rawio/udp"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+// benchLinks opens both ends of a link on this host, and says how to reach the second.
+var benchLinks = []struct {
+	name string
+	open func(b *testing.B, mtu int) (x, y rawio.Link, at netip.AddrPort)
+}{
+	{"mem", func(b *testing.B, mtu int) (rawio.Link, rawio.Link, netip.AddrPort) {
+		x, y, err := mem.Pair(mem.Options{MTU: mtu})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return x, y, y.LocalAddrs()[0]
+	}},
+	{"udp", func(b *testing.B, mtu int) (rawio.Link, rawio.Link, netip.AddrPort) {
+		open := func() *udp.Link {
+			l, err := udp.Open(udp.Config{Local: benchHost, Port: udp.AnyPort, MTU: mtu})
+			if err != nil {
+				b.Fatal(err)
+			}
+			return l
+		}
+		x, y := open(), open()
+		return x, y, netip.AddrPortFrom(benchHost, y.Port())
+	}},
+	{"raw", func(b *testing.B, mtu int) (rawio.Link, rawio.Link, netip.AddrPort) {
+		testpriv.Require(b, "CAP_NET_RAW")
+		open := func() rawio.Link {
+			l, err := raw.Open(raw.Config{Local: benchHost, MTU: mtu})
+			if err != nil {
+				b.Fatal(err)
+			}
+			return l
+		}
+		return open(), open(), netip.AddrPortFrom(benchHost, 0)
+	}},
+}
+
+var benchHost = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
+// benchPair is two connected QPs, each with memory for what is under way.
+type benchPair struct {
+	da, db *Device
+	a, b   *side
+	depth  int
+	size   int
+}
+
+// benchMemory is what each side registers, in octets; benchDepth the most requests under way.
+const (
+	benchMemory = 16 << 20
+	benchDepth  = 128
+	benchReads  = 64
+)
+
+func newBenchPair(b *testing.B, link, mtu, size int) *benchPair {
+	x, y, at := benchLinks[link].open(b, mtu)
+	p := &benchPair{size: size, depth: min(benchDepth, benchMemory/size)}
+	device := func(l rawio.Link) *Device {
+		cfg := Config{}
+		cfg.SCTP.EncapPort = at.Port()
+		d, err := NewDevice(l, &cfg)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { d.Close() })
+		return d
+	}
+	p.da, p.db = device(x), device(y)
+	l, err := p.db.Listen(DefaultPort)
+	if err != nil {
+		b.Fatal(err)
+	}
+	depth := func(c *QPConfig) { c.MaxSend, c.MaxRecv, c.IRD, c.ORD = benchDepth, benchDepth, benchReads, benchReads }
+	p.a, p.b = newSide(b, p.da, nil, depth), newSide(b, p.db, nil, depth)
+	for _, s := range []*side{p.a, p.b} {
+		s.buf = make([]byte, benchMemory)
+		if s.mr, err = s.pd.Register(s.buf, LocalWrite|RemoteRead|RemoteWrite, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	accepted := make(chan error, 1)
+	go func() {
+		req, err := l.Accept(context.Background())
+		if err == nil {
+			err = req.Accept(p.b.qp, nil)
+		}
+		accepted <- err
+	}()
+	if _, err := p.a.qp.Connect(context.Background(), netip.AddrPortFrom(at.Addr(), DefaultPort), nil); err != nil {
+		b.Fatal(err)
+	}
+	if err := <-accepted; err != nil {
+		b.Fatal(err)
+	}
+	return p
+}
+
+// run keeps up to depth requests of one kind under way until b.N are complete.
+func (p *benchPair) run(b *testing.B, op rdmap.WROpcode) {
+	var posted, done int
+	var credits atomic.Int64 // receives posted at the peer so far
+	depth := p.depth
+	switch op {
+	case OpSend:
+		p.postReceives(b, &credits)
+	case OpRead:
+		depth = min(depth, benchReads)
+	}
+	var wcs [64]WC
+	var sgl [1]SGE
+	b.SetBytes(int64(p.size))
+	b.ReportAllocs()
+	defer func(cpu time.Duration) {
+		used := pump.CPUTime() - cpu
+		b.ReportMetric(used.Seconds()/(float64(b.N)*float64(p.size)/1e9), "cpu-s/GB")
+	}(pump.CPUTime())
+	b.ResetTimer()
+	for done < b.N {
+		for posted < b.N && posted-done < depth {
+			if op == OpSend && int64(posted) >= credits.Load() {
+				runtime.Gosched()
+				continue
+			}
+			off := posted % depth * p.size
+			sgl[0] = p.a.mr.SGE(off, p.size)
+			wr := SendWR{Op: op, SGL: sgl[:]}
+			if op != OpSend {
+				wr.RemoteSTag, wr.RemoteTO = p.b.mr.STag(), p.b.mr.Base()+uint64(off)
+			}
+			if err := p.a.qp.PostSend(&wr); err != nil {
+				b.Fatal(err)
+			}
+			posted++
+		}
+		n, err := p.a.cq.Poll(wcs[:])
+		if err == nil && n == 0 {
+			err = p.a.cq.Wait(context.Background())
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, wc := range wcs[:n] {
+			if wc.Status != rdmap.StatusSuccess {
+				b.Fatalf("%v: %v", wc.Status, p.a.qp.Err())
+			}
+		}
+		done += n
+	}
+}
+
+// postReceives posts all the receives that there is memory for, and posts each again when it has
+// completed. The sender reads from credits how many Sends may be posted in all: a Send without a
+// buffer ends the stream.
+func (p *benchPair) postReceives(b *testing.B, credits *atomic.Int64) {
+	post := func(i uint64) {
+		if err := p.b.qp.PostRecv(&RecvWR{ID: i, SGL: []SGE{p.b.mr.SGE(int(i)*p.size, p.size)}}); err != nil {
+			b.Error(err)
+		}
+		credits.Add(1)
+	}
+	for i := range p.depth {
+		post(uint64(i))
+	}
+	go func() {
+		var wcs [64]WC
+		for left := b.N; left > 0; {
+			n, err := p.b.cq.Poll(wcs[:])
+			if err == nil && n == 0 {
+				err = p.b.cq.Wait(context.Background())
+			}
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			for _, wc := range wcs[:n] {
+				if left--; left >= p.depth {
+					post(wc.ID)
+				}
+			}
+		}
+	}()
+}
+
+// BenchmarkThroughput moves messages between two devices of this process over each link.
+func BenchmarkThroughput(b *testing.B) {
+	for _, verb := range []struct {
+		name string
+		op   rdmap.WROpcode
+	}{{"Write", OpWrite}, {"Read", OpRead}, {"Send", OpSend}} {
+		for link := range benchLinks {
+			for _, mtu := range []int{1500, rawio.MaxMTU} {
+				for _, size := range []int{4 << 10, 64 << 10, 1 << 20} {
+					b.Run(fmt.Sprintf("%s/%s/mtu=%d/%dKiB", verb.name, benchLinks[link].name, mtu, size>>10), func(b *testing.B) {
+						newBenchPair(b, link, mtu, size).run(b, verb.op)
+					})
+				}
+			}
+		}
+	}
+}
