@@ -36,8 +36,8 @@ fuzz: ## run each fuzz target for FUZZTIME (20s)
 bench: ## run the benchmarks (BENCH=regexp)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 
-conformance: ## what the RFCs demand and which of it the tests hold
-	@$(GO) run ./conformance/cmd/conformance
+conformance: ## what the RFCs demand and which of it the tests hold; brings the table in README.md up to date
+	@$(GO) run ./conformance/cmd/conformance -update
 
 demo: ## ping by send, write and read, then measure: both ends on this machine, no set-up
 	@$(GO) build -o bin/ ./cmd/...

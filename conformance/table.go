@@ -82,7 +82,7 @@ const (
 // Markdown is the table for the README: a line per RFC, and per level the rows tested, waived (after +) and all.
 func (r *Report) Markdown() string {
 	var b strings.Builder
-	b.WriteString("| RFC | subject | " + strings.Join(Levels, " | ") + " | untested |\n|---|---|" + strings.Repeat("---|", len(Levels)+1) + "\n")
+	b.WriteString("Rows that a test holds, + rows waived with a reason, / all rows.\n\n| RFC | subject | " + strings.Join(Levels, " | ") + " | untested |\n|---|---|" + strings.Repeat("---|", len(Levels)+1) + "\n")
 	for _, f := range r.Files {
 		fmt.Fprintf(&b, "| %s | %s |", f.RFC, f.title())
 		counts := r.Count(f)
