@@ -95,6 +95,13 @@ func (c *cubic) OnLoss(rawio.Time) {
 	c.cwnd = c.ssthresh
 }
 
+// OnECN is OnLoss where that lowers cwnd.
+func (c *cubic) OnECN(now rawio.Time) {
+	cwnd := c.cwnd
+	c.OnLoss(now)
+	c.cwnd = min(c.cwnd, cwnd)
+}
+
 // OnTimeout is section 4.8.
 func (c *cubic) OnTimeout(rawio.Time) {
 	c.reduce()

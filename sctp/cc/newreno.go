@@ -96,6 +96,13 @@ func (r *newReno) OnLoss(rawio.Time) {
 	r.partial = 0
 }
 
+// OnECN is OnLoss where that lowers cwnd: below 4*PMDCS, after a timeout, it would not.
+func (r *newReno) OnECN(now rawio.Time) {
+	cwnd := r.cwnd
+	r.OnLoss(now)
+	r.cwnd = min(r.cwnd, cwnd)
+}
+
 // OnTimeout is section 7.2.3 for T3-rtx.
 func (r *newReno) OnTimeout(rawio.Time) {
 	r.hystart = hystart{}

@@ -177,3 +177,27 @@ func TestReset(t *testing.T) {
 		t.Errorf("cwnd %d ssthresh %d partial %d", r.cwnd, r.ssthresh, r.partial)
 	}
 }
+
+func TestECNReducesLikeALossButNeverRaises(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		make Factory
+		want int // of 100000
+	}{{"NewReno", NewReno, 50000}, {"CUBIC", NewCubic, 70000}} {
+		t.Run(row.name, func(t *testing.T) {
+			c := row.make(1000, false)
+			for c.Window() < 100000 {
+				c.OnAck(0, Ack{Octets: 1000, Flight: c.Window()})
+			}
+			c.OnECN(0)
+			if c.Window() != row.want || c.Ssthresh() != row.want {
+				t.Errorf("cwnd %d, ssthresh %d, want %d", c.Window(), c.Ssthresh(), row.want)
+			}
+			c.OnTimeout(0)
+			c.OnECN(0)
+			if c.Window() != 1000 {
+				t.Errorf("cwnd %d after a timeout and an echo, want 1000", c.Window())
+			}
+		})
+	}
+}

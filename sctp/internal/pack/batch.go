@@ -30,6 +30,7 @@ type Batch struct {
 
 	// The open packet.
 	local, remote netip.AddrPort
+	ecn           uint8
 	size          int  // octets it may have
 	used          int  // octets it has
 	vec           int  // its first piece in vecs
@@ -61,9 +62,10 @@ func (b *Batch) Reset() {
 func (b *Batch) Full() bool { return len(b.Pkts) >= b.max || b.octets >= maxOctets }
 
 // Begin opens a packet with its common header. It is to have at most size octets, common header
-// included; Room says what is left of them, and it is for the caller to keep to it.
+// included; Room says what is left of them, and it is for the caller to keep to it. A packet that
+// comes out longer is sent as IP fragments of what a packet of size octets takes.
 func (b *Batch) Begin(src, dst uint16, vtag uint32, local, remote netip.AddrPort, size int) {
-	b.local, b.remote, b.size = local, remote, size
+	b.local, b.remote, b.size, b.ecn = local, remote, size, rawio.NotECT
 	b.used, b.vec, b.open = 0, len(b.vecs), false
 	b.Commit(wire.AppendHeader(b.Tail(), src, dst, vtag))
 }
@@ -110,12 +112,19 @@ func (b *Batch) Bytes(p []byte) {
 	b.open = false
 }
 
+// SetECN sets the ECN field of the open packet, which is NotECT to begin with.
+func (b *Batch) SetECN(ecn uint8) { b.ecn = ecn }
+
 // End finishes the open packet: it stores the checksum and adds the packet to Pkts.
 func (b *Batch) End() {
 	vec := b.vecs[b.vec:len(b.vecs):len(b.vecs)]
 	wire.PutChecksum(vec[0], wire.Checksum(vec))
 	b.octets += b.used
-	b.Pkts = append(b.Pkts, rawio.Packet{Vec: vec, Local: b.local, Remote: b.remote})
+	p := rawio.Packet{Vec: vec, Local: b.local, Remote: b.remote, ECN: b.ecn}
+	if b.used > b.size {
+		p.Fragment = b.size + rawio.Overhead(b.remote)
+	}
+	b.Pkts = append(b.Pkts, p)
 	b.open = false
 }
 

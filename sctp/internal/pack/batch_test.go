@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -137,5 +138,43 @@ func BenchmarkPacket(b *testing.B) {
 				bt.End()
 			}
 		})
+	}
+}
+
+func TestLongPacketsAreFragmentedByIP(t *testing.T) {
+	for _, row := range []struct {
+		name     string
+		remote   string
+		size, n  int
+		fragment int
+	}{
+		{"within its size: whole", "192.0.2.1:0", 600, 588, 0},
+		{"longer, IPv4", "192.0.2.1:0", 600, 592, 620},
+		{"longer, IPv6 in UDP", "[2001:db8::1]:9899", 600, 592, 648},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			b := NewBatch(1)
+			b.Begin(1, 2, 3, netip.AddrPort{}, netip.MustParseAddrPort(row.remote), row.size)
+			b.Commit(append(b.Tail(), make([]byte, row.n)...))
+			b.End()
+			if p := b.Pkts[0]; p.Fragment != row.fragment || p.Len() != 12+row.n {
+				t.Errorf("%d octets, to be fragmented to %d", p.Len(), p.Fragment)
+			}
+		})
+	}
+}
+
+func TestECNFieldIsOfOnePacket(t *testing.T) {
+	b := NewBatch(2)
+	for _, ecn := range []uint8{rawio.ECT0, rawio.NotECT} {
+		b.Begin(1, 2, 3, netip.AddrPort{}, netip.AddrPort{}, 100)
+		if ecn != rawio.NotECT {
+			b.SetECN(ecn)
+		}
+		b.Commit(wire.AppendCookieAck(b.Tail()))
+		b.End()
+		if got := b.Pkts[len(b.Pkts)-1].ECN; got != ecn {
+			t.Errorf("ECN %d, want %d", got, ecn)
+		}
 	}
 }

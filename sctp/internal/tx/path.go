@@ -62,6 +62,10 @@ type Path struct {
 	State PathState
 	// Errors is the owner's error counter of section 8.2.
 	Errors int
+	// Base is set by an owner that probes the path MTU: packets of at most so many octets pass in any
+	// case, so that the loss of longer ones may be a black hole (RFC 8899 section 4.3). 0: no packet is
+	// suspected.
+	Base int
 
 	index int
 	mtu   int
@@ -75,6 +79,8 @@ type Path struct {
 	lastSent rawio.Time // the last transmission of DATA, or Never
 	awake    rawio.Time // since when the destination is idle, or Never before its first DATA
 	single   bool       // T3-rtx has expired: one packet in flight until an acknowledgement (7.2.3)
+	holes    int        // expiries of T3-rtx that took packets longer than Base, with none acknowledged since
+	reduced  uint64     // TSNs that had been sent when cwnd was last reduced
 
 	timing  bool // timed measures the round trip (6.3.1, rule C4)
 	timed   wire.TSN
@@ -110,7 +116,8 @@ func (p *Path) setMTU(mtu int) {
 }
 
 // SetMTU changes the path MTU: the largest SCTP packet in octets. Chunks that were sent before and
-// are larger are retransmitted as they are, for IP to fragment (section 6.9).
+// are larger are retransmitted as they are, for IP to fragment (section 6.9). cwnd stays, whichever way
+// the MTU changes (RFC 8899 section 3, item 7).
 func (p *Path) SetMTU(mtu int) {
 	p.setMTU(mtu)
 	p.cc.SetPMDCS(p.pmdcs)
@@ -148,6 +155,16 @@ func (p *Path) CC() cc.Controller { return p.cc }
 
 // LastSent returns when DATA was last sent to this destination, Never when it never was.
 func (p *Path) LastSent() rawio.Time { return p.lastSent }
+
+// holeLimit is how often in a row T3-rtx expires for packets above Base before the path is taken to be
+// a black hole for them: once is not rare.
+const holeLimit = 2
+
+// BlackHole reports that packets longer than Base keep being lost (RFC 8899 section 4.3).
+func (p *Path) BlackHole() bool { return p.holes >= holeLimit }
+
+// ForgetHoles begins anew, when the owner has reacted.
+func (p *Path) ForgetHoles() { p.holes = 0 }
 
 // ResetCongestion goes back to the initial congestion parameters after a change of route or source
 // address (section 7.2.5).

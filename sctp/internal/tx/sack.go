@@ -191,6 +191,9 @@ func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 	s.arrived(a.now, t, r, p)
 	a.htna = t // both walks ascend
 	a.result.NewlyAcked = true
+	if r.state&large != 0 {
+		p.holes = 0
+	}
 	if r.state&moved == 0 { // else nobody knows which of the destinations it reached (RFC 7829 section 3.2)
 		a.result.Paths.add(p.index)
 	}
@@ -218,10 +221,11 @@ func (s *Sender) grow(a *ack) {
 		if k.acked > 0 || k.dups > 0 || all {
 			p.cc.OnAck(a.now, cc.Ack{
 				Octets: k.acked, Dups: k.dups, Flight: k.flight,
-				Recovery: s.recovery, AllAcked: all, RTT: k.rtt,
+				Recovery: s.recovery || s.echoed, AllAcked: all, RTT: k.rtt,
 			})
 		}
 	}
+	s.echoed = false
 }
 
 // countMisses gives a miss indication to what is missing below the highest TSN newly acknowledged,
@@ -326,6 +330,7 @@ func (s *Sender) lose(now rawio.Time, lost PathSet) {
 	for _, p := range s.paths {
 		if lost.Has(p.index) {
 			p.cc.OnLoss(now)
+			p.reduced = s.fresh()
 		}
 	}
 	s.recovery, s.urgent = true, true

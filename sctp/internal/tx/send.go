@@ -44,6 +44,7 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 	if s.ring.nmarked > 0 && (open || s.urgent) {
 		n, octets = s.fillMarked(now, b, p)
 	}
+	again := n
 	// The packet may exceed cwnd, so that only its beginning counts (section 6.1, B). In the packet
 	// that ignores cwnd there is nothing new.
 	if open && s.ring.nmarked == 0 && p == s.DataPath() {
@@ -61,6 +62,9 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 	if n > 0 {
 		s.burst--
 		p.cc.OnSent(now, octets, p.flight)
+	}
+	if s.ecn && n > 0 && again == 0 && !s.probing {
+		b.SetECN(rawio.ECT0)
 	}
 	return n
 }
@@ -260,6 +264,9 @@ func (s *Sender) emit(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p *P
 	b.Bytes(r.body[1])
 	b.Commit(append(b.Tail(), wire.Padding(int(r.size))...))
 
+	if r.state &^= large; p.Base > 0 && b.Len() > p.Base {
+		r.state |= large
+	}
 	p.wake(now)
 	p.awake, p.lastSent = now, now
 	r.stamp = stamp(now)

@@ -26,6 +26,7 @@ func (w *window) OnAck(rawio.Time, cc.Ack)    {}
 func (w *window) OnLoss(rawio.Time)           {}
 func (w *window) OnTimeout(rawio.Time)        {}
 func (w *window) OnIdle(rawio.Time, int)      {}
+func (w *window) OnECN(rawio.Time)            {}
 func (w *window) SetPMDCS(int)                {}
 func (w *window) Reset()                      {}
 

@@ -41,6 +41,9 @@ type Sender struct {
 	exit     wire.TSN // its exit point
 	urgent   bool     // the packet that ignores cwnd on entering it is still to be sent
 
+	ecn    bool // the peer echoes congestion marks
+	echoed bool // it has done so since the last SACK
+
 	arrivedAny bool     // the two below are set
 	lastStamp  uint32   // of the chunk sent last of all that have arrived
 	lastTSN    wire.TSN // its TSN
@@ -71,6 +74,7 @@ type Stats struct {
 	Probes          uint64 // zero window probes, each transmission counted
 	Reneged         uint64 // TSNs that the peer acknowledged in a gap block and then no more
 	DupsReported    uint64 // duplicate TSNs that the peer listed
+	Echoes          uint64 // reductions of cwnd because the peer echoed a congestion mark
 }
 
 // NewSender returns a sender without paths.
@@ -109,11 +113,14 @@ func (s *Sender) SetPrimary(i int) { s.primary = i }
 func (s *Sender) Primary() *Path { return s.paths[s.primary] }
 
 // MaxPayload returns the octets of user data that one DATA chunk carries: what fits a packet with a
-// SACK on every path (AMDCS, sections 6.9 and 7.3).
+// SACK on every path that may carry DATA (AMDCS, sections 6.9 and 7.3). An address that the peer has
+// listed, but that never answers, is not to make chunks small.
 func (s *Sender) MaxPayload() int {
 	n := maxPMDCS
 	for _, p := range s.paths {
-		n = min(n, p.pmdcs)
+		if p.State != Unconfirmed {
+			n = min(n, p.pmdcs)
+		}
 	}
 	return n - wire.SackLen(0, 0) - wire.DataHeaderLen
 }

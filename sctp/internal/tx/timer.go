@@ -18,7 +18,7 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 		p.t3 = rawio.Never
 		p.awake = now
 		p.est.backoff() // E2
-		s.markAll(p)
+		suspect := s.markAll(p)
 		s.stats.Timeouts++
 		if s.probing {
 			// A probe says nothing about congestion, nor about failure while the peer answers
@@ -29,18 +29,23 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 			continue
 		}
 		expired.add(p.index)
+		if suspect {
+			p.holes++
+		}
 		p.cc.OnTimeout(now) // E1
+		p.reduced = s.fresh()
 		p.single = true
 		s.recovery, s.urgent = false, false
 	}
 	return expired
 }
 
-// markAll marks everything in flight to p for retransmission.
-func (s *Sender) markAll(p *Path) {
+// markAll marks everything in flight to p for retransmission and reports whether some of it was in
+// packets longer than Base.
+func (s *Sender) markAll(p *Path) (suspect bool) {
 	g := &s.ring
 	if p.flight == 0 {
-		return
+		return false
 	}
 	from := p.first
 	t, ok := g.inflight.Next(from, int(uint32(g.next-from)))
@@ -48,10 +53,12 @@ func (s *Sender) markAll(p *Path) {
 		r := g.rec(t)
 		if int(r.path) == p.index {
 			s.mark(t, r)
+			suspect = suspect || r.state&large != 0
 			r.state |= timeout
 			r.misses = 0
 		}
 	}
+	return suspect
 }
 
 // Failed is a message that will not be acknowledged because the association has ended.

@@ -1,0 +1,31 @@
+package tx
+
+import (
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// SetECN says whether the peer echoes congestion marks. Packets of new DATA are then sent as ECT(0);
+// never retransmissions and zero window probes, whose loss would not be noticed (RFC 3168 sections
+// 6.1.5 and 6.1.6).
+func (s *Sender) SetECN(on bool) { s.ecn = on }
+
+// fresh returns how many TSNs have been sent.
+func (s *Sender) fresh() uint64 { return s.stats.Chunks - s.stats.Retransmits }
+
+// HandleECNE takes an echo: the packet that began with TSN t arrived with a congestion mark. The window
+// of its path is reduced unless it was since that packet was sent, so at most once for a window of data
+// (RFC 3168 section 6.1.2).
+func (s *Sender) HandleECNE(now rawio.Time, t wire.TSN) {
+	r := s.ring.sent(t)
+	if r == nil {
+		return // never sent, or too long ago to matter
+	}
+	s.echoed = true
+	p := s.paths[r.path]
+	if n := s.fresh(); n-uint64(uint32(s.ring.next-t)) >= p.reduced {
+		p.cc.OnECN(now)
+		p.reduced = n
+		s.stats.Echoes++
+	}
+}

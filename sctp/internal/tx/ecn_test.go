@@ -1,0 +1,105 @@
+package tx
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// marks returns the ECN fields of packets.
+func marks(pkts []rawio.Packet) string {
+	var list []uint8
+	for _, p := range pkts {
+		list = append(list, p.ECN)
+	}
+	return fmt.Sprint(list)
+}
+
+func TestOnlyNewDataIsECNCapable(t *testing.T) {
+	l := newLab(t, 1)
+	l.queue(1, full)
+	if got := marks(l.transmit()); got != "[0]" {
+		t.Errorf("not negotiated: ECN %s", got)
+	}
+	l.s.SetECN(true)
+	l.queue(3, full)
+	if got := marks(l.transmit()); got != "[2 2 2]" {
+		t.Errorf("new data: ECN %s", got)
+	}
+	l.timeout()
+	l.queue(1, 100)
+	if got := marks(l.transmit()); got != "[0]" { // RFC 3168 section 6.1.5
+		t.Errorf("retransmission: ECN %s", got)
+	}
+	l.sack(4)
+	if got := marks(l.transmit()); got != "[2]" {
+		t.Errorf("after it: ECN %s", got)
+	}
+	l.sackFor(makeSack(5, 0))
+	l.queue(1, full)
+	l.transmit()
+	l.now = l.s.NextTimeout()
+	if got := marks(l.transmit()); got != "[0]" { // RFC 3168 section 6.1.6
+		t.Errorf("zero window probe: ECN %s", got)
+	}
+}
+
+func TestEchoReducesTheWindowOncePerWindow(t *testing.T) {
+	l := newLab(t, 1)
+	l.queue(500, full)
+	for l.path(0).cc.Window() < 20000 {
+		l.transmit()
+		l.now += 10 * ms
+		l.sack(l.s.NextTSN() - 1)
+	}
+	l.transmit()
+	first, last := l.s.CumTSN()+1, l.s.NextTSN()-1
+	cwnd := l.path(0).cc.Window()
+	l.s.HandleECNE(l.now, first+2)
+	l.cwnd("the first echo", cwnd/2)
+	l.s.HandleECNE(l.now, first+2)
+	l.s.HandleECNE(l.now, last)
+	l.cwnd("echoes of the same window", cwnd/2)
+	l.sack(first + 3)
+	l.cwnd("the SACK with the echo", cwnd/2) // RFC 3168 section 6.1.2: no growth
+	l.sack(last)
+	l.transmit()
+	cwnd = l.path(0).cc.Window()
+	l.s.HandleECNE(l.now, last+1)
+	l.cwnd("an echo of the next window", cwnd/2)
+	if n := l.s.Stats().Echoes; n != 2 {
+		t.Errorf("%d reductions", n)
+	}
+	l.s.HandleECNE(l.now, l.s.NextTSN())
+	l.s.HandleECNE(l.now, first-1000)
+	l.cwnd("echoes of what was never sent, or is forgotten", cwnd/2)
+}
+
+func TestEchoOfAWindowThatLossHasReduced(t *testing.T) {
+	l := newLab(t, 1)
+	l.queue(100, full)
+	l.transmit()
+	last := l.s.NextTSN() - 1
+	for i := range wire.TSN(3) {
+		l.sack(0, gap{2, 2 + i})
+	}
+	cwnd := l.path(0).cc.Window()
+	l.s.HandleECNE(l.now, last)
+	l.cwnd("the loss has reduced it", cwnd)
+
+	l = newLab(t, 1)
+	l.queue(100, full)
+	l.transmit()
+	last = l.s.NextTSN() - 1
+	l.timeout()
+	l.s.HandleECNE(l.now, last)
+	l.cwnd("T3-rtx has reduced it", 1000)
+	l.transmit()
+	l.sack(last)
+	l.transmit()
+	cwnd = l.path(0).cc.Window()
+	l.s.HandleECNE(l.now, l.s.NextTSN()-1)
+	l.cwnd("an echo never raises the window", cwnd)
+}
