@@ -79,7 +79,7 @@ func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 }
 
 const (
-	rxBatch = 64
+	rxBatch = 128 // packets that one SACK answers
 	txBatch = 176 // packets: of 1500 octets, four trains of UDP_SEGMENT
 )
 
@@ -307,7 +307,7 @@ func (t *Transport) connect(remote netip.AddrPort, cfg *Config) (*Conn, error) {
 		return nil, err
 	}
 	t.mu.Lock()
-	port, err := t.bind(0, false)
+	port, err := t.bind(cfg.LocalPort, false)
 	if err != nil {
 		t.mu.Unlock()
 		return nil, err

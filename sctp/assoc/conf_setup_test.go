@@ -339,8 +339,10 @@ func (j *jarLab) connect() {
 		j.t.Fatal(err)
 	}
 	j.a, j.h.assocs = a, []*assoc.Assoc{a}
-	j.expect(j.flush(), "INIT")
-	j.tag = a.LocalTag()
+	out := j.flush()
+	j.expect(out, "INIT")
+	init, _ := wire.AsInit(chunkOf(out[0], wire.ChunkInit))
+	j.tag, j.hostTSN = init.Tag(), init.TSN()
 }
 
 func (j *jarLab) accept(c *assoc.Cookie) {
@@ -454,11 +456,11 @@ func TestTieTagsByState(t *testing.T) {
 func TestInitCollisionInCookieWait(t *testing.T) {
 	j := newJarLab(t, &assoc.Config{OutStreams: 6, InStreams: 12})
 	j.connect()
-	deadline := j.a.NextTimeout()
+	deadline, tsn := j.a.NextTimeout(), j.hostTSN
 	init, _ := wire.AsInit(wire.Chunk(initChunk(0x55667788, 900)))
 	ack, c := j.sendInit([]byte(init))
 	// req 9260-5.2.1-7: the own INIT's tag, TSN and streams, with the tag, TSN and window of the peer's.
-	if ack.Tag() != j.tag || c.LocalTag != j.tag || c.LocalTSN != ack.TSN() || c.OutStreams != 6 || c.InStreams != 12 ||
+	if ack.Tag() != j.tag || c.LocalTag != j.tag || ack.TSN() != tsn || c.LocalTSN != tsn || c.OutStreams != 6 || c.InStreams != 12 ||
 		c.PeerTag != 0x55667788 || c.PeerTSN != 900 || c.PeerRwnd != init.ARwnd() {
 		t.Errorf("INIT ACK with tag %#x TSN %d, cookie %+v", ack.Tag(), ack.TSN(), c)
 	}

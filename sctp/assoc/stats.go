@@ -29,8 +29,10 @@ type Stats struct {
 	RepliesDropped        uint64 // control replies beyond one packet each, or beyond the queue
 
 	RecvWindow  int // octets of user data that the peer may still send
+	Buffered    int // octets of user data received that the user has not taken
 	PeerWindow  int // octets of user data that the peer still takes
 	Outstanding int // octets of user data sent and not acknowledged
+	Unacked     int // DATA chunks not acknowledged cumulatively
 	Queued      int // octets of user data accepted by Send and not yet sent
 	Primary     int // index of the primary path
 }
@@ -68,8 +70,9 @@ func (a *Assoc) Stats() Stats {
 	t := a.sender.Stats()
 	s.DataOut, s.Retransmits, s.FastRetransmits, s.Timeouts = t.Chunks, t.Retransmits, t.FastRetransmits, t.Timeouts
 	s.PeerWindow, s.Outstanding, s.Queued = a.sender.Rwnd(), a.sender.DataInFlight(), a.sender.Queued()
+	s.Unacked = a.sender.Outstanding()
 	if a.recv != nil {
-		s.RecvWindow = a.recv.Window()
+		s.RecvWindow, s.Buffered = a.recv.Window(), a.recv.Buffered()
 	}
 	s.Primary = a.sender.Primary().Index()
 	return s
