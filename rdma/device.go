@@ -35,7 +35,7 @@ type Limits struct {
 	MaxCQE     int // completions in one CQ; default 1 << 20
 	MaxWR      int // work requests in one queue; default 1 << 16
 	MaxSGE     int // pieces of one scatter/gather list; default 64
-	MaxReads   int // RDMA Reads outstanding on one QP, each way; default 256
+	MaxReads   int // RDMA Reads and atomics outstanding on one QP, each way; default 256
 	MaxRegions int // registered regions of one PD; default 1 << 20
 	MaxPending int // session requests of one association waiting for Accept or Reject; default 64
 	MaxStreams int // streams, and so sessions, of one association, 65535 at most; default 1024
@@ -71,6 +71,9 @@ type Config struct {
 	SCTP      sctp.Config
 	Transport sctp.TransportConfig
 	Limits    Limits
+	// NoAtomics and NoImmediate make a Device without that part of RFC 7306, which every Device has otherwise:
+	// a peer that uses it gets its stream terminated.
+	NoAtomics, NoImmediate bool
 	// Rand is the source of STags; nil means crypto/rand.
 	Rand io.Reader
 }

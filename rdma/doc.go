@@ -24,6 +24,20 @@
 // at once a Send posted after it has been received there (RFC 5040 section 5.5); octets of an operation
 // under way are indeterminate.
 //
+// A Read is answered after later requests have arrived, so a Send with Invalidate of the STag that an earlier Read
+// names may end the stream: post it with [Fence], which waits for the Read.
+//
+// # Atomics and Immediate Data
+//
+// [OpAtomic] adds to, or compares and swaps, 64 bits of the peer's memory (RFC 7306); MR.Atomic does the same
+// locally. [OpImm] takes one receive of the peer and shows 8 octets in its completion, [OpWriteImm] does so behind
+// an RDMA Write. Nothing tells whether the peer's stack has them: the programs agree on it.
+//
+// # Setup
+//
+// By default both ends must be configured so that no ORD is above the peer's IRD. With QPConfig.Negotiate, Connect
+// has the stacks agree on it (RFC 6581).
+//
 // # Memory
 //
 // Memory named by a work request belongs to the QP until the request completes. Registered memory may be
@@ -42,7 +56,7 @@
 //	RFC 4296 section 2.1.2 (DDP)                   here
 //	ddp_send(s, m)                                 QP.PostSend with OpSend
 //	ddp_send_ddp(s, m, d, n), no notification      QP.PostSend with OpWrite
-//	ddp_send_ddp(s, m, d, n), with notification    OpWrite, then OpSend or OpSendSE; PostSendList sends both together
+//	ddp_send_ddp(s, m, d, n), with notification    OpWrite, then OpSend or OpSendSE, posted by PostSendList; or OpWriteImm
 //	ddp_post_recv(s, b)                            QP.PostRecv; on several sockets at once: SRQ.PostRecv
 //	ddp_recv(s), untagged indication               CQ.Poll, CQ.Wait: WC with WCRecv
 //	ddp_recv(s), tagged indication                 the WC of the Send that follows the Write

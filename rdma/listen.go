@@ -1,12 +1,14 @@
 package rdma
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/netip"
 	"sync"
 
 	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp"
 )
 
@@ -63,32 +65,56 @@ type Request struct {
 	p       *peer
 	s       *ddpadapt.Session
 	private []byte
+	setup   *Setup
 }
 
 // PrivateData returns what the peer sent along, 512 octets at most.
 func (r *Request) PrivateData() []byte { return r.private }
 
+// Setup returns what the peer says of itself and asks for, if it wants to negotiate (QPConfig.Negotiate,
+// QPConfig.PeerToPeer).
+func (r *Request) Setup() (s Setup, ok bool) {
+	if r.setup == nil {
+		return s, false
+	}
+	return *r.setup, true
+}
+
 // RemoteAddr returns the peer's address and SCTP port.
 func (r *Request) RemoteAddr() netip.AddrPort { return r.p.remote() }
 
 // Accept connects qp to the peer and sends private data, 512 octets at most, along. Post receives on
-// qp first: the peer may send as soon as it learns of the acceptance.
+// qp first: the peer may send as soon as it learns of the acceptance. A peer that negotiates gets an answer in
+// kind, with 508 octets of private data at most: the ORD of qp is cut to the peer's IRD.
 func (r *Request) Accept(qp *QP, private []byte) error {
-	if len(private) > ddpadapt.MaxPrivateData {
-		return ddpadapt.ErrPrivateDataTooLong
+	if err := checkPrivate(private, r.setup != nil); err != nil {
+		return err
 	}
 	if err := qp.reserve(); err != nil {
 		return err
 	}
 	_, now := r.p.conn.Lock()
-	err := r.s.Accept(now, qp.core.Stream(), private)
-	if err == nil {
-		qp.bind(r.p, r.s)
-		qp.connected(nil)
-	}
-	r.p.conn.Unlock()
-	if err != nil {
+	defer r.p.conn.Unlock()
+	if r.s.State() != ddpadapt.Pending {
 		qp.release()
+		return cmp.Or(r.s.Err(), ddpadapt.ErrState)
+	}
+	qp.bind(r.p, r.s) // first: segments that came early are delivered from within
+	err := r.accept(now, qp, private)
+	qp.connected(err)
+	return err
+}
+
+// accept answers the Initiate in kind. Under the gate.
+func (r *Request) accept(now rawio.Time, qp *QP, private []byte) error {
+	if r.setup == nil {
+		return r.s.Accept(now, qp.core.Stream(), private)
+	}
+	reply := qp.answer(*r.setup)
+	err := r.s.AcceptEnhanced(now, qp.core.Stream(), reply, private)
+	if err == nil {
+		qp.theirs = r.setup
+		_ = qp.core.LimitORD(int(reply.ORD)) // it has not started, unless what came early has ended it
 	}
 	return err
 }
@@ -98,4 +124,12 @@ func (r *Request) Reject(private []byte) error {
 	_, now := r.p.conn.Lock()
 	defer r.p.conn.Unlock()
 	return r.s.Reject(now, private)
+}
+
+// RejectSetup refuses a peer that negotiates, and says what would have been acceptable, such as the ORD
+// that is needed here: the peer's IRD was less. It fails with ddpadapt.ErrState for one that does not negotiate.
+func (r *Request) RejectSetup(s Setup, private []byte) error {
+	_, now := r.p.conn.Lock()
+	defer r.p.conn.Unlock()
+	return r.s.RejectEnhanced(now, s, private)
 }

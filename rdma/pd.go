@@ -12,9 +12,10 @@ type Access = ddp.Access
 
 // Access rights. Local reading is always allowed.
 const (
-	LocalWrite  = ddp.LocalWrite  // receives and RDMA Read responses may be placed there
-	RemoteRead  = ddp.RemoteRead  // the peer may RDMA Read
-	RemoteWrite = ddp.RemoteWrite // the peer may RDMA Write
+	LocalWrite   = ddp.LocalWrite   // receives and RDMA Read responses may be placed there
+	RemoteRead   = ddp.RemoteRead   // the peer may RDMA Read
+	RemoteWrite  = ddp.RemoteWrite  // the peer may RDMA Write
+	RemoteAtomic = ddp.RemoteAtomic // the peer may do Atomic Operations; implies neither of the others
 )
 
 // PD is a protection domain: QPs reach only the regions of their own (RFC 5040 section 8.1.1).

@@ -88,8 +88,7 @@ func (p *peer) handle(ev ddpadapt.Event) {
 	case ddpadapt.EventInitiate:
 		p.request(ev)
 	case ddpadapt.EventAccepted:
-		q.reply = ev.Private
-		q.connected(nil)
+		q.accepted(ev)
 	case ddpadapt.EventRejected:
 		q.connected(ev.Err)
 		q.ended(ev.Err)
@@ -111,7 +110,7 @@ func (p *peer) handle(ev ddpadapt.Event) {
 
 // request hands an Initiate to the listener.
 func (p *peer) request(ev ddpadapt.Event) {
-	r := &Request{p: p, s: ev.Session, private: ev.Private}
+	r := &Request{p: p, s: ev.Session, private: ev.Private, setup: ev.Setup}
 	p.later(func() {
 		select {
 		case p.listener.req <- r:

@@ -29,6 +29,12 @@ const (
 	OpSendSEInv = rdmap.WRSendSEInv // Send with Solicited Event and Invalidate
 	OpWrite     = rdmap.WRWrite     // RDMA Write
 	OpRead      = rdmap.WRRead      // RDMA Read
+
+	OpImm        = rdmap.WRImm        // Immediate Data: 8 octets in the completion of a receive
+	OpImmSE      = rdmap.WRImmSE      // Immediate Data with Solicited Event
+	OpWriteImm   = rdmap.WRWriteImm   // RDMA Write, then Immediate Data; takes two places in the send queue
+	OpWriteImmSE = rdmap.WRWriteImmSE // RDMA Write, then Immediate Data with Solicited Event; two places
+	OpAtomic     = rdmap.WRAtomic     // Atomic Operation
 )
 
 // Flags of a SendWR.
@@ -54,8 +60,17 @@ type QPConfig struct {
 	MaxRecv        int  // depth of the receive queue, with an SRQ the most buffers in process; default 128
 	MaxSGE         int  // pieces of a scatter/gather list; default 4
 	MaxInline      int  // octets of inline data; default 64
-	IRD            int  // RDMA Reads that the peer may have outstanding here; default 16, negative none
-	ORD            int  // RDMA Reads outstanding at the peer; default 16, negative none. The peer's IRD must not be less
+	IRD            int  // RDMA Reads and atomics that the peer may have outstanding here; default 16, negative none
+	ORD            int  // RDMA Reads and atomics outstanding at the peer; default 16, negative none. The peer's IRD must not be less
+
+	// Negotiate has Connect agree with the peer on IRD and ORD (RFC 6581), so that each ORD is at most the other
+	// end's IRD; QP.ORD tells the outcome. A peer without RFC 6581 terminates the session: connect another QP
+	// without Negotiate then. Accept answers either kind of request.
+	Negotiate bool
+	// PeerToPeer has Connect send an empty message, a Ready to Receive indication, ahead of all others (RFC 6581
+	// section 9.2), for peers that wait for one. Over SCTP either end may send first without it. It
+	// needs a peer with RFC 6581 as well.
+	PeerToPeer bool
 	// OwnAssociation makes Connect set up an association for this QP alone instead of sharing one.
 	OwnAssociation bool
 }
@@ -63,26 +78,28 @@ type QPConfig struct {
 // QP is a queue pair: one end of an RDMAP stream (RFC 5040). Its methods may be called from several
 // goroutines.
 type QP struct {
-	d      *Device
-	pd     *PD
-	id     ddp.StreamID
-	own    bool
-	sendCQ *CQ
-	recvCQ *CQ
-	core   *rdmap.QP // guarded by the gate of peer, before there is one by mu
+	d                     *Device
+	pd                    *PD
+	id                    ddp.StreamID
+	own                   bool
+	negotiate, peerToPeer bool
+	sendCQ                *CQ
+	recvCQ                *CQ
+	core                  *rdmap.QP // guarded by the gate of peer, before there is one by mu
 
 	mu       sync.Mutex // a leaf lock
 	reserved bool       // guarded by mu: Connect or Accept has begun
 	peer     atomic.Pointer[peer]
 	session  *ddpadapt.Session // set with peer
 
-	up    chan struct{} // closed when Connect may return; upErr and reply are set before
-	upErr error
-	reply []byte
-	isUp  bool // under the gate
-	done  chan struct{}
-	isEnd bool // under the gate
-	err   error
+	up     chan struct{} // closed when Connect may return; upErr and reply are set before
+	upErr  error
+	reply  []byte
+	theirs *Setup // under the gate: what the peer said of itself; nil in a plain setup
+	isUp   bool   // under the gate
+	done   chan struct{}
+	isEnd  bool // under the gate
+	err    error
 }
 
 // CreateQP makes a QP. Post receives on it, then Connect it or give it to Request.Accept.
@@ -113,12 +130,14 @@ func (d *Device) CreateQP(cfg *QPConfig) (*QP, error) {
 	num := d.nextQP.Add(1)
 	q := &QP{
 		d: d, pd: c.PD, id: ddp.StreamID(num), own: c.OwnAssociation, sendCQ: c.SendCQ, recvCQ: c.RecvCQ,
+		negotiate: c.Negotiate, peerToPeer: c.PeerToPeer,
 		up: make(chan struct{}), done: make(chan struct{}),
 	}
 	rc := rdmap.Config{
 		Table: d.table, PD: c.PD.id, Stream: q.id, QPNum: num,
 		SendCQ: cqRef{c.SendCQ, q}, RecvCQ: cqRef{c.RecvCQ, q}, Host: (*host)(q),
 		MaxSend: c.MaxSend, MaxRecv: c.MaxRecv, MaxSGE: c.MaxSGE, MaxInline: c.MaxInline, IRD: c.IRD, ORD: c.ORD,
+		NoAtomics: d.cfg.NoAtomics, NoImmediate: d.cfg.NoImmediate,
 	}
 	if c.SRQ != nil {
 		if c.SRQ.pd != c.PD {
@@ -187,7 +206,7 @@ func (q *QP) PostSendList(wrs []SendWR) (n int, err error) {
 	return n, err
 }
 
-// PostRecv queues a buffer for one Send of the peer.
+// PostRecv queues a buffer for one Send of the peer, or for Immediate Data, which leaves it as it is.
 func (q *QP) PostRecv(wr *RecvWR) error {
 	p := q.lock()
 	err := q.core.PostRecv(wr)
@@ -197,10 +216,12 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 
 // Connect asks the peer at remote (address and SCTP port) for a session, with private data of at most
 // 512 octets, and waits for the answer. It returns the private data of the peer's Accept. A refusal is
-// a *ddpadapt.RejectedError, whatever fails below a *sctp.DialError.
+// a *ddpadapt.RejectedError, whatever fails below a *sctp.DialError. When QPConfig asks to negotiate, private
+// data is 508 octets at most, and a setup that the ends cannot agree on fails with
+// ddpadapt.ErrInsufficientIRD or ddpadapt.ErrNoRTR.
 func (q *QP) Connect(ctx context.Context, remote netip.AddrPort, private []byte) ([]byte, error) {
-	if len(private) > ddpadapt.MaxPrivateData {
-		return nil, ddpadapt.ErrPrivateDataTooLong
+	if err := checkPrivate(private, q.negotiates()); err != nil {
+		return nil, err
 	}
 	if err := q.reserve(); err != nil {
 		return nil, err
@@ -211,7 +232,12 @@ func (q *QP) Connect(ctx context.Context, remote netip.AddrPort, private []byte)
 		return nil, err
 	}
 	_, now := p.conn.Lock()
-	s, err := p.Open(now, -1, q.core.Stream(), private)
+	var s *ddpadapt.Session
+	if q.negotiates() {
+		s, err = p.OpenEnhanced(now, -1, q.core.Stream(), q.offer(), private)
+	} else {
+		s, err = p.Open(now, -1, q.core.Stream(), private)
+	}
 	p.claims--
 	if err == nil {
 		q.bind(p, s)

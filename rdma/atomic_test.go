@@ -1,0 +1,194 @@
+package rdma
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+// counter registers 8 octets of a side that its peer may only do atomics on.
+func (s *side) counter() (*MR, []byte) {
+	s.t.Helper()
+	b := make([]byte, 8)
+	mr, err := s.pd.Register(b, RemoteAtomic, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return mr, b
+}
+
+func atomicWR(id uint64, mr *MR, op AtomicOp) SendWR {
+	return SendWR{ID: id, Op: OpAtomic, RemoteSTag: mr.STag(), RemoteTO: mr.Base(), Atomic: op}
+}
+
+func TestAtomicsOnRemoteAndLocalMemory(t *testing.T) {
+	a, b := newLab(t, nil).join(nil)
+	mr, mem := b.counter()
+	a.post(atomicWR(1, mr, FetchAdd(40)))
+	if wc := a.good(); wc.ID != 1 || wc.Opcode != rdmap.WCAtomic || wc.Original != 0 {
+		t.Errorf("completion %+v", wc)
+	}
+	if old, err := mr.Atomic(0, FetchAdd(2)); err != nil || old != 40 {
+		t.Errorf("local FetchAdd: %d, %v", old, err)
+	}
+	a.post(atomicWR(2, mr, CmpSwap(42, 7)))
+	if wc := a.good(); wc.Original != 42 {
+		t.Errorf("completion %+v", wc)
+	}
+	// The value stands in memory in the byte order of the host, for package sync/atomic and others.
+	if v := binary.NativeEndian.Uint64(mem); v != 7 || atomic.LoadUint64((*uint64)(unsafe.Pointer(&mem[0]))) != 7 {
+		t.Errorf("memory holds %d", v)
+	}
+	for _, row := range []struct {
+		off  int
+		want error
+	}{{1, ddp.ErrRange}, {8, ddp.ErrRange}, {-8, ddp.ErrRange}} {
+		if _, err := mr.Atomic(row.off, FetchAdd(1)); !errors.Is(err, row.want) {
+			t.Errorf("offset %d: %v", row.off, err)
+		}
+	}
+	if _, err := b.mr.Atomic(4, FetchAdd(1)); !errors.Is(err, ddp.ErrUnaligned) {
+		t.Errorf("unaligned: %v", err)
+	}
+	mr.Invalidate()
+	if _, err := mr.Atomic(0, FetchAdd(1)); !errors.Is(err, ddp.ErrRevoked) {
+		t.Errorf("invalidated: %v", err)
+	}
+}
+
+// QPs on several associations, a QP on the other Device's side, and the local program add to one counter at once.
+func TestAtomicsFromAllSides(t *testing.T) {
+	// req 7306-5-1
+	for _, kind := range []string{"RAM", "file"} {
+		t.Run(kind, func(t *testing.T) {
+			x := newLab(t, nil)
+			pb := x.b.AllocPD()
+			var mr *MR
+			var err error
+			if kind == "RAM" {
+				mr, err = pb.Register(make([]byte, 8), RemoteAtomic, nil)
+			} else {
+				f, e := os.Create(filepath.Join(t.TempDir(), "counter"))
+				if e != nil {
+					t.Fatal(e)
+				}
+				defer f.Close()
+				if e := f.Truncate(8); e != nil {
+					t.Fatal(e)
+				}
+				mr, err = pb.RegisterDevice(f, 8, RemoteAtomic, nil)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			const each = 300
+			var wg sync.WaitGroup
+			for range 3 {
+				a, _ := x.joinIn(nil, pb, func(c *QPConfig) { c.OwnAssociation = true })
+				wg.Add(1)
+				go func() {
+					defer wg.Done()
+					for i := range uint64(each) {
+						if err := a.qp.PostSend(&SendWR{ID: i, Op: OpAtomic, RemoteSTag: mr.STag(), Atomic: FetchAdd(1)}); err != nil {
+							t.Error(err)
+							return
+						}
+						if i%16 == 15 || i == each-1 {
+							for range i%16 + 1 {
+								a.good()
+							}
+						}
+					}
+				}()
+			}
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				for range each {
+					if _, err := mr.Atomic(0, FetchAdd(1)); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			}()
+			wg.Wait()
+			if v, err := mr.Atomic(0, FetchAdd(0)); err != nil || v != 4*each {
+				t.Errorf("%d additions counted, %v; want %d", v, err, 4*each)
+			}
+		})
+	}
+}
+
+func TestAtomicNeedsItsRight(t *testing.T) {
+	// req 7306-8.2-4
+	a, b := newLab(t, nil).join(nil)
+	a.post(atomicWR(1, b.mr, FetchAdd(0))) // open for reading and writing
+	if wc := a.wc(); wc.Status != rdmap.StatusRemAccessErr {
+		t.Errorf("completion %+v", wc)
+	}
+	var se *rdmap.StreamError
+	if !errors.As(a.qp.Err(), &se) || !se.Remote || se.Terminate.Code != rdmap.CodeAccess {
+		t.Errorf("error %v", a.qp.Err())
+	}
+}
+
+func TestImmediateDataWakesItsReceiver(t *testing.T) {
+	// req 7306-6.1-2, 7306-7-1: the Event of Immediate Data with SE; behind a Write that is in place then.
+	a, b := newLab(t, nil).join(nil)
+	for i := range uint64(4) {
+		if err := b.qp.PostRecv(&RecvWR{ID: i}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.cq.Arm(true)
+	fill(a.buf[:50_000], 1)
+	a.post(SendWR{ID: 1, Op: OpImm, Immediate: 1})
+	a.post(SendWR{ID: 2, Op: OpWriteImm, SGL: []SGE{a.mr.SGE(0, 50_000)}, RemoteSTag: b.mr.STag(), RemoteTO: 9, Immediate: 2})
+	a.post(SendWR{ID: 3, Op: OpImmSE, Immediate: 3})
+	a.post(SendWR{ID: 4, Op: OpWriteImmSE, Immediate: 4})
+	select {
+	case <-b.cq.Ready():
+	case <-ctx(t).Done():
+		t.Fatal("no event")
+	}
+	for i := range uint64(4) {
+		wc := b.good()
+		if wc.ID != i || wc.Opcode != rdmap.WCRecvImm || wc.Immediate != i+1 || wc.Solicited != (i >= 2) {
+			t.Errorf("received %+v", wc)
+		}
+		if i == 1 && string(b.buf[9:50_009]) != string(a.buf[:50_000]) {
+			t.Error("the Write is not in place")
+		}
+	}
+	for i, op := range []rdmap.WCOpcode{rdmap.WCImm, rdmap.WCWrite, rdmap.WCImm, rdmap.WCWrite} {
+		if wc := a.good(); wc.ID != uint64(i+1) || wc.Opcode != op {
+			t.Errorf("sent %+v, want %d %v", wc, i+1, op)
+		}
+	}
+}
+
+func TestDeviceWithoutExtensions(t *testing.T) {
+	// req 7306-1.1-1
+	x := newLab(t, nil)
+	if !x.a.Atomics() || !x.a.ImmediateData() {
+		t.Error("a Device has both unless told otherwise")
+	}
+	x = newLab(t, &Config{NoAtomics: true, NoImmediate: true})
+	if x.a.Atomics() || x.a.ImmediateData() {
+		t.Error("a Device has what it was told not to have")
+	}
+	a, _ := x.join(nil)
+	for _, op := range []rdmap.WROpcode{OpAtomic, OpImm, OpWriteImm} {
+		if err := a.qp.PostSend(&SendWR{Op: op}); !errors.Is(err, rdmap.ErrDisabled) {
+			t.Errorf("operation %d: %v", op, err)
+		}
+	}
+}

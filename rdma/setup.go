@@ -1,0 +1,112 @@
+package rdma
+
+import (
+	"errors"
+
+	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+// Setup is what one end says of itself in a negotiated setup (RFC 6581 section 9).
+type Setup = ddpadapt.Setup
+
+// NotNegotiated in place of an IRD or ORD of a Setup leaves it to the programs.
+const NotNegotiated = ddpadapt.NotNegotiated
+
+// negotiates: enhanced setup is only for who wants something of it (RFC 6581 section 10).
+func (q *QP) negotiates() bool { return q.negotiate || q.peerToPeer }
+
+func checkPrivate(private []byte, enhanced bool) error {
+	if len(private) > ddpadapt.MaxPrivateData || enhanced && len(private) > ddpadapt.MaxEnhancedPrivateData {
+		return ddpadapt.ErrPrivateDataTooLong
+	}
+	return nil
+}
+
+// offer is what Connect asks for when it negotiates.
+func (q *QP) offer() Setup {
+	s := Setup{IRD: NotNegotiated, ORD: NotNegotiated, PeerToPeer: q.peerToPeer}
+	if q.negotiate {
+		s.IRD, s.ORD = uint16(q.core.IRD()), uint16(q.core.ORD())
+	}
+	s.RTR = ddpadapt.RTRSend | ddpadapt.RTRWrite
+	if q.core.ORD() > 0 {
+		s.RTR |= ddpadapt.RTRRead
+	}
+	return s
+}
+
+// answer is what Accept replies to a peer that negotiates. A Send as indication would take a receive of
+// the program, which knows nothing of it.
+func (q *QP) answer(asked Setup) Setup {
+	own := Setup{IRD: uint16(q.core.IRD()), ORD: uint16(q.core.ORD()), RTR: ddpadapt.RTRWrite}
+	if own.IRD > 0 {
+		own.RTR |= ddpadapt.RTRRead
+	}
+	return own.Answer(asked)
+}
+
+// accepted takes the peer's Accept. Under the gate.
+func (q *QP) accepted(ev ddpadapt.Event) {
+	q.reply = ev.Private
+	var err error
+	if ev.Setup != nil && q.core.State() == rdmap.StateIdle {
+		q.theirs = ev.Setup
+		err = q.conclude(*ev.Setup)
+	}
+	q.connected(err)
+}
+
+// conclude applies what was negotiated (RFC 6581 sections 9.1 and 9.2). Where that is impossible, a
+// Terminate message tells the peer and ends the stream.
+func (q *QP) conclude(reply Setup) error {
+	ord, first, err := q.offer().Conclude(reply)
+	if err == nil {
+		err = q.core.LimitORD(int(ord))
+	}
+	if err == nil && first != 0 {
+		err = q.core.StartRTR(indications[first])
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ddpadapt.ErrInsufficientIRD):
+		q.core.Refuse(rdmap.CodeInsufficientIRD, err)
+	case errors.Is(err, ddpadapt.ErrNoRTR):
+		q.core.Refuse(rdmap.CodeNoRTR, err)
+	default:
+		q.core.Refuse(rdmap.CodeSetupLocal, err)
+	}
+	return err
+}
+
+var indications = [...]rdmap.WROpcode{
+	ddpadapt.RTRSend:  rdmap.WRSend,
+	ddpadapt.RTRWrite: rdmap.WRWrite,
+	ddpadapt.RTRRead:  rdmap.WRRead,
+}
+
+// IRD returns how many RDMA Reads and atomics the peer may have outstanding here.
+func (q *QP) IRD() int {
+	p := q.lock()
+	defer q.unlock(p)
+	return q.core.IRD()
+}
+
+// ORD returns how many RDMA Reads and atomics of this QP may be outstanding at the peer: what QPConfig asked
+// for, or less if setup was negotiated and the peer serves less.
+func (q *QP) ORD() int {
+	p := q.lock()
+	defer q.unlock(p)
+	return q.core.ORD()
+}
+
+// PeerSetup returns what the peer said of itself, if the setup was negotiated.
+func (q *QP) PeerSetup() (s Setup, ok bool) {
+	p := q.lock()
+	defer q.unlock(p)
+	if q.theirs == nil {
+		return s, false
+	}
+	return *q.theirs, true
+}

@@ -1,0 +1,281 @@
+package rdma
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+	"github.com/rddp-go/rddp/sctp"
+)
+
+// pair connects two QPs and returns what either side was told of the other.
+func (x *lab) negotiate(ca, cb func(*QPConfig)) (a, b *side, err error) {
+	x.t.Helper()
+	a, b = newSide(x.t, x.a, nil, ca), newSide(x.t, x.b, nil, cb)
+	b.recv(99, 0, 10)
+	accepted := make(chan error, 1)
+	go func() {
+		req, err := x.l.Accept(ctx(x.t))
+		if err == nil {
+			err = req.Accept(b.qp, nil)
+		}
+		accepted <- err
+	}()
+	_, err = a.qp.Connect(ctx(x.t), x.addr, nil)
+	if e := <-accepted; e != nil {
+		x.t.Fatal(e)
+	}
+	return a, b, err
+}
+
+func depths(ird, ord int, negotiate, p2p bool) func(*QPConfig) {
+	return func(c *QPConfig) { c.IRD, c.ORD, c.Negotiate, c.PeerToPeer = ird, ord, negotiate, p2p }
+}
+
+func TestNegotiatedDepths(t *testing.T) {
+	for _, row := range []struct {
+		name               string
+		a, b               func(*QPConfig)
+		ordA, ordB         int
+		setup              bool
+		setupOfA, setupOfB Setup // as the other side saw it
+	}{
+		// req 6581-10-3, 6581-10-2: nothing is negotiated unless it was asked for.
+		{"plain", depths(4, 30, false, false), depths(5, 40, false, false), 30, 40, false, Setup{}, Setup{}},
+		{"Accept alone does not ask", depths(4, 30, false, false), depths(5, 40, true, true), 30, 40, false, Setup{}, Setup{}},
+		// req 6581-9.1-1, 6581-9.1-2, 6581-9.1-3, 6581-9.1-4, 6581-9.1-9, 6581-10-1
+		{"both are cut", depths(4, 30, true, false), depths(5, 40, false, false), 5, 4, true,
+			Setup{IRD: 4, ORD: 30}, Setup{IRD: 5, ORD: 4}},
+		{"neither is cut", depths(9, 3, true, false), depths(9, 2, false, false), 3, 2, true,
+			Setup{IRD: 9, ORD: 3}, Setup{IRD: 9, ORD: 2}},
+		{"no reads either way", depths(-1, 3, true, false), depths(-1, 2, false, false), 0, 0, true,
+			Setup{IRD: 0, ORD: 3}, Setup{}},
+		// req 6581-9.2-2, 6581-9.2-4, 6581-9.2-5, 6581-9.1-13, 6581-9.1-15: depths are left alone when only the model is asked for.
+		{"peer to peer alone", depths(4, 30, false, true), depths(5, 40, false, false), 30, 40, true,
+			Setup{IRD: NotNegotiated, ORD: NotNegotiated, PeerToPeer: true, RTR: ddpadapt.RTRSend | ddpadapt.RTRWrite | ddpadapt.RTRRead},
+			Setup{IRD: NotNegotiated, ORD: NotNegotiated, PeerToPeer: true, RTR: ddpadapt.RTRWrite | ddpadapt.RTRRead}},
+		{"peer to peer without reads", depths(4, -1, true, true), depths(-1, 4, false, false), 0, 4, true,
+			Setup{IRD: 4, ORD: 0, PeerToPeer: true, RTR: ddpadapt.RTRSend | ddpadapt.RTRWrite}, Setup{IRD: 0, ORD: 4, PeerToPeer: true, RTR: ddpadapt.RTRWrite}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			a, b, err := newLab(t, nil).negotiate(row.a, row.b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.qp.ORD() != row.ordA || b.qp.ORD() != row.ordB {
+				t.Errorf("ORD %d and %d, want %d and %d", a.qp.ORD(), b.qp.ORD(), row.ordA, row.ordB)
+			}
+			got, ok := a.qp.PeerSetup()
+			if ok != row.setup || got != row.setupOfB {
+				t.Errorf("initiator learned %+v, %v", got, ok)
+			}
+			got, ok = b.qp.PeerSetup()
+			if ok != row.setup || got != row.setupOfA {
+				t.Errorf("responder learned %+v, %v", got, ok)
+			}
+			if !row.setup {
+				return
+			}
+			// Neither end can overrun the other now.
+			for _, d := range [][2]*side{{a, b}, {b, a}} {
+				from, to := d[0], d[1]
+				for i := range uint64(60) {
+					if err := from.qp.PostSend(&SendWR{ID: i, Op: OpRead, SGL: []SGE{from.mr.SGE(0, 9)}, RemoteSTag: to.mr.STag()}); err != nil {
+						if from.qp.ORD() > 0 || !errors.Is(err, rdmap.ErrNoReads) {
+							t.Fatal(err)
+						}
+						return
+					}
+				}
+				if got, _ := from.qp.PeerSetup(); got.IRD == NotNegotiated {
+					return // the programs' own affair, and these two did not agree
+				}
+				for i := range uint64(60) {
+					if wc := from.good(); wc.ID != i {
+						t.Errorf("completion %+v", wc)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestNegotiationFails(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		ask   func(*QPConfig)
+		reply Setup // of a peer that breaks the rules
+		err   error
+		code  uint8
+	}{
+		// req 6581-9.1-10, 6581-9.1-7, 6581-8-1, 6581-8-2
+		{"the peer wants more than was offered", depths(4, 4, true, false), Setup{IRD: 9, ORD: 5}, ddpadapt.ErrInsufficientIRD, rdmap.CodeInsufficientIRD},
+		// req 6581-9.2-9
+		{"the peer takes an indication that cannot be given", depths(4, -1, true, true), Setup{RTR: ddpadapt.RTRRead}, ddpadapt.ErrNoRTR, rdmap.CodeNoRTR},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			x := newLab(t, nil)
+			a, b := newSide(t, x.a, nil, row.ask), newSide(t, x.b, nil, nil)
+			go func() {
+				req, err := x.l.Accept(ctx(t))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if s, ok := req.Setup(); !ok || s.PeerToPeer != (row.code == rdmap.CodeNoRTR) {
+					t.Errorf("request %+v, %v", s, ok)
+				}
+				_, now := req.p.conn.Lock()
+				defer req.p.conn.Unlock()
+				b.qp.bind(req.p, req.s)
+				if err := req.s.AcceptEnhanced(now, b.qp.core.Stream(), row.reply, nil); err != nil {
+					t.Error(err)
+				}
+				b.qp.connected(nil)
+			}()
+			if _, err := a.qp.Connect(ctx(t), x.addr, nil); !errors.Is(err, row.err) {
+				t.Fatalf("error %v", err)
+			}
+			<-a.qp.Done()
+			<-b.qp.Done()
+			var se *rdmap.StreamError
+			want := rdmap.Terminate{Layer: rdmap.LayerLLP, EType: rdmap.ETypeMPA, Code: row.code}
+			if !errors.As(b.qp.Err(), &se) || !se.Remote || *se.Terminate != want {
+				t.Errorf("the peer learned %v", b.qp.Err())
+			}
+			if !errors.Is(a.qp.Err(), row.err) {
+				t.Errorf("error %v", a.qp.Err())
+			}
+		})
+	}
+}
+
+func TestRejectionNamesWhatIsNeeded(t *testing.T) {
+	// req 6581-9.1-6, 6581-9.1-11
+	x := newLab(t, nil)
+	go func() {
+		for range 2 {
+			req, err := x.l.Accept(ctx(t))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if s, ok := req.Setup(); !ok { // the second one
+				if err := req.RejectSetup(Setup{}, nil); !errors.Is(err, ddpadapt.ErrState) {
+					t.Errorf("RejectSetup of a plain request: %v", err)
+				}
+				err = req.Reject(nil)
+			} else {
+				err = req.RejectSetup(Setup{IRD: s.ORD, ORD: 32}, []byte("more"))
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	_, err := newSide(t, x.a, nil, depths(8, 7, true, false)).qp.Connect(ctx(t), x.addr, nil)
+	var re *ddpadapt.RejectedError
+	if !errors.As(err, &re) || re.Setup == nil || *re.Setup != (Setup{IRD: 7, ORD: 32}) || string(re.Private) != "more" {
+		t.Errorf("error %v", err)
+	}
+	_, err = newSide(t, x.a, nil, nil).qp.Connect(ctx(t), x.addr, nil)
+	if !errors.As(err, &re) || re.Setup != nil {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestReadyToReceive(t *testing.T) {
+	// req 6581-5-1, 6581-9.2-8, 6581-9.2-10: an empty RDMA Write: the peer's program sees nothing of it, ours neither.
+	a, b, err := newLab(t, nil).negotiate(depths(4, 4, true, true), depths(4, 4, false, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.post(SendWR{ID: 5, Inline: []byte("x")})
+	if wc := a.good(); wc.ID != 5 {
+		t.Errorf("completion %+v", wc)
+	}
+	if wc := b.good(); wc.ID != 99 || wc.ByteLen != 1 {
+		t.Errorf("received %+v", wc)
+	}
+	st := b.qp.peer.Load()
+	st.conn.Lock()
+	n := st.Mux.Stats().SegmentsIn
+	st.conn.Unlock()
+	if n != 2 {
+		t.Errorf("%d segments came, want the indication and the Send", n)
+	}
+}
+
+func TestPrivateDataOfNegotiatedSetup(t *testing.T) {
+	// req 6581-7-6
+	x := newLab(t, nil)
+	a, b := newSide(t, x.a, nil, depths(4, 4, true, false)), newSide(t, x.b, nil, nil)
+	big := make([]byte, ddpadapt.MaxEnhancedPrivateData+1)
+	go func() {
+		req, err := x.l.Accept(ctx(t))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if len(req.PrivateData()) != len(big)-1 {
+			t.Errorf("%d octets", len(req.PrivateData()))
+		}
+		if err := req.Accept(b.qp, big); !errors.Is(err, ddpadapt.ErrPrivateDataTooLong) {
+			t.Errorf("509 octets in Accept: %v", err)
+		}
+		if err := req.Accept(b.qp, big[1:]); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := a.qp.Connect(ctx(t), x.addr, big); !errors.Is(err, ddpadapt.ErrPrivateDataTooLong) {
+		t.Errorf("509 octets in Connect: %v", err)
+	}
+	if got, err := a.qp.Connect(ctx(t), x.addr, big[1:]); err != nil || len(got) != len(big)-1 {
+		t.Errorf("answer of %d octets, %v", len(got), err)
+	}
+}
+
+// A peer that does not wait for the answer: its segments, and its end, are there when the program accepts.
+func TestPeerThatDoesNotWait(t *testing.T) {
+	x := newLab(t, nil)
+	var cfg sctp.Config
+	ddpadapt.Configure(&cfg.Config)
+	conn, err := x.a.Transport().Dial(ctx(t), x.addr, &cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(ppid uint32, b string) {
+		t.Helper()
+		if _, err := conn.WriteMsg([]byte(b), sctp.SendInfo{PPID: ppid, Unordered: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(17, "\x00\x00\x00\x01")                                                                      // Initiate
+	send(16, "\x00\x01\x41\x43\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00early") // Send
+	send(17, "\x00\x02\x00\x04")                                                                      // Terminate
+	if _, err := conn.WriteMsg([]byte("\x00\x00\x00\x01"), sctp.SendInfo{PPID: 17, Unordered: true, Stream: 1}); err != nil {
+		t.Fatal(err) // a second Initiate, so that its coming tells that all that was before has come
+	}
+	first, err := x.l.Accept(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.l.Accept(ctx(t)); err != nil {
+		t.Fatal(err)
+	}
+	b := newSide(t, x.b, nil, nil)
+	b.recv(1, 0, 10)
+	b.cq.Arm(false)
+	if err := first.Accept(b.qp, nil); err != nil {
+		t.Fatal(err)
+	}
+	if wc := b.good(); wc.ID != 1 || string(b.buf[:5]) != "early" {
+		t.Errorf("received %+v, %q", wc, b.buf[:5])
+	}
+	<-b.cq.Ready()
+	<-b.qp.Done()
+	if err := b.qp.Err(); err != nil {
+		t.Errorf("a graceful end: %v", err)
+	}
+}
