@@ -139,8 +139,13 @@ func TestUndefinedFlagsAreSentAsZeroAndIgnored(t *testing.T) {
 
 func TestSetupChunksOfALife(t *testing.T) {
 	w, _, _ := life(t, nil)
+	var extensions []byte // the chunk types announced
 	w.each(func(_ sighting, c wire.Chunk) {
 		if c.Type() != wire.ChunkInit && c.Type() != wire.ChunkInitAck {
+			indication := []byte{0xc0, 0x06, 0, 8, 0, 0, 0, 3}
+			if bytes.Contains(c, indication) || bytes.Contains(c, []byte{0x80, 0x08, 0}) { // req 5061-4.2.6-4, 5061-4.2.7-3
+				t.Errorf("%v has a parameter of INIT: % x", c.Type(), c)
+			}
 			return
 		}
 		init, err := wire.AsInit(c)
@@ -150,10 +155,16 @@ func TestSetupChunksOfALife(t *testing.T) {
 		seen := map[wire.ParamType]bool{}
 		ps := init.Params()
 		for p, ok := ps.Next(); ok; p, ok = ps.Next() {
-			if seen[p.Type()] && p.Type() != wire.ParamIPv4 && p.Type() != wire.ParamIPv6 { // req 9260-3.3.2-2
+			if seen[p.Type()] && p.Type() != wire.ParamIPv4 && p.Type() != wire.ParamIPv6 { // req 9260-3.3.2-2, 5061-4.2.7-3
 				t.Errorf("%v has parameter %#x twice", c.Type(), p.Type())
 			}
 			seen[p.Type()] = true
+			if p.Type() == wire.ParamSupportedExtensions {
+				extensions = append(extensions, p.Value()...)
+			}
+		}
+		if seen[wire.ParamPadding] && c.Type() != wire.ChunkInit { // req 4820-4-2
+			t.Errorf("%v has a PAD parameter", c.Type())
 		}
 		if seen[wire.ParamHostName] { // req 9260-3.3.2.1.4-1
 			t.Errorf("%v has a Host Name Address", c.Type())
@@ -165,6 +176,14 @@ func TestSetupChunksOfALife(t *testing.T) {
 			t.Errorf("%v: OS %d MIS %d", c.Type(), init.OutStreams(), init.InStreams())
 		}
 	})
+	for _, e := range extensions { // req 5061-4.2.7-2
+		l := passiveLab(t, nil)
+		for _, p := range l.send(l.tag, wire.AppendChunk(nil, wire.ChunkType(e), 0, make([]byte, 12))) {
+			if code, _ := causeOf(p); code == wire.CauseUnrecognizedChunkType {
+				t.Errorf("%v is announced and not known", wire.ChunkType(e))
+			}
+		}
+	}
 }
 
 // endless is a Source that always has one more message.

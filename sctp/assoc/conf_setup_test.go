@@ -515,3 +515,54 @@ func TestReportOfUnknownParametersIsOmittedInAnAbort(t *testing.T) {
 		t.Errorf("cause % x, more %v", c, more)
 	}
 }
+
+func TestAdaptationCodePointIsOpaque(t *testing.T) {
+	// req 5061-4.2.6-2
+	for _, v := range []uint32{0, 1, 2, 0x80000000, 1<<32 - 1} {
+		_, a, b := pair(t, &assoc.Config{Adaptation: u32(v)}, &assoc.Config{Adaptation: u32(^v)})
+		if got, ok := b.PeerAdaptation(); got != v || !ok {
+			t.Errorf("listener got %#x %v, want %#x", got, ok, v)
+		}
+		if got, ok := a.PeerAdaptation(); got != ^v || !ok {
+			t.Errorf("initiator got %#x %v, want %#x", got, ok, ^v)
+		}
+	}
+}
+
+func TestParametersOfASCONFInAnInitAreIgnored(t *testing.T) {
+	// req 5061-4.2-1
+	added := netip.MustParseAddr("10.7.7.7")
+	for _, typ := range []wire.ParamType{wire.ParamAddIP, wire.ParamDeleteIP, wire.ParamSetPrimary} {
+		l := bareLab(t)
+		l.listen(nil)
+		l.initiate(wire.AppendAddrRequest(nil, typ, 1, added), wire.AppendAdaptationIndication(nil, 5))
+		l.send(l.tag, wire.AppendCookieEcho(nil, l.cookie))
+		if v, ok := l.a.PeerAdaptation(); l.a.State() != assoc.Established || l.a.NumPaths() != 1 || v != 5 || !ok {
+			t.Errorf("parameter %#x: %v with %d paths, what follows it was read: %v", typ, l.a.State(), l.a.NumPaths(), ok)
+		}
+	}
+}
+
+func TestPaddingParameterLeavesNoTrace(t *testing.T) {
+	answer := func(params ...[]byte) (wire.Init, int) {
+		l := bareLab(t)
+		l.listen(nil)
+		out := l.send(0, initChunk(l.peerTag, l.tsn, params...))
+		l.expect(out, "INIT ACK")
+		ack := l.noteInitAck(out[0])
+		if paramOf(ack, wire.ParamUnrecognizedParam) != nil { // req 4820-4-3: silently
+			t.Error("PAD was reported")
+		}
+		l.send(l.tag, wire.AppendCookieEcho(nil, l.cookie))
+		if v, ok := l.a.PeerAdaptation(); v != 6 || !ok { // req 4820-4-3: what follows is read
+			t.Errorf("adaptation %d %v", v, ok)
+		}
+		return ack, len(l.cookie)
+	}
+	code := wire.AppendAdaptationIndication(nil, 6)
+	plain, size := answer(code)
+	padded, other := answer(wire.AppendPaddingParam(nil, 1200), code)
+	if other != size || len(padded) != len(plain) { // req 4820-4-4
+		t.Errorf("with PAD the cookie has %d octets instead of %d, the INIT ACK %d instead of %d", other, size, len(padded), len(plain))
+	}
+}

@@ -17,11 +17,11 @@ func TestUnknownChunksByTheirHighBits(t *testing.T) {
 		typ  wire.ChunkType
 		want string
 	}{
-		{"00: stop, no report", 0x3e, ""},                 // req 9260-3.2-2
-		{"01: stop, report", 0x7e, "ERROR"},               // req 9260-3.2-3
-		{"10: skip, no report", 0xbe, "HEARTBEAT ACK"},    // req 9260-3.2-4
-		{"11: skip, report", 0xfe, "ERROR HEARTBEAT ACK"}, // req 9260-3.2-5
-		{"PAD is known and ignored", wire.ChunkPad, "HEARTBEAT ACK"},
+		{"00: stop, no report", 0x3e, ""},                            // req 9260-3.2-2
+		{"01: stop, report", 0x7e, "ERROR"},                          // req 9260-3.2-3
+		{"10: skip, no report", 0xbe, "HEARTBEAT ACK"},               // req 9260-3.2-4
+		{"11: skip, report", 0xfe, "ERROR HEARTBEAT ACK"},            // req 9260-3.2-5
+		{"PAD is known and ignored", wire.ChunkPad, "HEARTBEAT ACK"}, // req 4820-3-3
 		{"FORWARD-TSN was not negotiated", wire.ChunkForwardTSN, "ERROR HEARTBEAT ACK"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
