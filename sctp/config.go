@@ -28,6 +28,8 @@ type Config struct {
 	// Upper, when set, gives each new association to a protocol above in place of the message API.
 	// It is called before the association's first packet.
 	Upper func(*Conn, *assoc.Assoc) Upper
+
+	socket *Socket // that the association belongs to
 }
 
 func (c *Config) backlog() int {

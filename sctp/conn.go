@@ -55,6 +55,8 @@ type Conn struct {
 	readable, writable, eventful chan struct{} // one token each
 	rdl, wdl                     deadline
 	listener                     *Listener // passive associations: who accepts it
+	socket                       *Socket   // one-to-many style: whose association it is
+	unread                       int       // owner only: messages that wait in socket
 
 	due       atomicTime // the deadline in the timer heap
 	heapIndex int        // guarded by the heap's lock
@@ -81,6 +83,7 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	c.sendbuf.max = cfg.sendBuffer()
 	c.notes.limit = max(cfg.Events, 0)
 	c.due.Store(rawio.Never)
+	c.socket = cfg.socket
 	a.Owner = c
 	if cfg.Upper != nil {
 		c.upper = cfg.Upper(c, a)
@@ -130,8 +133,15 @@ func (c *Conn) input(now rawio.Time, p *rawio.Packet, owned bool) bool {
 		return true
 	}
 	c.drain(now) // packets that came before this one
-	c.a.HandlePacket(now, p)
+	c.handle(now, p)
 	return true
+}
+
+func (c *Conn) handle(now rawio.Time, p *rawio.Packet) {
+	c.a.HandlePacket(now, p)
+	if c.a.SackNow() {
+		c.t.transmit(now, c.a)
+	}
 }
 
 func (c *Conn) drain(now rawio.Time) {
@@ -141,7 +151,7 @@ func (c *Conn) drain(now rawio.Time) {
 			return
 		}
 		for i := range b {
-			c.a.HandlePacket(now, &b[i])
+			c.handle(now, &b[i])
 			b[i].Release()
 		}
 		c.gate.done(b)
@@ -163,7 +173,7 @@ func (c *Conn) pump(now rawio.Time) {
 		c.collect()
 	}
 	c.t.transmit(now, c.a)
-	if c.ended && (c.closing || c.upper != nil) {
+	if c.ended && c.unread == 0 && (c.closing || c.upper != nil || c.socket != nil) {
 		c.discard()
 	}
 	c.t.timers.set(c, c.a.NextTimeout())
@@ -209,6 +219,9 @@ func (c *Conn) settle(w wake, streams []*Stream) {
 	}
 	if w&wakeReaders != 0 {
 		notify(c.readable)
+		if c.socket != nil {
+			notify(c.socket.readable)
+		}
 	}
 	if w&wakeWriters != 0 {
 		notify(c.writable)
@@ -220,20 +233,29 @@ func (c *Conn) settle(w wake, streams []*Stream) {
 		c.t.refresh(c)
 	}
 	if w&wakeUp != 0 {
-		c.upOnce.Do(func() {
-			close(c.up)
-			if c.listener != nil {
-				c.listener.offer(c)
-			}
-		})
+		c.upOnce.Do(c.announce)
 	}
 	if c.upper != nil {
 		c.upper.Settled()
 	}
 	if w&wakeDown != 0 {
 		c.t.forget(c)
+		if c.socket != nil {
+			c.socket.remove(c)
+		}
 		close(c.done)
 	}
+}
+
+// announce tells who waits for the association that it is established.
+func (c *Conn) announce() {
+	switch {
+	case c.socket != nil:
+		c.socket.add(c)
+	case c.listener != nil:
+		c.listener.offer(c)
+	}
+	close(c.up)
 }
 
 func notify(c chan struct{}) {

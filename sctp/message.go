@@ -91,6 +91,11 @@ func (c *Conn) collect() {
 		if !ok {
 			return
 		}
+		if c.socket != nil {
+			c.socket.push(c, r)
+			c.wake |= wakeReaders
+			continue
+		}
 		if s := c.streams[r.Stream]; s != nil {
 			s.inbox.push(r)
 			c.wakeStreams = append(c.wakeStreams, s)
@@ -108,12 +113,16 @@ func (c *Conn) ReadMsg(p []byte) (n int, info RecvInfo, err error) {
 	return c.readFrom(p, &c.inbox, c.readable, &c.rdl)
 }
 
+func recvInfo(r *assoc.Received) RecvInfo {
+	return RecvInfo{Stream: uint16(r.Stream), SSN: uint16(r.SSN), PPID: r.PPID, Unordered: r.Unordered, Size: r.Size}
+}
+
 func (c *Conn) readFrom(p []byte, in *inbox, ready chan struct{}, d *deadline) (n int, info RecvInfo, err error) {
 	for {
 		a, _ := c.Lock()
 		r := in.first()
 		if r != nil && !c.closing {
-			info = RecvInfo{Stream: uint16(r.Stream), SSN: uint16(r.SSN), PPID: r.PPID, Unordered: r.Unordered, Size: r.Size}
+			info = recvInfo(r)
 			var finished *assoc.Received
 			n, info.More, finished = in.read(p)
 			if finished != nil {

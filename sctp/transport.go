@@ -256,7 +256,7 @@ func (t *Transport) Listen(port uint16, cfg *Config) (*Listener, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	port, err := t.bind(port, true)
+	port, err := t.bind(port)
 	if err != nil {
 		return nil, err
 	}
@@ -307,7 +307,7 @@ func (t *Transport) connect(remote netip.AddrPort, cfg *Config) (*Conn, error) {
 		return nil, err
 	}
 	t.mu.Lock()
-	port, err := t.bind(cfg.LocalPort, false)
+	port, err := t.bindFor(cfg)
 	if err != nil {
 		t.mu.Unlock()
 		return nil, err
@@ -326,8 +326,17 @@ func (t *Transport) connect(remote netip.AddrPort, cfg *Config) (*Conn, error) {
 	return c, nil
 }
 
-// bind takes a port for one more user, or a free one for 0. Called with mu held.
-func (t *Transport) bind(port uint16, exclusive bool) (uint16, error) {
+// bindFor takes the local port of a Dial. The associations of a Socket share its port.
+func (t *Transport) bindFor(cfg *Config) (uint16, error) {
+	if s := cfg.socket; s != nil && !t.closed && t.ports[s.l.port] > 0 {
+		t.ports[s.l.port]++
+		return s.l.port, nil
+	}
+	return t.bind(cfg.LocalPort)
+}
+
+// bind takes a port for one user, or a free one for 0. Called with mu held.
+func (t *Transport) bind(port uint16) (uint16, error) {
 	if t.closed {
 		return 0, ErrTransportClosed
 	}

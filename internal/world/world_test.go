@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/race"
 )
 
 var (
@@ -25,7 +27,10 @@ func TestSeeds(t *testing.T) {
 	}
 	n := *seedsFlag
 	if n == 0 {
-		n = defaultSeeds
+		n = 1000
+		if race.Enabled {
+			n = 100
+		}
 	}
 	var next, failed atomic.Int64
 	var wg sync.WaitGroup

@@ -1,0 +1,221 @@
+package sctp
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// Socket is the one-to-many style of RFC 6458 section 3: one SCTP port, and messages to and from any
+// number of peers. Associations are set up by the first message to a peer or by the peer, and end when
+// the peer ends them or the Socket is closed. Its methods may be called from several goroutines.
+type Socket struct {
+	t   *Transport
+	l   *Listener
+	cfg Config
+
+	mu    sync.Mutex               // a leaf lock
+	queue []socketMessage          // guarded by mu: unread messages of all associations, oldest first
+	off   int                      // guarded by mu: octets of the first one already read
+	conns map[netip.AddrPort]*Conn // guarded by mu: established associations by peer
+
+	readable chan struct{}
+	rdl, wdl deadline
+	done     chan struct{}
+	once     sync.Once
+}
+
+// socketMessage is a message and the association it came on.
+type socketMessage struct {
+	c *Conn
+	r *assoc.Received
+}
+
+// OpenSocket opens a Socket on an SCTP port; 0 picks a free one. It fails with rawio.ErrPortInUse when
+// the port is taken. cfg, which may be nil, is for its associations; Upper, LocalPort, RemoteAddrs and
+// Backlog have no meaning there.
+func (t *Transport) OpenSocket(port uint16, cfg *Config) (*Socket, error) {
+	s := &Socket{t: t, conns: make(map[netip.AddrPort]*Conn), readable: make(chan struct{}, 1), done: make(chan struct{})}
+	if cfg != nil {
+		s.cfg = *cfg
+	}
+	s.cfg.Upper, s.cfg.RemoteAddrs, s.cfg.socket = nil, nil, s
+	l, err := t.Listen(port, &s.cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.l = l
+	return s, nil
+}
+
+// Port returns the SCTP port.
+func (s *Socket) Port() uint16 { return s.l.port }
+
+// ReadMsg reads one message of any peer, or the next piece of one that is longer than p, and says which
+// association it came on. It blocks until there is one.
+func (s *Socket) ReadMsg(p []byte) (n int, from *Conn, info RecvInfo, err error) {
+	for {
+		s.mu.Lock()
+		if len(s.queue) > 0 {
+			m := s.queue[0]
+			n = m.r.CopyTo(p, s.off)
+			s.off += n
+			info = recvInfo(m.r)
+			info.More = s.off < m.r.Size
+			if !info.More {
+				s.pop()
+			}
+			left := len(s.queue) > 0
+			s.mu.Unlock()
+			if left {
+				notify(s.readable)
+			}
+			if !info.More {
+				m.c.giveBack(m.r)
+			}
+			return n, m.c, info, nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-s.readable:
+		case <-s.done:
+			return 0, nil, RecvInfo{}, net.ErrClosed
+		case <-s.rdl.passed():
+			return 0, nil, RecvInfo{}, os.ErrDeadlineExceeded
+		}
+	}
+}
+
+// pop takes the first message off. Called with mu held.
+func (s *Socket) pop() socketMessage {
+	m := s.queue[0]
+	s.queue[0] = socketMessage{}
+	s.queue = s.queue[1:]
+	s.off = 0
+	return m
+}
+
+// push queues a message. Called by the owner of the association.
+func (s *Socket) push(c *Conn, r *assoc.Received) {
+	c.unread++
+	s.mu.Lock()
+	s.queue = append(s.queue, socketMessage{c, r})
+	s.mu.Unlock()
+}
+
+// giveBack releases a message that its Socket has read.
+func (c *Conn) giveBack(r *assoc.Received) {
+	a, _ := c.Lock()
+	a.Release(r)
+	c.unread--
+	c.Unlock()
+}
+
+// WriteMsg sends p as one message to a peer, after setting an association up if there is none. It
+// blocks for that, and while the association's send buffer is full.
+func (s *Socket) WriteMsg(p []byte, to netip.AddrPort, info SendInfo) (int, error) {
+	c, err := s.Conn(to)
+	if err != nil {
+		return 0, err
+	}
+	return c.write(p, info, &s.wdl)
+}
+
+// Conn returns the association with a peer, after setting it up if there is none. It may be used beside
+// the Socket for all but reading: Stats, Close, SetPrimary and so on.
+func (s *Socket) Conn(peer netip.AddrPort) (*Conn, error) {
+	if isClosed(s.done) {
+		return nil, net.ErrClosed
+	}
+	s.mu.Lock()
+	c := s.conns[peer]
+	s.mu.Unlock()
+	if c != nil {
+		return c, nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() { // ends the setup when the deadline passes or the Socket is closed
+		select {
+		case <-s.wdl.passed():
+		case <-s.done:
+		case <-ctx.Done():
+		}
+		cancel()
+	}()
+	c, err := s.t.Dial(ctx, peer, &s.cfg)
+	switch {
+	case err == nil:
+		return c, nil
+	case isClosed(s.done):
+		return nil, net.ErrClosed
+	}
+	s.mu.Lock()
+	c = s.conns[peer] // the peer, or another goroutine, was faster
+	s.mu.Unlock()
+	if c != nil {
+		return c, nil
+	}
+	if ctx.Err() != nil {
+		return nil, os.ErrDeadlineExceeded
+	}
+	return nil, err
+}
+
+// add enters an established association, remove takes it out. No gate is held.
+func (s *Socket) add(c *Conn) {
+	peer := c.RemoteAddr().(Addr).AddrPort
+	s.mu.Lock()
+	s.conns[peer] = c
+	s.mu.Unlock()
+}
+
+func (s *Socket) remove(c *Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for peer, d := range s.conns {
+		if d == c {
+			delete(s.conns, peer)
+		}
+	}
+}
+
+// SetReadDeadline makes reads that block past t fail with os.ErrDeadlineExceeded; the zero time means
+// no deadline. SetWriteDeadline does so for writes and the setups they wait for.
+func (s *Socket) SetReadDeadline(t time.Time) error { s.rdl.set(t); return nil }
+
+// SetWriteDeadline sets the write deadline.
+func (s *Socket) SetWriteDeadline(t time.Time) error { s.wdl.set(t); return nil }
+
+// Close stops taking associations and ends all of the Socket's gracefully, as Conn.Close does. Unread
+// messages are dropped. Closing again returns nil.
+func (s *Socket) Close() error {
+	s.once.Do(func() {
+		s.l.Close()
+		close(s.done)
+		s.mu.Lock()
+		var conns []*Conn
+		for _, c := range s.conns {
+			conns = append(conns, c)
+		}
+		s.mu.Unlock()
+		var wg sync.WaitGroup
+		for _, c := range conns {
+			wg.Go(func() { c.Close() })
+		}
+		wg.Wait()
+		s.mu.Lock()
+		left := s.queue
+		s.queue = nil
+		s.mu.Unlock()
+		for _, m := range left {
+			m.c.giveBack(m.r)
+		}
+	})
+	return nil
+}

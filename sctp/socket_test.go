@@ -1,0 +1,179 @@
+package sctp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// sockets opens one on each side of a pair and returns them with the address of b's.
+func sockets(t *testing.T) (a, b *Socket, addr netip.AddrPort) {
+	t.Helper()
+	p := newPair(t)
+	var err error
+	if a, err = p.a.OpenSocket(0, nil); err != nil {
+		t.Fatal(err)
+	}
+	if b, err = p.b.OpenSocket(7, nil); err != nil {
+		t.Fatal(err)
+	}
+	return a, b, netip.AddrPortFrom(p.bAddr, 7)
+}
+
+func TestSocketSetsAssociationsUpByItself(t *testing.T) {
+	a, b, addr := sockets(t)
+	buf := make([]byte, 100)
+	for i := range 3 {
+		if _, err := a.WriteMsg(fmt.Appendf(nil, "question %d", i), addr, SendInfo{Stream: 2, PPID: uint32(i)}); err != nil {
+			t.Fatal(err)
+		}
+		n, from, info, err := b.ReadMsg(buf)
+		if err != nil || string(buf[:n]) != fmt.Sprintf("question %d", i) || info.PPID != uint32(i) || info.Stream != 2 {
+			t.Fatalf("%q, %+v, %v", buf[:n], info, err)
+		}
+		// The answer goes to the sender's address and port, over the same association.
+		if _, err := b.WriteMsg([]byte("answer"), from.RemoteAddr().(Addr).AddrPort, SendInfo{}); err != nil {
+			t.Fatal(err)
+		}
+		if n, from, _, err = a.ReadMsg(buf); err != nil || string(buf[:n]) != "answer" {
+			t.Fatalf("%q, %v", buf[:n], err)
+		}
+		if got := from.RemoteAddr().(Addr).AddrPort; got != addr {
+			t.Errorf("answer from %v, want %v", got, addr)
+		}
+	}
+	if len(a.conns) != 1 || len(b.conns) != 1 {
+		t.Errorf("%d and %d associations, want one", len(a.conns), len(b.conns))
+	}
+}
+
+func TestSocketServesManyPeers(t *testing.T) {
+	p := newPair(t)
+	server, err := p.b.OpenSocket(7, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const peers, each = 10, 50
+	for i := range peers {
+		s, err := p.a.OpenSocket(0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			for j := range each {
+				if _, err := s.WriteMsg(fmt.Appendf(nil, "%d %d", i, j), netip.AddrPortFrom(p.bAddr, 7), SendInfo{}); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+	}
+	var next [peers]int
+	buf := make([]byte, 100)
+	for range peers * each {
+		n, _, _, err := server.ReadMsg(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var i, j int
+		if _, err := fmt.Sscan(string(buf[:n]), &i, &j); err != nil || j != next[i] {
+			t.Fatalf("%q, want message %d of peer %d", buf[:n], next[i], i)
+		}
+		next[i]++
+	}
+}
+
+func TestSocketReadsLongMessagesInPieces(t *testing.T) {
+	a, b, addr := sockets(t)
+	want := pattern(1, 20_000)
+	if _, err := a.WriteMsg(want, addr, SendInfo{}); err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	for more := true; more; {
+		buf := make([]byte, 3000)
+		n, _, info, err := b.ReadMsg(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, more = append(got, buf[:n]...), info.More
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%d octets differ from the %d sent", len(got), len(want))
+	}
+}
+
+// Both sides write first at the same moment: the INITs collide and one association comes of it.
+func TestSocketsCallEachOther(t *testing.T) {
+	a, b, addr := sockets(t)
+	back := netip.AddrPortFrom(a.t.localAddr(), a.Port())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := a.WriteMsg([]byte("x"), addr, SendInfo{}); err != nil {
+			t.Error(err)
+		}
+	})
+	wg.Go(func() {
+		if _, err := b.WriteMsg([]byte("y"), back, SendInfo{}); err != nil {
+			t.Error(err)
+		}
+	})
+	wg.Wait()
+	buf := make([]byte, 10)
+	if n, _, _, err := a.ReadMsg(buf); err != nil || string(buf[:n]) != "y" {
+		t.Errorf("a read %q, %v", buf[:n], err)
+	}
+	if n, _, _, err := b.ReadMsg(buf); err != nil || string(buf[:n]) != "x" {
+		t.Errorf("b read %q, %v", buf[:n], err)
+	}
+}
+
+func TestSocketErrors(t *testing.T) {
+	a, b, addr := sockets(t)
+	if _, err := b.t.OpenSocket(7, nil); !errors.Is(err, rawio.ErrPortInUse) {
+		t.Errorf("a second socket on the port: %v", err)
+	}
+	a.SetReadDeadline(time.Now().Add(-time.Second))
+	if _, _, _, err := a.ReadMsg(nil); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("read past the deadline: %v", err)
+	}
+	a.SetWriteDeadline(time.Now().Add(-time.Second))
+	if _, err := a.WriteMsg([]byte("x"), addr, SendInfo{}); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("setup past the deadline: %v", err)
+	}
+	a.SetWriteDeadline(time.Time{})
+	var dial *DialError
+	if _, err := a.WriteMsg([]byte("x"), netip.AddrPortFrom(addr.Addr(), 9), SendInfo{}); !errors.As(err, &dial) {
+		t.Errorf("nobody there: %v", err)
+	}
+	if _, err := a.WriteMsg([]byte("unread"), addr, SendInfo{}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := a.Conn(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.probe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil { // with a message unread
+		t.Errorf("close: %v", err)
+	}
+	<-c.Done()
+	if _, _, _, err := b.ReadMsg(nil); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("read of a closed socket: %v", err)
+	}
+	if _, err := b.WriteMsg([]byte("x"), addr, SendInfo{}); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("write to a closed socket: %v", err)
+	}
+	if err := b.Close(); err != nil {
+		t.Errorf("second close: %v", err)
+	}
+}
