@@ -1,0 +1,260 @@
+package pmtud
+
+import (
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// State is the state of a search (RFC 8899 section 5.2).
+type State uint8
+
+// The states of RFC 8899 section 5.2.
+const (
+	Disabled  State = iota // the path is not known to be up
+	Base                   // confirming the base size
+	Searching              // probing for a larger one
+	Complete               // SEARCH_COMPLETE
+	Error                  // the base size does not pass
+)
+
+var stateNames = [...]string{"DISABLED", "BASE", "SEARCHING", "SEARCH_COMPLETE", "ERROR"}
+
+// String returns the RFC's name of the state.
+func (s State) String() string { return stateNames[s] }
+
+// Constants of RFC 8899 section 5.1.
+const (
+	maxProbes = 3                 // MAX_PROBES, in a row, of whatever size
+	raise     = 600 * time.Second // PMTU_RAISE_TIMER
+	minTimer  = time.Second       // least PROBE_TIMER
+	maxError  = 64 * time.Second  // most between two probes in state Error
+)
+
+// Limits are the sizes of a path, in octets of an SCTP packet.
+type Limits struct {
+	Min      int // MIN_PLPMTU: passes everywhere
+	Base     int // BASE_PLPMTU: passes nearly everywhere
+	Max      int // MAX_PLPMTU: what the local link takes
+	Overhead int // octets of IP and UDP header
+}
+
+// normal makes sizes what packets can have, multiples of 4, with Min <= Base <= Max.
+func (l Limits) normal() Limits {
+	l.Max &^= 3
+	l.Base = min(l.Base, l.Max) &^ 3
+	l.Min = min(l.Min, l.Base) &^ 3
+	return l
+}
+
+// Search is the search on one path.
+type Search struct {
+	lim   Limits
+	state State
+	size  int        // PLPMTU
+	probe int        // PROBED_SIZE; meaningful in Base, Searching and Error
+	count int        // PROBE_COUNT
+	out   bool       // a probe is unanswered
+	timer rawio.Time // PROBE_TIMER while out, PMTU_RAISE_TIMER in Complete, else when the probe may go
+	free  rawio.Time // no other probe before: a round trip after the last one
+	wait  time.Duration
+
+	// What this search knows of sizes above size: the smallest that did not pass, 0 for none, and
+	// whether that is sure, because it was lost twice or reported; and a reported size to try next.
+	ceiling int
+	sure    bool
+	hint    int
+}
+
+// New returns a search in state Disabled. The size to use until it starts is Base.
+func New(lim Limits) Search {
+	lim = lim.normal()
+	return Search{lim: lim, size: lim.Base, timer: rawio.Never}
+}
+
+// Size returns the PLPMTU: the largest packet to send that is no probe.
+func (s *Search) Size() int { return s.size }
+
+// State returns the state.
+func (s *Search) State() State { return s.state }
+
+// Limits returns the limits.
+func (s *Search) Limits() Limits { return s.lim }
+
+// Deadline returns when HandleTimeout has something to do or a probe is due.
+func (s *Search) Deadline() rawio.Time { return s.timer }
+
+// Start begins the search, from whichever state: the path is up.
+func (s *Search) Start(now rawio.Time) {
+	s.ceiling, s.sure, s.hint = 0, false, 0
+	s.base(now)
+}
+
+// Stop ends it: the path is down. The size stays until Start, as nothing better is known.
+func (s *Search) Stop() {
+	s.state, s.timer, s.out = Disabled, rawio.Never, false
+}
+
+// base enters Base.
+func (s *Search) base(now rawio.Time) {
+	s.state, s.size, s.count = Base, s.lim.Base, 0
+	s.plan(now, s.lim.Base)
+}
+
+// plan has a probe of that size sent as soon as one may be (RFC 8899 section 8).
+func (s *Search) plan(now rawio.Time, size int) {
+	s.probe, s.out, s.timer = size, false, max(now, s.free)
+}
+
+// Due returns the size of the probe to send now, 0 for none.
+func (s *Search) Due(now rawio.Time) int {
+	if s.out || s.state == Disabled || s.state == Complete || now < s.timer {
+		return 0
+	}
+	return s.probe
+}
+
+// Sent says that the probe that was due has been sent: on a path with that round trip time and that
+// retransmission timeout, which is longer. It starts PROBE_TIMER.
+func (s *Search) Sent(now rawio.Time, rtt, rto time.Duration) {
+	s.out = true
+	s.free = now.Add(rtt)
+	s.timer = now.Add(max(rto, minTimer))
+}
+
+// Awaits reports whether a probe of that size is unanswered.
+func (s *Search) Awaits(size int) bool { return s.out && s.probe == size }
+
+// Acked says that the unanswered probe has arrived.
+func (s *Search) Acked(now rawio.Time) {
+	s.out, s.count = false, 0
+	s.state, s.size = Searching, s.probe
+	if s.size >= s.ceiling {
+		s.ceiling, s.sure = 0, false
+	}
+	s.next(now)
+}
+
+// HandleTimeout runs the timer that has expired at now, if one has.
+func (s *Search) HandleTimeout(now rawio.Time) {
+	switch {
+	case now < s.timer:
+	case s.out:
+		s.lost(now)
+	case s.state == Complete:
+		s.state, s.ceiling, s.sure = Searching, 0, false
+		s.next(now)
+	}
+}
+
+// lost is the expiry of PROBE_TIMER.
+func (s *Search) lost(now rawio.Time) {
+	s.out = false
+	s.count++
+	switch s.state {
+	case Base:
+		if s.count < maxProbes {
+			s.plan(now, s.probe)
+		} else {
+			s.fail(now)
+		}
+	case Error:
+		s.wait = min(2*s.wait, maxError)
+		s.plan(now.Add(s.wait), s.probe)
+	default:
+		s.sure = s.probe == s.ceiling
+		s.ceiling = s.probe
+		if s.count < maxProbes {
+			s.next(now)
+		} else {
+			s.complete(now)
+		}
+	}
+}
+
+// fail enters Error: the size that passes everywhere has to do until one of Base passes.
+func (s *Search) fail(now rawio.Time) {
+	s.state, s.size, s.wait = Error, s.lim.Min, minTimer
+	s.ceiling, s.sure, s.hint = 0, false, 0
+	s.plan(now.Add(s.wait), s.lim.Base)
+}
+
+// complete enters Complete.
+func (s *Search) complete(now rawio.Time) {
+	s.state, s.out, s.count, s.hint = Complete, false, 0, 0
+	s.timer = now.Add(raise)
+}
+
+// next goes on with the search.
+func (s *Search) next(now rawio.Time) {
+	if n := s.candidate(); n > 0 {
+		s.plan(now, n)
+	} else {
+		s.complete(now)
+	}
+}
+
+// TooBig takes a validated report that the path carries packets of at most that size (RFC 8899 section
+// 4.6.2).
+func (s *Search) TooBig(now rawio.Time, size int) {
+	size &^= 3
+	switch {
+	case s.state == Disabled || size < s.lim.Min:
+		return
+	case size >= s.size:
+		if s.state != Searching || !s.out || size >= s.probe {
+			return // of no probe that is under way
+		}
+		if size == s.size {
+			s.complete(now)
+			return
+		}
+		s.bound(size)
+		s.next(now)
+	case size >= s.lim.Base:
+		s.bound(size)
+		s.base(now)
+	case s.state == Base:
+		s.fail(now)
+	case s.state != Error:
+		s.Start(now)
+	}
+}
+
+// bound notes that nothing above size passes and that size may be worth a probe.
+func (s *Search) bound(size int) {
+	s.ceiling, s.sure, s.hint = size+4, true, size
+}
+
+// BlackHole says that packets of the present size keep being lost (RFC 8899 section 4.3).
+func (s *Search) BlackHole(now rawio.Time) {
+	if s.size > s.lim.Base && s.state != Disabled {
+		s.Start(now)
+	}
+}
+
+// SetMax changes MAX_PLPMTU, of which the search takes account when it next starts. A size above it ends
+// at once.
+func (s *Search) SetMax(n int) {
+	s.lim.Max = max(n&^3, s.lim.Base)
+	s.size = min(s.size, s.lim.Max)
+}
+
+// Shift makes all sizes larger by d octets: what goes in front of a packet has become shorter by that. A
+// probe that is under way is sent again.
+func (s *Search) Shift(now rawio.Time, d int) {
+	s.lim.Min, s.lim.Base, s.lim.Max, s.lim.Overhead = s.lim.Min+d, s.lim.Base+d, s.lim.Max+d, s.lim.Overhead-d
+	s.size += d
+	if s.ceiling > 0 {
+		s.ceiling += d
+	}
+	if s.hint > 0 {
+		s.hint += d
+	}
+	if s.state != Disabled && s.state != Complete {
+		if s.out {
+			s.timer = now
+		}
+		s.plan(s.timer, s.probe+d)
+	}
+}

@@ -1,0 +1,417 @@
+package pmtud
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// The lab's sizes are IP-level minus 20, as for IPv4 without UDP.
+const (
+	rtt    = 40 * time.Millisecond
+	second = rawio.Time(time.Second)
+)
+
+// lab is a search over a path that carries packets of at most mtu octets at IP level.
+type lab struct {
+	t    *testing.T
+	s    Search
+	now  rawio.Time
+	mtu  int
+	ptb  bool         // the network reports what is too big
+	lose map[int]bool // numbers of probes that are lost whatever their size
+	log  []string     // probes: "+1500" arrived, "-1500" did not; IP-level
+	n    int
+	at   []rawio.Time // when the probes were sent
+}
+
+func newLab(t *testing.T, link, path int) *lab {
+	l := &lab{t: t, now: second, mtu: path, s: New(Limits{Min: 556, Base: 1200, Max: link - 20, Overhead: 20})}
+	l.s.Start(l.now)
+	return l
+}
+
+// step sends the probe that is due, or lets the next timer expire; it returns false when that is later
+// than end.
+func (l *lab) step(end rawio.Time) bool {
+	size := l.s.Due(l.now)
+	if size == 0 {
+		if l.s.Deadline() > end {
+			return false
+		}
+		l.now = max(l.now, l.s.Deadline())
+		l.s.HandleTimeout(l.now)
+		return true
+	}
+	l.s.Sent(l.now, rtt, 200*time.Millisecond)
+	l.at = append(l.at, l.now)
+	l.n++
+	switch {
+	case size+20 > l.mtu:
+		l.log = append(l.log, fmt.Sprint("-", size+20))
+		if l.ptb {
+			l.now = l.now.Add(rtt / 2)
+			l.s.TooBig(l.now, l.mtu-20)
+		}
+	case l.lose[l.n]:
+		l.log = append(l.log, fmt.Sprint("-", size+20))
+	default:
+		l.log = append(l.log, fmt.Sprint("+", size+20))
+		l.now = l.now.Add(rtt)
+		if !l.s.Awaits(size) {
+			l.t.Fatalf("does not wait for the probe of %d octets", size)
+		}
+		l.s.Acked(l.now)
+	}
+	return true
+}
+
+// run lets d pass and returns the probes of that time.
+func (l *lab) run(d time.Duration) string {
+	end := l.now.Add(d)
+	l.log = nil
+	for range 1000 {
+		if !l.step(end) {
+			l.now = end
+			return strings.Join(l.log, " ")
+		}
+	}
+	l.t.Fatal("does not come to rest")
+	return ""
+}
+
+func (l *lab) want(state State, size int) {
+	l.t.Helper()
+	if l.s.State() != state || l.s.Size()+20 != size {
+		l.t.Errorf("%v with %d octets, want %v with %d", l.s.State(), l.s.Size()+20, state, size)
+	}
+}
+
+func TestSearchFindsWhatThePathCarries(t *testing.T) {
+	// req 8899-5.2-2, 8899-5.2-3, 8899-5.2-4, 8899-5.1.2-1, 8899-5.3.2-1
+	for _, row := range []struct {
+		name       string
+		link, path int
+		ptb        bool
+		probes     string
+		size       int
+	}{
+		{"the whole link: two round trips", 1500, 1500, false, "+1220 +1500", 1500},
+		{"loopback: two round trips", 65535, 65535, false, "+1220 +65532", 65532},
+		{"a link of less than the base size: that is all", 576, 576, false, "+576", 576},
+		{"jumbo link, Ethernet behind it", 9000, 1500, false, "+1220 -9000 +1420 +1480 +1492 +1500 -4352 -2924 -2212", 1500},
+		{"PPPoE", 1500, 1492, false, "+1220 -1500 +1400 +1448 +1480 +1492 -1500", 1492},
+		{"a tunnel", 1500, 1420, false, "+1220 -1500 +1400 -1448 +1420 -1448", 1420},
+		{"IPv6's least", 9000, 1280, false, "+1220 -9000 -1420 +1280 -1400 -1340 -1340", 1280},
+		{"an MTU that nobody has", 1500, 1444, false, "+1220 -1500 +1400 -1448 +1420 -1448", 1420},
+		{"reported: at once", 9000, 1444, true, "+1220 -9000 +1444", 1444},
+		{"reported twice on the way", 65535, 1280, true, "+1220 -65532 +1280", 1280},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := newLab(t, row.link, row.path)
+			l.ptb = row.ptb
+			if got := l.run(time.Minute); got != row.probes {
+				t.Errorf("probes %s, want %s", got, row.probes)
+			}
+			l.want(Complete, row.size)
+			if got := l.run(9 * time.Minute); got != "" { // req 8899-5.2-6, 8899-5.1.1-4
+				t.Errorf("probes %s when the search is complete", got)
+			}
+		})
+	}
+}
+
+func TestSearchSurvivesLostProbes(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		lose   []int
+		probes string
+		size   int
+	}{
+		{"the first of the base size", []int{1}, "-1220 +1220 +1500", 1500},
+		{"two of the base size", []int{1, 2}, "-1220 -1220 +1220 +1500", 1500},
+		{"the first of the largest size", []int{2}, "+1220 -1500 +1400 +1448 +1480 +1492 +1500", 1500},
+		{"one on the way up", []int{2, 4}, "+1220 -1500 +1400 -1448 +1420 +1448 +1500", 1500},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := newLab(t, 1500, 1500)
+			l.lose = make(map[int]bool)
+			for _, n := range row.lose {
+				l.lose[n] = true
+			}
+			if got := l.run(time.Minute); got != row.probes {
+				t.Errorf("probes %s, want %s", got, row.probes)
+			}
+			l.want(Complete, row.size)
+		})
+	}
+}
+
+func TestSearchStartsAgainAfter600Seconds(t *testing.T) {
+	l := newLab(t, 9000, 1500)
+	l.run(time.Minute)
+	l.want(Complete, 1500)
+	l.mtu = 9000
+	done := l.at[len(l.at)-1].Add(time.Second) // the last probe was given up
+	l.run(20 * time.Minute)
+	again := l.at[len(l.at)-1]
+	if again.Sub(done) != 600*time.Second { // req 8899-5.1.1-3, 8899-5.2-5
+		t.Errorf("searches again after %v", again.Sub(done))
+	}
+	l.want(Complete, 9000)
+	l.s.SetMax(65000)
+	l.mtu = 65535
+	if got := l.run(20 * time.Minute); got != "+65020" {
+		t.Errorf("probes %s after the link's MTU has grown", got)
+	}
+	l.s.SetMax(3000 - 20)
+	l.want(Complete, 3000)
+}
+
+func TestProbesAreSpacedByTimers(t *testing.T) {
+	l := newLab(t, 9000, 1100)
+	l.run(time.Hour)
+	for i, at := range l.at[1:] {
+		if d := at.Sub(l.at[i]); d < time.Second { // req 8899-5.1.1-1
+			t.Errorf("%v after a probe that was lost", d)
+		}
+	}
+	l = newLab(t, 9000, 1444)
+	l.ptb = true // reports come after half a round trip
+	l.run(time.Minute)
+	if len(l.at) != 3 {
+		t.Fatalf("%d probes", len(l.at))
+	}
+	if d := l.at[2].Sub(l.at[1]); d != rtt { // req 8899-8-1
+		t.Errorf("%v after the one that was reported, want a round trip", d)
+	}
+	// PROBE_TIMER is the path's RTO where that is longer.
+	s := New(Limits{Min: 556, Base: 1200, Max: 1480, Overhead: 20})
+	s.Start(0)
+	s.Sent(0, time.Second, 3*time.Second)
+	if s.Deadline() != 3*second {
+		t.Errorf("PROBE_TIMER %v", s.Deadline())
+	}
+}
+
+func TestErrorUntilTheBaseSizePasses(t *testing.T) {
+	l := newLab(t, 1500, 1100)
+	if got := l.run(3*time.Second + rtt); got != "-1220 -1220 -1220" { // req 8899-5.2-2
+		t.Errorf("probes %s", got)
+	}
+	l.want(Error, 576) // req 8899-5.2-7: conservative, and what every path carries
+	l.run(10 * time.Minute)
+	l.want(Error, 576)
+	l.mtu = 1500
+	l.run(3 * time.Minute)
+	l.want(Complete, 1500)
+}
+
+func TestReports(t *testing.T) {
+	// Searching: 1400 passed, 1448 is under way.
+	searching := func(t *testing.T) *lab {
+		l := newLab(t, 1500, 1400)
+		for len(l.log) < 4 {
+			l.step(rawio.Never)
+		}
+		if got := strings.Join(l.log, " "); got != "+1220 -1500 +1400 -1448" {
+			t.Fatalf("probes %s", got)
+		}
+		return l
+	}
+	complete := func(t *testing.T) *lab {
+		l := newLab(t, 1500, 1500)
+		l.run(time.Second)
+		return l
+	}
+	confirming := func(t *testing.T) *lab {
+		l := newLab(t, 1500, 100)
+		l.step(rawio.Never)
+		return l
+	}
+	failed := func(t *testing.T) *lab {
+		l := newLab(t, 1500, 100)
+		l.run(4 * time.Second)
+		return l
+	}
+	for _, row := range []struct {
+		name     string
+		lab      func(*testing.T) *lab
+		report   int // IP-level
+		state    State
+		size     int
+		next     string // the next probe where that is asked for
+		nextPath int    // what the path carries from now on
+	}{
+		{"searching, at the probed size: discarded", searching, 1448, Searching, 1400, "", 0},           // req 8899-4.6.2-2
+		{"searching, above the probed size: discarded", searching, 9000, Searching, 1400, "", 0},        // req 8899-3-8, 8899-3-7
+		{"searching, below what every path carries: discarded", searching, 572, Searching, 1400, "", 0}, // req 8899-4.6.2-2
+		{"searching, between: the next size", searching, 1424, Searching, 1400, "+1424", 1424},          // req 8899-4.6.2-4, 8899-6.2.1-5
+		{"searching, the present size: complete", searching, 1400, Complete, 1400, "", 0},               // req 8899-5.2-4
+		{"searching, below the present size: base", searching, 1300, Base, 1220, "+1220 +1300", 1300},
+		{"complete, below the present size: base, then that", complete, 1300, Base, 1220, "+1220 +1300", 1300}, // req 8899-4.6.2-1, 8899-4.6.2-3
+		{"complete, above: discarded", complete, 9000, Complete, 1500, "", 0},
+		{"complete, the present size: discarded", complete, 1500, Complete, 1500, "", 0},
+		{"complete, below the base size: base first", complete, 1000, Base, 1220, "", 0},
+		{"complete, a lie: found out", complete, 1300, Base, 1220, "+1220 +1300", 1500},
+		{"base, below it: error", confirming, 1000, Error, 576, "", 0},
+		{"base, above it: discarded", confirming, 1400, Base, 1220, "", 0},
+		{"error: nothing new", failed, 1000, Error, 576, "", 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := row.lab(t)
+			l.s.TooBig(l.now, row.report-20)
+			l.want(row.state, row.size)
+			if row.next != "" {
+				l.mtu = row.nextPath
+				if got := l.run(500 * time.Millisecond); got != row.next {
+					t.Errorf("then probes %s, want %s", got, row.next)
+				}
+			}
+		})
+	}
+	t.Run("disabled: discarded", func(t *testing.T) {
+		l := complete(t)
+		l.s.Stop()
+		l.s.TooBig(l.now, 1280)
+		l.want(Disabled, 1500)
+	})
+}
+
+func TestBlackHoleGoesBackToTheBaseSize(t *testing.T) {
+	l := newLab(t, 9000, 9000)
+	l.run(time.Second)
+	l.mtu = 1280
+	l.s.BlackHole(l.now)
+	l.want(Base, 1220) // req 8899-4.3-2, 8899-5.2-5
+	l.run(time.Minute)
+	l.want(Complete, 1280)
+	l.mtu = 100
+	l.s.BlackHole(l.now)
+	l.want(Base, 1220)
+	l.s.BlackHole(l.now)
+	l.want(Base, 1220)
+}
+
+func TestStopAndStart(t *testing.T) {
+	l := newLab(t, 9000, 9000)
+	l.run(time.Second)
+	l.s.Stop() // req 8899-5.2-5
+	l.want(Disabled, 9000)
+	if got := l.run(time.Hour); got != "" {
+		t.Errorf("probes %s while the path is down", got)
+	}
+	l.s.BlackHole(l.now)
+	l.want(Disabled, 9000)
+	l.s.Start(l.now)
+	l.want(Base, 1220)
+	l.run(time.Second)
+	l.want(Complete, 9000)
+}
+
+func TestShift(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		steps int // before it
+		probe int // SCTP-level, due afterwards
+	}{
+		{"before the first probe", 0, 1192},
+		{"a probe is under way: again with the new size", 3, 1472},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := newLab(t, 1500, 100)
+			if row.steps > 0 {
+				l.mtu = 1220
+				l.step(rawio.Never)
+				l.step(rawio.Never)
+			}
+			l.s.Shift(l.now, -8)
+			if l.s.Size() != 1192 || l.s.Limits() != (Limits{Min: 548, Base: 1192, Max: 1472, Overhead: 28}) {
+				t.Errorf("size %d, limits %+v", l.s.Size(), l.s.Limits())
+			}
+			if got := l.s.Due(l.now.Add(rtt)); got != row.probe {
+				t.Errorf("probe of %d octets due, want %d", got, row.probe)
+			}
+		})
+	}
+	l := newLab(t, 1500, 1500)
+	l.run(time.Second)
+	l.s.Shift(l.now, -8)
+	l.want(Complete, 1492)
+	l.s.Shift(l.now, 8)
+	l.want(Complete, 1500)
+}
+
+func TestSizesAreThoseOfPackets(t *testing.T) {
+	s := New(Limits{Min: 1241, Base: 1243, Max: 1451, Overhead: 40})
+	if got := s.Limits(); got != (Limits{1240, 1240, 1448, 40}) {
+		t.Errorf("limits %+v", got)
+	}
+}
+
+// FuzzSearch holds that, whatever comes, the size stays between the limits, a probe is never larger than
+// the largest size, nothing but an acknowledgement raises the size, and the search comes to rest.
+func FuzzSearch(f *testing.F) {
+	f.Add([]byte{0, 0, 1, 200, 2, 0, 3, 4, 5, 6, 7})
+	f.Fuzz(func(t *testing.T, script []byte) {
+		s := New(Limits{Min: 556, Base: 1200, Max: 8980, Overhead: 20})
+		now := rawio.Time(0)
+		s.Start(now)
+		for i := 0; i+1 < len(script); i += 2 {
+			before, n := s.Size(), int(script[i+1])
+			acked := false
+			switch script[i] % 8 {
+			case 0, 1:
+				if size := s.Due(now); size > 0 {
+					s.Sent(now, time.Duration(n)*time.Millisecond, time.Second)
+				}
+			case 2, 3:
+				if s.out {
+					acked = true
+					s.Acked(now)
+				}
+			case 4:
+				now = now.Add(time.Duration(n) * time.Second / 16)
+				s.HandleTimeout(now)
+			case 5:
+				s.TooBig(now, n*40)
+			case 6:
+				s.BlackHole(now)
+			case 7:
+				if n%2 == 0 {
+					s.Stop()
+				} else {
+					s.Start(now)
+				}
+			}
+			up := s.State() == Base && s.Size() == s.lim.Base // from Error, or after Stop
+			if s.Size() > before && !acked && !up {
+				t.Fatalf("size %d from %d without an acknowledgement", s.Size(), before)
+			}
+			if s.Size() < 556 || s.Size() > 8980 || s.probe > 8980 || s.Size()%4 != 0 {
+				t.Fatalf("size %d, probe %d", s.Size(), s.probe)
+			}
+			if s.State() != Disabled && s.Deadline() == rawio.Never {
+				t.Fatalf("%v without a timer", s.State())
+			}
+		}
+		s.Start(now)
+		for range 200 {
+			if s.State() == Complete {
+				return
+			}
+			if now = max(now, s.Deadline()); s.Due(now) > 0 {
+				size := s.Due(now)
+				s.Sent(now, 0, time.Second)
+				if size <= 1400 {
+					s.Acked(now)
+				}
+			}
+			s.HandleTimeout(now)
+		}
+		t.Fatalf("still %v", s.State())
+	})
+}
