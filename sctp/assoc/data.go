@@ -68,16 +68,22 @@ func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	return true
 }
 
+// aimSack has SACKs go back the way that DATA has come. Duplicates say that those may get lost which
+// went there last, so that the next takes another path (section 6.4).
+func (a *Assoc) aimSack(in *inbound) {
+	if a.recv.Dups() && a.sackPath == in.path {
+		if q := a.paths[a.sender.Alternate(in.path.Path).Index()]; q != in.path {
+			a.sackPath, a.sackLocal = q, netip.AddrPort{}
+			return
+		}
+	}
+	a.sackPath, a.sackLocal = in.path, in.Local
+}
+
 // dataDone ends a packet that had DATA: the acknowledgement policy of section 6.2, and of section 9.2
 // in SHUTDOWN-SENT.
 func (a *Assoc) dataDone(now rawio.Time, in *inbound) {
-	a.sackPath, a.sackLocal = in.path, in.Local
-	if a.recv.Dups() {
-		// Section 6.4: perhaps SACKs that go back this way get lost.
-		if q := a.paths[a.sender.Alternate(in.path.Path).Index()]; q != in.path {
-			a.sackPath, a.sackLocal = q, netip.AddrPort{}
-		}
-	}
+	a.aimSack(in)
 	if err := a.recv.PacketDone(now); err != nil {
 		a.abort(violation(err))
 		return

@@ -1,0 +1,507 @@
+package assoc_test
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/simnet"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// steady keeps heartbeats out of a story about data.
+var steady = assoc.Config{HeartbeatInterval: time.Hour}
+
+func TestFailedPrimaryPathCostsNoMessage(t *testing.T) {
+	for _, row := range []struct {
+		name     string
+		first    int // the host whose packets are lost from the beginning; the other's for a round trip later
+		timeouts uint64
+	}{
+		{"all that arrived was acknowledged", 0, 1},
+		// An acknowledgement of what was sent nowhere else makes the path active again: req 7829-3.2-15.
+		{"much arrived whose acknowledgement is lost", 1, 2},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newMulti(t, 2)
+			a, b := w.associate(steady, steady)
+			s := w.startStream(a, b, 6000)
+			var last rawio.Time // when a SACK came last
+			sacks := uint64(0)
+			step := func() bool {
+				if n := a.Stats().SacksIn; n != sacks {
+					sacks, last = n, w.now
+				}
+				return s.done()
+			}
+			w.runUntil(w.now.Add(2*time.Second), step)
+			w.net.SetLink(w.addrs[row.first][0], w.addrs[1-row.first][0], simnet.Params{Delay: latency, Loss: 1})
+			w.runUntil(w.now.Add(roundTrip), step)
+			w.cut(0)
+			cut := w.now
+			last = min(last, cut)
+			began, rto := last, pathTo(t, a, w.addrs[1][0]).RTO
+			if !w.runUntil(w.now.Add(time.Hour), step) {
+				t.Fatalf("%d messages sent, %d arrived", s.next, s.want)
+			}
+			// T3-rtx runs since that SACK. What it has timed out leaves at once on the other path, and arrives
+			// after the latency.
+			failed, ok := w.when(0, assoc.EventPathPotentiallyFailed, w.addrs[1][0], cut)
+			if !ok || failed != began.Add(rto) { // req 7829-3.2-2, 7829-6-1, 7829-3.2-16
+				t.Errorf("potentially failed %v after the last SACK, RTO %v", failed.Sub(began), rto)
+			}
+			if first := w.seen(w.addrs[1][1], wire.ChunkData, cut)[0]; first.at != failed { // req 9260-6.4-5
+				t.Errorf("DATA on the other path after %v", first.at.Sub(began))
+			}
+			bound := rto + latency
+			if row.timeouts == 2 {
+				bound = rto + 2*rto + 2*roundTrip // DATA tries the path once more, with the RTO doubled
+			}
+			if p := s.pause(began); p > bound {
+				t.Errorf("nothing arrived for %v, at most %v expected", p, bound)
+			}
+			if n := a.Stats().Timeouts; n != row.timeouts {
+				t.Errorf("%d timeouts", n)
+			}
+			// Then nothing goes to the failed path any more: req 7829-3.2-3, 9260-6.4.1-1.
+			for _, p := range w.seen(w.addrs[1][0], wire.ChunkData, failed.Add(time.Duration(row.timeouts-1)*(2*rto+4*roundTrip))) {
+				t.Errorf("DATA to the failed path at %v", p.at.Sub(began))
+			}
+		})
+	}
+}
+
+func TestFailoverTimeWithoutPotentiallyFailed(t *testing.T) {
+	// Path.Max.Retrans errors are allowed, then the path is inactive and new DATA moves too. Messages are
+	// delayed by no more than the sum of these timeouts.
+	const pmr = 2
+	cfg := steady
+	cfg.PathMaxRetrans, cfg.PotentiallyFailedMaxRetrans = pmr, pmr
+	w := newMulti(t, 2)
+	a, b := w.associate(cfg, steady)
+	s := w.startStream(a, b, 3000)
+	w.runUntil(w.now.Add(300*time.Millisecond), s.done)
+	w.cut(0)
+	cut := w.now
+	rto := pathTo(t, a, w.addrs[1][0]).RTO
+	if !w.runUntil(w.now.Add(time.Hour), s.done) {
+		t.Fatalf("%d messages sent, %d arrived", s.next, s.want)
+	}
+	down, ok := w.when(0, assoc.EventPathDown, w.addrs[1][0], cut) // req 9260-8.2-2
+	// After each timeout what was in flight leaves on the other path before DATA is tried here again.
+	least := rto*(1<<(pmr+1)-1) - 2*latency
+	if d := down.Sub(cut); !ok || d < least || d > least+(1+3*pmr)*roundTrip {
+		t.Errorf("path down after %v, want little more than %v", d, least)
+	}
+	if _, pf := w.when(0, assoc.EventPathPotentiallyFailed, netip.Addr{}, 0); pf { // req 7829-3.2-1
+		t.Error("potentially failed although that state is off")
+	}
+	n := len(w.seen(w.addrs[1][0], wire.ChunkData, cut.Add(100*time.Millisecond)))
+	if n < pmr || n > 3*pmr { // one packet after each timeout, req 9260-7.2.1-2
+		t.Errorf("%d packets with DATA on the failing path", n)
+	}
+	if p := s.pause(cut); p > rto<<pmr+2*latency {
+		t.Errorf("nothing arrived for %v", p)
+	}
+}
+
+func TestDataReturnsToThePrimaryPath(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		outage time.Duration
+		state  assoc.PathState
+		within func(p assoc.PathStats) time.Duration // of the return of the network
+	}{
+		{"potentially failed: a HEARTBEAT each RTO finds it", 2500 * time.Millisecond, assoc.PathPotentiallyFailed, // req 7829-3.2-10
+			func(p assoc.PathStats) time.Duration { return p.RTO + 2*latency }},
+		{"inactive: a HEARTBEAT each HB.interval and RTO finds it", 200 * time.Second, assoc.PathInactive, // req 9260-8.3-7
+			func(p assoc.PathStats) time.Duration { return 30*time.Second + p.RTO*3/2 + 2*latency }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newMulti(t, 2)
+			a, b := w.associate(assoc.Config{}, assoc.Config{})
+			s := w.trickle(a, b, 50*time.Millisecond)
+			w.runUntil(w.now.Add(300*time.Millisecond), s.done)
+			w.cut(0)
+			w.runUntil(w.now.Add(row.outage), s.done)
+			before := pathTo(t, a, w.addrs[1][0])
+			if before.State != row.state || !before.Primary {
+				t.Fatalf("%+v", before)
+			}
+			w.heal(0)
+			healed := w.now
+			back := func() bool {
+				s.done()
+				return pathTo(t, a, w.addrs[1][0]).State == assoc.PathActive
+			}
+			if !w.runUntil(w.now.Add(row.within(before)), back) {
+				t.Fatalf("not back after %v", row.within(before))
+			}
+			if at, ok := w.when(0, assoc.EventPathUp, w.addrs[1][0], healed); !ok || at != w.now { // req 9260-8.2-3
+				t.Errorf("EventPathUp at %v %v", at.Sub(healed), ok)
+			}
+			w.runUntil(w.now.Add(time.Second), s.done)
+			if d := w.seen(w.addrs[1][0], wire.ChunkData, healed); len(d) == 0 || d[0].at.Sub(healed) > row.within(before)+2*latency { // req 9260-6.4-1
+				t.Errorf("%d packets with DATA on the primary path", len(d))
+			}
+			end := w.now
+			w.runUntil(w.now.Add(time.Second), s.done)
+			if d := w.seen(w.addrs[1][1], wire.ChunkData, end); len(d) != 0 {
+				t.Errorf("still %d packets with DATA on the other path", len(d))
+			}
+		})
+	}
+}
+
+func TestAllPathsFail(t *testing.T) {
+	const amr = 10
+	cfg := assoc.Config{HeartbeatInterval: -1, AssocMaxRetrans: amr}
+	w := newMulti(t, 2)
+	a, b := w.associate(cfg, steady)
+	start := w.now
+	for i := range 3 {
+		w.cutAndSend(a, i)
+	}
+	rto := pathTo(t, a, w.addrs[1][0]).RTO
+	w.runUntil(w.now.Add(time.Hour), func() bool { return a.State() == assoc.Closed })
+	// The timeouts alternate, and each path's doubles: 1 1 2 2 4 4 ... The eleventh exceeds the limit.
+	want := time.Duration(0)
+	for i := range amr + 1 {
+		want += rto << (i / 2)
+	}
+	if d := w.now.Sub(start); d != want { // req 9260-8.1-1, 9260-8.1-3
+		t.Errorf("association down after %v, want %v", d, want)
+	}
+	if err, _ := w.hosts[0].downErr(); !errors.Is(err, assoc.ErrTimeout) {
+		t.Errorf("ended by %v", err)
+	}
+	var failed []uint64
+	for _, e := range w.hosts[0].events {
+		if e.Kind == assoc.EventSendFailed {
+			failed = append(failed, e.Token)
+		}
+	}
+	if !slices.Equal(failed, []uint64{0, 1, 2}) { // req 9260-8.1-4
+		t.Errorf("messages reported: %v", failed)
+	}
+	if b.State() != assoc.Established || len(drain(b)) != 0 {
+		t.Error("something arrived")
+	}
+}
+
+// cutAndSend cuts all networks and sends a message.
+func (w *multi) cutAndSend(a *assoc.Assoc, token int) {
+	w.t.Helper()
+	for k := range w.addrs[0] {
+		w.cut(k)
+	}
+	m := assoc.Message{Body: [2][]byte{make([]byte, streamSize)}, Token: uint64(token)}
+	if err := a.Send(w.now, &m); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// With heartbeats an idle association notices too, and those of paths that data does not use never
+// count against it.
+func TestOnlyHeartbeatsOfTheDataPathCountAgainstTheAssociation(t *testing.T) {
+	cfg := assoc.Config{HeartbeatInterval: time.Second, AssocMaxRetrans: 3, PathMaxRetrans: 5}
+	t.Run("the other path is dead: nothing happens", func(t *testing.T) {
+		w := newMulti(t, 2)
+		a, _ := w.associate(cfg, cfg)
+		w.cut(1)
+		w.run(time.Hour)
+		if a.State() != assoc.Established || pathTo(t, a, w.addrs[1][1]).State != assoc.PathInactive { // req 9260-8.1-2
+			t.Errorf("state %v, path %+v", a.State(), pathTo(t, a, w.addrs[1][1]))
+		}
+	})
+	t.Run("all are dead: the association ends", func(t *testing.T) {
+		w := newMulti(t, 2)
+		a, _ := w.associate(cfg, cfg)
+		w.cut(0)
+		w.cut(1)
+		w.run(time.Hour)
+		if a.State() != assoc.Closed { // req 9260-8.1-1
+			t.Errorf("state %v", a.State())
+		}
+	})
+}
+
+func TestDormantAssociationGoesOn(t *testing.T) {
+	// Path.Max.Retrans is exceeded on both paths long before Association.Max.Retrans.
+	cfg := assoc.Config{HeartbeatInterval: -1, PathMaxRetrans: 1, AssocMaxRetrans: 100, RTOMax: 2 * time.Second}
+	w := newMulti(t, 2)
+	a, b := w.associate(cfg, steady)
+	w.cutAndSend(a, 1)
+	w.run(30 * time.Second)
+	p, q := pathTo(t, a, w.addrs[1][0]), pathTo(t, a, w.addrs[1][1])
+	if p.State != assoc.PathInactive || q.State != assoc.PathInactive {
+		t.Fatalf("%+v %+v", p, q)
+	}
+	if p.Errors < 6 || q.Errors < 6 || p.Errors > q.Errors+1 || q.Errors > p.Errors+1 { // req 7829-4.1-3: above PMR + 1, and alternating
+		t.Errorf("%d and %d errors", p.Errors, q.Errors)
+	}
+	for k := range 2 { // req 7829-4.1-1
+		if n := len(w.seen(w.addrs[1][k], wire.ChunkData, w.now.Add(-10*time.Second))); n < 2 {
+			t.Errorf("%d transmissions to path %d in the dormant state", n, k)
+		}
+	}
+	w.heal(1)
+	if !w.runUntil(w.now.Add(10*time.Second), func() bool { return len(drain(b)) == 1 }) {
+		t.Error("the message does not arrive")
+	}
+}
+
+func TestAcknowledgementsThatClearAPath(t *testing.T) {
+	cfg := assoc.Config{HeartbeatInterval: -1}
+	fail := func(t *testing.T) (w *multi, a, b *assoc.Assoc) {
+		w = newMulti(t, 2)
+		a, b = w.associate(cfg, steady)
+		w.cut(0)
+		m := assoc.Message{Body: [2][]byte{make([]byte, streamSize)}}
+		if err := a.Send(w.now, &m); err != nil {
+			t.Fatal(err)
+		}
+		w.run(900 * time.Millisecond)
+		return w, a, b
+	}
+	t.Run("of DATA that was sent to two of them: neither", func(t *testing.T) { // req 7829-3.2-14
+		w, a, b := fail(t)
+		w.run(10 * time.Second)
+		if len(drain(b)) != 1 {
+			t.Fatal("the message is not there")
+		}
+		if p := pathTo(t, a, w.addrs[1][0]); p.State != assoc.PathPotentiallyFailed || p.Errors != 1 {
+			t.Errorf("%+v", p)
+		}
+		// Heartbeats are disabled, so that nothing finds out that the path is back: req 7829-3.2-8.
+		w.heal(0)
+		w.run(time.Hour)
+		if n := w.seen(w.addrs[1][0], wire.ChunkHeartbeat, w.now.Add(-time.Hour)); len(n) != 0 {
+			t.Errorf("%d HEARTBEATs", len(n))
+		}
+		// But when all others fail, data does: req 7829-3.2-15, 7829-3.2-5.
+		w.cut(1)
+		m := assoc.Message{Body: [2][]byte{make([]byte, streamSize)}}
+		for range 2 {
+			if err := a.Send(w.now, &m); err != nil {
+				t.Fatal(err)
+			}
+			w.run(10 * time.Second)
+		}
+		if p := pathTo(t, a, w.addrs[1][0]); p.State != assoc.PathActive || p.Errors != 0 {
+			t.Errorf("%+v", p)
+		}
+		if got := len(drain(b)); got != 2 {
+			t.Errorf("%d messages", got)
+		}
+	})
+	t.Run("of DATA on one path: that one", func(t *testing.T) { // req 9260-8.2-3
+		w, a, _ := fail(t)
+		w.heal(0) // before T3-rtx expires: the retransmission will be the first that arrives
+		w.cut(1)
+		w.run(10 * time.Second)
+		m := assoc.Message{Body: [2][]byte{make([]byte, streamSize)}}
+		if err := a.Send(w.now, &m); err != nil {
+			t.Fatal(err)
+		}
+		w.run(10 * time.Second)
+		if p := pathTo(t, a, w.addrs[1][0]); p.State != assoc.PathActive || p.Errors != 0 {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
+func TestPotentiallyFailedPathIsProbedEachRTO(t *testing.T) {
+	w := newMulti(t, 2)
+	cfg := assoc.Config{HeartbeatInterval: 100 * time.Second, PathMaxRetrans: 3}
+	a, b := w.associate(cfg, steady)
+	s := w.trickle(a, b, 100*time.Millisecond)
+	w.runUntil(w.now.Add(300*time.Millisecond), s.done)
+	w.cut(0)
+	cut := w.now
+	w.runUntil(w.now.Add(300*time.Second), s.done)
+	failed, _ := w.when(0, assoc.EventPathPotentiallyFailed, w.addrs[1][0], cut)
+	var at []time.Duration
+	for _, p := range w.seen(w.addrs[1][0], wire.ChunkHeartbeat, failed) {
+		at = append(at, p.at.Sub(failed))
+	}
+	// T3-rtx had expired after 1 s and doubled it: 2 s, 4 s, and after 8 s the fourth error.
+	// req 7829-3.2-7, 7829-3.2-9
+	if len(at) < 4 || !slices.Equal(at[:3], []time.Duration{0, 2 * time.Second, 6 * time.Second}) {
+		t.Fatalf("HEARTBEATs at %v", at)
+	}
+	if down, ok := w.when(0, assoc.EventPathDown, w.addrs[1][0], cut); !ok || down.Sub(failed) != 14*time.Second { // req 7829-3.2-12, 7829-3.2-13
+		t.Errorf("down after %v", down.Sub(failed))
+	}
+	// Inactive: HB.interval and the RTO of 16 s, and it goes on. req 7829-3.2-13, 9260-8.3-5
+	if d := at[3] - 14*time.Second; d < 108*time.Second || d > 124*time.Second {
+		t.Errorf("next HEARTBEAT after %v", d)
+	}
+}
+
+func TestPotentiallyFailedCanBeHidden(t *testing.T) {
+	// req 7829-3.2-16
+	w := newMulti(t, 2)
+	cfg := assoc.Config{HidePotentiallyFailed: true}
+	a, b := w.associate(cfg, steady)
+	up := len(w.log)
+	s := w.startStream(a, b, 1<<30)
+	w.runUntil(w.now.Add(300*time.Millisecond), s.done)
+	w.cut(0)
+	w.runUntil(w.now.Add(3*time.Second), s.done)
+	if p := pathTo(t, a, w.addrs[1][0]); p.State != assoc.PathActive || p.Errors == 0 {
+		t.Errorf("%+v", p)
+	}
+	w.heal(0)
+	w.runUntil(w.now.Add(10*time.Second), s.done)
+	for _, e := range w.log[up:] {
+		if e.host == 0 {
+			t.Errorf("event %v", e.Kind)
+		}
+	}
+	if p := pathTo(t, a, w.addrs[1][0]); p.Errors != 0 {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestPrimaryPathSwitchover(t *testing.T) {
+	for _, row := range []struct {
+		name      string
+		limit     *int
+		switched  bool
+		afterward int // the network of the data at the end
+	}{
+		{"off: data returns to the primary path", nil, false, 0}, // req 7829-5-3
+		{"after the first error", ptr(0), true, 1},               // req 7829-5-2, 7829-5-4
+		{"after more errors than there were", ptr(9), false, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newMulti(t, 2)
+			cfg := assoc.Config{PrimarySwitchoverMaxRetrans: row.limit}
+			a, b := w.associate(cfg, steady)
+			s := w.startStream(a, b, 1<<30)
+			w.runUntil(w.now.Add(300*time.Millisecond), s.done)
+			w.cut(0)
+			cut := w.now
+			w.runUntil(w.now.Add(3*time.Second), s.done)
+			w.heal(0)
+			w.runUntil(w.now.Add(10*time.Second), s.done)
+			at, ok := w.when(0, assoc.EventPrimary, w.addrs[1][1], cut)
+			failed, _ := w.when(0, assoc.EventPathPotentiallyFailed, w.addrs[1][0], cut)
+			if ok != row.switched || ok && at != failed || pathTo(t, a, w.addrs[1][1]).Primary != row.switched {
+				t.Errorf("EventPrimary %v at %v", ok, at.Sub(cut))
+			}
+			end := w.now
+			w.runUntil(w.now.Add(time.Second), s.done)
+			if len(w.seen(w.addrs[1][row.afterward], wire.ChunkData, end)) == 0 || len(w.seen(w.addrs[1][1-row.afterward], wire.ChunkData, end)) != 0 {
+				t.Error("data is not where it should be")
+			}
+		})
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func TestRetransLimitsAreJudged(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		cfg  assoc.Config
+		bad  string
+	}{
+		{"defaults", assoc.Config{}, ""},
+		{"switchover below potentially failed", assoc.Config{PotentiallyFailedMaxRetrans: 2, PrimarySwitchoverMaxRetrans: ptr(1)}, "PrimarySwitchoverMaxRetrans"}, // req 7829-5-1
+		{"switchover at potentially failed", assoc.Config{PotentiallyFailedMaxRetrans: 2, PrimarySwitchoverMaxRetrans: ptr(2)}, ""},
+		{"that state off, switchover below Path.Max.Retrans", assoc.Config{PotentiallyFailedMaxRetrans: 9, PathMaxRetrans: 4, PrimarySwitchoverMaxRetrans: ptr(3)}, "PrimarySwitchoverMaxRetrans"},
+		{"that state off, switchover at Path.Max.Retrans", assoc.Config{PotentiallyFailedMaxRetrans: 9, PathMaxRetrans: 4, PrimarySwitchoverMaxRetrans: ptr(4)}, ""},
+		{"negative", assoc.Config{PotentiallyFailedMaxRetrans: -1}, "PotentiallyFailedMaxRetrans"},
+	} {
+		_, err := row.cfg.Complete()
+		var ce *assoc.ConfigError
+		if errors.As(err, &ce); (ce != nil) != (row.bad != "") || ce != nil && ce.Field != row.bad {
+			t.Errorf("%s: %v", row.name, err)
+		}
+	}
+}
+
+func TestSetPrimary(t *testing.T) {
+	w := newMulti(t, 2)
+	a, b := w.associate(steady, steady)
+	if err := a.SetPrimary(netip.MustParseAddr("10.9.9.9")); !errors.Is(err, assoc.ErrNoPath) { // req 9260-11.1-6
+		t.Errorf("a stranger's address: %v", err)
+	}
+	s := w.startStream(a, b, 1<<30)
+	w.runUntil(w.now.Add(300*time.Millisecond), s.done)
+	if err := a.SetPrimary(w.addrs[1][1]); err != nil {
+		t.Fatal(err)
+	}
+	at := w.now + 1 // what left at this same time left before
+	w.runUntil(w.now.Add(time.Second), s.done)
+	if len(w.seen(w.addrs[1][0], wire.ChunkData, at)) != 0 || len(w.seen(w.addrs[1][1], wire.ChunkData, at)) == 0 { // req 9260-6.4-1
+		t.Error("data does not follow the primary path")
+	}
+	if p := pathTo(t, a, w.addrs[1][1]); !p.Primary || a.PeerAddr().Addr() != w.addrs[1][1] || a.Stats().Primary != 1 {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestShutdownFindsAnotherPath(t *testing.T) {
+	w := newMulti(t, 2)
+	a, b := w.associate(steady, steady)
+	w.cut(0)
+	start := w.now
+	rto := pathTo(t, a, w.addrs[1][0]).RTO
+	if err := a.Shutdown(w.now); err != nil {
+		t.Fatal(err)
+	}
+	over := func() bool { return a.State() == assoc.Closed && b.State() == assoc.Closed }
+	if !w.runUntil(w.now.Add(time.Minute), over) {
+		t.Fatalf("states %v and %v", a.State(), b.State())
+	}
+	// SHUTDOWN is sent again after one T2-shutdown, and so is SHUTDOWN ACK, whose first goes to the dead
+	// primary path of the other side.
+	if d := w.now.Sub(start); d > 2*rto+4*latency {
+		t.Errorf("it took %v", d)
+	}
+	for i, h := range w.hosts {
+		if err, _ := h.downErr(); !errors.Is(err, assoc.ErrShutdown) {
+			t.Errorf("host %d: %v", i, err)
+		}
+	}
+}
+
+func TestEachPathHasItsOwnState(t *testing.T) {
+	w := newMulti(t, 2)
+	a, b := w.associate(steady, steady)
+	s := w.startStream(a, b, 1<<30)
+	w.runUntil(w.now.Add(2*time.Second), s.done)
+	p, q := pathTo(t, a, w.addrs[1][0]), pathTo(t, a, w.addrs[1][1])
+	if p.Cwnd <= q.Cwnd || p.Flight == 0 || q.Flight != 0 { // req 9260-7.2-3, 9260-7.2-1
+		t.Errorf("cwnd %d and %d, flight %d and %d", p.Cwnd, q.Cwnd, p.Flight, q.Flight)
+	}
+	w.cut(0)
+	w.runUntil(w.now.Add(5*time.Second), s.done)
+	p, q = pathTo(t, a, w.addrs[1][0]), pathTo(t, a, w.addrs[1][1])
+	if p.RTO <= q.RTO || p.Flight != 0 || q.Flight == 0 || p.Cwnd >= q.Cwnd { // req 9260-6.3.1-1, 9260-6.3.3-1, 9260-6.4-7
+		t.Errorf("RTO %v and %v, flight %d and %d, cwnd %d and %d", p.RTO, q.RTO, p.Flight, q.Flight, p.Cwnd, q.Cwnd)
+	}
+}
+
+func TestMTUReportConcernsOnePath(t *testing.T) {
+	w := newMulti(t, 2)
+	a, _ := w.associate(steady, steady)
+	before := a.MaxPayload()
+	quote := wire.AppendHeader(nil, portA, portB, a.PeerTag())
+	p := rawio.Packet{Kind: rawio.KindPacketTooBig, MTU: 1000, Data: quote,
+		Local: netip.AddrPortFrom(w.addrs[0][1], 0), Remote: netip.AddrPortFrom(w.addrs[1][1], 0)}
+	w.hosts[0].receive(w.now, &p)
+	if x, y := pathTo(t, a, w.addrs[1][0]).MTU, pathTo(t, a, w.addrs[1][1]).MTU; x != testMTU || y != 980 { // req 9260-10-8
+		t.Errorf("MTU %d and %d", x, y)
+	}
+	if a.MaxPayload() != before-(testMTU-980) { // req 9260-7.3-3
+		t.Errorf("MaxPayload %d, was %d", a.MaxPayload(), before)
+	}
+}
