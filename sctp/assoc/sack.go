@@ -41,3 +41,7 @@ func (a *Assoc) acknowledged(now rawio.Time, res tx.Result) {
 		a.events.push(Event{Kind: EventSenderDry})
 	}
 }
+
+// SackNow reports whether PollTransmit should be called before HandlePacket is called again: there have
+// been losses, and a SACK is due that should not come to stand for all of a batch (section 6.2).
+func (a *Assoc) SackNow() bool { return a.recv != nil && a.recv.SackNow() }

@@ -18,6 +18,7 @@ type AckPolicy struct {
 	packets  int        // with DATA since the last SACK
 	due      bool       // a SACK has to go now
 	deadline rawio.Time // or at this time
+	wary     int        // packets with DATA until SACKs may stand for many packets again
 
 	data   bool // the packet in processing has DATA
 	urgent bool // and its SACK is not to be delayed
@@ -34,12 +35,19 @@ func (a *AckPolicy) Data(urgent bool) {
 	a.urgent = a.urgent || urgent
 }
 
+// waryPackets is for how many packets with DATA a loss is remembered.
+const waryPackets = 1024
+
+// Loss notes that a packet was lost, of the peer's or of ours.
+func (a *AckPolicy) Loss() { a.wary = waryPackets }
+
 // PacketDone ends a packet. gaps says whether TSNs are missing, or were before this packet.
 func (a *AckPolicy) PacketDone(now rawio.Time, gaps bool) {
 	if !a.data {
 		return
 	}
 	a.packets++
+	a.wary = max(a.wary-1, 0)
 	if a.urgent || gaps || !a.begun || a.packets >= 2 {
 		a.due = true
 	} else {
@@ -54,6 +62,11 @@ func (a *AckPolicy) Demand() { a.due = true }
 
 // Due reports whether a SACK has to go now.
 func (a *AckPolicy) Due(now rawio.Time) bool { return a.due || !now.Before(a.deadline) }
+
+// Now reports whether a SACK that is due should go before another packet is handled. Where packets come
+// in batches one SACK for a batch is cheaper, but it may stand for all that is in flight: if it is lost,
+// only T3-rtx goes on. So while there are losses every second packet gets its SACK (section 6.2).
+func (a *AckPolicy) Now() bool { return a.due && a.wary > 0 }
 
 // Pending reports whether DATA was received that no SACK has acknowledged, which outgoing DATA is
 // to be bundled with.

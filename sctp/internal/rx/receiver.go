@@ -58,6 +58,7 @@ func (r *Receiver) Admit(d wire.Data) Admission {
 	switch r.track.Check(t) {
 	case Again:
 		r.track.Duplicate(t)
+		r.ack.Loss()
 		r.ack.Data(true)
 		return Duplicate
 	case Beyond:
@@ -99,10 +100,16 @@ func (r *Receiver) Queue(d wire.Data, buf *rawio.Buf) error {
 // Refuse drops an admitted chunk as if it had never been received. A SACK is due.
 func (r *Receiver) Refuse() { r.ack.Data(true) }
 
+// SetPMDCS changes Config.PMDCS.
+func (r *Receiver) SetPMDCS(n int) { r.cfg.PMDCS = n }
+
 // PacketDone ends a packet that contained DATA. After an error, a *ViolationError, the association is
 // to be aborted.
 func (r *Receiver) PacketDone(now rawio.Time) error {
 	gaps := r.track.Gaps()
+	if gaps {
+		r.ack.Loss()
+	}
 	r.ack.PacketDone(now, gaps || r.gaps)
 	r.gaps = gaps
 	return r.reasm.Check(r.track.Cum())
@@ -110,6 +117,9 @@ func (r *Receiver) PacketDone(now rawio.Time) error {
 
 // SackDue reports whether a SACK has to go now.
 func (r *Receiver) SackDue(now rawio.Time) bool { return r.ack.Due(now) }
+
+// SackNow reports whether a SACK is due and should not wait for the rest of a batch of packets.
+func (r *Receiver) SackNow() bool { return r.ack.Now() }
 
 // SackPending reports whether a SACK is to be bundled with outgoing DATA (section 6.1).
 func (r *Receiver) SackPending() bool { return r.ack.Pending() }

@@ -209,6 +209,53 @@ func TestWhenASackIsDue(t *testing.T) {
 	}
 }
 
+// Without losses one SACK may answer a batch of packets; with them every second packet gets its own.
+func TestSackNow(t *testing.T) {
+	next := func(r *Receiver, n int) { // packets in sequence
+		for range n {
+			packet(r, 0, chunk(int(r.CumTSN())+1, 0, wire.FlagU|be, "x"))
+		}
+	}
+	for _, tt := range []struct {
+		name  string
+		story func(r *Receiver)
+		now   bool
+	}{
+		{"two packets: due, but not at once", func(r *Receiver) { next(r, 2) }, false},
+		{"the packet after a gap", func(r *Receiver) { packet(r, 0, chunk(4, 3, be, "x")) }, true},
+		{"a duplicate", func(r *Receiver) { packet(r, 0, chunk(1, 0, be, "x")) }, true},
+		{"the second packet after a duplicate", func(r *Receiver) { // req 9260-6.2-7
+			packet(r, 0, chunk(1, 0, be, "x"))
+			sack(r)
+			next(r, 2)
+		}, true},
+		{"the first packet after a duplicate", func(r *Receiver) { // req 9260-6.2-8
+			packet(r, 0, chunk(1, 0, be, "x"))
+			sack(r)
+			next(r, 1)
+		}, false},
+		{"long after the last loss", func(r *Receiver) {
+			packet(r, 0, chunk(1, 0, be, "x"))
+			for range waryPackets / 2 {
+				sack(r)
+				next(r, 2)
+			}
+		}, false},
+	} {
+		r := newReceiver()
+		mustPacket(t, r, 0, chunk(1, 0, be, "x"))
+		sack(r)
+		tt.story(r)
+		if got := r.SackNow(); got != tt.now {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+		sack(r)
+		if r.SackNow() {
+			t.Errorf("%s: again right after a SACK", tt.name)
+		}
+	}
+}
+
 func TestDelayedSackComesAfterSackDelay(t *testing.T) {
 	// req 9260-6.2-7
 	r := newReceiver()
