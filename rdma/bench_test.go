@@ -2,7 +2,9 @@ package rdma
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"runtime"
 	"sync/atomic"
@@ -10,51 +12,9 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/pump"
-	"github.com/rddp-go/rddp/internal/testpriv"
 	"github.com/rddp-go/rddp/rawio"
-	"github.com/rddp-go/rddp/rawio/mem"
-	"github.com/rddp-go/rddp/rawio/raw"
-	"github.com/rddp-go/rddp/rawio/udp"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
-
-// benchLinks opens both ends of a link on this host, and says how to reach the second.
-var benchLinks = []struct {
-	name string
-	open func(b *testing.B, mtu int) (x, y rawio.Link, at netip.AddrPort)
-}{
-	{"mem", func(b *testing.B, mtu int) (rawio.Link, rawio.Link, netip.AddrPort) {
-		x, y, err := mem.Pair(mem.Options{MTU: mtu})
-		if err != nil {
-			b.Fatal(err)
-		}
-		return x, y, y.LocalAddrs()[0]
-	}},
-	{"udp", func(b *testing.B, mtu int) (rawio.Link, rawio.Link, netip.AddrPort) {
-		open := func() *udp.Link {
-			l, err := udp.Open(udp.Config{Local: benchHost, Port: udp.AnyPort, MTU: mtu})
-			if err != nil {
-				b.Fatal(err)
-			}
-			return l
-		}
-		x, y := open(), open()
-		return x, y, netip.AddrPortFrom(benchHost, y.Port())
-	}},
-	{"raw", func(b *testing.B, mtu int) (rawio.Link, rawio.Link, netip.AddrPort) {
-		testpriv.Require(b, "CAP_NET_RAW")
-		open := func() rawio.Link {
-			l, err := raw.Open(raw.Config{Local: benchHost, MTU: mtu})
-			if err != nil {
-				b.Fatal(err)
-			}
-			return l
-		}
-		return open(), open(), netip.AddrPortFrom(benchHost, 0)
-	}},
-}
-
-var benchHost = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
 // benchPair is two connected QPs, each with memory for what is under way.
 type benchPair struct {
@@ -71,8 +31,13 @@ const (
 	benchReads  = 64
 )
 
-func newBenchPair(b *testing.B, link, mtu, size int) *benchPair {
-	x, y, at := benchLinks[link].open(b, mtu)
+func newBenchPair(b *testing.B, link string, mtu, size int) *benchPair {
+	x, y, at, err := pump.Pair(link, mtu)
+	if errors.Is(err, fs.ErrPermission) {
+		b.Skip(err)
+	} else if err != nil {
+		b.Fatal(err)
+	}
 	p := &benchPair{size: size, depth: min(benchDepth, benchMemory/size)}
 	device := func(l rawio.Link) *Device {
 		cfg := Config{}
@@ -206,10 +171,10 @@ func BenchmarkThroughput(b *testing.B) {
 		name string
 		op   rdmap.WROpcode
 	}{{"Write", OpWrite}, {"Read", OpRead}, {"Send", OpSend}} {
-		for link := range benchLinks {
+		for _, link := range []string{"mem", "udp", "raw"} {
 			for _, mtu := range []int{1500, rawio.MaxMTU} {
 				for _, size := range []int{4 << 10, 64 << 10, 1 << 20} {
-					b.Run(fmt.Sprintf("%s/%s/mtu=%d/%dKiB", verb.name, benchLinks[link].name, mtu, size>>10), func(b *testing.B) {
+					b.Run(fmt.Sprintf("%s/%s/mtu=%d/%dKiB", verb.name, link, mtu, size>>10), func(b *testing.B) {
 						newBenchPair(b, link, mtu, size).run(b, verb.op)
 					})
 				}

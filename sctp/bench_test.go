@@ -70,4 +70,3 @@ func benchMessages(b *testing.B, link string, mtu, size int) {
 		b.Fatal(err)
 	}
 }
-
