@@ -30,6 +30,7 @@ type upload struct {
 	where  grant
 	sealed bool
 	stored bool
+	stats  rdma.AssocStats // once it is stored
 }
 
 // refusedError is the server's verdict that the file was not stored.
@@ -73,6 +74,7 @@ func (u *upload) run(ctx context.Context, dev *rdma.Device, to netip.AddrPort) (
 			return nil, err
 		}
 	}
+	u.stats, _ = u.e.qp.Stats()
 	leaving, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()
 	u.e.qp.Disconnect(leaving) // the file is stored, however this ends

@@ -250,7 +250,7 @@ func (o *options) copy(ctx context.Context) error {
 	if err != nil {
 		return failedError{err}
 	}
-	o.say("%s: %s, SHA-256 %s", o.name, rate(u.size, time.Since(began)), hex.EncodeToString(sum))
+	o.say("%s: %s%s, SHA-256 %s", o.name, rate(u.size, time.Since(began)), again(u.stats), hex.EncodeToString(sum))
 	return nil
 }
 
@@ -269,4 +269,12 @@ func (o *options) bar(u *upload) (done func()) {
 // rate says how much was copied, how long it took, and so how fast it was.
 func rate(size uint64, took time.Duration) string {
 	return fmt.Sprintf("%d octets in %.3f s, %.1f MB/s", size, took.Seconds(), float64(size)/1e6/took.Seconds())
+}
+
+// again says what losses have cost, if there were any.
+func again(s rdma.AssocStats) string {
+	if s.Retransmits == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d of %d segments sent again after %d fast retransmits and %d timeouts", s.Retransmits, s.DataOut, s.FastRetransmits, s.Timeouts)
 }
