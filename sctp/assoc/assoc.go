@@ -69,11 +69,13 @@ type Assoc struct {
 	closing *closing // from SHUTDOWN-SENT or SHUTDOWN-ACK-SENT on
 	errors  int      // consecutive errors of the association (section 8.1)
 	beats   beatLimit
+	ecn     ecn
 
 	control   controlQueue   // chunks waiting for PollTransmit
 	outbox    Outbox         // packets with tags of their own, and last words
 	sackPath  *path          // where SACKs go
 	sackLocal netip.AddrPort // from which own address; invalid: that of the path
+	probeDue  bool           // a search for a path MTU has a probe to send
 	continues bool           // the last PollTransmit ended with a full batch
 	lent      int            // octets of messages that Receive returned and Release has not taken back
 	unsettled bool           // messages of Send wait for acknowledgement
@@ -127,6 +129,7 @@ func Accept(now rawio.Time, cfg *Config, env *Env, c *Cookie, p *rawio.Packet) *
 func (a *Assoc) newSender() {
 	a.sender = tx.NewSender(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0)})
 	a.sender.SetUpper(a.source, a.source)
+	a.sender.SetECN(a.ecn.on)
 }
 
 // startData makes the receiving half and tells the sending one what the peer takes.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/cc"
 )
 
@@ -60,6 +61,15 @@ type Config struct {
 	// primary path when it recovers.
 	PrimarySwitchoverMaxRetrans *int
 
+	// MTU is the largest IP packet in octets, at least rawio.MinMTU; 0 is what the link takes. The MTU of
+	// each path is searched for below it (RFC 8899), where the link can send packets whole or not at
+	// all. DisablePMTUD takes all paths to carry what the link, and MTU, allow.
+	MTU          int
+	DisablePMTUD bool
+	// DisableECN does without explicit congestion notification (RFC 3168), which is otherwise offered to
+	// the peer where the link reports congestion marks.
+	DisableECN bool
+
 	// NewController makes the congestion controller of each path; nil selects NewReno.
 	NewController cc.Factory
 }
@@ -83,6 +93,9 @@ type Env struct {
 	MTU func(local, remote netip.Addr) int
 	// Cookies signs and opens state cookies.
 	Cookies *Jar
+	// Features are those of the link. Without rawio.DontFragment path MTUs are not searched for, without
+	// rawio.ECNField there is no ECN.
+	Features rawio.Features
 }
 
 const (
@@ -127,6 +140,7 @@ func (c *Config) Complete() (Config, error) {
 		{d.AssocMaxRetrans > 0, "AssocMaxRetrans", "positive"},
 		{d.PathMaxRetrans > 0, "PathMaxRetrans", "positive"},
 		{d.MaxInitRetrans > 0, "MaxInitRetrans", "positive"},
+		{d.MTU == 0 || d.MTU >= rawio.MinMTU, "MTU", fmt.Sprintf("0 or at least %d octets", rawio.MinMTU)},
 		{d.PotentiallyFailedMaxRetrans >= 0, "PotentiallyFailedMaxRetrans", "0 or more"},
 		{d.PrimarySwitchoverMaxRetrans == nil || *d.PrimarySwitchoverMaxRetrans >= min(d.PotentiallyFailedMaxRetrans, d.PathMaxRetrans),
 			"PrimarySwitchoverMaxRetrans", "at least PotentiallyFailedMaxRetrans or PathMaxRetrans, whichever is smaller"},

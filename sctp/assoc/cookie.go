@@ -29,6 +29,7 @@ type Cookie struct {
 
 	PeerAdaptation uint32
 	HasAdaptation  bool
+	ECN            bool // both sides are ECN-capable
 
 	// Local is the address the INIT came to, Addrs[:NumAddrs] the peer's, the source of the INIT first.
 	Local    netip.Addr
@@ -67,6 +68,9 @@ func (c *Cookie) addAddr(addr netip.Addr) {
 const (
 	cookieFixed = 76 // octets before the peer's addresses
 	cookieMAC   = sha256.Size
+	// Flags of the cookie.
+	cookieAdaptation = 1
+	cookieECN        = 2
 	// keyLife is how long one secret key signs; a cookie is accepted for one more keyLife at most,
 	// so it also bounds Config.CookieLife.
 	keyLife = time.Hour
@@ -127,11 +131,14 @@ func (j *Jar) Seal(now rawio.Time, b []byte, c *Cookie) ([]byte, bool) {
 	b = binary.BigEndian.AppendUint16(b, c.OutStreams)
 	b = binary.BigEndian.AppendUint16(b, c.InStreams)
 	b = binary.BigEndian.AppendUint32(b, c.PeerAdaptation)
-	var has byte
+	var flags byte
 	if c.HasAdaptation {
-		has = 1
+		flags |= cookieAdaptation
 	}
-	b = append(b, has, byte(c.NumAddrs), 0, 0)
+	if c.ECN {
+		flags |= cookieECN
+	}
+	b = append(b, flags, byte(c.NumAddrs), 0, 0)
 	b = appendAddr(b, c.Local)
 	for _, a := range c.Addrs[:c.NumAddrs] {
 		b = appendAddr(b, a)
@@ -159,7 +166,7 @@ func (j *Jar) Open(now rawio.Time, b []byte, c *Cookie) bool {
 		LocalTag: u32(20), PeerTag: u32(24), LocalTie: u32(28), PeerTie: u32(32),
 		LocalTSN: wire.TSN(u32(36)), PeerTSN: wire.TSN(u32(40)), PeerRwnd: u32(44),
 		OutStreams: be.Uint16(body[48:]), InStreams: be.Uint16(body[50:]),
-		PeerAdaptation: u32(52), HasAdaptation: body[56] == 1,
+		PeerAdaptation: u32(52), HasAdaptation: body[56]&cookieAdaptation != 0, ECN: body[56]&cookieECN != 0,
 		Local: readAddr(body[60:]), NumAddrs: int(body[57]),
 	}
 	if c.NumAddrs < 1 || c.NumAddrs > MaxPaths || len(body) != cookieFixed+16*c.NumAddrs {

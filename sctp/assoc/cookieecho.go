@@ -73,6 +73,7 @@ func (a *Assoc) adopt(c *Cookie) {
 	a.localTag, a.peerTag, a.localTSN = c.LocalTag, c.PeerTag, c.LocalTSN
 	a.outStreams, a.inStreams = c.OutStreams, c.InStreams
 	a.peerAdaptation, a.hasAdaptation = c.PeerAdaptation, c.HasAdaptation
+	a.ecn = ecn{on: c.ECN}
 }
 
 // adoptPaths makes the paths to the addresses in the cookie that p has brought, the first of them
@@ -100,12 +101,13 @@ func (a *Assoc) collided(now rawio.Time, in *inbound, ck *Cookie) {
 		return
 	}
 	a.adopt(ck)
+	a.sender.SetECN(a.ecn.on)
 	for _, addr := range ck.Addrs[:ck.NumAddrs] {
 		a.addPath(in.Local, netip.AddrPortFrom(addr, in.Remote.Port()), tx.Unconfirmed)
 	}
 	if p := a.pathOf(ck.Addrs[0]); p != nil {
 		p.State = tx.Active // the INIT ACK went there and was answered
-		p.arrived(in.Packet)
+		a.arrived(now, p, in.Packet)
 		a.sender.SetPrimary(p.Index())
 	}
 	if a.recv != nil {

@@ -38,6 +38,7 @@ func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 		a.stats.OutOfWindow++
 		return true
 	}
+	in.noteMark(d.TSN())
 	if uint16(d.Stream()) >= a.inStreams {
 		a.recv.Placed(d) // acknowledged and discarded, section 6.5
 		a.replyInvalidStream(in, d.Stream())
@@ -84,6 +85,7 @@ func (a *Assoc) aimSack(in *inbound) {
 // in SHUTDOWN-SENT.
 func (a *Assoc) dataDone(now rawio.Time, in *inbound) {
 	a.aimSack(in)
+	a.marked(in)
 	if err := a.recv.PacketDone(now); err != nil {
 		a.abort(violation(err))
 		return

@@ -77,10 +77,7 @@ func (a *Assoc) reroute(p *path) {
 	}
 	p.Local, p.heard = next, netip.AddrPort{}
 	p.ResetCongestion()
-	if mtu := a.env.MTU(next.Addr(), p.Remote.Addr()); mtu != p.MTU() {
-		p.SetMTU(mtu)
-		a.events.push(Event{Kind: EventMTUChanged, Path: p.Remote})
-	}
+	a.beginMTU(p)
 }
 
 // pathAlive clears the error counter of a path that the peer has answered on.

@@ -46,6 +46,7 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 		if s.preserve > 0 {
 			b = wire.AppendCookiePreservative(b, s.preserve)
 		}
+		b = appendECN(b, a.cfg.ecnCapable(a.env))
 		if len(a.cfg.LocalAddrs) > 0 {
 			b = a.cfg.appendFamilies(b)
 			b = appendAddrs(b, a.locals, p.Local.Addr(), a.reach, family4|family6)
@@ -55,8 +56,7 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 		return
 	}
 	// A cookie larger than the path MTU has no other way than IP fragmentation.
-	least := wire.CommonHeaderLen + wire.ChunkHeaderLen + wire.PaddedLen(len(s.cookie))
-	out.Begin(a.localPort, a.peerPort, a.peerTag, p.Local, p.Remote, max(p.MTU(), least))
+	out.Begin(a.localPort, a.peerPort, a.peerTag, p.Local, p.Remote, p.MTU())
 	out.Commit(wire.AppendCookieEcho(out.Tail(), s.cookie))
 	if len(s.report) <= out.Room() {
 		out.Commit(append(out.Tail(), s.report...))
@@ -183,7 +183,8 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 	a.peerTag = o.tag
 	a.outStreams, a.inStreams = min(a.cfg.OutStreams, o.in), min(a.cfg.InStreams, o.out)
 	a.peerAdaptation, a.hasAdaptation = o.adaptation, o.hasAdaptation
-	a.learnPaths(in, &o)
+	a.useECN(o.ecn && a.cfg.ecnCapable(a.env))
+	a.learnPaths(now, in, &o)
 	a.startData(o.rwnd, o.tsn)
 
 	s := a.setup
@@ -197,14 +198,14 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 
 // learnPaths records the peer's addresses (section 5.1.2); those that the upper layer did not give
 // are unconfirmed.
-func (a *Assoc) learnPaths(in *inbound, o *offer) {
+func (a *Assoc) learnPaths(now rawio.Time, in *inbound, o *offer) {
 	source := in.Remote.Addr().Unmap()
 	a.addPath(in.Local, in.Remote, tx.Unconfirmed)
 	for _, addr := range o.addrs[:o.numAddrs] {
 		a.addPath(in.Local, netip.AddrPortFrom(addr, in.Remote.Port()), tx.Unconfirmed)
 	}
 	if p := a.pathOf(source); p != nil && p.State == tx.Active {
-		p.arrived(in.Packet)
+		a.arrived(now, p, in.Packet)
 		a.sender.SetPrimary(p.Index())
 	}
 }

@@ -213,6 +213,10 @@ func (a *Assoc) handleHeartbeat(in *inbound, c wire.Chunk) {
 // the peer's, that it is reachable, and how far away it is.
 func (a *Assoc) handleHeartbeatAck(now rawio.Time, c wire.Chunk) {
 	h, err := wire.AsHeartbeat(c)
+	if err == nil && len(h.Info()) == probeInfo {
+		a.handleProbeAck(now, h.Info())
+		return
+	}
 	if err != nil || len(h.Info()) != heartbeatInfo {
 		a.stats.Malformed++
 		return
@@ -225,9 +229,14 @@ func (a *Assoc) handleHeartbeatAck(now rawio.Time, c wire.Chunk) {
 	a.stats.HeartbeatAcksIn++
 	p.beat.waiting = false
 	p.ObserveRTT(now.Sub(p.beat.sent))
+	a.answered(now, p)
+	a.scheduleBeat(p, now)
+}
+
+// answered clears error counters because the peer has answered on a path.
+func (a *Assoc) answered(now rawio.Time, p *path) {
 	if a.sender.Outstanding() == 0 { // else DATA decides (section 8.1): HEARTBEATs may pass where it does not
 		a.errors = 0
 	}
 	a.pathAlive(now, p)
-	a.scheduleBeat(p, now)
 }

@@ -30,20 +30,10 @@ func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
 	}
 	switch p.Kind {
 	case rawio.KindPacketTooBig: // ICMP7
-		a.packetTooBig(path, p.MTU)
+		a.packetTooBig(now, path, p.MTU)
 	case rawio.KindProtoUnreachable: // ICMP8
 		if !isInit || a.state == CookieWait {
 			a.down(ErrProtoUnreachable)
 		}
 	}
-}
-
-// packetTooBig lowers a path's MTU to what the report says, never below what every link carries.
-func (a *Assoc) packetTooBig(p *path, linkMTU int) {
-	mtu := max(linkMTU, rawio.MinMTU) - rawio.Overhead(p.Remote)
-	if mtu >= p.MTU() {
-		return
-	}
-	p.SetMTU(mtu)
-	a.events.push(Event{Kind: EventMTUChanged, Path: p.Remote})
 }

@@ -69,7 +69,7 @@ func answerOffer(now rawio.Time, o *Outbox, p *rawio.Packet, of *offer, cfg *Con
 		LocalTag: id.tag, PeerTag: of.tag, LocalTie: id.tieLocal, PeerTie: id.tiePeer,
 		LocalTSN: id.tsn, PeerTSN: of.tsn, PeerRwnd: of.rwnd,
 		OutStreams: out, InStreams: min(cfg.InStreams, of.out),
-		PeerAdaptation: of.adaptation, HasAdaptation: of.hasAdaptation,
+		PeerAdaptation: of.adaptation, HasAdaptation: of.hasAdaptation, ECN: of.ecn && cfg.ecnCapable(env),
 		Local: p.Local.Addr().Unmap(), NumAddrs: 1,
 	}
 	c.Addrs[0] = p.Remote.Addr().Unmap()
@@ -95,8 +95,9 @@ func answerOffer(now rawio.Time, o *Outbox, p *rawio.Packet, of *offer, cfg *Con
 	if cfg.Adaptation != nil {
 		b = wire.AppendAdaptationIndication(b, *cfg.Adaptation)
 	}
+	b = appendECN(b, c.ECN)
 	b = appendAddrs(b, cfg.LocalAddrs, c.Local, c.Addrs[0], of.supports())
-	limit := env.MTU(p.Local.Addr(), p.Remote.Addr())
+	limit := cfg.firstMTU(env, cfg.limits(env, p.Local, p.Remote, 0))
 	for _, u := range of.unknown[:of.numUnknown] {
 		if wire.CommonHeaderLen+len(b)-start+4+wire.PaddedLen(len(u)) <= limit {
 			b = wire.AppendParam(b, wire.ParamUnrecognizedParam, u)

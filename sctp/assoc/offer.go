@@ -17,6 +17,7 @@ type offer struct {
 	out, in       uint16 // OS and MIS of the peer
 	adaptation    uint32
 	hasAdaptation bool
+	ecn           bool
 	cookie        []byte     // State Cookie of an INIT ACK
 	source        netip.Addr // of the packet
 	usable        families   // what addresses of the peer are of use
@@ -88,8 +89,9 @@ func (o *offer) param(chunk wire.ChunkType, p wire.Param) (why refusal, stop boo
 		if v6 {
 			o.known |= family6
 		}
-	case wire.ParamUnrecognizedParam, wire.ParamCookiePreservative,
-		wire.ParamECNCapable, wire.ParamPadding, wire.ParamSupportedExtensions:
+	case wire.ParamECNCapable:
+		o.ecn = true
+	case wire.ParamUnrecognizedParam, wire.ParamCookiePreservative, wire.ParamPadding, wire.ParamSupportedExtensions:
 		// Known, and of no consequence here.
 	default:
 		var report bool

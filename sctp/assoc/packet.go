@@ -14,6 +14,8 @@ type inbound struct {
 	pkt     wire.Packet
 	path    *path // where it came from; nil for an INIT ACK from an address not yet known
 	hasData bool
+	marked  bool     // it has DATA that is new, and a mark of congestion
+	lowest  wire.TSN // of that DATA
 }
 
 // glance is what the tag rules need to know of a packet before its first chunk is processed.
@@ -68,7 +70,7 @@ func (a *Assoc) HandlePacket(now rawio.Time, p *rawio.Packet) {
 		return
 	}
 	if in.path != nil {
-		in.path.arrived(p)
+		a.arrived(now, in.path, p)
 	}
 	a.heard(now)
 	a.handleChunks(now, &in)
@@ -163,8 +165,12 @@ func (a *Assoc) handleChunk(now rawio.Time, in *inbound, c wire.Chunk) bool {
 		a.handleShutdownAck(in, c)
 	case wire.ChunkError:
 		a.handleError(now, c)
-	case wire.ChunkCookieEcho, wire.ChunkECNE, wire.ChunkCWR, wire.ChunkPad:
-		// COOKIE ECHO was handled before the others; ECN is not negotiated; PAD is to be ignored.
+	case wire.ChunkECNE:
+		a.handleECNE(now, in, c)
+	case wire.ChunkCWR:
+		a.handleCWR(c)
+	case wire.ChunkCookieEcho, wire.ChunkPad:
+		// COOKIE ECHO was handled before the others; PAD is to be ignored.
 	case wire.ChunkInit, wire.ChunkShutdownComplete:
 		a.stats.Malformed++ // bundled where it must not be, section 3
 		return false

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/pmtud"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
@@ -15,6 +16,7 @@ const MaxPaths = 8
 type path struct {
 	*tx.Path
 	beat     beat
+	mtu      pathMTU
 	interval time.Duration  // HB.interval, negative for no heartbeats
 	heard    netip.AddrPort // own address that its last packet came to
 }
@@ -34,10 +36,12 @@ func (a *Assoc) addPair(local, remote netip.AddrPort, state tx.PathState) {
 		return
 	}
 	rto := tx.RTOConfig{Initial: a.cfg.RTOInitial, Min: a.cfg.RTOMin, Max: a.cfg.RTOMax}
-	p := tx.NewPath(local, remote, a.env.MTU(local.Addr(), remote.Addr()), rto, a.cfg.NewController)
+	lim := a.cfg.limits(a.env, local, remote, 0)
+	p := tx.NewPath(local, remote, a.cfg.firstMTU(a.env, lim), rto, a.cfg.NewController)
 	p.State = state
 	if a.sender.AddPath(p) == nil {
-		a.paths = append(a.paths, &path{Path: p, beat: beat{deadline: rawio.Never}, interval: a.cfg.HeartbeatInterval})
+		a.paths = append(a.paths, &path{Path: p, beat: beat{deadline: rawio.Never}, interval: a.cfg.HeartbeatInterval,
+			mtu: pathMTU{Search: pmtud.New(lim)}})
 	}
 }
 
@@ -55,18 +59,6 @@ func (a *Assoc) primary() *path { return a.paths[a.sender.Primary().Index()] }
 
 // dataPath is where new data goes; it is never unconfirmed.
 func (a *Assoc) dataPath() *path { return a.paths[a.sender.DataPath().Index()] }
-
-// arrived notes what a packet with the right tag says about the way it came: the own address it
-// went to and the UDP port to answer to (RFC 6951 section 5.4).
-func (p *path) arrived(pkt *rawio.Packet) {
-	p.heard = pkt.Local
-	if !p.Local.IsValid() || p.Local.Addr() == pkt.Local.Addr() { // in the latter case for its UDP port
-		p.Local = pkt.Local
-	}
-	if port := pkt.Remote.Port(); port != p.Remote.Port() {
-		p.Remote = netip.AddrPortFrom(p.Remote.Addr(), port)
-	}
-}
 
 // NumPaths returns the number of the peer's addresses.
 func (a *Assoc) NumPaths() int { return len(a.paths) }

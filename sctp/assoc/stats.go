@@ -26,6 +26,10 @@ type Stats struct {
 	Malformed             uint64 // packets with a chunk that the RFC does not allow
 	HeartbeatsOut         uint64
 	HeartbeatAcksIn       uint64
+	MTUProbesOut          uint64 // probes of path MTUs
+	MTUProbesAcked        uint64 // and those that arrived
+	MarksIn               uint64 // packets with new DATA that had a congestion mark
+	EchoesIn              uint64 // reductions of cwnd because the peer has echoed such a mark
 	RepliesDropped        uint64 // control replies beyond one packet each, or beyond the queue
 
 	RecvWindow  int // octets of user data that the peer may still send
@@ -69,6 +73,7 @@ func (a *Assoc) Stats() Stats {
 	s.OutStreams, s.InStreams = int(a.outStreams), int(a.inStreams)
 	t := a.sender.Stats()
 	s.DataOut, s.Retransmits, s.FastRetransmits, s.Timeouts = t.Chunks, t.Retransmits, t.FastRetransmits, t.Timeouts
+	s.EchoesIn = t.Echoes
 	s.PeerWindow, s.Outstanding, s.Queued = a.sender.Rwnd(), a.sender.DataInFlight(), a.sender.Queued()
 	s.Unacked = a.sender.Outstanding()
 	if a.recv != nil {

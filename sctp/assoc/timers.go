@@ -22,6 +22,11 @@ func (a *Assoc) NextTimeout() rawio.Time {
 			next = min(next, p.beat.deadline)
 		}
 	}
+	if a.searching() {
+		for _, p := range a.paths {
+			next = min(next, p.mtu.Deadline())
+		}
+	}
 	if sendStates.has(a.state) {
 		next = min(next, a.sender.NextTimeout())
 	}
@@ -42,6 +47,7 @@ func (a *Assoc) HandleTimeout(now rawio.Time) {
 	if beatStates.has(a.state) {
 		a.beatTimeouts(now)
 	}
+	a.tendMTUs(now)
 	if a.state != Closed {
 		a.progress(now)
 	}

@@ -15,6 +15,7 @@ const headerRoom = wire.CommonHeaderLen
 // it and call again. After EventDown there may still be a last packet.
 func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 	if !a.continues {
+		a.tendMTUs(now)
 		a.sender.StartBurst() // a new opportunity for Max.Burst packets, section 6.1
 	}
 	a.continues = true
@@ -34,6 +35,9 @@ func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 func (a *Assoc) transmit(now rawio.Time, out *TxBatch) bool {
 	if a.setup != nil && a.setup.due {
 		a.transmitSetup(now, out)
+		return true
+	}
+	if a.probeDue && a.transmitProbe(now, out) {
 		return true
 	}
 	var data *tx.Path
@@ -92,6 +96,7 @@ func (a *Assoc) end(out *TxBatch) {
 
 // appendSack adds a SACK with as many gap blocks as fit the packet.
 func (a *Assoc) appendSack(out *TxBatch) {
+	a.appendECNE(out)
 	before := out.Room()
 	out.Commit(a.recv.AppendSack(out.Tail(), before))
 	if out.Room() != before {

@@ -19,6 +19,8 @@ type Config struct {
 	Rand io.Reader
 	// MTU returns the largest SCTP packet in octets on the path from local to remote.
 	MTU func(local, remote netip.Addr) int
+	// Features are those of the link: see assoc.Env.
+	Features rawio.Features
 	// MaxAssocs bounds the associations; further peers are refused by ABORT. 0 means 1,048,576.
 	MaxAssocs int
 }
@@ -80,7 +82,7 @@ func New(cfg Config) *Endpoint {
 	}
 	return &Endpoint{
 		cfg:       cfg,
-		env:       assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, Cookies: assoc.NewJar(cfg.Rand)},
+		env:       assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, Cookies: assoc.NewJar(cfg.Rand), Features: cfg.Features},
 		listeners: make(map[uint16]*assoc.Config),
 		byPeer:    make(map[peerKey]*assoc.Assoc),
 		byTag:     make(map[tagKey]*assoc.Assoc),

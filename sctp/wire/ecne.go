@@ -16,9 +16,10 @@ const ecnLen = 8
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 type ECNE []byte
 
-// AsECNE returns c as an ECN Echo chunk.
+// AsECNE returns c as an ECN Echo chunk. Some senders add a count of marked packets behind the TSN, which
+// is ignored.
 func AsECNE(c Chunk) (ECNE, error) {
-	if err := asChunk(c, ChunkECNE, ecnLen, ecnLen); err != nil {
+	if err := asChunk(c, ChunkECNE, ecnLen, MaxChunkLen); err != nil {
 		return nil, err
 	}
 	return ECNE(c), nil

@@ -31,8 +31,13 @@ const MaxPadLen = 1 << 16
 // multiple of 4, rounded down, from ChunkHeaderLen to MaxPadLen.
 func AppendPad(b []byte, size int) []byte {
 	size = min(max(size&^3, ChunkHeaderLen), MaxPadLen)
-	b = appendChunkHeader(b, ChunkPad, 0, min(size, MaxChunkLen))
-	return appendZeros(b, size-ChunkHeaderLen)
+	return appendZeros(AppendPadHeader(b, size-ChunkHeaderLen), size-ChunkHeaderLen)
+}
+
+// AppendPadHeader appends the header of a PAD chunk with size octets of Padding Data, which the caller
+// appends. size is a multiple of 4 of at most MaxPadLen - ChunkHeaderLen.
+func AppendPadHeader(b []byte, size int) []byte {
+	return appendChunkHeader(b, ChunkPad, 0, min(ChunkHeaderLen+size, MaxChunkLen))
 }
 
 // AppendPaddingParam appends a PAD parameter that makes an INIT chunk size octets longer (RFC 4820

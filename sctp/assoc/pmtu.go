@@ -1,0 +1,180 @@
+package assoc
+
+import (
+	"encoding/binary"
+	"io"
+	"net/netip"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/pmtud"
+	"github.com/rddp-go/rddp/sctp/internal/tx"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Sizes of RFC 8899 section 5.1.2, in octets.
+const (
+	basePacket = 1200 // BASE_PLPMTU: an SCTP packet, its UDP header included where it has one
+	leastIPv6  = 1280 // IP packet that every IPv6 link carries
+	leastMTU   = 512  // SCTP packet that every path is taken to carry
+)
+
+// pathMTU is the search for the MTU of one path.
+type pathMTU struct {
+	pmtud.Search
+	nonce uint64 // of the last probe
+	shift int    // octets that packets have gained since the path was made because their UDP header went
+}
+
+// probes says whether path MTUs are searched for: the link has to send packets whole, or not at all.
+func (c *Config) probes(env *Env) bool {
+	return !c.DisablePMTUD && env.Features&rawio.DontFragment != 0
+}
+
+// limits are the sizes that a path may have. shift is that of its pathMTU.
+func (c *Config) limits(env *Env, local, remote netip.AddrPort, shift int) pmtud.Limits {
+	head := rawio.Overhead(remote)
+	most := env.MTU(local.Addr(), remote.Addr()) + shift
+	if c.MTU > 0 {
+		most = min(most, c.MTU-head)
+	}
+	least, udp := rawio.MinMTU, head-20
+	if remote.Addr().Is6() {
+		least, udp = leastIPv6, head-40
+	}
+	return pmtud.Limits{Min: least - head, Base: max(basePacket-udp, least-head), Max: max(most, leastMTU), Overhead: head}
+}
+
+// firstMTU is what a path is taken to carry at first: the base size, or all that the link takes where
+// there is no search.
+func (c *Config) firstMTU(env *Env, lim pmtud.Limits) int {
+	if c.probes(env) {
+		return min(lim.Base, lim.Max) &^ 3
+	}
+	return lim.Max
+}
+
+// beginMTU starts over with the MTU of a path that has become another one: it has another source, and so
+// perhaps another link.
+func (a *Assoc) beginMTU(p *path) {
+	lim := a.cfg.limits(a.env, p.Local, p.Remote, p.mtu.shift)
+	p.mtu.Search = pmtud.New(lim)
+	a.setMTU(p, a.cfg.firstMTU(a.env, lim))
+}
+
+// setMTU changes the MTU of a path and reports it.
+func (a *Assoc) setMTU(p *path, mtu int) {
+	if mtu = max(mtu, leastMTU); mtu == p.MTU() {
+		return
+	}
+	p.SetMTU(mtu)
+	if a.cfg.probes(a.env) {
+		p.Base = p.mtu.Limits().Base
+	}
+	if a.recv != nil && p == a.primary() {
+		a.recv.SetPMDCS(p.PMDCS())
+	}
+	a.events.push(Event{Kind: EventMTUChanged, Path: p.Remote})
+}
+
+// searching says whether the searches run in the present state.
+func (a *Assoc) searching() bool { return beatStates.has(a.state) && a.cfg.probes(a.env) }
+
+// tendMTUs moves the search of each path on (RFC 8899 section 5.2) and notes whether a probe is due. A
+// path is searched from when it is confirmed, and while it answers.
+func (a *Assoc) tendMTUs(now rawio.Time) {
+	a.probeDue = false
+	if !a.searching() {
+		return
+	}
+	for _, p := range a.paths {
+		up := p.State == tx.Active || p.State == tx.PotentiallyFailed
+		switch s := &p.mtu; {
+		case !up:
+			s.Stop()
+			continue
+		case s.State() == pmtud.Disabled:
+			a.refreshMax(p)
+			s.Start(now)
+		case p.BlackHole():
+			a.refreshMax(p)
+			s.BlackHole(now)
+			p.ForgetHoles()
+		case now >= s.Deadline():
+			a.refreshMax(p)
+			s.HandleTimeout(now)
+		}
+		a.setMTU(p, p.mtu.Size())
+		a.probeDue = a.probeDue || p.mtu.Due(now) > 0
+	}
+}
+
+// refreshMax takes account of a change of the link's own MTU.
+func (a *Assoc) refreshMax(p *path) {
+	p.mtu.SetMax(a.cfg.limits(a.env, p.Local, p.Remote, p.mtu.shift).Max)
+}
+
+// probeInfo is the Heartbeat Info of a probe: nonce (8), size (4), nothing (4). The nonce stands for the
+// path.
+const probeInfo = 16
+
+// padding is what probes are padded with.
+var padding [wire.MaxPadLen]byte
+
+// transmitProbe sends a probe that is due: HEARTBEAT and PAD (RFC 8899 section 6.2.1.2). Neither cwnd nor
+// the peer's window hold it back, as it carries no user data, and a loss is no error of the path.
+func (a *Assoc) transmitProbe(now rawio.Time, out *TxBatch) bool {
+	for _, p := range a.paths {
+		size := p.mtu.Due(now)
+		if size == 0 {
+			continue
+		}
+		rtt := p.SRTT()
+		if rtt == 0 {
+			rtt = p.RTO()
+		}
+		p.mtu.Sent(now, rtt, p.RTO())
+		var info [probeInfo]byte
+		if _, err := io.ReadFull(a.env.Rand, info[:8]); err != nil {
+			continue // without a nonce nobody could tell: it counts as lost
+		}
+		p.mtu.nonce = binary.BigEndian.Uint64(info[:])
+		binary.BigEndian.PutUint32(info[8:], uint32(size))
+		out.Begin(a.localPort, a.peerPort, a.peerTag, p.Local, p.Remote, size)
+		out.Commit(wire.AppendHeartbeat(out.Tail(), info[:]))
+		out.Commit(wire.AppendPadHeader(out.Tail(), out.Room()))
+		out.Bytes(padding[:out.Room()])
+		a.stats.MTUProbesOut++
+		a.end(out)
+		return true
+	}
+	a.probeDue = false
+	return false
+}
+
+// handleProbeAck takes the answer to the last probe of a path. Answers to earlier ones, and second ones,
+// say nothing new.
+func (a *Assoc) handleProbeAck(now rawio.Time, info []byte) {
+	nonce, size := binary.BigEndian.Uint64(info), int(binary.BigEndian.Uint32(info[8:]))
+	for _, p := range a.paths {
+		if !p.mtu.Awaits(size) || p.mtu.nonce != nonce || !a.searching() {
+			continue
+		}
+		a.stats.MTUProbesAcked++
+		p.mtu.Acked(now)
+		a.setMTU(p, p.mtu.Size())
+		a.answered(now, p)
+		return
+	}
+}
+
+// packetTooBig takes a validated report of the network (RFC 8899 section 4.6.2). Without a search it
+// lowers the path's MTU at once, but never below what every path carries.
+func (a *Assoc) packetTooBig(now rawio.Time, p *path, linkMTU int) {
+	mtu := linkMTU - rawio.Overhead(p.Remote)
+	if a.cfg.probes(a.env) {
+		p.mtu.TooBig(now, mtu)
+		a.setMTU(p, p.mtu.Size())
+	} else if mtu = max(mtu, p.mtu.Limits().Min); mtu < p.MTU() {
+		a.setMTU(p, mtu)
+	}
+}
