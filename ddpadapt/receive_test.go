@@ -16,7 +16,7 @@ type msgT = assoc.Message
 
 // Whatever the order of arrival, placement and delivery give the same result.
 func TestAnyArrivalOrder(t *testing.T) {
-	// req 5043-5.2.1-3, 5043-10-4, 5043-6.1-2, 5041-3-4, 5041-3-6
+	// req 5043-5.2.1-3, 5043-10-4, 5043-10-5, 5043-6.1-2, 5041-3-4, 5041-3-6
 	for seed := range int64(40) {
 		a, b := newPair(t)
 		rnd := rand.New(rand.NewSource(seed))
@@ -174,6 +174,7 @@ func TestIllegalSequences(t *testing.T) {
 		{"a segment behind the Terminate", false, peer("1 terminate", "2 segment a"), FaultAfterEnd, "0: 1 terminate"},
 		{"a segment behind the Terminate, overtaking it", false, peer("2 segment a", "1 terminate"), FaultAfterEnd, "0: 1 terminate"},
 		{"a second Terminate", false, peer("1 terminate", "2 terminate"), FaultAfterEnd, "0: 1 terminate"},
+		// req 5043-6.5-2: sequences that a ULP may define are not accepted, as none was asked for.
 		{"an answer that is a segment", true, peer("0 segment a"), FaultAnswer, "0: 1 terminate"},
 		{"an answer that is an Initiate", true, peer("0 initiate"), FaultCrossed, "0: 1 terminate"},
 		// req 5043-10-11, 5041-3-13

@@ -245,7 +245,7 @@ func TestConfigure(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := assoc.Config{OutStreams: c.out, InStreams: c.in}
 			Configure(&cfg)
-			if cfg.OutStreams != c.want || cfg.InStreams != c.want { // req 5043-8-3
+			if cfg.OutStreams != c.want || cfg.InStreams != c.want { // req 5043-8-3, 5043-8-2
 				t.Fatalf("%d out, %d in", cfg.OutStreams, cfg.InStreams)
 			}
 			if cfg.Adaptation == nil || *cfg.Adaptation != 1 || !cfg.RequireAdaptation { // req 5043-5.1-1, 5043-7.1-3, 5043-11.1-1

@@ -64,7 +64,7 @@ func TestSessionAccepted(t *testing.T) {
 	}
 	a.acks()
 	ua.told(t, "completed 1")
-	end := a.sends("0: 2 terminate") // req 5043-6.2-3
+	end := a.sends("0: 2 terminate") // req 5043-6.2-3, 5043-6.2-1
 	if n := len(end[0].data.Payload()); n != 4 {
 		t.Fatalf("Terminate of %d octets", n) // req 5043-5.2.3-8
 	}

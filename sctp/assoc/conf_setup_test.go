@@ -517,7 +517,7 @@ func TestReportOfUnknownParametersIsOmittedInAnAbort(t *testing.T) {
 }
 
 func TestAdaptationCodePointIsOpaque(t *testing.T) {
-	// req 5061-4.2.6-2
+	// req 5061-4.2.6-2, 5043-7.1-1
 	for _, v := range []uint32{0, 1, 2, 0x80000000, 1<<32 - 1} {
 		_, a, b := pair(t, &assoc.Config{Adaptation: u32(v)}, &assoc.Config{Adaptation: u32(^v)})
 		if got, ok := b.PeerAdaptation(); got != v || !ok {

@@ -40,7 +40,7 @@ func TestPlacerVerdicts(t *testing.T) {
 	window := l.a.Stats().RecvWindow
 
 	l.send(l.tag, l.data("place me"))
-	if s := l.a.Stats(); s.RecvWindow != window || s.Placed != 1 {
+	if s := l.a.Stats(); s.RecvWindow != window || s.Placed != 1 { // req 5041-A-1
 		t.Errorf("a placed chunk costs window: %d of %d", s.RecvWindow, window)
 	}
 	first := l.data("place me twice")

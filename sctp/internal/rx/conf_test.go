@@ -47,3 +47,28 @@ func mustReceive(t *testing.T, r *Receiver) *Message {
 	}
 	return m
 }
+
+func TestTheWindowIsNeverPulledBack(t *testing.T) {
+	// req 5041-A-3: a_rwnd falls while nothing is read, and never by more than what came in since.
+	r := newReceiver()
+	arrived, edge, least := 0, 1000, 1000
+	for i := range 40 {
+		text := "twenty-five octets of it."
+		if r.Window() < len(text) {
+			break
+		}
+		mustPacket(t, r, 0, chunk(1+i, i, be, text))
+		arrived += len(text)
+		if i%3 == 0 { // the reader is slower than the peer
+			r.Release(mustReceive(t, r))
+		}
+		w := int(sack(r).ARwnd())
+		if arrived+w < edge {
+			t.Fatalf("after %d octets a_rwnd %d: the peer was told that it may send up to %d", arrived, w, edge)
+		}
+		edge, least = arrived+w, min(least, w)
+	}
+	if least > 500 {
+		t.Errorf("a_rwnd stays at %d although the reader does not keep up", least)
+	}
+}
