@@ -1,0 +1,99 @@
+package sctp
+
+import (
+	"testing"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// FuzzAgainstGopacket compares our decoder with gopacket's on every packet that both accept.
+func FuzzAgainstGopacket(f *testing.F) {
+	add := func(chunks ...byte) {
+		f.Add(append(wire.AppendHeader(nil, 1, 2, 3), chunks...))
+	}
+	add(wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: 7, ARwnd: 9000, OutStreams: 1, InStreams: 1, TSN: 5})...)
+	add(wire.AppendSack(nil, wire.SackFields{CumTSN: 1, ARwnd: 100, Gaps: []wire.GapBlock{{Start: 2, End: 3}}, Dups: []wire.TSN{9}})...)
+	add(append(wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagB | wire.FlagE, TSN: 4, Stream: 2, SSN: 1, PPID: 16, PayloadLen: 4}), 1, 2, 3, 4)...)
+	add(wire.AppendShutdown(nil, 5)...)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		ours, err := wire.ParsePacket(b)
+		if err != nil {
+			return
+		}
+		theirs := gopacket.NewPacket(b, layers.LayerTypeSCTP, gopacket.DecodeOptions{NoCopy: true})
+		if theirs.ErrorLayer() != nil {
+			return
+		}
+		var s *layers.SCTP
+		var list []gopacket.Layer
+		for _, l := range theirs.Layers() {
+			if h, ok := l.(*layers.SCTP); ok {
+				s = h
+			} else {
+				list = append(list, l)
+			}
+		}
+		if s == nil {
+			return
+		}
+		if uint16(s.SrcPort) != ours.SrcPort() || uint16(s.DstPort) != ours.DstPort() || s.VerificationTag != ours.VTag() {
+			t.Fatalf("header: ours %d %d %08x, theirs %+v", ours.SrcPort(), ours.DstPort(), ours.VTag(), s)
+		}
+		it := ours.Chunks()
+		for _, l := range list {
+			c, ok := it.Next()
+			if !ok {
+				return // ours is stricter about lengths
+			}
+			compare(t, c, l)
+		}
+	})
+}
+
+func compare(t *testing.T, c wire.Chunk, l gopacket.Layer) {
+	equal := func(what string, ours, theirs uint32) {
+		if ours != theirs {
+			t.Fatalf("%v %s: ours %d, theirs %d", c.Type(), what, ours, theirs)
+		}
+	}
+	switch l := l.(type) {
+	case *layers.SCTPData:
+		d, err := wire.AsData(c)
+		if err != nil {
+			return
+		}
+		equal("TSN", uint32(d.TSN()), l.TSN)
+		equal("stream", uint32(d.Stream()), uint32(l.StreamId))
+		equal("SSN", uint32(d.SSN()), uint32(l.StreamSequence))
+		equal("PPID", d.PPID(), uint32(l.PayloadProtocol))
+		equal("payload", uint32(len(d.Payload())), uint32(len(l.LayerPayload())))
+	case *layers.SCTPInit:
+		i, err := wire.AsInit(c)
+		if err != nil {
+			return
+		}
+		equal("tag", i.Tag(), l.InitiateTag)
+		equal("a_rwnd", i.ARwnd(), l.AdvertisedReceiverWindowCredit)
+		equal("OS", uint32(i.OutStreams()), uint32(l.OutboundStreams))
+		equal("MIS", uint32(i.InStreams()), uint32(l.InboundStreams))
+		equal("TSN", uint32(i.TSN()), l.InitialTSN)
+	case *layers.SCTPSack:
+		k, err := wire.AsSack(c)
+		if err != nil {
+			return
+		}
+		equal("TSN", uint32(k.CumTSN()), l.CumulativeTSNAck)
+		equal("a_rwnd", k.ARwnd(), l.AdvertisedReceiverWindowCredit)
+		equal("gaps", uint32(k.NumGaps()), uint32(l.NumGapACKs))
+		equal("duplicates", uint32(k.NumDups()), uint32(l.NumDuplicateTSNs))
+	case *layers.SCTPShutdown:
+		s, err := wire.AsShutdown(c)
+		if err != nil {
+			return
+		}
+		equal("TSN", uint32(s.CumTSN()), l.CumulativeTSNAck)
+	}
+}
