@@ -27,6 +27,7 @@ type Host struct {
 	tx    *assoc.TxBatch
 
 	nextStream ddp.StreamID
+	tally      *tally
 
 	// accept is asked for the QP that serves an incoming session.
 	accept func(private []byte) *qp
@@ -160,12 +161,9 @@ func (c *conn) session(now rawio.Time, ev ddpadapt.Event) {
 	case ddpadapt.EventInitiate:
 		q = c.h.accept(ev.Private)
 		q.bind(c, ev.Session)
-		if err := ev.Session.Accept(now, q.core.Stream(), ev.Private); err != nil {
-			c.h.w.failf("%s: accept: %v", c.h.name, err)
-		}
-		q.core.Start()
+		q.initiated(now, ev)
 	case ddpadapt.EventAccepted:
-		q.core.Start()
+		q.accepted(ev)
 	case ddpadapt.EventRejected:
 		c.h.w.failf("%s: session rejected: %v", c.h.name, ev.Err)
 	case ddpadapt.EventEnded, ddpadapt.EventDown:
@@ -203,9 +201,11 @@ type qp struct {
 	conn    *conn
 	session *ddpadapt.Session
 	over    bool
+	setup   setup
 
 	onSent, onReceived func(rdmap.WC)
 	onFailed           func(*rdmap.StreamError)
+	onIndicate         func(ddpadapt.RTR)
 }
 
 func (h *Host) newQP(send, recv int, ird, ord int) *qp {

@@ -23,6 +23,7 @@ type load struct {
 	src, target, sink *slots
 	readable          area
 	recv              []area
+	words             *words
 
 	srcR, targetR, sinkR, readableR, recvR *ddp.Region
 
@@ -48,6 +49,12 @@ type op struct {
 	sink     area
 	want     []byte // RDMA Read: what must have arrived
 	write    *write // RDMA Write
+	places   int    // in the send queue; 0 stands for 1
+
+	// Atomic: one of both.
+	words    *words
+	tally    *tally
+	original uint64 // what it must meet in words
 }
 
 // write is an RDMA Write of which no covering Send has been delivered yet.
@@ -64,6 +71,8 @@ type message struct {
 	solicited bool
 	inv       *ddp.Region
 	writes    []*write
+	imm       bool // Immediate Data
+	value     uint64
 }
 
 // slots are equal parts of one area.
@@ -97,7 +106,7 @@ const recvs = 8
 func newLoad(w *World, q *qp, slot int) *load {
 	m := q.h.mem
 	l := &load{w: w, q: q, next: rawio.Never}
-	q.onSent, q.onReceived, q.onFailed = l.sent, l.received, l.failed
+	q.onSent, q.onReceived, q.onFailed, q.onIndicate = l.sent, l.received, l.failed, l.indicate
 	l.src, l.target, l.sink = newSlots(m, 8, slot), newSlots(m, 6, slot), newSlots(m, 4, slot)
 	l.readable = m.alloc(slot)
 	id := q.core.Stream().ID()
@@ -110,6 +119,7 @@ func newLoad(w *World, q *qp, slot int) *load {
 	}
 	whole := area{m, l.recv[0].off, l.recv[recvs-1].off + slot - l.recv[0].off}
 	l.recvR = whole.register(ddp.LocalWrite, 0, id)
+	l.words = newWords(q)
 	for i := range l.recv {
 		l.postRecv(uint64(i))
 	}
@@ -121,19 +131,20 @@ func (w *World) openSessions(c *conn) {
 	slot := []int{256, 2000, 8192, 12000}[w.rand.IntN(4)]
 	bs := make([]*qp, n)
 	w.b.accept = func(private []byte) *qp { return bs[private[0]] }
+	w.a.tally, w.b.tally = newTally(w.a), newTally(w.b)
 	for i := range n {
-		reads := 1 + w.rand.IntN(6)
-		qa, qb := w.a.newQP(16, recvs, reads, reads), w.b.newQP(16, recvs, reads, reads)
+		s := w.newSetup()
+		qa := w.a.newQP(16, recvs, int(s.asked.IRD), int(s.asked.ORD))
+		qb := w.b.newQP(16, recvs, int(s.own.IRD), int(s.own.ORD))
+		qa.setup, qb.setup = s, s
 		bs[i] = qb
 		la, lb := newLoad(w, qa, slot), newLoad(w, qb, slot)
 		la.peer, lb.peer = lb, la
 		w.loads = append(w.loads, la, lb)
-		s, err := c.mux.Open(w.now, -1, qa.core.Stream(), []byte{byte(i)})
-		if err != nil {
+		if _, err := c.open(w.now, qa, []byte{byte(i)}); err != nil {
 			w.failf("open: %v", err)
 			return
 		}
-		qa.bind(c, s)
 	}
 	c.pump(w.now)
 }
@@ -231,15 +242,19 @@ func (l *load) regionStart(r *ddp.Region) int {
 
 // post starts a random operation. It returns false when resources for it are taken.
 func (l *load) post() bool {
-	switch k := l.w.rand.IntN(10); {
+	switch k := l.w.rand.IntN(14); {
 	case k < 4:
 		return l.write()
 	case k < 7:
 		return l.send(false)
 	case k < 8:
 		return l.send(true)
-	default:
+	case k < 10:
 		return l.read()
+	case k < 12:
+		return l.atomic()
+	default:
+		return l.immediate()
 	}
 }
 
@@ -283,10 +298,24 @@ func (l *load) submit(wr *rdmap.SendWR, o op) bool {
 	return true
 }
 
-func (l *load) full() bool { return len(l.posted) >= 16 }
+func (l *load) full() bool { return !l.room(1) }
+
+// room reports whether the send queue has n places left.
+func (l *load) room(n int) bool {
+	for i := range l.posted {
+		n += max(1, l.posted[i].places)
+	}
+	return n <= 16
+}
 
 func (l *load) write() bool {
-	if l.full() || len(l.src.free) == 0 || len(l.peer.target.free) == 0 {
+	wr, o := l.wr(rdmap.WRWrite), op{}
+	return !l.full() && l.prepareWrite(wr, &o) && l.submit(wr, o)
+}
+
+// prepareWrite makes wr write some of the own memory to some of the peer's.
+func (l *load) prepareWrite(wr *rdmap.SendWR, o *op) bool {
+	if len(l.src.free) == 0 || len(l.peer.target.free) == 0 {
 		return false
 	}
 	src, _ := l.src.take()
@@ -295,13 +324,13 @@ func (l *load) write() bool {
 	off := l.w.rand.IntN(to.n - n + 1)
 	part := to.sub(off, n)
 	part.open()
-	wr := l.wr(rdmap.WRWrite)
 	wr.SGL = l.sgl(l.srcR, src, n)
 	wr.RemoteSTag = l.peer.targetR.STag()
 	wr.RemoteTO = l.peer.targetR.Base() + uint64(part.off-l.peer.target.all.off)
 	x := &write{to: part, want: bytes.Clone(src.bytes()[:n]), slot: to}
 	l.uncovered = append(l.uncovered, x)
-	return l.submit(wr, op{opcode: rdmap.WCWrite, src: src, write: x})
+	o.opcode, o.src, o.write = rdmap.WCWrite, src, x
+	return true
 }
 
 // send posts a Send, with Invalidate on inv: then a region of the peer is made for the occasion, and
@@ -311,7 +340,7 @@ func (l *load) send(inv bool) bool {
 	if inv {
 		need = 2
 	}
-	if len(l.posted)+need > 16 || len(l.src.free) < need || l.peer.credits == 0 {
+	if !l.room(need) || len(l.src.free) < need || l.peer.credits == 0 {
 		return false
 	}
 	msg := message{}
@@ -360,7 +389,7 @@ func (l *load) send(inv bool) bool {
 }
 
 func (l *load) read() bool {
-	if l.full() || len(l.sink.free) == 0 {
+	if l.full() || len(l.sink.free) == 0 || l.q.core.ORD() == 0 {
 		return false
 	}
 	sink, _ := l.sink.take()
@@ -393,6 +422,13 @@ func (l *load) sent(wc rdmap.WC) {
 		if o.opcode == rdmap.WCRead {
 			o.sink.settle(o.want, "read")
 			l.sink.give(o.sink)
+		}
+		if o.opcode == rdmap.WCAtomic {
+			if o.id == wc.ID {
+				o.answered(&wc)
+			} else {
+				o.answered(nil)
+			}
 		}
 		if x := o.write; x != nil && !x.done && !bytes.Equal(x.to.bytes(), x.want) {
 			l.w.failf("%s: write %d is complete, so acknowledged, but not in place", l.q.h.name, o.id)
@@ -430,6 +466,10 @@ func (l *load) received(wc rdmap.WC) {
 	}
 	msg := l.expect[0]
 	l.expect = l.expect[1:]
+	if (wc.Opcode == rdmap.WCRecvImm) != msg.imm || wc.Immediate != msg.value {
+		l.w.failf("%s: received %+v, want Immediate Data %v %#x", l.q.h.name, wc, msg.imm, msg.value)
+		return
+	}
 	if int(wc.ByteLen) != len(msg.want) || wc.Solicited != msg.solicited || wc.Invalidated != (msg.inv != nil) {
 		l.w.failf("%s: received %+v, want %d octets, solicited %v, invalidation %v",
 			l.q.h.name, wc, len(msg.want), msg.solicited, msg.inv != nil)

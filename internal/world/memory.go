@@ -45,6 +45,12 @@ func (m *memory) alloc(n int) area {
 	return a
 }
 
+// allocAligned is alloc with the first octet at an address that is a multiple of 8.
+func (m *memory) allocAligned(n int) area {
+	m.used = (m.used + 7) &^ 7
+	return m.alloc(n)
+}
+
 func (a area) sub(off, n int) area { return area{a.m, a.off + off, n} }
 func (a area) bytes() []byte       { return a.m.actual[a.off : a.off+a.n] }
 func (a area) expected() []byte    { return a.m.shadow[a.off : a.off+a.n] }

@@ -32,6 +32,9 @@ func (l *load) violations() []violation {
 		tagged  = uint8(ddp.TypeTagged)
 		protect = uint8(rdmap.RemoteProtection)
 	)
+	atomic := func(r *ddp.Region, to uint64) rdmap.SendWR {
+		return rdmap.SendWR{Op: rdmap.WRAtomic, RemoteSTag: r.STag(), RemoteTO: to, Atomic: ddp.FetchAdd(1)}
+	}
 	end := func(r *ddp.Region) uint64 { return r.Base() + r.Len() - n + 1 }
 	foreign, err := p.q.h.table.Register(ddp.Spec{PD: 2, Mem: ddp.Bytes(p.target.all.bytes()), Access: ddp.RemoteWrite | ddp.RemoteRead})
 	if err != nil {
@@ -41,17 +44,25 @@ func (l *load) violations() []violation {
 	if err := p.q.h.table.Deregister(gone); err != nil {
 		panic(err)
 	}
-	return []violation{
+	list := []violation{
 		{"write one octet past the end", rdmap.LayerDDP, tagged, ddp.CodeBaseBounds, write(p.targetR, end(p.targetR))},
 		{"write one octet before the start", rdmap.LayerDDP, tagged, ddp.CodeBaseBounds, write(p.targetR, p.targetR.Base()-1)},
 		{"write through another protection domain", rdmap.LayerDDP, tagged, ddp.CodeNotAssociated, write(foreign, 0)},
 		{"write through a deregistered STag", rdmap.LayerDDP, tagged, ddp.CodeInvalidSTag, write(gone, 0)},
 		{"write to a region open for reading only", rdmap.LayerDDP, tagged, ddp.CodeInvalidSTag, write(p.readableR, p.readableR.Base())},
+	}
+	if l.q.core.ORD() == 0 {
+		return list
+	}
+	return append(list, []violation{
 		{"read one octet past the end", rdmap.LayerRDMA, protect, rdmap.CodeBounds, read(p.readableR, end(p.readableR))},
 		{"read through another protection domain", rdmap.LayerRDMA, protect, rdmap.CodeNotAssociated, read(foreign, 0)},
 		{"read through a deregistered STag", rdmap.LayerRDMA, protect, rdmap.CodeInvalidSTag, read(gone, 0)},
 		{"read from a region open for writing only", rdmap.LayerRDMA, protect, rdmap.CodeAccess, read(p.targetR, p.targetR.Base())},
-	}
+		{"add past the end", rdmap.LayerRDMA, protect, rdmap.CodeBounds, atomic(p.words.r, p.words.r.Base()+p.words.r.Len()-7)},
+		{"add in a region open for writing only", rdmap.LayerRDMA, protect, rdmap.CodeAccess, atomic(p.targetR, p.targetR.Base())},
+		{"add at an odd address", rdmap.LayerRDMA, uint8(rdmap.RemoteOperation), rdmap.CodeCatastrophic, atomic(p.words.r, p.words.r.Base()+1)},
+	}...)
 }
 
 // violate has one QP break the rules, and waits until both ends know. Nothing but that QP may notice.

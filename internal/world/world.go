@@ -18,8 +18,7 @@ type World struct {
 	pkt  rawio.Packet // being handled
 	a, b *Host
 
-	ops    int // still to be posted
-	faults bool
+	ops    int    // still to be posted
 	hash   uint64 // of every completion
 	err    error  // the first violation
 	loads  []*load
@@ -170,6 +169,7 @@ func (w *World) Run() error {
 		return true
 	})
 	for _, l := range w.loads {
+		l.checkDepths()
 		l.start(w.now)
 	}
 	w.run("operations", func() bool {
@@ -225,6 +225,7 @@ func (w *World) finish(c *conn) {
 			}
 		}
 		h.mem.check("at the end")
+		h.tally.check()
 	}
 	w.net.Discard()
 	if n := w.net.Outstanding(); n != 0 && w.err == nil {

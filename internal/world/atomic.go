@@ -1,0 +1,161 @@
+package world
+
+import (
+	"encoding/binary"
+
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+// words is memory for the atomics of one QP's peer: what each of them finds is known when it is posted.
+type words struct {
+	area  area
+	r     *ddp.Region
+	model [4]uint64 // once all that was posted is carried out
+	open  int       // atomics that have not completed
+}
+
+// tally is memory that all QPs and the local user of a host count in at once: each finds another value.
+type tally struct {
+	area area
+	r    *ddp.Region
+	adds int
+	seen map[uint64]bool
+}
+
+func newWords(q *qp) *words {
+	x := &words{area: q.h.mem.allocAligned(8 * 4)}
+	x.r = x.area.register(ddp.RemoteAtomic, q.h.w.rand.Uint64()>>1, 0)
+	x.area.fill()
+	for i := range x.model {
+		x.model[i] = binary.NativeEndian.Uint64(x.area.bytes()[8*i:])
+	}
+	return x
+}
+
+func newTally(h *Host) *tally {
+	t := &tally{area: h.mem.allocAligned(8), seen: make(map[uint64]bool)}
+	binary.NativeEndian.PutUint64(t.area.bytes(), 0)
+	t.r = t.area.register(ddp.RemoteAtomic, h.w.rand.Uint64()>>1, 0)
+	t.area.open()
+	return t
+}
+
+// octets is what the words must be.
+func (x *words) octets() []byte {
+	var b []byte
+	for _, v := range x.model {
+		b = binary.NativeEndian.AppendUint64(b, v)
+	}
+	return b
+}
+
+// done takes note of a completed atomic; with none under way, memory must be as the model.
+func (x *words) done() {
+	if x.open--; x.open == 0 {
+		x.area.settle(x.octets(), "atomics")
+	}
+}
+
+// found takes the value that an addition met.
+func (t *tally) found(v uint64) {
+	if t.seen[v] || v >= uint64(t.adds) {
+		t.area.m.w.failf("%s: counter at %d met once more after %d additions", t.area.m.h.name, v, t.adds)
+	}
+	t.seen[v] = true
+}
+
+// addLocally counts for the host's own user.
+func (t *tally) addLocally() {
+	t.adds++
+	old, err := t.r.Atomic(0, ddp.FetchAdd(1))
+	if err != nil {
+		t.area.m.w.failf("%s: local addition: %v", t.area.m.h.name, err)
+	}
+	t.found(old)
+}
+
+// check compares the counter with the number of additions, all of which are complete.
+func (t *tally) check() {
+	if v := binary.NativeEndian.Uint64(t.area.bytes()); v != uint64(t.adds) {
+		t.area.m.w.failf("%s: counter is %d after %d additions", t.area.m.h.name, v, t.adds)
+	}
+}
+
+// atomic posts an Atomic Operation: on the peer's words, or an addition to its host's tally.
+func (l *load) atomic() bool {
+	if l.full() || l.q.core.ORD() == 0 {
+		return false
+	}
+	rnd := l.w.rand
+	wr := l.wr(rdmap.WRAtomic)
+	o := op{opcode: rdmap.WCAtomic, src: area{n: -1}}
+	if rnd.IntN(3) == 0 {
+		t := l.peer.q.h.tally
+		t.adds++
+		o.tally = t
+		wr.Atomic, wr.RemoteSTag, wr.RemoteTO = ddp.FetchAdd(1), t.r.STag(), t.r.Base()
+		if rnd.IntN(4) == 0 {
+			l.q.h.tally.addLocally()
+		}
+		return l.submit(wr, o)
+	}
+	x := l.peer.words
+	i := rnd.IntN(len(x.model))
+	old := x.model[i]
+	switch rnd.IntN(3) {
+	case 0:
+		wr.Atomic = ddp.FetchAdd(rnd.Uint64())
+		x.model[i] += wr.Atomic.Data
+	case 1: // two fields of 32 bits
+		wr.Atomic = ddp.AtomicOp{Data: rnd.Uint64(), Mask: 1<<63 | 1<<31}
+		x.model[i] = uint64(uint32(old)+uint32(wr.Atomic.Data)) | uint64(uint32(old>>32)+uint32(wr.Atomic.Data>>32))<<32
+	default:
+		wr.Atomic = ddp.CmpSwap(old+uint64(rnd.IntN(2)), rnd.Uint64())
+		if wr.Atomic.Compare == old {
+			x.model[i] = wr.Atomic.Data
+		}
+	}
+	x.open++
+	x.area.open()
+	o.words, o.original = x, old
+	wr.RemoteSTag, wr.RemoteTO = x.r.STag(), x.r.Base()+uint64(8*i)
+	return l.submit(wr, o)
+}
+
+// answered judges a completed atomic. wc is its own completion, nil if it has none.
+func (o *op) answered(wc *rdmap.WC) {
+	if o.words != nil {
+		if wc != nil && wc.Original != o.original {
+			o.words.area.m.w.failf("atomic %d met %#x, want %#x", o.id, wc.Original, o.original)
+		}
+		o.words.done()
+	} else if wc != nil {
+		o.tally.found(wc.Original)
+	}
+}
+
+// immediate posts Immediate Data, alone or behind a Write.
+func (l *load) immediate() bool {
+	if !l.room(2) || l.peer.credits == 0 {
+		return false
+	}
+	rnd := l.w.rand
+	msg := message{imm: true, value: rnd.Uint64(), solicited: rnd.IntN(3) == 0}
+	o := op{opcode: rdmap.WCImm, src: area{n: -1}}
+	wr := l.wr(rdmap.WRImm)
+	if rnd.IntN(2) == 0 {
+		if !l.prepareWrite(wr, &o) {
+			return false
+		}
+		wr.Op, o.places = rdmap.WRWriteImm, 2
+	}
+	if msg.solicited {
+		wr.Op++ // the same with Solicited Event
+	}
+	wr.Immediate = msg.value
+	msg.writes, l.uncovered = l.uncovered, nil
+	l.peer.credits--
+	l.peer.expect = append(l.peer.expect, msg)
+	return l.submit(wr, o)
+}
