@@ -104,7 +104,7 @@ func TestTaggedChecks(t *testing.T) {
 	}{
 		{"first octet", Spec{PD: testPD, Base: base}, base, 1, TypeLLP, 0},
 		{"last octet", Spec{PD: testPD, Base: base}, base + 99, 1, TypeLLP, 0},
-		{"whole range", Spec{PD: testPD, Base: base}, base, 100, TypeLLP, 0},
+		{"whole range", Spec{PD: testPD, Base: base}, base, 100, TypeLLP, 0}, // req 5041-2.3-1
 		{"base 0", Spec{PD: testPD}, 0, 100, TypeLLP, 0},
 		{"scoped to this stream", Spec{PD: testPD, Scope: testStream}, 0, 1, TypeLLP, 0},
 		{"last octet that does not wrap", Spec{PD: testPD, Base: top}, math.MaxUint64 - 1, 1, TypeLLP, 0},
@@ -115,7 +115,7 @@ func TestTaggedChecks(t *testing.T) {
 		{"one octet past the end", Spec{PD: testPD, Base: base}, base + 99, 2, TypeTagged, CodeBaseBounds},
 		{"far above", Spec{PD: testPD}, 1 << 63, 1, TypeTagged, CodeBaseBounds},
 		{"empty memory", Spec{PD: testPD, Mem: Bytes([]byte{})}, 0, 1, TypeTagged, CodeBaseBounds},
-		// req 5041-7.1-13
+		// req 5041-7.1-13, 5040-4.4-5
 		{"sum wraps to within the range", Spec{PD: testPD}, math.MaxUint64, 50, TypeTagged, CodeTOWrap},
 		{"sum of exactly 2^64", Spec{PD: testPD, Base: top}, math.MaxUint64, 1, TypeTagged, CodeTOWrap},
 		// req 5041-7.1-9, 5041-8.2-1, 5041-8.2-2, 5041-8.2-4, 5042-6.1.1-3, 5042-6.1.1-4
@@ -149,7 +149,7 @@ func TestTaggedChecks(t *testing.T) {
 				t.Fatalf("fault %v, want %d/%#02x", p.Err, c.typ, c.code)
 			}
 			if !zero(arena) {
-				t.Error("a refused segment changed memory") // req 5041-7.1-14
+				t.Error("a refused segment changed memory") // req 5041-7.1-14, 5040-7.2-1
 			}
 			checkReport(t, p.Err, seg)
 		})

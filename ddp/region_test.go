@@ -41,7 +41,7 @@ func TestNothingIsWrittenAfterRevocation(t *testing.T) {
 		name   string
 		revoke func(*Table, *Region) error
 	}{
-		// req 5041-8.3.1-2, 5041-8.3-1, 5041-8.3-2, 5041-8.3.1-1
+		// req 5041-8.3.1-2, 5041-8.3-1, 5041-8.3-2, 5041-8.3.1-1, 5040-8.1.1-6, 5042-6.2.2-2
 		{"invalidated", func(_ *Table, r *Region) error { r.Invalidate(); return nil }},
 		{"deregistered", func(t *Table, r *Region) error { return t.Deregister(r) }},
 		{"right to write revoked", func(t *Table, r *Region) error { return t.SetAccess(r, RemoteRead) }},

@@ -56,7 +56,7 @@ func TestEachDestinationHasItsOwnCongestionControl(t *testing.T) {
 		}
 	}
 	l.queue(40, full)
-	l.expect("the window of the primary path", "1 | 2 | 3 | 4 | 5")
+	l.expect("the window of the primary path alone", "1 | 2 | 3 | 4 | 5") // req 5043-7.2-5
 	a.State = Inactive
 	l.expect("the other has a window of its own", "6>1 | 7>1 | 8>1 | 9>1 | 10>1")
 	// req 9260-7.2-3
