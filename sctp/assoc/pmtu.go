@@ -21,8 +21,9 @@ const (
 // pathMTU is the search for the MTU of one path.
 type pathMTU struct {
 	pmtud.Search
-	nonce uint64 // of the last probe
-	shift int    // octets that packets have gained since the path was made because their UDP header went
+	nonce uint64     // of the last probe
+	sent  rawio.Time // when it went
+	shift int        // octets that packets have gained since the path was made because their UDP header went
 }
 
 // probes says whether path MTUs are searched for: the link has to send packets whole, or not at all.
@@ -137,11 +138,11 @@ func (a *Assoc) transmitProbe(now rawio.Time, out *TxBatch) bool {
 		if _, err := io.ReadFull(a.env.Rand, info[:8]); err != nil {
 			continue // without a nonce nobody could tell: it counts as lost
 		}
-		p.mtu.nonce = binary.BigEndian.Uint64(info[:])
+		p.mtu.sent, p.mtu.nonce = now, binary.BigEndian.Uint64(info[:])
 		binary.BigEndian.PutUint32(info[8:], uint32(size))
 		out.Begin(a.localPort, a.peerPort, a.peerTag, p.Local, p.Remote, size)
 		out.Commit(wire.AppendHeartbeat(out.Tail(), info[:]))
-		out.Commit(wire.AppendPadHeader(out.Tail(), out.Room()))
+		out.Commit(wire.AppendPadHeader(out.Tail(), out.Room()-wire.ChunkHeaderLen))
 		out.Bytes(padding[:out.Room()])
 		a.stats.MTUProbesOut++
 		a.end(out)
@@ -160,6 +161,7 @@ func (a *Assoc) handleProbeAck(now rawio.Time, info []byte) {
 			continue
 		}
 		a.stats.MTUProbesAcked++
+		p.ObserveRTT(now.Sub(p.mtu.sent))
 		p.mtu.Acked(now)
 		a.setMTU(p, p.mtu.Size())
 		a.answered(now, p)

@@ -197,7 +197,10 @@ func (r *road) until(end rawio.Time, done func() bool) bool {
 	return false
 }
 
-func (r *road) run(d time.Duration) { r.t.Helper(); r.until(r.now.Add(d), func() bool { return false }) }
+func (r *road) run(d time.Duration) {
+	r.t.Helper()
+	r.until(r.now.Add(d), func() bool { return false })
+}
 
 // send queues a message of n octets at an end and returns what it holds.
 func (r *road) send(from, n int) []byte {
@@ -227,4 +230,10 @@ func (r *road) wantMTU(what string, of, want int) {
 	if got := e.assocs[0].PathStats(0).MTU + rawio.Overhead(e.addr); got != want {
 		r.t.Errorf("%s: path MTU %d, want %d", what, got, want)
 	}
+}
+
+// newSearchingEndpoint is for a lab whose associations search for path MTUs.
+func newSearchingEndpoint() *endpoint.Endpoint {
+	return endpoint.New(endpoint.Config{Rand: rand.New(rand.NewSource(7)), Features: rawio.DontFragment,
+		MTU: func(_, _ netip.Addr) int { return testMTU }})
 }

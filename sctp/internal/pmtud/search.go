@@ -127,7 +127,7 @@ func (s *Search) Awaits(size int) bool { return s.out && s.probe == size }
 
 // Acked says that the unanswered probe has arrived.
 func (s *Search) Acked(now rawio.Time) {
-	s.out, s.count = false, 0
+	s.out, s.count, s.free = false, 0, now // it took a round trip
 	s.state, s.size = Searching, s.probe
 	if s.size >= s.ceiling {
 		s.ceiling, s.sure = 0, false
