@@ -17,6 +17,7 @@ import (
 var quiet = &assoc.Config{HeartbeatInterval: -1}
 
 func TestPathMTUIsFound(t *testing.T) {
+	// req 8899-3-1, 8899-3-2, 8899-3-3, 8899-3-5: the road looks at each packet that it takes.
 	for _, row := range []struct {
 		name             string
 		addrs            [2]string

@@ -144,13 +144,13 @@ func (r *road) take(e *end) {
 		r.sent = append(r.sent, c)
 		switch {
 		case c.probe():
-			if p.Fragment != 0 { // req 8899-3-2, 8899-3-3
+			if p.Fragment != 0 { // 8899-3-2, 8899-3-3
 				r.t.Errorf("a probe may be fragmented")
 			}
-			if len(c.pkt)+rawio.Overhead(p.Remote) > e.link { // req 8899-3-5
+			if len(c.pkt)+rawio.Overhead(p.Remote) > e.link { // 8899-3-5
 				r.t.Errorf("a probe of %d octets on a link of %d", len(c.pkt), e.link)
 			}
-		case c.mtu > 0 && len(c.pkt) > c.mtu && p.Fragment != c.mtu+rawio.Overhead(p.Remote): // req 8899-3-1
+		case c.mtu > 0 && len(c.pkt) > c.mtu && p.Fragment != c.mtu+rawio.Overhead(p.Remote): // 8899-3-1
 			r.t.Errorf("a packet of %d octets with %v, to be fragmented to %d, on a path of %d", len(c.pkt), chunkTypes(c.pkt), p.Fragment, c.mtu)
 		}
 		r.net.Send(r.now, p)
