@@ -200,6 +200,7 @@ func TestRestartBeginsTheSearchAnew(t *testing.T) {
 
 // Each destination has a search of its own, which starts when it is confirmed.
 func TestEachDestinationHasItsSearch(t *testing.T) {
+	// req 9260-7.3-1
 	// req 8899-5.2-1
 	l := bareLab(t)
 	l.h.ep = newSearchingEndpoint()
