@@ -12,6 +12,10 @@
 //
 // [Conn.Stream] gives one stream as a net.Conn.
 //
+// With several addresses in Config.LocalAddrs, or a peer that has several, an association outlives the
+// failure of a network: data moves to another path, and returns to the primary one when that recovers.
+// [Conn.Paths] shows the paths, and [Conn.NextEvent] tells what happens to them and to the association.
+//
 // The protocol itself is in the sans-IO packages assoc and endpoint, which this package drives: one
 // receive goroutine and one timer per Transport, and the callers' own goroutines. A protocol above that
 // wants each DATA chunk at arrival, such as DDP, implements [Upper].

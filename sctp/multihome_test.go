@@ -1,0 +1,416 @@
+package sctp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// plug is a link whose networks can be pulled: packets to or from an address in a network that is out
+// are lost, in both directions. Network i has the i-th addresses of both sides.
+type plug struct {
+	*mem.Link
+	out *[2]atomic.Bool
+}
+
+func (p plug) WriteBatch(pkts []rawio.Packet) (int, error) {
+	for i := range pkts {
+		if p.out[network(pkts[i].Remote.Addr())].Load() {
+			continue
+		}
+		if _, err := p.Link.WriteBatch(pkts[i : i+1]); err != nil {
+			return i, err
+		}
+	}
+	return len(pkts), nil
+}
+
+func network(a netip.Addr) int { return int(a.As4()[1]) - 1 }
+
+// newHomes joins two transports with two addresses each: 10.1.0.1 and 10.2.0.1, 10.1.0.2 and 10.2.0.2.
+func newHomes(t *testing.T) (p *pair, local, remote []netip.Addr, out *[2]atomic.Bool) {
+	t.Helper()
+	addr := func(list ...string) (out []netip.AddrPort) {
+		for _, s := range list {
+			out = append(out, netip.MustParseAddrPort(s))
+		}
+		return out
+	}
+	la, lb, err := mem.Pair(mem.Options{MTU: 1500, A: addr("10.1.0.1:0", "10.2.0.1:0"), B: addr("10.1.0.2:0", "10.2.0.2:0")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out = new([2]atomic.Bool)
+	p = &pair{bAddr: lb.LocalAddrs()[0].Addr()}
+	if p.a, err = NewTransport(plug{la, out}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if p.b, err = NewTransport(plug{lb, out}, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.a.Close()
+		p.b.Close()
+	})
+	for i, l := range []*mem.Link{la, lb} {
+		list := []*[]netip.Addr{&local, &remote}[i]
+		for _, ap := range l.LocalAddrs() {
+			*list = append(*list, ap.Addr())
+		}
+	}
+	return p, local, remote, out
+}
+
+// quick has timers that a test can wait for.
+func quick(local []netip.Addr) *Config {
+	return &Config{Events: 64, Config: assoc.Config{LocalAddrs: local, RTOInitial: 100 * time.Millisecond,
+		RTOMin: 100 * time.Millisecond, RTOMax: 400 * time.Millisecond, SackDelay: 10 * time.Millisecond,
+		HeartbeatInterval: 50 * time.Millisecond}}
+}
+
+// await reads events until one of that kind, for that path if it is valid.
+func await(t *testing.T, c *Conn, k EventKind, path netip.Addr) Event {
+	t.Helper()
+	ctx := deadlineCtx(t)
+	var seen []EventKind
+	for {
+		ev, err := c.NextEvent(ctx)
+		if err != nil {
+			t.Fatalf("no event %v but %v: %v", k, seen, err)
+		}
+		if ev.Kind == k && (!path.IsValid() || ev.Path == path) {
+			return ev
+		}
+		seen = append(seen, ev.Kind)
+	}
+}
+
+func TestTransferSurvivesItsNetworks(t *testing.T) {
+	p, local, remote, out := newHomes(t)
+	c, s := p.connect(t, quick(local), quick(remote))
+	await(t, c, EventPathUp, remote[1]) // req 9260-5.4-7: the server's second address is confirmed
+	const count = 3000
+	sum := make(chan error, 1)
+	go func() {
+		buf := make([]byte, 2000)
+		for i := range count {
+			n, _, err := s.ReadMsg(buf)
+			if want := fmt.Sprintf("message %d", i); err != nil || string(buf[:n]) != want {
+				sum <- fmt.Errorf("%q, %v, want %q", buf[:n], err, want)
+				return
+			}
+		}
+		sum <- nil
+	}()
+	fail := map[int]func(){
+		500:  func() { out[0].Store(true); await(t, c, EventPathPotentiallyFailed, remote[0]) },
+		1000: func() { out[0].Store(false); await(t, c, EventPathUp, remote[0]) },
+		1500: func() { out[1].Store(true); await(t, c, EventPathPotentiallyFailed, remote[1]) },
+		2000: func() { out[1].Store(false); await(t, c, EventPathUp, remote[1]) },
+	}
+	for i := range count {
+		if _, err := c.WriteMsg(fmt.Appendf(nil, "message %d", i), SendInfo{}); err != nil {
+			t.Fatal(err)
+		}
+		if f := fail[i]; f != nil {
+			f()
+		}
+	}
+	if err := <-sum; err != nil {
+		t.Error(err)
+	}
+	var got []netip.AddrPort
+	for _, st := range c.Paths() {
+		got = append(got, netip.AddrPortFrom(st.Local.Addr(), 0), netip.AddrPortFrom(st.Remote.Addr(), 0))
+	}
+	if want := []string{"10.1.0.1", "10.1.0.2", "10.2.0.1", "10.2.0.2"}; !slices.EqualFunc(got, want, func(a netip.AddrPort, s string) bool { return a.Addr().String() == s }) {
+		t.Errorf("paths %v", got)
+	}
+}
+
+func TestPathsOfAConn(t *testing.T) {
+	p, local, remote, _ := newHomes(t)
+	cfg := quick(local)
+	cfg.RemoteAddrs = remote // the first again, which Dial names: once is enough
+	c, _ := p.connect(t, cfg, quick(remote))
+	for i, st := range c.Paths() { // req 9260-11.1-2, 9260-5.4-1: both are confirmed at once
+		if st.State != assoc.PathActive || st.Primary != (i == 0) || st.Remote.Addr() != remote[i] || st.Local.Addr() != local[i] {
+			t.Errorf("%+v", st)
+		}
+	}
+	if err := c.SetPrimary(remote[1]); err != nil || c.RemoteAddr().(Addr).Addr() != remote[1] {
+		t.Errorf("SetPrimary: %v, now %v", err, c.RemoteAddr())
+	}
+	for name, err := range map[string]error{
+		"SetPrimary": c.SetPrimary(local[0]), "SetHeartbeat": c.SetHeartbeat(local[0], 0), "RequestHeartbeat": c.RequestHeartbeat(local[0]),
+	} {
+		if !errors.Is(err, assoc.ErrNoPath) { // req 9260-11.1-6
+			t.Errorf("%s of an address that the peer does not have: %v", name, err)
+		}
+	}
+	if err := c.SetHeartbeat(remote[0], time.Hour); err != nil {
+		t.Error(err)
+	}
+	if err := c.RequestHeartbeat(remote[0]); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLocalAddrsMustBeTheLinks(t *testing.T) {
+	p := newPair(t)
+	cfg := &Config{Config: assoc.Config{LocalAddrs: []netip.Addr{netip.MustParseAddr("10.77.0.1")}}}
+	_, dial := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 7), cfg)
+	_, listen := p.b.Listen(7, cfg)
+	for _, err := range []error{dial, listen} {
+		var le *LocalAddrError
+		if !errors.As(err, &le) || le.Addr != cfg.LocalAddrs[0] || !errors.Is(err, syscall.EADDRNOTAVAIL) {
+			t.Error(err)
+		}
+	}
+}
+
+// expect wants the next event to be of that kind.
+func expect(t *testing.T, c *Conn, k EventKind) Event {
+	t.Helper()
+	ev, err := c.NextEvent(deadlineCtx(t))
+	if err != nil || ev.Kind != k {
+		t.Fatalf("event %v, %v, want %v", ev.Kind, err, k)
+	}
+	return ev
+}
+
+func TestEventsOfALife(t *testing.T) {
+	p := newPair(t)
+	layer := uint32(77)
+	client, server := &Config{Events: 8}, &Config{Events: 8, Config: assoc.Config{Adaptation: &layer}}
+	c, s := p.connect(t, client, server)
+	if ev := expect(t, c, EventUp); ev.Path != p.bAddr { // req 9260-11.2-2
+		t.Errorf("%+v", ev)
+	}
+	if ev := expect(t, c, EventAdaptation); ev.Adaptation != layer { // req 5061-4.2.6-1
+		t.Errorf("%+v", ev)
+	}
+	expect(t, s, EventUp) // the client announced none
+	if _, err := c.WriteMsg([]byte("hello"), SendInfo{}); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, c, EventSenderDry)
+	go c.Close()
+	expect(t, s, EventPeerShutdown)
+	if ev := expect(t, s, EventDown); !errors.Is(ev.Err, assoc.ErrShutdown) { // req 9260-11.2-1
+		t.Errorf("%+v", ev)
+	}
+	expect(t, c, EventDown)
+	if _, err := s.NextEvent(context.Background()); err != io.EOF {
+		t.Errorf("after the last: %v", err)
+	}
+}
+
+func TestEventsAreBounded(t *testing.T) {
+	p := newPair(t)
+	c, s := p.connect(t, &Config{Events: 3}, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	expect(t, c, EventUp)
+	if _, err := c.NextEvent(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("with nothing to report: %v", err)
+	}
+	buf := make([]byte, 10)
+	for range 10 { // each message that is acknowledged is an event
+		if _, err := c.WriteMsg([]byte("x"), SendInfo{SackNow: true}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.ReadMsg(buf); err != nil {
+			t.Fatal(err)
+		}
+		for c.Stats().Outstanding > 0 { // each look serves the association
+		}
+	}
+	c.Abort("enough")
+	for range 3 {
+		if ev := expect(t, c, EventSenderDry); ev.Lost != 0 {
+			t.Errorf("%+v", ev)
+		}
+	}
+	if ev := expect(t, c, EventDown); ev.Lost != 7 {
+		t.Errorf("%d events lost, want 7", ev.Lost)
+	}
+	if _, err := s.NextEvent(context.Background()); !errors.Is(err, ErrNoEvents) {
+		t.Errorf("without Config.Events: %v", err)
+	}
+}
+
+func TestFailedMessagesComeBack(t *testing.T) {
+	p, local, remote, out := newHomes(t)
+	cfg := quick(local)
+	cfg.AssocMaxRetrans = 2
+	c, _ := p.connect(t, cfg, quick(remote))
+	expect(t, c, EventUp)
+	await(t, c, EventPathUp, remote[1])
+	if _, err := c.WriteMsg([]byte("arrives"), SendInfo{}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, c, EventSenderDry, netip.Addr{})
+	out[0].Store(true)
+	out[1].Store(true)
+	const count = 40
+	message := func(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 1000+i) }
+	for i := range count {
+		if _, err := c.WriteMsg(message(i), SendInfo{Stream: uint16(i % 3), PPID: uint32(i), Unordered: i%2 == 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unsent := 0
+	for i := range count { // req 9260-11.1-10, 9260-8.1-4, 9260-11.2-1: oldest first, sent ones too
+		ev := await(t, c, EventSendFailed, netip.Addr{})
+		if !bytes.Equal(ev.Message, message(i)) || ev.Info != (SendInfo{Stream: uint16(i % 3), PPID: uint32(i), Unordered: i%2 == 1}) {
+			t.Fatalf("message %d: %d octets, %+v", i, len(ev.Message), ev.Info)
+		}
+		if ev.Unsent {
+			unsent++
+		} else if unsent > 0 {
+			t.Errorf("message %d was sent, one before it was not", i)
+		}
+	}
+	if unsent == 0 || unsent == count {
+		t.Errorf("%d of %d were never transmitted", unsent, count)
+	}
+	if ev := await(t, c, EventDown, netip.Addr{}); !errors.Is(ev.Err, assoc.ErrTimeout) {
+		t.Errorf("%+v", ev)
+	}
+}
+
+// reborn is the server's link when the client's host crashes and comes back: first joined to the one
+// client, then to the other, which has the same address.
+type reborn struct {
+	*mem.Link
+	lives [2]*mem.Link
+	life  atomic.Int32
+	in    chan rawio.Packet
+}
+
+func (r *reborn) ReadBatch(pkts []rawio.Packet) (int, error) {
+	p, ok := <-r.in
+	if !ok {
+		return 0, net.ErrClosed
+	}
+	pkts[0] = p
+	return 1, nil
+}
+
+func (r *reborn) WriteBatch(pkts []rawio.Packet) (int, error) {
+	return r.lives[r.life.Load()].WriteBatch(pkts)
+}
+
+func (r *reborn) Close() error {
+	r.lives[0].Close()
+	return r.lives[1].Close()
+}
+
+// run reads both until they are closed.
+func (r *reborn) run() {
+	var wg sync.WaitGroup
+	for i, l := range r.lives {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			pkts := make([]rawio.Packet, 16)
+			for {
+				n, err := l.ReadBatch(pkts)
+				if err != nil {
+					return
+				}
+				for k := range n {
+					if int(r.life.Load()) == i {
+						r.in <- pkts[k]
+					} else {
+						pkts[k].Release()
+					}
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	close(r.in)
+}
+
+// A peer that restarts takes nothing along: what it had not acknowledged is reported, and the room in
+// the send buffer comes back.
+func TestSendBufferAfterARestart(t *testing.T) {
+	server := &reborn{in: make(chan rawio.Packet)}
+	var clients [2]*Transport
+	for i := range clients {
+		la, lb, err := mem.Pair(mem.Options{MTU: 1500})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if clients[i], err = NewTransport(la, nil); err != nil {
+			t.Fatal(err)
+		}
+		defer clients[i].Close()
+		server.Link, server.lives[i] = lb, lb
+	}
+	go server.run()
+	b, err := NewTransport(server, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	cfg := quick(nil)
+	cfg.SendBuffer, cfg.Events = 8000, 16
+	l, err := b.Listen(7, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := deadlineCtx(t)
+	to := netip.AddrPortFrom(server.LocalAddrs()[0].Addr(), 7)
+	client := &Config{LocalPort: 5555}
+	if _, err := clients[0].Dial(ctx, to, client); err != nil {
+		t.Fatal(err)
+	}
+	s, err := l.Accept(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, s, EventUp)
+	server.life.Store(1) // the host crashes: nobody acknowledges these
+	message := func(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 1000) }
+	for i := range 8 {
+		if _, err := s.WriteMsg(message(i), SendInfo{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := clients[1].Dial(ctx, to, client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 8 {
+		if ev := await(t, s, EventSendFailed, netip.Addr{}); !bytes.Equal(ev.Message, message(i)) || ev.Kind != EventSendFailed { // req 9260-5.2.4-7
+			t.Fatalf("message %d: % x", i, ev.Message[:4])
+		}
+	}
+	expect(t, s, EventRestart)
+	buf := make([]byte, 2000)
+	for i := range 20 { // more than the buffer holds: it is free again
+		if _, err := s.WriteMsg(message(i), SendInfo{}); err != nil {
+			t.Fatal(err)
+		}
+		if n, _, err := c.ReadMsg(buf); err != nil || !bytes.Equal(buf[:n], message(i)) {
+			t.Fatalf("message %d: %d octets, %v", i, n, err)
+		}
+	}
+}
