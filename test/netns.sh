@@ -318,23 +318,32 @@ begin() {
 server=$pid
 begin
 stop "$pid" INT
-if grep -q 'interrupted' "$WORK/cut.out"; then ok "rcopy, ^C: $(cat "$WORK/cut.out")"; else fail "rcopy, ^C" "$WORK/cut.out"; fi
+if grep -q 'nothing was stored: interrupted' "$WORK/cut.out"; then ok "rcopy, ^C: $(cat "$WORK/cut.out")"; else fail "rcopy, ^C" "$WORK/cut.out"; fi
 emptied "rcopy, ^C"
 begin
 stop "$pid" KILL
 emptied "rcopy, client killed"
-begin
-client=$pid
-stop "$server" TERM
-code=0
-wait "$client" || code=$?
-unset "running[$client]"
-if [[ $code == 1 ]] && grep -q 'the server is being stopped' "$WORK/cut.out"; then
-	ok "rcopy, server stopped: $(cat "$WORK/cut.out")"
-else
-	fail "rcopy, server stopped: exit code $code" "$WORK/cut.out"
-fi
+# lose WHAT SIGNAL TEXT: the server gets SIGNAL in the middle, the client exits with 1 and says TEXT.
+lose() {
+	begin
+	local client=$pid
+	stop "$server" "$2"
+	code=0
+	wait "$client" || code=$?
+	unset "running[$client]"
+	if [[ $code == 1 ]] && grep -q "$3" "$WORK/cut.out"; then
+		ok "$1: $(cat "$WORK/cut.out")"
+	else
+		fail "$1: exit code $code" "$WORK/cut.out"
+	fi
+}
+lose "rcopy, server stopped" TERM 'the server is being stopped'
 emptied "rcopy, server stopped"
+serve "$WORK/rcopy.log" rcopy -l --dir "$store"
+server=$pid
+lose "rcopy, server killed" KILL 'nothing was stored: '
+if [[ -e $store/file ]]; then fail "rcopy, server killed: half a file"; else ok "rcopy, server killed: no half file"; fi
+rm -f "$store"/.rcopy-*
 for ns in "$A" "$B"; do ip netns exec "$ns" nft delete table netdev loss; done
 
 # ---- failures as a user meets them --------------------------------------------------------------

@@ -58,8 +58,23 @@ func (u *upload) run(ctx context.Context, dev *rdma.Device, to netip.AddrPort) (
 	}
 	defer u.e.close()
 	if err := u.connect(ctx, to); err != nil {
+		if ctx.Err() != nil {
+			return nil, u.broken(ctx, err)
+		}
 		return nil, err
 	}
+	sum, err := u.transfer(ctx)
+	if err != nil {
+		return nil, u.broken(ctx, err)
+	}
+	u.stats, _ = u.e.qp.Stats()
+	leaving, cancel := context.WithTimeout(ctx, farewell)
+	defer cancel()
+	u.e.qp.Disconnect(leaving) // the file is stored, however this ends
+	return sum, nil
+}
+
+func (u *upload) transfer(ctx context.Context) ([]byte, error) {
 	sum, err := u.write(ctx)
 	if err != nil {
 		return nil, err
@@ -74,11 +89,23 @@ func (u *upload) run(ctx context.Context, dev *rdma.Device, to netip.AddrPort) (
 			return nil, err
 		}
 	}
-	u.stats, _ = u.e.qp.Stats()
-	leaving, cancel := context.WithTimeout(ctx, farewell)
-	defer cancel()
-	u.e.qp.Disconnect(leaving) // the file is stored, however this ends
 	return sum, nil
+}
+
+// broken says what an end before the verdict means.
+func (u *upload) broken(ctx context.Context, err error) error {
+	var refused *refusedError
+	var source *sourceError
+	switch {
+	case errors.As(err, &refused), errors.As(err, &source):
+		return err
+	case ctx.Err() != nil:
+		err = errors.New("interrupted")
+	}
+	if u.sealed {
+		return fmt.Errorf("the server may have stored the file or not, its verdict is missing: %v", err)
+	}
+	return fmt.Errorf("nothing was stored: %v", err)
 }
 
 func (u *upload) connect(ctx context.Context, to netip.AddrPort) error {
@@ -133,7 +160,7 @@ func (u *upload) step(ctx context.Context, patience time.Duration) (uint64, erro
 	wc, err := u.e.next(ctx, patience)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return 0, fmt.Errorf("nothing has moved for %v: %w", patience, err)
+		return 0, fmt.Errorf("nothing has moved for %v", patience)
 	case err != nil:
 		return 0, err
 	case wc.Opcode == rdmap.WCWrite:

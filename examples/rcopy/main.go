@@ -88,17 +88,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, terminal 
 	if err == nil {
 		return exitWell
 	}
+	fmt.Fprintf(stderr, "rcopy: %s\n", cli.Explain(err))
 	var failed failedError
-	var usage *cli.UsageError
-	switch {
-	case ctx.Err() != nil:
-		fmt.Fprintln(stderr, "rcopy: interrupted: nothing was stored")
-		return exitFailed
-	case errors.As(err, &failed):
-		fmt.Fprintf(stderr, "rcopy: %s\n", cli.Explain(failed.error))
+	if errors.As(err, &failed) {
 		return exitFailed
 	}
-	fmt.Fprintf(stderr, "rcopy: %s\n", cli.Explain(err))
+	var usage *cli.UsageError
 	if errors.As(err, &usage) {
 		fmt.Fprintln(stderr, "Try rcopy --help.")
 	}

@@ -392,6 +392,60 @@ func TestStoppedServerUnderLoad(t *testing.T) {
 	b.files(nil)
 }
 
+// A server that goes without a word after the seal leaves the client in doubt, and it says so.
+func TestMissingVerdict(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		sealed bool
+		text   string
+	}{
+		{"unsealed", false, "nothing was stored: "},
+		{"sealed", true, "the server may have stored the file or not"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			link := cli.LinkFlags{Kind: "mem"}
+			self, err := link.OpenSelf()
+			must(t, err)
+			server, err := rdma.NewDevice(self.Server, nil)
+			must(t, err)
+			defer server.Close()
+			client, err := rdma.NewDevice(self.Client, nil)
+			must(t, err)
+			defer client.Close()
+			l, err := server.Listen(rdma.DefaultPort)
+			must(t, err)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			go func() { // a server that leaves as soon as it has the seal, or before
+				req, err := l.Accept(ctx)
+				if err != nil {
+					return
+				}
+				e, err := newEnd(server, 1)
+				if err != nil || req.Accept(e.qp, (&grant{}).encode()) != nil {
+					return
+				}
+				if test.sealed {
+					e.next(ctx, time.Minute)
+				}
+				e.close()
+			}()
+			u := &upload{offer: offer{0, "f"}, patience: time.Minute}
+			if !test.sealed {
+				u.size, u.progress = 1, func(int) {}
+				u.src = readerFunc(func(p []byte) (int, error) {
+					<-u.e.qp.Done()
+					return len(p), nil
+				})
+			}
+			_, err = u.run(ctx, client, netip.AddrPortFrom(self.Addr, rdma.DefaultPort))
+			if err == nil || !strings.HasPrefix(err.Error(), test.text) {
+				t.Errorf("run fails with %v, want %q", err, test.text)
+			}
+		})
+	}
+}
+
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
