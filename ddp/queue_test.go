@@ -23,6 +23,7 @@ func lookup(t *testing.T, q *Queue, msn uint32, token uint64, code uint8) {
 }
 
 func TestQueueGivesTheNthBufferToMSNn(t *testing.T) {
+	// req 5042-2.3.5-1
 	q := NewQueue(3)
 	lookup(t, q, 1, 0, CodeNoBuffer)
 	post(t, q, 101, 102, 103) // req 5041-5.1.2-1, 5041-4.3-7

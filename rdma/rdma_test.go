@@ -257,7 +257,7 @@ func TestDisconnectIsGraceful(t *testing.T) {
 		t.Error("a Write posted before Disconnect did not arrive")
 	}
 	<-b.qp.Done()
-	for _, s := range []*side{a, b} { // req 5041-3-12
+	for _, s := range []*side{a, b} { // req 5041-3-12, 5040-7-4
 		if err := s.dev.Wait(ctx(t)); err != nil {
 			t.Errorf("an association without sessions is still there: %v", err)
 		}
@@ -313,13 +313,13 @@ func TestCompletionQueueOverflowHurtsOnlyItsOwn(t *testing.T) {
 		t.Errorf("the QP ended with %v, want %v", err, ErrCQOverflow)
 	}
 	var wcs [4]WC
-	if n, err := small.Poll(wcs[:]); n != 2 || err != nil {
+	if n, err := small.Poll(wcs[:]); n != 2 || err != nil { // req 5040-8.1.2-4, 5042-6.4.3.2-1
 		t.Errorf("%d completions, %v: those that fit stay", n, err)
 	}
 	if _, err := small.Poll(wcs[:]); !errors.Is(err, ErrCQOverflow) {
 		t.Errorf("poll of the overflowed queue: %v", err)
 	}
-	b2.recv(1, 0, 100)
+	b2.recv(1, 0, 100) // req 5042-6.4.6-1
 	a2.post(SendWR{ID: 1, Op: OpSend, Inline: []byte("still here")})
 	b2.good()
 	_ = b
@@ -395,6 +395,7 @@ func TestFileAsMemory(t *testing.T) {
 }
 
 func TestLimitsAreNamed(t *testing.T) {
+	// req 5042-6.4.1-1
 	x := newLab(t, &Config{Limits: Limits{MaxCQE: 10, MaxWR: 10, MaxSGE: 2, MaxReads: 3, MaxRegions: 1}})
 	pd := x.a.AllocPD()
 	cq, err := x.a.CreateCQ(10)

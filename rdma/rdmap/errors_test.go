@@ -172,7 +172,7 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 		{"RDMA Write into another Protection Domain", func(s *setup) [][]byte {
 			return [][]byte{tagged(0x40, s.foreign.STag(), base, true, []byte("x"))}
 		}, LayerDDP, 1, ddp.CodeNotAssociated, hdr, false},
-		{"RDMA Write past the end", func(s *setup) [][]byte { // req 5040-8.1.1-3, 5042-6.2.1-1
+		{"RDMA Write past the end", func(s *setup) [][]byte { // req 5040-8.1.1-3, 5042-6.2.1-1, 5040-3.2-7, 5040-5.1-3
 			return [][]byte{tagged(0x40, s.both.STag(), base+99, true, []byte("xx"))}
 		}, LayerDDP, 1, ddp.CodeBaseBounds, hdr, false},
 		{"Read Response before the sink", func(s *setup) [][]byte {
@@ -227,9 +227,9 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 			s.e.inject(segs...)
 			// A second error, which must not be quoted, and a valid message, which must not count.
 			s.e.inject(untagged(9, 1, [5]byte{0x43}, 0, true, nil), untagged(0, 1, [5]byte{0x43}, 0, true, nil))
-			tm, raw := s.e.lastWord()
+			tm, raw := s.e.lastWord() // untagged, queue 2: req 5040-5.4-1
 			if tm.Layer != row.layer || uint8(tm.EType) != row.etype || tm.Code != row.code {
-				t.Errorf("Terminate says %v", &tm)
+				t.Errorf("Terminate says %v", &tm) // never of the lower layer: req 5040-4.8-17
 			}
 			// req 5040-7.1-3, 5040-7.1-4, 5040-7.1-5, 5040-4.8-3, 5040-4.8-4, 5040-4.8-5
 			if tm.HasLength != row.quoted || tm.HasDDP != row.quoted || tm.HasRDMA != row.request {
@@ -251,7 +251,7 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 			for i, b := range s.contents[:6] { // sink and receive buffers are indeterminate (section 3.1)
 				same(t, "memory", b, before[i])
 			}
-			// req 5040-7.1-1: the user learns of it once, and gets everything back.
+			// req 5040-7.1-1, 5040-7-1: the user learns of it once, and gets everything back.
 			if len(s.e.failed) != 1 || s.e.failed[0].Remote || s.e.qp.State() != StateError {
 				t.Fatalf("failed %v, state %v", s.e.failed, s.e.qp.State())
 			}

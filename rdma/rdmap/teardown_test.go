@@ -125,7 +125,7 @@ func TestTerminateReceived(t *testing.T) {
 			p.a.post(SendWR{ID: 2, Op: WRRead, SGL: []SGE{sge(r, 0, 9)}})
 			p.a.post(SendWR{ID: 3, Op: WRRead, SGL: []SGE{sge(r, 0, 9)}}) // beyond ORD
 			p.a.cutAll()
-			// req 5040-5.4-3: a Terminate finds its buffer whatever else is posted.
+			// req 5040-5.4-2, 5040-5.4-3: a Terminate finds its buffer whatever else is posted.
 			p.a.inject(untagged(2, 1, [5]byte{0x47}, 0, true, row.msg))
 			// req 5040-6.2.1-2, 5040-7.1-1, 5040-3.2-12
 			wants(t, "sends", p.a.scq.take(), WC{ID: 0, Status: row.want[0], Opcode: WCWrite}, WC{ID: 1, Status: row.want[1]},

@@ -19,7 +19,7 @@ func TestWrites(t *testing.T) {
 			p.run()
 			same(t, "data", to[9:9+n], from[:n])
 			wants(t, "source", p.a.scq.take(), WC{ID: 1, Opcode: WCWrite})
-			// req 5040-5.1-2, 5040-3.2-6: the sink's user hears nothing.
+			// req 5040-5.1-2, 5040-3.2-5, 5040-3.2-6, 5042-2.2.6-1: the sink's user hears nothing.
 			wants(t, "sink", p.b.rcq.take())
 			// req 5040-5.1-1, 5040-4.1-4: tagged, opcode 0; req 5040-5.1-4, 5040-5.1-9.
 			for _, s := range p.a.log {
@@ -47,7 +47,7 @@ func TestReads(t *testing.T) {
 			if got[0].ByteLen != uint32(n) {
 				t.Errorf("ByteLen %d", got[0].ByteLen)
 			}
-			// req 5040-3.2-9, 5040-5.2.1-4: the source's user hears nothing.
+			// req 5040-3.2-9, 5040-5.2.1-3, 5040-5.2.1-4: the source's user hears nothing.
 			wants(t, "source", append(p.b.rcq.take(), p.b.scq.take()...))
 			// req 5040-5.2.1-1, 5040-4.2-1: queue 1, opcode 1, 28 octets.
 			if len(p.a.log) != 1 || len(p.a.log[0]) != 18+28 {

@@ -1,0 +1,88 @@
+package rdma
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+func TestRegionsAreMadeAndTakenBack(t *testing.T) {
+	x := newLab(t, nil)
+	pd := x.b.AllocPD()
+	buf := make([]byte, 100)
+	// req 5040-8.1.1-4, 5040-3.2-11: memory, range, rights and the stream or domain; and the STag alone to end it.
+	mr, err := pd.Register(buf, RemoteWrite, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mr.STag() == 0 || mr.Len() != 100 {
+		t.Errorf("STag %#x, %d octets", mr.STag(), mr.Len())
+	}
+	for _, access := range []Access{RemoteRead, RemoteWrite, RemoteRead | RemoteWrite, 0} { // req 5040-8.1.1-5
+		if err := mr.SetAccess(access); err != nil {
+			t.Errorf("rights %v: %v", access, err)
+		}
+	}
+	if err := mr.Deregister(); err != nil {
+		t.Error(err)
+	}
+	if err := mr.Deregister(); !errors.Is(err, ddp.ErrNoSuchRegion) {
+		t.Errorf("twice: %v", err)
+	}
+}
+
+func TestEachQPHasItsOwnStream(t *testing.T) {
+	// req 5040-3.1-1, 5040-5.5-1: a stalled stream does not hold up another: no order between them.
+	x := newLab(t, nil)
+	a1, b1 := x.join(nil)
+	a2, b2 := x.join(nil)
+	s1, _ := a1.qp.Stats()
+	s2, _ := a2.qp.Stats()
+	if s1.OutStreams < 2 || s2.OutStreams != s1.OutStreams {
+		t.Errorf("%d streams", s1.OutStreams)
+	}
+	b2.recv(1, 0, 100)
+	a1.post(SendWR{ID: 1, Op: OpSend, Inline: []byte("nobody waits for this")}) // ends the first stream
+	a2.post(SendWR{ID: 2, Op: OpSend, Inline: []byte("this arrives")})
+	if wc := b2.good(); wc.ID != 1 || string(b2.buf[:12]) != "this arrives" {
+		t.Errorf("%+v", wc)
+	}
+	<-b1.qp.Done()
+	if a2.qp.State() != rdmap.StateRTS {
+		t.Errorf("the second stream is in %v", a2.qp.State())
+	}
+}
+
+func TestQueuesAreSharedOnlyOnRequest(t *testing.T) {
+	// req 5040-8.1.1-10, 5042-7.1-1, 5042-3-1: each QP reports where its own configuration says.
+	x := newLab(t, nil)
+	a1, b1 := x.join(nil)
+	a2, b2 := x.join(nil)
+	b1.recv(1, 0, 10)
+	b2.recv(2, 0, 10)
+	a1.post(SendWR{ID: 11, Op: OpSend, Inline: []byte("x")})
+	a2.post(SendWR{ID: 12, Op: OpSend, Inline: []byte("y")})
+	for _, row := range []struct {
+		s    *side
+		want uint64
+	}{{a1, 11}, {a2, 12}, {b1, 1}, {b2, 2}} {
+		if wc := row.s.good(); wc.ID != row.want || wc.QPNum != row.s.qp.Num() {
+			t.Errorf("%+v on the queue of QP %d", wc, row.s.qp.Num())
+		}
+		var more [1]WC
+		if n, _ := row.s.cq.Poll(more[:]); n != 0 {
+			t.Errorf("also %+v", more[0])
+		}
+	}
+	// Memory of one Protection Domain is nothing to a stream of another, which is what a QP gets that is not told to
+	// share. req 5042-6.1.1-2
+	before := bytes.Clone(b2.buf)
+	a1.post(SendWR{ID: 13, Op: OpWrite, SGL: []SGE{a1.mr.SGE(0, 10)}, RemoteSTag: b2.mr.STag()})
+	<-b1.qp.Done()
+	if !bytes.Equal(b2.buf, before) || b2.qp.State() != rdmap.StateRTS { // req 5042-6.1.1-1
+		t.Errorf("the other stream noticed: state %v", b2.qp.State())
+	}
+}
