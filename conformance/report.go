@@ -17,7 +17,7 @@ var files = []File{
 	{RFC: "7829", Subject: "potentially failed paths", Set: "sctp"},
 	{RFC: "5043", Subject: "DDP over SCTP", Set: "rdma"},
 	{RFC: "5041", Subject: "DDP", Set: "rdma"},
-	{RFC: "5040", Subject: "RDMAP", Set: "rdma", Pending: true},
+	{RFC: "5040", Subject: "RDMAP", Set: "rdma"},
 	{RFC: "6581", Subject: "enhanced connection setup", Set: "rdma"},
 	{RFC: "7306", Subject: "atomics, immediate data", Set: "rdma"},
 	{RFC: "5042", Subject: "security of DDP and RDMAP", Set: "rdma", Pending: true},

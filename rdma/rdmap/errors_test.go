@@ -334,7 +334,7 @@ func TestTerminateFollowsTheMessageBeingCut(t *testing.T) {
 }
 
 func TestSourceRevokedUnderARequest(t *testing.T) {
-	// req 5040-7.1-2: a local error; the Terminate goes out in place of the request, without quotes.
+	// req 5040-7.1-2, 5040-4.8-6: a local error; the Terminate goes out in place of the request, without quotes.
 	for _, begun := range []bool{false, true} {
 		p := newPair(t, nil)
 		src, _ := p.a.memory(300, 0)
