@@ -18,7 +18,8 @@ const port = 5043
 type Host struct {
 	w     *World
 	name  string
-	addr  netip.Addr
+	addr  netip.Addr   // where others connect to
+	addrs []netip.Addr // all, addr being the first
 	ep    *endpoint.Endpoint
 	cfg   assoc.Config
 	conns []*conn // in the order they were made
@@ -45,7 +46,7 @@ type conn struct {
 }
 
 func newHost(w *World, name string, addr netip.Addr) *Host {
-	h := &Host{w: w, name: name, addr: addr, tx: assoc.NewTxBatch(16)}
+	h := &Host{w: w, name: name, addr: addr, addrs: []netip.Addr{addr}, tx: assoc.NewTxBatch(16)}
 	h.ep = endpoint.New(endpoint.Config{Rand: w.rand, MTU: func(_, _ netip.Addr) int { return w.mtu }})
 	h.table = ddp.NewTable(w.rand)
 	h.mem = newMemory(w, h)
@@ -102,7 +103,9 @@ func (h *Host) receive(now rawio.Time, p *rawio.Packet) {
 func (h *Host) send(now rawio.Time) {
 	for i := range h.tx.Pkts {
 		p := &h.tx.Pkts[i]
-		p.Local = netip.AddrPortFrom(h.addr, p.Local.Port())
+		if !p.Local.IsValid() {
+			p.Local = netip.AddrPortFrom(h.addr, 0)
+		}
 		h.w.net.Send(now, p)
 	}
 	h.tx.Reset()

@@ -3,6 +3,7 @@ package world
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/rddp-go/rddp/rawio"
@@ -22,6 +23,7 @@ type World struct {
 	hash   uint64 // of every completion
 	err    error  // the first violation
 	loads  []*load
+	fate   *fate
 	events uint64
 }
 
@@ -106,7 +108,7 @@ func (w *World) step(until rawio.Time) bool {
 		}
 		w.pkt = p
 		h := w.a
-		if to == w.b.addr {
+		if slices.Contains(w.b.addrs, to) {
 			h = w.b
 		}
 		h.receive(w.now, &w.pkt)
@@ -120,7 +122,7 @@ func (w *World) step(until rawio.Time) bool {
 // run steps until done or a violation. what names the phase.
 func (w *World) run(what string, done func() bool) {
 	for w.err == nil && !done() {
-		until := rawio.Never
+		until := w.fate.next()
 		for _, l := range w.loads {
 			until = min(until, l.next)
 		}
@@ -128,6 +130,7 @@ func (w *World) run(what string, done func() bool) {
 			w.failf("%s: nothing left to happen, and not done", what)
 			return
 		}
+		w.fate.act(w)
 		for _, l := range w.loads {
 			if l.next <= w.now {
 				l.act(w.now)
@@ -220,7 +223,7 @@ func (w *World) finish(c *conn) {
 	w.run("shutdown", func() bool { return c.down != nil && w.b.conns[0].down != nil })
 	for _, h := range []*Host{w.a, w.b} {
 		for _, c := range h.conns {
-			if c.down != nil && !graceful(c.down) {
+			if c.down != nil && !graceful(c.down) && !w.fate.excuses(c.down) {
 				w.failf("%s: association ended by %v", h.name, c.down)
 			}
 		}
