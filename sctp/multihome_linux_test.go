@@ -1,0 +1,108 @@
+package sctp
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/testns"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/raw"
+	"github.com/rddp-go/rddp/rawio/udp"
+	"github.com/vishvananda/netlink"
+)
+
+// Two hosts with two cables between them, over real sockets: links of every address, on which paths
+// choose their source themselves. Cables are pulled and plugged in again in the middle of a transfer.
+func TestTransferSurvivesItsCables(t *testing.T) {
+	for name, open := range map[string]func() (rawio.Link, error){
+		"raw": func() (rawio.Link, error) { return raw.Open(raw.Config{}) },
+		"udp": func() (rawio.Link, error) { return udp.Open(udp.Config{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ns := [2]*testns.NS{testns.New(t), testns.New(t)}
+			var addrs [2][]netip.Addr
+			for k := range 2 {
+				at := func(host byte) netip.Prefix {
+					return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(1 + k), 0, host}), 24)
+				}
+				testns.Veth(ns[0], ns[1], cable(k), 1500, at(1), at(2))
+				for i := range addrs {
+					addrs[i] = append(addrs[i], at(byte(1+i)).Addr())
+				}
+			}
+			p := &pair{bAddr: addrs[1][0]}
+			for i, to := range []**Transport{&p.a, &p.b} {
+				ns[i].Do(func() error {
+					link, err := open()
+					if err != nil {
+						return err
+					}
+					*to, err = NewTransport(link, nil)
+					return err
+				})
+				defer (*to).Close()
+			}
+			c, s := p.connect(t, quick(addrs[0]), quick(addrs[1]))
+			await(t, c, EventPathUp, addrs[1][1])
+			pull := func(k int, plug bool) {
+				ns[0].Do(func() error {
+					dev, err := netlink.LinkByName(cable(k))
+					if err != nil {
+						return err
+					}
+					if plug {
+						return netlink.LinkSetUp(dev)
+					}
+					return netlink.LinkSetDown(dev)
+				})
+			}
+			const count, size = 4000, 1000
+			received := make(chan error, 1)
+			go func() {
+				buf := make([]byte, size)
+				for i := range uint32(count) {
+					n, _, err := s.ReadMsg(buf)
+					if err != nil || n != size || binary.BigEndian.Uint32(buf) != i {
+						received <- fmt.Errorf("message %d: %d octets, number %d, %w", i, n, binary.BigEndian.Uint32(buf), err)
+						return
+					}
+				}
+				received <- nil
+			}()
+			steps := map[int]func(){
+				count / 5:     func() { pull(0, false); await(t, c, EventPathPotentiallyFailed, addrs[1][0]) },
+				2 * count / 5: func() { pull(0, true); await(t, c, EventPathUp, addrs[1][0]) },
+				3 * count / 5: func() { pull(1, false); await(t, c, EventPathPotentiallyFailed, addrs[1][1]) },
+				4 * count / 5: func() { pull(1, true); await(t, c, EventPathUp, addrs[1][1]) },
+			}
+			msg := make([]byte, size)
+			for i := range uint32(count) {
+				if step := steps[int(i)]; step != nil {
+					step()
+				}
+				binary.BigEndian.PutUint32(msg, i)
+				if _, err := c.WriteMsg(msg, SendInfo{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			select {
+			case err := <-received:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(30 * time.Second):
+				t.Error("not all has arrived")
+			}
+			for i, st := range c.Paths() {
+				if st.Local.Addr() != addrs[0][i] || st.Remote.Addr() != addrs[1][i] {
+					t.Errorf("%+v", st)
+				}
+			}
+		})
+	}
+}
+
+func cable(k int) string { return fmt.Sprintf("cable%d", k) }
