@@ -5,7 +5,7 @@ SEEDS     ?= 1000
 BENCH     ?= .
 export CGO_ENABLED ?= 0
 
-.PHONY: help build test race lint fmt fuzz bench conformance demo interop netns clean
+.PHONY: help build test race lint fmt fuzz bench scoreboard conformance demo interop netns clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,17 +15,22 @@ build: ## build everything, and cross-compile for the other systems
 	GOOS=linux GOARCH=arm64 $(GO) build ./...
 	GOOS=darwin GOARCH=arm64 $(GO) build ./...
 	GOOS=windows GOARCH=amd64 $(GO) build ./...
+	cd bench && $(GO) build -o ../bin/ ./...
 
 test: ## run all tests
 	$(GO) test ./...
+	cd bench && $(GO) test ./...
 
 race: ## run all tests under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race ./...
+	cd bench && CGO_ENABLED=1 $(GO) test -race ./...
 
 lint: ## gofmt, vet, staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run make fmt"; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
+	$(GO) build -o bin/ honnef.co/go/tools/cmd/staticcheck
+	cd bench && $(GO) vet ./... && ../bin/staticcheck ./...
 
 fmt: ## format the sources
 	gofmt -w .
@@ -35,6 +40,13 @@ fuzz: ## run each fuzz target for FUZZTIME (20s)
 
 bench: ## run the benchmarks (BENCH=regexp)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+scoreboard: ## measure ourselves beside iperf3, libusrsctp and pion/sctp (root, Debian; SCOREBOARD=flags)
+	@bench/install.sh
+	@$(GO) build -o bin/ ./cmd/ddpbench
+	@cd bench && $(GO) build -o ../bin/ ./scoreboard
+	@$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -o bin/usrsctp-end bench/scoreboard/usrsctp/end.c -lusrsctp
+	@bin/scoreboard $(SCOREBOARD)
 
 conformance: ## what the RFCs demand and which of it the tests hold; brings the table in README.md up to date
 	@$(GO) run ./conformance/cmd/conformance -update

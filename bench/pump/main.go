@@ -264,7 +264,10 @@ func child(o *options) error {
 	if c.Gate, err = pump.MapGate(os.NewFile(3, "gate")); err != nil {
 		return err
 	}
-	fmt.Println(at)
+	c.Ready = func() error {
+		_, err := fmt.Println(at)
+		return err
+	}
 	r, err := pump.Receive(l, c)
 	if err != nil {
 		return err

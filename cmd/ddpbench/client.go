@@ -19,6 +19,7 @@ type client struct {
 	rep *reporter
 
 	use     usage
+	steady  steady // of the run that is under way
 	bad     uint64
 	last    *latency
 	started bool
@@ -115,12 +116,14 @@ func (c *client) connect(ctx context.Context, e *engine, run uint64) error {
 }
 
 func (c *client) bandwidthRun(ctx context.Context, e *engine) error {
-	e.tick = c.every(func() uint64 { return e.completed }, func(n uint64, took time.Duration) {
+	done := func() uint64 { return e.completed }
+	e.tick = c.every(e, done, func(n uint64, took time.Duration) {
 		c.rep.bandwidth("interval", e.size, e.rates(n, took))
 	})
 	if err := e.lead(ctx); err != nil {
 		return err
 	}
+	c.use.Allocs = c.steady.perMessage(done())
 	b := e.bandwidth()
 	b.peak += e.remote.peak
 	b.avg += e.remote.avg
@@ -129,16 +132,15 @@ func (c *client) bandwidthRun(ctx context.Context, e *engine) error {
 	return nil
 }
 
-// every returns a function that, called often, reports what has been counted in each interval, nil if
-// none is wanted.
-func (c *client) every(count func() uint64, report func(n uint64, took time.Duration)) func(time.Time) {
-	if c.interval == 0 {
-		return nil
-	}
+// every returns a function that, called often, watches the allocations, and reports what has been
+// counted in each interval, if that is wanted.
+func (c *client) every(e *engine, count func() uint64, report func(n uint64, took time.Duration)) func(time.Time) {
+	c.steady = steady{}
 	last, seen := time.Now(), uint64(0)
 	return func(now time.Time) {
-		if took := now.Sub(last); took >= c.interval {
-			n := count()
+		n := count()
+		c.steady.look(e, now, n)
+		if took := now.Sub(last); c.interval > 0 && took >= c.interval {
 			report(n-seen, took)
 			last, seen = now, n
 		}
@@ -147,7 +149,8 @@ func (c *client) every(count func() uint64, report func(n uint64, took time.Dura
 
 func (c *client) latencyRun(ctx context.Context, e *engine) error {
 	h := newHistogram()
-	e.tick = c.every(func() uint64 { return uint64(h.TotalCount()) }, func(n uint64, took time.Duration) {
+	done := func() uint64 { return uint64(h.TotalCount()) }
+	e.tick = c.every(e, done, func(n uint64, took time.Duration) {
 		if n > 0 {
 			c.rep.interval(e.size, n, e.trip(took/time.Duration(n)))
 		}
@@ -155,6 +158,7 @@ func (c *client) latencyRun(ctx context.Context, e *engine) error {
 	if err := e.pingPong(ctx, h); err != nil {
 		return err
 	}
+	c.use.Allocs = c.steady.perMessage(done())
 	l, err := e.latency(h)
 	if err != nil {
 		return err

@@ -191,6 +191,9 @@ func (r *reporter) end(u *usage, bad uint64, last *latency) {
 		}
 		r.print(" CPU             : %.3f s user, %.3f s system in %.3f s (%.0f%%), %s\n", u.User, u.System, u.Wall, (u.User+u.System)/u.Wall*100, ends)
 	}
+	if u.Allocs != nil {
+		r.print(" Allocations     : %.2f on the heap for a message\n", *u.Allocs)
+	}
 	if r.verify {
 		r.print(" Verification    : %d messages with wrong content\n", bad)
 	}

@@ -54,7 +54,9 @@ type usage struct {
 	Wall   float64 `json:"seconds"`
 	User   float64 `json:"cpu_user_seconds"`
 	System float64 `json:"cpu_system_seconds"`
-	cpu    bool    // known
+	// Allocs is the number of heap allocations for a message in the second half of the last run, of this process.
+	Allocs *float64 `json:"allocs_per_message,omitempty"`
+	cpu    bool     // known
 
 	before       traffic
 	began        time.Time

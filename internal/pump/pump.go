@@ -33,6 +33,8 @@ type Config struct {
 	Work bool
 	// Gate, when set, keeps a sender from overrunning its receiver, which has the same one.
 	Gate Gate
+	// Ready, when set, is called by Receive when the packets of a sender would be read at once.
+	Ready func() error
 }
 
 // Region is the length in octets of the memory that payload is copied into: more than any cache.
@@ -166,6 +168,11 @@ func Receive(link rawio.Link, c Config) (r Result, err error) {
 		region = make([]byte, Region)
 		for i := 0; i < len(region); i += 4096 {
 			region[i] = 1 // have the memory there
+		}
+	}
+	if c.Ready != nil {
+		if err := c.Ready(); err != nil {
+			return r, err
 		}
 	}
 	var first, last time.Time

@@ -27,6 +27,20 @@ func TestPumpCounts(t *testing.T) {
 	}
 }
 
+// A receiver that cannot tell that it is ready does not wait for a sender.
+func TestReadyFails(t *testing.T) {
+	a, b, err := mem.Pair(mem.Options{MTU: 1500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	defer b.Close()
+	want := errors.New("no")
+	if _, err := Receive(b, Config{Ready: func() error { return want }}); err != want {
+		t.Error(err)
+	}
+}
+
 func TestPacketSizeIsChecked(t *testing.T) {
 	a, b, err := mem.Pair(mem.Options{MTU: 1500})
 	if err != nil {

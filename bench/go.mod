@@ -1,0 +1,23 @@
+module github.com/rddp-go/rddp/bench
+
+go 1.26.0
+
+require (
+	github.com/pion/logging v0.2.4
+	github.com/pion/sctp v1.10.3
+	github.com/rddp-go/rddp v0.0.0
+	github.com/spf13/pflag v1.0.10
+	github.com/vishvananda/netlink v1.3.1
+	golang.org/x/sys v0.49.0
+)
+
+require (
+	github.com/google/gopacket v1.1.19 // indirect
+	github.com/klauspost/crc32 v1.3.0 // indirect
+	github.com/pion/randutil v0.1.0 // indirect
+	github.com/pion/transport/v4 v4.0.2 // indirect
+	github.com/vishvananda/netns v0.0.5 // indirect
+	golang.org/x/net v0.62.0 // indirect
+)
+
+replace github.com/rddp-go/rddp => ..

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/testpriv"
+)
+
+// TestMain lets the test's own program play the ends, as the scoreboard's does.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == endCommand {
+		exit(runEnd(os.Args[2], os.Stdout))
+	}
+	os.Exit(m.Run())
+}
+
+// Our own ends move data over each link, between processes in network namespaces.
+func TestOurOwnEnds(t *testing.T) {
+	testpriv.Require(t, "CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_NET_RAW")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{self: self, nets: make(map[string]*network)}
+	bd := &board{Rounds: 1, Seconds: 0.3, Specs: []spec{
+		tcp(lo64K, mid), pingPong(tcp(lo1500, tiny)),
+		messages("raw", veth64K, mid), pingPong(messages("udp", lo1500, tiny)), pionOver(mid),
+		pumpOver("raw", veth1500), pumpOver("udp", lo1500), pumpOver("tun", tun1500),
+		bothWays(pumpOver("raw", lo64K)), polled(bare("udp", lo1500)),
+	}}
+	if err := b.run(t.Context(), bd, time.Minute, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range bd.Errors {
+		t.Errorf("%s: %s", name, err)
+	}
+	for _, s := range bd.Specs {
+		f := bd.Results[s.String()][0]
+		switch {
+		case f == nil: // reported above
+		case f.CPU[0] <= 0 || f.CPU[1] <= 0 || f.RSS[0] <= 0 || f.RSS[1] <= 0:
+			t.Errorf("%s: no processor time or no memory: %+v", s, f)
+		case s.PingPong && f.P99 < f.P50:
+			t.Errorf("%s: %+v", s, f)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+)
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(math.Abs(a), math.Abs(b)) }
+
+// What the programs print, shortened.
+const (
+	ddpbenchBW = `{"type":"start","test":"RDMA_Write BW","mtu":65515}
+{"type":"result","bytes":1048576,"iterations":2000,"bw_avg_MBps":4000,"bw_peak_MBps":0,"msg_rate_Mpps":0.004}
+{"type":"summary","link":"raw","usage":{"packets_out":3000,"packets_in":900,"link_batches_out":600,"link_batches_in":300,"allocs_per_message":0.25},"both_ends":false}
+`
+	ddpbenchLat = `{"type":"result","bytes":64,"iterations":5000,"t_typical_us":10.5,"p99_us":20}
+`
+	iperfReport = `{
+	"start": {"version": "iperf 3.12"},
+	"end": {
+		"sum_sent": {"seconds": 1, "bytes": 5000000000},
+		"sum_received": {"start": 0, "end": 1.25, "seconds": 1.25, "bytes": 5000000000, "bits_per_second": 32000000000}
+	}
+}
+`
+	goServer = `ready
+{"messages":100,"octets":6553600,"seconds":0.5,"allocs_per_message":0,"packets_in":400,"calls_in":100}
+`
+	goClient = `{"messages":101,"octets":6619136,"seconds":0.4,"allocs_per_message":1.5,"packets_out":500,"calls_out":50,"p50_us":12,"p99_us":34}
+`
+)
+
+func TestThroughputIsReadFromEachProgram(t *testing.T) {
+	for _, test := range []struct {
+		name           string
+		parse          func(spec, []byte, []byte) (figures, error)
+		s              spec
+		server, client string
+		gbps, octets   float64
+		batch          [2]float64
+	}{
+		{"ddpbench counts in MiB and in batches", parseDDPBench, ddp("write", "raw", lo64K, big), "", ddpbenchBW, 4000 * 1.048576e-3, 2000 << 20, [2]float64{5, 0}},
+		{"the client of a Read receives the data", parseDDPBench, ddp("read", "raw", lo64K, big), "", ddpbenchBW, 4000 * 1.048576e-3, 2000 << 20, [2]float64{3, 0}},
+		{"a TUN device has no batches", parseDDPBench, ddp("write", "tun", tun1500, big), "", ddpbenchBW, 4000 * 1.048576e-3, 2000 << 20, [2]float64{}},
+		{"iperf3 counts what was received", parseIperf, iperf(lo64K, 0), "", iperfReport, 4, 5e9, [2]float64{}},
+		{"of our own ends the server counts", parseReports, tcp(lo64K, mid), goServer, goClient, 6553600 / 0.5 / 1e9, 6553600, [2]float64{10, 4}},
+		{"both ways, both ends count", parseReports, bothWays(pumpOver("raw", lo64K)), goServer, goClient, 6553600/0.5/1e9 + 6619136/0.4/1e9, 6553600 + 6619136, [2]float64{10, 4}},
+	} {
+		f, err := test.parse(test.s, []byte(test.server), []byte(test.client))
+		if err != nil || !near(f.GBps, test.gbps) || !near(f.Octets, test.octets) || f.Batch != test.batch {
+			t.Errorf("%s: %+v, %v", test.name, f, err)
+		}
+	}
+}
+
+func TestLatencyIsThatOfARoundTrip(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		f        func() (figures, error)
+		p50, p99 float64
+	}{
+		{"ddpbench halves it for Send", func() (figures, error) {
+			return parseDDPBench(pingPong(ddp("send", "raw", lo64K, tiny)), nil, []byte(ddpbenchLat))
+		}, 21, 40},
+		{"ddpbench does not for Read", func() (figures, error) {
+			return parseDDPBench(pingPong(ddp("read", "raw", lo64K, tiny)), nil, []byte(ddpbenchLat))
+		}, 10.5, 20},
+		{"of our own ends the client knows it", func() (figures, error) {
+			return parseReports(pingPong(tcp(lo64K, tiny)), []byte(goServer), []byte(goClient))
+		}, 12, 34},
+	} {
+		if f, err := test.f(); err != nil || f.P50 != test.p50 || f.P99 != test.p99 {
+			t.Errorf("%s: %+v, %v", test.name, f, err)
+		}
+	}
+}
+
+func TestAllocationsAreKnownOrNot(t *testing.T) {
+	f, err := parseReports(tcp(lo64K, mid), []byte(goServer), []byte(goClient))
+	if err != nil || f.Allocs[0] == nil || *f.Allocs[0] != 1.5 || f.Allocs[1] == nil || *f.Allocs[1] != 0 {
+		t.Errorf("%+v, %v", f, err)
+	}
+	f, err = parseDDPBench(ddp("write", "raw", lo64K, big), nil, []byte(ddpbenchBW))
+	if err != nil || f.Allocs[0] == nil || *f.Allocs[0] != 0.25 || f.Allocs[1] != nil {
+		t.Errorf("%+v, %v", f, err)
+	}
+	if got := allocs(f.Allocs); got != "0.25, -" {
+		t.Errorf("printed as %q", got)
+	}
+}
+
+func TestProgramsThatFailAreNoResults(t *testing.T) {
+	for _, test := range []struct {
+		name           string
+		parse          func(spec, []byte, []byte) (figures, error)
+		server, client string
+	}{
+		{"ddpbench without a result", parseDDPBench, "", `{"type":"start"}`},
+		{"ddpbench with something else", parseDDPBench, "", "hello"},
+		{"iperf3 that says why", parseIperf, "", `{"error":"unable to connect"}`},
+		{"iperf3 cut short", parseIperf, "", `{"end":`},
+		{"a server without a report", parseReports, "ready\n", goClient},
+		{"a client without a report", parseReports, goServer, ""},
+	} {
+		if f, err := test.parse(tcp(lo64K, mid), []byte(test.server), []byte(test.client)); err == nil {
+			t.Errorf("%s: %+v", test.name, f)
+		}
+	}
+	if _, err := lastReport([]byte("ready\n")); !errors.Is(err, errNoReport) {
+		t.Error(err)
+	}
+}
+
+func TestRunsThatSayLittleAreRefused(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		s    spec
+		f    figures
+		want string
+	}{
+		{"nothing arrived", tcp(lo64K, mid), figures{}, "nothing arrived"},
+		{"it came in a moment", tcp(lo64K, mid), figures{GBps: 1, Octets: 0.2e9}, "only"},
+		{"it took long enough", tcp(lo64K, mid), figures{GBps: 1, Octets: 0.3e9}, ""},
+		{"no round trip", pingPong(tcp(lo64K, tiny)), figures{GBps: 1, Octets: 1e9}, "no round trip"},
+		{"round trips", pingPong(tcp(lo64K, tiny)), figures{P50: 1}, ""},
+	} {
+		err := test.f.check(test.s, 1)
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}
+
+func TestProcIsRead(t *testing.T) {
+	if n := highWater("Name:\tx\nVmPeak:\t  900 kB\nVmHWM:\t  123 kB\nVmRSS:\t 7 kB\n"); n != 123<<10 {
+		t.Error(n)
+	}
+	if n := highWater("VmHWM:\t123\n"); n != 0 {
+		t.Error(n)
+	}
+	const info = "processor\t: 0\nmodel name\t: Foo 9\ncpu family\t: 26\nmodel\t\t: 2\n\nprocessor\t: 1\nmodel name\t: Bar\n"
+	if m := cpuModel(info); m != "Foo 9 (family 26, model 2)" {
+		t.Error(m)
+	}
+	if m := cpuModel(""); m != unknown {
+		t.Error(m)
+	}
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// spec is one thing to measure: who moves what over which link.
+type spec struct {
+	Peer     string `json:"peer"`               // a key of peers
+	Verb     string `json:"verb,omitempty"`     // of ddpbench: write, read or send
+	Link     string `json:"link,omitempty"`     // raw, udp or tun, where there is a choice
+	Net      string `json:"net"`                // a key of networks
+	Size     int    `json:"size,omitempty"`     // octets in a message; a pump has packets as long as the path takes
+	PingPong bool   `json:"pingpong,omitempty"` // latency in place of throughput
+	Poll     bool   `json:"poll,omitempty"`     // before blocking
+	Both     bool   `json:"both,omitempty"`     // both ends send; the sum counts
+	QPs      int    `json:"qps,omitempty"`      // 0: one
+	PathMTU  int    `json:"path_mtu,omitempty"` // forced upon libusrsctp, octets; 0: its own
+	Buffer   int    `json:"buffer,omitempty"`   // of libusrsctp, octets
+}
+
+// polling is how long an end that polls does so before it blocks.
+const polling = time.Millisecond
+
+// String is the name that results go by.
+func (s spec) String() string {
+	words := []string{s.Peer}
+	if s.Verb != "" {
+		words = append(words, s.Verb)
+	}
+	if s.Link != "" {
+		words = append(words, s.Link)
+	}
+	words = append(words, s.Net)
+	if s.Size > 0 {
+		words = append(words, size(s.Size))
+	}
+	if s.PathMTU > 0 {
+		words = append(words, fmt.Sprintf("MTU=%d", s.PathMTU))
+	}
+	if s.Buffer > 0 {
+		words = append(words, "buffer="+size(s.Buffer))
+	}
+	if s.QPs > 1 {
+		words = append(words, fmt.Sprintf("QPs=%d", s.QPs))
+	}
+	for _, f := range []struct {
+		on   bool
+		word string
+	}{{s.Both, "both-ways"}, {s.PingPong, "ping-pong"}, {s.Poll, "polling"}} {
+		if f.on {
+			words = append(words, f.word)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// size writes octets as people do.
+func size(n int) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%dM", n>>20)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprintf("%dK", n>>10)
+	}
+	return fmt.Sprint(n)
+}
+
+// end is one end of a spec: what one process has to do.
+type end struct {
+	spec
+	Server  bool       `json:"server"`
+	Seconds float64    `json:"seconds"`
+	Local   netip.Addr `json:"local"`
+	Remote  netip.Addr `json:"remote"`
+	// Host is the host's address on the TUN device of this end.
+	Host netip.Prefix `json:"host,omitzero"`
+}
+
+func (e *end) duration() time.Duration { return time.Duration(e.Seconds * float64(time.Second)) }

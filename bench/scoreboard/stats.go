@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// spread is the median and the range of what the rounds yielded.
+type spread struct {
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+}
+
+func spreadOf(v []float64) (s spread, ok bool) {
+	if len(v) == 0 {
+		return s, false
+	}
+	v = slices.Sorted(slices.Values(v))
+	n := len(v)
+	return spread{Median: (v[(n-1)/2] + v[n/2]) / 2, Min: v[0], Max: v[n-1]}, true
+}
+
+// quantity is a number that a run yields.
+type quantity func(f *figures) (v float64, ok bool)
+
+func throughput(f *figures) (float64, bool) { return f.GBps, f.GBps > 0 }         // GB/s
+func latency(f *figures) (float64, bool)    { return f.P50, f.P50 > 0 }           // us
+func processor(f *figures) (float64, bool)  { return f.cpuPerGB(), f.Octets > 0 } // s/GB
+
+// allocations are those of the end that makes more of them for a message.
+func allocations(f *figures) (v float64, ok bool) {
+	for _, a := range f.Allocs {
+		if a != nil {
+			v, ok = max(v, *a), true
+		}
+	}
+	return v, ok
+}
+
+// values are a quantity of a spec, one for each round, NaN where there is none.
+func (bd *board) values(s spec, q quantity) []float64 {
+	var list []float64
+	for _, f := range bd.Results[s.String()] {
+		v := math.NaN()
+		if f != nil {
+			if got, ok := q(f); ok {
+				v = got
+			}
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// spread sums the rounds of one spec up.
+func (bd *board) spread(s spec, q quantity) (spread, bool) {
+	return spreadOf(slices.DeleteFunc(bd.values(s, q), math.IsNaN))
+}
+
+// best is the spec with the highest median throughput: the configuration that suits a peer best.
+func (bd *board) best(list []spec) spec {
+	best, top := list[0], -1.0
+	for _, s := range list {
+		if v, ok := bd.spread(s, throughput); ok && v.Median > top {
+			best, top = s, v.Median
+		}
+	}
+	return best
+}
+
+// ratios divides two series round by round.
+func ratios(num, den []float64) []float64 {
+	var list []float64
+	for i := range min(len(num), len(den)) {
+		if r := num[i] / den[i]; !math.IsNaN(r) && !math.IsInf(r, 0) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// lastObject finds the last line of a process that is a JSON object.
+func lastObject(out []byte) ([]byte, error) {
+	lines := bytes.Split(bytes.TrimSpace(out), []byte("\n"))
+	if last := lines[len(lines)-1]; len(last) > 0 && last[0] == '{' {
+		return last, nil
+	}
+	return nil, fmt.Errorf("%w: %q", errNoReport, out)
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestSpread(t *testing.T) {
+	for _, test := range []struct {
+		v    []float64
+		want spread
+	}{
+		{[]float64{3}, spread{3, 3, 3}},
+		{[]float64{3, 1}, spread{2, 1, 3}},
+		{[]float64{9, 1, 3}, spread{3, 1, 9}},
+	} {
+		if s, ok := spreadOf(test.v); !ok || s != test.want {
+			t.Errorf("%v: %+v", test.v, s)
+		}
+	}
+	if _, ok := spreadOf(nil); ok {
+		t.Error("nothing has a median")
+	}
+}
+
+// gbps makes results with these throughputs, 0 for a run that failed.
+func gbps(v ...float64) (list []*figures) {
+	for _, v := range v {
+		if v == 0 {
+			list = append(list, nil)
+			continue
+		}
+		list = append(list, &figures{GBps: v, Octets: 1e9, CPU: [2]float64{v, v}})
+	}
+	return list
+}
+
+// boardOf has the given results.
+func boardOf(results map[spec][]*figures) *board {
+	bd := &board{Rounds: 3, Results: make(map[string][]*figures)}
+	for _, s := range plan() {
+		if r, ok := results[s]; ok {
+			bd.Specs = append(bd.Specs, s)
+			bd.Results[s.String()] = r
+		}
+	}
+	return bd
+}
+
+func TestRatiosAreTakenWithinARound(t *testing.T) {
+	write, pump := ddp("write", "raw", lo64K, big), pumpOver("raw", lo64K)
+	c := atLeast(1, 0.75, "", write, pump)
+	for _, test := range []struct {
+		name      string
+		num, den  []*figures
+		want      spread
+		met, none bool
+	}{
+		{"the machine was twice as fast in one round", gbps(4, 8, 4), gbps(5, 10, 5), spread{0.8, 0.8, 0.8}, true, false},
+		{"the median decides", gbps(4, 3, 5), gbps(5, 5, 5), spread{0.8, 0.6, 1}, true, false},
+		{"not met", gbps(4, 3, 3), gbps(5, 5, 5), spread{0.6, 0.6, 0.8}, false, false},
+		{"a round in which one failed does not count", gbps(4, 0, 5), gbps(5, 5, 0), spread{0.8, 0.8, 0.8}, true, false},
+		{"all failed", gbps(0, 0, 0), gbps(5, 5, 5), spread{}, false, true},
+	} {
+		o := c.outcome(boardOf(map[spec][]*figures{write: test.num, pump: test.den}))
+		if o.Met != test.met || (o.Ratio == nil) != test.none || o.Ratio != nil && *o.Ratio != test.want {
+			t.Errorf("%s: %+v %+v", test.name, o, o.Ratio)
+		}
+	}
+}
+
+func TestThePeersBestConfigurationCounts(t *testing.T) {
+	write, us := ddp("write", "udp", lo1500, big), usrsctp("udp", lo1500, big)
+	c := atLeast(2, 20, "", write, us...)
+	bd := boardOf(map[spec][]*figures{write: gbps(3, 3, 3), us[0]: gbps(0.1, 0.1, 0.9), us[1]: gbps(0.2, 0.2, 0.1)})
+	if o := c.outcome(bd); o.Ratio == nil || !near(o.Ratio.Median, 15) || o.Met {
+		t.Errorf("%+v %+v", o, o.Ratio)
+	}
+	bd.Results[us[1].String()] = gbps(0, 0, 0)
+	if o := c.outcome(bd); o.Ratio == nil || !near(o.Ratio.Median, 30) || !o.Met {
+		t.Errorf("one that always fails: %+v %+v", o, o.Ratio)
+	}
+}
+
+func TestBothWaysNeedNotBeatThePump(t *testing.T) {
+	write, pump := ddp("write", "raw", lo64K, big), pumpOver("raw", lo64K)
+	for _, test := range []struct {
+		name           string
+		pumpBoth, both float64
+		bound          float64
+		met            bool
+	}{
+		{"the pump doubles", 2, 1.2, 1.3, false},
+		{"the pump gains nothing", 1, 1.2, 1, true},
+		{"less than the pump", 1.1, 1.05, 1.1, false},
+	} {
+		bd := boardOf(map[spec][]*figures{
+			write: gbps(1), bothWays(write): gbps(test.both), pump: gbps(1), bothWays(pump): gbps(test.pumpBoth),
+		})
+		i := slices.IndexFunc(checks(), func(c check) bool { return c.num == bothWays(write) })
+		if i < 0 {
+			t.Fatal("no such check")
+		}
+		c := checks()[i]
+		if o := c.outcome(bd); !near(o.Bound, test.bound) || o.Met != test.met {
+			t.Errorf("%s: %+v", test.name, o)
+		}
+	}
+}
+
+func TestLatencyAndCostAreAtMost(t *testing.T) {
+	send, ping := pingPong(ddp("send", "raw", lo64K, tiny)), bare("raw", lo64K)
+	c := slower(1.3, "", send, ping)
+	bd := boardOf(map[spec][]*figures{send: {{P50: 13}}, ping: {{P50: 10}}})
+	if o := c.outcome(bd); !o.Met || o.limit() != "<= 1.3" {
+		t.Errorf("%+v", o)
+	}
+	bd.Results[send.String()][0].P50 = 14
+	if o := c.outcome(bd); o.Met || o.verdict() != "not met" {
+		t.Errorf("%+v", o)
+	}
+
+	write := ddp("write", "raw", lo64K, big)
+	none, some := 0.0, 0.5
+	c = check{q: allocations, num: write, bound: allocated, atMost: true}
+	bd = boardOf(map[spec][]*figures{write: {{Allocs: [2]*float64{&none, nil}}}})
+	if o := c.outcome(bd); !o.Met {
+		t.Errorf("%+v", o)
+	}
+	bd.Results[write.String()][0].Allocs[1] = &some
+	if o := c.outcome(bd); o.Met || o.Ratio.Median != 0.5 {
+		t.Errorf("%+v", o)
+	}
+	bd.Results[write.String()][0].Allocs = [2]*float64{}
+	if o := c.outcome(bd); o.Ratio != nil || o.verdict() != "not measured" {
+		t.Errorf("allocations that nobody counted: %+v", o)
+	}
+}
+
+func TestThePlanHasWhatTheTargetsNeed(t *testing.T) {
+	all := plan()
+	names := make(map[string]bool)
+	for _, s := range all {
+		if names[s.String()] {
+			t.Errorf("%s is there twice", s)
+		}
+		names[s.String()] = true
+		if _, ok := peers[s.Peer]; !ok {
+			t.Errorf("%s: no such peer", s)
+		}
+		if networks[s.Net] == nil {
+			t.Errorf("%s: no such network", s)
+		}
+	}
+	covered := make(map[int]bool)
+	for _, c := range checks() {
+		covered[c.target] = true
+		for _, s := range c.specs() {
+			if !names[s.String()] {
+				t.Errorf("target %d needs %s", c.target, s)
+			}
+		}
+	}
+	for target := 1; target <= 6; target++ {
+		if !covered[target] {
+			t.Errorf("target %d has no check", target)
+		}
+	}
+	if bd := (&board{Specs: all}); len(bd.outcomes()) != len(checks()) {
+		t.Error("a whole run does not judge all targets")
+	}
+}
+
+func TestTheSectionOfADocumentIsReplaced(t *testing.T) {
+	const section = docsBegin + "\nnew\n" + docsEnd
+	for _, test := range []struct{ name, doc, want string }{
+		{"no document", "", section + "\n"},
+		{"a document without one", "# Speed\n\ntext\n", "# Speed\n\ntext\n\n" + section + "\n"},
+		{"what is around stays", "before\n" + docsBegin + "\nold\n" + docsEnd + "\nafter\n", "before\n" + section + "\nafter\n"},
+	} {
+		if got := insert(test.doc, section); got != test.want {
+			t.Errorf("%s: %q", test.name, got)
+		}
+		if again := insert(test.want, section); again != test.want {
+			t.Errorf("%s, twice: %q", test.name, again)
+		}
+	}
+}
+
+func TestWhatFailedIsShown(t *testing.T) {
+	write, pump := ddp("write", "raw", lo64K, big), pumpOver("raw", lo64K)
+	bd := boardOf(map[spec][]*figures{write: gbps(0, 0, 0), pump: gbps(5, 6, 7)})
+	bd.Errors = map[string]string{write.String(): "it broke"}
+	var text bytes.Buffer
+	bd.print(&text)
+	for _, want := range []string{"failed: " + write.String() + ": it broke", "5.00-7.00", "not measured"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, &text)
+		}
+	}
+	var doc struct {
+		Results map[string][]*figures
+		Targets []outcome
+		Errors  map[string]string
+	}
+	var b bytes.Buffer
+	if err := errors.Join(bd.json(&b), json.Unmarshal(b.Bytes(), &doc)); err != nil {
+		t.Fatal(err)
+	}
+	if len(doc.Results) != 2 || doc.Results[write.String()][0] != nil || len(doc.Targets) != 1 || doc.Targets[0].Met || len(doc.Errors) != 1 {
+		t.Errorf("%+v", doc)
+	}
+}
