@@ -116,6 +116,15 @@ func (s *Stream) Cut() uint64 {
 	return 0
 }
 
+// Rest returns how many payload octets are left to cut of the message that NextSegment continues with.
+func (s *Stream) Rest() uint64 {
+	if !s.Pending() {
+		return 0
+	}
+	m := s.out.at(s.out.next)
+	return uint64(m.length - m.cut)
+}
+
 // NextSegment cuts the next segment, of at most max octets with its header (the MULPDU at this moment,
 // section 5.2), and returns false when there is none or max has no room for payload. The LLP must get
 // the segment to the peer, after those before it; a later change of MULPDU does not touch it.

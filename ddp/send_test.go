@@ -83,6 +83,9 @@ func TestMULPDUChangeAppliesToTheNextSegment(t *testing.T) {
 	var seg Segment
 	var got []byte
 	for i, max := range []int{1018, 518, 1018, 2000} { // req 5041-5.2-1
+		if rest := r.Rest(); rest != uint64(len(msg)-len(got)) {
+			t.Fatalf("%d octets left after %d", rest, len(got))
+		}
 		if !r.NextSegment(max, &seg) || seg.Len() > max {
 			t.Fatalf("segment %d has %d octets, MULPDU %d", i, seg.Len(), max)
 		}
@@ -91,7 +94,7 @@ func TestMULPDUChangeAppliesToTheNextSegment(t *testing.T) {
 		}
 		got = append(got, wire(&seg)[18:]...)
 	}
-	if r.Pending() || !bytes.Equal(got, msg) {
+	if r.Pending() || r.Rest() != 0 || !bytes.Equal(got, msg) {
 		t.Fatal("message not sent in whole")
 	}
 	_ = r.SendUntagged(0, [5]byte{}, gatherOf(msg), 2)

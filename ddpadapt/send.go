@@ -3,6 +3,7 @@ package ddpadapt
 import (
 	"encoding/binary"
 
+	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -125,12 +126,16 @@ func (s *Session) sendControl(fn function, msg *assoc.Message) {
 	}
 }
 
-// sendSegment cuts a segment that fits one DATA chunk of room octets. Where the path is too narrow for
-// MinMULPDU the association fragments it (section 9).
+// sendSegment cuts a segment that fits room octets: a DATA chunk, or what is left of a packet. Where the
+// path is too narrow for MinMULPDU the association fragments it (section 9). What is no longer than
+// MinMULPDU stays in one piece, and so do the messages that RDMAP expects whole.
 func (s *Session) sendSegment(room int, msg *assoc.Message) bool {
 	seg := &s.m.seg
 	limit := min(s.MULPDU(), room-ssnLen)
-	if !s.ds.NextSegment(max(MinMULPDU, limit), seg) || s.dead {
+	if room >= s.m.a.MaxPayload() || s.ds.Rest()+ddp.MaxHeaderLen <= MinMULPDU {
+		limit = max(MinMULPDU, limit)
+	}
+	if !s.ds.NextSegment(limit, seg) || s.dead {
 		return false
 	}
 	s.m.stats.SegmentsOut++

@@ -2,6 +2,7 @@ package ddpadapt
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,6 +35,34 @@ func TestInFlightLimit(t *testing.T) {
 	a.acks()
 	if n := len(a.pull()); n != 1 {
 		t.Fatalf("%d messages instead of the Terminate", n)
+	}
+}
+
+// A packet that has DATA already takes the beginning of the next long message, but a short one goes in
+// one piece.
+func TestSegmentsForTheRestOfAPacket(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		length, room int
+		want         []int // octets of the messages
+	}{
+		{"a long message is cut for the room", 2000, 200, []int{200, 200, 200, 200, 200, 200, 200, 200, 200, 400}},
+		{"a chunk's worth is cut no smaller", 2000, 1200, []int{1200, 840}},
+		{"a short message stays whole", MinMULPDU - ddp.UntaggedHeaderLen, 100, []int{ssnLen + MinMULPDU}},
+		{"and so does the short rest of one", 1200, 700, []int{700, 540}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, b := newPair(t)
+			_, _, ua, _ := connect(a, b)
+			ua.send(strings.Repeat("x", c.length))
+			var got []int
+			for msg := (assoc.Message{}); a.Next(0, c.room, &msg); {
+				got = append(got, msg.Len())
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("messages of %v octets, want %v", got, c.want)
+			}
+		})
 	}
 }
 

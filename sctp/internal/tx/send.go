@@ -29,7 +29,7 @@ func (s *Sender) Poll(now rawio.Time) *Path {
 		}
 		return nil
 	}
-	if p := s.DataPath(); p.open() && s.bursting() && s.ready(now, p) && !s.silly() {
+	if p := s.DataPath(); p.open() && s.bursting() && s.ready(now, p, s.MaxPayload()) && !s.silly() {
 		return p
 	}
 	return nil
@@ -49,7 +49,7 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 	// that ignores cwnd there is nothing new.
 	if open && s.ring.nmarked == 0 && p == s.DataPath() {
 		fresh := true
-		for b.Room() > wire.DataHeaderLen && s.ready(now, p) {
+		for b.Room() > wire.DataHeaderLen && s.ready(now, p, s.spare(b)) {
 			size := s.nextSize()
 			if wire.DataHeaderLen+wire.PaddedLen(size) > b.Room() || fresh && s.silly() {
 				break
@@ -91,11 +91,19 @@ func (s *Sender) fillMarked(now rawio.Time, b *pack.Batch, p *Path) (n, octets i
 	return n, octets
 }
 
+// spare returns the octets of user data that a further chunk may have in a packet, so that the packet
+// becomes as long as one with a single full chunk: packets of one length make long trains, which a link
+// moves at once. The room that is kept for a SACK stays out of it.
+func (s *Sender) spare(b *pack.Batch) int {
+	n := s.MaxPayload()
+	return min(n, n+wire.CommonHeaderLen-b.Len())
+}
+
 // ready reports whether a new DATA chunk may go to p as far as the peer's window and the supply are
-// concerned; it loads the slot.
-func (s *Sender) ready(now rawio.Time, p *Path) bool {
+// concerned; it loads the slot, with a message for room octets if the Source gives one.
+func (s *Sender) ready(now rawio.Time, p *Path, room int) bool {
 	idle := s.ring.len() == 0
-	if s.ring.len() >= maxOutstanding || s.rwnd <= 0 && !idle || !s.load(now) {
+	if s.ring.len() >= maxOutstanding || s.rwnd <= 0 && !idle || !s.load(now, room) {
 		return false
 	}
 	size := s.nextSize()
@@ -125,8 +133,12 @@ func (s *Sender) silly() bool {
 	return s.src != nil || s.unsent+s.slot.msg.Len()-s.slot.off > s.rwnd
 }
 
-// load fills the slot from the queue or the Source and reports whether it holds a message.
-func (s *Sender) load(now rawio.Time) bool {
+// minRoom is the least room, in octets of user data, that a Source is asked to fill.
+const minRoom = 64
+
+// load fills the slot from the queue, or for room octets from the Source, and reports whether it holds
+// a message.
+func (s *Sender) load(now rawio.Time, room int) bool {
 	l := &s.slot
 	if l.full {
 		return true
@@ -137,7 +149,7 @@ func (s *Sender) load(now rawio.Time) bool {
 		l.queued = true
 	} else {
 		l.msg = Message{}
-		if s.src == nil || !s.src.Next(now, s.MaxPayload(), &l.msg) {
+		if s.src == nil || room < minRoom || !s.src.Next(now, room, &l.msg) {
 			return false
 		}
 		if l.msg.HeadLen > HeadCap || l.msg.Len() == 0 || int(l.msg.Stream) >= s.outStreams {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -445,6 +446,45 @@ func TestSource(t *testing.T) {
 		t.Error("not idle")
 	}
 }
+
+// A Source that cuts messages to fit fills every packet to the same length, whatever the length of what
+// it cuts: the next one begins in what the last one has left of a packet, unless that is next to nothing.
+func TestSourceFillsPackets(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		size int // of what the Source cuts
+		want string
+	}{
+		// A packet with one full chunk has 12+16+968 octets.
+		{"two and a half chunks", 2420, "996 996 996 996 996"},
+		{"hardly anything left", 968 - 16 - 60, "920 920 920 920 920"},
+		{"just enough left", 968 - 16 - 64, "996 996 996 996 996"},
+	} {
+		l := newLab(t, 1)
+		l.s.SetUpper(&cutter{size: tt.size}, l)
+		var got []string
+		for _, p := range l.transmit() {
+			got = append(got, fmt.Sprint(p.Len()))
+		}
+		if s := strings.Join(got, " "); s != tt.want {
+			t.Errorf("%s: packets of %s octets, want %s", tt.name, s, tt.want)
+		}
+	}
+}
+
+// cutter is a Source of messages of size octets that it cuts to what fits.
+type cutter struct{ size, left int }
+
+func (c *cutter) Next(_ rawio.Time, max int, m *Message) bool {
+	if c.left == 0 {
+		c.left = c.size
+	}
+	n := min(max, c.left)
+	c.left -= n
+	m.Body[0], m.Unordered = make([]byte, n), true
+	return true
+}
+func (c *cutter) Acked(rawio.Time, wire.StreamID, uint64) {}
 
 // supply is a Source with n messages left, of size octets, whose token is n.
 type supply struct {

@@ -181,7 +181,7 @@ func (s *Sender) Stats() Stats { return s.stats }
 
 // Idle reports that there is nothing to wait for before a shutdown: nothing outstanding, queued, or
 // to be had from the Source (section 9.2).
-func (s *Sender) Idle(now rawio.Time) bool { return s.ring.len() == 0 && !s.load(now) }
+func (s *Sender) Idle(now rawio.Time) bool { return s.ring.len() == 0 && !s.load(now, s.MaxPayload()) }
 
 // NextTimeout returns when HandleTimeout has something to do.
 func (s *Sender) NextTimeout() rawio.Time {

@@ -85,7 +85,7 @@ func (s *Sender) NextFailed() (Failed, bool) {
 		}
 	}
 	if !s.slot.full && s.queue.n > 0 {
-		s.load(0)
+		s.load(0, s.MaxPayload())
 	}
 	if l := &s.slot; l.full {
 		f := Failed{l.msg.Stream, l.msg.Token, l.off > 0, !l.queued}
