@@ -43,14 +43,37 @@ func (t *Transport) checkLocal(addrs []netip.Addr) error {
 }
 
 // remotes are the addresses that Dial may use: first's, then those of the configuration.
-func (c *Config) remotes(first netip.Addr) []netip.AddrPort {
-	list := []netip.AddrPort{netip.AddrPortFrom(first, c.EncapPort)}
+func (t *Transport) remotes(c *Config, first netip.Addr) []netip.AddrPort {
+	port := t.encapPort(c)
+	list := []netip.AddrPort{netip.AddrPortFrom(first, port)}
 	for _, a := range c.RemoteAddrs {
-		if ap := netip.AddrPortFrom(a, c.EncapPort); !slices.Contains(list, ap) {
+		if ap := netip.AddrPortFrom(a, port); !slices.Contains(list, ap) {
 			list = append(list, ap)
 		}
 	}
 	return list
+}
+
+// tunneling is the UDP port assigned to encapsulation (RFC 6951 section 7).
+const tunneling = 9899
+
+// encapPort is the UDP port that the first packets go to, and none on a link without UDP, which shows in
+// its own addresses: by the port the association tells how much is in front of its packets, and a port
+// that goes away with the first answer would make them longer than the link takes.
+func (t *Transport) encapPort(c *Config) uint16 {
+	l, ok := t.link.(rawio.Addresser)
+	if !ok {
+		return c.EncapPort
+	}
+	own := l.LocalAddrs()
+	switch {
+	case len(own) == 0:
+	case own[0].Port() == 0:
+		return 0
+	case c.EncapPort == 0:
+		return tunneling
+	}
+	return c.EncapPort
 }
 
 // Paths returns a snapshot of each path to the peer.

@@ -312,7 +312,7 @@ func (t *Transport) connect(remote netip.AddrPort, cfg *Config) (*Conn, error) {
 		t.mu.Unlock()
 		return nil, err
 	}
-	a, err := t.ep.Connect(t.now(), &cfg.Config, port, netip.AddrPort{}, cfg.remotes(remote.Addr()), remote.Port())
+	a, err := t.ep.Connect(t.now(), &cfg.Config, port, netip.AddrPort{}, t.remotes(cfg, remote.Addr()), remote.Port())
 	if err != nil {
 		t.unbind(port)
 		t.mu.Unlock()

@@ -1,0 +1,43 @@
+package sctp
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/rddp-go/rddp/rawio/mem"
+)
+
+// The port says whether there is a UDP header in front of packets, and so how long they may be.
+func TestEncapsulationPortIsThatOfTheLink(t *testing.T) {
+	udp := []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:1000"), netip.MustParseAddrPort("10.0.0.2:9899")}
+	for _, tt := range []struct {
+		name  string
+		addrs []netip.AddrPort // of the link's two ends
+		port  uint16           // Config.EncapPort
+		want  uint16
+	}{
+		{"a link without UDP has none", []netip.AddrPort{addrsA[0], addrsB[0]}, 9899, 0},
+		{"a link with UDP has 9899", udp, 0, 9899},
+		{"unless told otherwise", udp, 1001, 1001},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			la, lb, err := mem.Pair(mem.Options{MTU: 1500, A: tt.addrs[:1], B: tt.addrs[1:]})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := NewTransport(la, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Close()
+			defer lb.Close()
+			c, err := a.connect(netip.AddrPortFrom(tt.addrs[1].Addr(), 5000), &Config{EncapPort: tt.port})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := c.Paths()[0].Remote.Port(); got != tt.want {
+				t.Errorf("port %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
