@@ -65,11 +65,12 @@ type Assoc struct {
 	placer Placer
 	source Source
 
-	setup   *setup   // COOKIE-WAIT and COOKIE-ECHOED only
-	closing *closing // from SHUTDOWN-SENT or SHUTDOWN-ACK-SENT on
-	errors  int      // consecutive errors of the association (section 8.1)
-	beats   beatLimit
-	ecn     ecn
+	setup     *setup     // COOKIE-WAIT and COOKIE-ECHOED only
+	closing   *closing   // from SHUTDOWN-SENT or SHUTDOWN-ACK-SENT on
+	lastHeard rawio.Time // when the last valid packet of the peer came
+	errors    int        // consecutive errors of the association (section 8.1)
+	beats     beatLimit
+	ecn       ecn
 
 	control   controlQueue   // chunks waiting for PollTransmit
 	outbox    Outbox         // packets with tags of their own, and last words

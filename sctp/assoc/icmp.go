@@ -8,6 +8,11 @@ import (
 )
 
 // handleICMP processes an ICMP report about one of our packets (section 10).
+//
+// Protocol unreachable ends an association only when nothing was heard from the peer for an RTO.
+// A Linux host answers so, too, when the receive buffer of the raw socket that has the association is
+// full for a moment; a peer that has just spoken SCTP does speak it, and if it has stopped, the next
+// report or the retransmission limit will say so.
 func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
 	path := a.pathOf(p.Remote.Addr().Unmap())
 	if a.state == Closed || path == nil || len(p.Data) < 8 {
@@ -32,7 +37,11 @@ func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
 	case rawio.KindPacketTooBig: // ICMP7
 		a.packetTooBig(now, path, p.MTU)
 	case rawio.KindProtoUnreachable: // ICMP8
-		if !isInit || a.state == CookieWait {
+		switch {
+		case isInit && a.state != CookieWait:
+		case !isInit && now.Sub(a.lastHeard) < path.RTO():
+			a.stats.ICMPContradicted++
+		default:
 			a.down(ErrProtoUnreachable)
 		}
 	}

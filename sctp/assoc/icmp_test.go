@@ -4,6 +4,7 @@ import (
 	"errors"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -28,8 +29,13 @@ func TestProtocolUnreachable(t *testing.T) {
 		ends  bool
 	}{
 		// req 9260-10-9, 9260-12.4-1
-		{"established, 8 octets with the peer's tag: ends", func(t *testing.T) *lab { return passiveLab(t, nil) },
-			func(l *lab) []byte { return packet(portB, portA, l.peerTag)[:8] }, true},
+		{"established, 8 octets with the peer's tag, silent for an RTO: ends", func(t *testing.T) *lab { return passiveLab(t, nil) },
+			func(l *lab) []byte {
+				l.now = l.now.Add(3 * time.Second)
+				return packet(portB, portA, l.peerTag)[:8]
+			}, true},
+		{"established, the peer was heard just now: ignored", func(t *testing.T) *lab { return passiveLab(t, nil) },
+			func(l *lab) []byte { return packet(portB, portA, l.peerTag) }, false},
 		{"established, another tag: ignored", func(t *testing.T) *lab { return passiveLab(t, nil) }, quote(0xbad), false}, // req 9260-10-6
 		{"established, 7 octets: ignored", func(t *testing.T) *lab { return passiveLab(t, nil) },
 			func(l *lab) []byte { return packet(portB, portA, l.peerTag)[:7] }, false},

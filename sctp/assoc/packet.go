@@ -191,6 +191,7 @@ func (a *Assoc) replyPath(in *inbound) (p *path, local netip.AddrPort) {
 
 // heard notes a packet of the peer: it is alive (section 9.2 for SHUTDOWN-SENT).
 func (a *Assoc) heard(now rawio.Time) {
+	a.lastHeard = now
 	if a.state == ShutdownSent {
 		a.errors = 0
 		a.startT2(now)

@@ -30,6 +30,7 @@ type Stats struct {
 	MTUProbesAcked        uint64 // and those that arrived
 	MarksIn               uint64 // packets with new DATA that had a congestion mark
 	EchoesIn              uint64 // reductions of cwnd because the peer has echoed such a mark
+	ICMPContradicted      uint64 // reports of an unreachable protocol from a peer that had just been heard
 	RepliesDropped        uint64 // control replies beyond one packet each, or beyond the queue
 
 	RecvWindow  int // octets of user data that the peer may still send

@@ -166,11 +166,24 @@ func (g *Group) recvOnce(fd uintptr) {
 	case syscall.EINTR:
 		g.more = true
 	default: // a pending ICMP error: the call has cleared it, the message is in the queue
-		g.errno = errno
-		g.errs++
+		if !fromICMP(errno) {
+			g.errno = errno
+			g.errs++
+		}
 		g.more = true
 		g.drainErrors(fd)
 	}
+}
+
+// fromICMP reports whether an error is one that the kernel makes of an ICMP message (its table
+// icmp_err_convert, and that of ICMPv6): it is about a packet sent before, never about the socket.
+func fromICMP(errno syscall.Errno) bool {
+	switch errno {
+	case syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENOPROTOOPT, syscall.ECONNREFUSED, syscall.EMSGSIZE,
+		syscall.EOPNOTSUPP, syscall.EHOSTDOWN, syscall.ENONET, syscall.EPROTO, syscall.EACCES:
+		return true
+	}
+	return false
 }
 
 func (g *Group) drainErrors(fd uintptr) {

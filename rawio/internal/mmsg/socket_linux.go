@@ -10,9 +10,9 @@ import (
 )
 
 // Socket buffers in octets. The kernel charges a packet of 1500 octets more than 2 KB, so that this
-// is a bandwidth-delay product of some 4 MB.
+// holds a window of 16 MiB, which is what a peer may send without being told to wait.
 const (
-	rcvBuf = 8 << 20
+	rcvBuf = 32 << 20
 	sndBuf = 4 << 20
 )
 
