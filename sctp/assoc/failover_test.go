@@ -505,3 +505,26 @@ func TestMTUReportConcernsOnePath(t *testing.T) {
 		t.Errorf("MaxPayload %d, was %d", a.MaxPayload(), before)
 	}
 }
+
+func TestHeartbeatsDoNotHideThatDataIsLost(t *testing.T) {
+	// A path on which DATA gets lost and HEARTBEATs do not: the association ends all the same.
+	l := passiveLab(t, &assoc.Config{HeartbeatInterval: time.Second, AssocMaxRetrans: 3, PathMaxRetrans: 3, PotentiallyFailedMaxRetrans: 3})
+	beats := 0
+	if err := l.a.Send(l.now, &assoc.Message{Body: [2][]byte{make([]byte, 100)}}); err != nil {
+		t.Fatal(err)
+	}
+	l.until(l.now.Add(time.Hour), func(p posted) {
+		if b := chunkOf(p.pkt, wire.ChunkHeartbeat); b != nil {
+			beats++
+			l.deliver(l.peer, packet(portA, portB, l.tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
+		}
+	})
+	l.collect()
+	err, _ := l.h.downErr()
+	if !errors.Is(err, assoc.ErrTimeout) || beats < 2 { // req 9260-8.1-7
+		t.Errorf("ended by %v with %d HEARTBEATs answered", err, beats)
+	}
+	if e, _ := l.h.event(assoc.EventSendFailed); e.Kind == 0 {
+		t.Error("the message is not reported")
+	}
+}
