@@ -15,12 +15,14 @@ fi
 # We live in namespace $A, usrsctp in $B.
 A=iop$$a B=iop$$b
 dir=$(mktemp -d)
-pids=()
 
+# Whatever runs in the namespaces is ours, and nothing else is.
 cleanup() {
-	((${#pids[@]})) && kill -9 "${pids[@]}" 2>/dev/null
-	ip netns del "$A" 2>/dev/null
-	ip netns del "$B" 2>/dev/null
+	local n
+	for n in "$A" "$B"; do
+		ip netns pids "$n" 2>/dev/null | xargs -r kill -9
+		ip netns del "$n" 2>/dev/null
+	done
 	if [[ $keep ]]; then echo "kept $dir"; else rm -rf "$dir"; fi
 }
 trap cleanup EXIT
@@ -32,12 +34,13 @@ make_net() {
 		ip netns add "$n" && ip -n "$n" link set lo up || return
 		echo 0 | ip netns exec "$n" tee /proc/sys/net/ipv6/conf/default/accept_dad >/dev/null
 	done
-	ip -n "$A" link add v type veth peer name v netns "$B" || return
-	ip -n "$A" addr add 10.77.0.1/24 dev v && ip -n "$A" addr add fd77::1/64 dev v nodad &&
-		ip -n "$B" addr add 10.77.0.2/24 dev v && ip -n "$B" addr add fd77::2/64 dev v nodad &&
-		ip -n "$A" link set v up && ip -n "$B" link set v up || return
-	# One packet is one packet, for captures and for loss: no segmentation offload of UDP.
-	ip -n "$A" link set v gso_max_segs 1 && ip -n "$B" link set v gso_max_segs 1 || return
+	# Two links, for paths; one packet is one packet, for captures and for loss: no segmentation offload of UDP.
+	for n in v w; do
+		ip -n "$A" link add $n type veth peer name $n netns "$B" &&
+			ip -n "$A" link set $n gso_max_segs 1 up && ip -n "$B" link set $n gso_max_segs 1 up || return
+	done
+	ip -n "$A" addr add 10.77.0.1/24 dev v && ip -n "$A" addr add fd77::1/64 dev v nodad && ip -n "$A" addr add 10.78.0.1/24 dev w &&
+		ip -n "$B" addr add 10.77.0.2/24 dev v && ip -n "$B" addr add fd77::2/64 dev v nodad && ip -n "$B" addr add 10.78.0.2/24 dev w || return
 	quiet
 	for _ in {1..50}; do
 		ip netns exec "$A" ping -c1 -W1 fd77::2 >/dev/null 2>&1 && return
@@ -87,22 +90,24 @@ start() {
 	shift 2
 	ip netns exec "$ns" "$@" >"$out" 2>&1 &
 	pid=$!
-	pids+=("$pid")
+	disown "$pid" # so that bash does not announce how it ended
 }
 
-# stop PID... ends processes of ours.
+# alive PID says whether the process runs, and is ours.
+alive() { [[ $(ip netns identify "$1" 2>/dev/null) = iop$$? ]]; }
+
+# stop PID... ends processes of ours: those that do not go in a second are killed.
 stop() {
-	local p i
-	kill "$@" 2>/dev/null
+	local p
+	for p in "$@"; do alive "$p" && kill "$p"; done
 	for p in "$@"; do
-		for i in {1..20}; do
-			kill -0 "$p" 2>/dev/null || break
-			((i < 20)) || kill -9 "$p" 2>/dev/null
+		for _ in {1..20}; do
+			alive "$p" || continue 2
 			sleep 0.05
 		done
-		wait "$p" 2>/dev/null
+		kill -9 "$p"
 	done
-}
+} 2>/dev/null
 
 # await SECONDS FILE REGEXP waits for a line.
 await() {
@@ -114,12 +119,13 @@ await() {
 	return 1
 }
 
-# Where a link's ends are: $ours, $theirs, $flags.
+# link raw4|raw6|udp4|multi says where the ends are: $ours, $theirs, $flags.
 link() {
-	flags=() ours=10.77.0.1 theirs=10.77.0.2
+	flags=() ours=(10.77.0.1) theirs=(10.77.0.2)
 	case $1 in
-	raw6) ours=fd77::1 theirs=fd77::2 ;;
+	raw6) ours=(fd77::1) theirs=(fd77::2) ;;
 	udp4) flags=(--udp) ;;
+	multi) ours+=(10.78.0.1) theirs+=(10.78.0.2) ;;
 	esac
 }
 
@@ -128,19 +134,19 @@ link() {
 us() {
 	local name=$1 role=$2
 	shift 2
-	if [[ $role = server ]]; then role=(--server); else role=(--peer "$theirs"); fi
-	start "$A" "$dir/$name.ours" "$dir/ours" "${role[@]}" --local "$ours" --seed 1 --peer-seed 2 "${flags[@]}" "$@"
+	if [[ $role = server ]]; then role=(--server); else role=("${theirs[@]/#/--peer=}"); fi
+	start "$A" "$dir/$name.ours" "$dir/ours" "${role[@]}" "${ours[@]/#/--local=}" --seed 1 --peer-seed 2 "${flags[@]}" "$@"
 }
 them() {
 	local name=$1 role=$2
 	shift 2
-	if [[ $role = server ]]; then role=(--server); else role=(--peer "$ours"); fi
-	start "$B" "$dir/$name.theirs" "$dir/theirs" "${role[@]}" --local "$theirs" --seed 2 --peer-seed 1 "${flags[@]}" "$@"
+	if [[ $role = server ]]; then role=(--server); else role=("${ours[@]/#/--peer=}"); fi
+	start "$B" "$dir/$name.theirs" "$dir/theirs" "${role[@]}" "${theirs[@]/#/--local=}" --seed 2 --peer-seed 1 "${flags[@]}" "$@"
 }
 
 # capture NAME starts a capture at our end, with process ID $cap.
 capture() {
-	start "$A" "$dir/$1.tcpdump" tcpdump -n -i v -Z root -B 65536 --immediate-mode -w "$dir/$1.pcap" 'sctp or udp port 9899 or ip6 proto 132'
+	start "$A" "$dir/$1.tcpdump" tcpdump -n -i any -Z root -B 65536 --immediate-mode -w "$dir/$1.pcap" 'sctp or udp port 9899 or ip6 proto 132'
 	cap=$pid
 	await 5 "$dir/$1.tcpdump" 'listening on' || bad "$1: no capture: $(cat "$dir/$1.tcpdump")"
 }

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -21,7 +22,7 @@ import (
 // options is the command line; usrsctp/options.c has the same.
 type options struct {
 	server, udp        bool
-	local, peer        string
+	local, peer        []string
 	port, localPort    uint16
 	udpPort            int
 	encapPort          uint16
@@ -33,10 +34,12 @@ type options struct {
 	partial            bool
 	adaptation         int64
 	ending, reason     string
-	rtoMin             int
+	rtoMin, rtoMax     time.Duration
+	heartbeat          time.Duration
+	pathRetrans        int
 	buffer             int
-	cookieLife         int
-	timeout            int
+	cookieLife         time.Duration
+	timeout            time.Duration
 	outgoing, incoming pattern
 }
 
@@ -45,10 +48,10 @@ func parse() *options {
 	f := pflag.CommandLine
 	f.BoolVar(&o.server, "server", false, "accept (default: connect)")
 	f.BoolVar(&o.udp, "udp", false, "encapsulate in UDP (RFC 6951)")
-	f.StringVar(&o.local, "local", "", "own `address` (default: all)")
-	f.StringVar(&o.peer, "peer", "", "the server's `address`")
+	f.StringArrayVar(&o.local, "local", nil, "own `address`; again for more (default: all)")
+	f.StringArrayVar(&o.peer, "peer", nil, "the server's `address`; again for more")
 	f.Uint16Var(&o.port, "port", 5001, "SCTP port of the server")
-	f.Uint16Var(&o.localPort, "local-port", 0, "SCTP port of the client, 49152 or more (default: any)")
+	f.Uint16Var(&o.localPort, "local-port", 0, "SCTP port of the client (default: any)")
 	f.IntVar(&o.udpPort, "udp-port", 9899, "own UDP port")
 	f.Uint16Var(&o.encapPort, "encap-port", 9899, "the peer's UDP port")
 	f.Uint16Var(&o.streams, "streams", 10, "streams each way")
@@ -64,11 +67,17 @@ func parse() *options {
 	f.Int64Var(&o.adaptation, "adaptation", -1, "announce this adaptation layer indication")
 	f.StringVar(&o.ending, "end", "wait", "wait (for the peer to end it), shutdown or abort, once all is sent and received")
 	f.StringVar(&o.reason, "reason", "", "of the abort")
-	f.IntVar(&o.rtoMin, "rto-min", 0, "RTO.Min in `ms` (default: the RFC's)")
-	f.IntVar(&o.buffer, "buffer", 0, "`octets` of send and receive buffer")
-	f.IntVar(&o.cookieLife, "cookie-life", 0, "life of a state cookie in `ms` (default: the RFC's)")
-	f.IntVar(&o.timeout, "timeout", 60, "give up after so many `seconds`")
+	rtoMin := f.Int("rto-min", 0, "RTO.Min in `ms` (default: the RFC's)")
+	rtoMax := f.Int("rto-max", 0, "RTO.Max and RTO.Initial in `ms`")
+	heartbeat := f.Int("heartbeat", 0, "HB.interval in `ms`")
+	cookieLife := f.Int("cookie-life", 0, "Valid.Cookie.Life in `ms`")
+	f.IntVar(&o.pathRetrans, "path-retrans", 0, "Path.Max.Retrans")
+	f.IntVar(&o.buffer, "buffer", 0, "`octets` of sending, and of receiving")
+	timeout := f.Int("timeout", 60, "give up after so many `seconds`")
 	pflag.Parse()
+	o.rtoMin, o.rtoMax = time.Duration(*rtoMin)*time.Millisecond, time.Duration(*rtoMax)*time.Millisecond
+	o.heartbeat, o.cookieLife = time.Duration(*heartbeat)*time.Millisecond, time.Duration(*cookieLife)*time.Millisecond
+	o.timeout = time.Duration(*timeout) * time.Second
 	o.outgoing = pattern{seed: o.seed, sizes: o.sizes, order: o.order, streams: o.streams}
 	o.incoming = o.outgoing
 	o.incoming.seed = o.peerSeed
@@ -80,7 +89,7 @@ func line(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
 func main() {
 	o := parse()
-	time.AfterFunc(time.Duration(o.timeout)*time.Second, func() {
+	time.AfterFunc(o.timeout, func() {
 		line("error: timeout")
 		os.Exit(3)
 	})
@@ -105,7 +114,7 @@ func (o *options) serve() (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	t, err := sctp.NewTransport(link, &sctp.TransportConfig{CloseTimeout: time.Duration(o.timeout) * time.Second})
+	t, err := sctp.NewTransport(link, &sctp.TransportConfig{CloseTimeout: o.timeout})
 	if err != nil {
 		return false, err
 	}
@@ -116,28 +125,47 @@ func (o *options) serve() (ok bool, err error) {
 	return o.transfer(c), nil
 }
 
-func (o *options) config() *sctp.Config {
-	c := &sctp.Config{EncapPort: o.encapPort, Config: assoc.Config{
-		OutStreams: o.streams, RTOMin: time.Duration(o.rtoMin) * time.Millisecond,
-		SendBuffer: o.buffer, RecvBuffer: o.buffer, CookieLife: time.Duration(o.cookieLife) * time.Millisecond,
+func (o *options) config() (*sctp.Config, error) {
+	c := &sctp.Config{EncapPort: o.encapPort, LocalPort: o.localPort, Events: 1024, Config: assoc.Config{
+		OutStreams: o.streams, SendBuffer: o.buffer, RecvBuffer: o.buffer,
+		RTOMin: o.rtoMin, RTOMax: o.rtoMax, RTOInitial: o.rtoMax, HeartbeatInterval: o.heartbeat, CookieLife: o.cookieLife, PathMaxRetrans: o.pathRetrans,
 	}}
 	if o.adaptation >= 0 {
 		a := uint32(o.adaptation)
 		c.Adaptation = &a
 	}
-	return c
+	var err error
+	if c.LocalAddrs, err = addrs(o.local); err != nil {
+		return nil, err
+	}
+	c.RemoteAddrs, err = addrs(o.peer)
+	return c, err
+}
+
+func addrs(list []string) (out []netip.Addr, err error) {
+	for _, s := range list {
+		a, err := netip.ParseAddr(s)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a)
+	}
+	return out, nil
 }
 
 func (o *options) connect(t *sctp.Transport) (*sctp.Conn, error) {
 	ctx := context.Background() // the timeout ends the program
-	if !o.server {
-		addr, err := netip.ParseAddr(o.peer)
-		if err != nil {
-			return nil, err
-		}
-		return t.Dial(ctx, netip.AddrPortFrom(addr, o.port), o.config())
+	cfg, err := o.config()
+	if err != nil {
+		return nil, err
 	}
-	l, err := t.Listen(o.port, o.config())
+	if !o.server {
+		if len(cfg.RemoteAddrs) == 0 {
+			return nil, errors.New("a client needs --peer")
+		}
+		return t.Dial(ctx, netip.AddrPortFrom(cfg.RemoteAddrs[0], o.port), cfg)
+	}
+	l, err := t.Listen(o.port, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
@@ -28,26 +29,17 @@ type transfer struct {
 func (o *options) transfer(c *sctp.Conn) bool {
 	t := &transfer{options: o, c: c, run: o.run, changed: sync.NewCond(new(sync.Mutex)), check: checker{pattern: o.incoming}}
 	start := time.Now()
-	a, _ := c.Lock()
-	tag := a.LocalTag()
-	in, out := a.InStreams(), a.OutStreams()
-	adaptation, announced := a.PeerAdaptation()
-	c.Unlock()
-	line("up in=%d out=%d", in, out)
-	if announced {
-		line("adaptation 0x%08x", adaptation)
-	}
-	var sender sync.WaitGroup
-	sender.Go(t.sender)
-	octetsIn := t.receive(tag)
+	var rest sync.WaitGroup
+	rest.Go(t.sender)
+	rest.Go(t.events)
+	octetsIn := t.receive()
 	<-c.Done()
 	seconds := time.Since(start).Seconds()
 	t.changed.L.Lock()
 	t.over = true
 	t.changed.Broadcast()
 	t.changed.L.Unlock()
-	sender.Wait()
-	reportEnd(c.Err())
+	rest.Wait()
 	line("received %d of %d", t.received, o.expect)
 	s := c.Stats()
 	line("stats seconds=%.3f octets-in=%d octets-out=%d chunks-out=%d retransmitted=%d fast=%d timeouts=%d duplicates=%d beyond-window=%d wrong-tag=%d malformed=%d",
@@ -121,7 +113,7 @@ func (t *transfer) maybeEnd() {
 }
 
 // receive runs until nothing more can be read and returns how many octets came.
-func (t *transfer) receive(tag uint32) (octets int) {
+func (t *transfer) receive() (octets int) {
 	buf := make([]byte, maxSize+1)
 	for {
 		n, info, err := t.c.ReadMsg(buf)
@@ -129,22 +121,47 @@ func (t *transfer) receive(tag uint32) (octets int) {
 			return octets
 		}
 		octets += n
-		a, _ := t.c.Lock()
-		now := a.LocalTag() // it changes when the peer restarts
-		in, out := a.InStreams(), a.OutStreams()
-		t.c.Unlock()
-		t.changed.L.Lock()
-		if now != tag {
-			tag = now
-			line("restart in=%d out=%d", in, out)
+		if t.check.check(buf[:n], info) == t.peerRun {
+			t.changed.L.Lock()
+			t.received++
+			t.maybeEnd()
+			t.changed.L.Unlock()
+		}
+	}
+}
+
+// events reports what happens, up to the end.
+func (t *transfer) events() {
+	for {
+		ev, err := t.c.NextEvent(context.Background())
+		if err != nil {
+			return
+		}
+		switch ev.Kind {
+		case sctp.EventUp, sctp.EventRestart:
+			s := t.c.Stats()
+			line("%v in=%d out=%d to=%v", ev.Kind, s.InStreams, s.OutStreams, ev.Path)
+		case sctp.EventAdaptation:
+			line("adaptation 0x%08x", ev.Adaptation)
+		case sctp.EventPathUp:
+			line("address %v available", ev.Path)
+		case sctp.EventPathPotentiallyFailed:
+			line("address %v potentially failed", ev.Path)
+		case sctp.EventPathDown:
+			line("address %v unreachable", ev.Path)
+		case sctp.EventPeerShutdown:
+			line("peer-shutdown")
+		case sctp.EventPeerError:
+			line("peer-error %v", ev.Err)
+		case sctp.EventDown:
+			reportEnd(ev.Err)
+		}
+		if ev.Kind == sctp.EventRestart {
+			t.changed.L.Lock()
 			t.run++
 			t.sentAll = false
 			t.changed.Broadcast()
+			t.changed.L.Unlock()
 		}
-		if t.check.check(buf[:n], info) == t.peerRun {
-			t.received++
-			t.maybeEnd()
-		}
-		t.changed.L.Unlock()
 	}
 }

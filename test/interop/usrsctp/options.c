@@ -26,7 +26,9 @@ static const char usage[] =
 	"  --adaptation N           announce this adaptation layer indication\n"
 	"  --end wait|shutdown|abort  once all is sent and received (wait: the peer ends it)\n"
 	"  --reason TEXT            of the abort\n"
-	"  --rto-min MS, --buffer OCTETS, --cookie-life MS, --timeout S\n";
+	"  --rto-min MS, --rto-max MS, --heartbeat MS, --cookie-life MS, --path-retrans N\n"
+	"  --buffer OCTETS          of sending, and of receiving\n"
+	"  --timeout S              give up after so many seconds (60)\n";
 
 static void fail(const char *what, const char *value)
 {
@@ -72,7 +74,8 @@ static void address(union address *list, int *n, const char *s)
 void parse(struct options *o, int argc, char **argv)
 {
 	enum { SERVER = 1, UDP, LOCAL, PEER, PORT, LOCAL_PORT, UDP_PORT, ENCAP_PORT, STREAMS, SEND, EXPECT,
-		SIZES, ORDER, SEED, PEER_SEED, RUN, PEER_RUN, PARTIAL, ADAPTATION, END, REASON, RTO_MIN, BUFFER, COOKIE_LIFE, TIMEOUT };
+		SIZES, ORDER, SEED, PEER_SEED, RUN, PEER_RUN, PARTIAL, ADAPTATION, END, REASON, RTO_MIN, RTO_MAX,
+		HEARTBEAT, PATH_RETRANS, BUFFER, COOKIE_LIFE, TIMEOUT };
 	static const struct option names[] = {
 		{"server", 0, NULL, SERVER}, {"udp", 0, NULL, UDP}, {"local", 1, NULL, LOCAL}, {"peer", 1, NULL, PEER},
 		{"port", 1, NULL, PORT}, {"local-port", 1, NULL, LOCAL_PORT}, {"udp-port", 1, NULL, UDP_PORT},
@@ -81,7 +84,8 @@ void parse(struct options *o, int argc, char **argv)
 		{"peer-seed", 1, NULL, PEER_SEED},
 		{"run", 1, NULL, RUN}, {"peer-run", 1, NULL, PEER_RUN}, {"partial", 0, NULL, PARTIAL},
 		{"adaptation", 1, NULL, ADAPTATION}, {"end", 1, NULL, END}, {"reason", 1, NULL, REASON},
-		{"rto-min", 1, NULL, RTO_MIN}, {"buffer", 1, NULL, BUFFER}, {"cookie-life", 1, NULL, COOKIE_LIFE},
+		{"rto-min", 1, NULL, RTO_MIN}, {"rto-max", 1, NULL, RTO_MAX},
+		{"heartbeat", 1, NULL, HEARTBEAT}, {"path-retrans", 1, NULL, PATH_RETRANS}, {"buffer", 1, NULL, BUFFER}, {"cookie-life", 1, NULL, COOKIE_LIFE},
 		{"timeout", 1, NULL, TIMEOUT}, {0},
 	};
 	static const char *const sizes[] = {"small", "mixed", "big", NULL};
@@ -121,6 +125,9 @@ void parse(struct options *o, int argc, char **argv)
 		case END: o->ending = (enum ending)choice("--end", optarg, endings); break;
 		case REASON: o->reason = optarg; break;
 		case RTO_MIN: o->rto_min = (unsigned)number("--rto-min", optarg, 60000); break;
+		case RTO_MAX: o->rto_max = (unsigned)number("--rto-max", optarg, 60000); break;
+		case HEARTBEAT: o->heartbeat = (unsigned)number("--heartbeat", optarg, 60000); break;
+		case PATH_RETRANS: o->path_retrans = (unsigned)number("--path-retrans", optarg, 100); break;
 		case BUFFER: o->buffer = (unsigned)number("--buffer", optarg, 1 << 30); break;
 		case COOKIE_LIFE: o->cookie_life = (unsigned)number("--cookie-life", optarg, 60000); break;
 		case TIMEOUT: o->timeout = (unsigned)number("--timeout", optarg, 3600); break;

@@ -27,9 +27,12 @@ struct options {
 	long adaptation;        /* -1: none */
 	enum ending ending;
 	const char *reason;     /* of the abort */
-	unsigned rto_min;       /* ms, 0: the default */
-	unsigned buffer;        /* octets of send and receive buffer, 0: the default */
-	unsigned cookie_life;   /* ms, 0: the default */
+	unsigned rto_min;       /* ms, 0: the default; so below */
+	unsigned rto_max;       /* ms */
+	unsigned heartbeat;     /* ms */
+	unsigned path_retrans;  /* Path.Max.Retrans */
+	unsigned buffer;        /* octets of send and receive buffer */
+	unsigned cookie_life;   /* ms */
 	unsigned timeout;       /* s */
 };
 

@@ -86,8 +86,10 @@ static void configure(void)
 		SCTP_ADAPTATION_INDICATION};
 	struct sctp_initmsg init = {.sinit_num_ostreams = (uint16_t)o.out.streams, .sinit_max_instreams = 65535};
 	struct sctp_setadaptation adaptation = {.ssb_adaptation_ind = (uint32_t)o.adaptation};
-	struct sctp_rtoinfo rto = {.srto_min = o.rto_min};
+	struct sctp_rtoinfo rto = {.srto_min = o.rto_min, .srto_max = o.rto_max, .srto_initial = o.rto_max};
 	struct sctp_assocparams params = {.sasoc_cookie_life = o.cookie_life};
+	struct sctp_paddrparams path = {.spp_hbinterval = o.heartbeat, .spp_pathmaxrxt = (uint16_t)o.path_retrans,
+		.spp_flags = o.heartbeat > 0 ? SPP_HB_ENABLE : 0};
 	struct sctp_udpencaps encaps;
 	int on = 1, size = (int)o.buffer;
 
@@ -97,7 +99,10 @@ static void configure(void)
 	}
 	set(IPPROTO_SCTP, SCTP_RECVRCVINFO, &on, sizeof on, "SCTP_RECVRCVINFO");
 	set(IPPROTO_SCTP, SCTP_INITMSG, &init, sizeof init, "SCTP_INITMSG");
-	if (o.rto_min > 0)
+	path.spp_address.ss_family = (sa_family_t)family();
+	if (o.heartbeat > 0 || o.path_retrans > 0)
+		set(IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, &path, sizeof path, "SCTP_PEER_ADDR_PARAMS");
+	if (o.rto_min > 0 || o.rto_max > 0)
 		set(IPPROTO_SCTP, SCTP_RTOINFO, &rto, sizeof rto, "SCTP_RTOINFO");
 	if (o.cookie_life > 0)
 		set(IPPROTO_SCTP, SCTP_ASSOCINFO, &params, sizeof params, "SCTP_ASSOCINFO");
@@ -206,14 +211,13 @@ static void *sender(void *arg)
 			pthread_mutex_unlock(&lock);
 			fill(&s, b);
 			ssize_t n = send_one(b, s.size, s.stream, s.unordered ? SCTP_UNORDERED : 0, s.ppid);
-			pthread_mutex_lock(&lock);
-			if (n == (ssize_t)s.size) {
-				i++;
-				octets_out += s.size;
-			} else if (mine == run) {
+			if (n != (ssize_t)s.size) {
 				line("send-failed index=%u: %s", i, strerror(errno));
-				break;
+				return arg;
 			}
+			i++;
+			octets_out += s.size;
+			pthread_mutex_lock(&lock);
 			continue;
 		}
 		if (!sent_all) {
