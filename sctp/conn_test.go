@@ -325,6 +325,11 @@ func (c *Conn) probe() error {
 			return c.Err()
 		}
 	}
+	c.Lock()
+	defer c.Unlock()
+	if c.ended { // the buffer is empty because the message has failed
+		return c.err
+	}
 	return nil
 }
 

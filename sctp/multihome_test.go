@@ -79,7 +79,7 @@ func newHomes(t *testing.T) (p *pair, local, remote []netip.Addr, out *[2]atomic
 func quick(local []netip.Addr) *Config {
 	return &Config{Events: 64, Config: assoc.Config{LocalAddrs: local, RTOInitial: 100 * time.Millisecond,
 		RTOMin: 100 * time.Millisecond, RTOMax: 400 * time.Millisecond, SackDelay: 10 * time.Millisecond,
-		HeartbeatInterval: 50 * time.Millisecond}}
+		HeartbeatInterval: 50 * time.Millisecond, DisablePMTUD: true}}
 }
 
 // await reads events until one of that kind, for that path if it is valid.
@@ -196,7 +196,8 @@ func expect(t *testing.T, c *Conn, k EventKind) Event {
 func TestEventsOfALife(t *testing.T) {
 	p := newPair(t)
 	layer := uint32(77)
-	client, server := &Config{Events: 8}, &Config{Events: 8, Config: assoc.Config{Adaptation: &layer}}
+	client := &Config{Events: 8, Config: assoc.Config{DisablePMTUD: true}}
+	server := &Config{Events: 8, Config: assoc.Config{Adaptation: &layer, DisablePMTUD: true}}
 	c, s := p.connect(t, client, server)
 	if ev := expect(t, c, EventUp); ev.Path != p.bAddr { // req 9260-11.2-2
 		t.Errorf("%+v", ev)
@@ -222,7 +223,7 @@ func TestEventsOfALife(t *testing.T) {
 
 func TestEventsAreBounded(t *testing.T) {
 	p := newPair(t)
-	c, s := p.connect(t, &Config{Events: 3}, nil)
+	c, s := p.connect(t, &Config{Events: 3, Config: assoc.Config{DisablePMTUD: true}}, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	expect(t, c, EventUp)

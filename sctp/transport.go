@@ -71,7 +71,7 @@ func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 	if m := link.MTU(netip.Addr{}, netip.Addr{}); m < minPacket {
 		return nil, &rawio.MTUError{MTU: m}
 	}
-	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.rand(), MTU: link.MTU})
+	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.rand(), MTU: link.MTU, Features: rawio.FeaturesOf(link)})
 	t.timers = newTimers(t.now, (*Conn).timeout)
 	t.batches.New = func() any { return assoc.NewTxBatch(txBatch) }
 	go t.receive()
