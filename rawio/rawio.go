@@ -133,6 +133,12 @@ func FeaturesOf(l Link) Features {
 	return 0
 }
 
+// Bufferer is implemented by links that know how many octets of packets wait to be read before more are
+// dropped. A receiver that advertises a larger window invites losses of its own making.
+type Bufferer interface {
+	ReceiveBuffer() int
+}
+
 // PortBinder is implemented by links that need to know which SCTP ports this process owns, so that
 // two programs on one host do not take each other's packets. BindPort fails with ErrPortInUse when
 // another program, or this one, holds the port on that link's address.

@@ -21,6 +21,9 @@ import (
 // and only bounds what is under way (RFC 5041 appendix A): 1 Gbit/s over a round trip of 130 ms.
 const defaultWindow = 16 << 20
 
+// leastWindow is the receive window where the link buffers less: a few packets of 64 KB.
+const leastWindow = 256 << 10
+
 // defaultSackDelay is how long a lone segment may wait for its acknowledgement, and with it a request
 // for its completion. The 200 ms that SCTP has by default are for programs that see no completions;
 // this leaves room for a SACK to travel with the answer (RFC 9260 section 6.2 allows up to 500 ms).
@@ -121,6 +124,9 @@ func NewDevice(link rawio.Link, cfg *Config) (*Device, error) {
 	ddpadapt.Configure(&d.cfg.SCTP.Config)
 	if d.cfg.SCTP.RecvBuffer == 0 {
 		d.cfg.SCTP.RecvBuffer = defaultWindow
+		if b, ok := link.(rawio.Bufferer); ok {
+			d.cfg.SCTP.RecvBuffer = max(min(defaultWindow, b.ReceiveBuffer()), leastWindow)
+		}
 	}
 	if d.cfg.SCTP.SackDelay == 0 {
 		d.cfg.SCTP.SackDelay = defaultSackDelay

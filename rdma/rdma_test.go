@@ -394,6 +394,42 @@ func TestFileAsMemory(t *testing.T) {
 	}
 }
 
+// small is a link that buffers little.
+type small struct {
+	rawio.Link
+	octets int
+}
+
+func (l small) ReceiveBuffer() int { return l.octets }
+
+// The window that is advertised by default fits what the link buffers.
+func TestWindowFitsTheLink(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		octets, own, to int
+	}{
+		{"a link that buffers more", 1 << 30, 0, defaultWindow},
+		{"a link that buffers less", 1 << 20, 0, 1 << 20},
+		{"a link that buffers next to nothing", 1000, 0, leastWindow},
+		{"a window that was asked for", 1000, 1 << 21, 1 << 21},
+	} {
+		link, _, err := mem.Pair(mem.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := Config{}
+		cfg.SCTP.RecvBuffer = c.own
+		d, err := NewDevice(small{link, c.octets}, &cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.cfg.SCTP.RecvBuffer; got != c.to {
+			t.Errorf("%s: %d octets, want %d", c.name, got, c.to)
+		}
+		d.Close()
+	}
+}
+
 func TestLimitsAreNamed(t *testing.T) {
 	// req 5042-6.4.1-1
 	x := newLab(t, &Config{Limits: Limits{MaxCQE: 10, MaxWR: 10, MaxSGE: 2, MaxReads: 3, MaxRegions: 1}})

@@ -3,6 +3,7 @@ package pcap
 import (
 	"errors"
 	"io"
+	"math"
 	"net/netip"
 	"os"
 	"sync"
@@ -31,6 +32,7 @@ var (
 	_ rawio.Addresser  = (*Link)(nil)
 	_ rawio.PortBinder = (*Link)(nil)
 	_ rawio.Featurer   = (*Link)(nil)
+	_ rawio.Bufferer   = (*Link)(nil)
 )
 
 // New returns a tap on inner that records to w. Close closes inner and completes the record; closing
@@ -100,6 +102,14 @@ func (l *Link) MTU(local, remote netip.Addr) int { return l.inner.MTU(local, rem
 
 // Features asks the inner link.
 func (l *Link) Features() rawio.Features { return rawio.FeaturesOf(l.inner) }
+
+// ReceiveBuffer asks the inner link; it is boundless where that is no rawio.Bufferer.
+func (l *Link) ReceiveBuffer() int {
+	if b, ok := l.inner.(rawio.Bufferer); ok {
+		return b.ReceiveBuffer()
+	}
+	return math.MaxInt
+}
 
 // BindPort asks the inner link; it succeeds where that is no rawio.PortBinder.
 func (l *Link) BindPort(port uint16) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -318,6 +319,26 @@ func TestTapRecordsBothDirections(t *testing.T) {
 // bare hides the optional interfaces of a link.
 type bare struct{ rawio.Link }
 
+// buffered is a link that buffers a thousand octets.
+type buffered struct{ rawio.Link }
+
+func (buffered) ReceiveBuffer() int { return 1000 }
+
+func TestTapAsksForTheReceiveBuffer(t *testing.T) {
+	a, _, err := mem.Pair(mem.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tap, err := New(buffered{a}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tap.Close()
+	if n := tap.ReceiveBuffer(); n != 1000 {
+		t.Errorf("a receive buffer of %d octets", n)
+	}
+}
+
 func TestTapOnALinkWithoutOptions(t *testing.T) {
 	a, b, err := mem.Pair(mem.Options{})
 	if err != nil {
@@ -333,6 +354,9 @@ func TestTapOnALinkWithoutOptions(t *testing.T) {
 		t.Errorf("BindPort %v, LocalAddrs %v", err, tap.LocalAddrs())
 	}
 	tap.UnbindPort(1)
+	if n := tap.ReceiveBuffer(); n != math.MaxInt {
+		t.Errorf("a receive buffer of %d octets", n)
+	}
 	to := b.LocalAddrs()[0]
 	if _, err := tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{octets(12)}, Remote: to}}); err != nil {
 		t.Fatal(err)

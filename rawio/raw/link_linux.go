@@ -63,6 +63,9 @@ func (l *Link) LocalAddrs() []netip.AddrPort {
 // Features implements rawio.Featurer.
 func (l *Link) Features() rawio.Features { return rawio.DontFragment | rawio.ECNField }
 
+// ReceiveBuffer implements rawio.Bufferer.
+func (l *Link) ReceiveBuffer() int { return l.group.ReceiveBuffer() }
+
 // Stats returns the link's counters.
 func (l *Link) Stats() Stats {
 	s := &l.group.Stats

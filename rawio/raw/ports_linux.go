@@ -172,5 +172,6 @@ var (
 	_ rawio.PortBinder = (*Link)(nil)
 	_ rawio.Addresser  = (*Link)(nil)
 	_ rawio.Featurer   = (*Link)(nil)
+	_ rawio.Bufferer   = (*Link)(nil)
 	_ mmsg.Codec       = (*codec)(nil)
 )

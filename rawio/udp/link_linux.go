@@ -77,6 +77,9 @@ func (l *Link) Features() rawio.Features { return rawio.DontFragment | rawio.ECN
 // Port returns the local encapsulation port.
 func (l *Link) Port() uint16 { return l.port }
 
+// ReceiveBuffer implements rawio.Bufferer.
+func (l *Link) ReceiveBuffer() int { return l.group.ReceiveBuffer() }
+
 // Stats returns the link's counters.
 func (l *Link) Stats() Stats {
 	s := &l.group.Stats
@@ -140,5 +143,6 @@ func (c *codec) Encode(p *rawio.Packet, o *mmsg.Outgoing) error {
 
 var (
 	_ rawio.Featurer = (*Link)(nil)
+	_ rawio.Bufferer = (*Link)(nil)
 	_ mmsg.Codec     = (*codec)(nil)
 )

@@ -144,6 +144,28 @@ func TestICMPReports(t *testing.T) {
 	}
 }
 
+// As many packets as ReceiveBuffer says wait to be read, of any size that fills them.
+func TestReceiveBufferHolds(t *testing.T) {
+	for _, size := range []int{1440, 65000} {
+		a, b := open(t, udp.Config{Port: udp.AnyPort, NoOffload: true}), open(t, udp.Config{Port: udp.AnyPort})
+		n := min(b.ReceiveBuffer(), 4<<20) / size
+		if n < 1 {
+			t.Fatalf("a buffer of %d octets", b.ReceiveBuffer())
+		}
+		out := make([]rawio.Packet, n)
+		for i := range out {
+			out[i] = rawio.Packet{Vec: [][]byte{packet(size)}, Remote: at(v4, b)}
+		}
+		write(t, a, out...)
+		for _, p := range read(t, b, n) {
+			p.Release()
+		}
+		if s := b.Stats(); s.RxOverflow != 0 {
+			t.Errorf("%d of %d packets of %d octets dropped", s.RxOverflow, n, size)
+		}
+	}
+}
+
 func pump(t testing.TB, a, b rawio.Link, remote netip.AddrPort, count, size int) func() {
 	data := packet(size)
 	out, in := make([]rawio.Packet, count), make([]rawio.Packet, 32)

@@ -235,6 +235,15 @@ func (g *Group) Drops() uint64 {
 	return n
 }
 
+// ReceiveBuffer returns how many octets of packets each of the sockets keeps.
+func (g *Group) ReceiveBuffer() int {
+	n := g.socks[0].ReceiveBuffer()
+	for _, s := range g.socks[1:] {
+		n = min(n, s.ReceiveBuffer())
+	}
+	return n
+}
+
 // Close wakes a reader, which then gets net.ErrClosed, and closes the sockets.
 func (g *Group) Close() error {
 	if g.closed.Swap(true) {

@@ -75,6 +75,17 @@ func (s *Socket) Drops() uint64 {
 	return n
 }
 
+// ReceiveBuffer returns how many octets of packets the kernel keeps. The size that it reports counts its
+// own overhead, which is as much again for packets of either 1500 octets or 64 KB.
+func (s *Socket) ReceiveBuffer() int {
+	n := 0
+	_ = s.Control(func(fd int) (err error) {
+		n, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+		return err
+	})
+	return n / 2
+}
+
 // V6 reports whether this is the IPv6 socket.
 func (s *Socket) V6() bool { return s.v6 }
 
