@@ -2,14 +2,30 @@ package ddp
 
 import "math"
 
-// Piece is a stretch of memory: Len octets from Off. With Region set the octets are those of the
-// region, Off counts from its first octet and Mem is ignored: each access then happens only while the
-// region is valid, so that nothing is written after Region.Invalidate has returned.
+// Piece is a stretch of memory: Len octets from Off. With Region set, which Stream.Resolve does, the octets
+// are those of the region, Off counts from its first octet and Mem is ignored: each access then happens only
+// while the region is valid, grants the rights that were asked for and has the same buffer, so that nothing
+// is written after Region.Invalidate has returned.
 type Piece struct {
 	Mem    Memory
 	Region *Region
 	Off    uint64
 	Len    uint64
+
+	need Access // of the region
+	gen  uint32 // of the region's buffer
+}
+
+// acquire begins an access to the region of a piece, or returns false if it may not be used any more.
+func (p *Piece) acquire() bool {
+	if !p.Region.acquire() {
+		return false
+	}
+	if p.Region.gen.Load() == p.gen && p.Region.access&p.need == p.need {
+		return true
+	}
+	p.Region.release()
+	return false
 }
 
 // Gather is the payload of a message, or the scatter list of a receive buffer: its pieces in order.
@@ -46,7 +62,7 @@ func (g Gather) check() (uint32, error) {
 func (p *Piece) check() error {
 	mem := p.Mem
 	if p.Region != nil {
-		if !p.Region.acquire() {
+		if !p.acquire() {
 			return ErrRevoked
 		}
 		mem = p.Region.mem
@@ -58,13 +74,12 @@ func (p *Piece) check() error {
 	return nil
 }
 
-// put writes b at off within the piece. Range and region are checked anew: a region may have been
-// given other memory since.
+// put writes b at off within the piece.
 func (p *Piece) put(off uint64, b []byte) error {
 	if p.Region == nil {
 		return putWithin(p.Mem, p.Off+off, b)
 	}
-	if !p.Region.acquire() {
+	if !p.acquire() {
 		return ErrRevoked
 	}
 	err := putWithin(p.Region.mem, p.Off+off, b)
@@ -84,7 +99,7 @@ func (p *Piece) slice(off, n uint64) ([]byte, error) {
 	if p.Region == nil {
 		return sliceWithin(p.Mem, p.Off+off, n)
 	}
-	if !p.Region.acquire() {
+	if !p.acquire() {
 		return nil, ErrRevoked
 	}
 	b, err := sliceWithin(p.Region.mem, p.Off+off, n)

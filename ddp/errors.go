@@ -130,6 +130,13 @@ var (
 	ErrTooManyRegions = errors.New("ddp: protection domain has reached its limit of regions; deregister some")
 	// ErrNoSuchRegion refuses to change a region that was deregistered or belongs to another table.
 	ErrNoSuchRegion = errors.New("ddp: region is not registered in this table")
+	// ErrWindow refuses what cannot be done to a memory window: to bind it again, or another one to it.
+	ErrWindow = errors.New("ddp: the region is a memory window; bind a new window to a registered buffer")
+	// ErrRights refuses a window that would let the peer change memory that the local user may not.
+	ErrRights = errors.New("ddp: a window for remote writes or atomics needs a region with LocalWrite")
+	// ErrScope refuses a window on a region that is not the stream's: of another stream or Protection
+	// Domain.
+	ErrScope = errors.New("ddp: the region belongs to another stream or protection domain")
 	// ErrUnaligned refuses an atomic operation on an address that is not a multiple of 8 octets.
 	ErrUnaligned = errors.New("ddp: atomic operations need an address that is a multiple of 8 octets")
 	// ErrShortSegment is the cause of an Error about a segment shorter than its header.

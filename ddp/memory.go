@@ -17,6 +17,7 @@ type DeviceAt interface {
 type Memory struct {
 	b    []byte
 	dev  DeviceAt
+	at   uint64 // where on dev it begins
 	size uint64 // octets of dev
 }
 
@@ -41,6 +42,14 @@ func (m Memory) Len() uint64 {
 // RAM returns the slice behind Bytes, or nil for a device.
 func (m Memory) RAM() []byte { return m.b }
 
+// sub returns octets [off, off+n); the caller has checked the range.
+func (m Memory) sub(off, n uint64) Memory {
+	if m.dev != nil {
+		return Memory{dev: m.dev, at: m.at + off, size: n}
+	}
+	return Memory{b: m.b[off : off+n : off+n]}
+}
+
 // has reports whether octets [off, off+n) exist.
 func (m Memory) has(off, n uint64) bool {
 	size := m.Len()
@@ -53,7 +62,7 @@ func (m Memory) put(off uint64, p []byte) error {
 		copy(m.b[off:], p)
 		return nil
 	}
-	n, err := m.dev.WriteAt(p, int64(off))
+	n, err := m.dev.WriteAt(p, int64(m.at+off))
 	if err == nil && n < len(p) {
 		err = io.ErrShortWrite
 	}
@@ -67,7 +76,7 @@ func (m Memory) slice(off, n uint64) ([]byte, error) {
 		return m.b[off : off+n : off+n], nil
 	}
 	p := make([]byte, n)
-	k, err := m.dev.ReadAt(p, int64(off))
+	k, err := m.dev.ReadAt(p, int64(m.at+off))
 	if uint64(k) == n {
 		return p, nil // io.ReaderAt may return io.EOF with a full read
 	}

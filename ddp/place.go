@@ -159,7 +159,7 @@ func shortError(c Control) *Error {
 
 // Resolve makes the checks of a tagged access of n octets at to (validity, stream, rights, wrap,
 // bounds) without making it: for the source of an RDMA Read and for local scatter/gather elements. The
-// piece refers to the region and so ends with its validity. A zero-length access needs no valid STag.
+// piece refers to the region and so ends with its validity, and with the rights asked for. A zero-length access needs no valid STag.
 func (s *Stream) Resolve(tag STag, to, n uint64, need Access) (Piece, *Error) {
 	if n == 0 {
 		return Piece{}, nil
@@ -169,11 +169,12 @@ func (s *Stream) Resolve(tag STag, to, n uint64, need Access) (Piece, *Error) {
 		return Piece{}, err
 	}
 	off, err := r.locate(to, n, need)
+	gen := r.gen.Load()
 	r.release()
 	if err != nil {
 		return Piece{}, err
 	}
-	return Piece{Region: r, Off: off, Len: n}, nil
+	return Piece{Region: r, Off: off, Len: n, need: need, gen: gen}, nil
 }
 
 // CheckSTag returns the region of an STag that is valid and associated with this stream.

@@ -11,12 +11,14 @@ type Queue struct {
 	first  uint32 // MSN of the first available buffer: the next message to be delivered
 	posted int    // private queue: buffers from first on; shared queue: all MSNs of the ring are open
 	taken  int    // shared queue: buffers taken and not yet popped
+	begun  int    // buffers in process
 	src    BufferSource
 }
 
 type slot struct {
-	buf  RecvBuffer
-	full bool
+	buf   RecvBuffer
+	full  bool
+	begun bool // it was asked for: in process
 }
 
 // firstMSN is the MSN of the first message of each queue of a new stream (section 4.3).
@@ -60,7 +62,16 @@ func (q *Queue) Lookup(msn uint32) (*RecvBuffer, uint8) {
 	if ahead >= uint32(q.posted) {
 		return nil, CodeNoBuffer
 	}
-	return &q.at(ahead).buf, 0
+	return q.begin(q.at(ahead)), 0
+}
+
+// begin notes that a message for s has begun to arrive.
+func (q *Queue) begin(s *slot) *RecvBuffer {
+	if !s.begun {
+		s.begun = true
+		q.begun++
+	}
+	return &s.buf
 }
 
 func (q *Queue) lookupShared(ahead uint32) (*RecvBuffer, uint8) {
@@ -76,7 +87,7 @@ func (q *Queue) lookupShared(ahead uint32) (*RecvBuffer, uint8) {
 		s.buf, s.full = b, true
 		q.taken++
 	}
-	return &s.buf, 0
+	return q.begin(s), 0
 }
 
 // Pop retires the first buffer after the delivery of its message, which consumes the buffer even where
@@ -112,6 +123,9 @@ func (q *Queue) advance() RecvBuffer {
 			q.posted--
 		}
 	}
+	if s.begun {
+		q.begun--
+	}
 	*s = slot{}
 	q.first++
 	if q.head++; q.head == uint32(len(q.ring)) {
@@ -125,6 +139,10 @@ func (q *Queue) First() uint32 { return q.first }
 
 // Len returns the number of buffers posted, or taken from the source, and not yet popped.
 func (q *Queue) Len() int { return q.posted + q.taken }
+
+// InProcess returns the number of buffers for which a message has begun to arrive that is not delivered
+// (RFC 5042 section 6.4.3.1).
+func (q *Queue) InProcess() int { return q.begun }
 
 // Free returns how many buffers can still be posted.
 func (q *Queue) Free() int {

@@ -37,6 +37,12 @@ type Region struct {
 	mem    Memory
 	base   uint64
 
+	// gen counts the changes of the buffer (Rebind): what was resolved before one is void.
+	gen atomic.Uint32
+	// parent is the region that a memory window is bound to, as that was at parentGen; see window.go.
+	parent    *Region
+	parentGen uint32
+
 	devices *deviceAtomics // of the table
 
 	// word counts the accesses in flight (low bits) beside the two bits below. mem, base and access
@@ -72,7 +78,9 @@ func (r *Region) Len() uint64 { return r.mem.Len() }
 func (r *Region) Memory() Memory { return r.mem }
 
 // Valid reports whether the STag may be used.
-func (r *Region) Valid() bool { return r.word.Load()&wordInvalid == 0 }
+func (r *Region) Valid() bool {
+	return r.word.Load()&wordInvalid == 0 && (r.parent == nil || r.parent.Valid() && r.attached())
+}
 
 // Invalidate revokes the STag (sections 8.3 and 8.3.1 item 6). It waits for accesses in flight: once
 // it has returned, no stream writes to the memory any more. It must not be called from within
@@ -82,14 +90,36 @@ func (r *Region) Invalidate() {
 	r.drain()
 }
 
-// acquire begins an access and reports whether the region is valid; release ends it.
+// acquire begins an access and reports whether the region is valid; release ends it. An access through a
+// window is one to the region behind it as well, so that whoever waits for the one waits for the other.
 func (r *Region) acquire() bool {
+	if r.parent == nil {
+		return r.enter()
+	}
+	if !r.parent.enter() {
+		return false
+	}
+	if r.attached() && r.enter() {
+		return true
+	}
+	r.parent.leave()
+	return false
+}
+
+func (r *Region) release() {
+	r.leave()
+	if r.parent != nil {
+		r.parent.leave()
+	}
+}
+
+func (r *Region) enter() bool {
 	for {
 		w := r.word.Add(1)
 		if w&(wordInvalid|wordHold) == 0 {
 			return true
 		}
-		r.release()
+		r.leave()
 		if w&wordInvalid != 0 {
 			return false
 		}
@@ -97,7 +127,7 @@ func (r *Region) acquire() bool {
 	}
 }
 
-func (r *Region) release() { r.word.Add(^uint32(0)) }
+func (r *Region) leave() { r.word.Add(^uint32(0)) }
 
 // drain waits until no access is in flight. It ends because an access lasts for one copy and no new
 // one begins.

@@ -79,7 +79,12 @@ func (t *Table) Register(sp Spec) (*Region, error) {
 	if wraps(sp.Base, sp.Mem.Len()) {
 		return nil, ErrRange
 	}
-	if t.MaxPerPD > 0 && t.perPD[sp.PD] >= t.MaxPerPD {
+	return t.add(&Region{pd: sp.PD, scope: sp.Scope, access: sp.Access, mem: sp.Mem, base: sp.Base})
+}
+
+// add gives r an STag.
+func (t *Table) add(r *Region) (*Region, error) {
+	if t.MaxPerPD > 0 && t.perPD[r.pd] >= t.MaxPerPD {
 		return nil, ErrTooManyRegions
 	}
 	if t.tags == nil {
@@ -93,8 +98,7 @@ func (t *Table) Register(sp Spec) (*Region, error) {
 	for t.Lookup(tag) != nil { // only after 2^32 registrations
 		tag = t.tags.next()
 	}
-	r := &Region{stag: tag, pd: sp.PD, scope: sp.Scope, access: sp.Access, mem: sp.Mem, base: sp.Base,
-		devices: &t.devices}
+	r.stag, r.devices = tag, &t.devices
 	t.reserve()
 	insert(*t.slots.Load(), r)
 	t.used++
@@ -121,7 +125,8 @@ func (t *Table) Deregister(r *Region) error {
 }
 
 // SetAccess grants and revokes rights (section 8.3.1 item 5). When it has returned, no access that
-// the new rights forbid is in flight. Streams that use the STag meanwhile wait for the change.
+// the new rights forbid is in flight, and none will be made for a request that was accepted before.
+// Streams that use the STag meanwhile wait for the change.
 func (t *Table) SetAccess(r *Region, a Access) error {
 	if _, ok := t.find(*t.slots.Load(), r); !ok {
 		return ErrNoSuchRegion
@@ -133,8 +138,10 @@ func (t *Table) SetAccess(r *Region, a Access) error {
 }
 
 // Rebind gives the STag another buffer, TO range and set of rights, and makes it valid if it was
-// invalidated (section 8.3 items 1 and 2). When it has returned nothing writes to the old buffer.
-// It fails with ErrRange when base and length wrap 64 bits.
+// invalidated (section 8.3 items 1 and 2). When it has returned nothing writes to the old buffer, and what
+// was resolved before, such as a posted receive or the source of a Read that waits for its turn, fails with
+// ErrRevoked. Windows of the region end. It fails with ErrRange when base and length wrap 64 bits, and with
+// ErrWindow for a window.
 func (t *Table) Rebind(r *Region, mem Memory, base uint64, a Access) error {
 	if wraps(base, mem.Len()) {
 		return ErrRange
@@ -142,8 +149,12 @@ func (t *Table) Rebind(r *Region, mem Memory, base uint64, a Access) error {
 	if _, ok := t.find(*t.slots.Load(), r); !ok {
 		return ErrNoSuchRegion
 	}
+	if r.parent != nil {
+		return ErrWindow
+	}
 	r.hold()
 	r.mem, r.base, r.access = mem, base, a
+	r.gen.Add(1)
 	r.word.And(^uint32(wordInvalid))
 	r.resume()
 	return nil

@@ -50,7 +50,7 @@ func (q *QP) answer(asked Setup) Setup {
 func (q *QP) accepted(ev ddpadapt.Event) {
 	q.reply = ev.Private
 	var err error
-	if ev.Setup != nil && q.core.State() == rdmap.StateIdle {
+	if ev.Setup != nil && q.core.State() == rdmap.StateInit {
 		q.theirs = ev.Setup
 		err = q.conclude(*ev.Setup)
 	}

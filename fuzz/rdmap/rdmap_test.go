@@ -27,6 +27,7 @@ func (h *host) Ready()                        {}
 func (h *host) Finish()                       {}
 func (h *host) Abort()                        {}
 func (h *host) SharedRegion(*ddp.Region) bool { return false }
+func (h *host) HighWater()                    {}
 func (h *host) Detach()                       {}
 func (h *host) PeerClosed()                   {}
 func (h *host) Push(rdmap.WC)                 { h.pushed++ }

@@ -242,6 +242,7 @@ func (c *recvCQ) Push(wc rdmap.WC) { c.onReceived(wc) }
 type host qp
 
 func (h *host) SharedRegion(r *ddp.Region) bool { return r.Scope() == 0 }
+func (h *host) HighWater()                      {}
 func (h *host) Detach() {
 	if h.session != nil {
 		h.session.Detach(nil)

@@ -24,6 +24,8 @@ type Host interface {
 	// Detach makes the lower layer copy what its unacknowledged segments of this stream still reference,
 	// as that memory is about to go back to its owner.
 	Detach()
+	// HighWater reports, once, that more receive buffers are in process than QP.SetHighWater allows.
+	HighWater()
 	// Failed reports, once, that the stream fails. Flush completions follow.
 	Failed(err *StreamError)
 	// PeerClosed reports that the peer sends nothing more. Receive buffers have been flushed; what has

@@ -56,7 +56,9 @@ func (q *QP) admitResponse(tag ddp.STag, to, n uint64) *ddp.Error {
 func (q *QP) Buffer(qn, msn uint32, rsvd [5]byte) (*ddp.RecvBuffer, uint8) {
 	switch qn {
 	case QueueSend:
-		return q.rq.buffer(msn, rsvd[0])
+		b, code := q.rq.buffer(msn, rsvd[0])
+		q.checkHighWater()
+		return b, code
 	case QueueReadRequest:
 		return q.resp.in.Lookup(msn)
 	case QueueTerminate:

@@ -403,6 +403,9 @@ func TestSourceFailsBetweenRequestAndResponse(t *testing.T) {
 		{"bound to less memory", func(e *end, r *ddp.Region) error {
 			return e.table.Rebind(r, ddp.Bytes(make([]byte, 5)), r.Base(), ddp.RemoteRead)
 		}, RemoteProtection, CodeBounds},
+		{"right to read revoked", func(e *end, r *ddp.Region) error {
+			return e.table.SetAccess(r, ddp.RemoteWrite) // req 5040-8.1.1-6
+		}, RemoteProtection, CodeAccess},
 		{"deregistered", func(e *end, r *ddp.Region) error { return e.table.Deregister(r) }, RemoteProtection, CodeInvalidSTag},
 		{"on a device that fails", func(e *end, r *ddp.Region) error {
 			return e.table.Rebind(r, ddp.Device(broken{}, 100), r.Base(), ddp.RemoteRead)

@@ -44,6 +44,7 @@ type end struct {
 	abort    bool // LLP.Abort
 	gone     bool // the peer has been told, or the own stream was closed
 	closedBy int  // Host.PeerClosed
+	high     int  // Host.HighWater
 }
 
 func (e *end) MULPDU() int                     { return e.mulpdu }
@@ -51,6 +52,7 @@ func (e *end) Ready()                          {}
 func (e *end) Finish()                         { e.finish = true }
 func (e *end) Abort()                          { e.abort = true }
 func (e *end) SharedRegion(r *ddp.Region) bool { return e.shared }
+func (e *end) HighWater()                      { e.high++ }
 func (e *end) Detach()                         { e.detached++ }
 func (e *end) Failed(err *StreamError)         { e.failed = append(e.failed, err) }
 func (e *end) PeerClosed()                     { e.closedBy++ }

@@ -7,11 +7,12 @@ import (
 )
 
 // State is the state of a QP. RFC 5040 section 6 speaks of stream initialization and of three ways of
-// teardown; the names are those of the verbs.
+// teardown. Init, RTS and Error are libibverbs' IBV_QPS_INIT, IBV_QPS_RTS and IBV_QPS_ERR; Closing and Terminate
+// are those of the iWARP verbs, which libibverbs shows as IBV_QPS_SQD and IBV_QPS_SQE.
 type State uint8
 
 const (
-	StateIdle      State = iota // receives may be posted; the peer may send already
+	StateInit      State = iota // receives may be posted; the peer may send already
 	StateRTS                    // ready to send
 	StateClosing                // ULP graceful termination: what is posted is finished, nothing new is taken
 	StateTerminate              // an error was found; the Terminate goes out behind the message being sent
@@ -20,7 +21,7 @@ const (
 
 // String returns the name of the state.
 func (s State) String() string {
-	return [...]string{"Idle", "RTS", "Closing", "Terminate", "Error"}[s]
+	return [...]string{"Init", "RTS", "Closing", "Terminate", "Error"}[s]
 }
 
 // cutting says what ddp is cutting into segments now. RDMAP hands it one message at a time, so that
@@ -61,7 +62,7 @@ type QP struct {
 
 var _ ddp.ULP = (*QP)(nil)
 
-// NewQP makes a QP in StateIdle. A field of cfg that is out of range gives a *ConfigError.
+// NewQP makes a QP in StateInit. A field of cfg that is out of range gives a *ConfigError.
 func NewQP(cfg Config) (*QP, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -114,7 +115,7 @@ func (q *QP) Err() error {
 
 // Start makes the QP ready to send (section 6.1): the lower layer carries RDMA messages from now on.
 func (q *QP) Start() {
-	if q.state == StateIdle {
+	if q.state == StateInit {
 		q.state = StateRTS
 		q.pump()
 	}
@@ -125,7 +126,7 @@ func (q *QP) Start() {
 // sending. Messages of the peer go on being delivered until it closes too.
 func (q *QP) Close() {
 	switch q.state {
-	case StateIdle, StateRTS:
+	case StateInit, StateRTS:
 		q.state = StateClosing
 		q.pump()
 	}

@@ -12,10 +12,13 @@ type recvQueue struct {
 	next   int    // place of the next buffer to be posted
 	status Status // of the first buffer, when the stream fails for it
 	imm    immediates
+
+	highWater int // of buffers in process; negative: nobody wants to know
 }
 
 func (r *recvQueue) init(cfg *Config) error {
 	r.imm.init(cfg.MaxRecv)
+	r.highWater = -1
 	r.srq = cfg.SRQ
 	if r.srq != nil {
 		r.q = ddp.NewSharedQueue(cfg.SRQ, cfg.MaxRecv)
@@ -63,6 +66,24 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 		r.next = 0
 	}
 	return nil
+}
+
+// InProcess returns how many receive buffers have begun to be filled and are not complete, as the peer
+// can bring about by withholding part of each message (RFC 5042 section 6.4.3.1).
+func (q *QP) InProcess() int { return q.rq.q.InProcess() }
+
+// SetHighWater asks for one Host.HighWater when more than n receive buffers are in process; a negative n
+// asks for none. It comes at once if there are more already.
+func (q *QP) SetHighWater(n int) {
+	q.rq.highWater = n
+	q.checkHighWater()
+}
+
+func (q *QP) checkHighWater() {
+	if r := &q.rq; r.highWater >= 0 && r.q.InProcess() > r.highWater {
+		r.highWater = -1
+		q.cfg.Host.HighWater()
+	}
 }
 
 // received takes a Send or Immediate Data in its turn (section 5.3).

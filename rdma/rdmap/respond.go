@@ -37,7 +37,6 @@ type source struct {
 // request is a Read or Atomic Request that was delivered and found valid.
 type request struct {
 	ReadRequest
-	src    ddp.Piece
 	rsvd   [5]byte // of its DDP header, for a Terminate
 	msn    uint32
 	atomic bool // it was carried out, with this result
@@ -64,7 +63,7 @@ func (r *responder) completed() {
 // references reports whether a response that ddp may still send again reads from reg.
 func (r *responder) references(reg *ddp.Region) bool {
 	for i := r.acked; i < r.sent; i++ {
-		if r.sources[i%uint64(len(r.sources))].region == reg {
+		if r.sources[i%uint64(len(r.sources))].region.Within(reg) {
 			return true
 		}
 	}
@@ -129,7 +128,7 @@ func (q *QP) accept(r *request, octets *[ReadRequestLen]byte) bool {
 	if r.Size > 0 && r.SinkTO+uint64(r.Size) < r.SinkTO {
 		err = &ddp.Error{Type: ddp.TypeTagged, Code: ddp.CodeTOWrap} // no response can be sent there
 	} else {
-		r.src, err = q.stream.Resolve(r.SrcSTag, r.SrcTO, uint64(r.Size), ddp.RemoteRead)
+		_, err = q.stream.Resolve(r.SrcSTag, r.SrcTO, uint64(r.Size), ddp.RemoteRead)
 	}
 	if err != nil {
 		f := &fault{RemoteProtection, q.sourceCode(r.SrcSTag, err)}
@@ -162,7 +161,6 @@ func (q *QP) sendResponse() {
 	r := &q.resp
 	req := r.at(r.head)
 	src := &r.sources[r.sent%uint64(len(r.sources))]
-	src.region = req.src.Region
 	r.sent++
 	q.cut = cutResponse
 	var err error
@@ -171,14 +169,21 @@ func (q *QP) sendResponse() {
 		r.body[0] = ddp.Piece{Mem: ddp.Bytes(src.atomic[:]), Len: AtomicResponseLen}
 		err = q.stream.SendUntagged(QueueAtomicResponse, untaggedRsvd(OpAtomicResponse, 0), r.body[:], tokenResponse)
 	} else {
+		// The region may have changed since the request was checked.
+		piece, e := q.stream.Resolve(req.SrcSTag, req.SrcTO, uint64(req.Size), ddp.RemoteRead)
+		if e != nil {
+			q.cut = cutNothing
+			q.fail(q.brokenRead(0, q.sourceCode(req.SrcSTag, e)), e)
+			return
+		}
 		var g ddp.Gather
 		if req.Size > 0 {
-			r.body[0] = req.src
+			r.body[0], src.region = piece, piece.Region
 			g = r.body[:]
 		}
 		err = q.stream.SendTagged(req.SinkSTag, req.SinkTO, Control(OpReadResponse), g, tokenResponse)
 	}
-	if err != nil { // the source was revoked since the request, or SinkTO wraps
+	if err != nil { // the source has just been revoked
 		q.cut = cutNothing
 		q.fail(q.failedResponse(0, err), err)
 	}
@@ -186,29 +191,29 @@ func (q *QP) sendResponse() {
 
 // retire frees the buffer of a request whose response has been cut to its end.
 func (r *responder) retire() {
-	r.at(r.head).src = ddp.Piece{}
 	r.head++
 	r.in.recycle()
 }
 
-// failedResponse is the Terminate for a response that broke off after n octets: it quotes the Read
-// Request advanced by what was sent (section 4.8).
+// failedResponse is the Terminate for a response that broke off after n octets.
 func (q *QP) failedResponse(n uint32, cause error) Terminate {
-	t := Terminate{Layer: LayerRDMA, EType: RemoteProtection,
-		HasLength: true, HasDDP: true, HasRDMA: true, SegLength: ddp.UntaggedHeaderLen + ReadRequestLen}
-	switch {
-	case errors.Is(cause, ddp.ErrRevoked):
-		t.Code = CodeInvalidSTag
-	case errors.Is(cause, ddp.ErrRange): // the region has been bound to less memory
-		t.Code = CodeBounds
-	default: // the device behind the region failed
-		t.EType, t.Code, t.HasRDMA = RemoteOperation, CodeCatastrophic, false
+	if errors.Is(cause, ddp.ErrRevoked) { // the region, or the right to read from it
+		tag := q.resp.at(q.resp.head).SrcSTag
+		return q.brokenRead(n, q.sourceCode(tag, &ddp.Error{Type: ddp.TypeTagged, Code: ddp.CodeInvalidSTag}))
 	}
+	t := q.brokenRead(n, CodeCatastrophic) // the device behind the region failed
+	t.EType, t.HasRDMA = RemoteOperation, false
+	return t
+}
+
+// brokenRead is the Terminate for a Read whose source is refused after n octets of the response: it quotes the
+// Read Request advanced by what was sent (section 4.8).
+func (q *QP) brokenRead(n uint32, code uint8) Terminate {
 	req := q.resp.at(q.resp.head)
+	t := Terminate{Layer: LayerRDMA, EType: RemoteProtection, Code: code,
+		HasLength: true, HasDDP: true, HasRDMA: true, SegLength: ddp.UntaggedHeaderLen + ReadRequestLen}
 	ddp.Untagged{Last: true, Rsvd: req.rsvd, QN: QueueReadRequest, MSN: req.msn}.Put(t.DDP[:])
-	if t.HasRDMA {
-		at := req.advance(n)
-		at.Put(&t.RDMA)
-	}
+	at := req.advance(n)
+	at.Put(&t.RDMA)
 	return t
 }

@@ -120,7 +120,7 @@ func (s *sendQueue) references(r *ddp.Region) bool {
 	for i := s.completed; i < s.handed; i++ {
 		if w := s.at(i); !w.done {
 			for _, p := range w.pieces {
-				if p.Region == r {
+				if p.Region.Within(r) {
 					return true
 				}
 			}

@@ -23,7 +23,7 @@ func (q *QP) ORD() int { return len(q.sq.asks) }
 // LimitORD lowers ORD to n, if it is higher, before Start: to what the peer undertakes to serve (RFC 6581
 // section 9.1). IRD needs no such call: it stays what the peer was promised. Error: ErrState after Start.
 func (q *QP) LimitORD(n int) error {
-	if q.state != StateIdle {
+	if q.state != StateInit {
 		return ErrState
 	}
 	if n = max(n, 0); n < len(q.sq.asks) {
@@ -38,7 +38,7 @@ func (q *QP) LimitORD(n int) error {
 func (q *QP) StartRTR(op WROpcode) error {
 	wr := SendWR{Op: op}
 	switch {
-	case q.state != StateIdle:
+	case q.state != StateInit:
 		return ErrState
 	case op == WRRead:
 		wr.SGL = []SGE{{}}

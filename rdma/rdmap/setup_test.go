@@ -115,7 +115,7 @@ func TestReadyToReceiveIndications(t *testing.T) {
 		if err := e.qp.StartRTR(WRAtomic); err != ErrOpcode {
 			t.Errorf("an atomic: %v", err)
 		}
-		if e.qp.State() != StateIdle || e.qp.sq.free() != 16 {
+		if e.qp.State() != StateInit || e.qp.sq.free() != 16 {
 			t.Errorf("state %v, %d places", e.qp.State(), e.qp.sq.free())
 		}
 	})
