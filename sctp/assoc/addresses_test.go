@@ -325,3 +325,43 @@ func TestInitToAnAddressOfAnotherEndpoint(t *testing.T) {
 	l.h.addr = netip.MustParseAddrPort("10.1.0.1:0")
 	l.expect(l.send(0, initChunk(1, 1)), "INIT ACK")
 }
+
+func TestFirstPrimaryPath(t *testing.T) {
+	// req 9260-5.1.2-6
+	first := netip.MustParseAddrPort("10.0.0.9:0")
+	for _, row := range []struct {
+		name  string
+		lost  int // INITs before the one that is answered
+		from  netip.AddrPort
+		first netip.AddrPort
+	}{
+		{"the INIT is answered from where it went", 0, first, first},
+		{"it is answered by another way", 0, second, first},
+		{"it is answered from an address that nobody gave", 0, third, first},
+		{"the second one is answered, which took the second address", 1, second, second},
+		{"the answer to the first is late", 1, first, first},
+		{"the second is answered from an address that nobody gave", 1, third, second},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := bareLab(t)
+			a, err := l.h.ep.Connect(l.now, nil, portB, l.h.addr, []netip.AddrPort{first, second}, portA)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.h.adopt(a)
+			l.a = a
+			init, _ := wire.AsInit(chunkOf(l.flush()[0], wire.ChunkInit))
+			for range row.lost {
+				l.wait(time.Second)
+			}
+			l.now = l.now.Add(30 * time.Millisecond)
+			out := l.post(row.from, init.Tag(), initAckChunk(l.peerTag, l.tsn, []byte("cookie!!")))
+			if text(out) != row.first.Addr().String()+": COOKIE ECHO" || a.PeerAddr() != row.first {
+				t.Errorf("%s, primary path to %v", text(out), a.PeerAddr())
+			}
+			if p := pathTo(t, a, row.first.Addr()); p.SRTT != 30*time.Millisecond && row.lost == 0 {
+				t.Errorf("%+v", p)
+			}
+		})
+	}
+}

@@ -51,8 +51,8 @@ func TestInitialPrimaryPathIsARecordedAddress(t *testing.T) {
 	l.h.adopt(a)
 	l.collect()
 	l.post(addr2, a.LocalTag(), initAckChunk(l.peerTag, 1, []byte("c"), wire.AppendAddressParam(nil, addr3.Addr())))
-	if p := a.PathStats(a.Stats().Primary); p.Remote != addr2 {
-		t.Errorf("primary path to %v, want to where the INIT ACK came from", p.Remote)
+	if p := a.PathStats(a.Stats().Primary); p.Remote != l.peer {
+		t.Errorf("primary path to %v, want to where the INIT went", p.Remote)
 	}
 }
 

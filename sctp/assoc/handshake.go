@@ -188,8 +188,8 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 	a.startData(o.rwnd, o.tsn)
 
 	s := a.setup
-	if s.tries == 0 && in.path != nil {
-		in.path.ObserveRTT(now.Sub(s.sent))
+	if s.tries == 0 {
+		a.primary().ObserveRTT(now.Sub(s.sent))
 	}
 	*s = setup{cookie: slices.Clone(o.cookie), report: reportParams(&o), due: true, deadline: rawio.Never,
 		stale: s.stale, path: a.sender.Primary().Index()}
@@ -197,17 +197,22 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 }
 
 // learnPaths records the peer's addresses (section 5.1.2); those that the upper layer did not give
-// are unconfirmed.
+// are unconfirmed. The primary path is the one that the INIT took: after several, to several addresses,
+// most likely the one that the answer came by.
 func (a *Assoc) learnPaths(now rawio.Time, in *inbound, o *offer) {
 	source := in.Remote.Addr().Unmap()
 	a.addPath(in.Local, in.Remote, tx.Unconfirmed)
 	for _, addr := range o.addrs[:o.numAddrs] {
 		a.addPath(in.Local, netip.AddrPortFrom(addr, in.Remote.Port()), tx.Unconfirmed)
 	}
+	first := a.setup.path
 	if p := a.pathOf(source); p != nil && p.State == tx.Active {
 		a.arrived(now, p, in.Packet)
-		a.sender.SetPrimary(p.Index())
+		if a.setup.tries > 0 {
+			first = p.Index()
+		}
 	}
+	a.sender.SetPrimary(first)
 }
 
 // reportParams makes the ERROR chunk about unknown parameters (section 3.2.2), nil without any.
