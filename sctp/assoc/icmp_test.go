@@ -36,6 +36,19 @@ func TestProtocolUnreachable(t *testing.T) {
 			}, true},
 		{"established, the peer was heard just now: ignored", func(t *testing.T) *lab { return passiveLab(t, nil) },
 			func(l *lab) []byte { return packet(portB, portA, l.peerTag) }, false},
+		{"established, in answer to what T3-rtx sent again: ends", func(t *testing.T) *lab { return passiveLab(t, nil) },
+			func(l *lab) []byte {
+				if err := l.a.Send(l.now, &assoc.Message{Body: [2][]byte{{1}}}); err != nil {
+					l.t.Fatal(err)
+				}
+				l.flush()
+				l.now = l.a.NextTimeout()
+				l.a.HandleTimeout(l.now)
+				if p := l.flush(); len(p) != 1 || !has(p[0], wire.ChunkData) {
+					l.t.Fatalf("sent %v after T3-rtx", p)
+				}
+				return packet(portB, portA, l.peerTag)
+			}, true},
 		{"established, another tag: ignored", func(t *testing.T) *lab { return passiveLab(t, nil) }, quote(0xbad), false}, // req 9260-10-6
 		{"established, 7 octets: ignored", func(t *testing.T) *lab { return passiveLab(t, nil) },
 			func(l *lab) []byte { return packet(portB, portA, l.peerTag)[:7] }, false},
