@@ -20,10 +20,6 @@ type Link struct {
 // ReadBatch implements rawio.Link.
 func (l *Link) ReadBatch(pkts []rawio.Packet) (int, error) { return l.group.ReadBatch(pkts) }
 
-// WriteBatch implements rawio.Link. Besides rawio.ErrTooLong and rawio.ErrFull, the error about a
-// packet may be the system's, such as syscall.ENETUNREACH.
-func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) { return l.group.WriteBatch(pkts) }
-
 // MTU implements rawio.Link.
 func (l *Link) MTU(local, remote netip.Addr) int {
 	remote = remote.Unmap()

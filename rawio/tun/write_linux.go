@@ -1,8 +1,11 @@
 package tun
 
 import (
+	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
+	"slices"
 	"syscall"
 	"unsafe"
 
@@ -74,6 +77,8 @@ func (l *Link) write(w *writer, p *rawio.Packet) error {
 	case !dst.IsValid() || !l.owns(src) || src.Is4() != dst.Is4():
 		l.stats.txErrors.Add(1)
 		return &net.AddrError{Err: "the stack has no such address of its own (" + src.String() + ") to send from", Addr: dst.String()}
+	case p.Fragment > 0:
+		return l.writeFragments(w, p, src, dst)
 	case n > l.MTU(src, dst):
 		l.stats.txTooLong.Add(1)
 		return rawio.ErrTooLong
@@ -90,6 +95,20 @@ func (l *Link) write(w *writer, p *rawio.Packet) error {
 	for _, v := range p.Vec {
 		w.gather(v)
 	}
+	return l.flush(w)
+}
+
+// writeFragments sends a packet in IP fragments that fit the device.
+func (l *Link) writeFragments(w *writer, p *rawio.Packet, src, dst netip.Addr) error {
+	return iphdr.Fragment(slices.Concat(p.Vec...), min(p.Fragment, l.cfg.MTU), iphdr.ProtoSCTP, p.ECN, src, dst, rand.Uint32(), func(b []byte) error {
+		w.iovs = w.iovs[:0]
+		w.gather(b)
+		return l.flush(w)
+	})
+}
+
+// flush writes the pieces of one IP packet.
+func (l *Link) flush(w *writer) error {
 	err := l.rc.Control(w.send)
 	if err == nil && w.errno == syscall.EAGAIN {
 		err = l.rc.Write(w.wait)

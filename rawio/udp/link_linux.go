@@ -4,6 +4,7 @@ package udp
 
 import (
 	"net/netip"
+	"sync"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
@@ -17,14 +18,14 @@ type Link struct {
 	port   uint16 // the local encapsulation port
 	group  *mmsg.Group
 	routes *route.Table
+
+	// df is held for reading while packets are sent, with DF set, and for writing while one is sent
+	// that the kernel may fragment.
+	df sync.RWMutex
 }
 
 // ReadBatch implements rawio.Link.
 func (l *Link) ReadBatch(pkts []rawio.Packet) (int, error) { return l.group.ReadBatch(pkts) }
-
-// WriteBatch implements rawio.Link. Besides rawio.ErrTooLong and rawio.ErrFull, the error about a
-// packet may be the system's, such as syscall.ENETUNREACH.
-func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) { return l.group.WriteBatch(pkts) }
 
 // MTU implements rawio.Link.
 func (l *Link) MTU(local, remote netip.Addr) int {

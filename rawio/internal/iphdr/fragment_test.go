@@ -1,0 +1,82 @@
+package iphdr
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"testing"
+)
+
+func TestFragment(t *testing.T) {
+	for _, row := range []struct {
+		name     string
+		src, dst netip.Addr
+		size     int
+		mtu      int
+		want     []int // IP packets
+	}{
+		{"IPv4 in three", a4, b4, 1100, 500, []int{500, 500, 160}},
+		{"IPv4, room of no multiple of 8", a4, b4, 1000, 505, []int{500, 500, 60}},
+		{"IPv6 in two", a6, b6, 2000, 1280, []int{1280, 48 + 2000 - 1232}},
+		{"IPv6, the largest", a6, b6, 65535, 1280, nil},
+		{"an MTU that nothing fits: 8 octets at a time", a4, b4, 20, 10, []int{28, 28, 24}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			payload := make([]byte, row.size)
+			for i := range payload {
+				payload[i] = byte(i * 7)
+			}
+			var sizes []int
+			var got []byte
+			err := Fragment(payload, row.mtu, ProtoSCTP, 2, row.src, row.dst, 0x12345, func(b []byte) error {
+				sizes = append(sizes, len(b))
+				if _, err := Parse(b); err != ErrFragment {
+					t.Errorf("fragment %d is %v", len(sizes), err)
+				}
+				var at int
+				var more bool
+				if row.dst.Is4() {
+					f := binary.BigEndian.Uint16(b[6:])
+					at, more = int(f&0x1fff)*8, f&0x2000 != 0
+					if f&0x4000 != 0 || binary.BigEndian.Uint16(b[4:]) != 0x2345 || fold(Sum(0, b[:20])) != 0xffff || b[9] != ProtoSCTP || b[1] != 2 {
+						t.Errorf("header % x", b[:20])
+					}
+					b = b[20:]
+				} else {
+					f := binary.BigEndian.Uint16(b[42:])
+					at, more = int(f&^7), f&1 != 0
+					if b[6] != extFragment || b[40] != ProtoSCTP || binary.BigEndian.Uint32(b[44:]) != 0x12345 || int(binary.BigEndian.Uint16(b[4:])) != len(b)-40 {
+						t.Errorf("headers % x", b[:48])
+					}
+					b = b[48:]
+				}
+				if at != len(got) || more != (at+len(b) < row.size) {
+					t.Errorf("offset %d, more %v, after %d octets", at, more, len(got))
+				}
+				got = append(got, b...)
+				return nil
+			})
+			if err != nil || !bytes.Equal(got, payload) {
+				t.Errorf("%d octets, %v", len(got), err)
+			}
+			for i, n := range row.want {
+				if i >= len(sizes) || sizes[i] != n {
+					t.Fatalf("packets of %v octets, want %v", sizes, row.want)
+				}
+			}
+		})
+	}
+	for _, p := range []struct{ src, dst netip.Addr }{{a4, b4}, {a6, b6}} {
+		var got Packet
+		err := Fragment([]byte("it fits"), 100, ProtoSCTP, 1, p.src, p.dst, 1, func(b []byte) (err error) { got, err = Parse(b); return err })
+		if err != nil || string(got.Payload) != "it fits" || got.Dst != p.dst || got.ECN != 1 {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	stop := errors.New("full")
+	calls := 0
+	if err := Fragment(make([]byte, 100), 28, ProtoSCTP, 0, a4, b4, 1, func([]byte) error { calls++; return stop }); err != stop || calls != 1 {
+		t.Errorf("%v after %d", err, calls)
+	}
+}

@@ -1,0 +1,54 @@
+package raw
+
+import (
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/iphdr"
+)
+
+// WriteBatch implements rawio.Link. Besides rawio.ErrTooLong and rawio.ErrFull, the error about a
+// packet may be the system's, such as syscall.ENETUNREACH.
+func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) {
+	for i := range pkts {
+		if pkts[i].Fragment == 0 {
+			continue
+		}
+		if n, err := l.group.WriteBatch(pkts[:i]); err != nil {
+			return n, err
+		}
+		if err := l.writeFragments(&pkts[i]); err != nil {
+			return i, err
+		}
+		n, err := l.WriteBatch(pkts[i+1:])
+		return i + 1 + n, err
+	}
+	return l.group.WriteBatch(pkts)
+}
+
+// writeFragments sends a packet in IP fragments, which the kernel does not make of packets whose header
+// is ours.
+func (l *Link) writeFragments(p *rawio.Packet) error {
+	src, dst := l.source(p.Local.Addr().Unmap()), p.Remote.Addr().Unmap()
+	s := l.group.Socket(dst)
+	if s == nil {
+		return &net.AddrError{Err: "this link has no socket of the address's family", Addr: dst.String()}
+	}
+	route := netip.Addr{} // the source that decides about the route, where that is not the socket's own
+	if src.IsValid() && src != l.cfg.Local {
+		route = src
+	}
+	if !src.IsValid() && dst.Is6() {
+		src = l.routes.Lookup(src, dst).Source
+	}
+	err := iphdr.Fragment(slices.Concat(p.Vec...), p.Fragment, iphdr.ProtoSCTP, p.ECN, src, dst, rand.Uint32(), func(b []byte) error {
+		return s.Send(b, route, netip.AddrPortFrom(dst, 0))
+	})
+	if err == nil {
+		l.group.Stats.TxPackets.Add(1)
+	}
+	return err
+}
