@@ -258,8 +258,8 @@ func TestNotifications(t *testing.T) {
 	t.Run("RESTART, COMMUNICATION ERROR, COMMUNICATION LOST with the peer's reason", func(t *testing.T) {
 		// req 9260-11.2-3
 		a, b, links := apiPair(t)
-		cfg := &Config{LocalPort: 4711, Config: assoc.Config{LocalAddrs: []netip.Addr{addrsA[0].Addr()}}}
-		// A probe that comes between the end and the new beginning would be out of the blue.
+		// A probe, or the answer to one, that comes between the end and the new beginning would be out of the blue.
+		cfg := &Config{LocalPort: 4711, Config: assoc.Config{LocalAddrs: []netip.Addr{addrsA[0].Addr()}, DisablePMTUD: true}}
 		c, s := associate(t, a, b, cfg, &Config{Events: 10, Config: assoc.Config{DisablePMTUD: true}})
 		links[0].silent.Store(true)
 		c.Abort("the peer does not hear of it")

@@ -304,6 +304,9 @@ type reborn struct {
 	in    chan rawio.Packet
 }
 
+// dead is the life of a host that is down.
+const dead = -1
+
 func (r *reborn) ReadBatch(pkts []rawio.Packet) (int, error) {
 	p, ok := <-r.in
 	if !ok {
@@ -314,7 +317,11 @@ func (r *reborn) ReadBatch(pkts []rawio.Packet) (int, error) {
 }
 
 func (r *reborn) WriteBatch(pkts []rawio.Packet) (int, error) {
-	return r.lives[r.life.Load()].WriteBatch(pkts)
+	life := r.life.Load()
+	if life == dead {
+		return len(pkts), nil
+	}
+	return r.lives[life].WriteBatch(pkts)
 }
 
 func (r *reborn) Close() error {
@@ -388,13 +395,14 @@ func TestSendBufferAfterARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, s, EventUp)
-	server.life.Store(1) // the host crashes: nobody acknowledges these
+	server.life.Store(dead) // the host crashes: nobody acknowledges these
 	message := func(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 1000) }
 	for i := range 8 {
 		if _, err := s.WriteMsg(message(i), SendInfo{}); err != nil {
 			t.Fatal(err)
 		}
 	}
+	server.life.Store(1)
 	c, err := clients[1].Dial(ctx, to, client)
 	if err != nil {
 		t.Fatal(err)
