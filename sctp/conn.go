@@ -160,19 +160,15 @@ func (c *Conn) drain(now rawio.Time) {
 
 // pump moves everything that the last step has made ready: events, messages, packets, the timer.
 func (c *Conn) pump(now rawio.Time) {
-	for {
-		ev, ok := c.a.PollEvent()
-		if !ok {
-			break
+	c.handleEvents(now)
+	for more := true; more; more = c.handleEvents(now) {
+		if c.upper != nil {
+			c.upper.HandleReceived(now)
+		} else {
+			c.collect()
 		}
-		c.handleEvent(now, ev)
+		c.t.transmit(now, c.a)
 	}
-	if c.upper != nil {
-		c.upper.HandleReceived(now)
-	} else {
-		c.collect()
-	}
-	c.t.transmit(now, c.a)
 	if c.ended && c.unread == 0 && (c.closing || c.upper != nil || c.socket != nil) {
 		c.discard()
 	}
@@ -186,6 +182,15 @@ func (c *Conn) discard() {
 		s.inbox.discard(c.a)
 	}
 	c.a.Close()
+}
+
+// handleEvents handles all events of the association and says whether there were any.
+func (c *Conn) handleEvents(now rawio.Time) (any bool) {
+	for ev, ok := c.a.PollEvent(); ok; ev, ok = c.a.PollEvent() {
+		c.handleEvent(now, ev)
+		any = true
+	}
+	return any
 }
 
 func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {

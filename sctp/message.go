@@ -1,6 +1,9 @@
 package sctp
 
 import (
+	"net/netip"
+	"time"
+
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -12,6 +15,16 @@ type SendInfo struct {
 	PPID      uint32 // payload protocol identifier, host order; SCTP does not interpret it
 	Unordered bool   // may overtake and be overtaken
 	SackNow   bool   // ask the peer to acknowledge at once (I bit, RFC 7053)
+
+	// Lifetime is how long after the call of WriteMsg the message is worth sending; 0 means without
+	// limit. If no part of it was sent by then, it never is, and EventSendFailed reports it. What was
+	// sent once is retransmitted for as long as it takes.
+	Lifetime time.Duration
+	// Dest is an address of the peer: the message goes there while that path is active (section 6.4).
+	// The zero address stands for the primary path.
+	Dest netip.Addr
+	// NoBundle sends the message in packets of its own. No message ever waits for others to go with it.
+	NoBundle bool
 }
 
 // RecvInfo describes a received message.
@@ -34,7 +47,6 @@ func (s *messageSource) Next(rawio.Time, int, *assoc.Message) bool { return fals
 // Acked frees the buffer of a message that has arrived.
 func (s *messageSource) Acked(_ rawio.Time, _ wire.StreamID, token uint64) {
 	s.sendbuf.free(token)
-	s.notes.settled()
 	s.wake |= wakeWriters
 }
 
@@ -147,7 +159,9 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready chan struct{}, d *deadline) (
 }
 
 // WriteMsg sends p as one message. It returns when the message is copied into the send buffer, and
-// blocks while that is full.
+// blocks while that is full. It fails with assoc.ErrEmptyMessage, ErrMessageTooLong,
+// assoc.ErrInvalidStream, assoc.ErrNoPath for a SendInfo.Dest that is not the peer's, os.ErrDeadlineExceeded,
+// net.ErrClosed after Close, assoc.ErrClosing, or the reason why the association has ended.
 func (c *Conn) WriteMsg(p []byte, info SendInfo) (n int, err error) {
 	return c.write(p, info, &c.wdl)
 }
@@ -156,25 +170,28 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 	if len(p) == 0 {
 		return 0, assoc.ErrEmptyMessage
 	}
+	m := assoc.Message{Stream: wire.StreamID(info.Stream), PPID: info.PPID, Unordered: info.Unordered,
+		SackNow: info.SackNow, NoBundle: info.NoBundle}
 	for {
 		a, now := c.Lock()
 		err := c.closedErr()
 		if err == nil && len(p) > c.sendbuf.max {
 			err = ErrMessageTooLong
 		}
+		if err == nil && info.Dest.IsValid() {
+			m.Path, err = a.PathTo(info.Dest)
+		}
 		if err != nil {
 			c.Unlock()
 			return 0, err
 		}
-		if body, token, ok := c.sendbuf.put(p); ok {
-			m := assoc.Message{
-				Stream: wire.StreamID(info.Stream), PPID: info.PPID, Unordered: info.Unordered,
-				SackNow: info.SackNow, Body: body, Token: token,
-			}
+		if info.Lifetime > 0 && m.Expires == 0 {
+			m.Expires = now.Add(info.Lifetime)
+		}
+		if body, token, ok := c.sendbuf.put(p, info); ok {
+			m.Body, m.Token = body, token
 			if err = a.Send(now, &m); err != nil {
-				c.sendbuf.undo(token)
-			} else {
-				c.notes.wrote(info, body)
+				c.sendbuf.undo()
 			}
 			if err != assoc.ErrSendBufferFull {
 				c.Unlock()

@@ -36,9 +36,9 @@ const (
 	// EventPeerShutdown: the peer has started a graceful shutdown; no more messages are taken.
 	EventPeerShutdown = assoc.EventPeerShutdown
 	// EventSendFailed: Message, written with Info, was not acknowledged before the association ended or
-	// restarted. Unsent says that no part of it was ever transmitted.
+	// restarted, or not sent within SendInfo.Lifetime. Unsent says that no part of it was ever transmitted.
 	EventSendFailed = assoc.EventSendFailed
-	// EventSenderDry: every message written so far is acknowledged.
+	// EventSenderDry: every message written so far is acknowledged or has failed.
 	EventSenderDry = assoc.EventSenderDry
 	// EventPeerError: the peer reports an error; Err is an *assoc.PeerError.
 	EventPeerError = assoc.EventPeerError
@@ -97,16 +97,6 @@ type notes struct {
 	limit int
 	queue []Event
 	lost  int
-
-	// sent are the messages that were written and are not acknowledged, oldest first.
-	sent []sentMessage
-	head int
-}
-
-// sentMessage is what EventSendFailed tells of a message.
-type sentMessage struct {
-	info SendInfo
-	body [2][]byte
 }
 
 func (n *notes) push(ev Event) {
@@ -127,31 +117,6 @@ func (n *notes) pop() (ev Event, ok bool) {
 	return ev, true
 }
 
-// wrote notes a message that the association has taken.
-func (n *notes) wrote(info SendInfo, body [2][]byte) {
-	if n.limit == 0 {
-		return
-	}
-	if n.head > 0 && len(n.sent) == cap(n.sent) {
-		n.sent = slices.Delete(n.sent, 0, n.head)
-		n.head = 0
-	}
-	n.sent = append(n.sent, sentMessage{info, body})
-}
-
-// settled takes off the oldest message, which is acknowledged or has failed.
-func (n *notes) settled() (m sentMessage) {
-	if n.head == len(n.sent) {
-		return m
-	}
-	m = n.sent[n.head]
-	n.sent[n.head] = sentMessage{}
-	if n.head++; n.head == len(n.sent) {
-		n.sent, n.head = n.sent[:0], 0
-	}
-	return m
-}
-
 // note queues an event of the association for NextEvent. Owner only.
 func (c *Conn) note(ev assoc.Event) {
 	if c.notes.limit == 0 {
@@ -159,7 +124,7 @@ func (c *Conn) note(ev assoc.Event) {
 	}
 	out := Event{Kind: ev.Kind, Path: ev.Path.Addr(), Adaptation: ev.Adaptation, Unsent: ev.Unsent, Err: ev.Err}
 	if ev.Kind == EventSendFailed && c.upper == nil {
-		m := c.notes.settled()
+		m := c.sendbuf.get(ev.Token)
 		// The copy is the user's; the memory is used again after a restart.
 		out.Info, out.Message = m.info, slices.Concat(m.body[0], m.body[1])
 	}

@@ -1,22 +1,39 @@
 package sctp
 
-// sendBuf holds the octets of messages between WriteMsg and their acknowledgement. WriteMsg returns
-// before the peer has acknowledged, so the message is copied once, here. Messages are released in
-// the order they were written, so a ring does: a message lies in at most two pieces.
+import "slices"
+
+// sendBuf holds messages between WriteMsg and their acknowledgement. WriteMsg returns before the peer has
+// acknowledged, so the message is copied once, here: into a ring, where it lies in at most two pieces.
+// Most messages end in the order they were written; one that ends before an older one, because its
+// lifetime is over, keeps its place until that has ended too.
 type sendBuf struct {
 	ring  []byte
-	start int // of the oldest message
+	start int // of the oldest message in this ring
 	used  int
-	gen   uint32 // counts rings: a message of an earlier ring frees nothing in this one
 	max   int
+
+	msgs  []written // from head on: those that keep their place, oldest first
+	head  int
+	first uint64 // token of msgs[head]; tokens count up
+	fresh uint64 // messages of lower tokens are in an earlier ring
 }
+
+// written is a message in the buffer.
+type written struct {
+	info SendInfo
+	body [2][]byte
+	done bool
+}
+
+func (w *written) len() int { return len(w.body[0]) + len(w.body[1]) }
 
 const sendBufFirst = 16 << 10
 
 // put copies msg into the buffer and returns its two pieces and the token that frees it. It returns
 // ok false when the buffer is too full for now.
-func (s *sendBuf) put(msg []byte) (body [2][]byte, token uint64, ok bool) {
-	if s.used+len(msg) > len(s.ring) && !s.grow(len(msg)) {
+func (s *sendBuf) put(msg []byte, info SendInfo) (body [2][]byte, token uint64, ok bool) {
+	token = s.first + uint64(len(s.msgs)-s.head)
+	if s.used+len(msg) > len(s.ring) && !s.grow(len(msg), token) {
 		return body, 0, false
 	}
 	at := (s.start + s.used) % len(s.ring)
@@ -27,12 +44,17 @@ func (s *sendBuf) put(msg []byte) (body [2][]byte, token uint64, ok bool) {
 		body[1] = s.ring[:m:m]
 	}
 	s.used += len(msg)
-	return body, uint64(s.gen)<<32 | uint64(len(msg)), true
+	if len(s.msgs) == cap(s.msgs) && s.head > len(s.msgs)/2 {
+		s.msgs, s.head = slices.Delete(s.msgs, 0, s.head), 0
+	}
+	s.msgs = append(s.msgs, written{info: info, body: body})
+	return body, token, true
 }
 
-// grow makes room for n more octets by starting a larger ring. Messages in the old one stay there,
-// held by the association until it is done with them, so a ring is left at most log2(max) times.
-func (s *sendBuf) grow(n int) bool {
+// grow makes room for n more octets by starting a larger ring, whose first message is the one with that
+// token. Messages in the old one stay there, held by the association until it is done with them, so a
+// ring is left at most log2(max) times.
+func (s *sendBuf) grow(n int, token uint64) bool {
 	size := max(len(s.ring), sendBufFirst/2)
 	for size < s.max && size < s.used+n {
 		size *= 2
@@ -42,19 +64,34 @@ func (s *sendBuf) grow(n int) bool {
 		return false
 	}
 	s.ring, s.start, s.used = make([]byte, size), 0, 0
-	s.gen++
+	s.fresh = token
 	return true
 }
 
-// free releases the oldest message, whose token this is.
+// get returns a message that is not freed yet.
+func (s *sendBuf) get(token uint64) *written { return &s.msgs[s.head+int(token-s.first)] }
+
+// free releases a message.
 func (s *sendBuf) free(token uint64) {
-	if uint32(token>>32) != s.gen {
-		return
+	s.get(token).done = true
+	for ; s.head < len(s.msgs) && s.msgs[s.head].done; s.head++ {
+		w := &s.msgs[s.head]
+		if s.first >= s.fresh {
+			s.start = (s.start + w.len()) % len(s.ring)
+			s.used -= w.len()
+		}
+		*w = written{}
+		s.first++
 	}
-	n := int(uint32(token))
-	s.start = (s.start + n) % len(s.ring)
-	s.used -= n
+	if s.head == len(s.msgs) {
+		s.msgs, s.head = s.msgs[:0], 0
+	}
 }
 
-// undo takes back the newest message, whose token this is.
-func (s *sendBuf) undo(token uint64) { s.used -= int(uint32(token)) }
+// undo takes back the newest message.
+func (s *sendBuf) undo() {
+	w := &s.msgs[len(s.msgs)-1]
+	s.used -= w.len()
+	*w = written{}
+	s.msgs = s.msgs[:len(s.msgs)-1]
+}

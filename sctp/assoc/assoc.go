@@ -150,8 +150,8 @@ func (a *Assoc) SetUpper(p Placer, s Source) {
 }
 
 // Send queues a message. Its memory belongs to the association until Source.Acked or
-// EventSendFailed. It fails with ErrNotUp, ErrClosing, ErrSendBufferFull, ErrEmptyMessage,
-// ErrMessageTooBig or ErrInvalidStream.
+// EventSendFailed, which comes alone where Message.Expires is over. It fails with ErrNotUp, ErrClosing,
+// ErrSendBufferFull, ErrEmptyMessage, ErrMessageTooBig, ErrInvalidStream or ErrNoPath.
 func (a *Assoc) Send(now rawio.Time, m *Message) error {
 	switch {
 	case setupStates.has(a.state):

@@ -43,7 +43,7 @@ var (
 // Errors about addresses.
 var (
 	// ErrNoPath: the address is not one of the peer's.
-	ErrNoPath = errors.New("sctp: not an address of the peer")
+	ErrNoPath = tx.ErrPath
 	// ErrNoSource: no address in Config.LocalAddrs can reach any of the peer's.
 	ErrNoSource error = sysError{"sctp: Config.LocalAddrs has no address of a family that the peer has", syscall.EADDRNOTAVAIL}
 )

@@ -26,10 +26,11 @@ const (
 	// EventPeerShutdown: the peer has started a graceful shutdown; Send fails from now on, what is
 	// queued is still delivered.
 	EventPeerShutdown
-	// EventSendFailed: the message with Token on Stream will not be acknowledged. Its memory is
-	// free. Unsent says that no part of it was ever transmitted.
+	// EventSendFailed: the message with Token on Stream will not be acknowledged, because its life or that
+	// of the association has ended. Its memory is free. Unsent says that no part of it was ever
+	// transmitted.
 	EventSendFailed
-	// EventSenderDry: everything handed to Send is acknowledged.
+	// EventSenderDry: everything handed to Send is acknowledged or has failed.
 	EventSenderDry
 	// EventMTUChanged: the path MTU changed; MaxPayload has a new value.
 	EventMTUChanged

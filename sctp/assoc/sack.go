@@ -36,10 +36,7 @@ func (a *Assoc) acknowledged(now rawio.Time, res tx.Result) {
 			a.pathAlive(now, p)
 		}
 	}
-	if a.unsettled && a.sender.Outstanding() == 0 && a.sender.Queued() == 0 {
-		a.unsettled = false
-		a.events.push(Event{Kind: EventSenderDry})
-	}
+	a.dry()
 }
 
 // SackNow reports whether PollTransmit should be called before HandlePacket is called again: there have

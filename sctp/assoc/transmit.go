@@ -14,6 +14,7 @@ const headerRoom = wire.CommonHeaderLen
 // PollTransmit adds the packets that are to be sent now. more says that out was full: write it, reset
 // it and call again. After EventDown there may still be a last packet.
 func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
+	a.expire(now)
 	if !a.continues {
 		a.tendMTUs(now)
 		a.sender.StartBurst() // a new opportunity for Max.Burst packets, section 6.1

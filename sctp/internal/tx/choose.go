@@ -12,6 +12,24 @@ func (s *Sender) DataPath() *Path {
 	return s.choose(p, stay)
 }
 
+// nextPath returns where the next new DATA goes: to the path that its message names, if that is active,
+// else to DataPath.
+func (s *Sender) nextPath() *Path {
+	m := &s.slot.msg
+	if !s.slot.full {
+		if s.queue.n == 0 {
+			return s.DataPath()
+		}
+		m = s.queue.at(0)
+	}
+	if m.Path > 0 {
+		if p := s.paths[m.Path-1]; p.State == Active {
+			return p
+		}
+	}
+	return s.DataPath()
+}
+
 // Alternate returns where to send again what was not answered from p: another path if one is as good.
 func (s *Sender) Alternate(p *Path) *Path {
 	if len(s.paths) == 1 {

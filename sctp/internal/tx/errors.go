@@ -12,6 +12,7 @@ var (
 	ErrSendBufferFull = errors.New("sctp: send buffer full; wait until earlier messages are acknowledged")
 	ErrMessageTooBig  = errors.New("sctp: message longer than the send buffer; raise SendBuffer or send less at a time")
 	ErrEmptyMessage   = errors.New("sctp: a message needs at least one octet of user data")
+	ErrPath           = errors.New("sctp: not an address of the peer")
 	ErrStream         = errors.New("sctp: no such outgoing stream")
 	ErrHeadLen        = fmt.Errorf("sctp: message head longer than %d octets", HeadCap)
 	ErrPaths          = fmt.Errorf("sctp: more than %d destination addresses", MaxPaths)

@@ -24,6 +24,17 @@ type Message struct {
 	Body [2][]byte
 	// Token is given back with the acknowledgement or the failure.
 	Token uint64
+
+	// What follows is of Enqueue only: a Source is asked at the moment that its message can be sent.
+
+	// Expires is when the message is no longer worth sending, unless a part of it was sent before; 0
+	// means never. See Expire.
+	Expires rawio.Time
+	// Path is 1 + the index of the path that new chunks of the message take while that is active; 0
+	// leaves the choice to the Sender.
+	Path uint8
+	// NoBundle keeps other messages out of the packets in which new chunks of this one go.
+	NoBundle bool
 }
 
 // Len returns the octets of user data.
@@ -76,4 +87,12 @@ func (q *queue) pop(m *Message) {
 	*p = Message{} // let go of the user's memory
 	q.head = (q.head + 1) & (len(q.ring) - 1)
 	q.n--
+}
+
+// truncate keeps the first n messages.
+func (q *queue) truncate(n int) {
+	for i := n; i < q.n; i++ {
+		*q.at(i) = Message{}
+	}
+	q.n = n
 }

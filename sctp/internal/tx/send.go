@@ -29,7 +29,7 @@ func (s *Sender) Poll(now rawio.Time) *Path {
 		}
 		return nil
 	}
-	if p := s.DataPath(); p.open() && s.bursting() && s.ready(now, p, s.MaxPayload()) && !s.silly() {
+	if p := s.nextPath(); p.open() && s.bursting() && s.ready(now, p, s.MaxPayload()) && !s.silly() {
 		return p
 	}
 	return nil
@@ -47,16 +47,19 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 	again := n
 	// The packet may exceed cwnd, so that only its beginning counts (section 6.1, B). In the packet
 	// that ignores cwnd there is nothing new.
-	if open && s.ring.nmarked == 0 && p == s.DataPath() {
+	if open && s.ring.nmarked == 0 {
 		fresh := true
-		for b.Room() > wire.DataHeaderLen && s.ready(now, p, s.spare(b)) {
-			size := s.nextSize()
-			if wire.DataHeaderLen+wire.PaddedLen(size) > b.Room() || fresh && s.silly() {
+		for b.Room() > wire.DataHeaderLen && p == s.nextPath() && s.ready(now, p, s.spare(b)) {
+			size, alone := s.nextSize(), s.slot.msg.NoBundle
+			if wire.DataHeaderLen+wire.PaddedLen(size) > b.Room() || fresh && s.silly() || alone && n > 0 {
 				break
 			}
 			fresh = false
 			octets += s.sendNew(now, b, p, size)
 			n++
+			if alone {
+				break
+			}
 		}
 	}
 	if n > 0 {
@@ -152,6 +155,7 @@ func (s *Sender) load(now rawio.Time, room int) bool {
 		if s.src == nil || room < minRoom || !s.src.Next(now, room, &l.msg) {
 			return false
 		}
+		l.msg.Expires, l.msg.Path, l.msg.NoBundle = 0, 0, false
 		if l.msg.HeadLen > HeadCap || l.msg.Len() == 0 || int(l.msg.Stream) >= s.outStreams {
 			panic("tx: the Source gave a message that is empty or names no stream")
 		}

@@ -25,9 +25,10 @@ type Sender struct {
 
 	ring    ring
 	queue   queue
-	unsent  int  // octets in queue
-	held    int  // octets that came through Enqueue and are not acknowledged
-	slot    slot // the message being cut
+	unsent  int        // octets in queue
+	expiry  rawio.Time // no message in queue or slot expires earlier
+	held    int        // octets that came through Enqueue and are not acknowledged
+	slot    slot       // the message being cut
 	sackNow bool
 
 	flight  int // octets of chunks in flight, all paths
@@ -79,7 +80,7 @@ type Stats struct {
 
 // NewSender returns a sender without paths.
 func NewSender(cfg Config) *Sender {
-	s := &Sender{cfg: cfg, probeAt: rawio.Never, burst: cfg.MaxBurst}
+	s := &Sender{cfg: cfg, probeAt: rawio.Never, expiry: rawio.Never, burst: cfg.MaxBurst}
 	s.ring.base, s.ring.next, s.ring.intact = cfg.TSN, cfg.TSN, cfg.TSN
 	return s
 }
@@ -138,10 +139,15 @@ func (s *Sender) Enqueue(m *Message) error {
 		return ErrEmptyMessage
 	case int(m.Stream) >= s.outStreams:
 		return ErrStream
+	case int(m.Path) > len(s.paths):
+		return ErrPath
 	case n > s.cfg.SendBuffer:
 		return ErrMessageTooBig
 	case n > s.cfg.SendBuffer-s.held:
 		return ErrSendBufferFull
+	}
+	if m.Expires != 0 {
+		s.expiry = min(s.expiry, m.Expires)
 	}
 	s.queue.push(m)
 	s.unsent += n
@@ -183,9 +189,12 @@ func (s *Sender) Stats() Stats { return s.stats }
 // to be had from the Source (section 9.2).
 func (s *Sender) Idle(now rawio.Time) bool { return s.ring.len() == 0 && !s.load(now, s.MaxPayload()) }
 
-// NextTimeout returns when HandleTimeout has something to do.
+// NextTimeout returns when HandleTimeout or Expire has something to do.
 func (s *Sender) NextTimeout() rawio.Time {
-	t := s.probeAt
+	t := s.expiry
+	if s.slot.full || s.queue.n > 0 {
+		t = min(t, s.probeAt)
+	}
 	for _, p := range s.paths {
 		t = min(t, p.t3)
 	}

@@ -1,0 +1,37 @@
+package assoc
+
+import (
+	"net/netip"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// expire reports the messages whose life has ended before a part of them was sent (section 11.1.5).
+func (a *Assoc) expire(now rawio.Time) {
+	list := a.sender.Expire(now)
+	if len(list) == 0 {
+		return
+	}
+	for _, f := range list {
+		a.events.push(Event{Kind: EventSendFailed, Stream: f.Stream, Token: f.Token, Unsent: true})
+	}
+	a.dry()
+	a.progress(now)
+}
+
+// dry reports that nothing is left to send or to be acknowledged, once.
+func (a *Assoc) dry() {
+	if a.unsettled && a.sender.Outstanding() == 0 && a.sender.Queued() == 0 {
+		a.unsettled = false
+		a.events.push(Event{Kind: EventSenderDry})
+	}
+}
+
+// PathTo returns the value of Message.Path for an address of the peer. It fails with ErrNoPath.
+func (a *Assoc) PathTo(addr netip.Addr) (uint8, error) {
+	p := a.pathOf(addr.Unmap())
+	if p == nil {
+		return 0, ErrNoPath
+	}
+	return uint8(p.Index() + 1), nil
+}

@@ -1,0 +1,46 @@
+package tx
+
+import "github.com/rddp-go/rddp/rawio"
+
+// Expire drops the messages whose life has ended before a part of them was sent, and returns them in the
+// order they were queued in (RFC 9260 section 11.1.5). TSNs and SSNs are assigned on transmission, so
+// that nothing is missing on the wire. Call it before Poll: Poll itself does not look at the time.
+func (s *Sender) Expire(now rawio.Time) (list []Failed) {
+	if now.Before(s.expiry) {
+		return nil
+	}
+	s.expiry = rawio.Never
+	if l := &s.slot; l.full && l.queued && l.off == 0 && s.expired(now, &l.msg) {
+		list = append(list, Failed{Stream: l.msg.Stream, Token: l.msg.Token})
+		*l = slot{}
+	}
+	q, kept := &s.queue, 0
+	for i := range q.n {
+		m := q.at(i)
+		if s.expired(now, m) {
+			list = append(list, Failed{Stream: m.Stream, Token: m.Token})
+			s.unsent -= m.Len()
+			continue
+		}
+		if kept < i {
+			*q.at(kept) = *m
+		}
+		kept++
+	}
+	q.truncate(kept)
+	return list
+}
+
+// expired says whether the life of m has ended, frees its room in the send buffer then, and else has
+// Expire called in time.
+func (s *Sender) expired(now rawio.Time, m *Message) bool {
+	switch {
+	case m.Expires == 0:
+		return false
+	case now.Before(m.Expires):
+		s.expiry = min(s.expiry, m.Expires)
+		return false
+	}
+	s.held -= m.Len()
+	return true
+}

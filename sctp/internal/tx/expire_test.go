@@ -1,0 +1,200 @@
+package tx
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// enqueue gives a message to the sender and returns its token.
+func (l *lab) enqueue(size int, m Message) uint64 {
+	l.t.Helper()
+	l.token++
+	m.Token, m.Body[0] = l.token, make([]byte, size)
+	if err := l.s.Enqueue(&m); err != nil {
+		l.t.Fatal(err)
+	}
+	return l.token
+}
+
+// expired returns the tokens of the messages that Expire drops.
+func (l *lab) expired() (tokens []uint64) {
+	l.t.Helper()
+	for _, f := range l.s.Expire(l.now) {
+		if f.Sent || f.Pulled {
+			l.t.Errorf("%+v", f)
+		}
+		tokens = append(tokens, f.Token)
+	}
+	return tokens
+}
+
+func TestLifetime(t *testing.T) {
+	l := newLab(t, 1)
+	l.s.SetPeer(2*full, 16) // room for two full chunks
+	l.now = 10 * second
+	short, long := l.now.Add(200*time.Millisecond), l.now.Add(2*time.Second)
+	l.enqueue(3*full, Message{Expires: short}) // 1: sent in part
+	l.enqueue(100, Message{Expires: short})    // 2: waits for the window
+	l.enqueue(100, Message{})                  // 3: for ever
+	l.enqueue(100, Message{Expires: long})     // 4
+	l.enqueue(100, Message{Expires: short})    // 5
+	l.expect("before", "1 | 2")
+	if got := l.s.NextTimeout(); got != short {
+		t.Errorf("next timeout %v, want %v", got, short)
+	}
+	l.now = short - 1
+	if got := l.expired(); got != nil {
+		t.Errorf("too early: %v", got)
+	}
+	l.now, l.s.cfg.SendBuffer = short, 3*full+400
+	if err := l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 1)}}); err != ErrSendBufferFull {
+		t.Errorf("the buffer is not full: %v", err)
+	}
+	if got := l.expired(); fmt.Sprint(got) != "[2 5]" { // not the first one, which is on its way
+		t.Errorf("expired %v", got)
+	}
+	if q := l.s.Queued(); q != full+200 {
+		t.Errorf("%d octets queued, want %d", q, full+200)
+	}
+	if err := l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 200)}, Token: 6}); err != nil {
+		t.Errorf("what has expired takes room: %v", err)
+	}
+	l.s.slot.msg.Expires = 1 // long ago: what was begun is sent all the same
+	l.now += 10 * ms
+	l.sack(2)
+	if got := l.expired(); got != nil {
+		t.Errorf("expired %v", got)
+	}
+	// The messages that are left have TSNs and SSNs without a hole.
+	var ssns []wire.SSN
+	for _, p := range l.transmit() {
+		for _, d := range chunks(t, p) {
+			ssns = append(ssns, d.SSN())
+		}
+	}
+	if fmt.Sprint(ssns) != "[0 1 2 3]" {
+		t.Errorf("SSNs %v", ssns)
+	}
+	l.sack(6)
+	if fmt.Sprint(l.acked) != "[1 3 4 6]" || l.s.held != 0 || l.s.unsent != 0 {
+		t.Errorf("acknowledged %v, %d octets held, %d unsent", l.acked, l.s.held, l.s.unsent)
+	}
+	// The life of message 4 is over: nothing to do, once.
+	l.now = long
+	if got := l.expired(); got != nil || l.s.NextTimeout() != rawio.Never {
+		t.Errorf("expired %v, next timeout %v", got, l.s.NextTimeout())
+	}
+}
+
+// A message that waits in front of a closed window goes, and the zero window probe of the next one is
+// not put off by that.
+func TestLifetimeBeforeAClosedWindow(t *testing.T) {
+	l := newLab(t, 1)
+	l.s.SetPeer(0, 16)
+	l.enqueue(100, Message{Expires: 700 * ms})
+	l.expect("closed", "")
+	if got := l.s.NextTimeout(); got != 700*ms {
+		t.Errorf("next timeout %v", got)
+	}
+	l.now = 700 * ms
+	if got := l.expired(); fmt.Sprint(got) != "[1]" || l.s.NextTimeout() != rawio.Never || !l.s.Idle(l.now) {
+		t.Errorf("expired %v, next timeout %v", got, l.s.NextTimeout())
+	}
+	l.enqueue(100, Message{})
+	l.expect("still closed", "")
+	if got := l.s.NextTimeout(); got != second {
+		t.Errorf("probe at %v, want one RTO after the window was found closed", got)
+	}
+	l.now = second
+	l.expect("probe", "1")
+}
+
+func TestFailedMessagesDoNotExpireAgain(t *testing.T) {
+	l := newLab(t, 1)
+	l.s.SetPeer(0, 16)
+	l.enqueue(100, Message{Expires: second})
+	if f, ok := l.s.NextFailed(); !ok || f.Token != 1 {
+		t.Fatal(f, ok)
+	}
+	if _, ok := l.s.NextFailed(); ok || l.s.NextTimeout() != rawio.Never {
+		t.Errorf("next timeout %v", l.s.NextTimeout())
+	}
+	l.now = second
+	if got := l.expired(); got != nil {
+		t.Error(got)
+	}
+}
+
+func TestDestinationOfAMessage(t *testing.T) {
+	l := newLab(t, 3)
+	// req 9260-6.4-1
+	for _, path := range []uint8{2, 0, 3, 3, 1} {
+		l.enqueue(100, Message{Path: path})
+	}
+	l.enqueue(2*full, Message{Path: 2})
+	l.expect("each to its own path", "1>1 | 2 | 3 4>2 | 5 | 6>1 | 7>1")
+	l.sack(7)
+	for _, state := range []PathState{Unconfirmed, PotentiallyFailed, Inactive} {
+		l.path(1).State = state
+		l.enqueue(100, Message{Path: 2})
+		if p := l.s.Poll(l.now); p != l.path(0) {
+			t.Errorf("%v: data goes to %v", state, p.Remote)
+		}
+		l.transmit()
+	}
+	if err := l.s.Enqueue(&Message{Path: 4, Body: [2][]byte{{1}}}); err != ErrPath {
+		t.Errorf("a fourth path: %v", err)
+	}
+}
+
+// A path whose cwnd is full holds its message back, and what comes behind it.
+func TestDestinationHasItsOwnCwnd(t *testing.T) {
+	l := newLab(t, 2)
+	for range 5 {
+		l.enqueue(full, Message{Path: 2})
+	}
+	l.enqueue(full, Message{})
+	l.expect("cwnd of 4000", "1>1 | 2>1 | 3>1 | 4>1 | 5>1 | 6")
+	for range 2 {
+		l.enqueue(full, Message{Path: 2})
+	}
+	l.enqueue(full, Message{})
+	l.expect("full", "")
+	l.sack(5)
+	l.expect("open again", "7>1 | 8>1 | 9")
+}
+
+func TestNoBundle(t *testing.T) {
+	l := newLab(t, 1)
+	for _, alone := range []bool{false, false, true, false, true, true, false, false} {
+		l.enqueue(50, Message{NoBundle: alone})
+	}
+	l.expect("one at a time", "1 2 | 3 | 4 | 5 | 6 | 7 8")
+	l.sack(8)
+	l.enqueue(full+50, Message{NoBundle: true})
+	l.enqueue(50, Message{})
+	l.expect("in two chunks", "9 | 10 | 11")
+}
+
+// What is not for a Source to ask has no effect there.
+func TestSourceTakesNoOptions(t *testing.T) {
+	l := newLab(t, 2)
+	l.s.SetUpper(wilful{}, l)
+	l.s.Poll(second)
+	if m := l.s.slot.msg; !l.s.slot.full || m.Expires != 0 || m.Path != 0 || m.NoBundle {
+		t.Errorf("%+v", m)
+	}
+}
+
+// wilful is a Source that sets the fields that are not its own.
+type wilful struct{}
+
+func (wilful) Next(_ rawio.Time, _ int, m *Message) bool {
+	m.Body[0], m.Expires, m.Path, m.NoBundle = make([]byte, 10), 1, 9, true
+	return true
+}
+func (wilful) Acked(rawio.Time, wire.StreamID, uint64) {}
