@@ -41,7 +41,6 @@ make_net() {
 	done
 	ip -n "$A" addr add 10.77.0.1/24 dev v && ip -n "$A" addr add fd77::1/64 dev v nodad && ip -n "$A" addr add 10.78.0.1/24 dev w &&
 		ip -n "$B" addr add 10.77.0.2/24 dev v && ip -n "$B" addr add fd77::2/64 dev v nodad && ip -n "$B" addr add 10.78.0.2/24 dev w || return
-	quiet
 	for _ in {1..50}; do
 		ip netns exec "$A" ping -c1 -W1 fd77::2 >/dev/null 2>&1 && return
 		sleep 0.1
@@ -49,9 +48,7 @@ make_net() {
 	return 1
 }
 
-# quiet keeps usrsctp's host from telling us that it has no SCTP. Linux does so not only when no raw
-# socket takes a packet but also when one does and its buffer is full, which ends our association
-# (RFC 9260 section 10, ICMP8); usrsctp leaves its buffer at the system's small default.
+# quiet keeps usrsctp's host from telling us that it has no SCTP; unquiet ends that.
 quiet() {
 	ip netns exec "$B" nft -f - <<-'END'
 		table inet quiet {
@@ -63,6 +60,7 @@ quiet() {
 		}
 	END
 }
+unquiet() { undrop "$B" quiet; }
 
 # drop NS NAME RULE makes the namespace drop what it receives and the rule matches; undrop ends that.
 drop() {
@@ -108,6 +106,12 @@ stop() {
 		kill -9 "$p"
 	done
 } 2>/dev/null
+
+# murder PID kills a process of ours, as it stands, and waits until it is gone.
+murder() {
+	kill -9 "$1"
+	while alive "$1"; do sleep 0.02; done
+}
 
 # await SECONDS FILE REGEXP waits for a line.
 await() {
