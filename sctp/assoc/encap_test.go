@@ -235,7 +235,7 @@ func TestReportsAboutEncapsulatedPackets(t *testing.T) {
 	if got := l.a.PathStats(0).MTU; got != 1400-20-8 {
 		t.Errorf("path MTU %d", got)
 	}
-	l.now = l.now.Add(time.Minute) // so long that nothing speaks against it
+	l.now = l.now.Add(time.Minute)                                               // so long that nothing speaks against it
 	report(rawio.KindProtoUnreachable, 0, packet(portB, portA, l.peerTag^1)[:8]) // req 6951-5.5-1
 	report(rawio.KindProtoUnreachable, 0, quote[:7])
 	report(rawio.KindProtoUnreachable, 0, nil)

@@ -98,6 +98,12 @@ func (a *Assoc) checkTag(now rawio.Time, in *inbound, g glance) bool {
 		own = false
 	case g.abort: // 8.5.1 B
 		if reflected && g.abortT && g.first == wire.ChunkAbort {
+			if a.state == ShutdownAckSent {
+				// An earlier packet of ours came late: the peer has ended the association, of which we
+				// wait to hear.
+				a.handleShutdownComplete()
+				return false
+			}
 			a.handleAbort(c)
 			return false
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -274,5 +275,35 @@ func TestWithoutDontFragmentTheMTUIsFixed(t *testing.T) {
 		if s := x.Stats(); s.MTUProbesOut != 0 || x.PathStats(0).MTU != testMTU {
 			t.Errorf("path MTU %d, %d probes", x.PathStats(0).MTU, s.MTUProbesOut)
 		}
+	}
+}
+
+// A probe that comes when the peer has ended the association is answered by ABORT. The shutdown was
+// graceful all the same.
+func TestLateProbeDoesNotSpoilTheShutdown(t *testing.T) {
+	r := newRoad(t, roadIPv4, 1500, simnet.Params{})
+	a, b := r.join(quiet, quiet)
+	r.run(time.Second)
+	if err := a.Shutdown(r.now); err != nil {
+		t.Fatal(err)
+	}
+	r.until(r.now.Add(time.Second), func() bool { return b.State() == assoc.ShutdownAckSent })
+	pkt := wire.AppendAbort(nil, true)
+	for _, row := range []struct {
+		name string
+		tag  uint32
+		ends bool
+	}{
+		{"a tag that is not ours", b.PeerTag() ^ 1, false},
+		{"the tag of what we have sent", b.PeerTag(), true},
+	} {
+		r.ends[1].receive(r.now, &rawio.Packet{Data: packet(portA, portB, row.tag, pkt), Local: r.ends[1].addr, Remote: r.ends[0].addr})
+		if got := b.State() == assoc.Closed; got != row.ends {
+			t.Fatalf("%s: ended %v", row.name, got)
+		}
+	}
+	r.flush()
+	if err, ok := r.ends[1].downErr(); !ok || err != assoc.ErrShutdown {
+		t.Errorf("ended by %v", err)
 	}
 }
