@@ -19,16 +19,16 @@ var zeros [4]byte
 func Checksum(vec [][]byte) uint32 {
 	sum := ChecksumBytes(vec[0])
 	for _, p := range vec[1:] {
-		sum = crc32c(sum, p)
+		sum = crc32.Update(sum, castagnoli, p)
 	}
 	return sum
 }
 
 // ChecksumBytes is Checksum for a packet in one piece of at least CommonHeaderLen octets.
 func ChecksumBytes(pkt []byte) uint32 {
-	sum := crc32c(0, pkt[:8])
-	sum = crc32c(sum, zeros[:])
-	return crc32c(sum, pkt[CommonHeaderLen:])
+	sum := crc32.Update(0, castagnoli, pkt[:8])
+	sum = crc32.Update(sum, castagnoli, zeros[:])
+	return crc32.Update(sum, castagnoli, pkt[CommonHeaderLen:])
 }
 
 // PutChecksum stores sum in the checksum field of the common header, least significant octet first.
