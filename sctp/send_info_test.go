@@ -5,10 +5,14 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/netip"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 func TestSendPrimitive(t *testing.T) {
@@ -63,6 +67,75 @@ func TestSendPrimitive(t *testing.T) {
 			t.Errorf("to a stranger: %v", err)
 		}
 	})
+}
+
+// recorder is a link that keeps a copy of the DATA chunks it is given.
+type recorder struct {
+	*mem.Link
+	mu   sync.Mutex
+	data []wire.Data
+}
+
+func (r *recorder) WriteBatch(p []rawio.Packet) (int, error) {
+	r.mu.Lock()
+	for i := range p {
+		cs := wire.Packet(bytes.Join(p[i].Vec, nil)).Chunks()
+		for c, ok := cs.Next(); ok; c, ok = cs.Next() {
+			if d, err := wire.AsData(c); err == nil {
+				r.data = append(r.data, d)
+			}
+		}
+	}
+	r.mu.Unlock()
+	return r.Link.WriteBatch(p)
+}
+
+func TestWhatSendInfoPutsOnTheWire(t *testing.T) {
+	la, lb, err := mem.Pair(mem.Options{MTU: 1500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := &recorder{Link: la}
+	p := &pair{bAddr: lb.LocalAddrs()[0].Addr()}
+	for _, end := range []struct {
+		link rawio.Link
+		t    **Transport
+	}{{link, &p.a}, {lb, &p.b}} {
+		if *end.t, err = NewTransport(end.link, nil); err != nil {
+			t.Fatal(err)
+		}
+		defer (*end.t).Close()
+	}
+	c, _ := p.connect(t, &Config{Events: 20}, nil)
+	const i, u, b, e = wire.FlagI, wire.FlagU, wire.FlagB, wire.FlagE
+	for _, tt := range []struct {
+		name   string
+		info   SendInfo
+		size   int
+		stream wire.StreamID
+		ppid   uint32
+		flags  []uint8
+	}{
+		{"nothing said: ordered, on stream 0", SendInfo{}, 100, 0, 0, []uint8{b | e}},
+		{"unordered, with a payload protocol", SendInfo{Stream: 4, PPID: 0x01020304, Unordered: true}, 2000, 4, 0x01020304, []uint8{u | b, u | e}},
+		{"to be acknowledged at once: the I bit on the last chunk", SendInfo{Stream: 9, SackNow: true}, 3500, 9, 0, []uint8{b, 0, e | i}},
+	} {
+		if _, err := c.WriteMsg(make([]byte, tt.size), tt.info); err != nil {
+			t.Fatal(err)
+		}
+		next(t, c, EventSenderDry)
+		link.mu.Lock()
+		if len(link.data) != len(tt.flags) {
+			t.Errorf("%s: %d chunks", tt.name, len(link.data))
+		}
+		for k, d := range link.data { // req 9260-11.1-4
+			if d.Stream() != tt.stream || d.PPID() != tt.ppid || d.Flags() != tt.flags[k] {
+				t.Errorf("%s: chunk %d on stream %d with PPID %#x and flags %#x, want %#x", tt.name, k, d.Stream(), d.PPID(), d.Flags(), tt.flags[k])
+			}
+		}
+		link.data = nil
+		link.mu.Unlock()
+	}
 }
 
 // Messages end in any order; their octets stay as they are until then.
