@@ -2,6 +2,7 @@ package raw
 
 import (
 	"net/netip"
+	"os"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
@@ -15,6 +16,7 @@ type Link struct {
 	group  *mmsg.Group
 	routes *route.Table
 	ports  ports
+	sinks  []*os.File // sockets that take nothing; see sink
 }
 
 // ReadBatch implements rawio.Link.
@@ -76,6 +78,7 @@ func (l *Link) Stats() Stats {
 // Close implements rawio.Link and gives the bound ports up.
 func (l *Link) Close() error {
 	err := l.group.Close()
+	l.closeSinks()
 	l.ports.close()
 	l.routes.Close()
 	return err

@@ -10,6 +10,7 @@ import (
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
 	"github.com/rddp-go/rddp/rawio/internal/mmsg"
 	"github.com/rddp-go/rddp/rawio/internal/route"
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 )
 
@@ -55,13 +56,17 @@ func (l *Link) open() error {
 		if v6 && len(socks) > 0 && errors.Is(err, unix.EAFNOSUPPORT) {
 			continue // a host without IPv6
 		}
+		if err == nil {
+			socks = append(socks, s)
+			err = l.sink(v6)
+		}
 		if err != nil {
 			for _, s := range socks {
 				s.Close()
 			}
+			l.closeSinks()
 			return err
 		}
-		socks = append(socks, s)
 	}
 	var err error
 	l.group, err = mmsg.NewGroup(l.cfg.Poll, socks...)
@@ -87,6 +92,38 @@ func (l *Link) socket(v6 bool) (*mmsg.Socket, error) {
 	return mmsg.NewSocket(fd, v6, &codec{link: l, v6: v6})
 }
 
+// sink opens a second socket with the same addresses that takes nothing. When the receive buffer of the
+// only raw socket for a packet is full, Linux calls SCTP unreachable by ICMP, and the peer has to end the
+// association (RFC 9260 section 10). A sink's buffer is never full.
+func (l *Link) sink(v6 bool) error {
+	domain := unix.AF_INET
+	if v6 {
+		domain = unix.AF_INET6
+	}
+	fd, err := unix.Socket(domain, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, iphdr.ProtoSCTP)
+	if err != nil {
+		return fmt.Errorf("raw link: %w", os.NewSyscallError("socket", err))
+	}
+	l.sinks = append(l.sinks, os.NewFile(uintptr(fd), "sink"))
+	nothing, err := bpf.Assemble([]bpf.Instruction{bpf.RetConstant{Val: 0}})
+	if err == nil {
+		err = attach(fd, []unix.SockFilter{{Code: nothing[0].Op, K: nothing[0].K}})
+	}
+	if err == nil {
+		err = l.address(fd)
+	}
+	if err != nil {
+		return fmt.Errorf("raw link: %w", err)
+	}
+	return nil
+}
+
+func (l *Link) closeSinks() {
+	for _, f := range l.sinks {
+		f.Close()
+	}
+}
+
 // setup filters first: the socket receives from the moment it exists.
 func (l *Link) setup(fd int, v6 bool) error {
 	prog, err := l.ports.filter(v6, l.cfg.NoPortFilter)
@@ -104,6 +141,11 @@ func (l *Link) setup(fd int, v6 bool) error {
 	if err := mmsg.Set(fd, options(v6)...); err != nil {
 		return err
 	}
+	return l.address(fd)
+}
+
+// address binds and connects a socket as configured.
+func (l *Link) address(fd int) error {
 	if l.cfg.Local.IsValid() {
 		if err := unix.Bind(fd, sockaddr(l.cfg.Local)); err != nil {
 			return fmt.Errorf("bind to %v: %w", l.cfg.Local, err)
