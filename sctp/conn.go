@@ -170,18 +170,18 @@ func (c *Conn) pump(now rawio.Time) {
 		c.t.transmit(now, c.a)
 	}
 	if c.ended && c.unread == 0 && (c.closing || c.upper != nil || c.socket != nil) {
-		c.discard()
+		c.dropUnread()
+		c.a.Close()
 	}
 	c.t.timers.set(c, c.a.NextTimeout())
 }
 
-// discard gives back the buffers of messages that nobody will read.
-func (c *Conn) discard() {
+// dropUnread gives back messages that nobody will read.
+func (c *Conn) dropUnread() {
 	c.inbox.discard(c.a)
-	for _, s := range c.streams { // in whatever order: nothing is sent any more
+	for _, s := range c.streams { // in whatever order
 		s.inbox.discard(c.a)
 	}
-	c.a.Close()
 }
 
 // handleEvents handles all events of the association and says whether there were any.
@@ -312,6 +312,7 @@ func (c *Conn) Close() error {
 	c.closing = true
 	c.wake |= wakeReaders | wakeWriters
 	if first {
+		c.dropUnread()
 		a.Shutdown(now)
 	}
 	c.Unlock()

@@ -174,6 +174,24 @@ func TestCloseDeliversWhatWasWritten(t *testing.T) {
 	}
 }
 
+// A peer that still has much to send when we close gets rid of it and follows.
+func TestCloseAgainstABusyPeer(t *testing.T) {
+	small := &Config{Config: assoc.Config{RecvBuffer: 20_000, SendBuffer: 200_000}}
+	c, s := newPair(t).connect(t, small, small)
+	for range 150 { // far more than c's window
+		if _, err := s.WriteMsg(pattern(1, 1000), SendInfo{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	<-s.Done()
+	if err := s.Err(); !errors.Is(err, assoc.ErrShutdown) {
+		t.Errorf("the peer's association ended by %v", err)
+	}
+}
+
 // A read that is blocked when the association dies returns at once with the reason.
 func TestAbortWakesTheOtherSide(t *testing.T) {
 	c, s := newPair(t).connect(t, nil, nil)

@@ -103,6 +103,10 @@ func (c *Conn) collect() {
 		if !ok {
 			return
 		}
+		if c.closing { // nobody will read it; its window lets the peer go on to its shutdown
+			c.a.Release(r)
+			continue
+		}
 		if c.socket != nil {
 			c.socket.push(c, r)
 			c.wake |= wakeReaders
