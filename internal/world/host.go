@@ -47,7 +47,8 @@ type conn struct {
 
 func newHost(w *World, name string, addr netip.Addr) *Host {
 	h := &Host{w: w, name: name, addr: addr, addrs: []netip.Addr{addr}, tx: assoc.NewTxBatch(16)}
-	h.ep = endpoint.New(endpoint.Config{Rand: w.rand, MTU: func(_, _ netip.Addr) int { return w.mtu }})
+	h.ep = endpoint.New(endpoint.Config{Rand: w.rand, Features: rawio.DontFragment | rawio.ECNField,
+		MTU: func(_, _ netip.Addr) int { return w.mtu }})
 	h.table = ddp.NewTable(w.rand)
 	h.mem = newMemory(w, h)
 	ddpadapt.Configure(&h.cfg)

@@ -14,17 +14,19 @@ import (
 type World struct {
 	rand *simnet.Rand // operations, secrets
 	net  *simnet.Net  // faults
-	mtu  int          // SCTP-level
+	mtu  int          // of the hosts' own links, SCTP-level
 	now  rawio.Time
 	pkt  rawio.Packet // being handled
 	a, b *Host
 
-	ops    int    // still to be posted
-	hash   uint64 // of every completion
-	err    error  // the first violation
-	loads  []*load
-	fate   *fate
-	events uint64
+	ops   int    // still to be posted
+	hash  uint64 // of every completion
+	err   error  // the first violation
+	loads []*load
+
+	weather weather
+	fate    *fate
+	events  uint64
 }
 
 // The limits of a run: beyond them it has stalled.
@@ -39,9 +41,12 @@ func New(seed uint64) *World {
 	addrA, addrB := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	w.a = newHost(w, "A", addrA)
 	w.b = newHost(w, "B", addrB)
-	mtus := []int{576, 1280, 1500, 1500, 1500, 9000, 65535}
 	mtu := mtus[w.rand.IntN(len(mtus))]
 	w.mtu = mtu - 20
+	if w.rand.IntN(3) == 0 { // the hosts' links take more than the network
+		w.mtu = max(mtu, mtus[w.rand.IntN(len(mtus))]) - 20
+	}
+	w.weather = newWeather(w)
 	w.net.SetLink(addrA, addrB, w.path(mtu))
 	w.net.SetLink(addrB, addrA, w.path(mtu))
 	w.ops = 40 + w.rand.IntN(160)
@@ -64,11 +69,14 @@ func (w *World) path(mtu int) simnet.Params {
 		Duplicate: chance(0.4, 0.1),
 		Reorder:   chance(0.5, 0.2),
 		Corrupt:   chance(0.3, 0.03),
+		Mark:      chance(0.3, 0.1),
+		Quote:     w.rand.IntN(2) * 64,
 	}
 	p.ReorderDelay = time.Duration(w.rand.IntN(60_000)) * time.Microsecond
 	if w.rand.IntN(3) == 0 {
 		p.Rate = int64(200_000 + w.rand.IntN(20_000_000))
 		p.Queue = mtu*4 + w.rand.IntN(200_000)
+		p.MarkQueue = w.rand.IntN(2) * p.Queue / 2
 	}
 	if w.rand.IntN(4) == 0 {
 		p.Burst = simnet.Burst{Enter: 0.01, Leave: 0.3, Loss: 0.7}
@@ -95,11 +103,12 @@ func (w *World) Hash() uint64 { return w.hash ^ w.net.Hash() }
 
 // step advances to the next thing that happens and does it. It returns false when nothing ever will.
 func (w *World) step(until rawio.Time) bool {
-	next := min(w.net.NextArrival(), w.a.nextTimeout(), w.b.nextTimeout(), until)
+	next := min(w.net.NextArrival(), w.a.nextTimeout(), w.b.nextTimeout(), w.weather.next, until)
 	if next == rawio.Never {
 		return false
 	}
 	w.now = max(w.now, next)
+	w.weather.blow(w)
 	w.events++
 	for {
 		to, p, ok := w.net.Deliver(w.now)

@@ -21,9 +21,7 @@ const (
 // pathMTU is the search for the MTU of one path.
 type pathMTU struct {
 	pmtud.Search
-	nonce uint64     // of the last probe
-	sent  rawio.Time // when it went
-	shift int        // octets that packets have gained since the path was made because their UDP header went
+	shift int // octets that packets have gained since the path was made because their UDP header went
 }
 
 // probes says whether path MTUs are searched for: the link has to send packets whole, or not at all.
@@ -68,9 +66,6 @@ func (a *Assoc) setMTU(p *path, mtu int) {
 		return
 	}
 	p.SetMTU(mtu)
-	if a.cfg.probes(a.env) {
-		p.Base = p.mtu.Limits().Base
-	}
 	if a.recv != nil && p == a.primary() {
 		a.recv.SetPMDCS(p.PMDCS())
 	}
@@ -105,6 +100,7 @@ func (a *Assoc) tendMTUs(now rawio.Time) {
 			s.HandleTimeout(now)
 		}
 		a.setMTU(p, p.mtu.Size())
+		p.Least = p.mtu.Limits().Min
 		a.probeDue = a.probeDue || p.mtu.Due(now) > 0
 	}
 }
@@ -129,16 +125,16 @@ func (a *Assoc) transmitProbe(now rawio.Time, out *TxBatch) bool {
 		if size == 0 {
 			continue
 		}
-		rtt := p.SRTT()
+		rtt, timer := p.SRTT(), p.SRTT()+4*p.RTTVar() // without what losses have added to the RTO
 		if rtt == 0 {
-			rtt = p.RTO()
+			rtt, timer = p.RTO(), p.RTO()
 		}
-		p.mtu.Sent(now, rtt, p.RTO())
 		var info [probeInfo]byte
-		if _, err := io.ReadFull(a.env.Rand, info[:8]); err != nil {
+		_, err := io.ReadFull(a.env.Rand, info[:8])
+		p.mtu.Sent(now, binary.BigEndian.Uint64(info[:]), rtt, timer)
+		if err != nil {
 			continue // without a nonce nobody could tell: it counts as lost
 		}
-		p.mtu.sent, p.mtu.nonce = now, binary.BigEndian.Uint64(info[:])
 		binary.BigEndian.PutUint32(info[8:], uint32(size))
 		out.Begin(a.localPort, a.peerPort, a.peerTag, p.Local, p.Remote, size)
 		out.Commit(wire.AppendHeartbeat(out.Tail(), info[:]))
@@ -152,20 +148,20 @@ func (a *Assoc) transmitProbe(now rawio.Time, out *TxBatch) bool {
 	return false
 }
 
-// handleProbeAck takes the answer to the last probe of a path. Answers to earlier ones, and second ones,
-// say nothing new.
+// handleProbeAck takes the answer to a probe.
 func (a *Assoc) handleProbeAck(now rawio.Time, info []byte) {
+	if !a.searching() {
+		return
+	}
 	nonce, size := binary.BigEndian.Uint64(info), int(binary.BigEndian.Uint32(info[8:]))
 	for _, p := range a.paths {
-		if !p.mtu.Awaits(size) || p.mtu.nonce != nonce || !a.searching() {
-			continue
+		if rtt, ok := p.mtu.Arrived(now, nonce, size); ok {
+			a.stats.MTUProbesAcked++
+			p.ObserveRTT(rtt)
+			a.setMTU(p, p.mtu.Size())
+			a.answered(now, p)
+			return
 		}
-		a.stats.MTUProbesAcked++
-		p.ObserveRTT(now.Sub(p.mtu.sent))
-		p.mtu.Acked(now)
-		a.setMTU(p, p.mtu.Size())
-		a.answered(now, p)
-		return
 	}
 }
 

@@ -241,7 +241,7 @@ func TestAnswersToOtherProbesAreIgnored(t *testing.T) {
 	a, _ := r.join(quiet, quiet)
 	for range 30 {
 		r.run(time.Second)
-		if s := a.PathStats(0); s.MTU > 8980 || s.MTU < 1200 {
+		if s := a.PathStats(0); s.MTU > 8980 || s.MTU < 556 {
 			t.Fatalf("path MTU %d", s.MTU)
 		}
 	}
@@ -266,6 +266,23 @@ func TestAnswersToOtherProbesAreIgnored(t *testing.T) {
 		a.HandlePacket(r.now, &rawio.Packet{Data: pkt, Local: r.ends[0].addr, Remote: r.ends[1].addr})
 		if s := a.Stats(); s.MTUProbesAcked != 0 {
 			t.Errorf("%s: taken for the answer", row.name)
+		}
+	}
+}
+
+// Where an answer takes longer than PROBE_TIMER at first, it counts all the same.
+func TestSearchOnALongPath(t *testing.T) {
+	// req 8899-3-14
+	r := newRoad(t, roadIPv4, 1500, simnet.Params{})
+	for i := range r.ends {
+		r.path(i, func(p *simnet.Params) { p.Delay = 1200 * time.Millisecond })
+	}
+	r.join(quiet, quiet)
+	r.run(10 * time.Second)
+	for i := range r.ends {
+		r.wantMTU("found", i, 1500)
+		if n := len(r.probes(i)); n > 5 {
+			t.Errorf("%d probes", n)
 		}
 	}
 }

@@ -43,6 +43,7 @@ func TestMTUFallsUnderTraffic(t *testing.T) {
 		{"messages that share packets, a black hole", roadIPv4, 900, 1280, 0, 20 * time.Second, 1280},
 		{"below the base size, reported", roadIPv4, 30_000, 800, 64, 10 * time.Second, 576},
 		{"below the base size, a black hole", roadIPv4, 30_000, 800, 0, 20 * time.Second, 576},
+		{"below the base size, with chunks of less than that", roadIPv4, 700, 576, 0, 20 * time.Second, 576},
 		{"to the least IPv4 carries", roadIPv4, 30_000, 576, 0, 20 * time.Second, 576},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -15,9 +15,10 @@ func ExampleSearch() {
 	s := pmtud.New(pmtud.Limits{Min: 556, Base: 1200, Max: 1480, Overhead: 20})
 	s.Start(now)
 	for size := s.Due(now); size > 0; size = s.Due(now) {
-		s.Sent(now, rtt, time.Second)
+		nonce := uint64(size) // of the owner's choice
+		s.Sent(now, nonce, rtt, time.Second)
 		now = now.Add(rtt)
-		s.Acked(now)
+		s.Arrived(now, nonce, size)
 		fmt.Println(size, "octets passed:", s.State())
 	}
 	// Output:

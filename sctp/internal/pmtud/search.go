@@ -59,11 +59,25 @@ type Search struct {
 	free  rawio.Time // no other probe before: a round trip after the last one
 	wait  time.Duration
 
+	// The last probes since the search began, for answers that come late.
+	log [logged]probe
+	n   int // probes sent
+
 	// What this search knows of sizes above size: the smallest that did not pass, 0 for none, and
 	// whether that is sure, because it was lost twice or reported; and a reported size to try next.
 	ceiling int
 	sure    bool
 	hint    int
+}
+
+// logged is how many probes are remembered: those that one answer may have to wait for.
+const logged = maxProbes + 1
+
+// probe is one that was sent and not answered.
+type probe struct {
+	nonce uint64
+	size  int // 0: none
+	at    rawio.Time
 }
 
 // New returns a search in state Disabled. The size to use until it starts is Base.
@@ -93,11 +107,13 @@ func (s *Search) Start(now rawio.Time) {
 // Stop ends it: the path is down. The size stays until Start, as nothing better is known.
 func (s *Search) Stop() {
 	s.state, s.timer, s.out = Disabled, rawio.Never, false
+	s.log = [logged]probe{}
 }
 
 // base enters Base.
 func (s *Search) base(now rawio.Time) {
 	s.state, s.size, s.count = Base, s.lim.Base, 0
+	s.log = [logged]probe{} // what passed before may not pass now
 	s.plan(now, s.lim.Base)
 }
 
@@ -114,25 +130,48 @@ func (s *Search) Due(now rawio.Time) int {
 	return s.probe
 }
 
-// Sent says that the probe that was due has been sent: on a path with that round trip time and that
-// retransmission timeout, which is longer. It starts PROBE_TIMER.
-func (s *Search) Sent(now rawio.Time, rtt, rto time.Duration) {
+// Sent says that the probe that was due has been sent, with that nonce, and starts PROBE_TIMER. rtt is
+// the path's round trip time, timer how long an answer takes at most.
+func (s *Search) Sent(now rawio.Time, nonce uint64, rtt, timer time.Duration) {
 	s.out = true
+	s.log[s.n%logged] = probe{nonce, s.probe, now}
+	s.n++
 	s.free = now.Add(rtt)
-	s.timer = now.Add(max(rto, minTimer))
+	s.timer = now.Add(max(timer, minTimer))
 }
 
-// Awaits reports whether a probe of that size is unanswered.
-func (s *Search) Awaits(size int) bool { return s.out && s.probe == size }
+// Arrived says that the peer has answered the probe with that nonce and size. It returns the round trip
+// time. ok is false for an answer that nobody waits for: a second one, or one to a probe of an earlier
+// search, or one that nobody has sent.
+func (s *Search) Arrived(now rawio.Time, nonce uint64, size int) (rtt time.Duration, ok bool) {
+	for i := range s.log {
+		p := &s.log[i]
+		if p.size == 0 || p.size != size || p.nonce != nonce {
+			continue
+		}
+		rtt = now.Sub(p.at)
+		p.size = 0
+		if s.out && i == (s.n-1)%logged {
+			s.out, s.free = false, now // it took a round trip
+		}
+		s.passed(now, size)
+		return rtt, true
+	}
+	return 0, false
+}
 
-// Acked says that the unanswered probe has arrived.
-func (s *Search) Acked(now rawio.Time) {
-	s.out, s.count, s.free = false, 0, now // it took a round trip
-	s.state, s.size = Searching, s.probe
+// passed is an answer, perhaps to a probe that was given up.
+func (s *Search) passed(now rawio.Time, size int) {
+	if size > s.lim.Max || size <= s.size && s.state != Base {
+		return // also in Error, where the size is less than that of every probe
+	}
+	s.state, s.size, s.count = Searching, size, 0
 	if s.size >= s.ceiling {
 		s.ceiling, s.sure = 0, false
 	}
-	s.next(now)
+	if !s.out || s.probe <= size {
+		s.next(now)
+	}
 }
 
 // HandleTimeout runs the timer that has expired at now, if one has.
@@ -226,9 +265,9 @@ func (s *Search) bound(size int) {
 	s.ceiling, s.sure, s.hint = size+4, true, size
 }
 
-// BlackHole says that packets of the present size keep being lost (RFC 8899 section 4.3).
+// BlackHole says that packets larger than Min keep being lost (RFC 8899 section 4.3).
 func (s *Search) BlackHole(now rawio.Time) {
-	if s.size > s.lim.Base && s.state != Disabled {
+	if s.state == Searching || s.state == Complete {
 		s.Start(now)
 	}
 }
@@ -251,6 +290,7 @@ func (s *Search) Shift(now rawio.Time, d int) {
 	if s.hint > 0 {
 		s.hint += d
 	}
+	s.log = [logged]probe{}
 	if s.state != Disabled && s.state != Complete {
 		if s.out {
 			s.timer = now

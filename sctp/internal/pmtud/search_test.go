@@ -46,9 +46,9 @@ func (l *lab) step(end rawio.Time) bool {
 		l.s.HandleTimeout(l.now)
 		return true
 	}
-	l.s.Sent(l.now, rtt, 200*time.Millisecond)
-	l.at = append(l.at, l.now)
 	l.n++
+	l.s.Sent(l.now, uint64(l.n), rtt, 200*time.Millisecond)
+	l.at = append(l.at, l.now)
 	switch {
 	case size+20 > l.mtu:
 		l.log = append(l.log, fmt.Sprint("-", size+20))
@@ -61,10 +61,9 @@ func (l *lab) step(end rawio.Time) bool {
 	default:
 		l.log = append(l.log, fmt.Sprint("+", size+20))
 		l.now = l.now.Add(rtt)
-		if !l.s.Awaits(size) {
-			l.t.Fatalf("does not wait for the probe of %d octets", size)
+		if d, ok := l.s.Arrived(l.now, uint64(l.n), size); !ok || d != rtt {
+			l.t.Fatalf("the answer to the probe of %d octets: %v after %v", size, ok, d)
 		}
-		l.s.Acked(l.now)
 	}
 	return true
 }
@@ -188,10 +187,10 @@ func TestProbesAreSpacedByTimers(t *testing.T) {
 	if d := l.at[2].Sub(l.at[1]); d != rtt { // req 8899-8-1
 		t.Errorf("%v after the one that was reported, want a round trip", d)
 	}
-	// PROBE_TIMER is the path's RTO where that is longer.
+	// PROBE_TIMER is what an answer takes where that is longer.
 	s := New(Limits{Min: 556, Base: 1200, Max: 1480, Overhead: 20})
 	s.Start(0)
-	s.Sent(0, time.Second, 3*time.Second)
+	s.Sent(0, 1, time.Second, 3*time.Second)
 	if s.Deadline() != 3*second {
 		t.Errorf("PROBE_TIMER %v", s.Deadline())
 	}
@@ -292,8 +291,112 @@ func TestBlackHoleGoesBackToTheBaseSize(t *testing.T) {
 	l.mtu = 100
 	l.s.BlackHole(l.now)
 	l.want(Base, 1220)
+	l.run(2 * time.Second)
+	l.s.BlackHole(l.now) // which is being looked into
+	l.run(2 * time.Second)
+	l.want(Error, 576)
 	l.s.BlackHole(l.now)
-	l.want(Base, 1220)
+	l.want(Error, 576)
+}
+
+// An answer that comes after PROBE_TIMER still says that the probe has passed.
+func TestLateAnswers(t *testing.T) {
+	begin := func() (*lab, *Search) {
+		l := newLab(t, 1500, 1500)
+		return l, &l.s
+	}
+	send := func(l *lab) int {
+		l.t.Helper()
+		size := l.s.Due(l.now)
+		if size == 0 {
+			l.t.Fatal("no probe is due")
+		}
+		l.n++
+		l.s.Sent(l.now, uint64(l.n), rtt, time.Second)
+		return size + 20
+	}
+	expire := func(l *lab) {
+		l.now = l.s.Deadline()
+		l.s.HandleTimeout(l.now)
+	}
+	arrived := func(l *lab, n, size int, want bool) {
+		l.t.Helper()
+		l.now = l.now.Add(rtt)
+		if _, ok := l.s.Arrived(l.now, uint64(n), size-20); ok != want {
+			l.t.Errorf("answer to probe %d of %d octets: %v", n, size, ok)
+		}
+	}
+	t.Run("to the first of three, in BASE", func(t *testing.T) { // a path of more than a second
+		l, s := begin()
+		send(l)
+		expire(l)
+		send(l)
+		arrived(l, 1, 1220, true)
+		l.want(Searching, 1220)
+		if got := s.Due(l.now); got != 1480 {
+			t.Errorf("probe of %d octets due", got)
+		}
+		arrived(l, 2, 1220, true)
+		arrived(l, 2, 1220, false)
+		l.want(Searching, 1220)
+	})
+	t.Run("in ERROR", func(t *testing.T) {
+		l, _ := begin()
+		for range 3 {
+			send(l)
+			expire(l)
+		}
+		l.want(Error, 576)
+		arrived(l, 1, 1220, true)
+		l.want(Searching, 1220)
+	})
+	t.Run("to a larger one than the present, which goes on", func(t *testing.T) {
+		l, s := begin()
+		send(l)
+		arrived(l, 1, 1220, true)
+		send(l)
+		expire(l)
+		if got := send(l); got != 1400 {
+			t.Fatalf("probe of %d octets", got)
+		}
+		arrived(l, 2, 1500, true)
+		l.want(Complete, 1500)
+		arrived(l, 3, 1400, true)
+		l.want(Complete, 1500)
+		if s.Due(l.now) != 0 {
+			t.Error("a probe is due")
+		}
+	})
+	t.Run("of an earlier search", func(t *testing.T) {
+		l, s := begin()
+		send(l)
+		arrived(l, 1, 1220, true)
+		send(l)
+		s.Start(l.now)
+		arrived(l, 2, 1500, false)
+		l.want(Base, 1220)
+		send(l)
+		s.Stop()
+		arrived(l, 3, 1220, false)
+		l.want(Disabled, 1220)
+	})
+	t.Run("with another size or nonce", func(t *testing.T) {
+		l, _ := begin()
+		send(l)
+		arrived(l, 1, 1224, false)
+		arrived(l, 2, 1220, false)
+		arrived(l, 0, 20, false)
+		l.want(Base, 1220)
+	})
+	t.Run("above what the link takes by now", func(t *testing.T) {
+		l, s := begin()
+		send(l)
+		arrived(l, 1, 1220, true)
+		send(l)
+		s.SetMax(1380)
+		arrived(l, 2, 1500, true)
+		l.want(Searching, 1220)
+	})
 }
 
 func TestStopAndStart(t *testing.T) {
@@ -366,13 +469,11 @@ func FuzzSearch(f *testing.F) {
 			switch script[i] % 8 {
 			case 0, 1:
 				if size := s.Due(now); size > 0 {
-					s.Sent(now, time.Duration(n)*time.Millisecond, time.Second)
+					s.Sent(now, uint64(n), time.Duration(n)*time.Millisecond, time.Second)
 				}
 			case 2, 3:
-				if s.out {
-					acked = true
-					s.Acked(now)
-				}
+				p := s.log[n%logged]
+				_, acked = s.Arrived(now, p.nonce, p.size)
 			case 4:
 				now = now.Add(time.Duration(n) * time.Second / 16)
 				s.HandleTimeout(now)
@@ -405,9 +506,9 @@ func FuzzSearch(f *testing.F) {
 			}
 			if now = max(now, s.Deadline()); s.Due(now) > 0 {
 				size := s.Due(now)
-				s.Sent(now, 0, time.Second)
+				s.Sent(now, uint64(size), 0, time.Second)
 				if size <= 1400 {
-					s.Acked(now)
+					s.Arrived(now, uint64(size), size)
 				}
 			}
 			s.HandleTimeout(now)

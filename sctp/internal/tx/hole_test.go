@@ -77,7 +77,7 @@ func TestBlackHole(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := newLab(t, 1)
-			l.path(0).Base = row.base
+			l.path(0).Least = row.base
 			row.story(l)
 			if got := l.path(0).BlackHole(); got != row.want {
 				t.Errorf("BlackHole %v", got)

@@ -62,10 +62,10 @@ type Path struct {
 	State PathState
 	// Errors is the owner's error counter of section 8.2.
 	Errors int
-	// Base is set by an owner that probes the path MTU: packets of at most so many octets pass in any
+	// Least is set by an owner that probes the path MTU: packets of at most so many octets pass in any
 	// case, so that the loss of longer ones may be a black hole (RFC 8899 section 4.3). 0: no packet is
 	// suspected.
-	Base int
+	Least int
 
 	index int
 	mtu   int
@@ -79,7 +79,7 @@ type Path struct {
 	lastSent rawio.Time // the last transmission of DATA, or Never
 	awake    rawio.Time // since when the destination is idle, or Never before its first DATA
 	single   bool       // T3-rtx has expired: one packet in flight until an acknowledgement (7.2.3)
-	holes    int        // expiries of T3-rtx that took packets longer than Base, with none acknowledged since
+	holes    int        // expiries of T3-rtx that took packets longer than Least, with none acknowledged since
 	reduced  uint64     // TSNs that had been sent when cwnd was last reduced
 
 	timing  bool // timed measures the round trip (6.3.1, rule C4)
@@ -156,11 +156,11 @@ func (p *Path) CC() cc.Controller { return p.cc }
 // LastSent returns when DATA was last sent to this destination, Never when it never was.
 func (p *Path) LastSent() rawio.Time { return p.lastSent }
 
-// holeLimit is how often in a row T3-rtx expires for packets above Base before the path is taken to be
+// holeLimit is how often in a row T3-rtx expires for packets above Least before the path is taken to be
 // a black hole for them: once is not rare.
 const holeLimit = 2
 
-// BlackHole reports that packets longer than Base keep being lost (RFC 8899 section 4.3).
+// BlackHole reports that packets longer than Least keep being lost (RFC 8899 section 4.3).
 func (p *Path) BlackHole() bool { return p.holes >= holeLimit }
 
 // ForgetHoles begins anew, when the owner has reacted.

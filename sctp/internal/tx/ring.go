@@ -34,7 +34,7 @@ const (
 	timeout             // last marked because T3-rtx expired
 	queued              // came through Enqueue, not from the Source
 	moved               // sent to more than one destination
-	large               // last sent in a packet longer than Path.Base
+	large               // last sent in a packet longer than Path.Least
 )
 
 // chunkLen returns the octets the chunk counts in cwnd and flight size: header and padding included

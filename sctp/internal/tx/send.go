@@ -280,7 +280,7 @@ func (s *Sender) emit(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p *P
 	b.Bytes(r.body[1])
 	b.Commit(append(b.Tail(), wire.Padding(int(r.size))...))
 
-	if r.state &^= large; p.Base > 0 && b.Len() > p.Base {
+	if r.state &^= large; p.Least > 0 && b.Len() > p.Least {
 		r.state |= large
 	}
 	p.wake(now)

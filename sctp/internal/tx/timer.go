@@ -41,7 +41,7 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 }
 
 // markAll marks everything in flight to p for retransmission and reports whether some of it was in
-// packets longer than Base.
+// packets longer than Least.
 func (s *Sender) markAll(p *Path) (suspect bool) {
 	g := &s.ring
 	if p.flight == 0 {
