@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -22,7 +23,10 @@ type bulk struct {
 
 func newBulk(t testing.TB, size int, link simnet.Params, configure func(*assoc.Config)) *bulk {
 	w := New(1)
-	w.mtu = 1480
+	w.weather = weather{next: rawio.Never}
+	if w.mtu = 1480; link.MTU > 0 {
+		w.mtu = link.MTU - 20
+	}
 	w.net.Connect(w.a.addr, w.b.addr, link)
 	for _, h := range []*Host{w.a, w.b} {
 		if configure != nil {

@@ -1,0 +1,93 @@
+package world
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio/simnet"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// RDMA Writes go on while the path's MTU falls from 9000 octets to 1280 and rises again: MULPDU follows
+// it, segments cut before arrive in IP fragments, and every octet is in its place.
+func TestTransferAcrossMTUChanges(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		quote int
+	}{
+		{"with reports of the network", 64}, // req 8899-4.4-1, 8899-3-13
+		{"a black hole", 0},                 // req 8899-4.3-1
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			link := simnet.Params{Delay: 5 * time.Millisecond, Rate: 50_000_000, Queue: 1 << 20, MTU: 9000}
+			b := newBulk(t, 500_000, link, func(c *assoc.Config) { c.MaxBurst = -1 })
+			writes := func(n int) {
+				t.Helper()
+				for range n {
+					clear(b.dst.bytes())
+					b.src.fill()
+					b.write()
+					if b.err != nil {
+						t.Fatal(b.err)
+					}
+					if !bytes.Equal(b.src.bytes(), b.dst.bytes()) {
+						t.Fatal("what arrived differs from what was written")
+					}
+				}
+			}
+			mtu := func(what string, want int) {
+				t.Helper()
+				if got := b.c.a.PathStats(0).MTU + 20; got != want {
+					t.Errorf("%s: path MTU %d, want %d", what, got, want)
+				}
+			}
+			writes(3)
+			mtu("at first", 9000)
+
+			// In the middle of a Write.
+			if err := b.qa.core.PostSend(&b.wr); err != nil {
+				t.Fatal(err)
+			}
+			b.c.pump(b.now)
+			for range 20 {
+				b.step(b.now.Add(time.Second))
+			}
+			if b.c.a.Stats().Outstanding == 0 {
+				t.Fatal("nothing is under way")
+			}
+			fragmented := b.net.Stats().Fragmented
+			for _, h := range []*Host{b.a, b.b} {
+				other := map[*Host]*Host{b.a: b.b, b.b: b.a}[h]
+				b.setMTU(h.addr, other.addr, 1280, row.quote)
+			}
+			for want := b.done + 1; b.done < want && b.err == nil; {
+				b.step(b.now.Add(time.Second))
+			}
+			if b.net.Stats().Fragmented == fragmented {
+				t.Error("nothing was fragmented: the story is not told")
+			}
+			for end := b.now.Add(time.Minute); b.now < end && b.c.a.PathStats(0).MTU+20 != 1280; {
+				writes(1)
+			}
+			mtu("fallen", 1280)
+			segments := b.c.a.Stats().DataOut
+			writes(1)
+			if n := b.c.a.Stats().DataOut - segments; n < 500_000/1280 {
+				t.Errorf("%d segments of 500,000 octets", n)
+			}
+
+			b.net.Connect(b.a.addr, b.b.addr, link)
+			for end := b.now.Add(11 * time.Minute); b.now < end && b.err == nil; { // PMTU_RAISE_TIMER
+				b.step(end)
+			}
+			writes(2)
+			mtu("grown", 9000)
+			segments = b.c.a.Stats().DataOut
+			writes(1)
+			if n := b.c.a.Stats().DataOut - segments; n > 500_000/8700 {
+				t.Errorf("%d segments of 500,000 octets", n)
+			}
+		})
+	}
+}
