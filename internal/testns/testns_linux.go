@@ -157,3 +157,19 @@ func (n *NS) Route(dst netip.Prefix, via netip.Addr) {
 		return netlink.RouteAdd(&netlink.Route{Dst: ip, Gw: via.AsSlice()})
 	})
 }
+
+// PathMTU makes the kernel believe that the path through a device to dst has that MTU.
+func (n *NS) PathMTU(dst netip.Addr, device string, mtu int) {
+	n.t.Helper()
+	n.Do(func() error {
+		dev, err := netlink.LinkByName(device)
+		if err != nil {
+			return err
+		}
+		ip, err := netlink.ParseIPNet(netip.PrefixFrom(dst, dst.BitLen()).String())
+		if err != nil {
+			return err
+		}
+		return netlink.RouteAdd(&netlink.Route{LinkIndex: dev.Attrs().Index, Dst: ip, MTU: mtu})
+	})
+}

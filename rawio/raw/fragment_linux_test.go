@@ -44,6 +44,30 @@ func reassembled(t *testing.T, ns *testns.NS) (n int) {
 	return n
 }
 
+// What the system believes of a path does not keep probes back.
+func TestSystemsPathMTUIsSuspended(t *testing.T) {
+	// req 8899-4.5-1
+	for _, row := range []struct{ name, a, b string }{
+		{"IPv4", "10.77.0.1/24", "10.77.0.2/24"},
+		{"IPv6", "fd77::1/64", "fd77::2/64"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			nsA, nsB := testns.New(t), testns.New(t)
+			pa, pb := netip.MustParsePrefix(row.a), netip.MustParsePrefix(row.b)
+			testns.Veth(nsA, nsB, "cable", 1500, pa, pb)
+			nsA.PathMTU(pb.Addr(), "cable", 1300)
+			a := open(t, nsA, raw.Config{Ports: []uint16{20001}})
+			b := open(t, nsB, raw.Config{Ports: []uint16{20002}})
+			write(t, a, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 1440)}, Remote: to(pb.Addr())})
+			p := read(t, b, 1)[0]
+			if len(p.Data) != 1440 {
+				t.Errorf("%d octets", len(p.Data))
+			}
+			p.Release()
+		})
+	}
+}
+
 // A packet that may be fragmented passes a link that it is too long for; one that may not is refused.
 func TestFragments(t *testing.T) {
 	for _, row := range []struct {

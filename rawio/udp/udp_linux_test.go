@@ -63,8 +63,8 @@ func TestWireFormat(t *testing.T) {
 	write(t, l, rawio.Packet{Vec: [][]byte{packet(40)}, Remote: netip.AddrPortFrom(v4, 1234)})
 	b := make([]byte, 100)
 	n, err := unix.Read(tap, b)
-	if err != nil || n != 20+8+40 {
-		t.Fatalf("read %d octets, %v", n, err)
+	if err != nil || n != 20+8+40 || b[9] != unix.IPPROTO_UDP || string(b[28:n]) != string(packet(40)) { // req 6951-5.2-1
+		t.Fatalf("read %d octets, %v: % x", n, err, b[:n])
 	}
 	ip, hdr := b[:20], b[20:28]
 	if ip[6] != 0x40 { // DF, or else 6951-5.6-4 would hold
@@ -223,5 +223,52 @@ func BenchmarkPump(b *testing.B) {
 				})
 			}
 		}
+	}
+}
+
+// One port receives everything, of both families and at all addresses.
+func TestOnePortForAllAddresses(t *testing.T) {
+	// req 6951-5.1-2
+	a := open(t, udp.Config{Port: udp.AnyPort})
+	for _, l := range a.LocalAddrs() {
+		if l.Port() != a.Port() {
+			t.Errorf("%v, and the link's port is %d", l, a.Port())
+		}
+	}
+	from := open(t, udp.Config{Port: udp.AnyPort})
+	for _, addr := range []netip.Addr{v4, netip.MustParseAddr("127.0.0.7"), v6} {
+		write(t, from, rawio.Packet{Vec: [][]byte{packet(40)}, Remote: at(addr, a)})
+		p := read(t, a, 1)[0]
+		if p.Local != at(addr, a) {
+			t.Errorf("came to %v", p.Local)
+		}
+		p.Release()
+	}
+}
+
+// What the system believes of a path does not keep probes back.
+func TestSystemsPathMTUIsSuspended(t *testing.T) {
+	// req 8899-4.5-1
+	for _, row := range []struct{ name, a, b string }{
+		{"IPv4", "10.77.0.1/24", "10.77.0.2/24"},
+		{"IPv6", "fd77::1/64", "fd77::2/64"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			nsA, nsB := testns.New(t), testns.New(t)
+			pa, pb := netip.MustParsePrefix(row.a), netip.MustParsePrefix(row.b)
+			testns.Veth(nsA, nsB, "cable", 1500, pa, pb)
+			nsA.PathMTU(pb.Addr(), "cable", 1300)
+			var a, b *udp.Link
+			nsA.Do(func() (err error) { a, err = udp.Open(udp.Config{}); return err })
+			defer a.Close()
+			nsB.Do(func() (err error) { b, err = udp.Open(udp.Config{}); return err })
+			defer b.Close()
+			write(t, a, rawio.Packet{Vec: [][]byte{packet(1400)}, Remote: netip.AddrPortFrom(pb.Addr(), 9899)})
+			p := read(t, b, 1)[0]
+			if len(p.Data) != 1400 {
+				t.Errorf("%d octets", len(p.Data))
+			}
+			p.Release()
+		})
 	}
 }

@@ -295,3 +295,34 @@ func TestSingleHomedSetupNamesNoAddresses(t *testing.T) {
 		t.Fatalf("%d setup chunks", seen)
 	}
 }
+
+// The user says which port each address of the peer has at first, and which has none.
+func TestPortsAreTheUsersChoice(t *testing.T) {
+	// req 6951-6.1-1
+	l := bareLab(t)
+	remotes := []netip.AddrPort{at("10.0.0.9:1001"), at("10.0.1.9:0"), at("10.0.2.9:2002")}
+	a, err := l.h.ep.Connect(l.now, quiet, portB, l.h.addr, remotes, portA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.h.adopt(a)
+	l.a = a
+	seen := make(map[netip.AddrPort]bool)
+	for range 6 {
+		a.PollTransmit(l.now, l.h.batch)
+		for _, p := range l.h.batch.Pkts {
+			seen[p.Remote] = true
+		}
+		l.h.batch.Reset()
+		l.now = a.NextTimeout()
+		a.HandleTimeout(l.now)
+	}
+	for _, r := range remotes {
+		if !seen[r] {
+			t.Errorf("no INIT to %v", r)
+		}
+	}
+	if len(seen) != len(remotes) {
+		t.Errorf("sent to %v", seen)
+	}
+}
