@@ -43,7 +43,8 @@ func newLab(t *testing.T) *lab {
 		*h = &host{
 			addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}),
 			ep: endpoint.New(endpoint.Config{
-				Rand: simnet.NewRand(uint64(i)), MTU: func(_, _ netip.Addr) int { return mtu },
+				Features: rawio.DontFragment | rawio.ECNField,
+				Rand:     simnet.NewRand(uint64(i)), MTU: func(_, _ netip.Addr) int { return mtu },
 			}),
 			tx: assoc.NewTxBatch(64),
 		}
