@@ -20,7 +20,7 @@ var files = []File{
 	{RFC: "5040", Subject: "RDMAP", Set: "rdma"},
 	{RFC: "6581", Subject: "enhanced connection setup", Set: "rdma"},
 	{RFC: "7306", Subject: "atomics, immediate data", Set: "rdma"},
-	{RFC: "5042", Subject: "security of DDP and RDMAP", Set: "rdma", Pending: true},
+	{RFC: "5042", Subject: "security of DDP and RDMAP", Set: "rdma"},
 	{RFC: "3758", Subject: "partial reliability", Set: "extensions", Pending: true},
 	{RFC: "6525", Subject: "stream reconfiguration", Set: "extensions", Pending: true},
 	{RFC: "8260", Subject: "interleaving, schedulers", Set: "extensions", Pending: true},

@@ -230,3 +230,30 @@ func TestWhatARealAssociationShows(t *testing.T) {
 		t.Error("a packet with checksum 0 was accepted")
 	}
 }
+
+func TestSlowPathsAreCounted(t *testing.T) {
+	// req 5042-6.4.4-1: messages that cost more than others and end no session are counted, session by session.
+	b := newEnd(t, newFake(), Config{})
+	b.peer(0, "0 initiate", "1 segment early", "2 segment early too")
+	b.peer(1, "0 initiate")
+	evs := b.expect(EventUp, EventInitiate, EventInitiate)
+	s, other := evs[1].Session, evs[2].Session
+	for _, x := range []*Session{s, other} {
+		if err := x.Accept(0, b.stream(8).Stream, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.peer(0, "4 segment waits", "3 segment comes", "5 segment in order")
+	s.next = 0 // for the Received below, which is all zero
+	b.reassembled(&assoc.Received{PPID: PPIDSegment, Unordered: true, Size: 30})
+	b.pull()
+	if got, want := s.Stats(), (SessionStats{In: 6, Out: 1, Early: 2, OutOfOrder: 2, Fragmented: 1}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got, want := other.Stats(), (SessionStats{Out: 1}); got != want {
+		t.Errorf("the other session: %+v, want %+v", got, want)
+	}
+	if s.State() != Open || other.State() != Open {
+		t.Errorf("states %v and %v", s.State(), other.State())
+	}
+}

@@ -48,6 +48,9 @@ func (m *Mux) reassembled(r *assoc.Received) {
 	}
 	b := m.scratch[:n]
 	r.CopyTo(b, 0)
+	if s := m.lookup(r.Stream); s != nil {
+		s.stats.Fragmented++
+	}
 	if m.receive(r.Stream, r.PPID, r.Unordered, b) != assoc.DropUnacked {
 		return
 	}
@@ -65,6 +68,7 @@ func (m *Mux) receive(id wire.StreamID, ppid uint32, unordered bool, b []byte) a
 		len(b) >= ssnLen && len(b) <= maxSegment && binary.BigEndian.Uint16(b) == s.next {
 		// The fast path: a segment in its turn.
 		m.stats.SegmentsIn++
+		s.stats.In++
 		s.next++
 		s.ds.Place(b[ssnLen:], &m.placed)
 		s.ds.Deliver(&m.placed)
@@ -192,12 +196,14 @@ func (s *Session) arrive(msg message) assoc.Verdict {
 		}
 		if ahead > 0 {
 			m.stats.OutOfOrder++
+			s.stats.OutOfOrder++
 		}
 		s.place(r, msg)
 		if !r.segment() || r.placed.Err != nil {
 			s.stop(msg.ssn)
 		}
 	}
+	s.stats.In++
 	s.drain()
 	return assoc.Consumed
 }
@@ -243,6 +249,7 @@ func (s *Session) keep(r *record, msg message) {
 	}
 	r.early = append(make([]byte, 0, n), msg.payload...)
 	s.early += n
+	s.stats.Early++
 	s.m.early += n
 }
 

@@ -153,6 +153,7 @@ func (s *Session) number(msg *assoc.Message, kind uint64) uint16 {
 	ssn := s.outSSN
 	s.outSSN++
 	s.unacked++
+	s.stats.Out++
 	*msg = assoc.Message{Stream: s.stream, Unordered: true, Token: uint64(s.gen)<<tokenBits | kind}
 	return ssn
 }

@@ -25,7 +25,10 @@ type CQ struct {
 	head, n  int
 	armed    arming
 	overflow bool
-	qps      map[*QP]struct{} // who is to blame, and to tell, for an overflow
+	told     bool                // EventCQError was given
+	qps      map[uint32]attached // by QP number: who is to blame, and to tell, for an overflow
+	srqs     map[*SRQ]int        // attached by so many QPs
+	room     int                 // what is left of the depth for further queues
 
 	ready chan struct{} // one token: an armed completion has come
 }
@@ -38,12 +41,16 @@ const (
 	armAny
 )
 
-// CreateCQ makes a completion queue with room for depth completions.
+// CreateCQ makes a completion queue with room for depth completions. QPs are attached to it as long as the
+// depths of all their queues fit (RFC 5042 section 6.4.3.2), a shared receive queue counting once. A request occupies a
+// place of its queue until it completes, and of the CQ until it is polled: a CQ can overflow only by a program that posts
+// anew before it has polled.
 func (d *Device) CreateCQ(depth int) (*CQ, error) {
 	if depth < 1 || depth > d.limits.MaxCQE {
 		return nil, &LimitError{"CQ depth", depth, d.limits.MaxCQE}
 	}
-	return &CQ{dev: d, ring: make([]WC, depth), qps: make(map[*QP]struct{}), ready: make(chan struct{}, 1)}, nil
+	return &CQ{dev: d, ring: make([]WC, depth), qps: make(map[uint32]attached), srqs: make(map[*SRQ]int),
+		room: depth, ready: make(chan struct{}, 1)}, nil
 }
 
 // push adds a completion. It reports whether somebody waits for it, or the queue has overflowed: in
@@ -77,12 +84,17 @@ func (c *CQ) notify() {
 	}
 	c.mu.Lock()
 	var blamed []*QP
+	first := c.overflow && !c.told
 	if c.overflow {
-		for q := range c.qps {
-			blamed = append(blamed, q)
+		c.told = true
+		for _, a := range c.qps {
+			blamed = append(blamed, a.qp)
 		}
 	}
 	c.mu.Unlock()
+	if first {
+		c.dev.events.push(Event{Kind: EventCQError, CQ: c, Err: ErrCQOverflow})
+	}
 	for _, q := range blamed {
 		q.fail(ErrCQOverflow)
 	}
@@ -141,16 +153,64 @@ func (c *CQ) Wait(ctx context.Context) error {
 	}
 }
 
-func (c *CQ) join(q *QP) {
-	c.mu.Lock()
-	c.qps[q] = struct{}{}
-	c.mu.Unlock()
+// attached is what the queues of one QP can have outstanding on a CQ.
+type attached struct {
+	qp    *QP
+	depth int
+	srq   *SRQ // nil: none of its queues
 }
 
+// attach makes room for a queue of q: depth requests, or with srq those of the shared queue, unless
+// they are counted already.
+func (c *CQ) attach(q *QP, depth int, srq *SRQ) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	need := depth
+	if srq != nil {
+		depth, need = 0, 0
+		if c.srqs[srq] == 0 {
+			need = srq.depth
+		}
+	}
+	if free := c.room - c.leftover(); need > free {
+		return &CQSizeError{Depth: len(c.ring), Need: len(c.ring) - free + need}
+	}
+	c.room -= need
+	a := c.qps[q.Num()]
+	a.qp = q
+	a.depth += depth
+	if srq != nil {
+		a.srq = srq
+		c.srqs[srq]++
+	}
+	c.qps[q.Num()] = a
+	return nil
+}
+
+// leftover counts the completions that nobody has polled yet of QPs that have left.
+func (c *CQ) leftover() (n int) {
+	for i := range c.n {
+		if _, ok := c.qps[c.ring[(c.head+i)%len(c.ring)].QPNum]; !ok {
+			n++
+		}
+	}
+	return n
+}
+
+// leave takes the queues of q away.
 func (c *CQ) leave(q *QP) {
 	c.mu.Lock()
-	delete(c.qps, q)
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	a := c.qps[q.Num()]
+	delete(c.qps, q.Num())
+	c.room += a.depth
+	if a.srq == nil {
+		return
+	}
+	if c.srqs[a.srq]--; c.srqs[a.srq] == 0 {
+		delete(c.srqs, a.srq)
+		c.room += a.srq.depth
+	}
 }
 
 // cqRef is a completion queue as a QP on one association sees it: wake-ups are collected there until

@@ -3,7 +3,6 @@ package rdma
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"io"
 	"net/netip"
 	"sync"
@@ -32,42 +31,6 @@ const defaultSackDelay = time.Millisecond
 // DefaultPort is the SCTP port of the tools and examples.
 const DefaultPort = 5043
 
-// Limits bound what one program, and its peers, can make a Device hold (RFC 5042 section 6). The
-// zero value selects the defaults.
-type Limits struct {
-	MaxCQE     int // completions in one CQ; default 1 << 20
-	MaxWR      int // work requests in one queue; default 1 << 16
-	MaxSGE     int // pieces of one scatter/gather list; default 64
-	MaxReads   int // RDMA Reads and atomics outstanding on one QP, each way; default 256
-	MaxRegions int // registered regions of one PD; default 1 << 20
-	MaxPending int // session requests of one association waiting for Accept or Reject; default 64
-	MaxStreams int // streams, and so sessions, of one association, 65535 at most; default 1024
-}
-
-func (l *Limits) complete() {
-	for _, d := range []struct {
-		v   *int
-		def int
-	}{
-		{&l.MaxCQE, 1 << 20}, {&l.MaxWR, 1 << 16}, {&l.MaxSGE, 64}, {&l.MaxReads, 256},
-		{&l.MaxRegions, 1 << 20}, {&l.MaxPending, 64}, {&l.MaxStreams, ddpadapt.DefaultStreams},
-	} {
-		if *d.v == 0 {
-			*d.v = d.def
-		}
-	}
-}
-
-// LimitError reports an argument outside what the Device allows.
-type LimitError struct {
-	What     string
-	Got, Max int
-}
-
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("rdma: %s is %d; it must be 1 to %d", e.What, e.Got, e.Max)
-}
-
 // Config says how a Device behaves. The zero value is what most programs want.
 type Config struct {
 	// SCTP refines the associations; its adaptation indication and stream numbers are set here.
@@ -77,6 +40,10 @@ type Config struct {
 	// NoAtomics and NoImmediate make a Device without that part of RFC 7306, which every Device has otherwise:
 	// a peer that uses it gets its stream terminated.
 	NoAtomics, NoImmediate bool
+	// IdleTimeout ends a QP on which nothing was sent or received for so long, with ErrIdle, so that a peer cannot hold
+	// resources for nothing (RFC 5042 section 6.4.2); 0 is never. A program that has nothing to say keeps
+	// its session by a Write of no octets now and then.
+	IdleTimeout time.Duration
 	// Rand is the source of STags; nil means crypto/rand.
 	Rand io.Reader
 }
@@ -93,8 +60,13 @@ type Device struct {
 	nextPD  atomic.Uint32
 	nextQP  atomic.Uint32
 
+	events eventQueue
+	closed chan struct{} // by Close
+	close  sync.Once
+
 	mu    sync.Mutex            // a leaf lock
 	slots map[peerKey]*peerSlot // shared associations that this side set up
+	peers map[*peer]struct{}    // established associations
 	qps   map[*QP]struct{}      // all QPs that are not closed
 }
 
@@ -111,15 +83,16 @@ type peerKey struct {
 
 // NewDevice makes a Device over link, which it owns from now on. cfg may be nil.
 func NewDevice(link rawio.Link, cfg *Config) (*Device, error) {
-	d := &Device{slots: make(map[peerKey]*peerSlot), qps: make(map[*QP]struct{})}
+	d := &Device{slots: make(map[peerKey]*peerSlot), peers: make(map[*peer]struct{}), qps: make(map[*QP]struct{}),
+		closed: make(chan struct{})}
 	if cfg != nil {
 		d.cfg = *cfg
 	}
 	d.limits = d.cfg.Limits
-	d.limits.complete()
-	if s := d.limits.MaxStreams; s < 1 || s > 65535 {
-		return nil, &LimitError{"Limits.MaxStreams", s, 65535}
+	if err := d.limits.complete(); err != nil {
+		return nil, err
 	}
+	d.events.init(d.limits.MaxEvents)
 	d.cfg.SCTP.OutStreams, d.cfg.SCTP.InStreams = uint16(d.limits.MaxStreams), uint16(d.limits.MaxStreams)
 	ddpadapt.Configure(&d.cfg.SCTP.Config)
 	if d.cfg.SCTP.RecvBuffer == 0 {
@@ -141,6 +114,9 @@ func NewDevice(link rawio.Link, cfg *Config) (*Device, error) {
 		return nil, err
 	}
 	d.t = t
+	if d.cfg.IdleTimeout > 0 {
+		d.watch(d.cfg.IdleTimeout)
+	}
 	return d, nil
 }
 
@@ -152,8 +128,12 @@ func (d *Device) Transport() *sctp.Transport { return d.t }
 func (d *Device) Wait(ctx context.Context) error { return d.t.Wait(ctx) }
 
 // Close ends every QP and association abortively and closes the link. Disconnect the QPs first for a
-// graceful end.
-func (d *Device) Close() error { return d.t.Close() }
+// graceful end. The peers learn of it by one ABORT for each association, not by a Terminate on each stream
+// (RFC 5043 section 11.3).
+func (d *Device) Close() error {
+	d.close.Do(func() { close(d.closed) })
+	return d.t.Close()
+}
 
 // sctpConfig is the configuration of one association under p, which is made when the association is.
 func (d *Device) sctpConfig(initiator bool, l *Listener, made func(*peer)) *sctp.Config {

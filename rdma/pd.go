@@ -22,6 +22,8 @@ const (
 type PD struct {
 	dev *Device
 	id  ddp.PD
+
+	qps, reads int // guarded by Device.mu: its QPs, and the sum of their IRD
 }
 
 // AllocPD makes a protection domain.
@@ -36,11 +38,16 @@ type RegionOptions struct {
 	QP *QP
 }
 
-// MR is a registered memory region.
+// MR is a registered memory region. The same memory may be registered several times, and regions may overlap:
+// each has its own STag, rights and end.
+//
+// An MR lives from Register to Deregister. Invalidate shuts the peers out and keeps the STag, which
+// Reregister makes valid again, for other memory if need be; Deregister gives the STag up, and the
+// Device will not issue that number again before it has issued all others.
 type MR struct {
 	pd  *PD
 	r   *ddp.Region
-	ram []byte // nil for a device
+	ram []byte // nil for a device; guarded by Device.regions
 }
 
 // Register registers buf. The peer may reach it as access allows, from now until Deregister or
@@ -99,24 +106,54 @@ func (m *MR) SGE(off, n int) SGE {
 }
 
 // Invalidate revokes the STag. It waits for a placement that is running; after it returns nothing
-// writes to the memory, and nothing of it that has still to be retransmitted is read from it. Requests that name the
-// STag fail from now on.
+// writes to the memory, by this STag or by windows of the region, and nothing of it that has still to be retransmitted is
+// read from it. Requests that name the STag fail from now on. The MR still counts against Limits.MaxRegions: Reregister or
+// Deregister it.
 func (m *MR) Invalidate() {
 	m.r.Invalidate()
-	m.detach()
+	d := m.pd.dev
+	d.regions.Lock()
+	ram := m.ram
+	d.regions.Unlock()
+	m.detach(ram)
 }
 
-// Deregister invalidates the region and gives its STag up for good.
+// Reregister gives the region other memory, rights and Tagged Offset of the first octet under the same STag, which
+// it makes valid again if it was invalidated; a limit to one QP stays. When it returns nothing writes to
+// the old memory. Requests that named the STag before fail, as do the peer's that are under way, and the region's windows
+// end.
+//
+// A peer that remembers the STag reaches the new memory as far as access allows. To be rid of such peers,
+// Deregister and Register: the STag is a new one then. Errors: ddp.ErrRange, ddp.ErrNoSuchRegion.
+func (m *MR) Reregister(buf []byte, access Access, base uint64) error {
+	d := m.pd.dev
+	d.regions.Lock()
+	old := m.ram
+	err := d.table.Rebind(m.r, ddp.Bytes(buf), base, access)
+	if err == nil {
+		m.ram = buf
+	}
+	d.regions.Unlock()
+	if err == nil {
+		m.detach(old)
+	}
+	return err
+}
+
+// Deregister invalidates the region and gives its STag up for good. It fails with ddp.ErrNoSuchRegion when
+// that has been done.
 func (m *MR) Deregister() error {
 	d := m.pd.dev
 	d.regions.Lock()
 	err := d.table.Deregister(m.r)
+	ram := m.ram
 	d.regions.Unlock()
-	m.detach()
+	m.detach(ram)
 	return err
 }
 
-// SetAccess changes the rights. When it returns, no access that the new rights forbid is running.
+// SetAccess changes the rights, those of windows excepted. When it returns, no access that the new rights forbid
+// is running, and none will be made for a request that came before.
 func (m *MR) SetAccess(a Access) error {
 	d := m.pd.dev
 	d.regions.Lock()
@@ -124,12 +161,12 @@ func (m *MR) SetAccess(a Access) error {
 	return d.table.SetAccess(m.r, a)
 }
 
-// detach makes every association of the device copy what it still holds of the region's memory.
-func (m *MR) detach() {
-	if len(m.ram) == 0 {
+// detach makes every association of the device copy what it still holds of memory.
+func (m *MR) detach(memory []byte) {
+	if len(memory) == 0 {
 		return
 	}
 	for _, q := range m.pd.dev.qpsOf(m.pd) {
-		q.detach(m.ram)
+		q.detach(memory)
 	}
 }

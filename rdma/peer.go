@@ -22,6 +22,7 @@ type peer struct {
 	listener *Listener // nil on the side that set the association up
 	closing  []*QP     // owner only: the peer has ended its half; ours follows
 	claims   int       // owner only: Connects about to open a session
+	up       bool      // owner only: the association is established, as far as events tell
 
 	mu    sync.Mutex // a leaf lock
 	after []func()   // guarded by mu: to be called when the gate is open
@@ -81,6 +82,7 @@ func (p *peer) HandleReceived(now rawio.Time) {
 
 func (p *peer) handle(ev ddpadapt.Event) {
 	if ev.Session == nil {
+		p.changed(ev.Kind == ddpadapt.EventUp, ev.Err)
 		return
 	}
 	q, _ := ev.Session.Owner.(*QP)

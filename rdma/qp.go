@@ -19,6 +19,7 @@ type (
 	SendWR = rdmap.SendWR
 	RecvWR = rdmap.RecvWR
 	SGE    = rdmap.SGE
+	Flags  = rdmap.Flags // of a SendWR
 )
 
 // Operations of a SendWR.
@@ -100,9 +101,16 @@ type QP struct {
 	done   chan struct{}
 	isEnd  bool // under the gate
 	err    error
+
+	windows map[*MW]struct{} // guarded by Device.regions
+	gone    bool             // guarded by Device.regions: no further windows
+	reads   int              // what it counts for in its PD
+	idle    idleness         // owned by Device.sweep
 }
 
-// CreateQP makes a QP. Post receives on it, then Connect it or give it to Request.Accept.
+// CreateQP makes a QP. Post receives on it, then Connect it or give it to Request.Accept, and Close it in the end.
+// Errors: a *CQSizeError when the CQs have no room for its queues, a *LimitError, ErrForeign, or rdmap.ErrPD
+// for an SRQ of another PD.
 func (d *Device) CreateQP(cfg *QPConfig) (*QP, error) {
 	c := *cfg
 	for _, o := range []*Device{c.PD.dev, c.SendCQ.dev, c.RecvCQ.dev} {
@@ -131,7 +139,7 @@ func (d *Device) CreateQP(cfg *QPConfig) (*QP, error) {
 	q := &QP{
 		d: d, pd: c.PD, id: ddp.StreamID(num), own: c.OwnAssociation, sendCQ: c.SendCQ, recvCQ: c.RecvCQ,
 		negotiate: c.Negotiate, peerToPeer: c.PeerToPeer,
-		up: make(chan struct{}), done: make(chan struct{}),
+		up: make(chan struct{}), done: make(chan struct{}), windows: make(map[*MW]struct{}),
 	}
 	rc := rdmap.Config{
 		Table: d.table, PD: c.PD.id, Stream: q.id, QPNum: num,
@@ -143,18 +151,24 @@ func (d *Device) CreateQP(cfg *QPConfig) (*QP, error) {
 		if c.SRQ.pd != c.PD {
 			return nil, rdmap.ErrPD
 		}
-		rc.SRQ = (*sharedSource)(c.SRQ)
+		rc.SRQ = srqRef{c.SRQ, q}
 	}
 	core, err := rdmap.NewQP(rc)
 	if err != nil {
 		return nil, err
 	}
 	q.core = core
-	d.mu.Lock()
-	d.qps[q] = struct{}{}
-	d.mu.Unlock()
-	c.SendCQ.join(q)
-	c.RecvCQ.join(q)
+	if err := d.admit(q, c.IRD); err != nil {
+		return nil, err
+	}
+	err = c.SendCQ.attach(q, c.MaxSend, nil)
+	if err == nil {
+		err = c.RecvCQ.attach(q, c.MaxRecv, c.SRQ)
+	}
+	if err != nil {
+		d.drop(q)
+		return nil, err
+	}
 	return q, nil
 }
 
@@ -212,6 +226,22 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 	err := q.core.PostRecv(wr)
 	q.unlock(p)
 	return err
+}
+
+// SetHighWater asks for one EventHighWater when more than n receives are in process: the peer has begun to send to
+// them and does not end its messages (RFC 5042 section 6.4.3.1). Ask again after the event. A negative n
+// asks for none. The QP must be connected.
+func (q *QP) SetHighWater(n int) {
+	p := q.lock()
+	q.core.SetHighWater(n)
+	q.unlock(p)
+}
+
+// InProcess returns how many receives the peer has begun to fill and not completed.
+func (q *QP) InProcess() int {
+	p := q.lock()
+	defer q.unlock(p)
+	return q.core.InProcess()
 }
 
 // Connect asks the peer at remote (address and SCTP port) for a session, with private data of at most
@@ -420,15 +450,6 @@ func (q *QP) wake(cq *CQ) {
 	}
 }
 
-// drop forgets the QP.
-func (d *Device) drop(q *QP) {
-	d.mu.Lock()
-	delete(d.qps, q)
-	d.mu.Unlock()
-	q.sendCQ.leave(q)
-	q.recvCQ.leave(q)
-}
-
 // host is what the RDMAP core needs of its surroundings.
 type host QP
 
@@ -456,8 +477,15 @@ func (h *host) Detach() {
 	}
 }
 
-// Failed is called as soon as the stream is known to fail; completions tell the user.
-func (h *host) Failed(*rdmap.StreamError) {}
+// Failed is called as soon as the stream is known to fail; completions tell the user too.
+func (h *host) Failed(err *rdmap.StreamError) {
+	if h.isUp && !errors.Is(err, net.ErrClosed) {
+		(*QP)(h).event(Event{Kind: EventQPFatal, QP: (*QP)(h), Err: err})
+	}
+}
+
+// HighWater passes on what SetHighWater asked for.
+func (h *host) HighWater() { (*QP)(h).event(Event{Kind: EventHighWater, QP: (*QP)(h)}) }
 
 // PeerClosed answers the peer's graceful end with ours, once all that was posted is done.
 func (h *host) PeerClosed() {

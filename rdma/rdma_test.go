@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -301,12 +302,13 @@ func TestCompletionQueueOverflowHurtsOnlyItsOwn(t *testing.T) {
 	}
 	a, b := x.join(func(c *QPConfig) {
 		if c.PD.dev == x.a {
-			c.SendCQ = small
+			c.SendCQ, c.MaxSend = small, 2
 		}
 	})
 	a2, b2 := x.join(nil)
-	for i := range uint64(4) { // req 5040-8.1.1-11
-		a.post(SendWR{ID: i, Op: OpWrite, SGL: []SGE{a.mr.SGE(0, 10)}, RemoteSTag: b.mr.STag()})
+	for errors.Is(err, rdmap.ErrQueueFull) || err == nil { // req 5040-8.1.1-11: nobody polls
+		err = a.qp.PostSend(&SendWR{Op: OpWrite, SGL: []SGE{a.mr.SGE(0, 10)}, RemoteSTag: b.mr.STag()})
+		runtime.Gosched()
 	}
 	<-a.qp.Done()
 	if err := a.qp.Err(); !errors.Is(err, ErrCQOverflow) {

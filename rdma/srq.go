@@ -8,12 +8,16 @@ import (
 )
 
 // SRQ is a receive queue shared by the QPs of one protection domain: a buffer goes to whichever QP
-// has a Send for it first. Each QP holds at most its MaxRecv buffers at a time (RFC 5041 section 8.3.2).
+// has a Send for it first. Each QP holds at most its MaxRecv buffers at a time (RFC 5041 section 8.3.2); a peer that
+// needs more ends its own stream. SetLimit and QP.SetHighWater tell the program before it comes to that (RFC 5042
+// section 6.4.3.1).
 type SRQ struct {
-	pd *PD
+	pd    *PD
+	depth int
 
-	mu sync.Mutex // a leaf lock
-	q  *rdmap.SharedQueue
+	mu    sync.Mutex // a leaf lock
+	q     *rdmap.SharedQueue
+	limit int // below it EventSRQLimit is due; 0: not asked for
 }
 
 // CreateSRQ makes a shared receive queue of depth buffers with up to maxSGE pieces each.
@@ -29,7 +33,7 @@ func (p *PD) CreateSRQ(depth, maxSGE int) (*SRQ, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &SRQ{pd: p, q: q}, nil
+	return &SRQ{pd: p, depth: depth, q: q}, nil
 }
 
 // PostRecv queues a buffer.
@@ -46,17 +50,47 @@ func (s *SRQ) Len() int {
 	return s.q.Len()
 }
 
-// sharedSource is an SRQ as the RDMAP core sees it.
-type sharedSource SRQ
-
-func (s *sharedSource) TakeBuffer() (ddp.RecvBuffer, bool) {
+// SetLimit asks for one EventSRQLimit when a QP takes a buffer and leaves fewer than n (the srq_limit of
+// libibverbs), or at once when there are fewer already: the sign to post more, or to look for the peer that takes
+// too many. Ask again after the event. 0 asks for none.
+func (s *SRQ) SetLimit(n int) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.q.TakeBuffer()
+	s.limit = n
+	low := s.low()
+	s.mu.Unlock()
+	if low {
+		s.pd.dev.events.push(Event{Kind: EventSRQLimit, SRQ: s})
+	}
 }
 
-func (s *sharedSource) ReleaseBuffer(token uint64) (id uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.q.ReleaseBuffer(token)
+// low reports, once, that there are fewer buffers than was asked for.
+func (s *SRQ) low() bool {
+	if s.q.Len() >= s.limit {
+		return false
+	}
+	s.limit = 0
+	return true
+}
+
+// srqRef is an SRQ as the core of one QP sees it.
+type srqRef struct {
+	s  *SRQ
+	qp *QP
+}
+
+func (r srqRef) TakeBuffer() (ddp.RecvBuffer, bool) {
+	r.s.mu.Lock()
+	b, ok := r.s.q.TakeBuffer()
+	low := r.s.low()
+	r.s.mu.Unlock()
+	if low {
+		r.qp.event(Event{Kind: EventSRQLimit, SRQ: r.s, QP: r.qp})
+	}
+	return b, ok
+}
+
+func (r srqRef) ReleaseBuffer(token uint64) (id uint64) {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	return r.s.q.ReleaseBuffer(token)
 }

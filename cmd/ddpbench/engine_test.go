@@ -162,7 +162,7 @@ func TestServerRefuses(t *testing.T) {
 	})
 	t.Run("what is no request", func(t *testing.T) {
 		pd := x.dev.AllocPD()
-		cq, err := x.dev.CreateCQ(10)
+		cq, err := x.dev.CreateCQ(256)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,116 @@
+package rdma
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+
+	"github.com/rddp-go/rddp/ddpadapt"
+)
+
+// What an administrator needs against peers that hold resources, or cost more than they should (RFC 5042 sections
+// 6.4.2 and 6.4.4): who they are, what they do, and a way to end it.
+
+// ErrIdle is why a QP has ended that moved nothing for Config.IdleTimeout.
+var ErrIdle = errors.New("rdma: nothing was sent or received for Config.IdleTimeout; the session was ended to reclaim its resources")
+
+// StreamStats counts the messages of one session. OutOfOrder, Fragmented and Early are those that cost more
+// than the ordinary one and end no stream: a peer that has many of them is at fault, or its network is.
+type StreamStats = ddpadapt.SessionStats
+
+// StreamStats returns the counters of the QP's session.
+func (q *QP) StreamStats() (s StreamStats, ok bool) {
+	p := q.lock()
+	defer q.unlock(p)
+	if p == nil {
+		return s, false
+	}
+	return q.session.Stats(), true
+}
+
+// QPs returns all QPs that have not ended, in no particular order. QP.Close ends one.
+func (d *Device) QPs() []*QP {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := make([]*QP, 0, len(d.qps))
+	for q := range d.qps {
+		list = append(list, q)
+	}
+	return list
+}
+
+// Peer is an established association of the Device, whichever side set it up.
+type Peer struct{ p *peer }
+
+// PeerStats counts what a peer has done to this Device. Those of the embedded ones that cost without ending a
+// stream are OutOfOrder, Refused and Ignored.
+type PeerStats struct {
+	Sessions int // on the association now, including those that are ending
+	ddpadapt.Stats
+}
+
+// Peers returns the established associations, in no particular order.
+func (d *Device) Peers() []Peer {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := make([]Peer, 0, len(d.peers))
+	for p := range d.peers {
+		list = append(list, Peer{p})
+	}
+	return list
+}
+
+// Remote returns the peer's address and SCTP port.
+func (p Peer) Remote() netip.AddrPort { return p.p.remote() }
+
+// Stats returns the counters.
+func (p Peer) Stats() PeerStats {
+	p.p.conn.Lock()
+	defer p.p.conn.Unlock()
+	return PeerStats{p.p.Sessions(), p.p.Mux.Stats()}
+}
+
+// Abort ends the association and with it all its sessions, without a Terminate on each (RFC 5043 section
+// 11.3); reason is told to the peer's stack.
+func (p Peer) Abort(reason string) { p.p.conn.Abort(reason) }
+
+// idleSweeps is how many times in Config.IdleTimeout the QPs are looked at.
+const idleSweeps = 4
+
+// idleness is what is known of a QP that nothing has moved on.
+type idleness struct {
+	moved  uint64 // messages, at the last look
+	sweeps int    // since then
+}
+
+// watch ends idle QPs from now on, until Close.
+func (d *Device) watch(timeout time.Duration) {
+	tick := time.NewTicker(max(timeout/idleSweeps, time.Millisecond))
+	go func() {
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				d.sweep()
+			case <-d.closed:
+				return
+			}
+		}
+	}()
+}
+
+// sweep looks at every QP once and ends those that have been idle for long enough.
+func (d *Device) sweep() {
+	for _, q := range d.QPs() {
+		s, ok := q.StreamStats()
+		if !ok {
+			continue // not connected: it has no peer
+		}
+		if moved := s.In + s.Out; moved != q.idle.moved {
+			q.idle = idleness{moved: moved}
+		} else if q.idle.sweeps++; q.idle.sweeps > idleSweeps {
+			q.fail(ErrIdle)
+			d.drop(q)
+		}
+	}
+}

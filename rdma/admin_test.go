@@ -1,0 +1,119 @@
+package rdma
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+func TestIdleStreamsAreReclaimed(t *testing.T) {
+	// req 5042-6.4.2-1
+	x := newLab(t, nil)
+	a1, busy := x.join(nil)
+	_, idle := x.join(nil)
+	unconnected := newSide(t, x.b, nil, nil)
+	for range 2 * idleSweeps {
+		x.b.sweep()
+		a1.post(SendWR{Op: OpWrite, RemoteSTag: busy.mr.STag()}) // no octet, but a sign of life
+		a1.good()
+	}
+	if err := idle.qp.Err(); !errors.Is(err, ErrIdle) || idle.qp.State() != StateError {
+		t.Errorf("the idle one: %v, %v", idle.qp.State(), err)
+	}
+	if ev := event(t, x.b, EventQPFatal); ev.QP != idle.qp || !errors.Is(ev.Err, ErrIdle) {
+		t.Errorf("%+v", ev)
+	}
+	<-idle.qp.Done()
+	if busy.qp.State() != StateRTS {
+		t.Errorf("the busy one: %v", busy.qp.State())
+	}
+	left := map[*QP]bool{}
+	for _, q := range x.b.QPs() {
+		left[q] = true
+	}
+	if !left[busy.qp] || !left[unconnected.qp] || len(left) != 2 {
+		t.Errorf("left are %d QPs", len(left))
+	}
+}
+
+func TestIdleTimeout(t *testing.T) {
+	// req 5042-6.4.2-1
+	a, b := newLab(t, &Config{IdleTimeout: 20 * time.Millisecond}).join(nil)
+	<-a.qp.Done()
+	<-b.qp.Done()
+	if !errors.Is(a.qp.Err(), ErrIdle) && !errors.Is(b.qp.Err(), ErrIdle) {
+		t.Errorf("ended by %v and %v", a.qp.Err(), b.qp.Err())
+	}
+}
+
+func TestPeersAreCountedAndAborted(t *testing.T) {
+	// req 5042-6.4.4-1: what costs and ends no stream is counted, by peer and by stream, and the administrator can end
+	// either.
+	x := newLab(t, &Config{Limits: Limits{MaxPending: 1}})
+	a, b := x.join(nil)
+	// Requests beyond MaxPending are refused by the stack.
+	var asking sync.WaitGroup
+	for range 3 {
+		s := newSide(t, x.a, nil, nil)
+		asking.Go(func() {
+			if _, err := s.qp.Connect(ctx(t), x.addr, nil); err == nil {
+				t.Error("connected, though nobody accepts")
+			}
+		})
+	}
+	peers := x.b.Peers()
+	if len(peers) != 1 || peers[0].Remote() != b.qp.RemoteAddr() {
+		t.Fatalf("%d peers", len(peers))
+	}
+	for peers[0].Stats().Refused < 2 {
+		a.post(SendWR{Op: OpWrite, RemoteSTag: b.mr.STag()})
+		a.good()
+	}
+	if s := peers[0].Stats(); s.Sessions < 2 {
+		t.Errorf("%+v", s)
+	}
+	before, ok := b.qp.StreamStats()
+	a.post(SendWR{Op: OpWrite, RemoteSTag: b.mr.STag()})
+	a.good()
+	after, _ := b.qp.StreamStats()
+	if !ok || after.In != before.In+1 || after.Out != before.Out || after.OutOfOrder+after.Fragmented != 0 {
+		t.Errorf("%+v, then %+v", before, after)
+	}
+	if _, ok := newSide(t, x.b, nil, nil).qp.StreamStats(); ok {
+		t.Error("counters of a QP that is not connected")
+	}
+	peers[0].Abort("too many requests")
+	<-a.qp.Done()
+	<-b.qp.Done()
+	asking.Wait()
+	event(t, x.b, EventAssocDown)
+	if n := len(x.b.Peers()); n != 0 {
+		t.Errorf("%d peers left", n)
+	}
+}
+
+func TestNoTerminatesBeforeAnAbort(t *testing.T) {
+	// req 5043-11.3-2: the association goes, and its streams with it, without a word on each.
+	x := newLab(t, nil)
+	var as []*side
+	for range 5 {
+		a, _ := x.join(nil)
+		as = append(as, a)
+	}
+	p := x.b.Peers()[0]
+	before := p.Stats().SegmentsOut
+	p.Abort("maintenance")
+	for _, a := range as {
+		<-a.qp.Done()
+		var e *rdmap.StreamError
+		if !errors.As(a.qp.Err(), &e) || e.Terminate != nil {
+			t.Errorf("ended by %v", a.qp.Err())
+		}
+	}
+	if n := p.Stats().SegmentsOut - before; n != 0 {
+		t.Errorf("%d segments were sent", n)
+	}
+}

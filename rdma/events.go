@@ -1,0 +1,159 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// EventKind says what an Event reports. Fields of Event that a kind does not name are zero.
+type EventKind uint8
+
+// The asynchronous events of a Device (RFC 5042 section 2.2.7), with their names in libibverbs where they
+// have one.
+const (
+	// EventQPFatal (IBV_EVENT_QP_FATAL): the stream of QP failed, Err is why. An end that either program asked
+	// for is no failure.
+	EventQPFatal EventKind = iota + 1
+	// EventCQError (IBV_EVENT_CQ_ERR): CQ has overflowed; Err is ErrCQOverflow. Its QPs fail.
+	EventCQError
+	// EventSRQLimit (IBV_EVENT_SRQ_LIMIT_REACHED): SRQ has fewer buffers than SRQ.SetLimit asked for, and QP
+	// took the last of them.
+	EventSRQLimit
+	// EventHighWater: QP has more receives in process than QP.SetHighWater allows. Its peer begins messages that
+	// it does not complete.
+	EventHighWater
+	// EventAssocUp: an association with Remote is established.
+	EventAssocUp
+	// EventAssocDown: the association with Remote has ended. Err is nil for a graceful end.
+	EventAssocDown
+)
+
+var eventNames = [...]string{"none", "QP fatal", "CQ error", "SRQ limit reached", "receives in process", "association up", "association down"}
+
+// String returns a short name, for traces.
+func (k EventKind) String() string {
+	if int(k) < len(eventNames) {
+		return eventNames[k]
+	}
+	return "unknown"
+}
+
+// Event is one asynchronous event of a Device.
+type Event struct {
+	Kind   EventKind
+	QP     *QP
+	CQ     *CQ
+	SRQ    *SRQ
+	Remote netip.AddrPort // address and SCTP port of the peer
+	Err    error
+	// Lost counts the events that were dropped right before this one, because nobody had read the
+	// Limits.MaxEvents before them: look at everything then.
+	Lost int
+}
+
+// NextEvent returns the oldest event not yet returned and blocks for one. A Device keeps Limits.MaxEvents;
+// further ones are dropped and counted in Event.Lost of the next: what peers do cannot make it hold more,
+// and nothing else depends on them being read. After Close it fails with net.ErrClosed, and with the context's error when that
+// ends first.
+func (d *Device) NextEvent(ctx context.Context) (Event, error) {
+	for {
+		ev, some, left := d.events.pop()
+		if some {
+			if left {
+				d.events.wake() // the next reader
+			}
+			return ev, nil
+		}
+		select {
+		case <-d.events.ready:
+		case <-d.closed:
+			return Event{}, net.ErrClosed
+		case <-ctx.Done():
+			return Event{}, ctx.Err()
+		}
+	}
+}
+
+// eventQueue is a ring of fixed size.
+type eventQueue struct {
+	mu      sync.Mutex // a leaf lock
+	ring    []Event
+	head, n int
+	lost    int
+	ready   chan struct{}
+}
+
+func (q *eventQueue) init(size int) {
+	q.ring, q.ready = make([]Event, size), make(chan struct{}, 1)
+}
+
+// push adds an event or counts it as lost. No gate may be held.
+func (q *eventQueue) push(ev Event) {
+	q.mu.Lock()
+	if q.n == len(q.ring) {
+		q.lost++
+	} else {
+		ev.Lost, q.lost = q.lost, 0
+		q.ring[(q.head+q.n)%len(q.ring)] = ev
+		q.n++
+	}
+	q.mu.Unlock()
+	q.wake()
+}
+
+func (q *eventQueue) wake() {
+	select {
+	case q.ready <- struct{}{}:
+	default:
+	}
+}
+
+func (q *eventQueue) pop() (ev Event, some, left bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.n == 0 {
+		return ev, false, false
+	}
+	ev, q.ring[q.head] = q.ring[q.head], Event{}
+	q.head = (q.head + 1) % len(q.ring)
+	q.n--
+	return ev, true, q.n > 0
+}
+
+// event has ev reported when the gate is open.
+func (q *QP) event(ev Event) {
+	if p := q.peer.Load(); p != nil {
+		p.later(func() { q.d.events.push(ev) })
+	}
+}
+
+// changed reports the beginning and the end of the association when the gate is open.
+func (p *peer) changed(up bool, err error) {
+	if up == p.up {
+		return
+	}
+	p.up = up
+	ev := Event{Kind: EventAssocDown, Err: err}
+	if up {
+		ev.Kind = EventAssocUp
+	}
+	if errors.Is(err, assoc.ErrShutdown) {
+		ev.Err = nil
+	}
+	p.later(func() {
+		p.d.mu.Lock()
+		if up {
+			p.d.peers[p] = struct{}{}
+		} else {
+			delete(p.d.peers, p)
+		}
+		p.d.mu.Unlock()
+		ev.Remote = p.remote()
+		p.d.events.push(ev)
+	})
+}

@@ -1,0 +1,208 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+// event waits for the next event of a kind and returns it.
+func event(t *testing.T, d *Device, kind EventKind) Event {
+	t.Helper()
+	for {
+		ev, err := d.NextEvent(ctx(t))
+		if err != nil {
+			t.Fatalf("no event %q: %v", kind, err)
+		}
+		if ev.Kind == kind {
+			return ev
+		}
+	}
+}
+
+func TestEventsTellOfAssociations(t *testing.T) {
+	x := newLab(t, nil)
+	a, b := x.join(nil)
+	if ev := event(t, x.a, EventAssocUp); ev.Remote != x.addr || ev.Err != nil {
+		t.Errorf("%+v", ev)
+	}
+	if ev := event(t, x.b, EventAssocUp); ev.Remote != b.qp.RemoteAddr() {
+		t.Errorf("%+v", ev)
+	}
+	if err := a.qp.Disconnect(ctx(t)); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []*Device{x.a, x.b} { // and nothing else happened: no QP failed
+		if ev, err := d.NextEvent(ctx(t)); err != nil || ev.Kind != EventAssocDown || ev.Err != nil {
+			t.Errorf("%+v, %v", ev, err)
+		}
+	}
+	_, b = x.join(nil)
+	event(t, x.b, EventAssocUp)
+	x.a.Close()
+	if ev := event(t, x.b, EventQPFatal); ev.QP != b.qp || ev.Err == nil {
+		t.Errorf("%+v", ev)
+	}
+	if ev := event(t, x.b, EventAssocDown); ev.Err == nil {
+		t.Errorf("%+v", ev)
+	}
+	if _, err := x.a.NextEvent(ctx(t)); err != nil { // what is left of before comes first
+		t.Errorf("first event after Close: %v", err)
+	}
+	x.b.Close()
+	for err := error(nil); !errors.Is(err, net.ErrClosed); {
+		if _, err = x.b.NextEvent(ctx(t)); err != nil && !errors.Is(err, net.ErrClosed) {
+			t.Fatal(err)
+		}
+	}
+	done, cancel := context.WithCancel(ctx(t))
+	cancel()
+	if _, err := newLab(t, nil).a.NextEvent(done); !errors.Is(err, context.Canceled) {
+		t.Errorf("without an event: %v", err)
+	}
+}
+
+func TestEventQPFatal(t *testing.T) {
+	x := newLab(t, nil)
+	a, b := x.join(nil)
+	a.post(SendWR{Op: OpWrite, Inline: []byte("x"), RemoteSTag: b.mr.STag() ^ 1})
+	for _, s := range []*side{a, b} {
+		ev := event(t, s.dev, EventQPFatal)
+		var e *rdmap.StreamError
+		if ev.QP != s.qp || !errors.As(ev.Err, &e) || e.Remote != (s == a) || e.Terminate.Code != ddp.CodeInvalidSTag {
+			t.Errorf("%+v", ev)
+		}
+	}
+}
+
+func TestEventCQError(t *testing.T) {
+	x := newLab(t, nil)
+	small, err := x.a.CreateCQ(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := x.join(func(c *QPConfig) {
+		if c.PD.dev == x.a {
+			c.SendCQ, c.MaxSend = small, 1
+		}
+	})
+	for err == nil || errors.Is(err, rdmap.ErrQueueFull) {
+		err = a.qp.PostSend(&SendWR{Op: OpWrite, RemoteSTag: b.mr.STag()})
+	}
+	if ev := event(t, x.a, EventCQError); ev.CQ != small || ev.Err != ErrCQOverflow {
+		t.Errorf("%+v", ev)
+	}
+	if ev := event(t, x.a, EventQPFatal); ev.QP != a.qp || !errors.Is(ev.Err, ErrCQOverflow) {
+		t.Errorf("%+v", ev)
+	}
+}
+
+func TestEventSRQLimit(t *testing.T) {
+	// req 5042-6.4.3.1-2
+	x := newLab(t, nil)
+	pd := x.b.AllocPD()
+	srq, err := pd.CreateSRQ(8, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	post := func(n int) {
+		for range n {
+			if err := srq.PostRecv(&RecvWR{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	post(4)
+	a, b := x.joinIn(nil, pd, func(c *QPConfig) {
+		if c.PD == pd {
+			c.SRQ = srq
+		}
+	})
+	event(t, x.b, EventAssocUp)
+	send := func(n int) {
+		for range n {
+			a.post(SendWR{Op: OpSend})
+			a.good()
+			b.good()
+		}
+	}
+	none := func(when string) {
+		t.Helper()
+		if ev, some, _ := x.b.events.pop(); some {
+			t.Errorf("%s: %+v", when, ev)
+		}
+	}
+	srq.SetLimit(3)
+	send(1)
+	none("as many buffers as the limit")
+	send(1)
+	if ev := event(t, x.b, EventSRQLimit); ev.SRQ != srq || ev.QP != b.qp || srq.Len() != 2 {
+		t.Errorf("%+v, %d buffers", ev, srq.Len())
+	}
+	send(1)
+	none("told once")
+	srq.SetLimit(2)
+	if ev := event(t, x.b, EventSRQLimit); ev.SRQ != srq || ev.QP != nil {
+		t.Errorf("few buffers when asked: %+v", ev)
+	}
+	post(3)
+	srq.SetLimit(3)
+	srq.SetLimit(0)
+	send(4)
+	none("nobody asks")
+}
+
+func TestEventHighWater(t *testing.T) {
+	// req 5042-6.4.3.1-3
+	x := newLab(t, nil)
+	a, b := x.join(nil)
+	b.recv(1, 0, 100)
+	b.qp.SetHighWater(0)
+	a.post(SendWR{Op: OpSend, Inline: []byte("x")})
+	if ev := event(t, x.b, EventHighWater); ev.QP != b.qp {
+		t.Errorf("%+v", ev)
+	}
+	b.good()
+	if n := b.qp.InProcess(); n != 0 {
+		t.Errorf("%d in process once all is delivered", n)
+	}
+}
+
+func TestEventsAreBounded(t *testing.T) {
+	// req 5042-2.2.7-1: a peer brings about as many events as it likes; the Device keeps a few, says that there were
+	// more, and works on.
+	x := newLab(t, &Config{Limits: Limits{MaxEvents: 3}})
+	_, stays := x.join(nil) // keeps the association up
+	const n = 10
+	for range n {
+		a, b := x.join(nil)
+		a.post(SendWR{Op: OpSend, Inline: []byte("no receive for it")})
+		<-b.qp.Done()
+	}
+	if stays.qp.State() != StateRTS {
+		t.Errorf("another QP is in %v", stays.qp.State())
+	}
+	kinds := map[EventKind]int{}
+	for range 3 {
+		ev, err := x.b.NextEvent(ctx(t))
+		if err != nil || ev.Lost != 0 {
+			t.Errorf("%+v, %v", ev, err)
+		}
+		kinds[ev.Kind]++
+	}
+	if ev, some, _ := x.b.events.pop(); some {
+		t.Errorf("a fourth was kept: %+v", ev)
+	}
+	if kinds[EventAssocUp] != 1 || kinds[EventQPFatal] != 2 {
+		t.Errorf("events %v", kinds)
+	}
+	a, b := x.join(nil)
+	a.post(SendWR{Op: OpSend, Inline: []byte("no receive for it")})
+	if ev := event(t, x.b, EventQPFatal); ev.QP != b.qp || ev.Lost != n-2 {
+		t.Errorf("%+v, want %d lost before it", ev, n-2)
+	}
+}

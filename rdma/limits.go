@@ -1,0 +1,102 @@
+package rdma
+
+import (
+	"fmt"
+
+	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+// Limits bound what one program, and its peers, can make a Device hold (RFC 5042 section 6). The
+// zero value selects the defaults. A PD stands for one local user: no user takes more than its share, whatever
+// the others do.
+type Limits struct {
+	MaxCQE     int // completions in one CQ; default 1 << 20
+	MaxWR      int // work requests in one queue; default 1 << 16
+	MaxSGE     int // pieces of one scatter/gather list; default 64
+	MaxReads   int // RDMA Reads and atomics outstanding on one QP, each way; default 256
+	MaxPDReads int // RDMA Reads and atomics that peers may have outstanding on all QPs of one PD; default 1 << 20
+	MaxQPs     int // QPs of one PD; default 1 << 16
+	MaxRegions int // registered regions and windows of one PD; default 1 << 20
+	MaxPending int // session requests of one association waiting for Accept or Reject; default 64
+	MaxStreams int // streams, and so sessions, of one association, 65535 at most; default 1024
+	MaxEvents  int // events kept for NextEvent; default 128
+}
+
+func (l *Limits) complete() error {
+	for _, d := range []struct {
+		what     string
+		v        *int
+		def, max int
+	}{
+		{"MaxCQE", &l.MaxCQE, 1 << 20, 1 << 30}, {"MaxWR", &l.MaxWR, 1 << 16, 1 << 20}, {"MaxSGE", &l.MaxSGE, 64, 1024},
+		{"MaxReads", &l.MaxReads, 256, rdmap.MaxReads}, {"MaxPDReads", &l.MaxPDReads, 1 << 20, 1 << 30},
+		{"MaxQPs", &l.MaxQPs, 1 << 16, 1 << 30}, {"MaxRegions", &l.MaxRegions, 1 << 20, 1 << 30},
+		{"MaxPending", &l.MaxPending, 64, 65535}, {"MaxStreams", &l.MaxStreams, ddpadapt.DefaultStreams, 65535},
+		{"MaxEvents", &l.MaxEvents, 128, 1 << 20},
+	} {
+		if *d.v == 0 {
+			*d.v = d.def
+		}
+		if *d.v < 1 || *d.v > d.max {
+			return &LimitError{"Limits." + d.what, *d.v, d.max}
+		}
+	}
+	return nil
+}
+
+// LimitError reports an argument outside what the Device allows.
+type LimitError struct {
+	What     string
+	Got, Max int
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("rdma: %s is %d; it must be 1 to %d", e.What, e.Got, e.Max)
+}
+
+// CQSizeError refuses a QP whose queues, with those attached before, can have more completions outstanding
+// than the CQ has room for (RFC 5042 section 6.4.3.2).
+type CQSizeError struct {
+	Depth int // of the CQ
+	Need  int // the sum of the depths of all send, receive and shared receive queues
+}
+
+func (e *CQSizeError) Error() string {
+	return fmt.Sprintf("rdma: the CQ has room for %d completions and its queues for %d requests; make it deeper, or QPConfig.MaxSend and MaxRecv smaller",
+		e.Depth, e.Need)
+}
+
+// admit counts a QP among those of its PD, or refuses it.
+func (d *Device) admit(q *QP, reads int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch lim := &d.limits; {
+	case q.pd.qps >= lim.MaxQPs:
+		return &LimitError{"number of QPs of the PD", q.pd.qps + 1, lim.MaxQPs}
+	case q.pd.reads > lim.MaxPDReads-reads:
+		return &LimitError{"sum of IRD of the PD", q.pd.reads + reads, lim.MaxPDReads}
+	}
+	q.pd.qps++
+	q.pd.reads += reads
+	q.reads = reads
+	d.qps[q] = struct{}{}
+	return nil
+}
+
+// drop forgets the QP, once.
+func (d *Device) drop(q *QP) {
+	d.mu.Lock()
+	_, ok := d.qps[q]
+	if ok {
+		delete(d.qps, q)
+		q.pd.qps--
+		q.pd.reads -= q.reads
+	}
+	d.mu.Unlock()
+	if ok {
+		q.sendCQ.leave(q)
+		q.recvCQ.leave(q)
+		d.dropWindows(q)
+	}
+}

@@ -1,0 +1,159 @@
+package rdma
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+func TestQueuesFitTheirCQ(t *testing.T) {
+	// req 5042-6.4.3.2-2
+	x := newLab(t, nil)
+	pd := x.a.AllocPD()
+	srq, err := pd.CreateSRQ(5, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newCQ := func(depth int) *CQ {
+		cq, err := x.a.CreateCQ(depth)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cq
+	}
+	for _, row := range []struct {
+		name     string
+		depth    int
+		queues   []QPConfig
+		need     int // by the last, which is refused; 0: none is
+		separate bool
+	}{
+		{name: "exactly", depth: 10, queues: []QPConfig{{MaxSend: 6, MaxRecv: 4}}},
+		{name: "one short", depth: 9, queues: []QPConfig{{MaxSend: 6, MaxRecv: 4}}, need: 10},
+		{name: "the default depths", depth: 255, queues: []QPConfig{{}}, need: 256},
+		{name: "the sum of two QPs", depth: 10, queues: []QPConfig{{MaxSend: 3, MaxRecv: 3}, {MaxSend: 3, MaxRecv: 3}}, need: 12},
+		{name: "a CQ for each direction", depth: 6, queues: []QPConfig{{MaxSend: 6, MaxRecv: 6}}, separate: true},
+		{name: "a shared receive queue counts once", depth: 9, queues: []QPConfig{{MaxSend: 2, SRQ: srq}, {MaxSend: 2, SRQ: srq}}},
+		{name: "and counts", depth: 6, queues: []QPConfig{{MaxSend: 2, SRQ: srq}}, need: 7},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			send := newCQ(row.depth)
+			recv := send
+			if row.separate {
+				recv = newCQ(row.depth)
+			}
+			var qps []*QP
+			for i, c := range row.queues {
+				c.PD, c.SendCQ, c.RecvCQ = pd, send, recv
+				qp, err := x.a.CreateQP(&c)
+				var size *CQSizeError
+				switch {
+				case i < len(row.queues)-1 || row.need == 0:
+					if err != nil {
+						t.Fatal(err)
+					}
+					qps = append(qps, qp)
+				case !errors.As(err, &size) || size.Depth != row.depth || size.Need != row.need:
+					t.Errorf("%v, want a need of %d", err, row.need)
+				}
+			}
+			for _, qp := range qps {
+				qp.Close()
+			}
+			for _, cq := range []*CQ{send, recv} { // all of it is free again, also after a refusal
+				if cq.room != row.depth || len(cq.qps)+len(cq.srqs) != 0 {
+					t.Errorf("room for %d of %d, %d QPs", cq.room, row.depth, len(cq.qps))
+				}
+			}
+		})
+	}
+}
+
+// Completions that nobody has polled take room from the QPs that come after their own.
+func TestUnpolledCompletionsTakeRoom(t *testing.T) {
+	x := newLab(t, nil)
+	pd := x.a.AllocPD()
+	cq, err := x.a.CreateCQ(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, MaxSend: 1, MaxRecv: 3}
+	qp, err := x.a.CreateQP(&cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := qp.PostRecv(&RecvWR{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	qp.Close()
+	var size *CQSizeError
+	if _, err := x.a.CreateQP(&cfg); !errors.As(err, &size) || size.Need != 7 {
+		t.Errorf("with 3 flushed receives in it: %v", err)
+	}
+	var wcs [3]WC
+	if n, err := cq.Poll(wcs[:]); n != 3 || err != nil {
+		t.Errorf("%d completions, %v", n, err)
+	}
+	if _, err := x.a.CreateQP(&cfg); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNoUserTakesMoreThanItsShare(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		limits Limits
+		ird    int
+		what   string
+	}{
+		{"read request queue entries", Limits{MaxPDReads: 10}, 4, "sum of IRD of the PD"}, // req 5042-7.2-2
+		{"QPs", Limits{MaxQPs: 2}, 200, "number of QPs of the PD"},                        // req 5040-8.1.2-5
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			x := newLab(t, &Config{Limits: row.limits})
+			greedy, modest := x.a.AllocPD(), x.a.AllocPD()
+			cq, err := x.a.CreateCQ(1 << 12)
+			if err != nil {
+				t.Fatal(err)
+			}
+			create := func(pd *PD) (*QP, error) {
+				return x.a.CreateQP(&QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, IRD: row.ird})
+			}
+			var qps []*QP
+			for range 2 {
+				qp, err := create(greedy)
+				if err != nil {
+					t.Fatal(err)
+				}
+				qps = append(qps, qp)
+			}
+			var limit *LimitError
+			if _, err := create(greedy); !errors.As(err, &limit) || limit.What != row.what {
+				t.Errorf("beyond the share: %v", err)
+			}
+			if _, err := create(modest); err != nil {
+				t.Errorf("another user: %v", err)
+			}
+			qps[0].Close()
+			qps[0].Close()
+			if _, err := create(greedy); err != nil {
+				t.Errorf("what was given back: %v", err)
+			}
+			if _, err := create(greedy); !errors.As(err, &limit) {
+				t.Errorf("what was given back once, taken twice: %v", err)
+			}
+		})
+	}
+}
+
+func TestLimitsOutOfRange(t *testing.T) {
+	for _, l := range []Limits{{MaxCQE: -1}, {MaxStreams: 65536}, {MaxReads: rdmap.MaxReads + 1}, {MaxEvents: -1}, {MaxSGE: 1025}} {
+		var limit *LimitError
+		if _, err := NewDevice(nil, &Config{Limits: l}); !errors.As(err, &limit) {
+			t.Errorf("%+v: %v", l, err)
+		}
+	}
+}

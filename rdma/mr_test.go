@@ -1,0 +1,238 @@
+package rdma
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+// write writes data to the peer's STag and waits until it is acknowledged, so placed.
+func (s *side) write(tag STag, to uint64, data string) WC {
+	s.t.Helper()
+	s.post(SendWR{Op: OpWrite, Inline: []byte(data), RemoteSTag: tag, RemoteTO: to})
+	return s.wc()
+}
+
+func TestReregister(t *testing.T) {
+	a, b := newLab(t, nil).join(nil)
+	old, fresh := make([]byte, 16), make([]byte, 8)
+	mr, err := b.pd.Register(old, RemoteWrite|LocalWrite, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag := mr.STag()
+	win, err := mr.Bind(b.qp, 0, 16, RemoteWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := mr.Reregister(fresh, RemoteRead|RemoteWrite, 100); err != nil {
+		t.Fatal(err)
+	}
+	if mr.STag() != tag || mr.Base() != 100 || mr.Len() != 8 || win.Valid() {
+		t.Errorf("STag %#x, was %#x; %d octets from %d; window valid %v", mr.STag(), tag, mr.Len(), mr.Base(), win.Valid())
+	}
+	if wc := a.write(tag, 102, "new"); wc.Status != StatusSuccess || string(fresh[2:5]) != "new" {
+		t.Errorf("%v, memory %q", wc.Status, fresh)
+	}
+	if !bytes.Equal(old, make([]byte, 16)) {
+		t.Errorf("the old memory has changed: %q", old)
+	}
+	mr.Invalidate()
+	if err := mr.Reregister(old, RemoteWrite, 0); err != nil {
+		t.Fatal(err)
+	}
+	if wc := a.write(tag, 0, "valid again"); wc.Status != StatusSuccess || string(old[:11]) != "valid again" {
+		t.Errorf("%v, memory %q", wc.Status, old)
+	}
+	if err := mr.Deregister(); err != nil {
+		t.Fatal(err)
+	}
+	if err := mr.Reregister(old, 0, 0); !errors.Is(err, ddp.ErrNoSuchRegion) {
+		t.Errorf("after Deregister: %v", err)
+	}
+	if err := b.mr.Reregister(old, 0, ^uint64(0)); !errors.Is(err, ddp.ErrRange) {
+		t.Errorf("a range that wraps: %v", err)
+	}
+}
+
+// A receive that names a region fails when the region has got other memory: the message reaches neither.
+func TestReregisterFailsWhatWasPosted(t *testing.T) {
+	a, b := newLab(t, nil).join(nil)
+	old, fresh := make([]byte, 8), make([]byte, 8)
+	mr, err := b.pd.Register(old, LocalWrite, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.qp.PostRecv(&RecvWR{ID: 1, SGL: []SGE{mr.SGE(0, 8)}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := mr.Reregister(fresh, LocalWrite, 0); err != nil {
+		t.Fatal(err)
+	}
+	a.post(SendWR{Op: OpSend, Inline: []byte("where to")})
+	if wc := b.wc(); wc.ID != 1 || wc.Status != StatusLocProtErr {
+		t.Errorf("%+v", wc)
+	}
+	<-b.qp.Done()
+	if !bytes.Equal(old, make([]byte, 8)) || !bytes.Equal(fresh, old) {
+		t.Errorf("old %q, new %q", old, fresh)
+	}
+}
+
+func TestInvalidateKeepsTheSTagAndDeregisterDoesNot(t *testing.T) {
+	x := newLab(t, &Config{Limits: Limits{MaxRegions: 1}})
+	pd := x.a.AllocPD()
+	mr, err := pd.Register(make([]byte, 8), RemoteWrite, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mr.Invalidate()
+	mr.Invalidate()
+	if _, err := pd.Register(make([]byte, 8), 0, nil); !errors.Is(err, ddp.ErrTooManyRegions) {
+		t.Errorf("an invalidated region counts no more: %v", err)
+	}
+	if _, err := mr.Atomic(0, FetchAdd(1)); !errors.Is(err, ddp.ErrRevoked) {
+		t.Errorf("used while invalid: %v", err)
+	}
+	if err := mr.Deregister(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := pd.Register(make([]byte, 8), 0, nil)
+	if err != nil || again.STag() == mr.STag() {
+		t.Errorf("STag %#x after %#x, %v", again.STag(), mr.STag(), err)
+	}
+}
+
+func TestWindow(t *testing.T) {
+	x := newLab(t, nil)
+	a, b := x.join(nil)
+	buf := make([]byte, 100)
+	mr, err := b.pd.Register(buf, LocalWrite, nil) // closed to peers
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := mr.Bind(b.qp, 10, 20, RemoteRead|RemoteWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wc := a.write(w.STag(), 5, "window"); wc.Status != StatusSuccess || string(buf[15:21]) != "window" {
+		t.Errorf("%v, memory %q", wc.Status, buf[:30])
+	}
+	a.post(SendWR{Op: OpRead, SGL: []SGE{a.mr.SGE(0, 20)}, RemoteSTag: w.STag()})
+	if a.good(); string(a.buf[5:11]) != "window" {
+		t.Errorf("read %q", a.buf[:20])
+	}
+	// The peer ends what was opened to it, and no more. req 5040-8.1.1-2
+	b.recv(1, 0, 10)
+	a.post(SendWR{Op: OpSendInv, InvalidateSTag: w.STag()})
+	if wc := b.good(); !wc.Invalidated || wc.InvalidatedSTag != w.STag() || w.Valid() {
+		t.Errorf("%+v, window valid %v", wc, w.Valid())
+	}
+	a.good()
+	if _, err := mr.Atomic(0, FetchAdd(0)); err != nil && !errors.Is(err, ddp.ErrUnaligned) {
+		t.Errorf("the region went with its window: %v", err)
+	}
+	w.Invalidate() // gives the STag up
+	w2, err := mr.Bind(b.qp, 10, 20, RemoteWrite)
+	if err != nil || w2.STag() == w.STag() {
+		t.Errorf("bound again: %v", err)
+	}
+	w2.Invalidate()
+	w2.Invalidate()
+	a.post(SendWR{Op: OpWrite, Inline: []byte("too late"), RemoteSTag: w2.STag()})
+	<-b.qp.Done()
+	var e *rdmap.StreamError
+	if !errors.As(b.qp.Err(), &e) || e.Terminate == nil || e.Terminate.Layer != rdmap.LayerDDP || e.Terminate.Code != ddp.CodeInvalidSTag {
+		t.Errorf("written through an ended window: %v", b.qp.Err())
+	}
+	if string(buf[10:18]) == "too late" {
+		t.Error("it was placed")
+	}
+}
+
+// A window belongs to one QP; neither its STag nor the right to invalidate it is of use to another peer.
+func TestWindowIsNothingToOtherPeers(t *testing.T) {
+	x := newLab(t, nil)
+	pd := x.b.AllocPD()
+	a1, b1 := x.joinIn(nil, pd, nil)
+	a2, b2 := x.joinIn(nil, pd, nil)
+	w, err := b1.mr.Bind(b1.qp, 0, 8, RemoteWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b2.recv(1, 0, 8)
+	a2.post(SendWR{Op: OpSendInv, InvalidateSTag: w.STag()}) // req 5042-6.1.1-4
+	if wc := b2.wc(); wc.Status != StatusMWBindErr {
+		t.Errorf("%+v", wc)
+	}
+	if wc := a1.write(w.STag(), 0, "mine"); wc.Status != StatusSuccess || !w.Valid() {
+		t.Errorf("%v, window valid %v", wc.Status, w.Valid())
+	}
+}
+
+func TestWindowsEndWithTheirQP(t *testing.T) {
+	x := newLab(t, &Config{Limits: Limits{MaxRegions: 3}})
+	a, b := x.join(nil)
+	for range 2 {
+		if _, err := b.mr.Bind(b.qp, 0, 8, RemoteWrite); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := b.mr.Bind(b.qp, 0, 8, 0); !errors.Is(err, ddp.ErrTooManyRegions) {
+		t.Errorf("beyond the limit: %v", err)
+	}
+	if err := a.qp.Disconnect(ctx(t)); err != nil {
+		t.Fatal(err)
+	}
+	<-b.qp.Done()
+	if _, err := b.mr.Bind(b.qp, 0, 8, 0); !errors.Is(err, rdmap.ErrState) {
+		t.Errorf("on a QP that has ended: %v", err)
+	}
+	for range 2 {
+		if _, err := b.pd.Register(make([]byte, 8), 0, nil); err != nil {
+			t.Errorf("the windows have not gone: %v", err)
+		}
+	}
+}
+
+func TestWindowRefused(t *testing.T) {
+	x := newLab(t, nil)
+	pd := x.b.AllocPD()
+	_, b1 := x.joinIn(nil, pd, nil)
+	_, b2 := x.joinIn(nil, pd, nil)
+	_, other := x.join(nil)
+	closed, err := pd.Register(make([]byte, 8), 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scoped, err := pd.Register(make([]byte, 8), LocalWrite, &RegionOptions{QP: b1.qp})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		name   string
+		mr     *MR
+		qp     *QP
+		off, n int
+		access Access
+		want   error
+	}{
+		{"another protection domain", b1.mr, other.qp, 0, 8, 0, rdmap.ErrPD},
+		{"a region scoped to another QP", scoped, b2.qp, 0, 8, 0, rdmap.ErrPD},
+		{"writes without LocalWrite", closed, b1.qp, 0, 8, RemoteWrite, ddp.ErrRights},
+		{"past the end", closed, b1.qp, 4, 5, 0, ddp.ErrRange},
+		{"before the start", closed, b1.qp, -1, 1, 0, ddp.ErrRange},
+	} {
+		if _, err := row.mr.Bind(row.qp, row.off, row.n, row.access); !errors.Is(err, row.want) {
+			t.Errorf("%s: %v, want %v", row.name, err, row.want)
+		}
+	}
+	for _, access := range []Access{0, RemoteRead, RemoteRead | LocalWrite} {
+		if _, err := closed.Bind(b1.qp, 0, 8, access); err != nil {
+			t.Errorf("rights %b, which need no LocalWrite: %v", access, err)
+		}
+	}
+}

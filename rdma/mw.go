@@ -1,0 +1,86 @@
+package rdma
+
+import (
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+// MW is a memory window (of type 2, as libibverbs calls it): part of an MR, opened to the peer of one QP with
+// an STag and rights of its own. To bind one is cheap beside a registration, so that a program can advertise
+// just the octets that the peer needs, for just as long as it needs them (RFC 5042 sections 6.2.2, 6.3.3 and 6.3.4).
+//
+// A window ends by Invalidate, by a Send with Invalidate of the peer, with its MR (Invalidate, Deregister,
+// Reregister), or with its QP.
+type MW struct {
+	mr  *MR
+	qp  *QP
+	r   *ddp.Region
+	ram []byte // nil for a device
+}
+
+// Bind opens n octets from off of the region to the peer of qp. Tagged Offsets count from 0 at the window's
+// first octet. access is remote rights only, and independent of those of the region: a region with LocalWrite
+// alone is closed to all peers but for its windows. When Bind returns, the peer may use the STag, so a Send
+// posted then may advertise it. Windows may overlap. Errors: rdmap.ErrPD when qp is in another protection
+// domain or the region is scoped to another QP, rdmap.ErrState when qp has ended, ddp.ErrRights when access would let the
+// peer write without LocalWrite on the region, ddp.ErrRange, ddp.ErrRevoked, ddp.ErrNoSuchRegion,
+// ddp.ErrTooManyRegions.
+func (m *MR) Bind(qp *QP, off, n int, access Access) (*MW, error) {
+	d := m.pd.dev
+	if qp.pd != m.pd {
+		return nil, rdmap.ErrPD
+	}
+	d.regions.Lock()
+	defer d.regions.Unlock()
+	if qp.gone {
+		return nil, rdmap.ErrState
+	}
+	r, err := d.table.Bind(m.r, ddp.Window{PD: m.pd.id, Stream: qp.id, Off: uint64(off), Len: uint64(n),
+		Access: access &^ LocalWrite})
+	if err == ddp.ErrScope {
+		err = rdmap.ErrPD
+	}
+	if err != nil {
+		return nil, err
+	}
+	w := &MW{mr: m, qp: qp, r: r, ram: r.Memory().RAM()}
+	qp.windows[w] = struct{}{}
+	return w, nil
+}
+
+// STag returns the window's Steering Tag, to be advertised to the peer.
+func (w *MW) STag() STag { return w.r.STag() }
+
+// Valid reports whether the peer may use the window: false once it has ended, by whatever way.
+func (w *MW) Valid() bool { return w.r.Valid() }
+
+// Invalidate ends the window and gives up its STag; it may be called again. When it returns, nothing is written
+// through the window any more, and nothing that has still to be retransmitted is read from it. Call it also for a
+// window that the peer has invalidated: until then it counts against Limits.MaxRegions.
+func (w *MW) Invalidate() {
+	d := w.mr.pd.dev
+	d.regions.Lock()
+	w.drop()
+	d.regions.Unlock()
+	if len(w.ram) > 0 {
+		w.qp.detach(w.ram)
+	}
+}
+
+// drop takes the window out of the tables; Device.regions is held.
+func (w *MW) drop() {
+	if _, ok := w.qp.windows[w]; ok {
+		delete(w.qp.windows, w)
+		_ = w.mr.pd.dev.table.Deregister(w.r) // it is registered: it was among the windows
+	}
+}
+
+// dropWindows ends the windows of a QP that has ended.
+func (d *Device) dropWindows(q *QP) {
+	d.regions.Lock()
+	defer d.regions.Unlock()
+	q.gone = true
+	for w := range q.windows {
+		w.drop()
+	}
+}

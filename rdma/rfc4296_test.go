@@ -1,0 +1,233 @@
+package rdma
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+// Each row of the tables in the package comment, with the words of RFC 4296.
+func TestOperationsOfRFC4296(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		test func(t *testing.T, a, b *side)
+	}{
+		{"ddp_send, rdma_send: send an untagged message", func(t *testing.T, a, b *side) {
+			b.recv(1, 0, 10)
+			a.post(SendWR{Op: OpSend, Inline: []byte("untagged")})
+			if wc := b.good(); wc.Opcode != WCRecv || string(b.buf[:wc.ByteLen]) != "untagged" {
+				t.Errorf("%+v, %q", wc, b.buf[:10])
+			}
+		}},
+		{"ddp_send_ddp, rdma_write without notification: send a tagged message to a remote buffer", func(t *testing.T, a, b *side) {
+			b.recv(1, 100, 10)
+			if a.write(b.mr.STag(), 5, "tagged"); string(b.buf[5:11]) != "tagged" {
+				t.Errorf("%q", b.buf[:20])
+			}
+			var wcs [1]WC // req 5042-2.2.6-1
+			if n, _ := b.cq.Poll(wcs[:]); n != 0 {
+				t.Errorf("the receiver was told: %+v", wcs[0])
+			}
+		}},
+		{"ddp_send_ddp, rdma_write with notification by a Send", func(t *testing.T, a, b *side) {
+			b.recv(1, 100, 10)
+			n, err := a.qp.PostSendList([]SendWR{
+				{Op: OpWrite, Inline: []byte("tagged"), RemoteSTag: b.mr.STag()},
+				{Op: OpSendSE, Inline: []byte{42}},
+			})
+			if n != 2 || err != nil {
+				t.Fatal(err)
+			}
+			if wc := b.good(); !wc.Solicited || b.buf[100] != 42 || string(b.buf[:6]) != "tagged" {
+				t.Errorf("%+v, %q", wc, b.buf[:6])
+			}
+		}},
+		{"ddp_send_ddp, rdma_write with notification by Immediate Data", func(t *testing.T, a, b *side) {
+			b.recv(1, 100, 0)
+			a.post(SendWR{Op: OpWriteImm, Inline: []byte("tagged"), RemoteSTag: b.mr.STag(), Immediate: 42})
+			if wc := b.good(); wc.Opcode != WCRecvImm || wc.Immediate != 42 || string(b.buf[:6]) != "tagged" {
+				t.Errorf("%+v, %q", wc, b.buf[:6])
+			}
+		}},
+		{"rdma_read: read l octets from remote buffer address s to local buffer address d", func(t *testing.T, a, b *side) {
+			copy(b.buf[7:], "remote")
+			a.post(SendWR{Op: OpRead, SGL: []SGE{a.mr.SGE(3, 6)}, RemoteSTag: b.mr.STag(), RemoteTO: 7})
+			if wc := a.good(); wc.Opcode != WCRead || string(a.buf[3:9]) != "remote" {
+				t.Errorf("%+v, %q", wc, a.buf[:10])
+			}
+		}},
+		{"rdma_send while an rdma_read is in progress", func(t *testing.T, a, b *side) {
+			b.recv(1, 1<<19, 10)
+			fill(b.buf[:1<<19], 1)
+			a.post(SendWR{ID: 1, Op: OpRead, SGL: []SGE{a.mr.SGE(0, 1<<19)}, RemoteSTag: b.mr.STag()})
+			a.post(SendWR{ID: 2, Op: OpSend, Inline: []byte("meanwhile")})
+			b.good()
+			if first, second := a.good(), a.good(); first.ID != 1 || second.ID != 2 || !bytes.Equal(a.buf[:1<<19], b.buf[:1<<19]) {
+				t.Errorf("%+v, %+v", first, second)
+			}
+		}},
+		{"ddp_post_recv, ddp_recv: buffers come back in the order in which they were posted", func(t *testing.T, a, b *side) {
+			for i := range uint64(3) { // req 5042-2.3.5-1
+				b.recv(10+i, int(i)*10, 10)
+			}
+			for i := range byte(3) {
+				a.post(SendWR{Op: OpSend, Inline: []byte{i}})
+			}
+			for i := range uint64(3) {
+				if wc := b.good(); wc.ID != 10+i || b.buf[i*10] != byte(i) {
+					t.Errorf("%+v holds %d, want %d", wc, b.buf[i*10], i)
+				}
+			}
+		}},
+		{"ddp_recv: a tagged message reception error", func(t *testing.T, a, b *side) {
+			a.post(SendWR{Op: OpWrite, Inline: []byte("x"), RemoteSTag: b.mr.STag(), RemoteTO: 1 << 20})
+			<-b.qp.Done()
+			if err := b.qp.Err(); !errors.Is(err, &ddp.Error{Type: ddp.TypeTagged, Code: ddp.CodeBaseBounds}) {
+				t.Errorf("%v", err)
+			}
+		}},
+		{"rdma_recv: an RDMA error, writing a buffer only registered for reading", func(t *testing.T, a, b *side) {
+			if err := b.mr.SetAccess(RemoteRead); err != nil {
+				t.Fatal(err)
+			}
+			a.post(SendWR{Op: OpWrite, Inline: []byte("x"), RemoteSTag: b.mr.STag()})
+			<-b.qp.Done()
+			if err := b.qp.Err(); !errors.Is(err, &ddp.Error{Type: ddp.TypeTagged, Code: ddp.CodeInvalidSTag}) || b.buf[0] != 0 {
+				t.Errorf("%v", err)
+			}
+		}},
+		{"ddp_register: the same buffer multiple times, each registration with its own end", func(t *testing.T, a, b *side) {
+			second, err := b.pd.Register(b.buf, RemoteWrite, nil)
+			if err != nil || second.STag() == b.mr.STag() {
+				t.Fatal(err)
+			}
+			a.write(b.mr.STag(), 0, "first")
+			if err := b.mr.Deregister(); err != nil {
+				t.Fatal(err)
+			}
+			if a.write(second.STag(), 5, "second"); string(b.buf[:11]) != "firstsecond" {
+				t.Errorf("%q", b.buf[:11])
+			}
+		}},
+		{"ddp_register: buffers that refer to portions of the same underlying object", func(t *testing.T, a, b *side) {
+			low, err := b.pd.Register(b.buf[:12], RemoteWrite, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			high, err := b.pd.Register(b.buf[8:20], RemoteRead, &RegionOptions{Base: 1000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.write(low.STag(), 5, "overlap")
+			a.post(SendWR{Op: OpRead, SGL: []SGE{a.mr.SGE(0, 4)}, RemoteSTag: high.STag(), RemoteTO: 1000})
+			if a.good(); string(a.buf[:4]) != "rlap" {
+				t.Errorf("%q", a.buf[:4])
+			}
+		}},
+		{"ddp_register: one QP only", func(t *testing.T, a, b *side) {
+			mr, err := b.pd.Register(b.buf, RemoteWrite, &RegionOptions{QP: b.qp})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if wc := a.write(mr.STag(), 0, "mine"); wc.Status != StatusSuccess {
+				t.Errorf("%+v", wc)
+			}
+		}},
+		{"ddp_buffer_t: a disk file", func(t *testing.T, a, b *side) {
+			f, err := os.Create(filepath.Join(t.TempDir(), "f"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			mr, err := b.pd.RegisterDevice(f, 100, RemoteWrite, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.write(mr.STag(), 10, "on disk")
+			if got, err := os.ReadFile(f.Name()); err != nil || string(got[10:]) != "on disk" {
+				t.Errorf("%q, %v", got, err)
+			}
+		}},
+		{"ddp_deregister: remove a registration from a buffer", func(t *testing.T, a, b *side) {
+			if err := b.mr.Deregister(); err != nil {
+				t.Fatal(err)
+			}
+			a.post(SendWR{Op: OpWrite, Inline: []byte("x"), RemoteSTag: b.mr.STag()})
+			<-b.qp.Done()
+			if b.buf[0] != 0 {
+				t.Error("the buffer was written")
+			}
+		}},
+		{"ddp_max_msizes, rdma_max_msizes: what fits in a single transport message", func(t *testing.T, a, b *side) {
+			for _, m := range []struct {
+				wr     SendWR
+				header int
+			}{{SendWR{Op: OpSend}, 18}, {SendWR{Op: OpWrite, RemoteSTag: b.mr.STag()}, 14}} {
+				for over := range 2 {
+					b.recv(0, 1<<19, 1<<14)
+					before, _ := a.qp.StreamStats()
+					m.wr.SGL = []SGE{a.mr.SGE(0, a.qp.MULPDU()-m.header+over)}
+					a.post(m.wr)
+					a.good()
+					after, _ := a.qp.StreamStats()
+					if n := after.Out - before.Out; n != uint64(1+over) {
+						t.Errorf("opcode %d, %d octets more than max_msizes: %d transport messages", m.wr.Op, over, n)
+					}
+				}
+			}
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			a, b := newLab(t, nil).join(nil)
+			row.test(t, a, b)
+		})
+	}
+}
+
+// ddp_post_recv: "The same buffer may be enabled on multiple sockets; receipt of an untagged message into the buffer
+// from any of these sockets unposts the buffer from all sockets." rdma_post_recv: "ordering guarantees are relaxed".
+func TestBufferOnSeveralSockets(t *testing.T) {
+	x := newLab(t, nil)
+	pd := x.b.AllocPD()
+	srq, err := pd.CreateSRQ(4, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var as, bs []*side
+	for range 2 {
+		a, b := x.joinIn(nil, pd, func(c *QPConfig) {
+			if c.PD == pd {
+				c.SRQ = srq
+			}
+		})
+		as, bs = append(as, a), append(bs, b)
+	}
+	mem := bs[0].mr
+	for i := range uint64(2) {
+		if err := srq.PostRecv(&RecvWR{ID: i, SGL: []SGE{mem.SGE(int(i)*10, 10)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	as[1].post(SendWR{Op: OpSend, Inline: []byte("second")})
+	if wc := bs[1].good(); wc.ID != 0 || string(bs[0].buf[:6]) != "second" {
+		t.Errorf("%+v: the first buffer goes to whoever has a message first", wc)
+	}
+	if srq.Len() != 1 {
+		t.Errorf("%d buffers are posted, want 1 on all sockets together", srq.Len())
+	}
+	as[0].post(SendWR{Op: OpSend, Inline: []byte("first")})
+	if wc := bs[0].good(); wc.ID != 1 || string(bs[0].buf[10:15]) != "first" {
+		t.Errorf("%+v", wc)
+	}
+	as[0].post(SendWR{Op: OpSend})
+	<-bs[0].qp.Done() // no buffer is left on any socket
+	var e *rdmap.StreamError
+	if !errors.As(bs[0].qp.Err(), &e) || e.Terminate == nil || e.Terminate.Code != ddp.CodeNoBuffer {
+		t.Errorf("%v", bs[0].qp.Err())
+	}
+}
