@@ -173,3 +173,15 @@ func (n *NS) PathMTU(dst netip.Addr, device string, mtu int) {
 		return netlink.RouteAdd(&netlink.Route{LinkIndex: dev.Attrs().Index, Dst: ip, MTU: mtu})
 	})
 }
+
+// SetMTU changes the MTU of a device.
+func (n *NS) SetMTU(device string, mtu int) {
+	n.t.Helper()
+	n.Do(func() error {
+		dev, err := netlink.LinkByName(device)
+		if err != nil {
+			return err
+		}
+		return netlink.LinkSetMTU(dev, mtu)
+	})
+}

@@ -1,0 +1,113 @@
+//go:build !rawio_portable
+
+package sctp_test
+
+import (
+	"bytes"
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/testns"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/raw"
+	"github.com/rddp-go/rddp/rawio/udp"
+	"github.com/rddp-go/rddp/sctp"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// Over real links the MTU of the path is found, and when it falls under traffic, what was sent before
+// arrives in fragments that the kernels make and join.
+func TestPathMTUOverRealLinks(t *testing.T) {
+	rawLink := func() (rawio.Link, error) { return raw.Open(raw.Config{}) }
+	udpLink := func() (rawio.Link, error) { return udp.Open(udp.Config{}) }
+	for _, row := range []struct {
+		name string
+		open func() (rawio.Link, error)
+		a, b string
+		head int // octets in front of an SCTP packet
+	}{
+		{"raw, IPv4", rawLink, "10.77.0.1/24", "10.77.0.2/24", 20},
+		{"raw, IPv6", rawLink, "fd77::1/64", "fd77::2/64", 40},
+		{"UDP, IPv4", udpLink, "10.77.0.1/24", "10.77.0.2/24", 28},
+		{"UDP, IPv6", udpLink, "fd77::1/64", "fd77::2/64", 48},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			nsA, nsB := testns.New(t), testns.New(t)
+			pa, pb := netip.MustParsePrefix(row.a), netip.MustParsePrefix(row.b)
+			testns.Veth(nsA, nsB, "cable", 9000, pa, pb)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			end := func(ns *testns.NS) (tr *sctp.Transport) {
+				t.Helper()
+				ns.Do(func() error {
+					l, err := row.open()
+					if err == nil {
+						tr, err = sctp.NewTransport(l, nil)
+					}
+					return err
+				})
+				t.Cleanup(func() { tr.Close() })
+				return tr
+			}
+			a, b := end(nsA), end(nsB)
+			cfg := &sctp.Config{Events: 64, Config: assoc.Config{RTOInitial: 200 * time.Millisecond, RTOMin: 200 * time.Millisecond}}
+			var l *sctp.Listener
+			nsB.Do(func() (err error) { l, err = b.Listen(7, nil); return err })
+			c, err := a.Dial(ctx, netip.AddrPortFrom(pb.Addr(), 7), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := l.Accept(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			until := func(mtu int) {
+				t.Helper()
+				for c.Paths()[0].MTU != mtu-row.head {
+					if _, err := c.NextEvent(ctx); err != nil {
+						t.Fatalf("path MTU %d, want %d: %v", c.Paths()[0].MTU+row.head, mtu, err)
+					}
+				}
+			}
+			until(9000)
+
+			want := bytes.Repeat([]byte("0123456789abcdef"), 4000)
+			const messages = 400
+			done := make(chan error, 1)
+			go func() {
+				buf := make([]byte, len(want))
+				for range messages {
+					n, _, err := s.ReadMsg(buf)
+					if err == nil && !bytes.Equal(buf[:n], want) {
+						t.Errorf("a message of %d octets differs", n)
+					}
+					if err != nil {
+						done <- err
+						return
+					}
+				}
+				done <- nil
+			}()
+			for i := range messages {
+				if _, err := c.WriteMsg(want, sctp.SendInfo{}); err != nil {
+					t.Fatal(err)
+				}
+				if i == messages/4 {
+					nsB.SetMTU("cable", 1400)
+					nsA.SetMTU("cable", 1400)
+				}
+			}
+			select {
+			case err := <-done:
+				if err != nil {
+					t.Fatal(err)
+				}
+			case <-ctx.Done():
+				t.Fatalf("stalled: %+v, %+v", c.Stats(), c.Paths())
+			}
+			until(1400)
+		})
+	}
+}
