@@ -1,0 +1,113 @@
+package tx
+
+import (
+	"runtime"
+	"slices"
+	"testing"
+	"weak"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// A message is acknowledged when all its fragments are, and not by gap blocks, which the peer may take
+// back.
+func TestMessageIsAcknowledgedWithItsLastFragment(t *testing.T) {
+	// req 9260-7.1-3
+	l := newLab(t, 1)
+	l.queue(2, 2*full)
+	l.expect("two messages of two fragments", "1 | 2 | 3 | 4")
+	l.sack(0, gap{2, 4})
+	if len(l.acked) != 0 {
+		t.Fatalf("acknowledged by a gap block: %v", l.acked)
+	}
+	for cum, want := range map[wire.TSN][]uint64{1: nil, 2: {1}, 3: {1}, 4: {1, 2}} {
+		l := newLab(t, 1)
+		l.queue(2, 2*full)
+		l.transmit()
+		l.sack(cum)
+		if !slices.Equal(l.acked, want) {
+			t.Errorf("up to TSN %d: %v acknowledged, want %v", cum, l.acked, want)
+		}
+	}
+}
+
+// What was acknowledged keeps none of the user's memory alive, in the queue, in the ring or in the batch.
+func TestAcknowledgedMemoryIsLetGo(t *testing.T) {
+	// req 9260-6.7-3
+	l := newLab(t, 1)
+	var held [3]weak.Pointer[byte]
+	for i := range held {
+		b := make([]byte, full)
+		held[i] = weak.Make(&b[0])
+		if err := l.s.Enqueue(&Message{Body: [2][]byte{b}, Token: uint64(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.expect("three chunks", "1 | 2 | 3")
+	runtime.GC()
+	if held[2].Value() == nil {
+		t.Fatal("memory of an unacknowledged chunk is gone")
+	}
+	l.sack(3)
+	l.b.Reset()
+	runtime.GC()
+	for i, p := range held {
+		if p.Value() != nil {
+			t.Errorf("message %d is acknowledged and its memory still referenced", i)
+		}
+	}
+	runtime.KeepAlive(l)
+}
+
+// A chunk that was sent again a moment ago is not missing because chunks arrived that were sent before
+// that: their SACKs were on the way already.
+func TestLateSacksAreNoMissesOfWhatWasSentAgain(t *testing.T) {
+	l := newLab(t, 1)
+	l.queue(5, full)
+	l.expect("initial window", "1 | 2 | 3 | 4 | 5")
+	l.timeout()
+	l.expect("T3-rtx: one packet", "1")
+	l.now += 10 * ms
+	for i := range wire.TSN(3) {
+		l.sack(0, gap{2, 2 + i})
+	}
+	if n, s := l.s.ring.rec(1).misses, l.s.Stats(); n != 0 || s.FastRetransmits != 0 {
+		t.Errorf("%d misses, %d Fast Retransmits of a chunk sent 10 ms ago", n, s.FastRetransmits)
+	}
+}
+
+// A zero window probe that the peer has dropped goes again when there is room for it, not when there is
+// room for something.
+func TestProbeWaitsForAWindowOfItsSize(t *testing.T) {
+	// req 9260-6.1-1
+	l := newLab(t, 1)
+	l.s.SetPeer(0, 16)
+	l.queue(1, 500)
+	l.expect("closed window", "")
+	l.timeout()
+	l.expect("the probe", "1")
+	l.now += 10 * ms
+	l.sackFor(makeSack(0, 499))
+	l.expect("an octet too few", "")
+	l.sackFor(makeSack(0, 500))
+	l.expect("room for it", "1")
+}
+
+// An echo of a packet whose record has been used again says nothing of the one that has it now.
+func TestEchoOfAPacketOfLongAgo(t *testing.T) {
+	l := newLab(t, 1)
+	l.s.SetECN(true)
+	for i := range 200 {
+		l.queue(1, 10)
+		l.transmit()
+		l.sack(wire.TSN(i + 1))
+	}
+	l.s.HandleECNE(l.now, 1)
+	if n := l.s.Stats().Echoes; n != 0 {
+		t.Errorf("%d reductions of cwnd", n)
+	}
+	l.s.HandleECNE(l.now, 200)
+	if n := l.s.Stats().Echoes; n != 1 {
+		t.Errorf("%d reductions of cwnd for an echo of the last packet", n)
+	}
+}
