@@ -57,7 +57,9 @@ func (r *newReno) OnAck(_ rawio.Time, a Ack) {
 	}
 }
 
-// slowStart is section 7.2.1 with L = 1, a quarter of it while hystart is careful.
+// slowStart is section 7.2.1, where a SACK adds at most L*PMDCS to cwnd. L is 1 for a SACK of two packets,
+// which is how often they should come (section 6.2), and as many as those would have given for one that
+// stands for more. It is a quarter of that while hystart is careful.
 func (r *newReno) slowStart(a Ack) {
 	if a.Recovery || a.Flight < r.cwnd {
 		return
@@ -65,7 +67,7 @@ func (r *newReno) slowStart(a Ack) {
 	if a.RTT > 0 && r.hystart.round(a.RTT) {
 		r.ssthresh = r.cwnd
 	}
-	n := min(a.Octets, r.pmdcs)
+	n := min(a.Octets, r.pmdcs*max(1, a.Octets/(2*r.pmdcs)))
 	if r.hystart.careful() {
 		n = (n + 3) / 4
 	}

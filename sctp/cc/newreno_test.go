@@ -201,3 +201,19 @@ func TestECNReducesLikeALossButNeverRaises(t *testing.T) {
 		})
 	}
 }
+
+// cwnd grows by the packets acknowledged, however many SACKs the receiver says it in: a SACK for a
+// whole batch counts like those for every second packet.
+func TestSlowStartDoesNotDependOnTheNumberOfSACKs(t *testing.T) {
+	grown := func(perSACK int) int {
+		c := NewReno(1000, false)
+		c.(*newReno).cwnd = 100_000
+		for left := 64; left > 0; left -= perSACK {
+			c.OnAck(0, Ack{Octets: perSACK * 1000, Flight: c.Window()})
+		}
+		return c.Window() - 100_000
+	}
+	if every, all := grown(2), grown(64); every != 32_000 || all != every { // req 9260-7.2.1-4
+		t.Errorf("64 packets in SACKs of 2 add %d octets to cwnd, in one SACK %d, want 32000", every, all)
+	}
+}
