@@ -222,13 +222,12 @@ func (s *Session) place(r *record, msg message) {
 	if s.stopped && msg.ssn-s.next >= s.stopAt-s.next {
 		return
 	}
-	switch s.in {
-	case deciding:
+	switch {
+	case s.in == deciding:
 		s.keep(r, msg)
-	case answering, flowing:
-		if s.ds != nil {
-			s.ds.Place(msg.payload, &r.placed)
-		}
+	case s.in == answering && msg.ssn == s.next: // in place of the answer: a fault
+	case s.ds != nil && (s.in == answering || s.in == flowing):
+		s.ds.Place(msg.payload, &r.placed)
 	}
 }
 
