@@ -52,8 +52,8 @@ type Config struct {
 const DefaultStreams = 1024
 
 // Configure makes c fit for DDP: adaptation indication 1, announced and required (sections 7.1 and
-// 11.1), and as many inbound as outbound streams (section 8): the larger number if c has one, else
-// DefaultStreams.
+// 11.1), as many inbound as outbound streams (section 8): the larger number if c has one, else
+// DefaultStreams, and no messages in pieces: a segment is short.
 func Configure(c *assoc.Config) {
 	indication := uint32(AdaptationDDP)
 	c.Adaptation, c.RequireAdaptation = &indication, true
@@ -62,6 +62,12 @@ func Configure(c *assoc.Config) {
 		n = DefaultStreams
 	}
 	c.OutStreams, c.InStreams = n, n
+	if c.MaxMessage == 0 {
+		c.MaxMessage = maxSegment + 1 // which is too long, for the session to know
+		if c.RecvBuffer > 0 {
+			c.MaxMessage = min(c.MaxMessage, c.RecvBuffer)
+		}
+	}
 }
 
 const (

@@ -11,6 +11,9 @@ import (
 var (
 	// ErrTransportClosed is returned by calls on a closed Transport. It matches net.ErrClosed.
 	ErrTransportClosed = fmt.Errorf("sctp: transport closed: %w", net.ErrClosed)
+	// ErrCutOff is returned by reads for a message that they have returned a part of already, when the
+	// rest will not come because the peer has restarted.
+	ErrCutOff = errors.New("sctp: the peer has restarted in the middle of the message; drop what was read of it")
 	// ErrMessageTooLong is returned by WriteMsg for a message that can never fit the send buffer.
 	ErrMessageTooLong = errors.New("sctp: message longer than the send buffer; raise Config.SendBuffer or split it")
 )

@@ -1,6 +1,7 @@
 package sctp
 
 import (
+	"io"
 	"net/netip"
 	"time"
 
@@ -33,8 +34,11 @@ type RecvInfo struct {
 	SSN       uint16 // stream sequence number of an ordered message
 	PPID      uint32
 	Unordered bool
-	Size      int  // octets of the whole message
-	More      bool // the message goes on: the next read returns its next piece
+	// Size is the octets of the whole message. It is 0 while that is not known, because the message is
+	// longer than Config.RecvBuffer and the rest is yet to come.
+	Size int
+	// More says that the message goes on: the next read returns more of it.
+	More bool
 }
 
 // messageSource is the Conn as the association's Source: messages are queued by WriteMsg, and only
@@ -54,7 +58,8 @@ func (s *messageSource) Acked(_ rawio.Time, _ wire.StreamID, token uint64) {
 type inbox struct {
 	q    []*assoc.Received
 	head int
-	off  int // octets of the first message already read
+	off  int  // octets of the first message already read
+	more bool // the message that was read last goes on
 }
 
 func (b *inbox) push(r *assoc.Received) { b.q = append(b.q, r) }
@@ -68,14 +73,15 @@ func (b *inbox) first() *assoc.Received {
 
 // read copies from the first message into p. It returns the message when it has been read to its
 // end, for the caller to release.
-func (b *inbox) read(p []byte) (n int, more bool, finished *assoc.Received) {
+func (b *inbox) read(p []byte) (n int, info RecvInfo, finished *assoc.Received) {
 	r := b.q[b.head]
 	n = r.CopyTo(p, b.off)
 	b.off += n
-	if b.off < r.Size {
-		return n, true, nil
+	info = recvInfo(r, b.off)
+	if b.more = info.More; b.off == r.Size {
+		finished = b.drop()
 	}
-	return n, false, b.drop()
+	return n, info, finished
 }
 
 // drop takes the first message off.
@@ -123,14 +129,22 @@ func (c *Conn) collect() {
 }
 
 // ReadMsg reads one message, or the next piece of one that is longer than p: message boundaries are
-// kept, and More says whether the message goes on. It blocks until a message is complete. It returns
-// io.EOF after the peer has shut the association down, and the reason when the association failed.
+// kept, and More says whether the message goes on. It blocks until a message is complete, or has filled the
+// receive buffer: what is longer than Config.RecvBuffer comes in pieces as it arrives, and nothing else
+// comes in between (RFC 9260 section 6.9; Config.MaxMessage sets a limit). It returns io.EOF after the peer
+// has shut the association down, and the reason when the association failed; ErrCutOff when the peer has
+// restarted before a message came to its end, after which reading goes on.
 func (c *Conn) ReadMsg(p []byte) (n int, info RecvInfo, err error) {
 	return c.readFrom(p, &c.inbox, c.readable, &c.rdl)
 }
 
-func recvInfo(r *assoc.Received) RecvInfo {
-	return RecvInfo{Stream: uint16(r.Stream), SSN: uint16(r.SSN), PPID: r.PPID, Unordered: r.Unordered, Size: r.Size}
+// recvInfo describes a message, or piece of one, of which n octets have been read.
+func recvInfo(r *assoc.Received, n int) RecvInfo {
+	info := RecvInfo{Stream: uint16(r.Stream), SSN: uint16(r.SSN), PPID: r.PPID, Unordered: r.Unordered, More: r.More || n < r.Size}
+	if !r.More {
+		info.Size = r.Offset + r.Size
+	}
+	return info
 }
 
 func (c *Conn) readFrom(p []byte, in *inbox, ready chan struct{}, d *deadline) (n int, info RecvInfo, err error) {
@@ -138,10 +152,11 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready chan struct{}, d *deadline) (
 		a, _ := c.Lock()
 		r := in.first()
 		if r != nil && !c.closing {
-			info = recvInfo(r)
+			if r.Cut {
+				err = ErrCutOff
+			}
 			var finished *assoc.Received
-			n, info.More, finished = in.read(p)
-			if finished != nil {
+			if n, info, finished = in.read(p); finished != nil {
 				a.Release(finished)
 			}
 			left := in.first() != nil
@@ -149,9 +164,12 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready chan struct{}, d *deadline) (
 			if left {
 				notify(ready) // for the next reader
 			}
-			return n, info, nil
+			return n, info, err
 		}
 		err := c.readErr()
+		if err == io.EOF && in.more {
+			err = io.ErrUnexpectedEOF
+		}
 		c.Unlock()
 		if err != nil {
 			return 0, RecvInfo{}, err

@@ -57,7 +57,8 @@ func (t *Transport) OpenSocket(port uint16, cfg *Config) (*Socket, error) {
 func (s *Socket) Port() uint16 { return s.l.port }
 
 // ReadMsg reads one message of any peer, or the next piece of one that is longer than p, and says which
-// association it came on. It blocks until there is one.
+// association it came on. It blocks until there is one. Between the pieces of a message that is longer than
+// Config.RecvBuffer may come messages of other associations. ErrCutOff is as for Conn.ReadMsg.
 func (s *Socket) ReadMsg(p []byte) (n int, from *Conn, info RecvInfo, err error) {
 	for {
 		s.mu.Lock()
@@ -65,9 +66,12 @@ func (s *Socket) ReadMsg(p []byte) (n int, from *Conn, info RecvInfo, err error)
 			m := s.queue[0]
 			n = m.r.CopyTo(p, s.off)
 			s.off += n
-			info = recvInfo(m.r)
-			info.More = s.off < m.r.Size
-			if !info.More {
+			info = recvInfo(m.r, s.off)
+			if m.r.Cut {
+				err = ErrCutOff
+			}
+			finished := s.off == m.r.Size
+			if finished {
 				s.pop()
 			}
 			left := len(s.queue) > 0
@@ -75,10 +79,10 @@ func (s *Socket) ReadMsg(p []byte) (n int, from *Conn, info RecvInfo, err error)
 			if left {
 				notify(s.readable)
 			}
-			if !info.More {
+			if finished {
 				m.c.giveBack(m.r)
 			}
-			return n, m.c, info, nil
+			return n, m.c, info, err
 		}
 		s.mu.Unlock()
 		select {

@@ -15,7 +15,10 @@ type Message = tx.Message
 // Source supplies messages at the moment they can be sent and learns when they are acknowledged.
 type Source = tx.Source
 
-// Received is one complete message of the peer, held until Release.
+// Received is one complete message of the peer, held until Release. A message that Config.MaxMessage allows
+// and that the receive buffer does not hold comes in pieces (section 6.9), one after the other: More says
+// that the message goes on, Offset how many octets of it came before. A piece that has Cut set, and no
+// octets, ends a message whose rest will not come because the peer has restarted.
 type Received = rx.Message
 
 // Verdict is a Placer's answer about a DATA chunk.
@@ -78,7 +81,6 @@ type Assoc struct {
 	sackLocal netip.AddrPort // from which own address; invalid: that of the path
 	probeDue  bool           // a search for a path MTU has a probe to send
 	continues bool           // the last PollTransmit ended with a full batch
-	lent      int            // octets of messages that Receive returned and Release has not taken back
 	unsettled bool           // messages of Send wait for acknowledgement
 	events    eventQueue
 	stats     Stats
@@ -133,11 +135,16 @@ func (a *Assoc) newSender() {
 	a.sender.SetECN(a.ecn.on)
 }
 
-// startData makes the receiving half and tells the sending one what the peer takes.
+// startData makes the receiving half, or has it begin anew, and tells the sending one what the peer takes.
 func (a *Assoc) startData(peerRwnd uint32, peerTSN wire.TSN) {
 	a.sender.SetPeer(peerRwnd, int(a.outStreams))
-	a.recv = rx.NewReceiver(rx.Config{PeerTSN: peerTSN, RecvBuffer: a.cfg.RecvBuffer, MaxMessage: a.cfg.MaxMessage,
-		PMDCS: a.primary().PMDCS(), SackDelay: a.cfg.SackDelay, InStreams: int(a.inStreams)})
+	cfg := rx.Config{PeerTSN: peerTSN, RecvBuffer: a.cfg.RecvBuffer, MaxMessage: a.cfg.MaxMessage,
+		PMDCS: a.primary().PMDCS(), SackDelay: a.cfg.SackDelay, InStreams: int(a.inStreams)}
+	if a.recv == nil {
+		a.recv = rx.NewReceiver(cfg)
+	} else {
+		a.recv.Restart(cfg)
+	}
 	a.sackPath, a.sackLocal = a.primary(), netip.AddrPort{}
 }
 
@@ -164,24 +171,17 @@ func (a *Assoc) Send(now rawio.Time, m *Message) error {
 	return err
 }
 
-// Receive returns the next complete message in delivery order. Release gives its window back.
+// Receive returns the next message, or piece of one, in delivery order. Release gives its window back.
 func (a *Assoc) Receive() (*Received, bool) {
 	if a.recv == nil {
 		return nil, false
 	}
-	r, ok := a.recv.Receive()
-	if ok {
-		a.lent += r.Size
-	}
-	return r, ok
+	return a.recv.Receive()
 }
 
 // Release frees a message that Receive returned; the peer may learn of the larger window at the
-// next PollTransmit.
-func (a *Assoc) Release(r *Received) {
-	a.lent -= r.Size
-	a.recv.Release(r)
-}
+// next PollTransmit. Until then it takes part of the window, also when the peer restarts.
+func (a *Assoc) Release(r *Received) { a.recv.Release(r) }
 
 // Close gives back all memory that the association holds of received packets. Call it after
 // EventDown, when no Received is in use any more.

@@ -19,8 +19,9 @@ type Config struct {
 	// RecvBuffer is the receive window and SendBuffer the most that Send queues, both in octets of
 	// user data. Default 1 MiB each; RecvBuffer is at least 1500 (section 3.3.2).
 	RecvBuffer, SendBuffer int
-	// MaxMessage is the largest fragmented message accepted from the peer, in octets.
-	// Default RecvBuffer.
+	// MaxMessage is the longest message accepted from the peer, in octets; a longer one aborts the
+	// association. Default 0: of any length. A message that RecvBuffer does not hold is delivered in
+	// pieces, see Received; with MaxMessage up to RecvBuffer there are none.
 	MaxMessage int
 
 	// Adaptation is the adaptation layer indication announced in INIT and INIT ACK (RFC 5061
@@ -113,7 +114,6 @@ func (c *Config) Complete() (Config, error) {
 	def(&d.InStreams, 65535)
 	def(&d.RecvBuffer, 1<<20)
 	def(&d.SendBuffer, 1<<20)
-	def(&d.MaxMessage, d.RecvBuffer)
 	def(&d.RTOInitial, time.Second)
 	def(&d.RTOMin, time.Second)
 	def(&d.RTOMax, 60*time.Second)
@@ -131,7 +131,7 @@ func (c *Config) Complete() (Config, error) {
 	}{
 		{d.RecvBuffer >= minWindow && d.RecvBuffer <= 1<<31-1, "RecvBuffer", "1500 to 2147483647 octets"},
 		{d.SendBuffer > 0, "SendBuffer", "positive"},
-		{d.MaxMessage > 0, "MaxMessage", "positive"},
+		{d.MaxMessage >= 0, "MaxMessage", "0 or more"},
 		{d.RTOMin > 0 && d.RTOMin <= d.RTOMax, "RTOMin", "positive and at most RTOMax"},
 		{d.RTOInitial > 0 && d.RTOInitial <= d.RTOMax, "RTOInitial", "positive and at most RTOMax"},
 		{d.SackDelay > 0 && d.SackDelay <= maxSackWait, "SackDelay", "positive and at most 500 ms"},

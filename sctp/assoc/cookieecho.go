@@ -51,13 +51,6 @@ func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool
 			a.replyError(in, wire.CauseCookieWhileShutdown, nil)
 			return false
 		}
-		if a.lent > a.cfg.RecvBuffer {
-			// The owner still holds messages of more than one incarnation: a peer that restarts
-			// over and over must not make it hold ever more.
-			a.peerTag = ck.PeerTag
-			a.abort(refusal{code: wire.CauseOutOfResource})
-			return false
-		}
 		a.restart(now, in, &ck)
 	default: // action C, and combinations that Table 12 does not have
 		return false
@@ -110,9 +103,6 @@ func (a *Assoc) collided(now rawio.Time, in *inbound, ck *Cookie) {
 		a.arrived(now, p, in.Packet)
 		a.sender.SetPrimary(p.Index())
 	}
-	if a.recv != nil {
-		a.recv.Close()
-	}
 	a.startData(ck.PeerRwnd, ck.PeerTSN)
 	a.established(now)
 }
@@ -127,7 +117,6 @@ func (a *Assoc) restart(now rawio.Time, in *inbound, ck *Cookie) {
 	a.control.clear()
 	a.newSender()
 	a.adoptPaths(ck, in.Packet)
-	a.recv.Close()
 	a.startData(ck.PeerRwnd, ck.PeerTSN)
 	a.state, a.setup = Established, nil
 	a.startBeats(now)

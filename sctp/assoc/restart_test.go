@@ -90,7 +90,7 @@ func TestCookieFromBeforeARestartIsDeadAfterIt(t *testing.T) {
 func TestRestartingPeerCannotMakeTheOwnerHoldEverMore(t *testing.T) {
 	l := passiveLab(t, &assoc.Config{RecvBuffer: 4000})
 	var held []*assoc.Received
-	for incarnation := 1; ; incarnation++ {
+	for range 20 {
 		for range 3 {
 			l.send(l.tag, l.data(strings.Repeat("x", 1000)))
 		}
@@ -98,19 +98,56 @@ func TestRestartingPeerCannotMakeTheOwnerHoldEverMore(t *testing.T) {
 			held = append(held, r)
 		}
 		l.peerTag++
-		l.initiate()
-		out := l.send(l.tag, wire.AppendCookieEcho(nil, l.cookie))
-		if l.a.State() == assoc.Closed {
-			if incarnation != 2 || describe(out) != "ABORT" || out[0].VTag() != l.peerTag {
-				t.Errorf("incarnation %d ended by %q", incarnation, describe(out))
-			}
-			break
+		l.shake()
+		if l.a.State() != assoc.Established || l.a.PeerTag() != l.peerTag {
+			t.Fatal("no restart")
 		}
+	}
+	if n := l.a.Stats().Buffered; n != 4000 || len(held) != 4 {
+		t.Errorf("%d messages, %d octets held over the restarts", len(held), n)
+	}
+	out := l.send(l.tag, l.data("does not fit"))
+	if k, _ := wire.AsSack(chunkOf(out[0], wire.ChunkSack)); k.ARwnd() != 0 || k.CumTSN() != l.tsn-2 {
+		t.Errorf("with a full buffer a_rwnd is %d", k.ARwnd())
 	}
 	for _, r := range held {
 		l.a.Release(r)
 	}
-	l.a.Close()
+	out = l.flush()
+	if k, _ := wire.AsSack(chunkOf(out[0], wire.ChunkSack)); k.ARwnd() != 4000 || l.a.Stats().Buffered != 0 {
+		t.Errorf("after the release a_rwnd is %d, %d octets held", k.ARwnd(), l.a.Stats().Buffered)
+	}
+}
+
+// A message of which the owner has read a piece when the peer restarts comes to its end.
+func TestRestartInTheMiddleOfAMessage(t *testing.T) {
+	l := passiveLab(t, &assoc.Config{RecvBuffer: 4000})
+	fragment := func(flags uint8) []byte {
+		b := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, TSN: l.tsn, Stream: 3, PPID: 7, PayloadLen: 1000})
+		l.tsn++
+		return append(b, make([]byte, 1000)...)
+	}
+	l.send(l.tag, fragment(wire.FlagB))
+	l.send(l.tag, fragment(0))
+	l.send(l.tag, fragment(0))
+	next := func(want assoc.Received) {
+		t.Helper()
+		r, ok := l.a.Receive()
+		if !ok {
+			t.Fatalf("nothing, want %+v", want)
+		}
+		if r.Stream != want.Stream || r.Size != want.Size || r.Offset != want.Offset || r.More != want.More || r.Cut != want.Cut {
+			t.Errorf("%+v, want %+v", r, want)
+		}
+		l.a.Release(r)
+		l.flush() // the SACK that opens the window
+	}
+	next(assoc.Received{Stream: 3, Size: 3000, More: true})
+	l.peerTag++
+	l.shake()
+	l.send(l.tag, l.data("of the new life"))
+	next(assoc.Received{Stream: 3, Offset: 3000, Cut: true})
+	next(assoc.Received{Size: 15})
 }
 
 func TestRestartWithNewAddressIsRefused(t *testing.T) {

@@ -4,13 +4,18 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Message is a user message: complete when Receive returns it, in assembly inside.
+// Message is a user message, or a piece of one that is longer than the receive buffer: whole, or as much
+// as there is to be, when Receive returns it, in assembly inside.
 type Message struct {
 	Stream    wire.StreamID
 	SSN       wire.SSN // meaningless when Unordered
 	PPID      uint32
 	Unordered bool
-	Size      int // octets of user data
+	// Size is the octets of user data here, Offset those of the message in earlier pieces. More says
+	// that the message goes on in the next Message. Cut is the end of a message whose rest will not
+	// come, because the peer has restarted: it has no octets.
+	Size, Offset int
+	More, Cut    bool
 
 	first, last wire.TSN // its chunks so far
 	begin, end  bool     // it has its first, its last fragment
@@ -63,6 +68,35 @@ func (m *Message) prepend(p *piece) {
 	}
 	m.head = p
 	m.Size += len(p.data)
+}
+
+// chain is a FIFO of messages.
+type chain struct{ first, last *Message }
+
+func (c *chain) push(m *Message) {
+	if c.first == nil {
+		c.first = m
+	} else {
+		c.last.next = m
+	}
+	c.last = m
+}
+
+func (c *chain) pop() *Message {
+	m := c.first
+	if m != nil {
+		c.first, m.next = m.next, nil
+	}
+	return m
+}
+
+// join moves everything from d to the end of c.
+func (c *chain) join(d *chain) {
+	if d.first != nil {
+		c.push(d.first)
+		c.last = d.last
+		*d = chain{}
+	}
 }
 
 // list is a list of messages in some order, quick at both ends.

@@ -3,6 +3,7 @@ package rx
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sort"
 
 	"github.com/rddp-go/rddp/rawio"
@@ -11,7 +12,7 @@ import (
 
 // ErrMessageTooBig reports a message of the peer's that is longer than the receiver takes. The
 // association is to be aborted.
-var ErrMessageTooBig = errors.New("sctp: the peer's message is longer than MaxMessage or the receive buffer")
+var ErrMessageTooBig = errors.New("sctp: the peer's message is longer than MaxMessage")
 
 // ViolationError reports DATA that no peer following RFC 9260 sends. The association is to be
 // aborted with cause Protocol Violation.
@@ -41,16 +42,23 @@ type Reassembly struct {
 	// held are messages in assembly, and complete ones beyond the cumulative TSN that wait for their
 	// SSN, in TSN order.
 	held list
-	// ready are messages in delivery order.
-	ready, readyTail *Message
-	free             *Message
-	store            store
+	// ready are messages and pieces in delivery order. open is the message of which only pieces were
+	// delivered so far, one of held; later are messages that become ready after its end.
+	ready, later chain
+	open         *Message
+	reading      Message // header of the message whose last piece is still to be popped, More then
+	free         *Message
+	store        store
 }
 
 // NewReassembly returns a reassembly with a receive buffer of limit octets of user data that takes
-// messages of up to maxMessage octets on streams below inStreams.
+// messages of up to maxMessage octets, 0 for any length, on streams below inStreams. Those that
+// maxMessage allows to be longer than the buffer are delivered in pieces.
 func NewReassembly(limit, maxMessage, inStreams int) *Reassembly {
-	return &Reassembly{limit: limit, maxMessage: min(maxMessage, limit), inStreams: inStreams, store: store{limit: limit}}
+	if maxMessage == 0 {
+		maxMessage = math.MaxInt
+	}
+	return &Reassembly{limit: limit, maxMessage: maxMessage, inStreams: inStreams, store: store{limit: limit}}
 }
 
 // Window returns the octets of user data that there is room for. Chunks so small that the memory for
@@ -128,7 +136,9 @@ func (r *Reassembly) Add(d wire.Data, buf *rawio.Buf) error {
 	if d.B() {
 		m.PPID = d.PPID()
 	}
-	if m.Size > r.maxMessage || !m.end && m.Size >= r.limit {
+	if n := m.Offset + m.Size; n > r.maxMessage || !m.end && n == r.maxMessage {
+		r.held.remove(i)
+		r.Release(m)
 		return ErrMessageTooBig
 	}
 	if m.begin && m.end {
@@ -277,22 +287,17 @@ func (s *stream) find(n wire.SSN) int {
 	return sort.Search(w.len(), func(i int) bool { return w.at(i).SSN-s.next >= n-s.next })
 }
 
-func (r *Reassembly) push(m *Message) {
-	if r.ready == nil {
-		r.ready = m
-	} else {
-		r.readyTail.next = m
-	}
-	r.readyTail = m
-}
-
-// Pop returns the next message in delivery order. It counts against the window until Release.
+// Pop returns the next message or piece in delivery order. It counts against the window until Release.
 func (r *Reassembly) Pop() (*Message, bool) {
-	m := r.ready
+	m := r.ready.pop()
 	if m == nil {
 		return nil, false
 	}
-	r.ready, m.next = m.next, nil
+	if m.More || r.reading.More {
+		r.reading = Message{}
+		r.reading.header(m)
+		r.reading.Offset, r.reading.More = m.Offset+m.Size, m.More
+	}
 	return m, true
 }
 
@@ -351,9 +356,23 @@ func (r *Reassembly) Check(cum wire.TSN) error {
 	return nil
 }
 
+// Restart is Close, for a peer that begins anew with that many streams. What the upper layer has yet to
+// release still counts; a message that it has only pieces of ends.
+func (r *Reassembly) Restart(inStreams int) {
+	r.Close()
+	r.inStreams = inStreams
+	if r.reading.More {
+		m := r.message()
+		m.header(&r.reading)
+		m.Cut = true
+		r.ready.push(m)
+	}
+}
+
 // Close gives all memory back except what the upper layer has yet to release.
 func (r *Reassembly) Close() {
-	for m, ok := r.Pop(); ok; m, ok = r.Pop() {
+	r.ready.join(&r.later)
+	for m := r.ready.pop(); m != nil; m = r.ready.pop() {
 		r.Release(m)
 	}
 	for i := range r.held.len() {
@@ -366,7 +385,7 @@ func (r *Reassembly) Close() {
 			r.Release(w.at(k))
 		}
 	}
-	r.held, r.streams = list{}, nil
+	r.held, r.streams, r.open = list{}, nil, nil
 }
 
 func (r *Reassembly) message() *Message {

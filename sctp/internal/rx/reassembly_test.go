@@ -62,6 +62,9 @@ func TestRandomDataIsBounded(t *testing.T) {
 	body := string(make([]byte, 300))
 	for run := range 200 {
 		r := newReceiver()
+		if run%2 == 1 {
+			r = newLimited(0)
+		}
 		for range 100 {
 			tsn := int(r.CumTSN()) + rnd(12) - 2
 			d := onStream(rnd(3), tsn, rnd(4), uint8(rnd(16)), body[:1+rnd(300)])

@@ -11,7 +11,7 @@ import (
 type Config struct {
 	PeerTSN    wire.TSN // the peer's Initial TSN
 	RecvBuffer int      // octets of user data: the a_rwnd of INIT or INIT ACK
-	MaxMessage int      // octets of the longest message taken; RecvBuffer limits it too
+	MaxMessage int      // octets of the longest message taken; 0 for any; see NewReassembly
 	PMDCS      int      // largest DATA chunk of the path, octets, for silly window avoidance
 	InStreams  int      // incoming streams
 	SackDelay  time.Duration
@@ -112,7 +112,12 @@ func (r *Receiver) PacketDone(now rawio.Time) error {
 	}
 	r.ack.PacketDone(now, gaps || r.gaps)
 	r.gaps = gaps
-	return r.reasm.Check(r.track.Cum())
+	if err := r.reasm.Check(r.track.Cum()); err != nil {
+		return err
+	}
+	// With room for less than two full chunks the peer may stop to send: silly window avoidance, on
+	// both sides, takes one of them.
+	return r.reasm.spill(r.track.Cum(), min(2*r.cfg.PMDCS, r.cfg.RecvBuffer/2))
 }
 
 // SackDue reports whether a SACK has to go now.
@@ -165,7 +170,7 @@ func (r *Receiver) Window() int { return r.reasm.Window() }
 // Buffered returns the octets of user data held.
 func (r *Receiver) Buffered() int { return r.reasm.Used() }
 
-// Receive returns the next message in delivery order. It counts against the window until Release.
+// Receive returns the next message, or piece of one, in delivery order. It counts against the window until Release.
 func (r *Receiver) Receive() (*Message, bool) { return r.reasm.Pop() }
 
 // Release gives a message's memory back. When the window can grow by a quarter of the receive buffer
@@ -179,3 +184,12 @@ func (r *Receiver) Release(m *Message) {
 
 // Close gives all memory back except what the upper layer has yet to release.
 func (r *Receiver) Close() { r.reasm.Close() }
+
+// Restart begins anew, for a peer that has restarted (section 5.2.4, action A). Everything is forgotten
+// but the messages that Receive has returned: they count against the new window too until they are
+// released, so that restarts cannot make the upper layer hold ever more. Of cfg, RecvBuffer and MaxMessage
+// are as before.
+func (r *Receiver) Restart(cfg Config) {
+	r.reasm.Restart(cfg.InStreams)
+	*r = Receiver{cfg: cfg, track: *NewTracker(cfg.PeerTSN), ack: NewAckPolicy(cfg.SackDelay), reasm: r.reasm, credit: cfg.RecvBuffer}
+}

@@ -74,6 +74,7 @@ func (c *channel) next() (at rawio.Time, i int) {
 // they are ordered, and at the end nothing is in flight and the windows are what they were.
 func TestEverythingArrivesExactlyOnceAndInOrder(t *testing.T) {
 	var probes, reneged uint64
+	pieces := 0
 	for _, tt := range []struct {
 		name                  string
 		loss, dup, delay      int
@@ -87,6 +88,8 @@ func TestEverythingArrivesExactlyOnceAndInOrder(t *testing.T) {
 		{"two paths", 15, 5, 20, 2, 1 << 20, 4, 100, 200},
 		{"a small window and a slow reader", 5, 2, 5, 1, 12000, 4, 20, 200},
 		{"a window of few chunks", 10, 0, 5, 1, 6000, 4, 30, 150},
+		{"messages longer than the window", 0, 0, 5, 1, 3500, 4, 100, 150},
+		{"messages longer than the window, and loss", 10, 5, 20, 1, 3500, 4, 50, 150},
 	} {
 		for seed := range 6 {
 			t.Run(fmt.Sprint(tt.name, "/", seed), func(t *testing.T) {
@@ -98,9 +101,9 @@ func TestEverythingArrivesExactlyOnceAndInOrder(t *testing.T) {
 				l.s.ring.base, l.s.ring.next, l.s.ring.intact = tsn, tsn, tsn
 				l.s.SetPeer(uint32(tt.window), 4)
 				l.s.maxRwnd = tt.window
-				r := rx.NewReceiver(rx.Config{PeerTSN: tsn, RecvBuffer: tt.window, MaxMessage: tt.window, PMDCS: 1000, InStreams: 4, SackDelay: 200 * time.Millisecond})
+				r := rx.NewReceiver(rx.Config{PeerTSN: tsn, RecvBuffer: tt.window, PMDCS: 1000, InStreams: 4, SackDelay: 200 * time.Millisecond})
 				c := &channel{rnd: &rnd, loss: tt.loss, dup: tt.dup, delay: tt.delay}
-				run(t, l, r, c, tt.messages, tt.readPercent)
+				pieces += run(t, l, r, c, tt.messages, tt.readPercent)
 				// req 9260-3.3.2-10: the receive buffer is as large as it was at first.
 				if r.Window() != tt.window || r.Buffered() != 0 || r.Gaps() {
 					t.Errorf("receiver: window %d of %d, %d octets held", r.Window(), tt.window, r.Buffered())
@@ -123,6 +126,9 @@ func TestEverythingArrivesExactlyOnceAndInOrder(t *testing.T) {
 	if probes == 0 || reneged == 0 {
 		t.Errorf("%d window probes and %d reneged TSNs: the small windows tested nothing", probes, reneged)
 	}
+	if pieces == 0 {
+		t.Error("no message was delivered in pieces")
+	}
 }
 
 // message n is its number, then octets that follow from it.
@@ -131,10 +137,11 @@ func body(n, size int) []byte {
 	return append(b, bytes.Repeat([]byte{byte(n)}, size-4)...)
 }
 
-func run(t *testing.T, l *lab, r *rx.Receiver, c *channel, messages, readPercent int) {
+func run(t *testing.T, l *lab, r *rx.Receiver, c *channel, messages, readPercent int) (pieces int) {
 	sizes := map[int]int{}
 	lastOf := map[wire.StreamID]int{}
 	queued, got := 0, 0
+	var part []byte // of the message that is delivered in pieces
 	for steps := 0; got < messages || l.s.Outstanding() > 0 || r.Buffered() > 0; steps++ {
 		if steps > 200000 {
 			t.Fatalf("no end at %v: %d of %d messages, %d outstanding", time.Duration(l.now), got, messages, l.s.Outstanding())
@@ -154,15 +161,25 @@ func run(t *testing.T, l *lab, r *rx.Receiver, c *channel, messages, readPercent
 		}
 		l.check()
 		for c.rnd.n(100) < readPercent {
-			m, ok := r.Receive()
+			held, ok := r.Receive()
 			if !ok {
 				break
 			}
-			b := make([]byte, m.Size)
-			m.CopyTo(b, 0)
+			m, b := *held, make([]byte, held.Size)
+			held.CopyTo(b, 0)
+			r.Release(held)
+			if m.Offset != len(part) {
+				t.Fatalf("a piece at %d instead of %d", m.Offset, len(part))
+			}
+			if b = append(part, b...); m.More {
+				pieces++
+				part = b
+				continue
+			}
+			part = nil
 			n := int(binary.BigEndian.Uint32(b))
 			if size, ok := sizes[n]; !ok || !bytes.Equal(b, body(n, size)) {
-				t.Fatalf("message %d of %d octets: damaged or for the second time", n, m.Size)
+				t.Fatalf("message %d of %d octets: damaged or for the second time", n, len(b))
 			}
 			delete(sizes, n)
 			if !m.Unordered {
@@ -172,7 +189,6 @@ func run(t *testing.T, l *lab, r *rx.Receiver, c *channel, messages, readPercent
 				lastOf[m.Stream] = n
 			}
 			got++
-			r.Release(m)
 		}
 		if r.SackDue(l.now) {
 			c.send(l.now, r.AppendSack(nil, labMTU-12), true)
@@ -199,6 +215,7 @@ func run(t *testing.T, l *lab, r *rx.Receiver, c *channel, messages, readPercent
 			t.Fatalf("message %d acknowledged in place %d", n, i)
 		}
 	}
+	return pieces
 }
 
 func arrive(t *testing.T, l *lab, r *rx.Receiver, f flying) {

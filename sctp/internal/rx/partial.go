@@ -1,0 +1,55 @@
+package rx
+
+import "github.com/rddp-go/rddp/sctp/wire"
+
+// Partial delivery (RFC 9260 section 6.9): the beginning of a message that has filled the receive buffer
+// is delivered, so that there is room for the rest. Only the one message that the cumulative TSN ends in
+// can be in that place: what is delivered of it is acknowledged for good. Its pieces follow one another
+// in the order of delivery. What becomes ready in between waits for its end, and that takes no room from
+// it: all of that has higher TSNs, so the peer has sent the rest of the message within the same window.
+
+// spill delivers what there is of the message that cum ends in, when less than room octets of the buffer
+// are left beside it.
+func (r *Reassembly) spill(cum wire.TSN, room int) error {
+	if r.held.len() == 0 || r.maxMessage <= r.limit {
+		return nil
+	}
+	m := r.held.at(0)
+	if !m.begin || m.end || m.last != cum || r.limit-m.Size >= room {
+		return nil
+	}
+	if !m.Unordered && m.SSN != r.stream(m.Stream).next {
+		if m.Size < r.limit {
+			return nil
+		}
+		return &ViolationError{m.first, "a message fills the receive buffer before its turn in the stream"}
+	}
+	p := r.message()
+	p.header(m)
+	p.More = true
+	p.Size, p.head, p.tail = m.Size, m.head, m.tail
+	m.Offset += m.Size
+	m.Size, m.head, m.tail = 0, nil, nil
+	r.open = m
+	r.ready.push(p)
+	return nil
+}
+
+// header makes p a part of the same message as m.
+func (p *Message) header(m *Message) {
+	p.Stream, p.SSN, p.PPID, p.Unordered, p.Offset = m.Stream, m.SSN, m.PPID, m.Unordered, m.Offset
+}
+
+// push delivers a whole message, or the last piece of one. While another message is delivered in pieces,
+// it waits.
+func (r *Reassembly) push(m *Message) {
+	if r.open != nil && r.open != m {
+		r.later.push(m)
+		return
+	}
+	r.ready.push(m)
+	if r.open == m {
+		r.open = nil
+		r.ready.join(&r.later)
+	}
+}

@@ -1,0 +1,265 @@
+package rx
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// newLimited returns a receiver with a window of 1000 octets, that begins to deliver a message in pieces
+// when it leaves less than 400 of them.
+func newLimited(maxMessage int) *Receiver {
+	return NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1000, MaxMessage: maxMessage, PMDCS: 200, InStreams: 16, SackDelay: 200 * time.Millisecond})
+}
+
+// pieces drains the receiver: each message by its stream, or its mark, and its octets, a piece with its
+// offset and what follows.
+func pieces(r *Receiver) string {
+	out := ""
+	for m, ok := r.Receive(); ok; m, ok = r.Receive() {
+		out += fmt.Sprintf("%d:%d+%d", m.Stream, m.Offset, m.Size)
+		if m.More {
+			out += ".."
+		}
+		if m.Cut {
+			out += "cut"
+		}
+		out += " "
+		r.Release(m)
+	}
+	return strings.TrimSpace(out)
+}
+
+func TestPartialDelivery(t *testing.T) {
+	const b, m, e = wire.FlagB, uint8(0), wire.FlagE
+	x := strings.Repeat("x", 300)
+	for _, tt := range []struct {
+		name  string
+		story func(r *Receiver) error
+		want  string
+	}{
+		// req 9260-6.9-7
+		{"what fills the buffer is delivered in pieces", func(r *Receiver) error {
+			_, err := packet(r, 0, chunk(1, 0, b, x), chunk(2, 0, m, x), chunk(3, 0, m, x))
+			return err
+		}, "0:0+900.."},
+		{"what leaves room is not", func(r *Receiver) error {
+			_, err := packet(r, 0, chunk(1, 0, b, x), chunk(2, 0, m, x))
+			return err
+		}, ""},
+		{"nor is what is complete", func(r *Receiver) error {
+			_, err := packet(r, 0, chunk(1, 0, b, x), chunk(2, 0, m, x), chunk(3, 0, e, x))
+			return err
+		}, "0:0+900"},
+		{"unordered messages too", func(r *Receiver) error {
+			_, err := packet(r, 0, chunk(1, 0, b|wire.FlagU, x), chunk(2, 0, wire.FlagU, x), chunk(3, 0, wire.FlagU, x))
+			return err
+		}, "0:0+900.."},
+		{"only what is acknowledged for good", func(r *Receiver) error {
+			_, err := packet(r, 0, chunk(2, 0, b, x), chunk(3, 0, m, x), chunk(4, 0, m, x))
+			return err
+		}, ""},
+		{"all that is there when a gap closes", func(r *Receiver) error {
+			packet(r, 0, chunk(2, 0, m, x), chunk(3, 0, m, x))
+			_, err := packet(r, 0, chunk(1, 0, b, x))
+			return err
+		}, "0:0+900.."},
+		{"messages delivered before it come first", func(r *Receiver) error {
+			packet(r, 0, onStream(1, 1, 0, be, "a"))
+			_, err := packet(r, 0, chunk(2, 0, b, x), chunk(3, 0, m, x), chunk(4, 0, m, x))
+			return err
+		}, "1:0+1 0:0+900.."},
+		{"unread ones before it do not matter: they are there to be read", func(r *Receiver) error {
+			packet(r, 0, onStream(1, 1, 0, be, x+x))
+			_, err := packet(r, 0, chunk(2, 0, b, x), chunk(3, 0, m, "x"))
+			return err
+		}, "1:0+600"},
+	} {
+		r := newLimited(0)
+		if err := tt.story(r); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if got := pieces(r); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+		r.Close()
+		if r.Buffered() != 0 || r.reasm.store.mem != 0 {
+			t.Errorf("%s: Close leaves %d octets, %d of memory", tt.name, r.Buffered(), r.reasm.store.mem)
+		}
+	}
+}
+
+func TestPiecesFollowOneAnother(t *testing.T) {
+	const b, m, e = wire.FlagB, uint8(0), wire.FlagE
+	x := strings.Repeat("x", 300)
+	r := newLimited(0)
+	mustPacket(t, r, 0, chunk(1, 0, b, x), chunk(2, 0, m, x), chunk(3, 0, m, x[:50]))
+	if got := pieces(r); got != "0:0+650.." {
+		t.Fatal(got)
+	}
+	// TSN 4 is late; messages of other streams, and the next ones of this stream, are complete.
+	mustPacket(t, r, 0, chunk(5, 0, e, x), onStream(1, 6, 0, be, "a"), onStream(2, 7, 0, be|wire.FlagU, "b"), chunk(8, 1, be, "c"))
+	if got := pieces(r); got != "" {
+		t.Errorf("%q came between two pieces", got)
+	}
+	mustPacket(t, r, 0, chunk(4, 0, m, x))
+	if got := pieces(r); got != "0:650+600 1:0+1 2:0+1 0:0+1" {
+		t.Errorf("%q", got)
+	}
+	if r.Window() != 1000 || r.reasm.store.mem != 0 {
+		t.Errorf("window %d, memory %d", r.Window(), r.reasm.store.mem)
+	}
+	// Whoever leaves off in the middle gets the memory back.
+	mustPacket(t, r, 0, chunk(9, 2, b, x), chunk(10, 2, m, x), chunk(11, 2, m, x), onStream(1, 13, 1, be, "d"))
+	piece, _ := r.Receive()
+	r.Close()
+	r.Release(piece)
+	if r.Buffered() != 0 || r.reasm.store.mem != 0 {
+		t.Errorf("Close leaves %d octets, %d of memory", r.Buffered(), r.reasm.store.mem)
+	}
+}
+
+// A message of any length goes through a small buffer, and the window never closes for good.
+func TestAMessageManyTimesTheBuffer(t *testing.T) {
+	// req 9260-6.9-7
+	r := newLimited(0)
+	x, total, read := strings.Repeat("x", 180), 0, 0
+	for i := range 1000 {
+		flags := []uint8{wire.FlagB, 0, wire.FlagE}[min(i, 1)+i/999]
+		if r.Window() < len(x) {
+			t.Fatalf("window %d after %d octets", r.Window(), total)
+		}
+		mustPacket(t, r, 0, chunk(1+i, 0, flags, x))
+		total += len(x)
+		for m, ok := r.Receive(); ok; m, ok = r.Receive() {
+			if m.Offset != read || m.More == (i == 999) {
+				t.Fatalf("a piece at %d after %d octets, more: %v", m.Offset, read, m.More)
+			}
+			read += m.Size
+			r.Release(m)
+		}
+	}
+	if read != total {
+		t.Errorf("%d of %d octets", read, total)
+	}
+}
+
+func TestLimitsOfPartialDelivery(t *testing.T) {
+	const b, m, e = wire.FlagB, uint8(0), wire.FlagE
+	x := strings.Repeat("x", 500)
+	for _, tt := range []struct {
+		name       string
+		maxMessage int
+		chunks     []wire.Data
+		want       error
+	}{
+		{"as long as MaxMessage", 1500, []wire.Data{chunk(1, 0, b, x), chunk(2, 0, m, x), chunk(3, 0, e, x)}, nil},
+		{"longer than MaxMessage, over several pieces", 1400, []wire.Data{chunk(1, 0, b, x), chunk(2, 0, m, x), chunk(3, 0, e, x)}, ErrMessageTooBig},
+		{"as long as MaxMessage and no end", 1500, []wire.Data{chunk(1, 0, b, x), chunk(2, 0, m, x), chunk(3, 0, m, x)}, ErrMessageTooBig},
+		{"with MaxMessage within the buffer nothing comes in pieces", 1000, []wire.Data{chunk(1, 0, b, x), chunk(2, 0, m, x[:400]), chunk(3, 0, e, x[:100])}, nil},
+		{"before its turn in the stream", 0, []wire.Data{chunk(1, 1, b, x), chunk(2, 1, m, x)}, new(ViolationError)},
+	} {
+		r := newLimited(tt.maxMessage)
+		var err error
+		got := ""
+		for _, d := range tt.chunks {
+			if _, err = packet(r, 0, d); err != nil {
+				break
+			}
+			got += pieces(r)
+		}
+		var v *ViolationError
+		if _, violation := tt.want.(*ViolationError); violation != errors.As(err, &v) || !violation && err != tt.want {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if tt.maxMessage == 1000 && got != "0:0+1000" {
+			t.Errorf("%s: %s", tt.name, got)
+		}
+		r.Close()
+		if r.Buffered() != 0 || r.reasm.store.mem != 0 {
+			t.Errorf("%s: Close leaves %d octets, %d of memory", tt.name, r.Buffered(), r.reasm.store.mem)
+		}
+	}
+}
+
+func TestRestart(t *testing.T) {
+	anew := Config{PeerTSN: 5000, RecvBuffer: 1000, PMDCS: 200, InStreams: 2, SackDelay: 200 * time.Millisecond}
+	x := strings.Repeat("x", 300)
+	t.Run("what the upper layer holds counts until it is released", func(t *testing.T) {
+		r := newLimited(0)
+		mustPacket(t, r, 0, chunk(1, 0, be, x), chunk(2, 1, be, x), chunk(4, 3, be, x))
+		held, _ := r.Receive()
+		r.Restart(anew)
+		if r.Buffered() != 300 || r.Window() != 700 {
+			t.Errorf("%d octets held, window %d", r.Buffered(), r.Window())
+		}
+		// req 9260-5.2.4-5: the new association begins at its own TSN and SSNs.
+		if r.CumTSN() != 4999 || r.Gaps() || r.SackPending() {
+			t.Errorf("cumulative TSN %d, gaps %v", r.CumTSN(), r.Gaps())
+		}
+		mustPacket(t, r, 0, chunk(5000, 0, be, "new"))
+		if k := sack(r); k.CumTSN() != 5000 || k.ARwnd() != 697 {
+			t.Errorf("SACK of %d with a_rwnd %d", k.CumTSN(), k.ARwnd())
+		}
+		b := make([]byte, 300)
+		if held.CopyTo(b, 0); string(b) != x {
+			t.Error("what is held was overwritten")
+		}
+		r.Release(held)
+		if got := received(r); got != "new|" || r.Window() != 1000 || r.reasm.store.mem != 0 {
+			t.Errorf("%q, window %d, memory %d", got, r.Window(), r.reasm.store.mem)
+		}
+		var v *ViolationError
+		if _, err := packet(r, 0, onStream(2, 5001, 0, be, "x")); !errors.As(err, &v) {
+			t.Errorf("a stream that the restart has not asked for: %v", err)
+		}
+	})
+	t.Run("again and again", func(t *testing.T) {
+		r := newLimited(0)
+		for i := range 100 {
+			packet(r, 0, chunk(int(r.CumTSN())+1, 0, be, x))
+			r.Receive()
+			if r.Restart(anew); r.Buffered() > 1300 {
+				t.Fatalf("%d octets held after %d restarts", r.Buffered(), i+1)
+			}
+		}
+	})
+	t.Run("in the middle of a message that is read in pieces", func(t *testing.T) {
+		begin := func(r *Receiver) {
+			packet(r, 0, chunk(1, 0, wire.FlagB, x), chunk(2, 0, 0, x), chunk(3, 0, 0, x))
+		}
+		for _, tt := range []struct {
+			name  string
+			story func(r *Receiver)
+			want  string
+		}{
+			{"one piece was read", func(r *Receiver) { begin(r); pieces(r); r.Restart(anew) }, "0:900+0cut 0:0+1"},
+			{"two restarts", func(r *Receiver) { begin(r); pieces(r); r.Restart(anew); r.Restart(anew) }, "0:900+0cut 0:0+1"},
+			{"a restart after the end is known", func(r *Receiver) { begin(r); pieces(r); r.Restart(anew); pieces(r); r.Restart(anew) }, "0:0+1"},
+			{"nothing was read", func(r *Receiver) { begin(r); r.Restart(anew) }, "0:0+1"},
+			{"its last piece was not read", func(r *Receiver) {
+				begin(r)
+				pieces(r)
+				packet(r, 0, chunk(4, 0, wire.FlagE, x))
+				r.Restart(anew)
+			}, "0:900+0cut 0:0+1"},
+			{"all of it was read", func(r *Receiver) {
+				begin(r)
+				packet(r, 0, chunk(4, 0, wire.FlagE, x))
+				pieces(r)
+				r.Restart(anew)
+			}, "0:0+1"},
+		} {
+			r := newLimited(0)
+			tt.story(r)
+			mustPacket(t, r, 0, chunk(5000, 0, be, "x"))
+			if got := pieces(r); got != tt.want {
+				t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+			}
+		}
+	})
+}
