@@ -37,7 +37,7 @@ type Config struct {
 	// HeartbeatInterval is HB.interval, default 30 s. A negative value disables heartbeats to
 	// confirmed addresses; unconfirmed ones are still probed, as section 5.4 requires.
 	HeartbeatInterval time.Duration
-	// CookieLife is Valid.Cookie.Life, default 60 s.
+	// CookieLife is Valid.Cookie.Life, default 60 s. A peer that asks for more gets up to twice as much.
 	CookieLife time.Duration
 	// MaxBurst is the most packets with DATA sent at one opportunity, a call of PollTransmit; default
 	// 4, negative for no limit, as suits an owner that polls once for many received packets.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net/netip"
+	"time"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -64,7 +65,7 @@ func answerOffer(now rawio.Time, o *Outbox, p *rawio.Packet, of *offer, cfg *Con
 	}
 	out := min(cfg.OutStreams, of.in) // section 3.3.3: never above the peer's MIS
 	c := Cookie{
-		Created: now, Life: cfg.CookieLife,
+		Created: now, Life: cfg.cookieLife(of.extend),
 		LocalPort: pkt.DstPort(), PeerPort: pkt.SrcPort(),
 		LocalTag: id.tag, PeerTag: of.tag, LocalTie: id.tieLocal, PeerTie: id.tiePeer,
 		LocalTSN: id.tsn, PeerTSN: of.tsn, PeerRwnd: of.rwnd,
@@ -104,6 +105,12 @@ func answerOffer(now rawio.Time, o *Outbox, p *rawio.Packet, of *offer, cfg *Con
 		}
 	}
 	o.answer(p, of.tag, wire.CloseChunk(b, start))
+}
+
+// cookieLife is how long a cookie lives whose owner asks for so many milliseconds more, because it has
+// found an earlier one stale (section 3.3.2.1.3): up to twice as long as otherwise.
+func (c *Config) cookieLife(extend uint32) time.Duration {
+	return min(c.CookieLife+min(time.Duration(extend)*time.Millisecond, c.CookieLife), keyLife)
 }
 
 // refuse sends an ABORT with the peer's tag and T = 0 to where p came from; a zero refusal has no

@@ -18,6 +18,7 @@ type offer struct {
 	adaptation    uint32
 	hasAdaptation bool
 	ecn           bool
+	extend        uint32     // by how many ms the peer wants its cookie to live longer
 	cookie        []byte     // State Cookie of an INIT ACK
 	source        netip.Addr // of the packet
 	usable        families   // what addresses of the peer are of use
@@ -91,7 +92,9 @@ func (o *offer) param(chunk wire.ChunkType, p wire.Param) (why refusal, stop boo
 		}
 	case wire.ParamECNCapable:
 		o.ecn = true
-	case wire.ParamUnrecognizedParam, wire.ParamCookiePreservative, wire.ParamPadding, wire.ParamSupportedExtensions:
+	case wire.ParamCookiePreservative:
+		o.extend, err = p.CookieIncrement()
+	case wire.ParamUnrecognizedParam, wire.ParamPadding, wire.ParamSupportedExtensions:
 		// Known, and of no consequence here.
 	default:
 		var report bool
