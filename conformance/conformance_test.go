@@ -137,6 +137,15 @@ func TestFaults(t *testing.T) {
 		{"a waived layer may be tested", aFile("7000", "app", "app"), map[string]string{"layer:app": reason}, cite("7000-1-1"), ""},
 		{"layer sctp is not waived whole", aFile(pendingRFC, "sctp"), map[string]string{"layer:sctp": reason}, nil, "only layers"},
 		{"two rows with one id", aFile("7000", "sctp"), nil, cite("7000-1-1"), "two rows"},
+		{"an RFC that is not offered", aFile("7000", many...), map[string]string{"off:7000": reason}, nil, ""},
+		{"a section that is not offered", aFile("7000", many...), map[string]string{"off:7000-1": reason}, nil, ""},
+		{"a row that is not offered", aFile("7000", "sctp"), map[string]string{"off:7000-1-1": reason}, nil, ""},
+		{"another row with the same beginning", aFile("7000", many[:10]...), map[string]string{"off:7000-1-1": reason}, cite(all[1:9]...), "7000-1-10: neither cited nor waived"},
+		{"not offered, but tested", aFile("7000", "sctp", "sctp"), map[string]string{"off:7000": reason}, cite("7000-1-1"), ""},
+		{"not offered without reason", aFile("7000", "sctp"), map[string]string{"off:7000": "later"}, nil, "no reason"},
+		{"nothing left that is not offered", aFile("7000", "sctp"), map[string]string{"off:7000": reason}, cite("7000-1-1"), "no row without a test"},
+		{"what is not offered makes no room for waivers", aFile("7000", many[:20]...),
+			map[string]string{"7000-1-1": reason, "off:7000-1-2": reason}, cite(all[2:]...), "5 % or more"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			list := []File{c.file}
@@ -151,6 +160,19 @@ func TestFaults(t *testing.T) {
 				t.Errorf("faults %q, want %q", r.Faults, c.want)
 			}
 		})
+	}
+}
+
+func TestRowsThatAreNotOfferedAreNotCounted(t *testing.T) {
+	r := examine([]File{aFile("7000", "sctp", "sctp", "n/a")}, map[string]string{"off:7000": "this code does not do that"},
+		[]Citation{{ID: "7000-1-1", Test: "TestX"}})
+	if c := r.Count(r.Files[0])["MUST"]; c != (Count{Rows: 1, Tested: 1, Off: 2}) {
+		t.Errorf("%+v", c)
+	}
+	for _, table := range []string{r.Table(), r.Markdown()} {
+		if !strings.Contains(table, "(not offered)") || !strings.Contains(table, "not counted: 2\nuntested: 0  waived: 0  rows: 1\n") {
+			t.Error(table)
+		}
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 // files lists the RFCs, those that matter most first. Rows of a pending RFC may still lack tests; an RFC stops to be
 // pending when its last row is tested or waived, and does not become so again.
 var files = []File{
-	{RFC: "9260", Subject: "SCTP, with the I bit of RFC 7053", Set: "sctp", Pending: true},
-	{RFC: "5061", Subject: "adaptation indication, address changes", Set: "sctp", Pending: true},
+	{RFC: "9260", Subject: "SCTP, with the I bit of RFC 7053", Set: "sctp"},
+	{RFC: "5061", Subject: "adaptation indication", Set: "sctp"},
 	{RFC: "6951", Subject: "UDP encapsulation", Set: "sctp", Pending: true},
 	{RFC: "8899", Subject: "packetization layer PMTU discovery", Set: "sctp", Pending: true},
 	{RFC: "4820", Subject: "padding", Set: "sctp"},
@@ -21,10 +21,10 @@ var files = []File{
 	{RFC: "6581", Subject: "enhanced connection setup", Set: "rdma"},
 	{RFC: "7306", Subject: "atomics, immediate data", Set: "rdma"},
 	{RFC: "5042", Subject: "security of DDP and RDMAP", Set: "rdma"},
-	{RFC: "3758", Subject: "partial reliability", Set: "extensions", Pending: true},
-	{RFC: "6525", Subject: "stream reconfiguration", Set: "extensions", Pending: true},
-	{RFC: "8260", Subject: "interleaving, schedulers", Set: "extensions", Pending: true},
-	{RFC: "4895", Subject: "authentication", Set: "extensions", Pending: true},
+	{RFC: "3758", Subject: "partial reliability", Set: "extensions"},
+	{RFC: "6525", Subject: "stream reconfiguration", Set: "extensions"},
+	{RFC: "8260", Subject: "interleaving, schedulers", Set: "extensions"},
+	{RFC: "4895", Subject: "authentication", Set: "extensions"},
 }
 
 // maxWaived is the share of a set's binding rows, in percent, that waivers must stay below.
@@ -38,6 +38,7 @@ type Report struct {
 	rows    map[string]*Row
 	cited   map[string]bool
 	waivers map[string]string // reason by row id or layer:name
+	off     []string          // scopes of extensions that are not offered, see offPrefix
 }
 
 // Examine reads the rows and waivers in dir and the tests below root.
@@ -66,6 +67,11 @@ func examine(files []File, waivers map[string]string, cites []Citation) *Report 
 				r.fault("%s: two rows", row.ID)
 			}
 			r.rows[row.ID] = row
+		}
+	}
+	for id := range waivers {
+		if scope, ok := strings.CutPrefix(id, offPrefix); ok {
+			r.off = append(r.off, scope)
 		}
 	}
 	for _, c := range cites {
@@ -98,11 +104,15 @@ func (r *Report) checkWaivers() {
 	}
 	for id, reason := range r.waivers {
 		layer, wholesale := strings.CutPrefix(id, "layer:")
+		scope, off := strings.CutPrefix(id, offPrefix)
 		switch {
 		case len(strings.Fields(reason)) < 4:
 			r.fault("waiver of %s: no reason", id)
 		case wholesale && layer != "n/a" && layer != "app":
 			r.fault("waiver of %s: only layers n/a and app are waived as a whole", id)
+		case off && r.empty(scope):
+			r.fault("%s: no row without a test", id)
+		case off:
 		case wholesale && !layers[layer], !wholesale && r.rows[id] == nil:
 			r.fault("waiver of %s: no such row", id)
 		case r.cited[id]:
@@ -111,14 +121,24 @@ func (r *Report) checkWaivers() {
 	}
 }
 
-// checkSets holds the number of waived binding rows of each set down. Rows of a layer waived as a whole are no concern of
-// the code here and do not count.
+// empty reports whether an extension that is not offered has no rows left to say so for.
+func (r *Report) empty(scope string) bool {
+	for id, row := range r.rows {
+		if covers(scope, id) && !r.tested(row) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkSets holds the number of waived binding rows of each set down. Rows of a layer waived as a whole, and of extensions
+// that are not offered, are no concern of the code here and do not count.
 func (r *Report) checkSets() {
 	binding, waived := make(map[string]int), make(map[string]int)
 	for _, f := range r.Files {
 		for i := range f.Rows {
 			row := &f.Rows[i]
-			if _, whole := r.waivers["layer:"+row.Layer]; whole || !row.Binding() {
+			if _, whole := r.waivers["layer:"+row.Layer]; whole || !row.Binding() || r.Off(row) {
 				continue
 			}
 			binding[f.Set]++
@@ -140,18 +160,18 @@ func (r *Report) fault(format string, args ...any) {
 
 func (r *Report) tested(row *Row) bool { return r.cited[row.ID] }
 
-// waived is false for a row that is tested all the same.
+// waived is false for a row that is tested all the same, or not offered.
 func (r *Report) waived(row *Row) bool {
 	_, alone := r.waivers[row.ID]
 	_, layer := r.waivers["layer:"+row.Layer]
-	return !r.tested(row) && (alone || layer)
+	return !r.tested(row) && !r.Off(row) && (alone || layer)
 }
 
 // Untested lists the rows of a file that have neither test nor waiver; MAY rows are options and never among them.
 func (r *Report) Untested(f File) []*Row {
 	var list []*Row
 	for i := range f.Rows {
-		if row := &f.Rows[i]; row.Level != "MAY" && !r.tested(row) && !r.waived(row) {
+		if row := &f.Rows[i]; row.Level != "MAY" && !r.tested(row) && !r.waived(row) && !r.Off(row) {
 			list = append(list, row)
 		}
 	}

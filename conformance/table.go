@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Count is where the rows of one level stand.
-type Count struct{ Rows, Tested, Waived int }
+// Count is where the rows of one level stand. Those of extensions that are not offered are Off and none of the Rows.
+type Count struct{ Rows, Tested, Waived, Off int }
 
 // Untested counts the rows that nothing holds.
 func (c Count) Untested() int { return c.Rows - c.Tested - c.Waived }
@@ -18,47 +18,52 @@ func (r *Report) Count(f File) map[string]Count {
 	for i := range f.Rows {
 		row := &f.Rows[i]
 		c := counts[row.Level]
-		c.Rows++
-		if r.tested(row) {
+		switch {
+		case r.Off(row):
+			c.Off++
+			c.Rows--
+		case r.tested(row):
 			c.Tested++
-		}
-		if r.waived(row) {
+		case r.waived(row):
 			c.Waived++
 		}
+		c.Rows++
 		counts[row.Level] = c
 	}
 	return counts
 }
 
-// Summary is the last line of both tables.
+// Summary ends both tables.
 func (r *Report) Summary() string {
-	var untested, waived, rows int
+	var untested, waived, rows, off int
 	for _, f := range r.Files {
 		untested += len(r.Untested(f))
-		rows += len(f.Rows)
 		for _, c := range r.Count(f) {
 			waived += c.Waived
+			rows += c.Rows
+			off += c.Off
 		}
 	}
-	return fmt.Sprintf("untested: %d  waived: %d  rows: %d\n", untested, waived, rows)
+	return fmt.Sprintf("not offered to peers, and not counted: %d\n", off) +
+		fmt.Sprintf("untested: %d  waived: %d  rows: %d\n", untested, waived, rows)
 }
 
 // Table has a line per RFC and level.
 func (r *Report) Table() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-4s  %-10s %5s %7s %7s %9s\n", "RFC", "level", "rows", "tested", "waived", "untested")
+	fmt.Fprintf(&b, "%-4s  %-10s %5s %7s %7s %9s %5s\n", "RFC", "level", "rows", "tested", "waived", "untested", "off")
 	for _, f := range r.Files {
-		note, counts := f.title(), r.Count(f)
+		note, counts := r.title(&f), r.Count(f)
 		for _, level := range Levels {
 			c := counts[level]
-			if c.Rows == 0 {
+			if c.Rows+c.Off == 0 {
 				continue
 			}
 			untested := fmt.Sprint(c.Untested())
 			if level == "MAY" {
 				untested = "-" // an option
 			}
-			line := fmt.Sprintf("%-4s  %-10s %5d %7d %7d %9s  %s", f.RFC, level, c.Rows, c.Tested, c.Waived, untested, note)
+			line := fmt.Sprintf("%-4s  %-10s %5d %7d %7d %9s %5d  %s", f.RFC, level, c.Rows, c.Tested, c.Waived, untested, c.Off, note)
 			fmt.Fprintln(&b, strings.TrimRight(line, " "))
 			note = ""
 		}
@@ -67,9 +72,12 @@ func (r *Report) Table() string {
 	return b.String()
 }
 
-func (f *File) title() string {
-	if f.Pending {
+func (r *Report) title(f *File) string {
+	switch {
+	case f.Pending:
 		return f.Subject + " (pending)"
+	case !r.offered(f):
+		return f.Subject + " (not offered)"
 	}
 	return f.Subject
 }
@@ -79,12 +87,13 @@ const (
 	blockEnd   = "<!-- /conformance -->\n"
 )
 
-// Markdown is the table for the README: a line per RFC, and per level the rows tested, waived (after +) and all.
+// Markdown is the table for the README: a line per RFC, and per level the rows tested, waived (after +) and all, and in
+// brackets those of extensions that are not offered.
 func (r *Report) Markdown() string {
 	var b strings.Builder
-	b.WriteString("Rows that a test holds, + rows waived with a reason, / all rows.\n\n| RFC | subject | " + strings.Join(Levels, " | ") + " | untested |\n|---|---|" + strings.Repeat("---|", len(Levels)+1) + "\n")
+	b.WriteString("Rows that a test holds, + rows waived with a reason, / all rows (rows of what is not offered to peers).\n\n| RFC | subject | " + strings.Join(Levels, " | ") + " | untested |\n|---|---|" + strings.Repeat("---|", len(Levels)+1) + "\n")
 	for _, f := range r.Files {
-		fmt.Fprintf(&b, "| %s | %s |", f.RFC, f.title())
+		fmt.Fprintf(&b, "| %s | %s |", f.RFC, r.title(&f))
 		counts := r.Count(f)
 		for _, level := range Levels {
 			c := counts[level]
@@ -94,6 +103,9 @@ func (r *Report) Markdown() string {
 			}
 			if c.Rows == 0 {
 				cell = ""
+			}
+			if c.Off > 0 {
+				cell = strings.TrimLeft(fmt.Sprintf("%s (%d)", cell, c.Off), " ")
 			}
 			fmt.Fprintf(&b, " %s |", cell)
 		}

@@ -182,6 +182,7 @@ func TestNoBundle(t *testing.T) {
 
 // What is not for a Source to ask has no effect there.
 func TestSourceTakesNoOptions(t *testing.T) {
+	// req 3758-4.2-2: DDP is a Source
 	l := newLab(t, 2)
 	l.s.SetUpper(wilful{}, l)
 	l.s.Poll(second)
