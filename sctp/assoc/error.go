@@ -45,6 +45,10 @@ func (a *Assoc) handleError(now rawio.Time, c wire.Chunk) {
 			return
 		}
 	}
+	if cs.Err() != nil {
+		a.stats.Malformed++
+		return
+	}
 	if a.events.peerErrors < maxPeerErrors {
 		a.events.push(Event{Kind: EventPeerError, Err: &PeerError{Causes: copyCauses(e.Causes())}})
 	}

@@ -1,0 +1,163 @@
+package assoc_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Every class of malformed packets, with what the RFC says to do: to an established association, and to a
+// host that knows of none. The association lives on as if nothing had come.
+func TestMalformedPackets(t *testing.T) {
+	beat := wire.AppendHeartbeat(nil, []byte("12345678"))
+	odd := wire.AppendHeartbeat(nil, []byte("12345")) // three octets of padding
+	init := initChunk(0x77, 5)
+	with := func(param ...byte) []byte { return wire.AppendChunk(nil, wire.ChunkInit, 0, append(init[4:20:20], param...)) }
+	// set returns a copy of b with octets from at on replaced.
+	set := func(b []byte, at int, v ...byte) []byte {
+		b = slices.Clone(b)
+		copy(b[at:], v)
+		return b
+	}
+	type row struct {
+		name   string
+		tag    func(*lab) uint32
+		octets [][]byte // behind the common header
+		up     string   // what an association answers
+		blue   string   // and a host without one
+	}
+	rows := []row{
+		{"as it should be", own, [][]byte{beat}, "HEARTBEAT ACK", "ABORT"},
+		{"no chunk", own, nil, "", ""},
+		{"three octets where a chunk should be", own, [][]byte{beat[:3]}, "", ""},
+		{"three octets behind a chunk", own, [][]byte{beat, beat[:3]}, "HEARTBEAT ACK", "ABORT"},
+
+		// req 9260-6.10-6: the partial chunk is dropped, what is before it is not
+		{"length one past the end", own, [][]byte{set(beat, 3, 17)}, "", ""},
+		{"length past the end, behind a chunk", own, [][]byte{beat, set(beat, 3, 17)}, "HEARTBEAT ACK", "ABORT"},
+		{"length 65535", own, [][]byte{beat, set(beat, 2, 0xff, 0xff)}, "HEARTBEAT ACK", "ABORT"},
+		{"DATA that is cut off", own, [][]byte{dataChunk(1000, 0, 0, "0123456789")[:24]}, "", ""},
+		{"SACK with more gaps than octets", own, [][]byte{set(wire.AppendSack(nil, wire.SackFields{}), 13, 9)}, "", "ABORT"},
+		{"DATA shorter than its header", own, [][]byte{wire.AppendChunk(nil, wire.ChunkData, 3, make([]byte, 8)), beat}, "HEARTBEAT ACK", "ABORT"},
+
+		{"a parameter of an INIT past its end", zero, [][]byte{with(0xc0, 6, 0, 9, 0, 0, 0, 1)}, "ABORT", "ABORT"},
+		{"a parameter of an INIT of length 3", zero, [][]byte{with(0xc0, 6, 0, 3)}, "ABORT", "ABORT"},
+		{"the parameter of a HEARTBEAT past its end", own, [][]byte{set(beat, 6, 0, 13)}, "", "ABORT"},
+		{"a HEARTBEAT without its parameter", own, [][]byte{wire.AppendChunk(nil, wire.ChunkHeartbeat, 0, nil)}, "", "ABORT"},
+		{"a cause past the end of its ERROR", own, [][]byte{wire.AppendChunk(nil, wire.ChunkError, 0, []byte{0, 13, 0, 5}), beat}, "HEARTBEAT ACK", "ABORT"},
+		{"a cause past the end of an ABORT", own, [][]byte{wire.AppendChunk(nil, wire.ChunkAbort, 0, []byte{0, 13, 0, 5})}, "", ""}, // req 9260-3.3.7-5
+
+		// req 9260-3.2-11, 9260-3.2-8
+		{"padding that is not zero", own, [][]byte{set(odd, 13, 1, 2, 3), beat}, "HEARTBEAT ACK HEARTBEAT ACK", "ABORT"},
+		{"no padding at the end", own, [][]byte{odd[:13]}, "HEARTBEAT ACK", "ABORT"},
+		{"padding counted in the length", own, [][]byte{set(odd, 3, 16)}, "HEARTBEAT ACK", "ABORT"},
+		{"four octets of padding", own, [][]byte{beat, make([]byte, 4), beat}, "HEARTBEAT ACK", "ABORT"},
+
+		// req 9260-12.3-1, 9260-8.5.1-2
+		{"INIT before another chunk", zero, [][]byte{init, beat}, "", ""},
+		{"INIT behind another chunk", zero, [][]byte{beat, init}, "", ""},
+		{"INIT behind another chunk, with the tag", own, [][]byte{beat, init}, "HEARTBEAT ACK", ""},
+		{"INIT with the tag", own, [][]byte{init}, "", ""},
+		{"two INITs", zero, [][]byte{init, init}, "", ""},
+		{"INIT ACK before another chunk", own, [][]byte{initAckChunk(0x77, 5, []byte("cookie")), beat}, "", "ABORT"},
+		{"SHUTDOWN COMPLETE behind another chunk", own, [][]byte{beat, wire.AppendShutdownComplete(nil, false), beat}, "HEARTBEAT ACK", ""},
+
+		{"tag 0", zero, [][]byte{beat}, "", ""},
+		{"tag 0, ABORT", zero, [][]byte{wire.AppendAbort(nil, false)}, "", ""},
+		{"Initiate Tag 0", zero, [][]byte{initChunk(0, 5)}, "", ""}, // req 9260-3.3.2-6
+		// req 9260-8.5-1
+		{"a wrong tag", foreign, [][]byte{beat}, "", "ABORT"},
+		{"the peer's tag", peers, [][]byte{beat}, "", "ABORT"},
+
+		// req 9260-3.2-6
+		{"reserved flags of a HEARTBEAT", own, [][]byte{set(beat, 1, 0xff)}, "HEARTBEAT ACK", "ABORT"},
+		{"reserved flags of SHUTDOWN ACK, which comes too early", own, [][]byte{set(wire.AppendShutdownAck(nil), 1, 0xff)}, "", "SHUTDOWN COMPLETE"},
+		{"reserved flags of an unknown chunk", own, [][]byte{wire.AppendChunk(nil, 0xbe, 0xff, nil), beat}, "HEARTBEAT ACK", "ABORT"},
+	}
+	for n := range byte(4) { // req 9260-6.10-7
+		rows = append(rows,
+			row{fmt.Sprintf("chunk of length %d", n), own, [][]byte{set(beat, 3, n), beat}, "", ""},
+			row{fmt.Sprintf("chunk of length %d behind another", n), own, [][]byte{beat, set(beat, 3, n), beat}, "HEARTBEAT ACK", "ABORT"})
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			l := passiveLab(t, &assoc.Config{HeartbeatInterval: -1})
+			tag := row.tag(l)
+			pkt := packet(portA, portB, tag, row.octets...)
+			l.deliver(l.peer, pkt)
+			if got := describe(l.flush()); got != row.up {
+				t.Errorf("an association answers %q, want %q", got, row.up)
+			}
+			l.unharmed()
+			l = bareLab(t)
+			l.listen(nil)
+			l.deliver(l.peer, pkt)
+			if got := describe(l.flush()); got != row.blue || l.h.ep.Len() != 0 {
+				t.Errorf("a host without an association answers %q, want %q; it has %d now", got, row.blue, l.h.ep.Len())
+			}
+		})
+	}
+}
+
+// What is no packet, or came to harm on its way, never gets to an association.
+func TestPacketsThatAreNone(t *testing.T) {
+	l := passiveLab(t, &assoc.Config{HeartbeatInterval: -1})
+	good := packet(portA, portB, l.tag, wire.AppendHeartbeat(nil, []byte("12345678")))
+	before := l.a.Stats()
+	for n := range wire.CommonHeaderLen { // req 9260-3.1-1
+		l.deliver(l.peer, good[:n])
+	}
+	for bit := range 8 * len(good) { // req 9260-6.8-2, 9260-6.8-3
+		bad := bytes.Clone(good)
+		bad[bit/8] ^= 1 << (bit % 8)
+		l.deliver(l.peer, bad)
+	}
+	for _, zero := range [][]byte{packet(0, portB, l.tag, good[12:]), packet(portA, 0, l.tag, good[12:])} { // req 9260-3.1-2
+		l.deliver(l.peer, zero)
+	}
+	l.expect(l.flush(), "")
+	if after := l.a.Stats(); after.PacketsIn != before.PacketsIn {
+		t.Errorf("%d of them were handled", after.PacketsIn-before.PacketsIn)
+	}
+	if s := l.h.ep.Stats(); s.Malformed != wire.CommonHeaderLen+2 || s.BadChecksum != uint64(8*len(good)) {
+		t.Errorf("%+v", s)
+	}
+	l.unharmed()
+}
+
+// The flags that a DATA chunk does not have change nothing of it.
+func TestReservedFlagsOfData(t *testing.T) {
+	// req 9260-3.2-6
+	l := passiveLab(t, &assoc.Config{HeartbeatInterval: -1})
+	d := l.data("payload")
+	d[1] |= 0xf0
+	l.expect(l.send(l.tag, d), "SACK")
+	if got := drain(l.a); len(got) != 1 || string(got[0]) != "payload" {
+		t.Errorf("%q", got)
+	}
+}
+
+// unharmed fails unless the association works as on its first day.
+func (l *lab) unharmed() {
+	l.t.Helper()
+	l.inState(assoc.Established)
+	if n := l.a.NumPaths(); n != 1 || len(l.h.assocs) != 1 {
+		l.t.Errorf("%d paths, %d associations", n, len(l.h.assocs))
+	}
+	if got := drain(l.a); got != nil {
+		l.t.Errorf("%q was delivered", got)
+	}
+	for _, e := range l.h.events {
+		if e.Kind != assoc.EventUp {
+			l.t.Errorf("event %v", e.Kind)
+		}
+	}
+	l.expect(l.send(l.tag, l.data("after it")), "SACK")
+	if got := drain(l.a); len(got) != 1 || string(got[0]) != "after it" {
+		l.t.Errorf("%q after it", got)
+	}
+}
