@@ -10,7 +10,8 @@
 //	_, err = c.WriteMsg([]byte("hello"), sctp.SendInfo{Stream: 3})
 //	n, info, err := c.ReadMsg(buf)
 //
-// [Conn.Stream] gives one stream as a net.Conn.
+// [Conn.Stream] gives one stream as a net.Conn. A message that is longer than buf, or than the receive buffer, is
+// read in pieces; [SendInfo] may limit for how long a message is worth sending.
 //
 // With several addresses in Config.LocalAddrs, or a peer that has several, an association outlives the
 // failure of a network: data moves to another path, and returns to the primary one when that recovers.
