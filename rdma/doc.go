@@ -42,7 +42,27 @@
 //
 // Memory named by a work request belongs to the QP until the request completes. Registered memory may be
 // changed by the peer, as its access rights say, until Invalidate or Deregister returns: then not one
-// octet changes any more.
+// octet changes any more. The same goes for Reregister, which gives an STag other memory, and SetAccess.
+//
+// A memory window ([MW]) opens part of a region to the peer of one QP, with an STag and rights of its own, and
+// costs little: bind one for each exchange, and end it, or have the peer end it by a Send with Invalidate,
+// before the program looks at what was written (RFC 5042 section 6.2.2).
+//
+// # Resources
+//
+// All that a peer can make a Device hold is bounded by [Limits], and a user of the Device, a PD, has its share of it. A
+// CQ is made as deep as all queues attached to it: CreateQP fails with a [*CQSizeError] otherwise. Receives shared by an
+// SRQ are watched by SRQ.SetLimit and QP.SetHighWater, idle QPs are reclaimed after Config.IdleTimeout, and
+// Device.Peers and QP.StreamStats tell who costs more than the others. Device.NextEvent reports what concerns no single
+// request: streams that fail, limits that are reached, associations that come and go.
+//
+// # Lossy paths
+//
+// Two timers of SCTP decide how fast a transfer goes on after losses. Config.SCTP.SackDelay is 1 ms here instead of
+// 200 ms, as completions wait for acknowledgements. Config.SCTP.RTOMin keeps its second: RFC 9260 section 16 says so,
+// because a retransmission too early is harm to the network. A loss at the very end of a message, behind which nothing
+// follows that would tell of it, then costs a second. Within a data centre, or where else the round-trip time is known to
+// be short and steady, set RTOMin to 100 ms or so: that is a choice about the path, which the library cannot make.
 //
 // # Errors
 //
@@ -60,7 +80,7 @@
 //	ddp_post_recv(s, b)                            QP.PostRecv; on several sockets at once: SRQ.PostRecv
 //	ddp_recv(s), untagged indication               CQ.Poll, CQ.Wait: WC with WCRecv
 //	ddp_recv(s), tagged indication                 the WC of the Send that follows the Write
-//	ddp_register(s, b)                             PD.Register; one QP only: RegionOptions.QP; a file: PD.RegisterDevice
+//	ddp_register(s, b)                             PD.Register; one QP only: RegionOptions.QP or MR.Bind; a file: PD.RegisterDevice
 //	ddp_deregister(bh)                             MR.Deregister
 //	ddp_max_msizes(s)                              QP.MULPDU for one segment; messages are 2^32-1 octets at most
 //
@@ -75,5 +95,5 @@
 //	rdma_max_msizes(s)                             as ddp_max_msizes
 //
 // A buffer may be registered several times, and regions may overlap: each registration has its own STag,
-// rights and end.
+// rights and end. A buffer posted to an SRQ is posted on all its QPs, and the first message takes it from all.
 package rdma
