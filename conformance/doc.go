@@ -5,6 +5,6 @@
 //
 //	// req 9260-5.2.4-3, 9260-5.2.4-4: the tags decide, not the addresses.
 //
-// go test ./conformance fails when a row of level MUST, MUST NOT or RULE of an enforced RFC is neither cited nor waived
+// go test ./conformance fails when a row of level MUST, MUST NOT or RULE is neither cited nor waived
 // in waivers.tsv; make conformance prints where each RFC stands.
 package conformance

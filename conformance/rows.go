@@ -30,7 +30,6 @@ func (r *Row) Binding() bool {
 type File struct {
 	RFC, Subject string
 	Set          string // the RFCs of a set share one allowance of waivers
-	Pending      bool   // rows may still lack tests
 	Rows         []Row
 }
 

@@ -73,13 +73,10 @@ func (r *Report) Table() string {
 }
 
 func (r *Report) title(f *File) string {
-	switch {
-	case f.Pending:
-		return f.Subject + " (pending)"
-	case !r.offered(f):
-		return f.Subject + " (not offered)"
+	if r.offered(f) {
+		return f.Subject
 	}
-	return f.Subject
+	return f.Subject + " (not offered)"
 }
 
 const (
