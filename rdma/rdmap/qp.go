@@ -173,7 +173,7 @@ func (q *QP) pump() {
 	for q.cut == cutNothing && q.sending() && !q.finished {
 		resp, wr := q.resp.ready(), q.sq.ready()
 		switch {
-		case q.state == StateClosing && !resp && q.sq.empty():
+		case q.state == StateClosing && q.QueuedReads() == 0 && q.sq.empty():
 			q.finished = true
 			q.stream.CloseSend()
 		case resp && !(wr && q.lastResponse):
