@@ -1,0 +1,80 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+const example = `# of what is counted
+
+fault early
+in a/b.go
+by ./a/b ./a
+ 	for i := range n {
+-		if i > 3 {
++		if i >= 3 {
+`
+
+func TestParse(t *testing.T) {
+	list, err := parse(example + "\nfault same\nin c.go\nby ./c\nequivalent nobody looks\n-\tx()\n")
+	if err != nil || len(list) != 2 {
+		t.Fatal(list, err)
+	}
+	f, g := list[0], list[1]
+	if f.name != "early" || f.file != "a/b.go" || strings.Join(f.tests, " ") != "./a/b ./a" || f.equivalent != "" {
+		t.Errorf("%+v", f)
+	}
+	if f.old != "\tfor i := range n {\n\t\tif i > 3 {\n" || f.new != "\tfor i := range n {\n\t\tif i >= 3 {\n" {
+		t.Errorf("%q becomes %q", f.old, f.new)
+	}
+	if g.equivalent != "nobody looks" || g.old != "\tx()\n" || g.new != "" {
+		t.Errorf("%+v", g)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for name, text := range map[string]string{
+		"a line of no fault":           "in a.go\n",
+		"a line of unknown kind":       example + "because\n",
+		"a fault without a file":       "fault x\nby ./a\n-y\n",
+		"a fault without packages":     "fault x\nin a.go\n-y\n",
+		"a fault that changes nothing": "fault x\nin a.go\nby ./a\n y\n",
+	} {
+		if _, err := parse(text); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
+
+func TestApply(t *testing.T) {
+	f := &fault{file: "a.go", old: "\tx()\n", new: "\ty()\n"}
+	for _, row := range []struct{ name, text, want string }{
+		{"in the middle", "a\n\tx()\nb\n", "a\n\ty()\nb\n"},
+		{"at the beginning", "\tx()\nb\n", "\ty()\nb\n"},
+		{"lines that only end alike stay", "a\n\tif \tx()\n\tx()\n", "a\n\tif \tx()\n\ty()\n"},
+	} {
+		if got, err := f.apply(row.text); err != nil || got != row.want {
+			t.Errorf("%s: %q, %v", row.name, got, err)
+		}
+	}
+	for name, text := range map[string]string{
+		"no such line":   "a\n",
+		"twice":          "\tx()\na\n\tx()\n",
+		"twice, at once": "\tx()\n\tx()\n",
+	} {
+		if got, err := f.apply(text); err == nil {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// The data can be read: names differ, nothing is missing.
+func TestLoad(t *testing.T) {
+	list, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list) < 70 {
+		t.Errorf("%d faults", len(list))
+	}
+}
