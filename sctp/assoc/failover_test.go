@@ -85,8 +85,11 @@ func TestFailoverTimeWithoutPotentiallyFailed(t *testing.T) {
 	a, b := w.associate(cfg, steady)
 	s := w.startStream(a, b, 3000)
 	w.runUntil(w.now.Add(300*time.Millisecond), s.done)
-	w.cut(0)
+	// All that arrived is acknowledged: a late acknowledgement would clear the path's error counter.
+	w.net.SetLink(w.addrs[0][0], w.addrs[1][0], simnet.Params{Delay: latency, Loss: 1})
 	cut := w.now
+	w.runUntil(w.now.Add(roundTrip), s.done)
+	w.cut(0)
 	rto := pathTo(t, a, w.addrs[1][0]).RTO
 	if !w.runUntil(w.now.Add(time.Hour), s.done) {
 		t.Fatalf("%d messages sent, %d arrived", s.next, s.want)
