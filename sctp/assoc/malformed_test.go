@@ -16,7 +16,9 @@ func TestMalformedPackets(t *testing.T) {
 	beat := wire.AppendHeartbeat(nil, []byte("12345678"))
 	odd := wire.AppendHeartbeat(nil, []byte("12345")) // three octets of padding
 	init := initChunk(0x77, 5)
-	with := func(param ...byte) []byte { return wire.AppendChunk(nil, wire.ChunkInit, 0, append(init[4:20:20], param...)) }
+	with := func(param ...byte) []byte {
+		return wire.AppendChunk(nil, wire.ChunkInit, 0, append(init[4:20:20], param...))
+	}
 	// set returns a copy of b with octets from at on replaced.
 	set := func(b []byte, at int, v ...byte) []byte {
 		b = slices.Clone(b)
