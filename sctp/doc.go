@@ -17,6 +17,17 @@
 // failure of a network: data moves to another path, and returns to the primary one when that recovers.
 // [Conn.Paths] shows the paths, and [Conn.NextEvent] tells what happens to them and to the association.
 //
+// [Transport.OpenSocket] gives the one-to-many style: one port, messages to and from any number of peers.
+//
+// # What differs from package net
+//
+// SCTP has no half-open state (RFC 9260 section 1.5.1): [Conn.Close] ends both directions, delivering what
+// was written and dropping what was not read, so there is no CloseWrite. Close waits until the peer agrees,
+// because the stack ends with the process. Reads return io.EOF after a graceful end by the peer, and the
+// reason after any other; deadlines, net.ErrClosed and os.ErrDeadlineExceeded are as in package net.
+// [Listener.Accept] takes a context and returns a *Conn. There is no SyscallConn: no file descriptor belongs to
+// an association.
+//
 // The protocol itself is in the sans-IO packages assoc and endpoint, which this package drives: one
 // receive goroutine and one timer per Transport, and the callers' own goroutines. A protocol above that
 // wants each DATA chunk at arrival, such as DDP, implements [Upper].
