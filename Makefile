@@ -59,7 +59,8 @@ demo: ## ping by send, write and read, then measure: both ends on this machine, 
 netns: ## run the tools over every link between two network namespaces (root, iproute2, nftables, tshark)
 	test/netns.sh
 
-interop: netns ## what independent programs make of our packets: the tools under tshark, and libusrsctp
+interop: netns ## what independent programs make of our packets: tshark under the tools and of each message, libusrsctp
+	GO="$(GO)" test/wireshark.sh
 	test/interop/run.sh
 
 clean: ## remove what was built

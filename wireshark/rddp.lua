@@ -26,6 +26,13 @@ f.ssn = ProtoField.uint16("rddp.ssn", "DDP-SSN", base.DEC)
 f.fn = ProtoField.uint16("rddp.function", "Function Code", base.DEC, functions)
 f.private = ProtoField.bytes("rddp.private", "Private Data")
 f.private_len = ProtoField.uint16("rddp.private.length", "Private Data Length", base.DEC)
+-- Wireshark 4.0 does not know Immediate Data (RFC 7306 section 6).
+f.immediate = ProtoField.uint64("rddp.immediate", "Immediate Data", base.HEX)
+-- What a Terminate Message quotes (RFC 5040 section 4.8). Wireshark 4.0 takes a DDP header for 14 octets where
+-- an RDMAP header follows, which is when it has 18, and for 18 otherwise.
+f.quoted_len = ProtoField.uint16("rddp.quoted.length", "Length of the quoted segment", base.DEC)
+f.quoted_ddp = ProtoField.bytes("rddp.quoted.ddp", "Quoted DDP header")
+f.quoted_rdma = ProtoField.bytes("rddp.quoted.rdma", "Quoted RDMAP header")
 -- The four octets of enhanced connection data, RFC 6581 section 9.
 f.enhanced = ProtoField.uint32("rddp.enhanced", "Enhanced Connection Data", base.HEX)
 f.a = ProtoField.bool("rddp.enhanced.a", "A: peer-to-peer model", 32, nil, 0x80000000)
@@ -52,6 +59,46 @@ local function ssn(buf, tree, least)
 	return true
 end
 
+-- opcode returns the RDMAP opcode of an untagged segment behind the DDP-SSN, or nil.
+local function untagged_opcode(buf)
+	if buf:len() >= 20 and buf(2, 1):bitfield(0) == 0 then
+		return buf(3, 1):bitfield(4, 4)
+	end
+end
+
+-- immediate shows the 8 octets of Immediate Data.
+local function immediate(buf, tree)
+	local opcode = untagged_opcode(buf)
+	if buf:len() == 28 and (opcode == 8 or opcode == 9) then
+		tree:add(f.immediate, buf(20, 8))
+		tree:append_text(opcode == 8 and ", Immediate Data" or ", Immediate Data with SE")
+	end
+end
+
+-- quoted shows what a Terminate Message quotes. It returns true where Wireshark would look for more.
+local function quoted(buf, tree)
+	if untagged_opcode(buf) ~= 7 or buf:len() < 26 then
+		return false
+	end
+	local m, d, r = buf(22, 1):bitfield(0), buf(22, 1):bitfield(1), buf(22, 1):bitfield(2)
+	local at = 24
+	if m == 1 or d == 1 then
+		tree:add(f.quoted_len, buf(at, 2))
+		at = at + 2
+	end
+	local tagged = false
+	if d == 1 and at < buf:len() then
+		tagged = buf(at, 1):bitfield(0) == 1
+		local n = math.min(tagged and 14 or 18, buf:len() - at)
+		tree:add(f.quoted_ddp, buf(at, n))
+		at = at + n
+	end
+	if r == 1 and at < buf:len() then
+		tree:add(f.quoted_rdma, buf(at, math.min(28, buf:len() - at)))
+	end
+	return tagged and r == 0
+end
+
 local segment = Proto("rddp.segment", "DDP Segment Chunk")
 
 function segment.dissector(buf, pinfo, tree)
@@ -62,7 +109,14 @@ function segment.dissector(buf, pinfo, tree)
 	t:append_text(", DDP-SSN " .. buf(0, 2):uint())
 	pinfo.cols.protocol = "DDP/RDMAP"
 	if buf:len() > 2 then
-		segment_dissector:call(buf(2):tvb(), pinfo, tree)
+		immediate(buf, t)
+		local seg = buf(2):tvb()
+		if quoted(buf, t) then
+			local padded = buf(2):bytes()
+			padded:append(ByteArray.new("00000000"))
+			seg = padded:tvb("Terminate, with 4 octets that Wireshark expects")
+		end
+		segment_dissector:call(seg, pinfo, tree)
 	end
 end
 

@@ -1,0 +1,84 @@
+// Command wireshark has Wireshark's dissectors, which are not ours, judge our messages: it sends every
+// message of RDMAP (RFC 5040, RFC 7306) and of DDP stream sessions (RFC 5043, RFC 6581) over UDP on this
+// host, records the packets, has tshark decode them with wireshark/rddp.lua, and compares what tshark sees,
+// field by field, with what was sent.
+//
+//	wireshark [-keep file] script
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+func main() {
+	keep := flag.String("keep", "", "write the capture to this `file` and leave it there")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "usage: wireshark [-keep file] script")
+		os.Exit(2)
+	}
+	c, err := run(*keep, flag.Arg(0))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "wireshark:", err)
+		os.Exit(2)
+	}
+	fmt.Printf("%d passed, %d failed\n", c.passed, c.failed)
+	if c.failed > 0 {
+		os.Exit(1)
+	}
+}
+
+// run plays the scenes and compares. capture is kept if it has a name.
+func run(capture, script string) (*checker, error) {
+	if capture == "" {
+		dir, err := os.MkdirTemp("", "wireshark")
+		if err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(dir)
+		capture = filepath.Join(dir, "scenes.pcapng")
+	}
+	scenes, err := record(capture)
+	if err != nil {
+		return nil, err
+	}
+	v, err := version()
+	if err != nil {
+		return nil, err
+	}
+	fmt.Println(v)
+	chunks, faults, err := dissect(capture, script)
+	if err != nil {
+		return nil, err
+	}
+	c := &checker{out: os.Stdout}
+	c.verdict(fmt.Sprintf("%d DATA chunks, all well formed", len(chunks)), faults)
+	all, err := halves(chunks)
+	if err != nil {
+		return nil, err
+	}
+	c.scenes(scenes, all)
+	if c.failed == 0 {
+		c.notices(scenes, all)
+	}
+	return c, nil
+}
+
+// record plays the scenes into a capture.
+func record(capture string) ([]scene, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	s, err := open(ctx, capture)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.play(); err != nil {
+		return nil, err
+	}
+	return s.scenes, s.close()
+}
