@@ -51,7 +51,7 @@ const (
 
 // deadline keeps a broken test from hanging; no test waits for it.
 func deadline(t testing.TB) context.Context {
-	c, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	c, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	t.Cleanup(cancel)
 	return c
 }

@@ -92,12 +92,12 @@ func TestHostileServer(t *testing.T) {
 		{name: "a server that asks for a session on the client's association is refused",
 			// req 5043-6.3-3
 			do: func(x *target) {
-				x.control(fnReject, nil)
 				s := x.session.c.fresh(x.t)
 				s.control(fnInitiate, nil)
 				if m, ok := s.next(deadline(x.t)); !ok || !m.isControl(fnTerminate) {
 					x.t.Errorf("it is answered by %v", m)
 				}
+				x.control(fnReject, nil)
 			},
 			want: is(syscall.ECONNREFUSED)},
 	} {

@@ -203,6 +203,42 @@ func TestTaggedAttacks(t *testing.T) {
 			},
 			want: taggedError(ddp.CodeInvalidSTag)},
 
+		// req 5042-6.2.1-1, 5041-8.3-4
+		{name: "a memory window opens its octets",
+			do: windowed(func(x *target, w *rdma.MW) {
+				x.segment(write(w.STag(), 0, evil(64)))
+				copy(x.want[pageLocal*pageLen+2048:], evil(64))
+			}),
+			want: unharmed{}},
+		{name: "a memory window does not open the octet behind it, which is of the same region",
+			do:   windowed(func(x *target, w *rdma.MW) { x.segment(write(w.STag(), 64, evil(1))) }),
+			want: taggedError(ddp.CodeBaseBounds)},
+		{name: "a memory window does not open the octet before it, which is of the same region",
+			do:   windowed(func(x *target, w *rdma.MW) { x.segment(write(w.STag(), 1<<64-1, evil(1))) }),
+			want: taggedError(ddp.CodeTOWrap)},
+		{name: "a memory window does not open more than it grants",
+			do: windowed(func(x *target, w *rdma.MW) {
+				x.segment(readRequest(1, rdmap.ReadRequest{Size: 8, SrcSTag: w.STag()}))
+			}),
+			want: readError(rdmap.CodeAccess)},
+		{name: "a memory window that has ended opens nothing",
+			do: windowed(func(x *target, w *rdma.MW) {
+				w.Invalidate()
+				x.segment(write(w.STag(), 0, evil(8)))
+			}),
+			want: taggedError(ddp.CodeInvalidSTag)},
+		{name: "a memory window ends with its region",
+			do: windowed(func(x *target, w *rdma.MW) {
+				x.local.Invalidate()
+				x.segment(write(w.STag(), 0, evil(8)))
+			}),
+			want: taggedError(ddp.CodeInvalidSTag)},
+		{name: "a memory window for another queue pair opens nothing",
+			do: func(x *target) {
+				x.segment(write(must(x.local.Bind(x.other, 2048, 64, rdma.RemoteWrite)).STag(), 0, evil(8)))
+			},
+			want: taggedError(ddp.CodeNotAssociated)},
+
 		// req 5041-5.2-10, 5041-5.2-9
 		{name: "a Write of no octets may name any STag and offset",
 			do:   func(x *target) { x.segment(write(0xBAD, 1<<64-1, nil)) },
@@ -264,6 +300,11 @@ func TestTaggedAttacks(t *testing.T) {
 			do:   func(x *target) { x.segment(write(x.foreign.STag(), base, evil(64))) },
 			want: taggedError(ddp.CodeNotAssociated)},
 	})
+}
+
+// windowed is an attack on a window of 64 octets in the middle of memory that is not open itself.
+func windowed(f func(x *target, w *rdma.MW)) func(*target) {
+	return func(x *target) { f(x, must(x.local.Bind(x.qp, 2048, 64, rdma.RemoteWrite))) }
 }
 
 func badVersion(dv byte) func(*target) {
