@@ -129,6 +129,17 @@ func (s *Stream) Rest() uint64 {
 // section 5.2), and returns false when there is none or max has no room for payload. The LLP must get
 // the segment to the peer, after those before it; a later change of MULPDU does not touch it.
 func (s *Stream) NextSegment(max int, seg *Segment) bool {
+	s.cutting = true
+	ok := s.next(max, seg)
+	s.cutting = false
+	return ok
+}
+
+// Cutting reports whether NextSegment is running. Segments that were given out before may still be on their way to the
+// wire then: memory that they refer to can be detached only afterwards.
+func (s *Stream) Cutting() bool { return s.cutting }
+
+func (s *Stream) next(max int, seg *Segment) bool {
 	for s.llp != nil && s.Pending() {
 		m := s.out.at(s.out.next)
 		room := max - m.headerLen()

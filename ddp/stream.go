@@ -124,6 +124,7 @@ type Stream struct {
 	aborted  bool     // the ULP has asked for abortive teardown
 	closed   bool     // the LLP stream is gone
 
+	cutting   bool   // NextSegment is running
 	failing   bool   // ULP.Failed is being called ...
 	failedCut uint64 // ... for a message of which so many payload octets were cut
 }

@@ -484,6 +484,16 @@ func (h *host) Failed(err *rdmap.StreamError) {
 	}
 }
 
+// FlushLater has requests end when the packets that refer to their memory are written.
+func (h *host) FlushLater() {
+	q := (*QP)(h)
+	q.peer.Load().later(func() {
+		p := q.lock()
+		q.core.Flush()
+		q.unlock(p)
+	})
+}
+
 // HighWater passes on what SetHighWater asked for.
 func (h *host) HighWater() { (*QP)(h).event(Event{Kind: EventHighWater, QP: (*QP)(h)}) }
 

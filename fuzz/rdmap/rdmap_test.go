@@ -20,6 +20,7 @@ type host struct {
 	t              *testing.T
 	failed         int
 	posted, pushed int
+	flush          bool
 }
 
 func (h *host) MULPDU() int                   { return 128 }
@@ -27,6 +28,7 @@ func (h *host) Ready()                        {}
 func (h *host) Finish()                       {}
 func (h *host) Abort()                        {}
 func (h *host) SharedRegion(*ddp.Region) bool { return false }
+func (h *host) FlushLater()                   { h.flush = true }
 func (h *host) HighWater()                    {}
 func (h *host) Detach()                       {}
 func (h *host) PeerClosed()                   {}
@@ -123,6 +125,10 @@ func FuzzSegments(f *testing.F) {
 					t.Fatalf("segment of %d octets", s.Len())
 				}
 				qp.Stream().Acked()
+			}
+			if h.flush {
+				h.flush = false
+				qp.Flush()
 			}
 			return n
 		}

@@ -30,8 +30,17 @@ type Host struct {
 	nextStream ddp.StreamID
 	tally      *tally
 
-	// accept is asked for the QP that serves an incoming session.
+	// accept is asked for the QP that serves an incoming session; nil rejects it.
 	accept func(private []byte) *qp
+}
+
+// conn returns the association that there is now, or was last.
+func (h *Host) conn() *conn { return h.conns[len(h.conns)-1] }
+
+// linked reports whether both hosts have an association.
+func (w *World) linked() bool {
+	a, b := w.conn, w.b.conn()
+	return a.up && a.down == nil && b.up && b.down == nil
 }
 
 // conn is one association with the DDP sessions on it.
@@ -42,7 +51,8 @@ type conn struct {
 	up   bool
 	down error // why it ended
 
-	closing []*qp // the peer has ended its half
+	closing  []*qp // the peer has ended its half
+	flushing []*qp // requests end once the packets are on their way
 }
 
 func newHost(w *World, name string, addr netip.Addr) *Host {
@@ -138,7 +148,14 @@ func (c *conn) pump(now rawio.Time) {
 		}
 		more := c.a.PollTransmit(now, c.h.tx)
 		c.h.send(now)
+		for _, q := range c.flushing {
+			q.core.Flush()
+		}
+		c.flushing = c.flushing[:0]
 		if !busy && !more {
+			if c.down != nil {
+				c.a.Close()
+			}
 			return
 		}
 	}
@@ -152,6 +169,7 @@ func (c *conn) event(now rawio.Time, ev assoc.Event) {
 	case assoc.EventDown:
 		c.down = ev.Err
 		c.h.ep.Remove(c.a)
+		c.h.w.lost(c)
 	}
 	c.mux.HandleEvent(now, ev)
 }
@@ -163,13 +181,18 @@ func (c *conn) session(now rawio.Time, ev ddpadapt.Event) {
 	q, _ := ev.Session.Owner.(*qp)
 	switch ev.Kind {
 	case ddpadapt.EventInitiate:
-		q = c.h.accept(ev.Private)
+		if q = c.h.accept(ev.Private); q == nil {
+			if err := ev.Session.Reject(now, nil); err != nil {
+				c.h.w.failf("%s: reject: %v", c.h.name, err)
+			}
+			return
+		}
 		q.bind(c, ev.Session)
 		q.initiated(now, ev)
 	case ddpadapt.EventAccepted:
 		q.accepted(ev)
 	case ddpadapt.EventRejected:
-		c.h.w.failf("%s: session rejected: %v", c.h.name, ev.Err)
+		c.h.w.rejected(q, ev.Err)
 	case ddpadapt.EventEnded, ddpadapt.EventDown:
 		if q != nil {
 			q.over = true
@@ -243,6 +266,7 @@ func (c *recvCQ) Push(wc rdmap.WC) { c.onReceived(wc) }
 type host qp
 
 func (h *host) SharedRegion(r *ddp.Region) bool { return r.Scope() == 0 }
+func (h *host) FlushLater()                     { h.conn.flushing = append(h.conn.flushing, (*qp)(h)) }
 func (h *host) HighWater()                      {}
 func (h *host) Detach() {
 	if h.session != nil {

@@ -24,6 +24,9 @@ type Host interface {
 	// Detach makes the lower layer copy what its unacknowledged segments of this stream still reference,
 	// as that memory is about to go back to its owner.
 	Detach()
+	// FlushLater asks for a call of QP.Flush as soon as what the lower layer has taken is written out: requests
+	// are to end, and their memory is the user's then.
+	FlushLater()
 	// HighWater reports, once, that more receive buffers are in process than QP.SetHighWater allows.
 	HighWater()
 	// Failed reports, once, that the stream fails. Flush completions follow.

@@ -21,6 +21,7 @@ func (side) Ready()                        {}
 func (side) Finish()                       {}
 func (side) Abort()                        {}
 func (side) SharedRegion(*ddp.Region) bool { return false }
+func (side) FlushLater()                   {}
 func (side) HighWater()                    {}
 func (side) Detach()                       {}
 func (side) Failed(err *rdmap.StreamError) { fmt.Println(err) }

@@ -45,6 +45,7 @@ type end struct {
 	gone     bool // the peer has been told, or the own stream was closed
 	closedBy int  // Host.PeerClosed
 	high     int  // Host.HighWater
+	flush    bool // Host.FlushLater
 }
 
 func (e *end) MULPDU() int                     { return e.mulpdu }
@@ -52,6 +53,7 @@ func (e *end) Ready()                          {}
 func (e *end) Finish()                         { e.finish = true }
 func (e *end) Abort()                          { e.abort = true }
 func (e *end) SharedRegion(r *ddp.Region) bool { return e.shared }
+func (e *end) FlushLater()                     { e.flush = true }
 func (e *end) HighWater()                      { e.high++ }
 func (e *end) Detach()                         { e.detached++ }
 func (e *end) Failed(err *StreamError)         { e.failed = append(e.failed, err) }
@@ -109,7 +111,12 @@ func (e *end) recv(id uint64, r *ddp.Region, off, n int) {
 // cutOne puts the next segment on the wire.
 func (e *end) cutOne() bool {
 	var seg ddp.Segment
-	if !e.qp.Stream().NextSegment(e.mulpdu, &seg) {
+	ok := e.qp.Stream().NextSegment(e.mulpdu, &seg)
+	if e.flush {
+		e.flush = false
+		e.qp.Flush()
+	}
+	if !ok {
 		return false
 	}
 	b := append([]byte(nil), seg.Header[:seg.HeaderLen]...)

@@ -143,10 +143,8 @@ func (q *QP) Abort(reason error) {
 // Ended says that the lower layer has nothing more to do with the stream. What is still posted is
 // flushed. It may be called more than once.
 func (q *QP) Ended() {
-	if q.state != StateError {
-		q.state = StateError
-		q.flush()
-	}
+	q.state = StateError
+	q.flush()
 }
 
 // lose ends the stream without a Terminate of our own.

@@ -55,9 +55,21 @@ func (q *QP) terminated(rsvd [5]byte, length uint32) {
 	q.lose(&StreamError{Terminate: &t, Remote: true})
 }
 
+// Flush does what Host.FlushLater asked for.
+func (q *QP) Flush() {
+	if q.state == StateError {
+		q.flush()
+	}
+}
+
 // flush completes all outstanding requests in error (sections 5.4 and 6.2.1). The one that the stream
-// failed for says so, the others are flushed; unsignalled ones complete too.
+// failed for says so, the others are flushed; unsignalled ones complete too. In the middle of a transmission packets
+// that are ready to leave still refer to the memory, so that it waits.
 func (q *QP) flush() {
+	if q.stream.Cutting() {
+		q.cfg.Host.FlushLater()
+		return
+	}
 	if q.sq.handed > q.sq.completed || q.resp.sent > q.resp.acked {
 		q.cfg.Host.Detach()
 	}

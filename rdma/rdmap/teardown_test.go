@@ -216,3 +216,30 @@ func TestStreamClosedUnderRequests(t *testing.T) {
 		t.Errorf("error %v", p.a.qp.Err())
 	}
 }
+
+// Memory goes back to the user when the lower layer has written out what refers to it, not while it still makes up
+// packets: segments that were cut for them before cannot be detached.
+func TestRequestsEndAfterTheTransmission(t *testing.T) {
+	p := newPair(t, nil)
+	r, _ := p.a.memory(300, 0)
+	p.a.post(SendWR{ID: 1, SGL: []SGE{sge(r, 0, 150)}})
+	p.a.post(SendWR{ID: 2, SGL: []SGE{sge(r, 0, 10)}})
+	p.a.cutOne()
+	p.a.inject(untagged(0, 1, [5]byte{0x43}, 0, true, []byte("there is no receive for it")))
+	wants(t, "while a message is being cut", p.a.scq.take())
+	var seg ddp.Segment
+	for p.a.qp.Stream().NextSegment(p.a.mulpdu, &seg) { // the rest, and the Terminate behind it
+	}
+	wants(t, "before the packets are written", p.a.scq.take())
+	if !p.a.flush || p.a.detached != 0 || p.a.qp.State() != StateError {
+		t.Errorf("flush asked for: %v, detached %d times, state %v", p.a.flush, p.a.detached, p.a.qp.State())
+	}
+	p.a.qp.Flush()
+	wants(t, "then", p.a.scq.take(), WC{ID: 1, Status: StatusWRFlushErr}, WC{ID: 2, Status: StatusWRFlushErr})
+	if p.a.detached != 1 {
+		t.Errorf("detached %d times", p.a.detached)
+	}
+	p.a.qp.Flush()
+	p.a.qp.Ended()
+	wants(t, "once", p.a.scq.take())
+}
