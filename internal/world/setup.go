@@ -47,7 +47,8 @@ func (q *qp) initiated(now rawio.Time, ev ddpadapt.Event) {
 	err := error(nil)
 	if ev.Setup != nil {
 		reply := q.setup.own.Answer(*ev.Setup)
-		if err = ev.Session.AcceptEnhanced(now, q.core.Stream(), reply, ev.Private); err == nil {
+		err = ev.Session.AcceptEnhanced(now, q.core.Stream(), reply, ev.Private)
+		if err == nil && q.core.State() == rdmap.StateInit { // what came early may have ended it
 			err = q.core.LimitORD(int(reply.ORD))
 		}
 	} else {
@@ -70,6 +71,9 @@ func (s *setup) sent() ddpadapt.Setup {
 
 // accepted takes the answer.
 func (q *qp) accepted(ev ddpadapt.Event) {
+	if q.core.State() != rdmap.StateInit {
+		return // its user has ended it meanwhile
+	}
 	if (ev.Setup != nil) != q.setup.enhanced {
 		q.h.w.failf("%s: accepted with setup %+v", q.h.name, ev.Setup)
 		return
@@ -97,9 +101,8 @@ func (q *qp) accepted(ev ddpadapt.Event) {
 
 // indicate expects the effect of a Ready to Receive indication at the peer: a Send takes a receive.
 func (l *load) indicate(first ddpadapt.RTR) {
-	if first == ddpadapt.RTRSend {
-		l.peer.credits--
-		l.peer.expect = append(l.peer.expect, message{})
+	if first == ddpadapt.RTRSend && l.peer.credits > 0 { // unless the peer has ended the session meanwhile
+		l.announce(new(message))
 	}
 }
 

@@ -36,11 +36,8 @@ func (l *load) violations() []violation {
 		return rdmap.SendWR{Op: rdmap.WRAtomic, RemoteSTag: r.STag(), RemoteTO: to, Atomic: ddp.FetchAdd(1)}
 	}
 	end := func(r *ddp.Region) uint64 { return r.Base() + r.Len() - n + 1 }
-	foreign, err := p.q.h.table.Register(ddp.Spec{PD: 2, Mem: ddp.Bytes(p.target.all.bytes()), Access: ddp.RemoteWrite | ddp.RemoteRead})
-	if err != nil {
-		panic(err)
-	}
-	gone := p.target.all.register(ddp.RemoteWrite|ddp.RemoteRead, 0, 0)
+	foreign := p.made(p.q.h.table.Register(ddp.Spec{PD: 2, Mem: ddp.Bytes(p.room.target.all.bytes()), Access: ddp.RemoteWrite | ddp.RemoteRead}))
+	gone := p.register(p.room.target.all, ddp.RemoteWrite|ddp.RemoteRead, 0, 0)
 	if err := p.q.h.table.Deregister(gone); err != nil {
 		panic(err)
 	}
@@ -65,40 +62,48 @@ func (l *load) violations() []violation {
 	}...)
 }
 
+// is reports whether t is what the violation must be answered by.
+func (v *violation) is(t *rdmap.Terminate) bool {
+	return t.Layer == v.layer && uint8(t.EType) == v.etype && t.Code == v.code
+}
+
+// violate has the QP break the rules.
+func (l *load) violate(v *violation) {
+	l.end.violation = v
+	l.seq++
+	v.wr.ID = l.seq
+	o := op{opcode: rdmap.WCWrite, src: area{n: -1}}
+	switch v.wr.Op {
+	case rdmap.WRRead:
+		o.opcode, o.sink = rdmap.WCRead, area{l.q.h.mem, l.room.sink.all.off, 0}
+	case rdmap.WRAtomic:
+		o.opcode = rdmap.WCAtomic
+	}
+	if !l.submit(&v.wr, o) {
+		l.w.failf("%s: %s: refused locally", l.q.h.name, v.name)
+	}
+	l.q.conn.pump(l.w.now)
+}
+
 // violate has one QP break the rules, and waits until both ends know. Nothing but that QP may notice.
 func (w *World) violate() {
-	l := w.loads[w.rand.IntN(len(w.loads))]
-	all := l.violations()
-	v := all[w.rand.IntN(len(all))]
-	l.doomed, l.peer.doomed = &v, &v
-	if err := l.q.core.PostSend(&v.wr); err != nil {
-		w.failf("%s: %s: refused locally: %v", l.q.h.name, v.name, err)
+	if len(w.loads) == 0 {
+		return
 	}
-	l.q.conn.pump(w.now)
+	l := w.loads[w.rand.IntN(len(w.loads))]
+	if !l.ready() || !l.peer.ready() {
+		return
+	}
+	all := l.violations()
+	v := &all[w.rand.IntN(len(all))]
+	l.violate(v)
 	w.run(v.name, func() bool { return l.q.over && l.peer.q.over })
 	if w.err == nil && (l.fault == nil || l.peer.fault == nil) {
 		w.failf("%s: %s: not both ends know of the failure", l.q.h.name, v.name)
 	}
-	for _, h := range []*Host{w.a, w.b} {
-		h.mem.check(v.name)
-	}
 	for _, o := range w.loads {
-		if o != l && o != l.peer && o.q.core.State() != rdmap.StateRTS {
+		if o.end != l.end && o.q.core.State() != rdmap.StateRTS {
 			w.failf("%s: %s: another QP is in state %v", o.q.h.name, v.name, o.q.core.State())
 		}
-	}
-}
-
-// failed takes the end of a stream by an error.
-func (l *load) failed(err *rdmap.StreamError) {
-	v := l.doomed
-	if v == nil {
-		l.w.failf("%s: stream failed: %v", l.q.h.name, err)
-		return
-	}
-	l.fault = err
-	t := err.Terminate
-	if t == nil || t.Layer != v.layer || uint8(t.EType) != v.etype || t.Code != v.code {
-		l.w.failf("%s: %s: ended by %v, want layer %d type %d code %#x", l.q.h.name, v.name, err, v.layer, v.etype, v.code)
 	}
 }

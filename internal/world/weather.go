@@ -21,10 +21,10 @@ func newWeather(w *World) weather {
 	if w.rand.IntN(4) != 0 {
 		return weather{next: rawio.Never}
 	}
-	return weather{next: w.later(), left: 1 + w.rand.IntN(5)}
+	return weather{next: w.soon(), left: 1 + w.rand.IntN(5)}
 }
 
-func (w *World) later() rawio.Time {
+func (w *World) soon() rawio.Time {
 	return w.now.Add(time.Duration(w.rand.IntN(10_000)) * time.Millisecond)
 }
 
@@ -38,7 +38,7 @@ func (x *weather) blow(w *World) {
 		from, to = to, from
 	}
 	w.setMTU(from, to, mtus[w.rand.IntN(len(mtus))], w.rand.IntN(2)*64)
-	x.next = w.later()
+	x.next = w.soon()
 	if x.left--; x.left == 0 {
 		x.next = rawio.Never
 	}

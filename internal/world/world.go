@@ -19,19 +19,66 @@ type World struct {
 	pkt  rawio.Packet // being handled
 	a, b *Host
 
-	ops   int    // still to be posted
-	hash  uint64 // of every completion
-	err   error  // the first violation
-	loads []*load
+	conn  *conn // of A; another one after a loss
+	lanes []*lane
+	loads []*load // of the sessions that there are
+	later []timer // sorted by time
+
+	ops       int    // still to be posted
+	sessions  int    // still to be opened
+	finishing bool   // lanes stay as they are
+	hash      uint64 // of every completion
+	err       error  // the first violation
 
 	weather weather
+	doom    doom
 	fate    *fate
 	events  uint64
+	seen    tales
+}
+
+// tales counts what has come to pass in a world, so that a test knows what its worlds have told.
+type tales struct {
+	sessions int // that are over
+	rejected int // of these, without having begun
+	gracious int // ended gracefully by one side
+	violated int // ended by an access that is forbidden
+	revoked  int // ended by an access to a window that was closed
+	cutOff   int // with requests that failed
+	windows  int // that were closed with the session going on
+	losses   int // of associations
+}
+
+func (t *tales) add(o *tales) {
+	t.sessions += o.sessions
+	t.rejected += o.rejected
+	t.gracious += o.gracious
+	t.violated += o.violated
+	t.revoked += o.revoked
+	t.cutOff += o.cutOff
+	t.windows += o.windows
+	t.losses += o.losses
+}
+
+// timer is something to be done at a time.
+type timer struct {
+	at rawio.Time
+	do func()
+}
+
+// after has do called when d has passed.
+func (w *World) after(d time.Duration, do func()) {
+	t := timer{w.now.Add(d), do}
+	i := len(w.later)
+	for i > 0 && w.later[i-1].at > t.at {
+		i--
+	}
+	w.later = slices.Insert(w.later, i, t)
 }
 
 // The limits of a run: beyond them it has stalled.
 const (
-	maxVirtual = 30 * time.Minute
+	maxVirtual = 3 * time.Hour
 	maxEvents  = 3_000_000
 )
 
@@ -47,9 +94,17 @@ func New(seed uint64) *World {
 		w.mtu = max(mtu, mtus[w.rand.IntN(len(mtus))]) - 20
 	}
 	w.weather = newWeather(w)
+	w.doom.at = rawio.Never
 	w.net.SetLink(addrA, addrB, w.path(mtu))
 	w.net.SetLink(addrB, addrA, w.path(mtu))
 	w.ops = 40 + w.rand.IntN(160)
+	switch w.rand.IntN(40) { // half of all worlds have a single session on each lane
+	case 0:
+		w.sessions = 100 + w.rand.IntN(200)
+	default:
+		w.sessions = w.rand.IntN(12) * w.rand.IntN(2)
+	}
+	w.ops += 4 * w.sessions
 	return w
 }
 
@@ -131,19 +186,34 @@ func (w *World) step(until rawio.Time) bool {
 // run steps until done or a violation. what names the phase.
 func (w *World) run(what string, done func() bool) {
 	for w.err == nil && !done() {
-		until := w.fate.next()
+		until := min(w.fate.next(), w.doom.at)
 		for _, l := range w.loads {
 			until = min(until, l.next)
 		}
+		for _, n := range w.lanes {
+			until = min(until, n.endAt)
+		}
+		if len(w.later) > 0 {
+			until = min(until, w.later[0].at)
+		}
 		if !w.step(until) {
-			w.failf("%s: nothing left to happen, and not done", what)
+			w.failf("%s: nothing left to happen, and not done; %s", what, w.pending())
 			return
 		}
 		w.fate.act(w)
+		w.doom.act(w)
+		for len(w.later) > 0 && w.later[0].at <= w.now {
+			do := w.later[0].do
+			w.later = w.later[1:]
+			do()
+		}
 		for _, l := range w.loads {
 			if l.next <= w.now {
 				l.act(w.now)
 			}
+		}
+		for _, n := range w.lanes {
+			n.advance()
 		}
 		if time.Duration(w.now) > maxVirtual || w.events > maxEvents {
 			w.failf("%s: stalled after %d events; %s", what, w.events, w.pending())
@@ -157,63 +227,55 @@ func (w *World) pending() (s string) {
 		s += fmt.Sprintf("[%s %d: %d posted, %d writes to cover, %d messages expected, %v] ",
 			l.q.h.name, i/2, len(l.posted), len(l.uncovered), len(l.expect), l.q.core.State())
 	}
-	return s
+	return s + fmt.Sprintf("%d operations and %d sessions to come", w.ops, w.sessions)
 }
 
 // Run plays the world to its end and returns the first violation.
 func (w *World) Run() error {
+	w.a.accept, w.b.accept = w.serve, w.serve
 	if err := w.b.ep.Listen(port, &w.b.cfg); err != nil {
 		return err
 	}
-	c := w.a.connect(w.now, w.b)
-	c.pump(w.now)
-	w.run("setup", func() bool { return c.up || c.down != nil })
-	if c.down != nil {
-		w.failf("setup: %v", c.down)
+	w.connect()
+	w.run("setup", func() bool { return w.conn.up })
+	if w.err != nil {
+		return w.err
 	}
-	w.openSessions(c)
-	w.run("sessions", func() bool {
-		for _, l := range w.loads {
-			if !l.ready() {
-				return false
-			}
-		}
-		return true
-	})
-	for _, l := range w.loads {
-		l.checkDepths()
-		l.start(w.now)
-	}
+	w.doom.begin(w)
+	w.openLanes()
 	w.run("operations", func() bool {
-		if w.ops > 0 {
-			return false
+		busy := w.ops > 0 || w.sessions > 0 || len(w.later) > 0 || w.doom.on || !w.linked()
+		for _, n := range w.lanes {
+			busy = busy || !n.idle()
 		}
-		for _, l := range w.loads {
-			if !l.idle() {
-				return false
-			}
-		}
-		return true
+		return !busy
 	})
+	w.doom.at = rawio.Never
+	w.finishing = true
 	if w.err == nil && w.rand.IntN(3) == 0 {
 		w.violate()
 	}
-	w.finish(c)
+	w.finish()
 	return w.err
 }
 
+func (w *World) connect() {
+	w.conn = w.a.connect(w.now, w.b)
+	w.conn.pump(w.now)
+}
+
 // finish ends everything gracefully and looks for what is left over.
-func (w *World) finish(c *conn) {
+func (w *World) finish() {
 	if w.err != nil {
 		return
 	}
 	for _, l := range w.loads {
-		l.stop()
+		l.next, l.closing, l.end.begun = rawio.Never, true, true
 	}
 	for _, q := range w.qps(w.a) {
 		q.core.Close()
 	}
-	c.pump(w.now)
+	w.conn.pump(w.now)
 	w.run("sessions' end", func() bool {
 		for _, l := range w.loads {
 			if !l.q.over {
@@ -225,19 +287,20 @@ func (w *World) finish(c *conn) {
 	if w.err != nil {
 		return
 	}
-	if err := c.a.Shutdown(w.now); err != nil {
+	for _, l := range w.loads {
+		l.retire()
+	}
+	if err := w.conn.a.Shutdown(w.now); err != nil {
 		w.failf("shutdown: %v", err)
 	}
-	c.pump(w.now)
-	w.run("shutdown", func() bool { return c.down != nil && w.b.conns[0].down != nil })
+	w.conn.pump(w.now)
+	w.run("shutdown", func() bool { return w.conn.down != nil && w.b.conn().down != nil })
 	for _, h := range []*Host{w.a, w.b} {
-		for _, c := range h.conns {
-			if c.down != nil && !graceful(c.down) && !w.fate.excuses(c.down) {
-				w.failf("%s: association ended by %v", h.name, c.down)
-			}
-		}
 		h.mem.check("at the end")
 		h.tally.check()
+		if n := h.table.Len(); n != 1 && w.err == nil { // the tally's
+			w.failf("%s: %d regions are left", h.name, n)
+		}
 	}
 	w.net.Discard()
 	if n := w.net.Outstanding(); n != 0 && w.err == nil {

@@ -22,7 +22,7 @@ func TestSeeds(t *testing.T) {
 		if err := w.Run(); err != nil {
 			t.Errorf("seed %d: %v", *seedFlag, err)
 		}
-		t.Logf("seed %d: %v of virtual time, network %+v, hash %016x", *seedFlag, w.Elapsed(), w.net.Stats(), w.Hash())
+		t.Logf("seed %d: %v of virtual time, network %+v, %+v, hash %016x", *seedFlag, w.Elapsed(), w.net.Stats(), w.seen, w.Hash())
 		return
 	}
 	n := *seedsFlag
@@ -34,6 +34,8 @@ func TestSeeds(t *testing.T) {
 	}
 	var next, failed atomic.Int64
 	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var seen tales
 	for range runtime.GOMAXPROCS(0) {
 		wg.Add(1)
 		go func() {
@@ -43,7 +45,12 @@ func TestSeeds(t *testing.T) {
 				if seed > int64(n) || failed.Load() >= 10 {
 					return
 				}
-				if err := New(uint64(seed)).Run(); err != nil {
+				w := New(uint64(seed))
+				err := w.Run()
+				mu.Lock()
+				seen.add(&w.seen)
+				mu.Unlock()
+				if err != nil {
 					failed.Add(1)
 					t.Errorf("seed %d: %v\n\treplay: go test ./internal/world -run TestSeeds -seed %d -v", seed, err, seed)
 				}
@@ -51,6 +58,20 @@ func TestSeeds(t *testing.T) {
 		}()
 	}
 	wg.Wait()
+	t.Logf("%d worlds: %+v", n, seen)
+	for _, c := range []struct {
+		what string
+		n    int
+		each int // of so many worlds, at least
+	}{
+		{"sessions", seen.sessions, 1}, {"rejected sessions", seen.rejected, 10}, {"graceful ends", seen.gracious, 2},
+		{"violations", seen.violated, 5}, {"revoked windows", seen.revoked, 5}, {"closed windows", seen.windows, 1},
+		{"requests cut off", seen.cutOff, 1}, {"lost associations", seen.losses, 20},
+	} {
+		if c.n*c.each < n && n >= 100 {
+			t.Errorf("%d %s in %d worlds: the story proves less than it should", c.n, c.what, n)
+		}
+	}
 }
 
 // Two runs of a seed are the same run, octet for octet.
