@@ -342,13 +342,14 @@ func TestOutOfOrderFlood(t *testing.T) {
 func TestEarlyDataFlood(t *testing.T) {
 	// req 5042-6.4.1-1, 5043-6.4-2
 	l := newLab(t)
-	c := must(l.dial(t, sctp.Config{}, 8))
+	const segments = 100
+	c := must(l.dial(t, sctp.Config{}, segments)) // what comes after the end of a session is refused each time
 	defer c.conn.Abort("")
 	seg := untagged(rdmap.OpSend, rdmap.QueueSend, 1, 0, evil(1200))
 	for range limits {
 		s := c.fresh(t)
 		s.control(fnInitiate, []byte("early"))
-		for range 100 { // each session keeps 64 KB, all of them 1 MB
+		for range segments { // each session keeps 64 KB, all of them 1 MB
 			s.segment(seg)
 		}
 		if m, ok := s.next(deadline(t)); !ok || !m.isControl(fnTerminate) {
