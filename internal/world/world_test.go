@@ -76,7 +76,7 @@ func TestSeeds(t *testing.T) {
 
 // Two runs of a seed are the same run, octet for octet.
 func TestSeedsReplayExactly(t *testing.T) {
-	for seed := uint64(1); seed <= 20; seed++ {
+	for seed := uint64(1); seed <= 10; seed++ {
 		a, b := New(seed), New(seed)
 		if err := a.Run(); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
