@@ -47,7 +47,7 @@ func (d *deadline) passed() <-chan struct{} {
 	return d.gone
 }
 
-func isClosed(c chan struct{}) bool {
+func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c: // a nil channel never is ready
 		return true

@@ -2,6 +2,7 @@ package sctp
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/endpoint"
 )
 
 // Socket is the one-to-many style of RFC 6458 section 3: one SCTP port, and messages to and from any
@@ -142,6 +144,9 @@ func (s *Socket) Conn(peer netip.AddrPort) (*Conn, error) {
 	if c != nil {
 		return c, nil
 	}
+	if isClosed(s.wdl.passed()) {
+		return nil, os.ErrDeadlineExceeded
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() { // ends the setup when the deadline passes or the Socket is closed
@@ -159,16 +164,31 @@ func (s *Socket) Conn(peer netip.AddrPort) (*Conn, error) {
 	case isClosed(s.done):
 		return nil, net.ErrClosed
 	}
-	s.mu.Lock()
-	c = s.conns[peer] // the peer, or another goroutine, was faster
-	s.mu.Unlock()
-	if c != nil {
-		return c, nil
+	if errors.Is(err, endpoint.ErrExists) {
+		c, err = s.join(ctx, peer)
 	}
 	if ctx.Err() != nil {
 		return nil, os.ErrDeadlineExceeded
 	}
-	return nil, err
+	return c, err
+}
+
+// join waits for an association that the peer, or another goroutine, has begun to set up.
+func (s *Socket) join(ctx context.Context, peer netip.AddrPort) (*Conn, error) {
+	for _, c := range s.t.all() {
+		if c.socket != s || c.RemoteAddr().(Addr).AddrPort != peer {
+			continue
+		}
+		select {
+		case <-c.up:
+			return c, nil
+		case <-c.done:
+			return nil, &DialError{peer, c.err}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return nil, &DialError{peer, endpoint.ErrExists} // by another of its addresses, or just gone
 }
 
 // add enters an established association, remove takes it out. No gate is held.

@@ -135,6 +135,33 @@ func TestSocketsCallEachOther(t *testing.T) {
 	}
 }
 
+// Whoever comes while the association is being set up, by whichever side, waits for it.
+func TestManyWritersShareOneSetup(t *testing.T) {
+	a, b, addr := sockets(t)
+	const writers = 8
+	var wg sync.WaitGroup
+	for i := range writers {
+		wg.Go(func() {
+			if _, err := a.WriteMsg([]byte{byte(i)}, addr, SendInfo{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	var got [writers]bool
+	buf := make([]byte, 10)
+	b.SetReadDeadline(time.Now().Add(30 * time.Second))
+	for range writers {
+		if _, _, _, err := b.ReadMsg(buf); err != nil {
+			t.Fatal(err)
+		}
+		got[buf[0]] = true
+	}
+	if n := len(b.t.all()); n != 1 || got != [writers]bool{true, true, true, true, true, true, true, true} {
+		t.Errorf("%d associations, messages %v", n, got)
+	}
+}
+
 func TestSocketErrors(t *testing.T) {
 	a, b, addr := sockets(t)
 	if _, err := b.t.OpenSocket(7, nil); !errors.Is(err, rawio.ErrPortInUse) {
