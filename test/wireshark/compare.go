@@ -206,7 +206,7 @@ func (c *checker) message(m *message, h half) (n int, faults []string) {
 			break
 		}
 	}
-	if m.payload != nil && !bytes.Equal(payload, m.payload) {
+	if !bytes.Equal(payload, m.payload) {
 		bad("frame %d: %d octets of payload, %d were sent, or they differ", first.frame, len(payload), len(m.payload))
 	}
 	faults = append(faults, c.identifiers(first)...)

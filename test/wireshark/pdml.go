@@ -94,9 +94,6 @@ func dissect(capture, script string) (chunks []*chunk, faults []string, err erro
 	if e := cmd.Wait(); e != nil {
 		return nil, nil, fmt.Errorf("tshark: %w: %s", e, diagnosis.String())
 	}
-	if strings.Contains(diagnosis.String(), "Lua") {
-		return nil, nil, fmt.Errorf("tshark: %s", diagnosis.String())
-	}
 	return chunks, faults, err
 }
 
