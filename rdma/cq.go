@@ -14,7 +14,7 @@ type WC = rdmap.WC
 // ErrCQOverflow is returned by Poll once a completion queue has overflowed and its last completion
 // was taken. Its QPs are in the error state; QPs on other completion queues are unaffected
 // (RFC 5040 section 8.1.1).
-var ErrCQOverflow = errors.New("rdma: completion queue overflow: make it as deep as all work requests that can be outstanding")
+var ErrCQOverflow = errors.New("rdma: completion queue overflow: poll completions before posting further requests")
 
 // CQ is a completion queue of fixed depth. QPs push to it from whichever goroutine drives them.
 type CQ struct {

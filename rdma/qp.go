@@ -52,7 +52,8 @@ var (
 	ErrForeign = errors.New("rdma: the object belongs to another Device")
 )
 
-// QPConfig describes a QP. PD, SendCQ and RecvCQ are needed; zero elsewhere selects the default.
+// QPConfig describes a QP. PD, SendCQ and RecvCQ, which must have room for the queues, are needed; zero elsewhere
+// selects the default.
 type QPConfig struct {
 	PD             *PD
 	SendCQ, RecvCQ *CQ

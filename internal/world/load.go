@@ -126,14 +126,15 @@ func (l *load) made(r *ddp.Region, err error) *ddp.Region {
 	return r
 }
 
-// tag names an octet of an area by a region that begins at start.
-func (r regionAt) tag(a area) (ddp.STag, uint64) {
-	return r.r.STag(), r.r.Base() + uint64(a.off-r.start.off)
-}
-
+// regionAt is a region and where it begins.
 type regionAt struct {
 	r     *ddp.Region
 	start area
+}
+
+// tag names the first octet of an area within the region.
+func (r regionAt) tag(a area) (ddp.STag, uint64) {
+	return r.r.STag(), r.r.Base() + uint64(a.off-r.start.off)
 }
 
 func (l *load) ready() bool { return l.q.core.State() == rdmap.StateRTS }
