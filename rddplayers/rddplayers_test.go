@@ -140,7 +140,7 @@ func TestLayers(t *testing.T) {
 			if e := p.ErrorLayer(); e != nil {
 				t.Fatal(e.Error())
 			}
-			if again := Serialize(t, p); !bytes.Equal(again, tt.message) {
+			if again := serialize(t, p); !bytes.Equal(again, tt.message) {
 				t.Errorf("serialized %x\nfrom       %x", again, tt.message)
 			}
 			for i, want := range tt.want {
@@ -179,8 +179,8 @@ func bare(l gopacket.Layer) gopacket.Layer {
 	return l
 }
 
-// Serialize returns the octets of all layers of a packet.
-func Serialize(t *testing.T, p gopacket.Packet) []byte {
+// serialize returns the octets of all layers of a packet.
+func serialize(t *testing.T, p gopacket.Packet) []byte {
 	t.Helper()
 	var list []gopacket.SerializableLayer
 	for _, l := range p.Layers() {
