@@ -1,0 +1,49 @@
+package raw_test
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/testns"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/mmsg"
+	"github.com/rddp-go/rddp/rawio/raw"
+)
+
+// Packets for a port that was given up do not come in any more, and those for the others still do.
+func TestUnboundPortIsClosed(t *testing.T) {
+	ns := testns.New(t)
+	for _, addr := range []netip.Addr{v4, v6} {
+		l := open(t, ns, raw.Config{Local: addr, Ports: []uint16{20001, 20002}})
+		send := func(port uint16) {
+			t.Helper()
+			write(t, l, rawio.Packet{Vec: [][]byte{packet(1, port, 40)}, Remote: to(addr)})
+		}
+		send(20001)
+		p := read(t, l, 1)[0]
+		p.Release()
+		l.UnbindPort(20001)
+		send(20001)
+		send(20002)
+		p = read(t, l, 1)[0]
+		if got := uint16(p.Data[2])<<8 | uint16(p.Data[3]); got != 20002 {
+			t.Errorf("%v: a packet for port %d", addr, got)
+		}
+		p.Release()
+		l.UnbindPort(20002)
+	}
+}
+
+// A packet cannot leave from an address of one family to one of the other.
+func TestSourceOfTheOtherFamilyIsRefused(t *testing.T) {
+	ns := testns.New(t)
+	l := open(t, ns, raw.Config{})
+	for _, p := range []rawio.Packet{{Local: to(v4), Remote: to(v6)}, {Local: to(v6), Remote: to(v4)}} {
+		p.Vec = [][]byte{packet(1, 20001, 40)}
+		var family *mmsg.FamilyError
+		if n, err := l.WriteBatch([]rawio.Packet{p}); n != 0 || !errors.As(err, &family) {
+			t.Errorf("from %v to %v: %d sent, %v", p.Local, p.Remote, n, err)
+		}
+	}
+}
