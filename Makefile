@@ -5,7 +5,7 @@ SEEDS     ?= 1000
 BENCH     ?= .
 export CGO_ENABLED ?= 0
 
-.PHONY: help build test race lint fmt fuzz bench scoreboard conformance demo interop netns clean
+.PHONY: help build test race lint fmt fuzz bench scoreboard conformance demo interop netns mutants clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ netns: ## run the tools over every link between two network namespaces (root, ip
 interop: netns ## what independent programs make of our packets: tshark under the tools and of each message, libusrsctp
 	GO="$(GO)" test/wireshark.sh
 	test/interop/run.sh
+
+mutants: ## make small faults one by one and tell which ones no test notices (root; MUTANTS=flags)
+	@$(GO) run ./test/mutants $(MUTANTS)
 
 clean: ## remove what was built
 	rm -rf bin
