@@ -7,20 +7,33 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/ddpadapt"
-	"github.com/rddp-go/rddp/rdma/rdmap"
+	"github.com/rddp-go/rddp/internal/hostile/forge"
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// Function codes of session control messages (RFC 5043 section 5.2.3, RFC 6581 section 7).
+// What attacks are made of.
 const (
-	fnInitiate         = 1
-	fnAccept           = 2
-	fnReject           = 3
-	fnTerminate        = 4
-	fnEnhancedInitiate = 5
-	fnEnhancedAccept   = 6
+	fnInitiate         = forge.Initiate
+	fnAccept           = forge.Accept
+	fnReject           = forge.Reject
+	fnTerminate        = forge.Terminate
+	fnEnhancedInitiate = forge.EnhancedInitiate
+	fnEnhancedAccept   = forge.EnhancedAccept
+)
+
+var (
+	numbered       = forge.Numbered
+	tagged         = forge.Tagged
+	write          = forge.Write
+	untagged       = forge.Untagged
+	invalidating   = forge.Invalidating
+	readRequest    = forge.ReadRequest
+	atomicRequest  = forge.AtomicRequest
+	atomicResponse = forge.AtomicResponse
+	more           = forge.More
+	with           = forge.With
+	evil           = forge.Evil
 )
 
 // message is one SCTP user message.
@@ -126,11 +139,6 @@ func (s *session) raw(info sctp.SendInfo, b []byte) {
 	}
 }
 
-// numbered puts a DDP-SSN ahead of b.
-func numbered(ssn uint16, b []byte) []byte {
-	return append(binary.BigEndian.AppendUint16(make([]byte, 0, 2+len(b)), ssn), b...)
-}
-
 // segment sends a DDP segment in its turn.
 func (s *session) segment(seg []byte) {
 	s.t.Helper()
@@ -155,7 +163,7 @@ func (s *session) control(fn uint16, private []byte) {
 func (s *session) controlAs(ssn, fn uint16, private []byte) {
 	s.t.Helper()
 	s.raw(sctp.SendInfo{PPID: ddpadapt.PPIDControl, Unordered: true},
-		numbered(ssn, append(binary.BigEndian.AppendUint16(nil, fn), private...)))
+		forge.Control(ssn, fn, private))
 }
 
 // next returns the victim's next message in the order of DDP-SSNs, each of which must be used once.
@@ -188,67 +196,4 @@ func (s *session) next(ctx context.Context) (message, bool) {
 func (s *session) unread(m message) {
 	s.in--
 	s.early[s.in] = m
-}
-
-// Segments. All have the L bit, DV and RV 1 and no reserved bit; an attack changes that.
-
-func tagged(op rdmap.Opcode, stag ddp.STag, to uint64, payload []byte) []byte {
-	b := make([]byte, ddp.TaggedHeaderLen, ddp.TaggedHeaderLen+len(payload))
-	ddp.Tagged{Last: true, Rsvd: rdmap.Control(op), STag: stag, TO: to}.Put(b)
-	return append(b, payload...)
-}
-
-func write(stag ddp.STag, to uint64, payload []byte) []byte {
-	return tagged(rdmap.OpWrite, stag, to, payload)
-}
-
-func untagged(op rdmap.Opcode, qn, msn, mo uint32, payload []byte) []byte {
-	b := make([]byte, ddp.UntaggedHeaderLen, ddp.UntaggedHeaderLen+len(payload))
-	ddp.Untagged{Last: true, Rsvd: [5]byte{rdmap.Control(op)}, QN: qn, MSN: msn, MO: mo}.Put(b)
-	return append(b, payload...)
-}
-
-// invalidating is a Send with Invalidate.
-func invalidating(op rdmap.Opcode, msn uint32, stag ddp.STag) []byte {
-	b := untagged(op, rdmap.QueueSend, msn, 0, nil)
-	binary.BigEndian.PutUint32(b[2:], uint32(stag))
-	return b
-}
-
-func readRequest(msn uint32, r rdmap.ReadRequest) []byte {
-	var b [rdmap.ReadRequestLen]byte
-	r.Put(&b)
-	return untagged(rdmap.OpReadRequest, rdmap.QueueReadRequest, msn, 0, b[:])
-}
-
-func atomicRequest(msn uint32, r rdmap.AtomicRequest) []byte {
-	var b [rdmap.AtomicRequestLen]byte
-	r.Put(&b)
-	return untagged(rdmap.OpAtomicRequest, rdmap.QueueReadRequest, msn, 0, b[:])
-}
-
-func atomicResponse(msn, id uint32) []byte {
-	var b [rdmap.AtomicResponseLen]byte
-	r := rdmap.AtomicResponse{ID: id, Original: 42}
-	r.Put(&b)
-	return untagged(rdmap.OpAtomicResponse, rdmap.QueueAtomicResponse, msn, 0, b[:])
-}
-
-// more clears the L bit.
-func more(seg []byte) []byte { return with(seg, 0, seg[0]&^0x40) }
-
-// with returns seg with another octet at i.
-func with(seg []byte, i int, octet byte) []byte {
-	seg = append([]byte(nil), seg...)
-	seg[i] = octet
-	return seg
-}
-
-// evil returns n octets that are nowhere in the victim's memory.
-func evil(n int) []byte {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = 0xE0 | byte(i)&0xF
-	}
-	return b
 }

@@ -6,59 +6,38 @@ package testns
 import (
 	"fmt"
 	"net/netip"
-	"os"
-	"runtime"
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/netns"
 	"github.com/rddp-go/rddp/internal/testpriv"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
-// NS is a network namespace with its loopback device up.
+// NS is a network namespace with its loopback device up. What fails in it fails the test.
 type NS struct {
 	t  testing.TB
-	fd int
+	ns *netns.NS
 }
 
 // New returns a fresh namespace, or skips the test where it lacks the privilege to make one.
 func New(t testing.TB) *NS {
 	t.Helper()
 	testpriv.Require(t, "CAP_SYS_ADMIN", "CAP_NET_ADMIN")
-	n := &NS{t: t, fd: -1}
-	n.must(onThread(func() (err error) {
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return err
-		}
-		n.fd, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		return err
-	}))
-	t.Cleanup(func() { unix.Close(n.fd) })
-	n.Do(func() error {
-		// Addresses need no second of duplicate address detection here.
-		if err := os.WriteFile("/proc/sys/net/ipv6/conf/default/accept_dad", []byte("0"), 0); err != nil {
-			return err
-		}
-		lo, err := netlink.LinkByName("lo")
-		if err != nil {
-			return err
-		}
-		return netlink.LinkSetUp(lo)
-	})
-	return n
+	ns, err := netns.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ns.Close() })
+	return &NS{t: t, ns: ns}
 }
 
 // Do runs f in the namespace, on a thread of its own, and fails the test with its error. Sockets and
 // devices that f opens stay in the namespace afterwards.
 func (n *NS) Do(f func() error) {
 	n.t.Helper()
-	n.must(onThread(func() error {
-		if err := unix.Setns(n.fd, unix.CLONE_NEWNET); err != nil {
-			return err
-		}
-		return f()
-	}))
+	n.must(n.ns.Do(f))
 }
 
 func (n *NS) must(err error) {
@@ -68,26 +47,10 @@ func (n *NS) must(err error) {
 	}
 }
 
-// onThread runs f on a thread that ends with it, since its namespace is not the program's.
-func onThread(f func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		done <- f()
-	}()
-	return <-done
-}
-
 // Veth joins two namespaces with a pair of Ethernet devices of the given MTU, each called name.
 func Veth(a, b *NS, name string, mtu int, addrA, addrB netip.Prefix) {
 	a.t.Helper()
-	a.Do(func() error {
-		attrs := netlink.NewLinkAttrs()
-		attrs.Name, attrs.MTU = name, mtu
-		return netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: name, PeerMTU: uint32(mtu), PeerNamespace: netlink.NsFd(b.fd)})
-	})
-	a.addr(name, addrA)
-	b.addr(name, addrB)
+	a.must(netns.Veth(a.ns, b.ns, name, mtu, addrA, addrB))
 	a.settle(name, addrA.Addr())
 	b.settle(name, addrB.Addr())
 }
@@ -124,38 +87,10 @@ func (n *NS) settle(name string, a netip.Addr) {
 	})
 }
 
-func (n *NS) addr(name string, p netip.Prefix) {
-	n.t.Helper()
-	n.Do(func() error {
-		dev, err := netlink.LinkByName(name)
-		if err != nil {
-			return err
-		}
-		ip, err := netlink.ParseIPNet(p.String())
-		if err != nil {
-			return err
-		}
-		a := &netlink.Addr{IPNet: ip}
-		if p.Addr().Is6() {
-			a.Flags = unix.IFA_F_NODAD
-		}
-		if err := netlink.AddrAdd(dev, a); err != nil {
-			return fmt.Errorf("adding %v to %s: %w", p, name, err)
-		}
-		return netlink.LinkSetUp(dev)
-	})
-}
-
 // Route sends dst through via.
 func (n *NS) Route(dst netip.Prefix, via netip.Addr) {
 	n.t.Helper()
-	n.Do(func() error {
-		ip, err := netlink.ParseIPNet(dst.Masked().String())
-		if err != nil {
-			return err
-		}
-		return netlink.RouteAdd(&netlink.Route{Dst: ip, Gw: via.AsSlice()})
-	})
+	n.must(n.ns.Route(dst, via))
 }
 
 // PathMTU makes the kernel believe that the path through a device to dst has that MTU.
