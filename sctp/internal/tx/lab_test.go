@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"net/netip"
-	"slices"
 	"testing"
 	"time"
 
@@ -153,41 +152,8 @@ func (l *lab) sackFor(k wire.Sack) Result {
 // check compares every count with the sets and records it sums up.
 func (l *lab) check() {
 	l.t.Helper()
-	s, g := l.s, &l.s.ring
-	flight, data, marked, gapped := map[int]int{}, 0, 0, 0
-	first := map[int]wire.TSN{}
-	for t := g.base; t != g.next; t++ {
-		r := g.rec(t)
-		in, mark, gap := g.inflight.Has(t), g.marked.Has(t), g.gapped.Has(t)
-		if n := slices.Index([]bool{in && !mark && !gap, !in && mark && !gap, !in && !mark && gap}, true); n < 0 {
-			l.t.Fatalf("TSN %d: in flight %v, marked %v, gap-acknowledged %v", t, in, mark, gap)
-		}
-		if g.countable.Has(t) != (in && r.state&fast == 0) {
-			l.t.Fatalf("TSN %d: countable %v", t, g.countable.Has(t))
-		}
-		if in {
-			if _, ok := first[int(r.path)]; !ok {
-				first[int(r.path)] = t
-			}
-			flight[int(r.path)] += r.chunkLen()
-			data += int(r.size)
-		}
-		if mark {
-			marked++
-		}
-		if gap {
-			gapped++
-		}
-	}
-	total := 0
-	for i, p := range s.paths {
-		total += flight[i]
-		if p.flight != flight[i] || p.flight > 0 && (p.first != first[i] || p.t3 == rawio.Never) {
-			l.t.Fatalf("path %d: flight %d first %d T3 %d, want %d %d", i, p.flight, p.first, p.t3, flight[i], first[i])
-		}
-	}
-	if s.flight != total || s.data != data || g.nmarked != marked || g.ngapped != gapped {
-		l.t.Fatalf("flight %d data %d marked %d gapped %d, want %d %d %d %d", s.flight, s.data, g.nmarked, g.ngapped, total, data, marked, gapped)
+	if err := l.s.Audit(); err != nil {
+		l.t.Fatal(err)
 	}
 }
 

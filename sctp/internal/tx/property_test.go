@@ -160,6 +160,9 @@ func run(t *testing.T, l *lab, r *rx.Receiver, c *channel, messages, readPercent
 			c.send(l.now, bytes.Join(p.Vec, nil), false)
 		}
 		l.check()
+		if err := r.Audit(0); err != nil {
+			t.Fatal(err)
+		}
 		for c.rnd.n(100) < readPercent {
 			held, ok := r.Receive()
 			if !ok {

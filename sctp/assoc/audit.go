@@ -1,0 +1,44 @@
+package assoc
+
+import (
+	"fmt"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Marks are the points in the sequences of TSNs that never go back, but for a restart of the peer.
+type Marks struct {
+	Acked, Next wire.TSN // the Cumulative TSN Ack Point; the next TSN to be sent
+	Received    wire.TSN // the Cumulative TSN of the peer, if there is one
+	Receiving   bool     // there is
+}
+
+// Marks returns where the association is.
+func (a *Assoc) Marks() Marks {
+	m := Marks{Acked: a.sender.CumTSN(), Next: a.sender.NextTSN()}
+	if a.recv != nil {
+		m.Received, m.Receiving = a.recv.CumTSN(), true
+	}
+	return m
+}
+
+// Audit recounts what the association keeps count of, and says what does not agree or exceeds its limit. lent is the
+// user data in octets of what Receive has returned and Release not taken back. It costs a walk over all that is
+// outstanding or held, and is for simulators and tests.
+func (a *Assoc) Audit(lent int) error {
+	if a.state == Closed {
+		return nil
+	}
+	if err := a.sender.Audit(); err != nil {
+		return fmt.Errorf("sender: %w", err)
+	}
+	if a.recv != nil {
+		if err := a.recv.Audit(lent); err != nil {
+			return fmt.Errorf("receiver: %w", err)
+		}
+	}
+	if n := len(a.control.entries); n > maxControl || len(a.control.buf) > 2*maxControlOctets || len(a.outbox.pkts) > maxOutbox {
+		return fmt.Errorf("%d control packets of %d octets and %d answers wait", n, len(a.control.buf), len(a.outbox.pkts))
+	}
+	return nil
+}

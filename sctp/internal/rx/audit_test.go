@@ -1,0 +1,41 @@
+package rx
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Audit sees each count that is off by one, and says nothing of one that is right.
+func TestAuditFindsWhatDoesNotAgree(t *testing.T) {
+	held := func() *Receiver {
+		r := newReceiver()
+		for _, d := range []wire.Data{
+			chunk(2, 1, be, "waits for SSN 0"),
+			onStream(1, 4, 0, wire.FlagB, "first half"),
+		} {
+			if r.Admit(d) != New || r.Queue(d, nil) != nil {
+				t.Fatal("refused")
+			}
+		}
+		return r
+	}
+	if err := held().Audit(0); err != nil {
+		t.Fatal(err)
+	}
+	for what, spoil := range map[string]func(*Receiver){
+		"octets":     func(r *Receiver) { r.reasm.used++ },
+		"memory":     func(r *Receiver) { r.reasm.store.mem++ },
+		"size":       func(r *Receiver) { r.reasm.held.at(0).Size++ },
+		"highest":    func(r *Receiver) { r.track.high++ },
+		"cumulative": func(r *Receiver) { r.track.cum++ },
+		"beyond":     func(r *Receiver) { r.track.set.Add(9) },
+		"window":     func(r *Receiver) { r.credit = r.cfg.RecvBuffer + 1 },
+		"SSN":        func(r *Receiver) { r.reasm.stream(0).next = 1 },
+	} {
+		r := held()
+		if spoil(r); r.Audit(0) == nil {
+			t.Errorf("%s: nothing is said", what)
+		}
+	}
+}
