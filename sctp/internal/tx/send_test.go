@@ -518,6 +518,41 @@ func TestSackNow(t *testing.T) {
 	}
 }
 
+// The chunk that fills a window asks for its SACK at once, so that the sender never waits for a delayed one:
+// after a growth of the path MTU, cwnd may be less than a packet.
+func TestChunkThatFillsAWindowIsNotToBeDelayed(t *testing.T) {
+	// req 9260-6.1-22
+	for _, tt := range []struct {
+		name        string
+		cwnd, rwnd  int
+		queued      int
+		sent, asked int // chunks, and the one with the I bit; 0 for none
+	}{
+		{"cwnd less than a packet", 500, 1 << 20, 3, 1, 1},
+		{"cwnd of three and a bit", 3*counted + 1, 1 << 20, 10, 4, 4},
+		{"cwnd of three exactly", 3 * counted, 1 << 20, 10, 3, 3},
+		{"what leaves room in cwnd", 3*counted + 1, 1 << 20, 3, 3, 0},
+		{"rwnd has no room for one more", 1 << 20, 3*full - 1, 10, 2, 2},
+		{"what leaves room in rwnd", 1 << 20, 4 * full, 3, 3, 0},
+	} {
+		l := newLab(t, 1)
+		l.path(0).cc = fixed(tt.cwnd)
+		l.s.SetPeer(uint32(tt.rwnd), 16)
+		l.queue(tt.queued, full)
+		n := 0
+		for _, p := range l.transmit() {
+			for _, d := range chunks(t, p) {
+				if n++; d.I() != (n == tt.asked) {
+					t.Errorf("%s: chunk %d has I bit %v", tt.name, n, d.I())
+				}
+			}
+		}
+		if n != tt.sent {
+			t.Errorf("%s: %d chunks", tt.name, n)
+		}
+	}
+}
+
 func TestShrunkPMTU(t *testing.T) {
 	// req 9260-6.9-4
 	l := newLab(t, 1)
