@@ -1,11 +1,12 @@
 # rddp: make help lists what can be made.
 GO        ?= go
 FUZZTIME  ?= 20s
-SEEDS     ?= 1000
+SEEDS     ?= 10000
+INVALIDATIONS ?= 100000
 BENCH     ?= .
 export CGO_ENABLED ?= 0
 
-.PHONY: help build test race lint fmt fuzz bench scoreboard conformance demo interop netns mutants clean
+.PHONY: help build test race lint fmt fuzz bench scoreboard conformance demo interop netns soak mutants clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +63,10 @@ netns: ## run the tools over every link between two network namespaces (root, ip
 interop: netns ## what independent programs make of our packets: tshark under the tools and of each message, libusrsctp
 	GO="$(GO)" test/wireshark.sh
 	test/interop/run.sh
+
+soak: ## SEEDS (10000) simulated worlds; INVALIDATIONS (100000) under a peer's writes and the race detector: minutes
+	$(GO) test ./internal/world -run '^TestSeeds$$' -count=1 -timeout 2h -v -seeds=$(SEEDS)
+	CGO_ENABLED=1 $(GO) test -race ./rdma -run '^TestNothingChangesAfterInvalidate$$' -count=1 -timeout 2h -v -invalidations=$(INVALIDATIONS)
 
 mutants: ## make small faults one by one and tell which ones no test notices (root; MUTANTS=flags)
 	@$(GO) run ./test/mutants $(MUTANTS)

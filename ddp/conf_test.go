@@ -2,6 +2,7 @@ package ddp
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 )
 
@@ -107,4 +108,62 @@ func TestMissingBufferEndsTheStream(t *testing.T) {
 			t.Error("the stream goes on")
 		}
 	}
+}
+
+// vast is a device of any size that keeps count, and not what is written.
+type vast struct {
+	octets, end uint64
+}
+
+func (v *vast) ReadAt(p []byte, _ int64) (int, error) { return len(p), nil }
+
+func (v *vast) WriteAt(p []byte, off int64) (int, error) {
+	v.octets += uint64(len(p))
+	v.end = max(v.end, uint64(off)+uint64(len(p)))
+	return len(p), nil
+}
+
+// Messages of 2^32-1 octets are cut, placed at the right offsets and delivered, one octet more is refused, also where the
+// peer's last segment would go beyond what the 32 bits of a message offset can tell.
+func TestTheLongestMessages(t *testing.T) {
+	// req 5041-5.2-2
+	const most = 1<<32 - 1
+	for _, tagged := range []bool{true, false} {
+		r := newRig(t)
+		dev := new(vast)
+		var want string
+		if tagged {
+			reg := r.register(t, Spec{PD: testPD, Mem: Device(dev, most), Base: 1<<63 + 5, Access: RemoteWrite})
+			if err := r.SendTagged(reg.STag(), reg.Base(), 0, Gather{{Mem: Device(dev, most), Len: most}}, 7); err != nil {
+				t.Fatal(err)
+			}
+			want = fmt.Sprintf("tagged rsvd=0x0 stag=%#x to=%d len=%d", uint32(reg.STag()), reg.Base(), uint64(most))
+		} else {
+			b, err := MakeRecvBuffer(Gather{{Mem: Device(dev, most), Len: most}}, 3)
+			if err != nil || r.ulp.queues[0].Post(b) != nil {
+				t.Fatal(err)
+			}
+			if err := r.SendUntagged(0, [5]byte{}, Gather{{Mem: Device(dev, most), Len: most}}, 7); err != nil {
+				t.Fatal(err)
+			}
+			want = fmt.Sprintf("untagged qn=0 msn=1 rsvd=0000000000 len=%d token=3", uint64(most))
+		}
+		var seg Segment
+		wire := make([]byte, 1<<16) // the payload is of no interest
+		for r.NextSegment(len(wire), &seg) {
+			copy(wire, seg.Header[:seg.HeaderLen])
+			r.arrive(wire[:seg.Len()])
+		}
+		r.ulp.want(t, want)
+		if dev.octets != most || dev.end != most {
+			t.Errorf("tagged %v: %d octets placed, the last before %d", tagged, dev.octets, dev.end)
+		}
+	}
+	r := newRig(t)
+	b, err := MakeRecvBuffer(Gather{{Mem: Device(new(vast), most), Len: most}}, 3)
+	if err != nil || r.ulp.queues[0].Post(b) != nil {
+		t.Fatal(err)
+	}
+	r.arrive(untaggedSeg(true, 0, 1, most, []byte{1}))
+	r.ulp.want(t, "fatal 0x2/0x04") // the offset is no octet of the buffer
 }

@@ -231,6 +231,54 @@ func TestWhatARealAssociationShows(t *testing.T) {
 	}
 }
 
+// A short tagged segment shares its packet with the untagged one that the ULP posts behind it.
+func TestShortSegmentsShareAPacket(t *testing.T) {
+	// req 5043-11.2-1, 5043-11.2-2
+	w := newWorld(t, 1480, nil)
+	w.event(0, EventUp)
+	w.event(1, EventUp)
+	_, _, _, ub, da, _ := w.session(nil)
+	count := func() (packets, chunks int) {
+		for _, pkt := range w.sent {
+			n := 0
+			cs := pkt.Chunks()
+			for c, ok := cs.Next(); ok; c, ok = cs.Next() {
+				if c.Type() == wire.ChunkData {
+					n++
+				}
+			}
+			packets, chunks = packets+min(n, 1), chunks+n
+		}
+		w.sent = nil
+		return packets, chunks
+	}
+	count()
+	post := func() {
+		t.Helper()
+		for n, err := range []error{
+			da.SendTagged(1, 0, 0, nil, 1), da.SendTagged(1, 0, 0, nil, 2), da.SendUntagged(0, [5]byte{}, nil, 3),
+		} {
+			if err != nil {
+				t.Fatalf("%d: %v", n, err)
+			}
+		}
+	}
+	post()
+	w.settle()
+	if packets, chunks := count(); packets != 1 || chunks != 3 {
+		t.Errorf("%d segments in %d packets, want 3 in 1", chunks, packets)
+	}
+	// Nothing is held back for it, not even when earlier segments are not acknowledged (no Nagle).
+	post()
+	w.settle()
+	if packets, chunks := count(); packets != 1 || chunks != 3 {
+		t.Errorf("behind unacknowledged ones: %d segments in %d packets, want 3 in 1", chunks, packets)
+	}
+	if w.run(time.Second); ub.delivered == 0 {
+		t.Error("nothing was delivered")
+	}
+}
+
 func TestSlowPathsAreCounted(t *testing.T) {
 	// req 5042-6.4.4-1: messages that cost more than others and end no session are counted, session by session.
 	b := newEnd(t, newFake(), Config{})

@@ -70,13 +70,28 @@ func (l *load) atomic() bool {
 	x := l.peer.words
 	i := rnd.IntN(len(x.model))
 	before, old := x.model, x.model[i]
-	switch rnd.IntN(3) {
+	switch rnd.IntN(5) {
 	case 0:
 		wr.Atomic = ddp.FetchAdd(rnd.Uint64())
 		x.model[i] += wr.Atomic.Data
 	case 1: // two fields of 32 bits
 		wr.Atomic = ddp.AtomicOp{Data: rnd.Uint64(), Mask: 1<<63 | 1<<31}
 		x.model[i] = uint64(uint32(old)+uint32(wr.Atomic.Data)) | uint64(uint32(old>>32)+uint32(wr.Atomic.Data>>32))<<32
+	case 2: // Swap
+		wr.Atomic = ddp.AtomicOp{Swap: true, Data: rnd.Uint64(), Mask: ^uint64(0), Compare: rnd.Uint64()}
+		x.model[i] = wr.Atomic.Data
+	case 3: // some bits, if some bits are right
+		wr.Atomic = ddp.AtomicOp{Swap: true, Data: rnd.Uint64(), Mask: rnd.Uint64(),
+			Compare: old ^ uint64(rnd.IntN(2))<<rnd.IntN(64), CompareMask: rnd.Uint64()}
+		right := true
+		for bit := uint64(1); bit != 0; bit <<= 1 {
+			right = right && (wr.Atomic.CompareMask&bit == 0 || wr.Atomic.Compare&bit == old&bit)
+		}
+		for bit := uint64(1); bit != 0 && right; bit <<= 1 {
+			if wr.Atomic.Mask&bit != 0 {
+				x.model[i] = x.model[i]&^bit | wr.Atomic.Data&bit
+			}
+		}
 	default:
 		wr.Atomic = ddp.CmpSwap(old+uint64(rnd.IntN(2)), rnd.Uint64())
 		if wr.Atomic.Compare == old {

@@ -239,6 +239,10 @@ func (l *load) submit(wr *rdmap.SendWR, o op) bool {
 	switch {
 	case err == nil:
 		l.posted = append(l.posted, o)
+		l.w.seen.ops[wr.Op]++
+		if wr.Op == rdmap.WRAtomic && !wr.Atomic.Swap {
+			l.w.seen.adds++
+		}
 	case l.end.begun && err == rdmap.ErrState:
 		l.fail(o)
 	default:

@@ -38,6 +38,7 @@ func (x *weather) blow(w *World) {
 		from, to = to, from
 	}
 	w.setMTU(from, to, mtus[w.rand.IntN(len(mtus))], w.rand.IntN(2)*64)
+	w.seen.mtus++
 	x.next = w.soon()
 	if x.left--; x.left == 0 {
 		x.next = rawio.Never

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/simnet"
+	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
 // World is two hosts and the network between them.
@@ -39,14 +40,17 @@ type World struct {
 
 // tales counts what has come to pass in a world, so that a test knows what its worlds have told.
 type tales struct {
-	sessions int // that are over
-	rejected int // of these, without having begun
-	gracious int // ended gracefully by one side
-	violated int // ended by an access that is forbidden
-	revoked  int // ended by an access to a window that was closed
-	cutOff   int // with requests that failed
-	windows  int // that were closed with the session going on
-	losses   int // of associations
+	sessions int                     // that are over
+	rejected int                     // of these, without having begun
+	gracious int                     // ended gracefully by one side
+	violated int                     // ended by an access that is forbidden
+	revoked  int                     // ended by an access to a window that was closed
+	cutOff   int                     // with requests that failed
+	windows  int                     // that were closed with the session going on
+	losses   int                     // of associations
+	mtus     int                     // changes of the network's MTU
+	ops      [rdmap.WRAtomic + 1]int // requests posted, by opcode
+	adds     int                     // of the atomics, FetchAdd with whatever mask
 }
 
 func (t *tales) add(o *tales) {
@@ -58,6 +62,11 @@ func (t *tales) add(o *tales) {
 	t.cutOff += o.cutOff
 	t.windows += o.windows
 	t.losses += o.losses
+	t.mtus += o.mtus
+	for i, n := range o.ops {
+		t.ops[i] += n
+	}
+	t.adds += o.adds
 }
 
 // timer is something to be done at a time.

@@ -2,17 +2,19 @@ package world
 
 import (
 	"flag"
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/race"
+	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "replay this one seed")
-	seedsFlag = flag.Int("seeds", 0, "run this many seeds (0: 1000, under the race detector 100)")
+	seedsFlag = flag.Int("seeds", 0, "run this many seeds (0: 2000, under the race detector 100, with -short 300)")
 )
 
 // TestSeeds runs whole worlds. A failure prints its seed; -seed N replays it exactly.
@@ -27,9 +29,13 @@ func TestSeeds(t *testing.T) {
 	}
 	n := *seedsFlag
 	if n == 0 {
-		n = 1000
-		if race.Enabled {
+		switch {
+		case race.Enabled:
 			n = 100
+		case testing.Short():
+			n = 300
+		default:
+			n = 2000
 		}
 	}
 	var next, failed atomic.Int64
@@ -59,15 +65,21 @@ func TestSeeds(t *testing.T) {
 	}
 	wg.Wait()
 	t.Logf("%d worlds: %+v", n, seen)
-	for _, c := range []struct {
+	type tale struct {
 		what string
 		n    int
 		each int // of so many worlds, at least
-	}{
+	}
+	tales := []tale{
 		{"sessions", seen.sessions, 1}, {"rejected sessions", seen.rejected, 10}, {"graceful ends", seen.gracious, 2},
 		{"violations", seen.violated, 5}, {"revoked windows", seen.revoked, 5}, {"closed windows", seen.windows, 1},
-		{"requests cut off", seen.cutOff, 1}, {"lost associations", seen.losses, 20},
-	} {
+		{"requests cut off", seen.cutOff, 1}, {"lost associations", seen.losses, 20}, {"changes of the MTU", seen.mtus, 10},
+		{"FetchAdd", seen.adds, 1}, {"Swap and CmpSwap", seen.ops[rdmap.WRAtomic] - seen.adds, 1},
+	}
+	for op, n := range seen.ops {
+		tales = append(tales, tale{fmt.Sprintf("requests of opcode %d", op), n, 1})
+	}
+	for _, c := range tales {
 		if c.n*c.each < n && n >= 100 {
 			t.Errorf("%d %s in %d worlds: the story proves less than it should", c.n, c.what, n)
 		}
