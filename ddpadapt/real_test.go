@@ -338,7 +338,7 @@ func TestOnTheWire(t *testing.T) {
 			case wire.ChunkData:
 				data++
 				d, err := wire.AsData(c)
-				// req 5043-10-1, 5043-9-3, 5043-5.2-1
+				// req 5043-10-1, 5043-9-3, 5043-5.2-1, 5043-12-1
 				if err != nil || !d.U() || !d.B() || !d.E() || d.PPID() != 16 && d.PPID() != 17 {
 					t.Fatalf("DATA with flags %#x, PPID %d: %v", d.Flags(), d.PPID(), err)
 				}

@@ -144,7 +144,7 @@ func TestEnhancedSessionAccepted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// req 6581-7-1, 6581-7-2, 6581-7-4, 6581-1.2-1: code 5, the connection data, then the private data.
+	// req 6581-7-1, 6581-7-2, 6581-7-4, 6581-1.2-1, 6581-11-1: code 5, the connection data, then the private data.
 	init := a.pull()
 	if len(init) != 1 || init[0].octets() != "\x00\x00\x00\x05\x00\x05\x00\x06hello" || init[0].data.PPID() != 17 {
 		t.Fatalf("%q", init[0].octets())

@@ -57,7 +57,7 @@ func TestEachQPHasItsOwnStream(t *testing.T) {
 }
 
 func TestQueuesAreSharedOnlyOnRequest(t *testing.T) {
-	// req 5040-8.1.1-10, 5042-7.1-1, 5042-3-1: each QP reports where its own configuration says.
+	// req 5040-8.1.1-10, 5042-7.1-1, 5042-3-1, 5041-8.3.2-3, 5040-8.1.2-2: each QP reports where its own configuration says.
 	x := newLab(t, nil)
 	a1, b1 := x.join(nil)
 	a2, b2 := x.join(nil)

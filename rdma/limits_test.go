@@ -8,7 +8,7 @@ import (
 )
 
 func TestQueuesFitTheirCQ(t *testing.T) {
-	// req 5042-6.4.3.2-2
+	// req 5042-6.4.3.2-2, 5042-6.4.3.2-3
 	x := newLab(t, nil)
 	pd := x.a.AllocPD()
 	srq, err := pd.CreateSRQ(5, 1)
@@ -103,6 +103,7 @@ func TestUnpolledCompletionsTakeRoom(t *testing.T) {
 }
 
 func TestNoUserTakesMoreThanItsShare(t *testing.T) {
+	// req 5041-8.3.2-1, 5041-8.3.2-2, 5040-8.1.2-1, 5042-3-2: users get from the Device what they share, and not from each other.
 	for _, row := range []struct {
 		name   string
 		limits Limits

@@ -41,10 +41,10 @@ func TestNegotiatedDepths(t *testing.T) {
 		setup              bool
 		setupOfA, setupOfB Setup // as the other side saw it
 	}{
-		// req 6581-10-3, 6581-10-2: nothing is negotiated unless it was asked for.
+		// req 6581-10-3, 6581-10-2, 5043-6.5-3: nothing is negotiated unless it was asked for, and nothing needs it.
 		{"plain", depths(4, 30, false, false), depths(5, 40, false, false), 30, 40, false, Setup{}, Setup{}},
 		{"Accept alone does not ask", depths(4, 30, false, false), depths(5, 40, true, true), 30, 40, false, Setup{}, Setup{}},
-		// req 6581-9.1-1, 6581-9.1-2, 6581-9.1-3, 6581-9.1-4, 6581-9.1-9, 6581-10-1
+		// req 6581-9.1-1, 6581-9.1-2, 6581-9.1-3, 6581-9.1-4, 6581-9.1-9, 6581-10-1, 5040-6.1-6
 		{"both are cut", depths(4, 30, true, false), depths(5, 40, false, false), 5, 4, true,
 			Setup{IRD: 4, ORD: 30}, Setup{IRD: 5, ORD: 4}},
 		{"neither is cut", depths(9, 3, true, false), depths(9, 2, false, false), 3, 2, true,

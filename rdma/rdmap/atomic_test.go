@@ -110,7 +110,7 @@ func TestAtomics(t *testing.T) {
 		}
 	}
 	for i, s := range p.b.log {
-		// req 7306-5.2.2-2, 7306-5.2.1-4: untagged, queue 3, version 1, opcode 11; the identifier comes back.
+		// req 7306-5.2.2-2, 7306-5.2.1-4, 7306-10-1: untagged, queue 3, version 1, opcode 11; the identifier comes back.
 		v := ddp.UntaggedView(s)
 		if v.Control().Tagged() || v.QN() != 3 || v.MSN() != uint32(i+1) || v.RsvdULP() != [5]byte{0x4B} || len(v.Payload()) != 12 {
 			t.Fatalf("response % x", s)

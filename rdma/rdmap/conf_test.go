@@ -170,8 +170,28 @@ func TestLaterWriteMayBePlacedBeforeTheReadIsAnswered(t *testing.T) {
 	wants(t, "source", p.a.scq.take(), WC{ID: 1, Opcode: WCRead}, WC{ID: 2, Opcode: WCWrite})
 }
 
+func TestCompletionAtTheSourceIsNotOneAtTheSink(t *testing.T) {
+	// req 5040-5.5-5: acknowledged, a Write and a Send are complete, wherever the peer is with them.
+	p := newPair(t, nil)
+	r, mem := p.b.memory(8, ddp.LocalWrite|ddp.RemoteWrite)
+	p.b.recv(1, r, 4, 4)
+	p.a.post(SendWR{ID: 1, Op: WRWrite, Inline: []byte("data"), RemoteSTag: r.STag(), RemoteTO: r.Base()})
+	p.a.post(SendWR{ID: 2, Inline: []byte("told")})
+	p.a.cutAll()
+	wants(t, "not acknowledged", p.a.scq.take())
+	p.a.unacked = 2
+	p.a.ack()
+	wants(t, "acknowledged", p.a.scq.take(), WC{ID: 1, Opcode: WCWrite}, WC{ID: 2, Opcode: WCSend})
+	same(t, "memory of the peer", mem, make([]byte, 8))
+	wants(t, "the peer", p.b.rcq.take())
+	p.arrive(p.a, p.b, 2)
+	p.a.unacked = 0
+	wants(t, "the peer, later", p.b.rcq.take(), WC{ID: 1, Opcode: WCRecv})
+	same(t, "memory of the peer", mem, []byte("datatold"))
+}
+
 func TestReadQueuesOfStreamsAreSeparate(t *testing.T) {
-	// req 5040-8.1.2-6, 5042-6.4.3.3-1, 5042-7.2-1: each has its own, of the depth it was made with.
+	// req 5040-8.1.2-6, 5042-6.4.3.3-1, 5042-7.2-1, 5042-A-3: each has its own, of the depth it was made with.
 	table := ddp.NewTable(newSeed(3))
 	var ends [2]*end
 	for i := range ends {

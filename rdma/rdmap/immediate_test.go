@@ -22,7 +22,7 @@ func TestImmediateData(t *testing.T) {
 		t.Errorf("completions %+v", got)
 	}
 	same(t, "the receive buffer is consumed, not written", mem, make([]byte, 16))
-	// req 7306-4-1, 7306-4.1-1, 7306-4.1-2, 7306-4.1-3, 7306-6.2-1, 7306-6.3-1, 7306-6.3-4, 7306-4.2-1: untagged, queue 0,
+	// req 7306-4-1, 7306-4.1-1, 7306-4.1-2, 7306-4.1-3, 7306-6.2-1, 7306-6.3-1, 7306-6.3-4, 7306-4.2-1, 7306-10-1: untagged, queue 0,
 	// opcodes 8 and 9, no Invalidate STag, the 8 octets behind the header and nothing more.
 	same(t, "first message", p.a.log[0], untagged(0, 1, [5]byte{0x48}, 0, true, []byte{1, 2, 3, 4, 5, 6, 7, 8}))
 	same(t, "second message", p.a.log[1], untagged(0, 2, [5]byte{0x49}, 0, true, []byte{255, 255, 255, 255, 255, 255, 255, 255}))

@@ -122,7 +122,7 @@ func TestReadyToReceiveIndications(t *testing.T) {
 }
 
 func TestRefuse(t *testing.T) {
-	// req 6581-8-1, 6581-8-2, 6581-9.1-7, 6581-9.3-2: layer 2, type 0, codes 5 to 7; then the stream ends.
+	// req 6581-8-1, 6581-8-2, 6581-9.1-7, 6581-9.3-2, 6581-11-1: layer 2, type 0, codes 5 to 7; then the stream ends.
 	for code, text := range map[uint8]string{CodeSetupLocal: "local catastrophic error", CodeInsufficientIRD: "insufficient IRD resources", CodeNoRTR: "no matching RTR option"} {
 		p := idlePair(t, nil)
 		cause := errors.New("because")
