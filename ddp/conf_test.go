@@ -149,7 +149,7 @@ func TestTheLongestMessages(t *testing.T) {
 			want = fmt.Sprintf("untagged qn=0 msn=1 rsvd=0000000000 len=%d token=3", uint64(most))
 		}
 		var seg Segment
-		wire := make([]byte, 1<<16) // the payload is of no interest
+		wire := make([]byte, 1<<20) // the payload is of no interest
 		for r.NextSegment(len(wire), &seg) {
 			copy(wire, seg.Header[:seg.HeaderLen])
 			r.arrive(wire[:seg.Len()])
