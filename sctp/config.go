@@ -3,6 +3,7 @@ package sctp
 import (
 	"crypto/rand"
 	"io"
+	"log/slog"
 	"net/netip"
 	"time"
 
@@ -55,6 +56,37 @@ type TransportConfig struct {
 	// Rand is the source of verification tags, initial TSNs, cookie secrets and nonces;
 	// nil means crypto/rand.
 	Rand io.Reader
+	// Logger gets a line for each rare event: an association that comes, ends or restarts, a path that fails or
+	// recovers, an error that the peer reports, a limit that is reached. There is never a line for a packet, and at most
+	// 100 in a second; lines about limits come once a minute. Nil writes nothing. Its handler is called from the
+	// goroutines that receive, and should not block.
+	Logger *slog.Logger
+
+	// MaxAssocs bounds the associations; further peers are refused by ABORT with Out of Resource (section 3.3.10.4).
+	// 0 means 1,048,576.
+	MaxAssocs int
+	// MaxPerSource bounds the associations that were set up from one address; more are refused in the same way. 0
+	// means 16,384, negative no bound.
+	MaxPerSource int
+	// MaxAnswers bounds the answers to INITs and packets out of the blue that one address gets in a second, so that this
+	// host does not flood somebody whose address another forges. Further packets get no answer. 0 means
+	// 10,000, negative no bound.
+	MaxAnswers int
+}
+
+const (
+	defaultPerSource = 16_384
+	defaultAnswers   = 10_000
+)
+
+func (c *TransportConfig) maxPerSource() int { return orDefault(c.MaxPerSource, defaultPerSource) }
+func (c *TransportConfig) maxAnswers() int   { return orDefault(c.MaxAnswers, defaultAnswers) }
+
+func orDefault(v, def int) int {
+	if v == 0 {
+		return def
+	}
+	return max(v, 0)
 }
 
 func (c *TransportConfig) closeTimeout() time.Duration {

@@ -45,6 +45,7 @@ type Conn struct {
 	wake    wake // what settle has to do
 	// wakeStreams are the streams that got messages since the gate was last opened.
 	wakeStreams []*Stream
+	entries     []entry // for the journal
 
 	// Set before the channel that announces it is closed.
 	err    error         // why the association ended
@@ -107,9 +108,10 @@ func (c *Conn) Unlock() {
 		now := c.t.now()
 		c.drain(now)
 		c.pump(now)
-		w, streams := c.wake, c.wakeStreams
-		c.wake, c.wakeStreams = 0, nil
+		w, streams, entries := c.wake, c.wakeStreams, c.entries
+		c.wake, c.wakeStreams, c.entries = 0, nil, nil
 		c.gate.own.Unlock()
+		c.report(entries)
 		c.settle(w, streams)
 		if c.gate.waiting.Load() == 0 || !c.gate.own.TryLock() {
 			return // nothing left, or the next owner drains it
@@ -125,7 +127,9 @@ func (c *Conn) Unlock() {
 // caller has become the owner; it then goes on with owned true and unlocks in the end.
 func (c *Conn) input(now rawio.Time, p *rawio.Packet, owned bool) bool {
 	if !owned && !c.gate.own.TryLock() {
-		c.gate.post(p)
+		if !c.gate.post(p) {
+			c.t.journal.reached(limitBacklog, c.t.stats.backlogDropped.Add(1))
+		}
 		// The owner may have left before it could see the packet.
 		if !c.gate.own.TryLock() {
 			return false
@@ -195,8 +199,10 @@ func (c *Conn) handleEvents(now rawio.Time) (any bool) {
 
 func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 	c.note(ev) // it copies a message that failed before its memory is freed
+	c.record(ev)
 	switch ev.Kind {
 	case assoc.EventUp:
+		c.t.stats.established.Add(1)
 		c.wake |= wakeUp | wakeRefresh
 	case assoc.EventRestart:
 		c.wake |= wakeRefresh

@@ -31,22 +31,21 @@ type gate struct {
 	spare   []rawio.Packet // the drained slice, kept for reuse
 
 	waiting atomic.Int32 // len(backlog), readable without mu
-	dropped atomic.Uint64
 }
 
-// post leaves a packet for the owner and takes over its buffer.
-func (g *gate) post(p *rawio.Packet) {
+// post leaves a packet for the owner and takes over its buffer. It says whether there was room.
+func (g *gate) post(p *rawio.Packet) bool {
 	g.mu.Lock()
 	if len(g.backlog) >= backlogMax {
 		g.mu.Unlock()
-		g.dropped.Add(1)
 		p.Release()
-		return
+		return false
 	}
 	g.backlog = append(g.backlog, *p)
 	g.waiting.Store(int32(len(g.backlog)))
 	g.mu.Unlock()
 	p.Buf, p.Data = nil, nil
+	return true
 }
 
 // take returns the backlog. The caller gives the slice back with done.

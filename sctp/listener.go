@@ -42,6 +42,7 @@ func (l *Listener) offer(c *Conn) {
 		return
 	default:
 	}
+	l.t.journal.reached(limitAccept, l.t.stats.acceptRefused.Add(1))
 	c.Abort("listen backlog full")
 }
 

@@ -99,13 +99,15 @@ type notes struct {
 	lost  int
 }
 
-func (n *notes) push(ev Event) {
+// push queues an event and says whether there was room.
+func (n *notes) push(ev Event) bool {
 	if len(n.queue) >= n.limit && ev.Kind != EventDown {
 		n.lost++
-		return
+		return false
 	}
 	ev.Lost, n.lost = n.lost, 0
 	n.queue = append(n.queue, ev)
+	return true
 }
 
 func (n *notes) pop() (ev Event, ok bool) {
@@ -128,6 +130,8 @@ func (c *Conn) note(ev assoc.Event) {
 		// The copy is the user's; the memory is used again after a restart.
 		out.Info, out.Message = m.info, slices.Concat(m.body[0], m.body[1])
 	}
-	c.notes.push(out)
+	if !c.notes.push(out) {
+		c.t.stats.eventsLost.Add(1)
+	}
 	c.wake |= wakeEvents
 }

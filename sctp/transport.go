@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/count"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
@@ -35,27 +36,15 @@ type Transport struct {
 	listeners map[uint16]*Listener // guarded by mu
 	ports     map[uint16]int       // guarded by mu: users of each bound port
 	closed    bool                 // guarded by mu
+	ends      TransportStats       // guarded by mu: of associations that have ended
+	ended     assoc.Counters       // guarded by mu: sums over them
 
 	timers  *timers
 	batches sync.Pool // *assoc.TxBatch
 	readEnd chan struct{}
 
-	stats transportCounters
-}
-
-type transportCounters struct {
-	rxPackets, rxBatches, rxDropped  atomic.Uint64
-	txPackets, txBatches, txDiscards atomic.Uint64
-}
-
-// TransportStats counts what passed between a Transport and its link.
-type TransportStats struct {
-	RxPackets uint64 // packets read from the link
-	RxBatches uint64 // calls of ReadBatch that returned packets
-	RxDropped uint64 // malformed, bad checksum, or backlog full
-	TxPackets uint64 // packets the link took
-	TxBatches uint64 // calls of WriteBatch
-	TxFailed  uint64 // packets the link refused; SCTP treats them as lost
+	stats   transportCounters
+	journal *journal
 }
 
 // NewTransport runs SCTP over link, which it owns from now on.
@@ -71,7 +60,9 @@ func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 	if m := link.MTU(netip.Addr{}, netip.Addr{}); m < minPacket {
 		return nil, &rawio.MTUError{MTU: m}
 	}
-	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.rand(), MTU: link.MTU, Features: rawio.FeaturesOf(link)})
+	t.journal = newJournal(t.cfg.Logger)
+	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.rand(), MTU: link.MTU, Features: rawio.FeaturesOf(link),
+		MaxAssocs: t.cfg.MaxAssocs, MaxPerSource: t.cfg.maxPerSource(), MaxAnswers: t.cfg.maxAnswers(), AnswerKey: rand.Uint64()})
 	t.timers = newTimers(t.now, (*Conn).timeout)
 	t.batches.New = func() any { return assoc.NewTxBatch(txBatch) }
 	go t.receive()
@@ -150,13 +141,21 @@ func (t *Transport) lookup(now rawio.Time, pkts []rawio.Packet, conns []*Conn) {
 		return
 	}
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	before := t.ep.Stats()
 	for i := range pkts {
 		if conns[i] == nil && pkts[i].Data != nil {
 			conns[i] = t.unmatched(now, &pkts[i])
 		}
 	}
 	t.transmitReplies(now)
+	after := t.ep.Stats()
+	t.mu.Unlock()
+	if after.AssocsRefused > before.AssocsRefused {
+		t.journal.reached(limitAssocs, after.AssocsRefused)
+	}
+	if after.RateLimited > before.RateLimited {
+		t.journal.reached(limitAnswers, after.RateLimited)
+	}
 }
 
 // unmatched handles a packet that belonged to no association a moment ago. Called with mu held.
@@ -193,12 +192,17 @@ func (t *Transport) refresh(c *Conn) {
 // forget removes an association that has ended.
 func (t *Transport) forget(c *Conn) {
 	t.timers.remove(c)
+	a, _ := c.Lock()
+	total := a.Stats().Counters
+	c.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, ok := t.conns[c]; !ok {
 		return
 	}
 	delete(t.conns, c)
+	count.Add(&t.ended, &total)
+	t.countEnd(c.err)
 	t.ep.Remove(c.a)
 	t.unbind(c.a.LocalPort())
 }
@@ -392,17 +396,9 @@ func (t *Transport) localAddr() netip.Addr {
 	return netip.Addr{}
 }
 
-// Stats returns the transport's counters.
-func (t *Transport) Stats() TransportStats {
-	s := &t.stats
-	return TransportStats{
-		RxPackets: s.rxPackets.Load(), RxBatches: s.rxBatches.Load(), RxDropped: s.rxDropped.Load(),
-		TxPackets: s.txPackets.Load(), TxBatches: s.txBatches.Load(), TxFailed: s.txDiscards.Load(),
-	}
-}
-
 // fail ends every association because the link is gone.
 func (t *Transport) fail(err error) {
+	t.Journal(slog.LevelError, "link failed", slog.String("reason", err.Error()))
 	for _, c := range t.all() {
 		c.Abort(err.Error())
 	}

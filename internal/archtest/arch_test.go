@@ -42,6 +42,7 @@ var layers = [][]string{
 	{"rawio/*"},
 	{"rawio"},
 	{"rddplayers"}, // which must not share code with what it decodes
+	{"internal/count"},
 }
 
 func TestSansIOPackagesNeverTouchTheWorld(t *testing.T) {
@@ -82,14 +83,18 @@ func checkFile(t *testing.T, path string) {
 
 func TestImportsOnlyGoDown(t *testing.T) {
 	level := func(pkg string) int {
+		wide := -1 // by a pattern, which a layer that names the package overrides
 		for i, l := range layers {
 			for _, p := range l {
-				if p == pkg || strings.HasSuffix(p, "/*") && strings.HasPrefix(pkg, strings.TrimSuffix(p, "*")) {
+				if p == pkg {
 					return i
+				}
+				if wide < 0 && strings.HasSuffix(p, "/*") && strings.HasPrefix(pkg, strings.TrimSuffix(p, "*")) {
+					wide = i
 				}
 			}
 		}
-		return -1
+		return wide
 	}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {

@@ -23,6 +23,12 @@ func (a *Assoc) abort(why refusal) {
 	a.down(&AbortError{Causes: []Cause{{Code: why.code, Info: slices.Clone(why.info)}}})
 }
 
+// violated ends the association because the peer has broken the protocol.
+func (a *Assoc) violated(err error) {
+	a.stats.Violations++
+	a.abort(violation(err))
+}
+
 // lastWords queues the ABORT packet.
 func (a *Assoc) lastWords(why refusal) {
 	b, ok := a.outbox.open()

@@ -83,7 +83,7 @@ type Assoc struct {
 	continues bool           // the last PollTransmit ended with a full batch
 	unsettled bool           // messages of Send wait for acknowledgement
 	events    eventQueue
-	stats     Stats
+	stats     Counters
 }
 
 // Peer names the two ends of an association to set up.
@@ -130,6 +130,9 @@ func Accept(now rawio.Time, cfg *Config, env *Env, c *Cookie, p *rawio.Packet) *
 
 // newSender replaces the sending half, without paths.
 func (a *Assoc) newSender() {
+	if a.sender != nil {
+		a.stats.sent(a.sender.Stats())
+	}
 	a.sender = tx.NewSender(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0)})
 	a.sender.SetUpper(a.source, a.source)
 	a.sender.SetECN(a.ecn.on)

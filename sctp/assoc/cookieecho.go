@@ -30,10 +30,12 @@ func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool
 	echo, err := wire.AsCookieEcho(c)
 	var ck Cookie
 	if err != nil || !a.env.Cookies.Open(now, echo.Cookie(), &ck) || !ck.Matches(in.Packet) {
+		a.stats.BadCookies++
 		return false
 	}
 	local, peer := ck.LocalTag == a.localTag, ck.PeerTag == a.peerTag
 	if ck.Expired(now) && !(local && peer) {
+		a.stats.StaleCookies++
 		AnswerStale(now, &a.outbox, in.Packet, &ck)
 		return false
 	}
@@ -53,6 +55,7 @@ func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool
 		}
 		a.restart(now, in, &ck)
 	default: // action C, and combinations that Table 12 does not have
+		a.stats.BadCookies++
 		return false
 	}
 	in.path = a.pathOf(in.Remote.Addr().Unmap())
@@ -110,6 +113,7 @@ func (a *Assoc) collided(now rawio.Time, in *inbound, ck *Cookie) {
 // restart is action A: the peer has lost the association and sets it up anew. Nothing of the old one
 // is sent or accepted any more, and congestion control starts afresh.
 func (a *Assoc) restart(now rawio.Time, in *inbound, ck *Cookie) {
+	a.stats.Restarts++
 	a.failMessages()
 	a.adopt(ck)
 	a.tieLocal, a.tiePeer, a.errors = 0, 0, 0

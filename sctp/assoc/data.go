@@ -21,10 +21,12 @@ func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 		return true
 	}
 	if !recvStates.has(a.state) {
-		return true // section 6
+		a.stats.Unexpected++ // section 6
+		return true
 	}
 	if len(d.Payload()) == 0 {
 		var info [4]byte
+		a.stats.Violations++
 		a.abort(refusal{code: wire.CauseNoUserData, info: append(info[:0], c[4:8]...)})
 		return false
 	}
@@ -40,6 +42,7 @@ func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	}
 	in.noteMark(d.TSN())
 	if uint16(d.Stream()) >= a.inStreams {
+		a.stats.InvalidStream++
 		a.recv.Placed(d) // acknowledged and discarded, section 6.5
 		a.replyInvalidStream(in, d.Stream())
 		return true
@@ -53,15 +56,16 @@ func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 		a.stats.Placed++
 		a.recv.Placed(d)
 	case DropUnacked:
+		a.stats.LeftUnacked++
 		a.recv.Refuse()
 		return true
 	case AbortAssoc:
 		a.recv.Refuse()
-		a.abort(violation(errUpper))
+		a.violated(errUpper)
 		return false
 	default:
 		if err := a.recv.Queue(d, in.Buf); err != nil {
-			a.abort(violation(err))
+			a.violated(err)
 			return false
 		}
 	}
@@ -87,7 +91,7 @@ func (a *Assoc) dataDone(now rawio.Time, in *inbound) {
 	a.aimSack(in)
 	a.marked(in)
 	if err := a.recv.PacketDone(now); err != nil {
-		a.abort(violation(err))
+		a.violated(err)
 		return
 	}
 	if a.state == ShutdownSent {

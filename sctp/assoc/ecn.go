@@ -70,6 +70,7 @@ func (a *Assoc) handleECNE(now rawio.Time, in *inbound, c wire.Chunk) {
 		return
 	}
 	if !a.ecn.on || !sackStates.has(a.state) {
+		a.stats.Unexpected++
 		return
 	}
 	a.sender.HandleECNE(now, e.TSN())

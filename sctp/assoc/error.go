@@ -24,6 +24,7 @@ func (a *Assoc) replyInvalidStream(in *inbound, s wire.StreamID) {
 // handleUnknown treats a chunk of a type that this association does not use as its two high bits say
 // (section 3.2), and says whether to go on with the packet.
 func (a *Assoc) handleUnknown(in *inbound, c wire.Chunk) bool {
+	a.stats.UnknownChunks++
 	stop, report := c.Type().UnknownAction()
 	if report {
 		a.replyError(in, wire.CauseUnrecognizedChunkType, c)
@@ -38,6 +39,7 @@ func (a *Assoc) handleError(now rawio.Time, c wire.Chunk) {
 		a.stats.Malformed++
 		return
 	}
+	a.stats.ErrorsIn++
 	cs := e.Causes()
 	for cause, ok := cs.Next(); ok; cause, ok = cs.Next() {
 		if cause.Code() == wire.CauseStaleCookie {
@@ -49,9 +51,11 @@ func (a *Assoc) handleError(now rawio.Time, c wire.Chunk) {
 		a.stats.Malformed++
 		return
 	}
-	if a.events.peerErrors < maxPeerErrors {
-		a.events.push(Event{Kind: EventPeerError, Err: &PeerError{Causes: copyCauses(e.Causes())}})
+	if a.events.peerErrors == maxPeerErrors {
+		a.stats.ErrorReportsLost++
+		return
 	}
+	a.events.push(Event{Kind: EventPeerError, Err: &PeerError{Causes: copyCauses(e.Causes())}})
 }
 
 // maxCauses bounds the causes kept of one chunk.

@@ -18,6 +18,7 @@ func (a *Assoc) pathError(now rawio.Time, p *path, ofAssoc bool) {
 	case p.Errors > a.cfg.PathMaxRetrans:
 		if p.State != tx.Inactive {
 			p.State = tx.Inactive
+			a.stats.PathsDown++
 			a.events.push(Event{Kind: EventPathDown, Path: p.Remote})
 		}
 	case p.Errors > a.cfg.PotentiallyFailedMaxRetrans && p.State == tx.Active:
@@ -85,6 +86,9 @@ func (a *Assoc) pathAlive(now rawio.Time, p *path) {
 	p.Errors = 0
 	if p.State == tx.Active {
 		return
+	}
+	if p.State != tx.PotentiallyFailed {
+		a.stats.PathsUp++
 	}
 	if p.State != tx.PotentiallyFailed || !a.cfg.HidePotentiallyFailed {
 		a.events.push(Event{Kind: EventPathUp, Path: p.Remote})

@@ -89,6 +89,7 @@ func (a *Assoc) setupTimeout() {
 // handleInit answers an INIT for an existing association (sections 5.2.1 and 5.2.2), which never
 // changes the association.
 func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
+	a.stats.InitsIn++
 	init, err := wire.AsInit(c)
 	if err != nil || init.Tag() == 0 {
 		a.stats.Malformed++
@@ -100,6 +101,7 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 	}
 	var o offer
 	if why, ok := readOffer(init, in.Remote.Addr().Unmap(), a.cfg.families(), &o); !ok {
+		a.stats.InitsRefused++
 		refuse(&a.outbox, in.Packet, o.tag, why)
 		return
 	}
@@ -108,6 +110,7 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 		if in.path == nil { // not an address that the upper layer gave: section 5.2.1, rules 1 and 2
 			p := a.listedPath(&o)
 			if p == nil {
+				a.stats.ForeignSource++
 				return
 			}
 			pkt := *in.Packet
@@ -116,6 +119,7 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 		}
 	} else {
 		if added := a.addsAddress(&o, in.Remote.Addr().Unmap()); added != nil {
+			a.stats.InitsRefused++
 			refuse(&a.outbox, in.Packet, o.tag, refusal{code: wire.CauseRestart, info: added})
 			return
 		}
@@ -129,7 +133,9 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 		}
 		id.tieLocal, id.tiePeer = a.tieLocal, a.tiePeer
 	}
-	answerOffer(now, &a.outbox, in.Packet, &o, &a.cfg, a.env, id)
+	if !answerOffer(now, &a.outbox, in.Packet, &o, &a.cfg, a.env, id) {
+		a.stats.InitsRefused++
+	}
 }
 
 // listedPath returns the first path to an address that an INIT lists.
@@ -158,28 +164,34 @@ func (a *Assoc) makeTies() bool {
 func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 	init, err := wire.AsInit(c)
 	if a.state != CookieWait || err != nil {
-		return // section 5.2.3
+		a.stats.Unexpected++ // section 5.2.3
+		return
 	}
 	if init.Tag() == 0 { // section 3.3.3
+		a.stats.Violations++
 		Reflect(&a.outbox, in.Packet, wire.ChunkAbort)
 		a.down(&AbortError{Causes: []Cause{{Code: wire.CauseInvalidParam}}})
 		return
 	}
 	if init.ARwnd() < minWindow { // section 3.3.3: no change to the association
+		a.stats.Malformed++
 		refuse(&a.outbox, in.Packet, init.Tag(), refusal{code: wire.CauseInvalidParam})
 		return
 	}
 	var o offer
 	if why, ok := readOffer(init, in.Remote.Addr().Unmap(), a.cfg.families(), &o); !ok {
+		a.stats.Violations++
 		refuse(&a.outbox, in.Packet, o.tag, why)
 		a.down(&AbortError{Causes: []Cause{{Code: why.code, Info: slices.Clone(why.info)}}})
 		return
 	}
 	if err := a.cfg.checkAdaptation(o.adaptation, o.hasAdaptation); err != nil {
+		a.stats.Violations++
 		refuse(&a.outbox, in.Packet, o.tag, violation(err))
 		a.down(err)
 		return
 	}
+	a.stats.AddressesIgnored += uint64(o.ignored)
 	a.peerTag = o.tag
 	a.outStreams, a.inStreams = min(a.cfg.OutStreams, o.in), min(a.cfg.InStreams, o.out)
 	a.peerAdaptation, a.hasAdaptation = o.adaptation, o.hasAdaptation
@@ -232,7 +244,8 @@ func reportParams(o *offer) []byte {
 // handleCookieAck ends the handshake on the initiator's side (section 5.1).
 func (a *Assoc) handleCookieAck(now rawio.Time, c wire.Chunk) {
 	if _, err := wire.AsCookieAck(c); err != nil || a.state != CookieEchoed {
-		return // section 5.2.5
+		a.stats.Unexpected++ // section 5.2.5
+		return
 	}
 	if s := a.setup; s.tries == 0 {
 		a.paths[s.path].ObserveRTT(now.Sub(s.sent))
@@ -258,6 +271,7 @@ func (a *Assoc) pushUp(k EventKind) {
 // handleStale starts over with a new INIT that asks for a longer cookie life (section 5.2.6).
 func (a *Assoc) handleStale(now rawio.Time) {
 	if a.state != CookieEchoed {
+		a.stats.Unexpected++
 		return
 	}
 	s := a.setup

@@ -203,7 +203,9 @@ func (a *Assoc) handleHeartbeat(in *inbound, c wire.Chunk) {
 		a.stats.Malformed++
 		return
 	}
+	a.stats.HeartbeatsIn++
 	if in.path == nil || !answerStates.has(a.state) {
+		a.stats.Unexpected++
 		return
 	}
 	a.reply(in.path, in.Local, wire.AppendChunk(a.control.buf, wire.ChunkHeartbeatAck, 0, c.Value()))
@@ -224,6 +226,7 @@ func (a *Assoc) handleHeartbeatAck(now rawio.Time, c wire.Chunk) {
 	info := h.Info()
 	p := a.pathOf(readAddr(info[16:]))
 	if p == nil || !p.beat.waiting || p.beat.nonce != binary.BigEndian.Uint64(info) || !beatStates.has(a.state) {
+		a.stats.BadHeartbeatAcks++
 		return
 	}
 	a.stats.HeartbeatAcksIn++

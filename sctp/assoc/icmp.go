@@ -23,14 +23,17 @@ func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
 	if be.Uint16(q) != a.localPort || be.Uint16(q[2:]) != a.peerPort {
 		return
 	}
+	a.stats.ICMPIn++
 	tag := be.Uint32(q[4:])
 	isInit := tag == 0
 	switch {
 	case isInit: // ICMP6: the quote must reach our Initiate Tag
 		if len(q) < 20 || wire.ChunkType(q[12]) != wire.ChunkInit || be.Uint32(q[16:]) != a.localTag {
+			a.stats.ICMPIgnored++
 			return
 		}
 	case tag != a.peerTag:
+		a.stats.ICMPIgnored++
 		return
 	}
 	switch p.Kind {
@@ -39,10 +42,13 @@ func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
 	case rawio.KindProtoUnreachable: // ICMP8
 		switch {
 		case isInit && a.state != CookieWait:
+			a.stats.ICMPIgnored++
 		case !isInit && now.Sub(a.lastHeard) < max(path.SRTT()+4*path.RTTVar(), a.cfg.RTOMin):
 			a.stats.ICMPContradicted++
 		default:
 			a.down(ErrProtoUnreachable)
 		}
+	default:
+		a.stats.ICMPIgnored++
 	}
 }

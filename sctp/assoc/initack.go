@@ -30,38 +30,51 @@ func newIdentity(rand io.Reader) (id identity, err error) {
 	return id, nil
 }
 
+// InitAnswer is what became of an INIT.
+type InitAnswer uint8
+
+// Answers to an INIT.
+const (
+	InitDiscarded InitAnswer = iota // none
+	InitRefused                     // ABORT
+	InitAcked                       // INIT ACK
+)
+
 // AnswerInit answers an INIT for which no association exists by INIT ACK or ABORT (section 5.1) and
-// keeps nothing. p is a packet with Verification Tag 0 and c its only chunk. cfg, nil when nobody
+// keeps nothing. It says what the answer was, and how many addresses in the INIT were too many. p is a packet with Verification Tag 0 and c its only chunk. cfg, nil when nobody
 // listens on the port, is complete (see Config.Complete).
-func AnswerInit(now rawio.Time, o *Outbox, p *rawio.Packet, c wire.Chunk, cfg *Config, env *Env) {
+func AnswerInit(now rawio.Time, o *Outbox, p *rawio.Packet, c wire.Chunk, cfg *Config, env *Env) (how InitAnswer, ignored int) {
 	init, err := wire.AsInit(c)
 	if err != nil || init.Tag() == 0 {
-		return // section 3.3.2: silently discarded
+		return InitDiscarded, 0 // section 3.3.2
 	}
 	if cfg == nil {
 		refuse(o, p, init.Tag(), refusal{})
-		return
+		return InitRefused, 0
 	}
 	var of offer
 	if why, ok := readOffer(init, p.Remote.Addr().Unmap(), cfg.families(), &of); !ok {
 		refuse(o, p, of.tag, why)
-		return
+		return InitRefused, 0
 	}
 	id, err := newIdentity(env.Rand)
 	if err != nil {
 		refuse(o, p, of.tag, refusal{code: wire.CauseOutOfResource})
-		return
+		return InitRefused, 0
 	}
-	answerOffer(now, o, p, &of, cfg, env, id)
+	if !answerOffer(now, o, p, &of, cfg, env, id) {
+		return InitRefused, 0
+	}
+	return InitAcked, of.ignored
 }
 
 // answerOffer sends the INIT ACK for an offer, or an ABORT if the adaptation layer is not the one
-// required.
-func answerOffer(now rawio.Time, o *Outbox, p *rawio.Packet, of *offer, cfg *Config, env *Env, id identity) {
+// required; it says which.
+func answerOffer(now rawio.Time, o *Outbox, p *rawio.Packet, of *offer, cfg *Config, env *Env, id identity) (acked bool) {
 	pkt := wire.Packet(p.Data)
 	if err := cfg.checkAdaptation(of.adaptation, of.hasAdaptation); err != nil {
 		refuse(o, p, of.tag, violation(err))
-		return
+		return false
 	}
 	out := min(cfg.OutStreams, of.in) // section 3.3.3: never above the peer's MIS
 	c := Cookie{
@@ -82,11 +95,11 @@ func answerOffer(now rawio.Time, o *Outbox, p *rawio.Packet, of *offer, cfg *Con
 	cookie, ok := env.Cookies.Seal(now, room[:0], &c)
 	if !ok {
 		refuse(o, p, of.tag, refusal{code: wire.CauseOutOfResource})
-		return
+		return false
 	}
 	b, ok := o.open()
 	if !ok {
-		return
+		return true // the queue counts it
 	}
 	start := len(b)
 	b = wire.AppendInit(b, wire.ChunkInitAck, wire.InitFields{
@@ -105,6 +118,7 @@ func answerOffer(now rawio.Time, o *Outbox, p *rawio.Packet, of *offer, cfg *Con
 		}
 	}
 	o.answer(p, of.tag, wire.CloseChunk(b, start))
+	return true
 }
 
 // cookieLife is how long a cookie lives whose owner asks for so many milliseconds more, because it has

@@ -24,6 +24,7 @@ type offer struct {
 	usable        families   // what addresses of the peer are of use
 	addrs         [MaxPaths]netip.Addr
 	numAddrs      int      // usable addresses listed, the packet's source not counted
+	ignored       int      // usable addresses listed beyond MaxPaths
 	known         families // what the peer supports: none listed means all
 	listed        families // what it lists addresses of
 	unknown       [maxUnknown]wire.Param
@@ -117,7 +118,13 @@ func (o *offer) addAddr(a netip.Addr) {
 	}
 	o.listed |= familyOf(a)
 	a = inZone(a, o.source.Zone())
-	if a == o.source || familyOf(a)&o.usable == 0 || !meaningful(a, o.source) || o.numAddrs == MaxPaths || o.lists(a) {
+	if a == o.source || familyOf(a)&o.usable == 0 || !meaningful(a, o.source) || o.lists(a) {
+		return
+	}
+	if o.numAddrs >= MaxPaths-1 { // the source is one too
+		o.ignored++
+	}
+	if o.numAddrs == MaxPaths {
 		return
 	}
 	o.addrs[o.numAddrs] = a

@@ -19,8 +19,9 @@ func NewTxBatch(packets int) *TxBatch { return pack.NewBatch(packets) }
 // Outbox is a bounded queue of packets that need no association: answers to INITs, to packets out
 // of the blue, and last words.
 type Outbox struct {
-	buf  []byte // the chunks of all queued packets
-	pkts []outPacket
+	buf     []byte // the chunks of all queued packets
+	pkts    []outPacket
+	dropped uint64
 }
 
 type outPacket struct {
@@ -34,7 +35,15 @@ type outPacket struct {
 const maxOutbox = 128
 
 // open starts a packet: append its chunks to the result and queue it with commit or answer.
-func (o *Outbox) open() (b []byte, ok bool) { return o.buf, len(o.pkts) < maxOutbox }
+func (o *Outbox) open() (b []byte, ok bool) {
+	if ok = len(o.pkts) < maxOutbox; !ok {
+		o.dropped++
+	}
+	return o.buf, ok
+}
+
+// Dropped returns how many answers found the queue full and were not given.
+func (o *Outbox) Dropped() uint64 { return o.dropped }
 
 // answer queues the chunks in b for where p came from.
 func (o *Outbox) answer(p *rawio.Packet, tag uint32, b []byte) {

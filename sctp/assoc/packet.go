@@ -121,7 +121,8 @@ func (a *Assoc) checkTag(now rawio.Time, in *inbound, g glance) bool {
 		return false
 	}
 	if own && in.path == nil && a.state != CookieWait {
-		return false // out of the blue: not an address of the peer
+		a.stats.ForeignSource++ // out of the blue: not an address of the peer
+		return false
 	}
 	if !own {
 		a.stats.WrongTag++
@@ -146,7 +147,8 @@ func (a *Assoc) handleChunks(now rawio.Time, in *inbound) {
 func (a *Assoc) handleChunk(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	t := c.Type()
 	if a.state == CookieWait && t != wire.ChunkInitAck && t != wire.ChunkAbort {
-		return false // nothing else can be meant for this association yet
+		a.stats.Unexpected++ // nothing else can be meant for this association yet
+		return false
 	}
 	switch t {
 	case wire.ChunkData:

@@ -151,6 +151,7 @@ func (a *Assoc) transmitProbe(now rawio.Time, out *TxBatch) bool {
 // handleProbeAck takes the answer to a probe.
 func (a *Assoc) handleProbeAck(now rawio.Time, info []byte) {
 	if !a.searching() {
+		a.stats.BadHeartbeatAcks++
 		return
 	}
 	nonce, size := binary.BigEndian.Uint64(info), int(binary.BigEndian.Uint32(info[8:]))
@@ -163,6 +164,7 @@ func (a *Assoc) handleProbeAck(now rawio.Time, info []byte) {
 			return
 		}
 	}
+	a.stats.BadHeartbeatAcks++
 }
 
 // packetTooBig takes a validated report of the network (RFC 8899 section 4.6.2). Without a search it

@@ -14,12 +14,13 @@ func (a *Assoc) handleSack(now rawio.Time, c wire.Chunk) {
 		return
 	}
 	if !sackStates.has(a.state) {
-		return // section 6
+		a.stats.Unexpected++ // section 6
+		return
 	}
 	a.stats.SacksIn++
 	res, err := a.sender.HandleSack(now, k)
 	if err != nil { // a TSN never sent, section 12.4
-		a.abort(violation(err))
+		a.violated(err)
 		return
 	}
 	a.acknowledged(now, res)

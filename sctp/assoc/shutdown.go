@@ -98,7 +98,7 @@ func (a *Assoc) handleShutdown(now rawio.Time, c wire.Chunk) {
 	case Established, ShutdownPending, ShutdownReceived:
 		res, err := a.sender.HandleCumAck(now, s.CumTSN())
 		if err != nil {
-			a.abort(violation(err))
+			a.violated(err)
 			return
 		}
 		a.acknowledged(now, res)
@@ -110,12 +110,15 @@ func (a *Assoc) handleShutdown(now rawio.Time, c wire.Chunk) {
 		a.sendShutdownAck(now)
 	case ShutdownAckSent:
 		a.closing.due = true // our SHUTDOWN ACK was lost
+	default:
+		a.stats.Unexpected++
 	}
 }
 
 // handleShutdownAck completes a shutdown on the side that sent SHUTDOWN.
 func (a *Assoc) handleShutdownAck(in *inbound, c wire.Chunk) {
 	if _, err := wire.AsShutdownAck(c); err != nil || (a.state != ShutdownSent && a.state != ShutdownAckSent) {
+		a.stats.Unexpected++
 		return
 	}
 	if b, ok := a.outbox.open(); ok {
@@ -129,5 +132,7 @@ func (a *Assoc) handleShutdownAck(in *inbound, c wire.Chunk) {
 func (a *Assoc) handleShutdownComplete() {
 	if a.state == ShutdownAckSent {
 		a.down(ErrShutdown)
+		return
 	}
+	a.stats.Unexpected++
 }

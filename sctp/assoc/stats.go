@@ -3,14 +3,29 @@ package assoc
 import (
 	"net/netip"
 	"time"
+
+	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
-// Stats is a snapshot of an association: the STATUS primitive of section 11.1 and counters since
-// its start. Octets of packets count the SCTP packet, octets of data the user's octets.
+// Stats is a snapshot of an association: the STATUS primitive of section 11.1 and what it has counted.
 type Stats struct {
 	State                 State
 	OutStreams, InStreams int
+	Counters
 
+	RecvWindow  int // octets of user data that the peer may still send
+	Buffered    int // octets of user data received that the user has not taken
+	PeerWindow  int // octets of user data that the peer still takes
+	Outstanding int // octets of user data sent and not acknowledged
+	Unacked     int // DATA chunks not acknowledged cumulatively
+	Queued      int // octets of user data accepted by Send and not yet sent
+	Primary     int // index of the primary path
+}
+
+// Counters count what has happened to an association since its start. Octets of packets count the SCTP
+// packet, octets of data the user's octets. Packets that an endpoint drops before they reach an association
+// are counted there.
+type Counters struct {
 	PacketsIn, PacketsOut uint64
 	OctetsIn, OctetsOut   uint64
 	DataIn, DataOut       uint64 // DATA chunks; DataOut counts each transmission
@@ -20,26 +35,47 @@ type Stats struct {
 	Retransmits           uint64 // DATA chunks sent again, for whatever cause
 	FastRetransmits       uint64 // entries into fast recovery
 	Timeouts              uint64 // T3-rtx expiries
-	DuplicatesIn          uint64 // DATA chunks received again
-	OutOfWindow           uint64 // DATA chunks dropped for lack of receive window
-	WrongTag              uint64 // packets dropped by the verification tag rules of section 8.5
-	Malformed             uint64 // packets with a chunk that the RFC does not allow
+	WindowProbes          uint64 // DATA chunks sent into a window that the peer has closed (section 6.1)
+	Reneged               uint64 // DATA chunks that the peer had acknowledged in a gap block and then no more
+	DuplicatesReported    uint64 // DATA chunks that the peer says it has received again
+	HeartbeatsIn          uint64 // probes of the peer, answered or not
 	HeartbeatsOut         uint64
-	HeartbeatAcksIn       uint64
+	HeartbeatAcksIn       uint64 // answers to HEARTBEATs that were outstanding
 	MTUProbesOut          uint64 // probes of path MTUs
 	MTUProbesAcked        uint64 // and those that arrived
 	MarksIn               uint64 // packets with new DATA that had a congestion mark
 	EchoesIn              uint64 // reductions of cwnd because the peer has echoed such a mark
-	ICMPContradicted      uint64 // reports of an unreachable protocol from a peer that had just been heard
-	RepliesDropped        uint64 // control replies beyond one packet each, or beyond the queue
+	ErrorsIn              uint64 // ERROR chunks
+	ICMPIn                uint64 // ICMP reports that quote a packet of the association
 
-	RecvWindow  int // octets of user data that the peer may still send
-	Buffered    int // octets of user data received that the user has not taken
-	PeerWindow  int // octets of user data that the peer still takes
-	Outstanding int // octets of user data sent and not acknowledged
-	Unacked     int // DATA chunks not acknowledged cumulatively
-	Queued      int // octets of user data accepted by Send and not yet sent
-	Primary     int // index of the primary path
+	// What was dropped, and why.
+	WrongTag         uint64 // packets dropped by the verification tag rules of section 8.5
+	ForeignSource    uint64 // packets with the right tag from where the peer has no address (section 8.4)
+	Malformed        uint64 // packets with a chunk that the RFC does not allow
+	Unexpected       uint64 // chunks that have no meaning in the state of the association
+	UnknownChunks    uint64 // chunks of a type that is not used, skipped or reported as section 3.2 says
+	DuplicatesIn     uint64 // DATA chunks received again
+	OutOfWindow      uint64 // DATA chunks dropped for lack of receive window, or too far ahead
+	Evicted          uint64 // DATA chunks dropped after a gap block had reported them, for want of room (section 6.2)
+	InvalidStream    uint64 // DATA chunks for a stream that does not exist, discarded and reported (section 6.5)
+	LeftUnacked      uint64 // DATA chunks that the Placer had no room for, left to be sent again
+	BadHeartbeatAcks uint64 // HEARTBEAT ACKs that answer no outstanding HEARTBEAT
+	BadCookies       uint64 // COOKIE ECHOs dropped: not signed here, of another peer, or of no row of Table 12
+	StaleCookies     uint64 // COOKIE ECHOs answered by ERROR because their life is over
+	RepliesDropped   uint64 // control replies beyond one packet each, or beyond the queue
+	AnswersDropped   uint64 // packets with tags of their own, such as an INIT ACK, beyond the queue
+	ErrorReportsLost uint64 // ERROR chunks whose report found too many others waiting to be polled
+	ICMPIgnored      uint64 // ICMP reports that section 10 has no use for
+	ICMPContradicted uint64 // reports of an unreachable protocol from a peer that had just been heard
+	AddressesIgnored uint64 // addresses of the peer beyond MaxPaths
+
+	// Rare events.
+	InitsIn      uint64 // INITs of the peer for the association, which never change it (section 5.2)
+	InitsRefused uint64 // those answered by ABORT: not acceptable, or a restart that adds addresses
+	Restarts     uint64 // by the peer
+	PathsDown    uint64 // paths that became inactive
+	PathsUp      uint64 // paths that were confirmed or have recovered
+	Violations   uint64 // 1 when this side ended the association because of what the peer had sent
 }
 
 // PathState says what is known about a path.
@@ -69,17 +105,28 @@ type PathStats struct {
 
 // Stats returns a snapshot.
 func (a *Assoc) Stats() Stats {
-	s := a.stats
-	s.State = a.state
+	s := Stats{State: a.state, Counters: a.stats}
 	s.OutStreams, s.InStreams = int(a.outStreams), int(a.inStreams)
-	t := a.sender.Stats()
-	s.DataOut, s.Retransmits, s.FastRetransmits, s.Timeouts = t.Chunks, t.Retransmits, t.FastRetransmits, t.Timeouts
-	s.EchoesIn = t.Echoes
+	s.Counters.sent(a.sender.Stats())
+	s.AnswersDropped = a.outbox.Dropped()
 	s.PeerWindow, s.Outstanding, s.Queued = a.sender.Rwnd(), a.sender.DataInFlight(), a.sender.Queued()
 	s.Unacked = a.sender.Outstanding()
 	if a.recv != nil {
 		s.RecvWindow, s.Buffered = a.recv.Window(), a.recv.Buffered()
+		s.Evicted = a.recv.Evicted()
 	}
 	s.Primary = a.sender.Primary().Index()
 	return s
+}
+
+// sent adds what one sending half has counted.
+func (c *Counters) sent(t tx.Stats) {
+	c.DataOut += t.Chunks
+	c.Retransmits += t.Retransmits
+	c.FastRetransmits += t.FastRetransmits
+	c.Timeouts += t.Timeouts
+	c.WindowProbes += t.Probes
+	c.Reneged += t.Reneged
+	c.DuplicatesReported += t.DupsReported
+	c.EchoesIn += t.Echoes
 }

@@ -23,6 +23,13 @@ type Config struct {
 	Features rawio.Features
 	// MaxAssocs bounds the associations; further peers are refused by ABORT. 0 means 1,048,576.
 	MaxAssocs int
+	// MaxPerSource bounds those that were set up from one address; more are refused by ABORT. 0: no bound.
+	MaxPerSource int
+	// MaxAnswers bounds, for a second and one address, the answers to INITs and to packets out of the blue, so
+	// that nobody is flooded from here because somebody else forges its address. Further packets get none. 0: no
+	// bound. AnswerKey, which others must not know, decides which addresses share a place in the table of rates.
+	MaxAnswers int
+	AnswerKey  uint64
 }
 
 const defaultMaxAssocs = 1 << 20
@@ -56,8 +63,9 @@ type tagKey struct {
 
 // entry is what the tables hold of an association, so that it can be taken out again.
 type entry struct {
-	tag   tagKey
-	peers []peerKey
+	tag    tagKey
+	peers  []peerKey
+	source netip.Addr // that it was set up from, if the peer did
 }
 
 // Endpoint holds the associations and listeners of one or more local addresses. Lookup may run
@@ -69,10 +77,13 @@ type Endpoint struct {
 	byPeer    map[peerKey]*assoc.Assoc
 	byTag     map[tagKey]*assoc.Assoc
 	entries   map[*assoc.Assoc]*entry
-	ports     map[uint16]int // associations on each local port
+	ports     map[uint16]int     // associations on each local port
+	sources   map[netip.Addr]int // associations set up from each address
+	rates     rates
 	out       assoc.Outbox
 
-	malformed, checksum, outOfBlue, stale atomic.Uint64
+	stats                       Stats         // but for what Lookup counts
+	malformed, checksum, strays atomic.Uint64 // by Lookup
 }
 
 // New returns an endpoint without listeners and associations.
@@ -88,6 +99,8 @@ func New(cfg Config) *Endpoint {
 		byTag:     make(map[tagKey]*assoc.Assoc),
 		entries:   make(map[*assoc.Assoc]*entry),
 		ports:     make(map[uint16]int),
+		sources:   make(map[netip.Addr]int),
+		rates:     rates{limit: cfg.MaxAnswers, key: cfg.AnswerKey},
 	}
 }
 
@@ -205,12 +218,30 @@ func (e *Endpoint) Remove(a *assoc.Assoc) {
 	if e.ports[en.tag.local]--; e.ports[en.tag.local] == 0 {
 		delete(e.ports, en.tag.local)
 	}
+	if !en.source.IsValid() {
+		return
+	}
+	if e.sources[en.source]--; e.sources[en.source] == 0 {
+		delete(e.sources, en.source)
+	}
+}
+
+// accept enters an association that a peer has set up from an address.
+func (e *Endpoint) accept(a *assoc.Assoc, source netip.Addr) {
+	e.add(a)
+	e.entries[a].source = source
+	e.sources[source]++
 }
 
 // Refresh takes up a change of an association's own tag and peer addresses: call it on EventUp and
 // EventRestart.
 func (e *Endpoint) Refresh(a *assoc.Assoc) {
-	if e.entries[a] != nil {
+	switch en := e.entries[a]; {
+	case en == nil:
+	case en.source.IsValid():
+		e.Remove(a)
+		e.accept(a, en.source)
+	default:
 		e.Remove(a)
 		e.add(a)
 	}
@@ -223,17 +254,4 @@ func (e *Endpoint) Len() int { return len(e.entries) }
 // and call again.
 func (e *Endpoint) PollTransmit(now rawio.Time, out *assoc.TxBatch) (more bool) {
 	return e.out.PollTransmit(out)
-}
-
-// Stats counts the packets that belong to no association.
-type Stats struct {
-	Malformed    uint64 // shorter than a common header, or port 0
-	BadChecksum  uint64
-	OutOfBlue    uint64 // section 8.4, valid setup packets not counted
-	StaleCookies uint64
-}
-
-// Stats returns the counters.
-func (e *Endpoint) Stats() Stats {
-	return Stats{Malformed: e.malformed.Load(), BadChecksum: e.checksum.Load(), OutOfBlue: e.outOfBlue.Load(), StaleCookies: e.stale.Load()}
 }

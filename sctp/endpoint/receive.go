@@ -15,7 +15,9 @@ import (
 // nothing but atomic counters.
 func (e *Endpoint) Lookup(p *rawio.Packet) (a *assoc.Assoc, ok bool) {
 	if p.Kind != rawio.KindSCTP {
-		a = e.lookupQuote(p)
+		if a = e.lookupQuote(p); a == nil {
+			e.strays.Add(1)
+		}
 		return a, a != nil
 	}
 	pkt, err := wire.ParsePacket(p.Data)
@@ -49,38 +51,59 @@ func (e *Endpoint) lookupQuote(p *rawio.Packet) *assoc.Assoc {
 // An INIT may turn out to be for an existing association, by an address that it lists: pass it on.
 func (e *Endpoint) HandleUnmatched(now rawio.Time, p *rawio.Packet) (a *assoc.Assoc, isNew bool) {
 	pkt, err := wire.ParsePacket(p.Data)
-	if err != nil || p.Kind != rawio.KindSCTP || !assoc.Unicast(p.Remote.Addr().Unmap()) || multicast(p.Local) {
-		return nil, false // rule 1
+	if err != nil || p.Kind != rawio.KindSCTP {
+		return nil, false // an association that was there a moment ago was meant
+	}
+	source := p.Remote.Addr().Unmap()
+	if !assoc.Unicast(source) || multicast(p.Local) { // rule 1
+		e.stats.BadAddress++
+		return nil, false
 	}
 	cs := pkt.Chunks()
 	first, ok := cs.Next()
 	if !ok {
-		e.malformed.Add(1)
+		e.stats.Malformed++
 		return nil, false
 	}
 	g := look(pkt)
 	switch {
 	case g.abort: // rule 2
-		e.outOfBlue.Add(1)
+		e.stats.OutOfBlue++
 	case g.init: // rule 3; sections 8.5.1 A and 12.3 for what an INIT must look like
 		if pkt.VTag() == 0 && g.chunks == 1 {
 			return e.handleInit(now, p, pkt, first), false
 		}
-		e.outOfBlue.Add(1)
+		e.stats.OutOfBlue++
 	case pkt.VTag() == 0: // section 8.5.1 A
-		e.outOfBlue.Add(1)
+		e.stats.OutOfBlue++
 	case first.Type() == wire.ChunkCookieEcho: // rule 4
 		return e.handleCookieEcho(now, p, first)
 	case g.shutdownAck: // rule 5
-		e.outOfBlue.Add(1)
-		assoc.Reflect(&e.out, p, wire.ChunkShutdownComplete)
+		e.reflect(now, p, wire.ChunkShutdownComplete)
 	case g.silent: // rules 6 and 7
-		e.outOfBlue.Add(1)
+		e.stats.OutOfBlue++
 	default: // rule 8
-		e.outOfBlue.Add(1)
-		assoc.Reflect(&e.out, p, wire.ChunkAbort)
+		e.reflect(now, p, wire.ChunkAbort)
 	}
 	return nil, false
+}
+
+// allowed says whether the source of a packet may get an answer.
+func (e *Endpoint) allowed(now rawio.Time, p *rawio.Packet) bool {
+	ok := e.rates.allow(now, p.Remote.Addr().Unmap())
+	if !ok {
+		e.stats.RateLimited++
+	}
+	return ok
+}
+
+// reflect answers a packet out of the blue.
+func (e *Endpoint) reflect(now rawio.Time, p *rawio.Packet, t wire.ChunkType) {
+	e.stats.OutOfBlue++
+	if e.allowed(now, p) {
+		e.stats.Reflected++
+		assoc.Reflect(&e.out, p, t)
+	}
 }
 
 // glance is what the rules for packets out of the blue depend on.
@@ -144,7 +167,18 @@ func (e *Endpoint) handleInit(now rawio.Time, p *rawio.Packet, pkt wire.Packet, 
 	if cfg != nil && len(cfg.LocalAddrs) > 0 && !slices.Contains(cfg.LocalAddrs, p.Local.Addr().Unmap()) {
 		cfg = nil // another SCTP endpoint of this host (section 1.3)
 	}
-	assoc.AnswerInit(now, &e.out, p, c, cfg, &e.env)
+	if !e.allowed(now, p) {
+		return nil
+	}
+	switch how, ignored := assoc.AnswerInit(now, &e.out, p, c, cfg, &e.env); how {
+	case assoc.InitAcked:
+		e.stats.InitAcks++
+		e.stats.AddressesIgnored += uint64(ignored)
+	case assoc.InitRefused:
+		e.stats.InitsRefused++
+	default:
+		e.stats.InitsMalformed++
+	}
 	return nil
 }
 
@@ -153,20 +187,30 @@ func (e *Endpoint) handleCookieEcho(now rawio.Time, p *rawio.Packet, c wire.Chun
 	var ck assoc.Cookie
 	echo, err := wire.AsCookieEcho(c)
 	if err != nil || !e.env.Cookies.Open(now, echo.Cookie(), &ck) || !ck.Matches(p) {
-		e.outOfBlue.Add(1)
+		e.stats.BadCookies++
 		return nil, false // silently discarded, with everything behind it
 	}
 	if ck.Expired(now) {
-		e.stale.Add(1)
-		assoc.AnswerStale(now, &e.out, p, &ck)
+		e.stats.StaleCookies++
+		if e.allowed(now, p) { // who signed for it may have listed somebody else's address
+			assoc.AnswerStale(now, &e.out, p, &ck)
+		}
 		return nil, false
 	}
 	cfg := e.listeners[ck.LocalPort]
-	if cfg == nil || len(e.entries) >= e.cfg.MaxAssocs || e.byTag[tagKey{ck.LocalTag, ck.LocalPort, ck.PeerPort}] != nil {
-		assoc.RefuseCookie(&e.out, p, &ck)
-		return nil, false
+	switch source := ck.Addrs[0]; {
+	case cfg == nil || e.byTag[tagKey{ck.LocalTag, ck.LocalPort, ck.PeerPort}] != nil:
+		e.stats.CookiesRefused++
+	case len(e.entries) >= e.cfg.MaxAssocs, e.cfg.MaxPerSource > 0 && e.sources[source] >= e.cfg.MaxPerSource:
+		e.stats.AssocsRefused++
+	default:
+		e.stats.AssocsAccepted++
+		a := assoc.Accept(now, cfg, &e.env, &ck, p)
+		e.accept(a, source)
+		return a, true
 	}
-	a := assoc.Accept(now, cfg, &e.env, &ck, p)
-	e.add(a)
-	return a, true
+	if e.allowed(now, p) {
+		assoc.RefuseCookie(&e.out, p, &ck)
+	}
+	return nil, false
 }

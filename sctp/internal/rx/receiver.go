@@ -37,6 +37,8 @@ type Receiver struct {
 	reasm  *Reassembly
 	gaps   bool // TSNs were missing before the packet in processing
 	credit int  // the a_rwnd last advertised, less what has come in since
+
+	evicted uint64
 }
 
 // NewReceiver returns a receiver that expects cfg.PeerTSN first.
@@ -72,6 +74,7 @@ func (r *Receiver) Admit(d wire.Data) Admission {
 			return Dropped
 		}
 		r.track.Remove(gone)
+		r.evicted++
 	}
 	return New
 }
@@ -170,6 +173,9 @@ func (r *Receiver) Window() int { return r.reasm.Window() }
 // Buffered returns the octets of user data held.
 func (r *Receiver) Buffered() int { return r.reasm.Used() }
 
+// Evicted returns how many DATA chunks were dropped after they had been received, to make room for others.
+func (r *Receiver) Evicted() uint64 { return r.evicted }
+
 // Receive returns the next message, or piece of one, in delivery order. It counts against the window until Release.
 func (r *Receiver) Receive() (*Message, bool) { return r.reasm.Pop() }
 
@@ -191,5 +197,6 @@ func (r *Receiver) Close() { r.reasm.Close() }
 // are as before.
 func (r *Receiver) Restart(cfg Config) {
 	r.reasm.Restart(cfg.InStreams)
-	*r = Receiver{cfg: cfg, track: *NewTracker(cfg.PeerTSN), ack: NewAckPolicy(cfg.SackDelay), reasm: r.reasm, credit: cfg.RecvBuffer}
+	*r = Receiver{cfg: cfg, track: *NewTracker(cfg.PeerTSN), ack: NewAckPolicy(cfg.SackDelay), reasm: r.reasm, credit: cfg.RecvBuffer,
+		evicted: r.evicted}
 }

@@ -1,0 +1,52 @@
+package count
+
+import (
+	"fmt"
+	"reflect"
+)
+
+var counter = reflect.TypeFor[uint64]()
+
+// Add adds the counters of src to those of dst.
+func Add[T any](dst, src *T) { add(reflect.ValueOf(dst).Elem(), reflect.ValueOf(src).Elem()) }
+
+func add(dst, src reflect.Value) {
+	switch {
+	case dst.Type() == counter:
+		dst.SetUint(dst.Uint() + src.Uint())
+	case dst.Kind() == reflect.Struct:
+		for i := range dst.NumField() {
+			add(dst.Field(i), src.Field(i))
+		}
+	case dst.Kind() == reflect.Array:
+		for i := range dst.Len() {
+			add(dst.Index(i), src.Index(i))
+		}
+	}
+}
+
+// Each calls f for every counter of a struct in the order of its fields: with the name of the field, behind
+// those of the structs around it unless it is embedded. An element of an array has its index, as in Faults[3].
+func Each[T any](stats T, f func(name string, value uint64)) { each("", reflect.ValueOf(stats), f) }
+
+func each(name string, v reflect.Value, f func(string, uint64)) {
+	switch {
+	case v.Type() == counter:
+		f(name, v.Uint())
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			inner := name
+			if field := v.Type().Field(i); !field.Anonymous {
+				if inner != "" {
+					inner += "."
+				}
+				inner += field.Name
+			}
+			each(inner, v.Field(i), f)
+		}
+	case v.Kind() == reflect.Array:
+		for i := range v.Len() {
+			each(fmt.Sprintf("%s[%d]", name, i), v.Index(i), f)
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package endpoint
+
+// Stats counts what an endpoint does with packets that belong to no association.
+type Stats struct {
+	// Dropped without an answer.
+	Malformed      uint64 // shorter than a common header, without a chunk, or port 0
+	BadChecksum    uint64
+	BadAddress     uint64 // from, or to, an address that is not that of one host (section 8.4 rule 1)
+	StrayReports   uint64 // ICMP reports about packets of no association
+	InitsMalformed uint64 // INITs with an Initiate Tag of 0, or too short (section 3.3.2)
+	BadCookies     uint64 // COOKIE ECHOs not signed here, or of another peer (section 5.1.5)
+	RateLimited    uint64 // packets whose source gets no more answers for now, see Config.MaxAnswers
+	AnswersDropped uint64 // answers that found the queue of packets to send full
+
+	OutOfBlue uint64 // packets out of the blue, for which rules 2 to 8 of section 8.4 have an answer or none
+	Reflected uint64 // those answered by ABORT or SHUTDOWN COMPLETE
+
+	InitAcks         uint64 // INITs answered by INIT ACK
+	InitsRefused     uint64 // INITs answered by ABORT: nobody listens, or not acceptable
+	AddressesIgnored uint64 // addresses of a peer beyond assoc.MaxPaths, in an INIT answered by INIT ACK
+	StaleCookies     uint64 // COOKIE ECHOs answered by ERROR because their life is over
+	CookiesRefused   uint64 // COOKIE ECHOs answered by ABORT: nobody listens any more, or the tag is in use
+	AssocsRefused    uint64 // COOKIE ECHOs answered by ABORT because of Config.MaxAssocs or MaxPerSource
+	AssocsAccepted   uint64 // associations made of a COOKIE ECHO
+}
+
+// Stats returns the counters.
+func (e *Endpoint) Stats() Stats {
+	s := e.stats
+	s.Malformed += e.malformed.Load()
+	s.BadChecksum = e.checksum.Load()
+	s.StrayReports = e.strays.Load()
+	s.AnswersDropped = e.out.Dropped()
+	return s
+}

@@ -1,0 +1,103 @@
+package sctp
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/endpoint"
+)
+
+// TransportStats counts what passed between a Transport and its link, and what became of its associations.
+// What happened within them is in Transport.Totals.
+type TransportStats struct {
+	RxPackets uint64 // packets read from the link
+	RxBatches uint64 // calls of ReadBatch that returned packets
+	RxDropped uint64 // malformed, bad checksum, stray ICMP report, or backlog full; a sum
+	TxPackets uint64 // packets the link took
+	TxBatches uint64 // calls of WriteBatch
+	TxFailed  uint64 // packets the link refused; SCTP treats them as lost
+
+	BacklogDropped uint64 // packets dropped because 1024 others waited for the owner of their association
+	AcceptRefused  uint64 // associations aborted because Config.Backlog others waited for Listener.Accept
+	EventsLost     uint64 // notifications that found Config.Events others waiting for Conn.NextEvent
+
+	// Endpoint counts the packets that belong to no association, by what became of them.
+	Endpoint endpoint.Stats
+
+	// Associations that were established, and why associations have ended.
+	Established uint64 // by either side
+	EndShutdown uint64 // gracefully
+	EndAborted  uint64 // by this side, its program or its stack
+	EndByPeer   uint64 // by an ABORT of the peer
+	EndTimeout  uint64 // the peer did not answer, be it a setup, data, or a shutdown
+	EndRefused  uint64 // ICMP says that the peer's host has no SCTP, or the peer is not what Config requires
+}
+
+type transportCounters struct {
+	rxPackets, rxBatches, rxDropped  atomic.Uint64
+	txPackets, txBatches, txDiscards atomic.Uint64
+
+	backlogDropped, acceptRefused, eventsLost, established atomic.Uint64
+}
+
+// Stats returns the transport's counters.
+func (t *Transport) Stats() TransportStats {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	c, s := &t.stats, t.ends
+	s.RxPackets, s.RxBatches, s.BacklogDropped = c.rxPackets.Load(), c.rxBatches.Load(), c.backlogDropped.Load()
+	s.RxDropped = c.rxDropped.Load() + s.BacklogDropped
+	s.TxPackets, s.TxBatches, s.TxFailed = c.txPackets.Load(), c.txBatches.Load(), c.txDiscards.Load()
+	s.AcceptRefused, s.EventsLost, s.Established = c.acceptRefused.Load(), c.eventsLost.Load(), c.established.Load()
+	s.Endpoint = t.ep.Stats()
+	return s
+}
+
+// Totals returns the sums of the counters of all associations, those that have ended included. It looks at every
+// association, each for a moment.
+func (t *Transport) Totals() assoc.Counters {
+	t.mu.RLock()
+	sum := t.ended
+	live := make([]*Conn, 0, len(t.conns))
+	for c := range t.conns {
+		live = append(live, c)
+	}
+	t.mu.RUnlock()
+	for _, c := range live {
+		s := c.Stats().Counters
+		count.Add(&sum, &s)
+	}
+	return sum
+}
+
+// Associations returns how many there are, those that are being set up by this side included.
+func (t *Transport) Associations() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.conns)
+}
+
+// countEnd counts the end of an association. Called with mu held.
+func (t *Transport) countEnd(err error) {
+	var aborted *assoc.AbortError
+	s := &t.ends
+	switch {
+	case errors.Is(err, assoc.ErrShutdown):
+		s.EndShutdown++
+	case errors.As(err, &aborted) && aborted.ByPeer:
+		s.EndByPeer++
+	case errors.As(err, &aborted):
+		s.EndAborted++
+	case isTimeout(err):
+		s.EndTimeout++
+	default:
+		s.EndRefused++
+	}
+}
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}

@@ -1,0 +1,356 @@
+package sctp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// refusing is a link that refuses packets.
+type refusing struct{ rawio.Link }
+
+func (refusing) WriteBatch([]rawio.Packet) (int, error) { return 0, rawio.ErrFull }
+
+// give hands packets to a transport as its receive goroutine would.
+func give(t *Transport, from, to netip.Addr, pkt []byte, times int) {
+	for range times {
+		t.handleBatch([]rawio.Packet{{Data: pkt, Buf: rawio.NewBuf(pkt), Remote: netip.AddrPortFrom(from, 0), Local: netip.AddrPortFrom(to, 0)}})
+	}
+}
+
+func rawPacket(src, dst uint16, tag uint32, chunk []byte) []byte {
+	pkt := append(wire.AppendHeader(nil, src, dst, tag), chunk...)
+	wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
+	return pkt
+}
+
+// Every counter counts: there is a row for each field. Those of the endpoint have theirs in package endpoint;
+// one of them shows that they are passed on.
+func TestEveryCounterCounts(t *testing.T) {
+	brief := &Config{Config: assoc.Config{RTOInitial: time.Millisecond, RTOMin: time.Millisecond, RTOMax: time.Millisecond, MaxInitRetrans: 1}}
+	done := func(t *testing.T, c *Conn) {
+		select {
+		case <-c.Done():
+		case <-deadlineCtx(t).Done():
+			t.Fatal("the association does not end")
+		}
+	}
+	connected := func(t *testing.T) *Transport {
+		p := newPair(t)
+		p.connect(t, nil, nil)
+		return p.a
+	}
+	// fails dials in vain and returns what the dialler has counted.
+	fails := func(t *testing.T, tr *Transport, to netip.AddrPort, cfg *Config) *Transport {
+		if _, err := tr.Dial(deadlineCtx(t), to, cfg); err == nil {
+			t.Fatal("Dial succeeds")
+		}
+		return tr
+	}
+	rows := map[string]func(t *testing.T) *Transport{
+		"RxPackets": connected, "RxBatches": connected, "TxPackets": connected, "TxBatches": connected, "Established": connected,
+		"RxDropped": func(t *testing.T) *Transport {
+			p := newPair(t)
+			give(p.a, p.bAddr, p.bAddr, []byte("short"), 1)
+			return p.a
+		},
+		"TxFailed": func(t *testing.T) *Transport {
+			l, _, err := mem.Pair(mem.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tr, err := NewTransport(refusing{l}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { tr.Close() })
+			return fails(t, tr, netip.MustParseAddrPort("10.0.0.2:5000"), brief)
+		},
+		"BacklogDropped": func(t *testing.T) *Transport {
+			p := newPair(t)
+			c, _ := p.connect(t, nil, nil)
+			a, _ := c.Lock() // its owner does not get to the packets
+			give(p.a, p.bAddr, p.bAddr, rawPacket(a.PeerPort(), a.LocalPort(), a.LocalTag(), wire.AppendCookieAck(nil)), backlogMax+1)
+			c.Unlock()
+			return p.a
+		},
+		"AcceptRefused": func(t *testing.T) *Transport {
+			p := newPair(t)
+			l, err := p.b.Listen(0, &Config{Backlog: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				c, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer done(t, c)
+				defer l.Close()
+			}
+			return p.b
+		},
+		"EventsLost": func(t *testing.T) *Transport {
+			p := newPair(t)
+			c, _ := p.connect(t, &Config{Events: 1}, nil)
+			c.Abort("")
+			done(t, c)
+			c, _ = p.connect(t, &Config{Events: 1}, nil)
+			for range 3 {
+				if _, err := c.WriteMsg([]byte("x"), SendInfo{Lifetime: time.Nanosecond}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c.Abort("")
+			done(t, c)
+			return p.a
+		},
+		"EndShutdown": func(t *testing.T) *Transport {
+			p := newPair(t)
+			c, _ := p.connect(t, nil, nil)
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return p.a
+		},
+		"EndAborted": func(t *testing.T) *Transport {
+			p := newPair(t)
+			c, _ := p.connect(t, nil, nil)
+			c.Abort("enough")
+			done(t, c)
+			return p.a
+		},
+		"EndByPeer": func(t *testing.T) *Transport {
+			p := newPair(t)
+			c, s := p.connect(t, nil, nil)
+			s.Abort("enough")
+			done(t, c)
+			return p.a
+		},
+		"EndTimeout": func(t *testing.T) *Transport {
+			l, _, err := mem.Pair(mem.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tr, err := NewTransport(l, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { tr.Close() })
+			return fails(t, tr, netip.MustParseAddrPort("10.0.0.2:5000"), brief)
+		},
+		"EndRefused": func(t *testing.T) *Transport {
+			p := newPair(t)
+			l, err := p.b.Listen(0, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := uint32(1)
+			return fails(t, p.a, netip.AddrPortFrom(p.bAddr, l.Port()), &Config{Config: assoc.Config{Adaptation: &want, RequireAdaptation: true}})
+		},
+		"Endpoint.OutOfBlue": func(t *testing.T) *Transport {
+			p := newPair(t)
+			give(p.a, p.bAddr, p.bAddr, rawPacket(1, 2, 3, wire.AppendCookieAck(nil)), 1)
+			return p.a
+		},
+	}
+	count.Each(TransportStats{}, func(name string, _ uint64) {
+		drive := rows[name]
+		if drive == nil && strings.HasPrefix(name, "Endpoint.") {
+			return
+		}
+		t.Run(name, func(t *testing.T) {
+			if drive == nil {
+				t.Fatal("nothing here makes it count")
+			}
+			count.Each(drive(t).Stats(), func(other string, v uint64) {
+				if other == name && v == 0 {
+					t.Error("it did not count")
+				}
+			})
+		})
+	})
+}
+
+// The sums over all associations include those that have ended, and do not count them twice.
+func TestTotalsOutliveAssociations(t *testing.T) {
+	p := newPair(t)
+	c, s := p.connect(t, nil, nil)
+	send := func(c, s *Conn) {
+		t.Helper()
+		if _, err := c.WriteMsg(make([]byte, 100), SendInfo{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.ReadMsg(make([]byte, 100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(c, s)
+	if n := p.b.Totals().DataOctetsIn; n != 100 {
+		t.Errorf("%d octets while it lives", n)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-s.Done()
+	if n := p.b.Totals().DataOctetsIn; n != 100 {
+		t.Errorf("%d octets after its end", n)
+	}
+	c, s = p.connect(t, nil, nil)
+	send(c, s)
+	if n, m := p.b.Totals().DataOctetsIn, p.b.Associations(); n != 200 || m != 1 {
+		t.Errorf("%d octets, %d associations with the second", n, m)
+	}
+}
+
+// The limits of a TransportConfig reach the endpoint, with their defaults.
+func TestTransportLimits(t *testing.T) {
+	la, lb, err := mem.Pair(mem.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := NewTransport(la, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	var log bytes.Buffer
+	b, err := NewTransport(lb, &TransportConfig{MaxPerSource: 1, MaxAnswers: 5, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := b.Listen(5000, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), l.Port())
+	if _, err := a.Dial(deadlineCtx(t), to, nil); err != nil {
+		t.Fatal(err)
+	}
+	var aborted *assoc.AbortError
+	if _, err := a.Dial(deadlineCtx(t), to, nil); !errors.As(err, &aborted) || !aborted.ByPeer || aborted.Causes[0].Code != wire.CauseOutOfResource {
+		t.Errorf("the second association: %v", err)
+	}
+	other := netip.MustParseAddr("10.0.0.77")
+	give(b, other, to.Addr(), rawPacket(1, 2, 3, wire.AppendHeartbeat(nil, []byte("x"))), 100)
+	if s := b.Stats().Endpoint; s.AssocsRefused != 1 || s.Reflected != 5 || s.RateLimited != 95 {
+		t.Errorf("%d refused, %d answered, %d not", s.AssocsRefused, s.Reflected, s.RateLimited)
+	}
+	b.Close()
+	for _, line := range []string{"MaxPerSource is reached\" total=1", "MaxAnswers\" total=1"} {
+		if n := strings.Count(log.String(), line); n != 1 {
+			t.Errorf("%d lines with %q in\n%s", n, line, &log)
+		}
+	}
+	def := &TransportConfig{}
+	if def.maxPerSource() != 16_384 || def.maxAnswers() != 10_000 {
+		t.Errorf("defaults %d and %d", def.maxPerSource(), def.maxAnswers())
+	}
+}
+
+// The Logger has a line for what happens to associations and paths, and none for a packet.
+func TestJournal(t *testing.T) {
+	la, lb, err := mem.Pair(mem.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := NewTransport(la, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	var log bytes.Buffer
+	b, err := NewTransport(lb, &TransportConfig{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := b.Listen(5000, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := a.Dial(deadlineCtx(t), netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), 5000), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := l.Accept(deadlineCtx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 500 {
+		if _, err := c.WriteMsg([]byte("x"), SendInfo{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.ReadMsg(make([]byte, 10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Abort("tired\nof it")
+	<-s.Done()
+	b.Close()
+	got := log.String()
+	for _, want := range []string{`level=INFO msg="association: up" remote=10.0.0.1:`, `level=WARN msg="association: down" remote=10.0.0.1:`, `tired\\nof it`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no line with %s", want)
+		}
+	}
+	if n := strings.Count(got, "\n"); n > 4 {
+		t.Errorf("%d lines:\n%s", n, got)
+	}
+}
+
+// However much happens, there are 100 lines a second, and the next one says how many are missing.
+func TestJournalIsLimited(t *testing.T) {
+	var log bytes.Buffer
+	j := newJournal(slog.New(slog.NewTextHandler(&log, nil)))
+	for range journalLines + 50 {
+		j.write(slog.LevelInfo, "again")
+	}
+	if n := strings.Count(log.String(), "\n"); n != journalLines {
+		t.Errorf("%d lines", n)
+	}
+	j.second = j.second.Add(-time.Second)
+	j.write(slog.LevelInfo, "again")
+	if !strings.HasSuffix(log.String(), "suppressed=50\n") {
+		t.Errorf("the last line is %q", log.String()[log.Len()-100:])
+	}
+	for i := range 3 {
+		j.reached(limitAssocs, uint64(i))
+	}
+	if n := strings.Count(log.String(), "MaxAssocs"); n != 1 {
+		t.Errorf("%d lines about one limit", n)
+	}
+	(*journal)(nil).write(slog.LevelInfo, "nothing")
+	(*journal)(nil).reached(limitAssocs, 1)
+}
+
+// A Transport reports rare events to a slog.Logger.
+func ExampleTransportConfig_logger() {
+	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
+	link, _, err := mem.Pair(mem.Options{})
+	if err != nil {
+		panic(err)
+	}
+	t, err := NewTransport(link, &TransportConfig{Logger: logger, MaxPerSource: 100})
+	if err != nil {
+		panic(err)
+	}
+	defer t.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err = t.Dial(ctx, netip.MustParseAddrPort("10.0.0.2:5043"), nil)
+	fmt.Println(errors.Is(err, context.Canceled), t.Stats().EndAborted)
+	// Output: true 1
+}
