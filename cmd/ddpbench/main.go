@@ -5,6 +5,7 @@
 //	ddpbench write HOST        measure RDMA Writes to a server; read and send likewise
 //	ddpbench send HOST --lat   latency instead of bandwidth
 //	ddpbench write --self      both ends in this process
+//	ddpbench --sweep DIR       how the cost of a packet grows with everything, as plots
 //
 // A server follows the client's parameters, the verb included. Ddpbench exits 0 when all went well, 1 when
 // the content was wrong (--verify) or no server answered, 2 on any other error.
@@ -76,6 +77,8 @@ func (o *options) run(ctx context.Context, out io.Writer) error {
 	cfg := &rdma.Config{}
 	cfg.SCTP.EncapPort = o.link.EncapPort
 	switch {
+	case o.sweep != "":
+		return o.sweepAll(ctx, out)
 	case o.self:
 		return o.runSelf(ctx, cfg, out)
 	case o.host == "":

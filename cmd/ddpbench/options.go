@@ -28,6 +28,7 @@ type options struct {
 	ported   bool          // the port was given
 	timeout  time.Duration // for the server to answer
 	host     string        // empty: serve
+	sweep    string        // directory for plots; nothing else is done then
 }
 
 // Defaults of perftest.
@@ -65,11 +66,13 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs.BoolVar(&o.self, "self", false, "both ends in this process, over the best link that needs no set-up")
 	fs.BoolVar(&o.own, "own", false, "an SCTP association for each QP instead of a shared one")
 	fs.BoolVar(&o.verify, "verify", false, "check the content of messages, which takes time")
+	fs.StringVar(&o.sweep, "sweep", "", "measure in this process how the cost of a packet grows with message size, QPs, associations and regions, and write plots into this `directory`")
 	fs.Uint16VarP(&o.port, "port", "p", rdma.DefaultPort, "SCTP `port`; --self takes a free one unless it is given")
 	fs.Float64Var(&timeout, "timeout", 10, "`seconds` to wait for the server to answer")
 	o.link.Add(fs)
 	fs.Usage = func() {
-		fmt.Fprintf(stdout, "Usage: ddpbench write|read|send [HOST | --self] [flags]\n\n"+
+		fmt.Fprintf(stdout, "Usage: ddpbench write|read|send [HOST | --self] [flags]\n"+
+			"       ddpbench --sweep DIRECTORY [-D seconds for each point] [--link raw|udp|mem] [--mtu octets]\n\n"+
 			"Measures RDMA over SCTP. Without HOST it serves, and follows what clients ask for.\n\n%s", fs.FlagUsages())
 	}
 	if err := fs.Parse(args); err != nil {
@@ -78,8 +81,10 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 		}
 		return nil, cli.Usagef("%v", err)
 	}
-	if err := o.arguments(fs.Args()); err != nil {
-		return nil, err
+	if o.sweep == "" {
+		if err := o.arguments(fs.Args()); err != nil {
+			return nil, err
+		}
 	}
 	for _, s := range []struct {
 		flag string
@@ -97,6 +102,9 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 			return nil, err
 		}
 		o.size = n
+	}
+	if o.sweep != "" {
+		return o, o.checkSweep(fs)
 	}
 	o.ported = fs.Changed("port")
 	return o, o.check(fs)
@@ -148,6 +156,22 @@ func (o *options) check(fs *pflag.FlagSet) error {
 		if err := p.check(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkSweep leaves -D and the choice of the link.
+func (o *options) checkSweep(fs *pflag.FlagSet) error {
+	if fs.NArg() > 0 {
+		return cli.Usagef("--sweep takes no verb and no HOST")
+	}
+	for _, name := range []string{"lat", "size", "iters", "tx-depth", "qp", "bidirectional", "all", "interval", "json", "own", "verify", "port", "timeout"} {
+		if fs.Changed(name) {
+			return cli.Usagef("--%s does not go with --sweep, which sets all that itself", name)
+		}
+	}
+	if o.duration == 0 {
+		o.duration = defaultSweep
 	}
 	return nil
 }
