@@ -243,6 +243,12 @@ func (r *Reassembly) Skip(id wire.StreamID, n wire.SSN) {
 	r.store.mem += pieceCost
 }
 
+// skipped takes back what Skip has put in the place of a message.
+func (r *Reassembly) skipped(m *Message) {
+	r.store.mem -= pieceCost
+	r.recycle(m)
+}
+
 func (r *Reassembly) stream(id wire.StreamID) *stream {
 	for int(id) >= len(r.streams) {
 		r.streams = append(r.streams, stream{})
@@ -261,8 +267,7 @@ func (r *Reassembly) deliver(s *stream) {
 		if m.Size > 0 {
 			r.push(m)
 		} else {
-			r.store.mem -= pieceCost
-			r.recycle(m)
+			r.skipped(m)
 		}
 	}
 }
@@ -382,7 +387,11 @@ func (r *Reassembly) Close() {
 	}
 	for i := range r.streams {
 		for w, k := &r.streams[i].wait, 0; k < w.len(); k++ {
-			r.Release(w.at(k))
+			if m := w.at(k); m.Size > 0 {
+				r.Release(m)
+			} else {
+				r.skipped(m)
+			}
 		}
 	}
 	r.held, r.streams, r.open = list{}, nil, nil

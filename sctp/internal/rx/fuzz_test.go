@@ -1,0 +1,371 @@
+package rx
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// script reads a fuzz input as a list of choices; past its end every choice is 0.
+type script []byte
+
+func (s *script) next() int {
+	if len(*s) == 0 {
+		return 0
+	}
+	b := (*s)[0]
+	*s = (*s)[1:]
+	return int(b)
+}
+
+const (
+	fuzzStreams = 4
+	firstTSN    = wire.TSN(1<<32 - 10) // TSNs and SSNs wrap
+	firstSSN    = wire.SSN(1<<16 - 3)
+)
+
+// sentMessage is what the peer sent, as the model keeps it.
+type sentMessage struct {
+	stream    wire.StreamID
+	unordered bool
+	data      []byte
+	last      wire.TSN
+	done      bool // delivered, or placed
+}
+
+// fuzzer is a peer that sends as it should over a network that loses, doubles and reorders, and a reader. Once a chunk
+// was forged, what may be expected is little.
+type fuzzer struct {
+	t      *testing.T
+	in     script
+	r      *Receiver
+	limit  int
+	pool   *rawio.Pool
+	chunks []wire.Data // by TSN
+	whose  []int       // the messages they are of
+	sent   []*sentMessage
+	ssn    [fuzzStreams]wire.SSN
+	got    map[wire.TSN]bool // queued or placed; those that were evicted are not taken out
+	full   bool              // the window has been closed, so that there may have been evictions
+	forged bool
+	held   []*Message // with the reader
+	part   []byte     // of the message that comes in pieces
+	partOf *sentMessage
+	now    rawio.Time
+}
+
+// send makes a message of the peer's: an octet says where to, the next how it is cut.
+func (z *fuzzer) send() {
+	b, cut := z.in.next(), z.in.next()
+	m := &sentMessage{stream: wire.StreamID(b % fuzzStreams), unordered: b&8 != 0}
+	n := len(z.sent)
+	z.sent = append(z.sent, m)
+	count, size := cut%6+1, []int{2, 40, 300, 900}[cut>>6]
+	ssn := z.ssn[m.stream]
+	if m.unordered {
+		ssn = 0
+	} else {
+		z.ssn[m.stream]++
+	}
+	for i := range count {
+		payload := bytes.Repeat([]byte{byte(n), byte(i)}, size)[:size+cut>>3%3]
+		m.data = append(m.data, payload...)
+		f := wire.DataFields{TSN: firstTSN.Add(uint32(len(z.chunks))), Stream: m.stream, SSN: ssn, PPID: uint32(n), PayloadLen: len(payload)}
+		if m.unordered {
+			f.Flags |= wire.FlagU
+		}
+		if i == 0 {
+			f.Flags |= wire.FlagB
+		}
+		if i == count-1 {
+			f.Flags |= wire.FlagE
+		}
+		m.last = f.TSN
+		z.chunks = append(z.chunks, wire.Data(append(wire.AppendDataHeader(nil, f), payload...)))
+		z.whose = append(z.whose, n)
+	}
+}
+
+// arrive hands over a chunk in a buffer of its own. It returns false when the association is to be aborted.
+func (z *fuzzer) arrive(d wire.Data, place bool) bool {
+	buf := z.pool.Get()
+	defer buf.Release()
+	d = wire.Data(buf.B[:copy(buf.B, d)])
+	z.full = z.full || z.r.Window() == 0
+	again := z.got[d.TSN()] && !z.full
+	a := z.r.Admit(d)
+	if !z.forged && again != (a == Duplicate) && (again || !z.full) {
+		z.t.Fatalf("TSN %d, received before: %v, is admitted as %d", d.TSN(), again, a)
+	}
+	if a != New {
+		return true
+	}
+	z.got[d.TSN()] = true
+	if place && d.B() && d.E() {
+		z.r.Placed(d)
+		if !z.forged {
+			z.placed(int(d.PPID()))
+		}
+		return true
+	}
+	return z.judge(z.r.Queue(d, buf))
+}
+
+// maxFuzzChunk is more than the octets of user data in any chunk.
+const maxFuzzChunk = 1024
+
+// judge takes a verdict of the receiver: there is no error without a forged chunk.
+func (z *fuzzer) judge(err error) bool {
+	var v *ViolationError
+	if err != nil && (!z.forged || !errors.As(err, &v) && err != ErrMessageTooBig) {
+		z.t.Fatalf("a peer that does as it should: %v", err)
+	}
+	return err == nil
+}
+
+// placed counts a message as delivered.
+func (z *fuzzer) placed(n int) {
+	if z.sent[n].done {
+		z.t.Fatalf("message %d twice", n)
+	}
+	z.sent[n].done = true
+}
+
+// read takes the next message and compares it with what was sent.
+func (z *fuzzer) read() {
+	m, ok := z.r.Receive()
+	if !ok {
+		return
+	}
+	z.held = append(z.held, m)
+	b := make([]byte, m.Size+1)
+	if n := m.CopyTo(b, 0); n != m.Size || m.Size == 0 && !m.Cut {
+		z.t.Fatalf("%d octets of %d", n, m.Size)
+	}
+	if z.forged {
+		return
+	}
+	n := int(m.PPID)
+	s := z.sent[n]
+	if m.Offset != len(z.part) || m.Offset > 0 && z.partOf != s {
+		z.t.Fatalf("a piece of message %d at %d, %d octets are there", n, m.Offset, len(z.part))
+	}
+	z.part, z.partOf = append(z.part, b[:m.Size]...), s
+	if m.Stream != s.stream || m.Unordered != s.unordered || !bytes.HasPrefix(s.data, z.part) || m.More == (len(z.part) == len(s.data)) {
+		z.t.Fatalf("message %d arrived changed: %x", n, z.part)
+	}
+	if m.More {
+		return
+	}
+	z.part = nil
+	z.placed(n)
+	if s.unordered {
+		return
+	}
+	for _, e := range z.sent[:n] { // all before it in the stream
+		if e.stream == s.stream && !e.unordered && !e.done {
+			z.t.Fatalf("message %d overtakes another of its stream", n)
+		}
+	}
+}
+
+func (z *fuzzer) release() {
+	if n := len(z.held); n > 0 {
+		i := z.in.next() % n
+		m := z.held[i]
+		z.held[i] = z.held[n-1]
+		z.held = z.held[:n-1]
+		z.r.Release(m)
+	}
+}
+
+// sack compares a SACK with what has arrived.
+func (z *fuzzer) sack(room int) {
+	b := z.r.AppendSack(nil, room)
+	if len(b) > room || len(b) == 0 != (room < wire.SackLen(0, 0)) {
+		z.t.Fatalf("%d octets for a SACK in %d", len(b), room)
+	}
+	if len(b) == 0 {
+		return
+	}
+	k := wire.Sack(b)
+	if k.CumTSN() != z.r.CumTSN() || int(k.ARwnd()) > z.limit {
+		z.t.Fatalf("SACK of %d with a_rwnd %d", k.CumTSN(), k.ARwnd())
+	}
+	named, high := map[wire.TSN]bool{}, wire.TSN(0)
+	for i := range k.NumGaps() {
+		start, end := k.Gap(i)
+		if start > end || uint32(start) < uint32(high)+2 {
+			z.t.Fatalf("gap block %d to %d behind %d", start, end, high)
+		}
+		for o := int(start); o <= int(end); o++ {
+			named[k.CumTSN().Add(uint32(o))] = true
+		}
+		high = wire.TSN(end)
+	}
+	if z.forged {
+		return
+	}
+	for t := range named {
+		if !z.got[t] {
+			z.t.Fatalf("SACK names TSN %d, which never came", t)
+		}
+	}
+	for t := firstTSN; t.LessEq(k.CumTSN()); t++ {
+		if !z.got[t] {
+			z.t.Fatalf("SACK covers TSN %d, which never came", t)
+		}
+	}
+	for t := range z.got {
+		if !z.full && room > 2000 && k.CumTSN().Less(t) && !named[t] {
+			z.t.Fatalf("SACK does not name TSN %d", t)
+		}
+	}
+}
+
+// forge changes a chunk that the peer would send, in any field, or takes one of long ago.
+func (z *fuzzer) forge(d wire.Data) wire.Data {
+	z.forged = true
+	payload := d.Payload()
+	if b := z.in.next(); b&1 != 0 {
+		payload = payload[:min(len(payload), b>>4)]
+	}
+	f := wire.DataFields{Flags: d.Flags(), TSN: d.TSN(), Stream: d.Stream(), SSN: d.SSN(), PPID: d.PPID(), PayloadLen: len(payload)}
+	switch b := z.in.next(); b % 5 {
+	case 0:
+		f.Flags = uint8(b >> 3)
+	case 1:
+		f.TSN = z.r.CumTSN().Add(uint32(z.in.next()) - 128)
+	case 2:
+		f.TSN = z.r.CumTSN().Add(uint32(z.in.next()<<8) - 300)
+	case 3:
+		f.Stream = wire.StreamID(b>>3) % (fuzzStreams + 1)
+	case 4:
+		f.SSN += wire.SSN(b>>3) - 5
+	}
+	return wire.Data(append(wire.AppendDataHeader(nil, f), payload...))
+}
+
+// step does one thing. It returns false when the association is to be aborted.
+func (z *fuzzer) step(op int) bool {
+	switch op % 10 {
+	case 0, 1:
+		if len(z.chunks) < 500 {
+			z.send()
+		}
+	case 2, 3, 4: // a packet: chunks from the first missing one on, or from any
+		at := int(int32(z.r.CumTSN() + 1 - firstTSN))
+		if op%10 == 4 {
+			at += z.in.next() % 32
+		}
+		for range op>>4 + 1 {
+			i := at + z.in.next()%4
+			if at++; i >= 0 && i < len(z.chunks) && !z.arrive(z.chunks[i], op&0x80 != 0) {
+				return false
+			}
+		}
+		return z.judge(z.r.PacketDone(z.now))
+	case 5:
+		if n := len(z.chunks); n > 0 && op&0x80 != 0 {
+			if !z.arrive(z.forge(z.chunks[z.in.next()%n]), op&0x40 != 0) {
+				return false
+			}
+			return z.judge(z.r.PacketDone(z.now))
+		}
+		if n := len(z.chunks); n > 0 { // one of any time
+			return z.arrive(z.chunks[z.in.next()%n], false) && z.judge(z.r.PacketDone(z.now))
+		}
+	case 6:
+		z.read()
+	case 7:
+		z.release()
+	case 8:
+		z.sack([]int{3000, 16, 40, 10}[op>>4&3])
+	case 9:
+		z.now = z.now.Add(time.Duration(z.in.next()) * time.Millisecond)
+		if z.r.SackDue(z.now) {
+			z.sack(3000)
+		}
+	}
+	return true
+}
+
+func (z *fuzzer) check() {
+	if w := z.r.Window(); w < 0 || w > z.limit || z.r.Buffered() < 0 {
+		z.t.Fatalf("window %d of %d, %d octets held", w, z.limit, z.r.Buffered())
+	}
+	// A window that is open takes a chunk, so the buffer runs over by less than one; chunks in their place make the
+	// highest ones go.
+	if n := z.r.Buffered(); n > z.limit+maxFuzzChunk {
+		z.t.Fatalf("%d octets held, the buffer has %d", n, z.limit)
+	}
+}
+
+// heal sends everything that is missing and reads all of it.
+func (z *fuzzer) heal() {
+	for rounds := 0; ; rounds++ {
+		for range z.chunks {
+			z.read()
+		}
+		for len(z.held) > 0 {
+			z.release()
+		}
+		i := int(int32(z.r.CumTSN() + 1 - firstTSN))
+		if i == len(z.chunks) {
+			break
+		}
+		if rounds > 2*len(z.chunks) {
+			z.t.Fatalf("stuck at TSN %d of %d", z.r.CumTSN(), firstTSN.Add(uint32(len(z.chunks))))
+		}
+		z.arrive(z.chunks[i], false)
+		z.judge(z.r.PacketDone(z.now))
+	}
+	for n, m := range z.sent {
+		if !m.done {
+			z.t.Fatalf("message %d was never delivered", n)
+		}
+	}
+	if z.r.Window() != z.limit || z.r.Buffered() != 0 || z.r.Gaps() {
+		z.t.Fatalf("window %d of %d, %d octets held, gaps %v", z.r.Window(), z.limit, z.r.Buffered(), z.r.Gaps())
+	}
+}
+
+// FuzzReceiver gives the receiving half chunks in any order, and reads. Each message of a peer that does as it should is
+// delivered once, whole, and in the order of its stream; SACKs name what has come and nothing else; with forged chunks
+// among them, memory is bounded still, and in the end all of it is given back.
+func FuzzReceiver(f *testing.F) {
+	f.Add([]byte{0, 0, 0x45, 0, 1, 0x80, 0x32, 0, 1, 3, 6, 6, 7, 7, 8, 9, 200})
+	f.Add([]byte{1, 0, 0xC5, 0, 8, 0xC3, 0, 1, 0x42, 0x74, 2, 1, 0, 3, 2, 8, 0x14, 9, 1, 6, 6, 7, 0, 7, 0, 0x18})
+	f.Add([]byte{2, 0, 0, 0, 0, 0, 0, 0, 1, 0x82, 2, 0x92, 0, 1, 5, 2, 6, 7, 8})
+	f.Add([]byte{0, 0, 0x45, 0, 1, 0x80, 0x32, 0, 1, 3, 0x85, 1, 0, 1, 3, 0x85, 2, 1, 0x41, 8, 6})
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if len(in) == 0 || len(in) > 1000 {
+			return
+		}
+		z := &fuzzer{t: t, in: in[1:], limit: []int{1 << 20, 3000, 1500}[in[0]%3], pool: rawio.NewPool(2048, 8), got: map[wire.TSN]bool{}}
+		z.r = NewReceiver(Config{PeerTSN: firstTSN, RecvBuffer: z.limit, PMDCS: maxFuzzChunk, InStreams: fuzzStreams, SackDelay: 200 * time.Millisecond})
+		for i := range z.ssn {
+			z.ssn[i] = firstSSN
+			z.r.reasm.stream(wire.StreamID(i)).next = firstSSN
+		}
+		alive := true
+		for alive && len(z.in) > 0 {
+			alive = z.step(z.in.next())
+			z.check()
+		}
+		if alive && !z.forged {
+			z.heal()
+		}
+		z.r.Close()
+		for len(z.held) > 0 {
+			z.release()
+		}
+		if z.r.Buffered() != 0 || z.r.reasm.store.mem != 0 || z.pool.Outstanding() != 0 {
+			t.Fatalf("%d octets held at the end, %d octets of memory, %d packets", z.r.Buffered(), z.r.reasm.store.mem, z.pool.Outstanding())
+		}
+	})
+}
