@@ -1,3 +1,5 @@
+// Package ddp_test fuzzes package ddp: placement of arbitrary segments checked octet by octet against a model, whole
+// transfers, and the STag table under arbitrary commands.
 package ddp_test
 
 import (
@@ -252,6 +254,8 @@ func (w *world) segment(s *script, serial byte) []byte {
 
 // FuzzPlace places and delivers arbitrary segments and compares all memory with the model after each:
 // nothing outside a registered region or posted buffer changes, nothing inside but what was placed.
+//
+//fuzz:covers ./ddp
 func FuzzPlace(f *testing.F) {
 	f.Add([]byte{0, 0x40, 10, 0, 0, 0, 2, 0x40, 9, 0, 0, 0})
 	f.Add([]byte{2, 0, 5, 0, 0x10, 0, 2, 0x40, 5, 0, 0, 0, 2, 0x40, 5, 0, 0, 0})

@@ -10,6 +10,8 @@ import (
 
 // FuzzTransfer sends a message from arbitrary pieces, cut at a MULPDU that changes all the time, places
 // the segments in an arbitrary order and checks that the message arrives and completes once.
+//
+//fuzz:covers ./ddp
 func FuzzTransfer(f *testing.F) {
 	f.Add(uint16(300), true, []byte{1, 50, 0, 7, 200, 3, 9})
 	f.Add(uint16(75), false, []byte{0, 0, 0, 0, 255, 1, 2, 3, 4})

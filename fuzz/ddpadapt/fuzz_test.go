@@ -266,6 +266,8 @@ func (r *reader) take(n int) []byte {
 
 // FuzzHostilePeer lets a peer send what it likes while the user does what it likes: no panic, what
 // leaves obeys RFC 5043, deliveries are in order and without gap, and nothing is left at the end.
+//
+//fuzz:covers ./ddpadapt
 func FuzzHostilePeer(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 0, 0, 4, 0, 0, 6, 1, 0, 1, 1, 0, 1, 2, 0, 1, 3, 4, 0, 2, 5, 6})
 	f.Add([]byte{3, 0, 5, 6, 0, 0, 2, 0, 1, 0, 1, 0, 2, 4, 0, 4, 5, 1, 0, 2, 5, 6, 0, 0, 4, 1, 6})
@@ -326,6 +328,8 @@ func FuzzHostilePeer(f *testing.F) {
 
 // FuzzConforming joins two conforming ends by a network that reorders at will: neither side ever sees
 // a violation or a stray, and when all users have terminated nothing is left.
+//
+//fuzz:covers ./ddpadapt
 func FuzzConforming(f *testing.F) {
 	f.Add([]byte{0, 0, 2, 0, 3, 0, 5, 0, 4, 1, 0, 0, 0, 2, 1, 0, 3, 0, 5, 1, 4, 0, 0, 4, 4, 0, 0, 4, 2, 0, 2, 0, 2, 0, 3, 2, 3, 0})
 	f.Add([]byte{0, 0, 2, 0, 4, 0, 0, 3, 3, 0, 4, 1, 0, 1, 2, 1, 3, 0, 5, 0})

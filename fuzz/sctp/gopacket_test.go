@@ -7,10 +7,13 @@ import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 
+	"github.com/rddp-go/rddp/fuzz/corpus"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // FuzzAgainstGopacket compares our decoder with gopacket's on every packet that both accept.
+//
+//fuzz:covers ./sctp/wire
 func FuzzAgainstGopacket(f *testing.F) {
 	add := func(chunks ...byte) {
 		f.Add(append(wire.AppendHeader(nil, 1, 2, 3), chunks...))
@@ -19,6 +22,9 @@ func FuzzAgainstGopacket(f *testing.F) {
 	add(wire.AppendSack(nil, wire.SackFields{CumTSN: 1, ARwnd: 100, Gaps: []wire.GapBlock{{Start: 2, End: 3}}, Dups: []wire.TSN{9}})...)
 	add(append(wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagB | wire.FlagE, TSN: 4, Stream: 2, SSN: 1, PPID: 16, PayloadLen: 4}), 1, 2, 3, 4)...)
 	add(wire.AppendShutdown(nil, 5)...)
+	for _, b := range corpus.Packets() {
+		f.Add(b)
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		ours, err := wire.ParsePacket(b)
 		if err != nil {

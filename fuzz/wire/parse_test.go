@@ -5,73 +5,81 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rddp-go/rddp/fuzz/corpus"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// FuzzPacket feeds whole packets: whatever the octets are, the walk ends, stays inside, and changes
-// nothing.
-func FuzzPacket(f *testing.F) {
+// What FuzzParse takes its octets for; the first of them says which.
+const (
+	asPacket = iota
+	asChunk
+	asParam
+	kindsOfInput
+)
+
+// FuzzParse feeds packets, chunks and parameters: whatever the octets are, every walk ends and stays inside, and nothing
+// is written. Views are made of any octets, whether or not a length field agrees with their number, headers of less
+// than 4 included.
+//
+//fuzz:covers ./sctp/wire
+func FuzzParse(f *testing.F) {
 	header := wire.AppendHeader(nil, 5000, 6000, 1)
+	add := func(kind byte, b []byte) { f.Add(append([]byte{kind}, b...)) }
 	for _, chunk := range seedChunks() {
-		f.Add(bytes.Join([][]byte{header, chunk}, nil))
-		f.Add(bytes.Join([][]byte{header, chunk, wire.AppendCookieAck(nil)}, nil))
-	}
-	f.Add(header)
-	f.Add(header[:11])
-	f.Fuzz(func(t *testing.T, b []byte) {
-		b = slices.Clip(bytes.Clone(b))
-		before := bytes.Clone(b)
-		p, err := wire.ParsePacket(b)
-		if (err == nil) != (len(b) >= wire.CommonHeaderLen) {
-			t.Fatalf("%d octets: %v", len(b), err)
+		add(asPacket, slices.Concat(header, chunk))
+		add(asPacket, slices.Concat(header, chunk, wire.AppendCookieAck(nil)))
+		add(asChunk, chunk)
+		for _, fixed := range []int{4, 8, 20} { // where parameters start
+			if len(chunk) > fixed {
+				add(asParam, chunk[fixed:])
+			}
 		}
-		if err != nil {
+	}
+	add(asPacket, header[:11])
+	for _, packet := range corpus.Packets() {
+		add(asPacket, packet)
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if len(in) == 0 {
 			return
 		}
-		_, _, _, _, _ = p.SrcPort(), p.DstPort(), p.VTag(), p.Checksum(), p.ChecksumOK()
-		total := wire.CommonHeaderLen
-		cs := p.Chunks()
-		for c, ok := cs.Next(); ok; c, ok = cs.Next() {
-			if total += len(c); total > len(b) || len(c) < wire.ChunkHeaderLen || cap(c) != len(c) {
-				t.Fatalf("chunk of %d octets, capacity %d, makes %d of %d", len(c), cap(c), total, len(b))
+		kind, b := in[0], slices.Clip(bytes.Clone(in[1:]))
+		switch kind % kindsOfInput {
+		case asPacket:
+			visitPacket(t, b)
+		case asChunk:
+			if len(b) >= wire.ChunkHeaderLen {
+				visitChunk(t, b)
 			}
-			within(t, b, c)
-			visitChunk(t, c)
+		case asParam:
+			visitParam(t, wire.Param(b))
+			visitCause(t, wire.Cause(b))
 		}
-		if _, ok := cs.Next(); ok {
-			t.Fatalf("a chunk after the end: %v", cs.Err())
-		}
-		if !bytes.Equal(b, before) {
+		if !bytes.Equal(b, in[1:]) {
 			t.Fatal("parsing wrote to the packet")
 		}
 	})
 }
 
-// FuzzChunk feeds a chunk of any length, so that short ones are met often: views are made of any
-// octets, whether or not the length field agrees with their number.
-func FuzzChunk(f *testing.F) {
-	for _, chunk := range seedChunks() {
-		f.Add(chunk)
+func visitPacket(t *testing.T, b []byte) {
+	p, err := wire.ParsePacket(b)
+	if (err == nil) != (len(b) >= wire.CommonHeaderLen) {
+		t.Fatalf("%d octets: %v", len(b), err)
 	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if len(b) >= wire.ChunkHeaderLen {
-			visitChunk(t, slices.Clip(bytes.Clone(b)))
-		}
-	})
-}
-
-// FuzzParam feeds one parameter and one error cause of any octets, headers of less than 4 included.
-func FuzzParam(f *testing.F) {
-	for _, chunk := range seedChunks() {
-		for _, fixed := range []int{4, 8, 20} { // where parameters start
-			if len(chunk) > fixed {
-				f.Add(chunk[fixed:])
-			}
-		}
+	if err != nil {
+		return
 	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		b = slices.Clip(bytes.Clone(b))
-		visitParam(t, wire.Param(b))
-		visitCause(t, wire.Cause(b))
-	})
+	_, _, _, _, _ = p.SrcPort(), p.DstPort(), p.VTag(), p.Checksum(), p.ChecksumOK()
+	total := wire.CommonHeaderLen
+	cs := p.Chunks()
+	for c, ok := cs.Next(); ok; c, ok = cs.Next() {
+		if total += len(c); total > len(b) || len(c) < wire.ChunkHeaderLen || cap(c) != len(c) {
+			t.Fatalf("chunk of %d octets, capacity %d, makes %d of %d", len(c), cap(c), total, len(b))
+		}
+		within(t, b, c)
+		visitChunk(t, c)
+	}
+	if _, ok := cs.Next(); ok {
+		t.Fatalf("a chunk after the end: %v", cs.Err())
+	}
 }

@@ -41,6 +41,8 @@ func (h *host) Failed(*rdmap.StreamError) {
 
 // FuzzSegments feeds a QP with what a hostile peer might send: a list of segments, each with a length
 // octet in front. STags 1 to 5 in tagged segments, Read and Atomic Requests stand for real regions.
+//
+//fuzz:covers ./rdma/rdmap
 func FuzzSegments(f *testing.F) {
 	seg := func(parts ...[]byte) []byte {
 		b := bytes.Join(parts, nil)
@@ -176,47 +178,5 @@ func FuzzSegments(f *testing.F) {
 		if h.pushed != h.posted {
 			t.Fatalf("%d completions for %d requests", h.pushed, h.posted)
 		}
-	})
-}
-
-// FuzzAtomicRequest: what parses is encoded again to the same meaning.
-func FuzzAtomicRequest(f *testing.F) {
-	var b [rdmap.AtomicRequestLen]byte
-	for _, op := range []rdmap.AtomicOp{rdmap.FetchAdd(1), rdmap.CmpSwap(2, 3)} {
-		(&rdmap.AtomicRequest{ID: 4, STag: 5, TO: 6, Op: op}).Put(&b)
-		f.Add(b[:])
-	}
-	f.Fuzz(func(t *testing.T, in []byte) {
-		var b [rdmap.AtomicRequestLen]byte
-		copy(b[:], in)
-		r, ok := rdmap.ParseAtomicRequest(&b)
-		if !ok {
-			return
-		}
-		r.Put(&b)
-		if again, ok := rdmap.ParseAtomicRequest(&b); !ok || again != r {
-			t.Fatalf("%+v became %+v", r, again)
-		}
-	})
-}
-
-// FuzzTerminate: what parses is encoded again to the same meaning.
-func FuzzTerminate(f *testing.F) {
-	tm := rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 1, Code: 2, HasLength: true, HasDDP: true, HasRDMA: true}
-	f.Add(tm.Append(nil))
-	f.Add([]byte{0, 0, 0, 0})
-	f.Fuzz(func(t *testing.T, in []byte) {
-		tm, err := rdmap.ParseTerminate(in)
-		if err != nil {
-			return
-		}
-		b := tm.Append(nil)
-		if len(b) > rdmap.MaxTerminateLen {
-			t.Fatalf("%d octets", len(b))
-		}
-		if again, err := rdmap.ParseTerminate(b); err != nil || again != tm {
-			t.Fatalf("%+v became %+v, %v", tm, again, err)
-		}
-		_ = tm.String()
 	})
 }

@@ -1,0 +1,130 @@
+// Command run runs all fuzz targets of the module, two at a time with one worker each, and prints for each the
+// executions, the inputs that were new, and how much of the code under test the corpus covers. Run it in the root of
+// the module.
+//
+//	go run ./fuzz/run -time 20s
+//	go run ./fuzz/run -time 10m -logs DIR -docs    also brings the table in docs/reliability.md up to date
+//	go run ./fuzz/run -collect -logs DIR -docs     only reads the logs that are there
+//
+// What a target covers says a line of its comment, "//fuzz:covers ./ddp", or else it is its own package.
+package main
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"time"
+)
+
+func main() {
+	var o options
+	flag.DurationVar(&o.time, "time", 20*time.Second, "how long to run each target")
+	flag.IntVar(&o.jobs, "jobs", 2, "targets at a time")
+	flag.StringVar(&o.match, "match", ".", "only targets whose package and name match this regular expression")
+	flag.StringVar(&o.logs, "logs", "", "keep what the targets print in this folder")
+	flag.BoolVar(&o.collect, "collect", false, "run nothing, read the logs")
+	flag.BoolVar(&o.docs, "docs", false, "bring the table in "+docs+" up to date")
+	flag.Parse()
+	if err := run(o); err != nil {
+		fmt.Fprintln(os.Stderr, "fuzz:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	time    time.Duration
+	jobs    int
+	match   string
+	logs    string
+	collect bool
+	docs    bool
+}
+
+func run(o options) error {
+	match, err := regexp.Compile(o.match)
+	if err != nil {
+		return err
+	}
+	targets, err := find(".", match)
+	if err != nil {
+		return err
+	}
+	if len(targets) == 0 {
+		return errors.New("no target matches " + o.match)
+	}
+	if o.logs == "" {
+		if o.logs, err = os.MkdirTemp("", "fuzz"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(o.logs)
+	} else if err = os.MkdirAll(o.logs, 0o755); err != nil {
+		return err
+	}
+	if !o.collect {
+		o.execute(targets)
+	}
+	var list []result
+	failed := 0
+	for _, t := range targets {
+		r, err := read(t, t.log(o.logs))
+		if err != nil {
+			return err
+		}
+		if !r.passed {
+			failed++
+			fmt.Printf("-- %s FAILED\n", t)
+			show(os.Stdout, t.log(o.logs))
+		}
+		list = append(list, r)
+	}
+	fmt.Print(table(list))
+	if failed > 0 {
+		return fmt.Errorf("%d of %d targets failed; the input that did it is below the target's testdata/fuzz", failed, len(list))
+	}
+	if o.docs {
+		return update(list)
+	}
+	return nil
+}
+
+// execute runs the targets.
+func (o *options) execute(targets []target) {
+	queue := make(chan target)
+	var wg sync.WaitGroup
+	for range o.jobs {
+		wg.Go(func() {
+			for t := range queue {
+				if err := t.execute(o.time, t.log(o.logs)); err != nil {
+					fmt.Printf("-- %s: %v\n", t, err)
+					continue
+				}
+				fmt.Printf("-- %s\n", t)
+			}
+		})
+	}
+	for _, t := range targets {
+		queue <- t
+	}
+	close(queue)
+	wg.Wait()
+}
+
+func show(w io.Writer, log string) {
+	if b, err := os.ReadFile(log); err == nil {
+		w.Write(b)
+	}
+}
+
+func (t target) log(dir string) string {
+	return filepath.Join(dir, regexp.MustCompile(`\W+`).ReplaceAllString(t.pkg, "_")+"."+t.name+".log")
+}
+
+func byPackage(a, b target) int {
+	return cmp.Or(cmp.Compare(a.pkg, b.pkg), cmp.Compare(a.name, b.name))
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFindTargets(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, ".", "a/a_test.go", "package a\n\n// FuzzA is one.\n//\n//fuzz:covers ./b ./c\nfunc FuzzA(f *testing.F) {}\nfunc TestA(t *testing.T) {}\n")
+	write(t, ".", "a/b_test.go", "package a\n\nfunc FuzzB(f *testing.F) {}\nconst s = `\nfunc FuzzC(f *testing.F) {}\n`\n")
+	write(t, ".", "a/c_plan9_test.go", "package a\n\nfunc FuzzD(f *testing.F) {}\n")
+	write(t, ".", "other/go.mod", "module other\n")
+	write(t, ".", "other/a_test.go", "package other\n\nfunc FuzzE(f *testing.F) {}\n")
+	list, err := find(".", regexp.MustCompile("."))
+	if err != nil || len(list) != 2 || list[0].String() != "./a FuzzA" || list[1].String() != "./a FuzzB" {
+		t.Fatalf("found %v, %v", list, err)
+	}
+	if !slices.Equal(list[0].covers, []string{"./b", "./c"}) || !slices.Equal(list[1].covers, []string{"./a"}) {
+		t.Errorf("they cover %v and %v", list[0].covers, list[1].covers)
+	}
+	if list, _ := find(".", regexp.MustCompile("FuzzB")); len(list) != 1 {
+		t.Errorf("found %v", list)
+	}
+}
+
+const head = `date: 2026-01-02
+fuzz: elapsed: 0s, gathering baseline coverage: 0/4 completed
+fuzz: elapsed: 0s, gathering baseline coverage: 4/4 completed, now fuzzing with 1 workers
+fuzz: elapsed: 3s, execs: 1200 (400/sec), new interesting: 5 (total: 9)
+`
+
+const tail = `PASS
+ok  	example.org/a	6.5s
+PASS
+coverage: 81.5% of statements in ./b
+`
+
+func TestReadLog(t *testing.T) {
+	for _, row := range []struct {
+		name, log string
+		passed    bool
+	}{
+		{"ran to its end", head + "fuzz: elapsed: 6s, execs: 3000 (600/sec), new interesting: 7 (total: 11)\n" + tail, true},
+		{"an input that crashed", head + "--- FAIL: FuzzA (0.02s)\nFAIL\n", false},
+		{"the corpus does not pass", strings.TrimSuffix(head+tail, "PASS\ncoverage: 81.5% of statements in ./b\n") + "--- FAIL: FuzzA\nFAIL\n", false},
+		{"an input that never ends", head + strings.Repeat("fuzz: elapsed: 30s, execs: 1201 (0/sec), new interesting: 5 (total: 9)\n", 8) + tail, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, dir, "log", row.log)
+			r, err := read(target{pkg: "./a", name: "FuzzA", covers: []string{"./b"}}, filepath.Join(dir, "log"))
+			if err != nil || r.passed != row.passed {
+				t.Fatalf("passed %v, %v", r.passed, err)
+			}
+			if want := "| `a` FuzzA | 6s | 3,000 | 500 | 7 | 11 | 81.5% of `b` |\n"; r.passed && !strings.Contains(table([]result{r}), want) {
+				t.Errorf("table:\n%s", table([]result{r}))
+			}
+		})
+	}
+}
+
+func TestUpdateKeepsTheRest(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, ".", docs, "before\n"+begin+"old\n"+end+"after\n")
+	r := result{target: target{pkg: "./a", name: "FuzzA", covers: []string{"./b"}}, date: "2026-01-02"}
+	if err := update([]result{r}); err != nil {
+		t.Fatal(err)
+	}
+	b, _ := os.ReadFile(docs)
+	if s := string(b); !strings.HasPrefix(s, "before\n"+begin) || !strings.HasSuffix(s, end+"after\n") || strings.Contains(s, "old") ||
+		!strings.Contains(s, "2026-01-02") || !strings.Contains(s, "FuzzA") {
+		t.Errorf("%s", s)
+	}
+	write(t, ".", docs, "no marks\n")
+	if update([]result{r}) == nil {
+		t.Error("a file without the marks")
+	}
+}

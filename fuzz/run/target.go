@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/build"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// target is a fuzz target of this module.
+type target struct {
+	pkg    string   // as in "./ddp"
+	name   string   // with Fuzz
+	covers []string // packages under test
+}
+
+func (t target) String() string { return t.pkg + " " + t.name }
+
+// find reads the test files below root for targets that can run on this system. Other modules are not looked into.
+func find(root string, match *regexp.Regexp) (list []target, err error) {
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != root {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		if ok, err := build.Default.MatchFile(filepath.Dir(path), filepath.Base(path)); err != nil || !ok {
+			return err
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, decl := range f.Decls {
+			fn, ok := decl.(*ast.FuncDecl)
+			if !ok || fn.Recv != nil || !strings.HasPrefix(fn.Name.Name, "Fuzz") {
+				continue
+			}
+			t := target{pkg: "./" + filepath.ToSlash(filepath.Dir(path)), name: fn.Name.Name}
+			t.covers = covers(fn.Doc, t.pkg)
+			if match.MatchString(t.String()) {
+				list = append(list, t)
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(list, byPackage)
+	return list, err
+}
+
+// covers returns what the comment of a target says that it covers.
+func covers(doc *ast.CommentGroup, pkg string) []string {
+	if doc != nil {
+		for _, c := range doc.List {
+			if list, ok := strings.CutPrefix(c.Text, "//fuzz:covers "); ok {
+				return strings.Fields(list)
+			}
+		}
+	}
+	return []string{pkg}
+}
+
+// execute fuzzes for a time, then measures what the corpus covers, and leaves what Go prints in a log.
+func (t target) execute(d time.Duration, log string) error {
+	f, err := os.Create(log)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	fmt.Fprintf(f, "date: %s\n", time.Now().UTC().Format(time.DateOnly))
+	cmd := exec.Command(goTool(), "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", d.String(),
+		"-fuzzminimizetime", "10x", "-parallel", "1", t.pkg)
+	cmd.Stdout, cmd.Stderr = f, f
+	if err := cmd.Run(); err != nil {
+		return err
+	}
+	return t.measure(f)
+}
+
+// measure runs the target over its seeds and over what the fuzzer has found, which Go keeps in its cache.
+func (t target) measure(log *os.File) error {
+	dir, err := os.MkdirTemp("", "fuzz")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	program := filepath.Join(dir, "target.test")
+	cmd := exec.Command(goTool(), "test", "-c", "-o", program, "-cover", "-covermode=set", "-coverpkg="+strings.Join(t.covers, ","), t.pkg)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Run(); err != nil {
+		return err
+	}
+	seeds := filepath.Join("testdata", "fuzz", t.name)
+	into := filepath.Join(dir, seeds)
+	if err := os.MkdirAll(into, 0o755); err != nil {
+		return err
+	}
+	cache, err := t.cache()
+	if err != nil {
+		return err
+	}
+	for _, from := range []string{filepath.Join(t.pkg, seeds), cache} {
+		if _, err := os.Stat(from); err != nil {
+			continue // no such inputs yet
+		}
+		if err := os.CopyFS(into, os.DirFS(from)); err != nil {
+			return err
+		}
+	}
+	cmd = exec.Command(program, "-test.run", "^"+t.name+"$", "-test.timeout", "10m")
+	cmd.Dir = dir // where it looks for testdata
+	cmd.Stdout, cmd.Stderr = log, log
+	return cmd.Run()
+}
+
+// cache returns where Go keeps the inputs that were new.
+func (t target) cache() (string, error) {
+	b, err := exec.Command(goTool(), "env", "GOCACHE").Output()
+	if err != nil {
+		return "", err
+	}
+	path, err := exec.Command(goTool(), "list", t.pkg).Output()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(string(bytes.TrimSpace(b)), "fuzz", filepath.FromSlash(string(bytes.TrimSpace(path))), t.name), nil
+}
+
+// goTool is the go command: GO, or the one on the path.
+func goTool() string {
+	if g := os.Getenv("GO"); g != "" {
+		return g
+	}
+	return "go"
+}

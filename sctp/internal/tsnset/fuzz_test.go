@@ -1,0 +1,95 @@
+package tsnset
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// script reads a fuzz input as a list of choices; past its end every choice is 0.
+type script []byte
+
+func (s *script) next() int {
+	if len(*s) == 0 {
+		return 0
+	}
+	b := (*s)[0]
+	*s = (*s)[1:]
+	return int(b)
+}
+
+// FuzzSet compares a set of TSNs with a map, over a window that slides, and wraps.
+func FuzzSet(f *testing.F) {
+	f.Add([]byte{0, 1, 5, 0, 7, 3, 4, 2, 4, 9, 1, 1, 6, 200})
+	f.Add([]byte{6, 255, 0, 255, 0, 254, 5, 250, 9, 2, 100, 4, 3, 100, 7, 60})
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if len(in) > 200 {
+			return
+		}
+		z := script(in)
+		base := wire.TSN(1<<32 - 100)
+		live := 64 // TSNs from base on that may be members
+		var s Set
+		s.Grow(live, base, 0)
+		ref := map[wire.TSN]bool{}
+		for len(z) > 0 {
+			op, at := z.next()%8, z.next()
+			i := base.Add(uint32(at % live))
+			n := min(z.next(), live-at%live)
+			switch op {
+			case 0, 1:
+				s.Add(i)
+				ref[i] = true
+			case 2:
+				s.Remove(i)
+				delete(ref, i)
+			case 3:
+				s.RemoveRange(i, n)
+				for k := range n {
+					delete(ref, i.Add(uint32(k)))
+				}
+			case 4:
+				got, ok := s.Next(i, n)
+				agree(t, "Next", ref, i, 1, n, true, got, ok)
+			case 5:
+				got, ok := s.NextGap(i, n)
+				agree(t, "NextGap", ref, i, 1, n, false, got, ok)
+			case 6:
+				n = min(at%live+1, n)
+				got, ok := s.Last(i, n)
+				agree(t, "Last", ref, i, ^uint32(0), n, true, got, ok)
+			case 7: // the window slides, or grows
+				if at%2 == 0 {
+					n = min(at, live)
+					s.RemoveRange(base, n)
+					for k := range n {
+						delete(ref, base.Add(uint32(k)))
+					}
+					base = base.Add(uint32(n))
+				} else if live < 2048 {
+					s.Grow(live+at, base, live)
+					live += at
+				}
+			}
+			if s.Has(i) != ref[i] && i-base < wire.TSN(live) {
+				t.Fatalf("Has(%d) is %v", i, s.Has(i))
+			}
+		}
+	})
+}
+
+// agree searches n TSNs from t on for the first whose membership is as wanted.
+func agree(t *testing.T, what string, ref map[wire.TSN]bool, from wire.TSN, step uint32, n int, member bool, got wire.TSN, ok bool) {
+	t.Helper()
+	for k := range n {
+		if u := from.Add(step * uint32(k)); ref[u] == member {
+			if !ok || got != u {
+				t.Fatalf("%s from %d, %d TSNs: %d, %v, want %d", what, from, n, got, ok, u)
+			}
+			return
+		}
+	}
+	if ok {
+		t.Fatalf("%s from %d, %d TSNs: %d, want none", what, from, n, got)
+	}
+}

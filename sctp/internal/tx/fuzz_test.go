@@ -1,0 +1,305 @@
+package tx
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// script reads a fuzz input as a list of choices; past its end every choice is 0.
+type script []byte
+
+func (s *script) next() int {
+	if len(*s) == 0 {
+		return 0
+	}
+	b := (*s)[0]
+	*s = (*s)[1:]
+	return int(b)
+}
+
+// firstTSN is so high that TSNs wrap.
+const firstTSN wire.TSN = 1<<32 - 20
+
+// fuzzer drives a Sender by a script and remembers, in the plainest way, what it did.
+type fuzzer struct {
+	*lab
+	in      script
+	sizes   map[uint64]int // messages that are neither acknowledged nor dropped
+	ends    []wire.TSN     // of messages sent whole, in order
+	tokens  []uint64       // theirs
+	current uint64         // the message being cut
+	off     int            // octets of it that were sent
+	sent    map[wire.TSN][]byte
+	dry     bool // the Source has nothing more
+}
+
+// Next makes the fuzzer a Source.
+func (z *fuzzer) Next(_ rawio.Time, room int, m *Message) bool {
+	b := z.in.next()
+	if b%4 == 0 || z.dry {
+		return false
+	}
+	size := max(4, []int{10, room, min(room+100, 2000)}[b%4-1]-b%16)
+	*m = Message{Stream: wire.StreamID(b % 16), Unordered: b%2 == 0}
+	z.fill(m, size)
+	return true
+}
+
+// fill gives a message its token and content, part of it in the head.
+func (z *fuzzer) fill(m *Message, size int) {
+	z.token++
+	b := body(int(z.token), size)
+	m.Token = z.token
+	m.HeadLen = uint8(copy(m.Head[:min(z.in.next()%40, size-1, HeadCap)], b))
+	b = b[m.HeadLen:]
+	k := z.in.next() % (len(b) + 1)
+	m.Body = [2][]byte{b[:k], b[k:]}
+	z.sizes[z.token] = size
+}
+
+func (z *fuzzer) enqueue() {
+	b := z.in.next()
+	m := Message{Stream: wire.StreamID(b % 16), Unordered: b&16 != 0, SackNow: b&32 != 0, NoBundle: b&64 != 0}
+	if b&128 != 0 {
+		m.Expires = z.now + rawio.Time(z.in.next()+1)*ms
+		m.Path = uint8(z.in.next() % (len(z.s.paths) + 1))
+	}
+	z.fill(&m, 4+z.in.next()*z.in.next()/8)
+	if err := z.s.Enqueue(&m); err != nil {
+		z.t.Fatal(err)
+	}
+}
+
+// send transmits, and looks at each chunk: new ones go on where the last one ended, old ones are as they were.
+func (z *fuzzer) send() {
+	for _, p := range z.transmit() {
+		for _, d := range chunks(z.t, p) {
+			z.chunk(d)
+		}
+	}
+	z.check()
+}
+
+func (z *fuzzer) chunk(d wire.Data) {
+	t, b := d.TSN(), bytes.Clone(d)
+	b[1] &^= wire.FlagI // which SetSackNow changes
+	if old, ok := z.sent[t]; ok {
+		if !bytes.Equal(old, b) {
+			z.t.Fatalf("TSN %d was %x and is sent again as %x", t, old, b)
+		}
+		return
+	}
+	if n := firstTSN.Add(uint32(len(z.sent))); t != n {
+		z.t.Fatalf("TSN %d is new, want %d", t, n)
+	}
+	z.sent[t] = b
+	p := d.Payload()
+	if d.B() != (z.off == 0) {
+		z.t.Fatalf("TSN %d begins a message: %v, at octet %d", t, d.B(), z.off)
+	}
+	if d.B() {
+		if d.U() && d.SSN() != 0 {
+			z.t.Fatalf("TSN %d: unordered with SSN %d", t, d.SSN())
+		}
+		for z.current++; z.sizes[z.current] == 0; z.current++ { // expired ones
+			if z.current > z.token {
+				z.t.Fatalf("TSN %d belongs to no message", t)
+			}
+		}
+	}
+	whole := body(int(z.current), z.sizes[z.current])
+	if n := z.off + len(p); n > len(whole) || !bytes.Equal(whole[z.off:n], p) || d.E() != (n == len(whole)) {
+		z.t.Fatalf("TSN %d: message %d from octet %d is %x", t, z.current, z.off, p)
+	}
+	if z.off += len(p); d.E() {
+		z.ends, z.tokens, z.off = append(z.ends, t), append(z.tokens, z.current), 0
+	}
+}
+
+// sack acknowledges something: more or less of what was sent.
+func (z *fuzzer) sack() {
+	b := z.in.next()
+	cum := z.s.CumTSN().Add(uint32(b%16) - 2)
+	k := wire.SackFields{CumTSN: cum, ARwnd: uint32(z.in.next()) * uint32(z.in.next())}
+	highest := uint16(0)
+	for range b >> 4 {
+		g := wire.GapBlock{Start: uint16(z.in.next()), End: uint16(z.in.next())}
+		if z.in.next()%4 > 0 { // mostly one as it should be
+			g.Start, g.End = highest+2+g.Start%8, highest+2+g.Start%8+g.End%8
+		}
+		highest = max(highest, g.End)
+		k.Gaps = append(k.Gaps, g)
+		k.Dups = append(k.Dups, cum.Add(uint32(g.Start)-3))
+	}
+	next := z.s.NextTSN()
+	unsent := !cum.Less(next)
+	for _, g := range k.Gaps {
+		unsent = unsent || g.Start <= g.End && !cum.Add(uint32(g.End)).Less(next)
+	}
+	stale := cum.Less(z.s.CumTSN())
+	r, err := z.s.HandleSack(z.now, wire.Sack(wire.AppendSack(nil, k)))
+	if r.Stale != stale || !stale && (err != nil) != unsent {
+		z.t.Fatalf("SACK %+v at %d to %d: stale %v, %v", k, z.s.CumTSN(), next, r.Stale, err)
+	}
+	z.settle()
+}
+
+// settle compares the acknowledged messages with those that end at or before the cumulative TSN.
+func (z *fuzzer) settle() {
+	z.check()
+	n := 0
+	for n < len(z.ends) && z.ends[n].LessEq(z.s.CumTSN()) {
+		n++
+	}
+	if len(z.acked) != n {
+		z.t.Fatalf("%d messages acknowledged, want %d", len(z.acked), n)
+	}
+	for i, token := range z.acked {
+		if token != z.tokens[i] {
+			z.t.Fatalf("message %d acknowledged in place of %d", token, z.tokens[i])
+		}
+	}
+	z.ends, z.tokens, z.acked = z.ends[n:], z.tokens[n:], z.acked[:0]
+}
+
+func (z *fuzzer) step(op int) {
+	switch op % 12 {
+	case 0, 1:
+		z.enqueue()
+	case 2, 3:
+		z.send()
+	case 4, 5:
+		z.sack()
+	case 6: // time passes
+		z.now += rawio.Time(z.in.next()*z.in.next()) * ms / 4
+		z.s.HandleTimeout(z.now)
+		for _, f := range z.s.Expire(z.now) {
+			delete(z.sizes, f.Token)
+		}
+	case 7: // SHUTDOWN's acknowledgement
+		cum := z.s.CumTSN().Add(uint32(z.in.next()%4) - 1)
+		_, err := z.s.HandleCumAck(z.now, cum)
+		var unsent *UnsentTSNError
+		if errors.As(err, &unsent) == cum.Less(z.s.NextTSN()) {
+			z.t.Fatalf("cumulative TSN %d of %d: %v", cum, z.s.NextTSN(), err)
+		}
+		z.settle()
+	case 8: // what the owner knows of a path
+		b := z.in.next()
+		p := z.path(b % len(z.s.paths))
+		switch b >> 4 % 4 {
+		case 0:
+			p.State = []PathState{Active, PotentiallyFailed, Inactive}[z.in.next()%3]
+		case 1:
+			p.SetMTU(512 + z.in.next()*8)
+		case 2:
+			z.s.SetPrimary(p.Index())
+		case 3:
+			p.ResetCongestion()
+			p.Least = 600
+		}
+	case 9:
+		z.s.HandleECNE(z.now, z.s.CumTSN().Add(uint32(z.in.next())))
+	case 10:
+		z.s.SetSackNow(z.in.next()%2 == 0)
+	case 11:
+		z.s.Detach(wire.StreamID(z.in.next()%16), nil)
+	}
+	z.check()
+}
+
+// heal lets the peer take everything, and expects the end of it.
+func (z *fuzzer) heal() {
+	z.dry = true
+	for _, p := range z.s.paths {
+		p.State = Active
+	}
+	for rounds := 0; ; rounds++ {
+		z.send()
+		if _, err := z.s.HandleSack(z.now, makeSack(z.s.NextTSN()-1, 1<<20)); err != nil {
+			z.t.Fatal(err)
+		}
+		z.settle()
+		if z.s.Idle(z.now) {
+			break
+		}
+		if rounds > 3000 {
+			z.t.Fatalf("stalled with %d outstanding and %d octets queued", z.s.Outstanding(), z.s.Queued())
+		}
+		z.now += ms
+		if next := z.s.NextTimeout(); next != rawio.Never {
+			z.now = max(z.now, next)
+		}
+		z.s.HandleTimeout(z.now)
+		for _, f := range z.s.Expire(z.now) {
+			delete(z.sizes, f.Token)
+		}
+	}
+	z.s.Expire(rawio.Never - 1) // whatever could have expired was sent in time
+	if s := z.s; s.Flight() != 0 || s.DataInFlight() != 0 || s.Queued() != 0 || s.held != 0 || s.NextTimeout() != rawio.Never {
+		z.t.Fatalf("flight %d, data %d, queued %d, held %d, timer %d at the end", s.Flight(), s.DataInFlight(), s.Queued(), s.held, s.NextTimeout())
+	}
+}
+
+// abandon ends the association: each message that was not acknowledged is reported once.
+func (z *fuzzer) abandon() {
+	left := map[uint64]bool{}
+	for n := range z.sizes {
+		left[n] = n > z.current || n == z.current && z.off > 0
+	}
+	for _, n := range z.tokens {
+		left[n] = true
+	}
+	for f, ok := z.s.NextFailed(); ok; f, ok = z.s.NextFailed() {
+		if !left[f.Token] {
+			z.t.Fatalf("message %d failed, which was acknowledged or has failed", f.Token)
+		}
+		delete(left, f.Token)
+	}
+	for n, waits := range left {
+		if waits {
+			z.t.Fatalf("nothing was heard of message %d", n)
+		}
+	}
+}
+
+// FuzzSender gives the sending half a list of commands. The books agree after each, what is sent is what was handed
+// over, each message is acknowledged once and in order; and in the end a peer that takes everything gets it all, or
+// each message fails once.
+func FuzzSender(f *testing.F) {
+	f.Add([]byte{1, 0, 3, 0, 0, 200, 90, 2, 4, 0x23, 200, 200, 1, 2, 3, 4, 5, 6, 2, 6, 100, 100, 2})
+	f.Add([]byte{2, 0, 0x90, 20, 1, 0, 0, 255, 255, 2, 8, 1, 1, 6, 200, 200, 2, 4, 2, 50, 50, 2, 7, 2})
+	f.Add([]byte{0x80, 2, 7, 1, 1, 11, 9, 9, 4, 0x42, 100, 100, 1, 1, 1, 2, 2, 1, 3, 3, 1, 4, 4, 1, 2, 2, 9, 3, 10, 0, 11, 7, 2})
+	f.Add([]byte{0xC0, 0, 1, 0, 0, 0, 2, 6, 255, 255, 4, 2, 0, 0, 6, 255, 255, 2, 6, 255, 255, 2, 8, 0x10, 255})
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if len(in) == 0 || len(in) > 1000 {
+			return
+		}
+		z := &fuzzer{lab: newLab(t, 1+int(in[0]%3)), in: in[1:], sizes: map[uint64]int{}, sent: map[wire.TSN][]byte{}}
+		z.s.ring.base, z.s.ring.next, z.s.ring.intact = firstTSN, firstTSN, firstTSN
+		for _, p := range z.s.paths[1:] {
+			p.State = Unconfirmed // the first is the one that has set up the association
+		}
+		var src Source
+		if in[0]&0x80 != 0 {
+			src = z
+		}
+		z.s.SetUpper(src, z)
+		z.s.SetECN(in[0]&0x20 != 0)
+		z.s.cfg.MaxBurst = int(in[0] >> 2 & 7)
+		z.s.SetPeer(1<<uint(10+in[0]>>3&3*4), 16)
+		for len(z.in) > 0 {
+			z.step(z.in.next())
+		}
+		z.settle()
+		if in[0]&0x40 != 0 {
+			z.abandon()
+		} else {
+			z.heal()
+		}
+	})
+}
