@@ -128,13 +128,20 @@ func (v *vast) WriteAt(p []byte, off int64) (int, error) {
 func TestTheLongestMessages(t *testing.T) {
 	// req 5041-5.2-2
 	const most = 1<<32 - 1
+	mib := make([]byte, 1<<20)
+	var from Gather // the same octets over and over
+	for left := uint64(most); left > 0; {
+		n := min(left, uint64(len(mib)))
+		from = append(from, Piece{Mem: Bytes(mib), Len: n})
+		left -= n
+	}
 	for _, tagged := range []bool{true, false} {
 		r := newRig(t)
 		dev := new(vast)
 		var want string
 		if tagged {
 			reg := r.register(t, Spec{PD: testPD, Mem: Device(dev, most), Base: 1<<63 + 5, Access: RemoteWrite})
-			if err := r.SendTagged(reg.STag(), reg.Base(), 0, Gather{{Mem: Device(dev, most), Len: most}}, 7); err != nil {
+			if err := r.SendTagged(reg.STag(), reg.Base(), 0, from, 7); err != nil {
 				t.Fatal(err)
 			}
 			want = fmt.Sprintf("tagged rsvd=0x0 stag=%#x to=%d len=%d", uint32(reg.STag()), reg.Base(), uint64(most))
@@ -143,13 +150,13 @@ func TestTheLongestMessages(t *testing.T) {
 			if err != nil || r.ulp.queues[0].Post(b) != nil {
 				t.Fatal(err)
 			}
-			if err := r.SendUntagged(0, [5]byte{}, Gather{{Mem: Device(dev, most), Len: most}}, 7); err != nil {
+			if err := r.SendUntagged(0, [5]byte{}, from, 7); err != nil {
 				t.Fatal(err)
 			}
 			want = fmt.Sprintf("untagged qn=0 msn=1 rsvd=0000000000 len=%d token=3", uint64(most))
 		}
 		var seg Segment
-		wire := make([]byte, 1<<20) // the payload is of no interest
+		wire := make([]byte, 1<<16) // the payload is of no interest
 		for r.NextSegment(len(wire), &seg) {
 			copy(wire, seg.Header[:seg.HeaderLen])
 			r.arrive(wire[:seg.Len()])
