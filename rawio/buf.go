@@ -9,7 +9,10 @@ import (
 // payload beyond the packet's handling calls Retain, and everybody calls Release once.
 type Buf struct {
 	// B is the whole buffer. Only its owner, the link, writes to it.
-	B    []byte
+	B []byte
+	// Filled is how many octets of B hold packets, where the link puts several into one buffer. 0: not known.
+	Filled int
+
 	refs atomic.Int32
 	pool *Pool
 }
@@ -66,6 +69,7 @@ func (p *Pool) Get() *Buf {
 		p.free = p.free[:n-1]
 		p.mu.Unlock()
 		b.refs.Store(1)
+		b.Filled = 0
 		return b
 	}
 	p.mu.Unlock()

@@ -151,3 +151,9 @@ type PortBinder interface {
 type Addresser interface {
 	LocalAddrs() []netip.AddrPort
 }
+
+// Poller is implemented by links that can say that nothing has come.
+type Poller interface {
+	// PollBatch is ReadBatch, but where that would block it returns 0. An error is left to ReadBatch to find.
+	PollBatch(pkts []Packet) (n int)
+}

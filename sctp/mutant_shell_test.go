@@ -396,7 +396,9 @@ func TestBadChecksumIsNotAnsweredBesideOtherPackets(t *testing.T) {
 	pkts := []rawio.Packet{from(1), from(2), from(3)}
 	pkts[0].Data[8]++
 	pkts[2].Data[8]++
-	b.handleBatch(pkts)
+	r := receiver{t: b, pkts: pkts}
+	r.handle(len(pkts))
+	r.done()
 	out := make([]rawio.Packet, 4)
 	n, err := la.ReadBatch(out)
 	if err != nil || n != 1 || wire.Packet(out[0].Data).DstPort() != 2 {

@@ -70,8 +70,10 @@ func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 }
 
 const (
-	rxBatch = 128 // packets that one SACK answers
-	txBatch = 176 // packets: of 1500 octets, four trains of UDP_SEGMENT
+	rxBatch = 128       // packets read at once
+	rxMany  = 2         // of them make it likely that more have come meanwhile
+	rxMost  = 256 << 10 // octets that one SACK answers
+	txBatch = 176       // packets: of 1500 octets, four trains of UDP_SEGMENT
 )
 
 // now is the one clock: monotonic nanoseconds since the Transport was made.
@@ -80,14 +82,19 @@ func (t *Transport) now() rawio.Time { return rawio.Time(time.Since(t.start)) }
 // receive runs to completion for each batch: demultiplex, handle, place, acknowledge, transmit.
 func (t *Transport) receive() {
 	defer close(t.readEnd)
-	pkts := make([]rawio.Packet, rxBatch)
+	poller, _ := t.link.(rawio.Poller)
+	r := receiver{t: t, pkts: make([]rawio.Packet, rxBatch)}
 	for {
-		n, err := t.link.ReadBatch(pkts)
-		if n > 0 {
-			t.stats.rxPackets.Add(uint64(n))
-			t.stats.rxBatches.Add(1)
-			t.handleBatch(pkts[:n])
+		n, err := t.link.ReadBatch(r.pkts)
+		r.octets = 0
+		r.handle(n)
+		// What has come while many packets were handled is handled with them: one SACK for all, and one
+		// wake-up of who reads. Only if nothing is there, or enough has come, these go out.
+		for poller != nil && n >= rxMany && r.octets < rxMost {
+			n = poller.PollBatch(r.pkts)
+			r.handle(n)
 		}
+		r.done()
 		if err != nil {
 			if !errors.Is(err, net.ErrClosed) {
 				t.fail(err)
@@ -97,27 +104,51 @@ func (t *Transport) receive() {
 	}
 }
 
-// handleBatch keeps the gate of an association over consecutive packets, so that one SACK and one
-// transmit batch answer them together.
-func (t *Transport) handleBatch(pkts []rawio.Packet) {
+// receiver is the state of the receive goroutine.
+type receiver struct {
+	t      *Transport
+	pkts   []rawio.Packet
+	conns  [rxBatch]*Conn
+	last   *Conn // whose packets were handled last: it has not transmitted yet
+	owned  bool  // this goroutine holds its gate
+	octets int
+}
+
+// handle handles the first n of pkts. It leaves it to done that an association answers consecutive packets,
+// so that one SACK and one transmit batch do for them all.
+func (r *receiver) handle(n int) {
+	if n == 0 {
+		return
+	}
+	t, pkts, conns := r.t, r.pkts[:n], r.conns[:n]
+	t.stats.rxPackets.Add(uint64(n))
+	t.stats.rxBatches.Add(1)
 	now := t.now()
-	var conns [rxBatch]*Conn
-	t.lookup(now, pkts, conns[:])
-	var owner *Conn // whose gate this goroutine holds
-	for i := range pkts {
-		c := conns[i]
-		if owner != nil && owner != c {
-			owner.Unlock()
-			owner = nil
+	if r.owned { // the table is locked before any gate
+		r.last.gate.own.Unlock()
+		r.owned = false
+	}
+	clear(conns)
+	t.lookup(now, pkts, conns)
+	for i, c := range conns {
+		if c != r.last {
+			r.done()
 		}
-		if c != nil && c.input(now, &pkts[i], owner == c) {
-			owner = c
+		r.octets += len(pkts[i].Data)
+		if c != nil {
+			r.last, r.owned = c, c.input(now, &pkts[i], r.owned)
 		}
 		pkts[i].Release()
 	}
-	if owner != nil {
-		owner.Unlock()
+}
+
+// done lets the association go whose packets were handled last.
+func (r *receiver) done() {
+	// Whoever has taken the gate meanwhile does the same when it leaves.
+	if r.last != nil && (r.owned || r.last.gate.own.TryLock()) {
+		r.last.Unlock()
 	}
+	r.last, r.owned = nil, false
 }
 
 // lookup finds the association of each packet. A packet without one gets the endpoint's answer; a

@@ -50,6 +50,7 @@ var (
 	_ rawio.Addresser  = (*Link)(nil)
 	_ rawio.PortBinder = (*Link)(nil)
 	_ rawio.Featurer   = (*Link)(nil)
+	_ rawio.Poller     = (*Link)(nil)
 )
 
 // Pair returns two links, each receiving what the other sends. It fails with *rawio.MTUError for an
@@ -110,11 +111,14 @@ func (l *Link) ReadBatch(pkts []rawio.Packet) (n int, err error) {
 	if l.closed.Load() {
 		return 0, net.ErrClosed
 	}
-	for n < len(pkts) && l.in.n > 0 {
-		pkts[n] = l.in.pop()
-		n++
-	}
-	return n, nil
+	return l.in.fill(pkts), nil
+}
+
+// PollBatch is ReadBatch, but where that would block it returns 0.
+func (l *Link) PollBatch(pkts []rawio.Packet) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.in.fill(pkts)
 }
 
 // WriteBatch copies pkts to the other side. It never blocks: where the other side's queue is full or

@@ -36,6 +36,31 @@ func write(t testing.TB, l, to *Link, vec ...[]byte) {
 	}
 }
 
+func TestPollBatchNeverBlocks(t *testing.T) {
+	a, b := newPair(t, Options{})
+	got := make([]rawio.Packet, 2)
+	if n := b.PollBatch(got); n != 0 {
+		t.Fatalf("%d packets of none", n)
+	}
+	for _, s := range []string{"1", "2", "3"} {
+		write(t, a, b, []byte(s))
+	}
+	for _, want := range []int{2, 1, 0} {
+		n := b.PollBatch(got)
+		if n != want {
+			t.Fatalf("%d packets, want %d", n, want)
+		}
+		for i := range n {
+			got[i].Release()
+		}
+	}
+	write(t, a, b, []byte("never read"))
+	b.Close()
+	if n := b.PollBatch(got); n != 0 {
+		t.Fatalf("%d packets after Close", n)
+	}
+}
+
 func TestPacketsArriveInOrderWithTheirAddresses(t *testing.T) {
 	a, b := newPair(t, Options{})
 	from, to := a.LocalAddrs()[0], b.LocalAddrs()[0]

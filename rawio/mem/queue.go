@@ -34,6 +34,15 @@ func (q *queue) pop() rawio.Packet {
 	return p
 }
 
+// fill takes what pkts have room for, and says how many.
+func (q *queue) fill(pkts []rawio.Packet) (n int) {
+	for n < len(pkts) && q.n > 0 {
+		pkts[n] = q.pop()
+		n++
+	}
+	return n
+}
+
 // pools hold the receive buffers of a pair in two sizes.
 type pools struct{ small, large *rawio.Pool }
 

@@ -33,6 +33,7 @@ var (
 	_ rawio.PortBinder = (*Link)(nil)
 	_ rawio.Featurer   = (*Link)(nil)
 	_ rawio.Bufferer   = (*Link)(nil)
+	_ rawio.Poller     = (*Link)(nil)
 )
 
 // New returns a tap on inner that records to w. Close closes inner and completes the record; closing
@@ -62,13 +63,29 @@ func Create(inner rawio.Link, path string) (*Link, error) {
 // ReadBatch reads from the inner link and records what came.
 func (l *Link) ReadBatch(pkts []rawio.Packet) (n int, err error) {
 	n, err = l.inner.ReadBatch(pkts)
+	l.received(pkts[:n])
+	return n, err
+}
+
+// PollBatch is ReadBatch for an inner link that is a rawio.Poller; where it is not, nothing has ever come.
+func (l *Link) PollBatch(pkts []rawio.Packet) int {
+	p, ok := l.inner.(rawio.Poller)
+	if !ok {
+		return 0
+	}
+	n := p.PollBatch(pkts)
+	l.received(pkts[:n])
+	return n
+}
+
+// received records what the inner link has read.
+func (l *Link) received(pkts []rawio.Packet) {
 	at := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i := 0; i < n && !l.done; i++ {
+	for i := 0; i < len(pkts) && !l.done; i++ {
 		l.note(l.w.Received(at, &pkts[i]))
 	}
-	return n, err
 }
 
 // WriteBatch writes to the inner link and records what it took. Where the inner link chooses the

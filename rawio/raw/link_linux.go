@@ -22,6 +22,9 @@ type Link struct {
 // ReadBatch implements rawio.Link.
 func (l *Link) ReadBatch(pkts []rawio.Packet) (int, error) { return l.group.ReadBatch(pkts) }
 
+// PollBatch implements rawio.Poller.
+func (l *Link) PollBatch(pkts []rawio.Packet) int { return l.group.PollBatch(pkts) }
+
 // MTU implements rawio.Link.
 func (l *Link) MTU(local, remote netip.Addr) int {
 	remote = remote.Unmap()

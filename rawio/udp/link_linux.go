@@ -27,6 +27,9 @@ type Link struct {
 // ReadBatch implements rawio.Link.
 func (l *Link) ReadBatch(pkts []rawio.Packet) (int, error) { return l.group.ReadBatch(pkts) }
 
+// PollBatch implements rawio.Poller.
+func (l *Link) PollBatch(pkts []rawio.Packet) int { return l.group.PollBatch(pkts) }
+
 // MTU implements rawio.Link.
 func (l *Link) MTU(local, remote netip.Addr) int {
 	local, remote = local.Unmap(), remote.Unmap()
@@ -145,5 +148,6 @@ func (c *codec) Encode(p *rawio.Packet, o *mmsg.Outgoing) error {
 var (
 	_ rawio.Featurer = (*Link)(nil)
 	_ rawio.Bufferer = (*Link)(nil)
+	_ rawio.Poller   = (*Link)(nil)
 	_ mmsg.Codec     = (*codec)(nil)
 )

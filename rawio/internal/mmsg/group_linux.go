@@ -109,23 +109,46 @@ func (g *Group) ReadBatch(pkts []rawio.Packet) (int, error) {
 	return 0, os.NewSyscallError("recvmmsg", g.errno)
 }
 
+// PollBatch is rawio.Poller's.
+func (g *Group) PollBatch(pkts []rawio.Packet) int {
+	g.pkts, g.n, g.errs, g.errno = pkts, 0, 0, 0
+	if !g.closed.Load() {
+		if g.rx.pending() {
+			g.n = g.rx.decode(pkts, &g.Stats)
+		}
+		if g.n == 0 {
+			g.pass()
+		}
+	}
+	g.pkts = nil
+	return g.n
+}
+
+// pass receives once from each socket, in turn, and says whether they are open.
+func (g *Group) pass() bool {
+	g.more = false
+	for range g.socks {
+		g.cur = g.socks[g.next]
+		if g.next++; g.next == len(g.socks) {
+			g.next = 0
+		}
+		if g.n == len(g.pkts) {
+			break
+		}
+		if g.cur.rc.Control(g.recv) != nil {
+			return false
+		}
+	}
+	return true
+}
+
 // tryRead polls the sockets until it has packets or has to wait; then it returns false. It runs
 // under the poller's lock of the waited-for descriptor.
 func (g *Group) tryRead(uintptr) bool {
 	var start time.Time
 	for {
-		g.more = false
-		for range g.socks {
-			g.cur = g.socks[g.next]
-			if g.next++; g.next == len(g.socks) {
-				g.next = 0
-			}
-			if g.n == len(g.pkts) {
-				break
-			}
-			if g.cur.rc.Control(g.recv) != nil {
-				return true // closed
-			}
+		if !g.pass() {
+			return true // closed
 		}
 		if g.n > 0 || g.errs > maxErrors {
 			return true

@@ -180,6 +180,7 @@ func (r *receiver) begin(i int, st *Stats) {
 		return
 	}
 	r.buf, r.rest = r.take(i)
+	r.buf.Filled = len(r.rest)
 	r.msg = Message{From: r.names[i].get()}
 	r.msg.Control, _ = parseControl(controlBytes(&r.ctls[i], &h.hdr))
 	r.size = len(r.rest)

@@ -186,6 +186,9 @@ func TestLeftoversOfACoalescedMessage(t *testing.T) {
 			t.Fatalf("packet %d: %d octets (capacity %d) of %d", i, len(in[i].Data), cap(in[i].Data), in[i].Data[299])
 		}
 	}
+	if buf.Filled != 30*300 {
+		t.Errorf("%d octets are said to be filled", buf.Filled)
+	}
 	if buf.Refs() != len(in) {
 		t.Errorf("%d references for %d packets", buf.Refs(), len(in))
 	}
@@ -194,6 +197,40 @@ func TestLeftoversOfACoalescedMessage(t *testing.T) {
 	}
 	if n := rx.rx.large.Outstanding(); n != 0 {
 		t.Errorf("%d buffers out with every packet released", n)
+	}
+}
+
+func TestPollBatchNeverBlocks(t *testing.T) {
+	rx, addr := udpSocket(t, netip.AddrPort{})
+	tx, _ := udpSocket(t, addr)
+	in := make([]rawio.Packet, 20)
+	if n := rx.PollBatch(in); n != 0 {
+		t.Fatalf("%d packets of none", n)
+	}
+	if _, err := tx.WriteBatch(sequence(30, 300)); err != nil {
+		t.Fatal(err)
+	}
+	for got := 0; got < 30; {
+		n := rx.PollBatch(in)
+		for i := range n {
+			in[i].Release()
+		}
+		if got += n; n == 0 {
+			t.Fatalf("%d of 30 packets", got)
+		}
+	}
+	if n := rx.PollBatch(in); n != 0 {
+		t.Errorf("%d packets too many", n)
+	}
+	rx.Close()
+	if n := rx.PollBatch(in); n != 0 {
+		t.Errorf("%d packets after Close", n)
+	}
+	if _, err := rx.ReadBatch(in); err == nil {
+		t.Error("ReadBatch after Close succeeded")
+	}
+	if n := rx.rx.large.Outstanding() + rx.rx.small.Outstanding(); n != 0 {
+		t.Errorf("%d buffers leaked", n)
 	}
 }
 

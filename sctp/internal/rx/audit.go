@@ -34,6 +34,7 @@ func (k *Tracker) audit() error {
 
 func (r *Reassembly) audit(lent int) error {
 	seen := make(map[*Message]bool)
+	loans := make(map[*loan]int)
 	used, mem := lent, 0
 	count := func(m *Message) error {
 		if seen[m] {
@@ -44,6 +45,11 @@ func (r *Reassembly) audit(lent int) error {
 		for p := m.head; p != nil; p = p.next {
 			n += len(p.data)
 			mem += p.cost
+			if p.loan != nil {
+				if loans[p.loan]++; loans[p.loan] == 1 {
+					mem += len(p.loan.buf.B)
+				}
+			}
 		}
 		if n != m.Size {
 			return fmt.Errorf("a message of %d octets has %d", m.Size, n)
@@ -75,11 +81,16 @@ func (r *Reassembly) audit(lent int) error {
 			errs = append(errs, count(s.wait.at(k)))
 		}
 	}
+	for l, n := range loans {
+		if lent == 0 && n != l.pieces || n > l.pieces {
+			errs = append(errs, fmt.Errorf("a buffer is lent for %d pieces; counted are %d", l.pieces, n))
+		}
+	}
 	if used != r.used || lent == 0 && mem != r.store.mem {
 		errs = append(errs, fmt.Errorf("%d octets held in %d of memory; counted are %d in %d", r.used, r.store.mem, used, mem))
 	}
 	// A packet more than the window, which is looked at before each chunk, and the blocks kept for reuse.
-	if most := 8*r.limit + 1<<18; r.store.mem > most || r.store.cached > r.store.limit || r.used > r.limit+1<<16 {
+	if most := 8*r.limit + 1<<18; r.store.mem > most || r.store.cached > 2*r.store.limit || r.used > r.limit+1<<16 {
 		errs = append(errs, fmt.Errorf("%d octets held of %d in %d of memory, %d more cached", r.used, r.limit, r.store.mem, r.store.cached))
 	}
 	return errors.Join(errs...)

@@ -58,7 +58,7 @@ func NewReassembly(limit, maxMessage, inStreams int) *Reassembly {
 	if maxMessage == 0 {
 		maxMessage = math.MaxInt
 	}
-	return &Reassembly{limit: limit, maxMessage: maxMessage, inStreams: inStreams, store: store{limit: limit}}
+	return &Reassembly{limit: limit, maxMessage: maxMessage, inStreams: inStreams, store: newStore(limit)}
 }
 
 // Window returns the octets of user data that there is room for. Chunks so small that the memory for

@@ -445,6 +445,47 @@ func TestPayloadIsRetainedOrCopied(t *testing.T) {
 	}
 }
 
+// Packets that lie together in a buffer are held by one reference and paid for once.
+func TestPiecesOfATrainShareTheirBuffer(t *testing.T) {
+	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 4000, PMDCS: 1400, InStreams: 16})
+	train := func() *rawio.Buf {
+		b := rawio.NewBuf(make([]byte, 4096))
+		b.Filled = 2000
+		return b
+	}
+	queue := func(tsn, stream int, buf *rawio.Buf, refs, mem int) {
+		t.Helper()
+		if err := r.Queue(onStream(stream, tsn, 0, be, "crumb"), buf); err != nil || buf.Refs() != refs || r.reasm.store.mem != mem {
+			t.Fatalf("TSN %d: %v, %d references, %d of memory, want %d and %d", tsn, err, buf.Refs(), r.reasm.store.mem, refs, mem)
+		}
+	}
+	a, b, c := train(), train(), train()
+	queue(1, 0, a, 2, 4096+pieceCost)
+	queue(2, 1, a, 2, 4096+2*pieceCost)
+	queue(3, 2, b, 2, 2*4096+3*pieceCost)
+	queue(4, 3, b, 2, 2*4096+4*pieceCost)
+	queue(5, 4, a, 2, 2*4096+5*pieceCost+64) // more than twice the window is held already: a copy
+	queue(6, 5, c, 1, 2*4096+6*pieceCost+2*64)
+	if err := r.Audit(0); err != nil {
+		t.Error(err)
+	}
+	take := func() *Message { m, _ := r.Receive(); return m }
+	first, second := take(), take()
+	r.Release(second)
+	if a.Refs() != 2 {
+		t.Error("a buffer was given back with one piece left")
+	}
+	r.Release(first)
+	if a.Refs() != 1 || r.reasm.store.mem != 4096+4*pieceCost+2*64 {
+		t.Errorf("%d references, %d of memory", a.Refs(), r.reasm.store.mem)
+	}
+	queue(7, 6, a, 2, 2*4096+5*pieceCost+2*64) // as if it had been filled anew
+	r.Close()
+	if a.Refs() != 1 || b.Refs() != 1 || r.reasm.store.mem != 0 {
+		t.Errorf("Close: %d and %d references, %d of memory", a.Refs(), b.Refs(), r.reasm.store.mem)
+	}
+}
+
 func TestCopyToReadsInSteps(t *testing.T) {
 	r := newReceiver()
 	mustPacket(t, r, 0, chunk(1, 0, wire.FlagB, "abc"), chunk(2, 0, 0, "defg"), chunk(3, 0, wire.FlagE, "h"))

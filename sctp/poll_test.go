@@ -1,0 +1,83 @@
+package sctp
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/mem"
+)
+
+// steps is a link that reads two packets at a time, and waits before that when it is told to.
+type steps struct {
+	*mem.Link
+	hold chan struct{} // what ReadBatch waits for
+}
+
+func (s *steps) ReadBatch(pkts []rawio.Packet) (int, error) {
+	n, err := s.Link.ReadBatch(pkts[:1])
+	<-s.hold
+	return n + s.Link.PollBatch(pkts[n:2]), err
+}
+
+func (s *steps) PollBatch(pkts []rawio.Packet) int { return s.Link.PollBatch(pkts[:2]) }
+
+// Packets that come while others are handled are answered with them.
+func TestOneSackForWhatComesMeanwhile(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		plain bool // the link is no rawio.Poller
+		sacks uint64
+	}{{"polling", false, 1}, {"not polling", true, 4}} {
+		t.Run(tt.name, func(t *testing.T) {
+			la, lb, err := mem.Pair(mem.Options{MTU: 1500})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &steps{Link: lb, hold: make(chan struct{})}
+			var link rawio.Link = s
+			if tt.plain {
+				link = struct{ rawio.Link }{s}
+			}
+			p := &pair{bAddr: lb.LocalAddrs()[0].Addr()}
+			for _, end := range []struct {
+				t **Transport
+				l rawio.Link
+			}{{&p.a, la}, {&p.b, link}} {
+				if *end.t, err = NewTransport(end.l, nil); err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { (*end.t).Close() })
+			}
+			let := make(chan struct{}) // ends when packets are held back
+			go func() {
+				for {
+					select {
+					case s.hold <- struct{}{}:
+					case <-let:
+						return
+					}
+				}
+			}()
+			c, d := p.connect(t, nil, nil)
+			if _, err := c.WriteMsg([]byte("the first DATA is acknowledged at once"), SendInfo{}); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "the first SACK, and the path MTU", func() bool {
+				s := c.Stats()
+				return s.SacksIn == 1 && s.MTUProbesOut == s.MTUProbesAcked && s.MTUProbesOut > 0
+			})
+			let <- struct{}{}
+			before := d.Stats().SacksOut
+			for range 8 {
+				if _, err := c.WriteMsg(make([]byte, 100), SendInfo{NoBundle: true}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			close(s.hold)
+			until(t, "the SACKs", func() bool { return c.Stats().Unacked == 0 })
+			if n := d.Stats().SacksOut - before; n != tt.sacks {
+				t.Errorf("%d SACKs for eight packets, want %d", n, tt.sacks)
+			}
+		})
+	}
+}
