@@ -111,6 +111,27 @@ func TestICMPReports(t *testing.T) {
 	}
 }
 
+// The kernel believes a report from whoever knows the addresses, and remembers it for minutes. What it
+// makes of it must not become the most that a new association's search tries.
+func TestMTUIsNotWhatAReportSays(t *testing.T) {
+	for _, v6 := range []bool{false, true} {
+		path, ip := newPath(t, v6), 20
+		if v6 {
+			ip = 40
+		}
+		l := open(t, path.client, raw.Config{Local: path.from, Ports: []uint16{20001}})
+		big := packet(20001, 20002, 1500-ip)
+		write(t, l, rawio.Packet{Vec: [][]byte{big}, Remote: to(path.to)})
+		p := read(t, l, 1)[0]
+		checkReport(t, p, rawio.KindPacketTooBig, path.ipMTU, big, path.from, path.to)
+		p.Release()
+		fresh := open(t, path.client, raw.Config{Local: path.from})
+		if got := fresh.MTU(path.from, path.to); got != 1500-ip {
+			t.Errorf("IPv6 %v: MTU = %d after a report, want the interface's 1500 less the header", v6, got)
+		}
+	}
+}
+
 // A report about a packet of another program, which uses the same address, is not ours.
 func TestICMPForAnotherPortIsIgnored(t *testing.T) {
 	path := newPath(t, false)

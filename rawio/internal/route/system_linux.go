@@ -18,8 +18,10 @@ func openSystem() (system, error) {
 
 func (s system) close() { s.nl.Close() }
 
-// lookup is "ip route get remote from local". The MTU is the route's, when it has one of its own or
-// the kernel has learned a lower one, and else the interface's.
+// lookup is "ip route get remote from local". The MTU is the route's, when it has one of its own, and else
+// the interface's. What the kernel has learned from ICMP is not asked for: for want of a verification tag in
+// its raw and UDP sockets it believes whoever knows the addresses. The associations verify the reports
+// themselves (RFC 9260 section 10, RFC 8899 section 4.6).
 func (s system) lookup(local, remote netip.Addr) (Path, bool) {
 	opt := &netlink.RouteGetOptions{}
 	if local.IsValid() {
@@ -32,16 +34,21 @@ func (s system) lookup(local, remote netip.Addr) (Path, bool) {
 		}
 		opt.OifIndex = link.Attrs().Index
 	}
-	routes, err := s.nl.RouteGetWithOptions(remote.WithZone("").AsSlice(), opt)
+	to := remote.WithZone("").AsSlice()
+	routes, err := s.nl.RouteGetWithOptions(to, opt)
 	if err != nil || len(routes) == 0 {
 		return Path{}, false
 	}
-	p := Path{MTU: routes[0].MTU}
+	var p Path
 	if src, ok := netip.AddrFromSlice(routes[0].Src); ok {
 		p.Source = src.Unmap()
 		if p.Source.IsLinkLocalUnicast() {
 			p.Source = p.Source.WithZone(remote.Zone())
 		}
+	}
+	opt.FIBMatch = true // the entry as it was configured
+	if fib, err := s.nl.RouteGetWithOptions(to, opt); err == nil && len(fib) > 0 {
+		p.MTU = fib[0].MTU
 	}
 	if p.MTU == 0 {
 		link, err := s.nl.LinkByIndex(routes[0].LinkIndex)
