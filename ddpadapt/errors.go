@@ -121,6 +121,8 @@ const (
 	FaultDuplicateSSN                  // a DDP-SSN used twice
 	FaultWindowSSN                     // a DDP-SSN that the messages in flight cannot explain
 	FaultEarlyData                     // more segments before the Accept than this side keeps
+
+	numFaults = FaultEarlyData + 1
 )
 
 var faultTexts = [...]string{"no fault",

@@ -81,10 +81,20 @@ const (
 // Stats counts what a Mux has seen since its start.
 type Stats struct {
 	SegmentsIn, SegmentsOut uint64
+	Requests                uint64 // Initiates of the peer that were given to the upper layer
 	OutOfOrder              uint64 // messages that waited for an earlier one
-	Violations              uint64 // sessions terminated because the peer broke the sequence
-	Refused                 uint64 // Initiates and strays answered by a Terminate of the stack itself
-	Ignored                 uint64 // messages of no session that are not answered
+
+	// What was refused, dropped, or left unacknowledged for the peer to send again.
+	Violations   uint64            // sessions terminated because the peer broke the sequence: the sum of Faults
+	Faults       [numFaults]uint64 // the same by Fault; Faults[0] stays 0
+	Refused      uint64            // Initiates and strays answered by a Terminate of the stack itself
+	PendingFull  uint64            // Initiates among them that found Config.MaxPending others waiting
+	RefusalsFull uint64            // those not even answered, as 256 Terminates were not acknowledged; sent again
+	RecordsFull  uint64            // messages that came early and found Config.MaxOutOfOrder others waiting; sent again
+	NextSession  uint64            // messages of the next session on a stream, before the last one has ended; sent again
+	AfterEnd     uint64            // messages of sessions that this side has ended, or the peer
+	BadStreams   uint64            // messages on streams without a way back, which end the association (section 8)
+	Ignored      uint64            // Terminates of no session, which get no answer
 }
 
 // Mux runs the DDP stream sessions of one association. It implements assoc.Placer and assoc.Source.

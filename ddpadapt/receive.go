@@ -78,6 +78,7 @@ func (m *Mux) receive(id wire.StreamID, ppid uint32, unordered bool, b []byte) a
 		return assoc.Consumed
 	}
 	if int(id) >= m.limit {
+		m.stats.BadStreams++
 		return assoc.AbortAssoc // there is no stream back (section 8)
 	}
 	msg := parse(ppid, unordered, b)
@@ -88,6 +89,7 @@ func (m *Mux) receive(id wire.StreamID, ppid uint32, unordered bool, b []byte) a
 		s.unasked(msg)
 		return assoc.Consumed
 	case s.reopening != nil:
+		m.stats.NextSession++
 		return assoc.DropUnacked // of the next session; ours ends with the next acknowledgement
 	case s.reopenedBy(msg):
 		s.reopening, s.reopener = slices.Clip(append([]byte{}, msg.payload...)), msg.fn
@@ -114,7 +116,10 @@ func (m *Mux) first(id wire.StreamID, msg message) assoc.Verdict {
 		m.start(id, msg.fn, msg.payload)
 		return assoc.Consumed
 	case m.refused >= maxRefusals:
+		m.stats.RefusalsFull++
 		return assoc.DropUnacked
+	case msg.fn.plain() == initiate && msg.fault == 0 && msg.ssn == 0:
+		m.stats.PendingFull++
 	}
 	m.refuse(id)
 	return assoc.Consumed
@@ -138,12 +143,14 @@ func (s *Session) unasked(msg message) {
 // start makes a passive session of an Initiate, or refuses it beyond the limit of section 6.4.
 func (m *Mux) start(id wire.StreamID, fn function, private []byte) {
 	if m.pending >= m.cfg.MaxPending {
+		m.stats.PendingFull++
 		m.refuse(id)
 		return
 	}
 	s := m.add(id, deciding)
 	s.next = 1
 	m.pending++
+	m.stats.Requests++
 	ev := Event{Kind: EventInitiate, Session: s}
 	if fn.enhanced() {
 		ev.Setup, private = splitSetup(private)
@@ -174,10 +181,13 @@ func (s *Session) reopenedBy(msg message) bool {
 // arrive takes in a numbered message of the session: checks its DDP-SSN (section 10), places it, and
 // judges it when its turn has come.
 func (s *Session) arrive(msg message) assoc.Verdict {
+	m := s.m
+	if s.dead {
+		m.stats.AfterEnd++
+	}
 	if s.dead && s.in == done {
 		return assoc.Consumed
 	}
-	m := s.m
 	ahead := msg.ssn - s.next
 	switch {
 	case ahead > MaxInFlight, s.window.get(msg.ssn) != 0:
@@ -192,6 +202,7 @@ func (s *Session) arrive(msg message) assoc.Verdict {
 	default:
 		r := s.window.put(&m.store, msg.ssn)
 		if r == nil {
+			m.stats.RecordsFull++
 			return assoc.DropUnacked
 		}
 		if ahead > 0 {

@@ -107,6 +107,7 @@ func (s *Session) violate(ssn uint16, f Fault) {
 		return
 	}
 	s.m.stats.Violations++
+	s.m.stats.Faults[f]++
 	err := &TerminatedError{Cause: &SequenceError{Stream: s.stream, SSN: ssn, Fault: f}}
 	s.event(Event{Kind: EventTerminated, Session: s, Err: err})
 	s.kill(err, true)

@@ -109,6 +109,7 @@ func (d *Device) sweep() {
 		if moved := s.In + s.Out; moved != q.idle.moved {
 			q.idle = idleness{moved: moved}
 		} else if q.idle.sweeps++; q.idle.sweeps > idleSweeps {
+			d.count(&d.stats.IdleEnded)
 			q.fail(ErrIdle)
 			d.drop(q)
 		}

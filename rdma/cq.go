@@ -47,7 +47,7 @@ const (
 // anew before it has polled.
 func (d *Device) CreateCQ(depth int) (*CQ, error) {
 	if depth < 1 || depth > d.limits.MaxCQE {
-		return nil, &LimitError{"CQ depth", depth, d.limits.MaxCQE}
+		return nil, d.limited(&LimitError{"CQ depth", depth, d.limits.MaxCQE})
 	}
 	return &CQ{dev: d, ring: make([]WC, depth), qps: make(map[uint32]attached), srqs: make(map[*SRQ]int),
 		room: depth, ready: make(chan struct{}, 1)}, nil
@@ -93,7 +93,7 @@ func (c *CQ) notify() {
 	}
 	c.mu.Unlock()
 	if first {
-		c.dev.events.push(Event{Kind: EventCQError, CQ: c, Err: ErrCQOverflow})
+		c.dev.report(Event{Kind: EventCQError, CQ: c, Err: ErrCQOverflow})
 	}
 	for _, q := range blamed {
 		q.fail(ErrCQOverflow)

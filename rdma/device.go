@@ -68,6 +68,7 @@ type Device struct {
 	slots map[peerKey]*peerSlot // shared associations that this side set up
 	peers map[*peer]struct{}    // established associations
 	qps   map[*QP]struct{}      // all QPs that are not closed
+	stats Stats                 // but for live associations, and EventsLost
 }
 
 // peerSlot holds the shared association with one peer.

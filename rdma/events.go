@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"sync"
 
+	"github.com/rddp-go/rddp/internal/count"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
@@ -85,6 +86,7 @@ type eventQueue struct {
 	ring    []Event
 	head, n int
 	lost    int
+	total   uint64 // of lost
 	ready   chan struct{}
 }
 
@@ -97,6 +99,7 @@ func (q *eventQueue) push(ev Event) {
 	q.mu.Lock()
 	if q.n == len(q.ring) {
 		q.lost++
+		q.total++
 	} else {
 		ev.Lost, q.lost = q.lost, 0
 		q.ring[(q.head+q.n)%len(q.ring)] = ev
@@ -104,6 +107,12 @@ func (q *eventQueue) push(ev Event) {
 	}
 	q.mu.Unlock()
 	q.wake()
+}
+
+func (q *eventQueue) missed() uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.total
 }
 
 func (q *eventQueue) wake() {
@@ -128,7 +137,7 @@ func (q *eventQueue) pop() (ev Event, some, left bool) {
 // event has ev reported when the gate is open.
 func (q *QP) event(ev Event) {
 	if p := q.peer.Load(); p != nil {
-		p.later(func() { q.d.events.push(ev) })
+		p.later(func() { q.d.report(ev) })
 	}
 }
 
@@ -145,8 +154,12 @@ func (p *peer) changed(up bool, err error) {
 	if errors.Is(err, assoc.ErrShutdown) {
 		ev.Err = nil
 	}
+	final, sum := p.Mux.Err() != nil, p.Mux.Stats() // after a restart the Mux goes on, and counts on
 	p.later(func() {
 		p.d.mu.Lock()
+		if final {
+			count.Add(&p.d.stats.Sessions, &sum)
+		}
 		if up {
 			p.d.peers[p] = struct{}{}
 		} else {
@@ -154,6 +167,6 @@ func (p *peer) changed(up bool, err error) {
 		}
 		p.d.mu.Unlock()
 		ev.Remote = p.remote()
-		p.d.events.push(ev)
+		p.d.report(ev)
 	})
 }

@@ -19,8 +19,16 @@ type Limits struct {
 	MaxQPs     int // QPs of one PD; default 1 << 16
 	MaxRegions int // registered regions and windows of one PD; default 1 << 20
 	MaxPending int // session requests of one association waiting for Accept or Reject; default 64
-	MaxStreams int // streams, and so sessions, of one association, 65535 at most; default 1024
-	MaxEvents  int // events kept for NextEvent; default 128
+	// MaxRequests is how many requests, of all associations, wait for Listener.Accept; more are ended. Default 1024.
+	MaxRequests int
+	// MaxEarly is how many octets of segments that come before Accept are kept for one session, and sixteen times that
+	// for an association; a session with more is ended. Default 65536.
+	MaxEarly int
+	// MaxOutOfOrder is how many messages of one association may wait for an earlier one, about 650 octets each at worst;
+	// more are left to be sent again. Default and maximum 65535.
+	MaxOutOfOrder int
+	MaxStreams    int // streams, and so sessions, of one association, 65535 at most; default 1024
+	MaxEvents     int // events kept for NextEvent; default 128
 }
 
 func (l *Limits) complete() error {
@@ -33,6 +41,8 @@ func (l *Limits) complete() error {
 		{"MaxReads", &l.MaxReads, 256, rdmap.MaxReads}, {"MaxPDReads", &l.MaxPDReads, 1 << 20, 1 << 30},
 		{"MaxQPs", &l.MaxQPs, 1 << 16, 1 << 30}, {"MaxRegions", &l.MaxRegions, 1 << 20, 1 << 30},
 		{"MaxPending", &l.MaxPending, 64, 65535}, {"MaxStreams", &l.MaxStreams, ddpadapt.DefaultStreams, 65535},
+		{"MaxRequests", &l.MaxRequests, 1024, 1 << 20}, {"MaxEarly", &l.MaxEarly, 65536, 1 << 30},
+		{"MaxOutOfOrder", &l.MaxOutOfOrder, 65535, 65535},
 		{"MaxEvents", &l.MaxEvents, 128, 1 << 20},
 	} {
 		if *d.v == 0 {

@@ -25,7 +25,7 @@ type Listener struct {
 // Listen takes requests on an SCTP port; 0 picks a free one. It fails with rawio.ErrPortInUse when the
 // port is taken.
 func (d *Device) Listen(port uint16) (*Listener, error) {
-	l := &Listener{d: d, req: make(chan *Request, 1024), done: make(chan struct{})}
+	l := &Listener{d: d, req: make(chan *Request, d.limits.MaxRequests), done: make(chan struct{})}
 	sl, err := d.t.Listen(port, d.sctpConfig(false, l, nil))
 	if err != nil {
 		return nil, err
@@ -123,7 +123,14 @@ func (r *Request) accept(now rawio.Time, qp *QP, private []byte) error {
 func (r *Request) Reject(private []byte) error {
 	_, now := r.p.conn.Lock()
 	defer r.p.conn.Unlock()
-	return r.s.Reject(now, private)
+	return r.rejected(r.s.Reject(now, private))
+}
+
+func (r *Request) rejected(err error) error {
+	if d := r.p.d; err == nil {
+		d.count(&d.stats.Rejected)
+	}
+	return err
 }
 
 // RejectSetup refuses a peer that negotiates, and says what would have been acceptable, such as the ORD
@@ -131,5 +138,5 @@ func (r *Request) Reject(private []byte) error {
 func (r *Request) RejectSetup(s Setup, private []byte) error {
 	_, now := r.p.conn.Lock()
 	defer r.p.conn.Unlock()
-	return r.s.RejectEnhanced(now, s, private)
+	return r.rejected(r.s.RejectEnhanced(now, s, private))
 }

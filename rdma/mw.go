@@ -41,7 +41,7 @@ func (m *MR) Bind(qp *QP, off, n int, access Access) (*MW, error) {
 		err = rdmap.ErrPD
 	}
 	if err != nil {
-		return nil, err
+		return nil, d.tooMany(err)
 	}
 	w := &MW{mr: m, qp: qp, r: r, ram: r.Memory().RAM()}
 	qp.windows[w] = struct{}{}

@@ -78,7 +78,7 @@ func (p *PD) register(m ddp.Memory, access Access, opts *RegionOptions) (*MR, er
 	defer d.regions.Unlock()
 	r, err := d.table.Register(spec)
 	if err != nil {
-		return nil, err
+		return nil, d.tooMany(err)
 	}
 	return &MR{pd: p, r: r, ram: m.RAM()}, nil
 }

@@ -36,7 +36,8 @@ func newPeer(d *Device, conn *sctp.Conn, a *assoc.Assoc, initiator bool, l *List
 	if l == nil {
 		pending = -1 // nobody listens here: every Initiate is refused
 	}
-	p.Mux = ddpadapt.NewMux(a, ddpadapt.Config{Initiator: initiator, MaxPending: pending})
+	p.Mux = ddpadapt.NewMux(a, ddpadapt.Config{Initiator: initiator, MaxPending: pending,
+		MaxEarly: d.limits.MaxEarly, MaxOutOfOrder: d.limits.MaxOutOfOrder})
 	return p
 }
 
@@ -117,6 +118,7 @@ func (p *peer) request(ev ddpadapt.Event) {
 		select {
 		case p.listener.req <- r:
 		default: // nobody accepts: the limit of section 6.4 at the level of the listener
+			p.d.count(&p.d.stats.RequestsDropped)
 			p.conn.Lock()
 			r.s.Abort()
 			p.conn.Unlock()

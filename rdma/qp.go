@@ -132,7 +132,7 @@ func (d *Device) CreateQP(cfg *QPConfig) (*QP, error) {
 			*v.p = v.def
 		}
 		if *v.p > v.max {
-			return nil, &LimitError{v.what, *v.p, v.max}
+			return nil, d.limited(&LimitError{v.what, *v.p, v.max})
 		}
 		*v.p = max(*v.p, 0)
 	}
@@ -160,7 +160,7 @@ func (d *Device) CreateQP(cfg *QPConfig) (*QP, error) {
 	}
 	q.core = core
 	if err := d.admit(q, c.IRD); err != nil {
-		return nil, err
+		return nil, d.limited(err)
 	}
 	err = c.SendCQ.attach(q, c.MaxSend, nil)
 	if err == nil {
@@ -168,7 +168,7 @@ func (d *Device) CreateQP(cfg *QPConfig) (*QP, error) {
 	}
 	if err != nil {
 		d.drop(q)
-		return nil, err
+		return nil, d.limited(err)
 	}
 	return q, nil
 }
@@ -321,6 +321,11 @@ func (q *QP) connected(err error) {
 	q.isUp = true
 	q.upErr = err
 	if err == nil {
+		if q.session.Active() {
+			q.d.count(&q.d.stats.Connected)
+		} else {
+			q.d.count(&q.d.stats.Accepted)
+		}
 		q.core.Start()
 	}
 	q.peer.Load().later(func() { close(q.up) })
@@ -480,7 +485,11 @@ func (h *host) Detach() {
 
 // Failed is called as soon as the stream is known to fail; completions tell the user too.
 func (h *host) Failed(err *rdmap.StreamError) {
-	if h.isUp && !errors.Is(err, net.ErrClosed) {
+	if errors.Is(err, net.ErrClosed) {
+		return // the program has closed it
+	}
+	h.d.countFailure(err)
+	if h.isUp {
 		(*QP)(h).event(Event{Kind: EventQPFatal, QP: (*QP)(h), Err: err})
 	}
 }

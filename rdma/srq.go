@@ -24,10 +24,10 @@ type SRQ struct {
 func (p *PD) CreateSRQ(depth, maxSGE int) (*SRQ, error) {
 	lim := &p.dev.limits
 	if depth < 1 || depth > lim.MaxWR {
-		return nil, &LimitError{"SRQ depth", depth, lim.MaxWR}
+		return nil, p.dev.limited(&LimitError{"SRQ depth", depth, lim.MaxWR})
 	}
 	if maxSGE < 1 || maxSGE > lim.MaxSGE {
-		return nil, &LimitError{"SRQ MaxSGE", maxSGE, lim.MaxSGE}
+		return nil, p.dev.limited(&LimitError{"SRQ MaxSGE", maxSGE, lim.MaxSGE})
 	}
 	q, err := rdmap.NewSharedQueue(p.dev.table, p.id, depth, maxSGE)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *SRQ) SetLimit(n int) {
 	low := s.low()
 	s.mu.Unlock()
 	if low {
-		s.pd.dev.events.push(Event{Kind: EventSRQLimit, SRQ: s})
+		s.pd.dev.report(Event{Kind: EventSRQLimit, SRQ: s})
 	}
 }
 

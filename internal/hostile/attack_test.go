@@ -299,6 +299,7 @@ func (o terminated) check(x *target, good int) {
 	if err := x.qp.Err(); !errors.As(err, &e) || e.Remote || e.Terminate == nil || *e.Terminate != want {
 		x.t.Errorf("the program learns %v", err)
 	}
+	o.counted(x)
 }
 
 // untilTerminate returns the Terminate Message, which is the last segment that the victim sends, and sees

@@ -79,6 +79,9 @@ type lab struct {
 	goroutines int
 	heap       uint64
 	requests   uint32
+
+	faults    rdma.Faults    // counted by the victim so far
+	unclaimed map[string]int // those that no check was about yet
 }
 
 func newLab(t *testing.T) *lab {
@@ -89,7 +92,7 @@ func newLab(t *testing.T) *lab {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cfg := &rdma.Config{Limits: rdma.Limits{MaxPending: limits, MaxStreams: streams}}
-	l := &lab{ctx: ctx, a: must(rdma.NewDevice(la, cfg)), b: must(rdma.NewDevice(lb, cfg)), leaked: make(chan []byte, 1)}
+	l := &lab{ctx: ctx, a: must(rdma.NewDevice(la, cfg)), b: must(rdma.NewDevice(lb, cfg)), leaked: make(chan []byte, 1), unclaimed: make(map[string]int)}
 	l.l = must(l.b.Listen(rdma.DefaultPort))
 	l.addr = netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), rdma.DefaultPort)
 	t.Cleanup(func() {

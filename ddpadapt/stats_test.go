@@ -1,0 +1,185 @@
+package ddpadapt
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Every counter counts: there is a row for each field, and for each fault.
+func TestEveryCounterCounts(t *testing.T) {
+	// open returns an end with a session on stream 0 that the peer asked for and the user accepted.
+	open := func(t *testing.T, cfg Config) (*end, *Session) {
+		b := newEnd(t, newFake(), cfg)
+		b.peer(0, "0 initiate")
+		s := b.expect(EventUp, EventInitiate)[1].Session
+		if err := s.Accept(0, b.stream(4).Stream, nil); err != nil {
+			t.Fatal(err)
+		}
+		b.sends("0: 0 accept")[0].arrived = true
+		b.acks()
+		return b, s
+	}
+	peer := func(lines ...string) func(*testing.T) *end {
+		return func(t *testing.T) *end {
+			b, _ := open(t, Config{})
+			b.peer(0, lines...)
+			return b
+		}
+	}
+	raw := func(ppid uint32, flags uint8, msg string) func(*testing.T) *end {
+		return func(t *testing.T) *end {
+			b, _ := open(t, Config{})
+			b.inject(0, ppid, flags, []byte(msg))
+			return b
+		}
+	}
+	asked := func(lines ...string) func(*testing.T) *end { // the side that has sent an Initiate
+		return func(t *testing.T) *end {
+			a, _ := newPair(t)
+			if _, err := a.Open(0, 0, a.stream(1).Stream, nil); err != nil {
+				t.Fatal(err)
+			}
+			a.pull()
+			a.peer(0, lines...)
+			return a
+		}
+	}
+	rows := map[string]func(t *testing.T) *end{
+		"SegmentsIn": peer("1 segment x"),
+		"SegmentsOut": func(t *testing.T) *end {
+			a, b := newPair(t)
+			_, _, ua, _ := connect(a, b)
+			if err := ua.send("x"); err != nil {
+				t.Fatal(err)
+			}
+			a.pull()
+			return a
+		},
+		"Requests":   peer(),
+		"OutOfOrder": peer("2 segment x"),
+		"Violations": peer("1 accept"),
+		"Refused": func(t *testing.T) *end {
+			b := newEnd(t, newFake(), Config{})
+			b.peer(0, "3 segment x")
+			return b
+		},
+		"PendingFull": func(t *testing.T) *end {
+			b := newEnd(t, newFake(), Config{MaxPending: 1})
+			b.peer(0, "0 initiate")
+			b.peer(1, "0 initiate")
+			return b
+		},
+		"RefusalsFull": func(t *testing.T) *end {
+			f := newFake()
+			f.in, f.out = 1000, 1000
+			b := newEnd(t, f, Config{MaxPending: -1})
+			_, msg := encode("0 initiate")
+			for id := range wire.StreamID(maxRefusals + 1) {
+				b.inject(id, PPIDControl, wire.FlagU, msg)
+			}
+			return b
+		},
+		"RecordsFull": func(t *testing.T) *end {
+			b, _ := open(t, Config{MaxOutOfOrder: 1})
+			b.peer(0, "3 segment x")
+			_, msg := encode("2 segment y")
+			b.inject(0, PPIDSegment, wire.FlagU, msg)
+			return b
+		},
+		"NextSession": func(t *testing.T) *end {
+			b, s := open(t, Config{})
+			if err := s.Terminate(0); err != nil {
+				t.Fatal(err)
+			}
+			b.pull() // not acknowledged: ours is not over
+			b.peer(0, "0 initiate")
+			_, msg := encode("1 segment x")
+			if v := b.inject(0, PPIDSegment, wire.FlagU, msg); v != assoc.DropUnacked {
+				t.Errorf("verdict %d", v)
+			}
+			return b
+		},
+		"AfterEnd": func(t *testing.T) *end {
+			b, s := open(t, Config{})
+			s.Abort()
+			b.peer(0, "1 segment x")
+			return b
+		},
+		"BadStreams": func(t *testing.T) *end {
+			b := newEnd(t, newFake(), Config{})
+			_, msg := encode("0 initiate")
+			b.inject(8, PPIDControl, wire.FlagU, msg)
+			return b
+		},
+		"Ignored": func(t *testing.T) *end {
+			b := newEnd(t, newFake(), Config{})
+			b.peer(0, "0 terminate")
+			return b
+		},
+	}
+	const u = wire.FlagU
+	for f, drive := range map[Fault]func(t *testing.T) *end{
+		FaultPPID:        raw(0, u, "\x00\x01data"),
+		FaultShort:       raw(16, u, "\x00"),
+		FaultOrdered:     raw(16, 0, "\x00\x01\x00"),
+		FaultFunction:    raw(17, u, "\x00\x01\x00\x00"),
+		FaultPrivateData: raw(17, u, "\x00\x01\x00\x04x"),
+		FaultSetup:       raw(17, u, "\x00\x01\x00\x05"),
+		FaultTooLong: func(t *testing.T) *end {
+			b, s := open(t, Config{})
+			s.next = 0
+			b.receive(0, PPIDSegment, true, make([]byte, maxSegment+1))
+			return b
+		},
+		FaultStart: func(t *testing.T) *end {
+			a, _ := newPair(t)
+			if _, err := a.Open(0, 0, a.stream(1).Stream, nil); err != nil {
+				t.Fatal(err)
+			}
+			a.peer(0, "0 segment x") // before the Initiate has left
+			return a
+		},
+		FaultAnswer:       asked("0 segment x"),
+		FaultCrossed:      asked("0 initiate"),
+		FaultControl:      peer("1 accept"),
+		FaultAfterEnd:     peer("1 terminate", "2 segment x"),
+		FaultDuplicateSSN: peer("1 segment x", "1 segment x"),
+		FaultWindowSSN:    peer("32768 segment x"),
+		FaultEarlyData: func(t *testing.T) *end {
+			b := newEnd(t, newFake(), Config{MaxEarly: 10})
+			b.peer(0, "0 initiate", "1 segment "+strings.Repeat("x", 20))
+			return b
+		},
+	} {
+		rows[fmt.Sprintf("Faults[%d]", f)] = drive
+	}
+	count.Each(Stats{}, func(name string, _ uint64) {
+		if name == "Faults[0]" {
+			return // no fault
+		}
+		t.Run(name, func(t *testing.T) {
+			drive := rows[name]
+			if drive == nil {
+				t.Fatal("nothing here makes it count")
+			}
+			s := drive(t).Stats()
+			faults := uint64(0)
+			count.Each(s, func(other string, v uint64) {
+				if other == name && v == 0 {
+					t.Error("it did not count")
+				}
+				if strings.HasPrefix(other, "Faults[") {
+					faults += v
+				}
+			})
+			if faults != s.Violations {
+				t.Errorf("%d faults, %d violations", faults, s.Violations)
+			}
+		})
+	})
+}

@@ -1,0 +1,179 @@
+package rdma
+
+import (
+	"errors"
+	"log/slog"
+
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+// Stats counts what has become of the sessions of a Device. What happened below is in Transport.Stats and
+// Transport.Totals.
+type Stats struct {
+	Connected uint64 // sessions that Connect has opened
+	Accepted  uint64 // sessions that Request.Accept has
+	Rejected  uint64 // requests answered by Request.Reject or RejectSetup
+
+	StreamsFailed uint64 // streams that have failed: the sum of the next three
+	TerminatesIn  uint64 // because of a Terminate Message of the peer
+	TerminatesOut uint64 // because of what the peer sent, or of the own memory: the sum of Faults
+	StreamsLost   uint64 // without one: with their association, by IdleTimeout, or by a peer that still owed answers
+	Faults        Faults
+
+	RequestsDropped uint64 // requests ended because Limits.MaxRequests others waited for Listener.Accept
+	LimitsRefused   uint64 // calls refused by a *LimitError, a *CQSizeError, or ddp.ErrTooManyRegions
+	IdleEnded       uint64 // QPs ended by Config.IdleTimeout
+	CQOverflows     uint64 // completion queues that have overflowed
+	SRQLimits       uint64 // EventSRQLimit
+	HighWaters      uint64 // EventHighWater
+	EventsLost      uint64 // events that found Limits.MaxEvents others waiting for NextEvent
+
+	// Sessions are the sums over all associations, those that have ended included.
+	Sessions ddpadapt.Stats
+}
+
+// Faults counts the Terminate Messages sent, by what was wrong.
+type Faults struct {
+	// An incoming segment to a tagged buffer: RDMA Write or Read Response (RFC 5041 section 7.2).
+	TaggedInvalidSTag   uint64 // no such STag, or not for that
+	TaggedBounds        uint64 // outside the registered range, or what was asked for
+	TaggedNotAssociated uint64 // STag of another stream or Protection Domain
+	TaggedWrap          uint64
+	TaggedVersion       uint64
+
+	// An incoming segment to an untagged buffer: everything else (RFC 5041 section 7.2).
+	UntaggedInvalidQueue uint64
+	UntaggedNoBuffer     uint64 // no receive posted, more Reads than the IRD, or more of an SRQ than the QP's share
+	UntaggedMSN          uint64 // delivered already, or too far ahead
+	UntaggedOffset       uint64
+	UntaggedTooLong      uint64
+	UntaggedVersion      uint64
+
+	// The source of an RDMA Read, the target of an atomic, or what a Send is to invalidate (RFC 5040 section 4.8).
+	SourceInvalidSTag   uint64
+	SourceBounds        uint64
+	SourceAccess        uint64
+	SourceNotAssociated uint64
+	SourceWrap          uint64
+	CannotInvalidate    uint64
+
+	Version     uint64 // RDMAP version
+	Opcode      uint64 // an opcode that does not belong there, or an answer that nobody asked for
+	Unspecified uint64 // an answer or Terminate of the wrong form
+
+	LocalCatastrophic  uint64 // the device behind a region failed while a segment was placed
+	RemoteCatastrophic uint64 // an atomic on an address that is not aligned, or the device failed while it was read
+	Setup              uint64 // depths or a Ready to Receive indication that the ends cannot agree on (RFC 6581)
+	Other              uint64
+}
+
+// of returns the counter of a Terminate. Every code of LayerRDMA has one meaning here, whatever its type.
+func (f *Faults) of(t *rdmap.Terminate) *uint64 {
+	var list []*uint64 // by code
+	switch {
+	case t.Layer == rdmap.LayerLLP:
+		return &f.Setup
+	case t.Layer == rdmap.LayerDDP && ddp.ErrorType(t.EType) == ddp.TypeLocal:
+		return &f.LocalCatastrophic
+	case t.Layer == rdmap.LayerDDP && ddp.ErrorType(t.EType) == ddp.TypeTagged:
+		list = []*uint64{ddp.CodeInvalidSTag: &f.TaggedInvalidSTag, ddp.CodeBaseBounds: &f.TaggedBounds,
+			ddp.CodeNotAssociated: &f.TaggedNotAssociated, ddp.CodeTOWrap: &f.TaggedWrap, ddp.CodeTaggedVersion: &f.TaggedVersion}
+	case t.Layer == rdmap.LayerDDP && ddp.ErrorType(t.EType) == ddp.TypeUntagged:
+		list = []*uint64{0: &f.Other, ddp.CodeInvalidQN: &f.UntaggedInvalidQueue, ddp.CodeNoBuffer: &f.UntaggedNoBuffer,
+			ddp.CodeMSNRange: &f.UntaggedMSN, ddp.CodeInvalidMO: &f.UntaggedOffset, ddp.CodeTooLong: &f.UntaggedTooLong,
+			ddp.CodeUntaggedVersion: &f.UntaggedVersion}
+	case t.Layer == rdmap.LayerRDMA && t.Code == rdmap.CodeUnspecified:
+		return &f.Unspecified
+	case t.Layer == rdmap.LayerRDMA && t.EType != rdmap.LocalCatastrophic:
+		list = []*uint64{rdmap.CodeInvalidSTag: &f.SourceInvalidSTag, rdmap.CodeBounds: &f.SourceBounds, rdmap.CodeAccess: &f.SourceAccess,
+			rdmap.CodeNotAssociated: &f.SourceNotAssociated, rdmap.CodeTOWrap: &f.SourceWrap,
+			rdmap.CodeInvalidVersion: &f.Version, rdmap.CodeUnexpectedOpcode: &f.Opcode, rdmap.CodeCatastrophic: &f.RemoteCatastrophic,
+			rdmap.CodeCatastrophicGlobal: &f.RemoteCatastrophic, rdmap.CodeCannotInvalidate: &f.CannotInvalidate}
+	}
+	if int(t.Code) < len(list) {
+		return list[t.Code]
+	}
+	return &f.Other
+}
+
+// Stats returns the counters. It looks at every association, each for a moment.
+func (d *Device) Stats() Stats {
+	d.mu.Lock()
+	s := d.stats
+	live := make([]*peer, 0, len(d.peers))
+	for p := range d.peers {
+		live = append(live, p)
+	}
+	d.mu.Unlock()
+	s.EventsLost = d.events.missed()
+	for _, p := range live {
+		m := Peer{p}.Stats().Stats
+		count.Add(&s.Sessions, &m)
+	}
+	return s
+}
+
+// count counts one of d.stats. A gate may be held.
+func (d *Device) count(counter *uint64) {
+	d.mu.Lock()
+	*counter++
+	d.mu.Unlock()
+}
+
+// countFailure counts the end of a stream.
+func (d *Device) countFailure(err *rdmap.StreamError) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := &d.stats
+	s.StreamsFailed++
+	switch {
+	case err.Terminate == nil:
+		s.StreamsLost++
+	case err.Remote:
+		s.TerminatesIn++
+	default:
+		s.TerminatesOut++
+		*s.Faults.of(err.Terminate)++
+	}
+}
+
+// limited counts a call that a limit refuses.
+func (d *Device) limited(err error) error {
+	d.count(&d.stats.LimitsRefused)
+	return err
+}
+
+// tooMany counts a region that a limit refuses.
+func (d *Device) tooMany(err error) error {
+	if errors.Is(err, ddp.ErrTooManyRegions) {
+		return d.limited(err)
+	}
+	return err
+}
+
+// report gives an event to who asks for it, and writes it to the Logger. Of associations the transport has
+// written. No gate may be held.
+func (d *Device) report(ev Event) {
+	d.events.push(ev)
+	var attrs []slog.Attr
+	switch ev.Kind {
+	case EventAssocUp, EventAssocDown:
+		return
+	case EventSRQLimit:
+		d.count(&d.stats.SRQLimits)
+	case EventHighWater:
+		d.count(&d.stats.HighWaters)
+	case EventCQError:
+		d.count(&d.stats.CQOverflows)
+	}
+	if ev.QP != nil {
+		attrs = append(attrs, slog.Any("remote", ev.QP.RemoteAddr()), slog.Uint64("qp", uint64(ev.QP.Num())))
+	}
+	if ev.Err != nil {
+		attrs = append(attrs, slog.String("reason", ev.Err.Error()))
+	}
+	d.t.Journal(slog.LevelWarn, "rdma: "+ev.Kind.String(), attrs...)
+}

@@ -1,0 +1,295 @@
+package rdma
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+// broken is a device that fails.
+type broken struct{}
+
+func (broken) ReadAt([]byte, int64) (int, error)  { return 0, errors.New("no such disk") }
+func (broken) WriteAt([]byte, int64) (int, error) { return 0, errors.New("no such disk") }
+
+// Every counter counts: there is a row for each field. Those of ddpadapt have theirs in that package; one of them
+// shows that they are passed on. What a Terminate was sent for counts by the attacks of internal/hostile, which
+// check it for each; here are those that it has no attack for.
+func TestEveryCounterCounts(t *testing.T) {
+	failing := func(t *testing.T) *lab { // a stream that b terminates, for want of a receive
+		x := newLab(t, nil)
+		a, b := x.join(nil)
+		a.post(SendWR{Op: OpSend, Inline: []byte("no receive for it")})
+		<-b.qp.Done()
+		<-a.qp.Done()
+		return x
+	}
+	onB := func(f func(t *testing.T) *lab) func(*testing.T) *Device {
+		return func(t *testing.T) *Device { return f(t).b }
+	}
+	onDisk := func(op rdmap.WROpcode) func(t *testing.T) *Device {
+		return func(t *testing.T) *Device {
+			x := newLab(t, nil)
+			a, b := x.join(nil)
+			mr, err := b.pd.RegisterDevice(broken{}, 100, RemoteWrite|RemoteRead, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.post(SendWR{Op: op, SGL: []SGE{a.mr.SGE(0, 10)}, RemoteSTag: mr.STag()})
+			<-b.qp.Done()
+			return x.b
+		}
+	}
+	refuse := func(t *testing.T) *Device {
+		x := newLab(t, nil)
+		a := newSide(t, x.a, nil, nil)
+		go func() {
+			if req, err := x.l.Accept(ctx(t)); err == nil {
+				_ = req.Reject(nil)
+			}
+		}()
+		if _, err := a.qp.Connect(ctx(t), x.addr, nil); err == nil {
+			t.Fatal("not rejected")
+		}
+		return x.b
+	}
+	rows := map[string]func(t *testing.T) *Device{
+		"Connected": func(t *testing.T) *Device {
+			x := newLab(t, nil)
+			x.join(nil)
+			return x.a
+		},
+		"Accepted": func(t *testing.T) *Device {
+			x := newLab(t, nil)
+			x.join(nil)
+			return x.b
+		},
+		"Rejected":      refuse,
+		"StreamsFailed": onB(failing), "TerminatesOut": onB(failing), "Faults.UntaggedNoBuffer": onB(failing),
+		"TerminatesIn": func(t *testing.T) *Device { return failing(t).a },
+		"StreamsLost": func(t *testing.T) *Device {
+			x := newLab(t, nil)
+			_, b := x.join(nil)
+			x.a.Close()
+			<-b.qp.Done()
+			return x.b
+		},
+		"RequestsDropped": func(t *testing.T) *Device {
+			x := newLab(t, &Config{Limits: Limits{MaxRequests: 1}})
+			short, cancel := context.WithCancel(ctx(t))
+			defer cancel()
+			waiting := newSide(t, x.a, nil, nil)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_, _ = waiting.qp.Connect(short, x.addr, nil)
+			}()
+			for len(x.l.req) == 0 {
+				if p := x.b.Peers(); len(p) > 0 {
+					p[0].Stats() // takes its turn at the association
+				}
+			}
+			if _, err := newSide(t, x.a, nil, nil).qp.Connect(ctx(t), x.addr, nil); err == nil {
+				t.Error("the second request is not ended")
+			}
+			cancel()
+			<-done
+			return x.b
+		},
+		"LimitsRefused": func(t *testing.T) *Device {
+			x := newLab(t, &Config{Limits: Limits{MaxRegions: 1}})
+			pd := x.a.AllocPD()
+			for range 2 {
+				_, _ = pd.Register(make([]byte, 8), LocalWrite, nil)
+			}
+			return x.a
+		},
+		"IdleEnded": func(t *testing.T) *Device {
+			x := newLab(t, nil)
+			x.join(nil)
+			for range 2 * idleSweeps {
+				x.b.sweep()
+			}
+			return x.b
+		},
+		"CQOverflows": func(t *testing.T) *Device {
+			x := newLab(t, nil)
+			small, err := x.a.CreateCQ(1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, b := x.join(func(c *QPConfig) {
+				if c.PD.dev == x.a {
+					c.SendCQ, c.MaxSend = small, 1
+				}
+			})
+			for err == nil || errors.Is(err, rdmap.ErrQueueFull) {
+				err = a.qp.PostSend(&SendWR{Op: OpWrite, RemoteSTag: b.mr.STag()})
+			}
+			event(t, x.a, EventCQError)
+			return x.a
+		},
+		"SRQLimits": func(t *testing.T) *Device {
+			x := newLab(t, nil)
+			srq, err := x.a.AllocPD().CreateSRQ(8, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			srq.SetLimit(1)
+			return x.a
+		},
+		"HighWaters": func(t *testing.T) *Device {
+			x := newLab(t, nil)
+			a, b := x.join(nil)
+			b.recv(1, 0, 100)
+			b.qp.SetHighWater(0)
+			a.post(SendWR{Op: OpSend, Inline: []byte("x")})
+			event(t, x.b, EventHighWater)
+			return x.b
+		},
+		"EventsLost": func(t *testing.T) *Device {
+			x := newLab(t, &Config{Limits: Limits{MaxEvents: 1}})
+			a, b := x.join(nil)
+			a.post(SendWR{Op: OpSend, Inline: []byte("no receive for it")})
+			<-b.qp.Done()
+			return x.b
+		},
+		"Faults.LocalCatastrophic":  onDisk(OpWrite),
+		"Faults.RemoteCatastrophic": onDisk(OpRead),
+		"Faults.Setup": func(t *testing.T) *Device {
+			x := newLab(t, nil)
+			a, b := newSide(t, x.a, nil, depths(4, 4, true, false)), newSide(t, x.b, nil, nil)
+			go func() {
+				req, err := x.l.Accept(ctx(t))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, now := req.p.conn.Lock()
+				defer req.p.conn.Unlock()
+				b.qp.bind(req.p, req.s)
+				if err := req.s.AcceptEnhanced(now, b.qp.core.Stream(), Setup{IRD: 9, ORD: 5}, nil); err != nil {
+					t.Error(err)
+				}
+				b.qp.connected(nil)
+			}()
+			if _, err := a.qp.Connect(ctx(t), x.addr, nil); !errors.Is(err, ddpadapt.ErrInsufficientIRD) {
+				t.Fatalf("error %v", err)
+			}
+			return x.a
+		},
+		"Faults.Other": func(t *testing.T) *Device { // nothing sends one
+			x := newLab(t, nil)
+			x.a.countFailure(&rdmap.StreamError{Terminate: &rdmap.Terminate{Layer: 9}})
+			return x.a
+		},
+		"Sessions.Requests": refuse,
+	}
+	count.Each(Stats{}, func(name string, _ uint64) {
+		drive := rows[name]
+		if drive == nil && (strings.HasPrefix(name, "Sessions.") || strings.HasPrefix(name, "Faults.")) {
+			return
+		}
+		t.Run(name, func(t *testing.T) {
+			if drive == nil {
+				t.Fatal("nothing here makes it count")
+			}
+			s := drive(t).Stats()
+			sum := uint64(0)
+			count.Each(s.Faults, func(_ string, v uint64) { sum += v })
+			count.Each(s, func(other string, v uint64) {
+				if other == name && v == 0 {
+					t.Error("it did not count")
+				}
+			})
+			if sum != s.TerminatesOut || s.StreamsFailed != s.TerminatesIn+s.TerminatesOut+s.StreamsLost {
+				t.Errorf("the sums do not agree: %+v", s)
+			}
+		})
+	})
+}
+
+// Every Terminate has its counter, and no two of different meaning share one.
+func TestEachFaultHasItsCounter(t *testing.T) {
+	type meaning struct {
+		layer rdmap.Layer
+		etype rdmap.EType // of LayerDDP
+		code  uint8
+	}
+	seen := map[*uint64]meaning{}
+	var f Faults
+	for _, layer := range []rdmap.Layer{rdmap.LayerRDMA, rdmap.LayerDDP} {
+		for _, etype := range []rdmap.EType{1, 2} {
+			for code := range 256 {
+				c := f.of(&rdmap.Terminate{Layer: layer, EType: etype, Code: uint8(code)})
+				m := meaning{layer, etype * rdmap.EType(layer), uint8(code)}
+				if code == rdmap.CodeCatastrophicGlobal && layer == rdmap.LayerRDMA {
+					m.code = rdmap.CodeCatastrophic
+				}
+				if before, ok := seen[c]; ok && before != m && c != &f.Other {
+					t.Errorf("%+v and %+v are one counter", before, m)
+				}
+				seen[c] = m
+			}
+		}
+	}
+	all := 0
+	count.Each(f, func(string, uint64) { all++ })
+	if len(seen) != all-2 { // but for LocalCatastrophic and Setup
+		t.Errorf("%d counters of %d are reached", len(seen), all)
+	}
+}
+
+// The sums over the sessions go on when an association has ended.
+func TestSessionSumsOutliveAssociations(t *testing.T) {
+	x := newLab(t, nil)
+	for i := range uint64(3) {
+		a, _ := x.join(nil)
+		if err := a.qp.Disconnect(ctx(t)); err != nil {
+			t.Fatal(err)
+		}
+		event(t, x.b, EventAssocDown)
+		if n := x.b.Stats().Sessions.Requests; n != i+1 {
+			t.Errorf("%d requests after %d", n, i+1)
+		}
+	}
+}
+
+// The Logger of the transport gets the Device's rare events too.
+func TestJournalOfADevice(t *testing.T) {
+	la, lb, err := mem.Pair(mem.Options{MTU: 1500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	cfg := &Config{}
+	cfg.Transport.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	x := &lab{t: t}
+	if x.a, err = NewDevice(la, nil); err != nil {
+		t.Fatal(err)
+	}
+	defer x.a.Close()
+	if x.b, err = NewDevice(lb, cfg); err != nil {
+		t.Fatal(err)
+	}
+	if x.l, err = x.b.Listen(DefaultPort); err != nil {
+		t.Fatal(err)
+	}
+	x.addr = netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), DefaultPort)
+	a, b := x.join(nil)
+	a.post(SendWR{Op: OpSend, Inline: []byte("no receive for it")})
+	<-b.qp.Done()
+	x.b.Close()
+	if want := `level=WARN msg="rdma: QP fatal" remote=10.0.0.1:`; !strings.Contains(log.String(), want) {
+		t.Errorf("no line with %s in\n%s", want, &log)
+	}
+}
