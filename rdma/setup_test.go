@@ -279,3 +279,42 @@ func TestPeerThatDoesNotWait(t *testing.T) {
 		t.Errorf("a graceful end: %v", err)
 	}
 }
+
+// Who has set an association up ends it with its last session; the other side does not, so that it cuts no peer off that
+// is about to open its next session (RFC 5041 section 3).
+func TestServerLeavesTheAssociationAlone(t *testing.T) {
+	x := newLab(t, nil)
+	var cfg sctp.Config
+	ddpadapt.Configure(&cfg.Config)
+	conn, err := x.a.Transport().Dial(ctx(t), x.addr, &cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for round := range 3 {
+		var b *side
+		for _, m := range []string{"\x00\x00\x00\x01", "\x00\x01\x00\x04"} { // Initiate; Terminate
+			if _, err := conn.WriteMsg([]byte(m), sctp.SendInfo{PPID: 17, Unordered: true}); err != nil {
+				t.Fatalf("round %d: %v", round, err)
+			}
+			if m[1] > 0 {
+				continue
+			}
+			req, err := x.l.Accept(ctx(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b = newSide(t, x.b, nil, nil)
+			if err := req.Accept(b.qp, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, want := range []string{"\x00\x00\x00\x02", "\x00\x01\x00\x04"} { // Accept; Terminate
+			var b [16]byte
+			if n, _, err := conn.ReadMsg(b[:]); err != nil || string(b[:n]) != want {
+				t.Fatalf("round %d: %x, %v, want %x", round, b[:n], err, want)
+			}
+		}
+		<-b.qp.Done() // there is no session now
+	}
+}
