@@ -30,5 +30,5 @@ func (m *MR) Atomic(off int, op AtomicOp) (old uint64, err error) {
 // where it is not supported (RFC 7306 section 1.1).
 func (d *Device) Atomics() bool { return !d.cfg.NoAtomics }
 
-// ImmediateData reports whether this Device takes part in Immediate Data. It says nothing of the peer.
+// ImmediateData reports whether this Device takes part in Immediate Data (RFC 7306 section 6). It says nothing of the peer.
 func (d *Device) ImmediateData() bool { return !d.cfg.NoImmediate }

@@ -48,7 +48,7 @@ type Config struct {
 	Rand io.Reader
 }
 
-// Device is the software RNIC: one SCTP transport over one link, the registered memory, and the QPs.
+// Device is the software RNIC, and the Privileged Resource Manager (RFC 5042 section 2.1): one SCTP transport over one link, the registered memory, and the QPs.
 // The DDP sessions of QPs to the same peer share an association, each on a stream of its own.
 type Device struct {
 	t      *sctp.Transport

@@ -60,7 +60,7 @@ func (l *Listener) Close() error {
 	return err
 }
 
-// Request is a peer's wish for a session: answer it with Accept or Reject.
+// Request is a peer's wish for a session (RFC 5043 section 6.4): answer it with Accept or Reject.
 type Request struct {
 	p       *peer
 	s       *ddpadapt.Session
@@ -68,7 +68,7 @@ type Request struct {
 	setup   *Setup
 }
 
-// PrivateData returns what the peer sent along, 512 octets at most.
+// PrivateData returns what the peer sent along, 512 octets at most (RFC 5043 section 5.2.3).
 func (r *Request) PrivateData() []byte { return r.private }
 
 // Setup returns what the peer says of itself and asks for, if it wants to negotiate (QPConfig.Negotiate,
@@ -119,7 +119,7 @@ func (r *Request) accept(now rawio.Time, qp *QP, private []byte) error {
 	return err
 }
 
-// Reject refuses the session; private data says why to the peer's program.
+// Reject refuses the session (RFC 5043 section 6.3); private data says why to the peer's program.
 func (r *Request) Reject(private []byte) error {
 	_, now := r.p.conn.Lock()
 	defer r.p.conn.Unlock()
@@ -133,7 +133,7 @@ func (r *Request) rejected(err error) error {
 	return err
 }
 
-// RejectSetup refuses a peer that negotiates, and says what would have been acceptable, such as the ORD
+// RejectSetup refuses a peer that negotiates (RFC 6581 section 9.1), and says what would have been acceptable, such as the ORD
 // that is needed here: the peer's IRD was less. It fails with ddpadapt.ErrState for one that does not negotiate.
 func (r *Request) RejectSetup(s Setup, private []byte) error {
 	_, now := r.p.conn.Lock()

@@ -7,7 +7,7 @@ import (
 // STag names a registered region to the peer (RFC 5040 section 2); verbs call it lkey and rkey.
 type STag = ddp.STag
 
-// Access is a set of rights to a memory region.
+// Access is a set of rights to a memory region (RFC 5042 section 2.2.2).
 type Access = ddp.Access
 
 // Access rights. Local reading is always allowed.
@@ -26,7 +26,7 @@ type PD struct {
 	qps, reads int // guarded by Device.mu: its QPs, and the sum of their IRD
 }
 
-// AllocPD makes a protection domain.
+// AllocPD makes a protection domain (RFC 5041 section 8.2).
 func (d *Device) AllocPD() *PD { return &PD{dev: d, id: ddp.PD(d.nextPD.Add(1))} }
 
 // RegionOptions refine a registration. The zero value is the ordinary one.
@@ -50,7 +50,7 @@ type MR struct {
 	ram []byte // nil for a device; guarded by Device.regions
 }
 
-// Register registers buf. The peer may reach it as access allows, from now until Deregister or
+// Register registers buf (RFC 5041 section 8.3). The peer may reach it as access allows, from now until Deregister or
 // Invalidate returns; opts may be nil.
 func (p *PD) Register(buf []byte, access Access, opts *RegionOptions) (*MR, error) {
 	return p.register(ddp.Bytes(buf), access, opts)
@@ -86,7 +86,7 @@ func (p *PD) register(m ddp.Memory, access Access, opts *RegionOptions) (*MR, er
 // STag returns the region's Steering Tag, to be advertised to the peer or named in an SGE.
 func (m *MR) STag() STag { return m.r.STag() }
 
-// Base returns the Tagged Offset of the first octet.
+// Base returns the Tagged Offset of the first octet (RFC 5041 section 4.2).
 func (m *MR) Base() uint64 {
 	m.pd.dev.regions.Lock()
 	defer m.pd.dev.regions.Unlock()
@@ -140,7 +140,7 @@ func (m *MR) Reregister(buf []byte, access Access, base uint64) error {
 	return err
 }
 
-// Deregister invalidates the region and gives its STag up for good. It fails with ddp.ErrNoSuchRegion when
+// Deregister invalidates the region and gives its STag up for good (RFC 5042 section 6.1.1). It fails with ddp.ErrNoSuchRegion when
 // that has been done.
 func (m *MR) Deregister() error {
 	d := m.pd.dev
@@ -152,7 +152,7 @@ func (m *MR) Deregister() error {
 	return err
 }
 
-// SetAccess changes the rights, those of windows excepted. When it returns, no access that the new rights forbid
+// SetAccess changes the rights (RFC 5041 section 8.3.1), those of windows excepted. When it returns, no access that the new rights forbid
 // is running, and none will be made for a request that came before.
 func (m *MR) SetAccess(a Access) error {
 	d := m.pd.dev

@@ -22,14 +22,14 @@ type (
 	Flags  = rdmap.Flags // of a SendWR
 )
 
-// Operations of a SendWR.
+// Operations of a SendWR (RFC 5040 section 3.2; from OpImm on, RFC 7306 sections 5 and 6).
 const (
-	OpSend      = rdmap.WRSend      // Send
+	OpSend      = rdmap.WRSend      // Send (RFC 5040 section 5.3)
 	OpSendSE    = rdmap.WRSendSE    // Send with Solicited Event
 	OpSendInv   = rdmap.WRSendInv   // Send with Invalidate
 	OpSendSEInv = rdmap.WRSendSEInv // Send with Solicited Event and Invalidate
-	OpWrite     = rdmap.WRWrite     // RDMA Write
-	OpRead      = rdmap.WRRead      // RDMA Read
+	OpWrite     = rdmap.WRWrite     // RDMA Write (RFC 5040 section 5.1)
+	OpRead      = rdmap.WRRead      // RDMA Read (RFC 5040 section 5.2)
 
 	OpImm        = rdmap.WRImm        // Immediate Data: 8 octets in the completion of a receive
 	OpImmSE      = rdmap.WRImmSE      // Immediate Data with Solicited Event
@@ -38,7 +38,7 @@ const (
 	OpAtomic     = rdmap.WRAtomic     // Atomic Operation
 )
 
-// Flags of a SendWR.
+// Flags of a SendWR. Fence is what RFC 5040 section 5.5 leaves to the user: wait for the Reads before.
 const (
 	Unsignaled = rdmap.Unsignaled
 	Fence      = rdmap.Fence
@@ -77,7 +77,7 @@ type QPConfig struct {
 	OwnAssociation bool
 }
 
-// QP is a queue pair: one end of an RDMAP stream (RFC 5040). Its methods may be called from several
+// QP is a queue pair: one end of an RDMAP stream (RFC 5040 section 6). Its methods may be called from several
 // goroutines.
 type QP struct {
 	d                     *Device
@@ -109,7 +109,7 @@ type QP struct {
 	idle    idleness         // owned by Device.sweep
 }
 
-// CreateQP makes a QP. Post receives on it, then Connect it or give it to Request.Accept, and Close it in the end.
+// CreateQP makes a QP, one end of an RDMAP stream (RFC 5040 section 6.1). Post receives on it, then Connect it or give it to Request.Accept, and Close it in the end.
 // Errors: a *CQSizeError when the CQs have no room for its queues, a *LimitError, ErrForeign, or rdmap.ErrPD
 // for an SRQ of another PD.
 func (d *Device) CreateQP(cfg *QPConfig) (*QP, error) {
@@ -199,7 +199,7 @@ func (q *QP) unlock(p *peer) {
 	p.conn.Unlock()
 }
 
-// PostSend queues a request; the QP must be connected. The memory that it names belongs to the QP until
+// PostSend queues a request (RFC 5040 section 3.2); the QP must be connected. The memory that it names belongs to the QP until
 // its completion. Errors are those of package rdmap; nothing is queued then.
 func (q *QP) PostSend(wr *SendWR) error {
 	p := q.lock()
@@ -208,7 +208,7 @@ func (q *QP) PostSend(wr *SendWR) error {
 	return err
 }
 
-// PostSendList queues several requests under one lock, so that they leave in common packets. It
+// PostSendList queues several requests under one lock, so that they leave in common packets (RFC 5043 section 11.2). It
 // returns how many were queued before the error.
 func (q *QP) PostSendList(wrs []SendWR) (n int, err error) {
 	p := q.lock()
@@ -221,7 +221,7 @@ func (q *QP) PostSendList(wrs []SendWR) (n int, err error) {
 	return n, err
 }
 
-// PostRecv queues a buffer for one Send of the peer, or for Immediate Data, which leaves it as it is.
+// PostRecv queues a buffer for one Send of the peer (RFC 5041 section 5.1.2), or for Immediate Data, which leaves it as it is.
 func (q *QP) PostRecv(wr *RecvWR) error {
 	p := q.lock()
 	err := q.core.PostRecv(wr)
@@ -355,7 +355,7 @@ func (q *QP) ended(err error) {
 	})
 }
 
-// Disconnect ends the session gracefully: no new requests are taken, everything posted before is
+// Disconnect ends the session gracefully (RFC 5040 section 6.2): no new requests are taken, everything posted before is
 // carried out, then the peer is told. It waits until nothing of the session is outstanding in either
 // direction, which needs the peer to disconnect too (its QP does so by itself once it has answered all).
 func (q *QP) Disconnect(ctx context.Context) error {
@@ -373,7 +373,7 @@ func (q *QP) Disconnect(ctx context.Context) error {
 	}
 }
 
-// Close ends the session at once; requests that are not complete are flushed. Closing again returns
+// Close ends the session at once (RFC 5040 section 6.2); requests that are not complete are flushed. Closing again returns
 // nil.
 func (q *QP) Close() error {
 	q.fail(net.ErrClosed)
@@ -392,7 +392,7 @@ func (q *QP) fail(reason error) {
 func (q *QP) Done() <-chan struct{} { return q.done }
 
 // Err returns why the session failed, nil while it has not and after a graceful end. It is an
-// *rdmap.StreamError where a Terminate message was sent or received.
+// *rdmap.StreamError where a Terminate message was sent or received (RFC 5040 section 5.4).
 func (q *QP) Err() error {
 	p := q.lock()
 	defer q.unlock(p)
@@ -402,7 +402,7 @@ func (q *QP) Err() error {
 	return q.err
 }
 
-// State returns the state of the QP.
+// State returns the state of the QP (RFC 5040 section 6).
 func (q *QP) State() rdmap.State {
 	p := q.lock()
 	defer q.unlock(p)

@@ -86,14 +86,14 @@ var indications = [...]rdmap.WROpcode{
 	ddpadapt.RTRRead:  rdmap.WRRead,
 }
 
-// IRD returns how many RDMA Reads and atomics the peer may have outstanding here.
+// IRD returns how many RDMA Reads and atomics the peer may have outstanding here (RFC 5040 section 6.1).
 func (q *QP) IRD() int {
 	p := q.lock()
 	defer q.unlock(p)
 	return q.core.IRD()
 }
 
-// ORD returns how many RDMA Reads and atomics of this QP may be outstanding at the peer: what QPConfig asked
+// ORD returns how many RDMA Reads and atomics of this QP may be outstanding at the peer (RFC 5040 section 6.1): what QPConfig asked
 // for, or less if setup was negotiated and the peer serves less.
 func (q *QP) ORD() int {
 	p := q.lock()
@@ -101,7 +101,7 @@ func (q *QP) ORD() int {
 	return q.core.ORD()
 }
 
-// PeerSetup returns what the peer said of itself, if the setup was negotiated.
+// PeerSetup returns what the peer said of itself, if the setup was negotiated (RFC 6581 section 9).
 func (q *QP) PeerSetup() (s Setup, ok bool) {
 	p := q.lock()
 	defer q.unlock(p)

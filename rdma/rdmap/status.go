@@ -10,6 +10,7 @@ import (
 // statuses that an RDMAP stream can produce are named.
 type Status uint8
 
+// Statuses, with the names that libibverbs has for them.
 const (
 	StatusSuccess      Status = 0
 	StatusLocLenErr    Status = 1  // WC_LOC_LEN_ERR: an incoming Send was longer than the receive buffer

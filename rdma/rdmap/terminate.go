@@ -11,6 +11,7 @@ import (
 // Layer names the layer that met an error (section 4.8, Figure 9).
 type Layer uint8
 
+// Layers.
 const (
 	LayerRDMA Layer = 0
 	LayerDDP  Layer = 1
@@ -21,6 +22,7 @@ const (
 // is a ddp.ErrorType.
 type EType uint8
 
+// Error types of LayerRDMA (Figure 9).
 const (
 	LocalCatastrophic EType = 0 // any code
 	RemoteProtection  EType = 1

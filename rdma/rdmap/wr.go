@@ -10,6 +10,7 @@ import (
 // WROpcode is the operation of a send work request (section 3.2).
 type WROpcode uint8
 
+// Send requests.
 const (
 	WRSend      WROpcode = iota
 	WRSendSE             // with Solicited Event
