@@ -6,7 +6,7 @@ INVALIDATIONS ?= 100000
 BENCH     ?= .
 export CGO_ENABLED ?= 0
 
-.PHONY: help build test race lint fmt fuzz bench scoreboard conformance demo interop netns soak mutants clean
+.PHONY: help build test race lint fmt fuzz bench scoreboard conformance demo interop hostile netns soak mutants clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,10 @@ interop: netns ## what independent programs make of our packets: tshark under th
 soak: ## SEEDS (10000) simulated worlds; INVALIDATIONS (100000) under a peer's writes and the race detector: minutes
 	$(GO) test ./internal/world -run '^TestSeeds$$' -count=1 -timeout 2h -v -seeds=$(SEEDS)
 	CGO_ENABLED=1 $(GO) test -race ./rdma -run '^TestNothingChangesAfterInvalidate$$' -count=1 -timeout 2h -v -invalidations=$(INVALIDATIONS)
+
+hostile: ## attack servers over real links, measure what it costs them and their honest client (root; HOSTILE=flags)
+	@$(GO) build -o bin/hostile ./test/hostile
+	@bin/hostile $(HOSTILE)
 
 mutants: ## make small faults one by one and tell which ones no test notices (root; MUTANTS=flags)
 	@$(GO) run ./test/mutants $(MUTANTS)

@@ -1,0 +1,137 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Whoever is not on the path knows addresses and ports, and has to guess tags.
+const client = " to the client" // marks what the victim sent to the honest client
+
+// spoofed sends a packet in the honest client's name.
+func spoofed(f func(x *scene, i int) []byte) func(*scene) (func(int) error, error) {
+	return blind(func(x *scene, i int) error {
+		return x.w.sctp(fromSCTP, toSCTP, x.w.guess(), f(x, i))
+	})
+}
+
+// odd sets the T bit of every second packet.
+func odd(i int) bool { return i%2 == 1 }
+
+func blindAttacks() []attack {
+	return []attack{
+		{name: "ABORT with guessed tags, T bit on and off", rfc: "5062 3.2, 9260 8.5.1",
+			start: spoofed(func(_ *scene, i int) []byte { return wire.AppendAbort(nil, odd(i)) })},
+		{name: "SHUTDOWN with guessed tags", rfc: "9260 8.5.1",
+			start: spoofed(func(x *scene, _ int) []byte { return wire.AppendShutdown(nil, wire.TSN(x.w.rnd.Uint32())) })},
+		{name: "SHUTDOWN ACK with guessed tags", rfc: "9260 8.5.1",
+			start: spoofed(func(*scene, int) []byte { return wire.AppendShutdownAck(nil) })},
+		{name: "SHUTDOWN COMPLETE with guessed tags, T bit on and off", rfc: "9260 8.5.1",
+			start: spoofed(func(_ *scene, i int) []byte { return wire.AppendShutdownComplete(nil, odd(i)) })},
+		{name: "DATA with guessed tags and TSNs", rfc: "5062 3.2, 9260 8.5",
+			start: spoofed(func(x *scene, _ int) []byte {
+				return dataChunk(nil, wire.TSN(x.w.rnd.Uint32()), whole, 0, uint16(x.w.rnd.Uint32()), 0, make([]byte, 1000))
+			})},
+		{name: "SACK with guessed tags and TSNs", rfc: "5062 5.3, 9260 8.5",
+			start: spoofed(func(x *scene, _ int) []byte {
+				return wire.AppendSack(nil, wire.SackFields{CumTSN: wire.TSN(x.w.rnd.Uint32())})
+			})},
+		{name: "ERROR Stale Cookie and COOKIE ACK with guessed tags", rfc: "9260 5.2.5, 5.2.6",
+			start: spoofed(func(_ *scene, i int) []byte {
+				if odd(i) {
+					return wire.AppendCookieAck(nil)
+				}
+				return wire.CloseChunk(wire.AppendStaleCookieCause(wire.AppendError(nil), 1000), 0)
+			})},
+		{name: "HEARTBEAT ACK with guessed tags and nonces", rfc: "5062 2.3",
+			start: spoofed(func(x *scene, _ int) []byte { return wire.AppendHeartbeatAck(nil, nonce(x, friendOther)) })},
+		{name: "INIT in the client's name, again and again", rfc: "5062 4, 9260 5.2.2", must: []string{"INIT ACK" + client},
+			start: blind(func(x *scene, _ int) error {
+				return x.w.sctp(fromSCTP, toSCTP, 0, initChunk(x.w.guess(), 1, 1<<16, nil))
+			})},
+		{name: "INIT that lists the client's address, from the client's port", rfc: "5062 2, 9260 5.2.2", must: []string{"ABORT 11"},
+			start: blind(func(x *scene, i int) error {
+				from := netip.AddrPortFrom(host(attackers, i%200), friendSCTP)
+				return x.w.sctp(from, toSCTP, 0, initChunk(x.w.guess(), 1, 1<<16, wire.AppendAddressParam(nil, friendAddr)))
+			})},
+		{name: "COOKIE ECHO with made-up cookies in the client's name", rfc: "9260 5.1.5, 5.2.4",
+			start: spoofed(func(x *scene, _ int) []byte { return wire.AppendCookieEcho(nil, noise(x, 124)) })},
+		{name: "COOKIE ECHO with cookies of the attacker's in the client's name", rfc: "5062 4, 9260 5.2.4",
+			start: func(x *scene) (func(int) error, error) {
+				p := x.w.peer(netip.AddrPortFrom(host(attackers, 900), friendSCTP), toSCTP)
+				defer p.forget()
+				if err := p.ask(); err != nil {
+					return nil, err
+				}
+				return func(i int) error {
+					return x.w.sctp(fromSCTP, toSCTP, p.tag, wire.AppendCookieEcho(nil, p.cookie))
+				}, nil
+			}},
+		{name: "ICMP protocol unreachable with guessed tags", rfc: "9260 10",
+			start: reports(icmpProtocol, 0)},
+		{name: "ICMP port unreachable with guessed tags", rfc: "9260 10",
+			start: reports(icmpPort, 0)},
+		{name: "ICMP fragmentation needed, MTU 68, with guessed tags", rfc: "5062 10, 9260 10, 8899 4.6",
+			start: reports(icmpTooBig, 68), finish: unshrunk},
+		{name: "ICMP fragmentation needed, MTU 0, with guessed tags", rfc: "5062 10, 9260 10, 8899 4.6",
+			start: reports(icmpTooBig, 0), finish: unshrunk},
+	}
+}
+
+// Codes of ICMP "destination unreachable" (RFC 792, RFC 1191).
+const (
+	icmpProtocol = 2
+	icmpPort     = 3
+	icmpTooBig   = 4
+)
+
+// reports sends reports about the client's association, and about one of another host of its network, in
+// the name of a router.
+func reports(code uint8, mtu uint16) func(*scene) (func(int) error, error) {
+	return func(x *scene) (func(int) error, error) {
+		x.bystander++
+		about := []netip.AddrPort{fromSCTP, netip.AddrPortFrom(x.another(), friendSCTP)}
+		return func(i int) error {
+			return x.w.icmp(host(attackers, i%200), toSCTP, about[i%2], code, mtu, x.w.guess())
+		}, nil
+	}
+}
+
+// another is a host that the present attack speaks of and the victim does not know yet.
+func (x *scene) another() netip.Addr {
+	a := friendAddr.As4()
+	a[3] += 10 + x.bystander
+	return netip.AddrFrom4(a)
+}
+
+// unshrunk checks that new associations do not begin with the MTU of a report that nobody could verify.
+func unshrunk(x *scene) error {
+	var mtu int
+	if err := x.victim.ask("mtu", x.another(), &mtu); err != nil {
+		return err
+	}
+	if mtu < 1400 {
+		return fmt.Errorf("the victim takes %d octets to be all that a path carries", mtu)
+	}
+	return nil
+}
+
+// noise is random octets.
+func noise(x *scene, n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(x.w.rnd.Uint32())
+	}
+	return b
+}
+
+// nonce is Heartbeat Info as the victim makes it, with a guessed nonce.
+func nonce(x *scene, of netip.Addr) []byte {
+	b, a := noise(x, 32), of.As16()
+	copy(b[16:], a[:])
+	return b
+}

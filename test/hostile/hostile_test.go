@@ -1,0 +1,135 @@
+//go:build linux
+
+package main
+
+import (
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/hostile/forge"
+	"github.com/rddp-go/rddp/internal/testpriv"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// TestMain lets the test's own binary be the victim and the honest client.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "--role" {
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func TestReactionsAreNamed(t *testing.T) {
+	term := rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 2, Code: 5}
+	segment := forge.Numbered(3, forge.Untagged(rdmap.OpTerminate, rdmap.QueueTerminate, 1, 0, term.Append(nil)))
+	data := func(ppid uint32, b []byte) []byte { return dataChunk(nil, 1, whole|wire.FlagU, 0, 0, ppid, b) }
+	for _, row := range []struct {
+		name   string
+		chunks []byte
+		want   []string
+	}{
+		{"an ABORT with its causes", wire.CloseChunk(wire.AppendCause(wire.AppendAbort(nil, true), wire.CauseProtocolViolation, []byte("x")), 0), []string{"ABORT 13"}},
+		{"an ABORT without", wire.AppendAbort(nil, false), []string{"ABORT"}},
+		{"an ERROR", wire.CloseChunk(wire.AppendStaleCookieCause(wire.AppendError(nil), 1), 0), []string{"ERROR 3"}},
+		{"each chunk of a packet, but not PAD", wire.AppendPad(wire.AppendHeartbeat(wire.AppendCookieAck(nil), nil), 40), []string{"COOKIE ACK", "HEARTBEAT"}},
+		{"a Terminate by layer, type and code", data(ddpadapt.PPIDSegment, segment), []string{"Terminate 1/2/5"}},
+		{"a Session Terminate", data(ddpadapt.PPIDControl, forge.Control(0, forge.Terminate, nil)), []string{"session Terminate"}},
+		{"an Accept", data(ddpadapt.PPIDControl, forge.Control(0, forge.Accept, nil)), []string{"Accept"}},
+		{"a Read Response", data(ddpadapt.PPIDSegment, forge.Numbered(0, forge.Tagged(rdmap.OpReadResponse, 1, 2, []byte("data")))), []string{"Read Response"}},
+		{"other DATA", data(0, []byte("hello")), []string{"DATA"}},
+	} {
+		if got := describe(packet(1, 2, 3, row.chunks)); !slices.Equal(got, row.want) {
+			t.Errorf("%s: %q, want %q", row.name, got, row.want)
+		}
+	}
+}
+
+func TestAnswersAreCountedByWhomTheyReach(t *testing.T) {
+	w := &wireTap{}
+	r := newRecord()
+	to := func(a netip.Addr, chunks []byte) {
+		r.note(w.carry(victimAddr, a, 0, packet(portSCTP, 7, 1, chunks)), false)
+	}
+	to(host(attackers, 3), wire.AppendCookieAck(nil))
+	to(host(innocents, 300), wire.AppendAbort(nil, true))
+	if r.leaked {
+		t.Error("something leaked")
+	}
+	to(host(attackers, 3), dataChunk(nil, 1, whole, 0, 0, 0, append([]byte("x"), secret...)))
+	if got, want := r.reaction(nil), []string{"ABORT" + third, "COOKIE ACK", "DATA"}; !slices.Equal(got, want) {
+		t.Errorf("seen %q, want %q", got, want)
+	}
+	own, _ := r.volume(false)
+	away, octets := r.volume(true)
+	if own != 2 || away != 1 || octets != 20+12+4 || !r.leaked {
+		t.Errorf("%d packets to the attacker, %d of %d octets to others, leaked %v", own, away, octets, r.leaked)
+	}
+}
+
+func TestTableTakesItsPlaceInADocument(t *testing.T) {
+	r := &report{Rate: 7, Rows: []*row{{Name: "one", RFC: "5062 1", Base: 2, Attack: 0.9, Control: 1, Failures: []string{"memory"}}}}
+	first := insert("# Reliability\n", r.section())
+	r.Rate = 8
+	second := insert(first+"\nafter\n", r.section())
+	for _, want := range []string{"# Reliability\n", "| one | 5062 1 |", "90%", "FAILS: memory", "8 packets a second", "1 attacks, 1 failed", "\nafter\n"} {
+		if !strings.Contains(second, want) {
+			t.Errorf("%q is missing in\n%s", want, second)
+		}
+	}
+	if strings.Contains(second, "7 packets a second") || strings.Count(second, docsBegin) != 1 {
+		t.Errorf("the old table is still there:\n%s", second)
+	}
+}
+
+// A throughput below 80% fails, unless packets for nobody take as much.
+func TestThroughputVerdict(t *testing.T) {
+	for _, row := range []struct {
+		attack, control float64
+		want            bool
+	}{{0.81, 1, true}, {0.79, 1, false}, {0.79, 0.81, false}, {0.6, 0.7, true}, {0.5, 0.7, false}} {
+		r := rowOf(row.attack, row.control)
+		if got := (&arena{}).keeps(&r); got != row.want {
+			t.Errorf("%v beside the attack, %v beside nobody's packets: %v", row.attack, row.control, got)
+		}
+	}
+}
+
+func rowOf(attack, control float64) row { return row{Attack: attack, Control: control} }
+
+// The whole thing, and that a wrong reaction does not pass: the victim answers INITs.
+func TestAttacksOverTheWire(t *testing.T) {
+	testpriv.Require(t, "CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_NET_RAW")
+	all := attacks()
+	pick := func(name string) attack {
+		i := slices.IndexFunc(all, func(a attack) bool { return a.name == name && !a.udp })
+		if i < 0 {
+			t.Fatalf("no attack %q", name)
+		}
+		return all[i]
+	}
+	wrong := pick("INIT flood, nothing follows")
+	wrong.name, wrong.must = "INIT flood that is to be dropped silently", nil
+	r := &report{}
+	o := options{rate: 2000, quiet: 40 * time.Millisecond}
+	if err := attackOver(o, false, []attack{pick("INIT flood, nothing follows"), wrong, pick("Write past the end of a region")}, r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rows) != 3 || len(r.Rows[0].Failures) != 0 || len(r.Rows[2].Failures) != 0 {
+		t.Errorf("verdicts %+v", r.Rows)
+	}
+	if f := r.Rows[1].Failures; !slices.Equal(f, []string{"INIT ACK"}) {
+		t.Errorf("an answer that is not to be passes: %q", f)
+	}
+	for _, row := range r.Rows {
+		if row.Packets == 0 || row.PeakRSS == 0 {
+			t.Errorf("%+v", row)
+		}
+	}
+}

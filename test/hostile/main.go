@@ -1,0 +1,136 @@
+//go:build linux
+
+// Command hostile attacks servers of this module over the wire and measures what that costs them.
+//
+//	hostile [--run regexp] [--short] [--json] [--write-docs file]
+//
+// It makes three network namespaces: for the victim, a program on packages sctp and rdma over the raw link
+// and over UDP; for an honest client of it; and for the attacker, who speaks raw packets, under any source
+// address it likes. Each row of the table is one attack of RFC 5062 or RFC 5042, or another abuse
+// of the protocols. It needs root. The exit code is 1 when a verdict is a failure.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime"
+	"time"
+)
+
+// Roles in which this program starts itself.
+const (
+	roleVictim = "victim"
+	roleFriend = "friend"
+)
+
+func main() {
+	var (
+		role  = flag.String("role", "", "")
+		link  = flag.String("link", "raw", "")
+		o     = options{}
+		match = flag.String("run", "", "only attacks whose name matches this regexp")
+		short = flag.Bool("short", false, "look at reactions and survival only, not at throughput")
+		js    = flag.Bool("json", false, "write JSON")
+		docs  = flag.String("write-docs", "", "write the table into this document too")
+	)
+	flag.IntVar(&o.rate, "rate", 5000, "packets a second of the attacker")
+	flag.DurationVar(&o.quiet, "quiet", 500*time.Millisecond, "how long each attack runs while nothing else does")
+	flag.DurationVar(&o.window, "window", 250*time.Millisecond, "how long each throughput window is")
+	flag.IntVar(&o.rounds, "rounds", 3, "throughput windows of each kind")
+	flag.BoolVar(&o.verbose, "v", false, "tell which attack runs")
+	flag.Parse()
+	var err error
+	switch *role {
+	case roleVictim:
+		err = runVictim(*link)
+	case roleFriend:
+		err = runFriend(*link)
+	default:
+		if *short {
+			o.quiet, o.rounds = 60*time.Millisecond, 0
+		}
+		var r *report
+		if r, err = attackAll(o, *match); err != nil {
+			break
+		}
+		if *js {
+			err = r.json(os.Stdout)
+		} else {
+			r.text(os.Stdout)
+		}
+		if err == nil && *docs != "" {
+			err = r.writeDocs(*docs)
+		}
+		if err == nil && r.failed() > 0 {
+			os.Exit(1)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "hostile:", err)
+		os.Exit(2)
+	}
+}
+
+// attacks are all rows.
+func attacks() (list []attack) {
+	for _, g := range []struct {
+		flow string
+		list []attack
+	}{
+		{flowSCTP, blindAttacks()}, {flowSCTP, setupAttacks()}, {flowSCTP, bombAttacks()}, {flowSCTP, dataAttacks()},
+		{flowRDMA, rdmaAttacks()}, {flowSCTP, udpAttacks()},
+	} {
+		for _, t := range g.list {
+			t.flow = g.flow
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// attackAll carries the attacks out that match, over raw first and then over UDP.
+func attackAll(o options, match string) (*report, error) {
+	re, err := regexp.Compile(match)
+	if err != nil {
+		return nil, err
+	}
+	r := &report{Rate: o.rate, Quiet: o.quiet.Seconds(), Window: o.window.Seconds(), Rounds: o.rounds,
+		Machine: fmt.Sprintf("%d processors, %s, veth with an MTU of 1500", runtime.NumCPU(), runtime.Version())}
+	for _, udp := range []bool{false, true} {
+		var chosen []attack
+		for _, t := range attacks() {
+			if t.udp == udp && re.MatchString(t.name) {
+				chosen = append(chosen, t)
+			}
+		}
+		if len(chosen) == 0 {
+			continue
+		}
+		if err := attackOver(o, udp, chosen, r); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func attackOver(o options, udp bool, chosen []attack, r *report) error {
+	a, err := newArena(o, udp)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	for i := range chosen {
+		t := &chosen[i]
+		row, err := a.run(t)
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.name, err)
+		}
+		if o.verbose {
+			fmt.Fprintln(os.Stderr, row.cells())
+		}
+		r.Rows = append(r.Rows, row)
+	}
+	return nil
+}

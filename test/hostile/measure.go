@@ -1,0 +1,450 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// options say how long and how hard.
+type options struct {
+	rate          int           // packets a second of the attacker
+	quiet, window time.Duration // of the quiet phase, and of each throughput window
+	rounds        int           // of throughput windows; 0 measures none
+	verbose       bool
+}
+
+const (
+	keepsPercent = 80       // of the honest client's throughput, at least
+	commonMass   = 32 << 20 // octets that the victim may hold because of one attack, unless it says otherwise
+	moreRounds   = 3        // times options.rounds, while the throughput verdict is a failure
+)
+
+// row is what became of an attack.
+type row struct {
+	Name     string  `json:"attack"`
+	RFC      string  `json:"rfc"`
+	UDP      bool    `json:"udp"`
+	Packets  uint64  `json:"packets"`  // of the attacker in the quiet phase
+	Reaction string  `json:"reaction"` // seen on the wire
+	Held     int64   `json:"held"`     // octets of heap that are in use because of it
+	PeakRSS  uint64  `json:"peak_rss"` // octets
+	CPU      float64 `json:"cpu_us"`   // of the victim for each packet of the attacker
+	Echo     float64 `json:"echo"`     // octets of answers for each octet of the attack, IP headers included
+	Third    float64 `json:"third"`    // and of those to third parties and to the client
+	Rate     float64 `json:"rate"`     // packets a second beside the transfer
+
+	Flow    string  `json:"flow"`
+	Base    float64 `json:"base"`    // octets a second of the honest client, undisturbed
+	Control float64 `json:"control"` // its throughput beside packets for nobody, as a share of Base
+	Attack  float64 `json:"beside"`  // and beside the attack
+
+	Failures []string `json:"failures"`
+}
+
+// arena is the network with everything in it, for one kind of link.
+type arena struct {
+	options
+	net            *network
+	victim, friend *agent
+	w              *wireTap
+	seen           *record
+	x              *scene
+	idle           float64 // processor seconds a second that the victim takes without an attack
+	mtu            int
+	done           chan struct{}
+}
+
+// newArena starts the victim and the honest client and warms them up.
+func newArena(o options, udp bool) (*arena, error) {
+	kind := "raw"
+	if udp {
+		kind = "udp"
+	}
+	a := &arena{options: o, seen: newRecord(), done: make(chan struct{})}
+	var err error
+	if a.net, err = newNetwork(); err != nil {
+		return nil, err
+	}
+	if a.victim, err = startAgent(a.net.victim, roleVictim, "--link", kind); err != nil {
+		return nil, err
+	}
+	if a.friend, err = startAgent(a.net.friend, roleFriend, "--link", kind); err != nil {
+		return nil, err
+	}
+	if a.w, err = newWireTap(a.net.attacker, devAttacker, a.net.gateway, udp, a.seen); err != nil {
+		return nil, err
+	}
+	go a.w.read(a.done)
+	a.x = &scene{w: a.w, victim: a.victim, friend: a.friend}
+	if err := a.victim.ask("regions", nil, &a.x.regions); err != nil {
+		return nil, err
+	}
+	if err := a.friend.ask("start", nil, nil); err != nil {
+		return nil, err
+	}
+	for _, flow := range []string{flowSCTP, flowRDMA, flowNone} {
+		if err := a.friend.ask("load", flow, nil); err != nil {
+			return nil, err
+		}
+		time.Sleep(max(a.quiet, 200*time.Millisecond))
+	}
+	return a, a.rest()
+}
+
+// rest measures what the victim costs when nobody attacks.
+func (a *arena) rest() error {
+	before, err := a.stats(false)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	time.Sleep(max(a.quiet, 200*time.Millisecond))
+	after, err := a.stats(false)
+	if err != nil {
+		return err
+	}
+	a.idle = (after.CPU - before.CPU).Seconds() / time.Since(start).Seconds()
+	a.mtu = after.FriendMTU
+	return nil
+}
+
+func (a *arena) stats(settled bool) (*victimStats, error) {
+	s, what := new(victimStats), "stats"
+	if settled {
+		what = "settled"
+	}
+	return s, a.victim.ask(what, nil, s)
+}
+
+func (a *arena) close() {
+	close(a.done)
+	for _, g := range []*agent{a.victim, a.friend} {
+		if g != nil {
+			g.stop()
+		}
+	}
+	if a.w != nil {
+		unix.Close(a.w.fd)
+	}
+	a.net.close()
+}
+
+// pace calls step at a rate of packets for a time. It stops early after most packets, if that is not 0.
+func (a *arena) pace(rate int, d time.Duration, most int, step func(i int) error, from int) (next int, err error) {
+	start, sent := time.Now(), a.w.sent.Load()
+	for i := from; ; i++ {
+		var elapsed time.Duration
+		for {
+			elapsed = time.Since(start)
+			due := uint64(elapsed.Seconds() * float64(rate))
+			if elapsed >= d || a.w.sent.Load()-sent <= due {
+				break
+			}
+			time.Sleep(200 * time.Microsecond)
+		}
+		if elapsed >= d || most > 0 && a.w.sent.Load()-sent >= uint64(most) {
+			return i, nil
+		}
+		if err := step(i); err != nil {
+			return i, fmt.Errorf("step %d: %w", i, err)
+		}
+	}
+}
+
+func (t *attack) pps(o options) int {
+	if t.rate > 0 {
+		return t.rate
+	}
+	return o.rate
+}
+
+// run makes one row.
+func (a *arena) run(t *attack) (*row, error) {
+	r := &row{Name: t.name, RFC: t.rfc, UDP: t.udp, Flow: t.flow}
+	fail := func(format string, args ...any) { r.Failures = append(r.Failures, fmt.Sprintf(format, args...)) }
+	if err := a.attackQuietly(t, r, fail); err != nil {
+		return nil, err
+	}
+	if a.rounds > 0 && len(r.Failures) == 0 {
+		if err := a.beside(t, r, fail); err != nil {
+			return nil, err
+		}
+	}
+	return r, a.mend()
+}
+
+// attackQuietly attacks while the honest client only breathes, and looks at reaction, memory and time.
+func (a *arena) attackQuietly(t *attack, r *row, fail func(string, ...any)) error {
+	listen, err := a.listen()
+	if err != nil {
+		return err
+	}
+	defer listen.stop()
+	before, err := a.stats(true)
+	if err != nil {
+		return err
+	}
+	if err := a.victim.ask("reset", nil, nil); err != nil {
+		return err
+	}
+	defer a.x.clear()
+	step, err := t.start(a.x)
+	if err != nil {
+		fail("it cannot begin: %v", err)
+		return nil
+	}
+	time.Sleep(20 * time.Millisecond)
+	a.seen.reset()
+	listen.seen.reset()
+	begun, err := a.stats(false)
+	if err != nil {
+		return err
+	}
+	start, sent, octets := time.Now(), a.w.sent.Load(), a.w.octets.Load()
+	if _, err := a.pace(t.pps(a.options), a.quiet, t.most, step, 0); err != nil {
+		fail("%v", err)
+	}
+	time.Sleep(60 * time.Millisecond) // the last answers
+	ended, err := a.stats(false)
+	if err != nil {
+		return err
+	}
+	took := time.Since(start)
+	r.Packets, octets = a.w.sent.Load()-sent, a.w.octets.Load()-octets
+	r.CPU = max((ended.CPU-begun.CPU).Seconds()-a.idle*took.Seconds(), 0) / float64(max(r.Packets, 1)) * 1e6
+	after, err := a.stats(true)
+	if err != nil {
+		return err
+	}
+	r.Held, r.PeakRSS = int64(after.Heap)-int64(before.Heap), after.PeakRSS
+	a.judge(t, r, listen.seen, octets, fail)
+	if t.finish != nil {
+		if err := t.finish(a.x); err != nil {
+			fail("%v", err)
+		}
+	}
+	return a.unhurt(fail)
+}
+
+// judge compares what was seen on the wire with what was to be seen.
+func (a *arena) judge(t *attack, r *row, toClient *record, octets uint64, fail func(string, ...any)) {
+	heard := append(a.seen.reaction(nil), toClient.reaction(nil)...)
+	show := slices.DeleteFunc(slices.Clone(heard), func(k string) bool { return slices.Contains(t.may, k) && !slices.Contains(t.must, k) })
+	if len(show) == 0 {
+		show = slices.Clone(heard)
+	}
+	switch {
+	case len(heard) == 0:
+		r.Reaction = "silently dropped"
+	default:
+		r.Reaction = strings.Join(show[:min(len(show), 3)], ", ")
+	}
+	for _, k := range t.must {
+		if !slices.Contains(heard, k) {
+			fail("no %s", k)
+		}
+	}
+	for _, k := range heard {
+		if !slices.Contains(t.must, k) && !slices.Contains(t.may, k) {
+			fail("%s", k)
+		}
+	}
+	if a.seen.leaked {
+		fail("octets that were never exposed left the victim")
+	}
+	_, back := a.seen.volume(false)
+	packets, away := a.seen.volume(true)
+	_, astray := toClient.volume(false)
+	r.Echo = float64(back+away+astray) / float64(max(octets, 1))
+	r.Third = float64(away+astray) / float64(max(octets, 1))
+	if packets > r.Packets || float64(away) > t.echo*float64(octets) {
+		fail("%d packets, %.2f octets to third parties for each octet sent", packets, float64(away)/float64(max(octets, 1)))
+	}
+	limit := t.mass
+	if limit == 0 {
+		limit = commonMass
+	}
+	if r.Held > int64(limit) {
+		fail("%d MiB held", r.Held>>20)
+	}
+}
+
+// unhurt looks whether the honest client's flows go on, and whether the victim is what it was.
+func (a *arena) unhurt(fail func(string, ...any)) error {
+	if err := a.victim.ask("memory", nil, nil); err != nil {
+		fail("%v", err)
+	}
+	v, err := a.stats(false)
+	if err != nil {
+		return err
+	}
+	if v.Bad > 0 {
+		fail("%d messages of the honest client were changed", v.Bad)
+	}
+	if v.FriendMTU < a.mtu {
+		fail("the path MTU to the honest client fell from %d to %d", a.mtu, v.FriendMTU)
+	}
+	var first, last friendStats
+	if err := a.friend.ask("stats", nil, &first); err != nil {
+		return err
+	}
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		last = friendStats{}
+		if err := a.friend.ask("stats", nil, &last); err != nil {
+			return err
+		}
+		if last.Octets[flowSCTP] > first.Octets[flowSCTP] && last.Octets[flowRDMA] > first.Octets[flowRDMA] {
+			break
+		}
+	}
+	for _, flow := range []string{flowSCTP, flowRDMA} {
+		if last.Octets[flow] == first.Octets[flow] {
+			fail("the honest client's %s stands still", flow)
+		}
+	}
+	for _, e := range last.Errs {
+		fail("the honest client lost its association: %s", e)
+	}
+	return nil
+}
+
+// mend starts the honest client's flows anew when they have been hurt.
+func (a *arena) mend() error {
+	var s friendStats
+	if err := a.friend.ask("stats", nil, &s); err != nil || len(s.Errs) == 0 {
+		return err
+	}
+	return a.friend.ask("start", nil, nil)
+}
+
+// beside measures the honest client under load, beside nothing, beside packets for nobody, and beside the
+// attack, in turns.
+func (a *arena) beside(t *attack, r *row, fail func(string, ...any)) error {
+	if err := a.friend.ask("load", t.flow, nil); err != nil {
+		return err
+	}
+	defer a.friend.ask("load", flowNone, nil)
+	defer a.x.clear()
+	step, err := t.start(a.x)
+	if err != nil {
+		fail("it cannot begin anew: %v", err)
+		return nil
+	}
+	size := max(int(a.w.octets.Load()/max(a.w.sent.Load(), 1))-32, 0)
+	nobody := a.nobody(size)
+	time.Sleep(200 * time.Millisecond)
+	var base, control, beside []float64
+	next, packets, under := 0, uint64(0), time.Duration(0)
+	for round := 1; ; round++ {
+		for _, w := range []struct {
+			into *[]float64
+			step func(int) error
+		}{{&base, nil}, {&control, nobody}, {&beside, step}} {
+			before, start := a.w.sent.Load(), time.Now()
+			v, err := a.flowDuring(t.flow, func() error {
+				if w.step == nil {
+					time.Sleep(a.window)
+					return nil
+				}
+				i, err := a.pace(t.pps(a.options), a.window, 0, w.step, next)
+				if w.into == &beside {
+					if next = i; err != nil { // the step was lost in the crowd: begin anew
+						a.x.clear()
+						step, err = t.start(a.x)
+					}
+				}
+				return err
+			})
+			if err != nil {
+				fail("beside a transfer: %v", err)
+				return nil
+			}
+			if *w.into = append(*w.into, v); w.into == &beside {
+				packets, under = packets+a.w.sent.Load()-before, under+time.Since(start)
+			}
+		}
+		if round < a.rounds {
+			continue
+		}
+		r.Rate = float64(packets) / under.Seconds()
+		r.Base = median(base)
+		r.Control, r.Attack = median(control)/r.Base, median(beside)/r.Base
+		if a.keeps(r) || round >= moreRounds*a.rounds {
+			break
+		}
+	}
+	if !a.keeps(r) {
+		fail("%.0f%% of the throughput is left, %.0f%% beside packets for nobody", 100*r.Attack, 100*r.Control)
+	}
+	return a.unhurt(fail)
+}
+
+// keeps is the throughput verdict. Where packets that concern nobody cost as much, it is not the victim's
+// stack that the attack takes its toll of.
+func (a *arena) keeps(r *row) bool {
+	return r.Attack*100 >= keepsPercent || r.Attack*100 >= keepsPercent*r.Control && r.Control*100 < keepsPercent
+}
+
+// nobody makes steps of packets like those of the attack that are for a port that nobody has.
+func (a *arena) nobody(size int) func(int) error {
+	payload := make([]byte, size)
+	from, to := netip.AddrPortFrom(host(attackers, 7), 7), netip.AddrPortFrom(victimAddr, 9)
+	return func(int) error { return a.w.sctp(from, to, 1, payload) }
+}
+
+// flowDuring is the honest client's throughput while f runs, in octets a second.
+func (a *arena) flowDuring(flow string, f func() error) (float64, error) {
+	var first, last friendStats
+	if err := a.friend.ask("stats", nil, &first); err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	if err := f(); err != nil {
+		return 0, err
+	}
+	if err := a.friend.ask("stats", nil, &last); err != nil {
+		return 0, err
+	}
+	return float64(last.Octets[flow]-first.Octets[flow]) / time.Since(start).Seconds(), nil
+}
+
+func median(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}
+
+// listener sees what the victim sends to the honest client, but for its own traffic.
+type listener struct {
+	seen *record
+	fd   int
+	done chan struct{}
+	over chan struct{}
+}
+
+func (a *arena) listen() (*listener, error) {
+	fd, _, err := packetSocket(a.net.friend, devFriend)
+	if err != nil {
+		return nil, err
+	}
+	l := &listener{seen: newRecord(), fd: fd, done: make(chan struct{}), over: make(chan struct{})}
+	l.seen.suffix = client
+	l.seen.ignore = map[string]bool{"DATA": true, "SACK": true, "HEARTBEAT": true, "HEARTBEAT ACK": true, "Accept": true, "COOKIE ECHO": true}
+	go func() {
+		defer close(l.over)
+		each(fd, l.done, func(ip []byte) { l.seen.note(ip, a.w.udp) })
+	}()
+	return l, nil
+}
+
+func (l *listener) stop() {
+	close(l.done)
+	<-l.over
+	unix.Close(l.fd)
+}

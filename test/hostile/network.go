@@ -1,0 +1,83 @@
+//go:build linux
+
+package main
+
+import (
+	"net"
+	"net/netip"
+
+	"github.com/rddp-go/rddp/internal/netns"
+	"github.com/vishvananda/netlink"
+)
+
+// The addresses of the three hosts. Everything under attackers and innocents is routed to the attacker,
+// who answers for the first and watches what the second would get.
+var (
+	victimAddr  = netip.MustParseAddr("10.77.1.1")
+	friendAddr  = netip.MustParseAddr("10.77.1.2")
+	friendOther = netip.MustParseAddr("10.77.1.3") // a second one of the honest client's host
+	gatewayIn   = netip.MustParsePrefix("10.77.2.1/24")
+	gatewayOut  = netip.MustParsePrefix("10.77.2.2/24")
+	attackers   = netip.MustParsePrefix("10.88.0.0/16")
+	innocents   = netip.MustParsePrefix("10.99.0.0/16")
+)
+
+// Devices: the victim's are named after who is at the other end, and theirs alike.
+const (
+	devFriend   = "friend"
+	devAttacker = "attacker"
+)
+
+// network is three namespaces: the victim between the honest client and the attacker.
+type network struct {
+	victim, friend, attacker *netns.NS
+
+	gateway net.HardwareAddr // of the victim, on the attacker's wire
+}
+
+// newNetwork makes them. The victim takes packets from any source on any wire, so that the attacker may
+// use the client's addresses: it is off the path, but nothing filters sources.
+func newNetwork() (*network, error) {
+	n := &network{}
+	for _, ns := range []**netns.NS{&n.victim, &n.friend, &n.attacker} {
+		var err error
+		if *ns, err = netns.New(); err != nil {
+			return nil, err
+		}
+	}
+	for _, v := range []string{"all", "default"} {
+		if err := n.victim.Sysctl("net.ipv4.conf."+v+".rp_filter", "0"); err != nil {
+			return nil, err
+		}
+	}
+	if err := netns.Veth(n.victim, n.friend, devFriend, 1500, netip.PrefixFrom(victimAddr, 24), netip.PrefixFrom(friendAddr, 24)); err != nil {
+		return nil, err
+	}
+	if err := n.friend.Addr(devFriend, netip.PrefixFrom(friendOther, 24)); err != nil {
+		return nil, err
+	}
+	if err := netns.Veth(n.victim, n.attacker, devAttacker, 1500, gatewayIn, gatewayOut); err != nil {
+		return nil, err
+	}
+	for _, dst := range []netip.Prefix{attackers, innocents} {
+		if err := n.victim.Route(dst, gatewayOut.Addr()); err != nil {
+			return nil, err
+		}
+	}
+	return n, n.victim.Do(func() error {
+		dev, err := netlink.LinkByName(devAttacker)
+		if err != nil {
+			return err
+		}
+		n.gateway = dev.Attrs().HardwareAddr
+		return netlink.LinkSetGSOMaxSegs(dev, 1) // the attacker sees packets, not trains of them
+	})
+}
+
+func (n *network) close() {
+	for _, ns := range []*netns.NS{n.victim, n.friend, n.attacker} {
+		if ns != nil {
+			ns.Close()
+		}
+	}
+}

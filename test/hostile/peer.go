@@ -1,0 +1,249 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// errSilence is that the victim did not answer in time.
+var errSilence = errors.New("the victim did not answer")
+
+// patience is how long the attacker waits for an answer.
+const patience = time.Second
+
+// peer is an association with the victim, made by hand. It does what it is told and nothing else.
+type peer struct {
+	w        *wireTap
+	src, dst netip.AddrPort
+	inits    []byte // parameters of the INIT
+	rwnd     uint32
+
+	tag, own uint32 // the victim's Verification Tag, and the attacker's
+	next     wire.TSN
+	cum      wire.TSN // the victim's, all received up to here
+	cookie   []byte
+	silent   bool // DATA is not acknowledged
+	in       chan []byte
+
+	messages map[uint16][]inMessage // DATA received and not taken yet, by stream
+}
+
+// inMessage is one DATA chunk of the victim.
+type inMessage struct {
+	ppid uint32
+	data []byte
+}
+
+// peer returns an association that is yet to be set up, from an address and port of the attacker.
+func (w *wireTap) peer(src, dst netip.AddrPort) *peer {
+	p := &peer{
+		w: w, src: src, dst: dst, rwnd: 1 << 20, own: w.rnd.Uint32() | 1, next: wire.TSN(w.rnd.Uint32()),
+		in: make(chan []byte, 256), messages: make(map[uint16][]inMessage),
+	}
+	w.mu.Lock()
+	w.peers[src] = p
+	w.mu.Unlock()
+	return p
+}
+
+// forget takes no more packets.
+func (p *peer) forget() {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	if p.w.peers[p.src] == p {
+		delete(p.w.peers, p.src)
+	}
+}
+
+// arrive leaves a packet to whoever waits for it; one too many is lost.
+func (p *peer) arrive(_ netip.Addr, sctp []byte) {
+	select {
+	case p.in <- sctp:
+	default:
+	}
+}
+
+// send sends chunks with the victim's tag.
+func (p *peer) send(chunks []byte) error { return p.w.sctp(p.src, p.dst, p.tag, chunks) }
+
+// init is the INIT chunk.
+func (p *peer) init() []byte {
+	return initChunk(p.own, p.next, p.rwnd, p.inits)
+}
+
+func initChunk(tag uint32, tsn wire.TSN, rwnd uint32, params []byte) []byte {
+	b := wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: tag, ARwnd: rwnd, OutStreams: 1024, InStreams: 1024, TSN: tsn})
+	return wire.CloseChunk(append(b, params...), 0)
+}
+
+// ask sends the INIT and keeps the cookie that comes back.
+func (p *peer) ask() error {
+	if err := p.w.sctp(p.src, p.dst, 0, p.init()); err != nil {
+		return err
+	}
+	c, err := p.wait(wire.ChunkInitAck)
+	if err != nil {
+		return err
+	}
+	ack, err := wire.AsInit(c)
+	if err != nil {
+		return err
+	}
+	p.tag, p.cum = ack.Tag(), ack.TSN()-1
+	ps := ack.Params()
+	for prm, ok := ps.Next(); ok; prm, ok = ps.Next() {
+		if prm.Type() == wire.ParamStateCookie {
+			p.cookie = append([]byte(nil), prm.Value()...)
+			return nil
+		}
+	}
+	return errors.New("an INIT ACK without a cookie")
+}
+
+// connect sets the association up.
+func (p *peer) connect() error {
+	if err := p.ask(); err != nil {
+		return fmt.Errorf("INIT: %w", err)
+	}
+	if err := p.send(wire.AppendCookieEcho(nil, p.cookie)); err != nil {
+		return err
+	}
+	if _, err := p.wait(wire.ChunkCookieAck); err != nil {
+		return fmt.Errorf("COOKIE ECHO: %w", err)
+	}
+	return nil
+}
+
+// abort ends the association, so that the victim is rid of it.
+func (p *peer) abort() {
+	_ = p.send(wire.AppendAbort(nil, false)) // it may be gone already
+	p.forget()
+}
+
+// wait returns the next chunk of a type; an ABORT ends the wait. DATA on the way is kept.
+func (p *peer) wait(t wire.ChunkType) (wire.Chunk, error) { return p.waitFor(t, patience) }
+
+func (p *peer) waitFor(t wire.ChunkType, d time.Duration) (wire.Chunk, error) {
+	timeout := time.After(d)
+	for {
+		select {
+		case b := <-p.in:
+			if c, err := p.look(b, t); c != nil || err != nil {
+				return c, err
+			}
+		case <-timeout:
+			return nil, errSilence
+		}
+	}
+}
+
+// errAborted is that the victim has ended the association.
+var errAborted = errors.New("the victim aborted the association")
+
+// look takes a packet in and returns the chunk of type t in it, if there is one.
+func (p *peer) look(b []byte, t wire.ChunkType) (found wire.Chunk, err error) {
+	cs := wire.Packet(b).Chunks()
+	data := false
+	for c, ok := cs.Next(); ok; c, ok = cs.Next() {
+		if c.Type() == wire.ChunkData {
+			data = p.take(c) || data
+		}
+		switch {
+		case c.Type() == t:
+			found = c
+		case c.Type() == wire.ChunkAbort:
+			return nil, errAborted
+		case c.Type() == wire.ChunkHeartbeat && t != wire.ChunkHeartbeat && !p.silent:
+			if h, err := wire.AsHeartbeat(c); err == nil {
+				_ = p.send(wire.AppendHeartbeatAck(nil, h.Info())) // the victim asks again
+			}
+		}
+	}
+	if data && !p.silent {
+		return found, p.send(wire.AppendSack(nil, wire.SackFields{CumTSN: p.cum, ARwnd: p.rwnd}))
+	}
+	return found, nil
+}
+
+// take keeps a DATA chunk that is next in turn. The victim sends the others again.
+func (p *peer) take(c wire.Chunk) bool {
+	d, err := wire.AsData(c)
+	if err != nil || d.TSN() != p.cum+1 {
+		return err == nil
+	}
+	p.cum++
+	id := uint16(d.Stream())
+	p.messages[id] = append(p.messages[id], inMessage{d.PPID(), append([]byte(nil), d.Payload()...)})
+	return true
+}
+
+// message returns the next DATA chunk of a stream.
+func (p *peer) message(stream uint16) (inMessage, error) {
+	timeout := time.After(patience)
+	for len(p.messages[stream]) == 0 {
+		select {
+		case b := <-p.in:
+			if _, err := p.look(b, wire.ChunkData); err != nil {
+				return inMessage{}, err
+			}
+		case <-timeout:
+			return inMessage{}, errSilence
+		}
+	}
+	m := p.messages[stream][0]
+	p.messages[stream] = p.messages[stream][1:]
+	return m, nil
+}
+
+// drain takes in what has come, without waiting.
+func (p *peer) drain() {
+	for {
+		select {
+		case b := <-p.in:
+			_, _ = p.look(b, wire.ChunkData) // an ABORT shows in the record
+		default:
+			return
+		}
+	}
+}
+
+// data appends a DATA chunk with the next TSN.
+func (p *peer) data(b []byte, flags uint8, stream, ssn uint16, ppid uint32, payload []byte) []byte {
+	b = dataChunk(b, p.next, flags, stream, ssn, ppid, payload)
+	p.next++
+	return b
+}
+
+func dataChunk(b []byte, tsn wire.TSN, flags uint8, stream, ssn uint16, ppid uint32, payload []byte) []byte {
+	b = wire.AppendDataHeader(b, wire.DataFields{Flags: flags, TSN: tsn, Stream: wire.StreamID(stream), SSN: wire.SSN(ssn), PPID: ppid, PayloadLen: len(payload)})
+	return append(append(b, payload...), wire.Padding(len(payload))...)
+}
+
+const whole = wire.FlagB | wire.FlagE
+
+// say sends one whole ordered message on stream 0, its SSN 0.
+func (p *peer) say(s string) error {
+	return p.send(p.data(nil, whole, 0, 0, 0, []byte(s)))
+}
+
+// ddp sends one message of DDP: a segment, or a session control message.
+func (p *peer) ddp(stream uint16, ppid uint32, b []byte) error {
+	return p.send(p.data(nil, whole|wire.FlagU, stream, 0, ppid, b))
+}
+
+// adaptation is the parameter of an INIT for DDP.
+func adaptation() []byte { return wire.AppendAdaptationIndication(nil, ddpadapt.AdaptationDDP) }
+
+// guess is a Verification Tag out of the air.
+func (w *wireTap) guess() uint32 { return w.rnd.Uint32() | 1 }
+
+// number is 4 octets.
+func number(v uint32) []byte { return binary.BigEndian.AppendUint32(nil, v) }

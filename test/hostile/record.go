@@ -1,0 +1,187 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/hostile/forge"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// third marks what went to the innocent.
+const third = " to a third party"
+
+// record is what was seen of the victim's reaction: how often each kind of chunk, and how much of it went
+// to whom.
+type record struct {
+	mu     sync.Mutex
+	ignore map[string]bool // kinds that belong to the honest client
+	suffix string          // of all kinds
+	kinds  map[string]int
+	octets map[bool]uint64 // of IP packets, by whether they went to the innocent
+	leaked bool            // a secret of the victim was in one
+
+	packets map[bool]uint64
+}
+
+func newRecord() *record {
+	r := &record{}
+	r.reset()
+	return r
+}
+
+func (r *record) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kinds, r.octets, r.packets, r.leaked = make(map[string]int), make(map[bool]uint64), make(map[bool]uint64), false
+}
+
+// note takes in one IP packet of the victim. It returns the SCTP packet in it, if there is one.
+func (r *record) note(b []byte, udp bool) (src, dst netip.Addr, sctp []byte) {
+	var ip layers.IPv4
+	if ip.DecodeFromBytes(b, gopacket.NilDecodeFeedback) != nil {
+		return
+	}
+	src, _ = netip.AddrFromSlice(ip.SrcIP)
+	dst, _ = netip.AddrFromSlice(ip.DstIP)
+	payload, kinds := ip.Payload, []string(nil)
+	switch {
+	case ip.Protocol == layers.IPProtocolSCTP && !udp:
+		sctp = payload
+	case ip.Protocol == layers.IPProtocolUDP && udp && len(payload) > 8:
+		sctp = payload[8:]
+	case ip.Protocol == layers.IPProtocolICMPv4 && len(payload) > 1:
+		kinds = []string{fmt.Sprintf("ICMP %d/%d", payload[0], payload[1])}
+	}
+	if len(sctp) < wire.CommonHeaderLen {
+		sctp = nil
+	} else {
+		kinds = describe(sctp)
+	}
+	innocent := innocents.Contains(dst)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	foreign := len(kinds) == 0
+	for _, k := range kinds {
+		if !r.ignore[k] {
+			if k += r.suffix; innocent {
+				k += third
+			}
+			r.kinds[k]++
+			foreign = true
+		}
+	}
+	if foreign {
+		r.octets[innocent] += uint64(len(b))
+		r.packets[innocent]++
+	}
+	r.leaked = r.leaked || secretIn(b)
+	return src, dst, sctp
+}
+
+// describe names the chunks of a packet.
+func describe(sctp []byte) (kinds []string) {
+	pkt, err := wire.ParsePacket(sctp)
+	if err != nil {
+		return nil
+	}
+	cs := pkt.Chunks()
+	for c, ok := cs.Next(); ok; c, ok = cs.Next() {
+		switch c.Type() {
+		case wire.ChunkPad: // it goes with a HEARTBEAT that probes the path MTU
+		case wire.ChunkData:
+			kinds = append(kinds, describeData(c))
+		case wire.ChunkAbort:
+			if a, err := wire.AsAbort(c); err == nil {
+				kinds = append(kinds, "ABORT"+causes(a.Causes()))
+			}
+		case wire.ChunkError:
+			if e, err := wire.AsError(c); err == nil {
+				kinds = append(kinds, "ERROR"+causes(e.Causes()))
+			}
+		default:
+			kinds = append(kinds, c.Type().String())
+		}
+	}
+	return kinds
+}
+
+func causes(cs wire.Causes) string {
+	var s string
+	for c, ok := cs.Next(); ok; c, ok = cs.Next() {
+		if s += fmt.Sprintf(" %d", c.Code()); len(s) > 8 {
+			return s + " and more" // one such packet is like another
+		}
+	}
+	return s
+}
+
+// describeData names what a DATA chunk carries.
+func describeData(c wire.Chunk) string {
+	d, err := wire.AsData(c)
+	if err != nil || !d.B() || !d.E() {
+		return "DATA"
+	}
+	b := d.Payload()
+	switch {
+	case d.PPID() == ddpadapt.PPIDControl && len(b) >= 4:
+		switch binary.BigEndian.Uint16(b[2:]) {
+		case forge.Accept:
+			return "Accept"
+		case forge.Terminate:
+			return "session Terminate"
+		}
+		return "control"
+	case d.PPID() == ddpadapt.PPIDSegment && len(b) >= 2+ddp.TaggedHeaderLen:
+		seg := b[2:]
+		switch op := rdmap.Opcode(seg[1] & 0xF); {
+		case op == rdmap.OpReadResponse:
+			return "Read Response"
+		case op == rdmap.OpTerminate && len(seg) >= ddp.UntaggedHeaderLen:
+			t, err := rdmap.ParseTerminate(ddp.UntaggedView(seg).Payload())
+			if err == nil {
+				return fmt.Sprintf("Terminate %d/%d/%d", t.Layer, t.EType, t.Code)
+			}
+		default:
+			return fmt.Sprintf("opcode %d", op)
+		}
+	}
+	return "DATA"
+}
+
+// reaction returns the kinds seen but for those that are to be left out, the most frequent first.
+func (r *record) reaction(without []string) (kinds []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for k := range maps.Keys(r.kinds) {
+		if !slices.Contains(without, k) {
+			kinds = append(kinds, k)
+		}
+	}
+	slices.SortFunc(kinds, func(a, b string) int {
+		if d := r.kinds[b] - r.kinds[a]; d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	return kinds
+}
+
+// volume returns the packets and octets that went to the attacker and to the innocent.
+func (r *record) volume(innocent bool) (packets, octets uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.packets[innocent], r.octets[innocent]
+}

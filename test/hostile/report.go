@@ -1,0 +1,119 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+)
+
+// report is all rows and how they came about.
+type report struct {
+	Rate    int     `json:"rate"` // packets a second
+	Quiet   float64 `json:"quiet"`
+	Window  float64 `json:"window"` // seconds
+	Rounds  int     `json:"rounds"`
+	Machine string  `json:"machine"`
+	Rows    []*row  `json:"rows"`
+}
+
+func (r *report) failed() (n int) {
+	for _, row := range r.Rows {
+		if len(row.Failures) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// heading and cells are the table.
+var heading = []string{"attack", "RFC, section", "packets", "reaction", "held KiB", "peak RSS MiB", "CPU us/packet", "answers", "throughput", "control", "verdict"}
+
+func (r *row) cells() []string {
+	percent := func(v float64) string {
+		if r.Base == 0 {
+			return "-"
+		}
+		return fmt.Sprintf("%.0f%%", 100*v)
+	}
+	name := r.Name
+	if r.UDP {
+		name += " (udp)"
+	}
+	verdict := "holds"
+	if len(r.Failures) > 0 {
+		verdict = "FAILS: " + strings.Join(r.Failures, "; ")
+	}
+	return []string{name, r.RFC, fmt.Sprint(r.Packets), r.Reaction, fmt.Sprint(r.Held >> 10), fmt.Sprint(r.PeakRSS >> 20),
+		fmt.Sprintf("%.1f", r.CPU), fmt.Sprintf("%.2f", r.Echo), percent(r.Attack), percent(r.Control), verdict}
+}
+
+func (r *report) text(w io.Writer) {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, strings.Join(heading, "\t"))
+	for _, row := range r.Rows {
+		fmt.Fprintln(tw, strings.Join(row.cells(), "\t"))
+	}
+	tw.Flush()
+	fmt.Fprintf(w, "%d attacks, %d failed\n", len(r.Rows), r.failed())
+}
+
+func (r *report) json(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "\t")
+	return enc.Encode(r)
+}
+
+// Marks around what this program writes into a document.
+const (
+	docsBegin = "<!-- hostile: written by make hostile -->"
+	docsEnd   = "<!-- end of hostile -->"
+)
+
+const notes = `The attacker is paced; it shares two processors with the victim and the honest client. *Packets* are those of the quiet phase, in which
+the client sends a message of 32 KiB every 5 ms; *reaction* is what the victim sent because of them, up to three kinds, *Terminate* by layer, type and code. *Held*
+is the heap in use after a garbage collection with the attack still standing, less that before it; *CPU* is the victim's processor time in
+user and kernel mode, less what it takes at rest: the kernel's share of receiving that runs in the attacker's send is not in it. *Answers* are
+the octets sent back for each octet of the attack, IP headers included. *Throughput* is what a greedy transfer keeps beside the attack, the
+median of windows that alternate with undisturbed ones; *control* is what it keeps beside as many packets of the same average
+length for a port that nobody has: what the rate alone takes. A verdict of *holds* means: no association or session of the client was lost or
+slowed below 80% (where the control too is below 80%, below 80% of the control), its messages arrived as sent, the victim's memory is unchanged, nothing of what was not
+exposed left it, third parties got no more packets than the attacker sent and no more octets than the attack's bound (none; as many
+as were sent where there is an answer; 4 to 1 for INIT ACK), and no other kind of packet was seen than the RFC asks for.`
+
+func (r *report) section() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n## Hostile peers\n\n`make hostile` attacks a server over a real link, between network namespaces. %s, %d packets a second, a quiet phase of %.2g s, %d windows of %.2g s. %d attacks, %d failed.\n\n",
+		docsBegin, r.Machine, r.Rate, r.Quiet, r.Rounds, r.Window, len(r.Rows), r.failed())
+	fmt.Fprintf(&b, "| %s |\n%s|\n", strings.Join(heading, " | "), strings.Repeat("|---", len(heading)))
+	for _, row := range r.Rows {
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(row.cells(), " | "))
+	}
+	fmt.Fprintf(&b, "\n%s\n%s", notes, docsEnd)
+	return b.String()
+}
+
+// insert puts section in the place of the one that doc has, or else at its end.
+func insert(doc, section string) string {
+	begin, end := strings.Index(doc, docsBegin), strings.Index(doc, docsEnd)
+	if begin >= 0 && end > begin {
+		return doc[:begin] + section + doc[end+len(docsEnd):]
+	}
+	if doc != "" {
+		doc = strings.TrimRight(doc, "\n") + "\n\n"
+	}
+	return doc + section + "\n"
+}
+
+// writeDocs puts the table into a document, which need not exist.
+func (r *report) writeDocs(file string) error {
+	doc, err := os.ReadFile(file)
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return os.WriteFile(file, []byte(insert(string(doc), r.section())), 0o644)
+}

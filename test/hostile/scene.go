@@ -1,0 +1,142 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/rddp-go/rddp/rdma"
+)
+
+// attack is a row of the table.
+type attack struct {
+	name, rfc string
+	udp       bool   // over UDP encapsulation
+	flow      string // of the honest client that is measured beside it
+	rate      int    // packets a second; 0 is the common rate
+	most      int    // packets in the quiet phase; 0 is as many as the rate gives
+
+	// start prepares the attack and returns a step of it, which is called again and again with
+	// growing i. A step sends one packet or a few.
+	start func(x *scene) (step func(i int) error, err error)
+	// finish looks for damage of another kind than those that are always looked for.
+	finish func(x *scene) error
+
+	must []string // reactions that have to be seen
+	may  []string // and those that may; all others are wrong
+	echo float64  // octets to third parties for each octet of the attack, at most; default 0: none
+	mass int      // octets that the victim may hold because of the attack; 0 is the common bound
+}
+
+// scene is what an attack works with.
+type scene struct {
+	w       *wireTap
+	victim  *agent
+	friend  *agent
+	regions map[string]rdma.STag
+	peers   []*peer
+	used    int
+
+	bystander uint8 // of the present attack
+}
+
+var (
+	toSCTP = netip.AddrPortFrom(victimAddr, portSCTP)
+	toRDMA = netip.AddrPortFrom(victimAddr, portRDMA)
+
+	// The honest client's ends, in whose name blind attackers speak.
+	fromSCTP = netip.AddrPortFrom(friendAddr, friendSCTP)
+)
+
+// host returns the i-th address in a network.
+func host(n netip.Prefix, i int) netip.Addr {
+	a := n.Addr().As4()
+	i++
+	a[2], a[3] = a[2]|byte(i/250), byte(1+i%250)
+	return netip.AddrFrom4(a)
+}
+
+// own returns an address and port of the attacker that were not used before.
+func (x *scene) own() netip.AddrPort {
+	x.used++
+	return netip.AddrPortFrom(host(attackers, x.used/40000), uint16(10000+x.used%40000))
+}
+
+// peer returns an association from an address that was not used before, yet to be set up.
+func (x *scene) peer(to netip.AddrPort, params []byte) *peer {
+	p := x.w.peer(x.own(), to)
+	p.inits = params
+	x.peers = append(x.peers, p)
+	return p
+}
+
+// open sets an association up.
+func (x *scene) open(to netip.AddrPort, params []byte) (*peer, error) {
+	p := x.peer(to, params)
+	return p, p.connect()
+}
+
+// clear ends what the attack has left.
+func (x *scene) clear() {
+	for _, p := range x.peers {
+		p.abort()
+	}
+	x.peers = x.peers[:0]
+}
+
+// drop forgets an association that is over.
+func (x *scene) drop(p *peer) {
+	p.forget()
+	for i := len(x.peers) - 1; i >= 0; i-- {
+		if x.peers[i] == p {
+			x.peers = append(x.peers[:i], x.peers[i+1:]...)
+			return
+		}
+	}
+}
+
+// blind makes a step that sends a packet without an association.
+func blind(f func(x *scene, i int) error) func(*scene) (func(int) error, error) {
+	return func(x *scene) (func(int) error, error) {
+		return func(i int) error { return f(x, i) }, nil
+	}
+}
+
+// standing makes steps that all use one association, to the SCTP server and after its first message.
+func standing(first string, f func(x *scene, p *peer, i int) error) func(*scene) (func(int) error, error) {
+	return func(x *scene) (func(int) error, error) {
+		p, err := x.open(toSCTP, nil)
+		if err != nil {
+			return nil, err
+		}
+		if first != "" {
+			if err := p.say(first); err != nil {
+				return nil, err
+			}
+		}
+		return func(i int) error {
+			p.drain()
+			return f(x, p, i)
+		}, nil
+	}
+}
+
+// again makes steps that each set an association up and have it ended by the victim.
+func again(f func(x *scene, p *peer, i int) error) func(*scene) (func(int) error, error) {
+	return blind(func(x *scene, i int) error {
+		p, err := x.open(toSCTP, nil)
+		if err != nil {
+			return err
+		}
+		if err := f(x, p, i); err != nil {
+			return err
+		}
+		if _, err := p.wait(0xFF); err != errAborted {
+			p.abort()
+			return fmt.Errorf("the association was not aborted: %w", err)
+		}
+		x.drop(p)
+		return nil
+	})
+}

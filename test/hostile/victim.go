@@ -1,0 +1,263 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/raw"
+	"github.com/rddp-go/rddp/rawio/udp"
+	"github.com/rddp-go/rddp/rdma"
+	"github.com/rddp-go/rddp/sctp"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"golang.org/x/sys/unix"
+)
+
+// SCTP ports of the victim.
+const (
+	portSCTP  = 5000
+	portStale = 5001 // its cookies live for staleLife
+	portRDMA  = rdma.DefaultPort
+
+	staleLife = 200 * time.Millisecond
+)
+
+// victim is the program under attack: servers on packages sctp and rdma over one link.
+type victim struct {
+	link   rawio.Link
+	dev    *rdma.Device
+	served atomic.Int64 // associations and sessions that its program holds
+	bad    atomic.Int64 // messages of the honest client that were not what it had sent
+	friend atomic.Pointer[sctp.Conn]
+	memory *memory
+}
+
+// victimStats is what the victim tells of itself.
+type victimStats struct {
+	CPU        time.Duration // of all its threads, in user and kernel mode
+	Heap       uint64        // octets of objects, after a garbage collection where one was asked for
+	PeakRSS    uint64        // octets, since the last reset
+	Goroutines int
+	Served     int
+	Bad        int
+	FriendMTU  int // largest SCTP packet on the path to the honest client, octets
+	Transport  sctp.TransportStats
+}
+
+func openLink(kind string) (rawio.Link, error) {
+	if kind == "udp" {
+		return udp.Open(udp.Config{})
+	}
+	return raw.Open(raw.Config{})
+}
+
+func runVictim(kind string) error {
+	link, err := openLink(kind)
+	if err != nil {
+		return err
+	}
+	v := &victim{link: link}
+	if v.dev, err = rdma.NewDevice(link, nil); err != nil {
+		return err
+	}
+	defer v.dev.Close()
+	if v.memory, err = newMemory(v.dev); err != nil {
+		return err
+	}
+	for port, life := range map[uint16]time.Duration{portSCTP: 0, portStale: staleLife} {
+		l, err := v.dev.Transport().Listen(port, &sctp.Config{Config: assoc.Config{CookieLife: life}})
+		if err != nil {
+			return err
+		}
+		go v.accept(l)
+	}
+	l, err := v.dev.Listen(portRDMA)
+	if err != nil {
+		return err
+	}
+	go v.sessions(l)
+	return serveAgent(map[string]func(json.RawMessage) (any, error){
+		"stats": func(json.RawMessage) (any, error) { return v.stats(false) },
+		"settled": func(json.RawMessage) (any, error) {
+			return v.stats(true)
+		},
+		"reset": func(json.RawMessage) (any, error) {
+			debug.FreeOSMemory()
+			return nil, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // the peak is the present, from now on
+		},
+		"memory": func(json.RawMessage) (any, error) { return nil, v.memory.check() },
+		"mtu": func(arg json.RawMessage) (any, error) {
+			var to netip.Addr
+			err := json.Unmarshal(arg, &to)
+			return v.link.MTU(victimAddr, to), err
+		},
+		"regions": func(json.RawMessage) (any, error) {
+			return v.memory.regions(), nil
+		},
+	})
+}
+
+// accept serves the associations of one port.
+func (v *victim) accept(l *sctp.Listener) {
+	for {
+		c, err := l.Accept(context.Background())
+		if err != nil {
+			return
+		}
+		v.served.Add(1)
+		go func() {
+			defer v.served.Add(-1)
+			v.serve(c)
+			<-c.Done()
+			c.Close() // what was received and not read goes
+		}()
+	}
+}
+
+// What the first message of an association may ask the server to be.
+const (
+	askFriend = "friend" // check what comes, and acknowledge each message
+	askStall  = "stall"  // read no more
+	askSource = "source" // send without end
+)
+
+// serve reads until the association ends. Other first messages than those above are read like all that
+// follow, and nothing is done with them.
+func (v *victim) serve(c *sctp.Conn) {
+	b := make([]byte, 2*messageLen)
+	n, _, err := c.ReadMsg(b)
+	if err != nil {
+		return
+	}
+	switch string(b[:n]) {
+	case askFriend:
+		v.friend.Store(c)
+		v.checkFriend(c, b)
+		return
+	case askStall:
+		return
+	case askSource:
+		for err == nil {
+			_, err = c.WriteMsg(b[:messageLen], sctp.SendInfo{})
+		}
+		return
+	}
+	for err == nil {
+		_, _, err = c.ReadMsg(b)
+	}
+}
+
+// checkFriend compares all messages of the honest client with what it sends, and answers each.
+func (v *victim) checkFriend(c *sctp.Conn, b []byte) {
+	want := pattern(messageLen)
+	for seq := uint64(0); ; seq++ {
+		n, _, err := c.ReadMsg(b)
+		if err != nil {
+			return
+		}
+		if stamp(want, seq); !bytes.Equal(b[:n], want) {
+			v.bad.Add(1)
+		}
+		if _, err := c.WriteMsg(want[:8], sctp.SendInfo{}); err != nil {
+			return
+		}
+	}
+}
+
+func (v *victim) stats(collect bool) (*victimStats, error) {
+	if collect {
+		runtime.GC()
+		runtime.GC() // what sync.Pool kept through the first one
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	s := &victimStats{
+		Heap: m.HeapAlloc, Goroutines: runtime.NumGoroutine(), Served: int(v.served.Load()), Bad: int(v.bad.Load()),
+		Transport: v.dev.Transport().Stats(),
+	}
+	if c := v.friend.Load(); c != nil {
+		s.FriendMTU = c.Paths()[0].MTU
+	}
+	var ru unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &ru); err != nil {
+		return nil, err
+	}
+	s.CPU = time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(status)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "VmHWM:" {
+			kib, err := strconv.ParseUint(f[1], 10, 64)
+			if err != nil {
+				return nil, err
+			}
+			s.PeakRSS = kib << 10
+		}
+	}
+	return s, nil
+}
+
+// maxSessions is how many sessions of strangers the program serves at a time.
+const maxSessions = 512
+
+// sessions serves the RDMA port.
+func (v *victim) sessions(l *rdma.Listener) {
+	for {
+		req, err := l.Accept(context.Background())
+		if err != nil {
+			return
+		}
+		if v.served.Add(1) > maxSessions {
+			v.served.Add(-1)
+			_ = req.Reject(nil) // its association may be gone
+			continue
+		}
+		go func() {
+			defer v.served.Add(-1)
+			if err := v.session(req); err != nil {
+				fmt.Fprintln(os.Stderr, "victim:", err)
+			}
+		}()
+	}
+}
+
+// session serves one session until it ends. A stranger gets one receive; a friend needs none.
+func (v *victim) session(req *rdma.Request) error {
+	m := v.memory
+	pd, advert := m.strangers, m.advert
+	if string(req.PrivateData()) == askFriend {
+		pd, advert = m.friends, number(uint32(m.friend.STag()))
+	}
+	cq, err := v.dev.CreateCQ(64)
+	if err != nil {
+		return err
+	}
+	qp, err := v.dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, MaxSend: 8, MaxRecv: 8, IRD: 2})
+	if err != nil {
+		return err
+	}
+	defer qp.Close()
+	if pd == m.strangers {
+		if err := qp.PostRecv(&rdma.RecvWR{SGL: []rdma.SGE{m.local.SGE(0, recvLen)}}); err != nil {
+			return err
+		}
+	}
+	if req.Accept(qp, advert) == nil { // else the peer is gone already
+		<-qp.Done()
+	}
+	return nil
+}

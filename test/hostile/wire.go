@@ -1,0 +1,198 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+	"github.com/rddp-go/rddp/internal/netns"
+	"github.com/rddp-go/rddp/sctp/wire"
+	"golang.org/x/sys/unix"
+)
+
+// wireTap sends and sees whole IP packets at the attacker's end of the wire to the victim. No stack is
+// behind it: nothing is answered but what an attack answers.
+type wireTap struct {
+	fd   int
+	to   unix.SockaddrLinklayer
+	udp  bool // SCTP travels in UDP
+	rnd  *rand.Rand
+	seen *record
+
+	sent, octets atomic.Uint64 // IP packets, and their octets
+
+	mu    sync.Mutex
+	peers map[netip.AddrPort]*peer // by own address and SCTP port
+}
+
+// htons is for the protocol field of packet sockets.
+func htons(v uint16) uint16 { return v<<8 | v>>8 }
+
+// packetSocket opens a packet socket on a device of a namespace.
+func packetSocket(ns *netns.NS, device string) (fd, index int, err error) {
+	err = ns.Do(func() error {
+		dev, err := net.InterfaceByName(device)
+		if err != nil {
+			return err
+		}
+		index = dev.Index
+		fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, int(htons(unix.ETH_P_IP)))
+		if err != nil {
+			return err
+		}
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 8<<20); err != nil {
+			return err
+		}
+		// Reads end now and then, so that the reader can.
+		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 100_000}); err != nil {
+			return err
+		}
+		return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: htons(unix.ETH_P_IP), Ifindex: index})
+	})
+	return fd, index, err
+}
+
+// newWireTap opens the attacker's end: gateway is the hardware address of the victim's.
+func newWireTap(ns *netns.NS, device string, gateway net.HardwareAddr, udp bool, seen *record) (*wireTap, error) {
+	fd, index, err := packetSocket(ns, device)
+	if err != nil {
+		return nil, err
+	}
+	w := &wireTap{fd: fd, udp: udp, seen: seen, rnd: rand.New(rand.NewPCG(1, 2)), peers: make(map[netip.AddrPort]*peer)}
+	w.to = unix.SockaddrLinklayer{Protocol: htons(unix.ETH_P_IP), Ifindex: index, Halen: 6}
+	copy(w.to.Addr[:], gateway)
+	return w, nil
+}
+
+// transmit sends one IP packet.
+func (w *wireTap) transmit(ip []byte) error {
+	w.sent.Add(1)
+	w.octets.Add(uint64(len(ip)))
+	if err := unix.Sendto(w.fd, ip, 0, &w.to); err != nil {
+		return fmt.Errorf("a packet of %d octets: %w", len(ip), err)
+	}
+	return nil
+}
+
+// build puts an IPv4 header, and those between, in front of what they carry.
+func build(ls ...gopacket.SerializableLayer) []byte {
+	buf := gopacket.NewSerializeBuffer()
+	if err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, ls...); err != nil {
+		panic(err) // of layers that were made here
+	}
+	return buf.Bytes()
+}
+
+func header(src, dst netip.Addr, proto layers.IPProtocol) *layers.IPv4 {
+	return &layers.IPv4{Version: 4, TTL: 64, Protocol: proto, SrcIP: src.AsSlice(), DstIP: dst.AsSlice(), Flags: layers.IPv4DontFragment}
+}
+
+// encapPort is where the victim takes SCTP in UDP, and where all of it comes from.
+const encapPort = 9899
+
+// carry makes the IP packet that carries an SCTP packet.
+func (w *wireTap) carry(src, dst netip.Addr, from uint16, sctp []byte) []byte {
+	if !w.udp {
+		return build(header(src, dst, layers.IPProtocolSCTP), gopacket.Payload(sctp))
+	}
+	ip := header(src, dst, layers.IPProtocolUDP)
+	u := &layers.UDP{SrcPort: layers.UDPPort(from), DstPort: encapPort}
+	if err := u.SetNetworkLayerForChecksum(ip); err != nil {
+		panic(err)
+	}
+	return build(ip, u, gopacket.Payload(sctp))
+}
+
+// sctp sends an SCTP packet with a right checksum.
+func (w *wireTap) sctp(src, dst netip.AddrPort, tag uint32, chunks []byte) error {
+	return w.transmit(w.carry(src.Addr(), dst.Addr(), encapPort, packet(src.Port(), dst.Port(), tag, chunks)))
+}
+
+// packet is an SCTP packet with a right checksum.
+func packet(src, dst uint16, tag uint32, chunks []byte) []byte {
+	b := append(wire.AppendHeader(make([]byte, 0, wire.CommonHeaderLen+len(chunks)), src, dst, tag), chunks...)
+	wire.PutChecksum(b, wire.ChecksumBytes(b))
+	return b
+}
+
+// fragments sends an IP packet in fragments of at most 1500 octets.
+func (w *wireTap) fragments(src, dst netip.Addr, payload []byte) error {
+	const most = 1480
+	id := uint16(w.rnd.Uint32())
+	for at := 0; at < len(payload); at += most {
+		ip := header(src, dst, layers.IPProtocolSCTP)
+		ip.Flags, ip.Id, ip.FragOffset = 0, id, uint16(at/8)
+		if at+most < len(payload) {
+			ip.Flags = layers.IPv4MoreFragments
+		}
+		if err := w.transmit(build(ip, gopacket.Payload(payload[at:min(at+most, len(payload))]))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// icmp sends an ICMP "destination unreachable" of some code about a packet that the victim is to have sent
+// to remote. info is the low half of the second word: the MTU.
+func (w *wireTap) icmp(from netip.Addr, victim, remote netip.AddrPort, code uint8, info uint16, tag uint32) error {
+	head := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, victim.Port()), remote.Port()), tag)
+	quoted := w.quote(victim, remote, append(head, 0, 0, 0, 0, byte(wire.ChunkSack), 0, 0, 16))
+	msg := &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(layers.ICMPv4TypeDestinationUnreachable, code), Seq: info}
+	return w.transmit(build(header(from, victim.Addr(), layers.IPProtocolICMPv4), msg, gopacket.Payload(quoted)))
+}
+
+// quote is a packet of the victim as a router would have seen it.
+func (w *wireTap) quote(victim, remote netip.AddrPort, sctp []byte) []byte {
+	if !w.udp {
+		return build(header(victim.Addr(), remote.Addr(), layers.IPProtocolSCTP), gopacket.Payload(sctp))
+	}
+	ip := header(victim.Addr(), remote.Addr(), layers.IPProtocolUDP)
+	u := &layers.UDP{SrcPort: encapPort, DstPort: encapPort}
+	if err := u.SetNetworkLayerForChecksum(ip); err != nil {
+		panic(err)
+	}
+	return build(ip, u, gopacket.Payload(sctp))
+}
+
+// read takes in what the victim sends to the attacker and to the innocent, until done is closed.
+func (w *wireTap) read(done <-chan struct{}) {
+	each(w.fd, done, func(ip []byte) {
+		src, dst, sctp := w.seen.note(ip, w.udp)
+		if sctp == nil {
+			return
+		}
+		w.mu.Lock()
+		p := w.peers[netip.AddrPortFrom(dst, binary.BigEndian.Uint16(sctp[2:]))]
+		w.mu.Unlock()
+		if p != nil {
+			p.arrive(src, append([]byte(nil), sctp...))
+		}
+	})
+}
+
+// each calls f for each IP packet that comes in, until done is closed.
+func each(fd int, done <-chan struct{}, f func(ip []byte)) {
+	b := make([]byte, 1<<16)
+	for {
+		select {
+		case <-done:
+			return
+		default:
+		}
+		n, from, err := unix.Recvfrom(fd, b, 0)
+		if err != nil {
+			continue // nothing came
+		}
+		if ll, ok := from.(*unix.SockaddrLinklayer); ok && ll.Pkttype != unix.PACKET_OUTGOING {
+			f(b[:n])
+		}
+	}
+}
