@@ -31,13 +31,14 @@ type Transport struct {
 	start time.Time
 
 	mu        sync.RWMutex
-	ep        *endpoint.Endpoint   // guarded by mu
-	conns     map[*Conn]struct{}   // guarded by mu
-	listeners map[uint16]*Listener // guarded by mu
-	ports     map[uint16]int       // guarded by mu: users of each bound port
-	closed    bool                 // guarded by mu
-	ends      TransportStats       // guarded by mu: of associations that have ended
-	ended     assoc.Counters       // guarded by mu: sums over them
+	ep        *endpoint.Endpoint     // guarded by mu
+	conns     map[*Conn]struct{}     // guarded by mu
+	listeners map[uint16]*Listener   // guarded by mu
+	ports     map[uint16]int         // guarded by mu: users of each bound port
+	lingering map[uint16]*time.Timer // guarded by mu: ports whose last user has gone, see release
+	closed    bool                   // guarded by mu
+	ends      TransportStats         // guarded by mu: of associations that have ended
+	ended     assoc.Counters         // guarded by mu: sums over them
 
 	timers  *timers
 	batches sync.Pool // *assoc.TxBatch
@@ -51,7 +52,7 @@ type Transport struct {
 func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 	t := &Transport{
 		link: link, start: time.Now(),
-		conns: make(map[*Conn]struct{}), listeners: make(map[uint16]*Listener), ports: make(map[uint16]int),
+		conns: make(map[*Conn]struct{}), listeners: make(map[uint16]*Listener), ports: make(map[uint16]int), lingering: make(map[uint16]*time.Timer),
 		readEnd: make(chan struct{}),
 	}
 	if cfg != nil {
@@ -224,7 +225,7 @@ func (t *Transport) refresh(c *Conn) {
 func (t *Transport) forget(c *Conn) {
 	t.timers.remove(c)
 	a, _ := c.Lock()
-	total := a.Stats().Counters
+	total, linger := a.Stats().Counters, c.lingerFor()
 	c.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -235,7 +236,7 @@ func (t *Transport) forget(c *Conn) {
 	count.Add(&t.ended, &total)
 	t.countEnd(c.err)
 	t.ep.Remove(c.a)
-	t.unbind(c.a.LocalPort())
+	t.release(c.a.LocalPort(), linger)
 }
 
 // transmit sends everything an association has ready. Called by its owner.
@@ -394,6 +395,9 @@ func (t *Transport) bind(port uint16) (uint16, error) {
 }
 
 func (t *Transport) bindPort(port uint16) error {
+	if t.resume(port) {
+		return nil
+	}
 	if t.ports[port] > 0 {
 		return fmt.Errorf("port %d: %w", port, rawio.ErrPortInUse)
 	}
@@ -470,6 +474,7 @@ func (t *Transport) Close() error {
 		return nil
 	}
 	t.closed = true
+	t.stopLingering()
 	listeners := make([]*Listener, 0, len(t.listeners))
 	for _, l := range t.listeners {
 		listeners = append(listeners, l)

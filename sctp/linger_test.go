@@ -1,0 +1,215 @@
+package sctp
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// doorkeeper is a link that passes only packets for bound ports, as raw links do, and loses what it is told to.
+type doorkeeper struct {
+	rawio.Link
+	unbound chan uint16
+
+	mu   sync.Mutex
+	open map[uint16]bool
+	lose wire.ChunkType // the first packet that begins with such a chunk does not leave
+	lost int
+}
+
+func (d *doorkeeper) ReadBatch(pkts []rawio.Packet) (int, error) {
+	for {
+		n, err := d.Link.ReadBatch(pkts)
+		if err != nil {
+			return 0, err
+		}
+		d.mu.Lock()
+		kept := 0
+		for i := range n {
+			if d.open[binary.BigEndian.Uint16(pkts[i].Data[2:])] {
+				pkts[kept] = pkts[i]
+				kept++
+			} else {
+				pkts[i].Release()
+			}
+		}
+		d.mu.Unlock()
+		if kept > 0 {
+			return kept, nil
+		}
+	}
+}
+
+func (d *doorkeeper) WriteBatch(pkts []rawio.Packet) (int, error) {
+	for i := range pkts {
+		if d.loses(slices.Concat(pkts[i].Vec...)) {
+			continue
+		}
+		if _, err := d.Link.WriteBatch(pkts[i : i+1]); err != nil {
+			return i, err
+		}
+	}
+	return len(pkts), nil
+}
+
+func (d *doorkeeper) loses(packet []byte) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if wire.ChunkType(packet[12]) != d.lose || d.lost > 0 {
+		return false
+	}
+	d.lost++
+	return true
+}
+
+func (d *doorkeeper) BindPort(port uint16) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open[port] {
+		return rawio.ErrPortInUse
+	}
+	d.open[port] = true
+	return nil
+}
+
+func (d *doorkeeper) UnbindPort(port uint16) {
+	d.mu.Lock()
+	delete(d.open, port)
+	d.mu.Unlock()
+	d.unbound <- port
+}
+
+// behindDoor is a pair whose first end is behind a doorkeeper.
+func behindDoor(t *testing.T, lose wire.ChunkType) (*pair, *doorkeeper) {
+	la, lb, err := mem.Pair(mem.Options{MTU: 1500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &doorkeeper{Link: la, open: make(map[uint16]bool), unbound: make(chan uint16, 2*maxLinger), lose: lose}
+	p := &pair{bAddr: lb.LocalAddrs()[0].Addr()}
+	if p.a, err = NewTransport(d, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.a.Close() })
+	if p.b, err = NewTransport(lb, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.b.Close() })
+	return p, d
+}
+
+// nothing is a chunk that is never sent.
+const nothing = wire.ChunkType(0xff)
+
+// short are timers of so much, with few retransmissions.
+func short(rto time.Duration) *Config {
+	c := &Config{}
+	c.RTOInitial, c.RTOMin, c.RTOMax, c.AssocMaxRetrans = rto, rto, rto, 3
+	return c
+}
+
+// The SHUTDOWN COMPLETE is lost: the peer repeats its SHUTDOWN ACK, which is out of the blue by then, and is answered.
+func TestShutdownAckIsAnsweredAfterTheEnd(t *testing.T) {
+	// req 9260-8.4-6
+	p, d := behindDoor(t, wire.ChunkShutdownComplete)
+	c, s := p.connect(t, short(200*time.Millisecond), short(20*time.Millisecond))
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-s.Done()
+	if err := s.Err(); err != assoc.ErrShutdown {
+		t.Errorf("the peer ended with %v, want %v", err, assoc.ErrShutdown)
+	}
+	if d.lost != 1 {
+		t.Errorf("%d packets were lost, want 1", d.lost)
+	}
+}
+
+// The ABORT is lost: the peer's DATA is answered by another.
+func TestDataIsAnsweredAfterAnAbort(t *testing.T) {
+	p, d := behindDoor(t, wire.ChunkAbort)
+	c, s := p.connect(t, short(200*time.Millisecond), short(20*time.Millisecond))
+	c.Abort("test")
+	if _, err := s.WriteMsg([]byte("is anybody there?"), SendInfo{}); err != nil {
+		t.Fatal(err)
+	}
+	<-s.Done()
+	var abort *assoc.AbortError
+	if err := s.Err(); !errors.As(err, &abort) {
+		t.Errorf("the peer ended with %v, want an ABORT", err)
+	}
+	if d.lost != 1 {
+		t.Errorf("%d packets were lost, want 1", d.lost)
+	}
+}
+
+// A port that lingers is nobody's: this Transport may use it at once, and in the end it is given back.
+func TestPortLingersForAWhile(t *testing.T) {
+	p, d := behindDoor(t, nothing)
+	cfg := short(20 * time.Millisecond)
+	cfg.LocalPort = 5000
+	for range 2 {
+		c, s := p.connect(t, cfg, nil)
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		<-s.Done()
+	}
+	if port := <-d.unbound; port != 5000 {
+		t.Errorf("port %d was given back", port)
+	}
+	p.a.mu.Lock()
+	defer p.a.mu.Unlock()
+	if len(p.a.lingering) != 0 || len(p.a.ports) != 0 || len(d.unbound) != 0 {
+		t.Errorf("%d ports linger, %d are bound, %d were given back twice", len(p.a.lingering), len(p.a.ports), len(d.unbound))
+	}
+}
+
+func TestListenOnALingeringPort(t *testing.T) {
+	p, _ := behindDoor(t, nothing)
+	cfg := short(time.Minute)
+	cfg.LocalPort = 5000
+	c, _ := p.connect(t, cfg, nil)
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.a.lingering) != 1 {
+		t.Fatalf("%d ports linger, want 1", len(p.a.lingering))
+	}
+	l, err := p.a.Listen(5000, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 1), cfg); !errors.Is(err, rawio.ErrPortInUse) {
+		t.Errorf("dial from a port that listens: %v", err)
+	}
+	l.Close()
+}
+
+func TestFewPortsLinger(t *testing.T) {
+	p, d := behindDoor(t, nothing)
+	p.a.mu.Lock()
+	for port := range uint16(maxLinger + 10) {
+		if err := p.a.bindPort(1000 + port); err != nil {
+			t.Fatal(err)
+		}
+		p.a.release(1000+port, time.Hour)
+	}
+	p.a.mu.Unlock()
+	if len(p.a.lingering) != maxLinger || len(d.open) != maxLinger {
+		t.Errorf("%d linger, %d are bound, want %d", len(p.a.lingering), len(d.open), maxLinger)
+	}
+	p.a.Close()
+	if len(p.a.lingering) != 0 {
+		t.Errorf("%d linger after Close", len(p.a.lingering))
+	}
+}
