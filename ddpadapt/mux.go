@@ -80,7 +80,7 @@ const (
 
 // Stats counts what a Mux has seen since its start.
 type Stats struct {
-	SegmentsIn, SegmentsOut uint64
+	SegmentsIn, SegmentsOut uint64 // DDP Segments
 	Requests                uint64 // Initiates of the peer that were given to the upper layer
 	OutOfOrder              uint64 // messages that waited for an earlier one
 

@@ -17,10 +17,10 @@ type Stats struct {
 	Accepted  uint64 // sessions that Request.Accept has
 	Rejected  uint64 // requests answered by Request.Reject or RejectSetup
 
-	StreamsFailed uint64 // streams that have failed: the sum of the next three
-	TerminatesIn  uint64 // because of a Terminate Message of the peer
-	TerminatesOut uint64 // because of what the peer sent, or of the own memory: the sum of Faults
-	StreamsLost   uint64 // without one: with their association, by IdleTimeout, or by a peer that still owed answers
+	StreamsFailed uint64 // streams that have failed: the sum of TerminatesIn, TerminatesOut and StreamsLost
+	TerminatesIn  uint64 // streams that failed by a Terminate Message of the peer
+	TerminatesOut uint64 // streams that failed by one of ours, for what the peer sent or the own memory: the sum of Faults
+	StreamsLost   uint64 // streams that failed without one: with their association, by IdleTimeout, or by a peer that still owed answers
 	Faults        Faults
 
 	RequestsDropped uint64 // requests ended because Limits.MaxRequests others waited for Listener.Accept

@@ -27,7 +27,7 @@ type TransportStats struct {
 	Endpoint endpoint.Stats
 
 	// Associations that were established, and why associations have ended.
-	Established uint64 // by either side
+	Established uint64 // associations that came to be, set up by either side
 	EndShutdown uint64 // gracefully
 	EndAborted  uint64 // by this side, its program or its stack
 	EndByPeer   uint64 // by an ABORT of the peer

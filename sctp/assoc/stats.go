@@ -26,12 +26,12 @@ type Stats struct {
 // packet, octets of data the user's octets. Packets that an endpoint drops before they reach an association
 // are counted there.
 type Counters struct {
-	PacketsIn, PacketsOut uint64
-	OctetsIn, OctetsOut   uint64
-	DataIn, DataOut       uint64 // DATA chunks; DataOut counts each transmission
-	DataOctetsIn          uint64 // of new DATA chunks
+	PacketsIn, PacketsOut uint64 // packets; in: with the right ports, whatever their tag
+	OctetsIn, OctetsOut   uint64 // octets of these packets
+	DataIn, DataOut       uint64 // DATA chunks; out: each transmission
+	DataOctetsIn          uint64 // user data of new DATA chunks
 	Placed                uint64 // DATA chunks consumed by the Placer
-	SacksIn, SacksOut     uint64
+	SacksIn, SacksOut     uint64 // SACK chunks
 	Retransmits           uint64 // DATA chunks sent again, for whatever cause
 	FastRetransmits       uint64 // entries into fast recovery
 	Timeouts              uint64 // T3-rtx expiries
@@ -39,10 +39,10 @@ type Counters struct {
 	Reneged               uint64 // DATA chunks that the peer had acknowledged in a gap block and then no more
 	DuplicatesReported    uint64 // DATA chunks that the peer says it has received again
 	HeartbeatsIn          uint64 // probes of the peer, answered or not
-	HeartbeatsOut         uint64
+	HeartbeatsOut         uint64 // HEARTBEATs, without probes of the MTU
 	HeartbeatAcksIn       uint64 // answers to HEARTBEATs that were outstanding
 	MTUProbesOut          uint64 // probes of path MTUs
-	MTUProbesAcked        uint64 // and those that arrived
+	MTUProbesAcked        uint64 // probes of path MTUs that arrived
 	MarksIn               uint64 // packets with new DATA that had a congestion mark
 	EchoesIn              uint64 // reductions of cwnd because the peer has echoed such a mark
 	ErrorsIn              uint64 // ERROR chunks
@@ -71,8 +71,8 @@ type Counters struct {
 
 	// Rare events.
 	InitsIn      uint64 // INITs of the peer for the association, which never change it (section 5.2)
-	InitsRefused uint64 // those answered by ABORT: not acceptable, or a restart that adds addresses
-	Restarts     uint64 // by the peer
+	InitsRefused uint64 // INITs for the association answered by ABORT: not acceptable, or a restart that adds addresses
+	Restarts     uint64 // restarts of the association by the peer
 	PathsDown    uint64 // paths that became inactive
 	PathsUp      uint64 // paths that were confirmed or have recovered
 	Violations   uint64 // 1 when this side ended the association because of what the peer had sent

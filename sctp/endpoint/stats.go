@@ -3,9 +3,9 @@ package endpoint
 // Stats counts what an endpoint does with packets that belong to no association.
 type Stats struct {
 	// Dropped without an answer.
-	Malformed      uint64 // shorter than a common header, without a chunk, or port 0
-	BadChecksum    uint64
-	BadAddress     uint64 // from, or to, an address that is not that of one host (section 8.4 rule 1)
+	Malformed      uint64 // packets shorter than a common header, without a chunk, or port 0
+	BadChecksum    uint64 // packets with a wrong CRC32c (section 6.8)
+	BadAddress     uint64 // packets from, or to, an address that is not that of one host (section 8.4 rule 1)
 	StrayReports   uint64 // ICMP reports about packets of no association
 	InitsMalformed uint64 // INITs with an Initiate Tag of 0, or too short (section 3.3.2)
 	BadCookies     uint64 // COOKIE ECHOs not signed here, or of another peer (section 5.1.5)
@@ -13,7 +13,7 @@ type Stats struct {
 	AnswersDropped uint64 // answers that found the queue of packets to send full
 
 	OutOfBlue uint64 // packets out of the blue, for which rules 2 to 8 of section 8.4 have an answer or none
-	Reflected uint64 // those answered by ABORT or SHUTDOWN COMPLETE
+	Reflected uint64 // packets out of the blue answered by ABORT or SHUTDOWN COMPLETE
 
 	InitAcks         uint64 // INITs answered by INIT ACK
 	InitsRefused     uint64 // INITs answered by ABORT: nobody listens, or not acceptable

@@ -1,0 +1,142 @@
+package metrics
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rdma"
+	"github.com/rddp-go/rddp/sctp"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// Collector collects the counters of its sources. It is a prometheus.Collector and an expvar.Var, and may be
+// used by several goroutines.
+type Collector struct {
+	mu      sync.Mutex
+	sources map[string]source
+}
+
+// source is what goes by one name. Each part may be nil.
+type source struct {
+	transport *sctp.Transport
+	device    *rdma.Device
+	link      reflect.Value // method Stats
+}
+
+var _ prometheus.Collector = (*Collector)(nil)
+
+// NewCollector returns a Collector without sources.
+func NewCollector() *Collector { return &Collector{sources: make(map[string]source)} }
+
+// AddTransport adds a Transport, in place of one that has the name.
+func (c *Collector) AddTransport(name string, t *sctp.Transport) {
+	c.change(name, func(s *source) { s.transport = t })
+}
+
+// AddDevice adds a Device and its Transport, in place of those that have the name.
+func (c *Collector) AddDevice(name string, d *rdma.Device) {
+	c.change(name, func(s *source) { s.device, s.transport = d, d.Transport() })
+}
+
+// AddLink adds the counters of a link, if it has any: those that its method Stats returns. A source may have a link
+// and a Device of the same name.
+func (c *Collector) AddLink(name string, l rawio.Link) {
+	m := reflect.ValueOf(l).MethodByName("Stats")
+	if !m.IsValid() || m.Type().NumIn() != 0 || m.Type().NumOut() != 1 || m.Type().Out(0).Kind() != reflect.Struct {
+		return
+	}
+	c.change(name, func(s *source) { s.link = m })
+}
+
+// Remove removes everything of a name, as after Close.
+func (c *Collector) Remove(name string) {
+	c.mu.Lock()
+	delete(c.sources, name)
+	c.mu.Unlock()
+}
+
+func (c *Collector) change(name string, f func(*source)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.sources[name]
+	f(&s)
+	c.sources[name] = s
+}
+
+// all returns the sources and their names in order.
+func (c *Collector) all() ([]string, map[string]source) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.sources)), maps.Clone(c.sources)
+}
+
+// Describe describes nothing: which metrics there are depends on the sources.
+func (c *Collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect sends the metrics of all sources.
+func (c *Collector) Collect(ch chan<- prometheus.Metric) {
+	names, sources := c.all()
+	for _, name := range names {
+		s := sources[name]
+		e := emitter{ch: ch, source: name}
+		if t := s.transport; t != nil {
+			e.counters("sctp", t.Stats())
+			e.counters("sctp_assoc", t.Totals())
+			e.gauge("rddp_sctp_associations", "Associations, those that this side sets up included.", t.Associations())
+		}
+		if d := s.device; d != nil {
+			e.counters("rdma", d.Stats())
+			e.gauge("rddp_rdma_peers", "Established associations of the device.", len(d.Peers()))
+			e.gauge("rddp_rdma_queue_pairs", "Queue pairs that have not ended.", len(d.QPs()))
+		}
+		if s.link.IsValid() {
+			stats := s.link.Call(nil)[0]
+			kind, _, _ := strings.Cut(stats.Type().String(), ".")
+			e.counters(kind, stats.Interface())
+		}
+	}
+}
+
+// variables is what a source looks like as a variable of package expvar.
+type variables struct {
+	Transport    *sctp.TransportStats `json:",omitempty"`
+	Associations int                  `json:",omitempty"`
+	Totals       *assoc.Counters      `json:",omitempty"` // over the associations
+	Device       *rdma.Stats          `json:",omitempty"`
+	Peers        int                  `json:",omitempty"`
+	QueuePairs   int                  `json:",omitempty"`
+	Link         any                  `json:",omitempty"`
+}
+
+// String returns all counters as JSON, by source: it makes the Collector an expvar.Var.
+func (c *Collector) String() string {
+	names, sources := c.all()
+	out := make(map[string]variables, len(names))
+	for _, name := range names {
+		s, v := sources[name], variables{}
+		if t := s.transport; t != nil {
+			stats, totals := t.Stats(), t.Totals()
+			v.Transport, v.Totals, v.Associations = &stats, &totals, t.Associations()
+		}
+		if d := s.device; d != nil {
+			stats := d.Stats()
+			v.Device, v.Peers, v.QueuePairs = &stats, len(d.Peers()), len(d.QPs())
+		}
+		if s.link.IsValid() {
+			v.Link = s.link.Call(nil)[0].Interface()
+		}
+		out[name] = v
+	}
+	b, err := json.Marshal(out)
+	if err != nil {
+		return `{}` // never: numbers and strings only
+	}
+	return string(b)
+}

@@ -1,0 +1,29 @@
+// Package metrics exports the counters of sctp.Transport, rdma.Device and the links below them: to Prometheus, as
+// a prometheus.Collector, and to package expvar, as a variable.
+//
+// A Collector has any number of sources, each with a name that becomes the label "source":
+//
+//	c := metrics.NewCollector()
+//	c.AddDevice("storage", dev)
+//	c.AddLink("storage", link)
+//	prometheus.MustRegister(c)
+//	expvar.Publish("rddp", c)
+//
+// Or Handler serves both at /metrics and /debug/vars, with the metrics of the Go runtime and the process.
+//
+// Names follow the conventions of Prometheus. They are made of the names of the fields that count, which is where to
+// look for their exact meaning; the help text is the comment there.
+//
+//	rddp_sctp_*_total              sctp.TransportStats: packets, associations and why they ended
+//	rddp_sctp_endpoint_*_total     endpoint.Stats: packets that belong to no association
+//	rddp_sctp_assoc_*_total        assoc.Counters, summed over all associations
+//	rddp_rdma_*_total              rdma.Stats: sessions and why streams failed
+//	rddp_rdma_faults_total         rdma.Faults, with the label "fault"
+//	rddp_ddp_session_*_total       ddpadapt.Stats, summed over all associations
+//	rddp_ddp_session_faults_total  its Faults, with the label "fault"
+//	rddp_raw_*_total, rddp_udp_*_total, rddp_tun_*_total   Stats of the link: what the kernel and the interface do
+//	rddp_sctp_associations, rddp_rdma_peers, rddp_rdma_queue_pairs   how many there are now
+//
+// A scrape looks at every association for a moment. That costs a few microseconds each and nothing between
+// scrapes: counting itself is part of the work anyway.
+package metrics

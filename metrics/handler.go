@@ -1,0 +1,32 @@
+package metrics
+
+import (
+	"expvar"
+	"fmt"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Handler serves the Collector at /metrics as Prometheus text, with the metrics of the Go runtime and of the
+// process, and at /debug/vars as JSON, as the variable rddp among those of package expvar. It needs
+// no other registration, and says much about the process: serve it where only the operator gets.
+func Handler(c *Collector) http.Handler {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /debug/vars", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		fmt.Fprintf(w, "{\n%q: %s", "rddp", c)
+		expvar.Do(func(kv expvar.KeyValue) {
+			if kv.Key != "rddp" { // published by the program too
+				fmt.Fprintf(w, ",\n%q: %s", kv.Key, kv.Value)
+			}
+		})
+		fmt.Fprint(w, "\n}\n")
+	})
+	return mux
+}

@@ -1,0 +1,228 @@
+package metrics
+
+import (
+	"encoding/json"
+	"expvar"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/rawio/raw"
+	"github.com/rddp-go/rddp/rawio/tun"
+	"github.com/rddp-go/rddp/rawio/udp"
+	"github.com/rddp-go/rddp/rdma"
+	"github.com/rddp-go/rddp/sctp"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// counted is a link that counts as one of another kind does.
+type counted[T any] struct {
+	*mem.Link
+	stats T
+}
+
+func (l counted[T]) Stats() T { return l.stats }
+
+// devices returns two joined devices, with an association that the first has set up and ended.
+func devices(t testing.TB) (a, b *rdma.Device) {
+	t.Helper()
+	la, lb, err := mem.Pair(mem.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err = rdma.NewDevice(la, nil); err != nil {
+		t.Fatal(err)
+	}
+	if b, err = rdma.NewDevice(lb, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		a.Close()
+		b.Close()
+	})
+	if _, err := b.Transport().Listen(77, nil); err != nil {
+		t.Fatal(err)
+	}
+	c, err := a.Transport().Dial(t.Context(), netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), 77), nil)
+	if err == nil {
+		err = c.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, b
+}
+
+func gather(t *testing.T, c *Collector) map[string]*dto.MetricFamily {
+	t.Helper()
+	reg := prometheus.NewPedanticRegistry()
+	if err := reg.Register(c); err != nil {
+		t.Fatal(err)
+	}
+	list, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := make(map[string]*dto.MetricFamily)
+	for _, f := range list {
+		byName[f.GetName()] = f
+	}
+	return byName
+}
+
+// Every counter there is comes out as a sample of its own, with a help text, and the names keep the
+// conventions.
+func TestEveryCounterIsExported(t *testing.T) {
+	a, _ := devices(t)
+	c := NewCollector()
+	c.AddDevice("x", a)
+	link := counted[udp.Stats]{}
+	c.AddLink("x", link)
+	families := gather(t, c)
+	samples := 0
+	for name, f := range families {
+		if f.GetHelp() == "" || strings.HasPrefix(f.GetHelp(), "Count of") {
+			t.Errorf("%s has no help: %q", name, f.GetHelp())
+		}
+		if f.GetType() == dto.MetricType_COUNTER {
+			samples += len(f.GetMetric())
+		}
+		for _, m := range f.GetMetric() {
+			if m.GetLabel()[len(m.GetLabel())-1].GetName() != "source" && m.GetLabel()[0].GetName() != "source" {
+				t.Errorf("%s: labels %v", name, m.GetLabel())
+			}
+		}
+	}
+	want := 0
+	one := func(string, uint64) { want++ }
+	count.Each(sctp.TransportStats{}, one)
+	count.Each(assoc.Counters{}, one)
+	count.Each(rdma.Stats{}, one)
+	count.Each(udp.Stats{}, one)
+	if want--; samples != want { // Faults[0] of ddpadapt is none
+		t.Errorf("%d samples of %d counters", samples, want)
+	}
+	problems, err := testutil.CollectAndLint(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	for _, name := range []string{"rddp_sctp_packets_received_total", "rddp_sctp_packets_sent_total", "rddp_sctp_endpoint_bad_checksum_total",
+		"rddp_sctp_assoc_bytes_received_total", "rddp_sctp_assoc_mtu_probes_sent_total", "rddp_sctp_associations", "rddp_sctp_associations_ended_total",
+		"rddp_rdma_terminates_sent_total", "rddp_rdma_faults_total", "rddp_ddp_session_faults_total", "rddp_udp_receive_overflow_total"} {
+		if families[name] == nil {
+			t.Errorf("there is no %s among %v", name, slices.Sorted(maps.Keys(families)))
+		}
+	}
+	if n := len(families["rddp_ddp_session_faults_total"].GetMetric()); n != int(ddpadapt.FaultEarlyData) {
+		t.Errorf("%d faults of sessions", n)
+	}
+}
+
+// The values are those that Stats returns, under the label of the source.
+func TestValues(t *testing.T) {
+	a, b := devices(t)
+	c := NewCollector()
+	c.AddDevice("client", a)
+	c.AddTransport("server", b.Transport())
+	c.AddLink("server", counted[raw.Stats]{stats: raw.Stats{RxOverflow: 7}})
+	c.AddLink("server", &mem.Link{}) // counts nothing, and takes nothing away
+	c.AddLink("tun", counted[tun.Stats]{stats: tun.Stats{RxFragments: 9}})
+	want := strings.NewReader(`
+# HELP rddp_raw_receive_overflow_total Dropped by the kernel for want of receive buffer.
+# TYPE rddp_raw_receive_overflow_total counter
+rddp_raw_receive_overflow_total{source="server"} 7
+# HELP rddp_tun_receive_fragments_total IP fragments, which this link refuses.
+# TYPE rddp_tun_receive_fragments_total counter
+rddp_tun_receive_fragments_total{source="tun"} 9
+# HELP rddp_sctp_established_total Associations that came to be, set up by either side.
+# TYPE rddp_sctp_established_total counter
+rddp_sctp_established_total{source="client"} 1
+rddp_sctp_established_total{source="server"} 1
+`)
+	if err := testutil.CollectAndCompare(c, want, "rddp_raw_receive_overflow_total", "rddp_tun_receive_fragments_total", "rddp_sctp_established_total"); err != nil {
+		t.Error(err)
+	}
+	c.Remove("server")
+	c.Remove("tun")
+	for name, f := range gather(t, c) {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "source" && l.GetValue() != "client" {
+					t.Errorf("%s: still of %s", name, l.GetValue())
+				}
+			}
+		}
+	}
+}
+
+// The handler serves both forms.
+func TestHandler(t *testing.T) {
+	a, _ := devices(t)
+	c := NewCollector()
+	c.AddDevice("x", a)
+	s := httptest.NewServer(Handler(c))
+	defer s.Close()
+	get := func(path string) string {
+		t.Helper()
+		client := http.Client{Timeout: 10 * time.Second}
+		resp, err := client.Get(s.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s, %v", path, resp.Status, err)
+		}
+		return string(b)
+	}
+	text := get("/metrics")
+	for _, line := range []string{`rddp_sctp_associations_ended_total{reason="shutdown",source="x"} 1`, "go_goroutines "} {
+		if !strings.Contains(text, line) {
+			t.Errorf("no %s", line)
+		}
+	}
+	var vars struct {
+		Rddp map[string]struct {
+			Transport sctp.TransportStats
+			Totals    assoc.Counters
+			Device    rdma.Stats
+		}
+		Memstats map[string]any
+	}
+	if err := json.Unmarshal([]byte(get("/debug/vars")), &vars); err != nil {
+		t.Fatal(err)
+	}
+	if x := vars.Rddp["x"]; x.Transport.Established != 1 || x.Transport != a.Transport().Stats() || x.Totals != a.Transport().Totals() || len(vars.Memstats) == 0 {
+		t.Errorf("%+v", x)
+	}
+	var _ expvar.Var = c
+}
+
+func TestNames(t *testing.T) {
+	for field, want := range map[string]string{
+		"PacketsIn": "packets_received", "MTUProbesOut": "mtu_probes_sent", "ICMPIn": "icmp_received", "OctetsOut": "bytes_sent",
+		"RxBatches": "batches_received", "TxPackets": "packets_sent", "RxICMP": "receive_icmp", "TxTooLong": "transmit_too_long",
+		"CQOverflows": "cq_overflows", "Restarts": "restarts", "BadHeartbeatAcks": "bad_heartbeat_acks",
+	} {
+		if got := metricName(field); got != want {
+			t.Errorf("%s: %s, want %s", field, got, want)
+		}
+	}
+}
