@@ -105,16 +105,14 @@ func (c *Conn) Lock() (*assoc.Assoc, rawio.Time) {
 // Unlock sends what has become ready, hands on packets that arrived meanwhile and gives ownership up.
 func (c *Conn) Unlock() {
 	for round := 0; ; round++ {
-		now := c.t.now()
-		c.drain(now)
-		c.pump(now)
+		more := c.pump()
 		w, streams, entries := c.wake, c.wakeStreams, c.entries
 		c.wake, c.wakeStreams, c.entries = 0, nil, nil
 		c.gate.own.Unlock()
 		c.report(entries)
 		c.settle(w, streams)
-		if c.gate.waiting.Load() == 0 || !c.gate.own.TryLock() {
-			return // nothing left, or the next owner drains it
+		if !more && c.gate.waiting.Load() == 0 || !c.gate.own.TryLock() {
+			return // nothing left, or the next owner goes on with it
 		}
 		if round == ownerRounds {
 			go c.Unlock()
@@ -148,36 +146,49 @@ func (c *Conn) handle(now rawio.Time, p *rawio.Packet) {
 	}
 }
 
-func (c *Conn) drain(now rawio.Time) {
+// drain handles the packets that have arrived while the gate was taken, and says whether there were any.
+func (c *Conn) drain(now rawio.Time) (any bool) {
 	for {
 		b := c.gate.take()
 		if b == nil {
-			return
+			return any
 		}
 		for i := range b {
 			c.handle(now, &b[i])
 			b[i].Release()
 		}
 		c.gate.done(b)
+		any = true
 	}
 }
 
-// pump moves everything that the last step has made ready: events, messages, packets, the timer.
-func (c *Conn) pump(now rawio.Time) {
+// pump moves everything that the last step has made ready: events, messages, packets, the timer. Between two batches
+// it takes what has arrived, so that the backlog stays short however much there is to send. more says that it has
+// stopped before all was sent, for others to have the gate and to hear of completions.
+func (c *Conn) pump() (more bool) {
+	now := c.t.now()
+	c.drain(now)
 	c.handleEvents(now)
-	for more := true; more; more = c.handleEvents(now) {
+	for range ownerBatches {
 		if c.upper != nil {
 			c.upper.HandleReceived(now)
 		} else {
 			c.collect()
 		}
-		c.t.transmit(now, c.a)
+		more = c.t.transmit(now, c.a)
+		now = c.t.now()
+		more = c.drain(now) || more
+		more = c.handleEvents(now) || more
+		if !more {
+			break
+		}
 	}
 	if c.ended && c.unread == 0 && (c.closing || c.upper != nil || c.socket != nil) {
 		c.dropUnread()
 		c.a.Close()
 	}
 	c.t.timers.set(c, c.a.NextTimeout())
+	return more
 }
 
 // dropUnread gives back messages that nobody will read.

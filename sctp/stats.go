@@ -19,7 +19,7 @@ type TransportStats struct {
 	TxBatches uint64 // calls of WriteBatch
 	TxFailed  uint64 // packets the link refused; SCTP treats them as lost
 
-	BacklogDropped uint64 // packets dropped because 1024 others waited for the owner of their association
+	BacklogDropped uint64 // packets dropped because too many others, 12288 or 24 MiB, waited for the owner of their association
 	AcceptRefused  uint64 // associations aborted because Config.Backlog others waited for Listener.Accept
 	EventsLost     uint64 // notifications that found Config.Events others waiting for Conn.NextEvent
 

@@ -239,14 +239,13 @@ func (t *Transport) forget(c *Conn) {
 	t.release(c.a.LocalPort(), linger)
 }
 
-// transmit sends everything an association has ready. Called by its owner.
-func (t *Transport) transmit(now rawio.Time, a *assoc.Assoc) {
+// transmit sends a batch of what an association has ready, and says whether there is more. Called by its owner.
+func (t *Transport) transmit(now rawio.Time, a *assoc.Assoc) (more bool) {
 	b := t.batches.Get().(*assoc.TxBatch)
-	for more := true; more; {
-		more = a.PollTransmit(now, b)
-		t.write(b)
-	}
+	more = a.PollTransmit(now, b)
+	t.write(b)
 	t.batches.Put(b)
+	return more
 }
 
 // transmitReplies sends the endpoint's own packets. Called with mu held.
