@@ -27,7 +27,7 @@ func newBulk(t testing.TB, size int, link simnet.Params, configure func(*assoc.C
 	if w.mtu = 1480; link.MTU > 0 {
 		w.mtu = link.MTU - 20
 	}
-	w.net.Connect(w.a.addr, w.b.addr, link)
+	w.net.Connect(w.a.addr(), w.b.addr(), link)
 	for _, h := range []*Host{w.a, w.b} {
 		if configure != nil {
 			configure(&h.cfg)
@@ -43,19 +43,19 @@ func newBulk(t testing.TB, size int, link simnet.Params, configure func(*assoc.C
 		}
 		q.onFailed = func(err *rdmap.StreamError) { w.failf("%v", err) }
 	}
-	w.b.accept = func([]byte) *qp { return b.qb }
-	if err := w.b.ep.Listen(port, &w.b.cfg); err != nil {
+	w.serves = func([]byte) *qp { return b.qb }
+	if err := w.b.node.EP.Listen(port, &w.b.cfg); err != nil {
 		t.Fatal(err)
 	}
-	b.c = w.a.connect(w.now, w.b)
-	b.c.pump(w.now)
+	b.c = w.a.connect(w.b)
+	b.c.Pump()
 	w.run("setup", func() bool { return b.c.up })
 	s, err := b.c.mux.Open(w.now, -1, b.qa.core.Stream(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.qa.bind(b.c, s)
-	b.c.pump(w.now)
+	b.c.Pump()
 	w.run("session", func() bool { return b.qa.core.State() == rdmap.StateRTS })
 	b.src, b.dst = w.a.mem.alloc(size), w.b.mem.alloc(size)
 	from, to := b.src.register(0, 0, 0), b.dst.register(ddp.RemoteWrite, 0, 0)
@@ -73,9 +73,9 @@ func (b *bulk) write() {
 		b.failf("post: %v", err)
 		return
 	}
-	b.c.pump(b.now)
+	b.c.Pump()
 	for b.done < want && b.err == nil {
-		if !b.step(b.now.Add(1e9)) {
+		if !b.Step(b.now.Add(1e9)) {
 			b.failf("nothing left to happen")
 		}
 	}

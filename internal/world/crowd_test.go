@@ -95,14 +95,14 @@ func TestThousandsOfSessions(t *testing.T) {
 	link := simnet.Params{Delay: 10 * time.Millisecond, Jitter: 5 * time.Millisecond, Loss: 0.01, Duplicate: 0.01, Reorder: 0.05,
 		ReorderDelay: 5 * time.Millisecond, MTU: 1500}
 	w.mtu = 1480
-	w.net.Connect(w.a.addr, w.b.addr, link)
+	w.net.Connect(w.a.addr(), w.b.addr(), link)
 	for _, h := range []*Host{w.a, w.b} {
 		h.cfg.OutStreams, h.cfg.InStreams = streams, streams
 	}
-	if err := w.b.ep.Listen(port, &w.b.cfg); err != nil {
+	if err := w.b.node.EP.Listen(port, &w.b.cfg); err != nil {
 		t.Fatal(err)
 	}
-	w.b.accept = func(private []byte) *qp { return c.guests[binary.BigEndian.Uint16(private)].b }
+	w.serves = func(private []byte) *qp { return c.guests[binary.BigEndian.Uint16(private)].b }
 	w.connect()
 	w.run("setup", func() bool { return w.conn.up })
 	var areas [][3]area
@@ -119,10 +119,10 @@ func TestThousandsOfSessions(t *testing.T) {
 			c.must(err)
 			g.a.bind(w.conn, s)
 			if i%100 == 0 {
-				w.conn.pump(w.now)
+				w.conn.Pump()
 			}
 		}
-		w.conn.pump(w.now)
+		w.conn.Pump()
 		c.await("setup of the sessions", func(g *guest) bool {
 			return g.a.core.State() == rdmap.StateRTS && g.b.core.State() == rdmap.StateRTS
 		})
@@ -132,8 +132,8 @@ func TestThousandsOfSessions(t *testing.T) {
 		for i, g := range c.guests {
 			c.speak(g)
 			if i == streams/2 {
-				w.conn.pump(w.now)
-				w.setMTU(w.a.addr, w.b.addr, []int{576, 1280}[round], 64)
+				w.conn.Pump()
+				w.setMTU(w.a.addr(), w.b.addr(), []int{576, 1280}[round], 64)
 			}
 		}
 		for i, g := range c.guests {
@@ -141,7 +141,7 @@ func TestThousandsOfSessions(t *testing.T) {
 				g.a.core.Abort(errAbort)
 			}
 		}
-		w.conn.pump(w.now)
+		w.conn.Pump()
 		c.await("the work", func(g *guest) bool { return g.a.over && g.b.over || g.sent == 1 && g.told == 1 })
 		for i, g := range c.guests {
 			if aborted := i%3 == 0; aborted != (g.failed != nil) || !aborted && g.told != 1 {
@@ -149,12 +149,12 @@ func TestThousandsOfSessions(t *testing.T) {
 			}
 			g.a.core.Close()
 		}
-		w.conn.pump(w.now)
+		w.conn.Pump()
 		c.await("the end", func(g *guest) bool { return g.a.over && g.b.over })
 		if a, b := w.conn.mux.Sessions(), w.b.conn().mux.Sessions(); a != 0 || b != 0 {
 			t.Fatalf("round %d: %d and %d sessions are left", round, a, b)
 		}
-		w.net.Connect(w.a.addr, w.b.addr, link)
+		w.net.Connect(w.a.addr(), w.b.addr(), link)
 	}
 	if n := w.b.conn().mux.Stats().Violations; n != 0 || w.conn.down != nil {
 		t.Errorf("%d violations, association %v", n, w.conn.down)

@@ -32,11 +32,11 @@ func (d *doom) act(w *World) {
 		d.strike(w)
 	case d.cut && (w.now >= d.heal || w.apart()):
 		d.cut = false
-		w.net.Heal(w.a.addr, w.b.addr)
+		w.net.Heal(w.a.addr(), w.b.addr())
 		d.at = w.now.Add(time.Second)
 	case w.apart(): // the associations are no more
 		d.on, d.at = false, rawio.Never
-		w.seen.losses++
+		w.seen.Losses++
 		w.sessions += len(w.lanes)
 		w.ops += 10
 		w.connect()
@@ -53,14 +53,14 @@ func (d *doom) strike(w *World) {
 	switch k := w.rand.IntN(4); k {
 	case 0, 1:
 		c := []*Host{w.a, w.b}[k].conn()
-		c.a.Abort(w.now, []byte("doom"))
-		c.pump(w.now)
+		c.a.Abort(c.h.node.Time(), []byte("doom"))
+		c.Pump()
 	default:
 		d.cut, d.heal = true, rawio.Never
 		if k == 3 {
 			d.heal = w.now.Add(time.Duration(w.rand.IntN(60_000)) * time.Millisecond)
 		}
-		w.net.Partition(w.a.addr, w.b.addr)
+		w.net.Partition(w.a.addr(), w.b.addr())
 	}
 }
 
@@ -70,11 +70,11 @@ func (w *World) apart() bool { return w.conn.down != nil && w.b.conn().down != n
 // lost takes the end of an association. Requests of all its sessions may end with it.
 func (w *World) lost(c *conn) {
 	switch {
+	case w.tenancy != nil:
+		w.tenancy.parted(w, c)
 	case errors.Is(c.down, assoc.ErrShutdown) && w.finishing, w.fate.excuses(c.down):
 	case w.doom.on:
-		for _, l := range w.loads {
-			l.end.begun, l.end.gracious = true, nil
-		}
+		w.cutOff()
 	default:
 		w.failf("%s: association ended by %v", c.h.name, c.down)
 	}
@@ -83,7 +83,7 @@ func (w *World) lost(c *conn) {
 // rejected takes the peer's answer to a request for a session.
 func (w *World) rejected(q *qp, err error) {
 	for _, n := range w.lanes {
-		if n.active != nil && n.active.q == q && n.refuse {
+		if n.active != nil && n.active.q == q && (n.refuse || w.tenancy != nil && n.end.begun) {
 			return
 		}
 	}

@@ -27,16 +27,16 @@ func NewMultihomed(seed uint64) *World {
 	f := &fate{rand: simnet.NewRand(seed ^ 0x66617465)}
 	w.fate = f
 	for i, h := range []*Host{w.a, w.b} {
-		h.addrs = append(h.addrs, netip.AddrFrom4([4]byte{172, 16, 0, byte(1 + i)}))
-		h.cfg.LocalAddrs = h.addrs
+		h.node.AddAddr(netip.AddrFrom4([4]byte{172, 16, 0, byte(1 + i)}))
+		h.cfg.LocalAddrs = h.node.Addrs
 		h.configure(f.rand)
 	}
 	mtu := w.mtu + 20
-	w.net.SetLink(w.a.addrs[1], w.b.addrs[1], w.path(mtu))
-	w.net.SetLink(w.b.addrs[1], w.a.addrs[1], w.path(mtu))
+	w.net.SetLink(w.a.node.Addrs[1], w.b.node.Addrs[1], w.path(mtu))
+	w.net.SetLink(w.b.node.Addrs[1], w.a.node.Addrs[1], w.path(mtu))
 	for k := range 2 {
-		f.good[k][0], _ = w.net.Link(w.a.addrs[k], w.b.addrs[k])
-		f.good[k][1], _ = w.net.Link(w.b.addrs[k], w.a.addrs[k])
+		f.good[k][0], _ = w.net.Link(w.a.node.Addrs[k], w.b.node.Addrs[k])
+		f.good[k][1], _ = w.net.Link(w.b.node.Addrs[k], w.a.node.Addrs[k])
 		f.until[k] = f.after(0, time.Second)
 	}
 	return w
@@ -82,7 +82,7 @@ func (f *fate) act(w *World) {
 			continue
 		}
 		f.down[k] = !f.down[k]
-		a, b := w.a.addrs[k], w.b.addrs[k]
+		a, b := w.a.node.Addrs[k], w.b.node.Addrs[k]
 		lost := f.good[k]
 		if f.down[k] {
 			f.kept++
@@ -118,7 +118,7 @@ func (f *fate) prefer(w *World) {
 	if f.rand.IntN(3) > 0 || len(h.conns) == 0 || h.conns[0].down != nil || !h.conns[0].up {
 		return
 	}
-	if err := h.conns[0].a.SetPrimary(peer.addrs[f.rand.IntN(2)]); err != nil && err != assoc.ErrNoPath {
+	if err := h.conns[0].a.SetPrimary(peer.node.Addrs[f.rand.IntN(2)]); err != nil && err != assoc.ErrNoPath {
 		w.failf("%s: SetPrimary: %v", h.name, err)
 	}
 }

@@ -9,38 +9,40 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 	"github.com/rddp-go/rddp/sctp/assoc"
-	"github.com/rddp-go/rddp/sctp/endpoint"
 )
 
-const port = 5043
+// port is where worlds with a network of their own listen, and connect from.
+const port, localPort = 5043, 49152
 
-// Host is one machine: an SCTP endpoint, registered memory, and the sessions of its QPs.
+// Host is what one machine has of a world: registered memory, and the sessions of its QPs.
 type Host struct {
 	w     *World
 	name  string
-	addr  netip.Addr   // where others connect to
-	addrs []netip.Addr // all, addr being the first
-	ep    *endpoint.Endpoint
+	node  *Node
 	cfg   assoc.Config
 	conns []*conn // in the order they were made
 	table *ddp.Table
 	mem   *memory
-	tx    *assoc.TxBatch
 
 	nextStream ddp.StreamID
 	tally      *tally
-
-	// accept is asked for the QP that serves an incoming session; nil rejects it.
-	accept func(private []byte) *qp
 }
 
-// conn returns the association that there is now, or was last.
-func (h *Host) conn() *conn { return h.conns[len(h.conns)-1] }
+// conn returns the association that there is now, or was last. A tenant's B may have none.
+func (h *Host) conn() *conn {
+	switch {
+	case h.w.tenancy == nil:
+		return h.conns[len(h.conns)-1]
+	case h == h.w.a:
+		return h.w.conn
+	}
+	return h.w.partner()
+}
 
 // linked reports whether both hosts have an association.
 func (w *World) linked() bool {
 	a, b := w.conn, w.b.conn()
-	return a.up && a.down == nil && b.up && b.down == nil
+	return a.up && a.down == nil && b != nil && b.up && b.down == nil
 }
 
 // conn is one association with the DDP sessions on it.
@@ -55,25 +57,29 @@ type conn struct {
 	flushing []*qp // requests end once the packets are on their way
 }
 
-func newHost(w *World, name string, addr netip.Addr) *Host {
-	h := &Host{w: w, name: name, addr: addr, addrs: []netip.Addr{addr}, tx: assoc.NewTxBatch(16)}
-	h.ep = endpoint.New(endpoint.Config{Rand: w.rand, Features: rawio.DontFragment | rawio.ECNField,
-		MTU: func(_, _ netip.Addr) int { return w.mtu }})
+func newHost(w *World, n *Node) *Host {
+	h := &Host{w: w, name: n.Name, node: n}
 	h.table = ddp.NewTable(w.rand)
 	h.mem = newMemory(w, h)
 	ddpadapt.Configure(&h.cfg)
 	return h
 }
 
+// addr is where others connect to.
+func (h *Host) addr() netip.Addr { return h.node.Addrs[0] }
+
 // connect starts an association with the other host.
-func (h *Host) connect(now rawio.Time, to *Host) *conn {
-	a, err := h.ep.Connect(now, &h.cfg, 49152, netip.AddrPortFrom(h.addr, 0),
-		[]netip.AddrPort{netip.AddrPortFrom(to.addr, 0)}, port)
+func (h *Host) connect(to *Host) *conn {
+	udp := h.w.udp
+	a, err := h.node.EP.Connect(h.node.Time(), &h.cfg, h.w.local, netip.AddrPortFrom(h.addr(), udp),
+		[]netip.AddrPort{netip.AddrPortFrom(to.addr(), udp)}, h.w.port)
 	if err != nil {
 		h.w.failf("connect: %v", err)
 		return nil
 	}
-	return h.adopt(a, true)
+	c := h.adopt(a, true)
+	h.node.Add(c)
+	return c
 }
 
 func (h *Host) adopt(a *assoc.Assoc, initiator bool) *conn {
@@ -85,45 +91,15 @@ func (h *Host) adopt(a *assoc.Assoc, initiator bool) *conn {
 	return c
 }
 
-// receive handles one packet and whatever follows from it at once.
-func (h *Host) receive(now rawio.Time, p *rawio.Packet) {
-	a, ok := h.ep.Lookup(p)
-	if !ok {
-		return
-	}
-	if a == nil {
-		var isNew bool
-		a, isNew = h.ep.HandleUnmatched(now, p)
-		for more := true; more; {
-			more = h.ep.PollTransmit(now, h.tx)
-			h.send(now)
-		}
-		if a == nil {
-			return
-		}
-		if isNew {
-			h.adopt(a, false)
-		}
-	}
-	c := a.Owner.(*conn)
-	a.HandlePacket(now, p)
-	c.pump(now)
-}
+// Assoc implements Conn.
+func (c *conn) Assoc() *assoc.Assoc { return c.a }
 
-// send gives the batch to the network.
-func (h *Host) send(now rawio.Time) {
-	for i := range h.tx.Pkts {
-		p := &h.tx.Pkts[i]
-		if !p.Local.IsValid() {
-			p.Local = netip.AddrPortFrom(h.addr, 0)
-		}
-		h.w.net.Send(now, p)
-	}
-	h.tx.Reset()
-}
+// Gone implements Conn.
+func (c *conn) Gone() bool { return c.down != nil }
 
-// pump plays the shell: events go up, packets go out, until nothing is left to do.
-func (c *conn) pump(now rawio.Time) {
+// Pump implements Conn.
+func (c *conn) Pump() {
+	now := c.h.node.Time()
 	for {
 		for {
 			ev, ok := c.a.PollEvent()
@@ -146,16 +122,13 @@ func (c *conn) pump(now rawio.Time) {
 			busy = true
 			c.session(now, ev)
 		}
-		more := c.a.PollTransmit(now, c.h.tx)
-		c.h.send(now)
+		more := c.h.node.Transmit(c.a)
 		for _, q := range c.flushing {
 			q.core.Flush()
 		}
 		c.flushing = c.flushing[:0]
 		if !busy && !more {
-			if c.down != nil {
-				c.a.Close()
-			}
+			c.h.node.Settled(c)
 			return
 		}
 	}
@@ -163,12 +136,12 @@ func (c *conn) pump(now rawio.Time) {
 
 func (c *conn) event(now rawio.Time, ev assoc.Event) {
 	switch ev.Kind {
-	case assoc.EventUp:
+	case assoc.EventUp, assoc.EventRestart:
 		c.up = true
-		c.h.ep.Refresh(c.a)
+		c.h.node.EP.Refresh(c.a)
 	case assoc.EventDown:
 		c.down = ev.Err
-		c.h.ep.Remove(c.a)
+		c.h.node.EP.Remove(c.a)
 		c.h.w.lost(c)
 	}
 	c.mux.HandleEvent(now, ev)
@@ -181,7 +154,7 @@ func (c *conn) session(now rawio.Time, ev ddpadapt.Event) {
 	q, _ := ev.Session.Owner.(*qp)
 	switch ev.Kind {
 	case ddpadapt.EventInitiate:
-		if q = c.h.accept(ev.Private); q == nil {
+		if q = c.h.w.serve(c, ev.Private); q == nil {
 			if err := ev.Session.Reject(now, nil); err != nil {
 				c.h.w.failf("%s: reject: %v", c.h.name, err)
 			}
@@ -199,26 +172,6 @@ func (c *conn) session(now rawio.Time, ev ddpadapt.Event) {
 			q.core.Ended()
 		}
 	}
-}
-
-// timeouts runs every timer that is due.
-func (h *Host) timeouts(now rawio.Time) {
-	for _, c := range h.conns {
-		if c.down == nil && c.a.NextTimeout() <= now {
-			c.a.HandleTimeout(now)
-			c.pump(now)
-		}
-	}
-}
-
-func (h *Host) nextTimeout() rawio.Time {
-	next := rawio.Never
-	for _, c := range h.conns {
-		if c.down == nil {
-			next = min(next, c.a.NextTimeout())
-		}
-	}
-	return next
 }
 
 // qp is a queue pair with its side of the workload.

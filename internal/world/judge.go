@@ -43,6 +43,7 @@ func (l *load) sent(wc rdmap.WC) {
 
 // complete judges what a request that succeeded has done. wc is its own completion, nil if it has none.
 func (l *load) complete(o *op, wc *rdmap.WC) {
+	l.w.seen.Done++
 	switch o.opcode {
 	case rdmap.WCRead:
 		o.sink.settle(o.want, "read")

@@ -15,6 +15,7 @@ type lane struct {
 
 	loads   [2]*load // of hosts A and B; nil while there is no session
 	active  *load    // who asked for the session
+	number  uint16   // of the session
 	refuse  bool     // the passive side will reject it
 	started bool
 	ends    bool // it does not last to the end of the world
@@ -27,19 +28,36 @@ var errAbort = errors.New("world: enough of this session")
 
 // openLanes makes the lanes, each with its first session.
 func (w *World) openLanes() {
-	slot := []int{256, 2000, 8192, 10000}[w.rand.IntN(4)]
-	w.a.tally, w.b.tally = newTally(w.a), newTally(w.b)
-	for i := range 1 + w.rand.IntN(3) {
-		w.lanes = append(w.lanes, &lane{w: w, id: byte(i), rooms: [2]*room{newRoom(w.a.mem, slot), newRoom(w.b.mem, slot)}})
-	}
+	w.makeLanes()
 	for _, n := range w.lanes {
 		n.open()
 	}
 }
 
-// serve returns the QP that an incoming session is for, nil if it is to be rejected.
-func (w *World) serve(private []byte) *qp {
+func (w *World) makeLanes() {
+	slot := []int{256, 2000, 8192, 10000}[w.rand.IntN(4)]
+	w.a.tally, w.b.tally = newTally(w.a), newTally(w.b)
+	for i := range 1 + w.rand.IntN(3) {
+		w.lanes = append(w.lanes, &lane{w: w, id: byte(i), rooms: [2]*room{newRoom(w.a.mem, slot), newRoom(w.b.mem, slot)}})
+	}
+}
+
+// serve returns the QP that a session coming in by c is for, nil if it is to be rejected: at times, and on a shared
+// ground where packets of long ago have brought it about.
+func (w *World) serve(c *conn, private []byte) *qp {
+	if w.serves != nil {
+		return w.serves(private)
+	}
 	n := w.lanes[private[0]]
+	q := n.active.q
+	current := n.number == uint16(private[1])<<8|uint16(private[2]) && q.conn.a.LocalTag() == c.a.PeerTag() && n.active.peer.q.conn == nil
+	switch {
+	case !current && w.tenancy == nil:
+		w.failf("%s: a session that nobody has asked for", c.h.name)
+		return nil
+	case !current, w.tenancy != nil && (q.over || n.active.peer.q.over):
+		return nil
+	}
 	if n.refuse {
 		n.end.begun = true
 		return nil
@@ -72,11 +90,13 @@ func (n *lane) open() {
 	n.active = n.loads[active]
 	w.gather()
 	c := hosts[active].conn()
-	if _, err := c.open(w.now, n.active.q, []byte{n.id}); err != nil {
+	w.opened++
+	n.number = w.opened
+	if _, err := c.open(n.active.q, []byte{n.id, byte(n.number >> 8), byte(n.number)}); err != nil {
 		w.failf("open: %v", err)
 		return
 	}
-	c.pump(w.now)
+	c.Pump()
 }
 
 // gather lists the loads of all lanes.
@@ -130,14 +150,14 @@ func (n *lane) advance() {
 // retire takes leave of a session that is over.
 func (n *lane) retire() {
 	seen := &n.w.seen
-	seen.sessions++
+	seen.Sessions++
 	a, b := n.loads[0], n.loads[1]
 	for _, c := range []struct {
 		is bool
 		n  *int
 	}{
-		{n.refuse, &seen.rejected}, {n.end.gracious != nil, &seen.gracious}, {n.end.violation != nil, &seen.violated},
-		{n.end.revoked && a.fault != nil && a.fault.Terminate != nil, &seen.revoked}, {a.flushed || b.flushed, &seen.cutOff},
+		{n.refuse, &seen.Rejected}, {n.end.gracious != nil, &seen.Gracious}, {n.end.violation != nil, &seen.Violated},
+		{n.end.revoked && a.fault != nil && a.fault.Terminate != nil, &seen.Revoked}, {a.flushed || b.flushed, &seen.CutOff},
 	} {
 		if c.is {
 			*c.n++
@@ -188,7 +208,7 @@ func (n *lane) bringAbout() {
 	default:
 		n.end.begun, n.end.gracious = true, nil
 		l.q.core.Abort(errAbort)
-		l.q.conn.pump(w.now)
+		l.q.conn.Pump()
 	}
 }
 
@@ -196,7 +216,7 @@ func (n *lane) bringAbout() {
 func (l *load) close() {
 	l.closing = true
 	l.q.core.Close()
-	l.q.conn.pump(l.w.now)
+	l.q.conn.Pump()
 }
 
 // idle reports whether there is nothing left to do on the lane.

@@ -177,7 +177,7 @@ func (l *load) act(now rawio.Time) {
 	} else if l.needsSend() && !l.send(false) {
 		l.next = now.Add(10 * time.Millisecond)
 	}
-	l.q.conn.pump(now)
+	l.q.conn.Pump()
 }
 
 // needsSend reports whether a last Send is needed: to cover writes, or to complete unsignalled requests.
@@ -239,9 +239,9 @@ func (l *load) submit(wr *rdmap.SendWR, o op) bool {
 	switch {
 	case err == nil:
 		l.posted = append(l.posted, o)
-		l.w.seen.ops[wr.Op]++
+		l.w.seen.Ops[wr.Op]++
 		if wr.Op == rdmap.WRAtomic && !wr.Atomic.Swap {
-			l.w.seen.adds++
+			l.w.seen.Adds++
 		}
 	case l.end.begun && err == rdmap.ErrState:
 		l.fail(o)

@@ -49,9 +49,9 @@ func TestTransferAcrossMTUChanges(t *testing.T) {
 			if err := b.qa.core.PostSend(&b.wr); err != nil {
 				t.Fatal(err)
 			}
-			b.c.pump(b.now)
+			b.c.Pump()
 			for range 20 {
-				b.step(b.now.Add(time.Second))
+				b.Step(b.now.Add(time.Second))
 			}
 			if b.c.a.Stats().Outstanding == 0 {
 				t.Fatal("nothing is under way")
@@ -59,10 +59,10 @@ func TestTransferAcrossMTUChanges(t *testing.T) {
 			fragmented := b.net.Stats().Fragmented
 			for _, h := range []*Host{b.a, b.b} {
 				other := map[*Host]*Host{b.a: b.b, b.b: b.a}[h]
-				b.setMTU(h.addr, other.addr, 1280, row.quote)
+				b.setMTU(h.addr(), other.addr(), 1280, row.quote)
 			}
 			for want := b.done + 1; b.done < want && b.err == nil; {
-				b.step(b.now.Add(time.Second))
+				b.Step(b.now.Add(time.Second))
 			}
 			if b.net.Stats().Fragmented == fragmented {
 				t.Error("nothing was fragmented: the story is not told")
@@ -77,9 +77,9 @@ func TestTransferAcrossMTUChanges(t *testing.T) {
 				t.Errorf("%d segments of 500,000 octets", n)
 			}
 
-			b.net.Connect(b.a.addr, b.b.addr, link)
+			b.net.Connect(b.a.addr(), b.b.addr(), link)
 			for end := b.now.Add(11 * time.Minute); b.now < end && b.err == nil; { // PMTU_RAISE_TIMER
-				b.step(end)
+				b.Step(end)
 			}
 			writes(2)
 			mtu("grown", 9000)

@@ -30,11 +30,11 @@ func (w *World) newSetup() setup {
 }
 
 // open starts the session of q.
-func (c *conn) open(now rawio.Time, q *qp, private []byte) (s *ddpadapt.Session, err error) {
+func (c *conn) open(q *qp, private []byte) (s *ddpadapt.Session, err error) {
 	if q.setup.enhanced {
-		s, err = c.mux.OpenEnhanced(now, -1, q.core.Stream(), q.setup.asked, private)
+		s, err = c.mux.OpenEnhanced(c.h.node.Time(), -1, q.core.Stream(), q.setup.asked, private)
 	} else {
-		s, err = c.mux.Open(now, -1, q.core.Stream(), private)
+		s, err = c.mux.Open(c.h.node.Time(), -1, q.core.Stream(), private)
 	}
 	if err == nil {
 		q.bind(c, s)

@@ -66,7 +66,7 @@ func throughput(t *testing.T, rtt time.Duration, loss float64, make cc.Factory) 
 		c.NewController = make
 		c.RecvBuffer = 16 << 20
 	})
-	b.net.SetLink(b.b.addr, b.a.addr, simnet.Params{Delay: rtt / 2, Rate: linkRate, MTU: ipPacket})
+	b.net.SetLink(b.b.addr(), b.a.addr(), simnet.Params{Delay: rtt / 2, Rate: linkRate, MTU: ipPacket})
 	posted := b.done
 	run := func(until time.Duration) {
 		for time.Duration(b.now) < until && b.err == nil {
@@ -76,8 +76,8 @@ func throughput(t *testing.T, rtt time.Duration, loss float64, make cc.Factory) 
 				}
 				posted++
 			}
-			b.c.pump(b.now)
-			if !b.step(b.now.Add(until - time.Duration(b.now))) {
+			b.c.Pump()
+			if !b.Step(b.now.Add(until - time.Duration(b.now))) {
 				t.Fatal("nothing left to happen")
 			}
 		}

@@ -82,7 +82,7 @@ func (l *load) violate(v *violation) {
 	if !l.submit(&v.wr, o) {
 		l.w.failf("%s: %s: refused locally", l.q.h.name, v.name)
 	}
-	l.q.conn.pump(l.w.now)
+	l.q.conn.Pump()
 }
 
 // violate has one QP break the rules, and waits until both ends know. Nothing but that QP may notice.

@@ -33,12 +33,12 @@ func (x *weather) blow(w *World) {
 	if w.now < x.next {
 		return
 	}
-	from, to := w.a.addr, w.b.addr
+	from, to := w.a.addr(), w.b.addr()
 	if w.rand.IntN(2) == 0 {
 		from, to = to, from
 	}
 	w.setMTU(from, to, mtus[w.rand.IntN(len(mtus))], w.rand.IntN(2)*64)
-	w.seen.mtus++
+	w.seen.MTUs++
 	x.next = w.soon()
 	if x.left--; x.left == 0 {
 		x.next = rawio.Never

@@ -67,7 +67,7 @@ func (g *gambled) end() {
 		return // the end of the session has been first
 	}
 	l.end.revoked = true
-	l.w.seen.windows++
+	l.w.seen.Windows++
 	table := l.q.h.table
 	var err error
 	switch l.w.rand.IntN(5) {

@@ -3,30 +3,31 @@ package world
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/rdma/rdmap"
+	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// World is two hosts and the network between them.
+// World is two hosts that work with one another, and the oracle for it.
 type World struct {
+	*Ground
 	rand *simnet.Rand // operations, secrets
-	net  *simnet.Net  // faults
 	mtu  int          // of the hosts' own links, SCTP-level
-	now  rawio.Time
-	pkt  rawio.Packet // being handled
 	a, b *Host
 
 	conn  *conn // of A; another one after a loss
 	lanes []*lane
 	loads []*load // of the sessions that there are
-	later []timer // sorted by time
+
+	port, local, udp uint16 // SCTP ports of B and A, UDP port of both or 0
 
 	ops       int    // still to be posted
 	sessions  int    // still to be opened
+	opened    uint16 // sessions so far
+	waiting   int    // what after has yet to do
 	finishing bool   // lanes stay as they are
 	hash      uint64 // of every completion
 	err       error  // the first violation
@@ -34,55 +35,53 @@ type World struct {
 	weather weather
 	doom    doom
 	fate    *fate
-	events  uint64
-	seen    tales
+	tenancy *tenancy                 // on a ground that is shared, else nil
+	serves  func(private []byte) *qp // what serve does, where it is set
+	seen    Tales
 }
 
-// tales counts what has come to pass in a world, so that a test knows what its worlds have told.
-type tales struct {
-	sessions int                     // that are over
-	rejected int                     // of these, without having begun
-	gracious int                     // ended gracefully by one side
-	violated int                     // ended by an access that is forbidden
-	revoked  int                     // ended by an access to a window that was closed
-	cutOff   int                     // with requests that failed
-	windows  int                     // that were closed with the session going on
-	losses   int                     // of associations
-	mtus     int                     // changes of the network's MTU
-	ops      [rdmap.WRAtomic + 1]int // requests posted, by opcode
-	adds     int                     // of the atomics, FetchAdd with whatever mask
+// Tales counts what has come to pass in a world, so that a test knows what its worlds have told.
+type Tales struct {
+	Sessions int // that are over
+	Rejected int // of these, without having begun
+	Gracious int // ended gracefully by one side
+	Violated int // ended by an access that is forbidden
+	Revoked  int // ended by an access to a window that was closed
+	CutOff   int // with requests that failed
+	Windows  int // that were closed with the session going on
+	Losses   int // of associations
+	MTUs     int // changes of the network's MTU
+	Done     int // requests completed with success
+
+	Ops  [rdmap.WRAtomic + 1]int // requests posted, by opcode
+	Adds int                     // of the atomics, FetchAdd with whatever mask
 }
 
-func (t *tales) add(o *tales) {
-	t.sessions += o.sessions
-	t.rejected += o.rejected
-	t.gracious += o.gracious
-	t.violated += o.violated
-	t.revoked += o.revoked
-	t.cutOff += o.cutOff
-	t.windows += o.windows
-	t.losses += o.losses
-	t.mtus += o.mtus
-	for i, n := range o.ops {
-		t.ops[i] += n
+// Add adds what another world has told.
+func (t *Tales) Add(o *Tales) {
+	t.Sessions += o.Sessions
+	t.Rejected += o.Rejected
+	t.Gracious += o.Gracious
+	t.Violated += o.Violated
+	t.Revoked += o.Revoked
+	t.CutOff += o.CutOff
+	t.Windows += o.Windows
+	t.Losses += o.Losses
+	t.MTUs += o.MTUs
+	t.Done += o.Done
+	t.Adds += o.Adds
+	for i, n := range o.Ops {
+		t.Ops[i] += n
 	}
-	t.adds += o.adds
-}
-
-// timer is something to be done at a time.
-type timer struct {
-	at rawio.Time
-	do func()
 }
 
 // after has do called when d has passed.
 func (w *World) after(d time.Duration, do func()) {
-	t := timer{w.now.Add(d), do}
-	i := len(w.later)
-	for i > 0 && w.later[i-1].at > t.at {
-		i--
-	}
-	w.later = slices.Insert(w.later, i, t)
+	w.waiting++
+	w.After(d, func() {
+		w.waiting--
+		do()
+	})
 }
 
 // The limits of a run: beyond them it has stalled.
@@ -91,12 +90,16 @@ const (
 	maxEvents  = 3_000_000
 )
 
-// New makes a world from a seed.
+const firstHash = 14695981039346656037
+
+// New makes a world from a seed, on a ground of its own.
 func New(seed uint64) *World {
-	w := &World{rand: simnet.NewRand(seed), net: simnet.New(seed ^ 0x6e6574), hash: 14695981039346656037}
+	w := &World{Ground: NewGround(seed ^ 0x6e6574), rand: simnet.NewRand(seed), hash: firstHash, port: port, local: localPort}
 	addrA, addrB := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
-	w.a = newHost(w, "A", addrA)
-	w.b = newHost(w, "B", addrB)
+	mtuOf := func() int { return w.mtu }
+	w.a = newHost(w, w.NewNode("A", w.rand, mtuOf, addrA))
+	w.b = newHost(w, w.NewNode("B", w.rand, mtuOf, addrB))
+	w.b.node.Accept = w.accept
 	mtu := mtus[w.rand.IntN(len(mtus))]
 	w.mtu = mtu - 20
 	if w.rand.IntN(3) == 0 { // the hosts' links take more than the network
@@ -165,65 +168,44 @@ func (w *World) note(v ...uint64) {
 // Hash stands for everything that happened: packets and completions.
 func (w *World) Hash() uint64 { return w.hash ^ w.net.Hash() }
 
-// step advances to the next thing that happens and does it. It returns false when nothing ever will.
-func (w *World) step(until rawio.Time) bool {
-	next := min(w.net.NextArrival(), w.a.nextTimeout(), w.b.nextTimeout(), w.weather.next, until)
-	if next == rawio.Never {
-		return false
+// accept makes the Conn of an association that A has set up.
+func (w *World) accept(a *assoc.Assoc, _ *rawio.Packet) Conn { return w.b.adopt(a, false) }
+
+// next is when there is something to do that no timer of a node tells of.
+func (w *World) next() rawio.Time {
+	t := min(w.fate.next(), w.doom.at, w.weather.next)
+	for _, l := range w.loads {
+		t = min(t, l.next)
 	}
-	w.now = max(w.now, next)
+	for _, n := range w.lanes {
+		t = min(t, n.endAt)
+	}
+	return t
+}
+
+// act does what is due.
+func (w *World) act() {
 	w.weather.blow(w)
-	w.events++
-	for {
-		to, p, ok := w.net.Deliver(w.now)
-		if !ok {
-			break
+	w.fate.act(w)
+	w.doom.act(w)
+	for _, l := range w.loads {
+		if l.next <= w.now {
+			l.act(w.now)
 		}
-		w.pkt = p
-		h := w.a
-		if slices.Contains(w.b.addrs, to) {
-			h = w.b
-		}
-		h.receive(w.now, &w.pkt)
-		w.pkt.Release()
 	}
-	w.a.timeouts(w.now)
-	w.b.timeouts(w.now)
-	return true
+	for _, n := range w.lanes {
+		n.advance()
+	}
 }
 
 // run steps until done or a violation. what names the phase.
 func (w *World) run(what string, done func() bool) {
 	for w.err == nil && !done() {
-		until := min(w.fate.next(), w.doom.at)
-		for _, l := range w.loads {
-			until = min(until, l.next)
-		}
-		for _, n := range w.lanes {
-			until = min(until, n.endAt)
-		}
-		if len(w.later) > 0 {
-			until = min(until, w.later[0].at)
-		}
-		if !w.step(until) {
+		if !w.Step(w.next()) {
 			w.failf("%s: nothing left to happen, and not done; %s", what, w.pending())
 			return
 		}
-		w.fate.act(w)
-		w.doom.act(w)
-		for len(w.later) > 0 && w.later[0].at <= w.now {
-			do := w.later[0].do
-			w.later = w.later[1:]
-			do()
-		}
-		for _, l := range w.loads {
-			if l.next <= w.now {
-				l.act(w.now)
-			}
-		}
-		for _, n := range w.lanes {
-			n.advance()
-		}
+		w.act()
 		if time.Duration(w.now) > maxVirtual || w.events > maxEvents {
 			w.failf("%s: stalled after %d events; %s", what, w.events, w.pending())
 		}
@@ -241,8 +223,7 @@ func (w *World) pending() (s string) {
 
 // Run plays the world to its end and returns the first violation.
 func (w *World) Run() error {
-	w.a.accept, w.b.accept = w.serve, w.serve
-	if err := w.b.ep.Listen(port, &w.b.cfg); err != nil {
+	if err := w.b.node.EP.Listen(port, &w.b.cfg); err != nil {
 		return err
 	}
 	w.connect()
@@ -252,13 +233,7 @@ func (w *World) Run() error {
 	}
 	w.doom.begin(w)
 	w.openLanes()
-	w.run("operations", func() bool {
-		busy := w.ops > 0 || w.sessions > 0 || len(w.later) > 0 || w.doom.on || !w.linked()
-		for _, n := range w.lanes {
-			busy = busy || !n.idle()
-		}
-		return !busy
-	})
+	w.run("operations", func() bool { return !w.busy() })
 	w.doom.at = rawio.Never
 	w.finishing = true
 	if w.err == nil && w.rand.IntN(3) == 0 {
@@ -268,9 +243,19 @@ func (w *World) Run() error {
 	return w.err
 }
 
+// busy reports whether there is something left to do.
+func (w *World) busy() bool {
+	busy := w.ops > 0 || w.sessions > 0 || w.waiting > 0 || w.doom.on || !w.linked()
+	for _, n := range w.lanes {
+		busy = busy || !n.idle()
+	}
+	return busy
+}
+
 func (w *World) connect() {
-	w.conn = w.a.connect(w.now, w.b)
-	w.conn.pump(w.now)
+	if w.conn = w.a.connect(w.b); w.conn != nil {
+		w.conn.Pump()
+	}
 }
 
 // finish ends everything gracefully and looks for what is left over.
@@ -278,13 +263,7 @@ func (w *World) finish() {
 	if w.err != nil {
 		return
 	}
-	for _, l := range w.loads {
-		l.next, l.closing, l.end.begun = rawio.Never, true, true
-	}
-	for _, q := range w.qps(w.a) {
-		q.core.Close()
-	}
-	w.conn.pump(w.now)
+	w.closeSessions()
 	w.run("sessions' end", func() bool {
 		for _, l := range w.loads {
 			if !l.q.over {
@@ -299,21 +278,37 @@ func (w *World) finish() {
 	for _, l := range w.loads {
 		l.retire()
 	}
-	if err := w.conn.a.Shutdown(w.now); err != nil {
+	if err := w.conn.a.Shutdown(w.a.node.Time()); err != nil {
 		w.failf("shutdown: %v", err)
 	}
-	w.conn.pump(w.now)
+	w.conn.Pump()
 	w.run("shutdown", func() bool { return w.conn.down != nil && w.b.conn().down != nil })
+	w.checkEnd()
+	w.net.Discard()
+	if n := w.net.Outstanding(); n != 0 && w.err == nil {
+		w.failf("%d packet buffers were never released", n)
+	}
+}
+
+// closeSessions has A end them all.
+func (w *World) closeSessions() {
+	for _, l := range w.loads {
+		l.next, l.closing, l.end.begun = rawio.Never, true, true
+	}
+	for _, q := range w.qps(w.a) {
+		q.core.Close()
+	}
+	w.conn.Pump()
+}
+
+// checkEnd looks for what is left over when everything has ended.
+func (w *World) checkEnd() {
 	for _, h := range []*Host{w.a, w.b} {
 		h.mem.check("at the end")
 		h.tally.check()
 		if n := h.table.Len(); n != 1 && w.err == nil { // the tally's
 			w.failf("%s: %d regions are left", h.name, n)
 		}
-	}
-	w.net.Discard()
-	if n := w.net.Outstanding(); n != 0 && w.err == nil {
-		w.failf("%d packet buffers were never released", n)
 	}
 }
 

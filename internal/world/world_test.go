@@ -41,7 +41,7 @@ func TestSeeds(t *testing.T) {
 	var next, failed atomic.Int64
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	var seen tales
+	var seen Tales
 	for range runtime.GOMAXPROCS(0) {
 		wg.Add(1)
 		go func() {
@@ -54,7 +54,7 @@ func TestSeeds(t *testing.T) {
 				w := New(uint64(seed))
 				err := w.Run()
 				mu.Lock()
-				seen.add(&w.seen)
+				seen.Add(&w.seen)
 				mu.Unlock()
 				if err != nil {
 					failed.Add(1)
@@ -71,12 +71,12 @@ func TestSeeds(t *testing.T) {
 		each int // of so many worlds, at least
 	}
 	tales := []tale{
-		{"sessions", seen.sessions, 1}, {"rejected sessions", seen.rejected, 10}, {"graceful ends", seen.gracious, 2},
-		{"violations", seen.violated, 5}, {"revoked windows", seen.revoked, 5}, {"closed windows", seen.windows, 1},
-		{"requests cut off", seen.cutOff, 1}, {"lost associations", seen.losses, 20}, {"changes of the MTU", seen.mtus, 10},
-		{"FetchAdd", seen.adds, 1}, {"Swap and CmpSwap", seen.ops[rdmap.WRAtomic] - seen.adds, 1},
+		{"sessions", seen.Sessions, 1}, {"rejected sessions", seen.Rejected, 10}, {"graceful ends", seen.Gracious, 2},
+		{"violations", seen.Violated, 5}, {"revoked windows", seen.Revoked, 5}, {"closed windows", seen.Windows, 1},
+		{"requests cut off", seen.CutOff, 1}, {"lost associations", seen.Losses, 20}, {"changes of the MTU", seen.MTUs, 10},
+		{"FetchAdd", seen.Adds, 1}, {"Swap and CmpSwap", seen.Ops[rdmap.WRAtomic] - seen.Adds, 1},
 	}
-	for op, n := range seen.ops {
+	for op, n := range seen.Ops {
 		tales = append(tales, tale{fmt.Sprintf("requests of opcode %d", op), n, 1})
 	}
 	for _, c := range tales {
