@@ -58,6 +58,7 @@ type Burst struct {
 // link is one direction between two addresses.
 type link struct {
 	Params
+	rand *Rand
 	cut  bool       // partitioned
 	bad  bool       // Gilbert-Elliott state
 	free rawio.Time // when the last accepted packet has been transmitted
@@ -74,7 +75,7 @@ type waiter struct {
 	size  int        // IP-level octets
 }
 
-func newLink() *link { return &link{free: math.MinInt64, last: math.MinInt64} }
+func newLink(r *Rand) *link { return &link{rand: r, free: math.MinInt64, last: math.MinInt64} }
 
 // transmit schedules a packet of size octets and returns when its last octet has left, or false
 // where the queue is full. congested says that the queue is long enough to mark the packet.

@@ -1,6 +1,7 @@
 package simnet
 
 import (
+	"encoding/binary"
 	"net/netip"
 
 	"github.com/rddp-go/rddp/rawio"
@@ -38,6 +39,7 @@ type pair struct{ from, to netip.Addr }
 // Net is a simulated network. It is not safe for concurrent use.
 type Net struct {
 	rand  *Rand
+	apart bool // each link has a generator of its own
 	links map[pair]*link // looked up only, never walked
 	heap  flights
 	seq   uint64
@@ -57,18 +59,36 @@ func New(seed uint64) *Net {
 	}
 }
 
+// Separate gives each link made from now on a generator of its own, which follows from the network's seed and the two
+// addresses: what one link does to packets no longer depends on what others carry.
+func (n *Net) Separate() { n.apart = true }
+
 // SetLink creates the link from one address to another, or changes it for packets sent from now on.
 // Packets already under way, and a partition, stay as they are.
 func (n *Net) SetLink(from, to netip.Addr, p Params) {
 	l := n.links[pair{from, to}]
 	if l == nil {
-		l = newLink()
+		l = newLink(n.randFor(from, to))
 		n.links[pair{from, to}] = l
 	}
 	l.Params = p
 	if p.Burst == (Burst{}) {
 		l.bad = false
 	}
+}
+
+// randFor returns the generator of a new link.
+func (n *Net) randFor(from, to netip.Addr) *Rand {
+	if !n.apart {
+		return n.rand
+	}
+	seed := digest(n.rand.state)
+	for _, a := range [...]netip.Addr{from, to} {
+		b := a.As16()
+		seed.word(binary.LittleEndian.Uint64(b[:8]))
+		seed.word(binary.LittleEndian.Uint64(b[8:]))
+	}
+	return NewRand(uint64(seed))
 }
 
 // Connect sets the links of both directions.
@@ -140,15 +160,15 @@ func (n *Net) route(now rawio.Time, pkt rawio.Packet) bool {
 		n.stats.QueueDropped++
 		return false
 	}
-	if ect := pkt.ECN == rawio.ECT0 || pkt.ECN == rawio.ECT1; ect && (congested || chance(n.rand, l.Mark)) {
+	if ect := pkt.ECN == rawio.ECT0 || pkt.ECN == rawio.ECT1; ect && (congested || chance(l.rand, l.Mark)) {
 		pkt.ECN = rawio.CE
 		n.stats.Marked++
 	}
-	if l.burst(n.rand) {
+	if l.burst(l.rand) {
 		n.stats.BurstLost++
 		return false
 	}
-	if chance(n.rand, l.Loss) {
+	if chance(l.rand, l.Loss) {
 		n.stats.Lost++
 		return false
 	}
@@ -186,12 +206,12 @@ func fragmented(size, mtu int, pkt *rawio.Packet) (int, bool) {
 
 // fly schedules the arrival of a packet that has left at the given time and is not lost.
 func (n *Net) fly(left rawio.Time, l *link, pkt rawio.Packet) {
-	if len(pkt.Data) > 0 && chance(n.rand, l.Corrupt) {
-		pkt.Data[n.rand.IntN(len(pkt.Data))] ^= byte(1 + n.rand.IntN(255))
+	if len(pkt.Data) > 0 && chance(l.rand, l.Corrupt) {
+		pkt.Data[l.rand.IntN(len(pkt.Data))] ^= byte(1 + l.rand.IntN(255))
 		n.stats.Corrupted++
 	}
-	at := left.Add(l.Delay).Add(l.jitter(n.rand))
-	if chance(n.rand, l.Reorder) {
+	at := left.Add(l.Delay).Add(l.jitter(l.rand))
+	if chance(l.rand, l.Reorder) {
 		at = at.Add(l.ReorderDelay)
 		n.stats.Reordered++
 	} else {
@@ -201,9 +221,9 @@ func (n *Net) fly(left rawio.Time, l *link, pkt rawio.Packet) {
 	// The peer's view: what was remote is local.
 	pkt.Local, pkt.Remote, pkt.Fragment = pkt.Remote, pkt.Local, 0
 	n.schedule(at, l, pkt)
-	if chance(n.rand, l.Duplicate) {
+	if chance(l.rand, l.Duplicate) {
 		pkt.Buf.Retain()
-		n.schedule(at.Add(l.jitter(n.rand)), l, pkt)
+		n.schedule(at.Add(l.jitter(l.rand)), l, pkt)
 		n.stats.Duplicated++
 	}
 }

@@ -3,7 +3,11 @@ package simnet
 import (
 	"bytes"
 	"math"
+	"slices"
 	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
 )
 
 // The first numbers of the reference implementation of SplitMix64 for seed 1234567.
@@ -61,5 +65,31 @@ func TestRandReadFillsAnyLength(t *testing.T) {
 		if size >= 7 && bytes.HasSuffix(a, []byte{0, 0, 0, 0}) {
 			t.Errorf("%d octets: the end was not filled", size)
 		}
+	}
+}
+
+// With Separate, what one link does to packets is the same whatever another carries; without, they share their luck.
+func TestSeparateLinksDoNotDisturbOneAnother(t *testing.T) {
+	arrivals := func(separate bool, others int) []arrival {
+		n := New(7)
+		if separate {
+			n.Separate()
+		}
+		p := Params{Jitter: time.Second, Loss: 0.3}
+		n.SetLink(hostA.Addr(), hostB.Addr(), p)
+		n.SetLink(hostB.Addr(), hostA.Addr(), Params{Loss: 1})
+		for i := range 50 {
+			send(n, rawio.Time(i), uint32(i), 100)
+			for range others {
+				n.Send(rawio.Time(i), &rawio.Packet{Vec: [][]byte{{1, 2, 3, 4}}, Local: hostB, Remote: hostA})
+			}
+		}
+		return run(n, rawio.Never-1)
+	}
+	if a, b := arrivals(true, 0), arrivals(true, 3); len(a) < 20 || !slices.Equal(a, b) {
+		t.Errorf("%d packets arrive, %d where others are under way", len(a), len(b))
+	}
+	if a, b := arrivals(false, 0), arrivals(false, 3); slices.Equal(a, b) {
+		t.Error("links of one generator do not disturb each other: nothing was tested")
 	}
 }
