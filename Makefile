@@ -4,9 +4,11 @@ FUZZTIME  ?= 20s
 SEEDS     ?= 10000
 INVALIDATIONS ?= 100000
 BENCH     ?= .
+PROVETIME ?= 60s
+PROVESEED ?= 1
 export CGO_ENABLED ?= 0
 
-.PHONY: help build test race lint fmt fuzz bench scoreboard conformance demo interop hostile netns soak mutants clean
+.PHONY: help build test race lint fmt fuzz bench scoreboard conformance demo interop hostile netns soak mutants prove clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +73,9 @@ soak: ## SEEDS (10000) simulated worlds; INVALIDATIONS (100000) under a peer's w
 hostile: ## attack servers over real links, measure what it costs them and their honest client (root; HOSTILE=flags)
 	@$(GO) build -o bin/hostile ./test/hostile
 	@bin/hostile $(HOSTILE)
+
+prove: ## let worlds live in virtual time for PROVETIME (60s), from seed PROVESEED (1) on
+	@$(GO) run ./test/prove -time $(PROVETIME) -seed $(PROVESEED)
 
 mutants: ## make small faults one by one and tell which ones no test notices (root; MUTANTS=flags)
 	@$(GO) run ./test/mutants $(MUTANTS)

@@ -27,7 +27,7 @@ func newTally(h *Host) *tally {
 // found takes the value that an addition met.
 func (t *tally) found(v uint64) {
 	if t.seen[v] || v >= uint64(t.adds) {
-		t.area.m.w.failf("%s: counter at %d met once more after %d additions", t.area.m.h.name, v, t.adds)
+		t.area.m.w.broken(Twice, t.area.m.h, "counter at %d met once more after %d additions", v, t.adds)
 	}
 	t.seen[v] = true
 }
@@ -112,7 +112,7 @@ func (o *op) answered(w *World, wc *rdmap.WC) {
 	case o.tally != nil:
 		o.tally.found(wc.Original)
 	case wc.Original != o.original:
-		w.failf("atomic %d met %#x, want %#x", o.id, wc.Original, o.original)
+		w.broken(Octets, nil, "atomic %d met %#x, want %#x", o.id, wc.Original, o.original)
 	}
 	if o.words != nil {
 		o.words.done()

@@ -29,7 +29,7 @@ func (l *load) sent(wc rdmap.WC) {
 		case own:
 			l.complete(&o, &wc)
 		case o.signaled:
-			l.w.failf("%s: completion of request %d before that of %d", l.q.h.name, wc.ID, o.id)
+			l.w.broken(Order, l.q.h, "completion of request %d before that of %d", wc.ID, o.id)
 		default:
 			l.complete(&o, nil)
 		}
@@ -38,7 +38,7 @@ func (l *load) sent(wc rdmap.WC) {
 			return
 		}
 	}
-	l.w.failf("%s: completion of request %d twice", l.q.h.name, wc.ID)
+	l.w.broken(Twice, l.q.h, "completion of request %d", wc.ID)
 }
 
 // complete judges what a request that succeeded has done. wc is its own completion, nil if it has none.
@@ -55,10 +55,10 @@ func (l *load) complete(o *op, wc *rdmap.WC) {
 	e := l.end
 	placed := !e.begun && !e.revoked && e.violation == nil
 	if x := o.write; x != nil && placed && !x.settled && !bytes.Equal(x.to.bytes(), x.want) && !bytes.Equal(x.to.bytes(), x.later) {
-		l.w.failf("%s: write %d is complete, so acknowledged, but not in place", l.q.h.name, o.id)
+		l.w.broken(Lost, l.q.h, "write %d is complete, so acknowledged, but not in place", o.id)
 	}
 	if m := o.sent; m != nil && placed && !m.delivered && !bytes.Equal(m.into.bytes()[:len(m.want)], m.want) {
-		l.w.failf("%s: send %d is complete, so acknowledged, but not in place", l.q.h.name, o.id)
+		l.w.broken(Lost, l.q.h, "send %d is complete, so acknowledged, but not in place", o.id)
 	}
 	if o.src.n >= 0 {
 		l.finished = append(l.finished, o.src)
@@ -85,7 +85,7 @@ func (l *load) fail(o op) {
 func (l *load) received(wc rdmap.WC) {
 	l.w.note(uint64(l.w.now), wc.ID, uint64(wc.Status), uint64(wc.ByteLen))
 	if len(l.recvs) == 0 || l.recvs[0] != wc.ID {
-		l.w.failf("%s: receive %d completed, posted are %d", l.q.h.name, wc.ID, l.recvs)
+		l.w.broken(Order, l.q.h, "receive %d completed, posted are %d", wc.ID, l.recvs)
 		return
 	}
 	l.recvs = l.recvs[1:]
@@ -98,7 +98,7 @@ func (l *load) received(wc rdmap.WC) {
 		return
 	}
 	if len(l.expect) == 0 || len(l.cut) > 0 {
-		l.w.failf("%s: a message that was not sent, or comes late", l.q.h.name)
+		l.w.broken(Twice, l.q.h, "a message that was not sent, or comes late")
 		return
 	}
 	msg := l.expect[0]
@@ -156,18 +156,17 @@ func revocation(t *rdmap.Terminate) bool {
 func (l *load) retire() {
 	for _, o := range l.posted {
 		if o.signaled || l.flushed {
-			l.w.failf("%s: the session is over, and request %d, a %v, has never completed", l.q.h.name, o.id, o.opcode)
+			l.w.broken(Lost, l.q.h, "the session is over, and request %d, a %v, has never completed", o.id, o.opcode)
 		}
 		l.complete(&o, nil) // only what fails completes without being asked
 	}
 	if len(l.recvs) > 0 {
-		l.w.failf("%s: the session is over, and receives %d have never completed", l.q.h.name, l.recvs)
+		l.w.broken(Lost, l.q.h, "the session is over, and receives %d have never completed", l.recvs)
 	}
 	if l.end.gracious == l && !l.end.revoked {
 		// Section 6.2: what it had posted is carried out.
 		if len(l.lost) > 0 || len(l.peer.expect) > 0 {
-			l.w.failf("%s: after a graceful end %d requests have failed, the first a %v, and %d messages are missing",
-				l.q.h.name, len(l.lost), l.lost[0].opcode, len(l.peer.expect))
+			l.w.broken(Lost, l.q.h, "after a graceful end requests %v have failed, and %d messages are missing", l.lost, len(l.peer.expect))
 		}
 	}
 	for i, id := range l.cut {

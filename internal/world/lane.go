@@ -38,7 +38,7 @@ func (w *World) makeLanes() {
 	slot := []int{256, 2000, 8192, 10000}[w.rand.IntN(4)]
 	w.a.tally, w.b.tally = newTally(w.a), newTally(w.b)
 	for i := range 1 + w.rand.IntN(3) {
-		w.lanes = append(w.lanes, &lane{w: w, id: byte(i), rooms: [2]*room{newRoom(w.a.mem, slot), newRoom(w.b.mem, slot)}})
+		w.lanes = append(w.lanes, &lane{w: w, id: byte(i), endAt: rawio.Never, rooms: [2]*room{newRoom(w.a.mem, slot), newRoom(w.b.mem, slot)}})
 	}
 }
 

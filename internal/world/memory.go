@@ -15,14 +15,14 @@ type memory struct {
 	shadow []byte
 	// loose marks the octets that an operation under way may be changing: their contents are
 	// indeterminate until it completes (RFC 5040 section 5.5).
-	loose []bool
-	used  int
+	loose []uint8
+	end   int // of what is in use
 }
 
 const memorySize = 1 << 20
 
 func newMemory(w *World, h *Host) *memory {
-	m := &memory{w: w, h: h, actual: make([]byte, memorySize), loose: make([]bool, memorySize)}
+	m := &memory{w: w, h: h, actual: make([]byte, memorySize), loose: make([]uint8, memorySize)}
 	w.rand.Read(m.actual)
 	m.shadow = bytes.Clone(m.actual)
 	return m
@@ -37,9 +37,9 @@ type area struct {
 // alloc takes n octets that border on nothing else in use.
 func (m *memory) alloc(n int) area {
 	const guard = 16
-	a := area{m, m.used + guard, n}
-	m.used = a.off + n + guard
-	if m.used > len(m.actual) {
+	a := area{m, m.end + guard, n}
+	m.end = a.off + n + guard
+	if m.end > len(m.actual) {
 		panic("world: memory too small for the workload")
 	}
 	return a
@@ -47,7 +47,7 @@ func (m *memory) alloc(n int) area {
 
 // allocAligned is alloc with the first octet at an address that is a multiple of 8.
 func (m *memory) allocAligned(n int) area {
-	m.used = (m.used + 7) &^ 7
+	m.end = (m.end + 7) &^ 7
 	return m.alloc(n)
 }
 
@@ -66,9 +66,16 @@ func (a area) open() { a.mark(true) }
 
 func (a area) mark(v bool) {
 	for i := a.off; i < a.off+a.n; i++ {
-		a.m.loose[i] = v
+		if a.m.loose[i] &^= isLoose; v {
+			a.m.loose[i] = isLoose | wasLoose
+		}
 	}
 }
+
+const (
+	isLoose  = 1 << iota // an operation under way may be changing the octet
+	wasLoose             // one may have been
+)
 
 // settle says that the operation is complete and what it must have left here.
 func (a area) settle(want []byte, what string) {
@@ -78,12 +85,12 @@ func (a area) settle(want []byte, what string) {
 		for a.bytes()[i] == want[i] {
 			i++
 		}
-		a.m.w.failf("%s: %s: octet %d of %d is %#x, want %#x", a.m.h.name, what, i, len(want), a.bytes()[i], want[i])
+		a.m.w.broken(Octets, a.m.h, "%s: octet %d of %d is %#x, want %#x", what, i, len(want), a.bytes()[i], want[i])
 	}
 	copy(a.expected(), want)
 	rest := a.sub(len(want), a.n-len(want))
 	if !bytes.Equal(rest.bytes(), rest.expected()) {
-		a.m.w.failf("%s: %s: octets beyond the message changed", a.m.h.name, what)
+		a.m.w.broken(Outside, a.m.h, "%s: octets beyond the message changed", what)
 	}
 }
 
@@ -93,7 +100,7 @@ func (a area) absorb(want, later []byte, what string) {
 	b, old := a.bytes(), a.expected()
 	for i := range b {
 		if b[i] != old[i] && (i >= len(want) || b[i] != want[i]) && (i >= len(later) || b[i] != later[i]) {
-			a.m.w.failf("%s: %s: octet %d of %d is %#x, which is neither old nor new", a.m.h.name, what, i, a.n, b[i])
+			a.m.w.broken(Octets, a.m.h, "%s: octet %d of %d is %#x, which is neither old nor new", what, i, a.n, b[i])
 		}
 	}
 	copy(old, b)
@@ -106,8 +113,12 @@ func (m *memory) check(when string) {
 		return
 	}
 	for i, v := range m.actual {
-		if v != m.shadow[i] && !m.loose[i] {
-			m.w.failf("%s: %s: octet %d outside of every operation changed from %#x to %#x", m.h.name, when, i, m.shadow[i], v)
+		if v != m.shadow[i] && m.loose[i]&isLoose == 0 {
+			what := Outside
+			if m.loose[i]&wasLoose != 0 {
+				what = Revoked // or settled
+			}
+			m.w.broken(what, m.h, "%s: octet %d outside of every operation changed from %#x to %#x", when, i, m.shadow[i], v)
 			return
 		}
 	}

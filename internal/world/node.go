@@ -45,11 +45,11 @@ type Node struct {
 }
 
 // NewNode puts a node on the ground. rand is the source of its secrets, mtu what its own links carry of SCTP.
-func (g *Ground) NewNode(name string, rand io.Reader, mtu func() int, addrs ...netip.Addr) *Node {
+func (g *Ground) NewNode(name string, rand io.Reader, mtu func(local, remote netip.Addr) int, addrs ...netip.Addr) *Node {
 	n := &Node{g: g, Name: name, Addrs: addrs, tx: assoc.NewTxBatch(16), next: rawio.Never}
 	n.boot = func() *endpoint.Endpoint {
 		return endpoint.New(endpoint.Config{Rand: rand, Features: rawio.DontFragment | rawio.ECNField,
-			MTU: func(_, _ netip.Addr) int { return mtu() }})
+			MTU: mtu})
 	}
 	n.EP = n.boot()
 	g.nodes = append(g.nodes, n)

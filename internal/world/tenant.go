@@ -120,6 +120,13 @@ func (w *World) Work(ops, sessions int) {
 	}
 	w.ops += ops
 	w.sessions += sessions
+	for _, n := range w.lanes { // what was to last makes room
+		if w.sessions > 0 && n.loads[0] != nil && !n.ends {
+			if n.ends = true; n.started {
+				n.endAt = w.now.Add(time.Duration(w.rand.IntN(1000)) * time.Millisecond)
+			}
+		}
+	}
 	for _, l := range w.loads {
 		if l.working {
 			l.next = w.now
@@ -261,9 +268,6 @@ func (w *World) close() {
 
 // Over reports that everything has ended.
 func (w *World) Over() bool { return w.tenancy.phase == allOver }
-
-// Err returns the first violation.
-func (w *World) Err() error { return w.err }
 
 // Check looks for octets that have changed outside of every operation.
 func (w *World) Check() {

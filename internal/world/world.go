@@ -24,13 +24,13 @@ type World struct {
 
 	port, local, udp uint16 // SCTP ports of B and A, UDP port of both or 0
 
-	ops       int    // still to be posted
-	sessions  int    // still to be opened
-	opened    uint16 // sessions so far
-	waiting   int    // what after has yet to do
-	finishing bool   // lanes stay as they are
-	hash      uint64 // of every completion
-	err       error  // the first violation
+	ops       int     // still to be posted
+	sessions  int     // still to be opened
+	opened    uint16  // sessions so far
+	waiting   int     // what after has yet to do
+	finishing bool    // lanes stay as they are
+	hash      uint64  // of every completion
+	err       *Broken // the first violation
 
 	weather weather
 	doom    doom
@@ -96,7 +96,7 @@ const firstHash = 14695981039346656037
 func New(seed uint64) *World {
 	w := &World{Ground: NewGround(seed ^ 0x6e6574), rand: simnet.NewRand(seed), hash: firstHash, port: port, local: localPort}
 	addrA, addrB := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
-	mtuOf := func() int { return w.mtu }
+	mtuOf := func(_, _ netip.Addr) int { return w.mtu }
 	w.a = newHost(w, w.NewNode("A", w.rand, mtuOf, addrA))
 	w.b = newHost(w, w.NewNode("B", w.rand, mtuOf, addrB))
 	w.b.node.Accept = w.accept
@@ -149,13 +149,6 @@ func (w *World) path(mtu int) simnet.Params {
 		p.Burst = simnet.Burst{Enter: 0.01, Leave: 0.3, Loss: 0.7}
 	}
 	return p
-}
-
-// failf records the first violation.
-func (w *World) failf(format string, args ...any) {
-	if w.err == nil {
-		w.err = fmt.Errorf("at %v: %s", time.Duration(w.now), fmt.Sprintf(format, args...))
-	}
 }
 
 // note mixes v into the trace hash.
@@ -240,6 +233,14 @@ func (w *World) Run() error {
 		w.violate()
 	}
 	w.finish()
+	return w.broke()
+}
+
+// broke is the first violation as an error.
+func (w *World) broke() error {
+	if w.err == nil {
+		return nil
+	}
 	return w.err
 }
 

@@ -1,0 +1,146 @@
+package prove
+
+import (
+	"flag"
+	"go/parser"
+	"go/token"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/race"
+)
+
+var (
+	seedFlag  = flag.Uint64("seed", 0, "replay this one seed")
+	seedsFlag = flag.Uint64("seeds", 0, "run this many seeds (0: 16, under the race detector 4), long worlds cut short")
+)
+
+// TestSeeds plays whole worlds. A violation prints its seed; -seed N replays it exactly.
+func TestSeeds(t *testing.T) {
+	first, n := uint64(1), *seedsFlag
+	switch {
+	case *seedFlag != 0:
+		first, n = *seedFlag, 1
+	case n == 0 && race.Enabled:
+		n = 4
+	case n == 0:
+		n = 16
+	}
+	var next atomic.Uint64
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var sum Tally
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < n; i = next.Add(1) - 1 {
+				s := Draw(first + i)
+				if *seedFlag == 0 {
+					s.Length = min(s.Length, 10*time.Minute)
+				}
+				res := s.Run()
+				mu.Lock()
+				sum.Add(&res.Tally)
+				mu.Unlock()
+				if res.Violation != nil {
+					t.Errorf("%v\n\treplay: go test ./internal/prove -run TestSeeds -seed %d -v", res.Violation, s.Seed)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var b strings.Builder
+	sum.Write(&b)
+	t.Log(b.String())
+	for what, n := range map[string]int{"sides of associations": sum.Assocs, "messages": sum.Heard, "sessions": sum.RDMA.Sessions, "acts": sum.Acts[Say] + sum.Acts[Loss]} {
+		if n == 0 && *seedFlag == 0 {
+			t.Errorf("no %s: the worlds prove nothing", what)
+		}
+	}
+}
+
+// A schedule is played the same way twice, packet for packet.
+func TestSchedulesReplayExactly(t *testing.T) {
+	for seed := uint64(101); seed < 104; seed++ {
+		s := Draw(seed)
+		s.Length = min(s.Length, time.Minute)
+		a, b := s.Run(), s.Run()
+		if a.Hash != b.Hash || !reflect.DeepEqual(a.Tally, b.Tally) {
+			t.Errorf("seed %d: hash %x, then %x; %+v, then %+v", seed, a.Hash, b.Hash, a.Tally, b.Tally)
+		}
+		if c := Draw(seed + 10); reflect.DeepEqual(s.Acts, c.Acts) {
+			t.Error("different seeds draw the same acts")
+		}
+	}
+}
+
+// Of a long schedule that fails for two of its acts together, these two are left, between two plain hosts.
+func TestShrinkLeavesWhatIsNeeded(t *testing.T) {
+	var s Schedule
+	crash, say := -1, -1
+	for seed := uint64(1); crash < 0 || say < 0; seed++ {
+		s = Draw(seed)
+		crash, say = -1, -1
+		for i, a := range s.Acts {
+			switch {
+			case a.Kind == Crash && crash < 0:
+				crash = i
+			case a.Kind == Say && crash >= 0 && s.Acts[crash].A == s.Assocs[a.A].B && len(s.Acts) > 30 && len(s.Hosts) > 4:
+				say = i
+			}
+		}
+	}
+	runs := 0
+	fails := func(s *Schedule) bool { // whoever crashes is spoken to later
+		runs++
+		for i, a := range s.Acts {
+			for _, b := range s.Acts[i:] {
+				if a.Kind == Crash && b.Kind == Say && s.Assocs[b.A].B == a.A {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	short := Shrink(s, 2000, fails)
+	if len(short.Acts) != 2 || len(short.Assocs) != 1 || len(short.Hosts) != 2 || !fails(&short) {
+		t.Errorf("after %d tries:\n%s", runs, short.Test("Short"))
+	}
+	if short.Assocs[0].Config != 0 || short.Acts[1].N != 1 || short.Acts[0].For > time.Millisecond || short.Hosts[0].MTU != 0 {
+		t.Errorf("more than plain:\n%s", short.Test("Short"))
+	}
+}
+
+// A violation that only a run shows is shrunk by runs: here "no association is ever set up anew".
+func TestShrinkByRunning(t *testing.T) {
+	fails := func(s *Schedule) bool { return s.Run().Tally.Restarts > 0 }
+	s := Schedule{Seed: 9, Length: 20 * time.Second, Hosts: []Host{{Nets: 1}, {Nets: 2}, {Nets: 1}},
+		Assocs: []Assoc{{A: 1, B: 0}, {A: 2, B: 0, Config: 77}},
+		Acts: []Act{
+			{At: time.Second, Kind: Say, A: 0, N: 5}, {At: 2 * time.Second, Kind: Loss, A: 1, B: 0, N: 10, For: time.Second, Net: -1},
+			{At: 3 * time.Second, Kind: Crash, A: 2, For: time.Second}, {At: 9 * time.Second, Kind: Say, A: 1, B: 1, N: 3},
+		}}
+	if !fails(&s) {
+		t.Fatal("no association is set up anew: the story is not told")
+	}
+	short := Shrink(s, 100, fails)
+	if len(short.Acts) != 1 || short.Acts[0].Kind != Crash || len(short.Assocs) != 1 || len(short.Hosts) != 2 {
+		t.Error(short.Test("Short"))
+	}
+}
+
+// What is printed to paste is Go, with everything in it that is not zero.
+func TestLiteralIsGo(t *testing.T) {
+	s := Draw(3)
+	src := "package x\n" + s.Test("Seed3")
+	if _, err := parser.ParseFile(token.NewFileSet(), "x.go", src, 0); err != nil {
+		t.Fatalf("%v\n%s", err, src)
+	}
+	if n := strings.Count(src, "At: "); n != len(s.Acts) {
+		t.Errorf("%d acts of %d", n, len(s.Acts))
+	}
+}

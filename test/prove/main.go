@@ -1,0 +1,107 @@
+// Command prove lets worlds of hosts live in virtual time (internal/prove) for so long, one after the other on each
+// processor, and tells what has come to pass. Its last line is the number of violations; each is shown with its seed, and
+// with the shortest schedule found that violates the same invariant, as a Go test.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/prove"
+)
+
+func main() {
+	length := flag.Duration("time", time.Minute, "for how long")
+	seed := flag.Uint64("seed", 1, "the first seed")
+	count := flag.Uint64("n", 0, "stop after so many seeds (0: when the time is over)")
+	workers := flag.Int("workers", runtime.GOMAXPROCS(0), "worlds at a time")
+	every := flag.Duration("every", 30*time.Second, "how often to report")
+	tries := flag.Int("tries", 300, "schedules tried to shrink one that fails")
+	most := flag.Int("most", 10, "stop after so many violations")
+	flag.Parse()
+	p := &prover{first: *seed, count: *count, end: time.Now().Add(*length), tries: *tries, most: *most}
+	if p.run(*workers, *every); p.violations > 0 {
+		os.Exit(1)
+	}
+}
+
+type prover struct {
+	first, count uint64
+	end          time.Time
+	tries, most  int
+
+	next       atomic.Uint64
+	mu         sync.Mutex
+	tally      prove.Tally
+	violations int
+	began      time.Time
+}
+
+func (p *prover) run(workers int, every time.Duration) {
+	p.began = time.Now()
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(p.work)
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	for tick := time.NewTicker(every); ; {
+		select {
+		case <-tick.C:
+			p.report()
+			continue
+		case <-done:
+		}
+		break
+	}
+	p.report()
+	fmt.Printf("violations: %d\n", p.violations)
+}
+
+// work plays one world after the other.
+func (p *prover) work() {
+	for {
+		i := p.next.Add(1) - 1
+		if time.Now().After(p.end) || p.count > 0 && i >= p.count {
+			return
+		}
+		s := prove.Draw(p.first + i)
+		res := s.Run()
+		p.mu.Lock()
+		p.tally.Add(&res.Tally)
+		over := p.violations >= p.most
+		p.mu.Unlock()
+		if over {
+			return
+		}
+		if res.Violation != nil {
+			p.violated(&s, res.Violation)
+		}
+	}
+}
+
+// violated shows a violation, and shrinks it.
+func (p *prover) violated(s *prove.Schedule, v *prove.Violation) {
+	p.mu.Lock()
+	p.violations++
+	fmt.Printf("VIOLATION %v\n", v)
+	p.mu.Unlock()
+	short := prove.Shrink(*s, p.tries, prove.Fails(v.Invariant))
+	p.mu.Lock()
+	fmt.Printf("seed %d, %d acts of %d are left: %v\n%s", v.Seed, len(short.Acts), len(s.Acts), short.Run().Violation, short.Test(fmt.Sprintf("Seed%d", v.Seed)))
+	p.mu.Unlock()
+}
+
+func (p *prover) report() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	wall := time.Since(p.began)
+	fmt.Printf("%v: ", wall.Round(time.Second))
+	p.tally.Write(os.Stdout)
+	fmt.Printf("  %.0f virtual hours in an hour; violations %d\n", p.tally.Virtual.Hours()/wall.Hours(), p.violations)
+}
