@@ -50,6 +50,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitWell
 	}
 	if err == nil {
+		err = o.metrics.Open(stderr)
+	}
+	if err == nil {
+		defer o.metrics.Close()
 		err = o.run(ctx, stdout)
 	}
 	if err == nil {
@@ -98,6 +102,7 @@ func (o *options) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer dev.Close()
+	o.metrics.Device("client", dev, link)
 	c := &client{options: o, dev: dev, to: netip.AddrPortFrom(addr, o.port), rep: newReporter(o, out, o.linkName())}
 	return c.run(ctx)
 }
@@ -121,6 +126,8 @@ func (o *options) runSelf(ctx context.Context, cfg *rdma.Config, out io.Writer) 
 		return err
 	}
 	defer dev.Close()
+	o.metrics.Device("server", server, self.Server)
+	o.metrics.Device("client", dev, self.Client)
 	port := o.port
 	if !o.ported {
 		port = 0 // whichever is free
@@ -148,6 +155,7 @@ func (o *options) serve(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer dev.Close()
+	o.metrics.Device("server", dev, link)
 	l, err := dev.Listen(o.port)
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 type options struct {
 	params
 	link     cli.LinkFlags
+	metrics  cli.Metrics
 	all      bool
 	interval time.Duration
 	json     bool
@@ -69,6 +70,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs.StringVar(&o.sweep, "sweep", "", "measure in this process how the cost of a packet grows with message size, QPs, associations and regions, and write plots into this `directory`")
 	fs.Uint16VarP(&o.port, "port", "p", rdma.DefaultPort, "SCTP `port`; --self takes a free one unless it is given")
 	fs.Float64Var(&timeout, "timeout", 10, "`seconds` to wait for the server to answer")
+	o.metrics.Add(fs)
 	o.link.Add(fs)
 	fs.Usage = func() {
 		fmt.Fprintf(stdout, "Usage: ddpbench write|read|send [HOST | --self] [flags]\n"+
@@ -165,7 +167,7 @@ func (o *options) checkSweep(fs *pflag.FlagSet) error {
 	if fs.NArg() > 0 {
 		return cli.Usagef("--sweep takes no verb and no HOST")
 	}
-	for _, name := range []string{"lat", "size", "iters", "tx-depth", "qp", "bidirectional", "all", "interval", "json", "own", "verify", "port", "timeout"} {
+	for _, name := range []string{"lat", "size", "iters", "tx-depth", "qp", "bidirectional", "all", "interval", "json", "own", "verify", "port", "timeout", "metrics"} {
 		if fs.Changed(name) {
 			return cli.Usagef("--%s does not go with --sweep, which sets all that itself", name)
 		}

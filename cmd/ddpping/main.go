@@ -35,6 +35,7 @@ const (
 // options is the command line.
 type options struct {
 	link      cli.LinkFlags
+	metrics   cli.Metrics
 	listen    bool
 	self      bool
 	count     int
@@ -65,6 +66,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitWell
 	}
 	if err == nil {
+		err = o.metrics.Open(stderr)
+	}
+	if err == nil {
+		defer o.metrics.Close()
 		var code int
 		code, err = o.run(ctx, stdout)
 		if err == nil {
@@ -101,6 +106,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs.Uint16VarP(&o.port, "port", "p", rdma.DefaultPort, "SCTP `port`")
 	fs.BoolVar(&o.json, "json", false, "print JSON, an object a line")
 	fs.BoolVar(&o.self, "self", false, "both ends in this process, over the best link that needs no set-up")
+	o.metrics.Add(fs)
 	o.link.Add(fs)
 	fs.Usage = func() {
 		fmt.Fprintf(stdout, "Usage: ddpping [flags] HOST | -l | --self\n\nPings by placing data into the memory of another host over SCTP.\n\n%s", fs.FlagUsages())
@@ -176,6 +182,7 @@ func (o *options) run(ctx context.Context, out io.Writer) (int, error) {
 		return 0, err
 	}
 	defer dev.Close()
+	o.metrics.Device("client", dev, link)
 	return o.ping(ctx, dev, netip.AddrPortFrom(addr, o.port), out)
 }
 
@@ -195,6 +202,8 @@ func (o *options) pingSelf(ctx context.Context, cfg *rdma.Config, out io.Writer)
 		return 0, err
 	}
 	defer client.Close()
+	o.metrics.Device("server", server, self.Server)
+	o.metrics.Device("client", client, self.Client)
 	l, err := server.Listen(o.port)
 	if err != nil {
 		return 0, err
@@ -218,6 +227,7 @@ func (o *options) serve(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer dev.Close()
+	o.metrics.Device("server", dev, link)
 	l, err := dev.Listen(o.port)
 	if err != nil {
 		return err

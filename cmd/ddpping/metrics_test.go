@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// While a ping runs, its counters can be scraped; with the end of it the port is free again.
+func TestMetricsAreServed(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	said, out := io.Pipe()
+	ended := make(chan int)
+	go func() {
+		code := run(ctx, []string{"--self", "--link", "mem", "-i", "0.01", "--metrics", "127.0.0.1:0"}, io.Discard, out)
+		out.Close()
+		ended <- code
+	}()
+	line := make([]byte, 200)
+	n, err := said.Read(line)
+	url, ok := strings.CutPrefix(strings.TrimSpace(string(line[:n])), "metrics: ")
+	if err != nil || !ok {
+		t.Fatalf("it says %q, %v", line[:n], err)
+	}
+	for _, want := range []string{"rddp_sctp_packets_received_total{source=\"client\"}", "rddp_rdma_accepted_total{source=\"server\"} 1\n"} {
+		for text := ""; !strings.Contains(text, want); { // the session may not be there yet
+			text = scrape(t, url)
+		}
+	}
+	if text := scrape(t, strings.Replace(url, "/metrics", "/debug/vars", 1)); !strings.Contains(text, `"rddp": {"client":{"Transport":`) {
+		t.Errorf("/debug/vars has\n%s", text)
+	}
+	stop()
+	if code := <-ended; code != exitWell {
+		t.Errorf("exit %d", code)
+	}
+	l, err := net.Listen("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/metrics"))
+	if err != nil {
+		t.Fatalf("the port is not given up: %v", err)
+	}
+	l.Close()
+}
+
+func scrape(t *testing.T, url string) string {
+	t.Helper()
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s, %v", resp.Status, err)
+	}
+	return string(b)
+}
+
+func TestMetricsAddressIsChecked(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, row := range []struct{ name, addr, want string }{
+		{"no port", "localhost", "it is an address and a TCP port, such as localhost:9100"},
+		{"no number", "localhost:http", "it is an address and a TCP port"},
+		{"too large a port", "localhost:65536", "it is an address and a TCP port"},
+		{"busy", l.Addr().String(), "the TCP port is in use by another program"},
+		{"somebody else's address", "192.0.2.1:9100", "this host does not have the address"},
+	} {
+		code, out, errs := invoke(t.Context(), "--self", "--link", "mem", "-c", "1", "--metrics", row.addr)
+		if code != exitError || out != "" || !strings.Contains(errs, "ddpping: --metrics "+row.addr+": "+row.want) {
+			t.Errorf("%s: exit %d, %q", row.name, code, errs)
+		}
+	}
+}

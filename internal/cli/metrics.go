@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rddp-go/rddp/metrics"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rdma"
+)
+
+// Metrics serves the counters of a tool's devices while it runs, where --metrics asks for it. Without that
+// flag its methods do nothing.
+type Metrics struct {
+	addr      string
+	collector *metrics.Collector
+	server    *http.Server
+	ended     chan struct{} // closed when the server serves no more
+}
+
+// Add defines the flag.
+func (m *Metrics) Add(fs *pflag.FlagSet) {
+	fs.StringVar(&m.addr, "metrics", "", "serve the counters over HTTP on `host:port` meanwhile: /metrics for Prometheus, /debug/vars as JSON; :port is every address of this host")
+}
+
+// Open begins to serve and says on w where.
+func (m *Metrics) Open(w io.Writer) error {
+	if m.addr == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(m.addr)
+	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n > 65535 {
+		return Usagef("--metrics %s: it is an address and a TCP port, such as localhost:9100, or :9100 for every address of this host", m.addr)
+	}
+	l, err := net.Listen("tcp", m.addr)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("--metrics %s: the TCP port is in use by another program: stop it or choose another", m.addr)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("--metrics %s: this host does not have the address", m.addr)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("--metrics %s: ports below 1024 need a privilege: choose another", m.addr)
+	case err != nil:
+		return fmt.Errorf("--metrics %s: %v", m.addr, err)
+	}
+	m.collector = metrics.NewCollector()
+	m.server = &http.Server{Handler: metrics.Handler(m.collector), ReadHeaderTimeout: 10 * time.Second}
+	m.ended = make(chan struct{})
+	go func() {
+		defer close(m.ended)
+		_ = m.server.Serve(l) // until Close
+	}()
+	fmt.Fprintf(w, "metrics: http://%s/metrics\n", l.Addr())
+	return nil
+}
+
+// Device has a device and its link served under a name.
+func (m *Metrics) Device(name string, d *rdma.Device, l rawio.Link) {
+	if m.collector == nil {
+		return
+	}
+	m.collector.AddDevice(name, d)
+	m.collector.AddLink(name, l)
+}
+
+// Close stops serving.
+func (m *Metrics) Close() {
+	if m.server != nil {
+		m.server.Close()
+		<-m.ended
+	}
+}
