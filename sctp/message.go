@@ -24,7 +24,7 @@ type SendInfo struct {
 	// Dest is an address of the peer: the message goes there while that path is active (section 6.4).
 	// The zero address stands for the primary path.
 	Dest netip.Addr
-	// NoBundle sends the message in packets of its own. No message ever waits for others to go with it.
+	// NoBundle sends the message in packets of its own, and at once; see also Config.NoDelay.
 	NoBundle bool
 }
 
@@ -48,10 +48,13 @@ type messageSource Conn
 // Next never has anything: WriteMsg queues messages in the association.
 func (s *messageSource) Next(rawio.Time, int, *assoc.Message) bool { return false }
 
-// Acked frees the buffer of a message that has arrived.
+// Acked frees the buffer of a message that has arrived. Writers that wait for room wait on until there is some
+// for several messages, so that they are not woken for each.
 func (s *messageSource) Acked(_ rawio.Time, _ wire.StreamID, token uint64) {
 	s.sendbuf.free(token)
-	s.wake |= wakeWriters
+	if s.sendbuf.roomy() {
+		s.wake |= wakeWriters
+	}
 }
 
 // inbox holds received messages that nobody has read. Owner only.
@@ -194,7 +197,7 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 	}
 	m := assoc.Message{Stream: wire.StreamID(info.Stream), PPID: info.PPID, Unordered: info.Unordered,
 		SackNow: info.SackNow, NoBundle: info.NoBundle}
-	for {
+	for waited := false; ; waited = true {
 		a, now := c.Lock()
 		err := c.closedErr()
 		if err == nil && len(p) > c.sendbuf.max {
@@ -216,6 +219,9 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 				c.sendbuf.undo()
 			}
 			if err != assoc.ErrSendBufferFull {
+				if waited && c.sendbuf.roomy() {
+					c.wake |= wakeWriters // the next that waits
+				}
 				c.Unlock()
 				if err != nil {
 					return 0, err

@@ -88,6 +88,9 @@ func (s *sendBuf) free(token uint64) {
 	}
 }
 
+// roomy reports whether a quarter of the buffer is free, as all of it will be some time.
+func (s *sendBuf) roomy() bool { return s.used <= s.max-s.max/4 }
+
 // undo takes back the newest message.
 func (s *sendBuf) undo() {
 	w := &s.msgs[len(s.msgs)-1]

@@ -133,7 +133,8 @@ func (a *Assoc) newSender() {
 	if a.sender != nil {
 		a.stats.sent(a.sender.Stats())
 	}
-	a.sender = tx.NewSender(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0)})
+	a.sender = tx.NewSender(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0),
+		NoDelay: a.cfg.NoDelay})
 	a.sender.SetUpper(a.source, a.source)
 	a.sender.SetECN(a.ecn.on)
 }

@@ -43,6 +43,11 @@ type Config struct {
 	// 4, negative for no limit, as suits an owner that polls once for many received packets.
 	// HBMaxBurst is the most HEARTBEATs per RTO (default 1).
 	MaxBurst, HBMaxBurst int
+	// NoDelay sends each message as soon as the windows allow (SCTP_NODELAY of RFC 6458). Without it, while at
+	// least four full packets are in flight over a path with round trips of less than 1 ms, a packet that would
+	// be short may wait for more messages, and less than 64 KiB of messages for more; until the next SACK, or the
+	// one after it. When little is in flight, or far away, nothing waits.
+	NoDelay bool
 	// AssocMaxRetrans, PathMaxRetrans and MaxInitRetrans are the retransmission limits of the
 	// association (default 10), of one path (5) and of INIT and COOKIE ECHO (8).
 	AssocMaxRetrans, PathMaxRetrans, MaxInitRetrans int

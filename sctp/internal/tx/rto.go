@@ -15,6 +15,7 @@ type estimator struct {
 	cfg          RTOConfig
 	rto          time.Duration
 	srtt, rttvar time.Duration // 0 until the first measurement
+	trip         shortest
 }
 
 func newEstimator(cfg RTOConfig) estimator { return estimator{cfg: cfg, rto: cfg.Initial} } // C1
@@ -22,6 +23,7 @@ func newEstimator(cfg RTOConfig) estimator { return estimator{cfg: cfg, rto: cfg
 // observe takes a round trip time measurement.
 func (e *estimator) observe(r time.Duration) {
 	r = max(r, 1)
+	e.trip.observe(r)
 	if e.srtt == 0 { // C2
 		e.srtt, e.rttvar = r, r/2
 	} else { // C3, RTTVAR with the old SRTT
@@ -34,3 +36,29 @@ func (e *estimator) observe(r time.Duration) {
 
 // backoff doubles the RTO when a timer has expired (section 6.3.3, rule E2).
 func (e *estimator) backoff() { e.rto = min(2*e.rto, max(e.cfg.Max, e.rto)) }
+
+// shortest is the shortest of the last round trips, at least tripMemory and less than twice as many: that of a
+// path whose queues are empty, as they are now and then.
+type shortest struct {
+	of, before time.Duration // the shortest of n trips, and of tripMemory before them; 0: there were none
+	n          int
+}
+
+const tripMemory = 512
+
+func (s *shortest) observe(r time.Duration) {
+	if s.n == tripMemory {
+		*s = shortest{before: s.of}
+	}
+	if s.n++; s.n == 1 || r < s.of {
+		s.of = r
+	}
+}
+
+// get returns 0 before the first measurement.
+func (s *shortest) get() time.Duration {
+	if s.before > 0 && s.before < s.of {
+		return s.before
+	}
+	return s.of
+}

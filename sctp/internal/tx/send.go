@@ -11,9 +11,15 @@ import (
 // once, makes one opportunity of several: there is one for every two full packets that have been
 // acknowledged, as a SACK for every second packet would have given (section 6.2).
 func (s *Sender) StartBurst() {
-	pmdcs := s.DataPath().pmdcs
-	n := (s.acked + pmdcs) / (2 * pmdcs) // to the nearest: a full chunk leaves room for a SACK
-	s.burst, s.acked = s.cfg.MaxBurst*max(n, 1), 0
+	p := s.DataPath()
+	n := (s.acked + p.pmdcs) / (2 * p.pmdcs) // to the nearest: a full chunk leaves room for a SACK
+	if s.saved += s.cfg.MaxBurst; s.waits != waitAll {
+		s.saved = 0
+	}
+	s.saved = min(s.saved, train/p.pmdcs+1) // what opportunities that all had to wait in have left over
+	s.burst = s.cfg.MaxBurst*max(n, 1) + s.saved
+	s.await(p, s.acked > 0)
+	s.acked = 0
 }
 
 func (s *Sender) bursting() bool { return s.cfg.MaxBurst == 0 || s.burst > 0 }
@@ -29,7 +35,7 @@ func (s *Sender) Poll(now rawio.Time) *Path {
 		}
 		return nil
 	}
-	if p := s.nextPath(); p.open() && s.bursting() && s.ready(now, p, s.MaxPayload()) && !s.silly() {
+	if p := s.nextPath(); p.open() && s.bursting() && s.ready(now, p, s.MaxPayload()) && !s.silly() && !s.defers(p) {
 		return p
 	}
 	return nil
@@ -51,6 +57,9 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 		fresh := true
 		for b.Room() > wire.DataHeaderLen && p == s.nextPath() && s.ready(now, p, s.spare(b)) {
 			size, alone := s.nextSize(), s.slot.msg.NoBundle
+			if n > 0 {
+				size = s.cutShort(size, s.spare(b))
+			}
 			if wire.DataHeaderLen+wire.PaddedLen(size) > b.Room() || fresh && s.silly() || alone && n > 0 {
 				break
 			}
@@ -100,6 +109,15 @@ func (s *Sender) fillMarked(now rawio.Time, b *pack.Batch, p *Path) (n, octets i
 func (s *Sender) spare(b *pack.Batch) int {
 	n := s.MaxPayload()
 	return min(n, n+wire.CommonHeaderLen-b.Len())
+}
+
+// cutShort returns the size of the next chunk in a packet that has DATA already and room octets to spare. A
+// message that takes several chunks anyway begins with one that fills the packet.
+func (s *Sender) cutShort(size, room int) int {
+	if l := &s.slot; !l.queued || l.off > 0 || l.msg.Len() <= s.MaxPayload() || room < minRoom {
+		return size
+	}
+	return min(size, room)
 }
 
 // ready reports whether a new DATA chunk may go to p as far as the peer's window and the supply are

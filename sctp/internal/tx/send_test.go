@@ -210,7 +210,7 @@ func TestMaxBurst(t *testing.T) {
 func TestMaxBurstForAStretchedSack(t *testing.T) {
 	// req 9260-6.1-11
 	l := newLab(t, 1)
-	l.s.cfg.MaxBurst = 2
+	l.s.cfg.MaxBurst, l.s.cfg.NoDelay = 2, true
 	l.queue(20, full)
 	l.expect("an opportunity", "1 | 2")
 	l.expect("the next", "3 | 4")

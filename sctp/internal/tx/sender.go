@@ -10,6 +10,7 @@ type Config struct {
 	TSN        wire.TSN // the Initial TSN
 	SendBuffer int      // octets of user data that Enqueue takes and that are not acknowledged yet
 	MaxBurst   int      // packets in one transmission opportunity (Max.Burst), 0 means no limit
+	NoDelay    bool     // nothing waits for more to go with it
 }
 
 // Sender is the sending half of an association.
@@ -31,12 +32,15 @@ type Sender struct {
 	slot    slot       // the message being cut
 	sackNow bool
 
-	flight  int // octets of chunks in flight, all paths
-	data    int // octets of user data in flight
-	rwnd    int // what the peer has room for beyond that; negative when a probe went out
-	maxRwnd int // largest a_rwnd seen
-	burst   int // packets left in this transmission opportunity
-	acked   int // octets of chunks acknowledged since it began
+	flight  int  // octets of chunks in flight, all paths
+	data    int  // octets of user data in flight
+	rwnd    int  // what the peer has room for beyond that; negative when a probe went out
+	maxRwnd int  // largest a_rwnd seen
+	burst   int  // packets left in this transmission opportunity
+	acked   int  // octets of chunks acknowledged since it began
+	saved   int  // packets that earlier ones have left to this one
+	waits   wait // what is not sent in it
+	fed     bool // a message was queued since an opportunity that a SACK brought about
 
 	recovery bool     // in Fast Recovery (7.2.4)
 	exit     wire.TSN // its exit point
@@ -150,6 +154,7 @@ func (s *Sender) Enqueue(m *Message) error {
 		s.expiry = min(s.expiry, m.Expires)
 	}
 	s.queue.push(m)
+	s.fed = true
 	s.unsent += n
 	s.held += n
 	return nil

@@ -1,0 +1,178 @@
+package tx
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+const quick = 100 * time.Microsecond
+
+// busy returns a lab with n full packets in flight, TSNs 1 to n, over a path with that round trip.
+func busy(t *testing.T, n int, srtt time.Duration) *lab {
+	l := newLab(t, 1)
+	l.path(0).cc = fixed(1 << 20)
+	l.queue(n, full)
+	if got := len(l.transmit()); got != n {
+		t.Fatalf("%d of %d packets sent", got, n)
+	}
+	l.path(0).est.trip.of = srtt
+	return l
+}
+
+func TestShortPacketWaitsWhileEnoughIsInFlight(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		inFlight int
+		srtt     time.Duration
+		story    func(l *lab)
+		waits    bool
+	}{
+		{"four packets in flight", 5, quick, nil, true},
+		{"three", 3, quick, nil, false},
+		{"nothing", 0, quick, nil, false},
+		{"a round trip that would be felt", 5, time.Millisecond, nil, false},
+		{"a round trip not known yet", 5, 0, nil, false},
+		{"NoDelay", 5, quick, func(l *lab) { l.s.cfg.NoDelay = true }, false},
+		{"shutting down", 5, quick, func(l *lab) { l.s.SetSackNow(true) }, false},
+		{"a message that is to go alone", 5, quick, func(l *lab) { l.s.queue.at(0).NoBundle = true }, false},
+		{"a message whose SACK is asked for", 5, quick, func(l *lab) { l.s.queue.at(0).SackNow = true }, false},
+	} {
+		l := busy(t, tt.inFlight, tt.srtt)
+		l.queue(1, 100)
+		if tt.story != nil {
+			tt.story(l)
+		}
+		if n := len(l.transmit()); (n == 0) != tt.waits {
+			t.Errorf("%s: %d packets sent", tt.name, n)
+		}
+		l.check()
+	}
+}
+
+// What waits goes when a SACK comes, but for a short packet while messages keep coming; or when there is a train.
+func TestWhatEndsTheWait(t *testing.T) {
+	l := busy(t, 20, quick)
+	l.queue(2, full)
+	l.queue(1, 10)
+	l.expect("less than a train", "")
+	l.sack(2)
+	l.expect("a SACK; a message has come before it", "21 | 22")
+	l.sack(4)
+	l.expect("the second SACK, and no message since the first", "23")
+	l.queue(1, 10)
+	l.expect("waits", "")
+	l.sack(20)
+	l.expect("little is in flight", "24")
+
+	l = busy(t, 20, quick)
+	l.queue(train/full, full)
+	l.expect("less than a train", "")
+	l.queue(1, full+10)
+	if n := len(l.transmit()); n != train/full+1 || l.s.Queued() != 10 {
+		t.Errorf("of a train and a bit %d packets went, %d octets are left", n, l.s.Queued())
+	}
+	l.expect("the bit waits", "")
+	l.timeout()
+	if n := len(l.transmit()); n != 1 {
+		t.Errorf("%d packets after T3-rtx", n)
+	}
+}
+
+// Opportunities that let everything wait leave their packets to the one in which a train goes.
+func TestMaxBurstOfOpportunitiesThatWait(t *testing.T) {
+	// req 9260-6.1-11
+	l := busy(t, 20, quick)
+	l.s.cfg.MaxBurst = 4
+	l.queue(200, full)
+	k := train / l.path(0).pmdcs / 4
+	for range k {
+		l.expect("too few packets for a train", "")
+	}
+	for _, want := range []int{4 * (k + 1), 0} {
+		if n := len(l.transmit()); n != want {
+			t.Errorf("%d packets, want %d", n, want)
+		}
+	}
+	l.sack(21)
+	if n := len(l.transmit()); n > 4*(1+21/2)+4 {
+		t.Errorf("%d packets for a SACK of 21", n)
+	}
+}
+
+func TestShortestTripIsForgotten(t *testing.T) {
+	var s shortest
+	if s.get() != 0 {
+		t.Error("a trip before the first")
+	}
+	for i, tt := range []struct{ trips, each, want int }{
+		{1, 50, 50}, {1, 20, 20}, {tripMemory - 2, 90, 20}, {tripMemory, 60, 20}, {1, 70, 60}, {1, 10, 10},
+	} {
+		for range tt.trips {
+			s.observe(time.Duration(tt.each))
+		}
+		if got := s.get(); got != time.Duration(tt.want) {
+			t.Errorf("step %d: %d, want %d", i, got, tt.want)
+		}
+	}
+}
+
+// Source is not for deferring: what it has can be sent now.
+func TestSourceIsNotDeferred(t *testing.T) {
+	l := busy(t, 5, quick)
+	u := &supply{n: 1, size: 100}
+	l.s.SetUpper(u, l)
+	if n := len(l.transmit()); n != 1 {
+		t.Errorf("%d packets", n)
+	}
+}
+
+// Messages that take several chunks anyway begin in the packet where the one before ends; others stay whole.
+func TestLongMessagesFillPackets(t *testing.T) {
+	// req 9260-6.9-5, 9260-6.10-4
+	for _, tt := range []struct {
+		name  string
+		sizes []int
+		want  string // octets of chunks
+	}{
+		{"long ones", []int{1500, 1500, 1500}, "968 | 532 420 | 968 | 112 840 | 660"},
+		{"one that fits a packet", []int{1500, 900, 30}, "968 | 532 | 900 30"},
+		{"too little room is left", []int{1888, 1500}, "968 | 920 | 968 | 532"},
+		{"a short one and a long one", []int{100, 1500}, "100 852 | 648"},
+	} {
+		l := newLab(t, 1)
+		l.path(0).cc = fixed(1 << 20)
+		for i, n := range tt.sizes {
+			if err := l.s.Enqueue(&Message{Body: [2][]byte{bytes.Repeat([]byte{byte(i)}, n)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var packets []string
+		got := make([]int, len(tt.sizes))
+		for _, p := range l.transmit() {
+			if p.Len() > labMTU-wire.SackLen(0, 0) {
+				t.Errorf("%s: a packet of %d octets has no room for a SACK", tt.name, p.Len())
+			}
+			var sizes []string
+			for _, d := range chunks(t, p) {
+				body := d.Payload()
+				sizes = append(sizes, fmt.Sprint(len(body)))
+				i := int(d.SSN())
+				if d.B() != (got[i] == 0) || bytes.Count(body, []byte{byte(i)}) != len(body) {
+					t.Errorf("%s: message %d is mixed up at %d", tt.name, i, got[i])
+				}
+				if got[i] += len(body); d.E() != (got[i] == tt.sizes[i]) {
+					t.Errorf("%s: message %d ends at %d", tt.name, i, got[i])
+				}
+			}
+			packets = append(packets, strings.Join(sizes, " "))
+		}
+		if s := strings.Join(packets, " | "); s != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, s, tt.want)
+		}
+	}
+}
