@@ -27,6 +27,9 @@ func ddpbenchCommand(b *bench, e *end) []string {
 	if e.Both {
 		argv = append(argv, "-b")
 	}
+	if e.Memory > 0 {
+		argv = append(argv, "--memory", strconv.Itoa(e.Memory))
+	}
 	if e.QPs > 1 {
 		argv = append(argv, "-q", strconv.Itoa(e.QPs))
 	}

@@ -168,7 +168,7 @@ func (e *end) pumpOut(link rawio.Link, to netip.AddrPort, w way) error {
 	if err != nil {
 		return err
 	}
-	c := pump.Config{Packet: link.MTU(netip.Addr{}, to.Addr()), Duration: e.duration(), Work: true, Gate: w.gate}
+	c := pump.Config{Packet: link.MTU(netip.Addr{}, to.Addr()), Duration: e.duration(), Work: true, Gate: w.gate, Source: e.Memory}
 	if c.Packet > longPacket {
 		c.Batch = longBatch
 	}

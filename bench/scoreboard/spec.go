@@ -18,6 +18,7 @@ type spec struct {
 	Poll     bool   `json:"poll,omitempty"`     // before blocking
 	Both     bool   `json:"both,omitempty"`     // both ends send; the sum counts
 	QPs      int    `json:"qps,omitempty"`      // 0: one
+	Memory   int    `json:"memory,omitempty"`   // octets that messages use in turn on each side; 0: as little as need be
 	PathMTU  int    `json:"path_mtu,omitempty"` // forced upon libusrsctp, octets; 0: its own
 	Buffer   int    `json:"buffer,omitempty"`   // of libusrsctp, octets
 }
@@ -43,6 +44,9 @@ func (s spec) String() string {
 	}
 	if s.Buffer > 0 {
 		words = append(words, "buffer="+size(s.Buffer))
+	}
+	if s.Memory > 0 {
+		words = append(words, "memory="+size(s.Memory))
 	}
 	if s.QPs > 1 {
 		words = append(words, fmt.Sprintf("QPs=%d", s.QPs))

@@ -49,13 +49,14 @@ const (
 
 func parse(args []string, stdout io.Writer) (*options, error) {
 	o := &options{}
-	var size string
+	var size, memory string
 	var duration, interval, timeout float64
 	fs := pflag.NewFlagSet("ddpbench", pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.SortFlags = false
 	fs.BoolVar(&o.lat, "lat", false, "measure latency instead of bandwidth")
 	fs.StringVarP(&size, "size", "s", "", "`octets` in a message, K and M as suffixes (default 64K, with --lat 2)")
+	fs.StringVar(&memory, "memory", "", "`octets` of memory that messages use in turn on each side, K and M as suffixes: 64M is more than caches hold (default 4M for all QPs, for send 16M)")
 	fs.Uint64VarP(&o.iters, "iters", "n", 0, "messages on each QP (default 1000, for write bandwidth 5000)")
 	fs.Float64VarP(&duration, "duration", "D", 0, "run for so many `seconds` instead of a number of messages")
 	fs.IntVarP(&o.depth, "tx-depth", "t", 0, "messages outstanding on a QP (default 128, with --lat 1)")
@@ -98,12 +99,8 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 			return nil, cli.Usagef("--%s %v: it is more than 0 seconds and at most %v", s.flag, s.v, maxDuration)
 		}
 	}
-	if size != "" {
-		n, err := parseSize(size)
-		if err != nil {
-			return nil, err
-		}
-		o.size = n
+	if err := errors.Join(parseSize("-s", size, &o.size), parseSize("--memory", memory, &o.mem)); err != nil {
+		return nil, err
 	}
 	if o.sweep != "" {
 		return o, o.checkSweep(fs)
@@ -148,6 +145,8 @@ func (o *options) check(fs *pflag.FlagSet) error {
 		return cli.Usagef("-t 0: at least one message has to be outstanding")
 	case fs.Changed("tx-depth") && o.lat:
 		return cli.Usagef("-t: with --lat one message is outstanding at a time")
+	case fs.Changed("memory") && o.mem == 0:
+		return cli.Usagef("--memory 0: messages need some")
 	case o.port == 0:
 		return cli.Usagef("--port 0: an SCTP port is 1 to 65535")
 	}
@@ -167,7 +166,7 @@ func (o *options) checkSweep(fs *pflag.FlagSet) error {
 	if fs.NArg() > 0 {
 		return cli.Usagef("--sweep takes no verb and no HOST")
 	}
-	for _, name := range []string{"lat", "size", "iters", "tx-depth", "qp", "bidirectional", "all", "interval", "json", "own", "verify", "port", "timeout", "metrics"} {
+	for _, name := range []string{"lat", "size", "memory", "iters", "tx-depth", "qp", "bidirectional", "all", "interval", "json", "own", "verify", "port", "timeout", "metrics"} {
 		if fs.Changed(name) {
 			return cli.Usagef("--%s does not go with --sweep, which sets all that itself", name)
 		}
@@ -211,8 +210,11 @@ func (o *options) sizes() []int {
 	return list
 }
 
-// parseSize reads a number of octets with an optional suffix K (2^10) or M (2^20).
-func parseSize(s string) (int, error) {
+// parseSize reads a number of octets with an optional suffix K (2^10) or M (2^20), if there is one.
+func parseSize(flag, s string, to *int) error {
+	if s == "" {
+		return nil
+	}
 	digits, unit := s, uint64(1)
 	switch {
 	case strings.HasSuffix(s, "K"), strings.HasSuffix(s, "k"):
@@ -222,7 +224,8 @@ func parseSize(s string) (int, error) {
 	}
 	n, err := strconv.ParseUint(digits, 10, 32)
 	if err != nil || n > math.MaxInt32/unit {
-		return 0, cli.Usagef("-s %s: a size is a number of octets, such as 4096, 64K or 1M", s)
+		return cli.Usagef("%s %s: a size is a number of octets, such as 4096, 64K or 1M", flag, s)
 	}
-	return int(n * unit), nil
+	*to = int(n * unit)
+	return nil
 }

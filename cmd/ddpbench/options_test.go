@@ -89,7 +89,7 @@ func TestDefaults(t *testing.T) {
 
 func TestHello(t *testing.T) {
 	h := hello{
-		params: params{verb: verbSend, both: true, verify: true, size: 4096, depth: 17, qps: 5, duration: time.Second, seed: 6},
+		params: params{verb: verbSend, both: true, verify: true, size: 4096, mem: 1 << 20, depth: 17, qps: 5, duration: time.Second, seed: 6},
 		run:    7, lane: 4, target: target{8, 9, 10},
 	}
 	good := h.encode()
@@ -113,14 +113,16 @@ func TestHello(t *testing.T) {
 		{"a QP beyond the last", func(b []byte) []byte { b[15] = 5; return b }, "does not exist"},
 		{"no size", func(b []byte) []byte { clear(b[16:20]); return b }, "1 octet to"},
 		{"enormous size", func(b []byte) []byte { b[16] = 255; return b }, "1 octet to"},
-		{"size that takes all memory", func(b []byte) []byte { b[16] = 15; return b }, "of memory"},
-		{"no depth", func(b []byte) []byte { clear(b[20:24]); return b }, "depth is 1 to"},
-		{"enormous depth", func(b []byte) []byte { b[20] = 255; return b }, "depth is 1 to"},
-		{"neither messages nor time", func(b []byte) []byte { clear(b[24:40]); return b }, "a number of messages or a time"},
-		{"messages and time", func(b []byte) []byte { b[31] = 1; return b }, "a number of messages or a time"},
-		{"endless messages", func(b []byte) []byte { b[24] = 1; return b }, "at most 100000000"},
-		{"endless time", func(b []byte) []byte { b[32] = 127; return b }, "at most 24h"},
-		{"negative time", func(b []byte) []byte { b[32] = 128; return b }, "at most 24h"},
+		{"size that takes all memory", func(b []byte) []byte { b[16] = 15; clear(b[20:24]); return b }, "of memory"},
+		{"enormous memory", func(b []byte) []byte { b[20] = 255; return b }, "--memory"},
+		{"memory for less than a message", func(b []byte) []byte { b[21] = 0; b[23] = 1; return b }, "--memory"},
+		{"no depth", func(b []byte) []byte { clear(b[24:28]); return b }, "depth is 1 to"},
+		{"enormous depth", func(b []byte) []byte { b[24] = 255; return b }, "depth is 1 to"},
+		{"neither messages nor time", func(b []byte) []byte { clear(b[28:44]); return b }, "a number of messages or a time"},
+		{"messages and time", func(b []byte) []byte { b[35] = 1; return b }, "a number of messages or a time"},
+		{"endless messages", func(b []byte) []byte { b[28] = 1; return b }, "at most 100000000"},
+		{"endless time", func(b []byte) []byte { b[36] = 127; return b }, "at most 24h"},
+		{"negative time", func(b []byte) []byte { b[36] = 128; return b }, "at most 24h"},
 		{"latency both ways", func(b []byte) []byte { b[11] |= flagLat; return b }, "does not go with -b"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -143,15 +145,17 @@ func TestMemoryBound(t *testing.T) {
 		for _, both := range []bool{false, true} {
 			for _, size := range []int{1, 4096, 1 << 20, 100 << 20} {
 				for _, qps := range []int{1, 3, 256} {
-					p := params{verb: v, both: both, size: size, qps: qps, depth: 128, iters: 1}
-					if p.check() != nil {
-						continue
-					}
-					if n := p.slots(); n < 1 || n > p.depth {
-						t.Errorf("%+v has %d slots", p, n)
-					}
-					if p.memory(true) > maxMemory || p.memory(false) > maxMemory {
-						t.Errorf("%+v needs %d and %d octets", p, p.memory(true), p.memory(false))
+					for _, mem := range []int{0, size, 64 << 20} {
+						p := params{verb: v, both: both, size: size, mem: mem, qps: qps, depth: 128, iters: 1}
+						if p.check() != nil {
+							continue
+						}
+						if n := p.slots(); n < 1 || n > maxSlots || mem == 0 && n > p.depth {
+							t.Errorf("%+v has %d slots", p, n)
+						}
+						if p.memory(true) > maxMemory || p.memory(false) > maxMemory {
+							t.Errorf("%+v needs %d and %d octets", p, p.memory(true), p.memory(false))
+						}
 					}
 				}
 			}

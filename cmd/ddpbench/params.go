@@ -31,6 +31,7 @@ type params struct {
 	both     bool // both sides transmit
 	verify   bool
 	size     int           // octets in a message
+	mem      int           // octets of memory that the messages of all QPs use in turn, each way; 0: a default
 	depth    int           // messages outstanding on a QP
 	qps      int           // number of QPs
 	iters    uint64        // messages on each QP, 0 with a duration
@@ -57,6 +58,8 @@ func (p *params) check() error {
 		return cli.Usagef("this ddpbench knows write, read and send only")
 	case p.size < 1 || p.size > maxSize:
 		return cli.Usagef("-s %d: a message is 1 octet to %dM", p.size, maxSize>>20)
+	case p.mem != 0 && (p.mem < p.size || p.mem > maxMemory):
+		return cli.Usagef("--memory %d: it takes one message at least and is at most %dM", p.mem, maxMemory>>20)
 	case p.depth < 1 || p.depth > maxDepth:
 		return cli.Usagef("-t %d: the depth is 1 to %d", p.depth, maxDepth)
 	case p.qps < 1 || p.qps > maxQPs:
@@ -90,11 +93,12 @@ func (p *params) role(client bool) role {
 	return role{active: client || pong, passive: !client || pong}
 }
 
-// Memory for messages of one QP, one direction: enough for the outstanding ones, but little enough to
-// stay in a cache. Sends need more: each of those outstanding needs its own receive buffer.
+// Memory for messages, one direction, unless the command line says how much: enough for the outstanding ones, but little
+// enough to stay in a cache. Sends need more: each of those outstanding needs its own receive buffer.
 const (
 	budgetTagged = 4 << 20
 	budgetSend   = 16 << 20
+	maxSlots     = 8192
 )
 
 // slots is how many messages have memory of their own on each QP; message i uses slot i modulo slots.
@@ -103,7 +107,11 @@ func (p *params) slots() int {
 	if p.verb == verbSend {
 		budget, least = budgetSend, 2
 	}
-	return min(max(budget/p.qps/p.size, least), p.depth)
+	most := p.depth
+	if p.mem > 0 {
+		budget, most = p.mem, maxSlots
+	}
+	return min(max(budget/p.qps/p.size, least), most)
 }
 
 // ctlBuffers is how many control messages one end may have under way: two grants of credit, and one
@@ -185,8 +193,8 @@ type hello struct {
 
 const (
 	magic     = "ddpbench"
-	version   = 1
-	helloLen  = len(magic) + 2 + 1 + 1 + 2 + 2 + 4 + 4 + 8 + 8 + 8 + 8 + targetLen
+	version   = 2
+	helloLen  = len(magic) + 2 + 1 + 1 + 2 + 2 + 4 + 4 + 4 + 8 + 8 + 8 + 8 + targetLen
 	answerLen = len(magic) + targetLen
 	targetLen = 4 + 8 + 4
 )
@@ -214,6 +222,7 @@ func (h *hello) encode() []byte {
 	b = be.AppendUint16(b, uint16(h.qps))
 	b = be.AppendUint16(b, uint16(h.lane))
 	b = be.AppendUint32(b, uint32(h.size))
+	b = be.AppendUint32(b, uint32(h.mem))
 	b = be.AppendUint32(b, uint32(h.depth))
 	b = be.AppendUint64(b, h.iters)
 	b = be.AppendUint64(b, uint64(h.duration))
@@ -238,10 +247,10 @@ func (h *hello) decode(b []byte) error {
 	flags := b[3]
 	*h = hello{params: params{
 		verb: verb(b[2]), lat: flags&flagLat != 0, both: flags&flagBoth != 0, verify: flags&flagVerify != 0,
-		qps: int(be.Uint16(b[4:])), size: int(min(be.Uint32(b[8:]), math.MaxInt32)), depth: int(min(be.Uint32(b[12:]), math.MaxInt32)),
-		iters: be.Uint64(b[16:]), duration: time.Duration(be.Uint64(b[24:])), seed: be.Uint64(b[40:]),
-	}, lane: int(be.Uint16(b[6:])), run: be.Uint64(b[32:])}
-	h.target.decode(b[48:])
+		qps: int(be.Uint16(b[4:])), size: number(b[8:]), mem: number(b[12:]), depth: number(b[16:]),
+		iters: be.Uint64(b[20:]), duration: time.Duration(be.Uint64(b[28:])), seed: be.Uint64(b[44:]),
+	}, lane: int(be.Uint16(b[6:])), run: be.Uint64(b[36:])}
+	h.target.decode(b[52:])
 	if err := h.check(); err != nil {
 		return err
 	}
@@ -250,6 +259,9 @@ func (h *hello) decode(b []byte) error {
 	}
 	return nil
 }
+
+// number reads a number that an int can hold on any machine.
+func number(b []byte) int { return int(min(binary.BigEndian.Uint32(b), math.MaxInt32)) }
 
 func (t *target) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(t.stag))

@@ -31,6 +31,8 @@ type Config struct {
 	Duration time.Duration
 	// Work adds a CRC32c on both sides and a copy of the payload into Region octets at the receiver.
 	Work bool
+	// Source is how many octets of memory are sent from, in turn; 0 means one batch, which stays in a cache.
+	Source int
 	// Gate, when set, keeps a sender from overrunning its receiver, which has the same one.
 	Gate Gate
 	// Ready, when set, is called by Receive when the packets of a sender would be read at once.
@@ -93,16 +95,15 @@ func Send(link rawio.Link, remote netip.AddrPort, c Config, stop *atomic.Bool) (
 	}
 	n := c.batch()
 	pkts, heads := make([]rawio.Packet, n), make([][minPacket]byte, n)
-	payload := make([]byte, n*c.Packet)
-	for i := range pkts {
-		h := heads[i][:]
-		head(h, kindData)
-		body := payload[i*c.Packet:][:c.Packet-minPacket]
-		for k := range body {
-			body[k] = byte(i + k)
-		}
-		pkts[i] = rawio.Packet{Vec: [][]byte{h, body}, Remote: remote}
+	payload := make([]byte, max(n*c.Packet, c.Source))
+	for k := range payload {
+		payload[k] = byte(k)
 	}
+	for i := range pkts {
+		head(heads[i][:], kindData)
+		pkts[i] = rawio.Packet{Vec: [][]byte{heads[i][:], nil}, Remote: remote}
+	}
+	at := 0
 	var r Result
 	cpu, start := CPUTime(), time.Now()
 	limit, lost := uint64(max(window/c.Packet, n)), uint64(0)
@@ -111,6 +112,11 @@ func Send(link rawio.Link, remote netip.AddrPort, c Config, stop *atomic.Bool) (
 		for i := range pkts {
 			binary.BigEndian.PutUint64(heads[i][minPacket-8:], number)
 			number++
+			if at+c.Packet > len(payload) {
+				at = 0
+			}
+			pkts[i].Vec[1] = payload[at:][:c.Packet-minPacket]
+			at += c.Packet
 			if c.Work {
 				wire.PutChecksum(heads[i][:], 0)
 				wire.PutChecksum(heads[i][:], wire.Checksum(pkts[i].Vec))
