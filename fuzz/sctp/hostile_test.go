@@ -1,31 +1,48 @@
 package sctp
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/fuzz/corpus"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // FuzzHostilePeer plays a list of steps against a victim in one of its states. The first octet is the
-// state; each step is an octet that says what to do, a length octet, and so many octets of data:
+// situation; each step is an octet that says what to do, a quarter of a length, and so many octets of data:
 //
 //	0..199  a packet; the next octet chooses its tag, the rest are its chunks
 //	200..   time passes; the user reads, writes, shuts down or aborts; the good peer answers
+//
+//fuzz:covers ./sctp/assoc ./sctp/endpoint ./sctp/internal/rx ./sctp/internal/tx
 func FuzzHostilePeer(f *testing.F) {
-	step := func(op byte, data ...byte) []byte { return append([]byte{op, byte(len(data))}, data...) }
+	step := func(op byte, data ...byte) []byte {
+		n := (len(data) + 3) / 4
+		return append(append([]byte{op, byte(n)}, data...), make([]byte, 4*n-len(data))...)
+	}
 	data := func(flags byte, tsn wire.TSN, n int) []byte {
-		b := wire.AppendDataHeader([]byte{0}, wire.DataFields{Flags: flags, TSN: tsn, PayloadLen: n})
+		b := wire.AppendDataHeader([]byte{4}, wire.DataFields{Flags: flags, TSN: tsn, PayloadLen: n})
 		return append(b, make([]byte, wire.PaddedLen(n))...)
 	}
-	for state := range byte(8) {
-		f.Add(append([]byte{state}, step(200, 200)...))
-		f.Add(append([]byte{state}, step(0, data(3, 1, 10)...)...))
-		f.Add(append([]byte{state}, step(0, append([]byte{0}, wire.AppendShutdown(nil, 5)...)...)...))
-		f.Add(append([]byte{state}, step(0, append([]byte{2}, wire.AppendAbort(nil, true)...)...)...))
-		f.Add(append([]byte{state}, step(0, append([]byte{3}, wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: 7, ARwnd: 9000, OutStreams: 1, InStreams: 1})...)...)...))
-		f.Add(append([]byte{state}, step(0, append([]byte{0}, wire.AppendSack(nil, wire.SackFields{CumTSN: 1, ARwnd: 100})...)...)...))
+	for i := range situations {
+		s := []byte{byte(i)}
+		f.Add(slices.Concat(s, step(200, 200)))
+		f.Add(slices.Concat(s, step(0, data(3, 0, 10)...), step(0, data(2, 2, 10)...), step(0, data(1, 1, 10)...), step(230)))
+		f.Add(slices.Concat(s, step(0, append([]byte{4}, wire.AppendShutdown(nil, 0)...)...), step(255)))
+		f.Add(slices.Concat(s, step(0, append([]byte{2}, wire.AppendAbort(nil, true)...)...)))
+		f.Add(slices.Concat(s, step(0, append([]byte{3}, wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: 7, ARwnd: 9000, OutStreams: 1, InStreams: 1})...)...),
+			step(0, append([]byte{4}, wire.AppendCookieEcho(nil, nil)...)...)))
+		f.Add(slices.Concat(s, step(240, 1, 2, 3), step(0, append([]byte{4}, wire.AppendSack(nil, wire.SackFields{ARwnd: 100})...)...)))
+	}
+	for i, b := range corpus.Packets() {
+		chunks := b[wire.CommonHeaderLen:]
+		tag := byte(4)
+		if wire.Chunk(chunks).Type() == wire.ChunkInit {
+			tag = 7
+		}
+		f.Add(slices.Concat([]byte{byte(i)}, step(0, append([]byte{tag}, chunks...)...), step(255), step(210, 50)))
 	}
 	f.Fuzz(func(t *testing.T, script []byte) {
 		if len(script) == 0 {
@@ -35,7 +52,7 @@ func FuzzHostilePeer(f *testing.F) {
 		l.reach(script[0])
 		script = script[1:]
 		for steps := 0; len(script) >= 2 && steps < 200; steps++ {
-			op, n := script[0], min(int(script[1]), len(script)-2)
+			op, n := script[0], min(4*int(script[1]), len(script)-2)
 			arg := script[2 : 2+n]
 			script = script[2+n:]
 			l.step(op, arg)
@@ -49,14 +66,8 @@ func FuzzHostilePeer(f *testing.F) {
 func (l *lab) step(op byte, arg []byte) {
 	v := l.victim
 	if op < 200 {
-		if len(arg) == 0 {
-			return
-		}
-		before := len(v.out)
-		l.deliver(v, l.wrap(arg[0], arg[1:]))
-		// One packet is answered by one packet of control chunks, beside the DATA it sets free.
-		if n := len(v.out) - before; n > 64 {
-			l.t.Fatalf("one packet was answered by %d", n)
+		if len(arg) > 0 {
+			l.attack(arg[0], arg[1:])
 		}
 		return
 	}
@@ -91,4 +102,27 @@ func (l *lab) step(op byte, arg []byte) {
 		l.exchange(1)
 	}
 	l.pump(v)
+}
+
+// attack delivers a packet. With a tag that is not the association's it changes nothing (section 8.5), and ends
+// nothing.
+func (l *lab) attack(tag byte, chunks []byte) {
+	v := l.victim
+	var before assoc.Stats
+	a, up := v.a, v.a != nil && !v.down
+	if up {
+		before = a.Stats()
+	}
+	out := len(v.out)
+	l.deliver(v, l.wrap(tag, chunks))
+	// One packet is answered by one packet of control chunks, beside the DATA it sets free.
+	if n := len(v.out) - out; n > 64 {
+		l.t.Fatalf("one packet was answered by %d", n)
+	}
+	if up && (tag == 255 || tag%4 == 3) {
+		after := a.Stats()
+		if v.down || after.State != before.State || after.Unacked != before.Unacked || after.Buffered != before.Buffered {
+			l.t.Fatalf("a packet with a wrong tag made %+v of %+v", after, before)
+		}
+	}
 }

@@ -26,6 +26,7 @@ type lab struct {
 	victim *host
 	peer   *host
 	pool   *rawio.Pool
+	known  knowledge
 }
 
 type host struct {
@@ -78,6 +79,8 @@ func (l *lab) deliver(h *host, pkt []byte) {
 
 // pump collects what h has to send.
 func (l *lab) pump(h *host) {
+	seen := len(h.out)
+	defer func() { l.learn(h, h.out[seen:]) }()
 	for more := true; more; {
 		more = h.ep.PollTransmit(l.now, h.tx)
 		h.flush()
@@ -141,8 +144,29 @@ func (l *lab) exchange(n int) {
 	}
 }
 
-// reach brings the victim into one of its states.
-func (l *lab) reach(state byte) {
+// The situations that the victim can be in, each with its state.
+var situations = []assoc.State{
+	assoc.Closed, // listening
+	assoc.Established,
+	assoc.CookieWait,
+	assoc.CookieEchoed,
+	assoc.Established, // as the one that has set up the association, with data outstanding
+	assoc.ShutdownPending,
+	assoc.ShutdownSent,
+	assoc.ShutdownReceived,
+	assoc.ShutdownAckSent,
+}
+
+// reach brings the victim into one of its situations.
+func (l *lab) reach(situation byte) {
+	n := int(situation) % len(situations)
+	l.bringTo(n)
+	if a := l.victim.a; a == nil && n > 0 || a != nil && a.State() != situations[n] {
+		l.t.Fatalf("situation %d is not %v", n, situations[n])
+	}
+}
+
+func (l *lab) bringTo(n int) {
 	v, p := l.victim, l.peer
 	must := func(err error) {
 		if err != nil {
@@ -150,10 +174,10 @@ func (l *lab) reach(state byte) {
 		}
 	}
 	must(v.ep.Listen(victimPort, config()))
-	switch state %= 8; state {
-	case 0: // CLOSED, listening
+	switch n {
+	case 0:
 		return
-	case 1: // passive, ESTABLISHED
+	case 1:
 		a, err := p.ep.Connect(l.now, config(), peerPort, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(v.addr, 0)}, victimPort)
 		must(err)
 		p.a = a
@@ -167,10 +191,10 @@ func (l *lab) reach(state byte) {
 	must(err)
 	v.a = a
 	l.pump(v)
-	switch state {
-	case 2: // COOKIE-WAIT
+	switch n {
+	case 2:
 		return
-	case 3: // COOKIE-ECHOED
+	case 3:
 		for _, pkt := range v.take() {
 			l.deliver(p, pkt)
 		}
@@ -180,15 +204,14 @@ func (l *lab) reach(state byte) {
 		return
 	}
 	l.exchange(4)
-	switch state {
-	case 4: // ESTABLISHED with data outstanding
+	if n == 4 || n == 5 || n == 7 {
 		must(v.a.Send(l.now, &assoc.Message{Body: [2][]byte{make([]byte, 5000)}}))
-	case 5: // SHUTDOWN-PENDING
-		must(v.a.Send(l.now, &assoc.Message{Body: [2][]byte{make([]byte, 5000)}}))
+		l.pump(v)
+	}
+	switch n {
+	case 5, 6:
 		must(v.a.Shutdown(l.now))
-	case 6: // SHUTDOWN-SENT
-		must(v.a.Shutdown(l.now))
-	case 7: // SHUTDOWN-RECEIVED or SHUTDOWN-ACK-SENT
+	case 7, 8:
 		must(p.a.Shutdown(l.now))
 		l.pump(p)
 		for _, pkt := range p.take() {
@@ -199,24 +222,28 @@ func (l *lab) reach(state byte) {
 }
 
 // wrap makes a packet of chunks. tag chooses the verification tag: the right one, the peer's, 0, or
-// another.
+// another; and whether the chunks are guided.
 func (l *lab) wrap(tag byte, chunks []byte) []byte {
-	var vtag uint32
-	if a := l.victim.a; a != nil {
-		switch tag % 4 {
-		case 0, 1:
-			vtag = a.LocalTag()
-		case 2:
-			vtag = a.PeerTag()
-		}
+	pkt := wire.AppendHeader(nil, peerPort, victimPort, l.vtag(tag))
+	if tag&4 != 0 && tag != 255 {
+		chunks = l.known.guide(chunks)
 	}
-	if tag == 255 {
-		vtag = 0xdeadbeef
-	}
-	pkt := wire.AppendHeader(nil, peerPort, victimPort, vtag)
 	pkt = append(pkt, chunks...)
 	wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
 	return pkt
+}
+
+func (l *lab) vtag(tag byte) uint32 {
+	a := l.victim.a
+	switch {
+	case tag == 255:
+		return 0xdeadbeef
+	case a == nil || tag%4 == 3:
+		return 0
+	case tag%4 == 2:
+		return a.PeerTag()
+	}
+	return a.LocalTag()
 }
 
 // check holds what must be true whatever the peer does.
