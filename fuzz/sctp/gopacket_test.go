@@ -62,12 +62,20 @@ func FuzzAgainstGopacket(f *testing.F) {
 
 func compare(t *testing.T, c wire.Chunk, l gopacket.Layer) {
 	equal := func(what string, ours, theirs uint32) {
+		t.Helper()
 		if ours != theirs {
 			t.Fatalf("%v %s: ours %d, theirs %d", c.Type(), what, ours, theirs)
 		}
 	}
+	header := func(theirs *layers.SCTPChunk) {
+		t.Helper()
+		equal("type", uint32(c.Type()), uint32(theirs.Type))
+		equal("flags", uint32(c.Flags()), uint32(theirs.Flags))
+		equal("length", uint32(len(c)), uint32(theirs.Length))
+	}
 	switch l := l.(type) {
 	case *layers.SCTPData:
+		header(&l.SCTPChunk)
 		d, err := wire.AsData(c)
 		if err != nil {
 			return
@@ -76,11 +84,15 @@ func compare(t *testing.T, c wire.Chunk, l gopacket.Layer) {
 		equal("stream", uint32(d.Stream()), uint32(l.StreamId))
 		equal("SSN", uint32(d.SSN()), uint32(l.StreamSequence))
 		equal("PPID", d.PPID(), uint32(l.PayloadProtocol))
+		if d.U() != l.Unordered || d.B() != l.BeginFragment || d.E() != l.EndFragment {
+			t.Fatalf("flags %x are %v %v %v to them", d.Flags(), l.Unordered, l.BeginFragment, l.EndFragment)
+		}
 		// It takes whatever follows a DATA chunk for its payload, short of the padding.
 		if n := min(len(d.Payload()), len(l.LayerPayload())); !bytes.Equal(d.Payload()[:n], l.LayerPayload()[:n]) {
 			t.Fatalf("payload: ours %x, theirs %x", d.Payload(), l.LayerPayload())
 		}
 	case *layers.SCTPInit:
+		header(&l.SCTPChunk)
 		i, err := wire.AsInit(c)
 		if err != nil {
 			return
@@ -90,7 +102,16 @@ func compare(t *testing.T, c wire.Chunk, l gopacket.Layer) {
 		equal("OS", uint32(i.OutStreams()), uint32(l.OutboundStreams))
 		equal("MIS", uint32(i.InStreams()), uint32(l.InboundStreams))
 		equal("TSN", uint32(i.TSN()), l.InitialTSN)
+		ps := i.Params()
+		for _, q := range l.Parameters {
+			p, ok := ps.Next()
+			if !ok {
+				break
+			}
+			same(t, uint16(p.Type()), p.Value(), layers.SCTPParameter(q))
+		}
 	case *layers.SCTPSack:
+		header(&l.SCTPChunk)
 		k, err := wire.AsSack(c)
 		if err != nil {
 			return
@@ -99,11 +120,52 @@ func compare(t *testing.T, c wire.Chunk, l gopacket.Layer) {
 		equal("a_rwnd", k.ARwnd(), l.AdvertisedReceiverWindowCredit)
 		equal("gaps", uint32(k.NumGaps()), uint32(l.NumGapACKs))
 		equal("duplicates", uint32(k.NumDups()), uint32(l.NumDuplicateTSNs))
+	case *layers.SCTPHeartbeat:
+		header(&l.SCTPChunk)
+		if h, err := wire.AsHeartbeat(c); err == nil && len(l.Parameters) > 0 && int(l.Parameters[0].Length) == len(c)-wire.ChunkHeaderLen {
+			q := l.Parameters[0] // the one that there is to be
+			if !bytes.Equal(h.Info(), q.Value) {
+				t.Fatalf("heartbeat: ours %x, theirs %x", h.Info(), q.Value)
+			}
+		}
+	case *layers.SCTPError:
+		header(&l.SCTPChunk)
+		var causes wire.Causes
+		if a, err := wire.AsAbort(c); err == nil {
+			causes = a.Causes()
+		} else if e, err := wire.AsError(c); err == nil {
+			causes = e.Causes()
+		}
+		for _, q := range l.Parameters {
+			p, ok := causes.Next()
+			if !ok {
+				break
+			}
+			same(t, uint16(p.Code()), p.Info(), layers.SCTPParameter(q))
+		}
+	case *layers.SCTPCookieEcho:
+		header(&l.SCTPChunk)
+		if k, err := wire.AsCookieEcho(c); err == nil && !bytes.Equal(k.Cookie(), l.Cookie) {
+			t.Fatalf("cookie: ours %x, theirs %x", k.Cookie(), l.Cookie)
+		}
 	case *layers.SCTPShutdown:
+		header(&l.SCTPChunk)
 		s, err := wire.AsShutdown(c)
 		if err != nil {
 			return
 		}
 		equal("TSN", uint32(s.CumTSN()), l.CumulativeTSNAck)
+	case *layers.SCTPShutdownAck:
+		header(&l.SCTPChunk)
+	case *layers.SCTPEmptyLayer:
+		header(&l.SCTPChunk)
+	}
+}
+
+// same compares a parameter or an error cause.
+func same(t *testing.T, typ uint16, value []byte, theirs layers.SCTPParameter) {
+	t.Helper()
+	if typ != theirs.Type || len(value)+4 != int(theirs.Length) || !bytes.Equal(value, theirs.Value) {
+		t.Fatalf("ours %d %x, theirs %+v", typ, value, theirs)
 	}
 }

@@ -257,6 +257,9 @@ func (l *lab) check() {
 		l.t.Fatalf("%d packet buffers are held", n)
 	}
 	if v.a != nil && !v.down {
+		if err := v.a.Audit(0); err != nil {
+			l.t.Fatal(err)
+		}
 		if next := v.a.NextTimeout(); next < l.now-rawio.Time(time.Minute) {
 			l.t.Fatalf("a timer is %v late", l.now.Sub(next))
 		}

@@ -6,14 +6,30 @@ import (
 )
 
 // Rand is a small seeded generator (SplitMix64). Its sequence is part of what makes a run
-// repeatable: it depends on the seed alone. It is not fit for secrets.
-type Rand struct{ state uint64 }
+// repeatable: it depends on the seed alone, and on what Play has given. It is not fit for secrets.
+type Rand struct {
+	state uint64
+	tape  []byte
+}
 
 // NewRand returns a generator. Different seeds, however close, give unrelated sequences.
 func NewRand(seed uint64) *Rand { return &Rand{state: seed} }
 
+// Play lets octets decide the next numbers, so that a fuzzer has a say: each is the top of one number. Read takes none
+// of them. After the last one, and below the top, numbers are as random as before.
+func (r *Rand) Play(tape []byte) { r.tape = tape }
+
 // Uint64 returns 64 random bits.
 func (r *Rand) Uint64() uint64 {
+	z := r.bits()
+	if len(r.tape) > 0 {
+		z = z>>8 | uint64(r.tape[0])<<56
+		r.tape = r.tape[1:]
+	}
+	return z
+}
+
+func (r *Rand) bits() uint64 {
 	r.state += 0x9e3779b97f4a7c15
 	z := r.state
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -42,12 +58,12 @@ func (r *Rand) Float64() float64 { return float64(r.Uint64()>>11) / (1 << 53) }
 func (r *Rand) Read(b []byte) (int, error) {
 	n := len(b)
 	for len(b) >= 8 {
-		binary.LittleEndian.PutUint64(b, r.Uint64())
+		binary.LittleEndian.PutUint64(b, r.bits())
 		b = b[8:]
 	}
 	if len(b) > 0 {
 		var last [8]byte
-		binary.LittleEndian.PutUint64(last[:], r.Uint64())
+		binary.LittleEndian.PutUint64(last[:], r.bits())
 		copy(b, last[:])
 	}
 	return n, nil

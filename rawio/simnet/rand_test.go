@@ -93,3 +93,21 @@ func TestSeparateLinksDoNotDisturbOneAnother(t *testing.T) {
 		t.Error("links of one generator do not disturb each other: nothing was tested")
 	}
 }
+
+// Played octets are the tops of numbers, what is below them and behind them is random, and secrets take none.
+func TestRandPlaysATape(t *testing.T) {
+	r := NewRand(9)
+	r.Play([]byte{0, 128, 255})
+	var secret, plain [32]byte
+	r.Read(secret[:])
+	NewRand(9).Read(plain[:])
+	if secret != plain {
+		t.Error("Read took octets of the tape")
+	}
+	if a, b, c := r.Uint64(), r.IntN(256), r.Float64(); a>>56 != 0 || a == 0 || b != 128 || c < 0.996 {
+		t.Errorf("played %#x, %d, %v", a, b, c)
+	}
+	if a, b := r.Uint64(), r.Uint64(); a>>56 == b>>56 {
+		t.Errorf("%#x and %#x behind the tape", a, b)
+	}
+}

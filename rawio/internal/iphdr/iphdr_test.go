@@ -230,25 +230,3 @@ func TestEchoReply(t *testing.T) {
 		}
 	}
 }
-
-// Whatever comes, Parse neither panics nor gives a payload outside the packet.
-func FuzzParse(f *testing.F) {
-	f.Add(packet4([]byte("payload")))
-	f.Add(packet6(ProtoSCTP, []byte("payload")))
-	f.Add(packet6(extHopByHop, append([]byte{ProtoSCTP, 7: 0}, "payload"...)))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		p, err := Parse(b)
-		if err == nil && (p.Header+len(p.Payload) > len(b) || p.Header < Len4 || !bytes.Equal(b[p.Header:][:len(p.Payload)], p.Payload)) {
-			t.Errorf("%+v of % x", p, b)
-		}
-		if err == nil {
-			if m, ok := ParseICMP(p); ok {
-				Quote(m.Body)
-				EchoReply(p)
-			}
-		}
-		if _, _, sctp, ok := Quote(b); ok && (len(sctp) < MinQuote || len(sctp) > len(b)) {
-			t.Errorf("quote of %d octets", len(sctp))
-		}
-	})
-}

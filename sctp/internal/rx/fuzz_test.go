@@ -47,6 +47,9 @@ type fuzzer struct {
 	pool   *rawio.Pool
 	chunks []wire.Data // by TSN
 	whose  []int       // the messages they are of
+	out    int         // so many of them the peer has sent at least once
+	rwnd   int         // octets that it may still send
+	acked  map[wire.TSN]bool
 	sent   []*sentMessage
 	ssn    [fuzzStreams]wire.SSN
 	got    map[wire.TSN]bool // queued or placed; those that were evicted are not taken out
@@ -88,6 +91,33 @@ func (z *fuzzer) send() {
 		z.chunks = append(z.chunks, wire.Data(append(wire.AppendDataHeader(nil, f), payload...)))
 		z.whose = append(z.whose, n)
 	}
+}
+
+// allowed has the peer send chunks up to i for the first time, as far as the receiver's window goes (section 6.1, A).
+// Those before it are under way or lost then.
+func (z *fuzzer) allowed(i int) bool {
+	if i < 0 || i >= len(z.chunks) {
+		return false
+	}
+	for z.out <= i {
+		n := len(z.chunks[z.out].Payload())
+		if n > z.rwnd && z.flight() > 0 && !z.forged {
+			return false
+		}
+		z.rwnd -= n
+		z.out++
+	}
+	return true
+}
+
+// flight returns the octets that the peer has sent and that no SACK has named.
+func (z *fuzzer) flight() (n int) {
+	for _, d := range z.chunks[:z.out] {
+		if !z.acked[d.TSN()] {
+			n += len(d.Payload())
+		}
+	}
+	return n
 }
 
 // arrive hands over a chunk in a buffer of its own. It returns false when the association is to be aborted.
@@ -207,6 +237,11 @@ func (z *fuzzer) sack(room int) {
 		}
 		high = wire.TSN(end)
 	}
+	for i := range z.out {
+		t := z.chunks[i].TSN()
+		z.acked[t] = t.LessEq(k.CumTSN()) || named[t]
+	}
+	z.rwnd = int(k.ARwnd()) - z.flight()
 	if z.forged {
 		return
 	}
@@ -264,19 +299,20 @@ func (z *fuzzer) step(op int) bool {
 		}
 		for range op>>4 + 1 {
 			i := at + z.in.next()%4
-			if at++; i >= 0 && i < len(z.chunks) && !z.arrive(z.chunks[i], op&0x80 != 0) {
+			if at++; z.allowed(i) && !z.arrive(z.chunks[i], op&0x80 != 0) {
 				return false
 			}
 		}
 		return z.judge(z.r.PacketDone(z.now))
 	case 5:
-		if n := len(z.chunks); n > 0 && op&0x80 != 0 {
+		n := z.out
+		if n > 0 && op&0x80 != 0 {
 			if !z.arrive(z.forge(z.chunks[z.in.next()%n]), op&0x40 != 0) {
 				return false
 			}
 			return z.judge(z.r.PacketDone(z.now))
 		}
-		if n := len(z.chunks); n > 0 { // one of any time
+		if n > 0 { // one of any time
 			return z.arrive(z.chunks[z.in.next()%n], false) && z.judge(z.r.PacketDone(z.now))
 		}
 	case 6:
@@ -295,13 +331,17 @@ func (z *fuzzer) step(op int) bool {
 }
 
 func (z *fuzzer) check() {
-	if w := z.r.Window(); w < 0 || w > z.limit || z.r.Buffered() < 0 {
-		z.t.Fatalf("window %d of %d, %d octets held", w, z.limit, z.r.Buffered())
+	lent := 0
+	for _, m := range z.held {
+		lent += m.Size
+	}
+	if err := z.r.Audit(lent); err != nil {
+		z.t.Fatal(err)
 	}
 	// A window that is open takes a chunk, so the buffer runs over by less than one; chunks in their place make the
 	// highest ones go.
-	if n := z.r.Buffered(); n > z.limit+maxFuzzChunk {
-		z.t.Fatalf("%d octets held, the buffer has %d", n, z.limit)
+	if w, n := z.r.Window(), z.r.Buffered(); w < 0 || w > z.limit || n > z.limit+maxFuzzChunk {
+		z.t.Fatalf("window %d of %d, %d octets held", w, z.limit, n)
 	}
 }
 
@@ -320,6 +360,10 @@ func (z *fuzzer) heal() {
 		}
 		if rounds > 2*len(z.chunks) {
 			z.t.Fatalf("stuck at TSN %d of %d", z.r.CumTSN(), firstTSN.Add(uint32(len(z.chunks))))
+		}
+		z.sack(3000)
+		if !z.allowed(i) {
+			z.t.Fatalf("the peer may not send TSN %d, with %d octets in flight", z.chunks[i].TSN(), z.flight())
 		}
 		z.arrive(z.chunks[i], false)
 		z.judge(z.r.PacketDone(z.now))
@@ -346,7 +390,8 @@ func FuzzReceiver(f *testing.F) {
 		if len(in) == 0 || len(in) > 1000 {
 			return
 		}
-		z := &fuzzer{t: t, in: in[1:], limit: []int{1 << 20, 3000, 1500}[in[0]%3], pool: rawio.NewPool(2048, 8), got: map[wire.TSN]bool{}}
+		z := &fuzzer{t: t, in: in[1:], limit: []int{1 << 20, 3000, 1500}[in[0]%3], pool: rawio.NewPool(2048, 8), got: map[wire.TSN]bool{}, acked: map[wire.TSN]bool{}}
+		z.rwnd = z.limit
 		z.r = NewReceiver(Config{PeerTSN: firstTSN, RecvBuffer: z.limit, PMDCS: maxFuzzChunk, InStreams: fuzzStreams, SackDelay: 200 * time.Millisecond})
 		for i := range z.ssn {
 			z.ssn[i] = firstSSN

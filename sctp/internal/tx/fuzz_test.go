@@ -209,7 +209,9 @@ func (z *fuzzer) step(op int) {
 	case 11:
 		z.s.Detach(wire.StreamID(z.in.next()%16), nil)
 	}
-	z.check()
+	if err := z.s.Audit(); err != nil {
+		z.t.Fatal(err)
+	}
 }
 
 // heal lets the peer take everything, and expects the end of it.

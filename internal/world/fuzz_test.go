@@ -1,0 +1,78 @@
+package world
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio/simnet"
+)
+
+// trouble is what a fuzzer does to the network, by four octets: for how long, to which direction, and what.
+func (w *World) trouble(b []byte) {
+	from, to := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	if b[1]&1 != 0 {
+		from, to = to, from
+	}
+	p, _ := w.net.Link(from, to)
+	level := float64(b[3]) / 255
+	change := func(x *simnet.Params, level float64) {
+		switch b[1] >> 1 % 8 {
+		case 0:
+			x.Loss = level
+		case 1:
+			x.Duplicate = level
+		case 2:
+			x.Reorder, x.ReorderDelay = level, time.Second
+		case 3:
+			x.Corrupt = level
+		case 4:
+			x.Delay += time.Duration(level * float64(time.Second))
+		case 5:
+			x.Rate, x.Queue = 50_000+int64(level*1e6), 20_000
+		case 6:
+			x.Loss, x.Burst = 0, simnet.Burst{Enter: level / 10, Leave: 0.2, Loss: 1}
+		case 7:
+			x.Mark = level
+		}
+	}
+	good := p
+	change(&p, level)
+	w.net.SetLink(from, to, p)
+	// An association outlives some seconds of it.
+	w.after(time.Duration(b[2])*10*time.Millisecond, func() {
+		now, _ := w.net.Link(from, to)
+		good.MTU, good.Quote = now.MTU, now.Quote // which the weather changes
+		w.net.SetLink(from, to, good)
+	})
+}
+
+// maxTroubles bounds the time in which the network can be down.
+const maxTroubles = 8
+
+// FuzzWorld lets octets choose what happens in a whole world: of two stacks, the operations and their ends, and what the
+// network does to their packets and when. The oracle is that of the seeds.
+//
+//fuzz:covers ./ddp ./ddpadapt ./rdma/rdmap ./sctp/assoc ./sctp/endpoint ./sctp/internal/rx ./sctp/internal/tx
+func FuzzWorld(f *testing.F) {
+	f.Add(uint64(1), []byte{}, []byte{})
+	f.Add(uint64(2), []byte{200, 3, 90, 14, 255, 0, 17, 60}, []byte{5, 0, 200, 255, 5, 1, 200, 255})
+	f.Add(uint64(7), []byte{0, 0, 0, 0, 255, 255, 255, 255}, []byte{1, 4, 255, 128, 30, 6, 100, 60, 2, 3, 255, 255})
+	f.Add(uint64(11), []byte("an arbitrary text does as well as any"), []byte{1, 8, 250, 200, 9, 11, 250, 3, 1, 13, 90, 99, 4, 14, 255, 255})
+	f.Fuzz(func(t *testing.T, seed uint64, choices, troubles []byte) {
+		w := New(seed)
+		w.ops, w.sessions = min(w.ops, 30), min(w.sessions, 2) // short stories, but many
+		w.rand.Play(choices)
+		at := time.Duration(0)
+		for n := 0; len(troubles) >= 4 && n < maxTroubles; n++ {
+			b := troubles[:4]
+			troubles = troubles[4:]
+			at += time.Duration(b[0]) * 20 * time.Millisecond
+			w.after(at, func() { w.trouble(b) })
+			at += time.Duration(b[2]) * 10 * time.Millisecond
+		}
+		if err := w.Run(); err != nil {
+			t.Fatalf("%v, after %v", err, w.Elapsed())
+		}
+	})
+}

@@ -1,0 +1,62 @@
+package iphdr
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net/netip"
+	"testing"
+)
+
+// FuzzIP: whatever comes, Parse neither panics nor gives a payload outside the packet; what is sent, whole or in fragments, is
+// what is parsed or put together again.
+func FuzzIP(f *testing.F) {
+	f.Add(packet4([]byte("payload")), uint16(1500))
+	f.Add(packet6(ProtoSCTP, []byte("payload")), uint16(60))
+	f.Add(packet6(extHopByHop, append([]byte{ProtoSCTP, 7: 0}, "payload"...)), uint16(30))
+	f.Fuzz(func(t *testing.T, b []byte, mtu uint16) {
+		trip(t, b[:min(len(b), 2000)], int(mtu), a4, b4)
+		trip(t, b[:min(len(b), 2000)], int(mtu), a6, b6)
+		p, err := Parse(b)
+		if err == nil && (p.Header+len(p.Payload) > len(b) || p.Header < Len4 || !bytes.Equal(b[p.Header:][:len(p.Payload)], p.Payload)) {
+			t.Errorf("%+v of % x", p, b)
+		}
+		if err == nil {
+			if m, ok := ParseICMP(p); ok {
+				Quote(m.Body)
+				EchoReply(p)
+			}
+		}
+		if _, _, sctp, ok := Quote(b); ok && (len(sctp) < MinQuote || len(sctp) > len(b)) {
+			t.Errorf("quote of %d octets", len(sctp))
+		}
+	})
+}
+
+// trip sends a payload in packets of at most mtu octets.
+func trip(t *testing.T, payload []byte, mtu int, src, dst netip.Addr) {
+	var got []byte
+	packets := 0
+	err := Fragment(payload, mtu, ProtoSCTP, 3, src, dst, 7, func(b []byte) error {
+		packets++
+		p, err := Parse(b)
+		if err == nil {
+			if p.Src != src || p.Dst != dst || p.Proto != ProtoSCTP || p.ECN != 3 || len(b) > max(mtu, Len4+8) {
+				t.Fatalf("%+v in %d octets, the MTU is %d", p, len(b), mtu)
+			}
+			got = append(got, p.Payload...)
+			return nil
+		}
+		at, head := int(binary.BigEndian.Uint16(b[6:])&0x1fff)*8, Len4
+		if dst.Is6() {
+			at, head = int(binary.BigEndian.Uint16(b[Len6+2:])&^7), Len6+lenFragment6
+		}
+		if err != ErrFragment || at != len(got) || len(b) > max(mtu, head+8) {
+			t.Fatalf("%v, %d octets at %d of %d", err, len(b), at, len(got))
+		}
+		got = append(got, b[head:]...)
+		return nil
+	})
+	if err != nil || !bytes.Equal(got, payload) {
+		t.Fatalf("%d octets of %d in %d packets, %v", len(got), len(payload), packets, err)
+	}
+}

@@ -1,0 +1,178 @@
+package mmsg
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net/netip"
+	"testing"
+
+	"github.com/rddp-go/rddp/rawio"
+	"golang.org/x/sys/unix"
+)
+
+// script reads a fuzz input as a list of choices; past its end every choice is 0.
+type script []byte
+
+func (s *script) next() int {
+	if len(*s) == 0 {
+		return 0
+	}
+	b := (*s)[0]
+	*s = (*s)[1:]
+	return int(b)
+}
+
+func (s *script) take(n int) []byte {
+	n = min(n, len(*s))
+	b := (*s)[:n]
+	*s = (*s)[n:]
+	return b
+}
+
+// quoting is choosy and takes ICMP errors of more than 8 octets.
+type quoting struct{ choosy }
+
+func (quoting) DecodeError(e *ICMPError, p *rawio.Packet) bool {
+	p.Data, p.Remote, p.Local = e.Data, e.To, netip.AddrPortFrom(e.Control.Local, 0)
+	return len(e.Data) > 8
+}
+
+// datagram is what the kernel could have received into message i: octets that count up from a first one, an address and
+// control messages. It returns the packets that are to come of it.
+func (s *script) datagram(r *receiver, i int) (want [][]byte) {
+	h := &r.hdrs[i]
+	b := s.next()
+	n := []int{s.next(), s.next() << 4, smallBuf - 2 + b>>4, s.next() << 8}[b%4]
+	d := make([]byte, n)
+	first := s.next()
+	for k := range d {
+		d[k] = byte(first + k)
+	}
+	k := copy(r.bufs[i].B, d)
+	copy(r.over[i*overflow:][:overflow], d[k:])
+	if r.big {
+		copy(r.bufs[i].B, d)
+	}
+	h.n = uint32(n)
+	if b&16 != 0 {
+		h.hdr.Flags = unix.MSG_TRUNC
+	}
+	addr := netip.IPv4Unspecified()
+	if b&32 != 0 {
+		addr = netip.IPv6LinkLocalAllNodes().WithZone("lo")
+	}
+	r.names[i].put(addr, uint16(s.next()))
+	segment := s.control(&r.ctls[i], &h.hdr)
+	if n == 0 || b&16 != 0 {
+		return [][]byte{nil} // one malformed
+	}
+	if segment <= 0 {
+		segment = n
+	}
+	for ; n > segment; n -= segment {
+		want, d = append(want, d[:segment]), d[segment:]
+	}
+	return append(want, d)
+}
+
+// control makes control messages, or octets instead, and returns the segment size that they say.
+func (s *script) control(c *controlBuf, h *unix.Msghdr) (segment int) {
+	b := s.next()
+	at := 0
+	switch b % 4 {
+	case 1, 2:
+		segment = s.next()<<b/64*4 - 8
+		binary.NativeEndian.PutUint32(c.append(&at, unix.SOL_UDP, unix.UDP_GRO, 4), uint32(int32(segment)))
+		if b%4 == 2 {
+			copy(c.append(&at, unix.IPPROTO_IP, unix.IP_PKTINFO, unix.SizeofInet4Pktinfo), s.take(12))
+		}
+	case 3:
+		at = copy(bytesOf(c), s.take(controlLen))
+		parsed, _ := parseControl(bytesOf(c)[:at])
+		segment = parsed.segment
+	}
+	h.SetControllen(at)
+	return segment
+}
+
+// FuzzReceive takes datagrams apart that hold several packets, of any length and with any control messages, with room for
+// a few packets at a time: all packets come, as they were, and every buffer is given back.
+func FuzzReceive(f *testing.F) {
+	f.Add([]byte{3, 0, 200, 1, 0, 0, 2, 1, 20, 7, 5, 0x41, 100, 1})
+	f.Add([]byte{1, 3, 255, 9, 4, 1, 250, 0, 0, 0})
+	f.Add([]byte{0x42, 1, 100, 9, 4, 0x22, 9, 10, 0, 0, 1, 127, 0, 0, 1, 3, 255, 1, 2, 3, 20, 0, 0, 0, 0, 0, 0, 0})
+	f.Add([]byte{0x80, 2, 0xFF, 60, 1, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 11, 0, 0, 0, 0, 0, 0, 0, 2, 3, 4, 0})
+	f.Fuzz(func(t *testing.T, in []byte) {
+		s := script(in)
+		r, q, st := newReceiver(), &errorReader{}, &Stats{}
+		for len(s) > 0 {
+			b := s.next()
+			if b&0x80 != 0 {
+				fuzzError(t, &s, q, r.small)
+				continue
+			}
+			var want [][]byte
+			n := len(r.prepare(b%4 + 1))
+			for i := range n {
+				want = append(want, s.datagram(r, i)...)
+			}
+			r.received(n, quoting{})
+			drain(t, r, st, want, b>>4%4+1)
+		}
+		r.release()
+		q.release()
+		if n := r.small.Outstanding() + r.large.Outstanding(); n != 0 {
+			t.Fatalf("%d buffers were never given back", n)
+		}
+	})
+}
+
+// drain takes all packets, some at a time, and compares those that are well formed.
+func drain(t *testing.T, r *receiver, st *Stats, want [][]byte, room int) {
+	malformed := st.RxMalformed.Load()
+	for _, w := range want {
+		if len(w) == 0 || w[0] == 0 {
+			malformed++
+		}
+	}
+	for r.pending() {
+		pkts := make([]rawio.Packet, room)
+		n := r.decode(pkts, st)
+		for _, p := range pkts[:n] {
+			for len(want) > 0 && (len(want[0]) == 0 || want[0][0] == 0) {
+				want = want[1:]
+			}
+			if len(want) == 0 || !bytes.Equal(p.Data, want[0]) || cap(p.Data) != len(p.Data) {
+				t.Fatalf("a packet of %d octets, capacity %d, %d are to come", len(p.Data), cap(p.Data), len(want))
+			}
+			want = want[1:]
+			p.Release()
+		}
+	}
+	for _, w := range want {
+		if len(w) > 0 && w[0] != 0 {
+			t.Fatalf("a packet of %d octets never came", len(w))
+		}
+	}
+	if n := st.RxMalformed.Load(); n != malformed {
+		t.Fatalf("%d malformed, want %d", n, malformed)
+	}
+}
+
+// fuzzError decodes an entry of an error queue.
+func fuzzError(t *testing.T, s *script, q *errorReader, pool *rawio.Pool) {
+	if q.buf == nil {
+		q.buf = pool.Get()
+	}
+	n := s.next() * 16
+	q.hdr.SetControllen(copy(q.ctl.bytes(), s.take(s.next())))
+	q.name.put(netip.IPv6Loopback(), 1)
+	var p rawio.Packet
+	buf := q.buf
+	if q.decode(n, &Socket{codec: quoting{}}, &p) {
+		if p.Buf != buf || q.buf != nil || len(p.Data) <= 8 || len(p.Data) > len(buf.B) {
+			t.Fatalf("a report of %d octets", len(p.Data))
+		}
+		p.Release()
+	}
+}
