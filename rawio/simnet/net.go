@@ -39,7 +39,7 @@ type pair struct{ from, to netip.Addr }
 // Net is a simulated network. It is not safe for concurrent use.
 type Net struct {
 	rand  *Rand
-	apart bool // each link has a generator of its own
+	apart bool           // each link has a generator of its own
 	links map[pair]*link // looked up only, never walked
 	heap  flights
 	seq   uint64
