@@ -109,9 +109,9 @@ func (t *Transport) receive() {
 type receiver struct {
 	t      *Transport
 	pkts   []rawio.Packet
-	conns  [rxBatch]*Conn
-	last   *Conn // whose packets were handled last: it has not transmitted yet
-	owned  bool  // this goroutine holds its gate
+	conns  [rxBatch]*Conn // of the packets; nil between two calls of handle
+	last   *Conn          // whose packets were handled last: it has not transmitted yet
+	owned  bool           // this goroutine holds its gate
 	octets int
 }
 
@@ -129,7 +129,6 @@ func (r *receiver) handle(n int) {
 		r.last.gate.own.Unlock()
 		r.owned = false
 	}
-	clear(conns)
 	t.lookup(now, pkts, conns)
 	for i, c := range conns {
 		if c != r.last {
@@ -141,6 +140,7 @@ func (r *receiver) handle(n int) {
 		}
 		pkts[i].Release()
 	}
+	clear(conns) // keep no association, and the memory of its user, beyond its end
 }
 
 // done lets the association go whose packets were handled last.

@@ -1,0 +1,70 @@
+package sctp
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/mem"
+)
+
+// deaf is a link from which somebody else reads.
+type deaf struct {
+	*mem.Link
+	closed chan struct{}
+}
+
+func (d *deaf) ReadBatch([]rawio.Packet) (int, error) {
+	<-d.closed
+	return 0, net.ErrClosed
+}
+
+func (d *deaf) PollBatch([]rawio.Packet) int { return 0 }
+
+func (d *deaf) Close() error {
+	close(d.closed)
+	return d.Link.Close()
+}
+
+// The receive goroutine keeps no association of the packets that it has handled: it would keep those that have ended, and all
+// that their users hang on them, until as many packets come at once again.
+func TestReceiverKeepsNoAssociation(t *testing.T) {
+	la, lb, err := mem.Pair(mem.Options{MTU: 1500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &pair{bAddr: lb.LocalAddrs()[0].Addr()}
+	if p.a, err = NewTransport(la, nil); err != nil {
+		t.Fatal(err)
+	}
+	defer p.a.Close()
+	if p.b, err = NewTransport(&deaf{lb, make(chan struct{})}, nil); err != nil {
+		t.Fatal(err)
+	}
+	defer p.b.Close()
+	l, err := p.b.Listen(5000, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dialed := make(chan error)
+	go func() {
+		_, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 5000), nil)
+		dialed <- err
+	}()
+	r := receiver{t: p.b, pkts: make([]rawio.Packet, rxBatch)}
+	for len(l.ready) == 0 { // INIT, then COOKIE ECHO
+		n, err := lb.ReadBatch(r.pkts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.handle(n)
+		r.done()
+		if r.last != nil || r.conns != [rxBatch]*Conn{} {
+			t.Fatal("an association is kept")
+		}
+	}
+	if err := <-dialed; err != nil {
+		t.Fatal(err)
+	}
+}
