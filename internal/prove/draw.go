@@ -12,13 +12,13 @@ import (
 func Draw(seed uint64) Schedule {
 	d := drawer{simnet.NewRand(rand64(seed, 1)), Schedule{Seed: seed}}
 	busy := d.n(3) > 0
-	d.s.Length = time.Duration(1+d.n(9)) * time.Minute
+	d.s.Length = time.Duration(1+d.n(20)) * time.Minute
 	if !busy {
-		d.s.Length = time.Duration(20+d.n(700)) * time.Minute
+		d.s.Length = time.Duration(20+d.n(340)) * time.Minute
 	}
 	d.hosts()
 	d.assocs()
-	ops, faults := 5+d.n(40), d.n(1<<d.n(6))
+	ops, faults := 5+d.n(1<<d.n(9)), d.n(1<<d.n(7))
 	for range ops {
 		d.op()
 	}
@@ -104,9 +104,13 @@ func (d *drawer) op() {
 	rdma := d.s.Assocs[i].Use == RDMA
 	switch k := d.n(16); {
 	case k < 12 && rdma:
-		act.Kind, act.N, act.B = Work, 1+d.n(1<<d.n(8)), d.n(4)*d.n(2)
+		act.Kind, act.N, act.B = Work, 1+d.n(1<<d.n(12)), d.n(4)*d.n(2)
+		act.For = time.Duration(d.Float64() * float64(d.n(2)) * float64(d.s.Length-act.At))
 	case k < 12:
-		act.Kind, act.N, act.For = Say, 1+d.n(1<<d.n(9)), d.span(0, time.Minute)
+		act.Kind, act.N, act.For = Say, 1+d.n(1<<d.n(12)), d.span(0, d.s.Length)
+		if d.n(2) == 0 {
+			act.For = time.Duration(d.Float64() * float64(d.s.Length-act.At)) // a trickle
+		}
 	case k < 14 && !rdma:
 		act.Kind, act.For = Starve, d.span(time.Second, 2*time.Minute)
 	case k < 15 && !rdma:

@@ -68,24 +68,26 @@ type watch struct {
 	h      *host
 	peer   *host
 	marks  assoc.Marks
-	tag    uint32
+	tags   [2]uint32 // own, the peer's
 	events int
 	due    int        // events in a row with a timer due at once
 	moved  rawio.Time // when it was last without work, or got on with it
 }
+
+func tagsOf(a *assoc.Assoc) [2]uint32 { return [2]uint32{a.LocalTag(), a.PeerTag()} }
 
 // handled checks an association that something has happened to.
 func (r *run) handled(h *host, c world.Conn) {
 	a := c.Assoc()
 	w := r.watches[a]
 	if w == nil {
-		w = &watch{h: h, peer: r.peerOf(h, a), tag: a.LocalTag(), moved: r.g.Now()}
+		w = &watch{h: h, peer: r.peerOf(h, a), tags: tagsOf(a), moved: r.g.Now()}
 		r.watches[a] = w
 		r.tally.Assocs++
 	}
 	w.events++
-	if w.tag != a.LocalTag() { // the peer has restarted
-		w.tag, w.marks, w.moved = a.LocalTag(), assoc.Marks{}, r.g.Now()
+	if t := tagsOf(a); w.tags != t { // the peer is known only now, or has restarted
+		w.tags, w.marks, w.moved = t, assoc.Marks{}, r.g.Now()
 	}
 	w.timers(r, a)
 	w.sequence(r, a)

@@ -172,8 +172,8 @@ func (l *life) judge() {
 		r.fail(Lost, name, "%d messages have no end", l.open)
 	}
 	h := l.heard
-	if h != nil && (!h.over || h.lossy) {
-		return
+	if h == nil && !r.over || h != nil && (!h.over || h.lossy) {
+		return // the peer may hear of it yet
 	}
 	for n, m := range l.said {
 		if got := h != nil && n < len(h.got) && h.got[n]; m.acked && !got {

@@ -3,11 +3,15 @@ package prove
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/rddp-go/rddp/internal/world"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
+
+// portion is how many requests are posted without a pause.
+const portion = 10
 
 // pair is RDMA between two hosts: a tenant of internal/world.
 type pair struct {
@@ -16,6 +20,9 @@ type pair struct {
 	w    *world.World
 	tags map[uint32]bool // of associations whose end was asked for
 	seen world.Tales     // at the last look
+
+	looks   int
+	stirred bool // something has happened since the memory was looked at
 }
 
 func newPair(r *run, i int) *pair {
@@ -51,7 +58,11 @@ func (t *Tally) end(err error) {
 func (p *pair) act(a *Act) {
 	switch a.Kind {
 	case Work:
-		p.w.Work(a.N, a.B)
+		p.w.Work(min(a.N, portion), a.B)
+		for left, at := a.N-portion, time.Duration(0); left > 0; left -= portion {
+			at += a.For * portion / time.Duration(a.N)
+			p.r.g.After(at, func() { p.w.Work(min(left, portion), 0) })
+		}
 	case Hurl:
 		h := p.r.hosts[[]int{p.spec.A, p.spec.B}[a.B]]
 		for _, c := range h.node.Conns() {
@@ -77,7 +88,6 @@ func (p *pair) crash(h *host) {
 
 func (p *pair) accept(_ *host, a *assoc.Assoc) world.Conn { return p.w.Accept(a) }
 func (p *pair) next() rawio.Time                          { return p.w.Next() }
-func (p *pair) check()                                    { p.w.Check() }
 func (p *pair) idle() bool                                { return p.w.Idle() }
 func (p *pair) close()                                    { p.w.Close() }
 func (p *pair) asked(a *assoc.Assoc) bool                 { return p.tags[a.LocalTag()] || p.tags[a.PeerTag()] }
@@ -86,11 +96,19 @@ func (p *pair) String() string {
 	return fmt.Sprintf("[RDMA %d-%d: %s]", p.spec.A, p.spec.B, p.w.Pending())
 }
 
+// check compares all memory, now and then also when nothing is known to have happened.
+func (p *pair) check() {
+	if p.looks++; p.looks%16 == 0 || p.stirred {
+		p.stirred = false
+		p.w.Check()
+	}
+}
+
 // work lets the world act, and takes its violations.
 func (p *pair) work() {
 	p.w.Act()
 	if seen := p.w.Seen(); seen.Done != p.seen.Done {
-		p.seen = *seen
+		p.seen, p.stirred = *seen, true
 		p.r.traffic()
 	}
 	if v := p.w.Broken(); v != nil {

@@ -144,3 +144,19 @@ func TestLiteralIsGo(t *testing.T) {
 		t.Errorf("%d acts of %d", n, len(s.Acts))
 	}
 }
+
+// Schedules that have found something, in the stack or in the oracle.
+func TestSchedulesOfThePast(t *testing.T) {
+	for name, s := range map[string]Schedule{
+		"what a life has said is kept for a peer that hears of it only after its end": {Seed: 0x46b, Length: 937500000,
+			Hosts: []Host{{Nets: 1}, {Nets: 1}}, Assocs: []Assoc{{B: 1, UDP: true}},
+			Acts: []Act{{At: 42000000, Kind: Say, B: 1, For: 588189, N: 1}, {At: 209000000, Kind: Hurl, B: 1}}},
+		"two that set up an association at once may each answer with another TSN": {Seed: 0x164, Length: 60000000000,
+			Hosts: []Host{{Nets: 1}, {Nets: 1}}, Assocs: []Assoc{{Use: Both, A: 1, Config: 0x89780b17}, {A: 1}},
+			Acts: []Act{{At: 33960463277, Kind: Say, For: 12219748724, N: 279}, {At: 36390431675, Kind: Hurl}, {At: 44300709406, Kind: Hangup, B: 1}}},
+	} {
+		if v := s.Run().Violation; v != nil {
+			t.Errorf("%s: %v", name, v)
+		}
+	}
+}

@@ -173,6 +173,6 @@ func fields(list ...any) string {
 
 // Test is the schedule as a Go test to paste.
 func (s *Schedule) Test(name string) string {
-	return fmt.Sprintf("func Test%s(t *testing.T) {\n\ts := prove.%s\n\tif v := s.Run().Violation; v != nil {\n\t\tt.Error(v)\n\t}\n}\n",
+	return fmt.Sprintf("func Test%s(t *testing.T) {\n\ts := %s\n\tif v := s.Run().Violation; v != nil {\n\t\tt.Error(v)\n\t}\n}\n",
 		name, strings.ReplaceAll(s.Literal("prove."), "\n", "\n\t"))
 }

@@ -332,7 +332,7 @@ func (e *end) begin(a *Act) {
 // draw makes up a message.
 func (b *burst) draw(a *assoc.Assoc, cfg *assoc.Config) *message {
 	d := drawer{Rand: b.rand}
-	size := 1 + d.n([]int{16, 16, 100, 1000, 1000, 5000, 5000, maxMessage - 1}[d.n(8)])
+	size := 1 + d.n([]int{16, 16, 100, 100, 100, 1000, 1000, 1000, 1000, 1400, 1400, 1400, 5000, 5000, 20_000, maxMessage - 1}[d.n(16)])
 	if cfg.SendBuffer > 0 {
 		size = min(size, cfg.SendBuffer)
 	}

@@ -102,7 +102,7 @@ func (t *Tally) Write(w io.Writer) {
 	fmt.Fprintf(w, "\n  association ends set up %d; restarts %d; ended gracefully %d, by abort %d, timed out %d\n", t.Assocs, t.Restarts, t.Graceful, t.Aborted, t.TimedOut)
 	fmt.Fprintf(w, "  messages %d, delivered %d of %d MB, in pieces %d, failed %d\n", t.Said, t.Heard, t.Octets>>20, t.Pieces, t.Failed)
 	r := &t.RDMA
-	fmt.Fprintf(w, "  RDMA sessions %d, cut off %d, violations of access %d, windows closed %d and hit %d, associations lost %d\n  requests", r.Sessions, r.CutOff, r.Violated, r.Windows, r.Revoked, r.Losses)
+	fmt.Fprintf(w, "  RDMA sessions %d, cut off %d, violations of access %d, windows closed %d and hit %d, receives used up %d, associations lost %d\n  requests", r.Sessions, r.CutOff, r.Violated, r.Windows, r.Revoked, r.Droughts, r.Losses)
 	for op, n := range r.Ops {
 		fmt.Fprintf(w, " %s %d", opcodes[op], n)
 	}

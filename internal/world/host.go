@@ -24,6 +24,7 @@ type Host struct {
 	table *ddp.Table
 	mem   *memory
 
+	outOfOrder int // ddpadapt.Config.MaxOutOfOrder
 	nextStream ddp.StreamID
 	tally      *tally
 }
@@ -84,7 +85,7 @@ func (h *Host) connect(to *Host) *conn {
 
 func (h *Host) adopt(a *assoc.Assoc, initiator bool) *conn {
 	c := &conn{h: h, a: a}
-	c.mux = ddpadapt.NewMux(a, ddpadapt.Config{Initiator: initiator})
+	c.mux = ddpadapt.NewMux(a, ddpadapt.Config{Initiator: initiator, MaxOutOfOrder: h.outOfOrder})
 	a.Owner = c
 	a.SetUpper(c.mux, c.mux)
 	h.conns = append(h.conns, c)

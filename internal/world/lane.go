@@ -203,8 +203,10 @@ func (n *lane) bringAbout() {
 		l.close()
 		l.peer.close()
 	case k < 6 && n.started && l.ready() && l.fits(1) && !n.end.begun:
-		all := l.violations()
-		l.violate(&all[w.rand.IntN(len(all))])
+		if w.rand.IntN(3) > 0 || !l.exhaust() {
+			all := l.violations()
+			l.violate(&all[w.rand.IntN(len(all))])
+		}
 	default:
 		n.end.begun, n.end.gracious = true, nil
 		l.q.core.Abort(errAbort)

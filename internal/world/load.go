@@ -36,6 +36,7 @@ type load struct {
 	credits   int        // receives posted here that no Send has been posted for
 	held      [recvs]int
 	repost    []uint64      // receives to be posted again
+	dry       bool          // it posts no receives any more
 	closing   bool          // its own user has asked for a graceful end: nothing new is posted
 	seq       uint64        // work request ids
 	finished  []area        // source slots to be reused
@@ -161,7 +162,9 @@ func (l *load) act(now rawio.Time) {
 	}
 	l.stale = l.stale[:0]
 	for _, i := range l.repost {
-		l.postRecv(i)
+		if !l.dry {
+			l.postRecv(i)
+		}
 	}
 	l.repost = l.repost[:0]
 	if l.closing || !l.ready() {

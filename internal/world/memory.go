@@ -109,11 +109,17 @@ func (a area) absorb(want, later []byte, what string) {
 
 // check compares all memory but what operations under way may be changing.
 func (m *memory) check(when string) {
-	if bytes.Equal(m.actual, m.shadow) {
-		return
+	const part = 1024
+	for at := 0; at < len(m.actual); at += part {
+		if !bytes.Equal(m.actual[at:at+part], m.shadow[at:at+part]) {
+			m.checkPart(at, at+part, when)
+		}
 	}
-	for i, v := range m.actual {
-		if v != m.shadow[i] && m.loose[i]&isLoose == 0 {
+}
+
+func (m *memory) checkPart(from, to int, when string) {
+	for i := from; i < to; i++ {
+		if v := m.actual[i]; v != m.shadow[i] && m.loose[i]&isLoose == 0 {
 			what := Outside
 			if m.loose[i]&wasLoose != 0 {
 				what = Revoked // or settled

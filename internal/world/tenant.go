@@ -61,6 +61,9 @@ func Join(a, b *Node, g *Tenant) *World {
 			c.h.cfg.MaxMessage = min(c.h.cfg.MaxMessage, c.h.cfg.RecvBuffer)
 		}
 	}
+	if w.rand.IntN(3) == 0 {
+		w.a.outOfOrder, w.b.outOfOrder = 1+w.rand.IntN(64), 1+w.rand.IntN(64)
+	}
 	w.makeLanes()
 	return w
 }

@@ -78,11 +78,31 @@ func (l *load) violate(v *violation) {
 		o.opcode, o.sink = rdmap.WCRead, area{l.q.h.mem, l.room.sink.all.off, 0}
 	case rdmap.WRAtomic:
 		o.opcode = rdmap.WCAtomic
+	case rdmap.WRSend:
+		o.opcode = rdmap.WCSend
 	}
 	if !l.submit(&v.wr, o) {
 		l.w.failf("%s: %s: refused locally", l.q.h.name, v.name)
 	}
 	l.q.conn.Pump()
+}
+
+// exhaust has the QP use up all receives of the peer, whose user posts none any more, and send once more. It returns
+// false, and does nothing, where there is no room for that.
+func (l *load) exhaust() bool {
+	p := l.peer
+	if !l.fits(p.credits+1) || len(l.room.src.free) < p.credits || len(p.cut) > 0 {
+		return false
+	}
+	p.dry = true
+	for p.credits > 0 {
+		l.send(false)
+	}
+	sgl := []rdmap.SGE{{LKey: l.srcR.STag(), Addr: l.srcR.Base(), Len: 10}}
+	l.violate(&violation{"send without a receive", rdmap.LayerDDP, uint8(ddp.TypeUntagged), ddp.CodeNoBuffer,
+		rdmap.SendWR{Op: rdmap.WRSend, SGL: sgl}})
+	l.w.seen.Droughts++
+	return true
 }
 
 // violate has one QP break the rules, and waits until both ends know. Nothing but that QP may notice.

@@ -50,6 +50,7 @@ type Tales struct {
 	CutOff   int // with requests that failed
 	Windows  int // that were closed with the session going on
 	Losses   int // of associations
+	Droughts int // receives used up
 	MTUs     int // changes of the network's MTU
 	Done     int // requests completed with success
 
@@ -68,6 +69,7 @@ func (t *Tales) Add(o *Tales) {
 	t.Windows += o.Windows
 	t.Losses += o.Losses
 	t.MTUs += o.MTUs
+	t.Droughts += o.Droughts
 	t.Done += o.Done
 	t.Adds += o.Adds
 	for i, n := range o.Ops {

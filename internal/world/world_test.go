@@ -74,6 +74,7 @@ func TestSeeds(t *testing.T) {
 		{"sessions", seen.Sessions, 1}, {"rejected sessions", seen.Rejected, 10}, {"graceful ends", seen.Gracious, 2},
 		{"violations", seen.Violated, 5}, {"revoked windows", seen.Revoked, 5}, {"closed windows", seen.Windows, 1},
 		{"requests cut off", seen.CutOff, 1}, {"lost associations", seen.Losses, 20}, {"changes of the MTU", seen.MTUs, 10},
+		{"receives used up", seen.Droughts, 10},
 		{"FetchAdd", seen.Adds, 1}, {"Swap and CmpSwap", seen.Ops[rdmap.WRAtomic] - seen.Adds, 1},
 	}
 	for op, n := range seen.Ops {
