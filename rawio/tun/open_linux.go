@@ -16,6 +16,8 @@ import (
 const (
 	defaultMTU  = 1500
 	minMTU6     = 1280 // RFC 8200 section 5
+	queue       = 4096
+	maxQueue    = 1 << 16
 	maxMTU      = 65535
 	defaultName = "rddp%d" // the kernel fills in the number
 )
@@ -59,11 +61,16 @@ func (cfg *Config) check() error {
 	if cfg.MTU == 0 {
 		cfg.MTU = defaultMTU
 	}
+	if cfg.Queue == 0 {
+		cfg.Queue = queue
+	}
 	switch {
 	case cfg.MTU < rawio.MinMTU:
 		return &rawio.MTUError{MTU: cfg.MTU}
 	case cfg.MTU > maxMTU:
 		return fmt.Errorf("tun link: an MTU of %d octets is above the device's limit of %d", cfg.MTU, maxMTU)
+	case cfg.Queue < 0 || cfg.Queue > maxQueue:
+		return fmt.Errorf("tun link: a queue of %d packets; it is 1 to %d", cfg.Queue, maxQueue)
 	case len(cfg.Addrs) == 0:
 		return errors.New("tun link: Config.Addrs is empty; the stack needs an IP address of its own")
 	case len(cfg.Name) >= unix.IFNAMSIZ:
@@ -127,6 +134,9 @@ func configure(name string, cfg Config) error {
 	}
 	if err := nl.LinkSetMTU(dev, cfg.MTU); err != nil {
 		return fmt.Errorf("setting the MTU to %d: %w", cfg.MTU, err)
+	}
+	if err := nl.LinkSetTxQLen(dev, cfg.Queue); err != nil {
+		return fmt.Errorf("setting its queue to %d packets: %w", cfg.Queue, err)
 	}
 	for _, p := range cfg.Host {
 		// An IPv6 address would else be tentative for a second, and nobody could answer there.

@@ -22,6 +22,9 @@ type Config struct {
 	// MTU is the device's IP-level MTU in octets. 0 means 1500. Less than rawio.MinMTU is a
 	// *rawio.MTUError; with an IPv6 address it must be at least 1280 (RFC 8200 section 5).
 	MTU int
+	// Queue is how many packets the device holds until the stack reads them; more are dropped. 0 means 4096: the
+	// kernel's 500 are less than one window of a fast association.
+	Queue int
 	// Poll is how long ReadBatch polls before it blocks. 0 blocks at once.
 	Poll time.Duration
 }

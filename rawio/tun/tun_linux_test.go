@@ -132,6 +132,23 @@ func TestBothWays(t *testing.T) {
 	}
 }
 
+// A whole window waits in the device while the stack does something else.
+func TestQueue(t *testing.T) {
+	ns := forwarding(t)
+	a := open(t, ns, tun.Config{Host: host1[:1], Addrs: addr1[:1]})
+	b := open(t, ns, tun.Config{Host: host2[:1], Addrs: addr2[:1]})
+	out := make([]rawio.Packet, 100)
+	for i := range out {
+		out[i] = rawio.Packet{Vec: [][]byte{packet(1480)}, Remote: to(addr2[0])}
+	}
+	for range 30 {
+		write(t, a, out...)
+	}
+	for _, p := range read(t, b, 30*len(out)) {
+		p.Release()
+	}
+}
+
 // What ICMP says about our packets comes up with the quote.
 func TestICMPReports(t *testing.T) {
 	for i, family := range []string{"IPv4", "IPv6"} {
@@ -320,6 +337,7 @@ func TestBadConfigs(t *testing.T) {
 		{"the host's address", tun.Config{Host: host1, Addrs: []netip.Addr{host1[0].Addr()}}},
 		{"IPv6 below its least MTU", tun.Config{Addrs: addr1, MTU: 1279}},
 		{"beyond the largest MTU", tun.Config{Addrs: addr1, MTU: 65536}},
+		{"a queue below nothing", tun.Config{Addrs: addr1, Queue: -1}},
 		{"a name too long", tun.Config{Addrs: addr1, Name: strings.Repeat("x", 16)}},
 	} {
 		if l, err := tun.Open(test.cfg); err == nil {
