@@ -85,6 +85,13 @@ func (p *Pool) Outstanding() int {
 	return p.out
 }
 
+// Trim gives up the idle buffers.
+func (p *Pool) Trim() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = nil
+}
+
 func (p *Pool) put(b *Buf) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

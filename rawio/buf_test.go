@@ -40,6 +40,10 @@ func TestPoolCountsAndBoundsItsBuffers(t *testing.T) {
 	if n := len(p.free); n != 2 {
 		t.Fatalf("pool keeps %d idle buffers, want its maximum of 2", n)
 	}
+	p.Trim()
+	if n := len(p.free); n != 0 {
+		t.Fatalf("pool keeps %d idle buffers after Trim", n)
+	}
 }
 
 func TestBufMisuseIsFound(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rddp-go/rddp/rawio"
@@ -44,7 +45,7 @@ type Conn struct {
 	ended   bool // the association is no more
 	wake    wake // what settle has to do
 	// wakeStreams are the streams that got messages since the gate was last opened.
-	wakeStreams []*Stream
+	wakeStreams *[]*Stream
 	entries     []entry // for the journal
 
 	// Set before the channel that announces it is closed.
@@ -58,6 +59,8 @@ type Conn struct {
 	listener                     *Listener // passive associations: who accepts it
 	socket                       *Socket   // one-to-many style: whose association it is
 	unread                       int       // owner only: messages that wait in socket
+
+	spareStreams atomic.Pointer[[]*Stream] // an empty list for wakeStreams
 
 	due       atomicTime // the deadline in the timer heap
 	heapIndex int        // guarded by the heap's lock
@@ -235,9 +238,14 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 }
 
 // settle does what must not be done by the owner: it wakes whoever waits.
-func (c *Conn) settle(w wake, streams []*Stream) {
-	for _, s := range streams {
-		notify(s.readable)
+func (c *Conn) settle(w wake, streams *[]*Stream) {
+	if streams != nil {
+		for _, s := range *streams {
+			notify(s.readable)
+		}
+		clear(*streams)
+		*streams = (*streams)[:0]
+		c.spareStreams.Store(streams)
 	}
 	if w&wakeReaders != 0 {
 		notify(c.readable)

@@ -3,6 +3,7 @@ package sctp
 import (
 	"io"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/rddp-go/rddp/rawio"
@@ -65,7 +66,12 @@ type inbox struct {
 	more bool // the message that was read last goes on
 }
 
-func (b *inbox) push(r *assoc.Received) { b.q = append(b.q, r) }
+func (b *inbox) push(r *assoc.Received) {
+	if len(b.q) == cap(b.q) && b.head > len(b.q)/2 { // it may never be empty
+		b.q, b.head = slices.Delete(b.q, 0, b.head), 0
+	}
+	b.q = append(b.q, r)
+}
 
 func (b *inbox) first() *assoc.Received {
 	if b.head == len(b.q) {
@@ -123,11 +129,24 @@ func (c *Conn) collect() {
 		}
 		if s := c.streams[r.Stream]; s != nil {
 			s.inbox.push(r)
-			c.wakeStreams = append(c.wakeStreams, s)
+			c.wakeStream(s)
 			continue
 		}
 		c.inbox.push(r)
 		c.wake |= wakeReaders
+	}
+}
+
+// wakeStream has settle wake the reader of s.
+func (c *Conn) wakeStream(s *Stream) {
+	if c.wakeStreams == nil {
+		if c.wakeStreams = c.spareStreams.Swap(nil); c.wakeStreams == nil {
+			c.wakeStreams = new([]*Stream)
+		}
+	}
+	list := c.wakeStreams
+	if n := len(*list); n == 0 || (*list)[n-1] != s {
+		*list = append(*list, s)
 	}
 }
 

@@ -19,7 +19,7 @@ const (
 	largeBuf = 65536 + 2048
 
 	poolSmall = 4096 // buffers kept idle
-	poolLarge = 64
+	poolLarge = 256  // as long as large ones are in use: what a reader that falls behind has held
 )
 
 // quietLimit is how many messages in a row must fit into a small buffer before the receiver gives up
@@ -117,6 +117,9 @@ func (r *receiver) resize(big bool) {
 		}
 	}
 	r.big, r.quiet = big, 0
+	if !big {
+		r.large.Trim()
+	}
 }
 
 // take hands over the buffer of message i with its datagram.

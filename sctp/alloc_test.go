@@ -1,0 +1,62 @@
+package sctp
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/race"
+)
+
+// Messages cost no memory on either side once everything has its size, whoever reads them.
+func TestMessagesDoNotAllocate(t *testing.T) {
+	if race.Enabled {
+		t.Skip("under the race detector sync.Pool forgets on purpose")
+	}
+	for _, size := range []int{100, 1 << 10, 64 << 10} {
+		for _, tt := range []struct {
+			name string
+			read func(s *Conn) func(b []byte) (int, error)
+		}{
+			{"ReadMsg", func(s *Conn) func([]byte) (int, error) {
+				return func(b []byte) (int, error) { n, _, err := s.ReadMsg(b); return n, err }
+			}},
+			{"Stream", func(s *Conn) func([]byte) (int, error) { return s.Stream(0).Read }},
+		} {
+			p := newPair(t)
+			c, s := p.connect(t, nil, nil)
+			read, msg, buf := tt.read(s), make([]byte, size), make([]byte, size)
+			round := func() {
+				for range 4 {
+					if _, err := c.WriteMsg(msg, SendInfo{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for octets := 4 * size; octets > 0; {
+					n, err := read(buf)
+					if err != nil {
+						t.Fatal(err)
+					}
+					octets -= n
+				}
+			}
+			for range 200 {
+				round()
+			}
+			if n := testing.AllocsPerRun(200, round); n != 0 {
+				t.Errorf("%s, %d octets: %v allocations for four messages", tt.name, size, n)
+			}
+		}
+	}
+}
+
+// An inbox that is never empty keeps its size.
+func TestInboxThatIsNeverEmpty(t *testing.T) {
+	var b inbox
+	b.push(nil)
+	for range 10000 {
+		b.push(nil)
+		b.drop()
+	}
+	if cap(b.q) > 16 || len(b.q)-b.head != 1 {
+		t.Errorf("room for %d messages, %d of them in use", cap(b.q), len(b.q)-b.head)
+	}
+}
