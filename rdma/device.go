@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/ddpadapt"
@@ -74,7 +75,9 @@ type Device struct {
 // peerSlot holds the shared association with one peer.
 type peerSlot struct {
 	busy chan struct{} // taken while it is looked at or set up
-	p    *peer         // the holder of busy
+	// p belongs to the holder of busy. It is weak: an association that has ended, and the memory of its QPs, is not
+	// kept until the program connects to the same peer again.
+	p weak.Pointer[peer]
 }
 
 type peerKey struct {
@@ -162,12 +165,12 @@ func (d *Device) peerFor(ctx context.Context, remote netip.AddrPort, own bool) (
 	case <-ctx.Done():
 		return nil, &sctp.DialError{Remote: remote, Err: ctx.Err()}
 	}
-	if p := slot.p; p != nil && p.claim() {
+	if p := slot.p.Value(); p != nil && p.claim() {
 		return p, nil
 	}
 	p, err := d.dial(ctx, remote)
 	if err == nil {
-		slot.p = p
+		slot.p = weak.Make(p)
 	}
 	return p, err
 }
