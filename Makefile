@@ -6,9 +6,11 @@ INVALIDATIONS ?= 100000
 BENCH     ?= .
 PROVETIME ?= 60s
 PROVESEED ?= 1
+DURATION  ?= 2m
+LINK      ?= both
 export CGO_ENABLED ?= 0
 
-.PHONY: help build test race lint fmt fuzz bench scoreboard conformance demo interop hostile netns soak mutants prove clean
+.PHONY: help build test race lint fmt fuzz bench scoreboard conformance demo interop hostile netns soak worlds mutants prove clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,9 +68,13 @@ interop: netns ## what independent programs make of our packets: tshark under th
 	GO="$(GO)" test/wireshark.sh
 	test/interop/run.sh
 
-soak: ## SEEDS (10000) simulated worlds; INVALIDATIONS (100000) under a peer's writes and the race detector: minutes
+worlds: ## SEEDS (10000) simulated worlds; INVALIDATIONS (100000) under a peer's writes and the race detector: minutes
 	$(GO) test ./internal/world -run '^TestSeeds$$' -count=1 -timeout 2h -v -seeds=$(SEEDS)
 	CGO_ENABLED=1 $(GO) test -race ./rdma -run '^TestNothingChangesAfterInvalidate$$' -count=1 -timeout 2h -v -invalidations=$(INVALIDATIONS)
+
+soak: ## DURATION (2m) of faults and kills between two network namespaces, every message accounted for (root; LINK=raw|udp|both SOAK=flags)
+	@$(GO) build -o bin/ ./test/soak
+	@bin/soak -link $(LINK) -duration $(DURATION) $(SOAK)
 
 hostile: ## attack servers over real links, measure what it costs them and their honest client (root; HOSTILE=flags)
 	@$(GO) build -o bin/hostile ./test/hostile

@@ -1,0 +1,293 @@
+//go:build linux
+
+package main
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// story is one session in the books of a client and a server, which a test changes.
+type story struct {
+	client, server book
+	kills          []kill
+	c, s           *entry
+}
+
+// told is a session of three requests and their replies, one Read and two atomics, in which all went well.
+func told() *story {
+	t := &story{client: book{name: "client (1)"}, server: book{name: "server (2)", server: true}}
+	for _, b := range []*book{&t.client, &t.server} {
+		b.entries = []entry{{id: 7, kind: kindRDMA, begun: 100, ended: 200, state: stateGraceful, window: 2}}
+	}
+	t.c, t.s = &t.client.entries[0], &t.server.entries[0]
+	for i := range 3 {
+		t.c.sent[i], t.s.sent[i] = posted|completed, posted|completed
+		t.c.got[i], t.s.got[i] = 1, 1
+	}
+	t.c.reads, t.c.readsDone, t.c.adds, t.c.addsDone, t.s.counter = 1, 1, 2, 2, 2
+	return t
+}
+
+// killServer has the server killed before it got the last n requests.
+func (t *story) killServer(n int) {
+	t.kills = []kill{{server, 150, 160}}
+	t.server.killedAt = 150
+	t.c.state, t.s.state, t.s.ended = stateFailed, stateOpen, 0
+	for i := 3 - n; i < 3; i++ {
+		t.s.got[i], t.c.got[i], t.s.sent[i] = 0, 0, 0
+	}
+}
+
+// killClient has the client killed before it got the last n replies.
+func (t *story) killClient(n int) {
+	t.client.killedAt = 150
+	t.c.state, t.s.state, t.c.ended = stateOpen, stateFailed, 0
+	for i := 3 - n; i < 3; i++ {
+		t.c.got[i] = 0
+	}
+}
+
+func TestAudit(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*story)
+		want   tally // of what may differ
+	}{
+		"all went well":                         {func(*story) {}, tally{}},
+		"a request that did not arrive is lost": {func(s *story) { s.s.got[2], s.c.got[2], s.s.sent[2] = 0, 0, 0 }, tally{lost: 1}},
+		"a reply that did not arrive is lost":   {func(s *story) { s.c.got[1] = 0 }, tally{lost: 1, disorder: 1}},
+		"an arrival behind a gap has no place":  {func(s *story) { s.s.got[0], s.c.got[0], s.s.sent[0] = 0, 0, 0 }, tally{lost: 1, disorder: 2}},
+		"an arrival behind an unordered one does": {func(s *story) {
+			s.c.sent[0] |= unordered << orderShift
+			s.killServer(0)
+			s.s.got[0], s.c.got[0], s.s.sent[0] = 0, 0, 0
+		}, tally{untaken: 1}},
+		"two arrivals are one too many":         {func(s *story) { s.s.got[1] = 2 }, tally{twice: 1}},
+		"an arrival of nothing is invented":     {func(s *story) { s.s.got[3] = 1 }, tally{invented: 1}},
+		"a server's session without a client's": {func(s *story) { s.server.entries = append(s.server.entries, entry{id: 8, state: stateFailed}) }, tally{invented: 1}},
+		"what a process saw itself counts":      {func(s *story) { s.s.wrong, s.c.disorder, s.c.twice, s.s.stuck = 1, 2, 3, 4 }, tally{wrong: 1, disorder: 2, twice: 3, stuck: 4}},
+		"a message that never completes":        {func(s *story) { s.c.sent[2] = posted; s.c.state = stateCut }, tally{stuck: 1, uncertain: 1, arrived: 1}},
+		"a session that never ends":             {func(s *story) { s.c.state = stateOpen }, tally{stuck: 1}},
+		"a failure without cause":               {func(s *story) { s.c.state = stateFailed }, tally{unexplained: 1}},
+		"a refusal without cause":               {func(s *story) { s.server.entries = nil; *s.c = entry{id: 7, state: stateRefused} }, tally{unexplained: 1}},
+		"a failure by an earlier kill": {func(s *story) {
+			s.killServer(0)
+			s.kills[0] = kill{server, 80, 90}
+			s.s.state, s.server.killedAt = stateFailed, 0
+		}, tally{unexplained: 2}},
+		"a failure by a kill of somebody else": {func(s *story) {
+			s.killServer(0)
+			s.kills[0].name = mortalServer
+			s.s.state, s.server.killedAt = stateFailed, 0
+		}, tally{unexplained: 2}},
+		"a Read that does not complete":          {func(s *story) { s.c.readsDone = 0 }, tally{lost: 1}},
+		"an atomic that was not carried out":     {func(s *story) { s.s.counter = 1 }, tally{lost: 1}},
+		"an atomic that was carried out twice":   {func(s *story) { s.s.counter = 3 }, tally{twice: 1}},
+		"an atomic outstanding at a kill may be": {func(s *story) { s.killServer(0); s.c.addsDone, s.s.counter = 1, 2 }, tally{}},
+		"and may be not":                         {func(s *story) { s.killServer(0); s.c.addsDone, s.s.counter = 1, 1 }, tally{}},
+		"one that completed must be":             {func(s *story) { s.killServer(0); s.s.counter = 1 }, tally{lost: 1}},
+
+		"outstanding when the server was killed": {func(s *story) { s.killServer(2); s.c.sent[1], s.c.sent[2] = posted|failed, posted|failed }, tally{uncertain: 2}},
+		"more than were outstanding": {func(s *story) {
+			s.killServer(3)
+			s.c.sent = [perSession]byte{posted | failed, posted | failed, posted | failed}
+		}, tally{uncertain: 3, lost: 1}},
+		"completed and not taken by the killed": {func(s *story) { s.killServer(2) }, tally{untaken: 2}},
+		"more of these than there can be":       {func(s *story) { s.killServer(3) }, tally{untaken: 3, lost: 1}},
+		"answered, so it was delivered":         {func(s *story) { s.killServer(1); s.c.got[2], s.s.sent[2] = 1, posted }, tally{untaken: 1, lost: 1}},
+		"the server never heard of it": {func(s *story) {
+			s.killServer(3)
+			s.server.entries = nil
+			s.c.sent = [perSession]byte{posted | failed}
+			s.c.adds, s.c.addsDone = 0, 0
+		}, tally{uncertain: 1}},
+		"replies outstanding when the client was":   {func(s *story) { s.killClient(2); s.s.sent[1], s.s.sent[2] = posted|failed, posted|completed }, tally{uncertain: 1, untaken: 1}},
+		"a client's kill leaves the server's taken": {func(s *story) { s.killClient(0); s.s.got[2], s.c.got[2], s.s.sent[2] = 0, 0, 0 }, tally{lost: 1}},
+		"a killed client's posts may have been":     {func(s *story) { s.killClient(0); s.c.sent[2] = posted }, tally{}},
+		"or may not":                                {func(s *story) { s.killClient(1); s.c.sent[2], s.s.got[2], s.s.sent[2] = posted, 0, 0 }, tally{uncertain: 1}},
+		"cut: what had completed was delivered": {func(s *story) {
+			s.c.state = stateCut
+			s.s.state = stateFailed
+			s.s.got[2], s.c.got[2], s.s.sent[2] = 0, 0, 0
+		}, tally{lost: 1}},
+		"cut: what the cutter had not taken is not": {func(s *story) { s.c.state = stateCut; s.s.state = stateFailed; s.c.got[2] = 0 }, tally{untaken: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := told()
+			row.change(s)
+			got := audit([]book{s.client, s.server}, s.kills, serverNames)
+			for _, n := range []struct {
+				name      string
+				got, want uint64
+			}{
+				{"lost", got.lost, row.want.lost}, {"wrong", got.wrong, row.want.wrong}, {"twice", got.twice, row.want.twice},
+				{"disorder", got.disorder, row.want.disorder}, {"invented", got.invented, row.want.invented},
+				{"stuck", got.stuck, row.want.stuck}, {"unexplained", got.unexplained, row.want.unexplained},
+				{"uncertain", got.uncertain, row.want.uncertain}, {"arrived", got.arrived, row.want.arrived}, {"untaken", got.untaken, row.want.untaken},
+			} {
+				if n.got != n.want {
+					t.Errorf("%s: %d, want %d; %q", n.name, n.got, n.want, got.faults)
+				}
+			}
+			if bad := got.violations() > 0; bad != (len(got.faults) > 0) {
+				t.Errorf("%d violations, %q", got.violations(), got.faults)
+			}
+		})
+	}
+}
+
+// What one mapping has written is there for another, as after a kill.
+func TestLedgerOutlivesItsProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger")
+	open := func() *ledger {
+		l, err := openLedger(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	l := open()
+	e, err := l.begin(7, kindRDMA, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.post(0, 3)
+	e.settle(0, completed)
+	e.settle(0, failed)
+	e.post(1, unordered)
+	e.post(2, 0)
+	e.unpost(2)
+	e.settleRest(failed)
+	e.take(0)
+	e.counterBytes()[0]++
+	l.end(e, stateFailed)
+	if err := l.close(); err != nil {
+		t.Fatal(err)
+	}
+	l = open()
+	defer l.close()
+	e = &l.entries[0]
+	if e.sent[0] != posted|completed|failed|3<<orderShift || e.sent[1] != posted|failed|unordered<<orderShift || e.sent[2] != 0 {
+		t.Errorf("sent %x", e.sent[:3])
+	}
+	if e.got[0] != 1 || e.counter == 0 || e.twice != 1 || e.state != stateFailed || e.id != 7 || e.window != 2 {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestLedgerIsFull(t *testing.T) {
+	l, err := openLedger(filepath.Join(t.TempDir(), "ledger"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	for range maxSessions {
+		if _, err := l.begin(1, kindSCTP, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.begin(1, kindSCTP, 1); err != errLedgerFull {
+		t.Errorf("begin: %v", err)
+	}
+	l.reuse()
+	if _, err := l.begin(1, kindSCTP, 1); err != nil {
+		t.Errorf("begin after the rest: %v", err)
+	}
+}
+
+func TestPlaced(t *testing.T) {
+	for name, row := range map[string]struct {
+		harm func([]byte)
+		want bool
+	}{
+		"as sent":                  {func([]byte) {}, true},
+		"one octet differs":        {func(b []byte) { b[99] ^= 1 }, false},
+		"one octet too many":       {func(b []byte) { b[100] = 0 }, false},
+		"far behind is not looked": {func(b []byte) { b[100+guard] = 0 }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			area := make([]byte, 4096)
+			fillPoison(area)
+			want := piece(7, 3, forWrite, 100)
+			copy(area, want)
+			row.harm(area)
+			if placed(area, 100, want) != row.want {
+				t.Errorf("placed: %v", !row.want)
+			}
+			if !isPoison(area[:100+guard]) {
+				t.Error("the area was not cleared")
+			}
+		})
+	}
+}
+
+// Contents of different messages, sessions and uses differ, but for the few that happen to begin at one place.
+func TestPiecesDiffer(t *testing.T) {
+	seen := make(map[string]bool)
+	for id := range uint64(8) {
+		for seq := range 32 {
+			for use := range forPush + 1 {
+				seen[string(piece(1<<32|id, seq, use, 16))] = true
+			}
+		}
+	}
+	if want := 8 * 32 * (forPush + 1); len(seen) < want-want/100 {
+		t.Errorf("%d different pieces for %d uses", len(seen), want)
+	}
+}
+
+func TestHead(t *testing.T) {
+	h := head{id: 1 << 40, seq: 2, turn: 3, n: 4, stag: 5, op: 6, slot: 7, lane: 8}
+	var b [headLen]byte
+	h.put(b[:])
+	var got head
+	if !got.get(b[:]) || got != h {
+		t.Errorf("%+v", got)
+	}
+	b[headLen-1]++
+	if got.get(b[:]) || got.get(b[:headLen-1]) {
+		t.Error("something else was taken for a head")
+	}
+}
+
+func TestFlat(t *testing.T) {
+	// samples are one every ten seconds, with the memory that f says.
+	samples := func(n int, f func(i int, a *answer)) *series {
+		r := &series{name: "x"}
+		for i := range n {
+			a := answer{Heap: 1000, RSS: 2000, Goroutines: 3, FDs: 4}
+			f(i, &a)
+			r.s = append(r.s, sampleAt{time.Duration(i) * 10 * time.Second, a})
+		}
+		return r
+	}
+	for name, row := range map[string]struct {
+		s    *series
+		want int
+	}{
+		"nothing changes":            {samples(30, func(int, *answer) {}), 0},
+		"growth in the first minute": {samples(30, func(i int, a *answer) { a.Heap = uint64(min(i, 6)) * 1000 }), 0},
+		"growth of 4%":               {samples(30, func(i int, a *answer) { a.Heap = 1000 + 40*uint64(i)/29 }), 0},
+		"the heap grows":             {samples(30, func(i int, a *answer) { a.Heap = 1000 + 10*uint64(i) }), 1},
+		"the resident set grows":     {samples(30, func(i int, a *answer) { a.RSS = 2000 + 20*uint64(i) }), 1},
+		"the heap shrinks":           {samples(30, func(i int, a *answer) { a.Heap = 1000 - 10*uint64(i) }), 1},
+		"one sample stands out":      {samples(30, func(i int, a *answer) { a.Heap = 1000 + 500*uint64(i/29) }), 0},
+		"one goroutine more":         {samples(30, func(i int, a *answer) { a.Goroutines += i / 29 }), 1},
+		"one descriptor more":        {samples(4, func(i int, a *answer) { a.FDs += i / 3 }), 1},
+		"too few to judge memory":    {samples(15, func(i int, a *answer) { a.Heap = 1000 << i }), 0},
+		"a mortal process has no age": {func() *series {
+			s := samples(30, func(i int, a *answer) { a.Heap = 1000 + 10*uint64(i) })
+			s.mortal = true
+			return s
+		}(), 0},
+		"never measured is not flat":        {samples(0, func(int, *answer) {}), 1},
+		"one goroutine that comes and goes": {samples(30, func(i int, a *answer) { a.Goroutines += i % 2 }), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if line, broken := row.s.judge(); broken != row.want {
+				t.Errorf("%d rules broken, want %d: %s", broken, row.want, line)
+			}
+		})
+	}
+}

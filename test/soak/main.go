@@ -1,0 +1,97 @@
+//go:build linux
+
+// Command soak lets two hosts work on each other for a long time while everything goes wrong: it makes two network namespaces
+// with two cables between them that lose packets, runs clients in one and servers in the other, pulls
+// cables, changes MTUs, kills processes with kill -9 and starts them again; and it compares what each end has written
+// down of every message. In each namespace one process lives as long as the run, whose memory has to stay flat, and
+// one is killed again and again. Needs root, iproute2 and nftables.
+//
+//	soak [-link raw|udp|both] [-duration 2m] [-rate 500] [-cycle 20s] [-loss 1] [-seed N]
+//
+// It exits with 1 if one message was lost, wrong, delivered twice or out of order, if a session has failed that
+// no kill explains, or if memory, goroutines or descriptors grow.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// options are the command line.
+type options struct {
+	link     string
+	duration time.Duration
+	cycle    time.Duration
+	rate     float64
+	loss     float64
+	seed     uint64
+}
+
+func main() {
+	var o options
+	text := flag.String("child", "", "run as a process of a soak, by these `orders`")
+	flag.StringVar(&o.link, "link", "both", "`link`: raw, udp or both at the same time")
+	flag.DurationVar(&o.duration, "duration", 2*time.Minute, "how long")
+	flag.DurationVar(&o.cycle, "cycle", 20*time.Second, "from one rest, where everything is compared, to the next")
+	flag.Float64Var(&o.rate, "rate", 500, "operations a second of each client, of which there are two on each link")
+	flag.Float64Var(&o.loss, "loss", 1, "`percent` of the packets that are lost")
+	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of the faults and the load")
+	flag.Parse()
+	if *text != "" {
+		if err := serveOrders(*text); err != nil {
+			fail(err)
+		}
+		return
+	}
+	links := []string{o.link}
+	switch o.link {
+	case "both":
+		links = []string{"raw", "udp"}
+	case "raw", "udp":
+	default:
+		fail(fmt.Errorf("-link %s: it is raw, udp or both", o.link))
+	}
+	if err := ready(); err != nil {
+		fail(err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	fmt.Printf("soak over %v for %v: %g%% loss, %g operations a second and client, seed %d\n", links, o.duration, o.loss, o.rate, o.seed)
+	runs := make([]*run, len(links))
+	var all sync.WaitGroup
+	for i, link := range links {
+		runs[i] = newRun(&o, link)
+		all.Go(func() { runs[i].run(ctx) })
+	}
+	all.Wait()
+	if !summary(runs) {
+		os.Exit(1)
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "soak:", err)
+	os.Exit(2)
+}
+
+// ready tells what is missing here.
+func ready() error {
+	if os.Getuid() != 0 {
+		return fmt.Errorf("network namespaces need root")
+	}
+	for _, c := range []string{"ip -V", "nft --version"} {
+		if err := sh("%s", c); err != nil {
+			return fmt.Errorf("install iproute2 and nftables: %w", err)
+		}
+	}
+	if _, err := os.Stat("/proc/net/sctp"); err == nil {
+		return fmt.Errorf("this kernel has an SCTP of its own, which would abort our associations: rmmod sctp")
+	}
+	return nil
+}

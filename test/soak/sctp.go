@@ -1,0 +1,306 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/rddp-go/rddp/sctp"
+)
+
+const (
+	sctpWindow     = 16 // messages without an answer
+	sctpEvents     = 1024
+	sctpStreams    = 8
+	sctpRecvBuffer = 256 << 10 // shorter than the longest messages, which come in pieces
+	sctpSendBuffer = 2 << 20
+	sctpLongest    = 600 << 10
+)
+
+// talk is what both ends of a plain association have.
+type talk struct {
+	*child
+	conn *sctp.Conn
+	buf  []byte // a piece of a message
+	out  []byte // a message
+	last [sctpStreams]int
+}
+
+func (c *child) newTalk(conn *sctp.Conn) *talk {
+	t := &talk{child: c, conn: conn, buf: make([]byte, 64<<10)}
+	t.begin()
+	return t
+}
+
+func (t *talk) begin() {
+	for i := range t.last {
+		t.last[i] = -1
+	}
+}
+
+// inOrder notes an arrival on its stream.
+func (t *talk) inOrder(e *entry, h *head) {
+	if h.lane == unordered {
+		return
+	}
+	if last := &t.last[h.lane]; int(h.seq) <= *last {
+		e.disorder++
+		t.log(e, "message %d on stream %d came after %d", h.seq, h.lane, *last)
+	} else {
+		*last = int(h.seq)
+	}
+}
+
+// write sends a message: a head, and n octets of content.
+func (t *talk) write(e *entry, h head, use, n int) error {
+	h.n = uint32(n)
+	t.out = append(t.out[:0], make([]byte, headLen)...)
+	h.put(t.out)
+	t.out = append(t.out, piece(h.id, int(h.seq), use, n)...)
+	info := sctp.SendInfo{Stream: h.lane, PPID: uint32(use) + 1}
+	if h.lane == unordered {
+		info.Stream, info.Unordered = uint16(h.seq%sctpStreams), true
+	}
+	e.post(int(h.seq), byte(h.lane))
+	_, err := t.conn.WriteMsg(t.out, info)
+	if err != nil {
+		e.unpost(int(h.seq))
+	}
+	return err
+}
+
+// message is one that was read. The content was compared.
+type message struct {
+	head
+	good bool
+}
+
+// read reads one message in as many pieces as it comes, without ever having it whole. A message that
+// the peer's restart has cut off is passed over.
+func (t *talk) read(use int) (message, error) {
+	for {
+		n, info, err := t.conn.ReadMsg(t.buf)
+		var m message
+		if err == nil {
+			m.good = m.get(t.buf[:n])
+		}
+		if m.good {
+			m.good = info.PPID == uint32(use)+1 && (m.lane == unordered) == info.Unordered && (info.Unordered || info.Stream == m.lane) && m.lane < 16
+		}
+		var want []byte
+		if m.good {
+			want = piece(m.id, int(m.seq), use, int(m.n))
+		}
+		at, from := 0, headLen
+		for err == nil {
+			got := t.buf[min(from, n):n]
+			if at+len(got) > len(want) || !bytes.Equal(got, want[at:at+len(got)]) {
+				m.good = false
+			} else {
+				at += len(got)
+			}
+			if !info.More {
+				m.good = m.good && at == len(want)
+				return m, nil
+			}
+			from = 0
+			n, info, err = t.conn.ReadMsg(t.buf)
+		}
+		if !errors.Is(err, sctp.ErrCutOff) {
+			return m, err
+		}
+	}
+}
+
+// account settles what was written in the session, after the association has ended or was restarted: what
+// no event names as failed has been acknowledged.
+func (t *talk) account(e *entry) {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	for {
+		ev, err := t.conn.NextEvent(now)
+		if err != nil {
+			break
+		}
+		if ev.Lost > 0 {
+			e.stuck++
+			t.log(e, "%d events were lost", ev.Lost)
+		}
+		var h head
+		if ev.Kind == sctp.EventSendFailed && h.get(ev.Message) && h.id == e.id {
+			e.settle(int(h.seq), failed)
+		}
+	}
+	e.settleRest(completed)
+}
+
+// sctpSession runs one association to its end.
+func (l *lane) sctpSession() {
+	e, err := l.begin(kindSCTP, sctpWindow)
+	if err != nil {
+		return
+	}
+	cfg := l.sctpConfig(l.to)
+	cfg.Events, cfg.RecvBuffer, cfg.SendBuffer, cfg.LocalPort = sctpEvents, sctpRecvBuffer, sctpSendBuffer, l.port
+	ctx, cancel := context.WithTimeout(l.ctx, stuckFor)
+	conn, err := l.dev.Transport().Dial(ctx, netip.AddrPortFrom(l.to.Addr, l.to.SCTPPort), &cfg)
+	cancel()
+	if err != nil {
+		if verbose {
+			l.log(e, "refused: %v", err)
+		}
+		l.refused(e)
+		return
+	}
+	c := &sctpClient{talk: l.newTalk(conn), lane: l, e: e, room: make(chan struct{}, sctpWindow)}
+	l.book.end(e, c.run())
+}
+
+// sctpClient is one association of a client.
+type sctpClient struct {
+	*talk
+	lane *lane
+	e    *entry
+	room chan struct{} // holds a token for each message without an answer
+	sent int
+}
+
+func (c *sctpClient) run() uint32 {
+	var reader sync.WaitGroup
+	reader.Go(c.readAnswers)
+	total, cut := 1+c.lane.rng.IntN(200), -1
+	if c.lane.rng.IntN(8) == 0 {
+		cut = c.lane.rng.IntN(total)
+	}
+	state, err := uint32(stateGraceful), error(nil)
+	for ; c.sent < total && c.sent != cut && err == nil; c.sent++ {
+		c.lane.pace()
+		if err = c.acquire(); err == nil {
+			err = c.request()
+		}
+	}
+	switch {
+	case err != nil:
+	case c.sent == cut:
+		state = stateCut
+		c.conn.Abort("on purpose")
+	default:
+		for i := 0; i < sctpWindow && err == nil; i++ { // until every answer has come
+			err = c.acquire()
+		}
+		if err == nil {
+			err = c.conn.Close()
+		}
+	}
+	if err != nil {
+		state = stateFailed
+		if verbose {
+			c.log(c.e, "failed: %v; %v", err, c.conn.Err())
+		}
+		c.conn.Abort("broken")
+	}
+	<-c.conn.Done()
+	reader.Wait()
+	c.account(c.e)
+	return state
+}
+
+// acquire waits for room in the window.
+func (c *sctpClient) acquire() error {
+	select {
+	case c.room <- struct{}{}:
+		return nil
+	case <-c.conn.Done():
+		return errors.Join(io.ErrUnexpectedEOF, c.conn.Err())
+	case <-time.After(stuckFor):
+		c.e.stuck++
+		c.log(c.e, "no answer after %v", stuckFor)
+		return context.DeadlineExceeded
+	}
+}
+
+func (c *sctpClient) request() error {
+	h := head{id: c.e.id, seq: uint32(c.sent), lane: uint16(c.lane.rng.IntN(sctpStreams))}
+	if c.lane.rng.IntN(3) == 0 {
+		h.lane = unordered
+	}
+	n := c.lane.size()
+	if c.lane.rng.IntN(150) == 0 {
+		n = c.lane.rng.IntN(sctpLongest)
+	}
+	return c.write(c.e, h, forRequest, n)
+}
+
+func (c *sctpClient) readAnswers() {
+	for {
+		m, err := c.read(forReply)
+		if err != nil {
+			return
+		}
+		if !m.good {
+			c.e.wrong++
+			c.log(c.e, "answer %+v", m.head)
+			continue
+		}
+		if m.id != c.e.id {
+			continue // to what was on this port before
+		}
+		c.inOrder(c.e, &m.head)
+		c.e.take(int(m.seq))
+		select {
+		case <-c.room:
+		default: // more answers than requests, as the books will show
+		}
+	}
+}
+
+// serveConn answers the messages of one association, and of those that the peer's restarts put in its place.
+func (c *child) serveConn(conn *sctp.Conn) {
+	t := c.newTalk(conn)
+	var e *entry
+	finish := func(state uint32) {
+		if e != nil {
+			t.account(e)
+			c.book.end(e, state)
+		}
+		e = nil
+	}
+	for {
+		m, err := t.read(forRequest)
+		if err != nil {
+			state := uint32(stateFailed)
+			if err == io.EOF {
+				state = stateGraceful
+			} else if verbose && e != nil {
+				c.log(e, "failed: %v", err)
+			}
+			conn.Close()
+			<-conn.Done()
+			finish(state)
+			return
+		}
+		if e == nil || m.good && m.id != e.id {
+			finish(stateFailed)
+			if e, err = c.book.begin(m.id, kindSCTP, sctpWindow); err != nil {
+				conn.Abort(err.Error())
+				return
+			}
+			t.begin()
+		}
+		if !m.good {
+			e.wrong++
+			c.log(e, "message %+v", m.head)
+			continue
+		}
+		t.inOrder(e, &m.head)
+		e.take(int(m.seq))
+		// What cannot be written does not matter: reading goes on until nothing is left.
+		t.write(e, m.head, forReply, int(m.seq)%3000)
+	}
+}
