@@ -114,7 +114,7 @@ func (w *world) settle() {
 				break
 			}
 			switch ev.Kind {
-			case assoc.EventUp, assoc.EventRestart:
+			case assoc.EventUp, assoc.EventRestart, assoc.EventPathUp, assoc.EventPathDown:
 				h.ep.Refresh(h.a)
 			case assoc.EventDown:
 				h.ep.Remove(h.a)

@@ -218,7 +218,7 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 	case assoc.EventUp:
 		c.t.stats.established.Add(1)
 		c.wake |= wakeUp | wakeRefresh
-	case assoc.EventRestart:
+	case assoc.EventRestart, assoc.EventPathUp, assoc.EventPathDown:
 		c.wake |= wakeRefresh
 	case assoc.EventDown:
 		c.err = ev.Err

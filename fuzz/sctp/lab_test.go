@@ -94,7 +94,7 @@ func (l *lab) pump(h *host) {
 			break
 		}
 		switch ev.Kind {
-		case assoc.EventUp, assoc.EventRestart:
+		case assoc.EventUp, assoc.EventRestart, assoc.EventPathUp, assoc.EventPathDown:
 			h.ep.Refresh(h.a)
 		case assoc.EventDown:
 			h.down = true

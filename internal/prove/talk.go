@@ -264,6 +264,8 @@ func (l *line) event(ev assoc.Event) {
 		l.begin()
 		l.listen()
 		l.up = true
+	case assoc.EventPathUp, assoc.EventPathDown:
+		e.h.node.EP.Refresh(l.a)
 	case assoc.EventSendFailed:
 		l.out.settled(ev.Token, false, ev.Unsent)
 	case assoc.EventDown:

@@ -140,6 +140,8 @@ func (c *conn) event(now rawio.Time, ev assoc.Event) {
 	case assoc.EventUp, assoc.EventRestart:
 		c.up = true
 		c.h.node.EP.Refresh(c.a)
+	case assoc.EventPathUp, assoc.EventPathDown:
+		c.h.node.EP.Refresh(c.a)
 	case assoc.EventDown:
 		c.down = ev.Err
 		c.h.node.EP.Remove(c.a)

@@ -20,7 +20,8 @@ const (
 	// reported by EventSendFailed.
 	EventRestart
 	// EventPathUp and EventPathDown: the reachability of Path changed (NETWORK STATUS CHANGE). A path
-	// is also up when its address is confirmed (section 5.4).
+	// is also up when its address is confirmed (section 5.4), and down when too many probes of an unconfirmed
+	// address went unanswered.
 	EventPathUp
 	EventPathDown
 	// EventPeerShutdown: the peer has started a graceful shutdown; Send fails from now on, what is

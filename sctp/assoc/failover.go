@@ -14,7 +14,11 @@ func (a *Assoc) pathError(now rawio.Time, p *path, ofAssoc bool) {
 		p.Errors++
 	}
 	switch {
-	case p.State == tx.Unconfirmed: // section 5.4: nothing but the rate of its probes depends on it
+	case p.State == tx.Unconfirmed: // section 5.4: the rate of its probes depends on it, and whose it is taken to be
+		if p.Errors == a.cfg.PathMaxRetrans+1 {
+			a.stats.PathsDown++
+			a.events.push(Event{Kind: EventPathDown, Path: p.Remote})
+		}
 	case p.Errors > a.cfg.PathMaxRetrans:
 		if p.State != tx.Inactive {
 			p.State = tx.Inactive

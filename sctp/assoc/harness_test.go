@@ -150,7 +150,7 @@ func (h *host) settle() {
 		for e, ok := a.PollEvent(); ok; e, ok = a.PollEvent() {
 			h.events = append(h.events, e)
 			switch e.Kind {
-			case assoc.EventUp, assoc.EventRestart:
+			case assoc.EventUp, assoc.EventRestart, assoc.EventPathUp, assoc.EventPathDown:
 				h.ep.Refresh(a)
 			case assoc.EventDown:
 				h.ep.Remove(a)

@@ -74,6 +74,13 @@ func (a *Assoc) PathStats(i int) PathStats {
 	}
 }
 
+// Unverified reports whether the address of path i is unconfirmed and did not answer more than Path.Max.Retrans
+// probes: the peer has named it, but most likely does not have it.
+func (a *Assoc) Unverified(i int) bool {
+	p := a.paths[i]
+	return p.State == tx.Unconfirmed && p.Errors > a.cfg.PathMaxRetrans
+}
+
 // pathState is the state that the owner gets to see.
 func (a *Assoc) pathState(p *path) PathState {
 	switch p.State {

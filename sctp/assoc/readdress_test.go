@@ -4,7 +4,9 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -117,4 +119,82 @@ func TestCampedAddressIsFreedByItsOwner(t *testing.T) {
 	l.deliver(second, packet(portA, portB, probe.VTag(), abort))
 	l.collect()
 	l.inState(assoc.Closed)
+}
+
+// A host that says nothing out of the blue, as one behind a filter, is kept out no longer than the probes to
+// its address take (RFC 5062 section 2.2).
+func TestCampedAddressIsGivenUpWhenItDoesNotAnswer(t *testing.T) {
+	camped := func(t *testing.T) (l *lab, probe wire.Packet) {
+		l, out := listingLab(t, &assoc.Config{HeartbeatInterval: -1}, second)
+		l.until(l.now, func(p posted) { out = append(out, p) })
+		return l, to(second, out)[0]
+	}
+	// The owner has another address, which makes its INIT one with new addresses.
+	owner := func(l *lab) posted {
+		return l.post(second, 0, initChunk(0x22222222, 5000, wire.AppendAddressParam(nil, third.Addr())))[0]
+	}
+	refused := func(p posted) bool {
+		code, _ := causeOf(p.pkt)
+		return has(p.pkt, wire.ChunkAbort) && code == wire.CauseRestart
+	}
+	giveUp := func(t *testing.T, l *lab) {
+		t.Helper()
+		if p := owner(l); !refused(p) { // req 9260-5.2.2-2
+			t.Fatalf("while the probes go on: %s", text([]posted{p}))
+		}
+		l.until(l.now+rawio.Time(62*time.Second), func(posted) {})
+		if _, ok := l.h.event(assoc.EventPathDown); ok {
+			t.Fatal("given up before the sixth probe, which is sent after 31 s, has had its 32 s")
+		}
+		l.until(l.now+rawio.Time(time.Second), func(posted) {})
+		if e, ok := l.h.event(assoc.EventPathDown); !ok || e.Path != second {
+			t.Fatalf("%+v, %v", e, ok)
+		}
+		l.collect()
+		l.inState(assoc.Established)
+	}
+	t.Run("its owner sets up an association", func(t *testing.T) {
+		l, _ := camped(t)
+		camper, camperTag := l.a, l.tag
+		giveUp(t, l)
+		l.noteInitAck(owner(l).pkt)
+		out := l.post(second, l.tag, wire.AppendCookieEcho(nil, l.cookie))
+		if len(l.h.assocs) != 2 || l.a == camper || !has(out[0].pkt, wire.ChunkCookieAck) || out[0].to != second {
+			t.Fatalf("%d associations, COOKIE ECHO answered by %s", len(l.h.assocs), text(out))
+		}
+		if out := to(second, l.post(second, l.tag, wire.AppendHeartbeat(nil, []byte("x")))); len(out) != 1 || !has(out[0], wire.ChunkHeartbeatAck) {
+			t.Error("the owner's packets do not find its association")
+		}
+		if out := l.post(l.peer, camperTag, wire.AppendHeartbeat(nil, []byte("x"))); len(out) != 1 || camper.State() != assoc.Established {
+			t.Error("the camper's packets do not find its own")
+		}
+	})
+	t.Run("its owner says that it knows nothing of the association", func(t *testing.T) {
+		l, _ := camped(t)
+		giveUp(t, l)
+		l.deliver(second, packet(portA, portB, l.peerTag, wire.AppendAbort(nil, true)))
+		l.collect()
+		l.inState(assoc.Closed)
+	})
+	t.Run("a router says that there is no SCTP", func(t *testing.T) {
+		l, probe := camped(t)
+		giveUp(t, l)
+		l.now += rawio.Time(time.Minute)
+		p := rawio.Packet{Kind: rawio.KindProtoUnreachable, Data: probe[:8], Local: l.h.addr, Remote: second}
+		l.h.receive(l.now, &p)
+		l.collect()
+		l.inState(assoc.Closed)
+	})
+	t.Run("it answers after all", func(t *testing.T) {
+		l, _ := camped(t)
+		giveUp(t, l)
+		if err := l.a.RequestHeartbeat(l.now, second.Addr()); err != nil {
+			t.Fatal(err)
+		}
+		info := chunkOf(to(second, l.collect())[0], wire.ChunkHeartbeat).Value()
+		l.post(second, l.tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, info))
+		if p := owner(l); !refused(p) {
+			t.Errorf("the address is confirmed, and an INIT from there answered by %s", text([]posted{p}))
+		}
+	})
 }

@@ -64,7 +64,8 @@ type tagKey struct {
 // entry is what the tables hold of an association, so that it can be taken out again.
 type entry struct {
 	tag    tagKey
-	peers  []peerKey
+	peers  []peerKey  // in byPeer
+	claims []peerKey  // in byClaim
 	source netip.Addr // that it was set up from, if the peer did
 }
 
@@ -75,6 +76,7 @@ type Endpoint struct {
 	env       assoc.Env
 	listeners map[uint16]*assoc.Config
 	byPeer    map[peerKey]*assoc.Assoc
+	byClaim   map[peerKey]*assoc.Assoc // by addresses that the peer has named but most likely does not have
 	byTag     map[tagKey]*assoc.Assoc
 	entries   map[*assoc.Assoc]*entry
 	ports     map[uint16]int     // associations on each local port
@@ -96,6 +98,7 @@ func New(cfg Config) *Endpoint {
 		env:       assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, Cookies: assoc.NewJar(cfg.Rand), Features: cfg.Features},
 		listeners: make(map[uint16]*assoc.Config),
 		byPeer:    make(map[peerKey]*assoc.Assoc),
+		byClaim:   make(map[peerKey]*assoc.Assoc),
 		byTag:     make(map[tagKey]*assoc.Assoc),
 		entries:   make(map[*assoc.Assoc]*entry),
 		ports:     make(map[uint16]int),
@@ -186,16 +189,21 @@ func (e *Endpoint) freePort() (uint16, error) {
 	return 0, ErrPortInUse
 }
 
-// add puts an association into the tables. A peer address that another association holds stays with
-// that one.
+// add puts an association into the tables. A peer address that another association holds stays with that
+// one. Addresses that could not be verified hold nothing: whoever sets an association up from there has
+// them, so that nobody keeps a host out for longer by listing its addresses (RFC 5062 section 2).
 func (e *Endpoint) add(a *assoc.Assoc) {
 	en := &entry{tag: tagKey{a.LocalTag(), a.LocalPort(), a.PeerPort()}}
 	e.byTag[en.tag] = a
 	for i := range a.NumPaths() {
+		table, list := e.byPeer, &en.peers
+		if a.Unverified(i) {
+			table, list = e.byClaim, &en.claims
+		}
 		k := peerKey{a.PathStats(i).Remote.Addr(), a.LocalPort(), a.PeerPort()}
-		if e.byPeer[k] == nil {
-			e.byPeer[k] = a
-			en.peers = append(en.peers, k)
+		if table[k] == nil {
+			table[k] = a
+			*list = append(*list, k)
 		}
 	}
 	e.entries[a] = en
@@ -215,6 +223,9 @@ func (e *Endpoint) Remove(a *assoc.Assoc) {
 	for _, k := range en.peers {
 		delete(e.byPeer, k)
 	}
+	for _, k := range en.claims {
+		delete(e.byClaim, k)
+	}
 	if e.ports[en.tag.local]--; e.ports[en.tag.local] == 0 {
 		delete(e.ports, en.tag.local)
 	}
@@ -233,8 +244,8 @@ func (e *Endpoint) accept(a *assoc.Assoc, source netip.Addr) {
 	e.sources[source]++
 }
 
-// Refresh takes up a change of an association's own tag and peer addresses: call it on EventUp and
-// EventRestart.
+// Refresh takes up a change of an association's own tag and peer addresses, and of what is known of those: call it
+// on EventUp, EventRestart, EventPathUp and EventPathDown.
 func (e *Endpoint) Refresh(a *assoc.Assoc) {
 	switch en := e.entries[a]; {
 	case en == nil:

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"encoding/binary"
 	"net/netip"
 	"slices"
@@ -29,12 +30,21 @@ func (e *Endpoint) Lookup(p *rawio.Packet) (a *assoc.Assoc, ok bool) {
 		e.checksum.Add(1)
 		return nil, false
 	}
-	a = e.byPeer[peerKey{p.Remote.Addr().Unmap(), pkt.DstPort(), pkt.SrcPort()}]
-	if a == nil && pkt.VTag() != 0 {
-		// An address of the peer that only its INIT ACK has named.
-		a = e.byTag[tagKey{pkt.VTag(), pkt.DstPort(), pkt.SrcPort()}]
+	k := peerKey{p.Remote.Addr().Unmap(), pkt.DstPort(), pkt.SrcPort()}
+	if a = e.byPeer[k]; a == nil && pkt.VTag() != 0 {
+		// An address of the peer that only its INIT ACK has named, or that could not be verified.
+		if a = e.byTag[tagKey{pkt.VTag(), pkt.DstPort(), pkt.SrcPort()}]; a == nil && !setsUp(pkt) {
+			a = e.byClaim[k] // such as the ABORT of a host that knows nothing of the association
+		}
 	}
 	return a, true
+}
+
+// setsUp says whether a packet brings a cookie: an unverified address does not say whose that is.
+func setsUp(pkt wire.Packet) bool {
+	cs := pkt.Chunks()
+	c, ok := cs.Next()
+	return ok && c.Type() == wire.ChunkCookieEcho
 }
 
 // lookupQuote finds the association whose packet an ICMP report quotes (section 10, ICMP5).
@@ -43,7 +53,8 @@ func (e *Endpoint) lookupQuote(p *rawio.Packet) *assoc.Assoc {
 		return nil
 	}
 	src, dst := binary.BigEndian.Uint16(p.Data), binary.BigEndian.Uint16(p.Data[2:])
-	return e.byPeer[peerKey{p.Remote.Addr().Unmap(), src, dst}]
+	k := peerKey{p.Remote.Addr().Unmap(), src, dst}
+	return cmp.Or(e.byPeer[k], e.byClaim[k])
 }
 
 // HandleUnmatched handles a packet that Lookup passed but found no association for (section 8.4). A
