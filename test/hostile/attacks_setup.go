@@ -132,15 +132,16 @@ func setupAttacks() []attack {
 			})},
 		{name: "address camping: the only address that the client will use", rfc: "5062 2", most: 1500,
 			must: []string{"INIT ACK", "COOKIE ACK"}, may: append(handshake, "HEARTBEAT"+client, "INIT ACK"+client, "COOKIE ACK"+client, "ABORT 12"+client),
-			start: camp,
+			start: camp(toSCTP),
 			finish: func(x *scene) error {
-				return x.friend.ask("dial", dialing{Port: campedPort, Timeout: 2 * time.Second}, nil)
+				return x.friend.ask("dial", dialing{Port: campedPort, To: portSCTP, Timeout: 2 * time.Second}, nil)
 			}},
-		{name: "address camping: one of the two addresses that the client will use", rfc: "5062 2", most: 1500,
-			must: []string{"INIT ACK", "COOKIE ACK"}, may: append(handshake, "HEARTBEAT"+client, "INIT ACK"+client, "COOKIE ACK"+client, "ABORT 11"+client),
-			start: camp,
+		{name: "address camping: one of two addresses, until its probes have gone unanswered", rfc: "5062 2", most: 1500,
+			must: []string{"INIT ACK", "COOKIE ACK"}, may: append(handshake, "HEARTBEAT"+client, "INIT ACK"+client, "COOKIE ACK"+client, "ABORT 12"+client),
+			start: camp(netip.AddrPortFrom(victimAddr, portHasty)),
 			finish: func(x *scene) error {
-				return x.friend.ask("dial", dialing{Port: campedPort, Both: true, Timeout: 2 * time.Second}, nil)
+				time.Sleep(hastyEnd)
+				return x.friend.ask("dial", dialing{Port: campedPort, To: portHasty, Both: true, Timeout: 2 * time.Second}, nil)
 			}},
 		{name: "hijack: INIT on one's own association shows no tag of it", rfc: "5062 3", must: []string{"INIT ACK"}, may: handshake,
 			start: func(x *scene) (func(int) error, error) {
@@ -185,11 +186,11 @@ func setupAttacks() []attack {
 
 // camp sets up associations that list the second address of the honest client, from the port that it will
 // use and from others.
-func camp(x *scene) (func(int) error, error) {
-	return func(i int) error {
-		p := x.w.peer(netip.AddrPortFrom(host(attackers, 1000+i/500), uint16(campedPort+i%500)), toSCTP)
+func camp(to netip.AddrPort) func(*scene) (func(int) error, error) {
+	return blind(func(x *scene, i int) error {
+		p := x.w.peer(netip.AddrPortFrom(host(attackers, 1000+i/500), uint16(campedPort+i%500)), to)
 		p.inits = wire.AppendAddressParam(nil, friendOther)
 		x.peers = append(x.peers, p)
 		return p.connect()
-	}, nil
+	})
 }

@@ -237,7 +237,8 @@ func (w *writer) run(ctx context.Context) error {
 // dialing asks for an association of the honest client from a port that an attacker has guessed.
 type dialing struct {
 	Port    uint16
-	Both    bool // with both of the host's addresses, and else with the second alone
+	To      uint16 // port of the victim
+	Both    bool   // with both of the host's addresses, and else with the second alone
 	Timeout time.Duration
 }
 
@@ -248,7 +249,7 @@ func (f *friend) dial(d dialing) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d.Timeout)
 	defer cancel()
-	c, err := f.dev.Transport().Dial(ctx, netip.AddrPortFrom(victimAddr, portSCTP), cfg)
+	c, err := f.dev.Transport().Dial(ctx, netip.AddrPortFrom(victimAddr, d.To), cfg)
 	if err != nil {
 		return err
 	}

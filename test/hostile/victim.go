@@ -29,9 +29,12 @@ import (
 const (
 	portSCTP  = 5000
 	portStale = 5001 // its cookies live for staleLife
+	portHasty = 5002 // it gives unconfirmed addresses up after hastyEnd
 	portRDMA  = rdma.DefaultPort
 
 	staleLife = 200 * time.Millisecond
+	hastyRTO  = 50 * time.Millisecond
+	hastyEnd  = 500 * time.Millisecond // two probes, in practice
 )
 
 // victim is the program under attack: servers on packages sctp and rdma over one link.
@@ -76,8 +79,12 @@ func runVictim(kind string) error {
 	if v.memory, err = newMemory(v.dev); err != nil {
 		return err
 	}
-	for port, life := range map[uint16]time.Duration{portSCTP: 0, portStale: staleLife} {
-		l, err := v.dev.Transport().Listen(port, &sctp.Config{Config: assoc.Config{CookieLife: life}})
+	for port, cfg := range map[uint16]assoc.Config{
+		portSCTP:  {},
+		portStale: {CookieLife: staleLife},
+		portHasty: {RTOInitial: hastyRTO, RTOMin: hastyRTO, RTOMax: hastyRTO, PathMaxRetrans: 1},
+	} {
+		l, err := v.dev.Transport().Listen(port, &sctp.Config{Config: cfg})
 		if err != nil {
 			return err
 		}
