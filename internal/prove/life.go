@@ -17,8 +17,11 @@ type life struct {
 	said    []message
 	open    int // messages neither acknowledged nor reported as failed
 	over    bool
-	crashed bool // nobody knows what became of its messages
-	heard   *hearing
+	crashed bool       // nobody knows what became of its messages
+	heard   []*hearing // more than one where old packets, or a cookie, have brought the association about again
+	// twin: there is another with that tag, from the same cookie. A packet of the one may come to be taken for one of the
+	// other, against which RFC 9260 has nothing.
+	twin bool
 }
 
 // message is what is known of a message.
@@ -101,7 +104,7 @@ func (l *life) settled(token uint64, acked, unsent bool) {
 	if !acked {
 		r.tally.Failed++
 	}
-	if h := l.heard; !acked && unsent && h != nil && n < len(h.got) && h.got[n] {
+	if !acked && unsent && !l.twin && l.got(n) {
 		r.fail(Twice, l.e.h.node.Name, "message %d was delivered, and is reported as never sent", n)
 	}
 }
@@ -114,7 +117,11 @@ func (h *hearing) take(e *end, m *assoc.Received, scratch []byte) {
 		r.fail(Lost, name, "a message ends in the middle")
 		return
 	}
-	if id := m.PPID >> numberBits; id != l.id || n >= len(l.said) {
+	id := m.PPID >> numberBits
+	if l.twin && id != l.id && int(id) < len(e.t.lives) && e.t.lives[id].tag == l.tag {
+		return
+	}
+	if id != l.id || n >= len(l.said) {
 		r.fail(Twice, name, "message %d of life %d is delivered in life %d, which has %d", n, id, l.id, len(l.said))
 		return
 	}
@@ -147,9 +154,7 @@ func (h *hearing) take(e *end, m *assoc.Received, scratch []byte) {
 
 // whole takes the end of a message.
 func (h *hearing) whole(e *end, n int, said *message) {
-	for n >= len(h.got) {
-		h.got = append(h.got, false)
-	}
+	h.got = append(h.got, make([]bool, max(0, n+1-len(h.got)))...)
 	h.got[n] = true
 	if !said.unordered {
 		if last, ok := h.last[said.stream]; ok && last > n {
@@ -171,15 +176,31 @@ func (l *life) judge() {
 	if l.open > 0 {
 		r.fail(Lost, name, "%d messages have no end", l.open)
 	}
-	h := l.heard
-	if h == nil && !r.over || h != nil && (!h.over || h.lossy) {
+	if len(l.heard) == 0 && !r.over || l.twin {
 		return // the peer may hear of it yet
 	}
+	for _, h := range l.heard {
+		if !h.over || h.lossy {
+			return
+		}
+	}
 	for n, m := range l.said {
-		if got := h != nil && n < len(h.got) && h.got[n]; m.acked && !got {
+		if m.acked && !l.got(n) {
 			r.fail(Lost, name, "message %d of life %d is acknowledged, and was never delivered: %+v", n, l.id, m)
 			break
 		}
 	}
-	l.said = nil
+	if r.over {
+		l.said = nil
+	}
+}
+
+// got reports whether a message was delivered.
+func (l *life) got(n int) bool {
+	for _, h := range l.heard {
+		if n < len(h.got) && h.got[n] {
+			return true
+		}
+	}
+	return false
 }

@@ -154,6 +154,12 @@ func TestSchedulesOfThePast(t *testing.T) {
 		"two that set up an association at once may each answer with another TSN": {Seed: 0x164, Length: 60000000000,
 			Hosts: []Host{{Nets: 1}, {Nets: 1}}, Assocs: []Assoc{{Use: Both, A: 1, Config: 0x89780b17}, {A: 1}},
 			Acts: []Act{{At: 33960463277, Kind: Say, For: 12219748724, N: 279}, {At: 36390431675, Kind: Hurl}, {At: 44300709406, Kind: Hangup, B: 1}}},
+		"a cookie may bring about a second association when the first is given up": {Seed: 0x187da, Length: 150000000000,
+			Hosts: []Host{{Nets: 2}, {Nets: 1}, {Nets: 3}, {Nets: 1}}, Assocs: []Assoc{{A: 3}, {A: 2}, {A: 1, B: 2}, {A: 2, Config: 0x6906f770}},
+			Acts: []Act{
+				{At: 5812185357, Kind: Cut, B: 2, Net: -1, For: 37034295482}, {At: 6276164255, Kind: Loss, B: 2, Net: -1, For: 117895794135, N: 51},
+				{At: 15053777544, Kind: Say, A: 3, B: 1, For: 981048, N: 1}, {At: 44188898304, Kind: Say, A: 3, For: 31006711245, N: 3},
+				{At: 53515055427, Kind: Say, A: 3, B: 1, For: 941969, N: 92}}},
 	} {
 		if v := s.Run().Violation; v != nil {
 			t.Errorf("%s: %v", name, v)

@@ -179,6 +179,11 @@ func (t *talk) accept(h *host, a *assoc.Assoc) world.Conn {
 func (l *line) begin() {
 	t := l.e.t
 	l.out = &life{id: uint32(len(t.lives)), e: l.e, tag: l.a.LocalTag()}
+	for _, x := range t.lives {
+		if x.tag == l.out.tag && x.e == l.e {
+			x.twin, l.out.twin = true, true
+		}
+	}
 	t.lives = append(t.lives, l.out)
 }
 
@@ -188,9 +193,7 @@ func (l *line) listen() {
 	for i := len(t.lives) - 1; i >= 0; i-- {
 		if x := t.lives[i]; x.tag == l.a.PeerTag() && x.e.side != l.e.side {
 			l.in = &hearing{from: x, last: make(map[wire.StreamID]int), part: -1}
-			if x.heard == nil { // else old packets have brought the association about again
-				x.heard = l.in
-			}
+			x.heard = append(x.heard, l.in)
 			return
 		}
 	}
