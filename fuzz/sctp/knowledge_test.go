@@ -16,10 +16,10 @@ type knowledge struct {
 }
 
 // learn looks at what a host sends.
-func (l *lab) learn(h *host, pkts [][]byte) {
+func (l *lab) learn(h *host, pkts []letter) {
 	k := &l.known
 	for _, pkt := range pkts {
-		p, err := wire.ParsePacket(pkt)
+		p, err := wire.ParsePacket(pkt.data)
 		if err != nil {
 			l.t.Fatal(err)
 		}
@@ -33,7 +33,7 @@ func (l *lab) learn(h *host, pkts [][]byte) {
 			}
 		}
 		if it.Err() != nil {
-			l.t.Fatalf("malformed: %x: %v", pkt, it.Err())
+			l.t.Fatalf("malformed: %x: %v", pkt.data, it.Err())
 		}
 	}
 }

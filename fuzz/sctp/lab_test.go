@@ -27,47 +27,89 @@ type lab struct {
 	peer   *host
 	pool   *rawio.Pool
 	known  knowledge
+	cfg    assoc.Config
+	placer assoc.Placer // of the victim, or nil
 }
 
 type host struct {
-	addr netip.Addr
-	ep   *endpoint.Endpoint
-	a    *assoc.Assoc // nil until there is one
-	down bool
-	tx   *assoc.TxBatch
-	out  [][]byte // packets sent since take
+	addrs []netip.Addr
+	ep    *endpoint.Endpoint
+	a     *assoc.Assoc // nil until there is one
+	down  bool
+	tx    *assoc.TxBatch
+	out   []letter // packets sent since take
 }
 
-func newLab(t *testing.T) *lab {
-	l := &lab{t: t, now: rawio.Time(time.Hour), pool: rawio.NewPool(2048, 64)}
+// letter is a packet with its addresses.
+type letter struct {
+	data     []byte
+	from, to netip.Addr
+}
+
+// What the octet that newLab takes changes of an ordinary association.
+const (
+	twoAddresses = 1 << iota // each host has
+	adaptation               // both require the same indication
+	placing                  // the victim's data goes where a Placer says, and is to be short
+)
+
+func newLab(t *testing.T, variant byte) *lab {
+	l := &lab{t: t, now: rawio.Time(time.Hour), pool: rawio.NewPool(2048, 64), cfg: assoc.Config{RecvBuffer: window, SendBuffer: 20_000}}
+	if variant&adaptation != 0 {
+		indication := uint32(1)
+		l.cfg.Adaptation, l.cfg.RequireAdaptation = &indication, true
+	}
+	if variant&placing != 0 {
+		l.placer, l.cfg.MaxMessage = byPPID{}, 3000
+	}
 	for i, h := range []**host{&l.victim, &l.peer} {
 		*h = &host{
-			addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}),
+			addrs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})},
 			ep: endpoint.New(endpoint.Config{
 				Features: rawio.DontFragment | rawio.ECNField,
 				Rand:     simnet.NewRand(uint64(i)), MTU: func(_, _ netip.Addr) int { return mtu },
 			}),
 			tx: assoc.NewTxBatch(64),
 		}
+		if variant&twoAddresses != 0 {
+			(*h).addrs = append((*h).addrs, netip.AddrFrom4([4]byte{10, 1, 0, byte(i + 1)}))
+		}
 	}
 	return l
 }
 
-func config() *assoc.Config { return &assoc.Config{RecvBuffer: window, SendBuffer: 20_000} }
+// byPPID is a Placer whose verdict is the payload protocol identifier.
+type byPPID struct{}
 
-// deliver hands h a packet that comes from the other host, in a buffer of its own.
-func (l *lab) deliver(h *host, pkt []byte) {
-	from := l.peer
-	if h == l.peer {
-		from = l.victim
+func (byPPID) Place(_ rawio.Time, d wire.Data, _ *rawio.Buf) assoc.Verdict {
+	switch v := assoc.Verdict(d.PPID()); v {
+	case assoc.Consumed:
+		if d.B() && d.E() {
+			return v
+		}
+	case assoc.DropUnacked, assoc.AbortAssoc:
+		return v
 	}
+	return assoc.Queue
+}
+
+func (l *lab) config(h *host) *assoc.Config {
+	cfg := l.cfg
+	if len(h.addrs) > 1 {
+		cfg.LocalAddrs = h.addrs
+	}
+	return &cfg
+}
+
+// deliver hands h a packet, in a buffer of its own.
+func (l *lab) deliver(h *host, pkt letter) {
 	buf := l.pool.Get()
-	p := rawio.Packet{Data: buf.B[:copy(buf.B, pkt)], Buf: buf, Remote: netip.AddrPortFrom(from.addr, 0), Local: netip.AddrPortFrom(h.addr, 0)}
+	p := rawio.Packet{Data: buf.B[:copy(buf.B, pkt.data)], Buf: buf, Remote: netip.AddrPortFrom(pkt.from, 0), Local: netip.AddrPortFrom(pkt.to, 0)}
 	a, ok := h.ep.Lookup(&p)
 	if ok && a == nil {
 		var isNew bool
 		if a, isNew = h.ep.HandleUnmatched(l.now, &p); isNew && h.a == nil {
-			h.a = a
+			l.adopt(h, a)
 		}
 	}
 	if a != nil && a == h.a {
@@ -75,6 +117,13 @@ func (l *lab) deliver(h *host, pkt []byte) {
 	}
 	p.Release()
 	l.pump(h)
+}
+
+// adopt makes a the association of h.
+func (l *lab) adopt(h *host, a *assoc.Assoc) {
+	if h.a = a; h == l.victim {
+		a.SetUpper(l.placer, nil)
+	}
 }
 
 // pump collects what h has to send.
@@ -118,15 +167,20 @@ func (l *lab) pump(h *host) {
 func (h *host) flush() {
 	for i := range h.tx.Pkts {
 		var pkt []byte
-		for _, v := range h.tx.Pkts[i].Vec {
+		p := &h.tx.Pkts[i]
+		for _, v := range p.Vec {
 			pkt = append(pkt, v...)
 		}
-		h.out = append(h.out, pkt)
+		from := p.Local.Addr()
+		if !from.IsValid() {
+			from = h.addrs[0]
+		}
+		h.out = append(h.out, letter{pkt, from, p.Remote.Addr()})
 	}
 	h.tx.Reset()
 }
 
-func (h *host) take() [][]byte {
+func (h *host) take() []letter {
 	out := h.out
 	h.out = nil
 	return out
@@ -173,23 +227,23 @@ func (l *lab) bringTo(n int) {
 			l.t.Fatal(err)
 		}
 	}
-	must(v.ep.Listen(victimPort, config()))
+	must(v.ep.Listen(victimPort, l.config(v)))
 	switch n {
 	case 0:
 		return
 	case 1:
-		a, err := p.ep.Connect(l.now, config(), peerPort, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(v.addr, 0)}, victimPort)
+		a, err := p.ep.Connect(l.now, l.config(p), peerPort, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(v.addrs[0], 0)}, victimPort)
 		must(err)
-		p.a = a
+		l.adopt(p, a)
 		l.pump(p)
 		l.exchange(4)
 		return
 	}
-	must(p.ep.Listen(peerPort, config()))
+	must(p.ep.Listen(peerPort, l.config(p)))
 	v.ep.Unlisten(victimPort)
-	a, err := v.ep.Connect(l.now, config(), victimPort, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(p.addr, 0)}, peerPort)
+	a, err := v.ep.Connect(l.now, l.config(v), victimPort, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(p.addrs[0], 0)}, peerPort)
 	must(err)
-	v.a = a
+	l.adopt(v, a)
 	l.pump(v)
 	switch n {
 	case 2:
@@ -221,26 +275,46 @@ func (l *lab) bringTo(n int) {
 	l.pump(v)
 }
 
-// wrap makes a packet of chunks. tag chooses the verification tag: the right one, the peer's, 0, or
-// another; and whether the chunks are guided.
-func (l *lab) wrap(tag byte, chunks []byte) []byte {
-	pkt := wire.AppendHeader(nil, peerPort, victimPort, l.vtag(tag))
-	if tag&4 != 0 && tag != 255 {
-		chunks = l.known.guide(chunks)
+// Bits of the octet that wrap takes, beside the two for the verification tag.
+const (
+	guided     = 4  // the chunks are, see knowledge
+	fromSecond = 8  // the packet comes from the peer's other address
+	toSecond   = 16 // or goes to the victim's
+	fromOther  = 32 // or comes from a host that has nothing to do with it
+	wrongTag   = 255
+)
+
+// wrap makes a packet of chunks. how chooses the verification tag: the right one, the peer's, 0, or
+// another; and the rest.
+func (l *lab) wrap(how byte, chunks []byte) letter {
+	pkt := letter{from: l.peer.addrs[0], to: l.victim.addrs[0], data: wire.AppendHeader(nil, peerPort, victimPort, l.vtag(how))}
+	if how != wrongTag {
+		if how&guided != 0 {
+			chunks = l.known.guide(chunks)
+		}
+		if how&fromSecond != 0 {
+			pkt.from = l.peer.addrs[len(l.peer.addrs)-1]
+		}
+		if how&toSecond != 0 {
+			pkt.to = l.victim.addrs[len(l.victim.addrs)-1]
+		}
+		if how&fromOther != 0 {
+			pkt.from = netip.AddrFrom4([4]byte{10, 0, 0, 99})
+		}
 	}
-	pkt = append(pkt, chunks...)
-	wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
+	pkt.data = append(pkt.data, chunks...)
+	wire.PutChecksum(pkt.data, wire.ChecksumBytes(pkt.data))
 	return pkt
 }
 
-func (l *lab) vtag(tag byte) uint32 {
+func (l *lab) vtag(how byte) uint32 {
 	a := l.victim.a
 	switch {
-	case tag == 255:
+	case how == wrongTag:
 		return 0xdeadbeef
-	case a == nil || tag%4 == 3:
+	case a == nil || how%4 == 3:
 		return 0
-	case tag%4 == 2:
+	case how%4 == 2:
 		return a.PeerTag()
 	}
 	return a.LocalTag()
