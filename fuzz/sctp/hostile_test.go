@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/fuzz/corpus"
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -33,7 +34,8 @@ func FuzzHostilePeer(f *testing.F) {
 		f.Add(slices.Concat(s, step(0, append([]byte{4}, wire.AppendShutdown(nil, 0)...)...), step(255)))
 		f.Add(slices.Concat(s, step(0, append([]byte{2}, wire.AppendAbort(nil, true)...)...)))
 		f.Add(slices.Concat(s, step(0, append([]byte{3}, wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: 7, ARwnd: 9000, OutStreams: 1, InStreams: 1})...)...),
-			step(0, append([]byte{4}, wire.AppendCookieEcho(nil, nil)...)...)))
+			step(0, append([]byte{5}, wire.AppendCookieEcho(nil, nil)...)...), step(0, data(3, 0, 10)...), step(240, 1)))
+		f.Add(slices.Concat(s, step(253, 3, 150, 0), step(253, 0, 0, 0), step(253, 0x12, 0, 0)))
 		f.Add(slices.Concat(s, step(240, 1, 2, 3), step(0, append([]byte{4}, wire.AppendSack(nil, wire.SackFields{ARwnd: 100})...)...)))
 	}
 	for i, b := range corpus.Packets() {
@@ -93,11 +95,20 @@ func (l *lab) step(op byte, arg []byte) {
 		}
 	case op < 245: // and writes
 		m := assoc.Message{Body: [2][]byte{make([]byte, 1+len(arg)*20)}, Unordered: len(arg)%2 == 0}
+		if len(arg)%3 == 1 {
+			m.Expires = l.now.Add(wait)
+			m.Path, _ = v.a.PathTo(l.peer.addrs[len(l.peer.addrs)-1])
+		}
 		v.a.Send(l.now, &m) // refused in many states
+	case op < 247: // and has a wish about a path; refused if there is none
+		v.a.SetPrimary(l.peer.addrs[len(arg)%len(l.peer.addrs)])
+		v.a.RequestHeartbeat(l.now, l.peer.addrs[len(arg)/2%len(l.peer.addrs)])
 	case op < 250:
 		v.a.Shutdown(l.now)
 	case op < 252:
 		v.a.Abort(l.now, arg)
+	case op < 254 && len(arg) > 2:
+		l.report(arg)
 	default: // the good peer gets its say
 		l.exchange(1)
 	}
@@ -125,4 +136,24 @@ func (l *lab) attack(how byte, chunks []byte) {
 			l.t.Fatalf("a packet with a wrong tag made %+v of %+v", after, before)
 		}
 	}
+}
+
+// report delivers what an ICMP message says about a packet of the victim's: its beginning, perhaps with another octet.
+func (l *lab) report(arg []byte) {
+	v := l.victim
+	pkt := letter{from: l.peer.addrs[int(arg[0]>>4)%len(l.peer.addrs)], to: v.addrs[0], kind: rawio.KindProtoUnreachable}
+	if arg[0]&1 != 0 {
+		pkt.kind, pkt.mtu = rawio.KindPacketTooBig, int(arg[1])*8
+	}
+	tag := uint32(0)
+	if arg[0]&2 != 0 {
+		tag = v.a.PeerTag()
+	}
+	pkt.data = wire.AppendHeader(nil, victimPort, peerPort, tag)
+	pkt.data = append(pkt.data, wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: v.a.LocalTag()})...)
+	if arg[0]&4 != 0 {
+		pkt.data[int(arg[2])%len(pkt.data)] ^= arg[1]
+	}
+	pkt.data = pkt.data[:max(8, len(pkt.data)-int(arg[2]>>3))]
+	l.deliver(v, pkt)
 }

@@ -12,6 +12,7 @@ type knowledge struct {
 	expected wire.TSN // by the victim
 	sent     wire.TSN // the highest of the victim
 	cookie   []byte   // the last that the victim has given
+	offered  uint32   // the tag beside it
 	beat     []byte   // of its last HEARTBEAT
 }
 
@@ -41,7 +42,11 @@ func (l *lab) learn(h *host, pkts []letter) {
 // victim looks at a chunk of the victim's.
 func (k *knowledge) victim(c wire.Chunk) {
 	if i, err := wire.AsInit(c); err == nil {
-		k.sent = i.TSN() - 1
+		if i.Type() == wire.ChunkInit {
+			k.sent = i.TSN() - 1
+		} else {
+			k.offered = i.Tag()
+		}
 		ps := i.Params()
 		for p, ok := ps.Next(); ok; p, ok = ps.Next() {
 			if p.Type() == wire.ParamStateCookie {

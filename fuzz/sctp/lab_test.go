@@ -40,10 +40,14 @@ type host struct {
 	out   []letter // packets sent since take
 }
 
-// letter is a packet with its addresses.
+// letter is a packet with its addresses, or a report about one.
 type letter struct {
 	data     []byte
 	from, to netip.Addr
+	udp      uint16 // the UDP port that it comes from
+	ecn      uint8
+	kind     rawio.Kind
+	mtu      int
 }
 
 // What the octet that newLab takes changes of an ordinary association.
@@ -104,7 +108,8 @@ func (l *lab) config(h *host) *assoc.Config {
 // deliver hands h a packet, in a buffer of its own.
 func (l *lab) deliver(h *host, pkt letter) {
 	buf := l.pool.Get()
-	p := rawio.Packet{Data: buf.B[:copy(buf.B, pkt.data)], Buf: buf, Remote: netip.AddrPortFrom(pkt.from, 0), Local: netip.AddrPortFrom(pkt.to, 0)}
+	p := rawio.Packet{Data: buf.B[:copy(buf.B, pkt.data)], Buf: buf, Remote: netip.AddrPortFrom(pkt.from, pkt.udp), Local: netip.AddrPortFrom(pkt.to, 0),
+		ECN: pkt.ecn, Kind: pkt.kind, MTU: pkt.mtu}
 	a, ok := h.ep.Lookup(&p)
 	if ok && a == nil {
 		var isNew bool
@@ -175,7 +180,7 @@ func (h *host) flush() {
 		if !from.IsValid() {
 			from = h.addrs[0]
 		}
-		h.out = append(h.out, letter{pkt, from, p.Remote.Addr()})
+		h.out = append(h.out, letter{data: pkt, from: from, to: p.Remote.Addr()})
 	}
 	h.tx.Reset()
 }
@@ -281,11 +286,13 @@ const (
 	fromSecond = 8  // the packet comes from the peer's other address
 	toSecond   = 16 // or goes to the victim's
 	fromOther  = 32 // or comes from a host that has nothing to do with it
+	marked     = 64 // with a mark of congestion
+	fromUDP    = 128
 	wrongTag   = 255
 )
 
-// wrap makes a packet of chunks. how chooses the verification tag: the right one, the peer's, 0, or
-// another; and the rest.
+// wrap makes a packet of chunks. how chooses the verification tag: the right one, that of the last INIT ACK, the peer's, 0,
+// or another; and the rest.
 func (l *lab) wrap(how byte, chunks []byte) letter {
 	pkt := letter{from: l.peer.addrs[0], to: l.victim.addrs[0], data: wire.AppendHeader(nil, peerPort, victimPort, l.vtag(how))}
 	if how != wrongTag {
@@ -301,6 +308,12 @@ func (l *lab) wrap(how byte, chunks []byte) letter {
 		if how&fromOther != 0 {
 			pkt.from = netip.AddrFrom4([4]byte{10, 0, 0, 99})
 		}
+		if how&marked != 0 {
+			pkt.ecn = rawio.CE
+		}
+		if how&fromUDP != 0 {
+			pkt.udp = 9899
+		}
 	}
 	pkt.data = append(pkt.data, chunks...)
 	wire.PutChecksum(pkt.data, wire.ChecksumBytes(pkt.data))
@@ -312,7 +325,11 @@ func (l *lab) vtag(how byte) uint32 {
 	switch {
 	case how == wrongTag:
 		return 0xdeadbeef
-	case a == nil || how%4 == 3:
+	case how%4 == 3:
+		return 0
+	case how%4 == 1 && l.known.offered != 0:
+		return l.known.offered
+	case a == nil:
 		return 0
 	case how%4 == 2:
 		return a.PeerTag()
