@@ -111,9 +111,13 @@ func answerOffer(now rawio.Time, o *Outbox, p *rawio.Packet, of *offer, cfg *Con
 	}
 	b = appendECN(b, c.ECN)
 	b = appendAddrs(b, cfg.LocalAddrs, c.Local, c.Addrs[0], of.supports())
-	limit := cfg.firstMTU(env, cfg.limits(env, p.Local, p.Remote, 0))
+	limit := 0 // asked for only if need be: it may cost a system call, and the next INIT has another source
 	for _, u := range of.unknown[:of.numUnknown] {
-		if wire.CommonHeaderLen+len(b)-start+4+wire.PaddedLen(len(u)) <= limit {
+		size := wire.CommonHeaderLen + len(b) - start + 4 + wire.PaddedLen(len(u))
+		if size > leastMTU && limit == 0 {
+			limit = cfg.firstMTU(env, cfg.limits(env, p.Local, p.Remote, 0))
+		}
+		if size <= max(limit, leastMTU) {
 			b = wire.AppendParam(b, wire.ParamUnrecognizedParam, u)
 		}
 	}

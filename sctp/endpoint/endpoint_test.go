@@ -456,3 +456,32 @@ func TestPacketsFindTheirAssociation(t *testing.T) {
 		t.Errorf("INIT from a new address: %p", got)
 	}
 }
+
+// Asking the system for the MTU takes longer than the rest of the answer, and a flood of INITs comes from
+// ever other addresses: only an INIT that makes a long answer makes the endpoint ask.
+func TestINITFloodDoesNotAskForTheMTU(t *testing.T) {
+	asked := 0
+	ep := endpoint.New(endpoint.Config{Rand: rand.New(rand.NewSource(3)), MTU: func(_, _ netip.Addr) int { asked++; return mtu }})
+	if err := ep.Listen(localPort, nil); err != nil {
+		t.Fatal(err)
+	}
+	out := assoc.NewTxBatch(8)
+	answer := func(params ...[]byte) (octets int) {
+		p := rawio.Packet{Data: packet(peerPort, localPort, 0, initChunk(goodInit, params...)), Local: hostAddr, Remote: peerAddr}
+		ep.HandleUnmatched(0, &p)
+		out.Reset()
+		ep.PollTransmit(0, out)
+		if len(out.Pkts) != 1 {
+			t.Fatalf("%d answers", len(out.Pkts))
+		}
+		return out.Pkts[0].Len()
+	}
+	plain := answer()
+	if n := answer(wire.AppendParam(nil, 0xC0FE, make([]byte, 60))); asked != 0 || n != plain+4+64 {
+		t.Errorf("asked %d times for answers of %d and %d octets", asked, plain, n)
+	}
+	long := wire.AppendParam(nil, 0xC0FE, make([]byte, mtu/2))
+	if n := answer(long, long, long); asked == 0 || n <= mtu/2 || n > mtu {
+		t.Errorf("asked %d times for an answer of %d octets", asked, n)
+	}
+}
