@@ -58,7 +58,42 @@ type Pool struct {
 }
 
 // NewPool returns a pool of buffers of size octets that keeps at most max of them when idle.
-func NewPool(size, max int) *Pool { return &Pool{size: size, max: max} }
+func NewPool(size, max int) *Pool {
+	p := &Pool{size: size, max: max}
+	if t := tracked.Load(); t != nil {
+		t.add(p)
+	}
+	return p
+}
+
+// tracked are the pools that tests watch.
+var tracked atomic.Pointer[tracker]
+
+type tracker struct {
+	mu    sync.Mutex
+	pools []*Pool // guarded by mu
+}
+
+func (t *tracker) add(p *Pool) {
+	t.mu.Lock()
+	t.pools = append(t.pools, p)
+	t.mu.Unlock()
+}
+
+// TrackPools is for tests: from now on all pools that are made are remembered, and the function that it returns
+// says how many of their buffers are handed out. Where all links are closed and nothing is held there are none.
+func TrackPools() (outstanding func() int) {
+	t := new(tracker)
+	tracked.Store(t)
+	return func() (n int) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		for _, p := range t.pools {
+			n += p.Outstanding()
+		}
+		return n
+	}
+}
 
 // Get returns a buffer with one reference. Its contents are arbitrary.
 func (p *Pool) Get() *Buf {

@@ -114,6 +114,7 @@ func Example_pingPong() {
 		client.recv(0, 16)
 	}
 	client.close(ctx)
+	check(server.dev.Close())
 	// Output:
 	// re: ping 0
 	// re: ping 1
@@ -128,6 +129,7 @@ func Example_remoteRead() {
 	client.post(rdma.SendWR{Op: rdma.OpRead, SGL: []rdma.SGE{client.mr.SGE(0, 17)}, RemoteSTag: client.peer, RemoteTO: 1000})
 	fmt.Printf("%v of %d octets: %q\n", client.wait(ctx).Opcode, 17, client.memory[:17])
 	client.close(ctx)
+	check(server.dev.Close())
 	// Output: RDMA Read of 17 octets: "whatever is there"
 }
 
@@ -193,6 +195,7 @@ func Example_keyValueStore() {
 		fmt.Println(key, get(key))
 	}
 	client.close(ctx)
+	check(server.dev.Close())
 	// Output:
 	// apple green
 	// banana yellow
@@ -229,6 +232,7 @@ func Example_lock() {
 	check(err)
 	try()
 	client.close(ctx)
+	check(server.dev.Close())
 	// Output:
 	// held by 77
 	// guarded

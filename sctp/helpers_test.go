@@ -32,6 +32,11 @@ func newPair(t testing.TB) *pair {
 	t.Cleanup(func() {
 		p.a.Close()
 		p.b.Close()
+		for i, l := range p.links {
+			if n := l.Outstanding(); n != 0 {
+				t.Errorf("link %d: %d packet buffers were never released", i, n)
+			}
+		}
 	})
 	return p
 }

@@ -139,10 +139,13 @@ func TestMessageThatIsCutOff(t *testing.T) {
 		a, b, _ := apiPair(t)
 		c, s := associate(t, a, b, nil, small)
 		begin(t, c, s)
-		_, now := s.Lock()
+		core, now := s.Lock()
 		s.handleEvent(now, assoc.Event{Kind: EventDown, Err: assoc.ErrShutdown})
 		s.Unlock()
 		cut(t, s, io.ErrUnexpectedEOF)
+		s.Lock()
+		core.Close() // as Abort would, if the association itself had ended
+		s.gate.own.Unlock()
 	})
 	t.Run("for a Socket", func(t *testing.T) {
 		a, b, links := apiPair(t)

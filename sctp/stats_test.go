@@ -70,10 +70,11 @@ func TestEveryCounterCounts(t *testing.T) {
 			return p.a
 		},
 		"TxFailed": func(t *testing.T) *Transport {
-			l, _, err := mem.Pair(mem.Options{})
+			l, other, err := mem.Pair(mem.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
+			t.Cleanup(func() { other.Close() })
 			tr, err := NewTransport(refusing{l}, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -143,10 +144,11 @@ func TestEveryCounterCounts(t *testing.T) {
 			return p.a
 		},
 		"EndTimeout": func(t *testing.T) *Transport {
-			l, _, err := mem.Pair(mem.Options{})
+			l, other, err := mem.Pair(mem.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
+			t.Cleanup(func() { other.Close() })
 			tr, err := NewTransport(l, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -341,10 +343,11 @@ func TestJournalIsLimited(t *testing.T) {
 // A Transport reports rare events to a slog.Logger.
 func ExampleTransportConfig_logger() {
 	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
-	link, _, err := mem.Pair(mem.Options{})
+	link, other, err := mem.Pair(mem.Options{})
 	if err != nil {
 		panic(err)
 	}
+	defer other.Close()
 	t, err := NewTransport(link, &TransportConfig{Logger: logger, MaxPerSource: 100})
 	if err != nil {
 		panic(err)

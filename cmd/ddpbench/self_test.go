@@ -190,6 +190,7 @@ func TestNobodyThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer b.Close()
 	dev, err := rdma.NewDevice(a, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,9 @@
+package tun_test
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/leak"
+)
+
+func TestMain(m *testing.M) { leak.Goroutines(m) }

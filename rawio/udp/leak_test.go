@@ -1,0 +1,9 @@
+package udp_test
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/leak"
+)
+
+func TestMain(m *testing.M) { leak.Goroutines(m) }
