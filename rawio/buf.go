@@ -1,6 +1,7 @@
 package rawio
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -47,15 +48,23 @@ func (b *Buf) Release() {
 // Refs returns the current number of references, for tests.
 func (b *Buf) Refs() int { return int(b.refs.Load()) }
 
-// Pool is a free list of buffers of one size. It is safe for concurrent use.
+// Pool is a free list of buffers of one size. It is safe for concurrent use. After a burst it gives up, little by
+// little, the buffers that nobody needs any more.
 type Pool struct {
 	size int // octets in a buffer
 	max  int // most idle buffers kept
 
 	mu   sync.Mutex
-	free []*Buf // guarded by mu
+	free []*Buf // guarded by mu: a stack, those at the bottom idle for longest
 	out  int    // guarded by mu: buffers handed out and not yet back
+	gets int    // guarded by mu: since the last trim
+	idle int    // guarded by mu: fewest free buffers since then
 }
+
+const (
+	trimEvery = 1 << 14 // buffers handed out between two trims
+	trimMost  = 64      // buffers given up at once: few beside trimEvery, should they be needed again
+)
 
 // NewPool returns a pool of buffers of size octets that keeps at most max of them when idle.
 func NewPool(size, max int) *Pool {
@@ -99,18 +108,29 @@ func TrackPools() (outstanding func() int) {
 func (p *Pool) Get() *Buf {
 	p.mu.Lock()
 	p.out++
+	if p.gets++; p.gets >= trimEvery {
+		p.trim()
+	}
 	if n := len(p.free); n > 0 {
 		b := p.free[n-1]
 		p.free = p.free[:n-1]
+		p.idle = min(p.idle, n-1)
 		p.mu.Unlock()
 		b.refs.Store(1)
 		b.Filled = 0
 		return b
 	}
+	p.idle = 0
 	p.mu.Unlock()
 	b := &Buf{B: make([]byte, p.size), pool: p}
 	b.refs.Store(1)
 	return b
+}
+
+// trim gives up half of the buffers that were idle all the time since the last trim. Called with mu held.
+func (p *Pool) trim() {
+	p.free = slices.Delete(p.free, 0, min((p.idle+1)/2, trimMost))
+	p.gets, p.idle = 0, len(p.free)
 }
 
 // Outstanding returns how many buffers are handed out, so that a test can find a leak.

@@ -1,0 +1,57 @@
+package rawio
+
+import "testing"
+
+// burst has n buffers out at the same time.
+func burst(p *Pool, n int) {
+	var out []*Buf
+	for range n {
+		out = append(out, p.Get())
+	}
+	for _, b := range out {
+		b.Release()
+	}
+}
+
+// What a burst has left idle is given up while the pool goes on being used, and what is used is kept.
+func TestPoolShrinksAfterABurst(t *testing.T) {
+	p := NewPool(10, 1000)
+	burst(p, 500)
+	if n := len(p.free); n != 500 {
+		t.Fatalf("%d buffers are idle after the burst, want 500", n)
+	}
+	before := 500
+	for range 40 {
+		for range trimEvery / 8 {
+			burst(p, 8)
+		}
+		n := len(p.free)
+		if n > before || before-n > trimMost {
+			t.Fatalf("%d buffers are idle after %d", n, before)
+		}
+		before = n
+	}
+	if before != 8 {
+		t.Errorf("%d buffers are idle, want the 8 in use", before)
+	}
+}
+
+// Steady use of many buffers allocates none.
+func TestPoolKeepsWhatIsUsed(t *testing.T) {
+	p := NewPool(10, 1000)
+	burst(p, 100)
+	first := p.free[0]
+	for range 5 * trimEvery / 100 {
+		burst(p, 100)
+	}
+	if len(p.free) != 100 {
+		t.Errorf("%d buffers are idle, want 100", len(p.free))
+	}
+	kept := false
+	for _, b := range p.free {
+		kept = kept || b == first
+	}
+	if !kept {
+		t.Error("a buffer in use was replaced")
+	}
+}
