@@ -271,7 +271,7 @@ func TestFlat(t *testing.T) {
 		"growth of 4%":               {samples(30, func(i int, a *answer) { a.Heap = 1000 + 40*uint64(i)/29 }), 0},
 		"the heap grows":             {samples(30, func(i int, a *answer) { a.Heap = 1000 + 10*uint64(i) }), 1},
 		"the resident set grows":     {samples(30, func(i int, a *answer) { a.RSS = 2000 + 20*uint64(i) }), 1},
-		"the heap shrinks":           {samples(30, func(i int, a *answer) { a.Heap = 1000 - 10*uint64(i) }), 1},
+		"the heap shrinks":           {samples(30, func(i int, a *answer) { a.Heap = 1000 - 10*uint64(i) }), 0},
 		"one sample stands out":      {samples(30, func(i int, a *answer) { a.Heap = 1000 + 500*uint64(i/29) }), 0},
 		"one goroutine more":         {samples(30, func(i int, a *answer) { a.Goroutines += i / 29 }), 1},
 		"one descriptor more":        {samples(4, func(i int, a *answer) { a.FDs += i / 3 }), 1},
