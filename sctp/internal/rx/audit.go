@@ -35,7 +35,7 @@ func (k *Tracker) audit() error {
 func (r *Reassembly) audit(lent int) error {
 	seen := make(map[*Message]bool)
 	loans := make(map[*loan]int)
-	used, mem := lent, 0
+	used, mem, skips := lent, 0, 0
 	count := func(m *Message) error {
 		if seen[m] {
 			return nil
@@ -57,6 +57,7 @@ func (r *Reassembly) audit(lent int) error {
 		used += n
 		if m.loose && n == 0 {
 			mem += pieceCost
+			skips++
 		}
 		return nil
 	}
@@ -85,6 +86,9 @@ func (r *Reassembly) audit(lent int) error {
 		if lent == 0 && n != l.pieces || n > l.pieces {
 			errs = append(errs, fmt.Errorf("a buffer is lent for %d pieces; counted are %d", l.pieces, n))
 		}
+	}
+	if skips != r.skips || skips > maxSkips+1 {
+		errs = append(errs, fmt.Errorf("%d messages skipped, counted are %d", r.skips, skips))
 	}
 	if used != r.used || lent == 0 && mem != r.store.mem {
 		errs = append(errs, fmt.Errorf("%d octets held in %d of memory; counted are %d in %d", r.used, r.store.mem, used, mem))

@@ -37,6 +37,7 @@ type Reassembly struct {
 	maxMessage int
 	inStreams  int
 	used       int      // octets of user data held, ready, or with the upper layer
+	skips      int      // messages that Skip has put in the place of others
 	streams    []stream // as far as used
 
 	// held are messages in assembly, and complete ones beyond the cumulative TSN that wait for their
@@ -241,10 +242,22 @@ func (r *Reassembly) Skip(id wire.StreamID, n wire.SSN) {
 		return
 	}
 	r.store.mem += pieceCost
+	r.skips++
+}
+
+// maxSkips bounds the messages that count as delivered and wait for an SSN before theirs. They cost the
+// peer no window.
+const maxSkips = 1 << 14
+
+// waitsInVain says whether a chunk would have to wait for its SSN with too many that do already. The one
+// that they wait for never does.
+func (r *Reassembly) waitsInVain(d wire.Data) bool {
+	return r.skips >= maxSkips && !d.U() && int(d.Stream()) < r.inStreams && d.SSN() != r.stream(d.Stream()).next
 }
 
 // skipped takes back what Skip has put in the place of a message.
 func (r *Reassembly) skipped(m *Message) {
+	r.skips--
 	r.store.mem -= pieceCost
 	r.recycle(m)
 }

@@ -54,7 +54,7 @@ func NewReceiver(cfg Config) *Receiver {
 
 // Admit decides about a DATA chunk by its TSN and the receive window (section 6.2). With the window
 // closed it takes a chunk only below the highest TSN received, in place of the highest that is held
-// for reordering.
+// for reordering. With too many placed messages ahead of their SSN it takes none that would be another.
 func (r *Receiver) Admit(d wire.Data) Admission {
 	t := d.TSN()
 	switch r.track.Check(t) {
@@ -64,6 +64,10 @@ func (r *Receiver) Admit(d wire.Data) Admission {
 		r.ack.Data(true)
 		return Duplicate
 	case Beyond:
+		r.ack.Data(true)
+		return Dropped
+	}
+	if r.reasm.waitsInVain(d) {
 		r.ack.Data(true)
 		return Dropped
 	}

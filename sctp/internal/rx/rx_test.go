@@ -505,3 +505,50 @@ func TestCopyToReadsInSteps(t *testing.T) {
 	}
 	r.Release(m)
 }
+
+// Placed messages cost no window. A peer that leaves gaps between their SSNs must not have us remember
+// ever more of them.
+func TestPlacedMessagesAheadOfTheirSSNAreBounded(t *testing.T) {
+	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 16 << 20, InStreams: 16, SackDelay: 200 * time.Millisecond})
+	tsn, taken := 1, 0
+	place := func(id, ssn int, flags uint8) Admission {
+		d := onStream(id, tsn, ssn, flags, "x")
+		a := r.Admit(d)
+		if a == New {
+			r.Placed(d)
+			tsn++
+		}
+		return a
+	}
+	for ssn := 1; ssn < 10_000; ssn++ {
+		for id := range 4 {
+			if place(id, ssn, be) == New {
+				taken++
+			}
+		}
+	}
+	if taken != maxSkips {
+		t.Fatalf("%d messages taken whose SSN is ahead", taken)
+	}
+	if a := place(0, 0, ube); a != New {
+		t.Errorf("an unordered message: %v", a)
+	}
+	if a := place(7, 0, be); a != New {
+		t.Errorf("the next of another stream: %v", a)
+	}
+	if err := r.Audit(0); err != nil {
+		t.Error(err)
+	}
+	// The messages that the others wait for arrive, and then there is room again.
+	for id := range 4 {
+		if a := place(id, 0, be); a != New {
+			t.Errorf("stream %d: SSN 0: %v", id, a)
+		}
+	}
+	if r.reasm.skips != 0 || r.reasm.store.mem != 0 {
+		t.Errorf("%d messages still wait, %d octets", r.reasm.skips, r.reasm.store.mem)
+	}
+	if a := place(0, 20_000, be); a != New {
+		t.Errorf("after it: %v", a)
+	}
+}
