@@ -103,7 +103,7 @@ func bombAttacks() []attack {
 				p.rwnd = 1
 				return p.send(wire.AppendSack(nil, wire.SackFields{CumTSN: p.cum, ARwnd: 1}))
 			})},
-		{name: "associations that have data sent and take none of it", rfc: "5042 6.4.2", most: 200, mass: 128 << 20,
+		{name: "associations that have data sent and take none of it, 50 a second", rfc: "5042 6.4.2", rate: 200, mass: 128 << 20,
 			must: []string{"DATA"}, may: unconfirmed,
 			start: blind(func(x *scene, _ int) error {
 				p := x.peer(toSCTP, nil)

@@ -101,6 +101,16 @@ func TestThroughputVerdict(t *testing.T) {
 	}
 }
 
+// Each window is compared with the undisturbed ones around it, so that a machine that becomes slower does
+// not count.
+func TestSharesOfThroughput(t *testing.T) {
+	v := []float64{100, 45, 80, 72, 80, 30, 40, 36, 40}
+	base, control, attack := shares(v)
+	if base != 80 || control != 0.5 || attack != 0.9 {
+		t.Errorf("base %v, control %v, attack %v", base, control, attack)
+	}
+}
+
 func rowOf(attack, control float64) row { return row{Attack: attack, Control: control} }
 
 // The whole thing, and that a wrong reaction does not pass: the victim answers INITs.

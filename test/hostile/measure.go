@@ -340,42 +340,48 @@ func (a *arena) beside(t *attack, r *row, fail func(string, ...any)) error {
 	size := max(int(a.w.octets.Load()/max(a.w.sent.Load(), 1))-32, 0)
 	nobody := a.nobody(size)
 	time.Sleep(200 * time.Millisecond)
-	var base, control, beside []float64
+	var v []float64 // base, control, base, attack, and so on; base in the end
 	next, packets, under := 0, uint64(0), time.Duration(0)
-	for round := 1; ; round++ {
-		for _, w := range []struct {
-			into *[]float64
-			step func(int) error
-		}{{&base, nil}, {&control, nobody}, {&beside, step}} {
-			before, start := a.w.sent.Load(), time.Now()
-			v, err := a.flowDuring(t.flow, func() error {
-				if w.step == nil {
-					time.Sleep(a.window)
-					return nil
-				}
-				i, err := a.pace(t.pps(a.options), a.window, 0, w.step, next)
-				if w.into == &beside {
-					if next = i; err != nil { // the step was lost in the crowd: begin anew
-						a.x.clear()
-						step, err = t.start(a.x)
-					}
-				}
-				return err
-			})
-			if err != nil {
-				fail("beside a transfer: %v", err)
+	window := func(step func(int) error, attack bool) error {
+		sent, start := a.w.sent.Load(), time.Now()
+		octets, err := a.flowDuring(t.flow, func() error {
+			if step == nil {
+				time.Sleep(a.window)
 				return nil
 			}
-			if *w.into = append(*w.into, v); w.into == &beside {
-				packets, under = packets+a.w.sent.Load()-before, under+time.Since(start)
+			i, err := a.pace(t.pps(a.options), a.window, 0, step, next)
+			if attack {
+				next = i
+			}
+			return err
+		})
+		if attack {
+			packets, under = packets+a.w.sent.Load()-sent, under+time.Since(start)
+		}
+		v = append(v, octets)
+		return err
+	}
+	if err := window(nil, false); err != nil {
+		return err
+	}
+	for round := 1; ; round++ {
+		for _, w := range []func(int) error{nobody, nil, step, nil} {
+			attack := len(v)%4 == 3
+			if err := window(w, attack); err != nil && !attack {
+				return err
+			} else if err != nil { // a packet was lost in the crowd: begin anew
+				a.x.clear()
+				if step, err = t.start(a.x); err != nil {
+					fail("beside a transfer: %v", err)
+					return nil
+				}
 			}
 		}
 		if round < a.rounds {
 			continue
 		}
 		r.Rate = float64(packets) / under.Seconds()
-		r.Base = median(base)
-		r.Control, r.Attack = median(control)/r.Base, median(beside)/r.Base
+		r.Base, r.Control, r.Attack = shares(v)
 		if a.keeps(r) || round >= moreRounds*a.rounds {
 			break
 		}
@@ -413,6 +419,21 @@ func (a *arena) flowDuring(flow string, f func() error) (float64, error) {
 		return 0, err
 	}
 	return float64(last.Octets[flow]-first.Octets[flow]) / time.Since(start).Seconds(), nil
+}
+
+// shares makes of windows, every second of them undisturbed, the median of those and the shares of it that
+// the first and the second kind of the others are: medians too, each window being compared with its neighbours.
+func shares(v []float64) (base, control, attack float64) {
+	var bases []float64
+	var of [2][]float64
+	for i, x := range v {
+		if i%2 == 0 {
+			bases = append(bases, x)
+			continue
+		}
+		of[i/2%2] = append(of[i/2%2], x/max((v[i-1]+v[i+1])/2, 1))
+	}
+	return median(bases), median(of[0]), median(of[1])
 }
 
 func median(v []float64) float64 {

@@ -78,9 +78,9 @@ const notes = `The attacker is paced; it shares two processors with the victim a
 the client sends a message of 32 KiB every 5 ms; *reaction* is what the victim sent because of them, up to three kinds, *Terminate* by layer, type and code. *Held*
 is the heap in use after a garbage collection with the attack still standing, less that before it; *CPU* is the victim's processor time in
 user and kernel mode, less what it takes at rest: the kernel's share of receiving that runs in the attacker's send is not in it. *Answers* are
-the octets sent back for each octet of the attack, IP headers included. *Throughput* is what a greedy transfer keeps beside the attack, the
-median of windows that alternate with undisturbed ones; *control* is what it keeps beside as many packets of the same average
-length for a port that nobody has: what the rate alone takes. A verdict of *holds* means: no association or session of the client was lost or
+the octets sent back for each octet of the attack, IP headers included. *Throughput* is what a greedy transfer keeps beside the attack,
+each window compared with the undisturbed ones around it, the median of them; *control* is what it keeps beside as many packets of the same average
+length for a port that nobody has: what the rate alone takes. Up to three times the windows are taken while the verdict is not reached. A verdict of *holds* means: no association or session of the client was lost or
 slowed below 80% (where the control too is below 80%, below 80% of the control), its messages arrived as sent, the victim's memory is unchanged, nothing of what was not
 exposed left it, third parties got no more packets than the attacker sent and no more octets than the attack's bound (none; as many
 as were sent where there is an answer; 4 to 1 for INIT ACK), and no other kind of packet was seen than the RFC asks for.`
