@@ -35,6 +35,11 @@ func FuzzHostilePeer(f *testing.F) {
 		f.Add(slices.Concat(s, step(0, append([]byte{2}, wire.AppendAbort(nil, true)...)...)))
 		f.Add(slices.Concat(s, step(0, append([]byte{3}, wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: 7, ARwnd: 9000, OutStreams: 1, InStreams: 1})...)...),
 			step(0, append([]byte{5}, wire.AppendCookieEcho(nil, nil)...)...), step(0, data(3, 0, 10)...), step(240, 1)))
+		f.Add(slices.Concat(s, step(0, append([]byte{3}, wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: 7, ARwnd: 9000, OutStreams: 1, InStreams: 1})...)...),
+			step(200, 255), step(0, append([]byte{5}, wire.AppendCookieEcho(nil, nil)...)...)))
+		initAck := wire.AppendInit([]byte{0}, wire.ChunkInitAck, wire.InitFields{Tag: 7, ARwnd: 9000, OutStreams: 1, InStreams: 1})
+		initAck = wire.AppendParam(wire.AppendParam(initAck, wire.ParamStateCookie, []byte("cookie")), 0xC0FF, []byte("who knows"))
+		f.Add(slices.Concat(s, step(0, wire.CloseChunk(initAck, 1)...), step(0, append([]byte{0}, wire.AppendCookieAck(nil)...)...)))
 		f.Add(slices.Concat(s, step(253, 3, 150, 0), step(253, 0, 0, 0), step(253, 0x12, 0, 0)))
 		f.Add(slices.Concat(s, step(240, 1, 2, 3), step(0, append([]byte{4}, wire.AppendSack(nil, wire.SackFields{ARwnd: 100})...)...)))
 	}
@@ -75,7 +80,7 @@ func (l *lab) step(op byte, arg []byte) {
 	}
 	wait := time.Duration(0)
 	if len(arg) > 0 {
-		wait = time.Duration(arg[0]) * 100 * time.Millisecond
+		wait = time.Duration(arg[0]) * time.Duration(arg[0]) * 2 * time.Millisecond // up to two minutes
 	}
 	switch {
 	case op < 220: // time passes
