@@ -57,7 +57,8 @@ func read(t target, log string) (result, error) {
 		r.coverage = m[1]
 	}
 	// Go says PASS after fuzzing, and once more after the corpus was run for its coverage.
-	r.passed = r.coverage != "" && len(ended.FindAllString(s, -1)) == 2 && !stuck(s)
+	ends := len(ended.FindAllString(s, -1)) + len(expired.FindAllString(s, -1))
+	r.passed = r.coverage != "" && ends == 2 && !stuck(s)
 	return r, nil
 }
 

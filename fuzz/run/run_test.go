@@ -57,6 +57,8 @@ func TestReadLog(t *testing.T) {
 		passed    bool
 	}{
 		{"ran to its end", head + "fuzz: elapsed: 6s, execs: 3000 (600/sec), new interesting: 7 (total: 11)\n" + tail, true},
+		{"the time was over a moment too early", head + "fuzz: elapsed: 6s, execs: 3000 (600/sec), new interesting: 7 (total: 11)\n" +
+			"--- FAIL: FuzzA (6.50s)\n    context deadline exceeded\nFAIL\nexit status 1\nPASS\ncoverage: 81.5% of statements in ./b\n", true},
 		{"an input that crashed", head + "--- FAIL: FuzzA (0.02s)\nFAIL\n", false},
 		{"the corpus does not pass", strings.TrimSuffix(head+tail, "PASS\ncoverage: 81.5% of statements in ./b\n") + "--- FAIL: FuzzA\nFAIL\n", false},
 		{"an input that never ends", head + strings.Repeat("fuzz: elapsed: 30s, execs: 1201 (0/sec), new interesting: 5 (total: 9)\n", 8) + tail, false},
