@@ -32,6 +32,7 @@ func (a *Assoc) acknowledged(now rawio.Time, res tx.Result) {
 		return
 	}
 	a.errors = 0
+	a.continues = false // a new opportunity to transmit, also where the owner is amid one
 	for i, p := range a.paths {
 		if res.Paths.Has(i) {
 			a.pathAlive(now, p)
