@@ -13,14 +13,15 @@ import (
 
 // host is a machine of a run.
 type host struct {
-	r    *run
-	id   int
-	spec Host
-	node *world.Node
-	rand *simnet.Rand
-	off  bool
-	nat  *nat
-	udp  bool // some of its associations go through UDP
+	r      *run
+	id     int
+	spec   Host
+	node   *world.Node
+	rand   *simnet.Rand
+	off    bool
+	nat    *nat
+	jumped rawio.Time // when its clock last did
+	udp    bool       // some of its associations go through UDP
 }
 
 // nat translates the one address of a host. What comes to a port or an address that it had before is lost.
@@ -219,6 +220,7 @@ func (r *run) begin(a *Act) {
 	case a.Kind == Jump:
 		h := r.hosts[a.A]
 		h.node.Skew += a.For
+		h.jumped = r.g.Now()
 		r.hurt(a.A, a.A)(0)
 	case a.Kind == Rebind || a.Kind == Roam:
 		r.rebind(a)

@@ -17,7 +17,7 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "replay this one seed")
-	seedsFlag = flag.Uint64("seeds", 0, "run this many seeds (0: 16, under the race detector 4), long worlds cut short")
+	seedsFlag = flag.Uint64("seeds", 0, "run this many seeds (0: 16, under the race detector 2), long worlds cut short")
 )
 
 // TestSeeds plays whole worlds. A violation prints its seed; -seed N replays it exactly.
@@ -27,7 +27,7 @@ func TestSeeds(t *testing.T) {
 	case *seedFlag != 0:
 		first, n = *seedFlag, 1
 	case n == 0 && race.Enabled:
-		n = 4
+		n = 2
 	case n == 0:
 		n = 16
 	}

@@ -113,7 +113,7 @@ func (r *run) addHost(i int) {
 	for _, k := range h.nets() {
 		addrs = append(addrs, addrOf(i, k))
 	}
-	h.node = r.g.NewNode(fmt.Sprint(i), h.rand, h.linkMTU, addrs...)
+	h.node = r.g.NewNode(fmt.Sprint(i), secrets{h.rand}, h.linkMTU, addrs...)
 	h.node.Skew = time.Duration(rand64(r.s.Seed, 4, uint64(i)) % uint64(24*time.Hour))
 	h.node.Out = h.out
 	h.node.Passed = func(p *rawio.Packet) { r.passed(h, p) }
@@ -125,6 +125,18 @@ func (r *run) addHost(i int) {
 		h.nat = &nat{inside: netip.AddrPortFrom(addrs[0], encap)}
 		h.renew(true)
 	}
+}
+
+// secrets are what an endpoint draws its secrets from. Of the eight octets of a tag and an Initial TSN the latter are often
+// such that TSNs soon begin at 0 again.
+type secrets struct{ *simnet.Rand }
+
+func (s secrets) Read(b []byte) (int, error) {
+	n, err := s.Rand.Read(b)
+	if len(b) == 8 && b[0]%4 == 0 {
+		b[4], b[5], b[6] = 0xff, 0xff, 0xff
+	}
+	return n, err
 }
 
 func (h *host) mtu() int {

@@ -2,8 +2,10 @@ package world
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
@@ -135,7 +137,7 @@ func (l *load) received(wc rdmap.WC) {
 func (l *load) failed(err *rdmap.StreamError) {
 	l.fault = err
 	t, e := err.Terminate, l.end
-	ok := t == nil && e.begun
+	ok := t == nil && (e.begun || l.outOfRoom(err))
 	if t != nil {
 		ok = e.violation != nil && e.violation.is(t) || e.revoked && revocation(t)
 	}
@@ -143,6 +145,13 @@ func (l *load) failed(err *rdmap.StreamError) {
 		l.w.failf("%s: stream failed: %v; expected was %+v", l.q.h.name, err, *e)
 	}
 	e.begun = true
+}
+
+// outOfRoom reports whether a stream has failed because a message that came in fragments, and so is acknowledged, found no
+// room before its turn: that is how ddpadapt.Config.MaxOutOfOrder ends sessions over paths of a small MTU.
+func (l *load) outOfRoom(err *rdmap.StreamError) bool {
+	var seq *ddpadapt.SequenceError
+	return l.q.h.outOfOrder > 0 && errors.As(err.Cause, &seq) && seq.Fault == ddpadapt.FaultWindowSSN
 }
 
 // revocation reports whether a Terminate says that an STag is no longer valid.
