@@ -319,7 +319,7 @@ func (r *run) rebind(a *Act) {
 	healed := r.hurt(a.A, a.A)
 	after := time.Duration(0)
 	if a.Kind == Roam {
-		after = memory // the association cannot survive it
+		after = blame // the association cannot survive it
 	}
 	healed(after)
 }

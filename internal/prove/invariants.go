@@ -36,9 +36,9 @@ const (
 	// off to RTO.Max, the path that answers again may be found by the next HEARTBEAT only, and that may be lost to the
 	// overflow of a queue.
 	patience = 4 * time.Minute
-	// memory is how long a fault may be the reason for the end of an association: it takes Association.Max.Retrans + 1
+	// blame is how long a fault may be the reason for the end of an association: it takes Association.Max.Retrans + 1
 	// expiries at RTO.Max each to be given up.
-	memory = 15 * time.Minute
+	blame = 15 * time.Minute
 	// maxDue is how many events in a row may leave a timer due at once: as many packets may arrive in one moment.
 	maxDue = 2000
 )
@@ -238,7 +238,7 @@ func (r *run) ended(h *host, a *assoc.Assoc, end error, u user) {
 
 // excuse says what is wrong with the end of an association, or "".
 func (r *run) excuse(w *watch, a *assoc.Assoc, end error, u user) string {
-	troubled := r.g.Now().Sub(r.quietSince(w.h.id, w.peer.id)) < memory
+	troubled := r.g.Now().Sub(r.quietSince(w.h.id, w.peer.id)) < blame
 	alone := r.twin(w, a) == nil
 	abort, _ := end.(*assoc.AbortError)
 	cause := wire.CauseCode(0)

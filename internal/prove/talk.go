@@ -41,6 +41,7 @@ type end struct {
 type burst struct {
 	rand *simnet.Rand
 	due  int
+	over bool     // no more becomes due
 	next *message // that the stack had no room for
 }
 
@@ -324,7 +325,8 @@ func (e *end) begin(a *Act) {
 			n = left
 		}
 		b.due += n
-		if left -= n; left > 0 {
+		left -= n
+		if b.over = left == 0; !b.over {
 			e.t.r.g.After(a.For/time.Duration(a.N), say)
 		}
 		if e.line != nil {
@@ -350,10 +352,9 @@ func (l *line) speak() {
 	for l.up && l.down == nil && len(e.todo) > 0 && len(l.out.said) < 1<<numberBits-1 {
 		b := e.todo[0]
 		if b.due == 0 {
-			if len(e.todo) == 1 {
-				return
+			if e.todo = e.todo[1:]; !b.over {
+				e.todo = append(e.todo, b) // the others may have something
 			}
-			e.todo = append(e.todo[1:], b) // the others may have something; it comes back when it is due
 			if e.allDue() == 0 {
 				return
 			}
