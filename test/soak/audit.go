@@ -114,6 +114,12 @@ type end struct {
 // dead reports whether the process was killed before the session ended.
 func (e *end) dead() bool { return e.state == stateOpen && e.book.killedAt != 0 }
 
+// missed reports whether the client was killed before the server's end came to its own: the last word of the client,
+// which considered the session done, may have been lost, and nobody is left to repeat it.
+func (e *end) missed(client *end) bool {
+	return client.state == stateGraceful && client.book.killedAt != 0 && client.book.killedAt <= e.ended
+}
+
 // discards reports whether the end has thrown away what had arrived and its program had not taken: Conn.Abort and
 // QP.Close do so.
 func (e *end) discards() bool { return e.state == stateCut }
@@ -145,8 +151,9 @@ func (t *tally) session(client *end, servers []*end, kills []kill, serverName st
 		if e.id != 0 && e.state == stateOpen && e.book.killedAt == 0 {
 			t.fault(&t.stuck, 1, "%s: session %#x never ended", e.book.name, e.id)
 		}
-		if !excused && (e.state == stateFailed || e.state == stateRefused) {
-			t.fault(&t.unexplained, 1, "%s: session %#x failed or was refused without cause", e.book.name, e.id)
+		if !excused && !(e == server && server.missed(client)) && (e.state == stateFailed || e.state == stateRefused) {
+			t.fault(&t.unexplained, 1, "%s: session %#x failed or was refused without cause; client: state %d, killed at %d; server: state %d, ended at %d",
+				e.book.name, e.id, client.state, client.book.killedAt, server.state, server.ended)
 		}
 	}
 	t.way("request", client, server, excused)

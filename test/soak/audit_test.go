@@ -70,6 +70,8 @@ func TestAudit(t *testing.T) {
 		"a message that never completes":        {func(s *story) { s.c.sent[2] = posted; s.c.state = stateCut }, tally{stuck: 1, uncertain: 1, arrived: 1}},
 		"a session that never ends":             {func(s *story) { s.c.state = stateOpen }, tally{stuck: 1}},
 		"a failure without cause":               {func(s *story) { s.c.state = stateFailed }, tally{unexplained: 1}},
+		"a last word lost, and then a kill":     {func(s *story) { s.s.state, s.s.ended, s.client.killedAt = stateFailed, 300, 250 }, tally{}},
+		"a kill after the end of both":          {func(s *story) { s.s.state, s.s.ended, s.client.killedAt = stateFailed, 220, 250 }, tally{unexplained: 1}},
 		"a refusal without cause":               {func(s *story) { s.server.entries = nil; *s.c = entry{id: 7, state: stateRefused} }, tally{unexplained: 1}},
 		"a failure by an earlier kill": {func(s *story) {
 			s.killServer(0)

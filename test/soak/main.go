@@ -21,6 +21,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // options are the command line.
@@ -59,6 +61,10 @@ func main() {
 	}
 	if err := ready(); err != nil {
 		fail(err)
+	}
+	// All processes inherit it. Huge pages would make the resident set go up and down by 2 MB.
+	if err := unix.Prctl(unix.PR_SET_THP_DISABLE, 1, 0, 0, 0); err != nil {
+		fail(fmt.Errorf("transparent huge pages: %w", err))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
