@@ -76,7 +76,8 @@ type Config struct {
 	// the peer where the link reports congestion marks.
 	DisableECN bool
 
-	// NewController makes the congestion controller of each path; nil selects NewReno.
+	// NewController makes the congestion controller of each path: cc.NewReno, which nil selects, cc.NewCubic, or one of
+	// them paced, cc.Paced(cc.NewCubic).
 	NewController cc.Factory
 }
 

@@ -44,8 +44,11 @@ type Ack struct {
 	Recovery bool
 	// AllAcked is set when the SACK has left nothing outstanding.
 	AllAcked bool
-	// RTT is the round trip time that the SACK measured, or 0.
+	// RTT is the round trip time that the SACK measured, once in a round trip (section 6.3.1), or 0.
 	RTT time.Duration
+	// Trip is the shortest round trip of the chunks that the SACK newly acknowledges and that were sent once, or 0. It
+	// may be longer than the path's by the delay of a SACK.
+	Trip time.Duration
 }
 
 // Factory makes the controller of a destination: pmdcs is the largest DATA chunk in octets, chunk

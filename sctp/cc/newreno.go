@@ -64,7 +64,7 @@ func (r *newReno) slowStart(a Ack) {
 	if a.Recovery || a.Flight < r.cwnd {
 		return
 	}
-	if a.RTT > 0 && r.hystart.round(a.RTT) {
+	if r.hystart.acked(a) {
 		r.ssthresh = r.cwnd
 	}
 	n := min(a.Octets, r.pmdcs*max(1, a.Octets/(2*r.pmdcs)))

@@ -370,3 +370,27 @@ func TestDuplicatesCountOnceForEachRetransmission(t *testing.T) {
 		t.Errorf("%d octets of duplicates, want those of the one chunk that was sent twice", got)
 	}
 }
+
+// After a timeout the SACKs name chunks that arrived long ago and for which earlier ones had no room. That they were
+// just sent again does not make what was sent with them look lost before a round trip has passed.
+func TestLateNewsOfOldChunksIsNoLoss(t *testing.T) {
+	l := newLab(t, 1)
+	l.now = second
+	l.queue(10, full)
+	l.transmit()
+	l.now += 100 * ms
+	l.sack(1)
+	l.transmit()
+	l.timeout()
+	l.transmit() // 2
+	l.now += 100 * ms
+	l.sack(2)
+	l.expect("after the timeout", "3 | 4")
+	l.now += 80 * ms
+	for last := wire.TSN(4); last <= 7; last++ { // the first transmissions
+		l.sack(2, [2]wire.TSN{4, last})
+	}
+	if n := l.s.Stats().FastRetransmits; n > 0 {
+		t.Errorf("3 was taken for lost %d times, 80 ms after it was sent over a path of 100 ms", n)
+	}
+}

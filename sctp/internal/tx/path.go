@@ -72,6 +72,8 @@ type Path struct {
 	pmdcs int
 	est   estimator
 	cc    cc.Controller
+	pacer cc.Pacer   // cc, if it asks for pacing
+	due   rawio.Time // the next packet does not leave earlier then
 
 	flight   int        // octets of DATA chunks in flight, with header and padding
 	first    wire.TSN   // the earliest TSN in flight here; meaningful while flight > 0
@@ -96,6 +98,7 @@ type pathSack struct {
 	dups       int           // octets of duplicates
 	ackedFirst bool          // the earliest outstanding TSN is acknowledged
 	rtt        time.Duration // a measurement, or 0
+	trip       time.Duration // the shortest of what was sent once, or 0
 }
 
 // NewPath returns a path in state Unconfirmed. mtu is the largest SCTP packet in octets, common
@@ -107,6 +110,7 @@ func NewPath(local, remote netip.AddrPort, mtu int, rto RTOConfig, f cc.Factory)
 	p := &Path{Local: local, Remote: remote, est: newEstimator(rto), t3: rawio.Never, lastSent: rawio.Never, awake: rawio.Never}
 	p.setMTU(mtu)
 	p.cc = f(p.pmdcs, remote.Addr().Is6() && !remote.Addr().Is4In6())
+	p.pacer, _ = p.cc.(cc.Pacer)
 	return p
 }
 

@@ -1,6 +1,8 @@
 package tx
 
 import (
+	"time"
+
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/cc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -187,6 +189,11 @@ func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 		p.timing = false
 		p.sack.rtt = max(a.now.Sub(p.timedAt), 1)
 	}
+	if r.state&resent == 0 {
+		if d := time.Duration(stamp(a.now)-r.stamp) * time.Microsecond; p.sack.trip == 0 || d < p.sack.trip {
+			p.sack.trip = max(d, 1)
+		}
+	}
 	r.misses = 0
 	s.arrived(a.now, t, r, p)
 	a.htna = t // both walks ascend
@@ -221,7 +228,7 @@ func (s *Sender) grow(a *ack) {
 		if k.acked > 0 || k.dups > 0 || all {
 			p.cc.OnAck(a.now, cc.Ack{
 				Octets: k.acked, Dups: k.dups, Flight: k.flight,
-				Recovery: s.recovery || s.echoed, AllAcked: all, RTT: k.rtt,
+				Recovery: s.recovery || s.echoed, AllAcked: all, RTT: k.rtt, Trip: k.trip,
 			})
 		}
 	}
@@ -268,9 +275,9 @@ func stamp(now rawio.Time) uint32 { return uint32(now / 1000) }
 // arrived remembers the chunk sent last of all that have arrived. What was sent after it is not
 // missing yet: after a timeout, or when a SACK has no room for all gap blocks, chunks with higher TSNs
 // are reported that were sent long before. For a chunk that was sent again it is not known which
-// transmission has arrived; only an answer that came after half a round trip can be the last one's.
+// transmission has arrived; only an answer that came after a round trip, the shortest of late, can be the last one's.
 func (s *Sender) arrived(now rawio.Time, t wire.TSN, r *record, p *Path) {
-	if r.state&resent != 0 && stamp(now)-r.stamp < uint32(p.est.srtt.Microseconds()/2) {
+	if r.state&resent != 0 && stamp(now)-r.stamp < uint32(p.est.trip.get().Microseconds()) {
 		return
 	}
 	if d := int32(r.stamp - s.lastStamp); !s.arrivedAny || d > 0 || d == 0 && s.lastTSN.Less(t) {

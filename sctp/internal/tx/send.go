@@ -11,6 +11,9 @@ import (
 // once, makes one opportunity of several: there is one for every two full packets that have been
 // acknowledged, as a SACK for every second packet would have given (section 6.2).
 func (s *Sender) StartBurst() {
+	if s.paceAt != rawio.Never && s.acked == 0 {
+		return // the one before goes on, packet by packet
+	}
 	p := s.DataPath()
 	n := (s.acked + p.pmdcs) / (2 * p.pmdcs) // to the nearest: a full chunk leaves room for a SACK
 	if s.saved += s.cfg.MaxBurst; s.waits != waitAll {
@@ -27,15 +30,16 @@ func (s *Sender) bursting() bool { return s.cfg.MaxBurst == 0 || s.burst > 0 }
 // Poll returns the path to which a packet with DATA can go now, or nil. Fill into a packet without
 // chunks then appends at least one. It may pull one message from the Source.
 func (s *Sender) Poll(now rawio.Time) *Path {
+	s.paceAt = rawio.Never
 	if s.ring.nmarked > 0 {
 		// Section 6.1, C: what is marked goes before anything new.
 		t, _ := s.ring.marked.Next(s.ring.base, s.ring.len())
-		if p := s.retransmitPath(s.ring.rec(t)); s.urgent || p.open() && s.bursting() {
+		if p := s.retransmitPath(s.ring.rec(t)); s.urgent || p.open() && s.bursting() && !s.paces(now, p) {
 			return p
 		}
 		return nil
 	}
-	if p := s.nextPath(); p.open() && s.bursting() && s.ready(now, p, s.MaxPayload()) && !s.silly() && !s.defers(p) {
+	if p := s.nextPath(); p.open() && s.bursting() && s.ready(now, p, s.MaxPayload()) && !s.silly() && !s.defers(p) && !s.paces(now, p) {
 		return p
 	}
 	return nil
@@ -74,6 +78,7 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 	if n > 0 {
 		s.burst--
 		p.cc.OnSent(now, octets, p.flight)
+		p.pace(now, octets)
 	}
 	if s.ecn && n > 0 && again == 0 && !s.probing {
 		b.SetECN(rawio.ECT0)

@@ -53,6 +53,8 @@ type Sender struct {
 	lastStamp  uint32   // of the chunk sent last of all that have arrived
 	lastTSN    wire.TSN // its TSN
 
+	paceAt rawio.Time // when the packet that Poll held back may go, or Never
+
 	probeAt    rawio.Time // when a zero window probe may go, or Never
 	probing    bool       // the only TSN outstanding is a zero window probe
 	probeHeard bool       // a SACK has come since it was last sent
@@ -84,7 +86,7 @@ type Stats struct {
 
 // NewSender returns a sender without paths.
 func NewSender(cfg Config) *Sender {
-	s := &Sender{cfg: cfg, probeAt: rawio.Never, expiry: rawio.Never, burst: cfg.MaxBurst}
+	s := &Sender{cfg: cfg, probeAt: rawio.Never, paceAt: rawio.Never, expiry: rawio.Never, burst: cfg.MaxBurst}
 	s.ring.base, s.ring.next, s.ring.intact = cfg.TSN, cfg.TSN, cfg.TSN
 	return s
 }
@@ -194,9 +196,9 @@ func (s *Sender) Stats() Stats { return s.stats }
 // to be had from the Source (section 9.2).
 func (s *Sender) Idle(now rawio.Time) bool { return s.ring.len() == 0 && !s.load(now, s.MaxPayload()) }
 
-// NextTimeout returns when HandleTimeout or Expire has something to do.
+// NextTimeout returns when HandleTimeout, Expire or Poll has something to do.
 func (s *Sender) NextTimeout() rawio.Time {
-	t := s.expiry
+	t := min(s.expiry, s.paceAt)
 	if s.slot.full || s.queue.n > 0 {
 		t = min(t, s.probeAt)
 	}

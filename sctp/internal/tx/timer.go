@@ -75,7 +75,7 @@ func (s *Sender) NextFailed() (Failed, bool) {
 	for _, p := range s.paths {
 		p.t3, p.flight = rawio.Never, 0
 	}
-	s.probeAt, s.expiry, s.flight, s.data = rawio.Never, rawio.Never, 0, 0
+	s.probeAt, s.paceAt, s.expiry, s.flight, s.data = rawio.Never, rawio.Never, rawio.Never, 0, 0
 	for g := &s.ring; g.base != g.next; {
 		r := g.rec(g.base)
 		g.base++

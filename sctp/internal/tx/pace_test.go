@@ -1,0 +1,92 @@
+package tx
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/cc"
+)
+
+// paceTo is a controller with a fixed window and rate.
+type paceTo struct {
+	cc.Controller
+	rate int64
+}
+
+func (p *paceTo) Window() int                         { return 1 << 20 }
+func (p *paceTo) PacingRate(srtt time.Duration) int64 { return p.rate }
+
+// paceLab has one path with such a controller, which asks for ten chunks of a lab in a millisecond.
+func paceLab(t *testing.T, maxBurst int) *lab {
+	l := newLab(t, 0)
+	l.s.cfg.MaxBurst = maxBurst
+	p := NewPath(netip.AddrPort{}, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, 1}), 0), labMTU, labRTO,
+		func(pmdcs int, ipv6 bool) cc.Controller {
+			return &paceTo{cc.NewReno(pmdcs, ipv6), 10 * counted * 1000}
+		})
+	p.State = Active
+	if err := l.s.AddPath(p); err != nil {
+		t.Fatal(err)
+	}
+	l.now = second
+	return l
+}
+
+// Packets leave at the pace that the controller asks for, a millisecond's worth at once.
+func TestPacing(t *testing.T) {
+	l := paceLab(t, 0)
+	l.queue(100, full)
+	sent := len(l.transmit())
+	if sent < 10 || sent > 11 {
+		t.Fatalf("%d packets at once, want a millisecond's worth", sent)
+	}
+	start := l.now
+	for sent < 100 {
+		next := l.s.NextTimeout()
+		if next <= l.now || next > l.now+ms/2 {
+			t.Fatalf("after %d packets at %v the next may go at %v", sent, l.now, next)
+		}
+		l.now = next
+		if l.s.HandleTimeout(l.now) != 0 {
+			t.Fatal("a path has failed because of the pace")
+		}
+		n := len(l.transmit())
+		if n != 1 {
+			t.Fatalf("%d packets after %v, want one", n, l.now.Sub(start))
+		}
+		sent += n
+	}
+	if took := l.now.Sub(start); took < 8800*time.Microsecond || took > 9*time.Millisecond {
+		t.Errorf("90 packets took %v at ten in a millisecond", took)
+	}
+	if l.s.NextTimeout() < l.now+second/2 {
+		t.Errorf("a pace timer runs with nothing to send")
+	}
+}
+
+// What Max.Burst allows after a SACK is not lost to a pace that lets less go at once.
+func TestPacingKeepsTheBurst(t *testing.T) {
+	l := paceLab(t, 4)
+	l.queue(200, full)
+	for range 10 { // 40 packets are in flight
+		l.now += second / 100
+		l.transmit()
+	}
+	l.now += second / 100
+	l.sack(40)
+	sent := len(l.transmit())
+	for range 100 {
+		next := l.s.NextTimeout()
+		if next == rawio.Never || next > l.now+ms {
+			break
+		}
+		l.now = next
+		l.s.HandleTimeout(l.now)
+		sent += len(l.transmit())
+	}
+	if sent != 80 {
+		t.Errorf("%d packets after a SACK for 40, want Max.Burst for every two", sent)
+	}
+}
