@@ -2,7 +2,10 @@
 
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // book is the ledger of one process as the auditor sees it.
 type book struct {
@@ -147,13 +150,14 @@ func (t *tally) session(client *end, servers []*end, kills []kill, serverName st
 		server = servers[0]
 	}
 	t.fault(&t.invented, len(servers)-1, "session %#x: %d servers know it", client.id, len(servers))
-	for _, e := range []*end{client, server} {
+	other := []*end{server, client}
+	for i, e := range []*end{client, server} {
 		if e.id != 0 && e.state == stateOpen && e.book.killedAt == 0 {
 			t.fault(&t.stuck, 1, "%s: session %#x never ended", e.book.name, e.id)
 		}
 		if !excused && !(e == server && server.missed(client)) && (e.state == stateFailed || e.state == stateRefused) {
-			t.fault(&t.unexplained, 1, "%s: session %#x failed or was refused without cause; client: state %d, killed at %d; server: state %d, ended at %d",
-				e.book.name, e.id, client.state, client.book.killedAt, server.state, server.ended)
+			t.fault(&t.unexplained, 1, "%s: session %#x, kind %d, of %s ended in state %d without cause after %v: %s; the other end: state %d, %q",
+				e.book.name, e.id, e.kind, client.book.name, e.state, time.Duration(e.ended-e.begun), e.why(), other[i].state, other[i].why())
 		}
 	}
 	t.way("request", client, server, excused)

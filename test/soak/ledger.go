@@ -3,7 +3,9 @@
 package main
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"syscall"
@@ -58,8 +60,20 @@ type entry struct {
 	twice            uint32 // completions of what was complete
 	stuck            uint32 // waits without end
 
+	reason [96]byte // why it failed or was refused
+
 	sent, got [perSession]byte
 }
+
+// because notes the first reason of a failure.
+func (e *entry) because(format string, args ...any) {
+	if e.reason[0] == 0 {
+		copy(e.reason[:], fmt.Sprintf(format, args...))
+	}
+}
+
+// why is the reason of a failure.
+func (e *entry) why() string { return string(bytes.TrimRight(e.reason[:], "\x00")) }
 
 const ledgerSize = maxSessions * int(unsafe.Sizeof(entry{}))
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/rddp-go/rddp/rdma"
@@ -272,9 +271,7 @@ func (s *side) leave(state uint32, f func(*rdma.WC)) {
 	}
 	if state == stateGraceful && s.broken {
 		state = stateFailed
-		if verbose {
-			s.log(s.e, "failed: %v; %v", s.cause, why)
-		}
+		s.e.because("%s; %v", s.cause, why)
 	}
 	s.drop()
 	s.book.end(s.e, state)
@@ -302,5 +299,3 @@ func (s *side) wrongf(format string, args ...any) {
 	s.e.wrong++
 	s.log(s.e, format, args...)
 }
-
-var verbose = os.Getenv("SOAK_VERBOSE") != ""

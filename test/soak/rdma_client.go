@@ -47,9 +47,7 @@ func (l *lane) rdmaSession() {
 	reply, err := s.qp.Connect(ctx, netip.AddrPortFrom(l.to.Addr, l.to.RDMAPort), (&terms{id: e.id}).encode())
 	cancel()
 	if err != nil || !c.peer.decode(reply) {
-		if verbose {
-			l.log(e, "refused: %v", err)
-		}
+		e.because("%v", err)
 		s.qp.Close()
 		s.drop()
 		l.refused(e)

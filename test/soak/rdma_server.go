@@ -58,9 +58,7 @@ func (c *child) serveSession(dev *rdma.Device, req *rdma.Request) {
 		err = s.accept(req, &t)
 	}
 	if err != nil {
-		if verbose {
-			c.log(e, "not accepted: %v", err)
-		}
+		e.because("not accepted: %v", err)
 		if s.side != nil {
 			s.qp.Close()
 			s.drop()

@@ -202,11 +202,7 @@ func (r *run) tell(command string, names ...string) error {
 // rest has all sessions end, measures, and compares the books.
 func (r *run) rest() error {
 	for _, name := range []string{client, mortalClient, server, mortalServer} {
-		was := time.Now()
 		a, err := r.alive[name].tell("rest")
-		if verbose {
-			fmt.Printf("%s: %s rests after %v\n", r.link, name, time.Since(was))
-		}
 		if err != nil {
 			return err
 		}

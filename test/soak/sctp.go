@@ -152,9 +152,7 @@ func (l *lane) sctpSession() {
 	conn, err := l.dev.Transport().Dial(ctx, netip.AddrPortFrom(l.to.Addr, l.to.SCTPPort), &cfg)
 	cancel()
 	if err != nil {
-		if verbose {
-			l.log(e, "refused: %v", err)
-		}
+		e.because("%v", err)
 		l.refused(e)
 		return
 	}
@@ -200,9 +198,7 @@ func (c *sctpClient) run() uint32 {
 	}
 	if err != nil {
 		state = stateFailed
-		if verbose {
-			c.log(c.e, "failed: %v; %v", err, c.conn.Err())
-		}
+		c.e.because("%v; %v", err, c.conn.Err())
 		c.conn.Abort("broken")
 	}
 	<-c.conn.Done()
@@ -277,8 +273,8 @@ func (c *child) serveConn(conn *sctp.Conn) {
 			state := uint32(stateFailed)
 			if err == io.EOF {
 				state = stateGraceful
-			} else if verbose && e != nil {
-				c.log(e, "failed: %v", err)
+			} else if e != nil {
+				e.because("%v", err)
 			}
 			conn.Close()
 			<-conn.Done()
