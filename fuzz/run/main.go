@@ -4,6 +4,7 @@
 //
 //	go run ./fuzz/run -time 20s
 //	go run ./fuzz/run -time 10m -logs DIR -docs    also brings the table in docs/reliability.md up to date
+//	go run ./fuzz/run -resume -logs DIR -docs      runs only targets that have not ended well yet
 //	go run ./fuzz/run -collect -logs DIR -docs     only reads the logs that are there
 //
 // What a target covers says a line of its comment, "//fuzz:covers ./ddp", or else it is its own package.
@@ -18,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 )
@@ -28,6 +30,7 @@ func main() {
 	flag.IntVar(&o.jobs, "jobs", 2, "targets at a time")
 	flag.StringVar(&o.match, "match", ".", "only targets whose package and name match this regular expression")
 	flag.StringVar(&o.logs, "logs", "", "keep what the targets print in this folder")
+	flag.BoolVar(&o.resume, "resume", false, "run only targets whose log does not tell a good end")
 	flag.BoolVar(&o.collect, "collect", false, "run nothing, read the logs")
 	flag.BoolVar(&o.docs, "docs", false, "bring the table in "+docs+" up to date")
 	flag.Parse()
@@ -42,6 +45,7 @@ type options struct {
 	jobs    int
 	match   string
 	logs    string
+	resume  bool
 	collect bool
 	docs    bool
 }
@@ -67,7 +71,7 @@ func run(o options) error {
 		return err
 	}
 	if !o.collect {
-		o.execute(targets)
+		o.execute(o.due(targets))
 	}
 	var list []result
 	failed := 0
@@ -91,6 +95,17 @@ func run(o options) error {
 		return update(list)
 	}
 	return nil
+}
+
+// due returns the targets that are to run.
+func (o *options) due(targets []target) []target {
+	if !o.resume {
+		return targets
+	}
+	return slices.DeleteFunc(slices.Clone(targets), func(t target) bool {
+		r, err := read(t, t.log(o.logs))
+		return err == nil && r.passed
+	})
 }
 
 // execute runs the targets.

@@ -94,3 +94,18 @@ func TestUpdateKeepsTheRest(t *testing.T) {
 		t.Error("a file without the marks")
 	}
 }
+
+func TestResumeRunsWhatHasNotEndedWell(t *testing.T) {
+	dir := t.TempDir()
+	list := []target{{pkg: "./a", name: "FuzzA"}, {pkg: "./a", name: "FuzzB"}, {pkg: "./b", name: "FuzzA"}}
+	write(t, dir, "_a.FuzzA.log", head+tail)
+	write(t, dir, "_a.FuzzB.log", head)
+	o := options{logs: dir, resume: true}
+	if due := o.due(list); len(due) != 2 || due[0].name != "FuzzB" || due[1].pkg != "./b" {
+		t.Errorf("due: %v", due)
+	}
+	o.resume = false
+	if due := o.due(list); len(due) != 3 {
+		t.Errorf("due: %v", due)
+	}
+}
