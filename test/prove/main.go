@@ -30,6 +30,9 @@ func main() {
 	}
 }
 
+// patience is how long one schedule is shrunk.
+const patience = 3 * time.Minute
+
 type prover struct {
 	first, count uint64
 	end          time.Time
@@ -91,7 +94,8 @@ func (p *prover) violated(s *prove.Schedule, v *prove.Violation) {
 	p.violations++
 	fmt.Printf("VIOLATION %v\n", v)
 	p.mu.Unlock()
-	short := prove.Shrink(*s, p.tries, prove.Fails(v.Invariant))
+	fails, end := prove.Fails(v.Invariant), time.Now().Add(patience)
+	short := prove.Shrink(*s, p.tries, func(s *prove.Schedule) bool { return time.Now().Before(end) && fails(s) })
 	p.mu.Lock()
 	fmt.Printf("seed %d, %d acts of %d are left: %v\n%s", v.Seed, len(short.Acts), len(s.Acts), short.Run().Violation, short.Test(fmt.Sprintf("Seed%d", v.Seed)))
 	p.mu.Unlock()
