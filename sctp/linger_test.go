@@ -213,3 +213,33 @@ func TestFewPortsLinger(t *testing.T) {
 		t.Errorf("%d linger after Close", len(p.a.lingering))
 	}
 }
+
+// A port that was listened on does not linger: it is free as soon as neither a Listener nor an association has it.
+func TestPortOfAListenerDoesNotLinger(t *testing.T) {
+	p, d := behindDoor(t, nothing)
+	l, err := p.a.Listen(5000, short(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := p.b.Dial(deadlineCtx(t), netip.AddrPortFrom(d.Link.(rawio.Addresser).LocalAddrs()[0].Addr(), 5000), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := l.Accept(deadlineCtx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	if len(d.unbound) != 0 {
+		t.Error("the port is given back while an association has it")
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-s.Done()
+	p.a.mu.Lock()
+	defer p.a.mu.Unlock()
+	if len(p.a.lingering) != 0 || len(p.a.ports) != 0 || len(d.unbound) != 1 {
+		t.Errorf("%d ports linger, %d are bound, %d were given back", len(p.a.lingering), len(p.a.ports), len(d.unbound))
+	}
+}

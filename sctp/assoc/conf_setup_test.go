@@ -116,6 +116,40 @@ func TestInitAckStopsT1InitAndStartsT1Cookie(t *testing.T) {
 	}
 }
 
+// An INIT or a COOKIE ECHO that was sent again measures no round trip: nobody knows which of the two was answered.
+func TestSetupSentAgainMeasuresNothing(t *testing.T) {
+	const first, second = 400 * time.Millisecond, 100 * time.Millisecond
+	for _, row := range []struct {
+		name         string
+		init, cookie bool // sent again
+		want         time.Duration
+	}{
+		{"each sent once", false, false, (7*first + second) / 8},
+		// req 9260-6.3.1-6
+		{"INIT again", true, false, second},
+		// req 9260-6.3.1-6
+		{"COOKIE ECHO again", false, true, first},
+		// req 9260-6.3.1-6
+		{"both again", true, true, 0},
+	} {
+		l := activeLab(t, nil)
+		if row.init {
+			l.expect(l.wait(time.Second), "INIT")
+		}
+		l.now = l.now.Add(first)
+		l.expect(l.send(l.tag, initAckChunk(l.peerTag, l.tsn, []byte("cookie"))), "COOKIE ECHO")
+		if row.cookie {
+			l.expect(l.wait(l.a.NextTimeout().Sub(l.now)), "COOKIE ECHO")
+		}
+		l.now = l.now.Add(second)
+		l.send(l.tag, wire.AppendCookieAck(nil))
+		l.inState(assoc.Established)
+		if got := l.a.PathStats(0).SRTT; got != row.want {
+			t.Errorf("%s: SRTT %v, want %v", row.name, got, row.want)
+		}
+	}
+}
+
 func TestInitAckAnnouncesStreams(t *testing.T) {
 	l := bareLab(t)
 	l.listen(&assoc.Config{OutStreams: 5, InStreams: 6})

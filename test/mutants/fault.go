@@ -3,11 +3,13 @@ package main
 import (
 	"embed"
 	"fmt"
+	"path"
 	"strings"
 )
 
 // fault is one change of the program that a test has to notice.
 type fault struct {
+	number     int // from 1 on
 	name, file string
 	tests      []string // packages, those nearest to the fault first
 	equivalent string   // why no test can notice it, empty where one can
@@ -38,6 +40,7 @@ func load() (list []*fault, err error) {
 				return nil, fmt.Errorf("there are two faults %s", f.name)
 			}
 			seen[f.name] = true
+			f.number = len(seen)
 		}
 		list = append(list, faults...)
 	}
@@ -53,8 +56,8 @@ func load() (list []*fault, err error) {
 //	-	if a.packets >= 2 {
 //	+	if a.packets >= 3 {
 //
-// A line "equivalent REASON" says that no test can tell the difference. Lines that begin with # and empty
-// ones say nothing.
+// The tests of the packages behind "by" are run, the quickest first. A line "equivalent REASON" says that no
+// test can tell the difference. Lines that begin with # and empty ones say nothing.
 func parse(text string) (list []*fault, err error) {
 	var f *fault
 	for i, line := range strings.Split(text, "\n") {
@@ -91,12 +94,20 @@ func parse(text string) (list []*fault, err error) {
 	return list, nil
 }
 
+// layer is the part of the house that the fault is in: its package, or rawio with what is below it.
+func (f *fault) layer() string {
+	if strings.HasPrefix(f.file, "rawio/") {
+		return "rawio"
+	}
+	return path.Dir(f.file)
+}
+
 // apply returns the text of the file with the fault in it.
 func (f *fault) apply(text string) (string, error) {
 	before, after, ok := strings.Cut("\n"+text, "\n"+f.old)
 	switch {
 	case !ok:
-		return "", fmt.Errorf("%s has no such lines", f.file)
+		return "", fmt.Errorf("%s has no such lines: if the code has changed, let the fault follow it", f.file)
 	case strings.Contains("\n"+after, "\n"+f.old):
 		return "", fmt.Errorf("%s has these lines more than once", f.file)
 	}

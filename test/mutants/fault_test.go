@@ -68,13 +68,24 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// The data can be read: names differ, nothing is missing.
-func TestLoad(t *testing.T) {
+// Every fault can still be made, in every layer: who changes lines that a fault changes lets it follow.
+func TestFaultsApply(t *testing.T) {
 	list, err := load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(list) < 70 {
-		t.Errorf("%d faults", len(list))
+	for _, err := range apply("../..", list) {
+		t.Error(err)
+	}
+	count := make(map[string]int)
+	for _, f := range list {
+		count[f.layer()]++
+	}
+	for _, layer := range []string{"rawio", "sctp/wire", "sctp/internal/tsnset", "sctp/internal/rx", "sctp/internal/tx",
+		"sctp/internal/pack", "sctp/internal/pmtud", "sctp/cc", "sctp/assoc", "sctp/endpoint", "sctp", "ddp", "ddpadapt",
+		"rdma/rdmap", "rdma", "metrics"} {
+		if count[layer] < 4 {
+			t.Errorf("%d faults in %s", count[layer], layer)
+		}
 	}
 }

@@ -1,32 +1,30 @@
 // Command mutants measures the tests: it makes one small fault after another in a copy of the committed
 // tree and tells which tests notice. A fault that none notices shows a test that is missing.
 //
-//	go run ./test/mutants [-run regexp] [-j copies]
+//	go run ./test/mutants [-run regexp] [-j tests at a time]
 //
 // The faults are in the directory faults, one file for each layer. Run it as root: without, the tests of
 // raw sockets and TUN devices skip themselves, and what they would catch survives.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"regexp"
-	"slices"
-	"sync"
 	"time"
 )
 
 func main() {
-	var (
-		run   = flag.String("run", "", "only faults whose name matches this regexp")
-		jobs  = flag.Int("j", 2, "copies of the tree to work in at a time")
-		limit = flag.Duration("timeout", 90*time.Second, "for the tests of one package; a fault that exceeds it is caught")
-		seeds = flag.Int("seeds", 300, "worlds that internal/world runs")
-		check = flag.Bool("check", false, "only say which faults do not apply")
-	)
+	var o options
+	run := flag.String("run", "", "only faults whose name matches this regexp")
+	flag.IntVar(&o.jobs, "j", 2, "tests to run at a time")
+	flag.IntVar(&o.seeds, "seeds", 300, "worlds that internal/world runs")
+	check := flag.Bool("check", false, "only say which faults do not apply")
 	flag.Parse()
-	ok, err := measure(*run, max(*jobs, 1), options{timeout: *limit, seeds: *seeds, applyOnly: *check})
+	o.jobs = max(o.jobs, 1)
+	ok, err := measure(*run, *check, o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(2)
@@ -37,7 +35,8 @@ func main() {
 }
 
 // measure runs the faults that match and prints what became of them. It reports whether all were caught.
-func measure(match string, jobs int, o options) (ok bool, err error) {
+func measure(match string, check bool, o options) (ok bool, err error) {
+	start := time.Now()
 	re, err := regexp.Compile(match)
 	if err != nil {
 		return false, err
@@ -56,83 +55,47 @@ func measure(match string, jobs int, o options) (ok bool, err error) {
 			chosen = append(chosen, f)
 		}
 	}
-	trees, err := checkout(jobs, o)
-	defer func() {
-		for _, t := range trees {
-			os.RemoveAll(t.dir)
-		}
-	}()
+	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return false, err
 	}
-	if !o.applyOnly {
-		if err := sound(trees, chosen); err != nil {
-			return false, err
-		}
+	defer os.RemoveAll(dir)
+	r := runner{options: o, dir: dir}
+	if r.spare, err = checkout(dir + "/spare"); err != nil {
+		return false, err
 	}
-	var count [3]int
-	each(trees, chosen, func(t *tree, f *fault) {
-		r := t.try(f)
-		if !o.applyOnly || r.outcome == notApplied {
-			print("%-10s %5.1fs  %-42s %s\n", r.outcome, r.took.Seconds(), f.name, r.detail)
-		}
-		lock.Lock()
-		count[r.outcome]++
-		lock.Unlock()
-	})
+	if errs := apply(r.spare, list); check || errs != nil {
+		fmt.Printf("mutants: %d faults apply, %d do not\n", len(list)-len(errs), len(errs))
+		return true, errors.Join(errs...)
+	}
+	if err := r.prepare(chosen); err != nil {
+		return false, err
+	}
+	results := r.runAll(chosen)
 	for _, f := range equivalent {
-		print("equivalent         %-42s %s\n", f.name, f.equivalent)
+		fmt.Printf("equivalent         %-42s %s\n", f.name, f.equivalent)
 	}
-	if o.applyOnly {
-		print("mutants: %d apply, %d do not\n", count[caught], count[notApplied])
-		return count[notApplied] == 0, nil
-	}
-	print("mutants: %d caught, %d survived, %d did not apply\n", count[caught], count[survived], count[notApplied])
-	return count[survived]+count[notApplied] == 0, nil
+	return report(os.Stdout, results, equivalent, time.Since(start)), nil
 }
 
-// sound makes sure that the tests pass without a fault: else what they say of one means nothing.
-func sound(trees []*tree, faults []*fault) error {
-	var packages []string
-	for _, f := range faults {
-		packages = append(packages, f.tests...)
-	}
-	slices.Sort(packages)
-	var first error
-	each(trees, slices.Compact(packages), func(t *tree, pkg string) {
-		if r := t.test(pkg); r.failed {
-			lock.Lock()
-			defer lock.Unlock()
-			if first == nil {
-				first = fmt.Errorf("%s fails without a fault:\n%s", pkg, r.output)
+// apply returns what is wrong with each fault that does not apply to the tree.
+func apply(t tree, list []*fault) (errs []error) {
+	for _, f := range list {
+		text, err := os.ReadFile(string(t) + "/" + f.file)
+		if err == nil {
+			var s string
+			if s, err = f.apply(string(text)); err == nil {
+				err = parses(s)
 			}
 		}
-	})
-	return first
-}
-
-// each hands every item to one of the trees.
-func each[T any](trees []*tree, items []T, do func(*tree, T)) {
-	queue := make(chan T)
-	var wg sync.WaitGroup
-	for _, t := range trees {
-		wg.Go(func() {
-			for item := range queue {
-				do(t, item)
+		for _, pkg := range f.tests {
+			if _, e := os.Stat(string(t) + "/" + pkg); err == nil {
+				err = e
 			}
-		})
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("fault %s: %w", f.name, err))
+		}
 	}
-	for _, item := range items {
-		queue <- item
-	}
-	close(queue)
-	wg.Wait()
-}
-
-var lock sync.Mutex // of the standard output and the counters
-
-func print(format string, args ...any) {
-	lock.Lock()
-	defer lock.Unlock()
-	fmt.Printf(format, args...)
+	return errs
 }

@@ -2,151 +2,129 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"time"
 )
 
-// options say how the tests are run.
-type options struct {
-	timeout   time.Duration
-	seeds     int
-	applyOnly bool
-}
-
 // tree is a copy of the committed tree.
-type tree struct {
-	dir string
-	options
-}
+type tree string
 
-// checkout makes n copies. What it returns with an error is to be removed too.
-func checkout(n int, o options) (trees []*tree, err error) {
+// checkout makes a copy. What it returns with an error is to be removed too.
+func checkout(dir string) (tree, error) {
 	root, err := exec.Command("git", "rev-parse", "--show-toplevel").Output()
 	if err != nil {
-		return nil, fmt.Errorf("git rev-parse: %w", err)
+		return "", fmt.Errorf("git rev-parse: %w", err)
 	}
 	archive := exec.Command("git", "archive", "HEAD")
 	archive.Dir = strings.TrimSpace(string(root))
 	archive.Stderr = os.Stderr
 	tar, err := archive.Output()
 	if err != nil {
-		return nil, fmt.Errorf("git archive: %w", err)
+		return "", fmt.Errorf("git archive: %w", err)
 	}
-	for range n {
-		dir, err := os.MkdirTemp("", "mutants")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return "", err
+	}
+	extract := exec.Command("tar", "-x", "-f", "-")
+	extract.Dir, extract.Stdin, extract.Stderr = dir, bytes.NewReader(tar), os.Stderr
+	if err := extract.Run(); err != nil {
+		return "", fmt.Errorf("tar: %w", err)
+	}
+	return tree(dir), nil
+}
+
+// weave puts the faults into the tree. It returns those that are to be made one at a time.
+func (t tree) weave(faults []*fault) (apart []*fault, err error) {
+	var files []string
+	in := make(map[string][]*fault)
+	for _, f := range faults {
+		if in[f.file] == nil {
+			files = append(files, f.file)
+		}
+		in[f.file] = append(in[f.file], f)
+	}
+	for _, file := range files {
+		path := filepath.Join(string(t), file)
+		text, err := os.ReadFile(path)
 		if err != nil {
-			return trees, err
+			return nil, err
 		}
-		trees = append(trees, &tree{dir, o})
-		extract := exec.Command("tar", "-x", "-f", "-")
-		extract.Dir, extract.Stdin, extract.Stderr = dir, bytes.NewReader(tar), os.Stderr
-		if err := extract.Run(); err != nil {
-			return trees, fmt.Errorf("tar: %w", err)
+		w, err := newWeaver(string(text))
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range in[file] {
+			switch err := w.add(f); {
+			case errors.Is(err, errNotWoven):
+				apart = append(apart, f)
+			case err != nil:
+				return nil, fmt.Errorf("%s: %w", f.name, err)
+			}
+		}
+		if err := os.WriteFile(path, w.result(), 0o644); err != nil {
+			return nil, err
+		}
+		name := filepath.Join(filepath.Dir(path), "woven_fault.go")
+		if err := os.WriteFile(name, []byte(switchFile(w.file.Name.Name)), 0o644); err != nil {
+			return nil, err
 		}
 	}
-	return trees, nil
+	return apart, nil
 }
 
-// outcome is what became of a fault.
-type outcome int
-
-const (
-	caught outcome = iota
-	survived
-	notApplied
-)
-
-func (o outcome) String() string { return [...]string{"caught", "SURVIVED", "NO FAULT"}[o] }
-
-type result struct {
-	outcome outcome
-	detail  string // the package and test that caught it, or why it did not apply
-	took    time.Duration
-}
-
-// try makes the fault, runs its tests until one fails, and restores the file.
-func (t *tree) try(f *fault) (r result) {
-	start := time.Now()
-	defer func() { r.took = time.Since(start) }()
-	path := filepath.Join(t.dir, f.file)
+// with makes a fault in the tree while do runs.
+func (t tree) with(f *fault, do func()) error {
+	path := filepath.Join(string(t), f.file)
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return result{outcome: notApplied, detail: err.Error()}
+		return err
 	}
 	wrong, err := f.apply(string(text))
 	if err != nil {
-		return result{outcome: notApplied, detail: err.Error()}
-	}
-	if t.applyOnly {
-		return result{}
+		return err
 	}
 	if err := os.WriteFile(path, []byte(wrong), 0o644); err != nil {
-		return result{outcome: notApplied, detail: err.Error()}
+		return err
 	}
-	defer os.WriteFile(path, text, 0o644)
-	if out, err := t.command("build", "./"+filepath.Dir(f.file)).CombinedOutput(); err != nil {
-		return result{outcome: notApplied, detail: "does not compile:\n" + string(out)}
-	}
-	for _, pkg := range f.tests {
-		switch v := t.test(pkg); {
-		case v.broken:
-			return result{outcome: notApplied, detail: v.output}
-		case v.failed:
-			return result{detail: strings.TrimPrefix(pkg, "./") + " " + v.what}
-		}
-	}
-	return result{outcome: survived, detail: strings.Join(f.tests, " ")}
+	do()
+	return os.WriteFile(path, text, 0o644)
 }
 
-// verdict is what the tests of a package say.
-type verdict struct {
-	failed, broken bool // broken: they could not be run
-	what           string
-	output         string
+// build compiles the tests of a package. Without what a debugger needs the linker takes half the time.
+func (t tree) build(pkg, binary string) error {
+	out, err := t.command("test", "-c", "-vet=off", "-ldflags=-s -w", "-o", binary, pkg).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("the tests of %s do not compile:\n%s", pkg, out)
+	}
+	return nil
 }
 
-var firstFailure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
-
-// test runs the tests of a package.
-func (t *tree) test(pkg string) verdict {
-	args := []string{"test", "-vet=off", "-count=1", "-failfast", fmt.Sprint("-timeout=", t.timeout)}
-	if sh, err := exec.LookPath("sh"); err == nil {
-		// A fault may allocate without end: 8 GiB of addresses are enough for any test.
-		args = append(args, "-exec", sh+` -c 'ulimit -v 8388608; exec "$0" "$@"'`)
+// usesNetwork reports whether the tests of a package reach the network, so that two runs might meet.
+func (t tree) usesNetwork(pkg string) (bool, error) {
+	out, err := t.command("list", "-test", "-deps", pkg).Output()
+	if err != nil {
+		return false, fmt.Errorf("go list %s: %w", pkg, err)
 	}
-	args = append(args, pkg)
-	if pkg == "./internal/world" {
-		args = append(args, "-run=^TestSeeds$", fmt.Sprint("-seeds=", t.seeds))
-	}
-	b, err := t.command(args...).CombinedOutput()
-	out := string(b)
-	v := verdict{failed: err != nil, output: out}
-	if err == nil {
-		return v
-	}
-	v.broken = strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]")
-	m := firstFailure.FindStringSubmatch(out)
-	switch {
-	case strings.Contains(out, "panic: test timed out"), strings.Contains(out, "ran too long"):
-		v.what = "(timeout)"
-	case m != nil:
-		v.what = m[1]
-	default:
-		v.what = "(crash)"
-	}
-	return v
+	return slices.Contains(strings.Fields(string(out)), "net"), nil
 }
 
 // command is the go tool in the tree. The copies share what they compile.
-func (t *tree) command(args ...string) *exec.Cmd {
+func (t tree) command(args ...string) *exec.Cmd {
 	c := exec.Command("go", slices.Insert(args, 1, "-trimpath", "-p=1")...)
-	c.Dir = t.dir
+	c.Dir = string(t)
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	return c
+}
+
+// parses reports an error of syntax.
+func parses(text string) error {
+	_, err := parser.ParseFile(token.NewFileSet(), "", text, parser.SkipObjectResolution)
+	return err
 }

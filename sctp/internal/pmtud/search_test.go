@@ -221,6 +221,14 @@ func TestReports(t *testing.T) {
 		}
 		return l
 	}
+	// 1400 passed, 1448 is to be next.
+	between := func(t *testing.T) *lab {
+		l := newLab(t, 1500, 1400)
+		for len(l.log) < 3 {
+			l.step(rawio.Never)
+		}
+		return l
+	}
 	complete := func(t *testing.T) *lab {
 		l := newLab(t, 1500, 1500)
 		l.run(time.Second)
@@ -250,6 +258,8 @@ func TestReports(t *testing.T) {
 		{"searching, below what every path carries: discarded", searching, 572, Searching, 1400, "", 0}, // req 8899-4.6.2-2
 		{"searching, between: the next size", searching, 1424, Searching, 1400, "+1424", 1424},          // req 8899-4.6.2-4, 8899-6.2.1-5
 		{"searching, the present size: complete", searching, 1400, Complete, 1400, "", 0},               // req 8899-5.2-4
+		{"searching, no probe under way: discarded", between, 1424, Searching, 1400, "-1448", 1424},
+		{"searching, no probe under way, the present size: discarded", between, 1400, Searching, 1400, "", 0},
 		{"searching, below the present size: base", searching, 1300, Base, 1220, "+1220 +1300", 1300},
 		{"complete, below the present size: base, then that", complete, 1300, Base, 1220, "+1220 +1300", 1300}, // req 8899-4.6.2-1, 8899-4.6.2-3
 		{"complete, above: discarded", complete, 9000, Complete, 1500, "", 0},

@@ -157,6 +157,26 @@ func TestTrackerWraps(t *testing.T) {
 	}
 }
 
+// A gap that is closed leaves nothing behind that would make a TSN of the next lap of the set look received.
+func TestTrackerForgetsWhatTheCumulativeTSNHasPassed(t *testing.T) {
+	k := NewTracker(1)
+	take := func(tsn wire.TSN) {
+		t.Helper()
+		if got := k.Check(tsn); got != Fresh {
+			t.Fatalf("TSN %d: %v, want Fresh", tsn, got)
+		}
+		k.Add(tsn)
+		if got := k.Check(tsn); got != Again {
+			t.Fatalf("TSN %d received: %v, want Again", tsn, got)
+		}
+	}
+	for tsn := wire.TSN(1); tsn < 10_000; tsn += 3 {
+		take(tsn + 1)
+		take(tsn)
+		take(tsn + 2)
+	}
+}
+
 func TestWhenASackIsDue(t *testing.T) {
 	first := chunk(1, 0, be, "x")
 	for _, tt := range []struct {

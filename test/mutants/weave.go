@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strings"
+)
+
+// Most faults change one function. Such a function gets a second body for each fault, and jumps there when the
+// environment names that fault: so all faults of a package are in one test binary, which is built once.
+
+// switchVar is the variable of the number of the fault in use; switchEnv is where it comes from.
+const (
+	switchVar = "wovenFault"
+	switchEnv = "WOVEN_FAULT"
+)
+
+// switchFile is the file of a package with woven faults that reads the number.
+func switchFile(pkg string) string {
+	return fmt.Sprintf("package %s\n\nimport (\n\t\"os\"\n\t\"strconv\"\n)\n\nvar %s, _ = strconv.Atoi(os.Getenv(%q))\n",
+		pkg, switchVar, switchEnv)
+}
+
+// errNotWoven is a fault that is not within the body of one function.
+var errNotWoven = errors.New("not within one function")
+
+// weaver is a source file that faults are woven into.
+type weaver struct {
+	text  string
+	fset  *token.FileSet
+	file  *ast.File
+	edits []edit
+	tail  strings.Builder // the second bodies
+	named map[*ast.FuncDecl]bool
+}
+
+type edit struct {
+	at, end int // octets of the text that are replaced
+	by      string
+}
+
+func newWeaver(text string) (*weaver, error) {
+	w := &weaver{text: text, fset: token.NewFileSet(), named: make(map[*ast.FuncDecl]bool)}
+	var err error
+	w.file, err = parser.ParseFile(w.fset, "", text, parser.SkipObjectResolution)
+	return w, err
+}
+
+// add weaves a fault in under its number.
+func (w *weaver) add(f *fault) error {
+	wrong, err := f.apply(w.text)
+	if err != nil {
+		return err
+	}
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, "", wrong, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	if len(file.Decls) != len(w.file.Decls) {
+		return errNotWoven
+	}
+	var was, is *ast.FuncDecl
+	for i, d := range w.file.Decls {
+		if w.slice(d.Pos(), d.End()) == wrong[offset(fset, file.Decls[i].Pos()):offset(fset, file.Decls[i].End())] {
+			continue
+		}
+		a, ok := d.(*ast.FuncDecl)
+		b, too := file.Decls[i].(*ast.FuncDecl)
+		if was != nil || !ok || !too || a.Body == nil || b.Body == nil {
+			return errNotWoven
+		}
+		was, is = a, b
+	}
+	if was == nil || slices.Contains([]string{"init", "main", "_"}, was.Name.Name) ||
+		w.slice(was.Pos(), was.Body.Lbrace) != wrong[offset(fset, is.Pos()):offset(fset, is.Body.Lbrace)] {
+		return errNotWoven
+	}
+	name := fmt.Sprintf("%s_fault%d", was.Name.Name, f.number)
+	call := w.call(was, name)
+	if was.Type.Results != nil {
+		call = "return " + call
+	} else {
+		call += "; return"
+	}
+	at := w.offset(was.Body.Lbrace) + 1
+	w.edits = append(w.edits, edit{at, at, fmt.Sprintf(" if %s == %d { %s };", switchVar, f.number, call)})
+	w.tail.WriteString("\n" + wrong[offset(fset, is.Pos()):offset(fset, is.Name.Pos())] + name +
+		wrong[offset(fset, is.Name.End()):offset(fset, is.End())] + "\n")
+	return nil
+}
+
+// call returns a call of the function's other body. It gives names to the parameters that have none.
+func (w *weaver) call(f *ast.FuncDecl, name string) string {
+	first := !w.named[f]
+	w.named[f] = true
+	n := 0
+	names := func(list *ast.FieldList) (all []string) {
+		for _, field := range list.List {
+			if len(field.Names) == 0 {
+				all = append(all, w.rename(first, field.Type.Pos(), field.Type.Pos(), &n))
+			}
+			for _, id := range field.Names {
+				if id.Name == "_" {
+					all = append(all, w.rename(first, id.Pos(), id.End(), &n))
+				} else {
+					all = append(all, id.Name)
+				}
+			}
+			if _, ok := field.Type.(*ast.Ellipsis); ok {
+				all[len(all)-1] += "..."
+			}
+		}
+		return all
+	}
+	if f.Recv != nil {
+		name = names(f.Recv)[0] + "." + name
+	}
+	if f.Type.TypeParams != nil {
+		name += "[" + strings.Join(names(f.Type.TypeParams), ", ") + "]"
+	}
+	return name + "(" + strings.Join(names(f.Type.Params), ", ") + ")"
+}
+
+func (w *weaver) rename(edits bool, from, to token.Pos, n *int) string {
+	*n++
+	name := fmt.Sprintf("woven%d", *n)
+	if edits {
+		by := name
+		if from == to {
+			by += " "
+		}
+		w.edits = append(w.edits, edit{w.offset(from), w.offset(to), by})
+	}
+	return name
+}
+
+// result is the file with the faults that were added.
+func (w *weaver) result() []byte {
+	slices.SortStableFunc(w.edits, func(a, b edit) int { return a.at - b.at })
+	var b bytes.Buffer
+	at := 0
+	for _, e := range w.edits {
+		b.WriteString(w.text[at:e.at] + e.by)
+		at = e.end
+	}
+	b.WriteString(w.text[at:] + w.tail.String())
+	return b.Bytes()
+}
+
+func (w *weaver) slice(from, to token.Pos) string { return w.text[w.offset(from):w.offset(to)] }
+func (w *weaver) offset(p token.Pos) int          { return offset(w.fset, p) }
+
+func offset(fset *token.FileSet, p token.Pos) int { return fset.Position(p).Offset }
