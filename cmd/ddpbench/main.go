@@ -24,8 +24,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rddp-go/rddp/internal/cli"
-	"github.com/rddp-go/rddp/rawio/raw"
-	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
@@ -78,13 +76,11 @@ func exitCode(err error) int {
 }
 
 func (o *options) run(ctx context.Context, out io.Writer) error {
-	cfg := &rdma.Config{}
-	cfg.SCTP.EncapPort = o.link.EncapPort
 	switch {
 	case o.sweep != "":
 		return o.sweepAll(ctx, out)
 	case o.self:
-		return o.runSelf(ctx, cfg, out)
+		return o.runSelf(ctx, out)
 	case o.host == "":
 		return o.serve(ctx, out)
 	}
@@ -92,88 +88,53 @@ func (o *options) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	link, err := o.link.Open(false)
+	dev, err := o.link.Device(false, nil, &o.metrics)
 	if err != nil {
-		return err
-	}
-	dev, err := rdma.NewDevice(link, cfg)
-	if err != nil {
-		link.Close()
 		return err
 	}
 	defer dev.Close()
-	o.metrics.Device("client", dev, link)
-	c := &client{options: o, dev: dev, to: netip.AddrPortFrom(addr, o.port), rep: newReporter(o, out, o.linkName())}
+	c := &client{options: o, dev: dev, to: netip.AddrPortFrom(addr, o.port), rep: newReporter(o, out, o.link.Name())}
 	return c.run(ctx)
 }
 
-func (o *options) runSelf(ctx context.Context, cfg *rdma.Config, out io.Writer) error {
-	self, err := o.link.OpenSelf()
+func (o *options) runSelf(ctx context.Context, out io.Writer) error {
+	self, err := o.link.Devices(nil, &o.metrics)
 	if err != nil {
 		return err
 	}
-	server, err := rdma.NewDevice(self.Server, nil)
-	if err != nil {
-		self.Server.Close()
-		self.Client.Close()
-		return err
-	}
-	defer server.Close()
-	cfg.SCTP.EncapPort = self.EncapPort
-	dev, err := rdma.NewDevice(self.Client, cfg)
-	if err != nil {
-		self.Client.Close()
-		return err
-	}
-	defer dev.Close()
-	o.metrics.Device("server", server, self.Server)
-	o.metrics.Device("client", dev, self.Client)
+	defer self.Close()
 	port := o.port
 	if !o.ported {
 		port = 0 // whichever is free
 	}
-	l, err := server.Listen(port)
+	l, err := self.Server.Listen(port)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
 	serving, stop := context.WithCancel(context.Background())
 	defer stop()
-	go newService(server, newReporter(o, io.Discard, "")).accept(serving, l)
-	c := &client{options: o, dev: dev, to: netip.AddrPortFrom(self.Addr, l.Port()), rep: newReporter(o, out, self.About)}
+	go newService(self.Server, newReporter(o, io.Discard, "")).accept(serving, l)
+	c := &client{options: o, dev: self.Client, to: netip.AddrPortFrom(self.Addr, l.Port()), rep: newReporter(o, out, self.About)}
 	return c.run(ctx)
 }
 
 func (o *options) serve(ctx context.Context, out io.Writer) error {
-	link, err := o.link.Open(true)
+	dev, err := o.link.Device(true, nil, &o.metrics)
 	if err != nil {
-		return err
-	}
-	dev, err := rdma.NewDevice(link, nil)
-	if err != nil {
-		link.Close()
 		return err
 	}
 	defer dev.Close()
-	o.metrics.Device("server", dev, link)
 	l, err := dev.Listen(o.port)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	if o.linkName() == "raw" && raw.KernelSCTP() {
-		cli.Warn("ddpbench", "this kernel has an SCTP of its own, which will abort our associations: run rmmod sctp, or use --link udp or tun")
+	if w := o.link.Warning(); w != "" {
+		cli.Warn("ddpbench", w)
 	}
-	rep := newReporter(o, out, o.linkName())
+	rep := newReporter(o, out, o.link.Name())
 	rep.serving()
 	newService(dev, rep).accept(ctx, l)
 	return nil
-}
-
-// linkName is the kind of link, for people.
-func (o *options) linkName() string {
-	if o.link.Kind == "" {
-		return "raw"
-	}
-	return o.link.Kind
 }

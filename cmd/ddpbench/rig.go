@@ -34,12 +34,12 @@ type scale struct {
 // regions in turn.
 type rig struct {
 	scale
-	client, server *rdma.Device
-	cq             *rdma.CQ
-	qps            []*rdma.QP
-	src            *rdma.MR
-	dst            []*rdma.MR  // each of them all of the server's memory
-	pds            [2]*rdma.PD // of the client, of the server
+	ends *cli.Devices
+	cq   *rdma.CQ
+	qps  []*rdma.QP
+	src  *rdma.MR
+	dst  []*rdma.MR  // each of them all of the server's memory
+	pds  [2]*rdma.PD // of the client, of the server
 
 	ring   []int  // a QP for each request that can be outstanding, whose turn it is comes first
 	posted uint64 // messages; the first of the ring is at posted modulo its length
@@ -48,45 +48,22 @@ type rig struct {
 	sgl    [1]rdma.SGE
 }
 
-// newRig connects everything. It owns the links of self from now on.
-func newRig(ctx context.Context, self *cli.Self, s scale) (*rig, error) {
+// newRig opens and connects everything.
+func newRig(ctx context.Context, link *cli.LinkFlags, s scale) (*rig, error) {
 	r := &rig{scale: s}
-	err := r.open(self)
-	if err == nil {
-		err = r.register()
+	cfg := &rdma.Config{Limits: rdma.Limits{MaxStreams: max(min(r.QPs, math.MaxUint16), 1024)}}
+	var err error
+	if r.ends, err = link.Devices(cfg, nil); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = r.connect(ctx, self.Addr)
+	if err = r.register(); err == nil {
+		err = r.connect(ctx)
 	}
 	if err != nil {
-		r.close()
+		r.ends.Close()
 		return nil, err
 	}
 	return r, nil
-}
-
-// open makes the devices.
-func (r *rig) open(self *cli.Self) (err error) {
-	limits := rdma.Limits{MaxStreams: max(min(r.QPs, math.MaxUint16), 1024)}
-	if r.server, err = rdma.NewDevice(self.Server, &rdma.Config{Limits: limits}); err != nil {
-		self.Server.Close()
-		self.Client.Close()
-		return err
-	}
-	cfg := rdma.Config{Limits: limits}
-	cfg.SCTP.EncapPort = self.EncapPort
-	if r.client, err = rdma.NewDevice(self.Client, &cfg); err != nil {
-		self.Client.Close()
-	}
-	return err
-}
-
-func (r *rig) close() {
-	for _, d := range []*rdma.Device{r.client, r.server} {
-		if d != nil {
-			d.Close()
-		}
-	}
 }
 
 // memory is how many octets each end registers.
@@ -98,7 +75,7 @@ func (r *rig) depth() int {
 }
 
 func (r *rig) register() (err error) {
-	r.pds = [2]*rdma.PD{r.client.AllocPD(), r.server.AllocPD()}
+	r.pds = [2]*rdma.PD{r.ends.Client.AllocPD(), r.ends.Server.AllocPD()}
 	if r.src, err = r.pds[0].Register(make([]byte, r.memory()), 0, nil); err != nil {
 		return err
 	}
@@ -114,24 +91,24 @@ func (r *rig) register() (err error) {
 }
 
 // connect makes and connects the QPs.
-func (r *rig) connect(ctx context.Context, to netip.Addr) error {
-	l, err := r.server.Listen(0)
+func (r *rig) connect(ctx context.Context) error {
+	l, err := r.ends.Server.Listen(0)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
 	accepted := make(chan error, 1)
 	go func() { accepted <- r.accept(ctx, l) }()
-	if r.cq, err = r.client.CreateCQ(r.QPs * (r.depth() + 1)); err != nil {
+	if r.cq, err = r.ends.Client.CreateCQ(r.QPs * (r.depth() + 1)); err != nil {
 		return err
 	}
 	for range r.QPs {
-		qp, err := r.client.CreateQP(&rdma.QPConfig{PD: r.pds[0], SendCQ: r.cq, RecvCQ: r.cq, MaxSend: r.depth(), MaxRecv: 1, MaxSGE: 1,
+		qp, err := r.ends.Client.CreateQP(&rdma.QPConfig{PD: r.pds[0], SendCQ: r.cq, RecvCQ: r.cq, MaxSend: r.depth(), MaxRecv: 1, MaxSGE: 1,
 			IRD: -1, ORD: -1, OwnAssociation: r.Own})
 		if err != nil {
 			return err
 		}
-		if _, err := qp.Connect(ctx, netip.AddrPortFrom(to, l.Port()), nil); err != nil {
+		if _, err := qp.Connect(ctx, netip.AddrPortFrom(r.ends.Addr, l.Port()), nil); err != nil {
 			return err
 		}
 		r.qps = append(r.qps, qp)
@@ -146,7 +123,7 @@ func (r *rig) connect(ctx context.Context, to netip.Addr) error {
 }
 
 func (r *rig) accept(ctx context.Context, l *rdma.Listener) error {
-	cq, err := r.server.CreateCQ(2 * r.QPs)
+	cq, err := r.ends.Server.CreateCQ(2 * r.QPs)
 	if err != nil {
 		return err
 	}
@@ -155,7 +132,7 @@ func (r *rig) accept(ctx context.Context, l *rdma.Listener) error {
 		if err != nil {
 			return err
 		}
-		qp, err := r.server.CreateQP(&rdma.QPConfig{PD: r.pds[1], SendCQ: cq, RecvCQ: cq, MaxSend: 1, MaxRecv: 1, MaxSGE: 1, IRD: -1, ORD: -1})
+		qp, err := r.ends.Server.CreateQP(&rdma.QPConfig{PD: r.pds[1], SendCQ: cq, RecvCQ: cq, MaxSend: 1, MaxRecv: 1, MaxSGE: 1, IRD: -1, ORD: -1})
 		if err != nil {
 			return err
 		}

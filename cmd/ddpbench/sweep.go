@@ -99,16 +99,12 @@ func (o *options) keep(a *axis, points []point) error {
 func (o *options) measure(ctx context.Context, a *axis, v int) (p point, err error) {
 	p.scale, p.Value = base, v
 	a.set(&p.scale, v)
-	self, err := o.link.OpenSelf()
-	if err != nil {
-		return p, err
-	}
 	before := heap()
-	r, err := newRig(ctx, self, p.scale)
+	r, err := newRig(ctx, &o.link, p.scale)
 	if err != nil {
 		return p, err
 	}
-	defer r.close()
+	defer r.ends.Close()
 	p.Memory = (float64(heap()) - float64(before) - 2*float64(r.memory())) / float64(v)
 	if err := r.run(ctx, time.Duration(warmUp*float64(o.duration)), warmMessages*uint64(p.QPs)); err != nil {
 		return p, err
@@ -131,7 +127,7 @@ type reading struct {
 
 func (r *rig) look() reading {
 	user, system, _ := cpuTime()
-	s := r.client.Transport().Stats()
+	s := r.ends.Client.Transport().Stats()
 	l := reading{at: time.Now(), cpu: user + system, done: r.done, packets: s.TxPackets + s.RxPackets, mallocs: mallocs()}
 	for i, qp := range r.qps {
 		if i == 0 || r.Own {

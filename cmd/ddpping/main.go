@@ -22,7 +22,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rddp-go/rddp/internal/cli"
-	"github.com/rddp-go/rddp/rawio/raw"
 	"github.com/rddp-go/rddp/rdma"
 )
 
@@ -159,87 +158,55 @@ func (o *options) run(ctx context.Context, out io.Writer) (int, error) {
 		ctx, cancel = context.WithTimeout(ctx, seconds(o.deadline))
 		defer cancel()
 	}
-	cfg := &rdma.Config{}
-	cfg.SCTP.EncapPort = o.link.EncapPort
 	if o.self {
-		return o.pingSelf(ctx, cfg, out)
+		return o.pingSelf(ctx, out)
 	}
 	addr, err := o.link.Resolve(o.host)
 	if err != nil {
 		return 0, err
 	}
-	link, err := o.link.Open(false)
+	dev, err := o.link.Device(false, nil, &o.metrics)
 	if err != nil {
-		return 0, err
-	}
-	o.transport = o.link.Kind
-	if o.transport == "" {
-		o.transport = "raw"
-	}
-	dev, err := rdma.NewDevice(link, cfg)
-	if err != nil {
-		link.Close()
 		return 0, err
 	}
 	defer dev.Close()
-	o.metrics.Device("client", dev, link)
+	o.transport = o.link.Name()
 	return o.ping(ctx, dev, netip.AddrPortFrom(addr, o.port), out)
 }
 
-func (o *options) pingSelf(ctx context.Context, cfg *rdma.Config, out io.Writer) (int, error) {
-	self, err := o.link.OpenSelf()
+func (o *options) pingSelf(ctx context.Context, out io.Writer) (int, error) {
+	self, err := o.link.Devices(nil, &o.metrics)
 	if err != nil {
 		return 0, err
 	}
-	server, err := rdma.NewDevice(self.Server, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer server.Close()
-	cfg.SCTP.EncapPort = self.EncapPort
-	client, err := rdma.NewDevice(self.Client, cfg)
-	if err != nil {
-		return 0, err
-	}
-	defer client.Close()
-	o.metrics.Device("server", server, self.Server)
-	o.metrics.Device("client", client, self.Client)
-	l, err := server.Listen(o.port)
+	defer self.Close()
+	l, err := self.Server.Listen(o.port)
 	if err != nil {
 		return 0, err
 	}
 	defer l.Close()
 	serving, stop := context.WithCancel(context.Background())
 	defer stop()
-	go (&service{dev: server, out: io.Discard}).accept(serving, l)
+	go (&service{dev: self.Server, out: io.Discard}).accept(serving, l)
 	o.host, o.transport = "self", self.About
-	return o.ping(ctx, client, netip.AddrPortFrom(self.Addr, o.port), out)
+	return o.ping(ctx, self.Client, netip.AddrPortFrom(self.Addr, o.port), out)
 }
 
 func (o *options) serve(ctx context.Context, out io.Writer) error {
-	link, err := o.link.Open(true)
+	dev, err := o.link.Device(true, nil, &o.metrics)
 	if err != nil {
-		return err
-	}
-	dev, err := rdma.NewDevice(link, nil)
-	if err != nil {
-		link.Close()
 		return err
 	}
 	defer dev.Close()
-	o.metrics.Device("server", dev, link)
 	l, err := dev.Listen(o.port)
 	if err != nil {
 		return err
 	}
-	kind := o.link.Kind
-	if kind == "" {
-		kind = "raw"
+	defer l.Close()
+	if w := o.link.Warning(); w != "" {
+		fmt.Fprintln(out, "warning: "+w)
 	}
-	if kind == "raw" && raw.KernelSCTP() {
-		fmt.Fprintln(out, "warning: this kernel has an SCTP of its own, which will abort our associations: run rmmod sctp, or use --link udp or tun")
-	}
-	fmt.Fprintf(out, "ddpping: serving on SCTP port %d over %s\n", o.port, kind)
+	fmt.Fprintf(out, "ddpping: serving on SCTP port %d over %s\n", o.port, o.link.Name())
 	(&service{dev: dev, out: out, stamp: o.stamp, quiet: o.quiet}).accept(ctx, l)
 	return nil
 }

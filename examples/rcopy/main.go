@@ -31,7 +31,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/rddp-go/rddp/internal/cli"
-	"github.com/rddp-go/rddp/rawio/raw"
 	"github.com/rddp-go/rddp/rdma"
 )
 
@@ -162,23 +161,14 @@ func (o *options) patience() time.Duration { return time.Duration(o.timeout * fl
 
 // device opens the link and what runs over it.
 func (o *options) device() (*rdma.Device, error) {
-	link, err := o.link.Open(o.listen)
-	if err != nil {
-		return nil, err
-	}
 	cfg := &rdma.Config{}
-	cfg.SCTP.EncapPort = o.link.EncapPort
 	// While the server's disk works, and towards a client that says nothing, HEARTBEATs alone show
 	// whether the other side is there.
 	cfg.SCTP.HeartbeatInterval = 5 * time.Second
 	// A lost packet that nothing follows costs a retransmission timeout: not the full second of RFC
 	// 9260 section 16, which suits signalling. The other side's delay of SACKs must be well below it.
 	cfg.SCTP.RTOMin, cfg.SCTP.SackDelay = 100*time.Millisecond, 20*time.Millisecond
-	dev, err := rdma.NewDevice(link, cfg)
-	if err != nil {
-		link.Close()
-	}
-	return dev, err
+	return o.link.Device(o.listen, cfg, nil)
 }
 
 func (o *options) say(format string, args ...any) {
@@ -202,14 +192,10 @@ func (o *options) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kind := o.link.Kind
-	if kind == "" {
-		kind = "raw"
+	if w := o.link.Warning(); w != "" {
+		o.say("warning: %s", w)
 	}
-	if kind == "raw" && raw.KernelSCTP() {
-		o.say("warning: this kernel has an SCTP of its own, which will abort our associations: run rmmod sctp, or use --link udp or tun")
-	}
-	o.say("rcopy: storing into %s from SCTP port %d over %s", o.dir, o.port, kind)
+	o.say("rcopy: storing into %s from SCTP port %d over %s", o.dir, o.port, o.link.Name())
 	s := &server{dev: dev, root: root, maxSize: uint64(o.maxSize), patience: o.patience(), say: o.say}
 	s.accept(ctx, l)
 	return nil

@@ -18,7 +18,7 @@ import (
 )
 
 // Metrics serves the counters of a tool's devices while it runs, where --metrics asks for it. Without that
-// flag its methods do nothing.
+// flag its methods do nothing, and Device neither for a nil *Metrics.
 type Metrics struct {
 	addr      string
 	collector *metrics.Collector
@@ -64,7 +64,7 @@ func (m *Metrics) Open(w io.Writer) error {
 
 // Device has a device and its link served under a name.
 func (m *Metrics) Device(name string, d *rdma.Device, l rawio.Link) {
-	if m.collector == nil {
+	if m == nil || m.collector == nil {
 		return
 	}
 	m.collector.AddDevice(name, d)

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"net/netip"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/raw"
+	"github.com/rddp-go/rddp/rdma"
+)
+
+// Device opens the link of one end and a device over it, whose counters m serves. cfg may be nil.
+func (f *LinkFlags) Device(server bool, cfg *rdma.Config, m *Metrics) (*rdma.Device, error) {
+	link, err := f.Open(server)
+	if err != nil {
+		return nil, err
+	}
+	if server { // it answers from where it was called
+		return device(link, 0, cfg, m, "server")
+	}
+	return device(link, f.EncapPort, cfg, m, "client")
+}
+
+// device makes a device over link, or closes link.
+func device(link rawio.Link, encap uint16, cfg *rdma.Config, m *Metrics, name string) (*rdma.Device, error) {
+	var c rdma.Config
+	if cfg != nil {
+		c = *cfg
+	}
+	c.SCTP.EncapPort = encap
+	d, err := rdma.NewDevice(link, &c)
+	if err != nil {
+		link.Close()
+		return nil, err
+	}
+	m.Device(name, d, link)
+	return d, nil
+}
+
+// Devices are both ends in one process.
+type Devices struct {
+	Server, Client *rdma.Device
+	Addr           netip.Addr // the server's
+	About          string     // which link it is, for people
+}
+
+// Devices opens both ends of a link, and a device over each, whose counters m serves. cfg may be nil.
+func (f *LinkFlags) Devices(cfg *rdma.Config, m *Metrics) (*Devices, error) {
+	self, err := f.OpenSelf()
+	if err != nil {
+		return nil, err
+	}
+	d := &Devices{Addr: self.Addr, About: self.About}
+	if d.Server, err = device(self.Server, 0, cfg, m, "server"); err != nil {
+		self.Client.Close()
+		return nil, err
+	}
+	if d.Client, err = device(self.Client, self.EncapPort, cfg, m, "client"); err != nil {
+		d.Server.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// Close closes both.
+func (d *Devices) Close() {
+	d.Client.Close()
+	d.Server.Close()
+}
+
+// Name is the kind of link, for people.
+func (f *LinkFlags) Name() string {
+	if f.Kind == "" {
+		return "raw"
+	}
+	return f.Kind
+}
+
+// Warning says what is in the way of a server here, or is empty.
+func (f *LinkFlags) Warning() string {
+	if f.Name() == "raw" && raw.KernelSCTP() {
+		return "this kernel has an SCTP of its own, which will abort our associations: run rmmod sctp, or use --link udp or tun"
+	}
+	return ""
+}
