@@ -33,7 +33,9 @@ func sh(format string, args ...any) error {
 	return nil
 }
 
-// hosts are the addresses of one host on both cables.
+// hosts are addresses of one host on both cables. Host a has 1, and 11 for the mortal client: over UDP each process is
+// an SCTP stack of its own, and two at one address may take the same port and then be one peer that has restarted to
+// the server (RFC 6951 has one stack at an address). Host b has 2, and 12, which nobody uses.
 func hosts(last byte) []netip.Addr {
 	var addrs []netip.Addr
 	for k := range cables {
@@ -62,6 +64,7 @@ func (n *network) build(loss float64) error {
 		for i, ns := range []string{n.a, n.b} {
 			if err := errors.Join(
 				sh("ip -n %s address add %s/24 dev veth%d", ns, hosts(byte(1 + i))[k], k),
+				sh("ip -n %s address add %s/24 dev veth%d", ns, hosts(byte(11 + i))[k], k),
 				sh("ip -n %s link set veth%d mtu %d up", ns, k, cableMTU),
 				n.lose(ns, k, loss)); err != nil {
 				return err

@@ -104,7 +104,7 @@ func (r *run) start(name string) error {
 	r.numbers++
 	o := order{Name: name, Number: r.numbers, Link: r.link, Rate: r.rate, Seed: r.rng.Uint64(), Local: hosts(1), Servers: services}
 	if name == mortalClient {
-		o.OwnPorts = 1000
+		o.OwnPorts, o.Local = 1000, hosts(11)
 	} else {
 		o.OwnPorts = 2000
 	}
