@@ -9,7 +9,7 @@ var helps = map[string]string{
 	"sctp.TransportStats.TxPackets":      "Packets the link took.",
 	"sctp.TransportStats.TxBatches":      "Calls of WriteBatch.",
 	"sctp.TransportStats.TxFailed":       "Packets the link refused; SCTP treats them as lost.",
-	"sctp.TransportStats.BacklogDropped": "Packets dropped because 1024 others waited for the owner of their association.",
+	"sctp.TransportStats.BacklogDropped": "Packets dropped because too many others, 12288 or 24 MiB, waited for the owner of their association.",
 	"sctp.TransportStats.AcceptRefused":  "Associations aborted because Config.Backlog others waited for Listener.Accept.",
 	"sctp.TransportStats.EventsLost":     "Notifications that found Config.Events others waiting for Conn.NextEvent.",
 	"sctp.TransportStats.Established":    "Associations that came to be, set up by either side.",
