@@ -3,8 +3,10 @@
 //
 //	go run ./test/mutants [-run regexp] [-j tests at a time]
 //
-// The faults are in the directory faults, one file for each layer. Run it as root: without, the tests of
-// raw sockets and TUN devices skip themselves, and what they would catch survives.
+// The faults are in the directory faults, one file for each layer. All that are within one function are compiled into
+// the tests at once, and an environment variable chooses one of them: so a fault costs no compilation, only the tests until
+// the first that fails. Run it as root: without, the tests of raw sockets and TUN devices skip themselves, and
+// what they would catch survives.
 package main
 
 import (
@@ -12,7 +14,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"regexp"
+	"syscall"
 	"time"
 )
 
@@ -60,6 +64,13 @@ func measure(match string, check bool, o options) (ok bool, err error) {
 		return false, err
 	}
 	defer os.RemoveAll(dir)
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-interrupted
+		os.RemoveAll(dir)
+		os.Exit(2)
+	}()
 	r := runner{options: o, dir: dir}
 	if r.spare, err = checkout(dir + "/spare"); err != nil {
 		return false, err

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -55,7 +56,7 @@ func (t *tests) run(number int, only string, skip []string) verdict {
 	}
 	c.Dir, c.WaitDelay = t.dir, time.Second
 	c.Env = append(os.Environ(), fmt.Sprintf("%s=%d", switchEnv, number))
-	out, err := c.CombinedOutput()
+	out, err := output(c)
 	return judge(string(out), err)
 }
 
@@ -82,6 +83,17 @@ func judge(out string, err error) verdict {
 		v.what = strings.TrimSpace(v.test + " (crash)")
 	}
 	return v
+}
+
+var processor atomic.Int64 // time of all that was run
+
+// output runs a command and counts its processor time.
+func output(c *exec.Cmd) ([]byte, error) {
+	out, err := c.CombinedOutput()
+	if p := c.ProcessState; p != nil {
+		processor.Add(int64(p.UserTime() + p.SystemTime()))
+	}
+	return out, err
 }
 
 // outcome is what became of a fault.
