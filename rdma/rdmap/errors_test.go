@@ -386,6 +386,27 @@ func TestSourceRevokedUnderAResponse(t *testing.T) {
 	}
 }
 
+// A Read Request is checked when it is delivered, not when its response has its turn: it ends the stream there, and what comes
+// behind it is not delivered.
+func TestNothingIsDeliveredBehindAReadWithoutRight(t *testing.T) {
+	// req 5040-7.2-6
+	s := newSetup(t)
+	s.e.post(SendWR{ID: 1, SGL: []SGE{sge(s.both, 0, 100)}})
+	s.e.cutOne() // a response waits for the rest of this message
+	s.e.inject(readSegment(1, s.write.STag(), s.write.Base(), 10), untagged(QueueSend, 1, [5]byte{Control(OpSend)}, 0, true, []byte("behind")))
+	if s.e.qp.State() != StateTerminate {
+		t.Errorf("state %v", s.e.qp.State())
+	}
+	for _, wc := range s.e.rcq.take() {
+		if wc.Status == StatusSuccess {
+			t.Errorf("delivered: %+v", wc)
+		}
+	}
+	if tm, _ := s.e.lastWord(); tm.EType != RemoteProtection || tm.Code != CodeAccess {
+		t.Errorf("the Terminate says %v", &tm)
+	}
+}
+
 // broken is a device that cannot be read.
 type broken struct{ nowhere }
 

@@ -185,6 +185,17 @@ func TestCampedAddressIsGivenUpWhenItDoesNotAnswer(t *testing.T) {
 		l.collect()
 		l.inState(assoc.Closed)
 	})
+	t.Run("the association ends", func(t *testing.T) {
+		l, _ := camped(t)
+		giveUp(t, l)
+		l.deliver(l.peer, packet(portA, portB, l.tag, wire.AppendAbort(nil, false)))
+		l.collect()
+		l.inState(assoc.Closed)
+		out := to(second, l.post(second, 0x1234, wire.AppendHeartbeat(nil, []byte("x"))))
+		if len(out) != 1 || !has(out[0], wire.ChunkAbort) || out[0].VTag() != 0x1234 { // req 9260-8.4-10, 9260-8.4-11
+			t.Errorf("a packet from there, out of the blue, is answered by %s", describe(out))
+		}
+	})
 	t.Run("it answers after all", func(t *testing.T) {
 		l, _ := camped(t)
 		giveUp(t, l)

@@ -85,46 +85,41 @@ func (r *runner) make(t *tests) error {
 			return fmt.Errorf("%s fails without a fault:\n%s", t.pkg, v.output)
 		}
 	}
-	t.limit = max(5*t.took, 15*time.Second)
+	t.limit = max(3*t.took, 10*time.Second)
 	return nil
 }
 
-// runAll tries each fault and prints what becomes of it. Those whose tests reach the network go one after the
-// other, beside the others.
+// runAll tries each fault and prints what becomes of it. Faults of one layer whose tests reach the network go one
+// after the other.
 func (r *runner) runAll(faults []*fault) []result {
 	var all []result
-	do := func(f *fault) {
-		v := r.one(f)
-		r.printing.Lock()
-		defer r.printing.Unlock()
-		all = append(all, v)
-		fmt.Printf("%-10s %5.1fs  %-42s %s\n", v.outcome, v.took.Seconds(), f.name, v.detail)
-	}
-	var network []*fault
-	rest := make(chan *fault, len(faults))
+	each(r.jobs, r.units(faults), func(unit []*fault) {
+		for _, f := range unit {
+			v := r.one(f)
+			r.printing.Lock()
+			all = append(all, v)
+			fmt.Printf("%-10s %5.1fs  %-42s %s\n", v.outcome, v.took.Seconds(), f.name, v.detail)
+			r.printing.Unlock()
+		}
+	})
+	return all
+}
+
+// units returns the faults in lists that may be tried beside each other, the longest first.
+func (r *runner) units(faults []*fault) (units [][]*fault) {
+	network := make(map[string][]*fault) // by layer
 	for _, f := range faults {
 		if slices.ContainsFunc(f.tests, func(pkg string) bool { return r.tests[pkg].net }) {
-			network = append(network, f)
+			network[f.layer()] = append(network[f.layer()], f)
 		} else {
-			rest <- f
+			units = append(units, []*fault{f})
 		}
 	}
-	close(rest)
-	var wg sync.WaitGroup
-	for i := range r.jobs {
-		wg.Go(func() {
-			if i == 0 {
-				for _, f := range network {
-					do(f)
-				}
-			}
-			for f := range rest {
-				do(f)
-			}
-		})
+	for _, list := range network {
+		units = append(units, list)
 	}
-	wg.Wait()
-	return all
+	slices.SortStableFunc(units, func(a, b []*fault) int { return len(b) - len(a) })
+	return units
 }
 
 // one tries a fault.
