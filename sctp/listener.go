@@ -37,8 +37,10 @@ func (l *Listener) offer(c *Conn) {
 		return // the upper protocol accepts its own sessions
 	}
 	select {
-	case <-l.done:
 	case l.ready <- c:
+		if isClosed(l.done) { // perhaps Close has looked before
+			l.refuse()
+		}
 		return
 	default:
 	}
@@ -59,14 +61,19 @@ func (l *Listener) Close() error {
 	l.once.Do(func() {
 		l.t.unlisten(l)
 		close(l.done)
-		for {
-			select {
-			case c := <-l.ready:
-				c.Abort("listener closed")
-			default:
-				return
-			}
-		}
+		l.refuse()
 	})
 	return nil
+}
+
+// refuse aborts the associations that wait for Accept.
+func (l *Listener) refuse() {
+	for {
+		select {
+		case c := <-l.ready:
+			c.Abort("listener closed")
+		default:
+			return
+		}
+	}
 }

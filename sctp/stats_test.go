@@ -104,6 +104,7 @@ func TestEveryCounterCounts(t *testing.T) {
 				defer done(t, c)
 				defer l.Close()
 			}
+			until(t, "the refusal", func() bool { return p.b.Stats().AcceptRefused > 0 })
 			return p.b
 		},
 		"EventsLost": func(t *testing.T) *Transport {
