@@ -27,6 +27,9 @@ func (tooLong) Is(target error) bool { return target == syscall.EMSGSIZE }
 // would lose it.
 var ErrFull = errors.New("link transmit queue full")
 
+// ErrInterrupted is returned by a ReadBatch that Interrupter.Interrupt has ended.
+var ErrInterrupted = errors.New("read interrupted")
+
 // PermissionError reports that the operating system refused a link for want of a privilege.
 type PermissionError struct {
 	Link       string // "raw", "tun"

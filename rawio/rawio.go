@@ -95,7 +95,7 @@ func (p *Packet) Len() int {
 type Link interface {
 	// ReadBatch fills pkts from the front and returns how many it filled, at least one unless it
 	// returns an error. It blocks. The caller releases each packet. Only one goroutine may call
-	// ReadBatch at a time. After Close it returns net.ErrClosed.
+	// ReadBatch at a time. After Close it returns net.ErrClosed, and ErrInterrupted as an Interrupter says.
 	ReadBatch(pkts []Packet) (n int, err error)
 	// WriteBatch sends pkts in order and returns how many were sent. When n < len(pkts), err says
 	// why packet n was refused; the caller may go on with packet n+1. It retains nothing.
@@ -118,6 +118,8 @@ const (
 	DontFragment Features = 1 << iota
 	// ECNField: Packet.ECN is reported on receive and set on transmit.
 	ECNField
+	// Interruptible: the link is an Interrupter whose Interrupt does what it should.
+	Interruptible
 )
 
 // Featurer is implemented by links that have Features.
@@ -131,6 +133,13 @@ func FeaturesOf(l Link) Features {
 		return f.Features()
 	}
 	return 0
+}
+
+// Interrupter is implemented by links whose ReadBatch can be interrupted, so that goroutines can take
+// turns at it: Interrupt makes a ReadBatch that blocks, or the next one, return ErrInterrupted. It may be
+// called at any time; several calls may count as one.
+type Interrupter interface {
+	Interrupt()
 }
 
 // Bufferer is implemented by links that know how many octets of packets wait to be read before more are

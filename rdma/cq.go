@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/rddp-go/rddp/rdma/rdmap"
+	"github.com/rddp-go/rddp/sctp"
 )
 
 // WC is a work completion.
@@ -30,7 +31,10 @@ type CQ struct {
 	srqs     map[*SRQ]int        // attached by so many QPs
 	room     int                 // what is left of the depth for further queues
 
-	ready chan struct{} // one token: an armed completion has come
+	ready *sctp.Signal // an armed completion has come
+
+	waitDone <-chan struct{} // of the context that Wait was last called with; the waiting goroutine's
+	forget   func() bool     // ends the watch of that context
 }
 
 type arming uint8
@@ -50,7 +54,7 @@ func (d *Device) CreateCQ(depth int) (*CQ, error) {
 		return nil, d.limited(&LimitError{"CQ depth", depth, d.limits.MaxCQE})
 	}
 	return &CQ{dev: d, ring: make([]WC, depth), qps: make(map[uint32]attached), srqs: make(map[*SRQ]int),
-		room: depth, ready: make(chan struct{}, 1)}, nil
+		room: depth, ready: d.t.NewSignal()}, nil
 }
 
 // push adds a completion. It reports whether somebody waits for it, or the queue has overflowed: in
@@ -78,10 +82,7 @@ func (c *CQ) push(wc WC) (wake bool) {
 
 // notify wakes who waits, and ends the QPs of a queue that has overflowed. No gate may be held.
 func (c *CQ) notify() {
-	select {
-	case c.ready <- struct{}{}:
-	default:
-	}
+	c.ready.Set()
 	c.mu.Lock()
 	var blamed []*QP
 	first := c.overflow && !c.told
@@ -132,7 +133,7 @@ func (c *CQ) Arm(solicitedOnly bool) {
 }
 
 // Ready gets a token when an armed completion has come, for use in select.
-func (c *CQ) Ready() <-chan struct{} { return c.ready }
+func (c *CQ) Ready() <-chan struct{} { return c.ready.C() }
 
 // Wait returns when there is a completion to poll, when the queue has overflowed, or with the context's
 // error. One goroutine at a time may wait on a CQ.
@@ -145,11 +146,26 @@ func (c *CQ) Wait(ctx context.Context) error {
 		if some {
 			return nil
 		}
-		select {
-		case <-c.ready:
-		case <-ctx.Done():
+		c.watch(ctx)
+		if !c.ready.Wait(ctx.Done(), nil) && ctx.Err() != nil {
 			return ctx.Err()
 		}
+	}
+}
+
+// watch has the waiting goroutine look at the context when it ends. A program waits with the same context again
+// and again, so the watch stays.
+func (c *CQ) watch(ctx context.Context) {
+	done := ctx.Done()
+	if done == c.waitDone {
+		return
+	}
+	if c.forget != nil {
+		c.forget()
+	}
+	c.waitDone, c.forget = done, nil
+	if done != nil {
+		c.forget = context.AfterFunc(ctx, c.dev.t.Rouse)
 	}
 }
 

@@ -54,11 +54,12 @@ type Conn struct {
 	done   chan struct{} // closed when it has ended
 	upOnce sync.Once
 
-	readable, writable, eventful chan struct{} // one token each
-	rdl, wdl                     deadline
-	listener                     *Listener // passive associations: who accepts it
-	socket                       *Socket   // one-to-many style: whose association it is
-	unread                       int       // owner only: messages that wait in socket
+	readable, writable *Signal
+	eventful           chan struct{} // one token
+	rdl, wdl           deadline
+	listener           *Listener // passive associations: who accepts it
+	socket             *Socket   // one-to-many style: whose association it is
+	unread             int       // owner only: messages that wait in socket
 
 	spareStreams atomic.Pointer[[]*Stream] // an empty list for wakeStreams
 
@@ -82,8 +83,9 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	c := &Conn{
 		t: t, a: a, heapIndex: -1,
 		up: make(chan struct{}), done: make(chan struct{}),
-		readable: make(chan struct{}, 1), writable: make(chan struct{}, 1), eventful: make(chan struct{}, 1),
+		readable: t.NewSignal(), writable: t.NewSignal(), eventful: make(chan struct{}, 1),
 	}
+	c.rdl.t, c.wdl.t = t, t
 	c.sendbuf.max = cfg.sendBuffer()
 	c.notes.limit = max(cfg.Events, 0)
 	c.due.Store(rawio.Never)
@@ -241,20 +243,20 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 func (c *Conn) settle(w wake, streams *[]*Stream) {
 	if streams != nil {
 		for _, s := range *streams {
-			notify(s.readable)
+			s.readable.Set()
 		}
 		clear(*streams)
 		*streams = (*streams)[:0]
 		c.spareStreams.Store(streams)
 	}
 	if w&wakeReaders != 0 {
-		notify(c.readable)
+		c.readable.Set()
 		if c.socket != nil {
-			notify(c.socket.readable)
+			c.socket.readable.Set()
 		}
 	}
 	if w&wakeWriters != 0 {
-		notify(c.writable)
+		c.writable.Set()
 	}
 	if w&wakeEvents != 0 {
 		notify(c.eventful)
@@ -274,6 +276,7 @@ func (c *Conn) settle(w wake, streams *[]*Stream) {
 			c.socket.remove(c)
 		}
 		close(c.done)
+		c.t.Rouse()
 	}
 }
 
@@ -304,11 +307,9 @@ func (c *Conn) timeout() {
 
 // wait blocks until something is ready, the deadline passes, or the association is over; it returns
 // an error only for the deadline.
-func (c *Conn) wait(ready <-chan struct{}, d *deadline) error {
-	select {
-	case <-ready:
-	case <-c.done:
-	case <-d.passed():
+func (c *Conn) wait(ready *Signal, d *deadline) error {
+	passed := d.passed()
+	if !ready.Wait(c.done, passed) && isClosed(passed) {
 		return os.ErrDeadlineExceeded
 	}
 	return nil

@@ -338,7 +338,7 @@ func (c *Conn) probe() error {
 	}
 	for c.sendBufUsed() > 0 {
 		select {
-		case <-c.writable:
+		case <-c.writable.C():
 		case <-c.done:
 			return c.Err()
 		}

@@ -8,6 +8,7 @@ import (
 // deadline is a point in time that blocked calls wait for beside their own wake-up, as net.Conn
 // deadlines work: setting it affects calls that are already blocked.
 type deadline struct {
+	t     *Transport // whose reader may be one of those calls
 	mu    sync.Mutex
 	timer *time.Timer
 	gone  chan struct{} // closed once the deadline has passed
@@ -31,10 +32,14 @@ func (d *deadline) set(at time.Time) {
 	wait := time.Until(at)
 	if wait <= 0 {
 		close(d.gone)
+		d.t.Rouse()
 		return
 	}
 	gone := d.gone
-	d.timer = time.AfterFunc(wait, func() { close(gone) })
+	d.timer = time.AfterFunc(wait, func() {
+		close(gone)
+		d.t.Rouse()
+	})
 }
 
 // passed returns a channel that is closed when the deadline has passed.

@@ -169,7 +169,7 @@ func recvInfo(r *assoc.Received, n int) RecvInfo {
 	return info
 }
 
-func (c *Conn) readFrom(p []byte, in *inbox, ready chan struct{}, d *deadline) (n int, info RecvInfo, err error) {
+func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline) (n int, info RecvInfo, err error) {
 	for {
 		a, _ := c.Lock()
 		r := in.first()
@@ -184,7 +184,7 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready chan struct{}, d *deadline) (
 			left := in.first() != nil
 			c.Unlock()
 			if left {
-				notify(ready) // for the next reader
+				ready.Set() // for the next reader
 			}
 			return n, info, err
 		}

@@ -26,7 +26,7 @@ type Socket struct {
 	off   int                      // guarded by mu: octets of the first one already read
 	conns map[netip.AddrPort]*Conn // guarded by mu: established associations by peer
 
-	readable chan struct{}
+	readable *Signal
 	rdl, wdl deadline
 	done     chan struct{}
 	once     sync.Once
@@ -42,7 +42,8 @@ type socketMessage struct {
 // the port is taken. cfg, which may be nil, is for its associations; Upper, LocalPort, RemoteAddrs and
 // Backlog have no meaning there.
 func (t *Transport) OpenSocket(port uint16, cfg *Config) (*Socket, error) {
-	s := &Socket{t: t, conns: make(map[netip.AddrPort]*Conn), readable: make(chan struct{}, 1), done: make(chan struct{})}
+	s := &Socket{t: t, conns: make(map[netip.AddrPort]*Conn), readable: t.NewSignal(), done: make(chan struct{})}
+	s.rdl.t, s.wdl.t = t, t
 	if cfg != nil {
 		s.cfg = *cfg
 	}
@@ -79,7 +80,7 @@ func (s *Socket) ReadMsg(p []byte) (n int, from *Conn, info RecvInfo, err error)
 			left := len(s.queue) > 0
 			s.mu.Unlock()
 			if left {
-				notify(s.readable)
+				s.readable.Set()
 			}
 			if finished {
 				m.c.giveBack(m.r)
@@ -87,11 +88,11 @@ func (s *Socket) ReadMsg(p []byte) (n int, from *Conn, info RecvInfo, err error)
 			return n, m.c, info, err
 		}
 		s.mu.Unlock()
-		select {
-		case <-s.readable:
-		case <-s.done:
+		switch passed := s.rdl.passed(); {
+		case s.readable.Wait(s.done, passed):
+		case isClosed(s.done):
 			return 0, nil, RecvInfo{}, net.ErrClosed
-		case <-s.rdl.passed():
+		case isClosed(passed):
 			return 0, nil, RecvInfo{}, os.ErrDeadlineExceeded
 		}
 	}
@@ -222,6 +223,7 @@ func (s *Socket) Close() error {
 	s.once.Do(func() {
 		s.l.Close()
 		close(s.done)
+		s.t.Rouse()
 		s.mu.Lock()
 		var conns []*Conn
 		for _, c := range s.conns {

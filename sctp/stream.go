@@ -16,7 +16,7 @@ type Stream struct {
 
 	inbox inbox // owner of the association only
 
-	readable chan struct{}
+	readable *Signal
 	rdl, wdl deadline
 }
 
@@ -29,7 +29,8 @@ func (c *Conn) Stream(id uint16) *Stream {
 	defer c.Unlock()
 	s := c.streams[wire.StreamID(id)]
 	if s == nil {
-		s = &Stream{c: c, id: wire.StreamID(id), readable: make(chan struct{}, 1)}
+		s = &Stream{c: c, id: wire.StreamID(id), readable: c.t.NewSignal()}
+		s.rdl.t, s.wdl.t = c.t, c.t
 		if c.streams == nil {
 			c.streams = make(map[wire.StreamID]*Stream)
 		}

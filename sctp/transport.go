@@ -22,7 +22,7 @@ import (
 const minPacket = 12 + 16 + 4 + 512
 
 // Transport runs SCTP associations over one Link: one receive goroutine, one timer, and the callers'
-// own goroutines. It is the shell around the sans-IO packages endpoint and assoc.
+// own goroutines, which receive too while they wait (turn). It is the shell around the sans-IO packages endpoint and assoc.
 //
 // Locks, in the order they may be taken: mu, then an association's gate, then the leaf locks.
 type Transport struct {
@@ -42,7 +42,7 @@ type Transport struct {
 
 	timers  *timers
 	batches sync.Pool // *assoc.TxBatch
-	readEnd chan struct{}
+	turn    turn
 
 	stats   transportCounters
 	journal *journal
@@ -53,7 +53,6 @@ func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 	t := &Transport{
 		link: link, start: time.Now(),
 		conns: make(map[*Conn]struct{}), listeners: make(map[uint16]*Listener), ports: make(map[uint16]int), lingering: make(map[uint16]*time.Timer),
-		readEnd: make(chan struct{}),
 	}
 	if cfg != nil {
 		t.cfg = *cfg
@@ -66,6 +65,7 @@ func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 		MaxAssocs: t.cfg.MaxAssocs, MaxPerSource: t.cfg.maxPerSource(), MaxAnswers: t.cfg.maxAnswers(), AnswerKey: rand.Uint64()})
 	t.timers = newTimers(t.now, (*Conn).timeout)
 	t.batches.New = func() any { return assoc.NewTxBatch(txBatch) }
+	t.turn.init(t)
 	go t.receive()
 	return t, nil
 }
@@ -80,34 +80,10 @@ const (
 // now is the one clock: monotonic nanoseconds since the Transport was made.
 func (t *Transport) now() rawio.Time { return rawio.Time(time.Since(t.start)) }
 
-// receive runs to completion for each batch: demultiplex, handle, place, acknowledge, transmit.
-func (t *Transport) receive() {
-	defer close(t.readEnd)
-	poller, _ := t.link.(rawio.Poller)
-	r := receiver{t: t, pkts: make([]rawio.Packet, rxBatch)}
-	for {
-		n, err := t.link.ReadBatch(r.pkts)
-		r.octets = 0
-		r.handle(n)
-		// What has come while many packets were handled is handled with them: one SACK for all, and one
-		// wake-up of who reads. Only if nothing is there, or enough has come, these go out.
-		for poller != nil && n >= rxMany && r.octets < rxMost {
-			n = poller.PollBatch(r.pkts)
-			r.handle(n)
-		}
-		r.done()
-		if err != nil {
-			if !errors.Is(err, net.ErrClosed) {
-				t.fail(err)
-			}
-			return
-		}
-	}
-}
-
-// receiver is the state of the receive goroutine.
+// receiver is the state of whoever reads the link.
 type receiver struct {
 	t      *Transport
+	poller rawio.Poller // nil: the link has none
 	pkts   []rawio.Packet
 	conns  [rxBatch]*Conn // of the packets; nil between two calls of handle
 	last   *Conn          // whose packets were handled last: it has not transmitted yet
@@ -487,6 +463,6 @@ func (t *Transport) Close() error {
 	}
 	t.timers.close()
 	err := t.link.Close()
-	<-t.readEnd
+	t.turn.close()
 	return err
 }

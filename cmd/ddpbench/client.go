@@ -65,7 +65,7 @@ func (c *client) runSize(ctx context.Context, size int) error {
 		return err
 	}
 	defer e.close()
-	e.own, e.poll = c.own, c.link.Poll
+	e.own = c.own
 	if err := c.connect(ctx, e, run); err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/rddp-go/rddp/rdma"
@@ -16,7 +15,6 @@ type engine struct {
 	params
 	client bool
 	own    bool // an association for each QP
-	poll   time.Duration
 
 	dev   *rdma.Device
 	pd    *rdma.PD
@@ -93,7 +91,6 @@ func (e *engine) slot(r *region, slot int) []byte { return r.buf[slot*e.size:][:
 
 // wait handles completions: those that are there, or else the next ones.
 func (e *engine) wait(ctx context.Context) error {
-	var since time.Time
 	for {
 		n, err := e.cq.Poll(e.wcs[:])
 		if err != nil {
@@ -101,15 +98,6 @@ func (e *engine) wait(ctx context.Context) error {
 		}
 		if n > 0 {
 			return e.handle(e.wcs[:n])
-		}
-		if e.poll > 0 {
-			if since.IsZero() {
-				since = time.Now()
-			}
-			if time.Since(since) < e.poll {
-				runtime.Gosched()
-				continue
-			}
 		}
 		if err := e.cq.Wait(ctx); err != nil {
 			return err

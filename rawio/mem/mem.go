@@ -42,6 +42,7 @@ type Link struct {
 	mu    sync.Mutex
 	ready sync.Cond           // a packet came in, or the link closed
 	in    queue               // guarded by mu
+	intr  bool                // guarded by mu: the reader is to come back
 	ports map[uint16]struct{} // guarded by mu: SCTP ports in use
 }
 
@@ -51,6 +52,8 @@ var (
 	_ rawio.PortBinder = (*Link)(nil)
 	_ rawio.Featurer   = (*Link)(nil)
 	_ rawio.Poller     = (*Link)(nil)
+
+	_ rawio.Interrupter = (*Link)(nil)
 )
 
 // Pair returns two links, each receiving what the other sends. It fails with *rawio.MTUError for an
@@ -105,11 +108,15 @@ func (l *Link) ReadBatch(pkts []rawio.Packet) (n int, err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.in.n == 0 && !l.closed.Load() {
+	for l.in.n == 0 && !l.closed.Load() && !l.intr {
 		l.ready.Wait()
 	}
-	if l.closed.Load() {
+	switch {
+	case l.closed.Load():
 		return 0, net.ErrClosed
+	case l.in.n == 0:
+		l.intr = false
+		return 0, rawio.ErrInterrupted
 	}
 	return l.in.fill(pkts), nil
 }
@@ -119,6 +126,14 @@ func (l *Link) PollBatch(pkts []rawio.Packet) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.in.fill(pkts)
+}
+
+// Interrupt implements rawio.Interrupter.
+func (l *Link) Interrupt() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.intr = true
+	l.ready.Signal()
 }
 
 // WriteBatch copies pkts to the other side. It never blocks: where the other side's queue is full or
@@ -189,7 +204,9 @@ func (l *Link) Outstanding() int { return l.pools.outstanding() }
 func (l *Link) MTU(local, remote netip.Addr) int { return l.limit }
 
 // Features implements rawio.Featurer.
-func (l *Link) Features() rawio.Features { return rawio.DontFragment | rawio.ECNField }
+func (l *Link) Features() rawio.Features {
+	return rawio.DontFragment | rawio.ECNField | rawio.Interruptible
+}
 
 // LocalAddrs returns this side's addresses; the first is the default source.
 func (l *Link) LocalAddrs() []netip.AddrPort { return slices.Clone(l.addrs) }

@@ -34,6 +34,8 @@ var (
 	_ rawio.Featurer   = (*Link)(nil)
 	_ rawio.Bufferer   = (*Link)(nil)
 	_ rawio.Poller     = (*Link)(nil)
+
+	_ rawio.Interrupter = (*Link)(nil)
 )
 
 // New returns a tap on inner that records to w. Close closes inner and completes the record; closing
@@ -119,6 +121,13 @@ func (l *Link) MTU(local, remote netip.Addr) int { return l.inner.MTU(local, rem
 
 // Features asks the inner link.
 func (l *Link) Features() rawio.Features { return rawio.FeaturesOf(l.inner) }
+
+// Interrupt tells the inner link, where that is a rawio.Interrupter.
+func (l *Link) Interrupt() {
+	if i, ok := l.inner.(rawio.Interrupter); ok {
+		i.Interrupt()
+	}
+}
 
 // ReceiveBuffer asks the inner link; it is boundless where that is no rawio.Bufferer.
 func (l *Link) ReceiveBuffer() int {

@@ -25,6 +25,9 @@ func (l *Link) ReadBatch(pkts []rawio.Packet) (int, error) { return l.group.Read
 // PollBatch implements rawio.Poller.
 func (l *Link) PollBatch(pkts []rawio.Packet) int { return l.group.PollBatch(pkts) }
 
+// Interrupt implements rawio.Interrupter.
+func (l *Link) Interrupt() { l.group.Interrupt() }
+
 // MTU implements rawio.Link.
 func (l *Link) MTU(local, remote netip.Addr) int {
 	remote = remote.Unmap()
@@ -62,7 +65,9 @@ func (l *Link) LocalAddrs() []netip.AddrPort {
 }
 
 // Features implements rawio.Featurer.
-func (l *Link) Features() rawio.Features { return rawio.DontFragment | rawio.ECNField }
+func (l *Link) Features() rawio.Features {
+	return rawio.DontFragment | rawio.ECNField | rawio.Interruptible
+}
 
 // ReceiveBuffer implements rawio.Bufferer.
 func (l *Link) ReceiveBuffer() int { return l.group.ReceiveBuffer() }

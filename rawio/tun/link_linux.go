@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/interrupt"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
 )
 
@@ -19,6 +20,7 @@ type Link struct {
 	name   string
 	file   *os.File
 	rc     syscall.RawConn
+	intr   *interrupt.Interrupter
 	closed atomic.Bool
 	pool   *rawio.Pool
 	stats  counters
@@ -63,8 +65,13 @@ func (l *Link) source(dst netip.Addr) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
+// Interrupt implements rawio.Interrupter.
+func (l *Link) Interrupt() { l.intr.Interrupt() }
+
 // Features implements rawio.Featurer.
-func (l *Link) Features() rawio.Features { return rawio.DontFragment | rawio.ECNField }
+func (l *Link) Features() rawio.Features {
+	return rawio.DontFragment | rawio.ECNField | rawio.Interruptible
+}
 
 // Stats returns the link's counters.
 func (l *Link) Stats() Stats {
@@ -89,4 +96,6 @@ var (
 	_ rawio.Link      = (*Link)(nil)
 	_ rawio.Addresser = (*Link)(nil)
 	_ rawio.Featurer  = (*Link)(nil)
+
+	_ rawio.Interrupter = (*Link)(nil)
 )

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/interrupt"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -46,7 +47,7 @@ func Open(cfg Config) (*Link, error) {
 		return nil, err
 	}
 	l := &Link{
-		cfg: cfg, name: name, file: f, rc: rc,
+		cfg: cfg, name: name, file: f, rc: rc, intr: interrupt.New(f),
 		pool: rawio.NewPool(cfg.MTU, max(64, poolOctets/cfg.MTU)),
 	}
 	l.try = l.tryRead

@@ -34,6 +34,8 @@ func (l *Link) ReadBatch(pkts []rawio.Packet) (int, error) {
 	switch {
 	case l.n > 0:
 		return l.n, nil
+	case !l.closed.Load() && l.err == nil && l.intr.Check(err):
+		return 0, rawio.ErrInterrupted
 	case err != nil || l.closed.Load():
 		if l.buf != nil {
 			l.buf.Release()
@@ -66,6 +68,8 @@ func (l *Link) tryRead(fd uintptr) bool {
 				return true
 			case l.cfg.Poll <= 0:
 				return false
+			case l.intr.Pending():
+				return true
 			case start.IsZero():
 				start = time.Now()
 			case time.Since(start) >= l.cfg.Poll:

@@ -30,6 +30,9 @@ func (l *Link) ReadBatch(pkts []rawio.Packet) (int, error) { return l.group.Read
 // PollBatch implements rawio.Poller.
 func (l *Link) PollBatch(pkts []rawio.Packet) int { return l.group.PollBatch(pkts) }
 
+// Interrupt implements rawio.Interrupter.
+func (l *Link) Interrupt() { l.group.Interrupt() }
+
 // MTU implements rawio.Link.
 func (l *Link) MTU(local, remote netip.Addr) int {
 	local, remote = local.Unmap(), remote.Unmap()
@@ -76,7 +79,9 @@ func (l *Link) LocalAddrs() []netip.AddrPort {
 }
 
 // Features implements rawio.Featurer.
-func (l *Link) Features() rawio.Features { return rawio.DontFragment | rawio.ECNField }
+func (l *Link) Features() rawio.Features {
+	return rawio.DontFragment | rawio.ECNField | rawio.Interruptible
+}
 
 // Port returns the local encapsulation port.
 func (l *Link) Port() uint16 { return l.port }

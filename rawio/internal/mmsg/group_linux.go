@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/interrupt"
 	"golang.org/x/sys/unix"
 )
 
@@ -21,6 +22,7 @@ type Group struct {
 	socks  []*Socket
 	epoll  *os.File        // joins two sockets for waiting; nil with one
 	wait   syscall.RawConn // what a blocked reader waits on
+	intr   *interrupt.Interrupter
 	spin   time.Duration
 	closed atomic.Bool
 
@@ -46,7 +48,7 @@ const maxErrors = 64
 
 // NewGroup takes over the sockets. spin is how long a reader polls before it blocks.
 func NewGroup(spin time.Duration, socks ...*Socket) (*Group, error) {
-	g := &Group{socks: socks, spin: spin, rx: newReceiver(), wait: socks[0].rc}
+	g := &Group{socks: socks, spin: spin, rx: newReceiver(), wait: socks[0].rc, intr: interrupt.New(socks[0].file)}
 	g.try, g.recv, g.drain = g.tryRead, g.recvOnce, g.drainErrors
 	if len(socks) == 1 {
 		return g, nil
@@ -79,8 +81,12 @@ func (g *Group) join() error {
 		}
 	}
 	g.wait, err = g.epoll.SyscallConn()
+	g.intr = interrupt.New(g.epoll)
 	return err
 }
+
+// Interrupt is rawio.Interrupter's.
+func (g *Group) Interrupt() { g.intr.Interrupt() }
 
 // Sockets returns the sockets of the group.
 func (g *Group) Sockets() []*Socket { return g.socks }
@@ -101,6 +107,8 @@ func (g *Group) ReadBatch(pkts []rawio.Packet) (int, error) {
 	switch {
 	case g.n > 0:
 		return g.n, nil
+	case !g.closed.Load() && g.intr.Check(err):
+		return 0, rawio.ErrInterrupted
 	case err != nil || g.closed.Load():
 		g.rx.release()
 		g.eq.release()
@@ -159,6 +167,9 @@ func (g *Group) tryRead(uintptr) bool {
 		if g.spin > 0 {
 			if start.IsZero() {
 				start = time.Now()
+			}
+			if g.intr.Pending() {
+				return true
 			}
 			if time.Since(start) < g.spin {
 				runtime.Gosched()

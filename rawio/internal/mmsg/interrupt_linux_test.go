@@ -1,0 +1,45 @@
+package mmsg
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// An interrupted reader comes back, whether it blocks, polls or is yet to begin, and afterwards reads on.
+func TestInterrupt(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		spin   time.Duration
+		before bool
+	}{{"blocking", 0, false}, {"polling", time.Hour, false}, {"before a read that blocks", 0, true}, {"before a read that polls", time.Hour, true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			a, b := pair(t, tt.spin)
+			in := make([]rawio.Packet, 1)
+			end := make(chan error, 1)
+			read := func() {
+				_, err := b.ReadBatch(in)
+				end <- err
+			}
+			if tt.before {
+				b.Interrupt()
+				go read()
+			} else {
+				go read()
+				b.Interrupt() // perhaps before as well: that must do no harm
+			}
+			if err := <-end; err != rawio.ErrInterrupted {
+				t.Fatal(err)
+			}
+			go read()
+			if _, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{{1}}, Remote: anywhere}}); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-end; err != nil || in[0].Data[0] != 1 {
+				t.Fatal(err)
+			}
+			in[0].Release()
+		})
+	}
+}

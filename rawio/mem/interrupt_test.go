@@ -1,0 +1,49 @@
+package mem_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/mem"
+)
+
+func TestInterrupt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, err := mem.Pair(mem.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := make([]rawio.Packet, 1)
+		end := make(chan error)
+		for _, before := range []bool{true, false} {
+			if before {
+				b.Interrupt()
+			}
+			go func() {
+				_, err := b.ReadBatch(in)
+				end <- err
+			}()
+			synctest.Wait()
+			if !before {
+				b.Interrupt()
+			}
+			if err := <-end; err != rawio.ErrInterrupted {
+				t.Errorf("interrupted before: %v: %v", before, err)
+			}
+		}
+		if _, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{{1}}, Remote: b.LocalAddrs()[0]}}); err != nil {
+			t.Fatal(err)
+		}
+		b.Interrupt() // a packet comes first
+		if n, err := b.ReadBatch(in); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		in[0].Release()
+		if _, err := b.ReadBatch(in); err != rawio.ErrInterrupted {
+			t.Error(err)
+		}
+		a.Close()
+		b.Close()
+	})
+}

@@ -1,0 +1,83 @@
+package sctp
+
+// Signal is a token that tells a waiting goroutine to look again. Who waits for it may read the link of
+// its Transport meanwhile. Its methods may be called from several goroutines.
+type Signal struct {
+	t    *Transport
+	c    chan struct{}
+	left atomicTime // when Wait returned last
+}
+
+// NewSignal returns a signal that is not set.
+func (t *Transport) NewSignal() *Signal { return &Signal{t: t, c: make(chan struct{}, 1)} }
+
+// C has the token while the signal is set, for use in select.
+func (s *Signal) C() <-chan struct{} { return s.c }
+
+// Set sets the signal, and wakes one goroutine that waits for it.
+func (s *Signal) Set() {
+	select {
+	case s.c <- struct{}{}:
+	default:
+		return // who put the token there sees to the rest
+	}
+	if u := &s.t.turn; u.reader.Load() == s {
+		u.link.Interrupt()
+	}
+}
+
+// Wait blocks until the signal is set, which it reports and undoes, or a channel is closed; a nil channel
+// never is. Who closes one calls Transport.Rouse afterwards. No lock may be held: the calling goroutine may
+// have to receive packets meanwhile, for whomever they are.
+func (s *Signal) Wait(a, b <-chan struct{}) (set bool) {
+	u := &s.t.turn
+	select {
+	case <-s.c:
+		return true // at once: this says nothing of how quick the caller is
+	default:
+	}
+	if u.take(s.t.now().Sub(s.left.Load()) < quickReturn) {
+		set, err := s.attend(a, b)
+		u.leave()
+		if err == nil {
+			s.left.Store(s.t.now())
+			return set
+		}
+	} // else somebody reads, or nobody can any more and what is waited for will end
+	select {
+	case <-s.c:
+		set = true
+	case <-a:
+	case <-b:
+	}
+	s.left.Store(s.t.now())
+	return set
+}
+
+// attend is Wait with the turn.
+func (s *Signal) attend(a, b <-chan struct{}) (set bool, err error) {
+	u := &s.t.turn
+	u.reading.Lock()
+	defer u.reading.Unlock()
+	for err == nil {
+		u.reader.Store(s) // from here on Set and Rouse interrupt
+		select {
+		case <-s.c:
+			set = true
+		default:
+		}
+		if set || isClosed(a) || isClosed(b) {
+			u.reader.Store(nil)
+			return set, nil
+		}
+		err = u.read()
+	}
+	return false, err
+}
+
+// Rouse has a goroutine in Signal.Wait look at its channels.
+func (t *Transport) Rouse() {
+	if t.turn.reader.Load() != nil {
+		t.turn.link.Interrupt()
+	}
+}

@@ -1,0 +1,185 @@
+package sctp
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// turn is the right to read the link. The receive goroutine has it, until a goroutine that is about to wait
+// for what a packet brings asks for it, and reads the link itself: so the packet wakes that one, not another
+// that has to wake it in turn. On the way out it leaves the turn to nobody, as it will be back at
+// once, and handing the turn over each time would cost as much as is won. If it is not, a timer has the receive goroutine
+// go on; who was not back soon the last time does not get the turn, nor does anybody while packets come in numbers, which
+// are handled while the program handles what they bring.
+type turn struct {
+	link  rawio.Interrupter // nil: the receive goroutine always reads
+	state atomic.Int32
+
+	reading sync.Mutex             // held by who has the turn, for Close
+	rx      receiver               // guarded by reading
+	few     atomic.Int32           // batches in a row of few short packets
+	reader  atomic.Pointer[Signal] // of the goroutine that reads, while that may block
+
+	given chan struct{} // the receive goroutine hands over the turn
+	call  chan struct{} // one token: it is to take the turn
+	end   chan struct{} // closed by Close
+	over  chan struct{} // closed when it has ended
+
+	timer   *time.Timer // calls it
+	running atomic.Bool // the timer is
+}
+
+// States of a turn.
+const (
+	turnReceiver int32 = iota // the receive goroutine has it
+	turnAsked                 // and somebody waits for it to be handed over
+	turnTaken                 // somebody else has it
+	turnFree                  // nobody has it
+	turnOver                  // the link is gone
+)
+
+const (
+	// quickReturn is how soon a goroutine is back to wait for more when it is worth its while to read the link.
+	quickReturn = 100 * time.Microsecond
+	// leftAlone is how long the link may be left alone by one that was quick before.
+	leftAlone = 10 * time.Millisecond
+	// fewPackets and fewOctets are the most that a batch has where packets come one at a time, and fewBatches
+	// how many such batches in a row it takes to tell.
+	fewPackets = 2
+	fewOctets  = 4 << 10
+	fewBatches = 8
+)
+
+func (u *turn) init(t *Transport) {
+	if rawio.FeaturesOf(t.link)&rawio.Interruptible != 0 {
+		u.link, _ = t.link.(rawio.Interrupter)
+	}
+	u.given, u.call = make(chan struct{}), make(chan struct{}, 1)
+	u.end, u.over = make(chan struct{}), make(chan struct{})
+	u.rx = receiver{t: t, pkts: make([]rawio.Packet, rxBatch)}
+	u.rx.poller, _ = t.link.(rawio.Poller)
+	u.timer = time.AfterFunc(time.Hour, u.late)
+	u.timer.Stop()
+}
+
+// receive is the receive goroutine.
+func (t *Transport) receive() {
+	u := &t.turn
+	defer close(u.over)
+	for {
+		u.reading.Lock()
+		var err error
+		for err == nil && !u.state.CompareAndSwap(turnAsked, turnTaken) {
+			err = u.read()
+		}
+		u.reading.Unlock()
+		if err != nil {
+			u.state.Store(turnOver)
+			return
+		}
+		u.given <- struct{}{}
+		for ok := false; !ok; ok = u.state.CompareAndSwap(turnFree, turnReceiver) {
+			select {
+			case <-u.call:
+			case <-u.end:
+				return
+			}
+		}
+	}
+}
+
+// take asks for the turn on behalf of a goroutine that is likely to be back soon when it has what it waits
+// for, if quick. Without the turn the caller has to wait for others.
+func (u *turn) take(quick bool) bool {
+	switch {
+	case u.link == nil:
+		return false
+	case !quick || u.few.Load() < fewBatches:
+		if u.state.Load() == turnFree {
+			u.summon()
+		}
+		return false
+	case u.state.CompareAndSwap(turnFree, turnTaken):
+		return true
+	case !u.state.CompareAndSwap(turnReceiver, turnAsked):
+		return false // another goroutine reads
+	}
+	u.link.Interrupt()
+	select {
+	case <-u.given:
+		return true
+	case <-u.over:
+		return false
+	}
+}
+
+// leave gives the turn up.
+func (u *turn) leave() {
+	u.state.Store(turnFree)
+	if u.few.Load() < fewBatches {
+		u.summon()
+	} else if !u.running.Load() && !u.running.Swap(true) {
+		u.timer.Reset(leftAlone)
+	}
+}
+
+// summon has the receive goroutine take the turn, unless somebody else has.
+func (u *turn) summon() {
+	select {
+	case u.call <- struct{}{}:
+	default:
+	}
+}
+
+// late is the timer's function.
+func (u *turn) late() {
+	u.running.Store(false) // before it looks: who leaves now starts the timer again
+	if u.state.Load() == turnFree {
+		u.summon()
+	}
+}
+
+// close waits until nobody reads any more. The link is closed.
+func (u *turn) close() {
+	close(u.end)
+	<-u.over
+	u.reading.Lock()
+	u.state.Store(turnOver)
+	u.reading.Unlock()
+	u.timer.Stop()
+}
+
+// read reads a batch and runs it to completion: demultiplex, handle, place, acknowledge, transmit. It
+// blocks for the batch. After an error the link is good for nothing more.
+func (u *turn) read() error {
+	r := &u.rx
+	n, err := r.t.link.ReadBatch(r.pkts)
+	u.reader.Store(nil)
+	r.octets = 0
+	r.handle(n)
+	// What has come while many packets were handled is handled with them: one SACK for all, and one
+	// wake-up of who reads. Only if nothing is there, or enough has come, these go out.
+	for more := n; r.poller != nil && more >= rxMany && r.octets < rxMost; {
+		more = r.poller.PollBatch(r.pkts)
+		r.handle(more)
+	}
+	switch few := u.few.Load(); {
+	case n > fewPackets || r.octets > fewOctets:
+		u.few.Store(0)
+	case n > 0 && few < fewBatches:
+		u.few.Store(few + 1)
+	}
+	r.done()
+	switch {
+	case err == nil, err == rawio.ErrInterrupted:
+		return nil
+	case !errors.Is(err, net.ErrClosed):
+		r.t.fail(err)
+	}
+	return err
+}

@@ -1,0 +1,242 @@
+package sctp
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// echo answers messages on d until its end.
+func echo(d *Conn) {
+	b := make([]byte, 1500)
+	for {
+		n, info, err := d.ReadMsg(b)
+		if err != nil {
+			return
+		}
+		if _, err := d.WriteMsg(b[:n], SendInfo{Stream: info.Stream}); err != nil {
+			return
+		}
+	}
+}
+
+// trip sends a message and reads the answer.
+func trip(t *testing.T, c *Conn) {
+	t.Helper()
+	b := make([]byte, 1500)
+	if _, err := c.WriteMsg(b[:64], SendInfo{}); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, err := c.ReadMsg(b); err != nil || n != 64 {
+		t.Fatalf("%d octets, %v", n, err)
+	}
+}
+
+// warm has both ends take turns: as many messages as it takes to see that packets come one at a time.
+func warm(t *testing.T, c *Conn) {
+	t.Helper()
+	for range 4 * fewBatches {
+		trip(t, c)
+	}
+}
+
+func (t *Transport) turnState() int32 { return t.turn.state.Load() }
+
+// blocked starts f, which is to block, and returns what its error will be sent on.
+func blocked(f func() error) <-chan error {
+	end := make(chan error, 1)
+	go func() { end <- f() }()
+	synctest.Wait()
+	return end
+}
+
+func TestWhoWaitsReadsTheLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		c, d := p.connect(t, nil, nil)
+		go echo(d)
+		if s := p.a.turnState(); s != turnReceiver {
+			t.Fatalf("state %d before anybody waits", s)
+		}
+		warm(t, c)
+		synctest.Wait()
+		if s, r := p.b.turnState(), p.b.turn.reader.Load(); s != turnTaken || r != d.readable {
+			t.Errorf("state %d while the server waits for the next message, reader %p", s, r)
+		}
+		if s := p.a.turnState(); s != turnFree {
+			t.Errorf("state %d while the client does something else", s)
+		}
+	})
+}
+
+// Who reads the link stops when what it waits for comes otherwise.
+func TestReaderOfTheLinkIsInterrupted(t *testing.T) {
+	read := func(c *Conn) error {
+		_, _, err := c.ReadMsg(make([]byte, 1500))
+		return err
+	}
+	for _, tt := range []struct {
+		name string
+		do   func(p *pair, c *Conn)
+		want error
+	}{
+		{"deadline that passes", func(p *pair, c *Conn) { c.SetReadDeadline(time.Now().Add(time.Second)) }, os.ErrDeadlineExceeded},
+		{"deadline that has passed", func(p *pair, c *Conn) { c.SetReadDeadline(time.Now()) }, os.ErrDeadlineExceeded},
+		{"Abort", func(p *pair, c *Conn) { c.Abort("enough") }, net.ErrClosed},
+		{"Close of the transport", func(p *pair, c *Conn) { p.a.Close() }, net.ErrClosed},
+		{"another goroutine's token", func(p *pair, c *Conn) {
+			c.Lock()
+			c.closing = true // ReadMsg is to see it
+			c.Unlock()
+			c.readable.Set()
+		}, net.ErrClosed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPair(t)
+				c, d := p.connect(t, nil, nil)
+				go echo(d)
+				warm(t, c)
+				end := blocked(func() error { return read(c) })
+				if p.a.turn.reader.Load() != c.readable {
+					t.Fatal("the client does not read the link")
+				}
+				began := time.Now()
+				tt.do(p, c)
+				if err := <-end; !errors.Is(err, tt.want) {
+					t.Errorf("%v", err)
+				}
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("after %v", took)
+				}
+			})
+		})
+	}
+}
+
+// Several goroutines wait; one of them reads the link for all.
+func TestOneReadsForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		c, d := p.connect(t, nil, nil)
+		go echo(d)
+		warm(t, c)
+		s := c.Stream(1)
+		first := blocked(func() error { _, err := s.Read(make([]byte, 100)); return err })
+		second := blocked(func() error { _, _, err := c.ReadMsg(make([]byte, 100)); return err })
+		for _, stream := range []uint16{0, 1} {
+			if _, err := c.WriteMsg([]byte("x"), SendInfo{Stream: stream}); err != nil {
+				t.Fatal(err)
+			}
+			end := second
+			if stream == 1 {
+				end = first
+			}
+			if err := <-end; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// A program that does not come back leaves the link to the receive goroutine: after 10 ms when it has been
+// quick before, and at once when it has not.
+func TestSlowReaderLeavesTheLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		c, d := p.connect(t, nil, nil)
+		serve := make(chan struct{})
+		go func() {
+			b := make([]byte, 1500)
+			for {
+				n, _, err := d.ReadMsg(b)
+				if err != nil {
+					return
+				}
+				if b[0] == 's' {
+					<-serve
+				}
+				if _, err := d.WriteMsg(b[:n], SendInfo{}); err != nil {
+					return
+				}
+			}
+		}()
+		warm(t, c)
+		for _, atMost := range []time.Duration{leftAlone, 0} {
+			if _, err := c.WriteMsg([]byte("slow"), SendInfo{}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait() // the server has read it
+			began, sacks := time.Now(), d.Stats().SacksOut
+			if _, err := c.WriteMsg([]byte("who acknowledges this?"), SendInfo{SackNow: true}); err != nil {
+				t.Fatal(err)
+			}
+			for synctest.Wait(); d.Stats().SacksOut == sacks; synctest.Wait() {
+				time.Sleep(time.Millisecond) // of virtual time
+			}
+			if took := time.Since(began); took > atMost {
+				t.Errorf("acknowledged after %v, want %v at most", took, atMost)
+			}
+			synctest.Wait()
+			if s := p.b.turnState(); s != turnReceiver {
+				t.Errorf("state %d while the server does something else", s)
+			}
+			serve <- struct{}{}
+			b := make([]byte, 1500)
+			for range 2 {
+				if _, _, err := c.ReadMsg(b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait()
+		}
+		warm(t, c)
+		synctest.Wait()
+		if s := p.b.turnState(); s != turnTaken {
+			t.Errorf("state %d when the server has become quick again", s)
+		}
+	})
+}
+
+// Where packets come in numbers, the receive goroutine handles them while the program handles what they bring.
+func TestBulkIsLeftToTheReceiveGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		c, d := p.connect(t, nil, nil)
+		go echo(d)
+		warm(t, c)
+		p.b.turn.few.Store(0) // a batch of many packets
+		if _, err := c.WriteMsg([]byte("x"), SendInfo{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if s := p.b.turnState(); s != turnReceiver {
+			t.Errorf("state %d", s)
+		}
+	})
+}
+
+// A link that cannot be interrupted is read by the receive goroutine alone.
+func TestPlainLinkHasNoTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		p.b.turn.link = nil
+		c, d := p.connect(t, nil, nil)
+		go echo(d)
+		warm(t, c)
+		synctest.Wait()
+		if s := p.b.turnState(); s != turnReceiver {
+			t.Errorf("state %d", s)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		p.b.Rouse() // finds nobody
+		if _, err := d.NextEvent(ctx); err == nil {
+			t.Error("an event")
+		}
+	})
+}
