@@ -34,6 +34,9 @@ func newPair(r *run, i int) *pair {
 	if s.UDP {
 		g.UDP = encap
 	}
+	if min(a.mtu(), b.mtu()) > 1500 { // a segment longer than the receive buffer ends the association
+		g.ConfigA.RecvBuffer, g.ConfigB.RecvBuffer = 0, 0
+	}
 	p.w = world.Join(a.node, b.node, &g)
 	return p
 }
