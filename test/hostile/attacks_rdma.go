@@ -173,11 +173,11 @@ func rdmaAttacks() []attack {
 				s.ssn = 4
 				return nil
 			})},
-		{name: "DDP-SSN that jumps ahead of the window", rfc: "5043 10", may: []string{"session Terminate"},
+		{name: "DDP-SSN that jumps ahead of the window", rfc: "5043 10", must: []string{"session Terminate"},
 			start: sessions(func(_ *scene, s *session) error {
 				return s.segmentAs(40000, forge.Write(s.stags["rw"], regionBase+1<<20, forge.Evil(64)))
 			})},
-		{name: "DDP-SSN used twice", rfc: "5043 10", may: []string{"session Terminate"},
+		{name: "DDP-SSN used twice", rfc: "5043 10", must: []string{"session Terminate"},
 			start: sessions(func(_ *scene, s *session) error {
 				return s.segmentAs(0, forge.Write(s.stags["rw"], regionBase+1<<20, forge.Evil(64)))
 			})},

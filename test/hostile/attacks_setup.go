@@ -137,7 +137,7 @@ func setupAttacks() []attack {
 				return x.friend.ask("dial", dialing{Port: campedPort, To: portSCTP, Timeout: 2 * time.Second}, nil)
 			}},
 		{name: "address camping: one of two addresses, until its probes have gone unanswered", rfc: "5062 2", most: 1500,
-			must: []string{"INIT ACK", "COOKIE ACK"}, may: append(handshake, "HEARTBEAT"+client, "INIT ACK"+client, "COOKIE ACK"+client, "ABORT 12"+client),
+			must: []string{"INIT ACK", "COOKIE ACK"}, may: append(handshake, "ABORT", "HEARTBEAT"+client, "INIT ACK"+client, "COOKIE ACK"+client, "ABORT 12"+client),
 			start: camp(netip.AddrPortFrom(victimAddr, portHasty)),
 			finish: func(x *scene) error {
 				time.Sleep(hastyEnd)

@@ -23,7 +23,7 @@ type options struct {
 const (
 	keepsPercent = 80       // of the honest client's throughput, at least
 	commonMass   = 32 << 20 // octets that the victim may hold because of one attack, unless it says otherwise
-	moreRounds   = 3        // times options.rounds, while the throughput verdict is a failure
+	moreRounds   = 6        // times options.rounds, while the throughput verdict is a failure
 )
 
 // row is what became of an attack.
@@ -237,12 +237,11 @@ func (a *arena) attackQuietly(t *attack, r *row, fail func(string, ...any)) erro
 func (a *arena) judge(t *attack, r *row, toClient *record, octets uint64, fail func(string, ...any)) {
 	heard := append(a.seen.reaction(nil), toClient.reaction(nil)...)
 	show := slices.DeleteFunc(slices.Clone(heard), func(k string) bool { return slices.Contains(t.may, k) && !slices.Contains(t.must, k) })
-	if len(show) == 0 {
-		show = slices.Clone(heard)
-	}
 	switch {
 	case len(heard) == 0:
 		r.Reaction = "silently dropped"
+	case len(show) == 0:
+		r.Reaction = "nothing but " + strings.Join(heard, ", ")
 	default:
 		r.Reaction = strings.Join(show[:min(len(show), 3)], ", ")
 	}

@@ -31,7 +31,7 @@ func (r *report) failed() (n int) {
 }
 
 // heading and cells are the table.
-var heading = []string{"attack", "RFC, section", "packets", "reaction", "held KiB", "peak RSS MiB", "CPU us/packet", "answers", "throughput", "control", "verdict"}
+var heading = []string{"attack", "RFC, section", "packets", "reaction", "held KiB", "peak RSS MiB", "CPU us/packet", "answers", "to others", "throughput", "control", "verdict"}
 
 func (r *row) cells() []string {
 	percent := func(v float64) string {
@@ -49,7 +49,7 @@ func (r *row) cells() []string {
 		verdict = "FAILS: " + strings.Join(r.Failures, "; ")
 	}
 	return []string{name, r.RFC, fmt.Sprint(r.Packets), r.Reaction, fmt.Sprint(r.Held >> 10), fmt.Sprint(r.PeakRSS >> 20),
-		fmt.Sprintf("%.1f", r.CPU), fmt.Sprintf("%.2f", r.Echo), percent(r.Attack), percent(r.Control), verdict}
+		fmt.Sprintf("%.1f", r.CPU), fmt.Sprintf("%.2f", r.Echo), fmt.Sprintf("%.2f", r.Third), percent(r.Attack), percent(r.Control), verdict}
 }
 
 func (r *report) text(w io.Writer) {
@@ -78,9 +78,9 @@ const notes = `The attacker is paced; it shares two processors with the victim a
 the client sends a message of 32 KiB every 5 ms; *reaction* is what the victim sent because of them, up to three kinds, *Terminate* by layer, type and code. *Held*
 is the heap in use after a garbage collection with the attack still standing, less that before it; *CPU* is the victim's processor time in
 user and kernel mode, less what it takes at rest: the kernel's share of receiving that runs in the attacker's send is not in it. *Answers* are
-the octets sent back for each octet of the attack, IP headers included. *Throughput* is what a greedy transfer keeps beside the attack,
+the octets sent back for each octet of the attack, IP headers included, *to others* those of them that went to third parties and to the client. *Throughput* is what a greedy transfer keeps beside the attack,
 each window compared with the undisturbed ones around it, the median of them; *control* is what it keeps beside as many packets of the same average
-length for a port that nobody has: what the rate alone takes. Up to three times the windows are taken while the verdict is not reached. A verdict of *holds* means: no association or session of the client was lost or
+length for a port that nobody has: what the rate alone takes. Up to six times the windows are taken while the verdict is not reached. A verdict of *holds* means: no association or session of the client was lost or
 slowed below 80% (where the control too is below 80%, below 80% of the control), its messages arrived as sent, the victim's memory is unchanged, nothing of what was not
 exposed left it, third parties got no more packets than the attacker sent and no more octets than the attack's bound (none; as many
 as were sent where there is an answer; 4 to 1 for INIT ACK), and no other kind of packet was seen than the RFC asks for.`
