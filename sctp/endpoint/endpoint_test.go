@@ -485,3 +485,34 @@ func TestINITFloodDoesNotAskForTheMTU(t *testing.T) {
 		t.Errorf("asked %d times for an answer of %d octets", asked, n)
 	}
 }
+
+// A shell looks all packets of a batch up before it handles those that have no association. The second COOKIE ECHO of
+// a batch, sent again because the host was slow, belongs to the association that the first one has made.
+func TestTwoCookieEchoesInOneBatch(t *testing.T) {
+	b := newBench(t, endpoint.Config{})
+	if err := b.ep.Listen(localPort, nil); err != nil {
+		t.Fatal(err)
+	}
+	tag, cookie := b.cookieOf(goodInit)
+	echo := rawio.Packet{Data: packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)), Local: hostAddr, Remote: peerAddr}
+	if a, ok := b.ep.Lookup(&echo); a != nil || !ok {
+		t.Fatal("an association before the COOKIE ECHO")
+	}
+	first, isNew := b.ep.HandleUnmatched(b.now, &echo)
+	if first == nil || !isNew {
+		t.Fatal("no association")
+	}
+	first.HandlePacket(b.now, &echo)
+	second, isNew := b.ep.HandleUnmatched(b.now, &echo)
+	if second != first || isNew {
+		t.Fatalf("the second belongs to %p, new %v; want %p", second, isNew, first)
+	}
+	b.ep.PollTransmit(b.now, b.out)
+	if n := len(b.out.Pkts); n != 0 { // an ABORT would end the peer's association
+		t.Errorf("the endpoint sends %d packets", n)
+	}
+	second.HandlePacket(b.now, &echo) // req 9260-5.1.5-8, 9260-5.2.4-13
+	if second.State() != assoc.Established {
+		t.Errorf("state %v", second.State())
+	}
+}

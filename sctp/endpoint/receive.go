@@ -208,6 +208,9 @@ func (e *Endpoint) handleCookieEcho(now rawio.Time, p *rawio.Packet, c wire.Chun
 		}
 		return nil, false
 	}
+	if a := e.byPeer[peerKey{p.Remote.Addr().Unmap(), ck.LocalPort, ck.PeerPort}]; a != nil {
+		return a, false // one that came right behind the first: Lookup has seen both before there was an association
+	}
 	cfg := e.listeners[ck.LocalPort]
 	switch source := ck.Addrs[0]; {
 	case cfg == nil || e.byTag[tagKey{ck.LocalTag, ck.LocalPort, ck.PeerPort}] != nil:
