@@ -1,39 +1,49 @@
 package sctp
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 )
 
-// steps is a link that reads two packets at a time, and waits before that when it is told to.
+// steps is a link that reads so many packets at a time, and waits before that when it is told to.
 type steps struct {
 	*mem.Link
+	most int
 	hold chan struct{} // what ReadBatch waits for
 }
 
 func (s *steps) ReadBatch(pkts []rawio.Packet) (int, error) {
 	n, err := s.Link.ReadBatch(pkts[:1])
 	<-s.hold
-	return n + s.Link.PollBatch(pkts[n:2]), err
+	return n + s.Link.PollBatch(pkts[n:s.most]), err
 }
 
-func (s *steps) PollBatch(pkts []rawio.Packet) int { return s.Link.PollBatch(pkts[:2]) }
+func (s *steps) PollBatch(pkts []rawio.Packet) int { return s.Link.PollBatch(pkts[:s.most]) }
 
 // Packets that come while others are handled are answered with them.
 func TestOneSackForWhatComesMeanwhile(t *testing.T) {
+	garbage := []byte("no SCTP packet at all")
 	for _, tt := range []struct {
-		name  string
-		plain bool // the link is no rawio.Poller
-		sacks uint64
-	}{{"polling", false, 1}, {"not polling", true, 4}} {
+		name    string
+		plain   bool // the link is no rawio.Poller
+		most    int
+		between []byte // what comes between the packets
+		sacks   uint64
+	}{
+		{"polling", false, 2, nil, 1},
+		{"not polling", true, 2, nil, 4},
+		{"polling, and packets for nobody between", false, 2, garbage, 1},
+		{"not polling, and packets for nobody between", true, 8, garbage, 2},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			la, lb, err := mem.Pair(mem.Options{MTU: 1500})
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &steps{Link: lb, hold: make(chan struct{})}
+			s := &steps{Link: lb, most: tt.most, hold: make(chan struct{})}
 			var link rawio.Link = s
 			if tt.plain {
 				link = struct{ rawio.Link }{s}
@@ -70,6 +80,12 @@ func TestOneSackForWhatComesMeanwhile(t *testing.T) {
 			before := d.Stats().SacksOut
 			for range 8 {
 				if _, err := c.WriteMsg(make([]byte, 100), SendInfo{NoBundle: true}); err != nil {
+					t.Fatal(err)
+				}
+				if tt.between == nil {
+					continue
+				}
+				if _, err := la.WriteBatch([]rawio.Packet{{Vec: [][]byte{tt.between}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}); err != nil {
 					t.Fatal(err)
 				}
 			}

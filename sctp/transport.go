@@ -91,8 +91,8 @@ type receiver struct {
 	octets int
 }
 
-// handle handles the first n of pkts. It leaves it to done that an association answers consecutive packets,
-// so that one SACK and one transmit batch do for them all.
+// handle handles the first n of pkts, those of one association after those of another, so that one SACK and
+// one transmit batch do for all of them whatever came between. It leaves these to done.
 func (r *receiver) handle(n int) {
 	if n == 0 {
 		return
@@ -106,17 +106,32 @@ func (r *receiver) handle(n int) {
 		r.owned = false
 	}
 	t.lookup(now, pkts, conns)
+	if c := r.last; c == nil || !r.turn(now, c, 0, n) { // it goes on where the packets before have ended
+		r.done()
+	}
 	for i, c := range conns {
-		if c != r.last {
-			r.done()
-		}
-		r.octets += len(pkts[i].Data)
 		if c != nil {
-			r.last, r.owned = c, c.input(now, &pkts[i], r.owned)
+			r.done()
+			r.turn(now, c, i, n)
 		}
 		pkts[i].Release()
 	}
-	clear(conns) // keep no association, and the memory of its user, beyond its end
+}
+
+// turn handles the packets of one association among those from the i-th to the n-th, and says whether there
+// were any. It keeps no association, and the memory of its user, beyond its end.
+func (r *receiver) turn(now rawio.Time, c *Conn, i, n int) (any bool) {
+	for ; i < n; i++ {
+		if r.conns[i] != c {
+			continue
+		}
+		r.octets += len(r.pkts[i].Data)
+		r.last, r.owned = c, c.input(now, &r.pkts[i], r.owned)
+		r.pkts[i].Release()
+		r.conns[i] = nil
+		any = true
+	}
+	return any
 }
 
 // done lets the association go whose packets were handled last.
