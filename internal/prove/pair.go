@@ -34,7 +34,7 @@ func newPair(r *run, i int) *pair {
 	if s.UDP {
 		g.UDP = encap
 	}
-	if min(a.mtu(), b.mtu()) > 1500 { // a segment longer than the receive buffer ends the association
+	if max(a.mtu(), b.mtu()) > 1500 { // a segment longer than the receive buffer ends the association
 		g.ConfigA.RecvBuffer, g.ConfigB.RecvBuffer = 0, 0
 	}
 	p.w = world.Join(a.node, b.node, &g)

@@ -137,6 +137,22 @@ func TestT2BacksOffAndStartsAfreshOnEachPacket(t *testing.T) {
 	l.expect(l.wait(300*time.Millisecond), "SHUTDOWN")
 }
 
+// A SHUTDOWN was lost, and the peer sends HEARTBEATs faster than T2-shutdown expires, each of which restarts it: the shutdown
+// completes nevertheless. Found by internal/world, seed 668.
+func TestShutdownReachesAPeerThatSendsHeartbeats(t *testing.T) {
+	l := passiveLab(t, &assoc.Config{HeartbeatInterval: -1})
+	if err := l.a.Shutdown(l.now); err != nil {
+		t.Fatal(err)
+	}
+	l.expect(l.flush(), "SHUTDOWN")
+	for range 3 {
+		l.expect(l.wait(900*time.Millisecond), "")
+		l.expect(l.send(l.tag, wire.AppendHeartbeat(nil, []byte("are you there?"))), "SHUTDOWN")
+	}
+	l.expect(l.send(l.tag, wire.AppendShutdownAck(nil)), "SHUTDOWN COMPLETE")
+	l.inState(assoc.Closed)
+}
+
 func TestDataBeforeShutdownAsksForImmediateSacks(t *testing.T) {
 	l := passiveLab(t, &assoc.Config{HeartbeatInterval: -1})
 	if err := l.a.Send(l.now, &assoc.Message{Body: [2][]byte{[]byte("last")}}); err != nil {
@@ -164,10 +180,11 @@ func TestDataInShutdownSentIsAnsweredByShutdown(t *testing.T) {
 	if sh.CumTSN() != l.tsn-1 {
 		t.Errorf("SHUTDOWN acknowledges %d, want %d", sh.CumTSN(), l.tsn-1)
 	}
-	l.tsn++                                                             // a gap
-	l.expect(l.send(l.tag, l.data("after a gap")), "SHUTDOWN SACK")     // req 9260-9.2-11, 9260-6.2-15
-	l.expect(l.send(l.tag, wire.AppendHeartbeat(nil, []byte("x"))), "") // req 9260-8.3-3
-	if got := drain(l.a); len(got) < 1 || string(got[0]) != "late" {    // req 9260-6-2
+	l.tsn++                                                         // a gap
+	l.expect(l.send(l.tag, l.data("after a gap")), "SHUTDOWN SACK") // req 9260-9.2-11, 9260-6.2-15
+	// No HEARTBEAT ACK, but what the peer has missed.
+	l.expect(l.send(l.tag, wire.AppendHeartbeat(nil, []byte("x"))), "SHUTDOWN SACK") // req 9260-8.3-3
+	if got := drain(l.a); len(got) < 1 || string(got[0]) != "late" {                 // req 9260-6-2
 		t.Errorf("received %q", got)
 	}
 	l.expect(l.send(l.tag, wire.AppendShutdownAck(nil)), "SHUTDOWN COMPLETE")
