@@ -24,10 +24,15 @@ const defaultWindow = 16 << 20
 // leastWindow is the receive window where the link buffers less: a few packets of 64 KB.
 const leastWindow = 256 << 10
 
-// defaultSackDelay is how long a lone segment may wait for its acknowledgement, and with it a request
+// defaultLoneDelay is how long a lone segment may wait for its acknowledgement, and with it a request
 // for its completion. The 200 ms that SCTP has by default are for programs that see no completions;
-// this leaves room for a SACK to travel with the answer (RFC 9260 section 6.2 allows up to 500 ms).
-const defaultSackDelay = time.Millisecond
+// this leaves room for a SACK to travel with the answer (RFC 9260 section 6.2 allows up to 500 ms). While every
+// segment is answered by one that takes the SACK along, it is defaultSackDelay: a timer that goes off every
+// millisecond, if for nothing, would cost a tenth of a round trip.
+const (
+	defaultLoneDelay = time.Millisecond
+	defaultSackDelay = 10 * time.Millisecond
+)
 
 // DefaultPort is the SCTP port of the tools and examples.
 const DefaultPort = 5043
@@ -107,6 +112,9 @@ func NewDevice(link rawio.Link, cfg *Config) (*Device, error) {
 	}
 	if d.cfg.SCTP.SackDelay == 0 {
 		d.cfg.SCTP.SackDelay = defaultSackDelay
+		if d.cfg.SCTP.LoneSackDelay == 0 {
+			d.cfg.SCTP.LoneSackDelay = defaultLoneDelay
+		}
 	}
 	if d.cfg.Rand == nil {
 		d.cfg.Rand = rand.Reader

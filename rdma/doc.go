@@ -58,8 +58,8 @@
 //
 // # Lossy paths
 //
-// Two timers of SCTP decide how fast a transfer goes on after losses. Config.SCTP.SackDelay is 1 ms here instead of
-// 200 ms, as completions wait for acknowledgements. Config.SCTP.RTOMin keeps its second: RFC 9260 section 16 says so,
+// Two timers of SCTP decide how fast a transfer goes on after losses. Config.SCTP.LoneSackDelay is 1 ms here and
+// SackDelay 10 ms instead of 200 ms, as completions wait for acknowledgements. Config.SCTP.RTOMin keeps its second: RFC 9260 section 16 says so,
 // because a retransmission too early is harm to the network. A loss at the very end of a message, behind which nothing
 // follows that would tell of it, then costs a second. Within a data centre, or where else the round-trip time is known to
 // be short and steady, set RTOMin to 100 ms or so: that is a choice about the path, which the library cannot make.

@@ -38,9 +38,9 @@ func (s *Signal) Wait(a, b <-chan struct{}) (set bool) {
 	}
 	if u.take(s.t.now().Sub(s.left.Load()) < quickReturn) {
 		set, err := s.attend(a, b)
+		s.left.Store(u.rx.at)
 		u.leave()
 		if err == nil {
-			s.left.Store(s.t.now())
 			return set
 		}
 	} // else somebody reads, or nobody can any more and what is waited for will end

@@ -89,6 +89,7 @@ type receiver struct {
 	last   *Conn          // whose packets were handled last: it has not transmitted yet
 	owned  bool           // this goroutine holds its gate
 	octets int
+	at     rawio.Time // when packets came last
 }
 
 // handle handles the first n of pkts, those of one association after those of another, so that one SACK and
@@ -101,6 +102,7 @@ func (r *receiver) handle(n int) {
 	t.stats.rxPackets.Add(uint64(n))
 	t.stats.rxBatches.Add(1)
 	now := t.now()
+	r.at = now
 	if r.owned { // the table is locked before any gate
 		r.last.gate.own.Unlock()
 		r.owned = false
@@ -312,6 +314,9 @@ func (t *Transport) unlisten(l *Listener) {
 func (t *Transport) Dial(ctx context.Context, remote netip.AddrPort, cfg *Config) (*Conn, error) {
 	if cfg == nil {
 		cfg = &Config{}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, &DialError{remote, err}
 	}
 	c, err := t.connect(remote, cfg)
 	if err != nil {

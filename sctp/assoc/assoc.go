@@ -143,7 +143,7 @@ func (a *Assoc) newSender() {
 func (a *Assoc) startData(peerRwnd uint32, peerTSN wire.TSN) {
 	a.sender.SetPeer(peerRwnd, int(a.outStreams))
 	cfg := rx.Config{PeerTSN: peerTSN, RecvBuffer: a.cfg.RecvBuffer, MaxMessage: a.cfg.MaxMessage,
-		PMDCS: a.primary().PMDCS(), SackDelay: a.cfg.SackDelay, InStreams: int(a.inStreams)}
+		PMDCS: a.primary().PMDCS(), SackDelay: a.cfg.SackDelay, LoneDelay: a.cfg.LoneSackDelay, InStreams: int(a.inStreams)}
 	if a.recv == nil {
 		a.recv = rx.NewReceiver(cfg)
 	} else {

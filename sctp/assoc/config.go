@@ -34,6 +34,9 @@ type Config struct {
 	RTOInitial, RTOMin, RTOMax time.Duration
 	// SackDelay is the longest wait before DATA is acknowledged: default 200 ms, at most 500 ms.
 	SackDelay time.Duration
+	// LoneSackDelay is that wait while what the peer sends is not answered by DATA, which takes a SACK
+	// along: until 16 packets in a row were, and again once one was not. Default SackDelay, and not longer.
+	LoneSackDelay time.Duration
 	// HeartbeatInterval is HB.interval, default 30 s. A negative value disables heartbeats to
 	// confirmed addresses; unconfirmed ones are still probed, as section 5.4 requires.
 	HeartbeatInterval time.Duration
@@ -141,6 +144,7 @@ func (c *Config) Complete() (Config, error) {
 		{d.RTOMin > 0 && d.RTOMin <= d.RTOMax, "RTOMin", "positive and at most RTOMax"},
 		{d.RTOInitial > 0 && d.RTOInitial <= d.RTOMax, "RTOInitial", "positive and at most RTOMax"},
 		{d.SackDelay > 0 && d.SackDelay <= maxSackWait, "SackDelay", "positive and at most 500 ms"},
+		{d.LoneSackDelay >= 0 && d.LoneSackDelay <= d.SackDelay, "LoneSackDelay", "not negative and at most SackDelay"},
 		{d.CookieLife > 0 && d.CookieLife <= keyLife, "CookieLife", "positive and at most one hour"},
 		{d.HBMaxBurst > 0, "HBMaxBurst", "positive"},
 		{d.AssocMaxRetrans > 0, "AssocMaxRetrans", "positive"},

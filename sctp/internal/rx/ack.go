@@ -13,21 +13,31 @@ const MaxSackDelay = 500 * time.Millisecond
 // for gaps, duplicates, dropped DATA and the I bit, else for every second packet and within
 // SACK.Delay.
 type AckPolicy struct {
-	delay    time.Duration
-	begun    bool       // the first DATA of the association was acknowledged
-	packets  int        // with DATA since the last SACK
-	due      bool       // a SACK has to go now
-	deadline rawio.Time // or at this time
-	wary     int        // packets with DATA until SACKs may stand for many packets again
+	delay    time.Duration // for a packet that DATA of ours is expected to answer, with the SACK
+	lone     time.Duration // for any other
+	answered int           // packets in a row that were answered so
+	begun    bool          // the first DATA of the association was acknowledged
+	packets  int           // with DATA since the last SACK
+	due      bool          // a SACK has to go now
+	deadline rawio.Time    // or at this time
+	wary     int           // packets with DATA until SACKs may stand for many packets again
 
 	data   bool // the packet in processing has DATA
 	urgent bool // and its SACK is not to be delayed
 }
 
-// NewAckPolicy returns a policy. A delay above MaxSackDelay is cut to it.
-func NewAckPolicy(delay time.Duration) AckPolicy {
-	return AckPolicy{delay: min(delay, MaxSackDelay), deadline: rawio.Never}
+// NewAckPolicy returns a policy. A delay above MaxSackDelay is cut to it. lone is the delay for packets that
+// no DATA is expected to answer; 0 stands for the same.
+func NewAckPolicy(delay, lone time.Duration) AckPolicy {
+	delay = min(delay, MaxSackDelay)
+	if lone <= 0 || lone > delay {
+		lone = delay
+	}
+	return AckPolicy{delay: delay, lone: lone, deadline: rawio.Never}
 }
+
+// answeredEnough is how many packets in a row were answered by DATA when the next is expected to be.
+const answeredEnough = 16
 
 // Data notes a DATA chunk of the packet in processing; urgent says that its SACK must not wait.
 func (a *AckPolicy) Data(urgent bool) {
@@ -48,10 +58,16 @@ func (a *AckPolicy) PacketDone(now rawio.Time, gaps bool) {
 	}
 	a.packets++
 	a.wary = max(a.wary-1, 0)
-	if a.urgent || gaps || !a.begun || a.packets >= 2 {
+	if a.packets >= 2 {
+		a.answered = 0
+	}
+	switch {
+	case a.urgent || gaps || !a.begun || a.packets >= 2:
 		a.due = true
-	} else {
+	case a.answered >= answeredEnough:
 		a.deadline = min(a.deadline, now.Add(a.delay))
+	default:
+		a.deadline = min(a.deadline, now.Add(a.lone))
 	}
 	a.begun = true
 	a.data, a.urgent = false, false
@@ -61,7 +77,12 @@ func (a *AckPolicy) PacketDone(now rawio.Time, gaps bool) {
 func (a *AckPolicy) Demand() { a.due = true }
 
 // Due reports whether a SACK has to go now.
-func (a *AckPolicy) Due(now rawio.Time) bool { return a.due || !now.Before(a.deadline) }
+func (a *AckPolicy) Due(now rawio.Time) bool {
+	if !now.Before(a.deadline) {
+		a.due, a.answered = true, 0
+	}
+	return a.due
+}
 
 // Now reports whether a SACK that is due should go before another packet is handled. Where packets come
 // in batches one SACK for a batch is cheaper, but it may stand for all that is in flight: if it is lost,
@@ -76,4 +97,9 @@ func (a *AckPolicy) Pending() bool { return a.due || a.packets > 0 }
 func (a *AckPolicy) Deadline() rawio.Time { return a.deadline }
 
 // Sent notes that everything received is acknowledged.
-func (a *AckPolicy) Sent() { a.packets, a.due, a.deadline = 0, false, rawio.Never }
+func (a *AckPolicy) Sent() {
+	if a.packets == 1 && !a.due { // before it had to be
+		a.answered = min(a.answered+1, answeredEnough)
+	}
+	a.packets, a.due, a.deadline = 0, false, rawio.Never
+}

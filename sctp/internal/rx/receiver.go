@@ -15,6 +15,7 @@ type Config struct {
 	PMDCS      int      // largest DATA chunk of the path, octets, for silly window avoidance
 	InStreams  int      // incoming streams
 	SackDelay  time.Duration
+	LoneDelay  time.Duration // SackDelay where no DATA is expected to carry the SACK; 0: the same
 }
 
 // Admission is what becomes of a DATA chunk.
@@ -46,7 +47,7 @@ func NewReceiver(cfg Config) *Receiver {
 	return &Receiver{
 		cfg:    cfg,
 		track:  *NewTracker(cfg.PeerTSN),
-		ack:    NewAckPolicy(cfg.SackDelay),
+		ack:    NewAckPolicy(cfg.SackDelay, cfg.LoneDelay),
 		reasm:  NewReassembly(cfg.RecvBuffer, cfg.MaxMessage, cfg.InStreams),
 		credit: cfg.RecvBuffer,
 	}
@@ -201,6 +202,6 @@ func (r *Receiver) Close() { r.reasm.Close() }
 // are as before.
 func (r *Receiver) Restart(cfg Config) {
 	r.reasm.Restart(cfg.InStreams)
-	*r = Receiver{cfg: cfg, track: *NewTracker(cfg.PeerTSN), ack: NewAckPolicy(cfg.SackDelay), reasm: r.reasm, credit: cfg.RecvBuffer,
+	*r = Receiver{cfg: cfg, track: *NewTracker(cfg.PeerTSN), ack: NewAckPolicy(cfg.SackDelay, cfg.LoneDelay), reasm: r.reasm, credit: cfg.RecvBuffer,
 		evicted: r.evicted}
 }

@@ -292,8 +292,48 @@ func TestDelayedSackComesAfterSackDelay(t *testing.T) {
 		t.Error("not at 200 ms")
 	}
 	// req 9260-6.2-11
-	if a := NewAckPolicy(time.Hour); a.delay != 500*time.Millisecond {
+	if a := NewAckPolicy(time.Hour, 0); a.delay != 500*time.Millisecond {
 		t.Error("SACK.Delay above 500 ms")
+	}
+}
+
+// While packets are answered by DATA that takes the SACK along, a SACK may wait longer for that; no more when one
+// was not, or when several packets came for one answer.
+func TestLoneDelay(t *testing.T) {
+	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 16, MaxMessage: 1000, PMDCS: 200, InStreams: 1, SackDelay: 10 * time.Millisecond, LoneDelay: time.Millisecond})
+	tsn := 0
+	arrive := func() rawio.Time {
+		tsn++
+		mustPacket(t, r, 0, chunk(tsn, tsn-1, be, "x"))
+		return r.Deadline()
+	}
+	arrive()
+	sack(r) // the first is acknowledged at once
+	answers := func() {
+		t.Helper()
+		for i := range answeredEnough {
+			if d := arrive(); d != 1*ms {
+				t.Fatalf("packet %d: %v", i, d)
+			}
+			sack(r)
+		}
+		if d := arrive(); d != 10*ms {
+			t.Fatalf("after %d answers: %v", answeredEnough, d)
+		}
+	}
+	answers()
+	if r.SackDue(10*ms-1) || !r.SackDue(10*ms) {
+		t.Error("not at 10 ms")
+	}
+	sack(r)
+	answers()
+	arrive() // before an answer
+	if !r.SackDue(0) {
+		t.Error("two packets without a SACK")
+	}
+	sack(r)
+	if d := arrive(); d != 1*ms {
+		t.Errorf("after two packets together: %v", d)
 	}
 }
 
