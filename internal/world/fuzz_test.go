@@ -8,13 +8,19 @@ import (
 	"github.com/rddp-go/rddp/rawio/simnet"
 )
 
-// trouble is what a fuzzer does to the network, by four octets: for how long, to which direction, and what.
-func (w *World) trouble(b []byte) {
+// trouble is what a fuzzer does to the network, by four octets: for how long, to which direction, and what. good is what
+// the network is like without.
+func (w *World) trouble(b []byte, good [2]simnet.Params) {
 	from, to := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	p := good[b[1]&1]
 	if b[1]&1 != 0 {
 		from, to = to, from
 	}
-	p, _ := w.net.Link(from, to)
+	set := func(p simnet.Params) {
+		now, _ := w.net.Link(from, to)
+		p.MTU, p.Quote = now.MTU, now.Quote // which the weather changes
+		w.net.SetLink(from, to, p)
+	}
 	level := float64(b[3]) / 255
 	change := func(x *simnet.Params, level float64) {
 		switch b[1] >> 1 % 8 {
@@ -36,15 +42,10 @@ func (w *World) trouble(b []byte) {
 			x.Mark = level
 		}
 	}
-	good := p
 	change(&p, level)
-	w.net.SetLink(from, to, p)
+	set(p)
 	// An association outlives some seconds of it.
-	w.after(time.Duration(b[2])*10*time.Millisecond, func() {
-		now, _ := w.net.Link(from, to)
-		good.MTU, good.Quote = now.MTU, now.Quote // which the weather changes
-		w.net.SetLink(from, to, good)
-	})
+	w.after(time.Duration(b[2])*10*time.Millisecond, func() { set(good[b[1]&1]) })
 }
 
 // maxTroubles bounds the time in which the network can be down.
@@ -63,12 +64,15 @@ func FuzzWorld(f *testing.F) {
 		w := New(seed)
 		w.ops, w.sessions = min(w.ops, 30), min(w.sessions, 2) // short stories, but many
 		w.rand.Play(choices)
+		var good [2]simnet.Params
+		good[0], _ = w.net.Link(netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"))
+		good[1], _ = w.net.Link(netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1"))
 		at := time.Duration(0)
 		for n := 0; len(troubles) >= 4 && n < maxTroubles; n++ {
 			b := troubles[:4]
 			troubles = troubles[4:]
 			at += time.Duration(b[0]) * 20 * time.Millisecond
-			w.after(at, func() { w.trouble(b) })
+			w.after(at, func() { w.trouble(b, good) })
 			at += time.Duration(b[2]) * 10 * time.Millisecond
 		}
 		if err := w.Run(); err != nil {
