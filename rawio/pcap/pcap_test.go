@@ -316,6 +316,49 @@ func TestTapRecordsBothDirections(t *testing.T) {
 	}
 }
 
+// What a poll returns is recorded as what a read returns.
+func TestTapRecordsWhatIsPolled(t *testing.T) {
+	a, b, err := mem.Pair(mem.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	var file bytes.Buffer
+	tap, err := New(a, &file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]byte{octets(13), octets(14), octets(15)}
+	for _, p := range want {
+		if _, err := b.WriteBatch([]rawio.Packet{{Vec: [][]byte{p}, Remote: a.LocalAddrs()[0]}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pkts := make([]rawio.Packet, 2)
+	for got := 0; got < len(want); {
+		n := tap.PollBatch(pkts)
+		if n == 0 {
+			t.Fatalf("%d packets polled, want %d", got, len(want))
+		}
+		for i := range n {
+			pkts[i].Release()
+		}
+		got += n
+	}
+	if err := tap.Close(); err != nil {
+		t.Fatal(err)
+	}
+	recs := readBack(t, &file)
+	if len(recs) != len(want) {
+		t.Fatalf("%d records of %d packets", len(recs), len(want))
+	}
+	for i, r := range recs {
+		if r.intf != received || !bytes.Equal(r.sctp, want[i]) {
+			t.Errorf("record %d: interface %d, %d octets", i, r.intf, len(r.sctp))
+		}
+	}
+}
+
 // bare hides the optional interfaces of a link.
 type bare struct{ rawio.Link }
 
