@@ -315,9 +315,6 @@ func (t *Transport) Dial(ctx context.Context, remote netip.AddrPort, cfg *Config
 	if cfg == nil {
 		cfg = &Config{}
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, &DialError{remote, err}
-	}
 	c, err := t.connect(remote, cfg)
 	if err != nil {
 		return nil, &DialError{remote, err}
@@ -326,6 +323,9 @@ func (t *Transport) Dial(ctx context.Context, remote netip.AddrPort, cfg *Config
 	case <-c.up:
 		return c, nil
 	case <-c.done:
+		if ctx.Err() != nil { // of two reasons, the one that the caller knows
+			return nil, &DialError{remote, ctx.Err()}
+		}
 		return nil, &DialError{remote, c.err}
 	case <-ctx.Done():
 		c.Abort("setup given up")
