@@ -360,7 +360,11 @@ func (c *Conn) Close() error {
 // peer is told the reason.
 func (c *Conn) Abort(reason string) {
 	a, now := c.Lock()
-	c.closing = true
+	if !c.closing {
+		c.closing = true
+		c.wake |= wakeReaders | wakeWriters
+		c.dropUnread()
+	}
 	a.Abort(now, []byte(reason))
 	c.Unlock()
 }

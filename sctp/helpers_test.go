@@ -56,6 +56,10 @@ func (p *pair) connect(t testing.TB, client, server *Config) (c, s *Conn) {
 	if s, err = l.Accept(ctx); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // what a test leaves unread is given back
+		c.Abort("")
+		s.Abort("")
+	})
 	return c, s
 }
 
