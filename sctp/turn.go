@@ -22,6 +22,7 @@ type turn struct {
 
 	reading sync.Mutex             // held by who has the turn, for Close
 	rx      receiver               // guarded by reading
+	err     error                  // guarded by reading: the link is good for nothing more
 	few     atomic.Int32           // batches in a row of few short packets
 	reader  atomic.Pointer[Signal] // of the goroutine that reads, while that may block
 
@@ -144,11 +145,15 @@ func (u *turn) late() {
 	}
 }
 
-// close waits until nobody reads any more. The link is closed.
+// close waits until nobody reads any more. The link is closed. It gives back what it had ready to receive
+// into when its reader learns of that, so there is one at least.
 func (u *turn) close() {
 	close(u.end)
 	<-u.over
 	u.reading.Lock()
+	for u.err == nil {
+		u.err = u.read()
+	}
 	u.state.Store(turnOver)
 	u.reading.Unlock()
 	u.timer.Stop()
@@ -181,5 +186,6 @@ func (u *turn) read() error {
 	case !errors.Is(err, net.ErrClosed):
 		r.t.fail(err)
 	}
+	u.err = err
 	return err
 }

@@ -5,9 +5,13 @@ import (
 	"errors"
 	"net"
 	"os"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/mem"
 )
 
 // echo answers messages on d until its end.
@@ -198,6 +202,48 @@ func TestSlowReaderLeavesTheLink(t *testing.T) {
 		synctest.Wait()
 		if s := p.b.turnState(); s != turnTaken {
 			t.Errorf("state %d when the server has become quick again", s)
+		}
+	})
+}
+
+// reads counts the reads that say that the link is closed.
+type reads struct {
+	*mem.Link
+	closed atomic.Int32
+}
+
+func (r *reads) ReadBatch(pkts []rawio.Packet) (int, error) {
+	n, err := r.Link.ReadBatch(pkts)
+	if err == net.ErrClosed {
+		r.closed.Add(1)
+	}
+	return n, err
+}
+
+// A link learns its reader's end even if nobody reads it when it is closed: it has buffers to give back.
+func TestClosedLinkIsReadOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		la, lb, err := mem.Pair(mem.Options{MTU: 1500})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, link := &pair{bAddr: lb.LocalAddrs()[0].Addr()}, &reads{Link: la}
+		if p.a, err = NewTransport(link, nil); err != nil {
+			t.Fatal(err)
+		}
+		if p.b, err = NewTransport(lb, nil); err != nil {
+			t.Fatal(err)
+		}
+		defer p.b.Close()
+		c, d := p.connect(t, nil, nil)
+		go echo(d)
+		warm(t, c)
+		if s := p.a.turnState(); s != turnFree {
+			t.Fatalf("state %d", s)
+		}
+		p.a.Close()
+		if link.closed.Load() == 0 {
+			t.Error("nobody has read the link since it was closed")
 		}
 	})
 }
