@@ -160,6 +160,10 @@ func TestSchedulesOfThePast(t *testing.T) {
 				{At: 5812185357, Kind: Cut, B: 2, Net: -1, For: 37034295482}, {At: 6276164255, Kind: Loss, B: 2, Net: -1, For: 117895794135, N: 51},
 				{At: 15053777544, Kind: Say, A: 3, B: 1, For: 981048, N: 1}, {At: 44188898304, Kind: Say, A: 3, For: 31006711245, N: 3},
 				{At: 53515055427, Kind: Say, A: 3, B: 1, For: 941969, N: 92}}},
+		"sources that take turns leave the path with the MTU that was found": {Seed: 0x49999, Length: 9660000000000,
+			Hosts:  []Host{{Nets: 1}, {Nets: 1, NAT: true, MTU: 576}, {Nets: 1}, {Nets: 1}, {Nets: 3}},
+			Assocs: []Assoc{{A: 1, B: 4, UDP: true, Config: 0x383620c0}},
+			Acts:   []Act{{At: 8413344853766, Kind: Isolate, A: 1, For: 629327096941}, {At: 8864137623439, Kind: Say, B: 1, For: 551535, N: 3}}},
 	} {
 		if v := s.Run().Violation; v != nil {
 			t.Errorf("%s: %v", name, v)

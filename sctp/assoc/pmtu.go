@@ -52,12 +52,14 @@ func (c *Config) firstMTU(env *Env, lim pmtud.Limits) int {
 	return lim.Max
 }
 
-// beginMTU starts over with the MTU of a path that has become another one: it has another source, and so
-// perhaps another link.
+// beginMTU starts over with the MTU of a path that has another source now, and so perhaps another link. Most of the way is
+// the same: the search begins with no more than was known to pass. Where sources take turns because the peer does not
+// answer, a long chunk would else be sent whole, and be too long, each time anew.
 func (a *Assoc) beginMTU(p *path) {
 	lim := a.cfg.limits(a.env, p.Local, p.Remote, p.mtu.shift)
+	lim.Base = min(lim.Base, p.MTU())
 	p.mtu.Search = pmtud.New(lim)
-	a.setMTU(p, a.cfg.firstMTU(a.env, lim))
+	a.setMTU(p, min(a.cfg.firstMTU(a.env, lim), p.MTU()))
 }
 
 // setMTU changes the MTU of a path and reports it.
@@ -87,7 +89,10 @@ func (a *Assoc) tendMTUs(now rawio.Time) {
 		switch s := &p.mtu; {
 		case !up:
 			s.Stop()
-			continue
+			if p.BlackHole() { // T3-rtx goes on sending what is outstanding
+				s.BlackHole(now)
+				p.ForgetHoles()
+			}
 		case s.State() == pmtud.Disabled:
 			a.refreshMax(p)
 			s.Start(now)

@@ -308,3 +308,30 @@ func TestLateProbeDoesNotSpoilTheShutdown(t *testing.T) {
 		t.Errorf("ended by %v", err)
 	}
 }
+
+// The path is down when its MTU falls, and what is outstanding is too long for it: reports count then too, and without them
+// T3-rtx finds the black hole. Else nothing would ever arrive, not even a HEARTBEAT, as none is sent while T3-rtx runs.
+func TestMTUFallsDuringAnOutage(t *testing.T) {
+	for name, quote := range map[string]int{"reported": 64, "a black hole": 0} {
+		t.Run(name, func(t *testing.T) {
+			r := newRoad(t, roadIPv4, 1500, simnet.Params{})
+			a, _ := r.join(&assoc.Config{HeartbeatInterval: -1, PathMaxRetrans: 1}, quiet)
+			want := r.talk(0, 10, 5000)
+			for i := range r.ends {
+				r.path(i, func(p *simnet.Params) { p.Loss = 1 })
+			}
+			want = append(want, r.send(0, 5000)...)
+			if !r.until(r.now.Add(time.Minute), func() bool { return a.PathStats(0).State == assoc.PathInactive }) {
+				t.Fatal("the path is up")
+			}
+			for i := range r.ends {
+				r.path(i, func(p *simnet.Params) { p.Loss, p.MTU, p.Quote = 0, 576, quote })
+			}
+			r.run(2 * time.Minute)
+			r.wantMTU("after an outage", 0, 576)
+			if !bytes.Equal(r.ends[1].received.Bytes(), want) || a.State() != assoc.Established {
+				t.Errorf("%v: %d octets of %d arrived", a.State(), r.ends[1].received.Len(), len(want))
+			}
+		})
+	}
+}

@@ -104,7 +104,8 @@ func (s *Search) Start(now rawio.Time) {
 	s.base(now)
 }
 
-// Stop ends it: the path is down. The size stays until Start, as nothing better is known.
+// Stop ends it: the path is down. The size stays until Start, unless something tells that
+// it is too large: what is outstanding is sent on, and may be all that finds out that the path is up again.
 func (s *Search) Stop() {
 	s.state, s.timer, s.out = Disabled, rawio.Never, false
 	s.log = [logged]probe{}
@@ -238,8 +239,10 @@ func (s *Search) next(now rawio.Time) {
 func (s *Search) TooBig(now rawio.Time, size int) {
 	size &^= 3
 	switch {
-	case s.state == Disabled || size < s.lim.Min:
+	case size < s.lim.Min:
 		return
+	case s.state == Disabled: // nothing is probed, but what is still sent may be too long
+		s.size = min(s.size, size)
 	case size >= s.size:
 		if s.state != Searching || !s.out || size >= s.probe {
 			return // of no probe that is under way
@@ -267,8 +270,11 @@ func (s *Search) bound(size int) {
 
 // BlackHole says that packets larger than Min keep being lost (RFC 8899 section 4.3).
 func (s *Search) BlackHole(now rawio.Time) {
-	if s.state == Searching || s.state == Complete {
+	switch s.state {
+	case Searching, Complete:
 		s.Start(now)
+	case Disabled: // what is sent again and again is to arrive
+		s.size = s.lim.Min
 	}
 }
 

@@ -282,11 +282,18 @@ func TestReports(t *testing.T) {
 			}
 		})
 	}
-	t.Run("disabled: discarded", func(t *testing.T) {
+	t.Run("disabled: the size follows, and nothing is probed", func(t *testing.T) {
 		l := complete(t)
 		l.s.Stop()
-		l.s.TooBig(l.now, 1280)
-		l.want(Disabled, 1500)
+		l.s.TooBig(l.now, 1280-20)
+		l.want(Disabled, 1280)
+		l.s.TooBig(l.now, 1400-20)
+		l.want(Disabled, 1280)
+		l.s.TooBig(l.now, 500) // less than every path carries
+		l.want(Disabled, 1280)
+		if got := l.run(time.Hour); got != "" {
+			t.Errorf("probes %s while the path is down", got)
+		}
 	})
 }
 
@@ -417,8 +424,8 @@ func TestStopAndStart(t *testing.T) {
 	if got := l.run(time.Hour); got != "" {
 		t.Errorf("probes %s while the path is down", got)
 	}
-	l.s.BlackHole(l.now)
-	l.want(Disabled, 9000)
+	l.s.BlackHole(l.now) // what is sent nevertheless, T3-rtx being the only timer that runs, is to arrive
+	l.want(Disabled, 576)
 	l.s.Start(l.now)
 	l.want(Base, 1220)
 	l.run(time.Second)
