@@ -57,8 +57,34 @@ func (m *Mux) reassembled(r *assoc.Received) {
 	// The message is acknowledged and cannot be asked for again.
 	if s := m.lookup(r.Stream); s != nil {
 		s.violate(0, FaultWindowSSN)
+		s.lose()
 		s.settle()
 	}
+}
+
+// lose notes that a message is acknowledged and was not kept: the turn of those behind it never comes. The session is dead,
+// and its messages are only counted from now on, until all have arrived.
+func (s *Session) lose() {
+	if s.reopening != nil || s.in == done {
+		return
+	}
+	if !s.counting {
+		s.counting, s.beyond = true, uint16(s.window.n)
+		s.window.clear(&s.m.store)
+	}
+	if s.in == answering { // a segment follows an Accept
+		s.in, s.out = deaf, confirmed
+	}
+	s.count()
+}
+
+// count takes one more message that is not kept. The Terminate may overtake others, which must not come when the stream
+// is free.
+func (s *Session) count() {
+	if s.beyond++; s.hasLast && s.beyond == s.last-s.next+1 {
+		s.in = done
+	}
+	s.schedule()
 }
 
 // receive takes in one whole user message.
@@ -186,6 +212,14 @@ func (s *Session) arrive(msg message) assoc.Verdict {
 		m.stats.AfterEnd++
 	}
 	if s.dead && s.in == done {
+		return assoc.Consumed
+	}
+	if msg.fn == terminate {
+		s.last, s.hasLast = msg.ssn, true
+	}
+	if s.counting {
+		s.count()
+		s.settle()
 		return assoc.Consumed
 	}
 	ahead := msg.ssn - s.next

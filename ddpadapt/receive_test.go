@@ -401,6 +401,42 @@ func TestFragmentedBeyondBounds(t *testing.T) {
 	}
 }
 
+// A session that fails so ends when the peer's Terminate and all before it have arrived, in whatever order, though the
+// turn of none comes any more.
+func TestSessionEndsBehindALostMessage(t *testing.T) {
+	b := newEnd(t, newFake(), Config{MaxOutOfOrder: 1})
+	b.peer(0, "0 initiate")
+	s := b.expect(EventUp, EventInitiate)[1].Session
+	s.Accept(0, b.stream(1).Stream, nil)
+	send := func(what string) {
+		for _, p := range b.pull() {
+			p.arrived = true
+		}
+		if b.acks(); len(b.flight) > 0 {
+			t.Fatalf("%s is under way", what)
+		}
+	}
+	send("the Accept")
+	s.next = 65534
+	b.peer(0, "65535 segment x")
+	b.reassembled(&assoc.Received{PPID: PPIDSegment, Unordered: true, Size: 30}) // DDP-SSN 0 finds no room, while 65534 is missing
+	b.expect(EventTerminated)
+	if n := len(b.store.free); n != 1 {
+		t.Fatalf("%d records given back", n)
+	}
+	send("the Terminate")
+	b.peer(0, "2 terminate")
+	b.peer(0, "1 segment y")
+	if s.State() == Ended {
+		t.Fatal("over, and DDP-SSN 65534 is under way")
+	}
+	b.peer(0, "65534 segment z")
+	b.expect(EventEnded)
+	if b.Sessions() != 0 {
+		t.Error("the stream is not free")
+	}
+}
+
 // The records of messages out of order are bounded; the missing one always gets through.
 func TestOutOfOrderBound(t *testing.T) {
 	a := newEnd(t, newFake(), Config{Initiator: true})

@@ -71,6 +71,10 @@ type Session struct {
 	window    window // messages that wait for their turn
 	stopped   bool   // no segment from stopAt on is placed: a fault or the end is known to stand there
 	stopAt    uint16
+	last      uint16 // DDP-SSN of the peer's Terminate, if hasLast
+	hasLast   bool
+	counting  bool   // a message was lost: those from next on are not kept but counted
+	beyond    uint16 // which are so many
 	early     int    // octets of early segments kept
 	reopening []byte // the peer's next Initiate, which came before our last acknowledgements; nil if none
 	reopener  function
