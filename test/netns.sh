@@ -181,6 +181,8 @@ for side in "$A 1 2" "$B 2 1"; do
 	ip -n "$ns" link set veth0 mtu 1500 up
 	# Behind the hosts are the stacks on TUN devices.
 	ip netns exec "$ns" sh -c 'echo 1 | tee /proc/sys/net/ipv4/ip_forward >/proc/sys/net/ipv6/conf/all/forwarding'
+	# What earlier programs were told, once a second and destination, is not to keep a later one waiting.
+	ip netns exec "$ns" sh -c 'echo 0 | tee /proc/sys/net/ipv4/icmp_ratelimit >/proc/sys/net/ipv6/icmp/ratelimit'
 	ip -n "$ns" route add 10.78."$peer".0/24 via 10.77.0."$peer"
 	ip -n "$ns" route add fd78:"$peer"::/64 via fd77::"$peer"
 done
