@@ -46,7 +46,7 @@ func (r *runner) prepare(faults []*fault) (err error) {
 	for _, f := range faults {
 		for _, pkg := range f.tests {
 			if r.tests[pkg] == nil {
-				r.tests[pkg] = &tests{pkg: pkg, binary: binaryName(r.dir, pkg), limit: 10 * time.Minute,
+				r.tests[pkg] = &tests{pkg: pkg, binary: binaryName(r.dir, pkg), quiet: 10 * time.Minute,
 					dir: filepath.Join(string(r.woven), pkg)}
 				all = append(all, r.tests[pkg])
 			}
@@ -79,14 +79,13 @@ func (r *runner) make(t *tests) error {
 		start := time.Now()
 		v := t.run(0, "", nil)
 		if t.took = time.Since(start); !v.failed {
-			break
+			t.quiet = max(5*v.quiet, 5*time.Second)
+			return nil
 		}
 		if tries == 3 {
 			return fmt.Errorf("%s fails without a fault:\n%s", t.pkg, v.output)
 		}
 	}
-	t.limit = max(3*t.took, 10*time.Second)
-	return nil
 }
 
 // runAll tries each fault and prints what becomes of it. Faults of one layer whose tests reach the network go one

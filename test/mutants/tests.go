@@ -19,7 +19,7 @@ type tests struct {
 	binary string
 	args   []string
 	took   time.Duration // without a fault
-	limit  time.Duration // what exceeds it hangs
+	quiet  time.Duration // what says nothing for so long hangs
 	net    bool          // they reach the network, where two runs might meet
 }
 
@@ -29,26 +29,27 @@ type verdict struct {
 	test   string // that failed, if it is known
 	what   string // of its failure
 	output string
+	quiet  time.Duration // the longest that they said nothing
 }
 
 var (
 	firstFailure = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
 	subFailure   = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+/\S+)`)
-	running      = regexp.MustCompile(`running tests:\s+(\w+)`)
+	began        = regexp.MustCompile(`(?m)^=== RUN   (\w+)`)
 )
 
 // run runs the tests, or those of one name, under a fault (0: none), and stops at the first failure. It leaves
 // out the tests to skip.
 func (t *tests) run(number int, only string, skip []string) verdict {
-	args := append([]string{"-test.failfast", fmt.Sprint("-test.timeout=", t.limit)}, t.args...)
+	args := append([]string{"-test.failfast", "-test.v", "-test.timeout=20m"}, t.args...)
 	if only != "" {
 		args = append(args, "-test.run=^"+only+"$")
 	}
 	if len(skip) > 0 {
 		args = append(args, "-test.skip=^("+strings.Join(skip, "|")+")$")
 	}
-	// Tests that do not even end by themselves are stopped, and 8 GiB of addresses are enough for any.
-	ctx, cancel := context.WithTimeout(context.Background(), t.limit+10*time.Second)
+	// 8 GiB of addresses are enough for any test.
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	c := exec.CommandContext(ctx, t.binary, args...)
 	if sh, err := exec.LookPath("sh"); err == nil {
@@ -56,44 +57,63 @@ func (t *tests) run(number int, only string, skip []string) verdict {
 	}
 	c.Dir, c.WaitDelay = t.dir, time.Second
 	c.Env = append(os.Environ(), fmt.Sprintf("%s=%d", switchEnv, number))
-	out, err := output(c)
-	return judge(string(out), err)
+	w := &listener{limit: t.quiet, last: time.Now(), timer: time.AfterFunc(t.quiet, cancel)}
+	defer w.timer.Stop()
+	c.Stdout, c.Stderr = w, w
+	err := runAndCount(c)
+	v := judge(w.text.String(), err, ctx.Err() != nil)
+	v.quiet = max(w.longest, time.Since(w.last))
+	return v
+}
+
+// listener keeps what tests say, and stops those that say nothing for too long.
+type listener struct {
+	text    strings.Builder
+	limit   time.Duration
+	timer   *time.Timer
+	last    time.Time
+	longest time.Duration // between two words
+}
+
+func (l *listener) Write(p []byte) (int, error) {
+	now := time.Now()
+	l.longest, l.last = max(l.longest, now.Sub(l.last)), now
+	l.timer.Reset(l.limit)
+	return l.text.Write(p)
 }
 
 // judge reads what tests have printed.
-func judge(out string, err error) verdict {
+func judge(out string, err error, hung bool) verdict {
 	v := verdict{failed: err != nil, output: out}
 	if err == nil {
 		return v
 	}
-	if m := firstFailure.FindStringSubmatch(out); m != nil {
+	if all := began.FindAllStringSubmatch(out, -1); all != nil {
+		v.test = all[len(all)-1][1]
+	}
+	switch m := firstFailure.FindStringSubmatch(out); {
+	case hung:
+		v.what = strings.TrimSpace(v.test + " (hangs)")
+	case m == nil:
+		v.what = strings.TrimSpace(v.test + " (crash)")
+	default:
 		v.test, v.what = m[1], m[1]
 		if m := subFailure.FindStringSubmatch(out); m != nil {
 			v.what = m[1]
 		}
-		return v
-	}
-	if m := running.FindStringSubmatch(out); m != nil {
-		v.test = m[1]
-	}
-	switch {
-	case strings.Contains(out, "panic: test timed out"), err.Error() == "signal: killed":
-		v.what = strings.TrimSpace(v.test + " (timeout)")
-	default:
-		v.what = strings.TrimSpace(v.test + " (crash)")
 	}
 	return v
 }
 
 var processor atomic.Int64 // time of all that was run
 
-// output runs a command and counts its processor time.
-func output(c *exec.Cmd) ([]byte, error) {
-	out, err := c.CombinedOutput()
+// runAndCount runs a command and counts its processor time.
+func runAndCount(c *exec.Cmd) error {
+	err := c.Run()
 	if p := c.ProcessState; p != nil {
 		processor.Add(int64(p.UserTime() + p.SystemTime()))
 	}
-	return out, err
+	return err
 }
 
 // outcome is what became of a fault.

@@ -99,9 +99,11 @@ func (t tree) with(f *fault, do func()) error {
 
 // build compiles the tests of a package. Without what a debugger needs the linker takes half the time.
 func (t tree) build(pkg, binary string) error {
-	out, err := output(t.command("test", "-c", "-vet=off", "-ldflags=-s -w", "-o", binary, pkg))
-	if err != nil {
-		return fmt.Errorf("the tests of %s do not compile:\n%s", pkg, out)
+	var out strings.Builder
+	c := t.command("test", "-c", "-vet=off", "-ldflags=-s -w", "-o", binary, pkg)
+	c.Stdout, c.Stderr = &out, &out
+	if err := runAndCount(c); err != nil {
+		return fmt.Errorf("the tests of %s do not compile:\n%s", pkg, &out)
 	}
 	return nil
 }

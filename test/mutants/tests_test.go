@@ -1,0 +1,48 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestJudge(t *testing.T) {
+	failed := errors.New("exit status 1")
+	for _, row := range []struct {
+		name, out  string
+		err        error
+		hung       bool
+		test, what string
+	}{
+		{"a pass", "=== RUN   TestA\n--- PASS: TestA (0.00s)\nPASS\n", nil, false, "", ""},
+		{"a failure", "=== RUN   TestA\n--- PASS: TestA (0.00s)\n=== RUN   TestB\n--- FAIL: TestB (0.00s)\nFAIL\n", failed, false, "TestB", "TestB"},
+		{"a failure below", "=== RUN   TestB\n=== RUN   TestB/row\n--- FAIL: TestB (0.00s)\n    --- FAIL: TestB/row (0.00s)\nFAIL\n", failed, false, "TestB", "TestB/row"},
+		{"a crash", "=== RUN   TestA\n=== RUN   TestB\n=== RUN   TestB/row\npanic: out of range\n", failed, false, "TestB", "TestB (crash)"},
+		{"a crash at once", "fatal error: out of memory\n", failed, false, "", "(crash)"},
+		{"no end", "=== RUN   TestA\n", failed, true, "TestA", "TestA (hangs)"},
+	} {
+		if v := judge(row.out, row.err, row.hung); v.failed != (row.err != nil) || v.test != row.test || v.what != row.what {
+			t.Errorf("%s: %+v", row.name, v)
+		}
+	}
+}
+
+// Tests that say nothing for too long are stopped, and the last that began is named.
+func TestHangingTestsAreStopped(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("needs a shell")
+	}
+	binary := filepath.Join(t.TempDir(), "hangs")
+	script := "#!" + sh + "\necho '=== RUN   TestA'\nexec sleep 600\n"
+	if err := os.WriteFile(binary, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	v := (&tests{binary: binary, dir: t.TempDir(), quiet: 200 * time.Millisecond}).run(1, "", nil)
+	if !v.failed || v.what != "TestA (hangs)" && v.what != "(hangs)" {
+		t.Errorf("%+v", v)
+	}
+}
