@@ -18,6 +18,7 @@ import (
 	"github.com/rddp-go/rddp/internal/race"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -130,6 +131,30 @@ func TestNoPacketIsLeftBehindInTheBacklog(t *testing.T) {
 		if n := s.gate.waiting.Load(); n != 0 {
 			t.Fatalf("%d packets wait, and nobody comes", n)
 		}
+	}
+}
+
+// The same, step by step: the owner leaves after the packet has found the association in use and before it is in the
+// backlog.
+func TestWhoBringsAPacketHandlesItWhenTheOwnerHasLeft(t *testing.T) {
+	quiet := &Config{Config: assoc.Config{DisablePMTUD: true, HeartbeatInterval: -1}}
+	_, s := newPair(t).connect(t, quiet, quiet)
+	p := heartbeat(s, "x")
+	s.gate.own.Lock()
+	s.gate.mu.Lock() // holds the packet back
+	owner := make(chan bool)
+	go func() { owner <- s.input(s.t.now(), &p, false) }()
+	stacks := make([]byte, 1<<20)
+	until(t, "the packet", func() bool {
+		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*gate).post("))
+	})
+	s.gate.own.Unlock()
+	s.gate.mu.Unlock()
+	if <-owner {
+		s.Unlock()
+	}
+	if n := s.gate.waiting.Load(); n != 0 {
+		t.Errorf("%d packets wait, and nobody comes", n)
 	}
 }
 
