@@ -79,7 +79,7 @@ func (r *runner) make(t *tests) error {
 		start := time.Now()
 		v := t.run(0, "", nil)
 		if t.took = time.Since(start); !v.failed {
-			t.quiet = max(5*v.quiet, 5*time.Second)
+			t.quiet, t.slow = max(5*v.quiet, 5*time.Second), slowOnes(v.output)
 			return nil
 		}
 		if tries == 3 {
@@ -152,7 +152,10 @@ func (r *runner) inSpare(f *fault, list []*tests) (o outcome, detail string) {
 				o, detail = broken, err.Error()
 				return
 			}
-			v := u.run(0, "", nil)
+			v := u.run(0, "", t.slow)
+			if !v.failed && len(t.slow) > 0 {
+				v = u.run(0, anyOf(t.slow), nil)
+			}
 			if v.failed && !t.run(0, v.test, nil).failed {
 				o, detail = caught, strings.TrimPrefix(t.pkg, "./")+" "+v.what
 				return

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,7 @@ type tests struct {
 	binary string
 	args   []string
 	took   time.Duration // without a fault
+	slow   []string      // those that took longer than slowTest
 	quiet  time.Duration // what says nothing for so long hangs
 	net    bool          // they reach the network, where two runs might meet
 }
@@ -35,8 +37,22 @@ type verdict struct {
 var (
 	firstFailure = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
 	subFailure   = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+/\S+)`)
+	passed       = regexp.MustCompile(`(?m)^--- PASS: (\w+) \(([0-9.]+s)\)`)
 	began        = regexp.MustCompile(`(?m)^=== RUN   (\w+)`)
 )
+
+// slowTest is what a test may take to run before those of other packages.
+const slowTest = time.Second
+
+// slowOnes returns the slow tests, by what all have printed.
+func slowOnes(out string) (names []string) {
+	for _, m := range passed.FindAllStringSubmatch(out, -1) {
+		if took, err := time.ParseDuration(m[2]); err == nil && took > slowTest {
+			names = append(names, m[1])
+		}
+	}
+	return names
+}
 
 // run runs the tests, or those of one name, under a fault (0: none), and stops at the first failure. It leaves
 // out the tests to skip.
@@ -46,7 +62,7 @@ func (t *tests) run(number int, only string, skip []string) verdict {
 		args = append(args, "-test.run=^"+only+"$")
 	}
 	if len(skip) > 0 {
-		args = append(args, "-test.skip=^("+strings.Join(skip, "|")+")$")
+		args = append(args, "-test.skip=^"+anyOf(skip)+"$")
 	}
 	// 8 GiB of addresses are enough for any test.
 	ctx, cancel := context.WithCancel(context.Background())
@@ -57,7 +73,11 @@ func (t *tests) run(number int, only string, skip []string) verdict {
 	}
 	c.Dir, c.WaitDelay = t.dir, time.Second
 	c.Env = append(os.Environ(), fmt.Sprintf("%s=%d", switchEnv, number))
-	w := &listener{limit: t.quiet, last: time.Now(), timer: time.AfterFunc(t.quiet, cancel)}
+	quiet := t.quiet
+	if number != 0 && only == "" {
+		quiet = min(quiet, 10*slowTest) // the slow ones are left out
+	}
+	w := &listener{limit: quiet, last: time.Now(), timer: time.AfterFunc(quiet, cancel)}
 	defer w.timer.Stop()
 	c.Stdout, c.Stderr = w, w
 	err := runAndCount(c)
@@ -65,6 +85,9 @@ func (t *tests) run(number int, only string, skip []string) verdict {
 	v.quiet = max(w.longest, time.Since(w.last))
 	return v
 }
+
+// anyOf matches each of the names.
+func anyOf(names []string) string { return "(" + strings.Join(names, "|") + ")" }
 
 // listener keeps what tests say, and stops those that say nothing for too long.
 type listener struct {
@@ -134,33 +157,48 @@ type result struct {
 	took    time.Duration
 }
 
-// try runs the tests that may notice a fault until one does. A test that fails without the fault too, say
-// because the machine is too busy for it, notices nothing.
+// try runs the tests that may notice a fault until one does, the slow ones of all packages last. A test that fails
+// without the fault too, say because the machine is too busy for it, notices nothing.
 func try(number int, list []*tests) (outcome, string) {
 	var names, shaky []string
 	for _, t := range list {
-		var skip []string
-		for {
-			v := t.run(number, "", skip)
-			if !v.failed {
-				break
-			}
-			if !t.run(0, v.test, nil).failed {
-				return caught, strings.TrimPrefix(t.pkg, "./") + " " + v.what
-			}
-			shaky = append(shaky, v.what)
-			if v.test == "" || len(skip) == 5 {
-				break
-			}
-			skip = append(skip, v.test)
-		}
 		names = append(names, t.pkg)
+		if what := t.notice(number, "", t.slow, &shaky); what != "" {
+			return caught, what
+		}
+	}
+	for _, t := range list {
+		if len(t.slow) == 0 {
+			continue
+		}
+		if what := t.notice(number, anyOf(t.slow), nil, &shaky); what != "" {
+			return caught, what
+		}
 	}
 	detail := strings.Join(names, " ")
 	if shaky != nil {
 		detail += "; fails without the fault too: " + strings.Join(shaky, ", ")
 	}
 	return survived, detail
+}
+
+// notice returns the package and the test that notices a fault, or nothing.
+func (t *tests) notice(number int, only string, skip []string, shaky *[]string) string {
+	for range 5 {
+		v := t.run(number, only, skip)
+		switch {
+		case !v.failed:
+			return ""
+		case !t.run(0, v.test, nil).failed:
+			return strings.TrimPrefix(t.pkg, "./") + " " + v.what
+		}
+		*shaky = append(*shaky, v.what)
+		if v.test == "" {
+			return ""
+		}
+		skip = append(slices.Clone(skip), v.test)
+	}
+	return ""
 }
 
 // binaryName is a file for the compiled tests of a package.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -27,6 +28,13 @@ func TestJudge(t *testing.T) {
 		if v := judge(row.out, row.err, row.hung); v.failed != (row.err != nil) || v.test != row.test || v.what != row.what {
 			t.Errorf("%s: %+v", row.name, v)
 		}
+	}
+}
+
+func TestSlowOnes(t *testing.T) {
+	out := "--- PASS: TestA (0.00s)\n--- PASS: TestB (11.94s)\n    --- PASS: TestB/row (11.94s)\n--- PASS: TestC (1.10s)\nPASS\n"
+	if got := slowOnes(out); !slices.Equal(got, []string{"TestB", "TestC"}) {
+		t.Error(got)
 	}
 }
 
