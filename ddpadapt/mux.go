@@ -44,7 +44,8 @@ type Config struct {
 	// session; sixteen times that for the association. More end the session. Default 65536.
 	MaxEarly int
 	// MaxOutOfOrder is the most messages of the association that wait for an earlier one; more are
-	// left to be sent again. Default and maximum 65535.
+	// left to be sent again, but for one that came in fragments: it is acknowledged by then, and its session
+	// ends. Default and maximum 65535.
 	MaxOutOfOrder int
 }
 

@@ -355,6 +355,56 @@ func TestOnTheWire(t *testing.T) {
 	}
 }
 
+// Segments and control messages of up to 516 octets are in one DATA chunk wherever IP carries it whole, which a path MTU
+// of 576 does, over UDP too; only narrower paths have fragments.
+func TestFragmentsOnlyWhereIPWouldFragment(t *testing.T) {
+	// req 5043-9-2, 5043-9-3
+	const least = wire.CommonHeaderLen + wire.DataHeaderLen + (ssnLen+MinMULPDU+3)&^3
+	for _, c := range []struct {
+		name  string
+		mtu   int
+		whole bool
+	}{
+		{"576 octets", 576 - 20, true}, {"576 octets with UDP", 576 - 28, true}, {"just wide enough", least, true}, {"too narrow", least - 4, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, c.mtu, nil)
+			w.event(0, EventUp)
+			w.event(1, EventUp)
+			_, _, _, _, da, db := w.session(bytes.Repeat([]byte{7}, MaxPrivateData))
+			for i, s := range []*ddp.Stream{da, db} { // both ways, so that SACKs would go along
+				memory := make([]byte, 5000)
+				region, err := w.hosts[1-i].table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(memory), Access: ddp.RemoteWrite})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := s.SendTagged(region.STag(), 0, 0, ddp.Gather{{Mem: ddp.Bytes(make([]byte, 5000)), Len: 5000}}, 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.run(time.Minute)
+			data, parts := 0, 0
+			for _, pkt := range w.sent {
+				if len(pkt) > c.mtu {
+					t.Errorf("packet of %d octets", len(pkt))
+				}
+				cs := pkt.Chunks()
+				for ch, ok := cs.Next(); ok; ch, ok = cs.Next() {
+					if d, err := wire.AsData(ch); err == nil && ch.Type() == wire.ChunkData {
+						data++
+						if !d.B() || !d.E() {
+							parts++
+						}
+					}
+				}
+			}
+			if data < 22 || (parts == 0) != c.whole {
+				t.Errorf("%d of %d DATA chunks are fragments", parts, data)
+			}
+		})
+	}
+}
+
 // A peer that does not speak DDP gets no association.
 func TestPeerWithoutDDP(t *testing.T) {
 	// req 5043-7.1-3, 5043-11.1-3, 5043-11.1-5

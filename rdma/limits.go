@@ -25,7 +25,8 @@ type Limits struct {
 	// for an association; a session with more is ended. Default 65536.
 	MaxEarly int
 	// MaxOutOfOrder is how many messages of one association may wait for an earlier one, about 650 octets each at worst;
-	// more are left to be sent again. Default and maximum 65535.
+	// more are left to be sent again. A session ends when that befalls a message in fragments, which come where no packet
+	// carries 516 octets: it is acknowledged by then. Default and maximum 65535.
 	MaxOutOfOrder int
 	MaxStreams    int // streams, and so sessions, of one association, 65535 at most; default 1024
 	MaxEvents     int // events kept for NextEvent; default 128

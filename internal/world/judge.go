@@ -133,11 +133,14 @@ func (l *load) received(wc rdmap.WC) {
 	l.next = l.w.now
 }
 
-// failed takes the end of a stream by an error: a Terminate must be the one that is due.
+// failed takes the end of a stream by an error: a Terminate must be the one that is due. Nothing is promised any more of a
+// graceful end that wants for room, on either side, before it is done: all outstanding requests complete in error (RFC 5041
+// section 6.2.2).
 func (l *load) failed(err *rdmap.StreamError) {
 	l.fault = err
 	t, e := err.Terminate, l.end
-	ok := t == nil && (e.begun || l.outOfRoom(err))
+	wanting := t == nil && l.outOfRoom(err)
+	ok := t == nil && e.begun || wanting
 	if t != nil {
 		ok = e.violation != nil && e.violation.is(t) || e.revoked && revocation(t)
 	}
@@ -145,6 +148,9 @@ func (l *load) failed(err *rdmap.StreamError) {
 		l.w.failf("%s: stream failed: %v; expected was %+v", l.q.h.name, err, *e)
 	}
 	e.begun = true
+	if wanting {
+		e.gracious = nil
+	}
 }
 
 // outOfRoom reports whether a stream has failed because a message that came in fragments, and so is acknowledged, found no

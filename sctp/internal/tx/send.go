@@ -188,8 +188,15 @@ func (s *Sender) load(now rawio.Time, room int) bool {
 	return true
 }
 
-// nextSize returns the octets of user data of the next chunk of the slot (section 6.9).
-func (s *Sender) nextSize() int { return min(s.slot.msg.Len()-s.slot.off, s.MaxPayload()) }
+// nextSize returns the octets of user data of the next chunk of the slot (section 6.9). What a Source gives is cut only if IP
+// would have to otherwise (RFC 5043 section 9), so that it may take the room that is kept for a SACK.
+func (s *Sender) nextSize() int {
+	n, most := s.slot.msg.Len()-s.slot.off, s.MaxPayload()
+	if !s.slot.queued && n == s.slot.msg.Len() && wire.PaddedLen(n) <= most+wire.SackLen(0, 0) {
+		return n
+	}
+	return min(n, most)
+}
 
 // sendNew gives the next size octets of the slot a TSN and appends them to the packet.
 func (s *Sender) sendNew(now rawio.Time, b *pack.Batch, p *Path, size int) int {

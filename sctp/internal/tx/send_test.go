@@ -447,6 +447,39 @@ func TestSource(t *testing.T) {
 	}
 }
 
+// What a Source gives is cut only if it fits no packet: it may take the room that is kept for a SACK, and goes alone then.
+func TestSourceIsCutOnlyWhereIPWouldCut(t *testing.T) {
+	// req 5043-9-3
+	for _, tt := range []struct {
+		size int
+		want string
+	}{
+		{full, "1 | 2"},
+		{full + 1, "1 | 2"},
+		{full + 16, "1 | 2"}, // as long as the PMDCS
+		{full + 17, "1 | 2 | 3 | 4"},
+	} {
+		l := newLab(t, 1)
+		l.s.SetUpper(&supply{n: 2, size: tt.size}, l)
+		l.expect(fmt.Sprintf("two messages of %d octets", tt.size), tt.want)
+		for i, p := range l.b.Pkts {
+			if p.Len() > labMTU {
+				t.Errorf("%d octets: packet %d has %d", tt.size, i, p.Len())
+			}
+		}
+		// With a SACK in it the packet has no room: it goes by itself, and the message in the next.
+		l = newLab(t, 1)
+		l.s.SetUpper(&supply{n: 1, size: tt.size}, l)
+		l.s.StartBurst()
+		p := l.s.Poll(l.now)
+		l.b.Begin(1, 2, 3, p.Local, p.Remote, p.MTU())
+		l.b.Commit(wire.AppendSack(l.b.Tail(), wire.SackFields{CumTSN: 1}))
+		if n := l.s.Fill(l.now, l.b, p); (n == 0) != (tt.size > full && tt.size <= full+16) {
+			t.Errorf("%d octets: %d chunks beside a SACK", tt.size, n)
+		}
+	}
+}
+
 // A Source that cuts messages to fit fills every packet to the same length, whatever the length of what
 // it cuts: the next one begins in what the last one has left of a packet, unless that is next to nothing.
 func TestSourceFillsPackets(t *testing.T) {
