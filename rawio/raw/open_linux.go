@@ -78,7 +78,7 @@ func (l *Link) socket(v6 bool) (*mmsg.Socket, error) {
 	if v6 {
 		domain = unix.AF_INET6
 	}
-	fd, err := unix.Socket(domain, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, iphdr.ProtoSCTP)
+	fd, err := unix.Socket(domain, unix.SOCK_RAW|unix.SOCK_CLOEXEC, iphdr.ProtoSCTP)
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
 		return nil, &rawio.PermissionError{Link: "raw", Capability: "CAP_NET_RAW", Err: err}
 	}
@@ -100,7 +100,7 @@ func (l *Link) sink(v6 bool) error {
 	if v6 {
 		domain = unix.AF_INET6
 	}
-	fd, err := unix.Socket(domain, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, iphdr.ProtoSCTP)
+	fd, err := unix.Socket(domain, unix.SOCK_RAW|unix.SOCK_CLOEXEC, iphdr.ProtoSCTP)
 	if err != nil {
 		return fmt.Errorf("raw link: %w", os.NewSyscallError("socket", err))
 	}

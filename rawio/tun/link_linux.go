@@ -10,8 +10,8 @@ import (
 	"syscall"
 
 	"github.com/rddp-go/rddp/rawio"
-	"github.com/rddp-go/rddp/rawio/internal/interrupt"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
+	"github.com/rddp-go/rddp/rawio/internal/wait"
 )
 
 // Link is a rawio.Link over a TUN device. It also implements rawio.Addresser.
@@ -20,7 +20,7 @@ type Link struct {
 	name   string
 	file   *os.File
 	rc     syscall.RawConn
-	intr   *interrupt.Interrupter
+	wait   *wait.Reader
 	closed atomic.Bool
 	pool   *rawio.Pool
 	stats  counters
@@ -66,7 +66,7 @@ func (l *Link) source(dst netip.Addr) (netip.Addr, bool) {
 }
 
 // Interrupt implements rawio.Interrupter.
-func (l *Link) Interrupt() { l.intr.Interrupt() }
+func (l *Link) Interrupt() { l.wait.Interrupt() }
 
 // Features implements rawio.Featurer.
 func (l *Link) Features() rawio.Features {
@@ -89,6 +89,7 @@ func (l *Link) Close() error {
 	if l.closed.Swap(true) {
 		return net.ErrClosed
 	}
+	l.wait.Close()
 	return l.file.Close()
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/rawio"
-	"github.com/rddp-go/rddp/rawio/internal/interrupt"
+	"github.com/rddp-go/rddp/rawio/internal/wait"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -40,17 +40,19 @@ func Open(cfg Config) (*Link, error) {
 		}
 		return nil, fmt.Errorf("tun link: device %s: %w", name, err)
 	}
-	f := os.NewFile(uintptr(fd), "/dev/net/tun")
-	rc, err := f.SyscallConn()
+	l := &Link{cfg: cfg, name: name, pool: rawio.NewPool(cfg.MTU, max(64, poolOctets/cfg.MTU))}
+	l.read = l.drain
+	l.file = os.NewFile(uintptr(fd), "/dev/net/tun") // blocking yet, so that it stays out of the runtime's poller
+	if err = unix.SetNonblock(fd, true); err == nil {
+		l.rc, err = l.file.SyscallConn()
+	}
+	if err == nil {
+		l.wait, err = wait.NewReader(cfg.Poll, l.tryRead, fd)
+	}
 	if err != nil {
-		f.Close()
+		l.file.Close()
 		return nil, err
 	}
-	l := &Link{
-		cfg: cfg, name: name, file: f, rc: rc, intr: interrupt.New(f),
-		pool: rawio.NewPool(cfg.MTU, max(64, poolOctets/cfg.MTU)),
-	}
-	l.try = l.tryRead
 	return l, nil
 }
 
@@ -97,12 +99,12 @@ func (cfg *Config) check() error {
 	return nil
 }
 
-// device opens a TUN device and returns its descriptor, nonblocking, and its name.
+// device opens a TUN device and returns its descriptor and name.
 func device(name string) (int, string, error) {
 	if name == "" {
 		name = defaultName
 	}
-	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err == nil {
 		var req *unix.Ifreq
 		if req, err = unix.NewIfreq(name); err == nil {

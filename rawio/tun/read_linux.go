@@ -5,9 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
 	"syscall"
-	"time"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
@@ -17,10 +15,10 @@ import (
 // reader is the state of ReadBatch, which one goroutine calls at a time.
 type reader struct {
 	pkts []rawio.Packet
-	n    int        // packets filled so far
-	buf  *rawio.Buf // to read into next
-	err  error      // of the last read, unless it would block
-	try  func(fd uintptr) bool
+	n    int              // packets filled so far
+	buf  *rawio.Buf       // to read into next
+	err  error            // of the last read, unless it would block
+	read func(fd uintptr) // drain, made once
 }
 
 // ReadBatch implements rawio.Link.
@@ -29,13 +27,13 @@ func (l *Link) ReadBatch(pkts []rawio.Packet) (int, error) {
 		return 0, errors.New("ReadBatch needs room for a packet")
 	}
 	l.pkts, l.n, l.err = pkts, 0, nil
-	err := l.rc.Read(l.try)
+	err := l.wait.Read()
 	l.pkts = nil
 	switch {
 	case l.n > 0:
 		return l.n, nil
-	case !l.closed.Load() && l.err == nil && l.intr.Check(err):
-		return 0, rawio.ErrInterrupted
+	case err == rawio.ErrInterrupted:
+		return 0, err
 	case err != nil || l.closed.Load():
 		if l.buf != nil {
 			l.buf.Release()
@@ -46,10 +44,14 @@ func (l *Link) ReadBatch(pkts []rawio.Packet) (int, error) {
 	return 0, os.NewSyscallError("read", l.err)
 }
 
-// tryRead drains the device until it has no more packets or no more room. It returns false when it
-// has to wait.
-func (l *Link) tryRead(fd uintptr) bool {
-	var start time.Time
+// tryRead reports whether there is anything to return.
+func (l *Link) tryRead(bool) bool {
+	err := l.rc.Control(l.read)
+	return err != nil || l.n > 0 || l.err != nil
+}
+
+// drain reads from the device until it has no more packets or no more room.
+func (l *Link) drain(fd uintptr) {
 	for l.n < len(l.pkts) {
 		if l.buf == nil {
 			l.buf = l.pool.Get()
@@ -62,27 +64,14 @@ func (l *Link) tryRead(fd uintptr) bool {
 				l.n++
 				l.stats.rxPackets.Add(1)
 			}
-		case syscall.EAGAIN:
-			switch {
-			case l.n > 0:
-				return true
-			case l.cfg.Poll <= 0:
-				return false
-			case l.intr.Pending():
-				return true
-			case start.IsZero():
-				start = time.Now()
-			case time.Since(start) >= l.cfg.Poll:
-				return false
-			}
-			runtime.Gosched()
 		case syscall.EINTR:
+		case syscall.EAGAIN:
+			return
 		default:
 			l.err = err
-			return true
+			return
 		}
 	}
-	return true
 }
 
 // receive makes a packet of the IP packet b, or handles it here and returns false.

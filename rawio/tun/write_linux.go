@@ -11,6 +11,7 @@ import (
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
+	"github.com/rddp-go/rddp/rawio/internal/wait"
 	"golang.org/x/sys/unix"
 )
 
@@ -19,8 +20,8 @@ type writer struct {
 	head  [iphdr.Len6]byte
 	iovs  []unix.Iovec
 	errno syscall.Errno
-	send  func(fd uintptr)      // writev, made once
-	wait  func(fd uintptr) bool // writev until it does not block
+	send  func(fd uintptr) // writev, made once
+	wait  func(fd uintptr) // writev, when it does not block
 }
 
 func (l *Link) getWriter() *writer {
@@ -33,7 +34,7 @@ func (l *Link) getWriter() *writer {
 	}
 	w := new(writer)
 	w.send = w.writev
-	w.wait = func(fd uintptr) bool { w.writev(fd); return w.errno != syscall.EAGAIN }
+	w.wait = func(fd uintptr) { wait.Writable(fd); w.writev(fd) }
 	return w
 }
 
@@ -110,8 +111,8 @@ func (l *Link) writeFragments(w *writer, p *rawio.Packet, src, dst netip.Addr) e
 // flush writes the pieces of one IP packet.
 func (l *Link) flush(w *writer) error {
 	err := l.rc.Control(w.send)
-	if err == nil && w.errno == syscall.EAGAIN {
-		err = l.rc.Write(w.wait)
+	for err == nil && w.errno == syscall.EAGAIN {
+		err = l.rc.Control(w.wait)
 	}
 	switch {
 	case err != nil:

@@ -5,14 +5,12 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/rddp-go/rddp/rawio"
-	"github.com/rddp-go/rddp/rawio/internal/interrupt"
-	"golang.org/x/sys/unix"
+	"github.com/rddp-go/rddp/rawio/internal/wait"
 )
 
 // Group is one socket, or an IPv4 and an IPv6 socket, read together.
@@ -20,10 +18,7 @@ type Group struct {
 	Stats Stats
 
 	socks  []*Socket
-	epoll  *os.File        // joins two sockets for waiting; nil with one
-	wait   syscall.RawConn // what a blocked reader waits on
-	intr   *interrupt.Interrupter
-	spin   time.Duration
+	wait   *wait.Reader
 	closed atomic.Bool
 
 	// The reader's, one goroutine at a time.
@@ -37,9 +32,8 @@ type Group struct {
 	errno syscall.Errno
 	errs  int // receive errors in a row
 
-	try   func(fd uintptr) bool // tryRead, made once
-	recv  func(fd uintptr)      // recvOnce
-	drain func(fd uintptr)      // drainErrors
+	recv  func(fd uintptr) // recvOnce, made once
+	drain func(fd uintptr) // drainErrors
 }
 
 // maxErrors is how many receive calls in a row may fail before the error is the link's. Pending
@@ -48,45 +42,24 @@ const maxErrors = 64
 
 // NewGroup takes over the sockets. spin is how long a reader polls before it blocks.
 func NewGroup(spin time.Duration, socks ...*Socket) (*Group, error) {
-	g := &Group{socks: socks, spin: spin, rx: newReceiver(), wait: socks[0].rc, intr: interrupt.New(socks[0].file)}
-	g.try, g.recv, g.drain = g.tryRead, g.recvOnce, g.drainErrors
-	if len(socks) == 1 {
-		return g, nil
+	g := &Group{socks: socks, rx: newReceiver()}
+	g.recv, g.drain = g.recvOnce, g.drainErrors
+	var fds []int
+	for _, s := range socks {
+		fds = append(fds, s.fd)
 	}
-	if err := g.join(); err != nil {
-		g.Close()
+	var err error
+	if g.wait, err = wait.NewReader(spin, g.tryRead, fds...); err != nil {
+		for _, s := range socks {
+			s.Close()
+		}
 		return nil, err
 	}
 	return g, nil
 }
 
-// join puts the sockets into an epoll instance, which the runtime's poller waits for in turn.
-func (g *Group) join() error {
-	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
-	if err != nil {
-		return os.NewSyscallError("epoll_create1", err)
-	}
-	if err := unix.SetNonblock(fd, true); err != nil {
-		unix.Close(fd)
-		return os.NewSyscallError("fcntl", err)
-	}
-	g.epoll = os.NewFile(uintptr(fd), "epoll")
-	for _, s := range g.socks {
-		err := s.Control(func(sfd int) error {
-			ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLERR, Fd: int32(sfd)}
-			return os.NewSyscallError("epoll_ctl", unix.EpollCtl(fd, unix.EPOLL_CTL_ADD, sfd, &ev))
-		})
-		if err != nil {
-			return err
-		}
-	}
-	g.wait, err = g.epoll.SyscallConn()
-	g.intr = interrupt.New(g.epoll)
-	return err
-}
-
 // Interrupt is rawio.Interrupter's.
-func (g *Group) Interrupt() { g.intr.Interrupt() }
+func (g *Group) Interrupt() { g.wait.Interrupt() }
 
 // Sockets returns the sockets of the group.
 func (g *Group) Sockets() []*Socket { return g.socks }
@@ -102,14 +75,14 @@ func (g *Group) ReadBatch(pkts []rawio.Packet) (int, error) {
 			return n, nil
 		}
 	}
-	err := g.wait.Read(g.try)
+	err := g.wait.Read()
 	g.pkts = nil
 	switch {
 	case g.n > 0:
 		return g.n, nil
-	case !g.closed.Load() && g.intr.Check(err):
-		return 0, rawio.ErrInterrupted
-	case err != nil || g.closed.Load():
+	case err == rawio.ErrInterrupted:
+		return 0, err
+	case g.closed.Load():
 		g.rx.release()
 		g.eq.release()
 		return 0, net.ErrClosed
@@ -150,10 +123,9 @@ func (g *Group) pass() bool {
 	return true
 }
 
-// tryRead polls the sockets until it has packets or has to wait; then it returns false. It runs
-// under the poller's lock of the waited-for descriptor.
-func (g *Group) tryRead(uintptr) bool {
-	var start time.Time
+// tryRead reports whether there is anything to return: packets, an error, or that the sockets are closed. The
+// last time it looks after ICMP messages that no receive call has told of: a send call may have.
+func (g *Group) tryRead(last bool) bool {
 	for {
 		if !g.pass() {
 			return true // closed
@@ -164,21 +136,11 @@ func (g *Group) tryRead(uintptr) bool {
 		if g.more {
 			continue // all malformed, or an error that left the queue readable
 		}
-		if g.spin > 0 {
-			if start.IsZero() {
-				start = time.Now()
-			}
-			if g.intr.Pending() {
-				return true
-			}
-			if time.Since(start) < g.spin {
-				runtime.Gosched()
-				continue
-			}
-		}
-		for _, g.cur = range g.socks {
-			if g.cur.rc.Control(g.drain) != nil {
-				return true
+		if last {
+			for _, g.cur = range g.socks {
+				if g.cur.rc.Control(g.drain) != nil {
+					return true
+				}
 			}
 		}
 		return g.n > 0
@@ -283,10 +245,8 @@ func (g *Group) Close() error {
 	if g.closed.Swap(true) {
 		return net.ErrClosed
 	}
+	g.wait.Close()
 	var err error
-	if g.epoll != nil {
-		err = g.epoll.Close()
-	}
 	for _, s := range g.socks {
 		err = errors.Join(err, s.Close())
 	}

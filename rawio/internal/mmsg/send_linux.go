@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/wait"
 	"golang.org/x/sys/unix"
 )
 
@@ -28,14 +29,14 @@ type sender struct {
 
 	got   int // what the last system call returned
 	errno syscall.Errno
-	send  func(fd uintptr)      // sendOnce, made once
-	wait  func(fd uintptr) bool // sendOnce until it can write
+	send  func(fd uintptr) // sendOnce, made once
+	wait  func(fd uintptr) // sendOnce, when it can write
 }
 
 func newSender() *sender {
 	s := new(sender)
 	s.send = s.sendOnce
-	s.wait = func(fd uintptr) bool { s.sendOnce(fd); return s.errno != syscall.EAGAIN }
+	s.wait = func(fd uintptr) { wait.Writable(fd); s.sendOnce(fd) }
 	return s
 }
 
@@ -183,8 +184,8 @@ func (s *sender) flush(sk *Socket, st *Stats) (packets int, err error) {
 	failed := 0
 	for s.done < s.n {
 		err := sk.rc.Control(s.send)
-		if err == nil && s.errno == syscall.EAGAIN {
-			err = sk.rc.Write(s.wait)
+		for err == nil && s.errno == syscall.EAGAIN {
+			err = sk.rc.Control(s.wait)
 		}
 		if err != nil {
 			return packets, net.ErrClosed

@@ -16,8 +16,9 @@ const (
 	sndBuf = 4 << 20
 )
 
-// Socket is one nonblocking datagram socket.
+// Socket is one datagram socket. The runtime's poller does not watch it; see package wait.
 type Socket struct {
+	fd    int // while file is open
 	file  *os.File
 	rc    syscall.RawConn
 	codec Codec
@@ -29,19 +30,15 @@ type Socket struct {
 
 // NewSocket takes over fd, which is a datagram or raw socket of the IPv6 or IPv4 family.
 func NewSocket(fd int, v6 bool, codec Codec) (*Socket, error) {
-	if err := unix.SetNonblock(fd, true); err != nil {
-		unix.Close(fd)
-		return nil, os.NewSyscallError("fcntl", err)
-	}
 	raise(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, rcvBuf)
 	raise(fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, sndBuf)
-	f := os.NewFile(uintptr(fd), "socket")
+	f := os.NewFile(uintptr(fd), "socket") // blocking, so that it stays out of the poller: all calls have MSG_DONTWAIT
 	rc, err := f.SyscallConn()
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	return &Socket{file: f, rc: rc, codec: codec, v6: v6}, nil
+	return &Socket{fd: fd, file: f, rc: rc, codec: codec, v6: v6}, nil
 }
 
 // raise sets a buffer size past the system's limit where we may, and else up to it.
