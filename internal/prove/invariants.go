@@ -246,8 +246,9 @@ func (r *run) excuse(w *watch, a *assoc.Assoc, end error, u user) string {
 		cause = abort.Causes[0].Code
 	}
 	switch {
-	case end == assoc.ErrShutdownTimeout && r.sending(r.twin(w, a)):
-		// T5-shutdown-guard runs whatever the peer has yet to send: much, over a small window.
+	case end == assoc.ErrShutdownTimeout && (r.sending(r.twin(w, a)) || r.mutedUntil(a) > r.g.Now()):
+		// T5-shutdown-guard runs whatever the peer has yet to send: much, over a small window, or over none while the
+		// own user takes nothing.
 	case end == assoc.ErrShutdown:
 		if !u.asked(a) && !r.closing {
 			return "nobody has asked for it"

@@ -274,10 +274,10 @@ func (l *line) event(ev assoc.Event) {
 		l.out.settled(ev.Token, false, ev.Unsent)
 	case assoc.EventDown:
 		e.h.node.EP.Remove(l.a)
+		e.t.r.ended(e.h, l.a, ev.Err, e.t)
 		e.mute = 0 // what has come is read at last
 		l.read()
 		l.down = ev.Err
-		e.t.r.ended(e.h, l.a, ev.Err, e.t)
 		e.t.r.tally.end(ev.Err)
 		l.finish(false)
 		e.dial(time.Duration(e.t.rand.IntN(20_000)) * time.Millisecond)
