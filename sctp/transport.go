@@ -149,9 +149,10 @@ func (r *receiver) done() {
 // valid COOKIE ECHO makes a new association.
 func (t *Transport) lookup(now rawio.Time, pkts []rawio.Packet, conns []*Conn) {
 	unmatched := false
+	var last endpoint.Before
 	t.mu.RLock()
 	for i := range pkts {
-		switch a, ok := t.ep.Lookup(&pkts[i]); {
+		switch a, ok := t.ep.LookupNext(&pkts[i], &last); {
 		case !ok:
 			t.stats.rxDropped.Add(1)
 			pkts[i].Release()

@@ -15,6 +15,18 @@ import (
 // checksum (section 6.8). When ok and the association is nil, pass p to HandleUnmatched. Lookup writes
 // nothing but atomic counters.
 func (e *Endpoint) Lookup(p *rawio.Packet) (a *assoc.Assoc, ok bool) {
+	return e.LookupNext(p, new(Before))
+}
+
+// Before is what LookupNext keeps of one packet for the next. Its zero value is for the first.
+type Before struct {
+	peer peerKey
+	a    *assoc.Assoc
+}
+
+// LookupNext is Lookup for the next of several packets, which as a rule come from one peer. Nothing else
+// happens to the endpoint from the first to the last.
+func (e *Endpoint) LookupNext(p *rawio.Packet, b *Before) (a *assoc.Assoc, ok bool) {
 	if p.Kind != rawio.KindSCTP {
 		if a = e.lookupQuote(p); a == nil {
 			e.strays.Add(1)
@@ -31,7 +43,12 @@ func (e *Endpoint) Lookup(p *rawio.Packet) (a *assoc.Assoc, ok bool) {
 		return nil, false
 	}
 	k := peerKey{p.Remote.Addr().Unmap(), pkt.DstPort(), pkt.SrcPort()}
-	if a = e.byPeer[k]; a == nil && pkt.VTag() != 0 {
+	if b.a != nil && k == b.peer {
+		return b.a, true
+	}
+	if a = e.byPeer[k]; a != nil {
+		b.peer, b.a = k, a
+	} else if pkt.VTag() != 0 {
 		// An address of the peer that only its INIT ACK has named, or that could not be verified.
 		if a = e.byTag[tagKey{pkt.VTag(), pkt.DstPort(), pkt.SrcPort()}]; a == nil && !setsUp(pkt) {
 			a = e.byClaim[k] // such as the ABORT of a host that knows nothing of the association

@@ -24,6 +24,17 @@ func Checksum(vec [][]byte) uint32 {
 	return sum
 }
 
+// PutPacketChecksum computes the checksum of the packet whose octets are the pieces of vec, as Checksum does, and
+// stores it.
+func PutPacketChecksum(vec [][]byte) {
+	PutChecksum(vec[0], 0)
+	sum := uint32(0)
+	for _, p := range vec {
+		sum = crc32.Update(sum, castagnoli, p)
+	}
+	PutChecksum(vec[0], sum)
+}
+
 // ChecksumBytes is Checksum for a packet in one piece of at least CommonHeaderLen octets.
 func ChecksumBytes(pkt []byte) uint32 {
 	sum := crc32.Update(0, castagnoli, pkt[:8])

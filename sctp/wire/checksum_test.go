@@ -87,3 +87,19 @@ func TestChecksumOfAVector(t *testing.T) {
 		t.Error("the packet was written to")
 	}
 }
+
+// The checksum that a packet is given is that of the whole, whatever was in its place.
+func TestPutPacketChecksum(t *testing.T) {
+	b := wire.AppendHeader(nil, 5000, 6000, 1)
+	for i := range 100 {
+		b = append(b, byte(i))
+	}
+	want := wire.ChecksumBytes(b)
+	for cut := wire.CommonHeaderLen; cut <= len(b); cut++ {
+		wire.PutChecksum(b, 0xdeadbeef)
+		wire.PutPacketChecksum([][]byte{b[:cut], nil, b[cut:]})
+		if got := wire.Packet(b).Checksum(); got != want || !wire.Packet(b).ChecksumOK() { // req 9260-6.8-1
+			t.Fatalf("cut at %d: %#x, want %#x", cut, got, want)
+		}
+	}
+}

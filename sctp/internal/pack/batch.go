@@ -118,7 +118,7 @@ func (b *Batch) SetECN(ecn uint8) { b.ecn = ecn }
 // End finishes the open packet: it stores the checksum and adds the packet to Pkts.
 func (b *Batch) End() {
 	vec := b.vecs[b.vec:len(b.vecs):len(b.vecs)]
-	wire.PutChecksum(vec[0], wire.Checksum(vec))
+	wire.PutPacketChecksum(vec)
 	b.octets += b.used
 	p := rawio.Packet{Vec: vec, Local: b.local, Remote: b.remote, ECN: b.ecn}
 	if b.used > b.size {

@@ -180,7 +180,23 @@ func (p *Path) open() bool {
 	if p.single {
 		return p.flight == 0
 	}
-	return p.flight < p.cc.Window()
+	return p.flight < p.window()
+}
+
+// Over a near path more than nearWindow in flight is only a queue, as large as the receive buffers in between, that
+// keeps data out of the caches: it is what 1 GB/s has outstanding in nearTrip.
+const (
+	nearTrip   = 4 * time.Millisecond // the shortest round trip of late
+	nearWindow = 4 << 20              // octets of DATA chunks
+)
+
+// window is cwnd, or less over a near path.
+func (p *Path) window() int {
+	w := p.cc.Window()
+	if trip := p.est.trip.get(); trip > 0 && trip < nearTrip {
+		w = min(w, nearWindow)
+	}
+	return w
 }
 
 // wake tells the controller of a silence that DATA is about to end (section 7.2.1). With nothing in

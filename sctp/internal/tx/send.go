@@ -243,10 +243,10 @@ func (s *Sender) sendNew(now rawio.Time, b *pack.Batch, p *Path, size int) int {
 	return r.chunkLen()
 }
 
-// fills reports whether a new chunk to p fills cwnd, or leaves no room for another in the peer's window:
+// fills reports whether a new chunk to p fills its window, or leaves no room for another in the peer's window:
 // its SACK is waited for, so it should not be delayed (section 6.1, the I bit).
 func (s *Sender) fills(p *Path, r *record) bool {
-	return p.flight+r.chunkLen() >= p.cc.Window() || s.rwnd-int(r.size) < s.MaxPayload()
+	return p.flight+r.chunkLen() >= p.window() || s.rwnd-int(r.size) < s.MaxPayload()
 }
 
 // takeSSN returns the SSN of the next ordered message of a stream (section 6.5).

@@ -1,0 +1,43 @@
+package endpoint_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/endpoint"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// In whatever order the packets of several peers come, each finds its own association, and a damaged one none.
+func TestLookupNext(t *testing.T) {
+	// req 9260-1.3-1
+	b := newBench(t, endpoint.Config{})
+	type peer struct {
+		from  netip.AddrPort
+		local uint16
+		a     *assoc.Assoc
+	}
+	peers := []peer{{from: peerAddr, local: localPort}, {from: peerAddr, local: localPort + 1}, {from: netip.MustParseAddrPort("10.0.0.77:0"), local: localPort}}
+	for i := range peers {
+		peers[i].a = b.connect(peers[i].local, peers[i].from)
+	}
+	stranger := peer{from: netip.MustParseAddrPort("10.0.0.78:0"), local: localPort}
+	peers = append(peers, stranger)
+	for first := range peers {
+		for second := range peers {
+			var last endpoint.Before
+			for _, n := range []int{first, first, second, second, first} {
+				p := rawio.Packet{Data: packet(peerPort, peers[n].local, 1, wire.AppendCookieAck(nil)), Local: hostAddr, Remote: peers[n].from}
+				if a, ok := b.ep.LookupNext(&p, &last); !ok || a != peers[n].a {
+					t.Fatalf("peers %d, %d: a packet of %d finds another association", first, second, n)
+				}
+				p.Data[len(p.Data)-1] ^= 1
+				if a, ok := b.ep.LookupNext(&p, &last); ok || a != nil {
+					t.Fatal("a damaged packet finds an association")
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package tx
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// Over a near path no more is in flight than is of use, over a far one as much as cwnd allows; never more than cwnd.
+func TestNearWindow(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		trip time.Duration
+		cwnd int
+		want int
+	}{
+		{"near", 50 * time.Microsecond, math.MaxInt32, nearWindow},
+		{"just near", nearTrip - 1, math.MaxInt32, nearWindow},
+		{"far", nearTrip, math.MaxInt32, math.MaxInt32},
+		{"not known yet", 0, math.MaxInt32, math.MaxInt32},
+		{"near, small cwnd", 50 * time.Microsecond, 5000, 5000},
+	} {
+		l := newLab(t, 1)
+		p := l.path(0)
+		p.cc = fixed(tt.cwnd)
+		p.est.trip.of = tt.trip
+		if got := p.window(); got != tt.want {
+			t.Errorf("%s: %d octets, want %d", tt.name, got, tt.want)
+		}
+		for _, more := range []int{-1, 0} {
+			p.flight = tt.want + more
+			if open := p.open(); open != (more < 0) {
+				t.Errorf("%s: %d octets in flight of %d: open %t", tt.name, p.flight, tt.want, open)
+			}
+		}
+		p.flight = 0
+	}
+}
