@@ -14,8 +14,8 @@ func ddpbenchCommand(b *bench, e *end) []string {
 	if e.Host.IsValid() {
 		argv = append(argv, "--tun-host", e.Host.String())
 	}
-	if e.Poll {
-		argv = append(argv, "--poll", polling.String())
+	if e.Poll != 0 {
+		argv = append(argv, "--poll="+e.Poll.String())
 	}
 	if e.Server {
 		return argv

@@ -244,12 +244,9 @@ func (e *end) remoteUDP() uint16 { return serverUDP + clientUDP - e.localUDP() }
 
 // open opens the link of one end.
 func (e *end) open() (rawio.Link, error) {
-	f := cli.LinkFlags{Kind: e.Link, Local: e.Local.String(), UDPPort: int(e.localUDP())}
+	f := cli.LinkFlags{Kind: e.Link, Local: e.Local.String(), UDPPort: int(e.localUDP()), Poll: e.Poll}
 	if e.Host.IsValid() {
 		f.TunHost = e.Host.String()
-	}
-	if e.Poll {
-		f.Poll = polling
 	}
 	return f.Open(e.Server)
 }

@@ -60,7 +60,12 @@ func pingPong(s spec) spec {
 }
 
 func polled(s spec) spec {
-	s.Poll = true
+	s.Poll = polling
+	return s
+}
+
+func blocked(s spec) spec {
+	s.Poll = atOnce
 	return s
 }
 
@@ -123,7 +128,7 @@ func plan() (list []spec) {
 	add(pumpOver("tun", tun1500), ddp("write", "tun", tun1500, big))
 
 	for _, l := range []struct{ link, net string }{{"raw", lo64K}, {"udp", lo1500}} {
-		for _, mode := range []func(spec) spec{func(s spec) spec { return s }, polled} {
+		for _, mode := range []func(spec) spec{func(s spec) spec { return s }, blocked, polled} {
 			add(mode(bare(l.link, l.net)))
 			for _, v := range verbs {
 				add(mode(pingPong(ddp(v, l.link, l.net, tiny))))

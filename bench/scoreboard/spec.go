@@ -9,22 +9,25 @@ import (
 
 // spec is one thing to measure: who moves what over which link.
 type spec struct {
-	Peer     string `json:"peer"`               // a key of peers
-	Verb     string `json:"verb,omitempty"`     // of ddpbench: write, read or send
-	Link     string `json:"link,omitempty"`     // raw, udp or tun, where there is a choice
-	Net      string `json:"net"`                // a key of networks
-	Size     int    `json:"size,omitempty"`     // octets in a message; a pump has packets as long as the path takes
-	PingPong bool   `json:"pingpong,omitempty"` // latency in place of throughput
-	Poll     bool   `json:"poll,omitempty"`     // before blocking
-	Both     bool   `json:"both,omitempty"`     // both ends send; the sum counts
-	QPs      int    `json:"qps,omitempty"`      // 0: one
-	Memory   int    `json:"memory,omitempty"`   // octets that messages use in turn on each side; 0: as little as need be
-	PathMTU  int    `json:"path_mtu,omitempty"` // forced upon libusrsctp, octets; 0: its own
-	Buffer   int    `json:"buffer,omitempty"`   // of libusrsctp, octets
+	Peer     string        `json:"peer"`               // a key of peers
+	Verb     string        `json:"verb,omitempty"`     // of ddpbench: write, read or send
+	Link     string        `json:"link,omitempty"`     // raw, udp or tun, where there is a choice
+	Net      string        `json:"net"`                // a key of networks
+	Size     int           `json:"size,omitempty"`     // octets in a message; a pump has packets as long as the path takes
+	PingPong bool          `json:"pingpong,omitempty"` // latency in place of throughput
+	Poll     time.Duration `json:"poll,omitempty"`     // before blocking: 0 is the default, polling, or atOnce
+	Both     bool          `json:"both,omitempty"`     // both ends send; the sum counts
+	QPs      int           `json:"qps,omitempty"`      // 0: one
+	Memory   int           `json:"memory,omitempty"`   // octets that messages use in turn on each side; 0: as little as need be
+	PathMTU  int           `json:"path_mtu,omitempty"` // forced upon libusrsctp, octets; 0: its own
+	Buffer   int           `json:"buffer,omitempty"`   // of libusrsctp, octets
 }
 
-// polling is how long an end that polls does so before it blocks.
-const polling = time.Millisecond
+// How long an end polls before it blocks, other than by default.
+const (
+	polling = time.Millisecond
+	atOnce  = -1
+)
 
 // String is the name that results go by.
 func (s spec) String() string {
@@ -54,7 +57,7 @@ func (s spec) String() string {
 	for _, f := range []struct {
 		on   bool
 		word string
-	}{{s.Both, "both-ways"}, {s.PingPong, "ping-pong"}, {s.Poll, "polling"}} {
+	}{{s.Both, "both-ways"}, {s.PingPong, "ping-pong"}, {s.Poll == polling, "polling"}, {s.Poll == atOnce, "blocking"}} {
 		if f.on {
 			words = append(words, f.word)
 		}

@@ -59,8 +59,10 @@ func checks() (list []check) {
 		b := bare(l.link, l.net)
 		verb := func(v string) spec { return pingPong(ddp(v, l.link, l.net, tiny)) }
 		list = append(list,
-			slower(1.3, "Send of 64 octets over "+l.link+" to the bare ping-pong", verb("send"), b),
-			slower(1.3, "Write with notification over "+l.link, verb("write"), b),
+			slower(1.3, "Send of 64 octets over "+l.link+" to the bare ping-pong, both blocking", blocked(verb("send")), blocked(b)),
+			slower(1.3, "Write with notification over "+l.link+", both blocking", blocked(verb("write")), blocked(b)),
+			slower(2, "Send over "+l.link+", both as by default, polling for 40 us at most", verb("send"), b),
+			slower(2, "Write with notification over "+l.link+", both as by default", verb("write"), b),
 			slower(2, "Send over "+l.link+", both polling", polled(verb("send")), polled(b)),
 			slower(2, "Write with notification over "+l.link+", both polling", polled(verb("write")), polled(b)),
 			slower(1.2, "Read over "+l.link+" to Send, a round trip each", verb("read"), verb("send")),

@@ -43,7 +43,7 @@ func (f *LinkFlags) Add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.TunHost, "tun-host", "", "the host's `address/bits` on the TUN device")
 	fs.IntVar(&f.MTU, "mtu", 0, "IP-level MTU in `octets` (default: the route's)")
 	fs.StringVar(&f.Pcap, "pcap", "", "write every packet to a pcapng `file` for Wireshark")
-	fs.DurationVar(&f.Poll, "poll", 0, "poll this long before blocking for packets: lower latency for a busy processor")
+	fs.DurationVar(&f.Poll, "poll", 0, "poll this long before blocking for packets: lower latency for a busy processor; less than 0 blocks at once (default: up to 40us, as long as packets come that soon)")
 }
 
 // UsageError is a mistake in the command line.

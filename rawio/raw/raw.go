@@ -23,7 +23,8 @@ type Config struct {
 	// Ports are SCTP ports to bind at once, as with BindPort.
 	Ports []uint16
 	// Poll is how long ReadBatch polls before it blocks. It spares the 20 microseconds or so that
-	// waking an idle processor takes, at the price of a busy one. 0 is for that long, as long as packets come that soon.
+	// waking an idle processor takes, at the price of a busy one. 0 is for up to 40, as long as packets come that soon;
+	// less than 0 blocks at once.
 	Poll time.Duration
 	// NoPortFilter lets packets for every port in, for captures and tests. Ports are still claimed.
 	NoPortFilter bool

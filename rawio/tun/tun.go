@@ -25,8 +25,8 @@ type Config struct {
 	// Queue is how many packets the device holds until the stack reads them; more are dropped. 0 means 4096: the
 	// kernel's 500 are less than one window of a fast association.
 	Queue int
-	// Poll is how long ReadBatch polls before it blocks. 0 is for up to 20 microseconds, which is about what waking an
-	// idle processor takes, as long as packets come that soon.
+	// Poll is how long ReadBatch polls before it blocks. 0 is for up to 40 microseconds, twice what waking an
+	// idle processor takes, as long as packets come that soon; less than 0 blocks at once.
 	Poll time.Duration
 }
 

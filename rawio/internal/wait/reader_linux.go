@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// spin is how long a reader tries again before it blocks: about what it takes to wake the processor that it runs on.
-	spin = 20 * time.Microsecond
+	// spin is how long a reader tries again before it blocks: twice what it takes to wake a processor. So it hears of an answer
+	// from one that has to be woken, and goes on spinning until that one does too.
+	spin = 40 * time.Microsecond
 	// After misses in a row, spins that were in vain, it blocks at once for the next rest times.
 	misses = 4
 	rest   = 64
@@ -32,7 +33,7 @@ const (
 // when nothing has come for a while the reader arms an epoll instance of its own, which the runtime's poller watches.
 type Reader struct {
 	try   func(last bool) bool
-	poll  time.Duration // to spin, always; 0 is for as long and as often as it pays
+	poll  time.Duration // to spin, always; 0 is for as long and as often as it pays, less for never
 	one   bool          // GOMAXPROCS is 1: who spins or blocks keeps everybody waiting
 	fds   []unix.PollFd // the event, then what is read from
 	brief time.Duration // to block
@@ -54,7 +55,7 @@ type Reader struct {
 
 // NewReader returns the reader of fds, which stay the caller's and open until Close. try reads from them without
 // blocking and reports whether that gave anything to return, if only an error; last is the last time before the
-// reader blocks, for poll after the first.
+// reader blocks, which is poll after the first, or as soon as it seems best if poll is 0, or at once if it is less.
 func NewReader(poll time.Duration, try func(last bool) bool, fds ...int) (*Reader, error) {
 	event, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
@@ -118,11 +119,14 @@ func (r *Reader) Read() error {
 // spin tries for a while.
 func (r *Reader) spin() bool {
 	d := r.poll
-	if d == 0 {
-		if r.one || r.skip > 0 {
-			r.skip--
-			return false
-		}
+	switch {
+	case d > 0:
+	case d < 0 || r.one:
+		return false
+	case r.skip > 0:
+		r.skip--
+		return false
+	default:
 		d = spin
 	}
 	if r.try(false) {

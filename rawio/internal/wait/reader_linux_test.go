@@ -24,7 +24,7 @@ var states = []struct {
 }{
 	{"spinning", func(r *Reader) { r.poll = time.Hour }},
 	{"spinning alone", func(r *Reader) { r.poll, r.one = time.Hour, true }},
-	{"blocking", func(r *Reader) { r.skip, r.brief = 1<<30, time.Hour }},
+	{"blocking", func(r *Reader) { r.poll, r.brief = -1, time.Hour }},
 	{"blocking alone", func(r *Reader) { r.one, r.brief = true, time.Hour }},
 	{"parked", func(r *Reader) { r.skip, r.brief = 1<<30, 0 }},
 	{"as it comes", func(*Reader) {}},
