@@ -167,12 +167,7 @@ func (u *turn) read() error {
 	u.reader.Store(nil)
 	r.octets = 0
 	r.handle(n)
-	// What has come while many packets were handled is handled with them: one SACK for all, and one
-	// wake-up of who reads. Only if nothing is there, or enough has come, these go out.
-	for more := n; r.poller != nil && more >= rxMany && r.octets < rxMost; {
-		more = r.poller.PollBatch(r.pkts)
-		r.handle(more)
-	}
+	r.follow(n)
 	switch few := u.few.Load(); {
 	case n > fewPackets || r.octets > fewOctets:
 		u.few.Store(0)
