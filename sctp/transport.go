@@ -136,13 +136,11 @@ func (r *receiver) follow(n int) {
 	if r.poller == nil {
 		return
 	}
-	for late := 0; (n >= rxMany || r.train >= rxTrain) && r.octets < rxMost; {
+	for late := 0; (n >= rxMany || r.train >= rxTrain) && late < rxPolls && r.octets < rxMost; {
 		n = r.poller.PollBatch(r.pkts)
 		r.handle(n)
 		if late++; n > 0 {
 			late = 0
-		} else if r.train < rxTrain || late == rxPolls {
-			return
 		}
 	}
 }
