@@ -144,6 +144,32 @@ func TestICMPReports(t *testing.T) {
 	}
 }
 
+// An ICMP message of which a send call has told reaches a reader that always finds packets.
+func TestICMPReportBesidePackets(t *testing.T) {
+	l, peer := open(t, udp.Config{Port: udp.AnyPort}), open(t, udp.Config{Port: udp.AnyPort})
+	closed := open(t, udp.Config{Port: udp.AnyPort})
+	nobody := at(v4, closed)
+	closed.Close()
+	for range 3 {
+		write(t, l, rawio.Packet{Vec: [][]byte{packet(100)}, Remote: nobody})
+		write(t, l, rawio.Packet{Vec: [][]byte{packet(100)}, Remote: at(v4, peer)}) // is told of it
+		write(t, peer, rawio.Packet{Vec: [][]byte{packet(40)}, Remote: at(v4, l)})
+		in := make([]rawio.Packet, 8)
+		n, err := l.ReadBatch(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds := map[rawio.Kind]int{}
+		for i := range in[:n] {
+			kinds[in[i].Kind]++
+			in[i].Release()
+		}
+		if kinds[rawio.KindSCTP] != 1 || kinds[rawio.KindProtoUnreachable] != 1 {
+			t.Fatalf("%v, want a packet and a report", kinds)
+		}
+	}
+}
+
 // As many packets as ReceiveBuffer says wait to be read, of any size that fills them.
 func TestReceiveBufferHolds(t *testing.T) {
 	for _, size := range []int{1440, 65000} {

@@ -123,27 +123,26 @@ func (g *Group) pass() bool {
 	return true
 }
 
-// tryRead reports whether there is anything to return: packets, an error, or that the sockets are closed. The
-// last time it looks after ICMP messages that no receive call has told of: a send call may have.
+// tryRead reports whether there is anything to return: packets, an error, or that the sockets are closed. last is
+// the last time before the reader blocks.
 func (g *Group) tryRead(last bool) bool {
 	for {
 		if !g.pass() {
 			return true // closed
 		}
+		none := g.n == 0 && !g.more
+		for _, g.cur = range g.socks {
+			if (g.cur.told.Load() && g.cur.told.Swap(false) || last && none) && g.cur.rc.Control(g.drain) != nil {
+				return true
+			}
+		}
 		if g.n > 0 || g.errs > maxErrors {
 			return true
 		}
-		if g.more {
-			continue // all malformed, or an error that left the queue readable
+		if none {
+			return false
 		}
-		if last {
-			for _, g.cur = range g.socks {
-				if g.cur.rc.Control(g.drain) != nil {
-					return true
-				}
-			}
-		}
-		return g.n > 0
+		// All malformed, or an error that left the queue readable.
 	}
 }
 

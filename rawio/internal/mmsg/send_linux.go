@@ -203,6 +203,9 @@ func (s *sender) flush(sk *Socket, st *Stats) (packets int, err error) {
 			st.TxFull.Add(1)
 			return packets, rawio.ErrFull
 		default:
+			if fromICMP(s.errno) {
+				sk.told.Store(true)
+			}
 			if failed++; failed <= retries {
 				continue
 			}

@@ -26,6 +26,7 @@ type Socket struct {
 	free  senders
 
 	segment atomic.Bool // the kernel segments, as far as it is known
+	told    atomic.Bool // a send call has told of an ICMP message: no receive call will
 }
 
 // NewSocket takes over fd, which is a datagram or raw socket of the IPv6 or IPv4 family.
