@@ -161,6 +161,29 @@ type Addresser interface {
 	LocalAddrs() []netip.AddrPort
 }
 
+// Shard is a queue of incoming packets, for one goroutine at a time, as ReadBatch of a Link is. It may be a Poller.
+type Shard interface {
+	ReadBatch(pkts []Packet) (n int, err error)
+}
+
+// Sharder is implemented by links with several queues of incoming packets. Packets of one flow, which is
+// addresses and ports, come through one of them.
+type Sharder interface {
+	// Shards returns the queues beside the link's own. Each is read, until it returns net.ErrClosed.
+	Shards() []Shard
+}
+
+// ShardsOf returns the further queues of a link.
+func ShardsOf(l Link) []Shard {
+	if s, ok := l.(Sharder); ok {
+		return s.Shards()
+	}
+	return nil
+}
+
+// MaxShards is how many queues a link may have in all.
+const MaxShards = 64
+
 // Poller is implemented by links that can say that nothing has come.
 type Poller interface {
 	// PollBatch is ReadBatch, but where that would block it returns 0. An error is left to ReadBatch to find.

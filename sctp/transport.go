@@ -21,7 +21,7 @@ import (
 // 5043 with 512 octets of private data.
 const minPacket = 12 + 16 + 4 + 512
 
-// Transport runs SCTP associations over one Link: one receive goroutine, one timer, and the callers'
+// Transport runs SCTP associations over one Link: a receive goroutine for each of its queues, one timer, and the callers'
 // own goroutines, which receive too while they wait (turn). It is the shell around the sans-IO packages endpoint and assoc.
 //
 // Locks, in the order they may be taken: mu, then an association's gate, then the leaf locks.
@@ -43,6 +43,7 @@ type Transport struct {
 	timers  *timers
 	batches sync.Pool // *assoc.TxBatch
 	turn    turn
+	shards  sync.WaitGroup // goroutines that read further queues of the link
 
 	stats   transportCounters
 	journal *journal
@@ -67,6 +68,9 @@ func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 	t.batches.New = func() any { return assoc.NewTxBatch(txBatch) }
 	t.turn.init(t)
 	go t.receive()
+	for _, s := range rawio.ShardsOf(link) {
+		t.shards.Go(func() { t.serve(s) })
+	}
 	return t, nil
 }
 
@@ -96,6 +100,31 @@ type receiver struct {
 	octets int
 	at     rawio.Time // when packets came last
 	train  int        // packets without a gap before them
+}
+
+// serve is the receive goroutine of a further queue of the link.
+func (t *Transport) serve(s rawio.Shard) {
+	r := receiver{t: t, pkts: make([]rawio.Packet, rxBatch)}
+	r.poller, _ = s.(rawio.Poller)
+	for {
+		n, err := s.ReadBatch(r.pkts)
+		r.run(n)
+		r.done()
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, net.ErrClosed) {
+			t.fail(err)
+		}
+		return
+	}
+}
+
+// run runs a batch to completion, but for what done does.
+func (r *receiver) run(n int) {
+	r.octets = 0
+	r.handle(n)
+	r.follow(n)
 }
 
 // handle handles the first n of pkts, those of one association after those of another, so that one SACK and
@@ -510,5 +539,6 @@ func (t *Transport) Close() error {
 	t.timers.close()
 	err := t.link.Close()
 	t.turn.close()
+	t.shards.Wait()
 	return err
 }

@@ -165,9 +165,7 @@ func (u *turn) read() error {
 	r := &u.rx
 	n, err := r.t.link.ReadBatch(r.pkts)
 	u.reader.Store(nil)
-	r.octets = 0
-	r.handle(n)
-	r.follow(n)
+	r.run(n)
 	switch few := u.few.Load(); {
 	case n > fewPackets || r.octets > fewOctets:
 		u.few.Store(0)

@@ -230,6 +230,8 @@ over "raw, IPv4" "" "" 10.77.0.2
 over "raw, IPv6" "" "" fd77::2
 over "udp, IPv4" "--link udp" "--link udp" 10.77.0.2
 over "udp, IPv6" "--link udp" "--link udp" fd77::2
+over "udp, IPv4, 3 shards" "--link udp --shards 3" "--link udp --shards 2" 10.77.0.2
+over "tun, IPv4, 3 shards" "--link tun --shards 3 --local 10.78.2.2 --tun-host 10.78.2.1/24" "--link tun --shards 2 --local 10.78.1.2 --tun-host 10.78.1.1/24" 10.78.2.2
 over "tun, IPv4" "--link tun --local 10.78.2.2 --tun-host 10.78.2.1/24" "--link tun --local 10.78.1.2 --tun-host 10.78.1.1/24" 10.78.2.2
 over "tun, IPv6" "--link tun --local fd78:2::2 --tun-host fd78:2::1/64" "--link tun --local fd78:1::2 --tun-host fd78:1::1/64" fd78:2::2
 

@@ -31,6 +31,7 @@ type LinkFlags struct {
 	MTU       int           // IP-level, 0: the route's
 	Pcap      string        // file for a copy of every packet
 	Poll      time.Duration // before blocking
+	Shards    int           // queues of incoming packets, 0: one
 }
 
 // Add defines the flags.
@@ -42,6 +43,7 @@ func (f *LinkFlags) Add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.TunName, "tun-name", "", "TUN `device`, created unless it exists (default: a new one)")
 	fs.StringVar(&f.TunHost, "tun-host", "", "the host's `address/bits` on the TUN device")
 	fs.IntVar(&f.MTU, "mtu", 0, "IP-level MTU in `octets` (default: the route's)")
+	fs.IntVar(&f.Shards, "shards", 1, "with --link udp or tun, `queues` of incoming packets, each read by a goroutine of its own")
 	fs.StringVar(&f.Pcap, "pcap", "", "write every packet to a pcapng `file` for Wireshark")
 	fs.DurationVar(&f.Poll, "poll", 0, "poll this long before blocking for packets: lower latency for a busy processor; less than 0 blocks at once (default: up to 40us, as long as packets come that soon)")
 }
@@ -77,15 +79,18 @@ func (f *LinkFlags) open(server bool) (rawio.Link, error) {
 	}
 	switch f.Kind {
 	case "", "raw":
+		if f.Shards > 1 {
+			return nil, Usagef("--shards is for --link udp and tun: the kernel gives a raw socket all packets")
+		}
 		return raw.Open(raw.Config{Local: local, MTU: f.MTU, Poll: f.Poll})
 	case "udp":
 		port := f.UDPPort
 		if port == 0 && !server {
 			port = udp.AnyPort
 		}
-		return udp.Open(udp.Config{Local: local, Port: port, MTU: f.MTU, Poll: f.Poll})
+		return udp.Open(udp.Config{Local: local, Port: port, MTU: f.MTU, Poll: f.Poll, Shards: f.Shards})
 	case "tun":
-		cfg := tun.Config{Name: f.TunName, MTU: f.MTU, Poll: f.Poll}
+		cfg := tun.Config{Name: f.TunName, MTU: f.MTU, Poll: f.Poll, Shards: f.Shards}
 		if !local.IsValid() {
 			return nil, Usagef("--link tun needs --local ADDRESS for the stack, and usually --tun-host ADDRESS/BITS for the host's end")
 		}
@@ -173,7 +178,7 @@ func (f *LinkFlags) openSelf(kind string) (*Self, error) {
 		return s, err
 	case "udp":
 		s, err := open(func() (rawio.Link, error) {
-			return udp.Open(udp.Config{Local: loopback, Port: udp.AnyPort, MTU: f.MTU, Poll: f.Poll})
+			return udp.Open(udp.Config{Local: loopback, Port: udp.AnyPort, MTU: f.MTU, Poll: f.Poll, Shards: f.Shards})
 		})
 		if err == nil {
 			s.About = "UDP on loopback"

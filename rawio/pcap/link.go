@@ -36,6 +36,7 @@ var (
 	_ rawio.Poller     = (*Link)(nil)
 
 	_ rawio.Interrupter = (*Link)(nil)
+	_ rawio.Sharder     = (*Link)(nil)
 )
 
 // New returns a tap on inner that records to w. Close closes inner and completes the record; closing
@@ -78,6 +79,27 @@ func (l *Link) PollBatch(pkts []rawio.Packet) int {
 	n := p.PollBatch(pkts)
 	l.received(pkts[:n])
 	return n
+}
+
+// Shards returns the inner link's, and records what comes there too.
+func (l *Link) Shards() []rawio.Shard {
+	var out []rawio.Shard
+	for _, s := range rawio.ShardsOf(l.inner) {
+		out = append(out, &shard{l, s})
+	}
+	return out
+}
+
+// shard is a queue of the inner link.
+type shard struct {
+	tap   *Link
+	inner rawio.Shard
+}
+
+func (s *shard) ReadBatch(pkts []rawio.Packet) (n int, err error) {
+	n, err = s.inner.ReadBatch(pkts)
+	s.tap.received(pkts[:n])
+	return n, err
 }
 
 // received records what the inner link has read.

@@ -1,30 +1,24 @@
 package tun
 
 import (
+	"errors"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
-	"github.com/rddp-go/rddp/rawio/internal/wait"
 )
 
 // Link is a rawio.Link over a TUN device. It also implements rawio.Addresser.
 type Link struct {
 	cfg    Config
 	name   string
-	file   *os.File
-	rc     syscall.RawConn
-	wait   *wait.Reader
+	queues []*queue // the first sends
 	closed atomic.Bool
-	pool   *rawio.Pool
 	stats  counters
-	reader
 
 	mu   sync.Mutex
 	idle []*writer // guarded by mu: as many as goroutines ever wrote at a time
@@ -66,10 +60,22 @@ func (l *Link) source(dst netip.Addr) (netip.Addr, bool) {
 }
 
 // Interrupt implements rawio.Interrupter.
-func (l *Link) Interrupt() { l.wait.Interrupt() }
+func (l *Link) Interrupt() { l.queues[0].wait.Interrupt() }
+
+// Shards implements rawio.Sharder.
+func (l *Link) Shards() []rawio.Shard {
+	var out []rawio.Shard
+	for _, q := range l.queues[1:] {
+		out = append(out, q)
+	}
+	return out
+}
 
 // Features implements rawio.Featurer.
 func (l *Link) Features() rawio.Features {
+	if len(l.queues) > 1 {
+		return rawio.DontFragment | rawio.ECNField // who waits for a packet does not know by which shard it comes
+	}
 	return rawio.DontFragment | rawio.ECNField | rawio.Interruptible
 }
 
@@ -89,8 +95,11 @@ func (l *Link) Close() error {
 	if l.closed.Swap(true) {
 		return net.ErrClosed
 	}
-	l.wait.Close()
-	return l.file.Close()
+	var err error
+	for _, q := range l.queues {
+		err = errors.Join(err, q.close())
+	}
+	return err
 }
 
 var (
@@ -99,4 +108,5 @@ var (
 	_ rawio.Featurer  = (*Link)(nil)
 
 	_ rawio.Interrupter = (*Link)(nil)
+	_ rawio.Sharder     = (*Link)(nil)
 )

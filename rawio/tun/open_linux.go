@@ -17,7 +17,7 @@ import (
 const (
 	defaultMTU  = 1500
 	minMTU6     = 1280 // RFC 8200 section 5
-	queue       = 4096
+	txQueue     = 4096
 	maxQueue    = 1 << 16
 	maxMTU      = 65535
 	defaultName = "rddp%d" // the kernel fills in the number
@@ -29,31 +29,58 @@ func Open(cfg Config) (*Link, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	fd, name, err := device(cfg.Name)
-	if err != nil {
-		return nil, err
-	}
-	if err := configure(name, cfg); err != nil {
-		unix.Close(fd)
-		if errors.Is(err, unix.EPERM) {
-			return nil, &rawio.PermissionError{Link: "tun", Capability: "CAP_NET_ADMIN", Err: err}
+	l := &Link{cfg: cfg, name: cfg.Name}
+	if err := l.open(); err != nil {
+		for _, q := range l.queues {
+			q.close()
 		}
-		return nil, fmt.Errorf("tun link: device %s: %w", name, err)
-	}
-	l := &Link{cfg: cfg, name: name, pool: rawio.NewPool(cfg.MTU, max(64, poolOctets/cfg.MTU))}
-	l.read = l.drain
-	l.file = os.NewFile(uintptr(fd), "/dev/net/tun") // blocking yet, so that it stays out of the runtime's poller
-	if err = unix.SetNonblock(fd, true); err == nil {
-		l.rc, err = l.file.SyscallConn()
-	}
-	if err == nil {
-		l.wait, err = wait.NewReader(cfg.Poll, l.tryRead, fd)
-	}
-	if err != nil {
-		l.file.Close()
 		return nil, err
 	}
 	return l, nil
+}
+
+// open makes the device with all its queues, and brings it up.
+func (l *Link) open() error {
+	n := max(1, l.cfg.Shards)
+	for len(l.queues) < n {
+		fd, name, err := device(l.name, n > 1)
+		if err != nil {
+			return err
+		}
+		l.name = name
+		q, err := l.newQueue(fd)
+		if err != nil {
+			return err
+		}
+		l.queues = append(l.queues, q)
+	}
+	err := configure(l.name, l.cfg)
+	if errors.Is(err, unix.EPERM) {
+		return &rawio.PermissionError{Link: "tun", Capability: "CAP_NET_ADMIN", Err: err}
+	}
+	if err != nil {
+		return fmt.Errorf("tun link: device %s: %w", l.name, err)
+	}
+	return nil
+}
+
+// newQueue takes over a descriptor of the device.
+func (l *Link) newQueue(fd int) (*queue, error) {
+	q := &queue{l: l, pool: rawio.NewPool(l.cfg.MTU, max(64, poolOctets/l.cfg.MTU))}
+	q.read = q.drain
+	q.file = os.NewFile(uintptr(fd), "/dev/net/tun") // blocking yet, so that it stays out of the runtime's poller
+	err := unix.SetNonblock(fd, true)
+	if err == nil {
+		q.rc, err = q.file.SyscallConn()
+	}
+	if err == nil {
+		q.wait, err = wait.NewReader(l.cfg.Poll, q.tryRead, fd)
+	}
+	if err != nil {
+		q.file.Close()
+		return nil, err
+	}
+	return q, nil
 }
 
 // poolOctets bounds the idle receive buffers.
@@ -65,13 +92,15 @@ func (cfg *Config) check() error {
 		cfg.MTU = defaultMTU
 	}
 	if cfg.Queue == 0 {
-		cfg.Queue = queue
+		cfg.Queue = txQueue
 	}
 	switch {
 	case cfg.MTU < rawio.MinMTU:
 		return &rawio.MTUError{MTU: cfg.MTU}
 	case cfg.MTU > maxMTU:
 		return fmt.Errorf("tun link: an MTU of %d octets is above the device's limit of %d", cfg.MTU, maxMTU)
+	case cfg.Shards < 0 || cfg.Shards > rawio.MaxShards:
+		return fmt.Errorf("tun link: %d shards; it is 1 to %d", cfg.Shards, rawio.MaxShards)
 	case cfg.Queue < 0 || cfg.Queue > maxQueue:
 		return fmt.Errorf("tun link: a queue of %d packets; it is 1 to %d", cfg.Queue, maxQueue)
 	case len(cfg.Addrs) == 0:
@@ -99,8 +128,12 @@ func (cfg *Config) check() error {
 	return nil
 }
 
-// device opens a TUN device and returns its descriptor and name.
-func device(name string) (int, string, error) {
+// device opens a TUN device, or a queue of it, and returns its descriptor and name.
+func device(name string, several bool) (int, string, error) {
+	flags := uint16(unix.IFF_TUN | unix.IFF_NO_PI)
+	if several {
+		flags |= unix.IFF_MULTI_QUEUE
+	}
 	if name == "" {
 		name = defaultName
 	}
@@ -108,7 +141,7 @@ func device(name string) (int, string, error) {
 	if err == nil {
 		var req *unix.Ifreq
 		if req, err = unix.NewIfreq(name); err == nil {
-			req.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+			req.SetUint16(flags)
 			if err = unix.IoctlIfreq(fd, unix.TUNSETIFF, req); err == nil {
 				return fd, req.Name(), nil
 			}
@@ -118,6 +151,8 @@ func device(name string) (int, string, error) {
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return -1, "", &rawio.PermissionError{Link: "tun", Capability: "CAP_NET_ADMIN", Err: err}
+	case errors.Is(err, unix.EINVAL) && several:
+		return -1, "", fmt.Errorf("tun link: the device %s was not made for several queues (multi_queue): %w", name, err)
 	case errors.Is(err, unix.EBUSY):
 		return -1, "", fmt.Errorf("tun link: the device %s is in use by another program: %w", name, err)
 	}

@@ -9,11 +9,18 @@ import (
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
+	"github.com/rddp-go/rddp/rawio/internal/wait"
 	"golang.org/x/sys/unix"
 )
 
-// reader is the state of ReadBatch, which one goroutine calls at a time.
-type reader struct {
+// queue is one descriptor of the device, and the state of its ReadBatch, which one goroutine calls at a time.
+type queue struct {
+	l    *Link
+	file *os.File
+	rc   syscall.RawConn
+	wait *wait.Reader
+	pool *rawio.Pool
+
 	pkts []rawio.Packet
 	n    int              // packets filled so far
 	buf  *rawio.Buf       // to read into next
@@ -22,56 +29,65 @@ type reader struct {
 }
 
 // ReadBatch implements rawio.Link.
-func (l *Link) ReadBatch(pkts []rawio.Packet) (int, error) {
+func (l *Link) ReadBatch(pkts []rawio.Packet) (int, error) { return l.queues[0].ReadBatch(pkts) }
+
+// ReadBatch implements rawio.Shard.
+func (q *queue) ReadBatch(pkts []rawio.Packet) (int, error) {
 	if len(pkts) == 0 {
 		return 0, errors.New("ReadBatch needs room for a packet")
 	}
-	l.pkts, l.n, l.err = pkts, 0, nil
-	err := l.wait.Read()
-	l.pkts = nil
+	q.pkts, q.n, q.err = pkts, 0, nil
+	err := q.wait.Read()
+	q.pkts = nil
 	switch {
-	case l.n > 0:
-		return l.n, nil
+	case q.n > 0:
+		return q.n, nil
 	case err == rawio.ErrInterrupted:
 		return 0, err
-	case err != nil || l.closed.Load():
-		if l.buf != nil {
-			l.buf.Release()
-			l.buf = nil
+	case err != nil || q.l.closed.Load():
+		if q.buf != nil {
+			q.buf.Release()
+			q.buf = nil
 		}
 		return 0, net.ErrClosed
 	}
-	return 0, os.NewSyscallError("read", l.err)
+	return 0, os.NewSyscallError("read", q.err)
 }
 
 // tryRead reports whether there is anything to return.
-func (l *Link) tryRead(bool) bool {
-	err := l.rc.Control(l.read)
-	return err != nil || l.n > 0 || l.err != nil
+func (q *queue) tryRead(bool) bool {
+	err := q.rc.Control(q.read)
+	return err != nil || q.n > 0 || q.err != nil
 }
 
 // drain reads from the device until it has no more packets or no more room.
-func (l *Link) drain(fd uintptr) {
-	for l.n < len(l.pkts) {
-		if l.buf == nil {
-			l.buf = l.pool.Get()
+func (q *queue) drain(fd uintptr) {
+	for q.n < len(q.pkts) {
+		if q.buf == nil {
+			q.buf = q.pool.Get()
 		}
-		n, err := unix.Read(int(fd), l.buf.B)
+		n, err := unix.Read(int(fd), q.buf.B)
 		switch err {
 		case nil:
-			if l.receive(int(fd), l.buf.B[:n], &l.pkts[l.n]) {
-				l.pkts[l.n].Buf, l.buf = l.buf, nil
-				l.n++
-				l.stats.rxPackets.Add(1)
+			if q.l.receive(int(fd), q.buf.B[:n], &q.pkts[q.n]) {
+				q.pkts[q.n].Buf, q.buf = q.buf, nil
+				q.n++
+				q.l.stats.rxPackets.Add(1)
 			}
 		case syscall.EINTR:
 		case syscall.EAGAIN:
 			return
 		default:
-			l.err = err
+			q.err = err
 			return
 		}
 	}
+}
+
+// close ends ReadBatch and closes the descriptor.
+func (q *queue) close() error {
+	q.wait.Close()
+	return q.file.Close()
 }
 
 // receive makes a packet of the IP packet b, or handles it here and returns false.

@@ -25,6 +25,10 @@ type Config struct {
 	// Queue is how many packets the device holds until the stack reads them; more are dropped. 0 means 4096: the
 	// kernel's 500 are less than one window of a fast association.
 	Queue int
+	// Shards is how many queues the device has towards the stack, each read by a goroutine of its own: 0 means 1, more than
+	// rawio.MaxShards is an error. The kernel spreads flows over them (IFF_MULTI_QUEUE), not the packets of one. A device that exists must
+	// have been made for several.
+	Shards int
 	// Poll is how long ReadBatch polls before it blocks. 0 is for up to 40 microseconds, twice what waking an
 	// idle processor takes, as long as packets come that soon; less than 0 blocks at once.
 	Poll time.Duration

@@ -1,6 +1,7 @@
 package tun
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -17,6 +18,7 @@ import (
 
 // writer holds the header and the vector of one packet on its way out.
 type writer struct {
+	queue *queue
 	head  [iphdr.Len6]byte
 	iovs  []unix.Iovec
 	errno syscall.Errno
@@ -79,6 +81,7 @@ func (l *Link) write(w *writer, p *rawio.Packet) error {
 		l.stats.txErrors.Add(1)
 		return &net.AddrError{Err: "the stack has no such address of its own (" + src.String() + ") to send from", Addr: dst.String()}
 	case p.Fragment > 0:
+		w.queue = l.queueFor(p)
 		return l.writeFragments(w, p, src, dst)
 	case n > l.MTU(src, dst):
 		l.stats.txTooLong.Add(1)
@@ -96,7 +99,22 @@ func (l *Link) write(w *writer, p *rawio.Packet) error {
 	for _, v := range p.Vec {
 		w.gather(v)
 	}
+	w.queue = l.queueFor(p)
 	return l.flush(w)
+}
+
+// queueFor returns the queue through which the packets of a flow leave. The kernel has noticed, and gives us those of the other
+// direction by the same.
+func (l *Link) queueFor(p *rawio.Packet) *queue {
+	if len(l.queues) == 1 {
+		return l.queues[0]
+	}
+	a := p.Remote.Addr().As16()
+	n := binary.BigEndian.Uint64(a[8:]) // what differs among hosts
+	if len(p.Vec[0]) >= 4 {
+		n += uint64(binary.BigEndian.Uint16(p.Vec[0])) + uint64(binary.BigEndian.Uint16(p.Vec[0][2:])) // SCTP ports
+	}
+	return l.queues[n%uint64(len(l.queues))]
 }
 
 // writeFragments sends a packet in IP fragments that fit the device.
@@ -110,9 +128,9 @@ func (l *Link) writeFragments(w *writer, p *rawio.Packet, src, dst netip.Addr) e
 
 // flush writes the pieces of one IP packet.
 func (l *Link) flush(w *writer) error {
-	err := l.rc.Control(w.send)
+	err := w.queue.rc.Control(w.send)
 	for err == nil && w.errno == syscall.EAGAIN {
-		err = l.rc.Control(w.wait)
+		err = w.queue.rc.Control(w.wait)
 	}
 	switch {
 	case err != nil:

@@ -33,23 +33,23 @@ func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) {
 func (l *Link) write(pkts []rawio.Packet) (int, error) {
 	l.df.RLock()
 	defer l.df.RUnlock()
-	return l.group.WriteBatch(pkts)
+	return l.groups[0].WriteBatch(pkts)
 }
 
 // writeFragments lets the kernel fragment one packet, which is a property of the socket: so nothing else
 // is sent meanwhile. Of IPv4 the kernel makes fragments as large as the device takes, without DF, for
 // routers to cut again.
 func (l *Link) writeFragments(p []rawio.Packet) error {
-	s := l.group.Socket(p[0].Remote.Addr())
+	s := l.groups[0].Socket(p[0].Remote.Addr())
 	if s == nil {
-		_, err := l.group.WriteBatch(p) // says why
+		_, err := l.groups[0].WriteBatch(p) // says why
 		return err
 	}
 	l.df.Lock()
 	defer l.df.Unlock()
 	err := s.Control(func(fd int) error { return mmsg.Set(fd, fragmenting(s.V6(), p[0].Fragment)...) })
 	if err == nil {
-		_, err = l.group.WriteBatch(p)
+		_, err = l.groups[0].WriteBatch(p)
 	}
 	return errors.Join(err, s.Control(func(fd int) error { return mmsg.Set(fd, whole(s.V6())...) }))
 }

@@ -3,6 +3,7 @@
 package udp
 
 import (
+	"errors"
 	"net/netip"
 	"sync"
 
@@ -15,8 +16,8 @@ import (
 // Link is a rawio.Link over UDP. It also implements rawio.Addresser.
 type Link struct {
 	cfg    Config
-	port   uint16 // the local encapsulation port
-	group  *mmsg.Group
+	port   uint16        // the local encapsulation port
+	groups []*mmsg.Group // one for each shard; the first sends
 	routes *route.Table
 
 	// df is held for reading while packets are sent, with DF set, and for writing while one is sent
@@ -25,13 +26,22 @@ type Link struct {
 }
 
 // ReadBatch implements rawio.Link.
-func (l *Link) ReadBatch(pkts []rawio.Packet) (int, error) { return l.group.ReadBatch(pkts) }
+func (l *Link) ReadBatch(pkts []rawio.Packet) (int, error) { return l.groups[0].ReadBatch(pkts) }
 
 // PollBatch implements rawio.Poller.
-func (l *Link) PollBatch(pkts []rawio.Packet) int { return l.group.PollBatch(pkts) }
+func (l *Link) PollBatch(pkts []rawio.Packet) int { return l.groups[0].PollBatch(pkts) }
 
 // Interrupt implements rawio.Interrupter.
-func (l *Link) Interrupt() { l.group.Interrupt() }
+func (l *Link) Interrupt() { l.groups[0].Interrupt() }
+
+// Shards implements rawio.Sharder.
+func (l *Link) Shards() []rawio.Shard {
+	var out []rawio.Shard
+	for _, g := range l.groups[1:] {
+		out = append(out, g)
+	}
+	return out
+}
 
 // MTU implements rawio.Link.
 func (l *Link) MTU(local, remote netip.Addr) int {
@@ -80,6 +90,9 @@ func (l *Link) LocalAddrs() []netip.AddrPort {
 
 // Features implements rawio.Featurer.
 func (l *Link) Features() rawio.Features {
+	if len(l.groups) > 1 {
+		return rawio.DontFragment | rawio.ECNField // who waits for a packet does not know by which shard it comes
+	}
 	return rawio.DontFragment | rawio.ECNField | rawio.Interruptible
 }
 
@@ -87,22 +100,33 @@ func (l *Link) Features() rawio.Features {
 func (l *Link) Port() uint16 { return l.port }
 
 // ReceiveBuffer implements rawio.Bufferer.
-func (l *Link) ReceiveBuffer() int { return l.group.ReceiveBuffer() }
+func (l *Link) ReceiveBuffer() int { return l.groups[0].ReceiveBuffer() }
 
 // Stats returns the link's counters.
 func (l *Link) Stats() Stats {
-	s := &l.group.Stats
-	return Stats{
-		RxPackets: s.RxPackets.Load(), RxICMP: s.RxICMP.Load(), RxMalformed: s.RxMalformed.Load(),
-		RxIgnored: s.RxIgnored.Load(), RxOverflow: l.group.Drops(),
+	s := &l.groups[0].Stats
+	sum := Stats{
 		TxPackets: s.TxPackets.Load(), TxFull: s.TxFull.Load(), TxTooLong: s.TxTooLong.Load(), TxErrors: s.TxErrors.Load(),
-		RxCalls: s.RxCalls.Load(), TxCalls: s.TxCalls.Load(), TxUnsegmented: s.TxUnsegmented.Load(),
+		TxCalls: s.TxCalls.Load(), TxUnsegmented: s.TxUnsegmented.Load(),
 	}
+	for _, g := range l.groups {
+		s := &g.Stats
+		sum.RxPackets += s.RxPackets.Load()
+		sum.RxICMP += s.RxICMP.Load()
+		sum.RxMalformed += s.RxMalformed.Load()
+		sum.RxIgnored += s.RxIgnored.Load()
+		sum.RxOverflow += g.Drops()
+		sum.RxCalls += s.RxCalls.Load()
+	}
+	return sum
 }
 
 // Close implements rawio.Link.
 func (l *Link) Close() error {
-	err := l.group.Close()
+	var err error
+	for _, g := range l.groups {
+		err = errors.Join(err, g.Close())
+	}
 	l.routes.Close()
 	return err
 }
@@ -154,5 +178,6 @@ var (
 	_ rawio.Featurer = (*Link)(nil)
 	_ rawio.Bufferer = (*Link)(nil)
 	_ rawio.Poller   = (*Link)(nil)
+	_ rawio.Sharder  = (*Link)(nil)
 	_ mmsg.Codec     = (*codec)(nil)
 )

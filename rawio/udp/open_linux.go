@@ -5,6 +5,7 @@ package udp
 import (
 	"errors"
 	"os"
+	"time"
 
 	"github.com/rddp-go/rddp/rawio/internal/mmsg"
 	"github.com/rddp-go/rddp/rawio/internal/route"
@@ -21,28 +22,72 @@ func Open(cfg Config) (*Link, error) {
 		return nil, openError(cfg, err)
 	}
 	l := &Link{cfg: cfg, routes: routes}
-	socks, err := l.sockets()
-	if err == nil {
-		l.group, err = mmsg.NewGroup(cfg.Poll, socks...)
-	}
-	if err != nil {
+	if err := l.open(); err != nil {
+		for _, g := range l.groups {
+			g.Close()
+		}
 		routes.Close()
 		return nil, openError(cfg, err)
 	}
 	return l, nil
 }
 
+// open opens the sockets of all shards. The first shard's share the port only when they have it, so that another
+// program that wants it is refused, as we are where another has it.
+func (l *Link) open() error {
+	for len(l.groups) < max(1, l.cfg.Shards) {
+		socks, err := l.sockets()
+		if err != nil {
+			return err
+		}
+		if l.cfg.Shards > 1 && len(l.groups) == 0 {
+			for _, s := range socks {
+				if err == nil {
+					err = s.Control(func(fd int) error { return mmsg.Set(fd, share) })
+				}
+			}
+		}
+		g, err := newGroup(l.cfg.Poll, socks, err)
+		if err != nil {
+			return err
+		}
+		l.groups = append(l.groups, g)
+	}
+	return nil
+}
+
+// newGroup is mmsg.NewGroup unless something has failed before.
+func newGroup(poll time.Duration, socks []*mmsg.Socket, err error) (*mmsg.Group, error) {
+	if err != nil {
+		for _, s := range socks {
+			s.Close()
+		}
+		return nil, err
+	}
+	return mmsg.NewGroup(poll, socks...)
+}
+
+// share lets several sockets have one port.
+var share = mmsg.Option{Level: unix.SOL_SOCKET, Name: unix.SO_REUSEPORT, Value: 1}
+
 // pickTries is how often to ask the system for a port that is free in both families.
 const pickTries = 16
 
-// sockets opens a socket for each family, with the same port.
+// sockets opens a socket for each family, with the same port: that of the shards before, if any.
 func (l *Link) sockets() ([]*mmsg.Socket, error) {
+	port := l.cfg.Port
+	if len(l.groups) > 0 {
+		port = int(l.port)
+	}
 	if a := l.cfg.Local; a.IsValid() {
-		s, err := l.socket(a.Is6(), l.cfg.Port)
-		return []*mmsg.Socket{s}, err
+		s, err := l.socket(a.Is6(), port)
+		if err != nil {
+			return nil, err
+		}
+		return []*mmsg.Socket{s}, nil
 	}
 	for try := 1; ; try++ {
-		v4, err := l.socket(false, l.cfg.Port)
+		v4, err := l.socket(false, port)
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +99,7 @@ func (l *Link) sockets() ([]*mmsg.Socket, error) {
 			return []*mmsg.Socket{v4}, nil // a host without IPv6
 		}
 		v4.Close()
-		if l.cfg.Port != 0 || try == pickTries || !errors.Is(err, unix.EADDRINUSE) {
+		if port != 0 || try == pickTries || !errors.Is(err, unix.EADDRINUSE) {
 			return nil, err
 		}
 	}
@@ -84,6 +129,11 @@ func (l *Link) socket(v6 bool, port int) (*mmsg.Socket, error) {
 func (l *Link) setup(fd int, v6 bool, port int) error {
 	if err := mmsg.Set(fd, options(v6)...); err != nil {
 		return err
+	}
+	if len(l.groups) > 0 {
+		if err := mmsg.Set(fd, share); err != nil {
+			return err
+		}
 	}
 	if err := unix.Bind(fd, mmsg.Sockaddr(l.bindTo(v6, uint16(port)))); err != nil {
 		return os.NewSyscallError("bind", err)

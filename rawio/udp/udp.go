@@ -38,6 +38,10 @@ type Config struct {
 	// less than 0 blocks at once. The portable
 	// path does not poll.
 	Poll time.Duration
+	// Shards is how many sockets receive, each read by a goroutine of its own: 0 means 1, more than rawio.MaxShards is
+	// an error. The kernel spreads flows over them (SO_REUSEPORT), not the packets of one. It is for hosts with more than two
+	// processors that receive from many. The portable path has one.
+	Shards int
 	// NoOffload leaves the kernel's segmentation (UDP_SEGMENT) and coalescing (UDP_GRO) unused. Both
 	// move trains of packets through the kernel as one, and make no difference on the wire.
 	NoOffload bool
@@ -49,6 +53,8 @@ func (cfg *Config) check() error {
 	switch {
 	case cfg.MTU != 0 && cfg.MTU < rawio.MinMTU:
 		return &rawio.MTUError{MTU: cfg.MTU}
+	case cfg.Shards < 0 || cfg.Shards > rawio.MaxShards:
+		return fmt.Errorf("udp link: %d shards; it is 1 to %d", cfg.Shards, rawio.MaxShards)
 	case cfg.Port == AnyPort:
 		cfg.Port = 0
 	case cfg.Port == 0:

@@ -1,0 +1,87 @@
+package tun_test
+
+import (
+	"encoding/binary"
+	"net"
+	"testing"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/tun"
+)
+
+// A device of several queues spreads flows over them, and gives all packets of one to the queue by which those of the
+// other direction leave; all queues end with the link.
+func TestShards(t *testing.T) {
+	const shards, flows, each = 4, 16, 3
+	ns := forwarding(t)
+	a := open(t, ns, tun.Config{Host: host1[:1], Addrs: addr1[:1]})
+	b := open(t, ns, tun.Config{Host: host2[:1], Addrs: addr2[:1], Shards: shards})
+	if n := len(rawio.ShardsOf(b)); n != shards-1 {
+		t.Fatalf("%d further queues, not %d", n, shards-1)
+	}
+	type arrival struct {
+		shard int
+		p     rawio.Packet
+	}
+	packets, ends := make(chan arrival), make(chan error)
+	for i, s := range append([]rawio.Shard{b}, b.Shards()...) {
+		go func() {
+			pkts := make([]rawio.Packet, 4)
+			for {
+				n, err := s.ReadBatch(pkts)
+				if err != nil {
+					ends <- err
+					return
+				}
+				for k := range n {
+					packets <- arrival{i, pkts[k]}
+				}
+			}
+		}()
+	}
+	used := map[int]bool{}
+	for f := range flows {
+		there, back := packet(40), packet(40)
+		for i, p := range []uint16{uint16(1000 + f), 2000} {
+			binary.BigEndian.PutUint16(there[2*i:], p)
+			binary.BigEndian.PutUint16(back[2-2*i:], p)
+		}
+		write(t, b, rawio.Packet{Vec: [][]byte{back}, Remote: to(addr1[0])})
+		read(t, a, 1)[0].Release()
+		shard := -1
+		for i := range each {
+			write(t, a, rawio.Packet{Vec: [][]byte{there}, Remote: to(addr2[0])})
+			got := <-packets
+			if string(got.p.Data) != string(there) {
+				t.Fatal("another packet")
+			}
+			got.p.Release()
+			if i > 0 && got.shard != shard {
+				t.Errorf("packets of flow %d come through shards %d and %d", f, shard, got.shard)
+			}
+			shard = got.shard
+			used[shard] = true
+		}
+	}
+	if len(used) != shards {
+		t.Errorf("%d flows with consecutive ports come through shards %v", flows, used)
+	}
+	b.Close()
+	for range shards {
+		if err := <-ends; err != net.ErrClosed {
+			t.Errorf("a shard ends with %v", err)
+		}
+	}
+}
+
+func TestShardLimits(t *testing.T) {
+	ns := forwarding(t)
+	ns.Do(func() error {
+		for _, n := range []int{-1, rawio.MaxShards + 1} {
+			if _, err := tun.Open(tun.Config{Host: host1[:1], Addrs: addr1[:1], Shards: n}); err == nil {
+				t.Errorf("%d shards are accepted", n)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,99 @@
+package udp_test
+
+import (
+	"errors"
+	"net"
+	"syscall"
+	"testing"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/udp"
+)
+
+// arrival is a packet that a shard has read, and which shard.
+type arrival struct {
+	shard int
+	p     rawio.Packet
+}
+
+// readShards reads all queues of a link until it is closed; then it reports how each ended.
+func readShards(l rawio.Link) (packets chan arrival, ends chan error) {
+	packets, ends = make(chan arrival), make(chan error)
+	for i, s := range append([]rawio.Shard{l}, rawio.ShardsOf(l)...) {
+		go func() {
+			pkts := make([]rawio.Packet, 4)
+			for {
+				n, err := s.ReadBatch(pkts)
+				if err != nil {
+					ends <- err
+					return
+				}
+				for k := range n {
+					packets <- arrival{i, pkts[k]}
+				}
+			}
+		}()
+	}
+	return packets, ends
+}
+
+// Every packet comes through one shard, those of a flow through the same, and all shards end with the link.
+func TestShards(t *testing.T) {
+	const shards, peers, each = 4, 32, 3
+	l := open(t, udp.Config{Local: v4, Port: udp.AnyPort, Shards: shards})
+	if n := len(rawio.ShardsOf(l)); n != shards-1 {
+		t.Fatalf("%d further queues, not %d", n, shards-1)
+	}
+	if rawio.FeaturesOf(l)&rawio.Interruptible != 0 {
+		t.Error("a link of several queues is said to be interruptible")
+	}
+	packets, ends := readShards(l)
+	used := map[int]bool{}
+	for range peers {
+		peer := open(t, udp.Config{Local: v4, Port: udp.AnyPort})
+		shard := -1
+		for i := range each {
+			write(t, peer, rawio.Packet{Vec: [][]byte{packet(40 + i)}, Remote: at(v4, l)})
+			a := <-packets
+			if len(a.p.Data) != 40+i || a.p.Remote != at(v4, peer) {
+				t.Fatalf("%d octets from %v", len(a.p.Data), a.p.Remote)
+			}
+			a.p.Release()
+			if i > 0 && a.shard != shard {
+				t.Errorf("packets of one flow come through shards %d and %d", shard, a.shard)
+			}
+			shard = a.shard
+		}
+		used[shard] = true
+	}
+	if len(used) < 2 {
+		t.Errorf("%d flows come through shards %v", peers, used)
+	}
+	if s := l.Stats(); s.RxPackets != peers*each {
+		t.Errorf("%d packets counted, not %d", s.RxPackets, peers*each)
+	}
+	l.Close()
+	for range shards {
+		if err := <-ends; err != net.ErrClosed {
+			t.Errorf("a shard ends with %v", err)
+		}
+	}
+}
+
+// The port of a link of several shards is as taken as any other's, on either side.
+func TestShardsDoNotShareWithOthers(t *testing.T) {
+	for _, shards := range [][2]int{{4, 1}, {4, 4}, {1, 4}} {
+		l := open(t, udp.Config{Local: v4, Port: udp.AnyPort, Shards: shards[0]})
+		if other, err := udp.Open(udp.Config{Local: v4, Port: int(l.Port()), Shards: shards[1]}); !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("%d shards beside %d: %v, %v", shards[1], shards[0], other, err)
+		}
+	}
+}
+
+func TestShardLimits(t *testing.T) {
+	for _, n := range []int{-1, rawio.MaxShards + 1} {
+		if _, err := udp.Open(udp.Config{Local: v4, Port: udp.AnyPort, Shards: n}); err == nil {
+			t.Errorf("%d shards are accepted", n)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package sctp
+
+import (
+	"bytes"
+	"net/netip"
+	"sync"
+	"testing"
+
+	"github.com/rddp-go/rddp/rawio/udp"
+)
+
+// Over a link of several queues, each with its receive goroutine, associations from many hosts, and several from each, carry
+// messages both ways, and nothing is left when the Transport is closed.
+func TestTransportOverShards(t *testing.T) {
+	const clients, each, messages = 6, 2, 40
+	loopback := netip.MustParseAddr("127.0.0.1")
+	open := func(shards int) (*Transport, *udp.Link) {
+		link, err := udp.Open(udp.Config{Local: loopback, Port: udp.AnyPort, Shards: shards})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr, err := NewTransport(link, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { tr.Close() })
+		return tr, link
+	}
+	server, link := open(3)
+	l, err := server.Listen(5000, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		for range clients * each {
+			c, err := l.Accept(deadlineCtx(t))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			wg.Go(func() { echo(c) })
+		}
+	})
+	for range clients {
+		client, _ := open(1)
+		for range each {
+			wg.Go(func() {
+				c, err := client.Dial(deadlineCtx(t), netip.AddrPortFrom(loopback, 5000), &Config{EncapPort: link.Port()})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer c.Close()
+				back := make([]byte, 1<<16)
+				for i := range messages {
+					out := bytes.Repeat([]byte{byte(i)}, 1+i*37)
+					if _, err := c.WriteMsg(out, SendInfo{}); err != nil {
+						t.Error(err)
+						return
+					}
+					if n, _, err := c.ReadMsg(back); err != nil || !bytes.Equal(back[:n], out) {
+						t.Errorf("message %d comes back with %d octets: %v", i, n, err)
+						return
+					}
+				}
+			})
+		}
+	}
+}
