@@ -2,8 +2,10 @@ package sctp
 
 import (
 	"testing"
+	"testing/synctest"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/mem"
 )
 
 // What waits for the owner of an association is bounded, in packets and in octets, each time anew; what does not fit goes
@@ -44,4 +46,71 @@ func TestBacklogHasTwoBounds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ceaseless is a link that leaves a packet in a backlog with each batch that it sends, so that there is ever more to answer. Beyond
+// so many batches it blocks until that is over.
+type ceaseless struct {
+	*mem.Link
+	c    *Conn // of the backlog; nil: an ordinary link
+	p    rawio.Packet
+	left int
+	over chan struct{}
+}
+
+func (l *ceaseless) WriteBatch(pkts []rawio.Packet) (int, error) {
+	switch {
+	case l.c == nil:
+	case l.left == 0:
+		l.c = nil
+		<-l.over
+	default:
+		l.left--
+		q := l.p
+		l.c.gate.post(&q)
+	}
+	return l.Link.WriteBatch(pkts)
+}
+
+// However much there is to do, an API call does its share of it and no more.
+func TestBulkDoesNotHoldACallCaptive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		la, lb, err := mem.Pair(mem.Options{MTU: 1500})
+		if err != nil {
+			t.Fatal(err)
+		}
+		link := &ceaseless{Link: lb, left: (ownerRounds + 1) * ownerBatches, over: make(chan struct{})}
+		p := &pair{bAddr: lb.LocalAddrs()[0].Addr()}
+		if p.a, err = NewTransport(la, nil); err != nil {
+			t.Fatal(err)
+		}
+		defer p.a.Close()
+		if p.b, err = NewTransport(link, nil); err != nil {
+			t.Fatal(err)
+		}
+		defer p.b.Close()
+		_, s := p.connect(t, nil, nil)
+		synctest.Wait()
+		link.p = heartbeat(s, "x")
+		s.Lock()
+		link.c = s
+		first := link.p
+		s.gate.post(&first)
+		returned := make(chan struct{})
+		go func() {
+			s.Unlock()
+			close(returned)
+		}()
+		synctest.Wait()
+		if link.left != 0 {
+			t.Errorf("%d batches fewer than there were to send", link.left)
+		}
+		select {
+		case <-returned:
+		default:
+			t.Errorf("the call still sends, after %d batches", (ownerRounds+1)*ownerBatches)
+		}
+		close(link.over)
+		<-returned
+	})
 }

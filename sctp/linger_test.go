@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rddp-go/rddp/rawio"
@@ -172,6 +173,27 @@ func TestPortLingersForAWhile(t *testing.T) {
 	if len(p.a.lingering) != 0 || len(p.a.ports) != 0 || len(d.unbound) != 0 {
 		t.Errorf("%d ports linger, %d are bound, %d were given back twice", len(p.a.lingering), len(p.a.ports), len(d.unbound))
 	}
+}
+
+// Whoever takes the port in the moment that it is to be given back keeps it.
+func TestPortThatIsTakenAgainStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, d := behindDoor(t, nothing)
+		p.a.mu.Lock()
+		if err := p.a.bindPort(5000); err != nil {
+			t.Fatal(err)
+		}
+		p.a.release(5000, time.Second)
+		time.Sleep(time.Second) // of virtual time: who is to give it back waits for the lock
+		if err := p.a.bindPort(5000); err != nil {
+			t.Error(err)
+		}
+		p.a.mu.Unlock()
+		synctest.Wait()
+		if n := p.a.ports[5000]; n != 1 || len(d.unbound) != 0 {
+			t.Errorf("the port has %d users, and was given back %d times", n, len(d.unbound))
+		}
+	})
 }
 
 func TestListenOnALingeringPort(t *testing.T) {

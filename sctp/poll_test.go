@@ -2,6 +2,7 @@ package sctp
 
 import (
 	"net/netip"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rddp-go/rddp/rawio"
@@ -23,7 +24,21 @@ func (s *steps) ReadBatch(pkts []rawio.Packet) (int, error) {
 
 func (s *steps) PollBatch(pkts []rawio.Packet) int { return s.Link.PollBatch(pkts[:s.most]) }
 
-// Packets that come while others are handled are answered with them.
+// twice is a link that sends each packet twice while it is told to.
+type twice struct {
+	*mem.Link
+	on atomic.Bool
+}
+
+func (l *twice) WriteBatch(pkts []rawio.Packet) (int, error) {
+	if l.on.Load() {
+		l.Link.WriteBatch(pkts)
+	}
+	return l.Link.WriteBatch(pkts)
+}
+
+// Packets that come while others are handled are answered with them, except after a loss: then one SACK would stand for too
+// much.
 func TestOneSackForWhatComesMeanwhile(t *testing.T) {
 	garbage := []byte("no SCTP packet at all")
 	for _, tt := range []struct {
@@ -31,18 +46,21 @@ func TestOneSackForWhatComesMeanwhile(t *testing.T) {
 		plain   bool // the link is no rawio.Poller
 		most    int
 		between []byte // what comes between the packets
+		dup     bool   // a packet has come twice before: there are losses
 		sacks   uint64
 	}{
-		{"polling", false, 2, nil, 1},
-		{"not polling", true, 2, nil, 4},
-		{"polling, and packets for nobody between", false, 2, garbage, 1},
-		{"not polling, and packets for nobody between", true, 8, garbage, 2},
+		{"polling", false, 2, nil, false, 1},
+		{"not polling", true, 2, nil, false, 4},
+		{"polling, and packets for nobody between", false, 2, garbage, false, 1},
+		{"not polling, and packets for nobody between", true, 8, garbage, false, 2},
+		{"polling, after a loss", false, 8, nil, true, 4}, // req 9260-6.2-7
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			la, lb, err := mem.Pair(mem.Options{MTU: 1500})
 			if err != nil {
 				t.Fatal(err)
 			}
+			sender := &twice{Link: la}
 			s := &steps{Link: lb, most: tt.most, hold: make(chan struct{})}
 			var link rawio.Link = s
 			if tt.plain {
@@ -52,7 +70,7 @@ func TestOneSackForWhatComesMeanwhile(t *testing.T) {
 			for _, end := range []struct {
 				t **Transport
 				l rawio.Link
-			}{{&p.a, la}, {&p.b, link}} {
+			}{{&p.a, sender}, {&p.b, link}} {
 				if *end.t, err = NewTransport(end.l, nil); err != nil {
 					t.Fatal(err)
 				}
@@ -76,6 +94,14 @@ func TestOneSackForWhatComesMeanwhile(t *testing.T) {
 				s := c.Stats()
 				return s.SacksIn == 1 && s.MTUProbesOut == s.MTUProbesAcked && s.MTUProbesOut > 0
 			})
+			if tt.dup {
+				sender.on.Store(true)
+				if _, err := c.WriteMsg([]byte("twice"), SendInfo{}); err != nil {
+					t.Fatal(err)
+				}
+				until(t, "the SACK of what has come twice", func() bool { return c.Stats().SacksIn == 2 })
+				sender.on.Store(false)
+			}
 			let <- struct{}{}
 			before := d.Stats().SacksOut
 			for range 8 {

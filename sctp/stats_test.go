@@ -190,6 +190,25 @@ func TestEveryCounterCounts(t *testing.T) {
 	})
 }
 
+// What the backlog had no room for is among the packets dropped, once.
+func TestDroppedPacketsAreASum(t *testing.T) {
+	p := newPair(t)
+	c, _ := p.connect(t, nil, nil)
+	a, _ := c.Lock()
+	c.gate.mu.Lock()
+	c.gate.octets += backlogOctets // full
+	c.gate.mu.Unlock()
+	give(p.a, p.bAddr, p.bAddr, rawPacket(a.PeerPort(), a.LocalPort(), a.LocalTag(), wire.AppendCookieAck(nil)), 2)
+	c.gate.mu.Lock()
+	c.gate.octets -= backlogOctets
+	c.gate.mu.Unlock()
+	c.Unlock()
+	give(p.a, p.bAddr, p.bAddr, []byte("short"), 1)
+	if s := p.a.Stats(); s.BacklogDropped < 2 || s.RxDropped != s.BacklogDropped+1 {
+		t.Errorf("%d packets dropped, %d of them for want of room, want one more than these", s.RxDropped, s.BacklogDropped)
+	}
+}
+
 // The sums over all associations include those that have ended, and do not count them twice.
 func TestTotalsOutliveAssociations(t *testing.T) {
 	p := newPair(t)
@@ -286,14 +305,23 @@ func TestJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := a.Dial(deadlineCtx(t), netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), 5000), nil)
-	if err != nil {
+	connect := func() (c, s *Conn) {
+		t.Helper()
+		c, err := a.Dial(deadlineCtx(t), netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), 5000), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, err = l.Accept(deadlineCtx(t)); err != nil {
+			t.Fatal(err)
+		}
+		return c, s
+	}
+	c, s := connect()
+	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := l.Accept(deadlineCtx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	<-s.Done()
+	c, s = connect()
 	for range 500 {
 		if _, err := c.WriteMsg([]byte("x"), SendInfo{}); err != nil {
 			t.Fatal(err)
@@ -306,7 +334,8 @@ func TestJournal(t *testing.T) {
 	<-s.Done()
 	b.Close()
 	got := log.String()
-	for _, want := range []string{`level=INFO msg="association: up" remote=10.0.0.1:`, `level=WARN msg="association: down" remote=10.0.0.1:`, `tired\\nof it`} {
+	for _, want := range []string{`level=INFO msg="association: up" remote=10.0.0.1:`, `level=INFO msg="association: down" remote=10.0.0.1:`,
+		`level=WARN msg="association: down" remote=10.0.0.1:`, `tired\\nof it`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no line with %s", want)
 		}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -206,6 +208,29 @@ func TestSlowReaderLeavesTheLink(t *testing.T) {
 	})
 }
 
+// Who waits and does not get the turn, as it was not quick, does not wait for the timer either: it has the receive goroutine
+// called at once if nobody reads.
+func TestSlowWaiterCallsTheReceiver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		c, d := p.connect(t, nil, nil)
+		go echo(d)
+		warm(t, c)
+		if s := p.a.turnState(); s != turnFree {
+			t.Fatalf("state %d while the client does something else", s)
+		}
+		time.Sleep(2 * quickReturn) // of virtual time
+		end := blocked(func() error { _, _, err := c.ReadMsg(make([]byte, 100)); return err })
+		if s := p.a.turnState(); s != turnReceiver {
+			t.Errorf("state %d while the client waits", s)
+		}
+		c.Abort("enough")
+		if err := <-end; !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
 // reads counts the reads that say that the link is closed.
 type reads struct {
 	*mem.Link
@@ -264,6 +289,73 @@ func TestBulkIsLeftToTheReceiveGoroutine(t *testing.T) {
 			t.Errorf("state %d", s)
 		}
 	})
+}
+
+// batches is a link that receives the batches that it is given.
+type batches struct {
+	rawio.Link
+	in chan []rawio.Packet
+}
+
+func (l *batches) ReadBatch(pkts []rawio.Packet) (int, error) {
+	b, ok := <-l.in
+	if !ok {
+		return 0, net.ErrClosed
+	}
+	return copy(pkts, b), nil
+}
+
+func (l *batches) Close() error {
+	close(l.in)
+	return l.Link.Close()
+}
+
+// Packets come one at a time as long as no batch has many of them, or long ones.
+func TestBulkIsToldByTheBatches(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		packets int
+		size    int
+		few     int32 // batches in a row after that, fewBatches before
+	}{
+		{"one", 1, 100, fewBatches},
+		{"as many as are few", fewPackets, 100, fewBatches},
+		{"more", fewPackets + 1, 100, 0},
+		{"long ones", fewPackets, fewOctets / fewPackets, 0}, // and their headers
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				la, lb, err := mem.Pair(mem.Options{MTU: 1500})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer lb.Close()
+				link := &batches{la, make(chan []rawio.Packet)}
+				tr, err := NewTransport(link, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer tr.Close()
+				c, err := tr.connect(netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), 1), &Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := heartbeat(c, string(make([]byte, tt.size)))
+				for range fewBatches {
+					link.in <- []rawio.Packet{heartbeat(c, "x")}
+				}
+				synctest.Wait()
+				if n := tr.turn.few.Load(); n != fewBatches {
+					t.Fatalf("%d batches of one packet, want %d", n, fewBatches)
+				}
+				link.in <- slices.Repeat([]rawio.Packet{p}, tt.packets)
+				synctest.Wait()
+				if n := tr.turn.few.Load(); n != tt.few {
+					t.Errorf("%d batches of few packets in a row, want %d", n, tt.few)
+				}
+			})
+		})
+	}
 }
 
 // A link that cannot be interrupted is read by the receive goroutine alone.

@@ -103,6 +103,26 @@ func TestExpiryEndsTheWait(t *testing.T) {
 	}
 }
 
+// The sender is dry when the last message is acknowledged, not when it is sent, and says so once.
+func TestDryWithTheLastAcknowledgement(t *testing.T) {
+	l := passiveLab(t, &assoc.Config{HeartbeatInterval: -1})
+	for range 3 {
+		if err := l.a.Send(l.now, &assoc.Message{Body: [2][]byte{[]byte("x")}, NoBundle: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.flush()
+	for _, step := range []struct {
+		acked wire.TSN // of the three
+		want  int      // events so far
+	}{{0, 0}, {1, 0}, {2, 0}, {3, 1}, {3, 1}} {
+		l.send(l.tag, l.sack(l.hostTSN+step.acked-1))
+		if n := len(l.h.tokens(assoc.EventSenderDry)); n != step.want {
+			t.Errorf("%d of 3 messages are acknowledged: the sender was dry %d times", step.acked, n)
+		}
+	}
+}
+
 func TestDestinationAndNoBundleOfAMessage(t *testing.T) {
 	w := newMulti(t, 2)
 	a, _ := w.associate(assoc.Config{HeartbeatInterval: -1}, assoc.Config{HeartbeatInterval: -1})

@@ -366,6 +366,37 @@ func TestKarn(t *testing.T) {
 	}
 }
 
+// A chunk that is not timed says nothing of the round trip, though it is acknowledged while another one is timed.
+func TestRoundTripIsThatOfTheTimedChunk(t *testing.T) {
+	// req 9260-6.3.1-5
+	l := newLab(t, 1)
+	p := l.path(0)
+	p.cc = fixed(1 << 20)
+	for _, step := range []struct {
+		at   rawio.Time
+		acks wire.TSN // 0: a chunk is sent
+		srtt time.Duration
+	}{
+		{0, 0, 0},                                 // 1 is timed
+		{10 * ms, 0, 0},                           // 2 is not
+		{40 * ms, 1, 40 * time.Millisecond},       //
+		{50 * ms, 0, 40 * time.Millisecond},       // 3 is timed
+		{60 * ms, 2, 40 * time.Millisecond},       // which was sent 50 ms ago, and 3 only 10
+		{50*ms + 80*ms, 3, 45 * time.Millisecond}, // 7/8 of 40 ms, 1/8 of 80
+	} {
+		l.now = step.at
+		if step.acks > 0 {
+			l.sack(step.acks)
+		} else {
+			l.queue(1, full)
+			l.transmit()
+		}
+		if p.SRTT() != step.srtt {
+			t.Errorf("SRTT %v after %v, want %v", p.SRTT(), step.at.Sub(0), step.srtt)
+		}
+	}
+}
+
 func TestRTO(t *testing.T) {
 	const s = time.Second
 	for _, tt := range []struct {
