@@ -19,6 +19,7 @@ import (
 
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/rawio/raw"
 	"github.com/rddp-go/rddp/rawio/tun"
@@ -213,6 +214,38 @@ func TestHandler(t *testing.T) {
 		t.Errorf("%+v", x)
 	}
 	var _ expvar.Var = c
+}
+
+// asked is a link whose method Stats wants to know something.
+type asked struct{ *mem.Link }
+
+func (asked) Stats(string) udp.Stats { return udp.Stats{} }
+
+// A link whose method Stats returns no counters, or that has none, is no source.
+func TestLinkWithoutCounters(t *testing.T) {
+	for _, link := range []rawio.Link{&mem.Link{}, counted[int]{}, counted[[]uint64]{}, asked{}} {
+		c := NewCollector()
+		c.AddLink("x", link)
+		if got := c.String(); got != "{}" {
+			t.Errorf("%T: %s", link, got)
+		}
+		if n := len(gather(t, c)); n != 0 {
+			t.Errorf("%T: %d metrics", link, n)
+		}
+	}
+}
+
+// A program may publish the Collector as the variable rddp itself: the handler has it once nevertheless.
+func TestVariableIsThereOnce(t *testing.T) {
+	c := NewCollector()
+	if expvar.Get("rddp") == nil { // once in the life of a process
+		expvar.Publish("rddp", c)
+	}
+	w := httptest.NewRecorder()
+	Handler(c).ServeHTTP(w, httptest.NewRequest("GET", "/debug/vars", nil))
+	if n := strings.Count(w.Body.String(), "\n\"rddp\":"); n != 1 {
+		t.Errorf("the variable is there %d times", n)
+	}
 }
 
 func TestNames(t *testing.T) {
