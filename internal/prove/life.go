@@ -18,10 +18,7 @@ type life struct {
 	open    int // messages neither acknowledged nor reported as failed
 	over    bool
 	crashed bool       // nobody knows what became of its messages
-	heard   []*hearing // more than one where old packets, or a cookie, have brought the association about again
-	// twin: there is another with that tag, from the same cookie. A packet of the one may come to be taken for one of the
-	// other, against which RFC 9260 has nothing.
-	twin bool
+	heard   []*hearing // more than one where old packets have brought the association about again
 }
 
 // message is what is known of a message.
@@ -104,7 +101,7 @@ func (l *life) settled(token uint64, acked, unsent bool) {
 	if !acked {
 		r.tally.Failed++
 	}
-	if !acked && unsent && !l.twin && l.got(n) {
+	if !acked && unsent && l.got(n) {
 		r.fail(Twice, l.e.h.node.Name, "message %d was delivered, and is reported as never sent", n)
 	}
 }
@@ -117,11 +114,7 @@ func (h *hearing) take(e *end, m *assoc.Received, scratch []byte) {
 		r.fail(Lost, name, "a message ends in the middle")
 		return
 	}
-	id := m.PPID >> numberBits
-	if l.twin && id != l.id && int(id) < len(e.t.lives) && e.t.lives[id].tag == l.tag {
-		return
-	}
-	if id != l.id || n >= len(l.said) {
+	if id := m.PPID >> numberBits; id != l.id || n >= len(l.said) {
 		r.fail(Twice, name, "message %d of life %d is delivered in life %d, which has %d", n, id, l.id, len(l.said))
 		return
 	}
@@ -176,7 +169,7 @@ func (l *life) judge() {
 	if l.open > 0 {
 		r.fail(Lost, name, "%d messages have no end", l.open)
 	}
-	if len(l.heard) == 0 && !r.over || l.twin {
+	if len(l.heard) == 0 && !r.over {
 		return // the peer may hear of it yet
 	}
 	for _, h := range l.heard {

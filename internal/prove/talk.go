@@ -182,7 +182,7 @@ func (l *line) begin() {
 	l.out = &life{id: uint32(len(t.lives)), e: l.e, tag: l.a.LocalTag()}
 	for _, x := range t.lives {
 		if x.tag == l.out.tag && x.e == l.e {
-			x.twin, l.out.twin = true, true
+			t.r.fail(Twice, l.e.h.node.Name, "tag %#x has had an association already", x.tag)
 		}
 	}
 	t.lives = append(t.lives, l.out)

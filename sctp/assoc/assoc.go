@@ -75,6 +75,8 @@ type Assoc struct {
 	beats     beatLimit
 	ecn       ecn
 
+	cookieUntil rawio.Time // see CookieUntil
+
 	control   controlQueue   // chunks waiting for PollTransmit
 	outbox    Outbox         // packets with tags of their own, and last words
 	sackPath  *path          // where SACKs go
@@ -223,6 +225,10 @@ func (a *Assoc) PeerPort() uint16 { return a.peerPort }
 
 // LocalTag returns the own Verification Tag, which changes when the peer restarts.
 func (a *Assoc) LocalTag() uint32 { return a.localTag }
+
+// CookieUntil is until when a cookie that names the own tag may come back, or one that named an earlier own tag, before a
+// restart; 0 if there was none.
+func (a *Assoc) CookieUntil() rawio.Time { return a.cookieUntil }
 
 // PeerTag returns the peer's Verification Tag, 0 before INIT ACK.
 func (a *Assoc) PeerTag() uint32 { return a.peerTag }

@@ -67,6 +67,7 @@ func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool
 // adopt takes over what the cookie says.
 func (a *Assoc) adopt(c *Cookie) {
 	a.localTag, a.peerTag, a.localTSN = c.LocalTag, c.PeerTag, c.LocalTSN
+	a.cookieUntil = max(a.cookieUntil, c.Created.Add(c.Life))
 	a.outStreams, a.inStreams = c.OutStreams, c.InStreams
 	a.peerAdaptation, a.hasAdaptation = c.PeerAdaptation, c.HasAdaptation
 	a.ecn = ecn{on: c.ECN}

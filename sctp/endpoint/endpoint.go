@@ -81,6 +81,7 @@ type Endpoint struct {
 	entries   map[*assoc.Assoc]*entry
 	ports     map[uint16]int     // associations on each local port
 	sources   map[netip.Addr]int // associations set up from each address
+	spent     spent
 	rates     rates
 	out       assoc.Outbox
 
@@ -212,10 +213,14 @@ func (e *Endpoint) add(a *assoc.Assoc) {
 
 // Remove forgets an association, after its EventDown.
 func (e *Endpoint) Remove(a *assoc.Assoc) {
-	en := e.entries[a]
-	if en == nil {
-		return
+	if en := e.entries[a]; en != nil {
+		e.drop(a, en)
+		e.spent.add(en.tag, a.CookieUntil())
 	}
+}
+
+// drop takes an association out of the tables.
+func (e *Endpoint) drop(a *assoc.Assoc, en *entry) {
 	delete(e.entries, a)
 	if e.byTag[en.tag] == a {
 		delete(e.byTag, en.tag)
@@ -247,14 +252,17 @@ func (e *Endpoint) accept(a *assoc.Assoc, source netip.Addr) {
 // Refresh takes up a change of an association's own tag and peer addresses, and of what is known of those: call it
 // on EventUp, EventRestart, EventPathUp and EventPathDown.
 func (e *Endpoint) Refresh(a *assoc.Assoc) {
-	switch en := e.entries[a]; {
-	case en == nil:
-	case en.source.IsValid():
-		e.Remove(a)
+	en := e.entries[a]
+	if en == nil {
+		return
+	}
+	if e.drop(a, en); en.source.IsValid() {
 		e.accept(a, en.source)
-	default:
-		e.Remove(a)
+	} else {
 		e.add(a)
+	}
+	if en.tag.tag != a.LocalTag() { // a restart
+		e.spent.add(en.tag, a.CookieUntil())
 	}
 }
 

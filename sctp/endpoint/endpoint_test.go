@@ -65,9 +65,12 @@ func (b *bench) receiveFrom(remote, local netip.AddrPort, pkt []byte) ([]rawio.P
 	return b.answers(), a
 }
 
-func (b *bench) answers() (list []rawio.Packet) {
+func (b *bench) answers() []rawio.Packet { return b.poll(b.ep.PollTransmit) }
+
+// poll collects what an endpoint, or an association, has to send.
+func (b *bench) poll(transmit func(rawio.Time, *assoc.TxBatch) bool) (list []rawio.Packet) {
 	for more := true; more; b.out.Reset() {
-		more = b.ep.PollTransmit(b.now, b.out)
+		more = transmit(b.now, b.out)
 		for _, p := range b.out.Pkts {
 			list = append(list, rawio.Packet{Data: slices.Concat(p.Vec...), Local: p.Local, Remote: p.Remote})
 		}
@@ -220,18 +223,30 @@ func TestInitIsJudged(t *testing.T) {
 func (b *bench) cookieOf(f wire.InitFields, params ...[]byte) (tag uint32, cookie []byte) {
 	b.t.Helper()
 	list, _ := b.receive(packet(peerPort, localPort, 0, initChunk(f, params...)))
-	_, c := only(b.t, list)
-	ack, err := wire.AsInit(c)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	ps := ack.Params()
-	for p, ok := ps.Next(); ok; p, ok = ps.Next() {
-		if p.Type() == wire.ParamStateCookie {
-			cookie = slices.Clone(p.Value())
+	return b.cookieIn(list)
+}
+
+// cookieIn takes the tag and the cookie out of the INIT ACK that is one of the packets; nil if none is.
+func (b *bench) cookieIn(list []rawio.Packet) (tag uint32, cookie []byte) {
+	b.t.Helper()
+	for _, p := range list {
+		cs := wire.Packet(p.Data).Chunks()
+		c, _ := cs.Next()
+		if c.Type() != wire.ChunkInitAck {
+			continue
+		}
+		ack, err := wire.AsInit(c)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		ps := ack.Params()
+		for p, ok := ps.Next(); ok; p, ok = ps.Next() {
+			if p.Type() == wire.ParamStateCookie {
+				return ack.Tag(), slices.Clone(p.Value())
+			}
 		}
 	}
-	return ack.Tag(), cookie
+	return 0, nil
 }
 
 func TestInitFloodLeavesNothingBehind(t *testing.T) {

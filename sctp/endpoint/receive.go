@@ -210,7 +210,8 @@ func (e *Endpoint) handleInit(now rawio.Time, p *rawio.Packet, pkt wire.Packet, 
 	return nil
 }
 
-// handleCookieEcho makes an association of a valid cookie (section 5.1.5).
+// handleCookieEcho makes an association of a valid cookie (section 5.1.5), and no second one when that has ended: each
+// has a tag of its own (section 5.3.1).
 func (e *Endpoint) handleCookieEcho(now rawio.Time, p *rawio.Packet, c wire.Chunk) (*assoc.Assoc, bool) {
 	var ck assoc.Cookie
 	echo, err := wire.AsCookieEcho(c)
@@ -228,9 +229,14 @@ func (e *Endpoint) handleCookieEcho(now rawio.Time, p *rawio.Packet, c wire.Chun
 	if a := e.byPeer[peerKey{p.Remote.Addr().Unmap(), ck.LocalPort, ck.PeerPort}]; a != nil {
 		return a, false // one that came right behind the first: Lookup has seen both before there was an association
 	}
+	tag := tagKey{ck.LocalTag, ck.LocalPort, ck.PeerPort}
+	if e.spent.has(now, tag) { // as any packet of an association that has ended: section 8.4 rule 8
+		e.reflect(now, p, wire.ChunkAbort)
+		return nil, false
+	}
 	cfg := e.listeners[ck.LocalPort]
 	switch source := ck.Addrs[0]; {
-	case cfg == nil || e.byTag[tagKey{ck.LocalTag, ck.LocalPort, ck.PeerPort}] != nil:
+	case cfg == nil || e.byTag[tag] != nil:
 		e.stats.CookiesRefused++
 	case len(e.entries) >= e.cfg.MaxAssocs, e.cfg.MaxPerSource > 0 && e.sources[source] >= e.cfg.MaxPerSource:
 		e.stats.AssocsRefused++

@@ -1,0 +1,42 @@
+package endpoint
+
+import (
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// maxSpent is how many tags are remembered. When there are more, the oldest is forgotten.
+const maxSpent = 1 << 16
+
+// spent remembers the tags of associations that have ended, for as long as a cookie can bring one about again:
+// a second association with the tags and TSNs of the first would take old packets of that for its own
+// (section 5.3.1). Its zero value is empty.
+type spent struct {
+	until map[tagKey]rawio.Time
+	order []tagKey // as they came
+}
+
+// add remembers a tag up to a time.
+func (s *spent) add(k tagKey, until rawio.Time) {
+	if until == 0 {
+		return // there was never a cookie with it
+	}
+	if s.until == nil {
+		s.until = make(map[tagKey]rawio.Time)
+	}
+	if len(s.order) == maxSpent {
+		delete(s.until, s.order[0])
+		s.order = s.order[1:]
+	}
+	s.until[k] = until
+	s.order = append(s.order, k)
+}
+
+// has reports whether a tag is remembered, and forgets those whose time is over.
+func (s *spent) has(now rawio.Time, k tagKey) bool {
+	for len(s.order) > 0 && s.until[s.order[0]] < now {
+		delete(s.until, s.order[0])
+		s.order = s.order[1:]
+	}
+	_, ok := s.until[k]
+	return ok
+}

@@ -1,0 +1,94 @@
+package endpoint_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/endpoint"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// echo brings a cookie and says whether it is answered as a packet out of the blue.
+func (b *bench) echo(tag uint32, cookie []byte) (a *assoc.Assoc, outOfBlue bool) {
+	b.t.Helper()
+	list, a := b.receive(packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
+	if len(list) == 0 {
+		return a, false
+	}
+	pkt, c := only(b.t, list)
+	ab, err := wire.AsAbort(c)
+	return a, err == nil && ab.T() && pkt.VTag() == tag
+}
+
+func listening(t *testing.T) *bench {
+	b := newBench(t, endpoint.Config{})
+	if err := b.ep.Listen(localPort, nil); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// "A new Verification Tag value MUST be used each time the endpoint tears down and then reestablishes an association to the
+// same peer" (section 5.3.1): a peer that has never got the COOKIE ACK sends its COOKIE ECHO again, after the association has
+// been given up here, and packets of that are still under way.
+func TestCookieMakesOneAssociation(t *testing.T) {
+	b := listening(t)
+	tag, cookie := b.cookieOf(goodInit)
+	a, _ := b.echo(tag, cookie)
+	if a == nil {
+		t.Fatal("no association")
+	}
+	b.ep.Refresh(a) // as on EventUp
+	if again, _ := b.echo(tag, cookie); again != a || a.State() != assoc.Established {
+		t.Error("the COOKIE ECHO does not reach its association twice") // req 9260-5.2.4-13
+	}
+	b.ep.Remove(a)
+	for _, after := range []time.Duration{0, 59 * time.Second, time.Second} { // to the end of the cookie's life
+		b.now = b.now.Add(after)
+		if a, outOfBlue := b.echo(tag, cookie); a != nil || !outOfBlue || b.ep.Len() != 0 { // req 9260-5.3.1-2, 9260-8.4-11
+			t.Errorf("after %v more: association %v, out of the blue %v", after, a != nil, outOfBlue)
+		}
+	}
+	other, cookie := b.cookieOf(goodInit)
+	if a, _ := b.echo(other, cookie); a == nil || other == tag {
+		t.Errorf("the peer, with tag %#x after %#x, cannot set up another association", other, tag)
+	}
+}
+
+// The cookie for an INIT that crosses an own one has the tag of the own one (section 5.2.1). It may come when that association
+// has been given up.
+func TestCookieOfACollisionMakesNoAssociation(t *testing.T) {
+	b := listening(t)
+	a := b.connect(localPort, peerAddr)
+	b.receive(packet(peerPort, localPort, 0, initChunk(goodInit)))
+	tag, cookie := b.cookieIn(b.poll(a.PollTransmit))
+	if tag != a.LocalTag() || cookie == nil { // req 9260-5.2.1-1
+		t.Fatalf("tag %#x, cookie %x", tag, cookie)
+	}
+	b.ep.Remove(a)
+	if a, outOfBlue := b.echo(tag, cookie); a != nil || !outOfBlue { // req 9260-5.3.1-2
+		t.Errorf("association %v, out of the blue %v", a != nil, outOfBlue)
+	}
+}
+
+// An association whose peer has restarted has had two tags, and neither comes back.
+func TestNoTagOfARestartedAssociationComesBack(t *testing.T) {
+	b := listening(t)
+	first, cookie := b.cookieOf(goodInit)
+	a, _ := b.echo(first, cookie)
+	anew := goodInit
+	anew.Tag++
+	b.receive(packet(peerPort, localPort, 0, initChunk(anew)))
+	second, other := b.cookieIn(b.poll(a.PollTransmit))
+	if again, _ := b.echo(second, other); again != a || a.LocalTag() != second || first == second { // req 9260-5.2.4-5
+		t.Fatalf("no restart: tag %#x, %#x in the cookie", a.LocalTag(), second)
+	}
+	b.ep.Refresh(a) // as on EventRestart
+	b.ep.Remove(a)
+	for tag, cookie := range map[uint32][]byte{first: cookie, second: other} {
+		if a, outOfBlue := b.echo(tag, cookie); a != nil || !outOfBlue { // req 9260-5.3.1-2
+			t.Errorf("tag %#x: association %v, out of the blue %v", tag, a != nil, outOfBlue)
+		}
+	}
+}
