@@ -121,12 +121,11 @@ func plan() (list []spec) {
 		add(usrsctp("udp", lo1500, n)...)
 	}
 
-	for _, net := range []string{veth1500, lo1500} {
-		add(pumpOver("raw", net), ddp("write", "raw", net, big))
-		for _, n := range []int{mid, big} {
-			add(usrsctp("raw", net, n)...)
-		}
+	add(pumpOver("raw", veth1500), ddp("write", "raw", veth1500, big))
+	for _, n := range []int{mid, big} {
+		add(usrsctp("raw", veth1500, n)...)
 	}
+	add(pumpOver("raw", lo1500), ddp("write", "raw", lo1500, big)) // where libusrsctp does not work
 	add(pumpOver("tun", tun1500), ddp("write", "tun", tun1500, big))
 
 	for _, l := range []struct{ link, net string }{{"raw", lo64K}, {"udp", lo1500}} {
