@@ -65,41 +65,41 @@ func Create(inner rawio.Link, path string) (*Link, error) {
 
 // ReadBatch reads from the inner link and records what came.
 func (l *Link) ReadBatch(pkts []rawio.Packet) (n int, err error) {
-	n, err = l.inner.ReadBatch(pkts)
-	l.received(pkts[:n])
-	return n, err
+	return shard{l, l.inner}.ReadBatch(pkts)
 }
 
 // PollBatch is ReadBatch for an inner link that is a rawio.Poller; where it is not, nothing has ever come.
-func (l *Link) PollBatch(pkts []rawio.Packet) int {
-	p, ok := l.inner.(rawio.Poller)
-	if !ok {
-		return 0
-	}
-	n := p.PollBatch(pkts)
-	l.received(pkts[:n])
-	return n
-}
+func (l *Link) PollBatch(pkts []rawio.Packet) int { return shard{l, l.inner}.PollBatch(pkts) }
 
 // Shards returns the inner link's, and records what comes there too.
 func (l *Link) Shards() []rawio.Shard {
 	var out []rawio.Shard
 	for _, s := range rawio.ShardsOf(l.inner) {
-		out = append(out, &shard{l, s})
+		out = append(out, shard{l, s})
 	}
 	return out
 }
 
-// shard is a queue of the inner link.
+// shard is a queue of the inner link, or its own.
 type shard struct {
 	tap   *Link
 	inner rawio.Shard
 }
 
-func (s *shard) ReadBatch(pkts []rawio.Packet) (n int, err error) {
+func (s shard) ReadBatch(pkts []rawio.Packet) (n int, err error) {
 	n, err = s.inner.ReadBatch(pkts)
 	s.tap.received(pkts[:n])
 	return n, err
+}
+
+func (s shard) PollBatch(pkts []rawio.Packet) int {
+	p, ok := s.inner.(rawio.Poller)
+	if !ok {
+		return 0
+	}
+	n := p.PollBatch(pkts)
+	s.tap.received(pkts[:n])
+	return n
 }
 
 // received records what the inner link has read.

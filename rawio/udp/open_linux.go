@@ -5,7 +5,6 @@ package udp
 import (
 	"errors"
 	"os"
-	"time"
 
 	"github.com/rddp-go/rddp/rawio/internal/mmsg"
 	"github.com/rddp-go/rddp/rawio/internal/route"
@@ -32,39 +31,20 @@ func Open(cfg Config) (*Link, error) {
 	return l, nil
 }
 
-// open opens the sockets of all shards. The first shard's share the port only when they have it, so that another
-// program that wants it is refused, as we are where another has it.
+// open opens the sockets of all shards.
 func (l *Link) open() error {
 	for len(l.groups) < max(1, l.cfg.Shards) {
 		socks, err := l.sockets()
 		if err != nil {
 			return err
 		}
-		if l.cfg.Shards > 1 && len(l.groups) == 0 {
-			for _, s := range socks {
-				if err == nil {
-					err = s.Control(func(fd int) error { return mmsg.Set(fd, share) })
-				}
-			}
-		}
-		g, err := newGroup(l.cfg.Poll, socks, err)
+		g, err := mmsg.NewGroup(l.cfg.Poll, socks...)
 		if err != nil {
 			return err
 		}
 		l.groups = append(l.groups, g)
 	}
 	return nil
-}
-
-// newGroup is mmsg.NewGroup unless something has failed before.
-func newGroup(poll time.Duration, socks []*mmsg.Socket, err error) (*mmsg.Group, error) {
-	if err != nil {
-		for _, s := range socks {
-			s.Close()
-		}
-		return nil, err
-	}
-	return mmsg.NewGroup(poll, socks...)
 }
 
 // share lets several sockets have one port.
@@ -130,13 +110,21 @@ func (l *Link) setup(fd int, v6 bool, port int) error {
 	if err := mmsg.Set(fd, options(v6)...); err != nil {
 		return err
 	}
-	if len(l.groups) > 0 {
+	// The first shard shares its port only when it has it, so that another program that wants it is refused, as we are
+	// where another has it.
+	first := len(l.groups) == 0
+	if !first {
 		if err := mmsg.Set(fd, share); err != nil {
 			return err
 		}
 	}
 	if err := unix.Bind(fd, mmsg.Sockaddr(l.bindTo(v6, uint16(port)))); err != nil {
 		return os.NewSyscallError("bind", err)
+	}
+	if first && l.cfg.Shards > 1 {
+		if err := mmsg.Set(fd, share); err != nil {
+			return err
+		}
 	}
 	sa, err := unix.Getsockname(fd)
 	if err != nil {

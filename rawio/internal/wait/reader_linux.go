@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// spin is how long a reader tries again before it blocks: twice what it takes to wake a processor. So it hears of an answer
+	// maxSpin is how long a reader tries again before it blocks: twice what it takes to wake a processor. So it hears of an answer
 	// from one that has to be woken, and goes on spinning until that one does too.
-	spin = 40 * time.Microsecond
+	maxSpin = 40 * time.Microsecond
 	// After misses in a row, spins that were in vain, it blocks at once for the next rest times.
 	misses = 4
 	rest   = 64
-	// brief is how long a reader blocks in the kernel before it parks. Its thread keeps its place among
+	// maxBlock is how long a reader blocks in the kernel before it parks. Its thread keeps its place among
 	// GOMAXPROCS meanwhile, so it is no longer than a program can do without.
-	brief = 100 * time.Microsecond
+	maxBlock = 100 * time.Microsecond
 )
 
 // Reader is one reader of some nonblocking descriptors.
@@ -36,7 +36,7 @@ type Reader struct {
 	poll  time.Duration // to spin, always; 0 is for as long and as often as it pays, less for never
 	one   bool          // GOMAXPROCS is 1: who spins or blocks keeps everybody waiting
 	fds   []unix.PollFd // the event, then what is read from
-	brief time.Duration // to block
+	block time.Duration // in the kernel, before it parks
 
 	flag atomic.Bool // interrupted
 	vain int         // spins in a row
@@ -61,7 +61,7 @@ func NewReader(poll time.Duration, try func(last bool) bool, fds ...int) (*Reade
 	if err != nil {
 		return nil, os.NewSyscallError("eventfd", err)
 	}
-	r := &Reader{try: try, poll: poll, one: runtime.GOMAXPROCS(0) == 1, brief: brief, fds: []unix.PollFd{{Fd: int32(event), Events: unix.POLLIN}}}
+	r := &Reader{try: try, poll: poll, one: runtime.GOMAXPROCS(0) == 1, block: maxBlock, fds: []unix.PollFd{{Fd: int32(event), Events: unix.POLLIN}}}
 	for _, fd := range fds {
 		r.fds = append(r.fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 	}
@@ -127,7 +127,7 @@ func (r *Reader) spin() bool {
 		r.skip--
 		return false
 	default:
-		d = spin
+		d = maxSpin
 	}
 	if r.try(false) {
 		return true
@@ -155,7 +155,7 @@ func (r *Reader) wait() error {
 		if r.one {
 			runtime.Gosched()
 		}
-		if !r.ready(r.brief) {
+		if !r.ready(r.block) {
 			r.armed = false
 			_ = r.rc.Read(r.park)
 			for i := 1; i < len(r.fds); i++ {

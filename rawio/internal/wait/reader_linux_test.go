@@ -24,9 +24,9 @@ var states = []struct {
 }{
 	{"spinning", func(r *Reader) { r.poll = time.Hour }},
 	{"spinning alone", func(r *Reader) { r.poll, r.one = time.Hour, true }},
-	{"blocking", func(r *Reader) { r.poll, r.brief = -1, time.Hour }},
-	{"blocking alone", func(r *Reader) { r.one, r.brief = true, time.Hour }},
-	{"parked", func(r *Reader) { r.skip, r.brief = 1<<30, 0 }},
+	{"blocking", func(r *Reader) { r.poll, r.block = -1, time.Hour }},
+	{"blocking alone", func(r *Reader) { r.one, r.block = true, time.Hour }},
+	{"parked", func(r *Reader) { r.skip, r.block = 1<<30, 0 }},
 	{"as it comes", func(*Reader) {}},
 }
 
@@ -162,7 +162,7 @@ func TestClose(t *testing.T) {
 
 // A reader whose spins are in vain blocks at once most of the time, and spins again when that has become worth its while.
 func TestSpinsAsLongAsItPays(t *testing.T) {
-	p := newPipe(t, func(r *Reader) { r.brief = time.Hour })
+	p := newPipe(t, func(r *Reader) { r.block = time.Hour })
 	p.one = false
 	spun := 0
 	for range 10 * rest {
