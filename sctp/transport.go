@@ -81,13 +81,12 @@ const (
 	rxTrain = 4         // packets without a gap make it likely that the next is about to come
 	rxPolls = 16        // for it, before it is late: about 4 microseconds
 	txBatch = 176       // packets: of 1500 octets, four trains of UDP_SEGMENT
+
+	rxGap = 8 * time.Microsecond // what packets of a train are apart at most
 )
 
 // now is the one clock: monotonic nanoseconds since the Transport was made.
 func (t *Transport) now() rawio.Time { return rawio.Time(time.Since(t.start)) }
-
-// rxGap is what packets of a train are apart at most.
-const rxGap = 8 * time.Microsecond
 
 // receiver is the state of whoever reads the link.
 type receiver struct {
@@ -102,10 +101,16 @@ type receiver struct {
 	train  int        // packets without a gap before them
 }
 
-// serve is the receive goroutine of a further queue of the link.
-func (t *Transport) serve(s rawio.Shard) {
+// newReceiver returns what reads one queue.
+func newReceiver(t *Transport, s rawio.Shard) receiver {
 	r := receiver{t: t, pkts: make([]rawio.Packet, rxBatch)}
 	r.poller, _ = s.(rawio.Poller)
+	return r
+}
+
+// serve is the receive goroutine of a further queue of the link.
+func (t *Transport) serve(s rawio.Shard) {
+	r := newReceiver(t, s)
 	for {
 		n, err := s.ReadBatch(r.pkts)
 		r.run(n)

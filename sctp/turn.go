@@ -62,8 +62,7 @@ func (u *turn) init(t *Transport) {
 	}
 	u.given, u.call = make(chan struct{}), make(chan struct{}, 1)
 	u.end, u.over = make(chan struct{}), make(chan struct{})
-	u.rx = receiver{t: t, pkts: make([]rawio.Packet, rxBatch)}
-	u.rx.poller, _ = t.link.(rawio.Poller)
+	u.rx = newReceiver(t, t.link)
 	u.timer = time.AfterFunc(time.Hour, u.late)
 	u.timer.Stop()
 }

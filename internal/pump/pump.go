@@ -118,8 +118,7 @@ func Send(link rawio.Link, remote netip.AddrPort, c Config, stop *atomic.Bool) (
 			pkts[i].Vec[1] = payload[at:][:c.Packet-minPacket]
 			at += c.Packet
 			if c.Work {
-				wire.PutChecksum(heads[i][:], 0)
-				wire.PutChecksum(heads[i][:], wire.Checksum(pkts[i].Vec))
+				wire.PutPacketChecksum(pkts[i].Vec)
 			}
 		}
 		for rest := pkts; len(rest) > 0; {

@@ -14,8 +14,7 @@ const (
 
 // busy reports whether so much is in flight to p that its acknowledgement is worth waiting for.
 func (p *Path) busy() bool {
-	trip := p.est.trip.get()
-	return p.flight >= enough*p.pmdcs && trip > 0 && trip < shortTrip
+	return p.flight >= enough*p.pmdcs && p.within(shortTrip)
 }
 
 // wait is what waits in a transmission opportunity.

@@ -193,10 +193,16 @@ const (
 // window is cwnd, or less over a near path.
 func (p *Path) window() int {
 	w := p.cc.Window()
-	if trip := p.est.trip.get(); trip > 0 && trip < nearTrip {
+	if p.within(nearTrip) {
 		w = min(w, nearWindow)
 	}
 	return w
+}
+
+// within reports whether the shortest round trip of late is known, and less than d.
+func (p *Path) within(d time.Duration) bool {
+	trip := p.est.trip.get()
+	return trip > 0 && trip < d
 }
 
 // wake tells the controller of a silence that DATA is about to end (section 7.2.1). With nothing in
