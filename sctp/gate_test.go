@@ -80,15 +80,7 @@ func TestBulkDoesNotHoldACallCaptive(t *testing.T) {
 			t.Fatal(err)
 		}
 		link := &ceaseless{Link: lb, left: (ownerRounds + 1) * ownerBatches, over: make(chan struct{})}
-		p := &pair{bAddr: lb.LocalAddrs()[0].Addr()}
-		if p.a, err = NewTransport(la, nil); err != nil {
-			t.Fatal(err)
-		}
-		defer p.a.Close()
-		if p.b, err = NewTransport(link, nil); err != nil {
-			t.Fatal(err)
-		}
-		defer p.b.Close()
+		p := joinPair(t, la, lb, la, link)
 		_, s := p.connect(t, nil, nil)
 		synctest.Wait()
 		link.p = heartbeat(s, "x")

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 )
 
@@ -22,11 +23,18 @@ func newPair(t testing.TB) *pair {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return joinPair(t, la, lb, la, lb)
+}
+
+// joinPair runs the transports over a and b, which are la and lb or stand before them.
+func joinPair(t testing.TB, la, lb *mem.Link, a, b rawio.Link) *pair {
+	t.Helper()
 	p := &pair{bAddr: lb.LocalAddrs()[0].Addr(), links: [2]*mem.Link{la, lb}}
-	if p.a, err = NewTransport(la, nil); err != nil {
+	var err error
+	if p.a, err = NewTransport(a, nil); err != nil {
 		t.Fatal(err)
 	}
-	if p.b, err = NewTransport(lb, nil); err != nil {
+	if p.b, err = NewTransport(b, nil); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

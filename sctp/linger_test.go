@@ -96,16 +96,7 @@ func behindDoor(t *testing.T, lose wire.ChunkType) (*pair, *doorkeeper) {
 		t.Fatal(err)
 	}
 	d := &doorkeeper{Link: la, open: make(map[uint16]bool), unbound: make(chan uint16, 2*maxLinger), lose: lose}
-	p := &pair{bAddr: lb.LocalAddrs()[0].Addr()}
-	if p.a, err = NewTransport(d, nil); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.a.Close() })
-	if p.b, err = NewTransport(lb, nil); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.b.Close() })
-	return p, d
+	return joinPair(t, la, lb, d, lb), d
 }
 
 // nothing is a chunk that is never sent.

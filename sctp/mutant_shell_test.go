@@ -188,15 +188,7 @@ func TestBacklogIsNotOvertaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	link := &answers{Link: lb}
-	p := &pair{bAddr: lb.LocalAddrs()[0].Addr()}
-	if p.a, err = NewTransport(la, nil); err != nil {
-		t.Fatal(err)
-	}
-	defer p.a.Close()
-	if p.b, err = NewTransport(link, nil); err != nil {
-		t.Fatal(err)
-	}
-	defer p.b.Close()
+	p := joinPair(t, la, lb, la, link)
 	_, s := p.connect(t, nil, nil)
 	first, second := heartbeat(s, "first"), heartbeat(s, "second")
 	s.gate.post(&first)
@@ -311,15 +303,7 @@ func TestRefusedPacketIsLostAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	link := &picky{Link: la}
-	p := &pair{bAddr: lb.LocalAddrs()[0].Addr()}
-	if p.a, err = NewTransport(link, nil); err != nil {
-		t.Fatal(err)
-	}
-	defer p.a.Close()
-	if p.b, err = NewTransport(lb, nil); err != nil {
-		t.Fatal(err)
-	}
-	defer p.b.Close()
+	p := joinPair(t, la, lb, link, lb)
 	c, s := p.connect(t, nil, nil)
 	want := pattern(1, 100_000)
 	if _, err := c.WriteMsg(want, SendInfo{}); err != nil {
