@@ -170,6 +170,31 @@ func TestICMPReportBesidePackets(t *testing.T) {
 	}
 }
 
+// It does not get lost when there is no room beside the packets, but comes with the next batch that has some.
+func TestICMPReportWaitsForRoom(t *testing.T) {
+	l, peer := open(t, udp.Config{Port: udp.AnyPort}), open(t, udp.Config{Port: udp.AnyPort})
+	closed := open(t, udp.Config{Port: udp.AnyPort})
+	nobody := at(v4, closed)
+	closed.Close()
+	write(t, l, rawio.Packet{Vec: [][]byte{packet(100)}, Remote: nobody})
+	write(t, l, rawio.Packet{Vec: [][]byte{packet(100)}, Remote: at(v4, peer)}) // is told of it
+	for range 2 {
+		write(t, peer, rawio.Packet{Vec: [][]byte{packet(40)}, Remote: at(v4, l)})
+	}
+	full := read(t, l, 1)
+	if full[0].Kind != rawio.KindSCTP {
+		t.Fatalf("kind %v", full[0].Kind)
+	}
+	full[0].Release()
+	in := make([]rawio.Packet, 2)
+	n, err := l.ReadBatch(in)
+	if err != nil || n != 2 || in[0].Kind != rawio.KindSCTP || in[1].Kind != rawio.KindProtoUnreachable {
+		t.Fatalf("%d packets, kinds %v and %v, %v; want a packet and the report", n, in[0].Kind, in[1].Kind, err)
+	}
+	in[0].Release()
+	in[1].Release()
+}
+
 // As many packets as ReceiveBuffer says wait to be read, of any size that fills them.
 func TestReceiveBufferHolds(t *testing.T) {
 	for _, size := range []int{1440, 65000} {

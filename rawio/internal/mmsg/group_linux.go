@@ -132,6 +132,9 @@ func (g *Group) tryRead(last bool) bool {
 		}
 		none := g.n == 0 && !g.more
 		for _, g.cur = range g.socks {
+			if g.n == len(g.pkts) {
+				break // a report waits for room
+			}
 			if (g.cur.told.Load() && g.cur.told.Swap(false) || last && none) && g.cur.rc.Control(g.drain) != nil {
 				return true
 			}
