@@ -79,10 +79,7 @@ func (f *LinkFlags) open(server bool) (rawio.Link, error) {
 	}
 	switch f.Kind {
 	case "", "raw":
-		if f.Shards > 1 {
-			return nil, Usagef("--shards is for --link udp and tun: the kernel gives a raw socket all packets")
-		}
-		return raw.Open(raw.Config{Local: local, MTU: f.MTU, Poll: f.Poll})
+		return f.openRaw(local)
 	case "udp":
 		port := f.UDPPort
 		if port == 0 && !server {
@@ -105,6 +102,13 @@ func (f *LinkFlags) open(server bool) (rawio.Link, error) {
 		return tun.Open(cfg)
 	}
 	return nil, Usagef("--link %s: it is one of raw, udp, tun, mem", f.Kind)
+}
+
+func (f *LinkFlags) openRaw(local netip.Addr) (rawio.Link, error) {
+	if f.Shards > 1 {
+		return nil, Usagef("--shards is for --link udp and tun: the kernel gives a raw socket all packets")
+	}
+	return raw.Open(raw.Config{Local: local, MTU: f.MTU, Poll: f.Poll})
 }
 
 func (f *LinkFlags) tap(link rawio.Link) (rawio.Link, error) {
@@ -169,9 +173,7 @@ func (f *LinkFlags) openSelf(kind string) (*Self, error) {
 	}
 	switch kind {
 	case "raw":
-		s, err := open(func() (rawio.Link, error) {
-			return raw.Open(raw.Config{Local: loopback, MTU: f.MTU, Poll: f.Poll})
-		})
+		s, err := open(func() (rawio.Link, error) { return f.openRaw(loopback) })
 		if err == nil {
 			s.About = "raw sockets on loopback"
 		}
@@ -186,6 +188,9 @@ func (f *LinkFlags) openSelf(kind string) (*Self, error) {
 		}
 		return s, err
 	case "mem":
+		if f.Shards > 1 {
+			return nil, Usagef("--shards is for --link udp and tun: memory is one queue")
+		}
 		a, b, err := mem.Pair(mem.Options{MTU: f.MTU})
 		if err != nil {
 			return nil, err
