@@ -12,8 +12,8 @@ var (
 	// ErrTransportClosed is returned by calls on a closed Transport. It matches net.ErrClosed.
 	ErrTransportClosed = fmt.Errorf("sctp: transport closed: %w", net.ErrClosed)
 	// ErrCutOff is returned by reads for a message that they have returned a part of already, when the
-	// rest will not come because the peer has restarted.
-	ErrCutOff = errors.New("sctp: the peer has restarted in the middle of the message; drop what was read of it")
+	// rest will not come because the association has ended or the peer has restarted. Reading goes on after it.
+	ErrCutOff = errors.New("sctp: the rest of the message will not come; drop what was read of it")
 	// ErrMessageTooLong is returned by WriteMsg for a message that can never fit the send buffer.
 	ErrMessageTooLong = errors.New("sctp: message longer than the send buffer; raise Config.SendBuffer or split it")
 )

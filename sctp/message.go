@@ -1,7 +1,6 @@
 package sctp
 
 import (
-	"io"
 	"net/netip"
 	"slices"
 	"time"
@@ -62,8 +61,7 @@ func (s *messageSource) Acked(_ rawio.Time, _ wire.StreamID, token uint64) {
 type inbox struct {
 	q    []*assoc.Received
 	head int
-	off  int  // octets of the first message already read
-	more bool // the message that was read last goes on
+	off  int // octets of the first message already read
 }
 
 func (b *inbox) push(r *assoc.Received) {
@@ -87,7 +85,7 @@ func (b *inbox) read(p []byte) (n int, info RecvInfo, finished *assoc.Received) 
 	n = r.CopyTo(p, b.off)
 	b.off += n
 	info = recvInfo(r, b.off)
-	if b.more = info.More; b.off == r.Size {
+	if b.off == r.Size {
 		finished = b.drop()
 	}
 	return n, info, finished
@@ -154,8 +152,8 @@ func (c *Conn) wakeStream(s *Stream) {
 // kept, and More says whether the message goes on. It blocks until a message is complete, or has filled the
 // receive buffer: what is longer than Config.RecvBuffer comes in pieces as it arrives, and nothing else
 // comes in between (RFC 9260 section 6.9; Config.MaxMessage sets a limit). It returns io.EOF after the peer
-// has shut the association down, and the reason when the association failed; ErrCutOff when the peer has
-// restarted before a message came to its end, after which reading goes on.
+// has shut the association down, and the reason when the association failed; before that ErrCutOff, when either
+// or a restart of the peer has come before the end of a message, after which reading goes on.
 func (c *Conn) ReadMsg(p []byte) (n int, info RecvInfo, err error) {
 	return c.readFrom(p, &c.inbox, c.readable, &c.rdl)
 }
@@ -189,9 +187,6 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline) (n int,
 			return n, info, err
 		}
 		err := c.readErr()
-		if err == io.EOF && in.more {
-			err = io.ErrUnexpectedEOF
-		}
 		c.Unlock()
 		if err != nil {
 			return 0, RecvInfo{}, err

@@ -3,11 +3,8 @@ package sctp
 import (
 	"bytes"
 	"errors"
-	"io"
 	"net/netip"
-	"runtime"
 	"testing"
-	"time"
 
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -68,7 +65,7 @@ func TestMaxMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	var err error
-	for err == nil {
+	for err == nil || err == ErrCutOff {
 		_, _, err = s.ReadMsg(buf)
 	}
 	var abort *assoc.AbortError
@@ -90,99 +87,90 @@ func begin(t *testing.T, c, s *Conn) (read int) {
 	return n
 }
 
+// Of a message that is delivered in pieces the reader learns the end, however it comes.
 func TestMessageThatIsCutOff(t *testing.T) {
-	small := &Config{Config: assoc.Config{RecvBuffer: 10_000, DisablePMTUD: true}}
-	cut := func(t *testing.T, s *Conn, want error) {
-		t.Helper()
-		for {
-			switch _, info, err := s.ReadMsg(make([]byte, 100_000)); {
-			case err == want && !info.More:
-				return
-			case err != nil || !info.More:
-				t.Fatalf("%+v, %v, want %v", info, err, want)
-			}
-		}
-	}
-	t.Run("by a restart of the peer", func(t *testing.T) {
-		a, b, links := apiPair(t)
-		cfg := &Config{LocalPort: 4711, Config: assoc.Config{DisablePMTUD: true, RTOInitial: 20 * time.Millisecond, RTOMin: 20 * time.Millisecond}}
-		c, s := associate(t, a, b, cfg, small)
-		begin(t, c, s)
-		links[0].silent.Store(true)
-		c.Abort("the peer does not hear of it")
-		<-c.Done()
-		up := make(chan *Conn)
-		go func() {
-			c, err := a.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsB[0].Addr(), uint16(s.LocalAddr().(Addr).Port())), cfg)
+	small := &Config{Config: assoc.Config{RecvBuffer: 10_000}}
+	fixed := &Config{LocalPort: 4711}
+	for _, tt := range []struct {
+		name    string
+		unheard bool // the peer's ABORTs are lost
+		by      func(t *testing.T, a *Transport, c *Conn, to netip.AddrPort)
+		then    func(err error) bool // what the next read returns
+	}{
+		{"by a restart of the peer", true, func(t *testing.T, a *Transport, c *Conn, to netip.AddrPort) {
+			c.Abort("the peer does not hear of it")
+			<-c.Done()
+			c, err := a.Dial(deadlineCtx(t), to, fixed)
 			if err != nil {
-				t.Error(err)
+				t.Fatal(err)
 			}
-			up <- c
-		}()
-		for len(a.all()) == 0 { // what comes for the old association is not out of the blue from now on
-			runtime.Gosched()
-		}
-		links[0].silent.Store(false)
-		if c = <-up; c == nil {
-			return
-		}
-		cut(t, s, ErrCutOff)
-		if _, err := c.WriteMsg([]byte("again"), SendInfo{}); err != nil {
-			t.Fatal(err)
-		}
-		buf := make([]byte, 10)
-		if n, info, err := s.ReadMsg(buf); string(buf[:n]) != "again" || info.More || err != nil {
-			t.Errorf("%q, %+v, %v", buf[:n], info, err)
-		}
-	})
-	t.Run("by a shutdown that no peer may begin yet", func(t *testing.T) {
-		a, b, _ := apiPair(t)
-		c, s := associate(t, a, b, nil, small)
-		begin(t, c, s)
-		core, now := s.Lock()
-		s.handleEvent(now, assoc.Event{Kind: EventDown, Err: assoc.ErrShutdown})
-		s.Unlock()
-		cut(t, s, io.ErrUnexpectedEOF)
-		s.Lock()
-		core.Close() // as Abort would, if the association itself had ended
-		s.gate.own.Unlock()
-	})
-	t.Run("for a Socket", func(t *testing.T) {
-		a, b, links := apiPair(t)
-		server, err := b.OpenSocket(0, small)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cfg := &Config{LocalPort: 4711, Config: assoc.Config{DisablePMTUD: true, RTOInitial: 20 * time.Millisecond, RTOMin: 20 * time.Millisecond}}
-		to := netip.AddrPortFrom(addrsB[0].Addr(), server.Port())
-		c, err := a.Dial(deadlineCtx(t), to, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.WriteMsg(make([]byte, 100_000), SendInfo{}); err != nil {
-			t.Fatal(err)
-		}
-		buf := make([]byte, 100_000)
-		_, from, info, err := server.ReadMsg(buf)
-		if err != nil || !info.More || info.Size != 0 {
-			t.Fatalf("%+v, %v", info, err)
-		}
-		links[0].silent.Store(true)
-		c.Abort("")
-		<-c.Done()
-		go a.Dial(deadlineCtx(t), to, cfg)
-		for len(a.all()) == 0 {
-			runtime.Gosched()
-		}
-		links[0].silent.Store(false)
-		for err == nil {
-			var again *Conn
-			if _, again, info, err = server.ReadMsg(buf); again != from {
-				t.Fatalf("from %v, %v", again, err)
+			if _, err := c.WriteMsg([]byte("again"), SendInfo{}); err != nil {
+				t.Fatal(err)
+			}
+		}, func(err error) bool { return err == nil }},
+		{"by the end of the association", false, func(t *testing.T, _ *Transport, c *Conn, _ netip.AddrPort) {
+			c.Abort("the reason")
+		}, func(err error) bool {
+			var abort *assoc.AbortError
+			return errors.As(err, &abort) && abort.ByPeer
+		}},
+	} {
+		begin := func(t *testing.T, c *Conn) {
+			t.Helper()
+			if _, err := c.WriteMsg(make([]byte, 100_000), SendInfo{}); err != nil {
+				t.Fatal(err)
 			}
 		}
-		if err != ErrCutOff || info.More {
-			t.Errorf("%+v, %v", info, err)
-		}
-	})
+		t.Run(tt.name, func(t *testing.T) {
+			a, b, links := apiPair(t)
+			c, s := associate(t, a, b, fixed, small)
+			defer s.Close()
+			begin(t, c)
+			buf := make([]byte, 10)
+			if _, info, err := s.ReadMsg(buf); err != nil || !info.More {
+				t.Fatalf("%+v, %v", info, err)
+			}
+			links[0].noAborts.Store(tt.unheard)
+			tt.by(t, a, c, netip.AddrPortFrom(addrsB[0].Addr(), uint16(s.LocalAddr().(Addr).Port())))
+			n, info, err := s.ReadMsg(buf)
+			for ; err == nil && info.More; n, info, err = s.ReadMsg(buf) {
+			}
+			if err != ErrCutOff || info.More || n != 0 {
+				t.Errorf("%d octets, %+v, %v, want %v", n, info, err, ErrCutOff)
+			}
+			n, info, err = s.ReadMsg(buf)
+			if !tt.then(err) || err == nil && string(buf[:n]) != "again" || info.More {
+				t.Errorf("after that %q, %+v, %v", buf[:n], info, err)
+			}
+		})
+		t.Run(tt.name+", for a Socket", func(t *testing.T) {
+			a, b, links := apiPair(t)
+			server, err := b.OpenSocket(0, small)
+			if err != nil {
+				t.Fatal(err)
+			}
+			to := netip.AddrPortFrom(addrsB[0].Addr(), server.Port())
+			c, err := a.Dial(deadlineCtx(t), to, fixed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			begin(t, c)
+			buf := make([]byte, 100_000)
+			_, from, info, err := server.ReadMsg(buf)
+			if err != nil || !info.More || info.Size != 0 {
+				t.Fatalf("%+v, %v", info, err)
+			}
+			links[0].noAborts.Store(tt.unheard)
+			tt.by(t, a, c, to)
+			for err == nil && info.More {
+				var again *Conn
+				if _, again, info, err = server.ReadMsg(buf); again != from {
+					t.Fatalf("from %v, %v", again, err)
+				}
+			}
+			if err != ErrCutOff || info.More {
+				t.Errorf("%+v, %v", info, err)
+			}
+		})
+	}
 }

@@ -61,11 +61,14 @@ func (a *Assoc) handleAbort(c wire.Chunk) {
 }
 
 // down enters CLOSED: nothing but last words is sent any more, and every message that is not
-// acknowledged is reported before EventDown.
+// acknowledged is reported before EventDown. Of a message that was received in part, Receive tells that it is cut off.
 func (a *Assoc) down(err error) {
 	a.state, a.setup, a.closing = Closed, nil, nil
 	a.control.clear()
 	a.failMessages()
+	if a.recv != nil {
+		a.recv.CutOff()
+	}
 	a.events.push(Event{Kind: EventDown, Err: err})
 }
 

@@ -82,7 +82,7 @@ type message struct {
 }
 
 // read reads one message in as many pieces as it comes, without ever having it whole. A message that
-// the peer's restart has cut off is passed over.
+// is cut off is passed over.
 func (t *talk) read(use int) (message, error) {
 	for {
 		n, info, err := t.conn.ReadMsg(t.buf)

@@ -13,7 +13,7 @@ type Message struct {
 	Unordered bool
 	// Size is the octets of user data here, Offset those of the message in earlier pieces. More says
 	// that the message goes on in the next Message. Cut is the end of a message whose rest will not
-	// come, because the peer has restarted: it has no octets.
+	// come, because the association has ended or the peer has restarted: it has no octets.
 	Size, Offset int
 	More, Cut    bool
 

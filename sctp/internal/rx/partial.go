@@ -35,6 +35,20 @@ func (r *Reassembly) spill(cum wire.TSN, room int) error {
 	return nil
 }
 
+// CutOff ends the message that is delivered in pieces: no more of it will come. What has waited for its end
+// becomes ready.
+func (r *Reassembly) CutOff() {
+	if r.open == nil {
+		return
+	}
+	m := r.message()
+	m.header(r.open)
+	m.Cut = true
+	r.ready.push(m)
+	r.open = nil
+	r.ready.join(&r.later)
+}
+
 // header makes p a part of the same message as m.
 func (p *Message) header(m *Message) {
 	p.Stream, p.SSN, p.PPID, p.Unordered, p.Offset = m.Stream, m.SSN, m.PPID, m.Unordered, m.Offset

@@ -263,3 +263,38 @@ func TestRestart(t *testing.T) {
 		}
 	})
 }
+
+func TestMessageThatIsCutOff(t *testing.T) {
+	x := strings.Repeat("x", 300)
+	for _, tt := range []struct {
+		name  string
+		story func(r *Receiver)
+		want  string
+	}{
+		{"its pieces were read, and what follows waits", func(r *Receiver) {
+			packet(r, 0, chunk(1, 0, wire.FlagB, x), chunk(2, 0, 0, x), chunk(3, 0, 0, x))
+			pieces(r)
+			packet(r, 0, chunk(5, 1, wire.FlagB|wire.FlagE|wire.FlagU, x))
+		}, "0:900+0cut 0:0+300"},
+		{"nothing was read", func(r *Receiver) {
+			packet(r, 0, chunk(1, 0, wire.FlagB, x), chunk(2, 0, 0, x), chunk(3, 0, 0, x))
+		}, "0:0+900.. 0:900+0cut"},
+		{"its end was not read", func(r *Receiver) {
+			packet(r, 0, chunk(1, 0, wire.FlagB, x), chunk(2, 0, 0, x), chunk(3, 0, 0, x))
+			pieces(r)
+			packet(r, 0, chunk(4, 0, wire.FlagE, x))
+		}, "0:900+300"},
+		{"none is delivered in pieces", func(r *Receiver) { packet(r, 0, chunk(1, 0, wire.FlagB, x)) }, ""},
+	} {
+		r := newLimited(0)
+		tt.story(r)
+		r.CutOff()
+		r.CutOff() // once
+		if got := pieces(r); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+		if r.Close(); r.Buffered() != 0 || r.reasm.store.mem != 0 {
+			t.Errorf("%s: %d octets and %d of memory are left", tt.name, r.Buffered(), r.reasm.store.mem)
+		}
+	}
+}

@@ -193,6 +193,9 @@ func (r *Receiver) Release(m *Message) {
 	}
 }
 
+// CutOff ends the message that is delivered in pieces, when the association has ended.
+func (r *Receiver) CutOff() { r.reasm.CutOff() }
+
 // Close gives all memory back except what the upper layer has yet to release.
 func (r *Receiver) Close() { r.reasm.Close() }
 
