@@ -74,19 +74,6 @@ func TestMaxMessage(t *testing.T) {
 	}
 }
 
-// begin has the server read the first piece of a message whose rest is yet to come.
-func begin(t *testing.T, c, s *Conn) (read int) {
-	t.Helper()
-	if _, err := c.WriteMsg(make([]byte, 100_000), SendInfo{}); err != nil {
-		t.Fatal(err)
-	}
-	n, info, err := s.ReadMsg(make([]byte, 100_000))
-	if err != nil || !info.More || n == 100_000 {
-		t.Fatalf("%d octets, %+v, %v", n, info, err)
-	}
-	return n
-}
-
 // Of a message that is delivered in pieces the reader learns the end, however it comes.
 func TestMessageThatIsCutOff(t *testing.T) {
 	small := &Config{Config: assoc.Config{RecvBuffer: 10_000}}
