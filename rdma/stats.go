@@ -154,14 +154,10 @@ func (d *Device) tooMany(err error) error {
 	return err
 }
 
-// report gives an event to who asks for it, and writes it to the Logger. Of associations the transport has
-// written. No gate may be held.
+// report counts an event, gives it to who asks for it, and writes it to the Logger. Of associations the transport
+// has written. No gate may be held.
 func (d *Device) report(ev Event) {
-	d.events.push(ev)
-	var attrs []slog.Attr
 	switch ev.Kind {
-	case EventAssocUp, EventAssocDown:
-		return
 	case EventSRQLimit:
 		d.count(&d.stats.SRQLimits)
 	case EventHighWater:
@@ -169,6 +165,11 @@ func (d *Device) report(ev Event) {
 	case EventCQError:
 		d.count(&d.stats.CQOverflows)
 	}
+	d.events.push(ev)
+	if ev.Kind == EventAssocUp || ev.Kind == EventAssocDown {
+		return
+	}
+	var attrs []slog.Attr
 	if ev.QP != nil {
 		attrs = append(attrs, slog.Any("remote", ev.QP.RemoteAddr()), slog.Uint64("qp", uint64(ev.QP.Num())))
 	}
