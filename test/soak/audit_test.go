@@ -258,7 +258,7 @@ func TestFlat(t *testing.T) {
 	samples := func(n int, f func(i int, a *answer)) *series {
 		r := &series{name: "x"}
 		for i := range n {
-			a := answer{Heap: 1000, RSS: 2000, Goroutines: 3, FDs: 4}
+			a := answer{Heap: 1000, Used: 3000, RSS: 2000, Goroutines: 3, FDs: 4}
 			f(i, &a)
 			r.s = append(r.s, sampleAt{time.Duration(i) * 10 * time.Second, a})
 		}
@@ -272,6 +272,7 @@ func TestFlat(t *testing.T) {
 		"growth in the first minute": {samples(30, func(i int, a *answer) { a.Heap = uint64(min(i, 6)) * 1000 }), 0},
 		"growth of 4%":               {samples(30, func(i int, a *answer) { a.Heap = 1000 + 40*uint64(i)/29 }), 0},
 		"the heap grows":             {samples(30, func(i int, a *answer) { a.Heap = 1000 + 10*uint64(i) }), 1},
+		"what is in use grows":       {samples(30, func(i int, a *answer) { a.Used = 3000 + 30*uint64(i) }), 1},
 		"the resident set grows":     {samples(30, func(i int, a *answer) { a.RSS = 2000 + 20*uint64(i) }), 1},
 		"the heap shrinks":           {samples(30, func(i int, a *answer) { a.Heap = 1000 - 10*uint64(i) }), 0},
 		"one sample stands out":      {samples(30, func(i int, a *answer) { a.Heap = 1000 + 500*uint64(i/29) }), 0},

@@ -28,7 +28,7 @@ type series struct {
 }
 
 // judge compares the samples. Goroutines and descriptors: all are the same. Memory of a process that lives as long as
-// the run, live heap and resident set alike: the median of the last quarter of the samples after the first minute is no
+// the run, by each of three measures: the median of the last quarter of the samples after the first minute is no
 // more than 5% above that of the first quarter: the receive buffers that are idle differ from sample to sample. It
 // returns a line and how many of these rules do not hold.
 func (r *series) judge() (line string, broken int) {
@@ -60,6 +60,7 @@ func (r *series) judge() (line string, broken int) {
 		of   func(sampleAt) uint64
 	}{
 		{"live heap", func(s sampleAt) uint64 { return s.Heap }},
+		{"in use", func(s sampleAt) uint64 { return s.Used }},
 		{"resident set", func(s sampleAt) uint64 { return s.RSS }},
 	} {
 		before, after := median(warm[:part], m.of), median(warm[len(warm)-part:], m.of)
