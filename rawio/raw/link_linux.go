@@ -2,7 +2,6 @@ package raw
 
 import (
 	"net/netip"
-	"os"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
@@ -16,14 +15,22 @@ type Link struct {
 	group  *mmsg.Group
 	routes *route.Table
 	ports  ports
-	sinks  []*os.File // sockets that take nothing; see sink
+	sinks  sinks
 }
 
 // ReadBatch implements rawio.Link.
-func (l *Link) ReadBatch(pkts []rawio.Packet) (int, error) { return l.group.ReadBatch(pkts) }
+func (l *Link) ReadBatch(pkts []rawio.Packet) (int, error) {
+	n, err := l.group.ReadBatch(pkts)
+	l.sinks.received(n, l.group)
+	return n, err
+}
 
 // PollBatch implements rawio.Poller.
-func (l *Link) PollBatch(pkts []rawio.Packet) int { return l.group.PollBatch(pkts) }
+func (l *Link) PollBatch(pkts []rawio.Packet) int {
+	n := l.group.PollBatch(pkts)
+	l.sinks.received(n, l.group)
+	return n
+}
 
 // Interrupt implements rawio.Interrupter.
 func (l *Link) Interrupt() { l.group.Interrupt() }
@@ -86,7 +93,7 @@ func (l *Link) Stats() Stats {
 // Close implements rawio.Link and gives the bound ports up.
 func (l *Link) Close() error {
 	err := l.group.Close()
-	l.closeSinks()
+	l.sinks.close()
 	l.ports.close()
 	l.routes.Close()
 	return err

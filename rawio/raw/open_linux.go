@@ -10,7 +10,6 @@ import (
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
 	"github.com/rddp-go/rddp/rawio/internal/mmsg"
 	"github.com/rddp-go/rddp/rawio/internal/route"
-	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 )
 
@@ -58,19 +57,25 @@ func (l *Link) open() error {
 		}
 		if err == nil {
 			socks = append(socks, s)
-			err = l.sink(v6)
+			if err = l.sinks.add(v6, l.address); err != nil {
+				err = fmt.Errorf("raw link: %w", err)
+			}
 		}
 		if err != nil {
 			for _, s := range socks {
 				s.Close()
 			}
-			l.closeSinks()
+			l.sinks.close()
 			return err
 		}
 	}
 	var err error
-	l.group, err = mmsg.NewGroup(l.cfg.Poll, socks...)
-	return err
+	if l.group, err = mmsg.NewGroup(l.cfg.Poll, socks...); err != nil {
+		l.sinks.close()
+		return err
+	}
+	l.group.OnPark(l.sinks.wake)
+	return nil
 }
 
 func (l *Link) socket(v6 bool) (*mmsg.Socket, error) {
@@ -92,38 +97,6 @@ func (l *Link) socket(v6 bool) (*mmsg.Socket, error) {
 	return mmsg.NewSocket(fd, v6, &codec{link: l, v6: v6})
 }
 
-// sink opens a second socket with the same addresses that takes nothing. When the receive buffer of the
-// only raw socket for a packet is full, Linux calls SCTP unreachable by ICMP, and the peer has to end the
-// association (RFC 9260 section 10). A sink's buffer is never full.
-func (l *Link) sink(v6 bool) error {
-	domain := unix.AF_INET
-	if v6 {
-		domain = unix.AF_INET6
-	}
-	fd, err := unix.Socket(domain, unix.SOCK_RAW|unix.SOCK_CLOEXEC, iphdr.ProtoSCTP)
-	if err != nil {
-		return fmt.Errorf("raw link: %w", os.NewSyscallError("socket", err))
-	}
-	l.sinks = append(l.sinks, os.NewFile(uintptr(fd), "sink"))
-	nothing, err := bpf.Assemble([]bpf.Instruction{bpf.RetConstant{Val: 0}})
-	if err == nil {
-		err = attach(fd, []unix.SockFilter{{Code: nothing[0].Op, K: nothing[0].K}})
-	}
-	if err == nil {
-		err = l.address(fd)
-	}
-	if err != nil {
-		return fmt.Errorf("raw link: %w", err)
-	}
-	return nil
-}
-
-func (l *Link) closeSinks() {
-	for _, f := range l.sinks {
-		f.Close()
-	}
-}
-
 // setup filters first: the socket receives from the moment it exists.
 func (l *Link) setup(fd int, v6 bool) error {
 	prog, err := l.ports.filter(v6, l.cfg.NoPortFilter)
@@ -133,15 +106,20 @@ func (l *Link) setup(fd int, v6 bool) error {
 	if err := attach(fd, prog); err != nil {
 		return err
 	}
-	for {
-		if _, _, err := unix.Recvfrom(fd, nil, unix.MSG_DONTWAIT); err != nil && !errors.Is(err, unix.EINTR) {
-			break // EAGAIN: nothing is left of what came before the filter
-		}
-	}
+	drain(fd) // what came before the filter
 	if err := mmsg.Set(fd, options(v6)...); err != nil {
 		return err
 	}
 	return l.address(fd)
+}
+
+// drain takes what a socket has received.
+func drain(fd int) {
+	for {
+		if _, _, err := unix.Recvfrom(fd, nil, unix.MSG_DONTWAIT); err != nil && !errors.Is(err, unix.EINTR) {
+			return // EAGAIN: nothing is left
+		}
+	}
 }
 
 // address binds and connects a socket as configured.

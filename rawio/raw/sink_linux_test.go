@@ -2,6 +2,9 @@ package raw_test
 
 import (
 	"net/netip"
+	"os"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/testns"
@@ -30,6 +33,83 @@ func TestFullBufferIsNotCalledUnreachable(t *testing.T) {
 			if lost := 4000*60_000 > slow.ReceiveBuffer(); !lost {
 				t.Fatalf("the receive buffer of %d octets has not overflowed", slow.ReceiveBuffer())
 			}
+			write(t, slow, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Remote: to(test.other)})
+			if p := read(t, sender, 1)[0]; p.Kind != rawio.KindSCTP {
+				t.Errorf("before the other's packet came a report of kind %d", p.Kind)
+			}
+		})
+	}
+}
+
+// A sink costs a copy of each packet, so it rests while packets are read as fast as they come, and only then. At rest it
+// keeps a packet.
+func TestSinkRests(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		table       string // of the namespace's raw sockets
+		slow, other netip.Addr
+	}{
+		{"IPv4", "/proc/thread-self/net/raw", v4, netip.MustParseAddr("127.0.0.2")},
+		{"IPv6", "/proc/thread-self/net/raw6", v6, v6},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			ns := testns.New(t)
+			slow := open(t, ns, raw.Config{Local: test.slow, Ports: []uint16{20001}})
+			sender := open(t, ns, raw.Config{Local: test.other, Ports: []uint16{20002}})
+			send := func(count, size int) {
+				t.Helper()
+				p := rawio.Packet{Vec: [][]byte{packet(20002, 20001, size)}, Remote: to(test.slow)}
+				for range count {
+					write(t, sender, p)
+				}
+			}
+			// holders are the sockets that have received something.
+			holders := func() (n int) {
+				ns.Do(func() error {
+					b, err := os.ReadFile(test.table)
+					for _, row := range strings.Split(string(b), "\n")[1:] {
+						if f := strings.Fields(row); len(f) > 4 && !strings.HasSuffix(f[4], ":00000000") {
+							n++
+						}
+					}
+					return err
+				})
+				return n
+			}
+			send(300, 100)
+			if n := holders(); n != 1 {
+				t.Errorf("%d sockets hold packets before anybody reads", n)
+			}
+			read(t, slow, 300)
+			send(10, 100)
+			if n := holders(); n != 2 {
+				t.Errorf("%d sockets hold packets, and not the link's own and one that rests, while packets are read as they come", n)
+			}
+			read(t, slow, 10)
+			done := make(chan error)
+			go func() {
+				_, err := slow.ReadBatch(make([]rawio.Packet, 1))
+				done <- err
+			}()
+			for holders() > 0 { // until the reader parks
+				runtime.Gosched()
+			}
+			send(1, 100)
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+
+			send(300, 100)
+			read(t, slow, 300)
+			send(900, 60_000) // the buffer has room for a thousand
+			if n := holders(); n != 2 {
+				t.Errorf("%d sockets hold packets", n)
+			}
+			read(t, slow, 256)
+			if n := holders(); n != 1 {
+				t.Errorf("%d sockets hold packets, when the reader falls behind", n)
+			}
+			send(4000, 60_000)
 			write(t, slow, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Remote: to(test.other)})
 			if p := read(t, sender, 1)[0]; p.Kind != rawio.KindSCTP {
 				t.Errorf("before the other's packet came a report of kind %d", p.Kind)

@@ -32,8 +32,11 @@ type Group struct {
 	errno syscall.Errno
 	errs  int // receive errors in a row
 
+	mem memInfo
+
 	recv  func(fd uintptr) // recvOnce, made once
 	drain func(fd uintptr) // drainErrors
+	look  func(fd uintptr) // mem.get
 }
 
 // maxErrors is how many receive calls in a row may fail before the error is the link's. Pending
@@ -44,6 +47,7 @@ const maxErrors = 64
 func NewGroup(spin time.Duration, socks ...*Socket) (*Group, error) {
 	g := &Group{socks: socks, rx: newReceiver()}
 	g.recv, g.drain = g.recvOnce, g.drainErrors
+	g.look = func(fd uintptr) { _ = g.mem.get(int(fd)) }
 	var fds []int
 	for _, s := range socks {
 		fds = append(fds, s.fd)
@@ -57,6 +61,9 @@ func NewGroup(spin time.Duration, socks ...*Socket) (*Group, error) {
 	}
 	return g, nil
 }
+
+// OnPark has the reader call f before it parks, after it has waited in vain for a while. Call it before anybody reads.
+func (g *Group) OnPark(f func()) { g.wait.OnPark = f }
 
 // Interrupt is rawio.Interrupter's.
 func (g *Group) Interrupt() { g.wait.Interrupt() }
@@ -231,6 +238,16 @@ func (g *Group) Drops() uint64 {
 		n += s.Drops()
 	}
 	return n
+}
+
+// Pressed reports whether a socket's receive buffer is half full, or may be for all that is known. It is the reader's.
+func (g *Group) Pressed() bool {
+	for _, s := range g.socks {
+		if s.rc.Control(g.look) != nil || g.mem[memReceived] >= g.mem[memRcvBuf]/2 {
+			return true
+		}
+	}
+	return false
 }
 
 // ReceiveBuffer returns how many octets of packets each of the sockets keeps.

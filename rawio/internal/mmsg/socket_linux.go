@@ -58,19 +58,26 @@ func (s *Socket) Control(f func(fd int) error) error {
 	return inner
 }
 
+// memInfo is what SO_MEMINFO tells, indexed as in linux/sock_diag.h: octets, and packets dropped. All is 0 in a kernel before
+// 4.12.
+type memInfo [9]uint32
+
+const (
+	memReceived = 0
+	memRcvBuf   = 1
+	memDrops    = 8
+)
+
+func (m *memInfo) get(fd int) error {
+	*m = memInfo{}
+	return getsockopt(fd, unix.SOL_SOCKET, unix.SO_MEMINFO, m[:])
+}
+
 // Drops returns how many packets the kernel dropped because the receive buffer was full.
 func (s *Socket) Drops() uint64 {
-	const dropsIndex = 8 // SK_MEMINFO_DROPS of linux/sock_diag.h
-	var n uint64
-	_ = s.Control(func(fd int) error {
-		var info [9]uint32
-		if err := getsockopt(fd, unix.SOL_SOCKET, unix.SO_MEMINFO, info[:]); err != nil {
-			return err // a kernel before 4.12: no number
-		}
-		n = uint64(info[dropsIndex])
-		return nil
-	})
-	return n
+	var m memInfo
+	_ = s.Control(m.get)
+	return uint64(m[memDrops])
 }
 
 // ReceiveBuffer returns how many octets of packets the kernel keeps. The size that it reports counts its

@@ -32,6 +32,8 @@ const (
 // arrives, and of each that leaves a socket's send buffer, and wakes one of the process's threads, whether anybody waits or not. Only
 // when nothing has come for a while the reader arms an epoll instance of its own, which the runtime's poller watches.
 type Reader struct {
+	OnPark func() // called before the reader parks, unless nil
+
 	try   func(last bool) bool
 	poll  time.Duration // to spin, always; 0 is for as long and as often as it pays, less for never
 	one   bool          // GOMAXPROCS is 1: who spins or blocks keeps everybody waiting
@@ -156,6 +158,9 @@ func (r *Reader) wait() error {
 			runtime.Gosched()
 		}
 		if !r.ready(r.block) {
+			if r.OnPark != nil {
+				r.OnPark()
+			}
 			r.armed = false
 			_ = r.rc.Read(r.park)
 			for i := 1; i < len(r.fds); i++ {
