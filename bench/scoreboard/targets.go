@@ -40,6 +40,7 @@ func slower(bound float64, what string, num, den spec) check {
 // conformance and make interop.
 func checks() (list []check) {
 	raw, udp, veth, tun := ddp("write", "raw", lo64K, big), ddp("write", "udp", lo1500, big), ddp("write", "raw", veth1500, big), ddp("write", "tun", tun1500, big)
+	loop := ddp("write", "raw", lo1500, big)
 	list = append(list,
 		atLeast(1, 0.75, "RDMA Write of 1M over raw, 64K packets, to its pump", raw, pumpOver("raw", lo64K)),
 		atLeast(1, 0.75, "the same from and to 64 MiB of memory, to a pump that goes through as much", cold(raw), cold(pumpOver("raw", lo64K))),
@@ -48,8 +49,10 @@ func checks() (list []check) {
 		atLeast(2, 0.65, "the same from and to 64 MiB of memory, to a pump that goes through as much", cold(udp), cold(pumpOver("udp", lo1500))),
 		atLeast(2, 20, "RDMA Write of 1M over udp to libusrsctp over UDP", udp, usrsctp("udp", lo1500, big)...),
 		atLeast(2, 1, "the same to iperf3 at MTU 1500", udp, iperf(lo1500, 0)),
-		atLeast(3, 0.8, "RDMA Write of 1M over raw, MTU 1500, to its pump", veth, pumpOver("raw", veth1500)),
+		atLeast(3, 0.8, "RDMA Write of 1M over raw, MTU 1500, veth, to its pump", veth, pumpOver("raw", veth1500)),
 		atLeast(3, 2.3, "the same to libusrsctp over raw", veth, usrsctp("raw", veth1500, big)...),
+		atLeast(3, 0.8, "RDMA Write of 1M over raw, MTU 1500, loopback, to its pump", loop, pumpOver("raw", lo1500)),
+		atLeast(3, 2.3, "the same to libusrsctp over raw, which works over veth only", loop, usrsctp("raw", veth1500, big)...),
 		atLeast(3, 0.7, "RDMA Write of 1M over tun, MTU 1500, to its pump", tun, pumpOver("tun", tun1500)),
 		atLeast(4, 10, "messages of 64K over udp, MTU 1500, to pion/sctp", messages("udp", lo1500, mid), pionOver(mid)),
 		atLeast(4, 10, "the same to libusrsctp", messages("udp", lo1500, mid), usrsctp("udp", lo1500, mid)...),
