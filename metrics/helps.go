@@ -95,6 +95,7 @@ var helps = map[string]string{
 	"rdma.Stats.RequestsDropped":         "Requests ended because Limits.MaxRequests others waited for Listener.Accept.",
 	"rdma.Stats.LimitsRefused":           "Calls refused by a *LimitError, a *CQSizeError, or ddp.ErrTooManyRegions.",
 	"rdma.Stats.IdleEnded":               "QPs ended by Config.IdleTimeout.",
+	"rdma.Stats.VacantEnded":             "Associations without a session ended by it.",
 	"rdma.Stats.CQOverflows":             "Completion queues that have overflowed.",
 	"rdma.Stats.SRQLimits":               "EventSRQLimit.",
 	"rdma.Stats.HighWaters":              "EventHighWater.",

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // What an administrator needs against peers that hold resources, or cost more than they should (RFC 5042 sections
@@ -83,7 +84,7 @@ type idleness struct {
 	sweeps int    // since then
 }
 
-// watch ends idle QPs from now on, until Close.
+// watch ends what is idle from now on, until Close.
 func (d *Device) watch(timeout time.Duration) {
 	tick := time.NewTicker(max(timeout/idleSweeps, time.Millisecond))
 	go func() {
@@ -99,7 +100,7 @@ func (d *Device) watch(timeout time.Duration) {
 	}()
 }
 
-// sweep looks at every QP once and ends those that have been idle for long enough.
+// sweep looks at every QP and association once and ends those that have been idle for long enough.
 func (d *Device) sweep() {
 	for _, q := range d.QPs() {
 		s, ok := q.StreamStats()
@@ -113,5 +114,24 @@ func (d *Device) sweep() {
 			q.fail(ErrIdle)
 			d.drop(q)
 		}
+	}
+	for _, p := range d.Peers() {
+		p.p.sweep()
+	}
+}
+
+// sweep ends an association that has had no session for long enough.
+func (p *peer) sweep() {
+	_, now := p.conn.Lock()
+	if p.vacant++; p.Sessions()+p.claims > 0 || p.a.State() != assoc.Established {
+		p.vacant = 0
+	}
+	over := p.vacant > idleSweeps
+	if over {
+		p.a.Shutdown(now)
+	}
+	p.conn.Unlock()
+	if over {
+		p.d.count(&p.d.stats.VacantEnded)
 	}
 }

@@ -6,7 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/rdma/rdmap"
+	"github.com/rddp-go/rddp/sctp"
+	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 func TestIdleStreamsAreReclaimed(t *testing.T) {
@@ -36,6 +39,48 @@ func TestIdleStreamsAreReclaimed(t *testing.T) {
 	}
 	if !left[busy.qp] || !left[unconnected.qp] || len(left) != 2 {
 		t.Errorf("left are %d QPs", len(left))
+	}
+}
+
+func TestVacantAssociationsAreEnded(t *testing.T) {
+	// req 5042-6.4.2-1
+	x := newLab(t, nil)
+	x.join(nil)
+	x.vacant(t)
+	if left := x.b.Peers(); len(left) != 1 || left[0].Stats().Sessions != 1 {
+		t.Errorf("left are %+v", left)
+	}
+}
+
+// vacant has b end an association of a's that never has a session.
+func (x *lab) vacant(t *testing.T) {
+	t.Helper()
+	var cfg sctp.Config
+	ddpadapt.Configure(&cfg.Config)
+	conn, err := x.a.Transport().Dial(ctx(t), x.addr, &cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range idleSweeps {
+		x.b.sweep()
+	}
+	if isClosed(conn.Done()) || conn.Stats().State != assoc.Established {
+		t.Fatal("it was ended too early")
+	}
+	x.b.sweep()
+	<-conn.Done()
+	if err := conn.Err(); err != assoc.ErrShutdown {
+		t.Errorf("ended by %v", err)
+	}
+	conn.Close()
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -46,8 +46,8 @@ type Config struct {
 	// NoAtomics and NoImmediate make a Device without that part of RFC 7306, which every Device has otherwise:
 	// a peer that uses it gets its stream terminated.
 	NoAtomics, NoImmediate bool
-	// IdleTimeout ends a QP on which nothing was sent or received for so long, with ErrIdle, so that a peer cannot hold
-	// resources for nothing (RFC 5042 section 6.4.2); 0 is never. A program that has nothing to say keeps
+	// IdleTimeout ends a QP on which nothing was sent or received for so long, with ErrIdle, and an association that had no
+	// session, so that a peer cannot hold resources for nothing (RFC 5042 section 6.4.2); 0 is never. A program that has nothing to say keeps
 	// its session by a Write of no octets now and then.
 	IdleTimeout time.Duration
 	// Rand is the source of STags; nil means crypto/rand.

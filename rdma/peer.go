@@ -22,6 +22,7 @@ type peer struct {
 	listener *Listener // nil on the side that set the association up
 	closing  []*QP     // owner only: the peer has ended its half; ours follows
 	claims   int       // owner only: Connects about to open a session
+	vacant   int       // owner only: sweeps without a session
 	up       bool      // owner only: the association is established, as far as events tell
 
 	mu    sync.Mutex // a leaf lock

@@ -26,6 +26,7 @@ type Stats struct {
 	RequestsDropped uint64 // requests ended because Limits.MaxRequests others waited for Listener.Accept
 	LimitsRefused   uint64 // calls refused by a *LimitError, a *CQSizeError, or ddp.ErrTooManyRegions
 	IdleEnded       uint64 // QPs ended by Config.IdleTimeout
+	VacantEnded     uint64 // associations without a session ended by it
 	CQOverflows     uint64 // completion queues that have overflowed
 	SRQLimits       uint64 // EventSRQLimit
 	HighWaters      uint64 // EventHighWater

@@ -121,6 +121,11 @@ func TestEveryCounterCounts(t *testing.T) {
 			}
 			return x.b
 		},
+		"VacantEnded": func(t *testing.T) *Device {
+			x := newLab(t, nil)
+			x.vacant(t)
+			return x.b
+		},
 		"CQOverflows": func(t *testing.T) *Device {
 			x := newLab(t, nil)
 			small, err := x.a.CreateCQ(1)

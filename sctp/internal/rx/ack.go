@@ -65,9 +65,9 @@ func (a *AckPolicy) PacketDone(now rawio.Time, gaps bool) {
 	case a.urgent || gaps || !a.begun || a.packets >= 2:
 		a.due = true
 	case a.answered >= answeredEnough:
-		a.deadline = min(a.deadline, now.Add(a.delay))
+		a.deadline = now.Add(a.delay)
 	default:
-		a.deadline = min(a.deadline, now.Add(a.lone))
+		a.deadline = now.Add(a.lone)
 	}
 	a.begun = true
 	a.data, a.urgent = false, false
