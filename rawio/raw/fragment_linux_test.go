@@ -11,6 +11,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/raw"
 )
 
@@ -58,8 +59,8 @@ func TestSystemsPathMTUIsSuspended(t *testing.T) {
 			nsA.PathMTU(pb.Addr(), "cable", 1300)
 			a := open(t, nsA, raw.Config{Ports: []uint16{20001}})
 			b := open(t, nsB, raw.Config{Ports: []uint16{20002}})
-			write(t, a, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 1440)}, Remote: to(pb.Addr())})
-			p := read(t, b, 1)[0]
+			linktest.Write(t, a, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 1440)}, Remote: to(pb.Addr())})
+			p := linktest.Read(t, b, 1)[0]
 			if len(p.Data) != 1440 {
 				t.Errorf("%d octets", len(p.Data))
 			}
@@ -94,8 +95,8 @@ func TestFragments(t *testing.T) {
 			before := reassembled(t, nsB)
 			pkts := []rawio.Packet{out(short, 0), out(long, row.to), out(short, 0), out(short, row.to), out(long, row.to)}
 			pkts[4].Local = to(pa.Addr())
-			write(t, a, pkts...)
-			for i, p := range read(t, b, len(pkts)) {
+			linktest.Write(t, a, pkts...)
+			for i, p := range linktest.Read(t, b, len(pkts)) {
 				want := short
 				if i == 1 || i == 4 {
 					want = long

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/raw"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -79,32 +80,32 @@ func TestICMPReports(t *testing.T) {
 
 			// req 9260-10-8: packet too big, from a router on the way.
 			big := packet(20001, 20002, 1500-ip)
-			write(t, l, rawio.Packet{Vec: [][]byte{big}, Remote: to(path.to)})
-			p := read(t, l, 1)[0]
+			linktest.Write(t, l, rawio.Packet{Vec: [][]byte{big}, Remote: to(path.to)})
+			p := linktest.Read(t, l, 1)[0]
 			checkReport(t, p, rawio.KindPacketTooBig, path.ipMTU, big, path.from, path.to)
 			p.Release()
 
 			// req 9260-10-9: a host without SCTP says so.
 			small := packet(20001, 20003, path.ipMTU-ip)
-			write(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.to)})
-			p = read(t, l, 1)[0]
+			linktest.Write(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.to)})
+			p = linktest.Read(t, l, 1)[0]
 			checkReport(t, p, rawio.KindProtoUnreachable, 0, small, path.from, path.to)
 			p.Release()
 
 			// The pending error that goes along with a report fails no write and no read.
 			for range 4 {
-				write(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.to)})
+				linktest.Write(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.to)})
 			}
 			if s := l.Stats(); s.TxErrors+s.TxTooLong+s.TxFull != 0 || s.TxPackets != 6 {
 				t.Errorf("stats %+v", s)
 			}
 			server := open(t, path.server, raw.Config{Ports: []uint16{20003}})
-			write(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.to)})
-			p = read(t, server, 1)[0]
-			write(t, server, rawio.Packet{Vec: [][]byte{packet(20003, 20001, 50)}, Remote: p.Remote, Local: p.Local})
+			linktest.Write(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.to)})
+			p = linktest.Read(t, server, 1)[0]
+			linktest.Write(t, server, rawio.Packet{Vec: [][]byte{packet(20003, 20001, 50)}, Remote: p.Remote, Local: p.Local})
 			p.Release()
 			for p.Kind = rawio.KindProtoUnreachable; p.Kind != rawio.KindSCTP; { // behind reports of the four
-				p = read(t, l, 1)[0]
+				p = linktest.Read(t, l, 1)[0]
 				p.Release()
 			}
 		})
@@ -121,8 +122,8 @@ func TestMTUIsNotWhatAReportSays(t *testing.T) {
 		}
 		l := open(t, path.client, raw.Config{Local: path.from, Ports: []uint16{20001}})
 		big := packet(20001, 20002, 1500-ip)
-		write(t, l, rawio.Packet{Vec: [][]byte{big}, Remote: to(path.to)})
-		p := read(t, l, 1)[0]
+		linktest.Write(t, l, rawio.Packet{Vec: [][]byte{big}, Remote: to(path.to)})
+		p := linktest.Read(t, l, 1)[0]
 		checkReport(t, p, rawio.KindPacketTooBig, path.ipMTU, big, path.from, path.to)
 		p.Release()
 		fresh := open(t, path.client, raw.Config{Local: path.from})
@@ -138,8 +139,8 @@ func TestICMPForAnotherPortIsIgnored(t *testing.T) {
 	l := open(t, path.client, raw.Config{Local: path.from, Ports: []uint16{20001}})
 	other := packet(20002, 1, 40)
 	mine := packet(20001, 1, 40)
-	write(t, l, rawio.Packet{Vec: [][]byte{other}, Remote: to(path.to)}, rawio.Packet{Vec: [][]byte{mine}, Remote: to(path.to)})
-	p := read(t, l, 1)[0]
+	linktest.Write(t, l, rawio.Packet{Vec: [][]byte{other}, Remote: to(path.to)}, rawio.Packet{Vec: [][]byte{mine}, Remote: to(path.to)})
+	p := linktest.Read(t, l, 1)[0]
 	checkReport(t, p, rawio.KindProtoUnreachable, 0, mine, path.from, path.to)
 	p.Release()
 	if s := l.Stats(); s.RxICMP != 1 || s.RxIgnored != 1 {
@@ -174,7 +175,7 @@ func TestICMPPortUnreachableIsIgnored(t *testing.T) {
 	}
 	send(3) // port unreachable
 	send(2) // protocol unreachable
-	p := read(t, l, 1)[0]
+	p := linktest.Read(t, l, 1)[0]
 	checkReport(t, p, rawio.KindProtoUnreachable, 0, mine, path.from, path.to)
 	p.Release()
 	if s := l.Stats(); s.RxICMP != 1 || s.RxIgnored != 1 {
@@ -198,8 +199,8 @@ func TestFull(t *testing.T) {
 	testns.Veth(ns, testns.New(t), "eth", 1500, netip.MustParsePrefix("10.1.0.1/24"), netip.MustParsePrefix("10.1.0.2/24"))
 	l := open(t, ns, raw.Config{Ports: []uint16{20001}})
 	p := rawio.Packet{Vec: [][]byte{packet(20001, 1, 1400)}, Remote: to(netip.MustParseAddr("10.1.0.2"))}
-	write(t, l, p)
-	r := read(t, l, 1)[0] // an answer: the neighbor is known, and the queue empty
+	linktest.Write(t, l, p)
+	r := linktest.Read(t, l, 1)[0] // an answer: the neighbor is known, and the queue empty
 	r.Release()
 	ns.Do(func() error {
 		dev, err := netlink.LinkByName("eth")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/internal/mmsg"
 	"github.com/rddp-go/rddp/rawio/raw"
 )
@@ -18,15 +19,15 @@ func TestUnboundPortIsClosed(t *testing.T) {
 		l := open(t, ns, raw.Config{Local: addr, Ports: []uint16{20001, 20002}})
 		send := func(port uint16) {
 			t.Helper()
-			write(t, l, rawio.Packet{Vec: [][]byte{packet(1, port, 40)}, Remote: to(addr)})
+			linktest.Write(t, l, rawio.Packet{Vec: [][]byte{packet(1, port, 40)}, Remote: to(addr)})
 		}
 		send(20001)
-		p := read(t, l, 1)[0]
+		p := linktest.Read(t, l, 1)[0]
 		p.Release()
 		l.UnbindPort(20001)
 		send(20001)
 		send(20002)
-		p = read(t, l, 1)[0]
+		p = linktest.Read(t, l, 1)[0]
 		if got := uint16(p.Data[2])<<8 | uint16(p.Data[3]); got != 20002 {
 			t.Errorf("%v: a packet for port %d", addr, got)
 		}

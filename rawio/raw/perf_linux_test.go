@@ -8,32 +8,9 @@ import (
 
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/raw"
 )
-
-// pump makes a function that moves one batch from a to b.
-func pump(t testing.TB, a, b rawio.Link, remote netip.AddrPort, count, size int) func() {
-	data := packet(20001, 20002, size)
-	out, in := make([]rawio.Packet, count), make([]rawio.Packet, 32)
-	for i := range out {
-		out[i] = rawio.Packet{Vec: [][]byte{data[:28], data[28:]}, Remote: remote}
-	}
-	return func() {
-		if _, err := a.WriteBatch(out); err != nil {
-			t.Fatal(err)
-		}
-		for got := 0; got < count; {
-			n, err := b.ReadBatch(in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i := range in[:n] {
-				in[i].Release()
-			}
-			got += n
-		}
-	}
-}
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	for _, addr := range []netip.Addr{v4, v6} {
@@ -42,7 +19,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 				ns := testns.New(t)
 				a := open(t, ns, raw.Config{Ports: []uint16{20001}})
 				b := open(t, ns, raw.Config{Local: addr, Ports: []uint16{20002}})
-				move := pump(t, a, b, to(addr), 8, size)
+				move := linktest.Pump(t, a, b, rawio.Packet{Vec: [][]byte{packet(20001, 20002, size)}, Remote: to(addr)}, 8)
 				for range 20 {
 					move() // the buffer pools fill, the receiver finds its buffer size
 				}
@@ -63,7 +40,7 @@ func BenchmarkPump(b *testing.B) {
 					ns := testns.New(b)
 					tx := open(b, ns, raw.Config{Local: addr, Ports: []uint16{20001}})
 					rx := open(b, ns, raw.Config{Local: addr, Ports: []uint16{20002}, Poll: poll})
-					move := pump(b, tx, rx, to(addr), test.count, test.size)
+					move := linktest.Pump(b, tx, rx, rawio.Packet{Vec: [][]byte{packet(20001, 20002, test.size)}, Remote: to(addr)}, test.count)
 					b.SetBytes(int64(test.size * test.count))
 					b.ReportAllocs()
 					for b.Loop() {

@@ -16,6 +16,7 @@ import (
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/internal/testpriv"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/raw"
 )
 
@@ -26,10 +27,7 @@ var (
 
 // packet is n octets that look like an SCTP packet: a common header and a pattern.
 func packet(src, dst uint16, n int) []byte {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(i * 7)
-	}
+	b := linktest.Pattern(n)
 	binary.BigEndian.PutUint16(b, src)
 	binary.BigEndian.PutUint16(b[2:], dst)
 	return b
@@ -54,27 +52,6 @@ func bind(ns *testns.NS, l *raw.Link, port uint16) (err error) {
 }
 
 func to(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, 0) }
-
-func write(t testing.TB, l rawio.Link, pkts ...rawio.Packet) {
-	t.Helper()
-	if n, err := l.WriteBatch(pkts); n != len(pkts) || err != nil {
-		t.Fatalf("WriteBatch = %d, %v, want %d", n, err, len(pkts))
-	}
-}
-
-// read reads exactly n packets.
-func read(t testing.TB, l rawio.Link, n int) []rawio.Packet {
-	t.Helper()
-	pkts := make([]rawio.Packet, n)
-	for got := 0; got < n; {
-		k, err := l.ReadBatch(pkts[got:])
-		if err != nil {
-			t.Fatalf("ReadBatch after %d packets: %v", got, err)
-		}
-		got += k
-	}
-	return pkts
-}
 
 func TestBothWays(t *testing.T) {
 	ns := testns.New(t)
@@ -106,8 +83,8 @@ func TestBothWays(t *testing.T) {
 				for i := range out {
 					out[i] = rawio.Packet{Vec: [][]byte{want[:5], nil, want[5:12], want[12:]}, Remote: to(test.addr), ECN: uint8(i % 4)}
 				}
-				write(t, way.from, out...)
-				for i, p := range read(t, way.to, test.count) {
+				linktest.Write(t, way.from, out...)
+				for i, p := range linktest.Read(t, way.to, test.count) {
 					if !bytes.Equal(p.Data, want) {
 						t.Fatalf("packet %d differs: %d octets, want %d", i, len(p.Data), len(want))
 					}
@@ -130,8 +107,8 @@ func TestSourceIsPacketLocal(t *testing.T) {
 	local := netip.MustParseAddr("127.0.0.7")
 	a := open(t, ns, raw.Config{Ports: []uint16{20001}})
 	b := open(t, ns, raw.Config{Local: v4, Ports: []uint16{20002}})
-	write(t, a, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Local: to(local), Remote: to(v4)})
-	p := read(t, b, 1)[0]
+	linktest.Write(t, a, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Local: to(local), Remote: to(v4)})
+	p := linktest.Read(t, b, 1)[0]
 	defer p.Release()
 	if p.Remote.Addr() != local {
 		t.Errorf("came from %v, want %v", p.Remote, local)
@@ -142,11 +119,11 @@ func TestMixedFamiliesInOneBatch(t *testing.T) {
 	ns := testns.New(t)
 	a := open(t, ns, raw.Config{Ports: []uint16{20001}})
 	data := packet(20001, 20001, 64)
-	write(t, a,
+	linktest.Write(t, a,
 		rawio.Packet{Vec: [][]byte{data}, Remote: to(v4)}, rawio.Packet{Vec: [][]byte{data}, Remote: to(v6)},
 		rawio.Packet{Vec: [][]byte{data}, Remote: to(v4)}, rawio.Packet{Vec: [][]byte{data}, Remote: to(v6)})
 	n := map[netip.Addr]int{}
-	for _, p := range read(t, a, 4) {
+	for _, p := range linktest.Read(t, a, 4) {
 		n[p.Remote.Addr()]++
 		p.Release()
 	}
@@ -168,7 +145,7 @@ func TestPortFilter(t *testing.T) {
 			}
 			b.UnbindPort(20003)
 			send := func(port uint16) {
-				write(t, tx, rawio.Packet{Vec: [][]byte{packet(1, port, 40)}, Remote: to(addr)})
+				linktest.Write(t, tx, rawio.Packet{Vec: [][]byte{packet(1, port, 40)}, Remote: to(addr)})
 			}
 			for _, port := range []uint16{20000, 20002, 20003, 20001} {
 				send(port)
@@ -177,7 +154,7 @@ func TestPortFilter(t *testing.T) {
 				link *raw.Link
 				port uint16
 			}{{a, 20001}, {b, 20002}} {
-				p := read(t, l.link, 1)[0]
+				p := linktest.Read(t, l.link, 1)[0]
 				if got := binary.BigEndian.Uint16(p.Data[2:]); got != l.port {
 					t.Errorf("got a packet for port %d, want %d", got, l.port)
 				}
@@ -186,7 +163,7 @@ func TestPortFilter(t *testing.T) {
 			send(20001) // behind everything else: what comes next must be this
 			send(20002)
 			for _, l := range []*raw.Link{a, b} {
-				p := read(t, l, 1)[0]
+				p := linktest.Read(t, l, 1)[0]
 				p.Release()
 				if s := l.Stats(); s.RxPackets != 2 || s.RxMalformed != 0 {
 					t.Errorf("stats %+v, want 2 packets", s)
@@ -197,7 +174,7 @@ func TestPortFilter(t *testing.T) {
 				t.Fatal(err)
 			}
 			send(20005)
-			p := read(t, tx, 1)[0]
+			p := linktest.Read(t, tx, 1)[0]
 			p.Release()
 			if s := tx.Stats(); s.RxPackets != 1 {
 				t.Errorf("stats %+v, want 1 packet", s)
@@ -209,8 +186,8 @@ func TestPortFilter(t *testing.T) {
 func TestNoPortFilterLetsEveryPortIn(t *testing.T) {
 	ns := testns.New(t)
 	a := open(t, ns, raw.Config{Local: v4, NoPortFilter: true})
-	write(t, a, rawio.Packet{Vec: [][]byte{packet(1, 20009, 40)}, Remote: to(v4)})
-	p := read(t, a, 1)[0]
+	linktest.Write(t, a, rawio.Packet{Vec: [][]byte{packet(1, 20009, 40)}, Remote: to(v4)})
+	p := linktest.Read(t, a, 1)[0]
 	p.Release()
 }
 
@@ -231,7 +208,7 @@ func TestIPv4Options(t *testing.T) {
 	if err := syscall.Sendto(fd, want, 0, &syscall.SockaddrInet4{Addr: v4.As4()}); err != nil {
 		t.Fatal(err)
 	}
-	p := read(t, a, 1)[0]
+	p := linktest.Read(t, a, 1)[0]
 	defer p.Release()
 	if !bytes.Equal(p.Data, want) {
 		t.Errorf("got % x", p.Data)
@@ -281,8 +258,8 @@ func TestPortLimit(t *testing.T) {
 	if err := bind(ns, a, 23000); err != raw.ErrTooManyPorts {
 		t.Errorf("BindPort beyond the limit = %v", err)
 	}
-	write(t, a, rawio.Packet{Vec: [][]byte{packet(1, 22999, 40)}, Remote: to(v4)})
-	p := read(t, a, 1)[0]
+	linktest.Write(t, a, rawio.Packet{Vec: [][]byte{packet(1, 22999, 40)}, Remote: to(v4)})
+	p := linktest.Read(t, a, 1)[0]
 	p.Release()
 }
 

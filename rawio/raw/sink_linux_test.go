@@ -9,6 +9,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/raw"
 )
 
@@ -28,13 +29,13 @@ func TestFullBufferIsNotCalledUnreachable(t *testing.T) {
 			sender := open(t, ns, raw.Config{Local: test.other, Ports: []uint16{20002}})
 			big := packet(20002, 20001, 60_000)
 			for range 4000 { // far more than a receive buffer holds
-				write(t, sender, rawio.Packet{Vec: [][]byte{big}, Remote: to(test.slow)})
+				linktest.Write(t, sender, rawio.Packet{Vec: [][]byte{big}, Remote: to(test.slow)})
 			}
 			if lost := 4000*60_000 > slow.ReceiveBuffer(); !lost {
 				t.Fatalf("the receive buffer of %d octets has not overflowed", slow.ReceiveBuffer())
 			}
-			write(t, slow, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Remote: to(test.other)})
-			if p := read(t, sender, 1)[0]; p.Kind != rawio.KindSCTP {
+			linktest.Write(t, slow, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Remote: to(test.other)})
+			if p := linktest.Read(t, sender, 1)[0]; p.Kind != rawio.KindSCTP {
 				t.Errorf("before the other's packet came a report of kind %d", p.Kind)
 			}
 		})
@@ -60,7 +61,7 @@ func TestSinkRests(t *testing.T) {
 				t.Helper()
 				p := rawio.Packet{Vec: [][]byte{packet(20002, 20001, size)}, Remote: to(test.slow)}
 				for range count {
-					write(t, sender, p)
+					linktest.Write(t, sender, p)
 				}
 			}
 			// holders are the sockets that have received something.
@@ -80,12 +81,12 @@ func TestSinkRests(t *testing.T) {
 			if n := holders(); n != 1 {
 				t.Errorf("%d sockets hold packets before anybody reads", n)
 			}
-			read(t, slow, 300)
+			linktest.Read(t, slow, 300)
 			send(10, 100)
 			if n := holders(); n != 2 {
 				t.Errorf("%d sockets hold packets, and not the link's own and one that rests, while packets are read as they come", n)
 			}
-			read(t, slow, 10)
+			linktest.Read(t, slow, 10)
 			done := make(chan error)
 			go func() {
 				_, err := slow.ReadBatch(make([]rawio.Packet, 1))
@@ -100,18 +101,18 @@ func TestSinkRests(t *testing.T) {
 			}
 
 			send(300, 100)
-			read(t, slow, 300)
+			linktest.Read(t, slow, 300)
 			send(900, 60_000) // the buffer has room for a thousand
 			if n := holders(); n != 2 {
 				t.Errorf("%d sockets hold packets", n)
 			}
-			read(t, slow, 256)
+			linktest.Read(t, slow, 256)
 			if n := holders(); n != 1 {
 				t.Errorf("%d sockets hold packets, when the reader falls behind", n)
 			}
 			send(4000, 60_000)
-			write(t, slow, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Remote: to(test.other)})
-			if p := read(t, sender, 1)[0]; p.Kind != rawio.KindSCTP {
+			linktest.Write(t, slow, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Remote: to(test.other)})
+			if p := linktest.Read(t, sender, 1)[0]; p.Kind != rawio.KindSCTP {
 				t.Errorf("before the other's packet came a report of kind %d", p.Kind)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/udp"
 )
 
@@ -30,7 +31,7 @@ func TestFragments(t *testing.T) {
 			defer a.Close()
 			nsB.Do(func() (err error) { b, err = udp.Open(udp.Config{}); return err })
 			defer b.Close()
-			long, short := packet(9000), packet(1000)
+			long, short := linktest.Pattern(9000), linktest.Pattern(1000)
 			out := func(b []byte, fragment int) rawio.Packet {
 				return rawio.Packet{Vec: [][]byte{b[:12], b[12:]}, Remote: netip.AddrPortFrom(pb.Addr(), 9899), ECN: 2, Fragment: fragment}
 			}
@@ -42,9 +43,9 @@ func TestFragments(t *testing.T) {
 			}
 			refused("before")
 			pkts := []rawio.Packet{out(short, 0), out(long, 1280), out(short, 0), out(short, 1280), out(long, 1280)}
-			write(t, a, pkts...)
+			linktest.Write(t, a, pkts...)
 			refused("after") // req 8899-3-2, 8899-3-3
-			for i, p := range read(t, b, len(pkts)) {
+			for i, p := range linktest.Read(t, b, len(pkts)) {
 				want := short
 				if i == 1 || i == 4 {
 					want = long
@@ -62,7 +63,7 @@ func TestFragments(t *testing.T) {
 					defer wg.Done()
 					for range 50 {
 						if i == 0 {
-							write(t, a, out(long, 1280))
+							linktest.Write(t, a, out(long, 1280))
 						} else {
 							refused("meanwhile")
 						}

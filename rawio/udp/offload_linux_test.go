@@ -10,6 +10,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/udp"
 	"github.com/vishvananda/netlink"
 )
@@ -45,14 +46,14 @@ func TestTrains(t *testing.T) {
 					if i >= 100 && i < 120 {
 						to = c
 					}
-					p := packet(size)
+					p := linktest.Pattern(size)
 					p[0] = byte(i)
 					out = append(out, rawio.Packet{Vec: [][]byte{p[:12], p[12:]}, Remote: at(addr, to), ECN: ecn})
 				}
-				write(t, a, out...)
+				linktest.Write(t, a, out...)
 				check := func(l *udp.Link, want []rawio.Packet) {
 					t.Helper()
-					for i, p := range read(t, l, len(want)) {
+					for i, p := range linktest.Read(t, l, len(want)) {
 						w := want[i]
 						if len(p.Data) != w.Len() || p.Data[0] != w.Vec[0][0] || string(p.Data[12:]) != string(w.Vec[1]) {
 							t.Fatalf("packet %d: %d octets, number %d; want %d, number %d", i, len(p.Data), p.Data[0], w.Len(), w.Vec[0][0])
@@ -80,10 +81,10 @@ func TestTrainFromAChosenSource(t *testing.T) {
 	a, b := open(t, udp.Config{Port: udp.AnyPort}), open(t, udp.Config{Port: udp.AnyPort})
 	out := make([]rawio.Packet, 10)
 	for i := range out {
-		out[i] = rawio.Packet{Vec: [][]byte{packet(500)}, Local: at(local, a), Remote: at(v4, b), ECN: 1}
+		out[i] = rawio.Packet{Vec: [][]byte{linktest.Pattern(500)}, Local: at(local, a), Remote: at(v4, b), ECN: 1}
 	}
-	write(t, a, out...)
-	for i, p := range read(t, b, len(out)) {
+	linktest.Write(t, a, out...)
+	for i, p := range linktest.Read(t, b, len(out)) {
 		if p.Remote != at(local, a) || p.ECN != 1 {
 			t.Errorf("packet %d: from %v, ECN %d", i, p.Remote, p.ECN)
 		}
@@ -114,15 +115,15 @@ func TestTrainBeyondTheMTU(t *testing.T) {
 	defer b.Close()
 	train := func(n, size int) (out []rawio.Packet) {
 		for range n {
-			out = append(out, rawio.Packet{Vec: [][]byte{packet(size)}, Remote: at(v4, b)})
+			out = append(out, rawio.Packet{Vec: [][]byte{linktest.Pattern(size)}, Remote: at(v4, b)})
 		}
 		return out
 	}
 	if n, err := a.WriteBatch(train(3, 1473)); n != 0 || !errors.Is(err, rawio.ErrTooLong) {
 		t.Errorf("WriteBatch = %d, %v, want rawio.ErrTooLong for the first", n, err)
 	}
-	write(t, a, train(40, 1472)...)
-	for _, p := range read(t, b, 40) {
+	linktest.Write(t, a, train(40, 1472)...)
+	for _, p := range linktest.Read(t, b, 40) {
 		p.Release()
 	}
 	if s := a.Stats(); s.TxUnsegmented != 0 || s.TxPackets != 40 || s.TxTooLong != 1 {

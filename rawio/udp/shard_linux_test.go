@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/udp"
 )
 
@@ -53,7 +54,7 @@ func TestShards(t *testing.T) {
 		peer := open(t, udp.Config{Local: v4, Port: udp.AnyPort})
 		shard := -1
 		for i := range each {
-			write(t, peer, rawio.Packet{Vec: [][]byte{packet(40 + i)}, Remote: at(v4, l)})
+			linktest.Write(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40 + i)}, Remote: at(v4, l)})
 			a := <-packets
 			if len(a.p.Data) != 40+i || a.p.Remote != at(v4, peer) {
 				t.Fatalf("%d octets from %v", len(a.p.Data), a.p.Remote)

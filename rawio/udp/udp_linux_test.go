@@ -11,6 +11,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/udp"
 	"golang.org/x/sys/unix"
 )
@@ -20,8 +21,8 @@ func TestECN(t *testing.T) {
 	for _, addr := range []netip.Addr{v4, v6} {
 		a := open(t, udp.Config{Port: udp.AnyPort})
 		for ecn := range uint8(4) {
-			write(t, a, rawio.Packet{Vec: [][]byte{packet(40)}, Remote: at(addr, a), ECN: ecn})
-			p := read(t, a, 1)[0]
+			linktest.Write(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(addr, a), ECN: ecn})
+			p := linktest.Read(t, a, 1)[0]
 			if p.ECN != ecn {
 				t.Errorf("%v: ECN %d came as %d", addr, ecn, p.ECN)
 			}
@@ -34,13 +35,13 @@ func TestSourceIsPacketLocal(t *testing.T) {
 	// req 6951-3.1-1: the source address of each packet is the caller's choice.
 	local := netip.MustParseAddr("127.0.0.7")
 	a := open(t, udp.Config{Port: udp.AnyPort})
-	write(t, a, rawio.Packet{Vec: [][]byte{packet(40)}, Local: at(local, a), Remote: at(v4, a)})
-	p := read(t, a, 1)[0]
+	linktest.Write(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Local: at(local, a), Remote: at(v4, a)})
+	p := linktest.Read(t, a, 1)[0]
 	defer p.Release()
 	if p.Remote != at(local, a) || p.Local != at(v4, a) {
 		t.Errorf("came from %v to %v, want from %v", p.Remote, p.Local, local)
 	}
-	bad := rawio.Packet{Vec: [][]byte{packet(40)}, Local: at(v6, a), Remote: at(v4, a)}
+	bad := rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Local: at(v6, a), Remote: at(v4, a)}
 	if n, err := a.WriteBatch([]rawio.Packet{bad}); n != 0 || err == nil {
 		t.Errorf("from IPv6 to IPv4: %d, %v", n, err)
 	}
@@ -60,10 +61,10 @@ func TestWireFormat(t *testing.T) {
 	})
 	defer unix.Close(tap)
 	defer l.Close()
-	write(t, l, rawio.Packet{Vec: [][]byte{packet(40)}, Remote: netip.AddrPortFrom(v4, 1234)})
+	linktest.Write(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: netip.AddrPortFrom(v4, 1234)})
 	b := make([]byte, 100)
 	n, err := unix.Read(tap, b)
-	if err != nil || n != 20+8+40 || b[9] != unix.IPPROTO_UDP || string(b[28:n]) != string(packet(40)) { // req 6951-5.2-1
+	if err != nil || n != 20+8+40 || b[9] != unix.IPPROTO_UDP || string(b[28:n]) != string(linktest.Pattern(40)) { // req 6951-5.2-1
 		t.Fatalf("read %d octets, %v: % x", n, err, b[:n])
 	}
 	ip, hdr := b[:20], b[20:28]
@@ -125,9 +126,9 @@ func TestICMPReports(t *testing.T) {
 				// req 6951-5.5-3, req 6951-5.5-4: nobody listens on the port: as protocol unreachable.
 				{1300 - head, rawio.KindProtoUnreachable, 0},
 			} {
-				sent := packet(report.size)
-				write(t, l, rawio.Packet{Vec: [][]byte{sent}, Remote: netip.AddrPortFrom(n[3].Addr(), 0)})
-				p := read(t, l, 1)[0]
+				sent := linktest.Pattern(report.size)
+				linktest.Write(t, l, rawio.Packet{Vec: [][]byte{sent}, Remote: netip.AddrPortFrom(n[3].Addr(), 0)})
+				p := linktest.Read(t, l, 1)[0]
 				if p.Kind != report.kind || p.MTU != report.mtu || p.Local != at(n[0].Addr(), l) ||
 					p.Remote != netip.AddrPortFrom(n[3].Addr(), udp.DefaultPort) {
 					t.Errorf("kind %v MTU %d local %v remote %v, want %+v", p.Kind, p.MTU, p.Local, p.Remote, report)
@@ -151,9 +152,9 @@ func TestICMPReportBesidePackets(t *testing.T) {
 	nobody := at(v4, closed)
 	closed.Close()
 	for range 3 {
-		write(t, l, rawio.Packet{Vec: [][]byte{packet(100)}, Remote: nobody})
-		write(t, l, rawio.Packet{Vec: [][]byte{packet(100)}, Remote: at(v4, peer)}) // is told of it
-		write(t, peer, rawio.Packet{Vec: [][]byte{packet(40)}, Remote: at(v4, l)})
+		linktest.Write(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: nobody})
+		linktest.Write(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: at(v4, peer)}) // is told of it
+		linktest.Write(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v4, l)})
 		in := make([]rawio.Packet, 8)
 		n, err := l.ReadBatch(in)
 		if err != nil {
@@ -176,12 +177,12 @@ func TestICMPReportWaitsForRoom(t *testing.T) {
 	closed := open(t, udp.Config{Port: udp.AnyPort})
 	nobody := at(v4, closed)
 	closed.Close()
-	write(t, l, rawio.Packet{Vec: [][]byte{packet(100)}, Remote: nobody})
-	write(t, l, rawio.Packet{Vec: [][]byte{packet(100)}, Remote: at(v4, peer)}) // is told of it
+	linktest.Write(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: nobody})
+	linktest.Write(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: at(v4, peer)}) // is told of it
 	for range 2 {
-		write(t, peer, rawio.Packet{Vec: [][]byte{packet(40)}, Remote: at(v4, l)})
+		linktest.Write(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v4, l)})
 	}
-	full := read(t, l, 1)
+	full := linktest.Read(t, l, 1)
 	if full[0].Kind != rawio.KindSCTP {
 		t.Fatalf("kind %v", full[0].Kind)
 	}
@@ -205,37 +206,14 @@ func TestReceiveBufferHolds(t *testing.T) {
 		}
 		out := make([]rawio.Packet, n)
 		for i := range out {
-			out[i] = rawio.Packet{Vec: [][]byte{packet(size)}, Remote: at(v4, b)}
+			out[i] = rawio.Packet{Vec: [][]byte{linktest.Pattern(size)}, Remote: at(v4, b)}
 		}
-		write(t, a, out...)
-		for _, p := range read(t, b, n) {
+		linktest.Write(t, a, out...)
+		for _, p := range linktest.Read(t, b, n) {
 			p.Release()
 		}
 		if s := b.Stats(); s.RxOverflow != 0 {
 			t.Errorf("%d of %d packets of %d octets dropped", s.RxOverflow, n, size)
-		}
-	}
-}
-
-func pump(t testing.TB, a, b rawio.Link, remote netip.AddrPort, count, size int) func() {
-	data := packet(size)
-	out, in := make([]rawio.Packet, count), make([]rawio.Packet, 32)
-	for i := range out {
-		out[i] = rawio.Packet{Vec: [][]byte{data[:28], data[28:]}, Remote: remote, ECN: 2}
-	}
-	return func() {
-		if _, err := a.WriteBatch(out); err != nil {
-			t.Fatal(err)
-		}
-		for got := 0; got < count; {
-			n, err := b.ReadBatch(in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i := range in[:n] {
-				in[i].Release()
-			}
-			got += n
 		}
 	}
 }
@@ -245,7 +223,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		for _, size := range []int{1440, 65000} {
 			t.Run(fmt.Sprintf("%v %d octets", addr, size), func(t *testing.T) {
 				a, b := open(t, udp.Config{Port: udp.AnyPort}), open(t, udp.Config{Local: addr, Port: udp.AnyPort})
-				move := pump(t, a, b, at(addr, b), 4, size) // 4 of 64 KB fit the buffer of an unprivileged socket
+				move := linktest.Pump(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(size)}, Remote: at(addr, b), ECN: 2}, 4) // 4 of 64 KB fit the buffer of an unprivileged socket
 				for range 20 {
 					move() // the buffer pools fill, the receiver finds its buffer size
 				}
@@ -265,7 +243,7 @@ func BenchmarkPump(b *testing.B) {
 				b.Run(fmt.Sprintf("%v/%d/poll=%v", addr, test.size, poll), func(b *testing.B) {
 					tx := open(b, udp.Config{Local: addr, Port: udp.AnyPort})
 					rx := open(b, udp.Config{Local: addr, Port: udp.AnyPort, Poll: poll})
-					move := pump(b, tx, rx, at(addr, rx), test.count, test.size)
+					move := linktest.Pump(b, tx, rx, rawio.Packet{Vec: [][]byte{linktest.Pattern(test.size)}, Remote: at(addr, rx), ECN: 2}, test.count)
 					b.SetBytes(int64(test.size * test.count))
 					b.ReportAllocs()
 					for b.Loop() {
@@ -288,8 +266,8 @@ func TestOnePortForAllAddresses(t *testing.T) {
 	}
 	from := open(t, udp.Config{Port: udp.AnyPort})
 	for _, addr := range []netip.Addr{v4, netip.MustParseAddr("127.0.0.7"), v6} {
-		write(t, from, rawio.Packet{Vec: [][]byte{packet(40)}, Remote: at(addr, a)})
-		p := read(t, a, 1)[0]
+		linktest.Write(t, from, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(addr, a)})
+		p := linktest.Read(t, a, 1)[0]
 		if p.Local != at(addr, a) {
 			t.Errorf("came to %v", p.Local)
 		}
@@ -314,8 +292,8 @@ func TestSystemsPathMTUIsSuspended(t *testing.T) {
 			defer a.Close()
 			nsB.Do(func() (err error) { b, err = udp.Open(udp.Config{}); return err })
 			defer b.Close()
-			write(t, a, rawio.Packet{Vec: [][]byte{packet(1400)}, Remote: netip.AddrPortFrom(pb.Addr(), 9899)})
-			p := read(t, b, 1)[0]
+			linktest.Write(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(1400)}, Remote: netip.AddrPortFrom(pb.Addr(), 9899)})
+			p := linktest.Read(t, b, 1)[0]
 			if len(p.Data) != 1400 {
 				t.Errorf("%d octets", len(p.Data))
 			}

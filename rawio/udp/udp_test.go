@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/udp"
 )
 
@@ -20,15 +21,6 @@ var (
 	v4 = netip.MustParseAddr("127.0.0.1")
 	v6 = netip.MustParseAddr("::1")
 )
-
-// packet is n octets of a pattern.
-func packet(n int) []byte {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(i * 7)
-	}
-	return b
-}
 
 func open(t testing.TB, cfg udp.Config) *udp.Link {
 	t.Helper()
@@ -41,27 +33,6 @@ func open(t testing.TB, cfg udp.Config) *udp.Link {
 }
 
 func at(a netip.Addr, l *udp.Link) netip.AddrPort { return netip.AddrPortFrom(a, l.Port()) }
-
-func write(t testing.TB, l rawio.Link, pkts ...rawio.Packet) {
-	t.Helper()
-	if n, err := l.WriteBatch(pkts); n != len(pkts) || err != nil {
-		t.Fatalf("WriteBatch = %d, %v, want %d", n, err, len(pkts))
-	}
-}
-
-// read reads exactly n packets.
-func read(t testing.TB, l rawio.Link, n int) []rawio.Packet {
-	t.Helper()
-	pkts := make([]rawio.Packet, n)
-	for got := 0; got < n; {
-		k, err := l.ReadBatch(pkts[got:])
-		if err != nil {
-			t.Fatalf("ReadBatch after %d packets: %v", got, err)
-		}
-		got += k
-	}
-	return pkts
-}
 
 func TestBothWays(t *testing.T) {
 	for _, test := range []struct {
@@ -87,13 +58,13 @@ func TestBothWays(t *testing.T) {
 			a := open(t, udp.Config{Local: test.addr, Port: udp.AnyPort})
 			b := open(t, udp.Config{Local: test.listen, Port: udp.AnyPort})
 			for _, way := range []struct{ from, to *udp.Link }{{a, b}, {b, a}} {
-				want := packet(test.size)
+				want := linktest.Pattern(test.size)
 				out := make([]rawio.Packet, test.count)
 				for i := range out {
 					out[i] = rawio.Packet{Vec: [][]byte{want[:5], nil, want[5:12], want[12:]}, Remote: at(test.addr, way.to)}
 				}
-				write(t, way.from, out...)
-				for i, p := range read(t, way.to, test.count) {
+				linktest.Write(t, way.from, out...)
+				for i, p := range linktest.Read(t, way.to, test.count) {
 					// req 6951-5.3-2, req 6951-5.4-1: the packet is the whole payload, and all that is left of it.
 					if !bytes.Equal(p.Data, want) {
 						t.Fatalf("packet %d differs: %d octets, want %d", i, len(p.Data), len(want))
@@ -114,9 +85,9 @@ func TestBothWays(t *testing.T) {
 
 func TestTooShortForACommonHeaderIsDropped(t *testing.T) {
 	a := open(t, udp.Config{Local: v4, Port: udp.AnyPort})
-	write(t, a, rawio.Packet{Vec: [][]byte{packet(11)}, Remote: at(v4, a)}, rawio.Packet{Remote: at(v4, a)},
-		rawio.Packet{Vec: [][]byte{packet(12)}, Remote: at(v4, a)})
-	p := read(t, a, 1)[0]
+	linktest.Write(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(11)}, Remote: at(v4, a)}, rawio.Packet{Remote: at(v4, a)},
+		rawio.Packet{Vec: [][]byte{linktest.Pattern(12)}, Remote: at(v4, a)})
+	p := linktest.Read(t, a, 1)[0]
 	if len(p.Data) != 12 || a.Stats().RxMalformed != 2 {
 		t.Errorf("%d octets, stats %+v", len(p.Data), a.Stats())
 	}
@@ -163,7 +134,7 @@ func TestCloseWakesReader(t *testing.T) {
 			if _, err := a.ReadBatch(make([]rawio.Packet, 4)); err != net.ErrClosed {
 				t.Errorf("ReadBatch after Close = %v, want net.ErrClosed", err)
 			}
-			if n, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{packet(12)}, Remote: at(v4, a)}}); n != 0 || err == nil {
+			if n, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{linktest.Pattern(12)}, Remote: at(v4, a)}}); n != 0 || err == nil {
 				t.Errorf("WriteBatch after Close = %d, %v", n, err)
 			}
 		})
@@ -172,7 +143,7 @@ func TestCloseWakesReader(t *testing.T) {
 
 func TestTooLong(t *testing.T) {
 	a := open(t, udp.Config{Local: v4, Port: udp.AnyPort})
-	ok := rawio.Packet{Vec: [][]byte{packet(40)}, Remote: at(v4, a)}
+	ok := rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v4, a)}
 	long := rawio.Packet{Vec: [][]byte{make([]byte, 65508)}, Remote: at(v4, a)}
 	if n, err := a.WriteBatch([]rawio.Packet{ok, long, ok}); n != 1 || err != rawio.ErrTooLong {
 		t.Errorf("a too long packet in the middle: %d, %v", n, err)
@@ -192,12 +163,12 @@ func TestPeerGone(t *testing.T) {
 			dead := at(v4, gone)
 			gone.Close()
 			for range 20 {
-				write(t, a, rawio.Packet{Vec: [][]byte{packet(40)}, Remote: dead})
+				linktest.Write(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: dead})
 			}
-			write(t, a, rawio.Packet{Vec: [][]byte{packet(41)}, Remote: at(v4, a)})
+			linktest.Write(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(41)}, Remote: at(v4, a)})
 			for p := (rawio.Packet{}); len(p.Data) != 41; {
 				p.Release()
-				p = read(t, a, 1)[0]
+				p = linktest.Read(t, a, 1)[0]
 			}
 		})
 	}
