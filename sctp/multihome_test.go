@@ -356,11 +356,10 @@ func (r *reborn) run() {
 	close(r.in)
 }
 
-// A peer that restarts takes nothing along: what it had not acknowledged is reported, and the room in
-// the send buffer comes back.
-func TestSendBufferAfterARestart(t *testing.T) {
-	server := &reborn{in: make(chan rawio.Packet)}
-	var clients [2]*Transport
+// newReborn returns the two lives of a client, and the server that takes them for one.
+func newReborn(t *testing.T) (clients [2]*Transport, b *Transport, server *reborn) {
+	t.Helper()
+	server = &reborn{in: make(chan rawio.Packet)}
 	for i := range clients {
 		la, lb, err := mem.Pair(mem.Options{MTU: 1500})
 		if err != nil {
@@ -369,7 +368,7 @@ func TestSendBufferAfterARestart(t *testing.T) {
 		if clients[i], err = NewTransport(la, nil); err != nil {
 			t.Fatal(err)
 		}
-		defer clients[i].Close()
+		t.Cleanup(func() { clients[i].Close() })
 		server.Link, server.lives[i] = lb, lb
 	}
 	go server.run()
@@ -377,7 +376,14 @@ func TestSendBufferAfterARestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.Close()
+	t.Cleanup(func() { b.Close() })
+	return clients, b, server
+}
+
+// A peer that restarts takes nothing along: what it had not acknowledged is reported, and the room in
+// the send buffer comes back.
+func TestSendBufferAfterARestart(t *testing.T) {
+	clients, b, server := newReborn(t)
 	cfg := quick(nil)
 	cfg.SendBuffer, cfg.Events = 8000, 16
 	l, err := b.Listen(7, cfg)

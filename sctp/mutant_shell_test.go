@@ -322,25 +322,7 @@ func TestRefusedPacketIsLostAlone(t *testing.T) {
 
 // A peer that has restarted is known by its new tag, also from an address that it has not named.
 func TestRestartedPeerIsFoundByItsNewTag(t *testing.T) {
-	server := &reborn{in: make(chan rawio.Packet)}
-	var clients [2]*Transport
-	for i := range clients {
-		la, lb, err := mem.Pair(mem.Options{MTU: 1500})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if clients[i], err = NewTransport(la, nil); err != nil {
-			t.Fatal(err)
-		}
-		defer clients[i].Close()
-		server.Link, server.lives[i] = lb, lb
-	}
-	go server.run()
-	b, err := NewTransport(server, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
+	clients, b, server := newReborn(t)
 	l, err := b.Listen(7, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -14,11 +14,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/netip"
 	"os"
-	"os/signal"
 	"syscall"
 
 	"github.com/spf13/pflag"
@@ -37,9 +35,7 @@ const (
 var errContent = errors.New("verification failed: the data did not arrive as it was sent")
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second ^C ends the program at once
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(cli.UntilSignal(os.Interrupt, syscall.SIGTERM), os.Args[1:], os.Stdout, os.Stderr))
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -57,11 +53,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitWell
 	}
-	fmt.Fprintf(stderr, "ddpbench: %s\n", cli.Explain(err))
-	var usage *cli.UsageError
-	if errors.As(err, &usage) {
-		fmt.Fprintln(stderr, "Try ddpbench --help.")
-	}
+	cli.Complain(stderr, "ddpbench", err)
 	return exitCode(err)
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"strconv"
@@ -51,9 +50,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	o := &options{}
 	var size, memory string
 	var duration, interval, timeout float64
-	fs := pflag.NewFlagSet("ddpbench", pflag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	fs.SortFlags = false
+	fs := cli.NewFlags("ddpbench")
 	fs.BoolVar(&o.lat, "lat", false, "measure latency instead of bandwidth")
 	fs.StringVarP(&size, "size", "s", "", "`octets` in a message, K and M as suffixes (default 64K, with --lat 2)")
 	fs.StringVar(&memory, "memory", "", "`octets` of memory that messages use in turn on each side, K and M as suffixes: 64M is more than caches hold (default 4M for all QPs, for send 16M)")
@@ -73,16 +70,12 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs.Float64Var(&timeout, "timeout", 10, "`seconds` to wait for the server to answer")
 	o.metrics.Add(fs)
 	o.link.Add(fs)
-	fs.Usage = func() {
-		fmt.Fprintf(stdout, "Usage: ddpbench write|read|send [HOST | --self] [flags]\n"+
-			"       ddpbench --sweep DIRECTORY [-D seconds for each point] [--link raw|udp|mem] [--mtu octets]\n\n"+
-			"Measures RDMA over SCTP. Without HOST it serves, and follows what clients ask for.\n\n%s", fs.FlagUsages())
-	}
-	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, pflag.ErrHelp) {
-			return nil, err
-		}
-		return nil, cli.Usagef("%v", err)
+	const about = `Usage: ddpbench write|read|send [HOST | --self] [flags]
+       ddpbench --sweep DIRECTORY [-D seconds for each point] [--link raw|udp|mem] [--mtu octets]
+
+Measures RDMA over SCTP. Without HOST it serves, and follows what clients ask for.`
+	if err := cli.Parse(fs, args, stdout, about); err != nil {
+		return nil, err
 	}
 	if o.sweep == "" {
 		if err := o.arguments(fs.Args()); err != nil {

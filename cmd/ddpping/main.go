@@ -15,7 +15,6 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"os/signal"
 	"syscall"
 	"time"
 
@@ -54,9 +53,7 @@ type options struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(cli.UntilSignal(os.Interrupt, syscall.SIGTERM), os.Args[1:], os.Stdout, os.Stderr))
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -75,11 +72,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			return code
 		}
 	}
-	fmt.Fprintf(stderr, "ddpping: %s\n", cli.Explain(err))
-	var usage *cli.UsageError
-	if errors.As(err, &usage) {
-		fmt.Fprintln(stderr, "Try ddpping --help.")
-	}
+	cli.Complain(stderr, "ddpping", err)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return exitLost
 	}
@@ -88,9 +81,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 func parse(args []string, stdout io.Writer) (*options, error) {
 	o := &options{}
-	fs := pflag.NewFlagSet("ddpping", pflag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	fs.SortFlags = false
+	fs := cli.NewFlags("ddpping")
 	fs.BoolVarP(&o.listen, "listen", "l", false, "serve pings")
 	fs.IntVarP(&o.count, "count", "c", 0, "stop after `n` replies (default: at ^C)")
 	fs.Float64VarP(&o.interval, "interval", "i", 1, "`seconds` between pings")
@@ -107,14 +98,9 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs.BoolVar(&o.self, "self", false, "both ends in this process, over the best link that needs no set-up")
 	o.metrics.Add(fs)
 	o.link.Add(fs)
-	fs.Usage = func() {
-		fmt.Fprintf(stdout, "Usage: ddpping [flags] HOST | -l | --self\n\nPings by placing data into the memory of another host over SCTP.\n\n%s", fs.FlagUsages())
-	}
-	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, pflag.ErrHelp) {
-			return nil, err
-		}
-		return nil, cli.Usagef("%v", err)
+	const about = "Usage: ddpping [flags] HOST | -l | --self\n\nPings by placing data into the memory of another host over SCTP."
+	if err := cli.Parse(fs, args, stdout, about); err != nil {
+		return nil, err
 	}
 	if o.flood && !fs.Changed("interval") {
 		o.interval = 0

@@ -20,7 +20,6 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -57,8 +56,7 @@ type options struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
+	ctx := cli.UntilSignal(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	var terminal *os.File
 	if term.IsTerminal(int(os.Stderr.Fd())) {
 		terminal = os.Stderr
@@ -87,23 +85,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, terminal 
 	if err == nil {
 		return exitWell
 	}
-	fmt.Fprintf(stderr, "rcopy: %s\n", cli.Explain(err))
+	cli.Complain(stderr, "rcopy", err)
 	var failed failedError
 	if errors.As(err, &failed) {
 		return exitFailed
-	}
-	var usage *cli.UsageError
-	if errors.As(err, &usage) {
-		fmt.Fprintln(stderr, "Try rcopy --help.")
 	}
 	return exitError
 }
 
 func parse(args []string, stdout io.Writer) (*options, error) {
 	o := &options{maxSize: 64 << 30}
-	fs := pflag.NewFlagSet("rcopy", pflag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	fs.SortFlags = false
+	fs := cli.NewFlags("rcopy")
 	fs.BoolVarP(&o.listen, "listen", "l", false, "serve: store what comes")
 	fs.StringVar(&o.dir, "dir", ".", "with -l, the `directory` to store into")
 	fs.Var(&o.maxSize, "max-size", "with -l, the most `octets` of one file; K, M, G or T may follow")
@@ -111,14 +103,9 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs.BoolVarP(&o.quiet, "quiet", "q", false, "print errors only")
 	fs.Uint16VarP(&o.port, "port", "p", rdma.DefaultPort, "SCTP `port`")
 	o.link.Add(fs)
-	fs.Usage = func() {
-		fmt.Fprintf(stdout, "Usage: rcopy [flags] FILE HOST[:NAME] | -l\n\nCopies a file to another host by RDMA Write over SCTP.\n\n%s", fs.FlagUsages())
-	}
-	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, pflag.ErrHelp) {
-			return nil, err
-		}
-		return nil, cli.Usagef("%v", err)
+	const about = "Usage: rcopy [flags] FILE HOST[:NAME] | -l\n\nCopies a file to another host by RDMA Write over SCTP."
+	if err := cli.Parse(fs, args, stdout, about); err != nil {
+		return nil, err
 	}
 	args = fs.Args()
 	switch {
