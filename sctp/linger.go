@@ -13,49 +13,79 @@ import (
 // its end. Whoever asks this Transport for it gets it nevertheless.
 
 const (
-	lingerRTOs = 4   // of the path: the peer's T2-shutdown or T3-rtx has then expired twice
-	maxLinger  = 128 // ports; on a raw link each is a descriptor
+	// lingerRTOs and lingerMaxRTOs are how long: the peer's T2-shutdown or T3-rtx has then expired twice, also where it has backed
+	// off and our end has not. With RTO.Max as it is by default lingerMost does: it has expired once at least.
+	lingerRTOs    = 4
+	lingerMaxRTOs = 2
+	lingerMost    = time.Minute
+
+	maxLinger = 128 // ports; on a raw link each is a descriptor
 )
+
+// lingerer is a port that stays bound until that time.
+type lingerer struct {
+	timer *time.Timer
+	until rawio.Time
+}
 
 // lingerFor is how long the port of an association that ends now stays bound; 0 when it needs not. Owner only.
 func (c *Conn) lingerFor() time.Duration {
 	if c.listener != nil || c.socket != nil {
 		return 0
 	}
-	return lingerRTOs * c.a.PathStats(c.a.Stats().Primary).RTO
+	return max(lingerRTOs*c.a.PathStats(c.a.Stats().Primary).RTO, min(lingerMaxRTOs*c.a.RTOMax(), lingerMost))
 }
 
 // release drops a user of a port, which stays bound for d if that was the last one. Called with mu held.
 func (t *Transport) release(port uint16, d time.Duration) {
 	_, binds := t.link.(rawio.PortBinder)
-	if !binds || d <= 0 || t.ports[port] > 1 || t.closed || len(t.lingering) == maxLinger {
+	if !binds || d <= 0 || t.ports[port] > 1 || t.closed {
 		t.unbind(port)
 		return
 	}
-	var end *time.Timer
-	end = time.AfterFunc(d, func() {
+	if len(t.lingering) == maxLinger {
+		t.stopLingering(t.nextToEnd())
+	}
+	l := &lingerer{until: t.now().Add(d)}
+	l.timer = time.AfterFunc(d, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if t.lingering[port] == end { // else somebody has it
-			delete(t.lingering, port)
-			t.unbind(port)
+		if t.lingering[port] == l { // else somebody has it
+			t.stopLingering(port)
 		}
 	})
-	t.lingering[port] = end
+	t.lingering[port] = l
+}
+
+// nextToEnd returns the port that would be given back first. Called with mu held.
+func (t *Transport) nextToEnd() (port uint16) {
+	var first *lingerer
+	for p, l := range t.lingering {
+		if first == nil || l.until.Before(first.until) {
+			port, first = p, l
+		}
+	}
+	return port
+}
+
+// stopLingering gives a port back. Called with mu held.
+func (t *Transport) stopLingering(port uint16) {
+	t.resume(port)
+	t.unbind(port)
 }
 
 // resume takes a port that is only lingering into use. Called with mu held.
 func (t *Transport) resume(port uint16) bool {
-	end, ok := t.lingering[port]
+	l, ok := t.lingering[port]
 	if ok {
-		end.Stop()
+		l.timer.Stop()
 		delete(t.lingering, port)
 	}
 	return ok
 }
 
-// stopLingering is part of Close, which makes the link give up all ports. Called with mu held.
-func (t *Transport) stopLingering() {
+// endLingering is part of Close, which makes the link give up all ports. Called with mu held.
+func (t *Transport) endLingering() {
 	for port := range t.lingering {
 		t.resume(port)
 	}

@@ -126,6 +126,22 @@ func TestShutdownAckIsAnsweredAfterTheEnd(t *testing.T) {
 	}
 }
 
+// The same, and the peer's T2-shutdown, which has backed off, is many times the RTO that our end has measured.
+func TestShutdownAckThatComesLateIsAnswered(t *testing.T) {
+	// req 9260-8.4-6
+	p, _ := behindDoor(t, wire.ChunkShutdownComplete)
+	cfg := short(20 * time.Millisecond)
+	cfg.RTOMax = 400 * time.Millisecond
+	c, s := p.connect(t, cfg, short(cfg.RTOMax))
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-s.Done()
+	if err := s.Err(); err != assoc.ErrShutdown {
+		t.Errorf("the peer ended with %v, want %v", err, assoc.ErrShutdown)
+	}
+}
+
 // The ABORT is lost: the peer's DATA is answered by another.
 func TestDataIsAnsweredAfterAnAbort(t *testing.T) {
 	p, d := behindDoor(t, wire.ChunkAbort)
@@ -220,6 +236,11 @@ func TestFewPortsLinger(t *testing.T) {
 	p.a.mu.Unlock()
 	if len(p.a.lingering) != maxLinger || len(d.open) != maxLinger {
 		t.Errorf("%d linger, %d are bound, want %d", len(p.a.lingering), len(d.open), maxLinger)
+	}
+	for port := range uint16(maxLinger + 10) { // the oldest make room
+		if d.open[1000+port] != (port >= 10) {
+			t.Errorf("port %d of %d: bound %v", port, maxLinger+10, d.open[1000+port])
+		}
 	}
 	p.a.Close()
 	if len(p.a.lingering) != 0 {

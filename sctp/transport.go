@@ -35,7 +35,7 @@ type Transport struct {
 	conns     map[*Conn]struct{}     // guarded by mu
 	listeners map[uint16]*Listener   // guarded by mu
 	ports     map[uint16]int         // guarded by mu: users of each bound port
-	lingering map[uint16]*time.Timer // guarded by mu: ports whose last user has gone, see release
+	lingering map[uint16]*lingerer // guarded by mu: ports whose last user has gone, see release
 	closed    bool                   // guarded by mu
 	ends      TransportStats         // guarded by mu: of associations that have ended
 	ended     assoc.Counters         // guarded by mu: sums over them
@@ -53,7 +53,7 @@ type Transport struct {
 func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 	t := &Transport{
 		link: link, start: time.Now(),
-		conns: make(map[*Conn]struct{}), listeners: make(map[uint16]*Listener), ports: make(map[uint16]int), lingering: make(map[uint16]*time.Timer),
+		conns: make(map[*Conn]struct{}), listeners: make(map[uint16]*Listener), ports: make(map[uint16]int), lingering: make(map[uint16]*lingerer),
 	}
 	if cfg != nil {
 		t.cfg = *cfg
@@ -529,7 +529,7 @@ func (t *Transport) Close() error {
 		return nil
 	}
 	t.closed = true
-	t.stopLingering()
+	t.endLingering()
 	listeners := make([]*Listener, 0, len(t.listeners))
 	for _, l := range t.listeners {
 		listeners = append(listeners, l)

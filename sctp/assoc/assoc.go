@@ -2,6 +2,7 @@ package assoc
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/rx"
@@ -200,6 +201,9 @@ func (a *Assoc) Close() {
 // Detach copies the payload of unacknowledged messages of stream whose body lies within that slice
 // (nil: any) into memory of the association, so that the user's memory is free at once.
 func (a *Assoc) Detach(stream wire.StreamID, within []byte) { a.sender.Detach(stream, within) }
+
+// RTOMax returns Config.RTOMax, or its default.
+func (a *Assoc) RTOMax() time.Duration { return a.cfg.RTOMax }
 
 // MaxPayload returns the user octets that one DATA chunk carries, with room left for a SACK, on the
 // path with the smallest MTU.
