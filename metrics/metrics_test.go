@@ -148,7 +148,7 @@ func TestValues(t *testing.T) {
 # HELP rddp_raw_receive_overflow_total Dropped by the kernel for want of receive buffer.
 # TYPE rddp_raw_receive_overflow_total counter
 rddp_raw_receive_overflow_total{source="server"} 7
-# HELP rddp_tun_receive_fragments_total IP fragments, which this link refuses.
+# HELP rddp_tun_receive_fragments_total IP fragments of SCTP packets.
 # TYPE rddp_tun_receive_fragments_total counter
 rddp_tun_receive_fragments_total{source="tun"} 9
 # HELP rddp_sctp_established_total Associations that came to be, set up by either side.

@@ -18,7 +18,7 @@ const module = "github.com/rddp-go/rddp/"
 
 // sansIO lists the packages that never touch the world.
 var sansIO = []string{
-	"ddp", "ddpadapt", "rawio/simnet", "rdma/rdmap",
+	"ddp", "ddpadapt", "rawio/internal/defrag", "rawio/simnet", "rdma/rdmap",
 	"sctp/assoc", "sctp/cc", "sctp/endpoint", "sctp/wire", "sctp/internal/*",
 }
 

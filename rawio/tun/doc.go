@@ -8,6 +8,8 @@
 //
 // The link builds and checks IP headers itself. It answers ICMP and ICMPv6 echo requests for its
 // addresses, hands up ICMP packet-too-big and protocol-unreachable about its packets (RFC 9260
-// section 10), and counts and drops the rest: fragments, other protocols, other destinations.
+// section 10), and counts and drops the rest: other protocols, other destinations. SCTP packets that
+// come in IP fragments it puts together, within bounds of octets and time, and sends no ICMP about
+// those that stay incomplete.
 // A received packet costs one system call, and so does a sent one; the device offers no batches.
 package tun

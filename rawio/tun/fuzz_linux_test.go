@@ -102,6 +102,12 @@ func FuzzReceive(f *testing.F) {
 	add(fixICMP, wrap(iphdr.ProtoICMP, false, []byte{8, 0, 0, 0, 1, 2, 3, 4, 'x'}))
 	add(fixICMP, wrap(iphdr.ProtoICMPv6, true, []byte{128, 0, 0, 0, 1, 2, 3, 4, 'x'}))
 	add(0, wrap(0, true, append([]byte{iphdr.ProtoSCTP, 0, 1, 4, 0, 0, 0, 0}, corpus.Packets()[0]...)))
+	for _, more := range []byte{0, 1} {
+		b := wrap(iphdr.ProtoSCTP, false, make([]byte, 24))
+		b[6], b[7] = more<<5, 3
+		add(fixSum, b)
+		add(0, wrap(44, true, append([]byte{iphdr.ProtoSCTP, 0, 0, 24 + more, 1, 2, 3, 4}, make([]byte, 24)...)))
+	}
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
 		f.Fatal(err)

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/defrag"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
 )
 
@@ -22,11 +24,16 @@ type Link struct {
 
 	mu   sync.Mutex
 	idle []*writer // guarded by mu: as many as goroutines ever wrote at a time
+
+	opened    time.Time
+	fragMu    sync.Mutex
+	fragments defrag.Assembler // guarded by fragMu: of all queues
 }
 
 type counters struct {
-	rxPackets, rxICMP, rxEcho, rxMalformed, rxFragments, rxNotOurs, rxOther, rxIgnored atomic.Uint64
-	txPackets, txFull, txTooLong, txErrors                                             atomic.Uint64
+	rxPackets, rxICMP, rxEcho, rxMalformed, rxNotOurs, rxOther, rxIgnored atomic.Uint64
+	rxFragments, rxReassembled                                            atomic.Uint64
+	txPackets, txFull, txTooLong, txErrors                                atomic.Uint64
 }
 
 // Name returns the device's name.
@@ -82,10 +89,14 @@ func (l *Link) Features() rawio.Features {
 // Stats returns the link's counters.
 func (l *Link) Stats() Stats {
 	c := &l.stats
+	l.fragMu.Lock()
+	f := l.fragments.Stats
+	l.fragMu.Unlock()
 	return Stats{
 		RxPackets: c.rxPackets.Load(), RxICMP: c.rxICMP.Load(), RxEcho: c.rxEcho.Load(),
-		RxMalformed: c.rxMalformed.Load(), RxFragments: c.rxFragments.Load(), RxNotOurs: c.rxNotOurs.Load(),
-		RxOther: c.rxOther.Load(), RxIgnored: c.rxIgnored.Load(),
+		RxMalformed: c.rxMalformed.Load(), RxNotOurs: c.rxNotOurs.Load(), RxOther: c.rxOther.Load(), RxIgnored: c.rxIgnored.Load(),
+		RxFragments: c.rxFragments.Load(), RxReassembled: c.rxReassembled.Load(),
+		RxFragmentsBad: f.Bad, RxFragmentsLate: f.Late, RxFragmentsFull: f.Full,
 		TxPackets: c.txPackets.Load(), TxFull: c.txFull.Load(), TxTooLong: c.txTooLong.Load(), TxErrors: c.txErrors.Load(),
 	}
 }

@@ -29,7 +29,7 @@ func Open(cfg Config) (*Link, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	l := &Link{cfg: cfg, name: cfg.Name}
+	l := &Link{cfg: cfg, name: cfg.Name, opened: time.Now()}
 	if err := l.open(); err != nil {
 		for _, q := range l.queues {
 			q.close()

@@ -70,7 +70,9 @@ func (q *queue) drain(fd uintptr) {
 		switch err {
 		case nil:
 			if q.l.receive(int(fd), q.buf.B[:n], &q.pkts[q.n]) {
-				q.pkts[q.n].Buf, q.buf = q.buf, nil
+				if q.pkts[q.n].Buf == nil { // else it has been put together in one of its own
+					q.pkts[q.n].Buf, q.buf = q.buf, nil
+				}
 				q.n++
 				q.l.stats.rxPackets.Add(1)
 			}
@@ -94,10 +96,7 @@ func (q *queue) close() error {
 func (l *Link) receive(fd int, b []byte, p *rawio.Packet) bool {
 	ip, err := iphdr.Parse(b)
 	switch {
-	case err == iphdr.ErrFragment:
-		l.stats.rxFragments.Add(1)
-		return false
-	case err != nil:
+	case err != nil && err != iphdr.ErrFragment:
 		l.stats.rxMalformed.Add(1)
 		return false
 	case !l.owns(ip.Dst):
@@ -105,6 +104,12 @@ func (l *Link) receive(fd int, b []byte, p *rawio.Packet) bool {
 		return false
 	}
 	*p = rawio.Packet{Local: netip.AddrPortFrom(ip.Dst, 0), Remote: netip.AddrPortFrom(ip.Src, 0)}
+	if err == iphdr.ErrFragment {
+		var ok bool
+		if ip, ok = l.reassemble(ip); !ok {
+			return false
+		}
+	}
 	switch {
 	case ip.Proto == iphdr.ProtoSCTP:
 		if len(ip.Payload) < commonHeader {
@@ -112,6 +117,9 @@ func (l *Link) receive(fd int, b []byte, p *rawio.Packet) bool {
 			return false
 		}
 		p.Data, p.ECN = ip.Payload, ip.ECN
+		if err == iphdr.ErrFragment {
+			p.Buf = rawio.NewBuf(ip.Payload)
+		}
 		return true
 	case ip.Proto == iphdr.ProtoICMP && ip.Dst.Is4(), ip.Proto == iphdr.ProtoICMPv6 && ip.Dst.Is6():
 		return l.icmp(fd, b, ip, p)

@@ -36,16 +36,20 @@ type Config struct {
 
 // Stats counts packets since Open.
 type Stats struct {
-	RxPackets   uint64 // handed up, ICMP reports included
-	RxICMP      uint64 // ICMP reports handed up
-	RxEcho      uint64 // echo requests answered
-	RxMalformed uint64 // wrong length, version or checksum
-	RxFragments uint64 // IP fragments, which this link refuses
-	RxNotOurs   uint64 // for an address that is not the stack's
-	RxOther     uint64 // of another protocol than SCTP and ICMP
-	RxIgnored   uint64 // ICMP messages that SCTP ignores
-	TxPackets   uint64 // taken by the device
-	TxFull      uint64 // refused with rawio.ErrFull
-	TxTooLong   uint64 // refused with rawio.ErrTooLong
-	TxErrors    uint64 // refused for another reason
+	RxPackets       uint64 // handed up, ICMP reports included
+	RxICMP          uint64 // ICMP reports handed up
+	RxEcho          uint64 // echo requests answered
+	RxMalformed     uint64 // wrong length, version or checksum
+	RxFragments     uint64 // IP fragments of SCTP packets
+	RxReassembled   uint64 // packets put together from fragments
+	RxFragmentsBad  uint64 // fragments dropped: they overlap, or do not fit together
+	RxFragmentsLate uint64 // fragments dropped: the others did not come in time
+	RxFragmentsFull uint64 // fragments dropped: there were newer ones, and room for so many
+	RxNotOurs       uint64 // for an address that is not the stack's
+	RxOther         uint64 // of another protocol than SCTP and ICMP, or fragments of another than SCTP
+	RxIgnored       uint64 // ICMP messages that SCTP ignores
+	TxPackets       uint64 // taken by the device
+	TxFull          uint64 // refused with rawio.ErrFull
+	TxTooLong       uint64 // refused with rawio.ErrTooLong
+	TxErrors        uint64 // refused for another reason
 }

@@ -260,7 +260,7 @@ func TestAnswersEcho(t *testing.T) {
 	}
 }
 
-// Everything that is not a whole SCTP packet for the stack is dropped and counted by its reason.
+// What is no SCTP packet for the stack is dropped and counted by its reason.
 func TestDropsAndCounts(t *testing.T) {
 	ns := forwarding(t)
 	l := open(t, ns, tun.Config{Host: host1[:1], Addrs: addr1[:1]})
@@ -281,7 +281,7 @@ func TestDropsAndCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	send(t, ping, addr1[0], long)                               // two fragments
+	send(t, ping, addr1[0], long)                               // two fragments of another protocol
 	send(t, ping, addr1[0], []byte{8, 0, 1, 2, 0, 0, 0, 0})     // wrong checksum
 	send(t, ping, addr1[0], stranger)                           // about a packet that is not ours
 	send(t, sctp, addr1[0], packet(11))                         // no whole common header
@@ -296,7 +296,7 @@ func TestDropsAndCounts(t *testing.T) {
 	s := l.Stats()
 	want := s
 	want.RxPackets, want.RxICMP, want.RxEcho = 1, 0, 0
-	want.RxFragments, want.RxMalformed, want.RxOther, want.RxIgnored = 2, 2, 1, 1
+	want.RxFragments, want.RxMalformed, want.RxOther, want.RxIgnored = 0, 2, 3, 1
 	if s != want || s.RxNotOurs < 1 { // the kernel itself sends multicast into the device, too
 		t.Errorf("stats %+v, want %+v", s, want)
 	}

@@ -77,7 +77,7 @@ func Quote(b []byte) (src, dst netip.Addr, sctp []byte, ok bool) {
 		}
 		src, dst = netip.AddrFrom16([16]byte(b[8:])), netip.AddrFrom16([16]byte(b[24:]))
 		var err error
-		if proto, sctp, err = skipExtensions(b[6], b[Len6:]); err != nil {
+		if proto, sctp, err = SkipExtensions(b[6], b[Len6:]); err != nil {
 			return
 		}
 	}

@@ -82,17 +82,23 @@ func Put6(b []byte, payload int, next, ecn uint8, src, dst netip.Addr) {
 	copy(b[24:], d[:])
 }
 
-// Packet is a checked IP packet. Payload is a view into the octets given to Parse.
+// Packet is a checked IP packet, or a fragment of one. Payload is a view into the octets given to Parse.
 type Packet struct {
 	Src, Dst netip.Addr
 	Payload  []byte
 	Header   int   // octets in front of Payload, extension headers included
-	Proto    uint8 // of the payload, behind IPv6 extension headers
+	Proto    uint8 // of the payload, behind IPv6 extension headers; of an IPv6 fragment what its header names next
 	ECN      uint8
+
+	// Of a fragment, else 0:
+	More   bool   // not the last one; its payload is a multiple of 8 octets
+	Offset int    // of the payload, in octets
+	ID     uint32 // common to the fragments of a packet
 }
 
-// Parse checks the header of the whole IP packet b, of either version: lengths and, for IPv4, the
-// checksum. A fragment gives ErrFragment. Octets behind the packet's own length are cut off.
+// Parse checks the header of the IP packet b, of either version: lengths and, for IPv4, the
+// checksum. Octets behind the packet's own length are cut off. With ErrFragment comes a fragment whose
+// length and offset can be those of a part of an IP packet.
 func Parse(b []byte) (Packet, error) {
 	if len(b) == 0 {
 		return Packet{}, ErrMalformed
@@ -100,7 +106,7 @@ func Parse(b []byte) (Packet, error) {
 	switch b[0] >> 4 {
 	case 4:
 		p, err := Parse4(b)
-		if err == nil && fold(Sum(0, b[:int(b[0]&15)*4])) != 0xffff {
+		if err != ErrMalformed && fold(Sum(0, b[:int(b[0]&15)*4])) != 0xffff {
 			return Packet{}, ErrChecksum
 		}
 		return p, err
@@ -120,13 +126,25 @@ func Parse4(b []byte) (Packet, error) {
 	if ihl < Len4 || total < ihl || total > len(b) {
 		return Packet{}, ErrMalformed
 	}
-	if binary.BigEndian.Uint16(b[6:])&0x3fff != 0 { // MF or an offset
-		return Packet{}, ErrFragment
-	}
-	return Packet{
+	p := Packet{
 		Src: netip.AddrFrom4([4]byte(b[12:])), Dst: netip.AddrFrom4([4]byte(b[16:])),
 		Header: ihl, Payload: b[ihl:total], Proto: b[9], ECN: b[1] & 3,
-	}, nil
+	}
+	if f := binary.BigEndian.Uint16(b[6:]); f&0x3fff != 0 { // MF or an offset
+		p.ID, p.Offset, p.More = uint32(binary.BigEndian.Uint16(b[4:])), int(f&0x1fff)*8, f&0x2000 != 0
+		return p, p.fragment(MaxTotal4 - ihl)
+	}
+	return p, nil
+}
+
+// fragment returns ErrFragment if a packet of at most so many octets behind its headers can have this fragment (RFC 791
+// section 3.1, RFC 8200 section 4.5).
+func (p *Packet) fragment(most int) error {
+	n := len(p.Payload)
+	if n == 0 || p.More && n%8 != 0 || p.Offset+n > most {
+		return ErrMalformed
+	}
+	return ErrFragment
 }
 
 func parse6(b []byte) (Packet, error) {
@@ -142,8 +160,16 @@ func parse6(b []byte) (Packet, error) {
 		ECN: b[1] >> 4 & 3,
 	}
 	var err error
-	p.Proto, p.Payload, err = skipExtensions(b[6], b[Len6:Len6+n])
+	p.Proto, p.Payload, err = SkipExtensions(b[6], b[Len6:Len6+n])
 	p.Header = Len6 + n - len(p.Payload)
+	if err == ErrFragment {
+		most := MaxPayload - (p.Header - Len6) // the headers in front are the whole packet's
+		h := p.Payload[:lenFragment6]
+		p.Payload, p.Header = p.Payload[lenFragment6:], p.Header+lenFragment6
+		f := binary.BigEndian.Uint16(h[2:])
+		p.Proto, p.ID, p.Offset, p.More = h[0], binary.BigEndian.Uint32(h[4:]), int(f&^7), f&1 != 0
+		err = p.fragment(most)
+	}
 	return p, err
 }
 
@@ -155,14 +181,13 @@ const (
 	extDestination = 60
 )
 
-// skipExtensions walks the extension headers in front of an upper-layer header. Each one takes at
-// least 8 octets off b, so the walk ends.
-func skipExtensions(next uint8, b []byte) (proto uint8, rest []byte, err error) {
+// SkipExtensions walks the extension headers in front of an upper-layer header. Each one takes at
+// least 8 octets off b, so the walk ends. It ends with ErrFragment, and the fragment header in front of rest, unless that stands for
+// nothing: an atomic fragment is a whole packet (RFC 8200 section 4.5, RFC 6946).
+func SkipExtensions(next uint8, b []byte) (proto uint8, rest []byte, err error) {
 	for {
 		switch next {
-		case extFragment:
-			return 0, nil, ErrFragment
-		case extHopByHop, extRouting, extDestination:
+		case extHopByHop, extRouting, extFragment, extDestination:
 		default:
 			return next, b, nil
 		}
@@ -170,6 +195,12 @@ func skipExtensions(next uint8, b []byte) (proto uint8, rest []byte, err error) 
 			return 0, nil, ErrMalformed
 		}
 		n := 8 + 8*int(b[1])
+		if next == extFragment {
+			if binary.BigEndian.Uint16(b[2:])&^6 != 0 { // an offset or M; two bits are reserved, as is the octet of the length
+				return next, b, ErrFragment
+			}
+			n = lenFragment6
+		}
 		if n > len(b) {
 			return 0, nil, ErrMalformed
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"net/netip"
+	"reflect"
 	"testing"
 
 	"github.com/rddp-go/rddp/rawio"
@@ -28,6 +29,13 @@ func packet6(next uint8, payload []byte) []byte {
 	Put6(b, len(payload), next, 1, a6, b6)
 	copy(b[Len6:], payload)
 	return b
+}
+
+// fragment6 is a fragment of n octets.
+func fragment6(at uint16, more bool, n int) []byte {
+	h := []byte{ProtoSCTP, 0xff, 0, 6, 1, 2, 3, 4} // reserved octets and bits are ignored
+	binary.BigEndian.PutUint16(h[2:], at|6|flag(more, 1))
+	return packet6(extFragment, append(h, make([]byte, n)...))
 }
 
 func TestPut4(t *testing.T) {
@@ -60,6 +68,11 @@ func TestRoundTrip(t *testing.T) {
 		{"IPv6 with octets behind its length", append(packet6(ProtoSCTP, payload), 0, 0), Packet{Src: a6, Dst: b6, Payload: payload, Header: 40, Proto: ProtoSCTP, ECN: 1}},
 		{"IPv6 behind two extension headers", packet6(extHopByHop, append([]byte{extDestination, 1, 15: 0, 16: ProtoSCTP, 23: 0}, payload...)),
 			Packet{Src: a6, Dst: b6, Payload: payload, Header: 64, Proto: ProtoSCTP, ECN: 1}},
+		// RFC 6946: a fragment header without fragmentation is as good as none.
+		{"IPv6 atomic fragment", packet6(extFragment, append([]byte{ProtoSCTP, 0, 0, 0, 1, 2, 3, 4}, payload...)),
+			Packet{Src: a6, Dst: b6, Payload: payload, Header: 48, Proto: ProtoSCTP, ECN: 1}},
+		{"IPv6 atomic fragment with reserved octets", packet6(extFragment, append([]byte{extDestination, 0xff, 0, 6, 1, 2, 3, 4, ProtoSCTP, 7 + 8: 0}, payload...)),
+			Packet{Src: a6, Dst: b6, Payload: payload, Header: 56, Proto: ProtoSCTP, ECN: 1}},
 	} {
 		got, err := Parse(test.b)
 		if err != nil || got.Src != test.want.Src || got.Dst != test.want.Dst || !bytes.Equal(got.Payload, test.want.Payload) ||
@@ -95,17 +108,54 @@ func TestParseRefuses(t *testing.T) {
 		{"IPv4 header longer than the packet", change(p4, 0, 0x4f), ErrMalformed},
 		{"IPv4 total length below the header's", change(p4, 2, 0, 19), ErrMalformed},
 		{"IPv4 wrong checksum", corrupt, ErrChecksum},
-		{"IPv4 first fragment", change(p4, 6, 0x20, 0), ErrFragment},
+		{"IPv4 first fragment", change(packet4(make([]byte, 16)), 6, 0x20, 0), ErrFragment},
 		{"IPv4 last fragment", change(p4, 6, 0, 1), ErrFragment},
 		{"IPv6 header cut off", p6[:39], ErrMalformed},
 		{"IPv6 packet cut off", p6[:len(p6)-1], ErrMalformed},
-		{"IPv6 fragment", packet6(extFragment, make([]byte, 8)), ErrFragment},
+		{"IPv4 fragment with a wrong checksum", append(bytes.Clone(p4[:7]), append([]byte{1}, p4[8:]...)...), ErrChecksum},
+		{"IPv4 first fragment of no multiple of 8 octets", change(packet4([]byte("nine octets")), 6, 0x20, 0), ErrMalformed},
+		{"IPv4 fragment of nothing", change(packet4(nil), 6, 0, 1), ErrMalformed},
+		{"IPv4 fragment up to 65,535 octets", change(packet4(make([]byte, 65515-8184*8)), 6, 0x1f, 0xf8), ErrFragment},
+		{"IPv4 fragment beyond", change(packet4(make([]byte, 65516-8184*8)), 6, 0x1f, 0xf8), ErrMalformed},
+		{"IPv6 first fragment", fragment6(0, true, 8), ErrFragment},
+		{"IPv6 last fragment", fragment6(8, false, 5), ErrFragment},
+		{"IPv6 first fragment of no multiple of 8 octets", fragment6(0, true, 9), ErrMalformed},
+		{"IPv6 fragment of nothing", fragment6(8, false, 0), ErrMalformed},
+		{"IPv6 fragment up to 65,535 octets", fragment6(65528, false, 7), ErrFragment},
+		{"IPv6 fragment beyond", fragment6(65528, false, 8), ErrMalformed},
+		{"IPv6 fragment beyond with the extension header in front", packet6(extDestination, append([]byte{extFragment, 7: 0}, fragment6(65520, false, 8)[Len6:]...)), ErrMalformed},
+		{"IPv6 fragment header cut off", packet6(extFragment, make([]byte, 7)), ErrMalformed},
 		{"IPv6 extension header cut off", packet6(extHopByHop, make([]byte, 7)), ErrMalformed},
 		{"IPv6 extension header longer than the packet", packet6(extHopByHop, []byte{59, 1, 7: 0}), ErrMalformed},
 		{"IPv6 routing header with segments left", packet6(extRouting, []byte{132, 0, 0, 1, 7: 0}), ErrMalformed},
 	} {
 		if _, err := Parse(test.b); err != test.want {
 			t.Errorf("%s: %v, want %v", test.name, err, test.want)
+		}
+	}
+}
+
+func TestParseFragment(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		b    []byte
+		want Packet
+	}{
+		{"IPv4", []byte{0x46, 1, 0, 32, 7, 8, 0x20, 2, 64, ProtoSCTP, 0, 0, 192, 0, 2, 1, 198, 51, 100, 2, 1, 1, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8},
+			Packet{Src: a4, Dst: b4, Header: 24, Offset: 16, More: true, ID: 0x708, Proto: ProtoSCTP, ECN: 1}},
+		{"IPv6", packet6(extHopByHop, []byte{extFragment, 7: 0, 8: ProtoSCTP, 11: 0x11, 12: 1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8}),
+			Packet{Src: a6, Dst: b6, Header: 56, Offset: 16, More: true, ID: 0x1020304, Proto: ProtoSCTP, ECN: 1}},
+		{"IPv6, behind it an extension header", packet6(extFragment, []byte{extDestination, 3: 1, 4: 1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8}),
+			Packet{Src: a6, Dst: b6, Header: 48, More: true, ID: 0x1020304, Proto: extDestination, ECN: 1}},
+	} {
+		if test.b[0]>>4 == 4 {
+			binary.BigEndian.PutUint16(test.b[10:], ^fold(Sum(0, test.b[:24])))
+		}
+		got, err := Parse(test.b)
+		payload := got.Payload
+		got.Payload = nil
+		if err != ErrFragment || !reflect.DeepEqual(got, test.want) || !bytes.Equal(payload, []byte{1, 2, 3, 4, 5, 6, 7, 8}) {
+			t.Errorf("%s: %+v % x, %v, want %+v", test.name, got, payload, err, test.want)
 		}
 	}
 }

@@ -1,0 +1,544 @@
+package defrag
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/iphdr"
+)
+
+var (
+	own4, own6   = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")
+	peer4, peer6 = netip.MustParseAddr("198.51.100.2"), netip.MustParseAddr("2001:db8::2")
+)
+
+// pattern is the first n octets of what packet id holds.
+func pattern(id uint32, n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i>>3 ^ i*7 ^ int(id)*31)
+	}
+	return b
+}
+
+// cut is a packet in fragments, as they come.
+func cut(t testing.TB, payload []byte, mtu int, src, dst netip.Addr, id uint32) (list []iphdr.Packet) {
+	t.Helper()
+	err := iphdr.Fragment(payload, mtu, iphdr.ProtoSCTP, rawio.ECT0, src, dst, id, func(b []byte) error {
+		f, err := iphdr.Parse(bytes.Clone(b))
+		if err != iphdr.ErrFragment {
+			t.Fatal(err)
+		}
+		list = append(list, f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// part is one fragment of packet id.
+func part(id uint32, from, to int, more bool) iphdr.Packet {
+	return iphdr.Packet{Src: peer4, Dst: own4, ID: id, Proto: iphdr.ProtoSCTP, ECN: rawio.ECT0, Offset: from, More: more, Payload: pattern(id, to)[from:]}
+}
+
+// feed gives fragments in a buffer that is used again, and returns the packets that they complete.
+func feed(t testing.TB, a *Assembler, now rawio.Time, list ...iphdr.Packet) (out []iphdr.Packet) {
+	t.Helper()
+	var buf [1 << 16]byte
+	for _, f := range list {
+		f.Payload = buf[:copy(buf[:], f.Payload)]
+		if p, ok := a.Add(now, f); ok {
+			out = append(out, p)
+		}
+		clear(f.Payload)
+		bounded(t, a, f.Src)
+	}
+	return out
+}
+
+// bounded looks whether what waits keeps the limits, after a fragment of src.
+func bounded(t testing.TB, a *Assembler, src netip.Addr) {
+	t.Helper()
+	all, own := 0, 0
+	for i := range a.open {
+		p := &a.open[i]
+		n := 0
+		for k := range p.pieces {
+			n += len(p.pieces[k].Payload) + pieceCost
+		}
+		n = max(n, leastCost)
+		all += n
+		if p.src == src {
+			own += n
+		}
+		if len(p.pieces) > maxPieces {
+			t.Fatalf("%d fragments of one packet", len(p.pieces))
+		}
+	}
+	if all > MaxOctets || own > MaxSource {
+		t.Fatalf("%d octets wait, %d of them from %v", all, own, src)
+	}
+}
+
+func empty(t *testing.T, a *Assembler) {
+	t.Helper()
+	if len(a.open) != 0 {
+		t.Errorf("%d packets still wait", len(a.open))
+	}
+}
+
+// RFC 791 section 3.2, RFC 8200 section 4.5: a packet is put together by source, destination and identification, in whatever order
+// its fragments come. Duplicates are ignored.
+func TestAnyOrder(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, ends := range [][2]netip.Addr{{peer4, own4}, {peer6, own6}} {
+		for _, size := range []int{1400, 1401, 9000, 65507} {
+			whole := pattern(7, size)
+			one := cut(t, whole, 1280, ends[0], ends[1], 7)
+			n := len(one)
+			backwards := slices.Clone(one)
+			slices.Reverse(backwards)
+			mixed := slices.Clone(one)
+			rng.Shuffle(n, func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
+			twice := append(slices.Clone(mixed[:n-1]), mixed...)
+			for name, order := range map[string][]iphdr.Packet{"in order": one, "backwards": backwards, "mixed": mixed, "twice": twice} {
+				a := new(Assembler)
+				out := feed(t, a, 0, order...)
+				if len(out) != 1 || !bytes.Equal(out[0].Payload, whole) {
+					t.Fatalf("%v, %d octets %s: %d packets", ends, size, name, len(out))
+				}
+				if p := out[0]; p.Src != ends[0] || p.Dst != ends[1] || p.Proto != iphdr.ProtoSCTP || p.ECN != rawio.ECT0 || p.ID != 0 || p.Offset != 0 || p.More {
+					t.Errorf("%+v", p)
+				}
+				if a.Stats != (Stats{}) {
+					t.Errorf("%s: %+v", name, a.Stats)
+				}
+				empty(t, a)
+			}
+		}
+	}
+}
+
+func TestPacketsAreKeptApart(t *testing.T) {
+	a := new(Assembler)
+	other4, other6 := netip.MustParseAddr("198.51.100.3"), netip.MustParseAddr("2001:db8::3")
+	var lists [][]iphdr.Packet
+	for i, key := range []struct {
+		src, dst netip.Addr
+		id       uint32
+	}{
+		{peer4, own4, 1}, {peer4, own4, 2}, {other4, own4, 1}, {peer4, other4, 1},
+		{peer6, own6, 1}, {peer6, own6, 1 << 16}, {other6, own6, 1}, {peer6, other6, 1},
+	} {
+		lists = append(lists, cut(t, pattern(uint32(100+i), 4000), 1280, key.src, key.dst, key.id))
+	}
+	for k := range lists[0] {
+		for i, l := range lists {
+			out := feed(t, a, 0, l[k])
+			if k < len(l)-1 && len(out) > 0 {
+				t.Fatalf("packet %d is complete after fragment %d", i, k)
+			}
+			if k == len(l)-1 && (len(out) != 1 || !bytes.Equal(out[0].Payload, pattern(uint32(100+i), 4000)) || out[0].Src != l[0].Src) {
+				t.Fatalf("packet %d: %d came", i, len(out))
+			}
+		}
+	}
+	empty(t, a)
+}
+
+// RFC 8200 section 4.5: what follows is as the first fragment says, whichever comes first.
+func TestFirstFragmentNamesTheNextHeader(t *testing.T) {
+	f := []iphdr.Packet{part(1, 8, 20, false), part(1, 0, 8, true)}
+	f[0].Proto, f[1].Proto = iphdr.ProtoUDP, 60
+	if out := feed(t, new(Assembler), 0, f...); len(out) != 1 || out[0].Proto != 60 {
+		t.Errorf("%+v", out)
+	}
+}
+
+// RFC 5722 section 4 and RFC 8200 section 4.5: fragments that overlap drop the packet, and those that come later too. Those that
+// contradict each other in other ways do the same.
+func TestContradictions(t *testing.T) {
+	other := part(1, 8, 16, true)
+	other.Payload[0] ^= 1
+	for _, test := range []struct {
+		name        string
+		before, bad iphdr.Packet
+	}{
+		{"overlap with the one in front", part(1, 0, 24, true), part(1, 16, 32, true)},
+		{"overlap with the one behind", part(1, 16, 32, true), part(1, 0, 24, true)},
+		{"inside another", part(1, 0, 32, true), part(1, 8, 16, true)},
+		{"around another", part(1, 8, 16, true), part(1, 0, 32, true)},
+		{"longer", part(1, 8, 16, true), part(1, 8, 24, true)},
+		{"shorter", part(1, 8, 24, true), part(1, 8, 16, true)},
+		{"the same place with other octets", part(1, 8, 16, true), other},
+		{"the last one again, as not the last", part(1, 8, 16, false), part(1, 8, 16, true)},
+		{"now the last", part(1, 8, 16, true), part(1, 8, 16, false)},
+		{"another last one behind", part(1, 8, 16, false), part(1, 16, 20, false)},
+		{"another last one in front", part(1, 16, 20, false), part(1, 8, 16, false)},
+		{"behind the end", part(1, 8, 16, false), part(1, 16, 24, true)},
+		{"far behind the end", part(1, 8, 16, false), part(1, 64, 72, true)},
+		{"an end in front of what is there", part(1, 64, 72, true), part(1, 8, 16, false)},
+	} {
+		a := new(Assembler)
+		rest := []iphdr.Packet{part(1, 0, 8, true), part(1, 8, 16, true), part(1, 16, 24, true), part(1, 24, 64, true), part(1, 64, 80, false)}
+		if feed(t, a, 0, test.before, test.bad); a.Stats != (Stats{Bad: 2}) {
+			t.Errorf("%s: %+v", test.name, a.Stats)
+		}
+		if out := feed(t, a, 0, rest...); len(out) != 0 {
+			t.Errorf("%s: %x came", test.name, out[0].Payload)
+		}
+		if a.Stats != (Stats{Bad: 7}) {
+			t.Errorf("%s: %+v", test.name, a.Stats)
+		}
+		if out := feed(t, a, rawio.Time(Timeout), rest...); len(out) != 1 || !bytes.Equal(out[0].Payload, pattern(1, 80)) {
+			t.Errorf("%s: the identification is not free again", test.name)
+		}
+		empty(t, a)
+	}
+}
+
+// RFC 1122 section 3.3.2, RFC 8200 section 4.5: 60 seconds, from the first fragment that came.
+func TestTimeout(t *testing.T) {
+	a := new(Assembler)
+	start := rawio.Time(12345)
+	feed(t, a, start, part(1, 0, 8, true), part(2, 0, 8, true))
+	feed(t, a, start.Add(time.Second), part(3, 0, 8, true))
+	feed(t, a, start.Add(Timeout/2), part(1, 8, 16, true), part(2, 8, 16, true))
+	if out := feed(t, a, start.Add(Timeout-1), part(1, 16, 20, false)); len(out) != 1 {
+		t.Error("too late just before")
+	}
+	if out := feed(t, a, start.Add(Timeout), part(2, 16, 20, false)); len(out) != 0 || a.Stats != (Stats{Late: 2}) {
+		t.Errorf("%d came, %+v", len(out), a.Stats)
+	}
+	if out := feed(t, a, start.Add(Timeout), part(3, 8, 20, false)); len(out) != 1 {
+		t.Error("a younger one is gone too")
+	}
+	if Timeout != time.Minute {
+		t.Error(Timeout)
+	}
+}
+
+// RFC 3168 section 5.3: CE is not lost, and not set where a fragment says that its sender knows nothing of ECN; one codepoint stays.
+func TestECN(t *testing.T) {
+	const not, ect0, ect1, ce = rawio.NotECT, rawio.ECT0, rawio.ECT1, rawio.CE
+	const dropped = 255
+	for _, test := range []struct {
+		in   [3]uint8
+		want uint8
+	}{
+		{[3]uint8{not, not, not}, not}, {[3]uint8{ect0, ect0, ect0}, ect0}, {[3]uint8{ect1, ect1, ect1}, ect1}, {[3]uint8{ce, ce, ce}, ce},
+		{[3]uint8{ce, ect0, ect0}, ce}, {[3]uint8{ect0, ce, ect0}, ce}, {[3]uint8{ect1, ect0, ce}, ce},
+		{[3]uint8{not, ect0, ce}, dropped}, {[3]uint8{ce, ect0, not}, dropped}, {[3]uint8{ect0, not, ce}, dropped},
+		{[3]uint8{ect1, ect0, ect0}, ect1}, {[3]uint8{not, ect0, ect0}, not}, // not specified: as the first says
+	} {
+		f := []iphdr.Packet{part(1, 0, 8, true), part(1, 8, 16, true), part(1, 16, 20, false)}
+		for i, e := range test.in {
+			f[i].ECN = e
+		}
+		for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}} {
+			a := new(Assembler)
+			got := uint8(dropped)
+			for _, i := range order {
+				if out := feed(t, a, 0, f[i]); len(out) > 0 {
+					got = out[0].ECN
+				}
+			}
+			if got != test.want || (got == dropped) != (a.Stats.Bad == 3) {
+				t.Errorf("%v in order %v: %d, want %d; %+v", test.in, order, got, test.want, a.Stats)
+			}
+		}
+	}
+}
+
+// What waits of one source is bounded, and takes no room from others; the oldest is given up.
+func TestLimitOfASource(t *testing.T) {
+	for _, test := range []struct {
+		size, count int
+	}{
+		{8, MaxSource / leastCost},
+		{60000, MaxSource / (60000 + pieceCost)},
+	} {
+		a := new(Assembler)
+		other := part(99, 0, 8, true)
+		other.Src = netip.MustParseAddr("198.51.100.3")
+		feed(t, a, 0, other)
+		for i := range test.count {
+			feed(t, a, 1, part(uint32(i), 0, test.size, true))
+		}
+		if a.Stats.Full != 0 {
+			t.Errorf("%d octets: %d fragments are too many", test.size, test.count)
+		}
+		feed(t, a, 1, part(uint32(test.count), 0, test.size, true))
+		if a.Stats != (Stats{Full: 1}) {
+			t.Errorf("%d octets: %+v after %d fragments", test.size, a.Stats, test.count+1)
+		}
+		rest := func(id int) iphdr.Packet { return part(uint32(id), test.size, test.size+4, false) }
+		if n := len(feed(t, a, 1, rest(0))); n != 0 {
+			t.Error("the oldest is still there")
+		}
+		if n := len(feed(t, a, 1, rest(2), rest(test.count))); n != 2 {
+			t.Error("others are gone")
+		}
+		last := part(99, 8, 12, false)
+		last.Src = other.Src
+		if n := len(feed(t, a, 1, last)); n != 1 {
+			t.Error("another source's is gone")
+		}
+	}
+}
+
+func TestLimitOfAll(t *testing.T) {
+	a := new(Assembler)
+	first := func(i int) iphdr.Packet {
+		f := part(1, 0, 8, true)
+		f.Src = netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})
+		return f
+	}
+	const most = MaxOctets / leastCost
+	for i := range most + 10 {
+		feed(t, a, 0, first(i))
+		if want := max(0, i+1-most); a.Stats.Full != uint64(want) {
+			t.Fatalf("%d given up after %d, want %d", a.Stats.Full, i+1, want)
+		}
+	}
+	for _, i := range []int{10, most + 9, 9} {
+		last := part(1, 8, 12, false)
+		last.Src = first(i).Src
+		if n := len(feed(t, a, 0, last)); (n == 1) != (i > 9) {
+			t.Errorf("packet %d: %d came", i, n)
+		}
+	}
+}
+
+// A packet has so many fragments and no more, so that small ones do not cost more than they hold.
+func TestNumberOfFragments(t *testing.T) {
+	for _, n := range []int{maxPieces, maxPieces + 1} {
+		a := new(Assembler)
+		var out []iphdr.Packet
+		for i := range n {
+			out = append(out, feed(t, a, 0, part(1, 8*i, 8*i+8, i < n-1))...)
+		}
+		if ok := len(out) == 1; ok != (n == maxPieces) {
+			t.Errorf("%d fragments: %d packets, %+v", n, len(out), a.Stats)
+		}
+	}
+}
+
+// The largest packet of either version is put together, also where it was cut for the least MTU that a host has to take (RFC 791).
+func TestLargest(t *testing.T) {
+	for _, row := range []struct {
+		src, dst  netip.Addr
+		size, mtu int
+	}{{peer4, own4, 65515, 576}, {peer6, own6, 65535, 1280}} {
+		out := feed(t, new(Assembler), 0, cut(t, pattern(3, row.size), row.mtu, row.src, row.dst, 3)...)
+		if len(out) != 1 || !bytes.Equal(out[0].Payload, pattern(3, row.size)) {
+			t.Errorf("%v: %d came", row.src, len(out))
+		}
+	}
+}
+
+// command is one fragment in FuzzAssembler, and how long after the one before it comes.
+type command struct {
+	what   byte // 2 bits source, 2 bits ECN, last, other octets
+	id     byte
+	at     uint16 // in units of 8 octets
+	length uint16
+	wait   byte // in units of 250 ms
+}
+
+const commandLen = 7
+
+func (c command) put(b []byte) []byte {
+	b = append(b, c.what, c.id)
+	b = binary.BigEndian.AppendUint16(b, c.at)
+	return append(binary.BigEndian.AppendUint16(b, c.length), c.wait)
+}
+
+// fragment is what c says, as iphdr.Parse would have returned it.
+func (c command) fragment() (f iphdr.Packet, ok bool) {
+	src := [4]netip.Addr{peer4, peer6, netip.MustParseAddr("198.51.100.3"), netip.MustParseAddr("2001:db8::3")}[c.what&3]
+	f = part(uint32(c.id), 0, 0, c.what>>4&1 == 0)
+	f.Src, f.ECN, f.Offset = src, c.what>>2&3, int(c.at&0x1fff)*8
+	n := int(c.length)
+	if f.More {
+		n &^= 7
+	}
+	if n == 0 || f.Offset+n > 65535 || f.Offset == 0 && !f.More {
+		return f, false
+	}
+	f.Payload = patterns[c.what>>5&1][f.Offset:][:n]
+	return f, true
+}
+
+var patterns = [2][]byte{pattern(0, 1<<16), pattern(1, 1<<16)}
+
+// FuzzAssembler gives an Assembler any fragments, and compares what comes out and what is counted with a model that does the
+// same in the plainest way; what waits keeps the limits.
+//
+//fuzz:covers ./rawio/internal/defrag
+func FuzzAssembler(f *testing.F) {
+	train := func(what, id byte, size, step int, order func([]command)) (b []byte) {
+		var list []command
+		for at := 0; at < size; at += step {
+			c := command{what, id, uint16(at / 8), uint16(min(step, size-at)), 1}
+			if at+step >= size {
+				c.what |= 1 << 4
+			}
+			list = append(list, c)
+		}
+		order(list)
+		for _, c := range list {
+			b = c.put(b)
+		}
+		return b
+	}
+	asIs := func([]command) {}
+	f.Add(train(2<<2, 1, 3000, 1232, asIs))
+	f.Add(train(3<<2|1, 1, 65535, 8192, slices.Reverse[[]command]))
+	f.Add(append(train(2<<2, 1, 3000, 1232, asIs), train(2<<2, 1, 3000, 1200, asIs)...))
+	f.Add(slices.Concat(train(2<<2, 1, 2000, 1232, asIs)[:commandLen], train(1<<5, 1, 2000, 1232, asIs), train(0, 1, 2000, 600, asIs)))
+	f.Add(train(1, 9, 2000, 8, asIs)) // more fragments than a packet may have
+	var flood []byte
+	for i := range 700 {
+		flood = command{what: byte(i), id: byte(i >> 2), length: 8 + 60000*uint16(i/600)}.put(flood)
+	}
+	f.Add(flood)
+	f.Fuzz(func(t *testing.T, in []byte) {
+		a, m := new(Assembler), new(model)
+		now := rawio.Time(0)
+		for ; len(in) >= commandLen; in = in[commandLen:] {
+			c := command{in[0], in[1], binary.BigEndian.Uint16(in[2:]), binary.BigEndian.Uint16(in[4:]), in[6]}
+			f, ok := c.fragment()
+			if !ok {
+				continue
+			}
+			now = now.Add(time.Duration(c.wait) * 250 * time.Millisecond)
+			got, ok := a.Add(now, f)
+			want, wanted := m.add(now, f)
+			if ok != wanted || got.ECN != want.ECN || !bytes.Equal(got.Payload, want.Payload) {
+				t.Fatalf("%v %d octets, ECN %d; the model has %v %d octets, ECN %d", ok, len(got.Payload), got.ECN, wanted, len(want.Payload), want.ECN)
+			}
+			if a.Stats != m.stats {
+				t.Fatalf("%+v, the model has %+v", a.Stats, m.stats)
+			}
+			bounded(t, a, f.Src)
+		}
+	})
+}
+
+// model keeps the fragments of a packet as they came, and looks at all of them each time.
+type model struct {
+	stats Stats
+	open  []*modelPacket // the oldest first
+}
+
+type modelKey struct {
+	src, dst netip.Addr
+	id       uint32
+}
+
+type modelPacket struct {
+	key   modelKey
+	since rawio.Time
+	bad   bool
+	frags []iphdr.Packet
+}
+
+func (m *model) add(now rawio.Time, f iphdr.Packet) (whole iphdr.Packet, ok bool) {
+	for len(m.open) > 0 && now-m.open[0].since >= 60e9 {
+		m.stats.Late += uint64(len(m.open[0].frags))
+		m.open = m.open[1:]
+	}
+	key := modelKey{f.Src, f.Dst, f.ID}
+	i := slices.IndexFunc(m.open, func(p *modelPacket) bool { return p.key == key })
+	if i < 0 {
+		i = len(m.open)
+		m.open = append(m.open, &modelPacket{key: key, since: now})
+	}
+	p := m.open[i]
+	for _, q := range p.frags {
+		if q.Offset == f.Offset && q.More == f.More && bytes.Equal(q.Payload, f.Payload) {
+			return whole, false
+		}
+	}
+	p.frags = append(p.frags, f)
+	if p.bad || p.contradicts() {
+		m.stats.Bad += uint64(len(p.frags))
+		p.bad, p.frags = true, nil
+	} else if whole, ok = p.whole(); ok {
+		m.open = slices.Delete(m.open, i, i+1)
+	}
+	for m.cost(netip.Addr{}) > MaxOctets {
+		m.drop(0)
+	}
+	for m.cost(f.Src) > MaxSource {
+		m.drop(slices.IndexFunc(m.open, func(p *modelPacket) bool { return p.key.src == f.Src }))
+	}
+	return whole, ok
+}
+
+func (m *model) drop(i int) {
+	m.stats.Full += uint64(len(m.open[i].frags))
+	m.open = slices.Delete(m.open, i, i+1)
+}
+
+func (m *model) cost(src netip.Addr) (n int) {
+	for _, p := range m.open {
+		c := 0
+		for _, f := range p.frags {
+			c += len(f.Payload) + pieceCost
+		}
+		if !src.IsValid() || p.key.src == src {
+			n += max(c, leastCost)
+		}
+	}
+	return n
+}
+
+// contradicts reports whether no packet can have had these fragments.
+func (p *modelPacket) contradicts() bool {
+	var ecn [4]bool
+	for i, f := range p.frags {
+		ecn[f.ECN] = true
+		for k, g := range p.frags {
+			if k != i && f.Offset < g.Offset+len(g.Payload) && g.Offset < f.Offset+len(f.Payload) {
+				return true
+			}
+			if k != i && !f.More && g.Offset > f.Offset {
+				return true
+			}
+		}
+	}
+	return len(p.frags) > maxPieces || ecn[rawio.NotECT] && ecn[rawio.CE]
+}
+
+func (p *modelPacket) whole() (w iphdr.Packet, ok bool) {
+	there := make(map[int]iphdr.Packet)
+	ce := false
+	for _, f := range p.frags {
+		there[f.Offset] = f
+		ce = ce || f.ECN == rawio.CE
+	}
+	w.ECN = there[0].ECN
+	if ce {
+		w.ECN = rawio.CE
+	}
+	for {
+		f, ok := there[len(w.Payload)]
+		if !ok {
+			return iphdr.Packet{}, false
+		}
+		w.Payload = append(w.Payload, f.Payload...)
+		if !f.More {
+			return w, true
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package tun
+
+import (
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/iphdr"
+)
+
+// reassemble keeps a fragment of an SCTP packet, and returns the packet that it completes.
+func (l *Link) reassemble(f iphdr.Packet) (whole iphdr.Packet, ok bool) {
+	if f.Dst.Is4() || f.Offset == 0 { // what the others of IPv6 name next does not count (RFC 8200 section 4.5)
+		if _, ok := l.upper(f); !ok {
+			return whole, false
+		}
+	}
+	l.stats.rxFragments.Add(1)
+	l.fragMu.Lock()
+	whole, ok = l.fragments.Add(rawio.Time(time.Since(l.opened)), f)
+	l.fragMu.Unlock()
+	if !ok {
+		return whole, false
+	}
+	l.stats.rxReassembled.Add(1)
+	return l.upper(whole)
+}
+
+// upper walks the IPv6 extension headers behind a fragment header, all of which the first fragment has to have, and the
+// header behind them too (RFC 8200 section 4.5).
+func (l *Link) upper(p iphdr.Packet) (iphdr.Packet, bool) {
+	var err error
+	if p.Dst.Is6() {
+		p.Proto, p.Payload, err = iphdr.SkipExtensions(p.Proto, p.Payload)
+	}
+	switch {
+	case err == nil && p.Proto != iphdr.ProtoSCTP:
+		l.stats.rxOther.Add(1)
+	case err != nil, p.Dst.Is6() && len(p.Payload) < commonHeader:
+		l.stats.rxMalformed.Add(1)
+	default:
+		return p, true
+	}
+	return p, false
+}
