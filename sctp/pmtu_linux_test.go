@@ -5,26 +5,33 @@ package sctp_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/netip"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/raw"
+	"github.com/rddp-go/rddp/rawio/tun"
 	"github.com/rddp-go/rddp/rawio/udp"
 	"github.com/rddp-go/rddp/sctp"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // Over real links the MTU of the path is found, and when it falls under traffic, what was sent before
-// arrives in fragments that the kernels make and join.
+// arrives in fragments that the kernels, or the tun link, make and join.
 func TestPathMTUOverRealLinks(t *testing.T) {
-	rawLink := func() (rawio.Link, error) { return raw.Open(raw.Config{}) }
-	udpLink := func() (rawio.Link, error) { return udp.Open(udp.Config{}) }
+	rawLink := func(string, netip.Prefix) (rawio.Link, error) { return raw.Open(raw.Config{}) }
+	udpLink := func(string, netip.Prefix) (rawio.Link, error) { return udp.Open(udp.Config{}) }
+	tunLink := func(device string, p netip.Prefix) (rawio.Link, error) {
+		host := netip.PrefixFrom(p.Addr().Prev(), p.Bits())
+		return tun.Open(tun.Config{Name: device, Addrs: []netip.Addr{p.Addr()}, Host: []netip.Prefix{host}, MTU: 9000})
+	}
 	for _, row := range []struct {
 		name string
-		open func() (rawio.Link, error)
+		open func(device string, p netip.Prefix) (rawio.Link, error)
 		a, b string
 		head int // octets in front of an SCTP packet
 	}{
@@ -32,26 +39,38 @@ func TestPathMTUOverRealLinks(t *testing.T) {
 		{"raw, IPv6", rawLink, "fd77::1/64", "fd77::2/64", 40},
 		{"UDP, IPv4", udpLink, "10.77.0.1/24", "10.77.0.2/24", 28},
 		{"UDP, IPv6", udpLink, "fd77::1/64", "fd77::2/64", 48},
+		{"TUN, IPv4", tunLink, "10.77.1.2/24", "10.77.2.2/24", 20},
+		{"TUN, IPv6", tunLink, "fd77:1::2/64", "fd77:2::2/64", 40},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			nsA, nsB := testns.New(t), testns.New(t)
 			pa, pb := netip.MustParsePrefix(row.a), netip.MustParsePrefix(row.b)
-			testns.Veth(nsA, nsB, "cable", 9000, pa, pb)
+			devA, devB := "cable", "cable"
+			if pa.Masked() == pb.Masked() {
+				testns.Veth(nsA, nsB, "cable", 9000, pa, pb)
+			} else { // a host forwards from one device to the other
+				nsB, devA = nsA, "drum"
+				nsA.Do(func() error {
+					return errors.Join(
+						os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0),
+						os.WriteFile("/proc/sys/net/ipv6/conf/all/forwarding", []byte("1"), 0))
+				})
+			}
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
-			end := func(ns *testns.NS) (tr *sctp.Transport) {
+			end := func(ns *testns.NS, device string, p netip.Prefix) (tr *sctp.Transport, l rawio.Link) {
 				t.Helper()
-				ns.Do(func() error {
-					l, err := row.open()
-					if err == nil {
+				ns.Do(func() (err error) {
+					if l, err = row.open(device, p); err == nil {
 						tr, err = sctp.NewTransport(l, nil)
 					}
 					return err
 				})
 				t.Cleanup(func() { tr.Close() })
-				return tr
+				return tr, l
 			}
-			a, b := end(nsA), end(nsB)
+			a, _ := end(nsA, devA, pa)
+			b, linkB := end(nsB, devB, pb)
 			cfg := &sctp.Config{Events: 64, Config: assoc.Config{RTOInitial: 200 * time.Millisecond, RTOMin: 200 * time.Millisecond}}
 			var l *sctp.Listener
 			nsB.Do(func() (err error) { l, err = b.Listen(7, nil); return err })
@@ -95,8 +114,8 @@ func TestPathMTUOverRealLinks(t *testing.T) {
 					t.Fatal(err)
 				}
 				if i == messages/4 {
-					nsB.SetMTU("cable", 1400)
-					nsA.SetMTU("cable", 1400)
+					nsB.SetMTU(devB, 1400)
+					nsA.SetMTU(devA, 1400)
 				}
 			}
 			select {
@@ -108,6 +127,9 @@ func TestPathMTUOverRealLinks(t *testing.T) {
 				t.Fatalf("stalled: %+v, %+v", c.Stats(), c.Paths())
 			}
 			until(1400)
+			if l, ok := linkB.(*tun.Link); ok && l.Stats().RxReassembled == 0 {
+				t.Errorf("no packet came in fragments: %+v", l.Stats())
+			}
 		})
 	}
 }
