@@ -7,7 +7,8 @@ import (
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
 )
 
-// reassemble keeps a fragment of an SCTP packet, and returns the packet that it completes.
+// reassemble keeps a fragment of an SCTP packet, and returns the packet that it completes. The queue through which fragments come need
+// not be that of their flow's whole packets, as only the first one has ports.
 func (l *Link) reassemble(f iphdr.Packet) (whole iphdr.Packet, ok bool) {
 	if f.Dst.Is4() || f.Offset == 0 { // what the others of IPv6 name next does not count (RFC 8200 section 4.5)
 		if _, ok := l.upper(f); !ok {

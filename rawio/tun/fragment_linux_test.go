@@ -163,13 +163,13 @@ func TestFragmentsThatAreDropped(t *testing.T) {
 	fragment(addr1[0], 1, 792, 800, 0) // overlaps
 	fragment(addr1[0], 1, 800, 800, 0)
 	fragment(addr1[0], 2, 8, 7, 1) // of no multiple of 8
-	for id := range 200 {          // more than may wait of one source
+	for id := range 200 {          // more than the 128 that may wait of one source
 		fragment(addr1[0], 1000+id, 0, 8, 1)
 	}
 	fragment(addr1[0], 2000, 16, 4, 0)
 	fragment(addr1[0], 2000, 8, 8, 1)
 	fragment(addr1[0], 2000, 0, 8, 1)
-	p := read(t, l, 1)[0]
+	p := read(t, l, 1)[0] // it took the place of one
 	if len(p.Data) != 20 {
 		t.Errorf("%d octets", len(p.Data))
 	}

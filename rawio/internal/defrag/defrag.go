@@ -61,8 +61,9 @@ func end(p *piece) int { return p.Offset + len(p.Payload) }
 
 func (p *packet) cost() int { return max(leastCost, p.have+pieceCost*len(p.pieces)) }
 
-// Add takes a fragment, with which iphdr.Parse has returned iphdr.ErrFragment, and copies what it keeps. When that completes a packet, whole is
-// what Parse would have returned of it, but for Header, which is 0, and for IPv6 extension headers, which are left in front of the Payload.
+// Add takes a fragment, with which iphdr.Parse has returned iphdr.ErrFragment, and copies what it keeps. Those of IPv4 are all of one protocol, so
+// that addresses and identification tell packets apart. When f completes a packet, whole is what Parse would have returned of it, but
+// without Header, and with the IPv6 extension headers behind the fragment header still in front of the Payload.
 func (a *Assembler) Add(now rawio.Time, f iphdr.Packet) (whole iphdr.Packet, ok bool) {
 	a.expire(now)
 	i := slices.IndexFunc(a.open, func(p packet) bool { return p.id == f.ID && p.src == f.Src && p.dst == f.Dst })
