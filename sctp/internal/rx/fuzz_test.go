@@ -184,6 +184,10 @@ func (z *fuzzer) read() {
 	if m.Offset != len(z.part) || m.Offset > 0 && z.partOf != s {
 		z.t.Fatalf("a piece of message %d at %d, %d octets are there", n, m.Offset, len(z.part))
 	}
+	if m.Cut {
+		z.part = nil
+		return
+	}
 	z.part, z.partOf = append(z.part, b[:m.Size]...), s
 	if m.Stream != s.stream || m.Unordered != s.unordered || !bytes.HasPrefix(s.data, z.part) || m.More == (len(z.part) == len(s.data)) {
 		z.t.Fatalf("message %d arrived changed: %x", n, z.part)
@@ -378,6 +382,18 @@ func (z *fuzzer) heal() {
 	}
 }
 
+// end lets the association end here: of a message that was read in part the reader learns that it is cut off.
+func (z *fuzzer) end() {
+	z.r.CutOff()
+	for n := -1; n < len(z.held); {
+		n = len(z.held)
+		z.read()
+	}
+	if len(z.part) > 0 && !z.forged {
+		z.t.Fatalf("%d octets of a message, and nothing says that there are no more", len(z.part))
+	}
+}
+
 // FuzzReceiver gives the receiving half chunks in any order, and reads. Each message of a peer that does as it should is
 // delivered once, whole, and in the order of its stream; SACKs name what has come and nothing else; with forged chunks
 // among them, memory is bounded still, and in the end all of it is given back.
@@ -402,8 +418,10 @@ func FuzzReceiver(f *testing.F) {
 			alive = z.step(z.in.next())
 			z.check()
 		}
-		if alive && !z.forged {
+		if alive && !z.forged && in[0]&0x80 == 0 {
 			z.heal()
+		} else {
+			z.end()
 		}
 		z.r.Close()
 		for len(z.held) > 0 {
