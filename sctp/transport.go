@@ -31,14 +31,14 @@ type Transport struct {
 	start time.Time
 
 	mu        sync.RWMutex
-	ep        *endpoint.Endpoint     // guarded by mu
-	conns     map[*Conn]struct{}     // guarded by mu
-	listeners map[uint16]*Listener   // guarded by mu
-	ports     map[uint16]int         // guarded by mu: users of each bound port
+	ep        *endpoint.Endpoint   // guarded by mu
+	conns     map[*Conn]struct{}   // guarded by mu
+	listeners map[uint16]*Listener // guarded by mu
+	ports     map[uint16]int       // guarded by mu: users of each bound port
 	lingering map[uint16]*lingerer // guarded by mu: ports whose last user has gone, see release
-	closed    bool                   // guarded by mu
-	ends      TransportStats         // guarded by mu: of associations that have ended
-	ended     assoc.Counters         // guarded by mu: sums over them
+	closed    bool                 // guarded by mu
+	ends      TransportStats       // guarded by mu: of associations that have ended
+	ended     assoc.Counters       // guarded by mu: sums over them
 
 	timers  *timers
 	batches sync.Pool // *assoc.TxBatch
