@@ -9,6 +9,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/raw"
 	"github.com/rddp-go/rddp/rawio/tun"
 	"golang.org/x/sys/unix"
@@ -26,7 +27,7 @@ func TestFragments(t *testing.T) {
 				return err
 			})
 			defer host.Close()
-			long, short := packet(9000), packet(1000)
+			long, short := linktest.Pattern(9000), linktest.Pattern(1000)
 			for _, b := range [][]byte{long, short} {
 				binary.BigEndian.PutUint16(b, 20001)
 				binary.BigEndian.PutUint16(b[2:], 20002)
@@ -38,8 +39,8 @@ func TestFragments(t *testing.T) {
 				t.Errorf("whole: %d, %v", n, err)
 			}
 			pkts := []rawio.Packet{out(short, 0), out(long, 1280), out(short, 1280), out(long, 9000)}
-			write(t, l, pkts...)
-			for k, p := range read(t, host, len(pkts)) {
+			linktest.Write(t, l, pkts...)
+			for k, p := range linktest.Read(t, host, len(pkts)) {
 				want := short
 				if k%2 == 1 {
 					want = long
@@ -61,13 +62,13 @@ func TestReassembly(t *testing.T) {
 			ns := forwarding(t)
 			a := open(t, ns, tun.Config{Host: host1, Addrs: addr1, MTU: 1500})
 			b := open(t, ns, tun.Config{Host: host2, Addrs: addr2, MTU: 1280})
-			long, short := packet(9000), packet(1000)
+			long, short := linktest.Pattern(9000), linktest.Pattern(1000)
 			mtu := []int{1500, 1280}[i] // IPv6 routers do not cut
 			for range 100 {
-				write(t, a,
+				linktest.Write(t, a,
 					rawio.Packet{Vec: [][]byte{long}, Remote: to(addr2[i]), ECN: rawio.ECT0, Fragment: mtu},
 					rawio.Packet{Vec: [][]byte{short}, Remote: to(addr2[i])})
-				pkts := read(t, b, 2)
+				pkts := linktest.Read(t, b, 2)
 				if p := pkts[0]; !bytes.Equal(p.Data, long) || p.Kind != rawio.KindSCTP || p.Local != to(addr2[i]) || p.Remote != to(addr1[i]) || p.ECN != rawio.ECT0 || p.Buf.Refs() != 1 {
 					t.Fatalf("%d octets from %v to %v, ECN %d", len(p.Data), p.Remote, p.Local, p.ECN)
 				}
@@ -81,9 +82,9 @@ func TestReassembly(t *testing.T) {
 				t.Errorf("stats %+v", s)
 			}
 			host := hostSocket(t, ns, i)
-			send(t, host, addr2[i], packet(60000))
-			p := read(t, b, 1)[0]
-			if !bytes.Equal(p.Data, packet(60000)) || p.Remote != to(host2[i].Addr()) {
+			send(t, host, addr2[i], linktest.Pattern(60000))
+			p := linktest.Read(t, b, 1)[0]
+			if !bytes.Equal(p.Data, linktest.Pattern(60000)) || p.Remote != to(host2[i].Addr()) {
 				t.Errorf("%d octets from %v", len(p.Data), p.Remote)
 			}
 			p.Release()
@@ -123,7 +124,7 @@ func TestFragmentsOfIPv6(t *testing.T) {
 		copy(h[24:], dst[:])
 		send(t, fd, addr1[1], append(h, b...))
 	}
-	whole := packet(100)
+	whole := linktest.Pattern(100)
 	packetOf(destination, options(fragment), header(sctp, 48, 0, 1), whole[48:])
 	packetOf(destination, options(fragment), header(sctp, 0, 1, 1), whole[:48])
 	packetOf(fragment, header(destination, 0, 1, 2), options(sctp), whole[:40])
@@ -133,7 +134,7 @@ func TestFragmentsOfIPv6(t *testing.T) {
 	packetOf(fragment, header(sctp, 0, 1, 4), whole[:8])                                // no whole common header
 	packetOf(fragment, header(destination, 0, 1, 5), []byte{sctp, 9, 1, 4, 0, 0, 0, 0}) // nor all options
 	packetOf(sctp, whole)
-	for i, p := range read(t, l, 4) {
+	for i, p := range linktest.Read(t, l, 4) {
 		if !bytes.Equal(p.Data, whole) || p.Local != to(addr1[1]) || p.Remote != to(host1[1].Addr()) {
 			t.Errorf("packet %d: %d octets", i, len(p.Data))
 		}
@@ -156,7 +157,7 @@ func TestFragmentsThatAreDropped(t *testing.T) {
 		src, d := host1[0].Addr().As4(), dst.As4()
 		copy(h[12:], src[:])
 		copy(h[16:], d[:])
-		send(t, fd, dst, append(h, packet(n)...)) // the kernel fills in the rest
+		send(t, fd, dst, append(h, linktest.Pattern(n)...)) // the kernel fills in the rest
 	}
 	fragment(netip.MustParseAddr("10.9.1.77"), 1, 0, 800, 1)
 	fragment(addr1[0], 1, 0, 800, 1)
@@ -169,7 +170,7 @@ func TestFragmentsThatAreDropped(t *testing.T) {
 	fragment(addr1[0], 2000, 16, 4, 0)
 	fragment(addr1[0], 2000, 8, 8, 1)
 	fragment(addr1[0], 2000, 0, 8, 1)
-	p := read(t, l, 1)[0] // it took the place of one
+	p := linktest.Read(t, l, 1)[0] // it took the place of one
 	if len(p.Data) != 20 {
 		t.Errorf("%d octets", len(p.Data))
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/tun"
 )
 
@@ -19,47 +20,28 @@ func TestShards(t *testing.T) {
 	if n := len(rawio.ShardsOf(b)); n != shards-1 {
 		t.Fatalf("%d further queues, not %d", n, shards-1)
 	}
-	type arrival struct {
-		shard int
-		p     rawio.Packet
-	}
-	packets, ends := make(chan arrival), make(chan error)
-	for i, s := range append([]rawio.Shard{b}, b.Shards()...) {
-		go func() {
-			pkts := make([]rawio.Packet, 4)
-			for {
-				n, err := s.ReadBatch(pkts)
-				if err != nil {
-					ends <- err
-					return
-				}
-				for k := range n {
-					packets <- arrival{i, pkts[k]}
-				}
-			}
-		}()
-	}
+	packets, ends := linktest.ReadShards(b)
 	used := map[int]bool{}
 	for f := range flows {
-		there, back := packet(40), packet(40)
+		there, back := linktest.Pattern(40), linktest.Pattern(40)
 		for i, p := range []uint16{uint16(1000 + f), 2000} {
 			binary.BigEndian.PutUint16(there[2*i:], p)
 			binary.BigEndian.PutUint16(back[2-2*i:], p)
 		}
-		write(t, b, rawio.Packet{Vec: [][]byte{back}, Remote: to(addr1[0])})
-		read(t, a, 1)[0].Release()
+		linktest.Write(t, b, rawio.Packet{Vec: [][]byte{back}, Remote: to(addr1[0])})
+		linktest.Read(t, a, 1)[0].Release()
 		shard := -1
 		for i := range each {
-			write(t, a, rawio.Packet{Vec: [][]byte{there}, Remote: to(addr2[0])})
+			linktest.Write(t, a, rawio.Packet{Vec: [][]byte{there}, Remote: to(addr2[0])})
 			got := <-packets
-			if string(got.p.Data) != string(there) {
+			if string(got.Data) != string(there) {
 				t.Fatal("another packet")
 			}
-			got.p.Release()
-			if i > 0 && got.shard != shard {
-				t.Errorf("packets of flow %d come through shards %d and %d", f, shard, got.shard)
+			got.Release()
+			if i > 0 && got.Shard != shard {
+				t.Errorf("packets of flow %d come through shards %d and %d", f, shard, got.Shard)
 			}
-			shard = got.shard
+			shard = got.Shard
 			used[shard] = true
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,6 +15,7 @@ import (
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/internal/testpriv"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/tun"
 	"golang.org/x/net/icmp"
 	"golang.org/x/net/ipv4"
@@ -52,37 +52,7 @@ func open(t testing.TB, ns *testns.NS, cfg tun.Config) *tun.Link {
 	return l
 }
 
-// packet is n octets of a pattern.
-func packet(n int) []byte {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(i * 7)
-	}
-	return b
-}
-
 func to(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, 0) }
-
-func write(t testing.TB, l rawio.Link, pkts ...rawio.Packet) {
-	t.Helper()
-	if n, err := l.WriteBatch(pkts); n != len(pkts) || err != nil {
-		t.Fatalf("WriteBatch = %d, %v, want %d", n, err, len(pkts))
-	}
-}
-
-// read reads exactly n packets.
-func read(t testing.TB, l rawio.Link, n int) []rawio.Packet {
-	t.Helper()
-	pkts := make([]rawio.Packet, n)
-	for got := 0; got < n; {
-		k, err := l.ReadBatch(pkts[got:])
-		if err != nil {
-			t.Fatalf("ReadBatch after %d packets: %v", got, err)
-		}
-		got += k
-	}
-	return pkts
-}
 
 func TestBothWays(t *testing.T) {
 	for _, test := range []struct {
@@ -105,7 +75,7 @@ func TestBothWays(t *testing.T) {
 			if got := a.MTU(from, dst); test.size > 12 && got != test.size {
 				t.Errorf("MTU = %d, want %d", got, test.size)
 			}
-			want := packet(test.size)
+			want := linktest.Pattern(test.size)
 			for _, way := range []struct {
 				tx, rx   *tun.Link
 				src, dst netip.Addr
@@ -114,8 +84,8 @@ func TestBothWays(t *testing.T) {
 				for i := range out {
 					out[i] = rawio.Packet{Vec: [][]byte{want[:5], nil, want[5:12], want[12:]}, Remote: to(way.dst), ECN: uint8(i % 4)}
 				}
-				write(t, way.tx, out...)
-				for i, p := range read(t, way.rx, len(out)) {
+				linktest.Write(t, way.tx, out...)
+				for i, p := range linktest.Read(t, way.rx, len(out)) {
 					if !bytes.Equal(p.Data, want) {
 						t.Fatalf("packet %d differs: %d octets, want %d", i, len(p.Data), len(want))
 					}
@@ -139,12 +109,12 @@ func TestQueue(t *testing.T) {
 	b := open(t, ns, tun.Config{Host: host2[:1], Addrs: addr2[:1]})
 	out := make([]rawio.Packet, 100)
 	for i := range out {
-		out[i] = rawio.Packet{Vec: [][]byte{packet(1480)}, Remote: to(addr2[0])}
+		out[i] = rawio.Packet{Vec: [][]byte{linktest.Pattern(1480)}, Remote: to(addr2[0])}
 	}
 	for range 30 {
-		write(t, a, out...)
+		linktest.Write(t, a, out...)
 	}
-	for _, p := range read(t, b, 30*len(out)) {
+	for _, p := range linktest.Read(t, b, 30*len(out)) {
 		p.Release()
 	}
 }
@@ -164,9 +134,9 @@ func TestICMPReports(t *testing.T) {
 				{addr2[i], rawio.KindPacketTooBig, 1280},
 				{host1[i].Addr(), rawio.KindProtoUnreachable, 0}, // the kernel has no SCTP
 			} {
-				sent := packet(l.MTU(addr1[i], report.remote))
-				write(t, l, rawio.Packet{Vec: [][]byte{sent}, Remote: to(report.remote)})
-				p := read(t, l, 1)[0]
+				sent := linktest.Pattern(l.MTU(addr1[i], report.remote))
+				linktest.Write(t, l, rawio.Packet{Vec: [][]byte{sent}, Remote: to(report.remote)})
+				p := linktest.Read(t, l, 1)[0]
 				if p.Kind != report.kind || p.MTU != report.mtu || p.Local != to(addr1[i]) || p.Remote != to(report.remote) {
 					t.Errorf("kind %v MTU %d local %v remote %v, want %+v", p.Kind, p.MTU, p.Local, p.Remote, report)
 				}
@@ -228,7 +198,7 @@ func TestAnswersEcho(t *testing.T) {
 			}()
 			fd := rawSocket(t, ns, test.family, test.proto)
 			for _, size := range []int{0, 1, 1400} {
-				echo := &icmp.Echo{ID: 77, Seq: size, Data: packet(size)}
+				echo := &icmp.Echo{ID: 77, Seq: size, Data: linktest.Pattern(size)}
 				msg, err := (&icmp.Message{Type: test.request, Body: echo}).Marshal(nil)
 				if err != nil {
 					t.Fatal(err)
@@ -268,7 +238,7 @@ func TestDropsAndCounts(t *testing.T) {
 	udp := rawSocket(t, ns, unix.AF_INET, unix.IPPROTO_UDP)
 	sctp := rawSocket(t, ns, unix.AF_INET, 132)
 
-	long, err := (&icmp.Message{Type: ipv4.ICMPTypeEcho, Body: &icmp.Echo{Data: packet(2000)}}).Marshal(nil)
+	long, err := (&icmp.Message{Type: ipv4.ICMPTypeEcho, Body: &icmp.Echo{Data: linktest.Pattern(2000)}}).Marshal(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,19 +246,19 @@ func TestDropsAndCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	stranger, err := (&icmp.Message{Type: ipv4.ICMPTypeDestinationUnreachable, Code: 2, Body: &icmp.DstUnreach{
-		Data: append([]byte{0x45, 0, 0, 60, 0, 0, 0, 0, 64, 132, 0, 0, 10, 9, 1, 9, 10, 9, 1, 1}, packet(40)...),
+		Data: append([]byte{0x45, 0, 0, 60, 0, 0, 0, 0, 64, 132, 0, 0, 10, 9, 1, 9, 10, 9, 1, 1}, linktest.Pattern(40)...),
 	}}).Marshal(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	send(t, ping, addr1[0], long)                               // two fragments of another protocol
-	send(t, ping, addr1[0], []byte{8, 0, 1, 2, 0, 0, 0, 0})     // wrong checksum
-	send(t, ping, addr1[0], stranger)                           // about a packet that is not ours
-	send(t, sctp, addr1[0], packet(11))                         // no whole common header
-	send(t, udp, addr1[0], make([]byte, 8))                     // another protocol
-	send(t, sctp, netip.MustParseAddr("10.9.1.77"), packet(12)) // another address
-	send(t, sctp, addr1[0], packet(12))                         // at last a packet
-	p := read(t, l, 1)[0]
+	send(t, ping, addr1[0], long)                                         // two fragments of another protocol
+	send(t, ping, addr1[0], []byte{8, 0, 1, 2, 0, 0, 0, 0})               // wrong checksum
+	send(t, ping, addr1[0], stranger)                                     // about a packet that is not ours
+	send(t, sctp, addr1[0], linktest.Pattern(11))                         // no whole common header
+	send(t, udp, addr1[0], make([]byte, 8))                               // another protocol
+	send(t, sctp, netip.MustParseAddr("10.9.1.77"), linktest.Pattern(12)) // another address
+	send(t, sctp, addr1[0], linktest.Pattern(12))                         // at last a packet
+	p := linktest.Read(t, l, 1)[0]
 	if len(p.Data) != 12 {
 		t.Errorf("got %d octets", len(p.Data))
 	}
@@ -305,9 +275,9 @@ func TestDropsAndCounts(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	ns := testns.New(t)
 	l := open(t, ns, tun.Config{Host: host1[:1], Addrs: addr1[:1]})
-	ok := rawio.Packet{Vec: [][]byte{packet(40)}, Remote: to(addr2[0])}
+	ok := rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: to(addr2[0])}
 	long, family, foreign := ok, ok, ok
-	long.Vec = [][]byte{packet(1481)}
+	long.Vec = [][]byte{linktest.Pattern(1481)}
 	family.Remote = to(addr2[1])
 	foreign.Local = to(addr2[0])
 	if n, err := l.WriteBatch([]rawio.Packet{ok, long, ok}); n != 1 || err != rawio.ErrTooLong {
@@ -371,8 +341,8 @@ func TestRoutes(t *testing.T) {
 	elsewhere := netip.MustParseAddr("10.77.0.5")
 	b := open(t, ns, tun.Config{Addrs: slices.Concat(addr2, []netip.Addr{elsewhere}), Routes: []netip.Prefix{netip.MustParsePrefix("10.77.0.0/16")}})
 	for _, dst := range []netip.Addr{addr2[0], addr2[1], elsewhere} {
-		write(t, a, rawio.Packet{Vec: [][]byte{packet(20)}, Remote: to(dst)})
-		p := read(t, b, 1)[0]
+		linktest.Write(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(20)}, Remote: to(dst)})
+		p := linktest.Read(t, b, 1)[0]
 		if p.Local != to(dst) {
 			t.Errorf("sent to %v, got %v", dst, p.Local)
 		}
@@ -399,59 +369,19 @@ func TestCloseWakesReader(t *testing.T) {
 	if _, err := l.ReadBatch(make([]rawio.Packet, 4)); err != net.ErrClosed {
 		t.Errorf("ReadBatch after Close = %v, want net.ErrClosed", err)
 	}
-	if n, err := l.WriteBatch([]rawio.Packet{{Vec: [][]byte{packet(12)}, Remote: to(addr2[0])}}); n != 0 || err != net.ErrClosed {
+	if n, err := l.WriteBatch([]rawio.Packet{{Vec: [][]byte{linktest.Pattern(12)}, Remote: to(addr2[0])}}); n != 0 || err != net.ErrClosed {
 		t.Errorf("WriteBatch after Close = %d, %v", n, err)
 	}
 }
 
-// The test binary runs itself as nobody, who has no capability.
 func TestPermissionError(t *testing.T) {
-	const child = "TUN_TEST_CHILD"
-	if os.Getenv(child) != "" {
+	testpriv.AsNobody(t, func(t *testing.T) {
 		_, err := tun.Open(tun.Config{Addrs: addr1})
 		var p *rawio.PermissionError
 		if !errors.As(err, &p) || p.Link != "tun" || p.Capability != "CAP_NET_ADMIN" {
-			t.Fatalf("Open = %v, want a *rawio.PermissionError", err)
+			t.Errorf("Open = %v, want a *rawio.PermissionError", err)
 		}
-		return
-	}
-	testpriv.Require(t, "CAP_SETUID")
-	exe, err := os.Open("/proc/self/exe") // nobody may not be able to walk to the binary's folder
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer exe.Close()
-	cmd := exec.Command("/proc/self/fd/3", "-test.run=^TestPermissionError$")
-	cmd.ExtraFiles = []*os.File{exe}
-	cmd.Dir = "/"
-	cmd.Env = []string{child + "=1"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-}
-
-func pump(t testing.TB, a, b rawio.Link, remote netip.Addr, count, size int) func() {
-	data := packet(size)
-	out, in := make([]rawio.Packet, count), make([]rawio.Packet, 32)
-	for i := range out {
-		out[i] = rawio.Packet{Vec: [][]byte{data[:28], data[28:]}, Remote: to(remote)}
-	}
-	return func() {
-		if _, err := a.WriteBatch(out); err != nil {
-			t.Fatal(err)
-		}
-		for got := 0; got < count; {
-			n, err := b.ReadBatch(in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i := range in[:n] {
-				in[i].Release()
-			}
-			got += n
-		}
-	}
+	})
 }
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
@@ -459,7 +389,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	a := open(t, ns, tun.Config{Host: host1, Addrs: addr1})
 	b := open(t, ns, tun.Config{Host: host2, Addrs: addr2})
 	for i, family := range []string{"IPv4", "IPv6"} {
-		move := pump(t, a, b, addr2[i], 8, 1400)
+		move := linktest.Pump(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(1400)}, Remote: to(addr2[i])}, 8)
 		move() // the buffer pool fills
 		if n := testing.AllocsPerRun(100, move); n != 0 {
 			t.Errorf("%s: %v allocations a batch of 8", family, n)
@@ -476,7 +406,7 @@ func BenchmarkPump(b *testing.B) {
 				tx := open(b, ns, tun.Config{Host: host1, Addrs: addr1, MTU: test.mtu})
 				rx := open(b, ns, tun.Config{Host: host2, Addrs: addr2, MTU: test.mtu})
 				size := tx.MTU(addr1[i], addr2[i])
-				move := pump(b, tx, rx, addr2[i], test.count, size)
+				move := linktest.Pump(b, tx, rx, rawio.Packet{Vec: [][]byte{linktest.Pattern(size)}, Remote: to(addr2[i])}, test.count)
 				b.SetBytes(int64(size * test.count))
 				b.ReportAllocs()
 				for b.Loop() {

@@ -11,33 +11,6 @@ import (
 	"github.com/rddp-go/rddp/rawio/udp"
 )
 
-// arrival is a packet that a shard has read, and which shard.
-type arrival struct {
-	shard int
-	p     rawio.Packet
-}
-
-// readShards reads all queues of a link until it is closed; then it reports how each ended.
-func readShards(l rawio.Link) (packets chan arrival, ends chan error) {
-	packets, ends = make(chan arrival), make(chan error)
-	for i, s := range append([]rawio.Shard{l}, rawio.ShardsOf(l)...) {
-		go func() {
-			pkts := make([]rawio.Packet, 4)
-			for {
-				n, err := s.ReadBatch(pkts)
-				if err != nil {
-					ends <- err
-					return
-				}
-				for k := range n {
-					packets <- arrival{i, pkts[k]}
-				}
-			}
-		}()
-	}
-	return packets, ends
-}
-
 // Every packet comes through one shard, those of a flow through the same, and all shards end with the link.
 func TestShards(t *testing.T) {
 	const shards, peers, each = 4, 32, 3
@@ -48,7 +21,7 @@ func TestShards(t *testing.T) {
 	if rawio.FeaturesOf(l)&rawio.Interruptible != 0 {
 		t.Error("a link of several queues is said to be interruptible")
 	}
-	packets, ends := readShards(l)
+	packets, ends := linktest.ReadShards(l)
 	used := map[int]bool{}
 	for range peers {
 		peer := open(t, udp.Config{Local: v4, Port: udp.AnyPort})
@@ -56,14 +29,14 @@ func TestShards(t *testing.T) {
 		for i := range each {
 			linktest.Write(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40 + i)}, Remote: at(v4, l)})
 			a := <-packets
-			if len(a.p.Data) != 40+i || a.p.Remote != at(v4, peer) {
-				t.Fatalf("%d octets from %v", len(a.p.Data), a.p.Remote)
+			if len(a.Data) != 40+i || a.Remote != at(v4, peer) {
+				t.Fatalf("%d octets from %v", len(a.Data), a.Remote)
 			}
-			a.p.Release()
-			if i > 0 && a.shard != shard {
-				t.Errorf("packets of one flow come through shards %d and %d", shard, a.shard)
+			a.Release()
+			if i > 0 && a.Shard != shard {
+				t.Errorf("packets of one flow come through shards %d and %d", shard, a.Shard)
 			}
-			shard = a.shard
+			shard = a.Shard
 		}
 		used[shard] = true
 	}

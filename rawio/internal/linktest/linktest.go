@@ -59,3 +59,30 @@ func Pump(t testing.TB, a, b rawio.Link, p rawio.Packet, count int) func() {
 		}
 	}
 }
+
+// Arrival is a packet that a queue of a link has brought, and which.
+type Arrival struct {
+	rawio.Packet
+	Shard int
+}
+
+// ReadShards reads all queues of a link until it is closed; then it reports how each ended.
+func ReadShards(l rawio.Link) (packets chan Arrival, ends chan error) {
+	packets, ends = make(chan Arrival), make(chan error)
+	for i, s := range append([]rawio.Shard{l}, rawio.ShardsOf(l)...) {
+		go func() {
+			pkts := make([]rawio.Packet, 4)
+			for {
+				n, err := s.ReadBatch(pkts)
+				if err != nil {
+					ends <- err
+					return
+				}
+				for k := range n {
+					packets <- Arrival{pkts[k], i}
+				}
+			}
+		}()
+	}
+	return packets, ends
+}
