@@ -76,7 +76,7 @@ soak: ## DURATION (2m) of faults and kills between two network namespaces, every
 	@$(GO) build -o bin/ ./test/soak
 	@bin/soak -link $(LINK) -duration $(DURATION) $(SOAK)
 
-hostile: ## attack servers over real links, measure what it costs them and their honest client (root; HOSTILE=flags)
+hostile: ## attack servers over real links, measure what it costs them and their honest client (root; HOSTILE=flags, -6 for IPv6)
 	@$(GO) build -o bin/hostile ./test/hostile
 	@bin/hostile $(HOSTILE)
 

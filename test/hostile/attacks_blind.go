@@ -15,15 +15,15 @@ const client = " to the client" // marks what the victim sent to the honest clie
 // spoofed sends a packet in the honest client's name.
 func spoofed(f func(x *scene, i int) []byte) func(*scene) (func(int) error, error) {
 	return blind(func(x *scene, i int) error {
-		return x.w.sctp(fromSCTP, toSCTP, x.w.guess(), f(x, i))
+		return x.w.sctp(x.client(), x.to(portSCTP), x.w.guess(), f(x, i))
 	})
 }
 
 // odd sets the T bit of every second packet.
 func odd(i int) bool { return i%2 == 1 }
 
-func blindAttacks() []attack {
-	return []attack{
+func blindAttacks(f *family) []attack {
+	list := []attack{
 		{name: "ABORT with guessed tags, T bit on and off", rfc: "5062 3.2, 9260 8.5.1",
 			start: spoofed(func(_ *scene, i int) []byte { return wire.AppendAbort(nil, odd(i)) })},
 		{name: "SHUTDOWN with guessed tags", rfc: "9260 8.5.1",
@@ -48,64 +48,58 @@ func blindAttacks() []attack {
 				return wire.CloseChunk(wire.AppendStaleCookieCause(wire.AppendError(nil), 1000), 0)
 			})},
 		{name: "HEARTBEAT ACK with guessed tags and nonces", rfc: "5062 2.3",
-			start: spoofed(func(x *scene, _ int) []byte { return wire.AppendHeartbeatAck(nil, nonce(x, friendOther)) })},
+			start: spoofed(func(x *scene, _ int) []byte { return wire.AppendHeartbeatAck(nil, nonce(x, x.friendOther)) })},
 		{name: "INIT in the client's name, again and again", rfc: "5062 4, 9260 5.2.2", must: []string{"INIT ACK" + client},
 			start: blind(func(x *scene, _ int) error {
-				return x.w.sctp(fromSCTP, toSCTP, 0, initChunk(x.w.guess(), 1, 1<<16, nil))
+				return x.w.sctp(x.client(), x.to(portSCTP), 0, initChunk(x.w.guess(), 1, 1<<16, nil))
 			})},
 		{name: "INIT that lists the client's address, from the client's port", rfc: "5062 2, 9260 5.2.2", must: []string{"ABORT 11"},
 			start: blind(func(x *scene, i int) error {
-				from := netip.AddrPortFrom(host(attackers, i%200), friendSCTP)
-				return x.w.sctp(from, toSCTP, 0, initChunk(x.w.guess(), 1, 1<<16, wire.AppendAddressParam(nil, friendAddr)))
+				from := netip.AddrPortFrom(host(x.attackers, i%200), friendSCTP)
+				return x.w.sctp(from, x.to(portSCTP), 0, initChunk(x.w.guess(), 1, 1<<16, wire.AppendAddressParam(nil, x.friendAddr)))
 			})},
 		{name: "COOKIE ECHO with made-up cookies in the client's name", rfc: "9260 5.1.5, 5.2.4",
 			start: spoofed(func(x *scene, _ int) []byte { return wire.AppendCookieEcho(nil, noise(x, 124)) })},
 		{name: "COOKIE ECHO with cookies of the attacker's in the client's name", rfc: "5062 4, 9260 5.2.4",
 			start: func(x *scene) (func(int) error, error) {
-				p := x.w.peer(netip.AddrPortFrom(host(attackers, 900), friendSCTP), toSCTP)
+				p := x.w.peer(netip.AddrPortFrom(host(x.attackers, 900), friendSCTP), x.to(portSCTP))
 				defer p.forget()
 				if err := p.ask(); err != nil {
 					return nil, err
 				}
 				return func(i int) error {
-					return x.w.sctp(fromSCTP, toSCTP, p.tag, wire.AppendCookieEcho(nil, p.cookie))
+					return x.w.sctp(x.client(), x.to(portSCTP), p.tag, wire.AppendCookieEcho(nil, p.cookie))
 				}, nil
 			}},
-		{name: "ICMP protocol unreachable with guessed tags", rfc: "9260 10",
-			start: reports(icmpProtocol, 0)},
-		{name: "ICMP port unreachable with guessed tags", rfc: "9260 10",
-			start: reports(icmpPort, 0)},
-		{name: "ICMP fragmentation needed, MTU 68, with guessed tags", rfc: "5062 10, 9260 10, 8899 4.6",
-			start: reports(icmpTooBig, 68), finish: unshrunk},
-		{name: "ICMP fragmentation needed, MTU 0, with guessed tags", rfc: "5062 10, 9260 10, 8899 4.6",
-			start: reports(icmpTooBig, 0), finish: unshrunk},
+		{name: f.protocol.name + " with guessed tags", rfc: "9260 10",
+			start: reports(f.protocol, 0)},
+		{name: f.port.name + " with guessed tags", rfc: "9260 10",
+			start: reports(f.port, 0)},
 	}
+	for _, mtu := range append([]uint32{f.leastMTU}, f.badMTUs...) {
+		list = append(list, attack{name: fmt.Sprintf("%s, MTU %d, with guessed tags", f.tooBig.name, mtu), rfc: "5062 10, 9260 10, 8899 4.6",
+			start: reports(f.tooBig, mtu), finish: unshrunk})
+	}
+	return list
 }
-
-// Codes of ICMP "destination unreachable" (RFC 792, RFC 1191).
-const (
-	icmpProtocol = 2
-	icmpPort     = 3
-	icmpTooBig   = 4
-)
 
 // reports sends reports about the client's association, and about one of another host of its network, in
 // the name of a router.
-func reports(code uint8, mtu uint16) func(*scene) (func(int) error, error) {
+func reports(t trouble, mtu uint32) func(*scene) (func(int) error, error) {
 	return func(x *scene) (func(int) error, error) {
 		x.bystander++
-		about := []netip.AddrPort{fromSCTP, netip.AddrPortFrom(x.another(), friendSCTP)}
+		about := []netip.AddrPort{x.client(), netip.AddrPortFrom(x.another(), friendSCTP)}
 		return func(i int) error {
-			return x.w.icmp(host(attackers, i%200), toSCTP, about[i%2], code, mtu, x.w.guess())
+			return x.w.icmp(host(x.attackers, i%200), x.to(portSCTP), about[i%2], t, mtu, x.w.guess())
 		}, nil
 	}
 }
 
 // another is a host that the present attack speaks of and the victim does not know yet.
 func (x *scene) another() netip.Addr {
-	a := friendAddr.As4()
-	a[3] += 10 + x.bystander
-	return netip.AddrFrom4(a)
+	a := x.friendAddr.As16()
+	a[15] += 10 + x.bystander
+	return netip.AddrFrom16(a).Unmap()
 }
 
 // unshrunk checks that new associations do not begin with the MTU of a report that nobody could verify.

@@ -3,19 +3,20 @@
 package main
 
 import (
+	"fmt"
 	"net/netip"
 
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // Whoever has an association may try to have the victim send much to others.
-func bombAttacks() []attack {
+func bombAttacks(f *family) []attack {
 	unconfirmed := []string{"INIT ACK", "COOKIE ACK", "HEARTBEAT", "HEARTBEAT ACK", "SACK", "DATA", "HEARTBEAT" + third}
 	return []attack{
 		{name: "bombing: much data asked for, acknowledged in the names of third parties", rfc: "5062 5",
 			may: unconfirmed, echo: 1,
 			start: func(x *scene) (func(int) error, error) {
-				p, err := x.open(toSCTP, listed(7))
+				p, err := x.open(x.to(portSCTP), x.listed(7))
 				if err != nil {
 					return nil, err
 				}
@@ -25,17 +26,17 @@ func bombAttacks() []attack {
 				}
 				return func(i int) error {
 					p.drain()
-					from := netip.AddrPortFrom(host(innocents, i%7), p.src.Port())
+					from := netip.AddrPortFrom(host(x.innocents, i%7), p.src.Port())
 					if odd(i) { // a nonce is all that confirms an address
-						return x.w.sctp(from, toSCTP, p.tag, wire.AppendHeartbeatAck(nil, nonce(x, from.Addr())))
+						return x.w.sctp(from, x.to(portSCTP), p.tag, wire.AppendHeartbeatAck(nil, nonce(x, from.Addr())))
 					}
-					return x.w.sctp(from, toSCTP, p.tag, wire.AppendSack(nil, wire.SackFields{CumTSN: p.cum, ARwnd: 1 << 20}))
+					return x.w.sctp(from, x.to(portSCTP), p.tag, wire.AppendSack(nil, wire.SackFields{CumTSN: p.cum, ARwnd: 1 << 20}))
 				}, nil
 			}},
 		{name: "bombing: HEARTBEATs to 7 unconfirmed addresses of each association", rfc: "5062 6, 9260 5.4", most: 3000,
 			must: []string{"HEARTBEAT" + third}, may: unconfirmed, echo: 1,
 			start: blind(func(x *scene, _ int) error {
-				p, err := x.open(toSCTP, listed(7))
+				p, err := x.open(x.to(portSCTP), x.listed(7))
 				if err == nil {
 					p.abort()
 					x.drop(p)
@@ -68,11 +69,11 @@ func bombAttacks() []attack {
 				}
 				return p.send(b)
 			})},
-		{name: "a path MTU of 68 reported for one's own association, then 90 HEARTBEATs", rfc: "5062 10", must: []string{"HEARTBEAT ACK"},
+		{name: fmt.Sprintf("a path MTU of %d reported for one's own association, then 90 HEARTBEATs", f.leastMTU), rfc: "5062 10", must: []string{"HEARTBEAT ACK"},
 			may: unconfirmed,
 			start: standing("", func(x *scene, p *peer, i int) error {
 				if i%100 == 0 {
-					if err := x.w.icmp(host(attackers, 3), toSCTP, p.src, icmpTooBig, 68, p.own); err != nil {
+					if err := x.w.icmp(host(x.attackers, 3), x.to(portSCTP), p.src, x.tooBig, x.leastMTU, p.own); err != nil {
 						return err
 					}
 				}
@@ -82,9 +83,9 @@ func bombAttacks() []attack {
 				}
 				return p.send(b)
 			})},
-		{name: "ICMP protocol unreachable for one's own association that talks", rfc: "9260 10", must: []string{"HEARTBEAT ACK"}, may: unconfirmed,
+		{name: f.protocol.name + " for one's own association that talks", rfc: "9260 10", must: []string{"HEARTBEAT ACK"}, may: unconfirmed,
 			start: standing("", func(x *scene, p *peer, _ int) error {
-				if err := x.w.icmp(host(attackers, 3), toSCTP, p.src, icmpProtocol, 0, p.own); err != nil {
+				if err := x.w.icmp(host(x.attackers, 3), x.to(portSCTP), p.src, x.protocol, 0, p.own); err != nil {
 					return err
 				}
 				if err := p.send(wire.AppendHeartbeat(nil, make([]byte, 4))); err != nil {
@@ -106,7 +107,7 @@ func bombAttacks() []attack {
 		{name: "associations that have data sent and take none of it, 50 a second", rfc: "5042 6.4.2", rate: 200, mass: 128 << 20,
 			must: []string{"DATA"}, may: unconfirmed,
 			start: blind(func(x *scene, _ int) error {
-				p := x.peer(toSCTP, nil)
+				p := x.peer(x.to(portSCTP), nil)
 				p.rwnd = 1500
 				if err := p.connect(); err != nil {
 					return err

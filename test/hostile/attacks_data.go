@@ -26,7 +26,7 @@ func dataAttacks() []attack {
 			start: again(func(_ *scene, p *peer, _ int) error { return p.send(wire.AppendShutdown(nil, p.cum+9)) })},
 		{name: "SACK with 340 gap blocks of nothing: empty, backwards, over each other", rfc: "9260 3.3.4", may: append(source, "ABORT 13", "ABORT"),
 			start: blind(func(x *scene, i int) error {
-				p, err := x.open(toSCTP, nil)
+				p, err := x.open(x.to(portSCTP), nil)
 				if err != nil {
 					return err
 				}
@@ -98,9 +98,9 @@ func dataAttacks() []attack {
 		{name: "RE-CONFIG that was not offered", rfc: "6525 3.1, 9260 3.2", may: usual,
 			start: unoffered(wire.ChunkReconfig, 20)},
 		{name: "ASCONF that was not offered: add an address, delete the other", rfc: "5062 3, 5061 4.1", must: []string{"ERROR 6"}, may: usual,
-			start: standing("hello", func(_ *scene, p *peer, i int) error {
+			start: standing("hello", func(x *scene, p *peer, i int) error {
 				b := wire.AppendAsconf(nil, uint32(i), p.src.Addr())
-				b = wire.AppendAddrRequest(b, wire.ParamAddIP, 1, host(innocents, 1))
+				b = wire.AppendAddrRequest(b, wire.ParamAddIP, 1, host(x.innocents, 1))
 				b = wire.AppendAddrRequest(b, wire.ParamDeleteIP, 2, p.src.Addr())
 				return p.send(wire.CloseChunk(b, 0))
 			})},
@@ -123,12 +123,12 @@ func dataAttacks() []attack {
 			start: blind(func(x *scene, i int) error {
 				b := packet(friendSCTP, portSCTP, x.w.guess(), dataChunk(nil, 1, whole, 0, 0, 0, make([]byte, 1000)))
 				b[8], b[9], b[10], b[11] = 0, 0, 0, byte(i%2)
-				return x.w.transmit(x.w.carry(friendAddr, victimAddr, encapPort, b))
+				return x.w.transmit(x.w.carry(x.friendAddr, x.victimAddr, encapPort, b))
 			})},
 		{name: "packets shorter than a header, with port 0, without a chunk", rfc: "9260 3.1",
 			start: blind(func(x *scene, i int) error {
 				b := packet(uint16(i%2*7), portSCTP, x.w.guess(), nil)
-				return x.w.transmit(x.w.carry(host(attackers, 1), victimAddr, encapPort, b[:[...]int{12, 11, 4, 1}[i%4]]))
+				return x.w.transmit(x.w.carry(host(x.attackers, 1), x.victimAddr, encapPort, b[:[...]int{12, 11, 4, 1}[i%4]]))
 			})},
 	}
 }
@@ -152,7 +152,7 @@ func filling(f func(p *peer, b []byte, i int) []byte, n int) func(*scene) (func(
 		return func(i int) error {
 			if p == nil {
 				var err error
-				if p, err = x.open(toSCTP, nil); err != nil {
+				if p, err = x.open(x.to(portSCTP), nil); err != nil {
 					return err
 				}
 				if err := p.say(askStall); err != nil {

@@ -69,7 +69,7 @@ func (s *session) end() error {
 // sessions makes steps that each open a session, attack in it, and see the victim end it.
 func sessions(f func(x *scene, s *session) error) func(*scene) (func(int) error, error) {
 	return func(x *scene) (func(int) error, error) {
-		p, err := x.open(toRDMA, adaptation())
+		p, err := x.open(x.to(portRDMA), adaptation())
 		return func(i int) error {
 			p.drain()
 			s := &session{peer: p, stream: uint16(i % 1000), stags: make(map[string]rdma.STag)}
@@ -200,7 +200,7 @@ func floodAttacks() []attack {
 				return func(i int) error {
 					if i%1000 == 0 {
 						var err error
-						if p, err = x.open(toRDMA, adaptation()); err != nil {
+						if p, err = x.open(x.to(portRDMA), adaptation()); err != nil {
 							return err
 						}
 					}
@@ -210,7 +210,7 @@ func floodAttacks() []attack {
 			}},
 		{name: "segments that leave DDP-SSN gaps on all streams", rfc: "5042 6.4.3, 5043 10", may: usual,
 			start: func(x *scene) (func(int) error, error) {
-				p, err := x.open(toRDMA, adaptation())
+				p, err := x.open(x.to(portRDMA), adaptation())
 				return func(i int) error {
 					p.drain()
 					stream := uint16(i / 40 % 1000)
@@ -222,7 +222,7 @@ func floodAttacks() []attack {
 			}},
 		{name: "ordered messages with missing SSNs, 60 in a packet, on sessions that are over", rfc: "5043 5.2, 9260 6.6", may: usual,
 			start: func(x *scene) (func(int) error, error) {
-				p, err := x.open(toRDMA, adaptation())
+				p, err := x.open(x.to(portRDMA), adaptation())
 				return func(i int) error {
 					p.drain()
 					var b []byte
@@ -235,7 +235,7 @@ func floodAttacks() []attack {
 			}},
 		{name: "fragments of segments that never end", rfc: "5043 9, 9260 6.9", may: append(usual, "ABORT 13"),
 			start: func(x *scene) (func(int) error, error) {
-				p, err := x.open(toRDMA, adaptation())
+				p, err := x.open(x.to(portRDMA), adaptation())
 				return func(i int) error {
 					p.drain()
 					p.next++

@@ -3,56 +3,50 @@
 package main
 
 import (
+	"fmt"
 	"net/netip"
 
-	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // Over UDP a port is one thing more to lie about.
-func udpAttacks() []attack {
+func udpAttacks(f *family) []attack {
 	list := []attack{
 		{name: "another encapsulation port in the client's name, with guessed tags", rfc: "6951 5.4",
 			start: blind(func(x *scene, i int) error {
 				b := packet(friendSCTP, portSCTP, x.w.guess(), wire.AppendHeartbeat(nil, make([]byte, 4)))
-				return x.w.transmit(x.w.carry(friendAddr, victimAddr, uint16(1024+i%60000), b))
+				return x.w.transmit(x.w.carry(x.friendAddr, x.victimAddr, uint16(1024+i%60000), b))
 			})},
 		{name: "INIT flood from ever other encapsulation ports", rfc: "6951 5.4, 9260 5.1.3", must: []string{"INIT ACK"},
 			start: blind(func(x *scene, i int) error {
 				src := x.own()
 				b := packet(src.Port(), portSCTP, 0, initChunk(x.w.guess(), 1, 1<<16, nil))
-				return x.w.transmit(x.w.carry(src.Addr(), victimAddr, uint16(1024+i%60000), b))
+				return x.w.transmit(x.w.carry(src.Addr(), x.victimAddr, uint16(1024+i%60000), b))
 			})},
 		{name: "INIT flood in the names of third parties", rfc: "5062 9", must: []string{"INIT ACK" + third}, echo: 4,
 			start: blind(func(x *scene, i int) error {
-				from := netip.AddrPortFrom(host(innocents, i%5000), uint16(1024+i%60000))
-				return x.w.sctp(from, toSCTP, 0, initChunk(x.w.guess(), 1, 1<<16, nil))
+				from := netip.AddrPortFrom(host(x.innocents, i%5000), uint16(1024+i%60000))
+				return x.w.sctp(from, x.to(portSCTP), 0, initChunk(x.w.guess(), 1, 1<<16, nil))
 			})},
 		{name: "ABORT with guessed tags, T bit on and off", rfc: "5062 3.2, 9260 8.5.1",
 			start: spoofed(func(_ *scene, i int) []byte { return wire.AppendAbort(nil, odd(i)) })},
-		{name: "ICMP port unreachable with guessed tags", rfc: "6951 5.5",
-			start: reports(icmpPort, 0)},
-		{name: "ICMP fragmentation needed, MTU 68, with guessed tags", rfc: "6951 5.6, 8899 4.6",
-			start: reports(icmpTooBig, 68), finish: unshrunk},
+		{name: f.port.name + " with guessed tags", rfc: "6951 5.5",
+			start: reports(f.port, 0)},
+		{name: fmt.Sprintf("%s, MTU %d, with guessed tags", f.tooBig.name, f.leastMTU), rfc: "6951 5.6, 8899 4.6",
+			start: reports(f.tooBig, f.leastMTU), finish: unshrunk},
 		{name: "datagrams that are no SCTP", rfc: "6951 5.4",
 			start: blind(func(x *scene, i int) error {
-				ip := header(host(attackers, i%200), victimAddr, layers.IPProtocolUDP)
-				u := &layers.UDP{SrcPort: layers.UDPPort(1024 + i%60000), DstPort: encapPort}
-				if err := u.SetNetworkLayerForChecksum(ip); err != nil {
-					return err
-				}
-				return x.w.transmit(build(ip, u, gopacket.Payload(noise(x, i%1400))))
+				return x.w.transmit(datagram(host(x.attackers, i%200), x.victimAddr, uint16(1024+i%60000), noise(x, i%1400)))
 			})},
 		{name: "bad checksums", rfc: "9260 6.8",
 			start: blind(func(x *scene, _ int) error {
 				b := packet(friendSCTP, portSCTP, x.w.guess(), dataChunk(nil, 1, whole, 0, 0, 0, make([]byte, 1000)))
 				b[8]++
-				return x.w.transmit(x.w.carry(friendAddr, victimAddr, encapPort, b))
+				return x.w.transmit(x.w.carry(x.friendAddr, x.victimAddr, encapPort, b))
 			})},
 		{name: "associations that say nothing", rfc: "5042 6.4.1", most: 3000, must: []string{"INIT ACK", "COOKIE ACK"}, may: []string{"HEARTBEAT"},
 			start: blind(func(x *scene, _ int) error {
-				p, err := x.open(toSCTP, nil)
+				p, err := x.open(x.to(portSCTP), nil)
 				p.forget()
 				return err
 			})},

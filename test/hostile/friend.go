@@ -21,6 +21,7 @@ import (
 // friend is the honest client: one SCTP association with messages that the victim checks and answers, and
 // one RDMA session with Writes. One of them is under load at a time, the other goes on slowly.
 type friend struct {
+	*family
 	dev    *rdma.Device
 	load   atomic.Pointer[string]
 	octets map[string]*atomic.Uint64 // that the victim has confirmed, by flow
@@ -54,13 +55,13 @@ const (
 	depth    = 16                   // messages under way
 )
 
-func runFriend(kind string) error {
+func runFriend(at *family, kind string) error {
 	link, err := openLink(kind)
 	if err != nil {
 		return err
 	}
-	f := &friend{octets: map[string]*atomic.Uint64{flowSCTP: {}, flowRDMA: {}}}
-	if f.dev, err = rdma.NewDevice(link, &rdma.Config{SCTP: sctp.Config{LocalPort: friendRDMA}}); err != nil {
+	f := &friend{family: at, octets: map[string]*atomic.Uint64{flowSCTP: {}, flowRDMA: {}}}
+	if f.dev, err = rdma.NewDevice(link, &rdma.Config{SCTP: sctp.Config{LocalPort: friendRDMA, Config: own(f.friendAddr)}}); err != nil {
 		return err
 	}
 	defer f.dev.Close()
@@ -83,6 +84,9 @@ func runFriend(kind string) error {
 		},
 	})
 }
+
+// own is for associations from addresses of the client's choice, and not of the kernel's.
+func own(addrs ...netip.Addr) assoc.Config { return assoc.Config{LocalAddrs: addrs} }
 
 func (f *friend) setLoad(flow string) { f.load.Store(&flow) }
 
@@ -115,7 +119,7 @@ func (f *friend) start() error {
 	f.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	conn, err := f.dev.Transport().Dial(ctx, netip.AddrPortFrom(victimAddr, portSCTP), &sctp.Config{LocalPort: friendSCTP})
+	conn, err := f.dev.Transport().Dial(ctx, f.to(portSCTP), &sctp.Config{LocalPort: friendSCTP, Config: own(f.friendAddr)})
 	if err != nil {
 		return err
 	}
@@ -194,7 +198,7 @@ func newWriter(ctx context.Context, f *friend) (*writer, error) {
 	if w.qp, err = f.dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: w.cq, RecvCQ: w.cq, MaxSend: depth, MaxRecv: 1, OwnAssociation: true}); err != nil {
 		return nil, err
 	}
-	reply, err := w.qp.Connect(ctx, netip.AddrPortFrom(victimAddr, portRDMA), []byte(askFriend))
+	reply, err := w.qp.Connect(ctx, f.to(portRDMA), []byte(askFriend))
 	if err != nil {
 		return nil, err
 	}
@@ -243,13 +247,13 @@ type dialing struct {
 }
 
 func (f *friend) dial(d dialing) error {
-	cfg := &sctp.Config{LocalPort: d.Port, Config: assoc.Config{LocalAddrs: []netip.Addr{friendOther}}}
+	cfg := &sctp.Config{LocalPort: d.Port, Config: own(f.friendOther)}
 	if d.Both {
-		cfg.LocalAddrs = append(cfg.LocalAddrs, friendAddr)
+		cfg.LocalAddrs = append(cfg.LocalAddrs, f.friendAddr)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d.Timeout)
 	defer cancel()
-	c, err := f.dev.Transport().Dial(ctx, netip.AddrPortFrom(victimAddr, d.To), cfg)
+	c, err := f.dev.Transport().Dial(ctx, f.to(d.To), cfg)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/internal/hostile/forge"
 	"github.com/rddp-go/rddp/internal/testpriv"
@@ -52,24 +54,64 @@ func TestReactionsAreNamed(t *testing.T) {
 }
 
 func TestAnswersAreCountedByWhomTheyReach(t *testing.T) {
-	w := &wireTap{}
-	r := newRecord()
-	to := func(a netip.Addr, chunks []byte) {
-		r.note(w.carry(victimAddr, a, 0, packet(portSCTP, 7, 1, chunks)), false)
+	for f, headers := range map[*family]uint64{&ipv4: 20, &ipv6: 40} {
+		w := &wireTap{}
+		r := newRecord(f)
+		to := func(a netip.Addr, chunks []byte) {
+			r.note(w.carry(f.victimAddr, a, 0, packet(portSCTP, 7, 1, chunks)), false)
+		}
+		to(host(f.attackers, 3), wire.AppendCookieAck(nil))
+		to(host(f.innocents, 300), wire.AppendAbort(nil, true))
+		if r.leaked {
+			t.Error("something leaked")
+		}
+		to(host(f.attackers, 3), dataChunk(nil, 1, whole, 0, 0, 0, append([]byte("x"), secret...)))
+		if got, want := r.reaction(nil), []string{"ABORT" + third, "COOKIE ACK", "DATA"}; !slices.Equal(got, want) {
+			t.Errorf("%s: seen %q, want %q", f.name, got, want)
+		}
+		own, _ := r.volume(false)
+		away, octets := r.volume(true)
+		if own != 2 || away != 1 || octets != headers+12+4 || !r.leaked {
+			t.Errorf("%s: %d packets to the attacker, %d of %d octets to others, leaked %v", f.name, own, away, octets, r.leaked)
+		}
 	}
-	to(host(attackers, 3), wire.AppendCookieAck(nil))
-	to(host(innocents, 300), wire.AppendAbort(nil, true))
-	if r.leaked {
-		t.Error("something leaked")
+}
+
+// What the kernel says to its neighbours is no reaction, and a first fragment is the packet that it begins.
+func TestPacketsOfIPv6(t *testing.T) {
+	from, to := ipv6.victimAddr, host(ipv6.attackers, 3)
+	solicitation := append([]byte{135, 0, 0, 0}, make([]byte, 20)...)
+	listener := append([]byte{58, 0, 5, 2, 0, 0, 1, 0, 143, 0, 0, 0}, make([]byte, 4)...)
+	ack := packet(portSCTP, 7, 1, wire.AppendCookieAck(nil))
+	for _, row := range []struct {
+		name   string
+		packet []byte
+		want   []string
+	}{
+		{"a Neighbor Solicitation", build(header(from, to, layers.IPProtocolICMPv6), gopacket.Payload(solicitation)), nil},
+		{"a report of groups", build(header(from, netip.MustParseAddr("ff02::16"), layers.IPProtocolIPv6HopByHop), gopacket.Payload(listener)), nil},
+		{"SCTP for a group", (&wireTap{}).carry(from, netip.MustParseAddr("ff02::1"), 0, ack), []string{"COOKIE ACK" + third}},
+		{"an ICMPv6 error", build(header(from, to, layers.IPProtocolICMPv6), gopacket.Payload([]byte{1, 4, 0, 0, 0, 0, 0, 0})), []string{"ICMP 1/4"}},
+		{"a first fragment", fragment(from, to, 1, 0, true, ack), []string{"COOKIE ACK"}},
+		{"a later one", fragment(from, to, 1, 8, false, ack), nil},
+	} {
+		r := newRecord(&ipv6)
+		r.note(row.packet, false)
+		if got := r.reaction(nil); !slices.Equal(got, row.want) {
+			t.Errorf("%s: %q, want %q", row.name, got, row.want)
+		}
 	}
-	to(host(attackers, 3), dataChunk(nil, 1, whole, 0, 0, 0, append([]byte("x"), secret...)))
-	if got, want := r.reaction(nil), []string{"ABORT" + third, "COOKIE ACK", "DATA"}; !slices.Equal(got, want) {
-		t.Errorf("seen %q, want %q", got, want)
-	}
-	own, _ := r.volume(false)
-	away, octets := r.volume(true)
-	if own != 2 || away != 1 || octets != 20+12+4 || !r.leaked {
-		t.Errorf("%d packets to the attacker, %d of %d octets to others, leaked %v", own, away, octets, r.leaked)
+}
+
+// Over IPv6 a receiver drops datagrams whose checksum field is zero (RFC 8200 section 8.1).
+func TestNoDatagramIsWithoutChecksum(t *testing.T) {
+	for _, f := range []*family{&ipv4, &ipv6} {
+		for i := range 1 << 16 {
+			b := datagram(f.victimAddr, f.friendAddr, 1, []byte{byte(i >> 8), byte(i)})
+			if b[len(b)-4] == 0 && b[len(b)-3] == 0 {
+				t.Fatalf("%s: %x", f.name, b)
+			}
+		}
 	}
 }
 
@@ -116,7 +158,13 @@ func rowOf(attack, control float64) row { return row{Attack: attack, Control: co
 // The whole thing, and that a wrong reaction does not pass: the victim answers INITs.
 func TestAttacksOverTheWire(t *testing.T) {
 	testpriv.Require(t, "CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_NET_RAW")
-	all := attacks()
+	for _, f := range []*family{&ipv4, &ipv6} {
+		t.Run(f.name, func(t *testing.T) { attackSome(t, f) })
+	}
+}
+
+func attackSome(t *testing.T, f *family) {
+	all := attacks(f)
 	pick := func(name string) attack {
 		i := slices.IndexFunc(all, func(a attack) bool { return a.name == name && !a.udp })
 		if i < 0 {
@@ -128,7 +176,7 @@ func TestAttacksOverTheWire(t *testing.T) {
 	wrong.name, wrong.must = "INIT flood that is to be dropped silently", nil
 	r := &report{}
 	o := options{rate: 2000, quiet: 40 * time.Millisecond}
-	if err := attackOver(o, false, []attack{pick("INIT flood, nothing follows"), wrong, pick("Write past the end of a region")}, r); err != nil {
+	if err := attackOver(f, o, false, []attack{pick("INIT flood, nothing follows"), wrong, pick("Write past the end of a region")}, r); err != nil {
 		t.Fatal(err)
 	}
 	if len(r.Rows) != 3 || len(r.Rows[0].Failures) != 0 || len(r.Rows[2].Failures) != 0 {

@@ -2,15 +2,16 @@
 
 // Command hostile attacks servers of this module over the wire and measures what that costs them.
 //
-//	hostile [--run regexp] [--short] [--json] [--write-docs file]
+//	hostile [-6] [--run regexp] [--short] [--json] [--write-docs file]
 //
 // It makes three network namespaces: for the victim, a program on packages sctp and rdma over the raw link
 // and over UDP; for an honest client of it; and for the attacker, who speaks raw packets, under any source
 // address it likes. Each row of the table is one attack of RFC 5062 or RFC 5042, or another abuse
-// of the protocols. It needs root. The exit code is 1 when a verdict is a failure.
+// of the protocols. With -6 all of it is over IPv6. It needs root. The exit code is 1 when a verdict is a failure.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -29,6 +30,7 @@ func main() {
 	var (
 		role  = flag.String("role", "", "")
 		link  = flag.String("link", "raw", "")
+		six   = flag.Bool("6", false, "attack over IPv6")
 		o     = options{}
 		match = flag.String("run", "", "only attacks whose name matches this regexp")
 		short = flag.Bool("short", false, "look at reactions and survival only, not at throughput")
@@ -44,15 +46,19 @@ func main() {
 	var err error
 	switch *role {
 	case roleVictim:
-		err = runVictim(*link)
+		err = runVictim(familyOf(*six), *link)
 	case roleFriend:
-		err = runFriend(*link)
+		err = runFriend(familyOf(*six), *link)
 	default:
+		if *six && *docs != "" {
+			err = errors.New("documents have the table of IPv4")
+			break
+		}
 		if *short {
 			o.quiet, o.rounds = 60*time.Millisecond, 0
 		}
 		var r *report
-		if r, err = attackAll(o, *match); err != nil {
+		if r, err = attackAll(familyOf(*six), o, *match); err != nil {
 			break
 		}
 		if *js {
@@ -74,13 +80,13 @@ func main() {
 }
 
 // attacks are all rows.
-func attacks() (list []attack) {
+func attacks(f *family) (list []attack) {
 	for _, g := range []struct {
 		flow string
 		list []attack
 	}{
-		{flowSCTP, blindAttacks()}, {flowSCTP, setupAttacks()}, {flowSCTP, bombAttacks()}, {flowSCTP, dataAttacks()},
-		{flowRDMA, rdmaAttacks()}, {flowSCTP, udpAttacks()},
+		{flowSCTP, blindAttacks(f)}, {flowSCTP, setupAttacks(f)}, {flowSCTP, bombAttacks(f)}, {flowSCTP, dataAttacks()},
+		{flowRDMA, rdmaAttacks()}, {flowSCTP, udpAttacks(f)},
 	} {
 		for _, t := range g.list {
 			t.flow = g.flow
@@ -91,16 +97,16 @@ func attacks() (list []attack) {
 }
 
 // attackAll carries the attacks out that match, over raw first and then over UDP.
-func attackAll(o options, match string) (*report, error) {
+func attackAll(f *family, o options, match string) (*report, error) {
 	re, err := regexp.Compile(match)
 	if err != nil {
 		return nil, err
 	}
-	r := &report{Rate: o.rate, Quiet: o.quiet.Seconds(), Window: o.window.Seconds(), Rounds: o.rounds,
+	r := &report{Family: f.name, Rate: o.rate, Quiet: o.quiet.Seconds(), Window: o.window.Seconds(), Rounds: o.rounds,
 		Machine: fmt.Sprintf("%d processors, %s, veth with an MTU of 1500", runtime.NumCPU(), runtime.Version())}
 	for _, udp := range []bool{false, true} {
 		var chosen []attack
-		for _, t := range attacks() {
+		for _, t := range attacks(f) {
 			if t.udp == udp && re.MatchString(t.name) {
 				chosen = append(chosen, t)
 			}
@@ -108,15 +114,15 @@ func attackAll(o options, match string) (*report, error) {
 		if len(chosen) == 0 {
 			continue
 		}
-		if err := attackOver(o, udp, chosen, r); err != nil {
+		if err := attackOver(f, o, udp, chosen, r); err != nil {
 			return nil, err
 		}
 	}
 	return r, nil
 }
 
-func attackOver(o options, udp bool, chosen []attack, r *report) error {
-	a, err := newArena(o, udp)
+func attackOver(f *family, o options, udp bool, chosen []attack, r *report) error {
+	a, err := newArena(f, o, udp)
 	if err != nil {
 		return err
 	}

@@ -51,6 +51,7 @@ type row struct {
 // arena is the network with everything in it, for one kind of link.
 type arena struct {
 	options
+	*family
 	net            *network
 	victim, friend *agent
 	w              *wireTap
@@ -62,27 +63,28 @@ type arena struct {
 }
 
 // newArena starts the victim and the honest client and warms them up.
-func newArena(o options, udp bool) (*arena, error) {
+func newArena(f *family, o options, udp bool) (*arena, error) {
 	kind := "raw"
 	if udp {
 		kind = "udp"
 	}
-	a := &arena{options: o, seen: newRecord(), done: make(chan struct{})}
+	a := &arena{options: o, family: f, seen: newRecord(f), done: make(chan struct{})}
+	args := []string{"--link", kind, fmt.Sprintf("-6=%v", f == &ipv6)}
 	var err error
-	if a.net, err = newNetwork(); err != nil {
+	if a.net, err = newNetwork(f); err != nil {
 		return nil, err
 	}
-	if a.victim, err = startAgent(a.net.victim, roleVictim, "--link", kind); err != nil {
+	if a.victim, err = startAgent(a.net.victim, roleVictim, args...); err != nil {
 		return nil, err
 	}
-	if a.friend, err = startAgent(a.net.friend, roleFriend, "--link", kind); err != nil {
+	if a.friend, err = startAgent(a.net.friend, roleFriend, args...); err != nil {
 		return nil, err
 	}
-	if a.w, err = newWireTap(a.net.attacker, devAttacker, a.net.gateway, udp, a.seen); err != nil {
+	if a.w, err = newWireTap(f, a.net.attacker, devAttacker, a.net.gateway, udp, a.seen); err != nil {
 		return nil, err
 	}
 	go a.w.read(a.done)
-	a.x = &scene{w: a.w, victim: a.victim, friend: a.friend}
+	a.x = &scene{family: f, w: a.w, victim: a.victim, friend: a.friend}
 	if err := a.victim.ask("regions", nil, &a.x.regions); err != nil {
 		return nil, err
 	}
@@ -400,7 +402,7 @@ func (a *arena) keeps(r *row) bool {
 // nobody makes steps of packets like those of the attack that are for a port that nobody has.
 func (a *arena) nobody(size int) func(int) error {
 	payload := make([]byte, size)
-	from, to := netip.AddrPortFrom(host(attackers, 7), 7), netip.AddrPortFrom(victimAddr, 9)
+	from, to := netip.AddrPortFrom(host(a.attackers, 7), 7), a.to(9)
 	return func(int) error { return a.w.sctp(from, to, 1, payload) }
 }
 
@@ -449,11 +451,11 @@ type listener struct {
 }
 
 func (a *arena) listen() (*listener, error) {
-	fd, _, err := packetSocket(a.net.friend, devFriend)
+	fd, _, err := packetSocket(a.family, a.net.friend, devFriend)
 	if err != nil {
 		return nil, err
 	}
-	l := &listener{seen: newRecord(), fd: fd, done: make(chan struct{}), over: make(chan struct{})}
+	l := &listener{seen: newRecord(a.family), fd: fd, done: make(chan struct{}), over: make(chan struct{})}
 	l.seen.suffix = client
 	l.seen.ignore = map[string]bool{"DATA": true, "SACK": true, "HEARTBEAT": true, "HEARTBEAT ACK": true, "Accept": true, "COOKIE ECHO": true}
 	go func() {

@@ -10,18 +10,6 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// The addresses of the three hosts. Everything under attackers and innocents is routed to the attacker,
-// who answers for the first and watches what the second would get.
-var (
-	victimAddr  = netip.MustParseAddr("10.77.1.1")
-	friendAddr  = netip.MustParseAddr("10.77.1.2")
-	friendOther = netip.MustParseAddr("10.77.1.3") // a second one of the honest client's host
-	gatewayIn   = netip.MustParsePrefix("10.77.2.1/24")
-	gatewayOut  = netip.MustParsePrefix("10.77.2.2/24")
-	attackers   = netip.MustParsePrefix("10.88.0.0/16")
-	innocents   = netip.MustParsePrefix("10.99.0.0/16")
-)
-
 // Devices: the victim's are named after who is at the other end, and theirs alike.
 const (
 	devFriend   = "friend"
@@ -37,7 +25,7 @@ type network struct {
 
 // newNetwork makes them. The victim takes packets from any source on any wire, so that the attacker may
 // use the client's addresses: it is off the path, but nothing filters sources.
-func newNetwork() (*network, error) {
+func newNetwork(f *family) (*network, error) {
 	n := &network{}
 	for _, ns := range []**netns.NS{&n.victim, &n.friend, &n.attacker} {
 		var err error
@@ -45,22 +33,22 @@ func newNetwork() (*network, error) {
 			return nil, err
 		}
 	}
-	for _, v := range []string{"all", "default"} {
+	for _, v := range []string{"all", "default"} { // IPv6 has no such filter
 		if err := n.victim.Sysctl("net.ipv4.conf."+v+".rp_filter", "0"); err != nil {
 			return nil, err
 		}
 	}
-	if err := netns.Veth(n.victim, n.friend, devFriend, 1500, netip.PrefixFrom(victimAddr, 24), netip.PrefixFrom(friendAddr, 24)); err != nil {
+	if err := netns.Veth(n.victim, n.friend, devFriend, 1500, f.net(f.victimAddr), f.net(f.friendAddr)); err != nil {
 		return nil, err
 	}
-	if err := n.friend.Addr(devFriend, netip.PrefixFrom(friendOther, 24)); err != nil {
+	if err := n.friend.Addr(devFriend, f.net(f.friendOther)); err != nil {
 		return nil, err
 	}
-	if err := netns.Veth(n.victim, n.attacker, devAttacker, 1500, gatewayIn, gatewayOut); err != nil {
+	if err := netns.Veth(n.victim, n.attacker, devAttacker, 1500, f.net(f.gatewayIn), f.net(f.gatewayOut)); err != nil {
 		return nil, err
 	}
-	for _, dst := range []netip.Prefix{attackers, innocents} {
-		if err := n.victim.Route(dst, gatewayOut.Addr()); err != nil {
+	for _, dst := range []netip.Prefix{f.attackers, f.innocents} {
+		if err := n.victim.Route(dst, f.gatewayOut); err != nil {
 			return nil, err
 		}
 	}

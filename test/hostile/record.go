@@ -26,6 +26,7 @@ const third = " to a third party"
 // record is what was seen of the victim's reaction: how often each kind of chunk, and how much of it went
 // to whom.
 type record struct {
+	*family
 	mu     sync.Mutex
 	ignore map[string]bool // kinds that belong to the honest client
 	suffix string          // of all kinds
@@ -36,8 +37,8 @@ type record struct {
 	packets map[bool]uint64
 }
 
-func newRecord() *record {
-	r := &record{}
+func newRecord(f *family) *record {
+	r := &record{family: f}
 	r.reset()
 	return r
 }
@@ -50,19 +51,17 @@ func (r *record) reset() {
 
 // note takes in one IP packet of the victim. It returns the SCTP packet in it, if there is one.
 func (r *record) note(b []byte, udp bool) (src, dst netip.Addr, sctp []byte) {
-	var ip layers.IPv4
-	if ip.DecodeFromBytes(b, gopacket.NilDecodeFeedback) != nil {
+	src, dst, proto, payload := decode(b)
+	if !src.IsValid() || housekeeping(proto, payload) {
 		return
 	}
-	src, _ = netip.AddrFromSlice(ip.SrcIP)
-	dst, _ = netip.AddrFromSlice(ip.DstIP)
-	payload, kinds := ip.Payload, []string(nil)
+	var kinds []string
 	switch {
-	case ip.Protocol == layers.IPProtocolSCTP && !udp:
+	case proto == layers.IPProtocolSCTP && !udp:
 		sctp = payload
-	case ip.Protocol == layers.IPProtocolUDP && udp && len(payload) > 8:
+	case proto == layers.IPProtocolUDP && udp && len(payload) > 8:
 		sctp = payload[8:]
-	case ip.Protocol == layers.IPProtocolICMPv4 && len(payload) > 1:
+	case (proto == layers.IPProtocolICMPv4 || proto == layers.IPProtocolICMPv6) && len(payload) > 1:
 		kinds = []string{fmt.Sprintf("ICMP %d/%d", payload[0], payload[1])}
 	}
 	if len(sctp) < wire.CommonHeaderLen {
@@ -70,7 +69,7 @@ func (r *record) note(b []byte, udp bool) (src, dst netip.Addr, sctp []byte) {
 	} else {
 		kinds = describe(sctp)
 	}
-	innocent := innocents.Contains(dst)
+	innocent := r.innocents.Contains(dst) || dst.IsMulticast()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	foreign := len(kinds) == 0
@@ -89,6 +88,33 @@ func (r *record) note(b []byte, udp bool) (src, dst netip.Addr, sctp []byte) {
 	}
 	r.leaked = r.leaked || secretIn(b)
 	return src, dst, sctp
+}
+
+// decode takes the IP header off, and over IPv6 that of a first fragment.
+func decode(b []byte) (src, dst netip.Addr, proto layers.IPProtocol, payload []byte) {
+	var v4 layers.IPv4
+	var v6 layers.IPv6
+	switch {
+	case v4.DecodeFromBytes(b, gopacket.NilDecodeFeedback) == nil && v4.Version == 4:
+		src, _ = netip.AddrFromSlice(v4.SrcIP)
+		dst, _ = netip.AddrFromSlice(v4.DstIP)
+		return src, dst, v4.Protocol, v4.Payload
+	case v6.DecodeFromBytes(b, gopacket.NilDecodeFeedback) == nil && v6.Version == 6:
+		src, _ = netip.AddrFromSlice(v6.SrcIP)
+		dst, _ = netip.AddrFromSlice(v6.DstIP)
+		proto, payload = v6.NextHeader, v6.Payload
+		if proto == layers.IPProtocolIPv6Fragment && len(payload) >= 8 && binary.BigEndian.Uint16(payload[2:])&^7 == 0 {
+			proto, payload = layers.IPProtocol(payload[0]), payload[8:]
+		}
+	}
+	return src, dst, proto, payload
+}
+
+// housekeeping tells whether a packet is the kernel's own: of Multicast Listener Discovery (RFC 3810), the
+// only one with hop-by-hop options, or of Neighbor Discovery (RFC 4861), which for IPv4 is not in IP.
+func housekeeping(proto layers.IPProtocol, payload []byte) bool {
+	return proto == layers.IPProtocolIPv6HopByHop || proto == layers.IPProtocolICMPv6 && len(payload) > 0 &&
+		payload[0] >= layers.ICMPv6TypeRouterSolicitation && payload[0] <= layers.ICMPv6TypeRedirect
 }
 
 // describe names the chunks of a packet.

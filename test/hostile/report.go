@@ -13,6 +13,7 @@ import (
 
 // report is all rows and how they came about.
 type report struct {
+	Family  string  `json:"family"`
 	Rate    int     `json:"rate"` // packets a second
 	Quiet   float64 `json:"quiet"`
 	Window  float64 `json:"window"` // seconds
@@ -69,7 +70,7 @@ func (r *report) text(w io.Writer) {
 		fmt.Fprintln(tw, strings.Join(row.cells(), "\t"))
 	}
 	tw.Flush()
-	fmt.Fprintf(w, "%d attacks, %d failed\n", len(r.Rows), r.failed())
+	fmt.Fprintf(w, "%d attacks over %s, %d failed\n", len(r.Rows), r.Family, r.failed())
 }
 
 func (r *report) json(w io.Writer) error {

@@ -31,6 +31,7 @@ type attack struct {
 
 // scene is what an attack works with.
 type scene struct {
+	*family
 	w       *wireTap
 	victim  *agent
 	friend  *agent
@@ -41,26 +42,10 @@ type scene struct {
 	bystander uint8 // of the present attack
 }
 
-var (
-	toSCTP = netip.AddrPortFrom(victimAddr, portSCTP)
-	toRDMA = netip.AddrPortFrom(victimAddr, portRDMA)
-
-	// The honest client's ends, in whose name blind attackers speak.
-	fromSCTP = netip.AddrPortFrom(friendAddr, friendSCTP)
-)
-
-// host returns the i-th address in a network.
-func host(n netip.Prefix, i int) netip.Addr {
-	a := n.Addr().As4()
-	i++
-	a[2], a[3] = a[2]|byte(i/250), byte(1+i%250)
-	return netip.AddrFrom4(a)
-}
-
 // own returns an address and port of the attacker that were not used before.
 func (x *scene) own() netip.AddrPort {
 	x.used++
-	return netip.AddrPortFrom(host(attackers, x.used/40000), uint16(10000+x.used%40000))
+	return netip.AddrPortFrom(host(x.attackers, x.used/40000), uint16(10000+x.used%40000))
 }
 
 // peer returns an association from an address that was not used before, yet to be set up.
@@ -106,7 +91,7 @@ func blind(f func(x *scene, i int) error) func(*scene) (func(int) error, error) 
 // standing makes steps that all use one association, to the SCTP server and after its first message.
 func standing(first string, f func(x *scene, p *peer, i int) error) func(*scene) (func(int) error, error) {
 	return func(x *scene) (func(int) error, error) {
-		p, err := x.open(toSCTP, nil)
+		p, err := x.open(x.to(portSCTP), nil)
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +110,7 @@ func standing(first string, f func(x *scene, p *peer, i int) error) func(*scene)
 // again makes steps that each set an association up and have it ended by the victim.
 func again(f func(x *scene, p *peer, i int) error) func(*scene) (func(int) error, error) {
 	return blind(func(x *scene, i int) error {
-		p, err := x.open(toSCTP, nil)
+		p, err := x.open(x.to(portSCTP), nil)
 		if err != nil {
 			return err
 		}

@@ -66,7 +66,7 @@ func openLink(kind string) (rawio.Link, error) {
 	return raw.Open(raw.Config{})
 }
 
-func runVictim(kind string) error {
+func runVictim(f *family, kind string) error {
 	link, err := openLink(kind)
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func runVictim(kind string) error {
 		"mtu": func(arg json.RawMessage) (any, error) {
 			var to netip.Addr
 			err := json.Unmarshal(arg, &to)
-			return v.link.MTU(victimAddr, to), err
+			return v.link.MTU(f.victimAddr, to), err
 		},
 		"regions": func(json.RawMessage) (any, error) {
 			return v.memory.regions(), nil

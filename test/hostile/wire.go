@@ -37,14 +37,14 @@ type wireTap struct {
 func htons(v uint16) uint16 { return v<<8 | v>>8 }
 
 // packetSocket opens a packet socket on a device of a namespace.
-func packetSocket(ns *netns.NS, device string) (fd, index int, err error) {
+func packetSocket(f *family, ns *netns.NS, device string) (fd, index int, err error) {
 	err = ns.Do(func() error {
 		dev, err := net.InterfaceByName(device)
 		if err != nil {
 			return err
 		}
 		index = dev.Index
-		fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, int(htons(unix.ETH_P_IP)))
+		fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, int(htons(f.ether)))
 		if err != nil {
 			return err
 		}
@@ -55,19 +55,19 @@ func packetSocket(ns *netns.NS, device string) (fd, index int, err error) {
 		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 100_000}); err != nil {
 			return err
 		}
-		return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: htons(unix.ETH_P_IP), Ifindex: index})
+		return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: htons(f.ether), Ifindex: index})
 	})
 	return fd, index, err
 }
 
 // newWireTap opens the attacker's end: gateway is the hardware address of the victim's.
-func newWireTap(ns *netns.NS, device string, gateway net.HardwareAddr, udp bool, seen *record) (*wireTap, error) {
-	fd, index, err := packetSocket(ns, device)
+func newWireTap(f *family, ns *netns.NS, device string, gateway net.HardwareAddr, udp bool, seen *record) (*wireTap, error) {
+	fd, index, err := packetSocket(f, ns, device)
 	if err != nil {
 		return nil, err
 	}
 	w := &wireTap{fd: fd, udp: udp, seen: seen, rnd: rand.New(rand.NewPCG(1, 2)), peers: make(map[netip.AddrPort]*peer)}
-	w.to = unix.SockaddrLinklayer{Protocol: htons(unix.ETH_P_IP), Ifindex: index, Halen: 6}
+	w.to = unix.SockaddrLinklayer{Protocol: htons(f.ether), Ifindex: index, Halen: 6}
 	copy(w.to.Addr[:], gateway)
 	return w, nil
 }
@@ -82,7 +82,7 @@ func (w *wireTap) transmit(ip []byte) error {
 	return nil
 }
 
-// build puts an IPv4 header, and those between, in front of what they carry.
+// build puts an IP header, and those between, in front of what they carry.
 func build(ls ...gopacket.SerializableLayer) []byte {
 	buf := gopacket.NewSerializeBuffer()
 	if err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, ls...); err != nil {
@@ -91,7 +91,16 @@ func build(ls ...gopacket.SerializableLayer) []byte {
 	return buf.Bytes()
 }
 
-func header(src, dst netip.Addr, proto layers.IPProtocol) *layers.IPv4 {
+// ipHeader is what gopacket has of IPv4 and IPv6 alike.
+type ipHeader interface {
+	gopacket.NetworkLayer
+	gopacket.SerializableLayer
+}
+
+func header(src, dst netip.Addr, proto layers.IPProtocol) ipHeader {
+	if src.Is6() {
+		return &layers.IPv6{Version: 6, HopLimit: 64, NextHeader: proto, SrcIP: src.AsSlice(), DstIP: dst.AsSlice()}
+	}
 	return &layers.IPv4{Version: 4, TTL: 64, Protocol: proto, SrcIP: src.AsSlice(), DstIP: dst.AsSlice(), Flags: layers.IPv4DontFragment}
 }
 
@@ -100,15 +109,23 @@ const encapPort = 9899
 
 // carry makes the IP packet that carries an SCTP packet.
 func (w *wireTap) carry(src, dst netip.Addr, from uint16, sctp []byte) []byte {
-	if !w.udp {
-		return build(header(src, dst, layers.IPProtocolSCTP), gopacket.Payload(sctp))
+	if w.udp {
+		return datagram(src, dst, from, sctp)
 	}
-	ip := header(src, dst, layers.IPProtocolUDP)
-	u := &layers.UDP{SrcPort: layers.UDPPort(from), DstPort: encapPort}
+	return build(header(src, dst, layers.IPProtocolSCTP), gopacket.Payload(sctp))
+}
+
+// datagram is one of UDP to the encapsulation port.
+func datagram(src, dst netip.Addr, from uint16, payload []byte) []byte {
+	ip, u := header(src, dst, layers.IPProtocolUDP), &layers.UDP{SrcPort: layers.UDPPort(from), DstPort: encapPort}
 	if err := u.SetNetworkLayerForChecksum(ip); err != nil {
 		panic(err)
 	}
-	return build(ip, u, gopacket.Payload(sctp))
+	b := build(ip, u, gopacket.Payload(payload))
+	if u.Checksum == 0 { // it is sent as its other zero: over IPv6 it must not be left out
+		binary.BigEndian.PutUint16(b[len(b)-len(payload)-2:], 0xFFFF)
+	}
+	return b
 }
 
 // sctp sends an SCTP packet with a right checksum.
@@ -125,41 +142,47 @@ func packet(src, dst uint16, tag uint32, chunks []byte) []byte {
 
 // fragments sends an IP packet in fragments of at most 1500 octets.
 func (w *wireTap) fragments(src, dst netip.Addr, payload []byte) error {
-	const most = 1480
-	id := uint16(w.rnd.Uint32())
+	const most = 1448 // a multiple of 8 that leaves room for the headers of IPv6
+	id := w.rnd.Uint32()
 	for at := 0; at < len(payload); at += most {
-		ip := header(src, dst, layers.IPProtocolSCTP)
-		ip.Flags, ip.Id, ip.FragOffset = 0, id, uint16(at/8)
-		if at+most < len(payload) {
-			ip.Flags = layers.IPv4MoreFragments
-		}
-		if err := w.transmit(build(ip, gopacket.Payload(payload[at:min(at+most, len(payload))]))); err != nil {
+		end := min(at+most, len(payload))
+		if err := w.transmit(fragment(src, dst, id, at, end < len(payload), payload[at:end])); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// icmp sends an ICMP "destination unreachable" of some code about a packet that the victim is to have sent
-// to remote. info is the low half of the second word: the MTU.
-func (w *wireTap) icmp(from netip.Addr, victim, remote netip.AddrPort, code uint8, info uint16, tag uint32) error {
-	head := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, victim.Port()), remote.Port()), tag)
-	quoted := w.quote(victim, remote, append(head, 0, 0, 0, 0, byte(wire.ChunkSack), 0, 0, 16))
-	msg := &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(layers.ICMPv4TypeDestinationUnreachable, code), Seq: info}
-	return w.transmit(build(header(from, victim.Addr(), layers.IPProtocolICMPv4), msg, gopacket.Payload(quoted)))
+// fragment is a piece of an SCTP packet from octet at on. IPv6 has a header of its own for it (RFC 8200 section 4.5).
+func fragment(src, dst netip.Addr, id uint32, at int, more bool, piece []byte) []byte {
+	if src.Is6() {
+		b := binary.BigEndian.AppendUint16([]byte{byte(layers.IPProtocolSCTP), 0}, uint16(at))
+		if more {
+			b[3]++
+		}
+		b = binary.BigEndian.AppendUint32(b, id)
+		return build(header(src, dst, layers.IPProtocolIPv6Fragment), gopacket.Payload(append(b, piece...)))
+	}
+	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolSCTP, SrcIP: src.AsSlice(), DstIP: dst.AsSlice(), Id: uint16(id), FragOffset: uint16(at / 8)}
+	if more {
+		ip.Flags = layers.IPv4MoreFragments
+	}
+	return build(ip, gopacket.Payload(piece))
 }
 
-// quote is a packet of the victim as a router would have seen it.
-func (w *wireTap) quote(victim, remote netip.AddrPort, sctp []byte) []byte {
-	if !w.udp {
-		return build(header(victim.Addr(), remote.Addr(), layers.IPProtocolSCTP), gopacket.Payload(sctp))
+// icmp sends an ICMP report about a packet that the victim is to have sent to remote.
+func (w *wireTap) icmp(from netip.Addr, victim, remote netip.AddrPort, t trouble, mtu uint32, tag uint32) error {
+	head := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, victim.Port()), remote.Port()), tag)
+	quoted := w.carry(victim.Addr(), remote.Addr(), encapPort, append(head, 0, 0, 0, 0, byte(wire.ChunkSack), 0, 0, 16))
+	if from.Is4() {
+		msg := &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(t.typ, t.code), Seq: uint16(mtu)}
+		return w.transmit(build(header(from, victim.Addr(), layers.IPProtocolICMPv4), msg, gopacket.Payload(quoted)))
 	}
-	ip := header(victim.Addr(), remote.Addr(), layers.IPProtocolUDP)
-	u := &layers.UDP{SrcPort: encapPort, DstPort: encapPort}
-	if err := u.SetNetworkLayerForChecksum(ip); err != nil {
+	ip, msg := header(from, victim.Addr(), layers.IPProtocolICMPv6), &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(t.typ, t.code)}
+	if err := msg.SetNetworkLayerForChecksum(ip); err != nil {
 		panic(err)
 	}
-	return build(ip, u, gopacket.Payload(sctp))
+	return w.transmit(build(ip, msg, gopacket.Payload(append(number(mtu|t.pointer), quoted...))))
 }
 
 // read takes in what the victim sends to the attacker and to the innocent, until done is closed.
