@@ -107,14 +107,23 @@ func (l *life) settled(token uint64, acked, unsent bool) {
 }
 
 // take judges a message, or a piece of one, that a side has received.
-func (h *hearing) take(e *end, m *assoc.Received, scratch []byte) {
+func (h *hearing) take(by *line, m *assoc.Received, scratch []byte) {
+	e := by.e
 	r, name := e.t.r, e.h.node.Name
 	l, n := h.from, int(m.PPID&(1<<numberBits-1))
+	id := m.PPID >> numberBits
 	if m.Cut {
-		r.fail(Lost, name, "a message ends in the middle")
+		switch {
+		case id != l.id: // what the peer had begun to say before it restarted
+		case by.a.State() != assoc.Closed:
+			r.fail(Lost, name, "message %d ends in the middle", n)
+		case h.part != n || h.off != m.Offset:
+			r.fail(Order, name, "message %d is cut off at octet %d, after %d of message %d", n, m.Offset, h.off, h.part)
+		}
+		h.part = -1
 		return
 	}
-	if id := m.PPID >> numberBits; id != l.id || n >= len(l.said) {
+	if id != l.id || n >= len(l.said) {
 		r.fail(Twice, name, "message %d of life %d is delivered in life %d, which has %d", n, id, l.id, len(l.said))
 		return
 	}

@@ -277,6 +277,9 @@ func (l *line) event(ev assoc.Event) {
 		e.t.r.ended(e.h, l.a, ev.Err, e.t)
 		e.mute = 0 // what has come is read at last
 		l.read()
+		if l.in != nil && l.in.part >= 0 {
+			e.t.r.fail(Lost, e.h.node.Name, "of message %d %d octets were read, and nothing says that no more will come", l.in.part, l.in.off)
+		}
 		l.down = ev.Err
 		e.t.r.tally.end(ev.Err)
 		l.finish(false)
@@ -298,9 +301,8 @@ func (l *line) read() {
 		switch {
 		case l.in == nil:
 			e.t.r.fail(Twice, e.h.node.Name, "a message before the association is up")
-		case m.Cut: // the rest of what the peer had begun to say before it restarted
 		default:
-			l.in.take(e, m, e.t.r.scratch(m.Size))
+			l.in.take(l, m, e.t.r.scratch(m.Size))
 		}
 		l.a.Release(m)
 	}
