@@ -34,7 +34,7 @@ type Config struct {
 type Stats struct {
 	RxPackets   uint64 // handed up, ICMP reports included
 	RxICMP      uint64 // ICMP reports handed up
-	RxMalformed uint64 // wrong IP header, or too short for an SCTP common header
+	RxMalformed uint64 // wrong IP header or source, or too short for an SCTP common header
 	RxIgnored   uint64 // ICMP messages that SCTP ignores (RFC 9260 section 10)
 	RxOverflow  uint64 // dropped by the kernel for want of receive buffer
 	TxPackets   uint64 // taken by the kernel

@@ -214,6 +214,37 @@ func TestIPv4Options(t *testing.T) {
 	}
 }
 
+// An IPv6 packet from an IPv4-mapped address is none of IPv4, and would be answered as if it were.
+func TestMappedSourceIsDropped(t *testing.T) {
+	ns := testns.New(t)
+	a := open(t, ns, raw.Config{Ports: []uint16{20001}})
+	var fd int
+	ns.Do(func() (err error) {
+		fd, err = syscall.Socket(syscall.AF_INET6, syscall.SOCK_RAW, syscall.IPPROTO_RAW) // with a header of our own
+		return err
+	})
+	defer syscall.Close(fd)
+	sctp := packet(1, 20001, 60)
+	for _, src := range []netip.Addr{netip.MustParseAddr("::ffff:127.0.0.1"), v6} {
+		b := make([]byte, 40, 100)
+		b[0], b[5], b[6], b[7] = 0x60, byte(len(sctp)), 132, 64
+		s, d := src.As16(), v6.As16()
+		copy(b[8:], s[:])
+		copy(b[24:], d[:])
+		if err := syscall.Sendto(fd, append(b, sctp...), 0, &syscall.SockaddrInet6{Addr: d}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := linktest.Read(t, a, 1)[0]
+	defer p.Release()
+	if p.Remote != to(v6) {
+		t.Errorf("a packet from %v", p.Remote)
+	}
+	if s := a.Stats(); s.RxMalformed != 1 || s.RxPackets != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestPortInUse(t *testing.T) {
 	ns := testns.New(t)
 	a := open(t, ns, raw.Config{Local: v4, Ports: []uint16{20001}})

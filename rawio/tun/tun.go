@@ -39,7 +39,7 @@ type Stats struct {
 	RxPackets       uint64 // handed up, ICMP reports included
 	RxICMP          uint64 // ICMP reports handed up
 	RxEcho          uint64 // echo requests answered
-	RxMalformed     uint64 // wrong length, version or checksum
+	RxMalformed     uint64 // wrong length, version, checksum, or IPv4-mapped addresses in IPv6
 	RxFragments     uint64 // IP fragments of SCTP packets
 	RxReassembled   uint64 // packets put together from fragments
 	RxFragmentsBad  uint64 // fragments dropped: they overlap, or do not fit together

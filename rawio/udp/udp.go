@@ -69,7 +69,7 @@ func (cfg *Config) check() error {
 type Stats struct {
 	RxPackets   uint64 // handed up, ICMP reports included
 	RxICMP      uint64 // ICMP reports handed up
-	RxMalformed uint64 // too short for an SCTP common header
+	RxMalformed uint64 // too short for an SCTP common header, or over IPv6 from an IPv4-mapped address
 	RxIgnored   uint64 // ICMP messages that SCTP ignores
 	RxOverflow  uint64 // dropped by the kernel for want of receive buffer
 	TxPackets   uint64 // taken by the kernel

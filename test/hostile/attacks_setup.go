@@ -182,29 +182,53 @@ func setupAttacks(f *family) []attack {
 				return x.w.sctp(netip.AddrPortFrom(host(x.innocents, i%5000), 7), x.to(portSCTP), x.w.guess(), wire.AppendShutdownAck(nil))
 			})},
 	}
-	if len(f.nobodies) > 0 { // over IPv4 the kernel stands before us
-		list = append(list, attack{name: "INIT, SHUTDOWN ACK and DATA from nobody's and the victim's own addresses", rfc: "9260 8.4",
-			start: blind(func(x *scene, i int) error {
-				from := netip.AddrPortFrom(x.nobodies[i/3%len(x.nobodies)], portSCTP)
-				switch i % 3 {
-				case 0:
-					return x.w.sctp(from, x.to(portSCTP), 0, initChunk(x.w.guess(), 1, 1<<16, nil))
-				case 1:
-					return x.w.sctp(from, x.to(portSCTP), x.w.guess(), wire.AppendShutdownAck(nil))
-				}
-				return x.w.sctp(from, x.to(portSCTP), x.w.guess(), dataChunk(nil, 1, whole, 0, 0, 0, []byte{1}))
-			})},
-			attack{name: "associations that list nobody's and the victim's own addresses", rfc: "5062 5, 9260 5.1.2",
-				must: []string{"INIT ACK", "COOKIE ACK"}, may: handshake, start: blind(func(x *scene, _ int) error {
-					var params []byte
-					for _, a := range x.nobodies {
-						params = wire.AppendParam(params, wire.ParamIPv6, a.AsSlice())
-					}
-					_, err := x.open(x.to(portSCTP), params)
-					return err
-				})})
+	return append(list, nobodyAttacks(f)...)
+}
+
+// nobodyAttacks are of IPv6: over IPv4 the kernel stands before us.
+func nobodyAttacks(f *family) []attack {
+	if len(f.nobodies) == 0 {
+		return nil
 	}
-	return list
+	var failed uint64
+	return []attack{
+		{name: "INIT, SHUTDOWN ACK and DATA from nobody's and the victim's own addresses", rfc: "9260 8.4",
+			start: func(x *scene) (func(int) error, error) {
+				var s victimStats
+				err := x.victim.ask("stats", nil, &s)
+				failed = s.Transport.TxFailed
+				return func(i int) error {
+					from := netip.AddrPortFrom(x.nobodies[i/3%len(x.nobodies)], portSCTP)
+					switch i % 3 {
+					case 0:
+						return x.w.sctp(from, x.to(portSCTP), 0, initChunk(x.w.guess(), 1, 1<<16, nil))
+					case 1:
+						return x.w.sctp(from, x.to(portSCTP), x.w.guess(), wire.AppendShutdownAck(nil))
+					}
+					return x.w.sctp(from, x.to(portSCTP), x.w.guess(), dataChunk(nil, 1, whole, 0, 0, 0, []byte{1}))
+				}, err
+			},
+			finish: func(x *scene) error {
+				var s victimStats
+				if err := x.victim.ask("stats", nil, &s); err != nil {
+					return err
+				}
+				if n := s.Transport.TxFailed - failed; n > 0 {
+					return fmt.Errorf("%d answers to addresses that the victim has no way to", n)
+				}
+				return nil
+			}},
+		{name: "associations that list nobody's and the victim's own addresses", rfc: "5062 5, 9260 5.1.2",
+			must: []string{"INIT ACK", "COOKIE ACK"}, may: []string{"HEARTBEAT"},
+			start: blind(func(x *scene, _ int) error {
+				var params []byte
+				for _, a := range x.nobodies {
+					params = wire.AppendParam(params, wire.ParamIPv6, a.AsSlice())
+				}
+				_, err := x.open(x.to(portSCTP), params)
+				return err
+			})},
+	}
 }
 
 // camp sets up associations that list the second address of the honest client, from the port that it will

@@ -53,6 +53,7 @@ func udpAttacks(f *family) []attack {
 		{name: "Write with a forged STag", rfc: "5042 6.1.1", must: []string{"Terminate 1/1/0"},
 			may: []string{"INIT ACK", "COOKIE ACK", "HEARTBEAT", "SACK", "Accept", "session Terminate"}, start: writing("none", regionBase)},
 	}
+	list = append(list, nobodyAttacks(f)...)
 	for i := range list {
 		list[i].udp = true
 	}

@@ -159,6 +159,9 @@ func parse6(b []byte) (Packet, error) {
 		Src: netip.AddrFrom16([16]byte(b[8:])), Dst: netip.AddrFrom16([16]byte(b[24:])),
 		ECN: b[1] >> 4 & 3,
 	}
+	if p.Src.Is4In6() || p.Dst.Is4In6() { // not to be on the wire (RFC 6890): above, they would be IPv4's
+		return Packet{}, ErrMalformed
+	}
 	var err error
 	p.Proto, p.Payload, err = SkipExtensions(b[6], b[Len6:Len6+n])
 	p.Header = Len6 + n - len(p.Payload)

@@ -93,6 +93,7 @@ func TestParseRefuses(t *testing.T) {
 		return b
 	}
 	p4, p6 := packet4([]byte("payload")), packet6(ProtoSCTP, []byte("payload"))
+	mapped := netip.MustParseAddr("::ffff:192.0.2.1").As16()
 	corrupt := bytes.Clone(p4)
 	corrupt[8]--
 	for _, test := range []struct {
@@ -127,6 +128,8 @@ func TestParseRefuses(t *testing.T) {
 		{"IPv6 fragment header cut off", packet6(extFragment, make([]byte, 7)), ErrMalformed},
 		{"IPv6 extension header cut off", packet6(extHopByHop, make([]byte, 7)), ErrMalformed},
 		{"IPv6 extension header longer than the packet", packet6(extHopByHop, []byte{59, 1, 7: 0}), ErrMalformed},
+		{"IPv6 from an IPv4-mapped address", change(p6, 8, mapped[:]...), ErrMalformed},
+		{"IPv6 to an IPv4-mapped address", change(p6, 24, mapped[:]...), ErrMalformed},
 		{"IPv6 routing header with segments left", packet6(extRouting, []byte{132, 0, 0, 1, 7: 0}), ErrMalformed},
 	} {
 		if _, err := Parse(test.b); err != test.want {

@@ -198,7 +198,8 @@ func (r *receiver) packet(p *rawio.Packet) bool {
 	n := min(r.size, len(r.rest))
 	r.msg.Data, r.rest = r.rest[:n:n], r.rest[n:]
 	*p = rawio.Packet{}
-	ok := r.codec.Decode(&r.msg, p)
+	// Sockets of IPv6 get nothing but IPv6, in which a mapped address is no source (RFC 6890): above, it would be IPv4's.
+	ok := !r.msg.From.Addr().Is4In6() && r.codec.Decode(&r.msg, p)
 	if ok {
 		p.Buf = r.buf
 	}
