@@ -7,14 +7,19 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"time"
 
 	"github.com/spf13/pflag"
 )
 
-// UntilSignal returns a context that ends with the first of the signals; a second one ends the program at once.
+// oneSignal is how long after a signal another is still the same: who starts a program in a group of processes may signal both.
+const oneSignal = time.Second
+
+// UntilSignal returns a context that ends with the first of the signals. A later one, of somebody who does not want to wait,
+// ends the program at once.
 func UntilSignal(signals ...os.Signal) context.Context {
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
-	context.AfterFunc(ctx, stop)
+	context.AfterFunc(ctx, func() { time.AfterFunc(oneSignal, stop) })
 	return ctx
 }
 
