@@ -298,10 +298,9 @@ func (l *line) read() {
 		if !ok {
 			return
 		}
-		switch {
-		case l.in == nil:
+		if l.in == nil {
 			e.t.r.fail(Twice, e.h.node.Name, "a message before the association is up")
-		default:
+		} else {
 			l.in.take(l, m, e.t.r.scratch(m.Size))
 		}
 		l.a.Release(m)

@@ -79,11 +79,7 @@ func (l *Link) open() error {
 }
 
 func (l *Link) socket(v6 bool) (*mmsg.Socket, error) {
-	domain := unix.AF_INET
-	if v6 {
-		domain = unix.AF_INET6
-	}
-	fd, err := unix.Socket(domain, unix.SOCK_RAW|unix.SOCK_CLOEXEC, iphdr.ProtoSCTP)
+	fd, err := mmsg.Open(v6, unix.SOCK_RAW, iphdr.ProtoSCTP)
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
 		return nil, &rawio.PermissionError{Link: "raw", Capability: "CAP_NET_RAW", Err: err}
 	}

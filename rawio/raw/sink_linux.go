@@ -17,10 +17,8 @@ import (
 // costs. So they rest while the link's reader is at work: with a packet or two in a small buffer, which is full then. The
 // reader looks after its own buffer, half of which is more than a window of 16 MiB takes, and wakes them before it parks.
 type sinks struct {
-	list    []*os.File
-	rc      []syscall.RawConn
-	nothing []unix.SockFilter // the filters of one that is awake, and one that rests
-	all     []unix.SockFilter
+	list []*os.File
+	rc   []syscall.RawConn
 
 	// The reader's.
 	resting bool
@@ -33,13 +31,15 @@ const (
 	alertFor  = 4096 // looks
 )
 
+// The filters of a sink that is awake, and of one that rests.
+var (
+	nothing = []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 0}}
+	all     = []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 1}} // the first octet will do
+)
+
 // add opens a sink.
 func (s *sinks) add(v6 bool, address func(fd int) error) error {
-	domain := unix.AF_INET
-	if v6 {
-		domain = unix.AF_INET6
-	}
-	fd, err := unix.Socket(domain, unix.SOCK_RAW|unix.SOCK_CLOEXEC, iphdr.ProtoSCTP)
+	fd, err := mmsg.Open(v6, unix.SOCK_RAW, iphdr.ProtoSCTP)
 	if err != nil {
 		return os.NewSyscallError("socket", err)
 	}
@@ -50,19 +50,13 @@ func (s *sinks) add(v6 bool, address func(fd int) error) error {
 		return err
 	}
 	s.rc = append(s.rc, rc)
-	s.nothing, s.all = take(0), take(1)
-	if err := attach(fd, s.nothing); err != nil {
+	if err := attach(fd, nothing); err != nil {
 		return err
 	}
 	if err := mmsg.Set(fd, mmsg.Option{Level: unix.SOL_SOCKET, Name: unix.SO_RCVBUF, Value: 1}); err != nil { // the least there is
 		return err
 	}
 	return address(fd)
-}
-
-// take is a filter that takes so many octets of each packet.
-func take(n uint32) []unix.SockFilter {
-	return []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: n}}
 }
 
 // received counts packets that the reader has got from the group.
@@ -80,7 +74,7 @@ func (s *sinks) received(n int, g *mmsg.Group) {
 	case !s.resting:
 		s.resting = true
 		for _, rc := range s.rc {
-			_ = rc.Control(func(fd uintptr) { _ = attach(int(fd), s.all) }) // or it stays awake
+			_ = rc.Control(func(fd uintptr) { _ = attach(int(fd), all) }) // or it stays awake
 		}
 	}
 }
@@ -94,7 +88,7 @@ func (s *sinks) wake() {
 	s.resting = false
 	for _, rc := range s.rc {
 		_ = rc.Control(func(fd uintptr) {
-			if attach(int(fd), s.nothing) != nil {
+			if attach(int(fd), nothing) != nil {
 				s.resting = true // until the next time
 			}
 			drain(int(fd))

@@ -87,11 +87,7 @@ func (l *Link) sockets() ([]*mmsg.Socket, error) {
 
 // socket opens a bound socket and leaves its port in l.port.
 func (l *Link) socket(v6 bool, port int) (*mmsg.Socket, error) {
-	domain := unix.AF_INET
-	if v6 {
-		domain = unix.AF_INET6
-	}
-	fd, err := unix.Socket(domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	fd, err := mmsg.Open(v6, unix.SOCK_DGRAM, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}

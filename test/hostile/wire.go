@@ -101,6 +101,10 @@ func header(src, dst netip.Addr, proto layers.IPProtocol) ipHeader {
 	if src.Is6() {
 		return &layers.IPv6{Version: 6, HopLimit: 64, NextHeader: proto, SrcIP: src.AsSlice(), DstIP: dst.AsSlice()}
 	}
+	return header4(src, dst, proto)
+}
+
+func header4(src, dst netip.Addr, proto layers.IPProtocol) *layers.IPv4 {
 	return &layers.IPv4{Version: 4, TTL: 64, Protocol: proto, SrcIP: src.AsSlice(), DstIP: dst.AsSlice(), Flags: layers.IPv4DontFragment}
 }
 
@@ -163,7 +167,8 @@ func fragment(src, dst netip.Addr, id uint32, at int, more bool, piece []byte) [
 		b = binary.BigEndian.AppendUint32(b, id)
 		return build(header(src, dst, layers.IPProtocolIPv6Fragment), gopacket.Payload(append(b, piece...)))
 	}
-	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolSCTP, SrcIP: src.AsSlice(), DstIP: dst.AsSlice(), Id: uint16(id), FragOffset: uint16(at / 8)}
+	ip := header4(src, dst, layers.IPProtocolSCTP)
+	ip.Flags, ip.Id, ip.FragOffset = 0, uint16(id), uint16(at/8)
 	if more {
 		ip.Flags = layers.IPv4MoreFragments
 	}

@@ -42,6 +42,15 @@ func NewSocket(fd int, v6 bool, codec Codec) (*Socket, error) {
 	return &Socket{fd: fd, file: f, rc: rc, codec: codec, v6: v6}, nil
 }
 
+// Open opens a socket of the IPv6 or IPv4 family, with an Errno when that fails.
+func Open(v6 bool, kind, proto int) (fd int, err error) {
+	domain := unix.AF_INET
+	if v6 {
+		domain = unix.AF_INET6
+	}
+	return unix.Socket(domain, kind|unix.SOCK_CLOEXEC, proto)
+}
+
 // raise sets a buffer size past the system's limit where we may, and else up to it.
 func raise(fd, force, plain, n int) {
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, n) != nil {

@@ -41,12 +41,17 @@ func (r *Reassembly) CutOff() {
 	if r.open == nil {
 		return
 	}
-	m := r.message()
-	m.header(r.open)
-	m.Cut = true
-	r.ready.push(m)
+	r.cut(r.open)
 	r.open = nil
 	r.ready.join(&r.later)
+}
+
+// cut makes the end of a message ready whose rest will not come.
+func (r *Reassembly) cut(of *Message) {
+	m := r.message()
+	m.header(of)
+	m.Cut = true
+	r.ready.push(m)
 }
 
 // header makes p a part of the same message as m.

@@ -380,10 +380,7 @@ func (r *Reassembly) Restart(inStreams int) {
 	r.Close()
 	r.inStreams = inStreams
 	if r.reading.More {
-		m := r.message()
-		m.header(&r.reading)
-		m.Cut = true
-		r.ready.push(m)
+		r.cut(&r.reading)
 	}
 }
 
