@@ -82,7 +82,10 @@ func TestMessagesThatComeTogetherWakeEveryReader(t *testing.T) {
 	}
 }
 
-// heartbeat makes a HEARTBEAT of the peer of s.
+// quiet keeps the associations of a test from sending anything by themselves.
+var quiet = &Config{Config: assoc.Config{DisablePMTUD: true, HeartbeatInterval: -1}}
+
+// heartbeat makes a HEARTBEAT of the peer of s. After it who set up s, or answered the peer, is no longer at it.
 func heartbeat(s *Conn, info string) rawio.Packet {
 	a, _ := s.Lock()
 	defer s.Unlock()
@@ -95,7 +98,7 @@ func heartbeat(s *Conn, info string) rawio.Packet {
 // A packet that comes while the association is in use is handled by who uses it, or by who brings it, if
 // the other has just left.
 func TestNoPacketIsLeftBehindInTheBacklog(t *testing.T) {
-	_, s := newPair(t).connect(t, nil, nil)
+	_, s := newPair(t).connect(t, quiet, quiet)
 	p := heartbeat(s, "x")
 	rounds := int64(50_000)
 	if race.Enabled {
@@ -137,7 +140,6 @@ func TestNoPacketIsLeftBehindInTheBacklog(t *testing.T) {
 // The same, step by step: the owner leaves after the packet has found the association in use and before it is in the
 // backlog.
 func TestWhoBringsAPacketHandlesItWhenTheOwnerHasLeft(t *testing.T) {
-	quiet := &Config{Config: assoc.Config{DisablePMTUD: true, HeartbeatInterval: -1}}
 	_, s := newPair(t).connect(t, quiet, quiet)
 	p := heartbeat(s, "x")
 	s.gate.own.Lock()
@@ -189,7 +191,7 @@ func TestBacklogIsNotOvertaken(t *testing.T) {
 	}
 	link := &answers{Link: lb}
 	p := joinPair(t, la, lb, la, link)
-	_, s := p.connect(t, nil, nil)
+	_, s := p.connect(t, quiet, quiet)
 	first, second := heartbeat(s, "first"), heartbeat(s, "second")
 	s.gate.post(&first)
 	if !s.input(s.t.now(), &second, false) {
