@@ -85,7 +85,18 @@ func (a *Assoc) transmit(now rawio.Time, out *TxBatch) bool {
 		return false
 	}
 	a.end(out)
+	if fill && len(a.control.entries) == 0 && !(a.recv != nil && a.recv.SackPending()) {
+		a.fillMore(now, out, data)
+	}
 	return true
+}
+
+// fillMore adds packets like the last one, with nothing but DATA.
+func (a *Assoc) fillMore(now rawio.Time, out *TxBatch, data *tx.Path) {
+	packets, octets := len(out.Pkts), out.Octets()
+	a.sender.FillMore(now, out, data)
+	a.stats.PacketsOut += uint64(len(out.Pkts) - packets)
+	a.stats.OctetsOut += uint64(out.Octets() - octets)
 }
 
 // end finishes the open packet and counts it.

@@ -30,6 +30,7 @@ type Batch struct {
 
 	// The open packet.
 	local, remote netip.AddrPort
+	header        [wire.CommonHeaderLen]byte
 	ecn           uint8
 	size          int  // octets it may have
 	used          int  // octets it has
@@ -61,13 +62,22 @@ func (b *Batch) Reset() {
 // better be written.
 func (b *Batch) Full() bool { return len(b.Pkts) >= b.max || b.octets >= maxOctets }
 
+// Octets returns the octets in the finished packets.
+func (b *Batch) Octets() int { return b.octets }
+
 // Begin opens a packet with its common header. It is to have at most size octets, common header
 // included; Room says what is left of them, and it is for the caller to keep to it. A packet that
 // comes out longer is sent as IP fragments of what a packet of size octets takes.
 func (b *Batch) Begin(src, dst uint16, vtag uint32, local, remote netip.AddrPort, size int) {
 	b.local, b.remote, b.size, b.ecn = local, remote, size, rawio.NotECT
+	wire.AppendHeader(b.header[:0], src, dst, vtag)
+	b.BeginAgain()
+}
+
+// BeginAgain opens a packet with the common header, the addresses, the size and the ECN field of the last one.
+func (b *Batch) BeginAgain() {
 	b.used, b.vec, b.open = 0, len(b.vecs), false
-	b.Commit(wire.AppendHeader(b.Tail(), src, dst, vtag))
+	b.Commit(append(b.Tail(), b.header[:]...))
 }
 
 // Room returns how many octets the open packet still takes. It is negative in a packet that holds

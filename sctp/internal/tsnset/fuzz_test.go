@@ -21,6 +21,7 @@ func (s *script) next() int {
 // FuzzSet compares a set of TSNs with a map, over a window that slides, and wraps.
 func FuzzSet(f *testing.F) {
 	f.Add([]byte{0, 1, 5, 0, 7, 3, 4, 2, 4, 9, 1, 1, 6, 200})
+	f.Add([]byte{8, 3, 200, 4, 0, 255, 8, 60, 5, 5, 60, 9})
 	f.Add([]byte{6, 255, 0, 255, 0, 254, 5, 250, 9, 2, 100, 4, 3, 100, 7, 60})
 	f.Fuzz(func(t *testing.T, in []byte) {
 		if len(in) > 200 {
@@ -33,7 +34,7 @@ func FuzzSet(f *testing.F) {
 		s.Grow(live, base, 0)
 		ref := map[wire.TSN]bool{}
 		for len(z) > 0 {
-			op, at := z.next()%8, z.next()
+			op, at := z.next()%9, z.next()
 			i := base.Add(uint32(at % live))
 			n := min(z.next(), live-at%live)
 			switch op {
@@ -58,6 +59,11 @@ func FuzzSet(f *testing.F) {
 				n = min(at%live+1, n)
 				got, ok := s.Last(i, n)
 				agree(t, "Last", ref, i, ^uint32(0), n, true, got, ok)
+			case 8:
+				s.AddRange(i, n)
+				for k := range n {
+					ref[i.Add(uint32(k))] = true
+				}
 			case 7: // the window slides, or grows
 				if at%2 == 0 {
 					n = min(at, live)

@@ -92,14 +92,28 @@ func (s *Set) Last(t wire.TSN, n int) (wire.TSN, bool) {
 	return 0, false
 }
 
+// AddRange makes the n TSNs from t on members, 0 <= n <= Cap.
+func (s *Set) AddRange(t wire.TSN, n int) {
+	for n > 0 {
+		w, m, k := s.part(t, n)
+		*w |= m
+		t, n = t+wire.TSN(k), n-k
+	}
+}
+
 // RemoveRange removes the n TSNs from t on, 0 <= n <= Cap.
 func (s *Set) RemoveRange(t wire.TSN, n int) {
 	for n > 0 {
-		w, _ := s.at(t)
-		off := int(t & 63)
-		k := min(64-off, n)
-		*w &^= (^uint64(0) >> (64 - k)) << off
-		t += wire.TSN(k)
-		n -= k
+		w, m, k := s.part(t, n)
+		*w &^= m
+		t, n = t+wire.TSN(k), n-k
 	}
+}
+
+// part returns the word of t, and the bits in it of the first k of n TSNs from t on, which are all that it has.
+func (s *Set) part(t wire.TSN, n int) (word *uint64, mask uint64, k int) {
+	word, _ = s.at(t)
+	off := int(t & 63)
+	k = min(64-off, n)
+	return word, ^uint64(0) >> (64 - k) << off, k
 }

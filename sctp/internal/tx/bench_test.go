@@ -40,17 +40,19 @@ func fillBatch(s *Sender, b *pack.Batch) {
 		b.Begin(1, 2, 3, p.Local, p.Remote, p.MTU())
 		s.Fill(0, b, p)
 		b.End()
+		s.FillMore(0, b, p)
 	}
 }
 
 // BenchmarkFill is the way of bulk data: pull, record, header, vector, CRC32c, and a cumulative SACK
-// for every two packets.
+// for every so many packets.
 func BenchmarkFill(b *testing.B) {
+	const packets = 4
 	for _, mtu := range []int{1480, 65515} {
 		b.Run(fmt.Sprint(mtu), func(b *testing.B) {
-			s, batch := bulk(mtu), pack.NewBatch(2)
+			s, batch := bulk(mtu), pack.NewBatch(packets)
 			k := makeSack(0, 1<<31-1)
-			b.SetBytes(int64(2 * s.MaxPayload()))
+			b.SetBytes(int64(packets * s.MaxPayload()))
 			b.ReportAllocs()
 			for b.Loop() {
 				fillBatch(s, batch)

@@ -26,12 +26,13 @@ var labRTO = RTOConfig{Initial: time.Second, Min: time.Second, Max: time.Minute}
 
 // lab drives a Sender in virtual time. TSNs start at 1.
 type lab struct {
-	t     *testing.T
-	s     *Sender
-	b     *pack.Batch
-	now   rawio.Time
-	acked []uint64 // tokens
-	token uint64
+	t      *testing.T
+	s      *Sender
+	b      *pack.Batch
+	now    rawio.Time
+	acked  []uint64 // tokens
+	token  uint64
+	single bool // each packet is made by Poll and Fill
 }
 
 func newLab(t *testing.T, paths int) *lab {
@@ -97,6 +98,9 @@ func (l *lab) transmit() []rawio.Packet {
 			l.t.Fatal("Poll promised a chunk that Fill did not append")
 		}
 		l.b.End()
+		if !l.single {
+			l.s.FillMore(l.now, l.b, p)
+		}
 	}
 	return l.b.Pkts
 }

@@ -311,14 +311,7 @@ func (s *Sender) emit(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p *P
 	if s.sackNow {
 		flags |= wire.FlagI
 	}
-	h := wire.AppendDataHeader(b.Tail(), wire.DataFields{
-		Flags: flags, TSN: t, Stream: r.stream, SSN: r.ssn, PPID: r.ppid, PayloadLen: int(r.size),
-	})
-	b.Commit(append(h, r.head[:r.n]...))
-	b.Bytes(r.body[0])
-	b.Bytes(r.body[1])
-	b.Commit(append(b.Tail(), wire.Padding(int(r.size))...))
-
+	appendChunk(b, t, r, flags)
 	if r.state &^= large; p.Least > 0 && b.Len() > p.Least {
 		r.state |= large
 	}
@@ -332,6 +325,17 @@ func (s *Sender) emit(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p *P
 	}
 	s.stats.Chunks++
 	s.stats.Octets += uint64(r.size)
+}
+
+// appendChunk appends the chunk to the packet.
+func appendChunk(b *pack.Batch, t wire.TSN, r *record, flags uint8) {
+	h := wire.AppendDataHeader(b.Tail(), wire.DataFields{
+		Flags: flags, TSN: t, Stream: r.stream, SSN: r.ssn, PPID: r.ppid, PayloadLen: int(r.size),
+	})
+	b.Commit(append(h, r.head[:r.n]...))
+	b.Bytes(r.body[0])
+	b.Bytes(r.body[1])
+	b.Commit(append(b.Tail(), wire.Padding(int(r.size))...))
 }
 
 // toFlight counts a chunk as in flight to p.
