@@ -85,7 +85,7 @@ func (a *Assoc) transmit(now rawio.Time, out *TxBatch) bool {
 		return false
 	}
 	a.end(out)
-	if fill && len(a.control.entries) == 0 && !(a.recv != nil && a.recv.SackPending()) {
+	if fill {
 		a.fillMore(now, out, data)
 	}
 	return true

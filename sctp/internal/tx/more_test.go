@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/cc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -86,6 +88,11 @@ func (k *stock) sack(r *rand.Rand, window uint32) {
 	}
 }
 
+// slow is a pacer that lets a few packets go at once.
+type slow struct{ cc.Controller }
+
+func (slow) PacingRate(time.Duration) int64 { return 5_000_000 }
+
 // Packets that are made many at a time are those that are made one by one.
 func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 	made := 0
@@ -96,6 +103,11 @@ func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 			l := newLab(t, paths)
 			l.single = i == 0
 			l.s.cfg.MaxBurst = burst
+			if seed%5 == 0 {
+				for _, p := range l.s.Paths() {
+					p.pacer = slow{p.cc}
+				}
+			}
 			ends[i] = &stock{lab: l, seed: seed}
 			l.s.SetUpper(ends[i], l)
 		}
