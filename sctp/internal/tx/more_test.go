@@ -52,7 +52,10 @@ func (k *stock) step(r *rand.Rand) {
 	case 0:
 		k.left = r.IntN(300)
 	case 1:
-		k.queue(r.IntN(4), 1+r.IntN(3000))
+		m := Message{Body: [2][]byte{make([]byte, 1+r.IntN(3000))}, Path: uint8(r.IntN(len(s.Paths()) + 1))}
+		if err := s.Enqueue(&m); err != nil {
+			k.t.Fatal(err)
+		}
 	case 2:
 		s.SetSackNow(r.IntN(8) == 0)
 	case 3:
