@@ -167,13 +167,16 @@ func (p *params) reads() int {
 	return min(p.depth, maxReads)
 }
 
-// moderation says that every so many messages one asks for a completion. The numbers are perftest's,
-// except that the queue never drains for lack of one.
+// Of so many messages, or so many octets, one asks for a completion. The first number is perftest's, which polls for them; ddpbench sleeps
+// in between, and to be woken for each large message as well would cost a tenth of the bandwidth.
+const (
+	moderateCount  = 100
+	moderateOctets = 16 << 20
+)
+
+// moderation says that every so many messages one asks for a completion. The queue never drains for lack of one.
 func (p *params) moderation() int {
-	if p.size > 8192 {
-		return 1
-	}
-	return min(100, max(1, p.depth/4))
+	return max(1, min(moderateCount, p.depth/4, moderateOctets/p.size))
 }
 
 // target is memory that one end opens to the other.

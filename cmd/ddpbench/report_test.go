@@ -57,7 +57,7 @@ func TestHeaderBlock(t *testing.T) {
 	out, _, _ := bench(t, "read", "--self", "--link", "mem", "-n", "10", "-q", "2", "-b")
 	for _, want := range []string{
 		"                    RDMA_Read Bidirectional BW Test\n", " Number of qps   : 2\t\tTransport type : SCTP\n", " Connection type : RC\t\tUsing SRQ      : OFF\n",
-		" TX depth        : 128\n", " CQ Moderation   : 1\n", " Outstand reads  : 128\n", " Link type       : memory of this process\n",
+		" TX depth        : 128\n", " CQ Moderation   : 32\n", " Outstand reads  : 128\n", " Link type       : memory of this process\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
