@@ -117,16 +117,23 @@ func BenchmarkPlace(b *testing.B) {
 }
 
 func BenchmarkNextSegment(b *testing.B) {
-	s, _, _ := bulk(b, 64)
-	g := gatherOf(make([]byte, 1<<20))
-	var seg Segment
-	b.ReportAllocs()
-	for b.Loop() {
-		if !s.NextSegment(1414, &seg) {
-			_ = s.SendTagged(1, 0, 0, g, 1)
-			continue
-		}
-		s.Acked()
+	s, _, reg := bulk(b, 1<<20)
+	piece, err := s.Resolve(reg.STag(), 0, 1<<20, RemoteWrite)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, g := range map[string]Gather{"memory": gatherOf(make([]byte, 1<<20)), "region": {piece}} {
+		b.Run(name, func(b *testing.B) {
+			var seg Segment
+			b.ReportAllocs()
+			for b.Loop() {
+				if !s.NextSegment(1414, &seg) {
+					_ = s.SendTagged(1, 0, 0, g, 1)
+					continue
+				}
+				s.Acked()
+			}
+		})
 	}
 }
 

@@ -14,6 +14,7 @@ type Piece struct {
 
 	need Access // of the region
 	gen  uint32 // of the region's buffer
+	ram  []byte // the octets, as Resolve found them, unless they are on a device
 }
 
 // acquire begins an access to the region of a piece, or returns false if it may not be used any more.
@@ -21,7 +22,7 @@ func (p *Piece) acquire() bool {
 	if !p.Region.acquire() {
 		return false
 	}
-	if p.Region.gen.Load() == p.gen && p.Region.access&p.need == p.need {
+	if p.Region.grants(p.gen, p.need) {
 		return true
 	}
 	p.Region.release()
@@ -94,10 +95,14 @@ func putWithin(m Memory, off uint64, b []byte) error {
 	return m.put(off, b)
 }
 
-// slice returns octets [off, off+n) of the piece for sending.
+// slice returns octets [off, off+n) of the piece for sending. They are read after it has returned, so that a look at
+// whether they may be is as good as an access, and it costs less.
 func (p *Piece) slice(off, n uint64) ([]byte, error) {
 	if p.Region == nil {
 		return sliceWithin(p.Mem, p.Off+off, n)
+	}
+	if size := uint64(len(p.ram)); off <= size && n <= size-off && p.Region.Valid() && p.Region.grants(p.gen, p.need) {
+		return p.ram[off : off+n : off+n], nil
 	}
 	if !p.acquire() {
 		return nil, ErrRevoked

@@ -72,7 +72,7 @@ func (s *Stream) acquire(tag STag) (*Region, *Error) {
 // returns their offset in its memory. The wrap comes before the bounds: no region reaches 2^64, so that
 // a wrapping segment would never be named as such after them.
 func (r *Region) locate(to, n uint64, need Access) (off uint64, err *Error) {
-	if r.access&need != need {
+	if r.Access()&need != need {
 		return 0, &Error{Type: TypeTagged, Code: CodeInvalidSTag}
 	}
 	if wraps(to, n) {
@@ -168,13 +168,16 @@ func (s *Stream) Resolve(tag STag, to, n uint64, need Access) (Piece, *Error) {
 	if err != nil {
 		return Piece{}, err
 	}
+	defer r.release()
 	off, err := r.locate(to, n, need)
-	gen := r.gen.Load()
-	r.release()
 	if err != nil {
 		return Piece{}, err
 	}
-	return Piece{Region: r, Off: off, Len: n, need: need, gen: gen}, nil
+	p := Piece{Region: r, Off: off, Len: n, need: need, gen: r.gen.Load()}
+	if b := r.mem.RAM(); b != nil {
+		p.ram = b[off : off+n : off+n]
+	}
+	return p, nil
 }
 
 // CheckSTag returns the region of an STag that is valid and associated with this stream.

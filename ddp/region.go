@@ -27,13 +27,13 @@ const (
 
 // Region is a tagged buffer: memory that an STag names (section 5.1.1).
 //
-// Concurrency: Base, Len, Memory and Access may be called by the holder of the table's mutator lock,
-// and by a ULP inside AdmitTagged for the region it is shown. STag, PD, Scope and Valid are safe at any time.
+// Concurrency: Base, Len and Memory may be called by the holder of the table's mutator lock,
+// and by a ULP inside AdmitTagged for the region it is shown. STag, PD, Scope, Access and Valid are safe at any time.
 type Region struct {
 	stag   STag
 	pd     PD
 	scope  StreamID
-	access Access
+	access atomic.Uint32 // an Access
 	mem    Memory
 	base   uint64
 
@@ -66,7 +66,12 @@ func (r *Region) PD() PD { return r.pd }
 func (r *Region) Scope() StreamID { return r.scope }
 
 // Access returns the rights granted.
-func (r *Region) Access() Access { return r.access }
+func (r *Region) Access() Access { return Access(r.access.Load()) }
+
+// grants reports whether the buffer is still the one of that generation, with all the rights that are needed.
+func (r *Region) grants(gen uint32, need Access) bool {
+	return r.gen.Load() == gen && r.Access()&need == need
+}
 
 // Base returns the Tagged Offset of the first octet.
 func (r *Region) Base() uint64 { return r.base }

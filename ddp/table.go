@@ -79,11 +79,11 @@ func (t *Table) Register(sp Spec) (*Region, error) {
 	if wraps(sp.Base, sp.Mem.Len()) {
 		return nil, ErrRange
 	}
-	return t.add(&Region{pd: sp.PD, scope: sp.Scope, access: sp.Access, mem: sp.Mem, base: sp.Base})
+	return t.add(&Region{pd: sp.PD, scope: sp.Scope, mem: sp.Mem, base: sp.Base}, sp.Access)
 }
 
 // add gives r an STag.
-func (t *Table) add(r *Region) (*Region, error) {
+func (t *Table) add(r *Region, a Access) (*Region, error) {
 	if t.MaxPerPD > 0 && t.perPD[r.pd] >= t.MaxPerPD {
 		return nil, ErrTooManyRegions
 	}
@@ -99,6 +99,7 @@ func (t *Table) add(r *Region) (*Region, error) {
 		tag = t.tags.next()
 	}
 	r.stag, r.devices = tag, &t.devices
+	r.access.Store(uint32(a))
 	t.reserve()
 	insert(*t.slots.Load(), r)
 	t.used++
@@ -132,7 +133,7 @@ func (t *Table) SetAccess(r *Region, a Access) error {
 		return ErrNoSuchRegion
 	}
 	r.hold()
-	r.access = a
+	r.access.Store(uint32(a))
 	r.resume()
 	return nil
 }
@@ -153,7 +154,8 @@ func (t *Table) Rebind(r *Region, mem Memory, base uint64, a Access) error {
 		return ErrWindow
 	}
 	r.hold()
-	r.mem, r.base, r.access = mem, base, a
+	r.mem, r.base = mem, base
+	r.access.Store(uint32(a))
 	r.gen.Add(1)
 	r.word.And(^uint32(wordInvalid))
 	r.resume()

@@ -26,13 +26,13 @@ func (t *Table) Bind(of *Region, w Window) (*Region, error) {
 		return nil, ErrRevoked
 	case of.pd != w.PD || w.Stream == 0 || of.scope != 0 && of.scope != w.Stream:
 		return nil, ErrScope
-	case w.Access&(RemoteWrite|RemoteAtomic) != 0 && of.access&LocalWrite == 0:
+	case w.Access&(RemoteWrite|RemoteAtomic) != 0 && of.Access()&LocalWrite == 0:
 		return nil, ErrRights
 	case !of.mem.has(w.Off, w.Len) || wraps(w.Base, w.Len):
 		return nil, ErrRange
 	}
-	return t.add(&Region{pd: w.PD, scope: w.Stream, access: w.Access, mem: of.mem.sub(w.Off, w.Len), base: w.Base,
-		parent: of, parentGen: of.gen.Load()})
+	return t.add(&Region{pd: w.PD, scope: w.Stream, mem: of.mem.sub(w.Off, w.Len), base: w.Base,
+		parent: of, parentGen: of.gen.Load()}, w.Access)
 }
 
 // attached reports whether the region behind a window still has the buffer that the window is part of.
