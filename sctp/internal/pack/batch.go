@@ -130,11 +130,12 @@ func (b *Batch) End() {
 	vec := b.vecs[b.vec:len(b.vecs):len(b.vecs)]
 	wire.PutPacketChecksum(vec)
 	b.octets += b.used
-	p := rawio.Packet{Vec: vec, Local: b.local, Remote: b.remote, ECN: b.ecn}
+	b.Pkts = append(b.Pkts, rawio.Packet{})
+	p := &b.Pkts[len(b.Pkts)-1]
+	p.Vec, p.Local, p.Remote, p.ECN = vec, b.local, b.remote, b.ecn
 	if b.used > b.size {
 		p.Fragment = b.size + rawio.Overhead(b.remote)
 	}
-	b.Pkts = append(b.Pkts, p)
 	b.open = false
 }
 
