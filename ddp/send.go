@@ -219,11 +219,16 @@ func (m *message) gather(want uint64, seg *Segment) (n uint32, err error) {
 // Acked takes note that the lower layer has undertaken for the oldest segment it had not acknowledged
 // yet: acknowledgements come in the order in which NextSegment gave the segments out.
 func (s *Stream) Acked() {
-	if s.out.n == 0 || s.out.at(0).unacked == 0 {
+	if s.out.n == 0 {
 		return
 	}
-	s.out.at(0).unacked-- // of the oldest message: settle leaves no other in front
-	s.settle()
+	m := s.out.at(0) // the oldest: settle leaves no other in front
+	if m.unacked == 0 {
+		return
+	}
+	if m.unacked--; m.unacked == 0 {
+		s.settle()
+	}
 }
 
 // settle reports the oldest messages that are done, in order of submission.

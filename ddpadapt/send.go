@@ -131,8 +131,9 @@ func (s *Session) sendControl(fn function, msg *assoc.Message) {
 // MinMULPDU stays in one piece, and so do the messages that RDMAP expects whole.
 func (s *Session) sendSegment(room int, msg *assoc.Message) bool {
 	seg := &s.m.seg
-	limit := min(s.MULPDU(), room-ssnLen)
-	if room >= s.m.a.MaxPayload() || s.ds.Rest()+ddp.MaxHeaderLen <= MinMULPDU {
+	most := s.m.a.MaxPayload()
+	limit := min(max(MinMULPDU, most-ssnLen), room-ssnLen)
+	if room >= most || s.ds.Rest()+ddp.MaxHeaderLen <= MinMULPDU {
 		limit = max(MinMULPDU, limit)
 	}
 	if !s.ds.NextSegment(limit, seg) || s.dead {

@@ -115,6 +115,8 @@ func (s *Sender) ackThrough(a *ack, cum wire.TSN) {
 		return
 	}
 	a.result.CumAdvanced = true
+	g.inflight.RemoveRange(base, n)
+	g.countable.RemoveRange(base, n)
 	for t := base; t != cum+1; t++ {
 		r := g.rec(t)
 		if g.ngapped > 0 && g.gapped.Has(t) {
@@ -164,6 +166,8 @@ func (s *Sender) ackGaps(a *ack, k wire.Sack) (highest wire.TSN, named int) {
 		t, ok := g.gapped.NextGap(cum+wire.TSN(start), n)
 		for ; ok; t, ok = g.gapped.NextGap(t+1, int(uint32(highest-t))) {
 			s.ackOne(a, t, g.rec(t))
+			g.inflight.Remove(t)
+			g.countable.Remove(t)
 			g.gapped.Add(t)
 			g.ngapped++
 		}
@@ -171,7 +175,7 @@ func (s *Sender) ackGaps(a *ack, k wire.Sack) (highest wire.TSN, named int) {
 	return highest, named
 }
 
-// ackOne acknowledges a TSN for the first time.
+// ackOne acknowledges a TSN for the first time. The caller takes it out of what is in flight and countable.
 func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 	p := s.paths[r.path]
 	if s.ring.nmarked > 0 && s.ring.marked.Has(t) {
@@ -181,7 +185,7 @@ func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 		if t == p.first {
 			p.sack.ackedFirst = true
 		}
-		s.fromFlight(t, r)
+		s.landed(r)
 	}
 	p.sack.acked += r.chunkLen()
 	s.acked += r.chunkLen()

@@ -356,6 +356,11 @@ func (s *Sender) toFlight(t wire.TSN, r *record, p *Path) {
 func (s *Sender) fromFlight(t wire.TSN, r *record) {
 	s.ring.inflight.Remove(t)
 	s.ring.countable.Remove(t)
+	s.landed(r)
+}
+
+// landed counts a chunk as in flight no more.
+func (s *Sender) landed(r *record) {
 	s.paths[r.path].flight -= r.chunkLen()
 	s.flight -= r.chunkLen()
 	s.data -= int(r.size)
