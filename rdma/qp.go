@@ -87,7 +87,8 @@ type QP struct {
 	negotiate, peerToPeer bool
 	sendCQ                *CQ
 	recvCQ                *CQ
-	core                  *rdmap.QP // guarded by the gate of peer, before there is one by mu
+	core                  *rdmap.QP  // guarded by the gate of peer, before there is one by mu
+	recv                  sync.Mutex // of the core, for PostRecv; a leaf lock
 
 	mu       sync.Mutex // a leaf lock
 	reserved bool       // guarded by mu: Connect or Accept has begun
@@ -144,7 +145,7 @@ func (d *Device) CreateQP(cfg *QPConfig) (*QP, error) {
 	}
 	rc := rdmap.Config{
 		Table: d.table, PD: c.PD.id, Stream: q.id, QPNum: num,
-		SendCQ: cqRef{c.SendCQ, q}, RecvCQ: cqRef{c.RecvCQ, q}, Host: (*host)(q),
+		SendCQ: cqRef{c.SendCQ, q}, RecvCQ: cqRef{c.RecvCQ, q}, RecvLock: &q.recv, Host: (*host)(q),
 		MaxSend: c.MaxSend, MaxRecv: c.MaxRecv, MaxSGE: c.MaxSGE, MaxInline: c.MaxInline, IRD: c.IRD, ORD: c.ORD,
 		NoAtomics: d.cfg.NoAtomics, NoImmediate: d.cfg.NoImmediate,
 	}
@@ -221,13 +222,9 @@ func (q *QP) PostSendList(wrs []SendWR) (n int, err error) {
 	return n, err
 }
 
-// PostRecv queues a buffer for one Send of the peer (RFC 5041 section 5.1.2), or for Immediate Data, which leaves it as it is.
-func (q *QP) PostRecv(wr *RecvWR) error {
-	p := q.lock()
-	err := q.core.PostRecv(wr)
-	q.unlock(p)
-	return err
-}
+// PostRecv queues a buffer for one Send of the peer (RFC 5041 section 5.1.2), or for Immediate Data, which leaves it as it is. It
+// does not wait for the goroutine that handles the packets of the association.
+func (q *QP) PostRecv(wr *RecvWR) error { return q.core.PostRecv(wr) }
 
 // SetHighWater asks for one EventHighWater when more than n receives are in process: the peer has begun to send to
 // them and does not end its messages (RFC 5042 section 6.4.3.1). Ask again after the event. A negative n

@@ -52,7 +52,8 @@ type Config struct {
 	QPNum  uint32
 
 	SendCQ, RecvCQ CQ
-	SRQ            SRQ // nil: the QP has a receive queue of its own
+	SRQ            SRQ    // nil: the QP has a receive queue of its own
+	RecvLock       Locker // held for PostRecv, which needs no gate then; a leaf lock. nil: PostRecv needs the gate
 	Host           Host
 
 	MaxSend   int // send requests posted and not completed

@@ -5,8 +5,8 @@
 // A QP is one end of an RDMAP stream. Requests are posted with QP.PostSend and QP.PostRecv, completions
 // come out through a CQ, and QP.Stream is the DDP stream to attach to a lower layer. The package does no
 // I/O, starts nothing, takes no locks and reads no clock: all calls of one QP, those that come up from
-// ddp included, are made under the one gate of the association that carries the stream. Only the STag
-// table is shared between associations; a SharedQueue is too, behind a lock of its owner.
+// ddp included, are made under the one gate of the association that carries the stream; PostRecv alone may come from beside it,
+// behind Config.RecvLock. Only the STag table is shared between associations; a SharedQueue is too, behind a lock of its owner.
 //
 // # Order
 //

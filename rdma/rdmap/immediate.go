@@ -36,7 +36,7 @@ func (m *immediates) at(i uint32) *[ImmediateLen]byte {
 
 // buffer returns what serves message msn: the posted buffer, or for Immediate Data a place of its own.
 func (r *recvQueue) buffer(msn uint32, control uint8) (*ddp.RecvBuffer, uint8) {
-	b, code := r.q.Lookup(msn)
+	b, code := r.lookup(msn)
 	_, op := SplitControl(control)
 	if code != 0 || op != OpImmediate && op != OpImmediateSE {
 		return b, code

@@ -79,9 +79,7 @@ func NewQP(cfg Config) (*QP, error) {
 		ID: cfg.Stream, PD: cfg.PD, Table: cfg.Table, ULP: q, Queues: queues,
 	})
 	q.sq.init(&q.cfg)
-	if err := q.rq.init(&q.cfg); err != nil {
-		return nil, err
-	}
+	q.rq.init(&q.cfg)
 	if err := q.resp.init(&q.cfg); err != nil {
 		return nil, err
 	}

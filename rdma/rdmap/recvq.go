@@ -7,27 +7,31 @@ import "github.com/rddp-go/rddp/ddp"
 type recvQueue struct {
 	q      *ddp.Queue
 	srq    SRQ
-	pieces ddp.Gather // own queue: MaxSGE for each place, used round robin
-	sge    int
-	next   int    // place of the next buffer to be posted
+	inbox  inbox  // own queue: receives on their way to q
 	status Status // of the first buffer, when the stream fails for it
 	imm    immediates
 
 	highWater int // of buffers in process; negative: nobody wants to know
 }
 
-func (r *recvQueue) init(cfg *Config) error {
+func (r *recvQueue) init(cfg *Config) {
 	r.imm.init(cfg.MaxRecv)
 	r.highWater = -1
-	r.srq = cfg.SRQ
-	if r.srq != nil {
+	if r.srq = cfg.SRQ; r.srq != nil {
 		r.q = ddp.NewSharedQueue(cfg.SRQ, cfg.MaxRecv)
-		return nil
+		return
 	}
 	r.q = ddp.NewQueue(cfg.MaxRecv)
-	r.sge = cfg.MaxSGE
-	r.pieces = make(ddp.Gather, cfg.MaxRecv*cfg.MaxSGE)
-	return nil
+	r.inbox.init(cfg)
+}
+
+// lookup returns the buffer that serves message msn.
+func (r *recvQueue) lookup(msn uint32) (*ddp.RecvBuffer, uint8) {
+	b, code := r.q.Lookup(msn)
+	if code == ddp.CodeNoBuffer && r.srq == nil && r.inbox.empty(r.q) {
+		b, code = r.q.Lookup(msn)
+	}
+	return b, code
 }
 
 // id gives back a buffer and returns the ID of its work request.
@@ -35,37 +39,17 @@ func (r *recvQueue) id(b ddp.RecvBuffer) uint64 {
 	if r.srq != nil {
 		return r.srq.ReleaseBuffer(b.Token)
 	}
+	r.inbox.completed()
 	return b.Token
 }
 
-// PostRecv queues a buffer for one Send of the peer. It may be called before Start. Errors:
-// ErrSharedRecv, ErrState, ErrQueueFull, ErrSGECount, ErrTooLong, *SGEError.
+// PostRecv queues a buffer for one Send of the peer. It may be called before Start, and while another goroutine has
+// the gate: it takes Config.RecvLock. Errors: ErrSharedRecv, ErrState, ErrQueueFull, ErrSGECount, ErrTooLong, *SGEError.
 func (q *QP) PostRecv(wr *RecvWR) error {
-	r := &q.rq
-	switch {
-	case r.srq != nil:
+	if q.rq.srq != nil {
 		return ErrSharedRecv
-	case q.state > StateClosing || q.peerClosed:
-		return ErrState
-	case r.q.Free() == 0:
-		return ErrQueueFull
 	}
-	at := r.next * r.sge
-	g, _, err := resolve(q.stream, r.pieces[at:at:at+r.sge], r.sge, wr.SGL, ddp.LocalWrite)
-	if err != nil {
-		return err
-	}
-	b, err := ddp.MakeRecvBuffer(g, wr.ID)
-	if err != nil {
-		return err
-	}
-	if err := r.q.Post(b); err != nil {
-		return err
-	}
-	if r.next++; r.next*r.sge == len(r.pieces) {
-		r.next = 0
-	}
-	return nil
+	return q.rq.inbox.post(q.stream, wr)
 }
 
 // InProcess returns how many receive buffers have begun to be filled and are not complete, as the peer
@@ -143,11 +127,15 @@ func (q *QP) grants(tag ddp.STag, a ddp.Access) bool {
 	return err == nil || err.Code != ddp.CodeInvalidSTag
 }
 
-// flushReceives completes all receives in error.
+// flushReceives completes all receives in error. No more can be posted.
 func (q *QP) flushReceives() {
 	st := q.rq.status
 	if st == StatusSuccess {
 		st = StatusWRFlushErr
+	}
+	if q.rq.srq == nil {
+		q.rq.inbox.close()
+		q.rq.inbox.empty(q.rq.q)
 	}
 	for {
 		b, ok := q.rq.q.Flush()
