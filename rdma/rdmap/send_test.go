@@ -136,6 +136,13 @@ func TestSendQueueIsBounded(t *testing.T) {
 	p.a.ack()
 	wants(t, "acknowledged", p.a.scq.take(), WC{ID: 0}, WC{ID: 1}, WC{ID: 2})
 	p.a.post(SendWR{ID: 3})
+
+	for i := range 3 { // in place of those that have completed, while one has not
+		p.b.recv(uint64(4+i), dst, 0, 10)
+	}
+	if err := p.b.qp.PostRecv(&RecvWR{}); err != ErrQueueFull {
+		t.Errorf("fifth receive: %v", err)
+	}
 }
 
 func TestRemoteInvalidation(t *testing.T) {
