@@ -37,6 +37,7 @@ func TestGracefulTeardownByTheULP(t *testing.T) {
 	}
 	r.arrive(untaggedSeg(true, 0, 1, 0, []byte{1})) // req 5041-6.2.1-6
 	r.Acked()
+	r.CloseSend() // again: all is cut, and not acknowledged
 	if r.llp.finish != 0 {
 		t.Fatal("finished before all data was transferred")
 	}

@@ -52,7 +52,8 @@ func (k *stock) step(r *rand.Rand) {
 	case 0:
 		k.left = r.IntN(300)
 	case 1:
-		m := Message{Body: [2][]byte{make([]byte, 1+r.IntN(3000))}, Path: uint8(r.IntN(len(s.Paths()) + 1))}
+		size := []int{1 + r.IntN(3000), full, full + 16}[r.IntN(3)]
+		m := Message{Body: [2][]byte{make([]byte, size)}, Path: uint8(r.IntN(len(s.Paths()) + 1))}
 		if err := s.Enqueue(&m); err != nil {
 			k.t.Fatal(err)
 		}
