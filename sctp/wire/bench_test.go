@@ -43,6 +43,23 @@ func BenchmarkAppendSack(b *testing.B) {
 	}
 }
 
+// BenchmarkVerify is the checksum of a received packet, by itself and after one with the same header.
+func BenchmarkVerify(b *testing.B) {
+	p := wire.Packet(wire.AppendChunk(wire.AppendHeader(nil, 1, 2, 3), wire.ChunkData, 3, make([]byte, 1456)))
+	wire.PutChecksum(p, wire.ChecksumBytes(p))
+	var sum wire.HeaderSum
+	for name, ok := range map[string]func() bool{"alone": p.ChecksumOK, "again": func() bool { return sum.OK(p) }} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(p)))
+			for b.Loop() {
+				if !ok() {
+					b.Fatal("wrong checksum")
+				}
+			}
+		})
+	}
+}
+
 // One packet as it is sent: headers, user memory, padding.
 func BenchmarkChecksumVector(b *testing.B) {
 	for _, size := range []int{1472, 64 << 10} {

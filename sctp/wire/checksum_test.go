@@ -47,15 +47,26 @@ func TestChecksum(t *testing.T) {
 	wantEqual(t, "ChecksumBytes with the field set", wire.ChecksumBytes(b), want)
 	wantEqual(t, "ChecksumOK", p.ChecksumOK(), true)
 
+	var sum wire.HeaderSum // remembers one packet for the next
 	for i := range b {
 		for bit := range 8 {
 			b[i] ^= 1 << bit
-			if p.ChecksumOK() {
+			if p.ChecksumOK() || sum.OK(p) {
 				t.Fatalf("bit %d of octet %d is not covered", bit, i)
 			}
 			b[i] ^= 1 << bit
+			if !sum.OK(p) || !sum.OK(p) {
+				t.Fatalf("after a packet with another bit %d of octet %d", bit, i)
+			}
 		}
 	}
+
+	// req 9260-6.8-1: ports and tag of nothing but zeros, as a first packet and as a further one
+	none := wire.AppendHeader(nil, 0, 0, 0)
+	wire.PutChecksum(none, crc32c(none))
+	wantEqual(t, "a header of zeros", sum.OK(none), true)
+	sum = wire.HeaderSum{}
+	wantEqual(t, "a header of zeros first", sum.OK(none), true)
 }
 
 // The octets of a known checksum, so that a wrong order cannot hide behind the same mistake on both
