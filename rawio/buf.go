@@ -26,16 +26,21 @@ func NewBuf(b []byte) *Buf {
 }
 
 // Retain adds a reference. Who calls it holds one already.
-func (b *Buf) Retain() {
-	if b.refs.Add(1) < 2 {
+func (b *Buf) Retain() { b.RetainMany(1) }
+
+// RetainMany adds n references, for the packets that lie in one buffer.
+func (b *Buf) RetainMany(n int) {
+	if b.refs.Add(int32(n)) < int32(n)+1 {
 		panic("rawio: Buf retained after its last release")
 	}
 }
 
 // Release drops a reference; with the last one the buffer goes back to its pool and may be
 // overwritten at once.
-func (b *Buf) Release() {
-	switch n := b.refs.Add(-1); {
+func (b *Buf) Release() { b.releaseMany(1) }
+
+func (b *Buf) releaseMany(n int) {
+	switch n := b.refs.Add(-int32(n)); {
 	case n == 0:
 		if b.pool != nil {
 			b.pool.put(b)

@@ -22,6 +22,30 @@ func TestPoolReusesABufferAfterItsLastRelease(t *testing.T) {
 	}
 }
 
+// Packets that lie in common buffers give back one reference each, whatever lies between them.
+func TestReleaseAll(t *testing.T) {
+	p := NewPool(100, 4)
+	a, b := p.Get(), p.Get()
+	a.RetainMany(3)
+	b.RetainMany(1)
+	pkts := []Packet{{Buf: a, Data: a.B[:1]}, {Buf: a, Data: a.B[1:2]}, {}, {Buf: b, Data: b.B}, {Buf: b}, {Buf: a}}
+	ReleaseAll(pkts)
+	if a.Refs() != 1 || b.Refs() != 0 || p.Outstanding() != 1 {
+		t.Errorf("references left: %d and %d, %d buffers out", a.Refs(), b.Refs(), p.Outstanding())
+	}
+	for i, q := range pkts {
+		if q.Buf != nil || q.Data != nil {
+			t.Errorf("packet %d still refers to a buffer", i)
+		}
+	}
+	ReleaseAll(pkts)
+	ReleaseAll(nil)
+	if a.Refs() != 1 {
+		t.Errorf("%d references after a release of nothing", a.Refs())
+	}
+	a.Release()
+}
+
 func TestPoolCountsAndBoundsItsBuffers(t *testing.T) {
 	p := NewPool(10, 2)
 	var bufs [5]*Buf

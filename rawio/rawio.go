@@ -82,6 +82,20 @@ func (p *Packet) Release() {
 	p.Buf, p.Data = nil, nil
 }
 
+// ReleaseAll is Release for each of pkts, and costs less where neighbours lie in one buffer.
+func ReleaseAll(pkts []Packet) {
+	for i := 0; i < len(pkts); {
+		buf, n := pkts[i].Buf, 0
+		for ; i < len(pkts) && pkts[i].Buf == buf; i++ {
+			pkts[i].Buf, pkts[i].Data = nil, nil
+			n++
+		}
+		if buf != nil {
+			buf.releaseMany(n)
+		}
+	}
+}
+
 // Len returns the length in octets of a packet to transmit.
 func (p *Packet) Len() int {
 	n := 0

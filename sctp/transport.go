@@ -160,8 +160,8 @@ func (r *receiver) handle(n int) {
 			r.done()
 			r.turn(now, c, i, n)
 		}
-		pkts[i].Release()
 	}
+	rawio.ReleaseAll(pkts)
 }
 
 // follow handles what comes while packets are handled, n of them to begin with, or directly after them: one SACK
@@ -188,7 +188,6 @@ func (r *receiver) turn(now rawio.Time, c *Conn, i, n int) (any bool) {
 		}
 		r.octets += len(r.pkts[i].Data)
 		r.last, r.owned = c, c.input(now, &r.pkts[i], r.owned)
-		r.pkts[i].Release()
 		r.conns[i] = nil
 		any = true
 	}

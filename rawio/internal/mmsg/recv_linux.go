@@ -189,11 +189,11 @@ func (r *receiver) begin(i int, st *Stats) {
 	r.size = len(r.rest)
 	if n := r.msg.Control.segment; n > 0 {
 		r.size = n
+		r.buf.RetainMany((len(r.rest) - 1) / n)
 	}
 }
 
-// packet makes p of the next packet of the message and reports whether it is one. The last one takes
-// over the message's reference to the buffer.
+// packet makes p of the next packet of the message and reports whether it is one. Each has a reference to the buffer.
 func (r *receiver) packet(p *rawio.Packet) bool {
 	n := min(r.size, len(r.rest))
 	r.msg.Data, r.rest = r.rest[:n:n], r.rest[n:]
@@ -202,17 +202,12 @@ func (r *receiver) packet(p *rawio.Packet) bool {
 	ok := !r.msg.From.Addr().Is4In6() && r.codec.Decode(&r.msg, p)
 	if ok {
 		p.Buf = r.buf
-	}
-	if len(r.rest) > 0 {
-		if ok {
-			r.buf.Retain()
-		}
-		return ok
-	}
-	if !ok {
+	} else {
 		r.buf.Release()
 	}
-	r.buf, r.msg.Data = nil, nil
+	if len(r.rest) == 0 {
+		r.buf, r.msg.Data = nil, nil
+	}
 	return ok
 }
 
@@ -223,9 +218,10 @@ func controlBytes(c *controlBuf, h *unix.Msghdr) []byte {
 
 // release gives back every buffer, and forgets what waits.
 func (r *receiver) release() {
-	if r.buf != nil {
-		r.buf.Release()
-		r.buf = nil
+	for r.buf != nil { // a reference for each packet that nobody has taken
+		var p rawio.Packet
+		r.packet(&p)
+		p.Release()
 	}
 	r.got, r.next = 0, 0
 	r.resize(r.big)
