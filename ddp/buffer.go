@@ -13,8 +13,8 @@ type Piece struct {
 	Len    uint64
 
 	need Access // of the region
+	ram  bool   // Mem is the octets, as Resolve found them: they are not on a device
 	gen  uint32 // of the region's buffer
-	ram  []byte // the octets, as Resolve found them, unless they are on a device
 }
 
 // acquire begins an access to the region of a piece, or returns false if it may not be used any more.
@@ -101,8 +101,8 @@ func (p *Piece) slice(off, n uint64) ([]byte, error) {
 	if p.Region == nil {
 		return sliceWithin(p.Mem, p.Off+off, n)
 	}
-	if size := uint64(len(p.ram)); off <= size && n <= size-off && p.Region.Valid() && p.Region.grants(p.gen, p.need) {
-		return p.ram[off : off+n : off+n], nil
+	if b := p.Mem.b; p.ram && off <= uint64(len(b)) && n <= uint64(len(b))-off && p.Region.Valid() && p.Region.grants(p.gen, p.need) {
+		return b[off : off+n : off+n], nil
 	}
 	if !p.acquire() {
 		return nil, ErrRevoked

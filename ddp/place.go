@@ -174,8 +174,8 @@ func (s *Stream) Resolve(tag STag, to, n uint64, need Access) (Piece, *Error) {
 		return Piece{}, err
 	}
 	p := Piece{Region: r, Off: off, Len: n, need: need, gen: r.gen.Load()}
-	if b := r.mem.RAM(); b != nil {
-		p.ram = b[off : off+n : off+n]
+	if p.ram = r.mem.RAM() != nil; p.ram {
+		p.Mem = r.mem.sub(off, n)
 	}
 	return p, nil
 }
