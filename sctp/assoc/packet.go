@@ -20,6 +20,7 @@ type inbound struct {
 
 // glance is what the tag rules need to know of a packet before its first chunk is processed.
 type glance struct {
+	chunk       wire.Chunk // the first
 	first       wire.ChunkType
 	chunks      int
 	abort       bool
@@ -31,7 +32,7 @@ func look(pkt wire.Packet) (g glance) {
 	cs := pkt.Chunks()
 	for c, ok := cs.Next(); ok; c, ok = cs.Next() {
 		if g.chunks == 0 {
-			g.first = c.Type()
+			g.chunk, g.first = c, c.Type()
 		}
 		g.chunks++
 		switch c.Type() {
@@ -86,9 +87,7 @@ func (a *Assoc) HandlePacket(now rawio.Time, p *rawio.Packet) {
 // checkTag applies the verification tag rules (section 8.5) and handles the packets that have rules of
 // their own. It says whether the chunks of the packet are to be processed.
 func (a *Assoc) checkTag(now rawio.Time, in *inbound, g glance) bool {
-	tag := in.pkt.VTag()
-	cs := in.pkt.Chunks()
-	c, _ := cs.Next()
+	tag, c := in.pkt.VTag(), g.chunk
 	own, reflected := tag == a.localTag, a.peerTag != 0 && tag == a.peerTag
 	switch {
 	case tag == 0 && g.first == wire.ChunkInit && g.chunks == 1: // 8.5.1 A
