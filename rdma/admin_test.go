@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -57,9 +58,15 @@ func (x *lab) vacant(t *testing.T) {
 	t.Helper()
 	var cfg sctp.Config
 	ddpadapt.Configure(&cfg.Config)
+	before := len(x.b.Peers())
 	conn, err := x.a.Transport().Dial(ctx(t), x.addr, &cfg)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for c := ctx(t); len(x.b.Peers()) == before; runtime.Gosched() { // b hears of it after a
+		if c.Err() != nil {
+			t.Fatal("b never hears of it")
+		}
 	}
 	for range idleSweeps {
 		x.b.sweep()
