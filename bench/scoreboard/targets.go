@@ -75,13 +75,11 @@ func checks() (list []check) {
 		// Receive buffers take more memory than a Write's target: all three go through as much here.
 		write, read, send := cold(w), cold(ddp("read", w.Link, w.Net, big)), cold(ddp("send", w.Link, w.Net, big))
 		pump := pumpOver(w.Link, w.Net)
-		allowed := atLeast(6, 0, "", bothWays(pump), pump)
-		both := atLeast(6, 1.3, "both directions together to one over "+w.Link+", or as much as the pump", bothWays(w), w)
-		both.allowed = &allowed
 		list = append(list,
 			atLeast(6, 0.9, "Read of 1M to Write over "+w.Link+", 64 MiB of memory each", read, write),
 			atLeast(6, 0.85, "Send of 1M to Write over "+w.Link+", 64 MiB of memory each", send, write),
-			both,
+			together("both directions together to one over "+w.Link+", or as much as the pump", w, pump),
+			together("the same from and to 64 MiB of memory, to a pump that goes through as much", write, cold(pump)),
 		)
 	}
 	list = append(list,
@@ -92,6 +90,14 @@ func checks() (list []check) {
 		list = append(list, check{target: 6, what: "allocations for a message, " + s.String(), q: allocations, num: s, bound: allocated, atMost: true})
 	}
 	return list
+}
+
+// together wants of both directions of w what two processors should give, or what they give to a pump.
+func together(what string, w, pump spec) check {
+	allowed := atLeast(6, 0, "", bothWays(pump), pump)
+	c := atLeast(6, 1.3, what, bothWays(w), w)
+	c.allowed = &allowed
+	return c
 }
 
 // allocated is how many allocations for a message count as none: the runtime and the measurement make
