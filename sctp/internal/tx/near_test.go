@@ -11,17 +11,20 @@ func TestNearWindow(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		trip time.Duration
+		mtu  int
 		cwnd int
 		want int
 	}{
-		{"near", 50 * time.Microsecond, math.MaxInt32, nearWindow},
-		{"just near", nearTrip - 1, math.MaxInt32, nearWindow},
-		{"far", nearTrip, math.MaxInt32, math.MaxInt32},
-		{"not known yet", 0, math.MaxInt32, math.MaxInt32},
-		{"near, small cwnd", 50 * time.Microsecond, 5000, 5000},
+		{"near", 50 * time.Microsecond, labMTU, math.MaxInt32, nearWindow},
+		{"just near", nearTrip - 1, labMTU, math.MaxInt32, nearWindow},
+		{"far", nearTrip, labMTU, math.MaxInt32, math.MaxInt32},
+		{"not known yet", 0, labMTU, math.MaxInt32, math.MaxInt32},
+		{"near, small cwnd", 50 * time.Microsecond, labMTU, 5000, 5000},
+		{"near, long packets", 50 * time.Microsecond, 60012, math.MaxInt32, nearPackets * 60000},
 	} {
 		l := newLab(t, 1)
 		p := l.path(0)
+		p.SetMTU(tt.mtu)
 		p.cc = fixed(tt.cwnd)
 		p.est.trip.of = tt.trip
 		if got := p.window(); got != tt.want {

@@ -183,18 +183,19 @@ func (p *Path) open() bool {
 	return p.flight < p.window()
 }
 
-// Over a near path more than nearWindow in flight is only a queue, as large as the receive buffers in between, that
-// keeps data out of the caches: it is what 1 GB/s has outstanding in nearTrip.
+// Over a near path more than nearWindow in flight, or nearPackets if that is more, is only a queue, as large as the receive buffers in
+// between, that keeps data out of the caches: it is what 1 GB/s has outstanding in nearTrip.
 const (
-	nearTrip   = 4 * time.Millisecond // the shortest round trip of late
-	nearWindow = 4 << 20              // octets of DATA chunks
+	nearTrip    = 2 * time.Millisecond // the shortest round trip of late
+	nearWindow  = 2 << 20              // octets of DATA chunks
+	nearPackets = 64                   // full ones
 )
 
 // window is cwnd, or less over a near path.
 func (p *Path) window() int {
 	w := p.cc.Window()
 	if p.within(nearTrip) {
-		w = min(w, nearWindow)
+		w = min(w, max(nearWindow, nearPackets*p.pmdcs))
 	}
 	return w
 }
