@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rddp-go/rddp/ddpadapt"
@@ -93,12 +94,14 @@ func isClosed(c <-chan struct{}) bool {
 
 func TestIdleTimeout(t *testing.T) {
 	// req 5042-6.4.2-1
-	a, b := newLab(t, &Config{IdleTimeout: 20 * time.Millisecond}).join(nil)
-	<-a.qp.Done()
-	<-b.qp.Done()
-	if !errors.Is(a.qp.Err(), ErrIdle) && !errors.Is(b.qp.Err(), ErrIdle) {
-		t.Errorf("ended by %v and %v", a.qp.Err(), b.qp.Err())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newLab(t, &Config{IdleTimeout: time.Second}).join(nil)
+		<-a.qp.Done()
+		<-b.qp.Done()
+		if !errors.Is(a.qp.Err(), ErrIdle) && !errors.Is(b.qp.Err(), ErrIdle) {
+			t.Errorf("ended by %v and %v", a.qp.Err(), b.qp.Err())
+		}
+	})
 }
 
 func TestPeersAreCountedAndAborted(t *testing.T) {
