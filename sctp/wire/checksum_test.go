@@ -55,7 +55,7 @@ func TestChecksum(t *testing.T) {
 				t.Fatalf("bit %d of octet %d is not covered", bit, i)
 			}
 			b[i] ^= 1 << bit
-			if !sum.OK(p) || !sum.OK(p) {
+			if first, again := sum.OK(p), sum.OK(p); !first || !again {
 				t.Fatalf("after a packet with another bit %d of octet %d", bit, i)
 			}
 		}
