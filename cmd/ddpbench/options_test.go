@@ -162,3 +162,15 @@ func TestMemoryBound(t *testing.T) {
 		}
 	}
 }
+
+// A completion is asked for once in so many messages and so many octets, and before the queue drains.
+func TestModeration(t *testing.T) {
+	for _, tt := range []struct{ size, depth, want int }{
+		{2, 8192, 100}, {64 << 10, 128, 32}, {1 << 20, 128, 16}, {16 << 20, 128, 1}, {64 << 20, 128, 1}, {2, 4, 1}, {2, 1, 1},
+	} {
+		p := params{size: tt.size, depth: tt.depth}
+		if got := p.moderation(); got != tt.want {
+			t.Errorf("messages of %d octets, depth %d: one in %d, want %d", tt.size, tt.depth, got, tt.want)
+		}
+	}
+}
