@@ -132,7 +132,7 @@ func (s *Session) sendControl(fn function, msg *assoc.Message) {
 func (s *Session) sendSegment(room int, msg *assoc.Message) bool {
 	seg := &s.m.seg
 	most := s.m.a.MaxPayload()
-	limit := min(max(MinMULPDU, most-ssnLen), room-ssnLen)
+	limit := min(mulpdu(most), room-ssnLen)
 	if room >= most || s.ds.Rest()+ddp.MaxHeaderLen <= MinMULPDU {
 		limit = max(MinMULPDU, limit)
 	}

@@ -288,7 +288,10 @@ func (s *Session) Ready() { s.schedule() }
 
 // MULPDU returns the largest DDP segment in octets, header included: what fits a DATA chunk
 // unfragmented next to a SACK, but never less than MinMULPDU (section 9). It follows the path MTU.
-func (s *Session) MULPDU() int { return max(MinMULPDU, s.m.a.MaxPayload()-ssnLen) }
+func (s *Session) MULPDU() int { return mulpdu(s.m.a.MaxPayload()) }
+
+// mulpdu is the MULPDU where a DATA chunk carries so much.
+func mulpdu(payload int) int { return max(MinMULPDU, payload-ssnLen) }
 
 // Detach copies what unacknowledged segments still reference inside within, so that the caller may
 // change that memory.

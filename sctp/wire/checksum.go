@@ -37,9 +37,12 @@ func PutPacketChecksum(vec [][]byte) {
 
 // ChecksumBytes is Checksum for a packet in one piece of at least CommonHeaderLen octets.
 func ChecksumBytes(pkt []byte) uint32 {
-	sum := crc32.Update(0, castagnoli, pkt[:8])
-	sum = crc32.Update(sum, castagnoli, zeros[:])
-	return crc32.Update(sum, castagnoli, pkt[CommonHeaderLen:])
+	return crc32.Update(headerSum(pkt), castagnoli, pkt[CommonHeaderLen:])
+}
+
+// headerSum is the checksum of the common header.
+func headerSum(pkt []byte) uint32 {
+	return crc32.Update(crc32.Update(0, castagnoli, pkt[:8]), castagnoli, zeros[:])
 }
 
 // HeaderSum remembers the checksum of one common header: those of an association are alike, one way. The zero value remembers none.
@@ -51,7 +54,7 @@ type HeaderSum struct {
 // OK is p.ChecksumOK, and costs less for a packet with the header of the one before.
 func (h *HeaderSum) OK(p Packet) bool {
 	if k := binary.LittleEndian.Uint64(p); k != h.header || k == 0 {
-		h.header, h.sum = k, crc32.Update(crc32.Update(0, castagnoli, p[:8]), castagnoli, zeros[:])
+		h.header, h.sum = k, headerSum(p)
 	}
 	return crc32.Update(h.sum, castagnoli, p[CommonHeaderLen:]) == p.Checksum()
 }

@@ -65,9 +65,6 @@ func (s *Sender) sendWhole(now rawio.Time, b *pack.Batch, p *Path) {
 	if s.ecn {
 		b.SetECN(rawio.ECT0)
 	}
-	appendChunk(b, t, r, r.wire)
-	if p.Least > 0 && b.Len() > p.Least {
-		r.state = large
-	}
+	appendChunk(b, t, r, p, r.wire)
 	b.End()
 }

@@ -311,10 +311,7 @@ func (s *Sender) emit(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p *P
 	if s.sackNow {
 		flags |= wire.FlagI
 	}
-	appendChunk(b, t, r, flags)
-	if r.state &^= large; p.Least > 0 && b.Len() > p.Least {
-		r.state |= large
-	}
+	appendChunk(b, t, r, p, flags)
 	p.wake(now)
 	p.awake, p.lastSent = now, now
 	r.stamp = stamp(now)
@@ -327,8 +324,8 @@ func (s *Sender) emit(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p *P
 	s.stats.Octets += uint64(r.size)
 }
 
-// appendChunk appends the chunk to the packet.
-func appendChunk(b *pack.Batch, t wire.TSN, r *record, flags uint8) {
+// appendChunk appends the chunk to the packet, which goes to p, and notes whether that has become a long one.
+func appendChunk(b *pack.Batch, t wire.TSN, r *record, p *Path, flags uint8) {
 	h := wire.AppendDataHeader(b.Tail(), wire.DataFields{
 		Flags: flags, TSN: t, Stream: r.stream, SSN: r.ssn, PPID: r.ppid, PayloadLen: int(r.size),
 	})
@@ -336,6 +333,10 @@ func appendChunk(b *pack.Batch, t wire.TSN, r *record, flags uint8) {
 	b.Bytes(r.body[0])
 	b.Bytes(r.body[1])
 	b.Commit(append(b.Tail(), wire.Padding(int(r.size))...))
+
+	if r.state &^= large; p.Least > 0 && b.Len() > p.Least {
+		r.state |= large
+	}
 }
 
 // toFlight counts a chunk as in flight to p.
