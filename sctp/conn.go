@@ -108,9 +108,15 @@ func (c *Conn) Lock() (*assoc.Assoc, rawio.Time) {
 }
 
 // Unlock sends what has become ready, hands on packets that arrived meanwhile and gives ownership up.
-func (c *Conn) Unlock() {
+func (c *Conn) Unlock() { c.unlock(c.t.now()) }
+
+// unlock is Unlock at a known time.
+func (c *Conn) unlock(now rawio.Time) {
 	for round := 0; ; round++ {
-		more := c.pump()
+		if round > 0 {
+			now = c.t.now()
+		}
+		more := c.pump(now)
 		w, streams, entries := c.wake, c.wakeStreams, c.entries
 		c.wake, c.wakeStreams, c.entries = 0, nil, nil
 		c.gate.own.Unlock()
@@ -170,8 +176,7 @@ func (c *Conn) drain(now rawio.Time) (any bool) {
 // pump moves everything that the last step has made ready: events, messages, packets, the timer. Between two batches
 // it takes what has arrived, so that the backlog stays short however much there is to send. more says that it has
 // stopped before all was sent, for others to have the gate and to hear of completions.
-func (c *Conn) pump() (more bool) {
-	now := c.t.now()
+func (c *Conn) pump(now rawio.Time) (more bool) {
 	c.drain(now)
 	c.handleEvents(now)
 	for range ownerBatches {
@@ -180,8 +185,10 @@ func (c *Conn) pump() (more bool) {
 		} else {
 			c.collect()
 		}
-		more = c.t.transmit(now, c.a)
-		now = c.t.now()
+		var any bool
+		if any, more = c.t.transmit(now, c.a); any {
+			now = c.t.now()
+		}
 		more = c.drain(now) || more
 		more = c.handleEvents(now) || more
 		if !more {

@@ -198,7 +198,11 @@ func (r *receiver) turn(now rawio.Time, c *Conn, i, n int) (any bool) {
 func (r *receiver) done() {
 	// Whoever has taken the gate meanwhile does the same when it leaves.
 	if r.last != nil && (r.owned || r.last.gate.own.TryLock()) {
-		r.last.Unlock()
+		now := r.at
+		if !r.owned || r.octets > fewOctets { // others have had the gate, or it has taken a while to handle the packets
+			now = r.t.now()
+		}
+		r.last.unlock(now)
 	}
 	r.last, r.owned = nil, false
 }
@@ -291,13 +295,15 @@ func (t *Transport) forget(c *Conn) {
 	t.release(c.a.LocalPort(), linger)
 }
 
-// transmit sends a batch of what an association has ready, and says whether there is more. Called by its owner.
-func (t *Transport) transmit(now rawio.Time, a *assoc.Assoc) (more bool) {
+// transmit sends a batch of what an association has ready, and says whether there was anything and whether there is more.
+// Called by its owner.
+func (t *Transport) transmit(now rawio.Time, a *assoc.Assoc) (any, more bool) {
 	b := t.batches.Get().(*assoc.TxBatch)
 	more = a.PollTransmit(now, b)
+	any = len(b.Pkts) > 0
 	t.write(b)
 	t.batches.Put(b)
-	return more
+	return any, more
 }
 
 // transmitReplies sends the endpoint's own packets. Called with mu held.

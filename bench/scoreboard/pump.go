@@ -152,7 +152,7 @@ func pumpBulk(e *end, link rawio.Link, to netip.AddrPort, out io.Writer) error {
 }
 
 func (e *end) pumpIn(link rawio.Link, w way, r *report, ready func() error) error {
-	got, err := pump.Receive(link, pump.Config{Duration: e.duration(), Work: true, Gate: w.gate, Ready: ready})
+	got, err := pump.Receive(link, pump.Config{Duration: e.duration(), Work: true, Gate: w.gate, Ready: ready, Memory: e.Memory})
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (e *end) pumpOut(link rawio.Link, to netip.AddrPort, w way) error {
 	if err != nil {
 		return err
 	}
-	c := pump.Config{Packet: link.MTU(netip.Addr{}, to.Addr()), Duration: e.duration(), Work: true, Gate: w.gate, Source: e.Memory}
+	c := pump.Config{Packet: link.MTU(netip.Addr{}, to.Addr()), Duration: e.duration(), Work: true, Gate: w.gate, Memory: e.Memory}
 	if c.Packet > longPacket {
 		c.Batch = longBatch
 	}

@@ -95,8 +95,9 @@ func TestBothWaysNeedNotBeatThePump(t *testing.T) {
 		met            bool
 	}{
 		{"the pump doubles", 2, 1.2, 1.3, false},
-		{"the pump gains nothing", 1, 1.2, 1, true},
-		{"less than the pump", 1.1, 1.05, 1.1, false},
+		{"the pump gains nothing", 1, 1.2, 0.95, true},
+		{"as much as the pump, but for the scatter", 1.1, 1.05, 1.045, true},
+		{"less than the pump", 1.1, 1.04, 1.045, false},
 	} {
 		bd := boardOf(map[spec][]*figures{
 			write: gbps(1), bothWays(write): gbps(test.both), pump: gbps(1), bothWays(pump): gbps(test.pumpBoth),

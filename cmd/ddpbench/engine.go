@@ -167,14 +167,15 @@ func (e *engine) received(l *lane, wc *rdma.WC) error {
 	if err := e.data(l, msg); err != nil {
 		return err
 	}
-	if err := l.postRecv(i); err != nil {
-		return err
-	}
 	if e.lat {
+		l.used, l.owes = i, true
 		if e.client {
 			return nil
 		}
 		return e.ping(l)
+	}
+	if err := l.postRecv(i); err != nil {
+		return err
 	}
 	l.grant.arrived()
 	return e.regrant(l)

@@ -59,6 +59,8 @@ type lane struct {
 
 	// The passive side.
 	got      uint64 // messages received
+	used     int    // a receive buffer, to be posted again if owes
+	owes     bool
 	grant    granter
 	bad      uint64 // of them with wrong content
 	peerDone bool
@@ -158,6 +160,15 @@ func (l *lane) id(n uint64) uint64 { return uint64(l.index)<<idLane | n&idNumber
 func (l *lane) postRecv(i int) error {
 	l.recvSGL[0] = l.bufs.sge(i*l.bufLen, l.bufLen)
 	return l.qp.PostRecv(&rdma.RecvWR{ID: l.id(uint64(i)), SGL: l.recvSGL[:]})
+}
+
+// repost posts the receive buffer of the last message of a ping-pong.
+func (l *lane) repost() error {
+	if !l.owes {
+		return nil
+	}
+	l.owes = false
+	return l.postRecv(l.used)
 }
 
 // sendControl posts a control message. To say that all was done waits for RDMA Reads.

@@ -13,7 +13,7 @@ import (
 // notice is the Send behind an RDMA Write whose arrival it announces.
 var notice = [1]byte{'!'}
 
-// ping posts one message, or the answer to one.
+// ping posts one message, or the answer to one, and then the receive buffer of the one that it follows: there are more.
 func (e *engine) ping(l *lane) error {
 	l.posted++
 	e.message(l, &e.wrs[0], l.posted-1)
@@ -26,8 +26,10 @@ func (e *engine) ping(l *lane) error {
 		e.wrs[1] = rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Unsignaled, Inline: notice[:]}
 		n = 2
 	}
-	_, err := l.qp.PostSendList(e.wrs[:n])
-	return err
+	if _, err := l.qp.PostSendList(e.wrs[:n]); err != nil {
+		return err
+	}
+	return l.repost()
 }
 
 // pong reports whether the last message is answered.
@@ -60,30 +62,43 @@ func (e *engine) pingPong(ctx context.Context, h *hdrhistogram.Histogram) error 
 	return e.drive(ctx, e.finished)
 }
 
+// roundTrips posts the next message as soon as the last is answered, and sees to everything else while it is under way.
 func (e *engine) roundTrips(ctx context.Context, l *lane, h *hdrhistogram.Histogram) error {
-	last := e.start
-	for e.more(l, last) {
-		if err := e.ping(l); err != nil {
-			return err
-		}
+	sent := e.start
+	if !e.more(l, sent) {
+		return nil
+	}
+	if err := e.ping(l); err != nil {
+		return err
+	}
+	for {
 		for !e.pong(l) {
 			if err := e.wait(ctx); err != nil {
 				return err
 			}
 		}
 		now := time.Now()
-		h.RecordValue(int64(min(now.Sub(last), maxRoundTrip)))
-		last = now
+		took := now.Sub(sent)
+		sent = now
 		if e.verb == verbRead && e.verify {
 			e.inspect(l)
-			last = time.Now() // looking is not part of the next one
+			sent = time.Now() // looking is not part of the next one
 		}
-		e.end = last
+		e.end = sent
+		more := e.more(l, sent)
+		if more {
+			if err := e.ping(l); err != nil {
+				return err
+			}
+		}
+		h.RecordValue(int64(min(took, maxRoundTrip)))
 		if e.tick != nil {
 			e.tick(now)
 		}
+		if !more {
+			return l.repost()
+		}
 	}
-	return nil
 }
 
 // inspect looks at what was read, and spoils it for the next one.

@@ -128,7 +128,7 @@ func (p *params) buffers(client bool) (n, size int) {
 		return p.slots() + ctlBuffers, max(p.size, ctlLen)
 	case verbWrite:
 		if p.lat {
-			return 1 + ctlBuffers, ctlLen // the notifications
+			return 2 + ctlBuffers, ctlLen // the notifications
 		}
 	}
 	return ctlBuffers, ctlLen

@@ -1,6 +1,7 @@
 package pump
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -29,18 +30,15 @@ type Config struct {
 	Batch int
 	// Duration is how long to send.
 	Duration time.Duration
-	// Work adds a CRC32c on both sides and a copy of the payload into Region octets at the receiver.
+	// Work adds a CRC32c on both sides and a copy of the payload at the receiver.
 	Work bool
-	// Source is how many octets of memory are sent from, in turn; 0 means one batch, which stays in a cache.
-	Source int
+	// Memory is how many octets are sent from, and copied to, in turn; 0 means 4 MiB, which stay in a cache.
+	Memory int
 	// Gate, when set, keeps a sender from overrunning its receiver, which has the same one.
 	Gate Gate
 	// Ready, when set, is called by Receive when the packets of a sender would be read at once.
 	Ready func() error
 }
-
-// Region is the length in octets of the memory that payload is copied into: more than any cache.
-const Region = 64 << 20
 
 // minPacket holds the common header, the kind and the number of a packet.
 const minPacket = wire.CommonHeaderLen + 12
@@ -56,6 +54,15 @@ func (c *Config) batch() int {
 		return c.Batch
 	}
 	return 64
+}
+
+// memory is some whose pages are there, enough for a packet.
+func (c *Config) memory() []byte {
+	m := make([]byte, max(cmp.Or(c.Memory, 4<<20), rawio.MaxMTU))
+	for i := range m {
+		m[i] = byte(i)
+	}
+	return m
 }
 
 // Result is what one end has seen.
@@ -95,10 +102,7 @@ func Send(link rawio.Link, remote netip.AddrPort, c Config, stop *atomic.Bool) (
 	}
 	n := c.batch()
 	pkts, heads := make([]rawio.Packet, n), make([][minPacket]byte, n)
-	payload := make([]byte, max(n*c.Packet, c.Source))
-	for k := range payload {
-		payload[k] = byte(k)
-	}
+	payload := c.memory()
 	for i := range pkts {
 		head(heads[i][:], kindData)
 		pkts[i] = rawio.Packet{Vec: [][]byte{heads[i][:], nil}, Remote: remote}
@@ -170,10 +174,7 @@ func Receive(link rawio.Link, c Config) (r Result, err error) {
 	pkts := make([]rawio.Packet, c.batch())
 	var region []byte
 	if c.Work {
-		region = make([]byte, Region)
-		for i := 0; i < len(region); i += 4096 {
-			region[i] = 1 // have the memory there
-		}
+		region = c.memory()
 	}
 	if c.Ready != nil {
 		if err := c.Ready(); err != nil {

@@ -159,15 +159,17 @@ func (g *Group) tryRead(last bool) bool {
 // recvOnce receives one batch from the current socket.
 func (g *Group) recvOnce(fd uintptr) {
 	room := g.pkts[g.n:]
-	h := g.rx.prepare(len(room))
+	h := g.rx.prepare(g.cur.trickle.room(len(room)))
 	n, errno := recvmmsg(fd, h)
 	switch errno {
 	case 0:
 		g.Stats.RxCalls.Add(1)
+		g.cur.trickle.got(n, len(h))
 		g.rx.received(n, g.cur.codec)
 		g.n += g.rx.decode(room, &g.Stats)
 		g.more, g.errs = true, 0
 	case syscall.EAGAIN:
+		g.cur.trickle.empty()
 	case syscall.EINTR:
 		g.more = true
 	default: // a pending ICMP error: the call has cleared it, the message is in the queue

@@ -26,6 +26,38 @@ const (
 // large ones.
 const quietLimit = 4096
 
+// trickle tells whether the messages of a socket come one at a time. Then it is asked for one: the kernel would look for a
+// second in vain each time, which costs a twentieth of a short message's round trip.
+type trickle struct {
+	lone  int  // messages that came alone, in a row
+	again bool // the socket had one more each time since it was last empty
+}
+
+// loneMany is how many messages in a row come alone before the next is expected to.
+const loneMany = 8
+
+// room is how many messages to ask for, of n that there is room for.
+func (t *trickle) room(n int) int {
+	if t.lone >= loneMany {
+		return 1
+	}
+	return n
+}
+
+// got notes that so many of so many have come, empty that none has.
+func (t *trickle) got(n, of int) {
+	switch {
+	case n > 1 || t.again:
+		*t = trickle{}
+	case of > 1:
+		t.lone++
+	default:
+		t.again = true
+	}
+}
+
+func (t *trickle) empty() { t.again = false }
+
 // receiver holds the arrays for recvmmsg, filled ahead with buffers. It starts with small buffers,
 // each followed by a part of one large overflow area; when messages come that need it, it copies
 // those together once and goes over to large buffers.
@@ -37,7 +69,7 @@ type receiver struct {
 	iovs  [Batch][2]unix.Iovec
 	names [Batch]sockaddr
 	ctls  [Batch]controlBuf
-	bufs  [Batch]*rawio.Buf // a nil is to be refilled before the next call
+	bufs  [Batch]*rawio.Buf // a nil has been taken: the message is to be made ready again
 	over  []byte            // Batch times overflow octets, touched only where used
 
 	codec Codec // of the socket that the messages came from
@@ -75,24 +107,20 @@ func (r *receiver) prepare(n int) []mmsghdr {
 	if r.big {
 		n = min(n, largeBatch)
 	}
-	for i := range n {
-		h := &r.hdrs[i].hdr
-		h.Name = (*byte)(ptr(&r.names[i]))
-		h.Namelen = unix.SizeofSockaddrInet6
-		h.Control = (*byte)(ptr(&r.ctls[i]))
-		h.SetControllen(controlLen)
-		h.Flags = 0
-		if r.bufs[i] == nil {
+	for i, b := range r.bufs[:n] {
+		if b == nil {
 			r.refill(i)
 		}
 	}
 	return r.hdrs[:n]
 }
 
+// refill makes message i ready, whose buffer has been taken: the kernel writes to no other.
 func (r *receiver) refill(i int) {
 	iov := &r.iovs[i]
 	h := &r.hdrs[i].hdr
-	h.Iov = &iov[0]
+	*h = unix.Msghdr{Name: (*byte)(ptr(&r.names[i])), Namelen: unix.SizeofSockaddrInet6, Control: (*byte)(ptr(&r.ctls[i])), Iov: &iov[0]}
+	h.SetControllen(controlLen)
 	if r.big {
 		r.bufs[i] = r.large.Get()
 		h.SetIovlen(1)
@@ -180,6 +208,8 @@ func (r *receiver) begin(i int, st *Stats) {
 	h := &r.hdrs[i]
 	if h.hdr.Flags&unix.MSG_TRUNC != 0 || h.n == 0 { // no datagram is longer than a large buffer
 		st.RxMalformed.Add(1)
+		r.bufs[i].Release()
+		r.bufs[i] = nil
 		return
 	}
 	r.buf, r.rest = r.take(i)
