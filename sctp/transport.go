@@ -83,6 +83,12 @@ const (
 	txBatch = 176       // packets: of 1500 octets, four trains of UDP_SEGMENT
 
 	rxGap = 8 * time.Microsecond // what packets of a train are apart at most
+
+	// fewPackets and fewOctets are the most that a batch has where packets come one at a time, and fewBatches
+	// how many such batches in a row it takes to tell.
+	fewPackets = 2
+	fewOctets  = 4 << 10
+	fewBatches = 8
 )
 
 // now is the one clock: monotonic nanoseconds since the Transport was made.
@@ -99,6 +105,8 @@ type receiver struct {
 	octets int
 	at     rawio.Time // when packets came last
 	train  int        // packets without a gap before them
+	few    int        // batches in a row of few short packets, fewBatches at most
+	thread thread     // of a receive goroutine
 }
 
 // newReceiver returns what reads one queue.
@@ -111,10 +119,12 @@ func newReceiver(t *Transport, s rawio.Shard) receiver {
 // serve is the receive goroutine of a further queue of the link.
 func (t *Transport) serve(s rawio.Shard) {
 	r := newReceiver(t, s)
+	defer r.thread.release()
 	for {
 		n, err := s.ReadBatch(r.pkts)
 		r.run(n)
 		r.done()
+		r.stay()
 		if err == nil {
 			continue
 		}
@@ -130,6 +140,22 @@ func (r *receiver) run(n int) {
 	r.octets = 0
 	r.handle(n)
 	r.follow(n)
+	switch {
+	case n > fewPackets || r.octets > fewOctets:
+		r.few = 0
+	case n > 0 && r.few < fewBatches:
+		r.few++
+	}
+}
+
+// stay keeps the calling goroutine on its thread while packets come in numbers.
+func (r *receiver) stay() {
+	switch {
+	case r.few == 0 && r.octets > 0:
+		r.thread.hold()
+	case r.few == fewBatches:
+		r.thread.release()
+	}
 }
 
 // handle handles the first n of pkts, those of one association after those of another, so that one SACK and

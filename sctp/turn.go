@@ -23,7 +23,7 @@ type turn struct {
 	reading sync.Mutex             // held by who has the turn, for Close
 	rx      receiver               // guarded by reading
 	err     error                  // guarded by reading: the link is good for nothing more
-	few     atomic.Int32           // batches in a row of few short packets
+	few     atomic.Int32           // rx.few, for all to read
 	reader  atomic.Pointer[Signal] // of the goroutine that reads, while that may block
 
 	given chan struct{} // the receive goroutine hands over the turn
@@ -49,11 +49,6 @@ const (
 	quickReturn = 100 * time.Microsecond
 	// leftAlone is how long the link may be left alone by one that was quick before.
 	leftAlone = 10 * time.Millisecond
-	// fewPackets and fewOctets are the most that a batch has where packets come one at a time, and fewBatches
-	// how many such batches in a row it takes to tell.
-	fewPackets = 2
-	fewOctets  = 4 << 10
-	fewBatches = 8
 )
 
 func (u *turn) init(t *Transport) {
@@ -76,7 +71,9 @@ func (t *Transport) receive() {
 		var err error
 		for err == nil && !u.state.CompareAndSwap(turnAsked, turnTaken) {
 			err = u.read()
+			u.rx.stay()
 		}
+		u.rx.thread.release()
 		u.reading.Unlock()
 		if err != nil {
 			u.state.Store(turnOver)
@@ -165,11 +162,8 @@ func (u *turn) read() error {
 	n, err := r.t.link.ReadBatch(r.pkts)
 	u.reader.Store(nil)
 	r.run(n)
-	switch few := u.few.Load(); {
-	case n > fewPackets || r.octets > fewOctets:
-		u.few.Store(0)
-	case n > 0 && few < fewBatches:
-		u.few.Store(few + 1)
+	if few := int32(r.few); few != u.few.Load() {
+		u.few.Store(few)
 	}
 	r.done()
 	switch {

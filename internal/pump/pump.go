@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"runtime"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -171,6 +172,8 @@ func head(h []byte, kind byte) {
 
 // Receive counts packets until the sender's end.
 func Receive(link rawio.Link, c Config) (r Result, err error) {
+	runtime.LockOSThread() // as a receive goroutine of the stack does
+	defer runtime.UnlockOSThread()
 	pkts := make([]rawio.Packet, c.batch())
 	var region []byte
 	if c.Work {
