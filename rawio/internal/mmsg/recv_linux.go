@@ -9,7 +9,7 @@ import (
 // enough to hide the call.
 const (
 	Batch      = 32
-	largeBatch = 4
+	largeBatch = 8
 )
 
 // Receive buffers in octets. A small one holds a packet of an ordinary path. The large size is any
