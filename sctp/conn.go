@@ -185,9 +185,9 @@ func (c *Conn) pump(now rawio.Time) (more bool) {
 		} else {
 			c.collect()
 		}
-		var any bool
-		if any, more = c.t.transmit(now, c.a); any {
-			now = c.t.now()
+		var sent bool
+		if sent, more = c.t.transmit(now, c.a); sent {
+			now = c.t.now() // it takes a while
 		}
 		more = c.drain(now) || more
 		more = c.handleEvents(now) || more

@@ -321,15 +321,15 @@ func (t *Transport) forget(c *Conn) {
 	t.release(c.a.LocalPort(), linger)
 }
 
-// transmit sends a batch of what an association has ready, and says whether there was anything and whether there is more.
+// transmit sends a batch of what an association has ready. It says whether that was anything, and whether there is more.
 // Called by its owner.
-func (t *Transport) transmit(now rawio.Time, a *assoc.Assoc) (any, more bool) {
+func (t *Transport) transmit(now rawio.Time, a *assoc.Assoc) (sent, more bool) {
 	b := t.batches.Get().(*assoc.TxBatch)
 	more = a.PollTransmit(now, b)
-	any = len(b.Pkts) > 0
+	sent = len(b.Pkts) > 0
 	t.write(b)
 	t.batches.Put(b)
-	return any, more
+	return sent, more
 }
 
 // transmitReplies sends the endpoint's own packets. Called with mu held.
