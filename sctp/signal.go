@@ -18,6 +18,7 @@ func (s *Signal) C() <-chan struct{} { return s.c }
 func (s *Signal) Set() {
 	select {
 	case s.c <- struct{}{}:
+		wakes.Add(1)
 	default:
 		return // who put the token there sees to the rest
 	}

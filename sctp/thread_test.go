@@ -1,17 +1,25 @@
 package sctp
 
 import (
+	"net/netip"
 	"runtime"
+	"slices"
 	"testing"
+	"testing/synctest"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/mem"
 )
 
-// No more goroutines keep their threads than there are processors, and each place is given back.
+// A processor is left to those goroutines that do not keep their threads, and each place is given back.
 func TestThreadsAreBounded(t *testing.T) {
+	const procs = 4
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
 	before := held.Load()
 	done := make(chan struct{})
 	go func() { // a goroutine of its own: its thread ends with it, should one be left locked
 		defer close(done)
-		all := make([]thread, 2*runtime.NumCPU())
+		all := make([]thread, 2*procs)
 		for range 2 {
 			n := int32(0)
 			for i := range all {
@@ -21,8 +29,8 @@ func TestThreadsAreBounded(t *testing.T) {
 					n++
 				}
 			}
-			if n == 0 || held.Load() != before+n || held.Load() > int32(runtime.NumCPU()) {
-				t.Errorf("%d hold their threads, %d in all, with %d processors", n, held.Load(), runtime.NumCPU())
+			if n == 0 || held.Load() != procs-1 || n != procs-1-before {
+				t.Errorf("%d hold their threads, %d in all, with %d processors", n, held.Load(), procs)
 			}
 			for i := range all {
 				all[i].release()
@@ -34,4 +42,82 @@ func TestThreadsAreBounded(t *testing.T) {
 		}
 	}()
 	<-done
+}
+
+// buffered is a link with a buffer in the kernel, as far as one can see.
+type buffered struct{ *batches }
+
+func (buffered) ReceiveBuffer() int { return 1 << 20 }
+
+// A receive goroutine keeps its thread in bulk, as long as few goroutines are woken, and gives it back in the end.
+func TestThreadIsKeptInBulk(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // one goroutine may keep its thread
+	t.Run("link of the kernel", func(t *testing.T) {
+		testKept(t, true, func(l *batches) rawio.Link { return buffered{l} })
+	})
+	t.Run("other link", func(t *testing.T) { testKept(t, false, func(l *batches) rawio.Link { return l }) })
+}
+
+func testKept(t *testing.T, kept bool, linkOf func(*batches) rawio.Link) {
+	synctest.Test(t, func(t *testing.T) {
+		before := held.Load()
+		la, lb, err := mem.Pair(mem.Options{MTU: 1500})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lb.Close()
+		link := &batches{la, make(chan []rawio.Packet)}
+		tr, err := NewTransport(linkOf(link), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tr.Close()
+		c, err := tr.connect(netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), 1), &Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		come := func(times, packets int) {
+			for range times {
+				link.in <- slices.Repeat([]rawio.Packet{heartbeat(c, "x")}, packets)
+			}
+			synctest.Wait()
+		}
+		const bulk = fewPackets + 1
+		for _, step := range []struct {
+			name string
+			do   func()
+			held bool
+		}{
+			{"too early to tell", func() { come(calmEnough-1, bulk) }, false},
+			{"bulk", func() { come(1, bulk) }, true},
+			{"a trickle", func() { come(fewBatches, 1) }, false},
+			{"bulk again", func() { come(calmMost, bulk) }, true},
+			{"a goroutine is woken now and then", func() { wakes.Add(1); come(calmMost, bulk); wakes.Add(1); come(1, bulk) }, true},
+			{"again and again", func() { wakes.Add(1); come(1, bulk); wakes.Add(1); come(1, bulk) }, false},
+			{"not for a while", func() { come(calmEnough, bulk) }, true},
+		} {
+			step.do()
+			if is, want := tr.turn.rx.thread.held, step.held && kept; is != want {
+				t.Errorf("%s: the thread is kept: %v, want %v", step.name, is, want)
+			}
+		}
+		tr.Close()
+		if n := held.Load(); n != before {
+			t.Errorf("%d threads are kept at the end, %d before", n, before)
+		}
+	})
+}
+
+// A signal that is set counts as a wake-up, once until it is taken.
+func TestWakesAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		s := p.a.NewSignal()
+		before := wakes.Load()
+		s.Set()
+		s.Set()
+		if n := wakes.Load() - before; n != 1 {
+			t.Errorf("%d", n)
+		}
+	})
 }

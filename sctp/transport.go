@@ -47,6 +47,8 @@ type Transport struct {
 
 	stats   transportCounters
 	journal *journal
+
+	blocks bool // the link has a buffer in the kernel, and is read by long system calls
 }
 
 // NewTransport runs SCTP over link, which it owns from now on.
@@ -66,6 +68,7 @@ func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 		MaxAssocs: t.cfg.MaxAssocs, MaxPerSource: t.cfg.maxPerSource(), MaxAnswers: t.cfg.maxAnswers(), AnswerKey: rand.Uint64()})
 	t.timers = newTimers(t.now, (*Conn).timeout)
 	t.batches.New = func() any { return assoc.NewTxBatch(txBatch) }
+	_, t.blocks = link.(rawio.Bufferer)
 	t.turn.init(t)
 	go t.receive()
 	for _, s := range rawio.ShardsOf(link) {
@@ -111,7 +114,7 @@ type receiver struct {
 
 // newReceiver returns what reads one queue.
 func newReceiver(t *Transport, s rawio.Shard) receiver {
-	r := receiver{t: t, pkts: make([]rawio.Packet, rxBatch)}
+	r := receiver{t: t, pkts: make([]rawio.Packet, rxBatch), thread: thread{wakes: wakes.Load()}}
 	r.poller, _ = s.(rawio.Poller)
 	return r
 }
@@ -148,13 +151,14 @@ func (r *receiver) run(n int) {
 	}
 }
 
-// stay keeps the calling goroutine on its thread while packets come in numbers.
+// stay keeps the calling goroutine on its thread while packets come in numbers and few goroutines are woken for what they bring.
 func (r *receiver) stay() {
+	r.thread.after(wakes.Load())
 	switch {
-	case r.few == 0 && r.octets > 0:
-		r.thread.hold()
-	case r.few == fewBatches:
+	case r.few == fewBatches || r.thread.calm == 0:
 		r.thread.release()
+	case r.few == 0 && r.thread.calm >= calmEnough && r.t.blocks:
+		r.thread.hold()
 	}
 }
 
