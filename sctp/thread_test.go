@@ -1,14 +1,12 @@
 package sctp
 
 import (
-	"net/netip"
 	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
 
 	"github.com/rddp-go/rddp/rawio"
-	"github.com/rddp-go/rddp/rawio/mem"
 )
 
 // A processor is left to those goroutines that do not keep their threads, and each place is given back.
@@ -61,21 +59,8 @@ func TestThreadIsKeptInBulk(t *testing.T) {
 func testKept(t *testing.T, kept bool, linkOf func(*batches) rawio.Link) {
 	synctest.Test(t, func(t *testing.T) {
 		before := held.Load()
-		la, lb, err := mem.Pair(mem.Options{MTU: 1500})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer lb.Close()
-		link := &batches{la, make(chan []rawio.Packet)}
-		tr, err := NewTransport(linkOf(link), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer tr.Close()
-		c, err := tr.connect(netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), 1), &Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		link, c := fed(t, linkOf)
+		tr := c.t
 		come := func(times, packets int) {
 			for range times {
 				link.in <- slices.Repeat([]rawio.Packet{heartbeat(c, "x")}, packets)

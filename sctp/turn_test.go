@@ -312,6 +312,27 @@ func (l *batches) Close() error {
 	return l.Link.Close()
 }
 
+// fed returns an association over a link that receives the batches that it is given, and that linkOf makes something of.
+func fed(t *testing.T, linkOf func(*batches) rawio.Link) (*batches, *Conn) {
+	t.Helper()
+	la, lb, err := mem.Pair(mem.Options{MTU: 1500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lb.Close() })
+	link := &batches{la, make(chan []rawio.Packet)}
+	tr, err := NewTransport(linkOf(link), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tr.Close() })
+	c, err := tr.connect(netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), 1), &Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return link, c
+}
+
 // Packets come one at a time as long as no batch has many of them, or long ones.
 func TestBulkIsToldByTheBatches(t *testing.T) {
 	for _, tt := range []struct {
@@ -327,21 +348,8 @@ func TestBulkIsToldByTheBatches(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				la, lb, err := mem.Pair(mem.Options{MTU: 1500})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer lb.Close()
-				link := &batches{la, make(chan []rawio.Packet)}
-				tr, err := NewTransport(link, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer tr.Close()
-				c, err := tr.connect(netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), 1), &Config{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				link, c := fed(t, func(l *batches) rawio.Link { return l })
+				tr := c.t
 				p := heartbeat(c, string(make([]byte, tt.size)))
 				for range fewBatches {
 					link.in <- []rawio.Packet{heartbeat(c, "x")}
