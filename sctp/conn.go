@@ -113,9 +113,6 @@ func (c *Conn) Unlock() { c.unlock(c.t.now()) }
 // unlock is Unlock at a known time.
 func (c *Conn) unlock(now rawio.Time) {
 	for round := 0; ; round++ {
-		if round > 0 {
-			now = c.t.now()
-		}
 		more := c.pump(now)
 		w, streams, entries := c.wake, c.wakeStreams, c.entries
 		c.wake, c.wakeStreams, c.entries = 0, nil, nil
@@ -129,6 +126,7 @@ func (c *Conn) unlock(now rawio.Time) {
 			go c.Unlock()
 			return
 		}
+		now = c.t.now()
 	}
 }
 

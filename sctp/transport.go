@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/count"
@@ -106,17 +107,16 @@ type receiver struct {
 	last   *Conn          // whose packets were handled last: it has not transmitted yet
 	owned  bool           // this goroutine holds its gate
 	octets int
-	at     rawio.Time // when packets came last
-	train  int        // packets without a gap before them
-	few    int        // batches in a row of few short packets, fewBatches at most
-	thread thread     // of a receive goroutine
+	at     rawio.Time   // when packets came last
+	train  int          // packets without a gap before them
+	few    atomic.Int32 // batches in a row of few short packets, fewBatches at most; for all to read
+	thread thread       // of a receive goroutine
 }
 
 // newReceiver returns what reads one queue.
 func newReceiver(t *Transport, s rawio.Shard) receiver {
-	r := receiver{t: t, pkts: make([]rawio.Packet, rxBatch), thread: thread{wakes: wakes.Load()}}
-	r.poller, _ = s.(rawio.Poller)
-	return r
+	poller, _ := s.(rawio.Poller)
+	return receiver{t: t, poller: poller, pkts: make([]rawio.Packet, rxBatch), thread: thread{wakes: wakes.Load()}}
 }
 
 // serve is the receive goroutine of a further queue of the link.
@@ -143,21 +143,21 @@ func (r *receiver) run(n int) {
 	r.octets = 0
 	r.handle(n)
 	r.follow(n)
-	switch {
+	switch few := r.few.Load(); {
 	case n > fewPackets || r.octets > fewOctets:
-		r.few = 0
-	case n > 0 && r.few < fewBatches:
-		r.few++
+		r.few.Store(0)
+	case n > 0 && few < fewBatches:
+		r.few.Store(few + 1)
 	}
 }
 
 // stay keeps the calling goroutine on its thread while packets come in numbers and few goroutines are woken for what they bring.
 func (r *receiver) stay() {
 	r.thread.after(wakes.Load())
-	switch {
-	case r.few == fewBatches || r.thread.calm == 0:
+	switch few := r.few.Load(); {
+	case few == fewBatches || r.thread.calm == 0:
 		r.thread.release()
-	case r.few == 0 && r.thread.calm >= calmEnough && r.t.blocks:
+	case few == 0 && r.thread.calm >= calmEnough && r.t.blocks:
 		r.thread.hold()
 	}
 }

@@ -21,9 +21,8 @@ type turn struct {
 	state atomic.Int32
 
 	reading sync.Mutex             // held by who has the turn, for Close
-	rx      receiver               // guarded by reading
+	rx      receiver               // guarded by reading, but for few
 	err     error                  // guarded by reading: the link is good for nothing more
-	few     atomic.Int32           // rx.few, for all to read
 	reader  atomic.Pointer[Signal] // of the goroutine that reads, while that may block
 
 	given chan struct{} // the receive goroutine hands over the turn
@@ -96,7 +95,7 @@ func (u *turn) take(quick bool) bool {
 	switch {
 	case u.link == nil:
 		return false
-	case !quick || u.few.Load() < fewBatches:
+	case !quick || u.rx.few.Load() < fewBatches:
 		if u.state.Load() == turnFree {
 			u.summon()
 		}
@@ -118,7 +117,7 @@ func (u *turn) take(quick bool) bool {
 // leave gives the turn up.
 func (u *turn) leave() {
 	u.state.Store(turnFree)
-	if u.few.Load() < fewBatches {
+	if u.rx.few.Load() < fewBatches {
 		u.summon()
 	} else if !u.running.Load() && !u.running.Swap(true) {
 		u.timer.Reset(leftAlone)
@@ -162,9 +161,6 @@ func (u *turn) read() error {
 	n, err := r.t.link.ReadBatch(r.pkts)
 	u.reader.Store(nil)
 	r.run(n)
-	if few := int32(r.few); few != u.few.Load() {
-		u.few.Store(few)
-	}
 	r.done()
 	switch {
 	case err == nil, err == rawio.ErrInterrupted:

@@ -280,9 +280,8 @@ func TestBulkIsLeftToTheReceiveGoroutine(t *testing.T) {
 		c, d := p.connect(t, nil, nil)
 		go echo(d)
 		warm(t, c)
-		synctest.Wait() // all is quiet
-		p.b.turn.rx.few = 0
-		p.b.turn.few.Store(0) // a batch of many packets
+		synctest.Wait()          // all is quiet
+		p.b.turn.rx.few.Store(0) // a batch of many packets
 		if _, err := c.WriteMsg([]byte("x"), SendInfo{}); err != nil {
 			t.Fatal(err)
 		}
@@ -355,12 +354,12 @@ func TestBulkIsToldByTheBatches(t *testing.T) {
 					link.in <- []rawio.Packet{heartbeat(c, "x")}
 				}
 				synctest.Wait()
-				if n := tr.turn.few.Load(); n != fewBatches {
+				if n := tr.turn.rx.few.Load(); n != fewBatches {
 					t.Fatalf("%d batches of one packet, want %d", n, fewBatches)
 				}
 				link.in <- slices.Repeat([]rawio.Packet{p}, tt.packets)
 				synctest.Wait()
-				if n := tr.turn.few.Load(); n != tt.few {
+				if n := tr.turn.rx.few.Load(); n != tt.few {
 					t.Errorf("%d batches of few packets in a row, want %d", n, tt.few)
 				}
 			})
