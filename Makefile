@@ -10,7 +10,7 @@ DURATION  ?= 2m
 LINK      ?= both
 export CGO_ENABLED ?= 0
 
-.PHONY: help build test race lint fmt fuzz bench scoreboard conformance demo interop hostile netns soak worlds mutants prove clean
+.PHONY: help build check test full arches race lint fmt fuzz bench scoreboard wan conformance demo aim interop hostile siege netns soak worlds mutants proofs prove clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,9 +22,33 @@ build: ## build everything, and cross-compile for the other systems
 	GOOS=windows GOARCH=amd64 $(GO) build ./...
 	cd bench && $(GO) build -o ../bin/ ./...
 
-test: ## run all tests
+check: ## a working day's check, under a minute: build, gofmt, vet, staticcheck, the tests with -short
+	$(GO) build ./...
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run make fmt"; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(GO) test -short ./...
+
+test: ## run all tests, under three minutes
 	$(GO) test ./...
 	cd bench && $(GO) test ./...
+
+full: ## what does not fit the gate, for hours (root, Debian): all mutants, long worlds, hosts, soak, other architectures, peers
+	$(MAKE) arches
+	$(MAKE) worlds
+	$(MAKE) prove PROVETIME=1h
+	$(MAKE) fuzz FUZZTIME=10m
+	$(MAKE) hostile
+	$(MAKE) hostile HOSTILE=-6
+	$(MAKE) hostile HOSTILE='--crowd 1000 --crowd-window 10s'
+	$(MAKE) siege DURATION=1h
+	$(MAKE) soak DURATION=1h
+	$(MAKE) mutants
+	$(MAKE) mutants SAMPLE=1000
+	$(MAKE) proofs
+
+arches: ## the protocol packages' tests on arm64 and on s390x, which is big-endian, under qemu (root, Debian; ARCHES=--short)
+	GO="$(GO)" test/arches.sh $(ARCHES)
 
 race: ## run all tests under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -timeout 30m ./...
@@ -53,6 +77,10 @@ scoreboard: ## measure ourselves beside iperf3, libusrsctp and pion/sctp (root, 
 	@$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -o bin/usrsctp-end bench/scoreboard/usrsctp/end.c -lusrsctp
 	@bin/scoreboard $(SCOREBOARD)
 
+wan: ## measure ourselves beside TCP, QUIC and pion/sctp over long roads that lose packets (root; WAN=flags: --short, --virtual, --help)
+	@cd bench && $(GO) build -o ../bin/ ./wan
+	@bin/wan $(WAN)
+
 conformance: ## what the RFCs demand and which of it the tests hold; brings the table in README.md up to date
 	@$(GO) run ./conformance/cmd/conformance -update
 
@@ -77,14 +105,24 @@ soak: ## DURATION (2m) of faults and kills between two network namespaces, every
 	@bin/soak -link $(LINK) -duration $(DURATION) $(SOAK)
 
 hostile: ## attack servers over real links, measure what it costs them and their honest client (root; HOSTILE=flags, -6 for IPv6)
-	@$(GO) build -o bin/hostile ./test/hostile
+	@$(GO) build -tags holds -o bin/hostile ./test/hostile
 	@bin/hostile $(HOSTILE)
+
+siege: ## attack a host in virtual time for DURATION (2m), from SEED (1) on, and again under the race detector
+	$(GO) test ./internal/siege -run Hurts -count=1 -timeout 0 -v -duration $(DURATION) -seed $(or $(SEED),1)
+	CGO_ENABLED=1 $(GO) test -race ./internal/siege -run Hurts -count=1 -timeout 0 -v -duration $(DURATION) -seed $(or $(SEED),1000001)
 
 prove: ## let worlds live in virtual time for PROVETIME (60s), from seed PROVESEED (1) on
 	@$(GO) run ./test/prove -time $(PROVETIME) -seed $(PROVESEED)
 
-mutants: ## make small faults one by one and tell which ones no test notices (root; MUTANTS=flags)
-	@$(GO) run ./test/mutants $(MUTANTS)
+aim: ## attack a release of another SCTP stack that has a known fault, and find it (SEED=, DURATION=)
+	@SEED=$(SEED) test/aim.sh
+
+mutants: ## make small faults one by one and tell which no test notices; SAMPLE=n by machine, SEED=s (root; MUTANTS=flags)
+	@$(GO) run ./test/mutants $(if $(SAMPLE),-sample $(SAMPLE)) $(if $(SEED),-seed $(SEED)) $(MUTANTS)
+
+proofs: ## show that each fault which proves a row of conformance is caught by the test that cites it (PROOFS=flags)
+	@$(GO) run ./test/mutants -proofs $(PROOFS)
 
 clean: ## remove what was built
 	rm -rf bin

@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestEveryRequirementHasItsTest(t *testing.T) {
 	r, err := Examine(".", "..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, f := range r.Faults {
 		t.Error(f)
 	}
@@ -20,13 +20,9 @@ func TestEveryRequirementHasItsTest(t *testing.T) {
 
 func TestReadmeShowsTheTable(t *testing.T) {
 	r, err := Examine(".", "..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	got, want, err := r.Readme("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if got == want {
 		return
 	}
@@ -79,9 +75,7 @@ func BenchmarkC(b *testing.B) {
 }
 `
 	cites, err := citationsOf("p_test.go", src)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var got []string
 	for _, c := range cites {
 		got = append(got, c.ID[len("9260-1-"):]+c.Test)
@@ -100,7 +94,7 @@ func aFile(rfc string, layers ...string) File {
 	return f
 }
 
-func TestFaults(t *testing.T) {
+func TestMistakesInTheTablesAreFound(t *testing.T) {
 	const reason = "because nothing can reach it"
 	many := slices.Repeat([]string{"sctp"}, 21)
 	cite := func(ids ...string) (list []Citation) {
@@ -128,6 +122,9 @@ func TestFaults(t *testing.T) {
 		{"waiver without reason", aFile("7000", many...), map[string]string{"7000-1-21": "later"}, cite(all...), "no reason"},
 		{"waiver of a cited row", aFile("7000", many...), map[string]string{"7000-1-1": reason}, cite(append(all, "7000-1-21")...), "a test cites it"},
 		{"waiver of an unknown row", aFile("7000"), map[string]string{"7000-1-1": reason}, nil, "no such row"},
+		{"proved, and said not to be", aFile("7000", many[:20]...), nil, cite(all...), "is proved"},
+		{"said not to be proved, and not cited", aFile("7000", many...), map[string]string{"off:7000": reason}, append(cite("7000-1-21"), cite(all[1:]...)...), "no row that is to be proved"},
+		{"too many that cannot be proved", aFile("7000", many[:19]...), nil, cite(all[:19]...), "more than 5 %"},
 		{"5 % waived", aFile("7000", many[:20]...), map[string]string{"7000-1-20": reason}, cite(all[:19]...), "5 % or more"},
 		{"layer n/a waived whole", aFile("7000", "n/a", "n/a"), map[string]string{"layer:n/a": reason}, nil, ""},
 		{"a waived layer may be tested", aFile("7000", "app", "app"), map[string]string{"layer:app": reason}, cite("7000-1-1"), ""},
@@ -149,6 +146,10 @@ func TestFaults(t *testing.T) {
 				list = append(list, c.file)
 			}
 			r := examine(list, c.waivers, c.cites)
+			if strings.Contains(c.name, "proved") {
+				r.proved, r.noProof = map[string]bool{"7000-1-1": c.want == "is proved"}, map[string]string{"7000-1-1": reason}
+				r.checkNoProof()
+			}
 			switch {
 			case c.want == "" && len(r.Faults) > 0:
 				t.Errorf("faults %q", r.Faults)

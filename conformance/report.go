@@ -37,6 +37,8 @@ type Report struct {
 	rows    map[string]*Row
 	cited   map[string]bool
 	waivers map[string]string // reason by row id or layer:name
+	proved  map[string]bool   // by row id
+	noProof map[string]string // reason by row id
 	off     []string          // scopes of extensions that are not offered, see offPrefix
 }
 
@@ -46,7 +48,7 @@ func Examine(dir, root string) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	waivers, err := Waivers(dir)
+	waivers, err := reasons(dir, "waivers.tsv")
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +56,15 @@ func Examine(dir, root string) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return examine(files, waivers, cites), nil
+	r := examine(files, waivers, cites)
+	if r.proved, err = proofs(root); err != nil {
+		return nil, err
+	}
+	if r.noProof, err = reasons(dir, "unprovable.tsv"); err != nil {
+		return nil, err
+	}
+	r.checkNoProof()
+	return r, nil
 }
 
 func examine(files []File, waivers map[string]string, cites []Citation) *Report {

@@ -54,9 +54,10 @@ func Load(dir string) ([]File, error) {
 	return list, nil
 }
 
-// Waivers reads waivers.tsv in dir: the reason by row id, or by layer:name for all rows of a layer.
-func Waivers(dir string) (map[string]string, error) {
-	name := filepath.Join(dir, "waivers.tsv")
+// reasons reads a table of two columns in dir: the reason by row id, in waivers.tsv by layer:name too for all rows of a
+// layer.
+func reasons(dir, file string) (map[string]string, error) {
+	name := filepath.Join(dir, file)
 	lines, err := table(name, 2)
 	if err != nil {
 		return nil, err
@@ -64,7 +65,7 @@ func Waivers(dir string) (map[string]string, error) {
 	w := make(map[string]string, len(lines))
 	for _, c := range lines {
 		if _, twice := w[c[0]]; twice {
-			return nil, fmt.Errorf("%s: %s is waived twice", name, c[0])
+			return nil, fmt.Errorf("%s: %s is there twice", name, c[0])
 		}
 		w[c[0]] = c[1]
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // Count is where the rows of one level stand. Those of extensions that are not offered are Off and none of the Rows.
-type Count struct{ Rows, Tested, Waived, Off int }
+type Count struct{ Rows, Tested, Proved, Waived, Off int }
 
 // Untested counts the rows that nothing holds.
 func (c Count) Untested() int { return c.Rows - c.Tested - c.Waived }
@@ -18,6 +18,9 @@ func (r *Report) Count(f File) map[string]Count {
 	for i := range f.Rows {
 		row := &f.Rows[i]
 		c := counts[row.Level]
+		if r.State(row) == Proved {
+			c.Proved++
+		}
 		switch {
 		case r.Off(row):
 			c.Off++
@@ -44,14 +47,17 @@ func (r *Report) Summary() string {
 			off += c.Off
 		}
 	}
+	provable, proved, none, any := r.proofCount(r.Files...)
 	return fmt.Sprintf("not offered to peers, and not counted: %d\n", off) +
-		fmt.Sprintf("untested: %d  waived: %d  rows: %d\n", untested, waived, rows)
+		fmt.Sprintf("untested: %d  waived: %d  rows: %d\n", untested, waived, rows) +
+		fmt.Sprintf("proved: %d of %d MUST and MUST NOT that tests cite (no fault can be: %d), %d rows in all, %.0f %%\n",
+			proved, provable, none, any, 100*float64(any)/float64(max(rows, 1)))
 }
 
 // Table has a line per RFC and level.
 func (r *Report) Table() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-4s  %-10s %5s %7s %7s %9s %5s\n", "RFC", "level", "rows", "tested", "waived", "untested", "off")
+	fmt.Fprintf(&b, "%-4s  %-10s %5s %7s %7s %7s %9s %5s\n", "RFC", "level", "rows", "tested", "proved", "waived", "untested", "off")
 	for _, f := range r.Files {
 		note, counts := r.title(&f), r.Count(f)
 		for _, level := range Levels {
@@ -63,7 +69,7 @@ func (r *Report) Table() string {
 			if level == "MAY" {
 				untested = "-" // an option
 			}
-			line := fmt.Sprintf("%-4s  %-10s %5d %7d %7d %9s %5d  %s", f.RFC, level, c.Rows, c.Tested, c.Waived, untested, c.Off, note)
+			line := fmt.Sprintf("%-4s  %-10s %5d %7d %7d %7d %9s %5d  %s", f.RFC, level, c.Rows, c.Tested, c.Proved, c.Waived, untested, c.Off, note)
 			fmt.Fprintln(&b, strings.TrimRight(line, " "))
 			note = ""
 		}
@@ -85,10 +91,13 @@ const (
 )
 
 // Markdown is the table for the README: a line per RFC, and per level the rows tested, waived (after +) and all, and in
-// brackets those of extensions that are not offered.
+// brackets those of extensions that are not offered. The last column is the rows proved of those MUST and MUST NOT that a
+// test holds.
 func (r *Report) Markdown() string {
 	var b strings.Builder
-	b.WriteString("Rows that a test holds, + rows waived with a reason, / all rows (rows of what is not offered to peers).\n\n| RFC | subject | " + strings.Join(Levels, " | ") + " | untested |\n|---|---|" + strings.Repeat("---|", len(Levels)+1) + "\n")
+	b.WriteString("Rows that a test holds, + rows waived with a reason, / all rows (rows of what is not offered to peers).\n" +
+		"Proved: of the MUST and MUST NOT that a test holds, those for which a fault is known that violates the row alone and that such a test catches (`make proofs`).\n\n" +
+		"| RFC | subject | " + strings.Join(Levels, " | ") + " | untested | proved |\n|---|---|" + strings.Repeat("---|", len(Levels)+2) + "\n")
 	for _, f := range r.Files {
 		fmt.Fprintf(&b, "| %s | %s |", f.RFC, r.title(&f))
 		counts := r.Count(f)
@@ -106,7 +115,8 @@ func (r *Report) Markdown() string {
 			}
 			fmt.Fprintf(&b, " %s |", cell)
 		}
-		fmt.Fprintf(&b, " %d |\n", len(r.Untested(f)))
+		provable, proved, _, _ := r.proofCount(f)
+		fmt.Fprintf(&b, " %d | %d/%d |\n", len(r.Untested(f)), proved, provable)
 	}
 	return b.String() + "\n" + r.Summary()
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -101,6 +102,7 @@ func (s *store) ReadAt(p []byte, off int64) (int, error) {
 	if s.short {
 		return copy(p[:3], s.b[off:]), nil
 	}
+	defer runtime.Gosched() // a device takes its time
 	return copy(p, s.b[off:]), s.readErr
 }
 
@@ -200,7 +202,7 @@ func TestAtomicChecksLikeATaggedAccess(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			op := FetchAdd(1)
-			if _, err := r.Atomic(row.tag, row.to, &op); err == nil || err.Type != TypeTagged || err.Code != row.want {
+			if old, err := r.Atomic(row.tag, row.to, &op); err == nil || err.Type != TypeTagged || err.Code != row.want || old != 0 {
 				t.Errorf("%v, want code %d", err, row.want)
 			}
 			if reg := r.table.Lookup(row.tag); reg != nil && !bytes.Equal(reg.Memory().RAM(), make([]byte, 16)) {
@@ -210,12 +212,12 @@ func TestAtomicChecksLikeATaggedAccess(t *testing.T) {
 	}
 	b := words(1)
 	local := r.register(t, Spec{PD: testPD, Mem: Bytes(b)})
-	if _, err := local.Atomic(1, FetchAdd(1)); err != ErrRange {
-		t.Errorf("local, beyond the end: %v", err)
+	if old, err := local.Atomic(1, FetchAdd(1)); err != ErrRange || old != 0 {
+		t.Errorf("local, beyond the end: %d, %v", old, err)
 	}
 	local.Invalidate()
-	if _, err := local.Atomic(0, FetchAdd(1)); err != ErrRevoked {
-		t.Errorf("local, invalidated: %v", err)
+	if old, err := local.Atomic(0, FetchAdd(1)); err != ErrRevoked || old != 0 {
+		t.Errorf("local, invalidated: %d, %v", old, err)
 	}
 }
 

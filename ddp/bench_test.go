@@ -3,6 +3,8 @@ package ddp
 import (
 	"fmt"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // silent is a ULP that does what a receiver of a bulk transfer does, and keeps nothing.
@@ -33,9 +35,7 @@ func bulk(tb testing.TB, size int) (*Stream, *silent, *Region) {
 	u := &silent{q: NewQueue(2)}
 	tab := NewTable(new(entropy))
 	reg, err := tab.Register(Spec{Mem: Bytes(make([]byte, size)), Access: RemoteWrite})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.OK(tb, err)
 	u.buf, _ = MakeRecvBuffer(gatherOf(make([]byte, size/2), make([]byte, size-size/2)), 0)
 	_ = u.q.Post(u.buf)
 	s := NewStream(StreamConfig{ID: 1, Table: tab, ULP: u, Queues: 1})
@@ -119,9 +119,7 @@ func BenchmarkPlace(b *testing.B) {
 func BenchmarkNextSegment(b *testing.B) {
 	s, _, reg := bulk(b, 1<<20)
 	piece, err := s.Resolve(reg.STag(), 0, 1<<20, RemoteWrite)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, err)
 	for name, g := range map[string]Gather{"memory": gatherOf(make([]byte, 1<<20)), "region": {piece}} {
 		b.Run(name, func(b *testing.B) {
 			var seg Segment
@@ -142,9 +140,7 @@ func BenchmarkLookup(b *testing.B) {
 	tags := make([]STag, 100_000)
 	for i := range tags {
 		r, err := tab.Register(Spec{})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, err)
 		tags[i] = r.STag()
 	}
 	b.Run("found", func(b *testing.B) {
@@ -172,9 +168,7 @@ func BenchmarkRegister(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r, err := tab.Register(Spec{})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, err)
 		_ = tab.Deregister(r)
 	}
 }

@@ -40,7 +40,8 @@ func (s *Stream) deliverTagged(p *Placed) {
 }
 
 // deliverUntagged checks once more what may have changed since placement: another segment may have been
-// the last of the same message, and then this one belongs to no message that can still be delivered.
+// the last of the same message, and then this one belongs to no message that can still be delivered. It delivers what has
+// come as a whole, with no octet left as it was in the buffer before.
 func (s *Stream) deliverUntagged(p *Placed) {
 	s.run = run{}
 	next := &s.recvMSN[p.name]
@@ -48,18 +49,25 @@ func (s *Stream) deliverUntagged(p *Placed) {
 		s.fatal(p.fault(TypeUntagged, CodeMSNRange, nil))
 		return
 	}
+	c := &s.covers[p.name]
+	if p.msn == *next && !c.add(p.to, p.to+uint64(p.n)) {
+		s.fatal(p.fault(TypeUntagged, CodeInvalidMO, ErrScattered))
+		return
+	}
 	if !p.ctrl.Last() {
 		return
 	}
-	buf, code := s.buffer(p)
-	if code == 0 {
-		code = checkOffset(buf, p)
+	if !c.whole(p.to + uint64(p.n)) {
+		s.fatal(p.fault(TypeUntagged, CodeInvalidMO, ErrIncomplete))
+		return
 	}
+	buf, code := s.buffer(p)
 	if code != 0 {
 		s.fatal(p.fault(TypeUntagged, code, nil))
 		return
 	}
 	*next++
+	c.next()
 	s.current = *p
 	s.ulp.DeliverUntagged(p.name, p.msn, p.rsvd, uint32(p.to)+p.n, buf)
 	s.current = Placed{}
@@ -83,11 +91,7 @@ func (p *Placed) fault(t ErrorType, code uint8, cause error) *Error {
 
 // fatal stops reception and reports (sections 6.2.2 and 7.1). Sending goes on, for one more message.
 func (s *Stream) fatal(err *Error) {
-	s.receiving = false
-	if s.reported {
-		return
-	}
-	s.reported, s.limited = true, true
+	s.receiving, s.reported, s.limited = false, true, true
 	s.ulp.Fatal(err)
 	if err.Cause == ErrDataAfterClose {
 		s.Abort() // the teardown is the LLP's own; data behind it ends the stream abortively (6.2.1)

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -98,6 +101,7 @@ func TestMessageIsDeliveredOnce(t *testing.T) {
 }
 
 func TestSegmentOfADeliveredMessage(t *testing.T) {
+	// req 5041-5.3-5
 	r := newRig(t)
 	r.post(t, 0, 1, make([]byte, 8))
 	stray := untaggedSeg(false, 0, 1, 2, []byte{1})
@@ -124,11 +128,12 @@ func TestTaggedMessageThatIsBrokenOff(t *testing.T) {
 	r.ulp.want(t, "untagged qn=0 msn=1 rsvd=0102030405 len=0 token=1", "tagged rsvd=0x0 stag="+hex(a.STag())+" to=60 len=4")
 	// An empty last segment ends the message that it follows, whatever STag it names.
 	r.arrive(taggedSeg(false, 0, a.STag(), 5, make([]byte, 10)))
-	r.arrive(taggedSeg(true, 0, a.STag(), 15, nil))
-	r.ulp.want(t, "tagged rsvd=0x0 stag="+hex(a.STag())+" to=5 len=10")
+	r.arrive(taggedSeg(true, 0, b.STag(), 15, nil))
+	r.ulp.want(t, "tagged rsvd=0x0 stag="+hex(b.STag())+" to=5 len=10")
 }
 
 func TestMSNMustNotSkipAtDelivery(t *testing.T) {
+	// req 5041-5.3-6
 	r := newRig(t)
 	r.post(t, 0, 1, make([]byte, 8))
 	r.post(t, 0, 2, make([]byte, 8))
@@ -184,7 +189,7 @@ func TestULPFindsAFaultInADeliveredMessage(t *testing.T) {
 	own := errors.New("unexpected opcode")
 	var report *Error
 	r.ulp.onMsg = func() { report = r.Fail(TypeLocal, 0, own) }
-	seg := append([]byte{0x7D}, untaggedSeg(true, 0, 1, 50, pattern(9))[1:]...)
+	seg := append([]byte{0x7D}, untaggedSeg(true, 0, 1, 0, pattern(9))[1:]...)
 	r.arrive(seg)
 	if report == nil || !errors.Is(report, own) {
 		t.Fatalf("report %v", report)
@@ -221,15 +226,102 @@ func TestStreamsAreIndependent(t *testing.T) {
 	}
 }
 
-func TestMissingOctetsAreNotLookedFor(t *testing.T) {
+// A peer sends the end of a message and not the rest of it: what a buffer, shared with others, holds of somebody else's
+// message is not delivered as this peer's.
+func TestMessageIsDeliveredWhole(t *testing.T) {
+	// req 5041-5.4-2
+	type seg struct {
+		mo   uint32
+		n    int
+		last bool
+	}
+	var scattered []seg
+	for i := range maxAhead + 1 {
+		scattered = append(scattered, seg{mo: uint32(2 + 2*i), n: 1})
+	}
+	for _, row := range []struct {
+		name  string
+		segs  []seg
+		cause error
+	}{
+		{"the last segment alone", []seg{{5, 3, true}}, ErrIncomplete},
+		{"a last segment without payload, far behind", []seg{{8, 0, true}}, ErrIncomplete},
+		{"one octet is missing", []seg{{0, 4, false}, {5, 3, true}}, ErrIncomplete},
+		{"the first octet is missing", []seg{{1, 4, false}, {5, 3, true}}, ErrIncomplete},
+		{"the first segment twice in place of the second", []seg{{0, 3, false}, {0, 3, false}, {6, 2, true}}, ErrIncomplete},
+		{"segments that overlap, and leave a gap", []seg{{4, 3, false}, {3, 2, false}, {0, 2, false}, {1, 1, false}, {7, 1, true}}, ErrIncomplete},
+		{"pieces that stand apart, more than are kept", scattered, ErrScattered},
+		{"in order", []seg{{0, 3, false}, {3, 3, false}, {6, 2, true}}, nil},
+		{"in the order of a sender's own", []seg{{3, 2, false}, {6, 1, false}, {0, 3, false}, {5, 1, false}, {7, 1, true}}, nil},
+		{"backwards", []seg{{6, 1, false}, {5, 1, false}, {4, 1, false}, {3, 1, false}, {2, 1, false}, {1, 1, false}, {0, 1, false}, {7, 1, true}}, nil},
+		{"segments that overlap", []seg{{2, 4, false}, {0, 3, false}, {1, 5, false}, {5, 3, true}}, nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := newRig(t)
+			r.post(t, 0, 1, bytes.Repeat([]byte{'s'}, 8+2*len(scattered)))
+			r.post(t, 0, 2, make([]byte, 8))
+			for _, s := range row.segs {
+				b := untaggedSeg(s.last, 0, 1, s.mo, bytes.Repeat([]byte{'m'}, s.n))
+				if !s.last {
+					b[1] = 0xFF // req 5041-4.3-4: the RsvdULP values differ
+				}
+				r.arrive(b)
+			}
+			if row.cause != nil {
+				r.ulp.want(t, "fatal 0x2/0x04")
+				if !errors.Is(r.ulp.fault, row.cause) {
+					t.Errorf("because of %v", r.ulp.fault)
+				}
+				return
+			}
+			r.ulp.want(t, "untagged qn=0 msn=1 rsvd=0102030405 len=8 token=1")
+			r.arrive(untaggedSeg(true, 0, 2, 1, []byte{1})) // the next one begins anew
+			r.ulp.want(t, "fatal 0x2/0x04")
+		})
+	}
+}
+
+// A segment of the next message fills no gap of this one.
+func TestGapIsNotFilledByTheNextMessage(t *testing.T) {
 	r := newRig(t)
 	r.post(t, 0, 1, make([]byte, 8))
-	first := untaggedSeg(false, 0, 1, 0, []byte{1})
-	first[1] = 0xFF
-	r.arrive(first)
-	// req 5041-5.2-11: octets 1 to 4 never came. req 5041-4.3-4: the RsvdULP values differ.
-	r.arrive(untaggedSeg(true, 0, 1, 5, []byte{1}))
-	r.ulp.want(t, "untagged qn=0 msn=1 rsvd=0102030405 len=6 token=1")
+	r.post(t, 0, 2, make([]byte, 8))
+	for _, s := range [][]byte{untaggedSeg(false, 0, 1, 0, []byte{1, 2}), untaggedSeg(false, 0, 2, 2, []byte{3, 4}), untaggedSeg(true, 0, 1, 4, []byte{5})} {
+		r.arrive(s)
+	}
+	r.ulp.want(t, "fatal 0x2/0x04")
+}
+
+// What has come of a message is known to the octet, in whatever order, as long as no more than maxAhead pieces stand apart.
+func TestWhatHasComeIsKnownToTheOctet(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5041, 1))
+	for range 3_000 {
+		var c cover
+		var come [64]bool
+		for range 40 {
+			from := rnd.IntN(60)
+			to := from + rnd.IntN(6)
+			for i := from; i < to; i++ {
+				come[i] = true
+			}
+			apart, whole := 0, slices.Index(come[:], false)
+			for i := whole; i < len(come); i++ {
+				if come[i] && !come[i-1] {
+					apart++
+				}
+			}
+			ok := c.add(uint64(from), uint64(to))
+			if from < to && ok != (apart <= maxAhead) {
+				t.Fatalf("%d pieces apart: taken in %v", apart, ok)
+			}
+			if !ok {
+				break
+			}
+			if !c.whole(uint64(whole)) || c.whole(uint64(whole+1)) {
+				t.Fatalf("%d octets have come, and %+v", whole, c)
+			}
+		}
+	}
 }
 
 func TestErrorNumbers(t *testing.T) {
@@ -265,10 +357,61 @@ func TestErrorTexts(t *testing.T) {
 	} {
 		for _, c := range codes {
 			s := (&Error{Type: typ, Code: c}).Error()
-			if seen[s] {
-				t.Errorf("%d/%d: same words as another error: %s", typ, c, s)
+			if seen[s] || strings.Contains(s, "error type 0x7 code 0x09") != (typ == 7) || strings.Contains(s, "error type") != (typ == 7) {
+				t.Errorf("%d/%d: not the words for it: %s", typ, c, s)
 			}
 			seen[s] = true
 		}
+	}
+}
+
+// generous has a buffer for every message, also for one that was delivered.
+type generous struct {
+	*recorder
+	buf RecvBuffer
+}
+
+func (g *generous) Buffer(uint32, uint32, [5]byte) (*RecvBuffer, uint8) { return &g.buf, 0 }
+
+func (g *generous) DeliverUntagged(qn, msn uint32, _ [5]byte, n uint32, _ *RecvBuffer) {
+	g.add("untagged %d/%d: %d", qn, msn, n)
+}
+
+// stingy has a buffer for no message.
+type stingy struct {
+	*recorder
+	code uint8
+}
+
+func (s *stingy) Buffer(uint32, uint32, [5]byte) (*RecvBuffer, uint8) { return nil, s.code }
+
+func TestUpperLayerSaysWhyItHasNoBuffer(t *testing.T) {
+	for code, want := range map[uint8]uint8{0: CodeNoBuffer, CodeNoBuffer: CodeNoBuffer, CodeMSNRange: CodeMSNRange} {
+		s := NewStream(StreamConfig{ID: 1, Table: NewTable(new(entropy)), ULP: &stingy{new(recorder), code}, Queues: 1})
+		s.Attach(new(lower))
+		var p Placed
+		if s.Place(untaggedSeg(true, 0, 1, 0, []byte{1}), &p); p.Err == nil || p.Err.Type != TypeUntagged || p.Err.Code != want {
+			t.Errorf("code %d: %v", code, p.Err)
+		}
+	}
+}
+
+// A message that was delivered is not placed again, whatever the upper layer says of its buffer.
+func TestDeliveredMessageIsNotPlacedAgain(t *testing.T) {
+	// req 5041-7.1-5, 5041-5.3-5
+	mem := make([]byte, 8)
+	g := &generous{recorder: new(recorder)}
+	var err error
+	if g.buf, err = MakeRecvBuffer(gatherOf(mem), 0); err != nil {
+		t.Fatal(err)
+	}
+	s := NewStream(StreamConfig{ID: testStream, PD: testPD, Table: NewTable(new(entropy)), ULP: g, Queues: 1})
+	s.Attach(&lower{mulpdu: 1500})
+	r := &rig{Stream: s}
+	r.arrive(untaggedSeg(true, 0, 1, 0, []byte("first")))
+	clear(mem) // the user's again
+	p := r.place(untaggedSeg(true, 0, 1, 0, []byte("again")))
+	if p.Err == nil || p.Err.Type != TypeUntagged || p.Err.Code != CodeMSNRange || !zero(mem) {
+		t.Errorf("%v, memory %q", p.Err, mem)
 	}
 }

@@ -109,6 +109,12 @@ func (e *Error) describe() string {
 var (
 	// ErrMessageTooLong refuses a message of 2^32 octets or more (section 5.2).
 	ErrMessageTooLong = errors.New("ddp: message longer than 2^32-1 octets; split it")
+	// ErrIncomplete is the cause of an Error: the last segment of an untagged message has come, and not all of those
+	// before it. What its buffer holds of others is not delivered.
+	ErrIncomplete = errors.New("ddp: untagged message without all of its segments")
+	// ErrScattered is the cause of an Error: the segments of an untagged message come in so wild an order that nobody can say
+	// what is missing. A sender should send them in order (section 5.3).
+	ErrScattered = errors.New("ddp: segments of an untagged message too far out of order")
 	// ErrClosing refuses a message after graceful teardown was asked for (section 6.2.1).
 	ErrClosing = errors.New("ddp: stream is being closed; no further message can be sent")
 	// ErrClosed refuses a message, or fails an outstanding one, because the stream has ended.

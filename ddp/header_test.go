@@ -30,9 +30,9 @@ func TestTaggedHeaderOctets(t *testing.T) {
 
 func TestUntaggedHeaderOctets(t *testing.T) {
 	// req 5041-4.1-1, 5041-4.1-8, 5041-4.1-10, 5041-4.3-1: T 0; then RsvdULP (5 octets), QN, MSN, MO.
-	want := []byte{0x41, 0xA1, 0xA2, 0xA3, 0xA4, 0xA5, 0, 0, 0, 2, 0xFF, 0xFF, 0xFF, 0xFE, 0, 0, 0x05, 0xCA}
+	want := []byte{0x41, 0xA1, 0xA2, 0xA3, 0xA4, 0xA5, 0x10, 0, 0, 2, 0xFF, 0xFF, 0xFF, 0xFE, 0, 0, 0x05, 0xCA}
 	b := bytes.Repeat([]byte{0xFF}, UntaggedHeaderLen)
-	h := Untagged{Last: true, Rsvd: [5]byte{0xA1, 0xA2, 0xA3, 0xA4, 0xA5}, QN: 2, MSN: 0xFFFFFFFE, MO: 1482}
+	h := Untagged{Last: true, Rsvd: [5]byte{0xA1, 0xA2, 0xA3, 0xA4, 0xA5}, QN: 0x10000002, MSN: 0xFFFFFFFE, MO: 1482}
 	if n := h.Put(b); n != 18 || !bytes.Equal(b, want) {
 		t.Fatalf("header % x, want % x", b, want)
 	}
@@ -40,7 +40,7 @@ func TestUntaggedHeaderOctets(t *testing.T) {
 	if c := v.Control(); c.Tagged() || !c.Last() || c.Version() != 1 {
 		t.Errorf("control %#x", c)
 	}
-	if v.RsvdULP() != h.Rsvd || v.QN() != 2 || v.MSN() != 0xFFFFFFFE || v.MO() != 1482 {
+	if v.RsvdULP() != h.Rsvd || v.QN() != h.QN || v.MSN() != 0xFFFFFFFE || v.MO() != 1482 {
 		t.Errorf("fields %x %d %d %d", v.RsvdULP(), v.QN(), v.MSN(), v.MO())
 	}
 	if !bytes.Equal(v.Payload(), []byte{7, 8}) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // recorder is a ULP that keeps a log of what it is told. Queue 0 is its receive queue; the right needed
@@ -125,21 +127,20 @@ func newRig(t testing.TB) *rig {
 func (r *rig) register(t testing.TB, sp Spec) *Region {
 	t.Helper()
 	reg, err := r.table.Register(sp)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	t.Cleanup(func() {
+		if n := reg.word.Load() & wordCount; n != 0 {
+			t.Errorf("%d accesses to a region never end", n)
+		}
+	})
 	return reg
 }
 
 func (r *rig) post(t testing.TB, qn int, token uint64, pieces ...[]byte) {
 	t.Helper()
 	b, err := MakeRecvBuffer(gatherOf(pieces...), token)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.ulp.queues[qn].Post(b); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, r.ulp.queues[qn].Post(b))
 }
 
 // arrive places and delivers a segment.

@@ -3,8 +3,11 @@ package ddp
 import (
 	"bytes"
 	"errors"
+	"io"
 	"math"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestUntaggedChecks(t *testing.T) {
@@ -163,7 +166,7 @@ func TestTaggedSTagStates(t *testing.T) {
 	seg := taggedSeg(false, 0, reg.STag(), 0, []byte{1})
 	bad := func(what string, seg []byte, code uint8) {
 		t.Helper()
-		if p := r.place(seg); !errors.Is(p.Err, &Error{Type: TypeTagged, Code: code}) {
+		if p := r.place(seg); p.Err == nil || !errors.Is(p.Err, &Error{Type: TypeTagged, Code: code}) {
 			t.Errorf("%s: %v", what, p.Err)
 		}
 	}
@@ -176,15 +179,11 @@ func TestTaggedSTagStates(t *testing.T) {
 
 	reg.Invalidate()
 	bad("invalidated STag", seg, CodeInvalidSTag) // req 5041-8.3-2, 5041-8.3-4
-	if err := r.table.Rebind(reg, Bytes(mem), 0, RemoteWrite); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.table.Rebind(reg, Bytes(mem), 0, RemoteWrite))
 	if p := r.place(seg); p.Err != nil {
 		t.Errorf("valid again: %v", p.Err)
 	}
-	if err := r.table.SetAccess(reg, RemoteRead); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.table.SetAccess(reg, RemoteRead))
 	bad("right to write revoked", seg, CodeInvalidSTag) // req 5041-8.3.1-1
 	_ = r.table.Deregister(reg)
 	bad("deregistered STag", seg, CodeInvalidSTag)
@@ -260,9 +259,7 @@ func TestPostedBufferOfARevokedRegion(t *testing.T) {
 		t.Fatal(fault)
 	}
 	b, err := MakeRecvBuffer(Gather{piece}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	_ = r.ulp.queues[0].Post(b)
 	reg.Invalidate()
 	p := r.place(untaggedSeg(true, 0, 1, 0, []byte{1}))
@@ -271,11 +268,11 @@ func TestPostedBufferOfARevokedRegion(t *testing.T) {
 	}
 }
 
-func TestResolve(t *testing.T) {
+func TestResolveChecksRightsAndBounds(t *testing.T) {
 	r := newRig(t)
 	mem := pattern(100)
 	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Base: 1000, Access: RemoteRead})
-	if p, err := r.Resolve(reg.STag(), 1010, 90, RemoteRead); err != nil || p.Off != 10 || p.Len != 90 || p.Region != reg {
+	if p, err := r.Resolve(reg.STag(), 1010, 90, RemoteRead); err != nil || p.Off != 10 || p.Len != 90 || p.Mem.Len() != 90 || p.Region != reg {
 		t.Errorf("piece %+v, fault %v", p, err)
 	}
 	if p, err := r.Resolve(12345, 0, 0, RemoteRead); err != nil || p.Len != 0 {
@@ -301,4 +298,79 @@ func TestResolve(t *testing.T) {
 		t.Errorf("CheckSTag of an unknown STag: %v", err)
 	}
 	reg.Invalidate() // would hang if a refused access were still counted
+}
+
+func TestMissingBufferEndsTheStream(t *testing.T) {
+	// req 5041-7.1-6, 5041-7.1-8: a fault of the system, told once, and the end of the stream: it cannot recur.
+	r := newRig(t)
+	for msn := range uint32(3) {
+		r.arrive(untaggedSeg(true, 0, 1+msn, 0, []byte{1}))
+	}
+	r.ulp.want(t, "fatal 0x2/0x02")
+	if !errors.Is(r.ulp.fault, &Error{Type: TypeUntagged, Code: CodeNoBuffer}) {
+		t.Errorf("fault %v", r.ulp.fault)
+	}
+	if err := r.SendUntagged(0, [5]byte{}, nil, 1); err == nil {
+		if err = r.SendUntagged(0, [5]byte{}, nil, 2); err == nil {
+			t.Error("the stream goes on")
+		}
+	}
+}
+
+// A receive buffer that says more than its memory has, be it that its region was given other memory, is a
+// local error, and no octet of the segment is written.
+// strict is an upper layer that has no queues.
+type strict struct{ *recorder }
+
+func (strict) Buffer(uint32, uint32, [5]byte) (*RecvBuffer, uint8) { return nil, CodeInvalidQN }
+
+func TestULPSaysWhyItHasNoBuffer(t *testing.T) {
+	r := newRig(t)
+	s := NewStream(StreamConfig{ID: testStream, PD: testPD, Queues: 1, Table: r.table, ULP: strict{r.ulp}})
+	s.Attach(new(lower))
+	var p Placed
+	if s.Place(untaggedSeg(true, 0, 1, 0, nil), &p); p.Err == nil || p.Err.Code != CodeInvalidQN {
+		t.Error(p.Err)
+	}
+}
+
+func TestBufferThatHasLessMemoryTakesNothing(t *testing.T) {
+	// req 5041-7.2-1
+	mem := make([]byte, 8)
+	r := newRig(t)
+	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: LocalWrite})
+	rebound, err := MakeRecvBuffer(Gather{{Region: reg, Len: 8}}, 1)
+	must.OK(t, err)
+	must.OK(t, r.table.Rebind(reg, Bytes(mem[:4]), 0, LocalWrite))
+	for name, b := range map[string]RecvBuffer{
+		"rebound":            rebound,
+		"longer than memory": {Pieces: Gather{{Mem: Bytes(mem[:4]), Len: 8}}, Len: 8},
+		"beyond its pieces":  {Pieces: Gather{{Mem: Bytes(mem[:4]), Len: 4}}, Len: 8},
+	} {
+		r := newRig(t)
+		must.OK(t, r.ulp.queues[0].Post(b))
+		clear(mem)
+		p := r.place(untaggedSeg(true, 0, 1, 0, pattern(8)))
+		if p.Err == nil || p.Err.Type != TypeLocal || !zero(mem[4:]) {
+			t.Errorf("%s: %v, memory %x", name, p.Err, mem)
+		}
+	}
+}
+
+// short is a device that writes less than it is asked to and calls that a success.
+type short struct{}
+
+func (*short) ReadAt([]byte, int64) (int, error) { return 0, io.EOF }
+
+func (*short) WriteAt(p []byte, _ int64) (int, error) { return len(p) / 2, nil }
+
+// What a device has not taken in whole is not placed.
+func TestDeviceThatWritesTooLittle(t *testing.T) {
+	// req 5041-7.2-1
+	r := newRig(t)
+	reg := r.register(t, Spec{PD: testPD, Mem: Device(&short{}, 8), Access: RemoteWrite})
+	p := r.place(taggedSeg(true, 0, reg.STag(), 0, pattern(8)))
+	if p.Err == nil || p.Err.Type != TypeLocal || !errors.Is(p.Err, io.ErrShortWrite) {
+		t.Errorf("%v", p.Err)
+	}
 }

@@ -1,5 +1,7 @@
 package ddp
 
+import "unsafe"
+
 // Queue is one untagged queue of one stream: the n-th buffer posted serves MSN n modulo 2^32, the first
 // being 1 (sections 4.3 and 5.1.2). It allocates nothing after NewQueue.
 //
@@ -36,6 +38,9 @@ func NewSharedQueue(src BufferSource, share int) *Queue {
 	q.src = src
 	return q
 }
+
+// Held returns the octets of memory that the queue keeps, without what was posted.
+func (q *Queue) Held() int { return int(unsafe.Sizeof(*q)) + len(q.ring)*int(unsafe.Sizeof(slot{})) }
 
 // Post adds a buffer for the next MSN, or fails with ErrQueueFull. A shared queue has no place for it.
 func (q *Queue) Post(b RecvBuffer) error {

@@ -34,7 +34,10 @@ func TestQueueGivesTheNthBufferToMSNn(t *testing.T) {
 	lookup(t, q, 1, 101, 0)
 	lookup(t, q, 3, 103, 0)
 	lookup(t, q, 4, 0, CodeNoBuffer)
-	if b, ok := q.Pop(); !ok || b.Token != 101 || q.First() != 2 || q.Free() != 1 || q.Len() != 2 {
+	if q.InProcess() != 2 || q.Len() != 3 {
+		t.Errorf("%d in process of %d", q.InProcess(), q.Len())
+	}
+	if b, ok := q.Pop(); !ok || b.Token != 101 || q.InProcess() != 1 || q.First() != 2 || q.Free() != 1 || q.Len() != 2 {
 		t.Errorf("popped %+v %t, first %d free %d len %d", b, ok, q.First(), q.Free(), q.Len())
 	}
 	post(t, q, 104)
@@ -71,6 +74,37 @@ func TestQueueComparesMSNsSerially(t *testing.T) {
 			t.Errorf("first MSN %#x", q.First())
 		}
 		q.Pop()
+	}
+}
+
+// Each buffer counts until it is gone, and as in process from the first segment of its message on.
+func TestQueueCounts(t *testing.T) {
+	shared := NewSharedQueue(&pool{left: 4}, 4)
+	own := NewQueue(4)
+	for i := range uint64(4) {
+		own.Post(RecvBuffer{Token: i + 1})
+		lookup(t, shared, uint32(i+1), i+1, 0)
+	}
+	lookup(t, own, 1, 1, 0)
+	lookup(t, own, 3, 3, 0)
+	counts := func(when string, q *Queue, n, begun int) {
+		t.Helper()
+		if q.Len() != n || q.InProcess() != begun {
+			t.Errorf("%s: %d buffers, %d of them in process, want %d and %d", when, q.Len(), q.InProcess(), n, begun)
+		}
+	}
+	counts("begun", own, 4, 2)
+	counts("begun", shared, 4, 4)
+	for _, q := range []*Queue{own, shared} {
+		q.Pop()
+		q.Flush()
+	}
+	counts("the first delivered, one without a message flushed", own, 2, 1)
+	counts("the first delivered, one flushed", shared, 2, 2)
+	for _, q := range []*Queue{own, shared} {
+		q.Flush()
+		q.Flush()
+		counts("all flushed", q, 0, 0)
 	}
 }
 

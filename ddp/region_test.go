@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // hammer places whole segments in the region of tag over and over, until the returned stop is called.
@@ -55,9 +57,7 @@ func TestNothingIsWrittenAfterRevocation(t *testing.T) {
 			for range 25 {
 				reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
 				stop := hammer(t, r.table, reg.STag(), size)
-				if err := c.revoke(r.table, reg); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, c.revoke(r.table, reg))
 				clear(mem)
 				for range 10 {
 					runtime.Gosched()
@@ -112,13 +112,27 @@ func TestChangesDoNotDisturbValidUse(t *testing.T) {
 	wg.Wait()
 }
 
+// What arrives in the middle of a change of rights waits for it, and is not refused.
+func TestAccessWaitsForAChange(t *testing.T) {
+	r := newRig(t)
+	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 1)), Access: RemoteWrite})
+	reg.hold()
+	placed := make(chan *Error)
+	go func() { p := r.place(taggedSeg(true, 0, reg.STag(), 0, []byte{1})); placed <- p.Err }()
+	for range 1000 {
+		runtime.Gosched()
+	}
+	reg.resume()
+	if err := <-placed; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRebindMovesTheRange(t *testing.T) {
 	r := newRig(t)
 	old, fresh := make([]byte, 10), make([]byte, 4)
 	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(old), Base: 100, Access: RemoteWrite})
-	if err := r.table.Rebind(reg, Bytes(fresh), 200, RemoteWrite|RemoteRead); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.table.Rebind(reg, Bytes(fresh), 200, RemoteWrite|RemoteRead))
 	// req 5041-8.3-1: the old range is gone, the new one counts to the octet.
 	if p := r.place(taggedSeg(true, 0, reg.STag(), 100, []byte{1})); p.Err == nil || p.Err.Code != CodeBaseBounds {
 		t.Errorf("old range: %v", p.Err)
@@ -131,5 +145,73 @@ func TestRebindMovesTheRange(t *testing.T) {
 	}
 	if reg.Base() != 200 || reg.Len() != 4 || reg.Access() != RemoteWrite|RemoteRead || reg.Memory().Len() != 4 {
 		t.Errorf("region %d+%d rights %b", reg.Base(), reg.Len(), reg.Access())
+	}
+}
+
+func TestARegionIsTheSliceAndNoMore(t *testing.T) {
+	// req 5041-8.3-5, 5042-2.2.2-2, 5042-7.3-1: what lies behind it in the same array was not handed in.
+	r := newRig(t)
+	array := make([]byte, 100)
+	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(array[10:20]), Access: RemoteWrite | RemoteRead})
+	for _, to := range []uint64{10, 89, 1<<64 - 10} {
+		if p := r.place(taggedSeg(true, 0, reg.STag(), to, []byte{1})); p.Err == nil {
+			t.Errorf("an octet at TO %d was placed", to)
+		}
+		if _, err := r.Resolve(reg.STag(), to, 1, RemoteRead); err == nil {
+			t.Errorf("an octet at TO %d can be read", to)
+		}
+	}
+	if !zero(array) {
+		t.Error("memory outside of the slice was written")
+	}
+	must.OK(t, r.table.Rebind(reg, Bytes(array[10:20:20]), 5, RemoteWrite))
+	if p := r.place(taggedSeg(true, 0, reg.STag(), 4, []byte{1})); p.Err == nil {
+		t.Error("placed in front of a slice bound to TO 5")
+	}
+}
+
+func TestAccessRights(t *testing.T) {
+	// req 5042-2.2.2-1, 5040-8.1.1-5: each right alone, granted and taken away.
+	r := newRig(t)
+	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 8)), Access: LocalWrite})
+	for _, row := range []struct {
+		name        string
+		access      Access
+		write, read bool
+	}{
+		{"local only", LocalWrite, false, false},
+		{"nothing", 0, false, false},
+		{"remote write", RemoteWrite, true, false},
+		{"remote read", RemoteRead, false, true},
+		{"both", RemoteWrite | RemoteRead, true, true},
+		{"local only again", LocalWrite, false, false},
+	} {
+		must.OK(t, r.table.SetAccess(reg, row.access))
+		p := r.place(taggedSeg(true, 0, reg.STag(), 0, []byte{1}))
+		_, err := r.Resolve(reg.STag(), 0, 1, RemoteRead)
+		if (p.Err == nil) != row.write || (err == nil) != row.read {
+			t.Errorf("%s: written %v, read %v", row.name, p.Err == nil, err == nil)
+		}
+	}
+}
+
+// An access that needs two rights is not granted by one of them.
+func TestEachRightIsNeeded(t *testing.T) {
+	// req 5041-7.1-10
+	r := newRig(t)
+	for _, row := range []struct {
+		name  string
+		has   Access
+		taken bool
+	}{
+		{"both", RemoteRead | RemoteWrite, true},
+		{"one", RemoteRead, false},
+		{"the other", RemoteWrite, false},
+	} {
+		reg := r.register(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 8)), Access: row.has})
+		_, err := r.Resolve(reg.STag(), 0, 8, RemoteRead|RemoteWrite)
+		if (err == nil) != row.taken || err != nil && err.Code != CodeInvalidSTag {
+			t.Errorf("%s: %v", row.name, err)
+		}
 	}
 }

@@ -74,7 +74,7 @@ func (s *Stream) SendTagged(stag STag, to uint64, rsvd uint8, g Gather, token ui
 	if err != nil {
 		return err
 	}
-	if n > 0 && wraps(to, uint64(n)) {
+	if wraps(to, uint64(n)) { // which nothing never does: its TO is not checked (section 5.2)
 		return ErrRange
 	}
 	return s.submit(message{body: g, token: token, length: n, name: uint32(stag), to: to,
@@ -87,7 +87,7 @@ func (s *Stream) submit(m message) error {
 		return ErrClosed
 	case s.closing:
 		return ErrClosing
-	case s.limited && s.spoken:
+	case s.spoken: // limited, and the last word is said
 		return ErrFaulted
 	}
 	s.spoken = s.limited

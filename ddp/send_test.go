@@ -3,8 +3,14 @@ package ddp
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestSegmentationExamples(t *testing.T) {
@@ -12,9 +18,7 @@ func TestSegmentationExamples(t *testing.T) {
 		// req 5041-5.2-5, 5041-5.2-1, 5041-4.3-10, 5041-4.1-7: MO 0 with 1482 octets, MO 1482 with 566.
 		r := newRig(t)
 		msg := pattern(2048)
-		if err := r.SendUntagged(0, [5]byte{9}, gatherOf(msg), 1); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, r.SendUntagged(1, [5]byte{9, 8, 7, 6, 5}, gatherOf(msg), 1))
 		segs := r.cutAll(1500)
 		if len(segs) != 2 || len(segs[0]) != 1500 || len(segs[1]) != 18+566 {
 			t.Fatalf("segments %d", len(segs))
@@ -27,7 +31,7 @@ func TestSegmentationExamples(t *testing.T) {
 				t.Errorf("segment %d control %#x", i, v.Control())
 			}
 			// req 5041-4.3-2, 5041-4.3-5, 5041-4.3-9: the same RsvdULP, QN and MSN in all.
-			if v.RsvdULP() != [5]byte{9} || v.QN() != 0 || v.MSN() != 1 || v.MO() != uint32(i*1482) {
+			if v.RsvdULP() != [5]byte{9, 8, 7, 6, 5} || v.QN() != 1 || v.MSN() != 1 || v.MO() != uint32(i*1482) {
 				t.Errorf("segment %d: %x %d %d %d", i, v.RsvdULP(), v.QN(), v.MSN(), v.MO())
 			}
 			got = append(got, v.Payload()...)
@@ -40,9 +44,7 @@ func TestSegmentationExamples(t *testing.T) {
 		// req 5041-5.2-7, 5041-5.2-6, 5041-4.2-7: TO 16384 with 1486 octets, TO 17870 with 562.
 		r := newRig(t)
 		msg := pattern(2048)
-		if err := r.SendTagged(0xCAFE, 16384, 0x42, gatherOf(msg), 1); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, r.SendTagged(0xCAFE, 16384, 0x42, gatherOf(msg), 1))
 		segs := r.cutAll(1500)
 		if len(segs) != 2 || len(segs[0]) != 1500 || len(segs[1]) != 14+562 {
 			t.Fatalf("segments %d", len(segs))
@@ -98,8 +100,10 @@ func TestMULPDUChangeAppliesToTheNextSegment(t *testing.T) {
 		t.Fatal("message not sent in whole")
 	}
 	_ = r.SendUntagged(0, [5]byte{}, gatherOf(msg), 2)
-	if r.NextSegment(UntaggedHeaderLen, &seg) || !r.Pending() {
-		t.Fatal("a MULPDU without room for payload must give no segment and lose none")
+	for _, max := range []int{UntaggedHeaderLen, UntaggedHeaderLen - 1, 0} {
+		if r.NextSegment(max, &seg) || !r.Pending() {
+			t.Fatal("a MULPDU without room for payload must give no segment and lose none")
+		}
 	}
 }
 
@@ -107,9 +111,7 @@ func TestMessageOrderAndMSN(t *testing.T) {
 	r := newRig(t)
 	r.sendMSN[0] = math.MaxUint32 - 1
 	send := func(qn uint32) {
-		if err := r.SendUntagged(qn, [5]byte{}, gatherOf(pattern(30)), 0); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, r.SendUntagged(qn, [5]byte{}, gatherOf(pattern(30)), 0))
 	}
 	// req 5041-5.3-1, 5041-5.3-2: order of submission, increasing MO.
 	// req 5041-4.3-6, 5041-4.3-7, 5041-4.3-8: each queue counts by itself, from 1; 0xFFFFFFFF is followed by 0.
@@ -181,6 +183,13 @@ func TestSendRefusesBadRanges(t *testing.T) {
 	if r.Pending() {
 		t.Error("a refused message was queued")
 	}
+	// req 5041-5.2-10: the TO of nothing is not checked, and the last octet there can be is at 2^64-2.
+	none := r.SendTagged(1, math.MaxUint64, 0, nil, 0)
+	last := r.SendTagged(1, math.MaxUint64-10, 0, Gather{{Mem: mem, Len: 10}}, 0)
+	want := [][]byte{taggedSeg(true, 0, 1, math.MaxUint64, nil), taggedSeg(true, 0, 1, math.MaxUint64-10, make([]byte, 10))}
+	if got := r.cutAll(100); none != nil || last != nil || !slices.EqualFunc(got, want, bytes.Equal) {
+		t.Errorf("at the top: %v, %v, % x", none, last, got)
+	}
 }
 
 func TestSegmentSpansTwoPiecesAtMost(t *testing.T) {
@@ -220,6 +229,40 @@ func TestCompletionWhenAllSegmentsAreAcknowledged(t *testing.T) {
 	r.ulp.want(t)
 }
 
+// However many messages wait, and wherever the queue of them begins in its memory, they leave and complete in their order.
+func TestManyMessagesKeepTheirOrder(t *testing.T) {
+	r := newRig(t)
+	rnd := rand.New(rand.NewPCG(5041, 3))
+	sent, cut, acked := uint64(0), uint64(0), uint64(0)
+	for most := range 300 { // grows with time
+		for range rnd.IntN(most + 1) {
+			_ = r.SendTagged(4, sent, 0, nil, sent)
+			sent++
+		}
+		var seg Segment
+		for range rnd.IntN(most + 1) {
+			if r.NextSegment(1500, &seg) != (cut < sent) {
+				t.Fatalf("%d sent, %d cut: more %v", sent, cut, cut == sent)
+			}
+			if cut < sent {
+				if to := TaggedView(wire(&seg)).TO(); to != cut {
+					t.Fatalf("message %d leaves, want %d", to, cut)
+				}
+				cut++
+			}
+		}
+		for range rnd.IntN(most + 1) {
+			if r.Acked(); acked < cut {
+				r.ulp.want(t, fmt.Sprint("completed ", acked))
+				acked++
+			}
+		}
+		if r.ulp.want(t); r.Unfinished() != int(sent-acked) {
+			t.Fatalf("%d unfinished of %d", r.Unfinished(), sent-acked)
+		}
+	}
+}
+
 func TestAcknowledgementBeforeTheMessageIsCut(t *testing.T) {
 	r := newRig(t)
 	_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(30)), 1)
@@ -235,17 +278,17 @@ func TestAcknowledgementBeforeTheMessageIsCut(t *testing.T) {
 
 func TestRevokedSourceFailsTheMessage(t *testing.T) {
 	r := newRig(t)
-	mem := pattern(40)
-	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteRead})
-	piece, err := r.Resolve(reg.STag(), 0, 40, RemoteRead)
+	mem := pattern(100)
+	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Base: 100, Access: RemoteRead})
+	piece, err := r.Resolve(reg.STag(), 150, 40, RemoteRead)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = r.SendTagged(1, 0, 0, Gather{piece}, 1)
 	_ = r.SendTagged(1, 0, 0, gatherOf(pattern(5)), 2)
 	var seg Segment
-	if !r.NextSegment(14+30, &seg) {
-		t.Fatal("no segment")
+	if !r.NextSegment(14+30, &seg) || !bytes.Equal(seg.Body[0], mem[50:80]) {
+		t.Fatalf("the segment is %x", seg.Body)
 	}
 	reg.Invalidate()
 	r.ulp.onFail = func() {
@@ -308,17 +351,32 @@ func (d *disk) WriteAt(p []byte, off int64) (int, error) {
 func TestDeviceAsSource(t *testing.T) {
 	r := newRig(t)
 	d := &disk{b: pattern(100)}
-	_ = r.SendTagged(1, 0, 0, Gather{{Mem: Device(d, 100), Off: 10, Len: 50}}, 1)
+	source, e := r.Resolve(r.register(t, Spec{PD: testPD, Mem: Device(d, 100)}).STag(), 10, 50, 0)
+	if e != nil {
+		t.Fatal(e)
+	}
+	_ = r.SendTagged(1, 0, 0, Gather{source}, 1)
 	segs := r.cutAll(14 + 40)
 	if len(segs) != 2 || !bytes.Equal(append(segs[0][14:], segs[1][14:]...), d.b[10:60]) {
 		t.Fatal("device octets not sent")
 	}
-	d.b = d.b[:20] // shorter than it said
-	_ = r.SendTagged(1, 0, 0, Gather{{Mem: Device(d, 100), Off: 10, Len: 50}}, 2)
-	r.cutAll(14 + 40)
 	r.Acked()
 	r.Acked()
-	r.ulp.want(t, "completed 1", "failed 2: unexpected EOF")
+	r.ulp.want(t, "completed 1")
+	for err, want := range map[error]string{nil: "unexpected EOF", io.EOF: "unexpected EOF", io.ErrClosedPipe: io.ErrClosedPipe.Error()} {
+		r, d := newRig(t), &disk{b: pattern(20), err: err} // shorter than it says
+		_ = r.SendTagged(1, 0, 0, Gather{{Mem: Device(d, 100), Off: 10, Len: 50}}, 2)
+		r.cutAll(14 + 40)
+		r.ulp.want(t, "failed 2: "+want)
+		if r.Cut() != 0 {
+			t.Errorf("%d octets cut of no message", r.Cut())
+		}
+	}
+	d.err = io.EOF // with all that was asked for
+	_ = r.SendTagged(1, 0, 0, Gather{{Mem: Device(d, 100), Off: 90, Len: 10}}, 3)
+	if segs := r.cutAll(14 + 40); len(segs) != 1 || !bytes.Equal(segs[0][14:], d.b[90:]) {
+		t.Error("the end of the device was not sent")
+	}
 }
 
 func TestULPMaySubmitWhenDrained(t *testing.T) {
@@ -336,11 +394,25 @@ func TestULPMaySubmitWhenDrained(t *testing.T) {
 	if left != -1 {
 		t.Errorf("drained %d times, want once a message", 3-left)
 	}
-	// An abortive end from within gives no segment out: its memory may be the user's again.
-	r.ulp.onDrained = func() { r.Abort(); r.Closed(nil) }
-	_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(3)), 9)
-	if n := len(r.cutAll(1500)); n != 0 {
-		t.Errorf("%d segments given out after the end", n)
+	// An end from within gives no segment out: its memory may be the user's again.
+	for _, end := range []func(r *rig){func(r *rig) { r.Abort() }, func(r *rig) { r.Closed(nil) }} {
+		r := newRig(t)
+		r.ulp.onDrained = func() { end(r) }
+		_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(3)), 9)
+		if n := len(r.cutAll(1500)); n != 0 {
+			t.Errorf("%d segments given out after the end", n)
+		}
+	}
+}
+
+func TestASegmentIsNeverLongerThanItMayBe(t *testing.T) {
+	var seg Segment
+	for _, n := range []int{0, 1} {
+		r := newRig(t)
+		_ = r.SendTagged(1, 0, 0, gatherOf(pattern(n)), 1)
+		if r.NextSegment(13+n, &seg) || !r.NextSegment(14+n, &seg) {
+			t.Errorf("a message of %d octets: not in what is too short, and in what is enough", n)
+		}
 	}
 }
 
@@ -357,8 +429,15 @@ func TestCutOfAFailedMessage(t *testing.T) {
 	r.ulp.onFail = func() { cuts = append(cuts, r.Cut()) }
 	r.CancelUnsent()
 	r.Acked()
-	if len(cuts) != 2 || cuts[0] != 20 || cuts[1] != 0 || r.Cut() != 0 {
+	if len(cuts) != 2 || cuts[0] != 20 || cuts[1] != 0 || r.Cut() != 0 || r.Rest() != 0 {
 		t.Errorf("cut %v", cuts)
+	}
+	one := newRig(t)
+	_ = one.SendTagged(1, 0, 0, gatherOf(pattern(30)), 1)
+	one.NextSegment(14+20, &seg)
+	one.CancelUnsent()
+	if one.Acked(); one.Cut() != 0 {
+		t.Errorf("cut %d, with nothing to be cut", one.Cut())
 	}
 	// A message was broken off: only a last word may follow.
 	if r.SendUntagged(0, [5]byte{}, nil, 3) != nil || r.SendUntagged(0, [5]byte{}, nil, 4) != ErrFaulted {

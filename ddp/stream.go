@@ -1,5 +1,7 @@
 package ddp
 
+import "unsafe"
+
 // LLP is what a Stream needs of the layer below, for one LLP stream. Its methods may be called from
 // within any method of the stream, NextSegment, Acked and Closed included.
 type LLP interface {
@@ -110,6 +112,7 @@ type Stream struct {
 	receiving bool     // false before Attach, after a fault and after teardown: segments are dropped
 	halfDown  bool     // the peer has closed its half gracefully
 	recvMSN   []uint32 // per queue: MSN of the next message to be delivered
+	covers    []cover  // per queue: what of that message has come
 	run       run      // the tagged message that delivery is in the middle of
 	current   Placed   // the last segment of the message that is being delivered, for Fail
 
@@ -138,8 +141,13 @@ func NewStream(cfg StreamConfig) *Stream {
 	}
 	return &Stream{
 		id: cfg.ID, pd: cfg.PD, table: cfg.Table, ulp: cfg.ULP,
-		recvMSN: msns[:cfg.Queues:cfg.Queues], sendMSN: msns[cfg.Queues:],
+		covers: make([]cover, cfg.Queues), recvMSN: msns[:cfg.Queues:cfg.Queues], sendMSN: msns[cfg.Queues:],
 	}
+}
+
+// Held returns the octets of memory that the stream keeps, without messages.
+func (s *Stream) Held() int {
+	return int(unsafe.Sizeof(*s)) + len(s.covers)*int(unsafe.Sizeof(cover{})) + 4*(len(s.recvMSN)+len(s.sendMSN)) + len(s.out.buf)*int(unsafe.Sizeof(message{}))
 }
 
 // ID returns the local identifier of the stream.
@@ -153,7 +161,7 @@ func (s *Stream) Table() *Table { return s.table }
 
 // Attach enables the stream in both directions on an LLP stream that is set up (section 6.1).
 func (s *Stream) Attach(llp LLP) {
-	if s.closed || s.aborted {
+	if s.closed {
 		llp.Abort()
 		return
 	}

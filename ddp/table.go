@@ -164,7 +164,7 @@ func (t *Table) Rebind(r *Region, mem Memory, base uint64, a Access) error {
 
 // find returns the slot of r.
 func (t *Table) find(s []atomic.Pointer[Region], r *Region) (uint32, bool) {
-	if r == nil || r.stag == 0 {
+	if r == nil {
 		return 0, false
 	}
 	mask := uint32(len(s) - 1)

@@ -1,12 +1,15 @@
 package ddp
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestSTagsAreUnpredictableAndSlowToReturn(t *testing.T) {
@@ -17,9 +20,7 @@ func TestSTagsAreUnpredictableAndSlowToReturn(t *testing.T) {
 	close, sorted := 0, 0
 	for range n {
 		r, err := tab.Register(Spec{PD: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		s := r.STag()
 		// req 5042-6.1.1-5: a freed value does not come back soon; 0 is never issued.
 		if s == 0 || seen[s] {
@@ -33,53 +34,57 @@ func TestSTagsAreUnpredictableAndSlowToReturn(t *testing.T) {
 			sorted++
 		}
 		prev = s
-		if err := tab.Deregister(r); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, tab.Deregister(r))
 	}
 	// req 5040-8.1.1-8, 5040-8.1.1-9
 	// Uniform values are within 2^16 of their predecessor once in 2^15, and above it every other time.
 	if close > 10 || sorted < n*4/10 || sorted > n*6/10 {
 		t.Errorf("%d of %d STags close to their predecessor, %d above it", close, n, sorted)
 	}
-	other := NewTable(&entropy{n: 1})
-	a, _ := NewTable(new(entropy)).Register(Spec{})
-	b, _ := other.Register(Spec{})
-	if a.STag() == b.STag() {
-		t.Error("STags do not depend on the secret")
+	// Every bit of the secret counts: what depends on fewer could be tried out.
+	first := make(map[STag]int)
+	for bit := range 8 * 16 {
+		secret := make([]byte, 16)
+		secret[bit/8] = 1 << (bit % 8)
+		r, err := NewTable(bytes.NewReader(secret)).Register(Spec{})
+		must.OK(t, err)
+		first[r.STag()] = bit
+	}
+	if len(first) != 8*16 {
+		t.Errorf("%d STags of %d secrets that differ in a bit", len(first), 8*16)
 	}
 }
 
 func TestTaggerIsAPermutation(t *testing.T) {
 	tags, err := newTagger(new(entropy))
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := make(map[STag]uint32, 1<<16)
-	for i := range uint32(1 << 16) {
-		s := tags.permute(i * 65537)
-		if j, dup := seen[s]; dup {
-			t.Fatalf("%d and %d both give %#x", i, j, s)
+	must.OK(t, err)
+	for _, step := range []uint32{1, 1 << 16, 1<<16 + 1} {
+		seen := make(map[STag]uint32, 1<<16)
+		for i := range uint32(1 << 16) {
+			s := tags.permute(i * step)
+			if j, dup := seen[s]; dup {
+				t.Fatalf("%d and %d times %d both give %#x", i, j, step, s)
+			}
+			seen[s] = i
 		}
-		seen[s] = i
 	}
 }
 
 func TestTableGrowsAndShrinksWithoutLosingRegions(t *testing.T) {
 	tab := NewTable(new(entropy))
 	var live []*Region
+	moved, last := 0, tab.slots.Load()
 	for i := range 5000 {
 		r, err := tab.Register(Spec{PD: PD(i % 7)})
-		if err != nil {
-			t.Fatal(err)
+		must.OK(t, err)
+		if now := tab.slots.Load(); now != last {
+			moved, last = moved+1, now
 		}
 		live = append(live, r)
 		if i%3 == 2 {
 			gone := live[0]
 			live = live[1:]
-			if err := tab.Deregister(gone); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, tab.Deregister(gone))
 			if tab.Lookup(gone.STag()) != nil || gone.Valid() {
 				t.Fatal("deregistered region still found or valid")
 			}
@@ -93,11 +98,23 @@ func TestTableGrowsAndShrinksWithoutLosingRegions(t *testing.T) {
 			t.Fatalf("region %#x lost", r.STag())
 		}
 	}
-	if s := *tab.slots.Load(); len(s) > 8*len(live) {
-		t.Errorf("%d slots for %d regions", len(s), len(live))
+	if s := *tab.slots.Load(); len(s) > 8*len(live) || moved > 20 {
+		t.Errorf("%d slots for %d regions, which were moved %d times", len(s), len(live), moved)
 	}
 	for _, r := range live {
 		_ = tab.Deregister(r)
+	}
+	moved = 0
+	small := NewTable(new(entropy))
+	for range 1000 { // what is gone takes no place for ever
+		r, _ := small.Register(Spec{PD: 1})
+		_ = small.Deregister(r)
+		if now := small.slots.Load(); now != last {
+			moved, last = moved+1, now
+		}
+	}
+	if moved > 50 {
+		t.Errorf("one region after the other moves the table %d times in 1000", moved)
 	}
 	if tab.Len() != 0 || len(tab.perPD) != 0 {
 		t.Error("something is left of deregistered regions")
@@ -169,11 +186,43 @@ func TestLookupDuringChanges(t *testing.T) {
 	})
 	for range 20000 {
 		r, err := tab.Register(Spec{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		_ = tab.Deregister(r)
 	}
 	done.Store(true)
 	wg.Wait()
+}
+
+func TestScopeOfAnSTag(t *testing.T) {
+	// req 5042-2.2.5-1, 5042-2.2.4-2, 5042-6.1.1-3: streams of one Protection Domain share what is not bound to one stream; a
+	// stream in a domain of its own shares nothing.
+	tab := NewTable(new(entropy))
+	streams := map[string]*Stream{}
+	for _, s := range []struct {
+		name string
+		id   StreamID
+		pd   PD
+	}{{"first", 1, 5}, {"second", 2, 5}, {"alone", 3, 6}} {
+		streams[s.name] = NewStream(StreamConfig{ID: s.id, PD: s.pd, Table: tab, ULP: &recorder{need: RemoteWrite}, Queues: 1})
+		streams[s.name].Attach(&lower{mulpdu: 1500})
+	}
+	for _, row := range []struct {
+		name  string
+		spec  Spec
+		valid map[string]bool
+	}{
+		{"Protection Domain", Spec{PD: 5}, map[string]bool{"first": true, "second": true}},
+		{"single stream", Spec{PD: 5, Scope: 2}, map[string]bool{"second": true}},
+	} {
+		row.spec.Mem, row.spec.Access = Bytes(make([]byte, 4)), RemoteWrite
+		reg, err := tab.Register(row.spec)
+		must.OK(t, err)
+		for name, s := range streams {
+			var p Placed
+			s.Place(taggedSeg(true, 0, reg.STag(), 0, []byte{1}), &p)
+			if (p.Err == nil) != row.valid[name] {
+				t.Errorf("scope %s, stream %s: %v", row.name, name, p.Err)
+			}
+		}
+	}
 }

@@ -128,15 +128,35 @@ func TestLostLowerLayer(t *testing.T) {
 	}
 	r.Closed(cause)
 	r.Closed(nil)
-	r.Acked()
 	lost := (&Error{Type: TypeLLP, Cause: cause}).Error()
 	// req 5041-6.2.2-1, 5041-6.2.2-2, 5041-7-1
 	r.ulp.want(t, "fatal 0x3/0x00", "failed 0: "+lost, "failed 1: "+lost, "failed 2: "+lost)
+	r.Acked() // no news any more
+	r.ulp.want(t)
 	if !errors.Is(r.ulp.fault, cause) {
 		t.Errorf("fault %v", r.ulp.fault)
 	}
 	if err := r.SendUntagged(0, [5]byte{}, nil, 9); err != ErrClosed {
 		t.Errorf("message after the loss: %v", err)
+	}
+}
+
+// What comes after an end, from above or below, is nothing.
+func TestNothingAfterTheEnd(t *testing.T) {
+	for _, end := range []func(r *rig){func(r *rig) { r.Abort() }, func(r *rig) { r.Closed(nil) }} {
+		r := newRig(t)
+		mem := make([]byte, 8)
+		reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
+		end(r)
+		asked := r.llp.aborted
+		r.CloseSend()
+		r.Abort()
+		r.HalfClosed()
+		r.Closed(errors.New("late"))
+		r.arrive(taggedSeg(true, 0, reg.STag(), 0, []byte{1}))
+		if r.ulp.want(t); r.llp.finish != 0 || r.llp.aborted != asked || !zero(mem) {
+			t.Errorf("finish %d, abort %d, memory %x", r.llp.finish, r.llp.aborted, mem)
+		}
 	}
 }
 

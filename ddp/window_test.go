@@ -6,15 +6,15 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func (r *rig) bind(t *testing.T, of *Region, w Window) *Region {
 	t.Helper()
 	w.PD, w.Stream = testPD, testStream
 	win, err := r.table.Bind(of, w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return win
 }
 
@@ -49,6 +49,16 @@ func TestWindowOpensItsPartAlone(t *testing.T) {
 			!zero(mem[:10]) || !zero(mem[20:]) {
 			t.Errorf("%s: memory % x", row.name, mem)
 		}
+	}
+}
+
+// What is only read needs no right of the owner to write.
+func TestWindowToReadFromWhatIsNotWritten(t *testing.T) {
+	r := newRig(t)
+	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(pattern(8))})
+	win := r.bind(t, reg, Window{Len: 8, Access: RemoteRead})
+	if p, err := r.Resolve(win.STag(), 0, 8, RemoteRead); err != nil || p.Len != 8 {
+		t.Errorf("%+v, %v", p, err)
 	}
 }
 
@@ -87,9 +97,7 @@ func TestWindowEnds(t *testing.T) {
 				reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: LocalWrite})
 				win := r.bind(t, reg, Window{Len: 4096, Access: RemoteWrite})
 				stop := hammer(t, r.table, win.STag(), len(mem))
-				if err := row.end(r.table, reg, win); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, row.end(r.table, reg, win))
 				clear(mem) // req 5042-6.2.2-2: the race detector watches
 				if win.Valid() {
 					t.Error("the window is valid")
@@ -129,18 +137,14 @@ func TestWindowRefused(t *testing.T) {
 	register := func(sp Spec) *Region {
 		sp.PD, sp.Mem = testPD, Bytes(make([]byte, 8))
 		r, err := tab.Register(sp)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return r
 	}
 	open, closed := register(Spec{Access: LocalWrite}), register(Spec{})
 	scoped, gone := register(Spec{Scope: testStream + 1}), register(Spec{})
 	gone.Invalidate()
 	win, err := tab.Bind(open, Window{PD: testPD, Stream: testStream, Len: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, row := range []struct {
 		name string
 		of   *Region
@@ -155,6 +159,7 @@ func TestWindowRefused(t *testing.T) {
 		{"no stream", open, Window{Stream: ^StreamID(0), Len: 1}, ErrScope},
 		{"remote writing where the user may not write", closed, Window{Len: 1, Access: RemoteWrite}, ErrRights},
 		{"remote atomics where the user may not write", closed, Window{Len: 1, Access: RemoteAtomic}, ErrRights},
+		{"remote reading where the user may not write", closed, Window{Len: 1, Access: RemoteRead}, nil},
 		{"one octet past the end", open, Window{Off: 1, Len: 8}, ErrRange},
 		{"an offset that wraps", open, Window{Off: ^uint64(0), Len: 2}, ErrRange},
 		{"a Tagged Offset that wraps", open, Window{Len: 8, Base: ^uint64(0) - 6}, ErrRange},
@@ -175,7 +180,7 @@ func TestWindowRefused(t *testing.T) {
 	if err := tab.Rebind(win, Bytes(nil), 0, 0); !errors.Is(err, ErrWindow) {
 		t.Errorf("another buffer for a window: %v", err)
 	}
-	tab.MaxPerPD = 5
+	tab.MaxPerPD = 6
 	if _, err := tab.Bind(open, Window{PD: testPD, Stream: testStream}); !errors.Is(err, ErrTooManyRegions) {
 		t.Errorf("beyond the limit: %v", err) // req 5042-6.4.1-1
 	}
@@ -183,13 +188,9 @@ func TestWindowRefused(t *testing.T) {
 
 func TestWindowOfAFile(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "f"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer f.Close()
-	if err := f.Truncate(32); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, f.Truncate(32))
 	r := newRig(t)
 	reg := r.register(t, Spec{PD: testPD, Mem: Device(f, 32), Access: LocalWrite})
 	win := r.bind(t, reg, Window{Off: 8, Len: 16, Access: RemoteWrite | RemoteAtomic})
@@ -249,15 +250,9 @@ func TestPostedReceiveDoesNotFollowItsRegion(t *testing.T) {
 		t.Fatal(e)
 	}
 	b, err := MakeRecvBuffer(Gather{piece}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.ulp.queues[0].Post(b); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.table.Rebind(reg, Bytes(fresh), 0, LocalWrite); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, r.ulp.queues[0].Post(b))
+	must.OK(t, r.table.Rebind(reg, Bytes(fresh), 0, LocalWrite))
 	p := r.place(untaggedSeg(true, 0, 1, 0, []byte{1}))
 	if p.Err == nil || !errors.Is(p.Err.Cause, ErrRevoked) || !zero(old) || !zero(fresh) {
 		t.Errorf("%v; old % x, new % x", p.Err, old, fresh)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -40,9 +41,7 @@ func newBulk(t testing.TB, size int) *bulk {
 	k.a, k.b = newPair(t)
 	mem := make([]byte, size)
 	region, err := k.b.table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(mem), Access: ddp.RemoteWrite})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	k.stag = region.STag()
 	k.gather = ddp.Gather{{Mem: ddp.Bytes(make([]byte, size)), Len: uint64(size)}}
 	k.ua = ddp.NewStream(ddp.StreamConfig{ID: 1, PD: 1, Table: k.a.table, ULP: k.from, Queues: 1})
@@ -51,9 +50,7 @@ func newBulk(t testing.TB, size int) *bulk {
 		t.Fatal(err)
 	}
 	exchange(k.a, k.b)
-	if err := k.b.expect(EventInitiate)[0].Session.Accept(0, ub, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, k.b.expect(EventInitiate)[0].Session.Accept(0, ub, nil))
 	exchange(k.a, k.b)
 	k.a.expect(EventAccepted)
 	return k
@@ -62,9 +59,7 @@ func newBulk(t testing.TB, size int) *bulk {
 // write sends one message and returns how many chunks it took. last first: the chunks arrive in
 // reverse order.
 func (k *bulk) write(t testing.TB, reverse bool) int {
-	if err := k.ua.SendTagged(k.stag, 0, 0, k.gather, 1); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, k.ua.SendTagged(k.stag, 0, 0, k.gather, 1))
 	n := 0
 	var msg assoc.Message
 	for k.a.Next(0, 1200, &msg) {

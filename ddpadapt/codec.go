@@ -98,8 +98,6 @@ func parse(ppid uint32, unordered bool, b []byte) message {
 	}
 	msg := message{ssn: binary.BigEndian.Uint16(b), numbered: true}
 	switch {
-	case !unordered:
-		msg.fault = FaultOrdered
 	case ppid == PPIDSegment:
 		msg.payload = b[ssnLen:]
 	case len(b) < controlLen:
@@ -108,6 +106,9 @@ func parse(ppid uint32, unordered bool, b []byte) message {
 		msg.fn = function(binary.BigEndian.Uint16(b[ssnLen:]))
 		msg.payload = b[controlLen:]
 		msg.fault = checkControl(msg.fn, len(msg.payload))
+	}
+	if !unordered {
+		msg.fault = FaultOrdered
 	}
 	return msg
 }

@@ -16,7 +16,51 @@
 // Sessions can be set up with negotiation of RDMA Read depths (RFC 6581): [Mux.OpenEnhanced],
 // [Session.AcceptEnhanced], [Session.RejectEnhanced]. An Initiate is answered in kind.
 //
+// # How a session ends
+//
+// Session.Err, and Event.Err, is one of these; switch on it by [errors.Is] and [errors.As]:
+//
+//   - nil: both sides have ended it, or this side gave it up.
+//   - [RejectedError]: the peer's upper layer rejected it.
+//   - [TerminatedError] with ByPeer: the peer ended it in place of an answer, or before it had one.
+//   - [TerminatedError] with a [SequenceError] as its Cause: the peer left the legal sequences, and Fault says how.
+//   - [ErrRestarted]: the peer has restarted the association, on which new sessions can be opened.
+//   - the error that the association ended by, see package assoc; or [ErrNotDDP] where it never carried DDP.
+//
+// # States of a session
+//
+// A session is in one of these states, and what happens to it leads to another; what is not in the table cannot be, and ends the
+// association ([assoc.InternalError]). The two sides of a session end one by one: each by a Terminate, or not at all (RFC 5043
+// section 6.2).
+//
+//	calling   handed: called, withdraw: over, down: ended
+//	called    accepted: open, refused: over, abort: canceled, fault: ending, lost: counting, down: ended
+//	asked     accept: open, reject: over, withdraw: over, down: ended
+//	open      finish: closing, peer terminate: resting, abort: ending, fault: ending, withdraw: over, lost: counting, down: ended
+//	closing   peer terminate: closed, abort: ending, fault: ending, withdraw: over, lost: counting, next: reopened, down: ended
+//	resting   finish: closed, abort: over, fault: over, withdraw: over, lost: over, down: ended
+//	closed    abort: over, fault: over, withdraw: over, lost: over, next: reopened, settled: ended, down: ended
+//	canceled  refused: over, answered: ending, lost: counting, down: ended
+//	ending    peer terminate: over, lost: counting, next: reopened, down: ended
+//	counting  peer terminate: over, next: reopened, down: ended
+//	over      next: reopened, settled: ended, down: ended
+//	refusing  next: reopened, settled: ended, down: ended
+//	reopened  settled: ended, down: ended
+//	ended
+//
+// calling: active, its Initiate waits to be handed over; handed: it was. called: the answer is awaited; accepted, refused: it
+// has its turn, and a Terminate refuses too. asked: passive, the upper layer has not answered; accept, reject: it does. open: both
+// sides send. finish: this side has no more to send, and its Terminate follows. peer terminate: the peer's last message has
+// its turn. closing, resting, closed: either side has ended, or both. abort, fault: the user gives the session up, or the peer
+// breaks the sequence, and a Terminate says so; withdraw: the same before anything of this side was handed over. canceled:
+// given up before the answer, which the Terminate has to wait for; answered: there it is. ending: the peer's last message is
+// awaited, but nothing that it sends is placed or delivered. lost: a message has come that has no number (a foreign PPID), or
+// is not kept; counting: from then on the peer's messages are not put in order but counted. over: nothing is awaited but
+// acknowledgements; settled: there they are. refusing: the same for a session that only exists to refuse what came on a free stream.
+// next: the first message of the peer's next session, which it may send when it has all that is ours; reopened: it waits for
+// our acknowledgements. down: the association is gone, or was restarted.
+//
 // Each file holds one topic: codec.go (RFC 5043 section 5.2), setup.go (RFC 6581 sections 7 and 9), sequence.go (6.1 to 6.5, what a message
 // means at its turn), order.go (10, the DDP-SSN window), receive.go (arrival and placement), send.go
-// (6.6, 9 and 10, what may leave now), session.go (the user's calls), mux.go (the association).
+// (6.6, 9 and 10, what may leave now), state.go (the table), session.go (the user's calls), mux.go (the association).
 package ddpadapt

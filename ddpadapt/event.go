@@ -50,11 +50,16 @@ type eventQueue struct {
 	head  int
 }
 
+// spareEvents is what an empty queue keeps for reuse.
+const spareEvents = 64
+
 func (q *eventQueue) push(e Event) { q.items = append(q.items, e) }
 
 func (q *eventQueue) pop() (Event, bool) {
 	if q.head == len(q.items) {
-		q.items, q.head = q.items[:0], 0
+		if q.items, q.head = q.items[:0], 0; cap(q.items) > spareEvents {
+			q.items = nil
+		}
 		return Event{}, false
 	}
 	e := q.items[q.head]

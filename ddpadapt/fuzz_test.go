@@ -7,23 +7,10 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/script"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
-
-// script reads a fuzz input as a list of choices; past its end every choice is 0.
-type script []byte
-
-func (s *script) next() int {
-	if len(*s) == 0 {
-		return 0
-	}
-	b := (*s)[0]
-	*s = (*s)[1:]
-	return int(b)
-}
-
-func (s *script) next16() uint16 { return uint16(s.next())<<8 | uint16(s.next()) }
 
 // What a message of the tracked session is.
 const (
@@ -36,7 +23,7 @@ const (
 // tracked is a passive session, and what the model knows of it: messages counted from 0, without any wrap.
 type tracked struct {
 	*end
-	in     script
+	in     script.Script
 	s      *Session
 	u      *user
 	first  uint16 // DDP-SSN of message 0
@@ -51,10 +38,10 @@ type tracked struct {
 
 // message sends one, a number of places ahead of its turn or behind.
 func (k *tracked) message() {
-	kind, ahead := k.in.next(), k.in.next()
+	kind, ahead := k.in.Next(), k.in.Next()
 	switch kind >> 4 {
 	case 1:
-		ahead = int(k.in.next16())
+		ahead = int(k.in.Next16())
 	case 2:
 		ahead += MaxInFlight - 128
 	case 3:
@@ -160,6 +147,7 @@ func (k *tracked) accept() {
 
 // check compares what the user was told with what was to come.
 func (k *tracked) check() {
+	k.recount()
 	told := 0
 	for _, line := range k.u.log {
 		if told < len(k.want) && line == k.want[told] {
@@ -207,7 +195,7 @@ func FuzzSequence(f *testing.F) {
 			k.s.next = k.first
 		}
 		for len(k.in) > 0 {
-			if k.in.next()%8 == 2 {
+			if k.in.Next()%8 == 2 {
 				k.accept()
 			} else {
 				k.message()

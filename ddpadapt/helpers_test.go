@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -15,7 +16,9 @@ import (
 // fake is an association whose transport is in the hands of the test.
 type fake struct {
 	payload, out, in int
-	indication, tag  uint32
+	indication       uint32
+	life             uint64
+	broken           *assoc.InternalError
 	silent           bool // the peer announced no indication
 	detached         []wire.StreamID
 }
@@ -24,7 +27,8 @@ func (f *fake) MaxPayload() int                   { return f.payload }
 func (f *fake) OutStreams() int                   { return f.out }
 func (f *fake) InStreams() int                    { return f.in }
 func (f *fake) PeerAdaptation() (uint32, bool)    { return f.indication, !f.silent }
-func (f *fake) PeerTag() uint32                   { return f.tag }
+func (f *fake) Incarnation() uint64               { return f.life }
+func (f *fake) Break(err *assoc.InternalError)    { f.broken = err }
 func (f *fake) Detach(id wire.StreamID, _ []byte) { f.detached = append(f.detached, id) }
 func (f *fake) Receive() (*assoc.Received, bool)  { return nil, false }
 func (f *fake) Release(*assoc.Received)           {}
@@ -283,4 +287,51 @@ func connect(a, b *end) (sa, sb *Session, ua, ub *user) {
 	exchange(a, b)
 	a.expect(EventAccepted)
 	return sa, sb, ua, ub
+}
+
+func gather(b []byte) ddp.Gather { return ddp.Gather{{Mem: ddp.Bytes(b), Len: uint64(len(b))}} }
+
+// recount compares what the Mux counts, and what Held goes by, with what is there.
+func (e *end) recount() {
+	e.Helper()
+	got := [...]int{e.live, e.Pending(), e.refused, e.early, e.store.tops, e.store.npages}
+	want := [...]int{5: len(e.store.pages)}
+	active, early := 0, 0
+	for _, p := range e.Mux.table.All {
+		s := *p
+		if s == nil {
+			continue
+		}
+		want[0]++
+		if s.State() < Over {
+			active++
+		}
+		switch s.state {
+		case asked:
+			want[1]++
+			want[3] += s.own.(*asking).early
+		case refusing:
+			want[2]++
+		}
+		if s.window.pages != nil {
+			want[4]++
+			for _, p := range s.window.pages {
+				if p != nil {
+					want[5]++
+				}
+			}
+		}
+	}
+	for i := range e.store.slab {
+		early += len(e.store.slab[i].early)
+	}
+	if got != want || early != want[3] || active != e.Active() {
+		e.Fatalf("sessions, pending, refused, octets that came early, windows and pages are %v, %d and %d active; counted are %v, %d", got, early, e.Active(), want, active)
+	}
+	st := &e.store
+	held := want[0]*int(unsafe.Sizeof(Session{})) + want[1]*MaxPrivateData + want[3] + want[4]*256*8 + want[5]*int(unsafe.Sizeof(page{})) +
+		cap(st.slab)*int(unsafe.Sizeof(record{})) + cap(st.free)*2 + cap(st.pages)*8 + cap(e.scratch) + cap(e.events.items)*int(unsafe.Sizeof(Event{}))
+	if held += int(unsafe.Sizeof(*e.Mux)) + e.Mux.table.Held(); e.Held() != held {
+		e.Fatalf("%d octets held, counted are %d", e.Held(), held)
+	}
 }

@@ -1,7 +1,10 @@
 package ddpadapt
 
 import (
+	"unsafe"
+
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/sparse"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -16,11 +19,13 @@ type Assoc interface {
 	InStreams() int
 	// PeerAdaptation returns the adaptation indication of the peer, if it announced one.
 	PeerAdaptation() (indication uint32, ok bool)
-	// PeerTag returns the peer's Verification Tag. It changes when the peer restarts the association.
-	PeerTag() uint32
+	// Incarnation counts the lives of the association: only a restart by the peer changes it.
+	Incarnation() uint64
 	// Detach copies what unacknowledged messages of a stream still reference inside within (nil: at
 	// all) to memory of the association.
 	Detach(stream wire.StreamID, within []byte)
+	// Break ends the association because this package has contradicted itself.
+	Break(*assoc.InternalError)
 	Receive() (*assoc.Received, bool)
 	Release(*assoc.Received)
 }
@@ -104,10 +109,10 @@ type Mux struct {
 	cfg Config
 
 	up      bool   // DDP is agreed
-	tag     uint32 // the peer's Verification Tag then
+	life    uint64 // the incarnation of the association that it was agreed in
 	err     error
 	limit   int // streams with both directions
-	table   [256]*[256]*Session
+	table   sparse.Table[*Session]
 	live    int // sessions in the table
 	gen     uint32
 	cursor  [2]int // where the search for a free even or odd stream goes on
@@ -125,6 +130,7 @@ type Mux struct {
 	placed  ddp.Placed  // the same on the fast path
 	seg     ddp.Segment // the segment being handed over
 	scratch []byte      // a message that came in fragments
+	steps   uint64      // see Steps
 }
 
 // NewMux returns a Mux for a. Register it with a.SetUpper(m, m) before the first packet.
@@ -175,7 +181,7 @@ func (m *Mux) HandleEvent(_ rawio.Time, e assoc.Event) {
 
 // agreed says that the association, as it is now, has DDP on both sides. The packet that establishes
 // or restarts it may carry data, ahead of the event.
-func (m *Mux) agreed() bool { return m.up && m.tag == m.a.PeerTag() || m.begin() }
+func (m *Mux) agreed() bool { return m.up && m.life == m.a.Incarnation() || m.begin() }
 
 // begin looks at the peer's adaptation indication before any DDP procedure (section 11.1).
 func (m *Mux) begin() bool {
@@ -190,7 +196,7 @@ func (m *Mux) begin() bool {
 		m.events.push(Event{Kind: EventDown, Err: m.err})
 		return false
 	}
-	m.up, m.tag = true, m.a.PeerTag()
+	m.up, m.life = true, m.a.Incarnation()
 	m.limit = min(m.a.OutStreams(), m.a.InStreams())
 	m.events.push(Event{Kind: EventUp})
 	return true
@@ -199,43 +205,47 @@ func (m *Mux) begin() bool {
 // endAll tells every session that its association is gone (section 11.3).
 func (m *Mux) endAll(err error) {
 	m.up = false
-	for _, row := range m.table {
-		for i := 0; row != nil && i < len(row); i++ {
-			if s := row[i]; s != nil {
-				s.lost(err)
-			}
+	for _, s := range m.table.All {
+		if *s != nil {
+			(*s).lost(err)
 		}
 	}
-	m.pending = 0
 	m.control.clear()
 	m.ready.clear()
 	m.events.push(Event{Kind: EventDown, Err: err})
 }
 
 func (m *Mux) lookup(id wire.StreamID) *Session {
-	if row := m.table[id>>8]; row != nil {
-		return row[id&255]
+	if s := m.table.At(uint16(id)); s != nil {
+		return *s
 	}
 	return nil
 }
 
 // add makes the session that occupies stream id, which must be free.
-func (m *Mux) add(id wire.StreamID, in incoming) *Session {
-	row := m.table[id>>8]
-	if row == nil {
-		row = new([256]*Session)
-		m.table[id>>8] = row
-	}
+func (m *Mux) add(id wire.StreamID, st state, own any) *Session {
 	m.gen++
-	s := &Session{m: m, stream: id, gen: m.gen, in: in}
-	row[id&255] = s
+	s := &Session{m: m, stream: id, gen: m.gen, state: st, own: own, stopAt: absent, last: absent}
+	*m.table.Use(uint16(id)) = s
 	m.live++
 	return s
 }
 
 func (m *Mux) remove(s *Session) {
-	m.table[s.stream>>8][s.stream&255] = nil
-	m.live--
+	*m.table.At(uint16(s.stream)) = nil
+	if m.live--; m.live == 0 {
+		m.table = sparse.Table[*Session]{}
+	}
+}
+
+// Steps returns how many messages, and places for them, the Mux has looked at: all work that the peer can have it do.
+func (m *Mux) Steps() uint64 { return m.steps }
+
+// Held returns the octets of memory that the Mux keeps now, its sessions' included. It costs no more than a look at a
+// few fields.
+func (m *Mux) Held() int {
+	return int(unsafe.Sizeof(*m)) + m.table.Held() + m.live*int(unsafe.Sizeof(Session{})) + m.pending*MaxPrivateData +
+		m.store.held() + m.early + cap(m.scratch) + cap(m.events.items)*int(unsafe.Sizeof(Event{}))
 }
 
 // pick returns the stream asked for, or a free one of the own kind, or else any free one.

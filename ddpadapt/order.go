@@ -1,6 +1,10 @@
 package ddpadapt
 
-import "github.com/rddp-go/rddp/ddp"
+import (
+	"unsafe"
+
+	"github.com/rddp-go/rddp/ddp"
+)
 
 // record is what is kept of a message that waits for its turn in DDP-SSN order (section 10): nothing
 // of its payload, unless it came before the session was accepted.
@@ -21,10 +25,16 @@ type store struct {
 	free  []uint16
 	pages []*page // empty ones for reuse
 	limit int
+
+	npages int // pages, in windows or empty
+	tops   int // tables of pages that windows have
 }
 
 // maxRecords is what the 16-bit indexes of a page can name.
 const maxRecords = 1<<16 - 1
+
+// spareRecords is for how many records room is kept when none is in use.
+const spareRecords = 1024
 
 // sparePages bounds the empty pages kept for reuse.
 const sparePages = 64
@@ -48,6 +58,15 @@ func (st *store) take() uint16 {
 func (st *store) give(i uint16) {
 	st.slab[i] = record{}
 	st.free = append(st.free, i)
+	if len(st.free) == len(st.slab)-1 && cap(st.slab) > spareRecords {
+		st.slab, st.free = nil, nil
+	}
+}
+
+// held returns the octets of memory that records and windows take, in use or for reuse.
+func (st *store) held() int {
+	return cap(st.slab)*int(unsafe.Sizeof(record{})) + 2*cap(st.free) + 8*cap(st.pages) +
+		st.npages*int(unsafe.Sizeof(page{})) + st.tops*int(unsafe.Sizeof([256]*page{}))
 }
 
 // page maps 256 neighbouring DDP-SSNs to records.
@@ -70,6 +89,15 @@ func (w *window) get(ssn uint16) uint16 {
 	return w.pages[ssn>>8].at[ssn&255]
 }
 
+// skips goes to the last place before end where ssn stands among 256 that have no record, and says whether it does.
+func (w *window) skips(ssn *uint16, end uint16) bool {
+	if w.n > 0 && w.pages[*ssn>>8] != nil {
+		return false
+	}
+	*ssn += min(255-*ssn&255, end-1-*ssn)
+	return true
+}
+
 // put makes a record for ssn, which must have none. It returns nil when the store is full.
 func (w *window) put(st *store, ssn uint16) *record {
 	i := st.take()
@@ -78,6 +106,7 @@ func (w *window) put(st *store, ssn uint16) *record {
 	}
 	if w.pages == nil {
 		w.pages = new([256]*page)
+		st.tops++
 	}
 	p := w.pages[ssn>>8]
 	if p == nil {
@@ -85,6 +114,7 @@ func (w *window) put(st *store, ssn uint16) *record {
 			p, st.pages = st.pages[n-1], st.pages[:n-1]
 		} else {
 			p = new(page)
+			st.npages++
 		}
 		w.pages[ssn>>8] = p
 	}
@@ -108,14 +138,16 @@ func (w *window) remove(st *store, ssn uint16) uint16 {
 		w.pages[ssn>>8] = nil
 		if len(st.pages) < sparePages {
 			st.pages = append(st.pages, p)
+		} else {
+			st.npages--
 		}
 	}
 	return i
 }
 
-// clear gives all records back.
+// clear gives everything back.
 func (w *window) clear(st *store) {
-	if w.n == 0 {
+	if w.pages == nil {
 		return
 	}
 	for high, p := range w.pages {
@@ -125,4 +157,6 @@ func (w *window) clear(st *store) {
 			}
 		}
 	}
+	w.pages = nil
+	st.tops--
 }

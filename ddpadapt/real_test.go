@@ -4,15 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"math/rand"
-	"net/netip"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
-	"github.com/rddp-go/rddp/sctp/endpoint"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -21,179 +21,80 @@ import (
 const wirePort = 4791
 
 type host struct {
-	addr   netip.AddrPort
-	ep     *endpoint.Endpoint
+	*lab.Host
 	cfg    assoc.Config
-	a      *assoc.Assoc
+	a      *assoc.Assoc // the newest
 	m      *Mux
-	batch  *assoc.TxBatch
 	events []Event
 	table  *ddp.Table
 	ids    ddp.StreamID
 }
 
 type world struct {
-	testing.TB
-	now   rawio.Time
+	*lab.World
 	hosts [2]*host
-	air   []flying
-	fate  func(pkt wire.Packet) (lost bool, delay time.Duration)
-	sent  []wire.Packet
 }
 
-type flying struct {
-	at  rawio.Time
-	to  int
-	pkt []byte
+func newHosts(t testing.TB, mtu int) *world {
+	w := &world{World: lab.NewWorld(t)}
+	for i, h := range w.Hosts {
+		h.Link = mtu + rawio.Overhead(h.Addr)
+		w.found(i)
+	}
+	return w
 }
 
-func newHost(i, seed, mtu int) *host {
-	h := &host{addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), 0), batch: assoc.NewTxBatch(8), table: ddp.NewTable(entropy{})}
-	h.ep = endpoint.New(endpoint.Config{Rand: rand.New(rand.NewSource(int64(seed))), MTU: func(_, _ netip.Addr) int { return mtu }})
-	h.cfg = assoc.Config{OutStreams: 16}
+// found gives a host a state of its own.
+func (w *world) found(i int) {
+	h := &host{Host: w.Hosts[i], cfg: assoc.Config{OutStreams: 16}, table: ddp.NewTable(entropy{})}
 	Configure(&h.cfg)
-	return h
+	h.OnAdopt = func(a *assoc.Assoc) {
+		h.a, h.m = a, NewMux(a, Config{Initiator: i == 0})
+		a.SetUpper(h.m, h.m)
+	}
+	h.OnRecv = func(now rawio.Time, _ *assoc.Assoc) { h.m.HandleReceived(now) }
+	h.OnEvent = func(_ *assoc.Assoc, e assoc.Event) { h.m.HandleEvent(w.Now, e) }
+	w.hosts[i] = h
 }
 
 // newWorld associates host 0 with host 1, or tries to, over a path of mtu octets for SCTP.
 func newWorld(t testing.TB, mtu int, change func(hosts [2]*host)) *world {
-	w := &world{TB: t, now: rawio.Time(time.Hour), hosts: [2]*host{newHost(0, 1, mtu), newHost(1, 2, mtu)}}
+	w := newHosts(t, mtu)
 	if change != nil {
 		change(w.hosts)
 	}
-	if err := w.hosts[1].ep.Listen(wirePort, &w.hosts[1].cfg); err != nil {
-		t.Fatal(err)
-	}
-	w.connect()
-	w.run(time.Second)
+	w.associate()
+	w.Run(time.Second)
 	return w
 }
 
-func (w *world) connect() {
-	h := w.hosts[0]
-	a, err := h.ep.Connect(w.now, &h.cfg, wirePort+1, h.addr, []netip.AddrPort{w.hosts[1].addr}, wirePort)
-	if err != nil {
+func (w *world) associate() {
+	w.Helper()
+	w.hosts[1].Endpoint.Unlisten(wirePort)
+	if err := w.hosts[1].Endpoint.Listen(wirePort, &w.hosts[1].cfg); err != nil {
 		w.Fatal(err)
 	}
-	h.adopt(a, true)
+	w.ConnectFrom(0, wirePort+1, wirePort, &w.hosts[0].cfg)
 }
 
-func (h *host) adopt(a *assoc.Assoc, initiator bool) {
-	h.a, h.m = a, NewMux(a, Config{Initiator: initiator})
-	a.SetUpper(h.m, h.m)
-}
-
-func (h *host) receive(now rawio.Time, p *rawio.Packet) {
-	a, ok := h.ep.Lookup(p)
-	if ok && a == nil {
-		var isNew bool
-		if a, isNew = h.ep.HandleUnmatched(now, p); isNew {
-			h.adopt(a, false)
+// hear takes the events of the Mux.
+func (h *host) hear() []Event {
+	for h.m != nil {
+		ev, ok := h.m.PollEvent()
+		if !ok {
+			break
 		}
+		h.events = append(h.events, ev)
 	}
-	if a != nil {
-		a.HandlePacket(now, p)
-		h.m.HandleReceived(now)
-	}
-}
-
-// settle moves events up and packets out.
-func (w *world) settle() {
-	for to, h := range w.hosts {
-		for more := true; more; {
-			more = h.ep.PollTransmit(w.now, h.batch)
-			w.launch(h, 1-to)
-		}
-		for more := h.a != nil; more; {
-			more = h.a.PollTransmit(w.now, h.batch)
-			w.launch(h, 1-to)
-		}
-		for h.a != nil {
-			ev, ok := h.a.PollEvent()
-			if !ok {
-				break
-			}
-			switch ev.Kind {
-			case assoc.EventUp, assoc.EventRestart, assoc.EventPathUp, assoc.EventPathDown:
-				h.ep.Refresh(h.a)
-			case assoc.EventDown:
-				h.ep.Remove(h.a)
-			}
-			h.m.HandleEvent(w.now, ev)
-		}
-		for h.m != nil {
-			ev, ok := h.m.PollEvent()
-			if !ok {
-				break
-			}
-			h.events = append(h.events, ev)
-		}
-	}
-}
-
-func (w *world) launch(h *host, to int) {
-	for i := range h.batch.Pkts {
-		pkt := slices.Concat(h.batch.Pkts[i].Vec...)
-		w.sent = append(w.sent, pkt)
-		lost, delay := false, time.Duration(0)
-		if w.fate != nil {
-			lost, delay = w.fate(pkt)
-		}
-		if !lost {
-			w.air = append(w.air, flying{w.now.Add(5*time.Millisecond + delay), to, pkt})
-		}
-	}
-	h.batch.Reset()
-}
-
-// run lets d pass.
-func (w *world) run(d time.Duration) {
-	w.Helper()
-	for end, n := w.now.Add(d), 0; ; n++ {
-		if n > 1_000_000 {
-			w.Fatal("the world does not come to rest")
-		}
-		w.settle()
-		next := rawio.Never
-		for _, f := range w.air {
-			next = min(next, f.at)
-		}
-		for _, h := range w.hosts {
-			if h.a != nil {
-				next = min(next, h.a.NextTimeout())
-			}
-		}
-		if next > end {
-			w.now = end
-			return
-		}
-		w.now = max(w.now, next)
-		air := w.air
-		w.air = nil
-		for _, f := range air {
-			if f.at > w.now {
-				w.air = append(w.air, f)
-				continue
-			}
-			buf := rawio.NewBuf(f.pkt)
-			p := rawio.Packet{Data: f.pkt, Buf: buf, Local: w.hosts[f.to].addr, Remote: w.hosts[1-f.to].addr}
-			w.hosts[f.to].receive(w.now, &p)
-			p.Release()
-		}
-		for _, h := range w.hosts {
-			if h.a != nil && h.a.NextTimeout() <= w.now {
-				h.a.HandleTimeout(w.now)
-			}
-		}
-	}
+	return h.events
 }
 
 // event takes the next event of a host, which must be of that kind.
 func (w *world) event(host int, kind EventKind) Event {
 	w.Helper()
 	h := w.hosts[host]
-	if len(h.events) == 0 || h.events[0].Kind != kind {
-		w.Fatalf("host %d at %v has events %v, want %v", host, w.now, h.events, kind)
+	if len(h.hear()) == 0 || h.events[0].Kind != kind {
+		w.Fatalf("host %d at %v has events %v, want %v", host, w.Now, h.events, kind)
 	}
 	ev := h.events[0]
 	h.events = h.events[1:]
@@ -210,20 +111,20 @@ func (w *world) session(private []byte) (sa, sb *Session, ua, ub *sink, da, db *
 	w.Helper()
 	ua, ub = new(sink), new(sink)
 	da, db = w.hosts[0].stream(ua), w.hosts[1].stream(ub)
-	sa, err := w.hosts[0].m.Open(w.now, -1, da, private)
+	sa, err := w.hosts[0].m.Open(w.Now, -1, da, private)
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.run(10 * time.Second)
+	w.Run(10 * time.Second)
 	ev := w.event(1, EventInitiate)
 	sb = ev.Session
 	if !bytes.Equal(ev.Private, private) {
 		w.Fatalf("private data of %d octets, want %d", len(ev.Private), len(private))
 	}
-	if err := sb.Accept(w.now, db, private); err != nil {
+	if err := sb.Accept(w.Now, db, private); err != nil {
 		w.Fatal(err)
 	}
-	w.run(10 * time.Second)
+	w.Run(10 * time.Second)
 	if ev := w.event(0, EventAccepted); !bytes.Equal(ev.Private, private) {
 		w.Fatalf("private data of %d octets, want %d", len(ev.Private), len(private))
 	}
@@ -236,17 +137,17 @@ func TestOverRealAssociations(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		mtu  int
-		fate func(wire.Packet) (bool, time.Duration)
+		fate func(int, wire.Packet) (int, time.Duration)
 	}{
 		{"a clean path", 1480, nil},
-		{"a path that reorders", 1480, func(wire.Packet) (bool, time.Duration) {
-			return false, time.Duration(rnd.Intn(8)) * time.Millisecond
+		{"a path that reorders", 1480, func(int, wire.Packet) (int, time.Duration) {
+			return 1, time.Duration(rnd.Intn(8)) * time.Millisecond
 		}},
-		{"a path that loses one packet in thirty", 1480, func(wire.Packet) (bool, time.Duration) { return rnd.Intn(30) == 0, 0 }},
+		{"a path that loses one packet in thirty", 1480, func(int, wire.Packet) (int, time.Duration) { return min(rnd.Intn(30), 1), 0 }},
 		{"a jumbo path", 65515, nil},
-		{"a path too narrow for 516 octets: fragments", 480, nil}, // req 5043-9-3
-		{"a narrow path that reorders and loses", 480, func(wire.Packet) (bool, time.Duration) {
-			return rnd.Intn(50) == 0, time.Duration(rnd.Intn(8)) * time.Millisecond
+		{"a path too narrow for 516 octets: fragments", 512, nil}, // req 5043-9-3
+		{"a narrow path that reorders and loses", 512, func(int, wire.Packet) (int, time.Duration) {
+			return min(rnd.Intn(50), 1), time.Duration(rnd.Intn(8)) * time.Millisecond
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -256,7 +157,7 @@ func TestOverRealAssociations(t *testing.T) {
 			if n := w.hosts[0].m.Streams(); n != 16 {
 				t.Fatalf("%d streams", n)
 			}
-			w.fate = c.fate
+			w.Judge = c.fate
 			private := bytes.Repeat([]byte{7}, MaxPrivateData)
 			for round := range 2 { // the second session on the same streams
 				sa, sb, ua, ub, da, db := w.session(private)
@@ -266,22 +167,14 @@ func TestOverRealAssociations(t *testing.T) {
 					want[i], got[i] = make([]byte, size), make([]byte, size)
 					rnd.Read(want[i])
 					region, err := w.hosts[1-i].table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(got[i]), Access: ddp.RemoteWrite})
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := s.SendTagged(region.STag(), 0, 0, ddp.Gather{{Mem: ddp.Bytes(want[i]), Len: size}}, 1); err != nil {
-						t.Fatal(err)
-					}
+					must.OK(t, err)
+					must.OK(t, s.SendTagged(region.STag(), 0, 0, ddp.Gather{{Mem: ddp.Bytes(want[i]), Len: size}}, 1))
 				}
-				if err := sa.Terminate(w.now); err != nil {
-					t.Fatal(err)
-				}
-				w.run(10 * time.Minute)
+				must.OK(t, sa.Terminate(w.Now))
+				w.Run(10 * time.Minute)
 				w.event(1, EventTerminated)
-				if err := sb.Terminate(w.now); err != nil {
-					t.Fatal(err)
-				}
-				w.run(time.Minute)
+				must.OK(t, sb.Terminate(w.Now))
+				w.Run(time.Minute)
 				w.event(0, EventTerminated)
 				w.event(0, EventEnded)
 				w.event(1, EventEnded)
@@ -311,18 +204,17 @@ func TestOnTheWire(t *testing.T) {
 	w.event(1, EventUp)
 	_, _, _, _, da, _ := w.session([]byte("x"))
 	da.SendTagged(1, 0, 0, ddp.Gather{{Mem: ddp.Bytes(make([]byte, 5000)), Len: 5000}}, 1)
-	w.run(time.Second)
+	w.Run(time.Second)
 	setups, data, largest := 0, 0, 0
-	for _, pkt := range w.sent {
+	for _, s := range w.Sent {
+		pkt := s.Pkt
 		cs := pkt.Chunks()
 		for c, ok := cs.Next(); ok; c, ok = cs.Next() {
 			switch c.Type() {
 			case wire.ChunkInit, wire.ChunkInitAck:
 				setups++
 				in, err := wire.AsInit(c)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				if in.OutStreams() != in.InStreams() { // req 5043-8-3
 					t.Fatalf("%v asks for %d outbound and %d inbound streams", c.Type(), in.OutStreams(), in.InStreams())
 				}
@@ -375,16 +267,13 @@ func TestFragmentsOnlyWhereIPWouldFragment(t *testing.T) {
 			for i, s := range []*ddp.Stream{da, db} { // both ways, so that SACKs would go along
 				memory := make([]byte, 5000)
 				region, err := w.hosts[1-i].table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(memory), Access: ddp.RemoteWrite})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := s.SendTagged(region.STag(), 0, 0, ddp.Gather{{Mem: ddp.Bytes(make([]byte, 5000)), Len: 5000}}, 1); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
+				must.OK(t, s.SendTagged(region.STag(), 0, 0, ddp.Gather{{Mem: ddp.Bytes(make([]byte, 5000)), Len: 5000}}, 1))
 			}
-			w.run(time.Minute)
+			w.Run(time.Minute)
 			data, parts := 0, 0
-			for _, pkt := range w.sent {
+			for _, s := range w.Sent {
+				pkt := s.Pkt
 				if len(pkt) > c.mtu {
 					t.Errorf("packet of %d octets", len(pkt))
 				}
@@ -432,9 +321,11 @@ func TestRealRestart(t *testing.T) {
 	w.event(0, EventUp)
 	w.event(1, EventUp)
 	_, sb, _, _, _, _ := w.session(nil)
-	w.hosts[0] = newHost(0, 3, 1480)
-	w.connect()
-	w.run(time.Second)
+	w.Hosts[0].Renew(3, 0)
+	w.Hosts[0].Assocs = nil
+	w.found(0)
+	w.associate()
+	w.Run(time.Second)
 	w.event(0, EventUp)
 	if ev := w.event(1, EventDown); ev.Session != sb || ev.Err != ErrRestarted {
 		t.Fatalf("event %+v", ev)
@@ -450,13 +341,146 @@ func TestRealAbort(t *testing.T) {
 	w.event(0, EventUp)
 	w.event(1, EventUp)
 	sa, sb, _, _, _, _ := w.session(nil)
-	w.hosts[0].a.Abort(w.now, []byte("enough"))
-	w.run(time.Second)
+	w.hosts[0].a.Abort(w.Now, []byte("enough"))
+	w.Run(time.Second)
 	for i, s := range []*Session{sa, sb} {
 		var ae *assoc.AbortError
 		if ev := w.event(i, EventDown); ev.Session != s || !errors.As(ev.Err, &ae) || ae.ByPeer != (i == 1) {
 			t.Fatalf("host %d: event %+v", i, ev)
 		}
 		w.event(i, EventDown)
+	}
+}
+
+// lens notes the lengths of messages and takes one untagged message.
+type lens struct {
+	sink
+	got   []uint64
+	queue *ddp.Queue
+}
+
+func (l *lens) Buffer(_, msn uint32, _ [5]byte) (*ddp.RecvBuffer, uint8) { return l.queue.Lookup(msn) }
+
+func (l *lens) DeliverTagged(_ uint8, _ ddp.STag, _, n uint64) { l.got = append(l.got, n) }
+
+func (l *lens) DeliverUntagged(_, _ uint32, _ [5]byte, n uint32, _ *ddp.RecvBuffer) {
+	l.queue.Pop()
+	l.got = append(l.got, uint64(n))
+}
+
+func TestWhatARealAssociationShows(t *testing.T) {
+	w := newWorld(t, 1480, nil)
+	w.event(0, EventUp)
+	w.event(1, EventUp)
+	ub := lens{queue: ddp.NewQueue(1)}
+	if buf, err := ddp.MakeRecvBuffer(gather(make([]byte, 64)), 0); err != nil || ub.queue.Post(buf) != nil {
+		t.Fatal(err)
+	}
+	da, db := w.hosts[0].stream(new(sink)), w.hosts[1].stream(&ub)
+	if _, err := w.hosts[0].m.Open(w.Now, -1, da, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.Run(time.Second)
+	must.OK(t, w.event(1, EventInitiate).Session.Accept(w.Now, db, nil))
+	w.Run(time.Second)
+	region, err := w.hosts[1].table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(make([]byte, 1<<20)), Access: ddp.RemoteWrite})
+	must.OK(t, err)
+	before := len(w.Sent)
+	must.OK(t, da.SendUntagged(0, [5]byte{}, gather([]byte("now")), 1))
+	if w.Flush(); len(w.Sent) == before { // req 5043-11.2-1
+		t.Error("a small untagged segment waits for more")
+	}
+	want := []uint64{3}
+	for n := range uint64(9) { // chunks with padding and without
+		must.OK(t, da.SendTagged(region.STag(), 0, 0, gather(make([]byte, n)), n))
+		want = append(want, n)
+	}
+	w.Run(time.Second)
+	if !slices.Equal(ub.got, want) { // req 5041-3-8
+		t.Errorf("lengths %v, want %v", ub.got, want)
+	}
+	must.OK(t, da.SendTagged(region.STag(), 0, 0, gather(make([]byte, 1<<20)), 99))
+	w.Run(time.Minute)
+	least := uint32(1<<32 - 1)
+	for _, s := range w.Sent {
+		pkt := s.Pkt
+		if !pkt.ChecksumOK() { // req 5041-3-7
+			t.Fatal("a packet without a right CRC32c")
+		}
+		cs := pkt.Chunks()
+		for c, ok := cs.Next(); ok; c, ok = cs.Next() {
+			if k, err := wire.AsSack(c); err == nil {
+				least = min(least, k.ARwnd())
+			}
+			if in, err := wire.AsInit(c); err == nil {
+				ps := in.Params()
+				for p, ok := ps.Next(); ok; p, ok = ps.Next() {
+					switch p.Type() {
+					case wire.ParamIPv4, wire.ParamIPv6: // req 5043-7.2-2: one address unless asked for more
+						t.Errorf("%v lists an address", c.Type())
+					case 0x8001: // req 5041-3-7: zero checksums are acceptable
+						t.Errorf("%v offers to do without the checksum", c.Type())
+					}
+				}
+			}
+		}
+	}
+	if least != 1<<20 { // req 5041-A-1, 5041-A-2: a_rwnd stays what it was through a megabyte of placed segments
+		t.Errorf("a_rwnd fell to %d", least)
+	}
+	bad := wire.AppendHeader(nil, wirePort, wirePort+1, w.hosts[0].a.LocalTag())
+	bad = wire.AppendShutdown(bad, 0) // checksum 0
+	p := rawio.Packet{Data: bad, Buf: rawio.NewBuf(bad), Local: w.hosts[0].Addr, Remote: w.hosts[1].Addr}
+	if w.hosts[0].Receive(w.Now, &p); w.hosts[0].a.State() != assoc.Established {
+		t.Error("a packet with checksum 0 was accepted")
+	}
+}
+
+// A short tagged segment shares its packet with the untagged one that the ULP posts behind it.
+func TestShortSegmentsShareAPacket(t *testing.T) {
+	// req 5043-11.2-1, 5043-11.2-2
+	w := newWorld(t, 1480, nil)
+	w.event(0, EventUp)
+	w.event(1, EventUp)
+	_, _, _, ub, da, _ := w.session(nil)
+	count := func() (packets, chunks int) {
+		for _, s := range w.Sent {
+			pkt := s.Pkt
+			n := 0
+			cs := pkt.Chunks()
+			for c, ok := cs.Next(); ok; c, ok = cs.Next() {
+				if c.Type() == wire.ChunkData {
+					n++
+				}
+			}
+			packets, chunks = packets+min(n, 1), chunks+n
+		}
+		w.Sent = nil
+		return packets, chunks
+	}
+	count()
+	post := func() {
+		t.Helper()
+		for n, err := range []error{
+			da.SendTagged(1, 0, 0, nil, 1), da.SendTagged(1, 0, 0, nil, 2), da.SendUntagged(0, [5]byte{}, nil, 3),
+		} {
+			if err != nil {
+				t.Fatalf("%d: %v", n, err)
+			}
+		}
+	}
+	post()
+	w.Flush()
+	if packets, chunks := count(); packets != 1 || chunks != 3 {
+		t.Errorf("%d segments in %d packets, want 3 in 1", chunks, packets)
+	}
+	// Nothing is held back for it, not even when earlier segments are not acknowledged (no Nagle).
+	post()
+	w.Flush()
+	if packets, chunks := count(); packets != 1 || chunks != 3 {
+		t.Errorf("behind unacknowledged ones: %d segments in %d packets, want 3 in 1", chunks, packets)
+	}
+	if w.Run(time.Second); ub.delivered == 0 {
+		t.Error("nothing was delivered")
 	}
 }

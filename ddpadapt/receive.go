@@ -56,41 +56,47 @@ func (m *Mux) reassembled(r *assoc.Received) {
 	}
 	// The message is acknowledged and cannot be asked for again.
 	if s := m.lookup(r.Stream); s != nil {
-		s.violate(0, FaultWindowSSN)
-		s.lose()
-		s.settle()
+		if next, ok := s.own.(*successor); ok {
+			next.refused = true // it was one of the session to come
+			return
+		}
+		s.stray(FaultWindowSSN)
 	}
 }
 
-// lose notes that a message is acknowledged and was not kept: the turn of those behind it never comes. The session is dead,
-// and its messages are only counted from now on, until all have arrived.
-func (s *Session) lose() {
-	if s.reopening != nil || s.in == done {
+// stray takes a message whose DDP-SSN is not known, or which was not kept: the turn of those behind it never comes. The session
+// is dead, and its messages are only counted from now on, until all have arrived. All that a stream carries has a
+// DDP-SSN (section 5.2.1), so that this one counts too. The Terminate may overtake others, which must not come when the
+// stream is free.
+func (s *Session) stray(f Fault) {
+	s.violate(0, f, onLost)
+	if s.state == canceled || s.state == ending {
+		if s.state == canceled {
+			s.opener = nil // whoever sends something has the Initiate
+		}
+		s.enter(onLost, s.recount())
+	}
+	s.count(false)
+	s.settle()
+}
+
+// count takes one more message in state counting.
+func (s *Session) count(refusal bool) {
+	t, ok := s.own.(*tally)
+	if !ok {
 		return
 	}
-	if !s.counting {
-		s.counting, s.beyond = true, uint16(s.window.n)
-		s.window.clear(&s.m.store)
-	}
-	if s.in == answering { // a segment follows an Accept
-		s.in, s.out = deaf, confirmed
-	}
-	s.count()
-}
-
-// count takes one more message that is not kept. The Terminate may overtake others, which must not come when the stream
-// is free.
-func (s *Session) count() {
-	if s.beyond++; s.hasLast && s.beyond == s.last-s.next+1 {
-		s.in = done
+	if t.come++; s.last != absent && t.come > int(uint16(s.last)-s.next) {
+		s.allCome(refusal && t.unanswered)
 	}
 	s.schedule()
 }
 
 // receive takes in one whole user message.
 func (m *Mux) receive(id wire.StreamID, ppid uint32, unordered bool, b []byte) assoc.Verdict {
+	m.steps++
 	s := m.lookup(id)
-	if s != nil && s.in == flowing && !s.stopped && ppid == PPIDSegment && unordered &&
+	if s != nil && flowing.has(s.state) && s.stopAt == absent && ppid == PPIDSegment && unordered &&
 		len(b) >= ssnLen && len(b) <= maxSegment && binary.BigEndian.Uint16(b) == s.next {
 		// The fast path: a segment in its turn.
 		m.stats.SegmentsIn++
@@ -111,20 +117,16 @@ func (m *Mux) receive(id wire.StreamID, ppid uint32, unordered bool, b []byte) a
 	switch {
 	case s == nil:
 		return m.first(id, msg)
-	case s.active && s.out == toSend:
+	case s.state == calling:
 		s.unasked(msg)
 		return assoc.Consumed
-	case s.reopening != nil:
+	case s.state == reopened:
 		m.stats.NextSession++
 		return assoc.DropUnacked // of the next session; ours ends with the next acknowledgement
-	case s.reopenedBy(msg):
-		s.reopening, s.reopener = slices.Clip(append([]byte{}, msg.payload...)), msg.fn
-		s.in = done
-		s.settle()
-		return assoc.Consumed
+	case msg.ssn == 0 && s.followedBy(msg):
+		return s.reopen(msg)
 	case !msg.numbered:
-		s.violate(0, msg.fault)
-		s.settle()
+		s.stray(msg.fault)
 		return assoc.Consumed
 	}
 	return s.arrive(msg)
@@ -159,11 +161,10 @@ func (s *Session) unasked(msg message) {
 		s.m.stats.Ignored++
 		return
 	case initiate:
-		s.violate(msg.ssn, FaultCrossed)
+		s.violate(msg.ssn, FaultCrossed, onFault)
 	default:
-		s.violate(msg.ssn, FaultStart)
+		s.violate(msg.ssn, FaultStart, onFault)
 	}
-	s.settle()
 }
 
 // start makes a passive session of an Initiate, or refuses it beyond the limit of section 6.4.
@@ -173,14 +174,15 @@ func (m *Mux) start(id wire.StreamID, fn function, private []byte) {
 		m.refuse(id)
 		return
 	}
-	s := m.add(id, deciding)
+	a := new(asking)
+	s := m.add(id, asked, a)
 	s.next = 1
 	m.pending++
 	m.stats.Requests++
 	ev := Event{Kind: EventInitiate, Session: s}
 	if fn.enhanced() {
 		ev.Setup, private = splitSetup(private)
-		s.enhanced, s.asked = true, *ev.Setup
+		s.enhanced, a.setup = true, *ev.Setup
 	}
 	ev.Private = slices.Clone(private)
 	m.events.push(ev)
@@ -190,45 +192,76 @@ func (m *Mux) start(id wire.StreamID, fn function, private []byte) {
 func (m *Mux) refuse(id wire.StreamID) {
 	m.stats.Refused++
 	m.refused++
-	s := m.add(id, done)
-	s.dead, s.finish, s.refusal = true, true, true
+	s := m.add(id, refusing, nil)
+	s.bye = due
 	s.schedule()
 }
 
-// reopenedBy tells whether msg is the peer's Initiate of its next session on the stream. The peer may
-// send it as soon as nothing is outstanding in its own eyes: it has all our messages though we lack
-// the acknowledgements, and need not have sent a Terminate after ours.
-func (s *Session) reopenedBy(msg message) bool {
-	return msg.fn.plain() == initiate && msg.fault == 0 && msg.ssn == 0 &&
-		(s.terminated || s.dead && !s.finish && s.out != toSend) &&
-		(s.in == done || s.established && s.window.n == 0)
+// followedBy tells whether msg is of the peer's next session on the stream. The peer may begin that as soon as nothing is outstanding in
+// its own eyes: it has all our messages though we lack the acknowledgements, and need not have sent a Terminate after
+// ours. Where nothing more of this session is awaited, whatever has the number of a first message is one; an Initiate also
+// while our last message has not left yet, for which it comes too early.
+func (s *Session) followedBy(msg message) bool {
+	begins := msg.fn.plain() == initiate
+	switch {
+	case !msg.numbered || msg.fn == terminate:
+		return false
+	case !s.silent():
+		return begins && s.state == over
+	case final.has(s.state):
+		return true
+	}
+	switch own := s.own.(type) {
+	case *hearing:
+		return begins && own.accepted && s.window.n == 0
+	case *tally:
+		return begins && own.accepted
+	}
+	return begins && (s.state == closed || s.state == closing && s.bye == said && s.window.n == 0)
+}
+
+// reopen keeps the first message of the peer's next session until this one has ended. One that is no Initiate, not well
+// formed, or came before the peer could have all of this session, is refused then.
+func (s *Session) reopen(msg message) assoc.Verdict {
+	next := &successor{fn: msg.fn, refused: msg.fault != 0 || msg.fn.plain() != initiate || !s.silent(), unknown: s.state == refusing}
+	if next.refused && s.m.refused >= maxRefusals {
+		s.m.stats.RefusalsFull++
+		return assoc.DropUnacked
+	}
+	if !next.refused {
+		next.private = slices.Clip(append([]byte{}, msg.payload...))
+	}
+	s.enter(onNext, next)
+	s.settle()
+	return assoc.Consumed
 }
 
 // arrive takes in a numbered message of the session: checks its DDP-SSN (section 10), places it, and
 // judges it when its turn has come.
 func (s *Session) arrive(msg message) assoc.Verdict {
 	m := s.m
-	if s.dead {
+	last := msg.fn == terminate || msg.fn.plain() == reject
+	if dead.has(s.state) {
 		m.stats.AfterEnd++
+		if final.has(s.state) {
+			return assoc.Consumed
+		}
 	}
-	if s.dead && s.in == done {
-		return assoc.Consumed
+	if last {
+		s.last = int(msg.ssn)
 	}
-	if msg.fn == terminate {
-		s.last, s.hasLast = msg.ssn, true
-	}
-	if s.counting {
-		s.count()
+	if s.state == counting {
+		s.count(last)
 		s.settle()
 		return assoc.Consumed
 	}
 	ahead := msg.ssn - s.next
 	switch {
 	case ahead > MaxInFlight, s.window.get(msg.ssn) != 0:
-		s.violate(msg.ssn, FaultDuplicateSSN)
+		s.violate(msg.ssn, FaultDuplicateSSN, onFault)
 	case ahead == MaxInFlight:
-		s.violate(msg.ssn, FaultWindowSSN)
-	case ahead == 0 && !(s.in == deciding && msg.fn == 0 && msg.fault == 0):
+		s.violate(msg.ssn, FaultWindowSSN, onFault)
+	case ahead == 0 && !(s.state == asked && msg.fn == 0 && msg.fault == 0):
 		r := &m.current
 		*r = record{}
 		s.place(r, msg)
@@ -257,21 +290,22 @@ func (s *Session) arrive(msg message) assoc.Verdict {
 // that forbids it.
 func (s *Session) place(r *record, msg message) {
 	r.fn, r.fault = msg.fn, msg.fault
-	if r.segment() && len(msg.payload) > maxSegment-ssnLen {
+	switch {
+	case !r.segment():
+		return
+	case len(msg.payload) > maxSegment-ssnLen:
 		r.fault = FaultTooLong
-	}
-	if !r.segment() {
 		return
 	}
 	s.m.stats.SegmentsIn++
-	if s.stopped && msg.ssn-s.next >= s.stopAt-s.next {
+	if s.stopAt != absent && msg.ssn-s.next >= uint16(s.stopAt)-s.next {
 		return
 	}
 	switch {
-	case s.in == deciding:
+	case s.state == asked:
 		s.keep(r, msg)
-	case s.in == answering && msg.ssn == s.next: // in place of the answer: a fault
-	case s.ds != nil && (s.in == answering || s.in == flowing):
+	case s.state == called && msg.ssn == s.next: // in place of the answer: a fault
+	case s.ds != nil && (s.state == called || flowing.has(s.state)):
 		s.ds.Place(msg.payload, &r.placed)
 	}
 }
@@ -279,30 +313,56 @@ func (s *Session) place(r *record, msg message) {
 // stop notes that no segment from ssn on is to be placed: what waits there for its turn is a fault, or
 // the peer's last message.
 func (s *Session) stop(ssn uint16) {
-	if !s.stopped || ssn-s.next < s.stopAt-s.next {
-		s.stopped, s.stopAt = true, ssn
+	if s.stopAt == absent || ssn-s.next < uint16(s.stopAt)-s.next {
+		s.stopAt = int(ssn)
 	}
 }
 
 // keep copies a segment that came before the session was accepted.
 func (s *Session) keep(r *record, msg message) {
+	a := s.own.(*asking)
 	n, limit := len(msg.payload), s.m.cfg.MaxEarly
-	if n > limit-s.early || n > earlySessions*limit-s.m.early {
-		s.violate(msg.ssn, FaultEarlyData)
+	if n > limit-a.early || n > earlySessions*limit-s.m.early {
+		s.violate(msg.ssn, FaultEarlyData, onFault)
 		return
 	}
 	r.early = append(make([]byte, 0, n), msg.payload...)
-	s.early += n
+	a.kept++
+	a.early += n
 	s.stats.Early++
 	s.m.early += n
+}
+
+// placeEarly places the n segments that keep has copied.
+func (s *Session) placeEarly(n int) {
+	st := &s.m.store
+	for ssn, end := s.next, s.next+MaxInFlight; n > 0 && ssn != end; ssn++ {
+		s.m.steps++
+		if s.window.skips(&ssn, end) {
+			continue
+		}
+		i := s.window.get(ssn)
+		if i == 0 || st.slab[i].early == nil {
+			continue
+		}
+		n--
+		r := &st.slab[i]
+		if early := r.early; s.stopAt == absent || ssn-s.next < uint16(s.stopAt)-s.next {
+			if s.ds.Place(early, &r.placed); r.placed.Err != nil {
+				s.stop(ssn)
+			}
+		}
+		r.early = nil
+	}
 }
 
 // drain gives the messages that wait their turn, as far as there is no gap.
 func (s *Session) drain() {
 	st := &s.m.store
 	for s.window.n > 0 {
+		s.m.steps++
 		i := s.window.get(s.next)
-		if i == 0 || s.in == deciding && st.slab[i].segment() {
+		if i == 0 || s.state == asked && st.slab[i].segment() {
 			break
 		}
 		s.window.remove(st, s.next)

@@ -57,14 +57,17 @@ const (
 )
 
 // nextControl returns the control message that may leave now, 0 if none. The Terminate waits until
-// the opener is known to have arrived, so that it cannot overtake it (section 6.6).
+// the opener is known to have arrived, so that it cannot overtake it (section 6.6), and on the active side for an answer.
 func (s *Session) nextControl() function {
 	switch {
-	case s.ended || s.unacked >= MaxInFlight:
+	case s.state == ended || s.unacked >= MaxInFlight:
 		return 0
-	case s.out == toSend:
-		return s.opener
-	case s.finish && !s.terminated && s.out != sent && s.in != answering && (s.established || s.dead):
+	case s.opener != nil:
+		if s.opener.handed {
+			return 0
+		}
+		return s.opener.fn
+	case s.bye == due && s.state != called && s.state != canceled:
 		return terminate
 	}
 	return 0
@@ -73,7 +76,7 @@ func (s *Session) nextControl() function {
 // sending says that segments may leave: on the active side once the Accept has come, on the passive
 // side behind its own Accept.
 func (s *Session) sending() bool {
-	return s.established && s.out != toSend && !s.finish && !s.dead && s.unacked < MaxInFlight
+	return accepted.has(s.state) && (s.opener == nil || s.opener.handed) && s.bye < due && s.unacked < MaxInFlight
 }
 
 // schedule queues the session for what it has to send.
@@ -111,9 +114,9 @@ func (m *Mux) Next(_ rawio.Time, room int, msg *assoc.Message) bool {
 func (s *Session) sendControl(fn function, msg *assoc.Message) {
 	kind := uint64(tokenOpener)
 	if fn == terminate {
-		kind, s.terminated = tokenTerminate, true
-	} else {
-		s.out = sent
+		kind, s.bye = tokenTerminate, said
+	} else if s.opener.handed = true; s.state == calling {
+		s.enter(onHanded, nil)
 	}
 	ssn := s.number(msg, kind)
 	msg.PPID = PPIDControl
@@ -122,7 +125,7 @@ func (s *Session) sendControl(fn function, msg *assoc.Message) {
 	putControl(msg.Head[:], ssn, fn)
 	msg.HeadLen = controlLen
 	if fn != terminate {
-		msg.Body[0] = s.private
+		msg.Body[0] = s.opener.private
 	}
 }
 
@@ -136,7 +139,7 @@ func (s *Session) sendSegment(room int, msg *assoc.Message) bool {
 	if room >= most || s.ds.Rest()+ddp.MaxHeaderLen <= MinMULPDU {
 		limit = max(MinMULPDU, limit)
 	}
-	if !s.ds.NextSegment(limit, seg) || s.dead {
+	if !s.ds.NextSegment(limit, seg) || dead.has(s.state) {
 		return false
 	}
 	s.m.stats.SegmentsOut++
@@ -172,7 +175,7 @@ func (m *Mux) Acked(_ rawio.Time, id wire.StreamID, token uint64) {
 			s.ds.Acked()
 		}
 	case tokenOpener:
-		s.out, s.private = confirmed, nil
+		s.opener = nil
 		s.schedule()
 	}
 	if s.unacked == MaxInFlight-1 {

@@ -1,12 +1,14 @@
 package ddpadapt
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -16,9 +18,7 @@ func TestInFlightLimit(t *testing.T) {
 	a, b := newPair(t)
 	sa, _, ua, _ := connect(a, b)
 	for range MaxInFlight + 10 {
-		if err := ua.SendTagged(1, 0, 0, nil, 1); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, ua.SendTagged(1, 0, 0, nil, 1))
 	}
 	list := a.pull()
 	if len(list) != MaxInFlight {
@@ -49,6 +49,7 @@ func TestSegmentsForTheRestOfAPacket(t *testing.T) {
 		{"a long message is cut for the room", 2000, 200, []int{200, 200, 200, 200, 200, 200, 200, 200, 200, 400}},
 		{"a chunk's worth is cut no smaller", 2000, 1200, []int{1200, 840}},
 		{"a short message stays whole", MinMULPDU - ddp.UntaggedHeaderLen, 100, []int{ssnLen + MinMULPDU}},
+		{"one octet more is cut", MinMULPDU - ddp.UntaggedHeaderLen + 1, 100, []int{100, 439}},
 		{"and so does the short rest of one", 1200, 700, []int{700, 540}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -66,7 +67,7 @@ func TestSegmentsForTheRestOfAPacket(t *testing.T) {
 	}
 }
 
-func TestMULPDU(t *testing.T) {
+func TestMULPDUFollowsThePathAndIsNeverBelow516(t *testing.T) {
 	// req 5043-9-1, 5043-9-2, 5041-3-1
 	for _, c := range []struct {
 		name          string
@@ -120,7 +121,7 @@ func TestSendIsZeroCopy(t *testing.T) {
 	}
 }
 
-func TestFairness(t *testing.T) {
+func TestStreamsTakeTurns(t *testing.T) {
 	a, b := newPair(t)
 	_, _, u0, _ := connect(a, b)
 	_, _, u2, _ := connect(a, b)
@@ -131,6 +132,12 @@ func TestFairness(t *testing.T) {
 	u2.send("y")
 	a.Open(0, -1, a.stream(0).Stream, nil)
 	a.sends("4: 0 initiate", "0: 1 segment x", "2: 1 segment y", "0: 2 segment x", "2: 2 segment y", "0: 3 segment x")
+	u0.send("withdrawn")
+	u0.CancelUnsent()
+	u2.send("y")
+	a.sends("2: 3 segment y") // whose turn it is although the one before had nothing
+	u0.send("x")
+	a.sends("0: 4 segment x")
 }
 
 // An acknowledgement of a session before does not count for the present one.
@@ -139,7 +146,7 @@ func TestAckOfEarlierSession(t *testing.T) {
 	sa, _, ua, _ := connect(a, b)
 	ua.send("x")
 	p := a.pull()[0]
-	a.a.tag++
+	a.a.life++
 	a.HandleEvent(0, assoc.Event{Kind: assoc.EventRestart})
 	a.expect(EventDown, EventDown, EventUp)
 	s, _ := a.Open(0, int(sa.Stream()), a.stream(0).Stream, nil)
@@ -187,11 +194,11 @@ func TestAssociationDown(t *testing.T) {
 
 // A restart by the peer ends all sessions; new ones work. The packet that restarts the association
 // may carry the peer's first Initiate, ahead of the event.
-func TestRestart(t *testing.T) {
+func TestRestartEndsAllSessionsAndNewOnesWork(t *testing.T) {
 	a, b := newPair(t)
 	_, _, ua, _ := connect(a, b)
 	ua.send("never sent")
-	a.a.tag++
+	a.a.life++
 	a.sends()
 	a.HandleEvent(0, assoc.Event{Kind: assoc.EventRestart})
 	if ev := a.expect(EventDown, EventDown, EventUp)[0]; ev.Err != ErrRestarted {
@@ -199,7 +206,7 @@ func TestRestart(t *testing.T) {
 	}
 	ua.told(t, "fatal 3/0", "failed 1")
 
-	b.a.tag++
+	b.a.life++
 	a.Open(0, 0, a.stream(0).Stream, nil)
 	b.take(a.pull()...)
 	b.HandleEvent(0, assoc.Event{Kind: assoc.EventRestart})
@@ -263,19 +270,31 @@ func TestUnequalStreams(t *testing.T) {
 }
 
 func TestConfigure(t *testing.T) {
+	for asked, want := range map[int]int{-1: 0, 0: 64, 1: 1} {
+		if got := NewMux(newFake(), Config{MaxPending: asked}).cfg.MaxPending; got != want {
+			t.Errorf("%d pending: %d", asked, got)
+		}
+	}
+	for asked, want := range map[int]int{-1: 65535, 0: 65535, 7: 7, 65535: 65535, 65536: 65535} {
+		if got := NewMux(newFake(), Config{MaxOutOfOrder: asked}).store.limit; got != want {
+			t.Errorf("%d messages out of order: %d", asked, got)
+		}
+	}
 	for _, c := range []struct {
-		name          string
-		out, in, want uint16
+		name               string
+		out, in, want      uint16
+		recv, most, wanted int // receive buffer, and the longest message
 	}{
-		{"none given: the default", 0, 0, DefaultStreams},
-		{"one direction given: both", 16, 0, 16},
-		{"both given: the larger", 16, 32, 32},
+		{"none given: the default", 0, 0, DefaultStreams, 0, 0, maxSegment + 1},
+		{"one direction given: both", 16, 0, 16, maxSegment + 2, 0, maxSegment + 1},
+		{"both given: the larger, and no message longer than the receive buffer", 16, 32, 32, 4096, 0, 4096},
+		{"the longest message given", 16, 32, 32, 4096, 99, 99},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cfg := assoc.Config{OutStreams: c.out, InStreams: c.in}
+			cfg := assoc.Config{OutStreams: c.out, InStreams: c.in, RecvBuffer: c.recv, MaxMessage: c.most}
 			Configure(&cfg)
-			if cfg.OutStreams != c.want || cfg.InStreams != c.want { // req 5043-8-3, 5043-8-2
-				t.Fatalf("%d out, %d in", cfg.OutStreams, cfg.InStreams)
+			if cfg.OutStreams != c.want || cfg.InStreams != c.want || cfg.MaxMessage != c.wanted { // req 5043-8-3, 5043-8-2
+				t.Fatalf("%d out, %d in, messages of %d", cfg.OutStreams, cfg.InStreams, cfg.MaxMessage)
 			}
 			if cfg.Adaptation == nil || *cfg.Adaptation != 1 || !cfg.RequireAdaptation { // req 5043-5.1-1, 5043-7.1-3, 5043-11.1-1
 				t.Fatal("adaptation indication 1 is not required")
@@ -291,4 +310,45 @@ func TestFragmentsAreQueued(t *testing.T) {
 		t.Fatalf("verdict %d", v)
 	}
 	a.expect()
+}
+
+func TestPostedSegmentsSurviveAChangeOfMULPDU(t *testing.T) {
+	// req 5041-3-2
+	a, b := newPair(t)
+	_, _, ua, _ := connect(a, b)
+	want := bytes.Repeat([]byte("0123456789"), 300)
+	got := make([]byte, len(want))
+	region, err := b.table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(got), Access: ddp.RemoteWrite})
+	must.OK(t, err)
+	must.OK(t, ua.SendTagged(region.STag(), 0, 0, gather(want), 1))
+	var msg assoc.Message
+	if !a.Next(0, a.a.payload, &msg) {
+		t.Fatal("nothing to send")
+	}
+	posted := a.chunk(&msg)
+	a.a.payload = 600 // the path MTU shrank
+	a.HandleEvent(0, assoc.Event{Kind: assoc.EventMTUChanged})
+	rest := a.pull()
+	if n := len(posted.data.Payload()); n < 1100 || len(rest) < 3 {
+		t.Errorf("the posted segment has %d octets, %d more were cut", n, len(rest))
+	}
+	b.take(posted) // as it was cut
+	b.take(rest...)
+	a.acks()
+	if !bytes.Equal(got, want) {
+		t.Error("the message did not arrive whole")
+	}
+	ua.told(t, "completed 1")
+}
+
+func TestDDPSSNsFollowSubmissionWithoutGaps(t *testing.T) {
+	a, b := newPair(t)
+	sa, _, ua, _ := connect(a, b)
+	ua.send("a")
+	ua.send("b")
+	list := a.sends("0: 1 segment a", "0: 2 segment b") // req 5043-2-2
+	ua.send("c")
+	sa.Abort()                                        // what was not handed over never got a number
+	list = append(list, a.sends("0: 3 terminate")...) // req 5043-6-2
+	b.take(list...)
 }

@@ -32,26 +32,25 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// incoming is what is expected of the peer, judged in DDP-SSN order.
-type incoming uint8
+// farewell says how far this side's Terminate has come.
+type farewell uint8
 
 const (
-	answering incoming = iota // active: Accept, Reject or Terminate
-	deciding                  // passive: the upper layer has not answered yet
-	flowing                   // segments, then perhaps a Terminate
-	deaf                      // this side has ended the session: only the peer's Terminate still counts
-	done                      // nothing: the peer's last message has had its turn
+	unsaid farewell = iota
+	wanted          // to follow what the DDP stream still has to send
+	due             // to be sent as soon as it may be
+	said            // handed over
 )
 
-// outgoing says how far the first control message of this side has come (section 6.6).
-type outgoing uint8
+// opener is this side's Initiate, Accept or Reject, as long as it is not known to have arrived (section 6.6).
+type opener struct {
+	fn      function
+	private []byte
+	handed  bool // over to the association
+}
 
-const (
-	noOpener  outgoing = iota // there is none
-	toSend                    // it waits to be sent
-	sent                      // it may not have arrived
-	confirmed                 // it has arrived
-)
+// absent stands for a DDP-SSN that is not known.
+const absent = -1
 
 // Session is one DDP stream session: one use of a stream pair, between an Initiate and its end.
 // It implements ddp.LLP.
@@ -59,42 +58,27 @@ type Session struct {
 	// Owner is free for the user of the session.
 	Owner any
 
-	m      *Mux
-	stream wire.StreamID
-	gen    uint32 // tells the messages of this session from those of others on the stream
-	active bool
-	ds     *ddp.Stream
-	err    error // why the session is over, nil for a normal end
+	m        *Mux
+	stream   wire.StreamID
+	gen      uint32 // tells the messages of this session from those of others on the stream
+	active   bool
+	enhanced bool // RFC 6581: the codes of this session are the enhanced ones
 
-	in        incoming
-	next      uint16 // DDP-SSN whose turn it is
-	window    window // messages that wait for their turn
-	stopped   bool   // no segment from stopAt on is placed: a fault or the end is known to stand there
-	stopAt    uint16
-	last      uint16 // DDP-SSN of the peer's Terminate, if hasLast
-	hasLast   bool
-	counting  bool   // a message was lost: those from next on are not kept but counted
-	beyond    uint16 // which are so many
-	early     int    // octets of early segments kept
-	reopening []byte // the peer's next Initiate, which came before our last acknowledgements; nil if none
-	reopener  function
+	state state       // changed by enter
+	own   any         // what exists in this state only
+	ds    *ddp.Stream // nil before the session is accepted here, and from its end on
+	err   error       // why the session is over, nil for a normal end
 
-	out         outgoing
-	opener      function // Initiate, Accept or Reject
-	private     []byte   // of the opener, until it is acknowledged
-	enhanced    bool     // RFC 6581: the codes of this session are the enhanced ones
-	asked       Setup    // passive and enhanced: what the Initiate said
-	established bool     // accepted
-	closing     bool     // the user asked for a graceful end
-	finish      bool     // a Terminate is to be sent as soon as it may be
-	terminated  bool     // the Terminate was handed over
-	dead        bool     // no segment is sent, placed or delivered any more
-	quiet       bool     // the user does not know the session or has given it up: no events
-	refusal     bool     // exists only to send a Terminate
-	ended       bool
-	outSSN      uint16 // DDP-SSN of the next message handed over
-	unacked     int    // messages handed over and not acknowledged
-	stats       SessionStats
+	next   uint16 // DDP-SSN whose turn it is
+	window window // messages that wait for their turn
+	stopAt int    // no segment from there on is placed: a fault or the end is known to stand there; or absent
+	last   int    // DDP-SSN of the peer's last message, once it has arrived; or absent
+
+	opener  *opener
+	bye     farewell
+	outSSN  uint16 // DDP-SSN of the next message handed over
+	unacked int    // messages handed over and not acknowledged
+	stats   SessionStats
 
 	links [2]link
 }
@@ -136,7 +120,7 @@ func (m *Mux) open(stream int, ds *ddp.Stream, fn function, private []byte) (*Se
 	if err != nil {
 		return nil, err
 	}
-	s := m.add(id, answering)
+	s := m.add(id, calling, nil)
 	s.active, s.enhanced = true, fn.enhanced()
 	s.begin(fn, private)
 	s.ds = ds
@@ -171,11 +155,12 @@ func (s *Session) accept(ds *ddp.Stream, private []byte) error {
 	if err := s.decidable(private); err != nil {
 		return err
 	}
-	s.m.pending--
-	s.in, s.established = flowing, true
+	kept := s.own.(*asking).kept
+	s.enter(onAccept, nil)
 	s.begin(accept.variant(s.enhanced), private)
 	s.ds = ds
 	ds.Attach(s)
+	s.placeEarly(kept)
 	s.drain()
 	return nil
 }
@@ -202,8 +187,7 @@ func (s *Session) reject(private []byte) error {
 	if err := s.decidable(private); err != nil {
 		return err
 	}
-	s.m.pending--
-	s.in, s.dead = done, true
+	s.enter(onReject, nil)
 	s.begin(reject.variant(s.enhanced), private)
 	return nil
 }
@@ -218,14 +202,21 @@ func (s *Session) answer(setup Setup, private []byte) ([]byte, error) {
 	if !s.enhanced {
 		return nil, ErrState
 	}
-	return setup.matched(s.asked).prepend(private), nil
+	a, ok := s.own.(*asking)
+	switch {
+	case s.err != nil:
+		return nil, s.err
+	case !ok:
+		return nil, ErrState
+	}
+	return setup.matched(a.setup).prepend(private), nil
 }
 
 func (s *Session) decidable(private []byte) error {
 	switch {
 	case s.err != nil:
 		return s.err
-	case s.in != deciding:
+	case s.state != asked:
 		return ErrState
 	case len(private) > MaxPrivateData:
 		return ErrPrivateDataTooLong
@@ -234,7 +225,7 @@ func (s *Session) decidable(private []byte) error {
 }
 
 func (s *Session) begin(fn function, private []byte) {
-	s.opener, s.private, s.out = fn, slices.Clone(private), toSend
+	s.opener = &opener{fn: fn, private: slices.Clone(private)}
 	s.schedule()
 }
 
@@ -245,12 +236,13 @@ func (s *Session) Terminate(rawio.Time) error {
 	switch {
 	case s.err != nil:
 		return s.err
-	case s.dead, s.ended, s.closing:
+	case dead.has(s.state), s.state == closing, s.state == closed:
 		return nil
-	case !s.established:
+	case !accepted.has(s.state):
 		return ErrState
 	}
-	s.closing = true
+	s.enter(onFinish, nil)
+	s.bye = wanted
 	s.ds.CloseSend()
 	s.finishIfCut()
 	return nil
@@ -258,16 +250,22 @@ func (s *Session) Terminate(rawio.Time) error {
 
 // finishIfCut lets the Terminate follow the last segment: DDP takes no more messages by then.
 func (s *Session) finishIfCut() {
-	if s.closing && s.ds != nil && !s.ds.Pending() {
-		s.finish = true
+	if s.bye == wanted && s.ds != nil && !s.ds.Pending() {
+		s.bye = due
 		s.schedule()
 	}
 }
 
 // Finish is the DDP stream's report that all is sent and acknowledged and its user wants no more
-// (ddp.LLP): the Terminate follows.
+// (ddp.LLP): the Terminate follows, behind the peer's Accept if need be.
 func (s *Session) Finish() {
-	s.closing, s.finish = true, true
+	if s.bye == said {
+		return
+	}
+	s.bye = due
+	if s.state == open || s.state == resting {
+		s.enter(onFinish, nil)
+	}
 	s.schedule()
 }
 
@@ -276,10 +274,10 @@ func (s *Session) Finish() {
 // answered the Initiate. EventEnded follows. It is also how the DDP stream asks for an abortive end
 // (ddp.LLP).
 func (s *Session) Abort() {
-	if s.dead || s.ended {
+	if dead.has(s.state) {
 		return
 	}
-	s.kill(nil, !s.active)
+	s.kill(nil, onAbort)
 	s.settle()
 }
 
@@ -296,7 +294,7 @@ func mulpdu(payload int) int { return max(MinMULPDU, payload-ssnLen) }
 // Detach copies what unacknowledged segments still reference inside within, so that the caller may
 // change that memory.
 func (s *Session) Detach(within []byte) {
-	if !s.ended {
+	if s.state != ended {
 		s.m.a.Detach(s.stream, within)
 	}
 }
@@ -325,49 +323,65 @@ func (s *Session) Err() error { return s.err }
 
 // State returns the state.
 func (s *Session) State() State {
-	switch {
-	case s.ended:
-		return Ended
-	case s.dead, s.terminated && s.in == done:
+	if s.state == closed && s.bye == said {
 		return Over
-	case s.in == answering:
-		return Initiating
-	case s.in == deciding:
-		return Pending
-	case s.closing:
-		return Closing
-	case s.in == done:
-		return PeerClosed
 	}
-	return Open
+	return visible[s.state]
 }
 
-// kill ends the session from this side. answer says that the peer awaits a message even if none was
-// sent yet.
-func (s *Session) kill(err error, answer bool) {
-	if s.in == deciding {
-		s.m.pending--
-	}
-	s.dead, s.err, s.quiet = true, err, s.quiet || err == nil
-	// A session that the user gives up before the answer is terminated after it: in the legal sequences
-	// the active side's Terminate follows an Accept, and a Reject makes it needless.
-	if s.in != done && (s.in != answering || err != nil) {
-		s.in = deaf
-	}
-	s.finish = true
-	if s.outSSN == 0 {
+// kill ends the session from this side, by onAbort, onFault or onLost.
+func (s *Session) kill(err error, by trigger) {
+	s.err = err
+	switch {
+	case s.outSSN > 0:
+		if s.bye != said {
+			s.bye = due
+		}
+		var own any
+		switch table[s.state][by] {
+		case ending:
+			own = s.hears()
+		case counting:
+			own = s.recount()
+		}
+		s.enter(by, own)
+	default:
 		// Nothing of ours is on the wire: a Terminate as the only message is the sequence of
-		// section 6.4, after which the peer owes nothing.
-		s.out, s.in, s.finish = noOpener, done, answer
+		// section 6.4, after which the peer owes nothing. What was never said needs none.
+		if s.bye = due; by == onAbort && s.active {
+			s.bye = unsaid
+		}
+		s.opener = nil
+		s.enter(onWithdraw, nil)
 	}
-	s.m.a.Detach(s.stream, nil)
+	if s.unacked > 0 { // it looks at all that the association has sent, which is more than a peer pays for that sends what is no session
+		s.m.a.Detach(s.stream, nil)
+	}
 	s.closeStream(err)
 	s.schedule()
 }
 
-// over ends the session on the peer's answer, after which neither side sends anything.
-func (s *Session) over(err error) {
-	s.dead, s.in, s.finish = true, done, s.terminated
+// hears returns what is to be known of the peer's half once the session is ended.
+func (s *Session) hears() *hearing {
+	if h, ok := s.own.(*hearing); ok {
+		return h
+	}
+	return &hearing{accepted: accepted.has(s.state), unanswered: s.state == called || s.state == canceled}
+}
+
+// recount begins to count the messages of the peer. What waited for its turn will not have it.
+func (s *Session) recount() *tally {
+	t := &tally{*s.hears(), s.window.n}
+	s.window.clear(&s.m.store)
+	return t
+}
+
+// refused ends the session on the peer's answer, after which neither side sends anything.
+func (s *Session) refused(err error) {
+	s.enter(onRefused, nil)
+	if s.bye != said {
+		s.bye = unsaid
+	}
 	if s.err == nil {
 		s.err = err
 	}
@@ -376,12 +390,20 @@ func (s *Session) over(err error) {
 
 // lost ends the session with its association.
 func (s *Session) lost(err error) {
-	s.dead, s.in, s.ended, s.err = true, done, true, err
+	known := s.known()
+	s.enter(onDown, nil)
+	s.err = err
 	s.release()
 	s.closeStream(err)
-	if !s.refusal {
+	if known {
 		s.m.events.push(Event{Kind: EventDown, Session: s, Err: err})
 	}
+}
+
+// known says that the user has heard of the session.
+func (s *Session) known() bool {
+	next, ok := s.own.(*successor)
+	return s.state != refusing && !(ok && next.unknown)
 }
 
 // closeStream tells the DDP stream that the LLP stream is gone. Its memory must be free by now.
@@ -395,28 +417,37 @@ func (s *Session) closeStream(err error) {
 // settle ends the session when nothing of it can be outstanding in either direction (section 6.6):
 // the peer's last message has had its turn, and all of ours is acknowledged.
 func (s *Session) settle() {
-	over := s.terminated || s.dead && !s.finish && s.out != toSend
-	if s.ended || s.in != done || s.unacked > 0 || !over {
+	if !settles.has(s.state) || s.unacked > 0 || !s.silent() {
 		return
 	}
-	s.ended = true
+	next, _ := s.own.(*successor)
+	known := s.known()
+	s.enter(onSettled, nil)
 	s.release()
 	s.closeStream(nil)
-	if !s.refusal {
+	if known {
 		s.m.events.push(Event{Kind: EventEnded, Session: s})
 	}
-	if s.reopening != nil {
-		s.m.start(s.stream, s.reopener, s.reopening)
+	switch {
+	case next == nil:
+	case next.refused:
+		s.m.refuse(s.stream)
+	default:
+		s.m.start(s.stream, next.fn, next.private)
 	}
+}
+
+// silent says that this side has nothing more to hand over, in a state that leads to the end.
+func (s *Session) silent() bool {
+	if s.opener != nil && !s.opener.handed {
+		return false
+	}
+	return s.bye == said || s.bye == unsaid
 }
 
 // release gives back what the session holds of the Mux.
 func (s *Session) release() {
 	s.window.clear(&s.m.store)
-	s.m.early -= s.early
-	s.early, s.private = 0, nil
-	if s.refusal {
-		s.m.refused--
-	}
+	s.opener = nil
 	s.m.remove(s)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // A session from Initiate to the reuse of its stream.
@@ -14,12 +16,8 @@ func TestSessionAccepted(t *testing.T) {
 	a, b := newPair(t)
 	ua, ub := a.stream(8), b.stream(8)
 	sa, err := a.Open(0, -1, ua.Stream, []byte("hello"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := ua.send("early"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, ua.send("early"))
 	// req 5043-5.2.1-1, 5043-5.2.3-1, 5043-5.2.3-2, 5043-5.2.3-4, 5043-5.2-1, 5043-10-1: the layout on the wire
 	init := a.pull()
 	if len(init) != 1 { // req 5043-6.6-2: the segment waits
@@ -37,12 +35,8 @@ func TestSessionAccepted(t *testing.T) {
 	if sb.State() != Pending || sb.Active() || sb.Stream() != sa.Stream() {
 		t.Fatalf("passive session: %v on stream %d", sb.State(), sb.Stream())
 	}
-	if err := sb.Accept(0, ub.Stream, []byte("welcome")); err != nil {
-		t.Fatal(err)
-	}
-	if err := ub.send("s1"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, sb.Accept(0, ub.Stream, []byte("welcome")))
+	must.OK(t, ub.send("s1"))
 	// req 5043-6.1-1, 5043-5.2.1-2: one counter per direction, from 0, for both PPIDs
 	ans := b.sends("0: 0 accept welcome", "0: 1 segment s1")
 	if d := ans[1].data; !d.U() || d.PPID() != 16 { // req 5043-10-1, 5043-5.2-1
@@ -56,9 +50,7 @@ func TestSessionAccepted(t *testing.T) {
 	b.take(a.sends("0: 1 segment early")...)
 	ub.told(t, "early")
 
-	if err := sa.Terminate(0); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, sa.Terminate(0))
 	if sa.State() != Closing {
 		t.Fatalf("state %v", sa.State())
 	}
@@ -79,12 +71,8 @@ func TestSessionAccepted(t *testing.T) {
 	if sb.State() != PeerClosed {
 		t.Fatalf("state %v", sb.State())
 	}
-	if err := ub.send("last"); err != nil {
-		t.Fatal(err)
-	}
-	if err := sb.Terminate(0); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, ub.send("last"))
+	must.OK(t, sb.Terminate(0))
 	a.take(b.sends("0: 2 segment last", "0: 3 terminate")...)
 	ua.told(t, "last", "peer closed")
 	a.acks()
@@ -107,9 +95,7 @@ func TestSessionRejected(t *testing.T) {
 	sa, _ := a.Open(0, 3, ua.Stream, nil) // req 5043-5.2.3-5: no private data
 	exchange(a, b)
 	sb := b.expect(EventInitiate)[0].Session
-	if err := sb.Reject(0, []byte("no room")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, sb.Reject(0, []byte("no room")))
 	rej := b.sends("3: 0 reject no room") // req 5043-6.3-1
 	a.take(rej...)
 	var re *RejectedError
@@ -155,9 +141,7 @@ func TestPrivateDataLimit(t *testing.T) {
 	if err := s.Reject(0, long); err != ErrPrivateDataTooLong {
 		t.Fatalf("Reject: %v", err)
 	}
-	if err := s.Reject(0, long[:MaxPrivateData]); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Reject(0, long[:MaxPrivateData]))
 }
 
 // The private data belongs to the caller again when Open returns.
@@ -188,11 +172,35 @@ func TestPendingLimit(t *testing.T) {
 		t.Fatalf("%d sessions", b.Sessions())
 	}
 	// An answer of the user makes room.
-	if err := first.Reject(0, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, first.Reject(0, nil))
 	b.peer(2, "0 initiate")
+	second := b.expect(EventInitiate)[0].Session
+	must.OK(t, second.Accept(0, b.stream(0).Stream, nil))
+	b.peer(3, "0 initiate")
 	b.expect(EventInitiate)
+	// A restart forgets all that waited.
+	b.a.life++
+	b.HandleEvent(0, assoc.Event{Kind: assoc.EventRestart})
+	for ev, ok := b.PollEvent(); ok; ev, ok = b.PollEvent() {
+		if ev.Kind == EventInitiate {
+			t.Fatalf("event %+v", ev)
+		}
+	}
+	b.peer(4, "0 initiate")
+	b.peer(5, "0 initiate")
+	b.expect(EventInitiate, EventInitiate)
+
+	// An Initiate that has waited for the end of a session may find no room when its time has come.
+	c := newEnd(t, newFake(), Config{MaxPending: 1})
+	c.expect(EventUp)
+	c.pending(0).Reject(0, nil)
+	c.pull()[0].arrived = true
+	c.peer(0, "0 initiate")
+	c.pending(1)
+	c.acks()
+	c.expect(EventEnded)
+	c.sends("0: 0 terminate")
+	c.recount()
 
 	// The active side sees a refusal that is not the user's.
 	a, _ := newPair(t)
@@ -206,7 +214,7 @@ func TestPendingLimit(t *testing.T) {
 	a.sends() // req 5043-6.4-3: the session is over
 }
 
-func TestRefuseAll(t *testing.T) {
+func TestWithoutPendingRequestsEachIsRefused(t *testing.T) {
 	b := newEnd(t, newFake(), Config{MaxPending: -1})
 	b.expect(EventUp)
 	b.peer(5, "0 initiate")
@@ -222,9 +230,7 @@ func TestTerminateDoesNotOvertake(t *testing.T) {
 	sb := b.expect(EventInitiate)[0].Session
 	sb.Accept(0, b.stream(0).Stream, nil)
 	acc := b.sends("0: 0 accept")
-	if err := sb.Terminate(0); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, sb.Terminate(0))
 	b.sends() // req 5043-6.6-1: the Accept may still be lost
 	a.take(acc...)
 	b.acks()
@@ -237,9 +243,7 @@ func TestTerminateFollowsLastSegment(t *testing.T) {
 	sa, _, ua, _ := connect(a, b)
 	ua.send("one")
 	ua.send("two")
-	if err := sa.Terminate(0); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, sa.Terminate(0))
 	if err := ua.send("three"); !errors.Is(err, ddp.ErrClosing) {
 		t.Fatalf("message after the Terminate: %v", err)
 	}
@@ -309,9 +313,7 @@ func TestAnswerConfirmsInitiate(t *testing.T) {
 	b.take(a.pull()...)
 	b.expect(EventInitiate)[0].Session.Accept(0, b.stream(1).Stream, nil)
 	a.take(b.pull()...)
-	if err := sa.Terminate(0); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, sa.Terminate(0))
 	a.sends("0: 1 terminate") // with the acknowledgement of the Initiate still missing
 }
 
@@ -376,105 +378,81 @@ func TestStreamReuse(t *testing.T) {
 	ub.told(t, "completed 1", "completed 2", "peer closed")
 }
 
-// The peer may use the stream again as soon as it has our last message, even if its acknowledgements
-// are still under way to us.
-func TestPeerReusesStreamBeforeAcks(t *testing.T) {
+// No further segment leaves, the memory is the user's again, and the peer is told.
+func TestAbortOfAnOpenSessionIsATerminate(t *testing.T) {
+	// req 5040-7-2, 5040-7-3, 5041-3-9, 5041-3-10
 	a, b := newPair(t)
-	sa, sb, _, _ := connect(a, b)
-	sa.Terminate(0)
-	exchange(a, b)
-	b.expect(EventTerminated)
-	sb.Terminate(0)
-	a.take(b.pull()...) // b does not see the acknowledgement yet
-	a.expect(EventTerminated, EventEnded)
-	a.Open(0, int(sa.Stream()), a.stream(0).Stream, []byte("again"))
-	b.take(a.pull()...)
-	b.expect()
-	b.acks()
-	if ev := b.expect(EventEnded, EventInitiate)[1]; string(ev.Private) != "again" {
-		t.Fatalf("event %+v", ev)
+	_, sb, ua, ub := connect(a, b)
+	ua.send("one")
+	one := a.pull()
+	ua.send("two")
+	ua.Stream.Abort()
+	if len(a.a.detached) == 0 {
+		t.Fatal("the user's memory is still referenced")
 	}
-}
-
-// Only one side must send a Terminate: a peer that got ours may begin anew without one.
-func TestPeerReusesStreamWithoutTerminate(t *testing.T) {
-	a, b := newPair(t)
-	sa, _, _, _ := connect(a, b)
-	sa.Terminate(0)
-	for _, p := range a.sends("0: 1 terminate") {
-		p.arrived = true
-	}
+	ua.told(t, "failed 1", "failed 2")
+	b.take(one...)
 	a.acks()
-	if sa.State() != Closing {
-		t.Fatalf("state %v", sa.State())
+	b.take(a.sends("0: 2 terminate")...)
+	ub.told(t, "one", "peer closed")
+	b.expect(EventTerminated)
+	ub.send("dropped")
+	sb.Terminate(0)
+	a.take(b.pull()...)
+	b.acks()
+	a.take(b.pull()...)
+	a.acks()
+	ua.told(t)
+	a.expect(EventEnded)
+}
+
+func TestASegmentIsTransferredOrReported(t *testing.T) {
+	// req 5041-3-3
+	a, b := newPair(t)
+	_, _, ua, _ := connect(a, b)
+	for _, text := range []string{"arrives", "is lost", "is never sent"} {
+		ua.send(text)
 	}
-	a.peer(sa.Stream(), "0 initiate next")
-	if ev := a.expect(EventEnded, EventInitiate)[1]; string(ev.Private) != "next" {
-		t.Fatalf("event %+v", ev)
+	list := a.pull()
+	b.take(list[0])
+	a.acks()
+	ua.told(t, "completed 1")
+	a.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: errors.New("gone")})
+	ua.told(t, "fatal 3/0", "failed 2", "failed 3")
+}
+
+func TestTheTwoKindsOfEnd(t *testing.T) {
+	// req 5041-3-11
+	a, b := newPair(t)
+	sa, _, _, ub := connect(a, b)
+	must.OK(t, sa.Terminate(0))
+	exchange(a, b)
+	var te *TerminatedError
+	if ev := b.expect(EventTerminated)[0]; !errors.As(ev.Err, &te) || te.Cause != nil {
+		t.Errorf("end of the stream: %+v", ev)
+	}
+	ub.told(t, "peer closed")
+	b.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: assoc.ErrShutdown})
+	list := b.expect(EventDown, EventDown)
+	if ev := list[1]; ev.Session != nil || ev.Err != assoc.ErrShutdown {
+		t.Errorf("end of the association: %+v", ev)
 	}
 }
 
-func TestAbort(t *testing.T) {
-	t.Run("before the Initiate left: nothing is sent", func(t *testing.T) {
-		a, _ := newPair(t)
-		s, _ := a.Open(0, 0, a.stream(0).Stream, nil)
-		s.Abort()
-		a.sends()
-		a.expect(EventEnded)
-	})
-	t.Run("pending: answered by a Terminate", func(t *testing.T) {
-		_, b := newPair(t)
-		b.peer(0, "0 initiate")
-		s := b.expect(EventInitiate)[0].Session
-		s.Abort()
-		p := b.sends("0: 0 terminate")
-		p[0].arrived = true
-		b.acks()
-		b.expect(EventEnded)
-	})
-	t.Run("Accept not sent yet: a Terminate in its place", func(t *testing.T) {
-		_, b := newPair(t)
-		b.peer(0, "0 initiate")
-		s := b.expect(EventInitiate)[0].Session
-		s.Accept(0, b.stream(0).Stream, nil)
-		s.Abort()
-		b.sends("0: 0 terminate")
-	})
-	t.Run("open: no further segment, memory detached, peer told", func(t *testing.T) {
-		// req 5040-7-2, 5040-7-3, 5041-3-9, 5041-3-10
-		a, b := newPair(t)
-		_, sb, ua, ub := connect(a, b)
-		ua.send("one")
-		one := a.pull()
-		ua.send("two")
-		ua.Stream.Abort()
-		if len(a.a.detached) == 0 {
-			t.Fatal("the user's memory is still referenced")
+// Who asks with errors.Is learns which side ended the session.
+func TestWhoEndedTheSession(t *testing.T) {
+	broken := &SequenceError{}
+	for _, row := range []struct {
+		name           string
+		err            *TerminatedError
+		reset, aborted bool
+	}{
+		{"the peer", &TerminatedError{ByPeer: true}, true, false},
+		{"a fault of the peer's", &TerminatedError{Cause: broken}, true, false},
+		{"this end", &TerminatedError{}, false, true},
+	} {
+		if reset, aborted := errors.Is(row.err, syscall.ECONNRESET), errors.Is(row.err, syscall.ECONNABORTED); reset != row.reset || aborted != row.aborted {
+			t.Errorf("%s: reset %v, aborted %v", row.name, reset, aborted)
 		}
-		ua.told(t, "failed 1", "failed 2")
-		b.take(one...)
-		a.acks()
-		b.take(a.sends("0: 2 terminate")...)
-		ub.told(t, "one", "peer closed")
-		b.expect(EventTerminated)
-		ub.send("dropped")
-		sb.Terminate(0)
-		a.take(b.pull()...)
-		b.acks()
-		a.take(b.pull()...)
-		a.acks()
-		ua.told(t)
-		a.expect(EventEnded)
-	})
-	t.Run("rejected meanwhile: over without a Terminate", func(t *testing.T) {
-		a, b := newPair(t)
-		s, _ := a.Open(0, 0, a.stream(0).Stream, nil)
-		b.take(a.pull()...)
-		s.Abort()
-		b.expect(EventInitiate)[0].Session.Reject(0, nil)
-		a.take(b.pull()...)
-		a.acks()
-		a.sends()
-		a.expect(EventEnded)
-	})
+	}
 }

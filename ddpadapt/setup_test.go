@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -53,7 +55,7 @@ func TestSetupWord(t *testing.T) {
 	}
 }
 
-func TestAnswer(t *testing.T) {
+func TestAnswerIsCutToWhatBothCan(t *testing.T) {
 	const no = NotNegotiated
 	for _, row := range []struct {
 		name              string
@@ -86,7 +88,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-func TestConclude(t *testing.T) {
+func TestConclusionRefusesWhatWasNotAskedFor(t *testing.T) {
 	const no = NotNegotiated
 	const all = RTRSend | RTRWrite | RTRRead
 	for _, row := range []struct {
@@ -101,6 +103,9 @@ func TestConclude(t *testing.T) {
 		{"ORD is less anyway", Setup{IRD: 8, ORD: 9}, Setup{IRD: 40, ORD: 0}, 9, 0, nil},
 		// req 6581-9.1-8, 6581-9.1-10
 		{"more reads than IRD", Setup{IRD: 8, ORD: 9}, Setup{IRD: 40, ORD: 9}, 9, 0, ErrInsufficientIRD},
+		{"more reads than IRD, from one that asks for none", Setup{IRD: 8, ORD: no}, Setup{IRD: 40, ORD: 9}, no, 0, ErrInsufficientIRD},
+		{"more reads than IRD, from one that leaves its own open", Setup{IRD: 8, ORD: 9}, Setup{IRD: no, ORD: 9}, no, 0, ErrInsufficientIRD},
+		{"any number of reads where the IRD is left open", Setup{IRD: no, ORD: 9}, Setup{IRD: 40, ORD: 0x3FFE}, 9, 0, nil},
 		// req 6581-9.1-12, 6581-9.1-14
 		{"the responder leaves its IRD open", Setup{IRD: 8, ORD: 9}, Setup{IRD: no, ORD: 8}, no, 0, nil},
 		// req 6581-9.1-16
@@ -141,9 +146,7 @@ func TestEnhancedSessionAccepted(t *testing.T) {
 	a, b := newPair(t)
 	ua, ub := a.stream(4), b.stream(4)
 	sa, err := a.OpenEnhanced(0, 0, ua.Stream, Setup{IRD: 5, ORD: 6}, []byte("hello"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	// req 6581-7-1, 6581-7-2, 6581-7-4, 6581-1.2-1, 6581-11-1: code 5, the connection data, then the private data.
 	init := a.pull()
 	if len(init) != 1 || init[0].octets() != "\x00\x00\x00\x05\x00\x05\x00\x06hello" || init[0].data.PPID() != 17 {
@@ -157,9 +160,7 @@ func TestEnhancedSessionAccepted(t *testing.T) {
 		t.Fatalf("event %+v, setup %+v", ev, ev.Setup)
 	}
 	sb := ev.Session
-	if err := sb.AcceptEnhanced(0, ub.Stream, Setup{IRD: 7, ORD: 4, PeerToPeer: true, RTR: RTRRead}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, sb.AcceptEnhanced(0, ub.Stream, Setup{IRD: 7, ORD: 4, PeerToPeer: true, RTR: RTRRead}, nil))
 	ub.send("s1") // req 6581-7-12
 	// req 6581-10-1, 6581-9.2-12: code 6; A is 0 as it was asked for; private data may have no octets.
 	ans := b.pull()
@@ -199,9 +200,7 @@ func TestEnhancedSessionAccepted(t *testing.T) {
 		} else {
 			_, err = a.Open(0, 0, us.Stream, nil)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		exchange(a, b)
 		ev := b.expect(EventInitiate)[0]
 		if enhanced != (ev.Setup != nil) || enhanced && *ev.Setup != setup {
@@ -222,9 +221,7 @@ func TestEnhancedSessionRejected(t *testing.T) {
 	b.take(a.pull()...)
 	a.acks()
 	// req 6581-9.1-6: the ORD that is needed here is named.
-	if err := b.expect(EventInitiate)[0].Session.RejectEnhanced(0, Setup{IRD: 7, ORD: 8}, []byte("too few")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.expect(EventInitiate)[0].Session.RejectEnhanced(0, Setup{IRD: 7, ORD: 8}, []byte("too few")))
 	// req 6581-7-3, 6581-7-4, 6581-7-5, 6581-7-14, 6581-9.2-6: code 7, the connection data and the private data.
 	rej := b.pull()
 	if len(rej) != 1 || rej[0].octets() != "\x00\x00\x00\x07\x80\x07\x80\x08too few" {
@@ -249,9 +246,7 @@ func TestEnhancedSessionRefusedByTheStack(t *testing.T) {
 	a.expect(EventUp)
 	b.expect(EventUp)
 	s, err := a.OpenEnhanced(0, 0, a.stream(0).Stream, Setup{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	b.take(a.pull()...)
 	ans := b.pull()
 	if len(ans) != 1 || ans[0].octets() != "\x00\x00\x00\x04" {
@@ -445,41 +440,6 @@ func TestSetupArguments(t *testing.T) {
 	}
 }
 
-// The peer's next Initiate may come before our last acknowledgements, also an enhanced one.
-func TestEnhancedInitiateReopensAStream(t *testing.T) {
-	a, b := newPair(t)
-	sa, _, _, _ := connect(a, b)
-	sa.Terminate(0)
-	for _, p := range a.sends("0: 1 terminate") {
-		p.arrived = true
-	}
-	a.control(sa.Stream(), 0, enhancedInitiate, &Setup{IRD: 3}, "next")
-	a.expect()
-	a.acks()
-	if ev := a.expect(EventEnded, EventInitiate)[1]; string(ev.Private) != "next" || ev.Setup == nil || ev.Setup.IRD != 3 {
-		t.Fatalf("event %+v", ev)
-	}
-}
-
-// A session that the active side gives up before the enhanced answer stays within the legal sequences.
-func TestAbortBeforeEnhancedAnswer(t *testing.T) {
-	for _, row := range []struct {
-		fn    function
-		sends []string
-	}{{enhancedAccept, []string{"0: 1 terminate"}}, {enhancedReject, nil}} {
-		a, b := newPair(t)
-		s, err := a.OpenEnhanced(0, 0, a.stream(0).Stream, Setup{}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.take(a.pull()...)
-		s.Abort()
-		a.acks()
-		a.control(0, 0, row.fn, &Setup{}, "")
-		a.sends(row.sends...)
-	}
-}
-
 // Whatever the two ends have, neither may ask for more than the other serves.
 func TestNegotiationHolds(t *testing.T) {
 	// req 6581-9.1-2, 6581-12-1
@@ -506,4 +466,43 @@ func TestNegotiationHolds(t *testing.T) {
 			t.Fatalf("%+v answered by %+v: first %d", asked, reply, first)
 		}
 	}
+}
+
+func TestThePassiveSideChoosesItsProtectionDomainAtAccept(t *testing.T) {
+	// req 5043-6-4
+	a, b := newPair(t)
+	ua := a.stream(1)
+	if _, err := a.Open(0, -1, ua.Stream, nil); err != nil {
+		t.Fatal(err)
+	}
+	exchange(a, b)
+	sb := b.expect(EventInitiate)[0].Session
+	const later = 77
+	mem := make([]byte, 8)
+	region, err := b.table.Register(ddp.Spec{PD: later, Mem: ddp.Bytes(mem), Access: ddp.RemoteWrite})
+	must.OK(t, err)
+	ub := b.stream(0)
+	mine := ddp.NewStream(ddp.StreamConfig{ID: 50, PD: later, Table: b.table, ULP: ub, Queues: 1})
+	must.OK(t, sb.Accept(0, mine, nil))
+	other := ddp.NewStream(ddp.StreamConfig{ID: 51, PD: 78, Table: b.table, ULP: ub, Queues: 1})
+	if err := sb.Accept(0, other, nil); !errors.Is(err, ErrState) {
+		t.Errorf("a second Protection Domain for the session: %v", err)
+	}
+	must.OK(t, ua.SendTagged(region.STag(), 0, 0, gather([]byte("in place")), 1))
+	exchange(a, b)
+	if string(mem) != "in place" {
+		t.Errorf("memory of the Protection Domain chosen holds %q", mem)
+	}
+}
+
+func TestIndicationOneEnablesDDP(t *testing.T) {
+	// req 5043-11.1-4
+	f := newFake()
+	f.indication = 1
+	e := newEnd(t, f, Config{Initiator: true})
+	e.expect(EventUp)
+	if _, err := e.Open(0, -1, e.stream(0).Stream, nil); err != nil {
+		t.Error(err)
+	}
+	e.sends("0: 0 initiate")
 }

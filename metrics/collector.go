@@ -89,6 +89,9 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		if t := s.transport; t != nil {
 			e.counters("sctp", t.Stats())
 			e.counters("sctp_assoc", t.Totals())
+			m := t.Memory()
+			e.gauge("rddp_sctp_memory_bytes", "Memory that peers make the transport hold.", int(m.Used))
+			e.gauge("rddp_sctp_memory_limit_bytes", "TransportConfig.MaxMemory, or its default.", int(m.Max))
 			e.gauge("rddp_sctp_associations", "Associations, those that this side sets up included.", t.Associations())
 		}
 		if d := s.device; d != nil {
@@ -108,6 +111,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 type variables struct {
 	Transport    *sctp.TransportStats `json:",omitempty"`
 	Associations int                  `json:",omitempty"`
+	Memory       *sctp.Memory         `json:",omitempty"` // that peers make the transport hold
 	Totals       *assoc.Counters      `json:",omitempty"` // over the associations
 	Device       *rdma.Stats          `json:",omitempty"`
 	Peers        int                  `json:",omitempty"`
@@ -123,7 +127,8 @@ func (c *Collector) String() string {
 		s, v := sources[name], variables{}
 		if t := s.transport; t != nil {
 			stats, totals := t.Stats(), t.Totals()
-			v.Transport, v.Totals, v.Associations = &stats, &totals, t.Associations()
+			memory := t.Memory()
+			v.Transport, v.Totals, v.Associations, v.Memory = &stats, &totals, t.Associations(), &memory
 		}
 		if d := s.device; d != nil {
 			stats := d.Stats()

@@ -19,6 +19,8 @@ import (
 
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/internal/mempair"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/rawio/raw"
@@ -40,10 +42,8 @@ func (l counted[T]) Stats() T { return l.stats }
 // devices returns two joined devices, with an association that the first has set up and ended.
 func devices(t testing.TB) (a, b *rdma.Device) {
 	t.Helper()
-	la, lb, err := mem.Pair(mem.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	la, lb := mempair.New(t, mem.Options{})
+	var err error
 	if a, err = rdma.NewDevice(la, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -61,22 +61,16 @@ func devices(t testing.TB) (a, b *rdma.Device) {
 	if err == nil {
 		err = c.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return a, b
 }
 
 func gather(t *testing.T, c *Collector) map[string]*dto.MetricFamily {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
-	if err := reg.Register(c); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, reg.Register(c))
 	list, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	byName := make(map[string]*dto.MetricFamily)
 	for _, f := range list {
 		byName[f.GetName()] = f
@@ -117,9 +111,7 @@ func TestEveryCounterIsExported(t *testing.T) {
 		t.Errorf("%d samples of %d counters", samples, want)
 	}
 	problems, err := testutil.CollectAndLint(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
@@ -136,7 +128,7 @@ func TestEveryCounterIsExported(t *testing.T) {
 }
 
 // The values are those that Stats returns, under the label of the source.
-func TestValues(t *testing.T) {
+func TestValuesAreThoseOfStats(t *testing.T) {
 	a, b := devices(t)
 	c := NewCollector()
 	c.AddDevice("client", a)
@@ -173,7 +165,7 @@ rddp_sctp_established_total{source="server"} 1
 }
 
 // The handler serves both forms.
-func TestHandler(t *testing.T) {
+func TestHandlerServesBothForms(t *testing.T) {
 	a, _ := devices(t)
 	c := NewCollector()
 	c.AddDevice("x", a)
@@ -183,9 +175,7 @@ func TestHandler(t *testing.T) {
 		t.Helper()
 		client := http.Client{Timeout: 10 * time.Second}
 		resp, err := client.Get(s.URL + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer resp.Body.Close()
 		b, err := io.ReadAll(resp.Body)
 		if err != nil || resp.StatusCode != http.StatusOK {
@@ -207,9 +197,7 @@ func TestHandler(t *testing.T) {
 		}
 		Memstats map[string]any
 	}
-	if err := json.Unmarshal([]byte(get("/debug/vars")), &vars); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal([]byte(get("/debug/vars")), &vars))
 	if x := vars.Rddp["x"]; x.Transport.Established != 1 || x.Transport != a.Transport().Stats() || x.Totals != a.Transport().Totals() || len(vars.Memstats) == 0 {
 		t.Errorf("%+v", x)
 	}
@@ -248,7 +236,7 @@ func TestVariableIsThereOnce(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestNamesFollowThePrometheusConventions(t *testing.T) {
 	for field, want := range map[string]string{
 		"PacketsIn": "packets_received", "MTUProbesOut": "mtu_probes_sent", "ICMPIn": "icmp_received", "OctetsOut": "bytes_sent",
 		"RxBatches": "batches_received", "TxPackets": "packets_sent", "RxICMP": "receive_icmp", "TxTooLong": "transmit_too_long",

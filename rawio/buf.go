@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/rddp-go/rddp/internal/invariant"
 )
 
 // Buf is a reference-counted receive buffer. A link hands it out with one reference; who keeps
@@ -30,8 +32,8 @@ func (b *Buf) Retain() { b.RetainMany(1) }
 
 // RetainMany adds n references, for the packets that lie in one buffer.
 func (b *Buf) RetainMany(n int) {
-	if b.refs.Add(int32(n)) < int32(n)+1 {
-		panic("rawio: Buf retained after its last release")
+	if refs := b.refs.Add(int32(n)); refs < int32(n)+1 {
+		_ = invariant.Broken("rawio.Buf.Retain", "a buffer of %d octets retained after its last release: %d references", len(b.B), refs)
 	}
 }
 
@@ -46,7 +48,7 @@ func (b *Buf) releaseMany(n int) {
 			b.pool.put(b)
 		}
 	case n < 0:
-		panic("rawio: Buf released more often than retained")
+		_ = invariant.Broken("rawio.Buf.Release", "a buffer of %d octets released more often than retained: %d references", len(b.B), n)
 	}
 }
 
@@ -116,12 +118,14 @@ func (p *Pool) Get() *Buf {
 	if p.gets++; p.gets >= trimEvery {
 		p.trim()
 	}
-	if n := len(p.free); n > 0 {
+	for n := len(p.free); n > 0; n-- {
 		b := p.free[n-1]
 		p.free = p.free[:n-1]
 		p.idle = min(p.idle, n-1)
+		if !b.refs.CompareAndSwap(0, 1) {
+			continue // somebody has it who has no right to: nobody else shall write to it
+		}
 		p.mu.Unlock()
-		b.refs.Store(1)
 		b.Filled = 0
 		return b
 	}

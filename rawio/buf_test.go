@@ -3,6 +3,8 @@ package rawio
 import (
 	"sync"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/invariant"
 )
 
 func TestPoolReusesABufferAfterItsLastRelease(t *testing.T) {
@@ -79,13 +81,26 @@ func TestBufMisuseIsFound(t *testing.T) {
 		{"retained after the last release", (*Buf).Retain},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			b := NewBuf(nil)
+			p := NewPool(4, 1)
+			b := p.Get()
 			b.Release()
+			t.Run("outside of tests the buffer is not used again", func(t *testing.T) {
+				defer invariant.Tolerate()()
+				before := invariant.Total()
+				if row.use(b); invariant.Total() != before+1 {
+					t.Error("not counted")
+				}
+				if p.Get() == b {
+					t.Error("it is used again")
+				}
+			})
 			defer func() {
 				if recover() == nil {
 					t.Fatal("no panic")
 				}
 			}()
+			b = NewBuf(nil)
+			b.Release()
 			row.use(b)
 		})
 	}

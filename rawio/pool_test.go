@@ -1,6 +1,30 @@
 package rawio
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/crowd"
+)
+
+// A pool, and one buffer of it, may be used by many goroutines at once.
+func TestPoolMayBeUsedAtOnce(t *testing.T) {
+	outstanding := TrackPools()
+	defer tracked.Store(nil)
+	p, shared := NewPool(10, 2), NewBuf(nil)
+	use := func(int) {
+		b := p.Get()
+		b.RetainMany(2)
+		b.B[0]++
+		b.Release()
+		b.releaseMany(2)
+	}
+	share := func(int) { shared.Retain(); shared.Refs(); shared.Release() }
+	crowd.Meet(300, use, use, use, share, share, func(int) { NewPool(10, 2) }, func(int) { NewPool(10, 2) },
+		func(int) { outstanding(); p.Outstanding() }, func(int) { p.Trim() })
+	if n := outstanding(); n != 0 || shared.Refs() != 1 {
+		t.Errorf("%d buffers are handed out, one has %d references", n, shared.Refs())
+	}
+}
 
 // burst has n buffers out at the same time.
 func burst(p *Pool, n int) {

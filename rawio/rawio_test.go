@@ -15,7 +15,7 @@ func TestPacketLenSumsTheVector(t *testing.T) {
 	}
 }
 
-func TestOverhead(t *testing.T) {
+func TestOverheadOfFamilyAndUDP(t *testing.T) {
 	for _, row := range []struct {
 		name, remote string
 		want         int

@@ -65,8 +65,8 @@ const (
 	control = layers.SCTPPayloadProtocol(layers.SCTPPayloadDDPStream)
 )
 
-// TestLayers decodes what the stack encodes, and serializes it again to the same octets.
-func TestLayers(t *testing.T) {
+// TestLayersAreDecodedAndSerializedToTheSameOctets decodes what the stack encodes, and serializes it again to the same octets.
+func TestLayersAreDecodedAndSerializedToTheSameOctets(t *testing.T) {
 	v := uint64(0x1122334455667788)
 	unt := func(op Opcode) *RDMAP { return &RDMAP{Version: 1, Opcode: op, InvalidateSTag: 0x1122} }
 	header := func(op Opcode, set func(r *RDMAP)) *RDMAP {
@@ -239,7 +239,7 @@ func packet() []byte {
 // plain is that packet as gopacket decodes it before any test calls Enable.
 var plain = gopacket.NewPacket(packet(), layers.LayerTypeSCTP, gopacket.Default)
 
-func TestEnable(t *testing.T) {
+func TestEnableAddsTheLayersToGopacket(t *testing.T) {
 	t.Run("FromData cuts at the chunk's length", func(t *testing.T) {
 		d, _ := plain.Layer(layers.LayerTypeSCTPData).(*layers.SCTPData)
 		if d == nil || len(d.Payload) == 19 {
@@ -300,7 +300,7 @@ func TestEnable(t *testing.T) {
 	})
 }
 
-func TestNames(t *testing.T) {
+func TestNamesOfOpcodesAndFunctions(t *testing.T) {
 	for got, want := range map[string]string{
 		OpSendSolicited.String(): "SendSolicited", Opcode(12).String(): "Opcode(12)",
 		FnEnhancedReject.String(): "EnhancedReject", Function(0).String(): "Function(0)",

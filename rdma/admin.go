@@ -120,15 +120,19 @@ func (d *Device) sweep() {
 	}
 }
 
-// sweep ends an association that has had no session for long enough.
+// sweep ends an association that has had no session for long enough: gracefully, and if the peer does not go along with that for
+// as long again, at once. A session that is over but for acknowledgements is none: the peer may never send them.
 func (p *peer) sweep() {
 	_, now := p.conn.Lock()
-	if p.vacant++; p.Sessions()+p.claims > 0 || p.a.State() != assoc.Established {
+	if p.vacant++; p.Active()+p.claims > 0 {
 		p.vacant = 0
 	}
-	over := p.vacant > idleSweeps
-	if over {
+	over := p.vacant == idleSweeps+1 && p.a.State() == assoc.Established
+	switch {
+	case over:
 		p.a.Shutdown(now)
+	case p.vacant > 2*idleSweeps+1:
+		p.a.Abort(now, []byte("idle"))
 	}
 	p.conn.Unlock()
 	if over {

@@ -81,6 +81,32 @@ func (x *lab) vacant(t *testing.T) {
 		t.Errorf("ended by %v", err)
 	}
 	conn.Close()
+	for c := ctx(t); len(x.b.Peers()) != before; runtime.Gosched() { // the Device hears of it after the association
+		if c.Err() != nil {
+			t.Fatal("b keeps it")
+		}
+	}
+}
+
+// A peer that acknowledges nothing any more does not keep what has ended here: neither sessions nor their association.
+func TestSilentPeerKeepsNoAssociation(t *testing.T) {
+	// req 5042-6.4.2-1
+	x := newLab(t, nil)
+	a, b := x.join(nil)
+	peer := a.qp.peer.Load()
+	peer.conn.Lock() // it gets to nothing
+	defer peer.conn.Unlock()
+	conn := b.qp.peer.Load().conn
+	b.qp.Close()
+	for n := range 2*idleSweeps + 2 {
+		if isClosed(conn.Done()) {
+			t.Fatalf("it was ended after %d looks", n)
+		}
+		x.b.sweep()
+	}
+	if !isClosed(conn.Done()) || x.b.Stats().VacantEnded != 1 {
+		t.Errorf("it is kept: %d sessions", x.b.Peers()[0].Stats().Sessions)
+	}
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
@@ -86,9 +87,7 @@ func TestAtomicsFromAllSides(t *testing.T) {
 				}
 				mr, err = pb.RegisterDevice(f, 8, RemoteAtomic, nil)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			const each = 300
 			var wg sync.WaitGroup
 			for range 3 {
@@ -144,9 +143,7 @@ func TestImmediateDataWakesItsReceiver(t *testing.T) {
 	// req 7306-6.1-2, 7306-7-1: the Event of Immediate Data with SE; behind a Write that is in place then.
 	a, b := newLab(t, nil).join(nil)
 	for i := range uint64(4) {
-		if err := b.qp.PostRecv(&RecvWR{ID: i}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.qp.PostRecv(&RecvWR{ID: i}))
 	}
 	b.cq.Arm(true)
 	fill(a.buf[:50_000], 1)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/pump"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rdma/rdmap"
@@ -43,17 +44,13 @@ func newBenchPair(b *testing.B, link string, mtu, size int) *benchPair {
 		cfg := Config{}
 		cfg.SCTP.EncapPort = at.Port()
 		d, err := NewDevice(l, &cfg)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, err)
 		b.Cleanup(func() { d.Close() })
 		return d
 	}
 	p.da, p.db = device(x), device(y)
 	l, err := p.db.Listen(DefaultPort)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, err)
 	depth := func(c *QPConfig) { c.MaxSend, c.MaxRecv, c.IRD, c.ORD = benchDepth, benchDepth, benchReads, benchReads }
 	p.a, p.b = newSide(b, p.da, nil, depth), newSide(b, p.db, nil, depth)
 	for _, s := range []*side{p.a, p.b} {
@@ -73,9 +70,7 @@ func newBenchPair(b *testing.B, link string, mtu, size int) *benchPair {
 	if _, err := p.a.qp.Connect(context.Background(), netip.AddrPortFrom(at.Addr(), DefaultPort), nil); err != nil {
 		b.Fatal(err)
 	}
-	if err := <-accepted; err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, <-accepted)
 	return p
 }
 
@@ -111,18 +106,14 @@ func (p *benchPair) run(b *testing.B, op rdmap.WROpcode) {
 			if op != OpSend {
 				wr.RemoteSTag, wr.RemoteTO = p.b.mr.STag(), p.b.mr.Base()+uint64(off)
 			}
-			if err := p.a.qp.PostSend(&wr); err != nil {
-				b.Fatal(err)
-			}
+			must.OK(b, p.a.qp.PostSend(&wr))
 			posted++
 		}
 		n, err := p.a.cq.Poll(wcs[:])
 		if err == nil && n == 0 {
 			err = p.a.cq.Wait(context.Background())
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, err)
 		for _, wc := range wcs[:n] {
 			if wc.Status != rdmap.StatusSuccess {
 				b.Fatalf("%v: %v", wc.Status, p.a.qp.Err())

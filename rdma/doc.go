@@ -69,6 +69,23 @@
 // An error found in what the peer sent, or reported by it, ends the stream: outstanding requests complete
 // with a status other than rdmap.StatusSuccess, and QP.Err has the *rdmap.StreamError with the Terminate message.
 //
+// # How a QP ends
+//
+// QP.Err, and Event.Err of EventQPFatal, is one of these; switch on it by [errors.Is] and [errors.As]:
+//
+//   - nil: gracefully, or not at all yet.
+//   - [rdmap.StreamError] with Terminate: this side has found an error in what the peer sent, or cannot do what was asked of it.
+//   - [rdmap.StreamError] with Terminate and Remote: the peer has.
+//   - [rdmap.StreamError] without Terminate: there was no way to tell the peer more, or nothing to tell. Its Cause is one of those that follow.
+//   - [net.ErrClosed]: QP.Close, or a Connect whose context ended.
+//   - [ErrIdle]: nothing moved for Config.IdleTimeout.
+//   - [ErrCQOverflow]: the program left its completions where they were.
+//   - [rdmap.ErrPeerClosed]: the peer closed its half and owed answers.
+//   - [ddpadapt.RejectedError]: the peer's program rejected the Connect.
+//   - [ddpadapt.TerminatedError], [ddpadapt.ErrRestarted] or another error of the session: see "How a session ends" there.
+//   - the error that the association ended by: see "How an association ends" in package assoc.
+//   - [ddpadapt.ErrInsufficientIRD], [ddpadapt.ErrNoRTR]: the ends could not agree on a setup; Connect and Request.Accept return it too.
+//
 // # The operations of RFC 4296
 //
 // The architecture document names abstract operations; these are ours.

@@ -3,11 +3,14 @@ package rdma
 import (
 	"context"
 	"errors"
+	"math"
 	"net"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/internal/fair"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
@@ -57,9 +60,17 @@ type Event struct {
 	Lost int
 }
 
-// NextEvent returns the oldest event not yet returned and blocks for one. A Device keeps Limits.MaxEvents;
-// further ones are dropped and counted in Event.Lost of the next: what peers do cannot make it hold more,
-// and nothing else depends on them being read. After Close it fails with net.ErrClosed, and with the context's error when that
+// source is the peer that the event is about, not valid if it is none.
+func (ev *Event) source() netip.AddrPort {
+	if ev.QP != nil {
+		return ev.QP.RemoteAddr()
+	}
+	return ev.Remote
+}
+
+// NextEvent returns the oldest event not yet returned and blocks for one. A Device keeps Limits.MaxEvents, at
+// most half of them about one address, of which it takes no more than so many in a second; further ones are dropped and counted in Event.Lost of
+// the next: what peers do cannot make it hold more, nor keep what others do from being heard, and nothing else depends on them being read. After Close it fails with net.ErrClosed, and with the context's error when that
 // ends first.
 func (d *Device) NextEvent(ctx context.Context) (Event, error) {
 	for {
@@ -80,30 +91,44 @@ func (d *Device) NextEvent(ctx context.Context) (Event, error) {
 	}
 }
 
+// waiting is an event that has not been read.
+type waiting struct {
+	Event
+	who netip.Addr
+}
+
 // eventQueue is a ring of fixed size.
 type eventQueue struct {
 	mu      sync.Mutex // a leaf lock
-	ring    []Event
+	ring    []waiting
 	head, n int
+	room    fair.Room // how many of each address wait
+	rate    fair.Rate // of those about one address
 	lost    int
 	total   uint64 // of lost
 	ready   chan struct{}
 }
 
 func (q *eventQueue) init(size int) {
-	q.ring, q.ready = make([]Event, size), make(chan struct{}, 1)
+	q.ring, q.ready = make([]waiting, size), make(chan struct{}, 1)
+	q.rate = fair.Rate{All: math.MaxInt, Each: size}
 }
 
 // push adds an event or counts it as lost. No gate may be held.
 func (q *eventQueue) push(ev Event) {
 	q.mu.Lock()
-	if q.n == len(q.ring) {
+	who := ev.source().Addr()
+	of := q.room.Of(who)
+	if q.n == len(q.ring) || who.IsValid() && (int(*of) >= (len(q.ring)+1)/2 || !q.rate.Allow(time.Now(), who)) {
 		q.lost++
 		q.total++
 	} else {
 		ev.Lost, q.lost = q.lost, 0
-		q.ring[(q.head+q.n)%len(q.ring)] = ev
+		q.ring[(q.head+q.n)%len(q.ring)] = waiting{ev, who}
 		q.n++
+		if who.IsValid() {
+			*of++
+		}
 	}
 	q.mu.Unlock()
 	q.wake()
@@ -128,10 +153,14 @@ func (q *eventQueue) pop() (ev Event, some, left bool) {
 	if q.n == 0 {
 		return ev, false, false
 	}
-	ev, q.ring[q.head] = q.ring[q.head], Event{}
+	first := q.ring[q.head]
+	q.ring[q.head] = waiting{}
+	if first.who.IsValid() {
+		*q.room.Of(first.who)--
+	}
 	q.head = (q.head + 1) % len(q.ring)
 	q.n--
-	return ev, true, q.n > 0
+	return first.Event, true, q.n > 0
 }
 
 // event has ev reported when the gate is open.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -20,10 +21,8 @@ type lab struct {
 
 func newLab(t testing.TB, cfg *Config) *lab {
 	t.Helper()
-	la, lb, err := mem.Pair(mem.Options{MTU: 1500})
-	if err != nil {
-		t.Fatal(err)
-	}
+	la, lb := mempair.New(t, mem.Options{MTU: 1500})
+	var err error
 	x := &lab{t: t}
 	if x.a, err = NewDevice(la, cfg); err != nil {
 		t.Fatal(err)
@@ -38,11 +37,6 @@ func newLab(t testing.TB, cfg *Config) *lab {
 	t.Cleanup(func() {
 		x.a.Close()
 		x.b.Close()
-		for i, l := range []*mem.Link{la, lb} {
-			if n := l.Outstanding(); n != 0 {
-				t.Errorf("link %d: %d packet buffers were never released", i, n)
-			}
-		}
 	})
 	return x
 }

@@ -155,3 +155,38 @@ func (v *victim) invalidate(n int) {
 		}
 	}
 }
+
+// A region that a second QP could use, of whichever peer, is not the peer's to invalidate.
+func TestSharedRegionIsNotInvalidatedByAPeer(t *testing.T) {
+	// req 5040-8.1.1-7
+	for _, qps := range []int{1, 2, 3} {
+		x := newLab(t, nil)
+		pd := x.b.AllocPD()
+		a, b := x.joinIn(nil, pd, nil)
+		for range qps - 1 {
+			newSide(t, x.b, pd, nil)
+		}
+		b.recv(1, 0, 100)
+		a.post(SendWR{Op: OpSendInv, SGL: []SGE{a.mr.SGE(0, 10)}, InvalidateSTag: b.mr.STag()})
+		wc := b.wc()
+		if ok := wc.Status == rdmap.StatusSuccess && wc.Invalidated; ok != (qps == 1) {
+			t.Errorf("with %d QPs: %v, invalidated %v", qps, wc.Status, wc.Invalidated)
+		}
+	}
+}
+
+// A QP that was closed shares nothing any more.
+func TestClosedQPSharesNoRegion(t *testing.T) {
+	x := newLab(t, nil)
+	pd := x.b.AllocPD()
+	a, b := x.joinIn(nil, pd, nil)
+	other := newSide(t, x.b, pd, nil)
+	if err := other.qp.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.recv(1, 0, 100)
+	a.post(SendWR{Op: OpSendInv, SGL: []SGE{a.mr.SGE(0, 10)}, InvalidateSTag: b.mr.STag()})
+	if wc := b.good(); !wc.Invalidated {
+		t.Errorf("%+v", wc)
+	}
+}

@@ -19,7 +19,8 @@ type Limits struct {
 	MaxQPs     int // QPs of one PD; default 1 << 16
 	MaxRegions int // registered regions and windows of one PD; default 1 << 20
 	MaxPending int // session requests of one association waiting for Accept or Reject; default 64
-	// MaxRequests is how many requests, of all associations, wait for Listener.Accept; more are ended. Default 1024.
+	// MaxRequests is how many requests, of all associations, wait for Listener.Accept, half of them from one address, of IPv6 one /64; more are
+	// ended. Default 1024.
 	MaxRequests int
 	// MaxEarly is how many octets of segments that come before Accept are kept for one session, and sixteen times that
 	// for an association; a session with more is ended. Default 65536.

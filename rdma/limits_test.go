@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
@@ -12,14 +13,10 @@ func TestQueuesFitTheirCQ(t *testing.T) {
 	x := newLab(t, nil)
 	pd := x.a.AllocPD()
 	srq, err := pd.CreateSRQ(5, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	newCQ := func(depth int) *CQ {
 		cq, err := x.a.CreateCQ(depth)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return cq
 	}
 	for _, row := range []struct {
@@ -50,9 +47,7 @@ func TestQueuesFitTheirCQ(t *testing.T) {
 				var size *CQSizeError
 				switch {
 				case i < len(row.queues)-1 || row.need == 0:
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.OK(t, err)
 					qps = append(qps, qp)
 				case !errors.As(err, &size) || size.Depth != row.depth || size.Need != row.need:
 					t.Errorf("%v, want a need of %d", err, row.need)
@@ -75,18 +70,12 @@ func TestUnpolledCompletionsTakeRoom(t *testing.T) {
 	x := newLab(t, nil)
 	pd := x.a.AllocPD()
 	cq, err := x.a.CreateCQ(4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	cfg := QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, MaxSend: 1, MaxRecv: 3}
 	qp, err := x.a.CreateQP(&cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for range 3 {
-		if err := qp.PostRecv(&RecvWR{}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, qp.PostRecv(&RecvWR{}))
 	}
 	qp.Close()
 	var size *CQSizeError
@@ -117,18 +106,14 @@ func TestNoUserTakesMoreThanItsShare(t *testing.T) {
 			x := newLab(t, &Config{Limits: row.limits})
 			greedy, modest := x.a.AllocPD(), x.a.AllocPD()
 			cq, err := x.a.CreateCQ(1 << 12)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			create := func(pd *PD) (*QP, error) {
 				return x.a.CreateQP(&QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, IRD: row.ird})
 			}
 			var qps []*QP
 			for range 2 {
 				qp, err := create(greedy)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				qps = append(qps, qp)
 			}
 			var limit *LimitError

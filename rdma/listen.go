@@ -5,18 +5,24 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/fair"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp"
 )
 
 // Listener takes requests for sessions on one SCTP port.
 type Listener struct {
-	d   *Device
-	sl  *sctp.Listener
-	req chan *Request
+	d  *Device
+	sl *sctp.Listener
+
+	mu      sync.Mutex    // a leaf lock
+	req     []*Request    // guarded by mu: that wait for Accept
+	waiting fair.Store    // places in req
+	ready   chan struct{} // one token: there may be some
 
 	once sync.Once
 	done chan struct{}
@@ -25,7 +31,8 @@ type Listener struct {
 // Listen takes requests on an SCTP port; 0 picks a free one. It fails with rawio.ErrPortInUse when the
 // port is taken.
 func (d *Device) Listen(port uint16) (*Listener, error) {
-	l := &Listener{d: d, req: make(chan *Request, d.limits.MaxRequests), done: make(chan struct{})}
+	l := &Listener{d: d, ready: make(chan struct{}, 1), done: make(chan struct{}),
+		waiting: fair.Store{Max: int64(d.limits.MaxRequests)}}
 	sl, err := d.t.Listen(port, d.sctpConfig(false, l, nil))
 	if err != nil {
 		return nil, err
@@ -40,22 +47,85 @@ func (l *Listener) Port() uint16 { return l.sl.Port() }
 // Accept returns the next request. It fails with net.ErrClosed after Close and with the context's
 // error when that ends first.
 func (l *Listener) Accept(ctx context.Context) (*Request, error) {
-	select {
-	case r := <-l.req:
-		return r, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	for {
+		if r := l.next(); r != nil {
+			return r, nil
+		}
+		select {
+		case <-l.ready:
+		case <-l.done:
+			return nil, net.ErrClosed
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 }
 
-// Close stops taking requests. QPs that were accepted live on.
+// offer has a request wait for Accept, and says whether there is a place for it.
+func (l *Listener) offer(r *Request) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.done:
+		return false
+	default:
+	}
+	if !l.waiting.Take(r.from, 1) {
+		return false
+	}
+	l.req = append(l.req, r)
+	l.wake()
+	return true
+}
+
+// wake lets one that waits in Accept look.
+func (l *Listener) wake() {
+	select {
+	case l.ready <- struct{}{}:
+	default:
+	}
+}
+
+// next takes the oldest request, nil if there is none.
+func (l *Listener) next() *Request {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.req) == 0 {
+		return nil
+	}
+	r := l.req[0]
+	l.req[0], l.req = nil, l.req[1:]
+	l.waiting.Give(r.from, 1)
+	if len(l.req) > 0 {
+		l.wake() // the next one that waits
+	}
+	return r
+}
+
+// withdrawn forgets a request whose session has ended: whoever asks and leaves is not to fill the places of others, nor to have
+// its association kept.
+func (l *Listener) withdrawn(r *Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.req, r); i >= 0 {
+		l.waiting.Give(r.from, 1)
+		l.req = slices.Delete(l.req, i, i+1)
+	}
+}
+
+// Close stops taking requests, and ends those that nobody has accepted. QPs that were accepted live on.
 func (l *Listener) Close() error {
 	var err error
 	l.once.Do(func() {
 		err = l.sl.Close()
+		l.mu.Lock()
 		close(l.done)
+		l.mu.Unlock()
+		for r := l.next(); r != nil; r = l.next() {
+			r.p.conn.Lock()
+			r.s.Abort()
+			r.p.conn.Unlock()
+		}
 	})
 	return err
 }
@@ -66,6 +136,7 @@ type Request struct {
 	s       *ddpadapt.Session
 	private []byte
 	setup   *Setup
+	from    netip.Addr // by whose part of the Listener's places it waits
 }
 
 // PrivateData returns what the peer sent along, 512 octets at most (RFC 5043 section 5.2.3).
@@ -99,8 +170,13 @@ func (r *Request) Accept(qp *QP, private []byte) error {
 		qp.release()
 		return cmp.Or(r.s.Err(), ddpadapt.ErrState)
 	}
+	qp.held = qp.memory()
+	r.p.queues += qp.held
 	qp.bind(r.p, r.s) // first: segments that came early are delivered from within
 	err := r.accept(now, qp, private)
+	if err != nil {
+		qp.uncharge(r.p)
+	}
 	qp.connected(err)
 	return err
 }

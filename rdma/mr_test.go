@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
@@ -17,20 +18,15 @@ func (s *side) write(tag STag, to uint64, data string) WC {
 }
 
 func TestReregister(t *testing.T) {
+	// req 5040-8.1.1-4
 	a, b := newLab(t, nil).join(nil)
 	old, fresh := make([]byte, 16), make([]byte, 8)
 	mr, err := b.pd.Register(old, RemoteWrite|LocalWrite, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	tag := mr.STag()
 	win, err := mr.Bind(b.qp, 0, 16, RemoteWrite)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := mr.Reregister(fresh, RemoteRead|RemoteWrite, 100); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, mr.Reregister(fresh, RemoteRead|RemoteWrite, 100))
 	if mr.STag() != tag || mr.Base() != 100 || mr.Len() != 8 || win.Valid() {
 		t.Errorf("STag %#x, was %#x; %d octets from %d; window valid %v", mr.STag(), tag, mr.Len(), mr.Base(), win.Valid())
 	}
@@ -41,15 +37,11 @@ func TestReregister(t *testing.T) {
 		t.Errorf("the old memory has changed: %q", old)
 	}
 	mr.Invalidate()
-	if err := mr.Reregister(old, RemoteWrite, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, mr.Reregister(old, RemoteWrite, 0))
 	if wc := a.write(tag, 0, "valid again"); wc.Status != StatusSuccess || string(old[:11]) != "valid again" {
 		t.Errorf("%v, memory %q", wc.Status, old)
 	}
-	if err := mr.Deregister(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, mr.Deregister())
 	if err := mr.Reregister(old, 0, 0); !errors.Is(err, ddp.ErrNoSuchRegion) {
 		t.Errorf("after Deregister: %v", err)
 	}
@@ -63,15 +55,9 @@ func TestReregisterFailsWhatWasPosted(t *testing.T) {
 	a, b := newLab(t, nil).join(nil)
 	old, fresh := make([]byte, 8), make([]byte, 8)
 	mr, err := b.pd.Register(old, LocalWrite, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := b.qp.PostRecv(&RecvWR{ID: 1, SGL: []SGE{mr.SGE(0, 8)}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := mr.Reregister(fresh, LocalWrite, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, b.qp.PostRecv(&RecvWR{ID: 1, SGL: []SGE{mr.SGE(0, 8)}}))
+	must.OK(t, mr.Reregister(fresh, LocalWrite, 0))
 	a.post(SendWR{Op: OpSend, Inline: []byte("where to")})
 	if wc := b.wc(); wc.ID != 1 || wc.Status != StatusLocProtErr {
 		t.Errorf("%+v", wc)
@@ -86,9 +72,7 @@ func TestInvalidateKeepsTheSTagAndDeregisterDoesNot(t *testing.T) {
 	x := newLab(t, &Config{Limits: Limits{MaxRegions: 1}})
 	pd := x.a.AllocPD()
 	mr, err := pd.Register(make([]byte, 8), RemoteWrite, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	mr.Invalidate()
 	mr.Invalidate()
 	if _, err := pd.Register(make([]byte, 8), 0, nil); !errors.Is(err, ddp.ErrTooManyRegions) {
@@ -97,27 +81,21 @@ func TestInvalidateKeepsTheSTagAndDeregisterDoesNot(t *testing.T) {
 	if _, err := mr.Atomic(0, FetchAdd(1)); !errors.Is(err, ddp.ErrRevoked) {
 		t.Errorf("used while invalid: %v", err)
 	}
-	if err := mr.Deregister(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, mr.Deregister())
 	again, err := pd.Register(make([]byte, 8), 0, nil)
 	if err != nil || again.STag() == mr.STag() {
 		t.Errorf("STag %#x after %#x, %v", again.STag(), mr.STag(), err)
 	}
 }
 
-func TestWindow(t *testing.T) {
+func TestWindowReachesItsPartOfTheRegionOnly(t *testing.T) {
 	x := newLab(t, nil)
 	a, b := x.join(nil)
 	buf := make([]byte, 100)
 	mr, err := b.pd.Register(buf, LocalWrite, nil) // closed to peers
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	w, err := mr.Bind(b.qp, 10, 20, RemoteRead|RemoteWrite)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if wc := a.write(w.STag(), 5, "window"); wc.Status != StatusSuccess || string(buf[15:21]) != "window" {
 		t.Errorf("%v, memory %q", wc.Status, buf[:30])
 	}
@@ -160,9 +138,7 @@ func TestWindowIsNothingToOtherPeers(t *testing.T) {
 	a1, b1 := x.joinIn(nil, pd, nil)
 	a2, b2 := x.joinIn(nil, pd, nil)
 	w, err := b1.mr.Bind(b1.qp, 0, 8, RemoteWrite)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	b2.recv(1, 0, 8)
 	a2.post(SendWR{Op: OpSendInv, InvalidateSTag: w.STag()}) // req 5042-6.1.1-4
 	if wc := b2.wc(); wc.Status != StatusMWBindErr {
@@ -184,9 +160,7 @@ func TestWindowsEndWithTheirQP(t *testing.T) {
 	if _, err := b.mr.Bind(b.qp, 0, 8, 0); !errors.Is(err, ddp.ErrTooManyRegions) {
 		t.Errorf("beyond the limit: %v", err)
 	}
-	if err := a.qp.Disconnect(ctx(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, a.qp.Disconnect(ctx(t)))
 	<-b.qp.Done()
 	if _, err := b.mr.Bind(b.qp, 0, 8, 0); !errors.Is(err, rdmap.ErrState) {
 		t.Errorf("on a QP that has ended: %v", err)
@@ -205,13 +179,9 @@ func TestWindowRefused(t *testing.T) {
 	_, b2 := x.joinIn(nil, pd, nil)
 	_, other := x.join(nil)
 	closed, err := pd.Register(make([]byte, 8), 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	scoped, err := pd.Register(make([]byte, 8), LocalWrite, &RegionOptions{QP: b1.qp})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, row := range []struct {
 		name   string
 		mr     *MR
@@ -234,5 +204,51 @@ func TestWindowRefused(t *testing.T) {
 		if _, err := closed.Bind(b1.qp, 0, 8, access); err != nil {
 			t.Errorf("rights %b, which need no LocalWrite: %v", access, err)
 		}
+	}
+}
+
+func TestRegionsAreMadeAndTakenBack(t *testing.T) {
+	x := newLab(t, nil)
+	pd := x.b.AllocPD()
+	buf := make([]byte, 100)
+	// req 5040-8.1.1-4, 5040-3.2-11: memory, range, rights and the stream or domain; and the STag alone to end it.
+	mr, err := pd.Register(buf, RemoteWrite, nil)
+	must.OK(t, err)
+	if mr.STag() == 0 || mr.Len() != 100 {
+		t.Errorf("STag %#x, %d octets", mr.STag(), mr.Len())
+	}
+	for _, access := range []Access{RemoteRead, RemoteWrite, RemoteRead | RemoteWrite, 0} { // req 5040-8.1.1-5
+		if err := mr.SetAccess(access); err != nil {
+			t.Errorf("rights %v: %v", access, err)
+		}
+	}
+	if err := mr.Deregister(); err != nil {
+		t.Error(err)
+	}
+	if err := mr.Deregister(); !errors.Is(err, ddp.ErrNoSuchRegion) {
+		t.Errorf("twice: %v", err)
+	}
+}
+
+// An STag that was registered for one QP is nothing to another one of the same protection domain.
+func TestSTagOfOneQPIsForeignToOthers(t *testing.T) {
+	// req 5041-8.2-2, 5040-8.1.1-2
+	x := newLab(t, nil)
+	pd := x.b.AllocPD()
+	a1, b1 := x.joinIn(nil, pd, nil)
+	a2, _ := x.joinIn(nil, pd, nil)
+	mr, err := pd.Register(make([]byte, 100), RemoteWrite, &RegionOptions{QP: b1.qp})
+	must.OK(t, err)
+	write := SendWR{Op: OpWrite, SGL: []SGE{a1.mr.SGE(0, 10)}, RemoteSTag: mr.STag()}
+	a1.post(write)
+	a1.post(SendWR{Op: OpRead, SGL: []SGE{a1.mr.SGE(0, 1)}, RemoteSTag: b1.mr.STag()})
+	a1.good()
+	a1.good() // the Read behind it: the Write was taken
+	write.SGL = []SGE{a2.mr.SGE(0, 10)}
+	a2.post(write)
+	<-a2.qp.Done()
+	var e *rdmap.StreamError
+	if err := a2.qp.Err(); !errors.As(err, &e) || e.Terminate == nil || e.Terminate.Layer != rdmap.LayerDDP || e.Terminate.Code != ddp.CodeNotAssociated {
+		t.Errorf("%v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/rawio"
@@ -22,6 +23,7 @@ type peer struct {
 	listener *Listener // nil on the side that set the association up
 	closing  []*QP     // owner only: the peer has ended its half; ours follows
 	claims   int       // owner only: Connects about to open a session
+	queues   int       // owner only: octets of the QPs of sessions that the peer has begun
 	vacant   int       // owner only: sweeps without a session
 	up       bool      // owner only: the association is established, as far as events tell
 
@@ -44,6 +46,14 @@ func newPeer(d *Device, conn *sctp.Conn, a *assoc.Assoc, initiator bool, l *List
 
 // remote returns the peer's address and SCTP port.
 func (p *peer) remote() netip.AddrPort { return p.conn.RemoteAddr().(sctp.Addr).AddrPort }
+
+// requestHeld is the memory of a request that waits for Listener.Accept, without its private data.
+const requestHeld = int(unsafe.Sizeof(Request{})) + 128
+
+// Held returns the octets of memory that the peer makes this side hold. Owner only.
+func (p *peer) Held() int {
+	return int(unsafe.Sizeof(*p)) + p.Mux.Held() + p.queues + p.Mux.Pending()*(requestHeld+ddpadapt.MaxPrivateData)
+}
 
 // claim keeps the association for one more session; it returns false when it has ended or is full.
 func (p *peer) claim() bool {
@@ -76,7 +86,7 @@ func (p *peer) HandleReceived(now rawio.Time) {
 			return
 		}
 		p.handle(ev)
-		if ev.Kind == ddpadapt.EventEnded {
+		if ev.Kind == ddpadapt.EventEnded || ev.Kind == ddpadapt.EventUp { // or a restart has undone what was begun before
 			p.leave(now)
 		}
 	}
@@ -86,6 +96,9 @@ func (p *peer) handle(ev ddpadapt.Event) {
 	if ev.Session == nil {
 		p.changed(ev.Kind == ddpadapt.EventUp, ev.Err)
 		return
+	}
+	if r, ok := ev.Session.Owner.(*Request); ok && ev.Kind != ddpadapt.EventInitiate { // nobody has answered it
+		p.later(func() { p.listener.withdrawn(r) })
 	}
 	q, _ := ev.Session.Owner.(*QP)
 	switch ev.Kind {
@@ -115,15 +128,16 @@ func (p *peer) handle(ev ddpadapt.Event) {
 // request hands an Initiate to the listener.
 func (p *peer) request(ev ddpadapt.Event) {
 	r := &Request{p: p, s: ev.Session, private: ev.Private, setup: ev.Setup}
+	r.s.Owner = r
 	p.later(func() {
-		select {
-		case p.listener.req <- r:
-		default: // nobody accepts: the limit of section 6.4 at the level of the listener
-			p.d.count(&p.d.stats.RequestsDropped)
-			p.conn.Lock()
-			r.s.Abort()
-			p.conn.Unlock()
+		if r.from = p.remote().Addr(); p.listener.offer(r) {
+			return
 		}
+		// Nobody accepts: the limit of section 6.4 at the level of the listener.
+		p.d.count(&p.d.stats.RequestsDropped)
+		p.conn.Lock()
+		r.s.Abort()
+		p.conn.Unlock()
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -15,18 +16,12 @@ func TestPlainSCTPBesideRDMA(t *testing.T) {
 	x := newLab(t, nil)
 	a, b := x.join(nil)
 	l, err := x.b.Transport().Listen(77, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	conn, err := x.a.Transport().Dial(ctx(t), netip.AddrPortFrom(x.addr.Addr(), 77), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer conn.Close()
 	far, err := l.Accept(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer far.Close()
 	for i := range 20 {
 		b.recv(1, 100, 10)
@@ -46,9 +41,7 @@ func TestPlainSCTPBesideRDMA(t *testing.T) {
 		a.good()
 	}
 	// The end of one is nothing to the other.
-	if err := conn.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, conn.Close())
 	b.recv(1, 100, 10)
 	a.post(SendWR{Op: OpSend, Inline: []byte("still here")})
 	b.good()

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/ddpadapt"
@@ -102,6 +103,7 @@ type QP struct {
 	isUp   bool   // under the gate
 	done   chan struct{}
 	isEnd  bool // under the gate
+	held   int  // under the gate: octets that the peer is charged for, whose session it is
 	err    error
 
 	windows map[*MW]struct{} // guarded by Device.regions
@@ -172,6 +174,11 @@ func (d *Device) CreateQP(cfg *QPConfig) (*QP, error) {
 		return nil, d.limited(err)
 	}
 	return q, nil
+}
+
+// memory returns the octets that a QP keeps, its place in CQs included, when all that it has to send fits a few segments. Under the gate.
+func (q *QP) memory() int {
+	return int(unsafe.Sizeof(*q)) + q.core.Held() + 1<<10
 }
 
 // Num returns the QP number, as in WC.QPNum. It is local to the Device.
@@ -346,10 +353,18 @@ func (q *QP) ended(err error) {
 		q.err = err
 	}
 	q.core.Ended()
-	q.peer.Load().later(func() {
+	p := q.peer.Load()
+	q.uncharge(p)
+	p.later(func() {
 		q.d.drop(q)
 		close(q.done)
 	})
+}
+
+// uncharge gives up what the peer was charged. Under the gate.
+func (q *QP) uncharge(p *peer) {
+	p.queues -= q.held
+	q.held = 0
 }
 
 // Disconnect ends the session gracefully (RFC 5040 section 6.2): no new requests are taken, everything posted before is
@@ -503,6 +518,9 @@ func (h *host) FlushLater() {
 
 // HighWater passes on what SetHighWater asked for.
 func (h *host) HighWater() { (*QP)(h).event(Event{Kind: EventHighWater, QP: (*QP)(h)}) }
+
+// Broken ends the association: what has gone wrong with one stream may be wrong with others.
+func (h *host) Broken(err *assoc.InternalError) { h.peer.Load().a.Break(err) }
 
 // PeerClosed answers the peer's graceful end with ours, once all that was posted is done.
 func (h *host) PeerClosed() {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
@@ -20,9 +21,7 @@ func TestPostRecvDoesNotWaitForTheGate(t *testing.T) {
 		t.Error("it waits")
 	}
 	b.qp.unlock(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	a.post(SendWR{Op: OpSend, Inline: []byte("here")})
 	if wc := b.good(); wc.ID != 7 || string(b.buf[:wc.ByteLen]) != "here" {
 		t.Errorf("receive %d: %q", wc.ID, b.buf[:wc.ByteLen])
@@ -40,9 +39,7 @@ func TestReceivesArePostedWhileMessagesArrive(t *testing.T) {
 		return err
 	}
 	for i := range uint64(depth) {
-		if err := post(i); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, post(i))
 	}
 	go func() {
 		for i := range uint64(messages) {
@@ -60,9 +57,7 @@ func TestReceivesArePostedWhileMessagesArrive(t *testing.T) {
 			t.Fatalf("message %d is in receive %d, want %d", got, wc.ID, i)
 		}
 		if i+depth < messages {
-			if err := post(i + depth); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, post(i+depth))
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"testing"
 	"weak"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // An association that has ended is kept by its QPs alone, so that it goes with them, with all memory that they hold.
@@ -14,12 +16,8 @@ func TestEndedAssociationIsNotKept(t *testing.T) {
 	a.post(SendWR{Op: OpSend, SGL: []SGE{a.mr.SGE(0, 10)}})
 	a.good()
 	b.good()
-	if err := a.qp.Disconnect(ctx(t)); err != nil {
-		t.Fatal(err)
-	}
-	if err := x.a.Wait(ctx(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, a.qp.Disconnect(ctx(t)))
+	must.OK(t, x.a.Wait(ctx(t)))
 	w := weak.Make(a.qp.peer.Load())
 	a.qp.peer.Store(nil) // as if the program had let go of the QP
 	a.qp.session = nil

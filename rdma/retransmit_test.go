@@ -2,15 +2,21 @@ package rdma
 
 import (
 	"bytes"
+	"errors"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/mempair"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/sctp"
 	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // losing is a link that loses what it is to send, while it is told to.
@@ -41,10 +47,8 @@ func TestLostWriteIsSentAgainAsItWas(t *testing.T) {
 		{"Deregister", (*MR).Deregister},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			la, lb, err := mem.Pair(mem.Options{MTU: 1500})
-			if err != nil {
-				t.Fatal(err)
-			}
+			la, lb := mempair.New(t, mem.Options{MTU: 1500})
+			var err error
 			link := &losing{Link: la}
 			cfg := &Config{SCTP: sctp.Config{Config: assoc.Config{RTOInitial: rto, RTOMin: rto}}}
 			x := &lab{t: t, addr: netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), DefaultPort)}
@@ -63,14 +67,10 @@ func TestLostWriteIsSentAgainAsItWas(t *testing.T) {
 			source := fill(make([]byte, 1000), 5)
 			want := bytes.Clone(source)
 			mr, err := a.pd.Register(source, 0, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			link.lose.Store(true)
 			a.post(SendWR{ID: 1, Op: OpWrite, SGL: []SGE{mr.SGE(0, len(source))}, RemoteSTag: b.mr.STag()})
-			if err := row.end(mr); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, row.end(mr))
 			clear(source)
 			if link.lost.Load() == 0 {
 				t.Fatal("nothing was sent before")
@@ -80,5 +80,82 @@ func TestLostWriteIsSentAgainAsItWas(t *testing.T) {
 				t.Error("the peer has got what was written afterwards")
 			}
 		})
+	}
+}
+
+// tapped is a link that shows what it sends.
+type tapped struct {
+	*mem.Link
+	sent chan wire.Packet
+}
+
+func (l *tapped) WriteBatch(pkts []rawio.Packet) (int, error) {
+	for i := range pkts {
+		select {
+		case l.sent <- slices.Concat(pkts[i].Vec...):
+		default:
+		}
+	}
+	return l.Link.WriteBatch(pkts)
+}
+
+// waits for a packet that begins with such a chunk.
+func (l *tapped) first(t *testing.T, tag uint32, want wire.ChunkType) wire.Chunk {
+	t.Helper()
+	for end := ctx(t).Done(); ; {
+		select {
+		case pkt := <-l.sent:
+			cs := pkt.Chunks()
+			if c, _ := cs.Next(); pkt.VTag() == tag && c.Type() == want {
+				return c
+			}
+		case <-end:
+			t.Fatalf("no %v", want)
+		}
+	}
+}
+
+// A server that restarts ends the sessions of the association, and with the last of them the association: the client does
+// not keep it for nothing, and the server cannot keep the client from ending it.
+func TestRestartEndsAnAssociationThatHasNoSession(t *testing.T) {
+	la, lb := mempair.New(t, mem.Options{MTU: 1500})
+	var err error
+	link := &tapped{Link: la, sent: make(chan wire.Packet, 1000)}
+	x := &lab{t: t, addr: netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), DefaultPort)}
+	if x.a, err = NewDevice(link, nil); err != nil {
+		t.Fatal(err)
+	}
+	defer x.a.Close()
+	if x.b, err = NewDevice(lb, nil); err != nil {
+		t.Fatal(err)
+	}
+	defer x.b.Close()
+	if x.l, err = x.b.Listen(DefaultPort); err != nil {
+		t.Fatal(err)
+	}
+	a, _ := x.join(nil)
+	p := a.qp.peer.Load()
+	const tag = 0x0BAD0BAD
+	port := p.a.LocalPort()
+	say := func(vtag uint32, chunk []byte) {
+		pkt := append(wire.AppendHeader(nil, DefaultPort, port, vtag), chunk...)
+		wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
+		if _, err := lb.WriteBatch([]rawio.Packet{{Vec: [][]byte{pkt}, Local: netip.AddrPortFrom(x.addr.Addr(), 0), Remote: netip.AddrPortFrom(la.LocalAddrs()[0].Addr(), 0)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: tag, ARwnd: 1 << 20, OutStreams: 1, InStreams: 1, TSN: 1})
+	say(0, wire.CloseChunk(wire.AppendAdaptationIndication(in, ddpadapt.AdaptationDDP), 0))
+	ack, err := wire.AsInit(link.first(t, tag, wire.ChunkInitAck))
+	must.OK(t, err)
+	ps := ack.Params()
+	for prm, ok := ps.Next(); ok; prm, ok = ps.Next() {
+		if prm.Type() == wire.ParamStateCookie {
+			say(ack.Tag(), wire.AppendCookieEcho(nil, prm.Value()))
+		}
+	}
+	link.first(t, tag, wire.ChunkShutdown)
+	if err := a.qp.Err(); !errors.Is(err, ddpadapt.ErrRestarted) {
+		t.Errorf("the queue pair ended by %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
@@ -92,9 +93,7 @@ func TestOperationsOfRFC4296(t *testing.T) {
 			}
 		}},
 		{"rdma_recv: an RDMA error, writing a buffer only registered for reading", func(t *testing.T, a, b *side) {
-			if err := b.mr.SetAccess(RemoteRead); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, b.mr.SetAccess(RemoteRead))
 			a.post(SendWR{Op: OpWrite, Inline: []byte("x"), RemoteSTag: b.mr.STag()})
 			<-b.qp.Done()
 			if err := b.qp.Err(); !errors.Is(err, &ddp.Error{Type: ddp.TypeTagged, Code: ddp.CodeInvalidSTag}) || b.buf[0] != 0 {
@@ -107,22 +106,16 @@ func TestOperationsOfRFC4296(t *testing.T) {
 				t.Fatal(err)
 			}
 			a.write(b.mr.STag(), 0, "first")
-			if err := b.mr.Deregister(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, b.mr.Deregister())
 			if a.write(second.STag(), 5, "second"); string(b.buf[:11]) != "firstsecond" {
 				t.Errorf("%q", b.buf[:11])
 			}
 		}},
 		{"ddp_register: buffers that refer to portions of the same underlying object", func(t *testing.T, a, b *side) {
 			low, err := b.pd.Register(b.buf[:12], RemoteWrite, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			high, err := b.pd.Register(b.buf[8:20], RemoteRead, &RegionOptions{Base: 1000})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			a.write(low.STag(), 5, "overlap")
 			a.post(SendWR{Op: OpRead, SGL: []SGE{a.mr.SGE(0, 4)}, RemoteSTag: high.STag(), RemoteTO: 1000})
 			if a.good(); string(a.buf[:4]) != "rlap" {
@@ -131,32 +124,24 @@ func TestOperationsOfRFC4296(t *testing.T) {
 		}},
 		{"ddp_register: one QP only", func(t *testing.T, a, b *side) {
 			mr, err := b.pd.Register(b.buf, RemoteWrite, &RegionOptions{QP: b.qp})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if wc := a.write(mr.STag(), 0, "mine"); wc.Status != StatusSuccess {
 				t.Errorf("%+v", wc)
 			}
 		}},
 		{"ddp_buffer_t: a disk file", func(t *testing.T, a, b *side) {
 			f, err := os.Create(filepath.Join(t.TempDir(), "f"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			defer f.Close()
 			mr, err := b.pd.RegisterDevice(f, 100, RemoteWrite, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			a.write(mr.STag(), 10, "on disk")
 			if got, err := os.ReadFile(f.Name()); err != nil || string(got[10:]) != "on disk" {
 				t.Errorf("%q, %v", got, err)
 			}
 		}},
 		{"ddp_deregister: remove a registration from a buffer", func(t *testing.T, a, b *side) {
-			if err := b.mr.Deregister(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, b.mr.Deregister())
 			a.post(SendWR{Op: OpWrite, Inline: []byte("x"), RemoteSTag: b.mr.STag()})
 			<-b.qp.Done()
 			if b.buf[0] != 0 {
@@ -195,9 +180,7 @@ func TestBufferOnSeveralSockets(t *testing.T) {
 	x := newLab(t, nil)
 	pd := x.b.AllocPD()
 	srq, err := pd.CreateSRQ(4, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var as, bs []*side
 	for range 2 {
 		a, b := x.joinIn(nil, pd, func(c *QPConfig) {
@@ -209,9 +192,7 @@ func TestBufferOnSeveralSockets(t *testing.T) {
 	}
 	mem := bs[0].mr
 	for i := range uint64(2) {
-		if err := srq.PostRecv(&RecvWR{ID: i, SGL: []SGE{mem.SGE(int(i)*10, 10)}}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, srq.PostRecv(&RecvWR{ID: i, SGL: []SGE{mem.SGE(int(i)*10, 10)}}))
 	}
 	as[1].post(SendWR{Op: OpSend, Inline: []byte("second")})
 	if wc := bs[1].good(); wc.ID != 0 || string(bs[0].buf[:6]) != "second" {

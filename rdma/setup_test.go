@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 	"github.com/rddp-go/rddp/sctp"
 )
@@ -60,9 +61,7 @@ func TestNegotiatedDepths(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			a, b, err := newLab(t, nil).negotiate(row.a, row.b)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if a.qp.ORD() != row.ordA || b.qp.ORD() != row.ordB {
 				t.Errorf("ORD %d and %d, want %d and %d", a.qp.ORD(), b.qp.ORD(), row.ordA, row.ordB)
 			}
@@ -188,9 +187,7 @@ func TestRejectionNamesWhatIsNeeded(t *testing.T) {
 func TestReadyToReceive(t *testing.T) {
 	// req 6581-5-1, 6581-9.2-8, 6581-9.2-10: an empty RDMA Write: the peer's program sees nothing of it, ours neither.
 	a, b, err := newLab(t, nil).negotiate(depths(4, 4, true, true), depths(4, 4, false, false))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	a.post(SendWR{ID: 5, Inline: []byte("x")})
 	if wc := a.good(); wc.ID != 5 {
 		t.Errorf("completion %+v", wc)
@@ -242,9 +239,7 @@ func TestPeerThatDoesNotWait(t *testing.T) {
 	var cfg sctp.Config
 	ddpadapt.Configure(&cfg.Config)
 	conn, err := x.a.Transport().Dial(ctx(t), x.addr, &cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	send := func(ppid uint32, b string) {
 		t.Helper()
 		if _, err := conn.WriteMsg([]byte(b), sctp.SendInfo{PPID: ppid, Unordered: true}); err != nil {
@@ -258,18 +253,14 @@ func TestPeerThatDoesNotWait(t *testing.T) {
 		t.Fatal(err) // a second Initiate, so that its coming tells that all that was before has come
 	}
 	first, err := x.l.Accept(ctx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, err := x.l.Accept(ctx(t)); err != nil {
 		t.Fatal(err)
 	}
 	b := newSide(t, x.b, nil, nil)
 	b.recv(1, 0, 10)
 	b.cq.Arm(false)
-	if err := first.Accept(b.qp, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, first.Accept(b.qp, nil))
 	if wc := b.good(); wc.ID != 1 || string(b.buf[:5]) != "early" {
 		t.Errorf("received %+v, %q", wc, b.buf[:5])
 	}
@@ -287,9 +278,7 @@ func TestServerLeavesTheAssociationAlone(t *testing.T) {
 	var cfg sctp.Config
 	ddpadapt.Configure(&cfg.Config)
 	conn, err := x.a.Transport().Dial(ctx(t), x.addr, &cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer conn.Close()
 	for round := range 3 {
 		var b *side
@@ -301,13 +290,9 @@ func TestServerLeavesTheAssociationAlone(t *testing.T) {
 				continue
 			}
 			req, err := x.l.Accept(ctx(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			b = newSide(t, x.b, nil, nil)
-			if err := req.Accept(b.qp, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, req.Accept(b.qp, nil))
 		}
 		for _, want := range []string{"\x00\x00\x00\x02", "\x00\x01\x00\x04"} { // Accept; Terminate
 			var b [16]byte
@@ -316,5 +301,30 @@ func TestServerLeavesTheAssociationAlone(t *testing.T) {
 			}
 		}
 		<-b.qp.Done() // there is no session now
+	}
+}
+
+// Who has not asked for requests gets none: a peer's Initiate on an association that this end has set up
+// is refused.
+func TestInitiateWithoutAListenerIsRefused(t *testing.T) {
+	// req 5043-6.4-2
+	x := newLab(t, nil)
+	_, b := x.join(nil)
+	second := newSide(t, x.b, nil, nil)
+	p := b.qp.peer.Load()
+	_, now := p.conn.Lock()
+	session, err := p.Open(now, -1, second.qp.core.Stream(), nil)
+	if err == nil {
+		second.qp.bind(p, session)
+	}
+	p.conn.Unlock()
+	must.OK(t, err)
+	select {
+	case <-second.qp.up:
+		if err := second.qp.upErr; !errors.As(err, new(*ddpadapt.TerminatedError)) {
+			t.Errorf("%v", err)
+		}
+	case <-ctx(t).Done():
+		t.Error("no answer")
 	}
 }

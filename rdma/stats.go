@@ -172,10 +172,10 @@ func (d *Device) report(ev Event) {
 	}
 	var attrs []slog.Attr
 	if ev.QP != nil {
-		attrs = append(attrs, slog.Any("remote", ev.QP.RemoteAddr()), slog.Uint64("qp", uint64(ev.QP.Num())))
+		attrs = append(attrs, slog.Uint64("qp", uint64(ev.QP.Num())))
 	}
 	if ev.Err != nil {
 		attrs = append(attrs, slog.String("reason", ev.Err.Error()))
 	}
-	d.t.Journal(slog.LevelWarn, "rdma: "+ev.Kind.String(), attrs...)
+	d.t.Journal(slog.LevelWarn, ev.source(), "rdma: "+ev.Kind.String(), attrs...)
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/internal/mempair"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -41,9 +43,7 @@ func TestEveryCounterCounts(t *testing.T) {
 			x := newLab(t, nil)
 			a, b := x.join(nil)
 			mr, err := b.pd.RegisterDevice(broken{}, 100, RemoteWrite|RemoteRead, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			a.post(SendWR{Op: op, SGL: []SGE{a.mr.SGE(0, 10)}, RemoteSTag: mr.STag()})
 			<-b.qp.Done()
 			return x.b
@@ -84,7 +84,7 @@ func TestEveryCounterCounts(t *testing.T) {
 			return x.b
 		},
 		"RequestsDropped": func(t *testing.T) *Device {
-			x := newLab(t, &Config{Limits: Limits{MaxRequests: 1}})
+			x := newLab(t, &Config{Limits: Limits{MaxRequests: 2}}) // one of them for one address
 			short, cancel := context.WithCancel(ctx(t))
 			defer cancel()
 			waiting := newSide(t, x.a, nil, nil)
@@ -93,7 +93,7 @@ func TestEveryCounterCounts(t *testing.T) {
 				defer close(done)
 				_, _ = waiting.qp.Connect(short, x.addr, nil)
 			}()
-			for len(x.l.req) == 0 {
+			for x.l.waiting.Used() == 0 {
 				if p := x.b.Peers(); len(p) > 0 {
 					p[0].Stats() // takes its turn at the association
 				}
@@ -129,9 +129,7 @@ func TestEveryCounterCounts(t *testing.T) {
 		"CQOverflows": func(t *testing.T) *Device {
 			x := newLab(t, nil)
 			small, err := x.a.CreateCQ(1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			a, b := x.join(func(c *QPConfig) {
 				if c.PD.dev == x.a {
 					c.SendCQ, c.MaxSend = small, 1
@@ -146,9 +144,7 @@ func TestEveryCounterCounts(t *testing.T) {
 		"SRQLimits": func(t *testing.T) *Device {
 			x := newLab(t, nil)
 			srq, err := x.a.AllocPD().CreateSRQ(8, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			srq.SetLimit(1)
 			return x.a
 		},
@@ -259,9 +255,7 @@ func TestSessionSumsOutliveAssociations(t *testing.T) {
 	x := newLab(t, nil)
 	for i := range uint64(3) {
 		a, _ := x.join(nil)
-		if err := a.qp.Disconnect(ctx(t)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, a.qp.Disconnect(ctx(t)))
 		event(t, x.b, EventAssocDown)
 		if n := x.b.Stats().Sessions.Requests; n != i+1 {
 			t.Errorf("%d requests after %d", n, i+1)
@@ -271,10 +265,8 @@ func TestSessionSumsOutliveAssociations(t *testing.T) {
 
 // The Logger of the transport gets the Device's rare events too.
 func TestJournalOfADevice(t *testing.T) {
-	la, lb, err := mem.Pair(mem.Options{MTU: 1500})
-	if err != nil {
-		t.Fatal(err)
-	}
+	la, lb := mempair.New(t, mem.Options{MTU: 1500})
+	var err error
 	var log bytes.Buffer
 	cfg := &Config{}
 	cfg.Transport.Logger = slog.New(slog.NewTextHandler(&log, nil))

@@ -51,3 +51,54 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+// woken reports whether a CQ has given a token.
+func woken(c *CQ) bool {
+	select {
+	case <-c.Ready():
+		return true
+	default:
+		return false
+	}
+}
+
+// Which completions wake who has armed a CQ: any, or the solicited and the failed ones. Who waits for any
+// goes on waiting for any.
+func TestWhatWakesAnArmedCQ(t *testing.T) {
+	// req 5040-5.3-5
+	const no, solicited, every = 0, 1, 2
+	plain, asked, failed := WC{}, WC{Solicited: true}, WC{Status: rdmap.StatusWRFlushErr}
+	for _, row := range []struct {
+		name string
+		arm  []int
+		wc   WC
+		want bool
+	}{
+		{"not armed", nil, asked, false},
+		{"for any: a plain one", []int{every}, plain, true},
+		{"for solicited: a plain one", []int{solicited}, plain, false},
+		{"for solicited: a solicited one", []int{solicited}, asked, true},
+		{"for solicited: a failed one", []int{solicited}, failed, true},
+		{"for any, then for solicited: a plain one", []int{every, solicited}, plain, true},
+		{"for solicited, then for any: a plain one", []int{solicited, every}, plain, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			cq, err := newLab(t, nil).a.CreateCQ(4)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, how := range row.arm {
+				cq.Arm(how == solicited)
+			}
+			for i := range 2 { // it is armed for one
+				wake := cq.push(row.wc)
+				if wake {
+					cq.notify()
+				}
+				if want := row.want && i == 0; wake != want || woken(cq) != want {
+					t.Errorf("completion %d wakes: %v", i+1, wake)
+				}
+			}
+		})
+	}
+}

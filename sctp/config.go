@@ -25,7 +25,8 @@ type Config struct {
 	RemoteAddrs []netip.Addr
 	// Events is how many notifications a Conn keeps for Conn.NextEvent; 0 keeps none.
 	Events int
-	// Backlog bounds the associations that a Listener holds until Accept takes them; 0 means 128.
+	// Backlog bounds the associations with one address, of IPv6 one /64, that a Listener holds until Accept takes them, and twice Backlog
+	// those with all; 0 means 128.
 	Backlog int
 	// Upper, when set, gives each new association to a protocol above in place of the message API.
 	// It is called before the association's first packet.
@@ -70,18 +71,31 @@ type TransportConfig struct {
 	// means 16,384, negative no bound.
 	MaxPerSource int
 	// MaxAnswers bounds the answers to INITs and packets out of the blue that one address gets in a second, so that this
-	// host does not flood somebody whose address another forges. Further packets get no answer. 0 means
-	// 10,000, negative no bound.
+	// host does not flood somebody whose address another forges. Of more packets some get an answer, by chance, so that who forges
+	// a host's address does not keep it from setting up associations. 0 means 10,000, negative no bound.
 	MaxAnswers int
+	// MaxSetups bounds the packets that are looked at in a second to set up associations, or because they belong to none; a packet of more than
+	// 256 octets counts as several. Of more packets some are looked at, by chance. So floods of them cost no more than so much time, and
+	// about 300 octets of answers for each. 0 means 50,000, negative no bound.
+	MaxSetups int
+	// MaxMemory bounds, in octets, what all peers together make this Transport hold: data that the program has not read, data that
+	// waits for what comes before it, packets, and the associations themselves. One address (of IPv6: one /64) may take half of it. When it
+	// is nearly used up, associations with more than their share have their windows closed; when it is, the greediest are
+	// aborted, with a *assoc.MemoryError, and new ones refused. 0 means a quarter of what this process may use: of the RAM, the limit of its
+	// control group, or GOMEMLIMIT, whichever is the least. Negative means no bound.
+	MaxMemory int64
 }
 
 const (
 	defaultPerSource = 16_384
 	defaultAnswers   = 10_000
+	defaultSetups    = 50_000
 )
 
 func (c *TransportConfig) maxPerSource() int { return orDefault(c.MaxPerSource, defaultPerSource) }
 func (c *TransportConfig) maxAnswers() int   { return orDefault(c.MaxAnswers, defaultAnswers) }
+
+func (c *TransportConfig) maxSetups() int { return orDefault(c.MaxSetups, defaultSetups) }
 
 func orDefault(v, def int) int {
 	if v == 0 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/internal/account"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -36,7 +37,9 @@ type Conn struct {
 
 	// Owner only.
 	a       *assoc.Assoc
-	upper   Upper // nil: the message API below
+	upper   Upper   // nil: the message API below
+	holder  holder  // upper, if it is one
+	stepper stepper // and that
 	inbox   inbox
 	streams map[wire.StreamID]*Stream
 	sendbuf sendBuf
@@ -46,7 +49,20 @@ type Conn struct {
 	wake    wake // what settle has to do
 	// wakeStreams are the streams that got messages since the gate was last opened.
 	wakeStreams *[]*Stream
-	entries     []entry // for the journal
+	entries     []entry        // for the journal
+	uncharged   int            // packets since the last charge
+	chargedAt   int            // octets of messages at that, see moved
+	slice       slice          // what has been done since the gate was taken
+	rest        []rawio.Packet // of the backlog, taken and not handled yet
+	taken       []rawio.Packet // with those that were
+	squeezed    bool           // memory is short, and this association has more than its share
+	freed       bool           // it has given all its memory back
+	starved     error          // it was ended for want of memory: what readers hear
+
+	hold        hold             // owner only: see LongestHold
+	account     *account.Account // owner only: what the peer makes the association hold
+	squeezedNow atomic.Bool      // squeezed, for others
+	born        uint64           // how many associations there were before
 
 	// Set before the channel that announces it is closed.
 	err    error         // why the association ended
@@ -57,9 +73,10 @@ type Conn struct {
 	readable, writable *Signal
 	eventful           chan struct{} // one token
 	rdl, wdl           deadline
-	listener           *Listener // passive associations: who accepts it
-	socket             *Socket   // one-to-many style: whose association it is
-	unread             int       // owner only: messages that wait in socket
+	listener           *Listener  // passive associations: who accepts it
+	from               netip.Addr // the address by whose part of its places it waits there
+	socket             *Socket    // one-to-many style: whose association it is
+	unread             int        // owner only: messages that wait in socket
 
 	spareStreams atomic.Pointer[[]*Stream] // an empty list for wakeStreams
 
@@ -77,16 +94,18 @@ const (
 	wakeDown
 	wakeRefresh
 	wakeEvents
+	wakeFreed
 )
 
 func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	c := &Conn{
-		t: t, a: a, heapIndex: -1,
+		t: t, a: a, heapIndex: -1, account: new(account.Account),
 		up: make(chan struct{}), done: make(chan struct{}),
 		readable: t.NewSignal(), writable: t.NewSignal(), eventful: make(chan struct{}, 1),
 	}
 	c.rdl.t, c.wdl.t = t, t
-	c.sendbuf.max = cfg.sendBuffer()
+	c.gate.pool = t.arenas
+	c.sendbuf.max, c.sendbuf.affords = cfg.sendBuffer(), c.affords
 	c.notes.limit = max(cfg.Events, 0)
 	c.due.Store(rawio.Never)
 	c.socket = cfg.socket
@@ -94,6 +113,8 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	if cfg.Upper != nil {
 		c.upper = cfg.Upper(c, a)
 		a.SetUpper(c.upper, c.upper)
+		c.holder, _ = c.upper.(holder)
+		c.stepper, _ = c.upper.(stepper)
 	} else {
 		a.SetUpper(nil, (*messageSource)(c))
 	}
@@ -103,8 +124,35 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 // Lock makes the caller the owner of the association and returns its core and the time. Between Lock
 // and Unlock the core may be used freely; nothing in between may block. Only an Upper needs it.
 func (c *Conn) Lock() (*assoc.Assoc, rawio.Time) {
-	c.gate.own.Lock()
+	c.own()
 	return c.a, c.t.now()
+}
+
+// goOn is Lock and Unlock, for another goroutine.
+func (c *Conn) goOn() {
+	c.own()
+	c.Unlock()
+}
+
+// own takes the gate, tryOwn does if it is free, and disown gives it up.
+func (c *Conn) own() {
+	c.gate.own.Lock()
+	c.slice = slice{steps: c.steps()}
+	c.holds()
+}
+
+func (c *Conn) tryOwn() bool {
+	if !c.gate.own.TryLock() {
+		return false
+	}
+	c.slice = slice{steps: c.steps()}
+	c.holds()
+	return true
+}
+
+func (c *Conn) disown() {
+	c.hasHeld()
+	c.gate.own.Unlock()
 }
 
 // Unlock sends what has become ready, hands on packets that arrived meanwhile and gives ownership up.
@@ -116,14 +164,15 @@ func (c *Conn) unlock(now rawio.Time) {
 		more := c.pump(now)
 		w, streams, entries := c.wake, c.wakeStreams, c.entries
 		c.wake, c.wakeStreams, c.entries = 0, nil, nil
-		c.gate.own.Unlock()
+		c.disown()
 		c.report(entries)
 		c.settle(w, streams)
-		if !more && c.gate.waiting.Load() == 0 || !c.gate.own.TryLock() {
+		if !more && c.gate.waiting.Load() == 0 || !c.tryOwn() {
 			return // nothing left, or the next owner goes on with it
 		}
 		if round == ownerRounds {
-			go c.Unlock()
+			c.disown()
+			go c.goOn()
 			return
 		}
 		now = c.t.now()
@@ -133,41 +182,62 @@ func (c *Conn) unlock(now rawio.Time) {
 // input handles a packet of this association or leaves it to the owner. It reports whether the
 // caller has become the owner; it then goes on with owned true and unlocks in the end.
 func (c *Conn) input(now rawio.Time, p *rawio.Packet, owned bool) bool {
-	if !owned && !c.gate.own.TryLock() {
-		if !c.gate.post(p) {
-			c.t.journal.reached(limitBacklog, c.t.stats.backlogDropped.Add(1))
-		}
+	if !owned && !c.tryOwn() {
+		c.leave(p)
 		// The owner may have left before it could see the packet.
-		if !c.gate.own.TryLock() {
+		if !c.tryOwn() {
 			return false
 		}
 		return true
 	}
-	c.drain(now) // packets that came before this one
+	if c.drain(now); len(c.rest) > 0 {
+		c.leave(p) // behind those that came before
+		return true
+	}
 	c.handle(now, p)
 	return true
 }
 
+// leave leaves a packet to the owner.
+func (c *Conn) leave(p *rawio.Packet) {
+	if !c.gate.post(p) {
+		c.t.journal.reached(limitBacklog, c.t.stats.backlogDropped.Add(1))
+	}
+}
+
 func (c *Conn) handle(now rawio.Time, p *rawio.Packet) {
 	c.a.HandlePacket(now, p)
+	if c.uncharged++; c.uncharged > chargeEvery {
+		c.charge()
+		c.uncharged = 1
+	}
 	if c.a.SackNow() {
 		c.t.transmit(now, c.a)
 	}
 }
 
-// drain handles the packets that have arrived while the gate was taken, and says whether there were any.
+// drain handles the packets that have arrived while the gate was taken, as far as the slice goes, and says whether there were any.
 func (c *Conn) drain(now rawio.Time) (any bool) {
 	for {
-		b := c.gate.take()
-		if b == nil {
+		if len(c.rest) == 0 {
+			if c.taken != nil {
+				c.gate.done(c.taken)
+			}
+			c.taken = c.gate.take()
+			c.rest = c.taken
+		}
+		if len(c.rest) == 0 {
 			return any
 		}
-		for i := range b {
-			c.handle(now, &b[i])
-			b[i].Release()
-		}
-		c.gate.done(b)
 		any = true
+		for len(c.rest) > 0 {
+			if c.over(sliceTime / 2) {
+				return true
+			}
+			c.handle(now, &c.rest[0])
+			c.rest[0].Release()
+			c.rest = c.rest[1:]
+		}
 	}
 }
 
@@ -175,27 +245,31 @@ func (c *Conn) drain(now rawio.Time) (any bool) {
 // it takes what has arrived, so that the backlog stays short however much there is to send. more says that it has
 // stopped before all was sent, for others to have the gate and to hear of completions.
 func (c *Conn) pump(now rawio.Time) (more bool) {
+	began := now
 	c.drain(now)
 	c.handleEvents(now)
 	for range ownerBatches {
+		left := false
 		if c.upper != nil {
 			c.upper.HandleReceived(now)
 		} else {
-			c.collect()
+			left = c.collect()
 		}
 		var sent bool
 		if sent, more = c.t.transmit(now, c.a); sent {
 			now = c.t.now() // it takes a while
 		}
-		more = c.drain(now) || more
+		more = c.drain(now) || more || left
 		more = c.handleEvents(now) || more
-		if !more {
+		if !more || now.Sub(began) > sliceTime/2 || c.over(sliceTime) {
 			break
 		}
 	}
-	if c.ended && c.unread == 0 && (c.closing || c.upper != nil || c.socket != nil) {
-		c.dropUnread()
-		c.a.Close()
+	if c.ended && c.unread == 0 && (c.closing || c.upper != nil || !c.unreadLeft()) {
+		c.giveUp()
+	}
+	if c.uncharged > 0 || c.squeezed || c.moved() {
+		c.charge()
 	}
 	c.t.timers.set(c, c.a.NextTimeout())
 	return more
@@ -283,6 +357,9 @@ func (c *Conn) settle(w wake, streams *[]*Stream) {
 		close(c.done)
 		c.t.Rouse()
 	}
+	if w&wakeFreed != 0 {
+		c.t.closeAccount(c)
+	}
 }
 
 // announce tells who waits for the association that it is established.
@@ -307,6 +384,7 @@ func notify(c chan struct{}) {
 func (c *Conn) timeout() {
 	a, now := c.Lock()
 	a.HandleTimeout(now)
+	c.account.Trim(c.held()) // it has been quiet for a while
 	c.Unlock()
 }
 
@@ -379,6 +457,8 @@ func (c *Conn) closedErr() error {
 	switch {
 	case c.closing:
 		return net.ErrClosed
+	case c.starved != nil:
+		return c.starved
 	case c.err != nil:
 		return c.err
 	}
@@ -390,6 +470,9 @@ func (c *Conn) closedErr() error {
 func (c *Conn) readErr() error {
 	if c.closing {
 		return net.ErrClosed
+	}
+	if c.starved != nil {
+		return c.starved
 	}
 	if c.err == assoc.ErrShutdown {
 		return io.EOF

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/mempair"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -31,9 +33,7 @@ func TestMessagesKeepTheirBoundaries(t *testing.T) {
 	buf := make([]byte, 200_000)
 	for range sizes {
 		n, info, err := s.ReadMsg(buf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		i := int(info.PPID)
 		if n != sizes[i] || info.Size != n || info.More || info.Stream != uint16(i%3) || !bytes.Equal(buf[:n], pattern(i, n)) {
 			t.Errorf("message %d: %d octets, %+v", i, n, info)
@@ -51,9 +51,7 @@ func TestLongMessageIsReadInPieces(t *testing.T) {
 	buf := make([]byte, 3000)
 	for {
 		n, info, err := s.ReadMsg(buf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		got = append(got, buf[:n]...)
 		if info.Size != len(want) {
 			t.Errorf("size %d, want %d in every piece", info.Size, len(want))
@@ -95,9 +93,7 @@ func TestBackPressure(t *testing.T) {
 	small := assoc.Config{RecvBuffer: 20_000, SendBuffer: 30_000}
 	c, s := newPair(t).connect(t, &Config{Config: small}, &Config{Config: small})
 	const count, size = 300, 1000
-	if err := c.SetWriteDeadline(time.Now().Add(-time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.SetWriteDeadline(time.Now().Add(-time.Second)))
 	sent := 0
 	for ; sent < count; sent++ {
 		if _, err := c.WriteMsg(pattern(sent, size), SendInfo{}); err != nil {
@@ -236,7 +232,16 @@ func TestStreamsAreConns(t *testing.T) {
 		}()
 	}
 	wg.Wait()
-	var _ net.Conn = c.Stream(0)
+	var out, in net.Conn = c.Stream(0), s.Stream(0)
+	fmt.Fprint(out, "nobody reads this")
+	until(t, "its arrival", func() bool { return s.Stats().Buffered > 0 })
+	if err := in.Close(); err != nil || s.Stats().Buffered != 0 {
+		t.Errorf("%d octets are kept for a stream that is closed, %v", s.Stats().Buffered, err)
+	}
+	fmt.Fprint(out, "more")
+	if n, info, err := s.ReadMsg(make([]byte, 100)); n != 4 || info.Stream != 0 || err != nil {
+		t.Errorf("%d octets of stream %d, %v: want what the closed stream takes no more", n, info.Stream, err)
+	}
 	c.Close()
 	if _, err := s.Stream(0).Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("error %v after the peer's end, want io.EOF", err)
@@ -267,9 +272,7 @@ func TestAdaptationIsEnforced(t *testing.T) {
 	ddp, other := uint32(1), uint32(7)
 	p := newPair(t)
 	l, err := p.b.Listen(0, &Config{Config: assoc.Config{Adaptation: &ddp, RequireAdaptation: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	to := netip.AddrPortFrom(p.bAddr, l.Port())
 	for _, mine := range []*uint32{nil, &other} {
 		if _, err := p.a.Dial(deadlineCtx(t), to, &Config{Config: assoc.Config{Adaptation: mine}}); err == nil {
@@ -280,9 +283,7 @@ func TestAdaptationIsEnforced(t *testing.T) {
 		t.Errorf("the right indication was refused: %v", err)
 	}
 	plain, err := p.b.Listen(0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	_, err = p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, plain.Port()), &Config{Config: assoc.Config{Adaptation: &ddp, RequireAdaptation: true}})
 	var adaptation *assoc.AdaptationError
 	if !errors.As(err, &adaptation) || !adaptation.Absent || adaptation.Want != ddp {
@@ -293,9 +294,17 @@ func TestAdaptationIsEnforced(t *testing.T) {
 func TestPortInUse(t *testing.T) {
 	p := newPair(t)
 	l, err := p.b.Listen(4000, nil)
-	if err != nil {
-		t.Fatal(err)
+	must.OK(t, err)
+	p.a.mu.Lock()
+	for range 65536 - 49152 { // whoever asks for any port gets a dynamic one, until there are none
+		if port, err := p.a.bind(0); err != nil || port < 49152 || p.a.ports[port] != 1 {
+			t.Fatalf("port %d, %v", port, err)
+		}
 	}
+	if port, err := p.a.bind(0); !errors.Is(err, rawio.ErrPortInUse) {
+		t.Errorf("port %d, %v with none free", port, err)
+	}
+	p.a.mu.Unlock()
 	if _, err := p.b.Listen(4000, nil); !errors.Is(err, rawio.ErrPortInUse) || !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("second listener: %v", err)
 	}
@@ -312,9 +321,7 @@ func TestPortInUse(t *testing.T) {
 func TestBacklogIsBounded(t *testing.T) {
 	p := newPair(t)
 	l, err := p.b.Listen(0, &Config{Backlog: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	alive := 0
 	for range 6 {
 		c, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), nil)
@@ -328,6 +335,9 @@ func TestBacklogIsBounded(t *testing.T) {
 	}
 	if alive != 3 {
 		t.Errorf("%d associations live with a backlog of 3", alive)
+	}
+	if other := netip.MustParseAddr("10.9.9.9"); l.waiting.Full(other) || len(l.ready) != 3 || cap(l.ready) != 6 {
+		t.Error("they keep other hosts' out")
 	}
 }
 
@@ -374,9 +384,7 @@ func TestConcurrentWriters(t *testing.T) {
 	buf := make([]byte, 100)
 	for range writers * each {
 		n, info, err := s.ReadMsg(buf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if want := fmt.Sprint(next[info.Stream]); string(buf[:n]) != want {
 			t.Fatalf("stream %d: message %s, want %s", info.Stream, buf[:n], want)
 		}
@@ -398,11 +406,7 @@ func TestTransportCloseEndsEverything(t *testing.T) {
 	<-s.Done() // told by ABORT, req 9260-9-1
 	s.Close()
 	p.b.Close()
-	for i, l := range p.links {
-		if n := l.Outstanding(); n != 0 {
-			t.Errorf("link %d: %d packet buffers were never released", i, n)
-		}
-	}
+	mempair.Check(t, p.links[:]...)
 	if err := p.a.Close(); err != nil {
 		t.Errorf("second close: %v", err)
 	}

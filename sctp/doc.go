@@ -24,7 +24,7 @@
 // SCTP has no half-open state (RFC 9260 section 1.5.1): [Conn.Close] ends both directions, delivering what
 // was written and dropping what was not read, so there is no CloseWrite. Close waits until the peer agrees,
 // because the stack ends with the process. Reads return io.EOF after a graceful end by the peer, and the
-// reason after any other; deadlines, net.ErrClosed and os.ErrDeadlineExceeded are as in package net.
+// reason after any other, one of those that package assoc lists under "How an association ends", and for Dial within a [DialError]; deadlines, net.ErrClosed and os.ErrDeadlineExceeded are as in package net.
 // [Listener.Accept] takes a context and returns a *Conn. There is no SyscallConn: no file descriptor belongs to
 // an association.
 //

@@ -13,7 +13,7 @@ func (f pollFunc) PollBatch(pkts []rawio.Packet) int { return f(pkts) }
 
 // What comes while packets are handled is handled with them, and in a train the next packet is waited for, as long
 // as it is not late; one that comes alone is not waited for.
-func TestFollow(t *testing.T) {
+func TestPacketsThatFollowEachOtherAreHandledTogether(t *testing.T) {
 	link := newPair(t)
 	for _, tt := range []struct {
 		name   string
@@ -51,7 +51,7 @@ func TestFollow(t *testing.T) {
 }
 
 // A train is of packets that follow each other closely.
-func TestTrain(t *testing.T) {
+func TestTrainIsOfPacketsThatFollowCloselyOnly(t *testing.T) {
 	link := newPair(t)
 	r := receiver{t: link.a, pkts: make([]rawio.Packet, rxBatch)}
 	one := func(at rawio.Time) int {

@@ -5,14 +5,19 @@ import (
 	"sync/atomic"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/account"
 )
 
 const (
-	// backlogMax and backlogOctets bound the packets that wait for the owner of an association: the default window
-	// of rdma in packets of 1500 octets, which come while the kernel lets another thread run on the owner's
+	// backlogMax and backlogOctets bound the packets that wait for the owner of an association, and the memory that they keep from
+	// other use: the default window of rdma in packets of 1500 octets, which come while the kernel lets another thread run on the owner's
 	// processor. Beyond it packets are dropped as a full NIC ring would.
 	backlogMax    = 12 << 10
 	backlogOctets = 24 << 20
+	// arenaOctets is the length of the buffers that short packets are copied to, so that one of 40 octets does not keep
+	// the 64 KiB that it came in; arenasIdle are kept for reuse.
+	arenaOctets = 64 << 10
+	arenasIdle  = 8
 	// spareMax is the longest slice, in packets, that an association keeps for its backlog.
 	spareMax = 4096
 	// ownerBatches bounds the batches that the owner sends before it opens the gate for a moment.
@@ -32,10 +37,18 @@ const (
 type gate struct {
 	own sync.Mutex // ownership of the association and of everything marked "owner"
 
-	mu      sync.Mutex     // guards the three below; a leaf lock
-	backlog []rawio.Packet // packets that arrived while the gate was taken
-	octets  int            // in them
-	spare   []rawio.Packet // the drained slice, kept for reuse
+	mu      sync.Mutex      // guards what follows, but for waiting; a leaf lock
+	backlog []rawio.Packet  // packets that arrived while the gate was taken
+	octets  int             // of memory that they keep
+	last    *rawio.Buf      // whose octets are the last of these
+	arena   *rawio.Buf      // where the next short packet is copied to; nil: there is none
+	pool    *rawio.Pool     // of arenas; nil: they are made
+	taken   int             // octets that what was taken keeps until done
+	spare   []rawio.Packet  // the drained slice, kept for reuse
+	account account.Account // what all this keeps
+	owner   *account.Account
+	short   bool // of memory: nothing more is to wait
+	closed  bool // the association is no more
 
 	waiting atomic.Int32 // len(backlog), readable without mu
 }
@@ -43,17 +56,104 @@ type gate struct {
 // post leaves a packet for the owner and takes over its buffer. It says whether there was room.
 func (g *gate) post(p *rawio.Packet) bool {
 	g.mu.Lock()
-	if len(g.backlog) >= backlogMax || len(p.Data) > backlogOctets-g.octets {
+	if g.closed { // nobody will look
+		g.mu.Unlock()
+		p.Release()
+		return true
+	}
+	keeps := g.keeps(p)
+	if len(g.backlog) >= backlogMax || keeps > backlogOctets-g.octets || g.short && g.stillShort() {
 		g.mu.Unlock()
 		p.Release()
 		return false
 	}
+	if sparse(p) {
+		g.copy(p)
+	}
 	g.backlog = append(g.backlog, *p)
-	g.octets += len(p.Data)
+	g.octets += keeps
+	g.last = p.Buf
+	g.charge()
 	g.waiting.Store(int32(len(g.backlog)))
 	g.mu.Unlock()
 	p.Buf, p.Data = nil, nil
 	return true
+}
+
+// sparse says whether a packet is only a small part of the buffer that it lies in, and so of what that is good for.
+func sparse(p *rawio.Packet) bool {
+	return p.Buf != nil && len(p.Data) < len(p.Buf.B)/2 && p.Buf.Filled < len(p.Buf.B)/2 && len(p.Data) <= arenaOctets
+}
+
+// keeps returns how many more octets are kept from other use when a packet waits: those of its buffer, of a packet or of many.
+// Called with mu held.
+func (g *gate) keeps(p *rawio.Packet) int {
+	switch {
+	case p.Buf == nil:
+		return len(p.Data)
+	case p.Buf == g.last:
+		return 0
+	case !sparse(p):
+		return len(p.Buf.B)
+	case g.arena == nil || len(p.Data) > len(g.arena.B)-g.arena.Filled:
+		return arenaOctets
+	}
+	return 0
+}
+
+// copy moves a packet to the arena. Called with mu held.
+func (g *gate) copy(p *rawio.Packet) {
+	if g.arena != nil && len(p.Data) > len(g.arena.B)-g.arena.Filled {
+		g.dropArena()
+	}
+	switch a := &g.arena; {
+	case *a != nil:
+	case g.pool != nil:
+		*a = g.pool.Get()
+	default:
+		*a = rawio.NewBuf(make([]byte, arenaOctets))
+	}
+	b := g.arena
+	at := b.Filled
+	b.Filled += copy(b.B[at:], p.Data)
+	b.Retain()
+	p.Release()
+	p.Buf, p.Data = b, b.B[at:b.Filled:b.Filled]
+}
+
+// dropArena gives up the gate's own part in it. Called with mu held.
+func (g *gate) dropArena() {
+	if g.arena != nil {
+		g.arena.Release()
+		g.arena = nil
+	}
+}
+
+// charge counts what waits. Called with mu held.
+func (g *gate) charge() {
+	if g.account.Charge(g.octets + g.taken + (cap(g.backlog)+cap(g.spare))*packetHeld) {
+		g.short = g.stillShort()
+	}
+}
+
+// stillShort says whether memory is short and the association has more than its share. Called with mu held.
+func (g *gate) stillShort() bool {
+	g.short = g.owner != nil && g.account.Over(g.account.Drawn()+g.owner.Drawn())
+	return g.short
+}
+
+// close gives up what there is, for good: the association is no more.
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+	for i := range g.backlog {
+		g.backlog[i].Release()
+	}
+	g.backlog, g.spare, g.octets, g.last = nil, nil, 0, nil
+	g.dropArena()
+	g.waiting.Store(0)
+	g.account.Trim(0)
 }
 
 // take returns the backlog. The caller gives the slice back with done.
@@ -63,7 +163,8 @@ func (g *gate) take() []rawio.Packet {
 	}
 	g.mu.Lock()
 	b := g.backlog
-	g.backlog, g.spare, g.octets = g.spare[:0], nil, 0
+	g.backlog, g.spare, g.octets, g.taken, g.last = g.spare[:0], nil, 0, g.taken+g.octets, nil
+	g.dropArena()
 	g.waiting.Store(0)
 	g.mu.Unlock()
 	return b
@@ -72,8 +173,12 @@ func (g *gate) take() []rawio.Packet {
 func (g *gate) done(b []rawio.Packet) {
 	clear(b)
 	g.mu.Lock()
+	g.taken = 0
 	if cap(b) > cap(g.spare) && cap(b) <= spareMax {
 		g.spare = b[:0]
+	}
+	if !g.closed {
+		g.charge()
 	}
 	g.mu.Unlock()
 }

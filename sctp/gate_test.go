@@ -4,6 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 )
@@ -48,6 +49,30 @@ func TestBacklogHasTwoBounds(t *testing.T) {
 	}
 }
 
+// What waits counts as much as it keeps: the whole buffer of a packet among many, and of a short one that lies alone in a long
+// buffer nothing, as it is copied.
+func TestBacklogCountsWhatItKeeps(t *testing.T) {
+	for _, row := range []struct {
+		name        string
+		filled, fit int
+		refs        int // to the buffer of a packet that waits
+	}{
+		{"one of many packets in its buffer", 64 << 10, backlogOctets >> 16, 1},
+		{"alone in its buffer", 100, backlogMax, 0},
+	} {
+		var g gate
+		for i := range row.fit + 1 {
+			buf := rawio.NewBuf(bigBuffer)
+			buf.Filled = row.filled
+			if ok := g.post(&rawio.Packet{Data: bigBuffer[:100], Buf: buf}); ok != (i < row.fit) || ok && buf.Refs() != row.refs {
+				t.Fatalf("%s: packet %d of %d finds room: %v, with %d references", row.name, i, row.fit, ok, buf.Refs())
+			}
+		}
+	}
+}
+
+var bigBuffer = make([]byte, 64<<10)
+
 // ceaseless is a link that leaves a packet in a backlog with each batch that it sends, so that there is ever more to answer. Beyond
 // so many batches it blocks until that is over.
 type ceaseless struct {
@@ -75,10 +100,7 @@ func (l *ceaseless) WriteBatch(pkts []rawio.Packet) (int, error) {
 // However much there is to do, an API call does its share of it and no more.
 func TestBulkDoesNotHoldACallCaptive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		la, lb, err := mem.Pair(mem.Options{MTU: 1500})
-		if err != nil {
-			t.Fatal(err)
-		}
+		la, lb := mempair.New(t, mem.Options{MTU: 1500})
 		link := &ceaseless{Link: lb, left: (ownerRounds + 1) * ownerBatches, over: make(chan struct{})}
 		p := joinPair(t, la, lb, la, link)
 		_, s := p.connect(t, nil, nil)

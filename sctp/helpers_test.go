@@ -3,9 +3,11 @@ package sctp
 import (
 	"context"
 	"net/netip"
+	"runtime"
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 )
@@ -19,10 +21,7 @@ type pair struct {
 
 func newPair(t testing.TB) *pair {
 	t.Helper()
-	la, lb, err := mem.Pair(mem.Options{MTU: 1500})
-	if err != nil {
-		t.Fatal(err)
-	}
+	la, lb := mempair.New(t, mem.Options{MTU: 1500})
 	return joinPair(t, la, lb, la, lb)
 }
 
@@ -40,11 +39,6 @@ func joinPair(t testing.TB, la, lb *mem.Link, a, b rawio.Link) *pair {
 	t.Cleanup(func() {
 		p.a.Close()
 		p.b.Close()
-		for i, l := range p.links {
-			if n := l.Outstanding(); n != 0 {
-				t.Errorf("link %d: %d packet buffers were never released", i, n)
-			}
-		}
 	})
 	return p
 }
@@ -76,4 +70,34 @@ func deadlineCtx(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// until waits for something that another goroutine does.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	if !eventually(t, done) {
+		t.Fatal(what, "does not happen")
+	}
+}
+
+func eventually(t *testing.T, done func() bool) bool {
+	for ctx := deadlineCtx(t); !done(); runtime.Gosched() {
+		if ctx.Err() != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// together lets write happen while s is in use, so that what it sends waits in the backlog and is handled at
+// once, n packets or more.
+func together(t *testing.T, s *Conn, n int32, write func() error) {
+	t.Helper()
+	s.Lock()
+	err := write()
+	ok := err != nil || eventually(t, func() bool { return s.gate.waiting.Load() >= n })
+	s.Unlock()
+	if err != nil || !ok {
+		t.Fatal("nothing arrives:", err)
+	}
 }

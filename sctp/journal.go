@@ -7,23 +7,26 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/fair"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // journal writes rare events to TransportConfig.Logger. A peer that causes many of them cannot flood the log:
-// there are journalLines lines in a second, and one line a minute for each limit. Nil writes nothing. No
-// gate and no lock may be held.
+// there are journalLines lines in a second, a tenth of them about one address, so that nobody keeps what others cause out of the log, and one line
+// a minute for each limit. Nil writes nothing. No gate and no lock may be held.
 type journal struct {
 	log *slog.Logger
 
-	mu         sync.Mutex // a leaf lock
-	second     time.Time  // guarded by mu: when the present second began
-	lines      int        // guarded by mu: in that second
-	suppressed int        // guarded by mu: lines not written since the last that was
-	limits     [numLimits]time.Time
+	lines fair.Lines // a leaf lock
+
+	mu     sync.Mutex           // a leaf lock
+	limits [numLimits]time.Time // guarded by mu
 }
 
-const journalLines = 100
+const (
+	journalLines = 100
+	journalEach  = journalLines / 10
+)
 
 // limit is one of the limits whose reaching is worth a line.
 type limit uint8
@@ -31,15 +34,19 @@ type limit uint8
 const (
 	limitAssocs limit = iota
 	limitAnswers
+	limitSetups
 	limitBacklog
 	limitAccept
+	limitMemory
 	numLimits
 )
 
 var limitTexts = [numLimits]string{
 	limitAssocs:  "associations refused: MaxAssocs or MaxPerSource is reached",
 	limitAnswers: "packets not answered: their source is at MaxAnswers",
+	limitSetups:  "packets not looked at: more set-ups, or packets of no association, come than MaxSetups",
 	limitBacklog: "packets dropped: the owner of their association is too slow",
+	limitMemory:  "associations aborted: MaxMemory is reached, and they held more than their share",
 	limitAccept:  "associations refused: nobody accepts them, and Backlog is reached",
 }
 
@@ -47,29 +54,21 @@ func newJournal(log *slog.Logger) *journal {
 	if log == nil {
 		return nil
 	}
-	return &journal{log: log}
+	return &journal{log: log, lines: fair.Lines{Rate: fair.Rate{All: journalLines, Each: journalEach}}}
 }
 
-// write writes a line, unless there were too many of late.
-func (j *journal) write(level slog.Level, msg string, attrs ...slog.Attr) {
+// write writes a line that who has caused, or, if that is not valid, the program itself, unless there were too many of late.
+func (j *journal) write(level slog.Level, who netip.Addr, msg string, attrs ...slog.Attr) {
 	if j == nil || !j.log.Enabled(context.Background(), level) {
 		return
 	}
-	j.mu.Lock()
-	if now := time.Now(); now.Sub(j.second) >= time.Second {
-		j.second, j.lines = now, 0
-	}
-	if j.lines == journalLines {
-		j.suppressed++
-		j.mu.Unlock()
+	left, ok := j.lines.Allow(time.Now(), who)
+	if !ok {
 		return
 	}
-	j.lines++
-	if j.suppressed > 0 {
-		attrs = append(attrs, slog.Int("suppressed", j.suppressed))
-		j.suppressed = 0
+	if left > 0 {
+		attrs = append(attrs, slog.Int("suppressed", left))
 	}
-	j.mu.Unlock()
 	j.log.LogAttrs(context.Background(), level, msg, attrs...)
 }
 
@@ -86,14 +85,18 @@ func (j *journal) reached(l limit, total uint64) {
 	}
 	j.mu.Unlock()
 	if due {
-		j.write(slog.LevelWarn, limitTexts[l], slog.Uint64("total", total))
+		j.write(slog.LevelWarn, netip.Addr{}, limitTexts[l], slog.Uint64("total", total))
 	}
 }
 
 // Journal writes a line about a rare event to TransportConfig.Logger, for a protocol above: not under a gate,
-// and never per packet. With no Logger it does nothing; there are at most 100 lines in a second.
-func (t *Transport) Journal(level slog.Level, msg string, attrs ...slog.Attr) {
-	t.journal.write(level, msg, attrs...)
+// and never per packet. remote, if it is valid, is the peer that the line is about. With no Logger it does nothing; there are at most 100
+// lines in a second, 10 of them about one address.
+func (t *Transport) Journal(level slog.Level, remote netip.AddrPort, msg string, attrs ...slog.Attr) {
+	if remote.IsValid() {
+		attrs = append([]slog.Attr{slog.Any("remote", remote)}, attrs...)
+	}
+	t.journal.write(level, remote.Addr(), msg, attrs...)
 }
 
 // entry is a line of the journal that waits for the gate to open.
@@ -136,6 +139,6 @@ func (c *Conn) report(list []entry) {
 		if e.err != nil {
 			attrs = append(attrs, slog.String("reason", e.err.Error()))
 		}
-		c.t.journal.write(level, "association: "+e.kind.String(), attrs...)
+		c.t.journal.write(level, c.RemoteAddr().(Addr).Addr(), "association: "+e.kind.String(), attrs...)
 	}
 }

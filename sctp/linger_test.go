@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/mempair"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -91,10 +93,7 @@ func (d *doorkeeper) UnbindPort(port uint16) {
 
 // behindDoor is a pair whose first end is behind a doorkeeper.
 func behindDoor(t *testing.T, lose wire.ChunkType) (*pair, *doorkeeper) {
-	la, lb, err := mem.Pair(mem.Options{MTU: 1500})
-	if err != nil {
-		t.Fatal(err)
-	}
+	la, lb := mempair.New(t, mem.Options{MTU: 1500})
 	d := &doorkeeper{Link: la, open: make(map[uint16]bool), unbound: make(chan uint16, 2*maxLinger), lose: lose}
 	return joinPair(t, la, lb, d, lb), d
 }
@@ -114,9 +113,7 @@ func TestShutdownAckIsAnsweredAfterTheEnd(t *testing.T) {
 	// req 9260-8.4-6
 	p, d := behindDoor(t, wire.ChunkShutdownComplete)
 	c, s := p.connect(t, short(200*time.Millisecond), short(20*time.Millisecond))
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.Close())
 	<-s.Done()
 	if err := s.Err(); err != assoc.ErrShutdown {
 		t.Errorf("the peer ended with %v, want %v", err, assoc.ErrShutdown)
@@ -133,9 +130,7 @@ func TestShutdownAckThatComesLateIsAnswered(t *testing.T) {
 	cfg := short(20 * time.Millisecond)
 	cfg.RTOMax = 400 * time.Millisecond
 	c, s := p.connect(t, cfg, short(cfg.RTOMax))
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.Close())
 	<-s.Done()
 	if err := s.Err(); err != assoc.ErrShutdown {
 		t.Errorf("the peer ended with %v, want %v", err, assoc.ErrShutdown)
@@ -167,9 +162,7 @@ func TestPortLingersForAWhile(t *testing.T) {
 	cfg.LocalPort = 5000
 	for range 2 {
 		c, s := p.connect(t, cfg, nil)
-		if err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, c.Close())
 		<-s.Done()
 	}
 	if port := <-d.unbound; port != 5000 {
@@ -187,9 +180,7 @@ func TestPortThatIsTakenAgainStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, d := behindDoor(t, nothing)
 		p.a.mu.Lock()
-		if err := p.a.bindPort(5000); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, p.a.bindPort(5000))
 		p.a.release(5000, time.Second)
 		time.Sleep(time.Second) // of virtual time: who is to give it back waits for the lock
 		if err := p.a.bindPort(5000); err != nil {
@@ -208,16 +199,12 @@ func TestListenOnALingeringPort(t *testing.T) {
 	cfg := short(time.Minute)
 	cfg.LocalPort = 5000
 	c, _ := p.connect(t, cfg, nil)
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.Close())
 	if len(p.a.lingering) != 1 {
 		t.Fatalf("%d ports linger, want 1", len(p.a.lingering))
 	}
 	l, err := p.a.Listen(5000, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 1), cfg); !errors.Is(err, rawio.ErrPortInUse) {
 		t.Errorf("dial from a port that listens: %v", err)
 	}
@@ -228,9 +215,7 @@ func TestFewPortsLinger(t *testing.T) {
 	p, d := behindDoor(t, nothing)
 	p.a.mu.Lock()
 	for port := range uint16(maxLinger + 10) {
-		if err := p.a.bindPort(1000 + port); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, p.a.bindPort(1000+port))
 		p.a.release(1000+port, time.Hour)
 	}
 	p.a.mu.Unlock()
@@ -252,24 +237,16 @@ func TestFewPortsLinger(t *testing.T) {
 func TestPortOfAListenerDoesNotLinger(t *testing.T) {
 	p, d := behindDoor(t, nothing)
 	l, err := p.a.Listen(5000, short(time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	c, err := p.b.Dial(deadlineCtx(t), netip.AddrPortFrom(d.Link.(rawio.Addresser).LocalAddrs()[0].Addr(), 5000), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	s, err := l.Accept(deadlineCtx(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	l.Close()
 	if len(d.unbound) != 0 {
 		t.Error("the port is given back while an association has it")
 	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.Close())
 	<-s.Done()
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()

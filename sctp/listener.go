@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+
+	"github.com/rddp-go/rddp/internal/fair"
 )
 
 // Listener accepts associations on one SCTP port.
@@ -13,9 +15,10 @@ type Listener struct {
 	port uint16
 	cfg  *Config
 
-	ready chan *Conn
-	done  chan struct{}
-	once  sync.Once
+	ready   chan *Conn
+	waiting fair.Store // places in ready
+	done    chan struct{}
+	once    sync.Once
 }
 
 // Accept returns the next established association. It fails with net.ErrClosed after Close, and with
@@ -23,6 +26,7 @@ type Listener struct {
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	select {
 	case c := <-l.ready:
+		l.taken(c)
 		return c, nil
 	case <-l.done:
 		return nil, net.ErrClosed
@@ -31,18 +35,19 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	}
 }
 
+// taken gives back the place of what was in ready.
+func (l *Listener) taken(c *Conn) { l.waiting.Give(c.from, 1) }
+
 // offer queues an established association for Accept and aborts it when nobody takes them.
 func (l *Listener) offer(c *Conn) {
 	if l.cfg.Upper != nil {
 		return // the upper protocol accepts its own sessions
 	}
-	select {
-	case l.ready <- c:
-		if isClosed(l.done) { // perhaps Close has looked before
+	if c.from = c.RemoteAddr().(Addr).Addr(); l.waiting.Take(c.from, 1) {
+		if l.ready <- c; isClosed(l.done) { // perhaps Close has looked before
 			l.refuse()
 		}
 		return
-	default:
 	}
 	l.t.journal.reached(limitAccept, l.t.stats.acceptRefused.Add(1))
 	c.Abort("listen backlog full")
@@ -71,6 +76,7 @@ func (l *Listener) refuse() {
 	for {
 		select {
 		case c := <-l.ready:
+			l.taken(c)
 			c.Abort("listener closed")
 		default:
 			return

@@ -109,12 +109,16 @@ func (b *inbox) discard(a *assoc.Assoc) {
 	}
 }
 
-// collect distributes complete messages to the inboxes of streams that are in use and the common one.
-func (c *Conn) collect() {
+// collect distributes complete messages to the inboxes of streams that are in use and the common one. left says that the slice was over
+// before it had all.
+func (c *Conn) collect() (left bool) {
 	for {
+		if c.over(sliceTime) {
+			return true
+		}
 		r, ok := c.a.Receive()
 		if !ok {
-			return
+			return false
 		}
 		if c.closing { // nobody will read it; its window lets the peer go on to its shutdown
 			c.a.Release(r)

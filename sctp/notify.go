@@ -94,9 +94,10 @@ func (c *Conn) NextEvent(ctx context.Context) (Event, error) {
 
 // notes holds the events that nobody has read. Owner only, but for limit, which never changes.
 type notes struct {
-	limit int
-	queue []Event
-	lost  int
+	limit  int
+	queue  []Event
+	lost   int
+	octets int // of memory that queue keeps
 }
 
 // push queues an event and says whether there was room.
@@ -107,6 +108,7 @@ func (n *notes) push(ev Event) bool {
 	}
 	ev.Lost, n.lost = n.lost, 0
 	n.queue = append(n.queue, ev)
+	n.octets += ev.held()
 	return true
 }
 
@@ -115,8 +117,21 @@ func (n *notes) pop() (ev Event, ok bool) {
 		return Event{}, false
 	}
 	ev = n.queue[0]
+	n.octets -= ev.held()
 	n.queue = slices.Delete(n.queue, 0, 1)
 	return ev, true
+}
+
+// held is the memory of an event in octets.
+func (e *Event) held() int {
+	n := eventHeld + cap(e.Message)
+	var p *assoc.PeerError
+	if errors.As(e.Err, &p) {
+		for _, c := range p.Causes {
+			n += cap(c.Info) + 64
+		}
+	}
+	return n
 }
 
 // note queues an event of the association for NextEvent. Owner only.

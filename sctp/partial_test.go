@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
@@ -29,9 +30,7 @@ func TestMessagesLongerThanTheReceiveBuffer(t *testing.T) {
 		var msg []byte
 		for more := true; more; {
 			n, info, err := s.ReadMsg(buf)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			msg = append(msg, buf[:n]...)
 			// req 9260-6.9-7, 9260-11.1-7: the partial flag
 			if more = info.More; more {
@@ -88,9 +87,7 @@ func TestMessageThatIsCutOff(t *testing.T) {
 			c.Abort("the peer does not hear of it")
 			<-c.Done()
 			c, err := a.Dial(deadlineCtx(t), to, fixed)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if _, err := c.WriteMsg([]byte("again"), SendInfo{}); err != nil {
 				t.Fatal(err)
 			}
@@ -133,14 +130,10 @@ func TestMessageThatIsCutOff(t *testing.T) {
 		t.Run(tt.name+", for a Socket", func(t *testing.T) {
 			a, b, links := apiPair(t)
 			server, err := b.OpenSocket(0, small)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			to := netip.AddrPortFrom(addrsB[0].Addr(), server.Port())
 			c, err := a.Dial(deadlineCtx(t), to, fixed)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			begin(t, c)
 			buf := make([]byte, 100_000)
 			_, from, info, err := server.ReadMsg(buf)

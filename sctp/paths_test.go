@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/mempair"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio/mem"
 )
 
@@ -21,20 +23,13 @@ func TestEncapsulationPortIsThatOfTheLink(t *testing.T) {
 		{"unless told otherwise", udp, 1001, 1001},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			la, lb, err := mem.Pair(mem.Options{MTU: 1500, A: tt.addrs[:1], B: tt.addrs[1:]})
-			if err != nil {
-				t.Fatal(err)
-			}
+			la, lb := mempair.New(t, mem.Options{MTU: 1500, A: tt.addrs[:1], B: tt.addrs[1:]})
 			a, err := NewTransport(la, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			defer a.Close()
 			defer lb.Close()
 			c, err := a.connect(netip.AddrPortFrom(tt.addrs[1].Addr(), 5000), &Config{EncapPort: tt.port})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if got := c.Paths()[0].Remote.Port(); got != tt.want {
 				t.Errorf("port %d, want %d", got, tt.want)
 			}

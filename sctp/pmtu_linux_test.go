@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/raw"
@@ -75,13 +76,9 @@ func TestPathMTUOverRealLinks(t *testing.T) {
 			var l *sctp.Listener
 			nsB.Do(func() (err error) { l, err = b.Listen(7, nil); return err })
 			c, err := a.Dial(ctx, netip.AddrPortFrom(pb.Addr(), 7), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			s, err := l.Accept(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			until := func(mtu int) {
 				t.Helper()
 				for c.Paths()[0].MTU != mtu-row.head {
@@ -120,13 +117,14 @@ func TestPathMTUOverRealLinks(t *testing.T) {
 			}
 			select {
 			case err := <-done:
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 			case <-ctx.Done():
 				t.Fatalf("stalled: %+v, %+v", c.Stats(), c.Paths())
 			}
 			until(1400)
+			if s := c.Stats(); devA == "cable" && s.PacketsRefused == 0 {
+				t.Errorf("the own link has refused nothing: %d timeouts", s.Timeouts)
+			}
 			if l, ok := linkB.(*tun.Link); ok && l.Stats().RxReassembled == 0 {
 				t.Errorf("no packet came in fragments: %+v", l.Stats())
 			}

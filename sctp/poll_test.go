@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 )
@@ -56,10 +57,8 @@ func TestOneSackForWhatComesMeanwhile(t *testing.T) {
 		{"polling, after a loss", false, 8, nil, true, 4}, // req 9260-6.2-7
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			la, lb, err := mem.Pair(mem.Options{MTU: 1500})
-			if err != nil {
-				t.Fatal(err)
-			}
+			la, lb := mempair.New(t, mem.Options{MTU: 1500})
+			var err error
 			sender := &twice{Link: la}
 			s := &steps{Link: lb, most: tt.most, hold: make(chan struct{})}
 			var link rawio.Link = s

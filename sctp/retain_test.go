@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/mempair"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 )
@@ -30,10 +32,8 @@ func (d *deaf) Close() error {
 // The receive goroutine keeps no association of the packets that it has handled: it would keep those that have ended, and all
 // that their users hang on them, until as many packets come at once again.
 func TestReceiverKeepsNoAssociation(t *testing.T) {
-	la, lb, err := mem.Pair(mem.Options{MTU: 1500})
-	if err != nil {
-		t.Fatal(err)
-	}
+	la, lb := mempair.New(t, mem.Options{MTU: 1500})
+	var err error
 	p := &pair{bAddr: lb.LocalAddrs()[0].Addr()}
 	if p.a, err = NewTransport(la, nil); err != nil {
 		t.Fatal(err)
@@ -44,9 +44,7 @@ func TestReceiverKeepsNoAssociation(t *testing.T) {
 	}
 	defer p.b.Close()
 	l, err := p.b.Listen(5000, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	dialed := make(chan error)
 	go func() {
 		_, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 5000), nil)
@@ -55,16 +53,12 @@ func TestReceiverKeepsNoAssociation(t *testing.T) {
 	r := receiver{t: p.b, pkts: make([]rawio.Packet, rxBatch)}
 	for len(l.ready) == 0 { // INIT, then COOKIE ECHO
 		n, err := lb.ReadBatch(r.pkts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		r.handle(n)
 		r.done()
 		if r.last != nil || r.conns != [rxBatch]*Conn{} {
 			t.Fatal("an association is kept")
 		}
 	}
-	if err := <-dialed; err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, <-dialed)
 }

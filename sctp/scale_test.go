@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/race"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -28,9 +29,7 @@ func BenchmarkIdleAssociation(b *testing.B) {
 	for b.Loop() {
 		p := newPair(b)
 		l, err := p.b.Listen(0, &Config{Backlog: count})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, err)
 		before := liveHeap()
 		conns := make([]*Conn, count)
 		for i := range conns {
@@ -53,9 +52,7 @@ func TestInitFloodLeavesNothing(t *testing.T) {
 		flood = 100_000
 	}
 	e := endpoint.New(endpoint.Config{Rand: zeros{}, MTU: func(_, _ netip.Addr) int { return 1480 }})
-	if err := e.Listen(5043, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, e.Listen(5043, nil))
 	out := assoc.NewTxBatch(32)
 	send := func(i int) {
 		b := wire.AppendHeader(nil, uint16(1+i%65535), 5043, 0)

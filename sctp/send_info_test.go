@@ -7,8 +7,10 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -17,7 +19,7 @@ import (
 
 func TestSendPrimitive(t *testing.T) {
 	// The peer's window has room for the first message, which nothing acknowledges.
-	blocked := func(t *testing.T) *Conn {
+	muted := func(t *testing.T) *Conn {
 		a, b, links := apiPair(t)
 		c, _ := associate(t, a, b, &Config{Events: 100, RemoteAddrs: []netip.Addr{addrsB[1].Addr()}, Config: assoc.Config{DisablePMTUD: true}},
 			&Config{Config: assoc.Config{RecvBuffer: 3000}})
@@ -31,7 +33,7 @@ func TestSendPrimitive(t *testing.T) {
 		}
 	}
 	t.Run("lifetime", func(t *testing.T) {
-		c := blocked(t)
+		c := muted(t)
 		write(t, c, pattern(1, 2500), SendInfo{Lifetime: time.Nanosecond}) // over before it can be sent
 		write(t, c, pattern(2, 2500), SendInfo{Lifetime: time.Hour})       // sent at once
 		write(t, c, pattern(3, 2500), SendInfo{Stream: 3, PPID: 4, Lifetime: 20 * time.Millisecond})
@@ -55,8 +57,28 @@ func TestSendPrimitive(t *testing.T) {
 			}
 		}
 	})
+	t.Run("lifetime of a message that waits for room", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c, s := newPair(t).connect(t, &Config{Events: 10, Config: assoc.Config{SendBuffer: 3000}}, nil)
+			s.Lock() // nothing is acknowledged
+			write(t, c, pattern(1, 2500), SendInfo{})
+			end := blocked(func() error {
+				_, err := c.WriteMsg(pattern(2, 2500), SendInfo{Lifetime: 20 * time.Millisecond})
+				return err
+			})
+			time.Sleep(21 * time.Millisecond)
+			s.Unlock()
+			// req 9260-11.1-5: it counts from the call
+			if ev := next(t, c, EventSendFailed); !ev.Unsent || !bytes.Equal(ev.Message, pattern(2, 2500)) {
+				t.Errorf("%d octets failed, unsent %v", len(ev.Message), ev.Unsent)
+			}
+			if err := <-end; err != nil {
+				t.Error(err)
+			}
+		})
+	})
 	t.Run("destination", func(t *testing.T) {
-		c := blocked(t)
+		c := muted(t)
 		write(t, c, pattern(1, 100), SendInfo{Dest: addrsB[1].Addr()}) // req 9260-11.1-4
 		for _, p := range c.Paths() {
 			if (p.Flight > 0) != (p.Remote.Addr() == addrsB[1].Addr()) {
@@ -91,10 +113,8 @@ func (r *recorder) WriteBatch(p []rawio.Packet) (int, error) {
 }
 
 func TestWhatSendInfoPutsOnTheWire(t *testing.T) {
-	la, lb, err := mem.Pair(mem.Options{MTU: 1500})
-	if err != nil {
-		t.Fatal(err)
-	}
+	la, lb := mempair.New(t, mem.Options{MTU: 1500})
+	var err error
 	link := &recorder{Link: la}
 	p := &pair{bAddr: lb.LocalAddrs()[0].Addr()}
 	for _, end := range []struct {
@@ -166,6 +186,9 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 		}
 		if len(s.ring) > before {
 			grown++
+		}
+		if len(s.ring) > s.max {
+			t.Fatalf("a ring of %d octets, the maximum is %d", len(s.ring), s.max)
 		}
 		for len(live) > 0 && r.IntN(101) < 50 {
 			i := 0

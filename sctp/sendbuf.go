@@ -1,6 +1,9 @@
 package sctp
 
-import "slices"
+import (
+	"slices"
+	"unsafe"
+)
 
 // sendBuf holds messages between WriteMsg and their acknowledgement. WriteMsg returns before the peer has
 // acknowledged, so the message is copied once, here: into a ring, where it lies in at most two pieces.
@@ -16,6 +19,10 @@ type sendBuf struct {
 	head  int
 	first uint64 // token of msgs[head]; tokens count up
 	fresh uint64 // messages of lower tokens are in an earlier ring
+	// affords says whether there is memory for so many more octets; nil: there is.
+	affords func(octets int) bool
+
+	old int // octets of earlier rings, as long as there are such messages
 }
 
 // written is a message in the buffer.
@@ -26,6 +33,19 @@ type written struct {
 }
 
 func (w *written) len() int { return len(w.body[0]) + len(w.body[1]) }
+
+// held returns the octets of memory that the buffer keeps, earlier rings included.
+func (s *sendBuf) held() int {
+	return s.earlier() + cap(s.ring) + cap(s.msgs)*int(unsafe.Sizeof(written{}))
+}
+
+// earlier returns the octets of rings that messages are left in.
+func (s *sendBuf) earlier() int {
+	if s.first >= s.fresh {
+		s.old = 0
+	}
+	return s.old
+}
 
 const sendBufFirst = 16 << 10
 
@@ -51,7 +71,7 @@ func (s *sendBuf) put(msg []byte, info SendInfo) (body [2][]byte, token uint64, 
 	return body, token, true
 }
 
-// grow makes room for n more octets by starting a larger ring, whose first message is the one with that
+// grow makes room for n more octets, unless memory is short and messages are on their way whose room it gets, by starting a larger ring, whose first message is the one with that
 // token. Messages in the old one stay there, held by the association until it is done with them, so a
 // ring is left at most log2(max) times.
 func (s *sendBuf) grow(n int, token uint64) bool {
@@ -60,9 +80,10 @@ func (s *sendBuf) grow(n int, token uint64) bool {
 		size *= 2
 	}
 	size = min(size, s.max)
-	if size <= len(s.ring) || n > size {
+	if size <= len(s.ring) || n > size || s.used > 0 && s.affords != nil && !s.affords(size) {
 		return false
 	}
+	s.old = s.earlier() + len(s.ring)
 	s.ring, s.start, s.used = make([]byte, size), 0, 0
 	s.fresh = token
 	return true

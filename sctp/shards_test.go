@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio/udp"
 )
 
@@ -16,21 +17,15 @@ func TestTransportOverShards(t *testing.T) {
 	loopback := netip.MustParseAddr("127.0.0.1")
 	open := func(shards int) (*Transport, *udp.Link) {
 		link, err := udp.Open(udp.Config{Local: loopback, Port: udp.AnyPort, Shards: shards})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		tr, err := NewTransport(link, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		t.Cleanup(func() { tr.Close() })
 		return tr, link
 	}
 	server, link := open(3)
 	l, err := server.Listen(5000, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() {

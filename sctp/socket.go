@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -113,6 +114,23 @@ func (s *Socket) push(c *Conn, r *assoc.Received) {
 	s.mu.Lock()
 	s.queue = append(s.queue, socketMessage{c, r})
 	s.mu.Unlock()
+}
+
+// drop forgets the messages of an association that nobody has read. Called by its owner.
+func (s *Socket) drop(c *Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) > 0 && s.queue[0].c == c {
+		s.off = 0
+	}
+	s.queue = slices.DeleteFunc(s.queue, func(m socketMessage) bool {
+		if m.c != c {
+			return false
+		}
+		c.a.Release(m.r)
+		c.unread--
+		return true
+	})
 }
 
 // giveBack releases a message that its Socket has read.

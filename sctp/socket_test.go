@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -58,15 +59,11 @@ func TestSocketSetsAssociationsUpByItself(t *testing.T) {
 func TestSocketServesManyPeers(t *testing.T) {
 	p := newPair(t)
 	server, err := p.b.OpenSocket(7, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	const peers, each = 10, 50
 	for i := range peers {
 		s, err := p.a.OpenSocket(0, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		go func() {
 			for j := range each {
 				if _, err := s.WriteMsg(fmt.Appendf(nil, "%d %d", i, j), netip.AddrPortFrom(p.bAddr, 7), SendInfo{}); err != nil {
@@ -79,9 +76,7 @@ func TestSocketServesManyPeers(t *testing.T) {
 	buf := make([]byte, 100)
 	for range peers * each {
 		n, _, _, err := server.ReadMsg(buf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		var i, j int
 		if _, err := fmt.Sscan(string(buf[:n]), &i, &j); err != nil || j != next[i] {
 			t.Fatalf("%q, want message %d of peer %d", buf[:n], next[i], i)
@@ -100,9 +95,7 @@ func TestSocketReadsLongMessagesInPieces(t *testing.T) {
 	for more := true; more; {
 		buf := make([]byte, 3000)
 		n, _, info, err := b.ReadMsg(buf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		got, more = append(got, buf[:n]...), info.More
 	}
 	if !bytes.Equal(got, want) {
@@ -184,12 +177,8 @@ func TestSocketErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := a.Conn(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.probe(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, c.probe())
 	if err := b.Close(); err != nil { // with a message unread
 		t.Errorf("close: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/internal/invariant"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
 )
@@ -20,7 +21,10 @@ type TransportStats struct {
 	TxFailed  uint64 // packets the link refused; SCTP treats them as lost
 
 	BacklogDropped uint64 // packets dropped because too many others, 12288 or 24 MiB, waited for the owner of their association
-	AcceptRefused  uint64 // associations aborted because Config.Backlog others waited for Listener.Accept
+	Squeezed       uint64 // times that an association had its window closed because it held more than its share of Config.MaxMemory
+	MemoryAborted  uint64 // associations aborted because memory was used up and they held more than their share
+	MemoryRefused  uint64 // associations refused, of peers and of the program, because their address had its share
+	AcceptRefused  uint64 // associations aborted because Config.Backlog others of that address, or twice that of all, waited for Listener.Accept
 	EventsLost     uint64 // notifications that found Config.Events others waiting for Conn.NextEvent
 
 	// Endpoint counts the packets that belong to no association, by what became of them.
@@ -30,20 +34,27 @@ type TransportStats struct {
 	Established uint64 // associations that came to be, set up by either side
 	EndShutdown uint64 // gracefully
 	EndAborted  uint64 // by this side, its program or its stack
+	EndInternal uint64 // because the stack has contradicted itself: assoc.InternalError
 	EndByPeer   uint64 // by an ABORT of the peer
 	EndTimeout  uint64 // the peer did not answer, be it a setup, data, or a shutdown
 	EndRefused  uint64 // ICMP says that the peer's host has no SCTP, or the peer is not what Config requires
+
+	// With a packet buffer too, which belongs to no association. That one is not used again.
+	Contradictions uint64 // what the stack has found wrong with itself, in the whole process
 }
 
 type transportCounters struct {
 	rxPackets, rxBatches, rxDropped  atomic.Uint64
 	txPackets, txBatches, txDiscards atomic.Uint64
 
+	squeezed, memoryAborted, memoryRefused                 atomic.Uint64
 	backlogDropped, acceptRefused, eventsLost, established atomic.Uint64
 }
 
 // Stats returns the transport's counters.
 func (t *Transport) Stats() TransportStats {
+	t.setup.Lock()
+	defer t.setup.Unlock()
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	c, s := &t.stats, t.ends
@@ -51,7 +62,8 @@ func (t *Transport) Stats() TransportStats {
 	s.RxDropped = c.rxDropped.Load() + s.BacklogDropped
 	s.TxPackets, s.TxBatches, s.TxFailed = c.txPackets.Load(), c.txBatches.Load(), c.txDiscards.Load()
 	s.AcceptRefused, s.EventsLost, s.Established = c.acceptRefused.Load(), c.eventsLost.Load(), c.established.Load()
-	s.Endpoint = t.ep.Stats()
+	s.Squeezed, s.MemoryAborted, s.MemoryRefused = c.squeezed.Load(), c.memoryAborted.Load(), c.memoryRefused.Load()
+	s.Endpoint, s.Contradictions = t.ep.Stats(), invariant.Total()
 	return s
 }
 
@@ -90,6 +102,8 @@ func (t *Transport) countEnd(err error) {
 		s.EndByPeer++
 	case errors.As(err, &aborted):
 		s.EndAborted++
+	case errors.As(err, new(*assoc.InternalError)):
+		s.EndInternal++
 	case isTimeout(err):
 		s.EndTimeout++
 	default:

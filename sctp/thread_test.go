@@ -106,3 +106,16 @@ func TestWakesAreCounted(t *testing.T) {
 		}
 	})
 }
+
+// A batch without a wake-up makes calmer by one, and one with any takes back many, within bounds.
+func TestCalm(t *testing.T) {
+	th := thread{calm: calmMost - 1}
+	for i, step := range []struct {
+		wakes uint64
+		want  int
+	}{{0, calmMost}, {0, calmMost}, {2, calmMost - wakeCost}, {2, calmMost - wakeCost + 1}, {3, 1}, {4, 0}, {4, 1}} {
+		if th.after(step.wakes); int(th.calm) != step.want {
+			t.Errorf("step %d: %d, want %d", i, th.calm, step.want)
+		}
+	}
+}

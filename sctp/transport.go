@@ -11,11 +11,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/internal/fair"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
+	"github.com/rddp-go/rddp/sctp/internal/account"
 )
 
 // minPacket is the smallest SCTP packet that a link must carry: a session control message of RFC
@@ -25,14 +28,16 @@ const minPacket = 12 + 16 + 4 + 512
 // Transport runs SCTP associations over one Link: a receive goroutine for each of its queues, one timer, and the callers'
 // own goroutines, which receive too while they wait (turn). It is the shell around the sans-IO packages endpoint and assoc.
 //
-// Locks, in the order they may be taken: mu, then an association's gate, then the leaf locks.
+// Locks, in the order they may be taken: setup, mu, then an association's gate, then the leaf locks.
 type Transport struct {
 	link  rawio.Link
 	cfg   TransportConfig
 	start time.Time
 
+	setup sync.Mutex // guards the part of ep that sets up
+
 	mu        sync.RWMutex
-	ep        *endpoint.Endpoint   // guarded by mu
+	ep        *endpoint.Endpoint   // guarded by mu, but for the part that sets up
 	conns     map[*Conn]struct{}   // guarded by mu
 	listeners map[uint16]*Listener // guarded by mu
 	ports     map[uint16]int       // guarded by mu: users of each bound port
@@ -46,6 +51,15 @@ type Transport struct {
 	turn    turn
 	shards  sync.WaitGroup // goroutines that read further queues of the link
 
+	account   *account.Total                          // what peers make it hold
+	own       account.Account                         // guarded by mu: what it holds for no peer in particular
+	remains   map[*account.Account]weak.Pointer[Conn] // guarded by mu: of associations that have ended and have something unread
+	births    uint64                                  // guarded by mu
+	squeezed  atomic.Int32                            // associations that are
+	reclaimer reclaimer
+	arenas    *rawio.Pool // for what waits for owners
+
+	longest longest // see LongestHold
 	stats   transportCounters
 	journal *journal
 
@@ -65,8 +79,13 @@ func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 		return nil, &rawio.MTUError{MTU: m}
 	}
 	t.journal = newJournal(t.cfg.Logger)
+	t.account, t.remains = account.NewTotal(t.cfg.maxMemory()), make(map[*account.Account]weak.Pointer[Conn])
+	t.account.OpenOwn(&t.own)
+	t.reclaimer.init(t)
+	t.arenas = rawio.NewPool(arenaOctets, arenasIdle)
 	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.rand(), MTU: link.MTU, Features: rawio.FeaturesOf(link),
-		MaxAssocs: t.cfg.MaxAssocs, MaxPerSource: t.cfg.maxPerSource(), MaxAnswers: t.cfg.maxAnswers(), AnswerKey: rand.Uint64()})
+		MaxAssocs: t.cfg.MaxAssocs, MaxPerSource: t.cfg.maxPerSource(), MaxAnswers: t.cfg.maxAnswers(), AnswerKey: rand.Uint64(),
+		MaxSetups: t.cfg.maxSetups(), Chance: rand.Uint64, Admits: t.admits})
 	t.timers = newTimers(t.now, (*Conn).timeout)
 	t.batches.New = func() any { return assoc.NewTxBatch(txBatch) }
 	_, t.blocks = link.(rawio.Bufferer)
@@ -178,7 +197,7 @@ func (r *receiver) handle(n int) {
 	r.at = now
 	r.train += n
 	if r.owned { // the table is locked before any gate
-		r.last.gate.own.Unlock()
+		r.last.disown()
 		r.owned = false
 	}
 	t.lookup(now, pkts, conns)
@@ -220,14 +239,32 @@ func (r *receiver) turn(now rawio.Time, c *Conn, i, n int) (any bool) {
 		r.last, r.owned = c, c.input(now, &r.pkts[i], r.owned)
 		r.conns[i] = nil
 		any = true
+		if r.owned && c.over(sliceTime/2) {
+			r.yield(c, i+1, n)
+			break
+		}
 	}
 	return any
+}
+
+// yield has another goroutine go on with an association that keeps others waiting, and leaves it the packets from the i-th to the n-th that are
+// its own.
+func (r *receiver) yield(c *Conn, i, n int) {
+	for ; i < n; i++ {
+		if r.conns[i] == c {
+			c.leave(&r.pkts[i])
+			r.conns[i] = nil
+		}
+	}
+	c.disown()
+	go c.goOn()
+	r.last, r.owned = nil, false
 }
 
 // done lets the association go whose packets were handled last.
 func (r *receiver) done() {
 	// Whoever has taken the gate meanwhile does the same when it leaves.
-	if r.last != nil && (r.owned || r.last.gate.own.TryLock()) {
+	if r.last != nil && (r.owned || r.last.tryOwn()) {
 		now := r.at
 		if !r.owned || r.octets > fewOctets { // others have had the gate, or it has taken a while to handle the packets
 			now = r.t.now()
@@ -258,7 +295,7 @@ func (t *Transport) lookup(now rawio.Time, pkts []rawio.Packet, conns []*Conn) {
 	if !unmatched {
 		return
 	}
-	t.mu.Lock()
+	t.setup.Lock()
 	before := t.ep.Stats()
 	for i := range pkts {
 		if conns[i] == nil && pkts[i].Data != nil {
@@ -267,18 +304,38 @@ func (t *Transport) lookup(now rawio.Time, pkts []rawio.Packet, conns []*Conn) {
 	}
 	t.transmitReplies(now)
 	after := t.ep.Stats()
-	t.mu.Unlock()
+	t.setup.Unlock()
 	if after.AssocsRefused > before.AssocsRefused {
 		t.journal.reached(limitAssocs, after.AssocsRefused)
+	}
+	if after.OverBudget > before.OverBudget {
+		t.journal.reached(limitSetups, after.OverBudget)
 	}
 	if after.RateLimited > before.RateLimited {
 		t.journal.reached(limitAnswers, after.RateLimited)
 	}
 }
 
-// unmatched handles a packet that belonged to no association a moment ago. Called with mu held.
+// unmatched handles a packet that belonged to no association a moment ago, or sets one up. The tables, which data needs, are locked for
+// a look, and alone for the moment in which there is a new association. Called with setup held.
 func (t *Transport) unmatched(now rawio.Time, p *rawio.Packet) *Conn {
-	a, isNew := t.ep.HandleUnmatched(now, p)
+	var s endpoint.Stranger
+	if !t.ep.Judge(now, p, &s) {
+		return nil
+	}
+	t.mu.RLock()
+	if a := t.ep.Find(&s); a != nil {
+		c := a.Owner.(*Conn)
+		t.mu.RUnlock()
+		return c
+	}
+	t.mu.RUnlock()
+	if !t.ep.Answer(now, &s) {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a, isNew := t.ep.Make(now, &s)
 	switch {
 	case a == nil:
 		return nil
@@ -288,12 +345,15 @@ func (t *Transport) unmatched(now rawio.Time, p *rawio.Packet) *Conn {
 	l := t.listeners[a.LocalPort()]
 	c := newConn(t, a, l.cfg)
 	c.listener = l
+	t.openAccount(c, a.PeerAddr().Addr())
 	t.adopt(c)
 	return c
 }
 
 // adopt enters a new association. Called with mu held.
 func (t *Transport) adopt(c *Conn) {
+	t.births++
+	c.born = t.births
 	t.conns[c] = struct{}{}
 	t.ports[c.a.LocalPort()]++
 }
@@ -311,7 +371,7 @@ func (t *Transport) refresh(c *Conn) {
 func (t *Transport) forget(c *Conn) {
 	t.timers.remove(c)
 	a, _ := c.Lock()
-	total, linger := a.Stats().Counters, c.lingerFor()
+	total, linger, freed := a.Stats().Counters, c.lingerFor(), c.freed
 	c.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -319,9 +379,13 @@ func (t *Transport) forget(c *Conn) {
 		return
 	}
 	delete(t.conns, c)
+	if !freed {
+		t.keepAccount(c)
+	}
 	count.Add(&t.ended, &total)
 	t.countEnd(c.err)
 	t.ep.Remove(c.a)
+	t.chargeOwn()
 	t.release(c.a.LocalPort(), linger)
 }
 
@@ -331,24 +395,27 @@ func (t *Transport) transmit(now rawio.Time, a *assoc.Assoc) (sent, more bool) {
 	b := t.batches.Get().(*assoc.TxBatch)
 	more = a.PollTransmit(now, b)
 	sent = len(b.Pkts) > 0
-	t.write(b)
+	if t.write(now, b, a) {
+		more = true // what was refused goes again at once
+	}
 	t.batches.Put(b)
 	return sent, more
 }
 
-// transmitReplies sends the endpoint's own packets. Called with mu held.
+// transmitReplies sends the endpoint's own packets. Called with setup held.
 func (t *Transport) transmitReplies(now rawio.Time) {
 	b := t.batches.Get().(*assoc.TxBatch)
 	for more := true; more; {
 		more = t.ep.PollTransmit(now, b)
-		t.write(b)
+		t.write(now, b, nil)
 	}
 	t.batches.Put(b)
 }
 
-// write hands a batch to the link and empties it. A packet that the link refuses counts as lost: the
-// protocol above recovers from that as from any loss.
-func (t *Transport) write(b *assoc.TxBatch) {
+// write hands a batch of an association's, or of the endpoint's, to the link and empties it. Of a packet that is longer than the
+// link takes the association hears, and refused says so; any other that the link refuses counts as lost: the protocol above
+// recovers from that as from any loss.
+func (t *Transport) write(now rawio.Time, b *assoc.TxBatch, a *assoc.Assoc) (refused bool) {
 	for pkts := b.Pkts; len(pkts) > 0; {
 		n, err := t.link.WriteBatch(pkts)
 		t.stats.txPackets.Add(uint64(n))
@@ -362,10 +429,14 @@ func (t *Transport) write(b *assoc.TxBatch) {
 		}
 		if len(pkts) > 0 {
 			t.stats.txDiscards.Add(1)
+			if a != nil && errors.Is(err, rawio.ErrTooLong) && a.Refused(now, &pkts[0]) {
+				refused = true
+			}
 			pkts = pkts[1:]
 		}
 	}
 	b.Reset()
+	return refused
 }
 
 // Listen accepts associations on an SCTP port; 0 picks a free one. It fails with rawio.ErrPortInUse
@@ -387,7 +458,7 @@ func (t *Transport) Listen(port uint16, cfg *Config) (*Listener, error) {
 		t.unbind(port)
 		return nil, err
 	}
-	l := &Listener{t: t, port: port, cfg: cfg, ready: make(chan *Conn, cfg.backlog()), done: make(chan struct{})}
+	l := &Listener{t: t, port: port, cfg: cfg, ready: make(chan *Conn, 2*cfg.backlog()), waiting: fair.Store{Max: 2 * int64(cfg.backlog())}, done: make(chan struct{})}
 	t.listeners[port] = l
 	return l, nil
 }
@@ -438,6 +509,11 @@ func (t *Transport) connect(remote netip.AddrPort, cfg *Config) (*Conn, error) {
 		t.mu.Unlock()
 		return nil, err
 	}
+	if !t.admits(remote.Addr()) {
+		t.unbind(port)
+		t.mu.Unlock()
+		return nil, &assoc.MemoryError{}
+	}
 	a, err := t.ep.Connect(t.now(), &cfg.Config, port, netip.AddrPort{}, t.remotes(cfg, remote.Addr()), remote.Port())
 	if err != nil {
 		t.unbind(port)
@@ -445,6 +521,9 @@ func (t *Transport) connect(remote netip.AddrPort, cfg *Config) (*Conn, error) {
 		return nil, err
 	}
 	c := newConn(t, a, cfg)
+	t.births++
+	c.born = t.births
+	t.openAccount(c, remote.Addr())
 	t.conns[c] = struct{}{}
 	t.mu.Unlock()
 	c.Lock()
@@ -523,7 +602,7 @@ func (t *Transport) localAddr() netip.Addr {
 
 // fail ends every association because the link is gone.
 func (t *Transport) fail(err error) {
-	t.Journal(slog.LevelError, "link failed", slog.String("reason", err.Error()))
+	t.Journal(slog.LevelError, netip.AddrPort{}, "link failed", slog.String("reason", err.Error()))
 	for _, c := range t.all() {
 		c.Abort(err.Error())
 	}
@@ -577,6 +656,7 @@ func (t *Transport) Close() error {
 		c.Abort("transport closed")
 	}
 	t.timers.close()
+	t.reclaimer.timer.Stop()
 	err := t.link.Close()
 	t.turn.close()
 	t.shards.Wait()

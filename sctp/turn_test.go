@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/mempair"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 )
@@ -248,10 +250,8 @@ func (r *reads) ReadBatch(pkts []rawio.Packet) (int, error) {
 // A link learns its reader's end even if nobody reads it when it is closed: it has buffers to give back.
 func TestClosedLinkIsReadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		la, lb, err := mem.Pair(mem.Options{MTU: 1500})
-		if err != nil {
-			t.Fatal(err)
-		}
+		la, lb := mempair.New(t, mem.Options{MTU: 1500})
+		var err error
 		p, link := &pair{bAddr: lb.LocalAddrs()[0].Addr()}, &reads{Link: la}
 		if p.a, err = NewTransport(link, nil); err != nil {
 			t.Fatal(err)
@@ -314,21 +314,14 @@ func (l *batches) Close() error {
 // fed returns an association over a link that receives the batches that it is given, and that linkOf makes something of.
 func fed(t *testing.T, linkOf func(*batches) rawio.Link) (*batches, *Conn) {
 	t.Helper()
-	la, lb, err := mem.Pair(mem.Options{MTU: 1500})
-	if err != nil {
-		t.Fatal(err)
-	}
+	la, lb := mempair.New(t, mem.Options{MTU: 1500})
 	t.Cleanup(func() { lb.Close() })
 	link := &batches{la, make(chan []rawio.Packet)}
 	tr, err := NewTransport(linkOf(link), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { tr.Close() })
 	c, err := tr.connect(netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), 1), &Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return link, c
 }
 

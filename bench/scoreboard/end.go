@@ -41,6 +41,9 @@ type report struct {
 	PacketsIn  uint64   `json:"packets_in,omitempty"`
 	CallsOut   uint64   `json:"calls_out,omitempty"` // system calls, or batches where those are not counted
 	CallsIn    uint64   `json:"calls_in,omitempty"`
+	CPU        float64  `json:"cpu_seconds,omitempty"` // while Messages round trips were made
+	Growth     *grown   `json:"growth,omitempty"`
+	Bulk       float64  `json:"bulk_GBps,omitempty"` // of a load that changes
 }
 
 // runEnd plays the end that arg describes.
@@ -49,7 +52,16 @@ func runEnd(arg string, out io.Writer) error {
 	if err := json.Unmarshal([]byte(arg), &e); err != nil {
 		return err
 	}
-	play := map[string]func(*end, io.Writer) error{"pump": playPump, "sctp": playSCTP, "tcp": playTCP, "pion": playPion}[e.Peer]
+	if e.Procs > 0 {
+		runtime.GOMAXPROCS(e.Procs)
+	}
+	play := map[string]func(*end, io.Writer) error{"pump": playPump, "sctp": playSCTP, "tcp": playTCP, "pion": playPion, "rdma": playRDMA}[e.Peer]
+	switch {
+	case e.Shape == growth || e.Shape == idle:
+		play = playGrowth
+	case e.Shape != "" && e.Peer != "rdma":
+		play = playShape
+	}
 	if play == nil {
 		return fmt.Errorf("no end of %q", e.Peer)
 	}
@@ -265,17 +277,30 @@ func countCalls(l rawio.Link, r *report) {
 
 // parseReports reads what ends print that speak as runEnd does.
 func parseReports(s spec, server, client []byte) (f figures, err error) {
-	srv, err := lastReport(server)
-	if err != nil {
-		return f, fmt.Errorf("server: %w", err)
-	}
 	cl, err := lastReport(client)
 	if err != nil {
 		return f, fmt.Errorf("client: %w", err)
 	}
+	srv := report{}
+	if s.kind() != growthRows { // there the client tells all
+		if srv, err = lastReport(server); err != nil {
+			return f, fmt.Errorf("server: %w", err)
+		}
+	}
 	f.P50, f.P99 = cl.P50, cl.P99
 	f.Allocs = [2]*float64{cl.Allocs, srv.Allocs}
 	f.Batch = [2]float64{ratio(cl.PacketsOut, cl.CallsOut), ratio(srv.PacketsIn, srv.CallsIn)}
+	if s.Shape != "" {
+		f.Growth, f.GBps = cl.Growth, cl.Bulk
+		if cl.Messages == 0 {
+			return f, nil
+		}
+		f.Rate = float64(cl.Messages) / cl.Seconds
+		if f.GBps == 0 {
+			f.TripCPU = (cl.CPU + srv.CPU) / float64(cl.Messages) * 1e6
+		}
+		return f, nil
+	}
 	if s.PingPong {
 		f.Octets = 2 * float64(cl.Octets)
 		return f, nil

@@ -25,13 +25,19 @@ func TestOurOwnEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &bench{self: self, nets: make(map[string]*network)}
-	bd := &board{Rounds: 1, Seconds: 0.3, Specs: []spec{
+	bd := new(board)
+	for _, s := range []spec{
 		tcp(lo64K, mid), pingPong(tcp(lo1500, tiny)),
 		messages("raw", veth64K, mid), pingPong(messages("udp", lo1500, tiny)), pionOver(mid),
 		pumpOver("raw", veth1500), pumpOver("udp", lo1500), pumpOver("tun", tun1500),
 		bothWays(pumpOver("raw", lo64K)), polled(bare("udp", lo1500)),
-	}}
-	if err := b.run(t.Context(), bd, time.Minute, io.Discard); err != nil {
+		shape("tcp", pipelined, "", lo1500), connected(20)(shape("sctp", direct, "udp", lo1500)), shape("tcp", fetch, "", lo1500),
+		computing(shape("sctp", handed, "raw", lo64K)), overUDP.verbBeside("read", long)[1], overUDP.verbBeside("write", message)[1],
+		overRaw.verbBeside("send", message)[1], shape("sctp", toDirect, "udp", lo1500), grow("mem", 2, false), grow("udp", 2, true), many(idle, "udp", 3, noBeats),
+	} {
+		bd.Tasks = append(bd.Tasks, task{spec: s, rounds: 1, run: 300 * time.Millisecond})
+	}
+	if err := b.run(t.Context(), bd, 5*time.Minute, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	for name, err := range bd.Errors {
@@ -43,7 +49,11 @@ func TestOurOwnEnds(t *testing.T) {
 		case f == nil: // reported above
 		case f.CPU[0] <= 0 || f.CPU[1] <= 0 || f.RSS[0] <= 0 || f.RSS[1] <= 0:
 			t.Errorf("%s: no processor time or no memory: %+v", s, f)
-		case s.PingPong && f.P99 < f.P50:
+		case s.kind() == shapeRows && (f.Rate <= 0 || (f.TripCPU <= 0 || f.TripCPU > 1e4) != (f.GBps > 0)):
+			t.Errorf("%s: a program's round trips: %+v", s, f)
+		case s.kind() == growthRows && (f.Growth.Setups <= 0 || f.Growth.Idle <= 0 || s.Socket && f.Growth.Restart <= 0):
+			t.Errorf("%s: what associations cost: %+v", s, f.Growth)
+		case (s.PingPong || s.Shape != "") && f.P99 < f.P50:
 			t.Errorf("%s: %+v", s, f)
 		}
 	}

@@ -9,6 +9,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,10 +19,13 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/rddp-go/rddp/bench/machine"
 )
 
 type options struct {
@@ -31,7 +35,9 @@ type options struct {
 	run    string
 	list   bool
 	json   bool
+	part   string
 	docs   string
+	judge  bool
 	bin    string
 }
 
@@ -40,13 +46,15 @@ func main() {
 		exit(runEnd(os.Args[2], os.Stdout))
 	}
 	var o options
-	pflag.DurationVar(&o.time, "time", 5*time.Minute, "how long all of it takes, more or less")
-	pflag.IntVar(&o.rounds, "rounds", 3, "how often each thing is measured")
-	pflag.BoolVar(&o.quick, "quick", false, "a minute, one round, and only what the targets need")
+	pflag.DurationVar(&o.time, "time", 5*time.Minute, "how long the bulk part takes, more or less; the others have lengths of their own, see --list")
+	pflag.IntVar(&o.rounds, "rounds", 3, "how often each thing is measured; other parts than bulk 5 times, b 9 times, unless this is given")
+	pflag.BoolVar(&o.quick, "quick", false, "one short round of what the targets need, by default of bulk, a minute")
+	pflag.StringVar(&o.part, "part", "", "only these `parts`, separated by commas: bulk, the shapes of programs a to i, change, idle, growth, 100000 (default all but the last)")
 	pflag.StringVar(&o.run, "run", "", "only what matches this `regexp`")
 	pflag.BoolVar(&o.list, "list", false, "list what would be measured")
 	pflag.BoolVar(&o.json, "json", false, "print JSON")
-	pflag.StringVar(&o.docs, "write-docs", "", "put the tables into this `file` too")
+	pflag.StringVar(&o.docs, "write-docs", "", "put the rows into this `file` too, docs/scoreboard.md in this repository")
+	pflag.BoolVar(&o.judge, "judge", false, "measure nothing: mark what is stale in the file of --write-docs")
 	pflag.StringVar(&o.bin, "bin", "", "`directory` of ddpbench and usrsctp-end (default: where this program is)")
 	pflag.Parse()
 	if o.quick && !pflag.CommandLine.Changed("time") {
@@ -54,6 +62,9 @@ func main() {
 	}
 	if o.quick && !pflag.CommandLine.Changed("rounds") {
 		o.rounds = 1
+	}
+	if o.quick && o.part == "" {
+		o.part = "bulk"
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
@@ -67,19 +78,37 @@ func main() {
 	}
 }
 
-// specs are those that the flags ask for.
-func (o *options) specs() (list []spec, err error) {
+// tasks are those that the flags ask for.
+func (o *options) tasks() (list []task, err error) {
 	re, err := regexp.Compile(o.run)
 	if err != nil {
 		return nil, err
 	}
-	all := plan()
-	if o.quick {
-		all = needed()
+	parts, err := chosen(o.part)
+	if err != nil {
+		return nil, err
 	}
-	for _, s := range all {
-		if re.MatchString(s.String()) {
-			list = append(list, s)
+	for _, p := range parts {
+		bulk := p.run == 0
+		if o.quick && bulk {
+			p.specs = needed()
+		}
+		var specs []spec
+		for _, s := range p.specs {
+			if re.MatchString(s.String()) && !slices.Contains(specs, s) && !slices.ContainsFunc(list, func(t task) bool { return t.spec == s }) {
+				specs = append(specs, s)
+			}
+		}
+		switch {
+		case bulk:
+			p.rounds, p.extra, p.run = o.rounds, startTime, max(minRun, o.time/time.Duration(max(1, len(specs)*o.rounds))-startTime)
+		case o.quick:
+			p.rounds, p.run = 1, max(quickRun, p.run/10)
+		case pflag.CommandLine.Changed("rounds"):
+			p.rounds = o.rounds
+		}
+		for _, s := range specs {
+			list = append(list, task{s, p.rounds, p.run, p.extra})
 		}
 	}
 	if len(list) == 0 {
@@ -90,51 +119,63 @@ func (o *options) specs() (list []spec, err error) {
 
 // A run is not shorter than this, or it would say little. What it takes besides is start and end.
 const (
-	minSeconds = 0.2
-	startTime  = 400 * time.Millisecond
+	minRun    = 200 * time.Millisecond
+	quickRun  = 300 * time.Millisecond
+	startTime = 400 * time.Millisecond
 )
 
-// seconds is how long one of n runs can be.
-func (o *options) seconds(n int) float64 {
-	return max(minSeconds, (o.time/time.Duration(n*o.rounds) - startTime).Seconds())
-}
-
 func (o *options) main(ctx context.Context, out, progress io.Writer) (failed bool, err error) {
-	specs, err := o.specs()
-	if err != nil {
-		return false, err
-	}
-	if o.list {
-		for _, s := range specs {
-			fmt.Fprintln(out, s)
-		}
-		return false, nil
+	if o.judge {
+		return false, keepBook(o.docs, nil)
 	}
 	if o.rounds < 1 {
 		return false, errors.New("--rounds: at least one is needed")
 	}
-	b, err := newBench(o.bin, specs)
+	tasks, err := o.tasks()
 	if err != nil {
 		return false, err
 	}
-	bd := &board{Machine: thisMachine(), Seconds: o.seconds(len(specs)), Rounds: o.rounds, Specs: specs}
-	if err := b.run(ctx, bd, 2*o.time, progress); err != nil {
+	long := length(tasks).Round(time.Second)
+	if o.list {
+		for _, t := range tasks {
+			fmt.Fprintf(out, "%s: %d rounds of %s\n", t, t.rounds, t.run.Round(time.Millisecond))
+		}
+		fmt.Fprintf(out, "%s in all\n", long)
+		return false, nil
+	}
+	fmt.Fprintf(progress, "%d things to measure, about %s\n", len(tasks), long)
+	b, err := newBench(o.bin, tasks)
+	if err != nil {
 		return false, err
 	}
-	bd.Machine.Load[1] = load()
+	b.quick = o.quick
+	bd := &board{Machine: machine.This(versions()), Part: cmp.Or(o.part, "all"), Tasks: tasks}
+	if err := b.run(ctx, bd, 2*long+time.Minute, progress); err != nil {
+		return false, err
+	}
+	bd.Machine.Load[1] = machine.Load()
 	if o.json {
 		err = bd.json(out)
 	} else {
 		bd.print(out)
 	}
 	if err == nil && o.docs != "" {
-		err = bd.writeDocs(o.docs)
+		err = keepBook(o.docs, bd)
 	}
 	return len(bd.Errors) > 0, err
 }
 
-// newBench finds the programs that specs need.
-func newBench(bin string, specs []spec) (*bench, error) {
+// versions are those of the peers.
+func versions() map[string]string {
+	return map[string]string{
+		"iperf3":     machine.Said("dpkg-query", "-W", "-f", "${Version}", "iperf3"),
+		"libusrsctp": machine.Said("dpkg-query", "-W", "-f", "${Version}", "libusrsctp2"),
+		"pion/sctp":  machine.Module("github.com/pion/sctp"),
+	}
+}
+
+// newBench finds the programs that tasks need.
+func newBench(bin string, tasks []task) (*bench, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -147,7 +188,7 @@ func newBench(bin string, specs []spec) (*bench, error) {
 		nets: make(map[string]*network),
 	}
 	program := map[string]string{"ddpbench": b.ddpbench, "usrsctp": b.usrsctp, "iperf3": "iperf3"}
-	for _, s := range specs {
+	for _, s := range tasks {
 		if p := program[s.Peer]; p != "" {
 			if _, err := exec.LookPath(p); err != nil {
 				return nil, fmt.Errorf("%s is missing: run make scoreboard, which builds and installs what is needed (%w)", s.Peer, err)

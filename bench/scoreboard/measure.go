@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
+
+	"github.com/rddp-go/rddp/bench/machine"
 )
 
 // A peer knows how to run its two ends and to read what they print.
@@ -21,6 +24,7 @@ var peers = map[string]peer{
 	"sctp":     goPeer,
 	"tcp":      goPeer,
 	"pion":     goPeer,
+	"rdma":     goPeer,
 	"ddpbench": {ddpbenchCommand, `"type":"serving"`, parseDDPBench},
 	"iperf3":   {iperfCommand, "Server listening", parseIperf},
 	"usrsctp":  {usrsctpCommand, "ready", parseReports},
@@ -36,6 +40,10 @@ type figures struct {
 	Allocs [2]*float64 `json:"allocs_per_message"` // nil: unknown
 	CPU    [2]float64  `json:"cpu_seconds"`        // of the whole process
 	RSS    [2]int64    `json:"peak_rss_octets"`
+
+	Rate    float64 `json:"round_trips_a_second,omitempty"`
+	TripCPU float64 `json:"cpu_us_a_round_trip,omitempty"` // of both ends
+	Growth  *grown  `json:"growth,omitempty"`
 }
 
 // cpuPerGB is the processor time of both ends, in seconds.
@@ -47,6 +55,16 @@ type bench struct {
 	ddpbench string
 	usrsctp  string
 	nets     map[string]*network
+	quick    bool // no more round trips than there is time for
+}
+
+// end is one end of a run of s.
+func (b *bench) end(n *network, s spec, server bool, seconds float64) *end {
+	e := n.end(s, server, seconds)
+	if b.quick {
+		e.Trips = 0
+	}
+	return e
 }
 
 // patience is how much longer than it should a run may take: a message that is sent at the end may
@@ -54,7 +72,8 @@ type bench struct {
 const patience = 10 * time.Second
 
 // measure runs s once.
-func (b *bench) measure(ctx context.Context, s spec, seconds float64) (f figures, err error) {
+func (b *bench) measure(ctx context.Context, t task) (f figures, err error) {
+	s, seconds := t.spec, t.run.Seconds()
 	n := b.nets[s.Net]
 	if n == nil {
 		if n, err = networks[s.Net](); err != nil {
@@ -68,9 +87,9 @@ func (b *bench) measure(ctx context.Context, s spec, seconds float64) (f figures
 	}
 	defer closeAll(files)
 	p := peers[s.Peer]
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds*float64(time.Second))+patience)
+	ctx, cancel := context.WithTimeout(ctx, t.run+3*t.extra+time.Duration(s.Trips)*time.Millisecond/2+patience)
 	defer cancel()
-	server, err := start(ctx, n.ns[1], p.command(b, n.end(s, true, seconds)), p.ready, files)
+	server, err := start(ctx, n.ns[1], p.command(b, b.end(n, s, true, seconds)), p.ready, files)
 	if err != nil {
 		return f, err
 	}
@@ -78,7 +97,7 @@ func (b *bench) measure(ctx context.Context, s spec, seconds float64) (f figures
 	if err := server.ready(ctx); err != nil {
 		return f, fmt.Errorf("server: %w: %s", err, server.words())
 	}
-	client, err := start(ctx, n.ns[0], p.command(b, n.end(s, false, seconds)), "", files)
+	client, err := start(ctx, n.ns[0], p.command(b, b.end(n, s, false, seconds)), "", files)
 	if err != nil {
 		return f, err
 	}
@@ -98,6 +117,12 @@ func (b *bench) measure(ctx context.Context, s spec, seconds float64) (f figures
 // check refuses what does not stand for the run it comes from.
 func (f *figures) check(s spec, seconds float64) error {
 	switch took := f.Octets / 1e9 / f.GBps; {
+	case s.Shape == idle && f.Growth != nil:
+		return nil
+	case s.Shape != "" && !(f.Rate > 0):
+		return errors.New("no round trip was measured")
+	case s.Shape != "":
+		return nil
 	case s.PingPong && !(f.P50 > 0):
 		return errors.New("no round trip was measured")
 	case s.PingPong:
@@ -135,10 +160,10 @@ func closeAll(files []*os.File) {
 
 // board is what was measured: for each spec a result of each round.
 type board struct {
-	Machine machine               `json:"machine"`
-	Seconds float64               `json:"seconds_of_a_run"`
-	Rounds  int                   `json:"rounds"`
-	Specs   []spec                `json:"-"`
+	Machine machine.Machine       `json:"machine"`
+	Part    string                `json:"part"`
+	Tasks   []task                `json:"-"`
+	Specs   []spec                `json:"-"`       // of the tasks
 	Results map[string][]*figures `json:"results"` // by name; nil: failed
 	Errors  map[string]string     `json:"errors,omitempty"`
 }
@@ -146,18 +171,27 @@ type board struct {
 // errNoTime is in place of what was not measured.
 var errNoTime = errors.New("there was no time left")
 
-// run measures all specs in each round, so that whatever else the machine does hits all of them. After
-// limit it measures no more.
+// run measures all tasks in each round, so that whatever else the machine does hits all of them, in every other round the last
+// first. After limit it measures no more.
 func (b *bench) run(ctx context.Context, bd *board, limit time.Duration, progress io.Writer) error {
-	bd.Results, bd.Errors = make(map[string][]*figures), make(map[string]string)
+	bd.Results, bd.Errors, bd.Specs = make(map[string][]*figures), make(map[string]string), nil
+	rounds := 0
+	for _, t := range bd.Tasks {
+		bd.Specs = append(bd.Specs, t.spec)
+		rounds = max(rounds, t.rounds)
+	}
 	end := time.Now().Add(limit)
-	for round := range bd.Rounds {
-		for i, s := range bd.Specs {
-			name := s.String()
-			fmt.Fprintf(progress, "round %d of %d, %d of %d: %s\n", round+1, bd.Rounds, i+1, len(bd.Specs), name)
+	for round := range rounds {
+		list := slices.DeleteFunc(slices.Clone(bd.Tasks), func(t task) bool { return t.rounds <= round })
+		if round%2 == 1 {
+			slices.Reverse(list)
+		}
+		for i, t := range list {
+			name := t.String()
+			fmt.Fprintf(progress, "round %d of %d, %d of %d: %s\n", round+1, rounds, i+1, len(list), name)
 			f, err := figures{}, errNoTime
 			if time.Now().Before(end) {
-				f, err = b.measure(ctx, s, bd.Seconds)
+				f, err = b.measure(ctx, t)
 			}
 			if ctx.Err() != nil {
 				return ctx.Err()

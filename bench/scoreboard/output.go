@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 )
 
 // table is rows of cells, the first one the heading.
@@ -33,10 +33,10 @@ func (t table) markdown(w io.Writer) {
 	}
 }
 
-// results is a row for each spec.
-func (bd *board) results() table {
-	t := table{{"what", "GB/s", "range", "round trip us", "range", "p99", "CPU s/GB", "peak MiB", "packets/call", "allocs/message"}}
-	for _, s := range bd.Specs {
+// bulk is a row for each spec that is no shape.
+func (bd *board) bulk() table {
+	t := table{bulkRows.cells()}
+	for _, s := range ofKind(bulkRows, bd.Specs) {
 		row := make([]string, len(t[0]))
 		row[0] = s.String()
 		for i := range row[1:] {
@@ -65,6 +65,52 @@ func (bd *board) results() table {
 	return t
 }
 
+// shapes is a row for each shape.
+func (bd *board) shapes() table {
+	t := table{shapeRows.cells()}
+	for _, s := range ofKind(shapeRows, bd.Specs) {
+		r := append([]string{s.String()}, bd.withRange(s, rate)...)
+		r = append(append(r, bd.withRange(s, latency)...), bd.withRange(s, tail)...)
+		r = append(r, bd.median(s, tripCPU), bd.median(s, throughput), "-")
+		if f := bd.middle(s); f != nil {
+			r[len(r)-1] = fmt.Sprintf("%d, %d", f.RSS[0]>>20, f.RSS[1]>>20)
+		}
+		t = append(t, r)
+	}
+	return t
+}
+
+// growths is a row for each number of associations.
+func (bd *board) growths() table {
+	t := table{growthRows.cells()}
+	for _, s := range ofKind(growthRows, bd.Specs) {
+		r := []string{s.String()}
+		for _, q := range []quantity{setups, heapEach, stackEach, idleCPU, beats, beatCPU, rate, latency, tail, tripCPU, restart} {
+			r = append(r, bd.median(s, q))
+		}
+		t = append(t, r)
+	}
+	return t
+}
+
+// median is that of the rounds, for people.
+func (bd *board) median(s spec, q quantity) string {
+	if v, ok := bd.spread(s, q); ok {
+		return number(v.Median)
+	}
+	if bd.Errors[s.String()] != "" {
+		return "failed"
+	}
+	return "-"
+}
+
+func (bd *board) withRange(s spec, q quantity) []string {
+	if v, ok := bd.spread(s, q); ok {
+		return []string{number(v.Median), number(v.Min) + "-" + number(v.Max)}
+	}
+	return []string{bd.median(s, q), "-"}
+}
+
 // middle is the run with the median of what s is about, the slower one of two.
 func (bd *board) middle(s spec) *figures {
 	list := slices.DeleteFunc(slices.Clone(bd.Results[s.String()]), func(f *figures) bool { return f == nil })
@@ -72,6 +118,9 @@ func (bd *board) middle(s spec) *figures {
 		return nil
 	}
 	slices.SortFunc(list, func(a, b *figures) int {
+		if s.Shape != "" {
+			return compare(a.Rate, b.Rate)
+		}
 		if s.PingPong {
 			return compare(a.P50, b.P50)
 		}
@@ -133,7 +182,7 @@ func pair(okA, okB bool, a, b string) string {
 
 // targets is a row for each check.
 func (bd *board) targets() table {
-	t := table{{"target", "what", "measured", "range", "wanted", ""}}
+	t := table{targetRows.cells()}
 	for _, o := range bd.outcomes() {
 		row := []string{fmt.Sprint(o.Target), o.What, "-", "-", o.limit(), o.verdict()}
 		if o.Ratio != nil {
@@ -141,32 +190,52 @@ func (bd *board) targets() table {
 		}
 		t = append(t, row)
 	}
-	return append(t,
-		[]string{"7", "benchmarks of codec, CRC, SACKs, placement, sending", "-", "-", "make bench", "not a ratio"},
-		[]string{"8", "nothing regressed with GSO, GRO and shards", "-", "-", "make conformance interop", "not a ratio"})
+	return t
 }
+
+// table is what a run yields of a kind of table.
+func (bd *board) table(k *kind) table {
+	return map[*kind]func(*board) table{targetRows: (*board).targets, bulkRows: (*board).bulk, shapeRows: (*board).shapes, growthRows: (*board).growths}[k](bd)
+}
+
+// cells are the heading without the commit, which is the same for all of a run.
+func (k *kind) cells() []string { return k.heading[:len(k.heading)-1] }
 
 // notes say how to read the tables.
 const notes = "GB/s is 10^9 octets of messages where they arrive, the median of the rounds. Round trips are medians of a run, and of the rounds. " +
 	"Processor time and peak resident memory are those of whole processes; CPU s/GB adds both sides up. Pairs are client, server. " +
 	"Packets/call is what left the client and reached the server in one system call, for ddpbench in one batch. " +
 	"A - is not known. Pumps checksum on both sides and copy once, without a protocol. " +
-	"libusrsctp computes its checksums, as on any network, and counts with the better of two buffer sizes."
+	"libusrsctp computes its checksums, as on any network, and counts with the better of two buffer sizes. " +
+	"Shapes of programs: direct, who reads a message answers it; channel, a goroutine reads and hands each message to a worker through a channel; " +
+	"pipelined, 32 requests outstanding; fetch, as channel, 16 octets ask for a message. TCP is Go's, on the same device; beside tun it is on loopback. " +
+	"Processor time a round trip is that of both processes while round trips were made, without what a goroutine computes beside. " +
+	"Growth: 100 octets there and back, 256 round trips at a time over all associations in turn; memory and heartbeats are those of one end. " +
+	"Targets 7, benchmarks of the parts, and 8, nothing regressed with offloads and shards, are no ratios: make bench, make conformance, make interop."
 
 // print writes what was measured, for people.
 func (bd *board) print(w io.Writer) {
 	fmt.Fprintf(w, "%s\n%s\n\n", &bd.Machine, bd.about())
-	bd.results().text(w)
-	fmt.Fprintln(w)
-	bd.targets().text(w)
-	fmt.Fprintf(w, "\n%s\n", notes)
+	for i := range kinds { // the targets last
+		if t := bd.table(kinds[(i+1)%len(kinds)]); len(t) > 1 {
+			t.text(w)
+			fmt.Fprintln(w)
+		}
+	}
+	fmt.Fprintf(w, "%s\n", notes)
 	for _, name := range slices.Sorted(maps.Keys(bd.Errors)) {
 		fmt.Fprintf(w, "failed: %s: %s\n", name, bd.Errors[name])
 	}
 }
 
 func (bd *board) about() string {
-	return fmt.Sprintf("%d rounds, %.3g s a run.", bd.Rounds, bd.Seconds)
+	var how []string
+	for _, t := range bd.Tasks {
+		if h := fmt.Sprintf("%d rounds of %s", t.rounds, t.run.Round(time.Millisecond)); !slices.Contains(how, h) {
+			how = append(how, h)
+		}
+	}
+	return fmt.Sprintf("Part %s: %s.", bd.Part, strings.Join(how, ", "))
 }
 
 func (bd *board) json(w io.Writer) error {
@@ -176,43 +245,4 @@ func (bd *board) json(w io.Writer) error {
 		*board
 		Targets []outcome `json:"targets"`
 	}{bd, bd.outcomes()})
-}
-
-// Marks around what this program writes into a document.
-const (
-	docsBegin = "<!-- scoreboard: written by make scoreboard -->"
-	docsEnd   = "<!-- end of the scoreboard -->"
-)
-
-// section is what goes into the documentation.
-func (bd *board) section() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n## Scoreboard\n\n%s %s\n\n", docsBegin, &bd.Machine, bd.about())
-	bd.targets().markdown(&b)
-	fmt.Fprintln(&b)
-	bd.results().markdown(&b)
-	fmt.Fprintf(&b, "\n%s\n%s", notes, docsEnd)
-	return b.String()
-}
-
-// insert puts section in the place of the one that doc has, or else at its end.
-func insert(doc, section string) string {
-	begin := strings.Index(doc, docsBegin)
-	end := strings.Index(doc, docsEnd)
-	if begin >= 0 && end > begin {
-		return doc[:begin] + section + doc[end+len(docsEnd):]
-	}
-	if doc != "" {
-		doc = strings.TrimRight(doc, "\n") + "\n\n"
-	}
-	return doc + section + "\n"
-}
-
-// writeDocs puts the scoreboard into a document, which need not exist.
-func (bd *board) writeDocs(file string) error {
-	doc, err := os.ReadFile(file)
-	if err != nil && !os.IsNotExist(err) {
-		return err
-	}
-	return os.WriteFile(file, []byte(insert(string(doc), bd.section())), 0o644)
 }

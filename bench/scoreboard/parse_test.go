@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/rddp-go/rddp/bench/machine"
 )
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(math.Abs(a), math.Abs(b)) }
@@ -125,6 +127,7 @@ func TestRunsThatSayLittleAreRefused(t *testing.T) {
 		{"it took long enough", tcp(lo64K, mid), figures{GBps: 1, Octets: 0.3e9}, ""},
 		{"no round trip", pingPong(tcp(lo64K, tiny)), figures{GBps: 1, Octets: 1e9}, "no round trip"},
 		{"round trips", pingPong(tcp(lo64K, tiny)), figures{P50: 1}, ""},
+		{"no round trip of a program", shape("tcp", direct, "", lo1500), figures{Octets: 1}, "no round trip"},
 	} {
 		err := test.f.check(test.s, 1)
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
@@ -134,17 +137,11 @@ func TestRunsThatSayLittleAreRefused(t *testing.T) {
 }
 
 func TestProcIsRead(t *testing.T) {
-	if n := highWater("Name:\tx\nVmPeak:\t  900 kB\nVmHWM:\t  123 kB\nVmRSS:\t 7 kB\n"); n != 123<<10 {
-		t.Error(n)
-	}
-	if n := highWater("VmHWM:\t123\n"); n != 0 {
-		t.Error(n)
+	if a, b := highWater("Name:\tx\nVmPeak:\t  900 kB\nVmHWM:\t  123 kB\nVmRSS:\t 7 kB\n"), highWater("VmHWM:\t123\n"); a != 123<<10 || b != 0 {
+		t.Error(a, b)
 	}
 	const info = "processor\t: 0\nmodel name\t: Foo 9\ncpu family\t: 26\nmodel\t\t: 2\n\nprocessor\t: 1\nmodel name\t: Bar\n"
-	if m := cpuModel(info); m != "Foo 9 (family 26, model 2)" {
-		t.Error(m)
-	}
-	if m := cpuModel(""); m != unknown {
-		t.Error(m)
+	if a, b := machine.CPUModel(info), machine.CPUModel(""); a != "Foo 9 (family 26, model 2)" || b != machine.Unknown {
+		t.Error(a, b)
 	}
 }

@@ -21,6 +21,15 @@ type spec struct {
 	Memory   int           `json:"memory,omitempty"`   // octets that messages use in turn on each side; 0: as little as need be
 	PathMTU  int           `json:"path_mtu,omitempty"` // forced upon libusrsctp, octets; 0: its own
 	Buffer   int           `json:"buffer,omitempty"`   // of libusrsctp, octets
+
+	// What follows is for the shapes of programs, and for growth.
+	Shape  string        `json:"shape,omitempty"`
+	Conns  int           `json:"conns,omitempty"`  // connections; 0: one
+	Procs  int           `json:"procs,omitempty"`  // GOMAXPROCS of both ends; 0: all processors
+	Busy   bool          `json:"busy,omitempty"`   // a goroutine of each end computes at the same time
+	Trips  int           `json:"trips,omitempty"`  // round trips of a run, at least
+	Beat   time.Duration `json:"beat,omitempty"`   // HB.interval; 0: the default, or noBeats
+	Socket bool          `json:"socket,omitempty"` // the server has a goroutine for each processor, not for each association
 }
 
 // How long an end polls before it blocks, other than by default.
@@ -29,16 +38,24 @@ const (
 	atOnce  = -1
 )
 
+// noBeats in place of an HB.interval turns heartbeats off.
+const noBeats = -1
+
 // String is the name that results go by.
 func (s spec) String() string {
 	words := []string{s.Peer}
 	if s.Verb != "" {
 		words = append(words, s.Verb)
 	}
+	if s.Shape != "" {
+		words = append(words, s.Shape)
+	}
 	if s.Link != "" {
 		words = append(words, s.Link)
 	}
-	words = append(words, s.Net)
+	if s.Link != "mem" {
+		words = append(words, s.Net)
+	}
 	if s.Size > 0 {
 		words = append(words, size(s.Size))
 	}
@@ -54,10 +71,22 @@ func (s spec) String() string {
 	if s.QPs > 1 {
 		words = append(words, fmt.Sprintf("QPs=%d", s.QPs))
 	}
+	if s.Conns > 1 {
+		words = append(words, fmt.Sprintf("connections=%d", s.Conns))
+	}
+	switch {
+	case s.Beat > 0:
+		words = append(words, "HB.interval="+s.Beat.String())
+	case s.Beat < 0:
+		words = append(words, "no heartbeats")
+	}
+	if s.Procs > 0 {
+		words = append(words, fmt.Sprintf("GOMAXPROCS=%d", s.Procs))
+	}
 	for _, f := range []struct {
 		on   bool
 		word string
-	}{{s.Both, "both-ways"}, {s.PingPong, "ping-pong"}, {s.Poll == polling, "polling"}, {s.Poll == atOnce, "blocking"}} {
+	}{{s.Both, "both-ways"}, {s.PingPong, "ping-pong"}, {s.Poll == polling, "polling"}, {s.Poll == atOnce, "blocking"}, {s.Busy, "computing"}, {s.Socket, "Socket"}} {
 		if f.on {
 			words = append(words, f.word)
 		}

@@ -30,6 +30,31 @@ func throughput(f *figures) (float64, bool) { return f.GBps, f.GBps > 0 }       
 func latency(f *figures) (float64, bool)    { return f.P50, f.P50 > 0 }           // us
 func processor(f *figures) (float64, bool)  { return f.cpuPerGB(), f.Octets > 0 } // s/GB
 
+// Of shapes and growth.
+func tail(f *figures) (float64, bool)    { return f.P99, f.P99 > 0 }         // us
+func rate(f *figures) (float64, bool)    { return f.Rate, f.Rate > 0 }       // round trips a second
+func tripCPU(f *figures) (float64, bool) { return f.TripCPU, f.TripCPU > 0 } // us
+
+func grew(of func(g *grown) float64) quantity {
+	return func(f *figures) (float64, bool) {
+		if f.Growth == nil {
+			return 0, false
+		}
+		v := of(f.Growth)
+		return v, v > 0
+	}
+}
+
+var (
+	setups    = grew(func(g *grown) float64 { return g.Setups })
+	heapEach  = grew(func(g *grown) float64 { return g.Heap })
+	stackEach = grew(func(g *grown) float64 { return g.Stack })
+	idleCPU   = grew(func(g *grown) float64 { return g.Idle })
+	beats     = grew(func(g *grown) float64 { return g.Beats })
+	beatCPU   = grew(func(g *grown) float64 { return g.BeatCPU })
+	restart   = grew(func(g *grown) float64 { return g.Restart })
+)
+
 // allocations are those of the end that makes more of them for a message.
 func allocations(f *figures) (v float64, ok bool) {
 	for _, a := range f.Allocs {
@@ -77,6 +102,17 @@ func ratios(num, den []float64) []float64 {
 	for i := range min(len(num), len(den)) {
 		if r := num[i] / den[i]; !math.IsNaN(r) && !math.IsInf(r, 0) {
 			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// differences subtracts two series round by round.
+func differences(a, b []float64) []float64 {
+	var list []float64
+	for i := range min(len(a), len(b)) {
+		if d := a[i] - b[i]; !math.IsNaN(d) {
+			list = append(list, d)
 		}
 	}
 	return list

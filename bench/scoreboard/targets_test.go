@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestSpread(t *testing.T) {
+func TestSpreadIsMedianLeastAndMost(t *testing.T) {
 	for _, test := range []struct {
 		v    []float64
 		want spread
@@ -41,8 +41,8 @@ func gbps(v ...float64) (list []*figures) {
 
 // boardOf has the given results.
 func boardOf(results map[spec][]*figures) *board {
-	bd := &board{Rounds: 3, Results: make(map[string][]*figures)}
-	for _, s := range plan() {
+	bd := &board{Results: make(map[string][]*figures)}
+	for _, s := range everything() {
 		if r, ok := results[s]; ok {
 			bd.Specs = append(bd.Specs, s)
 			bd.Results[s.String()] = r
@@ -113,37 +113,35 @@ func TestBothWaysNeedNotBeatThePump(t *testing.T) {
 	}
 }
 
-func TestLatencyAndCostAreAtMost(t *testing.T) {
-	send, ping := pingPong(ddp("send", "raw", lo64K, tiny)), bare("raw", lo64K)
-	c := slower(1.3, "", send, ping)
-	bd := boardOf(map[spec][]*figures{send: {{P50: 13}}, ping: {{P50: 10}}})
-	if o := c.outcome(bd); !o.Met || o.limit() != "<= 1.3" {
-		t.Errorf("%+v", o)
-	}
-	bd.Results[send.String()][0].P50 = 14
-	if o := c.outcome(bd); o.Met || o.verdict() != "not met" {
-		t.Errorf("%+v", o)
-	}
-
-	write := ddp("write", "raw", lo64K, big)
+func TestWhatShouldBeLittleIsAtMost(t *testing.T) {
+	send, ping, write := pingPong(ddp("send", "raw", lo64K, tiny)), bare("raw", lo64K), ddp("write", "raw", lo64K, big)
 	none, some := 0.0, 0.5
-	c = check{q: allocations, num: write, bound: allocated, atMost: true}
-	bd = boardOf(map[spec][]*figures{write: {{Allocs: [2]*float64{&none, nil}}}})
-	if o := c.outcome(bd); !o.Met {
-		t.Errorf("%+v", o)
-	}
-	bd.Results[write.String()][0].Allocs[1] = &some
-	if o := c.outcome(bd); o.Met || o.Ratio.Median != 0.5 {
-		t.Errorf("%+v", o)
-	}
-	bd.Results[write.String()][0].Allocs = [2]*float64{}
-	if o := c.outcome(bd); o.Ratio != nil || o.verdict() != "not measured" {
-		t.Errorf("allocations that nobody counted: %+v", o)
+	allocs, trip := check{q: allocations, num: write, bound: allocated, atMost: true}, slower(1.3, "", send, ping)
+	near := trip
+	near.more = 15
+	for _, test := range []struct {
+		name           string
+		c              check
+		num            figures
+		limit, verdict string
+	}{
+		{"a round trip not much longer", trip, figures{P50: 13}, "<= 1.3", met},
+		{"a longer one", trip, figures{P50: 14}, "<= 1.3", "not met"},
+		{"a longer one, but by little", near, figures{P50: 25}, "<= 1.3 or 15 us more", met},
+		{"longer by both measures", near, figures{P50: 25.1}, "<= 1.3 or 15 us more", "not met"},
+		{"no allocations at one end", allocs, figures{Allocs: [2]*float64{&none, nil}}, "<= 0.05", met},
+		{"allocations at the other", allocs, figures{Allocs: [2]*float64{&none, &some}}, "<= 0.05", "not met"},
+		{"allocations that nobody counted", allocs, figures{}, "<= 0.05", "not measured"},
+	} {
+		bd := boardOf(map[spec][]*figures{test.c.num: {&test.num}, ping: {{P50: 10}}})
+		if o := test.c.outcome(bd); o.limit() != test.limit || o.verdict() != test.verdict {
+			t.Errorf("%s: %+v", test.name, o)
+		}
 	}
 }
 
 func TestThePlanHasWhatTheTargetsNeed(t *testing.T) {
-	all := plan()
+	all := everything()
 	names := make(map[string]bool)
 	for _, s := range all {
 		if names[s.String()] {
@@ -158,37 +156,24 @@ func TestThePlanHasWhatTheTargetsNeed(t *testing.T) {
 		}
 	}
 	covered := make(map[int]bool)
-	for _, c := range checks() {
+	for i, c := range checks() {
 		covered[c.target] = true
+		if slices.ContainsFunc(checks()[:i], func(b check) bool { return b.what == c.what }) {
+			t.Errorf("two checks have the name %q: the book keeps one row", c.what)
+		}
 		for _, s := range c.specs() {
 			if !names[s.String()] {
 				t.Errorf("target %d needs %s", c.target, s)
 			}
 		}
 	}
-	for target := 1; target <= 6; target++ {
-		if !covered[target] {
+	for target, about := range targets {
+		if about != "" && !covered[target] {
 			t.Errorf("target %d has no check", target)
 		}
 	}
 	if bd := (&board{Specs: all}); len(bd.outcomes()) != len(checks()) {
 		t.Error("a whole run does not judge all targets")
-	}
-}
-
-func TestTheSectionOfADocumentIsReplaced(t *testing.T) {
-	const section = docsBegin + "\nnew\n" + docsEnd
-	for _, test := range []struct{ name, doc, want string }{
-		{"no document", "", section + "\n"},
-		{"a document without one", "# Speed\n\ntext\n", "# Speed\n\ntext\n\n" + section + "\n"},
-		{"what is around stays", "before\n" + docsBegin + "\nold\n" + docsEnd + "\nafter\n", "before\n" + section + "\nafter\n"},
-	} {
-		if got := insert(test.doc, section); got != test.want {
-			t.Errorf("%s: %q", test.name, got)
-		}
-		if again := insert(test.want, section); again != test.want {
-			t.Errorf("%s, twice: %q", test.name, again)
-		}
 	}
 }
 

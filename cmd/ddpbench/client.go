@@ -43,7 +43,13 @@ func (c *client) run(ctx context.Context) error {
 		return errInterrupted
 	case failed != nil:
 		return failed
-	case c.bad > 0:
+	}
+	return c.verdict()
+}
+
+// verdict says whether what came was what had been sent.
+func (c *client) verdict() error {
+	if c.bad > 0 {
 		return errContent
 	}
 	return nil
@@ -73,6 +79,15 @@ func (c *client) runSize(ctx context.Context, size int) error {
 		c.started = true
 		c.rep.start(e, c.to)
 	}
+	if err := c.measure(ctx, e); err != nil {
+		return err
+	}
+	e.leave()
+	return nil
+}
+
+// measure runs what is measured on QPs that are connected.
+func (c *client) measure(ctx context.Context, e *engine) (err error) {
 	c.use.begin(e)
 	if e.lat {
 		err = c.latencyRun(ctx, e)
@@ -81,11 +96,7 @@ func (c *client) runSize(ctx context.Context, size int) error {
 	}
 	c.use.end(e)
 	c.bad += e.bad()
-	if err != nil {
-		return err
-	}
-	e.leave()
-	return nil
+	return err
 }
 
 func random() (uint64, error) {

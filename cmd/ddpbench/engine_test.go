@@ -3,17 +3,19 @@ package main
 import (
 	"errors"
 	"math/rand/v2"
+	"net/netip"
 	"strings"
 	"testing"
 
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/internal/cli"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// TestCredits plays a sender and a receiver that do their steps in any order.
-func TestCredits(t *testing.T) {
+// TestCreditsNeverExceedTheSlotsAndAllAreUsed plays a sender and a receiver that do their steps in any order.
+func TestCreditsNeverExceedTheSlotsAndAllAreUsed(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for slots := 1; slots <= 20; slots++ {
 		g := granter{slots: slots}
@@ -89,29 +91,18 @@ func TestVerifyFinds(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			x := newLab(t)
-			e := x.connected(t, append(strings.Fields(tt.args), "--verify")...)
+			c, e := x.connected(t, append(strings.Fields(tt.args), "--verify")...)
 			if e.verb == verbRead {
 				e.seed++
 			} else {
 				e.slot(e.lanes[0].src, 0)[99] ^= 1
 			}
-			var err error
-			if e.lat {
-				err = e.pingPong(t.Context(), newHistogram())
-			} else {
-				err = e.lead(t.Context())
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if e.bad() == 0 {
-				t.Error("wrong content was not found")
+			must.OK(t, c.measure(t.Context(), e))
+			if err := c.verdict(); exitCode(err) != exitBad {
+				t.Errorf("wrong content was not found: %v", err)
 			}
 			e.leave()
 		})
-	}
-	if code := exitCode(errContent); code != exitBad {
-		t.Errorf("exit code %d", code)
 	}
 }
 
@@ -119,14 +110,10 @@ func TestServerRefuses(t *testing.T) {
 	x := newLab(t)
 	connect := func(t *testing.T, h hello) (*engine, error) {
 		e, err := newEngine(x.dev, h.params, true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		t.Cleanup(e.close)
 		l, err := e.addLane(h.lane)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		_, err = l.qp.Connect(t.Context(), x.to, h.encode())
 		return e, err
 	}
@@ -148,8 +135,8 @@ func TestServerRefuses(t *testing.T) {
 		h.lane, h.size = 1, 128
 		refused(t, h, "ask for different things")
 	})
-	t.Run("more runs than it serves", func(t *testing.T) {
-		for i := range uint64(maxRuns - 1) {
+	t.Run("more runs than it serves one address", func(t *testing.T) {
+		for i := range uint64(maxRuns/2 - 1) {
 			h := one
 			h.run = 100 + i
 			if _, err := connect(t, h); err != nil {
@@ -160,16 +147,33 @@ func TestServerRefuses(t *testing.T) {
 		h.run = 1000
 		refused(t, h, "the server is busy")
 	})
+	t.Run("more memory than it has left", func(t *testing.T) {
+		others, used := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}, x.server.places.Used()
+		for _, addr := range others {
+			for half := int64(maxServeMemory / 2); half > 0; {
+				if !x.server.memory.Take(addr, half) {
+					half /= 2
+				}
+			}
+		}
+		h := one
+		h.run = 2000
+		_, _, err := x.server.find(runKey{netip.MustParseAddr("192.0.2.3"), 1}, netip.AddrPort{}, &h)
+		if err == nil || !strings.Contains(err.Error(), "has no memory for another") || x.server.places.Used() != used {
+			t.Errorf("%v, %d places taken, %d before", err, x.server.places.Used(), used)
+		}
+	})
+	t.Run("a QP of a run that has ended", func(t *testing.T) {
+		if err := (&clientRun{over: true}).add(nil, &one); err == nil || !strings.Contains(err.Error(), "ended already") {
+			t.Errorf("got %v", err)
+		}
+	})
 	t.Run("what is no request", func(t *testing.T) {
 		pd := x.dev.AllocPD()
 		cq, err := x.dev.CreateCQ(256)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		qp, err := x.dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer qp.Close()
 		if _, err := qp.Connect(t.Context(), x.to, []byte("hello")); err == nil || !strings.Contains(cli.Explain(err), "not from a ddpbench") {
 			t.Errorf("got %v", err)
@@ -177,9 +181,32 @@ func TestServerRefuses(t *testing.T) {
 	})
 }
 
+// Every so many messages ask for a completion, and the last; what did not ask is complete when all is acknowledged.
+func TestCompletionsAreAskedForNowAndThen(t *testing.T) {
+	x := newLab(t)
+	_, e := x.connected(t, "write", "-n", "7", "-t", "6")
+	l := e.lanes[0]
+	l.left, e.begun = 7, true
+	every := uint64(e.moderation())
+	for l.left > 0 {
+		n := min(int(l.left), 3)
+		must.OK(t, e.post(l, n))
+		for i := range n {
+			number := l.posted - uint64(n-i) + 1
+			if asks := e.wrs[i].Flags&rdma.Unsignaled == 0; asks != (number%every == 0 || number == 7) {
+				t.Errorf("message %d of 7, every %d: it asks %v", number, every, asks)
+			}
+		}
+	}
+	l.done, l.closing, e.completed = 5, true, 5
+	if err := e.control(l, &control{kind: ctlAck, n: 7}); err != nil || e.completed != 7 || l.done != 7 || !l.acked || !l.judged {
+		t.Errorf("%v, %d messages completed, %d of the lane, acknowledged %v, judged %v", err, e.completed, l.done, l.acked, l.judged)
+	}
+}
+
 func TestClientLeaves(t *testing.T) {
 	x := newLab(t)
-	e := x.connected(t, "write", "-n", "100")
+	_, e := x.connected(t, "write", "-n", "100")
 	e.close()
 	eventually(t, "the server gives the run up", func() bool { return strings.Contains(x.out.String(), "\n") })
 	if !strings.Contains(x.out.String(), "session") && !strings.Contains(x.out.String(), "peer") {
@@ -237,7 +264,7 @@ func TestHostilePeer(t *testing.T) {
 // TestFailedRequest: an error status ends the run unless all was said.
 func TestFailedRequest(t *testing.T) {
 	x := newLab(t)
-	e := x.connected(t, "write", "-n", "10")
+	_, e := x.connected(t, "write", "-n", "10")
 	l := e.lanes[0]
 	if err := e.failed(l, &rdma.WC{Status: rdmap.StatusWRFlushErr}); !errors.Is(err, errLeft) {
 		t.Errorf("flushed in the middle: %v", err)
@@ -251,7 +278,7 @@ func TestFailedRequest(t *testing.T) {
 	}
 }
 
-func TestPattern(t *testing.T) {
+func TestPatternTellsSeedsAndOctetsApart(t *testing.T) {
 	for _, n := range []int{0, 1, 7, 8, 9, 100, 4096} {
 		b := make([]byte, n)
 		fill(b, 5)

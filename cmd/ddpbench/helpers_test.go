@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/mempair"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/rdma"
 )
@@ -61,23 +63,14 @@ func (b *buffer) String() string {
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	a, b, err := mem.Pair(mem.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a, b := mempair.New(t, mem.Options{})
 	to := netip.AddrPortFrom(b.LocalAddrs()[0].Addr(), rdma.DefaultPort)
 	dev, err := rdma.NewDevice(a, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	serving, err := rdma.NewDevice(b, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	l, err := serving.Listen(rdma.DefaultPort)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	x := &lab{dev: dev, to: to, out: &buffer{}}
 	x.server = newService(serving, newReporter(&options{}, x.out, "mem"))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -99,30 +92,22 @@ func newLab(t *testing.T) *lab {
 func (x *lab) client(t *testing.T, args ...string) *client {
 	t.Helper()
 	o, err := parse(append(args, "10.0.0.1"), io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return &client{options: o, dev: x.dev, to: x.to, rep: newReporter(o, io.Discard, "mem")}
 }
 
-// connected returns a client's engine whose QPs are connected.
-func (x *lab) connected(t *testing.T, args ...string) *engine {
+// connected returns a client and its engine, whose QPs are connected.
+func (x *lab) connected(t *testing.T, args ...string) (*client, *engine) {
 	t.Helper()
 	c := x.client(t, args...)
 	c.params.seed = 1
 	e, err := newEngine(c.dev, c.params, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(e.close)
 	run, err := random()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.connect(t.Context(), e, run); err != nil {
-		t.Fatal(err)
-	}
-	return e
+	must.OK(t, err)
+	must.OK(t, c.connect(t.Context(), e, run))
+	return c, e
 }
 
 // eventually waits for what another goroutine is about to bring about.

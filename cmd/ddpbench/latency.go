@@ -84,7 +84,6 @@ func (e *engine) roundTrips(ctx context.Context, l *lane, h *hdrhistogram.Histog
 			e.inspect(l)
 			sent = time.Now() // looking is not part of the next one
 		}
-		e.end = sent
 		more := e.more(l, sent)
 		if more {
 			if err := e.ping(l); err != nil {

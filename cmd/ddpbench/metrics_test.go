@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // A measurement can be watched while it runs.
@@ -30,14 +32,10 @@ func TestMetricsAreServed(t *testing.T) {
 	for _, want := range []string{`rddp_rdma_connected_total{source="client"} 1`, `rddp_rdma_accepted_total{source="server"} 1`} {
 		for text := ""; !strings.Contains(text, want); {
 			resp, err := client.Get(url)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			b, err := io.ReadAll(resp.Body)
 			resp.Body.Close()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			text = string(b)
 		}
 	}

@@ -56,14 +56,14 @@ func TestFlagErrors(t *testing.T) {
 	}
 }
 
-func TestHelp(t *testing.T) {
+func TestHelpShowsTheUsageAndEndsWell(t *testing.T) {
 	out, errs, code := bench(t, "--help")
 	if code != exitWell || errs != "" || !strings.Contains(out, "Usage: ddpbench write|read|send") || !strings.Contains(out, "--bidirectional") {
 		t.Errorf("exit code %d, errors %q, output %q", code, errs, out)
 	}
 }
 
-func TestDefaults(t *testing.T) {
+func TestDefaultsOfEachVerb(t *testing.T) {
 	for _, tt := range []struct {
 		args string
 		want params
@@ -87,7 +87,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-func TestHello(t *testing.T) {
+func TestHelloSurvivesTheWireAndDamageIsRefused(t *testing.T) {
 	h := hello{
 		params: params{verb: verbSend, both: true, verify: true, size: 4096, mem: 1 << 20, depth: 17, qps: 5, duration: time.Second, seed: 6},
 		run:    7, lane: 4, target: target{8, 9, 10},
@@ -141,6 +141,14 @@ func TestHello(t *testing.T) {
 
 // TestMemoryBound makes sure that what check allows is what a run takes.
 func TestMemoryBound(t *testing.T) {
+	for p, want := range map[params][2]int64{ // 8 control buffers of 40 octets, 4 messages of 100, and their receive buffers
+		{verb: verbWrite, size: 100, depth: 4, qps: 2}: {2 * (8*40 + 400), 2 * (8*40 + 400)},
+		{verb: verbSend, size: 100, depth: 4, qps: 1}:  {8*40 + 400, (8 + 4) * 100},
+	} {
+		if got := [2]int64{p.memory(true), p.memory(false)}; got != want {
+			t.Errorf("%+v needs %d octets, want %d", p, got, want)
+		}
+	}
 	for v := verbWrite; v <= verbSend; v++ {
 		for _, both := range []bool{false, true} {
 			for _, size := range []int{1, 4096, 1 << 20, 100 << 20} {
@@ -164,7 +172,7 @@ func TestMemoryBound(t *testing.T) {
 }
 
 // A completion is asked for once in so many messages and so many octets, and before the queue drains.
-func TestModeration(t *testing.T) {
+func TestCompletionIsAskedForBeforeTheQueueDrains(t *testing.T) {
 	for _, tt := range []struct{ size, depth, want int }{
 		{2, 8192, 100}, {64 << 10, 128, 32}, {1 << 20, 128, 16}, {16 << 20, 128, 1}, {64 << 20, 128, 1}, {2, 4, 1}, {2, 1, 1},
 	} {

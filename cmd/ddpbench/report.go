@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/cli"
+	"github.com/rddp-go/rddp/internal/fair"
 )
 
 // What perftest prints, to the letter: its RESULT_LINE, RESULT_FMT..., REPORT_FMT...
@@ -31,10 +32,12 @@ type reporter struct {
 	mu   sync.Mutex
 	out  io.Writer
 	link string // for people
+
+	lines *fair.Lines // about clients
 }
 
 func newReporter(o *options, out io.Writer, link string) *reporter {
-	return &reporter{options: o, out: out, link: link}
+	return &reporter{options: o, out: out, link: link, lines: fair.OfServer()}
 }
 
 func (r *reporter) print(format string, args ...any) {
@@ -211,6 +214,10 @@ func (r *reporter) serving() {
 
 // served prints a line for a run that a client had here. took is 0 if the run never ended.
 func (r *reporter) served(from netip.AddrPort, e *engine, took time.Duration, err error) {
+	left, ok := r.lines.Allow(time.Now(), from.Addr())
+	if !ok {
+		return
+	}
 	b := e.moved(took)
 	if r.json {
 		v := map[string]any{"client": from.String(), "test": e.title(), "bytes": e.size, "qps": e.qps, "iterations": b.iters, "seconds": round(took.Seconds())}
@@ -236,14 +243,18 @@ func (r *reporter) served(from netip.AddrPort, e *engine, took time.Duration, er
 	if err != nil {
 		line += ": " + cli.Explain(err)
 	}
-	r.print("%s\n", line)
+	r.print("%s\n", fair.Line(line, left))
 }
 
 // refused prints a line for a request that was rejected.
 func (r *reporter) refused(from netip.AddrPort, err error) {
+	left, ok := r.lines.Allow(time.Now(), from.Addr())
+	if !ok {
+		return
+	}
 	if r.json {
 		r.object("refused", map[string]any{"client": from.String(), "error": cli.Explain(err)})
 		return
 	}
-	r.print(" %v: refused: %s\n", from, cli.Explain(err))
+	r.print("%s\n", fair.Line(fmt.Sprintf(" %v: refused: %s", from, cli.Explain(err)), left))
 }

@@ -2,9 +2,13 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rddp-go/rddp/rdma"
+	"github.com/rddp-go/rddp/sctp"
 )
 
 // TestPerftestLetters compares with what perftest's printf formats yield in C.
@@ -69,12 +73,113 @@ func TestHeaderBlock(t *testing.T) {
 	if strings.Contains(out, "WARNING") {
 		t.Errorf("a peak was measured:\n%s", out)
 	}
-	if out, _, _ = bench(t, "write", "--self", "--link", "mem", "-D", "0.05"); !strings.HasPrefix(out, noPeakWarning) {
-		t.Errorf("with a duration there is no peak:\n%s", out)
+	for _, lat := range []bool{false, true} {
+		out, _, _ = bench(t, "write", "--self", "--link", "mem", "-D", "0.05", fmt.Sprint("--lat=", lat))
+		if strings.HasPrefix(out, noPeakWarning) == lat {
+			t.Errorf("with a duration there is no peak, with latencies none is meant:\n%s", out)
+		}
 	}
 }
 
-func TestPeak(t *testing.T) {
+// What two runs used is their sum, and the share of the processor is of the time they took.
+func TestUsageOfTwoRunsIsTheirSum(t *testing.T) {
+	at := time.Unix(1000, 0)
+	u, o := usage{}, &options{}
+	for i, run := range []time.Duration{time.Second, 3 * time.Second} {
+		from := mark{at: at, user: time.Second, system: 2 * time.Second, known: true}
+		to := mark{at: at.Add(run), user: time.Second + run/2, system: 2*time.Second + run/4, known: true}
+		for k, c := range from.counters() {
+			*c = uint64(k)
+			*to.counters()[k] = uint64(2*k + i + 1)
+		}
+		u.add(from, to)
+	}
+	for k, c := range u.counters() {
+		if want := uint64(2*k + 3); *c != want {
+			t.Errorf("counter %d is %d, want %d", k, *c, want)
+		}
+	}
+	per := 0.25
+	u.Allocs = &per
+	u.Paths = []path{{Cwnd: 4380, SRTT: 12.4, MTU: 1500}}
+	for _, self := range []bool{false, true} {
+		var out bytes.Buffer
+		o.self = self
+		newReporter(o, &out, "road").end(&u, 0, nil)
+		want := resultLine + " Packets         : 3 out, 5 in; DATA chunks: 7 out, 9 in\n Retransmissions : 11 DATA chunks, 13 fast recoveries, 15 timeouts; 17 duplicates in\n" +
+			" SACKs           : 19 out, 21 in\n Link            : road; batches: 23 out, 25 in; 27 packets refused, 29 dropped\n" +
+			" Path            : cwnd 4380[B], SRTT 12[usec], MTU 1500[B]\n" +
+			" CPU             : 2.000 s user, 1.000 s system in 4.000 s (75%), " + map[bool]string{false: "this end", true: "both ends"}[self] +
+			"\n Allocations     : 0.25 on the heap for a message\n" + resultLine
+		if out.String() != want {
+			t.Errorf("got\n%swant\n%s", &out, want)
+		}
+	}
+	for verify, want := range map[bool]string{false: `{"both_ends":true,"link":"","type":"summary","usage":{"packets_out":3,`, true: `{"bad":7,"both_ends":true,`} {
+		var out bytes.Buffer
+		o.json, o.verify = true, verify
+		if newReporter(o, &out, "").end(&u, 7, nil); !strings.HasPrefix(out.String(), want) || !strings.Contains(out.String(), `"link_refused":27,"link_dropped":29,`) {
+			t.Errorf("got %s, want %s", &out, want)
+		}
+	}
+}
+
+// What the counters of an association and of its link are called in a report.
+func TestTrafficIsThatOfTheCounters(t *testing.T) {
+	var a rdma.AssocStats
+	var link sctp.TransportStats
+	n := uint64(0)
+	for _, c := range []*uint64{&a.PacketsOut, &a.PacketsIn, &a.DataOut, &a.DataIn, &a.Retransmits, &a.FastRetransmits, &a.Timeouts,
+		&a.DuplicatesIn, &a.SacksOut, &a.SacksIn, &link.TxBatches, &link.RxBatches, &link.TxFailed, &link.RxDropped} {
+		n++
+		*c = n
+	}
+	got := trafficOf(&a)
+	got.ofLink(&link)
+	for i, c := range got.counters() {
+		if *c != uint64(i+1) {
+			t.Errorf("counter %d has the value of counter %d", i+1, *c)
+		}
+	}
+}
+
+// The allocations of the first half of a run are none of a message's.
+func TestSteadyCountsTheSecondHalf(t *testing.T) {
+	start := time.Now()
+	for _, tt := range []struct {
+		p     params
+		early time.Duration // and n is not half of all messages either
+		half  time.Duration
+	}{{params{iters: 100, qps: 2}, 0, 0}, {params{duration: time.Second}, time.Second/2 - 1, time.Second / 2}} {
+		e := &engine{params: tt.p, start: start}
+		var s steady
+		s.look(e, start.Add(tt.early), 99)
+		if per := s.perMessage(200); per != nil {
+			t.Errorf("%+v: %v before the second half", tt.p, *per)
+		}
+		s.look(e, start.Add(tt.half), 100)
+		before := mallocs()
+		keep := make([]*int, 50_000)
+		for i := range keep {
+			keep[i] = new(int)
+		}
+		s.look(e, start.Add(tt.half), 101)
+		want := float64(mallocs()-before) / 100
+		if per := s.perMessage(200); len(keep) == 0 || per == nil || *per < want || *per > want*1.01 {
+			t.Errorf("%+v: %v for a message, want %v", tt.p, per, want)
+		}
+		if per := s.perMessage(100); per != nil {
+			t.Errorf("%+v: %v without a message", tt.p, *per)
+		}
+	}
+}
+
+func TestPeakIsMeasuredUpToItsLimitOnly(t *testing.T) {
+	for p, want := range map[params]bool{{iters: maxPeak, qps: 1}: true, {iters: maxPeak + 1, qps: 1}: false, {iters: maxPeak/2 + 1, qps: 2}: false, {duration: 1, qps: 1}: false} {
+		if got := p.measurable(); got != want {
+			t.Errorf("%d messages on %d QPs: measurable %v", p.iters, p.qps, got)
+		}
+	}
 	at := func(ms ...int) (list []time.Duration) {
 		for _, v := range ms {
 			list = append(list, time.Duration(v)*time.Millisecond)

@@ -3,18 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"io"
-	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/rddp-go/rddp/rawio/mem"
-	"github.com/rddp-go/rddp/rdma"
 )
 
-func TestSelf(t *testing.T) {
+func TestEveryVerbMeasuresItself(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		args   string
@@ -65,7 +59,7 @@ func TestSelf(t *testing.T) {
 	}
 }
 
-func TestAllSizes(t *testing.T) {
+func TestAllSizesAreMeasured(t *testing.T) {
 	out, errs, code := bench(t, "write", "--self", "--link", "mem", "-a", "-n", "5")
 	if code != exitWell {
 		t.Fatalf("exit code %d: %s", code, errs)
@@ -77,57 +71,12 @@ func TestAllSizes(t *testing.T) {
 			t.Errorf("line %d is %q", i, lines[i])
 		}
 	}
-	if !strings.HasPrefix(lines[23], "-----") {
-		t.Errorf("after 2^23 comes %q", lines[23])
+	if !strings.HasPrefix(lines[23], "-----") || strings.Count(out, "\n Path ") != 1 {
+		t.Errorf("after 2^23 comes\n%s", strings.Join(lines[23:], "\n"))
 	}
 }
 
-func TestJSON(t *testing.T) {
-	for _, tt := range []struct{ name, args, kinds string }{
-		{"bandwidth", "send -n 100", "start result summary"},
-		{"latency", "read --lat -n 100", "start result summary"},
-		{"intervals", "write -D 0.5 --interval 0.2 -s 1K", "start interval interval result summary"},
-		{"latency intervals", "send --lat -D 0.5 --interval 0.2", "start interval interval result summary"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			out, errs, code := bench(t, append(strings.Fields(tt.args), "--self", "--link", "mem", "--verify", "--json")...)
-			if code != exitWell {
-				t.Fatalf("exit code %d: %s", code, errs)
-			}
-			var kinds []string
-			for d := json.NewDecoder(strings.NewReader(out)); ; {
-				var v struct {
-					Type       string
-					Bytes      int
-					Iterations uint64
-					Bad        *uint64
-					Usage      usage
-				}
-				if err := d.Decode(&v); err == io.EOF {
-					break
-				} else if err != nil {
-					t.Fatalf("%v in\n%s", err, out)
-				}
-				kinds = append(kinds, v.Type)
-				switch v.Type {
-				case "result":
-					if v.Bytes == 0 || v.Iterations == 0 {
-						t.Errorf("nothing measured:\n%s", out)
-					}
-				case "summary":
-					if u := v.Usage; u.PacketsOut == 0 || u.SacksIn == 0 || u.Wall == 0 || len(u.Paths) != 1 || u.Paths[0].Cwnd == 0 || v.Bad == nil || *v.Bad != 0 {
-						t.Errorf("summary lacks something:\n%s", out)
-					}
-				}
-			}
-			if got := strings.Join(kinds, " "); got != tt.kinds {
-				t.Errorf("objects %s, want %s", got, tt.kinds)
-			}
-		})
-	}
-}
-
-func TestInterrupted(t *testing.T) {
+func TestInterruptedRunTellsWhatItHas(t *testing.T) {
 	for _, args := range []string{"write -D 600", "send -b -D 600", "read -q 2 -b -D 600", "send --lat -D 600 --interval 0.01", "write -n 90000000 -s 64"} {
 		t.Run(args, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -181,27 +130,6 @@ func TestServesConcurrently(t *testing.T) {
 	eventually(t, "the server has forgotten the runs", func() bool {
 		x.server.mu.Lock()
 		defer x.server.mu.Unlock()
-		return len(x.server.runs) == 0 && x.server.memory == 0
+		return len(x.server.runs) == 0 && x.server.memory.Used() == 0 && x.server.places.Used() == 0
 	})
-}
-
-func TestNobodyThere(t *testing.T) {
-	a, b, err := mem.Pair(mem.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	dev, err := rdma.NewDevice(a, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
-	o, err := parse([]string{"write", "host", "--timeout", "0.05"}, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &client{options: o, dev: dev, to: netip.AddrPortFrom(b.LocalAddrs()[0].Addr(), 1), rep: newReporter(o, io.Discard, "mem")}
-	if err := c.run(t.Context()); exitCode(err) != exitBad {
-		t.Errorf("exit code %d: %v", exitCode(err), err)
-	}
 }

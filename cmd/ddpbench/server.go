@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/cli"
+	"github.com/rddp-go/rddp/internal/fair"
 	"github.com/rddp-go/rddp/rdma"
 )
 
-// Bounds of what all clients together make a server do.
+// Bounds of what all clients together make a server do; one address half of that.
 const (
 	maxRuns        = 16
 	maxServeMemory = 2 * maxMemory
@@ -27,7 +28,8 @@ type service struct {
 
 	mu     sync.Mutex
 	runs   map[runKey]*clientRun // guarded by mu
-	memory int64                 // guarded by mu: what the runs need
+	places fair.Store            // of runs
+	memory fair.Store            // octets that runs need
 }
 
 // runKey tells the runs of clients apart. The QPs of one may come over several associations.
@@ -52,7 +54,8 @@ type clientRun struct {
 var errStopped = errors.New("the server was stopped")
 
 func newService(dev *rdma.Device, rep *reporter) *service {
-	return &service{dev: dev, rep: rep, runs: make(map[runKey]*clientRun)}
+	return &service{dev: dev, rep: rep, runs: make(map[runKey]*clientRun),
+		places: fair.Store{Max: maxRuns}, memory: fair.Store{Max: maxServeMemory}}
 }
 
 // accept serves until ctx ends, or the listener is closed.
@@ -97,17 +100,23 @@ func (s *service) find(key runKey, from netip.AddrPort, h *hello) (r *clientRun,
 	if r := s.runs[key]; r != nil {
 		return r, false, nil
 	}
-	if len(s.runs) == maxRuns || s.memory+h.memory(false) > maxServeMemory {
+	octets := h.memory(false)
+	if !s.places.Take(key.addr, 1) {
 		return nil, false, cli.Usagef("the server is busy with %d other runs: try again later", len(s.runs))
+	}
+	if !s.memory.Take(key.addr, octets) {
+		s.places.Give(key.addr, 1)
+		return nil, false, cli.Usagef("the server is busy with %d other runs, and has no memory for another: try again later", len(s.runs))
 	}
 	e, err := newEngine(s.dev, h.params, false)
 	if err != nil {
+		s.places.Give(key.addr, 1)
+		s.memory.Give(key.addr, octets)
 		return nil, false, err
 	}
 	e.own = true // as far as this end knows
 	r = &clientRun{s: s, key: key, from: from, e: e, full: make(chan struct{})}
 	s.runs[key] = r
-	s.memory += h.memory(false)
 	return r, true, nil
 }
 
@@ -155,7 +164,8 @@ func (r *clientRun) serve(ctx context.Context) {
 	e.close()
 	r.s.mu.Lock()
 	delete(r.s.runs, r.key)
-	r.s.memory -= e.memory(false)
+	r.s.places.Give(r.key.addr, 1)
+	r.s.memory.Give(r.key.addr, e.memory(false))
 	r.s.mu.Unlock()
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/rdma"
+	"github.com/rddp-go/rddp/sctp"
 )
 
 // traffic is what runs cost: counters of associations, of the transport and of this process.
@@ -58,31 +59,43 @@ type usage struct {
 	Allocs *float64 `json:"allocs_per_message,omitempty"`
 	cpu    bool     // known
 
-	before       traffic
-	began        time.Time
-	user, system time.Duration
+	from mark // where the run under way began
 }
 
-func (u *usage) begin(e *engine) {
-	u.before = e.traffic()
-	u.user, u.system, u.cpu = cpuTime()
-	u.began = time.Now()
+// mark is what has been used so far.
+type mark struct {
+	traffic
+	at           time.Time
+	user, system time.Duration
+	known        bool // what the processor has done
 }
+
+func (e *engine) mark() mark {
+	m := mark{traffic: e.traffic(), at: time.Now()}
+	m.user, m.system, m.known = cpuTime()
+	return m
+}
+
+func (u *usage) begin(e *engine) { u.from = e.mark() }
 
 func (u *usage) end(e *engine) {
-	user, system, _ := cpuTime()
-	u.Wall += time.Since(u.began).Seconds()
-	u.User += (user - u.user).Seconds()
-	u.System += (system - u.system).Seconds()
-	now := e.traffic()
-	u.add(&now, 1)
-	u.add(&u.before, -1)
+	u.add(u.from, e.mark())
 	u.Paths = u.Paths[:0]
 	for _, qp := range e.associations() {
 		if p, ok := qp.Path(); ok {
 			u.Paths = append(u.Paths, path{p.Cwnd, float64(p.SRTT) / 1e3, p.MTU})
 		}
 	}
+}
+
+// add adds what was used from one mark to another.
+func (u *usage) add(from, to mark) {
+	u.Wall += to.at.Sub(from.at).Seconds()
+	u.User += (to.user - from.user).Seconds()
+	u.System += (to.system - from.system).Seconds()
+	u.cpu = to.known
+	u.traffic.add(&to.traffic, 1)
+	u.traffic.add(&from.traffic, -1)
 }
 
 // associations returns a QP of each.
@@ -101,13 +114,24 @@ func (e *engine) associations() []*rdma.QP {
 func (e *engine) traffic() (t traffic) {
 	for _, qp := range e.associations() {
 		s, _ := qp.Stats()
-		t.add(&traffic{
-			PacketsOut: s.PacketsOut, PacketsIn: s.PacketsIn, DataOut: s.DataOut, DataIn: s.DataIn,
-			Retransmits: s.Retransmits, FastRetransmits: s.FastRetransmits, Timeouts: s.Timeouts,
-			DuplicatesIn: s.DuplicatesIn, SacksOut: s.SacksOut, SacksIn: s.SacksIn,
-		}, 1)
+		one := trafficOf(&s)
+		t.add(&one, 1)
 	}
 	s := e.dev.Transport().Stats()
-	t.BatchesOut, t.BatchesIn, t.Refused, t.Dropped = s.TxBatches, s.RxBatches, s.TxFailed, s.RxDropped
+	t.ofLink(&s)
 	return t
+}
+
+// trafficOf is what an association has counted.
+func trafficOf(s *rdma.AssocStats) traffic {
+	return traffic{
+		PacketsOut: s.PacketsOut, PacketsIn: s.PacketsIn, DataOut: s.DataOut, DataIn: s.DataIn,
+		Retransmits: s.Retransmits, FastRetransmits: s.FastRetransmits, Timeouts: s.Timeouts,
+		DuplicatesIn: s.DuplicatesIn, SacksOut: s.SacksOut, SacksIn: s.SacksIn,
+	}
+}
+
+// ofLink takes in what the link has counted, which all associations share.
+func (t *traffic) ofLink(s *sctp.TransportStats) {
+	t.BatchesOut, t.BatchesIn, t.Refused, t.Dropped = s.TxBatches, s.RxBatches, s.TxFailed, s.RxDropped
 }

@@ -10,10 +10,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
-// TestSweep measures the small end of each axis and keeps what it finds.
-func TestSweep(t *testing.T) {
+// TestSweepMeasuresAndKeepsEveryAxis measures the small end of each axis and keeps what it finds.
+func TestSweepMeasuresAndKeepsEveryAxis(t *testing.T) {
 	o := &options{sweep: t.TempDir()}
 	o.link.Kind, o.duration = "mem", 10*time.Millisecond
 	for i := range axes {
@@ -23,17 +25,13 @@ func TestSweep(t *testing.T) {
 			var points []point
 			for _, v := range a.values {
 				p, err := o.measure(t.Context(), &a, v)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if p.Value != v || p.Packets == 0 || p.Rate <= 0 || p.GBps <= 0 || p.Resent > p.Packets {
+				must.OK(t, err)
+				if p.Value != v || p.Packets == 0 || p.Rate <= 0 || p.GBps <= 0 || p.Resent > p.Packets || p.Memory*float64(v) > rigMemory/2 {
 					t.Errorf("at %d: %+v", v, p)
 				}
 				points = append(points, p)
 			}
-			if err := o.keep(&a, points); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, o.keep(&a, points))
 			var kept []point
 			b, err := os.ReadFile(filepath.Join(o.sweep, a.Name+".json"))
 			if err == nil {
@@ -47,11 +45,19 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+func TestPointIsWhatHappenedInBetween(t *testing.T) {
+	at := time.Unix(1000, 0)
+	p := point{scale: scale{Size: 500_000}}
+	p.between(reading{at, time.Second, 10, 1000, 3, 100}, reading{at.Add(2 * time.Second), 4 * time.Second, 4010, 7000, 7, 8100})
+	want := point{scale: p.scale, GBps: 1, Rate: 2000, Packets: 6000, Cost: 500, PerGB: 1.5, Allocs: 2, Resent: 4}
+	if p != want {
+		t.Errorf("%+v, want %+v", p, want)
+	}
+}
+
 func wellFormed(t *testing.T, name, title string) {
 	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if !strings.Contains(string(b), title) {
 		t.Errorf("the plot does not say %q", title)
 	}

@@ -33,6 +33,12 @@ type part struct{ off, n int }
 // under way; the rest is for replies that come late. Together they take 64 MiB at most.
 func messages(size int) int { return min(64, max(4, 64<<20/(headerLen+size))) }
 
+// sessionMemory is what a session takes besides its data: queues, completions, the session itself.
+const sessionMemory = 64 << 10
+
+// memory is what one end takes.
+func memory(size int) int { return 5*size + 2*messages(size)*(headerLen+size) + sessionMemory }
+
 func newEnd(dev *rdma.Device, size int) (*end, error) {
 	e := &end{pd: dev.AllocPD(), size: size}
 	e.target, e.readable, e.scratch = make([]byte, size), make([]byte, size), make([]byte, size)

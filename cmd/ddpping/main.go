@@ -62,8 +62,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitWell
 	}
 	if err == nil {
-		err = o.metrics.Open(stderr)
+		return o.execute(ctx, stdout, stderr)
 	}
+	cli.Complain(stderr, "ddpping", err)
+	return exitError
+}
+
+// execute does what the command line asks for and returns the exit code.
+func (o *options) execute(ctx context.Context, stdout, stderr io.Writer) int {
+	err := o.metrics.Open(stderr)
 	if err == nil {
 		defer o.metrics.Close()
 		var code int

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // While a ping runs, its counters can be scraped; with the end of it the port is free again.
@@ -49,9 +51,7 @@ func scrape(t *testing.T, url string) string {
 	t.Helper()
 	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
@@ -62,9 +62,7 @@ func scrape(t *testing.T, url string) string {
 
 func TestMetricsAddressIsChecked(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer l.Close()
 	for _, row := range []struct{ name, addr, want string }{
 		{"no port", "localhost", "it is an address and a TCP port, such as localhost:9100"},

@@ -3,14 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"math"
 	"net/netip"
-	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/mempair"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
@@ -23,58 +23,12 @@ func invoke(ctx context.Context, args ...string) (code int, stdout, stderr strin
 	return code, out.String(), err.String()
 }
 
-func TestSelfByEveryOperation(t *testing.T) {
-	code, out, errs := invoke(t.Context(), "--self", "--link", "mem", "--op", "all", "-c", "2", "-i", "0", "-s", "5000")
-	if code != exitWell || errs != "" {
-		t.Fatalf("exit %d: %s", code, errs)
-	}
-	for _, want := range []string{
-		`DDPPING self \(.*\) 5000 data octets by all over memory of this process, SCTP port 5043\n`,
-		`5000 octets from .*: seq=1 op=send time=[0-9.]+ ms\n`,
-		`5000 octets from .*: seq=2 op=write time=[0-9.]+ ms\n`,
-		`5000 octets from .*: seq=6 op=read time=[0-9.]+ ms\n`,
-		`\n--- self ddpping statistics ---\n6 pings transmitted, 6 received, 0% loss, time [0-9]+ms\n`,
-		`rtt min/avg/max/mdev = [0-9.]+/[0-9.]+/[0-9.]+/[0-9.]+ ms\n$`,
-	} {
-		if !regexp.MustCompile(want).MatchString(out) {
-			t.Errorf("output lacks %s:\n%s", want, out)
-		}
-	}
-}
-
 func TestSizesFromNothingToMegabytes(t *testing.T) {
 	for _, size := range []string{"0", "1", "2000000"} {
 		code, out, errs := invoke(t.Context(), "--self", "--link", "mem", "--op", "all", "-c", "1", "-q", "-s", size)
-		if code != exitWell || !strings.Contains(out, "3 received, 0% loss") {
+		if code != exitWell || !strings.Contains(out, "over memory of this process") || !strings.Contains(out, "3 received, 0% loss") {
 			t.Errorf("size %s: exit %d\n%s%s", size, code, out, errs)
 		}
-	}
-}
-
-func TestJSON(t *testing.T) {
-	code, out, errs := invoke(t.Context(), "--self", "--link", "mem", "-c", "3", "-i", "0", "--json", "-D")
-	if code != exitWell {
-		t.Fatalf("exit %d: %s", code, errs)
-	}
-	var types []string
-	for line := range strings.Lines(out) {
-		var v struct {
-			Type     string
-			Time     float64
-			Good     bool
-			RTT      float64 `json:"rtt_ms"`
-			Received int
-		}
-		if err := json.Unmarshal([]byte(line), &v); err != nil {
-			t.Fatalf("%v in %s", err, line)
-		}
-		if v.Time < 1e9 || v.Type == "reply" && (!v.Good || v.RTT <= 0) || v.Type == "summary" && v.Received != 3 {
-			t.Errorf("line %s", line)
-		}
-		types = append(types, v.Type)
-	}
-	if got := strings.Join(types, " "); got != "start reply reply reply summary" {
-		t.Errorf("lines are %s", got)
 	}
 }
 
@@ -107,59 +61,12 @@ func TestMistakesAreNamed(t *testing.T) {
 	}
 }
 
-func TestNoServer(t *testing.T) {
-	code, _, errs := invoke(t.Context(), "--link", "udp", "--udp-port", "-1", "--encap-port", "1", "-w", "0.2", "127.0.0.1")
-	if code == exitWell || errs == "" {
-		t.Errorf("exit %d, printed %q", code, errs)
-	}
-}
-
-// Interrupted, it prints what it has, and the ping that was cut off is no loss.
-func TestInterruptPrintsTheSummary(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	out := &watcher{when: "seq=2", do: cancel}
-	var errs bytes.Buffer
-	code := run(ctx, []string{"--self", "--link", "mem", "-i", "0.001"}, out, &errs)
-	if code != exitWell || !strings.Contains(out.String(), "ddpping statistics") || !strings.Contains(out.String(), "rtt min/avg/max/mdev") {
-		t.Errorf("exit %d\n%s%s", code, out, &errs)
-	}
-}
-
-// watcher calls do when it has seen some text.
-type watcher struct {
-	bytes.Buffer
-	when string
-	do   func()
-}
-
-func (w *watcher) Write(p []byte) (int, error) {
-	if strings.Contains(string(p), w.when) {
-		w.do()
-	}
-	return w.Buffer.Write(p)
-}
-
 // against pings a server that handle plays badly.
-func against(t *testing.T, args []string, handle func(e *end, client *hello, msg []byte)) (code int, out string) {
+func against(t *testing.T, args []string, handle func(e *end, client *hello, msg []byte)) (code int, out string, err error) {
 	t.Helper()
-	sl, cl, err := mem.Pair(mem.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := rdma.NewDevice(sl, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	client, err := rdma.NewDevice(cl, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client, server := devices(t)
 	l, err := server.Listen(rdma.DefaultPort)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	go func() {
 		req, err := l.Accept(t.Context())
 		if err != nil {
@@ -190,41 +97,84 @@ func against(t *testing.T, args []string, handle func(e *end, client *hello, msg
 		}
 	}()
 	o, err := parse(append(args, "host"), io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var b bytes.Buffer
-	code, err = o.ping(t.Context(), client, netip.AddrPortFrom(sl.LocalAddrs()[0].Addr(), rdma.DefaultPort), &b)
-	if err != nil {
+	code, err = o.ping(t.Context(), client, netip.AddrPortFrom(serverAddr, rdma.DefaultPort), &b)
+	return code, b.String(), err
+}
+
+// devices are a client's and a server's, at serverAddr, joined by memory.
+func devices(t *testing.T) (client, server *rdma.Device) {
+	t.Helper()
+	sl, cl := mempair.New(t, mem.Options{})
+	var err error
+	for to, link := range map[**rdma.Device]*mem.Link{&server: sl, &client: cl} {
+		if *to, err = rdma.NewDevice(link, nil); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { (*to).Close() })
+	}
+	return client, server
+}
+
+func TestWrongRepliesAreFound(t *testing.T) {
+	for _, tt := range []struct {
+		name, op string
+		handle   func(e *end, client *hello, msg []byte)
+		err      string // instead of a reply with bad content
+	}{
+		{"a wrong octet", "send", func(e *end, _ *hello, msg []byte) {
+			data := bytes.Clone(msg[headerLen:])
+			data[len(data)-1] ^= 1
+			e.send(opSend, verdictGood, 1, data)
+		}, ""},
+		{"an octet less", "send", func(e *end, _ *hello, msg []byte) { e.send(opSend, verdictGood, 1, msg[headerLen:len(msg)-1]) }, ""},
+		{"the server found it wrong", "send", func(e *end, _ *hello, msg []byte) { e.send(opSend, verdictBad, 1, msg[headerLen:]) }, ""},
+		{"nothing was written", "write", func(e *end, _ *hello, msg []byte) { e.send(opWrite, verdictGood, 1, nil) }, ""},
+		{"something else was read", "read", nil, ""}, // its memory is all zeros
+		{"a message too short for a reply", "send", func(e *end, _ *hello, msg []byte) {
+			e.qp.PostSend(&rdma.SendWR{SGL: e.sge(part{e.source.off, headerLen - 1})})
+		}, "a message of 9 octets is not a reply"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			code, out, err := against(t, []string{"-n", "-c", "1", "--op", tt.op}, tt.handle)
+			if tt.err != "" && (err == nil || err.Error() != tt.err) || tt.err == "" &&
+				(err != nil || code != exitLost || !strings.Contains(out, "BAD CONTENT") || !strings.Contains(out, "1 with bad content")) {
+				t.Errorf("exit %d, %v\n%s", code, err, out)
+			}
+		})
+	}
+}
+
+// The server judges what it gets, and ends a session of what is no ping.
+func TestServerFindsWrongPings(t *testing.T) {
+	client, server := devices(t)
+	l, err := server.Listen(1)
+	must.OK(t, err)
+	go (&service{dev: server, out: io.Discard}).accept(t.Context(), l)
+	e, err := newEnd(client, 8)
+	must.OK(t, err)
+	mine := e.hello()
+	if _, err = e.qp.Connect(t.Context(), netip.AddrPortFrom(serverAddr, 1), mine.encode()); err != nil {
 		t.Fatal(err)
 	}
-	return code, b.String()
-}
-
-func TestBadContentIsFound(t *testing.T) {
-	code, out := against(t, []string{"-n", "-c", "1"}, func(e *end, _ *hello, msg []byte) {
-		data := bytes.Clone(msg[headerLen:])
-		data[len(data)-1] ^= 1
-		e.send(opSend, verdictGood, 1, data)
-	})
-	if code != exitLost || !strings.Contains(out, "BAD CONTENT") || !strings.Contains(out, "1 with bad content") {
-		t.Errorf("exit %d\n%s", code, out)
+	next := func() (wc rdma.WC) {
+		for wc.Status == rdmap.StatusSuccess && wc.Opcode != rdmap.WCRecv {
+			if wc, err = e.next(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return wc
 	}
-}
-
-func TestServersVerdictCounts(t *testing.T) {
-	code, out := against(t, []string{"-n", "-c", "1"}, func(e *end, _ *hello, msg []byte) {
-		e.send(opSend, verdictBad, 1, msg[headerLen:])
-	})
-	if code != exitLost || !strings.Contains(out, "BAD CONTENT") {
-		t.Errorf("exit %d\n%s", code, out)
+	for _, op := range []operation{opSend, opWrite} {
+		e.send(op, verdictGood, 7, make([]byte, 8)[:map[operation]int{opSend: 8}[op]])
+		if msg := e.message(next()); operation(msg[0]) != op || msg[1] != verdictBad {
+			t.Errorf("%v: the reply is % x", op, msg)
+		}
 	}
-}
-
-func TestMissingReplyIsALoss(t *testing.T) {
-	code, out := against(t, []string{"-n", "-c", "1", "-W", "0.05"}, func(*end, *hello, []byte) {})
-	if code != exitLost || !strings.Contains(out, "no reply within 50ms: seq=1 op=send") || !strings.Contains(out, "0 received, 100% loss") {
-		t.Errorf("exit %d\n%s", code, out)
+	e.qp.PostSend(&rdma.SendWR{SGL: e.sge(part{0, headerLen - 1})})
+	if wc := next(); wc.Status == rdmap.StatusSuccess {
+		t.Errorf("a message too short for a ping is answered by % x", e.message(wc))
 	}
 }
 
@@ -232,30 +182,28 @@ func TestServerRefusesHostileHellos(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		private []byte
+		left    int // sessions that the client has opened and left, with the longest pings
 		want    string
 	}{
-		{"not ours", []byte("hello"), "private data is not ddpping's"},
-		{"more memory than a ping may take", (&hello{size: math.MaxUint32}).encode(), "too many"},
+		{"not ours", []byte("hello"), 0, "private data is not ddpping's"},
+		{"more memory than a ping may take", (&hello{size: math.MaxUint32}).encode(), 0, "too many"},
+		{"more memory than one client may take", (&hello{size: maxSize}).encode(), 1, errBusy.Error()},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			sl, cl, err := mem.Pair(mem.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			server, _ := rdma.NewDevice(sl, nil)
-			client, _ := rdma.NewDevice(cl, nil)
-			defer server.Close()
-			defer client.Close()
+			client, server := devices(t)
 			l, err := server.Listen(1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			go (&service{dev: server, out: io.Discard}).accept(t.Context(), l)
 			e, err := newEnd(client, 1)
-			if err != nil {
-				t.Fatal(err)
+			must.OK(t, err)
+			for range tt.left {
+				e, err := newEnd(client, 1)
+				must.OK(t, err)
+				if _, err := e.qp.Connect(t.Context(), netip.AddrPortFrom(serverAddr, 1), (&hello{size: maxSize}).encode()); err != nil {
+					t.Fatal(err)
+				}
 			}
-			_, err = e.qp.Connect(t.Context(), netip.AddrPortFrom(sl.LocalAddrs()[0].Addr(), 1), tt.private)
+			_, err = e.qp.Connect(t.Context(), netip.AddrPortFrom(serverAddr, 1), tt.private)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}

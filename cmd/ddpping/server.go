@@ -1,13 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/cli"
+	"github.com/rddp-go/rddp/internal/fair"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -17,9 +21,23 @@ type service struct {
 	dev          *rdma.Device
 	out          io.Writer
 	stamp, quiet bool
+	memory       fair.Store  // octets that sessions take
+	lines        *fair.Lines // that are written
 }
 
+// serveMemory bounds what all sessions together take: two of the longest pings. One address may take half.
+const serveMemory = 512 << 20
+
+var errBusy = errors.New("the server is busy with other clients: try again later, or with shorter pings")
+
+// patience is how long a session lasts without a ping.
+const patience = 10 * time.Minute
+
+var errSilent = fmt.Errorf("no ping has come for %v", patience)
+
 func (s *service) accept(ctx context.Context, l *rdma.Listener) {
+	s.memory.Max = cmp.Or(s.memory.Max, serveMemory)
+	s.lines = fair.OfServer()
 	for {
 		req, err := l.Accept(ctx)
 		if err != nil {
@@ -27,17 +45,19 @@ func (s *service) accept(ctx context.Context, l *rdma.Listener) {
 		}
 		go func() {
 			if err := s.serve(ctx, req); err != nil && ctx.Err() == nil {
-				s.say("%v: %s", req.RemoteAddr(), cli.Explain(err))
+				s.say(req.RemoteAddr(), "%s", cli.Explain(err))
 			}
 		}()
 	}
 }
 
-func (s *service) say(format string, args ...any) {
-	if s.quiet {
+// say writes a line about a client.
+func (s *service) say(from netip.AddrPort, format string, args ...any) {
+	left, ok := s.lines.Allow(time.Now(), from.Addr())
+	if s.quiet || !ok {
 		return
 	}
-	line := fmt.Sprintf(format, args...)
+	line := fair.Line(fmt.Sprintf("%v: ", from)+fmt.Sprintf(format, args...), left)
 	if s.stamp {
 		line = timestamp(time.Now()) + line
 	}
@@ -58,6 +78,12 @@ func (s *service) serve(ctx context.Context, req *rdma.Request) error {
 		req.Reject([]byte(err.Error()))
 		return err
 	}
+	from, octets := req.RemoteAddr().Addr(), int64(memory(int(client.size)))
+	if !s.memory.Take(from, octets) {
+		req.Reject([]byte(errBusy.Error()))
+		return errBusy
+	}
+	defer s.memory.Give(from, octets)
 	e, err := newEnd(s.dev, int(client.size))
 	if err != nil {
 		req.Reject([]byte(err.Error()))
@@ -69,14 +95,18 @@ func (s *service) serve(ctx context.Context, req *rdma.Request) error {
 	if err := req.Accept(e.qp, mine.encode()); err != nil {
 		return err
 	}
-	s.say("%v: connected, %d octets a ping", req.RemoteAddr(), client.size)
+	s.say(req.RemoteAddr(), "connected, %d octets a ping", client.size)
+	ctx, cancel := context.WithCancelCause(ctx)
+	silent := time.AfterFunc(patience, func() { cancel(errSilent) })
+	defer silent.Stop()
 	var pings int
-	defer func() { s.say("%v: gone after %d pings", req.RemoteAddr(), pings) }()
+	defer func() { s.say(req.RemoteAddr(), "gone after %d pings", pings) }()
 	for {
 		wc, err := e.next(ctx)
 		if err != nil {
-			return err
+			return cmp.Or(context.Cause(ctx), err)
 		}
+		silent.Reset(patience)
 		switch {
 		case wc.Status == rdmap.StatusWRFlushErr:
 			return e.qp.Err() // the client has gone

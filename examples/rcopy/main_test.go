@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestCommandLine(t *testing.T) {
+func TestCommandLineMistakesAreNamed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "f")
 	must(t, os.WriteFile(file, []byte("x"), 0o600))
 	for _, test := range []struct {
@@ -62,7 +62,7 @@ func TestSplitTarget(t *testing.T) {
 	}
 }
 
-func TestOctets(t *testing.T) {
+func TestOctetsAreReadAndWrittenWithUnits(t *testing.T) {
 	for _, test := range []struct {
 		in   string
 		want uint64

@@ -136,7 +136,7 @@ func (b *bench) files(want map[string][]byte) {
 	}
 }
 
-func TestCopy(t *testing.T) {
+func TestCopyIsTheFileOctetByOctet(t *testing.T) {
 	for _, kind := range []string{"mem", "udp"} {
 		t.Run(kind, func(t *testing.T) {
 			b := newBench(t, kind)
@@ -290,7 +290,7 @@ func TestNothingIsKept(t *testing.T) {
 		{"a part was never written", func(c *hostile) {
 			c.write(data[:99999], 0)
 			c.seal(100000, sum)
-		}, "its SHA-256 is another one"},
+		}, "1 of its octets never came"},
 		{"the sealed size is another one", func(c *hostile) {
 			c.write(data, 0)
 			c.seal(99999, sum)
@@ -368,6 +368,28 @@ func TestSilentClient(t *testing.T) {
 	c.e.close()
 	b.settle()
 	b.files(nil)
+}
+
+// A client that moves hardly anything does not hold the last place; where there are others it may.
+func TestSlowClient(t *testing.T) {
+	d := &download{patience: 10 * time.Second}
+	for _, row := range []struct {
+		name string
+		n    int64
+		full bool
+		want string
+	}{
+		{"nothing", 0, false, "nothing has come"},
+		{"an octet, with room for others", 1, false, ""},
+		{"an octet, with none", 1, true, "no place for others"},
+		{"just less than it has to", 10*slow - 1, true, "no place for others"},
+		{"enough", 10 * slow, true, ""},
+	} {
+		d.full = func() bool { return row.full }
+		if err := d.pace(row.n); (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: %v, want %q", row.name, err, row.want)
+		}
+	}
 }
 
 // A client learns why the server ends the copy although its Writes go on meanwhile.
@@ -462,7 +484,7 @@ func TestStoppedServer(t *testing.T) {
 	b.files(nil)
 }
 
-func TestRefusals(t *testing.T) {
+func TestServerRefusesNamesOutsideItsFolderAndSaysWhy(t *testing.T) {
 	b := newBench(t, "mem")
 	must(t, os.Mkdir(filepath.Join(b.dir, "dir"), 0o700))
 	for _, test := range []struct {
@@ -510,11 +532,11 @@ func TestRefusals(t *testing.T) {
 	b.files(nil)
 }
 
-// More than maxCopies at a time are refused, and welcome when there is room again.
+// More than half of maxCopies from one address at a time are refused, and welcome when there is room again.
 func TestTooManyCopies(t *testing.T) {
 	b := newBench(t, "mem")
 	var held []*hostile
-	for range maxCopies {
+	for range maxCopies / 2 {
 		held = append(held, b.hostile(offer{10, "held"}))
 	}
 	var rejected *ddpadapt.RejectedError

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/cli"
+	"github.com/rddp-go/rddp/internal/fair"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// maxCopies bounds what clients can have a server do at a time.
+// maxCopies bounds what clients can have a server do at a time. One address has half of them, whose copies may be slow.
 const maxCopies = 16
 
 // server stores what clients send.
@@ -24,33 +25,41 @@ type server struct {
 	maxSize  uint64
 	patience time.Duration // without anything coming
 	say      func(format string, args ...any)
+	places   fair.Store // one for each copy under way
+	lines    *fair.Lines
 }
 
 // accept serves until ctx ends or the listener closes, and returns when nothing unfinished is left.
 func (s *server) accept(ctx context.Context, l *rdma.Listener) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	places := make(chan struct{}, maxCopies)
+	s.places.Max, s.lines = maxCopies, fair.OfServer()
 	for {
 		req, err := l.Accept(ctx)
 		if err != nil {
 			return
 		}
-		select {
-		case places <- struct{}{}:
-		default:
-			s.refuse(req, fmt.Errorf("%d copies are under way, which is the most; try again", maxCopies))
+		from := req.RemoteAddr().Addr()
+		if !s.places.Take(from, 1) {
+			s.refuse(req, fmt.Errorf("%d copies are under way, or half of them from your address, which is the most; try again", maxCopies))
 			continue
 		}
 		running.Go(func() {
-			defer func() { <-places }()
+			defer s.places.Give(from, 1)
 			s.serve(ctx, req)
 		})
 	}
 }
 
+// tell writes a line about a client.
+func (s *server) tell(from netip.AddrPort, format string, args ...any) {
+	if left, ok := s.lines.Allow(time.Now(), from.Addr()); ok {
+		s.say("%v: %s", from, fair.Line(fmt.Sprintf(format, args...), left))
+	}
+}
+
 func (s *server) refuse(req *rdma.Request, why error) {
-	s.say("%v: refused: %v", req.RemoteAddr(), why)
+	s.tell(req.RemoteAddr(), "refused: %v", why)
 	req.Reject([]byte(clip(why.Error())))
 }
 
@@ -79,7 +88,7 @@ func (s *server) serve(ctx context.Context, req *rdma.Request) {
 		s.refuse(req, err)
 		return
 	}
-	d := &download{offer: what, from: req.RemoteAddr(), patience: s.patience, in: in, e: e}
+	d := &download{offer: what, from: req.RemoteAddr(), patience: s.patience, full: func() bool { return s.places.Full(req.RemoteAddr().Addr()) }, in: in, e: e}
 	defer d.closeWindow() // once the client knows why, lest its Writes hit a closed window instead
 	defer e.close()
 	began := time.Now()
@@ -88,11 +97,11 @@ func (s *server) serve(ctx context.Context, req *rdma.Request) {
 		err = errors.New("the server is being stopped")
 	}
 	if err != nil {
-		s.say("%v: %s: not stored: %s", d.from, what.name, cli.Explain(err))
+		s.tell(d.from, "%s: not stored: %s", what.name, cli.Explain(err))
 		d.answer(verdict{text: err.Error()})
 		return
 	}
-	s.say("%v: %s: stored, %s", d.from, what.name, rate(what.size, time.Since(began)))
+	s.tell(d.from, "%s: stored, %s", what.name, rate(what.size, time.Since(began)))
 	d.answer(verdict{stored: true})
 }
 
@@ -101,6 +110,7 @@ type download struct {
 	offer
 	from     netip.AddrPort
 	patience time.Duration
+	full     func() bool // there is no place for another copy from there
 	in       *incoming
 	e        *end
 	window   *rdma.MR
@@ -127,6 +137,9 @@ func (d *download) run(ctx context.Context, req *rdma.Request) error {
 	d.closeWindow() // from here on the client cannot change what is checked and kept
 	if final.size != d.size {
 		return fmt.Errorf("it was announced with %d octets and sealed with %d", d.size, final.size)
+	}
+	if left := d.in.left.Load(); left > 0 { // what was reserved for it is not read for nothing
+		return fmt.Errorf("%d of its octets never came", left)
 	}
 	sum, err := d.in.sum(ctx, d.size)
 	if err != nil {
@@ -165,10 +178,25 @@ func (d *download) receive(ctx context.Context) (s seal, err error) {
 			continue
 		case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
 			return s, err
-		case d.in.left.Load() == left:
-			return s, fmt.Errorf("nothing has come for %v", d.patience)
+		}
+		if err := d.pace(left - d.in.left.Load()); err != nil {
+			return s, err
 		}
 	}
+}
+
+// slow is how many octets a second a copy has to move that keeps others out.
+const slow = 64 << 10
+
+// pace judges what has come within the time of patience.
+func (d *download) pace(n int64) error {
+	switch {
+	case n == 0:
+		return fmt.Errorf("nothing has come for %v", d.patience)
+	case d.full() && n < int64(d.patience.Seconds()*slow):
+		return fmt.Errorf("%d octets have come in %v, and there is no place for others", n, d.patience)
+	}
+	return nil
 }
 
 // answer tells the client, where it is still there, and waits for it to leave.

@@ -1,4 +1,4 @@
-package ddp_test
+package ddp
 
 import (
 	"bytes"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/script"
 )
 
 // FuzzTransfer sends a message from arbitrary pieces, cut at a MULPDU that changes all the time, places
@@ -18,14 +20,14 @@ func FuzzTransfer(f *testing.F) {
 	f.Add(uint16(0), true, []byte{})
 	f.Fuzz(func(t *testing.T, size uint16, tagged bool, input []byte) {
 		n := int(size % 4096)
-		s := script(input)
+		s := script.Script(input)
 		msg := make([]byte, n)
 		for i := range msg {
 			msg[i] = byte(i*31 + i>>8)
 		}
 		var g ddp.Gather
 		for off := 0; off < n; {
-			k := min(int(s.next())+len(g)/8, n-off)
+			k := min(int(s.Byte())+len(g)/8, n-off)
 			g = append(g, ddp.Piece{Mem: ddp.Bytes(msg), Off: uint64(off), Len: uint64(k)})
 			if off += k; len(g) > 4096 {
 				t.Fatal("pieces do not add up")
@@ -35,17 +37,11 @@ func FuzzTransfer(f *testing.F) {
 		sink := make([]byte, n+32)
 		table := ddp.NewTable(bytes.NewReader(make([]byte, 16)))
 		region, err := table.Register(ddp.Spec{Mem: ddp.Bytes(sink[16 : 16+n]), Base: 77, Access: ddp.RemoteWrite})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		u := &counter{queue: ddp.NewQueue(1)}
 		b, err := ddp.MakeRecvBuffer(ddp.Gather{{Mem: ddp.Bytes(sink), Off: 16, Len: uint64(n)}}, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := u.queue.Post(b); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
+		must.OK(t, u.queue.Post(b))
 		stream := ddp.NewStream(ddp.StreamConfig{ID: 1, Table: table, ULP: u, Queues: 1})
 		stream.Attach(idle{})
 		if tagged {
@@ -53,13 +49,11 @@ func FuzzTransfer(f *testing.F) {
 		} else {
 			err = stream.SendUntagged(0, [5]byte{1}, g, 5)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		var seg ddp.Segment
 		var segs [][]byte
 		for stream.Pending() {
-			mulpdu := 19 + int(s.next())*4
+			mulpdu := 19 + int(s.Byte())*4
 			if !stream.NextSegment(mulpdu, &seg) || seg.Len() > mulpdu {
 				t.Fatalf("segment of %d octets at MULPDU %d", seg.Len(), mulpdu)
 			}
@@ -67,7 +61,7 @@ func FuzzTransfer(f *testing.F) {
 		}
 		order := make([]int, len(segs))
 		for i := range order {
-			j := int(s.next16()) % (i + 1)
+			j := int(s.Next16()) % (i + 1)
 			order[i], order[j] = order[j], i
 		}
 		placed := make([]ddp.Placed, len(segs))

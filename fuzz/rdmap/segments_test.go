@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
@@ -14,30 +15,6 @@ const (
 	regionSize = 64
 	guard      = 64
 )
-
-// host is lower layer, owner and CQ of the QP under test.
-type host struct {
-	t              *testing.T
-	failed         int
-	posted, pushed int
-	flush          bool
-}
-
-func (h *host) MULPDU() int                   { return 128 }
-func (h *host) Ready()                        {}
-func (h *host) Finish()                       {}
-func (h *host) Abort()                        {}
-func (h *host) SharedRegion(*ddp.Region) bool { return false }
-func (h *host) FlushLater()                   { h.flush = true }
-func (h *host) HighWater()                    {}
-func (h *host) Detach()                       {}
-func (h *host) PeerClosed()                   {}
-func (h *host) Push(rdmap.WC)                 { h.pushed++ }
-func (h *host) Failed(*rdmap.StreamError) {
-	if h.failed++; h.failed > 1 {
-		h.t.Fatal("failed twice")
-	}
-}
 
 // FuzzSegments feeds a QP with what a hostile peer might send: a list of segments, each with a length
 // octet in front. STags 1 to 5 in tagged segments, Read and Atomic Requests stand for real regions.
@@ -88,9 +65,7 @@ func FuzzSegments(f *testing.F) {
 		table := ddp.NewTable(rand.NewChaCha8([32]byte{}))
 		qp, err := rdmap.NewQP(rdmap.Config{Table: table, PD: 1, Stream: 1, SendCQ: h, RecvCQ: h, Host: h,
 			MaxSend: 4, MaxRecv: 4, MaxSGE: 1, IRD: 2, ORD: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		qp.Stream().Attach(h)
 		qp.Start()
 		var regions [5]*ddp.Region
@@ -98,27 +73,19 @@ func FuzzSegments(f *testing.F) {
 		for i, a := range []ddp.Access{ddp.RemoteWrite, ddp.RemoteRead, ddp.LocalWrite, ddp.LocalWrite, ddp.RemoteAtomic} {
 			memory[i] = bytes.Repeat([]byte{0xEE}, guard+regionSize+guard)
 			regions[i], err = table.Register(ddp.Spec{PD: 1, Access: a, Mem: ddp.Bytes(memory[i][guard : guard+regionSize : guard+regionSize])})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 		}
 		for i := range 4 {
-			if err := qp.PostRecv(&rdmap.RecvWR{SGL: []rdmap.SGE{{LKey: regions[3].STag(), Addr: uint64(16 * i), Len: 16}}}); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, qp.PostRecv(&rdmap.RecvWR{SGL: []rdmap.SGE{{LKey: regions[3].STag(), Addr: uint64(16 * i), Len: 16}}}))
 		}
 		for i := range 3 {
 			wr := rdmap.SendWR{Op: rdmap.WRRead, SGL: []rdmap.SGE{{LKey: regions[2].STag(), Addr: uint64(8 * i), Len: 16}}}
 			if i == 1 {
 				wr = rdmap.SendWR{Op: rdmap.WRAtomic}
 			}
-			if err := qp.PostSend(&wr); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, qp.PostSend(&wr))
 		}
-		if err := qp.PostSend(&rdmap.SendWR{SGL: []rdmap.SGE{{LKey: regions[1].STag(), Len: 64}}}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, qp.PostSend(&rdmap.SendWR{SGL: []rdmap.SGE{{LKey: regions[1].STag(), Len: 64}}}))
 		h.posted = 8
 		send := func(most int) (n int) {
 			var s ddp.Segment

@@ -7,17 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func write(t *testing.T, dir, name, text string) {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.OK(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 func TestFindTargets(t *testing.T) {
@@ -81,9 +79,7 @@ func TestUpdateKeepsTheRest(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, ".", docs, "before\n"+begin+"old\n"+end+"after\n")
 	r := result{target: target{pkg: "./a", name: "FuzzA", covers: []string{"./b"}}, date: "2026-01-02"}
-	if err := update([]result{r}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, update([]result{r}))
 	b, _ := os.ReadFile(docs)
 	if s := string(b); !strings.HasPrefix(s, "before\n"+begin) || !strings.HasSuffix(s, end+"after\n") || strings.Contains(s, "old") ||
 		!strings.Contains(s, "2026-01-02") || !strings.Contains(s, "FuzzA") {

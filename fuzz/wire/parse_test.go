@@ -1,4 +1,4 @@
-package wire_test
+package wire
 
 import (
 	"bytes"
@@ -59,27 +59,4 @@ func FuzzParse(f *testing.F) {
 			t.Fatal("parsing wrote to the packet")
 		}
 	})
-}
-
-func visitPacket(t *testing.T, b []byte) {
-	p, err := wire.ParsePacket(b)
-	if (err == nil) != (len(b) >= wire.CommonHeaderLen) {
-		t.Fatalf("%d octets: %v", len(b), err)
-	}
-	if err != nil {
-		return
-	}
-	_, _, _, _, _ = p.SrcPort(), p.DstPort(), p.VTag(), p.Checksum(), p.ChecksumOK()
-	total := wire.CommonHeaderLen
-	cs := p.Chunks()
-	for c, ok := cs.Next(); ok; c, ok = cs.Next() {
-		if total += len(c); total > len(b) || len(c) < wire.ChunkHeaderLen || cap(c) != len(c) {
-			t.Fatalf("chunk of %d octets, capacity %d, makes %d of %d", len(c), cap(c), total, len(b))
-		}
-		within(t, b, c)
-		visitChunk(t, c)
-	}
-	if _, ok := cs.Next(); ok {
-		t.Fatalf("a chunk after the end: %v", cs.Err())
-	}
 }

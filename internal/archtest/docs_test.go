@@ -1,25 +1,25 @@
 package archtest
 
 import (
+	"bytes"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // What the documents say that a test holds, a test of that name in that file does.
 func TestDocumentsNameTestsThatExist(t *testing.T) {
 	citation := regexp.MustCompile("`([\\w/]+_test\\.go):(\\w+)`")
 	docs, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	n := 0
 	for _, doc := range docs {
 		text, err := os.ReadFile(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, m := range citation.FindAllSubmatch(text, -1) {
 			n++
 			src, err := os.ReadFile(filepath.Join(root, string(m[1])))
@@ -31,4 +31,37 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 	if n < 100 {
 		t.Errorf("%d tests named: docs/security.md and docs/reliability.md have more", n)
 	}
+}
+
+// The code in the guide is that of the examples, which are compiled and run.
+func TestGuideShowsCodeOfTheExamples(t *testing.T) {
+	guide, err := os.ReadFile(filepath.Join(root, "docs", "guide.md"))
+	must.OK(t, err)
+	var code []byte
+	for _, name := range []string{"echo", "board"} {
+		src, err := os.ReadFile(filepath.Join(root, "examples", name, "main.go"))
+		must.OK(t, err)
+		code = append(code, src...)
+	}
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(guide, -1)
+	for _, b := range blocks {
+		if !bytes.Contains(code, b[1]) {
+			t.Errorf("not in an example:\n%s", b[1])
+		}
+	}
+	if len(blocks) < 9 {
+		t.Errorf("%d pieces of code", len(blocks))
+	}
+}
+
+// A test stands in the file of its topic, not in that of the reason why it was written.
+func TestFilesAreNamedByTopic(t *testing.T) {
+	reason := regexp.MustCompile(`^(conf|mutant)(_.*)?_test\.go$`)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && reason.MatchString(d.Name()) {
+			t.Errorf("%s: put its tests into the files of their topics", path)
+		}
+		return err
+	})
+	must.OK(t, err)
 }

@@ -32,6 +32,9 @@ type LinkFlags struct {
 	Pcap      string        // file for a copy of every packet
 	Poll      time.Duration // before blocking
 	Shards    int           // queues of incoming packets, 0: one
+
+	// Opener opens the link of one end in place of what the flags name: for tests over a simulated network.
+	Opener func(server bool) (rawio.Link, error)
 }
 
 // Add defines the flags.
@@ -69,6 +72,9 @@ func (f *LinkFlags) Open(server bool) (rawio.Link, error) {
 }
 
 func (f *LinkFlags) open(server bool) (rawio.Link, error) {
+	if f.Opener != nil {
+		return f.Opener(server)
+	}
 	var local netip.Addr
 	if f.Local != "" {
 		a, err := netip.ParseAddr(f.Local)

@@ -9,20 +9,6 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// adds is an attack by one FetchAdd of 1.
-func adds(f func(x *target, r *rdmap.AtomicRequest)) func(*target) {
-	return func(x *target) {
-		r := rdmap.AtomicRequest{ID: 9, STag: x.atomic.STag(), TO: base, Op: rdmap.FetchAdd(1)}
-		f(x, &r)
-		x.segment(atomicRequest(1, r))
-	}
-}
-
-// to is adds with another target.
-func to(mr func(x *target) *rdma.MR) func(*target) {
-	return adds(func(x *target, r *rdmap.AtomicRequest) { r.STag = mr(x).STag() })
-}
-
 func TestAtomicAttacks(t *testing.T) {
 	const tailAt = (pageAtomic+1)*pageLen - 8
 	word := func(x *target, at int) uint64 { return binary.NativeEndian.Uint64(x.want[at:]) }
@@ -166,34 +152,6 @@ func TestAtomicAttacks(t *testing.T) {
 			},
 			want: untaggedError(ddp.CodeNoBuffer)},
 	})
-}
-
-// fetchAdd is a good request.
-func (x *target) fetchAdd(msn uint32) []byte {
-	return atomicRequest(msn, rdmap.AtomicRequest{STag: x.atomic.STag(), TO: base, Op: rdmap.FetchAdd(1)})
-}
-
-// operation is an attack by an Atomic Request of this operation.
-func operation(code byte) func(*target) {
-	return func(x *target) { x.segment(with(x.fetchAdd(1), ddp.UntaggedHeaderLen+3, code)) }
-}
-
-// added has the victim's program do an atomic, and returns the identifier of the request.
-func (x *target) added() uint32 {
-	x.t.Helper()
-	if err := x.qp.PostSend(&rdma.SendWR{Op: rdma.OpAtomic, RemoteSTag: 0x52, Atomic: rdma.FetchAdd(1)}); err != nil {
-		x.t.Fatal(err)
-	}
-	x.posted++
-	m := x.message()
-	if len(m.data) != 2+ddp.UntaggedHeaderLen+rdmap.AtomicRequestLen {
-		x.t.Fatalf("the victim asks for an atomic by %v", m)
-	}
-	r, ok := rdmap.ParseAtomicRequest((*[rdmap.AtomicRequestLen]byte)(m.data[2+ddp.UntaggedHeaderLen:]))
-	if !ok {
-		x.t.Fatalf("the victim asks for an atomic by %v", m)
-	}
-	return r.ID
 }
 
 func TestImmediateDataAttacks(t *testing.T) {

@@ -5,26 +5,9 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
-	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
-	"github.com/rddp-go/rddp/sctp"
-	"github.com/rddp-go/rddp/sctp/assoc"
 )
-
-// asks is an attack by one Read Request of 64 octets.
-func asks(f func(x *target, r *rdmap.ReadRequest)) func(*target) {
-	return func(x *target) {
-		r := rdmap.ReadRequest{SinkSTag: 0x51, Size: 64, SrcSTag: x.ro.STag(), SrcTO: base}
-		f(x, &r)
-		x.segment(readRequest(1, r))
-	}
-}
-
-// from is asks with another source.
-func from(mr func(x *target) *rdma.MR) func(*target) {
-	return asks(func(x *target, r *rdmap.ReadRequest) { r.SrcSTag = mr(x).STag() })
-}
 
 func TestReadAttacks(t *testing.T) {
 	run(t, []attack{
@@ -159,49 +142,6 @@ func TestReadAttacks(t *testing.T) {
 			},
 			want: unharmed{}},
 	})
-}
-
-// slow is an association with so small a receive window that responses get stuck.
-func slow() *sctp.Config { return &sctp.Config{Config: assoc.Config{RecvBuffer: 16 << 10}} }
-
-// drainResponse reads what comes of a Read until it is whole or the session ends, and leaves the rest.
-func (x *target) drainResponse() {
-	x.t.Helper()
-	var to uint64
-	for {
-		m := x.message()
-		if m.ppid != ddpadapt.PPIDSegment || isTerminate(m) {
-			x.unread(m)
-			return
-		}
-		v := ddp.TaggedView(m.data[2:])
-		if n := uint64(len(v.Payload())); v.TO() != to || !bytes.Equal(v.Payload(), x.pattern[pageBig*pageLen+to:pageBig*pageLen+to+n]) {
-			x.t.Fatalf("at offset %d of the response comes offset %d: %v", to, v.TO(), m)
-		}
-		if to += uint64(len(v.Payload())); v.Control().Last() {
-			to = 0
-		}
-	}
-}
-
-// asked has the victim's program read 64 octets into its memory, and returns the request.
-func (x *target) asked() rdmap.ReadRequest {
-	x.t.Helper()
-	wr := &rdma.SendWR{Op: rdma.OpRead, SGL: []rdma.SGE{x.local.SGE(1024, 64)}, RemoteSTag: 0x52, RemoteTO: 5}
-	if err := x.qp.PostSend(wr); err != nil {
-		x.t.Fatal(err)
-	}
-	x.posted++
-	m := x.message()
-	if len(m.data) != 2+ddp.UntaggedHeaderLen+rdmap.ReadRequestLen || m.data[3] != rdmap.Control(rdmap.OpReadRequest) {
-		x.t.Fatalf("the victim reads by %v", m)
-	}
-	return rdmap.ParseReadRequest((*[rdmap.ReadRequestLen]byte)(m.data[2+ddp.UntaggedHeaderLen:]))
-}
-
-// answers is an attack by a response to a Read of the victim.
-func answers(f func(x *target, r rdmap.ReadRequest)) func(*target) {
-	return func(x *target) { f(x, x.asked()) }
 }
 
 const sinkAt = pageLocal*pageLen + 1024 // of the victim's Read

@@ -11,16 +11,6 @@ import (
 
 const recvAt = pageLocal * pageLen // of the first receive
 
-// one is an attack by one segment.
-func one(f func(x *target) []byte) func(*target) {
-	return func(x *target) { x.segment(f(x)) }
-}
-
-// send is a Send of one segment.
-func send(msn, mo uint32, n int) []byte {
-	return untagged(rdmap.OpSend, rdmap.QueueSend, msn, mo, evil(n))
-}
-
 func TestSendAttacks(t *testing.T) {
 	two := setup{recvs: 2}
 	none := setup{recvs: -1}
@@ -179,20 +169,6 @@ func TestSendAttacks(t *testing.T) {
 			},
 			want: unharmed{}, good: 1},
 	})
-}
-
-// stays is an attack by a Send with Invalidate of a region that must stay as it is.
-func stays(mr func(x *target) *rdma.MR) func(*target) {
-	return func(x *target) {
-		x.segment(invalidating(rdmap.OpSendInv, 1, mr(x).STag()))
-		x.completions(0) // it has been judged
-		x.posted = 0
-		if op := rdma.FetchAdd(0); mr(x) != x.local {
-			if _, err := mr(x).Atomic(0, op); err != nil {
-				x.t.Errorf("the region was invalidated: %v", err)
-			}
-		}
-	}
 }
 
 func TestSharedReceivesAreSharedFairly(t *testing.T) {

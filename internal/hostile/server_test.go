@@ -3,7 +3,6 @@ package hostile
 import (
 	"encoding/binary"
 	"errors"
-	"net/netip"
 	"syscall"
 	"testing"
 
@@ -11,8 +10,6 @@ import (
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
-	"github.com/rddp-go/rddp/sctp"
-	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // The victim connects, and the server is hostile.
@@ -134,25 +131,4 @@ func TestHostileServer(t *testing.T) {
 		}
 		l.unhurt(t, x.want)
 	})
-}
-
-// serve has the victim connect to us, and makes the session that it opens the one of x.
-func (l *lab) serve(x *target) <-chan error {
-	x.t.Helper()
-	one := uint32(ddpadapt.AdaptationDDP)
-	server := must(l.a.Transport().Listen(0, &sctp.Config{Config: assoc.Config{Adaptation: &one, OutStreams: streams, InStreams: streams}}))
-	x.t.Cleanup(func() { server.Close() })
-	to := netip.AddrPortFrom(server.Addr().(sctp.Addr).Addr(), server.Port())
-	connected := make(chan error, 1)
-	go func() {
-		_, err := x.qp.Connect(deadline(x.t), to, []byte("hello"))
-		connected <- err
-	}()
-	conn := must(server.Accept(deadline(x.t)))
-	x.t.Cleanup(func() { conn.Abort("") })
-	x.session = newCarrier(conn, 64, l.spy).fresh(x.t)
-	if m := x.message(); !m.isControl(fnInitiate) && !m.isControl(fnEnhancedInitiate) {
-		x.t.Fatalf("the victim asks by %v", m)
-	}
-	return connected
 }

@@ -14,14 +14,6 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// says is an attack by one session control message.
-func says(fn uint16, private int) func(*target) {
-	return func(x *target) { x.control(fn, evil(private)) }
-}
-
-// good is a Write that would be placed if the session were in order.
-func good(x *target) []byte { return write(x.rw.STag(), base, evil(64)) }
-
 func TestSessionAttacks(t *testing.T) {
 	unordered := func(ppid uint32) sctp.SendInfo { return sctp.SendInfo{PPID: ppid, Unordered: true} }
 	run(t, []attack{
@@ -167,6 +159,40 @@ func TestSessionAttacks(t *testing.T) {
 		{name: "private data that is too long ends a session before the answer",
 			with: setup{state: pending}, do: says(fnTerminate, 513), want: undecided{}},
 
+		// req 5043-5.2.1-1: what has no number of the session's wedges neither it nor its stream
+		{name: "a message of another PPID that takes a DDP-SSN leaves the stream usable",
+			do: func(x *target) {
+				x.raw(unordered(99), numbered(x.ssn, good(x)))
+				x.ssn++
+				x.control(fnTerminate, nil)
+			},
+			want: usable{fault: ddpadapt.FaultPPID}},
+		{name: "one that takes none, among segments of a message, does too",
+			do: func(x *target) {
+				x.segment(good(x))
+				copy(x.want[pageRW*pageLen:], evil(64))
+				x.raw(unordered(99), evil(1))
+				x.control(fnTerminate, nil)
+			},
+			want: usable{fault: ddpadapt.FaultPPID}},
+		{name: "a malformed Initiate behind it, with our Terminate on its way, is answered",
+			do: func(x *target) {
+				x.raw(unordered(99), numbered(x.ssn, nil))
+				x.controlAs(x.ssn+1, fnTerminate, nil)
+				x.controlAs(0, fnInitiate, evil(513))
+			},
+			want: usable{fault: ddpadapt.FaultPPID, again: true}},
+		{name: "a malformed Initiate behind a session that was rejected is answered",
+			with: setup{state: pending},
+			do: func(x *target) {
+				if err := x.req.Reject(nil); err != nil {
+					x.t.Fatal(err)
+				}
+				if x.controlAs(0, fnEnhancedInitiate, evil(3)); !x.message().isControl(fnReject) {
+					x.t.Error("no Reject")
+				}
+			},
+			want: usable{again: true}},
 		{name: "a session may be opened again and again on one stream",
 			// req 5043-6.6-5
 			with: setup{state: closed},
@@ -186,34 +212,6 @@ func TestSessionAttacks(t *testing.T) {
 			},
 			want: refused{}},
 	})
-}
-
-// closing: the victim's half ends, since the peer's has, and the session is cleaned up abortively or not.
-type closing struct{}
-
-func (closing) check(x *target, good int) {
-	x.t.Helper()
-	if m := x.message(); !m.isControl(fnTerminate) {
-		x.t.Fatalf("the session goes on with %v", m)
-	}
-	x.completions(good)
-	select {
-	case <-x.qp.Done():
-	case <-deadline(x.t).Done():
-		x.t.Error("the session does not end")
-	}
-	x.quiet()
-}
-
-// undecided: the session is over before the program has answered, which the answer then tells.
-type undecided struct{}
-
-func (undecided) check(x *target, _ int) {
-	x.t.Helper()
-	refused{}.check(x, 0)
-	if err := x.req.Accept(x.qp, nil); err == nil {
-		x.t.Error("the program could accept a session that is over")
-	}
 }
 
 func TestOthersThanDDPPeersGetNoAssociation(t *testing.T) {
@@ -285,6 +283,20 @@ func TestInitiateFlood(t *testing.T) {
 	cancel()
 	if _, err := l.l.Accept(none); !errors.Is(err, context.Canceled) {
 		t.Errorf("one more request: %v", err)
+	}
+	c.conn.Abort("")
+	c = must(l.dial(t, sctp.Config{}, 8))
+	for range 3 * limits { // who asks and leaves takes no place for good
+		s := c.fresh(t)
+		s.control(fnInitiate, []byte("gone"))
+		s.control(fnTerminate, nil)
+		if m, ok := s.next(deadline(t)); !ok || !m.isControl(fnTerminate) {
+			t.Fatalf("it is answered by %v", m)
+		}
+	}
+	l.unhurt(t, l.pattern)
+	if _, err := l.l.Accept(none); !errors.Is(err, context.Canceled) {
+		t.Errorf("a request that is no more: %v", err)
 	}
 	c.conn.Abort("")
 

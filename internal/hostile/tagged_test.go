@@ -302,22 +302,6 @@ func TestTaggedAttacks(t *testing.T) {
 	})
 }
 
-// windowed is an attack on a window of 64 octets in the middle of memory that is not open itself.
-func windowed(f func(x *target, w *rdma.MW)) func(*target) {
-	return func(x *target) { f(x, must(x.local.Bind(x.qp, 2048, 64, rdma.RemoteWrite))) }
-}
-
-func badVersion(dv byte) func(*target) {
-	return func(x *target) {
-		seg := write(x.rw.STag(), base, evil(8))
-		x.segment(with(seg, 0, seg[0]&^3|dv))
-	}
-}
-
-func reserved(op rdmap.Opcode) func(*target) {
-	return func(x *target) { x.segment(tagged(op, x.rw.STag(), base, evil(8))) }
-}
-
 func TestSixtyFourQueuePairsFailAtOnce(t *testing.T) {
 	// req 5043-11.3-5, 5042-6.1.1-1
 	l := newLab(t)

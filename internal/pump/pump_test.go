@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio/mem"
 )
 
@@ -12,13 +13,9 @@ import (
 func TestPumpCounts(t *testing.T) {
 	for _, work := range []bool{false, true} {
 		a, b, err := mem.Pair(mem.Options{Queue: 1 << 20, MTU: 1500})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		sent, received, err := Run(a, b, b.LocalAddrs()[0], Config{Packet: 1480, Duration: time.Millisecond, Work: work})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if sent.Packets == 0 || received.Packets != sent.Packets || received.Octets != sent.Octets || received.Bad != 0 {
 			t.Errorf("sent %+v, received %+v", sent, received)
 		}
@@ -30,9 +27,7 @@ func TestPumpCounts(t *testing.T) {
 // A receiver that cannot tell that it is ready does not wait for a sender.
 func TestReadyFails(t *testing.T) {
 	a, b, err := mem.Pair(mem.Options{MTU: 1500})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer a.Close()
 	defer b.Close()
 	want := errors.New("no")
@@ -43,9 +38,7 @@ func TestReadyFails(t *testing.T) {
 
 func TestPacketSizeIsChecked(t *testing.T) {
 	a, b, err := mem.Pair(mem.Options{MTU: 1500})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer a.Close()
 	defer b.Close()
 	for _, n := range []int{minPacket - 1, 1481} {

@@ -14,7 +14,7 @@ func (*verdict) Helper()                 {}
 func (v *verdict) Skipf(string, ...any)  { v.skipped = true }
 func (v *verdict) Fatalf(string, ...any) { v.failed = true }
 
-func TestRequire(t *testing.T) {
+func TestMissingPrivilegeSkipsExceptInCI(t *testing.T) {
 	for _, test := range []struct {
 		name, ci string
 		want     verdict

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/rdma/rdmap"
@@ -44,16 +45,12 @@ func newBulk(t testing.TB, size int, link simnet.Params, configure func(*assoc.C
 		q.onFailed = func(err *rdmap.StreamError) { w.failf("%v", err) }
 	}
 	w.serves = func([]byte) *qp { return b.qb }
-	if err := w.b.node.EP.Listen(port, &w.b.cfg); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.b.node.EP.Listen(port, &w.b.cfg))
 	b.c = w.a.connect(w.b)
 	b.c.Pump()
 	w.run("setup", func() bool { return b.c.up })
 	s, err := b.c.mux.Open(w.now, -1, b.qa.core.Stream(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	b.qa.bind(b.c, s)
 	b.c.Pump()
 	w.run("session", func() bool { return b.qa.core.State() == rdmap.StateRTS })

@@ -224,6 +224,7 @@ type host qp
 func (h *host) SharedRegion(r *ddp.Region) bool { return r.Scope() == 0 }
 func (h *host) FlushLater()                     { h.conn.flushing = append(h.conn.flushing, (*qp)(h)) }
 func (h *host) HighWater()                      {}
+func (h *host) Broken(err *assoc.InternalError) { panic(err) }
 func (h *host) Detach() {
 	if h.session != nil {
 		h.session.Detach(nil)

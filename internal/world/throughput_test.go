@@ -28,9 +28,9 @@ func cubicModel(rtt time.Duration, p float64) float64 {
 	return max(ipPacket*w/rtt.Seconds(), reno(rtt, p))
 }
 
-// TestThroughput prints what one bulk association reaches beside the ideal of its congestion
+// TestThroughputIsNearTheIdealOfTheController prints what one bulk association reaches beside the ideal of its congestion
 // controller, and holds it to 90% of that at zero loss, once past slow start.
-func TestThroughput(t *testing.T) {
+func TestThroughputIsNearTheIdealOfTheController(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: the table takes some seconds of processor time")
 	}

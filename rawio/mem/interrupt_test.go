@@ -8,7 +8,7 @@ import (
 	"github.com/rddp-go/rddp/rawio/mem"
 )
 
-func TestInterrupt(t *testing.T) {
+func TestInterruptedReaderComesBackOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, err := mem.Pair(mem.Options{})
 		if err != nil {

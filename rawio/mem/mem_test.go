@@ -10,15 +10,15 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/linktest"
 )
 
 func newPair(t testing.TB, o Options) (a, b *Link) {
 	t.Helper()
 	a, b, err := Pair(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		a.Close()
 		b.Close()
@@ -140,7 +140,7 @@ func TestRefusedPackets(t *testing.T) {
 	}
 }
 
-func TestMTU(t *testing.T) {
+func TestMTUIsThatOfTheOptionsLessHeaders(t *testing.T) {
 	v4 := []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:0")}
 	udp := []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:9899")}
 	v6 := []netip.AddrPort{netip.MustParseAddrPort("[2001:db8::1]:0")}
@@ -255,11 +255,9 @@ func TestWriteWakesAReader(t *testing.T) {
 	})
 }
 
-func TestClosedLink(t *testing.T) {
+func TestClosedLinkRefusesEveryCall(t *testing.T) {
 	a, b := newPair(t, Options{})
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.Close())
 	if _, err := b.WriteBatch([]rawio.Packet{{Remote: a.addrs[0]}}); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("WriteBatch = %v, want net.ErrClosed", err)
 	}
@@ -286,9 +284,7 @@ func TestClosedLinkDoesNotReadWhatWasQueued(t *testing.T) {
 
 func TestBindPort(t *testing.T) {
 	a, b := newPair(t, Options{})
-	if err := a.BindPort(5000); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, a.BindPort(5000))
 	if err := a.BindPort(5000); !errors.Is(err, rawio.ErrPortInUse) {
 		t.Errorf("second BindPort = %v, want ErrPortInUse", err)
 	}
@@ -298,6 +294,15 @@ func TestBindPort(t *testing.T) {
 	a.UnbindPort(5000)
 	if err := a.BindPort(5000); err != nil {
 		t.Errorf("BindPort after UnbindPort = %v", err)
+	}
+}
+
+func TestLinkMayBeUsedAtOnce(t *testing.T) {
+	a, b := newPair(t, Options{Queue: 2})
+	p := rawio.Packet{Vec: [][]byte{make([]byte, 40)}, Remote: b.LocalAddrs()[0]}
+	linktest.AtOnce(t, a, b, p, func() { a.Drops(); b.Drops(); a.Outstanding(); b.PollBatch(nil) })
+	if n := a.Outstanding(); n != 0 {
+		t.Errorf("%d buffers are held", n)
 	}
 }
 
@@ -319,9 +324,7 @@ func TestConcurrentWritersLoseNothing(t *testing.T) {
 	pkts := make([]rawio.Packet, 32)
 	for got := 0; got < writers*each; {
 		n, err := b.ReadBatch(pkts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for i := range pkts[:n] {
 			w, seq := binary.BigEndian.Uint32(pkts[i].Data), binary.BigEndian.Uint32(pkts[i].Data[4:])
 			if seq != next[w] {

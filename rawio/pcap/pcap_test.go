@@ -17,9 +17,19 @@ import (
 	"github.com/google/gopacket/layers"
 	"github.com/google/gopacket/pcapgo"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/mem"
 )
+
+func TestLinkMayBeUsedAtOnce(t *testing.T) {
+	a, b, err := mem.Pair(mem.Options{})
+	must.OK(t, err)
+	tap, err := Create(a, filepath.Join(t.TempDir(), "file"))
+	must.OK(t, err)
+	linktest.AtOnce(t, tap, b, rawio.Packet{Vec: [][]byte{make([]byte, 40)}, Remote: b.LocalAddrs()[0]}, func() { tap.Skipped(); tap.Flush(); tap.PollBatch(nil) })
+}
 
 // record is one packet of a file, with its headers decoded.
 type record struct {
@@ -35,17 +45,13 @@ type record struct {
 func readBack(t *testing.T, file io.Reader) (recs []record) {
 	t.Helper()
 	r, err := pcapgo.NewNgReader(file, pcapgo.DefaultNgReaderOptions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for {
 		data, ci, err := r.ReadPacketData()
 		if err == io.EOF {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if r.LinkType() != layers.LinkTypeRaw {
 			t.Fatalf("link type %v", r.LinkType())
 		}
@@ -146,21 +152,13 @@ func TestWriterReadsBack(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			var file bytes.Buffer
 			w, err := NewWriter(&file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			local, remote := netip.MustParseAddrPort(row.local), netip.MustParseAddrPort(row.remote)
 			data := octets(row.size)
 			t1, t2 := time.Unix(1700000000, 123456789), time.Unix(1700000001, 1)
-			if err := w.Sent(t1, &rawio.Packet{Vec: [][]byte{data[:row.size/3], nil, data[row.size/3:]}, Local: local, Remote: remote, ECN: 2}); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.Received(t2, &rawio.Packet{Data: data, Local: local, Remote: remote, ECN: 3}); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.Flush(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, w.Sent(t1, &rawio.Packet{Vec: [][]byte{data[:row.size/3], nil, data[row.size/3:]}, Local: local, Remote: remote, ECN: 2}))
+			must.OK(t, w.Received(t2, &rawio.Packet{Data: data, Local: local, Remote: remote, ECN: 3}))
+			must.OK(t, w.Flush())
 
 			if row.wantL != "" {
 				local, remote = netip.MustParseAddrPort(row.wantL), netip.MustParseAddrPort(row.wantR)
@@ -204,12 +202,8 @@ func TestUnrecordablePacketsAreSkipped(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			var file bytes.Buffer
 			w, err := NewWriter(&file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := errors.Join(w.Received(time.Unix(0, 0), &row.p), w.Flush()); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
+			must.OK(t, errors.Join(w.Received(time.Unix(0, 0), &row.p), w.Flush()))
 			if recs := readBack(t, &file); len(recs) != 0 || w.Skipped() != 1 {
 				t.Fatalf("%d records, %d skipped", len(recs), w.Skipped())
 			}
@@ -222,18 +216,12 @@ func TestUDPChecksumIsNeverZero(t *testing.T) {
 	a, b := netip.MustParseAddrPort("[2001:db8::1]:9899"), netip.MustParseAddrPort("[2001:db8::2]:9899")
 	var file bytes.Buffer
 	w, err := NewWriter(&file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	p := rawio.Packet{Data: make([]byte, 12), Local: a, Remote: b}
-	if err := w.Received(time.Unix(0, 0), &p); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Received(time.Unix(0, 0), &p))
 	// With the first checksum as two octets of payload, the sum over everything is zero.
 	copy(p.Data, w.buf.Bytes()[46:48])
-	if err := errors.Join(w.Received(time.Unix(0, 0), &p), w.Flush()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(w.Received(time.Unix(0, 0), &p), w.Flush()))
 	if c := w.buf.Bytes()[46:48]; c[0] != 0xff || c[1] != 0xff {
 		t.Fatalf("checksum %x, want ffff", c)
 	}
@@ -242,15 +230,11 @@ func TestUDPChecksumIsNeverZero(t *testing.T) {
 
 func TestTapRecordsBothDirections(t *testing.T) {
 	a, b, err := mem.Pair(mem.Options{MTU: 1500})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer b.Close()
 	path := filepath.Join(t.TempDir(), "tap.pcapng")
 	tap, err := Create(a, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	from, to := a.LocalAddrs()[0], b.LocalAddrs()[0]
 	if tap.MTU(from.Addr(), to.Addr()) != 1480 || tap.LocalAddrs()[0] != from {
 		t.Errorf("the tap does not answer as the inner link: MTU %d, addresses %v", tap.MTU(from.Addr(), to.Addr()), tap.LocalAddrs())
@@ -284,9 +268,7 @@ func TestTapRecordsBothDirections(t *testing.T) {
 		t.Fatalf("ReadBatch = %d, %v", n, err)
 	}
 	pkts[0].Release()
-	if err := tap.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, tap.Close())
 	if err := tap.Close(); err != nil {
 		t.Errorf("second Close = %v", err)
 	}
@@ -295,9 +277,7 @@ func TestTapRecordsBothDirections(t *testing.T) {
 	}
 
 	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer file.Close()
 	recs := readBack(t, file)
 	if len(recs) != 2 || tap.Skipped() != 0 {
@@ -319,15 +299,11 @@ func TestTapRecordsBothDirections(t *testing.T) {
 // What a poll returns is recorded as what a read returns.
 func TestTapRecordsWhatIsPolled(t *testing.T) {
 	a, b, err := mem.Pair(mem.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer b.Close()
 	var file bytes.Buffer
 	tap, err := New(a, &file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want := [][]byte{octets(13), octets(14), octets(15)}
 	for _, p := range want {
 		if _, err := b.WriteBatch([]rawio.Packet{{Vec: [][]byte{p}, Remote: a.LocalAddrs()[0]}}); err != nil {
@@ -345,9 +321,7 @@ func TestTapRecordsWhatIsPolled(t *testing.T) {
 		}
 		got += n
 	}
-	if err := tap.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, tap.Close())
 	recs := readBack(t, &file)
 	if len(recs) != len(want) {
 		t.Fatalf("%d records of %d packets", len(recs), len(want))
@@ -369,13 +343,9 @@ func (buffered) ReceiveBuffer() int { return 1000 }
 
 func TestTapAsksForTheReceiveBuffer(t *testing.T) {
 	a, _, err := mem.Pair(mem.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	tap, err := New(buffered{a}, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer tap.Close()
 	if n := tap.ReceiveBuffer(); n != 1000 {
 		t.Errorf("a receive buffer of %d octets", n)
@@ -384,15 +354,11 @@ func TestTapAsksForTheReceiveBuffer(t *testing.T) {
 
 func TestTapOnALinkWithoutOptions(t *testing.T) {
 	a, b, err := mem.Pair(mem.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer b.Close()
 	var file bytes.Buffer
 	tap, err := New(bare{a}, &file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if err := errors.Join(tap.BindPort(1), tap.BindPort(1)); err != nil || tap.LocalAddrs() != nil {
 		t.Errorf("BindPort %v, LocalAddrs %v", err, tap.LocalAddrs())
 	}
@@ -404,9 +370,7 @@ func TestTapOnALinkWithoutOptions(t *testing.T) {
 	if _, err := tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{octets(12)}, Remote: to}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := tap.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, tap.Close())
 	if recs := readBack(t, &file); len(recs) != 1 || recs[0].src.Addr() != netip.IPv4Unspecified() || recs[0].dst != to {
 		t.Fatalf("records %+v, want one from the unspecified address", recs)
 	}
@@ -419,15 +383,11 @@ func (d *brokenDisk) Write(b []byte) (int, error) { return 0, d.err }
 
 func TestAFailingRecordDoesNotStopTheTraffic(t *testing.T) {
 	a, b, err := mem.Pair(mem.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer b.Close()
 	disk := &brokenDisk{errors.New("disk full")}
 	tap, err := New(a, disk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	pkts := make([]rawio.Packet, 1)
 	for range 3 {
 		if n, err := tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{octets(60000)}, Remote: b.LocalAddrs()[0]}}); n != 1 || err != nil {
@@ -448,9 +408,7 @@ func TestAFailingRecordDoesNotStopTheTraffic(t *testing.T) {
 
 func TestCreateReportsAPathThatCannotBe(t *testing.T) {
 	a, b, err := mem.Pair(mem.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer a.Close()
 	defer b.Close()
 	if _, err := Create(a, filepath.Join(t.TempDir(), "no", "such", "folder")); !errors.Is(err, os.ErrNotExist) {
@@ -458,17 +416,13 @@ func TestCreateReportsAPathThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestConcurrentUse(t *testing.T) {
+func TestConcurrentPacketsAreEachRecordedWhole(t *testing.T) {
 	const each = 300
 	a, b, err := mem.Pair(mem.Options{Queue: 4 * each})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var file bytes.Buffer
 	tap, err := New(a, &file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() {
@@ -511,9 +465,7 @@ func TestConcurrentUse(t *testing.T) {
 		}
 	})
 	wg.Wait()
-	if err := errors.Join(tap.Close(), b.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(tap.Close(), b.Close()))
 
 	recs := readBack(t, &file)
 	if len(recs) != 4*each {

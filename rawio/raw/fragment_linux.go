@@ -17,7 +17,7 @@ func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) {
 		if pkts[i].Fragment == 0 {
 			continue
 		}
-		if n, err := l.group.WriteBatch(pkts[:i]); err != nil {
+		if n, err := l.write(pkts[:i]); err != nil {
 			return n, err
 		}
 		if err := l.writeFragments(&pkts[i]); err != nil {
@@ -26,7 +26,16 @@ func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) {
 		n, err := l.WriteBatch(pkts[i+1:])
 		return i + 1 + n, err
 	}
-	return l.group.WriteBatch(pkts)
+	return l.write(pkts)
+}
+
+// write sends packets whole.
+func (l *Link) write(pkts []rawio.Packet) (int, error) {
+	n, err := l.group.WriteBatch(pkts)
+	if err == rawio.ErrTooLong {
+		l.routes.Distrust(pkts[n].Remote.Addr())
+	}
+	return n, err
 }
 
 // writeFragments sends a packet in IP fragments, which the kernel does not make of packets whose header

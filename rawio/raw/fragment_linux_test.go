@@ -70,7 +70,7 @@ func TestSystemsPathMTUIsSuspended(t *testing.T) {
 }
 
 // A packet that may be fragmented passes a link that it is too long for; one that may not is refused.
-func TestFragments(t *testing.T) {
+func TestPacketThatMayBeFragmentedPassesAShorterLink(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		a, b string
@@ -82,8 +82,10 @@ func TestFragments(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			nsA, nsB := testns.New(t), testns.New(t)
 			pa, pb := netip.MustParsePrefix(row.a), netip.MustParsePrefix(row.b)
-			testns.Veth(nsA, nsB, "cable", 1400, pa, pb)
+			testns.Veth(nsA, nsB, "cable", 1500, pa, pb)
 			a := open(t, nsA, raw.Config{Ports: []uint16{20001}})
+			before := a.MTU(pa.Addr(), pb.Addr())
+			nsA.SetMTU("cable", 1400)
 			b := open(t, nsB, raw.Config{Ports: []uint16{20002}})
 			long, short := packet(20001, 20002, 9000), packet(20001, 20002, 1000)
 			out := func(b []byte, fragment int) rawio.Packet {
@@ -92,7 +94,10 @@ func TestFragments(t *testing.T) {
 			if n, err := a.WriteBatch([]rawio.Packet{out(long, 0)}); n != 0 || !errors.Is(err, rawio.ErrTooLong) { // req 8899-3-2, 8899-3-3
 				t.Errorf("whole: %d, %v", n, err)
 			}
-			before := reassembled(t, nsB)
+			if now := a.MTU(pa.Addr(), pb.Addr()); now != before-100 { // and what was known is not trusted any more
+				t.Errorf("MTU %d, then %d", before, now)
+			}
+			before = reassembled(t, nsB)
 			pkts := []rawio.Packet{out(short, 0), out(long, row.to), out(short, 0), out(short, row.to), out(long, row.to)}
 			pkts[4].Local = to(pa.Addr())
 			linktest.Write(t, a, pkts...)

@@ -85,7 +85,7 @@ func TestICMPReports(t *testing.T) {
 			checkReport(t, p, rawio.KindPacketTooBig, path.ipMTU, big, path.from, path.to)
 			p.Release()
 
-			// req 9260-10-9: a host without SCTP says so.
+			// A host without SCTP says so.
 			small := packet(20001, 20003, path.ipMTU-ip)
 			linktest.Write(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.to)})
 			p = linktest.Read(t, l, 1)[0]
@@ -194,7 +194,7 @@ func openICMP(t *testing.T, ns *testns.NS) int {
 }
 
 // A transmit queue that is full loses the packet, and says so.
-func TestFull(t *testing.T) {
+func TestFullTransmitQueueLosesThePacketAndSaysSo(t *testing.T) {
 	ns := testns.New(t)
 	testns.Veth(ns, testns.New(t), "eth", 1500, netip.MustParsePrefix("10.1.0.1/24"), netip.MustParsePrefix("10.1.0.2/24"))
 	l := open(t, ns, raw.Config{Ports: []uint16{20001}})

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/internal/testpriv"
 	"github.com/rddp-go/rddp/rawio"
@@ -52,7 +53,16 @@ func bind(ns *testns.NS, l *raw.Link, port uint16) (err error) {
 
 func to(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, 0) }
 
-func TestBothWays(t *testing.T) {
+func TestLinkMayBeUsedAtOnce(t *testing.T) {
+	ns := testns.New(t)
+	a, b := open(t, ns, raw.Config{Ports: []uint16{20001}}), open(t, ns, raw.Config{Ports: []uint16{20002}})
+	linktest.AtOnce(t, a, b, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Remote: to(v4)}, func() { a.Stats(); b.Stats() })
+	if s := a.Stats(); s.TxPackets == 0 || s.TxTooLong == 0 || b.Stats().RxPackets == 0 {
+		t.Errorf("%+v, %+v", s, b.Stats())
+	}
+}
+
+func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 	ns := testns.New(t)
 	for _, test := range []struct {
 		name   string
@@ -139,9 +149,7 @@ func TestPortFilter(t *testing.T) {
 			tx := open(t, ns, raw.Config{Local: addr})
 			a := open(t, ns, raw.Config{Local: addr, Ports: []uint16{20001}})
 			b := open(t, ns, raw.Config{Local: addr})
-			if err := errors.Join(bind(ns, b, 20002), bind(ns, b, 20003)); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, errors.Join(bind(ns, b, 20002), bind(ns, b, 20003)))
 			b.UnbindPort(20003)
 			send := func(port uint16) {
 				linktest.Write(t, tx, rawio.Packet{Vec: [][]byte{packet(1, port, 40)}, Remote: to(addr)})
@@ -169,9 +177,7 @@ func TestPortFilter(t *testing.T) {
 				}
 			}
 			// Without a bound port, nothing comes in; the first packet after BindPort is its own.
-			if err := bind(ns, tx, 20005); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, bind(ns, tx, 20005))
 			send(20005)
 			p := linktest.Read(t, tx, 1)[0]
 			p.Release()
@@ -200,13 +206,9 @@ func TestIPv4Options(t *testing.T) {
 		return err
 	})
 	defer syscall.Close(fd)
-	if err := syscall.SetsockoptString(fd, syscall.IPPROTO_IP, syscall.IP_OPTIONS, "\x01\x01\x01\x01"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, syscall.SetsockoptString(fd, syscall.IPPROTO_IP, syscall.IP_OPTIONS, "\x01\x01\x01\x01"))
 	want := packet(1, 20001, 60)
-	if err := syscall.Sendto(fd, want, 0, &syscall.SockaddrInet4{Addr: v4.As4()}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, syscall.Sendto(fd, want, 0, &syscall.SockaddrInet4{Addr: v4.As4()}))
 	p := linktest.Read(t, a, 1)[0]
 	defer p.Release()
 	if !bytes.Equal(p.Data, want) {
@@ -231,9 +233,7 @@ func TestMappedSourceIsDropped(t *testing.T) {
 		s, d := src.As16(), v6.As16()
 		copy(b[8:], s[:])
 		copy(b[24:], d[:])
-		if err := syscall.Sendto(fd, append(b, sctp...), 0, &syscall.SockaddrInet6{Addr: d}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, syscall.Sendto(fd, append(b, sctp...), 0, &syscall.SockaddrInet6{Addr: d}))
 	}
 	p := linktest.Read(t, a, 1)[0]
 	defer p.Release()
@@ -281,9 +281,7 @@ func TestPortLimit(t *testing.T) {
 	ns := testns.New(t)
 	a := open(t, ns, raw.Config{Local: v4})
 	for p := uint16(21000); p < 23000; p++ {
-		if err := bind(ns, a, p); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, bind(ns, a, p))
 	}
 	if err := bind(ns, a, 23000); err != raw.ErrTooManyPorts {
 		t.Errorf("BindPort beyond the limit = %v", err)
@@ -303,9 +301,7 @@ func TestCloseWakesReader(t *testing.T) {
 				_, err := a.ReadBatch(make([]rawio.Packet, 4))
 				done <- err
 			}()
-			if err := a.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, a.Close())
 			if err := <-done; err != net.ErrClosed {
 				t.Errorf("ReadBatch = %v, want net.ErrClosed", err)
 			}
@@ -319,7 +315,7 @@ func TestCloseWakesReader(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestBadPacketIsRefusedAndTheRestAreSent(t *testing.T) {
 	ns := testns.New(t)
 	a := open(t, ns, raw.Config{Local: v4, Ports: []uint16{20001}})
 	ok := rawio.Packet{Vec: [][]byte{packet(20001, 20001, 40)}, Remote: to(v4)}
@@ -346,7 +342,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestMTU(t *testing.T) {
+func TestMTUIsThatOfTheRoute(t *testing.T) {
 	ns := testns.New(t)
 	for _, test := range []struct {
 		name   string
@@ -368,7 +364,7 @@ func TestMTU(t *testing.T) {
 	}
 }
 
-func TestLocalAddrs(t *testing.T) {
+func TestLocalAddrsAreTheBoundOneOrAll(t *testing.T) {
 	ns := testns.New(t)
 	testns.Veth(ns, testns.New(t), "eth", 1500, netip.MustParsePrefix("10.1.0.1/24"), netip.MustParsePrefix("10.1.0.2/24"))
 	if got := open(t, ns, raw.Config{Local: v4}).LocalAddrs(); len(got) != 1 || got[0] != to(v4) {

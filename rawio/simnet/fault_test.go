@@ -39,7 +39,7 @@ func TestPerfectLinkDeliversEverythingInOrder(t *testing.T) {
 	checkConserved(t, n)
 }
 
-func TestLoss(t *testing.T) {
+func TestLossIsAsLikelyAsAsked(t *testing.T) {
 	n := connect(1, Params{Loss: 0.1})
 	got := sendMany(n)
 	if s := n.Stats(); !near(s.Lost, 0.1) || len(got) != packets-int(s.Lost) {
@@ -88,7 +88,7 @@ func TestBurstLossWithinTheBadState(t *testing.T) {
 	checkConserved(t, n)
 }
 
-func TestDuplicate(t *testing.T) {
+func TestDuplicatesAreAsLikelyAsAsked(t *testing.T) {
 	n := connect(1, Params{Duplicate: 0.1})
 	got := sendMany(n)
 	copies := make([]int, packets)
@@ -108,7 +108,7 @@ func TestDuplicate(t *testing.T) {
 	checkConserved(t, n)
 }
 
-func TestReorder(t *testing.T) {
+func TestReorderedPacketsAreOvertaken(t *testing.T) {
 	n := connect(1, Params{Delay: 3 * time.Millisecond, Reorder: 0.1, ReorderDelay: 2500 * time.Microsecond})
 	late, overtaken := uint64(0), uint64(0)
 	for i, a := range sendMany(n) {
@@ -266,7 +266,7 @@ func TestBusyLinkForgetsWhatItHasSent(t *testing.T) {
 	checkConserved(t, n)
 }
 
-func TestTooBig(t *testing.T) {
+func TestTooBigPacketIsDroppedAndReported(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		quote int
@@ -313,7 +313,7 @@ func TestNothingExceedsTheLengthFieldOfIP(t *testing.T) {
 	checkConserved(t, n)
 }
 
-func TestPartition(t *testing.T) {
+func TestPartitionLosesWhatIsSentOrArrivesDuringIt(t *testing.T) {
 	n := connect(1, Params{Delay: 10 * time.Millisecond})
 	a, b := hostA.Addr(), hostB.Addr()
 	send(n, 0, 0, 100)    // arrives before

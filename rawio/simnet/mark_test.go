@@ -73,6 +73,7 @@ func TestFragmentsPassWhereThePacketDoesNot(t *testing.T) {
 		{"DF: dropped", false, 1400, 0, 1000, 0},
 		{"fragmented by the sender: passes", false, 1400, 1000, 1000, 1400 + 20},
 		{"fragmented to more than the MTU: a router does it again", false, 1400, 1200, 1000, 1400 + 20},
+		{"a long one: 976 octets in each fragment but the last", false, 4000, 1000, 1000, 4000 - 20 + 5*20},
 		{"short enough: as it is", false, 900, 1000, 1000, 900},
 		{"allowed to be fragmented, but it fits: as it is", false, 1400, 1400, 1500, 1400},
 		{"IPv6, fragmented by the sender: passes", true, 2000, 1280, 1280, 2000 + 40 + 2*8},

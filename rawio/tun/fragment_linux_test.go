@@ -16,7 +16,7 @@ import (
 )
 
 // A packet that may be fragmented passes a device that it is too long for; the host puts it together.
-func TestFragments(t *testing.T) {
+func TestPacketThatMayBeFragmentedPassesAShorterDevice(t *testing.T) {
 	for i, family := range []string{"IPv4", "IPv6"} {
 		t.Run(family, func(t *testing.T) {
 			ns := forwarding(t)
@@ -56,7 +56,7 @@ func TestFragments(t *testing.T) {
 
 // Fragments that arrive are put together: those that the host makes, those of another link, and those that a router has
 // cut again. Other packets pass them by.
-func TestReassembly(t *testing.T) {
+func TestFragmentsOfOthersArePutTogether(t *testing.T) {
 	for i, family := range []string{"IPv4", "IPv6"} {
 		t.Run(family, func(t *testing.T) {
 			ns := forwarding(t)

@@ -12,7 +12,7 @@ import (
 
 // A device of several queues spreads flows over them, and gives all packets of one to the queue by which those of the
 // other direction leave; all queues end with the link.
-func TestShards(t *testing.T) {
+func TestQueueOfAFlowIsTheSameInBothDirections(t *testing.T) {
 	const shards, flows, each = 4, 16, 3
 	ns := forwarding(t)
 	a := open(t, ns, tun.Config{Host: host1[:1], Addrs: addr1[:1]})

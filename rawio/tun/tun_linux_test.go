@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/internal/testpriv"
 	"github.com/rddp-go/rddp/rawio"
@@ -54,7 +55,16 @@ func open(t testing.TB, ns *testns.NS, cfg tun.Config) *tun.Link {
 
 func to(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, 0) }
 
-func TestBothWays(t *testing.T) {
+func TestLinkMayBeUsedAtOnce(t *testing.T) {
+	ns := forwarding(t)
+	a, b := open(t, ns, tun.Config{Host: host1, Addrs: addr1}), open(t, ns, tun.Config{Host: host2, Addrs: addr2, MTU: 1280})
+	linktest.AtOnce(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(1400)}, Local: to(addr1[0]), Remote: to(addr2[0])}, func() { a.Stats(); b.Stats() })
+	if s := a.Stats(); s.TxPackets == 0 || s.TxTooLong == 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		mtu  int
@@ -103,7 +113,7 @@ func TestBothWays(t *testing.T) {
 }
 
 // A whole window waits in the device while the stack does something else.
-func TestQueue(t *testing.T) {
+func TestWholeWindowWaitsInTheDevice(t *testing.T) {
 	ns := forwarding(t)
 	a := open(t, ns, tun.Config{Host: host1[:1], Addrs: addr1[:1]})
 	b := open(t, ns, tun.Config{Host: host2[:1], Addrs: addr2[:1]})
@@ -173,9 +183,7 @@ func sockaddr(a netip.Addr) unix.Sockaddr {
 
 func send(t *testing.T, fd int, dst netip.Addr, b []byte) {
 	t.Helper()
-	if err := unix.Sendto(fd, b, 0, sockaddr(dst)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Sendto(fd, b, 0, sockaddr(dst)))
 }
 
 func TestAnswersEcho(t *testing.T) {
@@ -200,15 +208,11 @@ func TestAnswersEcho(t *testing.T) {
 			for _, size := range []int{0, 1, 1400} {
 				echo := &icmp.Echo{ID: 77, Seq: size, Data: linktest.Pattern(size)}
 				msg, err := (&icmp.Message{Type: test.request, Body: echo}).Marshal(nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				send(t, fd, addr1[i], msg)
 				for b := make([]byte, 2000); ; {
 					n, _, err := unix.Recvfrom(fd, b, 0)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.OK(t, err)
 					m, err := icmp.ParseMessage(test.proto, b[test.skip:n])
 					if err != nil || m.Type != test.reply {
 						continue // the kernel shows this socket other ICMP messages, too
@@ -239,18 +243,12 @@ func TestDropsAndCounts(t *testing.T) {
 	sctp := rawSocket(t, ns, unix.AF_INET, 132)
 
 	long, err := (&icmp.Message{Type: ipv4.ICMPTypeEcho, Body: &icmp.Echo{Data: linktest.Pattern(2000)}}).Marshal(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.SetsockoptInt(ping, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DONT); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, unix.SetsockoptInt(ping, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DONT))
 	stranger, err := (&icmp.Message{Type: ipv4.ICMPTypeDestinationUnreachable, Code: 2, Body: &icmp.DstUnreach{
 		Data: append([]byte{0x45, 0, 0, 60, 0, 0, 0, 0, 64, 132, 0, 0, 10, 9, 1, 9, 10, 9, 1, 1}, linktest.Pattern(40)...),
 	}}).Marshal(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	send(t, ping, addr1[0], long)                                         // two fragments of another protocol
 	send(t, ping, addr1[0], []byte{8, 0, 1, 2, 0, 0, 0, 0})               // wrong checksum
 	send(t, ping, addr1[0], stranger)                                     // about a packet that is not ours
@@ -272,7 +270,7 @@ func TestDropsAndCounts(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestBadPacketIsRefusedAndTheRestAreSent(t *testing.T) {
 	ns := testns.New(t)
 	l := open(t, ns, tun.Config{Host: host1[:1], Addrs: addr1[:1]})
 	ok := rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: to(addr2[0])}
@@ -317,7 +315,7 @@ func TestBadConfigs(t *testing.T) {
 	}
 }
 
-func TestName(t *testing.T) {
+func TestNameIsTheNextFreeOrTheOneAskedFor(t *testing.T) {
 	ns := testns.New(t)
 	a := open(t, ns, tun.Config{Addrs: addr1})
 	b := open(t, ns, tun.Config{Addrs: addr2, Name: "stack"})
@@ -335,7 +333,7 @@ func TestName(t *testing.T) {
 }
 
 // Without Host, the stack's addresses are routed by themselves; Routes adds prefixes.
-func TestRoutes(t *testing.T) {
+func TestRoutesAreAddedWithAndWithoutHost(t *testing.T) {
 	ns := forwarding(t)
 	a := open(t, ns, tun.Config{Host: host1, Addrs: addr1})
 	elsewhere := netip.MustParseAddr("10.77.0.5")
@@ -360,9 +358,7 @@ func TestCloseWakesReader(t *testing.T) {
 		_, err := l.ReadBatch(make([]rawio.Packet, 4))
 		done <- err
 	}()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.Close())
 	if err := <-done; err != net.ErrClosed {
 		t.Errorf("ReadBatch = %v, want net.ErrClosed", err)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-func TestDestination(t *testing.T) {
+func TestDestinationWithoutAPortGetsTheDefault(t *testing.T) {
 	for _, test := range []struct{ name, remote, want string }{
 		// req 6951-5.1-1: the assigned port is the default on both ends.
 		{"port 0 means the default port", "192.0.2.1:0", "192.0.2.1:9899"},
@@ -23,20 +23,27 @@ func TestDestination(t *testing.T) {
 func TestConfigDefaults(t *testing.T) {
 	for _, test := range []struct {
 		name       string
-		port, want int
+		port, want int // -2: refused
 	}{
 		{"the zero value is the assigned port", 0, 9899}, // req 6951-5.1-1
 		{"any port is the system's choice", AnyPort, 0},
-		{"a port is itself", 7, 7},
+		{"the first port is itself", 1, 1},
+		{"the last port is itself", 65535, 65535},
+		{"one more is none", 65536, -2},
+		{"and less than none is none", -2, -2},
 	} {
-		cfg := Config{Port: test.port}
-		if err := cfg.check(); err != nil || cfg.Port != test.want {
+		cfg := Config{Port: test.port, Local: netip.MustParseAddr("::ffff:192.0.2.1")}
+		if err := cfg.check(); (err != nil) != (test.want == -2) || err == nil && cfg.Port != test.want || !cfg.Local.Is4() {
 			t.Errorf("%s: port %d, %v", test.name, cfg.Port, err)
 		}
 	}
+	cfg := Config{Local: netip.MustParseAddr("::ffff:192.0.2.1")}
+	if err := cfg.check(); err != nil || !cfg.Local.Is4() {
+		t.Errorf("an IPv4-mapped address: %v, %v", cfg.Local, err)
+	}
 }
 
-func TestPayload(t *testing.T) {
+func TestPayloadIsTheMTULessUDP(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		mtu  int

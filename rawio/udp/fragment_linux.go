@@ -33,7 +33,11 @@ func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) {
 func (l *Link) write(pkts []rawio.Packet) (int, error) {
 	l.df.RLock()
 	defer l.df.RUnlock()
-	return l.groups[0].WriteBatch(pkts)
+	n, err := l.groups[0].WriteBatch(pkts)
+	if err == rawio.ErrTooLong {
+		l.routes.Distrust(pkts[n].Remote.Addr())
+	}
+	return n, err
 }
 
 // writeFragments lets the kernel fragment one packet, which is a property of the socket: so nothing else

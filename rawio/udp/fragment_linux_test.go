@@ -17,7 +17,7 @@ import (
 
 // A packet that may be fragmented passes a link that it is too long for; one that may not is refused,
 // before and after.
-func TestFragments(t *testing.T) {
+func TestPacketThatMayBeFragmentedPassesAShorterLink(t *testing.T) {
 	for _, row := range []struct{ name, a, b string }{
 		{"IPv4", "10.77.0.1/24", "10.77.0.2/24"},
 		{"IPv6", "fd77::1/64", "fd77::2/64"},
@@ -25,12 +25,14 @@ func TestFragments(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			nsA, nsB := testns.New(t), testns.New(t)
 			pa, pb := netip.MustParsePrefix(row.a), netip.MustParsePrefix(row.b)
-			testns.Veth(nsA, nsB, "cable", 1400, pa, pb)
+			testns.Veth(nsA, nsB, "cable", 1500, pa, pb)
 			var a, b *udp.Link
 			nsA.Do(func() (err error) { a, err = udp.Open(udp.Config{}); return err })
 			defer a.Close()
 			nsB.Do(func() (err error) { b, err = udp.Open(udp.Config{}); return err })
 			defer b.Close()
+			before := a.MTU(pa.Addr(), pb.Addr())
+			nsA.SetMTU("cable", 1400)
 			long, short := linktest.Pattern(9000), linktest.Pattern(1000)
 			out := func(b []byte, fragment int) rawio.Packet {
 				return rawio.Packet{Vec: [][]byte{b[:12], b[12:]}, Remote: netip.AddrPortFrom(pb.Addr(), 9899), ECN: 2, Fragment: fragment}
@@ -42,6 +44,9 @@ func TestFragments(t *testing.T) {
 				}
 			}
 			refused("before")
+			if now := a.MTU(pa.Addr(), pb.Addr()); now != before-100 { // what was known is not trusted any more
+				t.Errorf("MTU %d, then %d", before, now)
+			}
 			pkts := []rawio.Packet{out(short, 0), out(long, 1280), out(short, 0), out(short, 1280), out(long, 1280)}
 			linktest.Write(t, a, pkts...)
 			refused("after") // req 8899-3-2, 8899-3-3

@@ -17,7 +17,7 @@ import (
 
 // Trains of packets arrive as they were sent, whichever side lets the kernel handle them as one:
 // lengths, order, addresses and ECN bits.
-func TestTrains(t *testing.T) {
+func TestTrainsArriveAsTheyWereSent(t *testing.T) {
 	for _, addr := range []netip.Addr{v4, v6} {
 		for _, test := range []struct {
 			name   string

@@ -118,6 +118,7 @@ func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) {
 			continue
 		case errors.Is(err, syscall.EMSGSIZE):
 			l.txTooLong.Add(1)
+			l.routes.Distrust(destination(pkts[i].Remote).Addr())
 			err = rawio.ErrTooLong
 		case errors.Is(err, syscall.ENOBUFS):
 			l.txFull.Add(1)

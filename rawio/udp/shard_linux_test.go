@@ -12,7 +12,7 @@ import (
 )
 
 // Every packet comes through one shard, those of a flow through the same, and all shards end with the link.
-func TestShards(t *testing.T) {
+func TestShardOfAFlowIsAlwaysTheSame(t *testing.T) {
 	const shards, peers, each = 4, 32, 3
 	l := open(t, udp.Config{Local: v4, Port: udp.AnyPort, Shards: shards})
 	if n := len(rawio.ShardsOf(l)); n != shards-1 {

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestECN(t *testing.T) {
+func TestECNBitsPassUnchanged(t *testing.T) {
 	// req 6951-5.8-1: the ECN bits pass unchanged in both directions.
 	for _, addr := range []netip.Addr{v4, v6} {
 		a := open(t, udp.Config{Port: udp.AnyPort})
@@ -27,6 +27,16 @@ func TestECN(t *testing.T) {
 				t.Errorf("%v: ECN %d came as %d", addr, ecn, p.ECN)
 			}
 			p.Release()
+		}
+	}
+}
+
+func TestLinkMayBeUsedAtOnce(t *testing.T) {
+	for _, shards := range []int{1, 2} {
+		a, b := open(t, udp.Config{Port: udp.AnyPort, Shards: shards}), open(t, udp.Config{Port: udp.AnyPort})
+		linktest.AtOnce(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: at(v4, b)}, func() { a.Stats(); b.Stats() })
+		if s := b.Stats(); s.RxPackets == 0 || s.TxTooLong != 0 || a.Stats().TxTooLong == 0 {
+			t.Errorf("%+v after %+v", s, a.Stats())
 		}
 	}
 }

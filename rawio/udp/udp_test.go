@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/udp"
@@ -25,16 +26,14 @@ var (
 func open(t testing.TB, cfg udp.Config) *udp.Link {
 	t.Helper()
 	l, err := udp.Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
 
 func at(a netip.Addr, l *udp.Link) netip.AddrPort { return netip.AddrPortFrom(a, l.Port()) }
 
-func TestBothWays(t *testing.T) {
+func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		addr   netip.Addr
@@ -125,9 +124,7 @@ func TestCloseWakesReader(t *testing.T) {
 				_, err := a.ReadBatch(make([]rawio.Packet, 4))
 				done <- err
 			}()
-			if err := a.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, a.Close())
 			if err := <-done; err != net.ErrClosed {
 				t.Errorf("ReadBatch = %v, want net.ErrClosed", err)
 			}
@@ -141,7 +138,7 @@ func TestCloseWakesReader(t *testing.T) {
 	}
 }
 
-func TestTooLong(t *testing.T) {
+func TestTooLongPacketIsRefusedAndTheRestAreSent(t *testing.T) {
 	a := open(t, udp.Config{Local: v4, Port: udp.AnyPort})
 	ok := rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v4, a)}
 	long := rawio.Packet{Vec: [][]byte{make([]byte, 65508)}, Remote: at(v4, a)}
@@ -174,7 +171,7 @@ func TestPeerGone(t *testing.T) {
 	}
 }
 
-func TestLocalAddrs(t *testing.T) {
+func TestLocalAddrsAreTheBoundOneOrAll(t *testing.T) {
 	a := open(t, udp.Config{Local: v4, Port: udp.AnyPort})
 	if got := a.LocalAddrs(); len(got) != 1 || got[0] != at(v4, a) {
 		t.Errorf("of a bound link: %v", got)
@@ -183,5 +180,10 @@ func TestLocalAddrs(t *testing.T) {
 	got := b.LocalAddrs()
 	if len(got) == 0 || !got[len(got)-1].Addr().IsLoopback() || got[0].Port() != b.Port() {
 		t.Errorf("of an unbound link: %v, want the loopback addresses last", got)
+	}
+	for _, a := range open(t, udp.Config{Local: netip.IPv4Unspecified(), Port: udp.AnyPort}).LocalAddrs() {
+		if !a.Addr().Is4() {
+			t.Errorf("of a link of IPv4: %v", a)
+		}
 	}
 }

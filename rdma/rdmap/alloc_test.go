@@ -1,9 +1,13 @@
 package rdmap
 
 import (
+	"math"
+	"runtime"
 	"testing"
+	"unsafe"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // count is a CQ that only counts.
@@ -69,14 +73,10 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}
 	round := func() {
 		for range 4 {
-			if err := l.b.qp.PostRecv(&recv); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, l.b.qp.PostRecv(&recv))
 		}
 		for i := range reqs {
-			if err := l.a.qp.PostSend(&reqs[i]); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, l.a.qp.PostSend(&reqs[i]))
 		}
 		l.run()
 	}
@@ -118,5 +118,37 @@ func BenchmarkRead1M(b *testing.B) {
 			b.Fatal("post")
 		}
 		l.run()
+	}
+}
+
+// What a QP says that it holds is what making it takes, in each of its parts.
+func TestHeldIsWhatAQueuePairTakes(t *testing.T) {
+	base := Config{MaxSend: 1, MaxRecv: 1, MaxSGE: 1}
+	measure := func(change func(*Config)) (held, taken int) {
+		cfg := base
+		cfg.Table, cfg.Stream, cfg.SendCQ, cfg.RecvCQ, cfg.Host = ddp.NewTable(newSeed(1)), 1, &ring{}, &ring{}, &end{}
+		change(&cfg)
+		taken = math.MaxInt // what else goes on in the process can only add to it
+		for range 5 {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			qp, err := NewQP(cfg)
+			runtime.ReadMemStats(&after)
+			must.OK(t, err)
+			waiting := cfg.MaxRecv * int(unsafe.Sizeof(ddp.RecvBuffer{})) // receives between posting and use
+			held, taken = qp.Held(), min(taken, int(after.TotalAlloc-before.TotalAlloc)+waiting)
+		}
+		return held, taken
+	}
+	held0, taken0 := measure(func(*Config) {})
+	for name, change := range map[string]func(*Config){
+		"MaxSend": func(c *Config) { c.MaxSend = 8000 }, "MaxRecv": func(c *Config) { c.MaxRecv = 8192 }, "MaxInline": func(c *Config) { c.MaxInline = 65536 },
+		"IRD": func(c *Config) { c.IRD = 8192 }, "ORD": func(c *Config) { c.ORD = 8192 }, "ORD without atomics": func(c *Config) { c.ORD, c.NoAtomics = 8192, true },
+		"MaxSGE": func(c *Config) { c.MaxSGE, c.MaxSend, c.MaxRecv = 1024, 40, 40 },
+	} {
+		held, taken := measure(change)
+		if held, taken := held-held0, taken-taken0; held < taken*99/100 || held > taken*101/100 {
+			t.Errorf("%s: %d octets more are held by its own account, and %d were taken", name, held, taken)
+		}
 	}
 }

@@ -83,7 +83,7 @@ func originals(t *testing.T, got []WC, want ...uint64) {
 	}
 }
 
-func TestAtomics(t *testing.T) {
+func TestAtomicsChangeMemoryAndReturnWhatWasThere(t *testing.T) {
 	p := newPair(t, func(c *Config) { c.IRD, c.ORD = 8, 8 })
 	r, mem := p.b.memory(24, ddp.RemoteAtomic)
 	p.a.post(atomicWR(0, r, 8, FetchAdd(40)))
@@ -120,7 +120,7 @@ func TestAtomics(t *testing.T) {
 }
 
 func TestAtomicsAndReadsShareQueueAndDepth(t *testing.T) {
-	// req 7306-5.2-1, 7306-5.2.1-8, 7306-5.2.2-4, 7306-5.2.2-5: one MSN sequence; ORD and IRD of 2 hold for both kinds together.
+	// req 7306-5.2-1, 7306-5.2.1-8, 7306-5.2.2-4, 7306-5.2.2-3: one MSN sequence; ORD and IRD of 2 hold for both kinds together.
 	p := newPair(t, nil)
 	sink, _ := p.a.memory(50, ddp.LocalWrite)
 	r, _ := p.b.memory(80, ddp.RemoteAtomic|ddp.RemoteRead)
@@ -217,7 +217,7 @@ func TestAtomicCompletesAtDeliveryOfItsResponse(t *testing.T) {
 }
 
 func TestAtomicResponsesMayArriveInAnyOrder(t *testing.T) {
-	// req 7306-5-5, 7306-5.2.2-3: the MSN says which request each answers.
+	// req 7306-5-5, 7306-5.2.2-5: the MSN says which request each answers.
 	p := newPair(t, func(c *Config) { c.IRD, c.ORD = 4, 4 })
 	r, _ := p.b.memory(8, ddp.RemoteAtomic)
 	for i := range uint64(4) {
@@ -237,7 +237,7 @@ func TestAtomicResponsesMayArriveInAnyOrder(t *testing.T) {
 }
 
 func TestAtomicsKeepTheirOrderWithReads(t *testing.T) {
-	// req 7306-7-4: each atomic sees the one before; an earlier read in the queue holds up the responses, in order.
+	// req 7306-7-4, 7306-5.2.2-8: each atomic sees the one before; an earlier read in the queue holds up the responses, in order.
 	p := newPair(t, func(c *Config) { c.IRD, c.ORD = 8, 8 })
 	sink, got := p.a.memory(300, ddp.LocalWrite)
 	r, mem := p.b.memory(304, ddp.RemoteAtomic|ddp.RemoteRead)
@@ -267,18 +267,6 @@ func TestAtomicThenInvalidate(t *testing.T) {
 	if r.Valid() || word(mem, 0) != 3 || len(p.b.failed) > 0 {
 		t.Errorf("valid %v, memory %d, %v", r.Valid(), word(mem, 0), p.b.failed)
 	}
-}
-
-func TestFenceWaitsForAtomics(t *testing.T) {
-	p := newPair(t, nil)
-	r, _ := p.b.memory(8, ddp.RemoteAtomic|ddp.RemoteWrite)
-	p.a.post(atomicWR(0, r, 0, FetchAdd(3)))
-	p.a.post(SendWR{ID: 1, Op: WRWrite, Flags: Fence, RemoteSTag: r.STag(), RemoteTO: r.Base(), Inline: []byte("later")})
-	if n := p.a.cutAll(); n != 1 {
-		t.Fatalf("%d messages left before the atomic was answered", n)
-	}
-	p.run()
-	wants(t, "fenced", p.a.scq.take(), WC{ID: 0, Opcode: WCAtomic}, WC{ID: 1, Opcode: WCWrite})
 }
 
 func TestResponseOutlivesItsRequest(t *testing.T) {
@@ -469,6 +457,10 @@ func TestPeerWithoutAtomics(t *testing.T) {
 	if err := e.qp.PostSend(&SendWR{Op: WRAtomic}); err != ErrDisabled {
 		t.Errorf("posting: %v", err)
 	}
+	read, _ := e.memory(8, ddp.RemoteRead)
+	if e.inject(readSegment(1, read.STag(), read.Base(), 8)); e.qp.QueuedReads() != 1 {
+		t.Error("an RDMA Read is refused too")
+	}
 	e.inject(untagged(3, 1, [5]byte{0x4B}, 0, true, nil))
 	if tm, _ := e.lastWord(); tm.Layer != LayerDDP || tm.Code != ddp.CodeInvalidQN {
 		t.Errorf("Terminate %v", &tm)
@@ -485,29 +477,4 @@ func TestAtomicsNeedORD(t *testing.T) {
 	if tm, _ := e.lastWord(); tm.Layer != LayerDDP || tm.Code != ddp.CodeNoBuffer {
 		t.Errorf("Terminate %v", &tm)
 	}
-}
-
-func TestPeerClosesWhileAtomicsAreOutstanding(t *testing.T) {
-	p := newPair(t, nil)
-	p.a.post(SendWR{ID: 1, Op: WRAtomic})
-	p.a.cutAll()
-	p.a.qp.Stream().HalfClosed()
-	wants(t, "atomics", p.a.scq.take(), WC{ID: 1, Status: StatusWRFlushErr, Opcode: WCAtomic})
-	p = newPair(t, nil)
-	p.a.qp.Stream().HalfClosed()
-	if err := p.a.qp.PostSend(&SendWR{Op: WRAtomic}); err != ErrState {
-		t.Errorf("after the peer closed: %v", err)
-	}
-}
-
-func TestTerminateNamesAnAtomic(t *testing.T) {
-	e := newEnd(t, 1, nil)
-	e.qp.Start()
-	e.post(SendWR{ID: 1})
-	e.post(SendWR{ID: 2, Op: WRAtomic})
-	e.cutAll()
-	tm := Terminate{Layer: LayerRDMA, EType: RemoteProtection, Code: CodeAccess, HasLength: true, HasDDP: true, SegLength: 70}
-	copy(tm.DDP[:], e.log[1])
-	e.inject(untagged(2, 1, [5]byte{0x47}, 0, true, tm.Append(nil)))
-	wants(t, "sends", e.scq.take(), WC{ID: 1, Status: StatusWRFlushErr}, WC{ID: 2, Status: StatusRemAccessErr, Opcode: WCAtomic})
 }

@@ -3,6 +3,7 @@ package rdmap
 import (
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
@@ -102,7 +103,7 @@ func TestTerminateCodec(t *testing.T) {
 	}
 }
 
-func TestTexts(t *testing.T) {
+func TestTextOfEveryStatus(t *testing.T) {
 	for s, want := range map[Status]string{
 		StatusSuccess: "success", StatusLocLenErr: "local length error", StatusLocProtErr: "local protection error",
 		StatusWRFlushErr: "Work Request Flushed Error", StatusMWBindErr: "memory management operation error",
@@ -118,6 +119,8 @@ func TestTexts(t *testing.T) {
 			Remote: true, Terminate: &Terminate{EType: RemoteProtection, Code: CodeAccess}},
 		"rdmap: the peer terminated the stream: DDP: the message is too long for the receive buffer (0x2/0x05)": {
 			Remote: true, Terminate: &Terminate{Layer: LayerDDP, EType: 2, Code: ddp.CodeTooLong}},
+		"rdmap: the peer terminated the stream: RDMA layer, remote operation error (0x2), catastrophic error, global (0x08)": {
+			Remote: true, Terminate: &Terminate{EType: RemoteOperation, Code: CodeCatastrophicGlobal}},
 		"rdmap: stream lost: ddp: stream closed": {Cause: ddp.ErrClosed},
 	} {
 		if got := e.Error(); got != want {
@@ -147,6 +150,25 @@ func TestRemoteStatus(t *testing.T) {
 	} {
 		if got := remoteStatus(&Terminate{Layer: row.layer, EType: EType(row.etype), Code: row.code}); got != row.want {
 			t.Errorf("layer %d type %d code %#x: %v, want %v", row.layer, row.etype, row.code, got, row.want)
+		}
+	}
+}
+
+// Every type and code has words of its own; the numbers stand behind them.
+func TestTextOfEveryTerminate(t *testing.T) {
+	for etype, name := range map[EType]string{LocalCatastrophic: "local catastrophic error", RemoteProtection: "remote protection error",
+		RemoteOperation: "remote operation error", 7: "unknown error type"} {
+		for code, what := range map[uint8]string{CodeInvalidSTag: "invalid STag", CodeBounds: "base or bounds violation", CodeAccess: "access rights violation",
+			CodeNotAssociated: "STag not associated with the RDMAP stream", CodeTOWrap: "TO wrap", CodeInvalidVersion: "invalid RDMAP version",
+			CodeUnexpectedOpcode: "unexpected opcode", CodeCatastrophic: "catastrophic error, localized to the RDMAP stream",
+			CodeCatastrophicGlobal: "catastrophic error, global", CodeCannotInvalidate: "STag cannot be invalidated", CodeUnspecified: "unspecified error", 99: "unknown code"} {
+			if etype == LocalCatastrophic {
+				what = "no code"
+			}
+			want := fmt.Sprintf("RDMA layer, %s (0x%x), %s (0x%02x)", name, uint8(etype), what, code)
+			if got := (&Terminate{Layer: LayerRDMA, EType: etype, Code: code}).String(); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
 		}
 	}
 }

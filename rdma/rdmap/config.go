@@ -31,6 +31,9 @@ type Host interface {
 	HighWater()
 	// Failed reports, once, that the stream fails. Flush completions follow.
 	Failed(err *StreamError)
+	// Broken reports that this code has contradicted itself: the association is to end before anything else is placed or
+	// sent. Requests are flushed then.
+	Broken(err *InternalError)
 	// PeerClosed reports that the peer sends nothing more. Receive buffers have been flushed; what has
 	// been posted for sending goes on. The user should Close.
 	PeerClosed()

@@ -172,7 +172,7 @@ func (q *QP) blame(e *ddp.Error) {
 // PeerClosed: the peer sends nothing more (section 6.2). Receives can no longer be served; what this
 // end has to send still goes out, unless it waits for a response that will not come.
 func (q *QP) PeerClosed() {
-	if q.state > StateClosing || q.peerClosed {
+	if q.state > StateClosing {
 		return
 	}
 	q.peerClosed = true

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // setup is what the segments of a hostile peer may name.
@@ -30,9 +31,7 @@ func newSetup(t *testing.T) *setup {
 		fill(b, 1)
 		s.contents = append(s.contents, b)
 		r, err := e.table.Register(ddp.Spec{PD: pd, Mem: ddp.Bytes(b), Base: 1 << 40, Access: a, Scope: scope})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return r
 	}
 	s.both = reg(testPD, ddp.RemoteRead|ddp.RemoteWrite, 0)
@@ -63,6 +62,7 @@ func readSegment(msn uint32, src ddp.STag, to uint64, size uint32) []byte {
 }
 
 func TestErrorsOnIncomingMessages(t *testing.T) {
+	// req 5040-4.8-8
 	const (
 		ok  = false
 		hdr = true // M and D
@@ -183,6 +183,14 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 			s.ask()
 			return [][]byte{tagged(0x42, s.sink.STag(), base+59, true, []byte("xx"))}
 		}, LayerDDP, 1, ddp.CodeBaseBounds, hdr, false},
+		{"Read Response far past the sink", func(s *setup) [][]byte {
+			s.ask()
+			return [][]byte{tagged(0x42, s.sink.STag(), base+70, true, []byte("x"))}
+		}, LayerDDP, 1, ddp.CodeBaseBounds, hdr, false},
+		{"Read Response into a receive buffer", func(s *setup) [][]byte {
+			s.ask()
+			return [][]byte{tagged(0x42, s.recv.STag(), base+10, true, []byte("x"))}
+		}, LayerDDP, 1, ddp.CodeInvalidSTag, hdr, false},
 		{"Read Response into memory with remote write", func(s *setup) [][]byte {
 			s.ask()
 			return [][]byte{tagged(0x42, s.both.STag(), base+10, true, []byte("x"))}
@@ -202,7 +210,7 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 			return [][]byte{untagged(0, 3, [5]byte{0x43}, 0, true, nil)}
 		}, LayerDDP, 2, ddp.CodeNoBuffer, hdr, false},
 		{"queue 4", func(s *setup) [][]byte { // req 5040-3.1-2
-			return [][]byte{untagged(4, 1, [5]byte{0x43}, 0, true, nil)}
+			return [][]byte{untagged(4, 0, [5]byte{0x43}, 0, true, nil)}
 		}, LayerDDP, 2, ddp.CodeInvalidQN, hdr, false},
 		{"Terminate shorter than it announces", func(s *setup) [][]byte { // req 5040-4.8-18, 5040-5.4-5
 			return [][]byte{untagged(2, 1, [5]byte{0x47}, 0, true, []byte{0x11, 0, 0xC0, 0, 0, 20})}
@@ -211,9 +219,7 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 			return [][]byte{untagged(2, 1, [5]byte{0x07}, 0, true, make([]byte, 4))}
 		}, LayerRDMA, 2, CodeInvalidVersion, hdr, false},
 		{"the receive buffer was deregistered: a local catastrophe quotes nothing", func(s *setup) [][]byte { // req 5040-4.8-4, 5040-4.8-13
-			if err := s.e.table.Deregister(s.recv); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, s.e.table.Deregister(s.recv))
 			return [][]byte{untagged(0, 1, [5]byte{0x43}, 0, true, []byte("x"))}
 		}, LayerDDP, 0, 0, ok, false},
 	} {
@@ -272,29 +278,59 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 }
 
 func TestBlamedRequests(t *testing.T) {
-	t.Run("a Send too long for its buffer", func(t *testing.T) {
-		s := newSetup(t)
-		s.e.inject(untagged(0, 1, [5]byte{0x43}, 0, true, make([]byte, 21)))
-		wants(t, "receives", s.e.rcq.take(), WC{ID: 1, Status: StatusLocLenErr, Opcode: WCRecv}, WC{ID: 2, Status: StatusWRFlushErr, Opcode: WCRecv})
-	})
-	t.Run("a receive buffer that was deregistered", func(t *testing.T) {
-		s := newSetup(t)
-		s.recv.Invalidate()
-		s.e.inject(untagged(0, 1, [5]byte{0x43}, 0, true, []byte("x")))
-		wants(t, "receives", s.e.rcq.take(), WC{ID: 1, Status: StatusLocProtErr, Opcode: WCRecv}, WC{ID: 2, Status: StatusWRFlushErr, Opcode: WCRecv})
-	})
-	t.Run("a Read Response of the wrong length", func(t *testing.T) {
-		s := newSetup(t)
-		s.ask()
-		s.e.inject(tagged(0x42, s.sink.STag(), 1<<40+10, true, []byte("x")))
-		wants(t, "sends", s.e.scq.take(), WC{ID: 9, Status: StatusBadRespErr, Opcode: WCRead})
-	})
-	t.Run("a Read Response outside its sink", func(t *testing.T) {
-		s := newSetup(t)
-		s.ask()
-		s.e.inject(tagged(0x42, s.sink.STag(), 1<<40, true, []byte("x")))
-		wants(t, "sends", s.e.scq.take(), WC{ID: 9, Status: StatusBadRespErr, Opcode: WCRead})
-	})
+	const base = 1 << 40
+	send := func(msn uint32, last bool, n int) []byte {
+		return untagged(QueueSend, msn, [5]byte{0x43}, 0, last, make([]byte, n))
+	}
+	otherVersion := send(1, true, 1)
+	otherVersion[0] ^= 3
+	const flushed = StatusWRFlushErr
+	for _, row := range []struct {
+		name  string
+		read  int // octets of an RDMA Read to offset 10 of the sink; -1 for none
+		segs  func(s *setup) [][]byte
+		sent  Status // of the Read
+		first Status // of the first of two receives; the other is flushed
+	}{
+		{"a Send too long for its buffer", -1, func(*setup) [][]byte { return [][]byte{send(1, true, 21)} }, 0, StatusLocLenErr},
+		{"a Send too long for its buffer, the one before it not whole", -1, func(*setup) [][]byte { return [][]byte{send(1, false, 1), send(2, true, 21)} }, 0, flushed},
+		{"a Read Request too long, with the number of the Send", -1, func(s *setup) [][]byte {
+			return [][]byte{append(readSegment(1, s.both.STag(), base, 1), make([]byte, 25)...)}
+		}, 0, flushed},
+		{"a receive buffer that was deregistered", -1, func(s *setup) [][]byte { s.recv.Invalidate(); return [][]byte{send(1, true, 1)} }, 0, StatusLocProtErr},
+		{"a Send of another DDP version", -1, func(*setup) [][]byte { return [][]byte{otherVersion} }, 0, flushed},
+		{"a Read Response of another RDMAP version", 50, func(s *setup) [][]byte {
+			return [][]byte{tagged(0x82, 0, 0, true, nil), tagged(0x42, s.sink.STag(), base+10, true, make([]byte, 50))}
+		}, flushed, flushed},
+		{"none: a Read Response of nothing names whatever it likes", 0, func(*setup) [][]byte { // req 5041-5.2-10
+			return [][]byte{tagged(0x42, 0xBAD, 1<<64-1, true, nil)}
+		}, StatusSuccess, StatusSuccess},
+		{"a Read Response that ends in another sink", 50, func(s *setup) [][]byte {
+			return [][]byte{tagged(0x42, s.sink.STag(), base+10, false, make([]byte, 50)), tagged(0x42, s.recv.STag(), base+60, true, nil)}
+		}, StatusBadRespErr, flushed},
+		{"a Read Response of the wrong length", 50, func(s *setup) [][]byte {
+			return [][]byte{tagged(0x42, s.sink.STag(), base+10, true, []byte("x"))}
+		}, StatusBadRespErr, flushed},
+		{"a Read Response outside its sink", 50, func(s *setup) [][]byte {
+			return [][]byte{tagged(0x42, s.sink.STag(), base, true, []byte("x"))}
+		}, StatusBadRespErr, flushed},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := newSetup(t)
+			if row.read >= 0 {
+				s.e.post(SendWR{ID: 9, Op: WRRead, SGL: []SGE{sge(s.sink, 10, row.read)}})
+				s.e.cutAll()
+			}
+			s.e.inject(row.segs(s)...)
+			s.e.cutAll()
+			if row.read >= 0 {
+				wants(t, "sends", s.e.scq.take(), WC{ID: 9, Status: row.sent, Opcode: WCRead})
+			}
+			if row.first != StatusSuccess {
+				wants(t, "receives", s.e.rcq.take(), WC{ID: 1, Status: row.first, Opcode: WCRecv}, WC{ID: 2, Status: flushed, Opcode: WCRecv})
+			}
+		})
+	}
 }
 
 func TestTerminateFollowsTheMessageBeingCut(t *testing.T) {
@@ -389,7 +425,7 @@ func TestSourceRevokedUnderAResponse(t *testing.T) {
 // A Read Request is checked when it is delivered, not when its response has its turn: it ends the stream there, and what comes
 // behind it is not delivered.
 func TestNothingIsDeliveredBehindAReadWithoutRight(t *testing.T) {
-	// req 5040-7.2-6
+	// req 5040-7.2-6, 5042-6.3.5-1
 	s := newSetup(t)
 	s.e.post(SendWR{ID: 1, SGL: []SGE{sge(s.both, 0, 100)}})
 	s.e.cutOne() // a response waits for the rest of this message
@@ -438,9 +474,7 @@ func TestSourceFailsBetweenRequestAndResponse(t *testing.T) {
 			s.e.cutOne() // the response waits for the rest of this message
 			seg := readSegment(1, s.read.STag(), s.read.Base(), 10)
 			s.e.inject(seg)
-			if err := row.spoil(s.e, s.read); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, row.spoil(s.e, s.read))
 			s.e.cutAll()
 			s.e.unacked = len(s.e.log)
 			s.e.ack()
@@ -453,5 +487,41 @@ func TestSourceFailsBetweenRequestAndResponse(t *testing.T) {
 				same(t, "quoted Read Request", tm.RDMA[:], seg[18:])
 			}
 		})
+	}
+}
+
+func TestTerminateCodesOfRDMAP(t *testing.T) {
+	// req 5040-4.8-8
+	for code, want := range map[uint8]uint8{CodeInvalidVersion: 5, CodeUnexpectedOpcode: 6, CodeCatastrophic: 7, CodeCatastrophicGlobal: 8,
+		CodeCannotInvalidate: 9, CodeUnspecified: 0xFF} {
+		if code != want {
+			t.Errorf("code %#x, want %#x", code, want)
+		}
+	}
+	if RemoteProtection != 1 || RemoteOperation != 2 {
+		t.Errorf("types %d and %d", RemoteProtection, RemoteOperation)
+	}
+}
+
+// Of two errors the first counts, also when the Terminate that tells of it still waits.
+func TestFirstErrorCountsWhileItsTerminateWaits(t *testing.T) {
+	// req 5040-7.1-5
+	e := newEnd(t, 1, nil)
+	r, _ := e.memory(300, 0)
+	e.qp.Start()
+	e.post(SendWR{Op: WRSend, SGL: []SGE{sge(r, 0, 300)}})
+	e.cutOne()
+	e.inject(untagged(QueueSend, 1, [5]byte{Control(OpSend)}, 0, true, []byte("nobody has posted a receive")))
+	first := e.qp.Err()
+	if e.qp.State() != StateTerminate || first == nil {
+		t.Fatalf("state %v, %v", e.qp.State(), first)
+	}
+	e.qp.Refuse(CodeSetupLocal, errors.New("second"))
+	e.qp.Stream().HalfClosed() // which is no news either
+	if e.qp.Err() != first || len(e.failed) != 1 || e.closedBy != 0 {
+		t.Errorf("%v, reported %d times, and %d times that the peer has closed", e.qp.Err(), len(e.failed), e.closedBy)
+	}
+	if tm, _ := e.lastWord(); tm.Layer != LayerDDP || tm.Code != ddp.CodeNoBuffer {
+		t.Errorf("the Terminate says %v", &tm)
 	}
 }

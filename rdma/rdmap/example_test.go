@@ -23,6 +23,7 @@ func (side) Abort()                        {}
 func (side) SharedRegion(*ddp.Region) bool { return false }
 func (side) FlushLater()                   {}
 func (side) HighWater()                    {}
+func (side) Broken(*rdmap.InternalError)   {}
 func (side) Detach()                       {}
 func (side) Failed(err *rdmap.StreamError) { fmt.Println(err) }
 func (side) PeerClosed()                   {}

@@ -10,21 +10,14 @@ type fixedQueue struct {
 	size   int    // of one
 }
 
-func (f *fixedQueue) init(depth, size int) error {
+func (f *fixedQueue) init(depth, size int) {
 	f.Queue = ddp.NewQueue(depth)
 	f.octets, f.size = make([]byte, depth*size), size
 	pieces := make(ddp.Gather, depth)
 	for i := range pieces {
 		pieces[i] = ddp.Piece{Mem: ddp.Bytes(f.at(uint64(i))), Len: uint64(size)}
-		b, err := ddp.MakeRecvBuffer(pieces[i:i+1:i+1], uint64(i))
-		if err != nil {
-			return err
-		}
-		if err := f.Post(b); err != nil {
-			return err
-		}
+		_ = f.Post(ddp.RecvBuffer{Pieces: pieces[i : i+1 : i+1], Len: uint32(size), Token: uint64(i)}) // there is room for each
 	}
-	return nil
 }
 
 // at returns the buffer with a token.

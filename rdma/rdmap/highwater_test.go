@@ -6,11 +6,11 @@ import (
 	"github.com/rddp-go/rddp/ddp"
 )
 
-func TestHighWater(t *testing.T) {
+func TestPeerThatCompletesNoMessageIsNoticed(t *testing.T) {
 	// req 5042-6.4.3.1-3: a peer that begins messages and completes none is noticed, per stream, with buffers of its own
 	// and shared ones.
 	begin := func(msn uint32) []byte { return untagged(0, msn, [5]byte{0x43}, 0, false, []byte("first half")) }
-	finish := func(msn uint32) []byte { return untagged(0, msn, [5]byte{0x43}, 10, true, []byte("second half")) }
+	finish := func(msn uint32) []byte { return untagged(0, msn, [5]byte{0x43}, 0, true, []byte("all of it")) }
 	for _, name := range []string{"own receive queue", "shared receive queue"} {
 		t.Run(name, func(t *testing.T) {
 			var e *end

@@ -15,7 +15,6 @@ const ImmediateLen = 8
 func (w *sendSlot) setImmediate(v uint64) {
 	binary.BigEndian.PutUint64(w.imm[:], v)
 	w.pieces = append(w.pieces[:0], ddp.Piece{Mem: ddp.Bytes(w.imm[:]), Len: ImmediateLen})
-	w.length = ImmediateLen
 }
 
 // immediates is where Immediate Data is placed. It consumes a buffer of queue 0, as the RFC asks, but

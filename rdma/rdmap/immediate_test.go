@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestImmediateData(t *testing.T) {
@@ -35,9 +36,7 @@ func TestImmediateDataAmongSends(t *testing.T) {
 		r, mem := p.b.memory(300, ddp.LocalWrite)
 		if shared {
 			q, err := NewSharedQueue(p.b.table, testPD, 16, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			e := newEnd(t, 2, func(c *Config) { c.SRQ, c.MaxRecv, c.Table = q, 7, p.b.table })
 			e.table, p.b = p.b.table, e
 			p.b.qp.Start()
@@ -54,9 +53,7 @@ func TestImmediateDataAmongSends(t *testing.T) {
 				} else {
 					err = p.b.qp.PostRecv(&wr)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				if i%2 == 0 {
 					p.a.post(SendWR{ID: uint64(i), Inline: []byte{byte(round), byte(i), 3}})
 					want = append(want, WC{ID: uint64(i), Opcode: WCRecv, QPNum: 2, ByteLen: 3})
@@ -138,10 +135,12 @@ func TestWriteWithImmediateTakesTwoPlaces(t *testing.T) {
 	e := newEnd(t, 1, func(c *Config) { c.MaxSend = 2 })
 	e.qp.Start()
 	e.post(SendWR{ID: 1})
-	if err := e.qp.PostSend(&SendWR{Op: WRWriteImm}); err != ErrQueueFull {
-		t.Errorf("one place left: %v", err)
+	for _, op := range []WROpcode{WRWriteImm, WRWriteImmSE} {
+		if err := e.qp.PostSend(&SendWR{Op: op}); err != ErrQueueFull {
+			t.Errorf("one place left for %v: %v", op, err)
+		}
 	}
-	e.post(SendWR{ID: 2})
+	e.post(SendWR{ID: 2, Op: WRAtomic}) // for which one is enough
 	if err := e.qp.PostSend(&SendWR{}); err != ErrQueueFull {
 		t.Errorf("no place left: %v", err)
 	}

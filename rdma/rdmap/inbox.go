@@ -1,6 +1,11 @@
 package rdmap
 
-import "github.com/rddp-go/rddp/ddp"
+import (
+	"slices"
+
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/invariant"
+)
 
 // Locker is a lock that a QP borrows from its owner.
 type Locker interface {
@@ -45,15 +50,11 @@ func (x *inbox) post(s *ddp.Stream, wr *RecvWR) error {
 		return ErrQueueFull
 	}
 	at := x.next * x.sge
-	g, _, err := resolve(s, x.pieces[at:at:at+x.sge], x.sge, wr.SGL, ddp.LocalWrite)
+	g, n, err := resolve(s, x.pieces[at:at:at+x.sge], x.sge, wr.SGL, ddp.LocalWrite)
 	if err != nil {
 		return err
 	}
-	b, err := ddp.MakeRecvBuffer(g, wr.ID)
-	if err != nil {
-		return err
-	}
-	x.waits = append(x.waits, b)
+	x.waits = append(x.waits, ddp.RecvBuffer{Pieces: g, Len: n, Token: wr.ID})
 	x.held++
 	if x.next++; x.next == x.most {
 		x.next = 0
@@ -61,19 +62,32 @@ func (x *inbox) post(s *ddp.Stream, wr *RecvWR) error {
 	return nil
 }
 
-// empty moves all that waits to q, and reports whether anything did.
-func (x *inbox) empty(q *ddp.Queue) (any bool) {
+// empty moves all that waits to q, and reports whether anything did. There is room for what post has taken: an error says
+// that there is not.
+func (x *inbox) empty(q *ddp.Queue) (any bool, err *invariant.Error) {
 	x.lock.Lock()
 	defer x.lock.Unlock()
-	for _, b := range x.waits {
+	for i, b := range x.waits {
 		if q.Post(b) != nil {
-			panic("rdmap: the queue has no place for a receive that was taken")
+			x.waits = slices.Delete(x.waits, 0, i)
+			return any, invariant.Broken("rdmap.inbox.empty", "no place for %d receives of %d held, at most %d", len(x.waits), x.held, x.most)
 		}
 		any = true
 	}
 	clear(x.waits)
 	x.waits = x.waits[:0]
-	return any
+	return any, nil
+}
+
+// rest takes a receive that empty has left behind.
+func (x *inbox) rest() (b ddp.RecvBuffer, ok bool) {
+	x.lock.Lock()
+	defer x.lock.Unlock()
+	if ok = len(x.waits) > 0; ok {
+		b = x.waits[0]
+		x.waits = slices.Delete(x.waits, 0, 1)
+	}
+	return b, ok
 }
 
 // completed makes room for another receive.

@@ -45,6 +45,7 @@ type end struct {
 	gone     bool // the peer has been told, or the own stream was closed
 	closedBy int  // Host.PeerClosed
 	high     int  // Host.HighWater
+	broken   *InternalError
 	flush    bool // Host.FlushLater
 }
 
@@ -55,6 +56,7 @@ func (e *end) Abort()                          { e.abort = true }
 func (e *end) SharedRegion(r *ddp.Region) bool { return e.shared }
 func (e *end) FlushLater()                     { e.flush = true }
 func (e *end) HighWater()                      { e.high++ }
+func (e *end) Broken(err *InternalError)       { e.broken = err }
 func (e *end) Detach()                         { e.detached++ }
 func (e *end) Failed(err *StreamError)         { e.failed = append(e.failed, err) }
 func (e *end) PeerClosed()                     { e.closedBy++ }

@@ -5,7 +5,36 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/invariant"
+	"github.com/rddp-go/rddp/internal/must"
 )
+
+// A receive that the queue has no place for, which cannot be, ends the association, and completes all the same.
+func TestReceiveWithoutAPlaceEndsTheAssociation(t *testing.T) {
+	defer invariant.Tolerate()()
+	p := newPair(t, nil)
+	e := p.a
+	for id := range uint64(2) {
+		must.OK(t, e.qp.PostRecv(&RecvWR{ID: id}))
+	}
+	for range 15 { // behind the back of the inbox: one place of 16 is left
+		must.OK(t, e.qp.rq.q.Post(ddp.RecvBuffer{Token: 9}))
+	}
+	e.qp.Abort(nil)
+	if e.broken == nil || e.broken.What != "no place for 1 receives of 2 held, at most 16" {
+		t.Errorf("told: %v", e.broken)
+	}
+	var ids []uint64
+	for _, wc := range e.rcq.take() {
+		if wc.Status != StatusWRFlushErr {
+			t.Errorf("%+v", wc)
+		}
+		ids = append(ids, wc.ID)
+	}
+	if n := len(ids); n != 17 || ids[n-2] != 0 || ids[n-1] != 1 {
+		t.Errorf("completed: %v", ids)
+	}
+}
 
 func TestPostIsChecked(t *testing.T) {
 	p := newPair(t, nil)
@@ -13,13 +42,9 @@ func TestPostIsChecked(t *testing.T) {
 	r, _ := e.memory(100, ddp.RemoteRead)
 	w, _ := e.memory(100, ddp.LocalWrite)
 	other, err := e.table.Register(ddp.Spec{PD: testPD + 1, Mem: ddp.Bytes(make([]byte, 9)), Access: ddp.LocalWrite})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	scoped, err := e.table.Register(ddp.Spec{PD: testPD, Mem: ddp.Bytes(make([]byte, 9)), Access: ddp.LocalWrite, Scope: 99})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	dead, _ := e.memory(9, ddp.LocalWrite)
 	dead.Invalidate()
 	past := sge(r, 0, 1)
@@ -56,6 +81,8 @@ func TestPostIsChecked(t *testing.T) {
 		{"wrapping", SendWR{SGL: []SGE{past}}, ErrBounds, 0},
 		{"remote range wraps", SendWR{Op: WRWrite, SGL: []SGE{sge(r, 0, 2)}, RemoteTO: 1<<64 - 2}, ErrRemoteRange, -1},
 		{"remote range of a Read wraps", SendWR{Op: WRRead, SGL: []SGE{sge(w, 0, 3)}, RemoteTO: 1<<64 - 2}, ErrRemoteRange, -1},
+		{"remote range up to the last octet there can be", SendWR{Op: WRWrite, SGL: []SGE{sge(r, 0, 2)}, RemoteTO: 1<<64 - 3}, nil, -1},
+		{"a Write of nothing to the end of the offsets", SendWR{Op: WRWrite, RemoteTO: 1<<64 - 1}, nil, -1}, // req 5041-5.2-10
 		{"a zero-length piece names no memory", SendWR{SGL: []SGE{{LKey: 77}}}, nil, -1},
 	} {
 		err := e.qp.PostSend(&row.wr)
@@ -94,9 +121,7 @@ func TestMessageOf4GiBIsRefused(t *testing.T) {
 	// req 5041-5.2-2
 	p := newPair(t, nil)
 	r, err := p.a.table.Register(ddp.Spec{PD: testPD, Mem: ddp.Device(nowhere{}, 1<<33), Access: ddp.LocalWrite})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	half := SGE{LKey: r.STag(), Len: 1 << 31}
 	if err := p.a.qp.PostSend(&SendWR{SGL: []SGE{half, half}}); err != ErrTooLong {
 		t.Errorf("Send: %v", err)
@@ -106,7 +131,7 @@ func TestMessageOf4GiBIsRefused(t *testing.T) {
 	}
 }
 
-func TestStates(t *testing.T) {
+func TestPostingIsRefusedOutsideItsStates(t *testing.T) {
 	e := newEnd(t, 1, nil)
 	dst, _ := e.memory(10, ddp.LocalWrite)
 	if err := e.qp.PostSend(&SendWR{}); err != ErrState {
@@ -149,17 +174,61 @@ func TestConfigIsChecked(t *testing.T) {
 	for field, spoil := range map[string]func(*Config){
 		"Table": func(c *Config) { c.Table = nil }, "Stream": func(c *Config) { c.Stream = 0 },
 		"SendCQ": func(c *Config) { c.SendCQ = nil }, "RecvCQ": func(c *Config) { c.RecvCQ = nil },
-		"Host": func(c *Config) { c.Host = nil }, "MaxSend": func(c *Config) { c.MaxSend = 0 },
-		"MaxRecv": func(c *Config) { c.MaxRecv = MaxDepth + 1 }, "MaxSGE": func(c *Config) { c.MaxSGE = 0 },
-		"MaxInline": func(c *Config) { c.MaxInline = -1 }, "IRD": func(c *Config) { c.IRD = MaxReads + 1 },
-		"ORD": func(c *Config) { c.ORD = -1 },
+		"Host": func(c *Config) { c.Host = nil },
 	} {
 		c := good
 		spoil(&c)
-		_, err := NewQP(c)
 		var ce *ConfigError
-		if !errors.As(err, &ce) || ce.Field != field {
+		if _, err := NewQP(c); !errors.As(err, &ce) || *ce != (ConfigError{Field: field}) {
 			t.Errorf("%s: %v", field, err)
+		}
+	}
+	for _, f := range []struct {
+		name     string
+		of       func(*Config) *int
+		min, max int
+	}{
+		{"MaxSend", func(c *Config) *int { return &c.MaxSend }, 1, 1 << 20},
+		{"MaxRecv", func(c *Config) *int { return &c.MaxRecv }, 1, 1 << 20},
+		{"MaxSGE", func(c *Config) *int { return &c.MaxSGE }, 1, 1024},
+		{"MaxInline", func(c *Config) *int { return &c.MaxInline }, 0, 65536},
+		{"IRD", func(c *Config) *int { return &c.IRD }, 0, 0x3FFE},
+		{"ORD", func(c *Config) *int { return &c.ORD }, 0, 0x3FFE},
+	} {
+		for n, ok := range map[int]bool{f.min - 1: false, f.min: true, f.max: true, f.max + 1: false} {
+			c := good
+			*f.of(&c) = n
+			var ce *ConfigError
+			if err := c.check(); errors.As(err, &ce) == ok || ce != nil && *ce != (ConfigError{f.name, f.min, f.max}) {
+				t.Errorf("%s %d: %v", f.name, n, err)
+			}
+		}
+	}
+}
+
+// Each receive of a full queue has memory of its own, also when its places were used before.
+func TestReceivesOfAFullQueueShareNothing(t *testing.T) {
+	// req 5040-5.3-2
+	for depth := 1; depth <= 5; depth++ {
+		p := newPair(t, func(c *Config) { c.MaxRecv = depth })
+		sink, got := p.b.memory(10*depth, ddp.LocalWrite)
+		source, sent := p.a.memory(10, 0)
+		next := byte(0)
+		for range depth {
+			p.b.recv(0, sink, 0, 10)
+			p.a.post(SendWR{Op: WRSend, SGL: []SGE{sge(source, 0, 10)}})
+			p.run()
+			for i := range depth { // full
+				p.b.recv(uint64(i), sink, 10*i, 10)
+			}
+			for i := range depth {
+				next++
+				fill(sent, next)
+				p.a.post(SendWR{Op: WRSend, SGL: []SGE{sge(source, 0, 10)}})
+				p.run()
+				same(t, "the buffer of this Send", got[10*i:10*i+10], sent)
+			}
+			p.b.rcq.take()
 		}
 	}
 }

@@ -55,8 +55,7 @@ type QP struct {
 	peerClosed   bool
 
 	term    Terminate // to be sent in StateTerminate
-	termQ   *ddp.Queue
-	termIn  [MaxTerminateLen]byte
+	termQ   fixedQueue
 	termOut [1]ddp.Piece
 }
 
@@ -67,30 +66,19 @@ func NewQP(cfg Config) (*QP, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	q := &QP{cfg: cfg, termQ: ddp.NewQueue(1)}
+	q := &QP{cfg: cfg}
 	queues := QueueTerminate + 1
 	if !cfg.NoAtomics {
 		queues = QueueAtomicResponse + 1
-		if err := q.answers.init(cfg.ORD, AtomicResponseLen); err != nil {
-			return nil, err
-		}
+		q.answers.init(cfg.ORD, AtomicResponseLen)
 	}
 	q.stream = ddp.NewStream(ddp.StreamConfig{
 		ID: cfg.Stream, PD: cfg.PD, Table: cfg.Table, ULP: q, Queues: queues,
 	})
 	q.sq.init(&q.cfg)
 	q.rq.init(&q.cfg)
-	if err := q.resp.init(&q.cfg); err != nil {
-		return nil, err
-	}
-	// Section 5.4: placement of one Terminate is guaranteed.
-	buf, err := ddp.MakeRecvBuffer(ddp.Gather{{Mem: ddp.Bytes(q.termIn[:]), Len: MaxTerminateLen}}, 0)
-	if err != nil {
-		return nil, err
-	}
-	if err := q.termQ.Post(buf); err != nil {
-		return nil, err
-	}
+	q.resp.init(&q.cfg)
+	q.termQ.init(1, MaxTerminateLen) // section 5.4: placement of one Terminate is guaranteed
 	return q, nil
 }
 

@@ -6,6 +6,7 @@ import "github.com/rddp-go/rddp/ddp"
 // from an SRQ.
 type recvQueue struct {
 	q      *ddp.Queue
+	host   Host
 	srq    SRQ
 	inbox  inbox  // own queue: receives on their way to q
 	status Status // of the first buffer, when the stream fails for it
@@ -16,7 +17,7 @@ type recvQueue struct {
 
 func (r *recvQueue) init(cfg *Config) {
 	r.imm.init(cfg.MaxRecv)
-	r.highWater = -1
+	r.highWater, r.host = -1, cfg.Host
 	if r.srq = cfg.SRQ; r.srq != nil {
 		r.q = ddp.NewSharedQueue(cfg.SRQ, cfg.MaxRecv)
 		return
@@ -28,10 +29,19 @@ func (r *recvQueue) init(cfg *Config) {
 // lookup returns the buffer that serves message msn.
 func (r *recvQueue) lookup(msn uint32) (*ddp.RecvBuffer, uint8) {
 	b, code := r.q.Lookup(msn)
-	if code == ddp.CodeNoBuffer && r.srq == nil && r.inbox.empty(r.q) {
+	if code == ddp.CodeNoBuffer && r.srq == nil && r.fetch() {
 		b, code = r.q.Lookup(msn)
 	}
 	return b, code
+}
+
+// fetch takes what the program has posted, and reports whether there was anything.
+func (r *recvQueue) fetch() bool {
+	any, err := r.inbox.empty(r.q)
+	if err != nil {
+		r.host.Broken(err)
+	}
+	return any
 }
 
 // id gives back a buffer and returns the ID of its work request.
@@ -135,10 +145,13 @@ func (q *QP) flushReceives() {
 	}
 	if q.rq.srq == nil {
 		q.rq.inbox.close()
-		q.rq.inbox.empty(q.rq.q)
+		q.rq.fetch()
 	}
 	for {
 		b, ok := q.rq.q.Flush()
+		if !ok && q.rq.srq == nil {
+			b, ok = q.rq.inbox.rest()
+		}
 		if !ok {
 			return
 		}

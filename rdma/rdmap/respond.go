@@ -43,10 +43,10 @@ type request struct {
 	result AtomicResponse
 }
 
-func (r *responder) init(cfg *Config) error {
+func (r *responder) init(cfg *Config) {
 	r.ring = make([]request, cfg.IRD)
 	r.sources = make([]source, 2*cfg.IRD)
-	return r.in.init(cfg.IRD, AtomicRequestLen) // long enough for either request
+	r.in.init(cfg.IRD, AtomicRequestLen) // long enough for either request
 }
 
 func (r *responder) at(i uint64) *request { return &r.ring[i%uint64(len(r.ring))] }
@@ -123,9 +123,9 @@ func (q *QP) execute(r *request, octets *[AtomicRequestLen]byte) *fault {
 // accept checks a Read Request (section 7.2 item 4) and takes it into r.
 func (q *QP) accept(r *request, octets *[ReadRequestLen]byte) bool {
 	r.ReadRequest = ParseReadRequest(octets)
-	// Section 5.2.1: the source of a zero-length read is not validated; Resolve knows that.
+	// Section 5.2.1: the source of a zero-length read is not validated; Resolve knows that, and its sink never wraps.
 	var err *ddp.Error
-	if r.Size > 0 && r.SinkTO+uint64(r.Size) < r.SinkTO {
+	if r.SinkTO+uint64(r.Size) < r.SinkTO {
 		err = &ddp.Error{Type: ddp.TypeTagged, Code: ddp.CodeTOWrap} // no response can be sent there
 	} else {
 		_, err = q.stream.Resolve(r.SrcSTag, r.SrcTO, uint64(r.Size), ddp.RemoteRead)
@@ -168,14 +168,10 @@ func (q *QP) sendResponse() {
 		req.result.Put(&src.atomic)
 		r.body[0] = ddp.Piece{Mem: ddp.Bytes(src.atomic[:]), Len: AtomicResponseLen}
 		err = q.stream.SendUntagged(QueueAtomicResponse, untaggedRsvd(OpAtomicResponse, 0), r.body[:], tokenResponse)
+	} else if piece, e := q.stream.Resolve(req.SrcSTag, req.SrcTO, uint64(req.Size), ddp.RemoteRead); e != nil {
+		q.cut = cutNothing // the region has changed since the request was checked
+		q.fail(q.brokenRead(0, q.sourceCode(req.SrcSTag, e)), e)
 	} else {
-		// The region may have changed since the request was checked.
-		piece, e := q.stream.Resolve(req.SrcSTag, req.SrcTO, uint64(req.Size), ddp.RemoteRead)
-		if e != nil {
-			q.cut = cutNothing
-			q.fail(q.brokenRead(0, q.sourceCode(req.SrcSTag, e)), e)
-			return
-		}
 		var g ddp.Gather
 		if req.Size > 0 {
 			r.body[0], src.region = piece, piece.Region

@@ -4,9 +4,10 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
-func TestSends(t *testing.T) {
+func TestSendOfEachKindArrivesAsWhatItIs(t *testing.T) {
 	for _, row := range []struct {
 		name      string
 		op        WROpcode
@@ -72,9 +73,7 @@ func TestGatherScatterInline(t *testing.T) {
 	src, from := p.a.memory(200, 0)
 	dst, to := p.b.memory(200, ddp.LocalWrite|ddp.RemoteWrite)
 	fill(from, 0)
-	if err := p.b.qp.PostRecv(&RecvWR{ID: 1, SGL: []SGE{sge(dst, 100, 2), sge(dst, 0, 0), sge(dst, 0, 90)}}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, p.b.qp.PostRecv(&RecvWR{ID: 1, SGL: []SGE{sge(dst, 100, 2), sge(dst, 0, 0), sge(dst, 0, 90)}}))
 	p.a.post(SendWR{ID: 1, SGL: []SGE{sge(src, 50, 3), sge(src, 0, 1), sge(src, 10, 4)}})
 	p.run()
 	same(t, "scattered", append(to[100:102:102], to[:6]...), []byte{50, 51, 52, 0, 10, 11, 12, 13})
@@ -92,26 +91,6 @@ func TestGatherScatterInline(t *testing.T) {
 	p.run()
 	same(t, "inline", to[:11], []byte("inline data"))
 	wants(t, "sender", p.a.scq.take(), WC{ID: 1}, WC{ID: 2, Opcode: WCWrite}, WC{ID: 3})
-}
-
-func TestUnsignaled(t *testing.T) {
-	p := newPair(t, nil)
-	dst, _ := p.b.memory(10, ddp.LocalWrite)
-	for i := range 3 {
-		p.b.recv(uint64(i), dst, 0, 10)
-	}
-	p.a.post(SendWR{ID: 1, Flags: Unsignaled})
-	p.a.post(SendWR{ID: 2})
-	p.a.post(SendWR{ID: 3, Flags: Unsignaled})
-	p.run()
-	wants(t, "sender", p.a.scq.take(), WC{ID: 2})
-	if !p.a.qp.sq.empty() {
-		t.Error("unsignalled requests still occupy the send queue")
-	}
-	// One that fails completes all the same.
-	p.a.post(SendWR{ID: 4, Flags: Unsignaled})
-	p.a.qp.Abort(ErrPeerClosed)
-	wants(t, "aborted", p.a.scq.take(), WC{ID: 4, Status: StatusWRFlushErr})
 }
 
 func TestSendQueueIsBounded(t *testing.T) {
@@ -166,13 +145,9 @@ func TestRemoteInvalidation(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			p := newPair(t, nil)
 			r, err := p.b.table.Register(ddp.Spec{PD: row.pd, Mem: ddp.Bytes(make([]byte, 9)), Access: row.access, Scope: row.scope})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if row.gone {
-				if err := p.b.table.Deregister(r); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, p.b.table.Deregister(r))
 			}
 			p.b.shared = row.shared
 			dst, _ := p.b.memory(9, ddp.LocalWrite)
@@ -243,5 +218,111 @@ func TestInvalidationDetachesWhatIsInFlight(t *testing.T) {
 	wants(t, "receiver", p.b.rcq.take(), WC{ID: 1, Opcode: WCRecv})
 	if p.b.detached != 1 {
 		t.Errorf("detached %d times while a response that reads the region is unacknowledged", p.b.detached)
+	}
+}
+
+// messages counts the DDP messages in a log and checks that each is one of RDMAP.
+func messages(t *testing.T, log [][]byte) (n int) {
+	t.Helper()
+	for _, s := range log {
+		c := ddp.Control(s[0])
+		control := s[1]
+		if !c.Tagged() {
+			rsvd := ddp.UntaggedView(s).RsvdULP()
+			control = rsvd[0]
+		}
+		if version, op := SplitControl(control); version != 1 || op > 7 {
+			t.Errorf("a segment that is no RDMAP: % x", s[:2])
+		}
+		if c.Last() {
+			n++
+		}
+	}
+	return n
+}
+
+func TestOneOperationIsOneMessage(t *testing.T) {
+	// req 5040-3.2-1: the operations; req 5040-3.1-3, 5040-5.2-1: each is one DDP message, a Read one of each end.
+	for _, row := range []struct {
+		name string
+		op   WROpcode
+		back int // messages of the responder
+	}{
+		{"Send", WRSend, 0},
+		{"Send with SE", WRSendSE, 0},
+		{"Send with Invalidate", WRSendInv, 0},
+		{"Send with SE and Invalidate", WRSendSEInv, 0},
+		{"RDMA Write", WRWrite, 0},
+		{"RDMA Read", WRRead, 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p := newPair(t, nil)
+			local, _ := p.a.memory(400, ddp.LocalWrite)
+			dst, _ := p.b.memory(400, ddp.LocalWrite|ddp.RemoteWrite|ddp.RemoteRead)
+			victim, _ := p.b.memory(8, ddp.RemoteWrite)
+			p.b.recv(1, dst, 0, 400)
+			wr := SendWR{Op: row.op, SGL: []SGE{sge(local, 0, 300)}}
+			switch row.op {
+			case WRWrite, WRRead:
+				wr.RemoteSTag, wr.RemoteTO = dst.STag(), dst.Base()
+			case WRSendInv, WRSendSEInv:
+				wr.InvalidateSTag = victim.STag()
+			}
+			p.a.post(wr)
+			p.run()
+			if n, m := messages(t, p.a.log), messages(t, p.b.log); n != 1 || m != row.back || len(p.a.log)+len(p.b.log) < 4 { // req 5040-6.1-1
+				t.Errorf("%d messages in %d segments, %d in %d back", n, len(p.a.log), m, len(p.b.log))
+			}
+			for _, log := range [][][]byte{p.a.log, p.b.log} {
+				to := uint64(0)
+				for i, s := range log { // req 5040-5.1-8, 5040-5.2.1-8: one tagged buffer, in one run of octets
+					if !ddp.Control(s[0]).Tagged() {
+						continue
+					}
+					v := ddp.TaggedView(s)
+					if i > 0 && (v.TO() != to || v.STag() != ddp.TaggedView(log[0]).STag()) {
+						t.Errorf("segment %d goes to STag %#x at %d", i, v.STag(), v.TO())
+					}
+					to = v.TO() + uint64(len(v.Payload()))
+				}
+			}
+		})
+	}
+}
+
+func TestInvalidateFieldIsIgnoredWhereItHasNoMeaning(t *testing.T) {
+	// req 5040-4.1-10
+	for _, row := range []struct {
+		name string
+		seg  func(stag ddp.STag, src *ddp.Region) []byte
+	}{
+		{"Send", func(tag ddp.STag, _ *ddp.Region) []byte {
+			return untagged(0, 1, untaggedRsvd(opOf(0x43), tag), 0, true, []byte("x"))
+		}},
+		{"Send with SE", func(tag ddp.STag, _ *ddp.Region) []byte {
+			return untagged(0, 1, untaggedRsvd(opOf(0x45), tag), 0, true, []byte("x"))
+		}},
+		{"Read Request", func(tag ddp.STag, src *ddp.Region) []byte {
+			s := readSegment(1, src.STag(), src.Base(), 4)
+			r := untaggedRsvd(opOf(0x41), tag)
+			copy(s[1:6], r[:])
+			return s
+		}},
+		{"Terminate", func(tag ddp.STag, _ *ddp.Region) []byte {
+			return untagged(2, 1, untaggedRsvd(opOf(0x47), tag), 0, true, (&Terminate{Layer: LayerDDP}).Append(nil))
+		}},
+	} {
+		s := newSetup(t)
+		seg := row.seg(s.both.STag(), s.read)
+		if v := ddp.UntaggedView(seg).RsvdULP(); v == [5]byte{v[0]} {
+			t.Fatalf("%s: the field is 0: this tests nothing", row.name)
+		}
+		s.e.inject(seg)
+		if !s.both.Valid() {
+			t.Errorf("%s invalidated the STag in the field", row.name)
+		}
+		if own := len(s.e.failed) > 0 && !s.e.failed[0].Remote; own {
+			t.Errorf("%s: refused: %v", row.name, s.e.failed[0])
+		}
 	}
 }

@@ -101,19 +101,12 @@ func (s *sendQueue) ready() bool {
 		s.pending() < len(s.asks) && s.asked-s.headersAcked < uint64(len(s.headers))
 }
 
-// done marks a request as finished by ddp.
-func (s *sendQueue) done(i uint64) {
-	if i >= s.completed && i < s.handed {
-		s.at(i).done = true
-	}
-}
+// done marks a Send or RDMA Write as finished by ddp. It completes afterwards, unless it was flushed and nobody looks
+// any more.
+func (s *sendQueue) done(i uint64) { s.at(i).done = true }
 
 // fault marks the request that the stream fails for.
-func (s *sendQueue) fault(i uint64, st Status) {
-	if i >= s.completed && i < s.handed {
-		s.at(i).status = st
-	}
-}
+func (s *sendQueue) fault(i uint64, st Status) { s.at(i).status = st }
 
 // references reports whether a message that ddp may still send again reads from r.
 func (s *sendQueue) references(r *ddp.Region) bool {
@@ -178,7 +171,7 @@ func (q *QP) enqueue(wr *SendWR, flags Flags) error {
 	if err != nil {
 		return err
 	}
-	if (wr.Op.writes() || wr.Op.asks()) && w.length > 0 && w.to+uint64(w.length) < w.to {
+	if (wr.Op.writes() || wr.Op.asks()) && w.to+uint64(w.length) < w.to {
 		return ErrRemoteRange
 	}
 	s.posted++

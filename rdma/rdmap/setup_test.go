@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func idlePair(t *testing.T, change func(*Config)) *pair {
@@ -15,12 +16,10 @@ func TestLimitORD(t *testing.T) {
 	// req 6581-4.1-2: as strict limit: the rest waits in the send queue.
 	p := idlePair(t, func(c *Config) { c.ORD, c.MaxSend = 8, 64 })
 	for _, n := range []int{100, 2, 5} { // it only goes down
-		if err := p.a.qp.LimitORD(n); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, p.a.qp.LimitORD(n))
 	}
-	if p.a.qp.ORD() != 2 || p.a.qp.IRD() != 2 {
-		t.Fatalf("ORD %d, IRD %d", p.a.qp.ORD(), p.a.qp.IRD())
+	if p.a.qp.ORD() != 2 || p.a.qp.IRD() != 2 || len(p.a.qp.sq.headers) != 4 {
+		t.Fatalf("ORD %d, IRD %d, %d headers", p.a.qp.ORD(), p.a.qp.IRD(), len(p.a.qp.sq.headers))
 	}
 	p.a.qp.Start()
 	p.b.qp.Start()
@@ -100,9 +99,7 @@ func TestReadyToReceiveIndications(t *testing.T) {
 	}
 	t.Run("flushed without a completion", func(t *testing.T) {
 		p := idlePair(t, nil)
-		if err := p.a.qp.StartRTR(WRSend); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, p.a.qp.StartRTR(WRSend))
 		p.a.post(SendWR{ID: 1})
 		p.a.qp.Abort(errors.New("enough"))
 		wants(t, "flushed", p.a.scq.take(), WC{ID: 1, Status: StatusWRFlushErr})
@@ -121,7 +118,7 @@ func TestReadyToReceiveIndications(t *testing.T) {
 	})
 }
 
-func TestRefuse(t *testing.T) {
+func TestRefusedSetupIsATerminateWithItsCode(t *testing.T) {
 	// req 6581-8-1, 6581-8-2, 6581-9.1-7, 6581-9.3-2, 6581-11-1: layer 2, type 0, codes 5 to 7; then the stream ends.
 	for code, text := range map[uint8]string{CodeSetupLocal: "local catastrophic error", CodeInsufficientIRD: "insufficient IRD resources", CodeNoRTR: "no matching RTR option"} {
 		p := idlePair(t, nil)

@@ -59,14 +59,11 @@ func (s *SharedQueue) Post(wr *RecvWR) error {
 	}
 	place := s.free[len(s.free)-1]
 	slot := &s.slots[place]
-	g, _, err := resolve(s.check, slot.pieces, s.sge, wr.SGL, ddp.LocalWrite)
+	g, n, err := resolve(s.check, slot.pieces, s.sge, wr.SGL, ddp.LocalWrite)
 	if err != nil {
 		return err
 	}
-	if slot.buf, err = ddp.MakeRecvBuffer(g, uint64(place)); err != nil {
-		return err
-	}
-	slot.id = wr.ID
+	slot.buf, slot.id = ddp.RecvBuffer{Pieces: g, Len: n, Token: uint64(place)}, wr.ID
 	s.free = s.free[:len(s.free)-1]
 	s.posted[(s.head+s.n)%len(s.posted)] = place
 	s.n++

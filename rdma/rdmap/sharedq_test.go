@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // sharedPair is one sender and one receiver whose receives come from a shared queue.
@@ -27,9 +28,7 @@ func sharedPair(t testing.TB, depth, share int) (*pair, *SharedQueue, *ddp.Regio
 func TestSharedReceiveQueue(t *testing.T) {
 	p, srq, r, mem := sharedPair(t, 3, 8)
 	for i := range 3 {
-		if err := srq.Post(&RecvWR{ID: uint64(100 + i), SGL: []SGE{sge(r, 100*i, 5), sge(r, 100*i+50, 5)}}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, srq.Post(&RecvWR{ID: uint64(100 + i), SGL: []SGE{sge(r, 100*i, 5), sge(r, 100*i+50, 5)}}))
 	}
 	if err := srq.Post(&RecvWR{}); err != ErrQueueFull {
 		t.Errorf("fourth: %v", err)
@@ -48,9 +47,7 @@ func TestSharedReceiveQueue(t *testing.T) {
 	}
 	// Places come back; an empty queue is an error of the stream.
 	for i := range 3 {
-		if err := srq.Post(&RecvWR{ID: uint64(200 + i)}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, srq.Post(&RecvWR{ID: uint64(200 + i)}))
 	}
 	for range 4 {
 		p.a.post(SendWR{})
@@ -65,9 +62,7 @@ func TestSharedReceiveQueue(t *testing.T) {
 func TestSharedBuffersGoBackAtTeardown(t *testing.T) {
 	p, srq, r, _ := sharedPair(t, 3, 8)
 	for i := range 3 {
-		if err := srq.Post(&RecvWR{ID: uint64(i), SGL: []SGE{sge(r, 0, 10)}}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, srq.Post(&RecvWR{ID: uint64(i), SGL: []SGE{sge(r, 0, 10)}}))
 	}
 	p.b.inject(untagged(0, 1, [5]byte{0x43}, 0, false, []byte("half")))
 	p.b.qp.Abort(errors.New("enough"))
@@ -87,9 +82,7 @@ func TestShareOfTheSharedQueue(t *testing.T) {
 	// although the queue has buffers.
 	p, srq, r, _ := sharedPair(t, 10, 2)
 	for i := range 10 {
-		if err := srq.Post(&RecvWR{ID: uint64(i), SGL: []SGE{sge(r, 0, 10)}}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, srq.Post(&RecvWR{ID: uint64(i), SGL: []SGE{sge(r, 0, 10)}}))
 	}
 	var placed [3]ddp.Placed
 	for i := range placed {
@@ -108,20 +101,16 @@ func TestSharedQueueIsChecked(t *testing.T) {
 	for _, bad := range []struct {
 		table      *ddp.Table
 		depth, sge int
-	}{{nil, 1, 1}, {e.table, 0, 1}, {e.table, MaxDepth + 1, 1}, {e.table, 1, 0}} {
+	}{{nil, 1, 1}, {e.table, 0, 1}, {e.table, MaxDepth + 1, 1}, {e.table, 1, 0}, {e.table, 1, maxSGEs + 1}} {
 		var ce *ConfigError
 		if _, err := NewSharedQueue(bad.table, testPD, bad.depth, bad.sge); !errors.As(err, &ce) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
 	s, err := NewSharedQueue(e.table, testPD, 1, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	scoped, err := e.table.Register(ddp.Spec{PD: testPD, Mem: ddp.Bytes(make([]byte, 9)), Access: ddp.LocalWrite, Scope: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	local, _ := e.memory(9, 0)
 	for _, row := range []struct {
 		sgl  []SGE

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/invariant"
 )
 
 // StreamError is why a stream failed (section 7.1).
@@ -33,6 +34,9 @@ func (e *StreamError) Error() string {
 
 // Unwrap returns the cause.
 func (e *StreamError) Unwrap() error { return e.Cause }
+
+// InternalError says that the code has contradicted itself: see Host.Broken.
+type InternalError = invariant.Error
 
 // ErrPeerClosed is the cause of a StreamError: the peer closed its half of the stream although it
 // still owed Read or Atomic Responses.

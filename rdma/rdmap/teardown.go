@@ -44,7 +44,7 @@ func (q *QP) terminated(rsvd [5]byte, length uint32) {
 		q.reject(f)
 		return
 	}
-	t, err := ParseTerminate(q.termIn[:length])
+	t, err := ParseTerminate(q.termQ.at(0)[:length])
 	if err != nil {
 		q.reject(errUnspecified)
 		return

@@ -52,23 +52,6 @@ func TestGracefulClose(t *testing.T) {
 	}
 }
 
-func TestPeerClosesWhileReadsAreOutstanding(t *testing.T) {
-	p := newPair(t, nil)
-	r, _ := p.a.memory(9, ddp.LocalWrite)
-	p.a.recv(5, r, 0, 9)
-	p.a.post(SendWR{ID: 1, Op: WRRead, SGL: []SGE{sge(r, 0, 9)}})
-	p.a.cutAll()
-	p.a.qp.Stream().HalfClosed()
-	wants(t, "reads", p.a.scq.take(), WC{ID: 1, Status: StatusWRFlushErr, Opcode: WCRead})
-	wants(t, "receives", p.a.rcq.take(), WC{ID: 5, Status: StatusWRFlushErr, Opcode: WCRecv})
-	if !errors.Is(p.a.qp.Err(), ErrPeerClosed) || !p.a.abort {
-		t.Errorf("error %v, aborted %v", p.a.qp.Err(), p.a.abort)
-	}
-	if err := p.a.qp.PostRecv(&RecvWR{}); err != ErrState {
-		t.Errorf("PostRecv: %v", err)
-	}
-}
-
 func TestLowerLayerLost(t *testing.T) {
 	// req 5040-6.2-1, 5041-6.2.2-2: no Terminate can be sent; all requests complete in error, in order.
 	p := newPair(t, nil)
@@ -108,6 +91,8 @@ func TestTerminateReceived(t *testing.T) {
 		{"for a segment of the Write", quote(Terminate{Layer: LayerDDP, EType: 1, Code: ddp.CodeBaseBounds}, tagged(0x40, 5, 105, true, nil)),
 			[4]Status{StatusRemAccessErr, 5, 5, 5}},
 		{"for another Write", quote(Terminate{Layer: LayerDDP, EType: 1}, tagged(0x40, 5, 111, true, nil)), [4]Status{5, 5, 5, 5}},
+		{"for a Write to another STag", quote(Terminate{Layer: LayerDDP, EType: 1}, tagged(0x40, 6, 105, true, nil)), [4]Status{5, 5, 5, 5}},
+		{"for a message of number 0", quote(Terminate{Layer: LayerDDP, EType: 2}, untagged(0, 0, [5]byte{0x43}, 0, true, nil)), [4]Status{5, 5, 5, 5}},
 		{"for the Send", quote(Terminate{Layer: LayerDDP, EType: 2, Code: ddp.CodeTooLong}, untagged(0, 1, [5]byte{0x43}, 0, true, nil)),
 			[4]Status{5, StatusRemInvReqErr, 5, 5}},
 		{"for a Send that was never sent", quote(Terminate{Layer: LayerDDP, EType: 2, Code: ddp.CodeTooLong}, untagged(0, 2, [5]byte{0x43}, 0, true, nil)),
@@ -161,51 +146,6 @@ func TestLongestTerminateFits(t *testing.T) {
 	}
 }
 
-func TestErrorAfterClosing(t *testing.T) {
-	// The own half is closed already: no Terminate can be sent, the stream is aborted.
-	e := newEnd(t, 1, nil)
-	e.qp.Start()
-	e.qp.Close()
-	if !e.finish {
-		t.Fatal("not closed")
-	}
-	e.inject(untagged(0, 1, [5]byte{0x43}, 0, true, nil))
-	if len(e.failed) != 1 || !e.abort || e.qp.State() != StateError || e.cutAll() != 0 {
-		t.Errorf("failed %v, aborted %v, %v", e.failed, e.abort, e.qp.State())
-	}
-}
-
-func TestBothEndsFailAtOnce(t *testing.T) {
-	p := newPair(t, nil)
-	p.a.inject(untagged(9, 1, [5]byte{0x43}, 0, true, nil))
-	p.b.inject(untagged(9, 1, [5]byte{0x43}, 0, true, nil))
-	p.run()
-	for _, e := range []*end{p.a, p.b} {
-		if len(e.failed) != 1 || e.failed[0].Remote || e.qp.State() != StateError {
-			t.Errorf("failed %v, %v", e.failed, e.qp.State())
-		}
-	}
-}
-
-func TestErrorWhileASourceIsRevoked(t *testing.T) {
-	// The message that the Terminate waits for breaks off itself.
-	p := newPair(t, nil)
-	src, _ := p.a.memory(300, 0)
-	dst, _ := p.b.memory(300, ddp.RemoteWrite)
-	p.a.post(SendWR{ID: 1, Op: WRWrite, SGL: []SGE{sge(src, 0, 300)}, RemoteSTag: dst.STag(), RemoteTO: dst.Base()})
-	p.a.cutOne()
-	p.a.inject(untagged(0, 1, [5]byte{0x43}, 0, true, nil))
-	src.Invalidate()
-	p.run()
-	if tm, _ := p.a.lastWord(); tm.Layer != LayerDDP || tm.Code != ddp.CodeNoBuffer { // the first error
-		t.Errorf("Terminate %v", &tm)
-	}
-	wants(t, "sends", p.a.scq.take(), WC{ID: 1, Status: StatusWRFlushErr, Opcode: WCWrite})
-	if len(p.a.failed) != 1 || len(p.b.failed) != 1 {
-		t.Errorf("failed %v, peer %v", p.a.failed, p.b.failed)
-	}
-}
-
 func TestStreamClosedUnderRequests(t *testing.T) {
 	p := newPair(t, nil)
 	p.a.post(SendWR{ID: 1})
@@ -242,4 +182,51 @@ func TestRequestsEndAfterTheTransmission(t *testing.T) {
 	p.a.qp.Flush()
 	p.a.qp.Ended()
 	wants(t, "once", p.a.scq.take())
+}
+
+// Who closes still answers all that the peer has asked for, also when the answer has to wait: for the one
+// before it, or until earlier ones are acknowledged.
+func TestClosingAnswersEveryRead(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		before int  // Reads answered before, and not acknowledged
+		cut    bool // a response is being cut
+	}{
+		{"the first response is being cut", 0, true},
+		{"no place for a response until one is acknowledged", 4, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p := newPair(t, nil) // IRD and ORD 2
+			p.lazy = true
+			src, data := p.b.memory(300, ddp.RemoteRead)
+			fill(data, 3)
+			dst, got := p.a.memory(300, ddp.LocalWrite)
+			read := func(id uint64) {
+				p.a.post(SendWR{ID: id, Op: WRRead, RemoteSTag: src.STag(), RemoteTO: src.Base(), SGL: []SGE{sge(dst, 0, 300)}})
+			}
+			for i := range row.before {
+				read(uint64(i))
+				p.run()
+				p.a.ack() // the requests: their headers are free again
+			}
+			clear(got)
+			p.a.scq.take()
+			read(100)
+			read(101)
+			p.a.cutAll()
+			p.arrive(p.a, p.b, len(p.a.sent))
+			if row.cut {
+				p.b.cutOne()
+			}
+			p.b.qp.Close()
+			p.lazy = false
+			p.b.ack()
+			p.run()
+			wants(t, "the Reads", p.a.scq.take(), WC{ID: 100, Opcode: WCRead}, WC{ID: 101, Opcode: WCRead})
+			same(t, "what was read", got, data)
+			if !p.b.finish || p.b.qp.Err() != nil {
+				t.Errorf("closed %v, %v", p.b.finish, p.b.qp.Err())
+			}
+		})
+	}
 }

@@ -1,14 +1,14 @@
 package rdmap
 
 import (
-	"bytes"
+	"encoding/binary"
 	"fmt"
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
 )
 
-func TestWrites(t *testing.T) {
+func TestWriteOfEachLengthIsPlaced(t *testing.T) {
 	for _, n := range []int{0, 1, 86, 87, 300} {
 		t.Run(fmt.Sprintf("%d octets", n), func(t *testing.T) {
 			p := newPair(t, nil)
@@ -32,7 +32,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-func TestReads(t *testing.T) {
+func TestReadOfEachLengthIsAnswered(t *testing.T) {
 	for _, n := range []int{0, 1, 86, 87, 300} {
 		t.Run(fmt.Sprintf("%d octets", n), func(t *testing.T) {
 			p := newPair(t, nil)
@@ -78,15 +78,38 @@ func TestReads(t *testing.T) {
 	}
 }
 
-func TestZeroLengthReadIsNotValidated(t *testing.T) {
-	// req 5040-5.2.1-11, 5040-5.2.1-12, 5040-5.2.1-13, 5042-6.3.5-2: any source does.
-	p := newPair(t, nil)
-	sink, _ := p.a.memory(1, ddp.LocalWrite)
-	p.a.post(SendWR{ID: 1, Op: WRRead, SGL: []SGE{sge(sink, 0, 0)}, RemoteSTag: 0xBAD, RemoteTO: 1<<64 - 1})
-	p.run()
-	wants(t, "reader", p.a.scq.take(), WC{ID: 1, Opcode: WCRead})
-	if len(p.b.failed) > 0 {
-		t.Error(p.b.failed[0])
+// No Tagged Offset of a Read of nothing is looked at, and every range that does not wrap is answered.
+func TestReadsUpToTheLastTaggedOffset(t *testing.T) {
+	const top = 1<<64 - 1
+	for _, row := range []struct {
+		name        string
+		src         bool // a region that ends at 2^64-1, otherwise no STag of anyone
+		srcTO, sink uint64
+		size        uint32
+		want        string
+	}{
+		// req 5040-5.2.1-11, 5040-5.2.1-12, 5040-5.2.1-13, 5042-6.3.5-2
+		{"nothing, from anywhere to anywhere", false, top, top, 0, ""},
+		{"from the last octets there can be", true, top - 4, 0, 4, "6789"}, // req 5040-7.2-9
+		{"to the last octets there can be", true, top - 10, top - 10, 10, "0123456789"},
+	} {
+		e := newEnd(t, 1, nil)
+		e.qp.Start()
+		r, err := e.table.Register(ddp.Spec{PD: testPD, Mem: ddp.Bytes([]byte("0123456789")), Base: top - 10, Access: ddp.RemoteRead})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tag := r.STag()
+		if !row.src {
+			tag = 0xBAD
+		}
+		b := readSegment(1, tag, row.srcTO, row.size)
+		binary.BigEndian.PutUint64(b[18+4:], row.sink)
+		e.inject(b)
+		if n := e.cutAll(); n != 1 || len(e.failed) > 0 {
+			t.Fatalf("%s: %d segments, %v", row.name, n, e.failed)
+		}
+		same(t, row.name, e.log[0], tagged(0x42, 5, row.sink, true, []byte(row.want)))
 	}
 }
 
@@ -177,21 +200,11 @@ func TestNoReadsAllowed(t *testing.T) {
 	if tm, _ := e.lastWord(); tm.Layer != LayerDDP || tm.Code != ddp.CodeNoBuffer {
 		t.Errorf("IRD 0: Terminate %v", &tm)
 	}
-}
-
-func TestFence(t *testing.T) {
-	p := newPair(t, nil)
-	sink, _ := p.a.memory(10, ddp.LocalWrite)
-	src, _ := p.b.memory(10, ddp.RemoteRead|ddp.RemoteWrite)
-	p.a.post(SendWR{ID: 1, Op: WRRead, SGL: []SGE{sge(sink, 0, 10)}, RemoteSTag: src.STag(), RemoteTO: src.Base()})
-	p.a.post(SendWR{ID: 2, Op: WRWrite, Flags: Fence, RemoteSTag: src.STag(), RemoteTO: src.Base(), Inline: []byte("later")})
-	if n := p.a.cutAll(); n != 1 {
-		t.Fatalf("%d messages left before the read was answered", n)
-	}
-	p.run()
-	wants(t, "fenced", p.a.scq.take(), WC{ID: 1, Opcode: WCRead}, WC{ID: 2, Opcode: WCWrite})
-	if bytes.Contains(sink.Memory().RAM(), []byte("later")) {
-		t.Error("the read saw the fenced write")
+	e = newEnd(t, 1, func(c *Config) { c.IRD, c.ORD = 0, 0 })
+	e.qp.Start()
+	e.inject(tagged(0x42, 5, 0, true, []byte("x")))
+	if tm, _ := e.lastWord(); tm.Layer != LayerDDP || tm.Code != ddp.CodeInvalidSTag {
+		t.Errorf("a Read Response with ORD 0: Terminate %v", &tm)
 	}
 }
 
@@ -303,4 +316,116 @@ func TestUnacknowledgedResponsesAreBounded(t *testing.T) {
 	if len(e.log) != 3 || e.qp.QueuedReads() != 0 || len(e.failed) > 0 {
 		t.Errorf("%d responses sent, %d wait, %v", len(e.log), e.qp.QueuedReads(), e.failed)
 	}
+}
+
+func TestReadSizeTakesAllOf32Bits(t *testing.T) {
+	// req 5040-4.4-6
+	for _, n := range []uint32{0, 1, 1 << 31, 1<<32 - 1} {
+		var b [ReadRequestLen]byte
+		(&ReadRequest{Size: n}).Put(&b)
+		if got := ParseReadRequest(&b); got.Size != n {
+			t.Errorf("%d comes back as %d", n, got.Size)
+		}
+		s := newSetup(t)
+		s.e.inject(readSegment(1, s.read.STag(), s.read.Base(), n))
+		s.e.cutAll()
+		if n > 100 { // in octets: beyond the source buffer, which a smaller unit would not tell
+			if tm, _ := s.e.lastWord(); tm.Code != CodeBounds {
+				t.Errorf("a Read of %d octets of a buffer of 100: %v", n, &tm)
+			}
+		} else if messages(t, s.e.log) != 1 || len(s.e.failed) != 0 {
+			t.Errorf("a Read of %d octets is not answered", n)
+		}
+	}
+}
+
+func TestLaterWriteMayBePlacedBeforeTheReadIsAnswered(t *testing.T) {
+	// req 5040-B-3
+	p := newPair(t, nil)
+	sink, got := p.a.memory(4, ddp.LocalWrite)
+	src, data := p.b.memory(4, ddp.RemoteRead|ddp.RemoteWrite)
+	copy(data, "old.")
+	p.a.post(SendWR{ID: 1, Op: WRRead, SGL: []SGE{sge(sink, 0, 4)}, RemoteSTag: src.STag(), RemoteTO: src.Base()})
+	p.a.post(SendWR{ID: 2, Op: WRWrite, Inline: []byte("new!"), RemoteSTag: src.STag(), RemoteTO: src.Base()})
+	if p.a.cutAll() != 2 {
+		t.Fatalf("%d segments", len(p.a.sent))
+	}
+	var read, write ddp.Placed
+	p.b.qp.Stream().Place(p.a.sent[1], &write)
+	p.b.qp.Stream().Place(p.a.sent[0], &read)
+	p.b.qp.Stream().Deliver(&read)
+	p.b.qp.Stream().Deliver(&write)
+	p.a.sent, p.a.unacked = nil, 2
+	p.run()
+	if string(got) != "new!" {
+		t.Errorf("read %q", got)
+	}
+	wants(t, "source", p.a.scq.take(), WC{ID: 1, Opcode: WCRead}, WC{ID: 2, Opcode: WCWrite})
+}
+
+func TestCompletionAtTheSourceIsNotOneAtTheSink(t *testing.T) {
+	// req 5040-5.5-5: acknowledged, a Write and a Send are complete, wherever the peer is with them.
+	p := newPair(t, nil)
+	r, mem := p.b.memory(8, ddp.LocalWrite|ddp.RemoteWrite)
+	p.b.recv(1, r, 4, 4)
+	p.a.post(SendWR{ID: 1, Op: WRWrite, Inline: []byte("data"), RemoteSTag: r.STag(), RemoteTO: r.Base()})
+	p.a.post(SendWR{ID: 2, Inline: []byte("told")})
+	p.a.cutAll()
+	wants(t, "not acknowledged", p.a.scq.take())
+	p.a.unacked = 2
+	p.a.ack()
+	wants(t, "acknowledged", p.a.scq.take(), WC{ID: 1, Opcode: WCWrite}, WC{ID: 2, Opcode: WCSend})
+	same(t, "memory of the peer", mem, make([]byte, 8))
+	wants(t, "the peer", p.b.rcq.take())
+	p.arrive(p.a, p.b, 2)
+	p.a.unacked = 0
+	wants(t, "the peer, later", p.b.rcq.take(), WC{ID: 1, Opcode: WCRecv})
+	same(t, "memory of the peer", mem, []byte("datatold"))
+}
+
+func TestReadQueuesOfStreamsAreSeparate(t *testing.T) {
+	// req 5040-8.1.2-6, 5042-6.4.3.3-1, 5042-7.2-1, 5042-A-3: each has its own, of the depth it was made with.
+	table := ddp.NewTable(newSeed(3))
+	var ends [2]*end
+	for i := range ends {
+		ends[i] = newEnd(t, byte(10+i), func(c *Config) { c.Table, c.IRD = table, 2 })
+		ends[i].table = table
+		ends[i].qp.Start()
+	}
+	src, _ := ends[0].memory(100, ddp.RemoteRead)
+	read := func(e *end, msn uint32) { e.inject(readSegment(msn, src.STag(), src.Base(), 10)) }
+	read(ends[0], 1)
+	read(ends[0], 2)
+	read(ends[1], 1)
+	read(ends[1], 2)
+	read(ends[0], 3) // one too many for the first
+	if len(ends[0].failed) != 1 || len(ends[1].failed) != 0 {
+		t.Errorf("errors %v and %v, want one on the stream that asked for too much", ends[0].failed, ends[1].failed)
+	}
+	ends[1].cutAll()
+	if n := messages(t, ends[1].log); n != 2 {
+		t.Errorf("%d of 2 responses on the other stream", n)
+	}
+}
+
+// The response to the second of two RDMA Reads of one length is no answer to the first: its octets may be
+// placed, as segments come in any order, but in its turn it is an error.
+func TestResponseToALaterReadDoesNotAnswerTheFirst(t *testing.T) {
+	// req 5040-5.5-16
+	e := newEnd(t, 1, nil)
+	r, mem := e.memory(40, ddp.LocalWrite)
+	e.qp.Start()
+	for i := range 2 {
+		e.post(SendWR{ID: uint64(i), Op: WRRead, RemoteSTag: 77, SGL: []SGE{sge(r, 20*i, 20)}})
+	}
+	e.cutAll()
+	body := make([]byte, 20)
+	fill(body, 1)
+	e.inject(tagged(Control(OpReadResponse), r.STag(), r.Base()+20, true, body))
+	same(t, "placed where the second Read wants it", mem[20:], body)
+	if e.qp.State() < StateTerminate {
+		t.Fatalf("state %v", e.qp.State())
+	}
+	wants(t, "both fail, the first for the wrong answer", e.scq.take(),
+		WC{ID: 0, Status: StatusBadRespErr, Opcode: WCRead}, WC{ID: 1, Status: StatusWRFlushErr, Opcode: WCRead})
 }

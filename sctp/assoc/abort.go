@@ -1,6 +1,7 @@
 package assoc
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
@@ -20,13 +21,33 @@ func (a *Assoc) abort(why refusal) {
 		return
 	}
 	a.lastWords(why)
-	a.down(&AbortError{Causes: []Cause{{Code: why.code, Info: slices.Clone(why.info)}}})
+	a.down(onEnd, &AbortError{Causes: []Cause{{Code: why.code, Info: slices.Clone(why.info)}}})
 }
 
 // violated ends the association because the peer has broken the protocol.
 func (a *Assoc) violated(err error) {
 	a.stats.Violations++
 	a.abort(violation(err))
+}
+
+// Break ends the association because a layer above has contradicted itself. It may be called from within a Placer or
+// Source too: the chunk or message under way is the last.
+func (a *Assoc) Break(err *InternalError) { a.fault = cmp.Or(a.fault, err) }
+
+// sound says that this side has not contradicted itself.
+func (a *Assoc) sound() bool { return a.fault == nil && a.sender.Fault() == nil }
+
+// unsound ends the association if this side has contradicted itself, and says so. Nothing is received, placed or sent
+// any more, so that all memory is safe before anybody hears of it. The peer is not told the details.
+func (a *Assoc) unsound() bool {
+	if a.sound() || a.state == Closed {
+		return false
+	}
+	err := cmp.Or(a.fault, a.sender.Fault())
+	a.stats.Contradictions++
+	a.lastWords(refusal{code: wire.CauseUserAbort, info: []byte("internal error")})
+	a.down(onEnd, err)
+	return true
 }
 
 // lastWords queues the ABORT packet.
@@ -57,13 +78,15 @@ func (a *Assoc) handleAbort(c wire.Chunk) {
 		a.stats.Malformed++ // section 3.3.7: silently discarded
 		return
 	}
-	a.down(&AbortError{ByPeer: true, Causes: copyCauses(ab.Causes())})
+	a.down(onEnd, &AbortError{ByPeer: true, Causes: copyCauses(ab.Causes())})
 }
 
 // down enters CLOSED: nothing but last words is sent any more, and every message that is not
 // acknowledged is reported before EventDown. Of a message that was received in part, Receive tells that it is cut off.
-func (a *Assoc) down(err error) {
-	a.state, a.setup, a.closing = Closed, nil, nil
+func (a *Assoc) down(by trigger, err error) {
+	if !a.enter(by) {
+		return
+	}
 	a.control.clear()
 	a.failMessages()
 	if a.recv != nil {

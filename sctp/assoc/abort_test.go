@@ -1,62 +1,78 @@
 package assoc_test
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/invariant"
+	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
+// Nothing leaves behind the ABORT, whatever waits to be sent.
+func TestAbortIsTheLastPacket(t *testing.T) {
+	l := lab.Passive(t, nil)
+	for range 2 { // a SACK is due
+		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Data("x"), wire.AppendHeartbeat(nil, []byte("y"))))
+	}
+	if err := l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{{1}}}); err != nil {
+		t.Fatal(err)
+	}
+	l.A.Abort(l.Now, nil)
+	l.Expect(l.Flush(), "ABORT")
+}
+
 func TestAbortTellsBothSidesTheReason(t *testing.T) {
-	w, a, b := pair(t, nil, nil)
-	w.send(a, 0, make([]byte, 5000))
-	a.Abort(w.now, []byte("gone fishing"))
-	w.run(time.Second)
+	w, a, b := lab.Pair(t, nil, nil)
+	w.Send(a, 0, make([]byte, 5000))
+	a.Abort(w.Now, []byte("gone fishing"))
+	w.Run(time.Second)
 	if a.State() != assoc.Closed || b.State() != assoc.Closed {
 		t.Fatalf("states %v, %v", a.State(), b.State())
 	}
-	pkts := w.seen(0, wire.ChunkAbort)
-	if len(pkts) != 1 || describe([]wire.Packet{pkts[0].pkt}) != "ABORT" { // req 9260-9.1-1, 9260-3.3.7-2
+	pkts := w.Seen(0, wire.ChunkAbort)
+	if len(pkts) != 1 || lab.Describe([]wire.Packet{pkts[0].Pkt}) != "ABORT" { // req 9260-9.1-1, 9260-3.3.7-2
 		t.Fatalf("%d ABORT packets", len(pkts))
 	}
-	if pkts[0].pkt.VTag() != b.LocalTag() { // req 9260-8.5.1-3
+	if pkts[0].Pkt.VTag() != b.LocalTag() { // req 9260-8.5.1-3
 		t.Error("the ABORT has not the peer's tag")
 	}
-	err, _ := w.hosts[0].downErr()
+	err, _ := w.Hosts[0].DownErr()
 	var local *assoc.AbortError
 	if !errors.As(err, &local) || local.ByPeer || !errors.Is(err, syscall.ECONNABORTED) {
 		t.Errorf("own side: %v", err)
 	}
-	err, _ = w.hosts[1].downErr()
+	err, _ = w.Hosts[1].DownErr()
 	var remote *assoc.AbortError
 	if !errors.As(err, &remote) || !remote.ByPeer || string(remote.Reason()) != "gone fishing" || !errors.Is(err, syscall.ECONNRESET) { // req 9260-9.1-2, 9260-9.1-5
 		t.Errorf("peer's side: %v", err)
 	}
-	if e, ok := w.hosts[0].event(assoc.EventSendFailed); !ok || !e.Unsent {
+	if e, ok := w.Hosts[0].Event(assoc.EventSendFailed); !ok || !e.Unsent {
 		t.Errorf("the queued message: %+v %v", e, ok)
 	}
-	if len(w.seen(1, wire.ChunkAbort)) != 0 { // req 9260-9.1-3
+	if len(w.Seen(1, wire.ChunkAbort)) != 0 { // req 9260-9.1-3
 		t.Error("an ABORT was answered")
 	}
 	if a.NextTimeout() != rawio.Never || b.NextTimeout() != rawio.Never {
 		t.Error("a timer of a dead association runs")
 	}
-	if w.hosts[0].ep.Len() != 0 || w.hosts[1].ep.Len() != 0 {
+	if w.Hosts[0].Endpoint.Len() != 0 || w.Hosts[1].Endpoint.Len() != 0 {
 		t.Error("an endpoint still holds the association")
 	}
 }
 
 func TestLongAbortReasonFitsThePacket(t *testing.T) {
-	l := passiveLab(t, nil)
-	l.a.Abort(l.now, []byte(strings.Repeat("x", 3000)))
-	out := l.flush()
-	l.expect(out, "ABORT")
-	if code, _ := causeOf(out[0]); len(out[0]) > testMTU || code != wire.CauseUserAbort {
+	l := lab.Passive(t, nil)
+	l.A.Abort(l.Now, []byte(strings.Repeat("x", 3000)))
+	out := l.Flush()
+	l.Expect(out, "ABORT")
+	if code, _ := lab.CauseOf(out[0]); len(out[0]) > lab.MTU || code != wire.CauseUserAbort {
 		t.Errorf("packet of %d octets, cause %v", len(out[0]), code)
 	}
 }
@@ -64,49 +80,133 @@ func TestLongAbortReasonFitsThePacket(t *testing.T) {
 func TestProtocolViolationsAbort(t *testing.T) {
 	for _, row := range []struct {
 		name  string
-		chunk func(l *lab) []byte
+		chunk func(l *lab.Lab) []byte
 		code  wire.CauseCode
 	}{
-		{"DATA without user data", func(l *lab) []byte { return dataChunk(l.tsn, 0, 0, "") }, wire.CauseNoUserData},  // req 9260-6.2-27
-		{"SACK for a TSN never sent", func(l *lab) []byte { return l.sack(l.hostTSN) }, wire.CauseProtocolViolation}, // req 9260-12.4-3
-		{"gap block for a TSN never sent", func(l *lab) []byte {
-			return wire.AppendSack(nil, wire.SackFields{CumTSN: l.hostTSN - 1, ARwnd: 9999, Gaps: []wire.GapBlock{{Start: 2, End: 3}}})
+		{"DATA without user data", func(l *lab.Lab) []byte { return lab.DataChunk(l.TSN, 0, 0, "") }, wire.CauseNoUserData}, // req 9260-6.2-27
+		{"SACK for a TSN never sent", func(l *lab.Lab) []byte { return l.Sack(l.HostTSN) }, wire.CauseProtocolViolation},    // req 9260-12.4-3
+		{"gap block for a TSN never sent", func(l *lab.Lab) []byte {
+			return wire.AppendSack(nil, wire.SackFields{CumTSN: l.HostTSN - 1, ARwnd: 9999, Gaps: []wire.GapBlock{{Start: 2, End: 3}}})
 		}, wire.CauseProtocolViolation},
-		{"SHUTDOWN for a TSN never sent", func(l *lab) []byte { return wire.AppendShutdown(nil, l.hostTSN+7) }, wire.CauseProtocolViolation},
+		{"SHUTDOWN for a TSN never sent", func(l *lab.Lab) []byte { return wire.AppendShutdown(nil, l.HostTSN+7) }, wire.CauseProtocolViolation},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := passiveLab(t, nil)
-			out := l.send(l.tag, row.chunk(l), wire.AppendHeartbeat(nil, []byte("x")))
-			l.expect(out, "ABORT")
-			code, cause := causeOf(out[0])
-			if code != row.code || out[0].VTag() != l.peerTag {
+			l := lab.Passive(t, nil)
+			out := l.Send(l.Tag, row.chunk(l), wire.AppendHeartbeat(nil, []byte("x")))
+			l.Expect(out, "ABORT")
+			code, cause := lab.CauseOf(out[0])
+			if code != row.code || out[0].VTag() != l.PeerTag {
 				t.Errorf("cause %v, tag %#x", code, out[0].VTag())
 			}
-			if tsn, err := cause.NoUserData(); code == wire.CauseNoUserData && (err != nil || tsn != l.tsn) {
-				t.Errorf("No User Data names TSN %d, want %d", tsn, l.tsn)
+			if want := []byte{0, 9, 0, 8, 0, 0, 3, 0xe8}; code == wire.CauseNoUserData && !bytes.Equal(cause, want) { // req 9260-3.3.10.9-1
+				t.Errorf("cause %x, want %x", []byte(cause), want)
 			}
-			l.inState(assoc.Closed)
+			l.InState(assoc.Closed)
 		})
 	}
 }
 
-func TestAbortInEachState(t *testing.T) {
+func TestAbortIsTheLastChunk(t *testing.T) {
+	t.Run("sent", func(t *testing.T) {
+		l := lab.Passive(t, nil)
+		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendHeartbeat(nil, []byte("answer me")), l.Data("x")))
+		l.A.Abort(l.Now, nil)
+		for _, p := range l.Flush() {
+			if types := lab.ChunkTypes(p); lab.Has(p, wire.ChunkAbort) && types[len(types)-1] != wire.ChunkAbort { // req 9260-3.3.7-3
+				t.Errorf("sent %v", types)
+			}
+		}
+		if l.InState(assoc.Closed); len(l.Flush()) != 0 {
+			t.Error("something is sent after the ABORT")
+		}
+	})
+	t.Run("received", func(t *testing.T) {
+		l := lab.Bare(t)
+		p := &placer{}
+		l.Host.Placer = p
+		l.Listen(nil)
+		l.Shake()
+		l.Expect(l.Send(l.Tag, l.Data("place before"), wire.AppendAbort(nil, false), l.Data("place behind")), "") // req 9260-3.3.7-4
+		l.InState(assoc.Closed)
+		if strings.Join(p.seen, ", ") != "place before" {
+			t.Errorf("the upper layer saw %q", p.seen)
+		}
+	})
+}
+
+// liar is a Source that breaks its word: it has nothing until it is told to, and then a message on a stream that there is not.
+type liar struct{ lies bool }
+
+func (s *liar) Next(_ rawio.Time, _ int, m *assoc.Message) bool {
+	*m = assoc.Message{Stream: 4000, Body: [2][]byte{[]byte("to nowhere")}}
+	return s.lies
+}
+func (*liar) Acked(rawio.Time, wire.StreamID, uint64) {}
+
+// liarLab has an established association whose Source lies from now on.
+func liarLab(t *testing.T) *lab.Lab {
+	l := lab.Bare(t)
+	source := new(liar)
+	l.Host.Source = source
+	l.Listen(nil)
+	l.Shake()
+	source.lies = true
+	t.Cleanup(invariant.Tolerate())
+	return l
+}
+
+// What cannot happen ends the association that it happens in, and neither the process nor a test quietly.
+func TestContradictionEndsTheAssociation(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		lab  func(*testing.T) *lab
-		want string
+		says string
+		ask  func(l *lab.Lab) // makes the association ask its Source
 	}{
-		{"COOKIE-WAIT: the peer's tag is unknown, nothing is sent", func(t *testing.T) *lab { return activeLab(t, nil) }, ""},
-		{"COOKIE-ECHOED", func(t *testing.T) *lab { return echoedLab(t, nil) }, "ABORT"},
-		{"ESTABLISHED", func(t *testing.T) *lab { return passiveLab(t, nil) }, "ABORT"},
+		{"with the next packet", "SACK | ABORT", func(l *lab.Lab) { l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Data("x"))) }},
+		{"when it wants to shut down", "ABORT", func(l *lab.Lab) { l.A.Shutdown(l.Now) }},
+		{"when the peer wants to", "ABORT", func(l *lab.Lab) {
+			l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendShutdown(nil, l.HostTSN-1)))
+		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := row.lab(t)
-			l.a.Abort(l.now, nil)
-			l.expect(l.flush(), row.want)
-			l.inState(assoc.Closed) // req 9260-4-1
-			l.a.Abort(l.now, nil)
-			l.expect(l.flush(), "")
+			l := liarLab(t)
+			row.ask(l)
+			l.Expect(l.Flush(), row.says)
+			l.InState(assoc.Closed)
+			err, _ := l.Host.DownErr()
+			var broken *assoc.InternalError
+			if !errors.As(err, &broken) || !errors.Is(err, syscall.ENOTRECOVERABLE) || !strings.Contains(err.Error(), "stream 4000 of 10") {
+				t.Errorf("ended by %v", err)
+			}
+			if n := l.A.Stats().Contradictions; n != 1 {
+				t.Errorf("%d contradictions", n)
+			}
+			l.Expect(l.Send(l.Tag, l.Data("y")), "ABORT") // of the endpoint: there is no association
 		})
 	}
+	t.Run("in the middle of a packet", func(t *testing.T) {
+		l := lab.Bare(t)
+		p := &placer{}
+		l.Host.Placer = p
+		l.Listen(nil)
+		l.Shake()
+		p.meet = func() {
+			l.A.Break(&assoc.InternalError{})
+			l.A.Break(&assoc.InternalError{Where: "the consequences"})
+		}
+		l.Expect(l.Send(l.Tag, l.Data("place this"), l.Data("place that")), "ABORT")
+		if err, _ := l.Host.DownErr(); len(p.seen) != 1 || err == nil || strings.Contains(err.Error(), "consequences") {
+			t.Errorf("placed %q, ended by %v", p.seen, err)
+		}
+	})
+	t.Run("in a test it panics", func(t *testing.T) {
+		l := liarLab(t)
+		invariant.Tolerate()() // no more
+		defer func() {
+			if _, ok := recover().(*assoc.InternalError); !ok {
+				t.Error("it passed")
+			}
+		}()
+		l.Send(l.Tag, l.Data("x"))
+	})
 }

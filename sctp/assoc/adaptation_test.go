@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -13,7 +14,7 @@ import (
 func u32(v uint32) *uint32 { return &v }
 
 func TestAdaptationIndicationReachesBothSides(t *testing.T) {
-	_, a, b := pair(t, &assoc.Config{Adaptation: u32(1), RequireAdaptation: true}, &assoc.Config{Adaptation: u32(1), RequireAdaptation: true})
+	_, a, b := lab.Pair(t, &assoc.Config{Adaptation: u32(1), RequireAdaptation: true}, &assoc.Config{Adaptation: u32(1), RequireAdaptation: true})
 	for _, x := range []*assoc.Assoc{a, b} { // req 5061-4.2.6-3, 5061-4.2.6-6
 		if v, ok := x.PeerAdaptation(); v != 1 || !ok {
 			t.Errorf("peer's indication %d %v", v, ok)
@@ -22,7 +23,7 @@ func TestAdaptationIndicationReachesBothSides(t *testing.T) {
 }
 
 func TestAdaptationAbsenceIsReported(t *testing.T) {
-	_, a, b := pair(t, &assoc.Config{Adaptation: u32(9)}, nil)
+	_, a, b := lab.Pair(t, &assoc.Config{Adaptation: u32(9)}, nil)
 	if v, ok := a.PeerAdaptation(); v != 0 || ok {
 		t.Errorf("a: %d %v", v, ok)
 	}
@@ -32,6 +33,7 @@ func TestAdaptationAbsenceIsReported(t *testing.T) {
 }
 
 func TestRequiredAdaptationIsEnforced(t *testing.T) {
+	// req 5043-7.1-1
 	strict := &assoc.Config{Adaptation: u32(1), RequireAdaptation: true}
 	for _, row := range []struct {
 		name   string
@@ -45,22 +47,22 @@ func TestRequiredAdaptationIsEnforced(t *testing.T) {
 		{"initiator, another announced", strict, &assoc.Config{Adaptation: u32(2)}, false, assoc.AdaptationError{Want: 1, Got: 2}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := newWorld(t)
-			w.listen(row.b)
-			a := w.connect(row.a)
-			w.run(5 * time.Second)
+			w := lab.NewWorld(t)
+			w.Listen(row.b)
+			a := w.Connect(row.a)
+			w.Run(5 * time.Second)
 			if a.State() != assoc.Closed {
 				t.Fatalf("state %v", a.State())
 			}
-			for _, h := range w.hosts {
-				if len(h.assocs)-h.ep.Len() != 1-h.id {
-					t.Errorf("host %d holds %d associations", h.id, h.ep.Len())
+			for _, h := range w.Hosts {
+				if len(h.Assocs)-h.Endpoint.Len() != 1-h.ID {
+					t.Errorf("host %d holds %d associations", h.ID, h.Endpoint.Len())
 				}
-				if _, up := h.event(assoc.EventUp); up {
-					t.Errorf("host %d came up", h.id)
+				if _, up := h.Event(assoc.EventUp); up {
+					t.Errorf("host %d came up", h.ID)
 				}
 			}
-			err, _ := w.hosts[0].downErr()
+			err, _ := w.Hosts[0].DownErr()
 			if row.byPeer {
 				var ab *assoc.AbortError
 				if !errors.As(err, &ab) || !ab.ByPeer {
@@ -72,19 +74,35 @@ func TestRequiredAdaptationIsEnforced(t *testing.T) {
 			if !errors.As(err, &ae) || *ae != row.want || !errors.Is(err, syscall.ECONNREFUSED) {
 				t.Errorf("ended by %v", err)
 			}
-			if len(w.seen(0, wire.ChunkCookieEcho)) != 0 || len(w.seen(0, wire.ChunkAbort)) != 1 {
+			if len(w.Seen(0, wire.ChunkCookieEcho)) != 0 || len(w.Seen(0, wire.ChunkAbort)) != 1 {
 				t.Error("the INIT ACK was not refused by ABORT")
+			}
+			if n := a.Stats().Violations; n != 1 {
+				t.Errorf("counted as %d violations", n)
 			}
 		})
 	}
 }
 
 func TestAdaptationIsIgnoredOutsideTheHandshake(t *testing.T) {
-	l := passiveLab(t, nil)
+	l := lab.Passive(t, nil)
 	// req 5061-4.2.6-5: in an ERROR's unrecognized parameters, say
 	b := wire.AppendCause(wire.AppendError(nil), wire.CauseUnrecognizedParams, wire.AppendAdaptationIndication(nil, 5))
-	l.expect(l.send(l.tag, wire.CloseChunk(b, 0)), "")
-	if _, ok := l.a.PeerAdaptation(); ok {
+	l.Expect(l.Send(l.Tag, wire.CloseChunk(b, 0)), "")
+	if _, ok := l.A.PeerAdaptation(); ok {
 		t.Error("taken from an ERROR chunk")
+	}
+}
+
+func TestAdaptationCodePointIsOpaque(t *testing.T) {
+	// req 5061-4.2.6-2, 5043-7.1-1
+	for _, v := range []uint32{0, 1, 2, 0x80000000, 1<<32 - 1} {
+		_, a, b := lab.Pair(t, &assoc.Config{Adaptation: u32(v)}, &assoc.Config{Adaptation: u32(^v)})
+		if got, ok := b.PeerAdaptation(); got != v || !ok {
+			t.Errorf("listener got %#x %v, want %#x", got, ok, v)
+		}
+		if got, ok := a.PeerAdaptation(); got != ^v || !ok {
+			t.Errorf("initiator got %#x %v, want %#x", got, ok, ^v)
+		}
 	}
 }

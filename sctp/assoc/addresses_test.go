@@ -1,6 +1,7 @@
 package assoc_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -10,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -26,10 +30,8 @@ func addrs(list string) (out []netip.Addr) {
 // listed returns the addresses in an INIT or INIT ACK, as they are on the wire.
 func listed(t *testing.T, pkt wire.Packet, c wire.ChunkType) (out []netip.Addr) {
 	t.Helper()
-	init, err := wire.AsInit(chunkOf(pkt, c))
-	if err != nil {
-		t.Fatal(err)
-	}
+	init, err := wire.AsInit(lab.ChunkOf(pkt, c))
+	must.OK(t, err)
 	ps := init.Params()
 	for p, ok := ps.Next(); ok; p, ok = ps.Next() {
 		switch p.Type() {
@@ -64,22 +66,20 @@ func TestAnnouncedAddresses(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			cfg := &assoc.Config{LocalAddrs: addrs(row.own)}
 			peer := netip.AddrPortFrom(netip.MustParseAddr(row.peer), 0)
-			l := bareLab(t)
-			a, err := l.h.ep.Connect(l.now, cfg, portB, netip.AddrPort{}, []netip.AddrPort{peer}, portA)
-			if err != nil {
-				t.Fatal(err)
-			}
-			l.h.adopt(a)
+			l := lab.Bare(t)
+			a, err := l.Host.Endpoint.Connect(l.Now, cfg, lab.PortB, netip.AddrPort{}, []netip.AddrPort{peer}, lab.PortA)
+			must.OK(t, err)
+			l.Host.Adopt(a)
 			if got := a.LocalAddr().Addr(); got != netip.MustParseAddr(row.from) {
 				t.Errorf("the INIT leaves from %v", got)
 			}
-			if got := listed(t, l.flush()[0], wire.ChunkInit); !slices.Equal(got, addrs(row.want)) {
+			if got := listed(t, l.Flush()[0], wire.ChunkInit); !slices.Equal(got, addrs(row.want)) {
 				t.Errorf("INIT lists %v", got)
 			}
-			l = bareLab(t)
-			l.listen(cfg)
-			l.h.addr = netip.AddrPortFrom(netip.MustParseAddr(row.from), 0)
-			if got := listed(t, l.sendFrom(peer, 0, initChunk(1, 1))[0], wire.ChunkInitAck); !slices.Equal(got, addrs(row.want)) {
+			l = lab.Bare(t)
+			l.Listen(cfg)
+			l.Host.Addr = netip.AddrPortFrom(netip.MustParseAddr(row.from), 0)
+			if got := listed(t, l.SendFrom(peer, 0, lab.InitChunk(1, 1))[0], wire.ChunkInitAck); !slices.Equal(got, addrs(row.want)) {
 				t.Errorf("INIT ACK lists %v", got)
 			}
 		})
@@ -97,11 +97,12 @@ func TestAddressesThatArePassedOver(t *testing.T) {
 		{"no host has these", "", "10.0.0.9", "0.0.0.0 255.255.255.255 239.0.0.1 :: ff02::1", "10.0.0.9"},
 		{"loopback from elsewhere", "", "10.0.0.9", "127.0.0.1 ::1", "10.0.0.9"},
 		{"loopback from here", "", "127.0.0.9", "127.0.0.1 10.0.0.1", "127.0.0.9 127.0.0.1 10.0.0.1"},
+		{"loopback from next door", "", "169.254.1.9", "127.0.0.1 169.254.1.1 10.0.0.1", "169.254.1.9 169.254.1.1 10.0.0.1"},
 		{"private ones of a public peer", "", "192.0.2.9", "10.0.0.1 192.168.0.1 fd00::1 100.64.0.9 198.51.100.9", "192.0.2.9 198.51.100.9"},
 		{"public ones of a private peer", "", "10.0.0.9", "198.51.100.9", "10.0.0.9 198.51.100.9"},
 		{"link-local ones from elsewhere", "", "2001:db8::9", "fe80::9 169.254.1.1", "2001:db8::9"},
 		{"link-local ones of this link", "", "fe80::9%eth0", "fe80::10 2001:db8::9", "fe80::9%eth0 fe80::10%eth0 2001:db8::9"},
-		{"those of a family that no own address has", "10.0.0.1 10.1.0.1", "10.0.0.9", "2001:db8::9 10.0.0.10", "10.0.0.9 10.0.0.10"}, // req 9260-5.1.2-8, 9260-5.1.2-9, 9260-5.1.2-10
+		{"those of a family that no own address has", "10.0.0.1 10.1.0.1", "10.0.0.9", "2001:db8::9 10.0.0.10 10.0.0.11", "10.0.0.9 10.0.0.10 10.0.0.11"}, // req 9260-5.1.2-8, 9260-5.1.2-9, 9260-5.1.2-10
 		{"beyond the eighth", "", "10.0.0.1", "10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6 10.0.0.7 10.0.0.8 10.0.0.9 10.0.0.10",
 			"10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6 10.0.0.7 10.0.0.8"},
 	} {
@@ -115,38 +116,36 @@ func TestAddressesThatArePassedOver(t *testing.T) {
 			check := func(side string, a *assoc.Assoc) {
 				t.Helper()
 				var got []netip.Addr
-				for _, p := range paths(a) {
+				for _, p := range lab.Paths(a) {
 					got = append(got, p.Remote.Addr())
 				}
 				if !slices.Equal(got, addrs(row.want)) {
 					t.Errorf("%s: destinations %v", side, got)
 				}
 			}
-			l := bareLab(t)
-			l.peer = peer
-			a, err := l.h.ep.Connect(l.now, cfg, portB, netip.AddrPort{}, []netip.AddrPort{peer}, portA)
-			if err != nil {
-				t.Fatal(err)
-			}
-			l.h.adopt(a)
-			init, _ := wire.AsInit(chunkOf(l.flush()[0], wire.ChunkInit))
-			l.send(init.Tag(), initAckChunk(l.peerTag, l.tsn, []byte("cookie!!"), params...))
+			l := lab.Bare(t)
+			l.Peer = peer
+			a, err := l.Host.Endpoint.Connect(l.Now, cfg, lab.PortB, netip.AddrPort{}, []netip.AddrPort{peer}, lab.PortA)
+			must.OK(t, err)
+			l.Host.Adopt(a)
+			init, _ := wire.AsInit(lab.ChunkOf(l.Flush()[0], wire.ChunkInit))
+			l.Send(init.Tag(), lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!"), params...))
 			check("initiator", a)
 
-			l = bareLab(t)
-			l.listen(cfg)
-			l.peer = peer
-			l.initiate(params...)
-			l.send(l.tag, wire.AppendCookieEcho(nil, l.cookie))
-			check("responder", l.a)
+			l = lab.Bare(t)
+			l.Listen(cfg)
+			l.Peer = peer
+			l.Initiate(params...)
+			l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+			check("responder", l.A)
 		})
 	}
 }
 
 func TestSupportedAddressTypes(t *testing.T) {
 	types := func(pkt wire.Packet) string {
-		init, _ := wire.AsInit(chunkOf(pkt, wire.ChunkInit))
-		return fmt.Sprintf("%x", []byte(paramOf(init, wire.ParamSupportedAddrTypes)))
+		init, _ := wire.AsInit(lab.ChunkOf(pkt, wire.ChunkInit))
+		return fmt.Sprintf("%x", []byte(lab.ParamOf(init, wire.ParamSupportedAddrTypes)))
 	}
 	for _, row := range []struct{ name, own, peer, want string }{
 		{"not known: nothing is said", "", "10.0.0.9", ""},
@@ -154,14 +153,12 @@ func TestSupportedAddressTypes(t *testing.T) {
 		{"IPv6 only", "2001:db8::1", "2001:db8::9", "000c00060006"},
 		{"both: nothing is said", "10.0.0.1 2001:db8::1", "10.0.0.9", ""},
 	} {
-		l := bareLab(t)
-		a, err := l.h.ep.Connect(l.now, &assoc.Config{LocalAddrs: addrs(row.own)}, portB, netip.AddrPort{},
-			[]netip.AddrPort{netip.AddrPortFrom(netip.MustParseAddr(row.peer), 0)}, portA)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.h.adopt(a)
-		if got := types(l.flush()[0]); got != row.want {
+		l := lab.Bare(t)
+		a, err := l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: addrs(row.own)}, lab.PortB, netip.AddrPort{},
+			[]netip.AddrPort{netip.AddrPortFrom(netip.MustParseAddr(row.peer), 0)}, lab.PortA)
+		must.OK(t, err)
+		l.Host.Adopt(a)
+		if got := types(l.Flush()[0]); got != row.want {
 			t.Errorf("%s: %q", row.name, got)
 		}
 	}
@@ -178,9 +175,9 @@ func TestSupportedAddressTypes(t *testing.T) {
 		{"IPv4, with an IPv6 address: both", wire.AppendAddressParam(v4, netip.MustParseAddr("2001:db8::9")), "10.0.0.1 10.1.0.1 2001:db8::1"}, // req 9260-5.1.2-11
 		{"host names only: ignored", odd, "10.0.0.1 10.1.0.1 2001:db8::1"},                                                                     // req 9260-3.3.2.1.5-3
 	} {
-		l := bareLab(t)
-		l.listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 10.1.0.1 2001:db8::1")})
-		if got := listed(t, l.send(0, initChunk(1, 1, row.params))[0], wire.ChunkInitAck); !slices.Equal(got, addrs(row.want)) {
+		l := lab.Bare(t)
+		l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 10.1.0.1 2001:db8::1")})
+		if got := listed(t, l.Send(0, lab.InitChunk(1, 1, row.params))[0], wire.ChunkInitAck); !slices.Equal(got, addrs(row.want)) {
 			t.Errorf("%s: INIT ACK lists %v", row.name, got)
 		}
 	}
@@ -190,21 +187,23 @@ func TestSourceOfEachPath(t *testing.T) {
 	for _, row := range []struct{ name, own, peers, want string }{
 		{"of the same network", "10.1.0.1 10.2.0.1", "10.2.0.9 10.1.0.9", "10.2.0.1 10.1.0.1"},
 		{"the longer prefix", "192.168.1.1 192.168.2.1", "192.168.2.9 192.168.2.10", "192.168.2.1 192.168.2.1"},
+		{"sixteen bits in common", "10.2.0.1 10.1.128.1", "10.1.0.9", "10.1.128.1"},
+		{"fifteen say nothing", "10.9.0.1 10.3.0.1", "10.2.0.9", "10.9.0.1"},
+		{"48 bits of IPv6", "2001:db8:2::1 2001:db8:1:8000::1", "2001:db8:1::9", "2001:db8:1:8000::1"},
+		{"47 say nothing", "2001:db9::1 2001:db8::1", "2001:db8:1::9", "2001:db9::1"},
 		{"with nothing in common: one each", "198.51.100.1 203.0.113.1", "192.0.2.8 192.0.2.9", "198.51.100.1 203.0.113.1"}, // req 9260-6.4.1-2
 		{"of the same family", "10.1.0.1 2001:db8::1", "2001:db8:1::9 10.2.0.9", "2001:db8::1 10.1.0.1"},
 		{"peers of a family that there is not are left out", "10.1.0.1 10.2.0.1", "2001:db8::9 10.1.0.9", "10.1.0.1"},
 	} {
-		l := bareLab(t)
+		l := lab.Bare(t)
 		var to []netip.AddrPort
 		for _, p := range addrs(row.peers) {
 			to = append(to, netip.AddrPortFrom(p, 0))
 		}
-		a, err := l.h.ep.Connect(l.now, &assoc.Config{LocalAddrs: addrs(row.own)}, portB, netip.AddrPort{}, to, portA)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a, err := l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: addrs(row.own)}, lab.PortB, netip.AddrPort{}, to, lab.PortA)
+		must.OK(t, err)
 		var got []netip.Addr
-		for _, p := range paths(a) {
+		for _, p := range lab.Paths(a) {
 			got = append(got, p.Local.Addr())
 			if p.State != assoc.PathActive { // req 9260-5.4-1
 				t.Errorf("%s: %v is %v", row.name, p.Remote, p.State)
@@ -214,10 +213,28 @@ func TestSourceOfEachPath(t *testing.T) {
 			t.Errorf("%s: %v", row.name, got)
 		}
 	}
-	l := bareLab(t)
-	if _, err := l.h.ep.Connect(l.now, &assoc.Config{LocalAddrs: addrs("10.1.0.1")}, portB, netip.AddrPort{},
-		[]netip.AddrPort{netip.MustParseAddrPort("[2001:db8::9]:0")}, portA); !errors.Is(err, assoc.ErrNoSource) || !errors.Is(err, syscall.EADDRNOTAVAIL) {
+	l := lab.Bare(t)
+	if _, err := l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: addrs("10.1.0.1")}, lab.PortB, netip.AddrPort{},
+		[]netip.AddrPort{netip.MustParseAddrPort("[2001:db8::9]:0")}, lab.PortA); !errors.Is(err, assoc.ErrNoSource) || !errors.Is(err, syscall.EADDRNOTAVAIL) {
 		t.Errorf("no own address of the family: %v", err)
+	}
+}
+
+// A peer that does not answer is tried from each own address that may reach it and is as near as the first, in turn.
+func TestSourcesTakeTurns(t *testing.T) {
+	l := lab.Bare(t)
+	a, err := l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: addrs("10.1.0.1 198.51.100.1 203.0.113.1 2001:db8::1 198.18.0.1")}, lab.PortB, netip.AddrPort{},
+		[]netip.AddrPort{netip.MustParseAddrPort("192.0.2.9:0")}, lab.PortA)
+	must.OK(t, err)
+	l.Host.Adopt(a)
+	var got []netip.Addr
+	for range 7 {
+		l.Host.Poll(l.Now, func(_ *assoc.Assoc, p *rawio.Packet) { got = append(got, p.Local.Addr()) })
+		l.Now = a.NextTimeout()
+		a.HandleTimeout(l.Now)
+	}
+	if want := addrs("198.51.100.1 198.51.100.1 203.0.113.1 198.18.0.1 198.51.100.1 203.0.113.1 198.18.0.1"); !slices.Equal(got, want) {
+		t.Errorf("INITs from %v, want %v", got, want)
 	}
 }
 
@@ -242,52 +259,53 @@ func TestLocalAddrsAreJudged(t *testing.T) {
 
 // A host with two networks talks with a peer that has one address, in either of them.
 func TestPathGetsAnotherSourceWhenItsOwnFails(t *testing.T) {
-	setup := func(t *testing.T) *multi {
-		w := newMulti(t, 2)
-		w.addrs[1] = addrs("10.9.0.2")
-		for _, l := range w.addrs[0] {
-			w.net.Connect(l, w.addrs[1][0], simnet.Params{Delay: latency})
+	setup := func(t *testing.T) *lab.Multi {
+		w := lab.NewMulti(t, 2)
+		w.Move(1, addrs("10.9.0.2")...)
+		for _, l := range w.Addrs[0] {
+			w.Net.Connect(l, w.Addrs[1][0], simnet.Params{Delay: lab.Latency})
 		}
-		w.listen(&steady)
+		w.Listen(&steady)
 		return w
 	}
-	config := func(w *multi) *assoc.Config {
+	config := func(w *lab.Multi) *assoc.Config {
 		cfg := steady
-		cfg.LocalAddrs = w.addrs[0]
+		cfg.LocalAddrs = w.Addrs[0]
 		return &cfg
 	}
 	t.Run("in the middle of a transfer", func(t *testing.T) {
 		w := setup(t)
-		a := w.connect(config(w), w.addrs[1][0])
-		w.run(3 * time.Second)
-		b := w.hosts[1].assocs[0]
-		s := w.startStream(a, b, 4000)
-		w.runUntil(w.now.Add(300*time.Millisecond), s.done)
-		if got := a.LocalAddr().Addr(); got != w.addrs[0][0] {
+		a := w.Connect(config(w), w.Addrs[1][0])
+		w.Run(3 * time.Second)
+		b := w.Hosts[1].Assocs[0]
+		s := w.StartStream(a, b, 4000)
+		w.RunUntil(w.Now.Add(300*time.Millisecond), s.Done)
+		if got := a.LocalAddr().Addr(); got != w.Addrs[0][0] {
 			t.Fatalf("began at %v", got)
 		}
-		w.net.Partition(w.addrs[0][0], w.addrs[1][0])
-		cut := w.now
+		w.Net.Partition(w.Addrs[0][0], w.Addrs[1][0])
+		cut := w.Now
 		rto := a.PathStats(0).RTO
-		if !w.runUntil(w.now.Add(time.Hour), s.done) {
-			t.Fatalf("%d messages sent, %d arrived", s.next, s.want)
+		w.RunUntil(w.Now.Add(time.Minute), func() bool { return a.LocalAddr().Addr() != w.Addrs[0][0] })
+		if p := a.PathStats(0); p.Cwnd != 4404 || p.Ssthresh < 1<<30 { // req 9260-7.2.5-1
+			t.Errorf("from another source, cwnd %d ssthresh %d", p.Cwnd, p.Ssthresh)
 		}
-		if got := a.LocalAddr().Addr(); got != w.addrs[0][1] {
+		if !w.RunUntil(w.Now.Add(time.Hour), s.Done) {
+			t.Fatalf("%d messages sent, %d arrived", s.Sent, s.Want)
+		}
+		if got := a.LocalAddr().Addr(); got != w.Addrs[0][1] {
 			t.Errorf("now at %v", got)
 		}
 		// The second error in a row makes the change, after RTO and 2 RTO.
-		if p := s.pause(cut); p > 3*rto+4*roundTrip {
+		if p := s.Pause(cut); p > 3*rto+4*lab.RoundTrip {
 			t.Errorf("nothing arrived for %v", p)
-		}
-		if n := a.PathStats(0).Cwnd; n > 4404*2 && a.Stats().Timeouts < 2 { // req 9260-7.2.5-1
-			t.Errorf("cwnd %d", n)
 		}
 	})
 	t.Run("at the setup", func(t *testing.T) {
 		w := setup(t)
-		w.net.Partition(w.addrs[0][0], w.addrs[1][0])
-		a := w.connect(config(w), w.addrs[1][0])
-		if !w.runUntil(w.now.Add(time.Minute), func() bool { return a.State() == assoc.Established }) {
+		w.Net.Partition(w.Addrs[0][0], w.Addrs[1][0])
+		a := w.Connect(config(w), w.Addrs[1][0])
+		if !w.RunUntil(w.Now.Add(time.Minute), func() bool { return a.State() == assoc.Established }) {
 			t.Fatalf("state %v", a.State())
 		}
 	})
@@ -296,19 +314,17 @@ func TestPathGetsAnotherSourceWhenItsOwnFails(t *testing.T) {
 // Two endpoints with several addresses that set up an association with each other at the same time, by
 // different addresses, end up with one.
 func TestCollisionByDifferentAddresses(t *testing.T) {
-	w := newMulti(t, 2)
+	w := lab.NewMulti(t, 2)
 	ca, cb := steady, steady
-	ca.LocalAddrs, cb.LocalAddrs = w.addrs[0], w.addrs[1]
-	a := w.connect(&ca, w.addrs[1][0], w.addrs[1][1])
-	b, err := w.hosts[1].ep.Connect(w.now, &cb, portB, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(w.addrs[0][1], 0)}, portA)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.hosts[1].adopt(b)
-	w.run(5 * time.Second)
+	ca.LocalAddrs, cb.LocalAddrs = w.Addrs[0], w.Addrs[1]
+	a := w.Connect(&ca, w.Addrs[1][0], w.Addrs[1][1])
+	b, err := w.Hosts[1].Endpoint.Connect(w.Now, &cb, lab.PortB, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(w.Addrs[0][1], 0)}, lab.PortA)
+	must.OK(t, err)
+	w.Hosts[1].Adopt(b)
+	w.Run(5 * time.Second)
 	for i, x := range []*assoc.Assoc{a, b} { // req 9260-5.1.2-5
-		if x.State() != assoc.Established || len(w.hosts[i].assocs) != 1 || x.NumPaths() != 2 {
-			t.Errorf("host %d: %v, %d associations, paths %+v", i, x.State(), len(w.hosts[i].assocs), paths(x))
+		if x.State() != assoc.Established || len(w.Hosts[i].Assocs) != 1 || x.NumPaths() != 2 {
+			t.Errorf("host %d: %v, %d associations, paths %+v", i, x.State(), len(w.Hosts[i].Assocs), lab.Paths(x))
 		}
 	}
 	if a.LocalTag() != b.PeerTag() || b.LocalTag() != a.PeerTag() {
@@ -318,12 +334,12 @@ func TestCollisionByDifferentAddresses(t *testing.T) {
 
 func TestInitToAnAddressOfAnotherEndpoint(t *testing.T) {
 	// req 9260-8.4-4: nobody listens there, though on this port.
-	l := bareLab(t)
-	l.listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 10.1.0.1")})
-	l.h.addr = netip.MustParseAddrPort("10.2.0.1:0")
-	l.expect(l.send(0, initChunk(1, 1)), "ABORT")
-	l.h.addr = netip.MustParseAddrPort("10.1.0.1:0")
-	l.expect(l.send(0, initChunk(1, 1)), "INIT ACK")
+	l := lab.Bare(t)
+	l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 10.1.0.1")})
+	l.Host.Addr = netip.MustParseAddrPort("10.2.0.1:0")
+	l.Expect(l.Send(0, lab.InitChunk(1, 1)), "ABORT")
+	l.Host.Addr = netip.MustParseAddrPort("10.1.0.1:0")
+	l.Expect(l.Send(0, lab.InitChunk(1, 1)), "INIT ACK")
 }
 
 func TestFirstPrimaryPath(t *testing.T) {
@@ -343,25 +359,86 @@ func TestFirstPrimaryPath(t *testing.T) {
 		{"the second is answered from an address that nobody gave", 1, third, second},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := bareLab(t)
-			a, err := l.h.ep.Connect(l.now, nil, portB, l.h.addr, []netip.AddrPort{first, second}, portA)
-			if err != nil {
-				t.Fatal(err)
-			}
-			l.h.adopt(a)
-			l.a = a
-			init, _ := wire.AsInit(chunkOf(l.flush()[0], wire.ChunkInit))
+			l := lab.Bare(t)
+			a, err := l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{first, second}, lab.PortA)
+			must.OK(t, err)
+			l.Host.Adopt(a)
+			l.A = a
+			init, _ := wire.AsInit(lab.ChunkOf(l.Flush()[0], wire.ChunkInit))
 			for range row.lost {
-				l.wait(time.Second)
+				l.Wait(time.Second)
 			}
-			l.now = l.now.Add(30 * time.Millisecond)
-			out := l.post(row.from, init.Tag(), initAckChunk(l.peerTag, l.tsn, []byte("cookie!!")))
-			if text(out) != row.first.Addr().String()+": COOKIE ECHO" || a.PeerAddr() != row.first {
-				t.Errorf("%s, primary path to %v", text(out), a.PeerAddr())
+			l.Now = l.Now.Add(30 * time.Millisecond)
+			out := l.Post(row.from, init.Tag(), lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!")))
+			if lab.Text(out) != row.first.Addr().String()+": COOKIE ECHO" || a.PeerAddr() != row.first {
+				t.Errorf("%s, primary path to %v", lab.Text(out), a.PeerAddr())
 			}
-			if p := pathTo(t, a, row.first.Addr()); p.SRTT != 30*time.Millisecond && row.lost == 0 {
+			if p := lab.PathTo(t, a, row.first.Addr()); p.SRTT != 30*time.Millisecond && row.lost == 0 {
 				t.Errorf("%+v", p)
 			}
 		})
+	}
+}
+
+func TestPeerWithoutAddressParametersHasOneAddress(t *testing.T) {
+	// req 9260-5.1.2-1
+	for _, l := range []*lab.Lab{lab.Passive(t, nil), lab.Established(t, nil)} {
+		if p := l.A.PathStats(0); l.A.NumPaths() != 1 || p.Remote != l.Peer || p.Local != l.Host.Addr {
+			t.Errorf("%d paths, the first from %v to %v", l.A.NumPaths(), p.Local, p.Remote)
+		}
+	}
+	// The source of an INIT ACK is an address of the peer, whoever was sent the INIT.
+	l, second := lab.Active(t, nil), netip.MustParseAddrPort("10.0.0.10:0")
+	l.SendFrom(second, l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie")))
+	if l.A.NumPaths() != 2 || l.A.PathStats(1).Remote != second || l.A.PathStats(1).State != assoc.PathUnconfirmed { // req 9260-5.1.2-1
+		t.Errorf("%d paths after an INIT ACK from a second address", l.A.NumPaths())
+	}
+}
+
+func TestListedAddressesShareThePort(t *testing.T) {
+	// req 9260-3.3.2.1-3: those of the INIT, with the packet's source, which it does not list.
+	second, third := netip.MustParseAddrPort("10.0.0.10:0"), netip.MustParseAddrPort("[2001:db8::3]:0")
+	l := lab.Bare(t)
+	l.Listen(nil)
+	l.Initiate(wire.AppendAddressParam(nil, second.Addr()), wire.AppendAddressParam(nil, third.Addr()))
+	l.Post(l.Peer, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+	beat := wire.AppendHeartbeat(nil, []byte("x"))
+	for _, from := range []netip.AddrPort{l.Peer, second, third} {
+		out := l.Post(from, l.Tag, beat)
+		n := 0
+		for _, p := range out {
+			if p.To == from && lab.Has(p.Pkt, wire.ChunkHeartbeatAck) { // req 9260-3.3.6-1
+				n++
+			}
+			// req 9260-1.3-2: one port of each side, whatever the address.
+			if p.Pkt.DstPort() != lab.PortA || p.Pkt.SrcPort() != lab.PortB {
+				t.Errorf("sent from port %d to %d", p.Pkt.SrcPort(), p.Pkt.DstPort())
+			}
+		}
+		if n != 1 {
+			t.Errorf("from %v: %s", from, lab.Text(out))
+		}
+		l.Deliver(from, lab.Packet(lab.PortA+1, lab.PortB, l.Tag, beat))
+		if out := l.Collect(); len(out) != 1 || !lab.Has(out[0].Pkt, wire.ChunkAbort) {
+			t.Errorf("from another port of %v: %s, want the answer to a stranger", from, lab.Text(out))
+		}
+	}
+}
+
+func TestAbortForAHostNameGoesToTheSource(t *testing.T) {
+	host := wire.AppendParam(nil, wire.ParamHostName, []byte("h\x00"))
+	l := lab.Bare(t)
+	l.Listen(nil)
+	from := netip.MustParseAddrPort("10.0.0.44:0")
+	out := l.Post(from, 0, lab.InitChunk(l.PeerTag, 1, host, wire.AppendAddressParam(nil, l.Peer.Addr())))
+	if lab.Text(out) != "10.0.0.44: ABORT" { // req 9260-5.1.2-2
+		t.Fatal(lab.Text(out))
+	}
+	if code, c := lab.CauseOf(out[0].Pkt); code != wire.CauseUnresolvableAddress || !bytes.Equal(c[4:], host[:6]) { // req 9260-3.3.10.5-1
+		t.Errorf("cause %v with % x, want the whole parameter", code, []byte(c))
+	}
+	l = lab.Active(t, nil)
+	if out := l.Post(from, l.Tag, lab.InitAckChunk(l.PeerTag, 1, []byte("c"), host)); lab.Text(out) != "10.0.0.44: ABORT" {
+		t.Error(lab.Text(out))
 	}
 }

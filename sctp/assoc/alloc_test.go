@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -41,15 +42,15 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		{"queued, received and released", nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w, a, b := pair(t, &assoc.Config{MaxBurst: -1, HeartbeatInterval: -1}, &assoc.Config{RecvBuffer: 1 << 17, HeartbeatInterval: -1})
+			w, a, b := lab.Pair(t, &assoc.Config{MaxBurst: -1, HeartbeatInterval: -1}, &assoc.Config{RecvBuffer: 1 << 17, HeartbeatInterval: -1})
 			src := &spring{data: make([]byte, 1400)}
 			a.SetUpper(nil, src)
 			b.SetUpper(row.placer, nil)
 			pool := rawio.NewPool(2048, 4096)
 			batch := assoc.NewTxBatch(32)
-			now := w.now
+			now := w.Now
 			var p rawio.Packet
-			carry := func(from, to *assoc.Assoc, at *host) {
+			carry := func(from, to *assoc.Assoc, at *lab.Host) {
 				for more := true; more; batch.Reset() {
 					more = from.PollTransmit(now, batch)
 					for i := range batch.Pkts {
@@ -58,7 +59,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 						for _, v := range batch.Pkts[i].Vec {
 							n += copy(buf.B[n:], v)
 						}
-						p = rawio.Packet{Data: buf.B[:n], Buf: buf, Local: w.hosts[at.id].addr, Remote: w.hosts[1-at.id].addr}
+						p = rawio.Packet{Data: buf.B[:n], Buf: buf, Local: w.Hosts[at.ID].Addr, Remote: w.Hosts[1-at.ID].Addr}
 						to.HandlePacket(now, &p)
 						p.Release()
 					}
@@ -66,12 +67,12 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			}
 			round := func() {
 				now = now.Add(time.Millisecond)
-				carry(a, b, w.hosts[1])
+				carry(a, b, w.Hosts[1])
 				for r, ok := b.Receive(); ok; r, ok = b.Receive() {
 					b.Release(r)
 				}
 				now = now.Add(time.Millisecond)
-				carry(b, a, w.hosts[0])
+				carry(b, a, w.Hosts[0])
 			}
 			for range 600 {
 				round()

@@ -51,8 +51,9 @@ type Assoc struct {
 
 	cfg   Config
 	env   *Env
-	state State
+	state State // changed by enter
 
+	lives                 uint64 // see Incarnation
 	localPort, peerPort   uint16
 	localTag, peerTag     uint32
 	localTSN              wire.TSN // own Initial TSN
@@ -74,6 +75,7 @@ type Assoc struct {
 	lastHeard rawio.Time // when the last valid packet of the peer came
 	errors    int        // consecutive errors of the association (section 8.1)
 	beats     beatLimit
+	reports   reportLimit
 	ecn       ecn
 
 	cookieUntil rawio.Time // see CookieUntil
@@ -85,8 +87,10 @@ type Assoc struct {
 	probeDue  bool           // a search for a path MTU has a probe to send
 	continues bool           // the last PollTransmit ended with a full batch
 	unsettled bool           // messages of Send wait for acknowledgement
+	fault     *InternalError // see Break
 	events    eventQueue
 	stats     Counters
+	steps     uint64 // see Steps
 }
 
 // Peer names the two ends of an association to set up.
@@ -103,8 +107,8 @@ func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Assoc{cfg: *cfg, env: env, state: CookieWait, localPort: peer.LocalPort, peerPort: peer.PeerPort,
-		localTag: id.tag, localTSN: id.tsn, setup: &setup{due: true, deadline: rawio.Never}}
+	a := &Assoc{cfg: *cfg, env: env, state: CookieWait, lives: 1, localPort: peer.LocalPort, peerPort: peer.PeerPort,
+		localTag: id.tag, localTSN: id.tsn, setup: &setup{own: new(waiting), due: true, deadline: rawio.Never}}
 	a.newSender()
 	a.reach = widest(peer.Remotes)
 	a.locals = a.cfg.sources(a.reach, peer.Local.Addr().Unmap())
@@ -120,14 +124,14 @@ func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 // Accept makes the association that a returned cookie describes, in state ESTABLISHED. p is the
 // packet with the COOKIE ECHO: pass it to HandlePacket next.
 func Accept(now rawio.Time, cfg *Config, env *Env, c *Cookie, p *rawio.Packet) *Assoc {
-	a := &Assoc{cfg: *cfg, env: env, localPort: c.LocalPort, peerPort: c.PeerPort}
+	a := &Assoc{cfg: *cfg, env: env, state: Established, lives: 1, localPort: c.LocalPort, peerPort: c.PeerPort}
 	a.adopt(c)
 	a.newSender()
 	a.reach = c.Addrs[0]
 	a.locals = a.cfg.sources(a.reach, c.Local)
 	a.adoptPaths(c, p)
 	a.startData(c.PeerRwnd, c.PeerTSN)
-	a.established(now)
+	a.begin(now)
 	return a
 }
 
@@ -135,6 +139,7 @@ func Accept(now rawio.Time, cfg *Config, env *Env, c *Cookie, p *rawio.Packet) *
 func (a *Assoc) newSender() {
 	if a.sender != nil {
 		a.stats.sent(a.sender.Stats())
+		a.steps += a.sender.Steps()
 	}
 	a.sender = tx.NewSender(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0),
 		NoDelay: a.cfg.NoDelay})
@@ -234,7 +239,13 @@ func (a *Assoc) LocalTag() uint32 { return a.localTag }
 // restart; 0 if there was none.
 func (a *Assoc) CookieUntil() rawio.Time { return a.cookieUntil }
 
-// PeerTag returns the peer's Verification Tag, 0 before INIT ACK.
+// Incarnation counts the lives of the association: 1 at first, and one more with each restart of the peer (section 5.2.4
+// action A), already while the packet that restarts is handled, before EventRestart is polled. Nothing else changes it.
+// Whoever keeps something for as long as the association lives goes by this. The tags do not tell: the peer's changes
+// without a restart when two setups have met (action B), and may come back after one.
+func (a *Assoc) Incarnation() uint64 { return a.lives }
+
+// PeerTag returns the peer's Verification Tag, 0 before INIT ACK. It does not identify the association: see Incarnation.
 func (a *Assoc) PeerTag() uint32 { return a.peerTag }
 
 // PeerAddr returns the peer's address on the primary path.

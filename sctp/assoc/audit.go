@@ -22,6 +22,19 @@ func (a *Assoc) Marks() Marks {
 	return m
 }
 
+// cookieSteps is what it takes to sign a cookie, or to look at one: some microseconds.
+const cookieSteps = 24
+
+// Steps returns how much work the peer has had done: how many chunks were looked at, how many TSNs, gap blocks, paths, messages and links
+// to them because of these or of timers. It never goes back.
+func (a *Assoc) Steps() uint64 {
+	n := a.steps + a.sender.Steps()
+	if a.recv != nil {
+		n += a.recv.Steps()
+	}
+	return n
+}
+
 // Audit recounts what the association keeps count of, and says what does not agree or exceeds its limit. lent is the
 // user data in octets of what Receive has returned and Release not taken back. It costs a walk over all that is
 // outstanding or held, and is for simulators and tests.

@@ -119,6 +119,20 @@ func (c *Config) Complete() (Config, error) {
 	if c != nil {
 		d = *c
 	}
+	for _, r := range []struct {
+		value int64
+		field string
+	}{
+		{int64(d.SendBuffer), "SendBuffer"}, {int64(d.MaxMessage), "MaxMessage"},
+		{int64(d.RTOMin), "RTOMin"}, {int64(d.RTOInitial), "RTOInitial"}, {int64(d.SackDelay), "SackDelay"},
+		{int64(d.LoneSackDelay), "LoneSackDelay"}, {int64(d.CookieLife), "CookieLife"}, {int64(d.HBMaxBurst), "HBMaxBurst"},
+		{int64(d.AssocMaxRetrans), "AssocMaxRetrans"}, {int64(d.PathMaxRetrans), "PathMaxRetrans"},
+		{int64(d.MaxInitRetrans), "MaxInitRetrans"}, {int64(d.PotentiallyFailedMaxRetrans), "PotentiallyFailedMaxRetrans"},
+	} {
+		if r.value < 0 {
+			return Config{}, &ConfigError{Field: r.field, Range: "0 or more"}
+		}
+	}
 	def(&d.OutStreams, 10)
 	def(&d.InStreams, 65535)
 	def(&d.RecvBuffer, 1<<20)
@@ -139,19 +153,12 @@ func (c *Config) Complete() (Config, error) {
 		field, limit string
 	}{
 		{d.RecvBuffer >= minWindow && d.RecvBuffer <= 1<<31-1, "RecvBuffer", "1500 to 2147483647 octets"},
-		{d.SendBuffer > 0, "SendBuffer", "positive"},
-		{d.MaxMessage >= 0, "MaxMessage", "0 or more"},
-		{d.RTOMin > 0 && d.RTOMin <= d.RTOMax, "RTOMin", "positive and at most RTOMax"},
-		{d.RTOInitial > 0 && d.RTOInitial <= d.RTOMax, "RTOInitial", "positive and at most RTOMax"},
-		{d.SackDelay > 0 && d.SackDelay <= maxSackWait, "SackDelay", "positive and at most 500 ms"},
-		{d.LoneSackDelay >= 0 && d.LoneSackDelay <= d.SackDelay, "LoneSackDelay", "not negative and at most SackDelay"},
-		{d.CookieLife > 0 && d.CookieLife <= keyLife, "CookieLife", "positive and at most one hour"},
-		{d.HBMaxBurst > 0, "HBMaxBurst", "positive"},
-		{d.AssocMaxRetrans > 0, "AssocMaxRetrans", "positive"},
-		{d.PathMaxRetrans > 0, "PathMaxRetrans", "positive"},
-		{d.MaxInitRetrans > 0, "MaxInitRetrans", "positive"},
+		{d.RTOMin <= d.RTOMax, "RTOMin", "at most RTOMax"},
+		{d.RTOInitial <= d.RTOMax, "RTOInitial", "at most RTOMax"},
+		{d.SackDelay <= maxSackWait, "SackDelay", "at most 500 ms"},
+		{d.LoneSackDelay <= d.SackDelay, "LoneSackDelay", "at most SackDelay"},
+		{d.CookieLife <= keyLife, "CookieLife", "at most one hour"},
 		{d.MTU == 0 || d.MTU >= rawio.MinMTU, "MTU", fmt.Sprintf("0 or at least %d octets", rawio.MinMTU)},
-		{d.PotentiallyFailedMaxRetrans >= 0, "PotentiallyFailedMaxRetrans", "0 or more"},
 		{d.PrimarySwitchoverMaxRetrans == nil || *d.PrimarySwitchoverMaxRetrans >= min(d.PotentiallyFailedMaxRetrans, d.PathMaxRetrans),
 			"PrimarySwitchoverMaxRetrans", "at least PotentiallyFailedMaxRetrans or PathMaxRetrans, whichever is smaller"},
 		{d.completeAddrs(), "LocalAddrs", "at most 8 different unicast addresses"},

@@ -47,7 +47,9 @@ func (a *Assoc) reply(p *path, local netip.AddrPort, b []byte) {
 
 // clear forgets all chunks.
 func (q *controlQueue) clear() {
-	q.entries, q.buf, q.answered = q.entries[:0], q.buf[:0], false
+	if q.entries, q.buf, q.answered = q.entries[:0], q.buf[:0], false; cap(q.buf) > spareOctets {
+		q.buf = nil
+	}
 }
 
 // next moves the chunks of the oldest entry into the open packet.

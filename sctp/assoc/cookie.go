@@ -107,10 +107,8 @@ func (j *Jar) current(now rawio.Time) *keyPair {
 	if k != nil && now.Sub(k.since) < 2*keyLife {
 		next.prev = k.cur // else nobody signed for a whole key life: no cookie is left
 	}
-	if !j.keys.CompareAndSwap(k, next) {
-		return j.keys.Load()
-	}
-	return next
+	j.keys.CompareAndSwap(k, next)
+	return j.keys.Load() // perhaps somebody else's
 }
 
 // Seal appends the signed cookie to b. It fails only when there is no randomness for a key.
@@ -150,8 +148,8 @@ func (j *Jar) Seal(now rawio.Time, b []byte, c *Cookie) ([]byte, bool) {
 
 // Open returns the cookie in b if this Jar has signed it. It does not look at its age: see Expired.
 func (j *Jar) Open(now rawio.Time, b []byte, c *Cookie) bool {
-	if len(b) < cookieFixed+cookieMAC {
-		return false
+	if len(b) < cookieFixed+cookieMAC || int(b[57]) > MaxPaths || len(b) != cookieFixed+16*int(b[57])+cookieMAC {
+		return false // at once: a MAC over whatever length takes its time
 	}
 	body, sum := b[:len(b)-cookieMAC], b[len(b)-cookieMAC:]
 	k := j.current(now)
@@ -168,9 +166,6 @@ func (j *Jar) Open(now rawio.Time, b []byte, c *Cookie) bool {
 		OutStreams: be.Uint16(body[48:]), InStreams: be.Uint16(body[50:]),
 		PeerAdaptation: u32(52), HasAdaptation: body[56]&cookieAdaptation != 0, ECN: body[56]&cookieECN != 0,
 		Local: readAddr(body[60:]), NumAddrs: int(body[57]),
-	}
-	if c.NumAddrs < 1 || c.NumAddrs > MaxPaths || len(body) != cookieFixed+16*c.NumAddrs {
-		return false // signed by us in another layout
 	}
 	for i := range c.NumAddrs {
 		c.Addrs[i] = readAddr(body[cookieFixed+16*i:])

@@ -1,14 +1,23 @@
 package assoc_test
 
 import (
-	"crypto/rand"
+	"bytes"
+	"crypto/hmac"
+	crand "crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
+	"io"
+	"math/rand"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 func sampleCookie(now rawio.Time) assoc.Cookie {
@@ -21,7 +30,7 @@ func sampleCookie(now rawio.Time) assoc.Cookie {
 
 func TestCookieComesBackAsItWas(t *testing.T) {
 	now := rawio.Time(time.Hour)
-	jar := assoc.NewJar(rand.Reader)
+	jar := assoc.NewJar(crand.Reader)
 	for _, local := range []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fe80::1"), {}} {
 		want := sampleCookie(now)
 		want.Local = local
@@ -38,7 +47,7 @@ func TestCookieComesBackAsItWas(t *testing.T) {
 
 func TestCookieIsAuthenticated(t *testing.T) {
 	now := rawio.Time(time.Hour)
-	jar := assoc.NewJar(rand.Reader)
+	jar := assoc.NewJar(crand.Reader)
 	c := sampleCookie(now)
 	b, _ := jar.Seal(now, nil, &c)
 	var out assoc.Cookie
@@ -54,8 +63,13 @@ func TestCookieIsAuthenticated(t *testing.T) {
 			t.Fatalf("accepted cut to %d octets", n)
 		}
 	}
-	if assoc.NewJar(rand.Reader).Open(now, b, &out) {
+	if assoc.NewJar(crand.Reader).Open(now, b, &out) {
 		t.Error("another key opens it")
+	}
+	// What cannot be a cookie by its length is not hashed, which would allocate.
+	long := append(b[:len(b):len(b)], make([]byte, 60_000)...)
+	if n := testing.AllocsPerRun(10, func() { jar.Open(now, long, &out) }); n > 0 {
+		t.Errorf("%v allocations for a cookie of %d octets", n, len(long))
 	}
 }
 
@@ -73,7 +87,7 @@ func TestCookieKeyChangesEveryHour(t *testing.T) {
 		{"after two hours of silence it is gone", nil, 121 * time.Minute, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			jar := assoc.NewJar(rand.Reader)
+			jar := assoc.NewJar(crand.Reader)
 			c := sampleCookie(start)
 			b, _ := jar.Seal(start, nil, &c)
 			for _, d := range row.used {
@@ -128,6 +142,30 @@ func TestJarWithoutRandomnessSealsNothing(t *testing.T) {
 	}
 }
 
+// A cookie that comes with another port, another tag or from another host than it says is nobody's.
+func TestCookieIsOfItsPacket(t *testing.T) {
+	c := sampleCookie(0)
+	from := netip.AddrPortFrom(c.Addrs[1], 0)
+	for _, row := range []struct {
+		name     string
+		src, dst uint16
+		tag      uint32
+		from     netip.AddrPort
+		want     bool
+	}{
+		{"as it says", 2, 1, 3, from, true},
+		{"another own port", 2, 9, 3, from, false}, // req 9260-5.1.5-3
+		{"another port of the peer", 9, 1, 3, from, false},
+		{"another tag", 2, 1, 9, from, false},
+		{"another host", 2, 1, 3, netip.MustParseAddrPort("10.0.0.9:0"), false},
+	} {
+		got := c
+		if got.Matches(&rawio.Packet{Data: lab.Packet(row.src, row.dst, row.tag), Remote: row.from}) != row.want {
+			t.Errorf("%s: %v", row.name, !row.want)
+		}
+	}
+}
+
 func TestConfigRanges(t *testing.T) {
 	for _, row := range []struct {
 		field string
@@ -135,19 +173,241 @@ func TestConfigRanges(t *testing.T) {
 	}{
 		{"RecvBuffer", assoc.Config{RecvBuffer: 1499}},                 // req 9260-3.3.2-7
 		{"SackDelay", assoc.Config{SackDelay: 501 * time.Millisecond}}, // req 9260-6.2-11
-		{"CookieLife", assoc.Config{CookieLife: 2 * time.Hour}},
-		{"RTOMin", assoc.Config{RTOMin: 2 * time.Minute}},
+		{"RTOMin", assoc.Config{RTOMin: time.Minute + 1}},
+		{"PotentiallyFailedMaxRetrans", assoc.Config{PotentiallyFailedMaxRetrans: -1}},
 		{"Adaptation", assoc.Config{RequireAdaptation: true}},
+		{"RecvBuffer", assoc.Config{RecvBuffer: 1 << 31}},
+		{"SendBuffer", assoc.Config{SendBuffer: -1}},
+		{"MaxMessage", assoc.Config{MaxMessage: -1}},
+		{"RTOMin", assoc.Config{RTOMin: -1}},
+		{"RTOInitial", assoc.Config{RTOInitial: -1}},
+		{"RTOInitial", assoc.Config{RTOInitial: time.Minute + 1}},
+		{"SackDelay", assoc.Config{SackDelay: -1}},
+		{"LoneSackDelay", assoc.Config{LoneSackDelay: -1}},
+		{"LoneSackDelay", assoc.Config{LoneSackDelay: 200*time.Millisecond + 1}},
+		{"CookieLife", assoc.Config{CookieLife: -1}},
+		{"CookieLife", assoc.Config{CookieLife: time.Hour + 1}},
+		{"HBMaxBurst", assoc.Config{HBMaxBurst: -1}},
+		{"AssocMaxRetrans", assoc.Config{AssocMaxRetrans: -1}},
+		{"PathMaxRetrans", assoc.Config{PathMaxRetrans: -1}},
+		{"MaxInitRetrans", assoc.Config{MaxInitRetrans: -1}},
+		{"MTU", assoc.Config{MTU: rawio.MinMTU - 1}},
+		{"", assoc.Config{RecvBuffer: 1500, SendBuffer: 1, RTOMin: 1, RTOInitial: 1, RTOMax: 1, SackDelay: 500 * time.Millisecond, LoneSackDelay: 500 * time.Millisecond,
+			CookieLife: time.Hour, HBMaxBurst: 1, AssocMaxRetrans: 1, PathMaxRetrans: 1, MaxInitRetrans: 1, MTU: rawio.MinMTU}},
+		{"", assoc.Config{RecvBuffer: 1<<31 - 1, RTOMin: time.Minute, RTOInitial: time.Minute, LoneSackDelay: 200 * time.Millisecond}},
 	} {
 		var ce *assoc.ConfigError
-		if _, err := row.cfg.Complete(); !errors.As(err, &ce) || ce.Field != row.field {
+		if _, err := row.cfg.Complete(); errors.As(err, &ce) != (row.field != "") || ce != nil && ce.Field != row.field {
 			t.Errorf("%s: %v", row.field, err)
 		}
 	}
 	c, err := (*assoc.Config)(nil).Complete() // req 9260-16-1, 9260-16-2, 9260-16-3, 9260-16-4
 	if err != nil || c.RTOInitial != time.Second || c.RTOMin != time.Second || c.RTOMax != time.Minute || c.MaxBurst != 4 ||
 		c.CookieLife != time.Minute || c.SackDelay != 200*time.Millisecond || c.HeartbeatInterval != 30*time.Second || c.HBMaxBurst != 1 ||
-		c.AssocMaxRetrans != 10 || c.PathMaxRetrans != 5 || c.MaxInitRetrans != 8 {
+		c.SendBuffer != 1<<20 || c.RecvBuffer != 1<<20 || c.OutStreams != 10 || c.InStreams != 65535 || c.AssocMaxRetrans != 10 || c.PathMaxRetrans != 5 || c.MaxInitRetrans != 8 {
 		t.Errorf("defaults %+v, %v", c, err)
 	}
+}
+
+// jarLab is an association made without an endpoint, so that the test can open its cookies.
+type jarLab struct {
+	*lab.Lab
+	jar *assoc.Jar
+	env *assoc.Env
+	cfg assoc.Config
+}
+
+func newJarLab(t *testing.T, cfg *assoc.Config) *jarLab {
+	t.Helper()
+	c, err := cfg.Complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rnd := rand.New(rand.NewSource(11))
+	j := &jarLab{Lab: lab.Bare(t), jar: assoc.NewJar(rnd), cfg: c}
+	j.env = &assoc.Env{Rand: rnd, MTU: func(_, _ netip.Addr) int { return lab.MTU }, Cookies: j.jar}
+	return j
+}
+
+// cookieIn opens the cookie of the only INIT ACK among the packets.
+func (j *jarLab) cookieIn(out []wire.Packet) (ack wire.Init, c assoc.Cookie) {
+	j.Helper()
+	if len(out) != 1 || !lab.Has(out[0], wire.ChunkInitAck) {
+		j.Fatalf("sent %q, want INIT ACK", lab.Describe(out))
+	}
+	ack = j.NoteInitAck(out[0])
+	if !j.jar.Open(j.Now, j.Cookie, &c) {
+		j.Fatal("the cookie does not open")
+	}
+	return ack, c
+}
+
+// answer has an INIT answered with no association in place.
+func (j *jarLab) answer(init []byte) (wire.Init, assoc.Cookie) {
+	j.Helper()
+	pkt := lab.Packet(lab.PortA, lab.PortB, 0, init)
+	cs := wire.Packet(pkt).Chunks()
+	c, _ := cs.Next()
+	var o assoc.Outbox
+	p := rawio.Packet{Data: pkt, Local: j.Host.Addr, Remote: j.Peer}
+	assoc.AnswerInit(j.Now, &o, &p, c, &j.cfg, j.env)
+	o.PollTransmit(j.Host.Batch)
+	var out []wire.Packet
+	for _, q := range j.Host.Batch.Pkts {
+		out = append(out, slices.Concat(q.Vec...))
+	}
+	j.Host.Batch.Reset()
+	return j.cookieIn(out)
+}
+
+// connect starts the association under test; accept makes it from the last cookie.
+func (j *jarLab) connect() {
+	j.Helper()
+	a, err := assoc.Connect(j.Now, &j.cfg, j.env, assoc.Peer{LocalPort: lab.PortB, PeerPort: lab.PortA, Local: j.Host.Addr, Remotes: []netip.AddrPort{j.Peer}})
+	if err != nil {
+		j.Fatal(err)
+	}
+	j.A, j.Host.Assocs = a, []*assoc.Assoc{a}
+	out := j.Flush()
+	j.Expect(out, "INIT")
+	init, _ := wire.AsInit(lab.ChunkOf(out[0], wire.ChunkInit))
+	j.Tag, j.HostTSN = init.Tag(), init.TSN()
+}
+
+func (j *jarLab) accept(c *assoc.Cookie) {
+	j.Helper()
+	p := rawio.Packet{Data: lab.Packet(lab.PortA, lab.PortB, c.LocalTag, wire.AppendCookieEcho(nil, j.Cookie)), Local: j.Host.Addr, Remote: j.Peer}
+	j.A = assoc.Accept(j.Now, &j.cfg, j.env, c, &p)
+	j.Host.Assocs = []*assoc.Assoc{j.A}
+	j.hand(p.Data)
+	j.Expect(j.Flush(), "COOKIE ACK")
+	j.InState(assoc.Established)
+}
+
+// hand gives a packet of the script to the association.
+func (j *jarLab) hand(pkt []byte) {
+	j.A.HandlePacket(j.Now, &rawio.Packet{Data: pkt, Local: j.Host.Addr, Remote: j.Peer})
+}
+
+func (j *jarLab) sendInit(init []byte) (wire.Init, assoc.Cookie) {
+	j.Helper()
+	j.hand(lab.Packet(lab.PortA, lab.PortB, 0, init))
+	return j.cookieIn(j.Flush())
+}
+
+func TestWhatTheCookieHolds(t *testing.T) {
+	j := newJarLab(t, &assoc.Config{CookieLife: 17 * time.Second})
+	ack, c := j.answer(lab.InitChunk(j.PeerTag, j.TSN))
+	// req 9260-5.1.3-2
+	if c.Created != j.Now || c.Life != 17*time.Second || c.LocalPort != lab.PortB || c.PeerPort != lab.PortA || c.LocalTag != ack.Tag() || c.PeerTag != j.PeerTag {
+		t.Errorf("%+v", c)
+	}
+	if c.LocalTie != 0 || c.PeerTie != 0 { // req 9260-5.2.2-9: in CLOSED
+		t.Errorf("tie-tags %#x %#x with no association", c.LocalTie, c.PeerTie)
+	}
+	// req 9260-3.3.11-4, 9260-12.4-5: header, INIT ACK and a cookie for one address.
+	if n := wire.CommonHeaderLen + len(ack); len(j.Cookie) > 128 || n > 180 {
+		t.Errorf("cookie of %d octets in a packet of %d", len(j.Cookie), n)
+	}
+}
+
+func TestCookieIsSignedByHMACSHA256(t *testing.T) {
+	// req 9260-5.1.3-3
+	key := bytes.Repeat([]byte("0123456789abcdef"), 2)
+	jar := assoc.NewJar(io.MultiReader(bytes.NewReader(key), rand.New(rand.NewSource(1))))
+	c := sampleCookie(0)
+	b, _ := jar.Seal(0, nil, &c)
+	mac := hmac.New(sha256.New, key)
+	mac.Write(b[:len(b)-sha256.Size])
+	if !hmac.Equal(mac.Sum(nil), b[len(b)-sha256.Size:]) {
+		t.Error("the cookie does not end with the HMAC-SHA-256 of the rest under the first 32 octets of randomness")
+	}
+	if bytes.Contains(b, key[:16]) { // req 9260-5.1.3-5
+		t.Error("the cookie shows its key")
+	}
+}
+
+// Behind CVE-2026-53224 and CVE-2026-53246, Linux read beyond a cookie whose inner lengths were wrong. Ours has one count, and even
+// a right signature does not make another length of it.
+func TestCookieOfAnotherLayoutIsRefused(t *testing.T) {
+	key := bytes.Repeat([]byte("0123456789abcdef"), 2)
+	jar := assoc.NewJar(io.MultiReader(bytes.NewReader(key), rand.New(rand.NewSource(1))))
+	c := sampleCookie(0)
+	whole, _ := jar.Seal(0, nil, &c)
+	body := whole[:len(whole)-sha256.Size]
+	opens := func(body []byte) bool {
+		mac := hmac.New(sha256.New, key)
+		mac.Write(body)
+		var got assoc.Cookie
+		return jar.Open(0, mac.Sum(bytes.Clone(body)), &got)
+	}
+	if !opens(body) {
+		t.Fatal("the cookie as it was is refused")
+	}
+	for n := range len(body) + 64 {
+		if b := append(bytes.Clone(body), make([]byte, 64)...)[:n]; n != len(body) && opens(b) {
+			t.Errorf("a body of %d octets is taken; it has %d", n, len(body))
+		}
+	}
+	for n := range 256 {
+		b := bytes.Clone(body)
+		if b[57] = byte(n); n != c.NumAddrs && opens(b) {
+			t.Errorf("%d addresses are read of %d", n, c.NumAddrs)
+		}
+	}
+}
+
+func TestCookieKeepsTheTagsOfALiveAssociationSecret(t *testing.T) {
+	// req 9260-5.1.3-5: who sends an INIT for somebody else's association gets a cookie that has its
+	// tie-tags, which are random, and not the tags that would let it send packets.
+	j := newJarLab(t, nil)
+	_, first := j.answer(lab.InitChunk(0xaabbccdd, 1))
+	j.accept(&first)
+	j.sendInit(lab.InitChunk(0x01020304, 2))
+	for name, tag := range map[string]uint32{"own": first.LocalTag, "peer's": first.PeerTag} {
+		if bytes.Contains(j.Cookie, binary.BigEndian.AppendUint32(nil, tag)) {
+			t.Errorf("the cookie shows the %s Verification Tag of the association", name)
+		}
+	}
+}
+
+func TestTieTagsByState(t *testing.T) {
+	other := lab.InitChunk(0x55667788, 3)
+	t.Run("COOKIE-WAIT: 0", func(t *testing.T) {
+		j := newJarLab(t, nil)
+		j.connect()
+		if _, c := j.sendInit(other); c.LocalTie != 0 || c.PeerTie != 0 { // req 9260-5.2.2-9
+			t.Errorf("tie-tags %#x %#x", c.LocalTie, c.PeerTie)
+		}
+	})
+	t.Run("COOKIE-ECHOED: random, the same in TCB and cookie", func(t *testing.T) {
+		j := newJarLab(t, nil)
+		j.connect()
+		j.hand(lab.Packet(lab.PortA, lab.PortB, j.Tag, lab.InitAckChunk(j.PeerTag, j.TSN, []byte("theirs"))))
+		j.Expect(j.Flush(), "COOKIE ECHO")
+		_, c := j.sendInit(other)
+		if c.LocalTie == 0 || c.PeerTie == 0 || c.LocalTie == j.Tag || c.PeerTie == j.PeerTag { // req 9260-5.2.1-10, 9260-5.2.2-9
+			t.Errorf("tie-tags %#x %#x", c.LocalTie, c.PeerTie)
+		}
+		_, again := j.sendInit(other)
+		if again.LocalTie != c.LocalTie || again.PeerTie != c.PeerTie {
+			t.Error("the tie-tags of the TCB changed")
+		}
+	})
+	t.Run("ESTABLISHED: random, and the TCB knows them again", func(t *testing.T) {
+		j := newJarLab(t, &assoc.Config{OutStreams: 3, InStreams: 4})
+		_, first := j.answer(lab.InitChunk(j.PeerTag, j.TSN))
+		j.accept(&first)
+		ack, c := j.sendInit(other)
+		if c.LocalTie == 0 || c.PeerTie == 0 { // req 9260-5.2.2-5, 9260-5.2.2-9
+			t.Errorf("tie-tags %#x %#x", c.LocalTie, c.PeerTie)
+		}
+		if ack.OutStreams() != 3 || ack.InStreams() != 4 || c.OutStreams != 3 || c.InStreams != 4 { // req 9260-5.2.2-7
+			t.Errorf("INIT ACK with OS %d MIS %d, cookie %d %d, want those of the association", ack.OutStreams(), ack.InStreams(), c.OutStreams, c.InStreams)
+		}
+		j.hand(lab.Packet(lab.PortA, lab.PortB, c.LocalTag, wire.AppendCookieEcho(nil, j.Cookie)))
+		if j.A.LocalTag() != c.LocalTag || j.A.PeerTag() != 0x55667788 { // Table 12, action A: the tie-tags match
+			t.Error("no restart")
+		}
+	})
 }

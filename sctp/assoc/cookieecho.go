@@ -27,6 +27,7 @@ func (c *Cookie) Matches(p *rawio.Packet) bool {
 // handleCookieEcho handles a COOKIE ECHO when an association exists (section 5.2.4, Table 12) and says
 // whether the packet's other chunks belong to the association.
 func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool {
+	a.steps += cookieSteps
 	echo, err := wire.AsCookieEcho(c)
 	var ck Cookie
 	if err != nil || !a.env.Cookies.Open(now, echo.Cookie(), &ck) || !ck.Matches(in.Packet) {
@@ -47,7 +48,7 @@ func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool
 		}
 	case local: // action B
 		a.collided(now, in, &ck)
-	case !peer && ties: // action A
+	case !peer && ties && a.pathOf(ck.Addrs[0]) != nil: // action A, by an address that the association has
 		if a.state == ShutdownAckSent {
 			a.closing.due = true
 			a.replyError(in, wire.CauseCookieWhileShutdown, nil)
@@ -114,16 +115,16 @@ func (a *Assoc) collided(now rawio.Time, in *inbound, ck *Cookie) {
 // restart is action A: the peer has lost the association and sets it up anew. Nothing of the old one
 // is sent or accepted any more, and congestion control starts afresh.
 func (a *Assoc) restart(now rawio.Time, in *inbound, ck *Cookie) {
+	a.lives++
 	a.stats.Restarts++
 	a.failMessages()
 	a.adopt(ck)
 	a.tieLocal, a.tiePeer, a.errors = 0, 0, 0
-	a.closing = nil
 	a.control.clear()
 	a.newSender()
 	a.adoptPaths(ck, in.Packet)
 	a.startData(ck.PeerRwnd, ck.PeerTSN)
-	a.state, a.setup = Established, nil
+	a.enter(onRestart)
 	a.startBeats(now)
 	a.pushUp(EventRestart)
 }

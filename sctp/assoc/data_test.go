@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -15,11 +16,15 @@ import (
 // placer answers by what the payload begins with.
 type placer struct {
 	seen []string
+	meet func() // if set, called for each
 }
 
 func (p *placer) Place(_ rawio.Time, d wire.Data, _ *rawio.Buf) assoc.Verdict {
 	s := string(d.Payload())
 	p.seen = append(p.seen, s)
+	if p.meet != nil {
+		p.meet()
+	}
 	switch {
 	case strings.HasPrefix(s, "place"):
 		return assoc.Consumed
@@ -32,165 +37,145 @@ func (p *placer) Place(_ rawio.Time, d wire.Data, _ *rawio.Buf) assoc.Verdict {
 }
 
 func TestPlacerVerdicts(t *testing.T) {
-	l := bareLab(t)
+	l := lab.Bare(t)
 	p := &placer{}
-	l.h.placer = p
-	l.listen(&assoc.Config{HeartbeatInterval: -1})
-	l.shake()
-	window := l.a.Stats().RecvWindow
+	l.Host.Placer = p
+	l.Listen(&assoc.Config{HeartbeatInterval: -1})
+	l.Shake()
+	window := l.A.Stats().RecvWindow
 
-	l.send(l.tag, l.data("place me"))
-	if s := l.a.Stats(); s.RecvWindow != window || s.Placed != 1 { // req 5041-A-1
+	l.Send(l.Tag, l.Data("place me"))
+	if s := l.A.Stats(); s.RecvWindow != window || s.Placed != 1 { // req 5041-A-1
 		t.Errorf("a placed chunk costs window: %d of %d", s.RecvWindow, window)
 	}
-	first := l.data("place me twice")
-	l.send(l.tag, first)
-	l.send(l.tag, first)
+	first := l.Data("place me twice")
+	l.Send(l.Tag, first)
+	l.Send(l.Tag, first)
 	if len(p.seen) != 2 {
 		t.Errorf("a duplicate was offered for placement: %q", p.seen)
 	}
-	tsn := l.tsn
-	out := l.send(l.tag, l.data("drop this one"))
-	sack, _ := wire.AsSack(chunkOf(out[len(out)-1], wire.ChunkSack))
+	tsn := l.TSN
+	out := l.Send(l.Tag, l.Data("drop this one"))
+	sack, _ := wire.AsSack(lab.ChunkOf(out[len(out)-1], wire.ChunkSack))
 	if sack.CumTSN() != tsn-1 || sack.NumGaps() != 0 { // req 9260-6.2-5
 		t.Errorf("a refused chunk was acknowledged: cum %d", sack.CumTSN())
 	}
-	l.tsn = tsn
-	l.send(l.tag, l.data("queue"))
-	if got := drain(l.a); len(got) != 1 || string(got[0]) != "queue" {
+	l.TSN = tsn
+	l.Send(l.Tag, l.Data("queue"))
+	if got := lab.Drain(l.A); len(got) != 1 || string(got[0]) != "queue" {
 		t.Errorf("delivered %q", got)
 	}
-	out = l.send(l.tag, l.data("abort"), l.data("place too late"))
-	l.expect(out, "ABORT")
-	l.inState(assoc.Closed)
+	out = l.Send(l.Tag, l.Data("abort"), l.Data("place too late"))
+	l.Expect(out, "ABORT")
+	l.InState(assoc.Closed)
 	if p.seen[len(p.seen)-1] != "abort" {
 		t.Error("a chunk behind the refused one was placed")
 	}
 }
 
-func TestSackTiming(t *testing.T) {
-	l := passiveLab(t, &assoc.Config{HeartbeatInterval: -1})
-	l.expect(l.send(l.tag, l.data("first")), "SACK") // req 9260-5.1-11
-	l.expect(l.send(l.tag, l.data("a")), "")
-	l.expect(l.send(l.tag, l.data("b"), l.data("b2")), "SACK") // req 9260-6.2-7: second packet
-	l.expect(l.send(l.tag, l.data("c"), l.data("c2")), "")     // one packet, however many chunks
-	start := l.now
-	out := l.wait(time.Second)
-	l.expect(out, "SACK")
-	_ = start
-	l.tsn++
-	l.expect(l.send(l.tag, l.data("gap")), "SACK") // req 9260-6.7-1
+func TestSackComesWithTheSecondPacketOrIn200ms(t *testing.T) {
+	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	l.Expect(l.Send(l.Tag, l.Data("first")), "SACK") // req 9260-5.1-11
+	l.Expect(l.Send(l.Tag, l.Data("a")), "")
+	l.Expect(l.Send(l.Tag, l.Data("b"), l.Data("b2")), "SACK") // req 9260-6.2-7: second packet
+	l.Expect(l.Send(l.Tag, l.Data("c"), l.Data("c2")), "")     // one packet, however many chunks
+	l.Expect(l.Wait(500*time.Millisecond), "SACK")             // req 9260-6.2-1
+	l.TSN++
+	l.Expect(l.Send(l.Tag, l.Data("gap")), "SACK") // req 9260-6.7-1
 }
 
 func TestSackRidesOnData(t *testing.T) {
-	l := passiveLab(t, &assoc.Config{HeartbeatInterval: -1})
-	l.send(l.tag, l.data("first"))
-	l.send(l.tag, l.data("second"))
-	if err := l.a.Send(l.now, &assoc.Message{Body: [2][]byte{[]byte("answer")}}); err != nil {
+	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	l.Send(l.Tag, l.Data("first"))
+	l.Send(l.Tag, l.Data("second"))
+	if err := l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{[]byte("answer")}}); err != nil {
 		t.Fatal(err)
 	}
-	l.expect(l.flush(), "SACK DATA") // req 9260-6.1-15, 9260-6-9
-	l.expect(l.wait(500*time.Millisecond), "")
-}
-
-func TestDataOutsideItsStatesIsDiscarded(t *testing.T) {
-	for _, row := range []struct {
-		name string
-		lab  func(*testing.T) *lab
-	}{
-		{"COOKIE-WAIT", func(t *testing.T) *lab { return activeLab(t, nil) }},
-		{"COOKIE-ECHOED", func(t *testing.T) *lab { return echoedLab(t, nil) }},
-	} {
-		t.Run(row.name, func(t *testing.T) { // req 9260-6-3
-			l := row.lab(t)
-			l.expect(l.send(l.tag, l.data("x"), l.sack(l.hostTSN-1)), "")
-			if got := drain(l.a); got != nil {
-				t.Errorf("received %q", got)
-			}
-		})
-	}
+	l.Expect(l.Flush(), "SACK DATA") // req 9260-6.1-15, 9260-6-9
+	l.Expect(l.Wait(500*time.Millisecond), "")
 }
 
 func TestDataBundledWithCookieAckIsTaken(t *testing.T) {
-	l := echoedLab(t, nil)
-	out := l.send(l.tag, wire.AppendCookieAck(nil), l.data("bundled")) // req 9260-3.3.12-2
-	l.expect(out, "SACK")
-	if got := drain(l.a); len(got) != 1 {
+	l := lab.Echoed(t, nil)
+	out := l.Send(l.Tag, wire.AppendCookieAck(nil), l.Data("bundled")) // req 9260-3.3.12-2
+	l.Expect(out, "SACK")
+	if got := lab.Drain(l.A); len(got) != 1 {
 		t.Errorf("received %q", got)
 	}
 }
 
 func TestInvalidStreamIsAcknowledgedAndReported(t *testing.T) {
-	l := passiveLab(t, &assoc.Config{InStreams: 3})
-	b := dataChunk(l.tsn, 3, 0, "nowhere")
-	out := l.send(l.tag, b)
-	l.expect(out, "ERROR SACK") // req 9260-6.5-2, 9260-6.5-3
-	code, cause := causeOf(out[0])
-	if s, err := cause.InvalidStream(); code != wire.CauseInvalidStream || err != nil || s != 3 { // req 9260-3.3.10.1-1
-		t.Errorf("cause %v stream %d", code, s)
-	}
-	if k, _ := wire.AsSack(chunkOf(out[0], wire.ChunkSack)); k.CumTSN() != l.tsn {
-		t.Errorf("cum %d", k.CumTSN())
-	}
-	if got := drain(l.a); got != nil {
-		t.Errorf("delivered %q", got)
+	for _, id := range []wire.StreamID{3, 0x1234} { // the first one that there is not, and one of two octets
+		l := lab.Passive(t, &assoc.Config{InStreams: 3})
+		out := l.Send(l.Tag, lab.DataChunk(l.TSN, id, 0, "nowhere"))
+		l.Expect(out, "ERROR SACK") // req 9260-6.5-2, 9260-6.5-3
+		code, cause := lab.CauseOf(out[0])
+		if code != wire.CauseInvalidStream || !bytes.Equal(cause, []byte{0, 1, 0, 8, byte(id >> 8), byte(id), 0, 0}) { // req 9260-3.3.10.1-1
+			t.Errorf("cause %x", []byte(cause))
+		}
+		if k, _ := wire.AsSack(lab.ChunkOf(out[0], wire.ChunkSack)); k.CumTSN() != l.TSN {
+			t.Errorf("cum %d", k.CumTSN())
+		}
+		if got := lab.Drain(l.A); got != nil {
+			t.Errorf("delivered %q", got)
+		}
 	}
 }
 
 func TestOneReplyPacketForOnePacket(t *testing.T) {
-	l := passiveLab(t, nil)
+	l := lab.Passive(t, nil)
 	var chunks [][]byte
 	for range 40 {
 		chunks = append(chunks, wire.AppendHeartbeat(nil, bytes.Repeat([]byte("x"), 100)))
 	}
-	out := l.send(l.tag, chunks...) // req 9260-12.4-2
-	if len(out) != 1 || len(out[0]) > testMTU {
+	out := l.Send(l.Tag, chunks...) // req 9260-12.4-2
+	if len(out) != 1 || len(out[0]) > lab.MTU {
 		t.Fatalf("%d packets in answer to one", len(out))
 	}
-	if l.a.Stats().RepliesDropped == 0 {
+	if l.A.Stats().RepliesDropped == 0 {
 		t.Error("what did not fit was not counted")
 	}
 }
 
 func TestReplyQueueIsBounded(t *testing.T) {
-	l := passiveLab(t, nil)
-	pkt := packet(portA, portB, l.tag, wire.AppendHeartbeat(nil, bytes.Repeat([]byte("x"), 1000)))
+	l := lab.Passive(t, nil)
+	pkt := lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendHeartbeat(nil, bytes.Repeat([]byte("x"), 1000)))
 	for range 10_000 {
-		l.deliver(l.peer, append([]byte(nil), pkt...))
+		l.Deliver(l.Peer, append([]byte(nil), pkt...))
 	}
-	if n := len(l.flush()); n > 200 {
+	if n := len(l.Flush()); n > 200 {
 		t.Errorf("%d replies were held", n)
 	}
-	init := packet(portA, portB, 0, initChunk(5, 5))
+	init := lab.Packet(lab.PortA, lab.PortB, 0, lab.InitChunk(5, 5))
 	for range 10_000 {
-		l.deliver(l.peer, append([]byte(nil), init...))
+		l.Deliver(l.Peer, append([]byte(nil), init...))
 	}
-	if n := len(l.flush()); n > 200 {
+	if n := len(l.Flush()); n > 200 {
 		t.Errorf("%d INIT ACKs were held", n)
 	}
 }
 
 func TestClosedWindowOpensAgain(t *testing.T) {
-	w, a, b := pair(t, nil, &assoc.Config{RecvBuffer: 4000})
+	w, a, b := lab.Pair(t, nil, &assoc.Config{RecvBuffer: 4000})
 	payload := bytes.Repeat([]byte("z"), 1000)
 	for range 20 {
-		w.send(a, 0, payload)
+		w.Send(a, 0, payload)
 	}
-	w.run(5 * time.Second)
+	w.Run(5 * time.Second)
 	if s := b.Stats(); s.RecvWindow >= 1000 {
 		t.Fatalf("window still %d", s.RecvWindow)
 	}
 	if a.Stats().PeerWindow >= 1000 {
 		t.Fatalf("the sender believes in %d octets", a.Stats().PeerWindow)
 	}
-	w.run(10 * time.Minute) // probes keep the association alive, req 9260-6.1-2, 9260-6.1-4
+	w.Run(10 * time.Minute) // probes keep the association alive, req 9260-6.1-2, 9260-6.1-4
 	if a.State() != assoc.Established {
 		t.Fatalf("state %v", a.State())
 	}
 	n := 0
 	for range 100 {
-		n += len(drain(b)) // req 9260-6.2-9
-		w.run(200 * time.Millisecond)
+		n += len(lab.Drain(b)) // req 9260-6.2-9
+		w.Run(200 * time.Millisecond)
 	}
 	if n != 20 {
 		t.Errorf("%d of 20 messages arrived", n)
@@ -199,10 +184,11 @@ func TestClosedWindowOpensAgain(t *testing.T) {
 
 // TestMessagesSurviveABadNetwork sends in both directions through loss, duplication and reordering.
 func TestMessagesSurviveABadNetwork(t *testing.T) {
+	// req 9260-6.10-1: the world measures each packet
 	for seed := range int64(8) {
 		rnd := rand.New(rand.NewSource(seed))
-		w, a, b := pair(t, nil, nil)
-		w.judge = func(int, wire.Packet) (int, time.Duration) {
+		w, a, b := lab.Pair(t, nil, nil)
+		w.Judge = func(int, wire.Packet) (int, time.Duration) {
 			delay := time.Duration(rnd.Intn(30)) * time.Millisecond
 			switch n := rnd.Intn(100); {
 			case n < 10:
@@ -220,14 +206,14 @@ func TestMessagesSurviveABadNetwork(t *testing.T) {
 				rnd.Read(m)
 				m[0] = byte(i)
 				sent[k] = append(sent[k], m)
-				w.send(x, wire.StreamID(0), m)
+				w.Send(x, wire.StreamID(0), m)
 			}
-			w.run(time.Duration(rnd.Intn(50)) * time.Millisecond)
-			got[0], got[1] = append(got[0], drain(b)...), append(got[1], drain(a)...)
+			w.Run(time.Duration(rnd.Intn(50)) * time.Millisecond)
+			got[0], got[1] = append(got[0], lab.Drain(b)...), append(got[1], lab.Drain(a)...)
 		}
-		_ = a.Shutdown(w.now)
-		w.runUntil(w.now.Add(time.Hour), func() bool {
-			got[0], got[1] = append(got[0], drain(b)...), append(got[1], drain(a)...)
+		_ = a.Shutdown(w.Now)
+		w.RunUntil(w.Now.Add(time.Hour), func() bool {
+			got[0], got[1] = append(got[0], lab.Drain(b)...), append(got[1], lab.Drain(a)...)
 			return a.State() == assoc.Closed && b.State() == assoc.Closed
 		})
 		for k := range got {
@@ -246,20 +232,20 @@ func TestMessagesSurviveABadNetwork(t *testing.T) {
 // TestMutatedPacketsDoNoHarm feeds an association with packets of a real exchange, a few octets of
 // which are changed, with a right checksum.
 func TestMutatedPacketsDoNoHarm(t *testing.T) {
-	w, a, b := pair(t, nil, nil)
-	w.send(a, 1, make([]byte, 3000))
-	w.send(b, 1, make([]byte, 3000))
-	w.run(time.Minute)
-	_ = a.Shutdown(w.now)
-	w.run(time.Minute)
-	corpus := w.sent
+	w, a, b := lab.Pair(t, nil, nil)
+	w.Send(a, 1, make([]byte, 3000))
+	w.Send(b, 1, make([]byte, 3000))
+	w.Run(time.Minute)
+	_ = a.Shutdown(w.Now)
+	w.Run(time.Minute)
+	corpus := w.Sent
 	rnd := rand.New(rand.NewSource(1))
 	for round := range 200 {
-		l := passiveLab(t, &assoc.Config{RecvBuffer: 1 << 16})
+		l := lab.Passive(t, &assoc.Config{RecvBuffer: 1 << 16})
 		for range 100 {
-			src := corpus[rnd.Intn(len(corpus))].pkt
+			src := corpus[rnd.Intn(len(corpus))].Pkt
 			pkt := append([]byte(nil), src...)
-			copy(pkt, packet(portA, portB, []uint32{l.tag, l.tag, l.tag, 0, l.peerTag}[rnd.Intn(5)])[:8])
+			copy(pkt, lab.Packet(lab.PortA, lab.PortB, []uint32{l.Tag, l.Tag, l.Tag, 0, l.PeerTag}[rnd.Intn(5)])[:8])
 			for range rnd.Intn(6) {
 				pkt[12+rnd.Intn(min(len(pkt)-12, 40))] = byte(rnd.Intn(256))
 			}
@@ -267,13 +253,96 @@ func TestMutatedPacketsDoNoHarm(t *testing.T) {
 				pkt = pkt[:12+rnd.Intn(len(pkt)-12)]
 			}
 			wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
-			l.deliver(l.peer, pkt)
-			if out := l.flush(); len(out) > 8 {
+			l.Deliver(l.Peer, pkt)
+			if out := l.Flush(); len(out) > 8 {
 				t.Fatalf("round %d: %d packets in answer to one", round, len(out))
 			}
 			if rnd.Intn(10) == 0 {
-				l.wait(time.Duration(rnd.Intn(5000)) * time.Millisecond)
+				l.Wait(time.Duration(rnd.Intn(5000)) * time.Millisecond)
 			}
 		}
+	}
+}
+
+func TestOneSackForOnePacket(t *testing.T) {
+	// req 9260-6.2-8: a gap, a duplicate, the I bit and a chunk for which there is no room are four
+	// reasons for a SACK at once, and one packet.
+	l := lab.Passive(t, &assoc.Config{RecvBuffer: 1500, HeartbeatInterval: -1})
+	first := l.Data("first")
+	l.Send(l.Tag, first)
+	l.TSN++
+	gap := l.Data("behind a gap")
+	urgent := l.Data("at once")
+	urgent[1] |= wire.FlagI
+	big := l.Data(strings.Repeat("x", 1400))
+	last := l.Data(strings.Repeat("y", 200))
+	over := l.Data("over")
+	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, first, gap, urgent, big, last, over))
+	l.Expect(l.Flush(), "SACK")
+	if n := l.A.Stats().OutOfWindow; n != 1 {
+		t.Errorf("%d chunks without room", n)
+	}
+	l.Expect(l.Wait(2*time.Second), "")
+}
+
+func TestDataIsAcknowledgedBySack(t *testing.T) {
+	// req 9260-6.2-1, 9260-6.2-13: every chunk, within the delay, by SACK.
+	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	for n := 1; n <= 7; n++ {
+		for range n {
+			l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Data("x")))
+		}
+		out := l.Wait(200 * time.Millisecond)
+		if len(out) == 0 {
+			t.Fatalf("%d packets are not acknowledged after 200 ms", n)
+		}
+		k, err := wire.AsSack(lab.ChunkOf(out[len(out)-1], wire.ChunkSack))
+		if err != nil || k.CumTSN() != l.TSN-1 {
+			t.Fatalf("%d packets: %q acknowledges %d, want %d (%v)", n, lab.Describe(out), k.CumTSN(), l.TSN-1, err)
+		}
+	}
+}
+
+// asked notes what it is asked and leaves everything to ordinary delivery.
+type asked struct{ tsns []wire.TSN }
+
+func (p *asked) Place(_ rawio.Time, d wire.Data, _ *rawio.Buf) assoc.Verdict {
+	p.tsns = append(p.tsns, d.TSN())
+	return assoc.Queue
+}
+
+// What the receive window has no room for is dropped before anybody may place it, and is not
+// acknowledged.
+func TestDataOutsideTheWindowIsNotPlaced(t *testing.T) {
+	// req 9260-6.2-2
+	for _, row := range []struct {
+		name  string
+		ahead wire.TSN // of the chunk's TSN
+		full  bool     // the receive buffer is
+	}{
+		{"the buffer is full", 0, true},
+		{"no gap block reaches its TSN", 1 << 16, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := lab.Bare(t)
+			p := new(asked)
+			l.Host.Placer = p
+			l.Listen(&assoc.Config{RecvBuffer: 1500})
+			l.Shake()
+			if row.full {
+				l.Send(l.Tag, l.Data(string(make([]byte, 1000))), l.Data(string(make([]byte, 400))))
+				l.Send(l.Tag, l.Data(string(make([]byte, 100))))
+			}
+			cum := l.TSN - 1
+			p.tsns = nil
+			out := l.Send(l.Tag, lab.DataChunk(l.TSN+row.ahead, 0, 0, "too much"))
+			if len(p.tsns) != 0 {
+				t.Errorf("TSN %d was placed, the cumulative one is %d", p.tsns, cum)
+			}
+			k, err := wire.AsSack(lab.ChunkOf(out[0], wire.ChunkSack))
+			if err != nil || k.CumTSN() != cum || k.NumGaps() != 0 {
+				t.Errorf("SACK of %d with %d gap blocks, %v", k.CumTSN(), k.NumGaps(), err)
+			}
+		})
 	}
 }

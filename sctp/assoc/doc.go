@@ -5,6 +5,92 @@
 // deadline are asked for. Whoever calls, the owner, does so from one goroutine at a time, and after
 // each round of calls drains PollTransmit and PollEvent and arms a timer for NextTimeout.
 //
+// # How an association ends
+//
+// Event.Err of EventDown is one of these; switch on it by [errors.Is] and [errors.As]:
+//
+//   - [ErrShutdown]: gracefully, all was delivered.
+//   - [ErrInitTimeout]: nobody answered the setup.
+//   - [ErrTimeout]: the peer has stopped answering.
+//   - [ErrShutdownTimeout]: the peer answers, but never completes the shutdown.
+//   - [ErrProtoUnreachable]: the peer's host has no SCTP.
+//   - [AbortError] with ByPeer: the peer's program or stack has aborted it, for the causes that are listed.
+//   - [AbortError] with cause 12 (User-Initiated Abort): this side's program has.
+//   - [AbortError] with any other cause: this side's stack has, because the peer broke the protocol.
+//   - [AdaptationError]: the peer does not speak the protocol above that Config asks for.
+//   - [MemoryError]: what the peer made this host hold was more than its share.
+//   - [InternalError]: this side has contradicted itself, which is worth a report.
+//
+// A restart by the peer is no end but EventRestart, and another [Assoc.Incarnation].
+//
+// # States
+//
+// An association begins in COOKIE-WAIT, or by the peer's cookie in ESTABLISHED, and ends in CLOSED. One function changes its state,
+// by this table (section 4, Figure 3); what is not in it cannot be, and ends the association ([InternalError]). What exists in some states
+// only belongs to them: the timer of the handshake to COOKIE-WAIT and COOKIE-ECHOED, the cookie to COOKIE-ECHOED, the timers of a
+// shutdown to SHUTDOWN-SENT and SHUTDOWN-ACK-SENT.
+//
+//	COOKIE-WAIT       init ack: COOKIE-ECHOED, cookie ack: ESTABLISHED, end: CLOSED
+//	COOKIE-ECHOED     cookie ack: ESTABLISHED, stale: COOKIE-WAIT, end: CLOSED
+//	ESTABLISHED       restart: ESTABLISHED, shutdown: SHUTDOWN-PENDING, peer shutdown: SHUTDOWN-RECEIVED, end: CLOSED
+//	SHUTDOWN-PENDING  restart: ESTABLISHED, peer shutdown: SHUTDOWN-RECEIVED, drained: SHUTDOWN-SENT, end: CLOSED
+//	SHUTDOWN-SENT     restart: ESTABLISHED, peer shutdown: SHUTDOWN-ACK-SENT, shutdown ack: CLOSED, end: CLOSED
+//	SHUTDOWN-RECEIVED restart: ESTABLISHED, drained: SHUTDOWN-ACK-SENT, end: CLOSED
+//	SHUTDOWN-ACK-SENT shutdown ack: CLOSED, complete: CLOSED, end: CLOSED
+//
+// cookie ack: the peer's, or its own cookie (section 5.2.4, actions B and D); restart: action A. shutdown: the user's; drained: in a shutdown,
+// all own data is acknowledged. end: ABORT from either side, a contradiction, or a limit is reached.
+//
+// # What happens in which state
+//
+// Behind each chunk, report, call or timer stands what is sent at once in answer, and behind a > where it leads: first in most
+// states, then in those that differ. In ESTABLISHED, SHUTDOWN-PENDING and SHUTDOWN-RECEIVED one message is not acknowledged. What is
+// ignored is counted and changes nothing; in CLOSED it is the endpoint that answers, if anybody (section 8.4).
+//
+//	INIT                       INIT ACK; SHUTDOWN-ACK-SENT: SHUTDOWN ACK
+//	INIT, another address      ABORT; CLOSED, COOKIE-WAIT: INIT ACK; SHUTDOWN-ACK-SENT: SHUTDOWN ACK
+//	INIT ACK                   ignored; CLOSED: ABORT; COOKIE-WAIT: COOKIE ECHO > COOKIE-ECHOED
+//	COOKIE ACK                 ignored; COOKIE-ECHOED: > ESTABLISHED
+//	DATA                       ignored; CLOSED: ABORT; ESTABLISHED, SHUTDOWN-PENDING: SACK; SHUTDOWN-SENT: SHUTDOWN
+//	DATA, empty                ignored; CLOSED: ABORT; ESTABLISHED, SHUTDOWN-PENDING, SHUTDOWN-SENT: ABORT > CLOSED
+//	SACK                       ignored; CLOSED: ABORT; ESTABLISHED: taken; SHUTDOWN-PENDING: SHUTDOWN > SHUTDOWN-SENT; SHUTDOWN-RECEIVED: SHUTDOWN ACK > SHUTDOWN-ACK-SENT
+//	SACK, not sent             ignored; CLOSED: ABORT; ESTABLISHED, SHUTDOWN-PENDING, SHUTDOWN-RECEIVED: ABORT > CLOSED
+//	HEARTBEAT                  HEARTBEAT ACK; CLOSED: ABORT; COOKIE-WAIT, SHUTDOWN-ACK-SENT: ignored; SHUTDOWN-SENT: SHUTDOWN
+//	HEARTBEAT ACK              ignored; CLOSED: ABORT
+//	ABORT                      > CLOSED; CLOSED: ignored
+//	SHUTDOWN                   ignored; CLOSED: ABORT; ESTABLISHED, SHUTDOWN-PENDING: > SHUTDOWN-RECEIVED; SHUTDOWN-SENT: SHUTDOWN ACK > SHUTDOWN-ACK-SENT; SHUTDOWN-RECEIVED: taken; SHUTDOWN-ACK-SENT: SHUTDOWN ACK
+//	SHUTDOWN, all acknowledged SHUTDOWN ACK > SHUTDOWN-ACK-SENT; CLOSED: ABORT; COOKIE-WAIT, COOKIE-ECHOED: ignored; SHUTDOWN-ACK-SENT: SHUTDOWN ACK
+//	SHUTDOWN ACK               SHUTDOWN COMPLETE; ESTABLISHED, SHUTDOWN-PENDING, SHUTDOWN-RECEIVED: ignored; SHUTDOWN-SENT, SHUTDOWN-ACK-SENT: SHUTDOWN COMPLETE > CLOSED
+//	SHUTDOWN COMPLETE          ignored; SHUTDOWN-ACK-SENT: > CLOSED
+//	ERROR, stale cookie        ignored; COOKIE-ECHOED: INIT > COOKIE-WAIT
+//	ERROR, other               taken; CLOSED: ABORT; COOKIE-WAIT: ignored
+//	ECNE                       ignored; CLOSED: ABORT
+//	CWR                        taken; CLOSED: ABORT; COOKIE-WAIT: ignored
+//	PAD                        taken; CLOSED: ABORT; COOKIE-WAIT: ignored
+//	unknown, 00                ignored; CLOSED: ABORT
+//	unknown, 01                ERROR; CLOSED: ABORT; COOKIE-WAIT: ignored
+//	unknown, 10                ignored; CLOSED: ABORT
+//	unknown, 11                ERROR; CLOSED: ABORT; COOKIE-WAIT: ignored
+//	wrong tag                  ignored
+//	ICMP, no SCTP              > CLOSED; CLOSED: ignored
+//	Send                       ErrClosing; COOKIE-WAIT, COOKIE-ECHOED: ErrNotUp; ESTABLISHED: DATA
+//	Shutdown                   taken; CLOSED: ErrClosing; COOKIE-WAIT, COOKIE-ECHOED: ErrNotUp; ESTABLISHED: > SHUTDOWN-PENDING
+//	Abort                      ABORT > CLOSED; CLOSED: ignored; COOKIE-WAIT: > CLOSED
+//	AbortForMemory             ABORT > CLOSED; CLOSED: ignored; COOKIE-WAIT: > CLOSED
+//	Break                      ABORT > CLOSED; CLOSED: ignored; COOKIE-WAIT: > CLOSED
+//	RequestHeartbeat           HEARTBEAT; CLOSED, SHUTDOWN-SENT, SHUTDOWN-ACK-SENT: ErrClosing; COOKIE-WAIT, COOKIE-ECHOED: ErrNotUp
+//	T1, T2 or T3-rtx           DATA; CLOSED: ignored; COOKIE-WAIT: INIT; COOKIE-ECHOED: COOKIE ECHO; SHUTDOWN-SENT: SHUTDOWN; SHUTDOWN-ACK-SENT: SHUTDOWN ACK
+//	T5-shutdown-guard          DATA; CLOSED: ignored; COOKIE-WAIT: INIT; COOKIE-ECHOED: COOKIE ECHO; SHUTDOWN-SENT: ABORT > CLOSED; SHUTDOWN-ACK-SENT: SHUTDOWN ACK
+//	an hour of silence         > CLOSED; CLOSED: ignored
+//	COOKIE ECHO, A             COOKIE ACK > ESTABLISHED; CLOSED, ESTABLISHED: COOKIE ACK; COOKIE-WAIT, COOKIE-ECHOED: cannot be; SHUTDOWN-ACK-SENT: ERROR SHUTDOWN ACK
+//	COOKIE ECHO, B             COOKIE ACK; CLOSED: ABORT; COOKIE-WAIT, COOKIE-ECHOED: COOKIE ACK > ESTABLISHED
+//	COOKIE ECHO, C             ignored; CLOSED: COOKIE ACK
+//	COOKIE ECHO, D             COOKIE ACK; CLOSED: ABORT; COOKIE-WAIT: cannot be; COOKIE-ECHOED: COOKIE ACK > ESTABLISHED
+//	COOKIE ECHO, expired       ERROR
+//	COOKIE ECHO, forged        ignored
+//
+// A is the cookie of a restart, B that of an INIT which has met our own, C one of before, D one that has both tags (section 5.2.4).
+//
 // Each file holds one topic: packet.go (tag rules, section 8.5), handshake.go, initack.go and offer.go
 // (5), cookie.go and cookieecho.go (5.1.3 to 5.1.5, 5.2.4), data.go and sack.go (6), transmit.go and
 // control.go (6.10), addresses.go (5.1.2), path.go and failover.go (6.4, 8.1, 8.2, RFC 7829),

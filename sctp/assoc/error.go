@@ -2,6 +2,7 @@ package assoc
 
 import (
 	"slices"
+	"time"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -51,11 +52,28 @@ func (a *Assoc) handleError(now rawio.Time, c wire.Chunk) {
 		a.stats.Malformed++
 		return
 	}
-	if a.events.peerErrors == maxPeerErrors {
+	if a.events.peerErrors == maxPeerErrors || !a.reports.allow(now) {
 		a.stats.ErrorReportsLost++
 		return
 	}
 	a.events.push(Event{Kind: EventPeerError, Err: &PeerError{Causes: copyCauses(e.Causes())}})
+}
+
+// reportLimit keeps reports of ERROR chunks to maxPeerErrors in a second: each is an event and a line of a log.
+type reportLimit struct {
+	since rawio.Time
+	n     int
+}
+
+func (l *reportLimit) allow(now rawio.Time) bool {
+	if l.n == 0 || now.Sub(l.since) >= time.Second {
+		*l = reportLimit{since: now}
+	}
+	if l.n == maxPeerErrors {
+		return false
+	}
+	l.n++
+	return true
 }
 
 // maxCauses bounds the causes kept of one chunk.

@@ -3,14 +3,17 @@ package assoc_test
 import (
 	"bytes"
 	"errors"
+	"net/netip"
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 func TestUnknownChunksByTheirHighBits(t *testing.T) {
+	// req 9260-6.10-5: what is behind one that ends the packet has no effect
 	beat := wire.AppendHeartbeat(nil, []byte("x"))
 	for _, row := range []struct {
 		name string
@@ -25,19 +28,43 @@ func TestUnknownChunksByTheirHighBits(t *testing.T) {
 		{"FORWARD-TSN was not negotiated", wire.ChunkForwardTSN, "ERROR HEARTBEAT ACK"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := passiveLab(t, nil)
+			l := lab.Passive(t, nil)
 			unknown := wire.AppendChunk(nil, row.typ, 0x5a, []byte("what is this?"))
-			out := l.send(l.tag, unknown, beat)
-			l.expect(out, row.want)
-			if len(out) > 0 && has(out[0], wire.ChunkError) { // req 9260-3.3.10.6-1
-				code, cause := causeOf(out[0])
+			out := l.Send(l.Tag, unknown, beat)
+			l.Expect(out, row.want)
+			if len(out) > 0 && lab.Has(out[0], wire.ChunkError) { // req 9260-3.3.10.6-1
+				code, cause := lab.CauseOf(out[0])
 				c, err := cause.UnrecognizedChunk()
 				if code != wire.CauseUnrecognizedChunkType || err != nil || !bytes.HasPrefix(unknown, c) {
 					t.Errorf("cause %v quotes % x", code, c)
 				}
 			}
-			l.inState(assoc.Established)
+			l.InState(assoc.Established)
 		})
+	}
+}
+
+// Of unknown parameters only so many are reported, however many there are.
+func TestManyUnknownParameters(t *testing.T) {
+	l := lab.Bare(t)
+	l.Listen(nil)
+	var list [][]byte
+	for i := range 12 {
+		list = append(list, wire.AppendParam(nil, 0xfabc, []byte{byte(i)}), wire.AppendAddressParam(nil, netip.AddrFrom4([4]byte{10, 9, 0, byte(i)})))
+	}
+	l.Initiate(list...)
+	out := l.Send(0, lab.InitChunk(l.PeerTag, l.TSN, list...))
+	ack, _ := wire.AsInit(lab.ChunkOf(out[0], wire.ChunkInitAck))
+	ps, reports := ack.Params(), 0
+	for p, ok := ps.Next(); ok; p, ok = ps.Next() {
+		if p.Type() == wire.ParamUnrecognizedParam {
+			if reports++; p.Value()[4] != byte(reports-1) {
+				t.Errorf("report %d is about % x", reports, p.Value())
+			}
+		}
+	}
+	if reports != 8 {
+		t.Errorf("%d of 12 unknown parameters are reported, want 8", reports)
 	}
 }
 
@@ -55,42 +82,56 @@ func TestUnknownParametersByTheirHighBits(t *testing.T) {
 	} {
 		unknown := wire.AppendParam(nil, row.typ, []byte("abc"))
 		t.Run("INIT, "+row.name, func(t *testing.T) {
-			l := bareLab(t)
-			l.listen(nil)
-			out := l.send(0, initChunk(l.peerTag, l.tsn, unknown, after)) // req 9260-3.2.1-8
-			l.expect(out, "INIT ACK")
-			ack := l.noteInitAck(out[0])
-			rep := paramOf(ack, wire.ParamUnrecognizedParam)
+			l := lab.Bare(t)
+			l.Listen(nil)
+			out := l.Send(0, lab.InitChunk(l.PeerTag, l.TSN, unknown, after)) // req 9260-3.2.1-8
+			l.Expect(out, "INIT ACK")
+			ack := l.NoteInitAck(out[0])
+			rep := lab.ParamOf(ack, wire.ParamUnrecognizedParam)
 			if (rep != nil) != row.report { // req 9260-3.2.2-1
 				t.Fatalf("reported: %v", rep != nil)
 			}
 			if rep != nil && string(rep.Value()) != string(unknown[:7]) { // req 9260-3.3.3.1.2-1
 				t.Errorf("report % x", rep.Value())
 			}
-			l.send(l.tag, wire.AppendCookieEcho(nil, l.cookie))
-			if _, ok := l.a.PeerAdaptation(); ok != row.goesOn {
+			l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+			if _, ok := l.A.PeerAdaptation(); ok != row.goesOn {
 				t.Errorf("parameter behind the unknown one read: %v", ok)
 			}
 		})
 		t.Run("INIT ACK, "+row.name, func(t *testing.T) {
-			l := activeLab(t, nil)
-			out := l.send(l.tag, initAckChunk(l.peerTag, l.tsn, []byte("cookie"), unknown, after))
+			l := lab.Active(t, nil)
+			out := l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie"), unknown, after))
 			want := "COOKIE ECHO"
 			if row.report {
-				want = "COOKIE ECHO ERROR" // req 9260-3.2.2-3, 9260-3.3.3-14
+				want = "COOKIE ECHO ERROR" // req 9260-3.2.2-3, 9260-3.3.3-14, 9260-3.2.2-5
 			}
-			l.expect(out, want)
+			l.Expect(out, want)
 			if row.report {
-				code, cause := causeOf(out[0])
+				code, cause := lab.CauseOf(out[0])
 				ps := cause.Params()
-				if p, ok := ps.Next(); code != wire.CauseUnrecognizedParams || !ok || p.Type() != row.typ { // req 9260-3.3.10.8-1
-					t.Errorf("cause %v", code)
+				p, ok := ps.Next()
+				if code != wire.CauseUnrecognizedParams || !ok || p.Type() != row.typ || len(cause) != 4+7 { // req 9260-3.3.10.8-1, and 9260-3.2.1-1: no padding in its length
+					t.Errorf("cause %v of %d octets", code, len(cause))
 				}
 			}
-			if _, ok := l.a.PeerAdaptation(); ok != row.goesOn {
+			if _, ok := l.A.PeerAdaptation(); ok != row.goesOn {
 				t.Errorf("parameter behind the unknown one read: %v", ok)
 			}
 		})
+	}
+}
+
+// The report of unknown parameters goes beside the COOKIE ECHO only where both fit the path.
+func TestReportBesideACookie(t *testing.T) {
+	unknown := wire.AppendParam(nil, 0x7abc, make([]byte, 36))                         // in a chunk with one cause: 48 octets
+	for over, want := range map[int]string{0: "COOKIE ECHO ERROR", 4: "COOKIE ECHO"} { // req 9260-6.10-1
+		l := lab.Active(t, nil)
+		cookie := make([]byte, lab.MTU-wire.CommonHeaderLen-4-48+over)
+		out := l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, cookie, unknown))
+		if l.Expect(out, want); len(out[0]) > lab.MTU {
+			t.Errorf("packet of %d octets", len(out[0]))
+		}
 	}
 }
 
@@ -100,7 +141,7 @@ func TestInitAckThatIsNotAccepted(t *testing.T) {
 	with := func(change func(*wire.InitFields), params ...[]byte) []byte {
 		f := fields
 		change(&f)
-		return initLike(wire.ChunkInitAck, f, params...)
+		return lab.InitLike(wire.ChunkInitAck, f, params...)
 	}
 	none := func(*wire.InitFields) {}
 	for _, row := range []struct {
@@ -115,18 +156,19 @@ func TestInitAckThatIsNotAccepted(t *testing.T) {
 		{"MIS 0", with(func(f *wire.InitFields) { f.InStreams = 0 }, cookie), fields.Tag, wire.CauseInvalidParam, assoc.Closed},                     // req 9260-3.3.3-10
 		{"a_rwnd 1499: no change", with(func(f *wire.InitFields) { f.ARwnd = 1499 }, cookie), fields.Tag, wire.CauseInvalidParam, assoc.CookieWait}, // req 9260-3.3.3-6, 9260-3.3.3-7
 		{"no State Cookie", with(none), fields.Tag, wire.CauseMissingParam, assoc.Closed},                                                           // req 9260-5.1-9
+		{"an IPv4 address of 3 octets", with(none, cookie, wire.AppendParam(nil, wire.ParamIPv4, make([]byte, 3))), fields.Tag, wire.CauseProtocolViolation, assoc.Closed},
 		{"Host Name Address", with(none, cookie, wire.AppendParam(nil, wire.ParamHostName, []byte("a.b\x00"))), fields.Tag, wire.CauseUnresolvableAddress, assoc.Closed},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := activeLab(t, nil)
-			out := l.send(l.tag, row.chunk)
-			l.expect(out, "ABORT")
-			ab, _ := wire.AsAbort(chunkOf(out[0], wire.ChunkAbort))
+			l := lab.Active(t, nil)
+			out := l.Send(l.Tag, row.chunk)
+			l.Expect(out, "ABORT")
+			ab, _ := wire.AsAbort(lab.ChunkOf(out[0], wire.ChunkAbort))
 			want := row.tag
 			if want == 0 {
-				want = l.tag
+				want = l.Tag
 			}
-			code, cause := causeOf(out[0])
+			code, cause := lab.CauseOf(out[0])
 			if out[0].VTag() != want || ab.T() != (row.tag == 0) || code != row.code { // req 9260-5.1-10
 				t.Errorf("tag %#x T %v cause %v", out[0].VTag(), ab.T(), code)
 			}
@@ -136,24 +178,23 @@ func TestInitAckThatIsNotAccepted(t *testing.T) {
 					t.Errorf("missing %v %v", list, err)
 				}
 			}
-			l.inState(row.state)
+			if s := l.A.Stats(); s.Violations+s.Malformed != 1 || (s.Violations == 1) != (row.state == assoc.Closed) {
+				t.Errorf("counted as %d violations, %d malformed", s.Violations, s.Malformed)
+			}
+			l.InState(row.state)
 		})
 	}
 }
 
-func TestInitAckOutsideCookieWaitIsIgnored(t *testing.T) {
-	for _, l := range []*lab{echoedLab(t, nil), establishedLab(t, nil), passiveLab(t, nil)} {
-		state := l.a.State()
-		l.expect(l.send(l.tag, initAckChunk(0x123, 9, []byte("other"))), "") // req 9260-5.2.3-1
-		l.inState(state)
-	}
-}
-
-func TestCookieAckOutsideCookieEchoedIsIgnored(t *testing.T) {
-	for _, l := range []*lab{activeLab(t, nil), passiveLab(t, nil)} {
-		state := l.a.State()
-		l.expect(l.send(l.tag, wire.AppendCookieAck(nil)), "") // req 9260-5.2.5-1
-		l.inState(state)
+func TestAnswerToACookieEchoThatWasNotSentIsIgnored(t *testing.T) {
+	for _, early := range [][]byte{wire.AppendCookieAck(nil), staleError()} { // in one batch with the INIT ACK
+		l := lab.Active(t, nil)
+		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie"))))
+		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, early))
+		l.InState(assoc.CookieEchoed)
+		l.Expect(l.Flush(), "COOKIE ECHO")
+		l.Send(l.Tag, wire.AppendCookieAck(nil))
+		l.InState(assoc.Established)
 	}
 }
 
@@ -162,47 +203,51 @@ func staleError() []byte {
 }
 
 func TestStaleCookieStartsOver(t *testing.T) {
-	l := echoedLab(t, nil)
-	l.now = l.now.Add(70 * time.Millisecond)
-	out := l.send(l.tag, staleError())
-	l.expect(out, "INIT") // req 9260-5.2.6-2
-	l.inState(assoc.CookieWait)
-	init, _ := wire.AsInit(chunkOf(out[0], wire.ChunkInit))
-	p := paramOf(init, wire.ParamCookiePreservative)
+	l := lab.Echoed(t, nil)
+	l.Now = l.Now.Add(70 * time.Millisecond)
+	out := l.Send(l.Tag, staleError())
+	l.Expect(out, "INIT") // req 9260-5.2.6-2
+	l.InState(assoc.CookieWait)
+	init, _ := wire.AsInit(lab.ChunkOf(out[0], wire.ChunkInit))
+	p := lab.ParamOf(init, wire.ParamCookiePreservative)
 	ms, err := p.CookieIncrement()
 	if err != nil || ms < 70 || ms > 1070 { // req 9260-5.2.6-3: the RTT and at most one second
 		t.Errorf("Cookie Preservative %d ms, %v", ms, err)
 	}
-	l.expect(l.send(l.tag, initAckChunk(l.peerTag, l.tsn, []byte("fresh"))), "COOKIE ECHO")
-	l.send(l.tag, wire.AppendCookieAck(nil))
-	l.inState(assoc.Established)
-	l.expect(l.send(l.tag, staleError()), "") // req 9260-5.2.6-1
-	l.inState(assoc.Established)
+	l.Expect(l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("fresh"))), "COOKIE ECHO")
+	l.Send(l.Tag, wire.AppendCookieAck(nil))
+	l.InState(assoc.Established)
+	l.Expect(l.Send(l.Tag, staleError()), "") // req 9260-5.2.6-1
+	l.InState(assoc.Established)
 }
 
 func TestStaleCookieForEverGivesUp(t *testing.T) {
-	l := echoedLab(t, &assoc.Config{MaxInitRetrans: 3})
+	l := lab.Echoed(t, &assoc.Config{MaxInitRetrans: 3})
 	for range 3 {
-		l.expect(l.send(l.tag, staleError()), "INIT")
-		l.expect(l.send(l.tag, initAckChunk(l.peerTag, l.tsn, []byte("again"))), "COOKIE ECHO")
+		l.Expect(l.Send(l.Tag, staleError()), "INIT")
+		l.Expect(l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("again"))), "COOKIE ECHO")
 	}
-	l.expect(l.send(l.tag, staleError()), "")
-	l.inState(assoc.Closed)
-	if err, _ := l.h.downErr(); !errors.Is(err, assoc.ErrInitTimeout) {
+	l.Expect(l.Send(l.Tag, staleError()), "")
+	l.InState(assoc.Closed)
+	if err, _ := l.Host.DownErr(); !errors.Is(err, assoc.ErrInitTimeout) {
 		t.Errorf("ended by %v", err)
 	}
 }
 
 func TestErrorChunkIsReported(t *testing.T) {
-	l := passiveLab(t, nil)
+	l := lab.Passive(t, nil)
+	l.Send(l.Tag, wire.AppendChunk(nil, wire.ChunkError, 0, []byte{3, 231, 0, 4, 0, 1, 0, 99}))
+	if _, told := l.Host.Event(assoc.EventPeerError); told || l.A.Stats().Malformed != 1 {
+		t.Error("an ERROR with a cause longer than itself is reported")
+	}
 	b := wire.AppendCause(wire.AppendError(nil), wire.CauseOutOfResource, nil)
 	b = wire.CloseChunk(wire.AppendCause(b, 999, bytes.Repeat([]byte("x"), 1000)), 0)
 	for range 100 {
-		l.deliver(l.peer, packet(portA, portB, l.tag, b))
+		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, b))
 	}
-	l.expect(l.flush(), "")
+	l.Expect(l.Flush(), "")
 	n := 0
-	for _, e := range l.h.events {
+	for _, e := range l.Host.Events {
 		if e.Kind == assoc.EventPeerError {
 			n++
 			var pe *assoc.PeerError
@@ -214,5 +259,5 @@ func TestErrorChunkIsReported(t *testing.T) {
 	if n < 1 || n > 16 {
 		t.Errorf("%d of 100 reports are queued", n)
 	}
-	l.inState(assoc.Established)
+	l.InState(assoc.Established)
 }

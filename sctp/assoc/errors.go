@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/rddp-go/rddp/internal/invariant"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -21,7 +22,7 @@ var (
 	// ErrShutdownTimeout: the peer did not complete the shutdown in 5 * RTO.Max (T5-shutdown-guard).
 	ErrShutdownTimeout error = timeoutError("sctp: the peer did not complete the shutdown in time")
 	// ErrProtoUnreachable: the peer's host answered by ICMP that it has no SCTP.
-	ErrProtoUnreachable error = sysError{"sctp: the peer's host does not speak SCTP (ICMP protocol unreachable)", syscall.ECONNREFUSED}
+	ErrProtoUnreachable error = sysError{"sctp: nobody speaks SCTP there (ICMP protocol unreachable, or port unreachable over UDP)", syscall.ECONNREFUSED}
 )
 
 // Errors of Send and Shutdown.
@@ -61,6 +62,11 @@ type sysError struct {
 
 func (e sysError) Error() string        { return e.text }
 func (e sysError) Is(target error) bool { return target == e.errno }
+
+// InternalError ends an association whose code has contradicted itself, or whose layer above has: nothing was
+// received or sent any more from the moment on that this was noticed. It is a fault of this program and no state of
+// the network; its text is worth a report. Counters.Contradictions counts it.
+type InternalError = invariant.Error
 
 // Cause is one error cause of an ABORT or ERROR chunk (section 3.3.10).
 type Cause struct {
@@ -102,6 +108,23 @@ func (e *AbortError) Reason() []byte {
 	}
 	return nil
 }
+
+// MemoryError reports that an association ended, or did not come to be, because memory for what peers make this host hold was
+// short, and it, or the address of its peer, had more than its share.
+type MemoryError struct {
+	Held  int64 // octets that the association held; 0 when it did not come to be
+	Share int64 // octets that are its fair share
+}
+
+func (e *MemoryError) Error() string {
+	if e.Held == 0 {
+		return "sctp: no memory for another association with that address: TransportConfig.MaxMemory is reached"
+	}
+	return fmt.Sprintf("sctp: association aborted for want of memory: it held %d octets, its share is %d; see TransportConfig.MaxMemory", e.Held, e.Share)
+}
+
+// Is makes the error match syscall.ENOMEM.
+func (e *MemoryError) Is(target error) bool { return target == syscall.ENOMEM }
 
 // PeerError is an ERROR chunk of the peer, reported by EventPeerError.
 type PeerError struct{ Causes []Cause }

@@ -89,7 +89,7 @@ func (q *eventQueue) push(e Event) {
 		q.peerErrors++
 	}
 	if q.n == len(q.ring) {
-		bigger := make([]Event, max(8, 2*len(q.ring)))
+		bigger := make([]Event, max(2, 2*len(q.ring)))
 		for i := range q.n {
 			bigger[i] = q.ring[(q.head+i)%len(q.ring)]
 		}
@@ -101,6 +101,9 @@ func (q *eventQueue) push(e Event) {
 
 func (q *eventQueue) pop() (Event, bool) {
 	if q.n == 0 {
+		if len(q.ring) > spareEvents {
+			q.ring = nil
+		}
 		return Event{}, false
 	}
 	e := q.ring[q.head]

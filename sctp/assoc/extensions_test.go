@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -39,25 +40,25 @@ func TestChunksOfExtensionsThatAreNotOffered(t *testing.T) {
 		{"AUTH (00) ends the packet", auth, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := passiveLab(t, &assoc.Config{HeartbeatInterval: -1})
-			before := l.a.Stats()
-			out := l.send(l.tag, row.chunk, wire.AppendHeartbeat(nil, []byte("x")))
-			l.expect(out, row.want)
-			if len(out) > 0 && has(out[0], wire.ChunkError) {
-				if code, _ := causeOf(out[0]); code != wire.CauseUnrecognizedChunkType {
+			l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+			before := l.A.Stats()
+			out := l.Send(l.Tag, row.chunk, wire.AppendHeartbeat(nil, []byte("x")))
+			l.Expect(out, row.want)
+			if len(out) > 0 && lab.Has(out[0], wire.ChunkError) {
+				if code, _ := lab.CauseOf(out[0]); code != wire.CauseUnrecognizedChunkType {
 					t.Errorf("cause %v", code)
 				}
 			}
 			// Addresses, TSNs and streams are what they were.
-			if p := paths(l.a); len(p) != 1 || p[0].Remote.Addr() != peer || !p[0].Primary {
+			if p := lab.Paths(l.A); len(p) != 1 || p[0].Remote.Addr() != peer || !p[0].Primary {
 				t.Errorf("paths %+v", p)
 			}
-			after := l.a.Stats()
+			after := l.A.Stats()
 			if after.InStreams != before.InStreams || after.OutStreams != before.OutStreams || after.DataIn != 0 {
 				t.Errorf("%+v, before %+v", after, before)
 			}
-			out = l.send(l.tag, l.data("in its turn"))
-			if k, err := wire.AsSack(chunkOf(out[0], wire.ChunkSack)); err != nil || k.CumTSN() != l.tsn-1 {
+			out = l.Send(l.Tag, l.Data("in its turn"))
+			if k, err := wire.AsSack(lab.ChunkOf(out[0], wire.ChunkSack)); err != nil || k.CumTSN() != l.TSN-1 {
 				t.Errorf("cumulative TSN %d, %v", k.CumTSN(), err)
 			}
 		})
@@ -81,16 +82,57 @@ func TestExtensionsAreNotOffered(t *testing.T) {
 		}
 	}
 	cfg := &assoc.Config{Adaptation: u32(5)}
-	w := newWorld(t)
-	w.connect(cfg)
-	w.flush()
-	check(chunkOf(w.sent[0].pkt, wire.ChunkInit))
-	l := bareLab(t)
-	l.listen(cfg)
+	w := lab.NewWorld(t)
+	w.Connect(cfg)
+	w.Flush()
+	check(lab.ChunkOf(w.Sent[0].Pkt, wire.ChunkInit))
+	l := lab.Bare(t)
+	l.Listen(cfg)
 	all := [][]byte{wire.AppendParam(nil, wire.ParamForwardTSN, nil), wire.AppendParam(nil, wire.ParamRandom, make([]byte, 32)),
 		wire.AppendParam(nil, wire.ParamChunkList, []byte{0xc1, 0x80}), wire.AppendParam(nil, wire.ParamHMACAlgo, []byte{0, 3, 0, 1}),
 		wire.AppendParam(nil, wire.ParamSupportedExtensions, []byte{0xc0, 0xc1, 0x80, 0x0f, 0x82, 0x40, 0xc2})}
-	out := l.send(0, initChunk(l.peerTag, l.tsn, all...)) // whatever the peer offers
-	l.expect(out, "INIT ACK")
-	check(chunkOf(out[0], wire.ChunkInitAck))
+	out := l.Send(0, lab.InitChunk(l.PeerTag, l.TSN, all...)) // whatever the peer offers
+	l.Expect(out, "INIT ACK")
+	check(lab.ChunkOf(out[0], wire.ChunkInitAck))
+}
+
+func TestParametersOfASCONFInAnInitAreIgnored(t *testing.T) {
+	// req 5061-4.2-1
+	added := netip.MustParseAddr("10.7.7.7")
+	for _, typ := range []wire.ParamType{wire.ParamAddIP, wire.ParamDeleteIP, wire.ParamSetPrimary} {
+		l := lab.Bare(t)
+		l.Listen(nil)
+		l.Initiate(wire.AppendAddrRequest(nil, typ, 1, added), wire.AppendAdaptationIndication(nil, 5))
+		l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+		if v, ok := l.A.PeerAdaptation(); l.A.State() != assoc.Established || l.A.NumPaths() != 1 || v != 5 || !ok {
+			t.Errorf("parameter %#x: %v with %d paths, what follows it was read: %v", typ, l.A.State(), l.A.NumPaths(), ok)
+		}
+	}
+}
+
+func TestPaddingParameterLeavesNoTrace(t *testing.T) {
+	answer := func(params ...[]byte) (wire.Init, int) {
+		l := lab.Bare(t)
+		l.Listen(nil)
+		out := l.Send(0, lab.InitChunk(l.PeerTag, l.TSN, params...))
+		l.Expect(out, "INIT ACK")
+		ack := l.NoteInitAck(out[0])
+		if lab.ParamOf(ack, wire.ParamUnrecognizedParam) != nil { // req 4820-4-3: silently
+			t.Error("PAD was reported")
+		}
+		l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+		if l.A == nil {
+			t.Fatal("no association")
+		}
+		if v, ok := l.A.PeerAdaptation(); v != 6 || !ok { // req 4820-4-3: what follows is read
+			t.Errorf("adaptation %d %v", v, ok)
+		}
+		return ack, len(l.Cookie)
+	}
+	code := wire.AppendAdaptationIndication(nil, 6)
+	plain, size := answer(code)
+	padded, other := answer(wire.AppendPaddingParam(nil, 1200), code)
+	if other != size || len(padded) != len(plain) { // req 4820-4-4
+		t.Errorf("with PAD the cookie has %d octets instead of %d, the INIT ACK %d instead of %d", other, size, len(padded), len(plain))
+	}
 }

@@ -41,7 +41,7 @@ func (a *Assoc) pathError(now rawio.Time, p *path, ofAssoc bool) {
 	if ofAssoc {
 		a.errors++
 		if a.errors > a.cfg.AssocMaxRetrans {
-			a.down(ErrTimeout)
+			a.down(onEnd, ErrTimeout)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -27,49 +29,49 @@ func TestFailedPrimaryPathCostsNoMessage(t *testing.T) {
 		{"much arrived whose acknowledgement is lost", 1, 2},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := newMulti(t, 2)
-			a, b := w.associate(steady, steady)
-			s := w.startStream(a, b, 6000)
+			w := lab.NewMulti(t, 2)
+			a, b := w.Associate(steady, steady)
+			s := w.StartStream(a, b, 6000)
 			var last rawio.Time // when a SACK came last
 			sacks := uint64(0)
 			step := func() bool {
 				if n := a.Stats().SacksIn; n != sacks {
-					sacks, last = n, w.now
+					sacks, last = n, w.Now
 				}
-				return s.done()
+				return s.Done()
 			}
-			w.runUntil(w.now.Add(2*time.Second), step)
-			w.net.SetLink(w.addrs[row.first][0], w.addrs[1-row.first][0], simnet.Params{Delay: latency, Loss: 1})
-			w.runUntil(w.now.Add(roundTrip), step)
-			w.cut(0)
-			cut := w.now
+			w.RunUntil(w.Now.Add(2*time.Second), step)
+			w.Net.SetLink(w.Addrs[row.first][0], w.Addrs[1-row.first][0], simnet.Params{Delay: lab.Latency, Loss: 1})
+			w.RunUntil(w.Now.Add(lab.RoundTrip), step)
+			w.Cut(0)
+			cut := w.Now
 			last = min(last, cut)
-			began, rto := last, pathTo(t, a, w.addrs[1][0]).RTO
-			if !w.runUntil(w.now.Add(time.Hour), step) {
-				t.Fatalf("%d messages sent, %d arrived", s.next, s.want)
+			began, rto := last, lab.PathTo(t, a, w.Addrs[1][0]).RTO
+			if !w.RunUntil(w.Now.Add(time.Hour), step) {
+				t.Fatalf("%d messages sent, %d arrived", s.Sent, s.Want)
 			}
 			// T3-rtx runs since that SACK. What it has timed out leaves at once on the other path, and arrives
 			// after the latency.
-			failed, ok := w.when(0, assoc.EventPathPotentiallyFailed, w.addrs[1][0], cut)
+			failed, ok := w.When(0, assoc.EventPathPotentiallyFailed, w.Addrs[1][0], cut)
 			if !ok || failed != began.Add(rto) { // req 7829-3.2-2, 7829-6-1, 7829-3.2-16
 				t.Errorf("potentially failed %v after the last SACK, RTO %v", failed.Sub(began), rto)
 			}
-			if first := w.seen(w.addrs[1][1], wire.ChunkData, cut)[0]; first.at != failed { // req 9260-6.4-5
-				t.Errorf("DATA on the other path after %v", first.at.Sub(began))
+			if first := w.Seen(w.Addrs[1][1], wire.ChunkData, cut)[0]; first.At != failed { // req 9260-6.4-5
+				t.Errorf("DATA on the other path after %v", first.At.Sub(began))
 			}
-			bound := rto + latency
+			bound := rto + lab.Latency
 			if row.timeouts == 2 {
-				bound = rto + 2*rto + 2*roundTrip // DATA tries the path once more, with the RTO doubled
+				bound = rto + 2*rto + 2*lab.RoundTrip // DATA tries the path once more, with the RTO doubled
 			}
-			if p := s.pause(began); p > bound {
+			if p := s.Pause(began); p > bound {
 				t.Errorf("nothing arrived for %v, at most %v expected", p, bound)
 			}
 			if n := a.Stats().Timeouts; n != row.timeouts {
 				t.Errorf("%d timeouts", n)
 			}
 			// Then nothing goes to the failed path any more: req 7829-3.2-3, 9260-6.4.1-1.
-			for _, p := range w.seen(w.addrs[1][0], wire.ChunkData, failed.Add(time.Duration(row.timeouts-1)*(2*rto+4*roundTrip))) {
-				t.Errorf("DATA to the failed path at %v", p.at.Sub(began))
+			for _, p := range w.Seen(w.Addrs[1][0], wire.ChunkData, failed.Add(time.Duration(row.timeouts-1)*(2*rto+4*lab.RoundTrip))) {
+				t.Errorf("DATA to the failed path at %v", p.At.Sub(began))
 			}
 		})
 	}
@@ -81,38 +83,39 @@ func TestFailoverTimeWithoutPotentiallyFailed(t *testing.T) {
 	const pmr = 2
 	cfg := steady
 	cfg.PathMaxRetrans, cfg.PotentiallyFailedMaxRetrans = pmr, pmr
-	w := newMulti(t, 2)
-	a, b := w.associate(cfg, steady)
-	s := w.startStream(a, b, 3000)
-	w.runUntil(w.now.Add(300*time.Millisecond), s.done)
+	w := lab.NewMulti(t, 2)
+	a, b := w.Associate(cfg, steady)
+	s := w.StartStream(a, b, 3000)
+	w.RunUntil(w.Now.Add(300*time.Millisecond), s.Done)
 	// All that arrived is acknowledged: a late acknowledgement would clear the path's error counter.
-	w.net.SetLink(w.addrs[0][0], w.addrs[1][0], simnet.Params{Delay: latency, Loss: 1})
-	cut := w.now
-	w.runUntil(w.now.Add(roundTrip), s.done)
-	w.cut(0)
-	rto := pathTo(t, a, w.addrs[1][0]).RTO
-	if !w.runUntil(w.now.Add(time.Hour), s.done) {
-		t.Fatalf("%d messages sent, %d arrived", s.next, s.want)
+	w.Net.SetLink(w.Addrs[0][0], w.Addrs[1][0], simnet.Params{Delay: lab.Latency, Loss: 1})
+	cut := w.Now
+	w.RunUntil(w.Now.Add(lab.RoundTrip), s.Done)
+	w.Cut(0)
+	rto := lab.PathTo(t, a, w.Addrs[1][0]).RTO
+	if !w.RunUntil(w.Now.Add(time.Hour), s.Done) {
+		t.Fatalf("%d messages sent, %d arrived", s.Sent, s.Want)
 	}
-	down, ok := w.when(0, assoc.EventPathDown, w.addrs[1][0], cut) // req 9260-8.2-2
+	down, ok := w.When(0, assoc.EventPathDown, w.Addrs[1][0], cut) // req 9260-8.2-2
 	// After each timeout what was in flight leaves on the other path before DATA is tried here again.
-	least := rto*(1<<(pmr+1)-1) - 2*latency
-	if d := down.Sub(cut); !ok || d < least || d > least+(1+3*pmr)*roundTrip {
+	least := rto*(1<<(pmr+1)-1) - 2*lab.Latency
+	if d := down.Sub(cut); !ok || d < least || d > least+(1+3*pmr)*lab.RoundTrip {
 		t.Errorf("path down after %v, want little more than %v", d, least)
 	}
-	if _, pf := w.when(0, assoc.EventPathPotentiallyFailed, netip.Addr{}, 0); pf { // req 7829-3.2-1
+	if _, pf := w.When(0, assoc.EventPathPotentiallyFailed, netip.Addr{}, 0); pf { // req 7829-3.2-1
 		t.Error("potentially failed although that state is off")
 	}
-	n := len(w.seen(w.addrs[1][0], wire.ChunkData, cut.Add(100*time.Millisecond)))
+	n := len(w.Seen(w.Addrs[1][0], wire.ChunkData, cut.Add(100*time.Millisecond)))
 	if n < pmr || n > 3*pmr { // one packet after each timeout, req 9260-7.2.1-2
 		t.Errorf("%d packets with DATA on the failing path", n)
 	}
-	if p := s.pause(cut); p > rto<<pmr+2*latency {
+	if p := s.Pause(cut); p > rto<<pmr+2*lab.Latency {
 		t.Errorf("nothing arrived for %v", p)
 	}
 }
 
 func TestDataReturnsToThePrimaryPath(t *testing.T) {
+	// req 7829-5-3: switchback is the default
 	for _, row := range []struct {
 		name   string
 		outage time.Duration
@@ -120,70 +123,70 @@ func TestDataReturnsToThePrimaryPath(t *testing.T) {
 		within func(p assoc.PathStats) time.Duration // of the return of the network
 	}{
 		{"potentially failed: a HEARTBEAT each RTO finds it", 2500 * time.Millisecond, assoc.PathPotentiallyFailed, // req 7829-3.2-10
-			func(p assoc.PathStats) time.Duration { return p.RTO + 2*latency }},
+			func(p assoc.PathStats) time.Duration { return p.RTO + 2*lab.Latency }},
 		{"inactive: a HEARTBEAT each HB.interval and RTO finds it", 200 * time.Second, assoc.PathInactive, // req 9260-8.3-7
-			func(p assoc.PathStats) time.Duration { return 30*time.Second + p.RTO*3/2 + 2*latency }},
+			func(p assoc.PathStats) time.Duration { return 30*time.Second + p.RTO*3/2 + 2*lab.Latency }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := newMulti(t, 2)
-			a, b := w.associate(assoc.Config{}, assoc.Config{})
-			s := w.trickle(a, b, 50*time.Millisecond)
-			w.runUntil(w.now.Add(300*time.Millisecond), s.done)
-			w.cut(0)
-			w.runUntil(w.now.Add(row.outage), s.done)
-			before := pathTo(t, a, w.addrs[1][0])
+			w := lab.NewMulti(t, 2)
+			a, b := w.Associate(assoc.Config{}, assoc.Config{})
+			s := w.Trickle(a, b, 50*time.Millisecond)
+			w.RunUntil(w.Now.Add(300*time.Millisecond), s.Done)
+			w.Cut(0)
+			w.RunUntil(w.Now.Add(row.outage), s.Done)
+			before := lab.PathTo(t, a, w.Addrs[1][0])
 			if before.State != row.state || !before.Primary {
 				t.Fatalf("%+v", before)
 			}
-			w.heal(0)
-			healed := w.now
+			w.Heal(0)
+			healed := w.Now
 			back := func() bool {
-				s.done()
-				return pathTo(t, a, w.addrs[1][0]).State == assoc.PathActive
+				s.Done()
+				return lab.PathTo(t, a, w.Addrs[1][0]).State == assoc.PathActive
 			}
-			if !w.runUntil(w.now.Add(row.within(before)), back) {
+			if !w.RunUntil(w.Now.Add(row.within(before)), back) {
 				t.Fatalf("not back after %v", row.within(before))
 			}
-			if at, ok := w.when(0, assoc.EventPathUp, w.addrs[1][0], healed); !ok || at != w.now { // req 9260-8.2-3
+			if at, ok := w.When(0, assoc.EventPathUp, w.Addrs[1][0], healed); !ok || at != w.Now { // req 9260-8.2-3
 				t.Errorf("EventPathUp at %v %v", at.Sub(healed), ok)
 			}
-			w.runUntil(w.now.Add(time.Second), s.done)
-			if d := w.seen(w.addrs[1][0], wire.ChunkData, healed); len(d) == 0 || d[0].at.Sub(healed) > row.within(before)+2*latency { // req 9260-6.4-1
+			w.RunUntil(w.Now.Add(time.Second), s.Done)
+			if d := w.Seen(w.Addrs[1][0], wire.ChunkData, healed); len(d) == 0 || d[0].At.Sub(healed) > row.within(before)+2*lab.Latency { // req 9260-6.4-1
 				t.Errorf("%d packets with DATA on the primary path", len(d))
 			}
-			end := w.now
-			w.runUntil(w.now.Add(time.Second), s.done)
-			if d := w.seen(w.addrs[1][1], wire.ChunkData, end); len(d) != 0 {
+			end := w.Now
+			w.RunUntil(w.Now.Add(time.Second), s.Done)
+			if d := w.Seen(w.Addrs[1][1], wire.ChunkData, end); len(d) != 0 {
 				t.Errorf("still %d packets with DATA on the other path", len(d))
 			}
 		})
 	}
 }
 
-func TestAllPathsFail(t *testing.T) {
+func TestAssociationEndsWhenAllPathsFail(t *testing.T) {
 	const amr = 10
 	cfg := assoc.Config{HeartbeatInterval: -1, AssocMaxRetrans: amr}
-	w := newMulti(t, 2)
-	a, b := w.associate(cfg, steady)
-	start := w.now
+	w := lab.NewMulti(t, 2)
+	a, b := w.Associate(cfg, steady)
+	start := w.Now
 	for i := range 3 {
-		w.cutAndSend(a, i)
+		w.CutAndSend(a, i)
 	}
-	rto := pathTo(t, a, w.addrs[1][0]).RTO
-	w.runUntil(w.now.Add(time.Hour), func() bool { return a.State() == assoc.Closed })
+	rto := lab.PathTo(t, a, w.Addrs[1][0]).RTO
+	w.RunUntil(w.Now.Add(time.Hour), func() bool { return a.State() == assoc.Closed })
 	// The timeouts alternate, and each path's doubles: 1 1 2 2 4 4 ... The eleventh exceeds the limit.
 	want := time.Duration(0)
 	for i := range amr + 1 {
 		want += rto << (i / 2)
 	}
-	if d := w.now.Sub(start); d != want { // req 9260-8.1-1, 9260-8.1-3
+	if d := w.Now.Sub(start); d != want { // req 9260-8.1-1, 9260-8.1-3
 		t.Errorf("association down after %v, want %v", d, want)
 	}
-	if err, _ := w.hosts[0].downErr(); !errors.Is(err, assoc.ErrTimeout) {
+	if err, _ := w.Hosts[0].DownErr(); !errors.Is(err, assoc.ErrTimeout) {
 		t.Errorf("ended by %v", err)
 	}
 	var failed []uint64
-	for _, e := range w.hosts[0].events {
+	for _, e := range w.Hosts[0].Events {
 		if e.Kind == assoc.EventSendFailed {
 			failed = append(failed, e.Token)
 		}
@@ -191,20 +194,8 @@ func TestAllPathsFail(t *testing.T) {
 	if !slices.Equal(failed, []uint64{0, 1, 2}) { // req 9260-8.1-4
 		t.Errorf("messages reported: %v", failed)
 	}
-	if b.State() != assoc.Established || len(drain(b)) != 0 {
+	if b.State() != assoc.Established || len(lab.Drain(b)) != 0 {
 		t.Error("something arrived")
-	}
-}
-
-// cutAndSend cuts all networks and sends a message.
-func (w *multi) cutAndSend(a *assoc.Assoc, token int) {
-	w.t.Helper()
-	for k := range w.addrs[0] {
-		w.cut(k)
-	}
-	m := assoc.Message{Body: [2][]byte{make([]byte, streamSize)}, Token: uint64(token)}
-	if err := a.Send(w.now, &m); err != nil {
-		w.t.Fatal(err)
 	}
 }
 
@@ -213,20 +204,20 @@ func (w *multi) cutAndSend(a *assoc.Assoc, token int) {
 func TestOnlyHeartbeatsOfTheDataPathCountAgainstTheAssociation(t *testing.T) {
 	cfg := assoc.Config{HeartbeatInterval: time.Second, AssocMaxRetrans: 3, PathMaxRetrans: 5}
 	t.Run("the other path is dead: nothing happens", func(t *testing.T) {
-		w := newMulti(t, 2)
-		a, _ := w.associate(cfg, cfg)
-		w.cut(1)
-		w.run(time.Hour)
-		if a.State() != assoc.Established || pathTo(t, a, w.addrs[1][1]).State != assoc.PathInactive { // req 9260-8.1-2
-			t.Errorf("state %v, path %+v", a.State(), pathTo(t, a, w.addrs[1][1]))
+		w := lab.NewMulti(t, 2)
+		a, _ := w.Associate(cfg, cfg)
+		w.Cut(1)
+		w.Run(time.Hour)
+		if a.State() != assoc.Established || lab.PathTo(t, a, w.Addrs[1][1]).State != assoc.PathInactive { // req 9260-8.1-2
+			t.Errorf("state %v, path %+v", a.State(), lab.PathTo(t, a, w.Addrs[1][1]))
 		}
 	})
 	t.Run("all are dead: the association ends", func(t *testing.T) {
-		w := newMulti(t, 2)
-		a, _ := w.associate(cfg, cfg)
-		w.cut(0)
-		w.cut(1)
-		w.run(time.Hour)
+		w := lab.NewMulti(t, 2)
+		a, _ := w.Associate(cfg, cfg)
+		w.Cut(0)
+		w.Cut(1)
+		w.Run(time.Hour)
 		if a.State() != assoc.Closed { // req 9260-8.1-1
 			t.Errorf("state %v", a.State())
 		}
@@ -236,11 +227,11 @@ func TestOnlyHeartbeatsOfTheDataPathCountAgainstTheAssociation(t *testing.T) {
 func TestDormantAssociationGoesOn(t *testing.T) {
 	// Path.Max.Retrans is exceeded on both paths long before Association.Max.Retrans.
 	cfg := assoc.Config{HeartbeatInterval: -1, PathMaxRetrans: 1, AssocMaxRetrans: 100, RTOMax: 2 * time.Second}
-	w := newMulti(t, 2)
-	a, b := w.associate(cfg, steady)
-	w.cutAndSend(a, 1)
-	w.run(30 * time.Second)
-	p, q := pathTo(t, a, w.addrs[1][0]), pathTo(t, a, w.addrs[1][1])
+	w := lab.NewMulti(t, 2)
+	a, b := w.Associate(cfg, steady)
+	w.CutAndSend(a, 1)
+	w.Run(30 * time.Second)
+	p, q := lab.PathTo(t, a, w.Addrs[1][0]), lab.PathTo(t, a, w.Addrs[1][1])
 	if p.State != assoc.PathInactive || q.State != assoc.PathInactive {
 		t.Fatalf("%+v %+v", p, q)
 	}
@@ -248,96 +239,90 @@ func TestDormantAssociationGoesOn(t *testing.T) {
 		t.Errorf("%d and %d errors", p.Errors, q.Errors)
 	}
 	for k := range 2 { // req 7829-4.1-1
-		if n := len(w.seen(w.addrs[1][k], wire.ChunkData, w.now.Add(-10*time.Second))); n < 2 {
+		if n := len(w.Seen(w.Addrs[1][k], wire.ChunkData, w.Now.Add(-10*time.Second))); n < 2 {
 			t.Errorf("%d transmissions to path %d in the dormant state", n, k)
 		}
 	}
-	w.heal(1)
-	if !w.runUntil(w.now.Add(10*time.Second), func() bool { return len(drain(b)) == 1 }) {
+	w.Heal(1)
+	if !w.RunUntil(w.Now.Add(10*time.Second), func() bool { return len(lab.Drain(b)) == 1 }) {
 		t.Error("the message does not arrive")
 	}
 }
 
 func TestAcknowledgementsThatClearAPath(t *testing.T) {
 	cfg := assoc.Config{HeartbeatInterval: -1}
-	fail := func(t *testing.T) (w *multi, a, b *assoc.Assoc) {
-		w = newMulti(t, 2)
-		a, b = w.associate(cfg, steady)
-		w.cut(0)
-		m := assoc.Message{Body: [2][]byte{make([]byte, streamSize)}}
-		if err := a.Send(w.now, &m); err != nil {
-			t.Fatal(err)
-		}
-		w.run(900 * time.Millisecond)
+	fail := func(t *testing.T) (w *lab.Multi, a, b *assoc.Assoc) {
+		w = lab.NewMulti(t, 2)
+		a, b = w.Associate(cfg, steady)
+		w.Cut(0)
+		m := assoc.Message{Body: [2][]byte{make([]byte, lab.StreamSize)}}
+		must.OK(t, a.Send(w.Now, &m))
+		w.Run(900 * time.Millisecond)
 		return w, a, b
 	}
 	t.Run("of DATA that was sent to two of them: neither", func(t *testing.T) { // req 7829-3.2-14
 		w, a, b := fail(t)
-		w.run(10 * time.Second)
-		if len(drain(b)) != 1 {
+		w.Run(10 * time.Second)
+		if len(lab.Drain(b)) != 1 {
 			t.Fatal("the message is not there")
 		}
-		if p := pathTo(t, a, w.addrs[1][0]); p.State != assoc.PathPotentiallyFailed || p.Errors != 1 {
+		if p := lab.PathTo(t, a, w.Addrs[1][0]); p.State != assoc.PathPotentiallyFailed || p.Errors != 1 {
 			t.Errorf("%+v", p)
 		}
 		// Heartbeats are disabled, so that nothing finds out that the path is back: req 7829-3.2-8.
-		w.heal(0)
-		w.run(time.Hour)
-		if n := w.seen(w.addrs[1][0], wire.ChunkHeartbeat, w.now.Add(-time.Hour)); len(n) != 0 {
+		w.Heal(0)
+		w.Run(time.Hour)
+		if n := w.Seen(w.Addrs[1][0], wire.ChunkHeartbeat, w.Now.Add(-time.Hour)); len(n) != 0 {
 			t.Errorf("%d HEARTBEATs", len(n))
 		}
 		// But when all others fail, data does: req 7829-3.2-15, 7829-3.2-5.
-		w.cut(1)
-		m := assoc.Message{Body: [2][]byte{make([]byte, streamSize)}}
+		w.Cut(1)
+		m := assoc.Message{Body: [2][]byte{make([]byte, lab.StreamSize)}}
 		for range 2 {
-			if err := a.Send(w.now, &m); err != nil {
-				t.Fatal(err)
-			}
-			w.run(10 * time.Second)
+			must.OK(t, a.Send(w.Now, &m))
+			w.Run(10 * time.Second)
 		}
-		if p := pathTo(t, a, w.addrs[1][0]); p.State != assoc.PathActive || p.Errors != 0 {
+		if p := lab.PathTo(t, a, w.Addrs[1][0]); p.State != assoc.PathActive || p.Errors != 0 {
 			t.Errorf("%+v", p)
 		}
-		if got := len(drain(b)); got != 2 {
+		if got := len(lab.Drain(b)); got != 2 {
 			t.Errorf("%d messages", got)
 		}
 	})
 	t.Run("of DATA on one path: that one", func(t *testing.T) { // req 9260-8.2-3
 		w, a, _ := fail(t)
-		w.heal(0) // before T3-rtx expires: the retransmission will be the first that arrives
-		w.cut(1)
-		w.run(10 * time.Second)
-		m := assoc.Message{Body: [2][]byte{make([]byte, streamSize)}}
-		if err := a.Send(w.now, &m); err != nil {
-			t.Fatal(err)
-		}
-		w.run(10 * time.Second)
-		if p := pathTo(t, a, w.addrs[1][0]); p.State != assoc.PathActive || p.Errors != 0 {
+		w.Heal(0) // before T3-rtx expires: the retransmission will be the first that arrives
+		w.Cut(1)
+		w.Run(10 * time.Second)
+		m := assoc.Message{Body: [2][]byte{make([]byte, lab.StreamSize)}}
+		must.OK(t, a.Send(w.Now, &m))
+		w.Run(10 * time.Second)
+		if p := lab.PathTo(t, a, w.Addrs[1][0]); p.State != assoc.PathActive || p.Errors != 0 {
 			t.Errorf("%+v", p)
 		}
 	})
 }
 
 func TestPotentiallyFailedPathIsProbedEachRTO(t *testing.T) {
-	w := newMulti(t, 2)
+	w := lab.NewMulti(t, 2)
 	cfg := assoc.Config{HeartbeatInterval: 100 * time.Second, PathMaxRetrans: 3}
-	a, b := w.associate(cfg, steady)
-	s := w.trickle(a, b, 100*time.Millisecond)
-	w.runUntil(w.now.Add(300*time.Millisecond), s.done)
-	w.cut(0)
-	cut := w.now
-	w.runUntil(w.now.Add(300*time.Second), s.done)
-	failed, _ := w.when(0, assoc.EventPathPotentiallyFailed, w.addrs[1][0], cut)
+	a, b := w.Associate(cfg, steady)
+	s := w.Trickle(a, b, 100*time.Millisecond)
+	w.RunUntil(w.Now.Add(300*time.Millisecond), s.Done)
+	w.Cut(0)
+	cut := w.Now
+	w.RunUntil(w.Now.Add(300*time.Second), s.Done)
+	failed, _ := w.When(0, assoc.EventPathPotentiallyFailed, w.Addrs[1][0], cut)
 	var at []time.Duration
-	for _, p := range w.seen(w.addrs[1][0], wire.ChunkHeartbeat, failed) {
-		at = append(at, p.at.Sub(failed))
+	for _, p := range w.Seen(w.Addrs[1][0], wire.ChunkHeartbeat, failed) {
+		at = append(at, p.At.Sub(failed))
 	}
 	// T3-rtx had expired after 1 s and doubled it: 2 s, 4 s, and after 8 s the fourth error.
 	// req 7829-3.2-7, 7829-3.2-9
 	if len(at) < 4 || !slices.Equal(at[:3], []time.Duration{0, 2 * time.Second, 6 * time.Second}) {
 		t.Fatalf("HEARTBEATs at %v", at)
 	}
-	if down, ok := w.when(0, assoc.EventPathDown, w.addrs[1][0], cut); !ok || down.Sub(failed) != 14*time.Second { // req 7829-3.2-12, 7829-3.2-13
+	if down, ok := w.When(0, assoc.EventPathDown, w.Addrs[1][0], cut); !ok || down.Sub(failed) != 14*time.Second { // req 7829-3.2-12, 7829-3.2-13
 		t.Errorf("down after %v", down.Sub(failed))
 	}
 	// Inactive: HB.interval and the RTO of 16 s, and it goes on. req 7829-3.2-13, 9260-8.3-5
@@ -348,25 +333,25 @@ func TestPotentiallyFailedPathIsProbedEachRTO(t *testing.T) {
 
 func TestPotentiallyFailedCanBeHidden(t *testing.T) {
 	// req 7829-3.2-16
-	w := newMulti(t, 2)
+	w := lab.NewMulti(t, 2)
 	cfg := assoc.Config{HidePotentiallyFailed: true}
-	a, b := w.associate(cfg, steady)
-	up := len(w.log)
-	s := w.trickle(a, b, 20*time.Millisecond)
-	w.runUntil(w.now.Add(300*time.Millisecond), s.done)
-	w.cut(0)
-	w.runUntil(w.now.Add(3*time.Second), s.done)
-	if p := pathTo(t, a, w.addrs[1][0]); p.State != assoc.PathActive || p.Errors == 0 {
+	a, b := w.Associate(cfg, steady)
+	up := len(w.Hosts[0].Events)
+	s := w.Trickle(a, b, 20*time.Millisecond)
+	w.RunUntil(w.Now.Add(300*time.Millisecond), s.Done)
+	w.Cut(0)
+	w.RunUntil(w.Now.Add(3*time.Second), s.Done)
+	if p := lab.PathTo(t, a, w.Addrs[1][0]); p.State != assoc.PathActive || p.Errors == 0 {
 		t.Errorf("%+v", p)
 	}
-	w.heal(0)
-	w.runUntil(w.now.Add(10*time.Second), s.done)
-	for _, e := range w.log[up:] {
-		if e.host == 0 && e.Kind != assoc.EventSenderDry {
+	w.Heal(0)
+	w.RunUntil(w.Now.Add(10*time.Second), s.Done)
+	for _, e := range w.Hosts[0].Events[up:] {
+		if e.Kind != assoc.EventSenderDry {
 			t.Errorf("event %v", e.Kind)
 		}
 	}
-	if p := pathTo(t, a, w.addrs[1][0]); p.Errors != 0 {
+	if p := lab.PathTo(t, a, w.Addrs[1][0]); p.Errors != 0 {
 		t.Errorf("%+v", p)
 	}
 }
@@ -380,27 +365,31 @@ func TestPrimaryPathSwitchover(t *testing.T) {
 	}{
 		{"off: data returns to the primary path", nil, false, 0}, // req 7829-5-3
 		{"after the first error", ptr(0), true, 1},               // req 7829-5-2, 7829-5-4
+		{"after the second error", ptr(1), true, 1},
 		{"after more errors than there were", ptr(9), false, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := newMulti(t, 2)
+			w := lab.NewMulti(t, 2)
 			cfg := assoc.Config{PrimarySwitchoverMaxRetrans: row.limit}
-			a, b := w.associate(cfg, steady)
-			s := w.trickle(a, b, 20*time.Millisecond)
-			w.runUntil(w.now.Add(300*time.Millisecond), s.done)
-			w.cut(0)
-			cut := w.now
-			w.runUntil(w.now.Add(3*time.Second), s.done)
-			w.heal(0)
-			w.runUntil(w.now.Add(10*time.Second), s.done)
-			at, ok := w.when(0, assoc.EventPrimary, w.addrs[1][1], cut)
-			failed, _ := w.when(0, assoc.EventPathPotentiallyFailed, w.addrs[1][0], cut)
-			if ok != row.switched || ok && at != failed || pathTo(t, a, w.addrs[1][1]).Primary != row.switched {
-				t.Errorf("EventPrimary %v at %v", ok, at.Sub(cut))
+			a, b := w.Associate(cfg, steady)
+			s := w.Trickle(a, b, 20*time.Millisecond)
+			w.RunUntil(w.Now.Add(300*time.Millisecond), s.Done)
+			w.Cut(0)
+			failed := -1 // errors of the old primary path when there is a new one
+			w.Hosts[0].OnEvent = func(a *assoc.Assoc, e assoc.Event) {
+				if e.Kind == assoc.EventPrimary && e.Path.Addr() == w.Addrs[1][1] {
+					failed = lab.PathTo(t, a, w.Addrs[1][0]).Errors
+				}
 			}
-			end := w.now
-			w.runUntil(w.now.Add(time.Second), s.done)
-			if len(w.seen(w.addrs[1][row.afterward], wire.ChunkData, end)) == 0 || len(w.seen(w.addrs[1][1-row.afterward], wire.ChunkData, end)) != 0 {
+			w.RunUntil(w.Now.Add(5*time.Second), s.Done)
+			w.Heal(0)
+			w.RunUntil(w.Now.Add(10*time.Second), s.Done)
+			if row.switched && failed != *row.limit+1 || !row.switched && failed >= 0 || lab.PathTo(t, a, w.Addrs[1][1]).Primary != row.switched {
+				t.Errorf("a new primary path after %d errors", failed)
+			}
+			end := w.Now
+			w.RunUntil(w.Now.Add(time.Second), s.Done)
+			if len(w.Seen(w.Addrs[1][row.afterward], wire.ChunkData, end)) == 0 || len(w.Seen(w.Addrs[1][1-row.afterward], wire.ChunkData, end)) != 0 {
 				t.Error("data is not where it should be")
 			}
 		})
@@ -431,103 +420,97 @@ func TestRetransLimitsAreJudged(t *testing.T) {
 }
 
 func TestSetPrimary(t *testing.T) {
-	w := newMulti(t, 2)
-	a, b := w.associate(steady, steady)
+	w := lab.NewMulti(t, 2)
+	a, b := w.Associate(steady, steady)
 	if err := a.SetPrimary(netip.MustParseAddr("10.9.9.9")); !errors.Is(err, assoc.ErrNoPath) { // req 9260-11.1-6
 		t.Errorf("a stranger's address: %v", err)
 	}
-	s := w.startStream(a, b, 1<<30)
-	w.runUntil(w.now.Add(300*time.Millisecond), s.done)
-	if err := a.SetPrimary(w.addrs[1][1]); err != nil {
-		t.Fatal(err)
-	}
-	at := w.now + 1 // what left at this same time left before
-	w.runUntil(w.now.Add(time.Second), s.done)
-	if len(w.seen(w.addrs[1][0], wire.ChunkData, at)) != 0 || len(w.seen(w.addrs[1][1], wire.ChunkData, at)) == 0 { // req 9260-6.4-1
+	s := w.StartStream(a, b, 1<<30)
+	w.RunUntil(w.Now.Add(300*time.Millisecond), s.Done)
+	must.OK(t, a.SetPrimary(w.Addrs[1][1]))
+	at := w.Now + 1 // what left at this same time left before
+	w.RunUntil(w.Now.Add(time.Second), s.Done)
+	if len(w.Seen(w.Addrs[1][0], wire.ChunkData, at)) != 0 || len(w.Seen(w.Addrs[1][1], wire.ChunkData, at)) == 0 { // req 9260-6.4-1
 		t.Error("data does not follow the primary path")
 	}
-	if p := pathTo(t, a, w.addrs[1][1]); !p.Primary || a.PeerAddr().Addr() != w.addrs[1][1] || a.Stats().Primary != 1 {
+	if p := lab.PathTo(t, a, w.Addrs[1][1]); !p.Primary || a.PeerAddr().Addr() != w.Addrs[1][1] || a.Stats().Primary != 1 {
 		t.Errorf("%+v", p)
 	}
 }
 
 func TestShutdownFindsAnotherPath(t *testing.T) {
-	w := newMulti(t, 2)
-	a, b := w.associate(steady, steady)
-	w.cut(0)
-	start := w.now
-	rto := pathTo(t, a, w.addrs[1][0]).RTO
-	if err := a.Shutdown(w.now); err != nil {
-		t.Fatal(err)
-	}
+	w := lab.NewMulti(t, 2)
+	a, b := w.Associate(steady, steady)
+	w.Cut(0)
+	start := w.Now
+	rto := lab.PathTo(t, a, w.Addrs[1][0]).RTO
+	must.OK(t, a.Shutdown(w.Now))
 	over := func() bool { return a.State() == assoc.Closed && b.State() == assoc.Closed }
-	if !w.runUntil(w.now.Add(time.Minute), over) {
+	if !w.RunUntil(w.Now.Add(time.Minute), over) {
 		t.Fatalf("states %v and %v", a.State(), b.State())
 	}
 	// SHUTDOWN is sent again after one T2-shutdown, and so is SHUTDOWN ACK, whose first goes to the dead
 	// primary path of the other side.
-	if d := w.now.Sub(start); d > 2*rto+4*latency {
+	if d := w.Now.Sub(start); d > 2*rto+4*lab.Latency {
 		t.Errorf("it took %v", d)
 	}
-	for i, h := range w.hosts {
-		if err, _ := h.downErr(); !errors.Is(err, assoc.ErrShutdown) {
+	for i, h := range w.Hosts {
+		if err, _ := h.DownErr(); !errors.Is(err, assoc.ErrShutdown) {
 			t.Errorf("host %d: %v", i, err)
 		}
 	}
 }
 
 func TestEachPathHasItsOwnState(t *testing.T) {
-	w := newMulti(t, 2)
-	a, b := w.associate(steady, steady)
-	s := w.startStream(a, b, 1<<30)
-	w.runUntil(w.now.Add(2*time.Second), s.done)
-	p, q := pathTo(t, a, w.addrs[1][0]), pathTo(t, a, w.addrs[1][1])
+	w := lab.NewMulti(t, 2)
+	a, b := w.Associate(steady, steady)
+	s := w.StartStream(a, b, 1<<30)
+	w.RunUntil(w.Now.Add(2*time.Second), s.Done)
+	p, q := lab.PathTo(t, a, w.Addrs[1][0]), lab.PathTo(t, a, w.Addrs[1][1])
 	if p.Cwnd <= q.Cwnd || p.Flight == 0 || q.Flight != 0 { // req 9260-7.2-3, 9260-7.2-1
 		t.Errorf("cwnd %d and %d, flight %d and %d", p.Cwnd, q.Cwnd, p.Flight, q.Flight)
 	}
-	w.cut(0)
-	w.runUntil(w.now.Add(5*time.Second), s.done)
-	p, q = pathTo(t, a, w.addrs[1][0]), pathTo(t, a, w.addrs[1][1])
+	w.Cut(0)
+	w.RunUntil(w.Now.Add(5*time.Second), s.Done)
+	p, q = lab.PathTo(t, a, w.Addrs[1][0]), lab.PathTo(t, a, w.Addrs[1][1])
 	if p.RTO <= q.RTO || p.Flight != 0 || q.Flight == 0 || p.Cwnd >= q.Cwnd { // req 9260-6.3.1-1, 9260-6.3.3-1, 9260-6.4-7
 		t.Errorf("RTO %v and %v, flight %d and %d, cwnd %d and %d", p.RTO, q.RTO, p.Flight, q.Flight, p.Cwnd, q.Cwnd)
 	}
 }
 
 func TestMTUReportConcernsOnePath(t *testing.T) {
-	w := newMulti(t, 2)
-	a, _ := w.associate(steady, steady)
+	w := lab.NewMulti(t, 2)
+	a, _ := w.Associate(steady, steady)
 	before := a.MaxPayload()
-	quote := wire.AppendHeader(nil, portA, portB, a.PeerTag())
+	quote := wire.AppendHeader(nil, lab.PortA, lab.PortB, a.PeerTag())
 	p := rawio.Packet{Kind: rawio.KindPacketTooBig, MTU: 1000, Data: quote,
-		Local: netip.AddrPortFrom(w.addrs[0][1], 0), Remote: netip.AddrPortFrom(w.addrs[1][1], 0)}
-	w.hosts[0].receive(w.now, &p)
-	if x, y := pathTo(t, a, w.addrs[1][0]).MTU, pathTo(t, a, w.addrs[1][1]).MTU; x != testMTU || y != 980 { // req 9260-10-8
+		Local: netip.AddrPortFrom(w.Addrs[0][1], 0), Remote: netip.AddrPortFrom(w.Addrs[1][1], 0)}
+	w.Hosts[0].Receive(w.Now, &p)
+	if x, y := lab.PathTo(t, a, w.Addrs[1][0]).MTU, lab.PathTo(t, a, w.Addrs[1][1]).MTU; x != lab.MTU || y != 980 { // req 9260-10-8, 9260-7.3-2
 		t.Errorf("MTU %d and %d", x, y)
 	}
-	if a.MaxPayload() != before-(testMTU-980) { // req 9260-7.3-3
+	if a.MaxPayload() != before-(lab.MTU-980) { // req 9260-7.3-3
 		t.Errorf("MaxPayload %d, was %d", a.MaxPayload(), before)
 	}
 }
 
 func TestHeartbeatsDoNotHideThatDataIsLost(t *testing.T) {
 	// A path on which DATA gets lost and HEARTBEATs do not: the association ends all the same.
-	l := passiveLab(t, &assoc.Config{HeartbeatInterval: time.Second, AssocMaxRetrans: 3, PathMaxRetrans: 3, PotentiallyFailedMaxRetrans: 3})
+	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: time.Second, AssocMaxRetrans: 3, PathMaxRetrans: 3, PotentiallyFailedMaxRetrans: 3})
 	beats := 0
-	if err := l.a.Send(l.now, &assoc.Message{Body: [2][]byte{make([]byte, 100)}}); err != nil {
-		t.Fatal(err)
-	}
-	l.until(l.now.Add(time.Hour), func(p posted) {
-		if b := chunkOf(p.pkt, wire.ChunkHeartbeat); b != nil {
+	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 100)}}))
+	l.Until(l.Now.Add(time.Hour), func(p lab.Posted) {
+		if b := lab.ChunkOf(p.Pkt, wire.ChunkHeartbeat); b != nil {
 			beats++
-			l.deliver(l.peer, packet(portA, portB, l.tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
+			l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
 		}
 	})
-	l.collect()
-	err, _ := l.h.downErr()
+	l.Collect()
+	err, _ := l.Host.DownErr()
 	if !errors.Is(err, assoc.ErrTimeout) || beats < 2 { // req 9260-8.1-7
 		t.Errorf("ended by %v with %d HEARTBEATs answered", err, beats)
 	}
-	if e, _ := l.h.event(assoc.EventSendFailed); e.Kind == 0 {
+	if e, _ := l.Host.Event(assoc.EventSendFailed); e.Kind == 0 {
 		t.Error("the message is not reported")
 	}
 }

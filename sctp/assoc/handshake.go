@@ -14,16 +14,28 @@ import (
 
 // setup is what exists in COOKIE-WAIT and COOKIE-ECHOED only.
 type setup struct {
-	cookie   []byte // the peer's State Cookie, once there
-	report   []byte // ERROR chunk about unknown parameters of the INIT ACK, sent behind the cookie
-	due      bool   // INIT or COOKIE ECHO waits to be sent
+	own      any  // what exists in one of them: *waiting or *echoing
+	due      bool // INIT or COOKIE ECHO waits to be sent
 	deadline rawio.Time
 	tries    int        // retransmissions of INIT or of COOKIE ECHO
 	stale    int        // Stale Cookie errors received
 	sent     rawio.Time // when INIT or COOKIE ECHO was first sent
 	path     int        // where it goes
-	preserve uint32     // Cookie Preservative of a new INIT, ms; 0 for none
 }
+
+// waiting is what exists in COOKIE-WAIT only.
+type waiting struct {
+	preserve uint32 // Cookie Preservative of a new INIT, ms; 0 for none
+}
+
+// echoing is what exists in COOKIE-ECHOED only.
+type echoing struct {
+	cookie []byte // the peer's State Cookie
+	report []byte // ERROR chunk about unknown parameters of the INIT ACK, sent behind the cookie
+}
+
+// asked says whether INIT or COOKIE ECHO was sent: what comes before is no answer to it.
+func (s *setup) asked() bool { return !s.due || s.tries > 0 }
 
 // transmitSetup sends INIT or COOKIE ECHO and starts T1-init or T1-cookie.
 func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
@@ -34,7 +46,8 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 	if s.tries == 0 {
 		s.sent = now
 	}
-	if a.state == CookieWait {
+	switch own := s.own.(type) {
+	case *waiting:
 		out.Begin(a.localPort, a.peerPort, 0, p.Local, p.Remote, p.MTU())
 		b := out.Tail()
 		start := len(b)
@@ -43,8 +56,8 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 		if a.cfg.Adaptation != nil {
 			b = wire.AppendAdaptationIndication(b, *a.cfg.Adaptation)
 		}
-		if s.preserve > 0 {
-			b = wire.AppendCookiePreservative(b, s.preserve)
+		if own.preserve > 0 {
+			b = wire.AppendCookiePreservative(b, own.preserve)
 		}
 		b = appendECN(b, a.cfg.ecnCapable(a.env))
 		if len(a.cfg.LocalAddrs) > 0 {
@@ -52,14 +65,13 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 			b = appendAddrs(b, a.locals, p.Local.Addr(), a.reach, family4|family6)
 		}
 		out.Commit(wire.CloseChunk(b, start))
-		a.end(out)
-		return
-	}
-	// A cookie larger than the path MTU has no other way than IP fragmentation.
-	out.Begin(a.localPort, a.peerPort, a.peerTag, p.Local, p.Remote, p.MTU())
-	out.Commit(wire.AppendCookieEcho(out.Tail(), s.cookie))
-	if len(s.report) <= out.Room() {
-		out.Commit(append(out.Tail(), s.report...))
+	case *echoing:
+		// A cookie larger than the path MTU has no other way than IP fragmentation.
+		out.Begin(a.localPort, a.peerPort, a.peerTag, p.Local, p.Remote, p.MTU())
+		out.Commit(wire.AppendCookieEcho(out.Tail(), own.cookie))
+		if len(own.report) <= out.Room() {
+			out.Commit(append(out.Tail(), own.report...))
+		}
 	}
 	a.end(out)
 }
@@ -69,7 +81,7 @@ func (a *Assoc) setupTimeout() {
 	s := a.setup
 	s.deadline = rawio.Never
 	if s.tries == a.cfg.MaxInitRetrans {
-		a.down(ErrInitTimeout)
+		a.down(onEnd, ErrInitTimeout)
 		return
 	}
 	s.tries++
@@ -90,6 +102,7 @@ func (a *Assoc) setupTimeout() {
 // changes the association.
 func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 	a.stats.InitsIn++
+	a.steps += cookieSteps
 	init, err := wire.AsInit(c)
 	if err != nil || init.Tag() == 0 {
 		a.stats.Malformed++
@@ -171,8 +184,8 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 	}
 	if init.Tag() == 0 { // section 3.3.3
 		a.stats.Violations++
-		Reflect(&a.outbox, in.Packet, wire.ChunkAbort)
-		a.down(&AbortError{Causes: []Cause{{Code: wire.CauseInvalidParam}}})
+		Reflect(&a.outbox, in.Packet, false)
+		a.down(onEnd, &AbortError{Causes: []Cause{{Code: wire.CauseInvalidParam}}})
 		return
 	}
 	if init.ARwnd() < minWindow { // section 3.3.3: no change to the association
@@ -184,13 +197,13 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 	if why, ok := readOffer(init, in.Remote.Addr().Unmap(), a.cfg.families(), &o); !ok {
 		a.stats.Violations++
 		refuse(&a.outbox, in.Packet, o.tag, why)
-		a.down(&AbortError{Causes: []Cause{{Code: why.code, Info: slices.Clone(why.info)}}})
+		a.down(onEnd, &AbortError{Causes: []Cause{{Code: why.code, Info: slices.Clone(why.info)}}})
 		return
 	}
 	if err := a.cfg.checkAdaptation(o.adaptation, o.hasAdaptation); err != nil {
 		a.stats.Violations++
 		refuse(&a.outbox, in.Packet, o.tag, violation(err))
-		a.down(err)
+		a.down(onEnd, err)
 		return
 	}
 	a.stats.AddressesIgnored += uint64(o.ignored)
@@ -205,9 +218,9 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 	if s.tries == 0 {
 		a.primary().ObserveRTT(now.Sub(s.sent))
 	}
-	*s = setup{cookie: slices.Clone(o.cookie), report: reportParams(&o), due: true, deadline: rawio.Never,
+	*s = setup{own: &echoing{slices.Clone(o.cookie), reportParams(&o)}, due: true, deadline: rawio.Never,
 		stale: s.stale, path: a.sender.Primary().Index()}
-	a.state = CookieEchoed
+	a.enter(onInitAck)
 }
 
 // learnPaths records the peer's addresses (section 5.1.2); those that the upper layer did not give
@@ -236,8 +249,8 @@ func reportParams(o *offer) []byte {
 	}
 	var list []byte
 	for _, u := range o.unknown[:o.numUnknown] {
-		if len(list)+wire.PaddedLen(len(u)) <= maxReport {
-			list = append(append(list, u...), wire.Padding(len(u))...)
+		if len(list)+wire.PaddedLen(len(u)) <= maxReport { // the padding of the last one is not the cause's (section 3.2.1)
+			list = append(append(list, wire.Padding(len(list))...), u...)
 		}
 	}
 	return wire.CloseChunk(wire.AppendCause(wire.AppendError(nil), wire.CauseUnrecognizedParams, list), 0)
@@ -245,7 +258,7 @@ func reportParams(o *offer) []byte {
 
 // handleCookieAck ends the handshake on the initiator's side (section 5.1).
 func (a *Assoc) handleCookieAck(now rawio.Time, c wire.Chunk) {
-	if _, err := wire.AsCookieAck(c); err != nil || a.state != CookieEchoed {
+	if _, err := wire.AsCookieAck(c); err != nil || a.state != CookieEchoed || !a.setup.asked() {
 		a.stats.Unexpected++ // section 5.2.5
 		return
 	}
@@ -255,9 +268,15 @@ func (a *Assoc) handleCookieAck(now rawio.Time, c wire.Chunk) {
 	a.established(now)
 }
 
-// established enters ESTABLISHED and reports it.
+// established ends the handshake.
 func (a *Assoc) established(now rawio.Time) {
-	a.state, a.setup, a.errors = Established, nil, 0
+	a.enter(onCookieAck)
+	a.begin(now)
+}
+
+// begin reports that the association is established.
+func (a *Assoc) begin(now rawio.Time) {
+	a.errors = 0
 	a.startBeats(now)
 	a.pushUp(EventUp)
 }
@@ -272,20 +291,21 @@ func (a *Assoc) pushUp(k EventKind) {
 
 // handleStale starts over with a new INIT that asks for a longer cookie life (section 5.2.6).
 func (a *Assoc) handleStale(now rawio.Time) {
-	if a.state != CookieEchoed {
+	if a.state != CookieEchoed || !a.setup.asked() {
 		a.stats.Unexpected++
 		return
 	}
 	s := a.setup
 	if s.stale == a.cfg.MaxInitRetrans {
-		a.down(ErrInitTimeout)
+		a.down(onEnd, ErrInitTimeout)
 		return
 	}
 	// The life was short by at most this round trip, and one second is all that may be added.
 	rtt := min(max(now.Sub(s.sent), time.Millisecond), time.Second)
-	*s = setup{due: true, deadline: rawio.Never, stale: s.stale + 1, path: s.path,
-		preserve: uint32(min(rtt+time.Second, 2*time.Second) / time.Millisecond)}
-	a.state, a.peerTag = CookieWait, 0
+	own := &waiting{preserve: uint32(min(rtt+time.Second, 2*time.Second) / time.Millisecond)}
+	*s = setup{own: own, due: true, deadline: rawio.Never, stale: s.stale + 1, path: s.path}
+	a.enter(onStale)
+	a.peerTag = 0
 	a.recv.Close()
 	a.recv = nil
 }

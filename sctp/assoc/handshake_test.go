@@ -1,38 +1,44 @@
 package assoc_test
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 func TestHandshakeTakesTwoRoundTripsAndNegotiatesStreams(t *testing.T) {
-	w := newWorld(t)
-	w.listen(&assoc.Config{OutStreams: 20, InStreams: 5})
-	a := w.connect(&assoc.Config{OutStreams: 8, InStreams: 12})
-	start := w.now
-	up := w.runUntil(w.now.Add(time.Second), func() bool { return a.State() == assoc.Established })
-	if !up || w.now.Sub(start) != 2*roundTrip {
-		t.Fatalf("established: %v after %v", up, w.now.Sub(start))
+	w := lab.NewWorld(t)
+	w.Listen(&assoc.Config{OutStreams: 20, InStreams: 5})
+	a := w.Connect(&assoc.Config{OutStreams: 8, InStreams: 12})
+	start := w.Now
+	up := w.RunUntil(w.Now.Add(time.Second), func() bool { return a.State() == assoc.Established })
+	if !up || w.Now.Sub(start) != 2*lab.RoundTrip {
+		t.Fatalf("established: %v after %v", up, w.Now.Sub(start))
 	}
-	b := w.peer()
+	b := w.Peer()
 	// req 9260-5.1.1-2, 9260-5.1.1-4
 	if a.OutStreams() != 5 || a.InStreams() != 12 || b.OutStreams() != 12 || b.InStreams() != 5 {
 		t.Errorf("streams %d/%d and %d/%d", a.OutStreams(), a.InStreams(), b.OutStreams(), b.InStreams())
 	}
-	for i, h := range w.hosts {
-		if _, ok := h.event(assoc.EventUp); !ok {
+	for i, h := range w.Hosts {
+		if _, ok := h.Event(assoc.EventUp); !ok {
 			t.Errorf("host %d: no EventUp", i)
 		}
 	}
-	init, _ := wire.AsInit(chunkOf(w.seen(0, wire.ChunkInit)[0].pkt, wire.ChunkInit))
-	ackPkt := w.seen(1, wire.ChunkInitAck)[0].pkt
-	ack, _ := wire.AsInit(chunkOf(ackPkt, wire.ChunkInitAck))
-	if v := w.seen(0, wire.ChunkInit)[0].pkt.VTag(); v != 0 { // req 9260-8.5.1-1, 9260-3.1-4
+	init, _ := wire.AsInit(lab.ChunkOf(w.Seen(0, wire.ChunkInit)[0].Pkt, wire.ChunkInit))
+	ackPkt := w.Seen(1, wire.ChunkInitAck)[0].Pkt
+	ack, _ := wire.AsInit(lab.ChunkOf(ackPkt, wire.ChunkInitAck))
+	if v := w.Seen(0, wire.ChunkInit)[0].Pkt.VTag(); v != 0 { // req 9260-8.5.1-1, 9260-3.1-4
 		t.Errorf("INIT has tag %#x", v)
 	}
 	if ackPkt.VTag() != init.Tag() { // req 9260-5.1-3
@@ -41,16 +47,16 @@ func TestHandshakeTakesTwoRoundTripsAndNegotiatesStreams(t *testing.T) {
 	if ack.OutStreams() > init.InStreams() { // req 9260-3.3.3-8
 		t.Errorf("INIT ACK announces OS %d above MIS %d", ack.OutStreams(), init.InStreams())
 	}
-	echo := w.seen(0, wire.ChunkCookieEcho)[0].pkt
-	if echo.VTag() != ack.Tag() || chunkTypes(echo)[0] != wire.ChunkCookieEcho { // req 9260-8.5.1-9, 9260-3.2.2-5
-		t.Errorf("COOKIE ECHO packet: tag %#x, chunks %v", echo.VTag(), chunkTypes(echo))
+	echo := w.Seen(0, wire.ChunkCookieEcho)[0].Pkt
+	if echo.VTag() != ack.Tag() || lab.ChunkTypes(echo)[0] != wire.ChunkCookieEcho { // req 9260-8.5.1-9, 9260-3.2.2-5
+		t.Errorf("COOKIE ECHO packet: tag %#x, chunks %v", echo.VTag(), lab.ChunkTypes(echo))
 	}
-	ce, _ := wire.AsCookieEcho(chunkOf(echo, wire.ChunkCookieEcho))
-	if string(ce.Cookie()) != string(paramOf(ack, wire.ParamStateCookie).Value()) { // req 9260-3.3.11-3
+	ce, _ := wire.AsCookieEcho(lab.ChunkOf(echo, wire.ChunkCookieEcho))
+	if string(ce.Cookie()) != string(lab.ParamOf(ack, wire.ParamStateCookie).Value()) { // req 9260-3.3.11-3
 		t.Error("the cookie came back changed")
 	}
-	if ca := w.seen(1, wire.ChunkCookieAck)[0].pkt; chunkTypes(ca)[0] != wire.ChunkCookieAck { // req 9260-5.1-6
-		t.Errorf("COOKIE ACK packet: %v", chunkTypes(ca))
+	if ca := w.Seen(1, wire.ChunkCookieAck)[0].Pkt; lab.ChunkTypes(ca)[0] != wire.ChunkCookieAck { // req 9260-5.1-6
+		t.Errorf("COOKIE ACK packet: %v", lab.ChunkTypes(ca))
 	}
 }
 
@@ -67,20 +73,20 @@ func TestHandshakeSurvivesLoss(t *testing.T) {
 		{"a lost COOKIE ACK makes the COOKIE ECHO come again", wire.ChunkCookieAck, wire.ChunkCookieEcho, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := newWorld(t)
-			w.listen(nil)
-			w.judge = lose(row.lost, 1)
-			a := w.connect(nil)
-			w.run(3 * time.Second)
-			if a.State() != assoc.Established || w.peer().State() != assoc.Established {
-				t.Fatalf("states %v, %v", a.State(), w.peer().State())
+			w := lab.NewWorld(t)
+			w.Listen(nil)
+			w.Judge = lab.Lose(row.lost, 1)
+			a := w.Connect(nil)
+			w.Run(3 * time.Second)
+			if a.State() != assoc.Established || w.Peer().State() != assoc.Established {
+				t.Fatalf("states %v, %v", a.State(), w.Peer().State())
 			}
-			pkts := w.seen(row.from, row.resent)
-			if len(pkts) != 2 || pkts[1].at.Sub(pkts[0].at) != time.Second {
+			pkts := w.Seen(row.from, row.resent)
+			if len(pkts) != 2 || pkts[1].At.Sub(pkts[0].At) != time.Second {
 				t.Fatalf("%d transmissions", len(pkts))
 			}
-			// req 9260-5.1.6-1: the same INIT, the same cookie
-			if string(pkts[0].pkt) != string(pkts[1].pkt) {
+			// req 9260-5.1.6-1, 9260-3.1-4, 9260-8.5.1-9: the same INIT, the same cookie, each with its tag
+			if string(pkts[0].Pkt) != string(pkts[1].Pkt) {
 				t.Error("the retransmission differs")
 			}
 		})
@@ -97,21 +103,21 @@ func TestSetupIsAbandonedAfterMaxInitRetransmits(t *testing.T) {
 		{"COOKIE ECHO unanswered", wire.ChunkCookieEcho, wire.ChunkCookieEcho}, // req 9260-4-3
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := newWorld(t)
-			w.listen(nil)
-			w.judge = lose(row.lost, 1000)
-			a := w.connect(&assoc.Config{MaxInitRetrans: 4})
-			w.run(10 * time.Minute)
-			err, down := w.hosts[0].downErr()
+			w := lab.NewWorld(t)
+			w.Listen(nil)
+			w.Judge = lab.Lose(row.lost, 1000)
+			a := w.Connect(&assoc.Config{MaxInitRetrans: 4})
+			w.Run(10 * time.Minute)
+			err, down := w.Hosts[0].DownErr()
 			if !down || !errors.Is(err, assoc.ErrInitTimeout) || !errors.Is(err, syscall.ETIMEDOUT) || a.State() != assoc.Closed { // req 9260-4-4
 				t.Fatalf("down %v with %v in %v", down, err, a.State())
 			}
-			pkts := w.seen(0, row.sent)
+			pkts := w.Seen(0, row.sent)
 			if len(pkts) != 5 {
 				t.Fatalf("%d transmissions, want 1 + 4", len(pkts))
 			}
 			for i, want := range []time.Duration{1, 2, 4, 8} { // exponential back-off, section 6.3.3
-				if got := pkts[i+1].at.Sub(pkts[i].at); got != want*time.Second {
+				if got := pkts[i+1].At.Sub(pkts[i].At); got != want*time.Second {
 					t.Errorf("interval %d is %v", i, got)
 				}
 			}
@@ -120,17 +126,17 @@ func TestSetupIsAbandonedAfterMaxInitRetransmits(t *testing.T) {
 }
 
 func TestDuplicateHandshakePacketsChangeNothing(t *testing.T) {
-	w := newWorld(t)
-	w.listen(nil)
-	w.judge = func(_ int, _ wire.Packet) (int, time.Duration) { return 2, 0 }
-	a := w.connect(nil)
-	w.run(time.Second)
-	if a.State() != assoc.Established || len(w.hosts[1].assocs) != 1 || w.peer().State() != assoc.Established {
-		t.Fatalf("state %v, %d associations", a.State(), len(w.hosts[1].assocs))
+	w := lab.NewWorld(t)
+	w.Listen(nil)
+	w.Judge = func(_ int, _ wire.Packet) (int, time.Duration) { return 2, 0 }
+	a := w.Connect(nil)
+	w.Run(time.Second)
+	if a.State() != assoc.Established || len(w.Hosts[1].Assocs) != 1 || w.Peer().State() != assoc.Established {
+		t.Fatalf("state %v, %d associations", a.State(), len(w.Hosts[1].Assocs))
 	}
-	for i, h := range w.hosts {
+	for i, h := range w.Hosts {
 		n := 0
-		for _, e := range h.events {
+		for _, e := range h.Events {
 			if e.Kind == assoc.EventUp {
 				n++
 			}
@@ -139,10 +145,10 @@ func TestDuplicateHandshakePacketsChangeNothing(t *testing.T) {
 			t.Errorf("host %d: EventUp %d times", i, n)
 		}
 	}
-	w.send(a, 0, []byte("hello"))
-	w.judge = nil
-	w.run(time.Second)
-	if got := drain(w.peer()); len(got) != 1 || string(got[0]) != "hello" {
+	w.Send(a, 0, []byte("hello"))
+	w.Judge = nil
+	w.Run(time.Second)
+	if got := lab.Drain(w.Peer()); len(got) != 1 || string(got[0]) != "hello" {
 		t.Errorf("received %q", got)
 	}
 }
@@ -154,22 +160,22 @@ func TestSimultaneousConnectMakesOneAssociation(t *testing.T) {
 		slow  time.Duration // extra time that its INIT takes
 	}{
 		{"INITs cross in COOKIE-WAIT", 0, 0},
-		{"the second side starts just before the INIT arrives", latency - time.Millisecond, 0},
-		{"the second INIT meets COOKIE-ECHOED", 0, latency + latency/2},
-		{"the second INIT meets ESTABLISHED", 0, 10 * latency},
+		{"the second side starts just before the INIT arrives", lab.Latency - time.Millisecond, 0},
+		{"the second INIT meets COOKIE-ECHOED", 0, lab.Latency + lab.Latency/2},
+		{"the second INIT meets ESTABLISHED", 0, 10 * lab.Latency},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := newWorld(t)
-			w.judge = func(from int, pkt wire.Packet) (int, time.Duration) {
-				if from == 1 && has(pkt, wire.ChunkInit) {
+			w := lab.NewWorld(t)
+			w.Judge = func(from int, pkt wire.Packet) (int, time.Duration) {
+				if from == 1 && lab.Has(pkt, wire.ChunkInit) {
 					return 1, row.slow
 				}
 				return 1, 0
 			}
-			a := w.connectFrom(0, portA, portB, nil)
-			w.run(row.delay)
-			b := w.connectFrom(1, portB, portA, nil)
-			w.run(10 * time.Second)
+			a := w.ConnectFrom(0, lab.PortA, lab.PortB, nil)
+			w.Run(row.delay)
+			b := w.ConnectFrom(1, lab.PortB, lab.PortA, nil)
+			w.Run(10 * time.Second)
 			if a.State() != assoc.Established || b.State() != assoc.Established {
 				t.Fatalf("states %v, %v", a.State(), b.State())
 			}
@@ -177,13 +183,13 @@ func TestSimultaneousConnectMakesOneAssociation(t *testing.T) {
 			if a.LocalTag() != b.PeerTag() || b.LocalTag() != a.PeerTag() {
 				t.Fatal("the two sides do not agree on their tags")
 			}
-			w.send(a, 0, []byte("one way"))
-			w.send(b, 0, []byte("the other"))
-			w.run(time.Second)
-			if got := drain(b); len(got) != 1 || string(got[0]) != "one way" {
+			w.Send(a, 0, []byte("one way"))
+			w.Send(b, 0, []byte("the other"))
+			w.Run(time.Second)
+			if got := lab.Drain(b); len(got) != 1 || string(got[0]) != "one way" {
 				t.Errorf("b received %q", got)
 			}
-			if got := drain(a); len(got) != 1 || string(got[0]) != "the other" {
+			if got := lab.Drain(a); len(got) != 1 || string(got[0]) != "the other" {
 				t.Errorf("a received %q", got)
 			}
 		})
@@ -191,31 +197,180 @@ func TestSimultaneousConnectMakesOneAssociation(t *testing.T) {
 }
 
 func TestSendBeforeUpAndBadStreams(t *testing.T) {
-	w := newWorld(t)
-	w.listen(nil)
-	a := w.connect(&assoc.Config{OutStreams: 4, SendBuffer: 1000})
+	w := lab.NewWorld(t)
+	w.Listen(nil)
+	a := w.Connect(&assoc.Config{OutStreams: 4, SendBuffer: 1000})
 	m := assoc.Message{Body: [2][]byte{[]byte("x")}}
-	if err := a.Send(w.now, &m); !errors.Is(err, assoc.ErrNotUp) {
+	if err := a.Send(w.Now, &m); !errors.Is(err, assoc.ErrNotUp) {
 		t.Errorf("Send in COOKIE-WAIT: %v", err)
 	}
-	w.run(time.Second)
+	w.Run(time.Second)
 	m.Stream = 4
-	if err := a.Send(w.now, &m); !errors.Is(err, assoc.ErrInvalidStream) { // req 9260-5.1.1-4, 9260-6.5-1
+	if err := a.Send(w.Now, &m); !errors.Is(err, assoc.ErrInvalidStream) { // req 9260-5.1.1-4, 9260-6.5-1
 		t.Errorf("Send on stream 4 of 4: %v", err)
 	}
 	m.Stream, m.Body[0] = 3, nil
-	if err := a.Send(w.now, &m); !errors.Is(err, assoc.ErrEmptyMessage) { // req 9260-6.2-28
+	if err := a.Send(w.Now, &m); !errors.Is(err, assoc.ErrEmptyMessage) { // req 9260-6.2-28
 		t.Errorf("empty message: %v", err)
 	}
 	m.Body[0] = make([]byte, 600)
-	if err := a.Send(w.now, &m); err != nil {
+	if err := a.Send(w.Now, &m); err != nil {
 		t.Error(err)
 	}
-	if err := a.Send(w.now, &m); !errors.Is(err, assoc.ErrSendBufferFull) {
+	if err := a.Send(w.Now, &m); !errors.Is(err, assoc.ErrSendBufferFull) {
 		t.Errorf("send buffer exceeded: %v", err)
 	}
-	w.run(time.Second)
-	if _, ok := w.hosts[0].event(assoc.EventSenderDry); !ok {
+	w.Run(time.Second)
+	if _, ok := w.Hosts[0].Event(assoc.EventSenderDry); !ok {
 		t.Error("no EventSenderDry")
+	}
+}
+
+func TestConnectSendsInitAndStartsT1(t *testing.T) {
+	l := lab.Bare(t)
+	a, err := l.Host.Endpoint.Connect(l.Now, &assoc.Config{OutStreams: 7, InStreams: 9, RecvBuffer: 54321}, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer}, lab.PortA)
+	must.OK(t, err)
+	l.Host.Adopt(a)
+	l.A = a
+	out := l.Flush()
+	l.Expect(out, "INIT")
+	l.InState(assoc.CookieWait)
+	init, _ := wire.AsInit(lab.ChunkOf(out[0], wire.ChunkInit))
+	// req 9260-5.1-1, 9260-5.1.1-1
+	if init.Tag() != a.LocalTag() || init.OutStreams() != 7 || init.InStreams() != 9 || init.ARwnd() != 54321 {
+		t.Errorf("INIT: tag %#x of %#x, OS %d, MIS %d, a_rwnd %d", init.Tag(), a.LocalTag(), init.OutStreams(), init.InStreams(), init.ARwnd())
+	}
+	if a.NextTimeout() != l.Now.Add(time.Second) {
+		t.Errorf("T1-init expires at %v, want after RTO.Initial", a.NextTimeout())
+	}
+}
+
+func TestInitAckStopsT1InitAndStartsT1Cookie(t *testing.T) {
+	l := lab.Active(t, nil)
+	start := l.Now
+	l.Now = l.Now.Add(400 * time.Millisecond)
+	out := l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie")))
+	l.Expect(out, "COOKIE ECHO") // req 9260-5.1.4-1, 9260-3.3.3-13
+	l.InState(assoc.CookieEchoed)
+	if c := lab.ChunkOf(out[0], wire.ChunkCookieEcho); c.Flags() != 0 || string(c.Value()) != "cookie" {
+		t.Errorf("COOKIE ECHO % x", c)
+	}
+	rto := l.A.PathStats(0).RTO
+	if l.A.NextTimeout() != l.Now.Add(rto) {
+		t.Errorf("T1-cookie expires at %v, want an RTO of %v after %v", l.A.NextTimeout(), rto, l.Now)
+	}
+	l.Expect(l.Wait(start.Add(time.Second).Sub(l.Now)), "") // T1-init would have expired now
+	l.Expect(l.Wait(rto), "COOKIE ECHO")
+	if _, up := l.Host.Event(assoc.EventUp); up {
+		t.Fatal("EventUp before COOKIE ACK")
+	}
+	l.Expect(l.Send(l.Tag, wire.AppendCookieAck(nil)), "")
+	l.InState(assoc.Established) // req 9260-5.1-7
+	if e, up := l.Host.Event(assoc.EventUp); !up || e.Path != l.Peer {
+		t.Errorf("EventUp %v %+v", up, e)
+	}
+	for _, p := range l.Wait(10 * time.Second) {
+		if lab.Has(p, wire.ChunkCookieEcho) {
+			t.Error("T1-cookie still runs")
+		}
+	}
+}
+
+// An INIT or a COOKIE ECHO that was sent again measures no round trip: nobody knows which of the two was answered.
+func TestSetupSentAgainMeasuresNothing(t *testing.T) {
+	const first, second = 400 * time.Millisecond, 100 * time.Millisecond
+	for _, row := range []struct {
+		name         string
+		init, cookie bool // sent again
+		want         time.Duration
+	}{
+		{"each sent once", false, false, (7*first + second) / 8},
+		// req 9260-6.3.1-6
+		{"INIT again", true, false, second},
+		// req 9260-6.3.1-6
+		{"COOKIE ECHO again", false, true, first},
+		// req 9260-6.3.1-6
+		{"both again", true, true, 0},
+	} {
+		l := lab.Active(t, nil)
+		if row.init {
+			l.Expect(l.Wait(time.Second), "INIT")
+		}
+		l.Now = l.Now.Add(first)
+		l.Expect(l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie"))), "COOKIE ECHO")
+		if row.cookie {
+			l.Expect(l.Wait(l.A.NextTimeout().Sub(l.Now)), "COOKIE ECHO")
+		}
+		l.Now = l.Now.Add(second)
+		l.Send(l.Tag, wire.AppendCookieAck(nil))
+		l.InState(assoc.Established)
+		if got := l.A.PathStats(0).SRTT; got != row.want {
+			t.Errorf("%s: SRTT %v, want %v", row.name, got, row.want)
+		}
+	}
+}
+
+func TestInitAckAnnouncesStreams(t *testing.T) {
+	l := lab.Bare(t)
+	l.Listen(&assoc.Config{OutStreams: 5, InStreams: 6})
+	out := l.Send(0, lab.InitChunk(l.PeerTag, l.TSN))
+	ack := l.NoteInitAck(out[0])
+	if ack.OutStreams() != 5 || ack.InStreams() != 6 { // req 9260-5.1.1-1
+		t.Errorf("OS %d, MIS %d", ack.OutStreams(), ack.InStreams())
+	}
+}
+
+func TestInitAckMayBeLargerThan1500Octets(t *testing.T) {
+	// req 9260-3.3.3-12
+	l := lab.Active(t, nil)
+	cookie := bytes.Repeat([]byte("c"), 1300)
+	padding := wire.AppendPaddingParam(nil, 4000)
+	l.Expect(l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, cookie, padding, wire.AppendAdaptationIndication(nil, 8))), "COOKIE ECHO")
+	if v, ok := l.A.PeerAdaptation(); !ok || v != 8 {
+		t.Error("the end of the INIT ACK was not read")
+	}
+}
+
+func TestZeroFieldsInALateInitAckAreDiscarded(t *testing.T) {
+	cookie := wire.AppendParam(nil, wire.ParamStateCookie, []byte("cookie"))
+	for _, row := range []struct {
+		name   string
+		change func(*wire.InitFields)
+	}{
+		{"Initiate Tag 0", func(f *wire.InitFields) { f.Tag = 0 }},
+		{"OS 0", func(f *wire.InitFields) { f.OutStreams = 0 }},
+		{"MIS 0", func(f *wire.InitFields) { f.InStreams = 0 }},
+	} {
+		for _, made := range []func(testing.TB, *assoc.Config) *lab.Lab{lab.Echoed, lab.Established, lab.Passive} {
+			l := made(t, nil)
+			state := l.A.State()
+			f := wire.InitFields{Tag: 1, ARwnd: 5000, OutStreams: 1, InStreams: 1, TSN: 5}
+			row.change(&f)
+			if out := l.Send(l.Tag, lab.InitLike(wire.ChunkInitAck, f, cookie)); len(out) != 0 || l.A.State() != state { // req 9260-3.3.3-5
+				t.Errorf("%s in %v: answered by %q, then %v", row.name, state, lab.Describe(out), l.A.State())
+			}
+		}
+	}
+}
+
+func TestT1RunsPerAddressAndRotates(t *testing.T) {
+	// req 9260-5.1-8
+	second := netip.MustParseAddrPort("10.0.0.10:0")
+	l := lab.Bare(t)
+	a, err := l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer, second}, lab.PortA)
+	must.OK(t, err)
+	l.Host.Adopt(a)
+	var got []string
+	start := l.Now
+	for l.Now.Sub(start) <= 14*time.Second {
+		for _, p := range l.Collect() {
+			got = append(got, fmt.Sprintf("%v at %v", p.To.Addr(), l.Now.Sub(start)))
+		}
+		l.Now = a.NextTimeout()
+		a.HandleTimeout(l.Now)
+	}
+	want := []string{"10.0.0.9 at 0s", "10.0.0.10 at 1s", "10.0.0.9 at 2s", "10.0.0.10 at 4s", "10.0.0.9 at 6s", "10.0.0.10 at 10s", "10.0.0.9 at 14s"}
+	if !slices.Equal(got, want) {
+		t.Errorf("INITs %v, want %v", got, want)
 	}
 }

@@ -14,9 +14,35 @@ import (
 // beat is the heartbeat of one path (sections 5.4 and 8.3).
 type beat struct {
 	deadline rawio.Time // next HEARTBEAT, or the end of the wait for its answer
-	waiting  bool       // a HEARTBEAT is unanswered
-	sent     rawio.Time
-	nonce    uint64
+	waiting  bool       // the last HEARTBEAT is unanswered, and its RTO is not over
+	sent     rawio.Time // when the last one was sent, or what is as good
+	asked    [4]question
+}
+
+// question is a HEARTBEAT that may still be answered: the last few of a path, the newest first. An answer counts
+// whenever it comes, and once.
+type question struct {
+	nonce uint64
+	sent  rawio.Time
+	open  bool
+}
+
+// ask keeps a new HEARTBEAT, and forgets the oldest.
+func (b *beat) ask(nonce uint64, now rawio.Time) {
+	copy(b.asked[1:], b.asked[:])
+	b.asked[0] = question{nonce: nonce, sent: now, open: true}
+	b.waiting = true
+}
+
+// answer returns when the HEARTBEAT with a nonce was sent, and whether it was the last one. It is answered from now on.
+func (b *beat) answer(nonce uint64) (sent rawio.Time, last, ok bool) {
+	for i := range b.asked {
+		if q := &b.asked[i]; q.open && q.nonce == nonce {
+			q.open = false
+			return q.sent, i == 0, true
+		}
+	}
+	return 0, false, false
 }
 
 // beatLimit keeps probes and HEARTBEATs to idle paths to HB.Max.Burst in an RTO (section 5.4).
@@ -32,7 +58,6 @@ const heartbeatInfo = 32
 func (a *Assoc) startBeats(now rawio.Time) {
 	a.beats = beatLimit{}
 	for _, p := range a.paths {
-		p.beat = beat{}
 		a.scheduleBeat(p, now)
 	}
 }
@@ -153,12 +178,13 @@ func (a *Assoc) carriesData(p *path) bool {
 
 // sendHeartbeat queues a HEARTBEAT with a fresh nonce and waits an RTO for its answer.
 func (a *Assoc) sendHeartbeat(now rawio.Time, p *path) {
-	p.beat = beat{sent: now, deadline: now.Add(p.RTO())}
+	p.beat.waiting, p.beat.sent, p.beat.deadline = false, now, now.Add(p.RTO())
+	a.trim() // the path is idle
 	var info [heartbeatInfo]byte
 	if _, err := io.ReadFull(a.env.Rand, info[:8]); err != nil {
 		return
 	}
-	p.beat.waiting, p.beat.nonce = true, binary.BigEndian.Uint64(info[:])
+	p.beat.ask(binary.BigEndian.Uint64(info[:]), now)
 	binary.BigEndian.PutUint64(info[8:], uint64(now))
 	addr := p.Remote.Addr().As16()
 	copy(info[16:], addr[:])
@@ -217,8 +243,9 @@ func (a *Assoc) handleHeartbeat(in *inbound, c wire.Chunk) {
 	a.reply(in.path, in.Local, wire.AppendChunk(a.control.buf, wire.ChunkHeartbeatAck, 0, c.Value()))
 }
 
-// handleHeartbeatAck takes the answer to our last HEARTBEAT on a path: it proves that the address is
-// the peer's, that it is reachable, and how far away it is.
+// handleHeartbeatAck takes the answer to one of our last HEARTBEATs on a path, however late: it proves that the address is
+// the peer's, that it is reachable, and how far away it is. The round trip is taken from our own record of the nonce, not from
+// the time in the answer, which is the peer's word.
 func (a *Assoc) handleHeartbeatAck(now rawio.Time, c wire.Chunk) {
 	h, err := wire.AsHeartbeat(c)
 	if err == nil && len(h.Info()) == probeInfo {
@@ -231,15 +258,27 @@ func (a *Assoc) handleHeartbeatAck(now rawio.Time, c wire.Chunk) {
 	}
 	info := h.Info()
 	p := a.pathOf(readAddr(info[16:]))
-	if p == nil || !p.beat.waiting || p.beat.nonce != binary.BigEndian.Uint64(info) || !beatStates.has(a.state) {
+	if p == nil {
+		a.stats.BadHeartbeatAcks++
+		return
+	}
+	sent, last, ok := p.beat.answer(binary.BigEndian.Uint64(info))
+	if !ok {
 		a.stats.BadHeartbeatAcks++
 		return
 	}
 	a.stats.HeartbeatAcksIn++
-	p.beat.waiting = false
-	p.ObserveRTT(now.Sub(p.beat.sent))
+	if last {
+		p.beat.waiting = false
+	}
+	if !beatStates.has(a.state) {
+		return // the association shuts down, or has begun anew: none is sent any more
+	}
+	p.ObserveRTT(now.Sub(sent))
 	a.answered(now, p)
-	a.scheduleBeat(p, now)
+	if last {
+		a.scheduleBeat(p, now)
+	}
 }
 
 // answered clears error counters because the peer has answered on a path.

@@ -3,105 +3,107 @@ package assoc_test
 import (
 	"errors"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 func TestIdlePathIsHeartbeaten(t *testing.T) {
-	w, a, _ := pair(t, nil, &assoc.Config{HeartbeatInterval: -1})
-	start := w.now
-	w.run(5 * time.Minute)
-	beats := w.seen(0, wire.ChunkHeartbeat)
+	w, a, _ := lab.Pair(t, nil, &assoc.Config{HeartbeatInterval: -1})
+	start := w.Now
+	w.Run(5 * time.Minute)
+	beats := w.Seen(0, wire.ChunkHeartbeat)
 	if n := len(beats); n < 9 || n > 10 { // req 9260-8.3-1: every 30.5 to 31.5 s
 		t.Fatalf("%d HEARTBEATs in 5 minutes", n)
 	}
 	last := start
 	for i, b := range beats[1:] {
-		if d := b.at.Sub(beats[i].at); d < 30500*time.Millisecond || d > 31600*time.Millisecond { // req 9260-8.3-8
+		if d := b.At.Sub(beats[i].At); d < 30500*time.Millisecond || d > 31600*time.Millisecond { // req 9260-8.3-8
 			t.Errorf("interval %v", d)
 		}
-		last = b.at
+		last = b.At
 	}
-	if len(w.seen(1, wire.ChunkHeartbeat)) != 0 {
+	if len(w.Seen(1, wire.ChunkHeartbeat)) != 0 {
 		t.Error("disabled heartbeats were sent")
 	}
-	if acks := w.seen(1, wire.ChunkHeartbeatAck); len(acks) != len(beats) || acks[len(acks)-1].at.Sub(last) != latency {
+	if acks := w.Seen(1, wire.ChunkHeartbeatAck); len(acks) != len(beats) || acks[len(acks)-1].At.Sub(last) != lab.Latency {
 		t.Errorf("%d answers", len(acks))
 	}
-	if s := a.PathStats(0); s.SRTT != roundTrip || s.Errors != 0 { // req 9260-8.3-7
+	if s := a.PathStats(0); s.SRTT != lab.RoundTrip || s.Errors != 0 { // req 9260-8.3-7
 		t.Errorf("SRTT %v, %d errors", s.SRTT, s.Errors)
 	}
 }
 
 func TestBusyPathIsNotHeartbeaten(t *testing.T) {
-	w, a, _ := pair(t, nil, nil)
+	w, a, _ := lab.Pair(t, nil, nil)
 	for range 60 {
-		w.send(a, 0, []byte("tick"))
-		w.run(5 * time.Second)
-		drain(w.peer())
+		w.Send(a, 0, []byte("tick"))
+		w.Run(5 * time.Second)
+		lab.Drain(w.Peer())
 	}
-	if n := len(w.seen(0, wire.ChunkHeartbeat)); n != 0 { // section 8.3: not idle
+	if n := len(w.Seen(0, wire.ChunkHeartbeat)); n != 0 { // section 8.3: not idle
 		t.Errorf("%d HEARTBEATs on a busy path", n)
 	}
 }
 
 func TestDeadPeerIsNoticedByHeartbeats(t *testing.T) {
-	w, a, _ := pair(t, &assoc.Config{HeartbeatInterval: 5 * time.Second, PathMaxRetrans: 2, AssocMaxRetrans: 4}, nil)
-	w.judge = func(int, wire.Packet) (int, time.Duration) { return 0, 0 }
-	w.run(10 * time.Minute)
-	if n := len(w.seen(0, wire.ChunkHeartbeat)); n != 5 {
+	w, a, _ := lab.Pair(t, &assoc.Config{HeartbeatInterval: 5 * time.Second, PathMaxRetrans: 2, AssocMaxRetrans: 4}, nil)
+	w.Judge = func(int, wire.Packet) (int, time.Duration) { return 0, 0 }
+	w.Run(10 * time.Minute)
+	if n := len(w.Seen(0, wire.ChunkHeartbeat)); n != 5 {
 		t.Errorf("%d HEARTBEATs", n)
 	}
-	if e, ok := w.hosts[0].event(assoc.EventPathDown); !ok || e.Path != w.hosts[1].addr { // req 9260-8.2-2
+	if e, ok := w.Hosts[0].Event(assoc.EventPathDown); !ok || e.Path != w.Hosts[1].Addr { // req 9260-8.2-2
 		t.Errorf("EventPathDown %+v %v", e, ok)
 	}
-	if err, ok := w.hosts[0].downErr(); !ok || !errors.Is(err, assoc.ErrTimeout) || a.State() != assoc.Closed { // req 9260-8.1-3, 9260-8.1-4
+	if err, ok := w.Hosts[0].DownErr(); !ok || !errors.Is(err, assoc.ErrTimeout) || a.State() != assoc.Closed { // req 9260-8.1-3, 9260-8.1-4
 		t.Errorf("ended: %v %v", ok, err)
 	}
 }
 
 func TestPathComesBack(t *testing.T) {
-	w, a, _ := pair(t, &assoc.Config{HeartbeatInterval: 5 * time.Second, PathMaxRetrans: 1, AssocMaxRetrans: 100}, nil)
-	w.judge = func(int, wire.Packet) (int, time.Duration) { return 0, 0 }
-	w.run(40 * time.Second)
+	w, a, _ := lab.Pair(t, &assoc.Config{HeartbeatInterval: 5 * time.Second, PathMaxRetrans: 1, AssocMaxRetrans: 100}, nil)
+	w.Judge = func(int, wire.Packet) (int, time.Duration) { return 0, 0 }
+	w.Run(40 * time.Second)
 	if s := a.PathStats(0); s.State != assoc.PathInactive || s.Errors != 2 { // req 9260-8.3-5: counting stops
 		t.Fatalf("state %v, %d errors", s.State, s.Errors)
 	}
-	w.judge = nil
-	w.run(2 * time.Minute)
+	w.Judge = nil
+	w.Run(2 * time.Minute)
 	if s := a.PathStats(0); s.State != assoc.PathActive || s.Errors != 0 { // req 9260-8.2-3
 		t.Fatalf("state %v, %d errors", s.State, s.Errors)
 	}
-	if _, ok := w.hosts[0].event(assoc.EventPathUp); !ok {
+	if _, ok := w.Hosts[0].Event(assoc.EventPathUp); !ok {
 		t.Error("no EventPathUp")
 	}
 }
 
 func TestUnacknowledgedDataFailsPathThenAssociation(t *testing.T) {
-	w, a, _ := pair(t, &assoc.Config{PathMaxRetrans: 2, AssocMaxRetrans: 4, HeartbeatInterval: -1}, nil)
-	w.judge = func(int, wire.Packet) (int, time.Duration) { return 0, 0 }
-	start := w.now
-	w.send(a, 0, []byte("into the void"))
+	w, a, _ := lab.Pair(t, &assoc.Config{PathMaxRetrans: 2, AssocMaxRetrans: 4, HeartbeatInterval: -1}, nil)
+	w.Judge = func(int, wire.Packet) (int, time.Duration) { return 0, 0 }
+	start := w.Now
+	w.Send(a, 0, []byte("into the void"))
 	var pathDown time.Duration
-	w.hosts[0].onEvent = func(_ *assoc.Assoc, e assoc.Event) {
+	w.Hosts[0].OnEvent = func(_ *assoc.Assoc, e assoc.Event) {
 		if e.Kind == assoc.EventPathDown {
-			pathDown = w.now.Sub(start)
+			pathDown = w.Now.Sub(start)
 		}
 	}
-	w.runUntil(w.now.Add(time.Hour), func() bool { return a.State() == assoc.Closed })
+	w.RunUntil(w.Now.Add(time.Hour), func() bool { return a.State() == assoc.Closed })
 	if pathDown != 7*time.Second { // T3 after 1, 2, 4 s: the third error exceeds 2
 		t.Errorf("path down after %v", pathDown)
 	}
-	if d := w.now.Sub(start); d != 31*time.Second { // 1+2+4+8+16: the fifth exceeds 4, req 9260-8.1-3
+	if d := w.Now.Sub(start); d != 31*time.Second { // 1+2+4+8+16: the fifth exceeds 4, req 9260-8.1-3
 		t.Errorf("association down after %v", d)
 	}
-	if n := len(w.seen(0, wire.ChunkData)); n != 5 {
+	if n := len(w.Seen(0, wire.ChunkData)); n != 5 {
 		t.Errorf("%d transmissions", n)
 	}
-	if e, ok := w.hosts[0].event(assoc.EventSendFailed); !ok || e.Unsent {
+	if e, ok := w.Hosts[0].Event(assoc.EventSendFailed); !ok || e.Unsent {
 		t.Errorf("EventSendFailed %+v %v", e, ok)
 	}
 }
@@ -110,7 +112,7 @@ func TestUnacknowledgedDataFailsPathThenAssociation(t *testing.T) {
 func loseRuns(t wire.ChunkType, n int) func(int, wire.Packet) (int, time.Duration) {
 	i := 0
 	return func(from int, pkt wire.Packet) (int, time.Duration) {
-		if from == 0 && has(pkt, t) {
+		if from == 0 && lab.Has(pkt, t) {
 			if i++; i%(n+1) != 0 {
 				return 0, 0
 			}
@@ -122,43 +124,59 @@ func loseRuns(t wire.ChunkType, n int) func(int, wire.Packet) (int, time.Duratio
 func TestAnAnswerClearsTheAssociationErrorCounter(t *testing.T) {
 	cfg := assoc.Config{AssocMaxRetrans: 2, PathMaxRetrans: 2, HeartbeatInterval: 2 * time.Second}
 	t.Run("HEARTBEAT ACK", func(t *testing.T) { // req 9260-8.1-6
-		w, a, _ := pair(t, &cfg, nil)
-		w.judge = loseRuns(wire.ChunkHeartbeat, 2)
-		w.run(10 * time.Minute)
-		if n := len(w.seen(0, wire.ChunkHeartbeat)); a.State() != assoc.Established || n < 20 {
+		w, a, _ := lab.Pair(t, &cfg, nil)
+		w.Judge = loseRuns(wire.ChunkHeartbeat, 2)
+		w.Run(10 * time.Minute)
+		if n := len(w.Seen(0, wire.ChunkHeartbeat)); a.State() != assoc.Established || n < 20 {
 			t.Errorf("%v after %d HEARTBEATs", a.State(), n)
+		}
+	})
+	t.Run("HEARTBEAT ACK after the RTO", func(t *testing.T) { // req 9260-8.3-7: whenever it comes
+		slow := cfg
+		slow.RTOMin, slow.RTOInitial, slow.RTOMax = 100*time.Millisecond, 200*time.Millisecond, 300*time.Millisecond
+		w, a, _ := lab.Pair(t, &slow, nil)
+		w.Judge = func(_ int, pkt wire.Packet) (int, time.Duration) {
+			if lab.Has(pkt, wire.ChunkHeartbeatAck) {
+				return 1, 350 * time.Millisecond
+			}
+			return 1, 0
+		}
+		w.Run(10 * time.Minute)
+		want := 350*time.Millisecond + 2*lab.Latency
+		if n, s := len(w.Seen(0, wire.ChunkHeartbeat)), a.PathStats(0); a.State() != assoc.Established || n < 20 || s.SRTT.Round(time.Millisecond) != want {
+			t.Errorf("%v after %d HEARTBEATs, SRTT %v", a.State(), n, s.SRTT)
 		}
 	})
 	t.Run("acknowledged DATA", func(t *testing.T) { // req 9260-8.1-5
 		quiet := cfg
 		quiet.HeartbeatInterval = -1
-		w, a, _ := pair(t, &quiet, nil)
-		w.judge = loseRuns(wire.ChunkData, 2)
+		w, a, _ := lab.Pair(t, &quiet, nil)
+		w.Judge = loseRuns(wire.ChunkData, 2)
 		for range 10 {
-			w.send(a, 0, []byte("x"))
-			w.run(5 * time.Minute) // Karn: the RTO stays backed off
+			w.Send(a, 0, []byte("x"))
+			w.Run(5 * time.Minute) // Karn: the RTO stays backed off
 		}
-		if n := len(w.seen(0, wire.ChunkData)); a.State() != assoc.Established || n != 30 {
+		if n := len(w.Seen(0, wire.ChunkData)); a.State() != assoc.Established || n != 30 {
 			t.Errorf("%v after %d transmissions", a.State(), n)
 		}
 	})
 }
 
 func TestProbesAreLimitedPerRTO(t *testing.T) {
-	l := bareLab(t)
-	l.listen(&assoc.Config{HeartbeatInterval: -1, HBMaxBurst: 2})
+	l := lab.Bare(t)
+	l.Listen(&assoc.Config{HeartbeatInterval: -1, HBMaxBurst: 2})
 	var list [][]byte
 	for i := range byte(5) {
 		list = append(list, wire.AppendAddressParam(nil, netip.AddrFrom4([4]byte{10, 0, 1, i + 1})))
 	}
-	l.initiate(list...)
-	l.send(l.tag, wire.AppendCookieEcho(nil, l.cookie))
-	if l.a.NumPaths() != 6 {
-		t.Fatalf("%d paths", l.a.NumPaths())
+	l.Initiate(list...)
+	l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+	if l.A.NumPaths() != 6 {
+		t.Fatalf("%d paths", l.A.NumPaths())
 	}
 	beats := func(d time.Duration) (n int) {
-		for _, p := range l.wait(d) {
-			if has(p, wire.ChunkHeartbeat) {
+		for _, p := range l.Wait(d) {
+			if lab.Has(p, wire.ChunkHeartbeat) {
 				n++
 			}
 		}
@@ -170,38 +188,95 @@ func TestProbesAreLimitedPerRTO(t *testing.T) {
 	if n := beats(time.Second); n != 2 {
 		t.Errorf("%d probes in the second RTO", n)
 	}
-	l.wait(10 * time.Minute) // req 9260-5.4-5: unanswered probes do not end the association
-	l.inState(assoc.Established)
+	l.Wait(10 * time.Minute) // req 9260-5.4-5: unanswered probes do not end the association
+	l.InState(assoc.Established)
 }
 
 func TestHeartbeatIsAnsweredUnchanged(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		lab  func(*testing.T) *lab
+		lab  func(*testing.T) *lab.Lab
 		want string
 	}{
-		{"COOKIE-WAIT: not answered", func(t *testing.T) *lab { return activeLab(t, nil) }, ""},
-		{"COOKIE-ECHOED: answered", func(t *testing.T) *lab { return echoedLab(t, nil) }, "HEARTBEAT ACK"}, // req 9260-8.3-3
-		{"ESTABLISHED: answered", func(t *testing.T) *lab { return passiveLab(t, nil) }, "HEARTBEAT ACK"},
+		{"COOKIE-WAIT: not answered", func(t *testing.T) *lab.Lab { return lab.Active(t, nil) }, ""},
+		{"COOKIE-ECHOED: answered", func(t *testing.T) *lab.Lab { return lab.Echoed(t, nil) }, "HEARTBEAT ACK"}, // req 9260-8.3-3
+		{"ESTABLISHED: answered", func(t *testing.T) *lab.Lab { return lab.Passive(t, nil) }, "HEARTBEAT ACK"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := row.lab(t)
 			// A second TLV behind the info comes back too, req 9260-8.3-6, 9260-3.3.6-2.
-			value := append(wire.AppendParam(nil, wire.ParamHeartbeatInfo, []byte("some info")), wire.AppendParam(nil, 0x8765, []byte("more"))...)
-			out := l.send(l.tag, wire.AppendChunk(nil, wire.ChunkHeartbeat, 0, value))
-			l.expect(out, row.want)
-			if row.want != "" && string(chunkOf(out[0], wire.ChunkHeartbeatAck).Value()) != string(value) {
+			value := append(wire.AppendParam(nil, wire.ParamHeartbeatInfo, []byte("some info")), wire.AppendParam(nil, 0x8765, []byte("more!"))[:9]...)
+			out := l.Send(l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeat, 0, value))
+			l.Expect(out, row.want)
+			if row.want != "" && string(lab.ChunkOf(out[0], wire.ChunkHeartbeatAck).Value()) != string(value) {
 				t.Error("changed on the way")
 			}
 		})
 	}
 }
 
-func TestHeartbeatAckThatNobodyAskedForIsIgnored(t *testing.T) {
-	l := passiveLab(t, nil)
-	l.expect(l.send(l.tag, wire.AppendHeartbeatAck(nil, make([]byte, 32))), "")
-	l.expect(l.send(l.tag, wire.AppendHeartbeatAck(nil, []byte("short"))), "")
-	if s := l.a.PathStats(0); s.SRTT != 0 {
-		t.Errorf("SRTT %v", s.SRTT)
+func TestHeartbeatOnTheWire(t *testing.T) {
+	second := wire.AppendAddressParam(nil, netip.MustParseAddr("10.0.0.10"))
+	l := lab.Bare(t)
+	l.Listen(&assoc.Config{HeartbeatInterval: 5 * time.Second, HBMaxBurst: 8, PathMaxRetrans: 1000, AssocMaxRetrans: 1000})
+	l.Initiate(second)
+	start := l.Now
+	var list []lab.Posted
+	var at []time.Duration
+	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendCookieEcho(nil, l.Cookie)))
+	for l.Now.Sub(start) < time.Minute {
+		for _, p := range l.Collect() {
+			if lab.Has(p.Pkt, wire.ChunkHeartbeat) {
+				list = append(list, p)
+				at = append(at, l.Now.Sub(start))
+			}
+		}
+		l.Now = l.A.NextTimeout()
+		l.A.HandleTimeout(l.Now)
+	}
+	paths, infos := map[string]bool{}, map[string]bool{}
+	for i, p := range list {
+		c := lab.ChunkOf(p.Pkt, wire.ChunkHeartbeat)
+		h, err := wire.AsHeartbeat(c)
+		if err != nil || c.Type() != 4 || c[4] != 0 || c[5] != 1 || len(c) != 8+len(h.Info()) { // req 9260-3.3.5-1: one parameter, of type 1
+			t.Fatalf("HEARTBEAT % x", c)
+		}
+		addr := p.To.Addr().As16()
+		sent := uint64(start.Add(at[i]))
+		var stamp [8]byte
+		for k := range stamp {
+			stamp[k] = byte(sent >> (56 - 8*k))
+		}
+		if info := string(h.Info()); !strings.Contains(info, string(addr[:])) || !strings.Contains(info, string(stamp[:])) { // req 9260-3.3.5-2
+			t.Errorf("HEARTBEAT to %v at %v: info % x", p.To, at[i], info)
+		}
+		paths[p.To.Addr().String()] = true
+		infos[string(h.Info()[:4])], infos[string(h.Info()[4:8])] = true, true
+	}
+	if len(list) < 8 || len(paths) != 2 || len(infos) != 2*len(list) { // req 9260-3.3.5-3: 64 bits, never the same
+		t.Errorf("%d HEARTBEATs to %d addresses with %d nonces", len(list), len(paths), len(infos))
+	}
+}
+
+// A second answer to one HEARTBEAT, which may come at any time later, says nothing.
+func TestHeartbeatAckCountsOnce(t *testing.T) {
+	// req 9260-8.3-7
+	l := lab.Passive(t, nil)
+	if err := l.A.RequestHeartbeat(l.Now, l.Peer.Addr()); err != nil {
+		t.Fatal(err)
+	}
+	out := l.Flush()
+	l.Expect(out, "HEARTBEAT")
+	ack := wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, lab.ChunkOf(out[0], wire.ChunkHeartbeat).Value())
+	l.Now = l.Now.Add(10 * time.Millisecond)
+	l.Send(l.Tag, ack)
+	before := l.A.PathStats(0)
+	if before.SRTT != 10*time.Millisecond {
+		t.Fatalf("SRTT %v", before.SRTT)
+	}
+	l.Now = l.Now.Add(5 * time.Second)
+	l.Send(l.Tag, ack)
+	if s := l.A.PathStats(0); s.SRTT != before.SRTT || s.RTO != before.RTO {
+		t.Errorf("SRTT %v, RTO %v after the second answer", s.SRTT, s.RTO)
 	}
 }

@@ -46,7 +46,7 @@ func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
 		case !isInit && now.Sub(a.lastHeard) < max(path.SRTT()+4*path.RTTVar(), a.cfg.RTOMin):
 			a.stats.ICMPContradicted++
 		default:
-			a.down(ErrProtoUnreachable)
+			a.down(onEnd, ErrProtoUnreachable)
 		}
 	default:
 		a.stats.ICMPIgnored++

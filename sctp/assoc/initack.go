@@ -91,8 +91,7 @@ func answerOffer(now rawio.Time, o *Outbox, p *rawio.Packet, of *offer, cfg *Con
 	for _, a := range of.addrs[:of.numAddrs] {
 		c.addAddr(a)
 	}
-	var room [cookieFixed + 16*MaxPaths + cookieMAC]byte
-	cookie, ok := env.Cookies.Seal(now, room[:0], &c)
+	cookie, ok := env.Cookies.Seal(now, make([]byte, 0, cookieFixed+16*MaxPaths+cookieMAC), &c)
 	if !ok {
 		refuse(o, p, of.tag, refusal{code: wire.CauseOutOfResource})
 		return false
@@ -164,12 +163,12 @@ func AnswerStale(now rawio.Time, o *Outbox, p *rawio.Packet, c *Cookie) {
 
 // Reflect answers a packet out of the blue by a lone ABORT or, to a SHUTDOWN ACK, SHUTDOWN COMPLETE
 // that carries the packet's own Verification Tag and T = 1 (section 8.4).
-func Reflect(o *Outbox, p *rawio.Packet, t wire.ChunkType) {
+func Reflect(o *Outbox, p *rawio.Packet, complete bool) {
 	b, ok := o.open()
 	if !ok {
 		return
 	}
-	if t == wire.ChunkShutdownComplete {
+	if complete {
 		b = wire.AppendShutdownComplete(b, true)
 	} else {
 		b = wire.AppendAbort(b, true)

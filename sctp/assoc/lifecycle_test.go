@@ -7,16 +7,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 func TestNobodyListens(t *testing.T) {
-	w := newWorld(t)
-	a := w.connect(nil)
-	w.run(time.Second)
-	err, _ := w.hosts[0].downErr()
+	w := lab.NewWorld(t)
+	a := w.Connect(nil)
+	w.Run(time.Second)
+	err, _ := w.Hosts[0].DownErr()
 	var refused *assoc.AbortError
 	if a.State() != assoc.Closed || !errors.As(err, &refused) || !refused.ByPeer { // req 9260-9.1-4
 		t.Errorf("state %v, %v", a.State(), err)
@@ -24,75 +25,75 @@ func TestNobodyListens(t *testing.T) {
 }
 
 func TestUDPPortIsLearnedAfterTheTagCheck(t *testing.T) {
-	l := passiveLab(t, nil)
+	l := lab.Passive(t, nil)
 	beat := wire.AppendHeartbeat(nil, []byte("x"))
-	moved := netip.AddrPortFrom(l.peer.Addr(), 40000)
-	l.expect(l.sendFrom(moved, l.tag^1, beat), "")
-	if got := l.a.PeerAddr(); got != l.peer { // req 6951-5.4-2
+	moved := netip.AddrPortFrom(l.Peer.Addr(), 40000)
+	l.Expect(l.SendFrom(moved, l.Tag^1, beat), "")
+	if got := l.A.PeerAddr(); got != l.Peer { // req 6951-5.4-2
 		t.Fatalf("a wrong tag moved the peer to %v", got)
 	}
-	l.expect(l.sendFrom(moved, l.tag, beat), "HEARTBEAT ACK")
-	if got := l.a.PeerAddr(); got != moved {
+	l.Expect(l.SendFrom(moved, l.Tag, beat), "HEARTBEAT ACK")
+	if got := l.A.PeerAddr(); got != moved {
 		t.Errorf("the peer is at %v", got)
 	}
-	l.send(l.tag, beat) // req 6951-5.4-3: natively again
-	if got := l.a.PeerAddr(); got != l.peer {
+	l.Send(l.Tag, beat) // req 6951-5.4-3: natively again
+	if got := l.A.PeerAddr(); got != l.Peer {
 		t.Errorf("the peer is at %v", got)
 	}
-	if l.a.LocalAddr() != l.h.addr || l.a.LocalPort() != portB || l.a.PeerPort() != portA {
-		t.Errorf("%v %d %d", l.a.LocalAddr(), l.a.LocalPort(), l.a.PeerPort())
+	if l.A.LocalAddr() != l.Host.Addr || l.A.LocalPort() != lab.PortB || l.A.PeerPort() != lab.PortA {
+		t.Errorf("%v %d %d", l.A.LocalAddr(), l.A.LocalPort(), l.A.PeerPort())
 	}
 }
 
 func TestLocalAddressIsTheOneThePeerAnswersTo(t *testing.T) {
-	l := bareLab(t)
-	a, err := l.h.ep.Connect(l.now, nil, portB, netip.AddrPort{}, []netip.AddrPort{l.peer}, portA)
+	l := lab.Bare(t)
+	a, err := l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, netip.AddrPort{}, []netip.AddrPort{l.Peer}, lab.PortA)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.h.adopt(a)
-	init, _ := wire.AsInit(chunkOf(l.flush()[0], wire.ChunkInit))
+	l.Host.Adopt(a)
+	init, _ := wire.AsInit(lab.ChunkOf(l.Flush()[0], wire.ChunkInit))
 	if a.LocalAddr().IsValid() {
 		t.Error("an address out of nowhere")
 	}
-	l.expect(l.send(init.Tag(), initAckChunk(l.peerTag, 1, []byte("c"))), "COOKIE ECHO")
-	if a.LocalAddr() != l.h.addr {
+	l.Expect(l.Send(init.Tag(), lab.InitAckChunk(l.PeerTag, 1, []byte("c"))), "COOKIE ECHO")
+	if a.LocalAddr() != l.Host.Addr {
 		t.Errorf("local address %v", a.LocalAddr())
 	}
 }
 
 func TestCloseGivesReceiveBuffersBack(t *testing.T) {
-	l := passiveLab(t, nil)
+	l := lab.Passive(t, nil)
 	pool := rawio.NewPool(1400, 16)
 	for i, flags := range []uint8{wire.FlagB | wire.FlagE | wire.FlagU, wire.FlagB} { // a whole message and a lone fragment
-		chunk := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, TSN: l.tsn + wire.TSN(i), PayloadLen: 1200})
+		chunk := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, TSN: l.TSN + wire.TSN(i), PayloadLen: 1200})
 		buf := pool.Get()
-		n := copy(buf.B, packet(portA, portB, l.tag, append(chunk, make([]byte, 1200)...)))
-		p := rawio.Packet{Data: buf.B[:n], Buf: buf, Local: l.h.addr, Remote: l.peer}
-		l.h.receive(l.now, &p)
+		n := copy(buf.B, lab.Packet(lab.PortA, lab.PortB, l.Tag, append(chunk, make([]byte, 1200)...)))
+		p := rawio.Packet{Data: buf.B[:n], Buf: buf, Local: l.Host.Addr, Remote: l.Peer}
+		l.Host.Receive(l.Now, &p)
 		p.Release()
 	}
 	if pool.Outstanding() != 2 {
 		t.Fatalf("%d buffers held", pool.Outstanding())
 	}
-	l.a.Abort(l.now, nil)
-	l.a.Close()
+	l.A.Abort(l.Now, nil)
+	l.A.Close()
 	if pool.Outstanding() != 0 {
 		t.Errorf("%d buffers held after Close", pool.Outstanding())
 	}
 }
 
 func TestDetachFreesTheUsersMemory(t *testing.T) {
-	w, a, b := pair(t, nil, nil)
-	w.judge = lose(wire.ChunkData, 1)
+	w, a, b := lab.Pair(t, nil, nil)
+	w.Judge = lab.Lose(wire.ChunkData, 1)
 	mem := bytes.Repeat([]byte("A"), 1200)
 	want := bytes.Clone(mem)
-	w.send(a, 2, mem)
-	w.run(time.Millisecond) // lost
+	w.Send(a, 2, mem)
+	w.Run(time.Millisecond) // lost
 	a.Detach(2, mem)
 	clear(mem)
-	w.run(5 * time.Second)
-	if got := drain(b); len(got) != 1 || !bytes.Equal(got[0], want) {
+	w.Run(5 * time.Second)
+	if got := lab.Drain(b); len(got) != 1 || !bytes.Equal(got[0], want) {
 		t.Errorf("the retransmission carries what the memory holds now")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -15,7 +16,7 @@ import (
 func TestMalformedPackets(t *testing.T) {
 	beat := wire.AppendHeartbeat(nil, []byte("12345678"))
 	odd := wire.AppendHeartbeat(nil, []byte("12345")) // three octets of padding
-	init := initChunk(0x77, 5)
+	init := lab.InitChunk(0x77, 5)
 	with := func(param ...byte) []byte {
 		return wire.AppendChunk(nil, wire.ChunkInit, 0, append(init[4:20:20], param...))
 	}
@@ -27,7 +28,7 @@ func TestMalformedPackets(t *testing.T) {
 	}
 	type row struct {
 		name   string
-		tag    func(*lab) uint32
+		tag    func(*lab.Lab) uint32
 		octets [][]byte // behind the common header
 		up     string   // what an association answers
 		blue   string   // and a host without one
@@ -42,7 +43,7 @@ func TestMalformedPackets(t *testing.T) {
 		{"length one past the end", own, [][]byte{set(beat, 3, 17)}, "", ""},
 		{"length past the end, behind a chunk", own, [][]byte{beat, set(beat, 3, 17)}, "HEARTBEAT ACK", "ABORT"},
 		{"length 65535", own, [][]byte{beat, set(beat, 2, 0xff, 0xff)}, "HEARTBEAT ACK", "ABORT"},
-		{"DATA that is cut off", own, [][]byte{dataChunk(1000, 0, 0, "0123456789")[:24]}, "", ""},
+		{"DATA that is cut off", own, [][]byte{lab.DataChunk(1000, 0, 0, "0123456789")[:24]}, "", ""},
 		{"SACK with more gaps than octets", own, [][]byte{set(wire.AppendSack(nil, wire.SackFields{}), 13, 9)}, "", "ABORT"},
 		{"DATA shorter than its header", own, [][]byte{wire.AppendChunk(nil, wire.ChunkData, 3, make([]byte, 8)), beat}, "HEARTBEAT ACK", "ABORT"},
 
@@ -65,12 +66,12 @@ func TestMalformedPackets(t *testing.T) {
 		{"INIT behind another chunk, with the tag", own, [][]byte{beat, init}, "HEARTBEAT ACK", ""},
 		{"INIT with the tag", own, [][]byte{init}, "", ""},
 		{"two INITs", zero, [][]byte{init, init}, "", ""},
-		{"INIT ACK before another chunk", own, [][]byte{initAckChunk(0x77, 5, []byte("cookie")), beat}, "", "ABORT"},
+		{"INIT ACK before another chunk", own, [][]byte{lab.InitAckChunk(0x77, 5, []byte("cookie")), beat}, "", "ABORT"},
 		{"SHUTDOWN COMPLETE behind another chunk", own, [][]byte{beat, wire.AppendShutdownComplete(nil, false), beat}, "HEARTBEAT ACK", ""},
 
 		{"tag 0", zero, [][]byte{beat}, "", ""},
 		{"tag 0, ABORT", zero, [][]byte{wire.AppendAbort(nil, false)}, "", ""},
-		{"Initiate Tag 0", zero, [][]byte{initChunk(0, 5)}, "", ""}, // req 9260-3.3.2-6
+		{"Initiate Tag 0", zero, [][]byte{lab.InitChunk(0, 5)}, "", ""}, // req 9260-3.3.2-6
 		// req 9260-8.5-1
 		{"a wrong tag", foreign, [][]byte{beat}, "", "ABORT"},
 		{"the peer's tag", peers, [][]byte{beat}, "", "ABORT"},
@@ -87,19 +88,19 @@ func TestMalformedPackets(t *testing.T) {
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
-			l := passiveLab(t, &assoc.Config{HeartbeatInterval: -1})
+			l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
 			tag := row.tag(l)
-			pkt := packet(portA, portB, tag, row.octets...)
-			l.deliver(l.peer, pkt)
-			if got := describe(l.flush()); got != row.up {
+			pkt := lab.Packet(lab.PortA, lab.PortB, tag, row.octets...)
+			l.Deliver(l.Peer, pkt)
+			if got := lab.Describe(l.Flush()); got != row.up {
 				t.Errorf("an association answers %q, want %q", got, row.up)
 			}
-			l.unharmed()
-			l = bareLab(t)
-			l.listen(nil)
-			l.deliver(l.peer, pkt)
-			if got := describe(l.flush()); got != row.blue || l.h.ep.Len() != 0 {
-				t.Errorf("a host without an association answers %q, want %q; it has %d now", got, row.blue, l.h.ep.Len())
+			l.Unharmed()
+			l = lab.Bare(t)
+			l.Listen(nil)
+			l.Deliver(l.Peer, pkt)
+			if got := lab.Describe(l.Flush()); got != row.blue || l.Host.Endpoint.Len() != 0 {
+				t.Errorf("a host without an association answers %q, want %q; it has %d now", got, row.blue, l.Host.Endpoint.Len())
 			}
 		})
 	}
@@ -107,59 +108,70 @@ func TestMalformedPackets(t *testing.T) {
 
 // What is no packet, or came to harm on its way, never gets to an association.
 func TestPacketsThatAreNone(t *testing.T) {
-	l := passiveLab(t, &assoc.Config{HeartbeatInterval: -1})
-	good := packet(portA, portB, l.tag, wire.AppendHeartbeat(nil, []byte("12345678")))
-	before := l.a.Stats()
+	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	good := lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendHeartbeat(nil, []byte("12345678")))
+	before := l.A.Stats()
 	for n := range wire.CommonHeaderLen { // req 9260-3.1-1
-		l.deliver(l.peer, good[:n])
+		l.Deliver(l.Peer, good[:n])
 	}
 	for bit := range 8 * len(good) { // req 9260-6.8-2, 9260-6.8-3
 		bad := bytes.Clone(good)
 		bad[bit/8] ^= 1 << (bit % 8)
-		l.deliver(l.peer, bad)
+		l.Deliver(l.Peer, bad)
 	}
-	for _, zero := range [][]byte{packet(0, portB, l.tag, good[12:]), packet(portA, 0, l.tag, good[12:])} { // req 9260-3.1-2
-		l.deliver(l.peer, zero)
+	for _, zero := range [][]byte{lab.Packet(0, lab.PortB, l.Tag, good[12:]), lab.Packet(lab.PortA, 0, l.Tag, good[12:])} { // req 9260-3.1-2
+		l.Deliver(l.Peer, zero)
 	}
-	l.expect(l.flush(), "")
-	if after := l.a.Stats(); after.PacketsIn != before.PacketsIn {
+	l.Expect(l.Flush(), "")
+	if after := l.A.Stats(); after.PacketsIn != before.PacketsIn {
 		t.Errorf("%d of them were handled", after.PacketsIn-before.PacketsIn)
 	}
-	if s := l.h.ep.Stats(); s.Malformed != wire.CommonHeaderLen+2 || s.BadChecksum != uint64(8*len(good)) {
+	if s := l.Host.Endpoint.Stats(); s.Malformed != wire.CommonHeaderLen+2 || s.BadChecksum != uint64(8*len(good)) {
 		t.Errorf("%+v", s)
 	}
-	l.unharmed()
+	l.Unharmed()
 }
 
 // The flags that a DATA chunk does not have change nothing of it.
 func TestReservedFlagsOfData(t *testing.T) {
 	// req 9260-3.2-6
-	l := passiveLab(t, &assoc.Config{HeartbeatInterval: -1})
-	d := l.data("payload")
+	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	d := l.Data("payload")
 	d[1] |= 0xf0
-	l.expect(l.send(l.tag, d), "SACK")
-	if got := drain(l.a); len(got) != 1 || string(got[0]) != "payload" {
+	l.Expect(l.Send(l.Tag, d), "SACK")
+	if got := lab.Drain(l.A); len(got) != 1 || string(got[0]) != "payload" {
 		t.Errorf("%q", got)
 	}
 }
 
-// unharmed fails unless the association works as on its first day.
-func (l *lab) unharmed() {
-	l.t.Helper()
-	l.inState(assoc.Established)
-	if n := l.a.NumPaths(); n != 1 || len(l.h.assocs) != 1 {
-		l.t.Errorf("%d paths, %d associations", n, len(l.h.assocs))
-	}
-	if got := drain(l.a); got != nil {
-		l.t.Errorf("%q was delivered", got)
-	}
-	for _, e := range l.h.events {
-		if e.Kind != assoc.EventUp {
-			l.t.Errorf("event %v", e.Kind)
+// An INIT or SHUTDOWN COMPLETE among other chunks makes the rest of the packet void.
+func TestNothingIsTakenBehindAChunkThatMustTravelAlone(t *testing.T) {
+	// req 9260-3-1
+	for _, c := range [][]byte{lab.InitChunk(5, 6), wire.AppendShutdownComplete(nil, false)} {
+		l := lab.Passive(t, nil)
+		out := l.Send(l.Tag, wire.AppendHeartbeat(nil, []byte("x")), c, l.Data("behind"))
+		l.Expect(out, "HEARTBEAT ACK")
+		if got := lab.Drain(l.A); len(got) != 0 {
+			t.Errorf("received %q", got)
 		}
+		l.InState(assoc.Established)
 	}
-	l.expect(l.send(l.tag, l.data("after it")), "SACK")
-	if got := drain(l.a); len(got) != 1 || string(got[0]) != "after it" {
-		l.t.Errorf("%q after it", got)
+}
+
+func TestReportOfUnknownParametersIsOmittedInAnAbort(t *testing.T) {
+	// req 9260-3.2.2-2
+	l := lab.Bare(t)
+	l.Listen(nil)
+	f := wire.InitFields{Tag: l.PeerTag, ARwnd: 5000, OutStreams: 0, InStreams: 1}
+	out := l.Send(0, lab.InitLike(wire.ChunkInit, f, wire.AppendParam(nil, 0xfabc, []byte("report me"))))
+	l.Expect(out, "ABORT")
+	ab, err := wire.AsAbort(lab.ChunkOf(out[0], wire.ChunkAbort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cs := ab.Causes()
+	c, _ := cs.Next()
+	if _, more := cs.Next(); more || c.Code() != wire.CauseInvalidParam || len(c) != 4 { // req 9260-3.3.10.7-1
+		t.Errorf("cause % x, more %v", c, more)
 	}
 }

@@ -3,6 +3,7 @@ package assoc_test
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
@@ -11,19 +12,19 @@ import (
 func TestSackAmidATransmission(t *testing.T) {
 	// req 9260-6.1-11
 	const burst = 4
-	l := passiveLab(t, &assoc.Config{MaxBurst: burst, HeartbeatInterval: -1, DisablePMTUD: true})
-	payload := l.a.MaxPayload()
+	l := lab.Passive(t, &assoc.Config{MaxBurst: burst, HeartbeatInterval: -1, DisablePMTUD: true})
+	payload := l.A.MaxPayload()
 	for range 20 {
-		if err := l.a.Send(l.now, &assoc.Message{Body: [2][]byte{make([]byte, payload)}}); err != nil {
+		if err := l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, payload)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if more := l.a.PollTransmit(l.now, l.h.batch); !more || len(l.h.batch.Pkts) != burst {
-		t.Fatalf("%d packets, more: %v: not a full batch that ends the opportunity", len(l.h.batch.Pkts), more)
+	if more := l.A.PollTransmit(l.Now, l.Host.Batch); !more || len(l.Host.Batch.Pkts) != burst {
+		t.Fatalf("%d packets, more: %v: not a full batch that ends the opportunity", len(l.Host.Batch.Pkts), more)
 	}
-	l.h.batch.Reset()
-	l.deliver(l.peer, packet(portA, portB, l.tag, l.sack(l.hostTSN+burst-1)))
-	if out := l.flush(); len(out) < burst {
+	l.Host.Batch.Reset()
+	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Sack(l.HostTSN+burst-1)))
+	if out := l.Flush(); len(out) < burst {
 		t.Errorf("%d packets after everything was acknowledged", len(out))
 	}
 }

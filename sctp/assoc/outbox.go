@@ -68,7 +68,9 @@ func (o *Outbox) PollTransmit(out *TxBatch) (more bool) {
 	}
 	o.pkts = o.pkts[:copy(o.pkts, o.pkts[n:])]
 	if len(o.pkts) == 0 {
-		o.buf = o.buf[:0]
+		if o.buf = o.buf[:0]; cap(o.buf) > spareOctets {
+			o.buf = nil
+		}
 	}
 	return len(o.pkts) > 0
 }

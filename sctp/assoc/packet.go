@@ -14,6 +14,7 @@ type inbound struct {
 	pkt     wire.Packet
 	path    *path // where it came from; nil for an INIT ACK from an address not yet known
 	hasData bool
+	sacks   int      // SACK chunks in it that have not been looked at
 	marked  bool     // it has DATA that is new, and a mark of congestion
 	lowest  wire.TSN // of that DATA
 }
@@ -26,6 +27,7 @@ type glance struct {
 	abort       bool
 	abortT      bool
 	shutdownAck bool
+	sacks       int
 }
 
 func look(pkt wire.Packet) (g glance) {
@@ -42,6 +44,8 @@ func look(pkt wire.Packet) (g glance) {
 			}
 		case wire.ChunkShutdownAck:
 			g.shutdownAck = true
+		case wire.ChunkSack:
+			g.sacks++
 		}
 	}
 	return g
@@ -63,6 +67,7 @@ func (a *Assoc) HandlePacket(now rawio.Time, p *rawio.Packet) {
 	a.control.nextPacket()
 	in := inbound{Packet: p, pkt: pkt, path: a.pathOf(p.Remote.Addr().Unmap())}
 	g := look(pkt)
+	a.steps += uint64(g.chunks)
 	if g.chunks == 0 {
 		a.stats.Malformed++
 		return
@@ -74,8 +79,9 @@ func (a *Assoc) HandlePacket(now rawio.Time, p *rawio.Packet) {
 		a.arrived(now, in.path, p)
 	}
 	a.heard(now)
+	in.sacks = g.sacks
 	a.handleChunks(now, &in)
-	if a.state == Closed {
+	if a.state == Closed || !a.sound() && a.unsound() {
 		return
 	}
 	if in.hasData {
@@ -116,7 +122,7 @@ func (a *Assoc) checkTag(now rawio.Time, in *inbound, g glance) bool {
 	case g.first == wire.ChunkCookieEcho: // 8.5.1 D
 		return a.handleCookieEcho(now, in, c)
 	case g.shutdownAck && setupStates.has(a.state): // 8.5.1 E
-		Reflect(&a.outbox, in.Packet, wire.ChunkShutdownComplete)
+		Reflect(&a.outbox, in.Packet, true)
 		return false
 	}
 	if own && in.path == nil && a.state != CookieWait {
@@ -132,7 +138,7 @@ func (a *Assoc) checkTag(now rawio.Time, in *inbound, g glance) bool {
 // handleChunks processes the chunks in packet order.
 func (a *Assoc) handleChunks(now rawio.Time, in *inbound) {
 	cs := in.pkt.Chunks()
-	for c, ok := cs.Next(); ok && a.state != Closed; c, ok = cs.Next() {
+	for c, ok := cs.Next(); ok && a.state != Closed && a.fault == nil; c, ok = cs.Next() {
 		if !a.handleChunk(now, in, c) {
 			return
 		}
@@ -153,7 +159,7 @@ func (a *Assoc) handleChunk(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	case wire.ChunkData:
 		return a.handleData(now, in, c)
 	case wire.ChunkSack:
-		a.handleSack(now, c)
+		a.handleSack(now, in, c)
 	case wire.ChunkHeartbeat:
 		a.handleHeartbeat(in, c)
 	case wire.ChunkHeartbeatAck:
@@ -209,12 +215,12 @@ func (a *Assoc) heard(now rawio.Time) {
 func (a *Assoc) progress(now rawio.Time) {
 	switch a.state {
 	case ShutdownPending:
-		if a.sender.Idle(now) {
+		if a.sender.Idle(now) && !a.unsound() {
 			a.sendShutdown(now)
 		}
 	case ShutdownReceived:
-		if a.sender.Idle(now) {
-			a.sendShutdownAck(now)
+		if a.sender.Idle(now) && !a.unsound() {
+			a.sendShutdownAck(now, onDrained)
 		}
 	}
 }

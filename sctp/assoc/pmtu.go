@@ -153,16 +153,16 @@ func (a *Assoc) transmitProbe(now rawio.Time, out *TxBatch) bool {
 	return false
 }
 
-// handleProbeAck takes the answer to a probe.
+// handleProbeAck takes the answer to a probe. One that comes when the search is over, as the association shuts down, is
+// as good as any other, but nobody needs it.
 func (a *Assoc) handleProbeAck(now rawio.Time, info []byte) {
-	if !a.searching() {
-		a.stats.BadHeartbeatAcks++
-		return
-	}
 	nonce, size := binary.BigEndian.Uint64(info), int(binary.BigEndian.Uint32(info[8:]))
 	for _, p := range a.paths {
 		if rtt, ok := p.mtu.Arrived(now, nonce, size); ok {
 			a.stats.MTUProbesAcked++
+			if !a.searching() {
+				return
+			}
 			p.ObserveRTT(rtt)
 			a.setMTU(p, p.mtu.Size())
 			a.answered(now, p)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -24,11 +25,11 @@ func TestCookiePreservative(t *testing.T) {
 		{"nor more than the keys allow", time.Hour, wire.AppendCookiePreservative(nil, 1<<32-1), time.Hour + time.Millisecond, "ERROR"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := bareLab(t)
-			l.listen(&assoc.Config{CookieLife: row.life})
-			l.initiate(row.params)
-			l.now = l.now.Add(row.after)
-			l.expect(l.send(l.tag, wire.AppendCookieEcho(nil, l.cookie)), row.want)
+			l := lab.Bare(t)
+			l.Listen(&assoc.Config{CookieLife: row.life})
+			l.Initiate(row.params)
+			l.Now = l.Now.Add(row.after)
+			l.Expect(l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie)), row.want)
 		})
 	}
 }

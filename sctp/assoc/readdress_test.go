@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -21,12 +22,12 @@ func addressParams(list []netip.Addr) (params [][]byte) {
 
 // restartFrom has the peer come back with another tag, by that address and listing those, and returns
 // what answers its INIT.
-func (l *lab) restartFrom(from netip.AddrPort, list []netip.Addr) posted {
-	l.t.Helper()
-	l.peerTag, l.tsn = l.peerTag+1, 77
-	out := l.post(from, 0, initChunk(l.peerTag, l.tsn, addressParams(list)...))
-	if len(out) != 1 || out[0].to != from {
-		l.t.Fatalf("INIT was answered by %s", text(out))
+func restartFrom(l *lab.Lab, from netip.AddrPort, list []netip.Addr) lab.Posted {
+	l.Helper()
+	l.PeerTag, l.TSN = l.PeerTag+1, 77
+	out := l.Post(from, 0, lab.InitChunk(l.PeerTag, l.TSN, addressParams(list)...))
+	if len(out) != 1 || out[0].To != from {
+		l.Fatalf("INIT was answered by %s", lab.Text(out))
 	}
 	return out[0]
 }
@@ -59,32 +60,32 @@ func TestRestartOfAPeerWithSeveralAddresses(t *testing.T) {
 			}
 			l, _ := listingLab(t, &assoc.Config{HeartbeatInterval: -1}, list...)
 			from := netip.AddrPortFrom(netip.MustParseAddr(row.from), 0)
-			tag, known := l.tag, paths(l.a)
-			answer := l.restartFrom(from, addrs(row.after)).pkt
+			tag, known := l.Tag, lab.Paths(l.A)
+			answer := restartFrom(l, from, addrs(row.after)).Pkt
 			if row.added != "" {
-				code, cause := causeOf(answer)
+				code, cause := lab.CauseOf(answer)
 				var got []netip.Addr
 				ps := cause.Params()
 				for p, ok := ps.Next(); ok; p, ok = ps.Next() {
 					a, _ := p.Addr()
 					got = append(got, a)
 				}
-				if !has(answer, wire.ChunkAbort) || answer.VTag() != l.peerTag || code != wire.CauseRestart || !slices.Equal(got, addrs(row.added)) {
-					t.Errorf("answered by %s, tag %#x, cause %v %v", describe([]wire.Packet{answer}), answer.VTag(), code, got)
+				if !lab.Has(answer, wire.ChunkAbort) || answer.VTag() != l.PeerTag || code != wire.CauseRestart || !slices.Equal(got, addrs(row.added)) {
+					t.Errorf("answered by %s, tag %#x, cause %v %v", lab.Describe([]wire.Packet{answer}), answer.VTag(), code, got)
 				}
-				if l.a.LocalTag() != tag || len(paths(l.a)) != len(known) { // req 9260-5.2.2-8
+				if l.A.LocalTag() != tag || len(lab.Paths(l.A)) != len(known) { // req 9260-5.2.2-8
 					t.Error("the association has changed")
 				}
-				l.inState(assoc.Established)
+				l.InState(assoc.Established)
 				return
 			}
-			l.noteInitAck(answer)
-			l.post(from, l.tag, wire.AppendCookieEcho(nil, l.cookie))
-			if _, ok := l.h.event(assoc.EventRestart); !ok || l.a.LocalTag() != l.tag { // req 9260-5.2.4-7
+			l.NoteInitAck(answer)
+			l.Post(from, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+			if _, ok := l.Host.Event(assoc.EventRestart); !ok || l.A.LocalTag() != l.Tag { // req 9260-5.2.4-7
 				t.Fatal("no restart")
 			}
 			var got []netip.Addr
-			for i, p := range paths(l.a) {
+			for i, p := range lab.Paths(l.A) {
 				got = append(got, p.Remote.Addr())
 				if (p.State == assoc.PathActive) != (i == 0) || p.Primary != (i == 0) { // req 9260-5.4-1
 					t.Errorf("%+v", p)
@@ -95,8 +96,8 @@ func TestRestartOfAPeerWithSeveralAddresses(t *testing.T) {
 			}
 			// What the peer no longer has is no longer heard.
 			for _, k := range known {
-				answered := slices.ContainsFunc(l.post(k.Remote, l.tag, wire.AppendHeartbeat(nil, []byte("x"))),
-					func(p posted) bool { return p.to == k.Remote && has(p.pkt, wire.ChunkHeartbeatAck) })
+				answered := slices.ContainsFunc(l.Post(k.Remote, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))),
+					func(p lab.Posted) bool { return p.To == k.Remote && lab.Has(p.Pkt, wire.ChunkHeartbeatAck) })
 				if answered != slices.Contains(got, k.Remote.Addr()) {
 					t.Errorf("%v: answered %v", k.Remote, answered)
 				}
@@ -105,107 +106,107 @@ func TestRestartOfAPeerWithSeveralAddresses(t *testing.T) {
 	}
 	// A new INIT of the peer finds its association by any of its addresses.
 	l, _ := listingLab(t, nil, second)
-	if p := l.restartFrom(second, []netip.Addr{nine.Addr()}); !has(p.pkt, wire.ChunkInitAck) || len(l.h.assocs) != 1 { // req 9260-1.3-1
-		t.Error(text([]posted{p}))
+	if p := restartFrom(l, second, []netip.Addr{nine.Addr()}); !lab.Has(p.Pkt, wire.ChunkInitAck) || len(l.Host.Assocs) != 1 { // req 9260-1.3-1
+		t.Error(lab.Text([]lab.Posted{p}))
 	}
 }
 
 // Whoever lists somebody else's address cannot take it over: its owner's answer to the probe ends it.
 func TestCampedAddressIsFreedByItsOwner(t *testing.T) {
 	l, out := listingLab(t, nil, second)
-	l.until(l.now, func(p posted) { out = append(out, p) })
+	l.Until(l.Now, func(p lab.Posted) { out = append(out, p) })
 	probe := to(second, out)[0]
 	abort := wire.AppendAbort(nil, true) // what a host without such an association says, section 8.4
-	l.deliver(second, packet(portA, portB, probe.VTag(), abort))
-	l.collect()
-	l.inState(assoc.Closed)
+	l.Deliver(second, lab.Packet(lab.PortA, lab.PortB, probe.VTag(), abort))
+	l.Collect()
+	l.InState(assoc.Closed)
 }
 
 // A host that says nothing out of the blue, as one behind a filter, is kept out no longer than the probes to
 // its address take (RFC 5062 section 2.2).
 func TestCampedAddressIsGivenUpWhenItDoesNotAnswer(t *testing.T) {
-	camped := func(t *testing.T) (l *lab, probe wire.Packet) {
+	camped := func(t *testing.T) (l *lab.Lab, probe wire.Packet) {
 		l, out := listingLab(t, &assoc.Config{HeartbeatInterval: -1}, second)
-		l.until(l.now, func(p posted) { out = append(out, p) })
+		l.Until(l.Now, func(p lab.Posted) { out = append(out, p) })
 		return l, to(second, out)[0]
 	}
 	// The owner has another address, which makes its INIT one with new addresses.
-	owner := func(l *lab) posted {
-		return l.post(second, 0, initChunk(0x22222222, 5000, wire.AppendAddressParam(nil, third.Addr())))[0]
+	owner := func(l *lab.Lab) lab.Posted {
+		return l.Post(second, 0, lab.InitChunk(0x22222222, 5000, wire.AppendAddressParam(nil, third.Addr())))[0]
 	}
-	refused := func(p posted) bool {
-		code, _ := causeOf(p.pkt)
-		return has(p.pkt, wire.ChunkAbort) && code == wire.CauseRestart
+	refused := func(p lab.Posted) bool {
+		code, _ := lab.CauseOf(p.Pkt)
+		return lab.Has(p.Pkt, wire.ChunkAbort) && code == wire.CauseRestart
 	}
-	giveUp := func(t *testing.T, l *lab) {
+	giveUp := func(t *testing.T, l *lab.Lab) {
 		t.Helper()
 		if p := owner(l); !refused(p) { // req 9260-5.2.2-2
-			t.Fatalf("while the probes go on: %s", text([]posted{p}))
+			t.Fatalf("while the probes go on: %s", lab.Text([]lab.Posted{p}))
 		}
-		l.until(l.now+rawio.Time(62*time.Second), func(posted) {})
-		if _, ok := l.h.event(assoc.EventPathDown); ok {
+		l.Until(l.Now+rawio.Time(62*time.Second), func(lab.Posted) {})
+		if _, ok := l.Host.Event(assoc.EventPathDown); ok {
 			t.Fatal("given up before the sixth probe, which is sent after 31 s, has had its 32 s")
 		}
-		l.until(l.now+rawio.Time(time.Second), func(posted) {})
-		if e, ok := l.h.event(assoc.EventPathDown); !ok || e.Path != second {
+		l.Until(l.Now+rawio.Time(time.Second), func(lab.Posted) {})
+		if e, ok := l.Host.Event(assoc.EventPathDown); !ok || e.Path != second {
 			t.Fatalf("%+v, %v", e, ok)
 		}
-		l.collect()
-		l.inState(assoc.Established)
+		l.Collect()
+		l.InState(assoc.Established)
 	}
 	t.Run("its owner sets up an association", func(t *testing.T) {
 		l, _ := camped(t)
-		camper, camperTag := l.a, l.tag
+		camper, camperTag := l.A, l.Tag
 		giveUp(t, l)
-		l.noteInitAck(owner(l).pkt)
-		out := l.post(second, l.tag, wire.AppendCookieEcho(nil, l.cookie))
-		if len(l.h.assocs) != 2 || l.a == camper || !has(out[0].pkt, wire.ChunkCookieAck) || out[0].to != second {
-			t.Fatalf("%d associations, COOKIE ECHO answered by %s", len(l.h.assocs), text(out))
+		l.NoteInitAck(owner(l).Pkt)
+		out := l.Post(second, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+		if len(l.Host.Assocs) != 2 || l.A == camper || !lab.Has(out[0].Pkt, wire.ChunkCookieAck) || out[0].To != second {
+			t.Fatalf("%d associations, COOKIE ECHO answered by %s", len(l.Host.Assocs), lab.Text(out))
 		}
-		if out := to(second, l.post(second, l.tag, wire.AppendHeartbeat(nil, []byte("x")))); len(out) != 1 || !has(out[0], wire.ChunkHeartbeatAck) {
+		if out := to(second, l.Post(second, l.Tag, wire.AppendHeartbeat(nil, []byte("x")))); len(out) != 1 || !lab.Has(out[0], wire.ChunkHeartbeatAck) {
 			t.Error("the owner's packets do not find its association")
 		}
-		if out := l.post(l.peer, camperTag, wire.AppendHeartbeat(nil, []byte("x"))); len(out) != 1 || camper.State() != assoc.Established {
+		if out := l.Post(l.Peer, camperTag, wire.AppendHeartbeat(nil, []byte("x"))); len(out) != 1 || camper.State() != assoc.Established {
 			t.Error("the camper's packets do not find its own")
 		}
 	})
 	t.Run("its owner says that it knows nothing of the association", func(t *testing.T) {
 		l, _ := camped(t)
 		giveUp(t, l)
-		l.deliver(second, packet(portA, portB, l.peerTag, wire.AppendAbort(nil, true)))
-		l.collect()
-		l.inState(assoc.Closed)
+		l.Deliver(second, lab.Packet(lab.PortA, lab.PortB, l.PeerTag, wire.AppendAbort(nil, true)))
+		l.Collect()
+		l.InState(assoc.Closed)
 	})
 	t.Run("a router says that there is no SCTP", func(t *testing.T) {
 		l, probe := camped(t)
 		giveUp(t, l)
-		l.now += rawio.Time(time.Minute)
-		p := rawio.Packet{Kind: rawio.KindProtoUnreachable, Data: probe[:8], Local: l.h.addr, Remote: second}
-		l.h.receive(l.now, &p)
-		l.collect()
-		l.inState(assoc.Closed)
+		l.Now += rawio.Time(time.Minute)
+		p := rawio.Packet{Kind: rawio.KindProtoUnreachable, Data: probe[:8], Local: l.Host.Addr, Remote: second}
+		l.Host.Receive(l.Now, &p)
+		l.Collect()
+		l.InState(assoc.Closed)
 	})
 	t.Run("the association ends", func(t *testing.T) {
 		l, _ := camped(t)
 		giveUp(t, l)
-		l.deliver(l.peer, packet(portA, portB, l.tag, wire.AppendAbort(nil, false)))
-		l.collect()
-		l.inState(assoc.Closed)
-		out := to(second, l.post(second, 0x1234, wire.AppendHeartbeat(nil, []byte("x"))))
-		if len(out) != 1 || !has(out[0], wire.ChunkAbort) || out[0].VTag() != 0x1234 { // req 9260-8.4-10, 9260-8.4-11
-			t.Errorf("a packet from there, out of the blue, is answered by %s", describe(out))
+		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendAbort(nil, false)))
+		l.Collect()
+		l.InState(assoc.Closed)
+		out := to(second, l.Post(second, 0x1234, wire.AppendHeartbeat(nil, []byte("x"))))
+		if len(out) != 1 || !lab.Has(out[0], wire.ChunkAbort) || out[0].VTag() != 0x1234 { // req 9260-8.4-10, 9260-8.4-11
+			t.Errorf("a packet from there, out of the blue, is answered by %s", lab.Describe(out))
 		}
 	})
 	t.Run("it answers after all", func(t *testing.T) {
 		l, _ := camped(t)
 		giveUp(t, l)
-		if err := l.a.RequestHeartbeat(l.now, second.Addr()); err != nil {
+		if err := l.A.RequestHeartbeat(l.Now, second.Addr()); err != nil {
 			t.Fatal(err)
 		}
-		info := chunkOf(to(second, l.collect())[0], wire.ChunkHeartbeat).Value()
-		l.post(second, l.tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, info))
+		info := lab.ChunkOf(to(second, l.Collect())[0], wire.ChunkHeartbeat).Value()
+		l.Post(second, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, info))
 		if p := owner(l); !refused(p) {
-			t.Errorf("the address is confirmed, and an INIT from there answered by %s", text([]posted{p}))
+			t.Errorf("the address is confirmed, and an INIT from there answered by %s", lab.Text([]lab.Posted{p}))
 		}
 	})
 }

@@ -1,151 +1,157 @@
 package assoc_test
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 func TestPeerRestartIsActionA(t *testing.T) {
-	l := passiveLab(t, nil)
+	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1, AssocMaxRetrans: 2})
 	m := assoc.Message{Token: 42, Body: [2][]byte{[]byte("never acknowledged")}}
-	if err := l.a.Send(l.now, &m); err != nil {
-		t.Fatal(err)
+	unanswered := func() []wire.Packet { // as often as the association takes
+		t.Helper()
+		must.OK(t, l.A.Send(l.Now, &m))
+		out := l.Wait(4 * time.Second)
+		l.Expect(out, "DATA | DATA | DATA")
+		return out
 	}
-	l.flush()
-	oldTag, oldTSN := l.tag, l.hostTSN
-	l.send(l.tag, l.data("before"))
-	drain(l.a)
+	unanswered()
+	oldTag, oldTSN := l.Tag, l.HostTSN
+	l.Send(l.Tag, l.Data("before"))
+	lab.Drain(l.A)
 
 	// The peer comes back with another tag and TSN, knowing nothing.
-	l.peerTag, l.tsn = 0x22222222, 77
-	l.initiate()
-	if l.tag == oldTag { // req 9260-5.2.2-6, 9260-5.3.1-2
+	l.PeerTag, l.TSN = 0x22222222, 77
+	l.Initiate()
+	if l.Tag == oldTag { // req 9260-5.2.2-6, 9260-5.3.1-2
 		t.Error("the INIT ACK has the old Initiate Tag")
 	}
-	if l.a.LocalTag() != oldTag || l.a.State() != assoc.Established { // req 9260-5.2.2-8
+	if l.A.LocalTag() != oldTag || l.A.State() != assoc.Established { // req 9260-5.2.2-8
 		t.Fatal("the INIT changed the association")
 	}
-	out := l.send(l.tag, wire.AppendCookieEcho(nil, l.cookie), l.data("after"))
-	if len(out) == 0 || chunkTypes(out[0])[0] != wire.ChunkCookieAck || out[0].VTag() != l.peerTag {
-		t.Fatalf("answered by %q", describe(out))
+	out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie), l.Data("after"))
+	if len(out) == 0 || lab.ChunkTypes(out[0])[0] != wire.ChunkCookieAck || out[0].VTag() != l.PeerTag {
+		t.Fatalf("answered by %q", lab.Describe(out))
 	}
-	if l.a.LocalTag() != l.tag || l.a.PeerTag() != l.peerTag || l.hostTSN == oldTSN {
+	if l.A.LocalTag() != l.Tag || l.A.PeerTag() != l.PeerTag || l.HostTSN == oldTSN {
 		t.Error("tags or TSN not those of the cookie")
 	}
 	// req 9260-5.2.4-5, 9260-5.2.4-7
-	if _, ok := l.h.event(assoc.EventRestart); !ok {
+	if _, ok := l.Host.Event(assoc.EventRestart); !ok {
 		t.Error("no EventRestart")
 	}
-	if _, ok := l.h.event(assoc.EventDown); ok {
+	if _, ok := l.Host.Event(assoc.EventDown); ok {
 		t.Error("EventDown on a restart")
 	}
-	if e, ok := l.h.event(assoc.EventSendFailed); !ok || e.Token != 42 || e.Unsent {
+	if e, ok := l.Host.Event(assoc.EventSendFailed); !ok || e.Token != 42 || e.Unsent {
 		t.Errorf("the old message: %+v %v", e, ok)
 	}
-	if got := drain(l.a); len(got) != 1 || string(got[0]) != "after" {
+	if got := lab.Drain(l.A); len(got) != 1 || string(got[0]) != "after" {
 		t.Errorf("received %q", got)
 	}
 	// req 9260-5.2.4-8
-	if ps := l.a.PathStats(0); ps.Flight != 0 || ps.Cwnd != 4404 {
+	if ps := l.A.PathStats(0); ps.Flight != 0 || ps.Cwnd != 4404 {
 		t.Errorf("congestion state survived: flight %d cwnd %d", ps.Flight, ps.Cwnd)
 	}
 	// The new own data starts at the TSN of the INIT ACK.
-	if err := l.a.Send(l.now, &m); err != nil {
-		t.Fatal(err)
-	}
-	out = l.flush()
-	d, err := wire.AsData(chunkOf(out[0], wire.ChunkData))
-	if err != nil || d.TSN() != l.hostTSN {
-		t.Errorf("new data has TSN %d, want %d (%v)", d.TSN(), l.hostTSN, err)
+	out = unanswered() // req 9260-5.2.4-5: the errors of the old association count no more
+	l.InState(assoc.Established)
+	d, err := wire.AsData(lab.ChunkOf(out[0], wire.ChunkData))
+	if err != nil || d.TSN() != l.HostTSN {
+		t.Errorf("new data has TSN %d, want %d (%v)", d.TSN(), l.HostTSN, err)
 	}
 	// Packets of the old incarnation are dropped now.
-	before := l.a.Stats().WrongTag
-	l.expect(l.send(oldTag, wire.AppendHeartbeat(nil, []byte("x"))), "")
-	if l.a.Stats().WrongTag != before+1 {
+	before := l.A.Stats().WrongTag
+	l.Expect(l.Send(oldTag, wire.AppendHeartbeat(nil, []byte("x"))), "")
+	if l.A.Stats().WrongTag != before+1 {
 		t.Error("the old tag is still accepted")
 	}
 }
 
 func TestCookieFromBeforeARestartIsDeadAfterIt(t *testing.T) {
-	l := passiveLab(t, nil)
-	l.peerTag = 0x21212121
-	l.initiate()
-	late, lateTag := l.cookie, l.tag
-	l.peerTag = 0x22222222
-	l.shake()
-	if l.a.PeerTag() != 0x22222222 {
+	l := lab.Passive(t, nil)
+	l.PeerTag = 0x21212121
+	l.Initiate()
+	late, lateTag := l.Cookie, l.Tag
+	l.PeerTag = 0x22222222
+	l.Shake()
+	if l.A.PeerTag() != 0x22222222 {
 		t.Fatal("no restart")
 	}
-	l.expect(l.send(lateTag, wire.AppendCookieEcho(nil, late)), "")
-	if l.a.PeerTag() != 0x22222222 {
+	l.Expect(l.Send(lateTag, wire.AppendCookieEcho(nil, late)), "")
+	if l.A.PeerTag() != 0x22222222 {
 		t.Error("a replayed cookie restarted the association once more")
 	}
 }
 
 func TestRestartingPeerCannotMakeTheOwnerHoldEverMore(t *testing.T) {
-	l := passiveLab(t, &assoc.Config{RecvBuffer: 4000})
+	l := lab.Passive(t, &assoc.Config{RecvBuffer: 4000})
 	var held []*assoc.Received
 	for range 20 {
 		for range 3 {
-			l.send(l.tag, l.data(strings.Repeat("x", 1000)))
+			l.Send(l.Tag, l.Data(strings.Repeat("x", 1000)))
 		}
-		for r, ok := l.a.Receive(); ok; r, ok = l.a.Receive() {
+		for r, ok := l.A.Receive(); ok; r, ok = l.A.Receive() {
 			held = append(held, r)
 		}
-		l.peerTag++
-		l.shake()
-		if l.a.State() != assoc.Established || l.a.PeerTag() != l.peerTag {
+		l.PeerTag++
+		l.Shake()
+		if l.A.State() != assoc.Established || l.A.PeerTag() != l.PeerTag {
 			t.Fatal("no restart")
 		}
 	}
-	if n := l.a.Stats().Buffered; n != 4000 || len(held) != 4 {
+	if n := l.A.Stats().Buffered; n != 4000 || len(held) != 4 {
 		t.Errorf("%d messages, %d octets held over the restarts", len(held), n)
 	}
-	out := l.send(l.tag, l.data("does not fit"))
-	if k, _ := wire.AsSack(chunkOf(out[0], wire.ChunkSack)); k.ARwnd() != 0 || k.CumTSN() != l.tsn-2 {
+	out := l.Send(l.Tag, l.Data("does not fit"))
+	if k, _ := wire.AsSack(lab.ChunkOf(out[0], wire.ChunkSack)); k.ARwnd() != 0 || k.CumTSN() != l.TSN-2 {
 		t.Errorf("with a full buffer a_rwnd is %d", k.ARwnd())
 	}
 	for _, r := range held {
-		l.a.Release(r)
+		l.A.Release(r)
 	}
-	out = l.flush()
-	if k, _ := wire.AsSack(chunkOf(out[0], wire.ChunkSack)); k.ARwnd() != 4000 || l.a.Stats().Buffered != 0 {
-		t.Errorf("after the release a_rwnd is %d, %d octets held", k.ARwnd(), l.a.Stats().Buffered)
+	out = l.Flush()
+	if k, _ := wire.AsSack(lab.ChunkOf(out[0], wire.ChunkSack)); k.ARwnd() != 4000 || l.A.Stats().Buffered != 0 {
+		t.Errorf("after the release a_rwnd is %d, %d octets held", k.ARwnd(), l.A.Stats().Buffered)
 	}
 }
 
 // A message of which the owner has read a piece when the peer restarts comes to its end.
 func TestRestartInTheMiddleOfAMessage(t *testing.T) {
-	l := passiveLab(t, &assoc.Config{RecvBuffer: 4000})
+	l := lab.Passive(t, &assoc.Config{RecvBuffer: 4000})
 	fragment := func(flags uint8) []byte {
-		b := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, TSN: l.tsn, Stream: 3, PPID: 7, PayloadLen: 1000})
-		l.tsn++
+		b := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, TSN: l.TSN, Stream: 3, PPID: 7, PayloadLen: 1000})
+		l.TSN++
 		return append(b, make([]byte, 1000)...)
 	}
-	l.send(l.tag, fragment(wire.FlagB))
-	l.send(l.tag, fragment(0))
-	l.send(l.tag, fragment(0))
+	l.Send(l.Tag, fragment(wire.FlagB))
+	l.Send(l.Tag, fragment(0))
+	l.Send(l.Tag, fragment(0))
 	next := func(want assoc.Received) {
 		t.Helper()
-		r, ok := l.a.Receive()
+		r, ok := l.A.Receive()
 		if !ok {
 			t.Fatalf("nothing, want %+v", want)
 		}
 		if r.Stream != want.Stream || r.Size != want.Size || r.Offset != want.Offset || r.More != want.More || r.Cut != want.Cut {
 			t.Errorf("%+v, want %+v", r, want)
 		}
-		l.a.Release(r)
-		l.flush() // the SACK that opens the window
+		l.A.Release(r)
+		l.Flush() // the SACK that opens the window
 	}
 	next(assoc.Received{Stream: 3, Size: 3000, More: true})
-	l.peerTag++
-	l.shake()
-	l.send(l.tag, l.data("of the new life"))
+	l.PeerTag++
+	l.Shake()
+	l.Send(l.Tag, l.Data("of the new life"))
 	next(assoc.Received{Stream: 3, Offset: 3000, Cut: true})
 	next(assoc.Received{Size: 15})
 }
@@ -154,27 +160,27 @@ func TestRestartWithNewAddressIsRefused(t *testing.T) {
 	added := netip.MustParseAddr("10.9.9.9")
 	for _, row := range []struct {
 		name string
-		lab  func(*testing.T) *lab
+		lab  func(*testing.T) *lab.Lab
 	}{
-		{"in ESTABLISHED", func(t *testing.T) *lab { return passiveLab(t, nil) }},  // req 9260-5.2.2-2
-		{"in COOKIE-ECHOED", func(t *testing.T) *lab { return echoedLab(t, nil) }}, // req 9260-5.2.1-5, 9260-5.2.1-6
+		{"in ESTABLISHED", func(t *testing.T) *lab.Lab { return lab.Passive(t, nil) }},  // req 9260-5.2.2-2
+		{"in COOKIE-ECHOED", func(t *testing.T) *lab.Lab { return lab.Echoed(t, nil) }}, // req 9260-5.2.1-5, 9260-5.2.1-6
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := row.lab(t)
-			state := l.a.State()
-			out := l.send(0, initChunk(0x33333333, 5, wire.AppendAddressParam(nil, added)))
-			l.expect(out, "ABORT")
-			ab, _ := wire.AsAbort(chunkOf(out[0], wire.ChunkAbort))
+			state := l.A.State()
+			out := l.Send(0, lab.InitChunk(0x33333333, 5, wire.AppendAddressParam(nil, added)))
+			l.Expect(out, "ABORT")
+			ab, _ := wire.AsAbort(lab.ChunkOf(out[0], wire.ChunkAbort))
 			if out[0].VTag() != 0x33333333 || ab.T() {
 				t.Errorf("tag %#x T %v", out[0].VTag(), ab.T())
 			}
-			code, cause := causeOf(out[0])
+			code, cause := lab.CauseOf(out[0])
 			ps := cause.Params()
 			p, _ := ps.Next()
 			if addr, err := p.Addr(); code != wire.CauseRestart || err != nil || addr != added { // req 9260-5.2.2-4, 9260-3.3.10.11-1
 				t.Errorf("cause %v lists %v", code, addr)
 			}
-			l.inState(state)
+			l.InState(state)
 		})
 	}
 }
@@ -184,152 +190,339 @@ func TestRestartWithNewAddressIsRefused(t *testing.T) {
 func TestCookieTable(t *testing.T) {
 	// req 9260-5.1.5-8
 	t.Run("D: a duplicate COOKIE ECHO in ESTABLISHED is acknowledged again, even when expired", func(t *testing.T) {
-		l := passiveLab(t, &assoc.Config{HeartbeatInterval: -1})
-		l.wait(2 * time.Minute)
-		out := l.send(l.tag, wire.AppendCookieEcho(nil, l.cookie))
-		l.expect(out, "COOKIE ACK") // req 9260-5.2.4-13, 9260-5.2.4-4
-		l.inState(assoc.Established)
+		l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+		l.Wait(2 * time.Minute)
+		out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+		l.Expect(out, "COOKIE ACK") // req 9260-5.2.4-13, 9260-5.2.4-4
+		l.InState(assoc.Established)
+	})
+	t.Run("D in COOKIE-ECHOED: the peer's own cookie sets the association up", func(t *testing.T) {
+		l := lab.Echoed(t, nil)
+		l.Initiate()                                                                // with the tag of its INIT ACK
+		l.Expect(l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie)), "COOKIE ACK") // req 9260-5.2.4-13
+		l.InState(assoc.Established)
+		if _, ok := l.Host.Event(assoc.EventUp); !ok {
+			t.Error("no EventUp")
+		}
+		if out := l.Wait(20 * time.Second); lab.Describe(out) != "" {
+			t.Errorf("T1-cookie still runs: %q", lab.Describe(out))
+		}
+	})
+	t.Run("B in ESTABLISHED: the peer's tag is that of the last cookie", func(t *testing.T) {
+		l := lab.Active(t, nil)
+		l.Initiate()
+		first := wire.AppendCookieEcho(nil, l.Cookie)
+		l.PeerTag = 0x44444444
+		l.Initiate()
+		l.Send(l.Tag, first)
+		l.InState(assoc.Established)
+		out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+		l.Expect(out, "COOKIE ACK")
+		l.InState(assoc.Established)
+		if l.A.PeerTag() != 0x44444444 || out[0].VTag() != 0x44444444 { // req 9260-5.2.4-11
+			t.Errorf("the peer's tag is %#x, the COOKIE ACK has %#x", l.A.PeerTag(), out[0].VTag())
+		}
 	})
 	t.Run("B in COOKIE-WAIT: the peer's INIT wins and its tag and TSN count", func(t *testing.T) {
-		l := activeLab(t, nil)
-		own := l.tag
-		l.initiate() // req 9260-5.2.1-1
-		if l.tag != own {
-			t.Fatalf("INIT ACK in COOKIE-WAIT has tag %#x, the INIT had %#x", l.tag, own)
+		l := lab.Active(t, nil)
+		own := l.Tag
+		l.Initiate() // req 9260-5.2.1-1
+		if l.Tag != own {
+			t.Fatalf("INIT ACK in COOKIE-WAIT has tag %#x, the INIT had %#x", l.Tag, own)
 		}
-		l.inState(assoc.CookieWait) // req 9260-5.2.1-8
-		out := l.send(l.tag, wire.AppendCookieEcho(nil, l.cookie), l.data("early"))
-		if len(out) == 0 || chunkTypes(out[0])[0] != wire.ChunkCookieAck {
-			t.Fatalf("answered by %q", describe(out))
+		l.InState(assoc.CookieWait) // req 9260-5.2.1-8
+		out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie), l.Data("early"))
+		if len(out) == 0 || lab.ChunkTypes(out[0])[0] != wire.ChunkCookieAck {
+			t.Fatalf("answered by %q", lab.Describe(out))
 		}
-		l.inState(assoc.Established)    // req 9260-5.2.4-10
-		if l.a.PeerTag() != l.peerTag { // req 9260-5.2.4-11
+		l.InState(assoc.Established)    // req 9260-5.2.4-10
+		if l.A.PeerTag() != l.PeerTag { // req 9260-5.2.4-11
 			t.Error("the peer's tag is not the cookie's")
 		}
-		if got := drain(l.a); len(got) != 1 {
+		if got := lab.Drain(l.A); len(got) != 1 {
 			t.Errorf("bundled data: %q", got)
 		}
-		out = l.wait(time.Minute)
+		out = l.Wait(time.Minute)
 		for _, p := range out {
-			if has(p, wire.ChunkInit) {
+			if lab.Has(p, wire.ChunkInit) {
 				t.Error("T1-init still runs")
 			}
 		}
 	})
 	t.Run("B in COOKIE-ECHOED: the peer has changed its tag", func(t *testing.T) {
-		l := echoedLab(t, nil)
-		l.peerTag = 0x44444444
-		l.tsn = 9000
-		own := l.tag
-		l.initiate() // req 9260-5.2.1-4
-		if l.tag != own {
+		l := lab.Echoed(t, nil)
+		l.PeerTag = 0x44444444
+		l.TSN = 9000
+		own := l.Tag
+		l.Initiate() // req 9260-5.2.1-4
+		if l.Tag != own {
 			t.Fatal("own Initiate Tag changed in COOKIE-ECHOED")
 		}
-		l.inState(assoc.CookieEchoed)
-		out := l.send(l.tag, wire.AppendCookieEcho(nil, l.cookie), l.data("x"))
-		if len(out) == 0 || out[0].VTag() != 0x44444444 || !has(out[0], wire.ChunkCookieAck) {
-			t.Fatalf("answered by %q", describe(out))
+		l.InState(assoc.CookieEchoed)
+		out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie), l.Data("x"))
+		if len(out) == 0 || out[0].VTag() != 0x44444444 || !lab.Has(out[0], wire.ChunkCookieAck) {
+			t.Fatalf("answered by %q", lab.Describe(out))
 		}
-		l.inState(assoc.Established)
-	})
-	t.Run("C: a late cookie of an earlier attempt is discarded", func(t *testing.T) {
-		// The cookie was made in CLOSED (tie-tags 0) with the peer's same tag, and other own tag.
-		l := bareLab(t)
-		l.listen(nil)
-		l.initiate()
-		late, lateTag := l.cookie, l.tag
-		a, err := l.h.ep.Connect(l.now, nil, portB, l.h.addr, []netip.AddrPort{l.peer}, portA)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.h.adopt(a)
-		l.a = a
-		out := l.flush()
-		init, _ := wire.AsInit(chunkOf(out[0], wire.ChunkInit))
-		l.send(init.Tag(), initAckChunk(l.peerTag, l.tsn, []byte("theirs")))
-		l.inState(assoc.CookieEchoed)
-		l.expect(l.send(lateTag, wire.AppendCookieEcho(nil, late)), "") // req 9260-5.2.4-12
-		l.inState(assoc.CookieEchoed)
-		l.send(init.Tag(), wire.AppendCookieAck(nil))
-		l.inState(assoc.Established)
-	})
-	t.Run("no row: both tags differ and the tie-tags are 0", func(t *testing.T) {
-		l := bareLab(t)
-		l.listen(nil)
-		l.peerTag = 0x55555555
-		l.initiate()
-		old, oldTag := l.cookie, l.tag
-		l.peerTag = 0x66666666
-		l.shake()
-		l.expect(l.send(oldTag, wire.AppendCookieEcho(nil, old)), "") // req 9260-5.2.4-14
-		if l.a.LocalTag() != l.tag || l.a.PeerTag() != 0x66666666 {
-			t.Error("the association changed")
-		}
+		l.InState(assoc.Established)
 	})
 	t.Run("A in SHUTDOWN-ACK-SENT: the shutdown is completed first", func(t *testing.T) {
-		l := passiveLab(t, nil)
-		old, first := l.peerTag, l.hostTSN
-		l.peerTag, l.tsn = 0x77777777, 5
-		l.initiate()
-		l.expect(l.send(l.a.LocalTag(), wire.AppendShutdown(nil, first-1)), "SHUTDOWN ACK")
-		l.inState(assoc.ShutdownAckSent)
-		out := l.send(l.tag, wire.AppendCookieEcho(nil, l.cookie))
-		l.expect(out, "ERROR SHUTDOWN ACK") // req 9260-5.2.4-9, 9260-3.3.10.10-1
-		if code, _ := causeOf(out[0]); code != wire.CauseCookieWhileShutdown || out[0].VTag() != old {
+		l := lab.Passive(t, nil)
+		old, first := l.PeerTag, l.HostTSN
+		l.PeerTag, l.TSN = 0x77777777, 5
+		l.Initiate()
+		l.Expect(l.Send(l.A.LocalTag(), wire.AppendShutdown(nil, first-1)), "SHUTDOWN ACK")
+		l.InState(assoc.ShutdownAckSent)
+		out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+		l.Expect(out, "ERROR SHUTDOWN ACK") // req 9260-5.2.4-9, 9260-3.3.10.10-1
+		if code, _ := lab.CauseOf(out[0]); code != wire.CauseCookieWhileShutdown || out[0].VTag() != old {
 			t.Errorf("cause %v, tag %#x", code, out[0].VTag())
 		}
-		l.inState(assoc.ShutdownAckSent)
+		l.InState(assoc.ShutdownAckSent)
 	})
-	t.Run("an expired cookie whose tags do not both match is reported stale", func(t *testing.T) {
-		l := passiveLab(t, &assoc.Config{HeartbeatInterval: -1, CookieLife: 10 * time.Second})
-		l.peerTag = 0x88888888
-		l.initiate()
-		l.now = l.now.Add(10*time.Second + 1500*time.Nanosecond)
-		out := l.send(l.tag, wire.AppendCookieEcho(nil, l.cookie))
-		l.expect(out, "ERROR") // req 9260-5.2.4-3, 9260-5.2.4-2
-		code, cause := causeOf(out[0])
-		if us, err := cause.Staleness(); code != wire.CauseStaleCookie || err != nil || us != 2 || out[0].VTag() != l.peerTag {
-			t.Errorf("%v staleness %d tag %#x", code, us, out[0].VTag()) // req 9260-3.3.10.3-1
-		}
-		l.inState(assoc.Established)
-	})
+	for name, made := range map[string]func(testing.TB, *assoc.Config) *lab.Lab{"no tag matches": lab.Passive, "the own tag matches": lab.Echoed} {
+		t.Run("an expired cookie of which "+name+" is reported stale", func(t *testing.T) {
+			l := made(t, &assoc.Config{HeartbeatInterval: -1, CookieLife: 10 * time.Second})
+			state, tag := l.A.State(), l.A.PeerTag()
+			l.PeerTag = 0x88888888
+			l.Initiate()
+			l.Now = l.Now.Add(10*time.Second + 1500*time.Nanosecond)
+			out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie), l.Data("behind it"))
+			l.Expect(out, "ERROR") // req 9260-5.2.4-3, 9260-5.2.4-2
+			code, cause := lab.CauseOf(out[0])
+			if us, err := cause.Staleness(); code != wire.CauseStaleCookie || err != nil || us != 2 || out[0].VTag() != l.PeerTag {
+				t.Errorf("%v staleness %d tag %#x", code, us, out[0].VTag()) // req 9260-3.3.10.3-1
+			}
+			if l.InState(state); l.A.PeerTag() != tag || lab.Drain(l.A) != nil {
+				t.Error("the cookie changed the tag, or the DATA behind it was taken")
+			}
+		})
+	}
 	t.Run("a forged cookie is discarded with what is behind it", func(t *testing.T) {
-		l := passiveLab(t, nil)
-		bad := append([]byte(nil), l.cookie...)
+		l := lab.Passive(t, nil)
+		bad := append([]byte(nil), l.Cookie...)
 		bad[3] ^= 1
-		l.expect(l.send(l.tag, wire.AppendCookieEcho(nil, bad), l.data("x")), "") // req 9260-5.2.4-1
-		if got := drain(l.a); got != nil {
+		l.Expect(l.Send(l.Tag, wire.AppendCookieEcho(nil, bad), l.Data("x")), "") // req 9260-5.2.4-1
+		if got := lab.Drain(l.A); got != nil {
 			t.Errorf("received %q", got)
 		}
 	})
 }
 
-func TestInitMeetsEachState(t *testing.T) {
-	for _, row := range []struct {
-		name string
-		lab  func(*testing.T) *lab
-		want string
-	}{
-		{"SHUTDOWN-ACK-SENT: discarded, SHUTDOWN ACK again", func(t *testing.T) *lab { // req 9260-9.2-19
-			l := passiveLab(t, nil)
-			l.expect(l.send(l.tag, wire.AppendShutdown(nil, l.hostTSN-1)), "SHUTDOWN ACK")
-			return l
-		}, "SHUTDOWN ACK"},
-		{"SHUTDOWN-SENT: INIT ACK", func(t *testing.T) *lab { // req 9260-5.2.2-1
-			l := passiveLab(t, nil)
-			if err := l.a.Shutdown(l.now); err != nil {
-				t.Fatal(err)
+// signed is a cookie of the association that the script has kept.
+type signed struct {
+	name        string
+	local, peer uint32 // the tags in it
+	ties        bool   // it has the tie-tags of the association's first life
+	cookie      []byte
+}
+
+// collector connects, has a cookie signed in each state that signs one, and goes on until the association is in state.
+func collector(t *testing.T, state assoc.State) (l *lab.Lab, list []signed) {
+	t.Helper()
+	l = lab.Bare(t)
+	l.Listen(nil)
+	first := l.PeerTag
+	keep := func(name string, peer uint32, ties bool) {
+		own, tsn := l.Tag, l.HostTSN
+		l.PeerTag = peer
+		l.Initiate()
+		list = append(list, signed{name, l.Tag, peer, ties, l.Cookie})
+		l.PeerTag, l.Tag, l.HostTSN = first, own, tsn
+	}
+	keep("a call before, with the tag of later", first, false)
+	keep("a call before", 0x50505050, false)
+	a, err := l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer}, lab.PortA)
+	must.OK(t, err)
+	l.Host.Adopt(a)
+	l.A = a
+	init, _ := wire.AsInit(lab.ChunkOf(l.Flush()[0], wire.ChunkInit))
+	l.Tag, l.HostTSN = init.Tag(), init.TSN()
+	keep("a collision in COOKIE-WAIT", 0x60606060, false)
+	if state == assoc.CookieWait {
+		return l, list
+	}
+	l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("theirs")))
+	keep("a collision in COOKIE-ECHOED, with the same tag", first, true)
+	keep("a collision in COOKIE-ECHOED", 0x70707070, true)
+	if state == assoc.CookieEchoed {
+		return l, list
+	}
+	l.Send(l.Tag, wire.AppendCookieAck(nil))
+	keep("a restart", 0x80808080, true)
+	keep("a restart with the same tag", first, true)
+	if state == assoc.Established || state == assoc.ShutdownPending || state == assoc.ShutdownReceived {
+		m := assoc.Message{Body: [2][]byte{[]byte("keeps the shutdown waiting")}}
+		must.OK(t, l.A.Send(l.Now, &m))
+		l.Flush()
+	}
+	switch state {
+	case assoc.ShutdownPending, assoc.ShutdownSent:
+		must.OK(t, l.A.Shutdown(l.Now))
+		l.Flush()
+	case assoc.ShutdownReceived, assoc.ShutdownAckSent:
+		l.Send(l.Tag, wire.AppendShutdown(nil, l.HostTSN-1))
+	}
+	return l, list
+}
+
+// Each cookie that a peer can come to hold is returned in each state, and then each again, at once or later: what
+// becomes of the association is what Table 12 says, and only action A is a new life of it.
+func TestEachCookieInEachState(t *testing.T) {
+	// req 9260-5.2.4-12, 9260-5.2.4-14, 9260-5.2.4-11
+	for state := assoc.CookieWait; state <= assoc.ShutdownAckSent; state++ {
+		_, list := collector(t, state)
+		for i := range list {
+			for j := range list {
+				for _, together := range []bool{false, true} {
+					l, list := collector(t, state)
+					l.InState(state)
+					want := state
+					tag, peer, ties, lives := l.Tag, l.A.PeerTag(), true, uint64(1)
+					for _, c := range []signed{list[i], list[j]} {
+						answer := ""
+						switch setup := want == assoc.CookieWait || want == assoc.CookieEchoed; {
+						case c.local == tag: // B and D
+							answer, peer = "COOKIE ACK", c.peer
+							if setup {
+								want = assoc.Established
+							}
+						case c.peer == peer || !c.ties || !ties: // C, and what Table 12 does not have
+						case want == assoc.ShutdownAckSent:
+							answer = "ERROR SHUTDOWN ACK"
+						default: // A
+							answer, want, tag, peer, ties = "COOKIE ACK", assoc.Established, c.local, c.peer, false
+							lives++
+						}
+						l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, c.local, wire.AppendCookieEcho(nil, c.cookie)))
+						if together {
+							continue // and nothing is asked of the association yet
+						}
+						if got := lab.Describe(l.Flush()); got != answer {
+							t.Errorf("%v: %q: sent %q, want %q", state, c.name, got, answer)
+						}
+					}
+					if l.A.State() != want || l.A.LocalTag() != tag || l.A.PeerTag() != peer || l.A.Incarnation() != lives {
+						t.Errorf("%v: %q, then %q, in one read: %v: now %v, tags %#x %#x, life %d; want %v, %#x %#x, %d", state, list[i].name, list[j].name,
+							together, l.A.State(), l.A.LocalTag(), l.A.PeerTag(), l.A.Incarnation(), want, tag, peer, lives)
+					}
+				}
 			}
-			l.expect(l.flush(), "SHUTDOWN")
-			return l
-		}, "INIT ACK"},
-		{"COOKIE-WAIT: INIT ACK", func(t *testing.T) *lab { return activeLab(t, nil) }, "INIT ACK"},
+		}
+	}
+}
+
+// A cookie takes the zone of a link-local address from the packet that returns it. One that comes by another link than the
+// INIT names no address of the association: it restarts nothing, and leaves the association with its path.
+func TestRestartByAnotherLinkIsNone(t *testing.T) {
+	l := lab.Bare(t)
+	l.Peer, l.Host.Addr = netip.MustParseAddrPort("[fe80::9%eth0]:0"), netip.MustParseAddrPort("[fe80::1%eth0]:0")
+	l.Listen(nil)
+	l.Shake()
+	l.PeerTag = 0x22222222
+	l.Initiate()
+	b := lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+	p := rawio.Packet{Data: b, Buf: rawio.NewBuf(b), Local: l.Host.Addr, Remote: netip.MustParseAddrPort("[fe80::9%eth1]:0")}
+	l.A.HandlePacket(l.Now, &p)
+	l.Expect(l.Flush(), "")
+	if l.A.Incarnation() != 1 || l.A.NumPaths() != 1 {
+		t.Errorf("life %d, %d paths", l.A.Incarnation(), l.A.NumPaths())
+	}
+}
+
+// What was received in part before a restart of the peer is given back, and what was to be answered then
+// is not sent any more.
+func TestRestartLetsGoOfTheOldAssociation(t *testing.T) {
+	// req 9260-5.2.4-5
+	l := lab.Passive(t, nil)
+	var bufs []*rawio.Buf
+	hold := func(chunk []byte) {
+		b := rawio.NewBuf(lab.Packet(lab.PortA, lab.PortB, l.Tag, chunk))
+		bufs = append(bufs, b)
+		p := rawio.Packet{Data: b.B, Buf: b, Local: l.Host.Addr, Remote: l.Peer}
+		l.Host.Receive(l.Now, &p)
+		p.Release()
+	}
+	fragment := wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagB, TSN: l.TSN, PPID: 7, PayloadLen: 1000})
+	hold(append(fragment, make([]byte, 1000)...))
+	waiting := wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagB | wire.FlagE, TSN: l.TSN + 5, Stream: 1, SSN: 3, PPID: 7, PayloadLen: 1000})
+	hold(append(waiting, make([]byte, 1000)...))
+	for i, b := range bufs {
+		if b.Refs() != 1 {
+			t.Fatalf("packet %d: %d references while its DATA is held", i, b.Refs())
+		}
+	}
+	l.Flush()
+
+	l.PeerTag, l.TSN = 0x22222222, 77
+	oldTag := l.Tag
+	l.Initiate()
+	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, oldTag, wire.AppendHeartbeat(nil, []byte("of the old association"))))
+	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendCookieEcho(nil, l.Cookie)))
+	l.Expect(l.Flush(), "COOKIE ACK")
+	if l.A.PeerTag() != l.PeerTag {
+		t.Fatal("no restart")
+	}
+	for i, b := range bufs {
+		if b.Refs() != 0 {
+			t.Errorf("packet %d: %d references after the restart", i, b.Refs())
+		}
+	}
+}
+
+// A restart makes no paths to addresses that the association did not have, not even where there was no
+// room for all of them at first.
+func TestRestartAddsNoPaths(t *testing.T) {
+	addr := func(i int) []byte {
+		return wire.AppendAddressParam(nil, netip.MustParseAddr(fmt.Sprintf("10.0.1.%d", i)))
+	}
+	l := lab.Bare(t)
+	l.Listen(nil)
+	var first [][]byte
+	for i := range 10 {
+		first = append(first, addr(i))
+	}
+	l.Initiate(first...)
+	l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+	had := make(map[netip.Addr]bool)
+	for i := range l.A.NumPaths() {
+		had[l.A.PathStats(i).Remote.Addr()] = true
+	}
+	if len(had) != assoc.MaxPaths {
+		t.Fatalf("%d paths", len(had))
+	}
+	l.PeerTag, l.TSN = 0x22222222, 77
+	l.Initiate(addr(8), addr(9), addr(1))
+	l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+	if l.A.PeerTag() != l.PeerTag {
+		t.Fatal("no restart")
+	}
+	for i := range l.A.NumPaths() {
+		if a := l.A.PathStats(i).Remote.Addr(); !had[a] {
+			t.Errorf("a path to %v", a)
+		}
+	}
+}
+
+// Both Tie-Tags have to match for a restart (Table 12, action A).
+func TestRestartNeedsBothTieTags(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		change func(*assoc.Cookie)
+		taken  bool
+	}{
+		{"both", func(*assoc.Cookie) {}, true},
+		{"the own one differs", func(c *assoc.Cookie) { c.LocalTie++ }, false}, // req 9260-5.2.4-14
+		{"the peer's differs", func(c *assoc.Cookie) { c.PeerTie++ }, false},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			l := row.lab(t)
-			state := l.a.State()
-			l.expect(l.send(0, initChunk(0x99999999, 1)), row.want)
-			l.inState(state)
-		})
+		j := newJarLab(t, nil)
+		_, first := j.answer(lab.InitChunk(j.PeerTag, j.TSN))
+		j.accept(&first)
+		_, c := j.sendInit(lab.InitChunk(0x55667788, 3))
+		row.change(&c)
+		b, _ := j.jar.Seal(j.Now, nil, &c)
+		j.hand(lab.Packet(lab.PortA, lab.PortB, c.LocalTag, wire.AppendCookieEcho(nil, b)))
+		if taken := j.A.PeerTag() == 0x55667788; taken != row.taken || (j.A.Stats().BadCookies == 1) == row.taken {
+			t.Errorf("%s: a restart %v", row.name, taken)
+		}
 	}
 }

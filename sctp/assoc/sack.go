@@ -6,8 +6,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// handleSack processes a SACK (section 6.2.1).
-func (a *Assoc) handleSack(now rawio.Time, c wire.Chunk) {
+// handleSack processes a SACK (section 6.2.1). Each says all that there is to say, so that the last one in a packet
+// does; a peer has no reason to send others before it, and gets no work for them.
+func (a *Assoc) handleSack(now rawio.Time, in *inbound, c wire.Chunk) {
+	in.sacks--
 	k, err := wire.AsSack(c)
 	if err != nil {
 		a.stats.Malformed++
@@ -18,6 +20,10 @@ func (a *Assoc) handleSack(now rawio.Time, c wire.Chunk) {
 		return
 	}
 	a.stats.SacksIn++
+	if in.sacks > 0 {
+		a.stats.SacksPassedOver++
+		return
+	}
 	res, err := a.sender.HandleSack(now, k)
 	if err != nil { // a TSN never sent, section 12.4
 		a.violated(err)

@@ -23,7 +23,7 @@ func (a *Assoc) Shutdown(now rawio.Time) error {
 	case a.state == Closed:
 		return ErrClosing
 	case a.state == Established:
-		a.state = ShutdownPending
+		a.enter(onShutdown)
 		a.sender.SetSackNow(true)
 		a.progress(now)
 	}
@@ -32,14 +32,16 @@ func (a *Assoc) Shutdown(now rawio.Time) error {
 
 // sendShutdown enters SHUTDOWN-SENT: all own data is acknowledged.
 func (a *Assoc) sendShutdown(now rawio.Time) {
-	a.state, a.errors = ShutdownSent, 0
+	a.enter(onDrained)
+	a.errors = 0
 	a.closing = &closing{path: a.dataPath(), due: true, guard: now.Add(5 * a.cfg.RTOMax)}
 	a.startT2(now)
 }
 
 // sendShutdownAck enters SHUTDOWN-ACK-SENT: the peer shuts down and all own data is acknowledged.
-func (a *Assoc) sendShutdownAck(now rawio.Time) {
-	a.state, a.errors = ShutdownAckSent, 0
+func (a *Assoc) sendShutdownAck(now rawio.Time, by trigger) {
+	a.enter(by)
+	a.errors = 0
 	if a.closing == nil {
 		a.closing = &closing{path: a.dataPath(), guard: rawio.Never}
 	}
@@ -56,7 +58,7 @@ func (a *Assoc) startT2(now rawio.Time) {
 func (a *Assoc) closingTimeout(now rawio.Time) {
 	if now >= a.closing.guard {
 		a.lastWords(refusal{code: wire.CauseProtocolViolation, info: []byte("shutdown takes too long")})
-		a.down(ErrShutdownTimeout)
+		a.down(onEnd, ErrShutdownTimeout)
 		return
 	}
 	if now < a.closing.t2 {
@@ -103,11 +105,11 @@ func (a *Assoc) handleShutdown(now rawio.Time, c wire.Chunk) {
 		}
 		a.acknowledged(now, res)
 		if a.state != ShutdownReceived {
-			a.state = ShutdownReceived // progress goes on from here
+			a.enter(onPeerShutdown) // progress goes on from here
 			a.events.push(Event{Kind: EventPeerShutdown})
 		}
 	case ShutdownSent:
-		a.sendShutdownAck(now)
+		a.sendShutdownAck(now, onPeerShutdown)
 	case ShutdownAckSent:
 		a.closing.due = true // our SHUTDOWN ACK was lost
 	default:
@@ -125,13 +127,13 @@ func (a *Assoc) handleShutdownAck(in *inbound, c wire.Chunk) {
 		p, local := a.replyPath(in)
 		a.outbox.commit(a.lastPacket(p, local), wire.AppendShutdownComplete(b, false))
 	}
-	a.down(ErrShutdown)
+	a.down(onShutdownAck, ErrShutdown)
 }
 
 // handleShutdownComplete ends the association on the other side; in other states it is ignored.
 func (a *Assoc) handleShutdownComplete() {
 	if a.state == ShutdownAckSent {
-		a.down(ErrShutdown)
+		a.down(onComplete, ErrShutdown)
 		return
 	}
 	a.stats.Unexpected++

@@ -6,45 +6,46 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 func TestShutdownDeliversEverythingFirst(t *testing.T) {
-	w, a, b := pair(t, nil, nil)
+	w, a, b := lab.Pair(t, nil, nil)
 	payload := bytes.Repeat([]byte("0123456789"), 3000)
-	w.send(a, 0, payload)
-	w.send(b, 0, payload)
-	if err := a.Shutdown(w.now); err != nil {
-		t.Fatal(err)
-	}
+	w.Send(a, 0, payload)
+	w.Send(b, 0, payload)
+	must.OK(t, a.Shutdown(w.Now))
 	if a.State() != assoc.ShutdownPending { // req 9260-9.2-1
 		t.Fatalf("state %v", a.State())
 	}
-	if err := a.Send(w.now, &assoc.Message{Body: [2][]byte{payload}}); !errors.Is(err, assoc.ErrClosing) { // req 9260-9.2-18
+	if err := a.Send(w.Now, &assoc.Message{Body: [2][]byte{payload}}); !errors.Is(err, assoc.ErrClosing) { // req 9260-9.2-18
 		t.Errorf("Send in SHUTDOWN-PENDING: %v", err)
 	}
-	w.run(time.Minute)
-	for i, h := range w.hosts {
-		if err, ok := h.downErr(); !ok || !errors.Is(err, assoc.ErrShutdown) {
+	w.Run(time.Minute)
+	for i, h := range w.Hosts {
+		if err, ok := h.DownErr(); !ok || !errors.Is(err, assoc.ErrShutdown) {
 			t.Errorf("host %d: %v %v", i, ok, err)
 		}
-		if _, failed := h.event(assoc.EventSendFailed); failed {
+		if _, failed := h.Event(assoc.EventSendFailed); failed {
 			t.Errorf("host %d: a message failed", i)
 		}
 	}
-	if _, ok := w.hosts[1].event(assoc.EventPeerShutdown); !ok {
+	if _, ok := w.Hosts[1].Event(assoc.EventPeerShutdown); !ok {
 		t.Error("no EventPeerShutdown")
 	}
-	if got := drain(a); len(got) != 1 || !bytes.Equal(got[0], payload) {
+	if got := lab.Drain(a); len(got) != 1 || !bytes.Equal(got[0], payload) {
 		t.Errorf("a received %d messages", len(got))
 	}
-	if got := drain(b); len(got) != 1 || !bytes.Equal(got[0], payload) {
+	if got := lab.Drain(b); len(got) != 1 || !bytes.Equal(got[0], payload) {
 		t.Errorf("b received %d messages", len(got))
 	}
-	if c := w.seen(0, wire.ChunkShutdownComplete); len(c) != 1 || describe([]wire.Packet{c[0].pkt}) != "SHUTDOWN COMPLETE" { // req 9260-3-1
+	if c := w.Seen(0, wire.ChunkShutdownComplete); len(c) != 1 || lab.Describe([]wire.Packet{c[0].Pkt}) != "SHUTDOWN COMPLETE" { // req 9260-3-1
 		t.Errorf("%d SHUTDOWN COMPLETE", len(c))
-	} else if sc, _ := wire.AsShutdownComplete(chunkOf(c[0].pkt, wire.ChunkShutdownComplete)); sc.T() || c[0].pkt.VTag() != b.LocalTag() { // req 9260-8.5.1-5
+	} else if sc, _ := wire.AsShutdownComplete(lab.ChunkOf(c[0].Pkt, wire.ChunkShutdownComplete)); sc.T() || c[0].Pkt.VTag() != b.LocalTag() { // req 9260-8.5.1-5
 		t.Error("SHUTDOWN COMPLETE with T = 1 or a wrong tag")
 	}
 }
@@ -59,14 +60,12 @@ func TestShutdownSurvivesLoss(t *testing.T) {
 		{"SHUTDOWN COMPLETE lost: the answer out of the blue ends it", wire.ChunkShutdownComplete}, // req 9260-9.2-16
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w, a, b := pair(t, nil, nil)
-			w.judge = lose(row.lost, 1)
-			if err := a.Shutdown(w.now); err != nil {
-				t.Fatal(err)
-			}
-			w.run(10 * time.Second)
-			for i, h := range w.hosts {
-				if err, ok := h.downErr(); !ok || !errors.Is(err, assoc.ErrShutdown) {
+			w, a, b := lab.Pair(t, nil, nil)
+			w.Judge = lab.Lose(row.lost, 1)
+			must.OK(t, a.Shutdown(w.Now))
+			w.Run(10 * time.Second)
+			for i, h := range w.Hosts {
+				if err, ok := h.DownErr(); !ok || !errors.Is(err, assoc.ErrShutdown) {
 					t.Errorf("host %d: %v %v", i, ok, err)
 				}
 			}
@@ -78,12 +77,12 @@ func TestShutdownSurvivesLoss(t *testing.T) {
 }
 
 func TestBothSidesShutDownAtOnce(t *testing.T) {
-	w, a, b := pair(t, nil, nil)
-	_ = a.Shutdown(w.now)
-	_ = b.Shutdown(w.now)
-	w.run(10 * time.Second) // req 9260-9.2-22
-	for i, h := range w.hosts {
-		if err, ok := h.downErr(); !ok || !errors.Is(err, assoc.ErrShutdown) {
+	w, a, b := lab.Pair(t, nil, nil)
+	_ = a.Shutdown(w.Now)
+	_ = b.Shutdown(w.Now)
+	w.Run(10 * time.Second) // req 9260-9.2-22, 9260-9.2-16
+	for i, h := range w.Hosts {
+		if err, ok := h.DownErr(); !ok || !errors.Is(err, assoc.ErrShutdown) {
 			t.Errorf("host %d: %v %v", i, ok, err)
 		}
 	}
@@ -103,140 +102,326 @@ func TestShutdownGivesUp(t *testing.T) {
 		{"by T5-shutdown-guard", assoc.Config{AssocMaxRetrans: 1000, RTOMax: 4 * time.Second}, assoc.ErrShutdownTimeout, "ABORT"}, // req 9260-9.2-13
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := passiveLab(t, &row.cfg)
-			start := l.now
-			if err := l.a.Shutdown(l.now); err != nil {
-				t.Fatal(err)
-			}
-			out := l.wait(10 * time.Minute)
-			err, _ := l.h.downErr()
+			l := lab.Passive(t, &row.cfg)
+			start, took := l.Now, time.Duration(0)
+			l.Host.OnEvent = func(*assoc.Assoc, assoc.Event) { took = l.Now.Sub(start) }
+			must.OK(t, l.A.Shutdown(l.Now))
+			out := l.Wait(10 * time.Minute)
+			err, _ := l.Host.DownErr()
 			if !errors.Is(err, row.want) {
 				t.Errorf("ended by %v", err)
 			}
-			if got := describe(out[len(out)-1:]); got != row.last {
+			if got := lab.Describe(out[len(out)-1:]); got != row.last {
 				t.Errorf("last packet %q", got)
 			}
 			if row.want == assoc.ErrTimeout && len(out) != 4 {
-				t.Errorf("%d SHUTDOWNs in %v", len(out), l.now.Sub(start))
+				t.Errorf("%d SHUTDOWNs", len(out))
+			}
+			if row.want != assoc.ErrTimeout && took != 5*row.cfg.RTOMax {
+				t.Errorf("ended after %v, want 5 times RTO.Max", took)
 			}
 		})
 	}
 }
 
 func TestT2BacksOffAndStartsAfreshOnEachPacket(t *testing.T) {
-	l := passiveLab(t, &assoc.Config{HeartbeatInterval: -1})
-	if err := l.a.Shutdown(l.now); err != nil {
-		t.Fatal(err)
-	}
-	l.expect(l.flush(), "SHUTDOWN")
-	l.expect(l.wait(900*time.Millisecond), "")
-	l.send(l.tag, wire.AppendHeartbeat(nil, []byte("still here"))) // req 9260-9.2-6
-	l.expect(l.wait(900*time.Millisecond), "")
-	l.expect(l.wait(200*time.Millisecond), "SHUTDOWN")
-	l.expect(l.wait(1800*time.Millisecond), "") // 2 s after the first expiry, section 6.3.3
-	l.expect(l.wait(300*time.Millisecond), "SHUTDOWN")
+	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	must.OK(t, l.A.Shutdown(l.Now))
+	l.Expect(l.Flush(), "SHUTDOWN")
+	l.Expect(l.Wait(900*time.Millisecond), "")
+	l.Send(l.Tag, wire.AppendHeartbeat(nil, []byte("still here"))) // req 9260-9.2-6
+	l.Expect(l.Wait(900*time.Millisecond), "")
+	l.Expect(l.Wait(200*time.Millisecond), "SHUTDOWN")
+	l.Expect(l.Wait(1800*time.Millisecond), "") // 2 s after the first expiry, section 6.3.3
+	l.Expect(l.Wait(300*time.Millisecond), "SHUTDOWN")
 }
 
 // A SHUTDOWN was lost, and the peer sends HEARTBEATs faster than T2-shutdown expires, each of which restarts it: the shutdown
 // completes nevertheless. Found by internal/world, seed 668.
 func TestShutdownReachesAPeerThatSendsHeartbeats(t *testing.T) {
-	l := passiveLab(t, &assoc.Config{HeartbeatInterval: -1})
-	if err := l.a.Shutdown(l.now); err != nil {
-		t.Fatal(err)
-	}
-	l.expect(l.flush(), "SHUTDOWN")
+	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	must.OK(t, l.A.Shutdown(l.Now))
+	l.Expect(l.Flush(), "SHUTDOWN")
 	for range 3 {
-		l.expect(l.wait(900*time.Millisecond), "")
-		l.expect(l.send(l.tag, wire.AppendHeartbeat(nil, []byte("are you there?"))), "SHUTDOWN")
+		l.Expect(l.Wait(900*time.Millisecond), "")
+		l.Expect(l.Send(l.Tag, wire.AppendHeartbeat(nil, []byte("are you there?"))), "SHUTDOWN")
 	}
-	l.expect(l.send(l.tag, wire.AppendShutdownAck(nil)), "SHUTDOWN COMPLETE")
-	l.inState(assoc.Closed)
+	l.Expect(l.Send(l.Tag, wire.AppendShutdownAck(nil)), "SHUTDOWN COMPLETE")
+	l.InState(assoc.Closed)
 }
 
 func TestDataBeforeShutdownAsksForImmediateSacks(t *testing.T) {
-	l := passiveLab(t, &assoc.Config{HeartbeatInterval: -1})
-	if err := l.a.Send(l.now, &assoc.Message{Body: [2][]byte{[]byte("last")}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.a.Shutdown(l.now); err != nil {
-		t.Fatal(err)
-	}
-	out := l.flush()
-	l.expect(out, "DATA")
-	if d, _ := wire.AsData(chunkOf(out[0], wire.ChunkData)); !d.I() { // req 9260-6.1-22
+	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{[]byte("last")}}))
+	must.OK(t, l.A.Shutdown(l.Now))
+	out := l.Flush()
+	l.Expect(out, "DATA")
+	if d, _ := wire.AsData(lab.ChunkOf(out[0], wire.ChunkData)); !d.I() { // req 9260-6.1-22
 		t.Error("no I bit in SHUTDOWN-PENDING")
 	}
 }
 
 func TestDataInShutdownSentIsAnsweredByShutdown(t *testing.T) {
-	l := passiveLab(t, &assoc.Config{HeartbeatInterval: -1})
-	if err := l.a.Shutdown(l.now); err != nil {
-		t.Fatal(err)
+	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	must.OK(t, l.A.Shutdown(l.Now))
+	l.Expect(l.Flush(), "SHUTDOWN")
+	out := l.Send(l.Tag, l.Data("late"))
+	l.Expect(out, "SHUTDOWN") // req 9260-9.2-10
+	sh, _ := wire.AsShutdown(lab.ChunkOf(out[0], wire.ChunkShutdown))
+	if sh.CumTSN() != l.TSN-1 {
+		t.Errorf("SHUTDOWN acknowledges %d, want %d", sh.CumTSN(), l.TSN-1)
 	}
-	l.expect(l.flush(), "SHUTDOWN")
-	out := l.send(l.tag, l.data("late"))
-	l.expect(out, "SHUTDOWN") // req 9260-9.2-10
-	sh, _ := wire.AsShutdown(chunkOf(out[0], wire.ChunkShutdown))
-	if sh.CumTSN() != l.tsn-1 {
-		t.Errorf("SHUTDOWN acknowledges %d, want %d", sh.CumTSN(), l.tsn-1)
-	}
-	l.tsn++                                                         // a gap
-	l.expect(l.send(l.tag, l.data("after a gap")), "SHUTDOWN SACK") // req 9260-9.2-11, 9260-6.2-15
+	l.TSN++                                                         // a gap
+	l.Expect(l.Send(l.Tag, l.Data("after a gap")), "SHUTDOWN SACK") // req 9260-9.2-11, 9260-6.2-15
 	// No HEARTBEAT ACK, but what the peer has missed.
-	l.expect(l.send(l.tag, wire.AppendHeartbeat(nil, []byte("x"))), "SHUTDOWN SACK") // req 9260-8.3-3
-	if got := drain(l.a); len(got) < 1 || string(got[0]) != "late" {                 // req 9260-6-2
+	l.Expect(l.Send(l.Tag, wire.AppendHeartbeat(nil, []byte("x"))), "SHUTDOWN SACK") // req 9260-8.3-3
+	if got := lab.Drain(l.A); len(got) < 1 || string(got[0]) != "late" {             // req 9260-6-2
 		t.Errorf("received %q", got)
 	}
-	l.expect(l.send(l.tag, wire.AppendShutdownAck(nil)), "SHUTDOWN COMPLETE")
-	l.inState(assoc.Closed)
+	l.Expect(l.Send(l.Tag, wire.AppendShutdownAck(nil)), "SHUTDOWN COMPLETE")
+	l.InState(assoc.Closed)
 }
 
 func TestShutdownReceivedGoesOnSending(t *testing.T) {
-	l := passiveLab(t, &assoc.Config{HeartbeatInterval: -1})
+	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
 	m := assoc.Message{Body: [2][]byte{[]byte("queued")}}
-	if err := l.a.Send(l.now, &m); err != nil {
-		t.Fatal(err)
-	}
-	l.expect(l.flush(), "DATA")
-	l.expect(l.send(l.tag, wire.AppendShutdown(nil, l.hostTSN-1)), "")
-	l.inState(assoc.ShutdownReceived)                                                    // req 9260-9.2-7
-	if err := l.a.Shutdown(l.now); err != nil || l.a.State() != assoc.ShutdownReceived { // req 9260-9.2-8
+	must.OK(t, l.A.Send(l.Now, &m))
+	l.Expect(l.Flush(), "DATA")
+	l.Expect(l.Send(l.Tag, wire.AppendShutdown(nil, l.HostTSN-1)), "")
+	l.InState(assoc.ShutdownReceived)                                                    // req 9260-9.2-7
+	if err := l.A.Shutdown(l.Now); err != nil || l.A.State() != assoc.ShutdownReceived { // req 9260-9.2-8
 		t.Errorf("Shutdown in SHUTDOWN-RECEIVED: %v", err)
 	}
-	if err := l.a.Send(l.now, &m); !errors.Is(err, assoc.ErrClosing) { // req 9260-4-5
+	if err := l.A.Send(l.Now, &m); !errors.Is(err, assoc.ErrClosing) { // req 9260-4-5
 		t.Errorf("Send in SHUTDOWN-RECEIVED: %v", err)
 	}
-	l.expect(l.wait(1100*time.Millisecond), "DATA")                              // req 9260-9.2-9: T3-rtx
-	l.expect(l.send(l.tag, wire.AppendShutdown(nil, l.hostTSN)), "SHUTDOWN ACK") // req 9260-9.2-14
-	l.inState(assoc.ShutdownAckSent)
-	l.expect(l.send(l.tag, l.data("too late")), "") // req 9260-6-3
-	l.expect(l.send(l.tag, wire.AppendShutdownComplete(nil, false)), "")
-	l.inState(assoc.Closed) // req 9260-9.2-17
+	l.Expect(l.Wait(1100*time.Millisecond), "DATA")                              // req 9260-9.2-9: T3-rtx
+	l.Expect(l.Send(l.Tag, wire.AppendShutdown(nil, l.HostTSN)), "SHUTDOWN ACK") // req 9260-9.2-14
+	l.InState(assoc.ShutdownAckSent)
+	l.Expect(l.Send(l.Tag, l.Data("too late")), "") // req 9260-6-3
+	l.Expect(l.Send(l.Tag, wire.AppendShutdownComplete(nil, false)), "")
+	l.InState(assoc.Closed) // req 9260-9.2-17
 }
 
 func TestShutdownChunksDuringSetup(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		lab  func(*testing.T) *lab
+		lab  func(*testing.T) *lab.Lab
 	}{
-		{"COOKIE-WAIT", func(t *testing.T) *lab { return activeLab(t, nil) }},
-		{"COOKIE-ECHOED", func(t *testing.T) *lab { return echoedLab(t, nil) }},
+		{"COOKIE-WAIT", func(t *testing.T) *lab.Lab { return lab.Active(t, nil) }},
+		{"COOKIE-ECHOED", func(t *testing.T) *lab.Lab { return lab.Echoed(t, nil) }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := row.lab(t)
-			state, deadline := l.a.State(), l.a.NextTimeout()
-			l.expect(l.send(l.tag, wire.AppendShutdown(nil, 1)), "") // req 9260-9.2-21
+			state, deadline := l.A.State(), l.A.NextTimeout()
+			l.Expect(l.Send(l.Tag, wire.AppendShutdown(nil, 1)), "") // req 9260-9.2-21
 			const tag = 0x31415926
-			out := l.send(tag, wire.AppendShutdownAck(nil)) // req 9260-9.2-20
-			l.expect(out, "SHUTDOWN COMPLETE")
-			sc, _ := wire.AsShutdownComplete(chunkOf(out[0], wire.ChunkShutdownComplete))
+			out := l.Send(tag, wire.AppendShutdownAck(nil)) // req 9260-9.2-20
+			l.Expect(out, "SHUTDOWN COMPLETE")
+			sc, _ := wire.AsShutdownComplete(lab.ChunkOf(out[0], wire.ChunkShutdownComplete))
 			if out[0].VTag() != tag || !sc.T() {
 				t.Errorf("tag %#x, T %v", out[0].VTag(), sc.T())
 			}
-			l.inState(state)
-			if l.a.NextTimeout() != deadline {
+			l.InState(state)
+			if l.A.NextTimeout() != deadline {
 				t.Error("T1 was touched")
 			}
 		})
 	}
+}
+
+// A peer that has sent SHUTDOWN has no more DATA: what comes is neither delivered nor acknowledged.
+func TestDataBehindAShutdownIsDiscarded(t *testing.T) {
+	// req 9260-6-2, 9260-6-3
+	l := lab.Passive(t, nil)
+	l.Send(l.Tag, l.Data("before"))
+	m := assoc.Message{Body: [2][]byte{[]byte("still to be acknowledged")}}
+	must.OK(t, l.A.Send(l.Now, &m))
+	l.Flush()
+	l.Send(l.Tag, wire.AppendShutdown(nil, l.HostTSN-1))
+	l.InState(assoc.ShutdownReceived)
+	l.Expect(l.Send(l.Tag, l.Data("behind")), "")
+	if got := lab.Drain(l.A); len(got) != 1 || string(got[0]) != "before" {
+		t.Errorf("received %q", got)
+	}
+}
+
+func TestShutdownChunksOnTheWire(t *testing.T) {
+	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	l.Send(l.Tag, l.Data("one"))
+	l.TSN++ // a gap: the second is not in sequence
+	l.Send(l.Tag, l.Data("three"))
+	m := assoc.Message{Body: [2][]byte{[]byte("mine")}}
+	must.OK(t, l.A.Send(l.Now, &m))
+	l.Flush()
+	must.OK(t, l.A.Shutdown(l.Now))
+	l.Expect(l.Flush(), "") // data is outstanding
+	l.InState(assoc.ShutdownPending)
+	out := l.Send(l.Tag, l.Sack(l.HostTSN))
+	l.Expect(out, "SHUTDOWN SACK")
+	// req 9260-3.3.8-1, 9260-9.2-2
+	if c := lab.ChunkOf(out[0], wire.ChunkShutdown); !bytes.Equal(c, []byte{7, 0, 0, 8, 0, 0, 3, 0xe8}) { // TSN 1000
+		t.Errorf("SHUTDOWN % x", c)
+	}
+	l.InState(assoc.ShutdownSent)
+	if got := l.A.NextTimeout(); got != l.Now.Add(l.A.PathStats(0).RTO) { // req 9260-9.2-3
+		t.Errorf("T2-shutdown expires at %v", got)
+	}
+	out = l.Send(l.Tag, wire.AppendShutdownAck(nil))
+	if c := lab.ChunkOf(out[0], wire.ChunkShutdownComplete); !bytes.Equal(c, []byte{14, 0, 0, 4}) { // req 9260-3.3.13-1
+		t.Errorf("SHUTDOWN COMPLETE % x", c)
+	}
+
+	l = lab.Passive(t, nil)
+	out = l.Send(l.Tag, wire.AppendShutdown(nil, l.HostTSN-1))
+	if c := lab.ChunkOf(out[0], wire.ChunkShutdownAck); !bytes.Equal(c, []byte{8, 0, 0, 4}) { // req 9260-3.3.9-1
+		t.Errorf("SHUTDOWN ACK % x", c)
+	}
+}
+
+func TestShutdownBeforeAnyDataNamesTheInitialTSNMinusOne(t *testing.T) {
+	// req 9260-14-2
+	l := lab.Passive(t, nil)
+	must.OK(t, l.A.Shutdown(l.Now))
+	out := l.Flush()
+	if s, err := wire.AsShutdown(lab.ChunkOf(out[0], wire.ChunkShutdown)); err != nil || s.CumTSN() != l.TSN-1 {
+		t.Errorf("SHUTDOWN acknowledges %d, the peer's Initial TSN is %d", s.CumTSN(), l.TSN)
+	}
+}
+
+func TestNoSideStaysHalfOpen(t *testing.T) {
+	// req 9260-1.5.1-1, 9260-11.1-3
+	w, a, b := lab.Pair(t, nil, nil)
+	payload := bytes.Repeat([]byte("x"), 20_000)
+	w.Send(a, 0, payload)
+	w.Send(b, 0, payload)
+	must.OK(t, a.Shutdown(w.Now))
+	m := assoc.Message{Body: [2][]byte{[]byte("more")}}
+	told := w.RunUntil(w.Now.Add(time.Minute), func() bool { _, ok := w.Hosts[1].Event(assoc.EventPeerShutdown); return ok })
+	if !told {
+		t.Fatal("the peer was not told")
+	}
+	for _, x := range []*assoc.Assoc{a, b} {
+		if err := x.Send(w.Now, &m); !errors.Is(err, assoc.ErrClosing) {
+			t.Errorf("Send in %v: %v", x.State(), err)
+		}
+	}
+	w.Run(time.Minute)
+	for _, x := range []*assoc.Assoc{a, b} {
+		if got := lab.Drain(x); x.State() != assoc.Closed || len(got) != 1 || !bytes.Equal(got[0], payload) {
+			t.Errorf("%v with %d messages of the other side", x.State(), len(got))
+		}
+	}
+}
+
+func TestNoHeartbeatsOnceShuttingDown(t *testing.T) {
+	// req 9260-8.3-2
+	cfg := &assoc.Config{HeartbeatInterval: time.Second, AssocMaxRetrans: 100, RTOMax: 10 * time.Second}
+	l := lab.Passive(t, cfg)
+	must.OK(t, l.A.Shutdown(l.Now))
+	sent := l.Flush()
+	sent = append(sent, l.Wait(40*time.Second)...)
+	l.InState(assoc.ShutdownSent)
+	l = lab.Passive(t, cfg)
+	sent = append(sent, l.Send(l.Tag, wire.AppendShutdown(nil, l.HostTSN-1))...)
+	sent = append(sent, l.Wait(40*time.Second)...)
+	l.InState(assoc.ShutdownAckSent)
+	if len(sent) < 10 {
+		t.Errorf("only %d packets", len(sent))
+	}
+	for _, p := range sent {
+		if lab.Has(p, wire.ChunkHeartbeat) {
+			t.Fatalf("HEARTBEAT: %q", lab.Describe(sent))
+		}
+	}
+}
+
+func TestAnyPacketInShutdownSentShowsThatThePeerLives(t *testing.T) {
+	// req 9260-9.2-6
+	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1, AssocMaxRetrans: 2})
+	must.OK(t, l.A.Shutdown(l.Now))
+	l.Flush()
+	for range 3 {
+		for range 2 { // the limit
+			l.Now = l.A.NextTimeout()
+			l.A.HandleTimeout(l.Now)
+			l.Expect(l.Flush(), "SHUTDOWN")
+		}
+		l.Now = l.Now.Add(100 * time.Millisecond)
+		l.Send(l.Tag, wire.AppendHeartbeat(nil, []byte("still here")))
+		if got := l.A.NextTimeout(); got != l.Now.Add(l.A.PathStats(0).RTO) {
+			t.Errorf("T2-shutdown was not restarted: %v", got)
+		}
+	}
+	l.InState(assoc.ShutdownSent)
+	l.Wait(time.Hour)
+	l.InState(assoc.Closed)
+}
+
+func TestNoDataInTheLastStates(t *testing.T) {
+	// req 9260-6-1: DATA is sent in ESTABLISHED, SHUTDOWN-PENDING and SHUTDOWN-RECEIVED, and in no other state.
+	var src *tap
+	up := func(t *testing.T) *lab.Lab {
+		src = &tap{}
+		l := lab.Bare(t)
+		l.Host.Source = src
+		l.Listen(&assoc.Config{HeartbeatInterval: -1})
+		l.Shake()
+		return l
+	}
+	sends := func(l *lab.Lab) bool {
+		src.n++
+		return len(l.Flush()) > 0
+	}
+	l := up(t)
+	if !sends(l) {
+		t.Error("no DATA in ESTABLISHED")
+	}
+	must.OK(t, l.A.Shutdown(l.Now))
+	if l.InState(assoc.ShutdownPending); !sends(l) {
+		t.Error("no DATA in SHUTDOWN-PENDING")
+	}
+	l.Expect(l.Send(l.Tag, l.Sack(l.HostTSN+1)), "SHUTDOWN")
+	if l.InState(assoc.ShutdownSent); sends(l) {
+		t.Error("DATA in SHUTDOWN-SENT")
+	}
+	l = up(t)
+	sends(l)
+	l.Expect(l.Send(l.Tag, wire.AppendShutdown(nil, l.HostTSN-1)), "")
+	if l.InState(assoc.ShutdownReceived); !sends(l) {
+		t.Error("no DATA in SHUTDOWN-RECEIVED")
+	}
+	l.Expect(l.Send(l.Tag, l.Sack(l.HostTSN+1)), "SHUTDOWN ACK")
+	if l.InState(assoc.ShutdownAckSent); sends(l) {
+		t.Error("DATA in SHUTDOWN-ACK-SENT")
+	}
+}
+
+// tap is a Source with n messages.
+type tap struct{ n, acked int }
+
+func (s *tap) Next(_ rawio.Time, _ int, m *assoc.Message) bool {
+	if s.n == 0 {
+		return false
+	}
+	s.n--
+	*m = assoc.Message{Body: [2][]byte{[]byte("drop")}}
+	return true
+}
+
+func (s *tap) Acked(rawio.Time, wire.StreamID, uint64) { s.acked++ }
+
+// The last packet, which may outlive the association, leaves from the path's own address where the link does not say
+// which one the peer has sent to.
+func TestShutdownCompleteLeavesFromThePathsAddress(t *testing.T) {
+	l := lab.Passive(t, nil)
+	must.OK(t, l.A.Shutdown(l.Now))
+	l.Expect(l.Flush(), "SHUTDOWN")
+	l.Host.Receive(l.Now, &rawio.Packet{Data: lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendShutdownAck(nil)), Remote: l.Peer})
+	l.Host.Poll(l.Now, func(_ *assoc.Assoc, p *rawio.Packet) {
+		if p.Local != l.Host.Addr || p.Remote != l.Peer {
+			t.Errorf("from %v to %v", p.Local, p.Remote)
+		}
+	})
+	l.InState(assoc.Closed)
 }

@@ -1,5 +1,7 @@
 package assoc
 
+import "github.com/rddp-go/rddp/internal/invariant"
+
 // State is the state of an association (RFC 9260 section 4).
 type State uint8
 
@@ -53,3 +55,61 @@ var (
 	// answerStates are those in which a HEARTBEAT is answered (section 8.3).
 	answerStates = states(CookieEchoed, Established, ShutdownPending, ShutdownReceived)
 )
+
+// endStates are those that own a closing: their SHUTDOWN or SHUTDOWN ACK is to be answered.
+var endStates = states(ShutdownSent, ShutdownAckSent)
+
+// trigger is what leads from one state to another (section 4, Figure 3).
+type trigger uint8
+
+const (
+	onInitAck      trigger = iota // the peer's INIT ACK
+	onCookieAck                   // its COOKIE ACK, or its own cookie: section 5.2.4 actions B and D
+	onStale                       // its ERROR: the cookie was stale (section 5.2.6)
+	onRestart                     // its cookie: section 5.2.4 action A
+	onShutdown                    // the user shuts down
+	onPeerShutdown                // the peer's SHUTDOWN
+	onDrained                     // all own data is acknowledged, in a shutdown
+	onShutdownAck                 // the peer's SHUTDOWN ACK
+	onComplete                    // its SHUTDOWN COMPLETE
+	onEnd                         // ABORT from either side, or a limit
+
+	numTriggers
+)
+
+var triggerNames = [numTriggers]string{"init ack", "cookie ack", "stale", "restart", "shutdown", "peer shutdown", "drained",
+	"shutdown ack", "complete", "end"}
+
+func (t trigger) String() string { return triggerNames[t] }
+
+// table is the state machine. An association begins in COOKIE-WAIT or, by the peer's cookie, in ESTABLISHED. What is not
+// in the table cannot be.
+var table = [...]map[trigger]State{
+	Closed:           {},
+	CookieWait:       {onInitAck: CookieEchoed, onCookieAck: Established, onEnd: Closed},
+	CookieEchoed:     {onCookieAck: Established, onStale: CookieWait, onEnd: Closed},
+	Established:      {onRestart: Established, onShutdown: ShutdownPending, onPeerShutdown: ShutdownReceived, onEnd: Closed},
+	ShutdownPending:  {onRestart: Established, onPeerShutdown: ShutdownReceived, onDrained: ShutdownSent, onEnd: Closed},
+	ShutdownSent:     {onRestart: Established, onPeerShutdown: ShutdownAckSent, onShutdownAck: Closed, onEnd: Closed},
+	ShutdownReceived: {onRestart: Established, onDrained: ShutdownAckSent, onEnd: Closed},
+	ShutdownAckSent:  {onShutdownAck: Closed, onComplete: Closed, onEnd: Closed},
+}
+
+// enter is the one place where the state changes. What only the states before had goes with them: the handshake's timer and
+// cookie, the timers of a shutdown. It says whether the table has that; if not, this code has contradicted itself, and
+// the association ends.
+func (a *Assoc) enter(by trigger) bool {
+	to, ok := table[a.state][by]
+	if !ok {
+		a.Break(invariant.Broken("assoc.enter", "%q in %v; life %d, tags %#x and %#x", by, a.state, a.lives, a.localTag, a.peerTag))
+		return false
+	}
+	a.state = to
+	if !setupStates.has(to) {
+		a.setup = nil
+	}
+	if !endStates.has(to) {
+		a.closing = nil
+	}
+	return true
+}

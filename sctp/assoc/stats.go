@@ -43,6 +43,7 @@ type Counters struct {
 	HeartbeatAcksIn       uint64 // answers to HEARTBEATs that were outstanding
 	MTUProbesOut          uint64 // probes of path MTUs
 	MTUProbesAcked        uint64 // probes of path MTUs that arrived
+	PacketsRefused        uint64 // packets that the link found too long when its MTU had fallen, sent again in another form
 	MarksIn               uint64 // packets with new DATA that had a congestion mark
 	EchoesIn              uint64 // reductions of cwnd because the peer has echoed such a mark
 	ErrorsIn              uint64 // ERROR chunks
@@ -54,6 +55,7 @@ type Counters struct {
 	Malformed        uint64 // packets with a chunk that the RFC does not allow
 	Unexpected       uint64 // chunks that have no meaning in the state of the association
 	UnknownChunks    uint64 // chunks of a type that is not used, skipped or reported as section 3.2 says
+	SacksPassedOver  uint64 // SACK chunks with another behind them in their packet
 	DuplicatesIn     uint64 // DATA chunks received again
 	OutOfWindow      uint64 // DATA chunks dropped for lack of receive window, or too far ahead
 	Evicted          uint64 // DATA chunks dropped after a gap block had reported them, for want of room (section 6.2)
@@ -70,12 +72,13 @@ type Counters struct {
 	AddressesIgnored uint64 // addresses of the peer beyond MaxPaths
 
 	// Rare events.
-	InitsIn      uint64 // INITs of the peer for the association, which never change it (section 5.2)
-	InitsRefused uint64 // INITs for the association answered by ABORT: not acceptable, or a restart that adds addresses
-	Restarts     uint64 // restarts of the association by the peer
-	PathsDown    uint64 // paths that became inactive
-	PathsUp      uint64 // paths that were confirmed or have recovered
-	Violations   uint64 // 1 when this side ended the association because of what the peer had sent
+	InitsIn        uint64 // INITs of the peer for the association, which never change it (section 5.2)
+	InitsRefused   uint64 // INITs for the association answered by ABORT: not acceptable, or a restart that adds addresses
+	Restarts       uint64 // restarts of the association by the peer
+	PathsDown      uint64 // paths that became inactive
+	PathsUp        uint64 // paths that were confirmed or have recovered
+	Violations     uint64 // 1 when this side ended the association because of what the peer had sent
+	Contradictions uint64 // 1 when this side ended the association because it had contradicted itself: an *InternalError
 }
 
 // PathState says what is known about a path.

@@ -1,26 +1,31 @@
 package assoc_test
 
 import (
+	"bytes"
+	"io"
+	"math/rand"
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/endpoint"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 func TestVerificationTagRules(t *testing.T) {
 	abort := func(t bool) []byte { return wire.AppendAbort(nil, t) }
 	complete := func(t bool) []byte { return wire.AppendShutdownComplete(nil, t) }
-	ackSent := func(t *testing.T) *lab {
-		l := passiveLab(t, nil)
-		l.expect(l.send(l.tag, wire.AppendShutdown(nil, l.hostTSN-1)), "SHUTDOWN ACK")
+	ackSent := func(t *testing.T) *lab.Lab {
+		l := lab.Passive(t, nil)
+		l.Expect(l.Send(l.Tag, wire.AppendShutdown(nil, l.HostTSN-1)), "SHUTDOWN ACK")
 		return l
 	}
-	up := func(t *testing.T) *lab { return passiveLab(t, nil) }
+	up := func(t *testing.T) *lab.Lab { return lab.Passive(t, nil) }
 	for _, row := range []struct {
 		name   string
-		lab    func(*testing.T) *lab
-		tag    func(*lab) uint32
+		lab    func(*testing.T) *lab.Lab
+		tag    func(*lab.Lab) uint32
 		chunks [][]byte
 		ends   bool
 	}{
@@ -47,73 +52,159 @@ func TestVerificationTagRules(t *testing.T) {
 		// req 9260-8.5.1-2, 9260-12.3-1
 		{"tag 0 without INIT: discarded", up, zero, [][]byte{wire.AppendHeartbeat(nil, []byte("x"))}, false},
 		{"tag 0 with ABORT: discarded", up, zero, [][]byte{abort(false)}, false},
-		{"INIT with another chunk: discarded", up, zero, [][]byte{initChunk(9, 9), wire.AppendHeartbeat(nil, []byte("x"))}, false},
-		{"INIT with a tag: discarded", up, own, [][]byte{initChunk(9, 9)}, false},
-		{"INIT behind another chunk with tag 0: discarded", up, zero, [][]byte{wire.AppendHeartbeat(nil, []byte("x")), initChunk(9, 9)}, false},
+		{"INIT with another chunk: discarded", up, zero, [][]byte{lab.InitChunk(9, 9), wire.AppendHeartbeat(nil, []byte("x"))}, false},
+		{"INIT with a tag: discarded", up, own, [][]byte{lab.InitChunk(9, 9)}, false},
+		{"INIT behind another chunk with tag 0: discarded", up, zero, [][]byte{wire.AppendHeartbeat(nil, []byte("x")), lab.InitChunk(9, 9)}, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := row.lab(t)
-			state := l.a.State()
-			l.expect(l.send(row.tag(l), row.chunks...), "")
+			state := l.A.State()
+			l.Expect(l.Send(row.tag(l), row.chunks...), "")
 			if row.ends {
-				l.inState(assoc.Closed)
+				l.InState(assoc.Closed)
 			} else {
-				l.inState(state)
+				l.InState(state)
 			}
 		})
 	}
 }
 
-func own(l *lab) uint32     { return l.tag }
-func peers(l *lab) uint32   { return l.peerTag }
-func foreign(l *lab) uint32 { return l.tag ^ l.peerTag ^ 0x5a5a5a5a }
-func zero(*lab) uint32      { return 0 }
+func own(l *lab.Lab) uint32     { return l.Tag }
+func peers(l *lab.Lab) uint32   { return l.PeerTag }
+func foreign(l *lab.Lab) uint32 { return l.Tag ^ l.PeerTag ^ 0x5a5a5a5a }
+func zero(*lab.Lab) uint32      { return 0 }
 
 func TestPacketFromAnAddressThatIsNotThePeersIsDropped(t *testing.T) {
-	l := passiveLab(t, nil)
+	l := lab.Passive(t, nil)
 	other := netip.MustParseAddrPort("10.0.0.77:0")
-	l.expect(l.sendFrom(other, l.tag, wire.AppendHeartbeat(nil, []byte("x"))), "")
-	l.expect(l.sendFrom(other, l.tag, dataChunk(l.tsn, 0, 0, "x")), "")
-	if got := drain(l.a); got != nil {
+	l.Expect(l.SendFrom(other, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))), "")
+	l.Expect(l.SendFrom(other, l.Tag, lab.DataChunk(l.TSN, 0, 0, "x")), "")
+	if got := lab.Drain(l.A); got != nil {
 		t.Errorf("received %q", got)
 	}
-	l.expect(l.sendFrom(l.peer, l.tag, wire.AppendHeartbeat(nil, []byte("x"))), "HEARTBEAT ACK")
+	l.Expect(l.SendFrom(l.Peer, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))), "HEARTBEAT ACK")
 }
 
 func TestListedAddressOfThePeerIsKnownAndProbed(t *testing.T) {
-	l := bareLab(t)
-	l.listen(nil)
+	l := lab.Bare(t)
+	l.Listen(nil)
 	second := netip.MustParseAddrPort("10.0.0.10:0")
-	l.initiate(wire.AppendAddressParam(nil, second.Addr()), wire.AppendAddressParam(nil, l.peer.Addr()))
-	out := l.send(l.tag, wire.AppendCookieEcho(nil, l.cookie))
-	if l.a.NumPaths() != 2 { // req 9260-5.1.2-3
-		t.Fatalf("%d paths", l.a.NumPaths())
+	l.Initiate(wire.AppendAddressParam(nil, second.Addr()), wire.AppendAddressParam(nil, l.Peer.Addr()))
+	out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+	if l.A.NumPaths() != 2 { // req 9260-5.1.2-3
+		t.Fatalf("%d paths", l.A.NumPaths())
 	}
-	if s := l.a.PathStats(1); s.State != assoc.PathUnconfirmed || s.Remote != second { // req 9260-5.4-1
+	if s := l.A.PathStats(1); s.State != assoc.PathUnconfirmed || s.Remote != second { // req 9260-5.4-1
 		t.Fatalf("second path %+v", s)
 	}
-	out = append(out, l.wait(0)...)
+	out = append(out, l.Wait(0)...)
 	var beat wire.Chunk
 	for _, p := range out {
-		if c := chunkOf(p, wire.ChunkHeartbeat); c != nil {
+		if c := lab.ChunkOf(p, wire.ChunkHeartbeat); c != nil {
 			beat = c
 		}
 	}
 	if beat == nil { // req 9260-5.4-3
-		t.Fatalf("the unconfirmed address is not probed: %q", describe(out))
+		t.Fatalf("the unconfirmed address is not probed: %q", lab.Describe(out))
 	}
 	h, _ := wire.AsHeartbeat(beat)
 	wrong := append([]byte(nil), h.Info()...)
 	wrong[0] ^= 1
-	l.sendFrom(second, l.tag, wire.AppendHeartbeatAck(nil, wrong))
-	if s := l.a.PathStats(1).State; s != assoc.PathUnconfirmed { // req 9260-5.4-2
+	l.SendFrom(second, l.Tag, wire.AppendHeartbeatAck(nil, wrong))
+	if s := l.A.PathStats(1).State; s != assoc.PathUnconfirmed { // req 9260-5.4-2
 		t.Fatalf("a wrong nonce confirmed the path: %v", s)
 	}
-	l.sendFrom(second, l.tag, wire.AppendHeartbeatAck(nil, h.Info()))
-	if s := l.a.PathStats(1).State; s != assoc.PathActive {
+	l.SendFrom(second, l.Tag, wire.AppendHeartbeatAck(nil, h.Info()))
+	if s := l.A.PathStats(1).State; s != assoc.PathActive {
 		t.Fatalf("the right nonce did not confirm the path: %v", s)
 	}
-	if e, ok := l.h.event(assoc.EventPathUp); !ok || e.Path != second {
+	if e, ok := l.Host.Event(assoc.EventPathUp); !ok || e.Path != second {
 		t.Errorf("no EventPathUp for it: %+v", e)
 	}
+}
+
+func TestTagsAndTSNsAreRandom(t *testing.T) {
+	// req 9260-3.3.2-14, 9260-3.3.3-11: each bit of them is 0 in some and 1 in others.
+	var tsn, tag [2]struct{ ones, zeros uint32 }
+	note := func(side int, i wire.Init) {
+		tsn[side].ones |= uint32(i.TSN())
+		tsn[side].zeros |= ^uint32(i.TSN())
+		tag[side].ones |= i.Tag()
+		tag[side].zeros |= ^i.Tag()
+	}
+	l := lab.Bare(t)
+	l.Listen(nil)
+	for i := range 64 {
+		a, err := l.Host.Endpoint.Connect(l.Now, nil, 0, l.Host.Addr, []netip.AddrPort{l.Peer}, uint16(1+i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Host.Assocs = []*assoc.Assoc{a}
+		init, _ := wire.AsInit(lab.ChunkOf(l.Flush()[0], wire.ChunkInit))
+		note(0, init)
+		l.Host.Assocs = nil
+		out := l.Send(0, lab.InitChunk(uint32(1+i), 1))
+		ack, _ := wire.AsInit(lab.ChunkOf(out[0], wire.ChunkInitAck))
+		note(1, ack)
+	}
+	for side, what := range []string{"INIT", "INIT ACK"} {
+		if tsn[side].ones&tsn[side].zeros != 1<<32-1 || tag[side].ones&tag[side].zeros != 1<<32-1 {
+			t.Errorf("%s: some bits of TSN or tag never change", what)
+		}
+	}
+}
+
+func TestInitiateTagIsNeverZero(t *testing.T) {
+	// req 9260-3.3.3-2: randomness that begins with zeros is drawn again.
+	rnd := io.MultiReader(bytes.NewReader(make([]byte, 24)), rand.New(rand.NewSource(1)))
+	l := lab.Bare(t)
+	l.Host.Endpoint = endpoint.New(endpoint.Config{Rand: rnd, MTU: func(_, _ netip.Addr) int { return lab.MTU }})
+	l.Listen(nil)
+	l.Initiate()
+	if l.Tag == 0 {
+		t.Error("INIT ACK with Initiate Tag 0")
+	}
+}
+
+// dries up after a number of octets.
+type dries struct{ left int }
+
+func (d *dries) Read(p []byte) (int, error) {
+	if d.left -= len(p); d.left < 0 {
+		return 0, io.EOF
+	}
+	for i := range p {
+		p[i] = byte(d.left + i)
+	}
+	return len(p), nil
+}
+
+// Without randomness no tag is made: an INIT is refused, and one for an association leaves it as it is.
+func TestNoTagWithoutRandomness(t *testing.T) {
+	for enough := range 6 * 8 {
+		l := lab.Bare(t)
+		rnd := &dries{left: 8 * enough}
+		l.Host.Endpoint = endpoint.New(endpoint.Config{Rand: rnd, MTU: func(_, _ netip.Addr) int { return lab.MTU }})
+		l.Listen(nil)
+		out := l.Send(0, lab.InitChunk(l.PeerTag, l.TSN))
+		if rnd.left < 0 {
+			l.Expect(out, "ABORT")
+			if code, _ := lab.CauseOf(out[0]); code != wire.CauseOutOfResource {
+				t.Errorf("cause %v", code)
+			}
+			continue
+		}
+		l.NoteInitAck(out[0])
+		l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+		out = l.Send(0, lab.InitChunk(0x12121212, 5))
+		if l.InState(assoc.Established); rnd.left < 0 {
+			l.Expect(out, "")
+			continue
+		}
+		if l.NoteInitAck(out[0]); l.Tag == l.A.LocalTag() || l.Tag == 0 {
+			t.Errorf("tag %#x for a restart of %#x", l.Tag, l.A.LocalTag())
+		}
+		return
+	}
+	t.Error("there is never enough")
 }

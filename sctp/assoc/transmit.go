@@ -11,8 +11,8 @@ import (
 // headerRoom is the common header of a packet in octets.
 const headerRoom = wire.CommonHeaderLen
 
-// PollTransmit adds the packets that are to be sent now. more says that out was full: write it, reset
-// it and call again. After EventDown there may still be a last packet.
+// PollTransmit adds the packets that are to be sent now. more says that out was full, or that a SACK has acknowledged so much that it is
+// processed in parts, one a call: write out, reset it and call again, after others have had their turn. After EventDown there may still be a last packet.
 func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 	a.expire(now)
 	if !a.continues {
@@ -20,13 +20,18 @@ func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 		a.sender.StartBurst() // a new opportunity for Max.Burst packets, section 6.1
 	}
 	a.continues = true
+	if a.sender.More() && len(out.Pkts) == 0 && a.state != Closed { // else packets there are about what this gives back
+		a.acknowledged(now, a.sender.Continue())
+		a.progress(now)
+	}
+	a.unsound()
 	if a.outbox.PollTransmit(out) {
 		return true
 	}
 	for a.state != Closed && !out.Full() {
 		if !a.transmit(now, out) {
 			a.continues = false
-			return false
+			return a.unsound() || a.sender.More()
 		}
 	}
 	return a.state != Closed

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -19,39 +21,23 @@ var (
 )
 
 // listingLab has an association whose peer lists further addresses.
-func listingLab(t *testing.T, cfg *assoc.Config, more ...netip.AddrPort) (l *lab, out []posted) {
+func listingLab(t *testing.T, cfg *assoc.Config, more ...netip.AddrPort) (l *lab.Lab, out []lab.Posted) {
 	t.Helper()
-	l = bareLab(t)
-	l.listen(cfg)
+	l = lab.Bare(t)
+	l.Listen(cfg)
 	var params [][]byte
 	for _, m := range more {
 		params = append(params, wire.AppendAddressParam(nil, m.Addr()))
 	}
-	l.initiate(params...)
-	return l, l.post(l.peer, l.tag, wire.AppendCookieEcho(nil, l.cookie))
-}
-
-// until lets time pass and hands each packet to see.
-func (l *lab) until(end rawio.Time, see func(posted)) {
-	for l.a.State() != assoc.Closed {
-		for _, p := range l.collect() {
-			see(p)
-		}
-		next := l.a.NextTimeout()
-		if next > end {
-			break
-		}
-		l.now = max(l.now, next)
-		l.a.HandleTimeout(l.now)
-	}
-	l.now = max(l.now, end)
+	l.Initiate(params...)
+	return l, l.Post(l.Peer, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 }
 
 // to returns what is for an address.
-func to(addr netip.AddrPort, out []posted) (list []wire.Packet) {
+func to(addr netip.AddrPort, out []lab.Posted) (list []wire.Packet) {
 	for _, p := range out {
-		if p.to == addr {
-			list = append(list, p.pkt)
+		if p.To == addr {
+			list = append(list, p.Pkt)
 		}
 	}
 	return list
@@ -60,26 +46,26 @@ func to(addr netip.AddrPort, out []posted) (list []wire.Packet) {
 func TestUnconfirmedAddressGetsProbesOnly(t *testing.T) {
 	// The peer lists two addresses that are not its own; nobody answers there.
 	l, out := listingLab(t, &assoc.Config{AssocMaxRetrans: 3, HeartbeatInterval: 20 * time.Second}, second, third)
-	start := l.now
+	start := l.Now
 	var probes [2][]time.Duration
 	answered := true // the peer's real address does
-	see := func(p posted) {
-		types := chunkTypes(p.pkt)
+	see := func(p lab.Posted) {
+		types := lab.ChunkTypes(p.Pkt)
 		for i, spoofed := range []netip.AddrPort{second, third} {
-			if p.to != spoofed {
+			if p.To != spoofed {
 				continue
 			}
 			if !slices.Equal(types, []wire.ChunkType{wire.ChunkHeartbeat}) { // req 9260-5.4-8
 				t.Fatalf("%v to an unconfirmed address", types)
 			}
-			probes[i] = append(probes[i], l.now.Sub(start))
+			probes[i] = append(probes[i], l.Now.Sub(start))
 		}
-		if d := chunkOf(p.pkt, wire.ChunkData); p.to == l.peer && d != nil && answered {
+		if d := lab.ChunkOf(p.Pkt, wire.ChunkData); p.To == l.Peer && d != nil && answered {
 			data, _ := wire.AsData(d)
-			l.deliver(l.peer, packet(portA, portB, l.tag, l.sack(data.TSN())))
+			l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Sack(data.TSN())))
 		}
-		if b := chunkOf(p.pkt, wire.ChunkHeartbeat); p.to == l.peer && b != nil && answered {
-			l.deliver(l.peer, packet(portA, portB, l.tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
+		if b := lab.ChunkOf(p.Pkt, wire.ChunkHeartbeat); p.To == l.Peer && b != nil && answered {
+			l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
 		}
 	}
 	for _, p := range out {
@@ -87,36 +73,32 @@ func TestUnconfirmedAddressGetsProbesOnly(t *testing.T) {
 	}
 	for range 100 {
 		m := assoc.Message{Body: [2][]byte{make([]byte, 3000)}}
-		if err := l.a.Send(l.now, &m); err != nil {
-			t.Fatal(err)
-		}
-		l.until(l.now.Add(3*time.Second), see)
+		must.OK(t, l.A.Send(l.Now, &m))
+		l.Until(l.Now.Add(3*time.Second), see)
 	}
-	l.inState(assoc.Established) // req 9260-5.4-5: six unanswered probes each, and three errors are the limit
+	l.InState(assoc.Established) // req 9260-5.4-5: six unanswered probes each, and three errors are the limit
 	for i, p := range probes {
 		// One each RTO, which doubles, while fewer than Path.Max.Retrans errors; then at HB.interval and RTO.
 		// req 9260-5.4-3, 9260-5.4-4
 		if n := len(p); n < 8 || n > 12 {
 			t.Errorf("address %d: probes at %v", i, p)
 		}
-		if s := pathTo(t, l.a, []netip.AddrPort{second, third}[i].Addr()); s.State != assoc.PathUnconfirmed || s.Errors < 6 {
+		if s := lab.PathTo(t, l.A, []netip.AddrPort{second, third}[i].Addr()); s.State != assoc.PathUnconfirmed || s.Errors < 6 {
 			t.Errorf("%+v", s)
 		}
 	}
 	// The real address fails: there is nowhere else to go.
 	answered = false
 	m := assoc.Message{Body: [2][]byte{make([]byte, 3000)}}
-	if err := l.a.Send(l.now, &m); err != nil {
-		t.Fatal(err)
-	}
-	l.until(l.now.Add(time.Hour), see)
-	l.collect()
-	if err, ok := l.h.downErr(); !ok || !errors.Is(err, assoc.ErrTimeout) {
+	must.OK(t, l.A.Send(l.Now, &m))
+	l.Until(l.Now.Add(time.Hour), see)
+	l.Collect()
+	if err, ok := l.Host.DownErr(); !ok || !errors.Is(err, assoc.ErrTimeout) {
 		t.Errorf("ended by %v", err)
 	}
 }
 
-func TestConfirmation(t *testing.T) {
+func TestOnlyTheNonceConfirmsAnAddress(t *testing.T) {
 	other := second.Addr().As16()
 	copy(other[:], netip.MustParseAddr("::ffff:10.0.0.9").AsSlice())
 	for _, row := range []struct {
@@ -134,21 +116,21 @@ func TestConfirmation(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l, out := listingLab(t, nil, second)
-			out = append(out, l.collect()...)
-			l.now = max(l.now, l.a.NextTimeout())
-			l.a.HandleTimeout(l.now)
-			out = append(out, l.collect()...)
+			out = append(out, l.Collect()...)
+			l.Now = max(l.Now, l.A.NextTimeout())
+			l.A.HandleTimeout(l.Now)
+			out = append(out, l.Collect()...)
 			probes := to(second, out)
 			if len(probes) != 1 {
-				t.Fatalf("sent %v", text(out))
+				t.Fatalf("sent %v", lab.Text(out))
 			}
-			value := slices.Clone(chunkOf(probes[0], wire.ChunkHeartbeat).Value())
+			value := slices.Clone(lab.ChunkOf(probes[0], wire.ChunkHeartbeat).Value())
 			row.spoil(value[4:])
-			l.now = l.now.Add(70 * time.Millisecond)
-			l.deliver(row.from, packet(portA, portB, l.tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, value)))
-			l.collect()
-			s := pathTo(t, l.a, second.Addr())
-			e, up := l.h.event(assoc.EventPathUp)
+			l.Now = l.Now.Add(70 * time.Millisecond)
+			l.Deliver(row.from, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, value)))
+			l.Collect()
+			s := lab.PathTo(t, l.A, second.Addr())
+			e, up := l.Host.Event(assoc.EventPathUp)
 			if (s.State == assoc.PathActive) != row.ok || up != row.ok || up && e.Path != second { // req 9260-5.4-7
 				t.Errorf("%+v, event %v %+v", s, up, e)
 			}
@@ -168,24 +150,24 @@ func TestProbesAreSpread(t *testing.T) {
 	real := list[6]
 	for _, burst := range []int{1, 3} {
 		l, out := listingLab(t, &assoc.Config{HBMaxBurst: burst, HeartbeatInterval: time.Hour}, list...)
-		start := l.now
+		start := l.Now
 		count := map[rawio.Time]int{} // HEARTBEATs by second, which is the RTO
 		confirmed := rawio.Never
-		see := func(p posted) {
-			b := chunkOf(p.pkt, wire.ChunkHeartbeat)
+		see := func(p lab.Posted) {
+			b := lab.ChunkOf(p.Pkt, wire.ChunkHeartbeat)
 			if b == nil {
 				return
 			}
-			count[rawio.Time(l.now.Sub(start)/time.Second)]++
-			if p.to == real {
-				l.deliver(real, packet(portA, portB, l.tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
-				confirmed = min(confirmed, l.now)
+			count[rawio.Time(l.Now.Sub(start)/time.Second)]++
+			if p.To == real {
+				l.Deliver(real, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
+				confirmed = min(confirmed, l.Now)
 			}
 		}
 		for _, p := range out {
 			see(p)
 		}
-		l.until(start.Add(20*time.Second), see)
+		l.Until(start.Add(20*time.Second), see)
 		for s, n := range count {
 			if n > burst { // req 9260-5.4-6, 9260-8.3-9
 				t.Errorf("HB.Max.Burst %d: %d HEARTBEATs in second %d", burst, n, s)
@@ -200,132 +182,111 @@ func TestProbesAreSpread(t *testing.T) {
 func TestWhatComesFromAnUnconfirmedAddressIsAnsweredElsewhere(t *testing.T) {
 	for _, row := range []struct {
 		name   string
-		chunks func(l *lab) [][]byte
+		chunks func(l *lab.Lab) [][]byte
 		want   wire.ChunkType
 	}{
-		{"DATA", func(l *lab) [][]byte { return [][]byte{l.data("x")} }, wire.ChunkSack},
-		{"an unknown chunk", func(*lab) [][]byte { return [][]byte{wire.AppendChunk(nil, 0xc7, 0, nil)} }, wire.ChunkError},
-		{"COOKIE ECHO again", func(l *lab) [][]byte { return [][]byte{wire.AppendCookieEcho(nil, l.cookie)} }, wire.ChunkCookieAck},
-		{"SHUTDOWN", func(l *lab) [][]byte { return [][]byte{wire.AppendShutdown(nil, l.hostTSN-1)} }, wire.ChunkShutdownAck},
-		{"DATA without user data", func(l *lab) [][]byte {
-			return [][]byte{wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagB | wire.FlagE, TSN: l.tsn})}
+		{"DATA", func(l *lab.Lab) [][]byte { return [][]byte{l.Data("x")} }, wire.ChunkSack},
+		{"an unknown chunk", func(*lab.Lab) [][]byte { return [][]byte{wire.AppendChunk(nil, 0xc7, 0, nil)} }, wire.ChunkError},
+		{"COOKIE ECHO again", func(l *lab.Lab) [][]byte { return [][]byte{wire.AppendCookieEcho(nil, l.Cookie)} }, wire.ChunkCookieAck},
+		{"SHUTDOWN", func(l *lab.Lab) [][]byte { return [][]byte{wire.AppendShutdown(nil, l.HostTSN-1)} }, wire.ChunkShutdownAck},
+		{"DATA without user data", func(l *lab.Lab) [][]byte {
+			return [][]byte{wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagB | wire.FlagE, TSN: l.TSN})}
 		}, wire.ChunkAbort},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l, _ := listingLab(t, nil, second)
-			out := l.post(second, l.tag, row.chunks(l)...)
+			out := l.Post(second, l.Tag, row.chunks(l)...)
 			for _, p := range to(second, out) {
-				if types := chunkTypes(p); !slices.Equal(types, []wire.ChunkType{wire.ChunkHeartbeat}) { // req 9260-5.4-8
+				if types := lab.ChunkTypes(p); !slices.Equal(types, []wire.ChunkType{wire.ChunkHeartbeat}) { // req 9260-5.4-8
 					t.Errorf("%v to an unconfirmed address", types)
 				}
 			}
-			if !slices.ContainsFunc(to(l.peer, out), func(p wire.Packet) bool { return has(p, row.want) }) {
-				t.Errorf("no %v: %v", row.want, text(out))
+			if !slices.ContainsFunc(to(l.Peer, out), func(p wire.Packet) bool { return lab.Has(p, row.want) }) {
+				t.Errorf("no %v: %v", row.want, lab.Text(out))
 			}
 		})
 	}
 	t.Run("SHUTDOWN ACK", func(t *testing.T) {
 		l, _ := listingLab(t, nil, second)
-		if err := l.a.Shutdown(l.now); err != nil {
-			t.Fatal(err)
-		}
-		l.collect()
-		out := l.post(second, l.tag, wire.AppendShutdownAck(nil))
-		if len(to(second, out)) != 0 || !has(to(l.peer, out)[0], wire.ChunkShutdownComplete) {
-			t.Error(text(out))
+		must.OK(t, l.A.Shutdown(l.Now))
+		l.Collect()
+		out := l.Post(second, l.Tag, wire.AppendShutdownAck(nil))
+		if len(to(second, out)) != 0 || !lab.Has(to(l.Peer, out)[0], wire.ChunkShutdownComplete) {
+			t.Error(lab.Text(out))
 		}
 	})
 	t.Run("HEARTBEAT is answered there", func(t *testing.T) {
 		l, _ := listingLab(t, nil, second)
-		if out := to(second, l.post(second, l.tag, wire.AppendHeartbeat(nil, []byte("x")))); !slices.ContainsFunc(out, func(p wire.Packet) bool { return has(p, wire.ChunkHeartbeatAck) }) {
+		if out := to(second, l.Post(second, l.Tag, wire.AppendHeartbeat(nil, []byte("x")))); !slices.ContainsFunc(out, func(p wire.Packet) bool { return lab.Has(p, wire.ChunkHeartbeatAck) }) {
 			t.Error("no HEARTBEAT ACK")
 		}
 	})
 }
 
-// confirm answers the probe of an address.
-func (l *lab) confirm(t *testing.T, addr netip.AddrPort) {
-	t.Helper()
-	done := false
-	l.until(l.now.Add(10*time.Second), func(p posted) {
-		if b := chunkOf(p.pkt, wire.ChunkHeartbeat); b != nil {
-			l.deliver(p.to, packet(portA, portB, l.tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
-			done = done || p.to == addr
-		}
-	})
-	if !done || pathTo(t, l.a, addr.Addr()).State != assoc.PathActive {
-		t.Fatal("not confirmed")
-	}
-}
-
 func TestSackGoesBackWhereDataCameFrom(t *testing.T) {
 	l, _ := listingLab(t, &assoc.Config{HeartbeatInterval: -1}, second)
-	l.confirm(t, second)
-	sackTo := func(out []posted) (dest []netip.AddrPort) {
+	l.Confirm(second)
+	sackTo := func(out []lab.Posted) (dest []netip.AddrPort) {
 		for _, p := range out {
-			if has(p.pkt, wire.ChunkSack) {
-				dest = append(dest, p.to)
+			if lab.Has(p.Pkt, wire.ChunkSack) {
+				dest = append(dest, p.To)
 			}
 		}
 		return dest
 	}
-	l.post(l.peer, l.tag, l.data("the first is acknowledged at once"))
-	for _, from := range []netip.AddrPort{l.peer, second, second, l.peer} {
-		l.post(from, l.tag, l.data("x"))
-		out := l.post(from, l.tag, l.data("y"))                             // the second packet: at once
+	l.Post(l.Peer, l.Tag, l.Data("the first is acknowledged at once"))
+	for _, from := range []netip.AddrPort{l.Peer, second, second, l.Peer} {
+		l.Post(from, l.Tag, l.Data("x"))
+		out := l.Post(from, l.Tag, l.Data("y"))                             // the second packet: at once
 		if got := sackTo(out); !slices.Equal(got, []netip.AddrPort{from}) { // req 9260-6.4-3, 9260-6.4-2
 			t.Errorf("DATA from %v: SACK to %v", from, got)
 		}
 	}
 	// Own DATA on the primary path does not take along the SACK for the other.
-	l.post(second, l.tag, l.data("x"))
+	l.Post(second, l.Tag, l.Data("x"))
 	m := assoc.Message{Body: [2][]byte{make([]byte, 100)}}
-	if err := l.a.Send(l.now, &m); err != nil {
-		t.Fatal(err)
+	must.OK(t, l.A.Send(l.Now, &m))
+	out := l.Collect()
+	if len(out) != 1 || out[0].To != l.Peer || lab.Has(out[0].Pkt, wire.ChunkSack) {
+		t.Error(lab.Text(out))
 	}
-	out := l.collect()
-	if len(out) != 1 || out[0].to != l.peer || has(out[0].pkt, wire.ChunkSack) {
-		t.Error(text(out))
-	}
-	l.post(second, l.tag, l.data("x"))
+	l.Post(second, l.Tag, l.Data("x"))
 	// Duplicates: the SACKs seem to get lost, and take turns. req 9260-6.4-4
-	dup := dataChunk(l.tsn-1, 0, 0, "x")
-	for i, want := range []netip.AddrPort{l.peer, second, l.peer} {
-		if got := sackTo(l.post(second, l.tag, dup)); !slices.Equal(got, []netip.AddrPort{want}) {
+	dup := lab.DataChunk(l.TSN-1, 0, 0, "x")
+	for i, want := range []netip.AddrPort{l.Peer, second, l.Peer} {
+		if got := sackTo(l.Post(second, l.Tag, dup)); !slices.Equal(got, []netip.AddrPort{want}) {
 			t.Errorf("duplicate %d from the second address: SACK to %v, want %v", i+1, got, want)
 		}
 	}
-	l.post(second, l.tag, l.data("x"))
-	if got := sackTo(l.post(second, l.tag, l.data("x"))); !slices.Equal(got, []netip.AddrPort{second}) {
+	l.Post(second, l.Tag, l.Data("x"))
+	if got := sackTo(l.Post(second, l.Tag, l.Data("x"))); !slices.Equal(got, []netip.AddrPort{second}) {
 		t.Errorf("then SACK to %v", got)
 	}
 }
 
 // Answers leave from the own address that was asked, whatever the path's is.
 func TestAnswersLeaveFromTheAddressThatWasAsked(t *testing.T) {
-	l := bareLab(t)
-	l.listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 10.0.0.2"), HeartbeatInterval: -1})
-	l.shake()
-	first := l.h.addr
-	l.h.addr = netip.MustParseAddrPort("10.0.0.2:0")
-	l.deliver(l.peer, packet(portA, portB, l.tag, wire.AppendHeartbeat(nil, []byte("x"))))
-	l.deliver(l.peer, packet(portA, portB, l.tag, l.data("1")))
-	l.deliver(l.peer, packet(portA, portB, l.tag, l.data("2")))
+	l := lab.Bare(t)
+	l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 10.0.0.2"), HeartbeatInterval: -1})
+	l.Shake()
+	first := l.Host.Addr
+	l.Host.Addr = netip.MustParseAddrPort("10.0.0.2:0")
+	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))))
+	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Data("1")))
+	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Data("2")))
 	m := assoc.Message{Body: [2][]byte{make([]byte, 100)}}
-	if err := l.a.Send(l.now, &m); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.A.Send(l.Now, &m))
 	from := map[wire.ChunkType]netip.AddrPort{}
 	for more := true; more; {
-		more = l.a.PollTransmit(l.now, l.h.batch)
-		for _, p := range l.h.batch.Pkts {
-			for _, c := range chunkTypes(slices.Concat(p.Vec...)) {
+		more = l.A.PollTransmit(l.Now, l.Host.Batch)
+		for _, p := range l.Host.Batch.Pkts {
+			for _, c := range lab.ChunkTypes(slices.Concat(p.Vec...)) {
 				from[c] = p.Local
 			}
 		}
-		l.h.batch.Reset()
+		l.Host.Batch.Reset()
 	}
-	want := map[wire.ChunkType]netip.AddrPort{wire.ChunkHeartbeatAck: l.h.addr, wire.ChunkSack: l.h.addr, wire.ChunkData: first}
+	want := map[wire.ChunkType]netip.AddrPort{wire.ChunkHeartbeatAck: l.Host.Addr, wire.ChunkSack: l.Host.Addr, wire.ChunkData: first}
 	for c, addr := range want {
 		if from[c] != addr {
 			t.Errorf("%v from %v, want %v", c, from[c], addr)
@@ -336,19 +297,19 @@ func TestAnswersLeaveFromTheAddressThatWasAsked(t *testing.T) {
 func TestHeartbeatsOfOnePathCanBeSetAndAskedFor(t *testing.T) {
 	// req 9260-8.3-4, 9260-11.1-9
 	l, _ := listingLab(t, &assoc.Config{HeartbeatInterval: 30 * time.Second}, second)
-	l.confirm(t, second)
+	l.Confirm(second)
 	stranger := netip.MustParseAddr("10.0.0.99")
-	if err := l.a.SetHeartbeat(l.now, stranger, time.Second); !errors.Is(err, assoc.ErrNoPath) {
+	if err := l.A.SetHeartbeat(l.Now, stranger, time.Second); !errors.Is(err, assoc.ErrNoPath) {
 		t.Error(err)
 	}
-	if err := l.a.RequestHeartbeat(l.now, stranger); !errors.Is(err, assoc.ErrNoPath) {
+	if err := l.A.RequestHeartbeat(l.Now, stranger); !errors.Is(err, assoc.ErrNoPath) {
 		t.Error(err)
 	}
 	count := func(d time.Duration) (n [2]int) {
-		l.until(l.now.Add(d), func(p posted) {
-			if b := chunkOf(p.pkt, wire.ChunkHeartbeat); b != nil {
-				l.deliver(p.to, packet(portA, portB, l.tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
-				if p.to == second {
+		l.Until(l.Now.Add(d), func(p lab.Posted) {
+			if b := lab.ChunkOf(p.Pkt, wire.ChunkHeartbeat); b != nil {
+				l.Deliver(p.To, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
+				if p.To == second {
 					n[1]++
 				} else {
 					n[0]++
@@ -357,59 +318,58 @@ func TestHeartbeatsOfOnePathCanBeSetAndAskedFor(t *testing.T) {
 		})
 		return n
 	}
-	if err := l.a.SetHeartbeat(l.now, second.Addr(), -1); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.A.SetHeartbeat(l.Now, second.Addr(), -1))
 	if n := count(5 * time.Minute); n[0] < 9 || n[1] != 0 {
 		t.Errorf("disabled on one path: %d HEARTBEATs", n)
 	}
-	if err := l.a.SetHeartbeat(l.now, second.Addr(), 4*time.Second); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.A.SetHeartbeat(l.Now, second.Addr(), 4*time.Second))
 	if n := count(5 * time.Minute); n[0] < 9 || n[0] > 10 || n[1] < 50 || n[1] > 66 {
 		t.Errorf("faster on one path: %d HEARTBEATs", n)
 	}
-	if err := l.a.RequestHeartbeat(l.now, l.peer.Addr()); err != nil {
-		t.Fatal(err)
+	must.OK(t, l.A.RequestHeartbeat(l.Now, l.Peer.Addr()))
+	out := l.Collect()
+	if len(out) != 1 || out[0].To != l.Peer || !lab.Has(out[0].Pkt, wire.ChunkHeartbeat) {
+		t.Errorf("on demand: %v", lab.Text(out))
 	}
-	out := l.collect()
-	if len(out) != 1 || out[0].to != l.peer || !has(out[0].pkt, wire.ChunkHeartbeat) {
-		t.Errorf("on demand: %v", text(out))
-	}
-	a := activeLab(t, nil)
-	if err := a.a.RequestHeartbeat(a.now, a.peer.Addr()); !errors.Is(err, assoc.ErrNotUp) {
+	a := lab.Active(t, nil)
+	if err := a.A.RequestHeartbeat(a.Now, a.Peer.Addr()); !errors.Is(err, assoc.ErrNotUp) {
 		t.Error(err)
 	}
-	a.a.Abort(a.now, nil)
-	if err := a.a.RequestHeartbeat(a.now, a.peer.Addr()); !errors.Is(err, assoc.ErrClosing) {
+	a.A.Abort(a.Now, nil)
+	if err := a.A.RequestHeartbeat(a.Now, a.Peer.Addr()); !errors.Is(err, assoc.ErrClosing) {
 		t.Error(err)
 	}
 }
 
 // info returns the nonce of a HEARTBEAT.
 func nonce(pkt wire.Packet) uint64 {
-	h, _ := wire.AsHeartbeat(chunkOf(pkt, wire.ChunkHeartbeat))
+	h, _ := wire.AsHeartbeat(lab.ChunkOf(pkt, wire.ChunkHeartbeat))
 	return binary.BigEndian.Uint64(h.Info())
 }
 
-func TestAnswerToAnOlderProbeConfirmsNothing(t *testing.T) {
-	l, out := listingLab(t, nil, second)
-	var probes []wire.Packet
-	see := func(p posted) {
-		if p.to == second {
-			probes = append(probes, p.pkt)
+// Answers may be slower than the RTO in which the next probe goes out: those to the last four count, each once.
+func TestAnswerToAProbeOfLongAgoConfirmsNothing(t *testing.T) {
+	for age, want := range []assoc.PathState{assoc.PathActive, assoc.PathActive, assoc.PathActive, assoc.PathActive, assoc.PathUnconfirmed} { // req 9260-5.4-2
+		l, out := listingLab(t, nil, second)
+		var probes []wire.Packet
+		see := func(p lab.Posted) {
+			if p.To == second {
+				probes = append(probes, p.Pkt)
+			}
 		}
-	}
-	for _, p := range out {
-		see(p)
-	}
-	l.until(l.now.Add(1500*time.Millisecond), see)
-	if len(probes) != 2 || nonce(probes[0]) == nonce(probes[1]) {
-		t.Fatalf("%d probes", len(probes))
-	}
-	value := chunkOf(probes[0], wire.ChunkHeartbeat).Value()
-	l.deliver(second, packet(portA, portB, l.tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, value)))
-	if pathTo(t, l.a, second.Addr()).State != assoc.PathUnconfirmed {
-		t.Error("confirmed")
+		for _, p := range out {
+			see(p)
+		}
+		l.Until(l.Now.Add(15500*time.Millisecond), see)
+		if len(probes) != 5 || nonce(probes[0]) == nonce(probes[1]) {
+			t.Fatalf("%d probes", len(probes))
+		}
+		value := lab.ChunkOf(probes[4-age], wire.ChunkHeartbeat).Value()
+		answer := lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, value))
+		l.Deliver(second, answer)
+		l.Deliver(second, answer)
+		if got, s := lab.PathTo(t, l.A, second.Addr()).State, l.A.Stats(); got != want || s.HeartbeatAcksIn+s.BadHeartbeatAcks != 2 || s.BadHeartbeatAcks == 0 {
+			t.Errorf("answer to the last but %d: %v, %d answers, %d bad ones", age, got, s.HeartbeatAcksIn, s.BadHeartbeatAcks)
+		}
 	}
 }

@@ -22,7 +22,6 @@ type cubic struct {
 	wMax  float64       // cwnd before the last reduction, lowered by fast convergence
 	prior float64       // cwnd before the last reduction
 	epoch rawio.Time    // when the present growth began, rawio.Never before the first Ack of it
-	start float64       // cwnd then
 	k     time.Duration // from epoch until the curve reaches wMax
 	est   float64       // what Reno's window would be (section 4.3)
 	next  float64       // cwnd with its fraction
@@ -66,10 +65,10 @@ func (c *cubic) OnAck(now rawio.Time, a Ack) {
 // begin starts the curve from the present cwnd (section 4.2).
 func (c *cubic) begin(now rawio.Time) {
 	c.epoch = now
-	c.start = float64(c.cwnd)
-	c.est, c.next = c.start, c.start
-	c.wMax = max(c.wMax, c.start)
-	c.k = time.Duration(math.Cbrt((c.wMax-c.start)/float64(c.pmdcs)/cubicC) * float64(time.Second))
+	start := float64(c.cwnd)
+	c.wMax = max(c.wMax, start)
+	c.k = time.Duration(math.Cbrt((c.wMax-start)/float64(c.pmdcs)/cubicC) * float64(time.Second))
+	c.est, c.next = start, start
 }
 
 // avoid is sections 4.2 to 4.5: follow the curve, but never fall behind Reno.

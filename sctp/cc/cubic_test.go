@@ -8,9 +8,9 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// drive acknowledges full windows, one a round trip, for a time.
+// drive acknowledges full windows, one a round trip, for a time, or until they are absurd.
 func drive(c Controller, now rawio.Time, rtt, length time.Duration) rawio.Time {
-	for end := now.Add(length); now < end; now = now.Add(rtt) {
+	for end := now.Add(length); now < end && c.Window() < 1<<27; now = now.Add(rtt) {
 		for left := c.Window(); left > 0; left -= 2 * 1000 {
 			c.OnAck(now, Ack{Octets: 2000, Flight: c.Window(), RTT: rtt})
 		}
@@ -64,8 +64,27 @@ func TestCubicFastConvergence(t *testing.T) {
 	c.cwnd, c.ssthresh = 1_000_000, 1
 	c.OnLoss(0)
 	c.OnLoss(0) // again, below the old W_max: somebody else wants a share
-	if want := 700_000 * 0.85; math.Abs(c.wMax-want) > 1 {
+	want := 700_000 * 0.85
+	if math.Abs(c.wMax-want) > 1 {
 		t.Errorf("W_max %v, want %v", c.wMax, want)
+	}
+	c.cwnd = int(want)
+	c.wMax = float64(c.cwnd)
+	if c.OnLoss(0); c.wMax != float64(int(want)) {
+		t.Errorf("W_max %v after a loss right there", c.wMax)
+	}
+	c.cwnd = 5000
+	if c.OnLoss(0); c.Window() != 4000 || c.Ssthresh() != 4000 {
+		t.Errorf("cwnd %d, ssthresh %d, want no less than four chunks", c.Window(), c.Ssthresh())
+	}
+}
+
+func TestWindowFitsThirtyOneBits(t *testing.T) {
+	huge := newReno{cwnd: math.MaxInt32 - 1, ssthresh: 1, pmdcs: 1 << 30}
+	for _, c := range []Controller{&huge, &cubic{newReno: huge, epoch: rawio.Never}} {
+		if c.OnAck(0, Ack{Octets: 1 << 33, Flight: 1 << 33, RTT: time.Hour}); c.Window() != math.MaxInt32 {
+			t.Errorf("%T: cwnd %d", c, c.Window())
+		}
 	}
 }
 
@@ -84,10 +103,33 @@ func TestCubicTimeout(t *testing.T) {
 	}
 }
 
+// However far the curve is ahead, cwnd grows by no more than half of what a window of acknowledgements says, and a
+// curve that falls back because the round trip has become shorter does not shrink it (RFC 9438 section 4.2).
+func TestCubicTargetIsBounded(t *testing.T) {
+	c := NewCubic(1000, false).(*cubic)
+	c.cwnd, c.ssthresh = 100_000, 50_000
+	ack := func(at, rtt time.Duration) int {
+		c.OnAck(rawio.Time(at), Ack{Octets: 2000, Flight: c.Window(), RTT: rtt})
+		return c.Window()
+	}
+	if w := ack(0, time.Minute); w != 101_000 {
+		t.Errorf("cwnd %d after one of fifty acknowledgements, want a fiftieth of 50000 more than 100000", w)
+	}
+	if w := ack(time.Second, time.Millisecond); w < 101_000 || w > 101_100 {
+		t.Errorf("cwnd %d after a round trip that is shorter", w)
+	}
+	c = NewCubic(1000, false).(*cubic)
+	c.cwnd, c.ssthresh, c.prior = 100_000, 50_000, 100_000
+	if w := ack(0, 0); w != 100_020 {
+		t.Errorf("cwnd %d, want what Reno would have where the window was when it was last reduced (section 4.3)", w)
+	}
+}
+
 // Time during which cwnd was not the limit does not count as growth (section 5.8).
 func TestCubicDoesNotGrowUnused(t *testing.T) {
 	c := NewCubic(1000, false).(*cubic)
 	c.cwnd, c.ssthresh = 100_000, 50_000
+	c.OnAck(0, Ack{Octets: 1, Flight: 100_000, RTT: time.Second}) // it is in use, and then no more
 	before := c.Window()
 	for i := range 100 {
 		c.OnAck(rawio.Time(0).Add(time.Duration(i)*time.Second), Ack{Octets: 2000, Flight: 3000, RTT: time.Second})
@@ -96,7 +138,70 @@ func TestCubicDoesNotGrowUnused(t *testing.T) {
 		t.Errorf("cwnd grew from %d to %d without being used", before, c.Window())
 	}
 	c.OnAck(rawio.Time(0).Add(101*time.Second), Ack{Octets: 2000, Flight: 200_000, RTT: time.Second})
-	if c.Window() > before+2000 {
+	if c.Window() > before+50 {
 		t.Errorf("cwnd jumped to %d at the first acknowledgement after a quiet time", c.Window())
+	}
+}
+
+// cwnd follows the equations of RFC 9438 section 4, written down from there, through losses, silence and recovery.
+func TestCubicIsThatOfTheRFC(t *testing.T) {
+	const rtt, acked, mss = 100 * time.Millisecond, 2000, 1000.0
+	for _, size := range []int{1_000_000, 20_000} { // where the cubic curve decides, and where Reno does
+		c := NewCubic(mss, false).(*cubic)
+		c.cwnd, c.ssthresh, c.rtt = size, size/2, rtt
+		c.OnLoss(0)
+		wMax, prior, began := float64(size), float64(size), time.Duration(-1)
+		var start, next, reno float64
+		for n, now := 0, time.Duration(0); n < 3000; n, now = n+1, now+5*time.Millisecond {
+			if n == 0 || n == 1000 {
+				c.cwnd++ // congestion avoidance begins above ssthresh
+			}
+			cwnd := float64(c.cwnd)
+			switch {
+			case n == 999: // equations 4.6 and 4.7
+				c.OnLoss(rawio.Time(now))
+				prior, began = cwnd, -1
+				if wMax, cwnd = max(cwnd, wMax), 0.7*cwnd; prior < wMax {
+					wMax = prior * 1.7 / 2
+				}
+				next = cwnd
+			case n == 1500:
+				c.OnAck(rawio.Time(now), Ack{Octets: acked, Flight: c.cwnd, RTT: rtt, Recovery: true})
+				next = cwnd
+			case n == 2000:
+				c.OnIdle(rawio.Time(now), 0)
+				began = -1
+			default:
+				a := Ack{Octets: acked, Flight: c.cwnd}
+				if n%10 == 1 {
+					a.RTT = rtt
+				}
+				c.OnAck(rawio.Time(now), a)
+				if began < 0 {
+					began, start, next, reno, wMax = now, cwnd, cwnd, cwnd, max(wMax, cwnd)
+				}
+				k := math.Cbrt((wMax - start) / mss / 0.4)
+				target := mss*0.4*math.Pow((now-began+rtt).Seconds()-k, 3) + wMax
+				next += (min(max(target, next), 1.5*next) - next) * acked / next
+				alpha := 3 * 0.3 / 1.7
+				if reno >= prior {
+					alpha = 1
+				}
+				reno += alpha * mss * acked / cwnd
+				next = max(next, reno)
+			}
+			if math.Abs(float64(c.Window())-next) > 2 {
+				t.Fatalf("from %d, after %v: cwnd %d, want %.0f", size, now, c.Window(), next)
+			}
+		}
+	}
+	c := NewCubic(mss, false).(*cubic)
+	c.cwnd = 20_000
+	c.OnLoss(0)
+	if c.OnIdle(0, 1); c.Window() != 7000 || c.Ssthresh() != 14_000 {
+		t.Errorf("after silence: cwnd %d, ssthresh %d", c.Window(), c.Ssthresh())
+	}
+	if c.Reset(); c.wMax != 0 || c.prior != 0 || c.epoch != rawio.Never || c.Window() != 4000 || c.Ssthresh() != math.MaxInt32 {
+		t.Errorf("after a reset: %+v", c)
 	}
 }

@@ -27,15 +27,16 @@ func (h *hystart) careful() bool { return h.rounds > 0 }
 // acked takes what a SACK says of the round trip and reports whether slow start is over.
 func (h *hystart) acked(a Ack) (over bool) {
 	if a.RTT > 0 {
-		over = h.samples > 0 && h.samples < enough && h.judge()
+		over = h.samples != 0 && h.samples < enough && h.judge()
 		h.last, h.current, h.samples = h.current, 0, 0
 	}
-	if a.Trip <= 0 {
+	if a.Trip == 0 {
 		return over
 	}
-	if h.samples == 0 || a.Trip < h.current {
+	if h.samples == 0 {
 		h.current = a.Trip
 	}
+	h.current = min(h.current, a.Trip)
 	h.samples++
 	return over || h.samples == enough && h.judge()
 }
@@ -45,14 +46,14 @@ func (h *hystart) acked(a Ack) (over bool) {
 func (h *hystart) judge() (over bool) {
 	rise := min(max(h.last/8, minRTTThresh), maxRTTThresh)
 	switch {
-	case h.last > 0 && h.current >= h.last+max(2*rise, h.last/4):
+	case h.last != 0 && h.current >= h.last+max(2*rise, h.last/4):
 		return true
 	case h.rounds > 0 && h.current < h.baseline:
 		h.rounds = 0 // it was no queue
 	case h.rounds > 0:
 		h.rounds--
 		return h.rounds == 0
-	case h.last > 0 && h.current >= h.last+rise:
+	case h.last != 0 && h.current >= h.last+rise:
 		h.rounds, h.baseline = cautious, h.current
 	}
 	return false

@@ -1,6 +1,7 @@
 package cc
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -39,37 +40,6 @@ func TestSlowStartEndsWhenAQueueBuilds(t *testing.T) {
 	}
 }
 
-func TestSlowStartGoesOnAfterAFalseAlarm(t *testing.T) {
-	c := NewReno(1000, false)
-	rounds(c, 100*ms, 120*ms, 100*ms)
-	before := c.Window()
-	rounds(c, 100*ms)
-	if c.Window() < before*19/10 {
-		t.Errorf("cwnd grew from %d to %d, want slow start to have gone on", before, c.Window())
-	}
-}
-
-// A round is judged by the shortest of its samples: SACKs that were delayed say nothing of a queue.
-func TestDelayedSacksAreNoQueue(t *testing.T) {
-	c := NewReno(1000, false)
-	rounds(c, 100*ms, 100*ms)
-	before := c.Window()
-	for i := range before / 1000 {
-		a := Ack{Octets: 1000, Flight: c.Window(), Trip: 200 * ms}
-		switch i {
-		case 0:
-			a.RTT = 200 * ms
-		case 4:
-			a.Trip = 100 * ms
-		}
-		c.OnAck(0, a)
-	}
-	rounds(c, 100*ms)
-	if c.Window() < before*39/10 || c.Ssthresh() < c.Window() {
-		t.Errorf("cwnd grew from %d to %d, ssthresh %d, want slow start to have gone on", before, c.Window(), c.Ssthresh())
-	}
-}
-
 // A queue that is a quarter of the round trip long after one round leaves no time for careful ones.
 func TestSlowStartEndsAtOnceWhenTheQueueIsLong(t *testing.T) {
 	for name, make := range map[string]Factory{"NewReno": NewReno, "CUBIC": NewCubic} {
@@ -79,6 +49,85 @@ func TestSlowStartEndsAtOnceWhenTheQueueIsLong(t *testing.T) {
 		rounds(c, 385*ms)
 		if c.Ssthresh() > before*3/2 || c.Window() > before*3/2 {
 			t.Errorf("%s: cwnd %d, ssthresh %d after a round with a long queue that began with %d", name, c.Window(), c.Ssthresh(), before)
+		}
+	}
+}
+
+// What HyStart++ makes of rounds (RFC 9406 section 4.2). A round is its samples, 0 for a SACK without one.
+func TestHystartLeavesSlowStartWhenTripsGrow(t *testing.T) {
+	full := func(trip time.Duration) []time.Duration { return slices.Repeat([]time.Duration{trip}, enough) }
+	for _, tt := range []struct {
+		name    string
+		rounds  [][]time.Duration
+		careful bool
+		over    int // in which round slow start ends, 0 in none
+	}{
+		{"the first round says nothing", [][]time.Duration{full(500 * ms)}, false, 0},
+		{"4 ms more, of 20: careful", [][]time.Duration{full(20 * ms), full(24 * ms)}, true, 0},
+		{"less", [][]time.Duration{full(20 * ms), full(24*ms - 1)}, false, 0},
+		{"an eighth more, of 80 ms", [][]time.Duration{full(80 * ms), full(90 * ms)}, true, 0},
+		{"less", [][]time.Duration{full(80 * ms), full(90*ms - 1)}, false, 0},
+		{"16 ms more, of 200", [][]time.Duration{full(200 * ms), full(216 * ms)}, true, 0},
+		{"less", [][]time.Duration{full(200 * ms), full(216*ms - 1)}, false, 0},
+		{"a quarter more, of 200 ms: over", [][]time.Duration{full(200 * ms), full(250 * ms)}, false, 2},
+		{"less: careful", [][]time.Duration{full(200 * ms), full(250*ms - 1)}, true, 0},
+		{"8 ms more, of 20: over", [][]time.Duration{full(20 * ms), full(28 * ms)}, false, 2},
+		{"less: careful", [][]time.Duration{full(20 * ms), full(28*ms - 1)}, true, 0},
+		{"seven samples judge nothing", [][]time.Duration{full(20 * ms), full(24 * ms)[1:]}, false, 0},
+		{"one judges when the next round begins", [][]time.Duration{full(20 * ms), {24 * ms}, {20 * ms}}, true, 0},
+		{"so do they", [][]time.Duration{full(20 * ms), full(24 * ms)[1:], {20 * ms}}, true, 0},
+		{"and end slow start then", [][]time.Duration{full(20 * ms), full(28 * ms)[1:], {20 * ms}}, false, 3},
+		{"whether or not that has a sample", [][]time.Duration{full(20 * ms), full(28 * ms)[1:], {0}}, false, 3},
+		{"a SACK without a sample is none", [][]time.Duration{full(20 * ms), append([]time.Duration{24 * ms, 0}, full(24 * ms)[1:]...)}, true, 0},
+		{"the shortest sample counts", [][]time.Duration{full(20 * ms), append([]time.Duration{28 * ms, 20 * ms}, full(28 * ms)[2:]...)}, false, 0},
+		{"however short", [][]time.Duration{full(20 * ms), append([]time.Duration{1}, full(28*ms)...)}, false, 0},
+		{"of every round", [][]time.Duration{append([]time.Duration{20 * ms}, full(90 * ms)[1:]...), full(24 * ms)}, true, 0},
+		{"no shorter than the first careful round", [][]time.Duration{full(20 * ms), full(24 * ms), full(24 * ms)}, true, 0},
+		{"shorter: it was no queue", [][]time.Duration{full(20 * ms), full(24 * ms), full(24*ms - 1)}, false, 0},
+		{"a queue after a false alarm", [][]time.Duration{full(20 * ms), full(24 * ms), full(16 * ms), full(20 * ms)}, true, 0},
+		{"rounds without samples say nothing", [][]time.Duration{full(20 * ms), full(24 * ms), {0}, {0}}, true, 0},
+		{"four careful rounds", append([][]time.Duration{full(20 * ms)}, slices.Repeat([][]time.Duration{full(24 * ms)}, 5)...), true, 0},
+		{"five: over", append([][]time.Duration{full(20 * ms)}, slices.Repeat([][]time.Duration{full(24 * ms)}, 6)...), false, 7},
+	} {
+		var h hystart
+		over := 0
+		for i, round := range tt.rounds {
+			for k, trip := range round {
+				a := Ack{Trip: trip}
+				if k == 0 {
+					a.RTT = time.Second // a measurement, whatever it says
+				}
+				if h.acked(a) {
+					over = i + 1
+				}
+			}
+		}
+		if h.careful() != tt.careful && tt.over == 0 || over != tt.over {
+			t.Errorf("%s: careful %v, over in round %d, want %v and %d", tt.name, h.careful(), over, tt.careful, tt.over)
+		}
+	}
+}
+
+// In careful rounds cwnd grows by a quarter, rounded up, until a loss, a timeout or another route begins anew.
+func TestCarefulGrowth(t *testing.T) {
+	for name, make := range map[string]Factory{"NewReno": NewReno, "CUBIC": NewCubic} {
+		for event, do := range map[string]func(Controller){
+			"none": func(Controller) {}, "loss": func(c Controller) { c.OnLoss(0) },
+			"timeout": func(c Controller) { c.OnTimeout(0) }, "route": Controller.Reset,
+		} {
+			for acked, careful := range map[int]int{1000: 250, 5: 2, 4: 1} {
+				c := make(1000, false)
+				rounds(c, 100*ms, 100*ms, 115*ms)
+				do(c)
+				want := acked
+				if event == "none" {
+					want = careful
+				}
+				before := c.Window()
+				if c.OnAck(0, Ack{Octets: acked, Flight: 2 * before}); c.Window() != before+want {
+					t.Errorf("%s after %s: %d octets let cwnd grow by %d, want %d", name, event, acked, c.Window()-before, want)
+				}
+			}
 		}
 	}
 }

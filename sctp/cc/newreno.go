@@ -119,11 +119,7 @@ func (r *newReno) OnIdle(_ rawio.Time, rtos int) {
 	if rtos <= 0 {
 		return
 	}
-	r.ssthresh = r.cwnd
-	floor := 4 * r.pmdcs
-	for ; rtos > 0 && r.cwnd > floor; rtos-- {
-		r.cwnd = max(r.cwnd/2, floor)
-	}
+	r.ssthresh, r.cwnd = r.cwnd, min(r.cwnd, max(r.cwnd>>rtos, 4*r.pmdcs))
 }
 
 func (r *newReno) SetPMDCS(octets int) { r.pmdcs = octets }

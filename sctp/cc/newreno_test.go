@@ -2,7 +2,9 @@ package cc
 
 import (
 	"fmt"
+	"math/rand"
 	"testing"
+	"time"
 )
 
 func ExampleNewReno() {
@@ -92,6 +94,8 @@ func TestCongestionAvoidance(t *testing.T) {
 		// req 9260-7.2.2-2
 		{"never by more than one for a SACK", []Ack{{Octets: 13000, Flight: 13000}}, 7000, 7000},
 		// req 9260-7.2.2-4
+		{"exactly a window's worth", []Ack{{Octets: 6000, Flight: 6000}}, 7000, 0},
+		{"an unused window counts", []Ack{{Octets: 1000, Flight: 5999}}, 6000, 1000},
 		{"an unused window does not save up", []Ack{{Octets: 5000, Flight: 5999}, {Octets: 5000, Flight: 5999}}, 6000, 6000},
 		// req 9260-7.2.2-6
 		{"everything acknowledged forgets the rest", []Ack{{Octets: 5000, Flight: 6000, AllAcked: true}}, 6000, 0},
@@ -121,7 +125,7 @@ func TestBoundaryIsSlowStart(t *testing.T) {
 	}
 }
 
-func TestLoss(t *testing.T) {
+func TestLossHalvesCwndOrTakesItToOnePacket(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
 		cwnd           int
@@ -156,6 +160,10 @@ func TestIdleDecay(t *testing.T) {
 	if r.cwnd != 10000 || r.ssthresh != 40000 {
 		t.Errorf("two RTOs: cwnd %d ssthresh %d", r.cwnd, r.ssthresh)
 	}
+	r.cwnd = 20000
+	if r.OnIdle(0, 1); r.cwnd != 10000 || r.ssthresh != 20000 {
+		t.Errorf("one RTO: cwnd %d ssthresh %d", r.cwnd, r.ssthresh)
+	}
 	r.OnIdle(0, 1<<40)
 	if r.cwnd != 4000 {
 		t.Errorf("for ever: cwnd %d, want 4 chunks", r.cwnd)
@@ -167,7 +175,7 @@ func TestIdleDecay(t *testing.T) {
 	}
 }
 
-func TestReset(t *testing.T) {
+func TestResetIsTheInitialWindow(t *testing.T) {
 	// req 9260-7.2.5-1
 	r := avoid(t)
 	r.partial = 5
@@ -186,8 +194,8 @@ func TestECNReducesLikeALossButNeverRaises(t *testing.T) {
 	}{{"NewReno", NewReno, 50000}, {"CUBIC", NewCubic, 70000}} {
 		t.Run(row.name, func(t *testing.T) {
 			c := row.make(1000, false)
-			for c.Window() < 100000 {
-				c.OnAck(0, Ack{Octets: 1000, Flight: c.Window()})
+			for range 1000 {
+				c.OnAck(0, Ack{Octets: min(1000, 100000-c.Window()), Flight: c.Window()})
 			}
 			c.OnECN(0)
 			if c.Window() != row.want || c.Ssthresh() != row.want {
@@ -215,5 +223,72 @@ func TestSlowStartDoesNotDependOnTheNumberOfSACKs(t *testing.T) {
 	}
 	if every, all := grown(2), grown(64); every != 32_000 || all != every { // req 9260-7.2.1-4
 		t.Errorf("64 packets in SACKs of 2 add %d octets to cwnd, in one SACK %d, want 32000", every, all)
+	}
+}
+
+// limit is the most that section 7.2 allows, written from its words and without the care for bursts and
+// delay that NewReno adds: cwnd may be anything up to that.
+type limit struct{ cwnd, ssthresh, partial, pmdcs int }
+
+func (m *limit) ack(a Ack) {
+	full := a.Flight >= m.cwnd && !a.Recovery
+	if m.cwnd <= m.ssthresh {
+		if full {
+			m.cwnd += min(a.Octets, m.pmdcs)
+		}
+	} else {
+		m.partial += a.Octets + a.Dups
+		if m.partial >= m.cwnd && full {
+			m.partial -= m.cwnd
+			m.cwnd += m.pmdcs
+		}
+		if m.partial > m.cwnd && !full {
+			m.partial = m.cwnd
+		}
+	}
+	if a.AllAcked {
+		m.partial = 0
+	}
+}
+
+func (m *limit) loss(timeout bool) {
+	m.ssthresh = max(m.cwnd/2, 4*m.pmdcs)
+	m.cwnd, m.partial = m.ssthresh, 0
+	if timeout {
+		m.cwnd = m.pmdcs
+	}
+}
+
+func TestNewRenoIsNeverMoreAggressiveThanTheRFC(t *testing.T) {
+	// req 9260-7.2-2
+	for seed := range int64(50) {
+		rnd := rand.New(rand.NewSource(seed))
+		c := NewReno(1000, false)
+		m := limit{cwnd: 4000, ssthresh: 1 << 30, pmdcs: 1000}
+		for step := range 3000 {
+			switch n := rnd.Intn(200); {
+			case n == 0:
+				c.OnTimeout(0)
+				m.loss(true)
+			case n < 3:
+				c.OnLoss(0)
+				m.loss(false)
+			case n < 5:
+				c.OnIdle(0, rnd.Intn(3)) // section 7.2.1 lowers cwnd; it keeps what it had as ssthresh
+			default:
+				a := Ack{Octets: rnd.Intn(4000), Dups: rnd.Intn(10) / 9 * 500, Flight: c.Window() - 1500 + rnd.Intn(2500), Recovery: n < 20, AllAcked: n == 20}
+				if rnd.Intn(2) == 0 {
+					a.RTT = time.Duration(20+rnd.Intn(20)) * time.Millisecond
+				}
+				c.OnAck(0, a)
+				m.ack(a)
+			}
+			if c.Window() > m.cwnd || c.Window() < 1000 {
+				t.Fatalf("seed %d step %d: cwnd %d, allowed %d", seed, step, c.Window(), m.cwnd)
+			}
+			// From here on the model goes on from what the controller has, which is allowed.
+			r := c.(*newReno)
+			m = limit{r.cwnd, r.ssthresh, r.partial, 1000}
+		}
 	}
 }

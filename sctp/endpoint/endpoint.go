@@ -26,10 +26,18 @@ type Config struct {
 	// MaxPerSource bounds those that were set up from one address; more are refused by ABORT. 0: no bound.
 	MaxPerSource int
 	// MaxAnswers bounds, for a second and one address, the answers to INITs and to packets out of the blue, so
-	// that nobody is flooded from here because somebody else forges its address. Further packets get none. 0: no
+	// that nobody is flooded from here because somebody else forges its address. Of more packets some get one, by chance. 0: no
 	// bound. AnswerKey, which others must not know, decides which addresses share a place in the table of rates.
 	MaxAnswers int
 	AnswerKey  uint64
+	// MaxSetups bounds how many packets are looked at in a second that set up associations or belong to none, a long one counted as
+	// several, and with that the octets of answers: 300 for each. Of more packets some are looked at, by chance. 0: no bound.
+	MaxSetups int
+	// Chance is a source of numbers for what is left to chance, which others must not know; nil: Rand.
+	Chance func() uint64
+	// Admits says whether there is memory for another association with the host at an address; nil: always. Peers without
+	// are refused by ABORT.
+	Admits func(netip.Addr) bool
 }
 
 const defaultMaxAssocs = 1 << 20
@@ -70,7 +78,8 @@ type entry struct {
 }
 
 // Endpoint holds the associations and listeners of one or more local addresses. Lookup may run
-// concurrently with itself; every other method needs the endpoint alone.
+// concurrently with itself and Find. It has two parts, for an owner that runs it concurrently and keeps floods of set-ups from data:
+// Judge, Answer, PollTransmit and Stats need the part that sets up alone, Make both parts, every other method the tables alone.
 type Endpoint struct {
 	cfg       Config
 	env       assoc.Env
@@ -80,12 +89,13 @@ type Endpoint struct {
 	byTag     map[tagKey]*assoc.Assoc
 	entries   map[*assoc.Assoc]*entry
 	ports     map[uint16]int     // associations on each local port
-	sources   map[netip.Addr]int // associations set up from each address
+	sources   map[netip.Addr]int // associations set up from each address, of IPv6 each /64
 	spent     spent
 	rates     rates
+	budget    budget
 	out       assoc.Outbox
 
-	stats                       Stats         // but for what Lookup counts
+	stats                       Stats         // but for what Lookup counts; of the part that sets up, as rates, budget and out
 	malformed, checksum, strays atomic.Uint64 // by Lookup
 }
 
@@ -105,6 +115,7 @@ func New(cfg Config) *Endpoint {
 		ports:     make(map[uint16]int),
 		sources:   make(map[netip.Addr]int),
 		rates:     rates{limit: cfg.MaxAnswers, key: cfg.AnswerKey},
+		budget:    newBudget(cfg.MaxSetups),
 	}
 }
 
@@ -175,19 +186,19 @@ const (
 )
 
 // freePort picks an ephemeral port that neither a listener nor an association uses.
-func (e *Endpoint) freePort() (uint16, error) {
+func (e *Endpoint) freePort() (port uint16, err error) {
 	var b [2]byte
 	if _, err := io.ReadFull(e.cfg.Rand, b[:]); err != nil {
-		return 0, err
+		return port, err
 	}
 	start := int(binary.BigEndian.Uint16(b[:]))
 	for i := range numEphemeral {
-		port := uint16(firstEphemeral + (start+i)%numEphemeral)
+		port = uint16(firstEphemeral + (start+i)%numEphemeral)
 		if e.ports[port] == 0 && e.listeners[port] == nil {
 			return port, nil
 		}
 	}
-	return 0, ErrPortInUse
+	return port, ErrPortInUse
 }
 
 // add puts an association into the tables. A peer address that another association holds stays with that
@@ -265,6 +276,9 @@ func (e *Endpoint) Refresh(a *assoc.Assoc) {
 		e.spent.add(en.tag, a.CookieUntil())
 	}
 }
+
+// Held returns the octets of memory that the endpoint keeps for no association.
+func (e *Endpoint) Held() int { return e.spent.held() }
 
 // Len returns the number of associations.
 func (e *Endpoint) Len() int { return len(e.entries) }

@@ -3,6 +3,7 @@ package endpoint_test
 import (
 	"bytes"
 	"errors"
+	"io"
 	"math/rand"
 	"net/netip"
 	"slices"
@@ -10,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
@@ -41,12 +44,6 @@ func newBench(t *testing.T, cfg endpoint.Config) *bench {
 	return &bench{t: t, now: rawio.Time(time.Hour), ep: endpoint.New(cfg), out: assoc.NewTxBatch(8)}
 }
 
-func packet(src, dst uint16, tag uint32, chunks ...[]byte) []byte {
-	pkt := append(wire.AppendHeader(nil, src, dst, tag), bytes.Join(chunks, nil)...)
-	wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
-	return pkt
-}
-
 // receive hands over a packet from the peer as a shell would, and returns the endpoint's answers and
 // the association that took it.
 func (b *bench) receive(pkt []byte) ([]rawio.Packet, *assoc.Assoc) {
@@ -57,7 +54,10 @@ func (b *bench) receiveFrom(remote, local netip.AddrPort, pkt []byte) ([]rawio.P
 	p := rawio.Packet{Data: pkt, Local: local, Remote: remote}
 	a, ok := b.ep.Lookup(&p)
 	if ok && a == nil {
-		a, _ = b.ep.HandleUnmatched(b.now, &p)
+		n, isNew := b.ep.Len(), false
+		if a, isNew = b.ep.HandleUnmatched(b.now, &p); isNew != (b.ep.Len() > n) {
+			b.t.Errorf("new: %v, with %d associations after %d", isNew, b.ep.Len(), n)
+		}
 	}
 	if a != nil {
 		a.HandlePacket(b.now, &p)
@@ -76,11 +76,6 @@ func (b *bench) poll(transmit func(rawio.Time, *assoc.TxBatch) bool) (list []raw
 		}
 	}
 	return list
-}
-
-func initChunk(f wire.InitFields, params ...[]byte) []byte {
-	b := wire.AppendInit(nil, wire.ChunkInit, f)
-	return wire.CloseChunk(append(b, bytes.Join(params, nil)...), 0)
 }
 
 var goodInit = wire.InitFields{Tag: 0xabcdef01, ARwnd: 1500, OutStreams: 3, InStreams: 4, TSN: 99}
@@ -126,25 +121,29 @@ func TestOutOfTheBlue(t *testing.T) {
 		{"SHUTDOWN ACK: SHUTDOWN COMPLETE", peerAddr, hostAddr, tag, [][]byte{shutdownAck}, wire.ChunkShutdownComplete},   // req 9260-8.4-6, 9260-8.4-7, 9260-8.5.1-6
 		{"SHUTDOWN COMPLETE: discarded", peerAddr, hostAddr, tag, [][]byte{wire.AppendShutdownComplete(nil, true)}, 0xff}, // req 9260-8.4-8
 		{"COOKIE ACK: discarded", peerAddr, hostAddr, tag, [][]byte{wire.AppendCookieAck(nil)}, 0xff},                     // req 9260-8.4-9
+		{"COOKIE ACK and another ERROR: discarded", peerAddr, hostAddr, tag, [][]byte{wire.AppendCookieAck(nil), other}, 0xff},
 		{"ERROR with Stale Cookie: discarded", peerAddr, hostAddr, tag, [][]byte{stale}, 0xff},
+		{"ERROR with Stale Cookie behind another: discarded", peerAddr, hostAddr, tag, [][]byte{other, stale}, 0xff},
 		{"another ERROR: ABORT", peerAddr, hostAddr, tag, [][]byte{other}, wire.ChunkAbort}, // req 9260-8.4-10, 9260-8.4-11
 		{"DATA: ABORT", peerAddr, hostAddr, tag, [][]byte{wire.AppendDataHeader(nil, wire.DataFields{})}, wire.ChunkAbort},
 		{"an unknown chunk: ABORT", peerAddr, hostAddr, tag, [][]byte{wire.AppendChunk(nil, 0x3f, 0, nil)}, wire.ChunkAbort},
 		{"COOKIE ECHO behind another chunk: ABORT", peerAddr, hostAddr, tag, [][]byte{beat, wire.AppendCookieEcho(nil, make([]byte, 200))}, wire.ChunkAbort},
 		{"COOKIE ECHO with a cookie of nobody's: discarded", peerAddr, hostAddr, tag, [][]byte{wire.AppendCookieEcho(nil, make([]byte, 200))}, 0xff},
-		{"tag 0 without INIT: discarded", peerAddr, hostAddr, 0, [][]byte{beat}, 0xff},               // req 9260-8.5.1-2
-		{"INIT with a tag: discarded", peerAddr, hostAddr, tag, [][]byte{initChunk(goodInit)}, 0xff}, // req 9260-12.3-1
-		{"INIT with company: discarded", peerAddr, hostAddr, 0, [][]byte{initChunk(goodInit), beat}, 0xff},
+		{"tag 0 without INIT: discarded", peerAddr, hostAddr, 0, [][]byte{beat}, 0xff},                                  // req 9260-8.5.1-2
+		{"INIT with a tag: discarded", peerAddr, hostAddr, tag, [][]byte{lab.InitLike(wire.ChunkInit, goodInit)}, 0xff}, // req 9260-12.3-1
+		{"INIT with company: discarded", peerAddr, hostAddr, 0, [][]byte{lab.InitLike(wire.ChunkInit, goodInit), beat}, 0xff},
 		{"no chunk at all: discarded", peerAddr, hostAddr, tag, nil, 0xff},
+		{"to an address that the link does not tell: ABORT", peerAddr, netip.AddrPort{}, tag, [][]byte{beat}, wire.ChunkAbort},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			b := newBench(t, endpoint.Config{})
-			if err := b.ep.Listen(localPort, nil); err != nil {
-				t.Fatal(err)
-			}
-			list, a := b.receiveFrom(row.remote, row.local, packet(peerPort, localPort, row.tag, row.chunks...))
+			must.OK(t, b.ep.Listen(localPort, nil))
+			list, a := b.receiveFrom(row.remote, row.local, lab.Packet(peerPort, localPort, row.tag, row.chunks...))
 			if a != nil || b.ep.Len() != 0 {
 				t.Fatal("an association came of it")
+			}
+			if s := b.ep.Stats(); s.OutOfBlue+s.BadAddress+s.BadCookies+s.Malformed != 1 {
+				t.Errorf("counted as %+v", s)
 			}
 			if row.want == 0xff {
 				if len(list) != 0 {
@@ -167,7 +166,7 @@ func TestInitIsJudged(t *testing.T) {
 	with := func(change func(*wire.InitFields), params ...[]byte) []byte {
 		f := goodInit
 		change(&f)
-		return initChunk(f, params...)
+		return lab.InitLike(wire.ChunkInit, f, params...)
 	}
 	same := func(*wire.InitFields) {}
 	for _, row := range []struct {
@@ -190,10 +189,8 @@ func TestInitIsJudged(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			b := newBench(t, endpoint.Config{})
-			if err := b.ep.Listen(localPort, nil); err != nil {
-				t.Fatal(err)
-			}
-			list, _ := b.receive(packet(peerPort, row.port, 0, row.chunk))
+			must.OK(t, b.ep.Listen(localPort, nil))
+			list, _ := b.receive(lab.Packet(peerPort, row.port, 0, row.chunk))
 			if row.want == 0xff {
 				if len(list) != 0 {
 					t.Fatalf("answered by %v", list)
@@ -222,7 +219,7 @@ func TestInitIsJudged(t *testing.T) {
 // cookieOf goes through INIT and INIT ACK.
 func (b *bench) cookieOf(f wire.InitFields, params ...[]byte) (tag uint32, cookie []byte) {
 	b.t.Helper()
-	list, _ := b.receive(packet(peerPort, localPort, 0, initChunk(f, params...)))
+	list, _ := b.receive(lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, f, params...)))
 	return b.cookieIn(list)
 }
 
@@ -251,9 +248,7 @@ func (b *bench) cookieIn(list []rawio.Packet) (tag uint32, cookie []byte) {
 
 func TestInitFloodLeavesNothingBehind(t *testing.T) {
 	b := newBench(t, endpoint.Config{})
-	if err := b.ep.Listen(localPort, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.ep.Listen(localPort, nil))
 	tags := map[uint32]bool{}
 	for i := range 1000 { // req 9260-5.1-4
 		f := goodInit
@@ -276,6 +271,13 @@ func TestCookieEchoIsJudged(t *testing.T) {
 		want  wire.ChunkType
 	}{
 		{"good", nil, peerAddr, true, 0xff}, // req 9260-8.4-5, 9260-5.1.5-6
+		{"good, with more behind it", func(_ *bench, pkt []byte) []byte { // req 9260-8.4-5
+			return append(pkt, wire.AppendHeartbeat(nil, []byte("x"))...)
+		}, peerAddr, true, 0xff},
+		{"forged: discarded", func(_ *bench, pkt []byte) []byte { // req 9260-5.1.5-2
+			pkt[20] ^= 1
+			return pkt
+		}, peerAddr, false, 0xff},
 		{"wrong tag: discarded", func(_ *bench, pkt []byte) []byte { // req 9260-5.1.5-3
 			pkt[4] ^= 1
 			return pkt
@@ -296,11 +298,9 @@ func TestCookieEchoIsJudged(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			b := newBench(t, endpoint.Config{})
-			if err := b.ep.Listen(localPort, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, b.ep.Listen(localPort, nil))
 			tag, cookie := b.cookieOf(goodInit)
-			pkt := packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie))
+			pkt := lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie))
 			if row.spoil != nil {
 				pkt = row.spoil(b, pkt)
 				wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
@@ -330,14 +330,12 @@ func TestCookieEchoIsJudged(t *testing.T) {
 
 func TestAssociationLimit(t *testing.T) {
 	b := newBench(t, endpoint.Config{MaxAssocs: 1})
-	if err := b.ep.Listen(localPort, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.ep.Listen(localPort, nil))
 	if _, err := b.ep.Connect(b.now, nil, 7, hostAddr, []netip.AddrPort{peerAddr}, 8); err != nil {
 		t.Fatal(err)
 	}
 	tag, cookie := b.cookieOf(goodInit)
-	list, a := b.receive(packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
+	list, a := b.receive(lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
 	if _, c := only(t, list); a != nil || c.Type() != wire.ChunkAbort { // req 9260-12.2.4-1
 		t.Errorf("answered by %v", c.Type())
 	}
@@ -347,7 +345,7 @@ func TestAssociationLimit(t *testing.T) {
 }
 
 func TestLookupDropsWhatIsNoPacket(t *testing.T) {
-	good := packet(peerPort, localPort, 7, wire.AppendCookieAck(nil))
+	good := lab.Packet(peerPort, localPort, 7, wire.AppendCookieAck(nil))
 	flipped := slices.Clone(good)
 	flipped[9] ^= 4
 	for _, row := range []struct {
@@ -359,8 +357,8 @@ func TestLookupDropsWhatIsNoPacket(t *testing.T) {
 		{"empty", nil, false},
 		{"11 octets", good[:11], false},
 		{"wrong checksum", flipped, false}, // req 9260-6.8-2, 9260-6.8-3
-		{"source port 0", packet(0, localPort, 7, wire.AppendCookieAck(nil)), false}, // req 9260-3.1-2
-		{"destination port 0", packet(peerPort, 0, 7, wire.AppendCookieAck(nil)), false},
+		{"source port 0", lab.Packet(0, localPort, 7, wire.AppendCookieAck(nil)), false}, // req 9260-3.1-2
+		{"destination port 0", lab.Packet(peerPort, 0, 7, wire.AppendCookieAck(nil)), false},
 	} {
 		b := newBench(t, endpoint.Config{})
 		if a, ok := b.ep.Lookup(&rawio.Packet{Data: row.data, Local: hostAddr, Remote: peerAddr}); ok != row.ok || a != nil {
@@ -372,10 +370,12 @@ func TestLookupDropsWhatIsNoPacket(t *testing.T) {
 func TestConnectAndListenRefuse(t *testing.T) {
 	b := newBench(t, endpoint.Config{})
 	to := []netip.AddrPort{peerAddr}
-	a, err := b.ep.Connect(b.now, nil, localPort, hostAddr, to, peerPort)
-	if err != nil {
-		t.Fatal(err)
+	var many []netip.AddrPort
+	for i := range assoc.MaxPaths + 1 {
+		many = append(many, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 3, 0, byte(i)}), 0))
 	}
+	a, err := b.ep.Connect(b.now, nil, localPort, hostAddr, to, peerPort)
+	must.OK(t, err)
 	for _, row := range []struct {
 		name string
 		do   func() error
@@ -385,6 +385,15 @@ func TestConnectAndListenRefuse(t *testing.T) {
 			_, err := b.ep.Connect(b.now, nil, localPort, hostAddr, to, peerPort)
 			return err
 		}, endpoint.ErrExists},
+		{"one whose second address is the first's", func() error { // req 9260-1.3-1
+			_, err := b.ep.Connect(b.now, nil, localPort, hostAddr, []netip.AddrPort{netip.MustParseAddrPort("10.0.0.10:0"), peerAddr}, peerPort)
+			return err
+		}, endpoint.ErrExists},
+		{"65 addresses", func() error {
+			_, err := b.ep.Connect(b.now, nil, 1, hostAddr, many, 1)
+			return err
+		}, endpoint.ErrNoAddress},
+		{"64 addresses", func() error { _, err := b.ep.Connect(b.now, nil, 1, hostAddr, many[1:], 1); return err }, nil},
 		{"peer port 0", func() error { _, err := b.ep.Connect(b.now, nil, 1, hostAddr, to, 0); return err }, endpoint.ErrPort}, // req 9260-3.1-2
 		{"no address", func() error { _, err := b.ep.Connect(b.now, nil, 1, hostAddr, nil, 1); return err }, endpoint.ErrNoAddress},
 		{"a multicast address", func() error {
@@ -405,7 +414,8 @@ func TestConnectAndListenRefuse(t *testing.T) {
 	}
 	b.ep.Remove(a)
 	b.ep.Remove(a)
-	if b.ep.Len() != 0 {
+	b.ep.Refresh(a) // of an event that was still to be read
+	if b.ep.Len() != 1 {
 		t.Error("Remove leaves it behind")
 	}
 	if _, err := b.ep.Connect(b.now, nil, localPort, hostAddr, to, peerPort); err != nil {
@@ -413,36 +423,90 @@ func TestConnectAndListenRefuse(t *testing.T) {
 	}
 }
 
+// ones is randomness that is always the same.
+type ones struct{}
+
+func (ones) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 1
+	}
+	return len(p), nil
+}
+
 func TestEphemeralPorts(t *testing.T) {
-	b := newBench(t, endpoint.Config{})
-	seen := map[uint16]bool{}
-	for range 100 {
-		a, err := b.ep.Connect(b.now, nil, 0, hostAddr, []netip.AddrPort{peerAddr}, peerPort)
-		if err != nil || a.LocalPort() < 49152 || seen[a.LocalPort()] {
+	ep := endpoint.New(endpoint.Config{Rand: ones{}, MTU: func(_, _ netip.Addr) int { return mtu }})
+	connect := func(to int) (*assoc.Assoc, error) {
+		return ep.Connect(0, nil, 0, hostAddr, []netip.AddrPort{netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 3, byte(to)}), 0)}, peerPort)
+	}
+	const first = 49152 + 0x0101
+	var list []*assoc.Assoc
+	for i := range uint16(3) { // the next, where somebody has the one drawn, though with another peer
+		a, err := connect(int(i))
+		if err != nil || a.LocalPort() != first+i {
 			t.Fatalf("port %d, %v", a.LocalPort(), err)
 		}
-		seen[a.LocalPort()] = true
+		list = append(list, a)
+	}
+	ep.Remove(list[1])
+	if a, err := connect(9); err != nil || a.LocalPort() != first+1 {
+		t.Errorf("port %d, %v: want the one that is free again", a.LocalPort(), err)
+	}
+	for port := 49152; port <= 65535; port++ {
+		ep.Listen(uint16(port), nil)
+	}
+	if _, err := connect(10); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("with no port free: %v", err)
+	}
+	for _, port := range []uint16{49152, 65535} {
+		ep.Unlisten(port)
+		if a, err := connect(11); err != nil || a.LocalPort() != port {
+			t.Errorf("%v: want port %d", err, port)
+		}
+	}
+}
+
+// Without randomness there is no association: its tag could be guessed.
+func TestConnectNeedsRandomness(t *testing.T) {
+	ep := endpoint.New(endpoint.Config{Rand: bytes.NewReader(nil), MTU: func(_, _ netip.Addr) int { return mtu }})
+	for _, port := range []uint16{0, localPort} {
+		if a, err := ep.Connect(0, nil, port, hostAddr, []netip.AddrPort{peerAddr}, peerPort); err != io.EOF || a != nil || ep.Len() != 0 {
+			t.Errorf("port %d: %v", port, err)
+		}
+	}
+}
+
+// A listener with addresses of its own is one endpoint of several on the host: what comes to others finds none.
+func TestListenerOfSomeAddresses(t *testing.T) {
+	b := newBench(t, endpoint.Config{})
+	must.OK(t, b.ep.Listen(localPort, &assoc.Config{LocalAddrs: []netip.Addr{hostAddr.Addr()}}))
+	for local, want := range map[string]wire.ChunkType{"10.0.0.1:0": wire.ChunkInitAck, "10.0.0.2:0": wire.ChunkAbort} {
+		list, _ := b.receiveFrom(peerAddr, netip.MustParseAddrPort(local), lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
+		if _, c := only(t, list); c.Type() != want {
+			t.Errorf("INIT to %s: %v", local, c.Type())
+		}
 	}
 }
 
 func TestPacketsFindTheirAssociation(t *testing.T) {
 	b := newBench(t, endpoint.Config{})
 	second := netip.MustParseAddrPort("10.0.0.10:0")
-	if err := b.ep.Listen(localPort, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.ep.Listen(localPort, nil))
 	tag, cookie := b.cookieOf(goodInit, wire.AppendAddressParam(nil, second.Addr()))
-	_, a := b.receive(packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
+	_, a := b.receive(lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
 	if a == nil {
 		t.Fatal("no association")
 	}
 	find := func(kind rawio.Kind, from netip.AddrPort, pkt []byte) *assoc.Assoc {
-		got, _ := b.ep.Lookup(&rawio.Packet{Kind: kind, Data: pkt, Local: hostAddr, Remote: from})
+		p := &rawio.Packet{Kind: kind, Data: pkt, Local: hostAddr, Remote: from}
+		got, ok := b.ep.Lookup(p)
+		if got == nil && ok {
+			got, _ = b.ep.HandleUnmatched(b.now, p)
+		}
 		return got
 	}
 	mapped := netip.AddrPortFrom(netip.AddrFrom16(peerAddr.Addr().As16()), 9899)
-	beat := packet(peerPort, localPort, tag, wire.AppendHeartbeat(nil, []byte("x")))
-	quote := packet(localPort, peerPort, goodInit.Tag)[:8]
+	beat := lab.Packet(peerPort, localPort, tag, wire.AppendHeartbeat(nil, []byte("x")))
+	quote := lab.Packet(localPort, peerPort, goodInit.Tag)[:8]
 	for _, row := range []struct {
 		name string
 		kind rawio.Kind
@@ -453,11 +517,12 @@ func TestPacketsFindTheirAssociation(t *testing.T) {
 		{"from the address of the INIT", rawio.KindSCTP, peerAddr, beat, a},
 		{"from a listed address", rawio.KindSCTP, second, beat, a},                    // req 9260-5.1.2-3
 		{"from the address in mapped form over UDP", rawio.KindSCTP, mapped, beat, a}, // req 6951-5.4-1
-		{"another port of the peer", rawio.KindSCTP, peerAddr, packet(peerPort+1, localPort, tag), nil},
-		{"INIT of the peer", rawio.KindSCTP, peerAddr, packet(peerPort, localPort, 0, initChunk(goodInit)), a},
-		{"ICMP report about our packet", rawio.KindProtoUnreachable, peerAddr, quote, a},                                     // req 9260-10-4
-		{"ICMP report about somebody else's", rawio.KindProtoUnreachable, netip.MustParseAddrPort("10.9.9.9:0"), quote, nil}, // req 9260-10-5
-		{"ICMP report too short", rawio.KindProtoUnreachable, peerAddr, quote[:7], nil},
+		{"another port of the peer", rawio.KindSCTP, peerAddr, lab.Packet(peerPort+1, localPort, tag), nil},
+		{"INIT of the peer", rawio.KindSCTP, peerAddr, lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)), a},
+		{"ICMP report about our packet", rawio.KindProtoUnreachable, peerAddr, quote, a},                                             // req 9260-10-4
+		{"ICMP report about somebody else's", rawio.KindProtoUnreachable, netip.MustParseAddrPort("10.9.9.9:0"), quote, nil},         // req 9260-10-5
+		{"ICMP report about another port's", rawio.KindPacketTooBig, peerAddr, lab.Packet(localPort, peerPort+1, goodInit.Tag), nil}, // req 8899-4.6.1-2
+		{"ICMP report too short", rawio.KindProtoUnreachable, peerAddr, quote[:7], nil},                                              // req 8899-6.2.1-4
 	} {
 		if got := find(row.kind, row.from, row.pkt); got != row.want {
 			t.Errorf("%s: %p, want %p", row.name, got, row.want)
@@ -466,9 +531,13 @@ func TestPacketsFindTheirAssociation(t *testing.T) {
 	// req 9260-5.1.2-5: an INIT from a new address that lists a known one belongs to it, and is
 	// refused because it adds an address.
 	third := netip.MustParseAddrPort("10.0.0.11:0")
-	p := rawio.Packet{Data: packet(peerPort, localPort, 0, initChunk(goodInit, wire.AppendAddressParam(nil, second.Addr()))), Local: hostAddr, Remote: third}
-	if got, isNew := b.ep.HandleUnmatched(b.now, &p); got != a || isNew {
-		t.Errorf("INIT from a new address: %p", got)
+	for before, want := range map[int]*assoc.Assoc{0: a, 31: a, 32: nil} { // what it lists behind 32 others is not looked up
+		list := bytes.Repeat(wire.AppendAddressParam(nil, netip.MustParseAddr("10.7.7.7")), before)
+		init := lab.InitLike(wire.ChunkInit, goodInit, wire.AppendAddressParam(list, second.Addr()))
+		p := rawio.Packet{Data: lab.Packet(peerPort, localPort, 0, init), Local: hostAddr, Remote: third}
+		if got, isNew := b.ep.HandleUnmatched(b.now, &p); got != want || isNew {
+			t.Errorf("INIT from a new address, behind %d others: %p", before, got)
+		}
 	}
 }
 
@@ -477,12 +546,10 @@ func TestPacketsFindTheirAssociation(t *testing.T) {
 func TestINITFloodDoesNotAskForTheMTU(t *testing.T) {
 	asked := 0
 	ep := endpoint.New(endpoint.Config{Rand: rand.New(rand.NewSource(3)), MTU: func(_, _ netip.Addr) int { asked++; return mtu }})
-	if err := ep.Listen(localPort, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, ep.Listen(localPort, nil))
 	out := assoc.NewTxBatch(8)
 	answer := func(params ...[]byte) (octets int) {
-		p := rawio.Packet{Data: packet(peerPort, localPort, 0, initChunk(goodInit, params...)), Local: hostAddr, Remote: peerAddr}
+		p := rawio.Packet{Data: lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit, params...)), Local: hostAddr, Remote: peerAddr}
 		ep.HandleUnmatched(0, &p)
 		out.Reset()
 		ep.PollTransmit(0, out)
@@ -505,17 +572,24 @@ func TestINITFloodDoesNotAskForTheMTU(t *testing.T) {
 // a batch, sent again because the host was slow, belongs to the association that the first one has made.
 func TestTwoCookieEchoesInOneBatch(t *testing.T) {
 	b := newBench(t, endpoint.Config{})
-	if err := b.ep.Listen(localPort, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.ep.Listen(localPort, nil))
 	tag, cookie := b.cookieOf(goodInit)
-	echo := rawio.Packet{Data: packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)), Local: hostAddr, Remote: peerAddr}
+	echo := rawio.Packet{Data: lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)), Local: hostAddr, Remote: peerAddr}
 	if a, ok := b.ep.Lookup(&echo); a != nil || !ok {
 		t.Fatal("an association before the COOKIE ECHO")
 	}
-	first, isNew := b.ep.HandleUnmatched(b.now, &echo)
+	var strangers [2]endpoint.Stranger
+	for i := range strangers {
+		if s := &strangers[i]; !b.ep.Judge(b.now, &echo, s) || b.ep.Find(s) != nil || !b.ep.Answer(b.now, s) {
+			t.Fatal("no valid cookie")
+		}
+	}
+	first, isNew := b.ep.Make(b.now, &strangers[0])
 	if first == nil || !isNew {
 		t.Fatal("no association")
+	}
+	if again, isNew := b.ep.Make(b.now, &strangers[1]); again != first || isNew {
+		t.Errorf("the second makes %p, new %v; want %p", again, isNew, first)
 	}
 	first.HandlePacket(b.now, &echo)
 	second, isNew := b.ep.HandleUnmatched(b.now, &echo)

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/crowd"
+	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
@@ -29,7 +31,7 @@ func TestLookupNext(t *testing.T) {
 		for second := range peers {
 			var last endpoint.Before
 			for _, n := range []int{first, first, second, second, first} {
-				p := rawio.Packet{Data: packet(peerPort, peers[n].local, 1, wire.AppendCookieAck(nil)), Local: hostAddr, Remote: peers[n].from}
+				p := rawio.Packet{Data: lab.Packet(peerPort, peers[n].local, 1, wire.AppendCookieAck(nil)), Local: hostAddr, Remote: peers[n].from}
 				if a, ok := b.ep.LookupNext(&p, &last); !ok || a != peers[n].a {
 					t.Fatalf("peers %d, %d: a packet of %d finds another association", first, second, n)
 				}
@@ -39,5 +41,22 @@ func TestLookupNext(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Lookup may run beside itself, Find and Stats, and counts what it drops all the same.
+func TestLookupMayBeUsedAtOnce(t *testing.T) {
+	const rounds = 100
+	b := newBench(t, endpoint.Config{})
+	look := func(p rawio.Packet) func(int) {
+		p.Local, p.Remote = hostAddr, peerAddr
+		return func(int) { b.ep.Lookup(&p) }
+	}
+	bad := lab.Packet(peerPort, localPort, 1, wire.AppendCookieAck(nil))
+	bad[8]++
+	short, wrong, stray := look(rawio.Packet{Data: []byte("short")}), look(rawio.Packet{Data: bad}), look(rawio.Packet{Kind: rawio.KindPacketTooBig, Data: make([]byte, 8)})
+	crowd.Meet(rounds, short, short, wrong, wrong, stray, stray, func(int) { b.ep.Stats() })
+	if s := b.ep.Stats(); s.Malformed != 2*rounds || s.BadChecksum != 2*rounds || s.StrayReports != 2*rounds {
+		t.Errorf("%+v of %d each", s, 2*rounds)
 	}
 }

@@ -9,39 +9,83 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
+// budgetWindows is how many times in a second the budget begins anew, so that it is soon known when a flood is over.
+const budgetWindows = 8
+
+// rate lets through so much of what is asked for, by chance: who asks while others ask for more than there is has the same chance as they,
+// and the next time again. Nobody can be shut out by others that come first. What costs more has less of a chance, so that all of a cost get as
+// much as all of another. Its zero value has seen nothing.
+type rate struct {
+	since       rawio.Time
+	now, before demand // in the window that began at since, and in that before
+}
+
+// demand is how many have asked, and for how much.
+type demand struct{ n, cost int }
+
+// allow says whether something of a cost may be done, where limit is what may in a window.
+func (r *rate) allow(now rawio.Time, window time.Duration, cost, limit int, chance func() uint64) bool {
+	switch d := now.Sub(r.since); {
+	case d >= 2*window, r.now.n == 0:
+		*r = rate{since: now}
+	case d >= window:
+		*r = rate{since: now, before: r.now}
+	}
+	r.now.n++
+	r.now.cost += cost
+	if max(r.now.cost, r.before.cost) <= limit {
+		return true
+	}
+	return chance()%uint64(max(r.now.n, r.before.n)*cost) < uint64(limit)
+}
+
+// budget bounds what the endpoint does in a second for those whom it does not know, and the octets of its answers.
+type budget struct {
+	work, octets rate
+	max          int // of work in a window; 0: no bound
+}
+
+const (
+	// workOctets is how many octets of a packet cost as much to look at as one that sets up an association costs in any case.
+	workOctets = 256
+	// answerOctets is what a set-up's answer is taken to have: that of an INIT with one address, and its headers.
+	answerOctets = 300
+)
+
+func newBudget(setups int) (b budget) {
+	if setups > 0 {
+		b.max = max(setups/budgetWindows, 1)
+	}
+	return b
+}
+
+// allow says whether a packet of so many octets is to be looked at. Its answer has no more than that, and answerOctets.
+func (b *budget) allow(now rawio.Time, octets int, chance func() uint64) bool {
+	const window = time.Second / budgetWindows
+	return b.max == 0 || b.work.allow(now, window, 1+octets/workOctets, b.max, chance) &&
+		b.octets.allow(now, window, (min(octets, answerOctets)+answerOctets)/2, b.max*answerOctets, chance)
+}
+
 // rates bounds the answers to each address in a second, in a table of fixed size: addresses that share a
-// place share its answers, and what others do can only make them fewer.
+// place share its answers, and what others do can only make them fewer. An address that gets more packets than answers gets some of
+// those, by chance: others, who forge it, do not keep its host from all.
 type rates struct {
 	limit int // answers in a second; 0: no bound
 	key   uint64
-	table []bucket // nil until the first answer
+	table []rate // nil until the first answer
 }
 
 const rateBits = 12 // of an index of the table
 
-// bucket counts the answers of the second that began at since.
-type bucket struct {
-	since rawio.Time
-	used  int
-}
-
 // allow counts an answer to addr, or says that it is one too many.
-func (r *rates) allow(now rawio.Time, addr netip.Addr) bool {
+func (r *rates) allow(now rawio.Time, addr netip.Addr, chance func() uint64) bool {
 	if r.limit <= 0 {
 		return true
 	}
 	if r.table == nil {
-		r.table = make([]bucket, 1<<rateBits)
+		r.table = make([]rate, 1<<rateBits)
 	}
-	b := &r.table[r.index(addr)]
-	if b.used == 0 || now.Sub(b.since) >= time.Second {
-		*b = bucket{since: now}
-	}
-	if b.used == r.limit {
-		return false
-	}
-	b.used++
-	return true
+	return r.table[r.index(addr)].allow(now, time.Second, 1, r.limit, chance)
 }
 
 // index mixes address and key: not a hash to sign with, but good enough that nobody who does not know the

@@ -3,9 +3,12 @@ package endpoint
 import (
 	"cmp"
 	"encoding/binary"
+	"io"
+	"math"
 	"net/netip"
 	"slices"
 
+	"github.com/rddp-go/rddp/internal/fair"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -43,26 +46,41 @@ func (e *Endpoint) LookupNext(p *rawio.Packet, b *Before) (a *assoc.Assoc, ok bo
 		e.checksum.Add(1)
 		return nil, false
 	}
+	if setsUp(pkt) {
+		return nil, true // there are limits for them, whomever they concern
+	}
 	k := peerKey{p.Remote.Addr().Unmap(), pkt.DstPort(), pkt.SrcPort()}
 	if b.a != nil && k == b.peer {
 		return b.a, true
 	}
-	if a = e.byPeer[k]; a != nil {
+	if a = e.find(p, pkt); a != nil {
 		b.peer, b.a = k, a
-	} else if pkt.VTag() != 0 {
+	}
+	return a, true
+}
+
+// find returns the association that a packet with a right checksum belongs to.
+func (e *Endpoint) find(p *rawio.Packet, pkt wire.Packet) *assoc.Assoc {
+	k := peerKey{p.Remote.Addr().Unmap(), pkt.DstPort(), pkt.SrcPort()}
+	a := e.byPeer[k]
+	if a == nil && pkt.VTag() != 0 {
 		// An address of the peer that only its INIT ACK has named, or that could not be verified.
 		if a = e.byTag[tagKey{pkt.VTag(), pkt.DstPort(), pkt.SrcPort()}]; a == nil && !setsUp(pkt) {
 			a = e.byClaim[k] // such as the ABORT of a host that knows nothing of the association
 		}
 	}
-	return a, true
+	return a
 }
 
-// setsUp says whether a packet brings a cookie: an unverified address does not say whose that is.
+// setsUp says whether a packet begins or completes the set-up of an association: of one that there is no longer, perhaps, or from an
+// unverified address, which does not say whose it is.
 func setsUp(pkt wire.Packet) bool {
-	cs := pkt.Chunks()
-	c, ok := cs.Next()
-	return ok && c.Type() == wire.ChunkCookieEcho
+	const first = wire.CommonHeaderLen
+	if len(pkt) == first {
+		return false
+	}
+	t := wire.ChunkType(pkt[first])
+	return t == wire.ChunkCookieEcho || t == wire.ChunkInit && pkt.VTag() == 0
 }
 
 // lookupQuote finds the association whose packet an ICMP report quotes (section 10, ICMP5).
@@ -77,61 +95,156 @@ func (e *Endpoint) lookupQuote(p *rawio.Packet) *assoc.Assoc {
 
 // HandleUnmatched handles a packet that Lookup passed but found no association for (section 8.4). A
 // valid COOKIE ECHO makes an association: isNew; set its upper layer, then pass it this same packet.
-// An INIT may turn out to be for an existing association, by an address that it lists: pass it on.
+// An INIT may turn out to be for an existing association, by an address that it lists: pass it on. It is Judge, Find, Answer and
+// Make, one after the other.
 func (e *Endpoint) HandleUnmatched(now rawio.Time, p *rawio.Packet) (a *assoc.Assoc, isNew bool) {
+	var s Stranger
+	if !e.Judge(now, p, &s) {
+		return nil, false
+	}
+	if a = e.Find(&s); a != nil || !e.Answer(now, &s) {
+		return a, false
+	}
+	return e.Make(now, &s)
+}
+
+// Stranger is a packet of no association that Lookup knows, on its way through Judge, Find, Answer and Make.
+type Stranger struct {
+	p      *rawio.Packet
+	pkt    wire.Packet
+	first  wire.Chunk
+	g      glance
+	cfg    *assoc.Config // of who listens on its port
+	ck     assoc.Cookie
+	listed [maxListed]netip.Addr // by an INIT
+	n      int                   // of them
+}
+
+// maxListed is how many addresses of an INIT are looked at, to find an association that has one of them.
+const maxListed = 4 * assoc.MaxPaths
+
+// Judge is the first look at a packet, before anything that costs: whether there is time for it, and whether it can be anything. It needs
+// the part of the endpoint that sets up: see Endpoint.
+func (e *Endpoint) Judge(now rawio.Time, p *rawio.Packet, s *Stranger) bool {
 	pkt, err := wire.ParsePacket(p.Data)
 	if err != nil || p.Kind != rawio.KindSCTP {
-		return nil, false // an association that was there a moment ago was meant
+		return false // an association that was there a moment ago was meant
+	}
+	if !e.budget.allow(now, len(p.Data), e.chance) {
+		e.stats.OverBudget++
+		return false
 	}
 	source := p.Remote.Addr().Unmap()
 	if !assoc.Unicast(source) || multicast(p.Local) { // rule 1
 		e.stats.BadAddress++
-		return nil, false
+		return false
 	}
 	cs := pkt.Chunks()
 	first, ok := cs.Next()
 	if !ok {
 		e.stats.Malformed++
-		return nil, false
+		return false
 	}
-	g := look(pkt)
+	s.p, s.pkt, s.first, s.g, s.n = p, pkt, first, look(pkt), 0
+	if s.init() {
+		if !e.allowed(now, p) {
+			return false
+		}
+		s.list()
+	}
+	return true
+}
+
+// init says whether it is an INIT as one must look: sections 8.5.1 A and 12.3.
+func (s *Stranger) init() bool { return s.g.init && s.pkt.VTag() == 0 && s.g.chunks == 1 }
+
+// list notes the addresses that an INIT lists.
+func (s *Stranger) list() {
+	init, err := wire.AsInit(s.first)
+	if err != nil {
+		return
+	}
+	ps := init.Params()
+	for prm, ok := ps.Next(); ok && s.n < maxListed; prm, ok = ps.Next() {
+		if addr, err := prm.Addr(); err == nil {
+			s.listed[s.n] = addr
+			s.n++
+		}
+	}
+}
+
+// Find returns the association that a packet turns out to belong to: one that was set up a moment ago, whose it is by its tag, or whose
+// address an INIT lists (section 5.1.2). It needs the tables of the endpoint, and only reads them.
+func (e *Endpoint) Find(s *Stranger) *assoc.Assoc {
+	if a := e.find(s.p, s.pkt); a != nil {
+		return a
+	}
+	pkt := s.pkt
+	if s.init() {
+		for _, addr := range s.listed[:s.n] {
+			if a := e.byPeer[peerKey{addr, pkt.DstPort(), pkt.SrcPort()}]; a != nil {
+				return a
+			}
+		}
+	}
+	s.cfg = e.listeners[pkt.DstPort()]
+	return nil
+}
+
+// Answer answers a packet of no association, or says that it brings a valid cookie to Make one of. It needs the part of the endpoint
+// that sets up.
+func (e *Endpoint) Answer(now rawio.Time, s *Stranger) (valid bool) {
+	p, pkt, first, g := s.p, s.pkt, s.first, &s.g
 	switch {
 	case g.abort: // rule 2
 		e.stats.OutOfBlue++
 	case g.init: // rule 3; sections 8.5.1 A and 12.3 for what an INIT must look like
 		if pkt.VTag() == 0 && g.chunks == 1 {
-			return e.handleInit(now, p, pkt, first), false
+			e.handleInit(now, p, first, s.cfg)
+			return false
 		}
 		e.stats.OutOfBlue++
 	case pkt.VTag() == 0: // section 8.5.1 A
 		e.stats.OutOfBlue++
 	case first.Type() == wire.ChunkCookieEcho: // rule 4
-		return e.handleCookieEcho(now, p, first)
+		return e.handleCookieEcho(now, p, first, &s.ck)
 	case g.shutdownAck: // rule 5
-		e.reflect(now, p, wire.ChunkShutdownComplete)
+		e.reflect(now, p, true)
 	case g.silent: // rules 6 and 7
 		e.stats.OutOfBlue++
 	default: // rule 8
-		e.reflect(now, p, wire.ChunkAbort)
+		e.reflect(now, p, false)
 	}
-	return nil, false
+	return false
 }
 
 // allowed says whether the source of a packet may get an answer.
 func (e *Endpoint) allowed(now rawio.Time, p *rawio.Packet) bool {
-	ok := e.rates.allow(now, p.Remote.Addr().Unmap())
+	ok := e.rates.allow(now, p.Remote.Addr().Unmap(), e.chance)
 	if !ok {
 		e.stats.RateLimited++
 	}
 	return ok
 }
 
-// reflect answers a packet out of the blue.
-func (e *Endpoint) reflect(now rawio.Time, p *rawio.Packet, t wire.ChunkType) {
+// chance draws a number that nobody can guess.
+func (e *Endpoint) chance() uint64 {
+	if e.cfg.Chance != nil {
+		return e.cfg.Chance()
+	}
+	var b [8]byte
+	if _, err := io.ReadFull(e.cfg.Rand, b[:]); err != nil {
+		return math.MaxUint64
+	}
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// reflect answers a packet out of the blue: see assoc.Reflect.
+func (e *Endpoint) reflect(now rawio.Time, p *rawio.Packet, complete bool) {
 	e.stats.OutOfBlue++
 	if e.allowed(now, p) {
 		e.stats.Reflected++
-		assoc.Reflect(&e.out, p, t)
+		assoc.Reflect(&e.out, p, complete)
 	}
 }
 
@@ -179,25 +292,10 @@ func multicast(local netip.AddrPort) bool {
 	return local.IsValid() && !assoc.Unicast(local.Addr().Unmap())
 }
 
-// handleInit answers an INIT. One that lists an address of an existing association between the same
-// ports belongs to that (section 5.1.2).
-func (e *Endpoint) handleInit(now rawio.Time, p *rawio.Packet, pkt wire.Packet, c wire.Chunk) *assoc.Assoc {
-	if init, err := wire.AsInit(c); err == nil {
-		ps := init.Params()
-		for prm, ok := ps.Next(); ok; prm, ok = ps.Next() {
-			if addr, err := prm.Addr(); err == nil {
-				if a := e.byPeer[peerKey{addr, pkt.DstPort(), pkt.SrcPort()}]; a != nil {
-					return a
-				}
-			}
-		}
-	}
-	cfg := e.listeners[pkt.DstPort()]
+// handleInit answers an INIT for who listens by cfg, if anybody does.
+func (e *Endpoint) handleInit(now rawio.Time, p *rawio.Packet, c wire.Chunk, cfg *assoc.Config) {
 	if cfg != nil && len(cfg.LocalAddrs) > 0 && !slices.Contains(cfg.LocalAddrs, p.Local.Addr().Unmap()) {
 		cfg = nil // another SCTP endpoint of this host (section 1.3)
-	}
-	if !e.allowed(now, p) {
-		return nil
 	}
 	switch how, ignored := assoc.AnswerInit(now, &e.out, p, c, cfg, &e.env); how {
 	case assoc.InitAcked:
@@ -208,47 +306,53 @@ func (e *Endpoint) handleInit(now rawio.Time, p *rawio.Packet, pkt wire.Packet, 
 	default:
 		e.stats.InitsMalformed++
 	}
-	return nil
 }
 
-// handleCookieEcho makes an association of a valid cookie (section 5.1.5), and no second one when that has ended: each
-// has a tag of its own (section 5.3.1).
-func (e *Endpoint) handleCookieEcho(now rawio.Time, p *rawio.Packet, c wire.Chunk) (*assoc.Assoc, bool) {
-	var ck assoc.Cookie
+// handleCookieEcho says whether a COOKIE ECHO brings a valid cookie (section 5.1.5).
+func (e *Endpoint) handleCookieEcho(now rawio.Time, p *rawio.Packet, c wire.Chunk, ck *assoc.Cookie) bool {
 	echo, err := wire.AsCookieEcho(c)
-	if err != nil || !e.env.Cookies.Open(now, echo.Cookie(), &ck) || !ck.Matches(p) {
+	if err != nil || !e.env.Cookies.Open(now, echo.Cookie(), ck) || !ck.Matches(p) {
 		e.stats.BadCookies++
-		return nil, false // silently discarded, with everything behind it
+		return false // silently discarded, with everything behind it
 	}
 	if ck.Expired(now) {
 		e.stats.StaleCookies++
 		if e.allowed(now, p) { // who signed for it may have listed somebody else's address
-			assoc.AnswerStale(now, &e.out, p, &ck)
+			assoc.AnswerStale(now, &e.out, p, ck)
 		}
-		return nil, false
+		return false
 	}
+	return true
+}
+
+// Make makes an association of a valid cookie (section 5.1.5), and no second one when that has ended: each
+// has a tag of its own (section 5.3.1). It needs the whole endpoint.
+func (e *Endpoint) Make(now rawio.Time, s *Stranger) (*assoc.Assoc, bool) {
+	p, ck := s.p, &s.ck
 	if a := e.byPeer[peerKey{p.Remote.Addr().Unmap(), ck.LocalPort, ck.PeerPort}]; a != nil {
-		return a, false // one that came right behind the first: Lookup has seen both before there was an association
+		return a, false // one that came right behind the first: Find has seen both before there was an association
 	}
 	tag := tagKey{ck.LocalTag, ck.LocalPort, ck.PeerPort}
 	if e.spent.has(now, tag) { // as any packet of an association that has ended: section 8.4 rule 8
-		e.reflect(now, p, wire.ChunkAbort)
+		e.reflect(now, p, false)
 		return nil, false
 	}
 	cfg := e.listeners[ck.LocalPort]
-	switch source := ck.Addrs[0]; {
+	switch source := fair.Key(ck.Addrs[0]); {
 	case cfg == nil || e.byTag[tag] != nil:
 		e.stats.CookiesRefused++
 	case len(e.entries) >= e.cfg.MaxAssocs, e.cfg.MaxPerSource > 0 && e.sources[source] >= e.cfg.MaxPerSource:
 		e.stats.AssocsRefused++
+	case e.cfg.Admits != nil && !e.cfg.Admits(source):
+		e.stats.AssocsRefused++
 	default:
 		e.stats.AssocsAccepted++
-		a := assoc.Accept(now, cfg, &e.env, &ck, p)
+		a := assoc.Accept(now, cfg, &e.env, ck, p)
 		e.accept(a, source)
 		return a, true
 	}
 	if e.allowed(now, p) {
-		assoc.RefuseCookie(&e.out, p, &ck)
+		assoc.RefuseCookie(&e.out, p, ck)
 	}
 	return nil, false
 }

@@ -1,6 +1,8 @@
 package endpoint
 
 import (
+	"unsafe"
+
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -30,6 +32,12 @@ func (s *spent) add(k tagKey, until rawio.Time) {
 	s.until[k] = until
 	s.order = append(s.order, k)
 }
+
+// spentHeld is the memory of a tag that is remembered, in octets: map and list have room to spare.
+const spentHeld = 64
+
+// held returns the octets of memory.
+func (s *spent) held() int { return len(s.until)*spentHeld + cap(s.order)*int(unsafe.Sizeof(tagKey{})) }
 
 // has reports whether a tag is remembered, and forgets those whose time is over.
 func (s *spent) has(now rawio.Time, k tagKey) bool {

@@ -1,16 +1,21 @@
 package endpoint
 
 import (
+	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // Tags are forgotten when their time is over, and the oldest when there are too many.
 func TestSpentTagsAreBounded(t *testing.T) {
 	var s spent
 	key := func(i int) tagKey { return tagKey{uint32(i), 1, 2} }
-	s.add(key(0), 0) // no cookie
+	if s.add(key(0), 0); len(s.until) != 0 {
+		t.Error("a tag is remembered of which there was never a cookie")
+	}
 	for i := 1; i <= maxSpent+10; i++ {
 		s.add(key(i), rawio.Time(100+i%2))
 	}
@@ -25,5 +30,106 @@ func TestSpentTagsAreBounded(t *testing.T) {
 	s.add(key(12), 300)
 	if s.has(102, key(11)) || !s.has(300, key(12)) || s.has(301, key(12)) || len(s.until) != 0 || len(s.order) != 0 {
 		t.Errorf("%d tags of the past", len(s.until))
+	}
+}
+
+// An association leaves nothing behind in any table, whoever has set it up.
+func TestTablesAreEmptyInTheEnd(t *testing.T) {
+	e := New(Config{Rand: repeat{}, MTU: func(_, _ netip.Addr) int { return 1400 }})
+	if e.cfg.MaxAssocs != 1048576 {
+		t.Errorf("%d associations unless the configuration says how many", e.cfg.MaxAssocs)
+	}
+	source := netip.MustParseAddr("10.0.0.9")
+	for _, accepted := range []bool{false, true} {
+		a, err := e.Connect(0, nil, 7, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(source, 0)}, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if accepted {
+			e.drop(a, e.entries[a])
+			e.accept(a, source)
+		}
+		e.Refresh(a)
+		if e.byTag[tagKey{a.LocalTag(), 7, 8}] != a || e.byPeer[peerKey{source, 7, 8}] != a || e.ports[7] != 1 || e.Len() != 1 {
+			t.Error("not in the tables after Refresh")
+		}
+		e.Remove(a)
+		if n := len(e.byTag) + len(e.byPeer) + len(e.byClaim) + len(e.ports) + len(e.sources) + e.Len(); n != 0 {
+			t.Errorf("accepted %v: %d entries are left", accepted, n)
+		}
+	}
+	p := rawio.Packet{Kind: rawio.KindPacketTooBig, Data: make([]byte, 16), Remote: netip.MustParseAddrPort("10.0.0.9:0")}
+	if a, _ := e.HandleUnmatched(0, &p); a != nil || e.out.PollTransmit(assoc.NewTxBatch(1)) || e.stats != (Stats{}) {
+		t.Error("a report for an association that has ended is taken for a packet")
+	}
+}
+
+type repeat struct{}
+
+func (repeat) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(7 * i)
+	}
+	return len(p), nil
+}
+
+// A second of answers begins with the first of them. It and the second before it say how many ask; who has no luck while these are too many has
+// no answer.
+func TestRateOfAnswers(t *testing.T) {
+	r := rates{limit: 2}
+	unlucky := func() uint64 { return 2 } // of three
+	for i, step := range []struct {
+		at   time.Duration
+		want bool
+	}{{500 * time.Millisecond, true}, {1400 * time.Millisecond, true}, {1500*time.Millisecond - 1, false}, {1500 * time.Millisecond, false},
+		{2500 * time.Millisecond, true}, {2500 * time.Millisecond, true}, {3499 * time.Millisecond, false}, {5500 * time.Millisecond, true}} {
+		if r.allow(rawio.Time(step.at), netip.Addr{}, unlucky) != step.want {
+			t.Errorf("step %d at %v: %v", i, step.at, !step.want)
+		}
+	}
+}
+
+// Packets that set up are let through for their work and for the octets of their answers, each time by chance when there are too many of
+// either. With the luck of the first alone no more octets go out than MaxSetups says.
+func TestBudgetHasTwoBounds(t *testing.T) {
+	b, draws := newBudget(2*budgetWindows+7), []uint64(nil)
+	chance := func() (v uint64) { v, draws = draws[0], draws[1:]; return v }
+	for i, row := range []struct {
+		draws []uint64 // for work of 1, of which 2 may be, then for octets, 277 of 600
+		want  bool
+	}{{nil, true}, {nil, true}, {[]uint64{1, 599}, true}, {[]uint64{2}, false}, {[]uint64{0, 600}, false}, {[]uint64{6, 0}, true}} {
+		draws = row.draws
+		if got := b.allow(0, 255, chance); got != row.want || len(draws) != 0 {
+			t.Errorf("packet %d: %v, %d draws are left", i+1, got, len(draws))
+		}
+	}
+	if b = newBudget(2 * budgetWindows); !b.allow(0, 256, nil) || b.work.now.cost != 2 || b.octets.now.cost != 278 {
+		t.Errorf("256 octets cost %d and %d", b.work.now.cost, b.octets.now.cost)
+	}
+	if always := newBudget(0); !always.allow(0, 1<<20, nil) || newBudget(1).max != 1 {
+		t.Errorf("bound of %d", newBudget(1).max)
+	}
+}
+
+// Sources share the places of the table evenly, and another key shares them otherwise.
+func TestPlacesOfSources(t *testing.T) {
+	a, b := rates{key: 0x0123456789abcdef}, rates{key: 0xfedcba9876543210}
+	v6 := netip.MustParseAddr("2001:db8:1:2:3:4:5:6")
+	if i, j := a.index(v6), b.index(v6); i != 1848 || j != 945 {
+		t.Errorf("a known source has the places %d and %d", i, j)
+	}
+	places, same := make(map[uint64]int), 0
+	for i := range 100_000 {
+		addr := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+		if places[a.index(addr)]++; a.index(addr) == b.index(addr) {
+			same++
+		}
+	}
+	most := 0
+	for _, n := range places {
+		most = max(most, n)
+	}
+	if len(places) != 1<<rateBits || most > 60 || same > 100 {
+		t.Errorf("%d places for 100000 sources, %d in one of them, %d in the same place with two keys", len(places), most, same)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -12,7 +13,7 @@ import (
 // echo brings a cookie and says whether it is answered as a packet out of the blue.
 func (b *bench) echo(tag uint32, cookie []byte) (a *assoc.Assoc, outOfBlue bool) {
 	b.t.Helper()
-	list, a := b.receive(packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
+	list, a := b.receive(lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
 	if len(list) == 0 {
 		return a, false
 	}
@@ -61,7 +62,7 @@ func TestCookieMakesOneAssociation(t *testing.T) {
 func TestCookieOfACollisionMakesNoAssociation(t *testing.T) {
 	b := listening(t)
 	a := b.connect(localPort, peerAddr)
-	b.receive(packet(peerPort, localPort, 0, initChunk(goodInit)))
+	b.receive(lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
 	tag, cookie := b.cookieIn(b.poll(a.PollTransmit))
 	if tag != a.LocalTag() || cookie == nil { // req 9260-5.2.1-1
 		t.Fatalf("tag %#x, cookie %x", tag, cookie)
@@ -79,7 +80,7 @@ func TestNoTagOfARestartedAssociationComesBack(t *testing.T) {
 	a, _ := b.echo(first, cookie)
 	anew := goodInit
 	anew.Tag++
-	b.receive(packet(peerPort, localPort, 0, initChunk(anew)))
+	b.receive(lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, anew)))
 	second, other := b.cookieIn(b.poll(a.PollTransmit))
 	if again, _ := b.echo(second, other); again != a || a.LocalTag() != second || first == second { // req 9260-5.2.4-5
 		t.Fatalf("no restart: tag %#x, %#x in the cookie", a.LocalTag(), second)

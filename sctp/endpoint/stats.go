@@ -10,6 +10,7 @@ type Stats struct {
 	InitsMalformed uint64 // INITs with an Initiate Tag of 0, or too short (section 3.3.2)
 	BadCookies     uint64 // COOKIE ECHOs not signed here, or of another peer (section 5.1.5)
 	RateLimited    uint64 // packets whose source gets no more answers for now, see Config.MaxAnswers
+	OverBudget     uint64 // packets not looked at because more set-ups came, or packets of no association, than Config.MaxSetups
 	AnswersDropped uint64 // answers that found the queue of packets to send full
 
 	OutOfBlue uint64 // packets out of the blue, for which rules 2 to 8 of section 8.4 have an answer or none
@@ -20,7 +21,7 @@ type Stats struct {
 	AddressesIgnored uint64 // addresses of a peer beyond assoc.MaxPaths, in an INIT answered by INIT ACK
 	StaleCookies     uint64 // COOKIE ECHOs answered by ERROR because their life is over
 	CookiesRefused   uint64 // COOKIE ECHOs answered by ABORT: nobody listens any more, or the tag is in use
-	AssocsRefused    uint64 // COOKIE ECHOs answered by ABORT because of Config.MaxAssocs or MaxPerSource
+	AssocsRefused    uint64 // COOKIE ECHOs answered by ABORT because of Config.MaxAssocs, MaxPerSource or Admits
 	AssocsAccepted   uint64 // associations made of a COOKIE ECHO
 }
 

@@ -1,111 +1,27 @@
 package endpoint_test
 
 import (
+	"math/rand"
 	"net/netip"
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/count"
-	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Every counter counts, once for each packet that it is about: there is a row for each field.
-func TestEveryCounterCounts(t *testing.T) {
-	beat := wire.AppendHeartbeat(nil, []byte("x"))
-	const tag = 0x12345678
-	rows := map[string]func(b *bench){
-		"Malformed": func(b *bench) { b.receive(packet(0, localPort, tag, beat)) },
-		"BadChecksum": func(b *bench) {
-			pkt := packet(peerPort, localPort, tag, beat)
-			pkt[9] ^= 1
-			b.receive(pkt)
-		},
-		"BadAddress": func(b *bench) {
-			b.receiveFrom(netip.MustParseAddrPort("239.1.2.3:0"), hostAddr, packet(peerPort, localPort, tag, beat))
-		},
-		"StrayReports": func(b *bench) {
-			b.ep.Lookup(&rawio.Packet{Kind: rawio.KindProtoUnreachable, Data: packet(localPort, peerPort, 7)[:8], Remote: peerAddr})
-		},
-		"InitsMalformed": func(b *bench) {
-			f := goodInit
-			f.Tag = 0
-			b.receive(packet(peerPort, localPort, 0, initChunk(f)))
-		},
-		"BadCookies": func(b *bench) {
-			b.receive(packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, []byte("forged"))))
-		},
-		"RateLimited": func(b *bench) {
-			for range 4 {
-				b.receive(packet(peerPort, localPort, tag, beat))
-			}
-		},
-		"AnswersDropped": func(b *bench) {
-			for i := range 129 { // without sending in between
-				p := rawio.Packet{Data: packet(peerPort, localPort, tag, beat), Local: hostAddr,
-					Remote: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, 0, byte(i)}), 0)}
-				b.ep.HandleUnmatched(b.now, &p)
-			}
-		},
-		"OutOfBlue":    func(b *bench) { b.receive(packet(peerPort, localPort, tag, wire.AppendAbort(nil, false))) },
-		"Reflected":    func(b *bench) { b.receive(packet(peerPort, localPort, tag, beat)) },
-		"InitAcks":     func(b *bench) { b.cookieOf(goodInit) },
-		"InitsRefused": func(b *bench) { b.receive(packet(peerPort, localPort+1, 0, initChunk(goodInit))) },
-		"AddressesIgnored": func(b *bench) {
-			var list []byte
-			for i := range assoc.MaxPaths { // the packet's source is one too
-				list = wire.AppendAddressParam(list, netip.AddrFrom4([4]byte{10, 2, 0, byte(i)}))
-			}
-			b.cookieOf(goodInit, list)
-		},
-		"StaleCookies": func(b *bench) {
-			tag, cookie := b.cookieOf(goodInit)
-			b.now = b.now.Add(2 * time.Minute)
-			b.receive(packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
-		},
-		"CookiesRefused": func(b *bench) {
-			tag, cookie := b.cookieOf(goodInit)
-			b.ep.Unlisten(localPort)
-			b.receive(packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
-		},
-		"AssocsRefused": func(b *bench) {
-			for port := range uint16(2) {
-				b.establish(peerAddr, peerPort+port)
-			}
-		},
-		"AssocsAccepted": func(b *bench) { b.establish(peerAddr, peerPort) },
-	}
-	count.Each(endpoint.Stats{}, func(name string, _ uint64) {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t, endpoint.Config{MaxAnswers: 3, MaxPerSource: 1})
-			if err := b.ep.Listen(localPort, nil); err != nil {
-				t.Fatal(err)
-			}
-			drive := rows[name]
-			if drive == nil {
-				t.Fatal("nothing here makes it count")
-			}
-			drive(b)
-			count.Each(b.ep.Stats(), func(other string, v uint64) {
-				if other == name && v != 1 {
-					t.Errorf("it is %d, want 1", v)
-				}
-			})
-		})
-	})
-}
-
 // establish goes through the handshake of a peer and returns the association, nil if it was refused.
 func (b *bench) establish(from netip.AddrPort, port uint16) *assoc.Assoc {
 	b.t.Helper()
-	list, _ := b.receiveFrom(from, hostAddr, packet(port, localPort, 0, initChunk(goodInit)))
+	list, _ := b.receiveFrom(from, hostAddr, lab.Packet(port, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
 	tag, cookie := b.cookieIn(list)
 	if cookie == nil {
 		b.t.Fatal("no cookie")
 	}
-	_, a := b.receiveFrom(from, hostAddr, packet(port, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
+	_, a := b.receiveFrom(from, hostAddr, lab.Packet(port, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
 	return a
 }
 
@@ -113,9 +29,7 @@ func (b *bench) establish(from netip.AddrPort, port uint16) *assoc.Assoc {
 // until one of them ends, and others are not concerned.
 func TestAssociationsOfOneSource(t *testing.T) {
 	b := newBench(t, endpoint.Config{MaxPerSource: 2})
-	if err := b.ep.Listen(localPort, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.ep.Listen(localPort, nil))
 	other := netip.MustParseAddrPort("10.0.0.10:0")
 	first, second := b.establish(peerAddr, 1), b.establish(peerAddr, 2)
 	b.ep.Refresh(second) // as on EventUp
@@ -134,32 +48,74 @@ func TestAssociationsOfOneSource(t *testing.T) {
 	}
 }
 
-// A source gets so many answers in a second; what it sends beyond is dropped, others get theirs, and with the
-// next second it has answers again.
+// stale is a COOKIE ECHO that has come too late, of another port.
+func (b *bench) stale() []byte {
+	list, _ := b.receiveFrom(peerAddr, hostAddr, lab.Packet(peerPort+2, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
+	tag, cookie := b.cookieIn(list)
+	b.now = b.now.Add(time.Minute + 1)
+	return lab.Packet(peerPort+2, localPort, tag, wire.AppendCookieEcho(nil, cookie))
+}
+
+// A flood gets so many answers in a second, about, and no more: one address, or all together. Which of its packets get one is left to
+// chance, so a host whose address others forge has its turn too, and what does not concern a limit has its answers.
 func TestAnswersOfOneSource(t *testing.T) {
-	b := newBench(t, endpoint.Config{MaxAnswers: 10, AnswerKey: 0x0123456789abcdef})
-	if err := b.ep.Listen(localPort, nil); err != nil {
-		t.Fatal(err)
-	}
-	other := netip.MustParseAddrPort("10.0.0.10:0")
-	init := packet(peerPort, localPort, 0, initChunk(goodInit))
-	blue := packet(peerPort, localPort, 7, wire.AppendHeartbeat(nil, []byte("x")))
-	answers := func(from netip.AddrPort) (n int) {
-		for range 10 {
-			for _, pkt := range [][]byte{init, blue} {
-				list, _ := b.receiveFrom(from, hostAddr, pkt)
-				n += len(list)
+	const limit, flood, seconds = 160, 1600, 20
+	for _, row := range []struct {
+		name   string
+		cfg    endpoint.Config
+		others bool // have all their answers
+		size   int  // octets of an INIT
+		rest   bool // packets that set up nothing are part of it
+		known  bool // there is an association with that address and port
+		most   int
+	}{
+		{"of one address", endpoint.Config{MaxAnswers: limit}, true, 100, true, false, limit},
+		{"of one address with an association", endpoint.Config{MaxAnswers: limit}, true, 100, false, true, limit},
+		{"of all", endpoint.Config{MaxSetups: limit}, false, 100, true, false, limit},
+		{"of all, INITs full of addresses", endpoint.Config{MaxSetups: limit}, false, 6000, false, false, limit / 24},
+	} {
+		rng := rand.New(rand.NewSource(5))
+		row.cfg.AnswerKey, row.cfg.Chance = 0x0123456789abcdef, rng.Uint64
+		b := newBench(t, row.cfg)
+		must.OK(t, b.ep.Listen(localPort, nil))
+		other := netip.MustParseAddrPort("10.0.0.10:0")
+		if row.known && b.establish(peerAddr, peerPort) == nil {
+			t.Fatal("no association")
+		}
+		stale := b.stale()
+		var list []byte
+		for i := 0; len(list) < row.size; i++ {
+			list = wire.AppendAddressParam(list, netip.AddrFrom4([4]byte{10, 2, byte(i >> 8), byte(i)}))
+		}
+		init := lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit, list))
+		pkts := [][]byte{init, lab.Packet(peerPort, localPort, 7, wire.AppendHeartbeat(nil, []byte("x"))), stale}
+		if !row.rest {
+			pkts = pkts[:1]
+		}
+		answers, turns, others := 0, 0, 0
+		for i := range flood * seconds {
+			b.now = b.now.Add(time.Second / flood)
+			list, a := b.receiveFrom(peerAddr, hostAddr, pkts[i%len(pkts)])
+			if answers += len(list); a != nil { // which answers
+				answers++
+			}
+			if i%(flood/2) == flood/4 { // the host that has the address
+				list, _ = b.receiveFrom(peerAddr, hostAddr, lab.Packet(peerPort+1, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
+				turns += len(list)
+			}
+			if i%(flood/4) == 0 {
+				list, _ = b.receiveFrom(other, hostAddr, init)
+				others += len(list)
 			}
 		}
-		return n
-	}
-	for second := range 3 {
-		if n, m := answers(peerAddr), answers(other); n != 10 || m != 10 {
-			t.Errorf("second %d: %d and %d answers", second, n, m)
+		if answers < row.most*seconds*3/4 || answers > row.most*seconds*3/2 {
+			t.Errorf("%s: %d answers in %d s, want about %d a second", row.name, answers, seconds, row.most)
 		}
-		b.now = b.now.Add(time.Second)
-	}
-	if s := b.ep.Stats(); s.RateLimited != 60 {
-		t.Errorf("%d packets counted as too many", s.RateLimited)
+		if turns == 0 || turns == 2*seconds {
+			t.Errorf("%s: the host itself has %d answers to %d INITs", row.name, turns, 2*seconds)
+		}
+		if row.others && others != 4*seconds {
+			t.Errorf("%s: others have %d answers", row.name, others)
+		}
 	}
 }

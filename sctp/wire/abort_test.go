@@ -6,7 +6,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func TestAbort(t *testing.T) {
+func TestAbortHasItsOctetsAndFields(t *testing.T) {
 	// req 9260-3.3.7-6
 	wantOctets(t, wire.AppendAbort(nil, false), "06000004")
 	wantOctets(t, wire.AppendAbort(nil, true), "06010004")
@@ -17,10 +17,7 @@ func TestAbort(t *testing.T) {
 	b = wire.CloseChunk(b, 0)
 	wantOctets(t, b, "0601000f 00040004 000c0007 62796500")
 
-	a, err := wire.AsAbort(onlyChunk(t, b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := as(t, wire.AsAbort, b)
 	wantEqual(t, "T", a.T(), true)
 	causes := a.Causes()
 	c, _ := causes.Next()
@@ -32,10 +29,7 @@ func TestAbort(t *testing.T) {
 		t.Errorf("then %x, %v", c, causes.Err())
 	}
 
-	a, err = wire.AsAbort(onlyChunk(t, octets(t, "06fe0004")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a = as(t, wire.AsAbort, octets(t, "06fe0004"))
 	wantEqual(t, "T with all reserved bits set", a.T(), false)
 }
 

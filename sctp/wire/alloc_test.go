@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -66,9 +67,7 @@ func TestParseAllocatesNothing(t *testing.T) {
 	b := dataAndSack(1000)
 	wantNoAllocs(t, "parsing DATA and SACK", func() {
 		sum, err := readDataAndSack(b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		sink += sum
 	})
 
@@ -80,9 +79,7 @@ func TestParseAllocatesNothing(t *testing.T) {
 		cs := wire.Packet(init).Chunks()
 		c, _ := cs.Next()
 		i, err := wire.AsInit(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		ps := i.Params()
 		for p, ok := ps.Next(); ok; p, ok = ps.Next() {
 			if addr, err := p.Addr(); err == nil {

@@ -3,10 +3,11 @@ package wire_test
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func TestAsconfAck(t *testing.T) {
+func TestAsconfAckHasItsOctetsAndFields(t *testing.T) {
 	b := wire.AppendAsconfAck(nil, 0x01020304)
 	wantOctets(t, b, "80000008 01020304")
 
@@ -22,25 +23,18 @@ func TestAsconfAck(t *testing.T) {
 		c0050008 00000005
 		c003001c 01023476 00a00014 c0020010 01023476 00050008 c0000201`)
 
-	a, err := wire.AsAsconfAck(onlyChunk(t, b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := as(t, wire.AsAsconfAck, b)
 	wantEqual(t, "Seq", a.Seq(), 0x01020304)
 	ps := a.Params()
 	p, _ := ps.Next()
 	ok, err := wire.AsAddrResponse(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	wantEqual(t, "Success", ok.Success(), true)
 	wantEqual(t, "CorrelationID", ok.CorrelationID(), 5)
 
 	p, _ = ps.Next()
 	failed, err := wire.AsAddrResponse(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	wantEqual(t, "Success", failed.Success(), false)
 	wantEqual(t, "CorrelationID", failed.CorrelationID(), 0x01023476)
 	causes := failed.Causes()
@@ -49,9 +43,7 @@ func TestAsconfAck(t *testing.T) {
 	quoted := cause.Params()
 	p, _ = quoted.Next()
 	r, err := wire.AsAddrRequest(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	wantEqual(t, "Addr", r.Addr(), testAddr)
 }
 

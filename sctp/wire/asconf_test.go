@@ -4,13 +4,13 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 var testAddr = netip.MustParseAddr("192.0.2.1")
 
-func TestAsconf(t *testing.T) {
-	// req 5061-4.1-2
+func TestAsconfHasItsOctetsAndFields(t *testing.T) {
 	b := wire.AppendAsconf(nil, 0x01020304, testAddr)
 	wantOctets(t, b, "c1000010 01020304 00050008 c0000201")
 	b = wire.AppendAddrRequest(b, wire.ParamAddIP, 0x01023474, testAddr)
@@ -18,18 +18,13 @@ func TestAsconf(t *testing.T) {
 	// The example TLV of RFC 5061 section 4.2.1.
 	wantOctets(t, b, "c1000020 01020304 00050008 c0000201 c0010010 01023474 00050008 c0000201")
 
-	a, err := wire.AsAsconf(onlyChunk(t, b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := as(t, wire.AsAsconf, b)
 	wantEqual(t, "Seq", a.Seq(), 0x01020304)
 	wantEqual(t, "Addr", a.Addr(), testAddr)
 	ps := a.Params()
 	p, _ := ps.Next()
 	r, err := wire.AsAddrRequest(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	wantEqual(t, "Type", r.Type(), wire.ParamAddIP)
 	wantEqual(t, "CorrelationID", r.CorrelationID(), 0x01023474)
 	wantEqual(t, "Addr", r.Addr(), testAddr)
@@ -39,7 +34,6 @@ func TestAsconf(t *testing.T) {
 }
 
 func TestAsconfNeedsAnAddress(t *testing.T) {
-	// req 5061-4.1-2
 	for _, c := range []struct {
 		name, raw string
 		err       error
@@ -75,9 +69,7 @@ func TestAddrRequest(t *testing.T) {
 			b := wire.AppendAddrRequest(nil, c.t, c.id, testAddr)
 			wantOctets(t, b, c.want)
 			r, err := wire.AsAddrRequest(onlyParam(t, b))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			wantEqual(t, "Type", r.Type(), c.t)
 			wantEqual(t, "CorrelationID", r.CorrelationID(), c.id)
 			wantEqual(t, "Addr", r.Addr(), testAddr)

@@ -8,7 +8,6 @@ import (
 )
 
 func TestInvalidStreamCause(t *testing.T) {
-	// req 9260-3.3.10.1-1
 	b := wire.AppendInvalidStreamCause(nil, 0x1234)
 	wantOctets(t, b, "00010008 1234 0000")
 	s, err := onlyCause(t, b).InvalidStream()
@@ -28,6 +27,7 @@ func TestMissingParamCause(t *testing.T) {
 	wantEqual(t, "error", err, nil)
 	wantEqual(t, "count", types.Len(), 1)
 	wantEqual(t, "type", wire.ParamType(types.At(0)), wire.ParamStateCookie)
+	wantEqual(t, "a list that is cut to fit", len(wire.AppendMissingParamsCause(nil, make([]wire.ParamType, 40000)...)), 65536)
 
 	for _, raw := range []string{
 		"00020008 00000001",      // counts a type that is not there
@@ -53,7 +53,6 @@ func TestStaleCookieCause(t *testing.T) {
 }
 
 func TestNoUserDataCause(t *testing.T) {
-	// req 9260-3.3.10.9-1
 	b := wire.AppendNoUserDataCause(nil, 0xfffffffe)
 	wantOctets(t, b, "00090008 fffffffe")
 	tsn, err := onlyCause(t, b).NoUserData()
@@ -117,7 +116,6 @@ func TestCausesThatQuoteParameters(t *testing.T) {
 }
 
 func TestUnsupportedHMACCause(t *testing.T) {
-	// req 4895-4.1-1
 	b := wire.AppendUnsupportedHMACCause(nil, 2)
 	wantOctets(t, b, "01050006 0002 0000")
 	id, err := onlyCause(t, b).UnsupportedHMAC()

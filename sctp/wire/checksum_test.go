@@ -28,7 +28,7 @@ func TestReferenceCRC32c(t *testing.T) {
 	wantEqual(t, "CRC of 123456789", crc32c([]byte("123456789")), 0xE3069283)
 }
 
-func TestChecksum(t *testing.T) {
+func TestChecksumIsTheCRC32cOfTheRFC(t *testing.T) {
 	// req 9260-6.8-1
 	// req 9260-A-1
 	b := wire.AppendHeader(nil, 5000, 6000, 0x12345678)

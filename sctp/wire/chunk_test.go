@@ -99,7 +99,7 @@ func TestAppendChunk(t *testing.T) {
 	wantEqual(t, "length of a chunk that was cut", len(onlyChunk(t, b)), wire.MaxChunkLen)
 }
 
-func TestPadding(t *testing.T) {
+func TestPaddingIsZerosUpToFour(t *testing.T) {
 	for n, want := range map[int]int{0: 0, 1: 3, 2: 2, 3: 1, 4: 0, 5: 3, 65535: 1} {
 		if got := wire.Padding(n); len(got) != want || cap(got) != want || !bytes.Equal(got, make([]byte, want)) {
 			t.Errorf("Padding(%d) = %x with capacity %d, want %d zeros", n, got, cap(got), want)

@@ -6,7 +6,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func TestCookieAck(t *testing.T) {
+func TestCookieAckHasItsOctetsAndFields(t *testing.T) {
 	b := wire.AppendCookieAck(nil)
 	wantOctets(t, b, "0b000004")
 	_, err := wire.AsCookieAck(onlyChunk(t, b))

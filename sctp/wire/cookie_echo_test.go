@@ -6,24 +6,18 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func TestCookieEcho(t *testing.T) {
+func TestCookieEchoHasItsOctetsAndFields(t *testing.T) {
 	// req 9260-3.3.11-3
 	state := onlyParam(t, wire.AppendParam(nil, wire.ParamStateCookie, []byte{1, 2, 3, 4, 5}))
 	b := wire.AppendCookieEcho(nil, state.Value())
 	wantOctets(t, b, "0a000009 01020304 05000000")
-	c, err := wire.AsCookieEcho(onlyChunk(t, b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := as(t, wire.AsCookieEcho, b)
 	wantOctets(t, c.Cookie(), "0102030405")
 }
 
 // The largest State Cookie that a parameter can hold comes back whole.
 func TestLargestCookie(t *testing.T) {
 	cookie := make([]byte, wire.MaxParamLen-4)
-	c, err := wire.AsCookieEcho(onlyChunk(t, wire.AppendCookieEcho(nil, cookie)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := as(t, wire.AsCookieEcho, wire.AppendCookieEcho(nil, cookie))
 	wantEqual(t, "octets of cookie", len(c.Cookie()), len(cookie))
 }

@@ -6,12 +6,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func TestCWR(t *testing.T) {
+func TestCWRHasItsOctetsAndFields(t *testing.T) {
 	b := wire.AppendCWR(nil, 0x01020304)
 	wantOctets(t, b, "0d000008 01020304")
-	c, err := wire.AsCWR(onlyChunk(t, b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := as(t, wire.AsCWR, b)
 	wantEqual(t, "TSN", c.TSN(), 0x01020304)
 }

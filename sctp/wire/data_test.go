@@ -6,7 +6,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func TestData(t *testing.T) {
+func TestDataHasItsOctetsAndFields(t *testing.T) {
 	// req 9260-3.3.1-1
 	// req 9260-3.3.1-6
 	// req 9260-3.3.1-10
@@ -18,10 +18,7 @@ func TestData(t *testing.T) {
 	b := append(append(header, 'x'), wire.Padding(1)...)
 	wantOctets(t, b[wire.DataHeaderLen:], "78 000000")
 
-	d, err := wire.AsData(onlyChunk(t, b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := as(t, wire.AsData, b)
 	wantEqual(t, "TSN", d.TSN(), 0x01020304)
 	wantEqual(t, "Stream", d.Stream(), 5)
 	wantEqual(t, "SSN", d.SSN(), 6)
@@ -45,10 +42,7 @@ func TestDataFlags(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			raw := octets(t, "00"+c.octet+"0011 00000000 00000000 00000000 78")
-			d, err := wire.AsData(onlyChunk(t, raw))
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := as(t, wire.AsData, raw)
 			wantEqual(t, "I", d.I(), c.i)
 			wantEqual(t, "U", d.U(), c.u)
 			wantEqual(t, "B", d.B(), c.b)
@@ -66,17 +60,11 @@ func TestDataSizes(t *testing.T) {
 	wantErr(t, err, wire.ErrChunkLength)
 
 	// The TSN of an empty chunk is what the ABORT about it reports.
-	d, err := wire.AsData(onlyChunk(t, octets(t, "00030010 00000009 00000000 00000000")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := as(t, wire.AsData, octets(t, "00030010 00000009 00000000 00000000"))
 	wantEqual(t, "octets of user data", len(d.Payload()), 0)
 	wantEqual(t, "TSN", d.TSN(), 9)
 
 	b := wire.AppendDataHeader(nil, wire.DataFields{PayloadLen: wire.MaxDataPayload})
-	d, err = wire.AsData(onlyChunk(t, append(b, make([]byte, wire.MaxDataPayload)...)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d = as(t, wire.AsData, append(b, make([]byte, wire.MaxDataPayload)...))
 	wantEqual(t, "most user data", len(d.Payload()), 65519)
 }

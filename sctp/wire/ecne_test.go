@@ -6,12 +6,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func TestECNE(t *testing.T) {
+func TestECNEHasItsOctetsAndFields(t *testing.T) {
 	b := wire.AppendECNE(nil, 0x01020304)
 	wantOctets(t, b, "0c000008 01020304")
-	e, err := wire.AsECNE(onlyChunk(t, b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := as(t, wire.AsECNE, b)
 	wantEqual(t, "TSN", e.TSN(), 0x01020304)
 }

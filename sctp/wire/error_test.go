@@ -6,7 +6,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func TestError(t *testing.T) {
+func TestErrorHasItsOctetsAndFields(t *testing.T) {
 	// req 9260-3.3.10-1
 	b := wire.AppendError(nil)
 	b = wire.AppendCause(b, wire.CauseUnrecognizedChunkType, octets(t, "fe000006 0102"))
@@ -14,10 +14,7 @@ func TestError(t *testing.T) {
 	b = wire.CloseChunk(b, 0)
 	wantOctets(t, b, "09000014 0006000a fe000006 01020000 00070004")
 
-	e, err := wire.AsError(onlyChunk(t, b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := as(t, wire.AsError, b)
 	causes := e.Causes()
 	for _, want := range []wire.CauseCode{wire.CauseUnrecognizedChunkType, wire.CauseInvalidParam} {
 		c, ok := causes.Next()
@@ -30,10 +27,7 @@ func TestError(t *testing.T) {
 
 // Causes in front of a malformed one are still seen.
 func TestErrorWithMalformedCause(t *testing.T) {
-	e, err := wire.AsError(onlyChunk(t, octets(t, "0900000c 00040004 000c0003")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := as(t, wire.AsError, octets(t, "0900000c 00040004 000c0003"))
 	causes := e.Causes()
 	c, ok := causes.Next()
 	if !ok || c.Code() != wire.CauseOutOfResource {

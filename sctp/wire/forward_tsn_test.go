@@ -6,26 +6,19 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func TestForwardTSN(t *testing.T) {
-	// req 3758-3.2-1
+func TestForwardTSNHasItsOctetsAndFields(t *testing.T) {
 	b := wire.AppendForwardTSN(nil, 0x01020304, []wire.Skip{{Stream: 1, SSN: 2}, {Stream: 0xffff, SSN: 0xfffe}})
 	wantOctets(t, b, "c0000010 01020304 0001 0002 ffff fffe")
-	f, err := wire.AsForwardTSN(onlyChunk(t, b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := as(t, wire.AsForwardTSN, b)
 	wantEqual(t, "NewCumTSN", f.NewCumTSN(), 0x01020304)
 	wantEqual(t, "NumSkips", f.NumSkips(), 2)
 	wantEqual(t, "first", f.Skip(0), wire.Skip{Stream: 1, SSN: 2})
 	wantEqual(t, "second", f.Skip(1), wire.Skip{Stream: 0xffff, SSN: 0xfffe})
 
 	wantOctets(t, wire.AppendForwardTSN(nil, 7, nil), "c0000008 00000007")
-	_, err = wire.AsForwardTSN(onlyChunk(t, octets(t, "c000000a 00000007 0001 0000")))
+	_, err := wire.AsForwardTSN(onlyChunk(t, octets(t, "c000000a 00000007 0001 0000")))
 	wantErr(t, err, wire.ErrChunkLength)
 
-	f, err = wire.AsForwardTSN(onlyChunk(t, wire.AppendForwardTSN(nil, 7, make([]wire.Skip, 20000))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f = as(t, wire.AsForwardTSN, wire.AppendForwardTSN(nil, 7, make([]wire.Skip, 20000)))
 	wantEqual(t, "skips that fit", f.NumSkips(), 16381)
 }

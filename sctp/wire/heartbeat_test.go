@@ -6,22 +6,16 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func TestHeartbeat(t *testing.T) {
+func TestHeartbeatHasItsOctetsAndFields(t *testing.T) {
 	b := wire.AppendHeartbeat(nil, []byte("nonce"))
 	wantOctets(t, b, "0400000d 00010009 6e6f6e63 65000000")
-	h, err := wire.AsHeartbeat(onlyChunk(t, b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := as(t, wire.AsHeartbeat, b)
 	wantEqual(t, "Type", h.Type(), wire.ChunkHeartbeat)
 	wantEqual(t, "Info", string(h.Info()), "nonce")
 
 	b = wire.AppendHeartbeatAck(nil, h.Info())
 	wantOctets(t, b, "0500000d 00010009 6e6f6e63 65000000")
-	ack, err := wire.AsHeartbeat(onlyChunk(t, b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ack := as(t, wire.AsHeartbeat, b)
 	wantEqual(t, "Type", ack.Type(), wire.ChunkHeartbeatAck)
 	wantEqual(t, "Info", string(ack.Info()), "nonce")
 }
@@ -57,9 +51,6 @@ func TestHeartbeatForms(t *testing.T) {
 }
 
 func TestHeartbeatIsCutToFit(t *testing.T) {
-	h, err := wire.AsHeartbeat(onlyChunk(t, wire.AppendHeartbeat(nil, make([]byte, 70000))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := as(t, wire.AsHeartbeat, wire.AppendHeartbeat(nil, make([]byte, 70000)))
 	wantEqual(t, "octets of info", len(h.Info()), wire.MaxHeartbeatInfo)
 }

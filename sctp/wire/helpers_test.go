@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -55,12 +56,18 @@ func onlyChunk(t testing.TB, chunks []byte) wire.Chunk {
 	return c
 }
 
+// as returns the one chunk in chunks, parsed.
+func as[C any](t testing.TB, parse func(wire.Chunk) (C, error), chunks []byte) C {
+	t.Helper()
+	c, err := parse(onlyChunk(t, chunks))
+	must.OK(t, err)
+	return c
+}
+
 func packet(t testing.TB, chunks []byte) wire.Packet {
 	t.Helper()
 	p, err := wire.ParsePacket(append(wire.AppendHeader(nil, 5000, 6000, 1), chunks...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return p
 }
 
@@ -95,19 +102,13 @@ func onlyCause(t testing.TB, b []byte) wire.Cause {
 // paramsOf walks b as the parameters of an INIT chunk.
 func paramsOf(t testing.TB, b []byte) wire.Params {
 	t.Helper()
-	i, err := wire.AsInit(onlyChunk(t, wire.AppendChunk(nil, wire.ChunkInit, 0, append(make([]byte, 16), b...))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	i := as(t, wire.AsInit, wire.AppendChunk(nil, wire.ChunkInit, 0, append(make([]byte, 16), b...)))
 	return i.Params()
 }
 
 // causesOf walks b as the error causes of an ERROR chunk.
 func causesOf(t testing.TB, b []byte) wire.Causes {
 	t.Helper()
-	e, err := wire.AsError(onlyChunk(t, wire.AppendChunk(nil, wire.ChunkError, 0, b)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := as(t, wire.AsError, wire.AppendChunk(nil, wire.ChunkError, 0, b))
 	return e.Causes()
 }

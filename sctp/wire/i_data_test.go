@@ -6,8 +6,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func TestIData(t *testing.T) {
-	// req 8260-2.1-1
+func TestIDataHasItsOctetsAndFields(t *testing.T) {
 	f := wire.IDataFields{TSN: 0x01020304, Stream: 5, MID: 0x0a0b0c0d, PPID: 16, FSN: 9, PayloadLen: 2}
 	for _, c := range []struct {
 		name  string
@@ -21,13 +20,10 @@ func TestIData(t *testing.T) {
 		{"unordered and immediate", wire.FlagU | wire.FlagI | wire.FlagB | wire.FlagE, "400f0016 01020304 0005 0000 0a0b0c0d 00000010", true, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f.Flags = 0xf0 | c.flags // req 8260-2.1-2
+			f.Flags = 0xf0 | c.flags
 			b := wire.AppendIDataHeader(nil, f)
 			wantOctets(t, b, c.want)
-			d, err := wire.AsIData(onlyChunk(t, append(b, "hi\x00\x00"...)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := as(t, wire.AsIData, append(b, "hi\x00\x00"...))
 			ppid, ok := d.PPID()
 			wantEqual(t, "has a PPID", ok, c.ppid)
 			if ok {

@@ -75,14 +75,16 @@ func TestSupportedAddrTypes(t *testing.T) {
 	b = wire.AppendSupportedAddrTypes(nil, wire.ParamIPv4, wire.ParamIPv6)
 	wantOctets(t, b, "000c0008 0005 0006")
 
-	received := onlyParam(t, octets(t, "000c0008 0006 000b"))
-	for at, want := range map[wire.ParamType]bool{
-		wire.ParamIPv4: false, wire.ParamIPv6: true,
-		wire.ParamHostName: false, // req 9260-3.3.2.1.5-3
-	} {
-		got, err := received.SupportsAddrType(at)
-		wantEqual(t, "error", err, nil)
-		wantEqual(t, at.String(), got, want)
+	for list, v4 := range map[string]bool{"000c0008 0006 000b": false, "000c0008 000b 0006": false, "000c000a 0006 000b 0005": true} {
+		received := onlyParam(t, octets(t, list))
+		for at, want := range map[wire.ParamType]bool{
+			wire.ParamIPv4: v4, wire.ParamIPv6: true,
+			wire.ParamHostName: false, // req 9260-3.3.2.1.5-3
+		} {
+			got, err := received.SupportsAddrType(at)
+			wantEqual(t, "error", err, nil)
+			wantEqual(t, list+": "+at.String(), got, want)
+		}
 	}
 	_, err := onlyParam(t, octets(t, "c0000004")).SupportsAddrType(wire.ParamIPv4)
 	wantErr(t, err, wire.ErrParamType)
@@ -101,7 +103,6 @@ func TestAdaptationIndication(t *testing.T) {
 }
 
 func TestSupportedExtensions(t *testing.T) {
-	// req 5061-4.2.7-1
 	b := wire.AppendSupportedExtensions(nil, wire.ChunkAsconf, wire.ChunkAsconfAck, wire.ChunkAuth, wire.ChunkReconfig, wire.ChunkIData)
 	wantOctets(t, b, "80080009 c1800f82 40000000")
 	p := onlyParam(t, b)
@@ -114,11 +115,11 @@ func TestSupportedExtensions(t *testing.T) {
 		wantEqual(t, "error", err, nil)
 		wantEqual(t, ct.String(), got, want)
 	}
-	_, err := onlyParam(t, octets(t, "c0000004")).ListsChunk(wire.ChunkData)
+	listed, err := onlyParam(t, octets(t, "c0000004")).ListsChunk(wire.ChunkData)
 	wantErr(t, err, wire.ErrParamType)
+	wantEqual(t, "listed", listed, false)
 }
 
 func TestForwardTSNSupported(t *testing.T) {
-	// req 3758-3.1-1
 	wantOctets(t, wire.AppendForwardTSNSupported(nil), "c0000004")
 }

@@ -55,6 +55,9 @@ func TestViewsRejectWhatIsNotTheirs(t *testing.T) {
 					wantErr(t, c.as(onlyChunk(t, wire.AppendChunk(nil, c.t, 0, make([]byte, n-4)))), wire.ErrChunkLength)
 				}
 			}
+			long := make(wire.Chunk, wire.MaxChunkLen+1)
+			long[0] = byte(c.t)
+			wantErr(t, c.as(long), wire.ErrChunkLength)
 			for _, other := range asAny {
 				if view(other.t) == view(c.t) {
 					continue
@@ -106,6 +109,24 @@ func TestViewsOfLessThanAHeader(t *testing.T) {
 		} {
 			if err != error(wire.ErrParamShort) {
 				t.Errorf("%s of %d octets: %v, want %v", name, n, err, wire.ErrParamShort)
+			}
+		}
+	}
+}
+
+// What is longer than a length field tells is no parameter.
+func TestViewsOfTooMuch(t *testing.T) {
+	for pt, view := range map[wire.ParamType]func(wire.Param) error{
+		wire.ParamHMACAlgo:           func(p wire.Param) error { return second(p.HMACIDs()) },
+		wire.ParamSupportedAddrTypes: func(p wire.Param) error { return second(p.SupportsAddrType(0)) },
+		wire.ParamOutgoingReset:      func(p wire.Param) error { return second(wire.AsOutgoingReset(p)) },
+		wire.ParamIncomingReset:      func(p wire.Param) error { return second(wire.AsIncomingReset(p)) },
+	} {
+		for n, want := range map[int]error{wire.MaxParamLen - 1: nil, wire.MaxParamLen + 1: wire.ErrParamLength} {
+			p := make(wire.Param, n)
+			p[0], p[1] = byte(pt>>8), byte(pt)
+			if err := view(p); err != want {
+				t.Errorf("%v of %d octets: %v, want %v", pt, n, err, want)
 			}
 		}
 	}

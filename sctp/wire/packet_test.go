@@ -6,7 +6,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func TestCommonHeader(t *testing.T) {
+func TestCommonHeaderHasItsOctetsAndFields(t *testing.T) {
 	// req 9260-3.1-1
 	// req 9260-3-3
 	b := wire.AppendHeader(nil, 5000, 6000, 0x12345678)

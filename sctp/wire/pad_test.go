@@ -1,12 +1,13 @@
 package wire_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func TestPad(t *testing.T) {
+func TestPadHasItsOctetsAndFields(t *testing.T) {
 	// req 4820-3-1
 	// req 4820-3-2
 	for _, c := range []struct {
@@ -24,11 +25,9 @@ func TestPad(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := wire.AppendPad(nil, c.size)
 			wantEqual(t, "octets", len(b), c.want)
+			wantOctets(t, wire.AppendPadHeader(nil, c.want-4), fmt.Sprintf("8400 %04x", min(c.want, wire.MaxChunkLen)))
 			wantEqual(t, "flags", b[1], 0)
-			p, err := wire.AsPad(onlyChunk(t, b))
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := as(t, wire.AsPad, b)
 			wantEqual(t, "octets of Padding Data", len(p.Padding()), min(c.want, wire.MaxChunkLen)-4)
 		})
 	}
@@ -37,7 +36,6 @@ func TestPad(t *testing.T) {
 
 // PAD parameters enlarge an INIT in steps of 4 octets.
 func TestPaddingParam(t *testing.T) {
-	// req 4820-4-1
 	wantOctets(t, wire.AppendPaddingParam(nil, 12), "8005000c 00000000 00000000")
 	wantOctets(t, wire.AppendPaddingParam(nil, 4), "80050004")
 	wantEqual(t, "largest", len(wire.AppendPaddingParam(nil, 65536)), 65536)

@@ -3,21 +3,18 @@ package wire_test
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func TestReconfig(t *testing.T) {
-	// req 6525-3.1-1
+func TestReconfigHasItsOctetsAndFields(t *testing.T) {
 	b := wire.AppendReconfig(nil)
 	b = wire.AppendReconfigResponse(b, 9, wire.ReconfigPerformed)
 	b = wire.AppendOutgoingReset(b, 7, 8, 0x01020304, []wire.StreamID{3})
 	b = wire.CloseChunk(b, 0)
 	wantOctets(t, b, "82000022 0010000c 00000009 00000001 000d0012 00000007 00000008 01020304 00030000")
 
-	r, err := wire.AsReconfig(onlyChunk(t, b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := as(t, wire.AsReconfig, b)
 	ps := r.Params()
 	p, _ := ps.Next()
 	wantEqual(t, "first", p.Type(), wire.ParamReconfigResponse)
@@ -27,7 +24,6 @@ func TestReconfig(t *testing.T) {
 
 // The ten combinations of RFC 6525 section 3.1, and no other one of any two known parameters.
 func TestReconfigCombinations(t *testing.T) {
-	// req 6525-3.1-1
 	const out, in, tsn, resp, addOut, addIn = wire.ParamOutgoingReset, wire.ParamIncomingReset, wire.ParamTSNReset,
 		wire.ParamReconfigResponse, wire.ParamAddOutStreams, wire.ParamAddInStreams
 	pairs := map[[2]wire.ParamType]bool{{out, in}: true, {addOut, addIn}: true, {resp, out}: true, {resp, resp}: true}
@@ -67,13 +63,10 @@ func TestReconfigMalformed(t *testing.T) {
 }
 
 func TestOutgoingReset(t *testing.T) {
-	// req 6525-4-1
 	b := wire.AppendOutgoingReset(nil, 7, 8, 0x01020304, []wire.StreamID{3, 0xffff})
 	wantOctets(t, b, "000d0014 00000007 00000008 01020304 0003 ffff")
 	r, err := wire.AsOutgoingReset(onlyParam(t, b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	wantEqual(t, "RequestSeq", r.RequestSeq(), 7)
 	wantEqual(t, "ResponseSeq", r.ResponseSeq(), 8)
 	wantEqual(t, "LastTSN", r.LastTSN(), 0x01020304)
@@ -91,32 +84,27 @@ func TestOutgoingReset(t *testing.T) {
 		})
 	}
 	r, err = wire.AsOutgoingReset(onlyParam(t, wire.AppendOutgoingReset(nil, 1, 2, 3, make([]wire.StreamID, 32740))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	wantEqual(t, "streams", r.Streams().Len(), 32740)
 	wantEqual(t, "a list that is cut to fit", len(wire.AppendOutgoingReset(nil, 1, 2, 3, make([]wire.StreamID, 65535))), 65536)
 }
 
 func TestIncomingReset(t *testing.T) {
-	// req 6525-4-1
 	b := wire.AppendIncomingReset(nil, 7, []wire.StreamID{1, 2, 3})
 	wantOctets(t, b, "000e000e 00000007 0001 0002 0003 0000")
 	r, err := wire.AsIncomingReset(onlyParam(t, b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	wantEqual(t, "RequestSeq", r.RequestSeq(), 7)
 	wantEqual(t, "streams", r.Streams().Len(), 3)
 	wantEqual(t, "third stream", r.Streams().At(2), 3)
 	wantOctets(t, wire.AppendIncomingReset(nil, 7, nil), "000e0008 00000007")
+	wantEqual(t, "a list that is cut to fit", len(wire.AppendIncomingReset(nil, 7, make([]wire.StreamID, 65535))), 65536)
 
 	_, err = wire.AsIncomingReset(onlyParam(t, octets(t, "000e0009 00000007 01")))
 	wantErr(t, err, wire.ErrParamLength)
 }
 
 func TestTSNReset(t *testing.T) {
-	// req 6525-4-1
 	b := wire.AppendTSNReset(nil, 7)
 	wantOctets(t, b, "000f0008 00000007")
 	seq, err := onlyParam(t, b).TSNResetSeq()
@@ -127,13 +115,10 @@ func TestTSNReset(t *testing.T) {
 }
 
 func TestReconfigResponse(t *testing.T) {
-	// req 6525-4-1
 	b := wire.AppendReconfigResponse(nil, 7, wire.ReconfigInProgress)
 	wantOctets(t, b, "0010000c 00000007 00000006")
 	r, err := wire.AsReconfigResponse(onlyParam(t, b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	wantEqual(t, "ResponseSeq", r.ResponseSeq(), 7)
 	wantEqual(t, "Result", r.Result(), wire.ReconfigInProgress)
 	if _, _, ok := r.NextTSNs(); ok {
@@ -143,9 +128,7 @@ func TestReconfigResponse(t *testing.T) {
 	b = wire.AppendTSNResetResponse(nil, 7, wire.ReconfigPerformed, 0x01020304, 0x05060708)
 	wantOctets(t, b, "00100014 00000007 00000001 01020304 05060708")
 	r, err = wire.AsReconfigResponse(onlyParam(t, b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	sender, receiver, ok := r.NextTSNs()
 	wantEqual(t, "Next TSNs are there", ok, true)
 	wantEqual(t, "Sender's Next TSN", sender, 0x01020304)
@@ -165,7 +148,6 @@ func TestReconfigResponse(t *testing.T) {
 }
 
 func TestReconfigResults(t *testing.T) {
-	// req 6525-4-2
 	for number, name := range map[wire.ReconfigResult]string{
 		0: "Success - Nothing to do", 1: "Success - Performed", 2: "Denied", 3: "Error - Wrong SSN",
 		4: "Error - Request already in progress", 5: "Error - Bad Sequence Number", 6: "In progress", 7: "result 7",
@@ -175,7 +157,6 @@ func TestReconfigResults(t *testing.T) {
 }
 
 func TestAddStreams(t *testing.T) {
-	// req 6525-4-1
 	for pt, want := range map[wire.ParamType]string{
 		wire.ParamAddOutStreams: "0011000c 00000007 0003 0000",
 		wire.ParamAddInStreams:  "0012000c 00000007 0003 0000",
@@ -183,14 +164,16 @@ func TestAddStreams(t *testing.T) {
 		b := wire.AppendAddStreams(nil, pt, 7, 3)
 		wantOctets(t, b, want)
 		a, err := wire.AsAddStreams(onlyParam(t, b))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		wantEqual(t, "Type", a.Type(), pt)
 		wantEqual(t, "RequestSeq", a.RequestSeq(), 7)
 		wantEqual(t, "Count", a.Count(), 3)
 	}
-	_, err := wire.AsAddStreams(onlyParam(t, octets(t, "0011000a 00000007 0003")))
+	_, err := onlyParam(t, octets(t, "00050004")).Addr()
+	wantErr(t, err, wire.ErrParamLength)
+	_, err = wire.AsAddStreams(onlyParam(t, octets(t, "0011000a 00000007 0003")))
+	wantErr(t, err, wire.ErrParamLength)
+	_, err = wire.AsAddStreams(onlyParam(t, octets(t, "00120004")))
 	wantErr(t, err, wire.ErrParamLength)
 	_, err = wire.AsAddStreams(onlyParam(t, octets(t, "000f0008 00000007")))
 	wantErr(t, err, wire.ErrParamType)

@@ -6,7 +6,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func TestTSNOrder(t *testing.T) {
+func TestTSNsAreComparedInSerialArithmetic(t *testing.T) {
 	// req 9260-1.6-2
 	for _, c := range []struct {
 		name   string
@@ -35,7 +35,6 @@ func TestTSNOrder(t *testing.T) {
 }
 
 func TestSSNOrder(t *testing.T) {
-	// req 9260-1.6-4
 	for _, c := range []struct {
 		name string
 		a, b wire.SSN

@@ -6,7 +6,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func TestShutdownAck(t *testing.T) {
+func TestShutdownAckHasItsOctetsAndFields(t *testing.T) {
 	b := wire.AppendShutdownAck(nil)
 	wantOctets(t, b, "08000004")
 	_, err := wire.AsShutdownAck(onlyChunk(t, b))

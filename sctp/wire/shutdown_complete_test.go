@@ -6,15 +6,12 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func TestShutdownComplete(t *testing.T) {
+func TestShutdownCompleteHasItsOctetsAndFields(t *testing.T) {
 	// req 9260-3.3.13-2
 	for raw, reflected := range map[string]bool{"0e000004": false, "0e010004": true} {
 		b := wire.AppendShutdownComplete(nil, reflected)
 		wantOctets(t, b, raw)
-		s, err := wire.AsShutdownComplete(onlyChunk(t, b))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := as(t, wire.AsShutdownComplete, b)
 		wantEqual(t, "T", s.T(), reflected)
 	}
 }

@@ -6,12 +6,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func TestShutdown(t *testing.T) {
+func TestShutdownHasItsOctetsAndFields(t *testing.T) {
 	b := wire.AppendShutdown(nil, 0x01020304)
 	wantOctets(t, b, "07000008 01020304")
-	s, err := wire.AsShutdown(onlyChunk(t, b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := as(t, wire.AsShutdown, b)
 	wantEqual(t, "CumTSN", s.CumTSN(), 0x01020304)
 }

@@ -185,7 +185,7 @@ func rdmaAttacks() []attack {
 			start: one(func(s *session) []byte { return forge.Tagged(13, s.stags["rw"], regionBase, forge.Evil(8)) })},
 	}
 	for i := range list {
-		list[i].may = append(list[i].may, "INIT ACK", "COOKIE ACK", "HEARTBEAT", "SACK", "Accept", "session Terminate")
+		list[i].may = append(list[i].may, "INIT ACK", "COOKIE ACK", "HEARTBEAT", "SACK", "Accept", "session Terminate", "SHUTDOWN ACK")
 	}
 	return append(list, floodAttacks()...)
 }

@@ -38,7 +38,7 @@ func setupAttacks(f *family) []attack {
 			start: blind(func(x *scene, _ int) error {
 				return x.w.sctp(x.own(), x.to(portSCTP), 0, initChunk(x.w.guess(), 1, 1<<16, x.listed(x.addrs)))
 			})},
-		{name: fmt.Sprintf("INIT with %d,%03d addresses, in IP fragments", f.mostAddrs/1000, f.mostAddrs%1000), rfc: "5062 6", must: []string{"INIT ACK"},
+		{name: fmt.Sprintf("INIT with %d,%03d addresses, in IP fragments", f.mostAddrs/1000, f.mostAddrs%1000), rfc: "5062 6", must: []string{"INIT ACK"}, idle: 2 << 20,
 			start: func(x *scene) (func(int) error, error) {
 				params := x.listed(x.mostAddrs)
 				return func(int) error {
@@ -235,7 +235,7 @@ func nobodyAttacks(f *family) []attack {
 // use and from others.
 func camp(port uint16) func(*scene) (func(int) error, error) {
 	return blind(func(x *scene, i int) error {
-		p := x.w.peer(netip.AddrPortFrom(host(x.attackers, 1000+i/500), uint16(campedPort+i%500)), x.to(port))
+		p := x.w.peer(netip.AddrPortFrom(host(x.attackers, 1000+i/2000), uint16(campedPort+i%2000)), x.to(port))
 		p.inits = wire.AppendAddressParam(nil, x.friendOther)
 		x.peers = append(x.peers, p)
 		return p.connect()

@@ -29,6 +29,7 @@ type friend struct {
 	mu   sync.Mutex
 	errs []string
 	stop []func()
+	rtts []time.Duration // of pings, since they were asked for last
 }
 
 // Flows of the honest client.
@@ -36,6 +37,7 @@ const (
 	flowSCTP = "sctp"
 	flowRDMA = "rdma"
 	flowNone = ""
+	silence  = "silence" // none of them says anything
 )
 
 // SCTP ports of the honest client. Attackers know them: ports can be guessed.
@@ -75,6 +77,14 @@ func runFriend(at *family, kind string) error {
 			return nil, err
 		},
 		"stats": func(json.RawMessage) (any, error) { return f.stats(), nil },
+		"ping":  func(json.RawMessage) (any, error) { return nil, f.ping() },
+		"pings": func(json.RawMessage) (any, error) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			rtts := f.rtts
+			f.rtts = nil
+			return rtts, nil
+		},
 		"dial": func(arg json.RawMessage) (any, error) {
 			var d dialing
 			if err := json.Unmarshal(arg, &d); err != nil {
@@ -140,8 +150,10 @@ func (f *friend) start() error {
 
 // pace waits while a flow is not under load.
 func (f *friend) pace(flow string) {
-	if *f.load.Load() != flow {
-		time.Sleep(slowPace)
+	for now := *f.load.Load(); now != flow; now = *f.load.Load() {
+		if time.Sleep(slowPace); now != silence {
+			return
+		}
 	}
 }
 
@@ -173,6 +185,39 @@ func (f *friend) messages(c *sctp.Conn) error {
 			return err
 		}
 	}
+}
+
+// ping has a third association, on which a short message goes to and fro every millisecond.
+func (f *friend) ping() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	c, err := f.dev.Transport().Dial(ctx, f.to(portSCTP), &sctp.Config{Config: own(f.friendAddr)})
+	if err != nil {
+		return err
+	}
+	if _, err := c.WriteMsg([]byte(askEcho), sctp.SendInfo{}); err != nil {
+		return err
+	}
+	go func() {
+		b := make([]byte, 64)
+		for {
+			start := time.Now()
+			_, err := c.WriteMsg(b, sctp.SendInfo{})
+			if err == nil {
+				_, _, err = c.ReadMsg(b)
+			}
+			if err != nil {
+				f.fail(context.Background(), flowSCTP, err)
+				return
+			}
+			d := time.Since(start)
+			f.mu.Lock()
+			f.rtts = append(f.rtts, d)
+			f.mu.Unlock()
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	return nil
 }
 
 // writer writes to the victim's memory, the same octets again and again.

@@ -180,7 +180,8 @@ func attackSome(t *testing.T, f *family) {
 		t.Fatal(err)
 	}
 	if len(r.Rows) != 3 || len(r.Rows[0].Failures) != 0 || len(r.Rows[2].Failures) != 0 {
-		t.Errorf("verdicts %+v", r.Rows)
+		r.text(t.Output())
+		t.Error("verdicts")
 	}
 	if f := r.Rows[1].Failures; !slices.Equal(f, []string{"INIT ACK"}) {
 		t.Errorf("an answer that is not to be passes: %q", f)

@@ -3,6 +3,7 @@
 // Command hostile attacks servers of this module over the wire and measures what that costs them.
 //
 //	hostile [-6] [--run regexp] [--short] [--json] [--write-docs file]
+//	hostile [-6] --crowd n
 //
 // It makes three network namespaces: for the victim, a program on packages sctp and rdma over the raw link
 // and over UDP; for an honest client of it; and for the attacker, who speaks raw packets, under any source
@@ -32,30 +33,40 @@ func main() {
 		link  = flag.String("link", "raw", "")
 		six   = flag.Bool("6", false, "attack over IPv6")
 		o     = options{}
+		c     = crowdOptions{}
 		match = flag.String("run", "", "only attacks whose name matches this regexp")
 		short = flag.Bool("short", false, "look at reactions and survival only, not at throughput")
 		js    = flag.Bool("json", false, "write JSON")
 		docs  = flag.String("write-docs", "", "write the table into this document too")
 	)
 	flag.IntVar(&o.rate, "rate", 2000, "packets a second of the attacker")
-	flag.DurationVar(&o.quiet, "quiet", 500*time.Millisecond, "how long each attack runs while nothing else does")
+	flag.DurationVar(&o.quiet, "quiet", 500*time.Millisecond, "as many packets as go in so much time make the attack while nothing else is done")
 	flag.DurationVar(&o.window, "window", 200*time.Millisecond, "how long each throughput window is")
 	flag.IntVar(&o.rounds, "rounds", 3, "throughput windows of each kind")
 	flag.BoolVar(&o.verbose, "v", false, "tell which attack runs")
+	flag.IntVar(&c.size, "crowd", 0, "instead of single attacks, measure a bystander beside so many hostile associations at once")
+	flag.Int64Var(&c.memory, "memory", 0, "MaxMemory of the crowd's victim, octets")
+	flag.DurationVar(&c.window, "crowd-window", 4*time.Second, "how long each crowd sends")
+	flag.IntVar(&c.rounds, "crowd-rounds", 4, "crowds of each kind")
+	flag.Uint64Var(&c.seed, "seed", 1, "what the crowd's attackers do")
 	flag.Parse()
 	var err error
 	switch *role {
 	case roleVictim:
-		err = runVictim(familyOf(*six), *link)
+		err = runVictim(familyOf(*six), *link, c.memory)
 	case roleFriend:
 		err = runFriend(familyOf(*six), *link)
 	default:
+		if c.size > 0 {
+			err = besideCrowds(familyOf(*six), c)
+			break
+		}
 		if *six && *docs != "" {
 			err = errors.New("documents have the table of IPv4")
 			break
 		}
 		if *short {
-			o.quiet, o.rounds = 60*time.Millisecond, 0
+			o.quiet, o.rounds = 200*time.Millisecond, 0
 		}
 		var r *report
 		if r, err = attackAll(familyOf(*six), o, *match); err != nil {
@@ -86,7 +97,7 @@ func attacks(f *family) (list []attack) {
 		list []attack
 	}{
 		{flowSCTP, blindAttacks(f)}, {flowSCTP, setupAttacks(f)}, {flowSCTP, bombAttacks(f)}, {flowSCTP, dataAttacks()},
-		{flowRDMA, rdmaAttacks()}, {flowSCTP, udpAttacks(f)},
+		{flowSCTP, peerAttacks()}, {flowRDMA, rdmaAttacks()}, {flowRDMA, sessionAttacks()}, {flowSCTP, udpAttacks(f)},
 	} {
 		for _, t := range g.list {
 			t.flow = g.flow

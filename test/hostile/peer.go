@@ -30,7 +30,8 @@ type peer struct {
 	next     wire.TSN
 	cum      wire.TSN // the victim's, all received up to here
 	cookie   []byte
-	silent   bool // DATA is not acknowledged
+	streams  uint16 // that it asks for; 0: 1024
+	silent   bool   // DATA is not acknowledged
 	in       chan []byte
 
 	messages map[uint16][]inMessage // DATA received and not taken yet, by stream
@@ -76,11 +77,15 @@ func (p *peer) send(chunks []byte) error { return p.w.sctp(p.src, p.dst, p.tag, 
 
 // init is the INIT chunk.
 func (p *peer) init() []byte {
-	return initChunk(p.own, p.next, p.rwnd, p.inits)
+	return initStreams(p.own, p.next, p.rwnd, max(p.streams, 1024), p.inits)
 }
 
 func initChunk(tag uint32, tsn wire.TSN, rwnd uint32, params []byte) []byte {
-	b := wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: tag, ARwnd: rwnd, OutStreams: 1024, InStreams: 1024, TSN: tsn})
+	return initStreams(tag, tsn, rwnd, 1024, params)
+}
+
+func initStreams(tag uint32, tsn wire.TSN, rwnd uint32, streams uint16, params []byte) []byte {
+	b := wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: tag, ARwnd: rwnd, OutStreams: streams, InStreams: streams, TSN: tsn})
 	return wire.CloseChunk(append(b, params...), 0)
 }
 

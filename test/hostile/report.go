@@ -42,7 +42,7 @@ func (r *report) leaning() (n int) {
 }
 
 // heading and cells are the table.
-var heading = []string{"attack", "RFC, section", "packets", "reaction", "held KiB", "peak RSS MiB", "CPU us/packet", "answers", "to others", "throughput", "control", "verdict"}
+var heading = []string{"attack", "RFC, section", "packets", "reaction", "CPU us/packet", "times honest", "hold, steps", "hold, us", "heap KiB", "account KiB", "associations", "peak RSS MiB", "answers", "to others", "throughput", "control", "verdict"}
 
 func (r *row) cells() []string {
 	percent := func(v float64) string {
@@ -59,8 +59,8 @@ func (r *row) cells() []string {
 	if len(r.Failures) > 0 {
 		verdict = "FAILS: " + strings.Join(r.Failures, "; ")
 	}
-	return []string{name, r.RFC, fmt.Sprint(r.Packets), r.Reaction, fmt.Sprint(r.Held >> 10), fmt.Sprint(r.PeakRSS >> 20),
-		fmt.Sprintf("%.1f", r.CPU), fmt.Sprintf("%.2f", r.Echo), fmt.Sprintf("%.2f", r.Third), percent(r.Attack), percent(r.Control), verdict}
+	list := append([]string{name, r.RFC, fmt.Sprint(r.Packets), r.Reaction}, r.Cost.cells()...)
+	return append(list, fmt.Sprint(r.PeakRSS>>20), fmt.Sprintf("%.2f", r.Echo), fmt.Sprintf("%.2f", r.Third), percent(r.Attack), percent(r.Control), verdict)
 }
 
 func (r *report) text(w io.Writer) {
@@ -85,11 +85,12 @@ const (
 	docsEnd   = "<!-- end of hostile -->"
 )
 
-const notes = `The attacker is paced; it shares two processors with the victim and the honest client. *Packets* are those of the quiet phase, in which
-the client sends a message of 32 KiB every 5 ms; *reaction* is what the victim sent because of them, up to three kinds, *Terminate* by layer, type and code. *Held*
-is the heap in use after a garbage collection with the attack still standing, less that before it; *CPU* is the victim's processor time in
-user and kernel mode, less what it takes at rest: the kernel's share of receiving that runs in the attacker's send is not in it; with 1,000 packets, on a machine that does other work too, it
-is good to some 30 microseconds. *Answers* are
+const notes = `The attacker shares two processors with the victim and the honest client, which is silent at first. *Packets* are those that are sent then, as fast as they can be, without those that set
+associations up; *reaction* is what the victim sent because of them, up to three kinds, *Terminate* by layer, type and code. *CPU* is the victim's processor time in
+user and kernel mode over the whole attack, set-up included, less what it takes at rest; the kernel's share of receiving that runs in the attacker's send is not in it. *Times honest* is that time divided by what
+as many messages in packets of the same lengths take, sent at the same moments to a program that reads them, right afterwards: 10 at most. *Hold* is the longest time that the gate of one association was held, during which its program and its packets wait, in steps (pieces of work that
+a peer can cause: chunks, gap blocks, TSNs, messages, paths looked at), and in time of a processor, of which a millisecond is the most. *Heap* is what is alive after a garbage collection with the attack still standing, less what was before it: at most
+1.25 times the *account* (` + "`Transport.Memory`" + `) and 16 KiB for each of the *associations*, beside the batches of packets that a Transport keeps to use again, 320 KiB. Where time is beyond its limit it is measured three times, and the one in the middle counts. *Answers* are
 the octets sent back for each octet of the attack, IP headers included, *to others* those of them that went to third parties and to the client. *Throughput* is what a greedy transfer keeps beside the attack,
 each window compared with the undisturbed ones around it, the median of them; *control* is what it keeps beside as many packets of the same average
 length for a port that nobody has: what the rate alone takes. Up to six times the windows are taken while the verdict is not reached. A verdict of *holds* means: no association or session of the client was lost or
@@ -99,8 +100,8 @@ as were sent where there is an answer; 4 to 1 for INIT ACK), and no other kind o
 
 func (r *report) section() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n## Hostile peers\n\n`make hostile` attacks a server over a real link, between network namespaces. %s, %d packets a second, a quiet phase of %.2g s, at least %d windows of %.2g s. %d attacks, %d failed; in %d rows the control too is below %d%%, and the verdict is by comparison with it.\n\n",
-		docsBegin, r.Machine, r.Rate, r.Quiet, r.Rounds, r.Window, len(r.Rows), r.failed(), r.leaning(), keepsPercent)
+	fmt.Fprintf(&b, "%s\n## Hostile peers\n\n`make hostile` attacks a server over a real link, between network namespaces. %s, %d packets a second, %.0f in the quiet phase, at least %d windows of %.2g s. %d attacks, %d failed; in %d rows the control too is below %d%%, and the verdict is by comparison with it.\n\n",
+		docsBegin, r.Machine, r.Rate, float64(r.Rate)*r.Quiet, r.Rounds, r.Window, len(r.Rows), r.failed(), r.leaning(), keepsPercent)
 	fmt.Fprintf(&b, "| %s |\n%s|\n", strings.Join(heading, " | "), strings.Repeat("|---", len(heading)))
 	for _, row := range r.Rows {
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(row.cells(), " | "))

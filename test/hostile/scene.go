@@ -23,9 +23,11 @@ type attack struct {
 	// finish looks for damage of another kind than those that are always looked for.
 	finish func(x *scene) error
 
+	any  bool     // every reaction towards the attacker is right
 	must []string // reactions that have to be seen
 	may  []string // and those that may; all others are wrong
 	echo float64  // octets to third parties for each octet of the attack, at most; default 0: none
+	idle int64    // octets of buffers that the link keeps after it, to use again: no account has them
 	mass int      // octets that the victim may hold because of the attack; 0 is the common bound
 }
 

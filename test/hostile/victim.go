@@ -11,6 +11,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -45,6 +46,7 @@ type victim struct {
 	bad    atomic.Int64 // messages of the honest client that were not what it had sent
 	friend atomic.Pointer[sctp.Conn]
 	memory *memory
+	cq     *rdma.CQ // of all strangers
 }
 
 // victimStats is what the victim tells of itself.
@@ -57,6 +59,10 @@ type victimStats struct {
 	Bad        int
 	FriendMTU  int // largest SCTP packet on the path to the honest client, octets
 	Transport  sctp.TransportStats
+	Account    int64   // octets that peers are charged for
+	Assocs     int     // associations
+	Collecting float64 // seconds of processor time that have gone into collecting garbage, but for what nobody else wanted
+	Processors float64 // seconds that there were, of all processors
 }
 
 func openLink(kind string) (rawio.Link, error) {
@@ -66,13 +72,16 @@ func openLink(kind string) (rawio.Link, error) {
 	return raw.Open(raw.Config{})
 }
 
-func runVictim(f *family, kind string) error {
+func runVictim(f *family, kind string, memory int64) error {
+	if memory > 0 {
+		debug.SetMemoryLimit(2 * memory) // as GOMEMLIMIT does
+	}
 	link, err := openLink(kind)
 	if err != nil {
 		return err
 	}
 	v := &victim{link: link}
-	if v.dev, err = rdma.NewDevice(link, nil); err != nil {
+	if v.dev, err = rdma.NewDevice(link, &rdma.Config{Transport: sctp.TransportConfig{MaxMemory: memory}}); err != nil {
 		return err
 	}
 	defer v.dev.Close()
@@ -90,6 +99,10 @@ func runVictim(f *family, kind string) error {
 		}
 		go v.accept(l)
 	}
+	if v.cq, err = v.dev.CreateCQ(2 * maxSessions * 2 * queueLen); err != nil {
+		return err
+	}
+	go v.take()
 	l, err := v.dev.Listen(portRDMA)
 	if err != nil {
 		return err
@@ -104,6 +117,14 @@ func runVictim(f *family, kind string) error {
 			debug.FreeOSMemory()
 			return nil, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // the peak is the present, from now on
 		},
+		"watch": func(arg json.RawMessage) (any, error) {
+			var on bool
+			err := json.Unmarshal(arg, &on)
+			v.dev.Transport().LongestHold() // of before
+			v.dev.Transport().WatchHolds(on)
+			return nil, err
+		},
+		"holds":  func(json.RawMessage) (any, error) { return v.dev.Transport().LongestHold(), nil },
 		"memory": func(json.RawMessage) (any, error) { return nil, v.memory.check() },
 		"mtu": func(arg json.RawMessage) (any, error) {
 			var to netip.Addr
@@ -138,12 +159,16 @@ const (
 	askFriend = "friend" // check what comes, and acknowledge each message
 	askStall  = "stall"  // read no more
 	askSource = "source" // send without end
+	askEcho   = "echo"   // send each message back
 )
+
+// plenty is what is sent without end.
+var plenty = make([]byte, messageLen)
 
 // serve reads until the association ends. Other first messages than those above are read like all that
 // follow, and nothing is done with them.
 func (v *victim) serve(c *sctp.Conn) {
-	b := make([]byte, 2*messageLen)
+	b := make([]byte, 2048) // strangers do not have the program hold much
 	n, _, err := c.ReadMsg(b)
 	if err != nil {
 		return
@@ -151,13 +176,20 @@ func (v *victim) serve(c *sctp.Conn) {
 	switch string(b[:n]) {
 	case askFriend:
 		v.friend.Store(c)
-		v.checkFriend(c, b)
+		v.checkFriend(c, make([]byte, 2*messageLen))
 		return
 	case askStall:
 		return
+	case askEcho:
+		for err == nil {
+			if n, _, err = c.ReadMsg(b); err == nil {
+				_, err = c.WriteMsg(b[:n], sctp.SendInfo{})
+			}
+		}
+		return
 	case askSource:
 		for err == nil {
-			_, err = c.WriteMsg(b[:messageLen], sctp.SendInfo{})
+			_, err = c.WriteMsg(plenty, sctp.SendInfo{})
 		}
 		return
 	}
@@ -192,8 +224,13 @@ func (v *victim) stats(collect bool) (*victimStats, error) {
 	runtime.ReadMemStats(&m)
 	s := &victimStats{
 		Heap: m.HeapAlloc, Goroutines: runtime.NumGoroutine(), Served: int(v.served.Load()), Bad: int(v.bad.Load()),
-		Transport: v.dev.Transport().Stats(),
+		Transport: v.dev.Transport().Stats(), Account: v.dev.Transport().Memory().Used,
 	}
+	sample := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}, {Name: "/cpu/classes/total:cpu-seconds"}}
+	metrics.Read(sample)
+	s.Collecting, s.Processors = sample[0].Value.Float64()-sample[1].Value.Float64(), sample[2].Value.Float64()
+	t := &s.Transport
+	s.Assocs = int(t.Established - t.EndShutdown - t.EndAborted - t.EndInternal - t.EndByPeer - t.EndTimeout - t.EndRefused)
 	if c := v.friend.Load(); c != nil {
 		s.FriendMTU = c.Paths()[0].MTU
 	}
@@ -218,6 +255,25 @@ func (v *victim) stats(collect bool) (*victimStats, error) {
 	return s, nil
 }
 
+// queueLen is the depth of the queues of a QP.
+const queueLen = 8
+
+// take takes what the strangers' QPs complete, and the Device's events: what nobody takes is kept, with what it is about.
+func (v *victim) take() {
+	ctx := context.Background()
+	go func() {
+		for err := error(nil); err == nil; {
+			_, err = v.dev.NextEvent(ctx)
+		}
+	}()
+	wcs := make([]rdma.WC, 64)
+	for err := error(nil); err == nil; err = v.cq.Wait(ctx) {
+		for n := 1; n > 0 && err == nil; {
+			n, err = v.cq.Poll(wcs)
+		}
+	}
+}
+
 // maxSessions is how many sessions of strangers the program serves at a time.
 const maxSessions = 512
 
@@ -236,6 +292,7 @@ func (v *victim) sessions(l *rdma.Listener) {
 		go func() {
 			defer v.served.Add(-1)
 			if err := v.session(req); err != nil {
+				_ = req.Reject(nil) // unless it was accepted
 				fmt.Fprintln(os.Stderr, "victim:", err)
 			}
 		}()
@@ -249,11 +306,14 @@ func (v *victim) session(req *rdma.Request) error {
 	if string(req.PrivateData()) == askFriend {
 		pd, advert = m.friends, number(uint32(m.friend.STag()))
 	}
-	cq, err := v.dev.CreateCQ(64)
-	if err != nil {
-		return err
+	cq := v.cq
+	if pd == m.friends {
+		var err error
+		if cq, err = v.dev.CreateCQ(2 * queueLen); err != nil {
+			return err
+		}
 	}
-	qp, err := v.dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, MaxSend: 8, MaxRecv: 8, IRD: 2})
+	qp, err := v.dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, MaxSend: queueLen, MaxRecv: queueLen, IRD: 2})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
@@ -21,16 +22,25 @@ import (
 // wireTap sends and sees whole IP packets at the attacker's end of the wire to the victim. No stack is
 // behind it: nothing is answered but what an attack answers.
 type wireTap struct {
-	fd   int
-	to   unix.SockaddrLinklayer
-	udp  bool // SCTP travels in UDP
-	rnd  *rand.Rand
-	seen *record
+	fd  int
+	to  unix.SockaddrLinklayer
+	udp bool // SCTP travels in UDP
+	// header is what precedes SCTP in a packet, octets.
+	header int
+	rnd    *rand.Rand
+	seen   *record
 
 	sent, octets atomic.Uint64 // IP packets, and their octets
+	sentAs       []moment      // packets, while it is not nil
 
 	mu    sync.Mutex
 	peers map[netip.AddrPort]*peer // by own address and SCTP port
+}
+
+// moment is when a packet was sent, and what length that had which it, or the datagram in it, carried.
+type moment struct {
+	at     time.Time
+	length int
 }
 
 // htons is for the protocol field of packet sockets.
@@ -69,6 +79,7 @@ func newWireTap(f *family, ns *netns.NS, device string, gateway net.HardwareAddr
 	w := &wireTap{fd: fd, udp: udp, seen: seen, rnd: rand.New(rand.NewPCG(1, 2)), peers: make(map[netip.AddrPort]*peer)}
 	w.to = unix.SockaddrLinklayer{Protocol: htons(f.ether), Ifindex: index, Halen: 6}
 	copy(w.to.Addr[:], gateway)
+	w.header = len(w.carry(f.victimAddr, f.friendAddr, 0, nil))
 	return w, nil
 }
 
@@ -76,6 +87,9 @@ func newWireTap(f *family, ns *netns.NS, device string, gateway net.HardwareAddr
 func (w *wireTap) transmit(ip []byte) error {
 	w.sent.Add(1)
 	w.octets.Add(uint64(len(ip)))
+	if w.sentAs != nil {
+		w.sentAs = append(w.sentAs, moment{time.Now(), len(ip) - w.header})
+	}
 	if err := unix.Sendto(w.fd, ip, 0, &w.to); err != nil {
 		return fmt.Errorf("a packet of %d octets: %w", len(ip), err)
 	}

@@ -218,7 +218,7 @@ name=unreachable
 	murder "$first"
 	await 20 "$dir/$name.ours" ^result
 	stop "$pid"
-	expect "$name" ours '^end error .*does not speak SCTP' "we learn by ICMP that usrsctp is gone"
+	expect "$name" ours '^end error .*nobody speaks SCTP there' "we learn by ICMP that usrsctp is gone"
 }
 
 echo "$passed passed, $failed failed"

@@ -13,7 +13,8 @@ type fault struct {
 	name, file string
 	tests      []string // packages, those nearest to the fault first
 	equivalent string   // why no test can notice it, empty where one can
-	old, new   string   // whole lines
+	proves     []proof
+	old, new   string // whole lines
 }
 
 //go:embed faults/*.txt
@@ -57,7 +58,12 @@ func load() (list []*fault, err error) {
 //	+	if a.packets >= 3 {
 //
 // The tests of the packages behind "by" are run, the quickest first. A line "equivalent REASON" says that no
-// test can tell the difference. Lines that begin with # and empty ones say nothing.
+// test can tell the difference. Lines that begin with # and empty ones say nothing. A line
+//
+//	proves 9260-6.2-7 sctp/assoc TestSackComesWithTheSecondPacketOrIn200ms
+//
+// says that the fault violates that row of conformance and nothing beside, and that this test, which cites the row, fails
+// for it (proofs.go).
 func parse(text string) (list []*fault, err error) {
 	var f *fault
 	for i, line := range strings.Split(text, "\n") {
@@ -73,6 +79,13 @@ func parse(text string) (list []*fault, err error) {
 			f.file = rest
 		case key == "by":
 			f.tests = strings.Fields(rest)
+		case key == "proves":
+			p := strings.Fields(rest)
+			if len(p) != 3 && len(p) != 1 {
+				return nil, fmt.Errorf("line %d: a proof is a row, a package and a test", i+1)
+			}
+			p = append(p, "", "")
+			f.proves = append(f.proves, proof{row: p[0], pkg: p[1], test: p[2]})
 		case key == "equivalent":
 			f.equivalent = rest
 		case line[0] == '-':
@@ -89,6 +102,9 @@ func parse(text string) (list []*fault, err error) {
 	for _, f := range list {
 		if f.name == "" || f.file == "" || len(f.tests) == 0 || f.old == "" || f.old == f.new {
 			return nil, fmt.Errorf("fault %q lacks a name, a file, packages or a change", f.name)
+		}
+		if len(f.proves) > 0 && f.equivalent != "" {
+			return nil, fmt.Errorf("fault %q proves something that no test can notice", f.name)
 		}
 	}
 	return list, nil

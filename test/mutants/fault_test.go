@@ -10,18 +10,19 @@ const example = `# of what is counted
 fault early
 in a/b.go
 by ./a/b ./a
+proves 9260-1-1 a/b TestB
  	for i := range n {
 -		if i > 3 {
 +		if i >= 3 {
 `
 
-func TestParse(t *testing.T) {
+func TestFaultsAreParsedAndBrokenOnesRefused(t *testing.T) {
 	list, err := parse(example + "\nfault same\nin c.go\nby ./c\nequivalent nobody looks\n-\tx()\n")
 	if err != nil || len(list) != 2 {
 		t.Fatal(list, err)
 	}
 	f, g := list[0], list[1]
-	if f.name != "early" || f.file != "a/b.go" || strings.Join(f.tests, " ") != "./a/b ./a" || f.equivalent != "" {
+	if f.name != "early" || f.file != "a/b.go" || strings.Join(f.tests, " ") != "./a/b ./a" || f.proves[0] != (proof{"9260-1-1", "a/b", "TestB"}) || f.equivalent != "" {
 		t.Errorf("%+v", f)
 	}
 	if f.old != "\tfor i := range n {\n\t\tif i > 3 {\n" || f.new != "\tfor i := range n {\n\t\tif i >= 3 {\n" {
@@ -46,7 +47,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-func TestApply(t *testing.T) {
+func TestFaultIsAppliedWhereItsLinesStandOnce(t *testing.T) {
 	f := &fault{file: "a.go", old: "\tx()\n", new: "\ty()\n"}
 	for _, row := range []struct{ name, text, want string }{
 		{"in the middle", "a\n\tx()\nb\n", "a\n\ty()\nb\n"},
@@ -75,6 +76,9 @@ func TestFaultsApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, err := range apply("../..", list) {
+		t.Error(err)
+	}
+	if err := checkProofs("../..", list); err != nil {
 		t.Error(err)
 	}
 	count := make(map[string]int)

@@ -1,7 +1,10 @@
 // Command mutants measures the tests: it makes one small fault after another in a copy of the committed
 // tree and tells which tests notice. A fault that none notices shows a test that is missing.
 //
-//	go run ./test/mutants [-run regexp] [-j tests at a time]
+//	go run ./test/mutants [-run regexp] [-j tests at a time]    faults made by hand
+//	go run ./test/mutants -proofs [-run regexp]                 those that prove a row
+//	go run ./test/mutants -sample 1000 [-seed s] [-docs]        mutants made by machine
+//	go run ./test/mutants -id 0123abcd,...                      some of these again, in the working copy
 //
 // The faults are in the directory faults, one file for each layer. All that are within one function are compiled into
 // the tests at once, and an environment variable chooses one of them: so a fault costs no compilation, only the tests until
@@ -16,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -26,9 +30,25 @@ func main() {
 	flag.IntVar(&o.jobs, "j", 2, "tests to run at a time")
 	flag.IntVar(&o.seeds, "seeds", 300, "worlds that internal/world runs")
 	check := flag.Bool("check", false, "only say which faults do not apply")
+	proofs := flag.Bool("proofs", false, "only show that each fault which proves a row is caught by the test that cites it")
+	draft := flag.String("draft", "", "with -proofs, the faults of this file instead: which test that cites the row catches them?")
+	rows := flag.String("rows", "", "print the rows of a sample of 200 by this seed, 8 hexadecimal digits, and which are proved")
+	s := machineFlags()
 	flag.Parse()
 	o.jobs = max(o.jobs, 1)
-	ok, err := measure(*run, *check, o)
+	var ok bool
+	var err error
+	switch {
+	case s.sample > 0 || s.ids != nil:
+		s.options = o
+		ok, err = runMachine(*s)
+	case *rows != "":
+		ok, err = printSample(*rows)
+	case *proofs || *draft != "":
+		ok, err = prove(*run, *draft, o.jobs)
+	default:
+		ok, err = measure(*run, *check, o)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(2)
@@ -36,6 +56,29 @@ func main() {
 	if !ok {
 		os.Exit(1)
 	}
+}
+
+// machineFlags are those of the mutants made by machine.
+func machineFlags() *sampling {
+	s := new(sampling)
+	flag.IntVar(&s.sample, "sample", 0, "make so many mutants by machine instead")
+	flag.StringVar(&s.seed, "seed", "", "of the sample (the first 8 digits of the tree's id)")
+	flag.Func("id", "only the mutants of these names, separated by commas, in the working copy", func(v string) error {
+		s.ids = strings.Split(v, ",")
+		return nil
+	})
+	flag.Func("packages", "only those of the sample in packages that match this regexp", func(v string) (err error) {
+		s.packages, err = regexp.Compile(v)
+		return err
+	})
+	flag.DurationVar(&s.budget, "budget", 0, "processor time of other packages' tests for one mutant (0: no limit)")
+	flag.BoolVar(&s.again, "again", false, "try those of the sample again that were not caught")
+	flag.IntVar(&s.near, "near", 0, "let the tests of only so many packages run, a mutant's own first (0: of all that build on it)")
+	flag.IntVar(&s.steady, "steady", 20, "times that a test has to pass before its failure counts")
+	flag.Float64Var(&s.least, "least", 97, "the score, in percent, below which this fails")
+	flag.StringVar(&s.survivors, "survivors", "", "a directory for the diffs of survivors, as they come")
+	flag.BoolVar(&s.docs, "docs", false, "bring the table in docs/reliability.md up to date")
+	return s
 }
 
 // measure runs the faults that match and prints what became of them. It reports whether all were caught.

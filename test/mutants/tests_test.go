@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestJudge(t *testing.T) {
+func TestJudgeTellsPassFailureAndHang(t *testing.T) {
 	failed := errors.New("exit status 1")
 	for _, row := range []struct {
 		name, out  string

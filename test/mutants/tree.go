@@ -99,8 +99,18 @@ func (t tree) with(f *fault, do func()) error {
 
 // build compiles the tests of a package. Without what a debugger needs the linker takes half the time.
 func (t tree) build(pkg, binary string) error {
+	return compile(pkg, t.command("test", "-c", "-vet=off", "-ldflags=-s -w", "-o", binary, pkg))
+}
+
+// buildRace compiles them with the race detector.
+func (t tree) buildRace(pkg, binary string) error {
+	c := t.command("test", "-c", "-race", "-vet=off", "-ldflags=-s -w", "-o", binary, pkg)
+	c.Env = append(c.Env, "CGO_ENABLED=1")
+	return compile(pkg, c)
+}
+
+func compile(pkg string, c *exec.Cmd) error {
 	var out strings.Builder
-	c := t.command("test", "-c", "-vet=off", "-ldflags=-s -w", "-o", binary, pkg)
 	c.Stdout, c.Stderr = &out, &out
 	if err := runAndCount(c); err != nil {
 		return fmt.Errorf("the tests of %s do not compile:\n%s", pkg, &out)

@@ -77,22 +77,27 @@ func (w *weaver) add(f *fault) error {
 		}
 		was, is = a, b
 	}
-	if was == nil || slices.Contains([]string{"init", "main", "_"}, was.Name.Name) ||
+	if was == nil || was.Recv == nil && slices.Contains([]string{"init", "main", "_"}, was.Name.Name) ||
 		w.slice(was.Pos(), was.Body.Lbrace) != wrong[offset(fset, is.Pos()):offset(fset, is.Body.Lbrace)] {
 		return errNotWoven
 	}
-	name := fmt.Sprintf("%s_fault%d", was.Name.Name, f.number)
-	call := w.call(was, name)
-	if was.Type.Results != nil {
+	w.jump(was, f.number, wrong[offset(fset, is.Pos()):offset(fset, is.Name.Pos())],
+		wrong[offset(fset, is.Name.End()):offset(fset, is.End())])
+	return nil
+}
+
+// jump gives a function a second body, which is the text before and after its name, and the way there.
+func (w *weaver) jump(f *ast.FuncDecl, number int, before, after string) {
+	name := fmt.Sprintf("%s_fault%d", f.Name.Name, number)
+	call := w.call(f, name)
+	if f.Type.Results != nil {
 		call = "return " + call
 	} else {
 		call += "; return"
 	}
-	at := w.offset(was.Body.Lbrace) + 1
-	w.edits = append(w.edits, edit{at, at, fmt.Sprintf(" if %s == %d { %s };", switchVar, f.number, call)})
-	w.tail.WriteString("\n" + wrong[offset(fset, is.Pos()):offset(fset, is.Name.Pos())] + name +
-		wrong[offset(fset, is.Name.End()):offset(fset, is.End())] + "\n")
-	return nil
+	at := w.offset(f.Body.Lbrace) + 1
+	w.edits = append(w.edits, edit{at, at, fmt.Sprintf(" if %s == %d { %s };", switchVar, number, call)})
+	w.tail.WriteString("\n" + before + name + after + "\n")
 }
 
 // call returns a call of the function's other body. It gives names to the parameters that have none.

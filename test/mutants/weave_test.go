@@ -5,6 +5,8 @@ import (
 	"go/format"
 	"strings"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 const woven = `package p
@@ -45,9 +47,7 @@ func TestWeave(t *testing.T) {
 			"func literal_fault7(int, func(int) bool) {\n\tuse(2)\n}"},
 	} {
 		w, err := newWeaver(woven)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if err := w.add(&fault{number: 7, old: row.old, new: row.new}); err != nil {
 			t.Fatal(row.name, err)
 		}
@@ -64,13 +64,9 @@ func TestWeave(t *testing.T) {
 // Two faults of one function stand side by side.
 func TestWeaveTwo(t *testing.T) {
 	w, err := newWeaver(woven)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for i, by := range []string{"\tn--\n", ""} {
-		if err := w.add(&fault{number: i + 1, old: "\tn++\n", new: by}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.add(&fault{number: i + 1, old: "\tn++\n", new: by}))
 	}
 	got := string(w.result())
 	if strings.Count(got, "func (woven1 T) pad(n int, woven2 string") != 1 || strings.Count(got, "woven1.pad_fault") != 2 {
@@ -90,9 +86,7 @@ func TestWeaveOnlyWithinAFunction(t *testing.T) {
 		"a comment only": {old: "// Less compares.\n", new: "// Less.\n"},
 	} {
 		w, err := newWeaver(woven)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if err := w.add(f); !errors.Is(err, errNotWoven) {
 			t.Errorf("%s: %v", name, err)
 		}

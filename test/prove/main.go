@@ -12,7 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rddp-go/rddp/fuzz/attacker"
+	"github.com/rddp-go/rddp/internal/count"
 	"github.com/rddp-go/rddp/internal/prove"
+	"github.com/rddp-go/rddp/internal/siege"
 )
 
 func main() {
@@ -30,6 +33,9 @@ func main() {
 	}
 }
 
+// siegePackets is how many packets the attackers of one siege send.
+const siegePackets = 10000
+
 // patience is how long one schedule is shrunk.
 const patience = 3 * time.Minute
 
@@ -41,6 +47,7 @@ type prover struct {
 	next       atomic.Uint64
 	mu         sync.Mutex
 	tally      prove.Tally
+	sieges     siege.Stats
 	violations int
 	began      time.Time
 }
@@ -73,6 +80,10 @@ func (p *prover) work() {
 		if time.Now().After(p.end) || p.count > 0 && i >= p.count {
 			return
 		}
+		if i%4 == 3 {
+			p.besiege(p.first + i)
+			continue
+		}
 		s := prove.Draw(p.first + i)
 		res := s.Run()
 		p.mu.Lock()
@@ -85,6 +96,20 @@ func (p *prover) work() {
 		if res.Violation != nil {
 			p.violated(&s, res.Violation)
 		}
+	}
+}
+
+// besiege plays one siege: a host under attack by a peer that breaks the protocol.
+func (p *prover) besiege(seed uint64) {
+	s := siege.New(attacker.Seeded(seed))
+	err := s.Run(siegePackets)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	st := s.Stats()
+	count.Add(&p.sieges, &st)
+	if err != nil {
+		p.violations++
+		fmt.Printf("VIOLATION in a siege: %v (go test ./internal/siege -run Hurts -seed %d -seeds 1 -packets %d)\n", err, seed, siegePackets)
 	}
 }
 
@@ -107,5 +132,6 @@ func (p *prover) report() {
 	wall := time.Since(p.began)
 	fmt.Printf("%v: ", wall.Round(time.Second))
 	p.tally.Write(os.Stdout)
+	fmt.Printf("  sieges %+v\n", p.sieges)
 	fmt.Printf("  %.0f virtual hours in an hour; violations %d\n", p.tally.Virtual.Hours()/wall.Hours(), p.violations)
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // story is one session in the books of a client and a server, which a test changes.
@@ -49,7 +51,7 @@ func (t *story) killClient(n int) {
 	}
 }
 
-func TestAudit(t *testing.T) {
+func TestAuditFindsEveryLossAndDouble(t *testing.T) {
 	for name, row := range map[string]struct {
 		change func(*story)
 		want   tally // of what may differ
@@ -144,16 +146,12 @@ func TestLedgerOutlivesItsProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
 	open := func() *ledger {
 		l, err := openLedger(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return l
 	}
 	l := open()
 	e, err := l.begin(7, kindRDMA, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	e.post(0, 3)
 	e.settle(0, completed)
 	e.settle(0, failed)
@@ -164,9 +162,7 @@ func TestLedgerOutlivesItsProcess(t *testing.T) {
 	e.take(0)
 	e.counterBytes()[0]++
 	l.end(e, stateFailed)
-	if err := l.close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.close())
 	l = open()
 	defer l.close()
 	e = &l.entries[0]
@@ -180,9 +176,7 @@ func TestLedgerOutlivesItsProcess(t *testing.T) {
 
 func TestLedgerIsFull(t *testing.T) {
 	l, err := openLedger(filepath.Join(t.TempDir(), "ledger"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer l.close()
 	for range maxSessions {
 		if _, err := l.begin(1, kindSCTP, 1); err != nil {
@@ -198,7 +192,7 @@ func TestLedgerIsFull(t *testing.T) {
 	}
 }
 
-func TestPlaced(t *testing.T) {
+func TestChangedOctetIsFound(t *testing.T) {
 	for name, row := range map[string]struct {
 		harm func([]byte)
 		want bool
@@ -239,7 +233,7 @@ func TestPiecesDiffer(t *testing.T) {
 	}
 }
 
-func TestHead(t *testing.T) {
+func TestHeadSurvivesTheWire(t *testing.T) {
 	h := head{id: 1 << 40, seq: 2, turn: 3, n: 4, stag: 5, op: 6, slot: 7, lane: 8}
 	var b [headLen]byte
 	h.put(b[:])
@@ -253,7 +247,7 @@ func TestHead(t *testing.T) {
 	}
 }
 
-func TestFlat(t *testing.T) {
+func TestGrowthOfMemoryIsFound(t *testing.T) {
 	// samples are one every ten seconds, with the memory that f says.
 	samples := func(n int, f func(i int, a *answer)) *series {
 		r := &series{name: "x"}

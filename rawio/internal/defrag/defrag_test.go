@@ -96,7 +96,7 @@ func empty(t *testing.T, a *Assembler) {
 
 // RFC 791 section 3.2, RFC 8200 section 4.5: a packet is put together by source, destination and identification, in whatever order
 // its fragments come. Duplicates are ignored.
-func TestAnyOrder(t *testing.T) {
+func TestFragmentsInAnyOrderMakeThePacket(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, ends := range [][2]netip.Addr{{peer4, own4}, {peer6, own6}} {
 		for _, size := range []int{1400, 1401, 9000, 65507} {
@@ -205,7 +205,7 @@ func TestContradictions(t *testing.T) {
 }
 
 // RFC 1122 section 3.3.2, RFC 8200 section 4.5: 60 seconds, from the first fragment that came.
-func TestTimeout(t *testing.T) {
+func TestFragmentsAreDropped60SecondsAfterTheFirst(t *testing.T) {
 	a := new(Assembler)
 	start := rawio.Time(12345)
 	feed(t, a, start, part(1, 0, 8, true), part(2, 0, 8, true))
@@ -226,7 +226,7 @@ func TestTimeout(t *testing.T) {
 }
 
 // RFC 3168 section 5.3: CE is not lost, and not set where a fragment says that its sender knows nothing of ECN; one codepoint stays.
-func TestECN(t *testing.T) {
+func TestCEOfOneFragmentIsNotLost(t *testing.T) {
 	const not, ect0, ect1, ce = rawio.NotECT, rawio.ECT0, rawio.ECT1, rawio.CE
 	const dropped = 255
 	for _, test := range []struct {
@@ -294,7 +294,7 @@ func TestLimitOfASource(t *testing.T) {
 	}
 }
 
-func TestLimitOfAll(t *testing.T) {
+func TestFragmentsOfAllSourcesAreBounded(t *testing.T) {
 	a := new(Assembler)
 	first := func(i int) iphdr.Packet {
 		f := part(1, 0, 8, true)
@@ -332,7 +332,7 @@ func TestNumberOfFragments(t *testing.T) {
 }
 
 // The largest packet of either version is put together, also where it was cut for the least MTU that a host has to take (RFC 791).
-func TestLargest(t *testing.T) {
+func TestLargestPacketIsPutTogether(t *testing.T) {
 	for _, row := range []struct {
 		src, dst  netip.Addr
 		size, mtu int

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestFragment(t *testing.T) {
+func TestFragmentsFitTheMTUAndMakeThePacket(t *testing.T) {
 	for _, row := range []struct {
 		name     string
 		src, dst netip.Addr

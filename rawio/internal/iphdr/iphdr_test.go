@@ -38,7 +38,7 @@ func fragment6(at uint16, more bool, n int) []byte {
 	return packet6(extFragment, append(h, make([]byte, n)...))
 }
 
-func TestPut4(t *testing.T) {
+func TestPut4WritesEveryFieldOfTheHeader(t *testing.T) {
 	b := make([]byte, Len4)
 	Put4(b, 100, ProtoSCTP, 3, a4, b4)
 	want := []byte{0x45, 3, 0, 120, 0, 0, 0x40, 0, 64, 132, 0, 0, 192, 0, 2, 1, 198, 51, 100, 2}
@@ -163,7 +163,7 @@ func TestParseFragment(t *testing.T) {
 	}
 }
 
-func TestPayload(t *testing.T) {
+func TestPayloadIsTheMTULessTheHeader(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		mtu  int
@@ -183,7 +183,7 @@ func TestPayload(t *testing.T) {
 	}
 }
 
-func TestClassify(t *testing.T) {
+func TestICMPTypesAndCodesMeanWhatTheRFCsSay(t *testing.T) {
 	const big, unreachable = rawio.KindPacketTooBig, rawio.KindProtoUnreachable
 	for _, test := range []struct {
 		name      string
@@ -200,7 +200,7 @@ func TestClassify(t *testing.T) {
 		{"an MTU that no IPv4 link may have", false, false, 3, 4, 67, 0, 0, false},
 		{"an MTU that no IPv6 link may have", true, false, 2, 0, 1279, 0, 0, false},
 		{"an absurd MTU", true, false, 2, 0, 1<<32 - 1, 0, 0, false},
-		// req 9260-10-9
+		// RFC 9260, 10, ICMP8.
 		{"protocol unreachable", false, false, 3, 2, 0, unreachable, 0, true},
 		{"unrecognized next header", true, false, 4, 1, 40, unreachable, 0, true},
 		// req 9260-10-3
@@ -223,7 +223,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-func TestQuote(t *testing.T) {
+func TestQuoteOfAnotherHostsPacketIsRefused(t *testing.T) {
 	head := []byte{1, 2, 3, 4, 5, 6, 7, 8}
 	long := packet4(append(head, make([]byte, 1000)...))
 	for _, test := range []struct {
@@ -280,6 +280,25 @@ func TestEchoReply(t *testing.T) {
 		}
 		if EchoReply(p) {
 			t.Errorf("%s: answered a reply", test.name)
+		}
+	}
+}
+
+// Sums that were computed by hand: that of RFC 1071 section 3, and with an odd octet, which counts as the
+// first of a pair.
+func TestSumsOfRFC1071(t *testing.T) {
+	for _, row := range []struct {
+		octets []byte
+		want   uint16
+	}{
+		{[]byte{0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7}, 0xddf2},
+		{[]byte{0x12}, 0x1200},
+		{[]byte{0x12, 0x34, 0x56}, 0x6834},
+		{[]byte{0xff, 0xff, 0xff, 0xff, 0x01}, 0x0100},
+		{[]byte{0xff, 0xff, 0x00, 0x01}, 0x0001},
+	} {
+		if got := fold(Sum(0, row.octets)); got != row.want {
+			t.Errorf("sum of %x is %#04x, want %#04x", row.octets, got, row.want)
 		}
 	}
 }

@@ -2,9 +2,14 @@
 package linktest
 
 import (
+	"errors"
+	"net"
+	"net/netip"
 	"slices"
+	"sync"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/crowd"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -85,4 +90,70 @@ func ReadShards(l rawio.Link) (packets chan Arrival, ends chan error) {
 		}()
 	}
 	return packets, ends
+}
+
+// AtOnce has many goroutines use both ends of a way at once, one end writing packets like p, until both are closed. told is all that the
+// links tell of themselves beyond what a rawio.Link does.
+func AtOnce(t testing.TB, a, b rawio.Link, p rawio.Packet, told func()) {
+	t.Helper()
+	const rounds = 40
+	var readers sync.WaitGroup
+	arrived := make(chan struct{}, 1)
+	for _, l := range []rawio.Link{a, b} {
+		for _, s := range append([]rawio.Shard{l}, rawio.ShardsOf(l)...) {
+			readers.Go(func() {
+				pkts := make([]rawio.Packet, 4)
+				for {
+					n, err := s.ReadBatch(pkts)
+					rawio.ReleaseAll(pkts[:n])
+					if n > 0 {
+						select {
+						case arrived <- struct{}{}:
+						default:
+						}
+					}
+					if err != nil && err != rawio.ErrInterrupted {
+						return
+					}
+				}
+			})
+		}
+	}
+	stop := crowd.Watch(told)
+	whole, long := p, p
+	whole.Fragment = 1500
+	long.Vec = [][]byte{make([]byte, 70_000)}
+	write := func(p rawio.Packet, l rawio.Link) func(int) {
+		return func(int) { _, _ = l.WriteBatch([]rawio.Packet{p, p}) }
+	}
+	crowd.Meet(rounds, write(p, a), write(p, a), write(whole, a), write(whole, a), write(long, a), write(long, a),
+		func(int) { a.MTU(p.Local.Addr(), p.Remote.Addr()) }, func(i int) { a.MTU(netip.Addr{}, p.Remote.Addr()) },
+		func(int) {
+			if l, ok := a.(rawio.Addresser); ok {
+				l.LocalAddrs()
+			}
+		},
+		func(int) {
+			if l, ok := a.(rawio.Interrupter); ok {
+				l.Interrupt()
+			}
+		},
+		bind(a, 20_100), bind(a, 20_101), bind(a, 20_100))
+	<-arrived
+	crowd.Meet(2, func(int) { a.Close() }, func(int) { b.Close() }, func(int) { a.Close() }, write(p, a), bind(a, 20_102))
+	readers.Wait()
+	stop()
+	if _, err := a.WriteBatch([]rawio.Packet{p}); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("a closed link takes a packet: %v", err)
+	}
+}
+
+// bind takes a port and gives it back.
+func bind(l rawio.Link, port uint16) func(int) {
+	b, ok := l.(rawio.PortBinder)
+	return func(int) {
+		if ok && b.BindPort(port) == nil {
+			b.UnbindPort(port)
+		}
+	}
 }

@@ -6,28 +6,14 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/rddp-go/rddp/rawio"
 	"golang.org/x/sys/unix"
+
+	"github.com/rddp-go/rddp/internal/script"
+	"github.com/rddp-go/rddp/rawio"
 )
 
-// script reads a fuzz input as a list of choices; past its end every choice is 0.
-type script []byte
-
-func (s *script) next() int {
-	if len(*s) == 0 {
-		return 0
-	}
-	b := (*s)[0]
-	*s = (*s)[1:]
-	return int(b)
-}
-
-func (s *script) take(n int) []byte {
-	n = min(n, len(*s))
-	b := (*s)[:n]
-	*s = (*s)[n:]
-	return b
-}
+// input is a fuzz input.
+type input struct{ script.Script }
 
 // quoting is choosy and takes ICMP errors of more than 8 octets.
 type quoting struct{ choosy }
@@ -39,12 +25,12 @@ func (quoting) DecodeError(e *ICMPError, p *rawio.Packet) bool {
 
 // datagram is what the kernel could have received into message i: octets that count up from a first one, an address and
 // control messages. It returns the packets that are to come of it.
-func (s *script) datagram(r *receiver, i int) (want [][]byte) {
+func (s *input) datagram(r *receiver, i int) (want [][]byte) {
 	h := &r.hdrs[i]
-	b := s.next()
-	n := []int{s.next(), s.next() << 4, smallBuf - 2 + b>>4, s.next() << 8}[b%4]
+	b := s.Next()
+	n := []int{s.Next(), s.Next() << 4, smallBuf - 2 + b>>4, s.Next() << 8}[b%4]
 	d := make([]byte, n)
-	first := s.next()
+	first := s.Next()
 	for k := range d {
 		d[k] = byte(first + k)
 	}
@@ -61,7 +47,7 @@ func (s *script) datagram(r *receiver, i int) (want [][]byte) {
 	if b&32 != 0 {
 		addr = netip.IPv6LinkLocalAllNodes().WithZone("lo")
 	}
-	r.names[i].put(addr, uint16(s.next()))
+	r.names[i].put(addr, uint16(s.Next()))
 	segment := s.control(&r.ctls[i], &h.hdr)
 	if n == 0 || b&16 != 0 {
 		return [][]byte{nil} // one malformed
@@ -76,18 +62,18 @@ func (s *script) datagram(r *receiver, i int) (want [][]byte) {
 }
 
 // control makes control messages, or octets instead, and returns the segment size that they say.
-func (s *script) control(c *controlBuf, h *unix.Msghdr) (segment int) {
-	b := s.next()
+func (s *input) control(c *controlBuf, h *unix.Msghdr) (segment int) {
+	b := s.Next()
 	at := 0
 	switch b % 4 {
 	case 1, 2:
-		segment = s.next()<<b/64*4 - 8
+		segment = s.Next()<<b/64*4 - 8
 		binary.NativeEndian.PutUint32(c.append(&at, unix.SOL_UDP, unix.UDP_GRO, 4), uint32(int32(segment)))
 		if b%4 == 2 {
-			copy(c.append(&at, unix.IPPROTO_IP, unix.IP_PKTINFO, unix.SizeofInet4Pktinfo), s.take(12))
+			copy(c.append(&at, unix.IPPROTO_IP, unix.IP_PKTINFO, unix.SizeofInet4Pktinfo), s.Take(12))
 		}
 	case 3:
-		at = copy(bytesOf(c), s.take(controlLen))
+		at = copy(bytesOf(c), s.Take(controlLen))
 		parsed, _ := parseControl(bytesOf(c)[:at])
 		segment = parsed.segment
 	}
@@ -103,10 +89,10 @@ func FuzzReceive(f *testing.F) {
 	f.Add([]byte{0x42, 1, 100, 9, 4, 0x22, 9, 10, 0, 0, 1, 127, 0, 0, 1, 3, 255, 1, 2, 3, 20, 0, 0, 0, 0, 0, 0, 0})
 	f.Add([]byte{0x80, 2, 0xFF, 60, 1, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 11, 0, 0, 0, 0, 0, 0, 0, 2, 3, 4, 0})
 	f.Fuzz(func(t *testing.T, in []byte) {
-		s := script(in)
+		s := input{in}
 		r, q, st := newReceiver(), &errorReader{}, &Stats{}
-		for len(s) > 0 {
-			b := s.next()
+		for len(s.Script) > 0 {
+			b := s.Next()
 			if b&0x80 != 0 {
 				fuzzError(t, &s, q, r.small)
 				continue
@@ -160,12 +146,12 @@ func drain(t *testing.T, r *receiver, st *Stats, want [][]byte, room int) {
 }
 
 // fuzzError decodes an entry of an error queue.
-func fuzzError(t *testing.T, s *script, q *errorReader, pool *rawio.Pool) {
+func fuzzError(t *testing.T, s *input, q *errorReader, pool *rawio.Pool) {
 	if q.buf == nil {
 		q.buf = pool.Get()
 	}
-	n := s.next() * 16
-	q.hdr.SetControllen(copy(q.ctl.bytes(), s.take(s.next())))
+	n := s.Next() * 16
+	q.hdr.SetControllen(copy(q.ctl.bytes(), s.Take(s.Next())))
 	q.name.put(netip.IPv6Loopback(), 1)
 	var p rawio.Packet
 	buf := q.buf

@@ -8,7 +8,7 @@ import (
 )
 
 // An interrupted reader comes back, whether it blocks, polls or is yet to begin, and afterwards reads on.
-func TestInterrupt(t *testing.T) {
+func TestInterruptedReaderComesBackAndReadsOn(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		spin   time.Duration

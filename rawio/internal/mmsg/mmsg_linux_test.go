@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"golang.org/x/sys/unix"
 )
@@ -28,18 +29,12 @@ func (bare) Encode(p *rawio.Packet, o *Outgoing) error  { return nil }
 func pair(t *testing.T, spin time.Duration) (a, b *Group) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	group := func(fd int) *Group {
 		s, err := NewSocket(fd, false, bare{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		g, err := NewGroup(spin, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		g.drain = func(uintptr) {} // a Unix socket has no error queue, and would give a datagram instead
 		t.Cleanup(func() { g.Close() })
 		return g
@@ -75,9 +70,7 @@ func TestFullQueueBlocksWriters(t *testing.T) {
 		in := make([]rawio.Packet, 7)
 		for total := 0; total < writers*each; {
 			n, err := b.ReadBatch(in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			for i := range in[:n] {
 				d := in[i].Data
 				w, k := binary.BigEndian.Uint32(d), int(binary.BigEndian.Uint32(d[4:]))
@@ -114,9 +107,7 @@ func TestReceiveBuffersFollowThePackets(t *testing.T) {
 		}
 		for got := 0; got < len(out); {
 			n, err := b.ReadBatch(in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			for i := range in[:n] {
 				if !bytes.Equal(in[i].Data, out[got+i].Vec[0]) {
 					t.Fatalf("a packet of %d octets came as %d, or changed", len(out[got+i].Vec[0]), len(in[i].Data))
@@ -164,9 +155,7 @@ func TestMalformedIsCountedAndSkipped(t *testing.T) {
 	in := make([]rawio.Packet, 4)
 	for got := 0; got == 0; {
 		n, err := b.ReadBatch(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		got = n
 	}
 	in[0].Release()
@@ -213,7 +202,7 @@ func TestControlMessages(t *testing.T) {
 	}
 }
 
-func TestZones(t *testing.T) {
+func TestZoneOfAnAddressSurvivesTheKernel(t *testing.T) {
 	var s sockaddr
 	a := netip.MustParseAddr("fe80::1%lo")
 	if n := s.put(a, 7); n != unix.SizeofSockaddrInet6 || s.Scope_id == 0 {

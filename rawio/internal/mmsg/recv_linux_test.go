@@ -1,15 +1,17 @@
 package mmsg
 
 import (
+	"net"
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/rawio"
 	"golang.org/x/sys/unix"
+
+	"github.com/rddp-go/rddp/rawio"
 )
 
 // A socket whose messages come one at a time is asked for one at a time, until two come at once; none is lost or late.
-func TestTrickle(t *testing.T) {
+func TestTrickleIsReadOneByOneAndNoneIsLost(t *testing.T) {
 	a, b := pair(t, -time.Microsecond)
 	sent, got := byte(0), byte(0)
 	send := func(n int) {
@@ -80,5 +82,69 @@ func TestMessagesAreMadeReadyAgain(t *testing.T) {
 			}
 		}
 		r.release()
+	}
+}
+
+// choosy takes a datagram for malformed whose first octet is 0.
+type choosy struct{ bare }
+
+func (choosy) Decode(m *Message, p *rawio.Packet) bool {
+	p.Data = m.Data
+	return m.Data[0] != 0
+}
+
+// Malformed datagrams give their buffers back, and one that was cut off is malformed.
+func TestMalformedDatagramsKeepNoBuffers(t *testing.T) {
+	a, b := pair(t, 0)
+	b.socks[0].codec = choosy{}
+	send := func(first byte, n int) {
+		t.Helper()
+		d := make([]byte, n)
+		d[0] = first
+		if _, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{d}, Remote: anywhere}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var in [4]rawio.Packet
+	for range 3 {
+		send(0, 100)
+		send(0, 5000)          // by the overflow area, then in a large buffer
+		send(1, largeBuf+1000) // longer than any buffer
+		send(1, 200)
+		n, err := b.ReadBatch(in[:])
+		if err != nil || n != 1 || len(in[0].Data) != 200 {
+			t.Fatalf("%d packets, the first of %d octets, %v", n, len(in[0].Data), err)
+		}
+		in[0].Release()
+	}
+	if n := b.Stats.RxMalformed.Load(); n != 9 {
+		t.Errorf("%d malformed", n)
+	}
+	b.Close()
+	if _, err := b.ReadBatch(in[:]); err != net.ErrClosed {
+		t.Fatal(err)
+	}
+	if s, l := b.rx.small.Outstanding(), b.rx.large.Outstanding(); s+l != 0 {
+		t.Errorf("%d small and %d large buffers were never given back", s, l)
+	}
+}
+
+// Of the TOS octet and the traffic class, two bits are the ECN field.
+func TestECNFieldIsTwoBits(t *testing.T) {
+	for _, row := range []struct{ level, typ, n int }{
+		{unix.IPPROTO_IP, unix.IP_TOS, 1},
+		{unix.IPPROTO_IPV6, unix.IPV6_TCLASS, 4},
+	} {
+		for ecn := range uint8(4) {
+			var buf controlBuf
+			at := 0
+			b := buf.append(&at, row.level, row.typ, row.n)
+			if b[0] = 0xb8 | ecn; row.n == 4 {
+				*(*int32)(ptr(&b[0])) = int32(0xb8 | ecn) // in the host's order
+			}
+			if c, _ := parseControl(bytesOf(&buf)[:at]); c.ECN != ecn {
+				t.Errorf("level %d: ECN %d, want %d", row.level, c.ECN, ecn)
+			}
+		}
 	}
 }

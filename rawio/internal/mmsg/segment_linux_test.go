@@ -6,11 +6,12 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"golang.org/x/sys/unix"
 )
 
-func TestRunOf(t *testing.T) {
+func TestRunIsOfPacketsThatTheKernelCanSegment(t *testing.T) {
 	other := netip.MustParseAddrPort("127.0.0.2:1")
 	sizes := func(n ...int) (pkts []rawio.Packet) {
 		for _, k := range n {
@@ -88,25 +89,15 @@ func (l loop) Encode(p *rawio.Packet, o *Outgoing) error {
 func udpSocket(t *testing.T, to netip.AddrPort) (*Group, netip.AddrPort) {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
 	sa, err := unix.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	s, err := NewSocket(fd, false, loop{to})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	s.Offload()
 	g, err := NewGroup(0, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { g.Close() })
 	return g, netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(sa.(*unix.SockaddrInet4).Port))
 }
@@ -128,9 +119,7 @@ func TestRefusedSegmentationIsGivenUp(t *testing.T) {
 	if !sk.Segmenting() {
 		t.Skip("this kernel has no UDP_SEGMENT")
 	}
-	if err := sk.Control(func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_NO_CHECK, 1) }); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, sk.Control(func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_NO_CHECK, 1) }))
 	for range 2 {
 		if n, err := tx.WriteBatch(sequence(50, 200)); n != 50 || err != nil {
 			t.Fatalf("WriteBatch = %d, %v", n, err)
@@ -138,9 +127,7 @@ func TestRefusedSegmentationIsGivenUp(t *testing.T) {
 		in := make([]rawio.Packet, 50)
 		for got := 0; got < 50; {
 			n, err := rx.ReadBatch(in[got:])
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			for i := range in[got : got+n] {
 				if p := in[got+i]; len(p.Data) != 200 || p.Data[0] != byte(got+i) {
 					t.Fatalf("packet %d: %d octets from %d", got+i, len(p.Data), p.Data[0])
@@ -172,9 +159,7 @@ func TestLeftoversOfACoalescedMessage(t *testing.T) {
 	for got := 0; got < len(in); {
 		room := min(7, len(in)-got)
 		n, err := rx.ReadBatch(in[got : got+room])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		got += n
 	}
 	if n := rx.Stats.RxCalls.Load(); n != 1 {

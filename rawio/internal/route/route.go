@@ -1,6 +1,7 @@
 package route
 
 import (
+	"maps"
 	"net/netip"
 	"sync"
 	"time"
@@ -8,6 +9,7 @@ import (
 
 const (
 	lifetime   = 10 * time.Second // of an answer: routes and MTUs change seldom
+	leastLife  = lifetime / 100   // of one that is not trusted any more, so that who is refused again and again does not ask each time
 	maxAnswers = 4096             // kept at a time, against a flood of addresses
 
 	defaultMTU  = 1500  // octets, where the system does not tell
@@ -22,11 +24,12 @@ type Path struct {
 
 // Table asks the system and remembers its answers. It is safe for concurrent use.
 type Table struct {
-	mu      sync.Mutex
-	system  system           // guarded by mu
-	answers map[key]answer   // guarded by mu
-	closed  bool             // guarded by mu
-	now     func() time.Time // a test's clock
+	mu         sync.Mutex
+	system     system           // guarded by mu
+	answers    map[key]answer   // guarded by mu
+	closed     bool             // guarded by mu
+	distrusted time.Time        // guarded by mu: when Distrust did something last
+	now        func() time.Time // a test's clock
 }
 
 type key struct{ local, remote netip.Addr }
@@ -71,6 +74,19 @@ func (t *Table) Lookup(local, remote netip.Addr) Path {
 	}
 	t.answers[k] = answer{path: p, until: now.Add(lifetime)}
 	return p
+}
+
+// Distrust has the system asked anew about the ways to remote: it has refused a packet to it that was as long as they are said to take, so
+// that they have changed.
+func (t *Table) Distrust(remote netip.Addr) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	if now.Sub(t.distrusted) < leastLife {
+		return
+	}
+	t.distrusted = now
+	maps.DeleteFunc(t.answers, func(k key, _ answer) bool { return k.remote == remote.Unmap() })
 }
 
 // Addrs returns this host's unicast addresses without link-local ones: IPv4 before IPv6, and

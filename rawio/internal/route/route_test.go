@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/rddp-go/rddp/internal/crowd"
 )
 
 func open(t *testing.T) *Table {
@@ -17,7 +19,19 @@ func open(t *testing.T) *Table {
 	return r
 }
 
-func TestLoopback(t *testing.T) {
+func TestTableMayBeUsedAtOnce(t *testing.T) {
+	table, lo := open(t), netip.MustParseAddr("127.0.0.1")
+	look := func(int) {
+		if p := table.Lookup(netip.Addr{}, lo); p.MTU == 0 {
+			t.Error("no MTU")
+		}
+	}
+	all := []func(int){look, look, func(int) { table.Addrs() }, func(int) { table.Addrs() }, func(int) { table.Distrust(lo) }, func(int) { table.Distrust(lo) }}
+	crowd.Meet(50, all...)
+	crowd.Meet(2, append(all, func(int) { table.Close() }, func(int) { table.Close() })...)
+}
+
+func TestLoopbackAddressIsItsOwnSource(t *testing.T) {
 	r := open(t)
 	for _, s := range []string{"127.0.0.1", "::1"} {
 		a := netip.MustParseAddr(s)
@@ -32,6 +46,13 @@ func TestLoopback(t *testing.T) {
 	all := r.Addrs()
 	if len(all) == 0 || !all[len(all)-1].IsLoopback() {
 		t.Errorf("Addrs = %v, want loopback last", all)
+	}
+	seen := make(map[netip.Addr]bool)
+	for _, a := range all {
+		if seen[a] {
+			t.Errorf("%v is there twice", a)
+		}
+		seen[a] = true
 	}
 }
 
@@ -52,9 +73,20 @@ func TestAnswersExpire(t *testing.T) {
 	if got := r.Lookup(netip.Addr{}, lo).MTU; got == 7 {
 		t.Error("after the lifetime it is still the old answer")
 	}
+	for _, step := range []struct {
+		after time.Duration
+		who   string
+		kept  bool
+	}{{0, "127.0.0.2", true}, {leastLife, "127.0.0.1", false}, {leastLife - 1, "127.0.0.1", true}, {1, "::ffff:127.0.0.1", false}} {
+		r.answers[k] = answer{path: Path{MTU: 7}, until: now.Add(lifetime)}
+		now = now.Add(step.after)
+		if r.Distrust(netip.MustParseAddr(step.who)); (r.Lookup(netip.Addr{}, lo).MTU == 7) != step.kept {
+			t.Errorf("%v after the last time, %s is not trusted: kept %v", step.after, step.who, !step.kept)
+		}
+	}
 }
 
-func TestFallback(t *testing.T) {
+func TestWithoutTheKernelTheMTUIsAFallback(t *testing.T) {
 	r := open(t)
 	r.Close()
 	for _, test := range []struct {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"golang.org/x/sys/unix"
 )
@@ -33,9 +34,7 @@ var states = []struct {
 func newPipe(t *testing.T, set func(*Reader)) *pipe {
 	t.Helper()
 	p := &pipe{tries: make(chan bool, 1)}
-	if err := unix.Pipe2(p.fds[:], unix.O_NONBLOCK|unix.O_CLOEXEC); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Pipe2(p.fds[:], unix.O_NONBLOCK|unix.O_CLOEXEC))
 	var err error
 	p.Reader, err = NewReader(0, func(last bool) bool {
 		select {
@@ -47,9 +46,7 @@ func newPipe(t *testing.T, set func(*Reader)) *pipe {
 		p.last = b[0]
 		return n == 1
 	}, p.fds[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	set(p.Reader)
 	t.Cleanup(func() {
 		p.Close()
@@ -119,7 +116,7 @@ func TestReadsWhatIsThere(t *testing.T) {
 }
 
 // An interrupted reader comes back once, whether it waits or is yet to begin; what is there goes first.
-func TestInterrupt(t *testing.T) {
+func TestInterruptedReaderComesBackOnce(t *testing.T) {
 	eachState(t, func(t *testing.T, p *pipe) {
 		for range 10 {
 			end := p.read()
@@ -146,7 +143,7 @@ func TestInterrupt(t *testing.T) {
 }
 
 // Close ends a reader that waits, and all that come later; an Interrupt then does nothing.
-func TestClose(t *testing.T) {
+func TestCloseEndsEveryReader(t *testing.T) {
 	eachState(t, func(t *testing.T, p *pipe) {
 		end := p.read()
 		p.Close()
@@ -199,9 +196,7 @@ func (p *pipe) tryTwice(t *testing.T) {
 		return try(last)
 	}
 	p.poll = time.Hour
-	if err := p.Read(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, p.Read())
 }
 
 // The last try before a reader blocks is told so, and no other.
@@ -213,9 +208,7 @@ func TestLastTry(t *testing.T) {
 	var got []bool
 	p.try = func(last bool) bool { got = append(got, last); return len(got) == 2 }
 	p.skip, p.one = 0, false
-	if err := p.Read(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, p.Read())
 	if len(got) != 2 || got[0] || got[1] {
 		t.Errorf("spinning: %v", got)
 	}
@@ -227,7 +220,7 @@ func TestLastTry(t *testing.T) {
 }
 
 // A writer's wait ends when there is room.
-func TestWritable(t *testing.T) {
+func TestWriterGoesOnWhenThereIsRoom(t *testing.T) {
 	p := newPipe(t, func(*Reader) {})
 	for {
 		if _, err := unix.Write(p.fds[1], make([]byte, 4096)); err != nil {

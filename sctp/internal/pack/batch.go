@@ -55,7 +55,7 @@ func (b *Batch) Reset() {
 	clear(b.vecs)
 	clear(b.Pkts)
 	b.Pkts, b.vecs, b.arena = b.Pkts[:0], b.vecs[:0], b.arena[:0]
-	b.octets, b.used, b.size, b.vec, b.open = 0, 0, 0, 0, false
+	b.octets = 0
 }
 
 // Full reports whether the batch holds all the packets it was made for, or so many octets that they had
@@ -136,12 +136,10 @@ func (b *Batch) End() {
 	if b.used > b.size {
 		p.Fragment = b.size + rawio.Overhead(b.remote)
 	}
-	b.open = false
 }
 
 // Cancel forgets the open packet.
 func (b *Batch) Cancel() {
 	clear(b.vecs[b.vec:])
 	b.vecs = b.vecs[:b.vec]
-	b.open = false
 }

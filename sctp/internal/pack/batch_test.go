@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"net/netip"
+	"runtime"
 	"testing"
+	"weak"
 
-	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/internal/script"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -31,10 +33,12 @@ func TestLongUserDataIsReferencedAndShortIsCopied(t *testing.T) {
 	b.Bytes(short)
 	b.Bytes(long)
 	b.Commit(append(b.Tail(), 0, 0, 0))
+	b.Bytes(long)
+	b.Commit(b.Tail()) // nothing
 	b.End()
 	vec := b.Pkts[0].Vec
-	if len(vec) != 3 {
-		t.Fatalf("%d pieces, want header with the short data, the long data, padding", len(vec))
+	if len(vec) != 4 {
+		t.Fatalf("%d pieces, want header with the short data, the long data, padding, the long data", len(vec))
 	}
 	if &vec[1][0] != &long[0] {
 		t.Error("long user data was copied")
@@ -48,26 +52,88 @@ func TestLongUserDataIsReferencedAndShortIsCopied(t *testing.T) {
 	}
 }
 
-func TestPacketsSurviveAGrowingArena(t *testing.T) {
-	b := NewBatch(2)
-	big := bytes.Repeat([]byte{1, 2, 3, 4}, 2000)
-	for i := range 2 {
-		b.Begin(1, 2, uint32(i), netip.AddrPort{}, netip.AddrPort{}, 20000)
-		b.Commit(append(b.Tail(), big[:400]...))
-		b.Commit(append(b.Tail(), big...))
-		if b.Len() != 12+400+len(big) || b.Room() != 20000-b.Len() {
-			t.Fatalf("Len %d Room %d", b.Len(), b.Room())
-		}
-		b.End()
+// Whatever is appended to packets, cancelled and taken back, a batch has what a list of octets has; its arena may grow, and
+// nothing stays behind in lists that are reset.
+func TestBatchAgreesWithAListOfOctets(t *testing.T) {
+	type packet struct {
+		octets        []byte
+		local, remote netip.AddrPort
+		ecn           uint8
+		size          int
 	}
-	for i, p := range b.Pkts {
-		pkt := wire.Packet(join(p.Vec))
-		if !pkt.ChecksumOK() || pkt.VTag() != uint32(i) || !bytes.Equal(pkt[12:], append(append([]byte(nil), big[:400]...), big...)) {
-			t.Errorf("packet %d is damaged", i)
+	user := bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7}, 1000)
+	for seed := range 300 {
+		in := script.Script(script.Random(seed, 600))
+		most := in.Next()%5 - 1
+		b := NewBatch(most)
+		var done []packet
+		var p packet // the open one
+		var header []byte
+		begin := func() {
+			if header == nil || in.Next()%2 == 0 {
+				a := netip.AddrFrom4([4]byte{192, 0, 2, in.Byte()})
+				p = packet{local: netip.AddrPortFrom(a, 1), remote: netip.AddrPortFrom(a.Next(), in.Next16()), size: 12 + in.Next()*8}
+				header = wire.AppendHeader(nil, in.Next16(), in.Next16(), uint32(in.Next16()))
+				b.Begin(wire.Packet(header).SrcPort(), wire.Packet(header).DstPort(), wire.Packet(header).VTag(), p.local, p.remote, p.size)
+			} else {
+				b.BeginAgain()
+			}
+			p.octets = bytes.Clone(header)
 		}
-	}
-	if !b.Full() {
-		t.Error("not full")
+		reset := func() {
+			b.Reset()
+			done = done[:0]
+		}
+		for begin(); len(in) > 0; {
+			switch op, n := in.Next()%8, in.Next()*in.Next()/16; op {
+			case 0, 1, 2:
+				n >>= 4 * op
+				b.Commit(append(b.Tail(), user[:n]...))
+				p.octets = append(p.octets, user[:n]...)
+			case 3, 4:
+				b.Bytes(user[:n])
+				p.octets = append(p.octets, user[:n]...)
+			case 5:
+				p.ecn = uint8(n % 4)
+				b.SetECN(p.ecn)
+			case 6:
+				b.Cancel()
+				begin()
+			case 7:
+				b.End()
+				if done = append(done, p); b.Full() {
+					if len(done) < most && b.Octets() < maxOctets || len(done) > max(most, 1) {
+						t.Fatalf("full with %d packets of %d, %d octets", len(done), most, b.Octets())
+					}
+					reset()
+				} else if in.Next()%8 == 0 {
+					reset()
+				}
+				begin()
+			}
+			if b.Len() != len(p.octets) || b.Room() != p.size-len(p.octets) || b.Empty() != (len(p.octets) == 12) || len(b.Pkts) != len(done) {
+				t.Fatalf("%d octets and room for %d, want %d of %d", b.Len(), b.Room(), len(p.octets), p.size)
+			}
+			octets, pieces := 0, b.vec
+			for i, want := range done {
+				got := b.Pkts[i]
+				pkt := wire.Packet(join(got.Vec))
+				octets += len(pkt)
+				pieces -= len(got.Vec)
+				if !pkt.ChecksumOK() || !bytes.Equal(pkt[:8], want.octets[:8]) || !bytes.Equal(pkt[12:], want.octets[12:]) || got.Local != want.local ||
+					got.Remote != want.remote || got.ECN != want.ecn || (got.Fragment > 0) != (len(pkt) > want.size) {
+					t.Fatalf("packet %d is %d octets, to %v, ECN %d, fragmented %d; want %+v", i, len(pkt), got.Remote, got.ECN, got.Fragment, want)
+				}
+			}
+			if octets != b.Octets() || pieces != 0 || b.Full() != (len(done) >= max(most, 1) || octets >= maxOctets) {
+				t.Fatalf("%d octets in %d packets, counted are %d; %d pieces too many; full %v", b.Octets(), len(done), octets, pieces, b.Full())
+			}
+			for _, v := range b.vecs[len(b.vecs):cap(b.vecs)] {
+				if v != nil {
+					t.Fatal("a piece is kept that was taken back")
+				}
+			}
+		}
 	}
 }
 
@@ -83,29 +149,28 @@ func TestBatchIsFullByOctets(t *testing.T) {
 	if want := maxOctets/len(big) + 1; n != want {
 		t.Errorf("%d packets of %d octets, want %d", n, len(big), want)
 	}
-	if b.Reset(); b.Full() {
-		t.Error("full when empty")
+	if b.Octets() != n*(len(big)+wire.CommonHeaderLen) {
+		t.Errorf("%d octets in %d packets", b.Octets(), n)
 	}
-}
-
-func TestCancelledPacketLeavesNoTrace(t *testing.T) {
-	b := NewBatch(2)
-	b.Begin(1, 2, 3, netip.AddrPort{}, netip.AddrPort{}, 1000)
-	if !b.Empty() {
-		t.Error("a packet with a common header only is not empty")
+	if b.Reset(); b.Full() || b.Octets() != 0 || len(b.Pkts) != 0 || len(b.vecs) != 0 || len(b.Tail()) != 0 {
+		t.Errorf("%d octets in %d packets of %d pieces when empty", b.Octets(), len(b.Pkts), len(b.vecs))
 	}
-	b.Bytes(make([]byte, 500))
-	b.Cancel()
-	b.Begin(4, 5, 6, netip.AddrPort{}, netip.AddrPort{}, 1000)
-	b.Commit(wire.AppendCookieAck(b.Tail()))
-	b.End()
-	if len(b.Pkts) != 1 || b.Pkts[0].Len() != 16 || wire.Packet(join(b.Pkts[0].Vec)).VTag() != 6 {
-		t.Error("the cancelled packet shows")
+	if b := NewBatch(3); b.Octets() != 0 || len(b.Pkts) != 0 || len(b.vecs) != 0 || len(b.Tail()) != 0 || b.Full() {
+		t.Errorf("%d octets in %d packets of %d pieces when new", b.Octets(), len(b.Pkts), len(b.vecs))
+	}
+	for _, more := range []int{0, 1} {
+		b.Reset()
+		b.Begin(1, 2, 3, netip.AddrPort{}, netip.AddrPort{}, 65500)
+		b.Bytes(make([]byte, maxOctets-wire.CommonHeaderLen-1+more))
+		b.End()
+		if b.Full() != (more == 1) {
+			t.Errorf("full %v with %d octets", b.Full(), b.Octets())
+		}
 	}
 }
 
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
-	b := NewBatch(8)
+	var b *Batch
 	body := make([]byte, 1400)
 	fill := func() {
 		b.Reset()
@@ -116,7 +181,9 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 			b.End()
 		}
 	}
-	fill()
+	if n := testing.AllocsPerRun(100, func() { b = NewBatch(8); fill() }); n != 4 {
+		t.Errorf("%v allocations, want the Batch and its three lists", n)
+	}
 	if n := testing.AllocsPerRun(100, fill); n != 0 {
 		t.Errorf("%v allocations a batch", n)
 	}
@@ -164,17 +231,38 @@ func TestLongPacketsAreFragmentedByIP(t *testing.T) {
 	}
 }
 
-func TestECNFieldIsOfOnePacket(t *testing.T) {
-	b := NewBatch(2)
-	for _, ecn := range []uint8{rawio.ECT0, rawio.NotECT} {
-		b.Begin(1, 2, 3, netip.AddrPort{}, netip.AddrPort{}, 100)
-		if ecn != rawio.NotECT {
-			b.SetECN(ecn)
+// A batch that was written and reset, or whose packet was cancelled, keeps none of the user's memory alive: neither
+// in the list of pieces nor in one that has become too short.
+func TestUserMemoryIsLetGo(t *testing.T) {
+	long := make([]byte, inline+1)
+	for name, finish := range map[string]func(*Batch){
+		"reset": func(b *Batch) { b.End(); b.Reset() },
+		"reset after the list of pieces has grown": func(b *Batch) {
+			b.End()
+			b.BeginAgain()
+			for range 2 * cap(b.vecs) {
+				b.Bytes(long)
+			}
+			b.End()
+			b.Reset()
+		},
+		"cancelled": (*Batch).Cancel,
+	} {
+		b := NewBatch(4)
+		user := make([]byte, 1000)
+		held := weak.Make(&user[0])
+		b.Begin(1, 2, 3, netip.AddrPort{}, netip.AddrPort{}, 1200)
+		b.Bytes(user)
+		runtime.GC()
+		if held.Value() == nil {
+			t.Fatal("the packet's memory is gone before that")
 		}
-		b.Commit(wire.AppendCookieAck(b.Tail()))
-		b.End()
-		if got := b.Pkts[len(b.Pkts)-1].ECN; got != ecn {
-			t.Errorf("ECN %d, want %d", got, ecn)
+		finish(b)
+		user = nil
+		runtime.GC()
+		if held.Value() != nil {
+			t.Errorf("%s: the user's memory is still referenced", name)
 		}
+		runtime.KeepAlive(b)
 	}
 }

@@ -12,17 +12,17 @@ const (
 
 // candidate chooses the next size to probe, 0 when there is none (RFC 8899 section 5.3.2).
 func (s *Search) candidate() int {
-	hint := s.hint
+	hint := min(s.hint, s.lim.Max)
 	s.hint = 0
 	switch {
 	case s.size >= s.lim.Max:
 		return 0
-	case hint > s.size && hint <= s.lim.Max:
+	case hint > s.size:
 		return hint
 	case s.ceiling == 0 || s.ceiling > s.lim.Max:
 		return s.lim.Max
 	}
-	if n := s.known(); n > 0 {
+	if n := s.known(); n != 0 {
 		return n
 	}
 	if gap := s.ceiling - s.size; gap >= 2*max(minGain, s.size/gainPart) {

@@ -63,7 +63,7 @@ type Search struct {
 	log [logged]probe
 	n   int // probes sent
 
-	// What this search knows of sizes above size: the smallest that did not pass, 0 for none, and
+	// What this search knows of sizes above size: the smallest that did not pass, 0 for none; where there is one,
 	// whether that is sure, because it was lost twice or reported; and a reported size to try next.
 	ceiling int
 	sure    bool
@@ -100,7 +100,7 @@ func (s *Search) Deadline() rawio.Time { return s.timer }
 
 // Start begins the search, from whichever state: the path is up.
 func (s *Search) Start(now rawio.Time) {
-	s.ceiling, s.sure, s.hint = 0, false, 0
+	s.ceiling, s.hint = 0, 0
 	s.base(now)
 }
 
@@ -151,8 +151,8 @@ func (s *Search) Arrived(now rawio.Time, nonce uint64, size int) (rtt time.Durat
 			continue
 		}
 		rtt = now.Sub(p.at)
-		p.size = 0
-		if s.out && i == (s.n-1)%logged {
+		*p = probe{}
+		if i == (s.n-1)%logged {
 			s.out, s.free = false, now // it took a round trip
 		}
 		s.passed(now, size)
@@ -168,9 +168,9 @@ func (s *Search) passed(now rawio.Time, size int) {
 	}
 	s.state, s.size, s.count = Searching, size, 0
 	if s.size >= s.ceiling {
-		s.ceiling, s.sure = 0, false
+		s.ceiling = 0
 	}
-	if !s.out || s.probe <= size {
+	if s.probe <= size { // else it goes on, or is to be next
 		s.next(now)
 	}
 }
@@ -182,14 +182,13 @@ func (s *Search) HandleTimeout(now rawio.Time) {
 	case s.out:
 		s.lost(now)
 	case s.state == Complete:
-		s.state, s.ceiling, s.sure = Searching, 0, false
+		s.state, s.ceiling = Searching, 0
 		s.next(now)
 	}
 }
 
 // lost is the expiry of PROBE_TIMER.
 func (s *Search) lost(now rawio.Time) {
-	s.out = false
 	s.count++
 	switch s.state {
 	case Base:
@@ -215,7 +214,7 @@ func (s *Search) lost(now rawio.Time) {
 // fail enters Error: the size that passes everywhere has to do until one of Base passes.
 func (s *Search) fail(now rawio.Time) {
 	s.state, s.size, s.wait = Error, s.lim.Min, minTimer
-	s.ceiling, s.sure, s.hint = 0, false, 0
+	s.ceiling, s.hint = 0, 0
 	s.plan(now.Add(s.wait), s.lim.Base)
 }
 
@@ -227,7 +226,7 @@ func (s *Search) complete(now rawio.Time) {
 
 // next goes on with the search.
 func (s *Search) next(now rawio.Time) {
-	if n := s.candidate(); n > 0 {
+	if n := s.candidate(); n != 0 {
 		s.plan(now, n)
 	} else {
 		s.complete(now)
@@ -239,17 +238,12 @@ func (s *Search) next(now rawio.Time) {
 func (s *Search) TooBig(now rawio.Time, size int) {
 	size &^= 3
 	switch {
-	case size < s.lim.Min:
-		return
+	case size < s.lim.Min: // which passes everywhere
 	case s.state == Disabled: // nothing is probed, but what is still sent may be too long
 		s.size = min(s.size, size)
 	case size >= s.size:
 		if s.state != Searching || !s.out || size >= s.probe {
 			return // of no probe that is under way
-		}
-		if size == s.size {
-			s.complete(now)
-			return
 		}
 		s.bound(size)
 		s.next(now)
@@ -285,22 +279,43 @@ func (s *Search) SetMax(n int) {
 	s.size = min(s.size, s.lim.Max)
 }
 
+// Refused says that the local link has refused a packet of that size and takes at most most octets now (RFC 8899 section 3,
+// item 1): what is sent is shorter from now on. A link that says it takes more does not know yet; then the search begins anew.
+func (s *Search) Refused(now rawio.Time, size, most int) {
+	switch {
+	case most >= size:
+		if s.state == Disabled {
+			s.size = min(s.size, s.lim.Base)
+		} else {
+			s.Start(now)
+		}
+		s.ceiling, s.sure = size&^3, true
+	case most < s.lim.Base:
+		s.SetMax(most)
+		s.TooBig(now, most)
+	default:
+		s.SetMax(most)
+		if s.state == Searching && s.probe > s.lim.Max { // or it is waited for in vain
+			s.out = false
+			s.next(now)
+		}
+	}
+}
+
 // Shift makes all sizes larger by d octets: what goes in front of a packet has become shorter by that. A
 // probe that is under way is sent again.
 func (s *Search) Shift(now rawio.Time, d int) {
 	s.lim.Min, s.lim.Base, s.lim.Max, s.lim.Overhead = s.lim.Min+d, s.lim.Base+d, s.lim.Max+d, s.lim.Overhead-d
 	s.size += d
-	if s.ceiling > 0 {
+	if s.ceiling != 0 {
 		s.ceiling += d
 	}
-	if s.hint > 0 {
+	if s.hint != 0 {
 		s.hint += d
 	}
 	s.log = [logged]probe{}
-	if s.state != Disabled && s.state != Complete {
-		if s.out {
-			s.timer = now
-		}
-		s.plan(s.timer, s.probe+d)
+	if s.out {
+		s.timer = now
 	}
+	s.plan(s.timer, s.probe+d)
 }

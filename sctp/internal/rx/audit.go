@@ -3,6 +3,9 @@ package rx
 import (
 	"errors"
 	"fmt"
+	"slices"
+
+	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // Audit recounts what the Receiver holds and says what does not agree: TSNs received beyond the cumulative one,
@@ -42,12 +45,13 @@ func (r *Reassembly) audit(lent int) error {
 		}
 		seen[m] = true
 		n := 0
+		mem += messageCost
 		for p := m.head; p != nil; p = p.next {
 			n += len(p.data)
 			mem += p.cost
 			if p.loan != nil {
 				if loans[p.loan]++; loans[p.loan] == 1 {
-					mem += len(p.loan.buf.B)
+					mem += len(p.loan.buf.B) + loanCost
 				}
 			}
 		}
@@ -55,8 +59,7 @@ func (r *Reassembly) audit(lent int) error {
 			return fmt.Errorf("a message of %d octets has %d", m.Size, n)
 		}
 		used += n
-		if m.loose && n == 0 {
-			mem += pieceCost
+		if m.skip {
 			skips++
 		}
 		return nil
@@ -67,21 +70,48 @@ func (r *Reassembly) audit(lent int) error {
 			errs = append(errs, count(m))
 		}
 	}
-	for i := range r.held.len() {
-		if i > 0 && !r.held.at(i-1).last.Less(r.held.at(i).first) {
-			errs = append(errs, errors.New("what is held is not in TSN order"))
+	var before *Message
+	if m := r.held.edge; m != nil {
+		if before = m; m.last != r.held.base || m.begin && m.end {
+			errs = append(errs, fmt.Errorf("a message that ends with TSN %d is the one in assembly at %d", m.last, r.held.base))
 		}
-		errs = append(errs, count(r.held.at(i)))
+		errs = append(errs, count(m))
 	}
-	for i := range r.streams {
-		s := &r.streams[i]
-		for k := range s.wait.len() {
-			if s.wait.at(k).SSN == s.next || k > 0 && s.wait.at(k-1).SSN-s.next >= s.wait.at(k).SSN-s.next {
-				errs = append(errs, fmt.Errorf("stream %d: SSN %d waits at %d, next is %d", i, s.wait.at(k).SSN, k, s.next))
-			}
-			errs = append(errs, count(s.wait.at(k)))
+	tables := 0
+	for t := r.held.base + 1; int(uint32(t-r.held.base)) < r.held.ends.Cap(); tables++ {
+		m := r.held.from(t)
+		if m == nil {
+			break
+		}
+		if before != nil && !before.last.Less(m.first) || m.last.Less(m.first) || r.held.parts.Has(m.last) == (m.begin && m.end) || r.held.at(m.last) != m {
+			errs = append(errs, fmt.Errorf("TSNs %d to %d are held behind others, in assembly: %v", m.first, m.last, r.held.parts.Has(m.last)))
+		}
+		if m.last.LessEq(r.held.base) && m.begin && m.end {
+			errs = append(errs, fmt.Errorf("TSNs %d to %d are complete, and held at %d still", m.first, m.last, r.held.base))
+		}
+		errs = append(errs, count(m))
+		before, t = m, m.last+1
+	}
+	if tables != r.held.n {
+		errs = append(errs, fmt.Errorf("%d messages in the tables, counted are %d", r.held.n, tables))
+	}
+	waits := map[wire.StreamID]int{}
+	r.waits.each(func(m *Message) {
+		s := r.stream(m.Stream)
+		if waits[m.Stream]++; m.SSN == s.next && !s.due {
+			errs = append(errs, fmt.Errorf("stream %d: SSN %d waits for itself", m.Stream, m.SSN))
+		}
+		if link, _ := r.waits.find(m.key()); *link != m {
+			errs = append(errs, fmt.Errorf("stream %d: SSN %d is not found", m.Stream, m.SSN))
+		}
+		errs = append(errs, count(m))
+	})
+	for id, s := range r.streams.All {
+		if int(s.waits) != waits[wire.StreamID(id)] || s.due != slices.Contains(r.due, wire.StreamID(id)) {
+			errs = append(errs, fmt.Errorf("stream %d: %d messages wait, counted are %d; due: %v", id, s.waits, waits[wire.StreamID(id)], s.due))
 		}
 	}
+	errs = append(errs, r.auditFree())
 	for l, n := range loans {
 		if lent == 0 && n != l.pieces || n > l.pieces {
 			errs = append(errs, fmt.Errorf("a buffer is lent for %d pieces; counted are %d", l.pieces, n))
@@ -98,4 +128,50 @@ func (r *Reassembly) audit(lent int) error {
 		errs = append(errs, fmt.Errorf("%d octets held of %d in %d of memory, %d more cached", r.used, r.limit, r.store.mem, r.store.cached))
 	}
 	return errors.Join(errs...)
+}
+
+// auditFree recounts what is kept for reuse.
+func (r *Reassembly) auditFree() error {
+	messages, pieces, loans, cached, lists, kept := 0, 0, 0, 0, 0, 0
+	for m := r.free; m != nil; m = m.next {
+		messages++
+	}
+	for p := r.store.pieces; p != nil; p = p.next {
+		pieces++
+	}
+	for l := r.store.loans; l != nil; l = l.next {
+		loans++
+	}
+	if r.store.blocks != nil {
+		for _, l := range r.store.blocks {
+			lists += listCost * cap(l)
+			for _, b := range l {
+				cached += cap(b)
+			}
+		}
+	}
+	pages := 0
+	for s := r.held.spare; s != nil; s = s.next {
+		kept++
+	}
+	for i, s := range r.held.dir {
+		if s != nil {
+			pages++
+		}
+		if t := wire.TSN(64 * i); (s != nil) != r.held.ends.Near(t) {
+			return fmt.Errorf("slots for TSNs that end in %d: %v", t, s != nil)
+		}
+	}
+	if n := r.store.mem + cached + lists + pieces*pieceCost + loans*loanCost; r.store.held() != n {
+		return fmt.Errorf("%d octets of memory, counted are %d", r.store.held(), n)
+	}
+	if l := r.store.last; l != nil && l.pieces == 0 {
+		return errors.New("the last buffer was given back")
+	}
+	if s := &r.store; messages != r.nfree || pieces != s.npiece || loans != s.nloan || cached != s.cached || lists != s.lists ||
+		kept != r.held.kept || pages+kept != r.held.pages {
+		return fmt.Errorf("kept for reuse: %d messages, %d pieces, %d loans, %d octets in lists of %d, %d and %d pages; counted are %d, %d, %d, %d, %d, %d and %d",
+			r.nfree, s.npiece, s.nloan, s.cached, s.lists, r.held.kept, r.held.pages, messages, pieces, loans, cached, lists, kept, pages+kept)
+	}
+	return nil
 }

@@ -26,7 +26,7 @@ func TestAuditFindsWhatDoesNotAgree(t *testing.T) {
 	for what, spoil := range map[string]func(*Receiver){
 		"octets":     func(r *Receiver) { r.reasm.used++ },
 		"memory":     func(r *Receiver) { r.reasm.store.mem++ },
-		"size":       func(r *Receiver) { r.reasm.held.at(0).Size++ },
+		"size":       func(r *Receiver) { r.reasm.held.highest().Size++ },
 		"highest":    func(r *Receiver) { r.track.high++ },
 		"cumulative": func(r *Receiver) { r.track.cum++ },
 		"beyond":     func(r *Receiver) { r.track.set.Add(9) },

@@ -6,21 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/script"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
-
-// script reads a fuzz input as a list of choices; past its end every choice is 0.
-type script []byte
-
-func (s *script) next() int {
-	if len(*s) == 0 {
-		return 0
-	}
-	b := (*s)[0]
-	*s = (*s)[1:]
-	return int(b)
-}
 
 const (
 	fuzzStreams = 4
@@ -40,30 +29,62 @@ type sentMessage struct {
 // fuzzer is a peer that sends as it should over a network that loses, doubles and reorders, and a reader. Once a chunk
 // was forged, what may be expected is little.
 type fuzzer struct {
-	t      *testing.T
-	in     script
-	r      *Receiver
-	limit  int
-	pool   *rawio.Pool
-	chunks []wire.Data // by TSN
-	whose  []int       // the messages they are of
-	out    int         // so many of them the peer has sent at least once
-	rwnd   int         // octets that it may still send
-	acked  map[wire.TSN]bool
-	sent   []*sentMessage
-	ssn    [fuzzStreams]wire.SSN
-	got    map[wire.TSN]bool // queued or placed; those that were evicted are not taken out
-	full   bool              // the window has been closed, so that there may have been evictions
-	forged bool
-	held   []*Message // with the reader
-	part   []byte     // of the message that comes in pieces
-	partOf *sentMessage
-	now    rawio.Time
+	t        *testing.T
+	in       script.Script
+	r        *Receiver
+	limit    int
+	pool     *rawio.Pool
+	chunks   []wire.Data // by TSN
+	whose    []int       // the messages they are of
+	out      int         // so many of them the peer has sent at least once
+	rwnd     int         // octets that it may still send
+	acked    map[wire.TSN]bool
+	sent     []*sentMessage
+	ssn      [fuzzStreams]wire.SSN
+	got      map[wire.TSN]bool // queued or placed; those that were evicted are not taken out
+	full     bool              // the window has been closed, so that there may have been evictions
+	forged   bool
+	squeezed bool
+	honest   bool // nothing is forged
+	pmdcs    int
+	credit   int // the a_rwnd that the last SACK gave, less what has come in since
+	acks     acks
+	held     []*Message // with the reader
+	part     []byte     // of the message that comes in pieces
+	partOf   *sentMessage
+	now      rawio.Time
+}
+
+// acks tells when a SACK is due: at once for the first packet, for a gap and what closes it, and for what is not taken; for
+// every second packet; else after a delay (sections 6.2 and 6.7).
+type acks struct {
+	data, urgent, gaps, begun, due bool
+	packets, wary                  int
+	deadline                       rawio.Time
+}
+
+const fuzzDelay = 200 * time.Millisecond
+
+func (a *acks) packetDone(now rawio.Time, gaps bool) {
+	if gaps {
+		a.wary = waryPackets
+	}
+	if a.data {
+		a.packets++
+		a.wary = max(a.wary-1, 0)
+		if a.urgent || gaps || a.gaps || !a.begun || a.packets > 1 {
+			a.due = true
+		} else {
+			a.deadline = now.Add(fuzzDelay)
+		}
+		a.begun = true
+	}
+	a.data, a.urgent, a.gaps = false, false, gaps
 }
 
 // send makes a message of the peer's: an octet says where to, the next how it is cut.
 func (z *fuzzer) send() {
-	b, cut := z.in.next(), z.in.next()
+	b, cut := z.in.Next(), z.in.Next()
 	m := &sentMessage{stream: wire.StreamID(b % fuzzStreams), unordered: b&8 != 0}
 	n := len(z.sent)
 	z.sent = append(z.sent, m)
@@ -121,17 +142,31 @@ func (z *fuzzer) flight() (n int) {
 }
 
 // arrive hands over a chunk in a buffer of its own. It returns false when the association is to be aborted.
-func (z *fuzzer) arrive(d wire.Data, place bool) bool {
+func (z *fuzzer) arrive(d wire.Data, place, refuse bool) bool {
 	buf := z.pool.Get()
 	defer buf.Release()
 	d = wire.Data(buf.B[:copy(buf.B, d)])
 	z.full = z.full || z.r.Window() == 0
 	again := z.got[d.TSN()] && !z.full
+	wanted, roomy := z.r.Gaps() && d.TSN() == z.r.CumTSN()+1, z.r.reasm.Window() > 0 // others wait for it
 	a := z.r.Admit(d)
+	if z.squeezed && (a == New && !wanted || a != New && wanted && roomy) {
+		z.t.Fatalf("with memory short TSN %d is admitted as %d", d.TSN(), a)
+	}
 	if !z.forged && again != (a == Duplicate) && (again || !z.full) {
 		z.t.Fatalf("TSN %d, received before: %v, is admitted as %d", d.TSN(), again, a)
 	}
-	if a != New {
+	if z.acks.data = true; a == Duplicate {
+		z.acks.wary = waryPackets
+	}
+	if a == Duplicate && !z.r.Dups() {
+		z.t.Fatalf("TSN %d came twice, and no SACK is to say so", d.TSN())
+	}
+	if z.acks.urgent = z.acks.urgent || a != New || d.I() || refuse; a != New {
+		return true
+	}
+	if refuse {
+		z.r.Refuse()
 		return true
 	}
 	z.got[d.TSN()] = true
@@ -142,7 +177,14 @@ func (z *fuzzer) arrive(d wire.Data, place bool) bool {
 		}
 		return true
 	}
+	z.credit = max(z.credit-len(d.Payload()), 0)
 	return z.judge(z.r.Queue(d, buf))
+}
+
+func (z *fuzzer) packetDone() bool {
+	err := z.r.PacketDone(z.now)
+	z.acks.packetDone(z.now, z.r.Gaps())
+	return z.judge(err)
 }
 
 // maxFuzzChunk is more than the octets of user data in any chunk.
@@ -209,11 +251,13 @@ func (z *fuzzer) read() {
 
 func (z *fuzzer) release() {
 	if n := len(z.held); n > 0 {
-		i := z.in.next() % n
+		i := z.in.Next() % n
 		m := z.held[i]
 		z.held[i] = z.held[n-1]
 		z.held = z.held[:n-1]
-		z.r.Release(m)
+		if z.r.Release(m); z.r.Window()-z.credit >= z.limit/4 {
+			z.acks.due = true // the window has opened by much
+		}
 	}
 }
 
@@ -227,9 +271,13 @@ func (z *fuzzer) sack(room int) {
 		return
 	}
 	k := wire.Sack(b)
-	if k.CumTSN() != z.r.CumTSN() || int(k.ARwnd()) > z.limit {
-		z.t.Fatalf("SACK of %d with a_rwnd %d", k.CumTSN(), k.ARwnd())
+	if w := z.r.Window(); w < z.credit || w >= z.credit+min(z.limit/2, z.pmdcs) {
+		z.credit = w
 	}
+	if k.CumTSN() != z.r.CumTSN() || int(k.ARwnd()) != z.credit {
+		z.t.Fatalf("SACK of %d with a_rwnd %d, want %d with %d", k.CumTSN(), k.ARwnd(), z.r.CumTSN(), z.credit)
+	}
+	z.acks.packets, z.acks.due, z.acks.deadline = 0, false, rawio.Never
 	named, high := map[wire.TSN]bool{}, wire.TSN(0)
 	for i := range k.NumGaps() {
 		start, end := k.Gap(i)
@@ -270,17 +318,17 @@ func (z *fuzzer) sack(room int) {
 func (z *fuzzer) forge(d wire.Data) wire.Data {
 	z.forged = true
 	payload := d.Payload()
-	if b := z.in.next(); b&1 != 0 {
+	if b := z.in.Next(); b&1 != 0 {
 		payload = payload[:min(len(payload), b>>4)]
 	}
 	f := wire.DataFields{Flags: d.Flags(), TSN: d.TSN(), Stream: d.Stream(), SSN: d.SSN(), PPID: d.PPID(), PayloadLen: len(payload)}
-	switch b := z.in.next(); b % 5 {
+	switch b := z.in.Next(); b % 5 {
 	case 0:
 		f.Flags = uint8(b >> 3)
 	case 1:
-		f.TSN = z.r.CumTSN().Add(uint32(z.in.next()) - 128)
+		f.TSN = z.r.CumTSN().Add(uint32(z.in.Next()) - 128)
 	case 2:
-		f.TSN = z.r.CumTSN().Add(uint32(z.in.next()<<8) - 300)
+		f.TSN = z.r.CumTSN().Add(uint32(z.in.Next()<<8) - 300)
 	case 3:
 		f.Stream = wire.StreamID(b>>3) % (fuzzStreams + 1)
 	case 4:
@@ -299,25 +347,22 @@ func (z *fuzzer) step(op int) bool {
 	case 2, 3, 4: // a packet: chunks from the first missing one on, or from any
 		at := int(int32(z.r.CumTSN() + 1 - firstTSN))
 		if op%10 == 4 {
-			at += z.in.next() % 32
+			at += z.in.Next() % 32
 		}
 		for range op>>4 + 1 {
-			i := at + z.in.next()%4
-			if at++; z.allowed(i) && !z.arrive(z.chunks[i], op&0x80 != 0) {
+			i := at + z.in.Next()%4
+			if at++; z.allowed(i) && !z.arrive(z.chunks[i], op&0x80 != 0, false) {
 				return false
 			}
 		}
-		return z.judge(z.r.PacketDone(z.now))
+		return z.packetDone()
 	case 5:
 		n := z.out
-		if n > 0 && op&0x80 != 0 {
-			if !z.arrive(z.forge(z.chunks[z.in.next()%n]), op&0x40 != 0) {
-				return false
-			}
-			return z.judge(z.r.PacketDone(z.now))
+		if n > 0 && op&0x80 != 0 && !z.honest {
+			return z.arrive(z.forge(z.chunks[z.in.Next()%n]), op&0x40 != 0, false) && z.packetDone()
 		}
 		if n > 0 { // one of any time
-			return z.arrive(z.chunks[z.in.next()%n], false) && z.judge(z.r.PacketDone(z.now))
+			return z.arrive(z.chunks[z.in.Next()%n], false, op&0x20 != 0) && z.packetDone()
 		}
 	case 6:
 		z.read()
@@ -326,12 +371,41 @@ func (z *fuzzer) step(op int) bool {
 	case 8:
 		z.sack([]int{3000, 16, 40, 10}[op>>4&3])
 	case 9:
-		z.now = z.now.Add(time.Duration(z.in.next()) * time.Millisecond)
+		switch op >> 4 {
+		case 1:
+			z.squeeze(!z.squeezed)
+		case 2:
+			z.pmdcs = 100 + 8*z.in.Next()
+			z.r.SetPMDCS(z.pmdcs)
+		}
+		z.now = z.now.Add(time.Duration(z.in.Next()) * time.Millisecond)
 		if z.r.SackDue(z.now) {
 			z.sack(3000)
 		}
 	}
 	return true
+}
+
+// squeeze lets memory be short, or no more. What may be taken back is dropped.
+func (z *fuzzer) squeeze(on bool) {
+	z.squeezed, z.full, z.acks.due = on, true, true
+	dropped, had := z.r.Evicted(), z.beyond()
+	if z.r.Squeeze(on); int(z.r.Evicted()-dropped) != had-z.beyond() || !on && had != z.beyond() {
+		z.t.Fatalf("%d TSNs are dropped of %d, %d are left", z.r.Evicted()-dropped, had, z.beyond())
+	}
+	if m := z.r.reasm.held.highest(); on && m != nil && z.r.CumTSN().Less(m.last) {
+		z.t.Fatalf("TSN %d is kept with memory short", m.last)
+	}
+}
+
+// beyond counts the TSNs received above the cumulative one.
+func (z *fuzzer) beyond() (n int) {
+	for t := z.r.track.cum; t != z.r.track.high; t++ {
+		if z.r.track.set.Has(t + 1) {
+			n++
+		}
+	}
+	return n
 }
 
 func (z *fuzzer) check() {
@@ -344,13 +418,23 @@ func (z *fuzzer) check() {
 	}
 	// A window that is open takes a chunk, so the buffer runs over by less than one; chunks in their place make the
 	// highest ones go.
-	if w, n := z.r.Window(), z.r.Buffered(); w < 0 || w > z.limit || n > z.limit+maxFuzzChunk {
+	w, n, want := z.r.Window(), z.r.Buffered(), max(z.limit-z.r.Buffered(), 0)
+	if z.squeezed || z.r.reasm.store.mem > 8*z.limit+1<<16 {
+		want = 0
+	}
+	if w != want || n > z.limit+maxFuzzChunk {
 		z.t.Fatalf("window %d of %d, %d octets held", w, z.limit, n)
+	}
+	r, a := z.r, &z.acks
+	a.due = a.due || !z.now.Before(a.deadline)
+	if due := r.SackDue(z.now); due != a.due || r.SackPending() != (due || a.packets > 0) || r.SackNow() != (due && a.wary > 0) || r.Deadline() != a.deadline {
+		z.t.Fatalf("SACK due %v, pending %v, now %v, at %d; want %+v", due, r.SackPending(), r.SackNow(), r.Deadline(), *a)
 	}
 }
 
 // heal sends everything that is missing and reads all of it.
 func (z *fuzzer) heal() {
+	z.squeeze(false)
 	for rounds := 0; ; rounds++ {
 		for range z.chunks {
 			z.read()
@@ -369,14 +453,15 @@ func (z *fuzzer) heal() {
 		if !z.allowed(i) {
 			z.t.Fatalf("the peer may not send TSN %d, with %d octets in flight", z.chunks[i].TSN(), z.flight())
 		}
-		z.arrive(z.chunks[i], false)
-		z.judge(z.r.PacketDone(z.now))
+		z.arrive(z.chunks[i], false, false)
+		z.packetDone()
 	}
 	for n, m := range z.sent {
 		if !m.done {
 			z.t.Fatalf("message %d was never delivered", n)
 		}
 	}
+	// The receive buffer is as large as it was at first.
 	if z.r.Window() != z.limit || z.r.Buffered() != 0 || z.r.Gaps() {
 		z.t.Fatalf("window %d of %d, %d octets held, gaps %v", z.r.Window(), z.limit, z.r.Buffered(), z.r.Gaps())
 	}
@@ -398,24 +483,28 @@ func (z *fuzzer) end() {
 // delivered once, whole, and in the order of its stream; SACKs name what has come and nothing else; with forged chunks
 // among them, memory is bounded still, and in the end all of it is given back.
 func FuzzReceiver(f *testing.F) {
+	// req 9260-3.3.2-10: when all is read
 	f.Add([]byte{0, 0, 0x45, 0, 1, 0x80, 0x32, 0, 1, 3, 6, 6, 7, 7, 8, 9, 200})
 	f.Add([]byte{1, 0, 0xC5, 0, 8, 0xC3, 0, 1, 0x42, 0x74, 2, 1, 0, 3, 2, 8, 0x14, 9, 1, 6, 6, 7, 0, 7, 0, 0x18})
 	f.Add([]byte{2, 0, 0, 0, 0, 0, 0, 0, 1, 0x82, 2, 0x92, 0, 1, 5, 2, 6, 7, 8})
 	f.Add([]byte{0, 0, 0x45, 0, 1, 0x80, 0x32, 0, 1, 3, 0x85, 1, 0, 1, 3, 0x85, 2, 1, 0x41, 8, 6})
+	for seed := range 400 {
+		f.Add(script.Random(seed, 1000))
+	}
 	f.Fuzz(func(t *testing.T, in []byte) {
 		if len(in) == 0 || len(in) > 1000 {
 			return
 		}
 		z := &fuzzer{t: t, in: in[1:], limit: []int{1 << 20, 3000, 1500}[in[0]%3], pool: rawio.NewPool(2048, 8), got: map[wire.TSN]bool{}, acked: map[wire.TSN]bool{}}
-		z.rwnd = z.limit
-		z.r = NewReceiver(Config{PeerTSN: firstTSN, RecvBuffer: z.limit, PMDCS: maxFuzzChunk, InStreams: fuzzStreams, SackDelay: 200 * time.Millisecond})
+		z.rwnd, z.credit, z.pmdcs, z.acks.deadline, z.honest = z.limit, z.limit, maxFuzzChunk, rawio.Never, in[0]&0x40 != 0
+		z.r = NewReceiver(Config{PeerTSN: firstTSN, RecvBuffer: z.limit, PMDCS: maxFuzzChunk, InStreams: fuzzStreams, SackDelay: fuzzDelay})
 		for i := range z.ssn {
 			z.ssn[i] = firstSSN
 			z.r.reasm.stream(wire.StreamID(i)).next = firstSSN
 		}
 		alive := true
 		for alive && len(z.in) > 0 {
-			alive = z.step(z.in.next())
+			alive = z.step(z.in.Next())
 			z.check()
 		}
 		if alive && !z.forged && in[0]&0x80 == 0 {

@@ -22,8 +22,20 @@ type loan struct {
 	next   *loan // in the list of free ones
 }
 
-// pieceCost stands for the memory of a piece and of what leads to it.
-const pieceCost = 128
+// Octets that one of each takes, as the allocator rounds them.
+const (
+	pieceCost   = 64
+	messageCost = 112
+	loanCost    = 24
+	listCost    = 24 // of a block in a list of free ones
+)
+
+// Of pieces, messages and loans as many are kept for reuse as a receive buffer full of data takes that comes in spareData octets, and
+// leastSpare at least.
+const (
+	leastSpare = 256
+	spareData  = 1 << 10
+)
 
 // Copies live in blocks of a power of two octets.
 const (
@@ -33,16 +45,20 @@ const (
 
 // store hands out pieces and the blocks that short user data is copied to, and takes them back.
 type store struct {
-	pieces *piece
-	loans  *loan // free ones
-	last   *loan // of the buffer that the last piece came in, while it has pieces
-	blocks [maxBlock + 1][][]byte
-	cached int // octets in blocks
-	limit  int // of user data
-	mem    int // what the pieces in use and the loans keep
+	pieces *piece // free ones
+	loans  *loan
+	npiece int // so many
+	nloan  int
+	last   *loan                              // of the buffer that the last piece came in, while it has pieces
+	blocks *[maxBlock + 1 - minBlock][][]byte // free ones by their length, nil until there was one
+	cached int                                // octets in blocks
+	lists  int                                // octets of the lists of them
+	limit  int                                // of user data
+	spare  int                                // see leastSpare
+	mem    int                                // what is in use keeps: pieces, messages and loans
 }
 
-func newStore(limit int) store { return store{limit: limit} }
+func newStore(limit int) store { return store{limit: limit, spare: max(leastSpare, limit/spareData)} }
 
 // keep returns a piece with the octets of data, which lies in buf: it stays there, or it is copied, so that a
 // little data does not hold much memory.
@@ -50,6 +66,7 @@ func (s *store) keep(data []byte, buf *rawio.Buf) *piece {
 	p := s.pieces
 	if p != nil {
 		s.pieces = p.next
+		s.npiece--
 	} else {
 		p = new(piece)
 	}
@@ -80,12 +97,13 @@ func (s *store) borrow(data []byte, buf *rawio.Buf) *loan {
 	l := s.loans
 	if l != nil {
 		s.loans = l.next
+		s.nloan--
 	} else {
 		l = new(loan)
 	}
 	buf.Retain()
 	*l = loan{buf: buf}
-	s.mem += len(buf.B)
+	s.mem += len(buf.B) + loanCost
 	s.last = l
 	return l
 }
@@ -95,23 +113,33 @@ func (s *store) giveBack(l *loan) {
 	if l.pieces--; l.pieces > 0 {
 		return
 	}
-	s.mem -= len(l.buf.B)
+	s.mem -= len(l.buf.B) + loanCost
 	l.buf.Release()
 	if s.last == l {
 		s.last = nil
 	}
-	*l = loan{next: s.loans}
-	s.loans = l
+	if *l = (loan{}); s.nloan < s.spare {
+		l.next, s.loans = s.loans, l
+		s.nloan++
+	}
 }
 
-// block returns n octets, n <= 65536.
+// held returns the octets of memory that the store keeps, in use or not.
+func (s *store) held() int {
+	return s.mem + s.cached + s.lists + s.npiece*pieceCost + s.nloan*loanCost
+}
+
+// block returns n octets, 1 <= n <= 65536.
 func (s *store) block(n int) []byte {
-	c := max(bits.Len(uint(max(n, 1)-1)), minBlock)
-	if l := s.blocks[c]; len(l) > 0 {
-		b := l[len(l)-1]
-		s.blocks[c] = l[:len(l)-1]
-		s.cached -= cap(b)
-		return b[:n]
+	c := max(bits.Len(uint(n-1)), minBlock)
+	if s.cached > 0 {
+		if l := &s.blocks[c-minBlock]; len(*l) > 0 {
+			k := len(*l) - 1
+			b := (*l)[k]
+			(*l)[k], *l = nil, (*l)[:k]
+			s.cached -= cap(b)
+			return b[:n]
+		}
 	}
 	return make([]byte, n, 1<<c)
 }
@@ -122,10 +150,17 @@ func (s *store) drop(p *piece) {
 	if p.loan != nil {
 		s.giveBack(p.loan)
 	} else if n := cap(p.data); s.cached+n <= 2*s.limit { // of blocks up to twice as long as what is in them
-		c := bits.Len(uint(n - 1))
-		s.blocks[c] = append(s.blocks[c], p.data)
+		if s.blocks == nil {
+			s.blocks = new([maxBlock + 1 - minBlock][][]byte)
+		}
+		l := &s.blocks[bits.Len(uint(n-1))-minBlock]
+		before := cap(*l)
+		*l = append(*l, p.data)
+		s.lists += listCost * (cap(*l) - before)
 		s.cached += n
 	}
-	*p = piece{next: s.pieces}
-	s.pieces = p
+	if *p = (piece{}); s.npiece < s.spare {
+		p.next, s.pieces = s.pieces, p
+		s.npiece++
+	}
 }

@@ -19,9 +19,10 @@ type Message struct {
 
 	first, last wire.TSN // its chunks so far
 	begin, end  bool     // it has its first, its last fragment
-	loose       bool     // it waits for its SSN, but is not held beyond the cumulative TSN
+	skip        bool     // it stands for one that has not come this way, see Skip
 	head, tail  *piece
-	next        *Message // in the list of what is ready, or of what is free
+	kids        [2]*Message // in the tree of those that wait for their SSN
+	next        *Message    // in the list of what is ready, or of what is free
 
 	// Where the last CopyTo ended, so that reading on does not start over.
 	cur    *piece
@@ -96,46 +97,5 @@ func (c *chain) join(d *chain) {
 		c.push(d.first)
 		c.last = d.last
 		*d = chain{}
-	}
-}
-
-// list is a list of messages in some order, quick at both ends.
-type list struct {
-	v    []*Message
-	head int
-}
-
-func (l *list) len() int          { return len(l.v) - l.head }
-func (l *list) at(i int) *Message { return l.v[l.head+i] }
-
-func (l *list) insert(i int, m *Message) {
-	if i == 0 && l.head > 0 {
-		l.head--
-		l.v[l.head] = m
-		return
-	}
-	if len(l.v) == cap(l.v) && l.head > len(l.v)/2 {
-		n := copy(l.v, l.v[l.head:])
-		clear(l.v[n:])
-		l.v, l.head = l.v[:n], 0
-	}
-	l.v = append(l.v, nil)
-	k := l.head + i
-	copy(l.v[k+1:], l.v[k:])
-	l.v[k] = m
-}
-
-func (l *list) remove(i int) {
-	k := l.head + i
-	if i == 0 {
-		l.v[k] = nil
-		l.head++
-	} else {
-		copy(l.v[k:], l.v[k+1:])
-		l.v[len(l.v)-1] = nil
-		l.v = l.v[:len(l.v)-1]
-	}
-	if l.head == len(l.v) {
-		l.v, l.head = l.v[:0], 0
 	}
 }

@@ -11,12 +11,15 @@ import "github.com/rddp-go/rddp/sctp/wire"
 // spill delivers what there is of the message that cum ends in, when less than room octets of the buffer
 // are left beside it.
 func (r *Reassembly) spill(cum wire.TSN, room int) error {
-	if r.held.len() == 0 || r.maxMessage <= r.limit {
+	if r.maxMessage <= r.limit {
 		return nil
 	}
-	m := r.held.at(0)
-	if !m.begin || m.end || m.last != cum || r.limit-m.Size >= room {
+	m := r.held.at(cum)
+	if m == nil || !m.begin || r.limit-m.Size >= room {
 		return nil
+	}
+	for s := r.stream(m.Stream); s.due; { // there is little beside a message that fills the buffer
+		r.deliver()
 	}
 	if !m.Unordered && m.SSN != r.stream(m.Stream).next {
 		if m.Size < r.limit {
@@ -27,7 +30,7 @@ func (r *Reassembly) spill(cum wire.TSN, room int) error {
 	p := r.message()
 	p.header(m)
 	p.More = true
-	p.Size, p.head, p.tail = m.Size, m.head, m.tail
+	p.Size, p.head = m.Size, m.head
 	m.Offset += m.Size
 	m.Size, m.head, m.tail = 0, nil, nil
 	r.open = m

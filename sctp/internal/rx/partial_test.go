@@ -63,6 +63,15 @@ func TestPartialDelivery(t *testing.T) {
 			_, err := packet(r, 0, chunk(2, 0, b, x), chunk(3, 0, m, x), chunk(4, 0, m, x))
 			return err
 		}, ""},
+		{"nor is a message before its turn that does not fill the buffer", func(r *Receiver) error {
+			_, err := packet(r, 0, chunk(1, 1, b, x), chunk(2, 1, m, x), chunk(3, 1, m, x))
+			return err
+		}, ""},
+		{"what becomes due in its stream comes first", func(r *Receiver) error {
+			packet(r, 0, chunk(2, 1, be, "b"), chunk(1, 0, be, "a"))
+			_, err := packet(r, 0, chunk(3, 2, b, x), chunk(4, 2, m, x), chunk(5, 2, m, x))
+			return err
+		}, "0:0+1 0:0+1 0:0+900.."},
 		{"all that is there when a gap closes", func(r *Receiver) error {
 			packet(r, 0, chunk(2, 0, m, x), chunk(3, 0, m, x))
 			_, err := packet(r, 0, chunk(1, 0, b, x))
@@ -114,7 +123,8 @@ func TestPiecesFollowOneAnother(t *testing.T) {
 		t.Errorf("window %d, memory %d", r.Window(), r.reasm.store.mem)
 	}
 	// Whoever leaves off in the middle gets the memory back.
-	mustPacket(t, r, 0, chunk(9, 2, b, x), chunk(10, 2, m, x), chunk(11, 2, m, x), onStream(1, 13, 1, be, "d"))
+	mustPacket(t, r, 0, chunk(9, 2, b, x), chunk(10, 2, m, x), chunk(11, 2, m, x[:50]))
+	mustPacket(t, r, 0, onStream(1, 13, 1, be, "d"))
 	piece, _ := r.Receive()
 	r.Close()
 	r.Release(piece)
@@ -186,8 +196,8 @@ func TestLimitsOfPartialDelivery(t *testing.T) {
 	}
 }
 
-func TestRestart(t *testing.T) {
-	anew := Config{PeerTSN: 5000, RecvBuffer: 1000, PMDCS: 200, InStreams: 2, SackDelay: 200 * time.Millisecond}
+func TestRestartForgetsAllButWhatIsHeld(t *testing.T) {
+	anew := Config{PeerTSN: 5000, RecvBuffer: 1000, PMDCS: 200, InStreams: 2, SackDelay: 200 * time.Millisecond, LoneDelay: 20 * time.Millisecond}
 	x := strings.Repeat("x", 300)
 	t.Run("what the upper layer holds counts until it is released", func(t *testing.T) {
 		r := newLimited(0)
@@ -210,12 +220,24 @@ func TestRestart(t *testing.T) {
 			t.Error("what is held was overwritten")
 		}
 		r.Release(held)
-		if got := received(r); got != "new|" || r.Window() != 1000 || r.reasm.store.mem != 0 {
+		if mustPacket(t, r, 0, chunk(5001, 1, be, "er")); r.Deadline() != 20*ms || r.ack.delay != anew.SackDelay {
+			t.Errorf("a SACK is delayed until %d, others by %v", r.Deadline(), r.ack.delay)
+		}
+		if got := received(r); got != "new|er|" || r.Window() != 1000 || r.reasm.store.mem != 0 {
 			t.Errorf("%q, window %d, memory %d", got, r.Window(), r.reasm.store.mem)
 		}
 		var v *ViolationError
-		if _, err := packet(r, 0, onStream(2, 5001, 0, be, "x")); !errors.As(err, &v) {
+		if _, err := packet(r, 0, onStream(2, 5002, 0, be, "x")); !errors.As(err, &v) {
 			t.Errorf("a stream that the restart has not asked for: %v", err)
+		}
+	})
+	t.Run("what comes out of order after it", func(t *testing.T) {
+		r := newLimited(0)
+		r.Restart(anew)
+		mustPacket(t, r, 0, chunk(5001, 0, wire.FlagE, "b"))
+		mustPacket(t, r, 0, chunk(5000, 0, wire.FlagB, "a"))
+		if got := received(r); got != "ab|" {
+			t.Error(got)
 		}
 	})
 	t.Run("again and again", func(t *testing.T) {

@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sort"
+	"unsafe"
 
+	"github.com/rddp-go/rddp/internal/sparse"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -27,8 +28,9 @@ func (e *ViolationError) Error() string {
 
 // stream is an incoming stream.
 type stream struct {
-	next wire.SSN // the next to deliver
-	wait list     // complete messages beyond it, in SSN order
+	next  wire.SSN // the next to deliver
+	waits uint16   // complete messages beyond it
+	due   bool     // some of them may be delivered, see Reassembly.due
 }
 
 // Reassembly puts fragments together and messages in stream order (RFC 9260 sections 6.6 and 6.9).
@@ -36,30 +38,34 @@ type Reassembly struct {
 	limit      int // octets of user data
 	maxMessage int
 	inStreams  int
-	used       int      // octets of user data held, ready, or with the upper layer
-	skips      int      // messages that Skip has put in the place of others
-	streams    []stream // as far as used
+	used       int // octets of user data held, ready, or with the upper layer
+	skips      int // messages that Skip has put in the place of others
+	streams    sparse.Table[stream]
 
-	// held are messages in assembly, and complete ones beyond the cumulative TSN that wait for their
-	// SSN, in TSN order.
-	held list
+	// held are messages in assembly, and complete ones beyond the cumulative TSN that wait for their SSN; waits
+	// all that wait for their SSN; due streams of which the next message may be among them.
+	held  held
+	waits waiting
+	due   []wire.StreamID
 	// ready are messages and pieces in delivery order. open is the message of which only pieces were
 	// delivered so far, one of held; later are messages that become ready after its end.
 	ready, later chain
 	open         *Message
 	reading      Message // header of the message whose last piece is still to be popped, More then
 	free         *Message
+	nfree        int
 	store        store
+	steps        uint64 // see Receiver.Steps
 }
 
-// NewReassembly returns a reassembly with a receive buffer of limit octets of user data that takes
+// NewReassembly returns a reassembly of what begins with TSN initial, with a receive buffer of limit octets of user data that takes
 // messages of up to maxMessage octets, 0 for any length, on streams below inStreams. Those that
 // maxMessage allows to be longer than the buffer are delivered in pieces.
-func NewReassembly(limit, maxMessage, inStreams int) *Reassembly {
+func NewReassembly(initial wire.TSN, limit, maxMessage, inStreams int) *Reassembly {
 	if maxMessage == 0 {
 		maxMessage = math.MaxInt
 	}
-	return &Reassembly{limit: limit, maxMessage: maxMessage, inStreams: inStreams, store: newStore(limit)}
+	return &Reassembly{limit: limit, maxMessage: maxMessage, inStreams: inStreams, held: held{base: initial - 1}, store: newStore(limit)}
 }
 
 // Window returns the octets of user data that there is room for. Chunks so small that the memory for
@@ -69,6 +75,11 @@ func (r *Reassembly) Window() int {
 		return 0
 	}
 	return max(r.limit-r.used, 0)
+}
+
+// Held returns the octets of memory that the Reassembly keeps, in use or for reuse, buffers of packets among them.
+func (r *Reassembly) Held() int {
+	return int(unsafe.Sizeof(*r)) + r.store.held() + r.nfree*messageCost + r.streams.Held() + r.held.octets() + 2*cap(r.due)
 }
 
 // Used returns the octets of user data held.
@@ -84,18 +95,15 @@ func (r *Reassembly) Add(d wire.Data, buf *rawio.Buf) error {
 	if int(d.Stream()) >= r.inStreams {
 		return &ViolationError{t, "DATA for a stream that does not exist"}
 	}
-	i := r.find(t)
+	r.steps++
 	var prev, next *Message // neighbours without a TSN between
-	if i > 0 && r.held.at(i-1).last+1 == t {
-		prev = r.held.at(i - 1)
-	}
-	if i < r.held.len() {
-		if next = r.held.at(i); next.first != t+1 {
+	if r.held.n > 0 || r.held.edge != nil {
+		if prev, next = r.held.at(t-1), r.held.from(t); next != nil && next.first != t+1 {
 			next = nil
 		}
-	}
-	if what := fits(d, prev, next); what != "" {
-		return &ViolationError{t, what}
+		if what := fits(d, prev, next); what != "" {
+			return &ViolationError{t, what}
+		}
 	}
 	if n > r.maxMessage {
 		return ErrMessageTooBig
@@ -111,18 +119,19 @@ func (r *Reassembly) Add(d wire.Data, buf *rawio.Buf) error {
 	m := prev
 	switch {
 	case prev != nil:
-		i--
+		was := m.last
 		m.append(p)
 		m.last, m.end = t, d.E()
 		if next != nil {
 			m.join(next)
-			r.held.remove(i + 1)
 			r.recycle(next)
 		}
+		r.held.move(m, was)
 	case next != nil:
 		m = next
 		m.prepend(p)
 		m.first, m.begin = t, d.B()
+		r.held.move(m, m.last)
 	default:
 		m = r.message()
 		m.Stream, m.SSN, m.Unordered = d.Stream(), d.SSN(), d.U()
@@ -130,20 +139,21 @@ func (r *Reassembly) Add(d wire.Data, buf *rawio.Buf) error {
 		m.append(p)
 		if m.begin && m.end {
 			m.PPID = d.PPID()
-			return r.whole(m, i, false)
+			return r.whole(m)
 		}
-		r.held.insert(i, m)
+		r.held.put(m)
 	}
 	if d.B() {
 		m.PPID = d.PPID()
 	}
 	if n := m.Offset + m.Size; n > r.maxMessage || !m.end && n == r.maxMessage {
-		r.held.remove(i)
+		r.held.take(m.last)
 		r.Release(m)
 		return ErrMessageTooBig
 	}
 	if m.begin && m.end {
-		return r.whole(m, i, true)
+		r.held.take(m.last)
+		return r.whole(m)
 	}
 	return nil
 }
@@ -184,44 +194,27 @@ func (m *Message) join(n *Message) {
 	m.Size += n.Size
 }
 
-// find returns how many held messages end before TSN t.
-func (r *Reassembly) find(t wire.TSN) int {
-	n := r.held.len()
-	if n == 0 || r.held.at(n-1).last.Less(t) {
-		return n
+// whole delivers a complete message, or lets it wait for its SSN.
+func (r *Reassembly) whole(m *Message) error {
+	if m.first == r.held.base+1 {
+		r.held.base = m.last
 	}
-	return sort.Search(n, func(i int) bool { return !r.held.at(i).last.Less(t) })
-}
-
-// whole delivers a complete message, or lets it wait for its SSN. It is, or would be, held at i.
-func (r *Reassembly) whole(m *Message, i int, held bool) error {
 	if m.Unordered {
-		if held {
-			r.held.remove(i)
-		}
 		r.push(m)
 		return nil
 	}
 	s := r.stream(m.Stream)
-	if m.SSN != s.next {
-		if s.hold(m) {
-			if !held {
-				r.held.insert(i, m)
-			}
-			return nil
-		}
-		if held {
-			r.held.remove(i)
-		}
+	if m.SSN == s.next && !s.due {
+		r.push(m)
+		r.passed(m.Stream, s)
+		return nil
+	}
+	if !r.hold(m, s) {
 		err := &ViolationError{m.first, "two messages of a stream with the same SSN"}
 		r.Release(m)
 		return err
 	}
-	if held {
-		r.held.remove(i)
-	}
-	r.push(m)
-	r.deliver(s)
+	r.held.put(m)
 	return nil
 }
 
@@ -231,17 +224,16 @@ func (r *Reassembly) Skip(id wire.StreamID, n wire.SSN) {
 		return
 	}
 	s := r.stream(id)
-	if n == s.next {
-		r.deliver(s)
+	if n == s.next && !s.due {
+		r.passed(id, s)
 		return
 	}
 	m := r.message()
-	m.Stream, m.SSN, m.loose = id, n, true
-	if !s.hold(m) {
+	m.Stream, m.SSN, m.skip = id, n, true
+	if !r.hold(m, s) {
 		r.recycle(m)
 		return
 	}
-	r.store.mem += pieceCost
 	r.skips++
 }
 
@@ -252,64 +244,104 @@ const maxSkips = 1 << 14
 // waitsInVain says whether a chunk would have to wait for its SSN with too many that do already. The one
 // that they wait for never does.
 func (r *Reassembly) waitsInVain(d wire.Data) bool {
-	return r.skips >= maxSkips && !d.U() && int(d.Stream()) < r.inStreams && d.SSN() != r.stream(d.Stream()).next
+	return r.skips >= maxSkips && r.inVain(d)
+}
+
+func (r *Reassembly) inVain(d wire.Data) bool {
+	if d.U() || int(d.Stream()) >= r.inStreams {
+		return false
+	}
+	s := r.stream(d.Stream())
+	return s.due || d.SSN() != s.next
 }
 
 // skipped takes back what Skip has put in the place of a message.
 func (r *Reassembly) skipped(m *Message) {
 	r.skips--
-	r.store.mem -= pieceCost
 	r.recycle(m)
 }
 
 func (r *Reassembly) stream(id wire.StreamID) *stream {
-	for int(id) >= len(r.streams) {
-		r.streams = append(r.streams, stream{})
+	if s := r.streams.At(uint16(id)); s != nil { // without a call
+		return s
 	}
-	return &r.streams[id]
+	return r.streams.Use(uint16(id))
 }
 
-// deliver counts the next SSN as delivered, and delivers what has waited for it.
-func (r *Reassembly) deliver(s *stream) {
-	for s.next++; s.wait.len() > 0 && s.wait.at(0).SSN == s.next; s.next++ {
-		m := s.wait.at(0)
-		s.wait.remove(0)
-		if !m.loose {
-			r.held.remove(r.find(m.last))
+// atOnce is how many messages that have waited for their SSN are looked at when there is nothing else ready. One chunk can be
+// what thousands wait for: they become ready as they are read.
+const atOnce = 32
+
+// passed counts the next SSN as delivered. What has waited for it is due.
+func (r *Reassembly) passed(id wire.StreamID, s *stream) {
+	if s.next++; s.waits > 0 {
+		s.due = true
+		r.due = append(r.due, id)
+	}
+}
+
+// deliver makes some of the messages ready that are due.
+func (r *Reassembly) deliver() {
+	for range atOnce {
+		if len(r.due) == 0 {
+			return
 		}
-		if m.Size > 0 {
-			r.push(m)
-		} else {
+		id := r.due[len(r.due)-1]
+		s := r.stream(id)
+		m := r.unwait(key(id, s.next), s)
+		if m == nil {
+			s.due = false
+			r.due = r.due[:len(r.due)-1]
+			continue
+		}
+		if s.next++; m.skip {
 			r.skipped(m)
+			continue
 		}
+		if r.held.at(m.last) == m {
+			r.held.take(m.last)
+		}
+		r.push(m)
 	}
 }
 
 // hold lets m wait for its SSN, unless another does.
-func (s *stream) hold(m *Message) bool {
-	k := s.find(m.SSN)
-	if k < s.wait.len() && s.wait.at(k).SSN == m.SSN {
+func (r *Reassembly) hold(m *Message, s *stream) bool {
+	link, steps := r.waits.find(m.key())
+	r.steps += uint64(steps)
+	if *link != nil {
 		return false
 	}
-	s.wait.insert(k, m)
+	*link = m
+	r.waits.n++
+	s.waits++
 	return true
 }
 
-// find returns how many waiting messages come before SSN n. Every SSN that is not the next lies
-// ahead: a stream may have 65535 messages outstanding (section 6.1).
-func (s *stream) find(n wire.SSN) int {
-	w := &s.wait
-	if k := w.len(); k == 0 || w.at(k-1).SSN-s.next < n-s.next {
-		return k
+// unwait takes out the message that waits with key k, if there is one.
+func (r *Reassembly) unwait(k uint32, s *stream) *Message {
+	if s.waits == 0 {
+		return nil
 	}
-	return sort.Search(w.len(), func(i int) bool { return w.at(i).SSN-s.next >= n-s.next })
+	link, steps := r.waits.find(k)
+	m := *link
+	if m != nil {
+		s.waits--
+		steps += r.waits.unlink(link)
+	}
+	r.steps += uint64(steps)
+	return m
 }
 
 // Pop returns the next message or piece in delivery order. It counts against the window until Release.
 func (r *Reassembly) Pop() (*Message, bool) {
 	m := r.ready.pop()
-	if m == nil {
-		return nil, false
+	for m == nil {
+		if len(r.due) == 0 {
+			return nil, false
+		}
+		r.deliver()
+		m = r.ready.pop()
 	}
 	if m.More || r.reading.More {
 		r.reading = Message{}
@@ -328,14 +360,12 @@ func (r *Reassembly) Release(m *Message) {
 // Evict drops the chunk with the highest TSN that is held for reordering, if that is above t, and
 // returns its TSN (section 6.2).
 func (r *Reassembly) Evict(t wire.TSN) (wire.TSN, bool) {
-	n := r.held.len()
-	if n == 0 || !t.Less(r.held.at(n-1).last) {
+	m := r.held.highest()
+	if m == nil || !t.Less(m.last) {
 		return 0, false
 	}
-	m := r.held.at(n - 1)
 	if m.begin && m.end {
-		s := &r.streams[m.Stream]
-		s.wait.remove(s.find(m.SSN))
+		r.unwait(m.key(), r.stream(m.Stream))
 	}
 	gone, p := m.last, m.tail
 	r.used -= len(p.data)
@@ -344,10 +374,11 @@ func (r *Reassembly) Evict(t wire.TSN) (wire.TSN, bool) {
 	m.last--
 	if m.tail == nil {
 		m.head = nil
-		r.held.remove(n - 1)
+		r.held.take(gone)
 		r.recycle(m)
 	} else {
 		m.tail.next = nil
+		r.held.move(m, gone)
 	}
 	r.store.drop(p)
 	return gone, true
@@ -356,28 +387,30 @@ func (r *Reassembly) Evict(t wire.TSN) (wire.TSN, bool) {
 // Check says whether a fragment is held that can never become a message, now that every TSN up to
 // cum has been received.
 func (r *Reassembly) Check(cum wire.TSN) error {
-	for r.held.len() > 0 {
-		m := r.held.at(0)
-		if m.begin && m.end {
-			if cum.Less(m.last) {
-				break
-			}
-			m.loose = true // cannot be dropped any more, only wait for its SSN
-			r.held.remove(0)
-			continue
-		}
-		if m.last.Less(cum) || !m.begin && (m.first-1).LessEq(cum) {
-			return &ViolationError{m.first, "a fragment without its message"}
-		}
-		break
+	if cum == r.held.base { // as when nothing is missing
+		return nil
 	}
+	return r.check(cum)
+}
+
+func (r *Reassembly) check(cum wire.TSN) error {
+	if r.held.n == 0 && r.held.edge == nil {
+		r.held.base = cum
+		return nil
+	}
+	m := r.held.part(r.held.base)
+	if m != nil && (m.last.Less(cum) || !m.begin && m.first.LessEq(cum)) {
+		return &ViolationError{m.first, "a fragment without its message"}
+	}
+	r.held.advance(cum)
 	return nil
 }
 
 // Restart is Close, for a peer that begins anew with that many streams. What the upper layer has yet to
 // release still counts; a message that it has only pieces of ends.
-func (r *Reassembly) Restart(inStreams int) {
+func (r *Reassembly) Restart(initial wire.TSN, inStreams int) {
 	r.Close()
+	r.held.base = initial - 1
 	r.inStreams = inStreams
 	if r.reading.More {
 		r.cut(&r.reading)
@@ -390,29 +423,34 @@ func (r *Reassembly) Close() {
 	for m := r.ready.pop(); m != nil; m = r.ready.pop() {
 		r.Release(m)
 	}
-	for i := range r.held.len() {
-		if m := r.held.at(i); !m.begin || !m.end {
+	for t := r.held.base; ; {
+		m := r.held.part(t)
+		if m == nil {
+			break
+		}
+		t = m.last + 1
+		r.Release(m)
+	}
+	for link := r.waits.any(); link != nil; link = r.waits.any() {
+		m := *link
+		if r.waits.unlink(link); m.skip {
+			r.skipped(m)
+		} else {
 			r.Release(m)
 		}
 	}
-	for i := range r.streams {
-		for w, k := &r.streams[i].wait, 0; k < w.len(); k++ {
-			if m := w.at(k); m.Size > 0 {
-				r.Release(m)
-			} else {
-				r.skipped(m)
-			}
-		}
-	}
-	r.held, r.streams, r.open = list{}, nil, nil
+	r.held, r.waits, r.streams, r.due, r.open = held{}, waiting{}, sparse.Table[stream]{}, nil, nil
+	r.shrink()
 }
 
 func (r *Reassembly) message() *Message {
+	r.store.mem += messageCost
 	m := r.free
 	if m == nil {
 		return new(Message)
 	}
 	r.free = m.next
+	r.nfree--
 	m.next = nil
 	return m
 }
@@ -427,6 +465,9 @@ func (r *Reassembly) discard(m *Message) {
 }
 
 func (r *Reassembly) recycle(m *Message) {
-	*m = Message{next: r.free}
-	r.free = m
+	r.store.mem -= messageCost
+	if *m = (Message{}); r.nfree < r.store.spare {
+		m.next, r.free = r.free, m
+		r.nfree++
+	}
 }

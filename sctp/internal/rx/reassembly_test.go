@@ -7,7 +7,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func TestDelivery(t *testing.T) {
+func TestDeliveryIsInOrderAndWhole(t *testing.T) {
 	const b, m, e = wire.FlagB, uint8(0), wire.FlagE
 	for _, tt := range []struct {
 		name   string
@@ -19,7 +19,7 @@ func TestDelivery(t *testing.T) {
 		{"early ones wait", []wire.Data{chunk(2, 1, be, "b")}, ""},
 		// req 9260-3.3.1-4
 		{"unordered at once", []wire.Data{chunk(2, 9, ube, "u"), chunk(1, 0, be, "a")}, "u|a|"},
-		// req 9260-1.5.2-1
+		// req 9260-1.5.2-1, 9260-1.6-4
 		{"streams do not wait for each other", []wire.Data{onStream(1, 2, 1, be, "x"), onStream(2, 3, 0, be, "y")}, "y|"},
 		// req 9260-6.9-6, 9260-6-10
 		{"fragments in order", []wire.Data{chunk(1, 0, b, "a"), chunk(2, 0, m, "b"), chunk(3, 0, e, "c")}, "abc|"},
@@ -37,76 +37,6 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-func TestAMessageMayWaitForItsSSNBelowTheCumulativeTSN(t *testing.T) {
-	r := newReceiver()
-	mustPacket(t, r, 0, chunk(1, 1, be, "b"), chunk(2, 2, be, "c"))
-	mustPacket(t, r, 0, onStream(1, 4, 5, be, "x"))
-	mustPacket(t, r, 0, chunk(3, 0, be, "a"))
-	if got := received(r); got != "a|b|c|" {
-		t.Errorf("%q", got)
-	}
-	r.Close()
-	if r.Buffered() != 0 {
-		t.Errorf("Close leaves %d octets", r.Buffered())
-	}
-}
-
-// A peer that sends anything at all must not break the receiver, nor make it hold more than the
-// window and one chunk.
-func TestRandomDataIsBounded(t *testing.T) {
-	x := uint32(7)
-	rnd := func(n int) int {
-		x = x*1664525 + 1013904223
-		return int(x>>8) % n
-	}
-	body := string(make([]byte, 300))
-	for run := range 200 {
-		r := newReceiver()
-		if run%2 == 1 {
-			r = newLimited(0)
-		}
-		for range 100 {
-			tsn := int(r.CumTSN()) + rnd(12) - 2
-			d := onStream(rnd(3), tsn, rnd(4), uint8(rnd(16)), body[:1+rnd(300)])
-			a := r.Admit(d)
-			if a == New && rnd(8) == 0 && d.B() && d.E() {
-				r.Placed(d)
-			} else if a == New && r.Queue(d, nil) != nil || r.PacketDone(0) != nil {
-				break
-			}
-			if rnd(3) == 0 {
-				if m, ok := r.Receive(); ok {
-					r.Release(m)
-				}
-			}
-			if r.Buffered() > 1000+300 {
-				t.Fatalf("run %d: %d octets held", run, r.Buffered())
-			}
-			r.AppendSack(nil, 16+rnd(40))
-		}
-		r.Close()
-		if r.Buffered() != 0 {
-			t.Fatalf("run %d: Close leaves %d octets", run, r.Buffered())
-		}
-	}
-}
-
-func TestSSNWraps(t *testing.T) {
-	r := newReceiver()
-	for i := range 65536 {
-		mustPacket(t, r, 0, chunk(1+i, i, be, "x"))
-		m, ok := r.Receive()
-		if !ok {
-			t.Fatal(i)
-		}
-		r.Release(m)
-	}
-	mustPacket(t, r, 0, chunk(65538, 1, be, "b"), chunk(65537, 0, be, "a"))
-	if got := received(r); got != "a|b|" {
-		t.Error(got)
-	}
-}
-
 func TestHostileFragments(t *testing.T) {
 	const b, m, e = wire.FlagB, uint8(0), wire.FlagE
 	for _, tt := range []struct {
@@ -120,6 +50,7 @@ func TestHostileFragments(t *testing.T) {
 		{"no end before a beginning", []wire.Data{chunk(4, 0, b, "b"), chunk(3, 0, m, "a")}},
 		{"middle fragment out of nothing", []wire.Data{chunk(1, 0, m, "a")}},
 		{"end fragment after a whole message", []wire.Data{chunk(1, 0, be, "a"), chunk(2, 0, e, "b")}},
+		{"middle fragment after an end", []wire.Data{chunk(3, 0, e, "a"), chunk(4, 0, m, "b")}},
 		{"the stream changes inside a message", []wire.Data{chunk(1, 0, b, "a"), onStream(1, 2, 0, e, "b")}},
 		{"the SSN changes inside a message", []wire.Data{chunk(1, 0, b, "a"), chunk(2, 1, e, "b")}},
 		{"the U bit changes inside a message", []wire.Data{chunk(2, 0, e|wire.FlagU, "b"), chunk(1, 0, b, "a")}},
@@ -130,7 +61,7 @@ func TestHostileFragments(t *testing.T) {
 		{"a stream that does not exist", []wire.Data{onStream(16, 1, 0, be, "x")}},
 	} {
 		r := newReceiver()
-		_, err := packet(r, 0, tt.chunks...)
+		_, err := queue(r, tt.chunks...)
 		var v *ViolationError
 		if !errors.As(err, &v) {
 			t.Errorf("%s: %v", tt.name, err)
@@ -139,6 +70,21 @@ func TestHostileFragments(t *testing.T) {
 		if r.Buffered() != 0 || r.reasm.store.mem != 0 {
 			t.Errorf("%s: Close leaves %d octets, %d of memory", tt.name, r.Buffered(), r.reasm.store.mem)
 		}
+	}
+}
+
+// What a Placer has taken is no end of the message that was left open before it.
+func TestBeginningWithoutItsMessage(t *testing.T) {
+	r := newReceiver()
+	mustPacket(t, r, 0, chunk(1, 0, wire.FlagB, "a"))
+	d := chunk(2, 0, be|wire.FlagU, "x")
+	if r.Admit(d) != New {
+		t.Fatal("not admitted")
+	}
+	r.Placed(d)
+	var v *ViolationError
+	if err := r.PacketDone(0); !errors.As(err, &v) || v.TSN != 1 {
+		t.Error(err)
 	}
 }
 
@@ -154,6 +100,57 @@ func TestMessagesThatCannotEverFit(t *testing.T) {
 	} {
 		if _, err := packet(newReceiver(), 0, tt.chunks...); !errors.Is(err, ErrMessageTooBig) {
 			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+func TestUnorderedMessagesHaveNoSSN(t *testing.T) {
+	// req 9260-3.3.1-3: whatever the field says, and whatever ordered message has the same number.
+	r := newReceiver()
+	mustPacket(t, r, 0, chunk(1, 0, ube, "u0"), chunk(2, 0, ube, "u0 again"), chunk(3, 65535, ube, "u65535"), chunk(4, 1, wire.FlagU|wire.FlagB, "u"), chunk(5, 9, wire.FlagU|wire.FlagE, "v"))
+	mustPacket(t, r, 0, chunk(6, 0, be, "first"), chunk(7, 1, be, "second"))
+	if got := received(r); got != "u0|u0 again|u65535|uv|first|second|" {
+		t.Errorf("%q", got)
+	}
+}
+
+// Unordered messages have no SSN: one that is placed at arrival is no step of its stream.
+func TestPlacedUnorderedMessageIsNoStepOfItsStream(t *testing.T) {
+	// req 9260-3.3.1-4, 9260-6.5-5
+	r := newReceiver()
+	d := chunk(1, 0, ube, "placed")
+	if r.Admit(d) != New {
+		t.Fatal("not new")
+	}
+	r.Placed(d)
+	if err := r.PacketDone(0); err != nil {
+		t.Fatal(err)
+	}
+	mustPacket(t, r, 0, chunk(2, 0, be, "first"), chunk(3, 1, be, "second"))
+	if got := received(r); got != "first|second|" {
+		t.Errorf("received %q", got)
+	}
+}
+
+// Messages that wait on both sides of the wrap of SSNs are delivered in order, however they arrive.
+func TestMessagesWaitAcrossTheWrapOfSSNs(t *testing.T) {
+	// req 9260-1.5.2-1, 9260-1.6-4
+	for _, arrival := range [][]int{{3, 1, 2, 0}, {2, 3, 1, 0}, {3, 2, 1, 0}, {2, 1, 3, 0}} {
+		r := newReceiver()
+		tsn := 1
+		for ssn := range 65534 {
+			d := chunk(tsn, ssn, be, "x")
+			if r.Admit(d) != New {
+				t.Fatal("not new")
+			}
+			r.Placed(d)
+			tsn++
+		}
+		for _, i := range arrival {
+			mustPacket(t, r, 0, chunk(tsn+i, (65534+i)%65536, be, string(rune('a'+i))))
+		}
+		if got := received(r); got != "a|b|c|d|" {
+			t.Errorf("arrival %v: received %q", arrival, got)
 		}
 	}
 }

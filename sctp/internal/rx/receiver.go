@@ -2,6 +2,7 @@ package rx
 
 import (
 	"time"
+	"unsafe"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -32,12 +33,14 @@ const (
 
 // Receiver is the receiving half of an association.
 type Receiver struct {
-	cfg    Config
-	track  Tracker
-	ack    AckPolicy
-	reasm  *Reassembly
-	gaps   bool // TSNs were missing before the packet in processing
-	credit int  // the a_rwnd last advertised, less what has come in since
+	cfg   Config
+	track Tracker
+	ack   AckPolicy
+	reasm *Reassembly
+	gaps  bool // TSNs were missing before the packet in processing
+	// squeezed: memory is short, and the window closed, whatever there is room for
+	squeezed bool
+	credit   int // the a_rwnd last advertised, less what has come in since
 
 	evicted uint64
 }
@@ -48,7 +51,7 @@ func NewReceiver(cfg Config) *Receiver {
 		cfg:    cfg,
 		track:  *NewTracker(cfg.PeerTSN),
 		ack:    NewAckPolicy(cfg.SackDelay, cfg.LoneDelay),
-		reasm:  NewReassembly(cfg.RecvBuffer, cfg.MaxMessage, cfg.InStreams),
+		reasm:  NewReassembly(cfg.PeerTSN, cfg.RecvBuffer, cfg.MaxMessage, cfg.InStreams),
 		credit: cfg.RecvBuffer,
 	}
 }
@@ -68,7 +71,7 @@ func (r *Receiver) Admit(d wire.Data) Admission {
 		r.ack.Data(true)
 		return Dropped
 	}
-	if r.reasm.waitsInVain(d) {
+	if r.squeezed && !(r.track.Gaps() && t == r.track.Cum()+1) || r.reasm.waitsInVain(d) {
 		r.ack.Data(true)
 		return Dropped
 	}
@@ -93,6 +96,7 @@ func (r *Receiver) Placed(d wire.Data) {
 	if !d.U() {
 		r.reasm.Skip(d.Stream(), d.SSN())
 	}
+	r.reasm.Check(r.track.Cum()) // PacketDone does it again, for its error
 }
 
 // Queue counts an admitted chunk as received and holds it for delivery. d lies in buf, which is
@@ -102,7 +106,10 @@ func (r *Receiver) Queue(d wire.Data, buf *rawio.Buf) error {
 	r.track.Add(d.TSN())
 	r.ack.Data(d.I())
 	r.credit = max(r.credit-len(d.Payload()), 0)
-	return r.reasm.Add(d, buf)
+	if err := r.reasm.Add(d, buf); err != nil {
+		return err
+	}
+	return r.reasm.Check(r.track.Cum())
 }
 
 // Refuse drops an admitted chunk as if it had never been received. A SACK is due.
@@ -153,12 +160,15 @@ func (r *Receiver) AppendSack(b []byte, room int) []byte {
 // advertise returns the a_rwnd to send. Avoiding the silly window syndrome (section 6.2, RFC 1122
 // section 4.2.3.3) it lets the window grow by a worthwhile step only.
 func (r *Receiver) advertise() int {
-	w := r.reasm.Window()
+	w := r.Window()
 	if step := min(r.cfg.RecvBuffer/2, r.cfg.PMDCS); w < r.credit || w-r.credit >= step {
 		r.credit = w
 	}
 	return r.credit
 }
+
+// DemandSack has a SACK go again that was not sent after all.
+func (r *Receiver) DemandSack() { r.ack.Demand() }
 
 // AckSent notes that a SHUTDOWN has acknowledged the cumulative TSN (section 9.2).
 func (r *Receiver) AckSent() { r.ack.Sent() }
@@ -173,10 +183,23 @@ func (r *Receiver) Gaps() bool { return r.track.Gaps() }
 func (r *Receiver) Dups() bool { return r.track.Dups() }
 
 // Window returns the octets of user data that there is room for.
-func (r *Receiver) Window() int { return r.reasm.Window() }
+func (r *Receiver) Window() int {
+	if r.squeezed {
+		return 0
+	}
+	return r.reasm.Window()
+}
 
 // Buffered returns the octets of user data held.
 func (r *Receiver) Buffered() int { return r.reasm.Used() }
+
+// Held returns the octets of memory that the receiver keeps: messages, packet buffers in which they lie, tables of
+// streams and of TSNs, and what is kept for reuse.
+func (r *Receiver) Held() int { return int(unsafe.Sizeof(*r)) + r.track.Held() + r.reasm.Held() }
+
+// Steps returns how many messages, and links to them, DATA chunks and reads have looked at: all work that does not
+// take the same time for each.
+func (r *Receiver) Steps() uint64 { return r.reasm.steps }
 
 // Evicted returns how many DATA chunks were dropped after they had been received, to make room for others.
 func (r *Receiver) Evicted() uint64 { return r.evicted }
@@ -188,7 +211,7 @@ func (r *Receiver) Receive() (*Message, bool) { return r.reasm.Pop() }
 // a SACK that says so is due (section 6.2).
 func (r *Receiver) Release(m *Message) {
 	r.reasm.Release(m)
-	if r.reasm.Window()-r.credit >= max(r.cfg.RecvBuffer/4, 1) {
+	if r.Window()-r.credit >= r.cfg.RecvBuffer/4 {
 		r.ack.Demand()
 	}
 }
@@ -197,14 +220,17 @@ func (r *Receiver) Release(m *Message) {
 func (r *Receiver) CutOff() { r.reasm.CutOff() }
 
 // Close gives all memory back except what the upper layer has yet to release.
-func (r *Receiver) Close() { r.reasm.Close() }
+func (r *Receiver) Close() {
+	r.reasm.Close()
+	r.reasm.shrink()
+}
 
 // Restart begins anew, for a peer that has restarted (section 5.2.4, action A). Everything is forgotten
 // but the messages that Receive has returned: they count against the new window too until they are
 // released, so that restarts cannot make the upper layer hold ever more. Of cfg, RecvBuffer and MaxMessage
 // are as before.
 func (r *Receiver) Restart(cfg Config) {
-	r.reasm.Restart(cfg.InStreams)
+	r.reasm.Restart(cfg.PeerTSN, cfg.InStreams)
 	*r = Receiver{cfg: cfg, track: *NewTracker(cfg.PeerTSN), ack: NewAckPolicy(cfg.SackDelay, cfg.LoneDelay), reasm: r.reasm, credit: cfg.RecvBuffer,
-		evicted: r.evicted}
+		evicted: r.evicted, squeezed: r.squeezed}
 }

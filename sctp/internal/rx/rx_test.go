@@ -35,16 +35,22 @@ func newReceiver() *Receiver {
 
 // packet feeds chunks as one packet and returns how each was taken and the first error.
 func packet(r *Receiver, now rawio.Time, chunks ...wire.Data) (got []Admission, err error) {
+	if got, err = queue(r, chunks...); err != nil {
+		return got, err
+	}
+	return got, r.PacketDone(now)
+}
+
+func queue(r *Receiver, chunks ...wire.Data) (got []Admission, err error) {
 	for _, d := range chunks {
 		a := r.Admit(d)
-		got = append(got, a)
-		if a == New {
+		if got = append(got, a); a == New {
 			if err := r.Queue(d, nil); err != nil {
 				return got, err
 			}
 		}
 	}
-	return got, r.PacketDone(now)
+	return got, nil
 }
 
 func mustPacket(t *testing.T, r *Receiver, now rawio.Time, chunks ...wire.Data) {
@@ -116,6 +122,7 @@ func TestSackReportsWhatArrived(t *testing.T) {
 		{"far ahead is not reportable", []int{1, 65537}, 1400, "cum 1"},
 		{"as far as a block reaches", []int{1, 65536}, 1400, "cum 1 65535-65535"},
 		{"old TSN", []int{1, -5}, 1400, "cum 1 dup 4294967291"},
+		{"no room for more than the cumulative TSN", []int{2, 2}, 16, "cum 0"},
 	} {
 		r := newReceiver()
 		for i, n := range tt.tsns {
@@ -131,8 +138,10 @@ func TestSackReportsWhatArrived(t *testing.T) {
 		}
 	}
 	// req 9260-3.3.4-5
-	if k := newReceiver().AppendSack(nil, 15); len(k) != 0 {
-		t.Error("a SACK in 15 octets")
+	r := newReceiver()
+	mustPacket(t, r, 0, chunk(1, 0, be, "x"))
+	if k := r.AppendSack(nil, 15); len(k) != 0 || !r.SackDue(0) {
+		t.Errorf("a SACK of %d octets in 15, one is due: %v", len(k), r.SackDue(0))
 	}
 }
 
@@ -157,26 +166,6 @@ func TestTrackerWraps(t *testing.T) {
 	}
 }
 
-// A gap that is closed leaves nothing behind that would make a TSN of the next lap of the set look received.
-func TestTrackerForgetsWhatTheCumulativeTSNHasPassed(t *testing.T) {
-	k := NewTracker(1)
-	take := func(tsn wire.TSN) {
-		t.Helper()
-		if got := k.Check(tsn); got != Fresh {
-			t.Fatalf("TSN %d: %v, want Fresh", tsn, got)
-		}
-		k.Add(tsn)
-		if got := k.Check(tsn); got != Again {
-			t.Fatalf("TSN %d received: %v, want Again", tsn, got)
-		}
-	}
-	for tsn := wire.TSN(1); tsn < 10_000; tsn += 3 {
-		take(tsn + 1)
-		take(tsn)
-		take(tsn + 2)
-	}
-}
-
 func TestWhenASackIsDue(t *testing.T) {
 	first := chunk(1, 0, be, "x")
 	for _, tt := range []struct {
@@ -192,6 +181,10 @@ func TestWhenASackIsDue(t *testing.T) {
 		{"packets count, not chunks", func(r *Receiver) { sack(r); packet(r, 0, chunk(2, 1, be, "x"), chunk(3, 2, be, "x")) }, false},
 		// req 9260-6.2-16
 		{"I bit", func(r *Receiver) { sack(r); packet(r, 0, chunk(2, 1, be|wire.FlagI, "x")) }, true},
+		{"I bit of the first chunk of two", func(r *Receiver) {
+			sack(r)
+			packet(r, 0, chunk(2, 1, be|wire.FlagI, "x"), chunk(3, 2, be, "x"))
+		}, true},
 		// req 9260-6.2-17
 		{"only duplicates", func(r *Receiver) { sack(r); packet(r, 0, first) }, true},
 		// req 9260-6.7-1
@@ -230,7 +223,7 @@ func TestWhenASackIsDue(t *testing.T) {
 }
 
 // Without losses one SACK may answer a batch of packets; with them every second packet gets its own.
-func TestSackNow(t *testing.T) {
+func TestSackAnswersABatchUnlessThereAreLosses(t *testing.T) {
 	next := func(r *Receiver, n int) { // packets in sequence
 		for range n {
 			packet(r, 0, chunk(int(r.CumTSN())+1, 0, wire.FlagU|be, "x"))
@@ -337,7 +330,7 @@ func TestLoneDelay(t *testing.T) {
 	}
 }
 
-func TestWindow(t *testing.T) {
+func TestWindowIsWhatIsFree(t *testing.T) {
 	r := newReceiver()
 	x := string(make([]byte, 300))
 	// req 9260-6.2-21
@@ -378,9 +371,15 @@ func TestPlacedOrderedMessagesCountInTheirStream(t *testing.T) {
 	}
 }
 
-func TestZeroWindow(t *testing.T) {
+func TestZeroWindowTakesOnlyWhatFillsTheGap(t *testing.T) {
 	x := string(make([]byte, 500))
 	r := newReceiver()
+	mustPacket(t, r, 0, chunk(1, 0, be, x), chunk(2, 1, be, x))
+	sack(r)
+	if got, _ := packet(r, 0, chunk(3, 2, be, x)); got[0] != Dropped || !r.SackDue(0) { // req 9260-6.2-4
+		t.Errorf("the next TSN with a closed window: %v, SACK due %v", got, r.SackDue(0))
+	}
+	r = newReceiver()
 	// TSN 1 is missing, 2 and 3 fill the buffer.
 	mustPacket(t, r, 0, chunk(2, 1, be, x), chunk(3, 2, be, x))
 	sack(r)
@@ -395,8 +394,8 @@ func TestZeroWindow(t *testing.T) {
 	if got, err := packet(r, 0, chunk(1, 0, be, x)); got[0] != New || err != nil {
 		t.Fatalf("TSN below the highest with a closed window: %v %v", got, err)
 	}
-	if k := sackText(sack(r)); k != "cum 2" {
-		t.Errorf("SACK %s: the highest TSN was to go", k)
+	if k := sackText(sack(r)); k != "cum 2" || r.Evicted() != 1 {
+		t.Errorf("SACK %s: the highest TSN was to go, %d went", k, r.Evicted())
 	}
 	if got := received(r); got != x+"|"+x+"|" {
 		t.Errorf("%d octets delivered", len(got))
@@ -469,19 +468,6 @@ func TestWindowUpdate(t *testing.T) {
 	}
 }
 
-func TestTinyChunksCloseTheWindowBeforeTheyEatMemory(t *testing.T) {
-	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 100000, MaxMessage: 100000, PMDCS: 1400, InStreams: 1})
-	n := 0
-	for ; n < 60000; n++ {
-		if got, _ := packet(r, 0, chunk(2+n, 1+n, be, "x")); got[0] != New {
-			break
-		}
-	}
-	if n == 60000 || r.reasm.store.mem > 8*100000+1<<16+1000 {
-		t.Errorf("%d chunks held, %d octets of memory", n, r.reasm.store.mem)
-	}
-}
-
 func TestPayloadIsRetainedOrCopied(t *testing.T) {
 	r := newReceiver()
 	buf := rawio.NewBuf(make([]byte, 400))
@@ -520,12 +506,13 @@ func TestPiecesOfATrainShareTheirBuffer(t *testing.T) {
 		}
 	}
 	a, b, c := train(), train(), train()
-	queue(1, 0, a, 2, 4096+pieceCost)
-	queue(2, 1, a, 2, 4096+2*pieceCost)
-	queue(3, 2, b, 2, 2*4096+3*pieceCost)
-	queue(4, 3, b, 2, 2*4096+4*pieceCost)
-	queue(5, 4, a, 2, 2*4096+5*pieceCost+64) // more than twice the window is held already: a copy
-	queue(6, 5, c, 1, 2*4096+6*pieceCost+2*64)
+	const each = pieceCost + messageCost
+	queue(1, 0, a, 2, 4096+loanCost+each)
+	queue(2, 1, a, 2, 4096+loanCost+2*each)
+	queue(3, 2, b, 2, 2*(4096+loanCost)+3*each)
+	queue(4, 3, b, 2, 2*(4096+loanCost)+4*each)
+	queue(5, 4, a, 2, 2*(4096+loanCost)+5*each+64) // more than twice the window is held already: a copy
+	queue(6, 5, c, 1, 2*(4096+loanCost)+6*each+2*64)
 	if err := r.Audit(0); err != nil {
 		t.Error(err)
 	}
@@ -536,10 +523,10 @@ func TestPiecesOfATrainShareTheirBuffer(t *testing.T) {
 		t.Error("a buffer was given back with one piece left")
 	}
 	r.Release(first)
-	if a.Refs() != 1 || r.reasm.store.mem != 4096+4*pieceCost+2*64 {
+	if a.Refs() != 1 || r.reasm.store.mem != 4096+loanCost+4*each+2*64 {
 		t.Errorf("%d references, %d of memory", a.Refs(), r.reasm.store.mem)
 	}
-	queue(7, 6, a, 2, 2*4096+5*pieceCost+2*64) // as if it had been filled anew
+	queue(7, 6, a, 2, 2*(4096+loanCost)+5*each+2*64) // as if it had been filled anew
 	r.Close()
 	if a.Refs() != 1 || b.Refs() != 1 || r.reasm.store.mem != 0 {
 		t.Errorf("Close: %d and %d references, %d of memory", a.Refs(), b.Refs(), r.reasm.store.mem)
@@ -556,11 +543,14 @@ func TestCopyToReadsInSteps(t *testing.T) {
 		want     string
 	}{
 		{"all", 0, 100, "abcdefgh"}, {"first", 0, 2, "ab"}, {"across pieces", 2, 3, "cde"}, {"reading on", 5, 9, "fgh"},
-		{"back", 1, 1, "b"}, {"the end", 8, 4, ""}, {"beyond", 99, 4, ""}, {"before", -1, 4, ""},
+		{"back from the end", 1, 1, "b"}, {"on", 4, 2, "ef"}, {"back from the middle", 0, 4, "abcd"}, {"the end", 8, 4, ""}, {"beyond", 99, 4, ""}, {"before", -1, 4, ""},
 	} {
 		dst := make([]byte, tt.max)
 		if n := m.CopyTo(dst, tt.off); !bytes.Equal(dst[:n], []byte(tt.want)) {
 			t.Errorf("%s: %q, want %q", tt.name, dst[:n], tt.want)
+		}
+		if tt.name == "first" && m.cur != m.head {
+			t.Error("who reads on has to begin anew")
 		}
 	}
 	r.Release(m)
@@ -590,8 +580,11 @@ func TestPlacedMessagesAheadOfTheirSSNAreBounded(t *testing.T) {
 	if taken != maxSkips {
 		t.Fatalf("%d messages taken whose SSN is ahead", taken)
 	}
-	if a := place(0, 0, ube); a != New {
+	if a := place(0, 9, ube); a != New {
 		t.Errorf("an unordered message: %v", a)
+	}
+	if a := place(16, 5, be); a != New {
+		t.Errorf("one of a stream that there is not: %v, and no violation", a)
 	}
 	if a := place(7, 0, be); a != New {
 		t.Errorf("the next of another stream: %v", a)
@@ -605,10 +598,35 @@ func TestPlacedMessagesAheadOfTheirSSNAreBounded(t *testing.T) {
 			t.Errorf("stream %d: SSN 0: %v", id, a)
 		}
 	}
-	if r.reasm.skips != 0 || r.reasm.store.mem != 0 {
+	if _, ok := r.Receive(); ok || r.reasm.skips != 0 || r.reasm.store.mem != 0 {
 		t.Errorf("%d messages still wait, %d octets", r.reasm.skips, r.reasm.store.mem)
 	}
 	if a := place(0, 20_000, be); a != New {
 		t.Errorf("after it: %v", a)
+	}
+}
+
+// The I bit counts where DATA is placed at arrival too.
+func TestSackOfPlacedDataIsNotDelayedAgainstTheIBit(t *testing.T) {
+	// req 9260-6.2-16
+	for _, row := range []struct {
+		name  string
+		flags uint8
+		due   bool
+	}{{"without I bit", ube, false}, {"with I bit", ube | 0x08, true}} {
+		r := newReceiver()
+		mustPacket(t, r, 0, chunk(1, 0, ube, "the first DATA is acknowledged at once"))
+		sack(r)
+		d := chunk(2, 0, row.flags, "x")
+		if r.Admit(d) != New {
+			t.Fatal("not new")
+		}
+		r.Placed(d)
+		if err := r.PacketDone(0); err != nil {
+			t.Fatal(err)
+		}
+		if r.SackDue(0) != row.due {
+			t.Errorf("%s: SACK due %v", row.name, !row.due)
+		}
 	}
 }

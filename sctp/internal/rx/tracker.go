@@ -38,6 +38,9 @@ func (k *Tracker) Cum() wire.TSN { return k.cum }
 // Highest returns the highest TSN received.
 func (k *Tracker) Highest() wire.TSN { return k.high }
 
+// Held returns the octets of memory that the tracker keeps.
+func (k *Tracker) Held() int { return k.set.Held() + 4*cap(k.dups) + 4*cap(k.gaps) }
+
 // Gaps reports whether a TSN is missing below the highest.
 func (k *Tracker) Gaps() bool { return k.cum != k.high }
 
@@ -74,7 +77,7 @@ func (k *Tracker) Add(t wire.TSN) {
 		k.advance(t)
 		return
 	}
-	if n := int(uint32(t-k.cum)) + 1; n > k.set.Cap() {
+	if n := int(uint32(t - k.cum)); n > k.set.Cap() {
 		k.set.Grow(max(n, 1024), k.cum+1, int(uint32(k.high-k.cum)))
 	}
 	k.set.Add(t)
@@ -86,6 +89,10 @@ func (k *Tracker) Add(t wire.TSN) {
 // advance moves cum to t and on over what follows without a gap.
 func (k *Tracker) advance(t wire.TSN) {
 	k.cum = k.high
+	if t+1 == k.high { // as when packets were swapped
+		k.set.Remove(t + 1)
+		return
+	}
 	if g, ok := k.set.NextGap(t+1, int(uint32(k.high-t))); ok {
 		k.cum = g - 1
 	}
@@ -94,14 +101,10 @@ func (k *Tracker) advance(t wire.TSN) {
 
 // Remove forgets t, which is above Cum: its DATA was dropped after it had been received.
 func (k *Tracker) Remove(t wire.TSN) {
-	n := uint32(t - k.cum)
-	if n == 0 || n > uint32(k.high-k.cum) {
-		return
-	}
 	k.set.Remove(t)
 	if t == k.high {
 		k.high = k.cum
-		if h, ok := k.set.Last(t, int(n)); ok {
+		if h, ok := k.set.Last(t, int(uint32(t-k.cum))); ok {
 			k.high = h
 		}
 	}

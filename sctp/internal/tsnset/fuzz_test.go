@@ -3,40 +3,35 @@ package tsnset
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/script"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
-
-// script reads a fuzz input as a list of choices; past its end every choice is 0.
-type script []byte
-
-func (s *script) next() int {
-	if len(*s) == 0 {
-		return 0
-	}
-	b := (*s)[0]
-	*s = (*s)[1:]
-	return int(b)
-}
 
 // FuzzSet compares a set of TSNs with a map, over a window that slides, and wraps.
 func FuzzSet(f *testing.F) {
 	f.Add([]byte{0, 1, 5, 0, 7, 3, 4, 2, 4, 9, 1, 1, 6, 200})
 	f.Add([]byte{8, 3, 200, 4, 0, 255, 8, 60, 5, 5, 60, 9})
 	f.Add([]byte{6, 255, 0, 255, 0, 254, 5, 250, 9, 2, 100, 4, 3, 100, 7, 60})
+	f.Add([]byte{255, 7, 255, 7, 255, 7, 255, 0, 200, 0, 4, 1, 0, 8, 9, 255, 5, 9, 255, 6, 255, 255, 3, 40, 90, 5, 9, 255, 4, 12, 255})
+	for seed := range 250 {
+		in := script.Random(seed, 200)
+		in[0] |= byte(seed % 32) // wide windows, mostly
+		f.Add(in)
+	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		if len(in) > 200 {
+		if len(in) == 0 || len(in) > 200 {
 			return
 		}
-		z := script(in)
+		z, scale := script.Script(in[1:]), int(in[0]%32)+1
 		base := wire.TSN(1<<32 - 100)
 		live := 64 // TSNs from base on that may be members
 		var s Set
 		s.Grow(live, base, 0)
 		ref := map[wire.TSN]bool{}
 		for len(z) > 0 {
-			op, at := z.next()%9, z.next()
+			op, at := z.Next()%9, z.Next()*scale
 			i := base.Add(uint32(at % live))
-			n := min(z.next(), live-at%live)
+			n := min(z.Next()*scale, live-at%live)
 			switch op {
 			case 0, 1:
 				s.Add(i)
@@ -65,20 +60,32 @@ func FuzzSet(f *testing.F) {
 					ref[i.Add(uint32(k))] = true
 				}
 			case 7: // the window slides, or grows
-				if at%2 == 0 {
+				if n%2 == 0 {
 					n = min(at, live)
 					s.RemoveRange(base, n)
 					for k := range n {
 						delete(ref, base.Add(uint32(k)))
 					}
 					base = base.Add(uint32(n))
-				} else if live < 2048 {
+				} else if live < 8192 {
 					s.Grow(live+at, base, live)
 					live += at
 				}
 			}
 			if s.Has(i) != ref[i] && i-base < wire.TSN(live) {
 				t.Fatalf("Has(%d) is %v", i, s.Has(i))
+			}
+			near := false
+			for u := i &^ 63; u != i|63; u++ {
+				near = near || ref[u] || ref[u+1] || ref[u-wire.TSN(s.Cap())] || ref[u+1-wire.TSN(s.Cap())] || ref[u+wire.TSN(s.Cap())]
+			}
+			if s.Near(i) != near {
+				t.Fatalf("Near(%d) is %v", i, s.Near(i))
+			}
+			for w, word := range s.words {
+				if some, full := s.some[w>>6]>>(w&63)&1 != 0, s.full[w>>6]>>(w&63)&1 != 0; some != (word != 0) || full != (word+1 == 0) {
+					t.Fatalf("word %d is %x, its sums are %v and %v", w, word, some, full)
+				}
 			}
 		}
 	})

@@ -13,47 +13,90 @@ const MaxWindow = 1 << 16
 // Set is a set of TSNs of which no two are Cap or more apart. The zero value is empty and holds
 // none: Grow comes first.
 type Set struct {
+	*table // nil before Grow: most associations are idle, and have many sets
+}
+
+type table struct {
 	words []uint64 // a power of two of them; TSN t is bit t mod Cap
+	// A bit for each word: whether it has any member, and whether it has all. A search so looks at 16 of
+	// these, and two of words, at most.
+	some, full []uint64
 }
 
 // Cap returns the width of the window in TSNs.
-func (s *Set) Cap() int { return len(s.words) * 64 }
+func (s *Set) Cap() int {
+	if s.table == nil {
+		return 0
+	}
+	return len(s.words) * 64
+}
+
+// Held returns the octets of memory behind the set.
+func (s *Set) Held() int {
+	if s.table == nil {
+		return 0
+	}
+	return 8 * (cap(s.words) + cap(s.some) + cap(s.full))
+}
 
 // Grow widens the window to at least n TSNs, 1 <= n <= MaxWindow, keeping the members among the
-// live TSNs from base on.
+// live TSNs from base on, live <= Cap.
 func (s *Set) Grow(n int, base wire.TSN, live int) {
 	if n <= s.Cap() {
 		return
 	}
-	w := Set{words: make([]uint64, (1<<bits.Len(uint(n-1))+63)/64)}
-	if s.Cap() > 0 {
-		for t, ok := s.Next(base, live); ok; t, ok = s.Next(t+1, live-int(t+1-base)) {
-			w.Add(t)
-		}
+	words := (1<<bits.Len(uint(n-1)) + 63) / 64
+	sums := (words + 63) / 64
+	w := Set{&table{words: make([]uint64, words), some: make([]uint64, sums), full: make([]uint64, sums)}}
+	for t, ok := s.Next(base, live); ok; t, ok = s.Next(t+1, live-int(t+1-base)) {
+		w.Add(t)
 	}
 	*s = w
 }
 
-func (s *Set) at(t wire.TSN) (word *uint64, bit uint64) {
-	return &s.words[int(t>>6)&(len(s.words)-1)], 1 << (t & 63)
+// at returns the index of t's word, and its bit there.
+func (s *Set) at(t wire.TSN) (w int, bit uint64) {
+	return int(t>>6) & (len(s.words) - 1), 1 << (t & 63)
 }
 
 // Has reports whether t is a member.
 func (s *Set) Has(t wire.TSN) bool {
 	w, b := s.at(t)
-	return *w&b != 0
+	return s.words[w]&b != 0
 }
 
 // Add makes t a member.
 func (s *Set) Add(t wire.TSN) {
-	w, b := s.at(t)
-	*w |= b
+	s.add(int(t>>6)&(len(s.words)-1), 1<<(t&63))
 }
 
 // Remove makes t no member.
 func (s *Set) Remove(t wire.TSN) {
-	w, b := s.at(t)
-	*w &^= b
+	s.remove(int(t>>6)&(len(s.words)-1), 1<<(t&63))
+}
+
+func (s *Set) add(w int, mask uint64) {
+	old := s.words[w]
+	now := old | mask
+	s.words[w] = now
+	if old == 0 {
+		s.some[w>>6] |= 1 << (w & 63)
+	}
+	if now == ^uint64(0) {
+		s.full[w>>6] |= 1 << (w & 63)
+	}
+}
+
+func (s *Set) remove(w int, mask uint64) {
+	old := s.words[w]
+	now := old &^ mask
+	s.words[w] = now
+	if now == 0 {
+		s.some[w>>6] &^= 1 << (w & 63)
+	}
+	if old == ^uint64(0) {
+		s.full[w>>6] &^= 1 << (w & 63)
+	}
 }
 
 // Next returns the first member among the n TSNs from t on, n <= Cap.
@@ -62,32 +105,58 @@ func (s *Set) Next(t wire.TSN, n int) (wire.TSN, bool) { return s.scan(t, n, 0) 
 // NextGap returns the first TSN that is no member among the n TSNs from t on, n <= Cap.
 func (s *Set) NextGap(t wire.TSN, n int) (wire.TSN, bool) { return s.scan(t, n, ^uint64(0)) }
 
-// scan finds the first TSN whose bit differs from flip's.
+// scan finds the first TSN whose bit differs from flip's. A bit of sums that differs from it stands for a word
+// that has such a TSN.
 func (s *Set) scan(t wire.TSN, n int, flip uint64) (wire.TSN, bool) {
-	for n > 0 {
-		w, _ := s.at(t)
-		off := int(t & 63)
-		if m := (*w ^ flip) >> off; m != 0 {
-			k := bits.TrailingZeros64(m)
-			return t + wire.TSN(k), k < n
+	if n <= 0 {
+		return 0, false
+	}
+	w, _ := s.at(t)
+	off := int(t & 63)
+	if m := (s.words[w] ^ flip) >> off; m != 0 {
+		k := bits.TrailingZeros64(m)
+		return t + wire.TSN(k), k < n
+	}
+	sums := s.some
+	if flip != 0 {
+		sums = s.full
+	}
+	most := min(64, len(s.words)) // words for which a sum has bits
+	for d := 1; 64*d-off < n; {   // words on from the first
+		p := (w + d) & (len(s.words) - 1)
+		if m := (sums[p>>6] ^ flip) >> (p & 63); m != 0 {
+			if k := bits.TrailingZeros64(m); k < most-p&63 {
+				d, p = d+k, p+k
+				k = 64*d - off + bits.TrailingZeros64(s.words[p]^flip)
+				return t + wire.TSN(k), k < n
+			}
 		}
-		t += wire.TSN(64 - off)
-		n -= 64 - off
+		d += most - p&63
 	}
 	return 0, false
 }
 
 // Last returns the last member among the n TSNs up to and including t, n <= Cap.
 func (s *Set) Last(t wire.TSN, n int) (wire.TSN, bool) {
-	for n > 0 {
-		w, _ := s.at(t)
-		off := int(t & 63)
-		if m := *w << (63 - off); m != 0 {
+	if n <= 0 {
+		return 0, false
+	}
+	w, _ := s.at(t)
+	off := 63 - int(t&63)
+	if m := s.words[w] << off; m != 0 {
+		k := bits.LeadingZeros64(m)
+		return t - wire.TSN(k), k < n
+	}
+	most := min(64, len(s.words))
+	for d := 1; 64*d-off < n; { // words back from the first
+		p := (w - d) & (len(s.words) - 1)
+		if m := s.some[p>>6] << (63 - p&63); m != 0 {
 			k := bits.LeadingZeros64(m)
+			d, p = d+k, p-k
+			k = 64*d - off + bits.LeadingZeros64(s.words[p])
 			return t - wire.TSN(k), k < n
 		}
-		t -= wire.TSN(off + 1)
-		n -= off + 1
+		d += p&(most-1) + 1
 	}
 	return 0, false
 }
@@ -96,7 +165,7 @@ func (s *Set) Last(t wire.TSN, n int) (wire.TSN, bool) {
 func (s *Set) AddRange(t wire.TSN, n int) {
 	for n > 0 {
 		w, m, k := s.part(t, n)
-		*w |= m
+		s.add(w, m)
 		t, n = t+wire.TSN(k), n-k
 	}
 }
@@ -105,15 +174,21 @@ func (s *Set) AddRange(t wire.TSN, n int) {
 func (s *Set) RemoveRange(t wire.TSN, n int) {
 	for n > 0 {
 		w, m, k := s.part(t, n)
-		*w &^= m
+		s.remove(w, m)
 		t, n = t+wire.TSN(k), n-k
 	}
 }
 
 // part returns the word of t, and the bits in it of the first k of n TSNs from t on, which are all that it has.
-func (s *Set) part(t wire.TSN, n int) (word *uint64, mask uint64, k int) {
-	word, _ = s.at(t)
-	off := int(t & 63)
-	k = min(64-off, n)
-	return word, ^uint64(0) >> (64 - k) << off, k
+func (s *Set) part(t wire.TSN, n int) (w int, mask uint64, k int) {
+	w, _ = s.at(t)
+	off := t & 63
+	k = min(64-int(off), n)
+	return w, ^uint64(0) >> (-k & 63) << off, k
+}
+
+// Near reports whether any TSN is a member that shares all but the last six bits with t.
+func (s *Set) Near(t wire.TSN) bool {
+	w, _ := s.at(t)
+	return s.words[w] != 0
 }

@@ -18,68 +18,54 @@ func ExampleSet() {
 	// Output: 4294967295 2
 }
 
-// The set must agree with a map, at every start and length, in a window that wraps in TSN space.
-func TestScansAgreeWithAMap(t *testing.T) {
-	const base = wire.TSN(0xffffffb0)
+// A set without a window holds no TSN, and says so; a window only ever grows, to a power of two.
+func TestWindowOfASetOnlyGrows(t *testing.T) {
 	var s Set
-	s.Grow(200, base, 0)
-	if s.Cap() != 256 {
-		t.Fatalf("Cap %d", s.Cap())
+	_, next := s.Next(7, 0)
+	_, gap := s.NextGap(7, 0)
+	_, last := s.Last(7, 0)
+	if next || gap || last || s.Cap() != 0 || s.Held() != 0 {
+		t.Error("the zero value holds something")
 	}
-	ref := map[wire.TSN]bool{}
-	for i, x := 0, uint32(1); i < 120; i++ {
-		x = x*1664525 + 1013904223
-		ts := base + wire.TSN(x>>8%256)
-		if x>>31 == 0 {
-			s.Add(ts)
-			ref[ts] = true
-		} else {
-			s.RemoveRange(ts, 3)
-			for k := range wire.TSN(3) {
-				delete(ref, base+(ts-base+k)%256)
-			}
-		}
-	}
-	for from := range wire.TSN(256) {
-		if s.Has(base+from) != ref[base+from] {
-			t.Fatalf("Has(%d)", from)
-		}
-		for n := 0; n <= int(256-from); n += 7 {
-			check := func(name string, got wire.TSN, ok bool, member bool, start, step wire.TSN) {
-				want, found := wire.TSN(0), false
-				for k := 0; k < n && !found; k++ {
-					if want = start + wire.TSN(k)*step; ref[want] == member {
-						found = true
-					}
-				}
-				if ok != found || ok && got != want {
-					t.Fatalf("%s(%d, %d) = %d, %v, want %d, %v", name, start-base, n, got-base, ok, want-base, found)
-				}
-			}
-			got, ok := s.Next(base+from, n)
-			check("Next", got, ok, true, base+from, 1)
-			got, ok = s.NextGap(base+from, n)
-			check("NextGap", got, ok, false, base+from, 1)
-			back := base + wire.TSN(n) - 1
-			if n > 0 {
-				got, ok = s.Last(back, n)
-				check("Last", got, ok, true, back, ^wire.TSN(0))
-			}
+	for _, row := range []struct{ n, width, held int }{
+		{1, 64, 24}, {64, 64, 24}, {65, 128, 32}, {9, 128, 32}, {4096, 4096, 528}, {4097, 8192, 1056}, {MaxWindow, MaxWindow, 8448}, {1, MaxWindow, 8448},
+	} {
+		if s.Grow(row.n, 0, s.Cap()); s.Cap() != row.width || s.Held() != row.held {
+			t.Errorf("grown to %d: %d TSNs in %d octets, want %d in %d", row.n, s.Cap(), s.Held(), row.width, row.held)
 		}
 	}
 }
 
-func TestGrowKeepsMembers(t *testing.T) {
-	const base = wire.TSN(0xfffffff0)
+// The last TSN that a search is about is found, wherever the search begins, and the next is not.
+func TestSearchesEndWhereTheyAreTold(t *testing.T) {
 	var s Set
-	s.Grow(64, base, 0)
-	for _, k := range []wire.TSN{0, 5, 40, 63} {
-		s.Add(base + k)
+	const width = 3 * 4096
+	s.Grow(width, 0, 0)
+	s.AddRange(0, s.Cap())
+	s.Grow(s.Cap(), 0, 0) // to what it is
+	for _, from := range []wire.TSN{0, 1, 63, 64, 4000, 4096, 9000} {
+		for n := 1; n < width; n += 1 + n/300 {
+			last := from + wire.TSN(n-1)
+			s.Remove(last)
+			gap, ok := s.NextGap(from, n)
+			_, beyond := s.NextGap(from, n-1)
+			if s.Add(last); !ok || gap != last || beyond {
+				t.Fatalf("NextGap from %d: %d, %v, want %d; %v one before", from, gap, ok, last, beyond)
+			}
+		}
 	}
-	s.Grow(MaxWindow, base, 64)
-	for k := range wire.TSN(70) {
-		if want := k == 0 || k == 5 || k == 40 || k == 63; s.Has(base+k) != want {
-			t.Errorf("TSN base+%d: %v", k, !want)
+	s.RemoveRange(0, s.Cap())
+	for _, from := range []wire.TSN{0, 1, 63, 64, 4000, 4096, 9000} {
+		for n := 1; n < width; n += 1 + n/300 {
+			last := from + wire.TSN(n-1)
+			s.Add(last)
+			next, ok := s.Next(from, n)
+			_, beyond := s.Next(from, n-1)
+			prev, back := s.Last(last+from, n+int(from))
+			if _, before := s.Last(last+from, int(from)); !ok || next != last || beyond || !back || prev != last || before {
+				t.Fatalf("Next from %d: %d, %v, want %d; %v one before; Last %d, %v", from, next, ok, last, beyond, prev, back)
+			}
+			s.Remove(last)
 		}
 	}
 }

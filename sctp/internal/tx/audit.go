@@ -2,6 +2,7 @@ package tx
 
 import (
 	"fmt"
+	"unsafe"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -13,17 +14,35 @@ import (
 // and tests.
 func (s *Sender) Audit() error {
 	g := &s.ring
+	flying := func(p *Path, t wire.TSN) bool {
+		return uint32(t-g.base) < uint32(p.inflight.Cap()) && p.inflight.Has(t)
+	}
 	var flight [MaxPaths]int
 	var first [MaxPaths]wire.TSN
-	total, data, marked, gapped, held := 0, 0, 0, 0, 0
+	total, data, marked, gapped, owed, held := 0, 0, 0, 0, 0, 0
 	for t := g.base; t != g.next; t++ {
 		r := g.rec(t)
-		in, mark, gap := g.inflight.Has(t), g.marked.Has(t), g.gapped.Has(t)
+		in, mark, gap := flying(s.paths[r.path], t), g.marked.Has(t), g.gapped.Has(t)
+		for _, p := range s.paths {
+			if p.index != int(r.path) && flying(p, t) {
+				return fmt.Errorf("TSN %d is in flight to path %d and to path %d", t, r.path, p.index)
+			}
+		}
+		if g.owed.Has(t) {
+			owed++
+		}
+		// A chunk that was sent again is found in the order of sending, which time alone does not tell.
+		ago := int32(s.lastStamp - r.stamp)
+		late := in && r.state&fast == 0 && s.arrivedAny && (ago > 0 || ago == 0 && t.Less(s.lastTSN))
 		switch {
 		case in == mark && in == gap, in && mark, in && gap, mark && gap:
 			return fmt.Errorf("TSN %d: in flight %v, marked %v, gap-acknowledged %v", t, in, mark, gap)
-		case g.countable.Has(t) != (in && r.state&fast == 0):
-			return fmt.Errorf("TSN %d: countable %v", t, g.countable.Has(t))
+		case gap && (g.paid.Has(t) || g.owed.Has(t)), !gap && g.paid.Has(t) == g.owed.Has(t):
+			return fmt.Errorf("TSN %d: gap-acknowledged %v, paid %v, owed %v", t, gap, g.paid.Has(t), g.owed.Has(t))
+		case r.state&resent == 0 && r.spare > 0:
+			return fmt.Errorf("TSN %d: sent once, and %d times again", t, r.spare)
+		case g.ripe.Has(t) && !late, late && (r.state&resent == 0 || ago > 0) && !g.ripe.Has(t):
+			return fmt.Errorf("TSN %d: ripe %v", t, g.ripe.Has(t))
 		case in:
 			if flight[r.path] == 0 {
 				first[r.path] = t
@@ -41,16 +60,26 @@ func (s *Sender) Audit() error {
 		}
 	}
 	for i, p := range s.paths {
-		if p.flight != flight[i] || p.flight > 0 && (p.first != first[i] || p.t3 == rawio.Never) {
+		if p.flight != flight[i] || p.flight > 0 && p.first != first[i] || (p.flight > 0) != (p.t3 != rawio.Never) {
 			return fmt.Errorf("path %d: flight %d, first %d, T3 %d; counted are %d and %d", i, p.flight, p.first, p.t3, flight[i], first[i])
 		}
 	}
-	if s.flight != total || s.data != data || g.nmarked != marked || g.ngapped != gapped {
-		return fmt.Errorf("flight %d, data %d, marked %d, gap-acknowledged %d; counted are %d, %d, %d, %d",
-			s.flight, s.data, g.nmarked, g.ngapped, total, data, marked, gapped)
+	if s.flight != total || s.data != data || g.nmarked != marked || g.ngapped != gapped || g.nowed != owed {
+		return fmt.Errorf("flight %d, data %d, marked %d, gap-acknowledged %d, owed %d; counted are %d, %d, %d, %d, %d",
+			s.flight, s.data, g.nmarked, g.ngapped, g.nowed, total, data, marked, gapped, owed)
+	}
+	if s.urgent && (!s.recovery || marked == 0) {
+		return fmt.Errorf("a packet is urgent in Fast Recovery: %v, with %d marked", s.recovery, marked)
 	}
 	if g.len() > maxOutstanding {
 		return fmt.Errorf("%d TSNs outstanding", g.len())
+	}
+	octets := len(g.recs) * int(unsafe.Sizeof(record{}))
+	for _, set := range g.sets() {
+		octets += set.Held()
+	}
+	if octets != g.octets {
+		return fmt.Errorf("%d octets of records and sets; counted are %d", g.octets, octets)
 	}
 	return s.auditQueue(held)
 }

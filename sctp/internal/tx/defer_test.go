@@ -72,6 +72,16 @@ func TestWhatEndsTheWait(t *testing.T) {
 	l = busy(t, 20, quick)
 	l.queue(train/full, full)
 	l.expect("less than a train", "")
+	l.queue(1, train-train/full*full-1)
+	l.expect("an octet less than a train", "")
+	l.queue(1, 1)
+	if n := len(l.transmit()); n != train/full {
+		t.Errorf("of a train %d packets went", n)
+	}
+
+	l = busy(t, 20, quick)
+	l.queue(train/full, full)
+	l.expect("less than a train", "")
 	l.queue(1, full+10)
 	if n := len(l.transmit()); n != train/full+1 || l.s.Queued() != 10 {
 		t.Errorf("of a train and a bit %d packets went, %d octets are left", n, l.s.Queued())
@@ -101,6 +111,19 @@ func TestMaxBurstOfOpportunitiesThatWait(t *testing.T) {
 	l.sack(21)
 	if n := len(l.transmit()); n > 4*(1+21/2)+4 {
 		t.Errorf("%d packets for a SACK of 21", n)
+	}
+	l = busy(t, 20, quick)
+	l.s.cfg.MaxBurst = 4
+	l.queue(1, full)
+	for range 100 {
+		l.expect("less than a train", "")
+	}
+	l.queue(200, full)
+	l.s.cfg.NoDelay = true
+	for _, want := range []int{4 + train/l.path(0).pmdcs + 1, 4} {
+		if n := len(l.transmit()); n != want {
+			t.Errorf("%d packets, want %d", n, want)
+		}
 	}
 }
 

@@ -13,27 +13,34 @@ import (
 // user's memory until it is written.
 func (s *Sender) Detach(stream wire.StreamID, within []byte) {
 	g := &s.ring
+	n := 0
 	for t := g.base; t != g.next; t++ {
 		if r := g.rec(t); r.stream == stream {
-			detach(&r.body, within)
+			n += detach(&r.body, within)
 		}
 	}
 	if s.slot.full && s.slot.msg.Stream == stream {
-		detach(&s.slot.msg.Body, within)
+		n += detach(&s.slot.msg.Body, within)
 	}
 	for i := range s.queue.n {
 		if m := s.queue.at(i); m.Stream == stream {
-			detach(&m.Body, within)
+			n += detach(&m.Body, within)
 		}
+	}
+	if n > 0 {
+		s.copied, s.copiedTo = s.copied+n, g.next+wire.TSN(s.queue.n)+1
 	}
 }
 
-func detach(body *[2][]byte, within []byte) {
+// detach returns how many octets it has copied.
+func detach(body *[2][]byte, within []byte) (n int) {
 	for i, b := range body {
 		if len(b) > 0 && (within == nil || overlap(b, within)) {
 			body[i] = slices.Clone(b)
+			n += len(b)
 		}
 	}
+	return n
 }
 
 // overlap reports whether a and b, both in use, share an octet. Their addresses are compared only,

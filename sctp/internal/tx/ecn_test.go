@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/cc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -90,12 +91,17 @@ func TestEchoOfAWindowThatLossHasReduced(t *testing.T) {
 	l.cwnd("the loss has reduced it", cwnd)
 
 	l = newLab(t, 1)
+	l.path(0).cc.OnAck(0, cc.Ack{Octets: 40 * counted, Flight: 40 * counted})
+	before := l.path(0).cc.Window()
 	l.queue(100, full)
 	l.transmit()
 	last = l.s.NextTSN() - 1
 	l.timeout()
 	l.s.HandleECNE(l.now, last)
 	l.cwnd("T3-rtx has reduced it", 1000)
+	if th := l.path(0).cc.Ssthresh(); th != before/2 || before < 20000 || l.s.Stats().Echoes != 0 {
+		t.Errorf("ssthresh %d after a timeout at cwnd %d, %d reductions by echoes", th, before, l.s.Stats().Echoes)
+	}
 	l.transmit()
 	l.sack(last)
 	l.transmit()

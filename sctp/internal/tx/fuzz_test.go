@@ -2,24 +2,15 @@ package tx
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"testing"
+	"time"
 
+	"github.com/rddp-go/rddp/internal/script"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
-
-// script reads a fuzz input as a list of choices; past its end every choice is 0.
-type script []byte
-
-func (s *script) next() int {
-	if len(*s) == 0 {
-		return 0
-	}
-	b := (*s)[0]
-	*s = (*s)[1:]
-	return int(b)
-}
 
 // firstTSN is so high that TSNs wrap.
 const firstTSN wire.TSN = 1<<32 - 20
@@ -27,19 +18,20 @@ const firstTSN wire.TSN = 1<<32 - 20
 // fuzzer drives a Sender by a script and remembers, in the plainest way, what it did.
 type fuzzer struct {
 	*lab
-	in      script
+	in      script.Script
 	sizes   map[uint64]int // messages that are neither acknowledged nor dropped
 	ends    []wire.TSN     // of messages sent whole, in order
 	tokens  []uint64       // theirs
 	current uint64         // the message being cut
 	off     int            // octets of it that were sent
 	sent    map[wire.TSN][]byte
-	dry     bool // the Source has nothing more
+	dry     bool              // the Source has nothing more
+	got     map[wire.TSN]bool // by the peer, which loses some
 }
 
 // Next makes the fuzzer a Source.
 func (z *fuzzer) Next(_ rawio.Time, room int, m *Message) bool {
-	b := z.in.next()
+	b := z.in.Next()
 	if b%4 == 0 || z.dry {
 		return false
 	}
@@ -54,31 +46,39 @@ func (z *fuzzer) fill(m *Message, size int) {
 	z.token++
 	b := body(int(z.token), size)
 	m.Token = z.token
-	m.HeadLen = uint8(copy(m.Head[:min(z.in.next()%40, size-1, HeadCap)], b))
+	m.HeadLen = uint8(copy(m.Head[:min(z.in.Next()%40, size-1, HeadCap)], b))
 	b = b[m.HeadLen:]
-	k := z.in.next() % (len(b) + 1)
+	k := z.in.Next() % (len(b) + 1)
 	m.Body = [2][]byte{b[:k], b[k:]}
 	z.sizes[z.token] = size
 }
 
 func (z *fuzzer) enqueue() {
-	b := z.in.next()
+	b := z.in.Next()
 	m := Message{Stream: wire.StreamID(b % 16), Unordered: b&16 != 0, SackNow: b&32 != 0, NoBundle: b&64 != 0}
 	if b&128 != 0 {
-		m.Expires = z.now + rawio.Time(z.in.next()+1)*ms
-		m.Path = uint8(z.in.next() % (len(z.s.paths) + 1))
+		m.Expires = z.now + rawio.Time(z.in.Next()+1)*ms
+		m.Path = uint8(z.in.Next() % (len(z.s.paths) + 1))
 	}
-	z.fill(&m, 4+z.in.next()*z.in.next()/8)
+	z.fill(&m, 4+z.in.Next()*z.in.Next()/8)
 	if err := z.s.Enqueue(&m); err != nil {
 		z.t.Fatal(err)
 	}
 }
 
+// message n is its number, then octets that follow from it.
+func body(n, size int) []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(n))
+	return append(b, bytes.Repeat([]byte{byte(n)}, size-4)...)
+}
+
 // send transmits, and looks at each chunk: new ones go on where the last one ended, old ones are as they were.
 func (z *fuzzer) send() {
+	z.now += rawio.Time(time.Microsecond)
 	for _, p := range z.transmit() {
 		for _, d := range chunks(z.t, p) {
 			z.chunk(d)
+			z.got[d.TSN()] = z.got[d.TSN()] || z.in.Next()%4 > 0
 		}
 	}
 	z.check()
@@ -122,29 +122,84 @@ func (z *fuzzer) chunk(d wire.Data) {
 
 // sack acknowledges something: more or less of what was sent.
 func (z *fuzzer) sack() {
-	b := z.in.next()
+	b := z.in.Next()
 	cum := z.s.CumTSN().Add(uint32(b%16) - 2)
-	k := wire.SackFields{CumTSN: cum, ARwnd: uint32(z.in.next()) * uint32(z.in.next())}
+	k := wire.SackFields{CumTSN: cum, ARwnd: uint32(z.in.Next()) * uint32(z.in.Next())}
 	highest := uint16(0)
 	for range b >> 4 {
-		g := wire.GapBlock{Start: uint16(z.in.next()), End: uint16(z.in.next())}
-		if z.in.next()%4 > 0 { // mostly one as it should be
+		g := wire.GapBlock{Start: uint16(z.in.Next()), End: uint16(z.in.Next())}
+		switch z.in.Next() % 6 {
+		case 0:
+		case 1: // where the one before has ended
+			g.Start, g.End = highest, highest+g.End%8
+		default: // as it should be
 			g.Start, g.End = highest+2+g.Start%8, highest+2+g.Start%8+g.End%8
 		}
 		highest = max(highest, g.End)
 		k.Gaps = append(k.Gaps, g)
 		k.Dups = append(k.Dups, cum.Add(uint32(g.Start)-3))
 	}
-	next := z.s.NextTSN()
+	next, reneged := z.s.NextTSN(), z.s.Stats().Reneged
 	unsent := !cum.Less(next)
 	for _, g := range k.Gaps {
 		unsent = unsent || g.Start <= g.End && !cum.Add(uint32(g.End)).Less(next)
 	}
 	stale := cum.Less(z.s.CumTSN())
+	missed := z.missed()
 	r, err := z.s.HandleSack(z.now, wire.Sack(wire.AppendSack(nil, k)))
 	if r.Stale != stale || !stale && (err != nil) != unsent {
 		z.t.Fatalf("SACK %+v at %d to %d: stale %v, %v", k, z.s.CumTSN(), next, r.Stale, err)
 	}
+	if len(k.Gaps) == 0 && z.s.Stats().Reneged == reneged && z.missed() > missed {
+		z.t.Fatalf("%d misses, %d before a SACK without gaps", z.missed(), missed)
+	}
+	if stale || err != nil {
+		return
+	}
+	named := map[wire.TSN]bool{}
+	highest = 0
+	for _, g := range k.Gaps {
+		for o := int(g.Start); g.Start > highest && o <= int(g.End); o++ {
+			named[cum.Add(uint32(o))] = true
+		}
+		if g.Start > highest && g.Start <= g.End {
+			highest = g.End
+		}
+	}
+	for t := z.s.ring.base; t != z.s.ring.next; t++ {
+		if gap := z.s.ring.gapped.Has(t); gap && !named[t] || !gap && named[t] && !z.s.ring.owed.Has(t) {
+			z.t.Fatalf("TSN %d counts as arrived: %v, named by the SACK: %v: %+v", t, gap, named[t], k)
+		}
+	}
+	z.settle()
+}
+
+// missed counts the miss indications.
+func (z *fuzzer) missed() (n int) {
+	for t := z.s.ring.base; t != z.s.ring.next; t++ {
+		n += int(z.s.ring.rec(t).misses)
+	}
+	return n
+}
+
+// report acknowledges what has arrived.
+func (z *fuzzer) report() {
+	cum := z.s.CumTSN()
+	for z.got[cum+1] {
+		cum++
+	}
+	var gaps []wire.GapBlock
+	for t := cum + 2; t.Less(z.s.NextTSN()); t++ {
+		o := uint16(t - cum)
+		if n := len(gaps); !z.got[t] {
+			continue
+		} else if n > 0 && gaps[n-1].End == o-1 {
+			gaps[n-1].End = o
+		} else {
+			gaps = append(gaps, wire.GapBlock{Start: o, End: o})
+		}
+	}
+	z.sackFor(makeSack(cum, uint32(z.in.Next())<<10, gaps...))
 	z.settle()
 }
 
@@ -172,16 +227,18 @@ func (z *fuzzer) step(op int) {
 		z.enqueue()
 	case 2, 3:
 		z.send()
-	case 4, 5:
+	case 4:
 		z.sack()
+	case 5:
+		z.report()
 	case 6: // time passes
-		z.now += rawio.Time(z.in.next()*z.in.next()) * ms / 4
+		z.now += rawio.Time(z.in.Next()*z.in.Next()) * ms / 4
 		z.s.HandleTimeout(z.now)
 		for _, f := range z.s.Expire(z.now) {
 			delete(z.sizes, f.Token)
 		}
 	case 7: // SHUTDOWN's acknowledgement
-		cum := z.s.CumTSN().Add(uint32(z.in.next()%4) - 1)
+		cum := z.s.CumTSN().Add(uint32(z.in.Next()%4) - 1)
 		_, err := z.s.HandleCumAck(z.now, cum)
 		var unsent *UnsentTSNError
 		if errors.As(err, &unsent) == cum.Less(z.s.NextTSN()) {
@@ -189,13 +246,13 @@ func (z *fuzzer) step(op int) {
 		}
 		z.settle()
 	case 8: // what the owner knows of a path
-		b := z.in.next()
+		b := z.in.Next()
 		p := z.path(b % len(z.s.paths))
 		switch b >> 4 % 4 {
 		case 0:
-			p.State = []PathState{Active, PotentiallyFailed, Inactive}[z.in.next()%3]
+			p.State = []PathState{Active, PotentiallyFailed, Inactive}[z.in.Next()%3]
 		case 1:
-			p.SetMTU(512 + z.in.next()*8)
+			p.SetMTU(512 + z.in.Next()*8)
 		case 2:
 			z.s.SetPrimary(p.Index())
 		case 3:
@@ -203,11 +260,16 @@ func (z *fuzzer) step(op int) {
 			p.Least = 600
 		}
 	case 9:
-		z.s.HandleECNE(z.now, z.s.CumTSN().Add(uint32(z.in.next())))
+		z.s.HandleECNE(z.now, z.s.CumTSN().Add(uint32(z.in.Next())))
 	case 10:
-		z.s.SetSackNow(z.in.next()%2 == 0)
+		z.s.SetSackNow(z.in.Next()%2 == 0)
 	case 11:
-		z.s.Detach(wire.StreamID(z.in.next()%16), nil)
+		b := z.in.Next()
+		if b&16 != 0 {
+			z.s.Refused(z.path(b%len(z.s.paths)), z.s.CumTSN().Add(uint32(z.in.Next()%32)))
+			break
+		}
+		z.s.Detach(wire.StreamID(b%16), nil)
 	}
 	if err := z.s.Audit(); err != nil {
 		z.t.Fatal(err)
@@ -277,12 +339,14 @@ func FuzzSender(f *testing.F) {
 	f.Add([]byte{2, 0, 0x90, 20, 1, 0, 0, 255, 255, 2, 8, 1, 1, 6, 200, 200, 2, 4, 2, 50, 50, 2, 7, 2})
 	f.Add([]byte{0x80, 2, 7, 1, 1, 11, 9, 9, 4, 0x42, 100, 100, 1, 1, 1, 2, 2, 1, 3, 3, 1, 4, 4, 1, 2, 2, 9, 3, 10, 0, 11, 7, 2})
 	f.Add([]byte{0xC0, 0, 1, 0, 0, 0, 2, 6, 255, 255, 4, 2, 0, 0, 6, 255, 255, 2, 6, 255, 255, 2, 8, 0x10, 255})
+	for seed := range 400 {
+		f.Add(script.Random(seed, 1000))
+	}
 	f.Fuzz(func(t *testing.T, in []byte) {
 		if len(in) == 0 || len(in) > 1000 {
 			return
 		}
-		z := &fuzzer{lab: newLab(t, 1+int(in[0]%3)), in: in[1:], sizes: map[uint64]int{}, sent: map[wire.TSN][]byte{}}
-		z.s.ring.base, z.s.ring.next, z.s.ring.intact = firstTSN, firstTSN, firstTSN
+		z := &fuzzer{lab: newLabAt(t, 1+int(in[0]%3), firstTSN), in: in[1:], sizes: map[uint64]int{}, sent: map[wire.TSN][]byte{}, got: map[wire.TSN]bool{}}
 		for _, p := range z.s.paths[1:] {
 			p.State = Unconfirmed // the first is the one that has set up the association
 		}
@@ -295,7 +359,7 @@ func FuzzSender(f *testing.F) {
 		z.s.cfg.MaxBurst = int(in[0] >> 2 & 7)
 		z.s.SetPeer(1<<uint(10+in[0]>>3&3*4), 16)
 		for len(z.in) > 0 {
-			z.step(z.in.next())
+			z.step(z.in.Next())
 		}
 		z.settle()
 		if in[0]&0x40 != 0 {

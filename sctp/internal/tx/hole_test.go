@@ -6,7 +6,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func TestBlackHole(t *testing.T) {
+func TestLostLongPacketsAreABlackHoleAndOthersNot(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		base  int
@@ -59,8 +59,8 @@ func TestBlackHole(t *testing.T) {
 			l.queue(1, 100)
 			l.path(0).mtu = 1012
 			l.transmit()
-			l.sack(0, gap{2, 2})
 			l.timeout()
+			l.sack(0, gap{2, 2})
 			l.transmit()
 			l.timeout()
 		}, true},
@@ -91,6 +91,7 @@ func TestBlackHole(t *testing.T) {
 }
 
 func TestChunkAboveAShrunkenMTUIsFragmentedByIP(t *testing.T) {
+	// req 9260-6.10-4: whole
 	l := newLab(t, 1)
 	l.queue(1, full)
 	l.queue(1, 300)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/pack"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -35,14 +36,14 @@ type lab struct {
 	single bool // each packet is made by Poll and Fill
 }
 
-func newLab(t *testing.T, paths int) *lab {
-	l := &lab{t: t, s: NewSender(Config{TSN: 1, SendBuffer: 1 << 20}), b: pack.NewBatch(1000)}
+func newLab(t *testing.T, paths int) *lab { return newLabAt(t, paths, 1) }
+
+func newLabAt(t *testing.T, paths int, tsn wire.TSN) *lab {
+	l := &lab{t: t, s: NewSender(Config{TSN: tsn, SendBuffer: 1 << 20}), b: pack.NewBatch(1000)}
 	for i := range paths {
 		p := NewPath(netip.AddrPort{}, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + i)}), 0), labMTU, labRTO, nil)
 		p.State = Active
-		if err := l.s.AddPath(p); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.s.AddPath(p))
 	}
 	l.s.SetPeer(1<<20, 16)
 	l.s.SetUpper(nil, l)
@@ -72,9 +73,7 @@ func chunks(t *testing.T, p rawio.Packet) (out []wire.Data) {
 	it := pkt.Chunks()
 	for c, ok := it.Next(); ok; c, ok = it.Next() {
 		d, err := wire.AsData(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		out = append(out, d)
 	}
 	if it.Err() != nil {
@@ -94,10 +93,11 @@ func (l *lab) transmit() []rawio.Packet {
 			break
 		}
 		l.b.Begin(1, 2, 3, p.Local, p.Remote, p.MTU())
-		if l.s.Fill(l.now, l.b, p) == 0 {
-			l.t.Fatal("Poll promised a chunk that Fill did not append")
-		}
+		n := l.s.Fill(l.now, l.b, p)
 		l.b.End()
+		if got := len(chunks(l.t, l.b.Pkts[len(l.b.Pkts)-1])); n == 0 || got != n {
+			l.t.Fatalf("Poll promised a chunk: Fill has appended %d, and says %d", got, n)
+		}
 		if !l.single {
 			l.s.FillMore(l.now, l.b, p)
 		}
@@ -149,7 +149,9 @@ func (l *lab) sackFor(k wire.Sack) Result {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	l.check()
+	for l.check(); l.s.More(); l.check() {
+		l.s.Continue()
+	}
 	return r
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/cc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -94,6 +95,7 @@ func TestInRecoveryAnAdvanceCountsForAllMissing(t *testing.T) {
 	l.sack(0, gap{2, 4})
 	l.expect("fast retransmission of 1", "1")
 	l.sack(0, gap{2, 7}, gap{9, 9})
+	l.sack(0, gap{2, 7}, gap{9, 9}) // the same again: no advance, and nothing newly acknowledged
 	if n := l.s.ring.rec(8).misses; n != 1 {
 		t.Fatalf("%d misses of TSN 8", n)
 	}
@@ -127,13 +129,15 @@ func TestFastRetransmissionHappensOnce(t *testing.T) {
 }
 
 func TestRetransmissionsThatDoNotFitFollowAsCwndAllows(t *testing.T) {
-	// req 9260-6.1-10, 9260-7.2.4-5, 9260-1.3-4
+	// req 9260-6.1-10, 9260-6.10-3, 9260-7.2.4-5, 9260-1.3-4
 	l := newLab(t, 1)
 	w := fixed(1 << 20)
 	l.path(0).cc = w
-	l.queue(40, full)
+	l.queue(1, full)
+	l.queue(1, 284)
+	l.queue(38, full)
 	l.transmit()
-	*w = 4 * counted
+	*w = 3*counted + 1
 	l.sack(0, gap{4, 4})
 	l.sack(0, gap{4, 5})
 	l.sack(0, gap{4, 6})
@@ -141,7 +145,9 @@ func TestRetransmissionsThatDoNotFitFollowAsCwndAllows(t *testing.T) {
 	if l.s.ring.nmarked != 2 || l.path(0).Flight() != 35*counted {
 		t.Fatalf("marked %d, flight %d chunks", l.s.ring.nmarked, l.path(0).Flight()/counted)
 	}
-	l.queue(1, full)
+	l.sack(0, gap{4, 7})
+	l.expect("no second packet beyond cwnd", "")
+	l.queue(1, 8)
 	l.sack(0, gap{4, 38})
 	l.expect("cwnd open for one chunk: the marked before the new", "2")
 	l.sack(0, gap{4, 39})
@@ -150,7 +156,7 @@ func TestRetransmissionsThatDoNotFitFollowAsCwndAllows(t *testing.T) {
 	l.expect("then new", "41")
 }
 
-func TestT3Expiry(t *testing.T) {
+func TestT3ExpiryMarksAllForRetransmission(t *testing.T) {
 	l := newLab(t, 1)
 	p := l.path(0)
 	l.queue(20, full)
@@ -259,7 +265,7 @@ func TestTimerRules(t *testing.T) {
 	}
 }
 
-func TestReneging(t *testing.T) {
+func TestRenegedChunksAreOutstandingAgain(t *testing.T) {
 	// req 9260-6.2.1-5, 9260-7.1-3
 	l := newLab(t, 1)
 	p := l.path(0)
@@ -285,6 +291,46 @@ func TestReneging(t *testing.T) {
 	l.sack(4)
 	if len(l.acked) != 4 {
 		t.Errorf("acknowledged %v", l.acked) // req 9260-6.7-3
+	}
+	l = newLab(t, 1)
+	l.path(0).cc = fixed(1 << 20)
+	l.queue(64, 4) // as many as there are records
+	l.transmit()
+	l.sack(0, gap{2, 64})
+	if l.sack(0, gap{3, 64}); l.s.Stats().Reneged != 1 {
+		t.Errorf("%d chunks are taken back, want TSN 2 alone", l.s.Stats().Reneged)
+	}
+}
+
+// T3-rtx starts anew with the retransmission of the earliest outstanding TSN, also where the next is in flight, and
+// with that of no other.
+func TestT3RestartsWithTheEarliestTSN(t *testing.T) {
+	for _, row := range []struct {
+		name     string
+		again    wire.TSN // fast-retransmitted
+		restarts bool
+	}{
+		{"the earliest", 1, true}, // req 9260-6.1-18
+		{"the second", 2, false},
+	} {
+		l := newLab(t, 1)
+		l.queue(5, full)
+		l.transmit()
+		p, other := l.path(0), 3-row.again
+		l.now = 300 * ms
+		for last := range wire.TSN(2) {
+			l.sack(0, gap{other, other}, gap{3, 3 + last})
+		}
+		l.sack(0, gap{3, 5}) // the third miss, and the other is taken back: it is in flight
+		t3 := p.t3
+		l.now += ms
+		l.expect(row.name, fmt.Sprint(row.again))
+		if row.restarts {
+			t3 = l.now.Add(p.RTO())
+		}
+		if p.t3 != t3 {
+			t.Errorf("%s: T3-rtx expires at %v, want %v", row.name, p.t3, t3)
+		}
 	}
 }
 
@@ -339,6 +385,15 @@ func TestShutdownAcknowledges(t *testing.T) {
 	if r, _ := l.s.HandleCumAck(l.now, 2); !r.Stale {
 		t.Error("an older SHUTDOWN is not stale")
 	}
+	l = newLab(t, 1)
+	l.queue(8, full)
+	l.transmit()
+	for last := wire.TSN(2); last <= 4; last++ {
+		l.sack(0, gap{2, last})
+	}
+	if _, err := l.s.HandleCumAck(l.now, 5); err != nil || l.s.recovery {
+		t.Errorf("still in Fast Recovery when a SHUTDOWN has acknowledged all, %v", err)
+	}
 }
 
 // A peer in SHUTDOWN-SENT that answers DATA by SHUTDOWN alone must not run us into a window of 0.
@@ -392,5 +447,29 @@ func TestLateNewsOfOldChunksIsNoLoss(t *testing.T) {
 	}
 	if n := l.s.Stats().FastRetransmits; n > 0 {
 		t.Errorf("3 was taken for lost %d times, 80 ms after it was sent over a path of 100 ms", n)
+	}
+}
+
+// diary notes in which order it hears of acknowledgements and losses.
+type diary struct {
+	*window
+	calls string
+}
+
+func (d *diary) OnAck(rawio.Time, cc.Ack) { d.calls += "a" }
+func (d *diary) OnLoss(rawio.Time)        { d.calls += "l" }
+
+func TestAcknowledgementGrowsTheWindowBeforeALossHalvesIt(t *testing.T) {
+	// req 9260-7.2.4-10
+	l := newLab(t, 1)
+	d := &diary{window: fixed(1 << 20)}
+	l.path(0).cc = d
+	l.queue(10, full)
+	l.transmit()
+	l.sack(0, gap{3, 3})
+	l.sack(0, gap{3, 4})
+	l.sack(1, gap{3, 5})
+	if d.calls != "aaal" {
+		t.Errorf("heard %q", d.calls)
 	}
 }

@@ -52,8 +52,8 @@ type Sink interface {
 // queue on the way out.
 type Source interface {
 	Sink
-	// Next fills m, which is zero, with a message of 1 to max octets, or returns false when there is
-	// nothing to send now. max is what one DATA chunk carries, or what is left of a packet that has DATA
+	// Next fills m, which is zero, with a message of 1 to max octets on a stream that there is, or returns false when there is
+	// nothing to send now. Any other message is a fault, see Fault. max is what one DATA chunk carries, or what is left of a packet that has DATA
 	// already. A message longer than that is kept for the next packet; one that no packet carries, even without a SACK, is
 	// fragmented. It is called when cwnd and rwnd allow sending, or to learn whether there is something to probe a
 	// closed window with or to wait for before shutdown.

@@ -7,8 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/invariant"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/cc"
+	"github.com/rddp-go/rddp/sctp/internal/pack"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -141,3 +144,96 @@ func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 		t.Errorf("only %d packets were made", made)
 	}
 }
+
+// What is marked goes first, also where the packet before was one of several that are alike.
+func TestFillMoreLetsMarkedChunksGoFirst(t *testing.T) {
+	// req 9260-6.1-10
+	l := newLab(t, 2)
+	for _, to := range []uint8{2, 1, 1} {
+		must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, full)}, Path: to}))
+	}
+	l.path(0).est.rto = time.Second / 2
+	l.expect("one chunk to the second path is timed", "1>1 | 2 | 3")
+	l.timeout()
+	l.path(0).State = PotentiallyFailed
+	l.s.SetUpper(&supply{n: 5, size: full}, l)
+	l.expect("both that were lost before anything new", "2>1 | 3>1 | 4>1 | 5>1")
+}
+
+// A packet takes all that is marked for its path, also what comes behind chunks for another.
+func TestMarkedChunksOfTwoPathsInTurns(t *testing.T) {
+	l := newLab(t, 2)
+	l.path(0).cc, l.path(1).cc = fixed(1<<20), fixed(1<<20)
+	for _, to := range []uint8{2, 1, 2, 1, 1, 1} {
+		must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 100)}, Path: to, NoBundle: true}))
+	}
+	l.transmit()
+	for i := range wire.TSN(3) {
+		l.sack(0, gap{4, 4 + i})
+	}
+	l.expect("two and one", "1 3>1 | 2")
+}
+
+// hears notes what a congestion controller is told.
+type hears struct {
+	*window
+	said string
+}
+
+func (h *hears) OnSent(_ rawio.Time, octets, flight int) {
+	h.said += fmt.Sprintf("sent %d of %d ", octets, flight)
+}
+func (h *hears) OnAck(_ rawio.Time, a cc.Ack) {
+	h.said += fmt.Sprintf("acked %d and %d of %d after %v, in recovery: %v ", a.Octets, a.Dups, a.Flight, a.Trip, a.Recovery)
+}
+
+func TestControllerHearsWhatIsSentAndAcknowledged(t *testing.T) {
+	l := newLab(t, 1)
+	h := &hears{window: fixed(1 << 20)}
+	l.path(0).cc = h
+	u := &supply{n: 4, size: full}
+	l.s.SetUpper(u, l)
+	l.transmit()
+	l.now += 3 * ms
+	l.s.HandleECNE(l.now, 1)
+	l.sack(1)
+	l.sack(1) // says nothing new
+	l.now += 5 * ms
+	l.sack(3)
+	u.n, u.size = 1, 100
+	l.transmit()
+	l.timeout()
+	l.b = pack.NewBatch(1)
+	l.path(0).SetMTU(1200)
+	l.transmit()
+	if want := "sent 984 of 984 sent 2952 of 3936 acked 984 and 0 of 3936 after 3ms, in recovery: true acked 1968 and 0 of 2952 after 8ms, in recovery: false sent 116 of 1100 sent 1100 of 1100 "; h.said != want {
+		t.Errorf("%q, want %q", h.said, want)
+	}
+}
+
+// A Source that does not keep its word is asked no more, and what it gave is not sent.
+func TestSourceThatBreaksItsWord(t *testing.T) {
+	defer invariant.Tolerate()()
+	for _, row := range []struct {
+		name, what string
+		give       Message
+	}{
+		{"no user data", "0 octets, 0 of them in its head, for stream 1 of 16", Message{Stream: 1}},
+		{"a head beyond its place", "39 octets, 29 of them in its head, for stream 2 of 16", Message{Stream: 2, HeadLen: HeadCap + 1, Body: [2][]byte{make([]byte, 10)}}},
+		{"a stream that is not there", "10 octets, 0 of them in its head, for stream 16 of 16", Message{Stream: 16, Body: [2][]byte{make([]byte, 10)}}},
+	} {
+		l := newLab(t, 1)
+		l.s.SetUpper(gives(row.give), l)
+		if l.s.Poll(l.now) != nil || l.s.Fault() == nil || l.s.slot.full || l.s.load(l.now, full) {
+			t.Errorf("%s: %v, to be sent: %v", row.name, l.s.Fault(), l.s.slot.full)
+		} else if f := l.s.Fault(); f.Where != "tx.load" || f.What != "the Source gave a message of "+row.what+"; next TSN 1" {
+			t.Errorf("%s: %v", row.name, f)
+		}
+	}
+}
+
+// gives is a Source of one and the same message.
+type gives Message
+
+func (g gives) Next(_ rawio.Time, _ int, m *Message) bool { *m = Message(g); return true }
+func (gives) Acked(rawio.Time, wire.StreamID, uint64)     {}

@@ -35,7 +35,7 @@ func paceLab(t *testing.T, maxBurst int) *lab {
 }
 
 // Packets leave at the pace that the controller asks for, a millisecond's worth at once.
-func TestPacing(t *testing.T) {
+func TestPacketsLeaveAtThePaceOfTheController(t *testing.T) {
 	l := paceLab(t, 0)
 	l.queue(100, full)
 	sent := len(l.transmit())
@@ -63,6 +63,18 @@ func TestPacing(t *testing.T) {
 	}
 	if l.s.NextTimeout() < l.now+second/2 {
 		t.Errorf("a pace timer runs with nothing to send")
+	}
+}
+
+// A controller that asks for no pace, as before the first round trip is known, gets none, and what waited goes.
+func TestNoPaceAskedFor(t *testing.T) {
+	l := paceLab(t, 0)
+	l.queue(100, full)
+	l.transmit()
+	l.path(0).pacer.(*paceTo).rate = 0
+	l.now = l.s.NextTimeout()
+	if n := len(l.transmit()); n < 80 || l.path(0).due != l.now {
+		t.Errorf("%d packets, the next at %d", n, l.path(0).due)
 	}
 }
 

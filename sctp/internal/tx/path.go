@@ -6,6 +6,7 @@ import (
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/cc"
+	"github.com/rddp-go/rddp/sctp/internal/tsnset"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -76,6 +77,7 @@ type Path struct {
 	due   rawio.Time // the next packet does not leave earlier then
 
 	flight   int        // octets of DATA chunks in flight, with header and padding
+	inflight tsnset.Set // them
 	first    wire.TSN   // the earliest TSN in flight here; meaningful while flight > 0
 	t3       rawio.Time // when T3-rtx expires, or Never
 	lastSent rawio.Time // the last transmission of DATA, or Never

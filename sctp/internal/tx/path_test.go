@@ -42,9 +42,17 @@ func TestFastRetransmissionGoesToTheSamePath(t *testing.T) {
 		l.sack(0, gap{2, 2 + i})
 	}
 	l.expect("the path it was sent to, though the primary has changed", "1")
+	l.path(0).State = Inactive
+	l.now += 10 * ms
+	l.queue(5, full)
+	l.expect("the other path by now", "6>1 | 7>1 | 8>1 | 9>1 | 10>1")
+	for i := range wire.TSN(3) {
+		l.sack(4, gap{6, 6 + i})
+	}
+	l.expect("not the one that has failed since", "5>1")
 }
 
-func TestFailover(t *testing.T) {
+func TestFailoverMovesDataToAnActivePath(t *testing.T) {
 	// req 9260-6.4.1-1, 9260-8.2-5, 9260-8.2-6, 9260-6.3.3-6
 	l := newLab(t, 3)
 	l.queue(3, full)
@@ -79,6 +87,9 @@ func TestMostDivergentPath(t *testing.T) {
 	l := newLab(t, 3)
 	a, b := netip.MustParseAddrPort("198.51.100.1:0"), netip.MustParseAddrPort("198.51.100.2:0")
 	l.path(0).Local, l.path(1).Local, l.path(2).Local = a, a, b
+	if p := NewPath(a, b, labMTU, labRTO, nil); p.Local != a || p.Remote != b {
+		t.Errorf("a path from %v to %v", p.Local, p.Remote)
+	}
 	l.queue(1, full)
 	l.transmit()
 	l.timeout()

@@ -1,6 +1,8 @@
 package tx
 
 import (
+	"unsafe"
+
 	"github.com/rddp-go/rddp/sctp/internal/tsnset"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -42,19 +44,23 @@ const (
 func (r *record) chunkLen() int { return wire.DataHeaderLen + wire.PaddedLen(int(r.size)) }
 
 // ring holds the records from the cumulative TSN Ack Point on. Every TSN in it is exactly one of: in
-// flight, marked for retransmission, acknowledged by a gap block.
+// flight, which its path knows, marked for retransmission, acknowledged by a gap block. And it is one of: paid,
+// owed, acknowledged by a gap block.
 type ring struct {
 	recs   []record // a power of two; TSN t is at t mod len
 	base   wire.TSN // the earliest TSN not acknowledged cumulatively
 	next   wire.TSN // the first TSN not sent yet
+	octets int      // of memory that records and sets take
 	intact wire.TSN // records from here on are still in place, also those before base
 
-	inflight  tsnset.Set
-	marked    tsnset.Set // to be sent again
-	countable tsnset.Set // in flight and never fast-retransmitted: takes miss indications
-	gapped    tsnset.Set // acknowledged by a gap block only: may be reneged
-	nmarked   int
-	ngapped   int
+	marked  tsnset.Set // to be sent again
+	ripe    tsnset.Set // takes miss indications, see ripen
+	gapped  tsnset.Set // acknowledged by a gap block only: may be reneged
+	paid    tsnset.Set // not acknowledged since it was last sent, which pays for the work that takes
+	owed    tsnset.Set // acknowledged and taken back since: what that takes again is to be paid
+	nmarked int
+	ngapped int
+	nowed   int
 }
 
 func (r *ring) rec(t wire.TSN) *record { return &r.recs[int(t)&(len(r.recs)-1)] }
@@ -83,10 +89,29 @@ func (r *ring) grow() {
 		*r.rec(t) = *old.rec(t)
 	}
 	r.intact = r.base
-	r.inflight.Grow(n, r.base, live)
-	r.marked.Grow(n, r.base, live)
-	r.countable.Grow(n, r.base, live)
-	r.gapped.Grow(n, r.base, live)
+	r.octets = n * int(unsafe.Sizeof(record{}))
+	for _, set := range r.sets() {
+		set.Grow(n, r.base, live)
+		r.octets += set.Held()
+	}
+}
+
+func (r *ring) sets() [5]*tsnset.Set {
+	return [...]*tsnset.Set{&r.marked, &r.ripe, &r.gapped, &r.paid, &r.owed}
+}
+
+// Trim gives back what an idle association does not need: when all is acknowledged and nothing is queued, the memory of what was.
+func (s *Sender) Trim() {
+	if s.ring.len() == 0 {
+		s.ring = ring{base: s.ring.base, next: s.ring.next, intact: s.ring.next}
+		s.again = again{}
+		for _, p := range s.paths {
+			p.inflight = tsnset.Set{}
+		}
+	}
+	if s.queue.n == 0 {
+		s.queue = queue{}
+	}
 }
 
 // sent returns the record of a TSN that was sent, which may be acknowledged already, as long as its

@@ -57,7 +57,7 @@ func (s *shortest) observe(r time.Duration) {
 
 // get returns 0 before the first measurement.
 func (s *shortest) get() time.Duration {
-	if s.before > 0 && s.before < s.of {
+	if s.before != 0 && s.before < s.of {
 		return s.before
 	}
 	return s.of

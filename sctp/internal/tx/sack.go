@@ -1,6 +1,7 @@
 package tx
 
 import (
+	"slices"
 	"time"
 
 	"github.com/rddp-go/rddp/rawio"
@@ -26,61 +27,143 @@ type Result struct {
 
 // HandleSack processes a SACK (sections 6.2.1 and 7.2.4). The error is an *UnsentTSNError: nothing
 // was processed and the association is to be aborted.
+//
+// One that acknowledges a great deal is processed in parts: see More.
 func (s *Sender) HandleSack(now rawio.Time, k wire.Sack) (Result, error) {
+	if s.superseded(k.CumTSN()) {
+		return Result{Stale: true}, nil
+	}
 	a, err := s.beginAck(now, k.CumTSN())
 	if err != nil || a.result.Stale {
 		return a.result, err
 	}
 	above := uint32(s.ring.next - 1 - k.CumTSN()) // TSNs sent beyond the cumulative one
+	named := 0
 	for i := range k.NumGaps() {
-		if start, end := k.Gap(i); start <= end && uint32(end) > above {
+		s.steps++
+		start, end := k.Gap(i)
+		if start <= end && uint32(end) > above {
 			return Result{}, &UnsentTSNError{k.CumTSN().Add(uint32(end)), s.ring.next}
 		}
+		named += max(int(end)-int(start)+1, 0)
 	}
 	s.probeHeard = true
+	s.credit = min(s.credit+paidByOctet*len(k), maxCredit)
 	s.countDups(k)
+	s.later = later{}
+	if int(uint32(k.CumTSN()+1-s.ring.base))+named-s.ring.ngapped > atOnce {
+		s.later = later{on: true, now: now, cum: k.CumTSN(), sack: slices.Clone(k)}
+		return s.Continue(), nil
+	}
+	return s.settle(a, k), nil
+}
+
+// settle is HandleSack for what little is left to acknowledge, and all that follows from a SACK.
+func (s *Sender) settle(a ack, k wire.Sack) Result {
+	now := a.now
 	s.ackThrough(&a, k.CumTSN())
-	highest, named := s.ackGaps(&a, k)
+	highest, named, _ := s.ackGaps(&a, k, s.ring.len())
 	s.exitRecovery()
 	s.grow(&a)
+	s.ripen()
 	lost := s.countMisses(&a, highest)
-	if s.ring.ngapped > named {
+	if s.ring.ngapped > named || s.ring.nowed > 0 {
 		s.renege(k, &lost)
 	}
 	s.lose(now, lost)
 	s.restartTimers(now)
 	s.setRwnd(k.ARwnd())
 	s.reopen(int(k.ARwnd()))
-	return a.result, nil
+	return a.result
 }
 
 // HandleCumAck processes the Cumulative TSN Ack of a SHUTDOWN (section 9.2). It says nothing of gaps,
 // nor of the window: the one last advertised is taken to be still there, because a peer in
 // SHUTDOWN-SENT may answer DATA by nothing but SHUTDOWN.
 func (s *Sender) HandleCumAck(now rawio.Time, cum wire.TSN) (Result, error) {
+	if s.superseded(cum) {
+		return Result{Stale: true}, nil
+	}
 	a, err := s.beginAck(now, cum)
-	if err != nil || a.result.Stale {
+	if err != nil || a.result.Stale || cum == s.ring.base-1 {
 		return a.result, err
 	}
+	s.later = later{}
+	if int(uint32(cum+1-s.ring.base)) > atOnce {
+		s.later = later{on: true, now: now, cum: cum}
+		return s.Continue(), nil
+	}
+	return s.settleCum(a, cum), nil
+}
+
+// settleCum is HandleCumAck for what is left to acknowledge.
+func (s *Sender) settleCum(a ack, cum wire.TSN) Result {
 	arwnd := s.Rwnd() + s.data
 	s.ackThrough(&a, cum)
 	s.exitRecovery()
 	s.grow(&a)
-	s.restartTimers(now)
+	s.ripen()
+	s.restartTimers(a.now)
 	s.setRwnd(uint32(arwnd))
-	return a.result, nil
+	return a.result
+}
+
+// atOnce is how many chunks, which acknowledges them for the first time or for good, a SACK is processed for at once.
+const atOnce = 4096
+
+// later is a SACK, or the cumulative TSN of a SHUTDOWN without one, of which there is more to do.
+type later struct {
+	on   bool
+	now  rawio.Time // when it came
+	cum  wire.TSN
+	sack wire.Sack // a copy; nil for a SHUTDOWN
+}
+
+// superseded says whether a SACK that is in processing acknowledges more.
+func (s *Sender) superseded(cum wire.TSN) bool { return s.later.on && cum.Less(s.later.cum) }
+
+// More says that a SACK has acknowledged so much that only the first of it is processed: others are to have their turn, then
+// Continue goes on. A SACK that comes meanwhile says all of it again, and takes its place.
+func (s *Sender) More() bool { return s.later.on }
+
+// Continue processes the next part of the SACK. One part is as a SACK that acknowledges no more than that, but says nothing of what
+// else is missing or taken back, and does not open cwnd.
+func (s *Sender) Continue() Result {
+	l := s.later
+	cum := l.cum
+	if n := int(uint32(cum + 1 - s.ring.base)); n > atOnce {
+		cum = s.ring.base + atOnce - 1
+	}
+	a, _ := s.beginAck(l.now, cum)
+	if cum == l.cum && l.sack == nil {
+		s.later = later{}
+		return s.settleCum(a, cum)
+	}
+	arwnd, room := s.Rwnd()+s.data, atOnce-int(uint32(cum+1-s.ring.base))
+	s.ackThrough(&a, cum)
+	if cum == l.cum {
+		if _, _, all := s.ackGaps(&a, l.sack, room); all {
+			s.later = later{}
+			return s.settle(a, l.sack)
+		}
+	}
+	s.exitRecovery()
+	s.ripen()
+	s.restartTimers(a.now)
+	s.setRwnd(uint32(arwnd))
+	return a.result
 }
 
 // ack is a SACK in processing.
 type ack struct {
 	now    rawio.Time
 	result Result
-	htna   wire.TSN // highest TSN newly acknowledged (7.2.4); meaningful with result.NewlyAcked
+	htna   wire.TSN // highest TSN newly acknowledged (7.2.4), at least the cumulative one of before
 }
 
 // beginAck checks the cumulative TSN and clears what the last SACK left on the paths.
 func (s *Sender) beginAck(now rawio.Time, cum wire.TSN) (ack, error) {
-	a := ack{now: now}
+	a := ack{now: now, htna: s.ring.base - 1}
 	if cum.Less(s.ring.base - 1) {
 		a.result.Stale = true
 		return a, nil
@@ -89,6 +172,7 @@ func (s *Sender) beginAck(now rawio.Time, cum wire.TSN) (ack, error) {
 		return a, &UnsentTSNError{cum, s.ring.next}
 	}
 	for _, p := range s.paths {
+		s.steps++
 		p.sack = pathSack{flight: p.flight}
 	}
 	return a, nil
@@ -98,6 +182,7 @@ func (s *Sender) beginAck(now rawio.Time, cum wire.TSN) (ack, error) {
 // was sent again, so that a peer cannot open cwnd by inventing duplicates.
 func (s *Sender) countDups(k wire.Sack) {
 	for i := range k.NumDups() {
+		s.steps++
 		s.stats.DupsReported++
 		if r := s.ring.sent(k.Dup(i)); r != nil && r.spare > 0 {
 			r.spare--
@@ -115,14 +200,24 @@ func (s *Sender) ackThrough(a *ack, cum wire.TSN) {
 		return
 	}
 	a.result.CumAdvanced = true
-	g.inflight.RemoveRange(base, n)
-	g.countable.RemoveRange(base, n)
+	for _, p := range s.paths {
+		if p.flight != 0 {
+			p.inflight.RemoveRange(base, n)
+		}
+	}
+	g.ripe.RemoveRange(base, n)
+	g.paid.RemoveRange(base, n)
 	for t := base; t != cum+1; t++ {
+		s.steps++
 		r := g.rec(t)
 		if g.ngapped > 0 && g.gapped.Has(t) {
 			g.gapped.Remove(t)
 			g.ngapped--
 		} else {
+			if g.nowed > 0 && g.owed.Has(t) {
+				g.owed.Remove(t)
+				g.nowed--
+			}
 			s.ackOne(a, t, r)
 		}
 		if r.state&queued != 0 {
@@ -148,10 +243,20 @@ func (s *Sender) done(now rawio.Time, r *record) {
 	}
 }
 
+// Work that a peer can have done again and again, by taking acknowledgements back, is paid for by the octets of its
+// SACKs: so many chunks for each octet, and so many at once.
+const (
+	paidByOctet = 4
+	maxCredit   = 1 << 13
+)
+
 // ackGaps acknowledges what is in the gap blocks. It returns the highest TSN that the SACK reports
 // and how many TSNs the blocks name. Blocks are to ascend; one that does not is passed over, which
-// also bounds the work by the window.
-func (s *Sender) ackGaps(a *ack, k wire.Sack) (highest wire.TSN, named int) {
+// also bounds the work by the window. A chunk that was acknowledged and taken back, and not sent again since, is only
+// acknowledged as long as SACKs have paid for that; else it stays in flight, until it is sent again or covered
+// by the cumulative TSN.
+// It stops after room chunks, and says whether those were all.
+func (s *Sender) ackGaps(a *ack, k wire.Sack, room int) (highest wire.TSN, named int, all bool) {
 	g := &s.ring
 	cum := k.CumTSN()
 	highest = cum
@@ -163,19 +268,42 @@ func (s *Sender) ackGaps(a *ack, k wire.Sack) (highest wire.TSN, named int) {
 		n := int(end-start) + 1
 		named += n
 		prev, highest = end, cum+wire.TSN(end)
-		t, ok := g.gapped.NextGap(cum+wire.TSN(start), n)
-		for ; ok; t, ok = g.gapped.NextGap(t+1, int(uint32(highest-t))) {
-			s.ackOne(a, t, g.rec(t))
-			g.inflight.Remove(t)
-			g.countable.Remove(t)
-			g.gapped.Add(t)
-			g.ngapped++
+		s.steps++
+		t, ok := g.paid.Next(cum+wire.TSN(start), n)
+		for ; ok; t, ok = g.paid.Next(t+1, int(uint32(highest-t))) {
+			if room--; room < 0 {
+				return highest, named, false
+			}
+			g.paid.Remove(t)
+			s.ackGap(a, t)
+		}
+		if g.nowed == 0 {
+			continue
+		}
+		t, ok = g.owed.Next(cum+wire.TSN(start), n)
+		for ; ok && s.credit > 0; t, ok = g.owed.Next(t+1, int(uint32(highest-t))) {
+			s.credit--
+			g.owed.Remove(t)
+			g.nowed--
+			s.ackGap(a, t)
 		}
 	}
-	return highest, named
+	return highest, named, true
 }
 
-// ackOne acknowledges a TSN for the first time. The caller takes it out of what is in flight and countable.
+// ackGap acknowledges a TSN that a gap block names.
+func (s *Sender) ackGap(a *ack, t wire.TSN) {
+	s.steps++
+	g := &s.ring
+	r := g.rec(t)
+	s.ackOne(a, t, r)
+	s.paths[r.path].inflight.Remove(t)
+	g.ripe.Remove(t)
+	g.gapped.Add(t)
+	g.ngapped++
+}
+
+// ackOne acknowledges a TSN that is not acknowledged. The caller takes it out of what is in flight and ripe.
 func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 	p := s.paths[r.path]
 	if s.ring.nmarked > 0 && s.ring.marked.Has(t) {
@@ -200,7 +328,9 @@ func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 	}
 	r.misses = 0
 	s.arrived(a.now, t, r, p)
-	a.htna = t // both walks ascend
+	if a.htna.Less(t) {
+		a.htna = t
+	}
 	a.result.NewlyAcked = true
 	if r.state&large != 0 {
 		p.holes = 0
@@ -254,11 +384,10 @@ func (s *Sender) countMisses(a *ack, highest wire.TSN) (lost PathSet) {
 	if limit.Less(g.base) {
 		return 0
 	}
-	t, ok := g.countable.Next(g.base, int(uint32(limit-g.base)))
-	for ; ok; t, ok = g.countable.Next(t+1, int(uint32(limit-t-1))) {
-		if r := g.rec(t); s.sentEarlier(t, r) {
-			s.miss(t, r, &lost)
-		}
+	t, ok := g.ripe.Next(g.base, int(uint32(limit-g.base)))
+	for ; ok; t, ok = g.ripe.Next(t+1, int(uint32(limit-t-1))) {
+		s.steps++
+		s.miss(t, g.rec(t), &lost)
 	}
 	return lost
 }
@@ -314,6 +443,7 @@ func (s *Sender) renege(k wire.Sack, lost *PathSet) {
 		if start <= prev || end < start {
 			continue
 		}
+		s.steps++
 		s.renegeRange(hole, cum+wire.TSN(start), lost)
 		prev, hole = end, cum+wire.TSN(end)+1
 	}
@@ -324,11 +454,17 @@ func (s *Sender) renegeRange(from, to wire.TSN, lost *PathSet) {
 	g := &s.ring
 	t, ok := g.gapped.Next(from, int(uint32(to-from)))
 	for ; ok; t, ok = g.gapped.Next(t+1, int(uint32(to-t-1))) {
+		s.steps++
 		r := g.rec(t)
 		g.gapped.Remove(t)
 		g.ngapped--
+		g.owed.Add(t)
+		g.nowed++
 		s.stats.Reneged++
 		s.toFlight(t, r, s.paths[r.path])
+		if s.sentEarlier(t, r) {
+			s.ripe(t, r)
+		}
 		s.miss(t, r, lost)
 	}
 }
@@ -365,19 +501,8 @@ func (s *Sender) restartTimers(now rawio.Time) {
 
 // findFirst moves p.first on to the earliest TSN that is still in flight to p.
 func (s *Sender) findFirst(p *Path) {
-	g := &s.ring
-	t := p.first
-	if t.Less(g.base) {
-		t = g.base
-	}
-	for {
-		u, ok := g.inflight.Next(t, int(uint32(g.next-t)))
-		if !ok || s.paths[g.rec(u).path] == p {
-			p.first = u
-			return
-		}
-		t = u + 1
-	}
+	s.steps++
+	p.first, _ = p.inflight.Next(s.ring.base, s.ring.len())
 }
 
 // reopen sends a zero window probe again as soon as the window is open: the peer has most likely
@@ -392,8 +517,8 @@ func (s *Sender) reopen(arwnd int) {
 		return
 	}
 	s.probing = false
-	if s.ring.inflight.Has(t) {
+	if p := s.paths[r.path]; p.flight != 0 { // or it is marked already
 		s.mark(t, r)
-		s.paths[r.path].t3 = rawio.Never
+		p.t3 = rawio.Never
 	}
 }

@@ -1,8 +1,10 @@
 package tx
 
 import (
+	"github.com/rddp-go/rddp/internal/invariant"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/pack"
+	"github.com/rddp-go/rddp/sctp/internal/tsnset"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -51,7 +53,7 @@ func (s *Sender) Poll(now rawio.Time) *Path {
 func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 	n, octets := 0, 0
 	open := p.open() && s.bursting()
-	if s.ring.nmarked > 0 && (open || s.urgent) {
+	if s.ring.nmarked > 0 && (open || s.urgent) { // without it a call for each packet
 		n, octets = s.fillMarked(now, b, p)
 	}
 	again := n
@@ -59,7 +61,7 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 	// that ignores cwnd there is nothing new.
 	if open && s.ring.nmarked == 0 {
 		fresh := true
-		for b.Room() > wire.DataHeaderLen && p == s.nextPath() && s.ready(now, p, s.spare(b)) {
+		for p == s.nextPath() && s.ready(now, p, s.spare(b)) {
 			size, alone := s.nextSize(), s.slot.msg.NoBundle
 			if n > 0 {
 				size = s.cutShort(size, s.spare(b))
@@ -86,13 +88,20 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 	return n
 }
 
+// maxPassed bounds the chunks for other paths that are looked at for the sake of one packet.
+const maxPassed = 64
+
 // fillMarked retransmits the earliest marked chunks to p that fit the packet.
 func (s *Sender) fillMarked(now rawio.Time, b *pack.Batch, p *Path) (n, octets int) {
 	r := &s.ring
 	t, ok := r.marked.Next(r.base, r.len())
-	for ; ok; t, ok = r.marked.Next(t+1, int(uint32(r.next-t-1))) {
+	for passed := 0; ok; t, ok = r.marked.Next(t+1, int(uint32(r.next-t-1))) {
+		s.steps++
 		rec := r.rec(t)
 		if s.retransmitPath(rec) != p {
+			if passed++; passed > maxPassed {
+				break
+			}
 			continue
 		}
 		if rec.chunkLen() > b.Room() && !(b.Empty() && rec.chunkLen() > p.pmdcs) {
@@ -175,12 +184,15 @@ func (s *Sender) load(now rawio.Time, room int) bool {
 		l.queued = true
 	} else {
 		l.msg = Message{}
-		if s.src == nil || room < minRoom || !s.src.Next(now, room, &l.msg) {
+		if s.src == nil || s.fault != nil || room < minRoom || !s.src.Next(now, room, &l.msg) {
 			return false
 		}
 		l.msg.Expires, l.msg.Path, l.msg.NoBundle = 0, 0, false
 		if l.msg.HeadLen > HeadCap || l.msg.Len() == 0 || int(l.msg.Stream) >= s.outStreams {
-			panic("tx: the Source gave a message that is empty or names no stream")
+			s.fault = invariant.Broken("tx.load", "the Source gave a message of %d octets, %d of them in its head, for stream %d of %d; next TSN %d",
+				l.msg.Len(), l.msg.HeadLen, l.msg.Stream, s.outStreams, s.ring.next)
+			l.msg = Message{}
+			return false
 		}
 		l.queued = false
 	}
@@ -251,12 +263,12 @@ func (s *Sender) fills(p *Path, r *record) bool {
 
 // takeSSN returns the SSN of the next ordered message of a stream (section 6.5).
 func (s *Sender) takeSSN(id wire.StreamID) wire.SSN {
-	for int(id) >= len(s.ssn) {
-		s.ssn = append(s.ssn, 0)
+	next := s.ssn.At(uint16(id))
+	if next == nil {
+		next = s.ssn.Use(uint16(id))
 	}
-	n := s.ssn[id]
-	s.ssn[id]++
-	return n
+	*next++
+	return *next - 1
 }
 
 // cut takes size octets of m from off on into the record.
@@ -315,6 +327,13 @@ func (s *Sender) emit(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p *P
 	p.wake(now)
 	p.awake, p.lastSent = now, now
 	r.stamp = stamp(now)
+	if s.ring.paid.Add(t); s.ring.nowed > 0 && s.ring.owed.Has(t) {
+		s.ring.owed.Remove(t)
+		s.ring.nowed--
+	}
+	if r.state&resent != 0 {
+		s.again.push(&s.ring, t, r.stamp)
+	}
 	s.toFlight(t, r, p)
 	s.rwnd -= int(r.size)
 	if p.t3 == rawio.Never {
@@ -339,12 +358,17 @@ func appendChunk(b *pack.Batch, t wire.TSN, r *record, p *Path, flags uint8) {
 	}
 }
 
+// flightOf returns the set of what is in flight to p, wide enough for what is outstanding.
+func (s *Sender) flightOf(p *Path) *tsnset.Set {
+	if n := len(s.ring.recs); p.inflight.Cap() < n {
+		p.inflight.Grow(n, s.ring.base, min(s.ring.len(), p.inflight.Cap()))
+	}
+	return &p.inflight
+}
+
 // toFlight counts a chunk as in flight to p.
 func (s *Sender) toFlight(t wire.TSN, r *record, p *Path) {
-	s.ring.inflight.Add(t)
-	if r.state&fast == 0 {
-		s.ring.countable.Add(t)
-	}
+	s.flightOf(p).Add(t)
 	if p.flight == 0 || t.Less(p.first) {
 		p.first = t
 	}
@@ -355,8 +379,8 @@ func (s *Sender) toFlight(t wire.TSN, r *record, p *Path) {
 
 // fromFlight undoes toFlight.
 func (s *Sender) fromFlight(t wire.TSN, r *record) {
-	s.ring.inflight.Remove(t)
-	s.ring.countable.Remove(t)
+	s.paths[r.path].inflight.Remove(t)
+	s.ring.ripe.Remove(t)
 	s.landed(r)
 }
 

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/cc"
 	"github.com/rddp-go/rddp/sctp/internal/pack"
@@ -60,16 +62,16 @@ func TestChunksOfMessages(t *testing.T) {
 	head.Body = [2][]byte{bytes.Repeat([]byte{'a'}, 1500), bytes.Repeat([]byte{'b'}, 703)}
 	for _, m := range []*Message{
 		&head,
-		{Stream: 3, Unordered: true, Body: [2][]byte{[]byte("unordered")}, Token: 2},
+		{Stream: 3, Unordered: true, Body: [2][]byte{bytes.Repeat([]byte{'u'}, full+9)}, Token: 2},
 		{Stream: 3, Body: [2][]byte{[]byte("x"), []byte("yz")}, Token: 3},
 		{Stream: 4, Body: [2][]byte{nil, []byte("other")}, Token: 4},
 	} {
-		if err := l.s.Enqueue(m); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.s.Enqueue(m))
 	}
 	var got []wire.Data
+	var all []byte
 	for _, p := range l.transmit() {
+		all = append(all, bytes.Join(p.Vec, nil)...)
 		if p.Len() > labMTU || p.Len()%4 != 0 {
 			t.Errorf("packet of %d octets", p.Len()) // req 9260-6.10-1, 9260-3.3.1-10
 		}
@@ -87,7 +89,8 @@ func TestChunksOfMessages(t *testing.T) {
 		{0, 3, 0, 16, full},
 		{wire.FlagE | wire.FlagI, 3, 0, 16, 2213 - 2*full}, // req 9260-6.1-22
 		// req 9260-6.5-5, 9260-3.3.1-5
-		{wire.FlagB | wire.FlagE | wire.FlagU, 3, 0, 0, 9},
+		{wire.FlagB | wire.FlagU, 3, 0, 0, 672},
+		{wire.FlagE | wire.FlagU, 3, 0, 0, 305},
 		// req 9260-6.5-4
 		{wire.FlagB | wire.FlagE, 3, 1, 0, 3},
 		{wire.FlagB | wire.FlagE, 4, 0, 0, 5},
@@ -109,10 +112,10 @@ func TestChunksOfMessages(t *testing.T) {
 	if !bytes.Equal(first, append(append([]byte("0123456789"), head.Body[0]...), head.Body[1]...)) {
 		t.Error("the fragments are not the message")
 	}
-	if string(got[4].Payload()) != "xyz" || string(got[5].Payload()) != "other" {
+	if string(got[5].Payload()) != "xyz" || string(got[6].Payload()) != "other" || !bytes.Contains(all, []byte("xyz\x00")) { // req 9260-3.3.1-10
 		t.Error("user data damaged")
 	}
-	l.sack(6)
+	l.sack(7)
 	if fmt.Sprint(l.acked) != "[1 2 3 4]" {
 		t.Errorf("acknowledged %v", l.acked)
 	}
@@ -121,7 +124,7 @@ func TestChunksOfMessages(t *testing.T) {
 func TestSSNWraps(t *testing.T) {
 	// req 9260-6.5-4
 	l := newLab(t, 1)
-	l.s.ssn = []wire.SSN{65535}
+	*l.s.ssn.Use(0) = 65535
 	l.queue(2, 1)
 	d := chunks(t, l.transmit()[0])
 	if d[0].SSN() != 65535 || d[1].SSN() != 0 {
@@ -137,7 +140,7 @@ func TestEnqueueRefuses(t *testing.T) {
 		m    Message
 		want error
 	}{
-		{"no user data", Message{}, ErrEmptyMessage},                                // req 9260-6.2-28
+		{"no user data", Message{}, ErrEmptyMessage},                                // req 9260-6.2-28, 9260-3.3.1-6
 		{"a stream beyond those agreed", Message{Stream: 16, Body: one}, ErrStream}, // req 9260-6.5-1
 		{"more than the send buffer", Message{Body: [2][]byte{make([]byte, 1<<20+1)}}, ErrMessageTooBig},
 		{"a head that is too long", Message{HeadLen: HeadCap + 1}, ErrHeadLen},
@@ -201,6 +204,10 @@ func TestMaxBurst(t *testing.T) {
 	l.s.cfg.MaxBurst = 2
 	l.queue(20, full)
 	l.expect("an opportunity", "1 | 2")
+	l.b.Begin(1, 2, 3, l.path(0).Local, l.path(0).Remote, labMTU)
+	if n := l.s.Fill(l.now, l.b, l.path(0)); n != 0 {
+		t.Errorf("a packet of something else takes %d chunks along, beyond the burst", n)
+	}
 	l.cwnd("unchanged", 4000)
 	l.expect("the next", "3 | 4")
 	l.expect("cwnd is full", "5")
@@ -222,13 +229,16 @@ func TestMaxBurstForAStretchedSack(t *testing.T) {
 
 func TestRwndLimits(t *testing.T) {
 	l := newLab(t, 1)
-	l.s.SetPeer(2500, 16)
+	l.s.maxRwnd = 0 // half of it would be too silly a window
+	l.s.SetPeer(2*full-1, 16)
 	l.queue(4, full)
 	// req 9260-6.1-1, 9260-6.2.1-1
-	l.expect("2500 octets of window hold two chunks of 968", "1 | 2")
-	if l.s.Rwnd() != 2500-2*full {
+	l.expect("one octet less than two chunks need", "1")
+	if l.s.Rwnd() != full-1 {
 		t.Errorf("rwnd %d", l.s.Rwnd())
 	}
+	l.s.SetPeer(2*full, 16)
+	l.expect("what they need", "2")
 	// req 9260-6.2.1-4
 	l.sackFor(makeSack(1, 2000))
 	if l.s.Rwnd() != 2000-full {
@@ -333,7 +343,7 @@ func TestSillyWindowAvoidance(t *testing.T) {
 	l.expect("half of it goes", "2 3")
 }
 
-func TestKarn(t *testing.T) {
+func TestRetransmittedChunkIsNotMeasured(t *testing.T) {
 	// req 9260-6.3.1-5, 9260-6.3.1-6, 9260-6.3.1-7
 	l := newLab(t, 1)
 	p := l.path(0)
@@ -352,10 +362,12 @@ func TestKarn(t *testing.T) {
 	l.transmit() // 9 is timed
 	l.timeout()
 	l.transmit()
+	l.sack(5)
+	l.transmit()
 	l.now += 10 * ms
 	l.sack(9)
-	if p.SRTT() != 40*time.Millisecond {
-		t.Errorf("SRTT %v: measured although a TSN below was retransmitted", p.SRTT())
+	if p.SRTT() != 40*time.Millisecond || p.sack.trip != 0 {
+		t.Errorf("SRTT %v, shortest trip %v: measured although what arrived was retransmitted", p.SRTT(), p.sack.trip)
 	}
 	l.queue(1, full)
 	l.transmit()
@@ -363,6 +375,33 @@ func TestKarn(t *testing.T) {
 	l.sack(10)
 	if p.SRTT() != 45*time.Millisecond {
 		t.Errorf("SRTT %v, want the next measurement counted", p.SRTT()) // req 9260-6.3.1-4
+	}
+	l.queue(4, full)
+	l.transmit()
+	l.sack(11) // was timed, so that 15 will be, and 12 is lost
+	l.queue(3, full)
+	l.transmit()
+	l.sack(11, gap{13, 13})
+	l.sack(11, gap{13, 14})
+	l.sack(11, gap{13, 14}, gap{16, 16})
+	l.expect("fast retransmission below the timed 15", "12")
+	l.now += 800 * ms
+	if l.sack(17); p.SRTT() > 45*time.Millisecond {
+		t.Errorf("SRTT %v: measured by a chunk that waited for one below it", p.SRTT())
+	}
+}
+
+// What is sent again above the chunk that is timed does not disturb the measurement.
+func TestMeasurementGoesOnBelowWhatIsSentAgain(t *testing.T) {
+	// req 9260-6.3.1-5
+	l := newLab(t, 1)
+	l.queue(3, full)
+	l.transmit()
+	l.s.Refused(l.path(0), 2)
+	l.expect("again", "2")
+	l.now += 30 * ms
+	if l.sack(1); l.path(0).SRTT() != 30*time.Millisecond {
+		t.Errorf("SRTT %v", l.path(0).SRTT())
 	}
 }
 
@@ -397,7 +436,7 @@ func TestRoundTripIsThatOfTheTimedChunk(t *testing.T) {
 	}
 }
 
-func TestRTO(t *testing.T) {
+func TestRTOFollowsMeasurementsAndItsBounds(t *testing.T) {
 	const s = time.Second
 	for _, tt := range []struct {
 		name              string
@@ -435,23 +474,35 @@ func TestRTO(t *testing.T) {
 }
 
 func TestIdlePathSlowsDown(t *testing.T) {
-	// req 9260-7.2.1-8
-	l := newLab(t, 1)
-	l.path(0).est.observe(10 * time.Millisecond) // RTO 1 s
-	for l.path(0).cc.Window() < 16000 {
-		l.queue(20, full)
-		for l.transmit(); l.s.Outstanding() > 0; l.transmit() {
-			l.sack(l.s.CumTSN() + 1)
+	for silence, part := range map[rawio.Time]int{second - 1: 1, second: 2, 2*second - 1: 2, 2 * second: 4} { // req 9260-7.2.1-8
+		l := newLab(t, 1)
+		l.path(0).est.observe(10 * time.Millisecond) // RTO 1 s
+		for l.path(0).cc.Window() < 20000 {
+			l.queue(40, full)
+			for l.transmit(); l.s.Outstanding() > 0; l.transmit() {
+				l.sack(l.s.CumTSN() + 1)
+			}
 		}
+		cwnd := l.path(0).cc.Window()
+		l.now += silence
+		l.queue(1, 1)
+		l.expect("a chunk", fmt.Sprint(l.s.NextTSN()))
+		l.cwnd(fmt.Sprint("after ", time.Duration(silence)), cwnd/part)
+	}
+	l := newLab(t, 1)
+	l.queue(5, full)
+	l.transmit()
+	for range 4 { // a peer that is slow is no silence
+		l.now += second - ms
+		l.sack(l.s.CumTSN() + 1)
 	}
 	cwnd := l.path(0).cc.Window()
-	l.now += second * 3 / 2
 	l.queue(1, 1)
-	l.expect("after one and a half RTO", fmt.Sprint(l.s.NextTSN()))
-	l.cwnd("halved once", cwnd/2)
+	l.expect("a chunk", "6")
+	l.cwnd("with one in flight", cwnd)
 }
 
-func TestSource(t *testing.T) {
+func TestSourceIsAskedBehindTheQueueAsCwndAllows(t *testing.T) {
 	l := newLab(t, 1)
 	src := &supply{n: 7, size: full}
 	l.s.SetUpper(src, l)
@@ -572,7 +623,7 @@ func (u *supply) Next(_ rawio.Time, max int, m *Message) bool {
 
 func (u *supply) Acked(_ rawio.Time, _ wire.StreamID, token uint64) { u.acked = append(u.acked, token) }
 
-func TestSackNow(t *testing.T) {
+func TestSackNowSetsTheIBit(t *testing.T) {
 	// req 9260-6.1-22
 	l := newLab(t, 1)
 	l.s.SetSackNow(true)
@@ -668,7 +719,7 @@ func TestSendWindowStopsAt65535TSNs(t *testing.T) {
 	}
 }
 
-func TestDetach(t *testing.T) {
+func TestDetachedMemoryIsNotSentFromAgain(t *testing.T) {
 	l := newLab(t, 1)
 	l.path(0).cc = fixed(2 * counted)
 	mem := bytes.Repeat([]byte{'m'}, 3*full)
@@ -680,9 +731,7 @@ func TestDetach(t *testing.T) {
 		{Stream: 1, Body: [2][]byte{mem[2*full:]}},           // queued
 	} {
 		m.Token = uint64(i)
-		if err := l.s.Enqueue(m); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.s.Enqueue(m))
 	}
 	l.expect("two in flight", "1 | 2")
 	l.s.Detach(1, mem[full-1:])
@@ -705,6 +754,53 @@ func TestDetach(t *testing.T) {
 	l.s.Detach(1, nil)
 }
 
+// Memory beside a message is no reason to copy it, nor is no memory at all; what is copied counts until it is acknowledged.
+func TestOnlyWhatSharesAnOctetIsCopied(t *testing.T) {
+	mem := make([]byte, 300)
+	for _, row := range []struct {
+		from, to int
+		copied   int
+	}{{0, 100, 0}, {0, 101, 99}, {199, 300, 1}, {200, 300, 0}, {150, 151, 99}, {150, 150, 0}, {100, 200, 100}, {0, 300, 100}} {
+		l := newLab(t, 1)
+		must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{mem[100:199], mem[199:200]}}))
+		l.transmit()
+		before := l.s.Held()
+		if l.s.Detach(0, mem[row.from:row.to]); l.s.Held()-before != row.copied {
+			t.Errorf("%d to %d: %d octets are copied", row.from, row.to, l.s.Held()-before)
+		}
+		l.queue(1, 10)
+		l.transmit()
+		l.s.Detach(0, mem[row.from:row.from])
+		if l.sack(2); l.s.Held() != before {
+			t.Errorf("%d to %d: %d octets count when all is acknowledged", row.from, row.to, l.s.Held()-before)
+		}
+	}
+}
+
+// The tables of a sender are counted, each once.
+func TestHeldCountsEachTable(t *testing.T) {
+	l := newLab(t, 2)
+	want := int(unsafe.Sizeof(*l.s))
+	for i, step := range []struct {
+		do   func()
+		more int
+	}{
+		{func() {}, 0},
+		{func() { l.queue(1, 100) }, 8 * int(unsafe.Sizeof(Message{}))},
+		{func() { l.transmit() }, 64*int(unsafe.Sizeof(record{})) + 5*24 + 24 + l.s.ssn.Held()},
+		{func() { l.timeout(); l.transmit() }, 64*int(unsafe.Sizeof(sentAt{})) + 24},
+		{func() { l.s.SetPrimary(0); l.sack(1) }, 0},
+	} {
+		step.do()
+		if i == 2 {
+			step.more += l.s.ssn.Held()
+		}
+		if want += step.more; l.s.Held() != want {
+			t.Errorf("step %d: %d octets, want %d", i, l.s.Held(), want)
+		}
+	}
+}
+
 func TestNextFailed(t *testing.T) {
 	l := newLab(t, 1)
 	src := &supply{n: 1, size: full}
@@ -718,6 +814,10 @@ func TestNextFailed(t *testing.T) {
 	var got []Failed
 	for f, ok := l.s.NextFailed(); ok; f, ok = l.s.NextFailed() {
 		got = append(got, f)
+	}
+	src.n = 1 // more would be there
+	if _, ok := l.s.NextFailed(); ok || src.n == 0 || l.s.held != 0 || l.s.Flight() != 0 || l.path(0).Flight() != 0 || l.s.DataInFlight() != 0 {
+		t.Errorf("the Source was asked at the end: %v, %d octets held", ok, l.s.held)
 	}
 	want := []Failed{{0, 1, true, true}, {0, 1, true, false}, {0, 2, true, false}, {0, 3, false, false}, {0, 4, false, false}}
 	if fmt.Sprint(got) != fmt.Sprint(want) {

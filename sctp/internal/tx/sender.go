@@ -1,6 +1,8 @@
 package tx
 
 import (
+	"github.com/rddp-go/rddp/internal/invariant"
+	"github.com/rddp-go/rddp/internal/sparse"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -19,18 +21,21 @@ type Sender struct {
 	src        Source
 	sink       Sink
 	outStreams int
-	ssn        []wire.SSN // next SSN of each stream used so far
+	ssn        sparse.Table[wire.SSN] // next SSN of each stream
 
 	paths   []*Path
 	primary int
 
-	ring    ring
-	queue   queue
-	unsent  int        // octets in queue
-	expiry  rawio.Time // no message in queue or slot expires earlier
-	held    int        // octets that came through Enqueue and are not acknowledged
-	slot    slot       // the message being cut
-	sackNow bool
+	ring     ring
+	queue    queue
+	unsent   int              // octets in queue
+	expiry   rawio.Time       // no message in queue or slot expires earlier
+	held     int              // octets that came through Enqueue and are not acknowledged
+	slot     slot             // the message being cut
+	fault    *invariant.Error // the Source has broken its word: it is asked no more
+	copied   int              // octets that Detach has copied
+	copiedTo wire.TSN         // and up to which TSN they are kept, for Held
+	sackNow  bool
 
 	flight  int  // octets of chunks in flight, all paths
 	data    int  // octets of user data in flight
@@ -52,6 +57,12 @@ type Sender struct {
 	arrivedAny bool     // the two below are set
 	lastStamp  uint32   // of the chunk sent last of all that have arrived
 	lastTSN    wire.TSN // its TSN
+	ripeTo     wire.TSN // chunks before it were sent before that one, unless they were sent again
+	again      again    // those
+
+	later  later  // see More
+	credit int    // steps that SACKs have paid for and not taken
+	steps  uint64 // see Steps
 
 	paceAt rawio.Time // when the packet that Poll held back may go, or Never
 
@@ -88,6 +99,7 @@ type Stats struct {
 func NewSender(cfg Config) *Sender {
 	s := &Sender{cfg: cfg, probeAt: rawio.Never, paceAt: rawio.Never, expiry: rawio.Never, burst: cfg.MaxBurst}
 	s.ring.base, s.ring.next, s.ring.intact = cfg.TSN, cfg.TSN, cfg.TSN
+	s.ripeTo = cfg.TSN
 	return s
 }
 
@@ -188,6 +200,13 @@ func (s *Sender) Queued() int {
 	}
 	return n
 }
+
+// Fault returns what the Source has done that it must not, nil as long as it has not: the association is to be aborted.
+func (s *Sender) Fault() *invariant.Error { return s.fault }
+
+// Steps returns how many chunks, gap blocks and paths acknowledgements and timers have looked at: all work that
+// does not take the same time for each packet.
+func (s *Sender) Steps() uint64 { return s.steps }
 
 // Stats returns the counters.
 func (s *Sender) Stats() Stats { return s.stats }

@@ -48,17 +48,33 @@ func (s *Sender) markAll(p *Path) (suspect bool) {
 		return false
 	}
 	from := p.first
-	t, ok := g.inflight.Next(from, int(uint32(g.next-from)))
-	for ; ok; t, ok = g.inflight.Next(t+1, int(uint32(g.next-t-1))) {
+	t, ok := p.inflight.Next(from, int(uint32(g.next-from)))
+	for ; ok; t, ok = p.inflight.Next(t+1, int(uint32(g.next-t-1))) {
+		s.steps++
 		r := g.rec(t)
-		if int(r.path) == p.index {
-			s.mark(t, r)
-			suspect = suspect || r.state&large != 0
-			r.state |= timeout
-			r.misses = 0
-		}
+		s.mark(t, r)
+		suspect = suspect || r.state&large != 0
+		r.state |= timeout
 	}
 	return suspect
+}
+
+// Refused takes back that a chunk was sent to p: the link has refused its packet. It goes out again as if it had not been
+// before, whatever cwnd is; that says nothing of the path.
+func (s *Sender) Refused(p *Path, t wire.TSN) {
+	g := &s.ring
+	if uint32(t-g.base) >= uint32(g.len()) || int(g.rec(t).path) != p.index || !p.inflight.Has(t) {
+		return
+	}
+	s.mark(t, g.rec(t))
+	if p.timing && p.timed == t {
+		p.timing = false
+	}
+	if p.flight == 0 {
+		p.t3 = rawio.Never
+	} else {
+		s.findFirst(p)
+	}
 }
 
 // Failed is a message that will not be acknowledged because the association has ended.
@@ -72,6 +88,7 @@ type Failed struct {
 // NextFailed takes the oldest message that is not acknowledged out of the sender, when the
 // association has ended. Nothing may be sent any more.
 func (s *Sender) NextFailed() (Failed, bool) {
+	s.later = later{}
 	for _, p := range s.paths {
 		p.t3, p.flight = rawio.Never, 0
 	}
@@ -84,7 +101,7 @@ func (s *Sender) NextFailed() (Failed, bool) {
 			return Failed{r.stream, r.token, true, r.state&queued == 0}, true
 		}
 	}
-	if !s.slot.full && s.queue.n > 0 {
+	if s.queue.n > 0 {
 		s.load(0, s.MaxPayload())
 	}
 	if l := &s.slot; l.full {

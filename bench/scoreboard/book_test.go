@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/rddp-go/rddp/bench/machine"
+)
+
+// What one machine has measured stays when another one, or the same, measures something else.
+func TestTheBookKeepsWhatWasNotMeasuredAgain(t *testing.T) {
+	write, pump, cold := ddp("write", "raw", lo64K, big), pumpOver("raw", lo64K), cold(ddp("write", "raw", lo64K, big))
+	b := new(book)
+	for _, run := range []struct {
+		cpu, commit, want string
+		results           map[spec][]*figures
+	}{
+		{"A", "old", "0 0 1 not measured since the last change", map[spec][]*figures{write: gbps(3), pump: gbps(5), cold: gbps(2)}},
+		{"B", "new", "1 1 1 met", map[spec][]*figures{write: gbps(4), pump: gbps(5)}},
+		{"A", "new", "2 1 0 not met", map[spec][]*figures{write: gbps(3), pump: gbps(5)}},
+	} {
+		bd := boardOf(run.results)
+		bd.Machine = machine.Machine{CPU: run.cpu, CPUs: 2, Commit: run.commit}
+		b.add(bd)
+		b.judge(func(commit string, _ []spec) bool { return commit == "old" })
+		var doc bytes.Buffer
+		b.print(&doc)
+		var err error
+		if b, err = readBook(doc.Bytes()); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(b.summary()[1][2:], " "); got != run.want {
+			t.Errorf("after a run of %s on %s: %s", run.commit, run.cpu, got)
+		}
+	}
+	if a := b.block("2 x A"); len(b.blocks) != 2 || len(a.runs) != 2 || len(a.rows[bulkRows]) != 3 || a.rows[bulkRows][2].commit() != "old" {
+		t.Errorf("%d blocks, %+v", len(b.blocks), a)
+	}
+}
+
+// A row is stale as soon as a line of code that it measures is another, and not before.
+func TestWhatMakesARowStale(t *testing.T) {
+	t.Chdir(t.TempDir())
+	commit := func(file, text string) string {
+		if err := errors.Join(os.MkdirAll("sctp", 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		const git = "git init -q && git add . && git -c user.name=x -c user.email=x@example.org commit -q -m x && git rev-parse HEAD"
+		return machine.Said("sh", "-c", git)
+	}
+	first := commit("sctp/a.go", "package sctp\n")
+	about := []spec{messages("udp", lo1500, mid), messages("udp", lo1500, page), tcp(lo1500, mid)}
+	for _, test := range []struct {
+		file, text string
+		stale      bool
+	}{
+		{"README", "words", false},
+		{"sctp/a_test.go", "package sctp\n", false},
+		{"sctp/a.go", "// Package sctp has a comment.\npackage sctp\n", false},
+		{"sctp/a.go", "package sctp // and code\n\nvar x int\n", true},
+	} {
+		here := commit(test.file, test.text)
+		if h := newHistory(); h.stale(first, about) != test.stale || h.stale(here, about) || h.stale(first, about[2:]) {
+			t.Errorf("after %s with %q", test.file, test.text)
+		}
+	}
+	if h := newHistory(); !h.stale(strings.Repeat("a", 12), about) || !h.stale(first+machine.Dirty, about[1:]) || !h.stale(machine.Commit(), nil) {
+		t.Error("what nobody can look up is not known to be as it was")
+	}
+}

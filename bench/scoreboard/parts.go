@@ -1,0 +1,255 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// part is what can be measured alone, by --part.
+type part struct {
+	name, about string
+	rounds      int           // by default
+	run         time.Duration // of a run, by default
+	extra       time.Duration // what a run takes besides: start, set-up, end
+	specs       []spec
+	asked       bool // only by name
+}
+
+// How shapes are measured. Medians of channel, the shape that most programs have, are to be trusted most.
+const (
+	shapeRounds   = 5
+	channelRounds = 9
+	channelTrips  = 50_000
+	shapeRun      = time.Second
+	message       = 100 // octets
+	ordinary      = 1 << 10
+	long          = 16 << 10
+)
+
+// shape is a shape over one connection, messages of 100 octets.
+func shape(peer, name, link, net string) spec {
+	return spec{Peer: peer, Shape: name, Link: link, Net: net, Size: message}
+}
+
+// pairing is a link of ours and the device that TCP has at its side.
+type pairing struct{ link, net, tcpNet string }
+
+var (
+	overUDP  = pairing{"udp", lo1500, lo1500}
+	overRaw  = pairing{"raw", lo64K, lo64K}
+	overTun  = pairing{"tun", tun1500, lo1500} // a device of our own, which TCP cannot have
+	twoLinks = []pairing{overUDP, overRaw}
+)
+
+// beside is a spec of ours and TCP's, TCP first.
+func (p pairing) beside(name string, with ...func(spec) spec) []spec {
+	t, s := shape("tcp", name, "", p.tcpNet), shape("sctp", name, p.link, p.net)
+	if name == handed {
+		t.Trips, s.Trips = channelTrips, channelTrips
+	}
+	for _, f := range with {
+		t, s = f(t), f(s)
+	}
+	return []spec{t, s}
+}
+
+func connected(n int) func(spec) spec {
+	return func(s spec) spec { s.Conns = n; s.Trips = 0; return s }
+}
+
+func sized(n int) func(spec) spec {
+	return func(s spec) spec {
+		if s.Size = n; n != message {
+			s.Trips = 0
+		}
+		return s
+	}
+}
+
+func procs(n int) func(spec) spec {
+	return func(s spec) spec { s.Procs = n; s.Trips = 0; return s }
+}
+
+func computing(s spec) spec { s.Busy, s.Trips = true, 0; return s }
+
+// Connections and processors that are tried.
+var (
+	goroutines = []int{16, 256, 4096}
+	onOneLink  = []int{16, 256}
+	sizes      = []int{ordinary, long, mid}
+	rdmaSizes  = []int{message, long}
+)
+
+// gomaxprocs are the numbers of processors that are tried, but for all of them, which is the default.
+func gomaxprocs() []int {
+	return slices.DeleteFunc([]int{1, 2}, func(n int) bool { return n >= runtime.NumCPU() })
+}
+
+// verbBeside is an RDMA operation, and the TCP program that moves the same octets the same way.
+func (p pairing) verbBeside(verb string, n int) []spec {
+	name := handed
+	if verb == "read" {
+		name = fetch
+	}
+	t := p.beside(name, sized(n))[0]
+	return []spec{t, {Peer: "rdma", Verb: verb, Shape: handed, Link: p.link, Net: p.net, Size: n, Trips: t.Trips}}
+}
+
+func bareBeside(p pairing) spec {
+	s := bare(p.link, p.net)
+	s.Size = message
+	return s
+}
+
+// many is n associations.
+func many(name, link string, n int, beat time.Duration) spec {
+	return spec{Peer: "sctp", Shape: name, Link: link, Net: lo1500, Conns: n, Beat: beat}
+}
+
+const (
+	idlers = 1000
+	crowd  = 10_000
+	throng = 100_000
+)
+
+// beat is an HB.interval with which n associations send no more than 10,000 HEARTBEATs a second.
+func beat(n int) time.Duration { return time.Second * time.Duration(max(1, n/10_000-1)) }
+
+func grow(link string, n int, sockets bool) spec {
+	s := many(growth, link, n, 0)
+	s.Socket = sockets
+	return s
+}
+
+func growths(sockets bool, counts ...int) (list []spec) {
+	for _, link := range []string{"mem", "udp"} {
+		for _, n := range counts {
+			list = append(list, grow(link, n, sockets))
+		}
+	}
+	return list
+}
+
+// parts are all there are. What is compared stands close together, as it then runs so.
+func parts() []part {
+	shapes := func(name, about string, rounds int) part {
+		return part{name: name, about: about, rounds: rounds, run: shapeRun, extra: 600 * time.Millisecond}
+	}
+	a := shapes("a", "direct ping-pong", shapeRounds)
+	b := shapes("b", "a reader goroutine, a channel, a worker", channelRounds)
+	c := shapes("c", "a goroutine for each connection", shapeRounds)
+	d := shapes("d", "connections over one link, as b", shapeRounds)
+	e := shapes("e", "pipelined requests", shapeRounds)
+	f := shapes("f", "messages of several sizes, as b", shapeRounds)
+	g := shapes("g", "GOMAXPROCS, as b", shapeRounds)
+	h := shapes("h", "a goroutine of each end computes, as b", shapeRounds)
+	i := shapes("i", "RDMA, completions to a channel", shapeRounds)
+	b.run, c.extra = 3*time.Second, time.Second
+	for _, p := range twoLinks {
+		a.specs = append(append(a.specs, p.beside(direct)...), bareBeside(p))
+		b.specs = append(b.specs, p.beside(handed)...)
+		e.specs = append(e.specs, p.beside(pipelined)...)
+		for _, n := range sizes {
+			f.specs = append(f.specs, p.beside(handed, sized(n))...)
+		}
+		for _, n := range gomaxprocs() {
+			g.specs = append(g.specs, p.beside(handed, procs(n))...)
+		}
+		h.specs = append(h.specs, p.beside(handed, computing)...)
+		for _, n := range rdmaSizes {
+			for _, v := range verbs {
+				i.specs = append(i.specs, p.verbBeside(v, n)...)
+			}
+		}
+	}
+	for _, n := range goroutines {
+		c.specs = append(c.specs, overUDP.beside(direct, connected(n))...)
+	}
+	for _, n := range onOneLink {
+		for _, p := range []pairing{overUDP, overTun, overRaw} {
+			d.specs = append(d.specs, p.beside(handed, connected(n))...)
+		}
+	}
+	d.specs = append(d.specs, overTun.beside(handed)...)
+	changing := part{name: "change", about: "a load that changes from ping-pong to bulk, or back", rounds: shapeRounds, run: 4 * time.Second, extra: 600 * time.Millisecond}
+	for _, p := range twoLinks {
+		changing.specs = append(changing.specs, shape("sctp", toBulk, p.link, p.net), shape("sctp", toDirect, p.link, p.net))
+	}
+	resting := part{name: "idle", about: "1,000 and 10,000 idle associations", rounds: shapeRounds, run: 5 * time.Second, extra: 3 * time.Second,
+		specs: []spec{many(idle, "udp", idlers, noBeats), many(idle, "udp", idlers, beat(idlers)), many(idle, "udp", crowd, beat(crowd))}}
+	growing := part{name: "growth", about: "1 to 10,000 associations", rounds: shapeRounds, run: 2 * time.Second, extra: 6 * time.Second,
+		specs: growths(false, 1, 100, underWay, crowd)}
+	huge := part{name: "100000", about: "100,000 associations, served through a Socket; only by name", rounds: shapeRounds, run: 4 * time.Second, extra: time.Minute,
+		specs: append(growths(true, underWay, crowd, throng), many(idle, "udp", throng, beat(throng))), asked: true}
+	return []part{{name: "bulk", about: "throughput and ping-pong beside the bare links and other stacks", specs: plan()}, a, b, c, d, e, f, g, h, i, changing, resting, growing, huge}
+}
+
+// chosen are the parts with these names, separated by commas; by default all that need not be asked for.
+func chosen(names string) (list []part, err error) {
+	all := parts()
+	if names == "" {
+		return slices.DeleteFunc(all, func(p part) bool { return p.asked }), nil
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		i := slices.IndexFunc(all, func(p part) bool { return p.name == name })
+		if i < 0 {
+			var known []string
+			for _, p := range all {
+				known = append(known, p.name+": "+p.about)
+			}
+			return nil, fmt.Errorf("--part %s: it is one of\n%s", name, strings.Join(known, "\n"))
+		}
+		list = append(list, all[i])
+	}
+	return list, nil
+}
+
+// everything is all that can be measured, once.
+func everything() (list []spec) {
+	for _, p := range parts() {
+		for _, s := range p.specs {
+			if !slices.Contains(list, s) {
+				list = append(list, s)
+			}
+		}
+	}
+	return list
+}
+
+// kind is the table of a spec.
+func (s spec) kind() *kind {
+	switch s.Shape {
+	case "":
+		return bulkRows
+	case growth, idle:
+		return growthRows
+	}
+	return shapeRows
+}
+
+// ofKind are those of list in one table.
+func ofKind(k *kind, list []spec) []spec {
+	return slices.DeleteFunc(slices.Clone(list), func(s spec) bool { return s.kind() != k })
+}
+
+// task is a spec and how it is measured.
+type task struct {
+	spec
+	rounds int
+	run    time.Duration
+	extra  time.Duration
+}
+
+// perTrip is how long a round trip takes, more or less, where so many are wanted.
+const perTrip = 100 * time.Microsecond
+
+// length is how long tasks take, more or less.
+func length(list []task) (d time.Duration) {
+	for _, t := range list {
+		d += time.Duration(t.rounds) * (max(t.run, time.Duration(t.Trips)*perTrip) + t.extra)
+	}
+	return d
+}

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net/netip"
+	"time"
+
+	"github.com/rddp-go/rddp/rdma"
+)
+
+// rdmaEnd is one end of a QP whose completions a goroutine hands to a worker through a channel.
+type rdmaEnd struct {
+	*end
+	qp     *rdma.QP
+	mr     *rdma.MR // to send from, to be written or read into, and the receive buffers
+	remote rdma.STag
+	wcs    chan rdma.WC
+	failed error         // once wcs is closed
+	wrs    []rdma.SendWR // a request, or the answer to one
+	recvs  [rdmaRecvs]rdma.RecvWR
+}
+
+const (
+	rdmaRecvs = 32
+	notice    = 1 // octets of the Send behind a Write
+	mark      = 2 // octets of the Sends before and after the measurement
+)
+
+// room is how long a receive buffer is.
+func (e *rdmaEnd) room() int {
+	if e.Verb == "send" {
+		return max(e.Size, mark)
+	}
+	return mark
+}
+
+// playRDMA measures Sends that are answered by Sends, Writes with notification that are by such Writes, or Reads.
+func playRDMA(e *end, out io.Writer) error {
+	r := &rdmaEnd{end: e, wcs: make(chan rdma.WC, queued)}
+	cq, err := r.connect(out)
+	if err != nil {
+		return err
+	}
+	go r.complete(cq)
+	var rep report
+	c := newCost(e.Busy)
+	if e.Server {
+		err = r.answerAll(c, &rep)
+	} else {
+		err = r.askAll(c, &rep)
+	}
+	if err == nil {
+		err = rep.print(out)
+	}
+	if err == nil && e.Server {
+		if err = r.mark(); err == nil {
+			select {}
+		}
+	}
+	return err
+}
+
+func (e *rdmaEnd) connect(out io.Writer) (*rdma.CQ, error) {
+	link, err := e.open()
+	if err != nil {
+		return nil, err
+	}
+	dev, err := rdma.NewDevice(link, nil)
+	if err != nil {
+		return nil, err
+	}
+	pd := dev.AllocPD()
+	e.mr, err = pd.Register(make([]byte, 2*e.Size+rdmaRecvs*e.room()), rdma.LocalWrite|rdma.RemoteWrite|rdma.RemoteRead, nil)
+	if err != nil {
+		return nil, err
+	}
+	cq, err := dev.CreateCQ(512)
+	if err != nil {
+		return nil, err
+	}
+	if e.qp, err = dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, MaxRecv: rdmaRecvs}); err != nil {
+		return nil, err
+	}
+	for i := range rdmaRecvs {
+		e.recvs[i] = rdma.RecvWR{ID: uint64(i), SGL: []rdma.SGE{e.mr.SGE(2*e.Size+i*e.room(), e.room())}}
+		if err := e.recv(uint64(i)); err != nil {
+			return nil, err
+		}
+	}
+	own := binary.BigEndian.AppendUint32(nil, uint32(e.mr.STag()))
+	theirs, err := e.meet(dev, own, out)
+	if err == nil && len(theirs) != len(own) {
+		err = fmt.Errorf("private data of %d octets", len(theirs))
+	}
+	if err == nil {
+		e.remote = rdma.STag(binary.BigEndian.Uint32(theirs))
+		e.wrs = e.requests()
+	}
+	return cq, err
+}
+
+// meet exchanges private data with the peer.
+func (e *rdmaEnd) meet(dev *rdma.Device, own []byte, out io.Writer) ([]byte, error) {
+	ctx := context.Background()
+	if !e.Server {
+		return e.qp.Connect(ctx, netip.AddrPortFrom(e.Remote, rdma.DefaultPort), own)
+	}
+	l, err := dev.Listen(rdma.DefaultPort)
+	if err != nil {
+		return nil, err
+	}
+	if err := sayReady(out); err != nil {
+		return nil, err
+	}
+	req, err := l.Accept(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return req.PrivateData(), req.Accept(e.qp, own)
+}
+
+// complete is the goroutine that waits for completions.
+func (e *rdmaEnd) complete(cq *rdma.CQ) {
+	defer close(e.wcs)
+	var wcs [queued]rdma.WC
+	for {
+		if e.failed = cq.Wait(context.Background()); e.failed != nil {
+			return
+		}
+		n, err := cq.Poll(wcs[:])
+		for _, wc := range wcs[:n] {
+			if wc.Status != rdma.StatusSuccess {
+				e.failed = fmt.Errorf("a request completed with %v", wc.Status)
+				return
+			}
+			e.wcs <- wc
+		}
+		if e.failed = err; err != nil {
+			return
+		}
+	}
+}
+
+func (e *rdmaEnd) recv(i uint64) error { return e.qp.PostRecv(&e.recvs[i]) }
+
+func (e *rdmaEnd) mark() error {
+	return e.qp.PostSend(&rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Unsignaled, Inline: make([]byte, mark)})
+}
+
+// requests are what is posted for each message.
+func (e *rdmaEnd) requests() []rdma.SendWR {
+	data := []rdma.SGE{e.mr.SGE(0, e.Size)}
+	switch e.Verb {
+	case "send":
+		return []rdma.SendWR{{Op: rdma.OpSend, Flags: rdma.Unsignaled, SGL: data}}
+	case "write":
+		return []rdma.SendWR{
+			{Op: rdma.OpWrite, Flags: rdma.Unsignaled, SGL: data, RemoteSTag: e.remote, RemoteTO: uint64(e.Size)},
+			{Op: rdma.OpSend, Flags: rdma.Unsignaled, Inline: make([]byte, notice)},
+		}
+	}
+	return []rdma.SendWR{{Op: rdma.OpRead, SGL: []rdma.SGE{e.mr.SGE(e.Size, e.Size)}, RemoteSTag: e.remote}}
+}
+
+func (e *rdmaEnd) post() error {
+	_, err := e.qp.PostSendList(e.wrs)
+	return err
+}
+
+// next is the next completion. Its receive buffer is posted again.
+func (e *rdmaEnd) next() (rdma.WC, error) {
+	wc, ok := <-e.wcs
+	if !ok {
+		return wc, e.failed
+	}
+	if wc.Opcode == rdma.WCRecv {
+		return wc, e.recv(wc.ID)
+	}
+	return wc, nil
+}
+
+// exchange is a mark, and the peer's.
+func (e *rdmaEnd) exchange() error {
+	if err := e.mark(); err != nil {
+		return err
+	}
+	_, err := e.next()
+	return err
+}
+
+func (e *rdmaEnd) askAll(c *cost, r *report) error {
+	if err := e.exchange(); err != nil {
+		return err
+	}
+	c.begin()
+	began := time.Now()
+	list := e.newTrips(1)
+	t := &list[0]
+	for now := began; t.more(now, t.n); {
+		if err := e.post(); err != nil {
+			return err
+		}
+		if _, err := e.next(); err != nil {
+			return err
+		}
+		after := time.Now()
+		t.add(after.Sub(now))
+		now = after
+	}
+	r.trips(list, time.Since(began))
+	c.end(r)
+	return e.exchange()
+}
+
+// answerAll ends after the second mark, which playRDMA answers.
+func (e *rdmaEnd) answerAll(c *cost, r *report) error {
+	for marks := 0; ; {
+		wc, err := e.next()
+		if err != nil {
+			return err
+		}
+		if wc.ByteLen != mark {
+			if err := e.post(); err != nil {
+				return err
+			}
+			continue
+		}
+		if marks++; marks == 2 {
+			c.end(r)
+			return nil
+		}
+		c.begin()
+		if err := e.mark(); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/rddp-go/rddp/bench/machine"
+)
+
+// codeLine matches a line of Go that is more than a comment.
+const codeLine = `^[[:space:]]*([^/[:space:]]|/[^/])`
+
+// history answers from the repository in the working directory.
+type history struct {
+	known map[string]bool
+}
+
+func newHistory() *history { return &history{known: make(map[string]bool)} }
+
+// stale reports whether what specs measure has changed since commit, or may have. No specs: nothing measures it any more.
+func (h *history) stale(commit string, about []spec) bool {
+	if len(about) == 0 || strings.HasSuffix(commit, machine.Dirty) || strings.HasPrefix(commit, "-") {
+		return true
+	}
+	var paths []string
+	for _, s := range about {
+		paths = append(paths, s.folders()...)
+	}
+	slices.Sort(paths)
+	paths = slices.Compact(paths)
+	key := commit + " " + strings.Join(paths, " ")
+	old, ok := h.known[key]
+	if !ok {
+		old = changed(commit, paths)
+		h.known[key] = old
+	}
+	return old
+}
+
+// changed reports whether a line of code in one of paths is not as it was in commit.
+func changed(commit string, paths []string) bool {
+	if exec.Command("git", "merge-base", "--is-ancestor", commit, "HEAD").Run() != nil {
+		return true // of another history, or none
+	}
+	if len(paths) == 0 {
+		return false
+	}
+	args := append([]string{"log", "-1", "--format=%H", "-G" + codeLine, commit + "..HEAD", "--"}, paths...)
+	out, err := exec.Command("git", append(args, ":(top,exclude,glob)**/*_test.go")...).Output()
+	return err != nil || len(out) > 0
+}
+
+// folders are those of the code that a spec measures, as git has them. Programs of others have none.
+func (s spec) folders() (list []string) {
+	add := func(dirs ...string) {
+		for _, d := range dirs {
+			list = append(list, ":(top,glob)"+d+"/**/*.go")
+		}
+	}
+	switch s.Peer {
+	case "pump":
+		add("internal/pump")
+	case "sctp":
+		add("sctp")
+	case "ddpbench", "rdma":
+		add("sctp", "ddp", "ddpadapt", "rdma")
+	default:
+		return nil
+	}
+	add("rawio/internal", "rawio/"+s.Link)
+	return append(list, ":(top,glob)rawio/*.go")
+}

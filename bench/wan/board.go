@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/rddp-go/rddp/bench/machine"
+	"github.com/rddp-go/rddp/bench/wan/relay"
+	"github.com/rddp-go/rddp/internal/wan"
+)
+
+// result is what the runs of a stack over a cell have in common.
+type result struct {
+	Stack string
+	Sum   outcome
+	Runs  []float64 // in bulk, Mbit/s of each
+	Late  []string  // why runs did not count
+	Error string
+}
+
+// row is a cell and its results.
+type row struct {
+	Cell    wan.Cell
+	Alone   relay.Hist // the road without a stack
+	Missing uint64
+	Results []*result
+}
+
+// board is all that was measured.
+type board struct {
+	Machine machine.Machine
+	Rows    []*row
+}
+
+// cell measures all stacks over a cell, round by round.
+func (b *board) cell(ctx context.Context, o *options, c *wan.Cell) error {
+	r := &row{Cell: *c}
+	for _, s := range o.stacks {
+		r.Results = append(r.Results, &result{Stack: s})
+	}
+	b.Rows = append(b.Rows, r)
+	var err error
+	if r.Alone, r.Missing, err = alone(ctx, c); err != nil {
+		return err
+	}
+	total := o.transfers
+	if total == 0 {
+		total = c.Transfers()
+	}
+	d := o.time
+	if c.Size == 0 {
+		d = o.bulk
+	}
+	for round := range o.rounds {
+		n := total*(round+1)/o.rounds - total*round/o.rounds
+		for _, res := range r.Results {
+			if err := res.run(ctx, c, o.seed+uint64(round), n, o.tries, d); err != nil {
+				return err
+			}
+			fmt.Fprintf(os.Stderr, "%s round %d: %s\n", c, round+1, res)
+		}
+	}
+	return nil
+}
+
+// run adds a run that counts, the first of so many tries.
+func (res *result) run(ctx context.Context, c *wan.Cell, seed uint64, n, tries int, d time.Duration) error {
+	if res.Error != "" {
+		return nil
+	}
+	for range tries {
+		one, err := measure(ctx, res.Stack, c, seed, n, d)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			res.Error = err.Error()
+			return nil
+		}
+		if err := one.counts(c.RTT); err != nil {
+			res.Late = append(res.Late, err.Error())
+			continue
+		}
+		res.add(c, one, d)
+		return nil
+	}
+	return nil
+}
+
+// none says why there are no figures, or nothing.
+func (res *result) none() string {
+	switch {
+	case res.Error != "":
+		return res.Error
+	case res.Sum.N() > 0 || len(res.Runs) > 0:
+		return ""
+	case len(res.Late) > 0:
+		return "no run counts: " + res.Late[len(res.Late)-1]
+	}
+	return "it was not run"
+}
+
+func (res *result) add(c *wan.Cell, one *outcome, d time.Duration) {
+	s := &res.Sum
+	s.Merge(&one.Sample)
+	if c.Size == 0 {
+		s.Bins = one.Bins
+		res.Runs = append(res.Runs, one.Mbits(0, d))
+	}
+	if s.Resent += one.Resent; one.Resent < 0 {
+		s.Resent = -1
+	}
+	s.Octets += one.Octets
+	s.Wire += one.Wire
+	s.Lost += one.Lost
+	s.Full += one.Full
+	s.Waited.Merge(&one.Waited)
+	s.Late.Merge(&one.Late)
+	s.Canary.Merge(&one.Canary)
+	s.Took += one.Took
+	s.About = one.About
+}
+
+func (res *result) String() string {
+	s := &res.Sum
+	if none := res.none(); none != "" {
+		return fmt.Sprintf("%-16s failed: %s", res.Stack, none)
+	}
+	late := fmt.Sprintf("late %v, canary %v", s.Late.Quantile(0.99), s.Canary.Quantile(0.99))
+	if len(res.Runs) > 0 {
+		return fmt.Sprintf("%-16s %.1f Mbit/s; queue %v; lost %d+%d, resent %d; %s", res.Stack, median(res.Runs), s.Waited.Quantile(0.5), s.Lost, s.Full, s.Resent, late)
+	}
+	return fmt.Sprintf("%-16s n %d first %.1f p50 %.1f p90 %.1f p99 %.1f max %.1f ms; hit %d, cut %d; lost %d+%d, resent %d; queue %v; %s; took %v",
+		res.Stack, s.N(), ms(median(s.First)), ms(s.Quantile(0.5)), ms(s.Quantile(0.9)), ms(s.Quantile(0.99)), ms(s.Quantile(1)), s.Hit, s.Cut,
+		s.Lost, s.Full, s.Resent, s.Waited.Quantile(0.99), late, s.Took.Round(time.Millisecond))
+}
+
+func ms(d time.Duration) float64 { return float64(d) / 1e6 }
+
+// median is the middle of a list, the lower one of two; 0 of none.
+func median[T ~int64 | ~float64](list []T) (m T) {
+	if len(list) == 0 {
+		return m
+	}
+	return slices.Sorted(slices.Values(list))[(len(list)-1)/2]
+}
+
+// failed says whether there is a stack without figures.
+func (b *board) failed() bool {
+	for _, r := range b.Rows {
+		for _, res := range r.Results {
+			if res.none() != "" {
+				return true
+			}
+		}
+	}
+	return false
+}

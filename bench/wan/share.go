@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rddp-go/rddp/bench/wan/relay"
+	"github.com/rddp-go/rddp/internal/wan"
+)
+
+// shared is what stacks made of a road, in bulk, that has one queue for all of them.
+type shared struct {
+	Mbits  []float64
+	Waited relay.Hist
+}
+
+// jain is Jain's index of fairness: 1 where all have the same, 1/n where one has everything.
+func (s *shared) jain() float64 {
+	sum, squares := 0.0, 0.0
+	for _, v := range s.Mbits {
+		sum += v
+		squares += v * v
+	}
+	return sum * sum / (float64(len(s.Mbits)) * squares)
+}
+
+// share runs stacks side by side through one queue, a flow each.
+func share(ctx context.Context, stacks []string, c *wan.Cell, seed uint64, d time.Duration) (*shared, error) {
+	r, err := road(c, seed, len(stacks), true)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	ctx, cancel := context.WithTimeout(ctx, d+patience)
+	defer cancel()
+	r.Start()
+	type got struct {
+		bins []int
+		err  error
+	}
+	all := make([]chan got, len(stacks))
+	for i, stack := range stacks {
+		all[i] = make(chan got, 1)
+		go func() {
+			cr, _, err := ends(ctx, r, &end{Stack: stack, From: 1 + i, Flows: 1, Time: d})
+			if err != nil {
+				all[i] <- got{nil, fmt.Errorf("%s: %w", stack, err)}
+				return
+			}
+			all[i] <- got{cr.Flows[0].Bins, nil}
+		}()
+	}
+	s := &shared{}
+	var errs []error
+	for i := range stacks {
+		g := <-all[i]
+		errs = append(errs, g.err)
+		s.Mbits = append(s.Mbits, (&wan.Sample{Bins: g.bins}).Mbits(0, d))
+	}
+	if err := errors.Join(append(errs, r.Stop())...); err != nil {
+		return nil, err
+	}
+	for i := range stacks {
+		s.Waited.Merge(&r.Counts[relay.Down][1+i].Waited)
+	}
+	if late := r.Late.Quantile(0.99); late > limit(c.RTT) {
+		return nil, fmt.Errorf("the relay was late: one of a hundred packets left more than %v late", late.Round(time.Microsecond))
+	}
+	return s, nil
+}
+
+// runShared runs each set of stacks, which plus signs join, over the cells in bulk.
+func (o *options) runShared(ctx context.Context, cells []wan.Cell, out io.Writer) (failed bool, err error) {
+	t := table{{"RTT, loss", "stacks", "Mbit/s of each", "Jain's index", "queue p50, p99 ms"}}
+	for i := range cells {
+		c := &cells[i]
+		if c.Size != 0 {
+			continue
+		}
+		for _, set := range o.share {
+			stacks := strings.Split(set, "+")
+			for _, s := range stacks {
+				if !slices.Contains(stackNames, s) {
+					return false, fmt.Errorf("no stack %q", s)
+				}
+			}
+			for round := range o.rounds {
+				s, err := share(ctx, stacks, c, o.seed+uint64(round), o.bulk)
+				if err != nil {
+					failed = true
+					t = append(t, []string{roadName(c), set, err.Error(), "", ""})
+					continue
+				}
+				t = append(t, []string{roadName(c), set, strings.Join(texts(s.Mbits, three), ", "), fmt.Sprintf("%.3f", s.jain()),
+					three(ms(s.Waited.Quantile(0.5))) + ", " + three(ms(s.Waited.Quantile(0.99)))})
+			}
+		}
+	}
+	t.write(out)
+	return failed, nil
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/wan"
+)
+
+// gateStack is what the short form compares with TCP CUBIC: our default.
+const gateStack = "udp-newreno"
+
+// shortCell is a cell of the short form, and by how much ours may be worse there: wide, as a gate must not fail by chance.
+type shortCell struct {
+	loss     float64
+	size, n  int
+	p50, p90 float64 // times TCP CUBIC's
+	bulk     float64 // share of TCP CUBIC's throughput
+}
+
+// shortCells are what is wrong today and half as much again. They follow as the stack becomes faster.
+var shortCells = []shortCell{
+	{loss: 0, size: 14_000, n: 300, p50: 3, p90: 3},
+	{loss: 0.01, size: 14_000, n: 300, p50: 3, p90: 4},
+	{loss: 0, size: 100_000, n: 100, p50: 4, p90: 4},
+	{loss: 0.01, size: 100_000, n: 60, p50: 3, p90: 6},
+	{loss: 0, bulk: 0.5},
+}
+
+const (
+	shortBulk = 3 * time.Second
+	// No cell begins after shortTime, and none is tried twice after half of that.
+	shortTime = 26 * time.Second
+)
+
+// short runs the short form. It fails where a ratio is exceeded, a run fails, or less than half of the cells count.
+func (b *board) short(ctx context.Context, o *options, out io.Writer) (failed bool, err error) {
+	o.stacks, o.rounds, o.tries, o.time = []string{"tcp-cubic", gateStack}, 1, 2, 10*time.Second
+	judged, began := 0, time.Now()
+	for _, s := range shortCells {
+		switch took := time.Since(began); {
+		case took > shortTime:
+			fmt.Fprintf(out, "%s at %g %% loss: there was no time left\n", wan.SizeName(s.size), 100*s.loss)
+			continue
+		case took > shortTime/2:
+			o.tries = 1
+		}
+		c := o.cell
+		c.RTT, c.Loss, c.Size, c.Rate = 20*time.Millisecond, s.loss, s.size, int64(o.mbits*1e6/8)
+		o.transfers, o.bulk = s.n, shortBulk
+		if err := b.cell(ctx, o, &c); err != nil {
+			return true, err
+		}
+		r := b.Rows[len(b.Rows)-1]
+		text, exceeded, counts := s.judge(r)
+		if counts {
+			judged++
+		}
+		failed = failed || exceeded
+		fmt.Fprintf(out, "%s: %s\n", &r.Cell, text)
+		for _, res := range r.Results {
+			failed = failed || res.Error != ""
+		}
+	}
+	if 2*judged < len(shortCells) {
+		fmt.Fprintf(out, "%d of %d cells count: the machine had too much else to do\n", judged, len(shortCells))
+		failed = true
+	}
+	return failed, nil
+}
+
+// judge says whether ours is worse than the cell allows.
+func (s *shortCell) judge(r *row) (text string, exceeded, counts bool) {
+	peer, own := r.result("tcp-cubic"), r.result(gateStack)
+	if peer == nil || own == nil {
+		for _, res := range r.Results {
+			if none := res.none(); none != "" {
+				text += res.Stack + ": " + none + "; "
+			}
+		}
+		return text + "not judged", false, false
+	}
+	if s.size == 0 {
+		ratio := median(own.Runs) / median(peer.Runs)
+		return fmt.Sprintf("%.2f of TCP CUBIC's throughput, at least %g", ratio, s.bulk), ratio < s.bulk, true
+	}
+	p50, in50 := wan.Ratio(&own.Sum.Sample, &peer.Sum.Sample, 0.5, 0, 1)
+	p90, in90 := wan.Ratio(&own.Sum.Sample, &peer.Sum.Sample, 0.9, 0, 1)
+	return fmt.Sprintf("%.2f times TCP CUBIC's p50 (%.2f-%.2f), at most %g; %.2f its p90 (%.2f-%.2f), at most %g",
+		p50, in50.Low, in50.High, s.p50, p90, in90.Low, in90.High, s.p90), in50.Low > s.p50 || in90.Low > s.p90, true
+}

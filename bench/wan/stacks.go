@@ -1,0 +1,343 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"maps"
+	"math/big"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/pion/logging"
+	pion "github.com/pion/sctp"
+	"github.com/quic-go/quic-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/rddp-go/rddp/bench/wan/relay"
+	"github.com/rddp-go/rddp/internal/wan"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/raw"
+	"github.com/rddp-go/rddp/rawio/udp"
+	"github.com/rddp-go/rddp/sctp"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/cc"
+)
+
+// stack makes the connections of a kind. Flow i is between the i-th addresses.
+type stack interface {
+	listen(flow int) (accept func() (conn, error), err error)
+	dial(flow int) (conn, error)
+	about() string // what is to be known of it, once it has run
+}
+
+// stackNames are all stacks, peers first; ours over either link with each controller.
+var stackNames = func() []string {
+	list := []string{"tcp-cubic", "tcp-bbr", "quic-go", "pion"}
+	for _, link := range []string{"udp-", "raw-"} {
+		for _, c := range slices.Sorted(maps.Keys(wan.Controllers)) {
+			list = append(list, link+c)
+		}
+	}
+	return list
+}()
+
+// ours says whether a stack is this project's.
+func ours(name string) bool {
+	return strings.HasPrefix(name, "udp-") || strings.HasPrefix(name, "raw-")
+}
+
+func stackOf(e *end) (stack, error) {
+	kind, control, _ := strings.Cut(e.Stack, "-")
+	switch {
+	case !slices.Contains(stackNames, e.Stack):
+	case kind == "tcp":
+		return &tcpStack{control: control}, nil
+	case kind == "quic":
+		return newQUIC()
+	case kind == "pion":
+		return pionStack{}, nil
+	default:
+		return &ourStack{link: kind, factory: wan.Controllers[control]}, nil
+	}
+	return nil, fmt.Errorf("no stack %q; there are %s", e.Stack, strings.Join(stackNames, ", "))
+}
+
+const port = 5001
+
+// Streams of octets.
+type stream struct {
+	net.Conn
+	count func() int64
+}
+
+func (s stream) write(b []byte) error {
+	_, err := s.Write(b)
+	return err
+}
+func (s stream) read(b []byte) (int, error) { return s.Read(b) }
+func (s stream) resent() int64              { return s.count() }
+
+// noControl begins what is said where the kernel lacks a congestion control.
+const noControl = "this kernel has no"
+
+type tcpStack struct {
+	control string
+	version string
+}
+
+// with sets the congestion control of a socket.
+func (s *tcpStack) with(_, _ string, c syscall.RawConn) (err error) {
+	if e := c.Control(func(fd uintptr) {
+		err = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, s.control)
+	}); e != nil {
+		return e
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s for TCP: %w", noControl, s.control, err)
+	}
+	return nil
+}
+
+func (s *tcpStack) listen(flow int) (func() (conn, error), error) {
+	cfg := net.ListenConfig{Control: s.with}
+	cfg.SetMultipathTCP(false)
+	l, err := cfg.Listen(context.Background(), "tcp4", netip.AddrPortFrom(relay.Server(flow), port).String())
+	if err != nil {
+		return nil, err
+	}
+	return func() (conn, error) {
+		c, err := l.Accept()
+		if err != nil {
+			return nil, err
+		}
+		return stream{c, func() int64 { return s.resent(c.(*net.TCPConn)) }}, nil
+	}, nil
+}
+
+func (s *tcpStack) dial(flow int) (conn, error) {
+	d := net.Dialer{Control: s.with, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(relay.Client(flow), 0))}
+	c, err := d.Dial("tcp4", netip.AddrPortFrom(relay.Server(flow), port).String())
+	return stream{c, nil}, err
+}
+
+// resent reads how many segments the kernel has sent again, and which BBR it has: the one of 2016 tells five words
+// about itself, later ones more.
+func (s *tcpStack) resent(c *net.TCPConn) (n int64) {
+	n = -1
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return n
+	}
+	raw.Control(func(fd uintptr) {
+		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			n = int64(info.Total_retrans)
+		}
+		if s.control != "bbr" {
+			return
+		}
+		var info [64]uint32
+		size := uint32(unsafe.Sizeof(info))
+		_, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.IPPROTO_TCP, unix.TCP_CC_INFO, uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
+		switch {
+		case e != 0:
+			s.version = "a BBR that tells nothing of itself"
+		case size <= 20:
+			s.version = "BBR v1 (tells 5 words of itself, as mainline's)"
+		default:
+			s.version = fmt.Sprintf("a BBR later than v1 (tells %d words of itself)", size/4)
+		}
+	})
+	return n
+}
+
+func (s *tcpStack) about() string { return s.version }
+
+// QUIC.
+type quicStack struct{ tls *tls.Config }
+
+func newQUIC() (*quicStack, error) {
+	os.Setenv("QUIC_GO_DISABLE_GSO", "true") // as for all here
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	t := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(24 * time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, t, t, &key.PublicKey, key)
+	if err != nil {
+		return nil, err
+	}
+	return &quicStack{&tls.Config{NextProtos: []string{"bench"}, InsecureSkipVerify: true,
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}}, nil
+}
+
+type quicConn struct {
+	c *quic.Conn
+	*quic.Stream
+}
+
+func (q quicConn) write(b []byte) error {
+	_, err := q.Write(b)
+	return err
+}
+func (q quicConn) read(b []byte) (int, error) { return q.Read(b) }
+func (q quicConn) resent() int64              { return int64(q.c.ConnectionStats().PacketsLost) }
+
+func (s *quicStack) socket(a netip.Addr) (*net.UDPConn, error) {
+	return net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, port)))
+}
+
+func (s *quicStack) listen(flow int) (func() (conn, error), error) {
+	sock, err := s.socket(relay.Server(flow))
+	if err != nil {
+		return nil, err
+	}
+	l, err := quic.Listen(sock, s.tls, nil)
+	if err != nil {
+		return nil, err
+	}
+	return func() (conn, error) {
+		c, err := l.Accept(context.Background())
+		if err != nil {
+			return nil, err
+		}
+		st, err := c.AcceptStream(context.Background())
+		return quicConn{c, st}, err
+	}, nil
+}
+
+func (s *quicStack) dial(flow int) (conn, error) {
+	sock, err := s.socket(relay.Client(flow))
+	if err != nil {
+		return nil, err
+	}
+	c, err := quic.Dial(context.Background(), sock, net.UDPAddrFromAddrPort(netip.AddrPortFrom(relay.Server(flow), port)), s.tls, nil)
+	if err != nil {
+		return nil, err
+	}
+	st, err := c.OpenStreamSync(context.Background())
+	return quicConn{c, st}, err
+}
+
+func (s *quicStack) about() string { return "" }
+
+// pion/sctp over a connected UDP socket. It does not say what it has sent again.
+type pionStack struct{}
+
+type pionConn struct{ *pion.Stream }
+
+func (p pionConn) write(b []byte) error {
+	_, err := p.Write(b)
+	return err
+}
+func (p pionConn) read(b []byte) (int, error) { return p.Read(b) }
+func (p pionConn) resent() int64              { return -1 }
+
+// pionMTU is the longest SCTP packet in UDP that the road takes.
+const pionMTU = relay.MTU - 20 - 8
+
+func (pionStack) config(own, peer netip.Addr) (cfg pion.Config, err error) {
+	sock, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(own, port)), net.UDPAddrFromAddrPort(netip.AddrPortFrom(peer, port)))
+	return pion.Config{NetConn: sock, LoggerFactory: logging.NewDefaultLoggerFactory(), BlockWrite: true, MTU: pionMTU, MaxMessageSize: longestAnswer}, err
+}
+
+func (s pionStack) listen(flow int) (func() (conn, error), error) {
+	cfg, err := s.config(relay.Server(flow), relay.Client(flow))
+	if err != nil {
+		return nil, err
+	}
+	return func() (conn, error) {
+		a, err := pion.ServerWithOptions(cfg)
+		if err != nil {
+			return nil, err
+		}
+		st, err := a.AcceptStream()
+		return pionConn{st}, err
+	}, nil
+}
+
+func (s pionStack) dial(flow int) (conn, error) {
+	cfg, err := s.config(relay.Client(flow), relay.Server(flow))
+	if err != nil {
+		return nil, err
+	}
+	a, err := pion.ClientWithOptions(cfg)
+	if err != nil {
+		return nil, err
+	}
+	st, err := a.OpenStream(0, pion.PayloadTypeWebRTCBinary)
+	return pionConn{st}, err
+}
+
+func (pionStack) about() string { return "" }
+
+// Ours, over UDP or raw, with the defaults.
+type ourStack struct {
+	link    string
+	factory cc.Factory
+}
+
+// ourPort is another for each flow: raw sockets claim ports for the whole host.
+func ourPort(flow int) uint16 { return port + uint16(flow) }
+
+type ourConn struct{ *sctp.Conn }
+
+func (c ourConn) write(b []byte) error {
+	_, err := c.WriteMsg(b, sctp.SendInfo{})
+	return err
+}
+func (c ourConn) read(b []byte) (int, error) {
+	n, _, err := c.ReadMsg(b)
+	return n, err
+}
+func (c ourConn) resent() int64 { return int64(c.Stats().Retransmits) }
+
+func (s *ourStack) transport(a netip.Addr) (t *sctp.Transport, cfg *sctp.Config, err error) {
+	var link rawio.Link
+	if s.link == "udp" {
+		link, err = udp.Open(udp.Config{Local: a, NoOffload: true})
+	} else {
+		link, err = raw.Open(raw.Config{Local: a})
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err = sctp.NewTransport(link, nil)
+	return t, &sctp.Config{Config: assoc.Config{NewController: s.factory}}, err
+}
+
+func (s *ourStack) listen(flow int) (func() (conn, error), error) {
+	t, cfg, err := s.transport(relay.Server(flow))
+	if err != nil {
+		return nil, err
+	}
+	l, err := t.Listen(ourPort(flow), cfg)
+	if err != nil {
+		return nil, err
+	}
+	return func() (conn, error) {
+		c, err := l.Accept(context.Background())
+		return ourConn{c}, err
+	}, nil
+}
+
+func (s *ourStack) dial(flow int) (conn, error) {
+	t, cfg, err := s.transport(relay.Client(flow))
+	if err != nil {
+		return nil, err
+	}
+	c, err := t.Dial(context.Background(), netip.AddrPortFrom(relay.Server(flow), ourPort(flow)), cfg)
+	return ourConn{c}, err
+}
+
+func (s *ourStack) about() string { return "" }

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/wan"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// virtual is what came of a cell in virtual time. The same code, flags and seed give the same figures.
+type virtual struct {
+	Cell, Controller          string
+	Flows                     int
+	First, P50, P90, P99, Max float64 `json:",omitempty"` // ms
+	Mbits                     float64 `json:",omitempty"` // of a flow
+	Hit                       int     // transfers during which a packet was lost
+}
+
+// What a run in virtual time makes.
+const (
+	virtualFlows   = 10_000
+	virtualShort   = 100
+	virtualBulks   = 10 // flows in bulk, for a thousand of others
+	shortBulkFlows = 2
+	afterFirst     = 4 // transfers of a flow, the first aside
+	afterFirstLong = 1
+)
+
+// shortGrid is the part of the grid that the short form goes over.
+func shortGrid(c *wan.Cell) bool {
+	return (c.RTT == 20*time.Millisecond || c.RTT == 100*time.Millisecond && c.Loss == 0) && c.Size != 1_000_000
+}
+
+// runVirtual goes over the grid in virtual time, with each controller that a chosen stack of ours has.
+func (o *options) runVirtual(ctx context.Context, cells []wan.Cell, out io.Writer) (failed bool, err error) {
+	var old []virtual
+	if o.against != "" {
+		b, err := os.ReadFile(o.against)
+		if err != nil {
+			return false, err
+		}
+		if err := json.Unmarshal(b, &old); err != nil {
+			return false, fmt.Errorf("%s: %w", o.against, err)
+		}
+	}
+	var list []virtual
+	fmt.Fprintln(out, "| RTT/loss/size | controller | flows | first p50 | p50 | p90 | p99 | max | met a loss |\n|---|---|---|---|---|---|---|---|---|")
+	for i := range cells {
+		c := &cells[i]
+		if o.short && !shortGrid(c) {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(wan.Controllers)) {
+			if !slices.ContainsFunc(o.stacks, func(s string) bool { return ours(s) && s[len("udp-"):] == name }) {
+				continue
+			}
+			if ctx.Err() != nil {
+				return true, ctx.Err()
+			}
+			v, err := o.virtualCell(c, name)
+			if err != nil {
+				fmt.Fprintf(out, "%s, %s: %v\n", c, name, err)
+				failed = true
+				continue
+			}
+			fmt.Fprintln(out, v)
+			for _, text := range v.worse(old) {
+				fmt.Fprintf(out, "%s, %s: %s\n", c, name, text)
+				failed = true
+			}
+			list = append(list, *v)
+		}
+	}
+	if o.json == "" {
+		return failed, nil
+	}
+	b, err := json.MarshalIndent(list, "", "\t")
+	if err != nil {
+		return failed, err
+	}
+	return failed, os.WriteFile(o.json, append(b, '\n'), 0o644)
+}
+
+func (o *options) virtualCell(c *wan.Cell, controller string) (*virtual, error) {
+	flows, transfers, bulk := virtualFlows, afterFirst, o.bulk
+	if o.short {
+		flows, bulk = virtualShort, 10*time.Second
+	}
+	if o.transfers > 0 {
+		flows = o.transfers
+	}
+	if c.Size > 100_000 {
+		transfers = afterFirstLong
+	}
+	if c.Size == 0 {
+		if flows = virtualBulks; o.short {
+			flows = shortBulkFlows
+		}
+	}
+	s, err := wan.Virtual(c, &assoc.Config{NewController: wan.Controllers[controller]}, o.seed, flows, transfers, bulk)
+	if err != nil {
+		return nil, err
+	}
+	v := &virtual{Cell: c.String(), Controller: controller, Flows: flows, Hit: s.Hit}
+	if c.Size == 0 {
+		v.Mbits = s.Mbits(0, bulk) / float64(flows)
+		return v, nil
+	}
+	v.First = ms(median(s.First))
+	v.P50, v.P90, v.P99, v.Max = ms(s.Quantile(0.5)), ms(s.Quantile(0.9)), ms(s.Quantile(0.99)), ms(s.Quantile(1))
+	return v, nil
+}
+
+func (v *virtual) String() string {
+	if v.Mbits > 0 {
+		return fmt.Sprintf("| %s | %s | %d | | %s Mbit/s | | | | |", v.Cell, v.Controller, v.Flows, three(v.Mbits))
+	}
+	return fmt.Sprintf("| %s | %s | %d | %s | %s | %s | %s | %s | %d |", v.Cell, v.Controller, v.Flows, three(v.First), three(v.P50), three(v.P90),
+		three(v.P99), three(v.Max), v.Hit)
+}
+
+// worse compares with what a run of as many flows had before. Losses fall elsewhere when code changes, so that the
+// tails need room, the more the fewer transfers they are of.
+func (v *virtual) worse(old []virtual) (list []string) {
+	i := slices.IndexFunc(old, func(o virtual) bool { return o.Cell == v.Cell && o.Controller == v.Controller && o.Flows == v.Flows })
+	if i < 0 {
+		return nil
+	}
+	o := &old[i]
+	tail := 1.1
+	if v.Flows < virtualFlows {
+		tail = 1.5
+	}
+	for _, x := range []struct {
+		what        string
+		now, then   float64
+		most, slack float64
+	}{
+		{"first", v.First, o.First, 1.1, 0.3}, {"p50", v.P50, o.P50, 1.1, 0.3}, {"p90", v.P90, o.P90, max(1.2, tail-0.2), 0.3}, {"p99", v.P99, o.P99, tail, 0.3},
+		{"time for a bit", 1 / max(v.Mbits, 1e-9), 1 / max(o.Mbits, 1e-9), 1.15, 0},
+	} {
+		if x.now > x.then*x.most+x.slack {
+			list = append(list, fmt.Sprintf("%s is %.2f times what it was", x.what, x.now/x.then))
+		}
+	}
+	return list
+}

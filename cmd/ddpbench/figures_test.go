@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/simlink"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/simnet"
+)
+
+var serverAddr, clientAddr = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+
+// runs one end of the tool over a simulated network.
+func runs(ctx context.Context, t *testing.T, n *simlink.Net, addr netip.Addr, out io.Writer, args ...string) int {
+	o, err := parse(args, io.Discard)
+	must.OK(t, err)
+	o.link.Opener = func(bool) (rawio.Link, error) { return n.Link(addr), nil }
+	return o.execute(ctx, out, out)
+}
+
+// phase is a part of a run: so many round trips of the same length.
+type phase struct {
+	rtt   time.Duration
+	trips int
+}
+
+// follow gives the path the round trips of each phase in turn, from the end of the set-up on, which takes three. A change comes just before
+// the last packet of a phase is answered, so that it is true for the next one. No length: nothing passes for so many ms.
+func follow(n *simlink.Net, phases []phase) {
+	at := 3 * phases[0].rtt
+	for _, p := range phases {
+		set := func() { n.Connect(serverAddr, clientAddr, simnet.Params{Delay: p.rtt / 2}) }
+		if p.rtt == 0 {
+			set, p.rtt = func() { n.Partition(serverAddr, clientAddr) }, time.Millisecond
+			time.AfterFunc(at+time.Duration(p.trips)*p.rtt, func() { n.Heal(serverAddr, clientAddr) })
+		}
+		if at == 3*phases[0].rtt {
+			set()
+		} else {
+			time.AfterFunc(at-time.Microsecond, set)
+		}
+		at += time.Duration(p.trips) * p.rtt
+	}
+}
+
+// A client measures a server over a path of known delay, in virtual time, with one message under way at a time: so each figure is known,
+// from latencies but for the digits that the histogram does not keep (0.05 %).
+func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
+	const ms, us = time.Millisecond, time.Microsecond
+	spaces := regexp.MustCompile(`[ \t]+`)
+	unknown := regexp.MustCompile(`(?m)[\d.]+ s user, [\d.]+ s system | \(\d+%\)|^ Allocations .*\n|"cpu_user.*[\d.]+}|10.0.0.2:\d+|^-+\n|.*"type":"serving"}\n`)
+	halved, quick := []phase{{10 * ms, 50}, {5 * ms, 100}}, []phase{{100 * us, 50}, {50 * us, 50}}
+	tail := []phase{{10 * ms, 985}, {20 * ms, 12}, {40 * ms, 2}, {80 * ms, 1}}
+	for _, tt := range []struct {
+		args         string
+		phases       []phase
+		want, server string // from the results on
+	}{
+		{"send --lat -n 1000", tail, ` 2 1000 4997.12 40009.73 5001.22 5124.15 1399.54 10002.43 20004.86
+ Packets : 1002 out, 1002 in; DATA chunks: 1002 out, 1001 in
+ Retransmissions : 0 DATA chunks, 0 fast recoveries, 0 timeouts; 0 duplicates in
+ SACKs : 1000 out, 1001 in
+ Link : raw; batches: 1002 out, 1001 in; 0 packets refused, 0 dropped
+ Path : cwnd 131000[B], SRTT 36471[usec], MTU 65515[B]
+ CPU : in 10.330 s, this end
+`, `{"bytes":2,"client":"","iterations":1000,"qps":1,"seconds":10.285,"test":"Send Latency","type":"run"}`},
+		{"read --lat -n 1000", tail, " 2 1000 9994.24 80019.46 10002.43 10248.29 2799.09 20004.86 40009.73\n", ""},
+		{"write --lat -n 100 --json --verify", []phase{{10 * ms, 100}}, `{"bytes":2,"iterations":100,"p999_us":5001.2155,"p99_us":5001.2155,"t_avg_us":4999.168,"t_max_us":5001.2155,"t_min_us":4997.12,"t_stdev_us":0,"t_typical_us":5001.2155,"tps":100.016643,"type":"result"}
+{"bad":0,"both_ends":false,"link":"raw","type":"summary","usage":{"packets_out":103,"packets_in":103,"data_chunks_out":202,"data_chunks_in":202,"retransmits":0,"fast_retransmits":0,"timeouts":0,"duplicates_in":0,"sacks_out":101,"sacks_in":101,"link_batches_out":103,"link_batches_in":101,"link_refused":0,"link_dropped":0,"paths":[{"cwnd":131000,"srtt_us":10000,"mtu":65515}],"seconds":1.01,}
+`, `{"bad":0,"bytes":2,"client":"","iterations":100,"qps":1,"seconds":1,"test":"RDMA_Write Latency","type":"run"}`},
+		{"send --lat -n 10", []phase{{10 * ms, 5}, {0, 500}, {10 * ms, 100}}, ` 2 10 4997.12 505151.49 5001.22 55001.29 150006.37 505151.49 505151.49
+ Packets : 13 out, 13 in; DATA chunks: 13 out, 11 in
+ Retransmissions : 1 DATA chunks, 0 fast recoveries, 1 timeouts; 0 duplicates in
+`, ""},
+		{"read --lat -D 1 --interval 0.25", halved, ` 2 25 10000.00 100.00 
+ 2 25 10000.00 100.00 
+ 2 50 5000.00 200.00 
+ 2 50 5000.00 200.00 
+ 2 150 6665.56 150.02 
+ Latency[usec] : min 4997.12, 50% 5001.22, 99% 10002.43, 99.9% 10002.43, max 10002.43
+`, ""},
+		{"write --lat -D 1 --interval 0.25 --json", halved, `{"bytes":2,"iterations":25,"t_avg_us":5000,"tps":100,"type":"interval"}
+{"bytes":2,"iterations":25,"t_avg_us":5000,"tps":100,"type":"interval"}
+{"bytes":2,"iterations":50,"t_avg_us":2500,"tps":200,"type":"interval"}
+{"bytes":2,"iterations":50,"t_avg_us":2500,"tps":200,"type":"interval"}
+{"bytes":2,"iterations":150,"p999_us":5001.2155,"p99_us":5001.2155,"t_avg_us":3332.7785,"t_max_us":5001.2155,"t_min_us":2498.56,"t_stdev_us":1178.315,"t_typical_us":2500.6075,"tps":150.024964,"type":"result"}
+`, ""},
+		{"read -t 1 -n 100 -s 60000", quick, " 60000 100 1144.41 762.94 0.013333\n",
+			`{"bw_avg_MBps":765.49109,"bytes":60000,"client":"","iterations":100,"qps":1,"seconds":0.007475,"test":"RDMA_Read BW","type":"run"}`},
+		{"read -t 1 -n 100 -s 60000 -b", quick, " 60000 100 2288.82 1528.43 0.026711\n",
+			`{"bw_avg_MBps":1530.98218,"bytes":60000,"client":"","iterations":200,"qps":1,"seconds":0.007475,"test":"RDMA_Read Bidirectional BW","type":"run"}`},
+		{"read -t 1 -n 100 -s 20000 -q 2 --own", []phase{{100 * us, 53}, {50 * us, 50}}, ` 20000 200 762.94 508.63 0.026667
+ Packets : 204 out, 202 in; DATA chunks: 204 out, 202 in
+ Retransmissions : 0 DATA chunks, 0 fast recoveries, 0 timeouts; 0 duplicates in
+ SACKs : 200 out, 202 in
+ Link : raw; batches: 204 out, 101 in; 0 packets refused, 0 dropped
+ Path : cwnd 131000[B], SRTT 50[usec], MTU 65515[B]
+ Path : cwnd 131000[B], SRTT 50[usec], MTU 65515[B]
+`, ""},
+		{"read -t 1 -D 1 --interval 0.25 -s 60000", halved, ` 60000 25 0.00 5.72 0.000100
+ 60000 25 0.00 5.72 0.000100
+ 60000 50 0.00 11.44 0.000200
+ 60000 50 0.00 11.44 0.000200
+ 60000 150 0.00 8.58 0.000150
+`, ""},
+		{"send -t 1 -D 1 --interval 0.5 -s 60000 --json", halved, `{"bw_avg_MBps":5.722046,"bw_peak_MBps":0,"bytes":60000,"iterations":50,"msg_rate_Mpps":0.0001,"type":"interval"}
+{"bw_avg_MBps":11.444092,"bw_peak_MBps":0,"bytes":60000,"iterations":100,"msg_rate_Mpps":0.0002,"type":"interval"}
+{"bw_avg_MBps":8.540367,"bw_peak_MBps":0,"bytes":60000,"iterations":150,"msg_rate_Mpps":0.000149,"type":"result"}
+`, ""},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := simlink.New(1)
+				follow(n, tt.phases)
+				serving, stop := context.WithCancel(t.Context())
+				served := make(chan int)
+				var said, out strings.Builder
+				go func() { served <- runs(serving, t, n, serverAddr, &said, "write", "--json") }()
+				synctest.Wait()
+				code := runs(t.Context(), t, n, clientAddr, &out, append(strings.Fields(tt.args), serverAddr.String())...)
+				stop()
+				if failed := <-served; code != exitWell || failed != exitWell {
+					t.Errorf("exit %d, of the server %d", code, failed)
+				}
+				synctest.Wait()
+				got := out.String()
+				for _, head := range []string{resultHeader, latencyHeader, durationHeader, "\"type\":\"start\",\"verb\""} {
+					if _, rest, found := strings.Cut(got, head); found {
+						got = rest
+					}
+				}
+				if tt.want[0] == '{' {
+					_, got, _ = strings.Cut(got, "\n")
+				}
+				if got = unknown.ReplaceAllString(spaces.ReplaceAllString(got, " "), ""); !strings.HasPrefix(got, tt.want) {
+					t.Errorf("got\n%s\nwant\n%s", got, tt.want)
+				}
+				if got := strings.TrimSpace(unknown.ReplaceAllString(said.String(), "")); tt.server != "" && got != tt.server {
+					t.Errorf("the server says\n%s\nwant\n%s", got, tt.server)
+				}
+			})
+		})
+	}
+}
+
+// What ends a run, and when, and what both ends say then.
+func TestRunEndsWhenItIsToAndBothEndsSayHow(t *testing.T) {
+	const ms = time.Millisecond
+	for _, tt := range []struct {
+		name, args string
+		cut, stop  time.Duration // when nothing passes any more, and when the client gets a ^C
+		exit, want string        // how the client ends, and its last line
+		server     string        // what is wrong in the server's eyes
+	}{
+		{"nobody answers", "write --timeout 1.5", 1, 0, "exit 1 after 1.5s",
+			"ddpbench: no answer: check the address, that the server runs with the same --link and --port, and firewalls in between", ""},
+		{"interrupted before anything was measured", "write", 0, 15 * ms, "exit 2 after 15ms", "ddpbench: interrupted before anything was measured", ""},
+		{"interrupted, and the server does not answer the end", "read -D 600 -t 1", 1003 * ms, 2003 * ms, "exit 2 after 7.003s",
+			"ddpbench: the peer does not answer the end of the run", "the client has been silent for 1m0s"},
+		{"interrupted in the middle of all sizes", "read -a -n 100 -t 1", 0, 15_050 * ms, "exit 0 after 15.3s", strings.TrimSuffix(resultLine, "\n"), ""},
+		{"the client falls silent", "write -D 600 -t 1", 1003 * ms, 0, "exit 2 after 6m4s",
+			"ddpbench: the session has ended: rdmap: stream lost: sctp: peer unreachable: retransmission limit exceeded", "the client has been silent for 1m0s"},
+		{"longer than a client may be silent", "send --lat -D 130", 0, 0, "exit 0 after 2m10.5s", strings.TrimSuffix(resultLine, "\n"), ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := simlink.New(1)
+				n.Connect(serverAddr, clientAddr, simnet.Params{Delay: 50 * ms})
+				serving, end := context.WithCancel(t.Context())
+				served := make(chan int)
+				var said, out strings.Builder
+				go func() { served <- runs(serving, t, n, serverAddr, &said, "write", "--json") }()
+				synctest.Wait()
+				ctx, interrupt := context.WithCancel(t.Context())
+				defer interrupt()
+				if tt.cut > 0 {
+					time.AfterFunc(tt.cut, func() { n.Partition(serverAddr, clientAddr) })
+				}
+				if tt.stop > 0 {
+					time.AfterFunc(tt.stop, interrupt)
+				}
+				begun := time.Now()
+				code := runs(ctx, t, n, clientAddr, &out, append(strings.Fields(tt.args), serverAddr.String())...)
+				lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+				if exit := fmt.Sprintf("exit %d after %v", code, time.Since(begun)); exit != tt.exit || lines[len(lines)-1] != tt.want {
+					t.Errorf("%s, want %s\n%s", exit, tt.exit, &out)
+				}
+				time.Sleep(2 * idleTimeout)
+				end()
+				<-served
+				synctest.Wait()
+				if got := strings.Contains(said.String(), `"error":`); got != (tt.server != "") || !strings.Contains(said.String(), tt.server) {
+					t.Errorf("the server says\n%s", &said)
+				}
+			})
+		})
+	}
+}
+
+// A run whose QPs do not all come is given up.
+func TestIncompleteRunIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newLab(t)
+		c := x.client(t, "write", "-q", "2")
+		e, err := newEngine(c.dev, c.params, true)
+		must.OK(t, err)
+		defer e.close()
+		l, err := e.addLane(0)
+		must.OK(t, err)
+		h := hello{params: e.params, run: 1, target: l.own}
+		if _, err := l.qp.Connect(t.Context(), x.to, h.encode()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(joinTimeout - time.Millisecond)
+		synctest.Wait()
+		early := x.out.String()
+		time.Sleep(2 * time.Millisecond)
+		synctest.Wait()
+		if early != "" || !strings.Contains(x.out.String(), "not all of its 2 QPs have come within 10s") {
+			t.Errorf("the server says %q, and then %q", early, x.out)
+		}
+	})
+}

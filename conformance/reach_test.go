@@ -1,0 +1,13 @@
+package conformance
+
+import "testing"
+
+// What a test cites a row for is in reach of a program: a codec that nobody calls holds no row.
+func TestCitedCodeIsInReach(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles every package")
+	}
+	if err := CitedOutOfReach(".."); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,138 @@
+package ddpadapt
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// pending lets a peer initiate a session on a stream and returns it.
+func (e *end) pending(id wire.StreamID) *Session {
+	e.Helper()
+	e.peer(id, "0 initiate")
+	return e.expect(EventInitiate)[0].Session
+}
+
+// A DDP-SSN is compared modulo 2^16: 32766 ahead is the most that the messages in flight can explain, and
+// what is further ahead lies behind.
+func TestEdgesOfTheSSNWindow(t *testing.T) {
+	// req 5043-10-6, 5043-10-9
+	for _, row := range []struct {
+		ahead uint16
+		fault Fault
+	}{{0, 0}, {1, 0}, {32766, 0}, {32767, FaultWindowSSN}, {32768, FaultDuplicateSSN}, {32769, FaultDuplicateSSN}, {65535, FaultDuplicateSSN}} {
+		b := newEnd(t, newFake(), Config{})
+		b.expect(EventUp)
+		s := b.pending(1)
+		u := b.stream(8)
+		must.OK(t, s.Accept(0, u.Stream, nil))
+		ppid, seg := encode(fmt.Sprintf("%d segment x", 1+row.ahead))
+		b.inject(1, ppid, wire.FlagU, seg)
+		var got Fault
+		if ev, ok := b.PollEvent(); ok {
+			if e, ok := ev.Err.(*TerminatedError); ok {
+				got = e.Cause.(*SequenceError).Fault
+			}
+		}
+		if got != row.fault {
+			t.Errorf("%d ahead: %v, want %v", row.ahead, got, row.fault)
+		}
+	}
+}
+
+// Nothing is placed behind a message that will end the session, also where DDP-SSNs wrap between two such
+// messages.
+func TestNothingIsPlacedBehindTheFirstFaultAcrossTheWrap(t *testing.T) {
+	// req 5043-6.1-2
+	b := newEnd(t, newFake(), Config{})
+	b.expect(EventUp)
+	s := b.pending(1)
+	u := b.stream(0)
+	mem := make([]byte, 8)
+	reg, err := b.table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(mem), Access: ddp.RemoteWrite})
+	must.OK(t, err)
+	must.OK(t, s.Accept(0, u.Stream, nil))
+	write := func(ssn uint16, payload string) {
+		t.Helper()
+		var h [ddp.MaxHeaderLen]byte
+		n := ddp.Tagged{Last: true, STag: reg.STag()}.Put(h[:])
+		seg := append([]byte{byte(ssn >> 8), byte(ssn)}, h[:n]...)
+		if v := b.inject(1, PPIDSegment, wire.FlagU, append(seg, payload...)); v != assoc.Consumed {
+			t.Fatalf("DDP-SSN %d: verdict %d", ssn, v)
+		}
+	}
+	for ssn := 1; ssn < 65530; ssn++ {
+		write(uint16(ssn), "")
+	}
+	write(1, "early") // 65530 is missing
+	if string(mem[:5]) != "early" {
+		t.Fatal("a segment out of order is not placed")
+	}
+	b.peer(1, "3 accept", "65535 accept") // both out of place, the later one first
+	write(65534, "front")
+	if string(mem[:5]) != "front" {
+		t.Error("a segment ahead of the faults is not placed")
+	}
+	write(2, "after")
+	if string(mem[:5]) != "front" {
+		t.Errorf("a segment behind the first fault was placed: %q", mem)
+	}
+}
+
+// All sessions together keep no more early data than sixteen of them may.
+func TestEarlyDataOfAllSessionsIsBounded(t *testing.T) {
+	f := newFake()
+	f.in, f.out = 64, 64
+	b := newEnd(t, f, Config{MaxEarly: 100})
+	b.expect(EventUp)
+	_, seg := encode("1 segment ")
+	fit := 0
+	for id := wire.StreamID(0); id < 20; id++ {
+		b.pending(id)
+		big := append(append([]byte{}, seg...), make([]byte, 100+ssnLen-len(seg))...) // 100 octets of segment
+		b.inject(id, PPIDSegment, wire.FlagU, big)
+		if _, ended := b.PollEvent(); !ended {
+			fit++
+		}
+	}
+	if fit != earlySessions {
+		t.Errorf("%d sessions keep their early data, want %d", fit, earlySessions)
+	}
+}
+
+// What a peer makes a Mux hold is known, follows what is in use, and is given back: sessions on the highest streams, and
+// messages that wait far ahead of others.
+func TestHeldFollowsWhatIsInUse(t *testing.T) {
+	f := newFake()
+	f.in, f.out = 65_535, 65_535
+	b := newEnd(t, f, Config{})
+	b.expect(EventUp)
+	idle := b.Held()
+	s := b.pending(65_534)
+	if got := b.Held() - idle; got < 512 || got > 14<<10 {
+		t.Errorf("%d octets for a session on stream 65534", got)
+	}
+	must.OK(t, s.Accept(0, b.stream(1).Stream, nil))
+	one := b.Held()
+	for ssn := uint16(2); ssn < 30_000; ssn += 2 {
+		_, seg := encode(fmt.Sprintf("%d segment x", ssn))
+		b.inject(65_534, PPIDSegment, wire.FlagU, seg)
+	}
+	b.recount()
+	if got, least := b.Held()-one, b.store.tops*2048+15_000*64; b.store.tops != 1 || got < least {
+		t.Errorf("%d octets for 15000 messages ahead of others in %d windows, want %d", got, b.store.tops, least)
+	}
+	s.Abort()
+	b.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: errors.New("the end")})
+	for _, ok := b.PollEvent(); ok; _, ok = b.PollEvent() {
+	}
+	b.recount()
+	if got := b.Held() - idle; got > sparePages*600 || b.Mux.table.Held() != 0 {
+		t.Errorf("%d octets are held when all has ended, %d for the table", got, b.Mux.table.Held())
+	}
+}

@@ -1,0 +1,157 @@
+package ddpadapt
+
+import (
+	"bytes"
+	"cmp"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// reuser is a program that writes to its memory as soon as the request is done, one way or another.
+type reuser struct {
+	sink
+	mem  []byte
+	done bool
+}
+
+func (u *reuser) Completed(uint64)     { u.reuse() }
+func (u *reuser) Failed(uint64, error) { u.reuse() }
+func (u *reuser) reuse() {
+	u.done = true
+	copy(u.mem, bytes.Repeat([]byte{'!'}, len(u.mem)))
+}
+
+// sign has host 0 sign a cookie for an INIT that is sent in the name of host 1, and returns the COOKIE ECHO packet.
+func (w *world) sign(tag uint32, streams uint16) []byte {
+	w.Helper()
+	b := wire.AppendInit(wire.AppendHeader(nil, wirePort, wirePort+1, 0), wire.ChunkInit,
+		wire.InitFields{Tag: tag, ARwnd: 1 << 20, OutStreams: streams, InStreams: streams, TSN: 7000})
+	w.batch(wire.CloseChunk(wire.AppendAdaptationIndication(b, AdaptationDDP), wire.CommonHeaderLen))
+	ack := w.Sent[len(w.Sent)-1].Pkt
+	cs := ack.Chunks()
+	c, _ := cs.Next()
+	init, err := wire.AsInit(c)
+	if err != nil || c.Type() != wire.ChunkInitAck || ack.VTag() != tag {
+		w.Fatalf("the INIT was answered by %v, %v", c.Type(), err)
+	}
+	ps := init.Params()
+	for p, ok := ps.Next(); ok; p, ok = ps.Next() {
+		if p.Type() == wire.ParamStateCookie {
+			return wire.AppendCookieEcho(wire.AppendHeader(nil, wirePort, wirePort+1, init.Tag()), p.Value())
+		}
+	}
+	w.Fatal("no cookie")
+	return nil
+}
+
+// batch has host 0 read packets of host 1 at once, before anything above its association learns of them.
+func (w *world) batch(pkts ...[]byte) {
+	h := w.hosts[0]
+	for _, b := range pkts {
+		wire.PutChecksum(b, wire.ChecksumBytes(b))
+		p := rawio.Packet{Data: b, Buf: rawio.NewBuf(b), Local: h.Addr, Remote: w.hosts[1].Addr}
+		if a, _ := h.Endpoint.HandleUnmatched(w.Now, &p); a != nil { // a COOKIE ECHO
+			a.HandlePacket(w.Now, &p)
+		}
+		p.Release()
+	}
+	h.m.HandleReceived(w.Now)
+	w.Flush()
+}
+
+// A hostile server lets the client set an association up with it, and keeps cookies that the client has signed: in
+// COOKIE-ECHOED as if the server had called too (a collision), and later as if it had restarted. It returns them when it
+// likes, several in one read. Whatever it does, a session lasts for one life of the association and no longer, and
+// memory that was given back to the program is never sent.
+func TestCookiesThatAHostilePeerKeeps(t *testing.T) {
+	const other, fresh, streams = 0x0BAD0BAD, 0x0BAD0001, 16
+	for _, row := range []struct {
+		name   string
+		echoes string // c, o: of a collision, with another tag and with the server's; r, R: of a restart, with the server's tag, and with a fresh one
+		lives  uint64
+		tag    uint32 // of the peer afterwards, 0: as before
+	}{
+		{"the server swaps its tag", "c", 1, other}, // req 9260-5.2.4-11
+		{"the server swaps its tag and swaps it back", "co", 1, 0},
+		{"the server restarts with a fresh tag", "R", 2, fresh},
+		{"the server swaps its tag and restarts with the one that all layers know", "cr", 2, 0},
+		{"the server restarts, and returns a cookie of the life before", "Rr", 2, fresh},
+		{"the server swaps its tag twice and restarts", "cocr", 2, 0},
+	} {
+		for _, reading := range []string{"each by itself", "in one read"} {
+			t.Run(row.name+", "+reading, func(t *testing.T) {
+				w := newHosts(t, 1480)
+				w.associate()
+				w.Run(lab.RoundTrip)
+				victim := w.hosts[0]
+				if victim.a.State() != assoc.CookieEchoed {
+					t.Fatalf("in %v", victim.a.State())
+				}
+				known := victim.a.PeerTag()
+				cookies := map[rune][]byte{'c': w.sign(other, streams), 'o': w.sign(known, streams)}
+				w.Run(time.Second)
+				w.event(0, EventUp)
+				w.event(1, EventUp)
+				u := &reuser{mem: bytes.Repeat([]byte{'s'}, 3000)}
+				s, err := victim.m.Open(w.Now, streams-1, victim.stream(u), nil)
+				must.OK(t, err)
+				w.Run(time.Second)
+				must.OK(t, w.event(1, EventInitiate).Session.Accept(w.Now, w.hosts[1].stream(new(sink)), nil))
+				w.Run(time.Second)
+				w.event(0, EventAccepted)
+
+				// Its segments are on the way, and lost, when the cookies come.
+				w.Judge = func(from int, _ wire.Packet) (int, time.Duration) { return from, 0 }
+				must.OK(t, s.ds.SendTagged(1, 0, 0, ddp.Gather{{Mem: ddp.Bytes(u.mem), Len: uint64(len(u.mem))}}, 1))
+				w.Flush()
+				cookies['r'], cookies['R'] = w.sign(known, 1), w.sign(fresh, 1) // with one stream only
+				var read [][]byte
+				for _, c := range row.echoes {
+					read = append(read, cookies[c])
+					if reading != "in one read" {
+						w.batch(read...)
+						read = nil
+					}
+				}
+				w.batch(read...)
+
+				if tag := cmp.Or(row.tag, known); victim.a.PeerTag() != tag || victim.a.Incarnation() != row.lives {
+					t.Errorf("in its life %d with tag %#x, want %d and %#x", victim.a.Incarnation(), victim.a.PeerTag(), row.lives, tag)
+				}
+				if row.lives == 1 {
+					if len(victim.hear()) > 0 || u.done || s.State() != Open {
+						t.Errorf("the session is %v, events %+v", s.State(), victim.events)
+					}
+				} else {
+					if ev := w.event(0, EventDown); ev.Session != s || ev.Err != ErrRestarted || !u.done {
+						t.Errorf("event %+v", ev)
+					}
+					w.event(0, EventDown)
+					w.event(0, EventUp)
+					if n := victim.m.Streams(); n != 1 {
+						t.Errorf("%d streams", n)
+					}
+					if _, err := victim.m.Open(w.Now, -1, victim.stream(new(sink)), nil); err != nil {
+						t.Error(err)
+					}
+				}
+				w.Run(10 * time.Minute) // T3-rtx expires until the association is given up
+				for _, s := range w.Sent {
+					if s.From == 0 && bytes.Contains(s.Pkt, []byte("!!!!")) {
+						t.Fatal("memory was sent that the program had got back")
+					}
+				}
+				if !u.done {
+					t.Error("the memory was never given back")
+				}
+			})
+		}
+	}
+}

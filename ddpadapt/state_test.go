@@ -1,0 +1,186 @@
+package ddpadapt
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/invariant"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// arrive lets all that e has to send arrive, and its acknowledgement come back.
+func (e *end) arrive() {
+	for list := e.pull(); len(list) > 0 || len(e.flight) > 0; list = e.pull() {
+		for _, p := range e.flight {
+			p.arrived = true
+		}
+		e.acks()
+	}
+}
+
+// foreign lets a chunk of another protocol arrive, of the peer's next number.
+func (e *end) foreign() { e.inject(0, 99, wire.FlagU, []byte{0, 1, 0, 0}) }
+
+// into brings a session on stream 0 into a state, by messages and calls. handed says whether what it says at first has been
+// handed over, where there is the choice.
+func into(b *end, st state, handed bool) *Session {
+	call := func() *Session {
+		s, _ := b.Open(0, 0, b.stream(4).Stream, nil)
+		return s
+	}
+	ask := func() *Session {
+		b.peer(0, "0 initiate")
+		return b.lookup(0)
+	}
+	said := func() {
+		if handed {
+			b.pull()
+		}
+	}
+	opened := func() *Session {
+		s := ask()
+		s.Accept(0, b.stream(4).Stream, nil)
+		if said(); handed {
+			b.arrive()
+		}
+		return s
+	}
+	var s *Session
+	switch st {
+	case calling:
+		s = call()
+	case called, canceled:
+		s = call()
+		b.pull()
+		if st == canceled {
+			s.Abort()
+		}
+	case asked:
+		s = ask()
+	case open:
+		s = opened()
+	case closing:
+		s = opened()
+		s.Terminate(0)
+		said()
+	case resting:
+		s = opened()
+		b.peer(0, "1 terminate")
+	case closed:
+		s = opened()
+		b.peer(0, "1 terminate")
+		s.Terminate(0)
+		said()
+	case ending:
+		s = opened()
+		s.Abort()
+		said()
+	case counting:
+		s = opened()
+		b.foreign()
+		said()
+	case over, reopened, ended:
+		s = ask()
+		s.Reject(0, nil)
+		said()
+		if st == reopened {
+			b.peer(0, "0 initiate")
+		} else if st == ended {
+			b.arrive()
+		}
+	case refusing:
+		b.peer(0, "0 segment x")
+		s = b.lookup(0)
+		said()
+	}
+	return s
+}
+
+// What the table has not is a contradiction, which ends the association and says where it was seen. (What the table has,
+// TestConductIsAsWrittenDown plays.)
+func TestATriggerThatAStateDoesNotHaveIsAContradiction(t *testing.T) {
+	for st := calling; st < numStates; st++ {
+		for by := trigger(0); by < numTriggers; by++ {
+			if table[st][by] != none {
+				continue
+			}
+			_, b := newPair(t)
+			s := into(b, st, true)
+			if s == nil || s.state != st {
+				t.Fatalf("in state %v, not %v", s.state, st)
+			}
+			restore := invariant.Tolerate()
+			ok := s.enter(by, nil)
+			restore()
+			if err := b.a.broken; ok || s.state != st || err == nil || err.Where != "ddpadapt.Session.enter" || !strings.HasPrefix(err.What, fmt.Sprintf("%q in state %q; stream 0", by, st)) {
+				t.Errorf("%v in state %v: it goes to %v, and breaks the association: %v", by, st, s.state, err)
+			}
+		}
+	}
+}
+
+// The table in the package comment is the one that the code goes by.
+func TestTableIsThatOfTheComment(t *testing.T) {
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for st := calling; st < numStates; st++ {
+		var list []string
+		for by, to := range table[st] {
+			if to != none {
+				list = append(list, fmt.Sprintf("%v: %v", trigger(by), to))
+			}
+		}
+		if line := strings.TrimRight(fmt.Sprintf("//\t%-9s %s", st, strings.Join(list, ", ")), " "); !strings.Contains(string(doc), line+"\n") {
+			t.Errorf("doc.go lacks\n%s", line)
+		}
+	}
+}
+
+// Each way in which a session can end has an error that no other has.
+func TestEverySessionEndHasAnErrorOfItsOwn(t *testing.T) {
+	down := errors.New("of the association")
+	byPeer := func(err error) bool { var e *TerminatedError; return errors.As(err, &e) && e.ByPeer && e.Cause == nil }
+	broken := func(err error) bool {
+		var e *SequenceError
+		return errors.As(err, new(*TerminatedError)) && errors.As(err, &e) && e.Fault == FaultControl
+	}
+	is := func(want error) func(error) bool { return func(err error) bool { return errors.Is(err, want) } }
+	ends := []struct {
+		name  string
+		from  state
+		match func(error) bool
+		drive func(b *end, s *Session)
+	}{
+		{"both sides are done", resting, func(err error) bool { return err == nil }, func(b *end, s *Session) { s.Terminate(0) }},
+		{"the peer rejects", called, func(err error) bool { return errors.As(err, new(*RejectedError)) }, func(b *end, _ *Session) { b.peer(0, "0 reject") }},
+		{"the peer ends it in place of an answer", called, byPeer, func(b *end, _ *Session) { b.peer(0, "0 terminate") }},
+		{"the peer breaks the sequence", open, broken, func(b *end, _ *Session) { b.peer(0, "1 initiate", "2 terminate") }},
+		{"the peer restarts", open, is(ErrRestarted), func(b *end, _ *Session) {
+			b.a.life++
+			b.HandleEvent(0, assoc.Event{Kind: assoc.EventRestart})
+		}},
+		{"the association ends", open, is(down), func(b *end, _ *Session) { b.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: down}) }},
+	}
+	for i, end := range ends {
+		t.Run(end.name, func(t *testing.T) {
+			_, b := newPair(t)
+			s := into(b, end.from, true)
+			end.drive(b, s)
+			b.arrive()
+			if s.State() != Ended {
+				t.Fatalf("in state %v", s.state)
+			}
+			for j, other := range ends {
+				if other.match(s.Err()) != (i == j) {
+					t.Errorf("%v taken for %q: %v", s.Err(), other.name, i != j)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,98 @@
+package attacker
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// A victim that answers an INIT with a cookie, and a cookie with a COOKIE ACK, and then sends data: enough for each move to
+// have what it lies about.
+func answer(k *knowledge, local, remote uint16, pkt []byte, tsn *wire.TSN) []byte {
+	p, err := wire.ParsePacket(pkt)
+	if err != nil {
+		return nil
+	}
+	b := wire.AppendHeader(nil, remote, local, k.localTag)
+	cs := p.Chunks()
+	for c, ok := cs.Next(); ok; c, ok = cs.Next() {
+		switch c.Type() {
+		case wire.ChunkInit:
+			at := len(b)
+			b = wire.AppendInit(b, wire.ChunkInitAck, wire.InitFields{Tag: 77, ARwnd: 1 << 16, OutStreams: 10, InStreams: 10, TSN: *tsn})
+			return closed(wire.AppendParam(b, wire.ParamStateCookie, []byte("cookie")), at)
+		case wire.ChunkCookieEcho:
+			b = wire.AppendCookieAck(b)
+			b = wire.AppendHeartbeat(b, []byte("nonce"))
+			for range 3 {
+				b = append(wire.AppendDataHeader(b, wire.DataFields{Flags: whole, TSN: *tsn, PayloadLen: 4}), 1, 2, 3, 4)
+				*tsn++
+			}
+			return b
+		}
+	}
+	return nil
+}
+
+// play returns the packets of an attacker, and counts the chunks in them.
+func play(c *Choices, cfg Config, n int) (all [][]byte, types map[wire.ChunkType]int) {
+	p, tsn := New(c, cfg), wire.TSN(1000)
+	types = make(map[wire.ChunkType]int)
+	for range n {
+		b := p.Packet()
+		if b == nil {
+			continue
+		}
+		all = append(all, b)
+		if pkt, err := wire.ParsePacket(b); err == nil {
+			cs := pkt.Chunks()
+			for c, ok := cs.Next(); ok; c, ok = cs.Next() {
+				types[c.Type()]++
+			}
+		}
+		if reply := answer(&p.k, cfg.LocalPort, cfg.RemotePort, b, &tsn); reply != nil {
+			p.Take(reply)
+		}
+	}
+	return all, types
+}
+
+func TestTheSameSeedAttacksTheSameWay(t *testing.T) {
+	cfg := Config{LocalPort: 1, RemotePort: 2, RDMA: true}
+	a, _ := play(Seeded(7), cfg, 2000)
+	b, _ := play(Seeded(7), cfg, 2000)
+	c, _ := play(Seeded(8), cfg, 2000)
+	if !bytes.Equal(bytes.Join(a, nil), bytes.Join(b, nil)) {
+		t.Error("a seed gives two attacks")
+	}
+	if bytes.Equal(bytes.Join(a, nil), bytes.Join(c, nil)) {
+		t.Error("two seeds give one attack")
+	}
+}
+
+func TestEveryChunkTypeIsSentAndNoPacketIsTooLong(t *testing.T) {
+	all, types := play(Seeded(1), Config{LocalPort: 1, RemotePort: 2, MTU: 1400}, 20000)
+	for _, want := range []wire.ChunkType{wire.ChunkData, wire.ChunkInit, wire.ChunkInitAck, wire.ChunkSack, wire.ChunkHeartbeat, wire.ChunkHeartbeatAck,
+		wire.ChunkAbort, wire.ChunkShutdown, wire.ChunkShutdownAck, wire.ChunkError, wire.ChunkCookieEcho, wire.ChunkCookieAck, wire.ChunkECNE, wire.ChunkCWR,
+		wire.ChunkShutdownComplete, wire.ChunkAuth, wire.ChunkIData, wire.ChunkAsconfAck, wire.ChunkReconfig, wire.ChunkPad, wire.ChunkForwardTSN,
+		wire.ChunkAsconf, wire.ChunkIForwardTSN} {
+		if types[want] == 0 {
+			t.Errorf("no %v was sent", want)
+		}
+	}
+	for _, b := range all {
+		if len(b) > 1400+20 { // a few octets may be added to the end of one
+			t.Fatalf("a packet has %d octets", len(b))
+		}
+	}
+}
+
+func TestAFuzzersOctetsEndAndDoNotPanic(t *testing.T) {
+	octets := Seeded(3).Octets(4000)
+	c := FromOctets(octets)
+	play(c, Config{LocalPort: 1, RemotePort: 2, RDMA: true}, 3000)
+	if !c.Done() {
+		t.Error("octets are left after 3000 packets")
+	}
+}

@@ -1,0 +1,103 @@
+package sctp
+
+import (
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// step does one thing to the victim.
+func (l *bed) step(op byte, arg []byte) {
+	v := l.victim
+	if op < 200 {
+		if len(arg) > 0 {
+			l.attack(arg[0], arg[1:])
+		}
+		return
+	}
+	wait := time.Duration(0)
+	if len(arg) > 0 {
+		wait = time.Duration(arg[0]) * time.Duration(arg[0]) * 2 * time.Millisecond // up to two minutes
+	}
+	switch {
+	case op < 220: // time passes
+		l.now = l.now.Add(wait)
+		for range 20 {
+			if v.a == nil || v.down || v.a.NextTimeout() > l.now {
+				break
+			}
+			v.a.HandleTimeout(l.now)
+			l.pump(v)
+		}
+	case v.a == nil || v.down:
+	case op < 235: // the user reads
+		if r, ok := v.a.Receive(); ok {
+			r.CopyTo(make([]byte, 100), 0)
+			v.a.Release(r)
+		}
+	case op < 245: // and writes
+		m := assoc.Message{Body: [2][]byte{make([]byte, 1+len(arg)*20)}, Unordered: len(arg)%2 == 0}
+		if len(arg)%3 == 1 {
+			m.Expires = l.now.Add(wait)
+			m.Path, _ = v.a.PathTo(l.peer.Addrs[len(l.peer.Addrs)-1])
+		}
+		v.a.Send(l.now, &m) // refused in many states
+	case op < 247: // and has a wish about a path; refused if there is none
+		v.a.SetPrimary(l.peer.Addrs[len(arg)%len(l.peer.Addrs)])
+		v.a.RequestHeartbeat(l.now, l.peer.Addrs[len(arg)/2%len(l.peer.Addrs)])
+	case op < 250:
+		v.a.Shutdown(l.now)
+	case op < 252:
+		v.a.Abort(l.now, arg)
+	case op < 254 && len(arg) > 2:
+		l.report(arg)
+	default: // the good peer gets its say
+		l.exchange(1)
+	}
+	l.pump(v)
+}
+
+// attack delivers a packet. With a tag that is not the association's it changes nothing (section 8.5), and ends
+// nothing.
+func (l *bed) attack(how byte, chunks []byte) {
+	v := l.victim
+	var before assoc.Stats
+	a, up := v.a, v.a != nil && !v.down
+	if up {
+		before = a.Stats()
+	}
+	out := len(v.out)
+	l.deliver(v, l.wrap(how, chunks))
+	// One packet is answered by one packet of control chunks, beside the DATA it sets free.
+	if n := len(v.out) - out; n > 64 {
+		l.Fatalf("one packet was answered by %d", n)
+	}
+	if up && (how == wrongTag || how%4 == 3) {
+		after := a.Stats()
+		if v.down || after.State != before.State || after.Unacked < before.Unacked || after.Buffered != before.Buffered {
+			l.Fatalf("a packet with a wrong tag made %+v of %+v", after, before)
+		}
+	}
+}
+
+// report delivers what an ICMP message says about a packet of the victim's: its beginning, perhaps with another octet.
+func (l *bed) report(arg []byte) {
+	v := l.victim
+	pkt := letter{from: l.peer.Addrs[int(arg[0]>>4)%len(l.peer.Addrs)], to: v.Addrs[0], kind: rawio.KindProtoUnreachable}
+	if arg[0]&1 != 0 {
+		pkt.kind, pkt.mtu = rawio.KindPacketTooBig, int(arg[1])*8
+	}
+	tag := uint32(0)
+	if arg[0]&2 != 0 {
+		tag = v.a.PeerTag()
+	}
+	pkt.data = wire.AppendHeader(nil, victimPort, peerPort, tag)
+	pkt.data = append(pkt.data, wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: v.a.LocalTag()})...)
+	if arg[0]&4 != 0 {
+		pkt.data[int(arg[2])%len(pkt.data)] ^= arg[1]
+	}
+	pkt.data = pkt.data[:max(8, len(pkt.data)-int(arg[2]>>3))]
+	l.deliver(v, pkt)
+}

@@ -1,0 +1,51 @@
+// Package invariant is for what cannot happen: a step of the code finds that another one has not kept its word. Nothing
+// that a peer sends may lead there, and should it lead there all the same, it ends what is concerned and not the
+// process. Who finds such a thing calls Broken and hands the error up to whoever owns the association, which aborts it.
+//
+// In tests Broken panics, so that no test passes over it.
+package invariant
+
+import (
+	"flag"
+	"fmt"
+	"sync/atomic"
+	"syscall"
+)
+
+// Error says which part of the stack has contradicted itself, and with what. It matches syscall.ENOTRECOVERABLE.
+type Error struct {
+	Where string // the function that noticed
+	What  string // what it saw, as much as is needed to see it again
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("internal contradiction in %s: %s; please report this line", e.Where, e.What)
+}
+
+// Is makes the error match syscall.ENOTRECOVERABLE.
+func (e *Error) Is(target error) bool { return target == syscall.ENOTRECOVERABLE }
+
+var (
+	tolerated atomic.Bool
+	total     atomic.Uint64
+)
+
+// Total counts what Broken was called for, in the whole process.
+func Total() uint64 { return total.Load() }
+
+// Broken returns the error, or panics with it in a test.
+func Broken(where, format string, args ...any) *Error {
+	total.Add(1)
+	e := &Error{Where: where, What: fmt.Sprintf(format, args...)}
+	if flag.Lookup("test.v") != nil && !tolerated.Load() {
+		panic(e)
+	}
+	return e
+}
+
+// Tolerate is for tests of what a program would see: until the function that it returns is called, Broken does
+// not panic.
+func Tolerate() (restore func()) {
+	tolerated.Store(true)
+	return func() { tolerated.Store(false) }
+}

@@ -1,0 +1,26 @@
+package wan
+
+import (
+	"testing"
+	"time"
+)
+
+// Twice the times are twice the quantiles, and flows that differ leave the interval wide, however many transfers they have.
+func TestRatioKnowsThatFlowsDiffer(t *testing.T) {
+	sample := func(times time.Duration, spread int) *Sample {
+		s := &Sample{Groups: make([]Group, 10)}
+		for i := range 1000 {
+			s.Groups[i%10] = append(s.Groups[i%10], times*time.Duration(1000+i/10+spread*(i%10)))
+		}
+		return s
+	}
+	a, b := sample(2, 0), sample(1, 0)
+	r, narrow := Ratio(a, b, 0.5, 0, 1)
+	same, wide := Ratio(sample(2, 100), sample(1, 100), 0.5, 0, 1)
+	if r != 2 || same != 2 || narrow != (Interval{2, 2}) || wide.Low > 1.9 || wide.High < 2.1 || wide.Low < 1.2 {
+		t.Errorf("ratios %v, %v and, of flows that differ, %v, %v, want 2", r, narrow, same, wide)
+	}
+	if m, tail, ok := Judge(a, []Named{{"slower", a}, {"better", b}}, 1); !ok || m.Against != "better" || tail.Q != 0.9 || tail.Met {
+		t.Errorf("judged %+v and %+v, %v", m, tail, ok)
+	}
+}

@@ -1,0 +1,55 @@
+package tun
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/iphdr"
+)
+
+// An echo request is answered to one host, never to a group or to nobody (RFC 1122 section 3.2.2.6, RFC
+// 4443 section 2.4 e.3).
+func TestEchoIsAnsweredToHostsOnly(t *testing.T) {
+	own := netip.MustParseAddr("10.9.1.2")
+	l := &Link{cfg: Config{Addrs: []netip.Addr{own}}}
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fds[0])
+	defer unix.Close(fds[1])
+	for _, row := range []struct {
+		src  string
+		want bool
+	}{
+		{"10.9.1.7", true}, {"169.254.1.1", true},
+		{"224.0.0.1", false}, {"239.1.2.3", false}, {"255.255.255.255", false}, {"0.0.0.0", false}, {"127.0.0.1", false},
+	} {
+		icmp := []byte{8, 0, 0, 0, 1, 2, 3, 4, 'x', 'y'}
+		var sum uint64
+		binary.BigEndian.PutUint16(icmp[2:], 0)
+		for i := 0; i < len(icmp); i += 2 {
+			sum += uint64(binary.BigEndian.Uint16(icmp[i:]))
+		}
+		binary.BigEndian.PutUint16(icmp[2:], ^uint16(sum+sum>>16))
+		b := make([]byte, iphdr.Len4+len(icmp))
+		iphdr.Put4(b, len(icmp), iphdr.ProtoICMP, 0, netip.MustParseAddr(row.src), own)
+		copy(b[iphdr.Len4:], icmp)
+		before := l.stats.rxEcho.Load()
+		var p rawio.Packet
+		if l.receive(fds[1], b, &p) {
+			t.Errorf("from %s: handed up", row.src)
+		}
+		if got := l.stats.rxEcho.Load() > before; got != row.want {
+			t.Errorf("from %s: answered %v", row.src, got)
+		}
+		var answer [100]byte
+		if n, _ := unix.Read(fds[0], answer[:]); (n > 0) != row.want {
+			t.Errorf("from %s: %d octets sent", row.src, n)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package rdma
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+func TestEachQPHasItsOwnStream(t *testing.T) {
+	// req 5040-3.1-1, 5040-5.5-1: a stalled stream does not hold up another: no order between them.
+	x := newLab(t, nil)
+	a1, b1 := x.join(nil)
+	a2, b2 := x.join(nil)
+	s1, _ := a1.qp.Stats()
+	s2, _ := a2.qp.Stats()
+	if s1.OutStreams < 2 || s2.OutStreams != s1.OutStreams {
+		t.Errorf("%d streams", s1.OutStreams)
+	}
+	b2.recv(1, 0, 100)
+	a1.post(SendWR{ID: 1, Op: OpSend, Inline: []byte("nobody waits for this")}) // ends the first stream
+	a2.post(SendWR{ID: 2, Op: OpSend, Inline: []byte("this arrives")})
+	if wc := b2.good(); wc.ID != 1 || string(b2.buf[:12]) != "this arrives" {
+		t.Errorf("%+v", wc)
+	}
+	<-b1.qp.Done()
+	if a2.qp.State() != rdmap.StateRTS {
+		t.Errorf("the second stream is in %v", a2.qp.State())
+	}
+}
+
+func TestQueuesAreSharedOnlyOnRequest(t *testing.T) {
+	// req 5040-8.1.1-10, 5042-7.1-1, 5042-3-1, 5041-8.3.2-3, 5040-8.1.2-2: each QP reports where its own configuration says.
+	x := newLab(t, nil)
+	a1, b1 := x.join(nil)
+	a2, b2 := x.join(nil)
+	b1.recv(1, 0, 10)
+	b2.recv(2, 0, 10)
+	a1.post(SendWR{ID: 11, Op: OpSend, Inline: []byte("x")})
+	a2.post(SendWR{ID: 12, Op: OpSend, Inline: []byte("y")})
+	for _, row := range []struct {
+		s    *side
+		want uint64
+	}{{a1, 11}, {a2, 12}, {b1, 1}, {b2, 2}} {
+		if wc := row.s.good(); wc.ID != row.want || wc.QPNum != row.s.qp.Num() {
+			t.Errorf("%+v on the queue of QP %d", wc, row.s.qp.Num())
+		}
+		var more [1]WC
+		if n, _ := row.s.cq.Poll(more[:]); n != 0 {
+			t.Errorf("also %+v", more[0])
+		}
+	}
+	// Memory of one Protection Domain is nothing to a stream of another, which is what a QP gets that is not told to
+	// share. req 5042-6.1.1-2
+	before := bytes.Clone(b2.buf)
+	a1.post(SendWR{ID: 13, Op: OpWrite, SGL: []SGE{a1.mr.SGE(0, 10)}, RemoteSTag: b2.mr.STag()})
+	select {
+	case <-b1.qp.Done():
+	case <-time.After(4 * time.Second):
+		t.Error("the stream goes on")
+	}
+	if !bytes.Equal(b2.buf, before) || b2.qp.State() != rdmap.StateRTS { // req 5042-6.1.1-1
+		t.Errorf("the other stream noticed: state %v", b2.qp.State())
+	}
+}
+
+// A QP whose Connect has failed before there was a session can try again.
+func TestQPCanConnectAgainAfterAFailure(t *testing.T) {
+	x := newLab(t, nil)
+	a, b := newSide(t, x.a, nil, nil), newSide(t, x.b, nil, nil)
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := a.qp.Connect(gone, x.addr, nil); err == nil {
+		t.Fatal("connected without time to")
+	}
+	accepted := make(chan error, 1)
+	go func() {
+		req, err := x.l.Accept(ctx(t))
+		if err == nil {
+			err = req.Accept(b.qp, nil)
+		}
+		accepted <- err
+	}()
+	if _, err := a.qp.Connect(ctx(t), x.addr, nil); err != nil {
+		t.Fatal(err)
+	}
+	must.OK(t, <-accepted)
+}
+
+// When the streams of an association are taken, the next session gets another association.
+func TestFullAssociationIsNotShared(t *testing.T) {
+	x := newLab(t, &Config{Limits: Limits{MaxStreams: 2}})
+	for i := range 5 {
+		a, b := x.join(nil)
+		b.recv(1, 0, 100)
+		a.post(SendWR{Op: OpSend, SGL: []SGE{a.mr.SGE(0, 10)}})
+		a.good()
+		b.good()
+		if n := len(x.a.slots); n != 1 {
+			t.Errorf("session %d: %d peers known", i, n)
+		}
+	}
+}
+
+// A QP takes receives from an SRQ of its own protection domain only.
+func TestSRQOfAnotherProtectionDomain(t *testing.T) {
+	x := newLab(t, nil)
+	cq, err := x.a.CreateCQ(256)
+	must.OK(t, err)
+	srq, err := x.a.AllocPD().CreateSRQ(16, 1)
+	must.OK(t, err)
+	if _, err := x.a.CreateQP(&QPConfig{PD: x.a.AllocPD(), SendCQ: cq, RecvCQ: cq, SRQ: srq}); !errors.Is(err, rdmap.ErrPD) {
+		t.Errorf("%v", err)
+	}
+}

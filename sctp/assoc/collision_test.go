@@ -1,0 +1,71 @@
+package assoc_test
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+func TestInitCollisionInCookieWait(t *testing.T) {
+	j := newJarLab(t, &assoc.Config{OutStreams: 6, InStreams: 12})
+	j.connect()
+	deadline, tsn := j.A.NextTimeout(), j.HostTSN
+	init, _ := wire.AsInit(wire.Chunk(lab.InitChunk(0x55667788, 900)))
+	ack, c := j.sendInit([]byte(init))
+	// req 9260-5.2.1-7: the own INIT's tag, TSN and streams, with the tag, TSN and window of the peer's.
+	if ack.Tag() != j.Tag || c.LocalTag != j.Tag || ack.TSN() != tsn || c.LocalTSN != tsn || c.OutStreams != 6 || c.InStreams != 12 ||
+		c.PeerTag != 0x55667788 || c.PeerTSN != 900 || c.PeerRwnd != init.ARwnd() {
+		t.Errorf("INIT ACK with tag %#x TSN %d, cookie %+v", ack.Tag(), ack.TSN(), c)
+	}
+	if j.A.NextTimeout() != deadline { // req 9260-5.2.1-9
+		t.Errorf("T1-init was touched: %v instead of %v", j.A.NextTimeout(), deadline)
+	}
+	j.InState(assoc.CookieWait)
+	if until := j.A.CookieUntil(); until != j.Now.Add(time.Minute) { // it names the own tag
+		t.Errorf("a cookie may come back until %v", until)
+	}
+
+	j = newJarLab(t, nil)
+	j.connect()
+	j.hand(lab.Packet(lab.PortA, lab.PortB, j.Tag, lab.InitAckChunk(j.PeerTag, j.TSN, []byte("theirs"))))
+	j.Expect(j.Flush(), "COOKIE ECHO")
+	deadline = j.A.NextTimeout()
+	j.sendInit(lab.InitChunk(0x55667788, 900))
+	if j.A.NextTimeout() != deadline { // req 9260-5.2.1-9
+		t.Errorf("COOKIE-ECHOED: T1-cookie was touched: %v instead of %v", j.A.NextTimeout(), deadline)
+	}
+}
+
+func TestInitAckForACollisionGoesToTheSourceIfItIsKnown(t *testing.T) {
+	second, stranger := netip.MustParseAddrPort("10.0.0.10:0"), netip.MustParseAddrPort("10.0.0.66:0")
+	l := lab.Bare(t)
+	a, err := l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer, second}, lab.PortA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Host.Adopt(a)
+	l.Collect()
+	init := lab.InitChunk(5, 5, wire.AppendAddressParam(nil, l.Peer.Addr()), wire.AppendAddressParam(nil, second.Addr()))
+	if out := l.Post(second, 0, init); lab.Text(out) != "10.0.0.10: INIT ACK" { // req 9260-5.2.1-3, 9260-5.1-3
+		t.Errorf("INIT from the second address: %s", lab.Text(out))
+	}
+	// The cookie shows that the peer has got the INIT ACK there: new data goes there too.
+	l.NoteInitAck(l.Post(second, 0, init)[0].Pkt)
+	l.Post(second, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+	if l.InState(assoc.Established); l.A.Stats().Primary != 1 || l.A.NumPaths() != 2 {
+		t.Errorf("path %d of %d is the primary one", l.A.Stats().Primary, l.A.NumPaths())
+	}
+	l = lab.Bare(t)
+	if a, err = l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer, second}, lab.PortA); err != nil {
+		t.Fatal(err)
+	}
+	l.Host.Adopt(a)
+	l.Collect()
+	if out := l.Post(stranger, 0, init); lab.Text(out) != "10.0.0.9: INIT ACK" { // req 9260-5.2.1-2, 9260-5.1.2-5
+		t.Errorf("INIT from an address that nobody gave, listing two that somebody did: %s", lab.Text(out))
+	}
+}

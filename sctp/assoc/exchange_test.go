@@ -1,0 +1,220 @@
+package assoc_test
+
+import (
+	"bytes"
+	"errors"
+	"math/rand"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// life is a whole association: setup, messages in both directions through a bad network, silence with
+// heartbeats, shutdown. spoil may change each packet on its way; the checksum is made right again.
+func life(t *testing.T, spoil func(wire.Packet)) (w *lab.World, a, b *assoc.Assoc) {
+	t.Helper()
+	rnd := rand.New(rand.NewSource(5))
+	w = lab.NewWorld(t)
+	w.Listen(nil)
+	w.Judge = func(_ int, pkt wire.Packet) (int, time.Duration) {
+		if spoil != nil {
+			spoil(pkt)
+			wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
+		}
+		if rnd.Intn(100) < 8 || lab.Has(pkt, wire.ChunkInit) && len(w.Seen(0, wire.ChunkInit)) == 1 {
+			return 0, 0
+		}
+		return 1, time.Duration(rnd.Intn(15)) * time.Millisecond
+	}
+	a = w.Connect(&assoc.Config{Adaptation: u32(3)})
+	if !w.RunUntil(w.Now.Add(time.Minute), func() bool { return a.State() == assoc.Established }) {
+		t.Fatalf("state %v", a.State())
+	}
+	b = w.Peer()
+	var got [2]int
+	take := func() {
+		got[0], got[1] = got[0]+len(lab.Drain(a)), got[1]+len(lab.Drain(b))
+	}
+	const messages = 40
+	for i := range messages {
+		for _, x := range []*assoc.Assoc{a, b} {
+			m := assoc.Message{Stream: wire.StreamID(i % 4), Unordered: i%5 == 0, Body: [2][]byte{bytes.Repeat([]byte{byte(i)}, 1+rnd.Intn(3500))}}
+			must.OK(t, x.Send(w.Now, &m))
+		}
+		w.Run(20 * time.Millisecond)
+		take()
+	}
+	w.Run(3 * time.Minute)
+	take()
+	must.OK(t, a.Shutdown(w.Now))
+	w.RunUntil(w.Now.Add(time.Hour), func() bool {
+		take()
+		return a.State() == assoc.Closed && b.State() == assoc.Closed
+	})
+	if got != [2]int{messages, messages} {
+		t.Fatalf("%d messages delivered, states %v %v", got, a.State(), b.State())
+	}
+	for i, h := range w.Hosts {
+		if err, ok := h.DownErr(); !ok || !errors.Is(err, assoc.ErrShutdown) {
+			t.Errorf("host %d: %v %v", i, ok, err)
+		}
+	}
+	for _, c := range []wire.ChunkType{wire.ChunkInit, wire.ChunkInitAck, wire.ChunkCookieEcho, wire.ChunkCookieAck, wire.ChunkData,
+		wire.ChunkSack, wire.ChunkHeartbeat, wire.ChunkHeartbeatAck, wire.ChunkShutdown, wire.ChunkShutdownAck, wire.ChunkShutdownComplete} {
+		if len(w.Seen(0, c))+len(w.Seen(1, c)) == 0 {
+			t.Errorf("no %v: the story proves less than it should", c)
+		}
+	}
+	return w, a, b
+}
+
+func TestEveryPacketOfALife(t *testing.T) {
+	w, a, b := life(t, nil)
+	tags := [2]uint32{b.LocalTag(), a.LocalTag()} // what each host's packets carry
+	for _, s := range w.Sent {
+		types := lab.ChunkTypes(s.Pkt)
+		// req 9260-3.1-3, 9260-5.3.1-1: from the INIT ACK to the SHUTDOWN COMPLETE.
+		reflected := lab.Has(s.Pkt, wire.ChunkShutdownComplete) && lab.ChunkOf(s.Pkt, wire.ChunkShutdownComplete).Flags()&wire.FlagT != 0
+		if types[0] != wire.ChunkInit && !reflected && s.Pkt.VTag() != tags[s.From] {
+			t.Errorf("%v of host %d has tag %#x, the peer's Initiate Tag was %#x", types, s.From, s.Pkt.VTag(), tags[s.From])
+		}
+		// req 9260-6.10-4: chunks are whole, and the packet ends with the last.
+		cs, n := s.Pkt.Chunks(), wire.CommonHeaderLen
+		for c, ok := cs.Next(); ok; c, ok = cs.Next() {
+			n += wire.PaddedLen(len(c))
+		}
+		if cs.Err() != nil || n != len(s.Pkt) {
+			t.Errorf("%v: chunks of %d octets in a packet of %d: %v", types, n, len(s.Pkt), cs.Err())
+		}
+		// req 9260-3-1
+		if len(types) > 1 && (lab.Has(s.Pkt, wire.ChunkInit) || lab.Has(s.Pkt, wire.ChunkInitAck) || lab.Has(s.Pkt, wire.ChunkShutdownComplete)) {
+			t.Errorf("%v in one packet", types)
+		}
+	}
+}
+
+// definedFlags are the chunk flags that RFC 9260 defines.
+func definedFlags(t wire.ChunkType) uint8 {
+	switch t {
+	case wire.ChunkData:
+		return wire.FlagI | wire.FlagU | wire.FlagB | wire.FlagE
+	case wire.ChunkAbort, wire.ChunkShutdownComplete:
+		return wire.FlagT
+	}
+	return 0
+}
+
+func TestUndefinedFlagsAreSentAsZeroAndIgnored(t *testing.T) {
+	// req 9260-3.2-6, 9260-3.3.2-5, 9260-3.3.1-2
+	w, _, _ := life(t, nil)
+	w.Each(func(_ lab.Sighting, c wire.Chunk) {
+		if c.Flags()&^definedFlags(c.Type()) != 0 {
+			t.Errorf("%v with flags %#x", c.Type(), c.Flags())
+		}
+	})
+	life(t, func(pkt wire.Packet) { // all of them set on the way: the same life
+		cs := pkt.Chunks()
+		for c, ok := cs.Next(); ok; c, ok = cs.Next() {
+			c[1] |= ^definedFlags(c.Type())
+		}
+	})
+}
+
+func TestSetupChunksOfALife(t *testing.T) {
+	w, _, _ := life(t, nil)
+	var extensions []byte // the chunk types announced
+	w.Each(func(_ lab.Sighting, c wire.Chunk) {
+		if c.Type() != wire.ChunkInit && c.Type() != wire.ChunkInitAck {
+			indication := []byte{0xc0, 0x06, 0, 8, 0, 0, 0, 3}
+			if bytes.Contains(c, indication) || bytes.Contains(c, []byte{0x80, 0x08, 0}) { // req 5061-4.2.6-4, 5061-4.2.7-3
+				t.Errorf("%v has a parameter of INIT: % x", c.Type(), c)
+			}
+			return
+		}
+		init, err := wire.AsInit(c)
+		must.OK(t, err)
+		seen := map[wire.ParamType]bool{}
+		ps := init.Params()
+		for p, ok := ps.Next(); ok; p, ok = ps.Next() {
+			if seen[p.Type()] && p.Type() != wire.ParamIPv4 && p.Type() != wire.ParamIPv6 { // req 9260-3.3.2-2, 5061-4.2.7-3
+				t.Errorf("%v has parameter %#x twice", c.Type(), p.Type())
+			}
+			seen[p.Type()] = true
+			if p.Type() == wire.ParamSupportedExtensions {
+				extensions = append(extensions, p.Value()...)
+			}
+		}
+		if p := lab.ParamOf(init, wire.ParamAdaptationIndication); c.Type() == wire.ChunkInit && string(p) != "\xc0\x06\x00\x08\x00\x00\x00\x03" { // req 5043-5.1-1, 5043-11.1-1
+			t.Errorf("INIT with adaptation % x", p)
+		}
+		if seen[wire.ParamPadding] && c.Type() != wire.ChunkInit { // req 4820-4-2
+			t.Errorf("%v has a PAD parameter", c.Type())
+		}
+		if seen[wire.ParamHostName] { // req 9260-3.3.2.1.4-1
+			t.Errorf("%v has a Host Name Address", c.Type())
+		}
+		if seen[wire.ParamIPv4] || seen[wire.ParamIPv6] { // req 9260-3.3.2.1-4: one address, which the packet has anyway
+			t.Errorf("%v lists addresses", c.Type())
+		}
+		if init.OutStreams() == 0 || init.InStreams() == 0 { // req 9260-3.3.2-12
+			t.Errorf("%v: OS %d MIS %d", c.Type(), init.OutStreams(), init.InStreams())
+		}
+	})
+	for _, e := range extensions { // req 5061-4.2.7-2
+		l := lab.Passive(t, nil)
+		for _, p := range l.Send(l.Tag, wire.AppendChunk(nil, wire.ChunkType(e), 0, make([]byte, 12))) {
+			if code, _ := lab.CauseOf(p); code == wire.CauseUnrecognizedChunkType {
+				t.Errorf("%v is announced and not known", wire.ChunkType(e))
+			}
+		}
+	}
+}
+
+// endless is a Source that always has one more message.
+type endless struct{ acked int }
+
+func (*endless) Next(_ rawio.Time, _ int, m *assoc.Message) bool {
+	*m = assoc.Message{Unordered: true, Body: [2][]byte{[]byte("more and more and more")}}
+	return true
+}
+
+func (e *endless) Acked(rawio.Time, wire.StreamID, uint64) { e.acked++ }
+
+func TestNothingIsSentBeforeTheHandshakeIsComplete(t *testing.T) {
+	t.Run("initiator", func(t *testing.T) {
+		w := lab.NewWorld(t)
+		w.Hosts[0].Source = &endless{}
+		w.Listen(nil)
+		w.Judge = lab.Lose(wire.ChunkCookieAck, 3)
+		a := w.Connect(nil)
+		w.Run(4 * time.Second)
+		if a.State() != assoc.CookieEchoed {
+			t.Fatalf("state %v", a.State())
+		}
+		for i, s := range w.Sent {
+			if want := [2]string{"INIT", "COOKIE ECHO"}[min(i, 2)/2]; s.From == 0 && lab.Describe([]wire.Packet{s.Pkt}) != want { // req 9260-5.1-5
+				t.Errorf("packet %d is %q, want %q", i, lab.Describe([]wire.Packet{s.Pkt}), want)
+			}
+		}
+		w.Run(10 * time.Second)
+		data := w.Seen(0, wire.ChunkData)
+		if acks := w.Seen(1, wire.ChunkCookieAck); len(data) == 0 || data[0].At != acks[3].At.Add(lab.Latency) { // req 9260-5-1, 9260-3.3.11-1
+			t.Errorf("%d packets with DATA, the first not with the COOKIE ACK that arrives", len(data))
+		}
+	})
+	t.Run("responder", func(t *testing.T) {
+		l := lab.Bare(t)
+		l.Host.Source = &endless{}
+		l.Listen(nil)
+		l.Initiate()
+		out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie), l.Data("bundled"))
+		if got := lab.ChunkTypes(out[0]); got[0] != wire.ChunkCookieAck || got[1] != wire.ChunkSack || len(got) < 3 || got[2] != wire.ChunkData { // req 9260-3.3.12-1, 9260-5.1.5-7
+			t.Errorf("answered by %q", lab.Describe(out))
+		}
+	})
+}

@@ -1,0 +1,98 @@
+package assoc_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+func TestErrorCounterOfTheAssociation(t *testing.T) {
+	// Two errors in a row are allowed. T3-rtx and unanswered HEARTBEATs on the path of the data count.
+	cfg := &assoc.Config{AssocMaxRetrans: 2, PathMaxRetrans: 100, HeartbeatInterval: time.Hour}
+	expire := func(l *lab.Lab, n int) {
+		for range n {
+			l.Now = l.A.NextTimeout()
+			l.A.HandleTimeout(l.Now)
+			l.Flush()
+		}
+	}
+	t.Run("acknowledged DATA clears it", func(t *testing.T) {
+		l := lab.Passive(t, cfg)
+		cum := l.HostTSN - 1
+		for range 4 {
+			must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{[]byte("x")}}))
+			l.Flush()
+			expire(l, 2)
+			cum++
+			l.Send(l.Tag, l.Sack(cum)) // req 9260-8.1-5
+			l.InState(assoc.Established)
+		}
+	})
+	t.Run("a SACK that acknowledges nothing does not", func(t *testing.T) {
+		l := lab.Passive(t, cfg)
+		must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{[]byte("x")}}))
+		l.Flush()
+		expire(l, 2)
+		l.Send(l.Tag, l.Sack(l.HostTSN-1))
+		expire(l, 1)
+		l.InState(assoc.Closed)
+		err, _ := l.Host.DownErr()
+		e, failed := l.Host.Event(assoc.EventSendFailed)
+		if err != assoc.ErrTimeout || !failed || e.Unsent { // req 9260-8.1-4
+			t.Errorf("ended by %v, message reported %v", err, failed)
+		}
+	})
+	t.Run("a HEARTBEAT ACK clears it", func(t *testing.T) {
+		l := lab.Passive(t, &assoc.Config{AssocMaxRetrans: 2, PathMaxRetrans: 100, HeartbeatInterval: time.Second})
+		beats := 0
+		for range 4 {
+			var last wire.Packet
+			for n := 0; n < 3; { // the third is sent after two errors
+				for _, p := range l.Flush() {
+					if lab.Has(p, wire.ChunkHeartbeat) {
+						last = p
+						n, beats = n+1, beats+1
+					}
+				}
+				if n < 3 {
+					l.Now = l.A.NextTimeout()
+					l.A.HandleTimeout(l.Now)
+				}
+			}
+			l.InState(assoc.Established)
+			l.Send(l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, lab.ChunkOf(last, wire.ChunkHeartbeat).Value())) // req 9260-8.1-6
+		}
+		if beats != 12 {
+			t.Errorf("%d HEARTBEATs", beats)
+		}
+	})
+}
+
+// HEARTBEATs that are answered keep no association alive whose DATA is not acknowledged.
+func TestHeartbeatsDoNotSaveAnAssociationWhoseDataIsLost(t *testing.T) {
+	// req 9260-8.1-3, 9260-8.1-7
+	l := lab.Passive(t, &assoc.Config{AssocMaxRetrans: 3, PathMaxRetrans: 10})
+	m := assoc.Message{Body: [2][]byte{[]byte("never acknowledged")}}
+	must.OK(t, l.A.Send(l.Now, &m))
+	l.Flush()
+	for range 10 {
+		l.Wait(l.A.PathStats(0).RTO)
+		if l.A.State() == assoc.Closed {
+			if err, _ := l.Host.DownErr(); err != assoc.ErrTimeout {
+				t.Errorf("ended by %v", err)
+			}
+			return
+		}
+		must.OK(t, l.A.RequestHeartbeat(l.Now, l.Peer.Addr()))
+		for _, p := range l.Flush() {
+			if c := lab.ChunkOf(p, wire.ChunkHeartbeat); c != nil {
+				l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, c.Value())))
+			}
+		}
+	}
+	t.Error("ten T3-rtx in a row, and the association lives")
+}

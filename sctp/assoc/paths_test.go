@@ -1,0 +1,118 @@
+package assoc_test
+
+import (
+	"bytes"
+	"net/netip"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+var (
+	addr2 = netip.MustParseAddrPort("10.0.0.10:0")
+	addr3 = netip.MustParseAddrPort("10.0.0.11:0")
+)
+
+// twoPaths is established with a peer that listed a second address, which has answered a HEARTBEAT.
+func twoPaths(t *testing.T) *lab.Lab {
+	t.Helper()
+	l := lab.Bare(t)
+	l.Listen(nil)
+	l.Initiate(wire.AppendAddressParam(nil, l.Peer.Addr()), wire.AppendAddressParam(nil, addr2.Addr()))
+	out := l.Post(l.Peer, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+	for l.A.NumPaths() == 2 && l.A.PathStats(1).State != assoc.PathActive {
+		for _, p := range out {
+			if c := lab.ChunkOf(p.Pkt, wire.ChunkHeartbeat); c != nil {
+				l.Post(p.To, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, c.Value()))
+			}
+		}
+		l.Now = l.A.NextTimeout()
+		l.A.HandleTimeout(l.Now)
+		out = l.Collect()
+	}
+	if l.A.NumPaths() != 2 {
+		t.Fatalf("%d paths", l.A.NumPaths())
+	}
+	return l
+}
+
+func TestInitialPrimaryPathIsARecordedAddress(t *testing.T) {
+	// req 9260-5.1.2-6
+	l := twoPaths(t)
+	if p := l.A.PathStats(l.A.Stats().Primary); p.Remote != l.Peer || !p.Primary {
+		t.Errorf("primary path to %v, want to where the INIT came from", p.Remote)
+	}
+	l = lab.Bare(t)
+	a, err := l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer, addr2}, lab.PortA)
+	must.OK(t, err)
+	l.Host.Adopt(a)
+	l.Collect()
+	l.Post(addr2, a.LocalTag(), lab.InitAckChunk(l.PeerTag, 1, []byte("c"), wire.AppendAddressParam(nil, addr3.Addr())))
+	if p := a.PathStats(a.Stats().Primary); p.Remote != l.Peer {
+		t.Errorf("primary path to %v, want to where the INIT went", p.Remote)
+	}
+}
+
+func TestPacketsGoToRecordedAddressesOnly(t *testing.T) {
+	// req 9260-5.1.2-4: whatever other addresses send with the right tag.
+	l := twoPaths(t)
+	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 5000)}}))
+	list := l.Collect()
+	for range 20 {
+		list = append(list, l.Post(addr3, l.Tag, l.Data("from elsewhere"), wire.AppendHeartbeat(nil, []byte("x")))...)
+		l.Now = l.A.NextTimeout()
+		l.A.HandleTimeout(l.Now)
+		list = append(list, l.Collect()...)
+	}
+	for _, p := range list {
+		if p.To != l.Peer && p.To != addr2 && !lab.Has(p.Pkt, wire.ChunkAbort) { // an ABORT with T = 1 answers what is out of the blue
+			t.Errorf("sent to %s", lab.Text([]lab.Posted{p}))
+		}
+	}
+	if len(list) < 20 {
+		t.Errorf("only %d packets", len(list))
+	}
+}
+
+func TestSackGoesWhereDataCameFrom(t *testing.T) {
+	// req 9260-6.7-2, 9260-6.4-3
+	l := twoPaths(t)
+	for i, from := range []netip.AddrPort{l.Peer, addr2, addr2, l.Peer, addr2} {
+		l.TSN++ // a gap: each packet is acknowledged at once
+		for _, p := range l.Post(from, l.Tag, l.Data("x")) {
+			if lab.Has(p.Pkt, wire.ChunkSack) && p.To != from {
+				t.Errorf("packet %d came from %v, its SACK went to %v", i, from, p.To)
+			}
+		}
+	}
+	if n := l.A.Stats().SacksOut; n != 5 {
+		t.Errorf("%d SACKs for 5 packets", n)
+	}
+}
+
+func TestNoCookieEchoToAnUnconfirmedAddress(t *testing.T) {
+	// req 9260-5.4-9, 9260-5.4-8: neither alone nor with a HEARTBEAT, so that none is larger than the PMTU.
+	l := lab.Active(t, nil)
+	cookie := bytes.Repeat([]byte("c"), lab.MTU)
+	list := l.Post(addr2, l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, cookie, wire.AppendAddressParam(nil, addr3.Addr())))
+	for range 6 {
+		l.Now = l.A.NextTimeout()
+		l.A.HandleTimeout(l.Now)
+		list = append(list, l.Collect()...)
+	}
+	echoes := 0
+	for _, p := range list {
+		if lab.Has(p.Pkt, wire.ChunkCookieEcho) {
+			echoes++
+			if p.To != l.Peer {
+				t.Errorf("COOKIE ECHO to %v, which is not confirmed", p.To)
+			}
+		}
+	}
+	if echoes < 2 {
+		t.Errorf("%d COOKIE ECHOs: %s", echoes, lab.Text(list))
+	}
+}

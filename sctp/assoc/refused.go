@@ -1,0 +1,54 @@
+package assoc
+
+import (
+	"slices"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Refused says that the link has refused a packet of the last PollTransmit because it is longer than the link takes now
+// (rawio.ErrTooLong): the MTU of the own interface has fallen, which is heeded at once (RFC 8899 section 3). What the packet carried
+// is not lost, as it was never sent: it goes out with the next PollTransmit, in IP fragments where a chunk has become too
+// long (section 6.9), and neither cwnd nor a timer takes notice. Call it before the batch is reset. It returns false where that
+// would be refused again, so that the packet counts as lost.
+func (a *Assoc) Refused(now rawio.Time, pkt *rawio.Packet) (again bool) {
+	p := a.pathOf(pkt.Remote.Addr().Unmap())
+	if p == nil || a.state == Closed {
+		return false
+	}
+	size := 0
+	for _, v := range pkt.Vec {
+		size += len(v)
+	}
+	if pkt.Fragment > 0 { // then they are too long
+		size = min(size, pkt.Fragment-rawio.Overhead(pkt.Remote))
+	}
+	most := a.cfg.limits(a.env, p.Local, p.Remote, p.mtu.shift).Max
+	if a.cfg.probes(a.env) {
+		p.mtu.Refused(now, size, most)
+		a.setMTU(p, p.mtu.Size())
+	} else if most = min(most, size-1); most < p.MTU() {
+		a.setMTU(p, most)
+	}
+	if p.MTU() >= size {
+		return false
+	}
+	a.stats.PacketsRefused++
+	sent, err := wire.ParsePacket(slices.Concat(pkt.Vec...))
+	if err != nil {
+		return false
+	}
+	cs := sent.Chunks()
+	for c, ok := cs.Next(); ok; c, ok = cs.Next() {
+		switch c.Type() {
+		case wire.ChunkData:
+			if d, err := wire.AsData(c); err == nil {
+				a.sender.Refused(p.Path, d.TSN())
+			}
+		case wire.ChunkSack:
+			a.recv.DemandSack()
+		}
+	}
+	return true
+}

@@ -1,0 +1,42 @@
+package assoc
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/invariant"
+)
+
+// Each pair of a state and a trigger: the table, which is that of the package comment, is gone by, and nothing is left that
+// belongs to states before; what is not in it is a contradiction, which changes nothing and ends the association.
+func TestEveryStateAndTrigger(t *testing.T) {
+	defer invariant.Tolerate()()
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for from := Closed; from <= ShutdownAckSent; from++ {
+		var ways []string
+		for by := trigger(0); by < numTriggers; by++ {
+			a := &Assoc{state: from, setup: new(setup), closing: new(closing)}
+			to, open := table[from][by]
+			if a.enter(by) != open || !open && (a.state != from || a.fault == nil) || open && (a.state != to || a.fault != nil) {
+				t.Errorf("%q in %v: now in %v, %v", by, from, a.state, a.fault)
+			}
+			if open {
+				ways = append(ways, fmt.Sprintf("%v: %v", by, to))
+			}
+			if handshake := to == CookieWait || to == CookieEchoed; open && handshake != (a.setup != nil) {
+				t.Errorf("%v to %v: has a handshake: %v", from, to, !handshake)
+			}
+			if shutdown := to == ShutdownSent || to == ShutdownAckSent; open && shutdown != (a.closing != nil) {
+				t.Errorf("%v to %v: has a shutdown under way: %v", from, to, !shutdown)
+			}
+		}
+		if line := fmt.Sprintf("//\t%-17s %s\n", from, strings.Join(ways, ", ")); from != Closed && !strings.Contains(string(doc), line) {
+			t.Errorf("doc.go lacks\n%s", line)
+		}
+	}
+}

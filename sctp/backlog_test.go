@@ -1,0 +1,297 @@
+package sctp
+
+import (
+	"bytes"
+	"net/netip"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/mempair"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/race"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Messages that arrive together wake as many readers as there are messages.
+func TestMessagesThatComeTogetherWakeEveryReader(t *testing.T) {
+	c, s := newPair(t).connect(t, nil, nil)
+	s.SetReadDeadline(time.Now().Add(20 * time.Second))
+	const readers = 3
+	for range 50 {
+		read := make(chan error, readers)
+		for range readers {
+			go func() {
+				_, _, err := s.ReadMsg(make([]byte, 10))
+				read <- err
+			}()
+		}
+		for range 100 { // so that they wait for a message
+			runtime.Gosched()
+		}
+		together(t, s, readers, func() (err error) {
+			for i := 0; i < readers && err == nil; i++ {
+				_, err = c.WriteMsg([]byte("x"), SendInfo{})
+			}
+			return err
+		})
+		for range readers {
+			if err := <-read; err != nil {
+				t.Fatal("a reader sleeps on:", err)
+			}
+		}
+	}
+}
+
+// quiet keeps the associations of a test from sending anything by themselves.
+var quiet = &Config{Config: assoc.Config{DisablePMTUD: true, HeartbeatInterval: -1}}
+
+// heartbeat makes a HEARTBEAT of the peer of s. After it who set up s, or answered the peer, is no longer at it.
+func heartbeat(s *Conn, info string) rawio.Packet {
+	a, _ := s.Lock()
+	defer s.Unlock()
+	b := wire.AppendHeader(nil, a.PeerPort(), a.LocalPort(), a.LocalTag())
+	b = wire.AppendHeartbeat(b, []byte(info))
+	wire.PutChecksum(b, wire.ChecksumBytes(b))
+	return rawio.Packet{Data: b, Local: a.LocalAddr(), Remote: a.PeerAddr()}
+}
+
+// A packet that comes while the association is in use is handled by who uses it, or by who brings it, if
+// the other has just left.
+func TestNoPacketIsLeftBehindInTheBacklog(t *testing.T) {
+	_, s := newPair(t).connect(t, quiet, quiet)
+	p := heartbeat(s, "x")
+	rounds := int64(50_000)
+	if race.Enabled {
+		rounds = 1000
+	}
+	var begun, ended atomic.Int64
+	spin := func(n int) { // varies who comes first
+		for range n {
+			begun.Load()
+		}
+	}
+	go func() {
+		for i := range rounds {
+			for begun.Load() <= i {
+				runtime.Gosched()
+			}
+			spin(int(i % 211))
+			s.Lock()
+			s.Unlock()
+			ended.Add(1)
+		}
+	}()
+	for i := range rounds {
+		begun.Add(1)
+		spin(int(i % 199))
+		q := p
+		if s.input(s.t.now(), &q, false) {
+			s.Unlock()
+		}
+		for ended.Load() <= i {
+			runtime.Gosched()
+		}
+		if n := s.gate.waiting.Load(); n != 0 {
+			t.Fatalf("%d packets wait, and nobody comes", n)
+		}
+	}
+}
+
+// The same, step by step: the owner leaves after the packet has found the association in use and before it is in the
+// backlog.
+func TestWhoBringsAPacketHandlesItWhenTheOwnerHasLeft(t *testing.T) {
+	_, s := newPair(t).connect(t, quiet, quiet)
+	p := heartbeat(s, "x")
+	s.gate.own.Lock()
+	s.gate.mu.Lock() // holds the packet back
+	owner := make(chan bool)
+	go func() { owner <- s.input(s.t.now(), &p, false) }()
+	stacks := make([]byte, 1<<20)
+	until(t, "the packet", func() bool {
+		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*gate).post("))
+	})
+	s.gate.own.Unlock()
+	s.gate.mu.Unlock()
+	if <-owner {
+		s.Unlock()
+	}
+	if n := s.gate.waiting.Load(); n != 0 {
+		t.Errorf("%d packets wait, and nobody comes", n)
+	}
+}
+
+// answers is a link that notes the info of the HEARTBEAT ACKs sent.
+type answers struct {
+	*mem.Link
+	mu   sync.Mutex
+	list []string
+}
+
+func (l *answers) WriteBatch(pkts []rawio.Packet) (int, error) {
+	for i := range pkts {
+		cs := wire.Packet(slices.Concat(pkts[i].Vec...)).Chunks()
+		for ch, ok := cs.Next(); ok; ch, ok = cs.Next() {
+			h, err := wire.AsHeartbeat(ch)
+			if err != nil || ch.Type() != wire.ChunkHeartbeatAck || len(h.Info()) > 8 { // those of probes are longer
+				continue
+			}
+			l.mu.Lock()
+			l.list = append(l.list, string(h.Info()))
+			l.mu.Unlock()
+		}
+	}
+	return l.Link.WriteBatch(pkts)
+}
+
+// Packets that wait in the backlog are handled ahead of one that comes later.
+func TestBacklogIsNotOvertaken(t *testing.T) {
+	la, lb := mempair.New(t, mem.Options{MTU: 1500})
+	link := &answers{Link: lb}
+	p := joinPair(t, la, lb, la, link)
+	_, s := p.connect(t, quiet, quiet)
+	first, second := heartbeat(s, "first"), heartbeat(s, "second")
+	s.gate.post(&first)
+	if !s.input(s.t.now(), &second, false) {
+		t.Fatal("nobody else uses the association")
+	}
+	s.Unlock()
+	link.mu.Lock()
+	defer link.mu.Unlock()
+	if want := []string{"first", "second"}; !slices.Equal(link.list, want) {
+		t.Errorf("answered in the order %q", link.list)
+	}
+}
+
+// Packets that have waited in the backlog give their buffers back.
+func TestBacklogLeaksNoBuffers(t *testing.T) {
+	p := newPair(t)
+	c, s := p.connect(t, nil, nil)
+	together(t, s, 1, func() (err error) {
+		for i := 0; i < 10 && err == nil; i++ {
+			_, err = c.WriteMsg(make([]byte, 1000), SendInfo{})
+		}
+		return err
+	})
+	for range 10 {
+		if _, _, err := s.ReadMsg(make([]byte, 2000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.a.Close()
+	p.b.Close()
+	if n := p.links[0].Outstanding(); n != 0 {
+		t.Errorf("%d buffers are still held", n)
+	}
+}
+
+// picky is a link that refuses the first packet of one batch.
+type picky struct {
+	*mem.Link
+	mu   sync.Mutex
+	next []byte // what has to come next: the packet after the refused one
+	fail string
+	done bool
+}
+
+func (l *picky) WriteBatch(pkts []rawio.Packet) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	octets := func(i int) []byte { return bytes.Join(pkts[i].Vec, nil) }
+	if l.next != nil {
+		if !bytes.Equal(octets(0), l.next) {
+			l.fail = "the packets behind a refused one were not sent"
+		}
+		l.next = nil
+	}
+	if !l.done && len(pkts) >= 3 {
+		l.done, l.next = true, octets(1)
+		return 0, rawio.ErrFull
+	}
+	return l.Link.WriteBatch(pkts)
+}
+
+// A packet that the link refuses is lost alone.
+func TestRefusedPacketIsLostAlone(t *testing.T) {
+	la, lb := mempair.New(t, mem.Options{MTU: 1500})
+	link := &picky{Link: la}
+	p := joinPair(t, la, lb, link, lb)
+	c, s := p.connect(t, nil, nil)
+	want := pattern(1, 100_000)
+	if _, err := c.WriteMsg(want, SendInfo{}); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, len(want))
+	if _, _, err := s.ReadMsg(got); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%v", err)
+	}
+	link.mu.Lock()
+	defer link.mu.Unlock()
+	if !link.done || link.fail != "" || p.a.Stats().TxFailed != 1 {
+		t.Errorf("refused %v, %d failed, %s", link.done, p.a.Stats().TxFailed, link.fail)
+	}
+}
+
+// A packet with a wrong checksum is not answered, whatever comes along with it.
+func TestBadChecksumIsNotAnsweredBesideOtherPackets(t *testing.T) {
+	// req 9260-6.8-3
+	la, lb := mempair.New(t, mem.Options{MTU: 1500})
+	defer la.Close()
+	b, err := NewTransport(lb, nil)
+	must.OK(t, err)
+	defer b.Close()
+	l, err := b.Listen(7, nil)
+	must.OK(t, err)
+	defer l.Close()
+	from := func(port uint16) rawio.Packet {
+		pkt := wire.AppendInit(wire.AppendHeader(nil, port, 7, 0), wire.ChunkInit, wire.InitFields{Tag: 1, ARwnd: 1500, OutStreams: 1, InStreams: 1})
+		wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
+		return rawio.Packet{Data: pkt, Local: lb.LocalAddrs()[0], Remote: la.LocalAddrs()[0]}
+	}
+	pkts := []rawio.Packet{from(1), from(2), from(3)}
+	pkts[0].Data[8]++
+	pkts[2].Data[8]++
+	r := receiver{t: b, pkts: pkts}
+	r.handle(len(pkts))
+	r.done()
+	out := make([]rawio.Packet, 4)
+	n, err := la.ReadBatch(out)
+	if err != nil || n != 1 || wire.Packet(out[0].Data).DstPort() != 2 {
+		t.Errorf("%d answers, %v", n, err)
+	}
+	for i := range n {
+		out[i].Release()
+	}
+}
+
+// Who has much to handle lets others have the gate amid it; nothing of what it left is lost, and nothing overtakes it.
+func TestOwnerStopsAfterASlice(t *testing.T) {
+	b := besiege(t, 0, nil)
+	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
+	const packets, each = 500, 70
+	_, now := a.c.Lock()
+	for i := range packets {
+		var list [][]byte
+		for k := range each {
+			list = append(list, a.data(0, 0, wire.SSN(i*each+k), whole, 1))
+		}
+		a.send(list...)
+	}
+	if more := a.c.pump(now); !more || len(a.c.rest) == 0 {
+		t.Errorf("more: %v, %d packets are left", more, len(a.c.rest))
+	}
+	a.send(a.data(0, 0, packets*each, whole, 2))
+	a.c.Unlock()
+	a.c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	for i := range packets*each + 1 {
+		if n, info, err := a.c.ReadMsg(make([]byte, 9)); err != nil || int(info.SSN) != i || n != 1+i/(packets*each) {
+			t.Fatalf("message %d: %d octets, %+v, %v", i, n, info, err)
+		}
+	}
+}

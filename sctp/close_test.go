@@ -1,0 +1,53 @@
+package sctp
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"syscall"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/must"
+)
+
+// What the peer has sent before it shut down can be read after that.
+func TestMessagesOutliveTheAssociation(t *testing.T) {
+	c, s := newPair(t).connect(t, nil, nil)
+	for i := range 3 {
+		if _, err := fmt.Fprint(c.Stream(0), i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must.OK(t, c.Close())
+	<-s.Done()
+	buf := make([]byte, 10)
+	for i := range 3 {
+		if n, _, err := s.ReadMsg(buf); err != nil || string(buf[:n]) != fmt.Sprint(i) {
+			t.Errorf("message %d: %q, %v", i, buf[:n], err)
+		}
+	}
+	if _, _, err := s.ReadMsg(buf); err != io.EOF {
+		t.Errorf("then %v", err)
+	}
+}
+
+// An association that nobody has accepted ends with its Listener.
+func TestListenerCloseAbortsWhatNobodyAccepted(t *testing.T) {
+	p := newPair(t)
+	l, err := p.b.Listen(0, nil)
+	must.OK(t, err)
+	ctx := deadlineCtx(t)
+	c, err := p.a.Dial(ctx, netip.AddrPortFrom(p.bAddr, l.Port()), nil)
+	must.OK(t, err)
+	until(t, "the COOKIE ECHO's arrival", func() bool { return len(l.ready) == 1 })
+	must.OK(t, l.Close())
+	select {
+	case <-c.Done():
+		if err := c.Err(); !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("ended by %v", err)
+		}
+	case <-ctx.Done():
+		t.Error("the association lives on")
+	}
+}

@@ -1,0 +1,226 @@
+package sctp
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/crowd"
+	"github.com/rddp-go/rddp/internal/mempair"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// watch looks at all that a Transport tells, again and again until the test is over.
+func watch(t *testing.T, tr *Transport) {
+	t.Cleanup(crowd.Watch(func() {
+		s, n, m := tr.Stats(), tr.Associations(), tr.Memory()
+		if total := tr.Totals(); s.RxDropped > 1<<40 || n > 1<<20 || m.Used > 1<<40 || total.PacketsIn > 1<<40 {
+			t.Errorf("%+v, %+v, %d associations, %+v", s, total, n, m)
+		}
+	}))
+}
+
+// Each part of the shell may be used by many goroutines at once. In the end nothing is left of what they did.
+func TestPartsMayBeUsedAtOnce(t *testing.T) {
+	const rounds = 60
+	p := newPair(t)
+	c, _ := p.connect(t, nil, nil)
+	t.Run("deadline", func(t *testing.T) {
+		d := deadline{t: p.a}
+		set := func(after time.Duration) func(int) { return func(int) { d.set(time.Now().Add(after)) } }
+		crowd.Meet(rounds, set(time.Hour), set(-1), set(20*time.Microsecond), func(int) { d.set(time.Time{}) },
+			func(int) { d.passed() }, func(int) { d.passed() })
+		if d.set(time.Now().Add(-1)); !isClosed(d.passed()) {
+			t.Error("a deadline in the past has not passed")
+		}
+	})
+	t.Run("timers", func(t *testing.T) {
+		start := time.Now()
+		now := func() rawio.Time { return rawio.Time(time.Since(start)) }
+		h := newTimers(now, func(*Conn) {})
+		conns := make([]Conn, 3)
+		for i := range conns {
+			conns[i].heapIndex = -1
+			conns[i].due.Store(rawio.Never)
+		}
+		set := func(after time.Duration) func(int) {
+			return func(i int) { h.set(&conns[i%len(conns)], now().Add(after)) }
+		}
+		crowd.Meet(rounds, set(time.Hour), set(10*time.Microsecond), set(0), func(i int) { h.remove(&conns[i%len(conns)]) },
+			func(int) { h.run() }, func(i int) { _ = conns[i%len(conns)].due.Load() },
+			func(i int) {
+				if i == rounds-1 {
+					h.close()
+				}
+			})
+		h.close()
+		if h.run(); h.timer.Stop() {
+			t.Error("a closed heap has a timer")
+		}
+	})
+	t.Run("gate", func(t *testing.T) {
+		for range rounds {
+			g, posted := new(gate), 0
+			crowd.Meet(4, func(int) {
+				if g.post(&rawio.Packet{Data: []byte("packet")}) {
+					posted++
+				}
+			}, func(int) { g.post(&rawio.Packet{Data: []byte("another")}) }, func(int) {
+				g.own.Lock()
+				if b := g.take(); b != nil {
+					g.done(b)
+				}
+				g.own.Unlock()
+			}, func(i int) {
+				if i == 3 {
+					g.close()
+				}
+			})
+			if g.waiting.Load() != 0 || posted != 4 {
+				t.Errorf("%d wait in a closed gate, of %d", g.waiting.Load(), posted)
+			}
+		}
+	})
+	t.Run("journal", func(t *testing.T) {
+		j := newJournal(slog.New(slog.NewTextHandler(io.Discard, nil)))
+		write := func(int) { j.write(slog.LevelInfo, netip.Addr{}, "line") }
+		reached := func(i int) { j.reached(limit(i%int(numLimits)), 1) }
+		crowd.Meet(4*journalLines, write, write, reached, reached)
+		if left, _ := j.lines.Allow(time.Now().Add(time.Second), netip.Addr{}); left == 0 {
+			t.Error("everything was written")
+		}
+	})
+	t.Run("threads", func(t *testing.T) {
+		before := held.Load()
+		turn := func(int) {
+			var h thread
+			h.hold()
+			h.release()
+		}
+		crowd.Meet(rounds, turn, turn, turn)
+		if n := held.Load() - before; n != 0 {
+			t.Errorf("%d threads are held", n)
+		}
+	})
+	t.Run("signals", func(t *testing.T) {
+		s, before := p.a.NewSignal(), wakes.Load()
+		closed := make(chan struct{})
+		close(closed)
+		set := func(int) { s.Set() }
+		crowd.Meet(rounds, set, set, func(int) { s.Wait(closed, nil) }, func(int) { p.b.NewSignal().Set() }, func(int) { p.a.Rouse() })
+		if wakes.Load() < before+rounds {
+			t.Errorf("%d wake-ups of %d", wakes.Load()-before, rounds)
+		}
+	})
+	t.Run("ports", func(t *testing.T) {
+		release := func(port uint16, d time.Duration) func(int) {
+			return func(int) {
+				p.a.mu.Lock()
+				defer p.a.mu.Unlock()
+				if port, err := p.a.bind(port); err == nil {
+					p.a.release(port, d)
+				}
+			}
+		}
+		listen := func(int) {
+			if l, err := p.a.Listen(7001, nil); err == nil {
+				l.Close()
+			}
+		}
+		crowd.Meet(rounds, release(7001, time.Nanosecond), release(7002, 30*time.Microsecond), release(7003, time.Nanosecond), listen, listen)
+		until(t, "the end of all ports", func() bool { return p.a.link.(*mem.Link).BindPort(7001) == nil })
+	})
+	t.Run("conn", func(t *testing.T) {
+		crowd.Meet(rounds, func(int) { c.Stats() }, func(int) { c.RemoteAddr(); c.LocalAddr() }, func(i int) { c.Stream(uint16(i % 3)) },
+			func(int) { c.SetDeadline(time.Now().Add(time.Hour)) }, func(i int) { _, _ = c.WriteMsg([]byte("x"), SendInfo{Stream: uint16(i % 3)}) })
+	})
+}
+
+// A Transport is asked for everything at once, by programs and by peers.
+func TestTransportMayBeUsedAtOnce(t *testing.T) {
+	la, lb := mempair.New(t, mem.Options{MTU: 1500})
+	p := joinPair(t, la, lb, la, lb)
+	watch(t, p.a)
+	watch(t, p.b)
+	brief := &Config{Events: 1, Config: assoc.Config{RTOInitial: 20 * time.Millisecond, RTOMin: time.Millisecond, RTOMax: 20 * time.Millisecond}}
+	l, err := p.b.Listen(7000, &Config{Backlog: 2})
+	must.OK(t, err)
+	a, err := p.a.OpenSocket(0, brief)
+	must.OK(t, err)
+	b, err := p.b.OpenSocket(7, brief)
+	must.OK(t, err)
+	ctx := deadlineCtx(t)
+	var readers sync.WaitGroup
+	for _, s := range []*Socket{a, b, b} {
+		readers.Go(func() {
+			for {
+				if _, _, _, err := s.ReadMsg(make([]byte, 100)); err != nil {
+					return
+				}
+			}
+		})
+	}
+	readers.Go(func() {
+		for c, err := l.Accept(ctx); err == nil; c, err = l.Accept(ctx) {
+			readers.Go(func() { echo(c) })
+		}
+	})
+	dial := func(i int) {
+		c, err := p.a.Dial(ctx, netip.AddrPortFrom(p.bAddr, 7000), brief)
+		if err != nil {
+			return // others were first
+		}
+		for range 3 {
+			if _, err := c.WriteMsg([]byte("message"), SendInfo{Lifetime: time.Nanosecond}); err != nil {
+				break
+			}
+		}
+		if i%2 == 0 {
+			c.Abort("enough")
+		}
+		c.Close()
+	}
+	write := func(int) { _, _ = a.WriteMsg([]byte("message"), netip.AddrPortFrom(p.bAddr, 7), SendInfo{}) }
+	init := wire.CloseChunk(wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: 1, ARwnd: 1 << 20, OutStreams: 1, InStreams: 1, TSN: 1}), 0)
+	stray := func(i int) {
+		give(p.b, p.bAddr, p.bAddr, rawPacket(1, 7000, 0, init), 1)
+		give(p.b, p.bAddr, p.bAddr, rawPacket(1, 2, 3, wire.AppendCookieAck(nil)), 1)
+		give(p.b, p.bAddr, p.bAddr, []byte(fmt.Sprintf("bad checksum %d", i)), 1)
+		give(p.b, p.bAddr, p.bAddr, []byte("short"), 1)
+	}
+	peers := netip.AddrPortFrom(p.bAddr, 7)
+	crowd.Meet(20, dial, dial, write, write, stray, stray, func(int) {
+		if l, err := p.b.Listen(0, nil); err == nil {
+			l.Close()
+		}
+	}, func(int) {
+		if c, err := a.Conn(peers); err == nil {
+			c.Abort("")
+		}
+	}, func(int) { p.a.reclaim(); p.b.reclaim() }, func(i int) {
+		if i%5 == 0 {
+			runtime.GC()
+		}
+	})
+	for _, s := range []*Socket{a, b} {
+		crowd.Meet(2, func(int) { s.Close() }, func(int) { _, _ = s.Conn(peers) })
+	}
+	l.Close()
+	wait, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	crowd.Meet(1, func(int) { p.b.Close() }, func(int) { p.a.Close() }, func(int) { p.a.Close() })
+	if err := p.a.Wait(wait); err != nil {
+		t.Errorf("%d associations are left: %v", p.a.Associations(), err)
+	}
+	readers.Wait()
+}

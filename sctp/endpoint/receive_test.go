@@ -1,0 +1,71 @@
+package endpoint_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/endpoint"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+func TestOutOfResourceIsAnEmptyCauseInAnAbort(t *testing.T) {
+	b := newBench(t, endpoint.Config{MaxAssocs: 1})
+	must.OK(t, b.ep.Listen(localPort, nil))
+	if _, err := b.ep.Connect(b.now, nil, 7, hostAddr, []netip.AddrPort{peerAddr}, 8); err != nil {
+		t.Fatal(err)
+	}
+	tag, cookie := b.cookieOf(goodInit)
+	list, _ := b.receive(lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
+	_, c := only(t, list)
+	ab, err := wire.AsAbort(c)
+	must.OK(t, err)
+	cs := ab.Causes()
+	if cause, ok := cs.Next(); !ok || cause.Code() != wire.CauseOutOfResource || len(cause) != 4 { // req 9260-3.3.10.4-1
+		t.Errorf("cause % x", cause)
+	}
+}
+
+func TestTheChecksumComesBeforeEverythingElse(t *testing.T) {
+	// req 9260-A-3: the three packets for which the tag says nothing, with one bit wrong, do nothing.
+	b := newBench(t, endpoint.Config{})
+	must.OK(t, b.ep.Listen(localPort, nil))
+	spoil := func(pkt []byte) []byte {
+		pkt[8] ^= 1
+		return pkt
+	}
+	if list, _ := b.receive(spoil(lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))); len(list) != 0 {
+		t.Error("an INIT with a wrong checksum was answered")
+	}
+	list, _ := b.receive(lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
+	_, c := only(t, list)
+	ack, err := wire.AsInit(c)
+	must.OK(t, err)
+	ps := ack.Params()
+	cookie, _ := ps.Next()
+	if cookie.Type() != wire.ParamStateCookie {
+		t.Fatal("the first parameter is not the cookie")
+	}
+	tag := ack.Tag()
+	echo := lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie.Value()))
+	if list, a := b.receive(spoil(echo)); len(list) != 0 || a != nil {
+		t.Error("a COOKIE ECHO with a wrong checksum made an association")
+	}
+	_, a := b.receive(spoil(echo)) // right again
+	if a == nil {
+		t.Fatal("no association")
+	}
+	b.receive(lab.Packet(peerPort, localPort, tag, wire.AppendShutdown(nil, ack.TSN()-1)))
+	if a.State() != assoc.ShutdownAckSent {
+		t.Fatalf("state %v", a.State())
+	}
+	complete := lab.Packet(peerPort, localPort, tag, wire.AppendShutdownComplete(nil, false))
+	if b.receive(spoil(complete)); a.State() != assoc.ShutdownAckSent {
+		t.Error("a SHUTDOWN COMPLETE with a wrong checksum was accepted")
+	}
+	if b.receive(spoil(complete)); a.State() != assoc.Closed {
+		t.Errorf("state %v after the right one", a.State())
+	}
+}

@@ -1,0 +1,201 @@
+package account
+
+import (
+	"math"
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/rddp-go/rddp/internal/fair"
+)
+
+const (
+	// Quantum is the step in octets by which an Account of that size or more draws.
+	Quantum = 64 << 10
+	// firstQuantum is the step of a smaller one: most associations are idle.
+	firstQuantum = 4 << 10
+	// slack is what an Account keeps drawn and does not need before it gives some back.
+	slack = 2 * Quantum
+)
+
+// Total is what all peers together may make a host hold. Open, Close and Admits need it alone; all else may run concurrently.
+type Total struct {
+	max   int64
+	hosts map[netip.Addr]*Host
+	_     [64]byte // what follows changes now and then, and by all processors
+	used  atomic.Int64
+	n     atomic.Int64 // len(hosts)
+	_     [48]byte
+}
+
+// Host is what one peer address makes a host hold, with all its associations.
+type Host struct {
+	key  netip.Addr
+	_    [64]byte
+	used atomic.Int64
+	n    atomic.Int64 // associations
+	_    [48]byte
+}
+
+// Account is what one association holds. Only its owner changes it, others may look how much it has drawn.
+type Account struct {
+	t     *Total
+	h     *Host // nil: of no peer
+	over  bool  // Close was called
+	own   int   // what it has drawn, for the owner
+	drawn atomic.Int64
+}
+
+// NewTotal returns a Total of so many octets.
+func NewTotal(octets int64) *Total { return &Total{max: octets, hosts: make(map[netip.Addr]*Host)} }
+
+// Max returns the octets that may be held.
+func (t *Total) Max() int64 { return t.max }
+
+// Used returns the octets drawn.
+func (t *Total) Used() int64 { return t.used.Load() }
+
+// most7of8 is the soft limit below a hard one.
+func most7of8(limit int64) int64 { return limit - limit/8 }
+
+// limit is the most that one of n hosts may hold.
+func (t *Total) limit(n int64) int64 {
+	l := t.max / 2
+	if t.used.Load() > most7of8(t.max) {
+		l = min(l, t.max/max(n, 1))
+	}
+	return l
+}
+
+// Admits says whether another association of the host at addr, that begins with so many octets, has room: whether that is a fair share. If
+// there is too little left, it is others that have more than theirs and have to go.
+func (t *Total) Admits(addr netip.Addr, octets int) bool {
+	hosts, associations := t.n.Load(), int64(1)
+	if h := t.hosts[fair.Key(addr)]; h != nil {
+		associations += h.n.Load()
+	} else {
+		hosts++
+	}
+	return int64(round(octets)) <= most7of8(t.limit(hosts))/associations
+}
+
+// round returns what an account draws that holds so much.
+func round(octets int) int {
+	step := Quantum
+	if octets < Quantum {
+		step = firstQuantum
+	}
+	return (octets + step - 1) / step * step
+}
+
+// Open makes a the account of an association with the host at addr.
+func (t *Total) Open(a *Account, addr netip.Addr) {
+	k := fair.Key(addr)
+	h := t.hosts[k]
+	if h == nil {
+		h = &Host{key: k}
+		t.hosts[k] = h
+		t.n.Add(1)
+	}
+	h.n.Add(1)
+	a.t, a.h = t, h
+}
+
+// OpenOwn makes a an account of what belongs to no peer alone.
+func (t *Total) OpenOwn(a *Account) { a.t = t }
+
+// Share makes b another account of the same host as a, for what has another owner.
+func (a *Account) Share(b *Account) { b.t, b.h = a.t, a.h }
+
+// Close ends the account of an association, which has given everything back. Closing again does nothing.
+func (t *Total) Close(a *Account) {
+	if a.h == nil || a.over {
+		return
+	}
+	a.over = true
+	if a.h.n.Add(-1) == 0 {
+		delete(t.hosts, a.h.key)
+		t.n.Add(-1)
+	}
+}
+
+// Closed says whether Close was called; as that, it needs the Total alone.
+func (a *Account) Closed() bool { return a.over }
+
+// Drawn returns the octets that the account counts as held: what it holds, rounded up.
+func (a *Account) Drawn() int64 { return a.drawn.Load() }
+
+// Charge sets what is held now. It says whether others share the change, which is when to look at Over; nearly always it
+// touches nothing that others do.
+func (a *Account) Charge(held int) (drew bool) {
+	if d := a.own - held; d >= 0 && d < slack {
+		return false
+	}
+	a.draw(held)
+	return true
+}
+
+// Trim is Charge that keeps no more drawn than is held.
+func (a *Account) Trim(held int) { a.draw(held) }
+
+func (a *Account) draw(held int) {
+	if a.t == nil || held > math.MaxInt-Quantum {
+		return
+	}
+	n := round(held)
+	d := int64(n - a.own)
+	if d == 0 {
+		return
+	}
+	a.own = n
+	a.drawn.Store(int64(n))
+	if a.h != nil {
+		a.h.used.Add(d)
+	}
+	a.t.used.Add(d)
+}
+
+// Pressure says how near the host of an account is to its limit.
+type Pressure uint8
+
+// Degrees of pressure.
+const (
+	Calm    Pressure = iota
+	Pressed          // beyond 7/8
+	Full             // beyond the limit
+)
+
+// Pressure returns that of the account's host. It reads what all share.
+func (a *Account) Pressure() Pressure {
+	if a.h == nil {
+		return Calm
+	}
+	limit, used := a.t.limit(a.t.n.Load()), a.h.used.Load()
+	switch {
+	case used > limit:
+		return Full
+	case used > most7of8(limit):
+		return Pressed
+	}
+	return Calm
+}
+
+// Fair is what an association of the account's host is never asked to give back.
+func (a *Account) Fair() int64 {
+	if a.h == nil {
+		return math.MaxInt64
+	}
+	return most7of8(a.t.limit(a.t.n.Load())) / max(a.h.n.Load(), 1)
+}
+
+// Over says whether the account's host is under pressure and the account, with so many octets drawn, holds more than is fair.
+func (a *Account) Over(drawn int64) bool { return a.Pressure() != Calm && drawn > a.Fair() }
+
+// Eased says whether an account that was Over, with so many octets drawn, is well within what is fair by now, or its host within its
+// limit: not so near that it would be over with the next packets.
+func (a *Account) Eased(drawn int64) bool {
+	if a.h == nil || drawn+slack <= a.Fair() {
+		return true
+	}
+	limit := a.t.limit(a.t.n.Load())
+	return a.h.used.Load() <= limit-limit/4
+}

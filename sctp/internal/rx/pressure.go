@@ -1,0 +1,48 @@
+package rx
+
+import "github.com/rddp-go/rddp/sctp/internal/tsnset"
+
+// Squeeze closes the window for as long as it is on, and drops what only gap blocks have acknowledged (section 6.2: that may
+// be taken back, what the cumulative TSN covers may not). A TSN that others wait behind is still taken, so that
+// what waits for it, with the protocol above too, comes to its end.
+func (r *Receiver) Squeeze(on bool) {
+	r.squeezed = on
+	for on {
+		gone, ok := r.reasm.Evict(r.track.Cum())
+		if !ok {
+			break
+		}
+		r.track.Remove(gone)
+		r.evicted++
+	}
+	if on {
+		r.reasm.shrink()
+	}
+	r.ack.Demand()
+}
+
+// Trim gives back what an idle association does not need: when nothing is held and no TSN is missing, all that is kept for reuse.
+func (r *Receiver) Trim() {
+	if g := r.reasm; g.used == 0 && g.skips == 0 && !r.track.Gaps() {
+		g.shrink()
+		r.track.set, r.track.gaps = tsnset.Set{}, nil
+		if !r.track.Dups() {
+			r.track.dups = nil
+		}
+		if g.held.n == 0 && g.held.edge == nil {
+			g.held = held{base: g.held.base}
+		}
+		if len(g.due) == 0 {
+			g.due = nil
+		}
+	}
+}
+
+// shrink gives back what is kept for reuse.
+func (r *Reassembly) shrink() {
+	s := &r.store
+	r.free, r.nfree, s.pieces, s.npiece, s.loans, s.nloan = nil, 0, nil, 0, nil, 0
+	s.blocks, s.cached, s.lists = nil, 0, 0
+	r.held.pages -= r.held.kept
+	r.held.spare, r.held.kept = nil, 0
+}

@@ -1,0 +1,164 @@
+package rx
+
+import (
+	"runtime"
+	"testing"
+	"unsafe"
+
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Whatever order tiny messages come in, and whichever streams and SSNs they have, a chunk costs as many steps as a key
+// has bits, and no chunk has thousands delivered at once. They close the window before they eat memory, Held says how
+// much they do, and in the end all of it is given back.
+func TestNoOrderOfArrivalBuysWork(t *testing.T) {
+	const (
+		limit = 1 << 20
+		most  = 2*33 + 8 // steps for a chunk
+	)
+	for _, tt := range []struct {
+		name  string
+		chunk func(i int) (tsn, stream, ssn int, flags uint8) // the i-th; all but TSN 1, SSN 0 of its stream
+	}{
+		{"in order", func(i int) (int, int, int, uint8) { return 2 + i, 0, 1 + i, be }},
+		{"SSNs descend", func(i int) (int, int, int, uint8) { return 2 + i, 0, 60_000 - i, be }},
+		{"TSNs descend", func(i int) (int, int, int, uint8) { return 60_000 - i, 0, 1 + i, be }},
+		{"both descend", func(i int) (int, int, int, uint8) { return 60_000 - i, 0, 60_000 - i, be }},
+		{"every second TSN, downwards", func(i int) (int, int, int, uint8) { return 65_000 - 2*i, 0, 60_000 - i, be }},
+		{"first fragments, downwards", func(i int) (int, int, int, uint8) { return 65_000 - 2*i, 0, 60_000 - i, wire.FlagB }},
+		{"many streams, far apart", func(i int) (int, int, int, uint8) { return 2 + i, 65_534 - 7*i%60_000, 1 + i>>4, be }},
+		{"SSNs of the longest way", func(i int) (int, int, int, uint8) {
+			if i < 31 {
+				k := 1 << (31 - i)
+				return 2 + i, k >> 16, k & 0xffff, be
+			}
+			return 2 + i, 65_534, 65_535 - i, be
+		}},
+	} {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: limit, MaxMessage: limit, PMDCS: 1400, InStreams: 65_535})
+		d := chunk(0, 0, 0, "x")
+		n, worst := 0, uint64(0)
+		for ; n < 60_000; n++ {
+			tsn, stream, ssn, flags := tt.chunk(n)
+			wire.AppendDataHeader(d[:0], wire.DataFields{Flags: flags, TSN: wire.TSN(tsn), Stream: wire.StreamID(stream), SSN: wire.SSN(ssn), PayloadLen: 1})
+			begun := r.Steps()
+			if r.Admit(d) != New {
+				break
+			}
+			if err := r.Queue(d, nil); err != nil {
+				t.Fatal(tt.name, n, err)
+			}
+			if err := r.PacketDone(0); err != nil {
+				t.Fatal(tt.name, n, err)
+			}
+			worst = max(worst, r.Steps()-begun)
+			if n%5_000 == 0 {
+				if err := r.Audit(0); err != nil {
+					t.Fatal(tt.name, n, err)
+				}
+			}
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		heap, held := int(after.HeapAlloc)-int(before.HeapAlloc), r.Held()
+		if n < 20_000 || r.reasm.store.mem > 8*limit+1<<16+1000 {
+			t.Errorf("%s: %d chunks taken, %d octets of memory", tt.name, n, r.reasm.store.mem)
+		}
+		if heap > held*5/4+16<<10 || held > heap*5/4+16<<10 {
+			t.Errorf("%s: %d octets held, %d by its own account", tt.name, heap, held)
+		}
+		wire.AppendDataHeader(d[:0], wire.DataFields{Flags: be, TSN: 1, PayloadLen: 1})
+		for range 3 { // the one that all wait for, then the reader, who gets that one first
+			begun := r.Steps()
+			if r.Admit(d) == New {
+				if err := r.Queue(d, nil); err != nil {
+					t.Fatal(tt.name, err)
+				}
+			} else {
+				if m, ok := r.Receive(); ok {
+					r.Release(m)
+				}
+			}
+			if worst = max(worst, (r.Steps()-begun)/atOnce); worst > most {
+				t.Errorf("%s: %d steps for a chunk", tt.name, worst)
+			}
+		}
+		for m, ok := r.Receive(); ok; m, ok = r.Receive() {
+			r.Release(m)
+		}
+		if err := r.Audit(0); err != nil || r.reasm.nfree > r.reasm.store.spare || r.reasm.store.npiece > r.reasm.store.spare {
+			t.Errorf("%s: %v, with %d messages and %d pieces to use again", tt.name, err, r.reasm.nfree, r.reasm.store.npiece)
+		}
+		if r.Trim(); r.Held() > 3<<10+r.reasm.streams.Held() && !r.Gaps() && r.Buffered() == 0 {
+			t.Errorf("%s: %d octets are kept when all is read", tt.name, r.Held())
+		}
+		r.Close()
+		if err := r.Audit(0); err != nil {
+			t.Error(tt.name, err)
+		}
+		if held := r.Held(); held > 12<<10 || r.Buffered() != 0 {
+			t.Errorf("%s: %d octets held at the end, %d of user data", tt.name, held, r.Buffered())
+		}
+		runtime.KeepAlive(r)
+	}
+	if p, m, l := unsafe.Sizeof(piece{}), unsafe.Sizeof(Message{}), unsafe.Sizeof(loan{}); p > pieceCost || m > messageCost || l > loanCost {
+		t.Errorf("%d, %d and %d octets in a piece, a Message and a loan", p, m, l)
+	}
+}
+
+// What is due to be delivered, and waits for its reader, keeps its place in the stream.
+func TestWhatIsDueKeepsItsTurn(t *testing.T) {
+	r := newReceiver()
+	for i, steps := range []uint64{2, 3, 6} { // the chunk, the messages on its way, and its place
+		tsn := []int{2, 1, 3}[i]
+		if mustPacket(t, r, 0, chunk(tsn, tsn-1, be, string(rune('a'+tsn-1)))); r.Steps() != steps {
+			t.Errorf("%d steps for %d chunks, want %d", r.Steps(), i+1, steps)
+		}
+	}
+	if got := received(r); got != "a|b|c|" || r.Steps() != 11 {
+		t.Errorf("%q, %d steps", got, r.Steps())
+	}
+	mustPacket(t, r, 0, chunk(5, 4, be, "e"))
+	mustPacket(t, r, 0, chunk(4, 3, be, "d"))
+	if _, err := packet(r, 0, chunk(6, 4, be, "another")); err == nil {
+		t.Error("two messages with the SSN that is due")
+	}
+}
+
+// The tables of a receiver are counted, each once, and what is kept to be used again.
+func TestHeldCountsEachTable(t *testing.T) {
+	r := newReceiver()
+	const set = 1024/8 + 2*8 // octets for as many TSNs
+	want := int(unsafe.Sizeof(*r) + unsafe.Sizeof(*r.reasm))
+	for i, step := range []struct {
+		do   func()
+		more int
+	}{
+		{func() {}, 0},
+		{func() { mustPacket(t, r, 0, chunk(1, 0, ube, "x")) }, messageCost + pieceCost + 1<<minBlock},
+		{func() { received(r) }, listCost},
+		{func() { mustPacket(t, r, 0, chunk(3, 0, ube, "x")) }, set},
+		{func() { mustPacket(t, r, 0, chunk(5, 1, be, "y")) }, messageCost + pieceCost + 1<<minBlock + 2*set + 1024/64*8 + int(unsafe.Sizeof(slots{})) + 8 + 64*int(unsafe.Sizeof(stream{}))},
+		{func() { mustPacket(t, r, 0, chunk(5, 1, be, "y"), chunk(3, 0, ube, "x")); sack(r) }, 4*2 + 4*2},
+		{func() { mustPacket(t, r, 0, chunk(4, 0, be, "z")) }, messageCost + pieceCost + 1<<minBlock + 4*2},
+	} {
+		step.do()
+		if want += step.more; r.Held() != want {
+			t.Errorf("step %d: %d octets, want %d", i, r.Held(), want)
+		}
+	}
+}
+
+// One octet on the highest stream takes no more than a page and a directory of the table of streams.
+func TestHighestStreamIsCheap(t *testing.T) {
+	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 20, PMDCS: 1400, InStreams: 65_535})
+	mustPacket(t, r, 0, onStream(65_534, 1, 0, be, "x"))
+	held := r.Held()
+	if r.Placed(onStream(65_535, 2, 0, be, "x")); held > 10<<10 || r.Held() != held {
+		t.Errorf("%d octets held, %d with a message of a stream that there is not", held, r.Held())
+	}
+	mustPacket(t, r, 0, onStream(0, 3, 1, be, "x"), onStream(1<<15, 4, 1, be, "x"), onStream(1, 5, 1, be, "x"))
+}

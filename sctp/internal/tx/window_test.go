@@ -1,0 +1,89 @@
+package tx
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+func TestTSNsWrap(t *testing.T) {
+	l := newLab(t, 1)
+	path := l.path(0)
+	l.s = NewSender(Config{TSN: 1<<32 - 2, SendBuffer: 1 << 20})
+	must.OK(t, l.s.AddPath(path))
+	l.s.SetPeer(1<<20, 16)
+	l.s.SetUpper(nil, l)
+	if l.s.CumTSN() != 1<<32-3 { // req 9260-5.1-12
+		t.Errorf("Cumulative TSN Ack Point %d before anything is acknowledged", l.s.CumTSN())
+	}
+	l.queue(5, full)
+	l.expect("0 follows the largest", "4294967294 | 4294967295 | 0 | 1 | 2") // req 9260-1.6-3
+	l.sack(1<<32-2, gap{0, 1})                                               // req 9260-1.6-1: a gap and its misses across the wrap
+	if n := l.s.ring.rec(1<<32 - 1).misses; n != 1 || l.s.ring.ngapped != 2 {
+		t.Errorf("%d misses, %d gap-acknowledged", n, l.s.ring.ngapped)
+	}
+	if r := l.sack(0); !r.CumAdvanced || l.s.Outstanding() != 2 {
+		t.Errorf("%+v, %d outstanding", r, l.s.Outstanding())
+	}
+	if r := l.sack(1<<32 - 1); !r.Stale {
+		t.Error("the SACK from before the wrap is not stale")
+	}
+	l.sack(2)
+	if len(l.acked) != 5 {
+		t.Errorf("acknowledged %v", l.acked)
+	}
+}
+
+func TestCwndIsSharedByStreams(t *testing.T) {
+	// req 9260-7-1
+	l := newLab(t, 1)
+	for i := range 16 {
+		must.OK(t, l.s.Enqueue(&Message{Stream: wire.StreamID(i), Body: [2][]byte{make([]byte, full)}}))
+	}
+	l.expect("16 streams with one chunk each have one cwnd of 4000", "1 | 2 | 3 | 4 | 5")
+}
+
+func TestEachDestinationHasItsOwnCongestionControl(t *testing.T) {
+	l := newLab(t, 2)
+	a, b := l.path(0), l.path(1)
+	for i, p := range []*Path{a, b} {
+		if p.cc.Window() != 4000 || p.cc.Ssthresh() < 1<<30 { // req 9260-7.1-2
+			t.Errorf("path %d starts with cwnd %d ssthresh %d, want slow start", i, p.cc.Window(), p.cc.Ssthresh())
+		}
+	}
+	l.queue(40, full)
+	l.expect("the window of the primary path alone", "1 | 2 | 3 | 4 | 5") // req 5043-7.2-5
+	a.State = Inactive
+	l.expect("the other has a window of its own", "6>1 | 7>1 | 8>1 | 9>1 | 10>1")
+	// req 9260-7.2-3
+	if l.s.Rwnd() != 1<<20-10*full {
+		t.Errorf("rwnd %d, want one for both paths", l.s.Rwnd())
+	}
+	a.State = Active
+	l.now = a.t3
+	b.t3 = l.now + second // so that the first path alone expires
+	l.s.HandleTimeout(l.now)
+	if a.cc.Window() != 1000 || a.cc.Ssthresh() != 4000 || b.cc.Window() != 4000 || b.cc.Ssthresh() < 1<<30 || b.Flight() != 5*counted {
+		t.Errorf("T3-rtx of one path: cwnd %d and %d, ssthresh %d and %d", a.cc.Window(), b.cc.Window(), a.cc.Ssthresh(), b.cc.Ssthresh())
+	}
+	l.sack(0, gap{6, 7})
+	if a.cc.Window() != 1000 {
+		t.Errorf("cwnd %d: it grew by what another path carried", a.cc.Window())
+	}
+}
+
+func TestWhatCountsInCwndAndInRwnd(t *testing.T) {
+	// req 9260-7.2-4: header and padding count in the one, user data alone in the other.
+	l := newLab(t, 1)
+	l.queue(3, 5)
+	l.transmit()
+	if l.path(0).Flight() != 3*24 || l.s.Rwnd() != 1<<20-3*5 {
+		t.Errorf("flight %d, rwnd used %d, want 72 and 15", l.path(0).Flight(), 1<<20-l.s.Rwnd())
+	}
+	l.path(0).cc = fixed(1 << 20)
+	l.sack(2)
+	if l.path(0).sack.acked != 2*24 {
+		t.Errorf("%d octets acknowledged to the controller, want 48", l.path(0).sack.acked)
+	}
+}

@@ -1,0 +1,230 @@
+package tx
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// What a peer says in SACKs costs no more than their octets, and those of the DATA they are about, pay for, whatever
+// it says. Each attack is carried out on 20,000 chunks that are outstanding, over and over again.
+func TestNoSequenceOfSacksBuysWork(t *testing.T) {
+	const (
+		chunks  = 20_000
+		rounds  = 500
+		byOctet = 24 // steps for each octet of SACKs
+		byChunk = 16 // and for each chunk sent
+	)
+	const half = chunks / 2
+	gap := func(from, to wire.TSN) wire.GapBlock { return wire.GapBlock{Start: uint16(from), End: uint16(to)} }
+	for _, tt := range []struct {
+		name   string
+		paths  int
+		before func(l *lab)
+		round  func(i int) []wire.GapBlock // of the SACKs of a round; a block from 0 on begins the next
+	}{
+		{"all acknowledged by one block, and taken back", 1, nil, func(int) []wire.GapBlock {
+			return []wire.GapBlock{gap(2, chunks), {}}
+		}},
+		{"every second one", 1, nil, func(i int) (g []wire.GapBlock) {
+			for k := range wire.TSN(300) {
+				g = append(g, gap(2+2*k, 2+2*k))
+			}
+			return append(g, wire.GapBlock{})
+		}},
+		{"one taken back, below thousands that go another way", 2, nil, func(i int) []wire.GapBlock {
+			return []wire.GapBlock{gap(2, 2), {}}
+		}},
+		{"one more of what was sent before thousands that were sent again", 1, func(l *lab) {
+			l.timeout()
+			l.path(0).single, l.path(0).cc = false, fixed(half*20)
+			for len(l.transmit()) > 0 {
+			}
+		}, func(i int) []wire.GapBlock {
+			return []wire.GapBlock{gap(chunks-rounds, chunks-rounds+wire.TSN(i))}
+		}},
+		{"the highest, one by one downwards", 1, nil, func(i int) []wire.GapBlock {
+			return []wire.GapBlock{gap(chunks-wire.TSN(i), chunks)}
+		}},
+	} {
+		l := newLab(t, tt.paths)
+		l.s.cfg.SendBuffer = 1 << 30
+		for _, p := range l.s.paths {
+			p.cc = fixed(1 << 40)
+		}
+		l.s.SetPeer(1<<30, 16)
+		for i := range chunks {
+			m := Message{Body: [2][]byte{make([]byte, 4)}}
+			if tt.paths > 1 && i != 1 && i != chunks-1 {
+				m.Path = 2
+			}
+			must.OK(t, l.s.Enqueue(&m))
+		}
+		for l.s.NextTSN() <= chunks {
+			l.transmit()
+			l.now += ms
+		}
+		if tt.before != nil {
+			tt.before(l)
+		}
+		begun, octets := l.s.Steps(), 0
+		say := func(g []wire.GapBlock) {
+			k := makeSack(0, 1<<30, g...)
+			octets += len(k)
+			if _, err := l.s.HandleSack(l.now, k); err != nil {
+				t.Fatal(tt.name, err)
+			}
+		}
+		for i := range rounds {
+			var g []wire.GapBlock
+			for _, b := range tt.round(i) {
+				if b.Start > 0 {
+					g = append(g, b)
+					continue
+				}
+				say(g)
+				g = nil
+			}
+			say(g)
+		}
+		steps := int(l.s.Steps() - begun)
+		if most := byOctet*octets + byChunk*chunks; steps > most {
+			t.Errorf("%s: %d steps for %d octets of SACKs, which may take %d", tt.name, steps, octets, most)
+		}
+		if l.check(); steps < rounds {
+			t.Errorf("%s: %d steps, for %d SACKs", tt.name, steps, rounds)
+		}
+		l.sack(chunks)
+		if l.s.Trim(); l.s.Outstanding() != 0 || l.s.Held() > 4<<10 {
+			t.Errorf("%s: %d octets are kept when all is acknowledged", tt.name, l.s.Held())
+		}
+		l.queue(1, 4) // a sender that has given all back goes on
+		l.transmit()
+		l.sack(chunks + 1)
+	}
+}
+
+// A chunk whose acknowledgement was taken back is believed to have arrived as long as SACKs pay for it, and again when
+// it was sent again: nothing is ever stuck.
+func TestTakenBackTooOften(t *testing.T) {
+	l := newLab(t, 1)
+	l.path(0).cc = fixed(1 << 20)
+	l.queue(200, 4)
+	l.transmit()
+	gapped := func(what string, want int) {
+		t.Helper()
+		l.sack(0, gap{2, 200})
+		if got := l.s.ring.ngapped; got != want {
+			t.Errorf("%s: %d chunks count as arrived, want %d", what, got, want)
+		}
+	}
+	gapped("the first time", 199) // paid for by the chunks: this SACK, and the next, pay for 80 and 64
+	steps := l.s.Steps()
+	if gapped("again", 199); l.s.Steps()-steps != 5 {
+		t.Errorf("%d steps for a SACK that says nothing new: its path, twice, its block, twice, and the next chunk", l.s.Steps()-steps)
+	}
+	l.s.credit = 80
+	l.sack(0)
+	gapped("taken back once", 199)
+	l.sack(0)
+	gapped("taken back twice", 80+64+80+64+80-199)
+	l.sack(0)
+	l.timeout()
+	l.path(0).single, l.s.credit = false, 0
+	l.transmit()
+	gapped("taken back, and sent again", 199)
+}
+
+// A packet takes what there is to send again on its path, but does not look for it behind thousands of chunks for others.
+func TestSendingAgainOnTwoPaths(t *testing.T) {
+	l := newLab(t, 2)
+	for _, p := range l.s.paths {
+		p.cc = fixed(1 << 20)
+	}
+	for i := range 1000 {
+		must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 4)}, Path: uint8(min(i, 1)%999 + 1)}))
+	}
+	l.transmit()
+	l.now = l.s.NextTimeout()
+	l.s.HandleTimeout(l.now)
+	l.path(0).single, l.path(1).single = false, false
+	begun := l.s.Steps()
+	for len(l.transmit()) > 0 {
+	}
+	if steps := int(l.s.Steps() - begun); l.s.ring.nmarked > 0 || steps > 1000+3*maxPassed {
+		t.Errorf("%d steps to send 1000 chunks again, %d are left", steps, l.s.ring.nmarked)
+	}
+}
+
+// A chunk that was sent again after a timeout takes miss indications of what was sent after that.
+func TestLostAgainAfterATimeout(t *testing.T) {
+	l := newLab(t, 1)
+	l.path(0).cc = fixed(1 << 20)
+	l.queue(8, full)
+	l.transmit()
+	l.timeout()
+	l.path(0).single = false
+	l.expect("all again", "1 | 2 | 3 | 4 | 5 | 6 | 7 | 8")
+	l.now += 500 * ms
+	for last := wire.TSN(2); last <= 4; last++ {
+		l.expect("what was sent before the last that has arrived", "")
+		l.sack(0, gap{2, last})
+	}
+	l.expect("the third miss", "1")
+}
+
+// One SACK, or SHUTDOWN, that acknowledges all that can be outstanding is processed in parts, each of so few steps; a SACK that says
+// less than the one in processing is old, one that says as much takes its place; and what T3-rtx, or a SACK that takes all
+// back, has done at once are as many steps as chunks can be outstanding.
+func TestLongestWorkAtOnce(t *testing.T) {
+	const last = maxOutstanding // TSN
+	for _, tt := range []struct {
+		name  string
+		parts int
+		most  uint64 // steps at once
+		first func(l *lab) (Result, error)
+	}{
+		{"all covered", 16, 2*atOnce + 64, func(l *lab) (Result, error) { return l.s.HandleSack(l.now, makeSack(last, 1<<30)) }},
+		{"all but two covered", 16, 2*atOnce + 64, func(l *lab) (Result, error) {
+			return l.s.HandleSack(l.now, makeSack(last-2, 1<<30, wire.GapBlock{Start: 2, End: 2}))
+		}},
+		{"all but one named", 16, 2*atOnce + 64, func(l *lab) (Result, error) {
+			return l.s.HandleSack(l.now, makeSack(0, 1<<30, wire.GapBlock{Start: 2, End: last}))
+		}},
+		{"half covered, half named", 16, 2*atOnce + 64, func(l *lab) (Result, error) {
+			return l.s.HandleSack(l.now, makeSack(last/2, 1<<30, wire.GapBlock{Start: 2, End: last - last/2}))
+		}},
+		{"covered by a SHUTDOWN", 16, 2*atOnce + 64, func(l *lab) (Result, error) { return l.s.HandleCumAck(l.now, last) }},
+		{"none, T3-rtx", 1, last + 64, func(l *lab) (Result, error) { l.timeout(); return Result{NewlyAcked: true}, nil }},
+	} {
+		l := newLab(t, 1)
+		l.path(0).cc = fixed(1 << 40)
+		l.s.SetPeer(1<<30, 16)
+		l.queue(last, 4)
+		for l.s.NextTSN() <= last {
+			l.transmit()
+			l.now += ms
+		}
+		begun, parts := l.s.Steps(), 0
+		res, err := tt.first(l)
+		for ; ; res = l.s.Continue() {
+			parts++
+			if steps := l.s.Steps() - begun; steps > tt.most || err != nil || !res.NewlyAcked && l.s.More() {
+				t.Errorf("%s: %d steps in part %d, %+v, %v", tt.name, steps, parts, res, err)
+			}
+			if l.check(); !l.s.More() {
+				break
+			}
+			if cum := l.s.CumTSN(); cum.Less(l.s.later.cum) {
+				if old, err := l.s.HandleSack(l.now, makeSack(cum, 1<<30)); !old.Stale || err != nil {
+					t.Errorf("%s: a SACK that was overtaken: %+v, %v", tt.name, old, err)
+				}
+			}
+			begun = l.s.Steps()
+		}
+		if parts != tt.parts {
+			t.Errorf("%s: %d parts, want %d", tt.name, parts, tt.parts)
+		}
+	}
+}

@@ -1,0 +1,376 @@
+package sctp
+
+import (
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/race"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// muted is a link on which nothing comes by itself; it keeps what was written last.
+type muted struct {
+	mu     sync.Mutex
+	last   []byte
+	abort  []byte // the last packet with one
+	closed chan struct{}
+}
+
+func (l *muted) ReadBatch([]rawio.Packet) (int, error) { <-l.closed; return 0, net.ErrClosed }
+func (l *muted) MTU(_, _ netip.Addr) int               { return 65535 }
+func (l *muted) Close() error                          { close(l.closed); return nil }
+func (l *muted) WriteBatch(pkts []rawio.Packet) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range pkts {
+		l.last = slices.Concat(pkts[i].Vec...)
+		if wire.Chunk(l.last[12:]).Type() == wire.ChunkAbort {
+			l.abort = l.last
+		}
+	}
+	return len(pkts), nil
+}
+
+// sent returns the last packet, once.
+func (l *muted) sent() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.last
+	l.last = nil
+	return p
+}
+
+// besieged is a Transport that attackers made by hand talk to.
+type besieged struct {
+	*Transport
+	link  *muted
+	l     *Listener
+	bufs  *rawio.Pool
+	spare []byte // for one packet, where there is no pool: its Conn may be lost, and the packet with it
+}
+
+func besiege(t *testing.T, max int64, cfg *Config) *besieged {
+	t.Helper()
+	b := &besieged{link: &muted{closed: make(chan struct{})}, bufs: rawio.NewPool(64<<10, 4)}
+	var err error
+	if b.Transport, err = NewTransport(b.link, &TransportConfig{MaxMemory: max, MaxAnswers: -1}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	if b.l, err = b.Listen(5000, cfg); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// attacker is one association, as the attacker sees it.
+type attacker struct {
+	b    *besieged
+	from netip.Addr
+	port uint16
+	tag  uint32
+	tsn  wire.TSN
+	c    *Conn // at the other end
+	held bool  // its gate is
+}
+
+// send hands over packets that lie alone in buffers of 64 KiB.
+func (a *attacker) send(chunks ...[]byte) {
+	buf := rawio.NewBuf(a.b.spare)
+	if a.b.bufs != nil {
+		buf = a.b.bufs.Get()
+	}
+	pkt := wire.AppendHeader(buf.B[:0], a.port, 5000, a.tag)
+	for _, c := range chunks {
+		pkt = append(pkt, c...)
+	}
+	wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
+	local := netip.MustParseAddrPort("10.0.0.1:0")
+	if a.from.Is6() {
+		local = netip.MustParseAddrPort("[2001:db8:1::1]:0")
+	}
+	r := receiver{t: a.b.Transport, pkts: []rawio.Packet{{Data: pkt, Buf: buf, Remote: netip.AddrPortFrom(a.from, 0), Local: local}}}
+	r.handle(1)
+	r.done()
+}
+
+// attack sets up an association; nil when that is refused.
+func (b *besieged) attack(from netip.Addr, port uint16) *attacker {
+	a := &attacker{b: b, from: from, port: port, tsn: 1}
+	b.link.sent()
+	a.send(wire.CloseChunk(wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: 1, ARwnd: 1 << 20, OutStreams: 65535, InStreams: 65535, TSN: 1}), 0))
+	answer := b.link.sent()
+	if len(answer) < 32 {
+		return nil
+	}
+	ack, err := wire.AsInit(wire.Chunk(answer[12:]))
+	if err != nil {
+		return nil
+	}
+	a.tag = ack.Tag()
+	ps := ack.Params()
+	for p, ok := ps.Next(); ok; p, ok = ps.Next() {
+		if p.Type() == wire.ParamStateCookie {
+			a.send(wire.AppendCookieEcho(nil, p.Value()))
+		}
+	}
+	if answer = b.link.sent(); len(answer) == 0 || wire.Chunk(answer[12:]).Type() != wire.ChunkCookieAck {
+		return nil
+	}
+	select {
+	case a.c = <-b.l.ready:
+		b.l.taken(a.c)
+	case <-time.After(10 * time.Second):
+	}
+	return a
+}
+
+// data is a DATA chunk with the next TSN but skip.
+func (a *attacker) data(skip int, stream uint16, ssn wire.SSN, flags byte, n int) []byte {
+	a.tsn += wire.TSN(skip)
+	c := make([]byte, wire.DataHeaderLen+n, wire.DataHeaderLen+n+3)
+	c[1] = flags
+	binary.BigEndian.PutUint16(c[2:], uint16(len(c)))
+	binary.BigEndian.PutUint32(c[4:], uint32(a.tsn))
+	binary.BigEndian.PutUint16(c[8:], stream)
+	binary.BigEndian.PutUint16(c[10:], uint16(ssn))
+	a.tsn++
+	return append(c, make([]byte, wire.PaddedLen(len(c))-len(c))...)
+}
+
+const whole, first, unordered = 3, 2, 4 // flags of DATA
+
+// Whatever peers make a Transport hold is counted, by what it keeps from other use, and bounded: live memory is at most 1.25 times
+// the account and 16 KiB for each association; all attackers together have at most MaxMemory, and a peer within its share is not disturbed. When
+// they have gone everything is given back.
+func TestMemoryIsAccounted(t *testing.T) {
+	const hosts, each, maxMemory = 4, 8, 24 << 20
+	for _, row := range []struct {
+		name  string
+		times int
+		do    func(a *attacker, i int)
+	}{
+		{"associations that do nothing", 0, nil},
+		{"messages that nobody reads", 70, func(a *attacker, i int) {
+			a.send(a.data(0, 0, wire.SSN(i), whole, 60_000))
+		}},
+		{"one octet in a buffer of 64 KiB", 3000, func(a *attacker, i int) {
+			a.send(a.data(0, 0, wire.SSN(i), whole, 1))
+		}},
+		{"gaps between all chunks", 3000, func(a *attacker, i int) {
+			a.send(a.data(1, 0, wire.SSN(i), whole, 1000))
+		}},
+		{"SSNs that wait for one that does not come", 3000, func(a *attacker, i int) {
+			a.send(a.data(0, uint16(i%200), wire.SSN(1+i/200), whole, 1))
+		}},
+		{"first fragments", 3000, func(a *attacker, i int) {
+			a.send(a.data(1, uint16(i), 0, first, 500))
+		}},
+		{"the highest stream", 1, func(a *attacker, i int) {
+			a.send(a.data(0, 65534, 0, whole, 1))
+		}},
+		{"a gate that is held", 3000, func(a *attacker, i int) {
+			if i == 0 {
+				a.c.Lock()
+				a.held = true
+			}
+			a.send(a.data(0, 0, wire.SSN(i), whole, 1))
+		}},
+		{"probes to answer behind a gate that is held", 3000, func(a *attacker, i int) {
+			if i == 0 {
+				a.c.Lock()
+				a.held = true
+			}
+			a.send(wire.AppendHeartbeat(nil, make([]byte, 30_000)))
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			b := besiege(t, maxMemory, &Config{Backlog: 1000})
+			before := liveHeap()
+			honest := b.attack(netip.MustParseAddr("10.0.2.1"), 1)
+			var list []*attacker
+			for h := range hosts {
+				for i := range each {
+					if a := b.attack(netip.AddrFrom4([4]byte{10, 0, 1, byte(h)}), uint16(1+i)); a != nil {
+						list = append(list, a)
+					}
+				}
+			}
+			if len(list) < hosts*each {
+				t.Fatalf("%d associations", len(list))
+			}
+			times := row.times
+			if race.Enabled {
+				times = min(times, 300)
+			}
+			for i := range times {
+				for _, a := range list {
+					row.do(a, i)
+				}
+			}
+			until(t, "memory to be within its bound", func() bool { return b.Memory().Used <= maxMemory })
+			if !race.Enabled {
+				n := int64(liveHeap()) - int64(before) - int64(len(list)+1)<<14
+				if used := b.Memory().Used; n > used+used/4 {
+					t.Errorf("%d octets are alive besides 16 KiB an association, and %d are counted", n, used)
+				}
+			}
+			for i := range 10 { // within its share
+				honest.send(honest.data(0, 0, wire.SSN(i), whole, 1000))
+				if n, _, err := honest.c.ReadMsg(make([]byte, 2000)); err != nil || n != 1000 {
+					t.Fatalf("the peer within its share: %d octets, %v", n, err)
+				}
+			}
+			for _, a := range list {
+				if a.held {
+					a.c.Unlock()
+				}
+				a.c.Abort("")
+			}
+			honest.c.Abort("")
+			until(t, "all to be given back", func() bool { return b.Memory().Used <= 16<<10 })
+		})
+	}
+}
+
+// What a flood of set-ups costs, data does not wait for: it needs no lock that they have.
+func TestSetupsDoNotLockData(t *testing.T) {
+	b := besiege(t, 0, nil)
+	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
+	b.setup.Lock() // one is answered
+	defer b.setup.Unlock()
+	a.send(a.data(0, 0, 0, whole, 100))
+	a.c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if n, _, err := a.c.ReadMsg(make([]byte, 200)); n != 100 || err != nil {
+		t.Errorf("%d octets, %v", n, err)
+	}
+}
+
+// An association that has more than its share while memory is short closes its window by itself, and keeps of what it has received only
+// what is acknowledged for good. When others need memory, the greediest goes and no other.
+func TestWhoGoesFirst(t *testing.T) {
+	b := besiege(t, 1<<20, &Config{Backlog: 10}) // 512 KiB for one address
+	b.reclaimer.running.Store(true)              // it has not got to it
+	from := netip.MustParseAddr("10.0.1.1")
+	modest, greedy := b.attack(from, 1), b.attack(from, 2)
+	for i := range 2 {
+		modest.send(modest.data(0, 0, wire.SSN(i), whole, 60_000))
+	}
+	greedy.send(greedy.data(1000, 0, 4, whole, 60_000)) // behind a gap
+	greedy.tsn = 1
+	for i := 0; i < 20 && !greedy.c.squeezed; i++ {
+		greedy.send(greedy.data(0, uint16(1+i), 0, whole, 60_000))
+	}
+	if s := greedy.c.Stats(); !greedy.c.squeezed || s.RecvWindow != 0 || s.Evicted == 0 {
+		t.Errorf("squeezed: %v, a window of %d, %d chunks taken back", greedy.c.squeezed, s.RecvWindow, s.Evicted)
+	}
+	for port := range uint16(2) {
+		a := b.attack(from, 10+port)
+		a.send(a.data(0, 0, 0, whole, 60_000))
+	}
+	b.reclaim()
+	if !isClosed(greedy.c.Done()) || isClosed(modest.c.Done()) {
+		t.Errorf("the greediest has gone: %v, the modest: %v", isClosed(greedy.c.Done()), isClosed(modest.c.Done()))
+	}
+}
+
+// While memory is short a program cannot have an association that has its share hold more of what it sends: it waits for acknowledgements.
+func TestSendBufferDoesNotGrowWhileMemoryIsShort(t *testing.T) {
+	b := besiege(t, 1<<20, &Config{Backlog: 10})
+	b.reclaimer.running.Store(true) // it would end the greedy
+	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
+	other := b.attack(netip.MustParseAddr("10.0.1.1"), 2)
+	for i := range 7 {
+		other.send(other.data(0, uint16(i), 0, whole, 60_000))
+	}
+	a.c.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+	var err error
+	for err == nil {
+		_, err = a.c.WriteMsg(make([]byte, 1000), SendInfo{})
+	}
+	if n := len(a.c.sendbuf.ring); !errors.Is(err, os.ErrDeadlineExceeded) || n > 1<<19 {
+		t.Errorf("%d octets of what it sends are kept, %v", n, err)
+	}
+}
+
+// When an address has its half, the greediest of its associations goes for one that wants its share: its reader hears why, with
+// the peer's ABORT naming the cause; another association with that address is refused, whoever sets it up, and one with another is not.
+func TestGreediestGoes(t *testing.T) {
+	const maxMemory = 1 << 20
+	b := besiege(t, maxMemory, &Config{Backlog: 100})
+	from, other := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8:0:1::1")
+	greedy := b.attack(from, 1)
+	for i := range 7 { // 448 KiB of 512
+		greedy.send(greedy.data(0, 0, wire.SSN(i), whole, 60_000))
+	}
+	modest := b.attack(netip.MustParseAddr("2001:db8::2"), 1) // of the same host, as far as one can tell
+	for i := range 3 {
+		modest.send(modest.data(0, 0, wire.SSN(i), whole, 60_000))
+	}
+	select {
+	case <-greedy.c.Done():
+	case <-deadlineCtx(t).Done():
+		t.Fatal("it does not go")
+	}
+	var short *assoc.MemoryError
+	if _, _, err := greedy.c.ReadMsg(make([]byte, 1<<16)); !errors.As(err, &short) || short.Held <= short.Share || !errors.Is(err, syscall.ENOMEM) {
+		t.Errorf("its reader gets %v", err)
+	}
+	if a, err := wire.AsAbort(wire.Chunk(b.link.abort[12:])); err != nil || binary.BigEndian.Uint16(a[4:]) != uint16(wire.CauseOutOfResource) {
+		t.Errorf("its peer gets % x", b.link.abort[12:])
+	}
+	if n, _, err := modest.c.ReadMsg(make([]byte, 1<<16)); n != 60_000 || err != nil {
+		t.Errorf("who is within its share reads %d octets, %v", n, err)
+	}
+	for port, refused := uint16(100), 0; refused < 2; port++ { // the second time modest, which has more than others by now, has gone
+		if b.attack(from, port) == nil {
+			refused++
+			until(t, "the address to be within its half", func() bool { return b.Memory().Used <= maxMemory/2+4096 })
+		}
+		if port == 300 {
+			t.Fatal("it has no limit")
+		}
+	}
+	if _, err := b.Dial(deadlineCtx(t), netip.AddrPortFrom(from, 1), nil); !errors.As(err, &short) {
+		t.Errorf("Dial to that address: %v", err)
+	}
+	if b.attack(other, 1) == nil {
+		t.Error("another address is refused")
+	}
+}
+
+// An association that has ended holds what its program has not read, until it has; and if nobody has the Conn any more, nothing.
+func TestWhatIsUnreadCountsOn(t *testing.T) {
+	b := besiege(t, 1<<20, nil)
+	for range 2 {
+		a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
+		a.send(a.data(0, 0, 0, whole, 60_000), wire.AppendAbort(nil, false))
+		<-a.c.Done()
+		if n := b.Memory().Used; n < 60_000 {
+			t.Errorf("%d octets are counted", n)
+		}
+		if n, _, err := a.c.ReadMsg(make([]byte, 1<<16)); n != 60_000 || err != nil {
+			t.Errorf("%d octets are read, %v", n, err)
+		}
+		if n := b.Memory().Used; n > 4096 { // its tag is remembered
+			t.Errorf("%d octets are counted when all is read", n)
+		}
+	}
+	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
+	b.bufs, b.spare = nil, make([]byte, 64<<10)
+	a.send(a.data(0, 0, 0, whole, 60_000), wire.AppendAbort(nil, false))
+	<-a.c.Done()
+	a.c = nil
+	until(t, "the memory of a Conn that nobody has", func() bool { runtime.GC(); return b.Memory().Used <= 4096 })
+}

@@ -1,0 +1,322 @@
+package sctp
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/mempair"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// mute is a link that can be made to lose everything it is given, or what begins with an ABORT.
+type mute struct {
+	*mem.Link
+	silent, noAborts atomic.Bool
+}
+
+func (m *mute) WriteBatch(p []rawio.Packet) (int, error) {
+	if m.silent.Load() {
+		return len(p), nil
+	}
+	for i := range p {
+		if m.noAborts.Load() && slices.Concat(p[i].Vec...)[wire.CommonHeaderLen] == uint8(wire.ChunkAbort) {
+			continue
+		}
+		if _, err := m.Link.WriteBatch(p[i : i+1]); err != nil {
+			return i, err
+		}
+	}
+	return len(p), nil
+}
+
+var (
+	addrsA = []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:0"), netip.MustParseAddrPort("10.1.0.1:0")}
+	addrsB = []netip.AddrPort{netip.MustParseAddrPort("10.0.0.2:0"), netip.MustParseAddrPort("10.1.0.2:0")}
+)
+
+// apiPair has two addresses on either side; the links can be muted.
+func apiPair(t *testing.T) (a, b *Transport, links [2]*mute) {
+	t.Helper()
+	la, lb := mempair.New(t, mem.Options{MTU: 1500, A: addrsA, B: addrsB})
+	var err error
+	links = [2]*mute{{Link: la}, {Link: lb}}
+	if a, err = NewTransport(links[0], nil); err != nil {
+		t.Fatal(err)
+	}
+	if b, err = NewTransport(links[1], nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		a.Close()
+		b.Close()
+	})
+	return a, b, links
+}
+
+// associate dials from a to a listener on b.
+func associate(t *testing.T, a, b *Transport, client, server *Config) (c, s *Conn) {
+	t.Helper()
+	l, err := b.Listen(0, server)
+	must.OK(t, err)
+	if c, err = a.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsB[0].Addr(), l.Port()), client); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = l.Accept(deadlineCtx(t)); err != nil {
+		t.Fatal(err)
+	}
+	return c, s
+}
+
+// next returns the next event of the kind, passing over others.
+func next(t *testing.T, c *Conn, kind EventKind) Event {
+	t.Helper()
+	for {
+		ev, err := c.NextEvent(deadlineCtx(t))
+		if err != nil {
+			t.Fatalf("no %v: %v", kind, err)
+		}
+		if ev.Kind == kind {
+			return ev
+		}
+	}
+}
+
+func TestInitializePrimitive(t *testing.T) {
+	// req 9260-11.1-1
+	a, b, _ := apiPair(t)
+	c, s := associate(t, a, b, &Config{LocalPort: 4711, Config: assoc.Config{LocalAddrs: []netip.Addr{addrsA[0].Addr()}}}, nil)
+	if got := s.RemoteAddr().String(); got != "10.0.0.1:4711" || c.LocalAddr().String() != got {
+		t.Errorf("the peer sees %s, the own address is %v", got, c.LocalAddr())
+	}
+	for _, p := range s.Paths() {
+		if p.Remote.Addr() != addrsA[0].Addr() {
+			t.Errorf("the peer learned of %v, which is not in the list", p.Remote)
+		}
+	}
+	if _, err := a.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsB[0].Addr(), 1), &Config{LocalPort: 4711}); !errors.Is(err, rawio.ErrPortInUse) {
+		t.Errorf("the same port twice: %v", err)
+	}
+	if l, err := b.Listen(0, nil); err != nil || l.Port() == 0 {
+		t.Errorf("no port was picked: %v", err)
+	}
+	elsewhere := netip.MustParseAddr("192.0.2.1")
+	var bad *LocalAddrError
+	if _, err := a.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsB[0].Addr(), 1), &Config{Config: assoc.Config{LocalAddrs: []netip.Addr{elsewhere}}}); !errors.As(err, &bad) {
+		t.Errorf("an address that is not ours: %v", err)
+	}
+}
+
+func TestAssociatePrimitive(t *testing.T) {
+	// req 9260-11.1-2
+	a, b, _ := apiPair(t)
+	c, s := associate(t, a, b, &Config{RemoteAddrs: []netip.Addr{addrsB[1].Addr()}, Config: assoc.Config{OutStreams: 7}}, nil)
+	if n, m := c.Stats().OutStreams, s.Stats().InStreams; n != 7 || m != 7 {
+		t.Errorf("%d outbound streams, %d inbound at the peer, want 7", n, m)
+	}
+	var has [2]bool
+	for _, p := range c.Paths() {
+		for i := range has {
+			has[i] = has[i] || p.Remote.Addr() == addrsB[i].Addr()
+		}
+	}
+	if has != [2]bool{true, true} {
+		t.Errorf("paths %+v, want one to each address given", c.Paths())
+	}
+	if _, err := a.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsB[0].Addr(), 9), nil); err == nil {
+		t.Error("an association with nobody")
+	}
+}
+
+func TestReceivePrimitive(t *testing.T) {
+	// req 9260-11.1-7
+	a, b, _ := apiPair(t)
+	c, s := associate(t, a, b, nil, nil)
+	for range 3 {
+		if _, err := c.WriteMsg([]byte("0123456789"), SendInfo{Stream: 5, PPID: 77}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	buf := make([]byte, 6)
+	for i := range uint16(6) {
+		n, info, err := s.ReadMsg(buf)
+		want := RecvInfo{Stream: 5, SSN: i / 2, PPID: 77, Size: 10, More: i%2 == 0}
+		if err != nil || n != []int{6, 4}[i%2] || info != want {
+			t.Errorf("read %d: %d octets, %+v, %v; want %+v", i, n, info, err, want)
+		}
+	}
+}
+
+func TestStatusPrimitive(t *testing.T) {
+	// req 9260-11.1-8
+	a, b, links := apiPair(t)
+	c, s := associate(t, a, b, &Config{Events: 10}, &Config{Config: assoc.Config{RecvBuffer: 40_000}})
+	if _, err := c.WriteMsg(make([]byte, 10_000), SendInfo{}); err != nil {
+		t.Fatal(err)
+	}
+	next(t, c, EventSenderDry)
+	st := c.Stats()
+	if st.State != assoc.Established || st.OutStreams != 10 || st.PeerWindow != 30_000 || st.Unacked != 0 || st.Outstanding != 0 || st.Queued != 0 {
+		t.Errorf("%+v", st)
+	}
+	if st := s.Stats(); st.Buffered != 10_000 || st.RecvWindow != 30_000 {
+		t.Errorf("%d octets wait to be read, window %d", st.Buffered, st.RecvWindow)
+	}
+	p := c.Paths()[st.Primary]
+	if p.Remote != addrsB[0] || !p.Primary || p.State != assoc.PathActive || p.SRTT <= 0 || p.RTO < time.Second || p.Cwnd < 4000 {
+		t.Errorf("primary path %+v", p)
+	}
+	links[0].silent.Store(true)
+	if _, err := c.WriteMsg(make([]byte, 20_000), SendInfo{}); err != nil {
+		t.Fatal(err)
+	}
+	if st := c.Stats(); st.Unacked < 2 || st.Outstanding < 2000 || st.Outstanding+st.Queued != 20_000 {
+		t.Errorf("%d chunks of %d octets unacknowledged, %d pending", st.Unacked, st.Outstanding, st.Queued)
+	}
+}
+
+func TestParametersAndHeartbeatPrimitives(t *testing.T) {
+	// req 9260-11.1-9
+	a, b, links := apiPair(t)
+	c, _ := associate(t, a, b, &Config{Events: 10, Config: assoc.Config{PathMaxRetrans: 1, RTOInitial: 50 * time.Millisecond, RTOMin: 10 * time.Millisecond, RTOMax: 50 * time.Millisecond,
+		HeartbeatInterval: -1, PotentiallyFailedMaxRetrans: 1}}, nil)
+	peer := addrsB[0].Addr()
+	before := c.Stats().HeartbeatsOut
+	if err := c.RequestHeartbeat(peer); err != nil || c.Stats().HeartbeatsOut != before+1 {
+		t.Errorf("request: %v, %d HEARTBEATs", err, c.Stats().HeartbeatsOut-before)
+	}
+	links[0].silent.Store(true)
+	if err := c.SetHeartbeat(peer, time.Millisecond); err != nil {
+		t.Error(err)
+	}
+	if ev := next(t, c, EventPathDown); ev.Path != peer {
+		t.Errorf("%v is down", ev.Path)
+	}
+	stranger := netip.MustParseAddr("192.0.2.9")
+	for i, err := range []error{c.RequestHeartbeat(stranger), c.SetHeartbeat(stranger, time.Second), c.SetPrimary(stranger)} {
+		if !errors.Is(err, assoc.ErrNoPath) {
+			t.Errorf("call %d for an address that is not the peer's: %v", i, err)
+		}
+	}
+}
+
+func TestNotifications(t *testing.T) {
+	t.Run("COMMUNICATION UP, DATA ARRIVE, SHUTDOWN COMPLETE", func(t *testing.T) {
+		a, b, _ := apiPair(t)
+		c, s := associate(t, a, b, &Config{Events: 10}, &Config{Events: 10})
+		for _, x := range []*Conn{c, s} {
+			ev := next(t, x, EventUp)
+			st, paths := x.Stats(), x.Paths()
+			if ev.Path != paths[st.Primary].Remote.Addr() || st.OutStreams != 10 || st.InStreams != 10 { // req 9260-11.2-2
+				t.Errorf("up with %v, %d and %d streams", ev.Path, st.OutStreams, st.InStreams)
+			}
+		}
+		arrived := make(chan string)
+		go func() {
+			buf := make([]byte, 10)
+			n, _, _ := s.ReadMsg(buf) // blocks: the notification of DATA ARRIVE
+			arrived <- string(buf[:n])
+		}()
+		if _, err := c.WriteMsg([]byte("hello"), SendInfo{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-arrived; got != "hello" {
+			t.Errorf("%q arrived", got)
+		}
+		c.Close()
+		next(t, s, EventPeerShutdown)
+		for _, x := range []*Conn{c, s} {
+			if ev := next(t, x, EventDown); ev.Err != assoc.ErrShutdown { // req 9260-11.2-1
+				t.Errorf("ended by %v", ev.Err)
+			}
+			if _, err := x.NextEvent(deadlineCtx(t)); err != io.EOF {
+				t.Errorf("after the last event: %v", err)
+			}
+		}
+	})
+	t.Run("SEND FAILURE gives the messages back", func(t *testing.T) {
+		a, b, links := apiPair(t)
+		c, _ := associate(t, a, b, &Config{Events: 10}, &Config{Config: assoc.Config{RecvBuffer: 3000}})
+		links[0].silent.Store(true)
+		sent, unsent := pattern(1, 2000), pattern(2, 2000) // the second does not fit the peer's window
+		for i, m := range [][]byte{sent, unsent} {
+			if _, err := c.WriteMsg(m, SendInfo{Stream: uint16(i), PPID: 9}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.Abort("gone")
+		// req 9260-11.1-10, 9260-11.2-1
+		if ev := next(t, c, EventSendFailed); ev.Unsent || !bytes.Equal(ev.Message, sent) || ev.Info.Stream != 0 || ev.Info.PPID != 9 {
+			t.Errorf("first message: unsent %v, %d octets, %+v", ev.Unsent, len(ev.Message), ev.Info)
+		}
+		if ev := next(t, c, EventSendFailed); !bytes.Equal(ev.Message, unsent) || ev.Info.Stream != 1 {
+			t.Errorf("second message: unsent %v, %d octets, %+v", ev.Unsent, len(ev.Message), ev.Info)
+		}
+	})
+	t.Run("RESTART, COMMUNICATION ERROR, COMMUNICATION LOST with the peer's reason", func(t *testing.T) {
+		// req 9260-11.2-3
+		a, b, links := apiPair(t)
+		cfg := &Config{LocalPort: 4711, Config: assoc.Config{LocalAddrs: []netip.Addr{addrsA[0].Addr()}}}
+		c, s := associate(t, a, b, cfg, &Config{Events: 10})
+		links[0].noAborts.Store(true)
+		c.Abort("the peer does not hear of it")
+		<-c.Done()
+		to := netip.AddrPortFrom(addrsB[0].Addr(), uint16(s.LocalAddr().(Addr).Port()))
+		c, err := a.Dial(deadlineCtx(t), to, cfg)
+		must.OK(t, err)
+		if ev := next(t, s, EventRestart); ev.Path != addrsA[0].Addr() {
+			t.Errorf("restart by %v", ev.Path)
+		}
+		core, _ := s.Lock()
+		tag := core.LocalTag()
+		s.Unlock()
+		pkt := wire.AppendHeader(nil, 4711, to.Port(), tag)
+		pkt = append(pkt, wire.CloseChunk(wire.AppendInvalidStreamCause(wire.AppendError(nil), 3), 0)...)
+		wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
+		if _, err := links[0].WriteBatch([]rawio.Packet{{Vec: [][]byte{pkt}, Local: addrsA[0], Remote: addrsB[0]}}); err != nil {
+			t.Fatal(err)
+		}
+		var peer *assoc.PeerError
+		if ev := next(t, s, EventPeerError); !errors.As(ev.Err, &peer) || peer.Causes[0].Code != wire.CauseInvalidStream {
+			t.Errorf("error %v", ev.Err)
+		}
+		links[0].noAborts.Store(false)
+		c.Abort("the reason")
+		ev := next(t, s, EventDown)
+		var abort *assoc.AbortError
+		if !errors.As(ev.Err, &abort) || !abort.ByPeer || string(abort.Reason()) != "the reason" {
+			t.Errorf("ended by %v", ev.Err)
+		}
+	})
+}
+
+func TestNothingIsKeptOfAClosedAssociation(t *testing.T) {
+	// req 9260-14-1
+	a, b, _ := apiPair(t)
+	for i := range 4 {
+		c, s := associate(t, a, b, nil, nil)
+		if i%2 == 0 {
+			c.Close()
+		} else {
+			c.Abort("")
+		}
+		<-c.Done()
+		<-s.Done()
+	}
+	for _, x := range []*Transport{a, b} {
+		x.mu.RLock()
+		if x.ep.Len() != 0 || len(x.conns) != 0 {
+			t.Errorf("%d associations in the endpoint, %d in the transport", x.ep.Len(), len(x.conns))
+		}
+		x.mu.RUnlock()
+	}
+}

@@ -1,0 +1,46 @@
+package sctp
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/must"
+)
+
+// A peer that has restarted is known by its new tag, also from an address that it has not named.
+func TestRestartedPeerIsFoundByItsNewTag(t *testing.T) {
+	clients, b, server := newReborn(t)
+	l, err := b.Listen(7, nil)
+	must.OK(t, err)
+	ctx := deadlineCtx(t)
+	dial := func(i int) {
+		t.Helper()
+		if _, err := clients[i].Dial(ctx, netip.AddrPortFrom(server.LocalAddrs()[0].Addr(), 7), &Config{LocalPort: 5555}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dial(0)
+	s, err := l.Accept(context.Background())
+	must.OK(t, err)
+	found := func() bool {
+		p := heartbeat(s, "x")
+		p.Remote = netip.MustParseAddrPort("10.9.9.9:0")
+		b.mu.RLock()
+		defer b.mu.RUnlock()
+		a, _ := b.ep.Lookup(&p)
+		return a != nil
+	}
+	a, _ := s.Lock()
+	before := a.LocalTag()
+	s.Unlock()
+	until(t, "the first tag's entry", found)
+	server.life.Store(1)
+	dial(1)
+	until(t, "the restart", func() bool {
+		a, _ := s.Lock()
+		defer s.Unlock()
+		return a.LocalTag() != before
+	})
+	until(t, "the new tag's entry", found)
+}

@@ -1,0 +1,51 @@
+package sctp
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// Each deadline goes off when it is due, the earliest first, also one that has become earlier; one that is removed, or is
+// left when the heap is closed, never does, and nothing keeps the closed heap at work.
+func TestTimersGoOffWhenTheyAreDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		now := func() rawio.Time { return rawio.Time(time.Since(start)) }
+		var conns [6]Conn
+		var list []*Conn
+		var fired []string
+		var h *timers
+		h = newTimers(now, func(c *Conn) {
+			i := slices.IndexFunc(list, func(d *Conn) bool { return d == c })
+			fired = append(fired, fmt.Sprint(i, " at ", time.Duration(now())))
+			if i == 4 {
+				h.close()
+			}
+		})
+		for i := range conns {
+			list = append(list, &conns[i])
+			conns[i].heapIndex = -1
+			conns[i].due.Store(rawio.Never)
+		}
+		for _, d := range []struct {
+			conn int
+			at   time.Duration
+		}{{0, 3 * time.Second}, {1, time.Second}, {2, 2 * time.Second}, {3, 4 * time.Second}, {3, 500 * time.Millisecond}, {1, time.Hour}, {4, 5 * time.Second}, {5, 6 * time.Second}} {
+			h.set(&conns[d.conn], rawio.Time(d.at))
+		}
+		h.remove(&conns[2])
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if want := []string{"3 at 500ms", "1 at 1s", "0 at 3s", "4 at 5s"}; !slices.Equal(fired, want) {
+			t.Errorf("went off: %q, want %q", fired, want)
+		}
+		if h.armed != rawio.Never || h.timer.Stop() {
+			t.Error("a closed heap has a timer")
+		}
+	})
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+//go:embed equivalent.txt
+var equivalentText string
+
+// parseEquivalent reads the mutants that no test can notice: the reason by the mutant's key.
+func parseEquivalent(text string) (map[string]string, error) {
+	reasons := make(map[string]string)
+	var key string
+	for i, line := range strings.Split(text, "\n") {
+		first, rest, _ := strings.Cut(line, " ")
+		switch {
+		case line == "" || line[0] == '#':
+		case first == "in":
+			if key != "" {
+				return nil, fmt.Errorf("equivalent line %d: the entry before has no reason", i+1)
+			}
+			key = rest + "\n"
+		case key == "":
+			return nil, fmt.Errorf("equivalent line %d is of no entry", i+1)
+		case line[0] == '-' || line[0] == '+':
+			key += line + "\n"
+		case first == "because" && rest != "":
+			if reasons[key] != "" {
+				return nil, fmt.Errorf("equivalent line %d: there twice", i+1)
+			}
+			reasons[key], key = rest, ""
+		default:
+			return nil, fmt.Errorf("equivalent line %d: %q", i+1, line)
+		}
+	}
+	if key != "" {
+		return nil, errors.New("equivalent: the last entry has no reason")
+	}
+	return reasons, nil
+}
+
+// outdated returns an error for each entry that is of no mutant.
+func outdated(reasons map[string]string, populations ...map[string][]*mutant) error {
+	known := make(map[string]bool)
+	for _, all := range populations {
+		for _, list := range all {
+			for _, m := range list {
+				known[m.key()] = true
+			}
+		}
+	}
+	var errs []error
+	for key := range reasons {
+		if !known[key] {
+			errs = append(errs, fmt.Errorf("equivalent.txt: the machine makes no such mutant:\nin %s", key))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// stands returns an error when the tree has not got the lines of an entry: what a test can tell without a compiler.
+func stands(key, root string) error {
+	place, diff, _ := strings.Cut(key, "\n")
+	file, _, _ := strings.Cut(place, " ")
+	var old string
+	for line := range strings.Lines(diff) {
+		if line[0] == '-' {
+			old += line[1:]
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(root, file))
+	if err == nil && !strings.Contains(string(text), "\n"+old) {
+		err = fmt.Errorf("equivalent.txt: these lines are not in %s:\n%s", place, old)
+	}
+	return err
+}

@@ -1,0 +1,437 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// The machine makes mutants by operators (operators.go, concurrency.go), draws a sample of them (sample.go), weaves
+// it into the tree at once (graft.go) and lets the tests that come to a mutant's statement run under it, those of
+// its own package first and the slow ones last, until one fails. A failure counts when the test passes without
+// the mutant, has passed many times before, and fails once more with it.
+
+// sampling says what the machine does.
+type sampling struct {
+	options
+	sample    int
+	seed      string
+	ids       []string       // these, of the working copy, instead of a sample
+	packages  *regexp.Regexp // only these
+	budget    time.Duration  // of processor time without a fault, for the tests of other packages
+	again     bool           // try those again that were not caught
+	near      int            // only the tests of so many packages, its own first
+	steady    int            // how often a test has to pass before it counts
+	least     float64        // the score that is asked for
+	survivors string         // a directory for their diffs
+	docs      bool
+}
+
+type machine struct {
+	sampling
+	scope  *scope
+	dir    string
+	plain  tree
+	raced  tree
+	order  map[string][]string // the packages whose tests may notice a mutant of another
+	mu     sync.Mutex          // guards suites
+	suites map[string]*suite
+	state  *state
+	print  sync.Mutex
+}
+
+// runMachine does what was asked for and reports whether the score is good.
+func runMachine(o sampling) (bool, error) {
+	start := time.Now()
+	m := &machine{sampling: o, suites: make(map[string]*suite)}
+	defer m.close()
+	var err error
+	if m.scope, err = parseScope(scopeText); err != nil {
+		return false, err
+	}
+	reasons, err := parseEquivalent(equivalentText)
+	if err != nil {
+		return false, err
+	}
+	if err := m.open(); err != nil {
+		return false, err
+	}
+	list, sample, race, err := m.prepare(reasons)
+	if err != nil || len(sample)+len(race) == 0 {
+		return false, cmp.Or(err, errors.New("there are no such mutants"))
+	}
+	fmt.Printf("mutants: %d by machine and %d of concurrency, seed %s, state in %s\n", len(sample), len(race), m.seed, m.dir)
+	if m.order, err = m.plain.testOrder(m.scope.packages); err != nil {
+		return false, err
+	}
+	for p, list := range m.order {
+		if m.near > 0 {
+			m.order[p] = list[:min(m.near, len(list))]
+		}
+	}
+	var todo []*mutant
+	for _, x := range slices.Concat(sample, race) {
+		f := m.state.fates[x.id]
+		if (f.Outcome == "" || m.again && f.Outcome != fateCaught) && (reasons[x.key()] == "" || m.ids != nil) {
+			todo = append(todo, x)
+		}
+	}
+	if err := m.plain.put(list, sample); err != nil {
+		return false, err
+	}
+	if len(race) > 0 {
+		if err := m.raced.put(list, race); err != nil {
+			return false, err
+		}
+	}
+	var first error
+	each(m.jobs, todo, func(x *mutant) {
+		f, err := m.try(x)
+		if err == nil {
+			err = m.state.add(f)
+		}
+		m.print.Lock()
+		defer m.print.Unlock()
+		if err != nil {
+			first = cmp.Or(first, err)
+			return
+		}
+		fmt.Printf("%-9s %5.1fs  %s  %s %s\n", f.Outcome, f.Seconds, x, f.By, f.How)
+		if m.ids != nil {
+			fmt.Print(x.diff())
+		}
+		first = cmp.Or(first, m.note(x, f))
+	})
+	if first != nil {
+		return false, first
+	}
+	r := newScore(m, sample, race, reasons)
+	r.took = time.Since(start)
+	r.print(os.Stdout)
+	if m.docs {
+		if err := r.updateDocs("docs/reliability.md"); err != nil {
+			return false, err
+		}
+	}
+	return r.good(m.least), nil
+}
+
+// open finds the directory of the sample, or makes one that is removed in the end.
+func (m *machine) open() (err error) {
+	id, err := exec.Command("git", "rev-parse", "HEAD^{tree}").Output()
+	if err != nil {
+		return fmt.Errorf("git rev-parse: %w", err)
+	}
+	m.seed = cmp.Or(m.seed, string(id[:8]))
+	if m.ids != nil {
+		if m.dir, err = os.MkdirTemp("", "mutants"); err != nil {
+			return err
+		}
+		interrupted := make(chan os.Signal, 1)
+		signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
+		go func() {
+			<-interrupted
+			os.RemoveAll(m.dir)
+			os.Exit(2)
+		}()
+	} else {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return err
+		}
+		m.dir = filepath.Join(cache, "rddp-mutants", fmt.Sprintf("%s-%s-%d", id[:8], m.seed, m.sample))
+	}
+	m.state, err = openState(m.dir)
+	return err
+}
+
+// close removes what is not needed to go on.
+func (m *machine) close() {
+	if m.ids != nil {
+		os.RemoveAll(m.dir)
+	}
+}
+
+// prepare makes the trees and draws the sample.
+func (m *machine) prepare(reasons map[string]string) (list []*typed, sample, race []*mutant, err error) {
+	clean := tree(filepath.Join(m.dir, "clean"))
+	m.plain, m.raced = tree(filepath.Join(m.dir, "plain")), tree(filepath.Join(m.dir, "race"))
+	for _, t := range []tree{clean, m.plain, m.raced} {
+		if err := os.RemoveAll(string(t)); err != nil {
+			return nil, nil, nil, err
+		}
+		if m.ids != nil {
+			_, err = checkoutWork(string(t))
+		} else {
+			_, err = checkout(string(t))
+		}
+		if err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	if list, err = clean.load(m.scope.packages); err != nil {
+		return nil, nil, nil, err
+	}
+	plain, raced := population(m.scope, list)
+	if err := outdated(reasons, plain, raced); err != nil {
+		return nil, nil, nil, err
+	}
+	if m.ids != nil {
+		return list, named(plain, m.ids), named(raced, m.ids), nil
+	}
+	if sample, err = draw(m.scope, list, plain, m.sample, m.seed); err != nil {
+		return nil, nil, nil, err
+	}
+	if race, err = draw(m.scope, list, raced, max(m.sample/20, 1), m.seed); err != nil {
+		return nil, nil, nil, err
+	}
+	other := func(x *mutant) bool { return m.packages != nil && !m.packages.MatchString(x.pkg) }
+	return list, slices.DeleteFunc(sample, other), slices.DeleteFunc(race, other), nil
+}
+
+// named returns the mutants with these names.
+func named(all map[string][]*mutant, ids []string) (list []*mutant) {
+	for _, pkg := range slices.Sorted(maps.Keys(all)) {
+		for _, x := range all[pkg] {
+			if slices.Contains(ids, x.id) {
+				list = append(list, x)
+			}
+		}
+	}
+	return list
+}
+
+// testOrder returns for each package the packages with tests that can notice what is wrong with it: its own first,
+// then those that build on the fewest packages.
+func (t tree) testOrder(packages []string) (map[string][]string, error) {
+	c := t.command("list", "-test", "-json=ImportPath,Deps", "./...")
+	c.Stderr = os.Stderr
+	out, err := c.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list -test: %w", err)
+	}
+	type binary struct {
+		ImportPath string
+		Deps       []string
+	}
+	var all []binary
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var b binary
+		if err := d.Decode(&b); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		if name, ok := strings.CutSuffix(b.ImportPath, ".test"); ok {
+			b.ImportPath = strings.TrimPrefix(name, module)
+			b.Deps = slices.DeleteFunc(b.Deps, func(d string) bool { return !strings.HasPrefix(d, module) })
+			for i, d := range b.Deps {
+				d, _, _ = strings.Cut(d, " ")
+				b.Deps[i] = strings.TrimPrefix(d, module)
+			}
+			all = append(all, b)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b binary) int { return cmp.Compare(len(a.Deps), len(b.Deps)) })
+	order := make(map[string][]string)
+	for _, p := range packages {
+		for _, b := range all {
+			switch {
+			case b.ImportPath == p:
+				order[p] = slices.Insert(order[p], 0, p)
+			case slices.Contains(b.Deps, p):
+				order[p] = append(order[p], b.ImportPath)
+			}
+		}
+	}
+	return order, nil
+}
+
+// suite returns the tests of a package, compiled and measured.
+func (m *machine) suite(pkg string, race bool) (*suite, error) {
+	name := strings.ReplaceAll(pkg, "/", "-")
+	t := m.plain
+	if race {
+		name, t = name+"-race", m.raced
+	}
+	m.mu.Lock()
+	s := m.suites[name]
+	if s == nil {
+		s = &suite{pkg: pkg, race: race, bin: filepath.Join(m.dir, name+".test"), dir: filepath.Join(string(t), pkg)}
+		m.suites[name] = s
+	}
+	m.mu.Unlock()
+	s.ready.Do(func() { s.err = m.ready(s, t, name) })
+	return s, s.err
+}
+
+func (m *machine) ready(s *suite, t tree, name string) (err error) {
+	if s.net, err = t.usesNetwork("./" + s.pkg); err != nil {
+		return err
+	}
+	if s.pkg == "internal/world" {
+		s.args = []string{fmt.Sprint("-seeds=", m.seeds)}
+	}
+	if _, err := os.Stat(s.bin); err != nil {
+		build := t.build
+		if s.race {
+			build = t.buildRace
+		}
+		if err := build("./"+s.pkg, s.bin); err != nil {
+			return err
+		}
+	}
+	list, found := m.state.tests(name)
+	if s.tests = list; found {
+		for _, x := range list {
+			x.suite = s
+		}
+		return nil
+	}
+	if err := s.baseline(); err != nil {
+		return err
+	}
+	for _, x := range s.tests {
+		if x.Shaky {
+			fmt.Printf("shaky            %s %s fails without a fault and counts for nothing\n", s.pkg, x.Name)
+		}
+	}
+	return m.state.keep(name, s.tests)
+}
+
+// try lets the tests run under a mutant.
+func (m *machine) try(x *mutant) (f fate, err error) {
+	start := time.Now()
+	defer func() { f.Seconds = time.Since(start).Seconds() }()
+	f = fate{ID: x.id, Outcome: fateUncovered}
+	var others time.Duration
+	hangs := 0
+	for _, slow := range []bool{false, true} {
+		for i, pkg := range m.order[x.pkg] {
+			s, err := m.suite(pkg, x.race)
+			if err != nil {
+				return f, err
+			}
+			for _, group := range groups(s.reaching(x.site, slow), slow) {
+				if f.Outcome == fateUncovered {
+					f.Outcome = fateSurvived
+				}
+				if i > 0 {
+					if m.budget > 0 && others+sum(group) > m.budget {
+						continue
+					}
+					others += sum(group)
+				}
+				for len(group) > 0 {
+					t, how := m.notice(s, x, group)
+					if how == "" {
+						break
+					}
+					if t == nil { // all of them together
+						t = &test{Name: "TestMain"}
+					}
+					if how != "hangs" {
+						f.Outcome, f.By, f.How = fateCaught, pkg+" "+t.Name, how
+						return f, nil
+					}
+					f.Outcome, f.By, f.How = fateLate, pkg+" "+t.Name, how
+					if hangs++; hangs == 3 {
+						return f, nil
+					}
+					group = slices.DeleteFunc(group, func(u *test) bool { return u == t })
+				}
+			}
+		}
+	}
+	return f, nil
+}
+
+func groups(list []*test, each bool) (all [][]*test) {
+	if len(list) == 0 {
+		return nil
+	}
+	if !each {
+		return [][]*test{list}
+	}
+	for _, t := range list {
+		all = append(all, []*test{t})
+	}
+	return all
+}
+
+func sum(list []*test) (d time.Duration) {
+	for _, t := range list {
+		d += t.Spent.Processor
+	}
+	return d
+}
+
+// notice runs tests under a mutant until one fails that counts. It returns that one, none where the process fails
+// behind them all, and how it failed.
+func (m *machine) notice(s *suite, x *mutant, group []*test) (*test, string) {
+	group = slices.Clone(group)
+	for len(group) > 0 {
+		v, _ := s.processOf(group, x.number, 1, "")
+		if !v.failed {
+			return nil, ""
+		}
+		how := "by an assertion"
+		switch {
+		case strings.HasSuffix(v.what, "(hangs)"):
+			how = "hangs"
+		case strings.HasSuffix(v.what, "(crash)"):
+			how = "crashes"
+		}
+		i := slices.IndexFunc(group, func(t *test) bool { return t.Name == v.test })
+		if i < 0 || how == "crashes" && strings.Contains(v.output, "--- PASS: "+v.test+" ") {
+			clean, _ := s.processOf(group, 0, 1, "")
+			again, _ := s.processOf(group, x.number, 1, "")
+			if !clean.failed && again.failed {
+				return nil, how
+			}
+			return nil, ""
+		}
+		t := group[i]
+		if s.steady(t, m.steady) {
+			clean, _ := s.processOf([]*test{t}, 0, 1, "")
+			tries := 1
+			if s.race {
+				tries = 3 // the detector sees what happens, not what might
+			}
+			for range tries {
+				if again, _ := s.processOf([]*test{t}, x.number, 1, ""); again.failed && !clean.failed {
+					return t, how
+				}
+			}
+		}
+		group = slices.Delete(group, i, i+1)
+	}
+	return nil, ""
+}
+
+// note writes the diff of a survivor where other people look for it.
+func (m *machine) note(x *mutant, f fate) error {
+	if m.survivors == "" || f.Outcome == fateCaught {
+		return nil
+	}
+	name := filepath.Join(m.survivors, strings.ReplaceAll(x.pkg, "/", "-")+".txt")
+	w, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s (%s) %s\n%s\n", x, f.Outcome, f.By, x.diff())
+	return errors.Join(err, w.Close())
+}

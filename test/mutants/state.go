@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// fate is what became of a mutant.
+type fate struct {
+	ID      string
+	Outcome string // of those below
+	By      string // the test that noticed
+	How     string // it noticed: an assertion, a crash, a hang
+	Seconds float64
+}
+
+// The outcomes of a mutant.
+const (
+	fateCaught    = "caught"
+	fateLate      = "late"      // only by a test that hangs
+	fateSurvived  = "survived"  // tests come there, none fails
+	fateUncovered = "uncovered" // no test comes there
+)
+
+// state is a directory of what is known so far, so that an interrupted run goes on.
+type state struct {
+	dir   string
+	mu    sync.Mutex
+	fates map[string]fate
+}
+
+// openState opens the directory of a sample. Only what was made of the same tree is taken up.
+func openState(dir string) (*state, error) {
+	s := &state{dir: dir, fates: make(map[string]fate)}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(filepath.Join(dir, "fates.jsonl"))
+	if os.IsNotExist(err) {
+		return s, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var x fate
+		if json.Unmarshal(lines.Bytes(), &x) == nil { // the last line may be cut off
+			s.fates[x.ID] = x
+		}
+	}
+	return s, nil
+}
+
+func (s *state) add(x fate) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fates[x.ID] = x
+	b, err := json.Marshal(x)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(s.dir, "fates.jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "%s\n", b)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// tests returns what an earlier run knew of a suite's tests.
+func (s *state) tests(name string) (list []*test, found bool) {
+	b, err := os.ReadFile(filepath.Join(s.dir, name+".json"))
+	if err != nil || json.Unmarshal(b, &list) != nil {
+		return nil, false
+	}
+	return list, true
+}
+
+func (s *state) keep(name string, list []*test) error {
+	b, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(s.dir, name+".json"), b, 0o644)
+}
