@@ -53,19 +53,11 @@ type Event struct {
 	QP     *QP
 	CQ     *CQ
 	SRQ    *SRQ
-	Remote netip.AddrPort // address and SCTP port of the peer
+	Remote netip.AddrPort // address and SCTP port of the peer, also where QP is set
 	Err    error
 	// Lost counts the events that were dropped right before this one, because nobody had read the
 	// Limits.MaxEvents before them: look at everything then.
 	Lost int
-}
-
-// source is the peer that the event is about, not valid if it is none.
-func (ev *Event) source() netip.AddrPort {
-	if ev.QP != nil {
-		return ev.QP.RemoteAddr()
-	}
-	return ev.Remote
 }
 
 // NextEvent returns the oldest event not yet returned and blocks for one. A Device keeps Limits.MaxEvents, at
@@ -114,10 +106,10 @@ func (q *eventQueue) init(size int) {
 	q.rate = fair.Rate{All: math.MaxInt, Each: size}
 }
 
-// push adds an event or counts it as lost. No gate may be held.
+// push adds an event or counts it as lost.
 func (q *eventQueue) push(ev Event) {
 	q.mu.Lock()
-	who := ev.source().Addr()
+	who := ev.Remote.Addr()
 	of := q.room.Of(who)
 	if q.n == len(q.ring) || who.IsValid() && (int(*of) >= (len(q.ring)+1)/2 || !q.rate.Allow(time.Now(), who)) {
 		q.lost++
@@ -163,9 +155,11 @@ func (q *eventQueue) pop() (ev Event, some, left bool) {
 	return first.Event, true, q.n > 0
 }
 
-// event has ev reported when the gate is open.
+// event has ev reported when the gate is open. Owner only: the address is read here, since nothing that holds a leaf
+// lock may take a gate, whose owner may report events itself.
 func (q *QP) event(ev Event) {
 	if p := q.peer.Load(); p != nil {
+		ev.Remote = p.addr()
 		p.later(func() { q.d.report(ev) })
 	}
 }
@@ -183,6 +177,7 @@ func (p *peer) changed(up bool, err error) {
 	if errors.Is(err, assoc.ErrShutdown) {
 		ev.Err = nil
 	}
+	ev.Remote = p.addr()
 	final, sum := p.Mux.Err() != nil, p.Mux.Stats() // after a restart the Mux goes on, and counts on
 	p.later(func() {
 		p.d.mu.Lock()
@@ -195,7 +190,6 @@ func (p *peer) changed(up bool, err error) {
 			delete(p.d.peers, p)
 		}
 		p.d.mu.Unlock()
-		ev.Remote = p.remote()
 		p.d.report(ev)
 	})
 }

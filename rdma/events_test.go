@@ -157,13 +157,23 @@ func TestEventHighWater(t *testing.T) {
 	b.recv(1, 0, 100)
 	b.qp.SetHighWater(0)
 	a.post(SendWR{Op: OpSend, Inline: []byte("x")})
-	if ev := event(t, x.b, EventHighWater); ev.QP != b.qp {
+	if ev := event(t, x.b, EventHighWater); ev.QP != b.qp || ev.Remote != b.qp.RemoteAddr() {
 		t.Errorf("%+v", ev)
 	}
 	b.good()
 	if n := b.qp.InProcess(); n != 0 {
 		t.Errorf("%d in process once all is delivered", n)
 	}
+}
+
+// A report that took a gate would wait for itself: who gives a gate up reports what happened to its QPs.
+func TestEventsAreReportedWhoeverHoldsTheGate(t *testing.T) {
+	x := newLab(t, nil)
+	a, _ := x.join(nil)
+	p := a.qp.lock()
+	x.a.report(Event{Kind: EventHighWater, QP: a.qp})
+	a.qp.unlock(p)
+	event(t, x.a, EventHighWater)
 }
 
 func TestEventsAreBounded(t *testing.T) {

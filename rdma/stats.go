@@ -177,5 +177,5 @@ func (d *Device) report(ev Event) {
 	if ev.Err != nil {
 		attrs = append(attrs, slog.String("reason", ev.Err.Error()))
 	}
-	d.t.Journal(slog.LevelWarn, ev.source(), "rdma: "+ev.Kind.String(), attrs...)
+	d.t.Journal(slog.LevelWarn, ev.Remote, "rdma: "+ev.Kind.String(), attrs...)
 }
