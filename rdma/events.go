@@ -179,17 +179,16 @@ func (p *peer) changed(up bool, err error) {
 	}
 	ev.Remote = p.addr()
 	final, sum := p.Mux.Err() != nil, p.Mux.Stats() // after a restart the Mux goes on, and counts on
-	p.later(func() {
-		p.d.mu.Lock()
-		if final {
-			count.Add(&p.d.stats.Sessions, &sum)
-		}
-		if up {
-			p.d.peers[p] = struct{}{}
-		} else {
-			delete(p.d.peers, p)
-		}
-		p.d.mu.Unlock()
-		p.d.report(ev)
-	})
+	// The table changes at once: what is left for later may be done by two goroutines, the end before the beginning.
+	p.d.mu.Lock()
+	if final {
+		count.Add(&p.d.stats.Sessions, &sum)
+	}
+	if up {
+		p.d.peers[p] = struct{}{}
+	} else {
+		delete(p.d.peers, p)
+	}
+	p.d.mu.Unlock()
+	p.later(func() { p.d.report(ev) })
 }

@@ -172,6 +172,12 @@ func TestEventsAreReportedWhoeverHoldsTheGate(t *testing.T) {
 	a, _ := x.join(nil)
 	p := a.qp.lock()
 	x.a.report(Event{Kind: EventHighWater, QP: a.qp})
+	p.changed(false, nil)
+	left := len(x.a.Peers())
+	p.changed(true, nil)
+	if left != 0 || len(x.a.Peers()) != 1 {
+		t.Errorf("%d peers after the end of one, %d after its return", left, len(x.a.Peers()))
+	}
 	a.qp.unlock(p)
 	event(t, x.a, EventHighWater)
 }

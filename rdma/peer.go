@@ -48,7 +48,9 @@ func newPeer(d *Device, conn *sctp.Conn, a *assoc.Assoc, initiator bool, l *List
 func (p *peer) remote() netip.AddrPort { return p.conn.RemoteAddr().(sctp.Addr).AddrPort }
 
 // addr is remote for the owner of the association.
-func (p *peer) addr() netip.AddrPort { return netip.AddrPortFrom(p.a.PeerAddr().Addr(), p.a.PeerPort()) }
+func (p *peer) addr() netip.AddrPort {
+	return netip.AddrPortFrom(p.a.PeerAddr().Addr(), p.a.PeerPort())
+}
 
 // requestHeld is the memory of a request that waits for Listener.Accept, without its private data.
 const requestHeld = int(unsafe.Sizeof(Request{})) + 128

@@ -93,6 +93,7 @@ type QP struct {
 
 	mu       sync.Mutex // a leaf lock
 	reserved bool       // guarded by mu: Connect or Accept has begun
+	woken    []*CQ      // guarded by mu: to be notified when it is open
 	peer     atomic.Pointer[peer]
 	session  *ddpadapt.Session // set with peer
 
@@ -200,11 +201,16 @@ func (q *QP) lock() *peer {
 }
 
 func (q *QP) unlock(p *peer) {
-	if p == nil {
-		q.mu.Unlock()
+	if p != nil {
+		p.conn.Unlock()
 		return
 	}
-	p.conn.Unlock()
+	cqs := q.woken
+	q.woken = nil
+	q.mu.Unlock()
+	for _, cq := range cqs {
+		cq.notify()
+	}
 }
 
 // PostSend queues a request (RFC 5040 section 3.2); the QP must be connected. The memory that it names belongs to the QP until
@@ -461,10 +467,12 @@ func (q *QP) detach(memory []byte) {
 	}
 }
 
-// wake has cq notified when the gate is open.
+// wake has cq notified when the gate is open, or before there is one mu.
 func (q *QP) wake(cq *CQ) {
 	if p := q.peer.Load(); p != nil {
 		p.wake(cq)
+	} else {
+		q.woken = append(q.woken, cq)
 	}
 }
 

@@ -62,6 +62,17 @@ func woken(c *CQ) bool {
 	}
 }
 
+// Who waits for completions hears of those of a QP that was closed before it had a peer.
+func TestCloseOfAQPWithoutAPeerWakesWhoWaits(t *testing.T) {
+	a := newSide(t, newLab(t, nil).a, nil, nil)
+	a.recv(1, 0, 8)
+	a.cq.Arm(false)
+	a.qp.Close()
+	if !woken(a.cq) || a.wc().Status != rdmap.StatusWRFlushErr {
+		t.Error("nobody is woken")
+	}
+}
+
 // Which completions wake who has armed a CQ: any, or the solicited and the failed ones. Who waits for any
 // goes on waiting for any.
 func TestWhatWakesAnArmedCQ(t *testing.T) {

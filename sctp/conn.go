@@ -62,6 +62,7 @@ type Conn struct {
 	hold        hold             // owner only: see LongestHold
 	account     *account.Account // owner only: what the peer makes the association hold
 	squeezedNow atomic.Bool      // squeezed, for others
+	dropped     atomic.Bool      // a packet found no room in the backlog, and the journal does not know
 	born        uint64           // how many associations there were before
 
 	// Set before the channel that announces it is closed.
@@ -165,6 +166,9 @@ func (c *Conn) unlock(now rawio.Time) {
 		w, streams, entries := c.wake, c.wakeStreams, c.entries
 		c.wake, c.wakeStreams, c.entries = 0, nil, nil
 		c.disown()
+		if c.dropped.Load() && c.dropped.Swap(false) {
+			c.t.journal.reached(limitBacklog, c.t.stats.backlogDropped.Load())
+		}
 		c.report(entries)
 		c.settle(w, streams)
 		if !more && c.gate.waiting.Load() == 0 || !c.tryOwn() {
@@ -198,10 +202,11 @@ func (c *Conn) input(now rawio.Time, p *rawio.Packet, owned bool) bool {
 	return true
 }
 
-// leave leaves a packet to the owner.
+// leave leaves a packet to the owner. The line about one for which there is no room is written when the gate is open: the caller may be the owner.
 func (c *Conn) leave(p *rawio.Packet) {
 	if !c.gate.post(p) {
-		c.t.journal.reached(limitBacklog, c.t.stats.backlogDropped.Add(1))
+		c.t.stats.backlogDropped.Add(1)
+		c.dropped.Store(true)
 	}
 }
 

@@ -210,9 +210,15 @@ func TestEveryCounterCounts(t *testing.T) {
 	})
 }
 
+// lines are those of a journal.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) { l <- string(p); return len(p), nil }
+
 // What the backlog had no room for is among the packets dropped, once.
 func TestDroppedPacketsAreASum(t *testing.T) {
-	p := newPair(t)
+	p, log := newPair(t), make(lines, 9)
+	p.a.journal = newJournal(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	c, _ := p.connect(t, nil, nil)
 	a, _ := c.Lock()
 	c.gate.mu.Lock()
@@ -222,7 +228,15 @@ func TestDroppedPacketsAreASum(t *testing.T) {
 	c.gate.mu.Lock()
 	c.gate.octets -= backlogOctets
 	c.gate.mu.Unlock()
+	if len(log) > 0 {
+		t.Error("a line is written while somebody holds the gate: perhaps who writes it")
+	}
 	c.Unlock()
+	select {
+	case <-log:
+	case <-deadlineCtx(t).Done():
+		t.Error("there is no line about it")
+	}
 	give(p.a, p.bAddr, p.bAddr, []byte("short"), 1)
 	if s := p.a.Stats(); s.BacklogDropped < 2 || s.RxDropped != s.BacklogDropped+1 {
 		t.Errorf("%d packets dropped, %d of them for want of room, want one more than these", s.RxDropped, s.BacklogDropped)
