@@ -41,6 +41,14 @@ func TestNothingThatAnAttackerSendsHurts(t *testing.T) {
 	}
 }
 
+func TestASeedThatHasFoundAFaultFindsItNoMore(t *testing.T) {
+	for _, seed := range []uint64{426} {
+		if err := New(attacker.Seeded(seed)).Run(3000); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+}
+
 // FuzzSiege lets the octets choose what the attackers do.
 //
 //fuzz:covers ./sctp/assoc ./sctp/endpoint ./sctp/internal/rx ./sctp/internal/tx ./ddpadapt ./ddp ./rdma/rdmap

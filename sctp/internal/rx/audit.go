@@ -66,6 +66,9 @@ func (r *Reassembly) audit(lent int) error {
 	}
 	var errs []error
 	for _, c := range []*chain{&r.ready, &r.later} {
+		if (c.first == nil) != (c.last == nil) {
+			errs = append(errs, errors.New("a list keeps a message that has left it"))
+		}
 		for m := c.first; m != nil; m = m.next {
 			errs = append(errs, count(m))
 		}
@@ -158,8 +161,14 @@ func (r *Reassembly) auditFree() error {
 		if s != nil {
 			pages++
 		}
-		if t := wire.TSN(64 * i); (s != nil) != r.held.ends.Near(t) {
+		t := wire.TSN(64 * i)
+		if (s != nil) != r.held.ends.Near(t) {
 			return fmt.Errorf("slots for TSNs that end in %d: %v", t, s != nil)
+		}
+		for j := 0; s != nil && j < len(s.at); j++ {
+			if u := t + wire.TSN(j); (s.at[j] != nil) != r.held.ends.Has(u) {
+				return fmt.Errorf("the slot for TSNs that end in %d keeps a message: %v", u, s.at[j] != nil)
+			}
 		}
 	}
 	if n := r.store.mem + cached + lists + pieces*pieceCost + loans*loanCost; r.store.held() != n {

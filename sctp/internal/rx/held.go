@@ -112,7 +112,12 @@ func (h *held) take(t wire.TSN) {
 	h.n--
 	h.ends.Remove(t)
 	h.parts.Remove(t)
-	h.tidy(t)
+	s := h.place(t)
+	(*s).at[t&63] = nil
+	if !h.ends.Near(t) {
+		h.giveBack(*s)
+		*s = nil
+	}
 }
 
 // move enters a message again that was held to end at was.
@@ -125,14 +130,6 @@ func (h *held) move(m *Message, was wire.TSN) {
 		h.put(m)
 	case m.begin && m.end:
 		h.parts.Remove(was)
-	}
-}
-
-// tidy gives the slots of t back if none is in use.
-func (h *held) tidy(t wire.TSN) {
-	if s := h.place(t); *s != nil && !h.ends.Near(t) {
-		h.giveBack(*s)
-		*s = nil
 	}
 }
 

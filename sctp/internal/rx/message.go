@@ -88,6 +88,9 @@ func (c *chain) pop() *Message {
 	if m != nil {
 		c.first, m.next = m.next, nil
 	}
+	if c.first == nil {
+		c.last = nil // which would keep m alive, and all that are free behind it later
+	}
 	return m
 }
 
