@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/rdma/rdmap"
@@ -153,9 +154,17 @@ func TestPeersAreCountedAndAborted(t *testing.T) {
 		a.post(SendWR{Op: OpWrite, RemoteSTag: b.mr.STag()})
 		a.good()
 	}
-	if s := peers[0].Stats(); s.Sessions < 2 {
-		t.Errorf("%+v", s)
+	if s, n := peers[0].Stats(), cap(x.a.slot(peerKey{}).busy); s.Sessions < 2 || n != 1 {
+		t.Errorf("%+v, %d may set up an association with one peer at once", s, n)
 	}
+	p := b.qp.lock()
+	if n := p.Held() - int(unsafe.Sizeof(*p)) - p.Mux.Held() - p.queues; n < ddpadapt.MaxPrivateData {
+		t.Errorf("a request that waits counts as %d octets", n)
+	}
+	if b.qp.uncharge(p); p.queues != 0 {
+		t.Errorf("the peer is still charged %d octets for queues", p.queues)
+	}
+	b.qp.unlock(p)
 	before, ok := b.qp.StreamStats()
 	a.post(SendWR{Op: OpWrite, RemoteSTag: b.mr.STag()})
 	a.good()

@@ -2,7 +2,6 @@ package rdma
 
 import (
 	"context"
-	"errors"
 	"math"
 	"net"
 	"net/netip"
@@ -174,7 +173,7 @@ func (p *peer) changed(up bool, err error) {
 	if up {
 		ev.Kind = EventAssocUp
 	}
-	if errors.Is(err, assoc.ErrShutdown) {
+	if err == assoc.ErrShutdown {
 		ev.Err = nil
 	}
 	ev.Remote = p.addr()

@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/must"
@@ -136,10 +137,15 @@ func TestNoUserTakesMoreThanItsShare(t *testing.T) {
 }
 
 func TestLimitsOutOfRange(t *testing.T) {
-	for _, l := range []Limits{{MaxCQE: -1}, {MaxStreams: 65536}, {MaxReads: rdmap.MaxReads + 1}, {MaxEvents: -1}, {MaxSGE: 1025}} {
-		var limit *LimitError
-		if _, err := NewDevice(nil, &Config{Limits: l}); !errors.As(err, &limit) {
-			t.Errorf("%+v: %v", l, err)
+	most := []int64{1 << 30, 1 << 20, 1024, rdmap.MaxReads, 1 << 30, 1 << 30, 1 << 30, 65535, 1 << 20, 1 << 30, 65535, 65535, 1 << 20}
+	for i, most := range most {
+		for n, good := range map[int64]bool{-1: false, 1: true, most: true, most + 1: false} {
+			var l Limits
+			reflect.ValueOf(&l).Elem().Field(i).SetInt(n)
+			var limit *LimitError
+			if err := l.complete(); errors.As(err, &limit) == good {
+				t.Errorf("%+v: %v", l, err)
+			}
 		}
 	}
 }

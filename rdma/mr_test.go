@@ -153,9 +153,7 @@ func TestWindowsEndWithTheirQP(t *testing.T) {
 	x := newLab(t, &Config{Limits: Limits{MaxRegions: 3}})
 	a, b := x.join(nil)
 	for range 2 {
-		if _, err := b.mr.Bind(b.qp, 0, 8, RemoteWrite); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(b.mr.Bind(b.qp, 0, 8, RemoteWrite))(t)
 	}
 	if _, err := b.mr.Bind(b.qp, 0, 8, 0); !errors.Is(err, ddp.ErrTooManyRegions) {
 		t.Errorf("beyond the limit: %v", err)

@@ -25,9 +25,7 @@ func TestPlainSCTPBesideRDMA(t *testing.T) {
 	defer far.Close()
 	for i := range 20 {
 		b.recv(1, 100, 10)
-		if _, err := conn.WriteMsg([]byte("plain"), sctp.SendInfo{Stream: 1, PPID: 99}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(conn.WriteMsg([]byte("plain"), sctp.SendInfo{Stream: 1, PPID: 99}))(t)
 		a.post(SendWR{Op: OpWrite, Flags: Unsignaled, Inline: []byte{byte(i)}, RemoteSTag: b.mr.STag()})
 		a.post(SendWR{Op: OpSend, Inline: []byte("direct")})
 		var m [100]byte
@@ -62,6 +60,9 @@ func TestWriteAndSendShareAPacket(t *testing.T) {
 			{Op: OpWrite, Flags: Unsignaled, Inline: []byte("short"), RemoteSTag: b.mr.STag()}, {Op: OpSend, Inline: []byte("told")}})
 		if n != 2 || err != nil {
 			t.Fatal(n, err)
+		}
+		if n, err := a.qp.PostSendList([]SendWR{{Op: OpSend, SGL: make([]SGE, 1000)}}); n != 0 || err == nil {
+			t.Errorf("one that cannot be: %d posted, %v", n, err)
 		}
 		if p, c := data(); p-packets != 1 || c-chunks != 2 {
 			t.Errorf("%d segments in %d packets, want 2 in 1", c-chunks, p-packets)

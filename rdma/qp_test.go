@@ -85,9 +85,7 @@ func TestQPCanConnectAgainAfterAFailure(t *testing.T) {
 		}
 		accepted <- err
 	}()
-	if _, err := a.qp.Connect(ctx(t), x.addr, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(a.qp.Connect(ctx(t), x.addr, nil))(t)
 	must.OK(t, <-accepted)
 }
 

@@ -214,9 +214,7 @@ func TestAccessViolations(t *testing.T) {
 			// The operation itself may have completed at the source before the Terminate comes, so a Read
 			// waits behind it.
 			read := SendWR{ID: 6, Op: OpRead, SGL: []SGE{a.mr.SGE(0, 0)}, RemoteSTag: b.mr.STag()}
-			if _, err := a.qp.PostSendList([]SendWR{wr, read}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(a.qp.PostSendList([]SendWR{wr, read}))(t)
 			for wc := a.wc(); ; wc = a.wc() {
 				if wc.Status == tt.status || wc.ID == 6 && wc.Status == rdmap.StatusWRFlushErr {
 					break
@@ -425,9 +423,7 @@ func TestLimitsAreNamed(t *testing.T) {
 	if !errors.As(err, &limit) || limit.What != "IRD" {
 		t.Errorf("IRD beyond the limit: %v", err)
 	}
-	if _, err := pd.Register(make([]byte, 1), 0, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(pd.Register(make([]byte, 1), 0, nil))(t)
 	if _, err := pd.Register(make([]byte, 1), 0, nil); !errors.Is(err, ddp.ErrTooManyRegions) {
 		t.Errorf("a region too many: %v", err)
 	}

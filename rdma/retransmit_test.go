@@ -140,9 +140,7 @@ func TestRestartEndsAnAssociationThatHasNoSession(t *testing.T) {
 	say := func(vtag uint32, chunk []byte) {
 		pkt := append(wire.AppendHeader(nil, DefaultPort, port, vtag), chunk...)
 		wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
-		if _, err := lb.WriteBatch([]rawio.Packet{{Vec: [][]byte{pkt}, Local: netip.AddrPortFrom(x.addr.Addr(), 0), Remote: netip.AddrPortFrom(la.LocalAddrs()[0].Addr(), 0)}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(lb.WriteBatch([]rawio.Packet{{Vec: [][]byte{pkt}, Local: netip.AddrPortFrom(x.addr.Addr(), 0), Remote: netip.AddrPortFrom(la.LocalAddrs()[0].Addr(), 0)}}))(t)
 	}
 	in := wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: tag, ARwnd: 1 << 20, OutStreams: 1, InStreams: 1, TSN: 1})
 	say(0, wire.CloseChunk(wire.AppendAdaptationIndication(in, ddpadapt.AdaptationDDP), 0))

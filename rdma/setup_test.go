@@ -242,9 +242,7 @@ func TestPeerThatDoesNotWait(t *testing.T) {
 	must.OK(t, err)
 	send := func(ppid uint32, b string) {
 		t.Helper()
-		if _, err := conn.WriteMsg([]byte(b), sctp.SendInfo{PPID: ppid, Unordered: true}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(conn.WriteMsg([]byte(b), sctp.SendInfo{PPID: ppid, Unordered: true}))(t)
 	}
 	send(17, "\x00\x00\x00\x01")                                                                      // Initiate
 	send(16, "\x00\x01\x41\x43\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00early") // Send
@@ -254,9 +252,7 @@ func TestPeerThatDoesNotWait(t *testing.T) {
 	}
 	first, err := x.l.Accept(ctx(t))
 	must.OK(t, err)
-	if _, err := x.l.Accept(ctx(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(x.l.Accept(ctx(t)))(t)
 	b := newSide(t, x.b, nil, nil)
 	b.recv(1, 0, 10)
 	b.cq.Arm(false)

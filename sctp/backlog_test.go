@@ -224,9 +224,7 @@ func TestRefusedPacketIsLostAlone(t *testing.T) {
 	p := joinPair(t, la, lb, link, lb)
 	c, s := p.connect(t, nil, nil)
 	want := pattern(1, 100_000)
-	if _, err := c.WriteMsg(want, SendInfo{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(c.WriteMsg(want, SendInfo{}))(t)
 	got := make([]byte, len(want))
 	if _, _, err := s.ReadMsg(got); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%v", err)

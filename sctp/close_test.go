@@ -15,9 +15,7 @@ import (
 func TestMessagesOutliveTheAssociation(t *testing.T) {
 	c, s := newPair(t).connect(t, nil, nil)
 	for i := range 3 {
-		if _, err := fmt.Fprint(c.Stream(0), i); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(fmt.Fprint(c.Stream(0), i))(t)
 	}
 	must.OK(t, c.Close())
 	<-s.Done()

@@ -44,9 +44,7 @@ func TestMessagesKeepTheirBoundaries(t *testing.T) {
 func TestLongMessageIsReadInPieces(t *testing.T) {
 	c, s := newPair(t).connect(t, nil, nil)
 	want := pattern(1, 10_000)
-	if _, err := c.WriteMsg(want, SendInfo{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(c.WriteMsg(want, SendInfo{}))(t)
 	var got []byte
 	buf := make([]byte, 3000)
 	for {
@@ -144,9 +142,7 @@ func TestReadDeadline(t *testing.T) {
 func TestCloseDeliversWhatWasWritten(t *testing.T) {
 	c, s := newPair(t).connect(t, nil, nil)
 	want := pattern(3, 50_000)
-	if _, err := c.WriteMsg(want, SendInfo{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(c.WriteMsg(want, SendInfo{}))(t)
 	closed := make(chan error)
 	go func() { closed <- c.Close() }()
 	buf := make([]byte, len(want))
@@ -175,9 +171,7 @@ func TestCloseAgainstABusyPeer(t *testing.T) {
 	small := &Config{Config: assoc.Config{RecvBuffer: 20_000, SendBuffer: 200_000}}
 	c, s := newPair(t).connect(t, small, small)
 	for range 150 { // far more than c's window
-		if _, err := s.WriteMsg(pattern(1, 1000), SendInfo{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(s.WriteMsg(pattern(1, 1000), SendInfo{}))(t)
 	}
 	if err := c.Close(); err != nil {
 		t.Errorf("close: %v", err)
@@ -254,7 +248,7 @@ func TestDialErrors(t *testing.T) {
 	var dial *DialError
 	_, err := p.a.Dial(deadlineCtx(t), nobody, nil)
 	var abort *assoc.AbortError
-	if !errors.As(err, &dial) || dial.Remote != nobody || !errors.As(err, &abort) || !abort.ByPeer {
+	if !errors.As(err, &dial) || dial.Remote != nobody || !errors.As(err, &abort) || !abort.ByPeer || dial.Temporary() {
 		t.Errorf("nobody listens: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -265,6 +259,9 @@ func TestDialErrors(t *testing.T) {
 	p.a.Close()
 	if _, err := p.a.Dial(deadlineCtx(t), nobody, nil); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("transport closed: %v", err)
+	}
+	if _, err := p.a.Listen(0, nil); err != ErrTransportClosed {
+		t.Errorf("Listen when the transport is closed: %v", err)
 	}
 }
 
@@ -339,6 +336,9 @@ func TestBacklogIsBounded(t *testing.T) {
 	if other := netip.MustParseAddr("10.9.9.9"); l.waiting.Full(other) || len(l.ready) != 3 || cap(l.ready) != 6 {
 		t.Error("they keep other hosts' out")
 	}
+	if _, err := l.Accept(deadlineCtx(t)); err != nil || !l.waiting.Take(p.a.localAddr(), 1) || l.waiting.Take(p.a.localAddr(), 1) {
+		t.Errorf("one that is accepted leaves not one place: %v", err)
+	}
 }
 
 // probe sends a message and waits for its acknowledgement or for the end.
@@ -396,9 +396,7 @@ func TestTransportCloseEndsEverything(t *testing.T) {
 	p := newPair(t)
 	c, s := p.connect(t, nil, nil)
 	for _, from := range []*Conn{c, s} { // messages that nobody reads
-		if _, err := from.WriteMsg(pattern(1, 50_000), SendInfo{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(from.WriteMsg(pattern(1, 50_000), SendInfo{}))(t)
 		from.probe()
 	}
 	p.a.Close()

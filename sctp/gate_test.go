@@ -37,8 +37,8 @@ func TestBacklogHasTwoBounds(t *testing.T) {
 					t.Errorf("round %d: a packet without room keeps its buffer", round)
 				}
 				b := g.take()
-				if len(b) != row.fit || g.waiting.Load() != 0 {
-					t.Errorf("round %d: %d taken, %d wait", round, len(b), g.waiting.Load())
+				if len(b) != row.fit || g.waiting.Load() != 0 || g.taken != row.fit*row.size {
+					t.Errorf("round %d: %d taken with %d octets, %d wait", round, len(b), g.taken, g.waiting.Load())
 				}
 				g.done(b)
 			}

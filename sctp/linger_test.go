@@ -254,3 +254,18 @@ func TestPortOfAListenerDoesNotLinger(t *testing.T) {
 		t.Errorf("%d ports linger, %d are bound, %d were given back", len(p.a.lingering), len(p.a.ports), len(d.unbound))
 	}
 }
+
+// A port lingers for as long as the peer may try again: by the timeout of now, or by the longest that there may be.
+func TestPortLingersForSeveralTimeouts(t *testing.T) {
+	for most, want := range map[time.Duration]time.Duration{time.Second: 4 * time.Second, 3 * time.Second: 6 * time.Second, time.Hour: time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			c, _ := newPair(t).connect(t, &Config{Config: assoc.Config{RTOMax: most}}, nil)
+			c.Lock()
+			got := c.lingerFor()
+			c.Unlock()
+			if got != want {
+				t.Errorf("with an RTO of %v at most: %v, want %v", most, got, want)
+			}
+		})
+	}
+}

@@ -3,6 +3,7 @@ package sctp
 import (
 	"encoding/binary"
 	"errors"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -310,6 +311,8 @@ func TestGreediestGoes(t *testing.T) {
 	const maxMemory = 1 << 20
 	b := besiege(t, maxMemory, &Config{Backlog: 100})
 	from, other := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8:0:1::1")
+	log := make(lines, 1000)
+	b.journal = newJournal(slog.New(slog.NewTextHandler(log, nil)))
 	greedy := b.attack(from, 1)
 	for i := range 7 { // 448 KiB of 512
 		greedy.send(greedy.data(0, 0, wire.SSN(i), whole, 60_000))
@@ -322,6 +325,10 @@ func TestGreediestGoes(t *testing.T) {
 	case <-greedy.c.Done():
 	case <-deadlineCtx(t).Done():
 		t.Fatal("it does not go")
+	}
+	until(t, "a line about it", func() bool { return log.next(limitMemory) })
+	if n := b.Stats().MemoryAborted; n != 1 {
+		t.Errorf("%d go, want one", n)
 	}
 	var short *assoc.MemoryError
 	if _, _, err := greedy.c.ReadMsg(make([]byte, 1<<16)); !errors.As(err, &short) || short.Held <= short.Share || !errors.Is(err, syscall.ENOMEM) {

@@ -123,9 +123,7 @@ func TestTransferSurvivesItsNetworks(t *testing.T) {
 		2000: func() { out[1].Store(false); await(t, c, EventPathUp, remote[1]) },
 	}
 	for i := range count {
-		if _, err := c.WriteMsg(fmt.Appendf(nil, "message %d", i), SendInfo{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(c.WriteMsg(fmt.Appendf(nil, "message %d", i), SendInfo{}))(t)
 		if f := fail[i]; f != nil {
 			f()
 		}
@@ -206,9 +204,7 @@ func TestEventsOfALife(t *testing.T) {
 		t.Errorf("%+v", ev)
 	}
 	expect(t, s, EventUp) // the client announced none
-	if _, err := c.WriteMsg([]byte("hello"), SendInfo{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(c.WriteMsg([]byte("hello"), SendInfo{}))(t)
 	expect(t, c, EventSenderDry)
 	go c.Close()
 	expect(t, s, EventPeerShutdown)
@@ -234,9 +230,7 @@ func TestEventsAreBounded(t *testing.T) {
 	cause := func(n int) { // each message that is acknowledged is an event
 		t.Helper()
 		for range n {
-			if _, err := c.WriteMsg([]byte("x"), SendInfo{SackNow: true}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(c.WriteMsg([]byte("x"), SendInfo{SackNow: true}))(t)
 			if _, _, err := s.ReadMsg(buf); err != nil {
 				t.Fatal(err)
 			}
@@ -271,18 +265,14 @@ func TestFailedMessagesComeBack(t *testing.T) {
 	c, _ := p.connect(t, cfg, quick(remote))
 	expect(t, c, EventUp)
 	await(t, c, EventPathUp, remote[1])
-	if _, err := c.WriteMsg([]byte("arrives"), SendInfo{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(c.WriteMsg([]byte("arrives"), SendInfo{}))(t)
 	await(t, c, EventSenderDry, netip.Addr{})
 	out[0].Store(true)
 	out[1].Store(true)
 	const count = 40
 	message := func(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 1000+i) }
 	for i := range count {
-		if _, err := c.WriteMsg(message(i), SendInfo{Stream: uint16(i % 3), PPID: uint32(i), Unordered: i%2 == 1}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(c.WriteMsg(message(i), SendInfo{Stream: uint16(i % 3), PPID: uint32(i), Unordered: i%2 == 1}))(t)
 	}
 	unsent := 0
 	for i := range count { // req 9260-11.1-10, 9260-8.1-4, 9260-11.2-1: oldest first, sent ones too
@@ -396,18 +386,14 @@ func TestSendBufferAfterARestart(t *testing.T) {
 	ctx := deadlineCtx(t)
 	to := netip.AddrPortFrom(server.LocalAddrs()[0].Addr(), 7)
 	client := &Config{LocalPort: 5555}
-	if _, err := clients[0].Dial(ctx, to, client); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(clients[0].Dial(ctx, to, client))(t)
 	s, err := l.Accept(ctx)
 	must.OK(t, err)
 	expect(t, s, EventUp)
 	server.life.Store(dead) // the host crashes: nobody acknowledges these
 	message := func(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 1000) }
 	for i := range 8 {
-		if _, err := s.WriteMsg(message(i), SendInfo{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(s.WriteMsg(message(i), SendInfo{}))(t)
 	}
 	server.life.Store(1)
 	c, err := clients[1].Dial(ctx, to, client)
@@ -420,9 +406,7 @@ func TestSendBufferAfterARestart(t *testing.T) {
 	expect(t, s, EventRestart)
 	buf := make([]byte, 2000)
 	for i := range 20 { // more than the buffer holds: it is free again
-		if _, err := s.WriteMsg(message(i), SendInfo{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(s.WriteMsg(message(i), SendInfo{}))(t)
 		if n, _, err := c.ReadMsg(buf); err != nil || !bytes.Equal(buf[:n], message(i)) {
 			t.Fatalf("message %d: %d octets, %v", i, n, err)
 		}

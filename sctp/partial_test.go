@@ -50,9 +50,7 @@ func TestMessagesLongerThanTheReceiveBuffer(t *testing.T) {
 
 func TestMaxMessage(t *testing.T) {
 	c, s := newPair(t).connect(t, nil, &Config{Config: assoc.Config{RecvBuffer: 10_000, MaxMessage: 30_000}})
-	if _, err := c.WriteMsg(make([]byte, 30_000), SendInfo{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(c.WriteMsg(make([]byte, 30_000), SendInfo{}))(t)
 	buf := make([]byte, 30_000)
 	for n := 0; n < 30_000; {
 		k, info, err := s.ReadMsg(buf)
@@ -60,9 +58,7 @@ func TestMaxMessage(t *testing.T) {
 			t.Fatalf("%d octets, %+v, %v", n, info, err)
 		}
 	}
-	if _, err := c.WriteMsg(make([]byte, 30_001), SendInfo{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(c.WriteMsg(make([]byte, 30_001), SendInfo{}))(t)
 	var err error
 	for err == nil || err == ErrCutOff {
 		_, _, err = s.ReadMsg(buf)
@@ -88,9 +84,7 @@ func TestMessageThatIsCutOff(t *testing.T) {
 			<-c.Done()
 			c, err := a.Dial(deadlineCtx(t), to, fixed)
 			must.OK(t, err)
-			if _, err := c.WriteMsg([]byte("again"), SendInfo{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(c.WriteMsg([]byte("again"), SendInfo{}))(t)
 		}, func(err error) bool { return err == nil }},
 		{"by the end of the association", false, func(t *testing.T, _ *Transport, c *Conn, _ netip.AddrPort) {
 			c.Abort("the reason")
@@ -101,9 +95,7 @@ func TestMessageThatIsCutOff(t *testing.T) {
 	} {
 		begin := func(t *testing.T, c *Conn) {
 			t.Helper()
-			if _, err := c.WriteMsg(make([]byte, 100_000), SendInfo{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(c.WriteMsg(make([]byte, 100_000), SendInfo{}))(t)
 		}
 		t.Run(tt.name, func(t *testing.T) {
 			a, b, links := apiPair(t)

@@ -107,9 +107,7 @@ func TestPathMTUOverRealLinks(t *testing.T) {
 				done <- nil
 			}()
 			for i := range messages {
-				if _, err := c.WriteMsg(want, sctp.SendInfo{}); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(c.WriteMsg(want, sctp.SendInfo{}))(t)
 				if i == messages/4 {
 					nsB.SetMTU(devB, 1400)
 					nsA.SetMTU(devA, 1400)

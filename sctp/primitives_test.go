@@ -142,9 +142,7 @@ func TestReceivePrimitive(t *testing.T) {
 	a, b, _ := apiPair(t)
 	c, s := associate(t, a, b, nil, nil)
 	for range 3 {
-		if _, err := c.WriteMsg([]byte("0123456789"), SendInfo{Stream: 5, PPID: 77}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(c.WriteMsg([]byte("0123456789"), SendInfo{Stream: 5, PPID: 77}))(t)
 	}
 	buf := make([]byte, 6)
 	for i := range uint16(6) {
@@ -160,9 +158,7 @@ func TestStatusPrimitive(t *testing.T) {
 	// req 9260-11.1-8
 	a, b, links := apiPair(t)
 	c, s := associate(t, a, b, &Config{Events: 10}, &Config{Config: assoc.Config{RecvBuffer: 40_000}})
-	if _, err := c.WriteMsg(make([]byte, 10_000), SendInfo{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(c.WriteMsg(make([]byte, 10_000), SendInfo{}))(t)
 	next(t, c, EventSenderDry)
 	st := c.Stats()
 	if st.State != assoc.Established || st.OutStreams != 10 || st.PeerWindow != 30_000 || st.Unacked != 0 || st.Outstanding != 0 || st.Queued != 0 {
@@ -176,9 +172,7 @@ func TestStatusPrimitive(t *testing.T) {
 		t.Errorf("primary path %+v", p)
 	}
 	links[0].silent.Store(true)
-	if _, err := c.WriteMsg(make([]byte, 20_000), SendInfo{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(c.WriteMsg(make([]byte, 20_000), SendInfo{}))(t)
 	if st := c.Stats(); st.Unacked < 2 || st.Outstanding < 2000 || st.Outstanding+st.Queued != 20_000 {
 		t.Errorf("%d chunks of %d octets unacknowledged, %d pending", st.Unacked, st.Outstanding, st.Queued)
 	}
@@ -226,9 +220,7 @@ func TestNotifications(t *testing.T) {
 			n, _, _ := s.ReadMsg(buf) // blocks: the notification of DATA ARRIVE
 			arrived <- string(buf[:n])
 		}()
-		if _, err := c.WriteMsg([]byte("hello"), SendInfo{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(c.WriteMsg([]byte("hello"), SendInfo{}))(t)
 		if got := <-arrived; got != "hello" {
 			t.Errorf("%q arrived", got)
 		}
@@ -249,9 +241,7 @@ func TestNotifications(t *testing.T) {
 		links[0].silent.Store(true)
 		sent, unsent := pattern(1, 2000), pattern(2, 2000) // the second does not fit the peer's window
 		for i, m := range [][]byte{sent, unsent} {
-			if _, err := c.WriteMsg(m, SendInfo{Stream: uint16(i), PPID: 9}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(c.WriteMsg(m, SendInfo{Stream: uint16(i), PPID: 9}))(t)
 		}
 		c.Abort("gone")
 		// req 9260-11.1-10, 9260-11.2-1
@@ -282,9 +272,7 @@ func TestNotifications(t *testing.T) {
 		pkt := wire.AppendHeader(nil, 4711, to.Port(), tag)
 		pkt = append(pkt, wire.CloseChunk(wire.AppendInvalidStreamCause(wire.AppendError(nil), 3), 0)...)
 		wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
-		if _, err := links[0].WriteBatch([]rawio.Packet{{Vec: [][]byte{pkt}, Local: addrsA[0], Remote: addrsB[0]}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(links[0].WriteBatch([]rawio.Packet{{Vec: [][]byte{pkt}, Local: addrsA[0], Remote: addrsB[0]}}))(t)
 		var peer *assoc.PeerError
 		if ev := next(t, s, EventPeerError); !errors.As(ev.Err, &peer) || peer.Causes[0].Code != wire.CauseInvalidStream {
 			t.Errorf("error %v", ev.Err)

@@ -16,9 +16,7 @@ func TestRestartedPeerIsFoundByItsNewTag(t *testing.T) {
 	ctx := deadlineCtx(t)
 	dial := func(i int) {
 		t.Helper()
-		if _, err := clients[i].Dial(ctx, netip.AddrPortFrom(server.LocalAddrs()[0].Addr(), 7), &Config{LocalPort: 5555}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(clients[i].Dial(ctx, netip.AddrPortFrom(server.LocalAddrs()[0].Addr(), 7), &Config{LocalPort: 5555}))(t)
 	}
 	dial(0)
 	s, err := l.Accept(context.Background())

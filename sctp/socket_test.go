@@ -33,17 +33,13 @@ func TestSocketSetsAssociationsUpByItself(t *testing.T) {
 	a, b, addr := sockets(t)
 	buf := make([]byte, 100)
 	for i := range 3 {
-		if _, err := a.WriteMsg(fmt.Appendf(nil, "question %d", i), addr, SendInfo{Stream: 2, PPID: uint32(i)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(a.WriteMsg(fmt.Appendf(nil, "question %d", i), addr, SendInfo{Stream: 2, PPID: uint32(i)}))(t)
 		n, from, info, err := b.ReadMsg(buf)
 		if err != nil || string(buf[:n]) != fmt.Sprintf("question %d", i) || info.PPID != uint32(i) || info.Stream != 2 {
 			t.Fatalf("%q, %+v, %v", buf[:n], info, err)
 		}
 		// The answer goes to the sender's address and port, over the same association.
-		if _, err := b.WriteMsg([]byte("answer"), from.RemoteAddr().(Addr).AddrPort, SendInfo{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(b.WriteMsg([]byte("answer"), from.RemoteAddr().(Addr).AddrPort, SendInfo{}))(t)
 		if n, from, _, err = a.ReadMsg(buf); err != nil || string(buf[:n]) != "answer" {
 			t.Fatalf("%q, %v", buf[:n], err)
 		}
@@ -88,9 +84,7 @@ func TestSocketServesManyPeers(t *testing.T) {
 func TestSocketReadsLongMessagesInPieces(t *testing.T) {
 	a, b, addr := sockets(t)
 	want := pattern(1, 20_000)
-	if _, err := a.WriteMsg(want, addr, SendInfo{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(a.WriteMsg(want, addr, SendInfo{}))(t)
 	var got []byte
 	for more := true; more; {
 		buf := make([]byte, 3000)
@@ -170,12 +164,10 @@ func TestSocketErrors(t *testing.T) {
 	}
 	a.SetWriteDeadline(time.Time{})
 	var dial *DialError
-	if _, err := a.WriteMsg([]byte("x"), netip.AddrPortFrom(addr.Addr(), 9), SendInfo{}); !errors.As(err, &dial) {
-		t.Errorf("nobody there: %v", err)
+	if n, err := a.WriteMsg([]byte("x"), netip.AddrPortFrom(addr.Addr(), 9), SendInfo{}); n != 0 || !errors.As(err, &dial) {
+		t.Errorf("nobody there: %d octets, %v", n, err)
 	}
-	if _, err := a.WriteMsg([]byte("unread"), addr, SendInfo{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(a.WriteMsg([]byte("unread"), addr, SendInfo{}))(t)
 	c, err := a.Conn(addr)
 	must.OK(t, err)
 	must.OK(t, c.probe())

@@ -129,9 +129,7 @@ func TestEveryCounterCounts(t *testing.T) {
 			done(t, c)
 			c, _ = p.connect(t, &Config{Events: 1}, nil)
 			for range 3 {
-				if _, err := c.WriteMsg([]byte("x"), SendInfo{Lifetime: time.Nanosecond}); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(c.WriteMsg([]byte("x"), SendInfo{Lifetime: time.Nanosecond}))(t)
 			}
 			c.Abort("")
 			done(t, c)
@@ -215,6 +213,9 @@ type lines chan string
 
 func (l lines) Write(p []byte) (int, error) { l <- string(p); return len(p), nil }
 
+// next says whether the next line is there and tells of a limit.
+func (l lines) next(of limit) bool { return len(l) > 0 && strings.Contains(<-l, limitTexts[of]) }
+
 // What the backlog had no room for is among the packets dropped, once.
 func TestDroppedPacketsAreASum(t *testing.T) {
 	p, log := newPair(t), make(lines, 9)
@@ -232,11 +233,7 @@ func TestDroppedPacketsAreASum(t *testing.T) {
 		t.Error("a line is written while somebody holds the gate: perhaps who writes it")
 	}
 	c.Unlock()
-	select {
-	case <-log:
-	case <-deadlineCtx(t).Done():
-		t.Error("there is no line about it")
-	}
+	until(t, "a line about it", func() bool { return log.next(limitBacklog) })
 	give(p.a, p.bAddr, p.bAddr, []byte("short"), 1)
 	if s := p.a.Stats(); s.BacklogDropped < 2 || s.RxDropped != s.BacklogDropped+1 {
 		t.Errorf("%d packets dropped, %d of them for want of room, want one more than these", s.RxDropped, s.BacklogDropped)
@@ -249,9 +246,7 @@ func TestTotalsOutliveAssociations(t *testing.T) {
 	c, s := p.connect(t, nil, nil)
 	send := func(c, s *Conn) {
 		t.Helper()
-		if _, err := c.WriteMsg(make([]byte, 100), SendInfo{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(c.WriteMsg(make([]byte, 100), SendInfo{}))(t)
 		if _, _, err := s.ReadMsg(make([]byte, 100)); err != nil {
 			t.Fatal(err)
 		}
@@ -284,9 +279,7 @@ func TestTransportLimits(t *testing.T) {
 	l, err := b.Listen(5000, nil)
 	must.OK(t, err)
 	to := netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), l.Port())
-	if _, err := a.Dial(deadlineCtx(t), to, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(a.Dial(deadlineCtx(t), to, nil))(t)
 	var aborted *assoc.AbortError
 	if _, err := a.Dial(deadlineCtx(t), to, nil); !errors.As(err, &aborted) || !aborted.ByPeer || aborted.Causes[0].Code != wire.CauseOutOfResource {
 		t.Errorf("the second association: %v", err)
@@ -302,7 +295,10 @@ func TestTransportLimits(t *testing.T) {
 			t.Errorf("%d lines with %q in\n%s", n, line, &log)
 		}
 	}
-	def := &TransportConfig{}
+	def, set := &TransportConfig{}, &TransportConfig{MaxPerSource: 1, MaxAnswers: 2, MaxSetups: 3}
+	if set.maxPerSource() != 1 || set.maxAnswers() != 2 || set.maxSetups() != 3 {
+		t.Errorf("limits of %+v: %d, %d and %d", set, set.maxPerSource(), set.maxAnswers(), set.maxSetups())
+	}
 	if def.maxPerSource() != 16_384 || def.maxAnswers() != 10_000 || def.maxSetups() != 50_000 {
 		t.Errorf("defaults %d, %d and %d", def.maxPerSource(), def.maxAnswers(), def.maxSetups())
 	}
@@ -333,9 +329,7 @@ func TestJournalHasALineForEachEventAndNoneForAPacket(t *testing.T) {
 	<-s.Done()
 	c, s = connect()
 	for range 500 {
-		if _, err := c.WriteMsg([]byte("x"), SendInfo{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
 		if _, _, err := s.ReadMsg(make([]byte, 10)); err != nil {
 			t.Fatal(err)
 		}

@@ -36,9 +36,7 @@ func echo(d *Conn) {
 func trip(t *testing.T, c *Conn) {
 	t.Helper()
 	b := make([]byte, 1500)
-	if _, err := c.WriteMsg(b[:64], SendInfo{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(c.WriteMsg(b[:64], SendInfo{}))(t)
 	if n, _, err := c.ReadMsg(b); err != nil || n != 64 {
 		t.Fatalf("%d octets, %v", n, err)
 	}
@@ -137,9 +135,7 @@ func TestOneReadsForAll(t *testing.T) {
 		first := blocked(func() error { _, err := s.Read(make([]byte, 100)); return err })
 		second := blocked(func() error { _, _, err := c.ReadMsg(make([]byte, 100)); return err })
 		for _, stream := range []uint16{0, 1} {
-			if _, err := c.WriteMsg([]byte("x"), SendInfo{Stream: stream}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(c.WriteMsg([]byte("x"), SendInfo{Stream: stream}))(t)
 			end := second
 			if stream == 1 {
 				end = first
@@ -175,14 +171,10 @@ func TestSlowReaderLeavesTheLink(t *testing.T) {
 		}()
 		warm(t, c)
 		for _, atMost := range []time.Duration{leftAlone, 0} {
-			if _, err := c.WriteMsg([]byte("slow"), SendInfo{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(c.WriteMsg([]byte("slow"), SendInfo{}))(t)
 			synctest.Wait() // the server has read it
 			began, sacks := time.Now(), d.Stats().SacksOut
-			if _, err := c.WriteMsg([]byte("who acknowledges this?"), SendInfo{SackNow: true}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(c.WriteMsg([]byte("who acknowledges this?"), SendInfo{SackNow: true}))(t)
 			for synctest.Wait(); d.Stats().SacksOut == sacks; synctest.Wait() {
 				time.Sleep(time.Millisecond) // of virtual time
 			}
@@ -282,9 +274,7 @@ func TestBulkIsLeftToTheReceiveGoroutine(t *testing.T) {
 		warm(t, c)
 		synctest.Wait()          // all is quiet
 		p.b.turn.rx.few.Store(0) // a batch of many packets
-		if _, err := c.WriteMsg([]byte("x"), SendInfo{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
 		synctest.Wait()
 		if s := p.b.turnState(); s != turnReceiver {
 			t.Errorf("state %d", s)

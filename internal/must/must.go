@@ -10,3 +10,11 @@ func OK(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// Do is OK for a call whose other result nobody needs: must.Do(call())(t).
+func Do[T any](_ T, err error) func(t testing.TB) {
+	return func(t testing.TB) {
+		t.Helper()
+		OK(t, err)
+	}
+}
