@@ -9,14 +9,13 @@
 package conduct
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
-)
 
-var update = flag.Bool("update", false, "write the answers of conduct tables anew")
+	"github.com/rddp-go/rddp/internal/script"
+)
 
 // Table plays all steps in all situations of a file. answer has a host of its own for each.
 func Table(t *testing.T, file string, answer func(situation []string, step string) string) {
@@ -39,7 +38,7 @@ func Table(t *testing.T, file string, answer func(situation []string, step strin
 		var order []string
 		for step := range strings.SplitSeq(steps, "; ") {
 			got := answer(situation, step)
-			if got != want && !*update {
+			if got != want && !*script.Update {
 				t.Errorf("%s; %s:\n got %s\nwant %s", strings.Join(situation, ", "), step, got, want)
 			}
 			if with[got] == nil {
@@ -51,7 +50,7 @@ func Table(t *testing.T, file string, answer func(situation []string, step strin
 			fmt.Fprintf(&out, "%s => %s\n", strings.Join(with[got], "; "), got)
 		}
 	}
-	if *update {
+	if *script.Update {
 		if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -2,11 +2,8 @@ package lab
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math/rand"
-	"os"
 	"strings"
-	"testing"
 )
 
 // author writes the scripts of stories by chance.
@@ -215,37 +212,4 @@ func octets(p string) (n int) {
 		}
 	}
 	return n
-}
-
-// RetellChance compares stories by chance with what is written about them in a file: a line for each seed, with a digest of all that
-// happens. With update it writes that down.
-func RetellChance(t *testing.T, file string, seeds int, update bool) {
-	told, err := os.ReadFile(file)
-	if err != nil && !update {
-		t.Fatal(err)
-	}
-	var now strings.Builder
-	lines := strings.Split(string(told), "\n")
-	wrong := 0
-	for seed := range seeds {
-		story := Tell(t, Chance(int64(seed)))
-		h := fnv.New64a()
-		h.Write([]byte(story))
-		line := fmt.Sprintf("%d %d %016x", seed, strings.Count(story, "\n"), h.Sum64())
-		fmt.Fprintln(&now, line)
-		if update || seed < len(lines) && lines[seed] == line {
-			continue
-		}
-		if wrong++; wrong == 1 {
-			t.Errorf("the story of seed %d is otherwise (-update writes down what happens now)", seed)
-		}
-	}
-	if wrong > 1 {
-		t.Errorf("and %d more of %d", wrong-1, seeds)
-	}
-	if update {
-		if err := os.WriteFile(file, []byte(now.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
 }

@@ -23,6 +23,14 @@ func (t *Table[T]) At(n uint16) *T {
 
 // Use returns the T of a number, and makes room for it if there is none.
 func (t *Table[T]) Use(n uint16) *T {
+	if x := t.At(n); x != nil { // without a call
+		return x
+	}
+	return t.add(n)
+}
+
+// add makes room for a number that has none.
+func (t *Table[T]) add(n uint16) *T {
 	p := int(n / pageLen)
 	if p >= len(t.dir) {
 		dir := make([]*[pageLen]T, min(max(2*len(t.dir), p+1), 1<<16/pageLen))
@@ -30,10 +38,8 @@ func (t *Table[T]) Use(n uint16) *T {
 		t.held += int(unsafe.Sizeof(dir[0])) * (len(dir) - len(t.dir))
 		t.dir = dir
 	}
-	if t.dir[p] == nil {
-		t.dir[p] = new([pageLen]T)
-		t.held += int(unsafe.Sizeof(*t.dir[p]))
-	}
+	t.dir[p] = new([pageLen]T)
+	t.held += int(unsafe.Sizeof(*t.dir[p]))
 	return &t.dir[p][n%pageLen]
 }
 

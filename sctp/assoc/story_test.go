@@ -2,17 +2,17 @@ package assoc_test
 
 import (
 	"flag"
+	"strings"
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/script"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-var update = flag.Bool("update", false, "write down what happens in testdata/stories now")
-
 // What two hosts say to each other in testdata/stories, and when, and what they report and count, is written down to the octet. A change of
 // that is either a fault or meant: then -update writes it down anew, for the diff to be read.
-func TestStoriesGoAsTheyAreTold(t *testing.T) { lab.Retell(t, "testdata/stories", *update) }
+func TestStoriesGoAsTheyAreTold(t *testing.T) { lab.Retell(t, "testdata/stories", *script.Update) }
 
 func TestEveryCounterCountsInSomeStory(t *testing.T) {
 	lab.EveryCounterCounts(t, "testdata/stories", assoc.Counters{})
@@ -20,7 +20,9 @@ func TestEveryCounterCountsInSomeStory(t *testing.T) {
 
 // So do stories that chance has written, of which only a digest is. TestTellStory tells one: -seed N -v.
 func TestStoriesByChanceGoAsTheyDid(t *testing.T) {
-	lab.RetellChance(t, "testdata/chance.txt", 1000, *update)
+	script.Told(t, "testdata/chance.txt", 1000, func(seed int, told *strings.Builder) {
+		told.WriteString(lab.Tell(t, lab.Chance(int64(seed))))
+	})
 }
 
 var seed = flag.Int64("seed", 0, "the story to tell")

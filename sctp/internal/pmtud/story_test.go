@@ -1,7 +1,6 @@
 package pmtud
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -9,10 +8,9 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/script"
 	"github.com/rddp-go/rddp/rawio"
 )
-
-var update = flag.Bool("update", false, "write down what the stories come to")
 
 // teller plays a story. Sizes in it are those of IP packets.
 type teller struct {
@@ -98,11 +96,30 @@ func TestStoriesOfASearch(t *testing.T) {
 			continue
 		}
 		got := l.tell(line)
-		if lines[i] = fmt.Sprintf("%-17s=> %s", line, got); got != strings.TrimSpace(want) && !*update {
+		if lines[i] = fmt.Sprintf("%-17s=> %s", line, got); got != strings.TrimSpace(want) && !*script.Update {
 			t.Errorf("%s:%d: %s: %s, want%s", file, i+1, line, got, want)
 		}
 	}
-	if *update {
+	if *script.Update {
 		must.OK(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644))
 	}
+}
+
+// So do stories that chance has written, of which only a digest is.
+func TestSearchesByChanceGoAsTheyDid(t *testing.T) {
+	script.Told(t, "testdata/chance.txt", 1000, func(seed int, told *strings.Builder) {
+		in := script.Script(script.Random(seed, 300))
+		sizes := []int{68, 556, 576, 1220, 1280, 1284, 1400, 1420, 1452, 1480, 1492, 1500, 1544, 4352, 9000, 65535}
+		words := strings.Split("start,stop,timer,timer,timer,timer,wait 40ms,wait 700s,report #,report #,hole,max #,refused # #,shift -20,shift 8,shift 20", ",")
+		l := &teller{lab: lab{t: t}}
+		for line := in.Line([]string{"link #", "link # 1400", "link 1500", "link 9000 600"}, sizes); len(in) > 0; line = in.Line(words, sizes) {
+			fmt.Fprintln(told, line, l.tell(line), l.s.Limits(), l.s.Size())
+			for probe := 0; l.s.Due(l.now) > 0 && probe < 3; probe++ {
+				fmt.Fprintln(told, l.tell(fmt.Sprint("send ", in.Next(), 10*in.Next())))
+				if b := in.Next(); b%8 < 5 {
+					fmt.Fprintln(told, l.tell(fmt.Sprint("answer ", len(l.sizes)-min(b>>3%5*(b>>6/3), len(l.sizes)-1))))
+				}
+			}
+		}
+	})
 }

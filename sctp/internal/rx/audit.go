@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -183,4 +184,10 @@ func (r *Reassembly) auditFree() error {
 			r.nfree, s.npiece, s.nloan, s.cached, s.lists, r.held.kept, r.held.pages, messages, pieces, loans, cached, lists, kept, pages+kept)
 	}
 	return nil
+}
+
+// Tell returns all that can be seen of the Receiver, for tests that compare it with what it was.
+func (r *Receiver) Tell(now rawio.Time) string {
+	return fmt.Sprint(r.CumTSN(), r.Gaps(), r.Dups(), r.Window(), r.Buffered(), r.Evicted(), r.Steps(), r.Held(), r.SackDue(now), r.SackPending(),
+		r.SackNow(), r.Deadline(), r.reasm.skips, r.reasm.waits.n, r.reasm.held.n, r.reasm.nfree)
 }

@@ -3,6 +3,8 @@ package rx
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +55,14 @@ type fuzzer struct {
 	part     []byte     // of the message that comes in pieces
 	partOf   *sentMessage
 	now      rawio.Time
+	told     *strings.Builder // what happens, if it is to be told
+}
+
+// tell writes down what happens, if that is wanted, and what becomes of the Receiver.
+func (z *fuzzer) tell(what ...any) {
+	if z.told != nil {
+		fmt.Fprintln(z.told, what, z.now, z.r.Tell(z.now), z.pool.Outstanding())
+	}
 }
 
 // acks tells when a SACK is due: at once for the first packet, for a gap and what closes it, and for what is not taken; for
@@ -150,6 +160,7 @@ func (z *fuzzer) arrive(d wire.Data, place, refuse bool) bool {
 	again := z.got[d.TSN()] && !z.full
 	wanted, roomy := z.r.Gaps() && d.TSN() == z.r.CumTSN()+1, z.r.reasm.Window() > 0 // others wait for it
 	a := z.r.Admit(d)
+	z.tell(d.TSN(), a)
 	if z.squeezed && (a == New && !wanted || a != New && wanted && roomy) {
 		z.t.Fatalf("with memory short TSN %d is admitted as %d", d.TSN(), a)
 	}
@@ -192,6 +203,7 @@ const maxFuzzChunk = 1024
 
 // judge takes a verdict of the receiver: there is no error without a forged chunk.
 func (z *fuzzer) judge(err error) bool {
+	z.tell(err)
 	var v *ViolationError
 	if err != nil && (!z.forged || !errors.As(err, &v) && err != ErrMessageTooBig) {
 		z.t.Fatalf("a peer that does as it should: %v", err)
@@ -214,6 +226,7 @@ func (z *fuzzer) read() {
 		return
 	}
 	z.held = append(z.held, m)
+	z.tell(m.Stream, m.SSN, m.PPID, m.Unordered, m.Size, m.Offset, m.More, m.Cut)
 	b := make([]byte, m.Size+1)
 	if n := m.CopyTo(b, 0); n != m.Size || m.Size == 0 && !m.Cut {
 		z.t.Fatalf("%d octets of %d", n, m.Size)
@@ -264,6 +277,7 @@ func (z *fuzzer) release() {
 // sack compares a SACK with what has arrived.
 func (z *fuzzer) sack(room int) {
 	b := z.r.AppendSack(nil, room)
+	z.tell(b)
 	if len(b) > room || len(b) == 0 != (room < wire.SackLen(0, 0)) {
 		z.t.Fatalf("%d octets for a SACK in %d", len(b), room)
 	}
@@ -377,6 +391,8 @@ func (z *fuzzer) step(op int) bool {
 		case 2:
 			z.pmdcs = 100 + 8*z.in.Next()
 			z.r.SetPMDCS(z.pmdcs)
+		case 3:
+			z.r.Trim()
 		}
 		z.now = z.now.Add(time.Duration(z.in.Next()) * time.Millisecond)
 		if z.r.SackDue(z.now) {
@@ -409,6 +425,7 @@ func (z *fuzzer) beyond() (n int) {
 }
 
 func (z *fuzzer) check() {
+	z.tell()
 	lent := 0
 	for _, m := range z.held {
 		lent += m.Size
@@ -492,32 +509,41 @@ func FuzzReceiver(f *testing.F) {
 		f.Add(script.Random(seed, 1000))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		if len(in) == 0 || len(in) > 1000 {
-			return
-		}
-		z := &fuzzer{t: t, in: in[1:], limit: []int{1 << 20, 3000, 1500}[in[0]%3], pool: rawio.NewPool(2048, 8), got: map[wire.TSN]bool{}, acked: map[wire.TSN]bool{}}
-		z.rwnd, z.credit, z.pmdcs, z.acks.deadline, z.honest = z.limit, z.limit, maxFuzzChunk, rawio.Never, in[0]&0x40 != 0
-		z.r = NewReceiver(Config{PeerTSN: firstTSN, RecvBuffer: z.limit, PMDCS: maxFuzzChunk, InStreams: fuzzStreams, SackDelay: fuzzDelay})
-		for i := range z.ssn {
-			z.ssn[i] = firstSSN
-			z.r.reasm.stream(wire.StreamID(i)).next = firstSSN
-		}
-		alive := true
-		for alive && len(z.in) > 0 {
-			alive = z.step(z.in.Next())
-			z.check()
-		}
-		if alive && !z.forged && in[0]&0x80 == 0 {
-			z.heal()
-		} else {
-			z.end()
-		}
-		z.r.Close()
-		for len(z.held) > 0 {
-			z.release()
-		}
-		if z.r.Buffered() != 0 || z.r.reasm.store.mem != 0 || z.pool.Outstanding() != 0 {
-			t.Fatalf("%d octets held at the end, %d octets of memory, %d packets", z.r.Buffered(), z.r.reasm.store.mem, z.pool.Outstanding())
+		if len(in) > 0 && len(in) <= 1000 {
+			play(t, in, nil)
 		}
 	})
+}
+
+// What the receiving half does with such chunks is written down to the octet, as a digest: so that nothing else changes unnoticed.
+func TestChunksByChanceDoWhatTheyDid(t *testing.T) {
+	script.Told(t, "testdata/chunks.txt", 400, func(seed int, told *strings.Builder) { play(t, script.Random(seed+1000, 1000), told) })
+}
+
+// play gives the receiving half what a script says, and tells what it does if there is something to write that to.
+func play(t *testing.T, in []byte, told *strings.Builder) {
+	z := &fuzzer{t: t, told: told, in: in[1:], limit: []int{1 << 20, 3000, 1500}[in[0]%3], pool: rawio.NewPool(2048, 8), got: map[wire.TSN]bool{}, acked: map[wire.TSN]bool{}}
+	z.rwnd, z.credit, z.pmdcs, z.acks.deadline, z.honest = z.limit, z.limit, maxFuzzChunk, rawio.Never, in[0]&0x40 != 0
+	z.r = NewReceiver(Config{PeerTSN: firstTSN, RecvBuffer: z.limit, PMDCS: maxFuzzChunk, InStreams: fuzzStreams, SackDelay: fuzzDelay})
+	for i := range z.ssn {
+		z.ssn[i] = firstSSN
+		z.r.reasm.stream(wire.StreamID(i)).next = firstSSN
+	}
+	alive := true
+	for alive && len(z.in) > 0 {
+		alive = z.step(z.in.Next())
+		z.check()
+	}
+	if alive && !z.forged && in[0]&0x80 == 0 {
+		z.heal()
+	} else {
+		z.end()
+	}
+	z.r.Close()
+	for len(z.held) > 0 {
+		z.release()
+	}
+	if z.r.Buffered() != 0 || z.r.reasm.store.mem != 0 || z.pool.Outstanding() != 0 {
+		t.Fatalf("%d octets held at the end, %d octets of memory, %d packets", z.r.Buffered(), z.r.reasm.store.mem, z.pool.Outstanding())
+	}
 }

@@ -38,12 +38,12 @@ func (m *Message) CopyTo(dst []byte, off int) int {
 		m.cur, m.curOff = m.head, 0
 	}
 	n := 0
-	for n < len(dst) && m.cur != nil {
-		if skip := off + n - m.curOff; skip < len(m.cur.data) {
-			n += copy(dst[n:], m.cur.data[skip:])
-			continue
+	for m.cur != nil {
+		data := m.cur.data
+		if n += copy(dst[n:], data[min(off+n-m.curOff, len(data)):]); n == len(dst) {
+			break
 		}
-		m.curOff += len(m.cur.data)
+		m.curOff += len(data)
 		m.cur = m.cur.next
 	}
 	return n

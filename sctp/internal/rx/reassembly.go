@@ -95,9 +95,9 @@ func (r *Reassembly) Add(d wire.Data, buf *rawio.Buf) error {
 	if int(d.Stream()) >= r.inStreams {
 		return &ViolationError{t, "DATA for a stream that does not exist"}
 	}
-	r.steps++
 	var prev, next *Message // neighbours without a TSN between
 	if r.held.n > 0 || r.held.edge != nil {
+		r.steps++
 		if prev, next = r.held.at(t-1), r.held.from(t); next != nil && next.first != t+1 {
 			next = nil
 		}
@@ -262,9 +262,6 @@ func (r *Reassembly) skipped(m *Message) {
 }
 
 func (r *Reassembly) stream(id wire.StreamID) *stream {
-	if s := r.streams.At(uint16(id)); s != nil { // without a call
-		return s
-	}
 	return r.streams.Use(uint16(id))
 }
 

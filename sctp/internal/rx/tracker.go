@@ -50,7 +50,7 @@ func (k *Tracker) Dups() bool { return len(k.dups) > 0 }
 // Check says whether t is new. It changes nothing.
 func (k *Tracker) Check(t wire.TSN) Arrival {
 	switch d := uint32(t - k.cum); {
-	case d == 0 || d >= 1<<31:
+	case t.LessEq(k.cum):
 		return Again
 	case d >= tsnset.MaxWindow:
 		return Beyond
@@ -110,13 +110,10 @@ func (k *Tracker) Remove(t wire.TSN) {
 	}
 }
 
-// AppendSack appends a SACK of at most room octets: gap blocks from the lowest on, as many as fit,
-// then duplicates. It clears the duplicates. With less than 16 octets of room it returns b.
+// AppendSack appends a SACK of at most room octets, 16 at least: gap blocks from the lowest on, as many as fit,
+// then duplicates. It clears the duplicates.
 func (k *Tracker) AppendSack(b []byte, arwnd uint32, room int) []byte {
 	fit := (room - wire.SackLen(0, 0)) / 4
-	if room < wire.SackLen(0, 0) {
-		return b
-	}
 	k.gaps = k.gaps[:0]
 	for t := k.cum; t != k.high && len(k.gaps) < fit; {
 		start, _ := k.set.Next(t+1, int(uint32(k.high-t)))

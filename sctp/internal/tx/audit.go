@@ -99,3 +99,14 @@ func (s *Sender) auditQueue(held int) error {
 	}
 	return nil
 }
+
+// Tell returns all that the Sender counts and has measured, for tests that compare it with what it was.
+func (s *Sender) Tell() string {
+	r, b := &s.ring, []byte(nil)
+	b = fmt.Append(b, s.stats, s.steps, s.Held(), r.base, r.next, s.flight, s.data, s.rwnd, s.Queued(), s.NextTimeout(),
+		s.recovery, s.burst, s.waits, s.credit, r.nmarked, r.ngapped, r.nowed)
+	for _, p := range s.paths {
+		b = fmt.Append(b, " ", p.State, p.mtu, p.est, p.flight, p.cc.Window(), p.cc.Ssthresh(), p.t3, p.due, p.lastSent, p.holes)
+	}
+	return string(b)
+}

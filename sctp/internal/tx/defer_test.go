@@ -98,6 +98,7 @@ func TestMaxBurstOfOpportunitiesThatWait(t *testing.T) {
 	// req 9260-6.1-11
 	l := busy(t, 20, quick)
 	l.s.cfg.MaxBurst = 4
+	l.path(0).SetMTU(1036) // a train is 64 packets, which are not enough
 	l.queue(200, full)
 	k := train / l.path(0).pmdcs / 4
 	for range k {

@@ -38,6 +38,11 @@ func TestOnlyNewDataIsECNCapable(t *testing.T) {
 	if got := marks(l.transmit()); got != "[2]" {
 		t.Errorf("after it: ECN %s", got)
 	}
+	l.b.Begin(1, 2, 3, l.path(0).Local, l.path(0).Remote, labMTU)
+	l.s.Fill(l.now, l.b, l.path(0)) // nothing is left
+	if l.b.End(); l.b.Pkts[len(l.b.Pkts)-1].ECN != 0 {
+		t.Error("a packet without DATA is ECN-capable")
+	}
 	l.sackFor(makeSack(5, 0))
 	l.queue(1, full)
 	l.transmit()

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +33,9 @@ type fuzzer struct {
 
 // Next makes the fuzzer a Source.
 func (z *fuzzer) Next(_ rawio.Time, room int, m *Message) bool {
+	if !reflect.ValueOf(*m).IsZero() {
+		z.t.Fatalf("the Source is asked with what was there before: %+v", m)
+	}
 	b := z.in.Next()
 	if b%4 == 0 || z.dry {
 		return false
@@ -147,6 +152,7 @@ func (z *fuzzer) sack() {
 	stale := cum.Less(z.s.CumTSN())
 	missed := z.missed()
 	r, err := z.s.HandleSack(z.now, wire.Sack(wire.AppendSack(nil, k)))
+	z.tell(r, err)
 	if r.Stale != stale || !stale && (err != nil) != unsent {
 		z.t.Fatalf("SACK %+v at %d to %d: stale %v, %v", k, z.s.CumTSN(), next, r.Stale, err)
 	}
@@ -233,13 +239,11 @@ func (z *fuzzer) step(op int) {
 		z.report()
 	case 6: // time passes
 		z.now += rawio.Time(z.in.Next()*z.in.Next()) * ms / 4
-		z.s.HandleTimeout(z.now)
-		for _, f := range z.s.Expire(z.now) {
-			delete(z.sizes, f.Token)
-		}
+		z.expire()
 	case 7: // SHUTDOWN's acknowledgement
 		cum := z.s.CumTSN().Add(uint32(z.in.Next()%4) - 1)
-		_, err := z.s.HandleCumAck(z.now, cum)
+		r, err := z.s.HandleCumAck(z.now, cum)
+		z.tell(r, err)
 		var unsent *UnsentTSNError
 		if errors.As(err, &unsent) == cum.Less(z.s.NextTSN()) {
 			z.t.Fatalf("cumulative TSN %d of %d: %v", cum, z.s.NextTSN(), err)
@@ -248,7 +252,7 @@ func (z *fuzzer) step(op int) {
 	case 8: // what the owner knows of a path
 		b := z.in.Next()
 		p := z.path(b % len(z.s.paths))
-		switch b >> 4 % 4 {
+		switch b >> 4 {
 		case 0:
 			p.State = []PathState{Active, PotentiallyFailed, Inactive}[z.in.Next()%3]
 		case 1:
@@ -258,11 +262,23 @@ func (z *fuzzer) step(op int) {
 		case 3:
 			p.ResetCongestion()
 			p.Least = 600
+		case 4:
+			p.ObserveRTT(time.Duration(z.in.Next()*z.in.Next()) * time.Microsecond)
+		case 5:
+			p.pacer = slow{p.cc}
+		case 6:
+			p.ForgetHoles()
+			p.pacer = nil
+		case 7:
+			p.Backoff()
+			z.s.cfg.NoDelay = !z.s.cfg.NoDelay
 		}
 	case 9:
 		z.s.HandleECNE(z.now, z.s.CumTSN().Add(uint32(z.in.Next())))
 	case 10:
-		z.s.SetSackNow(z.in.Next()%2 == 0)
+		if z.s.SetSackNow(z.in.Next()%2 == 0); z.in.Next()%4 == 0 {
+			z.s.Trim()
+		}
 	case 11:
 		b := z.in.Next()
 		if b&16 != 0 {
@@ -271,8 +287,16 @@ func (z *fuzzer) step(op int) {
 		}
 		z.s.Detach(wire.StreamID(b%16), nil)
 	}
-	if err := z.s.Audit(); err != nil {
-		z.t.Fatal(err)
+	z.check()
+	z.tell(op)
+}
+
+// expire runs the timers.
+func (z *fuzzer) expire() {
+	z.tell(z.s.HandleTimeout(z.now))
+	for _, f := range z.s.Expire(z.now) {
+		delete(z.sizes, f.Token)
+		z.tell(f)
 	}
 }
 
@@ -298,10 +322,7 @@ func (z *fuzzer) heal() {
 		if next := z.s.NextTimeout(); next != rawio.Never {
 			z.now = max(z.now, next)
 		}
-		z.s.HandleTimeout(z.now)
-		for _, f := range z.s.Expire(z.now) {
-			delete(z.sizes, f.Token)
-		}
+		z.expire()
 	}
 	z.s.Expire(rawio.Never - 1) // whatever could have expired was sent in time
 	if s := z.s; s.Flight() != 0 || s.DataInFlight() != 0 || s.Queued() != 0 || s.held != 0 || s.NextTimeout() != rawio.Never {
@@ -323,6 +344,7 @@ func (z *fuzzer) abandon() {
 			z.t.Fatalf("message %d failed, which was acknowledged or has failed", f.Token)
 		}
 		delete(left, f.Token)
+		z.tell(f)
 	}
 	for n, waits := range left {
 		if waits {
@@ -343,29 +365,39 @@ func FuzzSender(f *testing.F) {
 		f.Add(script.Random(seed, 1000))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		if len(in) == 0 || len(in) > 1000 {
-			return
-		}
-		z := &fuzzer{lab: newLabAt(t, 1+int(in[0]%3), firstTSN), in: in[1:], sizes: map[uint64]int{}, sent: map[wire.TSN][]byte{}, got: map[wire.TSN]bool{}}
-		for _, p := range z.s.paths[1:] {
-			p.State = Unconfirmed // the first is the one that has set up the association
-		}
-		var src Source
-		if in[0]&0x80 != 0 {
-			src = z
-		}
-		z.s.SetUpper(src, z)
-		z.s.SetECN(in[0]&0x20 != 0)
-		z.s.cfg.MaxBurst = int(in[0] >> 2 & 7)
-		z.s.SetPeer(1<<uint(10+in[0]>>3&3*4), 16)
-		for len(z.in) > 0 {
-			z.step(z.in.Next())
-		}
-		z.settle()
-		if in[0]&0x40 != 0 {
-			z.abandon()
-		} else {
-			z.heal()
+		if len(in) > 0 && len(in) <= 1000 {
+			play(t, in, nil)
 		}
 	})
+}
+
+// What the sending half does in such lists of commands is written down to the octet, as a digest: so that nothing else changes unnoticed.
+func TestCommandsByChanceDoWhatTheyDid(t *testing.T) {
+	script.Told(t, "testdata/commands.txt", 300, func(seed int, told *strings.Builder) { play(t, script.Random(seed+1000, 1000), told) })
+}
+
+// play gives the sending half a list of commands, and tells what it does if there is something to write that to.
+func play(t *testing.T, in []byte, told *strings.Builder) {
+	z := &fuzzer{lab: newLabAt(t, 1+int(in[0]%3), firstTSN), in: in[1:], sizes: map[uint64]int{}, sent: map[wire.TSN][]byte{}, got: map[wire.TSN]bool{}}
+	z.told = told
+	for _, p := range z.s.paths[1:] {
+		p.State = Unconfirmed // the first is the one that has set up the association
+	}
+	var src Source
+	if in[0]&0x80 != 0 {
+		src = z
+	}
+	z.s.SetUpper(src, z)
+	z.s.SetECN(in[0]&0x20 != 0)
+	z.s.cfg.MaxBurst = int(in[0] >> 2 & 7)
+	z.s.SetPeer(1<<uint(10+in[0]>>3&3*4), 16)
+	for len(z.in) > 0 {
+		z.step(z.in.Next())
+	}
+	z.settle()
+	if in[0]&0x40 != 0 {
+		z.abandon()
+	} else {
+		z.heal()
+	}
 }

@@ -3,7 +3,9 @@ package tx
 import (
 	"bytes"
 	"fmt"
+	"hash/crc32"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,7 +35,8 @@ type lab struct {
 	now    rawio.Time
 	acked  []uint64 // tokens
 	token  uint64
-	single bool // each packet is made by Poll and Fill
+	single bool             // each packet is made by Poll and Fill
+	told   *strings.Builder // what happens, if it is to be told
 }
 
 func newLab(t *testing.T, paths int) *lab { return newLabAt(t, paths, 1) }
@@ -102,7 +105,19 @@ func (l *lab) transmit() []rawio.Packet {
 			l.s.FillMore(l.now, l.b, p)
 		}
 	}
+	for _, p := range l.b.Pkts {
+		if l.told != nil {
+			fmt.Fprint(l.told, p.Remote.Addr(), p.ECN, p.Fragment, crc32.ChecksumIEEE(bytes.Join(p.Vec, nil)))
+		}
+	}
 	return l.b.Pkts
+}
+
+// tell writes down what happens, if that is wanted, and what becomes of the Sender.
+func (l *lab) tell(what ...any) {
+	if l.told != nil {
+		fmt.Fprintln(l.told, what, l.now, len(l.acked), l.s.Tell())
+	}
 }
 
 // expect transmits and compares the TSNs of the packets, as in "1 | 2 3"; to a path other than the

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/invariant"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/script"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/cc"
 	"github.com/rddp-go/rddp/sctp/internal/pack"
@@ -103,7 +105,8 @@ func (slow) PacingRate(time.Duration) int64 { return 5_000_000 }
 // Packets that are made many at a time are those that are made one by one.
 func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 	made := 0
-	for seed := range uint64(300) {
+	script.Told(t, "testdata/more.txt", 300, func(n int, told *strings.Builder) {
+		seed := uint64(n)
 		paths, burst := 1+int(seed%2), []int{0, 4, 40}[seed%3]
 		ends := [2]*stock{}
 		for i := range ends {
@@ -118,6 +121,7 @@ func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 			ends[i] = &stock{lab: l, seed: seed}
 			l.s.SetUpper(ends[i], l)
 		}
+		ends[1].told = told
 		rands := [2]*rand.Rand{rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 1))}
 		for step := range 200 {
 			var wrote [2][]string
@@ -138,8 +142,11 @@ func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 				t.Fatalf("seed %d, step %d: %+v and %+v", seed, step, one.Stats(), more.Stats())
 			}
 			made += len(wrote[1])
+			if step%8 == 0 {
+				ends[1].tell()
+			}
 		}
-	}
+	})
 	if made < 50_000 {
 		t.Errorf("only %d packets were made", made)
 	}

@@ -72,7 +72,7 @@ func TestNoPaceAskedFor(t *testing.T) {
 	l.queue(100, full)
 	l.transmit()
 	l.path(0).pacer.(*paceTo).rate = 0
-	l.now = l.s.NextTimeout()
+	l.now = l.s.NextTimeout() + 1
 	if n := len(l.transmit()); n < 80 || l.path(0).due != l.now {
 		t.Errorf("%d packets, the next at %d", n, l.path(0).due)
 	}

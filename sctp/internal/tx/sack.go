@@ -280,6 +280,7 @@ func (s *Sender) ackGaps(a *ack, k wire.Sack, room int) (highest wire.TSN, named
 		if g.nowed == 0 {
 			continue
 		}
+		s.steps++
 		t, ok = g.owed.Next(cum+wire.TSN(start), n)
 		for ; ok && s.credit > 0; t, ok = g.owed.Next(t+1, int(uint32(highest-t))) {
 			s.credit--

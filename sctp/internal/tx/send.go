@@ -191,7 +191,6 @@ func (s *Sender) load(now rawio.Time, room int) bool {
 		if l.msg.HeadLen > HeadCap || l.msg.Len() == 0 || int(l.msg.Stream) >= s.outStreams {
 			s.fault = invariant.Broken("tx.load", "the Source gave a message of %d octets, %d of them in its head, for stream %d of %d; next TSN %d",
 				l.msg.Len(), l.msg.HeadLen, l.msg.Stream, s.outStreams, s.ring.next)
-			l.msg = Message{}
 			return false
 		}
 		l.queued = false
@@ -263,10 +262,7 @@ func (s *Sender) fills(p *Path, r *record) bool {
 
 // takeSSN returns the SSN of the next ordered message of a stream (section 6.5).
 func (s *Sender) takeSSN(id wire.StreamID) wire.SSN {
-	next := s.ssn.At(uint16(id))
-	if next == nil {
-		next = s.ssn.Use(uint16(id))
-	}
+	next := s.ssn.Use(uint16(id))
 	*next++
 	return *next - 1
 }

@@ -134,6 +134,12 @@ func TestTakenBackTooOften(t *testing.T) {
 	l.path(0).single, l.s.credit = false, 0
 	l.transmit()
 	gapped("taken back, and sent again", 199)
+	l.sack(0)
+	l.sack(0, gap{2, 60})
+	l.s.credit = 0
+	if l.sack(0, gap{60, 200}); l.s.Stats().Reneged != 3*199+169+58 { // fewer are named no more than are named anew and not paid for
+		t.Errorf("%d chunks were taken back", l.s.Stats().Reneged)
+	}
 }
 
 // A packet takes what there is to send again on its path, but does not look for it behind thousands of chunks for others.
@@ -194,6 +200,9 @@ func TestLongestWorkAtOnce(t *testing.T) {
 		}},
 		{"half covered, half named", 16, 2*atOnce + 64, func(l *lab) (Result, error) {
 			return l.s.HandleSack(l.now, makeSack(last/2, 1<<30, wire.GapBlock{Start: 2, End: last - last/2}))
+		}},
+		{"two named", 1, 6002, func(l *lab) (Result, error) {
+			return l.s.HandleSack(l.now, makeSack(0, 1<<30, wire.GapBlock{Start: 2998, End: 2999}))
 		}},
 		{"covered by a SHUTDOWN", 16, 2*atOnce + 64, func(l *lab) (Result, error) { return l.s.HandleCumAck(l.now, last) }},
 		{"none, T3-rtx", 1, last + 64, func(l *lab) (Result, error) { l.timeout(); return Result{NewlyAcked: true}, nil }},
