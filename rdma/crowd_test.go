@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/crowd"
@@ -9,8 +10,8 @@ import (
 
 // Goroutines of different associations make QPs, and take from one shared receive queue, which fails under the race detector only.
 func TestWhatAssociationsShareMayBeUsedAtOnce(t *testing.T) {
-	d := newLab(t, nil).a
-	pd := d.AllocPD()
+	x := newLab(t, nil)
+	d, pd := x.a, x.a.AllocPD()
 	srq, err := pd.CreateSRQ(64, 1)
 	must.OK(t, err)
 	cq, err := d.CreateCQ(1024)
@@ -27,5 +28,27 @@ func TestWhatAssociationsShareMayBeUsedAtOnce(t *testing.T) {
 			qp.Close()
 		}
 	}
-	crowd.Meet(200, take, take, create, create, func(int) { _ = srq.PostRecv(&RecvWR{}) })
+	region := func(int) {
+		mr, err := pd.Register(make([]byte, 8), LocalWrite, nil)
+		if err == nil {
+			err = errors.Join(mr.SetAccess(RemoteRead), mr.Reregister(make([]byte, 9), LocalWrite, mr.Base()+mr.Len()), mr.Deregister())
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	table := func(i int) {
+		d.slot(peerKey{encap: uint16(i)})
+		d.count(&d.stats.IdleEnded)
+		r := new(Request)
+		x.l.offer(r)
+		x.l.withdrawn(r)
+		d.Stats()
+	}
+	queue := func(int) {
+		cq.push(WC{})
+		cq.Arm(true)
+		_, _ = cq.Poll(make([]WC, 1))
+	}
+	crowd.Meet(200, take, take, create, create, region, region, table, table, queue, queue, func(int) { _ = srq.PostRecv(&RecvWR{}) })
 }

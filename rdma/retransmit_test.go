@@ -52,17 +52,14 @@ func TestLostWriteIsSentAgainAsItWas(t *testing.T) {
 			link := &losing{Link: la}
 			cfg := &Config{SCTP: sctp.Config{Config: assoc.Config{RTOInitial: rto, RTOMin: rto}}}
 			x := &lab{t: t, addr: netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), DefaultPort)}
-			if x.a, err = NewDevice(link, cfg); err != nil {
-				t.Fatal(err)
-			}
+			x.a, err = NewDevice(link, cfg)
+			must.OK(t, err)
 			defer x.a.Close()
-			if x.b, err = NewDevice(lb, cfg); err != nil {
-				t.Fatal(err)
-			}
+			x.b, err = NewDevice(lb, cfg)
+			must.OK(t, err)
 			defer x.b.Close()
-			if x.l, err = x.b.Listen(DefaultPort); err != nil {
-				t.Fatal(err)
-			}
+			x.l, err = x.b.Listen(DefaultPort)
+			must.OK(t, err)
 			a, b := x.join(nil)
 			source := fill(make([]byte, 1000), 5)
 			want := bytes.Clone(source)
@@ -122,17 +119,14 @@ func TestRestartEndsAnAssociationThatHasNoSession(t *testing.T) {
 	var err error
 	link := &tapped{Link: la, sent: make(chan wire.Packet, 1000)}
 	x := &lab{t: t, addr: netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), DefaultPort)}
-	if x.a, err = NewDevice(link, nil); err != nil {
-		t.Fatal(err)
-	}
+	x.a, err = NewDevice(link, nil)
+	must.OK(t, err)
 	defer x.a.Close()
-	if x.b, err = NewDevice(lb, nil); err != nil {
-		t.Fatal(err)
-	}
+	x.b, err = NewDevice(lb, nil)
+	must.OK(t, err)
 	defer x.b.Close()
-	if x.l, err = x.b.Listen(DefaultPort); err != nil {
-		t.Fatal(err)
-	}
+	x.l, err = x.b.Listen(DefaultPort)
+	must.OK(t, err)
 	a, _ := x.join(nil)
 	p := a.qp.peer.Load()
 	const tag = 0x0BAD0BAD

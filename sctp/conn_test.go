@@ -256,6 +256,11 @@ func TestDialErrors(t *testing.T) {
 	if _, err := p.a.Dial(ctx, nobody, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("context ended: %v", err)
 	}
+	l, err := p.a.Listen(0, nil)
+	must.OK(t, err)
+	if _, err := l.Accept(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Accept when the context has ended: %v", err)
+	}
 	p.a.Close()
 	if _, err := p.a.Dial(deadlineCtx(t), nobody, nil); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("transport closed: %v", err)

@@ -56,12 +56,10 @@ func newHomes(t *testing.T) (p *pair, local, remote []netip.Addr, out *[2]atomic
 	var err error
 	out = new([2]atomic.Bool)
 	p = &pair{bAddr: lb.LocalAddrs()[0].Addr()}
-	if p.a, err = NewTransport(plug{la, out}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if p.b, err = NewTransport(plug{lb, out}, nil); err != nil {
-		t.Fatal(err)
-	}
+	p.a, err = NewTransport(plug{la, out}, nil)
+	must.OK(t, err)
+	p.b, err = NewTransport(plug{lb, out}, nil)
+	must.OK(t, err)
 	t.Cleanup(func() {
 		p.a.Close()
 		p.b.Close()

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/mempair"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 )
@@ -86,33 +87,25 @@ func TestOneSackForWhatComesMeanwhile(t *testing.T) {
 				}
 			}()
 			c, d := p.connect(t, nil, nil)
-			if _, err := c.WriteMsg([]byte("the first DATA is acknowledged at once"), SendInfo{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(c.WriteMsg([]byte("the first DATA is acknowledged at once"), SendInfo{}))(t)
 			until(t, "the first SACK, and the path MTU", func() bool {
 				s := c.Stats()
 				return s.SacksIn == 1 && s.MTUProbesOut == s.MTUProbesAcked && s.MTUProbesOut > 0
 			})
 			if tt.dup {
 				sender.on.Store(true)
-				if _, err := c.WriteMsg([]byte("twice"), SendInfo{}); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(c.WriteMsg([]byte("twice"), SendInfo{}))(t)
 				until(t, "the SACK of what has come twice", func() bool { return c.Stats().SacksIn == 2 })
 				sender.on.Store(false)
 			}
 			let <- struct{}{}
 			before := d.Stats().SacksOut
 			for range 8 {
-				if _, err := c.WriteMsg(make([]byte, 100), SendInfo{NoBundle: true}); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(c.WriteMsg(make([]byte, 100), SendInfo{NoBundle: true}))(t)
 				if tt.between == nil {
 					continue
 				}
-				if _, err := la.WriteBatch([]rawio.Packet{{Vec: [][]byte{tt.between}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(la.WriteBatch([]rawio.Packet{{Vec: [][]byte{tt.between}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}))(t)
 			}
 			close(s.hold)
 			until(t, "the SACKs", func() bool { return c.Stats().Unacked == 0 })

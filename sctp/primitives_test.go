@@ -50,12 +50,10 @@ func apiPair(t *testing.T) (a, b *Transport, links [2]*mute) {
 	la, lb := mempair.New(t, mem.Options{MTU: 1500, A: addrsA, B: addrsB})
 	var err error
 	links = [2]*mute{{Link: la}, {Link: lb}}
-	if a, err = NewTransport(links[0], nil); err != nil {
-		t.Fatal(err)
-	}
-	if b, err = NewTransport(links[1], nil); err != nil {
-		t.Fatal(err)
-	}
+	a, err = NewTransport(links[0], nil)
+	must.OK(t, err)
+	b, err = NewTransport(links[1], nil)
+	must.OK(t, err)
 	t.Cleanup(func() {
 		a.Close()
 		b.Close()
@@ -68,12 +66,10 @@ func associate(t *testing.T, a, b *Transport, client, server *Config) (c, s *Con
 	t.Helper()
 	l, err := b.Listen(0, server)
 	must.OK(t, err)
-	if c, err = a.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsB[0].Addr(), l.Port()), client); err != nil {
-		t.Fatal(err)
-	}
-	if s, err = l.Accept(deadlineCtx(t)); err != nil {
-		t.Fatal(err)
-	}
+	c, err = a.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsB[0].Addr(), l.Port()), client)
+	must.OK(t, err)
+	s, err = l.Accept(deadlineCtx(t))
+	must.OK(t, err)
 	return c, s
 }
 

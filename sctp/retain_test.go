@@ -35,13 +35,11 @@ func TestReceiverKeepsNoAssociation(t *testing.T) {
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
 	var err error
 	p := &pair{bAddr: lb.LocalAddrs()[0].Addr()}
-	if p.a, err = NewTransport(la, nil); err != nil {
-		t.Fatal(err)
-	}
+	p.a, err = NewTransport(la, nil)
+	must.OK(t, err)
 	defer p.a.Close()
-	if p.b, err = NewTransport(&deaf{lb, make(chan struct{})}, nil); err != nil {
-		t.Fatal(err)
-	}
+	p.b, err = NewTransport(&deaf{lb, make(chan struct{})}, nil)
+	must.OK(t, err)
 	defer p.b.Close()
 	l, err := p.b.Listen(5000, nil)
 	must.OK(t, err)

@@ -20,12 +20,10 @@ func sockets(t *testing.T) (a, b *Socket, addr netip.AddrPort) {
 	t.Helper()
 	p := newPair(t)
 	var err error
-	if a, err = p.a.OpenSocket(0, nil); err != nil {
-		t.Fatal(err)
-	}
-	if b, err = p.b.OpenSocket(7, nil); err != nil {
-		t.Fatal(err)
-	}
+	a, err = p.a.OpenSocket(0, nil)
+	must.OK(t, err)
+	b, err = p.b.OpenSocket(7, nil)
+	must.OK(t, err)
 	return a, b, netip.AddrPortFrom(p.bAddr, 7)
 }
 

@@ -319,9 +319,8 @@ func TestJournalHasALineForEachEventAndNoneForAPacket(t *testing.T) {
 		t.Helper()
 		c, err := a.Dial(deadlineCtx(t), netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), 5000), nil)
 		must.OK(t, err)
-		if s, err = l.Accept(deadlineCtx(t)); err != nil {
-			t.Fatal(err)
-		}
+		s, err = l.Accept(deadlineCtx(t))
+		must.OK(t, err)
 		return c, s
 	}
 	c, s := connect()

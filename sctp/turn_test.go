@@ -245,12 +245,10 @@ func TestClosedLinkIsReadOnce(t *testing.T) {
 		la, lb := mempair.New(t, mem.Options{MTU: 1500})
 		var err error
 		p, link := &pair{bAddr: lb.LocalAddrs()[0].Addr()}, &reads{Link: la}
-		if p.a, err = NewTransport(link, nil); err != nil {
-			t.Fatal(err)
-		}
-		if p.b, err = NewTransport(lb, nil); err != nil {
-			t.Fatal(err)
-		}
+		p.a, err = NewTransport(link, nil)
+		must.OK(t, err)
+		p.b, err = NewTransport(lb, nil)
+		must.OK(t, err)
 		defer p.b.Close()
 		c, d := p.connect(t, nil, nil)
 		go echo(d)

@@ -124,6 +124,8 @@ func TestHelloSurvivesTheWireAndDamageIsRefused(t *testing.T) {
 		{"endless time", func(b []byte) []byte { b[36] = 127; return b }, "at most 24h"},
 		{"negative time", func(b []byte) []byte { b[36] = 128; return b }, "at most 24h"},
 		{"latency both ways", func(b []byte) []byte { b[11] |= flagLat; return b }, "does not go with -b"},
+		{"latency of QPs", func(b []byte) []byte { b[11] = flagLat; return b }, "does not go with -q"},
+		{"latency of many messages", func(b []byte) []byte { b[11], b[13], b[15] = flagLat, 1, 0; return b }, "one message outstanding"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var h hello

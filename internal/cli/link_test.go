@@ -2,7 +2,9 @@ package cli
 
 import (
 	"errors"
+	"io"
 	"testing"
+	"time"
 )
 
 // A flag that a link cannot do anything with is refused, not forgotten.
@@ -12,6 +14,9 @@ func TestShardsAreForLinksOfSeveralQueues(t *testing.T) {
 		f := LinkFlags{Kind: kind, Shards: 2}
 		if l, err := f.Open(true); !errors.As(err, &usage) {
 			t.Errorf("--link %q: %v, %v", kind, l, err)
+		}
+		if d, err := f.Device(true, nil, nil); d != nil || !errors.As(err, &usage) {
+			t.Errorf("a device over --link %q: %v, %v", kind, d, err)
 		}
 		if s, err := f.OpenSelf(); !errors.As(err, &usage) {
 			t.Errorf("--self --link %q: %v, %v", kind, s, err)
@@ -24,4 +29,15 @@ func TestShardsAreForLinksOfSeveralQueues(t *testing.T) {
 	}
 	s.Client.Close()
 	s.Server.Close()
+}
+
+// What is no TCP port is refused in words of the flag, and a client that asks for nothing is not served for ever.
+func TestMetricsNeedAPort(t *testing.T) {
+	for _, addr := range []string{"localhost", "localhost:x", "localhost:-1", "localhost:65536", "127.0.0.1:0"} {
+		m, usage := Metrics{addr: addr}, new(UsageError)
+		if err := m.Open(io.Discard); errors.As(err, &usage) != (m.server == nil) || m.server != nil && m.server.ReadHeaderTimeout < time.Second {
+			t.Errorf("%s: %v", addr, err)
+		}
+		m.Close()
+	}
 }

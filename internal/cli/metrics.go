@@ -37,7 +37,7 @@ func (m *Metrics) Open(w io.Writer) error {
 		return nil
 	}
 	_, port, err := net.SplitHostPort(m.addr)
-	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n > 65535 {
+	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
 		return Usagef("--metrics %s: it is an address and a TCP port, such as localhost:9100, or :9100 for every address of this host", m.addr)
 	}
 	l, err := net.Listen("tcp", m.addr)
