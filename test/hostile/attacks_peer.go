@@ -100,7 +100,8 @@ func peerAttacks() []attack {
 		if careful {
 			how = "what need not end the association"
 		}
-		list = append(list, attack{name: fmt.Sprintf("a hostile peer of fuzz/attacker, %s: %s", where, how), rfc: "all", any: true, start: gremlins(over, careful)})
+		list = append(list, attack{name: fmt.Sprintf("a hostile peer of fuzz/attacker, %s: %s", where, how), rfc: "all", any: true, start: gremlins(over, careful),
+			finish: func(x *scene) error { return x.victim.ask("renew", nil, nil) }})
 	}
 	return list
 }

@@ -31,7 +31,7 @@ func setupAttacks(f *family) []attack {
 			})},
 		{name: "INIT flood in the names of third parties", rfc: "5062 9", must: []string{"INIT ACK" + third}, echo: 4,
 			start: blind(func(x *scene, i int) error {
-				from := netip.AddrPortFrom(host(x.innocents, i%5000), uint16(1024+i%60000))
+				from := x.innocent(i)
 				return x.w.sctp(from, x.to(portSCTP), 0, initChunk(x.w.guess(), 1, 1<<16, nil))
 			})},
 		{name: fmt.Sprintf("INIT with %d addresses", f.addrs), rfc: "5062 6", must: []string{"INIT ACK"},
@@ -169,7 +169,7 @@ func setupAttacks(f *family) []attack {
 			}},
 		{name: "packets out of the blue in the names of third parties", rfc: "5062 8, 9260 8.4", must: []string{"ABORT" + third}, echo: 1,
 			start: blind(func(x *scene, i int) error {
-				from := netip.AddrPortFrom(host(x.innocents, i%5000), uint16(1024+i%60000))
+				from := x.innocent(i)
 				var b []byte
 				for range 90 {
 					b = wire.AppendHeartbeat(b, make([]byte, 4))
@@ -179,7 +179,7 @@ func setupAttacks(f *family) []attack {
 		{name: "SHUTDOWN ACK out of the blue in the names of third parties", rfc: "5062 8, 9260 8.4",
 			must: []string{"SHUTDOWN COMPLETE" + third}, echo: 1,
 			start: blind(func(x *scene, i int) error {
-				return x.w.sctp(netip.AddrPortFrom(host(x.innocents, i%5000), 7), x.to(portSCTP), x.w.guess(), wire.AppendShutdownAck(nil))
+				return x.w.sctp(x.innocent(i), x.to(portSCTP), x.w.guess(), wire.AppendShutdownAck(nil))
 			})},
 	}
 	return append(list, nobodyAttacks(f)...)

@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"net/netip"
 
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -25,7 +24,7 @@ func udpAttacks(f *family) []attack {
 			})},
 		{name: "INIT flood in the names of third parties", rfc: "5062 9", must: []string{"INIT ACK" + third}, echo: 4,
 			start: blind(func(x *scene, i int) error {
-				from := netip.AddrPortFrom(host(x.innocents, i%5000), uint16(1024+i%60000))
+				from := x.innocent(i)
 				return x.w.sctp(from, x.to(portSCTP), 0, initChunk(x.w.guess(), 1, 1<<16, nil))
 			})},
 		{name: "ABORT with guessed tags, T bit on and off", rfc: "5062 3.2, 9260 8.5.1",

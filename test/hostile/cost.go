@@ -16,7 +16,7 @@ import (
 const (
 	mostRatio     = 10               // times the processor time of as many honest packets of the same lengths
 	mostHold      = time.Millisecond // of the gate of an association
-	shortSlack    = 10               // for the times of a short run
+	mostSteps     = 64 * 4000        // of a gate, counted: a batch of packets, each with what internal/siege allows for one
 	heapPercent   = 125              // of the account that live heap may have
 	heapEach      = 16 << 10         // octets more for each association
 	heapSpare     = 320 << 10        // and for two batches of packets to send, which a Transport keeps to use again
@@ -43,14 +43,17 @@ func (c *cost) ratio() float64 {
 	return c.Attack.Seconds() / max(c.Honest.Seconds(), 1e-6)
 }
 
-// judge says which limits are exceeded. Times may be slack times as long: on a machine that does other things too, in a
-// measurement as short as the gate's, they say little.
-func (c *cost) judge(idle int64, slack int, fail func(string, ...any)) {
-	if v := c.ratio(); v > mostRatio*float64(slack) {
+// judge says which limits are exceeded. Times count only if timed: on a machine that does other things too, in a
+// measurement as short as the gate's, they say nothing, while steps are counted exactly.
+func (c *cost) judge(idle int64, timed bool, fail func(string, ...any)) {
+	if v := c.ratio(); timed && v > mostRatio {
 		fail("%.1f times the processor time of honest packets", v)
 	}
-	if sctp.MeasuresHolds && c.Hold.Time > mostHold*time.Duration(slack) {
+	if timed && sctp.MeasuresHolds && c.Hold.Time > mostHold {
 		fail("a gate is held for %v", c.Hold.Time)
+	}
+	if c.Hold.Steps > mostSteps {
+		fail("a gate is held for %d steps", c.Hold.Steps)
 	}
 	if most := idle + heapSpare + c.Account*heapPercent/100 + int64(c.Associations)*heapEach; c.Heap > most {
 		fail("%d KiB of heap, %d KiB are accounted for", c.Heap>>10, most>>10)

@@ -22,9 +22,10 @@ type options struct {
 }
 
 const (
-	keepsPercent = 80       // of the honest client's throughput, at least
-	commonMass   = 32 << 20 // octets that the victim may hold because of one attack, unless it says otherwise
-	moreRounds   = 6        // times options.rounds, while the throughput verdict is a failure
+	keepsPercent = 80          // of the honest client's throughput, at least
+	commonMass   = 32 << 20    // octets that the victim may hold because of one attack, unless it says otherwise
+	leave        = time.Second // that associations of an attack may take to end, when they were aborted
+	moreRounds   = 6           // times options.rounds, while the throughput verdict is a failure
 )
 
 // row is what became of an attack.
@@ -46,6 +47,7 @@ type row struct {
 	Attack  float64 `json:"beside"`  // and beside the attack
 
 	Failures []string `json:"failures"`
+	Refused  string   `json:"refused,omitempty"` // by limits of the victim, where something failed
 }
 
 // arena is the network with everything in it, for one kind of link.
@@ -59,6 +61,7 @@ type arena struct {
 	x              *scene
 	idle           float64 // processor seconds a second that the victim takes without an attack
 	mtu            int
+	served, assocs int // of the honest client, or what does not go away
 	done           chan struct{}
 }
 
@@ -72,6 +75,7 @@ func startArena(f *family, o options, udp bool, memory int64) (*arena, error) {
 		kind = "udp"
 	}
 	a := &arena{options: o, family: f, seen: newRecord(f), done: make(chan struct{})}
+	a.seen.rows = new(rows)
 	args := []string{"--link", kind, fmt.Sprintf("-6=%v", f == &ipv6)}
 	var err error
 	if a.net, err = newNetwork(f); err != nil {
@@ -136,7 +140,22 @@ func (a *arena) rest() error {
 	}
 	a.idle = (after.CPU - before.CPU).Seconds() / time.Since(start).Seconds()
 	a.mtu = after.FriendMTU
+	a.served, a.assocs = after.Served, after.Assocs
 	return nil
+}
+
+// vacate waits until the victim is rid of the last attack: what it serves still would be refused to the next.
+func (a *arena) vacate() error {
+	for end := time.Now().Add(leave); ; time.Sleep(5 * time.Millisecond) {
+		s, err := a.stats(false)
+		if err != nil || s.Served <= a.served && s.Assocs <= a.assocs {
+			return err
+		}
+		if time.Now().After(end) {
+			a.served, a.assocs = s.Served, s.Assocs
+			return nil
+		}
+	}
 }
 
 func (a *arena) stats(settled bool) (*victimStats, error) {
@@ -206,8 +225,19 @@ func (t *attack) pps(o options) int {
 func (a *arena) run(t *attack) (*row, error) {
 	r := &row{Name: t.name, RFC: t.rfc, UDP: t.udp, Flow: t.flow}
 	fail := func(format string, args ...any) { r.Failures = append(r.Failures, fmt.Sprintf(format, args...)) }
+	before, err := a.stats(false)
+	if err != nil {
+		return nil, err
+	}
 	if err := a.attackQuietly(t, r, fail); err != nil {
 		return nil, err
+	}
+	if len(r.Failures) > 0 { // perhaps it is a limit of the victim's that has refused something
+		after, err := a.stats(false)
+		if err != nil {
+			return nil, err
+		}
+		r.Refused = refusals(before, after)
 	}
 	if a.rounds > 0 && len(r.Failures) == 0 {
 		if err := a.beside(t, r, fail); err != nil {
@@ -217,8 +247,33 @@ func (a *arena) run(t *attack) (*row, error) {
 	return r, a.mend()
 }
 
+// refusals names the limits of the victim that have refused something in between, and how often.
+func refusals(before, after *victimStats) string {
+	var s []string
+	was, is := &before.Transport, &after.Transport
+	for _, c := range []struct {
+		name   string
+		before uint64
+		after  uint64
+	}{
+		{"RateLimited", was.Endpoint.RateLimited, is.Endpoint.RateLimited}, {"OverBudget", was.Endpoint.OverBudget, is.Endpoint.OverBudget},
+		{"AnswersDropped", was.Endpoint.AnswersDropped, is.Endpoint.AnswersDropped}, {"AssocsRefused", was.Endpoint.AssocsRefused, is.Endpoint.AssocsRefused},
+		{"AcceptRefused", was.AcceptRefused, is.AcceptRefused}, {"BacklogDropped", was.BacklogDropped, is.BacklogDropped},
+		{"MemoryRefused", was.MemoryRefused, is.MemoryRefused}, {"MemoryAborted", was.MemoryAborted, is.MemoryAborted}, {"TxFailed", was.TxFailed, is.TxFailed},
+	} {
+		if c.after > c.before {
+			s = append(s, fmt.Sprintf("%s %d", c.name, c.after-c.before))
+		}
+	}
+	return strings.Join(s, ", ")
+}
+
 // attackQuietly attacks while the honest client says nothing, and looks at reaction, memory and time, set-up included.
 func (a *arena) attackQuietly(t *attack, r *row, fail func(string, ...any)) error {
+	if err := a.vacate(); err != nil {
+		return err
+	}
+	a.seen.rows.begin()
 	listen, err := a.listen()
 	if err != nil {
 		return err
@@ -243,11 +298,7 @@ func (a *arena) attackQuietly(t *attack, r *row, fail func(string, ...any)) erro
 		a.x.clear()
 	}
 	r.Cost = medianCost(list)
-	slack := 1
-	if a.rounds == 0 {
-		slack = shortSlack
-	}
-	r.Cost.judge(t.idle, slack, fail)
+	r.Cost.judge(t.idle, a.rounds > 0, fail)
 	if t.finish != nil {
 		if err := t.finish(a.x); err != nil {
 			fail("%v", err)
@@ -540,6 +591,7 @@ func (a *arena) listen() (*listener, error) {
 		return nil, err
 	}
 	l := &listener{seen: newRecord(a.family), fd: fd, done: make(chan struct{}), over: make(chan struct{})}
+	l.seen.rows = a.seen.rows
 	l.seen.suffix = client
 	l.seen.ignore = map[string]bool{"DATA": true, "SACK": true, "HEARTBEAT": true, "HEARTBEAT ACK": true, "Accept": true, "COOKIE ECHO": true}
 	go func() {

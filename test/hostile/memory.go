@@ -125,6 +125,12 @@ func (m *memory) regions() map[string]rdma.STag {
 	return all
 }
 
+// renew makes the receive what it was. Whoever has a session may send to it what fits.
+func (m *memory) renew() {
+	at := pageLocal * pageLen
+	copy(m.arena[at:at+recvLen], m.want[at:])
+}
+
 // check compares the memory with what it has to hold.
 func (m *memory) check() error {
 	for i := range m.want {

@@ -155,6 +155,9 @@ var errAborted = errors.New("the victim aborted the association")
 
 // look takes a packet in and returns the chunk of type t in it, if there is one.
 func (p *peer) look(b []byte, t wire.ChunkType) (found wire.Chunk, err error) {
+	if tag := wire.Packet(b).VTag(); tag != p.own && tag != p.tag {
+		return nil, nil // of an earlier association between these ports
+	}
 	cs := wire.Packet(b).Chunks()
 	data := false
 	for c, ok := cs.Next(); ok; c, ok = cs.Next() {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
@@ -35,6 +36,33 @@ type record struct {
 	leaked bool            // a secret of the victim was in one
 
 	packets map[bool]uint64
+	rows    *rows // or nil: nothing that comes is late
+}
+
+// rows keeps the attacks apart: each sends from SCTP ports that no other before it did, and an answer to a port of an earlier one is
+// late, and says nothing about this one.
+type rows struct {
+	now  atomic.Uint32
+	last [1 << 16]atomic.Uint32 // the row that has sent from a port last, 0: none
+}
+
+func (r *rows) begin() { r.now.Add(1) }
+
+// sends notes where an SCTP packet of the attacker's says it comes from.
+func (r *rows) sends(sctp []byte) {
+	if r != nil && len(sctp) >= 2 {
+		r.last[binary.BigEndian.Uint16(sctp)].Store(r.now.Load())
+	}
+}
+
+// late says whether an SCTP packet of the victim's is about an earlier row. The honest client's own ports belong to all.
+func (r *rows) late(sctp []byte) bool {
+	if r == nil {
+		return false
+	}
+	port := binary.BigEndian.Uint16(sctp[2:])
+	n := r.last[port].Load()
+	return n != 0 && n != r.now.Load() && port != friendSCTP
 }
 
 func newRecord(f *family) *record {
@@ -72,6 +100,9 @@ func (r *record) note(b []byte, udp bool) (src, dst netip.Addr, sctp []byte) {
 	innocent := r.innocents.Contains(dst) || dst.IsMulticast()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.leaked = r.leaked || secretIn(b); sctp != nil && r.rows.late(sctp) {
+		return src, dst, sctp
+	}
 	foreign := len(kinds) == 0
 	for _, k := range kinds {
 		if !r.ignore[k] {
@@ -86,7 +117,6 @@ func (r *record) note(b []byte, udp bool) (src, dst netip.Addr, sctp []byte) {
 		r.octets[innocent] += uint64(len(b))
 		r.packets[innocent]++
 	}
-	r.leaked = r.leaked || secretIn(b)
 	return src, dst, sctp
 }
 

@@ -58,6 +58,9 @@ func (r *row) cells() []string {
 	verdict := "holds"
 	if len(r.Failures) > 0 {
 		verdict = "FAILS: " + strings.Join(r.Failures, "; ")
+		if r.Refused != "" {
+			verdict += " (" + r.Refused + ")"
+		}
 	}
 	list := append([]string{name, r.RFC, fmt.Sprint(r.Packets), r.Reaction}, r.Cost.cells()...)
 	return append(list, fmt.Sprint(r.PeakRSS>>20), fmt.Sprintf("%.2f", r.Echo), fmt.Sprintf("%.2f", r.Third), percent(r.Attack), percent(r.Control), verdict)

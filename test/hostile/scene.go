@@ -50,6 +50,11 @@ func (x *scene) own() netip.AddrPort {
 	return netip.AddrPortFrom(host(x.attackers, x.used/40000), uint16(10000+x.used%40000))
 }
 
+// innocent returns an address of a third party, and a port that was not used before.
+func (x *scene) innocent(i int) netip.AddrPort {
+	return netip.AddrPortFrom(host(x.innocents, i%5000), x.own().Port())
+}
+
 // peer returns an association from an address that was not used before, yet to be set up.
 func (x *scene) peer(to netip.AddrPort, params []byte) *peer {
 	p := x.w.peer(x.own(), to)

@@ -131,6 +131,7 @@ func runVictim(f *family, kind string, memory int64) error {
 			err := json.Unmarshal(arg, &to)
 			return v.link.MTU(f.victimAddr, to), err
 		},
+		"renew": func(json.RawMessage) (any, error) { v.memory.renew(); return nil, nil },
 		"regions": func(json.RawMessage) (any, error) {
 			return v.memory.regions(), nil
 		},

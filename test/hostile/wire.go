@@ -29,6 +29,7 @@ type wireTap struct {
 	header int
 	rnd    *rand.Rand
 	seen   *record
+	rows   *rows
 
 	sent, octets atomic.Uint64 // IP packets, and their octets
 	sentAs       []moment      // packets, while it is not nil
@@ -76,7 +77,7 @@ func newWireTap(f *family, ns *netns.NS, device string, gateway net.HardwareAddr
 	if err != nil {
 		return nil, err
 	}
-	w := &wireTap{fd: fd, udp: udp, seen: seen, rnd: rand.New(rand.NewPCG(1, 2)), peers: make(map[netip.AddrPort]*peer)}
+	w := &wireTap{fd: fd, udp: udp, seen: seen, rows: seen.rows, rnd: rand.New(rand.NewPCG(1, 2)), peers: make(map[netip.AddrPort]*peer)}
 	w.to = unix.SockaddrLinklayer{Protocol: htons(f.ether), Ifindex: index, Halen: 6}
 	copy(w.to.Addr[:], gateway)
 	w.header = len(w.carry(f.victimAddr, f.friendAddr, 0, nil))
@@ -127,6 +128,7 @@ const encapPort = 9899
 
 // carry makes the IP packet that carries an SCTP packet.
 func (w *wireTap) carry(src, dst netip.Addr, from uint16, sctp []byte) []byte {
+	w.rows.sends(sctp)
 	if w.udp {
 		return datagram(src, dst, from, sctp)
 	}
@@ -162,6 +164,7 @@ func packet(src, dst uint16, tag uint32, chunks []byte) []byte {
 func (w *wireTap) fragments(src, dst netip.Addr, payload []byte) error {
 	const most = 1448 // a multiple of 8 that leaves room for the headers of IPv6
 	id := w.rnd.Uint32()
+	w.rows.sends(payload)
 	for at := 0; at < len(payload); at += most {
 		end := min(at+most, len(payload))
 		if err := w.transmit(fragment(src, dst, id, at, end < len(payload), payload[at:end])); err != nil {
