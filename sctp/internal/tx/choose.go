@@ -1,5 +1,7 @@
 package tx
 
+import "math"
+
 // Which destination DATA goes to: RFC 9260 sections 6.4, 6.4.1 and 8.2, RFC 7829 sections 3.2 and
 // 4.1. Choosing never changes what is known of a path.
 
@@ -57,7 +59,7 @@ const (
 // choose returns the best path: an active one; else the potentially failed one, or else the inactive
 // one, with the fewest errors. Among equals it is the one that differs most from p.
 func (s *Sender) choose(p *Path, present int) *Path {
-	best, least := p, int(^uint(0)>>1)
+	best, least := p, math.MaxInt
 	for _, q := range s.paths {
 		rank := 0
 		switch q.State {

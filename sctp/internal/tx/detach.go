@@ -35,7 +35,7 @@ func (s *Sender) Detach(stream wire.StreamID, within []byte) {
 // detach returns how many octets it has copied.
 func detach(body *[2][]byte, within []byte) (n int) {
 	for i, b := range body {
-		if len(b) > 0 && (within == nil || overlap(b, within)) {
+		if within == nil || overlap(b, within) {
 			body[i] = slices.Clone(b)
 			n += len(b)
 		}

@@ -113,6 +113,9 @@ func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 			l := newLab(t, paths)
 			l.single = i == 0
 			l.s.cfg.MaxBurst = burst
+			if seed%7 == 0 {
+				l.path(0).cc = fixed(20 * counted)
+			}
 			if seed%5 == 0 {
 				for _, p := range l.s.Paths() {
 					p.pacer = slow{p.cc}

@@ -376,11 +376,8 @@ func (s *Sender) grow(a *ack) {
 func (s *Sender) countMisses(a *ack, highest wire.TSN) (lost PathSet) {
 	g := &s.ring
 	limit := a.htna
-	switch {
-	case s.recovery && a.result.CumAdvanced:
+	if s.recovery && a.result.CumAdvanced {
 		limit = highest
-	case !a.result.NewlyAcked:
-		return 0
 	}
 	if limit.Less(g.base) {
 		return 0

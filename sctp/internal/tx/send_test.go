@@ -540,6 +540,7 @@ func TestSourceIsCutOnlyWhereIPWouldCut(t *testing.T) {
 		{full + 1, "1 | 2"},
 		{full + 16, "1 | 2"}, // as long as the PMDCS
 		{full + 17, "1 | 2 | 3 | 4"},
+		{2*full + 8, "1 | 2 | 3 | 4 | 5 | 6"}, // its end does not grow by the room of a SACK
 	} {
 		l := newLab(t, 1)
 		l.s.SetUpper(&supply{n: 2, size: tt.size}, l)

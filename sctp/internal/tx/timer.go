@@ -49,10 +49,10 @@ func (s *Sender) markAll(p *Path) (suspect bool) {
 	}
 	from := p.first
 	t, ok := p.inflight.Next(from, int(uint32(g.next-from)))
-	for ; ok; t, ok = p.inflight.Next(t+1, int(uint32(g.next-t-1))) {
+	for ; ok; t, ok = p.inflight.Next(t, int(uint32(g.next-t))) {
 		s.steps++
 		r := g.rec(t)
-		s.mark(t, r)
+		s.mark(t, r) // no more in flight
 		suspect = suspect || r.state&large != 0
 		r.state |= timeout
 	}
