@@ -113,7 +113,13 @@ func (o *options) measure(ctx context.Context, a *axis, v int) (p point, err err
 	if err := r.run(ctx, time.Duration((1-warmUp)*float64(o.duration)), leastMessages); err != nil {
 		return p, err
 	}
-	p.between(start, r.look())
+	end := r.look()
+	for ; end.packets == start.packets; end = r.look() { // what was done had arrived before
+		if err := r.run(ctx, 0, 1); err != nil {
+			return p, err
+		}
+	}
+	p.between(start, end)
 	return p, nil
 }
 
