@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -22,10 +23,11 @@ type options struct {
 }
 
 const (
-	keepsPercent = 80          // of the honest client's throughput, at least
-	commonMass   = 32 << 20    // octets that the victim may hold because of one attack, unless it says otherwise
-	leave        = time.Second // that associations of an attack may take to end, when they were aborted
-	moreRounds   = 6           // times options.rounds, while the throughput verdict is a failure
+	keepsPercent = 80               // of the honest client's throughput, at least
+	commonMass   = 32 << 20         // octets that the victim may hold because of one attack, unless it says otherwise
+	leave        = 10 * time.Second // that reactions which have to come may take
+	stands       = time.Second      // without an association that ends, until those that are left are taken to stay
+	moreRounds   = 6                // times options.rounds, while the throughput verdict is a failure
 )
 
 // row is what became of an attack.
@@ -146,10 +148,14 @@ func (a *arena) rest() error {
 
 // vacate waits until the victim is rid of the last attack: what it serves still would be refused to the next.
 func (a *arena) vacate() error {
-	for end := time.Now().Add(leave); ; time.Sleep(5 * time.Millisecond) {
+	least, end := math.MaxInt, time.Time{}
+	for ; ; time.Sleep(5 * time.Millisecond) {
 		s, err := a.stats(false)
 		if err != nil || s.Served <= a.served && s.Assocs <= a.assocs {
 			return err
+		}
+		if n := s.Served + s.Assocs; n < least { // it goes on
+			least, end = n, time.Now().Add(stands)
 		}
 		if time.Now().After(end) {
 			a.served, a.assocs = s.Served, s.Assocs
@@ -232,17 +238,17 @@ func (a *arena) run(t *attack) (*row, error) {
 	if err := a.attackQuietly(t, r, fail); err != nil {
 		return nil, err
 	}
+	if a.rounds > 0 && len(r.Failures) == 0 {
+		if err := a.beside(t, r, fail); err != nil {
+			return nil, err
+		}
+	}
 	if len(r.Failures) > 0 { // perhaps it is a limit of the victim's that has refused something
 		after, err := a.stats(false)
 		if err != nil {
 			return nil, err
 		}
 		r.Refused = refusals(before, after)
-	}
-	if a.rounds > 0 && len(r.Failures) == 0 {
-		if err := a.beside(t, r, fail); err != nil {
-			return nil, err
-		}
 	}
 	return r, a.mend()
 }
@@ -355,6 +361,7 @@ func (a *arena) attackOnce(t *attack, r *row, toClient *record, first bool, fail
 	c.Packets, c.Heap, c.Account, c.Associations = len(packets), int64(after.Heap)-int64(before.Heap), after.Account, after.Assocs
 	r.PeakRSS = after.PeakRSS
 	if first {
+		a.await(t.must, toClient)
 		a.judge(t, r, toClient, octets, c.Heap, fail)
 	}
 	if sctp.MeasuresHolds && len(r.Failures) == 0 {
@@ -368,6 +375,16 @@ func (a *arena) attackOnce(t *attack, r *row, toClient *record, first bool, fail
 	}
 	c.Honest, err = a.honestly(packets)
 	return c, true, err
+}
+
+// await waits for reactions that have to come: a victim without a processor looks as if it were at rest.
+func (a *arena) await(must []string, toClient *record) {
+	for end := time.Now().Add(leave); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		heard := append(a.seen.reaction(nil), toClient.reaction(nil)...)
+		if !slices.ContainsFunc(must, func(k string) bool { return !slices.Contains(heard, k) }) {
+			return
+		}
+	}
 }
 
 // judge compares what was seen on the wire with what was to be seen.
