@@ -20,10 +20,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// muted is a link on which nothing comes by itself; it keeps what was written last.
+// muted is a link on which nothing comes by itself; it keeps what was written last to each address and port.
 type muted struct {
 	mu     sync.Mutex
-	last   []byte
+	last   map[netip.AddrPort][]byte
 	abort  []byte // the last packet with one
 	closed chan struct{}
 }
@@ -35,20 +35,21 @@ func (l *muted) WriteBatch(pkts []rawio.Packet) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range pkts {
-		l.last = slices.Concat(pkts[i].Vec...)
-		if wire.Chunk(l.last[12:]).Type() == wire.ChunkAbort {
-			l.abort = l.last
+		p := slices.Concat(pkts[i].Vec...)
+		l.last[netip.AddrPortFrom(pkts[i].Remote.Addr(), binary.BigEndian.Uint16(p[2:]))] = p
+		if wire.Chunk(p[12:]).Type() == wire.ChunkAbort {
+			l.abort = p
 		}
 	}
 	return len(pkts), nil
 }
 
-// sent returns the last packet, once.
-func (l *muted) sent() []byte {
+// sent returns the last packet to somebody, once.
+func (l *muted) sent(to netip.AddrPort) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := l.last
-	l.last = nil
+	p := l.last[to]
+	delete(l.last, to)
 	return p
 }
 
@@ -63,7 +64,7 @@ type besieged struct {
 
 func besiege(t *testing.T, max int64, cfg *Config) *besieged {
 	t.Helper()
-	b := &besieged{link: &muted{closed: make(chan struct{})}, bufs: rawio.NewPool(64<<10, 4)}
+	b := &besieged{link: &muted{last: make(map[netip.AddrPort][]byte), closed: make(chan struct{})}, bufs: rawio.NewPool(64<<10, 4)}
 	var err error
 	if b.Transport, err = NewTransport(b.link, &TransportConfig{MaxMemory: max, MaxAnswers: -1}); err != nil {
 		t.Fatal(err)
@@ -109,9 +110,10 @@ func (a *attacker) send(chunks ...[]byte) {
 // attack sets up an association; nil when that is refused.
 func (b *besieged) attack(from netip.Addr, port uint16) *attacker {
 	a := &attacker{b: b, from: from, port: port, tsn: 1}
-	b.link.sent()
+	self := netip.AddrPortFrom(from, port)
+	b.link.sent(self)
 	a.send(wire.CloseChunk(wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: 1, ARwnd: 1 << 20, OutStreams: 65535, InStreams: 65535, TSN: 1}), 0))
-	answer := b.link.sent()
+	answer := b.link.sent(self)
 	if len(answer) < 32 {
 		return nil
 	}
@@ -126,7 +128,7 @@ func (b *besieged) attack(from netip.Addr, port uint16) *attacker {
 			a.send(wire.AppendCookieEcho(nil, p.Value()))
 		}
 	}
-	if answer = b.link.sent(); len(answer) == 0 || wire.Chunk(answer[12:]).Type() != wire.ChunkCookieAck {
+	if answer = b.link.sent(self); len(answer) == 0 || wire.Chunk(answer[12:]).Type() != wire.ChunkCookieAck {
 		return nil
 	}
 	select {
@@ -348,6 +350,9 @@ func TestGreediestGoes(t *testing.T) {
 		if port == 300 {
 			t.Fatal("it has no limit")
 		}
+	}
+	until(t, "the reclaimer to be at rest, as which it stays", func() bool { return !b.reclaimer.running.Swap(true) })
+	for port := uint16(300); b.attack(from, port) != nil; port++ { // again until there is no room
 	}
 	if _, err := b.Dial(deadlineCtx(t), netip.AddrPortFrom(from, 1), nil); !errors.As(err, &short) {
 		t.Errorf("Dial to that address: %v", err)
