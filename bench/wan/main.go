@@ -77,8 +77,7 @@ func flags() *options {
 	o := &options{}
 	f := pflag.CommandLine
 	f.SortFlags = false
-	f.StringSliceVar(&o.stacks, "stacks", slices.DeleteFunc(slices.Clone(stackNames), func(s string) bool { return strings.HasSuffix(s, "paced-newreno") }),
-		"what to measure, of "+strings.Join(stackNames, ", "))
+	f.StringSliceVar(&o.stacks, "stacks", stackNames, "what to measure, of "+strings.Join(stackNames, ", "))
 	f.StringSliceVar(&o.rtts, "rtt", texts(wan.RTTs, func(d time.Duration) string { return d.String() }), "round trips")
 	f.StringSliceVar(&o.losses, "loss", texts(wan.Losses, func(l float64) string { return strconv.FormatFloat(l*100, 'g', -1, 64) }), "losses in percent of packets")
 	f.StringSliceVar(&o.sizes, "size", texts(wan.Sizes, wan.SizeName), "answers in octets, with K or M, or bulk")

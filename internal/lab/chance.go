@@ -48,7 +48,7 @@ func Chance(seed int64) string {
 		for range w.Intn(4) {
 			w.line("config %s %s", h, w.of("OutStreams=%d", "InStreams=7", "RecvBuffer=3000", "RecvBuffer=9000", "SendBuffer=5000", "MaxMessage=2500",
 				"Adaptation=%d", "Adaptation=1", "RequireAdaptation=true", "SackDelay=20ms", "LoneSackDelay=90ms", "HeartbeatInterval=1s", "HeartbeatInterval=-1s", "CookieLife=150ms",
-				"MaxBurst=2", "MaxBurst=-1", "HBMaxBurst=2", "NoDelay=true", "AssocMaxRetrans=3", "PathMaxRetrans=2", "MaxInitRetrans=2",
+				"MaxBurst=2", "MaxBurst=-1", "RFC9260=true", "HBMaxBurst=2", "NoDelay=true", "AssocMaxRetrans=3", "PathMaxRetrans=2", "MaxInitRetrans=2",
 				"PotentiallyFailedMaxRetrans=1", "HidePotentiallyFailed=true", "PrimarySwitchoverMaxRetrans=%d", "MTU=1000", "DisablePMTUD=true", "DisableECN=true"))
 		}
 	}

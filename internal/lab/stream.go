@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -48,7 +49,9 @@ func (s *Stream) Done() bool {
 		body := make([]byte, StreamSize)
 		copy(body, fmt.Sprintf("message %d", s.Sent))
 		m := assoc.Message{Body: [2][]byte{body}, Token: uint64(s.Sent)}
-		if err := s.a.Send(s.w.Now, &m); err != nil {
+		if err := s.a.Send(s.w.Now, &m); errors.Is(err, assoc.ErrSendBufferFull) {
+			break
+		} else if err != nil {
 			s.w.Fatal(err)
 		}
 		s.Sent++

@@ -18,7 +18,7 @@ import (
 
 // Controllers are ours, by name.
 var Controllers = map[string]cc.Factory{
-	"newreno": cc.NewReno, "cubic": cc.NewCubic, "paced-newreno": cc.Paced(cc.NewReno), "paced-cubic": cc.Paced(cc.NewCubic),
+	"newreno": cc.NewReno, "cubic": cc.NewCubic,
 }
 
 // MTU of the roads.

@@ -287,7 +287,7 @@ func TestPathGetsAnotherSourceWhenItsOwnFails(t *testing.T) {
 		cut := w.Now
 		rto := a.PathStats(0).RTO
 		w.RunUntil(w.Now.Add(time.Minute), func() bool { return a.LocalAddr().Addr() != w.Addrs[0][0] })
-		if p := a.PathStats(0); p.Cwnd != 4404 || p.Ssthresh < 1<<30 { // req 9260-7.2.5-1
+		if p := a.PathStats(0); p.Cwnd != 14400 || p.Ssthresh < 1<<30 { // req 9260-7.2.5-1
 			t.Errorf("from another source, cwnd %d ssthresh %d", p.Cwnd, p.Ssthresh)
 		}
 		if !w.RunUntil(w.Now.Add(time.Hour), s.Done) {

@@ -79,8 +79,11 @@ type Config struct {
 	// the peer where the link reports congestion marks.
 	DisableECN bool
 
-	// NewController makes the congestion controller of each path: cc.NewReno, which nil selects, cc.NewCubic, or one of
-	// them paced, cc.Paced(cc.NewCubic).
+	// RFC9260 keeps to the letter of sections 6.1 and 7.2.1 where this stack has learnt from TCP and QUIC. Without it an association
+	// begins with ten packets (RFC 6928), spreads packets over round trips of two milliseconds and more instead of counting MaxBurst of
+	// them, and keeps the window of before a silence, for minutes (RFC 7661).
+	RFC9260 bool
+	// NewController makes the congestion controller of each path: cc.NewReno, which nil selects (cc.RFC9260 under RFC9260), or cc.NewCubic.
 	NewController cc.Factory
 }
 
@@ -144,6 +147,9 @@ func (c *Config) Complete() (Config, error) {
 	def(&d.HeartbeatInterval, 30*time.Second)
 	def(&d.CookieLife, 60*time.Second)
 	def(&d.MaxBurst, 4)
+	if d.RFC9260 && d.NewController == nil {
+		d.NewController = cc.RFC9260
+	}
 	def(&d.HBMaxBurst, 1)
 	def(&d.AssocMaxRetrans, 10)
 	def(&d.PathMaxRetrans, 5)

@@ -16,7 +16,7 @@ import (
 )
 
 // steady keeps heartbeats out of a story about data.
-var steady = assoc.Config{HeartbeatInterval: time.Hour}
+var steady = assoc.Config{HeartbeatInterval: time.Hour, SendBuffer: 32 << 10}
 
 func TestFailedPrimaryPathCostsNoMessage(t *testing.T) {
 	for _, row := range []struct {

@@ -120,7 +120,7 @@ func TestInterfaceChangesItsMTU(t *testing.T) {
 	before := a.Stats()
 	r.Hosts[0].Link = 1400
 	r.SetMTU(1400, 0)
-	r.Run(3 * time.Millisecond) // round trips take next to none
+	r.Run(25 * time.Millisecond) // a round trip is 20, over which packets are spread
 	r.WantMTU("shrunken", 0, 1400)
 	if !r.RunUntil(r.Now.Add(time.Minute), func() bool { return r.Hosts[1].Received.Len() == len(want) }) ||
 		!bytes.Equal(r.Hosts[1].Received.Bytes(), want) {

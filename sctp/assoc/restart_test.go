@@ -59,7 +59,7 @@ func TestPeerRestartIsActionA(t *testing.T) {
 		t.Errorf("received %q", got)
 	}
 	// req 9260-5.2.4-8
-	if ps := l.A.PathStats(0); ps.Flight != 0 || ps.Cwnd != 4404 {
+	if ps := l.A.PathStats(0); ps.Flight != 0 || ps.Cwnd != 14400 {
 		t.Errorf("congestion state survived: flight %d cwnd %d", ps.Flight, ps.Cwnd)
 	}
 	// The new own data starts at the TSN of the INIT ACK.

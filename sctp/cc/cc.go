@@ -24,8 +24,9 @@ type Controller interface {
 	OnECN(now rawio.Time)
 	// OnTimeout says that T3-rtx has expired (section 7.2.3).
 	OnTimeout(now rawio.Time)
-	// OnIdle comes before the first transmission after a silence of rtos whole RTOs (section 7.2.1).
-	OnIdle(now rawio.Time, rtos int)
+	// OnIdle comes before the first transmission after a silence of rtos whole RTOs (section 7.2.1), since when nothing
+	// was sent.
+	OnIdle(now, since rawio.Time, rtos int)
 	// SetPMDCS says how large a DATA chunk fits the path: the path MTU has changed.
 	SetPMDCS(octets int)
 	// Reset goes back to the initial parameters: the path itself has changed (section 7.2.5).
@@ -42,6 +43,8 @@ type Ack struct {
 	Flight int
 	// Recovery is set while the sender is in Fast Recovery.
 	Recovery bool
+	// Spread is set while packets are spread over the round trip, so that growth makes no burst.
+	Spread bool
 	// AllAcked is set when the SACK has left nothing outstanding.
 	AllAcked bool
 	// RTT is the round trip time that the SACK measured, once in a round trip (section 6.3.1), or 0.

@@ -120,7 +120,7 @@ func (c *cubic) reduce() {
 	c.hystart = hystart{}
 }
 
-func (c *cubic) OnIdle(now rawio.Time, rtos int) {
-	c.newReno.OnIdle(now, rtos)
+func (c *cubic) OnIdle(now, since rawio.Time, rtos int) {
+	c.newReno.OnIdle(now, since, rtos)
 	c.epoch = rawio.Never
 }

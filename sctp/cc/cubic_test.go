@@ -169,7 +169,7 @@ func TestCubicIsThatOfTheRFC(t *testing.T) {
 				c.OnAck(rawio.Time(now), Ack{Octets: acked, Flight: c.cwnd, RTT: rtt, Recovery: true})
 				next = cwnd
 			case n == 2000:
-				c.OnIdle(rawio.Time(now), 0)
+				c.OnIdle(rawio.Time(now), rawio.Time(now), 0)
 				began = -1
 			default:
 				a := Ack{Octets: acked, Flight: c.cwnd}
@@ -198,10 +198,10 @@ func TestCubicIsThatOfTheRFC(t *testing.T) {
 	c := NewCubic(mss, false).(*cubic)
 	c.cwnd = 20_000
 	c.OnLoss(0)
-	if c.OnIdle(0, 1); c.Window() != 7000 || c.Ssthresh() != 14_000 {
+	if c.OnIdle(rawio.Time(lately), -1, 1); c.Window() != 10_000 || c.Ssthresh() != 14_000 {
 		t.Errorf("after silence: cwnd %d, ssthresh %d", c.Window(), c.Ssthresh())
 	}
-	if c.Reset(); c.wMax != 0 || c.prior != 0 || c.epoch != rawio.Never || c.Window() != 4000 || c.Ssthresh() != math.MaxInt32 {
+	if c.Reset(); c.wMax != 0 || c.prior != 0 || c.epoch != rawio.Never || c.Window() != 10_000 || c.Ssthresh() != math.MaxInt32 {
 		t.Errorf("after a reset: %+v", c)
 	}
 }

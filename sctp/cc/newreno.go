@@ -2,15 +2,20 @@ package cc
 
 import (
 	"math"
+	"time"
 
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// The octet terms of the initial cwnd (RFC 9260 section 7.2.1).
+// The octet terms of the initial cwnd: of RFC 9260 section 7.2.1, and of RFC 6928 section 2, which takes ten packets.
 const (
-	initial4 = 4404
-	initial6 = 4344
+	initial4  = 4404
+	initial6  = 4344
+	initial10 = 14600
 )
+
+// lately is how long a window stays what it was in silence (RFC 7661 section 4.4.2).
+const lately = 5 * time.Minute
 
 type newReno struct {
 	cwnd     int
@@ -18,27 +23,43 @@ type newReno struct {
 	partial  int // partial_bytes_acked
 	pmdcs    int
 	ipv6     bool
+	letter   bool // of RFC 9260
 	hystart  hystart
 }
 
-// NewReno returns the controller that RFC 9260 section 7.2 specifies, which leaves slow start when the
-// round trip time grows (RFC 9406). It is the default Factory.
+// NewReno returns the controller of RFC 9260 section 7.2 as TCP has it by now: it begins with ten packets (RFC 6928), leaves slow
+// start when the round trip time grows (RFC 9406), counts all octets that are acknowledged in it where packets are
+// spread over the round trip, and after silence goes on with the window that it had, for minutes. It is the default Factory.
 func NewReno(pmdcs int, ipv6 bool) Controller {
 	r := &newReno{pmdcs: pmdcs, ipv6: ipv6}
 	r.Reset()
 	return r
 }
 
-// Reset sets the initial parameters (section 7.2.1).
+// RFC9260 returns NewReno by the letter of section 7.2.1: it begins with three packets of 1500 octets, grows by one packet for
+// each two that are acknowledged, and halves its window with each RTO of silence.
+func RFC9260(pmdcs int, ipv6 bool) Controller {
+	r := &newReno{pmdcs: pmdcs, ipv6: ipv6, letter: true}
+	r.Reset()
+	return r
+}
+
+// Reset sets the initial parameters.
 func (r *newReno) Reset() {
-	n := initial4
-	if r.ipv6 {
-		n = initial6
-	}
-	r.cwnd = min(4*r.pmdcs, max(2*r.pmdcs, n))
+	r.cwnd = r.initial()
 	r.ssthresh = math.MaxInt32
 	r.partial = 0
 	r.hystart = hystart{}
+}
+
+func (r *newReno) initial() int {
+	switch {
+	case !r.letter:
+		return min(10*r.pmdcs, max(2*r.pmdcs, initial10))
+	case r.ipv6:
+		return min(4*r.pmdcs, max(2*r.pmdcs, initial6))
+	}
+	return min(4*r.pmdcs, max(2*r.pmdcs, initial4))
 }
 
 func (r *newReno) Window() int   { return r.cwnd }
@@ -59,15 +80,20 @@ func (r *newReno) OnAck(_ rawio.Time, a Ack) {
 
 // slowStart is section 7.2.1, where a SACK adds at most L*PMDCS to cwnd. L is 1 for a SACK of two packets,
 // which is how often they should come (section 6.2), and as many as those would have given for one that
-// stands for more. It is a quarter of that while hystart is careful.
+// stands for more; where packets are spread there is no burst to bound, and all that is acknowledged counts. It is a quarter of
+// that while hystart is careful.
 func (r *newReno) slowStart(a Ack) {
-	if a.Recovery || a.Flight < r.cwnd {
+	spread := a.Spread && !r.letter
+	if a.Recovery || a.Flight < r.cwnd && !(spread && 2*a.Flight > r.cwnd) { // the pace may hold back as much again
 		return
 	}
 	if r.hystart.acked(a) {
 		r.ssthresh = r.cwnd
 	}
-	n := min(a.Octets, r.pmdcs*max(1, a.Octets/(2*r.pmdcs)))
+	n := a.Octets
+	if !spread {
+		n = min(n, r.pmdcs*max(1, a.Octets/(2*r.pmdcs)))
+	}
 	if r.hystart.careful() {
 		n = (n + 3) / 4
 	}
@@ -113,13 +139,17 @@ func (r *newReno) OnTimeout(rawio.Time) {
 	r.partial = 0
 }
 
-// OnIdle is the adjustment of section 7.2.1 to max(cwnd/2, 4*PMDCS) for each RTO. It never raises
-// cwnd: a window that is smaller, after a timeout, has not earned more by silence.
-func (r *newReno) OnIdle(_ rawio.Time, rtos int) {
-	if rtos <= 0 {
-		return
+// OnIdle is, by the letter, the adjustment of section 7.2.1 to max(cwnd/2, 4*PMDCS) for each RTO; else what was a fit window lately still
+// is one, and an older one is forgotten. It never raises cwnd: a window that is smaller, after a timeout, has not
+// earned more by silence.
+func (r *newReno) OnIdle(now, since rawio.Time, rtos int) {
+	switch {
+	case rtos <= 0:
+	case r.letter:
+		r.ssthresh, r.cwnd = r.cwnd, min(r.cwnd, max(r.cwnd>>rtos, 4*r.pmdcs))
+	case now.Sub(since) > lately:
+		r.ssthresh, r.cwnd = r.cwnd, min(r.cwnd, r.initial())
 	}
-	r.ssthresh, r.cwnd = r.cwnd, min(r.cwnd, max(r.cwnd>>rtos, 4*r.pmdcs))
 }
 
 func (r *newReno) SetPMDCS(octets int) { r.pmdcs = octets }

@@ -5,10 +5,12 @@ import (
 	"math/rand"
 	"testing"
 	"time"
+
+	"github.com/rddp-go/rddp/rawio"
 )
 
-func ExampleNewReno() {
-	c := NewReno(1444, false)
+func ExampleRFC9260() {
+	c := RFC9260(1444, false)
 	fmt.Println("initial cwnd", c.Window())
 	c.OnAck(0, Ack{Octets: 2888, Flight: 5000})
 	fmt.Println("a SACK for two chunks in slow start", c.Window())
@@ -35,9 +37,48 @@ func TestInitialWindow(t *testing.T) {
 		{"IPv4, half of 4404 exactly", 2202, false, 4404},
 		{"IPv6, just above half of 4344", 2173, true, 4346},
 	} {
-		if got := NewReno(tt.pmdcs, tt.ipv6).Window(); got != tt.want {
+		if got := RFC9260(tt.pmdcs, tt.ipv6).Window(); got != tt.want {
 			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
 		}
+	}
+}
+
+func TestBeginningGrowingAndIdlingAsTCP(t *testing.T) {
+	for pmdcs, want := range map[int]int{500: 5000, 1460: 14600, 1461: 14600, 8900: 17800} {
+		if got := NewReno(pmdcs, true).Window(); got != want {
+			t.Errorf("packets of %d: begins with %d, want %d", pmdcs, got, want)
+		}
+	}
+	for _, tt := range []struct {
+		name string
+		ack  Ack
+		want int
+	}{
+		{"all that a SACK acknowledges, where packets are spread", Ack{Octets: 7000, Flight: 5001, Spread: true}, 7000},
+		{"not when half of cwnd was not used", Ack{Octets: 7000, Flight: 5000, Spread: true}, 0},
+		{"else not when any of it was not used", Ack{Octets: 7000, Flight: 9999}, 0},
+		{"else by a packet for two", Ack{Octets: 7000, Flight: 10000}, 3000},
+		{"not in Fast Recovery", Ack{Octets: 7000, Flight: 10000, Spread: true, Recovery: true}, 0},
+	} {
+		c := NewReno(1000, false)
+		if c.OnAck(0, tt.ack); c.Window() != 10000+tt.want {
+			t.Errorf("%s: grows by %d, want %d", tt.name, c.Window()-10000, tt.want)
+		}
+	}
+	r := NewReno(1000, false).(*newReno)
+	r.cwnd, r.ssthresh = 50000, 40000
+	if r.OnIdle(rawio.Time(lately)+7, 7, 100); r.cwnd != 50000 || r.ssthresh != 40000 {
+		t.Errorf("a window of five minutes ago: %d, ssthresh %d", r.cwnd, r.ssthresh)
+	}
+	if r.OnIdle(rawio.Time(lately)+8, 7, 0); r.cwnd != 50000 {
+		t.Errorf("within an RTO, however long: %d", r.cwnd)
+	}
+	if r.OnIdle(rawio.Time(lately)+8, 7, 1); r.cwnd != 10000 || r.ssthresh != 50000 {
+		t.Errorf("an older one: %d, ssthresh %d", r.cwnd, r.ssthresh)
+	}
+	r.cwnd = 2000
+	if r.OnIdle(rawio.Time(2*lately), 7, 9); r.cwnd != 2000 {
+		t.Errorf("silence has raised cwnd to %d", r.cwnd)
 	}
 }
 
@@ -59,9 +100,10 @@ func TestSlowStart(t *testing.T) {
 		{"by one PMDCS at most", Ack{Octets: 3000, Flight: 4000}, 1000},
 		{"not when cwnd was not fully used", Ack{Octets: 1000, Flight: 3999}, 0},
 		{"not in Fast Recovery", Ack{Octets: 1000, Flight: 4000, Recovery: true}, 0},
+		{"by one PMDCS at most, spread or not", Ack{Octets: 3000, Flight: 4000, Spread: true}, 1000},
 		{"not for duplicates", Ack{Octets: 100, Dups: 5000, Flight: 4000}, 100},
 	} {
-		c := NewReno(1000, false)
+		c := RFC9260(1000, false)
 		if c.Window() != 4000 {
 			t.Fatal(c.Window())
 		}
@@ -75,7 +117,7 @@ func TestSlowStart(t *testing.T) {
 // avoid returns a controller in congestion avoidance with cwnd 6000, PMDCS 1000, partial 0.
 func avoid(t *testing.T) *newReno {
 	t.Helper()
-	r := NewReno(1000, false).(*newReno)
+	r := RFC9260(1000, false).(*newReno)
 	r.cwnd, r.ssthresh = 6000, 5000
 	return r
 }
@@ -152,24 +194,24 @@ func TestIdleDecay(t *testing.T) {
 	// req 9260-7.2.1-8, 9260-7.1-1
 	r := avoid(t)
 	r.cwnd = 40000
-	r.OnIdle(0, 0)
+	r.OnIdle(0, 0, 0)
 	if r.cwnd != 40000 || r.ssthresh != 5000 {
 		t.Errorf("less than an RTO: cwnd %d ssthresh %d", r.cwnd, r.ssthresh)
 	}
-	r.OnIdle(0, 2)
+	r.OnIdle(0, 0, 2)
 	if r.cwnd != 10000 || r.ssthresh != 40000 {
 		t.Errorf("two RTOs: cwnd %d ssthresh %d", r.cwnd, r.ssthresh)
 	}
 	r.cwnd = 20000
-	if r.OnIdle(0, 1); r.cwnd != 10000 || r.ssthresh != 20000 {
+	if r.OnIdle(0, 0, 1); r.cwnd != 10000 || r.ssthresh != 20000 {
 		t.Errorf("one RTO: cwnd %d ssthresh %d", r.cwnd, r.ssthresh)
 	}
-	r.OnIdle(0, 1<<40)
+	r.OnIdle(0, 0, 1<<40)
 	if r.cwnd != 4000 {
 		t.Errorf("for ever: cwnd %d, want 4 chunks", r.cwnd)
 	}
 	r.OnTimeout(0)
-	r.OnIdle(0, 3)
+	r.OnIdle(0, 0, 3)
 	if r.cwnd != 1000 {
 		t.Errorf("cwnd rose to %d by idling after a timeout", r.cwnd)
 	}
@@ -263,7 +305,7 @@ func TestNewRenoIsNeverMoreAggressiveThanTheRFC(t *testing.T) {
 	// req 9260-7.2-2
 	for seed := range int64(50) {
 		rnd := rand.New(rand.NewSource(seed))
-		c := NewReno(1000, false)
+		c := RFC9260(1000, false)
 		m := limit{cwnd: 4000, ssthresh: 1 << 30, pmdcs: 1000}
 		for step := range 3000 {
 			switch n := rnd.Intn(200); {
@@ -274,7 +316,7 @@ func TestNewRenoIsNeverMoreAggressiveThanTheRFC(t *testing.T) {
 				c.OnLoss(0)
 				m.loss(false)
 			case n < 5:
-				c.OnIdle(0, rnd.Intn(3)) // section 7.2.1 lowers cwnd; it keeps what it had as ssthresh
+				c.OnIdle(0, 0, rnd.Intn(3)) // section 7.2.1 lowers cwnd; it keeps what it had as ssthresh
 			default:
 				a := Ack{Octets: rnd.Intn(4000), Dups: rnd.Intn(10) / 9 * 500, Flight: c.Window() - 1500 + rnd.Intn(2500), Recovery: n < 20, AllAcked: n == 20}
 				if rnd.Intn(2) == 0 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/cc"
 	"github.com/rddp-go/rddp/sctp/internal/pack"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -27,7 +28,7 @@ const (
 
 var labRTO = RTOConfig{Initial: time.Second, Min: time.Second, Max: time.Minute}
 
-// lab drives a Sender in virtual time. TSNs start at 1.
+// lab drives a Sender in virtual time, by the letter of RFC 9260. TSNs start at 1.
 type lab struct {
 	t      *testing.T
 	s      *Sender
@@ -42,9 +43,9 @@ type lab struct {
 func newLab(t *testing.T, paths int) *lab { return newLabAt(t, paths, 1) }
 
 func newLabAt(t *testing.T, paths int, tsn wire.TSN) *lab {
-	l := &lab{t: t, s: NewSender(Config{TSN: tsn, SendBuffer: 1 << 20}), b: pack.NewBatch(1000)}
+	l := &lab{t: t, s: NewSender(Config{TSN: tsn, SendBuffer: 1 << 20, Letter: true}), b: pack.NewBatch(1000)}
 	for i := range paths {
-		p := NewPath(netip.AddrPort{}, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + i)}), 0), labMTU, labRTO, nil)
+		p := NewPath(netip.AddrPort{}, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + i)}), 0), labMTU, labRTO, cc.RFC9260)
 		p.State = Active
 		must.OK(t, l.s.AddPath(p))
 	}

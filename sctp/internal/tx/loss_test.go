@@ -14,6 +14,38 @@ type gap = [2]wire.TSN
 
 // In the stories the initial cwnd of 4000 lets five chunks of 984 octets go.
 
+// A receiver that answers a batch of packets by one SACK says what it would have said in several.
+func TestSackForManyPacketsCountsAsOneForEach(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		letter bool
+		again  bool // the first was sent again
+		gaps   []gap
+		want   string
+	}{
+		{"three above", false, false, []gap{{3, 5}}, "1 | 2"},
+		{"in several blocks", false, false, []gap{{2, 2}, {4, 4}, {6, 6}}, "1"},
+		{"and only what has three above", false, false, []gap{{2, 3}, {5, 6}}, "1"},
+		{"two above", false, false, []gap{{3, 4}}, ""},
+		{"by the letter", true, false, []gap{{3, 6}}, ""},
+		{"but not below what was sent again", false, true, []gap{{2, 6}}, ""},
+	} {
+		l := newLab(t, 1)
+		l.s.cfg.Letter = tt.letter
+		l.queue(6, full)
+		l.path(0).cc = fixed(6 * counted)
+		l.transmit()
+		if r := l.s.ring.rec(1); tt.again {
+			r.state |= resent
+			l.s.again.push(&l.s.ring, 1, r.stamp)
+		}
+		l.now += 100 * ms
+		l.sack(0, tt.gaps...)
+		l.path(0).due = 0
+		l.expect(tt.name, tt.want)
+	}
+}
+
 func TestFastRetransmitOnTheThirdMiss(t *testing.T) {
 	l := newLab(t, 1)
 	l.queue(20, full)

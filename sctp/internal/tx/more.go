@@ -35,7 +35,7 @@ func (s *Sender) FillMore(now rawio.Time, b *pack.Batch, p *Path) {
 // be thought of.
 func (s *Sender) plain(p *Path, size, chunk int) int {
 	if s.src == nil || s.slot.full || s.queue.n > 0 || s.ring.nmarked > 0 || s.probing || s.sackNow ||
-		p.single || p.pacer != nil || !p.timing || p != s.DataPath() {
+		p.single || s.spreads(p) || !p.timing || p != s.DataPath() {
 		return 0
 	}
 	n := min((p.window()-1-p.flight)/chunk, s.rwnd/size-1, maxOutstanding-s.ring.len())

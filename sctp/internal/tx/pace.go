@@ -7,26 +7,57 @@ import (
 )
 
 // paceQuantum is how much of its rate a paced path may use at once: timers are not finer, and batches are cheap.
-const paceQuantum = time.Millisecond
+// paceBurst is how many full packets it may in any case, as many as an association begins with (RFC 9002 section 7.7).
+const (
+	paceQuantum = time.Millisecond
+	paceBurst   = 10
+)
+
+// spreads reports whether packets to p are spread over the round trip: where the controller asks for it, and else over all but
+// near paths, as soon as one round trip is known. By the letter of RFC 9260 Max.Burst takes its place.
+func (s *Sender) spreads(p *Path) bool {
+	return p.pacer != nil || !s.cfg.Letter && p.est.srtt > 0 && !p.within(nearTrip)
+}
 
 // paces reports whether a packet to p has to wait for its time, and remembers until when.
 func (s *Sender) paces(now rawio.Time, p *Path) bool {
-	if p.pacer == nil || !now.Before(p.due) {
+	if !now.Before(p.due) || !s.spreads(p) {
 		return false
 	}
 	s.paceAt = p.due
 	return true
 }
 
-// pace makes the packet after one of so many octets wait, if the controller asks for it.
-func (p *Path) pace(now rawio.Time, octets int) {
-	if p.pacer == nil {
+// pace makes the packet after one of so many octets wait, if they are to be spread.
+func (s *Sender) pace(now rawio.Time, p *Path, octets int) {
+	if !s.spreads(p) {
 		return
 	}
-	rate := p.pacer.PacingRate(p.est.srtt)
+	rate, quantum := p.rate(), paceQuantum
 	if rate <= 0 {
 		p.due = now
 		return
 	}
-	p.due = max(p.due, now.Add(-paceQuantum)).Add(time.Duration(int64(octets) * int64(time.Second) / rate))
+	if p.pacer == nil {
+		quantum = max(quantum, lasts(paceBurst*p.pmdcs, rate))
+	}
+	p.due = max(p.due, now.Add(-quantum)).Add(lasts(octets, rate))
+}
+
+// rate returns how many octets may leave in a second, by the factors that Linux has for TCP, the second of which RFC 9002 section 7.7
+// recommends; 0 for as many as the window allows. There is a round trip time.
+func (p *Path) rate() int64 {
+	if p.pacer != nil {
+		return p.pacer.PacingRate(p.est.srtt)
+	}
+	rate := int64(p.cc.Window()) * int64(time.Second) / int64(p.est.srtt)
+	if p.cc.Window() < p.cc.Ssthresh() {
+		return 2 * rate
+	}
+	return rate + rate/4
+}
+
+// lasts returns how long octets take at a rate.
+func lasts(octets int, rate int64) time.Duration {
+	return time.Duration(int64(octets) * int64(time.Second) / rate)
 }

@@ -5,8 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/cc"
+	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // paceTo is a controller with a fixed window and rate.
@@ -100,5 +102,55 @@ func TestPacingKeepsTheBurst(t *testing.T) {
 	}
 	if sent != 80 {
 		t.Errorf("%d packets after a SACK for 40, want Max.Burst for every two", sent)
+	}
+}
+
+// Unless it is to keep to the letter, an association begins with ten packets, whatever Max.Burst is, and then spreads them.
+func TestFirstTenLeaveAtOnceAndTheOthersArePaced(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		trip         rawio.Time
+		letter       bool
+		first, again int // packets that leave at once before and after the first SACK
+	}{
+		{"far", 100 * ms, false, 11, 11},
+		{"near: Max.Burst for every two packets", 2*ms - 1, false, 11, 15},
+		{"as near as to be spread", 2 * ms, false, 11, 22},
+		{"by the letter", 100 * ms, true, 2, 2},
+	} {
+		l := newLab(t, 0)
+		l.s.cfg.MaxBurst, l.s.cfg.Letter = 3, tt.letter
+		p := NewPath(netip.AddrPort{}, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, 1}), 0), labMTU, labRTO, nil)
+		p.State = Active
+		must.OK(t, l.s.AddPath(p))
+		l.now = second
+		l.queue(100, full)
+		if tt.letter {
+			l.s.cfg.MaxBurst = 2
+		}
+		if n := len(l.transmit()); n != tt.first {
+			t.Errorf("%s: %d packets at first", tt.name, n)
+		}
+		l.now += tt.trip
+		l.sack(wire.TSN(tt.first))
+		n := len(l.transmit())
+		if n != tt.again {
+			t.Errorf("%s: %d packets after the first SACK", tt.name, n)
+		}
+		if tt.letter || n != 11 {
+			continue
+		}
+		for ; p.flight < p.cc.Window(); n++ { // 2 cwnd in a round trip
+			if next, gap := l.s.NextTimeout(), tt.trip*counted/rawio.Time(2*p.cc.Window()); n > 11 && next.Sub(l.now+gap).Abs() > time.Microsecond {
+				t.Fatalf("%s: packet %d after %v, want %v", tt.name, n, next.Sub(l.now), time.Duration(gap))
+			}
+			l.now = l.s.NextTimeout()
+			if k := len(l.transmit()); k != 1 {
+				t.Fatalf("%s: %d packets at once", tt.name, k)
+			}
+		}
+		if n != 22 {
+			t.Errorf("%s: a window of %d packets, want twice the first", tt.name, n)
+		}
 	}
 }

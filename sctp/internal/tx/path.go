@@ -213,7 +213,7 @@ func (p *Path) within(d time.Duration) bool {
 func (p *Path) wake(now rawio.Time) {
 	if p.flight == 0 && p.awake != rawio.Never {
 		if n := now.Sub(p.awake) / p.est.rto; n > 0 {
-			p.cc.OnIdle(now, int(n))
+			p.cc.OnIdle(now, p.awake, int(n))
 		}
 	}
 }

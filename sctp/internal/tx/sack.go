@@ -158,7 +158,8 @@ func (s *Sender) Continue() Result {
 type ack struct {
 	now    rawio.Time
 	result Result
-	htna   wire.TSN // highest TSN newly acknowledged (7.2.4), at least the cumulative one of before
+	htna   wire.TSN            // highest TSN newly acknowledged (7.2.4), at least the cumulative one of before
+	top    [missLimit]wire.TSN // the highest TSNs that gap blocks name, the highest last; at least the cumulative one
 }
 
 // beginAck checks the cumulative TSN and clears what the last SACK left on the paths.
@@ -260,6 +261,7 @@ func (s *Sender) ackGaps(a *ack, k wire.Sack, room int) (highest wire.TSN, named
 	g := &s.ring
 	cum := k.CumTSN()
 	highest = cum
+	a.top = [...]wire.TSN{cum, cum, cum}
 	for i, prev := 0, uint16(0); i < k.NumGaps(); i++ {
 		start, end := k.Gap(i)
 		if start <= prev || end < start {
@@ -268,6 +270,10 @@ func (s *Sender) ackGaps(a *ack, k wire.Sack, room int) (highest wire.TSN, named
 		n := int(end-start) + 1
 		named += n
 		prev, highest = end, cum+wire.TSN(end)
+		for j := range min(n, missLimit) {
+			copy(a.top[:], a.top[1:])
+			a.top[missLimit-1] = highest - wire.TSN(min(n, missLimit)-1-j)
+		}
 		s.steps++
 		t, ok := g.paid.Next(cum+wire.TSN(start), n)
 		for ; ok; t, ok = g.paid.Next(t+1, int(uint32(highest-t))) {
@@ -363,7 +369,7 @@ func (s *Sender) grow(a *ack) {
 		if k.acked > 0 || k.dups > 0 || all {
 			p.cc.OnAck(a.now, cc.Ack{
 				Octets: k.acked, Dups: k.dups, Flight: k.flight,
-				Recovery: s.recovery || s.echoed, AllAcked: all, RTT: k.rtt, Trip: k.trip,
+				Recovery: s.recovery || s.echoed, AllAcked: all, RTT: k.rtt, Trip: k.trip, Spread: s.spreads(p),
 			})
 		}
 	}
@@ -372,7 +378,8 @@ func (s *Sender) grow(a *ack) {
 
 // countMisses gives a miss indication to what is missing below the highest TSN newly acknowledged,
 // in Fast Recovery when the cumulative TSN advances below the highest that the SACK reports
-// (section 7.2.4), and returns the paths of what has now missed three times.
+// (section 7.2.4), and returns the paths of what has now missed three times. A SACK may stand for several: unless the letter is
+// kept, what it reports three chunks above has missed as often as SACKs for each of them would say (RFC 6675 section 4).
 func (s *Sender) countMisses(a *ack, highest wire.TSN) (lost PathSet) {
 	g := &s.ring
 	limit := a.htna
@@ -385,7 +392,11 @@ func (s *Sender) countMisses(a *ack, highest wire.TSN) (lost PathSet) {
 	t, ok := g.ripe.Next(g.base, int(uint32(limit-g.base)))
 	for ; ok; t, ok = g.ripe.Next(t+1, int(uint32(limit-t-1))) {
 		s.steps++
-		s.miss(t, g.rec(t), &lost)
+		r := g.rec(t)
+		if t.Less(a.top[0]) && r.state&resent == 0 && !s.cfg.Letter {
+			r.misses = missLimit - 1
+		}
+		s.miss(t, r, &lost)
 	}
 	return lost
 }

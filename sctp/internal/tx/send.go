@@ -27,7 +27,11 @@ func (s *Sender) StartBurst() {
 	s.acked = 0
 }
 
-func (s *Sender) bursting() bool { return s.cfg.MaxBurst == 0 || s.burst > 0 }
+// bursting reports whether Max.Burst lets a further packet to p go. But by the letter it has no say where packets are spread, nor over the
+// first ones of a path.
+func (s *Sender) bursting(p *Path) bool {
+	return s.burst > 0 || s.cfg.MaxBurst == 0 || !s.cfg.Letter && (s.spreads(p) || p.est.srtt == 0)
+}
 
 // Poll returns the path to which a packet with DATA can go now, or nil. Fill into a packet without
 // chunks then appends at least one. It may pull one message from the Source.
@@ -36,12 +40,12 @@ func (s *Sender) Poll(now rawio.Time) *Path {
 	if s.ring.nmarked > 0 {
 		// Section 6.1, C: what is marked goes before anything new.
 		t, _ := s.ring.marked.Next(s.ring.base, s.ring.len())
-		if p := s.retransmitPath(s.ring.rec(t)); s.urgent || p.open() && s.bursting() && !s.paces(now, p) {
+		if p := s.retransmitPath(s.ring.rec(t)); s.urgent || p.open() && s.bursting(p) && !s.paces(now, p) {
 			return p
 		}
 		return nil
 	}
-	if p := s.nextPath(); p.open() && s.bursting() && s.ready(now, p, s.MaxPayload()) && !s.silly() && !s.defers(p) && !s.paces(now, p) {
+	if p := s.nextPath(); p.open() && s.bursting(p) && s.ready(now, p, s.MaxPayload()) && !s.silly() && !s.defers(p) && !s.paces(now, p) {
 		return p
 	}
 	return nil
@@ -52,7 +56,7 @@ func (s *Sender) Poll(now rawio.Time) *Path {
 // packet had no room left, or nothing may be sent.
 func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 	n, octets := 0, 0
-	open := p.open() && s.bursting()
+	open := p.open() && s.bursting(p)
 	if s.ring.nmarked > 0 && (open || s.urgent) { // without it a call for each packet
 		n, octets = s.fillMarked(now, b, p)
 	}
@@ -80,7 +84,7 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 	if n > 0 {
 		s.burst--
 		p.cc.OnSent(now, octets, p.flight)
-		p.pace(now, octets)
+		s.pace(now, p, octets)
 	}
 	if s.ecn && n > 0 && again == 0 && !s.probing {
 		b.SetECN(rawio.ECT0)

@@ -22,16 +22,16 @@ type window int
 
 func fixed(n int) *window { w := window(n); return &w }
 
-func (w *window) Window() int                 { return int(*w) }
-func (w *window) Ssthresh() int               { return int(*w) }
-func (w *window) OnSent(rawio.Time, int, int) {}
-func (w *window) OnAck(rawio.Time, cc.Ack)    {}
-func (w *window) OnLoss(rawio.Time)           {}
-func (w *window) OnTimeout(rawio.Time)        {}
-func (w *window) OnIdle(rawio.Time, int)      {}
-func (w *window) OnECN(rawio.Time)            {}
-func (w *window) SetPMDCS(int)                {}
-func (w *window) Reset()                      {}
+func (w *window) Window() int                   { return int(*w) }
+func (w *window) Ssthresh() int                 { return int(*w) }
+func (w *window) OnSent(rawio.Time, int, int)   {}
+func (w *window) OnAck(rawio.Time, cc.Ack)      {}
+func (w *window) OnLoss(rawio.Time)             {}
+func (w *window) OnTimeout(rawio.Time)          {}
+func (w *window) OnIdle(_, _ rawio.Time, _ int) {}
+func (w *window) OnECN(rawio.Time)              {}
+func (w *window) SetPMDCS(int)                  {}
+func (w *window) Reset()                        {}
 
 func ExampleSender() {
 	s := NewSender(Config{TSN: 1, SendBuffer: 1 << 16})

@@ -12,6 +12,7 @@ type Config struct {
 	TSN        wire.TSN // the Initial TSN
 	SendBuffer int      // octets of user data that Enqueue takes and that are not acknowledged yet
 	MaxBurst   int      // packets in one transmission opportunity (Max.Burst), 0 means no limit
+	Letter     bool     // of RFC 9260: Max.Burst bounds what leaves at once, not the pace
 	NoDelay    bool     // nothing waits for more to go with it
 }
 
