@@ -34,7 +34,7 @@ import (
 //	                            "pmtud": they can search for path MTUs; "ecn": they see marks
 //	config a RTOMin=200ms       of assoc.Config; LocalAddrs=all
 //	listen b
-//	connect a 0,1               to these addresses of the other host
+//	connect a 0,1               to these addresses of the other host; local=0: from that port, or from any
 //	send a 3000 5 stream=1      5 messages of 3000 octets; unordered, life=1s, path=1
 //	run 1s
 //	lose a 2 DATA 1             the next two packets of a's with DATA, but for the first one; also dup, "delay a 1 DATA 0 300ms"; let ends it
@@ -54,7 +54,7 @@ import (
 //	timeout a, break a          its timers are looked at; it has contradicted itself
 //	expire a                    its next timer goes off, and is looked at twice
 //	report b toobig 1280 28     an ICMP report that quotes so much of b's last packet; also proto
-//	endpoint b MaxAnswers=5     b forgets everything, and is configured so
+//	endpoint b MaxAnswers=5     b forgets everything, and is configured so; Admits=10.1.0.1 alone
 //	unlisten b, remove b        the port is not listened on; the endpoint is told that the last association is over
 //	state a, stats a, tables a  what a tells of itself
 type Story struct {
@@ -302,6 +302,7 @@ func (s *Story) play(t testing.TB, f []string) error {
 		if id == 1 {
 			local, remote = PortB, PortA
 		}
+		local = uint16(w.number("local", float64(local)))
 		from := h.Addr
 		if len(h.Addrs) > 1 {
 			from = netip.AddrPort{}
@@ -462,6 +463,8 @@ func set(to any, fields map[string]string) error {
 		d, notDuration := time.ParseDuration(value)
 		n, notNumber := strconv.ParseInt(value, 0, 64)
 		switch {
+		case f.Type() == reflect.TypeFor[func(netip.Addr) bool](): // says yes to one address
+			f.Set(reflect.ValueOf(func(a netip.Addr) bool { return a.String() == value }))
 		case f.Kind() == reflect.Bool:
 			f.SetBool(value == "true")
 		case f.Type() == reflect.TypeFor[time.Duration]() && notDuration == nil:

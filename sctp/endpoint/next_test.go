@@ -42,6 +42,14 @@ func TestLookupNext(t *testing.T) {
 			}
 		}
 	}
+	var last endpoint.Before
+	for range 2 {
+		p := rawio.Packet{Data: lab.Packet(peerPort, localPort, 1, wire.AppendCookieAck(nil)), Remote: peerAddr}
+		if a, _ := b.ep.LookupNext(&p, &last); a != peers[0].a {
+			t.Error("the next packet of a peer is looked for in the tables again")
+		}
+		b.ep.Remove(peers[0].a)
+	}
 }
 
 // Lookup may run beside itself, Find and Stats, and counts what it drops all the same.

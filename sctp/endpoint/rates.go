@@ -63,7 +63,7 @@ func newBudget(setups int) (b budget) {
 func (b *budget) allow(now rawio.Time, octets int, chance func() uint64) bool {
 	const window = time.Second / budgetWindows
 	return b.max == 0 || b.work.allow(now, window, 1+octets/workOctets, b.max, chance) &&
-		b.octets.allow(now, window, (min(octets, answerOctets)+answerOctets)/2, b.max*answerOctets, chance)
+		b.octets.allow(now, window, min(octets, answerOctets)+answerOctets, 2*b.max*answerOctets, chance)
 }
 
 // rates bounds the answers to each address in a second, in a table of fixed size: addresses that share a

@@ -50,7 +50,7 @@ func (e *Endpoint) LookupNext(p *rawio.Packet, b *Before) (a *assoc.Assoc, ok bo
 		return nil, true // there are limits for them, whomever they concern
 	}
 	k := peerKey{p.Remote.Addr().Unmap(), pkt.DstPort(), pkt.SrcPort()}
-	if b.a != nil && k == b.peer {
+	if k == b.peer { // no port of k is 0, as they are at first
 		return b.a, true
 	}
 	if a = e.find(p, pkt); a != nil {

@@ -87,6 +87,9 @@ func TestRateOfAnswers(t *testing.T) {
 			t.Errorf("step %d at %v: %v", i, step.at, !step.want)
 		}
 	}
+	if len(r.table) != 1<<rateBits {
+		t.Errorf("%d places", len(r.table))
+	}
 }
 
 // Packets that set up are let through for their work and for the octets of their answers, each time by chance when there are too many of
@@ -95,16 +98,16 @@ func TestBudgetHasTwoBounds(t *testing.T) {
 	b, draws := newBudget(2*budgetWindows+7), []uint64(nil)
 	chance := func() (v uint64) { v, draws = draws[0], draws[1:]; return v }
 	for i, row := range []struct {
-		draws []uint64 // for work of 1, of which 2 may be, then for octets, 277 of 600
+		draws []uint64 // for work of 1, of which 2 may be, then for octets, 555 of 1200
 		want  bool
-	}{{nil, true}, {nil, true}, {[]uint64{1, 599}, true}, {[]uint64{2}, false}, {[]uint64{0, 600}, false}, {[]uint64{6, 0}, true}} {
+	}{{nil, true}, {nil, true}, {[]uint64{1, 1199}, true}, {[]uint64{2}, false}, {[]uint64{0, 1200}, false}, {[]uint64{6, 0}, true}} {
 		draws = row.draws
 		if got := b.allow(0, 255, chance); got != row.want || len(draws) != 0 {
 			t.Errorf("packet %d: %v, %d draws are left", i+1, got, len(draws))
 		}
 	}
-	if b = newBudget(2 * budgetWindows); !b.allow(0, 256, nil) || b.work.now.cost != 2 || b.octets.now.cost != 278 {
-		t.Errorf("256 octets cost %d and %d", b.work.now.cost, b.octets.now.cost)
+	if b = newBudget(4 * budgetWindows); !b.allow(0, 256, nil) || b.octets.now.cost != 556 || !b.allow(0, 400, nil) || b.work.now.cost != 4 || b.octets.now.cost != 1156 {
+		t.Errorf("256 and 400 octets cost %d and %d", b.work.now.cost, b.octets.now.cost)
 	}
 	if always := newBudget(0); !always.allow(0, 1<<20, nil) || newBudget(1).max != 1 {
 		t.Errorf("bound of %d", newBudget(1).max)
