@@ -66,7 +66,7 @@ func (s *Sender) settle(a ack, k wire.Sack) Result {
 	s.exitRecovery()
 	s.grow(&a)
 	s.ripen()
-	lost := s.countMisses(&a, highest)
+	lost := s.countMisses(&a, k, highest)
 	if s.ring.ngapped > named || s.ring.nowed > 0 {
 		s.renege(k, &lost)
 	}
@@ -158,8 +158,7 @@ func (s *Sender) Continue() Result {
 type ack struct {
 	now    rawio.Time
 	result Result
-	htna   wire.TSN            // highest TSN newly acknowledged (7.2.4), at least the cumulative one of before
-	top    [missLimit]wire.TSN // the highest TSNs that gap blocks name, the highest last; at least the cumulative one
+	htna   wire.TSN // highest TSN newly acknowledged (7.2.4), at least the cumulative one of before
 }
 
 // beginAck checks the cumulative TSN and clears what the last SACK left on the paths.
@@ -261,7 +260,6 @@ func (s *Sender) ackGaps(a *ack, k wire.Sack, room int) (highest wire.TSN, named
 	g := &s.ring
 	cum := k.CumTSN()
 	highest = cum
-	a.top = [...]wire.TSN{cum, cum, cum}
 	for i, prev := 0, uint16(0); i < k.NumGaps(); i++ {
 		start, end := k.Gap(i)
 		if start <= prev || end < start {
@@ -270,10 +268,6 @@ func (s *Sender) ackGaps(a *ack, k wire.Sack, room int) (highest wire.TSN, named
 		n := int(end-start) + 1
 		named += n
 		prev, highest = end, cum+wire.TSN(end)
-		for j := range min(n, missLimit) {
-			copy(a.top[:], a.top[1:])
-			a.top[missLimit-1] = highest - wire.TSN(min(n, missLimit)-1-j)
-		}
 		s.steps++
 		t, ok := g.paid.Next(cum+wire.TSN(start), n)
 		for ; ok; t, ok = g.paid.Next(t+1, int(uint32(highest-t))) {
@@ -380,7 +374,7 @@ func (s *Sender) grow(a *ack) {
 // in Fast Recovery when the cumulative TSN advances below the highest that the SACK reports
 // (section 7.2.4), and returns the paths of what has now missed three times. A SACK may stand for several: unless the letter is
 // kept, what it reports three chunks above has missed as often as SACKs for each of them would say (RFC 6675 section 4).
-func (s *Sender) countMisses(a *ack, highest wire.TSN) (lost PathSet) {
+func (s *Sender) countMisses(a *ack, k wire.Sack, highest wire.TSN) (lost PathSet) {
 	g := &s.ring
 	limit := a.htna
 	if s.recovery && a.result.CumAdvanced {
@@ -389,16 +383,39 @@ func (s *Sender) countMisses(a *ack, highest wire.TSN) (lost PathSet) {
 	if limit.Less(g.base) {
 		return 0
 	}
+	third := 0
 	t, ok := g.ripe.Next(g.base, int(uint32(limit-g.base)))
 	for ; ok; t, ok = g.ripe.Next(t+1, int(uint32(limit-t-1))) {
 		s.steps++
+		if third == 0 {
+			third = missedBelow(k)
+		}
 		r := g.rec(t)
-		if t.Less(a.top[0]) && r.state&resent == 0 && !s.cfg.Letter {
+		if int(uint32(t-k.CumTSN())) < third && r.state&resent == 0 && !s.cfg.Letter {
 			r.misses = missLimit - 1
 		}
 		s.miss(t, r, &lost)
 	}
 	return lost
+}
+
+// missedBelow returns the offset from the cumulative TSN of the third highest TSN that the gap blocks of a SACK name; what is missing below
+// it has missed three. At least 1, below which nothing is missing.
+func missedBelow(k wire.Sack) int {
+	left, below := missLimit, 1<<16
+	for i := k.NumGaps() - 1; i >= 0; i-- {
+		start, end := k.Gap(i)
+		if start == 0 || end < start || int(end) >= below {
+			break
+		}
+		below = int(start)
+		if n := int(end-start) + 1; n < left {
+			left -= n
+		} else {
+			return int(end) - left + 1
+		}
+	}
+	return 1
 }
 
 // miss counts a miss indication and marks the chunk on the third.
