@@ -55,13 +55,21 @@ func (s *session) begin() error {
 
 // end waits for the victim's end of the session, and ends the other.
 func (s *session) end() error {
+	if err := s.terminated(); err != nil {
+		return err
+	}
+	return s.ddp(s.stream, ddpadapt.PPIDControl, forge.Control(s.ssn, forge.Terminate, nil))
+}
+
+// terminated waits for the victim's Terminate.
+func (s *session) terminated() error {
 	for {
 		m, err := s.message(s.stream)
 		if err != nil {
 			return fmt.Errorf("the end of the session: %w", err)
 		}
 		if m.ppid == ddpadapt.PPIDControl && len(m.data) >= 4 && binary.BigEndian.Uint16(m.data[2:]) == forge.Terminate {
-			return s.ddp(s.stream, ddpadapt.PPIDControl, forge.Control(s.ssn, forge.Terminate, nil))
+			return nil
 		}
 	}
 }

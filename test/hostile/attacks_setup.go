@@ -116,7 +116,7 @@ func setupAttacks(f *family) []attack {
 						return err
 					}
 					// The first has the association; the others are out of the blue, as it has ended.
-					if _, err := p.waitFor(wire.ChunkCookieAck, 20*time.Millisecond); err != nil && err != errSilence && err != errAborted {
+					if _, err := p.waitFor(wire.ChunkCookieAck, 5*time.Millisecond); err != nil && err != errSilence && err != errAborted {
 						return err
 					}
 					// What the third party does with a packet out of the blue (RFC 9260 section 8.4).
@@ -134,14 +134,19 @@ func setupAttacks(f *family) []attack {
 			must: []string{"INIT ACK", "COOKIE ACK"}, may: append(handshake, "HEARTBEAT"+client, "INIT ACK"+client, "COOKIE ACK"+client, "ABORT 12"+client),
 			start: camp(portSCTP),
 			finish: func(x *scene) error {
-				return x.friend.ask("dial", dialing{Port: campedPort, To: portSCTP, Timeout: 2 * time.Second}, nil)
+				return x.friend.ask("dial", dialing{Port: campedPort, To: portSCTP, Timeout: leave}, nil)
 			}},
 		{name: "address camping: one of two addresses, until its probes have gone unanswered", rfc: "5062 2", most: 1500,
 			must: []string{"INIT ACK", "COOKIE ACK"}, may: append(handshake, "ABORT", "HEARTBEAT"+client, "INIT ACK"+client, "COOKIE ACK"+client, "ABORT 12"+client),
 			start: camp(portHasty),
 			finish: func(x *scene) error {
-				time.Sleep(hastyEnd)
-				return x.friend.ask("dial", dialing{Port: campedPort, To: portHasty, Both: true, Timeout: 2 * time.Second}, nil)
+				for end := time.Now().Add(leave); ; {
+					time.Sleep(hastyEnd)
+					err := x.friend.ask("dial", dialing{Port: campedPort, To: portHasty, Both: true, Timeout: leave}, nil)
+					if err == nil || time.Now().After(end) {
+						return err
+					}
+				}
 			}},
 		{name: "hijack: INIT on one's own association shows no tag of it", rfc: "5062 3", must: []string{"INIT ACK"}, may: handshake,
 			start: func(x *scene) (func(int) error, error) {

@@ -43,8 +43,12 @@ func (c *cost) ratio() float64 {
 	return c.Attack.Seconds() / max(c.Honest.Seconds(), 1e-6)
 }
 
-// judge says which limits are exceeded. Times count only if timed: on a machine that does other things too, in a
-// measurement as short as the gate's, they say nothing, while steps are counted exactly.
+// accounted is how much live heap may have, octets.
+func (c *cost) accounted(idle int64) int64 {
+	return idle + heapSpare + c.Account*heapPercent/100 + int64(c.Associations)*heapEach
+}
+
+// judge says which limits are exceeded. Times count only if timed, while steps are counted exactly.
 func (c *cost) judge(idle int64, timed bool, fail func(string, ...any)) {
 	if v := c.ratio(); timed && v > mostRatio {
 		fail("%.1f times the processor time of honest packets", v)
@@ -55,7 +59,7 @@ func (c *cost) judge(idle int64, timed bool, fail func(string, ...any)) {
 	if c.Hold.Steps > mostSteps {
 		fail("a gate is held for %d steps", c.Hold.Steps)
 	}
-	if most := idle + heapSpare + c.Account*heapPercent/100 + int64(c.Associations)*heapEach; c.Heap > most {
+	if most := c.accounted(idle); c.Heap > most {
 		fail("%d KiB of heap, %d KiB are accounted for", c.Heap>>10, most>>10)
 	}
 }
@@ -89,25 +93,37 @@ func (a *arena) watch(f func() error) (sctp.Hold, error) {
 	if _, err := a.settle(before); err != nil {
 		return sctp.Hold{}, err
 	}
-	var h sctp.Hold
-	if err := a.victim.ask("holds", nil, &h); err != nil {
-		return h, err
-	}
-	if err := a.victim.ask("watch", false, nil); err != nil {
+	h, err := a.hold()
+	if err != nil {
 		return h, err
 	}
 	return h, wrong
 }
 
-// settle waits until the victim has come to rest.
+// hold is the longest since "watch" was asked for.
+func (a *arena) hold() (h sctp.Hold, err error) {
+	if err := a.victim.ask("holds", nil, &h); err != nil {
+		return h, err
+	}
+	return h, a.victim.ask("watch", false, nil)
+}
+
+// settle waits until the victim has read everything, and come to rest.
 func (a *arena) settle(last *victimStats) (*victimStats, error) {
+	if err := a.fence(); err != nil {
+		return nil, err
+	}
+	pause := lastAnswersIn
+	if !a.timed() {
+		pause /= 4 // reactions that have to come are waited for
+	}
 	for end := time.Now().Add(5 * time.Second); ; {
-		time.Sleep(lastAnswersIn)
+		time.Sleep(pause)
 		s, err := a.stats(false)
 		if err != nil {
 			return nil, err
 		}
-		if busy := s.CPU - last.CPU; busy < lastAnswersIn/10 || time.Now().After(end) {
+		if busy := s.CPU - last.CPU; busy < pause/10 || time.Now().After(end) {
 			return s, nil
 		}
 		last = s
@@ -170,11 +186,14 @@ func medianCost(list []cost) cost {
 
 // cells are those of the table.
 func (c *cost) cells() []string {
-	hold := []string{"-", "-"}
+	ratio, hold := "-", []string{"-", "-"}
+	if c.Honest > 0 {
+		ratio = fmt.Sprintf("%.1f", c.ratio())
+	}
 	if sctp.MeasuresHolds {
 		hold = []string{fmt.Sprint(c.Hold.Steps), fmt.Sprint(c.Hold.Time.Microseconds())}
 	}
 	return append([]string{
-		fmt.Sprintf("%.1f", c.Attack.Seconds()*1e6/float64(max(c.Packets, 1))), fmt.Sprintf("%.1f", c.ratio())}, append(hold,
+		fmt.Sprintf("%.1f", c.Attack.Seconds()*1e6/float64(max(c.Packets, 1))), ratio}, append(hold,
 		fmt.Sprint(c.Heap>>10), fmt.Sprint(c.Account>>10), fmt.Sprint(c.Associations))...)
 }

@@ -35,7 +35,7 @@ func main() {
 		o     = options{}
 		c     = crowdOptions{}
 		match = flag.String("run", "", "only attacks whose name matches this regexp")
-		short = flag.Bool("short", false, "look at reactions and survival only, not at throughput")
+		short = flag.Bool("short", false, "fewer packets, and no judgement of times: reactions, survival, memory and counted steps")
 		js    = flag.Bool("json", false, "write JSON")
 		docs  = flag.String("write-docs", "", "write the table into this document too")
 	)
@@ -66,7 +66,7 @@ func main() {
 			break
 		}
 		if *short {
-			o.quiet, o.rounds = 200*time.Millisecond, 0
+			o.quiet, o.rounds = 100*time.Millisecond, 0
 		}
 		var r *report
 		if r, err = attackAll(familyOf(*six), o, *match); err != nil {
@@ -97,7 +97,7 @@ func attacks(f *family) (list []attack) {
 		list []attack
 	}{
 		{flowSCTP, blindAttacks(f)}, {flowSCTP, setupAttacks(f)}, {flowSCTP, bombAttacks(f)}, {flowSCTP, dataAttacks()},
-		{flowSCTP, peerAttacks()}, {flowRDMA, rdmaAttacks()}, {flowRDMA, sessionAttacks()}, {flowSCTP, udpAttacks(f)},
+		{flowSCTP, peerAttacks()}, {flowRDMA, rdmaAttacks()}, {flowRDMA, sessionAttacks()}, {flowRDMA, reachAttacks()}, {flowSCTP, lateAttacks()}, {flowSCTP, udpAttacks(f)},
 	} {
 		for _, t := range g.list {
 			t.flow = g.flow

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -16,8 +17,8 @@ import (
 // errSilence is that the victim did not answer in time.
 var errSilence = errors.New("the victim did not answer")
 
-// patience is how long the attacker waits for an answer.
-const patience = time.Second
+// patience is how long the attacker waits for an answer. What sets an association up it sends anew each second, as any peer does.
+const patience = 10 * time.Second
 
 // peer is an association with the victim, made by hand. It does what it is told and nothing else.
 type peer struct {
@@ -33,6 +34,7 @@ type peer struct {
 	streams  uint16 // that it asks for; 0: 1024
 	silent   bool   // DATA is not acknowledged
 	in       chan []byte
+	from     uint16 // port that the last packet came from
 
 	messages map[uint16][]inMessage // DATA received and not taken yet, by stream
 }
@@ -77,7 +79,7 @@ func (p *peer) send(chunks []byte) error { return p.w.sctp(p.src, p.dst, p.tag, 
 
 // init is the INIT chunk.
 func (p *peer) init() []byte {
-	return initStreams(p.own, p.next, p.rwnd, max(p.streams, 1024), p.inits)
+	return initStreams(p.own, p.next, p.rwnd, cmp.Or(p.streams, 1024), p.inits)
 }
 
 func initChunk(tag uint32, tsn wire.TSN, rwnd uint32, params []byte) []byte {
@@ -91,10 +93,7 @@ func initStreams(tag uint32, tsn wire.TSN, rwnd uint32, streams uint16, params [
 
 // ask sends the INIT and keeps the cookie that comes back.
 func (p *peer) ask() error {
-	if err := p.w.sctp(p.src, p.dst, 0, p.init()); err != nil {
-		return err
-	}
-	c, err := p.wait(wire.ChunkInitAck)
+	c, err := p.until(wire.ChunkInitAck, func() error { return p.w.sctp(p.src, p.dst, 0, p.init()) })
 	if err != nil {
 		return err
 	}
@@ -118,10 +117,7 @@ func (p *peer) connect() error {
 	if err := p.ask(); err != nil {
 		return fmt.Errorf("INIT: %w", err)
 	}
-	if err := p.send(wire.AppendCookieEcho(nil, p.cookie)); err != nil {
-		return err
-	}
-	if _, err := p.wait(wire.ChunkCookieAck); err != nil {
+	if _, err := p.until(wire.ChunkCookieAck, func() error { return p.send(wire.AppendCookieEcho(nil, p.cookie)) }); err != nil {
 		return fmt.Errorf("COOKIE ECHO: %w", err)
 	}
 	return nil
@@ -135,6 +131,18 @@ func (p *peer) abort() {
 
 // wait returns the next chunk of a type; an ABORT ends the wait. DATA on the way is kept.
 func (p *peer) wait(t wire.ChunkType) (wire.Chunk, error) { return p.waitFor(t, patience) }
+
+// until sends, again and again, until a chunk of a type has come.
+func (p *peer) until(t wire.ChunkType, send func() error) (c wire.Chunk, err error) {
+	for end := time.Now().Add(patience); ; {
+		if err := send(); err != nil {
+			return nil, err
+		}
+		if c, err = p.waitFor(t, time.Second); err != errSilence || time.Now().After(end) {
+			return c, err
+		}
+	}
+}
 
 func (p *peer) waitFor(t wire.ChunkType, d time.Duration) (wire.Chunk, error) {
 	timeout := time.After(d)
@@ -158,6 +166,7 @@ func (p *peer) look(b []byte, t wire.ChunkType) (found wire.Chunk, err error) {
 	if tag := wire.Packet(b).VTag(); tag != p.own && tag != p.tag {
 		return nil, nil // of an earlier association between these ports
 	}
+	p.from = wire.Packet(b).SrcPort()
 	cs := wire.Packet(b).Chunks()
 	data := false
 	for c, ok := cs.Next(); ok; c, ok = cs.Next() {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -54,6 +55,9 @@ func (r *rows) sends(sctp []byte) {
 		r.last[binary.BigEndian.Uint16(sctp)].Store(r.now.Load())
 	}
 }
+
+// never has answers to a port count for no row.
+func (r *rows) never(port uint16) { r.last[port].Store(math.MaxUint32) }
 
 // late says whether an SCTP packet of the victim's is about an earlier row. The honest client's own ports belong to all.
 func (r *rows) late(sctp []byte) bool {

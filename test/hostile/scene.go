@@ -16,6 +16,7 @@ type attack struct {
 	flow      string // of the honest client that is measured beside it
 	rate      int    // packets a second; 0 is the common rate
 	most      int    // packets in the quiet phase; 0 is as many as the rate gives
+	least     int    // and at least
 
 	// start prepares the attack and returns a step of it, which is called again and again with
 	// growing i. A step sends one packet or a few.

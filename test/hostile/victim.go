@@ -7,13 +7,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -47,6 +50,13 @@ type victim struct {
 	friend atomic.Pointer[sctp.Conn]
 	memory *memory
 	cq     *rdma.CQ // of all strangers
+
+	mu         sync.Mutex
+	conns      map[*sctp.Conn]bool // guarded by mu: that it serves
+	badAnswers uint64              // guarded by mu: answers to HEARTBEATs that were taken for forged, on those that have ended
+	release    chan struct{}       // guarded by mu: closed for gates that are held to be let go
+	reached    *reach              // guarded by mu; nil: it has connected to nobody
+	held       chan struct{}       // gets a value for each gate that is held
 }
 
 // victimStats is what the victim tells of itself.
@@ -57,7 +67,9 @@ type victimStats struct {
 	Goroutines int
 	Served     int
 	Bad        int
-	FriendMTU  int // largest SCTP packet on the path to the honest client, octets
+	FriendMTU  int    // largest SCTP packet on the path to the honest client, octets
+	FriendLate uint64 // times that the retransmission timer of its association has expired
+	BadAnswers uint64 // to HEARTBEATs, that were taken for forged
 	Transport  sctp.TransportStats
 	Account    int64   // octets that peers are charged for
 	Assocs     int     // associations
@@ -80,7 +92,7 @@ func runVictim(f *family, kind string, memory int64) error {
 	if err != nil {
 		return err
 	}
-	v := &victim{link: link}
+	v := &victim{link: link, conns: make(map[*sctp.Conn]bool), release: make(chan struct{}), held: make(chan struct{}, 1)}
 	if v.dev, err = rdma.NewDevice(link, &rdma.Config{Transport: sctp.TransportConfig{MaxMemory: memory}}); err != nil {
 		return err
 	}
@@ -131,7 +143,24 @@ func runVictim(f *family, kind string, memory int64) error {
 			err := json.Unmarshal(arg, &to)
 			return v.link.MTU(f.victimAddr, to), err
 		},
-		"renew": func(json.RawMessage) (any, error) { v.memory.renew(); return nil, nil },
+		"vacate":  func(json.RawMessage) (any, error) { v.vacate(f); return nil, nil },
+		"release": func(json.RawMessage) (any, error) { v.letGo(); return nil, nil },
+		"held":    func(json.RawMessage) (any, error) { <-v.held; return nil, nil },
+		"reach": func(arg json.RawMessage) (any, error) {
+			var to netip.AddrPort
+			if err := json.Unmarshal(arg, &to); err != nil {
+				return nil, err
+			}
+			return nil, v.reach(to)
+		},
+		"post": func(arg json.RawMessage) (any, error) {
+			var n int
+			err := json.Unmarshal(arg, &n)
+			v.reached.post(n)
+			return nil, err
+		},
+		"completed": func(json.RawMessage) (any, error) { return v.reached.completed() },
+		"renew":     func(json.RawMessage) (any, error) { v.memory.renew(); return nil, nil },
 		"regions": func(json.RawMessage) (any, error) {
 			return v.memory.regions(), nil
 		},
@@ -146,13 +175,60 @@ func (v *victim) accept(l *sctp.Listener) {
 			return
 		}
 		v.served.Add(1)
+		v.mu.Lock()
+		v.conns[c] = true
+		v.mu.Unlock()
 		go func() {
 			defer v.served.Add(-1)
 			v.serve(c)
 			<-c.Done()
 			c.Close() // what was received and not read goes
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			delete(v.conns, c)
+			v.badAnswers += c.Stats().BadHeartbeatAcks
 		}()
 	}
+}
+
+// vacate ends what there is with everybody but the honest client.
+func (v *victim) vacate(f *family) {
+	v.letGo()
+	v.leave()
+	v.mu.Lock()
+	conns := slices.Collect(maps.Keys(v.conns))
+	v.mu.Unlock()
+	for _, c := range conns {
+		if c != v.friend.Load() {
+			c.Abort("")
+		}
+	}
+	for _, p := range v.dev.Peers() {
+		if p.Remote().Addr() != f.friendAddr {
+			p.Abort("")
+		}
+	}
+}
+
+// letGo opens all gates that are held.
+func (v *victim) letGo() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	close(v.release)
+	v.release = make(chan struct{})
+}
+
+// hold keeps the gate of an association for as long as it may, as a program that computes under Conn.Lock does.
+func (v *victim) hold(c *sctp.Conn) {
+	runtime.LockOSThread() // whose time nobody else uses meanwhile
+	defer runtime.UnlockOSThread()
+	v.mu.Lock()
+	release := v.release
+	v.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
+	v.held <- struct{}{}
+	<-release
 }
 
 // What the first message of an association may ask the server to be.
@@ -160,6 +236,7 @@ const (
 	askFriend = "friend" // check what comes, and acknowledge each message
 	askStall  = "stall"  // read no more
 	askSource = "source" // send without end
+	askHold   = "hold"   // keep the gate of the association
 	askEcho   = "echo"   // send each message back
 )
 
@@ -180,6 +257,9 @@ func (v *victim) serve(c *sctp.Conn) {
 		v.checkFriend(c, make([]byte, 2*messageLen))
 		return
 	case askStall:
+		return
+	case askHold:
+		v.hold(c)
 		return
 	case askEcho:
 		for err == nil {
@@ -233,8 +313,11 @@ func (v *victim) stats(collect bool) (*victimStats, error) {
 	t := &s.Transport
 	s.Assocs = int(t.Established - t.EndShutdown - t.EndAborted - t.EndInternal - t.EndByPeer - t.EndTimeout - t.EndRefused)
 	if c := v.friend.Load(); c != nil {
-		s.FriendMTU = c.Paths()[0].MTU
+		s.FriendMTU, s.FriendLate = c.Paths()[0].MTU, c.Stats().Timeouts
 	}
+	v.mu.Lock()
+	s.BadAnswers = v.badAnswers
+	v.mu.Unlock()
 	var ru unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &ru); err != nil {
 		return nil, err
