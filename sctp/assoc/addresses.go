@@ -69,9 +69,6 @@ func (c *Config) families() (f families) {
 // meaningful there; known, which the peer has sent to; and where a family has none of them, as behind
 // a NAT, the one that reaches farthest.
 func (c *Config) sources(reach, known netip.Addr) (list []netip.Addr) {
-	if len(c.LocalAddrs) == 0 {
-		return nil
-	}
 	var have families
 	var best [2]netip.Addr
 	for _, a := range c.LocalAddrs {

@@ -83,9 +83,6 @@ type eventQueue struct {
 
 func (q *eventQueue) push(e Event) {
 	if e.Kind == EventPeerError {
-		if q.peerErrors >= maxPeerErrors {
-			return
-		}
 		q.peerErrors++
 	}
 	if q.n == len(q.ring) {

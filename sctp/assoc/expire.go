@@ -8,11 +8,7 @@ import (
 
 // expire reports the messages whose life has ended before a part of them was sent (section 11.1.5).
 func (a *Assoc) expire(now rawio.Time) {
-	list := a.sender.Expire(now)
-	if len(list) == 0 {
-		return
-	}
-	for _, f := range list {
+	for _, f := range a.sender.Expire(now) {
 		a.events.push(Event{Kind: EventSendFailed, Stream: f.Stream, Token: f.Token, Unsent: true})
 	}
 	a.dry()

@@ -165,7 +165,7 @@ func (a *Assoc) listedPath(o *offer) *path {
 
 // makeTies draws the tie-tags once.
 func (a *Assoc) makeTies() bool {
-	for a.tieLocal == 0 || a.tiePeer == 0 {
+	for a.tieLocal == 0 { // which says that there are none
 		var b [8]byte
 		if _, err := io.ReadFull(a.env.Rand, b[:]); err != nil {
 			return false
@@ -276,7 +276,6 @@ func (a *Assoc) established(now rawio.Time) {
 
 // begin reports that the association is established.
 func (a *Assoc) begin(now rawio.Time) {
-	a.errors = 0
 	a.startBeats(now)
 	a.pushUp(EventUp)
 }

@@ -230,13 +230,13 @@ func (a *Assoc) handleHeartbeat(in *inbound, c wire.Chunk) {
 		return
 	}
 	a.stats.HeartbeatsIn++
-	if a.state == ShutdownSent && in.path != nil {
+	if a.state == ShutdownSent {
 		// A peer that tests its paths knows of no shutdown: ours was lost. T2-shutdown alone would not tell it, because each
 		// packet of the peer restarts that timer (section 9.2), and it may send HEARTBEATs faster than T2 expires.
 		a.closing.due = true
 		return
 	}
-	if in.path == nil || !answerStates.has(a.state) {
+	if !answerStates.has(a.state) {
 		a.stats.Unexpected++
 		return
 	}

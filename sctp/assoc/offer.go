@@ -81,7 +81,7 @@ func (o *offer) param(chunk wire.ChunkType, p wire.Param) (why refusal, stop boo
 		o.adaptation, err = p.AdaptationIndication()
 		o.hasAdaptation = err == nil
 	case wire.ParamHostName: // section 3.3.2.1.4
-		return refusal{code: wire.CauseUnresolvableAddress, info: p[:min(len(p), maxReport)]}, false
+		why = refusal{code: wire.CauseUnresolvableAddress, info: p[:min(len(p), maxReport)]}
 	case wire.ParamSupportedAddrTypes:
 		v4, bad := p.SupportsAddrType(wire.ParamIPv4)
 		v6, _ := p.SupportsAddrType(wire.ParamIPv6)
@@ -106,9 +106,9 @@ func (o *offer) param(chunk wire.ChunkType, p wire.Param) (why refusal, stop boo
 		}
 	}
 	if err != nil {
-		return violation(err), false
+		why = violation(err)
 	}
-	return refusal{}, stop
+	return why, stop
 }
 
 // addAddr notes a listed address that can be a destination; others are ignored (section 5.1.2).

@@ -81,7 +81,7 @@ func (a *Assoc) HandlePacket(now rawio.Time, p *rawio.Packet) {
 	a.heard(now)
 	in.sacks = g.sacks
 	a.handleChunks(now, &in)
-	if a.state == Closed || !a.sound() && a.unsound() {
+	if a.state == Closed || a.unsound() {
 		return
 	}
 	if in.hasData {

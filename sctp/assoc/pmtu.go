@@ -64,7 +64,7 @@ func (a *Assoc) beginMTU(p *path) {
 
 // setMTU changes the MTU of a path and reports it.
 func (a *Assoc) setMTU(p *path, mtu int) {
-	if mtu = max(mtu, leastMTU); mtu == p.MTU() {
+	if mtu == p.MTU() {
 		return
 	}
 	p.SetMTU(mtu)
@@ -130,9 +130,9 @@ func (a *Assoc) transmitProbe(now rawio.Time, out *TxBatch) bool {
 		if size == 0 {
 			continue
 		}
-		rtt, timer := p.SRTT(), p.SRTT()+4*p.RTTVar() // without what losses have added to the RTO
-		if rtt == 0 {
-			rtt, timer = p.RTO(), p.RTO()
+		rtt, timer := p.RTO(), p.RTO()
+		if p.SRTT() > 0 {
+			rtt, timer = p.SRTT(), p.SRTT()+4*p.RTTVar() // without what losses have added to the RTO
 		}
 		var info [probeInfo]byte
 		_, err := io.ReadFull(a.env.Rand, info[:8])
