@@ -92,6 +92,7 @@ func Chance(seed int64) string {
 		w.line("tables %s", h)
 		w.line("state %s", h)
 		w.line("stats %s", h)
+		w.line("steps %s", h)
 	}
 	return w.b.String()
 }

@@ -45,7 +45,7 @@ import (
 //	shutdown a, abort a why 3   three times why
 //	heartbeat a 1, interval a 1 -1s, primary a 1     of the path to the other's address 1
 //	read b, squeeze b on, renew b, norand b          renew: b forgets everything; norand: there is no randomness left
-//	forge b 0 tag=own 06000008 000c0004              b gets these octets as a packet from a's address 0; tag: own, peer, cookie, 0x1;
+//	forge b 0 tag=own 06000008 000c0004              b gets these octets as a packet from a's address 0; tag: own, peer, cookie, given, 0x1;
 //	                            also from=10.9.0.1:9899, to=224.0.0.1, src=1, dst=2: the ports; times=9 every=1ms; wrong: the checksum; burst: all at once
 //	                            z40: 40 times 00; T5: the sixth TSN of the other; U5: the sixth of b; C: a COOKIE ECHO with the last cookie of b
 //	pull a 500 3 stream=1       a's Source has such messages, as they can be sent. The Placers consume what comes on stream 3, drop every
@@ -53,10 +53,10 @@ import (
 //	late                        before forge and report: past the endpoint, to the last association
 //	timeout a, break a          its timers are looked at; it has contradicted itself
 //	expire a                    its next timer goes off, and is looked at twice
-//	report b toobig 1280 28     an ICMP report that quotes so much of b's last packet; also proto
+//	report b toobig 1280 28     an ICMP report that quotes so much of b's last packet; also proto; src=1, dst=1, chunk=1: of another port or chunk
 //	endpoint b MaxAnswers=5     b forgets everything, and is configured so; Admits=10.1.0.1 alone
 //	unlisten b, remove b        the port is not listened on; the endpoint is told that the last association is over
-//	state a, stats a, tables a  what a tells of itself
+//	state a, stats a, steps a, tables a  what a tells of itself
 type Story struct {
 	*World
 	out     strings.Builder
@@ -420,6 +420,8 @@ func (s *Story) act(verb string, a *assoc.Assoc, addr netip.Addr, w words) error
 		fmt.Fprintf(&s.out, "\t%v, timer %s, payload %d, sack now %v\n", a.State(), s.clock(a.NextTimeout()), a.MaxPayload(), a.SackNow())
 	case "stats":
 		s.stats(a)
+	case "steps":
+		fmt.Fprintf(&s.out, "\t%d steps\n", a.Steps())
 	default:
 		return errors.New("nobody knows how")
 	}
@@ -494,6 +496,8 @@ func (s *Story) forge(id int, w words) error {
 		tag = of
 	case "cookie":
 		tag = s.given[id]
+	case "given": // by the other
+		tag = s.given[1-id]
 	default:
 		n, err := strconv.ParseUint(v, 0, 32)
 		if err != nil {
@@ -565,7 +569,10 @@ func (s *Story) report(id int, w words) error {
 		if x.From != id || len(x.Pkt) < w.int(3, 28) {
 			continue
 		}
-		p := rawio.Packet{Kind: rawio.KindPacketTooBig, MTU: w.int(2, 0), Data: x.Pkt[:w.int(3, 28)], Remote: x.Remote}
+		p := rawio.Packet{Kind: rawio.KindPacketTooBig, MTU: w.int(2, 0), Data: slices.Clone(x.Pkt[:w.int(3, 28)]), Remote: x.Remote}
+		p.Data[0] += byte(w.number("src", 0))
+		p.Data[2] += byte(w.number("dst", 0))
+		p.Data[12%len(p.Data)] += byte(w.number("chunk", 0))
 		if w.has("proto") {
 			p.Kind = rawio.KindProtoUnreachable
 		}

@@ -178,7 +178,7 @@ func (a *Assoc) makeTies() bool {
 // handleInitAck takes the peer's INIT ACK and answers by COOKIE ECHO (section 5.1).
 func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 	init, err := wire.AsInit(c)
-	if a.state != CookieWait || err != nil {
+	if a.state != CookieWait || err != nil || !a.setup.asked() {
 		a.stats.Unexpected++ // section 5.2.3
 		return
 	}

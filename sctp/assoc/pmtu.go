@@ -64,7 +64,7 @@ func (a *Assoc) beginMTU(p *path) {
 
 // setMTU changes the MTU of a path and reports it.
 func (a *Assoc) setMTU(p *path, mtu int) {
-	if mtu == p.MTU() {
+	if mtu = max(mtu, leastMTU); mtu == p.MTU() {
 		return
 	}
 	p.SetMTU(mtu)

@@ -61,9 +61,6 @@ func (a *Assoc) closingTimeout(now rawio.Time) {
 		a.down(onEnd, ErrShutdownTimeout)
 		return
 	}
-	if now < a.closing.t2 {
-		return
-	}
 	p := a.closing.path
 	p.Backoff()
 	a.pathError(now, p, true)

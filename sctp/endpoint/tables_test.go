@@ -60,6 +60,7 @@ func TestAddressStaysWithItsAssociation(t *testing.T) {
 	first := b.connect(localPort, peerAddr)
 	otherAddr := netip.MustParseAddrPort("10.0.0.10:0")
 	second := b.connect(localPort, otherAddr)
+	b.poll(second.PollTransmit)
 	ack := wire.AppendInit(nil, wire.ChunkInitAck, wire.InitFields{Tag: 9, ARwnd: 1500, OutStreams: 1, InStreams: 1, TSN: 5})
 	ack = wire.AppendParam(ack, wire.ParamStateCookie, []byte("cookie"))
 	ack = wire.CloseChunk(wire.AppendAddressParam(ack, peerAddr.Addr()), 0)
