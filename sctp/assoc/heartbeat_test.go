@@ -14,8 +14,11 @@ import (
 
 func TestIdlePathIsHeartbeaten(t *testing.T) {
 	w, a, _ := lab.Pair(t, nil, &assoc.Config{HeartbeatInterval: -1})
-	start := w.Now
+	start, held := w.Now, a.Held()
 	w.Run(5 * time.Minute)
+	if more := a.Held() - held; more >= 0 {
+		t.Errorf("an association holds %d octets more when it is idle", more)
+	}
 	beats := w.Seen(0, wire.ChunkHeartbeat)
 	if n := len(beats); n < 9 || n > 10 { // req 9260-8.3-1: every 30.5 to 31.5 s
 		t.Fatalf("%d HEARTBEATs in 5 minutes", n)

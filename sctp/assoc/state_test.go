@@ -20,9 +20,10 @@ func TestEveryStateAndTrigger(t *testing.T) {
 	for from := Closed; from <= ShutdownAckSent; from++ {
 		var ways []string
 		for by := trigger(0); by < numTriggers; by++ {
-			a := &Assoc{state: from, setup: new(setup), closing: new(closing)}
+			a := &Assoc{state: from, setup: new(setup), closing: new(closing), lives: 3, localTag: 4, peerTag: 5}
 			to, open := table[from][by]
-			if a.enter(by) != open || !open && (a.state != from || a.fault == nil) || open && (a.state != to || a.fault != nil) {
+			want := fmt.Sprintf("assoc.enter: %q in %v; life 3, tags 0x4 and 0x5", by, from)
+			if a.enter(by) != open || !open && (a.state != from || a.fault == nil || !strings.Contains(a.fault.Error(), want)) || open && (a.state != to || a.fault != nil) {
 				t.Errorf("%q in %v: now in %v, %v", by, from, a.state, a.fault)
 			}
 			if open {

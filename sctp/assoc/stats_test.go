@@ -38,19 +38,23 @@ func TestCountersSurviveARestart(t *testing.T) {
 func TestErrorReportsAreLimitedInRate(t *testing.T) {
 	l := lab.Passive(t, nil)
 	e := wire.CloseChunk(wire.AppendInvalidStreamCause(wire.AppendError(nil), 1), 0)
-	for second := range 2 {
+	for second, want := range []int{16, 0, 0, 32} { // 0: nobody polls
 		reports := 0
 		for range 100 {
 			l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, e))
-			for ev, ok := l.A.PollEvent(); ok; ev, ok = l.A.PollEvent() {
-				if ev.Kind == assoc.EventPeerError {
+			for ok := want > 0; ok; {
+				var ev assoc.Event
+				if ev, ok = l.A.PollEvent(); ev.Kind == assoc.EventPeerError {
 					reports++
 				}
 			}
 		}
-		if reports != 16 {
+		if reports != want {
 			t.Errorf("second %d: %d reports", second, reports)
 		}
 		l.Now = l.Now.Add(time.Second)
+	}
+	if lost := l.A.Stats().ErrorReportsLost; lost != 4*100-16-32 {
+		t.Errorf("%d are counted as lost", lost)
 	}
 }

@@ -1,0 +1,47 @@
+package assoc
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/rddp-go/rddp/sctp/internal/rx"
+	"github.com/rddp-go/rddp/sctp/internal/tx"
+)
+
+// Each part of what an association keeps for its peer counts for what it holds, and a large one is not kept for reuse.
+func TestPartsOfWhatIsHeld(t *testing.T) {
+	own := new(echoing)
+	a := &Assoc{setup: &setup{own: own}, sender: tx.NewSender(tx.Config{})}
+	if a.Buffered() != 0 {
+		t.Error("octets of nobody")
+	}
+	for i, part := range []struct {
+		grow func()
+		by   int
+	}{
+		{func() { a.paths = make([]*path, 2) }, 2 * pathHeld},
+		{func() { a.control.buf = make([]byte, 3, 100) }, 100},
+		{func() { a.control.entries = make([]controlEntry, 1, 3) }, 3 * int(unsafe.Sizeof(controlEntry{}))},
+		{func() { a.outbox.buf = make([]byte, 3, 200) }, 200},
+		{func() { a.outbox.pkts = make([]outPacket, 0, 7) }, 7 * int(unsafe.Sizeof(outPacket{}))},
+		{func() { a.events.ring = make([]Event, 5) }, 5 * int(unsafe.Sizeof(Event{}))},
+		{func() { a.events.peerErrors = 2 }, 2 * maxCauses * maxReport},
+		{func() { own.cookie = make([]byte, 3, 50) }, 50},
+		{func() { own.report = make([]byte, 3, 70) }, 70},
+		{func() { a.recv = rx.NewReceiver(rx.Config{RecvBuffer: 1000}) }, rx.NewReceiver(rx.Config{RecvBuffer: 1000}).Held()},
+		{func() { a.setup, a.paths = nil, nil }, -50 - 70 - 2*pathHeld},
+	} {
+		before := a.Held()
+		if part.grow(); a.Held()-before != part.by {
+			t.Errorf("part %d holds %d octets, want %d", i, a.Held()-before, part.by)
+		}
+	}
+	for more, kept := range []bool{true, false} {
+		a.control.buf, a.outbox.buf, a.events.ring = make([]byte, 1, spareOctets+more), make([]byte, 1, spareOctets+more), make([]Event, spareEvents+more)
+		a.control.clear()
+		a.outbox.PollTransmit(nil)
+		if a.events.pop(); (a.control.buf != nil) != kept || (a.outbox.buf != nil) != kept || (a.events.ring != nil) != kept || len(a.control.buf)+len(a.outbox.buf) > 0 {
+			t.Errorf("%d more than is spared are kept: %v", more, !kept)
+		}
+	}
+}
