@@ -103,30 +103,6 @@ func TestCookieKeyChangesEveryHour(t *testing.T) {
 	}
 }
 
-func TestCookieAge(t *testing.T) {
-	c := sampleCookie(0)
-	for _, row := range []struct {
-		name    string
-		now     time.Duration
-		expired bool
-		usec    uint32
-	}{
-		{"fresh", time.Second, false, 0},
-		{"at the end of its life", time.Minute, false, 0},
-		{"one nanosecond over counts as a microsecond", time.Minute + 1, true, 1},
-		{"two hours is more than 32 bits of microseconds", 2 * time.Hour, true, 1<<32 - 1},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			if got := c.Expired(rawio.Time(row.now)); got != row.expired {
-				t.Errorf("expired %v", got)
-			}
-			if got := c.Staleness(rawio.Time(row.now)); got != row.usec {
-				t.Errorf("staleness %d", got)
-			}
-		})
-	}
-}
-
 type dry struct{}
 
 func (dry) Read([]byte) (int, error) { return 0, errors.New("dry") }

@@ -125,34 +125,6 @@ func TestSetupIsAbandonedAfterMaxInitRetransmits(t *testing.T) {
 	}
 }
 
-func TestDuplicateHandshakePacketsChangeNothing(t *testing.T) {
-	w := lab.NewWorld(t)
-	w.Listen(nil)
-	w.Judge = func(_ int, _ wire.Packet) (int, time.Duration) { return 2, 0 }
-	a := w.Connect(nil)
-	w.Run(time.Second)
-	if a.State() != assoc.Established || len(w.Hosts[1].Assocs) != 1 || w.Peer().State() != assoc.Established {
-		t.Fatalf("state %v, %d associations", a.State(), len(w.Hosts[1].Assocs))
-	}
-	for i, h := range w.Hosts {
-		n := 0
-		for _, e := range h.Events {
-			if e.Kind == assoc.EventUp {
-				n++
-			}
-		}
-		if n != 1 {
-			t.Errorf("host %d: EventUp %d times", i, n)
-		}
-	}
-	w.Send(a, 0, []byte("hello"))
-	w.Judge = nil
-	w.Run(time.Second)
-	if got := lab.Drain(w.Peer()); len(got) != 1 || string(got[0]) != "hello" {
-		t.Errorf("received %q", got)
-	}
-}
-
 func TestSimultaneousConnectMakesOneAssociation(t *testing.T) {
 	for _, row := range []struct {
 		name  string

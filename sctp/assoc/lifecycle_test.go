@@ -45,23 +45,6 @@ func TestUDPPortIsLearnedAfterTheTagCheck(t *testing.T) {
 	}
 }
 
-func TestLocalAddressIsTheOneThePeerAnswersTo(t *testing.T) {
-	l := lab.Bare(t)
-	a, err := l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, netip.AddrPort{}, []netip.AddrPort{l.Peer}, lab.PortA)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Host.Adopt(a)
-	init, _ := wire.AsInit(lab.ChunkOf(l.Flush()[0], wire.ChunkInit))
-	if a.LocalAddr().IsValid() {
-		t.Error("an address out of nowhere")
-	}
-	l.Expect(l.Send(init.Tag(), lab.InitAckChunk(l.PeerTag, 1, []byte("c"))), "COOKIE ECHO")
-	if a.LocalAddr() != l.Host.Addr {
-		t.Errorf("local address %v", a.LocalAddr())
-	}
-}
-
 func TestCloseGivesReceiveBuffersBack(t *testing.T) {
 	l := lab.Passive(t, nil)
 	pool := rawio.NewPool(1400, 16)
