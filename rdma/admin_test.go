@@ -3,6 +3,7 @@ package rdma
 import (
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 	"github.com/rddp-go/rddp/sctp"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -36,11 +38,7 @@ func TestIdleStreamsAreReclaimed(t *testing.T) {
 	if busy.qp.State() != StateRTS {
 		t.Errorf("the busy one: %v", busy.qp.State())
 	}
-	left := map[*QP]bool{}
-	for _, q := range x.b.QPs() {
-		left[q] = true
-	}
-	if !left[busy.qp] || !left[unconnected.qp] || len(left) != 2 {
+	if left := x.b.QPs(); !slices.Contains(left, busy.qp) || !slices.Contains(left, unconnected.qp) || len(left) != 2 {
 		t.Errorf("left are %d QPs", len(left))
 	}
 }
@@ -55,21 +53,28 @@ func TestVacantAssociationsAreEnded(t *testing.T) {
 	}
 }
 
+// plain is an association of a's, with a window, that no QP is on.
+func (x *lab) plain(window int) *sctp.Conn {
+	cfg := sctp.Config{Config: assoc.Config{RecvBuffer: window}}
+	ddpadapt.Configure(&cfg.Config)
+	conn, err := x.a.Transport().Dial(ctx(x.t), x.addr, &cfg)
+	must.OK(x.t, err)
+	return conn
+}
+
 // vacant has b end an association of a's that never has a session.
 func (x *lab) vacant(t *testing.T) {
 	t.Helper()
-	var cfg sctp.Config
-	ddpadapt.Configure(&cfg.Config)
 	before := len(x.b.Peers())
-	conn, err := x.a.Transport().Dial(ctx(t), x.addr, &cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for c := ctx(t); len(x.b.Peers()) == before; runtime.Gosched() { // b hears of it after a
-		if c.Err() != nil {
-			t.Fatal("b never hears of it")
+	conn := x.plain(0)
+	knows := func(n int) { // one hears of it after the other
+		for c := ctx(t); len(x.b.Peers()) != n; runtime.Gosched() {
+			if c.Err() != nil {
+				t.Fatalf("b has %d peers, not %d", len(x.b.Peers()), n)
+			}
 		}
 	}
+	knows(before + 1)
 	for range idleSweeps {
 		x.b.sweep()
 	}
@@ -82,32 +87,37 @@ func (x *lab) vacant(t *testing.T) {
 		t.Errorf("ended by %v", err)
 	}
 	conn.Close()
-	for c := ctx(t); len(x.b.Peers()) != before; runtime.Gosched() { // the Device hears of it after the association
-		if c.Err() != nil {
-			t.Fatal("b keeps it")
-		}
-	}
+	knows(before)
 }
 
-// A peer that acknowledges nothing any more does not keep what has ended here: neither sessions nor their association.
+// A peer that acknowledges nothing any more does not keep what has ended here, neither sessions nor their association; nor does one that answers
+// the probes of its window, for which SCTP would wait for ever.
 func TestSilentPeerKeepsNoAssociation(t *testing.T) {
 	// req 5042-6.4.2-1
-	x := newLab(t, nil)
-	a, b := x.join(nil)
-	peer := a.qp.peer.Load()
-	peer.conn.Lock() // it gets to nothing
-	defer peer.conn.Unlock()
-	conn := b.qp.peer.Load().conn
-	b.qp.Close()
-	for n := range 2*idleSweeps + 2 {
-		if isClosed(conn.Done()) {
-			t.Fatalf("it was ended after %d looks", n)
+	synctest.Test(t, func(t *testing.T) {
+		x := newLab(t, &Config{IdleTimeout: 4 * time.Second})
+		peer := x.plain(4 << 10)
+		_, err := peer.WriteMsg([]byte{0, 0, 0, 1}, sctp.SendInfo{PPID: ddpadapt.PPIDControl, Unordered: true}) // an Initiate
+		must.OK(t, err)
+		req, err := x.l.Accept(ctx(t))
+		must.OK(t, err)
+		b := newSide(t, x.b, nil, nil)
+		must.OK(t, req.Accept(b.qp, nil))
+		for range 16 { // more than the window
+			b.post(SendWR{Op: OpSend, SGL: []SGE{b.mr.SGE(0, 1000)}})
 		}
-		x.b.sweep()
-	}
-	if !isClosed(conn.Done()) || x.b.Stats().VacantEnded != 1 {
-		t.Errorf("it is kept: %d sessions", x.b.Peers()[0].Stats().Sessions)
-	}
+		synctest.Wait()
+		conn := b.qp.peer.Load().conn
+		b.qp.Close()
+		time.Sleep(9500 * time.Millisecond) // of the bubble's time
+		if isClosed(conn.Done()) || peer.Stats().OutOfWindow < 2 {
+			t.Errorf("it was ended too early, by %v, when the peer had answered %d probes", conn.Err(), peer.Stats().OutOfWindow)
+		}
+		if time.Sleep(time.Second); !isClosed(conn.Done()) || x.b.Stats().VacantEnded != 1 {
+			t.Errorf("it is kept: %d sessions", x.b.Peers()[0].Stats().Sessions)
+		}
+		peer.Close()
+	})
 }
 
 func isClosed(c <-chan struct{}) bool {
