@@ -602,6 +602,14 @@ func (a *arena) beside(t *attack, r *row, fail func(string, ...any)) error {
 	if !a.keeps(r) {
 		fail("%.0f%% of the throughput is left, %.0f%% beside packets for nobody", 100*r.Attack, 100*r.Control)
 	}
+	if t.any { // it may have sent what fits a receive
+		if err := a.fence(); err != nil {
+			return err
+		}
+		if err := a.victim.ask("renew", nil, nil); err != nil {
+			return err
+		}
+	}
 	return a.unhurt(fail)
 }
 
