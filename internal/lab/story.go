@@ -715,6 +715,9 @@ func (s *Story) tell() {
 	}
 }
 
+// maxChunks is of how many chunks a packet's line tells.
+const maxChunks = 80
+
 // packet tells of a packet: tags are numbered as they come, TSNs count from the first of their host.
 func (s *Story) packet(x *Sighting) string {
 	name := func(tag uint32) string {
@@ -735,8 +738,14 @@ func (s *Story) packet(x *Sighting) string {
 		fmt.Fprintf(&b, " fragments of %d", x.Fragment)
 	}
 	cs := x.Pkt.Chunks()
+	n := 0
 	for c, ok := cs.Next(); ok; c, ok = cs.Next() {
-		fmt.Fprintf(&b, " %s(%s)", chunkWord(c.Type()), s.chunk(x.From, c, name))
+		if n++; n <= maxChunks {
+			fmt.Fprintf(&b, " %s(%s)", chunkWord(c.Type()), s.chunk(x.From, c, name))
+		}
+	}
+	if n > maxChunks {
+		fmt.Fprintf(&b, " and %d more, %08x in all", n-maxChunks, crc32.ChecksumIEEE(x.Pkt))
 	}
 	return b.String()
 }

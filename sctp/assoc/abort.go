@@ -43,7 +43,10 @@ func (a *Assoc) unsound() bool {
 	if a.sound() || a.state == Closed {
 		return false
 	}
-	err := cmp.Or(a.fault, a.sender.Fault())
+	err := a.fault
+	if err == nil {
+		err = a.sender.Fault()
+	}
 	a.stats.Contradictions++
 	a.lastWords(refusal{code: wire.CauseUserAbort, info: []byte("internal error")})
 	a.down(onEnd, err)

@@ -73,9 +73,6 @@ func (a *Assoc) switchover(p *path) {
 // reroute gives a path that does not answer another source address, if there is one that suits it: the
 // path is the pair of addresses. It begins with fresh congestion control (section 7.2.5).
 func (a *Assoc) reroute(p *path) {
-	if len(a.locals) < 2 {
-		return
-	}
 	next := a.nextSource(p)
 	if next == p.Local {
 		return

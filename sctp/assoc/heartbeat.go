@@ -42,7 +42,7 @@ func (b *beat) answer(nonce uint64) (sent rawio.Time, last, ok bool) {
 			return q.sent, i == 0, true
 		}
 	}
-	return 0, false, false
+	return
 }
 
 // beatLimit keeps probes and HEARTBEATs to idle paths to HB.Max.Burst in an RTO (section 5.4).

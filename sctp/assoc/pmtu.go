@@ -13,9 +13,9 @@ import (
 
 // Sizes of RFC 8899 section 5.1.2, in octets.
 const (
-	basePacket = 1200 // BASE_PLPMTU: an SCTP packet, its UDP header included where it has one
-	leastIPv6  = 1280 // IP packet that every IPv6 link carries
-	leastMTU   = 512  // SCTP packet that every path is taken to carry
+	baseIPv4  = 1220 // IP packet with one of BASE_PLPMTU: an SCTP packet, its UDP header included where it has one
+	leastIPv6 = 1280 // IP packet that every IPv6 link carries
+	leastMTU  = 512  // SCTP packet that every path is taken to carry
 )
 
 // pathMTU is the search for the MTU of one path.
@@ -36,11 +36,11 @@ func (c *Config) limits(env *Env, local, remote netip.AddrPort, shift int) pmtud
 	if c.MTU > 0 {
 		most = min(most, c.MTU-head)
 	}
-	least, udp := rawio.MinMTU, head-20
-	if remote.Addr().Is6() {
-		least, udp = leastIPv6, head-40
+	lim := pmtud.Limits{Min: rawio.MinMTU - head, Base: baseIPv4 - head, Max: max(most, leastMTU), Overhead: head}
+	if remote.Addr().Is6() { // where every link carries more than the base size
+		lim.Min, lim.Base = leastIPv6-head, leastIPv6-head
 	}
-	return pmtud.Limits{Min: least - head, Base: max(basePacket-udp, least-head), Max: max(most, leastMTU), Overhead: head}
+	return lim
 }
 
 // firstMTU is what a path is taken to carry at first: the base size, or all that the link takes where

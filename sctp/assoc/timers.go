@@ -53,9 +53,8 @@ func (a *Assoc) HandleTimeout(now rawio.Time) {
 	}
 }
 
-// dataTimeout is the expiry of T3-rtx of one or more paths (section 6.3.3), or of the life of a message.
+// dataTimeout is the expiry of T3-rtx of one or more paths (section 6.3.3). That of the life of a message is for PollTransmit.
 func (a *Assoc) dataTimeout(now rawio.Time) {
-	a.expire(now)
 	expired := a.sender.HandleTimeout(now)
 	for i, p := range a.paths {
 		if expired.Has(i) && a.state != Closed {
