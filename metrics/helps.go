@@ -54,6 +54,7 @@ var helps = map[string]string{
 	"assoc.Counters.Retransmits":         "DATA chunks sent again, for whatever cause.",
 	"assoc.Counters.FastRetransmits":     "Entries into fast recovery.",
 	"assoc.Counters.Timeouts":            "T3-rtx expiries.",
+	"assoc.Counters.TailProbes":          "DATA chunks sent again because nothing was heard for two round trips (RFC 8985 section 7).",
 	"assoc.Counters.WindowProbes":        "DATA chunks sent into a window that the peer has closed (section 6.1).",
 	"assoc.Counters.Reneged":             "DATA chunks that the peer had acknowledged in a gap block and then no more.",
 	"assoc.Counters.DuplicatesReported":  "DATA chunks that the peer says it has received again.",

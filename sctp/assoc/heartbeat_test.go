@@ -86,7 +86,7 @@ func TestPathComesBack(t *testing.T) {
 }
 
 func TestUnacknowledgedDataFailsPathThenAssociation(t *testing.T) {
-	w, a, _ := lab.Pair(t, &assoc.Config{PathMaxRetrans: 2, AssocMaxRetrans: 4, HeartbeatInterval: -1}, nil)
+	w, a, _ := lab.Pair(t, &assoc.Config{RFC9260: true, PathMaxRetrans: 2, AssocMaxRetrans: 4, HeartbeatInterval: -1}, nil)
 	w.Judge = func(int, wire.Packet) (int, time.Duration) { return 0, 0 }
 	start := w.Now
 	w.Send(a, 0, []byte("into the void"))

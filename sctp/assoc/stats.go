@@ -35,6 +35,7 @@ type Counters struct {
 	Retransmits           uint64 // DATA chunks sent again, for whatever cause
 	FastRetransmits       uint64 // entries into fast recovery
 	Timeouts              uint64 // T3-rtx expiries
+	TailProbes            uint64 // DATA chunks sent again because nothing was heard for two round trips (RFC 8985 section 7)
 	WindowProbes          uint64 // DATA chunks sent into a window that the peer has closed (section 6.1)
 	Reneged               uint64 // DATA chunks that the peer had acknowledged in a gap block and then no more
 	DuplicatesReported    uint64 // DATA chunks that the peer says it has received again
@@ -128,6 +129,7 @@ func (c *Counters) sent(t tx.Stats) {
 	c.Retransmits += t.Retransmits
 	c.FastRetransmits += t.FastRetransmits
 	c.Timeouts += t.Timeouts
+	c.TailProbes += t.TailProbes
 	c.WindowProbes += t.Probes
 	c.Reneged += t.Reneged
 	c.DuplicatesReported += t.DupsReported

@@ -32,8 +32,8 @@ func (s *Sender) Audit() error {
 			owed++
 		}
 		// A chunk that was sent again is found in the order of sending, which time alone does not tell.
-		ago := int32(s.lastStamp - r.stamp)
-		late := in && r.state&fast == 0 && s.arrivedAny && (ago > 0 || ago == 0 && t.Less(s.lastTSN))
+		ago := int32(s.latest.stamp - r.stamp)
+		late := in && (r.state&fast == 0 || !s.cfg.Letter) && s.latest.after(r.stamp, t)
 		switch {
 		case in == mark && in == gap, in && mark, in && gap, mark && gap:
 			return fmt.Errorf("TSN %d: in flight %v, marked %v, gap-acknowledged %v", t, in, mark, gap)
@@ -68,7 +68,7 @@ func (s *Sender) Audit() error {
 		return fmt.Errorf("flight %d, data %d, marked %d, gap-acknowledged %d, owed %d; counted are %d, %d, %d, %d, %d",
 			s.flight, s.data, g.nmarked, g.ngapped, g.nowed, total, data, marked, gapped, owed)
 	}
-	if s.urgent && (!s.recovery || marked == 0) {
+	if s.urgent && (!s.recovery && !s.tail.due || marked == 0) {
 		return fmt.Errorf("a packet is urgent in Fast Recovery: %v, with %d marked", s.recovery, marked)
 	}
 	if g.len() > maxOutstanding {

@@ -15,9 +15,7 @@ const (
 
 // spreads reports whether packets to p are spread over the round trip: where the controller asks for it, and else over all but
 // near paths, as soon as one round trip is known. By the letter of RFC 9260 Max.Burst takes its place.
-func (s *Sender) spreads(p *Path) bool {
-	return p.pacer != nil || !s.cfg.Letter && p.est.srtt > 0 && !p.within(nearTrip)
-}
+func (s *Sender) spreads(p *Path) bool { return p.pacer != nil || s.far(p) }
 
 // paces reports whether a packet to p has to wait for its time, and remembers until when.
 func (s *Sender) paces(now rawio.Time, p *Path) bool {

@@ -80,6 +80,7 @@ type Path struct {
 	inflight tsnset.Set // them
 	first    wire.TSN   // the earliest TSN in flight here; meaningful while flight > 0
 	t3       rawio.Time // when T3-rtx expires, or Never
+	pto      rawio.Time // when the tail-loss probe is due, or Never
 	lastSent rawio.Time // the last transmission of DATA, or Never
 	awake    rawio.Time // since when the destination is idle, or Never before its first DATA
 	single   bool       // T3-rtx has expired: one packet in flight until an acknowledgement (7.2.3)
@@ -89,6 +90,8 @@ type Path struct {
 	timing  bool // timed measures the round trip (6.3.1, rule C4)
 	timed   wire.TSN
 	timedAt rawio.Time
+
+	latest sending // the last of what has arrived, of all that was sent here
 
 	sack pathSack
 }
@@ -109,7 +112,7 @@ func NewPath(local, remote netip.AddrPort, mtu int, rto RTOConfig, f cc.Factory)
 	if f == nil {
 		f = cc.NewReno
 	}
-	p := &Path{Local: local, Remote: remote, est: newEstimator(rto), t3: rawio.Never, lastSent: rawio.Never, awake: rawio.Never}
+	p := &Path{Local: local, Remote: remote, est: newEstimator(rto), t3: rawio.Never, pto: rawio.Never, lastSent: rawio.Never, awake: rawio.Never}
 	p.setMTU(mtu)
 	p.cc = f(p.pmdcs, remote.Addr().Is6() && !remote.Addr().Is4In6())
 	p.pacer, _ = p.cc.(cc.Pacer)

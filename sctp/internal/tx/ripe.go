@@ -80,9 +80,10 @@ func (s *Sender) ripen() {
 	s.again.empty()
 }
 
-// ripe has a chunk that was sent before one that has arrived take miss indications, if it is in flight.
+// ripe has a chunk that was sent before one that has arrived take miss indications, if it is in flight. By the letter one that was
+// fast-retransmitted takes none.
 func (s *Sender) ripe(t wire.TSN, r *record) {
-	if r.state&fast == 0 && s.paths[r.path].inflight.Has(t) {
+	if (r.state&fast == 0 || !s.cfg.Letter) && s.paths[r.path].inflight.Has(t) {
 		s.ring.ripe.Add(t)
 	}
 }

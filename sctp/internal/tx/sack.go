@@ -71,6 +71,8 @@ func (s *Sender) settle(a ack, k wire.Sack) Result {
 		s.renege(k, &lost)
 	}
 	s.lose(now, lost)
+	s.repaired(now)
+	s.armRACK(now)
 	s.restartTimers(now)
 	s.setRwnd(k.ARwnd())
 	s.reopen(int(k.ARwnd()))
@@ -181,9 +183,11 @@ func (s *Sender) beginAck(now rawio.Time, cum wire.TSN) (ack, error) {
 // countDups adds up the duplicates for partial_bytes_acked (7.2.2). A chunk counts as often as it
 // was sent again, so that a peer cannot open cwnd by inventing duplicates.
 func (s *Sender) countDups(k wire.Sack) {
+	s.tail.twin = false
 	for i := range k.NumDups() {
 		s.steps++
 		s.stats.DupsReported++
+		s.tail.twin = s.tail.twin || k.Dup(i) == s.tail.tsn
 		if r := s.ring.sent(k.Dup(i)); r != nil && r.spare > 0 {
 			r.spare--
 			s.paths[r.path].sack.dups += r.chunkLen()
@@ -329,6 +333,7 @@ func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 	}
 	r.misses = 0
 	s.arrived(a.now, t, r, p)
+	s.heardTail(a.now, t, r, p)
 	if a.htna.Less(t) {
 		a.htna = t
 	}
@@ -346,7 +351,7 @@ func (s *Sender) exitRecovery() {
 	if s.recovery && s.exit.Less(s.ring.base) {
 		s.recovery = false
 	}
-	s.urgent = s.urgent && s.recovery && s.ring.nmarked > 0
+	s.urgent = s.urgent && (s.recovery || s.tail.due) && s.ring.nmarked > 0
 }
 
 // grow applies RTT measurements and the increase of cwnd, before any loss (sections 6.3.1, 7.2.4).
@@ -391,10 +396,14 @@ func (s *Sender) countMisses(a *ack, k wire.Sack, highest wire.TSN) (lost PathSe
 			third = missedBelow(k)
 		}
 		r := g.rec(t)
-		if int(uint32(t-k.CumTSN())) < third && r.state&resent == 0 && !s.cfg.Letter {
+		if int(uint32(t-k.CumTSN())) < third && r.state&resent == 0 && !s.cfg.Letter && s.paths[r.path].latest.after(r.stamp, t) {
 			r.misses = missLimit - 1
 		}
-		s.miss(t, r, &lost)
+		if left, known := s.left(a.now, t, r); known && left <= 0 {
+			s.lost(t, r, &lost)
+		} else {
+			s.miss(t, r, &lost)
+		}
 	}
 	return lost
 }
@@ -420,9 +429,14 @@ func missedBelow(k wire.Sack) int {
 
 // miss counts a miss indication and marks the chunk on the third.
 func (s *Sender) miss(t wire.TSN, r *record, lost *PathSet) {
-	if r.misses++; r.misses < missLimit || r.state&fast != 0 {
+	if r.misses++; r.misses < missLimit {
 		return
 	}
+	s.lost(t, r, lost)
+}
+
+// lost marks a chunk that is taken for lost.
+func (s *Sender) lost(t wire.TSN, r *record, lost *PathSet) {
 	lost.add(int(r.path))
 	s.mark(t, r)
 	r.state = r.state&^timeout | fast
@@ -439,15 +453,32 @@ func (s *Sender) arrived(now rawio.Time, t wire.TSN, r *record, p *Path) {
 	if r.state&resent != 0 && stamp(now)-r.stamp < uint32(p.est.trip.get().Microseconds()) {
 		return
 	}
-	if d := int32(r.stamp - s.lastStamp); !s.arrivedAny || d > 0 || d == 0 && s.lastTSN.Less(t) {
-		s.arrivedAny, s.lastStamp, s.lastTSN = true, r.stamp, t
+	s.latest.advance(r.stamp, t)
+	p.latest.advance(r.stamp, t)
+}
+
+// sending says when a chunk was sent, and tells those apart that were sent together.
+type sending struct {
+	any   bool // the others are set
+	stamp uint32
+	tsn   wire.TSN
+}
+
+// after reports whether that was after another.
+func (a *sending) after(stamp uint32, t wire.TSN) bool {
+	d := int32(a.stamp - stamp)
+	return a.any && (d > 0 || d == 0 && t.Less(a.tsn))
+}
+
+func (a *sending) advance(stamp uint32, t wire.TSN) {
+	if d := int32(stamp - a.stamp); !a.any || d > 0 || d == 0 && a.tsn.Less(t) {
+		*a = sending{true, stamp, t}
 	}
 }
 
 // sentEarlier reports whether a chunk was sent before one that has arrived.
 func (s *Sender) sentEarlier(t wire.TSN, r *record) bool {
-	d := int32(s.lastStamp - r.stamp)
-	return s.arrivedAny && (d > 0 || d == 0 && t.Less(s.lastTSN))
+	return s.latest.after(r.stamp, t)
 }
 
 // mark takes a chunk out of flight, to be sent again; its size counts no longer against rwnd
@@ -516,12 +547,13 @@ func (s *Sender) restartTimers(now rawio.Time) {
 	for _, p := range s.paths {
 		switch {
 		case p.flight == 0:
-			p.t3 = rawio.Never
+			p.t3, p.pto = rawio.Never, rawio.Never
 			continue
 		case p.sack.ackedFirst || p.t3 == rawio.Never:
 			p.t3 = now.Add(p.est.rto)
 		}
 		s.findFirst(p)
+		s.armPTO(now, p)
 	}
 }
 

@@ -85,6 +85,7 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 		s.burst--
 		p.cc.OnSent(now, octets, p.flight)
 		s.pace(now, p, octets)
+		s.armPTO(now, p)
 	}
 	if s.ecn && n > 0 && again == 0 && !s.probing {
 		b.SetECN(rawio.ECT0)
@@ -116,7 +117,7 @@ func (s *Sender) fillMarked(now rawio.Time, b *pack.Batch, p *Path) (n, octets i
 		n++
 	}
 	if n > 0 {
-		s.urgent = false
+		s.urgent, s.tail.due = false, false
 	}
 	return n, octets
 }
@@ -320,7 +321,7 @@ func (s *Sender) resend(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p 
 // emit appends the chunk to the packet and accounts for it.
 func (s *Sender) emit(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p *Path) {
 	flags := r.wire
-	if s.sackNow {
+	if s.sackNow || s.tail.out && t == s.tail.tsn {
 		flags |= wire.FlagI
 	}
 	appendChunk(b, t, r, p, flags)

@@ -55,15 +55,16 @@ type Sender struct {
 	ecn    bool // the peer echoes congestion marks
 	echoed bool // it has done so since the last SACK
 
-	arrivedAny bool     // the two below are set
-	lastStamp  uint32   // of the chunk sent last of all that have arrived
-	lastTSN    wire.TSN // its TSN
-	ripeTo     wire.TSN // chunks before it were sent before that one, unless they were sent again
-	again      again    // those
+	latest sending  // the last of what has arrived, of all that was sent
+	ripeTo wire.TSN // chunks before it were sent before that one, unless they were sent again
+	again  again    // those
 
 	later  later  // see More
 	credit int    // steps that SACKs have paid for and not taken
 	steps  uint64 // see Steps
+
+	rackAt rawio.Time // when what is missing may be lost, or Never
+	tail   tail
 
 	paceAt rawio.Time // when the packet that Poll held back may go, or Never
 
@@ -90,6 +91,7 @@ type Stats struct {
 	Retransmits     uint64 // DATA chunks sent again
 	FastRetransmits uint64 // entries into Fast Recovery
 	Timeouts        uint64 // T3-rtx expiries
+	TailProbes      uint64 // tail-loss probes (RFC 8985 section 7)
 	Probes          uint64 // zero window probes, each transmission counted
 	Reneged         uint64 // TSNs that the peer acknowledged in a gap block and then no more
 	DupsReported    uint64 // duplicate TSNs that the peer listed
@@ -98,7 +100,7 @@ type Stats struct {
 
 // NewSender returns a sender without paths.
 func NewSender(cfg Config) *Sender {
-	s := &Sender{cfg: cfg, probeAt: rawio.Never, paceAt: rawio.Never, expiry: rawio.Never, burst: cfg.MaxBurst}
+	s := &Sender{cfg: cfg, probeAt: rawio.Never, paceAt: rawio.Never, rackAt: rawio.Never, expiry: rawio.Never, burst: cfg.MaxBurst}
 	s.ring.base, s.ring.next, s.ring.intact = cfg.TSN, cfg.TSN, cfg.TSN
 	s.ripeTo = cfg.TSN
 	return s
@@ -218,12 +220,12 @@ func (s *Sender) Idle(now rawio.Time) bool { return s.ring.len() == 0 && !s.load
 
 // NextTimeout returns when HandleTimeout, Expire or Poll has something to do.
 func (s *Sender) NextTimeout() rawio.Time {
-	t := min(s.expiry, s.paceAt)
+	t := min(s.expiry, s.paceAt, s.rackAt)
 	if s.slot.full || s.queue.n > 0 {
 		t = min(t, s.probeAt)
 	}
 	for _, p := range s.paths {
-		t = min(t, p.t3)
+		t = min(t, p.t3, p.pto)
 	}
 	return t
 }

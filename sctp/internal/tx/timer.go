@@ -11,11 +11,17 @@ import (
 // so that the owner first has its say about which paths are active.
 func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 	var expired PathSet
+	if !now.Before(s.rackAt) {
+		s.timeoutRACK(now)
+	}
 	for _, p := range s.paths {
 		if now.Before(p.t3) {
+			if !now.Before(p.pto) {
+				s.timeoutPTO(p)
+			}
 			continue
 		}
-		p.t3 = rawio.Never
+		p.t3, p.pto, s.tail = rawio.Never, rawio.Never, tail{}
 		p.awake = now
 		p.est.backoff() // E2
 		suspect := s.markAll(p)
@@ -90,9 +96,9 @@ type Failed struct {
 func (s *Sender) NextFailed() (Failed, bool) {
 	s.later = later{}
 	for _, p := range s.paths {
-		p.t3, p.flight = rawio.Never, 0
+		p.t3, p.pto, p.flight = rawio.Never, rawio.Never, 0
 	}
-	s.probeAt, s.paceAt, s.expiry, s.flight, s.data = rawio.Never, rawio.Never, rawio.Never, 0, 0
+	s.probeAt, s.paceAt, s.rackAt, s.expiry, s.flight, s.data = rawio.Never, rawio.Never, rawio.Never, rawio.Never, 0, 0
 	for g := &s.ring; g.base != g.next; {
 		r := g.rec(g.base)
 		g.base++

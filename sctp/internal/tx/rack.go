@@ -1,0 +1,151 @@
+package tx
+
+import (
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// RACK-TLP (RFC 8985), over the paths whose packets are spread. RACK: a chunk that was sent before one that has arrived is lost once a
+// round trip and a little more have passed since, also when it was sent again. TLP: where nothing is heard for two round
+// trips, the last chunk in flight is sent again, so that its SACK tells what is missing long before T3-rtx.
+const (
+	// rackTick is how long the timer of RACK rests at least, and rackMost how many chunks it looks at.
+	rackTick = time.Millisecond
+	rackMost = atOnce
+	// leastPTO keeps a probe from going out because a timer was late.
+	leastPTO = 10 * time.Millisecond
+	// loneDelay is what a peer may wait before it acknowledges a lone packet (RFC 9260 section 6.2).
+	loneDelay = 200 * time.Millisecond
+)
+
+// far reports whether p takes long enough for pacing, RACK and TLP: timers are finer than its round trip. By the letter of
+// RFC 9260 Max.Burst, miss indications and T3-rtx are all there is.
+func (s *Sender) far(p *Path) bool {
+	return !s.cfg.Letter && p.est.srtt > 0 && !p.within(nearTrip)
+}
+
+// patience returns how long after its transmission a chunk is lost if one sent later has arrived: a round trip, and a quarter of
+// the shortest for packets that have changed places (RFC 8985 section 6.2).
+func (p *Path) patience() time.Duration { return p.est.srtt + p.est.trip.get()/4 }
+
+// left returns how much of its patience a ripe chunk still has, if one that was sent later to the same path has arrived: paths differ in
+// their round trips. What was acknowledged and taken back since is left to
+// miss indications: nobody knows when it was in flight.
+func (s *Sender) left(now rawio.Time, t wire.TSN, r *record) (left time.Duration, known bool) {
+	p := s.paths[r.path]
+	if !p.latest.after(r.stamp, t) || !s.far(p) || s.ring.nowed > 0 && s.ring.owed.Has(t) {
+		return 0, false
+	}
+	return p.patience() - time.Duration(stamp(now)-r.stamp)*time.Microsecond, true
+}
+
+// armRACK starts the timer for the first of what is ripe.
+func (s *Sender) armRACK(now rawio.Time) {
+	s.rackAt = rawio.Never
+	if t, ok := s.ring.ripe.Next(s.ring.base, s.ring.len()); ok {
+		if left, known := s.left(now, t, s.ring.rec(t)); known {
+			s.rackAt = now.Add(max(left, rackTick))
+		}
+	}
+}
+
+// timeoutRACK marks what has been missing for too long.
+func (s *Sender) timeoutRACK(now rawio.Time) {
+	var lost PathSet
+	g, next := &s.ring, rawio.Never
+	t, ok := g.ripe.Next(g.base, g.len())
+	for n := 0; ok && n < rackMost; n++ {
+		s.steps++
+		r := g.rec(t)
+		switch left, known := s.left(now, t, r); {
+		case !known:
+		case left <= 0:
+			s.lost(t, r, &lost)
+		default:
+			next = min(next, now.Add(max(left, rackTick)))
+		}
+		t, ok = g.ripe.Next(t+1, int(uint32(g.next-t-1)))
+	}
+	if s.rackAt = next; ok {
+		s.rackAt = min(next, now.Add(rackTick))
+	}
+	s.lose(now, lost)
+	s.settleTimers()
+}
+
+// settleTimers finds what is the first in flight to each path, when some of it has been marked.
+func (s *Sender) settleTimers() {
+	for _, p := range s.paths {
+		if p.flight == 0 {
+			p.t3, p.pto = rawio.Never, rawio.Never
+		} else {
+			s.findFirst(p)
+		}
+	}
+}
+
+// armPTO starts the timer of the tail-loss probe anew: DATA was sent to p, or a SACK has come (RFC 8985 section 7.2). There is one
+// probe at a time, and then T3-rtx; none in Fast Recovery, nor while one packet is all that may be in flight.
+func (s *Sender) armPTO(now rawio.Time, p *Path) {
+	p.pto = rawio.Never
+	if p.flight == 0 || s.tail.out || s.recovery || s.probing || p.single || !s.far(p) {
+		return
+	}
+	pto := max(2*p.est.srtt, leastPTO)
+	if p.flight <= p.pmdcs {
+		pto += loneDelay
+	}
+	p.pto = now.Add(pto)
+}
+
+// tail is the tail-loss probe.
+type tail struct {
+	tsn  wire.TSN
+	due  bool  // it is marked, and goes whatever cwnd is
+	out  bool  // it has been sent, or is about to be, and is not acknowledged
+	twin bool  // the SACK in processing lists it as duplicate
+	hole *Path // to which there was a loss that it has repaired
+}
+
+// timeoutPTO has the last chunk in flight to p sent again.
+func (s *Sender) timeoutPTO(p *Path) {
+	p.pto = rawio.Never
+	if s.recovery || s.tail.out || s.ring.nmarked > 0 {
+		return
+	}
+	n := min(s.ring.len(), p.inflight.Cap()) // what is in flight is among so many
+	t, ok := p.inflight.Last(s.ring.base+wire.TSN(n)-1, n)
+	if !ok {
+		return
+	}
+	r := s.ring.rec(t)
+	s.mark(t, r)
+	r.state |= fast
+	s.tail, s.urgent = tail{tsn: t, due: true, out: true}, true
+	s.stats.TailProbes++
+	s.settleTimers()
+}
+
+// heardTail takes that the chunk of the probe is acknowledged. If that answers the probe and not what was sent before, and the peer has
+// not had it twice, the probe has repaired a loss (section 7.4).
+func (s *Sender) heardTail(now rawio.Time, t wire.TSN, r *record, p *Path) {
+	if !s.tail.out || t != s.tail.tsn {
+		return
+	}
+	s.tail.out, s.tail.due = false, false
+	if !s.tail.twin && r.state&resent != 0 && stamp(now)-r.stamp >= uint32(p.est.trip.get().Microseconds()) {
+		s.tail.hole = p
+	}
+}
+
+// repaired is the reaction to a loss that nobody saw: that to any other.
+func (s *Sender) repaired(now rawio.Time) {
+	p := s.tail.hole
+	s.tail.hole = nil
+	if p != nil && !s.recovery {
+		p.cc.OnLoss(now)
+		p.reduced = s.fresh()
+	}
+}

@@ -1,0 +1,116 @@
+package tx
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/cc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// losses counts what a controller hears of.
+type losses struct {
+	cc.Controller
+	n int
+}
+
+func (c *losses) OnLoss(now rawio.Time) { c.n++ }
+
+// farLab has paths of 100 ms, over which TSN 1 has been acknowledged and 2 to 5 are on their way; the last n go to the second path.
+func farLab(t *testing.T, paths, n int) (*lab, *losses) {
+	l, c := newLab(t, paths), &losses{Controller: fixed(20 * counted)}
+	l.s.cfg.Letter = false
+	l.path(0).cc = c
+	l.queue(1, full)
+	l.transmit()
+	l.now += 100 * ms
+	l.sack(1)
+	for i := range 4 {
+		m := Message{Body: [2][]byte{make([]byte, full)}}
+		if i >= 4-n {
+			m.Path = 2
+		}
+		l.token++
+		if err := l.s.Enqueue(&m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.transmit()
+	return l, c
+}
+
+// wait lets the next timer expire, which is so many milliseconds away.
+func (l *lab) wait(what string, millis int) {
+	l.t.Helper()
+	began := l.now
+	if expired := l.timeout(); expired != 0 || l.now != began+ms*rawio.Time(millis) {
+		l.t.Errorf("%s: a timer after %v, %b have failed", what, l.now.Sub(began), expired)
+	}
+	l.check()
+	l.path(0).due = 0
+}
+
+func TestTailProbeTellsWhatIsMissing(t *testing.T) {
+	l, c := farLab(t, 1, 0)
+	t3 := l.path(0).t3
+	l.wait("two round trips of silence", 200)
+	l.expect("the last in flight", "5")
+	if d := chunks(t, l.b.Pkts[0])[0]; !d.I() || l.path(0).t3 != t3 || l.s.stats.TailProbes != 1 {
+		t.Errorf("I bit %v, T3 at %v, was %v, %+v", d.I(), l.path(0).t3, t3, l.s.stats)
+	}
+	l.now += 100 * ms
+	l.sack(1, gap{5, 5})
+	l.expect("all that a round trip has passed for", "2 | 3 | 4")
+	if c.n != 1 || l.path(0).pto != rawio.Never {
+		t.Errorf("%d reductions, a probe in Fast Recovery at %v", c.n, l.path(0).pto)
+	}
+	for _, tt := range []struct {
+		name   string
+		after  rawio.Time
+		dups   []wire.TSN
+		losses int
+	}{{"repaired a loss", 100 * ms, nil, 1}, {"arrived twice", 100 * ms, []wire.TSN{5}, 0}, {"was too early", 99 * ms, nil, 0}} {
+		l, c := farLab(t, 1, 0)
+		l.now += 100 * ms
+		l.sack(4)
+		l.wait("a lone packet, whose SACK may wait", 200+200)
+		l.expect(tt.name, "5")
+		l.now += tt.after
+		l.path(0).est.trip = shortest{of: 100_000_000, n: 1}
+		l.sackFor(wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: 5, ARwnd: 1 << 20, Dups: tt.dups})))
+		if c.n != tt.losses {
+			t.Errorf("a probe that %s: %d reductions", tt.name, c.n)
+		}
+	}
+}
+
+func TestMissingIsLostAfterARoundTripAndAQuarter(t *testing.T) {
+	l, c := farLab(t, 1, 0)
+	l.now += 100 * ms
+	l.sack(1, gap{3, 3})
+	l.wait("one above has arrived", 25)
+	l.expect("it is lost", "2")
+	l.queue(1, full)
+	l.expect("sent later", "6")
+	l.now += 100 * ms
+	l.sack(1, gap{3, 6})
+	l.wait("what was sent after it has arrived", 25)
+	if l.expect("lost once more", "2"); c.n != 1 {
+		t.Errorf("%d reductions in one recovery", c.n)
+	}
+	l, _ = farLab(t, 1, 0)
+	l.now += 100 * ms
+	l.sack(1, gap{4, 5})
+	l.now += 100 * ms
+	l.sack(1, gap{5, 5})
+	l.wait("a SACK that says nothing new", 1)
+	if l.expect("but not what was taken back", "2 | 3"); l.s.rackAt != rawio.Never {
+		t.Errorf("a timer at %v", l.s.rackAt)
+	}
+	l, _ = farLab(t, 2, 2)
+	l.now += 100 * ms
+	l.sack(1, gap{4, 5})
+	if l.expect("arrivals over another path say nothing", ""); l.s.rackAt != rawio.Never {
+		t.Errorf("a timer at %v", l.s.rackAt)
+	}
+}
