@@ -81,7 +81,7 @@ type Config struct {
 
 	// RFC9260 keeps to the letter of sections 6.1 and 7.2.1 where this stack has learnt from TCP and QUIC. Without it an association
 	// begins with ten packets (RFC 6928), spreads packets over round trips of two milliseconds and more instead of counting MaxBurst of
-	// them, and keeps the window of before a silence, for minutes (RFC 7661).
+	// them, keeps the window of before a silence, for minutes (RFC 7661), and finds losses over them by RACK-TLP (RFC 8985).
 	RFC9260 bool
 	// NewController makes the congestion controller of each path: cc.NewReno, which nil selects (cc.RFC9260 under RFC9260), or cc.NewCubic.
 	NewController cc.Factory
