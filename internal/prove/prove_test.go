@@ -154,6 +154,9 @@ func TestSchedulesOfThePast(t *testing.T) {
 		"two that set up an association at once may each answer with another TSN": {Seed: 0x164, Length: 60000000000,
 			Hosts: []Host{{Nets: 1}, {Nets: 1}}, Assocs: []Assoc{{Use: Both, A: 1, Config: 0x89780b17}, {A: 1}},
 			Acts: []Act{{At: 33960463277, Kind: Say, For: 12219748724, N: 279}, {At: 36390431675, Kind: Hurl}, {At: 44300709406, Kind: Hangup, B: 1}}},
+		"what arrived before half an hour of silence makes nothing late that is sent after it": {Seed: 0xbdb36, Length: 5940000000000,
+			Hosts: []Host{{Nets: 1}, {Nets: 1}}, Assocs: []Assoc{{A: 1, Config: 0x40031676}},
+			Acts: []Act{{At: 225000000, Kind: Say, B: 1, For: 1382672020306, N: 2}, {At: 4652357159182, Kind: Say, B: 1, For: 897619, N: 1}}},
 		"a cookie brings about no second association when the first is given up": {Seed: 0x187da, Length: 150000000000,
 			Hosts: []Host{{Nets: 2}, {Nets: 1}, {Nets: 3}, {Nets: 1}}, Assocs: []Assoc{{A: 3}, {A: 2}, {A: 1, B: 2}, {A: 2, Config: 0x6906f770}},
 			Acts: []Act{

@@ -445,6 +445,9 @@ func (s *Sender) lost(t wire.TSN, r *record, lost *PathSet) {
 // stamp is a time in microseconds that wrap; stamps are compared by their difference.
 func stamp(now rawio.Time) uint32 { return uint32(now / 1000) }
 
+// stampLife is a quarter of the time in which stamps wrap: of two that are no further apart it is known which comes first.
+const stampLife = 1 << 30 * time.Microsecond
+
 // arrived remembers the chunk sent last of all that have arrived. What was sent after it is not
 // missing yet: after a timeout, or when a SACK has no room for all gap blocks, chunks with higher TSNs
 // are reported that were sent long before. For a chunk that was sent again it is not known which
@@ -455,6 +458,17 @@ func (s *Sender) arrived(now rawio.Time, t wire.TSN, r *record, p *Path) {
 	}
 	s.latest.advance(r.stamp, t)
 	p.latest.advance(r.stamp, t)
+	s.heard = now
+}
+
+// forget drops what has arrived so long ago that stamps cannot tell it from what is sent now.
+func (s *Sender) forget(now rawio.Time) {
+	if s.latest.any && now.Sub(s.heard) > stampLife {
+		s.latest = sending{}
+		for _, p := range s.paths {
+			p.latest = sending{}
+		}
+	}
 }
 
 // sending says when a chunk was sent, and tells those apart that were sent together.

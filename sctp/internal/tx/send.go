@@ -55,6 +55,7 @@ func (s *Sender) Poll(now rawio.Time) *Path {
 // retransmission to p, then new DATA, in TSN order (section 6.10). It returns how many. With 0 the
 // packet had no room left, or nothing may be sent.
 func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
+	s.forget(now)
 	n, octets := 0, 0
 	open := p.open() && s.bursting(p)
 	if s.ring.nmarked > 0 && (open || s.urgent) { // without it a call for each packet

@@ -55,9 +55,10 @@ type Sender struct {
 	ecn    bool // the peer echoes congestion marks
 	echoed bool // it has done so since the last SACK
 
-	latest sending  // the last of what has arrived, of all that was sent
-	ripeTo wire.TSN // chunks before it were sent before that one, unless they were sent again
-	again  again    // those
+	latest sending    // the last of what has arrived, of all that was sent
+	heard  rawio.Time // when something has arrived last
+	ripeTo wire.TSN   // chunks before it were sent before that one, unless they were sent again
+	again  again      // those
 
 	later  later  // see More
 	credit int    // steps that SACKs have paid for and not taken
