@@ -60,6 +60,9 @@ func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	if s := a.Stats(); s.TxPackets == 0 || s.TxTooLong == 0 || b.Stats().RxPackets == 0 {
 		t.Errorf("%+v, %+v", s, b.Stats())
 	}
+	if f := a.Features(); f != rawio.DontFragment|rawio.ECNField|rawio.Interruptible {
+		t.Errorf("it says of itself that it can %b", f)
+	}
 }
 
 func TestPacketsArriveUnchangedBothWays(t *testing.T) {

@@ -62,6 +62,9 @@ func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	if s := a.Stats(); s.TxPackets == 0 || s.TxTooLong == 0 {
 		t.Errorf("%+v", s)
 	}
+	if f := a.Features(); f != rawio.DontFragment|rawio.ECNField|rawio.Interruptible {
+		t.Errorf("it says of itself that it can %b", f)
+	}
 }
 
 func TestPacketsArriveUnchangedBothWays(t *testing.T) {
