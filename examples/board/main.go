@@ -48,7 +48,7 @@ func run(ctx context.Context, listen bool, host, note string) error {
 		if err != nil {
 			return err
 		}
-		return serve(ctx, link)
+		return serve(ctx, link, os.Stdout)
 	}
 	peer, err := netip.ParseAddr(host)
 	if err != nil {
@@ -67,7 +67,7 @@ func run(ctx context.Context, listen bool, host, note string) error {
 }
 
 // serve registers the board and lets clients in. All that they do there, the library does.
-func serve(ctx context.Context, link rawio.Link) error {
+func serve(ctx context.Context, link rawio.Link, out io.Writer) error {
 	dev, err := rdma.NewDevice(link, nil)
 	if err != nil {
 		return err
@@ -82,6 +82,7 @@ func serve(ctx context.Context, link rawio.Link) error {
 	if err != nil {
 		return err
 	}
+	fmt.Fprintln(out, "listening on port", rdma.DefaultPort)
 	for {
 		req, err := l.Accept(ctx)
 		if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"net/netip"
 	"os"
 
@@ -13,7 +14,9 @@ func Example() {
 	a, b, _ := mem.Pair(mem.Options{})
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	go func() { _ = serve(ctx, a) }()
+	ready, said := io.Pipe()
+	go func() { _ = serve(ctx, a, said) }()
+	_, _ = ready.Read(make([]byte, 100)) // it listens
 	dev, _ := rdma.NewDevice(b, nil)
 	defer dev.Close()
 	server := netip.AddrPortFrom(a.LocalAddrs()[0].Addr(), rdma.DefaultPort)

@@ -40,7 +40,7 @@ func run(ctx context.Context, listen bool, host string) error {
 		if err != nil {
 			return err
 		}
-		return serve(ctx, link)
+		return serve(ctx, link, os.Stdout)
 	}
 	peer, err := netip.ParseAddr(host)
 	if err != nil {
@@ -53,7 +53,7 @@ func run(ctx context.Context, listen bool, host string) error {
 	return call(ctx, link, netip.AddrPortFrom(peer, port), os.Stdout)
 }
 
-func serve(ctx context.Context, link rawio.Link) error {
+func serve(ctx context.Context, link rawio.Link, out io.Writer) error {
 	t, err := sctp.NewTransport(link, nil)
 	if err != nil {
 		return err
@@ -63,6 +63,7 @@ func serve(ctx context.Context, link rawio.Link) error {
 	if err != nil {
 		return err
 	}
+	fmt.Fprintln(out, "listening on port", port)
 	for {
 		c, err := l.Accept(ctx)
 		if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"net/netip"
 	"os"
 
@@ -12,7 +13,9 @@ func Example() {
 	a, b, _ := mem.Pair(mem.Options{})
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error)
-	go func() { served <- serve(ctx, a) }()
+	ready, said := io.Pipe()
+	go func() { served <- serve(ctx, a, said) }()
+	_, _ = ready.Read(make([]byte, 100)) // it listens
 	_ = call(ctx, b, netip.AddrPortFrom(a.LocalAddrs()[0].Addr(), port), os.Stdout)
 	stop()
 	<-served
