@@ -72,17 +72,8 @@ func (s *Sender) timeoutRACK(now rawio.Time) {
 		s.rackAt = min(next, now.Add(rackTick))
 	}
 	s.lose(now, lost)
-	s.settleTimers()
-}
-
-// settleTimers finds what is the first in flight to each path, when some of it has been marked.
-func (s *Sender) settleTimers() {
 	for _, p := range s.paths {
-		if p.flight == 0 {
-			p.t3, p.pto = rawio.Never, rawio.Never
-		} else {
-			s.findFirst(p)
-		}
+		s.settleTimers(p)
 	}
 }
 
@@ -125,7 +116,7 @@ func (s *Sender) timeoutPTO(p *Path) {
 	r.state |= fast
 	s.tail, s.urgent = tail{tsn: t, due: true, out: true}, true
 	s.stats.TailProbes++
-	s.settleTimers()
+	s.settleTimers(p)
 }
 
 // heardTail takes that the chunk of the probe is acknowledged. If that answers the probe and not what was sent before, and the peer has

@@ -27,8 +27,8 @@ func (s *Sender) StartBurst() {
 	s.acked = 0
 }
 
-// bursting reports whether Max.Burst lets a further packet to p go. But by the letter it has no say where packets are spread, nor over the
-// first ones of a path.
+// bursting reports whether Max.Burst lets a further packet to p go. Unless the letter is kept, it has no say where packets are spread, nor
+// over the first ones of a path.
 func (s *Sender) bursting(p *Path) bool {
 	return s.burst > 0 || s.cfg.MaxBurst == 0 || !s.cfg.Letter && (s.spreads(p) || p.est.srtt == 0)
 }

@@ -76,8 +76,13 @@ func (s *Sender) Refused(p *Path, t wire.TSN) {
 	if p.timing && p.timed == t {
 		p.timing = false
 	}
+	s.settleTimers(p)
+}
+
+// settleTimers finds what is the first in flight to p, when some of it has been marked.
+func (s *Sender) settleTimers(p *Path) {
 	if p.flight == 0 {
-		p.t3 = rawio.Never
+		p.t3, p.pto = rawio.Never, rawio.Never
 	} else {
 		s.findFirst(p)
 	}
