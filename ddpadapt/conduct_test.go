@@ -9,14 +9,16 @@ import (
 	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/internal/conduct"
 	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/internal/script"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// player plays what befalls stream 0 and tells what is seen of it.
+// player plays what befalls a stream and tells what is seen of it.
 type player struct {
 	*end
+	id   wire.StreamID
 	s    *Session // the last one that the user has heard of
 	u    *user
 	seen Stats
@@ -30,6 +32,14 @@ func (c *player) say(format string, args ...any) {
 // step is a message of the peer's, or a call.
 func (c *player) step(what string) {
 	var err error
+	if before, ahead, yes := strings.Cut(what, "+"); yes { // of the message whose turn it is
+		var n uint16
+		fmt.Sscan(ahead, &n)
+		if s := c.lookup(c.id); s != nil {
+			n += s.next
+		}
+		what = fmt.Sprint(before, n, strings.TrimLeft(ahead, "0123456789"))
+	}
 	verb, rest, _ := strings.Cut(what, " ")
 	if c.s == nil && strings.Contains("accept reject terminate abort send close", verb) {
 		return
@@ -43,7 +53,7 @@ func (c *player) step(what string) {
 			}
 		}
 		var s *Session
-		if s, err = open(0, 0, u.Stream, []byte("hi")); err == nil {
+		if s, err = open(0, int(c.id), u.Stream, []byte("hi")); err == nil {
 			c.s, c.u = s, u
 		}
 	case "accept":
@@ -75,29 +85,35 @@ func (c *player) step(what string) {
 		for _, p := range c.pull() {
 			c.say("%s", strings.Trim(fmt.Sprintf("%q", p.String()), `"`))
 		}
-	case "ack":
-		for _, p := range c.flight {
+	case "ack": // all, or so many
+		n := len(c.flight)
+		fmt.Sscan(rest, &n)
+		for _, p := range c.flight[:min(n, len(c.flight))] {
 			p.arrived = true
 		}
 		c.acks()
+	case "room": // in a DATA chunk
+		fmt.Sscan(rest, &c.a.payload)
 	case "down":
 		c.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: errors.New("down")})
 	case "restart":
 		c.a.life++
 		c.HandleEvent(0, assoc.Event{Kind: assoc.EventRestart})
 	case "pieces": // all of them 0
-		c.reassembled(&assoc.Received{PPID: PPIDControl, Unordered: true, Size: 4})
+		size := 4
+		fmt.Sscan(rest, &size)
+		c.reassembled(&assoc.Received{Stream: c.id, PPID: PPIDControl, Unordered: true, Size: size})
 	case "foreign":
-		c.verdict(c.inject(0, 99, wire.FlagU, []byte{0, 1, 0, 0}))
+		c.verdict(c.inject(c.id, 99, wire.FlagU, []byte{0, 1, 0, 0}))
 	case "long": // an Initiate with too much private data
 		_, b := encode("0 initiate " + strings.Repeat("x", MaxPrivateData+1))
-		c.verdict(c.inject(0, PPIDControl, wire.FlagU, b))
+		c.verdict(c.inject(c.id, PPIDControl, wire.FlagU, b))
 	case "ordered":
 		ppid, b := encode(rest)
-		c.verdict(c.inject(0, ppid, 0, b))
+		c.verdict(c.inject(c.id, ppid, 0, b))
 	default:
 		ppid, b := encode(what)
-		c.verdict(c.inject(0, ppid, wire.FlagU, b))
+		c.verdict(c.inject(c.id, ppid, wire.FlagU, b))
 	}
 	if err != nil {
 		c.say("%v", strings.TrimPrefix(err.Error(), "ddpadapt: "))
@@ -117,7 +133,7 @@ func (c *player) look() string {
 		if ev.Setup != nil {
 			about += fmt.Sprintf(" %+v", *ev.Setup)
 		}
-		if ev.Session != nil && ev.Session.Stream() != 0 || ev.Session != c.s && ev.Kind != EventInitiate {
+		if ev.Session != nil && ev.Session.Stream() != c.id || ev.Session != c.s && ev.Kind != EventInitiate {
 			about += " of another"
 		}
 		if errors.As(ev.Err, &se) {
@@ -174,6 +190,25 @@ func (c *player) look() string {
 // In each situation of a stream and for each thing that can happen then, testdata/conduct.txt has what comes of it.
 func TestConductIsAsWrittenDown(t *testing.T) {
 	conduct.Table(t, "testdata/conduct.txt", func(situation []string, step string) string { return answer(t, situation, step) })
+}
+
+// What chance has happen on three streams comes to what it came to, of which only a digest is.
+func TestConductByChanceIsAsItWas(t *testing.T) {
+	often := "hand,hand,hand,ack,ack,ack #,call,accept,send x,send y,+0 segment abc,+0 segment abc,+0 segment abc,+1 segment abc,+2 segment abc,+0 accept yes,0 initiate hi,0 initiate hi,"
+	words := strings.Split(strings.Repeat(often, 6)+"call enhanced,call enhanced,accept enhanced,accept enhanced,reject,terminate,terminate,terminate,terminate,abort,close,send "+strings.Repeat("x", 60)+",send "+strings.Repeat("y", 2000)+
+		",+# segment abc,+# segment abc,# segment abc,+0 reject no,+0 enhancedaccept abcdef,+0 enhancedreject abcd,0 enhancedinitiate abcdef,0 enhancedinitiate abcdef,+# accept,+0 initiate,# initiate,"+
+		"+0 terminate,+0 terminate,+# terminate,+0 unknown,foreign,long,ordered +0 segment abc,pieces #,room #,room 1200,restart", ",")
+	script.Told(t, "testdata/chance.txt", 120, func(seed int, told *strings.Builder) {
+		in := script.Script(script.Random(seed, 1000))
+		e := newEnd(t, newFake(), Config{Initiator: seed%2 == 0, MaxOutOfOrder: seed % 7, MaxEarly: 5 * (seed % 31), MaxPending: seed % 4})
+		players := []*player{{end: e}, {end: e, id: 1}, {end: e, id: 2}}
+		for len(in) > 0 {
+			c := players[in.Next()*in.Next()>>13%3]
+			line := in.Line(words, []int{0, 1, 2, 3, 7, 255, 1000, 32766, 65534})
+			c.step(line)
+			fmt.Fprintln(told, c.id, line, c.look(), e.Steps(), e.Held(), e.a.broken)
+		}
+	})
 }
 
 // answer tells what comes of a step in a situation: at once, when all that can leave has left and is acknowledged, and when the peer

@@ -103,10 +103,16 @@ func (s *Sender) auditQueue(held int) error {
 // Tell returns all that the Sender counts and has measured, for tests that compare it with what it was.
 func (s *Sender) Tell() string {
 	r, b := &s.ring, []byte(nil)
-	b = fmt.Append(b, s.stats, s.steps, s.Held(), r.base, r.next, s.flight, s.data, s.rwnd, s.Queued(), s.NextTimeout(),
-		s.recovery, s.burst, s.waits, s.credit, r.nmarked, r.ngapped, r.nowed)
+	b = fmt.Append(b, s.stats, s.steps, s.Held(), r.base, r.next, s.flight, s.data, s.rwnd, s.maxRwnd, s.Queued(), s.NextTimeout(),
+		s.recovery, s.urgent, s.burst, s.saved, s.acked, s.waits, s.fed, s.credit, s.probing, s.probeHeard, s.latest, s.ripeTo,
+		s.tail.due, s.tail.out, s.tail.tsn, s.later.on, r.nmarked, r.ngapped, r.nowed)
 	for _, p := range s.paths {
-		b = fmt.Append(b, " ", p.State, p.mtu, p.est, p.flight, p.cc.Window(), p.cc.Ssthresh(), p.t3, p.due, p.lastSent, p.holes)
+		b = fmt.Append(b, " ", p.State, p.mtu, p.est, p.flight, p.cc.Window(), p.cc.Ssthresh(), p.t3, p.pto, p.due, p.lastSent, p.awake,
+			p.holes, p.single, p.reduced, p.timing, p.timed, p.timedAt, p.latest)
+	}
+	for t := r.base; t != r.next; t++ {
+		c := r.rec(t)
+		b = append(b, c.state, c.misses, c.spare, c.path)
 	}
 	return string(b)
 }

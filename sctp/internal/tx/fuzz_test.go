@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math/bits"
 	"reflect"
 	"strings"
 	"testing"
@@ -29,6 +30,7 @@ type fuzzer struct {
 	sent    map[wire.TSN][]byte
 	dry     bool              // the Source has nothing more
 	got     map[wire.TSN]bool // by the peer, which loses some
+	trip    rawio.Time        // of a packet and its SACK, at least
 }
 
 // Next makes the fuzzer a Source.
@@ -79,7 +81,7 @@ func body(n, size int) []byte {
 
 // send transmits, and looks at each chunk: new ones go on where the last one ended, old ones are as they were.
 func (z *fuzzer) send() {
-	z.now += rawio.Time(time.Microsecond)
+	z.now += z.trip
 	for _, p := range z.transmit() {
 		for _, d := range chunks(z.t, p) {
 			z.chunk(d)
@@ -389,6 +391,8 @@ func play(t *testing.T, in []byte, told *strings.Builder) {
 	}
 	z.s.SetUpper(src, z)
 	z.s.SetECN(in[0]&0x20 != 0)
+	z.s.cfg.Letter = bits.OnesCount8(in[0])%2 == 0
+	z.trip = []rawio.Time{ms / 1000, ms / 3, 9 * ms, 60 * ms}[in[0]>>5&1+in[0]&2]
 	z.s.cfg.MaxBurst = int(in[0] >> 2 & 7)
 	z.s.SetPeer(1<<uint(10+in[0]>>3&3*4), 16)
 	for len(z.in) > 0 {

@@ -36,6 +36,7 @@ type lab struct {
 	now    rawio.Time
 	acked  []uint64 // tokens
 	token  uint64
+	turns  int              // that it had to transmit
 	single bool             // each packet is made by Poll and Fill
 	told   *strings.Builder // what happens, if it is to be told
 }
@@ -89,6 +90,9 @@ func chunks(t *testing.T, p rawio.Packet) (out []wire.Data) {
 // transmit sends what may be sent in one opportunity.
 func (l *lab) transmit() []rawio.Packet {
 	l.t.Helper()
+	if l.turns++; l.turns > 100_000 {
+		l.t.Fatalf("no end of it: %+v", l.s.stats)
+	}
 	l.b.Reset()
 	l.s.StartBurst()
 	for !l.b.Full() {
@@ -165,8 +169,12 @@ func (l *lab) sackFor(k wire.Sack) Result {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	for l.check(); l.s.More(); l.check() {
-		l.s.Continue()
+	l.check()
+	for parts := 0; l.s.More(); parts++ {
+		if l.s.Continue(); parts > maxOutstanding/atOnce {
+			l.t.Fatalf("a SACK is not through after %d parts", parts)
+		}
+		l.check()
 	}
 	return r
 }

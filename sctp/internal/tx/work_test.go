@@ -222,7 +222,7 @@ func TestLongestWorkAtOnce(t *testing.T) {
 			if steps := l.s.Steps() - begun; steps > tt.most || err != nil || !res.NewlyAcked && l.s.More() {
 				t.Errorf("%s: %d steps in part %d, %+v, %v", tt.name, steps, parts, res, err)
 			}
-			if l.check(); !l.s.More() {
+			if l.check(); !l.s.More() || parts > tt.parts {
 				break
 			}
 			if cum := l.s.CumTSN(); cum.Less(l.s.later.cum) {
