@@ -3,6 +3,7 @@ package sctp
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/race"
 )
 
@@ -31,10 +32,7 @@ func TestMessagesDoNotAllocate(t *testing.T) {
 					}
 				}
 				for octets := 4 * size; octets > 0; {
-					n, err := read(buf)
-					if err != nil {
-						t.Fatal(err)
-					}
+					n := must.Get(read(buf))(t)
 					octets -= n
 				}
 			}

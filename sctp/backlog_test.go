@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/race"
@@ -98,9 +99,7 @@ func TestNoPacketIsLeftBehindInTheBacklog(t *testing.T) {
 		for ended.Load() <= i {
 			runtime.Gosched()
 		}
-		if n := s.gate.waiting.Load(); n != 0 {
-			t.Fatalf("%d packets wait, and nobody comes", n)
-		}
+		must.Equal(t, "packets that wait for nobody", s.gate.waiting.Load(), 0)
 	}
 }
 
@@ -122,9 +121,7 @@ func TestWhoBringsAPacketHandlesItWhenTheOwnerHasLeft(t *testing.T) {
 	if <-owner {
 		s.Unlock()
 	}
-	if n := s.gate.waiting.Load(); n != 0 {
-		t.Errorf("%d packets wait, and nobody comes", n)
-	}
+	check.Equal(t, "packets that wait for nobody", s.gate.waiting.Load(), 0)
 }
 
 // answers is a link that notes the info of the HEARTBEAT ACKs sent.
@@ -164,9 +161,7 @@ func TestBacklogIsNotOvertaken(t *testing.T) {
 	s.Unlock()
 	link.mu.Lock()
 	defer link.mu.Unlock()
-	if want := []string{"first", "second"}; !slices.Equal(link.list, want) {
-		t.Errorf("answered in the order %q", link.list)
-	}
+	check.Slice(t, "order of the answers", link.list, []string{"first", "second"})
 }
 
 // Packets that have waited in the backlog give their buffers back.
@@ -186,9 +181,7 @@ func TestBacklogLeaksNoBuffers(t *testing.T) {
 	}
 	p.a.Close()
 	p.b.Close()
-	if n := p.links[0].Outstanding(); n != 0 {
-		t.Errorf("%d buffers are still held", n)
-	}
+	check.Equal(t, "buffers still held", p.links[0].Outstanding(), 0)
 }
 
 // picky is a link that refuses the first packet of one batch.
@@ -241,11 +234,9 @@ func TestBadChecksumIsNotAnsweredBesideOtherPackets(t *testing.T) {
 	// req 9260-6.8-3
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
 	defer la.Close()
-	b, err := NewTransport(lb, nil)
-	must.OK(t, err)
+	b := must.Get(NewTransport(lb, nil))(t)
 	defer b.Close()
-	l, err := b.Listen(7, nil)
-	must.OK(t, err)
+	l := must.Get(b.Listen(7, nil))(t)
 	defer l.Close()
 	from := func(port uint16) rawio.Packet {
 		pkt := wire.AppendInit(wire.AppendHeader(nil, port, 7, 0), wire.ChunkInit, wire.InitFields{Tag: 1, ARwnd: 1500, OutStreams: 1, InStreams: 1})

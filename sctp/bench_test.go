@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/pump"
 	"github.com/rddp-go/rddp/rawio"
 )
@@ -66,7 +67,5 @@ func benchMessages(b *testing.B, link string, mtu, size int) {
 			b.Fatal(err)
 		}
 	}
-	if err := <-done; err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, <-done)
 }

@@ -33,11 +33,9 @@ func TestMessagesOutliveTheAssociation(t *testing.T) {
 // An association that nobody has accepted ends with its Listener.
 func TestListenerCloseAbortsWhatNobodyAccepted(t *testing.T) {
 	p := newPair(t)
-	l, err := p.b.Listen(0, nil)
-	must.OK(t, err)
+	l := must.Get(p.b.Listen(0, nil))(t)
 	ctx := deadlineCtx(t)
-	c, err := p.a.Dial(ctx, netip.AddrPortFrom(p.bAddr, l.Port()), nil)
-	must.OK(t, err)
+	c := must.Get(p.a.Dial(ctx, netip.AddrPortFrom(p.bAddr, l.Port()), nil))(t)
 	until(t, "the COOKIE ECHO's arrival", func() bool { return len(l.ready) == 1 })
 	must.OK(t, l.Close())
 	select {

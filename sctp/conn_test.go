@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -51,16 +52,12 @@ func TestLongMessageIsReadInPieces(t *testing.T) {
 		n, info, err := s.ReadMsg(buf)
 		must.OK(t, err)
 		got = append(got, buf[:n]...)
-		if info.Size != len(want) {
-			t.Errorf("size %d, want %d in every piece", info.Size, len(want))
-		}
+		check.Equal(t, "size told with every piece", info.Size, len(want))
 		if !info.More {
 			break
 		}
 	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%d octets differ from the %d sent", len(got), len(want))
-	}
+	check.Slice(t, "octets received", got, want)
 }
 
 func TestWriteRefusals(t *testing.T) {
@@ -207,9 +204,7 @@ func TestStreamsAreConns(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range uint16(streams) {
 		in, out := s.Stream(i), c.Stream(i)
-		if c.Stream(i) != out {
-			t.Error("a second call gave another stream")
-		}
+		check.Equal(t, "the stream of a second call", c.Stream(i), out)
 		wg.Add(2)
 		go func() {
 			defer wg.Done()
@@ -256,8 +251,7 @@ func TestDialErrors(t *testing.T) {
 	if _, err := p.a.Dial(ctx, nobody, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("context ended: %v", err)
 	}
-	l, err := p.a.Listen(0, nil)
-	must.OK(t, err)
+	l := must.Get(p.a.Listen(0, nil))(t)
 	if _, err := l.Accept(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("Accept when the context has ended: %v", err)
 	}
@@ -273,8 +267,7 @@ func TestDialErrors(t *testing.T) {
 func TestAdaptationIsEnforced(t *testing.T) {
 	ddp, other := uint32(1), uint32(7)
 	p := newPair(t)
-	l, err := p.b.Listen(0, &Config{Config: assoc.Config{Adaptation: &ddp, RequireAdaptation: true}})
-	must.OK(t, err)
+	l := must.Get(p.b.Listen(0, &Config{Config: assoc.Config{Adaptation: &ddp, RequireAdaptation: true}}))(t)
 	to := netip.AddrPortFrom(p.bAddr, l.Port())
 	for _, mine := range []*uint32{nil, &other} {
 		if _, err := p.a.Dial(deadlineCtx(t), to, &Config{Config: assoc.Config{Adaptation: mine}}); err == nil {
@@ -284,9 +277,8 @@ func TestAdaptationIsEnforced(t *testing.T) {
 	if _, err := p.a.Dial(deadlineCtx(t), to, &Config{Config: assoc.Config{Adaptation: &ddp}}); err != nil {
 		t.Errorf("the right indication was refused: %v", err)
 	}
-	plain, err := p.b.Listen(0, nil)
-	must.OK(t, err)
-	_, err = p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, plain.Port()), &Config{Config: assoc.Config{Adaptation: &ddp, RequireAdaptation: true}})
+	plain := must.Get(p.b.Listen(0, nil))(t)
+	_, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, plain.Port()), &Config{Config: assoc.Config{Adaptation: &ddp, RequireAdaptation: true}})
 	var adaptation *assoc.AdaptationError
 	if !errors.As(err, &adaptation) || !adaptation.Absent || adaptation.Want != ddp {
 		t.Errorf("a peer without an indication: %v", err)
@@ -295,8 +287,7 @@ func TestAdaptationIsEnforced(t *testing.T) {
 
 func TestPortInUse(t *testing.T) {
 	p := newPair(t)
-	l, err := p.b.Listen(4000, nil)
-	must.OK(t, err)
+	l := must.Get(p.b.Listen(4000, nil))(t)
 	p.a.mu.Lock()
 	for range 65536 - 49152 { // whoever asks for any port gets a dynamic one, until there are none
 		if port, err := p.a.bind(0); err != nil || port < 49152 || p.a.ports[port] != 1 {
@@ -322,8 +313,7 @@ func TestPortInUse(t *testing.T) {
 // Nobody accepts: the associations beyond the backlog are aborted, not kept.
 func TestBacklogIsBounded(t *testing.T) {
 	p := newPair(t)
-	l, err := p.b.Listen(0, &Config{Backlog: 3})
-	must.OK(t, err)
+	l := must.Get(p.b.Listen(0, &Config{Backlog: 3}))(t)
 	alive := 0
 	for range 6 {
 		c, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), nil)
@@ -335,9 +325,7 @@ func TestBacklogIsBounded(t *testing.T) {
 			alive++
 		}
 	}
-	if alive != 3 {
-		t.Errorf("%d associations live with a backlog of 3", alive)
-	}
+	check.Equal(t, "associations that live with a backlog of 3", alive, 3)
 	if other := netip.MustParseAddr("10.9.9.9"); l.waiting.Full(other) || len(l.ready) != 3 || cap(l.ready) != 6 {
 		t.Error("they keep other hosts' out")
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/crowd"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
@@ -108,9 +109,7 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 			h.release()
 		}
 		crowd.Meet(rounds, turn, turn, turn)
-		if n := held.Load() - before; n != 0 {
-			t.Errorf("%d threads are held", n)
-		}
+		check.Equal(t, "threads held", held.Load()-before, 0)
 	})
 	t.Run("signals", func(t *testing.T) {
 		s, before := p.a.NewSignal(), wakes.Load()
@@ -153,12 +152,9 @@ func TestTransportMayBeUsedAtOnce(t *testing.T) {
 	watch(t, p.a)
 	watch(t, p.b)
 	brief := &Config{Events: 1, Config: assoc.Config{RTOInitial: 20 * time.Millisecond, RTOMin: time.Millisecond, RTOMax: 20 * time.Millisecond}}
-	l, err := p.b.Listen(7000, &Config{Backlog: 2})
-	must.OK(t, err)
-	a, err := p.a.OpenSocket(0, brief)
-	must.OK(t, err)
-	b, err := p.b.OpenSocket(7, brief)
-	must.OK(t, err)
+	l := must.Get(p.b.Listen(7000, &Config{Backlog: 2}))(t)
+	a := must.Get(p.a.OpenSocket(0, brief))(t)
+	b := must.Get(p.b.OpenSocket(7, brief))(t)
 	ctx := deadlineCtx(t)
 	var readers sync.WaitGroup
 	for _, s := range []*Socket{a, b, b} {

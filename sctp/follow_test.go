@@ -3,6 +3,8 @@ package sctp
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -44,9 +46,7 @@ func TestPacketsThatFollowEachOtherAreHandledTogether(t *testing.T) {
 			return n
 		})
 		r.follow(tt.n)
-		if polls != tt.polls {
-			t.Errorf("%s: polled %d times, not %d", tt.name, polls, tt.polls)
-		}
+		check.Equal(t, tt.name+": polls", polls, tt.polls)
 	}
 }
 
@@ -62,11 +62,7 @@ func TestTrainIsOfPacketsThatFollowCloselyOnly(t *testing.T) {
 	}
 	later := link.a.now().Add(1 << 40) // no gap, however slow this machine is
 	for i := range rxTrain {
-		if n := one(later); n != i+1 {
-			t.Fatalf("%d packets are a train of %d", i+1, n)
-		}
+		must.Equal(t, "packets of a train", one(later), i+1)
 	}
-	if n := one(link.a.now().Add(-rxGap - 1)); n != 1 {
-		t.Errorf("after a gap the train has %d packets", n)
-	}
+	check.Equal(t, "packets of the train after a gap", one(link.a.now().Add(-rxGap-1)), 1)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
@@ -116,9 +117,7 @@ func TestBulkDoesNotHoldACallCaptive(t *testing.T) {
 			close(returned)
 		}()
 		synctest.Wait()
-		if link.left != 0 {
-			t.Errorf("%d batches fewer than there were to send", link.left)
-		}
+		check.Equal(t, "batches fewer than there were to send", link.left, 0)
 		select {
 		case <-returned:
 		default:

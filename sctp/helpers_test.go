@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/mempair"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 )
@@ -46,18 +47,11 @@ func joinPair(t testing.TB, la, lb *mem.Link, a, b rawio.Link) *pair {
 // connect sets up one association.
 func (p *pair) connect(t testing.TB, client, server *Config) (c, s *Conn) {
 	t.Helper()
-	l, err := p.b.Listen(0, server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(p.b.Listen(0, server))(t)
 	t.Cleanup(func() { l.Close() })
 	ctx := deadlineCtx(t)
-	if c, err = p.a.Dial(ctx, netip.AddrPortFrom(p.bAddr, l.Port()), client); err != nil {
-		t.Fatal(err)
-	}
-	if s, err = l.Accept(ctx); err != nil {
-		t.Fatal(err)
-	}
+	c = must.Get(p.a.Dial(ctx, netip.AddrPortFrom(p.bAddr, l.Port()), client))(t)
+	s = must.Get(l.Accept(ctx))(t)
 	t.Cleanup(func() { // what a test leaves unread is given back
 		c.Abort("")
 		s.Abort("")

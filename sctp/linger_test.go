@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -115,12 +116,8 @@ func TestShutdownAckIsAnsweredAfterTheEnd(t *testing.T) {
 	c, s := p.connect(t, short(200*time.Millisecond), short(20*time.Millisecond))
 	must.OK(t, c.Close())
 	<-s.Done()
-	if err := s.Err(); err != assoc.ErrShutdown {
-		t.Errorf("the peer ended with %v, want %v", err, assoc.ErrShutdown)
-	}
-	if d.lost != 1 {
-		t.Errorf("%d packets were lost, want 1", d.lost)
-	}
+	check.Equal(t, "the peer's end", s.Err(), assoc.ErrShutdown)
+	check.Equal(t, "packets lost", d.lost, 1)
 }
 
 // The same, and the peer's T2-shutdown, which has backed off, is many times the RTO that our end has measured.
@@ -132,9 +129,7 @@ func TestShutdownAckThatComesLateIsAnswered(t *testing.T) {
 	c, s := p.connect(t, cfg, short(cfg.RTOMax))
 	must.OK(t, c.Close())
 	<-s.Done()
-	if err := s.Err(); err != assoc.ErrShutdown {
-		t.Errorf("the peer ended with %v, want %v", err, assoc.ErrShutdown)
-	}
+	check.Equal(t, "the peer's end", s.Err(), assoc.ErrShutdown)
 }
 
 // The ABORT is lost: the peer's DATA is answered by another.
@@ -150,9 +145,7 @@ func TestDataIsAnsweredAfterAnAbort(t *testing.T) {
 	if err := s.Err(); !errors.As(err, &abort) {
 		t.Errorf("the peer ended with %v, want an ABORT", err)
 	}
-	if d.lost != 1 {
-		t.Errorf("%d packets were lost, want 1", d.lost)
-	}
+	check.Equal(t, "packets lost", d.lost, 1)
 }
 
 // A port that lingers is nobody's: this Transport may use it at once, and in the end it is given back.
@@ -165,9 +158,7 @@ func TestPortLingersForAWhile(t *testing.T) {
 		must.OK(t, c.Close())
 		<-s.Done()
 	}
-	if port := <-d.unbound; port != 5000 {
-		t.Errorf("port %d was given back", port)
-	}
+	check.Equal(t, "port that was given back", <-d.unbound, 5000)
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
 	if len(p.a.lingering) != 0 || len(p.a.ports) != 0 || len(d.unbound) != 0 {
@@ -200,11 +191,8 @@ func TestListenOnALingeringPort(t *testing.T) {
 	cfg.LocalPort = 5000
 	c, _ := p.connect(t, cfg, nil)
 	must.OK(t, c.Close())
-	if len(p.a.lingering) != 1 {
-		t.Fatalf("%d ports linger, want 1", len(p.a.lingering))
-	}
-	l, err := p.a.Listen(5000, nil)
-	must.OK(t, err)
+	must.Equal(t, "lingering ports", len(p.a.lingering), 1)
+	l := must.Get(p.a.Listen(5000, nil))(t)
 	if _, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 1), cfg); !errors.Is(err, rawio.ErrPortInUse) {
 		t.Errorf("dial from a port that listens: %v", err)
 	}
@@ -228,24 +216,17 @@ func TestFewPortsLinger(t *testing.T) {
 		}
 	}
 	p.a.Close()
-	if len(p.a.lingering) != 0 {
-		t.Errorf("%d linger after Close", len(p.a.lingering))
-	}
+	check.Equal(t, "lingering ports after Close", len(p.a.lingering), 0)
 }
 
 // A port that was listened on does not linger: it is free as soon as neither a Listener nor an association has it.
 func TestPortOfAListenerDoesNotLinger(t *testing.T) {
 	p, d := behindDoor(t, nothing)
-	l, err := p.a.Listen(5000, short(time.Minute))
-	must.OK(t, err)
-	c, err := p.b.Dial(deadlineCtx(t), netip.AddrPortFrom(d.Link.(rawio.Addresser).LocalAddrs()[0].Addr(), 5000), nil)
-	must.OK(t, err)
-	s, err := l.Accept(deadlineCtx(t))
-	must.OK(t, err)
+	l := must.Get(p.a.Listen(5000, short(time.Minute)))(t)
+	c := must.Get(p.b.Dial(deadlineCtx(t), netip.AddrPortFrom(d.Link.(rawio.Addresser).LocalAddrs()[0].Addr(), 5000), nil))(t)
+	s := must.Get(l.Accept(deadlineCtx(t)))(t)
 	l.Close()
-	if len(d.unbound) != 0 {
-		t.Error("the port is given back while an association has it")
-	}
+	check.Equal(t, "ports given back while an association has them", len(d.unbound), 0)
 	must.OK(t, c.Close())
 	<-s.Done()
 	p.a.mu.Lock()

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/race"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -329,9 +330,7 @@ func TestGreediestGoes(t *testing.T) {
 		t.Fatal("it does not go")
 	}
 	until(t, "a line about it", func() bool { return log.next(limitMemory) })
-	if n := b.Stats().MemoryAborted; n != 1 {
-		t.Errorf("%d go, want one", n)
-	}
+	check.Equal(t, "associations that go", b.Stats().MemoryAborted, 1)
 	var short *assoc.MemoryError
 	if _, _, err := greedy.c.ReadMsg(make([]byte, 1<<16)); !errors.As(err, &short) || short.Held <= short.Share || !errors.Is(err, syscall.ENOMEM) {
 		t.Errorf("its reader gets %v", err)

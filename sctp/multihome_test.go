@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -53,13 +54,10 @@ func newHomes(t *testing.T) (p *pair, local, remote []netip.Addr, out *[2]atomic
 		return out
 	}
 	la, lb := mempair.New(t, mem.Options{MTU: 1500, A: addr("10.1.0.1:0", "10.2.0.1:0"), B: addr("10.1.0.2:0", "10.2.0.2:0")})
-	var err error
 	out = new([2]atomic.Bool)
 	p = &pair{bAddr: lb.LocalAddrs()[0].Addr()}
-	p.a, err = NewTransport(plug{la, out}, nil)
-	must.OK(t, err)
-	p.b, err = NewTransport(plug{lb, out}, nil)
-	must.OK(t, err)
+	p.a = must.Get(NewTransport(plug{la, out}, nil))(t)
+	p.b = must.Get(NewTransport(plug{lb, out}, nil))(t)
 	t.Cleanup(func() {
 		p.a.Close()
 		p.b.Close()
@@ -238,9 +236,7 @@ func TestEventsAreBounded(t *testing.T) {
 	}
 	told := func(want int, kind EventKind) {
 		t.Helper()
-		if ev := expect(t, c, kind); ev.Lost != want {
-			t.Errorf("%d events lost, want %d", ev.Lost, want)
-		}
+		check.Equal(t, "events lost", expect(t, c, kind).Lost, want)
 	}
 	cause(10)
 	told(0, EventSenderDry)
@@ -367,8 +363,7 @@ func newReborn(t *testing.T) (clients [2]*Transport, b *Transport, server *rebor
 		server.Link, server.lives[i] = lb, lb
 	}
 	go server.run()
-	b, err := NewTransport(server, nil)
-	must.OK(t, err)
+	b = must.Get(NewTransport(server, nil))(t)
 	t.Cleanup(func() { b.Close() })
 	return clients, b, server
 }
@@ -379,14 +374,12 @@ func TestSendBufferAfterARestart(t *testing.T) {
 	clients, b, server := newReborn(t)
 	cfg := quick(nil)
 	cfg.SendBuffer, cfg.Events = 8000, 16
-	l, err := b.Listen(7, cfg)
-	must.OK(t, err)
+	l := must.Get(b.Listen(7, cfg))(t)
 	ctx := deadlineCtx(t)
 	to := netip.AddrPortFrom(server.LocalAddrs()[0].Addr(), 7)
 	client := &Config{LocalPort: 5555}
 	must.Do(clients[0].Dial(ctx, to, client))(t)
-	s, err := l.Accept(ctx)
-	must.OK(t, err)
+	s := must.Get(l.Accept(ctx))(t)
 	expect(t, s, EventUp)
 	server.life.Store(dead) // the host crashes: nobody acknowledges these
 	message := func(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 1000) }
@@ -394,8 +387,7 @@ func TestSendBufferAfterARestart(t *testing.T) {
 		must.Do(s.WriteMsg(message(i), SendInfo{}))(t)
 	}
 	server.life.Store(1)
-	c, err := clients[1].Dial(ctx, to, client)
-	must.OK(t, err)
+	c := must.Get(clients[1].Dial(ctx, to, client))(t)
 	for i := range 8 {
 		if ev := await(t, s, EventSendFailed, netip.Addr{}); !bytes.Equal(ev.Message, message(i)) || ev.Kind != EventSendFailed { // req 9260-5.2.4-7
 			t.Fatalf("message %d: % x", i, ev.Message[:4])

@@ -82,8 +82,7 @@ func TestMessageThatIsCutOff(t *testing.T) {
 		{"by a restart of the peer", true, func(t *testing.T, a *Transport, c *Conn, to netip.AddrPort) {
 			c.Abort("the peer does not hear of it")
 			<-c.Done()
-			c, err := a.Dial(deadlineCtx(t), to, fixed)
-			must.OK(t, err)
+			c = must.Get(a.Dial(deadlineCtx(t), to, fixed))(t)
 			must.Do(c.WriteMsg([]byte("again"), SendInfo{}))(t)
 		}, func(err error) bool { return err == nil }},
 		{"by the end of the association", false, func(t *testing.T, _ *Transport, c *Conn, _ netip.AddrPort) {
@@ -121,11 +120,9 @@ func TestMessageThatIsCutOff(t *testing.T) {
 		})
 		t.Run(tt.name+", for a Socket", func(t *testing.T) {
 			a, b, links := apiPair(t)
-			server, err := b.OpenSocket(0, small)
-			must.OK(t, err)
+			server := must.Get(b.OpenSocket(0, small))(t)
 			to := netip.AddrPortFrom(addrsB[0].Addr(), server.Port())
-			c, err := a.Dial(deadlineCtx(t), to, fixed)
-			must.OK(t, err)
+			c := must.Get(a.Dial(deadlineCtx(t), to, fixed))(t)
 			begin(t, c)
 			buf := make([]byte, 100_000)
 			_, from, info, err := server.ReadMsg(buf)

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio/mem"
@@ -24,15 +25,11 @@ func TestEncapsulationPortIsThatOfTheLink(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			la, lb := mempair.New(t, mem.Options{MTU: 1500, A: tt.addrs[:1], B: tt.addrs[1:]})
-			a, err := NewTransport(la, nil)
-			must.OK(t, err)
+			a := must.Get(NewTransport(la, nil))(t)
 			defer a.Close()
 			defer lb.Close()
-			c, err := a.connect(netip.AddrPortFrom(tt.addrs[1].Addr(), 5000), &Config{EncapPort: tt.port})
-			must.OK(t, err)
-			if got := c.Paths()[0].Remote.Port(); got != tt.want {
-				t.Errorf("port %d, want %d", got, tt.want)
-			}
+			c := must.Get(a.connect(netip.AddrPortFrom(tt.addrs[1].Addr(), 5000), &Config{EncapPort: tt.port}))(t)
+			check.Equal(t, "port", c.Paths()[0].Remote.Port(), tt.want)
 		})
 	}
 }

@@ -75,10 +75,8 @@ func TestPathMTUOverRealLinks(t *testing.T) {
 			cfg := &sctp.Config{Events: 64, Config: assoc.Config{RTOInitial: 200 * time.Millisecond, RTOMin: 200 * time.Millisecond}}
 			var l *sctp.Listener
 			nsB.Do(func() (err error) { l, err = b.Listen(7, nil); return err })
-			c, err := a.Dial(ctx, netip.AddrPortFrom(pb.Addr(), 7), cfg)
-			must.OK(t, err)
-			s, err := l.Accept(ctx)
-			must.OK(t, err)
+			c := must.Get(a.Dial(ctx, netip.AddrPortFrom(pb.Addr(), 7), cfg))(t)
+			s := must.Get(l.Accept(ctx))(t)
 			until := func(mtu int) {
 				t.Helper()
 				for c.Paths()[0].MTU != mtu-row.head {

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -109,9 +110,7 @@ func TestOneSackForWhatComesMeanwhile(t *testing.T) {
 			}
 			close(s.hold)
 			until(t, "the SACKs", func() bool { return c.Stats().Unacked == 0 })
-			if n := d.Stats().SacksOut - before; n != tt.sacks {
-				t.Errorf("%d SACKs for eight packets, want %d", n, tt.sacks)
-			}
+			check.Equal(t, "SACKs for eight packets", d.Stats().SacksOut-before, tt.sacks)
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -48,12 +49,9 @@ var (
 func apiPair(t *testing.T) (a, b *Transport, links [2]*mute) {
 	t.Helper()
 	la, lb := mempair.New(t, mem.Options{MTU: 1500, A: addrsA, B: addrsB})
-	var err error
 	links = [2]*mute{{Link: la}, {Link: lb}}
-	a, err = NewTransport(links[0], nil)
-	must.OK(t, err)
-	b, err = NewTransport(links[1], nil)
-	must.OK(t, err)
+	a = must.Get(NewTransport(links[0], nil))(t)
+	b = must.Get(NewTransport(links[1], nil))(t)
 	t.Cleanup(func() {
 		a.Close()
 		b.Close()
@@ -64,12 +62,9 @@ func apiPair(t *testing.T) (a, b *Transport, links [2]*mute) {
 // associate dials from a to a listener on b.
 func associate(t *testing.T, a, b *Transport, client, server *Config) (c, s *Conn) {
 	t.Helper()
-	l, err := b.Listen(0, server)
-	must.OK(t, err)
-	c, err = a.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsB[0].Addr(), l.Port()), client)
-	must.OK(t, err)
-	s, err = l.Accept(deadlineCtx(t))
-	must.OK(t, err)
+	l := must.Get(b.Listen(0, server))(t)
+	c = must.Get(a.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsB[0].Addr(), l.Port()), client))(t)
+	s = must.Get(l.Accept(deadlineCtx(t)))(t)
 	return c, s
 }
 
@@ -125,9 +120,7 @@ func TestAssociatePrimitive(t *testing.T) {
 			has[i] = has[i] || p.Remote.Addr() == addrsB[i].Addr()
 		}
 	}
-	if has != [2]bool{true, true} {
-		t.Errorf("paths %+v, want one to each address given", c.Paths())
-	}
+	check.Equal(t, "paths to each address given", has, [2]bool{true, true})
 	if _, err := a.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsB[0].Addr(), 9), nil); err == nil {
 		t.Error("an association with nobody")
 	}
@@ -188,9 +181,7 @@ func TestParametersAndHeartbeatPrimitives(t *testing.T) {
 	if err := c.SetHeartbeat(peer, time.Millisecond); err != nil {
 		t.Error(err)
 	}
-	if ev := next(t, c, EventPathDown); ev.Path != peer {
-		t.Errorf("%v is down", ev.Path)
-	}
+	check.Equal(t, "which path is down", next(t, c, EventPathDown).Path, peer)
 	stranger := netip.MustParseAddr("192.0.2.9")
 	for i, err := range []error{c.RequestHeartbeat(stranger), c.SetHeartbeat(stranger, time.Second), c.SetPrimary(stranger)} {
 		if !errors.Is(err, assoc.ErrNoPath) {
@@ -217,9 +208,7 @@ func TestNotifications(t *testing.T) {
 			arrived <- string(buf[:n])
 		}()
 		must.Do(c.WriteMsg([]byte("hello"), SendInfo{}))(t)
-		if got := <-arrived; got != "hello" {
-			t.Errorf("%q arrived", got)
-		}
+		check.Equal(t, "what arrived", <-arrived, "hello")
 		c.Close()
 		next(t, s, EventPeerShutdown)
 		for _, x := range []*Conn{c, s} {
@@ -257,11 +246,8 @@ func TestNotifications(t *testing.T) {
 		c.Abort("the peer does not hear of it")
 		<-c.Done()
 		to := netip.AddrPortFrom(addrsB[0].Addr(), uint16(s.LocalAddr().(Addr).Port()))
-		c, err := a.Dial(deadlineCtx(t), to, cfg)
-		must.OK(t, err)
-		if ev := next(t, s, EventRestart); ev.Path != addrsA[0].Addr() {
-			t.Errorf("restart by %v", ev.Path)
-		}
+		c = must.Get(a.Dial(deadlineCtx(t), to, cfg))(t)
+		check.Equal(t, "who restarted", next(t, s, EventRestart).Path, addrsA[0].Addr())
 		core, _ := s.Lock()
 		tag := core.LocalTag()
 		s.Unlock()

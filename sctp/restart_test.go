@@ -11,16 +11,14 @@ import (
 // A peer that has restarted is known by its new tag, also from an address that it has not named.
 func TestRestartedPeerIsFoundByItsNewTag(t *testing.T) {
 	clients, b, server := newReborn(t)
-	l, err := b.Listen(7, nil)
-	must.OK(t, err)
+	l := must.Get(b.Listen(7, nil))(t)
 	ctx := deadlineCtx(t)
 	dial := func(i int) {
 		t.Helper()
 		must.Do(clients[i].Dial(ctx, netip.AddrPortFrom(server.LocalAddrs()[0].Addr(), 7), &Config{LocalPort: 5555}))(t)
 	}
 	dial(0)
-	s, err := l.Accept(context.Background())
-	must.OK(t, err)
+	s := must.Get(l.Accept(context.Background()))(t)
 	found := func() bool {
 		p := heartbeat(s, "x")
 		p.Remote = netip.MustParseAddrPort("10.9.9.9:0")

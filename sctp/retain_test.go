@@ -33,16 +33,12 @@ func (d *deaf) Close() error {
 // that their users hang on them, until as many packets come at once again.
 func TestReceiverKeepsNoAssociation(t *testing.T) {
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
-	var err error
 	p := &pair{bAddr: lb.LocalAddrs()[0].Addr()}
-	p.a, err = NewTransport(la, nil)
-	must.OK(t, err)
+	p.a = must.Get(NewTransport(la, nil))(t)
 	defer p.a.Close()
-	p.b, err = NewTransport(&deaf{lb, make(chan struct{})}, nil)
-	must.OK(t, err)
+	p.b = must.Get(NewTransport(&deaf{lb, make(chan struct{})}, nil))(t)
 	defer p.b.Close()
-	l, err := p.b.Listen(5000, nil)
-	must.OK(t, err)
+	l := must.Get(p.b.Listen(5000, nil))(t)
 	dialed := make(chan error)
 	go func() {
 		_, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 5000), nil)
@@ -50,8 +46,7 @@ func TestReceiverKeepsNoAssociation(t *testing.T) {
 	}()
 	r := receiver{t: p.b, pkts: make([]rawio.Packet, rxBatch)}
 	for len(l.ready) == 0 { // INIT, then COOKIE ECHO
-		n, err := lb.ReadBatch(r.pkts)
-		must.OK(t, err)
+		n := must.Get(lb.ReadBatch(r.pkts))(t)
 		r.handle(n)
 		r.done()
 		if r.last != nil || r.conns != [rxBatch]*Conn{} {

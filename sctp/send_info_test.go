@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
@@ -145,9 +146,7 @@ func TestWhatSendInfoPutsOnTheWire(t *testing.T) {
 		}
 		next(t, c, EventSenderDry)
 		link.mu.Lock()
-		if len(link.data) != len(tt.flags) {
-			t.Errorf("%s: %d chunks", tt.name, len(link.data))
-		}
+		check.Equal(t, tt.name+": chunks", len(link.data), len(tt.flags))
 		for k, d := range link.data { // req 9260-11.1-4
 			if d.Stream() != tt.stream || d.PPID() != tt.ppid || d.Flags() != tt.flags[k] {
 				t.Errorf("%s: chunk %d on stream %d with PPID %#x and flags %#x, want %#x", tt.name, k, d.Stream(), d.PPID(), d.Flags(), tt.flags[k])

@@ -16,16 +16,13 @@ func TestTransportOverShards(t *testing.T) {
 	const clients, each, messages = 6, 2, 40
 	loopback := netip.MustParseAddr("127.0.0.1")
 	open := func(shards int) (*Transport, *udp.Link) {
-		link, err := udp.Open(udp.Config{Local: loopback, Port: udp.AnyPort, Shards: shards})
-		must.OK(t, err)
-		tr, err := NewTransport(link, nil)
-		must.OK(t, err)
+		link := must.Get(udp.Open(udp.Config{Local: loopback, Port: udp.AnyPort, Shards: shards}))(t)
+		tr := must.Get(NewTransport(link, nil))(t)
 		t.Cleanup(func() { tr.Close() })
 		return tr, link
 	}
 	server, link := open(3)
-	l, err := server.Listen(5000, nil)
-	must.OK(t, err)
+	l := must.Get(server.Listen(5000, nil))(t)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() {

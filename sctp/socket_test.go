@@ -1,7 +1,6 @@
 package sctp
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -11,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 )
@@ -19,11 +19,8 @@ import (
 func sockets(t *testing.T) (a, b *Socket, addr netip.AddrPort) {
 	t.Helper()
 	p := newPair(t)
-	var err error
-	a, err = p.a.OpenSocket(0, nil)
-	must.OK(t, err)
-	b, err = p.b.OpenSocket(7, nil)
-	must.OK(t, err)
+	a = must.Get(p.a.OpenSocket(0, nil))(t)
+	b = must.Get(p.b.OpenSocket(7, nil))(t)
 	return a, b, netip.AddrPortFrom(p.bAddr, 7)
 }
 
@@ -41,9 +38,7 @@ func TestSocketSetsAssociationsUpByItself(t *testing.T) {
 		if n, from, _, err = a.ReadMsg(buf); err != nil || string(buf[:n]) != "answer" {
 			t.Fatalf("%q, %v", buf[:n], err)
 		}
-		if got := from.RemoteAddr().(Addr).AddrPort; got != addr {
-			t.Errorf("answer from %v, want %v", got, addr)
-		}
+		check.Equal(t, "answer from", from.RemoteAddr().(Addr).AddrPort, addr)
 	}
 	if len(a.conns) != 1 || len(b.conns) != 1 {
 		t.Errorf("%d and %d associations, want one", len(a.conns), len(b.conns))
@@ -52,12 +47,10 @@ func TestSocketSetsAssociationsUpByItself(t *testing.T) {
 
 func TestSocketServesManyPeers(t *testing.T) {
 	p := newPair(t)
-	server, err := p.b.OpenSocket(7, nil)
-	must.OK(t, err)
+	server := must.Get(p.b.OpenSocket(7, nil))(t)
 	const peers, each = 10, 50
 	for i := range peers {
-		s, err := p.a.OpenSocket(0, nil)
-		must.OK(t, err)
+		s := must.Get(p.a.OpenSocket(0, nil))(t)
 		go func() {
 			for j := range each {
 				if _, err := s.WriteMsg(fmt.Appendf(nil, "%d %d", i, j), netip.AddrPortFrom(p.bAddr, 7), SendInfo{}); err != nil {
@@ -90,9 +83,7 @@ func TestSocketReadsLongMessagesInPieces(t *testing.T) {
 		must.OK(t, err)
 		got, more = append(got, buf[:n]...), info.More
 	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%d octets differ from the %d sent", len(got), len(want))
-	}
+	check.Slice(t, "octets received", got, want)
 }
 
 // Both sides write first at the same moment: the INITs collide and one association comes of it.
@@ -166,8 +157,7 @@ func TestSocketErrors(t *testing.T) {
 		t.Errorf("nobody there: %d octets, %v", n, err)
 	}
 	must.Do(a.WriteMsg([]byte("unread"), addr, SendInfo{}))(t)
-	c, err := a.Conn(addr)
-	must.OK(t, err)
+	c := must.Get(a.Conn(addr))(t)
 	must.OK(t, c.probe())
 	if err := b.Close(); err != nil { // with a message unread
 		t.Errorf("close: %v", err)

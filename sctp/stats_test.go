@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/count"
 	"github.com/rddp-go/rddp/internal/fair"
 	"github.com/rddp-go/rddp/internal/invariant"
@@ -91,8 +92,7 @@ func TestEveryCounterCounts(t *testing.T) {
 		"TxFailed": func(t *testing.T) *Transport {
 			l, other := mempair.New(t, mem.Options{})
 			t.Cleanup(func() { other.Close() })
-			tr, err := NewTransport(refusing{l}, nil)
-			must.OK(t, err)
+			tr := must.Get(NewTransport(refusing{l}, nil))(t)
 			t.Cleanup(func() { tr.Close() })
 			return fails(t, tr, netip.MustParseAddrPort("10.0.0.2:5000"), brief)
 		},
@@ -106,8 +106,7 @@ func TestEveryCounterCounts(t *testing.T) {
 		},
 		"AcceptRefused": func(t *testing.T) *Transport {
 			p := newPair(t)
-			l, err := p.b.Listen(0, &Config{Backlog: 1})
-			must.OK(t, err)
+			l := must.Get(p.b.Listen(0, &Config{Backlog: 1}))(t)
 			defer l.Close()
 			for i := range 2 {
 				c, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), nil)
@@ -158,15 +157,13 @@ func TestEveryCounterCounts(t *testing.T) {
 		"EndTimeout": func(t *testing.T) *Transport {
 			l, other := mempair.New(t, mem.Options{})
 			t.Cleanup(func() { other.Close() })
-			tr, err := NewTransport(l, nil)
-			must.OK(t, err)
+			tr := must.Get(NewTransport(l, nil))(t)
 			t.Cleanup(func() { tr.Close() })
 			return fails(t, tr, netip.MustParseAddrPort("10.0.0.2:5000"), brief)
 		},
 		"EndRefused": func(t *testing.T) *Transport {
 			p := newPair(t)
-			l, err := p.b.Listen(0, nil)
-			must.OK(t, err)
+			l := must.Get(p.b.Listen(0, nil))(t)
 			want := uint32(1)
 			return fails(t, p.a, netip.AddrPortFrom(p.bAddr, l.Port()), &Config{Config: assoc.Config{Adaptation: &want, RequireAdaptation: true}})
 		},
@@ -252,14 +249,10 @@ func TestTotalsOutliveAssociations(t *testing.T) {
 		}
 	}
 	send(c, s)
-	if n := p.b.Totals().DataOctetsIn; n != 100 {
-		t.Errorf("%d octets while it lives", n)
-	}
+	check.Equal(t, "octets while it lives", p.b.Totals().DataOctetsIn, 100)
 	must.OK(t, c.Close())
 	<-s.Done()
-	if n := p.b.Totals().DataOctetsIn; n != 100 {
-		t.Errorf("%d octets after its end", n)
-	}
+	check.Equal(t, "octets after its end", p.b.Totals().DataOctetsIn, 100)
 	c, s = p.connect(t, nil, nil)
 	send(c, s)
 	if n, m := p.b.Totals().DataOctetsIn, p.b.Associations(); n != 200 || m != 1 {
@@ -270,14 +263,11 @@ func TestTotalsOutliveAssociations(t *testing.T) {
 // The limits of a TransportConfig reach the endpoint, with their defaults.
 func TestTransportLimits(t *testing.T) {
 	la, lb := mempair.New(t, mem.Options{})
-	a, err := NewTransport(la, nil)
-	must.OK(t, err)
+	a := must.Get(NewTransport(la, nil))(t)
 	defer a.Close()
 	var log bytes.Buffer
-	b, err := NewTransport(lb, &TransportConfig{MaxPerSource: 1, MaxAnswers: 5, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	must.OK(t, err)
-	l, err := b.Listen(5000, nil)
-	must.OK(t, err)
+	b := must.Get(NewTransport(lb, &TransportConfig{MaxPerSource: 1, MaxAnswers: 5, Logger: slog.New(slog.NewTextHandler(&log, nil))}))(t)
+	l := must.Get(b.Listen(5000, nil))(t)
 	to := netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), l.Port())
 	must.Do(a.Dial(deadlineCtx(t), to, nil))(t)
 	var aborted *assoc.AbortError
@@ -307,20 +297,15 @@ func TestTransportLimits(t *testing.T) {
 // The Logger has a line for what happens to associations and paths, and none for a packet.
 func TestJournalHasALineForEachEventAndNoneForAPacket(t *testing.T) {
 	la, lb := mempair.New(t, mem.Options{})
-	a, err := NewTransport(la, nil)
-	must.OK(t, err)
+	a := must.Get(NewTransport(la, nil))(t)
 	defer a.Close()
 	var log bytes.Buffer
-	b, err := NewTransport(lb, &TransportConfig{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	must.OK(t, err)
-	l, err := b.Listen(5000, nil)
-	must.OK(t, err)
+	b := must.Get(NewTransport(lb, &TransportConfig{Logger: slog.New(slog.NewTextHandler(&log, nil))}))(t)
+	l := must.Get(b.Listen(5000, nil))(t)
 	connect := func() (c, s *Conn) {
 		t.Helper()
-		c, err := a.Dial(deadlineCtx(t), netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), 5000), nil)
-		must.OK(t, err)
-		s, err = l.Accept(deadlineCtx(t))
-		must.OK(t, err)
+		c = must.Get(a.Dial(deadlineCtx(t), netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), 5000), nil))(t)
+		s = must.Get(l.Accept(deadlineCtx(t)))(t)
 		return c, s
 	}
 	c, s := connect()
@@ -376,9 +361,7 @@ func TestJournalIsLimited(t *testing.T) {
 	for i := range 3 {
 		j.reached(limitAssocs, uint64(i))
 	}
-	if n := strings.Count(log.String(), "MaxAssocs"); n != 1 {
-		t.Errorf("%d lines about one limit", n)
-	}
+	check.Equal(t, "lines about one limit", strings.Count(log.String(), "MaxAssocs"), 1)
 	(*journal)(nil).write(slog.LevelInfo, netip.Addr{}, "nothing")
 	(*journal)(nil).reached(limitAssocs, 1)
 }

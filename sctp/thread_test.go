@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -34,9 +35,7 @@ func TestThreadsAreBounded(t *testing.T) {
 				all[i].release()
 				all[i].release()
 			}
-			if n := held.Load(); n != before {
-				t.Errorf("%d hold their threads, %d before", n, before)
-			}
+			check.Equal(t, "threads held", held.Load(), before)
 		}
 	}()
 	<-done
@@ -87,9 +86,7 @@ func testKept(t *testing.T, kept bool, linkOf func(*batches) rawio.Link) {
 			}
 		}
 		tr.Close()
-		if n := held.Load(); n != before {
-			t.Errorf("%d threads are kept at the end, %d before", n, before)
-		}
+		check.Equal(t, "threads kept at the end", held.Load(), before)
 	})
 }
 
@@ -101,9 +98,7 @@ func TestWakesAreCounted(t *testing.T) {
 		before := wakes.Load()
 		s.Set()
 		s.Set()
-		if n := wakes.Load() - before; n != 1 {
-			t.Errorf("%d", n)
-		}
+		check.Equal(t, "wakes", wakes.Load()-before, 1)
 	})
 }
 

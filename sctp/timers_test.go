@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -41,9 +42,7 @@ func TestTimersGoOffWhenTheyAreDue(t *testing.T) {
 		h.remove(&conns[2])
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if want := []string{"3 at 500ms", "1 at 1s", "0 at 3s", "4 at 5s"}; !slices.Equal(fired, want) {
-			t.Errorf("went off: %q, want %q", fired, want)
-		}
+		check.Slice(t, "what went off", fired, []string{"3 at 500ms", "1 at 1s", "0 at 3s", "4 at 5s"})
 		if h.armed != rawio.Never || h.timer.Stop() {
 			t.Error("a closed heap has a timer")
 		}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -65,17 +66,13 @@ func TestWhoWaitsReadsTheLink(t *testing.T) {
 		p := newPair(t)
 		c, d := p.connect(t, nil, nil)
 		go echo(d)
-		if s := p.a.turnState(); s != turnReceiver {
-			t.Fatalf("state %d before anybody waits", s)
-		}
+		must.Equal(t, "state before anybody waits", p.a.turnState(), turnReceiver)
 		warm(t, c)
 		synctest.Wait()
 		if s, r := p.b.turnState(), p.b.turn.reader.Load(); s != turnTaken || r != d.readable {
 			t.Errorf("state %d while the server waits for the next message, reader %p", s, r)
 		}
-		if s := p.a.turnState(); s != turnFree {
-			t.Errorf("state %d while the client does something else", s)
-		}
+		check.Equal(t, "state while the client does something else", p.a.turnState(), turnFree)
 	})
 }
 
@@ -108,9 +105,7 @@ func TestReaderOfTheLinkIsInterrupted(t *testing.T) {
 				go echo(d)
 				warm(t, c)
 				end := blocked(func() error { return read(c) })
-				if p.a.turn.reader.Load() != c.readable {
-					t.Fatal("the client does not read the link")
-				}
+				must.Equal(t, "whether the client reads the link", p.a.turn.reader.Load(), c.readable)
 				began := time.Now()
 				tt.do(p, c)
 				if err := <-end; !errors.Is(err, tt.want) {
@@ -182,9 +177,7 @@ func TestSlowReaderLeavesTheLink(t *testing.T) {
 				t.Errorf("acknowledged after %v, want %v at most", took, atMost)
 			}
 			synctest.Wait()
-			if s := p.b.turnState(); s != turnReceiver {
-				t.Errorf("state %d while the server does something else", s)
-			}
+			check.Equal(t, "state while the server does something else", p.b.turnState(), turnReceiver)
 			serve <- struct{}{}
 			b := make([]byte, 1500)
 			for range 2 {
@@ -196,9 +189,7 @@ func TestSlowReaderLeavesTheLink(t *testing.T) {
 		}
 		warm(t, c)
 		synctest.Wait()
-		if s := p.b.turnState(); s != turnTaken {
-			t.Errorf("state %d when the server has become quick again", s)
-		}
+		check.Equal(t, "state when the server has become quick again", p.b.turnState(), turnTaken)
 	})
 }
 
@@ -210,14 +201,10 @@ func TestSlowWaiterCallsTheReceiver(t *testing.T) {
 		c, d := p.connect(t, nil, nil)
 		go echo(d)
 		warm(t, c)
-		if s := p.a.turnState(); s != turnFree {
-			t.Fatalf("state %d while the client does something else", s)
-		}
+		must.Equal(t, "state while the client does something else", p.a.turnState(), turnFree)
 		time.Sleep(2 * quickReturn) // of virtual time
 		end := blocked(func() error { _, _, err := c.ReadMsg(make([]byte, 100)); return err })
-		if s := p.a.turnState(); s != turnReceiver {
-			t.Errorf("state %d while the client waits", s)
-		}
+		check.Equal(t, "state while the client waits", p.a.turnState(), turnReceiver)
 		c.Abort("enough")
 		if err := <-end; !errors.Is(err, net.ErrClosed) {
 			t.Errorf("%v", err)
@@ -243,19 +230,14 @@ func (r *reads) ReadBatch(pkts []rawio.Packet) (int, error) {
 func TestClosedLinkIsReadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		la, lb := mempair.New(t, mem.Options{MTU: 1500})
-		var err error
 		p, link := &pair{bAddr: lb.LocalAddrs()[0].Addr()}, &reads{Link: la}
-		p.a, err = NewTransport(link, nil)
-		must.OK(t, err)
-		p.b, err = NewTransport(lb, nil)
-		must.OK(t, err)
+		p.a = must.Get(NewTransport(link, nil))(t)
+		p.b = must.Get(NewTransport(lb, nil))(t)
 		defer p.b.Close()
 		c, d := p.connect(t, nil, nil)
 		go echo(d)
 		warm(t, c)
-		if s := p.a.turnState(); s != turnFree {
-			t.Fatalf("state %d", s)
-		}
+		must.Equal(t, "state", p.a.turnState(), turnFree)
 		p.a.Close()
 		if link.closed.Load() == 0 {
 			t.Error("nobody has read the link since it was closed")
@@ -274,9 +256,7 @@ func TestBulkIsLeftToTheReceiveGoroutine(t *testing.T) {
 		p.b.turn.rx.few.Store(0) // a batch of many packets
 		must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
 		synctest.Wait()
-		if s := p.b.turnState(); s != turnReceiver {
-			t.Errorf("state %d", s)
-		}
+		check.Equal(t, "state", p.b.turnState(), turnReceiver)
 	})
 }
 
@@ -305,11 +285,9 @@ func fed(t *testing.T, linkOf func(*batches) rawio.Link) (*batches, *Conn) {
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
 	t.Cleanup(func() { lb.Close() })
 	link := &batches{la, make(chan []rawio.Packet)}
-	tr, err := NewTransport(linkOf(link), nil)
-	must.OK(t, err)
+	tr := must.Get(NewTransport(linkOf(link), nil))(t)
 	t.Cleanup(func() { tr.Close() })
-	c, err := tr.connect(netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), 1), &Config{})
-	must.OK(t, err)
+	c := must.Get(tr.connect(netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), 1), &Config{}))(t)
 	return link, c
 }
 
@@ -335,14 +313,10 @@ func TestBulkIsToldByTheBatches(t *testing.T) {
 					link.in <- []rawio.Packet{heartbeat(c, "x")}
 				}
 				synctest.Wait()
-				if n := tr.turn.rx.few.Load(); n != fewBatches {
-					t.Fatalf("%d batches of one packet, want %d", n, fewBatches)
-				}
+				must.Equal(t, "batches of one packet", tr.turn.rx.few.Load(), fewBatches)
 				link.in <- slices.Repeat([]rawio.Packet{p}, tt.packets)
 				synctest.Wait()
-				if n := tr.turn.rx.few.Load(); n != tt.few {
-					t.Errorf("%d batches of few packets in a row, want %d", n, tt.few)
-				}
+				check.Equal(t, "batches of few packets in a row", tr.turn.rx.few.Load(), tt.few)
 			})
 		})
 	}
@@ -357,9 +331,7 @@ func TestPlainLinkHasNoTurns(t *testing.T) {
 		go echo(d)
 		warm(t, c)
 		synctest.Wait()
-		if s := p.b.turnState(); s != turnReceiver {
-			t.Errorf("state %d", s)
-		}
+		check.Equal(t, "state", p.b.turnState(), turnReceiver)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		p.b.Rouse() // finds nobody

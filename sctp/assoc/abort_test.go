@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/invariant"
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -21,9 +23,7 @@ func TestAbortIsTheLastPacket(t *testing.T) {
 	for range 2 { // a SACK is due
 		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Data("x"), wire.AppendHeartbeat(nil, []byte("y"))))
 	}
-	if err := l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{{1}}}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{{1}}}))
 	l.A.Abort(l.Now, nil)
 	l.Expect(l.Flush(), "ABORT")
 }
@@ -128,9 +128,7 @@ func TestAbortIsTheLastChunk(t *testing.T) {
 		l.Shake()
 		l.Expect(l.Send(l.Tag, l.Data("place before"), wire.AppendAbort(nil, false), l.Data("place behind")), "") // req 9260-3.3.7-4
 		l.InState(assoc.Closed)
-		if strings.Join(p.seen, ", ") != "place before" {
-			t.Errorf("the upper layer saw %q", p.seen)
-		}
+		check.Equal(t, "what the upper layer saw", strings.Join(p.seen, ", "), "place before")
 	})
 }
 
@@ -178,9 +176,7 @@ func TestContradictionEndsTheAssociation(t *testing.T) {
 			if !errors.As(err, &broken) || !errors.Is(err, syscall.ENOTRECOVERABLE) || !strings.Contains(err.Error(), "stream 4000 of 10") {
 				t.Errorf("ended by %v", err)
 			}
-			if n := l.A.Stats().Contradictions; n != 1 {
-				t.Errorf("%d contradictions", n)
-			}
+			check.Equal(t, "contradictions", l.A.Stats().Contradictions, 1)
 			l.Expect(l.Send(l.Tag, l.Data("y")), "ABORT") // of the endpoint: there is no association
 		})
 	}

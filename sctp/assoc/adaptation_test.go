@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -51,9 +53,7 @@ func TestRequiredAdaptationIsEnforced(t *testing.T) {
 			w.Listen(row.b)
 			a := w.Connect(row.a)
 			w.Run(5 * time.Second)
-			if a.State() != assoc.Closed {
-				t.Fatalf("state %v", a.State())
-			}
+			must.Equal(t, "state", a.State(), assoc.Closed)
 			for _, h := range w.Hosts {
 				if len(h.Assocs)-h.Endpoint.Len() != 1-h.ID {
 					t.Errorf("host %d holds %d associations", h.ID, h.Endpoint.Len())
@@ -77,9 +77,7 @@ func TestRequiredAdaptationIsEnforced(t *testing.T) {
 			if len(w.Seen(0, wire.ChunkCookieEcho)) != 0 || len(w.Seen(0, wire.ChunkAbort)) != 1 {
 				t.Error("the INIT ACK was not refused by ABORT")
 			}
-			if n := a.Stats().Violations; n != 1 {
-				t.Errorf("counted as %d violations", n)
-			}
+			check.Equal(t, "violations", a.Stats().Violations, 1)
 		})
 	}
 }

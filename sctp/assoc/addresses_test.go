@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -30,8 +30,7 @@ func addrs(list string) (out []netip.Addr) {
 // listed returns the addresses in an INIT or INIT ACK, as they are on the wire.
 func listed(t *testing.T, pkt wire.Packet, c wire.ChunkType) (out []netip.Addr) {
 	t.Helper()
-	init, err := wire.AsInit(lab.ChunkOf(pkt, c))
-	must.OK(t, err)
+	init := must.Get(wire.AsInit(lab.ChunkOf(pkt, c)))(t)
 	ps := init.Params()
 	for p, ok := ps.Next(); ok; p, ok = ps.Next() {
 		switch p.Type() {
@@ -67,21 +66,14 @@ func TestAnnouncedAddresses(t *testing.T) {
 			cfg := &assoc.Config{LocalAddrs: addrs(row.own)}
 			peer := netip.AddrPortFrom(netip.MustParseAddr(row.peer), 0)
 			l := lab.Bare(t)
-			a, err := l.Host.Endpoint.Connect(l.Now, cfg, lab.PortB, netip.AddrPort{}, []netip.AddrPort{peer}, lab.PortA)
-			must.OK(t, err)
+			a := must.Get(l.Host.Endpoint.Connect(l.Now, cfg, lab.PortB, netip.AddrPort{}, []netip.AddrPort{peer}, lab.PortA))(t)
 			l.Host.Adopt(a)
-			if got := a.LocalAddr().Addr(); got != netip.MustParseAddr(row.from) {
-				t.Errorf("the INIT leaves from %v", got)
-			}
-			if got := listed(t, l.Flush()[0], wire.ChunkInit); !slices.Equal(got, addrs(row.want)) {
-				t.Errorf("INIT lists %v", got)
-			}
+			check.Equal(t, "where the INIT leaves from", a.LocalAddr().Addr(), netip.MustParseAddr(row.from))
+			check.Slice(t, "INIT lists", listed(t, l.Flush()[0], wire.ChunkInit), addrs(row.want))
 			l = lab.Bare(t)
 			l.Listen(cfg)
 			l.Host.Addr = netip.AddrPortFrom(netip.MustParseAddr(row.from), 0)
-			if got := listed(t, l.SendFrom(peer, 0, lab.InitChunk(1, 1))[0], wire.ChunkInitAck); !slices.Equal(got, addrs(row.want)) {
-				t.Errorf("INIT ACK lists %v", got)
-			}
+			check.Slice(t, "INIT ACK lists", listed(t, l.SendFrom(peer, 0, lab.InitChunk(1, 1))[0], wire.ChunkInitAck), addrs(row.want))
 		})
 	}
 }
@@ -119,14 +111,11 @@ func TestAddressesThatArePassedOver(t *testing.T) {
 				for _, p := range lab.Paths(a) {
 					got = append(got, p.Remote.Addr())
 				}
-				if !slices.Equal(got, addrs(row.want)) {
-					t.Errorf("%s: destinations %v", side, got)
-				}
+				check.Slice(t, side+": destinations", got, addrs(row.want))
 			}
 			l := lab.Bare(t)
 			l.Peer = peer
-			a, err := l.Host.Endpoint.Connect(l.Now, cfg, lab.PortB, netip.AddrPort{}, []netip.AddrPort{peer}, lab.PortA)
-			must.OK(t, err)
+			a := must.Get(l.Host.Endpoint.Connect(l.Now, cfg, lab.PortB, netip.AddrPort{}, []netip.AddrPort{peer}, lab.PortA))(t)
 			l.Host.Adopt(a)
 			init, _ := wire.AsInit(lab.ChunkOf(l.Flush()[0], wire.ChunkInit))
 			l.Send(init.Tag(), lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!"), params...))
@@ -158,9 +147,7 @@ func TestSupportedAddressTypes(t *testing.T) {
 			[]netip.AddrPort{netip.AddrPortFrom(netip.MustParseAddr(row.peer), 0)}, lab.PortA)
 		must.OK(t, err)
 		l.Host.Adopt(a)
-		if got := types(l.Flush()[0]); got != row.want {
-			t.Errorf("%s: %q", row.name, got)
-		}
+		check.Equal(t, row.name, types(l.Flush()[0]), row.want)
 	}
 	v4, v6 := wire.AppendSupportedAddrTypes(nil, wire.ParamIPv4), wire.AppendSupportedAddrTypes(nil, wire.ParamIPv6)
 	odd := wire.AppendParam(nil, wire.ParamSupportedAddrTypes, []byte{0, 11})
@@ -177,9 +164,7 @@ func TestSupportedAddressTypes(t *testing.T) {
 	} {
 		l := lab.Bare(t)
 		l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 10.1.0.1 2001:db8::1")})
-		if got := listed(t, l.Send(0, lab.InitChunk(1, 1, row.params))[0], wire.ChunkInitAck); !slices.Equal(got, addrs(row.want)) {
-			t.Errorf("%s: INIT ACK lists %v", row.name, got)
-		}
+		check.Slice(t, row.name+": INIT ACK lists", listed(t, l.Send(0, lab.InitChunk(1, 1, row.params))[0], wire.ChunkInitAck), addrs(row.want))
 	}
 }
 
@@ -200,8 +185,7 @@ func TestSourceOfEachPath(t *testing.T) {
 		for _, p := range addrs(row.peers) {
 			to = append(to, netip.AddrPortFrom(p, 0))
 		}
-		a, err := l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: addrs(row.own)}, lab.PortB, netip.AddrPort{}, to, lab.PortA)
-		must.OK(t, err)
+		a := must.Get(l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: addrs(row.own)}, lab.PortB, netip.AddrPort{}, to, lab.PortA))(t)
 		var got []netip.Addr
 		for _, p := range lab.Paths(a) {
 			got = append(got, p.Local.Addr())
@@ -209,9 +193,7 @@ func TestSourceOfEachPath(t *testing.T) {
 				t.Errorf("%s: %v is %v", row.name, p.Remote, p.State)
 			}
 		}
-		if !slices.Equal(got, addrs(row.want)) {
-			t.Errorf("%s: %v", row.name, got)
-		}
+		check.Slice(t, row.name, got, addrs(row.want))
 	}
 	l := lab.Bare(t)
 	if _, err := l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: addrs("10.1.0.1")}, lab.PortB, netip.AddrPort{},
@@ -233,9 +215,7 @@ func TestSourcesTakeTurns(t *testing.T) {
 		l.Now = a.NextTimeout()
 		a.HandleTimeout(l.Now)
 	}
-	if want := addrs("198.51.100.1 198.51.100.1 203.0.113.1 198.18.0.1 198.51.100.1 203.0.113.1 198.18.0.1"); !slices.Equal(got, want) {
-		t.Errorf("INITs from %v, want %v", got, want)
-	}
+	check.Slice(t, "INITs from", got, addrs("198.51.100.1 198.51.100.1 203.0.113.1 198.18.0.1 198.51.100.1 203.0.113.1 198.18.0.1"))
 }
 
 func TestLocalAddrsAreJudged(t *testing.T) {
@@ -280,9 +260,7 @@ func TestPathGetsAnotherSourceWhenItsOwnFails(t *testing.T) {
 		b := w.Hosts[1].Assocs[0]
 		s := w.StartStream(a, b, 4000)
 		w.RunUntil(w.Now.Add(300*time.Millisecond), s.Done)
-		if got := a.LocalAddr().Addr(); got != w.Addrs[0][0] {
-			t.Fatalf("began at %v", got)
-		}
+		must.Equal(t, "the address at first", a.LocalAddr().Addr(), w.Addrs[0][0])
 		w.Net.Partition(w.Addrs[0][0], w.Addrs[1][0])
 		cut := w.Now
 		rto := a.PathStats(0).RTO
@@ -293,9 +271,7 @@ func TestPathGetsAnotherSourceWhenItsOwnFails(t *testing.T) {
 		if !w.RunUntil(w.Now.Add(time.Hour), s.Done) {
 			t.Fatalf("%d messages sent, %d arrived", s.Sent, s.Want)
 		}
-		if got := a.LocalAddr().Addr(); got != w.Addrs[0][1] {
-			t.Errorf("now at %v", got)
-		}
+		check.Equal(t, "the address now", a.LocalAddr().Addr(), w.Addrs[0][1])
 		// The second error in a row makes the change, after RTO and 2 RTO.
 		if p := s.Pause(cut); p > 3*rto+4*lab.RoundTrip {
 			t.Errorf("nothing arrived for %v", p)
@@ -318,8 +294,7 @@ func TestCollisionByDifferentAddresses(t *testing.T) {
 	ca, cb := steady, steady
 	ca.LocalAddrs, cb.LocalAddrs = w.Addrs[0], w.Addrs[1]
 	a := w.Connect(&ca, w.Addrs[1][0], w.Addrs[1][1])
-	b, err := w.Hosts[1].Endpoint.Connect(w.Now, &cb, lab.PortB, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(w.Addrs[0][1], 0)}, lab.PortA)
-	must.OK(t, err)
+	b := must.Get(w.Hosts[1].Endpoint.Connect(w.Now, &cb, lab.PortB, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(w.Addrs[0][1], 0)}, lab.PortA))(t)
 	w.Hosts[1].Adopt(b)
 	w.Run(5 * time.Second)
 	for i, x := range []*assoc.Assoc{a, b} { // req 9260-5.1.2-5
@@ -360,8 +335,7 @@ func TestFirstPrimaryPath(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := lab.Bare(t)
-			a, err := l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{first, second}, lab.PortA)
-			must.OK(t, err)
+			a := must.Get(l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{first, second}, lab.PortA))(t)
 			l.Host.Adopt(a)
 			l.A = a
 			init, _ := wire.AsInit(lab.ChunkOf(l.Flush()[0], wire.ChunkInit))

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -78,15 +79,11 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 				round()
 			}
 			before := src.acked
-			if n := testing.AllocsPerRun(100, round); n != 0 {
-				t.Errorf("%v allocations in a round", n)
-			}
+			check.Equal(t, "allocations in a round", testing.AllocsPerRun(100, round), 0)
 			if src.acked-before < 5000 {
 				t.Errorf("only %d messages were acknowledged", src.acked-before)
 			}
-			if n := pool.Outstanding(); n != 0 {
-				t.Errorf("%d buffers are held", n)
-			}
+			check.Equal(t, "buffers held", pool.Outstanding(), 0)
 		})
 	}
 }

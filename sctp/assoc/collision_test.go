@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -43,10 +44,7 @@ func TestInitCollisionInCookieWait(t *testing.T) {
 func TestInitAckForACollisionGoesToTheSourceIfItIsKnown(t *testing.T) {
 	second, stranger := netip.MustParseAddrPort("10.0.0.10:0"), netip.MustParseAddrPort("10.0.0.66:0")
 	l := lab.Bare(t)
-	a, err := l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer, second}, lab.PortA)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer, second}, lab.PortA))(t)
 	l.Host.Adopt(a)
 	l.Collect()
 	init := lab.InitChunk(5, 5, wire.AppendAddressParam(nil, l.Peer.Addr()), wire.AppendAddressParam(nil, second.Addr()))
@@ -60,10 +58,7 @@ func TestInitAckForACollisionGoesToTheSourceIfItIsKnown(t *testing.T) {
 		t.Errorf("path %d of %d is the primary one", l.A.Stats().Primary, l.A.NumPaths())
 	}
 	l = lab.Bare(t)
-	if a, err = l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer, second}, lab.PortA); err != nil {
-		t.Fatal(err)
-	}
-	l.Host.Adopt(a)
+	l.Host.Adopt(must.Get(l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer, second}, lab.PortA))(t))
 	l.Collect()
 	if out := l.Post(stranger, 0, init); lab.Text(out) != "10.0.0.9: INIT ACK" { // req 9260-5.2.1-2, 9260-5.1.2-5
 		t.Errorf("INIT from an address that nobody gave, listing two that somebody did: %s", lab.Text(out))

@@ -14,7 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -96,9 +98,7 @@ func TestCookieKeyChangesEveryHour(t *testing.T) {
 				}
 			}
 			var out assoc.Cookie
-			if got := jar.Open(start.Add(row.at), b, &out); got != row.want {
-				t.Errorf("opened: %v", got)
-			}
+			check.Equal(t, "opened", jar.Open(start.Add(row.at), b, &out), row.want)
 		})
 	}
 }
@@ -195,10 +195,7 @@ type jarLab struct {
 
 func newJarLab(t *testing.T, cfg *assoc.Config) *jarLab {
 	t.Helper()
-	c, err := cfg.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(cfg.Complete())(t)
 	rnd := rand.New(rand.NewSource(11))
 	j := &jarLab{Lab: lab.Bare(t), jar: assoc.NewJar(rnd), cfg: c}
 	j.env = &assoc.Env{Rand: rnd, MTU: func(_, _ netip.Addr) int { return lab.MTU }, Cookies: j.jar}

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -68,9 +70,7 @@ func TestPlacerVerdicts(t *testing.T) {
 	out = l.Send(l.Tag, l.Data("abort"), l.Data("place too late"))
 	l.Expect(out, "ABORT")
 	l.InState(assoc.Closed)
-	if p.seen[len(p.seen)-1] != "abort" {
-		t.Error("a chunk behind the refused one was placed")
-	}
+	check.Equal(t, "a chunk behind the refused one was placed", p.seen[len(p.seen)-1], "abort")
 }
 
 func TestSackComesWithTheSecondPacketOrIn200ms(t *testing.T) {
@@ -88,9 +88,7 @@ func TestSackRidesOnData(t *testing.T) {
 	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
 	l.Send(l.Tag, l.Data("first"))
 	l.Send(l.Tag, l.Data("second"))
-	if err := l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{[]byte("answer")}}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{[]byte("answer")}}))
 	l.Expect(l.Flush(), "SACK DATA") // req 9260-6.1-15, 9260-6-9
 	l.Expect(l.Wait(500*time.Millisecond), "")
 }
@@ -99,9 +97,7 @@ func TestDataBundledWithCookieAckIsTaken(t *testing.T) {
 	l := lab.Echoed(t, nil)
 	out := l.Send(l.Tag, wire.AppendCookieAck(nil), l.Data("bundled")) // req 9260-3.3.12-2
 	l.Expect(out, "SACK")
-	if got := lab.Drain(l.A); len(got) != 1 {
-		t.Errorf("received %q", got)
-	}
+	check.Equal(t, "messages received", len(lab.Drain(l.A)), 1)
 }
 
 func TestInvalidStreamIsAcknowledgedAndReported(t *testing.T) {
@@ -169,17 +165,13 @@ func TestClosedWindowOpensAgain(t *testing.T) {
 		t.Fatalf("the sender believes in %d octets", a.Stats().PeerWindow)
 	}
 	w.Run(10 * time.Minute) // probes keep the association alive, req 9260-6.1-2, 9260-6.1-4
-	if a.State() != assoc.Established {
-		t.Fatalf("state %v", a.State())
-	}
+	must.Equal(t, "state", a.State(), assoc.Established)
 	n := 0
 	for range 100 {
 		n += len(lab.Drain(b)) // req 9260-6.2-9
 		w.Run(200 * time.Millisecond)
 	}
-	if n != 20 {
-		t.Errorf("%d of 20 messages arrived", n)
-	}
+	check.Equal(t, "messages that arrived", n, 20)
 }
 
 // TestMessagesSurviveABadNetwork sends in both directions through loss, duplication and reordering.
@@ -279,9 +271,7 @@ func TestOneSackForOnePacket(t *testing.T) {
 	over := l.Data("over")
 	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, first, gap, urgent, big, last, over))
 	l.Expect(l.Flush(), "SACK")
-	if n := l.A.Stats().OutOfWindow; n != 1 {
-		t.Errorf("%d chunks without room", n)
-	}
+	check.Equal(t, "chunks without room", l.A.Stats().OutOfWindow, 1)
 	l.Expect(l.Wait(2*time.Second), "")
 }
 

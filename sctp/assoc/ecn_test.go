@@ -1,11 +1,11 @@
 package assoc_test
 
 import (
-	"bytes"
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -42,8 +42,7 @@ func TestECNIsNegotiated(t *testing.T) {
 					want bool
 				}{{wire.ChunkInit, row.init}, {wire.ChunkInitAck, row.ack}} {
 					if ch := lab.ChunkOf(c.Pkt, x.t); ch != nil {
-						init, err := wire.AsInit(ch)
-						must.OK(t, err)
+						init := must.Get(wire.AsInit(ch))(t)
 						if p := lab.ParamOf(init, wire.ParamECNCapable); (p != nil) != x.want || p != nil && len(p) != 4 {
 							t.Errorf("%v: ECN Capable %x", x.t, []byte(p))
 						}
@@ -76,9 +75,7 @@ func TestOnlyNewDataIsECNCapable(t *testing.T) {
 	r.Run(5 * time.Minute)
 	must.OK(t, r.Hosts[0].Assocs[0].Shutdown(r.Now))
 	r.Run(time.Minute)
-	if !bytes.Equal(r.Hosts[1].Received.Bytes(), want) {
-		t.Fatal("lost")
-	}
+	must.Slice(t, "octets that arrived", r.Hosts[1].Received.Bytes(), want)
 	seen := make(map[wire.TSN]bool)
 	again := 0
 	for _, c := range r.Sent {
@@ -169,9 +166,7 @@ func TestMarksAreEchoedUntilCWR(t *testing.T) {
 			t.Errorf("%s: echo of TSN %d (%v), want %d", step.what, tsn, ok, step.tsn)
 		}
 	}
-	if n := l.A.Stats().MarksIn; n != 3 {
-		t.Errorf("%d marks", n)
-	}
+	check.Equal(t, "marks", l.A.Stats().MarksIn, 3)
 }
 
 func TestMarksWithoutECNAreIgnored(t *testing.T) {
@@ -182,9 +177,7 @@ func TestMarksWithoutECNAreIgnored(t *testing.T) {
 	before := l.A.PathStats(0).Cwnd
 	l.Expect(l.Send(l.Tag, wire.AppendECNE(nil, l.HostTSN)), "")
 	l.Expect(l.Send(l.Tag, wire.AppendCWR(nil, l.HostTSN)), "")
-	if got := l.A.PathStats(0).Cwnd; got != before {
-		t.Errorf("cwnd %d, was %d", got, before)
-	}
+	check.Equal(t, "cwnd, as before", l.A.PathStats(0).Cwnd, before)
 }
 
 // The peer's echo is answered by CWR each time, and lowers the window once.
@@ -218,19 +211,13 @@ func TestEchoIsAnsweredByCWR(t *testing.T) {
 		if w, err := wire.AsCWR(c); err != nil || w.TSN() != tsn {
 			t.Errorf("%s: answered by %v", row.name, lab.Describe(out))
 		}
-		if got := l.A.PathStats(0).Cwnd; got != cwnd/2 {
-			t.Errorf("%s: cwnd %d, was %d", row.name, got, cwnd)
-		}
+		check.Equal(t, row.name+": cwnd", l.A.PathStats(0).Cwnd, cwnd/2)
 	}
-	if n := l.A.Stats().EchoesIn; n != 1 {
-		t.Errorf("%d reductions", n)
-	}
+	check.Equal(t, "reductions", l.A.Stats().EchoesIn, 1)
 	before := l.A.Stats().Malformed
 	l.Expect(l.Send(l.Tag, wire.AppendChunk(nil, wire.ChunkECNE, 0, []byte{1, 2, 3})), "")
 	l.Expect(l.Send(l.Tag, wire.AppendChunk(nil, wire.ChunkCWR, 0, []byte{1, 2, 3})), "")
-	if got := l.A.Stats().Malformed - before; got != 2 {
-		t.Errorf("%d malformed", got)
-	}
+	check.Equal(t, "malformed", l.A.Stats().Malformed-before, 2)
 }
 
 // Over a router that marks, nothing is lost, and the queue is shorter than where losses have to tell.
@@ -244,9 +231,7 @@ func TestMarksReplaceLosses(t *testing.T) {
 			want = append(want, r.Send(0, 100_000)...)
 		}
 		r.RunUntil(r.Now.Add(time.Minute), func() bool { return r.Hosts[1].Received.Len() == len(want) })
-		if !bytes.Equal(r.Hosts[1].Received.Bytes(), want) {
-			t.Fatal("lost")
-		}
+		must.Slice(t, "octets that arrived", r.Hosts[1].Received.Bytes(), want)
 		return a.Stats(), r.Net.Stats(), r.Now.Sub(start)
 	}
 	s, n, took := transfer(20_000)

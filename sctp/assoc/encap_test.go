@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -41,9 +42,7 @@ func TestPortIsLearnedBehindTheTagCheck(t *testing.T) {
 			l.Listen(quiet)
 			l.Shake()
 			l.Deliver(at("10.0.0.9:4444"), lab.Packet(lab.PortA, lab.PortB, row.tag(l), row.pkt))
-			if got := portOf(l.A, 0); got != row.want {
-				t.Errorf("port %d, want %d", got, row.want)
-			}
+			check.Equal(t, "port", portOf(l.A, 0), row.want)
 		})
 	}
 }
@@ -137,14 +136,10 @@ func TestRebindingUnderTraffic(t *testing.T) {
 		want[0] = append(want[0], r.Send(0, 20_000+i)...)
 		want[1] = append(want[1], r.Send(1, 10_000+i)...)
 		r.Run(time.Second)
-		if got := portOf([]*assoc.Assoc{b, a}[i%2], 0); got != port {
-			t.Fatalf("port %d, want %d", got, port)
-		}
+		must.Equal(t, "port", portOf([]*assoc.Assoc{b, a}[i%2], 0), port)
 	}
 	for i := range r.Hosts {
-		if !bytes.Equal(r.Hosts[1-i].Received.Bytes(), want[i]) {
-			t.Errorf("%d octets of %d arrived", r.Hosts[1-i].Received.Len(), len(want[i]))
-		}
+		check.Slice(t, "octets that arrived", r.Hosts[1-i].Received.Bytes(), want[i])
 	}
 	r.WantMTU("another port has the same header", 0, 1500)
 }
@@ -187,15 +182,11 @@ func TestEncapsulationChangesTheMTU(t *testing.T) {
 				}
 			}
 			heard(netip.AddrPortFrom(was.Addr(), row.becomes), row.mtu)
-			if got := a.MaxPayload(); got != payload+row.mtu-row.thenBack {
-				t.Errorf("MaxPayload %d, was %d", got, payload)
-			}
+			check.Equal(t, "MaxPayload", a.MaxPayload(), payload+row.mtu-row.thenBack)
 			heard(netip.AddrPortFrom(was.Addr(), row.becomes), row.mtu)
 			heard(was, row.thenBack)
 			r.Flush()
-			if events != 2 {
-				t.Errorf("%d events", events)
-			}
+			check.Equal(t, "events", events, 2)
 			_ = b
 		})
 	}
@@ -211,17 +202,13 @@ func TestEncapsulationBeginsDuringTheSearch(t *testing.T) {
 	}
 	want := r.Send(1, 1000)
 	r.Run(30 * time.Second)
-	if !bytes.Equal(r.Hosts[0].Received.Bytes(), want) {
-		t.Fatal("lost")
-	}
+	must.Slice(t, "octets that arrived", r.Hosts[0].Received.Bytes(), want)
 	if got := a.PathStats(0); got.MTU != 1472 || got.Remote.Port() != 9899 {
 		t.Errorf("path MTU %d to %v", got.MTU, got.Remote)
 	}
 	data := r.Send(0, 50_000)
 	r.Run(time.Minute)
-	if !bytes.Equal(r.Hosts[1].Received.Bytes(), data) {
-		t.Error("lost")
-	}
+	check.Slice(t, "octets that arrived", r.Hosts[1].Received.Bytes(), data)
 }
 
 // ICMP reports about encapsulated packets, which the link has taken out of their UDP headers.
@@ -236,9 +223,7 @@ func TestReportsAboutEncapsulatedPackets(t *testing.T) {
 	}
 	quote := lab.Packet(lab.PortB, lab.PortA, l.PeerTag)
 	report(rawio.KindPacketTooBig, 1400, quote[:8])
-	if got := l.A.PathStats(0).MTU; got != 1400-20-8 {
-		t.Errorf("path MTU %d", got)
-	}
+	check.Equal(t, "path MTU", l.A.PathStats(0).MTU, 1400-20-8)
 	l.Now = l.Now.Add(time.Minute)                                                           // so long that nothing speaks against it
 	report(rawio.KindProtoUnreachable, 0, lab.Packet(lab.PortB, lab.PortA, l.PeerTag^1)[:8]) // req 6951-5.5-1
 	report(rawio.KindProtoUnreachable, 0, quote[:7])
@@ -283,8 +268,7 @@ func TestSingleHomedSetupNamesNoAddresses(t *testing.T) {
 				continue
 			}
 			seen++
-			init, err := wire.AsInit(ch)
-			must.OK(t, err)
+			init := must.Get(wire.AsInit(ch))(t)
 			if p := lab.ParamOf(init, wire.ParamIPv4); p != nil {
 				t.Errorf("%v names %x", typ, []byte(p))
 			}
@@ -293,9 +277,7 @@ func TestSingleHomedSetupNamesNoAddresses(t *testing.T) {
 			}
 		}
 	}
-	if seen != 2 {
-		t.Fatalf("%d setup chunks", seen)
-	}
+	must.Equal(t, "setup chunks", seen, 2)
 }
 
 // The user says which port each address of the peer has at first, and which has none.
@@ -303,8 +285,7 @@ func TestPortsAreTheUsersChoice(t *testing.T) {
 	// req 6951-6.1-1
 	l := lab.Bare(t)
 	remotes := []netip.AddrPort{at("10.0.0.9:1001"), at("10.0.1.9:0"), at("10.0.2.9:2002")}
-	a, err := l.Host.Endpoint.Connect(l.Now, quiet, lab.PortB, l.Host.Addr, remotes, lab.PortA)
-	must.OK(t, err)
+	a := must.Get(l.Host.Endpoint.Connect(l.Now, quiet, lab.PortB, l.Host.Addr, remotes, lab.PortA))(t)
 	l.Host.Adopt(a)
 	l.A = a
 	seen := make(map[netip.AddrPort]bool)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/invariant"
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -59,10 +60,7 @@ func TestEveryEndHasAnErrorOfItsOwn(t *testing.T) {
 			l.A.Break(invariant.Broken("a test", "nothing"))
 		}, nil},
 	}
-	doc, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("doc.go"))(t)
 	for i, end := range ends {
 		t.Run(end.doc, func(t *testing.T) {
 			var l *lab.Lab

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -63,9 +64,7 @@ func TestManyUnknownParameters(t *testing.T) {
 			}
 		}
 	}
-	if reports != 8 {
-		t.Errorf("%d of 12 unknown parameters are reported, want 8", reports)
-	}
+	check.Equal(t, "reports of 12 unknown parameters", reports, 8)
 }
 
 func TestUnknownParametersByTheirHighBits(t *testing.T) {

@@ -136,8 +136,7 @@ func TestSetupChunksOfALife(t *testing.T) {
 			}
 			return
 		}
-		init, err := wire.AsInit(c)
-		must.OK(t, err)
+		init := must.Get(wire.AsInit(c))(t)
 		seen := map[wire.ParamType]bool{}
 		ps := init.Params()
 		for p, ok := ps.Next(); ok; p, ok = ps.Next() {
@@ -193,9 +192,7 @@ func TestNothingIsSentBeforeTheHandshakeIsComplete(t *testing.T) {
 		w.Judge = lab.Lose(wire.ChunkCookieAck, 3)
 		a := w.Connect(nil)
 		w.Run(4 * time.Second)
-		if a.State() != assoc.CookieEchoed {
-			t.Fatalf("state %v", a.State())
-		}
+		must.Equal(t, "state", a.State(), assoc.CookieEchoed)
 		for i, s := range w.Sent {
 			if want := [2]string{"INIT", "COOKIE ECHO"}[min(i, 2)/2]; s.From == 0 && lab.Describe([]wire.Packet{s.Pkt}) != want { // req 9260-5.1-5
 				t.Errorf("packet %d is %q, want %q", i, lab.Describe([]wire.Packet{s.Pkt}), want)

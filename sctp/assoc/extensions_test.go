@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -70,10 +71,7 @@ func TestExtensionsAreNotOffered(t *testing.T) {
 	offers := []wire.ParamType{wire.ParamForwardTSN, wire.ParamRandom, wire.ParamChunkList, wire.ParamHMACAlgo, wire.ParamSupportedExtensions}
 	check := func(c wire.Chunk) {
 		t.Helper()
-		init, err := wire.AsInit(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		init := must.Get(wire.AsInit(c))(t)
 		ps := init.Params()
 		for p, ok := ps.Next(); ok; p, ok = ps.Next() {
 			if slices.Contains(offers, p.Type()) { // req 5061-4.2.7-2: no chunk type is listed but those that are there

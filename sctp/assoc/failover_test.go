@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -66,9 +67,7 @@ func TestFailedPrimaryPathCostsNoMessage(t *testing.T) {
 			if p := s.Pause(began); p > bound {
 				t.Errorf("nothing arrived for %v, at most %v expected", p, bound)
 			}
-			if n := a.Stats().Timeouts; n != row.timeouts {
-				t.Errorf("%d timeouts", n)
-			}
+			check.Equal(t, "timeouts", a.Stats().Timeouts, row.timeouts)
 			// Then nothing goes to the failed path any more: req 7829-3.2-3, 9260-6.4.1-1.
 			for _, p := range w.Seen(w.Addrs[1][0], wire.ChunkData, failed.Add(time.Duration(row.timeouts-1)*(2*rto+4*lab.RoundTrip))) {
 				t.Errorf("DATA to the failed path at %v", p.At.Sub(began))
@@ -156,9 +155,7 @@ func TestDataReturnsToThePrimaryPath(t *testing.T) {
 			}
 			end := w.Now
 			w.RunUntil(w.Now.Add(time.Second), s.Done)
-			if d := w.Seen(w.Addrs[1][1], wire.ChunkData, end); len(d) != 0 {
-				t.Errorf("still %d packets with DATA on the other path", len(d))
-			}
+			check.Equal(t, "packets with DATA on the other path", len(w.Seen(w.Addrs[1][1], wire.ChunkData, end)), 0)
 		})
 	}
 }
@@ -263,18 +260,14 @@ func TestAcknowledgementsThatClearAPath(t *testing.T) {
 	t.Run("of DATA that was sent to two of them: neither", func(t *testing.T) { // req 7829-3.2-14
 		w, a, b := fail(t)
 		w.Run(10 * time.Second)
-		if len(lab.Drain(b)) != 1 {
-			t.Fatal("the message is not there")
-		}
+		must.Equal(t, "messages that arrived", len(lab.Drain(b)), 1)
 		if p := lab.PathTo(t, a, w.Addrs[1][0]); p.State != assoc.PathPotentiallyFailed || p.Errors != 1 {
 			t.Errorf("%+v", p)
 		}
 		// Heartbeats are disabled, so that nothing finds out that the path is back: req 7829-3.2-8.
 		w.Heal(0)
 		w.Run(time.Hour)
-		if n := w.Seen(w.Addrs[1][0], wire.ChunkHeartbeat, w.Now.Add(-time.Hour)); len(n) != 0 {
-			t.Errorf("%d HEARTBEATs", len(n))
-		}
+		check.Equal(t, "HEARTBEATs", len(w.Seen(w.Addrs[1][0], wire.ChunkHeartbeat, w.Now.Add(-time.Hour))), 0)
 		// But when all others fail, data does: req 7829-3.2-15, 7829-3.2-5.
 		w.Cut(1)
 		m := assoc.Message{Body: [2][]byte{make([]byte, lab.StreamSize)}}
@@ -285,9 +278,7 @@ func TestAcknowledgementsThatClearAPath(t *testing.T) {
 		if p := lab.PathTo(t, a, w.Addrs[1][0]); p.State != assoc.PathActive || p.Errors != 0 {
 			t.Errorf("%+v", p)
 		}
-		if got := len(lab.Drain(b)); got != 2 {
-			t.Errorf("%d messages", got)
-		}
+		check.Equal(t, "messages", len(lab.Drain(b)), 2)
 	})
 	t.Run("of DATA on one path: that one", func(t *testing.T) { // req 9260-8.2-3
 		w, a, _ := fail(t)
@@ -347,13 +338,9 @@ func TestPotentiallyFailedCanBeHidden(t *testing.T) {
 	w.Heal(0)
 	w.RunUntil(w.Now.Add(10*time.Second), s.Done)
 	for _, e := range w.Hosts[0].Events[up:] {
-		if e.Kind != assoc.EventSenderDry {
-			t.Errorf("event %v", e.Kind)
-		}
+		check.Equal(t, "event", e.Kind, assoc.EventSenderDry)
 	}
-	if p := lab.PathTo(t, a, w.Addrs[1][0]); p.Errors != 0 {
-		t.Errorf("%+v", p)
-	}
+	check.Equal(t, "errors", lab.PathTo(t, a, w.Addrs[1][0]).Errors, 0)
 }
 
 func TestPrimaryPathSwitchover(t *testing.T) {

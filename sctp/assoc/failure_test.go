@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -66,9 +67,7 @@ func TestErrorCounterOfTheAssociation(t *testing.T) {
 			l.InState(assoc.Established)
 			l.Send(l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, lab.ChunkOf(last, wire.ChunkHeartbeat).Value())) // req 9260-8.1-6
 		}
-		if beats != 12 {
-			t.Errorf("%d HEARTBEATs", beats)
-		}
+		check.Equal(t, "HEARTBEATs", beats, 12)
 	})
 }
 

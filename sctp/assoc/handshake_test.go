@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -113,9 +113,7 @@ func TestSetupIsAbandonedAfterMaxInitRetransmits(t *testing.T) {
 				t.Fatalf("down %v with %v in %v", down, err, a.State())
 			}
 			pkts := w.Seen(0, row.sent)
-			if len(pkts) != 5 {
-				t.Fatalf("%d transmissions, want 1 + 4", len(pkts))
-			}
+			must.Equal(t, "transmissions, 1 + 4", len(pkts), 5)
 			for i, want := range []time.Duration{1, 2, 4, 8} { // exponential back-off, section 6.3.3
 				if got := pkts[i+1].At.Sub(pkts[i].At); got != want*time.Second {
 					t.Errorf("interval %d is %v", i, got)
@@ -200,8 +198,7 @@ func TestSendBeforeUpAndBadStreams(t *testing.T) {
 
 func TestConnectSendsInitAndStartsT1(t *testing.T) {
 	l := lab.Bare(t)
-	a, err := l.Host.Endpoint.Connect(l.Now, &assoc.Config{OutStreams: 7, InStreams: 9, RecvBuffer: 54321}, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer}, lab.PortA)
-	must.OK(t, err)
+	a := must.Get(l.Host.Endpoint.Connect(l.Now, &assoc.Config{OutStreams: 7, InStreams: 9, RecvBuffer: 54321}, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer}, lab.PortA))(t)
 	l.Host.Adopt(a)
 	l.A = a
 	out := l.Flush()
@@ -212,9 +209,7 @@ func TestConnectSendsInitAndStartsT1(t *testing.T) {
 	if init.Tag() != a.LocalTag() || init.OutStreams() != 7 || init.InStreams() != 9 || init.ARwnd() != 54321 {
 		t.Errorf("INIT: tag %#x of %#x, OS %d, MIS %d, a_rwnd %d", init.Tag(), a.LocalTag(), init.OutStreams(), init.InStreams(), init.ARwnd())
 	}
-	if a.NextTimeout() != l.Now.Add(time.Second) {
-		t.Errorf("T1-init expires at %v, want after RTO.Initial", a.NextTimeout())
-	}
+	check.Equal(t, "end of T1-init, after RTO.Initial", a.NextTimeout(), l.Now.Add(time.Second))
 }
 
 func TestInitAckStopsT1InitAndStartsT1Cookie(t *testing.T) {
@@ -228,9 +223,7 @@ func TestInitAckStopsT1InitAndStartsT1Cookie(t *testing.T) {
 		t.Errorf("COOKIE ECHO % x", c)
 	}
 	rto := l.A.PathStats(0).RTO
-	if l.A.NextTimeout() != l.Now.Add(rto) {
-		t.Errorf("T1-cookie expires at %v, want an RTO of %v after %v", l.A.NextTimeout(), rto, l.Now)
-	}
+	check.Equal(t, "end of T1-cookie, after an RTO", l.A.NextTimeout(), l.Now.Add(rto))
 	l.Expect(l.Wait(start.Add(time.Second).Sub(l.Now)), "") // T1-init would have expired now
 	l.Expect(l.Wait(rto), "COOKIE ECHO")
 	if _, up := l.Host.Event(assoc.EventUp); up {
@@ -276,9 +269,7 @@ func TestSetupSentAgainMeasuresNothing(t *testing.T) {
 		l.Now = l.Now.Add(second)
 		l.Send(l.Tag, wire.AppendCookieAck(nil))
 		l.InState(assoc.Established)
-		if got := l.A.PathStats(0).SRTT; got != row.want {
-			t.Errorf("%s: SRTT %v, want %v", row.name, got, row.want)
-		}
+		check.Equal(t, row.name+": SRTT", l.A.PathStats(0).SRTT, row.want)
 	}
 }
 
@@ -329,8 +320,7 @@ func TestT1RunsPerAddressAndRotates(t *testing.T) {
 	// req 9260-5.1-8
 	second := netip.MustParseAddrPort("10.0.0.10:0")
 	l := lab.Bare(t)
-	a, err := l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer, second}, lab.PortA)
-	must.OK(t, err)
+	a := must.Get(l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer, second}, lab.PortA))(t)
 	l.Host.Adopt(a)
 	var got []string
 	start := l.Now
@@ -342,7 +332,5 @@ func TestT1RunsPerAddressAndRotates(t *testing.T) {
 		a.HandleTimeout(l.Now)
 	}
 	want := []string{"10.0.0.9 at 0s", "10.0.0.10 at 1s", "10.0.0.9 at 2s", "10.0.0.10 at 4s", "10.0.0.9 at 6s", "10.0.0.10 at 10s", "10.0.0.9 at 14s"}
-	if !slices.Equal(got, want) {
-		t.Errorf("INITs %v, want %v", got, want)
-	}
+	check.Slice(t, "INITs", got, want)
 }

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -30,9 +32,7 @@ func TestIdlePathIsHeartbeaten(t *testing.T) {
 		}
 		last = b.At
 	}
-	if len(w.Seen(1, wire.ChunkHeartbeat)) != 0 {
-		t.Error("disabled heartbeats were sent")
-	}
+	check.Equal(t, "HEARTBEATs where they are disabled", len(w.Seen(1, wire.ChunkHeartbeat)), 0)
 	if acks := w.Seen(1, wire.ChunkHeartbeatAck); len(acks) != len(beats) || acks[len(acks)-1].At.Sub(last) != lab.Latency {
 		t.Errorf("%d answers", len(acks))
 	}
@@ -57,9 +57,7 @@ func TestDeadPeerIsNoticedByHeartbeats(t *testing.T) {
 	w, a, _ := lab.Pair(t, &assoc.Config{HeartbeatInterval: 5 * time.Second, PathMaxRetrans: 2, AssocMaxRetrans: 4}, nil)
 	w.Judge = func(int, wire.Packet) (int, time.Duration) { return 0, 0 }
 	w.Run(10 * time.Minute)
-	if n := len(w.Seen(0, wire.ChunkHeartbeat)); n != 5 {
-		t.Errorf("%d HEARTBEATs", n)
-	}
+	check.Equal(t, "HEARTBEATs", len(w.Seen(0, wire.ChunkHeartbeat)), 5)
 	if e, ok := w.Hosts[0].Event(assoc.EventPathDown); !ok || e.Path != w.Hosts[1].Addr { // req 9260-8.2-2
 		t.Errorf("EventPathDown %+v %v", e, ok)
 	}
@@ -103,9 +101,7 @@ func TestUnacknowledgedDataFailsPathThenAssociation(t *testing.T) {
 	if d := w.Now.Sub(start); d != 31*time.Second { // 1+2+4+8+16: the fifth exceeds 4, req 9260-8.1-3
 		t.Errorf("association down after %v", d)
 	}
-	if n := len(w.Seen(0, wire.ChunkData)); n != 5 {
-		t.Errorf("%d transmissions", n)
-	}
+	check.Equal(t, "transmissions", len(w.Seen(0, wire.ChunkData)), 5)
 	if e, ok := w.Hosts[0].Event(assoc.EventSendFailed); !ok || e.Unsent {
 		t.Errorf("EventSendFailed %+v %v", e, ok)
 	}
@@ -174,9 +170,7 @@ func TestProbesAreLimitedPerRTO(t *testing.T) {
 	}
 	l.Initiate(list...)
 	l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
-	if l.A.NumPaths() != 6 {
-		t.Fatalf("%d paths", l.A.NumPaths())
-	}
+	must.Equal(t, "paths", l.A.NumPaths(), 6)
 	beats := func(d time.Duration) (n int) {
 		for _, p := range l.Wait(d) {
 			if lab.Has(p, wire.ChunkHeartbeat) {
@@ -188,9 +182,7 @@ func TestProbesAreLimitedPerRTO(t *testing.T) {
 	if n := beats(900 * time.Millisecond); n != 2 { // req 9260-5.4-6
 		t.Errorf("%d probes in the first RTO", n)
 	}
-	if n := beats(time.Second); n != 2 {
-		t.Errorf("%d probes in the second RTO", n)
-	}
+	check.Equal(t, "probes in the second RTO", beats(time.Second), 2)
 	l.Wait(10 * time.Minute) // req 9260-5.4-5: unanswered probes do not end the association
 	l.InState(assoc.Established)
 }
@@ -265,18 +257,14 @@ func TestHeartbeatOnTheWire(t *testing.T) {
 func TestHeartbeatAckCountsOnce(t *testing.T) {
 	// req 9260-8.3-7
 	l := lab.Passive(t, nil)
-	if err := l.A.RequestHeartbeat(l.Now, l.Peer.Addr()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.A.RequestHeartbeat(l.Now, l.Peer.Addr()))
 	out := l.Flush()
 	l.Expect(out, "HEARTBEAT")
 	ack := wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, lab.ChunkOf(out[0], wire.ChunkHeartbeat).Value())
 	l.Now = l.Now.Add(10 * time.Millisecond)
 	l.Send(l.Tag, ack)
 	before := l.A.PathStats(0)
-	if before.SRTT != 10*time.Millisecond {
-		t.Fatalf("SRTT %v", before.SRTT)
-	}
+	must.Equal(t, "SRTT", before.SRTT, 10*time.Millisecond)
 	l.Now = l.Now.Add(5 * time.Second)
 	l.Send(l.Tag, ack)
 	if s := l.A.PathStats(0); s.SRTT != before.SRTT || s.RTO != before.RTO {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/internal/rx"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
@@ -12,9 +13,7 @@ import (
 func TestPartsOfWhatIsHeld(t *testing.T) {
 	own := new(echoing)
 	a := &Assoc{setup: &setup{own: own}, sender: tx.NewSender(tx.Config{})}
-	if a.Buffered() != 0 {
-		t.Error("octets of nobody")
-	}
+	check.Equal(t, "octets of nobody", a.Buffered(), 0)
 	for i, part := range []struct {
 		grow func()
 		by   int

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -83,27 +85,17 @@ func TestPacketTooBigLowersThePathMTU(t *testing.T) {
 	l := lab.Passive(t, nil)
 	before := l.A.MaxPayload()
 	l.Report(rawio.KindPacketTooBig, 1000, lab.Packet(lab.PortB, lab.PortA, 0xbad))
-	if l.A.MaxPayload() != before {
-		t.Fatal("a report with a wrong tag was believed")
-	}
+	must.Equal(t, "MaxPayload after a report with a wrong tag", l.A.MaxPayload(), before)
 	l.Report(rawio.KindPacketTooBig, 1000, lab.Packet(lab.PortB, lab.PortA, l.PeerTag)) // req 9260-10-8
-	if got := l.A.PathStats(0).MTU; got != 980 {
-		t.Fatalf("MTU %d, want 1000 less the IPv4 header", got)
-	}
+	must.Equal(t, "MTU, 1000 less the IPv4 header", l.A.PathStats(0).MTU, 980)
 	if e, ok := l.Host.Event(assoc.EventMTUChanged); !ok || e.Path != l.Peer || l.A.MaxPayload() != before-(lab.MTU-980) {
 		t.Errorf("event %+v %v, MaxPayload %d", e, ok, l.A.MaxPayload())
 	}
 	l.Report(rawio.KindPacketTooBig, 1400, lab.Packet(lab.PortB, lab.PortA, l.PeerTag))
-	if got := l.A.PathStats(0).MTU; got != 980 {
-		t.Errorf("a report raised the MTU to %d", got)
-	}
+	check.Equal(t, "MTU after a report of a larger one", l.A.PathStats(0).MTU, 980)
 	l.Report(rawio.KindPacketTooBig, 68, lab.Packet(lab.PortB, lab.PortA, l.PeerTag))
-	if got := l.A.PathStats(0).MTU; got != rawio.MinMTU-20 {
-		t.Errorf("a hostile report lowered the MTU to %d", got)
-	}
-	if err := l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 3000)}}); err != nil {
-		t.Fatal(err)
-	}
+	check.Equal(t, "MTU after a hostile report", l.A.PathStats(0).MTU, rawio.MinMTU-20)
+	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 3000)}}))
 	for _, p := range l.Flush() {
 		if len(p) > rawio.MinMTU-20 || !lab.Has(p, wire.ChunkData) { // req 9260-6.10-1
 			t.Errorf("packet of %d octets", len(p))

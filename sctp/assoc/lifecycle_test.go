@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -33,13 +35,9 @@ func TestUDPPortIsLearnedAfterTheTagCheck(t *testing.T) {
 		t.Fatalf("a wrong tag moved the peer to %v", got)
 	}
 	l.Expect(l.SendFrom(moved, l.Tag, beat), "HEARTBEAT ACK")
-	if got := l.A.PeerAddr(); got != moved {
-		t.Errorf("the peer is at %v", got)
-	}
+	check.Equal(t, "the peer's address", l.A.PeerAddr(), moved)
 	l.Send(l.Tag, beat) // req 6951-5.4-3: natively again
-	if got := l.A.PeerAddr(); got != l.Peer {
-		t.Errorf("the peer is at %v", got)
-	}
+	check.Equal(t, "the peer's address", l.A.PeerAddr(), l.Peer)
 	if l.A.LocalAddr() != l.Host.Addr || l.A.LocalPort() != lab.PortB || l.A.PeerPort() != lab.PortA {
 		t.Errorf("%v %d %d", l.A.LocalAddr(), l.A.LocalPort(), l.A.PeerPort())
 	}
@@ -56,14 +54,10 @@ func TestCloseGivesReceiveBuffersBack(t *testing.T) {
 		l.Host.Receive(l.Now, &p)
 		p.Release()
 	}
-	if pool.Outstanding() != 2 {
-		t.Fatalf("%d buffers held", pool.Outstanding())
-	}
+	must.Equal(t, "buffers held", pool.Outstanding(), 2)
 	l.A.Abort(l.Now, nil)
 	l.A.Close()
-	if pool.Outstanding() != 0 {
-		t.Errorf("%d buffers held after Close", pool.Outstanding())
-	}
+	check.Equal(t, "buffers held after Close", pool.Outstanding(), 0)
 }
 
 func TestDetachFreesTheUsersMemory(t *testing.T) {
@@ -94,9 +88,7 @@ func TestErrorsTellWhatHappened(t *testing.T) {
 		{&assoc.AdaptationError{Want: 1, Got: 2}, "sctp: the peer announced adaptation layer 0x2, 0x1 is required"},
 		{&assoc.ConfigError{Field: "SackDelay", Range: "positive"}, "sctp: Config.SackDelay must be positive"},
 	} {
-		if got := row.err.Error(); got != row.want {
-			t.Errorf("%q, want %q", got, row.want)
-		}
+		check.Equal(t, "text", row.err.Error(), row.want)
 	}
 	var timeout interface{ Timeout() bool }
 	if !errors.As(assoc.ErrTimeout, &timeout) || !timeout.Timeout() {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -46,9 +47,7 @@ func TestLifetimeOfMessages(t *testing.T) {
 			t.Errorf("%+v: was not sent", ev)
 		}
 	}
-	if n := l.A.Stats().Retransmits; n != 1 {
-		t.Errorf("%d retransmissions of the first message, want 1", n)
-	}
+	check.Equal(t, "retransmissions of the first message", l.A.Stats().Retransmits, 1)
 	out := l.Send(l.Tag, l.Sack(l.HostTSN))
 	d, err := wire.AsData(lab.ChunkOf(out[0], wire.ChunkData))
 	if err != nil || d.TSN() != l.HostTSN+1 || d.SSN() != 1 {
@@ -109,8 +108,7 @@ func TestDestinationAndNoBundleOfAMessage(t *testing.T) {
 	w := lab.NewMulti(t, 2)
 	a, _ := w.Associate(assoc.Config{HeartbeatInterval: -1}, assoc.Config{HeartbeatInterval: -1})
 	second := w.Addrs[1][1]
-	path, err := a.PathTo(second)
-	must.OK(t, err)
+	path := must.Get(a.PathTo(second))(t)
 	send := func(m assoc.Message) {
 		t.Helper()
 		m.Body[0] = make([]byte, 50)
@@ -143,7 +141,5 @@ func TestDestinationAndNoBundleOfAMessage(t *testing.T) {
 	send(assoc.Message{Token: 9, Expires: w.Now.Add(time.Hour)})
 	w.Run(time.Millisecond)
 	a.Abort(w.Now, nil)
-	if at := a.NextTimeout(); at != rawio.Never {
-		t.Errorf("a timer at %v after the end", at)
-	}
+	check.Equal(t, "a timer after the end", a.NextTimeout(), rawio.Never)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/rddp-go/rddp/internal/count"
 	"github.com/rddp-go/rddp/internal/invariant"
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -117,9 +118,7 @@ func befall(t *testing.T, state assoc.State, happen func(l *lab.Lab) error) stri
 		l.Flush()
 	}
 	a := l.A
-	if a.State() != state {
-		t.Fatalf("in %v, not in %v", a.State(), state)
-	}
+	must.Equal(t, "state", a.State(), state)
 	before := dropped(a)
 	err := happen(l)
 	if err == errNone {
@@ -159,10 +158,7 @@ func dropped(a *assoc.Assoc) (n uint64) {
 func TestEverythingInEachState(t *testing.T) {
 	// req 9260-5.2.2-1, 9260-9.2-19, 9260-5.2.3-1, 9260-5.2.5-1, 9260-6-3, 9260-6-4, 9260-6-6, 9260-4-1
 	// req 9260-9.2-16, 9260-9.2-17, 9260-8.5.1-8, 9260-5.2.6-1
-	doc, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("doc.go"))(t)
 	for _, h := range happenings {
 		var order []string
 		states := make(map[string][]string)

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -92,9 +94,7 @@ func TestMalformedPackets(t *testing.T) {
 			tag := row.tag(l)
 			pkt := lab.Packet(lab.PortA, lab.PortB, tag, row.octets...)
 			l.Deliver(l.Peer, pkt)
-			if got := lab.Describe(l.Flush()); got != row.up {
-				t.Errorf("an association answers %q, want %q", got, row.up)
-			}
+			check.Equal(t, "answer of an association", lab.Describe(l.Flush()), row.up)
 			l.Unharmed()
 			l = lab.Bare(t)
 			l.Listen(nil)
@@ -123,9 +123,7 @@ func TestPacketsThatAreNone(t *testing.T) {
 		l.Deliver(l.Peer, zero)
 	}
 	l.Expect(l.Flush(), "")
-	if after := l.A.Stats(); after.PacketsIn != before.PacketsIn {
-		t.Errorf("%d of them were handled", after.PacketsIn-before.PacketsIn)
-	}
+	check.Equal(t, "packets handled", l.A.Stats().PacketsIn, before.PacketsIn)
 	if s := l.Host.Endpoint.Stats(); s.Malformed != wire.CommonHeaderLen+2 || s.BadChecksum != uint64(8*len(good)) {
 		t.Errorf("%+v", s)
 	}
@@ -151,9 +149,7 @@ func TestNothingIsTakenBehindAChunkThatMustTravelAlone(t *testing.T) {
 		l := lab.Passive(t, nil)
 		out := l.Send(l.Tag, wire.AppendHeartbeat(nil, []byte("x")), c, l.Data("behind"))
 		l.Expect(out, "HEARTBEAT ACK")
-		if got := lab.Drain(l.A); len(got) != 0 {
-			t.Errorf("received %q", got)
-		}
+		check.Equal(t, "messages received", len(lab.Drain(l.A)), 0)
 		l.InState(assoc.Established)
 	}
 }
@@ -165,10 +161,7 @@ func TestReportOfUnknownParametersIsOmittedInAnAbort(t *testing.T) {
 	f := wire.InitFields{Tag: l.PeerTag, ARwnd: 5000, OutStreams: 0, InStreams: 1}
 	out := l.Send(0, lab.InitLike(wire.ChunkInit, f, wire.AppendParam(nil, 0xfabc, []byte("report me"))))
 	l.Expect(out, "ABORT")
-	ab, err := wire.AsAbort(lab.ChunkOf(out[0], wire.ChunkAbort))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ab := must.Get(wire.AsAbort(lab.ChunkOf(out[0], wire.ChunkAbort)))(t)
 	cs := ab.Causes()
 	c, _ := cs.Next()
 	if _, more := cs.Next(); more || c.Code() != wire.CauseInvalidParam || len(c) != 4 { // req 9260-3.3.10.7-1

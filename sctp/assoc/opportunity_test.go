@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
@@ -15,9 +16,7 @@ func TestSackAmidATransmission(t *testing.T) {
 	l := lab.Passive(t, &assoc.Config{MaxBurst: burst, HeartbeatInterval: -1, DisablePMTUD: true})
 	payload := l.A.MaxPayload()
 	for range 20 {
-		if err := l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, payload)}}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, payload)}}))
 	}
 	if more := l.A.PollTransmit(l.Now, l.Host.Batch); !more || len(l.Host.Batch.Pkts) != burst {
 		t.Fatalf("%d packets, more: %v: not a full batch that ends the opportunity", len(l.Host.Batch.Pkts), more)

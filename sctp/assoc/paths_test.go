@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -33,9 +34,7 @@ func twoPaths(t *testing.T) *lab.Lab {
 		l.A.HandleTimeout(l.Now)
 		out = l.Collect()
 	}
-	if l.A.NumPaths() != 2 {
-		t.Fatalf("%d paths", l.A.NumPaths())
-	}
+	must.Equal(t, "paths", l.A.NumPaths(), 2)
 	return l
 }
 
@@ -46,14 +45,11 @@ func TestInitialPrimaryPathIsARecordedAddress(t *testing.T) {
 		t.Errorf("primary path to %v, want to where the INIT came from", p.Remote)
 	}
 	l = lab.Bare(t)
-	a, err := l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer, addr2}, lab.PortA)
-	must.OK(t, err)
+	a := must.Get(l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer, addr2}, lab.PortA))(t)
 	l.Host.Adopt(a)
 	l.Collect()
 	l.Post(addr2, a.LocalTag(), lab.InitAckChunk(l.PeerTag, 1, []byte("c"), wire.AppendAddressParam(nil, addr3.Addr())))
-	if p := a.PathStats(a.Stats().Primary); p.Remote != l.Peer {
-		t.Errorf("primary path to %v, want to where the INIT went", p.Remote)
-	}
+	check.Equal(t, "where the primary path goes, as the INIT did", a.PathStats(a.Stats().Primary).Remote, l.Peer)
 }
 
 func TestPacketsGoToRecordedAddressesOnly(t *testing.T) {
@@ -88,9 +84,7 @@ func TestSackGoesWhereDataCameFrom(t *testing.T) {
 			}
 		}
 	}
-	if n := l.A.Stats().SacksOut; n != 5 {
-		t.Errorf("%d SACKs for 5 packets", n)
-	}
+	check.Equal(t, "SACKs for 5 packets", l.A.Stats().SacksOut, 5)
 }
 
 func TestNoCookieEchoToAnUnconfirmedAddress(t *testing.T) {
@@ -107,9 +101,7 @@ func TestNoCookieEchoToAnUnconfirmedAddress(t *testing.T) {
 	for _, p := range list {
 		if lab.Has(p.Pkt, wire.ChunkCookieEcho) {
 			echoes++
-			if p.To != l.Peer {
-				t.Errorf("COOKIE ECHO to %v, which is not confirmed", p.To)
-			}
+			check.Equal(t, "where COOKIE ECHO goes", p.To, l.Peer)
 		}
 	}
 	if echoes < 2 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -56,9 +57,7 @@ func TestPathMTUIsFound(t *testing.T) {
 			}
 			data := r.Send(0, 100_000)
 			r.Run(30 * time.Second)
-			if !bytes.Equal(r.Hosts[1].Received.Bytes(), data) {
-				t.Errorf("%d octets arrived", r.Hosts[1].Received.Len())
-			}
+			check.Slice(t, "octets that arrived", r.Hosts[1].Received.Bytes(), data)
 		})
 	}
 }
@@ -77,9 +76,7 @@ func TestBaseSizeDependsOnTheHeaders(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			r := lab.NewRoad(t, row.addrs, 1500, simnet.Params{})
 			a, _ := r.Join(nil, nil)
-			if got := a.PathStats(0).MTU; got != row.want {
-				t.Errorf("%d octets before the first answer", got)
-			}
+			check.Equal(t, "MTU before the first answer", a.PathStats(0).MTU, row.want)
 			r.Run(0)
 			if p := r.Probes(0); len(p) != 1 || len(p[0].Pkt) != row.want {
 				t.Fatalf("%d probes", len(p))
@@ -101,8 +98,7 @@ func TestProbeIsHeartbeatAndPad(t *testing.T) {
 		if !c.Pkt.ChecksumOK() { // req 6951-5.3-3
 			t.Error("wrong checksum")
 		}
-		h, err := wire.AsHeartbeat(lab.ChunkOf(c.Pkt, wire.ChunkHeartbeat))
-		must.OK(t, err)
+		h := must.Get(wire.AsHeartbeat(lab.ChunkOf(c.Pkt, wire.ChunkHeartbeat)))(t)
 		infos[string(h.Info())] = true
 		pad := lab.ChunkOf(c.Pkt, wire.ChunkPad)
 		if want := len(c.Pkt) - wire.CommonHeaderLen - (8 + len(h.Info())); len(pad) != want || pad.Flags() != 0 { // req 8899-6.2.1-2
@@ -206,9 +202,7 @@ func TestProbeAnswersAnErrorCounter(t *testing.T) {
 	}
 	r.Path(1, func(p *simnet.Params) { p.Loss = 0 })
 	r.RunUntil(r.Now.Add(20*time.Minute), func() bool { return a.Stats().MTUProbesAcked > acked })
-	if e := a.PathStats(0).Errors; e != 0 {
-		t.Errorf("%d errors", e)
-	}
+	check.Equal(t, "errors", a.PathStats(0).Errors, 0)
 }
 
 func TestSearchFollowsThePathsState(t *testing.T) {
@@ -222,9 +216,7 @@ func TestSearchFollowsThePathsState(t *testing.T) {
 	n := len(r.Probes(0))
 	r.SetMTU(1500, 0)
 	r.Run(time.Hour) // req 8899-5.2-5: DISABLED while there is no connectivity
-	if m := len(r.Probes(0)); m != n {
-		t.Errorf("%d probes of a path that is down", m-n)
-	}
+	check.Equal(t, "probes, none of a path that is down", len(r.Probes(0)), n)
 	r.Path(0, func(p *simnet.Params) { p.Loss = 0 })
 	r.RunUntil(r.Now.Add(10*time.Minute), func() bool { return a.PathStats(0).State == assoc.PathActive })
 	r.Run(lab.RoundTrip / 2)
@@ -264,9 +256,7 @@ func TestAnswersToOtherProbesAreIgnored(t *testing.T) {
 		row.change(info)
 		pkt := lab.Packet(lab.PortB, lab.PortA, a.LocalTag(), wire.AppendHeartbeatAck(nil, info))
 		a.HandlePacket(r.Now, &rawio.Packet{Data: pkt, Local: r.Hosts[0].Addr, Remote: r.Hosts[1].Addr})
-		if s := a.Stats(); s.MTUProbesAcked != 0 {
-			t.Errorf("%s: taken for the answer", row.name)
-		}
+		check.Equal(t, row.name+": probes acknowledged", a.Stats().MTUProbesAcked, 0)
 	}
 }
 

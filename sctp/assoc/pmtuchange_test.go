@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -56,9 +57,7 @@ func TestMTUFallsUnderTraffic(t *testing.T) {
 			r.WantMTU("after", 0, row.want)
 			want = append(want, r.Talk(0, 10, row.size)...)
 			r.Run(time.Minute)
-			if got := r.Hosts[1].Received.Bytes(); !bytes.Equal(got, want) {
-				t.Fatalf("%d octets of %d arrived, or others", len(got), len(want))
-			}
+			must.Slice(t, "octets that arrived", r.Hosts[1].Received.Bytes(), want)
 			fragments := 0
 			for _, c := range r.Sent[n:] {
 				if c.Fragment == 0 || c.From != 0 {
@@ -81,9 +80,7 @@ func TestMTUFallsUnderTraffic(t *testing.T) {
 			r.Hosts[1].Received.Reset()
 			want = r.Talk(0, 10, row.size)
 			r.Run(time.Minute)
-			if !bytes.Equal(r.Hosts[1].Received.Bytes(), want) {
-				t.Error("lost afterwards")
-			}
+			check.Slice(t, "octets that arrived afterwards", r.Hosts[1].Received.Bytes(), want)
 		})
 	}
 }
@@ -98,9 +95,7 @@ func TestEachDirectionHasItsMTU(t *testing.T) {
 	want := [2][]byte{r.Send(0, 200_000), r.Send(1, 100_000)}
 	r.Run(time.Minute)
 	for i := range r.Hosts {
-		if !bytes.Equal(r.Hosts[1-i].Received.Bytes(), want[i]) {
-			t.Errorf("%d octets of %d arrived", r.Hosts[1-i].Received.Len(), len(want[i]))
-		}
+		check.Slice(t, "octets that arrived", r.Hosts[1-i].Received.Bytes(), want[i])
 	}
 }
 
@@ -135,9 +130,7 @@ func TestInterfaceChangesItsMTU(t *testing.T) {
 		r.Hosts[0].Link = link
 		r.Talk(0, 10, 3_000)
 	}
-	if a.State() != assoc.Established {
-		t.Error("the association has ended")
-	}
+	check.Equal(t, "state", a.State(), assoc.Established)
 	// What would be refused again, is none of its own, or comes too late, is not sent again.
 	s, mtu := a.Stats(), a.PathStats(0).MTU
 	for _, row := range []struct {
@@ -213,16 +206,13 @@ func TestRestartBeginsTheSearchAnew(t *testing.T) {
 	e.Endpoint.Remove(e.Assocs[0])
 	e.Assocs = nil
 	n := len(r.Probes(1))
-	a, err := e.Endpoint.Connect(r.Now, quiet, lab.PortA, e.Addr, []netip.AddrPort{r.Hosts[1].Addr}, lab.PortB)
-	must.OK(t, err)
+	a := must.Get(e.Endpoint.Connect(r.Now, quiet, lab.PortA, e.Addr, []netip.AddrPort{r.Hosts[1].Addr}, lab.PortB))(t)
 	e.Adopt(a)
 	r.Run(time.Second)
 	if _, ok := r.Hosts[1].Event(assoc.EventRestart); !ok {
 		t.Fatal("no restart")
 	}
-	if m := len(r.Probes(1)); m != n+2 {
-		t.Errorf("%d probes", m-n)
-	}
+	check.Equal(t, "probes", len(r.Probes(1)), n+2)
 	r.WantMTU("there", 0, 1500)
 	r.WantMTU("and back", 1, 1500)
 }
@@ -259,13 +249,9 @@ func TestEachDestinationHasItsSearch(t *testing.T) {
 	}
 	all := append(out, l.Wait(0)...)
 	sizes(answer(all, second, false), &other) // confirms the second address
-	if fmt.Sprint(other) != "[1200]" {
-		t.Errorf("probes %v", other)
-	}
+	check.Equal(t, "other probes", fmt.Sprint(other), "[1200]")
 	sizes(answer(out, l.Peer, true), &first)
-	if fmt.Sprint(first) != "[1200 1452]" {
-		t.Errorf("probes %v", first)
-	}
+	check.Equal(t, "first probes", fmt.Sprint(first), "[1200 1452]")
 	if a, b := l.A.PathStats(0).MTU, l.A.PathStats(1).MTU; a != 1200 || b != 1200 {
 		t.Errorf("path MTUs %d and %d", a, b)
 	}
@@ -275,13 +261,11 @@ func TestEachDestinationHasItsSearch(t *testing.T) {
 func TestLongCookieIsFragmented(t *testing.T) {
 	l := lab.Bare(t)
 	l.Host.Renew(7, rawio.DontFragment)
-	a, err := l.Host.Endpoint.Connect(l.Now, quiet, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer}, lab.PortA)
-	must.OK(t, err)
+	a := must.Get(l.Host.Endpoint.Connect(l.Now, quiet, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer}, lab.PortA))(t)
 	l.Host.Adopt(a)
 	l.A = a
 	out := l.Flush()
-	init, err := wire.AsInit(lab.ChunkOf(out[0], wire.ChunkInit))
-	must.OK(t, err)
+	init := must.Get(wire.AsInit(lab.ChunkOf(out[0], wire.ChunkInit)))(t)
 	l.Tag = init.Tag()
 	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, make([]byte, 1300))))
 	a.PollTransmit(l.Now, l.Host.Batch)
@@ -320,9 +304,7 @@ func TestLateProbeDoesNotSpoilTheShutdown(t *testing.T) {
 		{"the tag of what we have sent", b.PeerTag(), true},
 	} {
 		r.Hosts[1].Receive(r.Now, &rawio.Packet{Data: lab.Packet(lab.PortA, lab.PortB, row.tag, pkt), Local: r.Hosts[1].Addr, Remote: r.Hosts[0].Addr})
-		if got := b.State() == assoc.Closed; got != row.ends {
-			t.Fatalf("%s: ended %v", row.name, got)
-		}
+		must.Equal(t, row.name+": ended", b.State() == assoc.Closed, row.ends)
 	}
 	r.Flush()
 	if err, ok := r.Hosts[1].DownErr(); !ok || err != assoc.ErrShutdown {

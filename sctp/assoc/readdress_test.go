@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -91,16 +93,12 @@ func TestRestartOfAPeerWithSeveralAddresses(t *testing.T) {
 					t.Errorf("%+v", p)
 				}
 			}
-			if !slices.Equal(got, addrs(row.destinations)) {
-				t.Errorf("destinations %v", got)
-			}
+			check.Slice(t, "destinations", got, addrs(row.destinations))
 			// What the peer no longer has is no longer heard.
 			for _, k := range known {
 				answered := slices.ContainsFunc(l.Post(k.Remote, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))),
 					func(p lab.Posted) bool { return p.To == k.Remote && lab.Has(p.Pkt, wire.ChunkHeartbeatAck) })
-				if answered != slices.Contains(got, k.Remote.Addr()) {
-					t.Errorf("%v: answered %v", k.Remote, answered)
-				}
+				check.Equal(t, k.Remote.String()+": answered", answered, slices.Contains(got, k.Remote.Addr()))
 			}
 		})
 	}
@@ -200,9 +198,7 @@ func TestCampedAddressIsGivenUpWhenItDoesNotAnswer(t *testing.T) {
 	t.Run("it answers after all", func(t *testing.T) {
 		l, _ := camped(t)
 		giveUp(t, l)
-		if err := l.A.RequestHeartbeat(l.Now, second.Addr()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.A.RequestHeartbeat(l.Now, second.Addr()))
 		info := lab.ChunkOf(to(second, l.Collect())[0], wire.ChunkHeartbeat).Value()
 		l.Post(second, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, info))
 		if p := owner(l); !refused(p) {

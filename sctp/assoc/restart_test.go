@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -72,9 +73,7 @@ func TestPeerRestartIsActionA(t *testing.T) {
 	// Packets of the old incarnation are dropped now.
 	before := l.A.Stats().WrongTag
 	l.Expect(l.Send(oldTag, wire.AppendHeartbeat(nil, []byte("x"))), "")
-	if l.A.Stats().WrongTag != before+1 {
-		t.Error("the old tag is still accepted")
-	}
+	check.Equal(t, "packets with the old tag", l.A.Stats().WrongTag, before+1)
 }
 
 func TestCookieFromBeforeARestartIsDeadAfterIt(t *testing.T) {
@@ -84,13 +83,9 @@ func TestCookieFromBeforeARestartIsDeadAfterIt(t *testing.T) {
 	late, lateTag := l.Cookie, l.Tag
 	l.PeerTag = 0x22222222
 	l.Shake()
-	if l.A.PeerTag() != 0x22222222 {
-		t.Fatal("no restart")
-	}
+	must.Equal(t, "the peer's tag after the restart", l.A.PeerTag(), 0x22222222)
 	l.Expect(l.Send(lateTag, wire.AppendCookieEcho(nil, late)), "")
-	if l.A.PeerTag() != 0x22222222 {
-		t.Error("a replayed cookie restarted the association once more")
-	}
+	check.Equal(t, "the peer's tag after a replayed cookie", l.A.PeerTag(), 0x22222222)
 }
 
 func TestRestartingPeerCannotMakeTheOwnerHoldEverMore(t *testing.T) {
@@ -227,9 +222,7 @@ func TestCookieTable(t *testing.T) {
 		l := lab.Active(t, nil)
 		own := l.Tag
 		l.Initiate() // req 9260-5.2.1-1
-		if l.Tag != own {
-			t.Fatalf("INIT ACK in COOKIE-WAIT has tag %#x, the INIT had %#x", l.Tag, own)
-		}
+		must.Equal(t, "tag of the INIT ACK in COOKIE-WAIT, as in the INIT", l.Tag, own)
 		l.InState(assoc.CookieWait) // req 9260-5.2.1-8
 		out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie), l.Data("early"))
 		if len(out) == 0 || lab.ChunkTypes(out[0])[0] != wire.ChunkCookieAck {
@@ -239,9 +232,7 @@ func TestCookieTable(t *testing.T) {
 		if l.A.PeerTag() != l.PeerTag { // req 9260-5.2.4-11
 			t.Error("the peer's tag is not the cookie's")
 		}
-		if got := lab.Drain(l.A); len(got) != 1 {
-			t.Errorf("bundled data: %q", got)
-		}
+		check.Equal(t, "bundled messages", len(lab.Drain(l.A)), 1)
 		out = l.Wait(time.Minute)
 		for _, p := range out {
 			if lab.Has(p, wire.ChunkInit) {
@@ -255,9 +246,7 @@ func TestCookieTable(t *testing.T) {
 		l.TSN = 9000
 		own := l.Tag
 		l.Initiate() // req 9260-5.2.1-4
-		if l.Tag != own {
-			t.Fatal("own Initiate Tag changed in COOKIE-ECHOED")
-		}
+		must.Equal(t, "own Initiate Tag in COOKIE-ECHOED", l.Tag, own)
 		l.InState(assoc.CookieEchoed)
 		out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie), l.Data("x"))
 		if len(out) == 0 || out[0].VTag() != 0x44444444 || !lab.Has(out[0], wire.ChunkCookieAck) {
@@ -331,8 +320,7 @@ func collector(t *testing.T, state assoc.State) (l *lab.Lab, list []signed) {
 	}
 	keep("a call before, with the tag of later", first, false)
 	keep("a call before", 0x50505050, false)
-	a, err := l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer}, lab.PortA)
-	must.OK(t, err)
+	a := must.Get(l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer}, lab.PortA))(t)
 	l.Host.Adopt(a)
 	l.A = a
 	init, _ := wire.AsInit(lab.ChunkOf(l.Flush()[0], wire.ChunkInit))
@@ -459,9 +447,7 @@ func TestRestartLetsGoOfTheOldAssociation(t *testing.T) {
 	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, oldTag, wire.AppendHeartbeat(nil, []byte("of the old association"))))
 	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendCookieEcho(nil, l.Cookie)))
 	l.Expect(l.Flush(), "COOKIE ACK")
-	if l.A.PeerTag() != l.PeerTag {
-		t.Fatal("no restart")
-	}
+	must.Equal(t, "the peer's tag after the restart", l.A.PeerTag(), l.PeerTag)
 	for i, b := range bufs {
 		if b.Refs() != 0 {
 			t.Errorf("packet %d: %d references after the restart", i, b.Refs())
@@ -487,15 +473,11 @@ func TestRestartAddsNoPaths(t *testing.T) {
 	for i := range l.A.NumPaths() {
 		had[l.A.PathStats(i).Remote.Addr()] = true
 	}
-	if len(had) != assoc.MaxPaths {
-		t.Fatalf("%d paths", len(had))
-	}
+	must.Equal(t, "paths", len(had), assoc.MaxPaths)
 	l.PeerTag, l.TSN = 0x22222222, 77
 	l.Initiate(addr(8), addr(9), addr(1))
 	l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
-	if l.A.PeerTag() != l.PeerTag {
-		t.Fatal("no restart")
-	}
+	must.Equal(t, "the peer's tag after the restart", l.A.PeerTag(), l.PeerTag)
 	for i := range l.A.NumPaths() {
 		if a := l.A.PathStats(i).Remote.Addr(); !had[a] {
 			t.Errorf("a path to %v", a)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -111,9 +112,7 @@ func TestShutdownGivesUp(t *testing.T) {
 			if !errors.Is(err, row.want) {
 				t.Errorf("ended by %v", err)
 			}
-			if got := lab.Describe(out[len(out)-1:]); got != row.last {
-				t.Errorf("last packet %q", got)
-			}
+			check.Equal(t, "last packet", lab.Describe(out[len(out)-1:]), row.last)
 			if row.want == assoc.ErrTimeout && len(out) != 4 {
 				t.Errorf("%d SHUTDOWNs", len(out))
 			}
@@ -168,9 +167,7 @@ func TestDataInShutdownSentIsAnsweredByShutdown(t *testing.T) {
 	out := l.Send(l.Tag, l.Data("late"))
 	l.Expect(out, "SHUTDOWN") // req 9260-9.2-10
 	sh, _ := wire.AsShutdown(lab.ChunkOf(out[0], wire.ChunkShutdown))
-	if sh.CumTSN() != l.TSN-1 {
-		t.Errorf("SHUTDOWN acknowledges %d, want %d", sh.CumTSN(), l.TSN-1)
-	}
+	check.Equal(t, "SHUTDOWN's Cumulative TSN", sh.CumTSN(), l.TSN-1)
 	l.TSN++                                                         // a gap
 	l.Expect(l.Send(l.Tag, l.Data("after a gap")), "SHUTDOWN SACK") // req 9260-9.2-11, 9260-6.2-15
 	// No HEARTBEAT ACK, but what the peer has missed.
@@ -223,9 +220,7 @@ func TestShutdownChunksDuringSetup(t *testing.T) {
 				t.Errorf("tag %#x, T %v", out[0].VTag(), sc.T())
 			}
 			l.InState(state)
-			if l.A.NextTimeout() != deadline {
-				t.Error("T1 was touched")
-			}
+			check.Equal(t, "end of T1, as before", l.A.NextTimeout(), deadline)
 		})
 	}
 }
@@ -349,9 +344,7 @@ func TestAnyPacketInShutdownSentShowsThatThePeerLives(t *testing.T) {
 		}
 		l.Now = l.Now.Add(100 * time.Millisecond)
 		l.Send(l.Tag, wire.AppendHeartbeat(nil, []byte("still here")))
-		if got := l.A.NextTimeout(); got != l.Now.Add(l.A.PathStats(0).RTO) {
-			t.Errorf("T2-shutdown was not restarted: %v", got)
-		}
+		check.Equal(t, "end of T2-shutdown, restarted", l.A.NextTimeout(), l.Now.Add(l.A.PathStats(0).RTO))
 	}
 	l.InState(assoc.ShutdownSent)
 	l.Wait(time.Hour)

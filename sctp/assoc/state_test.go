@@ -7,16 +7,14 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/invariant"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // Each pair of a state and a trigger: the table, which is that of the package comment, is gone by, and nothing is left that
 // belongs to states before; what is not in it is a contradiction, which changes nothing and ends the association.
 func TestEveryStateAndTrigger(t *testing.T) {
 	defer invariant.Tolerate()()
-	doc, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("doc.go"))(t)
 	for from := Closed; from <= ShutdownAckSent; from++ {
 		var ways []string
 		for by := trigger(0); by < numTriggers; by++ {

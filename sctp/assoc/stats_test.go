@@ -4,7 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -13,9 +15,7 @@ import (
 func sentLab(t *testing.T, n int) *lab.Lab {
 	l := lab.Passive(t, nil)
 	for range n {
-		if err := l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 1300)}}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 1300)}}))
 	}
 	l.Flush()
 	return l
@@ -54,7 +54,5 @@ func TestErrorReportsAreLimitedInRate(t *testing.T) {
 		}
 		l.Now = l.Now.Add(time.Second)
 	}
-	if lost := l.A.Stats().ErrorReportsLost; lost != 4*100-16-32 {
-		t.Errorf("%d are counted as lost", lost)
-	}
+	check.Equal(t, "reports counted as lost", l.A.Stats().ErrorReportsLost, 4*100-16-32)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -115,9 +116,7 @@ func TestListedAddressOfThePeerIsKnownAndProbed(t *testing.T) {
 		t.Fatalf("a wrong nonce confirmed the path: %v", s)
 	}
 	l.SendFrom(second, l.Tag, wire.AppendHeartbeatAck(nil, h.Info()))
-	if s := l.A.PathStats(1).State; s != assoc.PathActive {
-		t.Fatalf("the right nonce did not confirm the path: %v", s)
-	}
+	must.Equal(t, "state of the path that the right nonce confirms", l.A.PathStats(1).State, assoc.PathActive)
 	if e, ok := l.Host.Event(assoc.EventPathUp); !ok || e.Path != second {
 		t.Errorf("no EventPathUp for it: %+v", e)
 	}
@@ -135,10 +134,7 @@ func TestTagsAndTSNsAreRandom(t *testing.T) {
 	l := lab.Bare(t)
 	l.Listen(nil)
 	for i := range 64 {
-		a, err := l.Host.Endpoint.Connect(l.Now, nil, 0, l.Host.Addr, []netip.AddrPort{l.Peer}, uint16(1+i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(l.Host.Endpoint.Connect(l.Now, nil, 0, l.Host.Addr, []netip.AddrPort{l.Peer}, uint16(1+i)))(t)
 		l.Host.Assocs = []*assoc.Assoc{a}
 		init, _ := wire.AsInit(lab.ChunkOf(l.Flush()[0], wire.ChunkInit))
 		note(0, init)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -259,9 +260,7 @@ func TestSackGoesBackWhereDataCameFrom(t *testing.T) {
 		}
 	}
 	l.Post(second, l.Tag, l.Data("x"))
-	if got := sackTo(l.Post(second, l.Tag, l.Data("x"))); !slices.Equal(got, []netip.AddrPort{second}) {
-		t.Errorf("then SACK to %v", got)
-	}
+	check.Slice(t, "where the SACK then goes", sackTo(l.Post(second, l.Tag, l.Data("x"))), []netip.AddrPort{second})
 }
 
 // Answers leave from the own address that was asked, whatever the path's is.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -112,17 +113,13 @@ func TestCubicTargetIsBounded(t *testing.T) {
 		c.OnAck(rawio.Time(at), Ack{Octets: 2000, Flight: c.Window(), RTT: rtt})
 		return c.Window()
 	}
-	if w := ack(0, time.Minute); w != 101_000 {
-		t.Errorf("cwnd %d after one of fifty acknowledgements, want a fiftieth of 50000 more than 100000", w)
-	}
+	check.Equal(t, "cwnd after one of fifty acknowledgements: a fiftieth of 50000 more", ack(0, time.Minute), 101_000)
 	if w := ack(time.Second, time.Millisecond); w < 101_000 || w > 101_100 {
 		t.Errorf("cwnd %d after a round trip that is shorter", w)
 	}
 	c = NewCubic(1000, false).(*cubic)
 	c.cwnd, c.ssthresh, c.prior = 100_000, 50_000, 100_000
-	if w := ack(0, 0); w != 100_020 {
-		t.Errorf("cwnd %d, want what Reno would have where the window was when it was last reduced (section 4.3)", w)
-	}
+	check.Equal(t, "cwnd that Reno would have where the window was when it was last reduced (section 4.3)", ack(0, 0), 100_020)
 }
 
 // Time during which cwnd was not the limit does not count as growth (section 5.8).
@@ -134,9 +131,7 @@ func TestCubicDoesNotGrowUnused(t *testing.T) {
 	for i := range 100 {
 		c.OnAck(rawio.Time(0).Add(time.Duration(i)*time.Second), Ack{Octets: 2000, Flight: 3000, RTT: time.Second})
 	}
-	if c.Window() != before {
-		t.Errorf("cwnd grew from %d to %d without being used", before, c.Window())
-	}
+	check.Equal(t, "cwnd without being used", c.Window(), before)
 	c.OnAck(rawio.Time(0).Add(101*time.Second), Ack{Octets: 2000, Flight: 200_000, RTT: time.Second})
 	if c.Window() > before+50 {
 		t.Errorf("cwnd jumped to %d at the first acknowledgement after a quiet time", c.Window())

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -37,9 +38,7 @@ func TestInitialWindow(t *testing.T) {
 		{"IPv4, half of 4404 exactly", 2202, false, 4404},
 		{"IPv6, just above half of 4344", 2173, true, 4346},
 	} {
-		if got := RFC9260(tt.pmdcs, tt.ipv6).Window(); got != tt.want {
-			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
-		}
+		check.Equal(t, tt.name, RFC9260(tt.pmdcs, tt.ipv6).Window(), tt.want)
 	}
 }
 
@@ -108,9 +107,7 @@ func TestSlowStart(t *testing.T) {
 			t.Fatal(c.Window())
 		}
 		c.OnAck(0, tt.ack)
-		if got := c.Window() - 4000; got != tt.want {
-			t.Errorf("%s: grew by %d, want %d", tt.name, got, tt.want)
-		}
+		check.Equal(t, tt.name+": grew by", c.Window()-4000, tt.want)
 	}
 }
 
@@ -158,9 +155,7 @@ func TestBoundaryIsSlowStart(t *testing.T) {
 	r := avoid(t)
 	r.ssthresh = r.cwnd
 	r.OnAck(0, Ack{Octets: 400, Flight: 6000})
-	if r.cwnd != 6400 {
-		t.Errorf("cwnd == ssthresh: cwnd %d, want slow start's 6400", r.cwnd)
-	}
+	check.Equal(t, "cwnd == ssthresh: slow start's cwnd", r.cwnd, 6400)
 	r.OnAck(0, Ack{Octets: 400, Flight: 6400})
 	if r.cwnd != 6400 || r.partial != 400 {
 		t.Errorf("cwnd > ssthresh: cwnd %d partial %d", r.cwnd, r.partial)
@@ -207,14 +202,10 @@ func TestIdleDecay(t *testing.T) {
 		t.Errorf("one RTO: cwnd %d ssthresh %d", r.cwnd, r.ssthresh)
 	}
 	r.OnIdle(0, 0, 1<<40)
-	if r.cwnd != 4000 {
-		t.Errorf("for ever: cwnd %d, want 4 chunks", r.cwnd)
-	}
+	check.Equal(t, "cwnd in the end, 4 chunks", r.cwnd, 4000)
 	r.OnTimeout(0)
 	r.OnIdle(0, 0, 3)
-	if r.cwnd != 1000 {
-		t.Errorf("cwnd rose to %d by idling after a timeout", r.cwnd)
-	}
+	check.Equal(t, "cwnd after idling behind a timeout", r.cwnd, 1000)
 }
 
 func TestResetIsTheInitialWindow(t *testing.T) {
@@ -245,9 +236,7 @@ func TestECNReducesLikeALossButNeverRaises(t *testing.T) {
 			}
 			c.OnTimeout(0)
 			c.OnECN(0)
-			if c.Window() != 1000 {
-				t.Errorf("cwnd %d after a timeout and an echo, want 1000", c.Window())
-			}
+			check.Equal(t, "cwnd after a timeout and an echo", c.Window(), 1000)
 		})
 	}
 }

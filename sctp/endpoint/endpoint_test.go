@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -83,9 +84,7 @@ var goodInit = wire.InitFields{Tag: 0xabcdef01, ARwnd: 1500, OutStreams: 3, InSt
 // only returns the single chunk of the single packet.
 func only(t *testing.T, list []rawio.Packet) (wire.Packet, wire.Chunk) {
 	t.Helper()
-	if len(list) != 1 {
-		t.Fatalf("%d packets", len(list))
-	}
+	must.Equal(t, "packets", len(list), 1)
 	pkt := wire.Packet(list[0].Data)
 	if !pkt.ChecksumOK() {
 		t.Error("wrong checksum")
@@ -374,8 +373,7 @@ func TestConnectAndListenRefuse(t *testing.T) {
 	for i := range assoc.MaxPaths + 1 {
 		many = append(many, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 3, 0, byte(i)}), 0))
 	}
-	a, err := b.ep.Connect(b.now, nil, localPort, hostAddr, to, peerPort)
-	must.OK(t, err)
+	a := must.Get(b.ep.Connect(b.now, nil, localPort, hostAddr, to, peerPort))(t)
 	for _, row := range []struct {
 		name string
 		do   func() error
@@ -415,9 +413,7 @@ func TestConnectAndListenRefuse(t *testing.T) {
 	b.ep.Remove(a)
 	b.ep.Remove(a)
 	b.ep.Refresh(a) // of an event that was still to be read
-	if b.ep.Len() != 1 {
-		t.Error("Remove leaves it behind")
-	}
+	check.Equal(t, "associations after Remove", b.ep.Len(), 1)
 	if _, err := b.ep.Connect(b.now, nil, localPort, hostAddr, to, peerPort); err != nil {
 		t.Errorf("after Remove: %v", err)
 	}
@@ -524,9 +520,7 @@ func TestPacketsFindTheirAssociation(t *testing.T) {
 		{"ICMP report about another port's", rawio.KindPacketTooBig, peerAddr, lab.Packet(localPort, peerPort+1, goodInit.Tag), nil}, // req 8899-4.6.1-2
 		{"ICMP report too short", rawio.KindProtoUnreachable, peerAddr, quote[:7], nil},                                              // req 8899-6.2.1-4
 	} {
-		if got := find(row.kind, row.from, row.pkt); got != row.want {
-			t.Errorf("%s: %p, want %p", row.name, got, row.want)
-		}
+		check.Equal(t, row.name, find(row.kind, row.from, row.pkt), row.want)
 	}
 	// req 9260-5.1.2-5: an INIT from a new address that lists a known one belongs to it, and is
 	// refused because it adds an address.
@@ -553,9 +547,7 @@ func TestINITFloodDoesNotAskForTheMTU(t *testing.T) {
 		ep.HandleUnmatched(0, &p)
 		out.Reset()
 		ep.PollTransmit(0, out)
-		if len(out.Pkts) != 1 {
-			t.Fatalf("%d answers", len(out.Pkts))
-		}
+		must.Equal(t, "answers", len(out.Pkts), 1)
 		return out.Pkts[0].Len()
 	}
 	plain := answer()
@@ -601,7 +593,5 @@ func TestTwoCookieEchoesInOneBatch(t *testing.T) {
 		t.Errorf("the endpoint sends %d packets", n)
 	}
 	second.HandlePacket(b.now, &echo) // req 9260-5.1.5-8, 9260-5.2.4-13
-	if second.State() != assoc.Established {
-		t.Errorf("state %v", second.State())
-	}
+	check.Equal(t, "state of the second", second.State(), assoc.Established)
 }

@@ -20,8 +20,7 @@ func TestOutOfResourceIsAnEmptyCauseInAnAbort(t *testing.T) {
 	tag, cookie := b.cookieOf(goodInit)
 	list, _ := b.receive(lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
 	_, c := only(t, list)
-	ab, err := wire.AsAbort(c)
-	must.OK(t, err)
+	ab := must.Get(wire.AsAbort(c))(t)
 	cs := ab.Causes()
 	if cause, ok := cs.Next(); !ok || cause.Code() != wire.CauseOutOfResource || len(cause) != 4 { // req 9260-3.3.10.4-1
 		t.Errorf("cause % x", cause)
@@ -41,13 +40,10 @@ func TestTheChecksumComesBeforeEverythingElse(t *testing.T) {
 	}
 	list, _ := b.receive(lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
 	_, c := only(t, list)
-	ack, err := wire.AsInit(c)
-	must.OK(t, err)
+	ack := must.Get(wire.AsInit(c))(t)
 	ps := ack.Params()
 	cookie, _ := ps.Next()
-	if cookie.Type() != wire.ParamStateCookie {
-		t.Fatal("the first parameter is not the cookie")
-	}
+	must.Equal(t, "type of the first parameter", cookie.Type(), wire.ParamStateCookie)
 	tag := ack.Tag()
 	echo := lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie.Value()))
 	if list, a := b.receive(spoil(echo)); len(list) != 0 || a != nil {
@@ -58,9 +54,7 @@ func TestTheChecksumComesBeforeEverythingElse(t *testing.T) {
 		t.Fatal("no association")
 	}
 	b.receive(lab.Packet(peerPort, localPort, tag, wire.AppendShutdown(nil, ack.TSN()-1)))
-	if a.State() != assoc.ShutdownAckSent {
-		t.Fatalf("state %v", a.State())
-	}
+	must.Equal(t, "state", a.State(), assoc.ShutdownAckSent)
 	complete := lab.Packet(peerPort, localPort, tag, wire.AppendShutdownComplete(nil, false))
 	if b.receive(spoil(complete)); a.State() != assoc.ShutdownAckSent {
 		t.Error("a SHUTDOWN COMPLETE with a wrong checksum was accepted")

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -36,15 +38,10 @@ func TestSpentTagsAreBounded(t *testing.T) {
 // An association leaves nothing behind in any table, whoever has set it up.
 func TestTablesAreEmptyInTheEnd(t *testing.T) {
 	e := New(Config{Rand: repeat{}, MTU: func(_, _ netip.Addr) int { return 1400 }})
-	if e.cfg.MaxAssocs != 1048576 {
-		t.Errorf("%d associations unless the configuration says how many", e.cfg.MaxAssocs)
-	}
+	check.Equal(t, "associations unless the configuration says how many", e.cfg.MaxAssocs, 1048576)
 	source := netip.MustParseAddr("10.0.0.9")
 	for _, accepted := range []bool{false, true} {
-		a, err := e.Connect(0, nil, 7, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(source, 0)}, 8)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(e.Connect(0, nil, 7, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(source, 0)}, 8))(t)
 		if accepted {
 			e.drop(a, e.entries[a])
 			e.accept(a, source)
@@ -87,9 +84,7 @@ func TestRateOfAnswers(t *testing.T) {
 			t.Errorf("step %d at %v: %v", i, step.at, !step.want)
 		}
 	}
-	if len(r.table) != 1<<rateBits {
-		t.Errorf("%d places", len(r.table))
-	}
+	check.Equal(t, "places", len(r.table), 1<<rateBits)
 }
 
 // Packets that set up are let through for their work and for the octets of their answers, each time by chance when there are too many of

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -24,9 +25,7 @@ func (b *bench) echo(tag uint32, cookie []byte) (a *assoc.Assoc, outOfBlue bool)
 
 func listening(t *testing.T) *bench {
 	b := newBench(t, endpoint.Config{})
-	if err := b.ep.Listen(localPort, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.ep.Listen(localPort, nil))
 	return b
 }
 

@@ -4,7 +4,9 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
@@ -47,9 +49,7 @@ func TestRemovedAssociationIsForgotten(t *testing.T) {
 	if b.lookup(elsewhere, localPort, a.LocalTag()) != nil {
 		t.Error("found by tag")
 	}
-	if b.ep.Len() != 0 {
-		t.Errorf("%d associations", b.ep.Len())
-	}
+	check.Equal(t, "associations", b.ep.Len(), 0)
 }
 
 // An address that the peer of one association has belongs to it, though the peer of another one lists it
@@ -65,30 +65,22 @@ func TestAddressStaysWithItsAssociation(t *testing.T) {
 	ack = wire.AppendParam(ack, wire.ParamStateCookie, []byte("cookie"))
 	ack = wire.CloseChunk(wire.AppendAddressParam(ack, peerAddr.Addr()), 0)
 	b.receiveFrom(otherAddr, hostAddr, lab.Packet(peerPort, localPort, second.LocalTag(), ack))
-	if second.NumPaths() != 2 {
-		t.Fatalf("%d paths", second.NumPaths())
-	}
+	must.Equal(t, "paths", second.NumPaths(), 2)
 	b.ep.Refresh(second)
-	if b.lookup(peerAddr, localPort, 1) != first {
-		t.Error("the address went to the association whose peer has only listed it")
-	}
+	check.Equal(t, "the address belongs to the association whose peer has not only listed it", b.lookup(peerAddr, localPort, 1), first)
 	quote := lab.Packet(localPort, peerPort, 9)
 	if a, ok := b.ep.Lookup(&rawio.Packet{Kind: rawio.KindPacketTooBig, Data: quote, Remote: peerAddr}); a != first || !ok {
 		t.Error("so did a report")
 	}
 	b.ep.Remove(second)
-	if b.lookup(peerAddr, localPort, 1) != first {
-		t.Error("the address is gone with the other association")
-	}
+	check.Equal(t, "the address belongs to the first when the other has ended", b.lookup(peerAddr, localPort, 1), first)
 }
 
 // A port that somebody listens on is not picked for an association.
 func TestEphemeralPortIsNobodysPort(t *testing.T) {
 	free := newBench(t, endpoint.Config{}).connect(0, peerAddr).LocalPort()
 	b := newBench(t, endpoint.Config{}) // the same random numbers
-	if err := b.ep.Listen(free, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.ep.Listen(free, nil))
 	if got := b.connect(0, peerAddr).LocalPort(); got == free {
 		t.Errorf("port %d has a listener", got)
 	}

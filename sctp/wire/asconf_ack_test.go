@@ -27,14 +27,12 @@ func TestAsconfAckHasItsOctetsAndFields(t *testing.T) {
 	wantEqual(t, "Seq", a.Seq(), 0x01020304)
 	ps := a.Params()
 	p, _ := ps.Next()
-	ok, err := wire.AsAddrResponse(p)
-	must.OK(t, err)
+	ok := must.Get(wire.AsAddrResponse(p))(t)
 	wantEqual(t, "Success", ok.Success(), true)
 	wantEqual(t, "CorrelationID", ok.CorrelationID(), 5)
 
 	p, _ = ps.Next()
-	failed, err := wire.AsAddrResponse(p)
-	must.OK(t, err)
+	failed := must.Get(wire.AsAddrResponse(p))(t)
 	wantEqual(t, "Success", failed.Success(), false)
 	wantEqual(t, "CorrelationID", failed.CorrelationID(), 0x01023476)
 	causes := failed.Causes()
@@ -42,8 +40,7 @@ func TestAsconfAckHasItsOctetsAndFields(t *testing.T) {
 	wantEqual(t, "Code", cause.Code(), wire.CauseDeleteLastAddr)
 	quoted := cause.Params()
 	p, _ = quoted.Next()
-	r, err := wire.AsAddrRequest(p)
-	must.OK(t, err)
+	r := must.Get(wire.AsAddrRequest(p))(t)
 	wantEqual(t, "Addr", r.Addr(), testAddr)
 }
 

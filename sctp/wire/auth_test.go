@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -24,9 +25,7 @@ func TestAuthHasItsOctetsAndFields(t *testing.T) {
 			a := as(t, wire.AsAuth, b)
 			wantEqual(t, "KeyID", a.KeyID(), 0x0102)
 			wantEqual(t, "HMACID", a.HMACID(), c.id)
-			if !bytes.Equal(a.HMAC(), make([]byte, c.id.Size())) {
-				t.Errorf("HMAC %x, want zeros to compute it over", a.HMAC())
-			}
+			check.Slice(t, "HMAC: zeros to compute it over", a.HMAC(), make([]byte, c.id.Size()))
 		})
 	}
 }
@@ -34,8 +33,7 @@ func TestAuthHasItsOctetsAndFields(t *testing.T) {
 // The HMAC is stored through the view, in the packet itself.
 func TestAuthIsSignedInPlace(t *testing.T) {
 	b := wire.AppendAuth(nil, 0, wire.HMACSHA1)
-	a, err := wire.AsAuth(wire.Chunk(b))
-	must.OK(t, err)
+	a := must.Get(wire.AsAuth(wire.Chunk(b)))(t)
 	copy(a.HMAC(), bytes.Repeat([]byte{0xab}, 20))
 	wantOctets(t, b, "0f00001c 00000001 abababab abababab abababab abababab abababab")
 }
@@ -55,14 +53,13 @@ func TestAuthLengths(t *testing.T) {
 func TestHMACAlgo(t *testing.T) {
 	b := wire.AppendHMACAlgo(nil, wire.HMACSHA256, wire.HMACSHA1)
 	wantOctets(t, b, "80040008 0003 0001")
-	ids, err := onlyParam(t, b).HMACIDs()
-	must.OK(t, err)
+	ids := must.Get(onlyParam(t, b).HMACIDs())(t)
 	wantEqual(t, "count", ids.Len(), 2)
 	wantEqual(t, "preferred", wire.HMACID(ids.At(0)), wire.HMACSHA256)
 	wantEqual(t, "next", wire.HMACID(ids.At(1)), wire.HMACSHA1)
 
 	wantOctets(t, wire.AppendHMACAlgo(nil, wire.HMACSHA1), "80040006 0001 0000")
-	_, err = onlyParam(t, octets(t, "80040007 000100")).HMACIDs()
+	_, err := onlyParam(t, octets(t, "80040007 000100")).HMACIDs()
 	wantErr(t, err, wire.ErrParamLength)
 	_, err = onlyParam(t, octets(t, "80050004")).HMACIDs()
 	wantErr(t, err, wire.ErrParamType)

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -67,13 +68,10 @@ func TestUnrecognizedChunkCause(t *testing.T) {
 	unknown := onlyChunk(t, octets(t, "c1010007 010203"))
 	b := wire.AppendCause(nil, wire.CauseUnrecognizedChunkType, unknown)
 	wantOctets(t, b, "0006000b c1010007 01020300")
-	c, err := onlyCause(t, b).UnrecognizedChunk()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(onlyCause(t, b).UnrecognizedChunk())(t)
 	wantOctets(t, c, "c1010007 010203")
 	wantEqual(t, "Type", c.Type(), wire.ChunkAsconf)
-	_, err = onlyCause(t, octets(t, "00060007 c10100")).UnrecognizedChunk()
+	_, err := onlyCause(t, octets(t, "00060007 c10100")).UnrecognizedChunk()
 	wantErr(t, err, wire.ErrCauseLength)
 }
 

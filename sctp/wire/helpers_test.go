@@ -59,15 +59,13 @@ func onlyChunk(t testing.TB, chunks []byte) wire.Chunk {
 // as returns the one chunk in chunks, parsed.
 func as[C any](t testing.TB, parse func(wire.Chunk) (C, error), chunks []byte) C {
 	t.Helper()
-	c, err := parse(onlyChunk(t, chunks))
-	must.OK(t, err)
+	c := must.Get(parse(onlyChunk(t, chunks)))(t)
 	return c
 }
 
 func packet(t testing.TB, chunks []byte) wire.Packet {
 	t.Helper()
-	p, err := wire.ParsePacket(append(wire.AppendHeader(nil, 5000, 6000, 1), chunks...))
-	must.OK(t, err)
+	p := must.Get(wire.ParsePacket(append(wire.AppendHeader(nil, 5000, 6000, 1), chunks...)))(t)
 	return p
 }
 

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -21,10 +22,7 @@ func TestAddressParam(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := wire.AppendAddressParam(nil, netip.MustParseAddr(c.addr))
 			wantOctets(t, b, c.want)
-			addr, err := onlyParam(t, b).Addr()
-			if err != nil {
-				t.Fatal(err)
-			}
+			addr := must.Get(onlyParam(t, b).Addr())(t)
 			wantEqual(t, "Addr", addr, netip.MustParseAddr(c.back))
 		})
 	}

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -11,10 +12,7 @@ func TestCommonHeaderHasItsOctetsAndFields(t *testing.T) {
 	// req 9260-3-3
 	b := wire.AppendHeader(nil, 5000, 6000, 0x12345678)
 	wantOctets(t, b, "1388 1770 12345678 00000000")
-	p, err := wire.ParsePacket(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(wire.ParsePacket(b))(t)
 	wantEqual(t, "SrcPort", p.SrcPort(), 5000)
 	wantEqual(t, "DstPort", p.DstPort(), 6000)
 	wantEqual(t, "VTag", p.VTag(), 0x12345678)

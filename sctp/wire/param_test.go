@@ -3,6 +3,7 @@ package wire_test
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -56,10 +57,7 @@ func TestParamStaysInItsChunk(t *testing.T) {
 	chunks := octets(t, "0900000c 000c000c 61616161 0b000004")
 	cs := packet(t, chunks).Chunks()
 	c, _ := cs.Next()
-	e, err := wire.AsError(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(wire.AsError(c))(t)
 	causes := e.Causes()
 	if cause, ok := causes.Next(); ok {
 		t.Errorf("cause %x reaches into the next chunk", cause)

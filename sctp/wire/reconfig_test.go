@@ -65,8 +65,7 @@ func TestReconfigMalformed(t *testing.T) {
 func TestOutgoingReset(t *testing.T) {
 	b := wire.AppendOutgoingReset(nil, 7, 8, 0x01020304, []wire.StreamID{3, 0xffff})
 	wantOctets(t, b, "000d0014 00000007 00000008 01020304 0003 ffff")
-	r, err := wire.AsOutgoingReset(onlyParam(t, b))
-	must.OK(t, err)
+	r := must.Get(wire.AsOutgoingReset(onlyParam(t, b)))(t)
 	wantEqual(t, "RequestSeq", r.RequestSeq(), 7)
 	wantEqual(t, "ResponseSeq", r.ResponseSeq(), 8)
 	wantEqual(t, "LastTSN", r.LastTSN(), 0x01020304)
@@ -83,8 +82,7 @@ func TestOutgoingReset(t *testing.T) {
 			wantErr(t, err, wire.ErrParamLength)
 		})
 	}
-	r, err = wire.AsOutgoingReset(onlyParam(t, wire.AppendOutgoingReset(nil, 1, 2, 3, make([]wire.StreamID, 32740))))
-	must.OK(t, err)
+	r = must.Get(wire.AsOutgoingReset(onlyParam(t, wire.AppendOutgoingReset(nil, 1, 2, 3, make([]wire.StreamID, 32740)))))(t)
 	wantEqual(t, "streams", r.Streams().Len(), 32740)
 	wantEqual(t, "a list that is cut to fit", len(wire.AppendOutgoingReset(nil, 1, 2, 3, make([]wire.StreamID, 65535))), 65536)
 }
@@ -92,15 +90,14 @@ func TestOutgoingReset(t *testing.T) {
 func TestIncomingReset(t *testing.T) {
 	b := wire.AppendIncomingReset(nil, 7, []wire.StreamID{1, 2, 3})
 	wantOctets(t, b, "000e000e 00000007 0001 0002 0003 0000")
-	r, err := wire.AsIncomingReset(onlyParam(t, b))
-	must.OK(t, err)
+	r := must.Get(wire.AsIncomingReset(onlyParam(t, b)))(t)
 	wantEqual(t, "RequestSeq", r.RequestSeq(), 7)
 	wantEqual(t, "streams", r.Streams().Len(), 3)
 	wantEqual(t, "third stream", r.Streams().At(2), 3)
 	wantOctets(t, wire.AppendIncomingReset(nil, 7, nil), "000e0008 00000007")
 	wantEqual(t, "a list that is cut to fit", len(wire.AppendIncomingReset(nil, 7, make([]wire.StreamID, 65535))), 65536)
 
-	_, err = wire.AsIncomingReset(onlyParam(t, octets(t, "000e0009 00000007 01")))
+	_, err := wire.AsIncomingReset(onlyParam(t, octets(t, "000e0009 00000007 01")))
 	wantErr(t, err, wire.ErrParamLength)
 }
 
@@ -117,8 +114,7 @@ func TestTSNReset(t *testing.T) {
 func TestReconfigResponse(t *testing.T) {
 	b := wire.AppendReconfigResponse(nil, 7, wire.ReconfigInProgress)
 	wantOctets(t, b, "0010000c 00000007 00000006")
-	r, err := wire.AsReconfigResponse(onlyParam(t, b))
-	must.OK(t, err)
+	r := must.Get(wire.AsReconfigResponse(onlyParam(t, b)))(t)
 	wantEqual(t, "ResponseSeq", r.ResponseSeq(), 7)
 	wantEqual(t, "Result", r.Result(), wire.ReconfigInProgress)
 	if _, _, ok := r.NextTSNs(); ok {
@@ -127,8 +123,7 @@ func TestReconfigResponse(t *testing.T) {
 
 	b = wire.AppendTSNResetResponse(nil, 7, wire.ReconfigPerformed, 0x01020304, 0x05060708)
 	wantOctets(t, b, "00100014 00000007 00000001 01020304 05060708")
-	r, err = wire.AsReconfigResponse(onlyParam(t, b))
-	must.OK(t, err)
+	r = must.Get(wire.AsReconfigResponse(onlyParam(t, b)))(t)
 	sender, receiver, ok := r.NextTSNs()
 	wantEqual(t, "Next TSNs are there", ok, true)
 	wantEqual(t, "Sender's Next TSN", sender, 0x01020304)
@@ -163,8 +158,7 @@ func TestAddStreams(t *testing.T) {
 	} {
 		b := wire.AppendAddStreams(nil, pt, 7, 3)
 		wantOctets(t, b, want)
-		a, err := wire.AsAddStreams(onlyParam(t, b))
-		must.OK(t, err)
+		a := must.Get(wire.AsAddStreams(onlyParam(t, b)))(t)
 		wantEqual(t, "Type", a.Type(), pt)
 		wantEqual(t, "RequestSeq", a.RequestSeq(), 7)
 		wantEqual(t, "Count", a.Count(), 3)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"weak"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/script"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -37,15 +39,9 @@ func TestLongUserDataIsReferencedAndShortIsCopied(t *testing.T) {
 	b.Commit(b.Tail()) // nothing
 	b.End()
 	vec := b.Pkts[0].Vec
-	if len(vec) != 4 {
-		t.Fatalf("%d pieces, want header with the short data, the long data, padding, the long data", len(vec))
-	}
-	if &vec[1][0] != &long[0] {
-		t.Error("long user data was copied")
-	}
-	if len(vec[0]) != wire.CommonHeaderLen+inline {
-		t.Errorf("first piece has %d octets", len(vec[0]))
-	}
+	must.Equal(t, "pieces: header with the short data, the long data, padding, the long data", len(vec), 4)
+	check.Equal(t, "long user data, not copied", &vec[1][0], &long[0])
+	check.Equal(t, "octets of the first piece", len(vec[0]), wire.CommonHeaderLen+inline)
 	// req 9260-6.8-1
 	if got, want := wire.Packet(join(vec)).Checksum(), wire.ChecksumBytes(join(vec)); got != want {
 		t.Errorf("checksum %08x, want %08x", got, want)
@@ -181,12 +177,8 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 			b.End()
 		}
 	}
-	if n := testing.AllocsPerRun(100, func() { b = NewBatch(8); fill() }); n != 4 {
-		t.Errorf("%v allocations, want the Batch and its three lists", n)
-	}
-	if n := testing.AllocsPerRun(100, fill); n != 0 {
-		t.Errorf("%v allocations a batch", n)
-	}
+	check.Equal(t, "allocations: the Batch and its three lists", testing.AllocsPerRun(100, func() { b = NewBatch(8); fill() }), 4)
+	check.Equal(t, "allocations a batch", testing.AllocsPerRun(100, fill), 0)
 }
 
 func BenchmarkPacket(b *testing.B) {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -112,9 +114,7 @@ func TestSearchFindsWhatThePathCarries(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			l := newLab(t, row.link, row.path)
 			l.ptb = row.ptb
-			if got := l.run(time.Minute); got != row.probes {
-				t.Errorf("probes %s, want %s", got, row.probes)
-			}
+			check.Equal(t, "probes", l.run(time.Minute), row.probes)
 			l.want(Complete, row.size)
 			if got := l.run(9 * time.Minute); got != "" { // req 8899-5.2-6, 8899-5.1.1-4
 				t.Errorf("probes %s when the search is complete", got)
@@ -127,9 +127,7 @@ func TestSearchStartsAgainAfter600Seconds(t *testing.T) {
 	l := newLab(t, 9000, 1500)
 	l.run(time.Minute)
 	l.want(Complete, 1500)
-	if got := l.s.Due(l.s.Deadline()); got != 0 {
-		t.Errorf("a probe of %d octets before the search has begun again", got)
-	}
+	check.Equal(t, "octets of a probe before the search has begun again", l.s.Due(l.s.Deadline()), 0)
 	l.mtu = 9000
 	done := l.at[len(l.at)-1].Add(time.Second) // the last probe was given up
 	l.run(20 * time.Minute)
@@ -140,9 +138,7 @@ func TestSearchStartsAgainAfter600Seconds(t *testing.T) {
 	l.want(Complete, 9000)
 	l.s.SetMax(65000)
 	l.mtu = 65535
-	if got := l.run(20 * time.Minute); got != "+65020" {
-		t.Errorf("probes %s after the link's MTU has grown", got)
-	}
+	check.Equal(t, "probes after the link's MTU has grown", l.run(20*time.Minute), "+65020")
 	l.s.SetMax(3000 - 20)
 	l.want(Complete, 3000)
 }
@@ -158,9 +154,7 @@ func TestProbesAreSpacedByTimers(t *testing.T) {
 	l = newLab(t, 9000, 1444)
 	l.ptb = true // reports come after half a round trip
 	l.run(time.Minute)
-	if len(l.at) != 3 {
-		t.Fatalf("%d probes", len(l.at))
-	}
+	must.Equal(t, "probes", len(l.at), 3)
 	if d := l.at[2].Sub(l.at[1]); d != rtt { // req 8899-8-1
 		t.Errorf("%v after the one that was reported, want a round trip", d)
 	}
@@ -168,9 +162,7 @@ func TestProbesAreSpacedByTimers(t *testing.T) {
 	s := New(Limits{Min: 556, Base: 1200, Max: 1480, Overhead: 20})
 	s.Start(0)
 	s.Sent(0, 1, time.Second, 3*time.Second)
-	if s.Deadline() != 3*second {
-		t.Errorf("PROBE_TIMER %v", s.Deadline())
-	}
+	check.Equal(t, "PROBE_TIMER", s.Deadline(), 3*second)
 	// Where it is less than a round trip, the next probe waits for that.
 	s.Start(0)
 	s.Sent(0, 1, 3*time.Second, time.Second)
@@ -216,9 +208,7 @@ func TestReportsAreTakenWithinTheirBounds(t *testing.T) {
 		for len(l.log) < 4 {
 			l.step(rawio.Never)
 		}
-		if got := strings.Join(l.log, " "); got != "+1220 -1500 +1400 -1448" {
-			t.Fatalf("probes %s", got)
-		}
+		must.Equal(t, "probes", strings.Join(l.log, " "), "+1220 -1500 +1400 -1448")
 		return l
 	}
 	// 1400 passed, 1448 is to be next.
@@ -277,9 +267,7 @@ func TestReportsAreTakenWithinTheirBounds(t *testing.T) {
 			l.want(row.state, row.size)
 			if row.next != "" {
 				l.mtu = row.nextPath
-				if got := l.run(500 * time.Millisecond); got != row.next {
-					t.Errorf("then probes %s, want %s", got, row.next)
-				}
+				check.Equal(t, "then probes", l.run(500*time.Millisecond), row.next)
 			}
 		})
 	}
@@ -292,9 +280,7 @@ func TestReportsAreTakenWithinTheirBounds(t *testing.T) {
 		l.want(Disabled, 1280)
 		l.s.TooBig(l.now, 500) // less than every path carries
 		l.want(Disabled, 1280)
-		if got := l.run(time.Hour); got != "" {
-			t.Errorf("probes %s while the path is down", got)
-		}
+		check.Equal(t, "probes while the path is down", l.run(time.Hour), "")
 	})
 }
 
@@ -322,9 +308,7 @@ func TestStopAndStart(t *testing.T) {
 	l.run(time.Second)
 	l.s.Stop() // req 8899-5.2-5
 	l.want(Disabled, 9000)
-	if got := l.run(time.Hour); got != "" {
-		t.Errorf("probes %s while the path is down", got)
-	}
+	check.Equal(t, "probes while the path is down", l.run(time.Hour), "")
 	l.s.BlackHole(l.now) // what is sent nevertheless, T3-rtx being the only timer that runs, is to arrive
 	l.want(Disabled, 576)
 	l.s.Start(l.now)
@@ -335,9 +319,7 @@ func TestStopAndStart(t *testing.T) {
 
 func TestSizesAreThoseOfPackets(t *testing.T) {
 	s := New(Limits{Min: 1237, Base: 1243, Max: 1451, Overhead: 40})
-	if got := s.Limits(); got != (Limits{1236, 1240, 1448, 40}) {
-		t.Errorf("limits %+v", got)
-	}
+	check.Equal(t, "limits", s.Limits(), (Limits{1236, 1240, 1448, 40}))
 }
 
 // FuzzSearch holds that, whatever comes, the size stays between the limits, a probe is never larger than

@@ -86,8 +86,7 @@ func (l *teller) tell(line string) string {
 // Each story of testdata/stories.txt comes to what it says, line by line: what is probed next, when, and what counts.
 func TestStoriesOfASearch(t *testing.T) {
 	const file = "testdata/stories.txt"
-	text, err := os.ReadFile(file)
-	must.OK(t, err)
+	text := must.Get(os.ReadFile(file))(t)
 	l := &teller{lab: lab{t: t}}
 	lines := strings.Split(string(text), "\n")
 	for i, line := range lines {

@@ -3,6 +3,7 @@ package rx
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -20,9 +21,7 @@ func TestAuditFindsWhatDoesNotAgree(t *testing.T) {
 		}
 		return r
 	}
-	if err := held().Audit(0); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, held().Audit(0))
 	for what, spoil := range map[string]func(*Receiver){
 		"octets":     func(r *Receiver) { r.reasm.used++ },
 		"memory":     func(r *Receiver) { r.reasm.store.mem++ },

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -39,9 +40,7 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 		}
 	}
 	round()
-	if n := testing.AllocsPerRun(200, round); n != 0 {
-		t.Errorf("%v allocations a round", n)
-	}
+	check.Equal(t, "allocations a round", testing.AllocsPerRun(200, round), 0)
 }
 
 func BenchmarkTracker(b *testing.B) {

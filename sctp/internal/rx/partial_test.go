@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -92,9 +94,7 @@ func TestPartialDelivery(t *testing.T) {
 		if err := tt.story(r); err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 		}
-		if got := pieces(r); got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
-		}
+		check.Equal(t, tt.name, pieces(r), tt.want)
 		r.Close()
 		if r.Buffered() != 0 || r.reasm.store.mem != 0 {
 			t.Errorf("%s: Close leaves %d octets, %d of memory", tt.name, r.Buffered(), r.reasm.store.mem)
@@ -107,18 +107,12 @@ func TestPiecesFollowOneAnother(t *testing.T) {
 	x := strings.Repeat("x", 300)
 	r := newLimited(0)
 	mustPacket(t, r, 0, chunk(1, 0, b, x), chunk(2, 0, m, x), chunk(3, 0, m, x[:50]))
-	if got := pieces(r); got != "0:0+650.." {
-		t.Fatal(got)
-	}
+	must.Equal(t, "pieces", pieces(r), "0:0+650..")
 	// TSN 4 is late; messages of other streams, and the next ones of this stream, are complete.
 	mustPacket(t, r, 0, chunk(5, 0, e, x), onStream(1, 6, 0, be, "a"), onStream(2, 7, 0, be|wire.FlagU, "b"), chunk(8, 1, be, "c"))
-	if got := pieces(r); got != "" {
-		t.Errorf("%q came between two pieces", got)
-	}
+	check.Equal(t, "what came between two pieces", pieces(r), "")
 	mustPacket(t, r, 0, chunk(4, 0, m, x))
-	if got := pieces(r); got != "0:650+600 1:0+1 2:0+1 0:0+1" {
-		t.Errorf("%q", got)
-	}
+	check.Equal(t, "pieces", pieces(r), "0:650+600 1:0+1 2:0+1 0:0+1")
 	if r.Window() != 1000 || r.reasm.store.mem != 0 {
 		t.Errorf("window %d, memory %d", r.Window(), r.reasm.store.mem)
 	}
@@ -153,9 +147,7 @@ func TestAMessageManyTimesTheBuffer(t *testing.T) {
 			r.Release(m)
 		}
 	}
-	if read != total {
-		t.Errorf("%d of %d octets", read, total)
-	}
+	check.Equal(t, "octets", read, total)
 }
 
 func TestLimitsOfPartialDelivery(t *testing.T) {
@@ -236,9 +228,7 @@ func TestRestartForgetsAllButWhatIsHeld(t *testing.T) {
 		r.Restart(anew)
 		mustPacket(t, r, 0, chunk(5001, 0, wire.FlagE, "b"))
 		mustPacket(t, r, 0, chunk(5000, 0, wire.FlagB, "a"))
-		if got := received(r); got != "ab|" {
-			t.Error(got)
-		}
+		check.Equal(t, "received", received(r), "ab|")
 	})
 	t.Run("again and again", func(t *testing.T) {
 		r := newLimited(0)
@@ -279,9 +269,7 @@ func TestRestartForgetsAllButWhatIsHeld(t *testing.T) {
 			r := newLimited(0)
 			tt.story(r)
 			mustPacket(t, r, 0, chunk(5000, 0, be, "x"))
-			if got := pieces(r); got != tt.want {
-				t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
-			}
+			check.Equal(t, tt.name, pieces(r), tt.want)
 		}
 	})
 }
@@ -312,9 +300,7 @@ func TestMessageThatIsCutOff(t *testing.T) {
 		tt.story(r)
 		r.CutOff()
 		r.CutOff() // once
-		if got := pieces(r); got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
-		}
+		check.Equal(t, tt.name, pieces(r), tt.want)
 		if r.Close(); r.Buffered() != 0 || r.reasm.store.mem != 0 {
 			t.Errorf("%s: %d octets and %d of memory are left", tt.name, r.Buffered(), r.reasm.store.mem)
 		}

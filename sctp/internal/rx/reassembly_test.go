@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -31,9 +33,7 @@ func TestDeliveryIsInOrderAndWhole(t *testing.T) {
 	} {
 		r := newReceiver()
 		mustPacket(t, r, 0, tt.chunks...)
-		if got := received(r); got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
-		}
+		check.Equal(t, tt.name, received(r), tt.want)
 	}
 }
 
@@ -78,9 +78,7 @@ func TestBeginningWithoutItsMessage(t *testing.T) {
 	r := newReceiver()
 	mustPacket(t, r, 0, chunk(1, 0, wire.FlagB, "a"))
 	d := chunk(2, 0, be|wire.FlagU, "x")
-	if r.Admit(d) != New {
-		t.Fatal("not admitted")
-	}
+	must.Equal(t, "verdict", r.Admit(d), New)
 	r.Placed(d)
 	var v *ViolationError
 	if err := r.PacketDone(0); !errors.As(err, &v) || v.TSN != 1 {
@@ -109,9 +107,7 @@ func TestUnorderedMessagesHaveNoSSN(t *testing.T) {
 	r := newReceiver()
 	mustPacket(t, r, 0, chunk(1, 0, ube, "u0"), chunk(2, 0, ube, "u0 again"), chunk(3, 65535, ube, "u65535"), chunk(4, 1, wire.FlagU|wire.FlagB, "u"), chunk(5, 9, wire.FlagU|wire.FlagE, "v"))
 	mustPacket(t, r, 0, chunk(6, 0, be, "first"), chunk(7, 1, be, "second"))
-	if got := received(r); got != "u0|u0 again|u65535|uv|first|second|" {
-		t.Errorf("%q", got)
-	}
+	check.Equal(t, "received", received(r), "u0|u0 again|u65535|uv|first|second|")
 }
 
 // Unordered messages have no SSN: one that is placed at arrival is no step of its stream.
@@ -119,17 +115,11 @@ func TestPlacedUnorderedMessageIsNoStepOfItsStream(t *testing.T) {
 	// req 9260-3.3.1-4, 9260-6.5-5
 	r := newReceiver()
 	d := chunk(1, 0, ube, "placed")
-	if r.Admit(d) != New {
-		t.Fatal("not new")
-	}
+	must.Equal(t, "verdict", r.Admit(d), New)
 	r.Placed(d)
-	if err := r.PacketDone(0); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.PacketDone(0))
 	mustPacket(t, r, 0, chunk(2, 0, be, "first"), chunk(3, 1, be, "second"))
-	if got := received(r); got != "first|second|" {
-		t.Errorf("received %q", got)
-	}
+	check.Equal(t, "received", received(r), "first|second|")
 }
 
 // Messages that wait on both sides of the wrap of SSNs are delivered in order, however they arrive.
@@ -140,9 +130,7 @@ func TestMessagesWaitAcrossTheWrapOfSSNs(t *testing.T) {
 		tsn := 1
 		for ssn := range 65534 {
 			d := chunk(tsn, ssn, be, "x")
-			if r.Admit(d) != New {
-				t.Fatal("not new")
-			}
+			must.Equal(t, "verdict", r.Admit(d), New)
 			r.Placed(d)
 			tsn++
 		}

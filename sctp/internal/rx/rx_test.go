@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -130,9 +132,7 @@ func TestSackReportsWhatArrived(t *testing.T) {
 				t.Fatal(tt.name, err)
 			}
 		}
-		if got := sackText(wire.Sack(r.AppendSack(nil, tt.room))); got != tt.want {
-			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
-		}
+		check.Equal(t, tt.name, sackText(wire.Sack(r.AppendSack(nil, tt.room))), tt.want)
 		if r.Dups() {
 			t.Errorf("%s: the SACK left duplicates to report", tt.name)
 		}
@@ -216,9 +216,7 @@ func TestWhenASackIsDue(t *testing.T) {
 		r := newReceiver()
 		mustPacket(t, r, 0, first)
 		tt.story(r)
-		if got := r.SackDue(0); got != tt.due {
-			t.Errorf("%s: due %v", tt.name, got)
-		}
+		check.Equal(t, tt.name+": SACK due", r.SackDue(0), tt.due)
 	}
 }
 
@@ -259,9 +257,7 @@ func TestSackAnswersABatchUnlessThereAreLosses(t *testing.T) {
 		mustPacket(t, r, 0, chunk(1, 0, be, "x"))
 		sack(r)
 		tt.story(r)
-		if got := r.SackNow(); got != tt.now {
-			t.Errorf("%s: %v", tt.name, got)
-		}
+		check.Equal(t, tt.name+": SACK now", r.SackNow(), tt.now)
 		sack(r)
 		if r.SackNow() {
 			t.Errorf("%s: again right after a SACK", tt.name)
@@ -285,9 +281,7 @@ func TestDelayedSackComesAfterSackDelay(t *testing.T) {
 		t.Error("not at 200 ms")
 	}
 	// req 9260-6.2-11
-	if a := NewAckPolicy(time.Hour, 0); a.delay != 500*time.Millisecond {
-		t.Error("SACK.Delay above 500 ms")
-	}
+	check.Equal(t, "SACK.Delay above 500 ms", NewAckPolicy(time.Hour, 0).delay, 500*time.Millisecond)
 }
 
 // While packets are answered by DATA that takes the SACK along, a SACK may wait longer for that; no more when one
@@ -325,9 +319,7 @@ func TestLoneDelay(t *testing.T) {
 		t.Error("two packets without a SACK")
 	}
 	sack(r)
-	if d := arrive(); d != 1*ms {
-		t.Errorf("after two packets together: %v", d)
-	}
+	check.Equal(t, "after two packets together", arrive(), 1*ms)
 }
 
 func TestWindowIsWhatIsFree(t *testing.T) {
@@ -335,20 +327,12 @@ func TestWindowIsWhatIsFree(t *testing.T) {
 	x := string(make([]byte, 300))
 	// req 9260-6.2-21
 	mustPacket(t, r, 0, chunk(1, 0, be, x), chunk(2, 1, be, x))
-	if w := r.Window(); w != 400 {
-		t.Fatalf("window %d after 600 of 1000", w)
-	}
-	if k := sack(r); k.ARwnd() != 400 {
-		t.Errorf("a_rwnd %d", k.ARwnd()) // req 9260-6.2-23
-	}
+	must.Equal(t, "window after 600 of 1000", r.Window(), 400)
+	check.Equal(t, "a_rwnd", sack(r).ARwnd(), 400) // req 9260-6.2-23
 	m, _ := r.Receive()
-	if r.Window() != 400 {
-		t.Error("the window opens before the upper layer has released the message") // req 9260-6.2-22
-	}
+	check.Equal(t, "window before the upper layer has released the message", r.Window(), 400) // req 9260-6.2-22
 	r.Release(m)
-	if r.Window() != 700 {
-		t.Errorf("window %d after release", r.Window())
-	}
+	check.Equal(t, "window after release", r.Window(), 700)
 	// Placed DATA costs nothing.
 	r.Placed(chunk(3, 2, be, x))
 	if r.Window() != 700 || r.CumTSN() != 3 {
@@ -361,9 +345,7 @@ func TestPlacedOrderedMessagesCountInTheirStream(t *testing.T) {
 	mustPacket(t, r, 0, chunk(3, 2, be, "c"))
 	r.Placed(chunk(2, 1, be, "b"))
 	mustPacket(t, r, 0, chunk(1, 0, be, "a"))
-	if got := received(r); got != "a|c|" {
-		t.Errorf("%q", got)
-	}
+	check.Equal(t, "received", received(r), "a|c|")
 	r.Placed(chunk(4, 3, be, "d"))
 	mustPacket(t, r, 0, chunk(5, 4, be, "e"))
 	if got := received(r); got != "e|" || r.reasm.store.mem != 0 {
@@ -387,9 +369,7 @@ func TestZeroWindowTakesOnlyWhatFillsTheGap(t *testing.T) {
 	if got, _ := packet(r, 0, chunk(4, 3, be, x)); got[0] != Dropped || !r.SackDue(0) {
 		t.Fatalf("TSN above the highest with a closed window: %v, SACK due %v", got, r.SackDue(0))
 	}
-	if k := sackText(sack(r)); k != "cum 0 2-3" {
-		t.Errorf("SACK %s", k)
-	}
+	check.Equal(t, "SACK", sackText(sack(r)), "cum 0 2-3")
 	// req 9260-6.2-3, 9260-6.2-25
 	if got, err := packet(r, 0, chunk(1, 0, be, x)); got[0] != New || err != nil {
 		t.Fatalf("TSN below the highest with a closed window: %v %v", got, err)
@@ -397,33 +377,21 @@ func TestZeroWindowTakesOnlyWhatFillsTheGap(t *testing.T) {
 	if k := sackText(sack(r)); k != "cum 2" || r.Evicted() != 1 {
 		t.Errorf("SACK %s: the highest TSN was to go, %d went", k, r.Evicted())
 	}
-	if got := received(r); got != x+"|"+x+"|" {
-		t.Errorf("%d octets delivered", len(got))
-	}
+	check.Equal(t, "received", received(r), x+"|"+x+"|")
 	mustPacket(t, r, 0, chunk(3, 2, be, "again"))
-	if got := received(r); got != "again|" {
-		t.Errorf("%q", got)
-	}
+	check.Equal(t, "received", received(r), "again|")
 }
 
 func TestEvictionTakesFragmentsFromTheEnd(t *testing.T) {
 	x := string(make([]byte, 250))
 	r := newReceiver()
 	mustPacket(t, r, 0, chunk(3, 1, wire.FlagB, x), chunk(4, 1, 0, x), chunk(5, 1, wire.FlagE, x), chunk(2, 0, wire.FlagE, x))
-	if r.Window() != 0 {
-		t.Fatal(r.Window())
-	}
+	must.Equal(t, "window", r.Window(), 0)
 	mustPacket(t, r, 0, chunk(1, 0, wire.FlagB, x))
-	if k := sackText(sack(r)); k != "cum 4" {
-		t.Error(k)
-	}
-	if got := received(r); len(got) != 501 {
-		t.Errorf("%d octets", len(got))
-	}
+	check.Equal(t, "SACK", sackText(sack(r)), "cum 4")
+	check.Equal(t, "octets received", len(received(r)), 501)
 	mustPacket(t, r, 0, chunk(5, 1, wire.FlagE, x))
-	if got := received(r); len(got) != 751 {
-		t.Errorf("%d octets", len(got))
-	}
+	check.Equal(t, "octets received", len(received(r)), 751)
 }
 
 func TestSillyWindowAvoidance(t *testing.T) {
@@ -432,14 +400,10 @@ func TestSillyWindowAvoidance(t *testing.T) {
 	x := string(make([]byte, 150))
 	mustPacket(t, r, 0, chunk(1, 0, be, x))
 	received(r)
-	if k := sack(r); k.ARwnd() != 850 {
-		t.Errorf("a_rwnd %d: reopened by 150", k.ARwnd())
-	}
+	check.Equal(t, "a_rwnd reopened by 150", sack(r).ARwnd(), 850)
 	mustPacket(t, r, 0, chunk(2, 1, be, x))
 	received(r)
-	if k := sack(r); k.ARwnd() != 1000 {
-		t.Errorf("a_rwnd %d: 300 octets are worth it", k.ARwnd())
-	}
+	check.Equal(t, "a_rwnd reopened by 300, which are worth it", sack(r).ARwnd(), 1000)
 }
 
 func TestWindowUpdate(t *testing.T) {
@@ -449,9 +413,7 @@ func TestWindowUpdate(t *testing.T) {
 	for i := range 10 {
 		mustPacket(t, r, 0, chunk(1+i, i, be, x))
 	}
-	if k := sack(r); k.ARwnd() != 0 {
-		t.Fatalf("a_rwnd %d", k.ARwnd())
-	}
+	must.Equal(t, "a_rwnd", sack(r).ARwnd(), 0)
 	updates := 0
 	for range 10 {
 		m, _ := r.Receive()
@@ -463,9 +425,7 @@ func TestWindowUpdate(t *testing.T) {
 			}
 		}
 	}
-	if updates != 3 {
-		t.Errorf("%d window updates for the whole buffer, want one for each quarter that opened", updates)
-	}
+	check.Equal(t, "window updates for the whole buffer, one for each quarter that opened", updates, 3)
 }
 
 func TestPayloadIsRetainedOrCopied(t *testing.T) {
@@ -519,9 +479,7 @@ func TestPiecesOfATrainShareTheirBuffer(t *testing.T) {
 	take := func() *Message { m, _ := r.Receive(); return m }
 	first, second := take(), take()
 	r.Release(second)
-	if a.Refs() != 2 {
-		t.Error("a buffer was given back with one piece left")
-	}
+	check.Equal(t, "references with one piece left", a.Refs(), 2)
 	r.Release(first)
 	if a.Refs() != 1 || r.reasm.store.mem != 4096+loanCost+4*each+2*64 {
 		t.Errorf("%d references, %d of memory", a.Refs(), r.reasm.store.mem)
@@ -577,18 +535,10 @@ func TestPlacedMessagesAheadOfTheirSSNAreBounded(t *testing.T) {
 			}
 		}
 	}
-	if taken != maxSkips {
-		t.Fatalf("%d messages taken whose SSN is ahead", taken)
-	}
-	if a := place(0, 9, ube); a != New {
-		t.Errorf("an unordered message: %v", a)
-	}
-	if a := place(16, 5, be); a != New {
-		t.Errorf("one of a stream that there is not: %v, and no violation", a)
-	}
-	if a := place(7, 0, be); a != New {
-		t.Errorf("the next of another stream: %v", a)
-	}
+	must.Equal(t, "messages taken whose SSN is ahead", taken, maxSkips)
+	check.Equal(t, "an unordered message", place(0, 9, ube), New)
+	check.Equal(t, "one of a stream that there is not, which is no violation", place(16, 5, be), New)
+	check.Equal(t, "the next of another stream", place(7, 0, be), New)
 	if err := r.Audit(0); err != nil {
 		t.Error(err)
 	}
@@ -601,9 +551,7 @@ func TestPlacedMessagesAheadOfTheirSSNAreBounded(t *testing.T) {
 	if _, ok := r.Receive(); ok || r.reasm.skips != 0 || r.reasm.store.mem != 0 {
 		t.Errorf("%d messages still wait, %d octets", r.reasm.skips, r.reasm.store.mem)
 	}
-	if a := place(0, 20_000, be); a != New {
-		t.Errorf("after it: %v", a)
-	}
+	check.Equal(t, "after it", place(0, 20_000, be), New)
 }
 
 // The I bit counts where DATA is placed at arrival too.
@@ -618,15 +566,9 @@ func TestSackOfPlacedDataIsNotDelayedAgainstTheIBit(t *testing.T) {
 		mustPacket(t, r, 0, chunk(1, 0, ube, "the first DATA is acknowledged at once"))
 		sack(r)
 		d := chunk(2, 0, row.flags, "x")
-		if r.Admit(d) != New {
-			t.Fatal("not new")
-		}
+		must.Equal(t, "verdict", r.Admit(d), New)
 		r.Placed(d)
-		if err := r.PacketDone(0); err != nil {
-			t.Fatal(err)
-		}
-		if r.SackDue(0) != row.due {
-			t.Errorf("%s: SACK due %v", row.name, !row.due)
-		}
+		must.OK(t, r.PacketDone(0))
+		check.Equal(t, row.name+": SACK due", r.SackDue(0), row.due)
 	}
 }

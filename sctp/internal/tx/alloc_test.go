@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -21,9 +23,7 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	}
 	whole := makeSack(0, 1<<20)
 	round := func() {
-		if err := l.s.Enqueue(small); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.s.Enqueue(small))
 		l.transmit()
 		feed(l.s.CumTSN()+1, k) // one more, and one beyond a gap
 		feed(l.s.CumTSN()+2, whole)
@@ -32,7 +32,5 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	for range 200 {
 		round()
 	}
-	if n := testing.AllocsPerRun(500, round); n != 0 {
-		t.Errorf("%v allocations a round of sending and acknowledging", n)
-	}
+	check.Equal(t, "allocations a round of sending and acknowledging", testing.AllocsPerRun(500, round), 0)
 }

@@ -3,6 +3,7 @@ package tx
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -24,9 +25,7 @@ func TestAuditFindsWhatDoesNotAgree(t *testing.T) {
 	} {
 		l := newLab(t, 1)
 		m := Message{Body: [2][]byte{make([]byte, 5000)}}
-		if err := l.s.Enqueue(&m); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.s.Enqueue(&m))
 		if l.transmit(); l.s.Flight() == 0 {
 			t.Fatal("nothing is in flight")
 		}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -17,9 +19,7 @@ func busy(t *testing.T, n int, srtt time.Duration) *lab {
 	l := newLab(t, 1)
 	l.path(0).cc = fixed(1 << 20)
 	l.queue(n, full)
-	if got := len(l.transmit()); got != n {
-		t.Fatalf("%d of %d packets sent", got, n)
-	}
+	must.Equal(t, "packets sent", len(l.transmit()), n)
 	l.path(0).est.trip.of = srtt
 	return l
 }
@@ -75,9 +75,7 @@ func TestWhatEndsTheWait(t *testing.T) {
 	l.queue(1, train-train/full*full-1)
 	l.expect("an octet less than a train", "")
 	l.queue(1, 1)
-	if n := len(l.transmit()); n != train/full {
-		t.Errorf("of a train %d packets went", n)
-	}
+	check.Equal(t, "packets of a train", len(l.transmit()), train/full)
 
 	l = busy(t, 20, quick)
 	l.queue(train/full, full)
@@ -88,9 +86,7 @@ func TestWhatEndsTheWait(t *testing.T) {
 	}
 	l.expect("the bit waits", "")
 	l.timeout()
-	if n := len(l.transmit()); n != 1 {
-		t.Errorf("%d packets after T3-rtx", n)
-	}
+	check.Equal(t, "packets after T3-rtx", len(l.transmit()), 1)
 }
 
 // Opportunities that let everything wait leave their packets to the one in which a train goes.
@@ -105,9 +101,7 @@ func TestMaxBurstOfOpportunitiesThatWait(t *testing.T) {
 		l.expect("too few packets for a train", "")
 	}
 	for _, want := range []int{4 * (k + 1), 0} {
-		if n := len(l.transmit()); n != want {
-			t.Errorf("%d packets, want %d", n, want)
-		}
+		check.Equal(t, "packets", len(l.transmit()), want)
 	}
 	l.sack(21)
 	if n := len(l.transmit()); n > 4*(1+21/2)+4 {
@@ -122,17 +116,13 @@ func TestMaxBurstOfOpportunitiesThatWait(t *testing.T) {
 	l.queue(200, full)
 	l.s.cfg.NoDelay = true
 	for _, want := range []int{4 + train/l.path(0).pmdcs + 1, 4} {
-		if n := len(l.transmit()); n != want {
-			t.Errorf("%d packets, want %d", n, want)
-		}
+		check.Equal(t, "packets", len(l.transmit()), want)
 	}
 }
 
 func TestShortestTripIsForgotten(t *testing.T) {
 	var s shortest
-	if s.get() != 0 {
-		t.Error("a trip before the first")
-	}
+	check.Equal(t, "a trip before the first", s.get(), 0)
 	for i, tt := range []struct{ trips, each, want int }{
 		{1, 50, 50}, {1, 20, 20}, {tripMemory - 2, 90, 20}, {tripMemory, 60, 20}, {1, 70, 60}, {1, 10, 10},
 	} {
@@ -150,9 +140,7 @@ func TestSourceIsNotDeferred(t *testing.T) {
 	l := busy(t, 5, quick)
 	u := &supply{n: 1, size: 100}
 	l.s.SetUpper(u, l)
-	if n := len(l.transmit()); n != 1 {
-		t.Errorf("%d packets", n)
-	}
+	check.Equal(t, "packets", len(l.transmit()), 1)
 }
 
 // Messages that take several chunks anyway begin in the packet where the one before ends; others stay whole.
@@ -171,9 +159,7 @@ func TestLongMessagesFillPackets(t *testing.T) {
 		l := newLab(t, 1)
 		l.path(0).cc = fixed(1 << 20)
 		for i, n := range tt.sizes {
-			if err := l.s.Enqueue(&Message{Body: [2][]byte{bytes.Repeat([]byte{byte(i)}, n)}}); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{bytes.Repeat([]byte{byte(i)}, n)}}))
 		}
 		var packets []string
 		got := make([]int, len(tt.sizes))
@@ -195,8 +181,6 @@ func TestLongMessagesFillPackets(t *testing.T) {
 			}
 			packets = append(packets, strings.Join(sizes, " "))
 		}
-		if s := strings.Join(packets, " | "); s != tt.want {
-			t.Errorf("%s: %s, want %s", tt.name, s, tt.want)
-		}
+		check.Equal(t, tt.name, strings.Join(packets, " | "), tt.want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/cc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -21,23 +22,17 @@ func marks(pkts []rawio.Packet) string {
 func TestOnlyNewDataIsECNCapable(t *testing.T) {
 	l := newLab(t, 1)
 	l.queue(1, full)
-	if got := marks(l.transmit()); got != "[0]" {
-		t.Errorf("not negotiated: ECN %s", got)
-	}
+	check.Equal(t, "not negotiated: ECN", marks(l.transmit()), "[0]")
 	l.s.SetECN(true)
 	l.queue(3, full)
-	if got := marks(l.transmit()); got != "[2 2 2]" {
-		t.Errorf("new data: ECN %s", got)
-	}
+	check.Equal(t, "new data: ECN", marks(l.transmit()), "[2 2 2]")
 	l.timeout()
 	l.queue(1, 100)
 	if got := marks(l.transmit()); got != "[0]" { // RFC 3168 section 6.1.5
 		t.Errorf("retransmission: ECN %s", got)
 	}
 	l.sack(4)
-	if got := marks(l.transmit()); got != "[2]" {
-		t.Errorf("after it: ECN %s", got)
-	}
+	check.Equal(t, "after it: ECN", marks(l.transmit()), "[2]")
 	l.b.Begin(1, 2, 3, l.path(0).Local, l.path(0).Remote, labMTU)
 	l.s.Fill(l.now, l.b, l.path(0)) // nothing is left
 	if l.b.End(); l.b.Pkts[len(l.b.Pkts)-1].ECN != 0 {
@@ -75,9 +70,7 @@ func TestEchoReducesTheWindowOncePerWindow(t *testing.T) {
 	cwnd = l.path(0).cc.Window()
 	l.s.HandleECNE(l.now, last+1)
 	l.cwnd("an echo of the next window", cwnd/2)
-	if n := l.s.Stats().Echoes; n != 2 {
-		t.Errorf("%d reductions", n)
-	}
+	check.Equal(t, "reductions", l.s.Stats().Echoes, 2)
 	l.s.HandleECNE(l.now, l.s.NextTSN())
 	l.s.HandleECNE(l.now, first-1000)
 	l.cwnd("echoes of what was never sent, or is forgotten", cwnd/2)

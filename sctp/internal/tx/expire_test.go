@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -43,23 +44,17 @@ func TestLifetime(t *testing.T) {
 	l.enqueue(100, Message{Expires: long})     // 4
 	l.enqueue(100, Message{Expires: short})    // 5
 	l.expect("before", "1 | 2")
-	if got := l.s.NextTimeout(); got != short {
-		t.Errorf("next timeout %v, want %v", got, short)
-	}
+	check.Equal(t, "next timeout", l.s.NextTimeout(), short)
 	l.now = short - 1
 	if got := l.expired(); got != nil {
 		t.Errorf("too early: %v", got)
 	}
 	l.now, l.s.cfg.SendBuffer = short, 3*full+400
-	if err := l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 1)}}); err != ErrSendBufferFull {
-		t.Errorf("the buffer is not full: %v", err)
-	}
+	check.Equal(t, "message for a full buffer", l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 1)}}), ErrSendBufferFull)
 	if got := l.expired(); fmt.Sprint(got) != "[2 5]" { // not the first one, which is on its way
 		t.Errorf("expired %v", got)
 	}
-	if q := l.s.Queued(); q != full+200 {
-		t.Errorf("%d octets queued, want %d", q, full+200)
-	}
+	check.Equal(t, "octets queued", l.s.Queued(), full+200)
 	if err := l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 200)}, Token: 6}); err != nil {
 		t.Errorf("what has expired takes room: %v", err)
 	}
@@ -76,9 +71,7 @@ func TestLifetime(t *testing.T) {
 			ssns = append(ssns, d.SSN())
 		}
 	}
-	if fmt.Sprint(ssns) != "[0 1 2 3]" {
-		t.Errorf("SSNs %v", ssns)
-	}
+	check.Equal(t, "SSNs", fmt.Sprint(ssns), "[0 1 2 3]")
 	l.sack(6)
 	if fmt.Sprint(l.acked) != "[1 3 4 6]" || l.s.held != 0 || l.s.unsent != 0 {
 		t.Errorf("acknowledged %v, %d octets held, %d unsent", l.acked, l.s.held, l.s.unsent)
@@ -97,18 +90,14 @@ func TestLifetimeBeforeAClosedWindow(t *testing.T) {
 	l.s.SetPeer(0, 16)
 	l.enqueue(100, Message{Expires: 700 * ms})
 	l.expect("closed", "")
-	if got := l.s.NextTimeout(); got != 700*ms {
-		t.Errorf("next timeout %v", got)
-	}
+	check.Equal(t, "next timeout", l.s.NextTimeout(), 700*ms)
 	l.now = 700 * ms
 	if got := l.expired(); fmt.Sprint(got) != "[1]" || l.s.NextTimeout() != rawio.Never || !l.s.Idle(l.now) {
 		t.Errorf("expired %v, next timeout %v", got, l.s.NextTimeout())
 	}
 	l.enqueue(100, Message{})
 	l.expect("still closed", "")
-	if got := l.s.NextTimeout(); got != second {
-		t.Errorf("probe at %v, want one RTO after the window was found closed", got)
-	}
+	check.Equal(t, "probe, one RTO after the window was found closed, at", l.s.NextTimeout(), second)
 	l.now = second
 	l.expect("probe", "1")
 }
@@ -146,9 +135,7 @@ func TestDestinationOfAMessage(t *testing.T) {
 		}
 		l.transmit()
 	}
-	if err := l.s.Enqueue(&Message{Path: 4, Body: [2][]byte{{1}}}); err != ErrPath {
-		t.Errorf("a fourth path: %v", err)
-	}
+	check.Equal(t, "a fourth path", l.s.Enqueue(&Message{Path: 4, Body: [2][]byte{{1}}}), ErrPath)
 }
 
 // A path whose cwnd is full holds its message back, and what comes behind it.

@@ -3,6 +3,7 @@ package tx
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -79,9 +80,7 @@ func TestLostLongPacketsAreABlackHoleAndOthersNot(t *testing.T) {
 			l := newLab(t, 1)
 			l.path(0).Least = row.base
 			row.story(l)
-			if got := l.path(0).BlackHole(); got != row.want {
-				t.Errorf("BlackHole %v", got)
-			}
+			check.Equal(t, "BlackHole", l.path(0).BlackHole(), row.want)
 			l.path(0).ForgetHoles()
 			if l.path(0).BlackHole() {
 				t.Error("not forgotten")
@@ -127,11 +126,7 @@ func TestUnconfirmedPathsDoNotLimitChunks(t *testing.T) {
 	l := newLab(t, 2)
 	want := l.s.MaxPayload()
 	l.path(1).SetMTU(600)
-	if got := l.s.MaxPayload(); got != 600-12-wire.SackLen(0, 0)-wire.DataHeaderLen {
-		t.Errorf("MaxPayload %d with a path of 600 octets", got)
-	}
+	check.Equal(t, "MaxPayload with a path of 600 octets", l.s.MaxPayload(), 600-12-wire.SackLen(0, 0)-wire.DataHeaderLen)
 	l.path(1).State = Unconfirmed
-	if got := l.s.MaxPayload(); got != want {
-		t.Errorf("MaxPayload %d while that path is unconfirmed", got)
-	}
+	check.Equal(t, "MaxPayload while that path is unconfirmed", l.s.MaxPayload(), want)
 }

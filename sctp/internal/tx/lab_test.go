@@ -77,8 +77,7 @@ func chunks(t *testing.T, p rawio.Packet) (out []wire.Data) {
 	}
 	it := pkt.Chunks()
 	for c, ok := it.Next(); ok; c, ok = it.Next() {
-		d, err := wire.AsData(c)
-		must.OK(t, err)
+		d := must.Get(wire.AsData(c))(t)
 		out = append(out, d)
 	}
 	if it.Err() != nil {

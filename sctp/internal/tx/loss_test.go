@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/cc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -61,9 +63,7 @@ func TestFastRetransmitOnTheThirdMiss(t *testing.T) {
 	l.now = 200 * ms
 	l.sack(2, gap{4, 4})
 	l.sack(2, gap{4, 5})
-	if l.s.ring.rec(3).misses != 2 {
-		t.Fatalf("%d miss indications after two SACKs", l.s.ring.rec(3).misses) // req 9260-6.7-4
-	}
+	must.Equal(t, "miss indications after two SACKs", l.s.ring.rec(3).misses, 2) // req 9260-6.7-4
 	// req 9260-7.2.4-1
 	l.expect("second miss: new DATA only", "10 | 11 | 12")
 	before := l.path(0).cc.Window()
@@ -79,9 +79,7 @@ func TestFastRetransmitOnTheThirdMiss(t *testing.T) {
 	// req 9260-7.2.4-5
 	l.expect("third miss: the lost chunk at once, whatever cwnd says", "3")
 	// req 9260-7.2.4-6, 9260-6.1-18
-	if l.path(0).t3 != l.now.Add(l.path(0).RTO()) {
-		t.Errorf("T3-rtx was not restarted for the first outstanding chunk")
-	}
+	check.Equal(t, "T3-rtx, restarted for the first outstanding chunk, at", l.path(0).t3, l.now.Add(l.path(0).RTO()))
 	// req 9260-7.2.1-6
 	l.sack(2, gap{4, 8})
 	if l.path(0).cc.Window() > max((before+counted)/2, 4000) {
@@ -106,9 +104,7 @@ func TestMissesCountBelowTheHighestNewlyAcknowledgedOnly(t *testing.T) {
 	for range 5 {
 		l.sack(0, gap{4, 4}) // the same again: nothing newly acknowledged
 	}
-	if n := l.s.ring.rec(1).misses; n != 1 {
-		t.Errorf("%d miss indications from SACKs that acknowledge nothing new", n)
-	}
+	check.Equal(t, "miss indications from SACKs that acknowledge nothing new", l.s.ring.rec(1).misses, 1)
 	l.sack(0, gap{2, 2}, gap{4, 4})
 	if a, b := l.s.ring.rec(1).misses, l.s.ring.rec(3).misses; a != 2 || b != 1 {
 		t.Errorf("misses %d and %d, want 2 below the newly acknowledged TSN 2 and 1 above", a, b)
@@ -128,18 +124,12 @@ func TestInRecoveryAnAdvanceCountsForAllMissing(t *testing.T) {
 	l.expect("fast retransmission of 1", "1")
 	l.sack(0, gap{2, 7}, gap{9, 9})
 	l.sack(0, gap{2, 7}, gap{9, 9}) // the same again: no advance, and nothing newly acknowledged
-	if n := l.s.ring.rec(8).misses; n != 1 {
-		t.Fatalf("%d misses of TSN 8", n)
-	}
+	must.Equal(t, "misses of TSN 8", l.s.ring.rec(8).misses, 1)
 	l.sack(1, gap{2, 7}, gap{9, 9})
-	if n := l.s.ring.rec(8).misses; n != 2 {
-		t.Fatalf("%d misses of TSN 8: 1 is newly acknowledged and below it, but the advance in Fast Recovery counts", n)
-	}
+	must.Equal(t, "misses of TSN 8: 1 is newly acknowledged and below it, but the advance in Fast Recovery counts", l.s.ring.rec(8).misses, 2)
 	l.sack(7, gap{9, 9})
 	l.expect("fast retransmission of 8 in the same recovery", "8")
-	if l.s.Stats().FastRetransmits != 1 {
-		t.Error("a second entry into Fast Recovery")
-	}
+	check.Equal(t, "entries into Fast Recovery", l.s.Stats().FastRetransmits, 1)
 }
 
 func TestFastRetransmissionHappensOnce(t *testing.T) {
@@ -194,22 +184,16 @@ func TestT3ExpiryMarksAllForRetransmission(t *testing.T) {
 	l.queue(20, full)
 	l.expect("initial window", "1 | 2 | 3 | 4 | 5")
 	// req 9260-6.1-17
-	if l.s.NextTimeout() != second {
-		t.Fatalf("T3-rtx at %d", l.s.NextTimeout())
-	}
+	must.Equal(t, "T3-rtx at", l.s.NextTimeout(), second)
 	rwnd := l.s.Rwnd()
 	if set := l.timeout(); !set.Has(0) {
 		t.Error("the path's error was not reported") // req 9260-8.2-1
 	}
 	// req 9260-7.2.3-2, 9260-7.2.1-2
 	l.cwnd("T3-rtx", 1000)
-	if p.cc.Ssthresh() != 4000 {
-		t.Errorf("ssthresh %d", p.cc.Ssthresh())
-	}
+	check.Equal(t, "ssthresh", p.cc.Ssthresh(), 4000)
 	// req 9260-6.3.3-1
-	if p.RTO() != 2*second.Sub(0) {
-		t.Errorf("RTO %v", p.RTO())
-	}
+	check.Equal(t, "RTO", p.RTO(), 2*second.Sub(0))
 	// req 9260-6.2.1-2
 	if l.s.Rwnd() != rwnd+5*full || p.Flight() != 0 {
 		t.Errorf("rwnd %d flight %d: marked chunks count", l.s.Rwnd(), p.Flight())
@@ -217,15 +201,11 @@ func TestT3ExpiryMarksAllForRetransmission(t *testing.T) {
 	// req 9260-6.3.3-2, 9260-6.3.3-5
 	l.expect("the earliest that fit one packet", "1")
 	// req 9260-6.3.3-3
-	if l.s.NextTimeout() != second+2*second {
-		t.Errorf("T3-rtx at %d, want the doubled RTO after the retransmission", l.s.NextTimeout())
-	}
+	check.Equal(t, "T3-rtx, the doubled RTO after the retransmission, at", l.s.NextTimeout(), second+2*second)
 	l.now += 100 * ms
 	l.sack(1)
 	l.expect("the acknowledgement lets cwnd octets go", "2 | 3")
-	if p.SRTT() != 0 {
-		t.Error("RTT measured on a retransmission") // req 9260-6.3.1-6
-	}
+	check.Equal(t, "SRTT without a measurement on a retransmission", p.SRTT(), 0) // req 9260-6.3.1-6
 	l.sack(5)
 	l.expect("new DATA", "6 | 7 | 8")
 	l.now += 50 * ms
@@ -272,25 +252,17 @@ func TestTimerRules(t *testing.T) {
 	p := l.path(0)
 	l.queue(1, full)
 	l.transmit()
-	if p.t3 != second {
-		t.Fatalf("R1: T3-rtx at %d", p.t3) // req 9260-6.1-17
-	}
+	must.Equal(t, "R1: T3-rtx at", p.t3, second) // req 9260-6.1-17
 	l.now = 300 * ms
 	l.queue(3, full)
 	l.transmit()
-	if p.t3 != second {
-		t.Errorf("another transmission restarted T3-rtx: %d", p.t3) // req 9260-6.1-19
-	}
+	check.Equal(t, "T3-rtx after another transmission, at", p.t3, second) // req 9260-6.1-19
 	l.now = 400 * ms
 	l.sack(0, gap{3, 3})
-	if p.t3 != second {
-		t.Errorf("an acknowledgement not of the earliest restarted T3-rtx: %d", p.t3)
-	}
+	check.Equal(t, "T3-rtx after an acknowledgement not of the earliest, at", p.t3, second)
 	l.now = 500 * ms
 	l.sack(1, gap{3, 3})
-	if p.t3 != l.now.Add(p.RTO()) {
-		t.Errorf("R3: T3-rtx at %d", p.t3) // req 9260-6.3.2-2
-	}
+	check.Equal(t, "R3: T3-rtx at", p.t3, l.now.Add(p.RTO())) // req 9260-6.3.2-2
 	l.sack(4)
 	if p.t3 != rawio.Never || l.s.NextTimeout() != rawio.Never {
 		t.Errorf("R2: T3-rtx runs with nothing outstanding") // req 9260-6.3.2-1
@@ -305,9 +277,7 @@ func TestRenegedChunksAreOutstandingAgain(t *testing.T) {
 	l.transmit()
 	l.now = 100 * ms
 	l.sack(1, gap{3, 4})
-	if p.Flight() != counted {
-		t.Fatalf("flight %d", p.Flight())
-	}
+	must.Equal(t, "flight", p.Flight(), counted)
 	l.sack(2, gap{3, 3})
 	if l.s.Stats().Reneged != 1 || p.Flight() != counted || l.s.ring.rec(4).misses != 1 {
 		t.Errorf("reneged %d, flight %d, %d misses", l.s.Stats().Reneged, p.Flight(), l.s.ring.rec(4).misses)
@@ -317,13 +287,9 @@ func TestRenegedChunksAreOutstandingAgain(t *testing.T) {
 	}
 	l.timeout()
 	l.expect("T3-rtx", "4")
-	if len(l.acked) != 2 {
-		t.Errorf("messages acknowledged %v: a gap acknowledgement frees nothing", l.acked)
-	}
+	check.Equal(t, "messages acknowledged: a gap acknowledgement frees nothing", len(l.acked), 2)
 	l.sack(4)
-	if len(l.acked) != 4 {
-		t.Errorf("acknowledged %v", l.acked) // req 9260-6.7-3
-	}
+	check.Equal(t, "messages acknowledged", len(l.acked), 4) // req 9260-6.7-3
 	l = newLab(t, 1)
 	l.path(0).cc = fixed(1 << 20)
 	l.queue(64, 4) // as many as there are records
@@ -360,9 +326,7 @@ func TestT3RestartsWithTheEarliestTSN(t *testing.T) {
 		if row.restarts {
 			t3 = l.now.Add(p.RTO())
 		}
-		if p.t3 != t3 {
-			t.Errorf("%s: T3-rtx expires at %v, want %v", row.name, p.t3, t3)
-		}
+		check.Equal(t, row.name+": T3-rtx expires at", p.t3, t3)
 	}
 }
 
@@ -453,9 +417,7 @@ func TestDuplicatesCountOnceForEachRetransmission(t *testing.T) {
 	w := fixed(1 << 20)
 	l.path(0).cc = w
 	l.sackFor(k)
-	if got := l.path(0).sack.dups; got != counted {
-		t.Errorf("%d octets of duplicates, want those of the one chunk that was sent twice", got)
-	}
+	check.Equal(t, "octets of duplicates, those of the one chunk that was sent twice", l.path(0).sack.dups, counted)
 }
 
 // After a timeout the SACKs name chunks that arrived long ago and for which earlier ones had no room. That they were
@@ -501,7 +463,5 @@ func TestAcknowledgementGrowsTheWindowBeforeALossHalvesIt(t *testing.T) {
 	l.sack(0, gap{3, 3})
 	l.sack(0, gap{3, 4})
 	l.sack(1, gap{3, 5})
-	if d.calls != "aaal" {
-		t.Errorf("heard %q", d.calls)
-	}
+	check.Equal(t, "heard", d.calls, "aaal")
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/rddp-go/rddp/internal/check"
 )
 
 // Over a near path no more is in flight than is of use, over a far one as much as cwnd allows; never more than cwnd.
@@ -27,9 +29,7 @@ func TestNearWindow(t *testing.T) {
 		p.SetMTU(tt.mtu)
 		p.cc = fixed(tt.cwnd)
 		p.est.trip.of = tt.trip
-		if got := p.window(); got != tt.want {
-			t.Errorf("%s: %d octets, want %d", tt.name, got, tt.want)
-		}
+		check.Equal(t, tt.name+": octets", p.window(), tt.want)
 		for _, more := range []int{-1, 0} {
 			p.flight = tt.want + more
 			if open := p.open(); open != (more < 0) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/cc"
@@ -29,9 +30,7 @@ func paceLab(t *testing.T, maxBurst int) *lab {
 			return &paceTo{cc.NewReno(pmdcs, ipv6), 10 * counted * 1000}
 		})
 	p.State = Active
-	if err := l.s.AddPath(p); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.s.AddPath(p))
 	l.now = second
 	return l
 }
@@ -51,9 +50,7 @@ func TestPacketsLeaveAtThePaceOfTheController(t *testing.T) {
 			t.Fatalf("after %d packets at %v the next may go at %v", sent, l.now, next)
 		}
 		l.now = next
-		if l.s.HandleTimeout(l.now) != 0 {
-			t.Fatal("a path has failed because of the pace")
-		}
+		must.Equal(t, "paths that failed because of the pace", l.s.HandleTimeout(l.now), 0)
 		n := len(l.transmit())
 		if n != 1 {
 			t.Fatalf("%d packets after %v, want one", n, l.now.Sub(start))
@@ -100,9 +97,7 @@ func TestPacingKeepsTheBurst(t *testing.T) {
 		l.s.HandleTimeout(l.now)
 		sent += len(l.transmit())
 	}
-	if sent != 80 {
-		t.Errorf("%d packets after a SACK for 40, want Max.Burst for every two", sent)
-	}
+	check.Equal(t, "packets after a SACK for 40, Max.Burst for every two", sent, 80)
 }
 
 // Unless it is to keep to the letter, an association begins with ten packets, whatever Max.Burst is, and then spreads them.
@@ -128,15 +123,11 @@ func TestFirstTenLeaveAtOnceAndTheOthersArePaced(t *testing.T) {
 		if tt.letter {
 			l.s.cfg.MaxBurst = 2
 		}
-		if n := len(l.transmit()); n != tt.first {
-			t.Errorf("%s: %d packets at first", tt.name, n)
-		}
+		check.Equal(t, tt.name+": packets at first", len(l.transmit()), tt.first)
 		l.now += tt.trip
 		l.sack(wire.TSN(tt.first))
 		n := len(l.transmit())
-		if n != tt.again {
-			t.Errorf("%s: %d packets after the first SACK", tt.name, n)
-		}
+		check.Equal(t, tt.name+": packets after the first SACK", n, tt.again)
 		if tt.letter || n != 11 {
 			continue
 		}
@@ -145,12 +136,8 @@ func TestFirstTenLeaveAtOnceAndTheOthersArePaced(t *testing.T) {
 				t.Fatalf("%s: packet %d after %v, want %v", tt.name, n, next.Sub(l.now), time.Duration(gap))
 			}
 			l.now = l.s.NextTimeout()
-			if k := len(l.transmit()); k != 1 {
-				t.Fatalf("%s: %d packets at once", tt.name, k)
-			}
+			must.Equal(t, tt.name+": packets at once", len(l.transmit()), 1)
 		}
-		if n != 22 {
-			t.Errorf("%s: a window of %d packets, want twice the first", tt.name, n)
-		}
+		check.Equal(t, tt.name+": packets of a window, twice the first", n, 22)
 	}
 }

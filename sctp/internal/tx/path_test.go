@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -19,9 +20,7 @@ func TestTimedOutDataGoesToTheOtherPath(t *testing.T) {
 	if l.path(0).Flight() != counted || l.path(1).Flight() != 5*counted {
 		t.Errorf("flight %d and %d", l.path(0).Flight(), l.path(1).Flight())
 	}
-	if l.path(1).t3 != l.now.Add(l.path(1).RTO()) {
-		t.Error("T3-rtx of the other path does not run with its RTO")
-	}
+	check.Equal(t, "T3-rtx of the other path, which runs with its RTO, at", l.path(1).t3, l.now.Add(l.path(1).RTO()))
 	// req 9260-7.2.1-7; no counter is cleared for what was sent to both paths: req 7829-3.2-14
 	r := l.sack(2)
 	if r.Paths != 0 || l.path(1).cc.Window() != 4000+1000 || l.path(0).cc.Window() != 1000 {
@@ -66,9 +65,7 @@ func TestFailoverMovesDataToAnActivePath(t *testing.T) {
 		t.Error("the timers are not each path's own")
 	}
 	l.path(1).State, l.path(2).State = Inactive, Unconfirmed
-	if l.s.DataPath() != l.path(0) {
-		t.Error("with no active path: not the primary")
-	}
+	check.Equal(t, "with no active path, the primary", l.s.DataPath(), l.path(0))
 }
 
 func TestSmallestPathDecidesTheChunkSize(t *testing.T) {

@@ -3,6 +3,7 @@ package tx
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/cc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -31,9 +32,7 @@ func farLab(t *testing.T, paths, n int) (*lab, *losses) {
 			m.Path = 2
 		}
 		l.token++
-		if err := l.s.Enqueue(&m); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.s.Enqueue(&m))
 	}
 	l.transmit()
 	return l, c

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"weak"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -17,9 +19,7 @@ func TestMessageIsAcknowledgedWithItsLastFragment(t *testing.T) {
 	l.queue(2, 2*full)
 	l.expect("two messages of two fragments", "1 | 2 | 3 | 4")
 	l.sack(0, gap{2, 4})
-	if len(l.acked) != 0 {
-		t.Fatalf("acknowledged by a gap block: %v", l.acked)
-	}
+	must.Equal(t, "messages acknowledged by a gap block", len(l.acked), 0)
 	for cum, want := range map[wire.TSN][]uint64{1: nil, 2: {1}, 3: {1}, 4: {1, 2}} {
 		l := newLab(t, 1)
 		l.queue(2, 2*full)
@@ -39,9 +39,7 @@ func TestAcknowledgedMemoryIsLetGo(t *testing.T) {
 	for i := range held {
 		b := make([]byte, full)
 		held[i] = weak.Make(&b[0])
-		if err := l.s.Enqueue(&Message{Body: [2][]byte{b}, Token: uint64(i)}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{b}, Token: uint64(i)}))
 	}
 	l.expect("three chunks", "1 | 2 | 3")
 	runtime.GC()
@@ -103,11 +101,7 @@ func TestEchoOfAPacketOfLongAgo(t *testing.T) {
 		l.sack(wire.TSN(i + 1))
 	}
 	l.s.HandleECNE(l.now, 1)
-	if n := l.s.Stats().Echoes; n != 0 {
-		t.Errorf("%d reductions of cwnd", n)
-	}
+	check.Equal(t, "reductions of cwnd", l.s.Stats().Echoes, 0)
 	l.s.HandleECNE(l.now, 200)
-	if n := l.s.Stats().Echoes; n != 1 {
-		t.Errorf("%d reductions of cwnd for an echo of the last packet", n)
-	}
+	check.Equal(t, "reductions of cwnd for an echo of the last packet", l.s.Stats().Echoes, 1)
 }

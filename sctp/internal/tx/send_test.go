@@ -10,6 +10,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/cc"
@@ -95,9 +96,7 @@ func TestChunksOfMessages(t *testing.T) {
 		{wire.FlagB | wire.FlagE, 3, 1, 0, 3},
 		{wire.FlagB | wire.FlagE, 4, 0, 0, 5},
 	}
-	if len(got) != len(want) {
-		t.Fatalf("%d chunks, want %d", len(got), len(want))
-	}
+	must.Equal(t, "chunks", len(got), len(want))
 	var first []byte
 	for i, w := range want {
 		d := got[i]
@@ -109,16 +108,12 @@ func TestChunksOfMessages(t *testing.T) {
 			first = append(first, d.Payload()...)
 		}
 	}
-	if !bytes.Equal(first, append(append([]byte("0123456789"), head.Body[0]...), head.Body[1]...)) {
-		t.Error("the fragments are not the message")
-	}
+	check.Slice(t, "the fragments together", first, append(append([]byte("0123456789"), head.Body[0]...), head.Body[1]...))
 	if string(got[5].Payload()) != "xyz" || string(got[6].Payload()) != "other" || !bytes.Contains(all, []byte("xyz\x00")) { // req 9260-3.3.1-10
 		t.Error("user data damaged")
 	}
 	l.sack(7)
-	if fmt.Sprint(l.acked) != "[1 2 3 4]" {
-		t.Errorf("acknowledged %v", l.acked)
-	}
+	check.Equal(t, "acknowledged", fmt.Sprint(l.acked), "[1 2 3 4]")
 }
 
 func TestSSNWraps(t *testing.T) {
@@ -181,9 +176,7 @@ func TestCwndLimits(t *testing.T) {
 			l.path(0).mtu += 16
 		}
 		l.queue(20, tt.size)
-		if n := len(l.transmit()); n != tt.want {
-			t.Errorf("%s: %d packets", tt.name, n)
-		}
+		check.Equal(t, tt.name+": packets", len(l.transmit()), tt.want)
 		if f := l.path(0).Flight(); f >= 4000+1000 {
 			t.Errorf("%s: flight %d", tt.name, f)
 		}
@@ -205,9 +198,7 @@ func TestMaxBurst(t *testing.T) {
 	l.queue(20, full)
 	l.expect("an opportunity", "1 | 2")
 	l.b.Begin(1, 2, 3, l.path(0).Local, l.path(0).Remote, labMTU)
-	if n := l.s.Fill(l.now, l.b, l.path(0)); n != 0 {
-		t.Errorf("a packet of something else takes %d chunks along, beyond the burst", n)
-	}
+	check.Equal(t, "chunks beyond the burst in a packet of something else", l.s.Fill(l.now, l.b, l.path(0)), 0)
 	l.cwnd("unchanged", 4000)
 	l.expect("the next", "3 | 4")
 	l.expect("cwnd is full", "5")
@@ -234,20 +225,14 @@ func TestRwndLimits(t *testing.T) {
 	l.queue(4, full)
 	// req 9260-6.1-1, 9260-6.2.1-1
 	l.expect("one octet less than two chunks need", "1")
-	if l.s.Rwnd() != full-1 {
-		t.Errorf("rwnd %d", l.s.Rwnd())
-	}
+	check.Equal(t, "rwnd", l.s.Rwnd(), full-1)
 	l.s.SetPeer(2*full, 16)
 	l.expect("what they need", "2")
 	// req 9260-6.2.1-4
 	l.sackFor(makeSack(1, 2000))
-	if l.s.Rwnd() != 2000-full {
-		t.Errorf("rwnd %d, want a_rwnd less what is outstanding", l.s.Rwnd())
-	}
+	check.Equal(t, "rwnd: a_rwnd less what is outstanding", l.s.Rwnd(), 2000-full)
 	l.sackFor(makeSack(1, 500))
-	if l.s.Rwnd() != 0 {
-		t.Errorf("rwnd %d, want 0", l.s.Rwnd())
-	}
+	check.Equal(t, "rwnd", l.s.Rwnd(), 0)
 }
 
 func TestZeroWindowProbe(t *testing.T) {
@@ -260,9 +245,7 @@ func TestZeroWindowProbe(t *testing.T) {
 	l.sackFor(makeSack(1, 0))
 	l.expect("closed", "")
 	// req 9260-6.1-5
-	if l.s.NextTimeout() != l.now.Add(p.RTO()) {
-		t.Fatalf("first probe at %d, want after one RTO", l.s.NextTimeout())
-	}
+	must.Equal(t, "first probe, after one RTO, at", l.s.NextTimeout(), l.now.Add(p.RTO()))
 	l.now += second - 1
 	l.expect("not before", "")
 	l.timeout()
@@ -336,9 +319,7 @@ func TestSillyWindowAvoidance(t *testing.T) {
 	l.expect("less than half of the largest window waits", "")
 	l.b.Reset()
 	l.b.Begin(1, 2, 3, netip.AddrPort{}, netip.AddrPort{}, labMTU)
-	if n := l.s.Fill(l.now, l.b, l.path(0)); n != 0 {
-		t.Errorf("%d chunks in a packet that goes anyway", n)
-	}
+	check.Equal(t, "chunks in a packet that goes anyway", l.s.Fill(l.now, l.b, l.path(0)), 0)
 	l.sackFor(makeSack(0, 84+200))
 	l.expect("half of it goes", "2 3")
 }
@@ -355,9 +336,7 @@ func TestRetransmittedChunkIsNotMeasured(t *testing.T) {
 	}
 	l.now = 40 * ms
 	l.sack(4)
-	if p.SRTT() != 40*time.Millisecond {
-		t.Fatalf("SRTT %v", p.SRTT())
-	}
+	must.Equal(t, "SRTT", p.SRTT(), 40*time.Millisecond)
 	l.queue(1, full)
 	l.transmit() // 9 is timed
 	l.timeout()
@@ -373,9 +352,7 @@ func TestRetransmittedChunkIsNotMeasured(t *testing.T) {
 	l.transmit()
 	l.now += 80 * ms
 	l.sack(10)
-	if p.SRTT() != 45*time.Millisecond {
-		t.Errorf("SRTT %v, want the next measurement counted", p.SRTT()) // req 9260-6.3.1-4
-	}
+	check.Equal(t, "SRTT", p.SRTT(), 45*time.Millisecond) // req 9260-6.3.1-4
 	l.queue(4, full)
 	l.transmit()
 	l.sack(11) // was timed, so that 15 will be, and 12 is lost
@@ -468,9 +445,7 @@ func TestRTOFollowsMeasurementsAndItsBounds(t *testing.T) {
 	for range 10 {
 		e.backoff()
 	}
-	if e.rto != 10*s {
-		t.Errorf("backed off to %v", e.rto)
-	}
+	check.Equal(t, "RTO after backing off", e.rto, 10*s)
 }
 
 func TestIdlePathSlowsDown(t *testing.T) {
@@ -512,9 +487,7 @@ func TestSourceIsAskedBehindTheQueueAsCwndAllows(t *testing.T) {
 		t.Errorf("%d messages left, asked for %d octets", src.n, src.max)
 	}
 	l.sack(3)
-	if fmt.Sprint(l.acked, src.acked) != "[1] [7 6]" {
-		t.Errorf("acknowledged %v %v", l.acked, src.acked)
-	}
+	check.Equal(t, "acknowledged", fmt.Sprint(l.acked, src.acked), "[1] [7 6]")
 	// A message that was pulled waits in the slot when the window turns out too small.
 	l.sackFor(makeSack(5, 50))
 	l.expect("no room", "")
@@ -582,9 +555,7 @@ func TestSourceFillsPackets(t *testing.T) {
 		for _, p := range l.transmit() {
 			got = append(got, fmt.Sprint(p.Len()))
 		}
-		if s := strings.Join(got, " "); s != tt.want {
-			t.Errorf("%s: packets of %s octets, want %s", tt.name, s, tt.want)
-		}
+		check.Equal(t, tt.name+": octets of packets", strings.Join(got, " "), tt.want)
 	}
 }
 
@@ -663,9 +634,7 @@ func TestChunkThatFillsAWindowIsNotToBeDelayed(t *testing.T) {
 				}
 			}
 		}
-		if n != tt.sent {
-			t.Errorf("%s: %d chunks", tt.name, n)
-		}
+		check.Equal(t, tt.name+": chunks", n, tt.sent)
 	}
 }
 
@@ -676,9 +645,7 @@ func TestShrunkPMTU(t *testing.T) {
 	l.queue(1, 2*full)
 	l.transmit()
 	l.path(0).SetMTU(612)
-	if n := l.s.MaxPayload(); n != 612-12-16-16 {
-		t.Fatalf("MaxPayload %d", n)
-	}
+	must.Equal(t, "MaxPayload", l.s.MaxPayload(), 612-12-16-16)
 	l.timeout()
 	if pk := l.transmit(); len(pk) != 1 || pk[0].Len() != 12+counted {
 		t.Errorf("the old chunk goes as it is, alone: %d packets", len(pk))
@@ -708,16 +675,12 @@ func TestSendWindowStopsAt65535TSNs(t *testing.T) {
 	l.queue(70000, 1)
 	for len(l.transmit()) > 0 {
 	}
-	if n := l.s.Outstanding(); n != 65535 {
-		t.Errorf("%d outstanding", n)
-	}
+	check.Equal(t, "outstanding", l.s.Outstanding(), 65535)
 	l.check()
 	l.sack(2, gap{4, 65535})
 	l.expect("two more", "65536 65537")
 	l.sack(65537)
-	if len(l.acked) != 65537 {
-		t.Error(len(l.acked))
-	}
+	check.Equal(t, "messages acknowledged", len(l.acked), 65537)
 }
 
 func TestDetachedMemoryIsNotSentFromAgain(t *testing.T) {
@@ -821,9 +784,7 @@ func TestNextFailed(t *testing.T) {
 		t.Errorf("the Source was asked at the end: %v, %d octets held", ok, l.s.held)
 	}
 	want := []Failed{{0, 1, true, true}, {0, 1, true, false}, {0, 2, true, false}, {0, 3, false, false}, {0, 4, false, false}}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("%v, want %v", got, want)
-	}
+	check.Equal(t, "bounds", fmt.Sprint(got), fmt.Sprint(want))
 	if l.s.NextTimeout() != rawio.Never || l.s.Queued() != 0 || l.s.Outstanding() != 0 {
 		t.Error("something is left")
 	}

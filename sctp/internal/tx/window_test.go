@@ -3,6 +3,7 @@ package tx
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -30,9 +31,7 @@ func TestTSNsWrap(t *testing.T) {
 		t.Error("the SACK from before the wrap is not stale")
 	}
 	l.sack(2)
-	if len(l.acked) != 5 {
-		t.Errorf("acknowledged %v", l.acked)
-	}
+	check.Equal(t, "messages acknowledged", len(l.acked), 5)
 }
 
 func TestCwndIsSharedByStreams(t *testing.T) {
@@ -57,9 +56,7 @@ func TestEachDestinationHasItsOwnCongestionControl(t *testing.T) {
 	a.State = Inactive
 	l.expect("the other has a window of its own", "6>1 | 7>1 | 8>1 | 9>1 | 10>1")
 	// req 9260-7.2-3
-	if l.s.Rwnd() != 1<<20-10*full {
-		t.Errorf("rwnd %d, want one for both paths", l.s.Rwnd())
-	}
+	check.Equal(t, "rwnd, one for both paths", l.s.Rwnd(), 1<<20-10*full)
 	a.State = Active
 	l.now = a.t3
 	b.t3 = l.now + second // so that the first path alone expires
@@ -68,9 +65,7 @@ func TestEachDestinationHasItsOwnCongestionControl(t *testing.T) {
 		t.Errorf("T3-rtx of one path: cwnd %d and %d, ssthresh %d and %d", a.cc.Window(), b.cc.Window(), a.cc.Ssthresh(), b.cc.Ssthresh())
 	}
 	l.sack(0, gap{6, 7})
-	if a.cc.Window() != 1000 {
-		t.Errorf("cwnd %d: it grew by what another path carried", a.cc.Window())
-	}
+	check.Equal(t, "cwnd: another path's octets do not count", a.cc.Window(), 1000)
 }
 
 func TestWhatCountsInCwndAndInRwnd(t *testing.T) {
@@ -83,7 +78,5 @@ func TestWhatCountsInCwndAndInRwnd(t *testing.T) {
 	}
 	l.path(0).cc = fixed(1 << 20)
 	l.sack(2)
-	if l.path(0).sack.acked != 2*24 {
-		t.Errorf("%d octets acknowledged to the controller, want 48", l.path(0).sack.acked)
-	}
+	check.Equal(t, "octets acknowledged to the controller", l.path(0).sack.acked, 2*24)
 }

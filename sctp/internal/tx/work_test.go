@@ -3,6 +3,7 @@ package tx
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -115,9 +116,7 @@ func TestTakenBackTooOften(t *testing.T) {
 	gapped := func(what string, want int) {
 		t.Helper()
 		l.sack(0, gap{2, 200})
-		if got := l.s.ring.ngapped; got != want {
-			t.Errorf("%s: %d chunks count as arrived, want %d", what, got, want)
-		}
+		check.Equal(t, what+": chunks that count as arrived", l.s.ring.ngapped, want)
 	}
 	gapped("the first time", 199) // paid for by the chunks: this SACK, and the next, pay for 80 and 64
 	steps := l.s.Steps()
@@ -232,8 +231,6 @@ func TestLongestWorkAtOnce(t *testing.T) {
 			}
 			begun = l.s.Steps()
 		}
-		if parts != tt.parts {
-			t.Errorf("%s: %d parts, want %d", tt.name, parts, tt.parts)
-		}
+		check.Equal(t, tt.name+": parts", parts, tt.parts)
 	}
 }
