@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
 )
 
 // words returns n words of memory; the runtime aligns it.
@@ -154,9 +156,7 @@ func TestAtomicOnMemoryAndOnDevice(t *testing.T) {
 					t.Errorf("local, offset %d: %v", off, err)
 				}
 			}
-			if !bytes.Equal(b, before) {
-				t.Error("an unaligned operation changed memory")
-			}
+			check.Slice(t, "memory after an unaligned operation", b, before)
 		})
 	}
 }
@@ -310,9 +310,7 @@ func TestAtomicsOfAllStreamsAndLocalUsers(t *testing.T) {
 				}()
 			}
 			wg.Wait()
-			if got := binary.NativeEndian.Uint64(b); got != workers*each {
-				t.Errorf("%d additions, counter is %d", workers*each, got)
-			}
+			check.Equal(t, "the counter after all additions", binary.NativeEndian.Uint64(b), workers*each)
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -34,8 +35,7 @@ func (u *silent) DeliverUntagged(_, _ uint32, _ [5]byte, _ uint32, _ *RecvBuffer
 func bulk(tb testing.TB, size int) (*Stream, *silent, *Region) {
 	u := &silent{q: NewQueue(2)}
 	tab := NewTable(new(entropy))
-	reg, err := tab.Register(Spec{Mem: Bytes(make([]byte, size)), Access: RemoteWrite})
-	must.OK(tb, err)
+	reg := must.Get(tab.Register(Spec{Mem: Bytes(make([]byte, size)), Access: RemoteWrite}))(tb)
 	u.buf, _ = MakeRecvBuffer(gatherOf(make([]byte, size/2), make([]byte, size-size/2)), 0)
 	_ = u.q.Post(u.buf)
 	s := NewStream(StreamConfig{ID: 1, Table: tab, ULP: u, Queues: 1})
@@ -72,9 +72,7 @@ func TestNothingIsAllocatedPerSegment(t *testing.T) {
 		},
 	} {
 		before := u.done
-		if n := testing.AllocsPerRun(100, f); n != 0 {
-			t.Errorf("%s: %v allocations", name, n)
-		}
+		check.Equal(t, name+": allocations", testing.AllocsPerRun(100, f), 0)
 		if u.done == before || s.Unfinished() != 0 {
 			t.Errorf("%s: nothing was delivered or completed", name)
 		}

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestPlacementOutOfOrderDeliveryInOrder(t *testing.T) {
@@ -46,9 +49,7 @@ func TestPlacementOutOfOrderDeliveryInOrder(t *testing.T) {
 	r.Deliver(&placed[4])
 	// req 5041-1.2-2: shorter than its buffer, which is used up.
 	r.ulp.want(t, "untagged qn=0 msn=2 rsvd=0102030405 len=3 token=101")
-	if r.ulp.queues[0].Len() != 0 {
-		t.Error("buffer not consumed")
-	}
+	check.Equal(t, "buffers left", r.ulp.queues[0].Len(), 0)
 	r.Deliver(&Placed{})
 	r.ulp.want(t)
 }
@@ -61,9 +62,7 @@ func TestTaggedBufferIsWrittenAgain(t *testing.T) {
 	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
 	for _, s := range []string{"once", "more", "yes!"} {
 		r.arrive(taggedSeg(true, 0, reg.STag(), 0, []byte(s))) // req 5041-5.1.1-1
-		if string(mem) != s {
-			t.Fatalf("memory %q, want %q", mem, s)
-		}
+		must.Equal(t, "memory", string(mem), s)
 	}
 }
 
@@ -79,9 +78,7 @@ func TestMSNWrapOnReceive(t *testing.T) {
 	r.arrive(untaggedSeg(true, 0, math.MaxUint32, 0, []byte{1}))
 	r.arrive(untaggedSeg(true, 0, 0, 0, []byte{2}))
 	r.Deliver(&late)
-	if bufs != [3][1]byte{{1}, {2}, {3}} {
-		t.Errorf("buffers %v", bufs)
-	}
+	check.Equal(t, "buffers", bufs, [3][1]byte{{1}, {2}, {3}})
 	r.ulp.want(t, "untagged qn=0 msn=4294967295 rsvd=0102030405 len=1 token=0",
 		"untagged qn=0 msn=0 rsvd=0102030405 len=1 token=1", "untagged qn=0 msn=1 rsvd=0102030405 len=1 token=2")
 	r.arrive(untaggedSeg(true, 0, math.MaxUint32, 0, []byte{1})) // req 5041-7.1-5
@@ -159,12 +156,8 @@ func TestFaultIsReportedInItsTurn(t *testing.T) {
 	r.arrive(taggedSeg(true, 0, reg.STag(), 2, []byte{7}))
 	r.arrive(bad)
 	r.ulp.want(t)
-	if mem[2] != 0 {
-		t.Error("placed after the error was reported")
-	}
-	if r.llp.aborted+r.llp.finish != 0 {
-		t.Error("teardown without a request of the ULP") // req 5041-6.2-1, 5041-6.2.2-4
-	}
+	check.Equal(t, "memory after the error was reported", mem[2], 0)
+	check.Equal(t, "teardown without a request of the ULP", r.llp.aborted+r.llp.finish, 0) // req 5041-6.2-1, 5041-6.2.2-4
 }
 
 func TestOneMoreMessageAfterAFault(t *testing.T) {
@@ -175,9 +168,7 @@ func TestOneMoreMessageAfterAFault(t *testing.T) {
 	if err := r.SendUntagged(2, [5]byte{}, nil, 2); err != nil { // req 5041-6.2.2-3, 5041-7.1-17
 		t.Fatalf("last message: %v", err)
 	}
-	if err := r.SendUntagged(2, [5]byte{}, nil, 3); err != ErrFaulted {
-		t.Errorf("message after the last: %v", err)
-	}
+	check.Equal(t, "message after the last", r.SendUntagged(2, [5]byte{}, nil, 3), ErrFaulted)
 	if segs := r.cutAll(1500); len(segs) != 2 || UntaggedView(segs[1]).QN() != 2 {
 		t.Errorf("%d segments", len(segs))
 	}

@@ -3,6 +3,8 @@ package ddp
 import (
 	"bytes"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
 )
 
 func TestTaggedHeaderOctets(t *testing.T) {
@@ -20,9 +22,7 @@ func TestTaggedHeaderOctets(t *testing.T) {
 	if v.RsvdULP() != 0xAB || v.STag() != 0x01020304 || v.TO() != 0x1112131415161718 {
 		t.Errorf("fields %x %x %x", v.RsvdULP(), v.STag(), v.TO())
 	}
-	if !bytes.Equal(v.Payload(), []byte{0x99}) {
-		t.Errorf("payload % x", v.Payload())
-	}
+	check.Slice(t, "payload", v.Payload(), []byte{0x99})
 	if (Tagged{}).Put(b); b[0] != 0x81 {
 		t.Errorf("control of a middle segment %#x, want 0x81", b[0])
 	}
@@ -43,9 +43,7 @@ func TestUntaggedHeaderOctets(t *testing.T) {
 	if v.RsvdULP() != h.Rsvd || v.QN() != h.QN || v.MSN() != 0xFFFFFFFE || v.MO() != 1482 {
 		t.Errorf("fields %x %d %d %d", v.RsvdULP(), v.QN(), v.MSN(), v.MO())
 	}
-	if !bytes.Equal(v.Payload(), []byte{7, 8}) {
-		t.Errorf("payload % x", v.Payload())
-	}
+	check.Slice(t, "payload", v.Payload(), []byte{7, 8})
 	h.Last = false
 	if h.Put(b); b[0] != 0x01 {
 		t.Errorf("control of a middle segment %#x, want 0x01", b[0])

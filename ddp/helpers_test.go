@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -73,9 +74,7 @@ func (u *recorder) Fatal(err *Error) {
 
 func (u *recorder) want(t *testing.T, want ...string) {
 	t.Helper()
-	if !slices.Equal(u.log, want) {
-		t.Fatalf("ULP was told\n\t%q\nwant\n\t%q", u.log, want)
-	}
+	must.Slice(t, "what the ULP was told", u.log, want)
 	u.log = nil
 }
 
@@ -126,20 +125,16 @@ func newRig(t testing.TB) *rig {
 
 func (r *rig) register(t testing.TB, sp Spec) *Region {
 	t.Helper()
-	reg, err := r.table.Register(sp)
-	must.OK(t, err)
+	reg := must.Get(r.table.Register(sp))(t)
 	t.Cleanup(func() {
-		if n := reg.word.Load() & wordCount; n != 0 {
-			t.Errorf("%d accesses to a region never end", n)
-		}
+		check.Equal(t, "accesses to a region never end", reg.word.Load()&wordCount, 0)
 	})
 	return reg
 }
 
 func (r *rig) post(t testing.TB, qn int, token uint64, pieces ...[]byte) {
 	t.Helper()
-	b, err := MakeRecvBuffer(gatherOf(pieces...), token)
-	must.OK(t, err)
+	b := must.Get(MakeRecvBuffer(gatherOf(pieces...), token))(t)
 	must.OK(t, r.ulp.queues[qn].Post(b))
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -76,9 +77,7 @@ func TestLengthsDoNotWrap(t *testing.T) {
 	const most = math.MaxInt64
 	dev := Device(&short{}, most)
 	g := Gather{{Mem: dev, Len: most}, {Mem: dev, Len: most}, {Mem: dev, Len: 6}} // 2^64 + 4 octets
-	if n := g.Len(); n != math.MaxUint64 {
-		t.Errorf("Len %d", n)
-	}
+	check.Equal(t, "Len", g.Len(), math.MaxUint64)
 	if _, err := MakeRecvBuffer(g, 0); !errors.Is(err, ErrMessageTooLong) {
 		t.Errorf("as a receive buffer: %v", err)
 	}

@@ -227,9 +227,7 @@ func TestScatterList(t *testing.T) {
 	copy(want[2:5], msg)
 	copy(want[10:], msg[3:4])
 	copy(want[20:], msg[4:])
-	if !bytes.Equal(arena, want) {
-		t.Fatalf("memory % x\nwant   % x", arena, want)
-	}
+	must.Slice(t, "memory", arena, want)
 }
 
 func TestDeviceAsSink(t *testing.T) {
@@ -258,8 +256,7 @@ func TestPostedBufferOfARevokedRegion(t *testing.T) {
 	if fault != nil {
 		t.Fatal(fault)
 	}
-	b, err := MakeRecvBuffer(Gather{piece}, 1)
-	must.OK(t, err)
+	b := must.Get(MakeRecvBuffer(Gather{piece}, 1))(t)
 	_ = r.ulp.queues[0].Post(b)
 	reg.Invalidate()
 	p := r.place(untaggedSeg(true, 0, 1, 0, []byte{1}))
@@ -339,8 +336,7 @@ func TestBufferThatHasLessMemoryTakesNothing(t *testing.T) {
 	mem := make([]byte, 8)
 	r := newRig(t)
 	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: LocalWrite})
-	rebound, err := MakeRecvBuffer(Gather{{Region: reg, Len: 8}}, 1)
-	must.OK(t, err)
+	rebound := must.Get(MakeRecvBuffer(Gather{{Region: reg, Len: 8}}, 1))(t)
 	must.OK(t, r.table.Rebind(reg, Bytes(mem[:4]), 0, LocalWrite))
 	for name, b := range map[string]RecvBuffer{
 		"rebound":            rebound,

@@ -3,14 +3,15 @@ package ddp
 import (
 	"math"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func post(t *testing.T, q *Queue, tokens ...uint64) {
 	t.Helper()
 	for _, k := range tokens {
-		if err := q.Post(RecvBuffer{Token: k}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, q.Post(RecvBuffer{Token: k}))
 	}
 }
 
@@ -27,9 +28,7 @@ func TestQueueGivesTheNthBufferToMSNn(t *testing.T) {
 	q := NewQueue(3)
 	lookup(t, q, 1, 0, CodeNoBuffer)
 	post(t, q, 101, 102, 103) // req 5041-5.1.2-1, 5041-4.3-7
-	if err := q.Post(RecvBuffer{}); err != ErrQueueFull {
-		t.Errorf("fourth buffer in a queue of three: %v", err)
-	}
+	check.Equal(t, "fourth buffer in a queue of three", q.Post(RecvBuffer{}), ErrQueueFull)
 	lookup(t, q, 0, 0, CodeMSNRange)
 	lookup(t, q, 1, 101, 0)
 	lookup(t, q, 3, 103, 0)
@@ -70,9 +69,7 @@ func TestQueueComparesMSNsSerially(t *testing.T) {
 	lookup(t, q, 1<<31-3, 0, CodeNoBuffer)
 	lookup(t, q, 1<<31-2, 0, CodeMSNRange) // half the number space away
 	for want := range uint32(4) {
-		if q.First() != math.MaxUint32-1+want {
-			t.Errorf("first MSN %#x", q.First())
-		}
+		check.Equal(t, "first MSN", q.First(), math.MaxUint32-1+want)
 		q.Pop()
 	}
 }
@@ -117,9 +114,7 @@ func TestQueueWithoutRoom(t *testing.T) {
 	if _, ok := q.Flush(); ok {
 		t.Error("flushed")
 	}
-	if err := q.Post(RecvBuffer{}); err != ErrQueueFull {
-		t.Error(err)
-	}
+	check.Equal(t, "a buffer for a full queue", q.Post(RecvBuffer{}), ErrQueueFull)
 }
 
 // pool lends buffers with ascending tokens.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -123,9 +124,7 @@ func TestMessageOrderAndMSN(t *testing.T) {
 	send(0)
 	want := [][2]uint32{{0, 0xFFFFFFFE}, {1, 1}, {0, 0xFFFFFFFF}, {0, 0}, {1, 2}, {0, 1}}
 	segs := r.cutAll(18 + 20)
-	if len(segs) != 2*len(want) {
-		t.Fatalf("%d segments", len(segs))
-	}
+	must.Equal(t, "segments", len(segs), 2*len(want))
 	for i, b := range segs {
 		v := UntaggedView(b)
 		if v.QN() != want[i/2][0] || v.MSN() != want[i/2][1] || v.MO() != uint32(i%2*20) {
@@ -145,9 +144,7 @@ func TestMessageLengthLimit(t *testing.T) {
 	if err := r.SendTagged(1, 0, 0, append(g[:len(g):len(g)], Piece{Mem: Bytes(mib), Len: 1}), 1); err != ErrMessageTooLong {
 		t.Errorf("2^32 octets: %v", err) // req 5041-5.2-2
 	}
-	if err := r.SendUntagged(0, [5]byte{}, g, 1); err != nil {
-		t.Fatalf("2^32-1 octets: %v", err)
-	}
+	must.OK(t, r.SendUntagged(0, [5]byte{}, g, 1))
 	var seg Segment
 	var sum uint64
 	for r.NextSegment(1<<21+18, &seg) {
@@ -176,9 +173,7 @@ func TestSendRefusesBadRanges(t *testing.T) {
 		{"sum of lengths wraps 64 bits", r.SendUntagged(0, [5]byte{}, Gather{{Mem: mem, Len: 1}, huge, huge, huge}, 0), ErrMessageTooLong},
 		{"queue number beyond the stream", r.SendUntagged(3, [5]byte{}, nil, 0), ErrQueueNumber},
 	} {
-		if c.got != c.want {
-			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
-		}
+		check.Equal(t, c.name, c.got, c.want)
 	}
 	if r.Pending() {
 		t.Error("a refused message was queued")
@@ -205,9 +200,7 @@ func TestSegmentSpansTwoPiecesAtMost(t *testing.T) {
 	if len(bodies) != 2 || bodies[0] != "aaa|bb" || bodies[1] != "cccccc|" {
 		t.Fatalf("bodies %q", bodies)
 	}
-	if &seg.Body[0][0] != &c[0] {
-		t.Error("payload was copied")
-	}
+	check.Equal(t, "payload, not copied", &seg.Body[0][0], &c[0])
 }
 
 func TestCompletionWhenAllSegmentsAreAcknowledged(t *testing.T) {
@@ -218,9 +211,7 @@ func TestCompletionWhenAllSegmentsAreAcknowledged(t *testing.T) {
 	r.Acked()
 	r.Acked()
 	r.ulp.want(t)
-	if r.Unfinished() != 2 {
-		t.Fatalf("%d unfinished", r.Unfinished())
-	}
+	must.Equal(t, "unfinished", r.Unfinished(), 2)
 	r.Acked() // req 5041-5.4-1
 	r.ulp.want(t, "completed 71")
 	r.Acked()
@@ -245,9 +236,7 @@ func TestManyMessagesKeepTheirOrder(t *testing.T) {
 				t.Fatalf("%d sent, %d cut: more %v", sent, cut, cut == sent)
 			}
 			if cut < sent {
-				if to := TaggedView(wire(&seg)).TO(); to != cut {
-					t.Fatalf("message %d leaves, want %d", to, cut)
-				}
+				must.Equal(t, "where the next message begins", TaggedView(wire(&seg)).TO(), cut)
 				cut++
 			}
 		}
@@ -368,9 +357,7 @@ func TestDeviceAsSource(t *testing.T) {
 		_ = r.SendTagged(1, 0, 0, Gather{{Mem: Device(d, 100), Off: 10, Len: 50}}, 2)
 		r.cutAll(14 + 40)
 		r.ulp.want(t, "failed 2: "+want)
-		if r.Cut() != 0 {
-			t.Errorf("%d octets cut of no message", r.Cut())
-		}
+		check.Equal(t, "octets cut of no message", r.Cut(), 0)
 	}
 	d.err = io.EOF // with all that was asked for
 	_ = r.SendTagged(1, 0, 0, Gather{{Mem: Device(d, 100), Off: 90, Len: 10}}, 3)
@@ -388,9 +375,7 @@ func TestULPMaySubmitWhenDrained(t *testing.T) {
 		}
 	}
 	_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(30)), 9)
-	if n := len(r.cutAll(18 + 20)); n != 8 {
-		t.Errorf("%d segments, want 8", n)
-	}
+	check.Equal(t, "segments", len(r.cutAll(18+20)), 8)
 	if left != -1 {
 		t.Errorf("drained %d times, want once a message", 3-left)
 	}
@@ -399,9 +384,7 @@ func TestULPMaySubmitWhenDrained(t *testing.T) {
 		r := newRig(t)
 		r.ulp.onDrained = func() { end(r) }
 		_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(3)), 9)
-		if n := len(r.cutAll(1500)); n != 0 {
-			t.Errorf("%d segments given out after the end", n)
-		}
+		check.Equal(t, "segments given out after the end", len(r.cutAll(1500)), 0)
 	}
 }
 
@@ -422,9 +405,7 @@ func TestCutOfAFailedMessage(t *testing.T) {
 	_ = r.SendTagged(1, 0, 0, gatherOf(pattern(30)), 2)
 	var seg Segment
 	r.NextSegment(14+20, &seg)
-	if r.Cut() != 20 {
-		t.Errorf("cut %d, want 20", r.Cut())
-	}
+	check.Equal(t, "octets cut", r.Cut(), 20)
 	var cuts []uint64
 	r.ulp.onFail = func() { cuts = append(cuts, r.Cut()) }
 	r.CancelUnsent()

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -19,8 +20,7 @@ func TestSTagsAreUnpredictableAndSlowToReturn(t *testing.T) {
 	var prev STag
 	close, sorted := 0, 0
 	for range n {
-		r, err := tab.Register(Spec{PD: 1})
-		must.OK(t, err)
+		r := must.Get(tab.Register(Spec{PD: 1}))(t)
 		s := r.STag()
 		// req 5042-6.1.1-5: a freed value does not come back soon; 0 is never issued.
 		if s == 0 || seen[s] {
@@ -46,18 +46,14 @@ func TestSTagsAreUnpredictableAndSlowToReturn(t *testing.T) {
 	for bit := range 8 * 16 {
 		secret := make([]byte, 16)
 		secret[bit/8] = 1 << (bit % 8)
-		r, err := NewTable(bytes.NewReader(secret)).Register(Spec{})
-		must.OK(t, err)
+		r := must.Get(NewTable(bytes.NewReader(secret)).Register(Spec{}))(t)
 		first[r.STag()] = bit
 	}
-	if len(first) != 8*16 {
-		t.Errorf("%d STags of %d secrets that differ in a bit", len(first), 8*16)
-	}
+	check.Equal(t, "STags of secrets that differ in a bit", len(first), 8*16)
 }
 
 func TestTaggerIsAPermutation(t *testing.T) {
-	tags, err := newTagger(new(entropy))
-	must.OK(t, err)
+	tags := must.Get(newTagger(new(entropy)))(t)
 	for _, step := range []uint32{1, 1 << 16, 1<<16 + 1} {
 		seen := make(map[STag]uint32, 1<<16)
 		for i := range uint32(1 << 16) {
@@ -75,8 +71,7 @@ func TestTableGrowsAndShrinksWithoutLosingRegions(t *testing.T) {
 	var live []*Region
 	moved, last := 0, tab.slots.Load()
 	for i := range 5000 {
-		r, err := tab.Register(Spec{PD: PD(i % 7)})
-		must.OK(t, err)
+		r := must.Get(tab.Register(Spec{PD: PD(i % 7)}))(t)
 		if now := tab.slots.Load(); now != last {
 			moved, last = moved+1, now
 		}
@@ -90,13 +85,9 @@ func TestTableGrowsAndShrinksWithoutLosingRegions(t *testing.T) {
 			}
 		}
 	}
-	if tab.Len() != len(live) {
-		t.Fatalf("%d regions, want %d", tab.Len(), len(live))
-	}
+	must.Equal(t, "regions", tab.Len(), len(live))
 	for _, r := range live {
-		if tab.Lookup(r.STag()) != r {
-			t.Fatalf("region %#x lost", r.STag())
-		}
+		must.Equal(t, "the region of an STag", tab.Lookup(r.STag()), r)
 	}
 	if s := *tab.slots.Load(); len(s) > 8*len(live) || moved > 20 {
 		t.Errorf("%d slots for %d regions, which were moved %d times", len(s), len(live), moved)
@@ -139,9 +130,7 @@ func TestTableRefuses(t *testing.T) {
 	if _, err := tab.Register(Spec{PD: 1}); err != nil {
 		t.Errorf("another PD: %v", err)
 	}
-	if err := tab.Rebind(a, mem, math.MaxUint64, 0); err != ErrRange {
-		t.Errorf("rebinding to a range that wraps: %v", err)
-	}
+	check.Equal(t, "rebinding to a range that wraps", tab.Rebind(a, mem, math.MaxUint64, 0), ErrRange)
 	if err := tab.Deregister(a); err != nil {
 		t.Error(err)
 	}
@@ -152,9 +141,7 @@ func TestTableRefuses(t *testing.T) {
 		"change of rights":    tab.SetAccess(a, 0),
 		"region of no table ": tab.SetAccess(new(Region), 0),
 	} {
-		if err != ErrNoSuchRegion {
-			t.Errorf("%s: %v", what, err)
-		}
+		check.Equal(t, what, err, ErrNoSuchRegion)
 	}
 	if _, err := tab.Register(Spec{}); err != nil {
 		t.Errorf("room after deregistration: %v", err)
@@ -185,8 +172,7 @@ func TestLookupDuringChanges(t *testing.T) {
 		}
 	})
 	for range 20000 {
-		r, err := tab.Register(Spec{})
-		must.OK(t, err)
+		r := must.Get(tab.Register(Spec{}))(t)
 		_ = tab.Deregister(r)
 	}
 	done.Store(true)
@@ -215,8 +201,7 @@ func TestScopeOfAnSTag(t *testing.T) {
 		{"single stream", Spec{PD: 5, Scope: 2}, map[string]bool{"second": true}},
 	} {
 		row.spec.Mem, row.spec.Access = Bytes(make([]byte, 4)), RemoteWrite
-		reg, err := tab.Register(row.spec)
-		must.OK(t, err)
+		reg := must.Get(tab.Register(row.spec))(t)
 		for name, s := range streams {
 			var p Placed
 			s.Place(taggedSeg(true, 0, reg.STag(), 0, []byte{1}), &p)

@@ -3,14 +3,15 @@ package ddp
 import (
 	"errors"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestNothingBeforeAttach(t *testing.T) {
 	u := &recorder{queues: []*Queue{NewQueue(1)}}
 	s := NewStream(StreamConfig{ID: 1, Table: NewTable(new(entropy)), ULP: u, Queues: 1})
-	if err := s.SendUntagged(0, [5]byte{}, nil, 1); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.SendUntagged(0, [5]byte{}, nil, 1))
 	var seg Segment
 	var p Placed
 	s.Place(untaggedSeg(true, 0, 1, 0, nil), &p)
@@ -38,22 +39,16 @@ func TestGracefulTeardownByTheULP(t *testing.T) {
 	r.arrive(untaggedSeg(true, 0, 1, 0, []byte{1})) // req 5041-6.2.1-6
 	r.Acked()
 	r.CloseSend() // again: all is cut, and not acknowledged
-	if r.llp.finish != 0 {
-		t.Fatal("finished before all data was transferred")
-	}
+	must.Equal(t, "finishes before all data was transferred", r.llp.finish, 0)
 	r.Acked() // req 5041-6.2.1-1
-	if r.llp.finish != 1 {
-		t.Error("LLP not told to finish")
-	}
+	check.Equal(t, "finishes", r.llp.finish, 1)
 	r.CloseSend()
 	r.Closed(nil)
 	r.ulp.want(t, "untagged qn=0 msn=1 rsvd=0102030405 len=1 token=7", "completed 1")
 	if r.llp.finish != 1 || r.llp.aborted != 0 {
 		t.Errorf("finish %d abort %d", r.llp.finish, r.llp.aborted)
 	}
-	if err := r.SendTagged(1, 0, 0, nil, 2); err != ErrClosed {
-		t.Errorf("message after the end: %v", err)
-	}
+	check.Equal(t, "message after the end", r.SendTagged(1, 0, 0, nil, 2), ErrClosed)
 }
 
 func TestHalfCloseByThePeer(t *testing.T) {
@@ -66,9 +61,7 @@ func TestHalfCloseByThePeer(t *testing.T) {
 	}
 	r.CloseSend()
 	r.Acked() // req 5041-6.2.1-5
-	if r.llp.finish != 1 {
-		t.Error("LLP not told to close the other half")
-	}
+	check.Equal(t, "finishes", r.llp.finish, 1)
 }
 
 func TestDataAfterThePeersGracefulTeardown(t *testing.T) {
@@ -96,9 +89,7 @@ func TestAbortByTheULP(t *testing.T) {
 	r.NextSegment(18+20, &seg)
 	r.Abort()
 	r.Abort()
-	if r.llp.aborted != 1 {
-		t.Fatalf("LLP aborted %d times", r.llp.aborted)
-	}
+	must.Equal(t, "aborts of the LLP", r.llp.aborted, 1)
 	r.ulp.want(t) // segments of messages 1 and 2 are still with the LLP
 	// req 5041-6.2-2: both directions are off.
 	r.arrive(taggedSeg(true, 0, reg.STag(), 0, []byte{1}))
@@ -136,9 +127,7 @@ func TestLostLowerLayer(t *testing.T) {
 	if !errors.Is(r.ulp.fault, cause) {
 		t.Errorf("fault %v", r.ulp.fault)
 	}
-	if err := r.SendUntagged(0, [5]byte{}, nil, 9); err != ErrClosed {
-		t.Errorf("message after the loss: %v", err)
-	}
+	check.Equal(t, "message after the loss", r.SendUntagged(0, [5]byte{}, nil, 9), ErrClosed)
 }
 
 // What comes after an end, from above or below, is nothing.

@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
 func (r *rig) bind(t *testing.T, of *Region, w Window) *Region {
 	t.Helper()
 	w.PD, w.Stream = testPD, testStream
-	win, err := r.table.Bind(of, w)
-	must.OK(t, err)
+	win := must.Get(r.table.Bind(of, w))(t)
 	return win
 }
 
@@ -42,9 +42,7 @@ func TestWindowOpensItsPartAlone(t *testing.T) {
 		if p.Err != nil {
 			code = int(p.Err.Code)
 		}
-		if code != row.code {
-			t.Errorf("%s: %v", row.name, p.Err)
-		}
+		check.Equal(t, row.name, code, row.code)
 		if placed := bytes.Equal(mem[10:20], bytes.Repeat([]byte{7}, 10)); placed != (row.code < 0) ||
 			!zero(mem[:10]) || !zero(mem[20:]) {
 			t.Errorf("%s: memory % x", row.name, mem)
@@ -136,15 +134,13 @@ func TestWindowRefused(t *testing.T) {
 	tab := NewTable(new(entropy))
 	register := func(sp Spec) *Region {
 		sp.PD, sp.Mem = testPD, Bytes(make([]byte, 8))
-		r, err := tab.Register(sp)
-		must.OK(t, err)
+		r := must.Get(tab.Register(sp))(t)
 		return r
 	}
 	open, closed := register(Spec{Access: LocalWrite}), register(Spec{})
 	scoped, gone := register(Spec{Scope: testStream + 1}), register(Spec{})
 	gone.Invalidate()
-	win, err := tab.Bind(open, Window{PD: testPD, Stream: testStream, Len: 8})
-	must.OK(t, err)
+	win := must.Get(tab.Bind(open, Window{PD: testPD, Stream: testStream, Len: 8}))(t)
 	for _, row := range []struct {
 		name string
 		of   *Region
@@ -187,8 +183,7 @@ func TestWindowRefused(t *testing.T) {
 }
 
 func TestWindowOfAFile(t *testing.T) {
-	f, err := os.Create(filepath.Join(t.TempDir(), "f"))
-	must.OK(t, err)
+	f := must.Get(os.Create(filepath.Join(t.TempDir(), "f")))(t)
 	defer f.Close()
 	must.OK(t, f.Truncate(32))
 	r := newRig(t)
@@ -249,8 +244,7 @@ func TestPostedReceiveDoesNotFollowItsRegion(t *testing.T) {
 	if e != nil {
 		t.Fatal(e)
 	}
-	b, err := MakeRecvBuffer(Gather{piece}, 1)
-	must.OK(t, err)
+	b := must.Get(MakeRecvBuffer(Gather{piece}, 1))(t)
 	must.OK(t, r.ulp.queues[0].Post(b))
 	must.OK(t, r.table.Rebind(reg, Bytes(fresh), 0, LocalWrite))
 	p := r.place(untaggedSeg(true, 0, 1, 0, []byte{1}))

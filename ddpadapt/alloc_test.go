@@ -40,8 +40,7 @@ func newBulk(t testing.TB, size int) *bulk {
 	k := &bulk{from: new(sink), to: new(sink)}
 	k.a, k.b = newPair(t)
 	mem := make([]byte, size)
-	region, err := k.b.table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(mem), Access: ddp.RemoteWrite})
-	must.OK(t, err)
+	region := must.Get(k.b.table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(mem), Access: ddp.RemoteWrite}))(t)
 	k.stag = region.STag()
 	k.gather = ddp.Gather{{Mem: ddp.Bytes(make([]byte, size)), Len: uint64(size)}}
 	k.ua = ddp.NewStream(ddp.StreamConfig{ID: 1, PD: 1, Table: k.a.table, ULP: k.from, Queues: 1})
@@ -75,9 +74,7 @@ func (k *bulk) write(t testing.TB, reverse bool) int {
 			i = n - 1 - i
 		}
 		d := wire.Data(k.chunk[i][:binary.BigEndian.Uint16(k.chunk[i][2:])])
-		if v := k.b.Place(0, d, nil); v != assoc.Consumed {
-			t.Fatalf("verdict %d", v)
-		}
+		must.Equal(t, "verdict", k.b.Place(0, d, nil), assoc.Consumed)
 	}
 	for i := range n {
 		k.a.Acked(0, 0, k.token[i])
@@ -93,9 +90,7 @@ func TestNoAllocationPerSegment(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			k := newBulk(t, 32<<10)
 			k.write(t, c.reverse)
-			if n := testing.AllocsPerRun(2000, func() { k.write(t, c.reverse) }); n != 0 {
-				t.Fatalf("%v allocations for a message of 28 segments", n)
-			}
+			must.Equal(t, "allocations for a message of 28 segments", testing.AllocsPerRun(2000, func() { k.write(t, c.reverse) }), 0)
 			if k.to.delivered != k.from.completed || k.to.delivered < 2000 {
 				t.Fatalf("%d delivered, %d completed", k.to.delivered, k.from.completed)
 			}

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -265,9 +266,7 @@ func (u *user) PeerClosed()                    { u.add("peer closed") }
 // told checks what the user was told since the last time.
 func (u *user) told(t testing.TB, want ...string) {
 	t.Helper()
-	if !slices.Equal(u.log, want) {
-		t.Fatalf("user was told %q, want %q", u.log, want)
-	}
+	must.Slice(t, "what the user was told", u.log, want)
 	u.log = nil
 }
 
@@ -281,9 +280,7 @@ func connect(a, b *end) (sa, sb *Session, ua, ub *user) {
 	}
 	exchange(a, b)
 	sb = b.expect(EventInitiate)[0].Session
-	if err := sb.Accept(0, ub.Stream, nil); err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, sb.Accept(0, ub.Stream, nil))
 	exchange(a, b)
 	a.expect(EventAccepted)
 	return sa, sb, ua, ub

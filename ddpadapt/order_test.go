@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -54,8 +55,7 @@ func TestNothingIsPlacedBehindTheFirstFaultAcrossTheWrap(t *testing.T) {
 	s := b.pending(1)
 	u := b.stream(0)
 	mem := make([]byte, 8)
-	reg, err := b.table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(mem), Access: ddp.RemoteWrite})
-	must.OK(t, err)
+	reg := must.Get(b.table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(mem), Access: ddp.RemoteWrite}))(t)
 	must.OK(t, s.Accept(0, u.Stream, nil))
 	write := func(ssn uint16, payload string) {
 		t.Helper()
@@ -70,18 +70,12 @@ func TestNothingIsPlacedBehindTheFirstFaultAcrossTheWrap(t *testing.T) {
 		write(uint16(ssn), "")
 	}
 	write(1, "early") // 65530 is missing
-	if string(mem[:5]) != "early" {
-		t.Fatal("a segment out of order is not placed")
-	}
+	must.Equal(t, "memory after a segment out of order", string(mem[:5]), "early")
 	b.peer(1, "3 accept", "65535 accept") // both out of place, the later one first
 	write(65534, "front")
-	if string(mem[:5]) != "front" {
-		t.Error("a segment ahead of the faults is not placed")
-	}
+	check.Equal(t, "memory after a segment ahead of the faults", string(mem[:5]), "front")
 	write(2, "after")
-	if string(mem[:5]) != "front" {
-		t.Errorf("a segment behind the first fault was placed: %q", mem)
-	}
+	check.Equal(t, "memory after a segment behind the first fault", string(mem[:5]), "front")
 }
 
 // All sessions together keep no more early data than sixteen of them may.
@@ -100,9 +94,7 @@ func TestEarlyDataOfAllSessionsIsBounded(t *testing.T) {
 			fit++
 		}
 	}
-	if fit != earlySessions {
-		t.Errorf("%d sessions keep their early data, want %d", fit, earlySessions)
-	}
+	check.Equal(t, "sessions that keep their early data", fit, earlySessions)
 }
 
 // What a peer makes a Mux hold is known, follows what is in use, and is given back: sessions on the highest streams, and

@@ -154,9 +154,7 @@ func TestOverRealAssociations(t *testing.T) {
 			w := newWorld(t, c.mtu, nil)
 			w.event(0, EventUp)
 			w.event(1, EventUp)
-			if n := w.hosts[0].m.Streams(); n != 16 {
-				t.Fatalf("%d streams", n)
-			}
+			must.Equal(t, "streams", w.hosts[0].m.Streams(), 16)
 			w.Judge = c.fate
 			private := bytes.Repeat([]byte{7}, MaxPrivateData)
 			for round := range 2 { // the second session on the same streams
@@ -166,8 +164,7 @@ func TestOverRealAssociations(t *testing.T) {
 				for i, s := range [2]*ddp.Stream{da, db} {
 					want[i], got[i] = make([]byte, size), make([]byte, size)
 					rnd.Read(want[i])
-					region, err := w.hosts[1-i].table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(got[i]), Access: ddp.RemoteWrite})
-					must.OK(t, err)
+					region := must.Get(w.hosts[1-i].table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(got[i]), Access: ddp.RemoteWrite}))(t)
 					must.OK(t, s.SendTagged(region.STag(), 0, 0, ddp.Gather{{Mem: ddp.Bytes(want[i]), Len: size}}, 1))
 				}
 				must.OK(t, sa.Terminate(w.Now))
@@ -213,8 +210,7 @@ func TestOnTheWire(t *testing.T) {
 			switch c.Type() {
 			case wire.ChunkInit, wire.ChunkInitAck:
 				setups++
-				in, err := wire.AsInit(c)
-				must.OK(t, err)
+				in := must.Get(wire.AsInit(c))(t)
 				if in.OutStreams() != in.InStreams() { // req 5043-8-3
 					t.Fatalf("%v asks for %d outbound and %d inbound streams", c.Type(), in.OutStreams(), in.InStreams())
 				}
@@ -266,8 +262,7 @@ func TestFragmentsOnlyWhereIPWouldFragment(t *testing.T) {
 			_, _, _, _, da, db := w.session(bytes.Repeat([]byte{7}, MaxPrivateData))
 			for i, s := range []*ddp.Stream{da, db} { // both ways, so that SACKs would go along
 				memory := make([]byte, 5000)
-				region, err := w.hosts[1-i].table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(memory), Access: ddp.RemoteWrite})
-				must.OK(t, err)
+				region := must.Get(w.hosts[1-i].table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(memory), Access: ddp.RemoteWrite}))(t)
 				must.OK(t, s.SendTagged(region.STag(), 0, 0, ddp.Gather{{Mem: ddp.Bytes(make([]byte, 5000)), Len: 5000}}, 1))
 			}
 			w.Run(time.Minute)
@@ -383,8 +378,7 @@ func TestWhatARealAssociationShows(t *testing.T) {
 	w.Run(time.Second)
 	must.OK(t, w.event(1, EventInitiate).Session.Accept(w.Now, db, nil))
 	w.Run(time.Second)
-	region, err := w.hosts[1].table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(make([]byte, 1<<20)), Access: ddp.RemoteWrite})
-	must.OK(t, err)
+	region := must.Get(w.hosts[1].table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(make([]byte, 1<<20)), Access: ddp.RemoteWrite}))(t)
 	before := len(w.Sent)
 	must.OK(t, da.SendUntagged(0, [5]byte{}, gather([]byte("now")), 1))
 	if w.Flush(); len(w.Sent) == before { // req 5043-11.2-1

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -48,9 +49,7 @@ func TestPlacementBeforeDelivery(t *testing.T) {
 	list := a.pull()
 	b.take(list[1])
 	buf, _ := ub.queue.Lookup(2)
-	if got := string(buf.Pieces[0].Mem.RAM()[:6]); got != "second" {
-		t.Fatalf("memory holds %q", got)
-	}
+	must.Equal(t, "memory", string(buf.Pieces[0].Mem.RAM()[:6]), "second")
 	ub.told(t)
 	b.take(list[0])
 	ub.told(t, "first", "second")
@@ -76,9 +75,7 @@ func TestSegmentsBeforeAccept(t *testing.T) {
 	a.peer(1, "1 segment one", "0 reject")
 	a.expect(EventRejected)
 	a.sends()
-	if s.State() != Over {
-		t.Fatalf("state %v", s.State())
-	}
+	must.Equal(t, "state", s.State(), Over)
 }
 
 // An active side that goes by the acknowledgement may send before the Accept. The user's decision
@@ -98,9 +95,7 @@ func TestSegmentsBeforeDecision(t *testing.T) {
 		u.told(t, "one", "two")
 		b.peer(0, "3 segment three", "5 segment five")
 		u.told(t, "three", "four", "five")
-		if b.early != 0 {
-			t.Fatalf("%d octets still kept", b.early)
-		}
+		must.Equal(t, "octets still kept", b.early, 0)
 	})
 	t.Run("rejected: dropped", func(t *testing.T) {
 		b, s := accepted(t, "1 segment one")
@@ -241,9 +236,7 @@ func TestMessagesWithoutASessionGetNoAnswerOrATerminate(t *testing.T) {
 		t.Fatalf("%d sessions, %+v", b.Sessions(), b.Stats())
 	}
 	// req 5043-8-4: no stream back, no session
-	if v := b.inject(8, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}); v != assoc.AbortAssoc {
-		t.Fatalf("verdict %d", v)
-	}
+	must.Equal(t, "verdict", b.inject(8, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}), assoc.AbortAssoc)
 }
 
 // Refusals that the peer does not acknowledge are bounded: what would need one more is not taken in.
@@ -292,21 +285,13 @@ func TestFreeStreamChoice(t *testing.T) {
 			ids = append(ids, s.Stream())
 		}
 	}
-	if ids := pick(a); !slices.Equal(ids, []wire.StreamID{0, 2, 4, 6, 1, 3, 5, 7}) {
-		t.Fatalf("initiator takes %v", ids)
-	}
+	must.Slice(t, "what the initiator takes", pick(a), []wire.StreamID{0, 2, 4, 6, 1, 3, 5, 7})
 	a.lookup(4).Abort()
-	if ids := pick(a); !slices.Equal(ids, []wire.StreamID{4}) {
-		t.Fatalf("of one that is free again the initiator takes %v", ids)
-	}
-	if ids := pick(b); !slices.Equal(ids, []wire.StreamID{1, 3, 5, 7, 0, 2, 4, 6}) {
-		t.Fatalf("the other takes %v", ids)
-	}
+	must.Slice(t, "what the initiator takes of one that is free again", pick(a), []wire.StreamID{4})
+	must.Slice(t, "what the other takes", pick(b), []wire.StreamID{1, 3, 5, 7, 0, 2, 4, 6})
 	f := newFake()
 	f.in = 1
-	if ids := pick(newEnd(t, f, Config{})); !slices.Equal(ids, []wire.StreamID{0}) {
-		t.Fatalf("of one stream the other takes %v", ids)
-	}
+	must.Slice(t, "what the other takes of one stream", pick(newEnd(t, f, Config{})), []wire.StreamID{0})
 	if _, err := a.Open(0, 8, a.stream(0).Stream, nil); err != ErrInvalidStream {
 		t.Fatalf("stream 8 of 8: %v", err)
 	}
@@ -330,28 +315,20 @@ func TestFragmentedBeyondBounds(t *testing.T) {
 	}
 	b, _ := open()
 	b.receive(0, PPIDSegment, true, make([]byte, maxSegment+1)) // DDP-SSN 0 again
-	if f := fault(b); f != FaultDuplicateSSN {
-		t.Fatalf("fault %v", f)
-	}
+	must.Equal(t, "fault", fault(b), FaultDuplicateSSN)
 	b, s := open()
 	s.next = 65535
 	b.receive(0, PPIDSegment, true, make([]byte, maxSegment)) // early, and no octet too long
-	if b.store.slab[s.window.get(0)].fault != 0 {
-		t.Fatal("the longest segment is taken for a fault")
-	}
+	must.Equal(t, "fault of the longest segment", b.store.slab[s.window.get(0)].fault, 0)
 	s.window.clear(&b.store)
 	s.next, s.stopAt = 0, absent
 	b.reassembled(&assoc.Received{PPID: PPIDSegment, Unordered: true, Size: maxSegment + 1})
-	if f := fault(b); f != FaultTooLong {
-		t.Fatalf("fault %v", f)
-	}
+	must.Equal(t, "fault", fault(b), FaultTooLong)
 	b, s = open()
 	s.next = 65534
 	b.peer(0, "65535 segment x")
 	b.reassembled(&assoc.Received{PPID: PPIDSegment, Unordered: true, Size: 30}) // no room for its record
-	if f := fault(b); f != FaultWindowSSN {
-		t.Fatalf("fault %v", f)
-	}
+	must.Equal(t, "fault", fault(b), FaultWindowSSN)
 }
 
 // A session that fails so ends when the peer's Terminate and all before it have arrived, in whatever order, though the
@@ -374,9 +351,7 @@ func TestSessionEndsBehindALostMessage(t *testing.T) {
 	b.peer(0, "65535 segment x")
 	b.reassembled(&assoc.Received{PPID: PPIDSegment, Unordered: true, Size: 30}) // DDP-SSN 0 finds no room, while 65534 is missing
 	b.expect(EventTerminated)
-	if n := len(b.store.free); n != 1 {
-		t.Fatalf("%d records given back", n)
-	}
+	must.Equal(t, "records given back", len(b.store.free), 1)
 	send("the Terminate")
 	b.peer(0, "2 terminate")
 	b.peer(0, "1 segment y")
@@ -385,9 +360,7 @@ func TestSessionEndsBehindALostMessage(t *testing.T) {
 	}
 	b.peer(0, "65534 segment z")
 	b.expect(EventEnded)
-	if b.Sessions() != 0 {
-		t.Error("the stream is not free")
-	}
+	check.Equal(t, "sessions on the stream", b.Sessions(), 0)
 }
 
 // The records of messages out of order are bounded; the missing one always gets through.
@@ -402,16 +375,12 @@ func TestOutOfOrderBound(t *testing.T) {
 	}
 	list := a.pull()
 	b.take(list[1], list[3])
-	if v := b.Place(0, list[2].data, nil); v != assoc.DropUnacked {
-		t.Fatalf("verdict %d", v)
-	}
+	must.Equal(t, "verdict", b.Place(0, list[2].data, nil), assoc.DropUnacked)
 	b.take(list[0])
 	ub.told(t, "1", "2")
 	b.take(list[2])
 	ub.told(t, "3", "4")
-	if b.Stats().OutOfOrder != 2 {
-		t.Fatalf("stats %+v", b.Stats())
-	}
+	must.Equal(t, "segments out of order", b.Stats().OutOfOrder, 2)
 }
 
 // Nothing is allocated in proportion to the gap that a DDP-SSN claims.

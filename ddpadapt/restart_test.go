@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -91,17 +92,14 @@ func TestCookiesThatAHostilePeerKeeps(t *testing.T) {
 				w.associate()
 				w.Run(lab.RoundTrip)
 				victim := w.hosts[0]
-				if victim.a.State() != assoc.CookieEchoed {
-					t.Fatalf("in %v", victim.a.State())
-				}
+				must.Equal(t, "state", victim.a.State(), assoc.CookieEchoed)
 				known := victim.a.PeerTag()
 				cookies := map[rune][]byte{'c': w.sign(other, streams), 'o': w.sign(known, streams)}
 				w.Run(time.Second)
 				w.event(0, EventUp)
 				w.event(1, EventUp)
 				u := &reuser{mem: bytes.Repeat([]byte{'s'}, 3000)}
-				s, err := victim.m.Open(w.Now, streams-1, victim.stream(u), nil)
-				must.OK(t, err)
+				s := must.Get(victim.m.Open(w.Now, streams-1, victim.stream(u), nil))(t)
 				w.Run(time.Second)
 				must.OK(t, w.event(1, EventInitiate).Session.Accept(w.Now, w.hosts[1].stream(new(sink)), nil))
 				w.Run(time.Second)
@@ -135,9 +133,7 @@ func TestCookiesThatAHostilePeerKeeps(t *testing.T) {
 					}
 					w.event(0, EventDown)
 					w.event(0, EventUp)
-					if n := victim.m.Streams(); n != 1 {
-						t.Errorf("%d streams", n)
-					}
+					check.Equal(t, "streams", victim.m.Streams(), 1)
 					if _, err := victim.m.Open(w.Now, -1, victim.stream(new(sink)), nil); err != nil {
 						t.Error(err)
 					}

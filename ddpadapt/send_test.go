@@ -3,11 +3,11 @@ package ddpadapt
 import (
 	"bytes"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -21,21 +21,15 @@ func TestInFlightLimit(t *testing.T) {
 		must.OK(t, ua.SendTagged(1, 0, 0, nil, 1))
 	}
 	list := a.pull()
-	if len(list) != MaxInFlight {
-		t.Fatalf("%d messages in flight", len(list))
-	}
+	must.Equal(t, "messages in flight", len(list), MaxInFlight)
 	b.take(list[0])
 	a.acks()
-	if n := len(a.pull()); n != 1 {
-		t.Fatalf("one acknowledgement lets %d messages out", n)
-	}
+	must.Equal(t, "messages that one acknowledgement lets out", len(a.pull()), 1)
 	sa.Abort()
 	a.sends() // the Terminate is a message too
 	b.take(list[1:]...)
 	a.acks()
-	if n := len(a.pull()); n != 1 {
-		t.Fatalf("%d messages instead of the Terminate", n)
-	}
+	must.Equal(t, "messages instead of the Terminate", len(a.pull()), 1)
 }
 
 // A packet that has DATA already takes the beginning of the next long message, but a short one goes in
@@ -60,9 +54,7 @@ func TestSegmentsForTheRestOfAPacket(t *testing.T) {
 			for msg := (assoc.Message{}); a.Next(0, c.room, &msg); {
 				got = append(got, msg.Len())
 			}
-			if !slices.Equal(got, c.want) {
-				t.Errorf("messages of %v octets, want %v", got, c.want)
-			}
+			check.Slice(t, "octets of the messages", got, c.want)
 		})
 	}
 }
@@ -82,9 +74,7 @@ func TestMULPDUFollowsThePathAndIsNeverBelow516(t *testing.T) {
 			a, b := newPair(t)
 			sa, _, ua, _ := connect(a, b)
 			a.a.payload = c.payload // the path MTU changes
-			if got := sa.MULPDU(); got != c.want {
-				t.Fatalf("MULPDU %d, want %d", got, c.want)
-			}
+			must.Equal(t, "MULPDU", sa.MULPDU(), c.want)
 			// req 5043-9-5, 5043-9-3, 5043-5.2.2-1, 5043-4-1: no segment is larger, each is one message
 			ua.send(strings.Repeat("x", c.want+100))
 			list := a.pull()
@@ -152,9 +142,7 @@ func TestAckOfEarlierSession(t *testing.T) {
 	s, _ := a.Open(0, int(sa.Stream()), a.stream(0).Stream, nil)
 	a.sends("0: 0 initiate")
 	a.Acked(0, sa.Stream(), p.token)
-	if s.unacked != 1 {
-		t.Fatalf("%d messages unacknowledged", s.unacked)
-	}
+	must.Equal(t, "messages unacknowledged", s.unacked, 1)
 }
 
 // The end of the association reaches every consumer, with its cause.
@@ -185,9 +173,7 @@ func TestAssociationDown(t *testing.T) {
 	}
 	ua.told(t, "fatal 3/0", "failed 1")
 	ub.told(t, "fatal 3/0")
-	if err := pending.Terminate(0); err != cause {
-		t.Fatalf("Terminate: %v", err)
-	}
+	must.Equal(t, "Terminate", pending.Terminate(0), cause)
 	pending.Abort()
 	a.sends()
 }
@@ -201,9 +187,7 @@ func TestRestartEndsAllSessionsAndNewOnesWork(t *testing.T) {
 	a.a.life++
 	a.sends()
 	a.HandleEvent(0, assoc.Event{Kind: assoc.EventRestart})
-	if ev := a.expect(EventDown, EventDown, EventUp)[0]; ev.Err != ErrRestarted {
-		t.Fatalf("event %+v", ev)
-	}
+	must.Equal(t, "error of the first session", a.expect(EventDown, EventDown, EventUp)[0].Err, ErrRestarted)
 	ua.told(t, "fatal 3/0", "failed 1")
 
 	b.a.life++
@@ -229,9 +213,7 @@ func TestNotDDP(t *testing.T) {
 			if _, err := m.Open(0, -1, m.stream(0).Stream, nil); err != ErrNotDDP {
 				t.Fatalf("Open: %v", err)
 			}
-			if v := m.inject(0, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}); v != assoc.Queue {
-				t.Fatalf("verdict %d", v)
-			}
+			must.Equal(t, "verdict", m.inject(0, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}), assoc.Queue)
 			m.expect()
 			m.sends()
 		})
@@ -261,9 +243,7 @@ func TestUnequalStreams(t *testing.T) {
 	f := newFake()
 	f.out = 3
 	m := newEnd(t, f, Config{})
-	if m.Streams() != 3 {
-		t.Fatalf("%d streams", m.Streams())
-	}
+	must.Equal(t, "streams", m.Streams(), 3)
 	if _, err := m.Open(0, 3, m.stream(0).Stream, nil); err != ErrInvalidStream {
 		t.Fatalf("Open: %v", err)
 	}
@@ -306,9 +286,7 @@ func TestConfigure(t *testing.T) {
 func TestFragmentsAreQueued(t *testing.T) {
 	a, _ := newPair(t)
 	d := wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagU | wire.FlagB, PPID: PPIDSegment, PayloadLen: 2})
-	if v := a.Place(0, append(wire.Data(d), 0, 0), nil); v != assoc.Queue {
-		t.Fatalf("verdict %d", v)
-	}
+	must.Equal(t, "verdict", a.Place(0, append(wire.Data(d), 0, 0), nil), assoc.Queue)
 	a.expect()
 }
 
@@ -318,8 +296,7 @@ func TestPostedSegmentsSurviveAChangeOfMULPDU(t *testing.T) {
 	_, _, ua, _ := connect(a, b)
 	want := bytes.Repeat([]byte("0123456789"), 300)
 	got := make([]byte, len(want))
-	region, err := b.table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(got), Access: ddp.RemoteWrite})
-	must.OK(t, err)
+	region := must.Get(b.table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(got), Access: ddp.RemoteWrite}))(t)
 	must.OK(t, ua.SendTagged(region.STag(), 0, 0, gather(want), 1))
 	var msg assoc.Message
 	if !a.Next(0, a.a.payload, &msg) {
@@ -335,9 +312,7 @@ func TestPostedSegmentsSurviveAChangeOfMULPDU(t *testing.T) {
 	b.take(posted) // as it was cut
 	b.take(rest...)
 	a.acks()
-	if !bytes.Equal(got, want) {
-		t.Error("the message did not arrive whole")
-	}
+	check.Slice(t, "the message", got, want)
 	ua.told(t, "completed 1")
 }
 

@@ -15,8 +15,7 @@ import (
 func TestSessionAccepted(t *testing.T) {
 	a, b := newPair(t)
 	ua, ub := a.stream(8), b.stream(8)
-	sa, err := a.Open(0, -1, ua.Stream, []byte("hello"))
-	must.OK(t, err)
+	sa := must.Get(a.Open(0, -1, ua.Stream, []byte("hello")))(t)
 	must.OK(t, ua.send("early"))
 	// req 5043-5.2.1-1, 5043-5.2.3-1, 5043-5.2.3-2, 5043-5.2.3-4, 5043-5.2-1, 5043-10-1: the layout on the wire
 	init := a.pull()
@@ -27,10 +26,8 @@ func TestSessionAccepted(t *testing.T) {
 		t.Fatalf("Initiate is U=%v PPID=%d %q", d.U(), d.PPID(), d.Payload())
 	}
 	b.take(init...)
-	ev := b.expect(EventInitiate)[0] // req 5043-5.2.3-9, 5043-6.4-1
-	if string(ev.Private) != "hello" {
-		t.Fatalf("private data %q", ev.Private) // req 5043-5.2.3-10
-	}
+	ev := b.expect(EventInitiate)[0]                           // req 5043-5.2.3-9, 5043-6.4-1
+	must.Equal(t, "private data", string(ev.Private), "hello") // req 5043-5.2.3-10
 	sb := ev.Session
 	if sb.State() != Pending || sb.Active() || sb.Stream() != sa.Stream() {
 		t.Fatalf("passive session: %v on stream %d", sb.State(), sb.Stream())
@@ -51,15 +48,11 @@ func TestSessionAccepted(t *testing.T) {
 	ub.told(t, "early")
 
 	must.OK(t, sa.Terminate(0))
-	if sa.State() != Closing {
-		t.Fatalf("state %v", sa.State())
-	}
+	must.Equal(t, "state", sa.State(), Closing)
 	a.acks()
 	ua.told(t, "completed 1")
-	end := a.sends("0: 2 terminate") // req 5043-6.2-3, 5043-6.2-1
-	if n := len(end[0].data.Payload()); n != 4 {
-		t.Fatalf("Terminate of %d octets", n) // req 5043-5.2.3-8
-	}
+	end := a.sends("0: 2 terminate")                                        // req 5043-6.2-3, 5043-6.2-1
+	must.Equal(t, "octets of the Terminate", len(end[0].data.Payload()), 4) // req 5043-5.2.3-8
 	b.take(end...)
 	b.acks()
 	var te *TerminatedError
@@ -68,9 +61,7 @@ func TestSessionAccepted(t *testing.T) {
 	}
 	ub.told(t, "peer closed", "completed 1")
 	// Half closed: the other direction still carries data.
-	if sb.State() != PeerClosed {
-		t.Fatalf("state %v", sb.State())
-	}
+	must.Equal(t, "state", sb.State(), PeerClosed)
 	must.OK(t, ub.send("last"))
 	must.OK(t, sb.Terminate(0))
 	a.take(b.sends("0: 2 segment last", "0: 3 terminate")...)
@@ -106,9 +97,7 @@ func TestSessionRejected(t *testing.T) {
 	}
 	ua.told(t, "fatal 3/0")
 	b.expect()
-	if sb.State() != Over {
-		t.Fatalf("state %v before the Reject is acknowledged", sb.State())
-	}
+	must.Equal(t, "state before the Reject is acknowledged", sb.State(), Over)
 	b.acks()
 	b.expect(EventEnded)
 	a.sends() // req 5043-6.3-1: no Terminate follows
@@ -130,17 +119,11 @@ func TestPrivateDataLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	init := a.pull()
-	if n := len(init[0].data.Payload()); n != 516 {
-		t.Fatalf("Initiate of %d octets", n)
-	}
+	must.Equal(t, "octets of the Initiate", len(init[0].data.Payload()), 516)
 	b.take(init...)
 	s := b.expect(EventInitiate)[0].Session
-	if err := s.Accept(0, b.stream(0).Stream, long); err != ErrPrivateDataTooLong {
-		t.Fatalf("Accept: %v", err)
-	}
-	if err := s.Reject(0, long); err != ErrPrivateDataTooLong {
-		t.Fatalf("Reject: %v", err)
-	}
+	must.Equal(t, "Accept", s.Accept(0, b.stream(0).Stream, long), ErrPrivateDataTooLong)
+	must.Equal(t, "Reject", s.Reject(0, long), ErrPrivateDataTooLong)
 	must.OK(t, s.Reject(0, long[:MaxPrivateData]))
 }
 
@@ -162,15 +145,11 @@ func TestPendingLimit(t *testing.T) {
 	first := b.expect(EventInitiate, EventInitiate)[0].Session
 	// req 5043-5.2.3-12, 5043-6.4-3, 5043-6.3-3: a Terminate, as the only message, not a Reject
 	p := b.sends("2: 0 terminate")
-	if b.Stats().Refused != 1 {
-		t.Fatalf("stats %+v", b.Stats())
-	}
+	must.Equal(t, "sessions refused", b.Stats().Refused, 1)
 	p[0].arrived = true
 	b.acks()
 	b.expect()
-	if b.Sessions() != 2 {
-		t.Fatalf("%d sessions", b.Sessions())
-	}
+	must.Equal(t, "sessions", b.Sessions(), 2)
 	// An answer of the user makes room.
 	must.OK(t, first.Reject(0, nil))
 	b.peer(2, "0 initiate")
@@ -261,9 +240,7 @@ func TestCloseSendTerminates(t *testing.T) {
 	b.take(a.sends("0: 1 segment one")...)
 	a.acks()
 	a.sends("0: 2 terminate")
-	if sa.State() != Closing {
-		t.Fatalf("state %v", sa.State())
-	}
+	must.Equal(t, "state", sa.State(), Closing)
 }
 
 // A session that the active side gives up before the answer stays within the legal sequences.
@@ -281,9 +258,7 @@ func TestAbortBeforeAnswer(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := newPair(t)
 			s, _ := a.Open(0, 0, a.stream(0).Stream, nil)
-			if s.Terminate(0) != ErrState {
-				t.Fatal("graceful end before the answer")
-			}
+			must.Equal(t, "graceful end before the answer", s.Terminate(0), ErrState)
 			init := a.sends("0: 0 initiate")
 			s.Abort()
 			b.take(init...)
@@ -340,9 +315,7 @@ func TestStreamReuse(t *testing.T) {
 		_, err := a.Open(0, int(sa.Stream()), a.stream(0).Stream, nil)
 		return err
 	}
-	if err := open(); err != ErrStreamInUse {
-		t.Fatalf("open session: %v", err)
-	}
+	must.Equal(t, "open session", open(), ErrStreamInUse)
 	ub.send("x")
 	ub.send("y")
 	seg := b.sends("0: 1 segment x", "0: 2 segment y")
@@ -363,13 +336,9 @@ func TestStreamReuse(t *testing.T) {
 	a.take(seg[0])
 	ua.told(t, "x", "y", "peer closed")
 	a.expect(EventTerminated, EventEnded)
-	if err := open(); err != nil {
-		t.Fatalf("all done: %v", err)
-	}
+	must.OK(t, open())
 	b.expect(EventTerminated)
-	if sb.State() != Over {
-		t.Fatalf("%v while the Terminate is not acknowledged", sb.State()) // req 5043-6.6-5
-	}
+	must.Equal(t, "state while the Terminate is not acknowledged", sb.State(), Over) // req 5043-6.6-5
 	if _, err := b.Open(0, 0, b.stream(0).Stream, nil); err != ErrStreamInUse {
 		t.Fatalf("own Terminate outstanding: %v", err)
 	}

@@ -1,7 +1,6 @@
 package ddpadapt
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
@@ -9,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -34,25 +34,17 @@ func TestSetupWord(t *testing.T) {
 		{"D is RDMA Read", Setup{PeerToPeer: true, RTR: RTRRead}, 0x80004000},
 		{"all at once", Setup{1, 2, true, all}, 0xC001C002},
 	} {
-		if got := row.s.word(); got != row.word {
-			t.Errorf("%s: %08x, want %08x", row.name, got, row.word)
-		}
+		check.Equal(t, row.name, row.s.word(), row.word)
 		if got := parseSetup(row.word); got != row.s {
 			t.Errorf("%s: %08x is %+v, want %+v", row.name, row.word, got, row.s)
 		}
 	}
 	// req 6581-9.2-11, 6581-9.2-13: in the client-server model no indication is named.
-	if got := (Setup{RTR: all, IRD: 1}).word(); got != 0x00010000 {
-		t.Errorf("B, C or D without A: %08x", got)
-	}
+	check.Equal(t, "B, C or D without A", (Setup{RTR: all, IRD: 1}).word(), 0x00010000)
 	// req 6581-9.2-14: and none is looked at.
-	if got := parseSetup(0x4001C002); got != (Setup{IRD: 1, ORD: 2}) {
-		t.Errorf("B, C and D without A: %+v", got)
-	}
+	check.Equal(t, "B, C and D without A", parseSetup(0x4001C002), (Setup{IRD: 1, ORD: 2}))
 	b := Setup{IRD: 0x0102, ORD: 0x0304}.prepend([]byte("private"))
-	if !bytes.Equal(b, []byte("\x01\x02\x03\x04private")) {
-		t.Errorf("% x", b)
-	}
+	check.Slice(t, "message", b, []byte("\x01\x02\x03\x04private"))
 }
 
 func TestAnswerIsCutToWhatBothCan(t *testing.T) {
@@ -82,9 +74,7 @@ func TestAnswerIsCutToWhatBothCan(t *testing.T) {
 		{"client and server: so be it", Setup{}, Setup{PeerToPeer: true, RTR: RTRWrite}, Setup{}},
 	} {
 		reply := parseSetup(row.own.Answer(row.asked).word())
-		if reply != row.reply {
-			t.Errorf("%s: %+v, want %+v", row.name, reply, row.reply)
-		}
+		check.Equal(t, row.name, reply, row.reply)
 	}
 }
 
@@ -145,8 +135,7 @@ func (p *packet) octets() string { return string(p.data.Payload()) }
 func TestEnhancedSessionAccepted(t *testing.T) {
 	a, b := newPair(t)
 	ua, ub := a.stream(4), b.stream(4)
-	sa, err := a.OpenEnhanced(0, 0, ua.Stream, Setup{IRD: 5, ORD: 6}, []byte("hello"))
-	must.OK(t, err)
+	sa := must.Get(a.OpenEnhanced(0, 0, ua.Stream, Setup{IRD: 5, ORD: 6}, []byte("hello")))(t)
 	// req 6581-7-1, 6581-7-2, 6581-7-4, 6581-1.2-1, 6581-11-1: code 5, the connection data, then the private data.
 	init := a.pull()
 	if len(init) != 1 || init[0].octets() != "\x00\x00\x00\x05\x00\x05\x00\x06hello" || init[0].data.PPID() != 17 {
@@ -196,11 +185,10 @@ func TestEnhancedSessionAccepted(t *testing.T) {
 	for _, enhanced := range []bool{false, true} {
 		us, setup := a.stream(4), Setup{IRD: NotNegotiated, ORD: NotNegotiated}
 		if enhanced {
-			_, err = a.OpenEnhanced(0, 0, us.Stream, setup, nil)
+			must.Do(a.OpenEnhanced(0, 0, us.Stream, setup, nil))(t)
 		} else {
-			_, err = a.Open(0, 0, us.Stream, nil)
+			must.Do(a.Open(0, 0, us.Stream, nil))(t)
 		}
-		must.OK(t, err)
 		exchange(a, b)
 		ev := b.expect(EventInitiate)[0]
 		if enhanced != (ev.Setup != nil) || enhanced && *ev.Setup != setup {
@@ -245,8 +233,7 @@ func TestEnhancedSessionRefusedByTheStack(t *testing.T) {
 	a, b := newEnd(t, newFake(), Config{Initiator: true}), newEnd(t, newFake(), Config{MaxPending: -1})
 	a.expect(EventUp)
 	b.expect(EventUp)
-	s, err := a.OpenEnhanced(0, 0, a.stream(0).Stream, Setup{}, nil)
-	must.OK(t, err)
+	s := must.Get(a.OpenEnhanced(0, 0, a.stream(0).Stream, Setup{}, nil))(t)
 	b.take(a.pull()...)
 	ans := b.pull()
 	if len(ans) != 1 || ans[0].octets() != "\x00\x00\x00\x04" {
@@ -275,12 +262,8 @@ func TestPlainSessionsStayPlain(t *testing.T) {
 	if evs[0].Setup != nil {
 		t.Fatalf("setup %+v", evs[0].Setup)
 	}
-	if err := evs[0].Session.AcceptEnhanced(0, b.stream(0).Stream, Setup{}, nil); err != ErrState {
-		t.Errorf("AcceptEnhanced: %v", err)
-	}
-	if err := evs[0].Session.RejectEnhanced(0, Setup{}, nil); err != ErrState {
-		t.Errorf("RejectEnhanced: %v", err)
-	}
+	check.Equal(t, "AcceptEnhanced", evs[0].Session.AcceptEnhanced(0, b.stream(0).Stream, Setup{}, nil), ErrState)
+	check.Equal(t, "RejectEnhanced", evs[0].Session.RejectEnhanced(0, Setup{}, nil), ErrState)
 	evs[0].Session.Accept(0, b.stream(0).Stream, nil)
 	evs[1].Session.Reject(0, nil)
 	a.take(b.sends("0: 0 accept", "1: 0 reject")...)
@@ -421,23 +404,15 @@ func TestSetupArguments(t *testing.T) {
 		t.Errorf("508 octets: %v", err)
 	}
 	list := a.pull()
-	if n := len(list[0].data.Payload()); n != controlLen+512 {
-		t.Errorf("message of %d octets", n)
-	}
+	check.Equal(t, "octets of the message", len(list[0].data.Payload()), controlLen+512)
 	b.take(list...)
 	s := b.expect(EventInitiate)[0].Session
-	if err := s.Accept(0, b.stream(0).Stream, append(most, 0)); err != ErrPrivateDataTooLong {
-		t.Errorf("509 octets in Accept: %v", err)
-	}
-	if err := s.RejectEnhanced(0, Setup{IRD: 1 << 14}, nil); err != ErrDepth {
-		t.Errorf("IRD of 15 bits in a Reject: %v", err)
-	}
+	check.Equal(t, "509 octets in Accept", s.Accept(0, b.stream(0).Stream, append(most, 0)), ErrPrivateDataTooLong)
+	check.Equal(t, "IRD of 15 bits in a Reject", s.RejectEnhanced(0, Setup{IRD: 1 << 14}, nil), ErrDepth)
 	if err := s.AcceptEnhanced(0, b.stream(0).Stream, Setup{}, most); err != nil {
 		t.Errorf("508 octets in AcceptEnhanced: %v", err)
 	}
-	if err := s.AcceptEnhanced(0, b.stream(0).Stream, Setup{}, nil); err != ErrState {
-		t.Errorf("second answer: %v", err)
-	}
+	check.Equal(t, "second answer", s.AcceptEnhanced(0, b.stream(0).Stream, Setup{}, nil), ErrState)
 }
 
 // Whatever the two ends have, neither may ask for more than the other serves.
@@ -479,8 +454,7 @@ func TestThePassiveSideChoosesItsProtectionDomainAtAccept(t *testing.T) {
 	sb := b.expect(EventInitiate)[0].Session
 	const later = 77
 	mem := make([]byte, 8)
-	region, err := b.table.Register(ddp.Spec{PD: later, Mem: ddp.Bytes(mem), Access: ddp.RemoteWrite})
-	must.OK(t, err)
+	region := must.Get(b.table.Register(ddp.Spec{PD: later, Mem: ddp.Bytes(mem), Access: ddp.RemoteWrite}))(t)
 	ub := b.stream(0)
 	mine := ddp.NewStream(ddp.StreamConfig{ID: 50, PD: later, Table: b.table, ULP: ub, Queues: 1})
 	must.OK(t, sb.Accept(0, mine, nil))
@@ -490,9 +464,7 @@ func TestThePassiveSideChoosesItsProtectionDomainAtAccept(t *testing.T) {
 	}
 	must.OK(t, ua.SendTagged(region.STag(), 0, 0, gather([]byte("in place")), 1))
 	exchange(a, b)
-	if string(mem) != "in place" {
-		t.Errorf("memory of the Protection Domain chosen holds %q", mem)
-	}
+	check.Equal(t, "memory of the Protection Domain chosen", string(mem), "in place")
 }
 
 func TestIndicationOneEnablesDDP(t *testing.T) {

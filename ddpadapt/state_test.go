@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/invariant"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -125,10 +126,7 @@ func TestATriggerThatAStateDoesNotHaveIsAContradiction(t *testing.T) {
 
 // The table in the package comment is the one that the code goes by.
 func TestTableIsThatOfTheComment(t *testing.T) {
-	doc, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("doc.go"))(t)
 	for st := calling; st < numStates; st++ {
 		var list []string
 		for by, to := range table[st] {
@@ -173,9 +171,7 @@ func TestEverySessionEndHasAnErrorOfItsOwn(t *testing.T) {
 			s := into(b, end.from, true)
 			end.drive(b, s)
 			b.arrive()
-			if s.State() != Ended {
-				t.Fatalf("in state %v", s.state)
-			}
+			must.Equal(t, "state", s.State(), Ended)
 			for j, other := range ends {
 				if other.match(s.Err()) != (i == j) {
 					t.Errorf("%v taken for %q: %v", s.Err(), other.name, i != j)

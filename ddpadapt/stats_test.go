@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/count"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -94,9 +95,7 @@ func TestEveryCounterCounts(t *testing.T) {
 			b.pull() // not acknowledged: ours is not over
 			b.peer(0, "0 initiate")
 			_, msg := encode("1 segment x")
-			if v := b.inject(0, PPIDSegment, wire.FlagU, msg); v != assoc.DropUnacked {
-				t.Errorf("verdict %d", v)
-			}
+			check.Equal(t, "verdict", b.inject(0, PPIDSegment, wire.FlagU, msg), assoc.DropUnacked)
 			return b
 		},
 		"AfterEnd": func(t *testing.T) *end {
@@ -172,9 +171,7 @@ func TestEveryCounterCounts(t *testing.T) {
 					faults += v
 				}
 			})
-			if faults != s.Violations {
-				t.Errorf("%d faults, %d violations", faults, s.Violations)
-			}
+			check.Equal(t, "faults and violations", faults, s.Violations)
 		})
 	})
 }
