@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 	"github.com/rddp-go/rddp/sctp"
@@ -35,9 +36,7 @@ func TestIdleStreamsAreReclaimed(t *testing.T) {
 		t.Errorf("%+v", ev)
 	}
 	<-idle.qp.Done()
-	if busy.qp.State() != StateRTS {
-		t.Errorf("the busy one: %v", busy.qp.State())
-	}
+	check.Equal(t, "state of the busy one", busy.qp.State(), StateRTS)
 	if left := x.b.QPs(); !slices.Contains(left, busy.qp) || !slices.Contains(left, unconnected.qp) || len(left) != 2 {
 		t.Errorf("left are %d QPs", len(left))
 	}
@@ -83,9 +82,7 @@ func (x *lab) vacant(t *testing.T) {
 	}
 	x.b.sweep()
 	<-conn.Done()
-	if err := conn.Err(); err != assoc.ErrShutdown {
-		t.Errorf("ended by %v", err)
-	}
+	check.Equal(t, "end", conn.Err(), assoc.ErrShutdown)
 	conn.Close()
 	knows(before)
 }
@@ -99,8 +96,7 @@ func TestSilentPeerKeepsNoAssociation(t *testing.T) {
 		peer := x.plain(4 << 10)
 		_, err := peer.WriteMsg([]byte{0, 0, 0, 1}, sctp.SendInfo{PPID: ddpadapt.PPIDControl, Unordered: true}) // an Initiate
 		must.OK(t, err)
-		req, err := x.l.Accept(ctx(t))
-		must.OK(t, err)
+		req := must.Get(x.l.Accept(ctx(t)))(t)
 		b := newSide(t, x.b, nil, nil)
 		must.OK(t, req.Accept(b.qp, nil))
 		for range 16 { // more than the window
@@ -190,9 +186,7 @@ func TestPeersAreCountedAndAborted(t *testing.T) {
 	<-b.qp.Done()
 	asking.Wait()
 	event(t, x.b, EventAssocDown)
-	if n := len(x.b.Peers()); n != 0 {
-		t.Errorf("%d peers left", n)
-	}
+	check.Equal(t, "peers left", len(x.b.Peers()), 0)
 }
 
 func TestNoTerminatesBeforeAnAbort(t *testing.T) {
@@ -213,7 +207,5 @@ func TestNoTerminatesBeforeAnAbort(t *testing.T) {
 			t.Errorf("ended by %v", a.qp.Err())
 		}
 	}
-	if n := p.Stats().SegmentsOut - before; n != 0 {
-		t.Errorf("%d segments were sent", n)
-	}
+	check.Equal(t, "segments sent", p.Stats().SegmentsOut-before, 0)
 }

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -41,9 +42,7 @@ func TestAtomicsOnRemoteAndLocalMemory(t *testing.T) {
 		t.Errorf("local FetchAdd: %d, %v", old, err)
 	}
 	a.post(atomicWR(2, mr, CmpSwap(42, 7)))
-	if wc := a.good(); wc.Original != 42 {
-		t.Errorf("completion %+v", wc)
-	}
+	check.Equal(t, "original value", a.good().Original, 42)
 	// The value stands in memory in the byte order of the host, for package sync/atomic and others.
 	if v := binary.NativeEndian.Uint64(mem); v != 7 || atomic.LoadUint64((*uint64)(unsafe.Pointer(&mem[0]))) != 7 {
 		t.Errorf("memory holds %d", v)
@@ -130,9 +129,7 @@ func TestAtomicNeedsItsRight(t *testing.T) {
 	// req 7306-8.2-4
 	a, b := newLab(t, nil).join(nil)
 	a.post(atomicWR(1, b.mr, FetchAdd(0))) // open for reading and writing
-	if wc := a.wc(); wc.Status != rdmap.StatusRemAccessErr {
-		t.Errorf("completion %+v", wc)
-	}
+	check.Equal(t, "status", a.wc().Status, rdmap.StatusRemAccessErr)
 	var se *rdmap.StreamError
 	if !errors.As(a.qp.Err(), &se) || !se.Remote || se.Terminate.Code != rdmap.CodeAccess {
 		t.Errorf("error %v", a.qp.Err())

@@ -43,14 +43,12 @@ func newBenchPair(b *testing.B, link string, mtu, size int) *benchPair {
 	device := func(l rawio.Link) *Device {
 		cfg := Config{}
 		cfg.SCTP.EncapPort = at.Port()
-		d, err := NewDevice(l, &cfg)
-		must.OK(b, err)
+		d := must.Get(NewDevice(l, &cfg))(b)
 		b.Cleanup(func() { d.Close() })
 		return d
 	}
 	p.da, p.db = device(x), device(y)
-	l, err := p.db.Listen(DefaultPort)
-	must.OK(b, err)
+	l := must.Get(p.db.Listen(DefaultPort))(b)
 	depth := func(c *QPConfig) { c.MaxSend, c.MaxRecv, c.IRD, c.ORD = benchDepth, benchDepth, benchReads, benchReads }
 	p.a, p.b = newSide(b, p.da, nil, depth), newSide(b, p.db, nil, depth)
 	for _, s := range []*side{p.a, p.b} {

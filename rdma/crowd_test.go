@@ -12,10 +12,8 @@ import (
 func TestWhatAssociationsShareMayBeUsedAtOnce(t *testing.T) {
 	x := newLab(t, nil)
 	d, pd := x.a, x.a.AllocPD()
-	srq, err := pd.CreateSRQ(64, 1)
-	must.OK(t, err)
-	cq, err := d.CreateCQ(1024)
-	must.OK(t, err)
+	srq := must.Get(pd.CreateSRQ(64, 1))(t)
+	cq := must.Get(d.CreateCQ(1024))(t)
 	take := func(int) {
 		if b, ok := (srqRef{s: srq}).TakeBuffer(); ok {
 			srqRef{s: srq}.ReleaseBuffer(b.Token)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -32,9 +33,7 @@ func TestEventsTellOfAssociations(t *testing.T) {
 	if ev := event(t, x.a, EventAssocUp); ev.Remote != x.addr || ev.Err != nil {
 		t.Errorf("%+v", ev)
 	}
-	if ev := event(t, x.b, EventAssocUp); ev.Remote != b.qp.RemoteAddr() {
-		t.Errorf("%+v", ev)
-	}
+	check.Equal(t, "remote address of the association", event(t, x.b, EventAssocUp).Remote, b.qp.RemoteAddr())
 	must.OK(t, a.qp.Disconnect(ctx(t)))
 	for _, d := range []*Device{x.a, x.b} { // and nothing else happened: no QP failed
 		if ev, err := d.NextEvent(ctx(t)); err != nil || ev.Kind != EventAssocDown || ev.Err != nil {
@@ -81,13 +80,13 @@ func TestEventQPFatal(t *testing.T) {
 
 func TestEventCQError(t *testing.T) {
 	x := newLab(t, nil)
-	small, err := x.a.CreateCQ(1)
-	must.OK(t, err)
+	small := must.Get(x.a.CreateCQ(1))(t)
 	a, b := x.join(func(c *QPConfig) {
 		if c.PD.dev == x.a {
 			c.SendCQ, c.MaxSend = small, 1
 		}
 	})
+	var err error
 	for err == nil || errors.Is(err, rdmap.ErrQueueFull) {
 		err = a.qp.PostSend(&SendWR{Op: OpWrite, RemoteSTag: b.mr.STag()})
 	}
@@ -103,8 +102,7 @@ func TestEventSRQLimit(t *testing.T) {
 	// req 5042-6.4.3.1-2
 	x := newLab(t, nil)
 	pd := x.b.AllocPD()
-	srq, err := pd.CreateSRQ(8, 1)
-	must.OK(t, err)
+	srq := must.Get(pd.CreateSRQ(8, 1))(t)
 	post := func(n int) {
 		for range n {
 			must.OK(t, srq.PostRecv(&RecvWR{}))
@@ -161,9 +159,7 @@ func TestEventHighWater(t *testing.T) {
 		t.Errorf("%+v", ev)
 	}
 	b.good()
-	if n := b.qp.InProcess(); n != 0 {
-		t.Errorf("%d in process once all is delivered", n)
-	}
+	check.Equal(t, "octets in process once all is delivered", b.qp.InProcess(), 0)
 }
 
 // A report that took a gate would wait for itself: who gives a gate up reports what happened to its QPs.
@@ -193,9 +189,7 @@ func TestEventsAreBounded(t *testing.T) {
 		a.post(SendWR{Op: OpSend, Inline: []byte("no receive for it")})
 		<-b.qp.Done()
 	}
-	if stays.qp.State() != StateRTS {
-		t.Errorf("another QP is in %v", stays.qp.State())
-	}
+	check.Equal(t, "state of another QP", stays.qp.State(), StateRTS)
 	kinds := map[EventKind]int{}
 	for range 3 {
 		ev, err := x.b.NextEvent(ctx(t))

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/race"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -181,9 +182,7 @@ func TestClosedQPSharesNoRegion(t *testing.T) {
 	pd := x.b.AllocPD()
 	a, b := x.joinIn(nil, pd, nil)
 	other := newSide(t, x.b, pd, nil)
-	if err := other.qp.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, other.qp.Close())
 	b.recv(1, 0, 100)
 	a.post(SendWR{Op: OpSendInv, SGL: []SGE{a.mr.SGE(0, 10)}, InvalidateSTag: b.mr.STag()})
 	if wc := b.good(); !wc.Invalidated {

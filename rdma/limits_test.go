@@ -13,11 +13,9 @@ func TestQueuesFitTheirCQ(t *testing.T) {
 	// req 5042-6.4.3.2-2, 5042-6.4.3.2-3
 	x := newLab(t, nil)
 	pd := x.a.AllocPD()
-	srq, err := pd.CreateSRQ(5, 1)
-	must.OK(t, err)
+	srq := must.Get(pd.CreateSRQ(5, 1))(t)
 	newCQ := func(depth int) *CQ {
-		cq, err := x.a.CreateCQ(depth)
-		must.OK(t, err)
+		cq := must.Get(x.a.CreateCQ(depth))(t)
 		return cq
 	}
 	for _, row := range []struct {
@@ -70,11 +68,9 @@ func TestQueuesFitTheirCQ(t *testing.T) {
 func TestUnpolledCompletionsTakeRoom(t *testing.T) {
 	x := newLab(t, nil)
 	pd := x.a.AllocPD()
-	cq, err := x.a.CreateCQ(4)
-	must.OK(t, err)
+	cq := must.Get(x.a.CreateCQ(4))(t)
 	cfg := QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, MaxSend: 1, MaxRecv: 3}
-	qp, err := x.a.CreateQP(&cfg)
-	must.OK(t, err)
+	qp := must.Get(x.a.CreateQP(&cfg))(t)
 	for range 3 {
 		must.OK(t, qp.PostRecv(&RecvWR{}))
 	}
@@ -106,15 +102,13 @@ func TestNoUserTakesMoreThanItsShare(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			x := newLab(t, &Config{Limits: row.limits})
 			greedy, modest := x.a.AllocPD(), x.a.AllocPD()
-			cq, err := x.a.CreateCQ(1 << 12)
-			must.OK(t, err)
+			cq := must.Get(x.a.CreateCQ(1 << 12))(t)
 			create := func(pd *PD) (*QP, error) {
 				return x.a.CreateQP(&QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, IRD: row.ird})
 			}
 			var qps []*QP
 			for range 2 {
-				qp, err := create(greedy)
-				must.OK(t, err)
+				qp := must.Get(create(greedy))(t)
 				qps = append(qps, qp)
 			}
 			var limit *LimitError

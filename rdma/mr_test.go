@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -21,11 +22,9 @@ func TestReregister(t *testing.T) {
 	// req 5040-8.1.1-4
 	a, b := newLab(t, nil).join(nil)
 	old, fresh := make([]byte, 16), make([]byte, 8)
-	mr, err := b.pd.Register(old, RemoteWrite|LocalWrite, nil)
-	must.OK(t, err)
+	mr := must.Get(b.pd.Register(old, RemoteWrite|LocalWrite, nil))(t)
 	tag := mr.STag()
-	win, err := mr.Bind(b.qp, 0, 16, RemoteWrite)
-	must.OK(t, err)
+	win := must.Get(mr.Bind(b.qp, 0, 16, RemoteWrite))(t)
 	must.OK(t, mr.Reregister(fresh, RemoteRead|RemoteWrite, 100))
 	if mr.STag() != tag || mr.Base() != 100 || mr.Len() != 8 || win.Valid() {
 		t.Errorf("STag %#x, was %#x; %d octets from %d; window valid %v", mr.STag(), tag, mr.Len(), mr.Base(), win.Valid())
@@ -33,9 +32,7 @@ func TestReregister(t *testing.T) {
 	if wc := a.write(tag, 102, "new"); wc.Status != StatusSuccess || string(fresh[2:5]) != "new" {
 		t.Errorf("%v, memory %q", wc.Status, fresh)
 	}
-	if !bytes.Equal(old, make([]byte, 16)) {
-		t.Errorf("the old memory has changed: %q", old)
-	}
+	check.Slice(t, "the old memory", old, make([]byte, 16))
 	mr.Invalidate()
 	must.OK(t, mr.Reregister(old, RemoteWrite, 0))
 	if wc := a.write(tag, 0, "valid again"); wc.Status != StatusSuccess || string(old[:11]) != "valid again" {
@@ -54,8 +51,7 @@ func TestReregister(t *testing.T) {
 func TestReregisterFailsWhatWasPosted(t *testing.T) {
 	a, b := newLab(t, nil).join(nil)
 	old, fresh := make([]byte, 8), make([]byte, 8)
-	mr, err := b.pd.Register(old, LocalWrite, nil)
-	must.OK(t, err)
+	mr := must.Get(b.pd.Register(old, LocalWrite, nil))(t)
 	must.OK(t, b.qp.PostRecv(&RecvWR{ID: 1, SGL: []SGE{mr.SGE(0, 8)}}))
 	must.OK(t, mr.Reregister(fresh, LocalWrite, 0))
 	a.post(SendWR{Op: OpSend, Inline: []byte("where to")})
@@ -71,8 +67,7 @@ func TestReregisterFailsWhatWasPosted(t *testing.T) {
 func TestInvalidateKeepsTheSTagAndDeregisterDoesNot(t *testing.T) {
 	x := newLab(t, &Config{Limits: Limits{MaxRegions: 1}})
 	pd := x.a.AllocPD()
-	mr, err := pd.Register(make([]byte, 8), RemoteWrite, nil)
-	must.OK(t, err)
+	mr := must.Get(pd.Register(make([]byte, 8), RemoteWrite, nil))(t)
 	mr.Invalidate()
 	mr.Invalidate()
 	if _, err := pd.Register(make([]byte, 8), 0, nil); !errors.Is(err, ddp.ErrTooManyRegions) {
@@ -94,8 +89,7 @@ func TestWindowReachesItsPartOfTheRegionOnly(t *testing.T) {
 	buf := make([]byte, 100)
 	mr, err := b.pd.Register(buf, LocalWrite, nil) // closed to peers
 	must.OK(t, err)
-	w, err := mr.Bind(b.qp, 10, 20, RemoteRead|RemoteWrite)
-	must.OK(t, err)
+	w := must.Get(mr.Bind(b.qp, 10, 20, RemoteRead|RemoteWrite))(t)
 	if wc := a.write(w.STag(), 5, "window"); wc.Status != StatusSuccess || string(buf[15:21]) != "window" {
 		t.Errorf("%v, memory %q", wc.Status, buf[:30])
 	}
@@ -137,13 +131,10 @@ func TestWindowIsNothingToOtherPeers(t *testing.T) {
 	pd := x.b.AllocPD()
 	a1, b1 := x.joinIn(nil, pd, nil)
 	a2, b2 := x.joinIn(nil, pd, nil)
-	w, err := b1.mr.Bind(b1.qp, 0, 8, RemoteWrite)
-	must.OK(t, err)
+	w := must.Get(b1.mr.Bind(b1.qp, 0, 8, RemoteWrite))(t)
 	b2.recv(1, 0, 8)
 	a2.post(SendWR{Op: OpSendInv, InvalidateSTag: w.STag()}) // req 5042-6.1.1-4
-	if wc := b2.wc(); wc.Status != StatusMWBindErr {
-		t.Errorf("%+v", wc)
-	}
+	check.Equal(t, "status", b2.wc().Status, StatusMWBindErr)
 	if wc := a1.write(w.STag(), 0, "mine"); wc.Status != StatusSuccess || !w.Valid() {
 		t.Errorf("%v, window valid %v", wc.Status, w.Valid())
 	}
@@ -176,10 +167,8 @@ func TestWindowRefused(t *testing.T) {
 	_, b1 := x.joinIn(nil, pd, nil)
 	_, b2 := x.joinIn(nil, pd, nil)
 	_, other := x.join(nil)
-	closed, err := pd.Register(make([]byte, 8), 0, nil)
-	must.OK(t, err)
-	scoped, err := pd.Register(make([]byte, 8), LocalWrite, &RegionOptions{QP: b1.qp})
-	must.OK(t, err)
+	closed := must.Get(pd.Register(make([]byte, 8), 0, nil))(t)
+	scoped := must.Get(pd.Register(make([]byte, 8), LocalWrite, &RegionOptions{QP: b1.qp}))(t)
 	for _, row := range []struct {
 		name   string
 		mr     *MR
@@ -210,8 +199,7 @@ func TestRegionsAreMadeAndTakenBack(t *testing.T) {
 	pd := x.b.AllocPD()
 	buf := make([]byte, 100)
 	// req 5040-8.1.1-4, 5040-3.2-11: memory, range, rights and the stream or domain; and the STag alone to end it.
-	mr, err := pd.Register(buf, RemoteWrite, nil)
-	must.OK(t, err)
+	mr := must.Get(pd.Register(buf, RemoteWrite, nil))(t)
 	if mr.STag() == 0 || mr.Len() != 100 {
 		t.Errorf("STag %#x, %d octets", mr.STag(), mr.Len())
 	}
@@ -235,8 +223,7 @@ func TestSTagOfOneQPIsForeignToOthers(t *testing.T) {
 	pd := x.b.AllocPD()
 	a1, b1 := x.joinIn(nil, pd, nil)
 	a2, _ := x.joinIn(nil, pd, nil)
-	mr, err := pd.Register(make([]byte, 100), RemoteWrite, &RegionOptions{QP: b1.qp})
-	must.OK(t, err)
+	mr := must.Get(pd.Register(make([]byte, 100), RemoteWrite, &RegionOptions{QP: b1.qp}))(t)
 	write := SendWR{Op: OpWrite, SGL: []SGE{a1.mr.SGE(0, 10)}, RemoteSTag: mr.STag()}
 	a1.post(write)
 	a1.post(SendWR{Op: OpRead, SGL: []SGE{a1.mr.SGE(0, 1)}, RemoteSTag: b1.mr.STag()})

@@ -15,13 +15,10 @@ func TestPlainSCTPBesideRDMA(t *testing.T) {
 	// req 5043-5.1-2: other traffic has an association of its own
 	x := newLab(t, nil)
 	a, b := x.join(nil)
-	l, err := x.b.Transport().Listen(77, nil)
-	must.OK(t, err)
-	conn, err := x.a.Transport().Dial(ctx(t), netip.AddrPortFrom(x.addr.Addr(), 77), nil)
-	must.OK(t, err)
+	l := must.Get(x.b.Transport().Listen(77, nil))(t)
+	conn := must.Get(x.a.Transport().Dial(ctx(t), netip.AddrPortFrom(x.addr.Addr(), 77), nil))(t)
 	defer conn.Close()
-	far, err := l.Accept(ctx(t))
-	must.OK(t, err)
+	far := must.Get(l.Accept(ctx(t)))(t)
 	defer far.Close()
 	for i := range 20 {
 		b.recv(1, 100, 10)

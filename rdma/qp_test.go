@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -28,9 +29,7 @@ func TestEachQPHasItsOwnStream(t *testing.T) {
 		t.Errorf("%+v", wc)
 	}
 	<-b1.qp.Done()
-	if a2.qp.State() != rdmap.StateRTS {
-		t.Errorf("the second stream is in %v", a2.qp.State())
-	}
+	check.Equal(t, "state of the second stream", a2.qp.State(), rdmap.StateRTS)
 }
 
 func TestQueuesAreSharedOnlyOnRequest(t *testing.T) {
@@ -107,10 +106,8 @@ func TestFullAssociationIsNotShared(t *testing.T) {
 // A QP takes receives from an SRQ of its own protection domain only.
 func TestSRQOfAnotherProtectionDomain(t *testing.T) {
 	x := newLab(t, nil)
-	cq, err := x.a.CreateCQ(256)
-	must.OK(t, err)
-	srq, err := x.a.AllocPD().CreateSRQ(16, 1)
-	must.OK(t, err)
+	cq := must.Get(x.a.CreateCQ(256))(t)
+	srq := must.Get(x.a.AllocPD().CreateSRQ(16, 1))(t)
 	if _, err := x.a.CreateQP(&QPConfig{PD: x.a.AllocPD(), SendCQ: cq, RecvCQ: cq, SRQ: srq}); !errors.Is(err, rdmap.ErrPD) {
 		t.Errorf("%v", err)
 	}

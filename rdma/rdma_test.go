@@ -15,6 +15,7 @@ import (
 
 	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -35,16 +36,12 @@ func TestWriteThenSendTells(t *testing.T) {
 	if wc.ID != 7 || wc.Opcode != rdmap.WCRecv || wc.ByteLen != 4 || !wc.Solicited || string(b.buf[900_000:900_004]) != "look" {
 		t.Errorf("received %+v", wc)
 	}
-	if !bytes.Equal(b.buf[1000:1000+n], a.buf[:n]) {
-		t.Error("the Write is not in place when the Send that follows it is received")
-	}
+	check.Slice(t, "the Write when the Send that follows it is received", b.buf[1000:1000+n], a.buf[:n])
 	if !bytes.Equal(b.buf[:1000], make([]byte, 1000)) || !bytes.Equal(b.buf[1000+n:2000+n], make([]byte, 1000)) {
 		t.Error("octets around the Write changed")
 	}
 	for id := uint64(1); id <= 2; id++ {
-		if wc := a.good(); wc.ID != id {
-			t.Errorf("completion %d, want %d", wc.ID, id)
-		}
+		check.Equal(t, "completion", a.good().ID, id)
 	}
 }
 
@@ -60,9 +57,7 @@ func TestReadFetches(t *testing.T) {
 			t.Errorf("completion %+v, want %d", wc, i)
 		}
 	}
-	if !bytes.Equal(a.buf[:4*n], b.buf[5:5+4*n]) {
-		t.Error("what was read differs from what is there")
-	}
+	check.Slice(t, "what was read", a.buf[:4*n], b.buf[5:5+4*n])
 }
 
 func TestPrivateDataBothWays(t *testing.T) {
@@ -75,9 +70,7 @@ func TestPrivateDataBothWays(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		if !bytes.Equal(req.PrivateData(), asked) {
-			t.Error("the request's private data is not what was sent")
-		}
+		check.Slice(t, "the request's private data", req.PrivateData(), asked)
 		if err := req.Accept(b.qp, make([]byte, 513)); !errors.Is(err, ddpadapt.ErrPrivateDataTooLong) {
 			t.Errorf("513 octets in Accept: %v", err)
 		}
@@ -136,10 +129,9 @@ func TestConnectErrors(t *testing.T) {
 		}
 	})
 	t.Run("the peer speaks SCTP but not DDP", func(t *testing.T) {
-		l, err := x.b.Transport().Listen(77, nil)
-		must.OK(t, err)
+		l := must.Get(x.b.Transport().Listen(77, nil))(t)
 		defer l.Close()
-		_, err = newSide(t, x.a, nil, nil).qp.Connect(ctx(t), netip.AddrPortFrom(x.addr.Addr(), 77), nil)
+		_, err := newSide(t, x.a, nil, nil).qp.Connect(ctx(t), netip.AddrPortFrom(x.addr.Addr(), 77), nil)
 		var adaptation *assoc.AdaptationError
 		if !errors.As(err, &adaptation) || !adaptation.Absent {
 			t.Errorf("error %v, want an *assoc.AdaptationError", err)
@@ -180,8 +172,7 @@ func TestAccessViolations(t *testing.T) {
 			return SendWR{Op: OpWrite, SGL: []SGE{a.mr.SGE(0, 10)}, RemoteSTag: b.mr.STag(), RemoteTO: 1<<20 - 9}
 		}, rdmap.StatusRemAccessErr, "range"},
 		{"a Write to an STag of another protection domain", func(a, b *side) SendWR {
-			mr, err := b.dev.AllocPD().Register(make([]byte, 10), RemoteWrite, nil)
-			must.OK(t, err)
+			mr := must.Get(b.dev.AllocPD().Register(make([]byte, 10), RemoteWrite, nil))(t)
 			return SendWR{Op: OpWrite, SGL: []SGE{a.mr.SGE(0, 10)}, RemoteSTag: mr.STag()}
 		}, rdmap.StatusRemAccessErr, "another stream or protection domain"},
 		{"a Write to an invalidated STag", func(a, b *side) SendWR {
@@ -229,9 +220,7 @@ func TestAccessViolations(t *testing.T) {
 			} else if !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("the Terminate says %q, which does not mention %q", err, tt.want)
 			}
-			if !bytes.Equal(b.buf, before) {
-				t.Error("memory changed")
-			}
+			check.Slice(t, "memory", b.buf, before)
 			if other.qp.State() != rdmap.StateRTS || other.qp.Err() != nil {
 				t.Errorf("another QP of the process is in state %v: %v", other.qp.State(), other.qp.Err())
 			}
@@ -245,9 +234,7 @@ func TestDisconnectIsGraceful(t *testing.T) {
 	fill(a.buf, 5)
 	a.post(SendWR{ID: 1, Op: OpWrite, SGL: []SGE{a.mr.SGE(0, n)}, RemoteSTag: b.mr.STag()})
 	must.OK(t, a.qp.Disconnect(ctx(t)))
-	if !bytes.Equal(b.buf, a.buf) {
-		t.Error("a Write posted before Disconnect did not arrive")
-	}
+	check.Slice(t, "what a Write posted before Disconnect brought", b.buf, a.buf)
 	<-b.qp.Done()
 	soon, cancel := context.WithTimeout(ctx(t), 4*time.Second)
 	defer cancel()
@@ -276,9 +263,7 @@ func TestAssociationLossFlushes(t *testing.T) {
 	b1.dev.Close()
 	for _, s := range []*side{a1, a2} {
 		for range 3 {
-			if wc := s.wc(); wc.Status != rdmap.StatusWRFlushErr {
-				t.Errorf("receive completed with %v", wc.Status)
-			}
+			check.Equal(t, "status of the receive", s.wc().Status, rdmap.StatusWRFlushErr)
 		}
 		<-s.qp.Done()
 		if s.qp.Err() == nil {
@@ -289,14 +274,14 @@ func TestAssociationLossFlushes(t *testing.T) {
 
 func TestCompletionQueueOverflowHurtsOnlyItsOwn(t *testing.T) {
 	x := newLab(t, nil)
-	small, err := x.a.CreateCQ(2)
-	must.OK(t, err)
+	small := must.Get(x.a.CreateCQ(2))(t)
 	a, b := x.join(func(c *QPConfig) {
 		if c.PD.dev == x.a {
 			c.SendCQ, c.MaxSend = small, 2
 		}
 	})
 	a2, b2 := x.join(nil)
+	var err error
 	for errors.Is(err, rdmap.ErrQueueFull) || err == nil { // req 5040-8.1.1-11: nobody polls
 		err = a.qp.PostSend(&SendWR{Op: OpWrite, SGL: []SGE{a.mr.SGE(0, 10)}, RemoteSTag: b.mr.STag()})
 		runtime.Gosched()
@@ -321,11 +306,9 @@ func TestCompletionQueueOverflowHurtsOnlyItsOwn(t *testing.T) {
 func TestSharedReceiveQueue(t *testing.T) {
 	x := newLab(t, nil)
 	pd := x.b.AllocPD()
-	srq, err := pd.CreateSRQ(16, 1)
-	must.OK(t, err)
+	srq := must.Get(pd.CreateSRQ(16, 1))(t)
 	buf := make([]byte, 1600)
-	mr, err := pd.Register(buf, LocalWrite, nil)
-	must.OK(t, err)
+	mr := must.Get(pd.Register(buf, LocalWrite, nil))(t)
 	for i := range 16 {
 		must.OK(t, srq.PostRecv(&RecvWR{ID: uint64(i), SGL: []SGE{mr.SGE(i*100, 100)}}))
 	}
@@ -345,9 +328,7 @@ func TestSharedReceiveQueue(t *testing.T) {
 			t.Errorf("QP %d received %x", i, got)
 		}
 	}
-	if n := srq.Len(); n != 13 {
-		t.Errorf("%d buffers left, want 13", n)
-	}
+	check.Equal(t, "buffers left", srq.Len(), 13)
 	if err := bs[0].qp.PostRecv(&RecvWR{}); !errors.Is(err, rdmap.ErrSharedRecv) {
 		t.Errorf("receive posted past the shared queue: %v", err)
 	}
@@ -357,20 +338,16 @@ func TestSharedReceiveQueue(t *testing.T) {
 func TestFileAsMemory(t *testing.T) {
 	x := newLab(t, nil)
 	a, b := x.join(nil)
-	f, err := os.Create(filepath.Join(t.TempDir(), "region"))
-	must.OK(t, err)
+	f := must.Get(os.Create(filepath.Join(t.TempDir(), "region")))(t)
 	defer f.Close()
 	const n = 500_000
-	mr, err := b.pd.RegisterDevice(f, n, RemoteWrite|RemoteRead, nil)
-	must.OK(t, err)
+	mr := must.Get(b.pd.RegisterDevice(f, n, RemoteWrite|RemoteRead, nil))(t)
 	fill(a.buf[:n], 4)
 	a.post(SendWR{ID: 1, Op: OpWrite, SGL: []SGE{a.mr.SGE(0, n)}, RemoteSTag: mr.STag()})
 	a.post(SendWR{ID: 2, Op: OpRead, SGL: []SGE{a.mr.SGE(n, n)}, RemoteSTag: mr.STag()})
 	a.good()
 	a.good()
-	if !bytes.Equal(a.buf[:n], a.buf[n:2*n]) {
-		t.Error("what was read back differs from what was written")
-	}
+	check.Slice(t, "what was read back", a.buf[:n], a.buf[n:2*n])
 	onDisk, err := os.ReadFile(f.Name())
 	if err != nil || !bytes.Equal(onDisk, a.buf[:n]) {
 		t.Errorf("the file differs from what was written (%d octets, %v)", len(onDisk), err)
@@ -399,11 +376,8 @@ func TestWindowFitsTheLink(t *testing.T) {
 		link, _ := mempair.New(t, mem.Options{})
 		cfg := Config{}
 		cfg.SCTP.RecvBuffer = c.own
-		d, err := NewDevice(small{link, c.octets}, &cfg)
-		must.OK(t, err)
-		if got := d.cfg.SCTP.RecvBuffer; got != c.to {
-			t.Errorf("%s: %d octets, want %d", c.name, got, c.to)
-		}
+		d := must.Get(NewDevice(small{link, c.octets}, &cfg))(t)
+		check.Equal(t, c.name+": octets", d.cfg.SCTP.RecvBuffer, c.to)
 		d.Close()
 	}
 }
@@ -412,10 +386,9 @@ func TestLimitsAreNamed(t *testing.T) {
 	// req 5042-6.4.1-1
 	x := newLab(t, &Config{Limits: Limits{MaxCQE: 10, MaxWR: 10, MaxSGE: 2, MaxReads: 3, MaxRegions: 1}})
 	pd := x.a.AllocPD()
-	cq, err := x.a.CreateCQ(10)
-	must.OK(t, err)
+	cq := must.Get(x.a.CreateCQ(10))(t)
 	var limit *LimitError
-	_, err = x.a.CreateCQ(11)
+	_, err := x.a.CreateCQ(11)
 	if !errors.As(err, &limit) || limit.Max != 10 {
 		t.Errorf("CQ too deep: %v", err)
 	}

@@ -48,23 +48,18 @@ func TestLostWriteIsSentAgainAsItWas(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			la, lb := mempair.New(t, mem.Options{MTU: 1500})
-			var err error
 			link := &losing{Link: la}
 			cfg := &Config{SCTP: sctp.Config{Config: assoc.Config{RTOInitial: rto, RTOMin: rto}}}
 			x := &lab{t: t, addr: netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), DefaultPort)}
-			x.a, err = NewDevice(link, cfg)
-			must.OK(t, err)
+			x.a = must.Get(NewDevice(link, cfg))(t)
 			defer x.a.Close()
-			x.b, err = NewDevice(lb, cfg)
-			must.OK(t, err)
+			x.b = must.Get(NewDevice(lb, cfg))(t)
 			defer x.b.Close()
-			x.l, err = x.b.Listen(DefaultPort)
-			must.OK(t, err)
+			x.l = must.Get(x.b.Listen(DefaultPort))(t)
 			a, b := x.join(nil)
 			source := fill(make([]byte, 1000), 5)
 			want := bytes.Clone(source)
-			mr, err := a.pd.Register(source, 0, nil)
-			must.OK(t, err)
+			mr := must.Get(a.pd.Register(source, 0, nil))(t)
 			link.lose.Store(true)
 			a.post(SendWR{ID: 1, Op: OpWrite, SGL: []SGE{mr.SGE(0, len(source))}, RemoteSTag: b.mr.STag()})
 			must.OK(t, row.end(mr))
@@ -116,17 +111,13 @@ func (l *tapped) first(t *testing.T, tag uint32, want wire.ChunkType) wire.Chunk
 // not keep it for nothing, and the server cannot keep the client from ending it.
 func TestRestartEndsAnAssociationThatHasNoSession(t *testing.T) {
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
-	var err error
 	link := &tapped{Link: la, sent: make(chan wire.Packet, 1000)}
 	x := &lab{t: t, addr: netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), DefaultPort)}
-	x.a, err = NewDevice(link, nil)
-	must.OK(t, err)
+	x.a = must.Get(NewDevice(link, nil))(t)
 	defer x.a.Close()
-	x.b, err = NewDevice(lb, nil)
-	must.OK(t, err)
+	x.b = must.Get(NewDevice(lb, nil))(t)
 	defer x.b.Close()
-	x.l, err = x.b.Listen(DefaultPort)
-	must.OK(t, err)
+	x.l = must.Get(x.b.Listen(DefaultPort))(t)
 	a, _ := x.join(nil)
 	p := a.qp.peer.Load()
 	const tag = 0x0BAD0BAD
@@ -138,8 +129,7 @@ func TestRestartEndsAnAssociationThatHasNoSession(t *testing.T) {
 	}
 	in := wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: tag, ARwnd: 1 << 20, OutStreams: 1, InStreams: 1, TSN: 1})
 	say(0, wire.CloseChunk(wire.AppendAdaptationIndication(in, ddpadapt.AdaptationDDP), 0))
-	ack, err := wire.AsInit(link.first(t, tag, wire.ChunkInitAck))
-	must.OK(t, err)
+	ack := must.Get(wire.AsInit(link.first(t, tag, wire.ChunkInitAck)))(t)
 	ps := ack.Params()
 	for prm, ok := ps.Next(); ok; prm, ok = ps.Next() {
 		if prm.Type() == wire.ParamStateCookie {

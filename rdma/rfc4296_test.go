@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -112,10 +113,8 @@ func TestOperationsOfRFC4296(t *testing.T) {
 			}
 		}},
 		{"ddp_register: buffers that refer to portions of the same underlying object", func(t *testing.T, a, b *side) {
-			low, err := b.pd.Register(b.buf[:12], RemoteWrite, nil)
-			must.OK(t, err)
-			high, err := b.pd.Register(b.buf[8:20], RemoteRead, &RegionOptions{Base: 1000})
-			must.OK(t, err)
+			low := must.Get(b.pd.Register(b.buf[:12], RemoteWrite, nil))(t)
+			high := must.Get(b.pd.Register(b.buf[8:20], RemoteRead, &RegionOptions{Base: 1000}))(t)
 			a.write(low.STag(), 5, "overlap")
 			a.post(SendWR{Op: OpRead, SGL: []SGE{a.mr.SGE(0, 4)}, RemoteSTag: high.STag(), RemoteTO: 1000})
 			if a.good(); string(a.buf[:4]) != "rlap" {
@@ -123,18 +122,13 @@ func TestOperationsOfRFC4296(t *testing.T) {
 			}
 		}},
 		{"ddp_register: one QP only", func(t *testing.T, a, b *side) {
-			mr, err := b.pd.Register(b.buf, RemoteWrite, &RegionOptions{QP: b.qp})
-			must.OK(t, err)
-			if wc := a.write(mr.STag(), 0, "mine"); wc.Status != StatusSuccess {
-				t.Errorf("%+v", wc)
-			}
+			mr := must.Get(b.pd.Register(b.buf, RemoteWrite, &RegionOptions{QP: b.qp}))(t)
+			check.Equal(t, "status", a.write(mr.STag(), 0, "mine").Status, StatusSuccess)
 		}},
 		{"ddp_buffer_t: a disk file", func(t *testing.T, a, b *side) {
-			f, err := os.Create(filepath.Join(t.TempDir(), "f"))
-			must.OK(t, err)
+			f := must.Get(os.Create(filepath.Join(t.TempDir(), "f")))(t)
 			defer f.Close()
-			mr, err := b.pd.RegisterDevice(f, 100, RemoteWrite, nil)
-			must.OK(t, err)
+			mr := must.Get(b.pd.RegisterDevice(f, 100, RemoteWrite, nil))(t)
 			a.write(mr.STag(), 10, "on disk")
 			if got, err := os.ReadFile(f.Name()); err != nil || string(got[10:]) != "on disk" {
 				t.Errorf("%q, %v", got, err)
@@ -144,9 +138,7 @@ func TestOperationsOfRFC4296(t *testing.T) {
 			must.OK(t, b.mr.Deregister())
 			a.post(SendWR{Op: OpWrite, Inline: []byte("x"), RemoteSTag: b.mr.STag()})
 			<-b.qp.Done()
-			if b.buf[0] != 0 {
-				t.Error("the buffer was written")
-			}
+			check.Equal(t, "the buffer", b.buf[0], 0)
 		}},
 		{"ddp_max_msizes, rdma_max_msizes: what fits in a single transport message", func(t *testing.T, a, b *side) {
 			for _, m := range []struct {
@@ -179,8 +171,7 @@ func TestOperationsOfRFC4296(t *testing.T) {
 func TestBufferOnSeveralSockets(t *testing.T) {
 	x := newLab(t, nil)
 	pd := x.b.AllocPD()
-	srq, err := pd.CreateSRQ(4, 1)
-	must.OK(t, err)
+	srq := must.Get(pd.CreateSRQ(4, 1))(t)
 	var as, bs []*side
 	for range 2 {
 		a, b := x.joinIn(nil, pd, func(c *QPConfig) {
@@ -198,9 +189,7 @@ func TestBufferOnSeveralSockets(t *testing.T) {
 	if wc := bs[1].good(); wc.ID != 0 || string(bs[0].buf[:6]) != "second" {
 		t.Errorf("%+v: the first buffer goes to whoever has a message first", wc)
 	}
-	if srq.Len() != 1 {
-		t.Errorf("%d buffers are posted, want 1 on all sockets together", srq.Len())
-	}
+	check.Equal(t, "buffers posted on all sockets together", srq.Len(), 1)
 	as[0].post(SendWR{Op: OpSend, Inline: []byte("first")})
 	if wc := bs[0].good(); wc.ID != 1 || string(bs[0].buf[10:15]) != "first" {
 		t.Errorf("%+v", wc)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 	"github.com/rddp-go/rddp/sctp"
@@ -199,9 +200,7 @@ func TestReadyToReceive(t *testing.T) {
 	st.conn.Lock()
 	n := st.Mux.Stats().SegmentsIn
 	st.conn.Unlock()
-	if n != 2 {
-		t.Errorf("%d segments came, want the indication and the Send", n)
-	}
+	check.Equal(t, "segments: the indication and the Send", n, 2)
 }
 
 func TestPrivateDataOfNegotiatedSetup(t *testing.T) {
@@ -215,9 +214,7 @@ func TestPrivateDataOfNegotiatedSetup(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		if len(req.PrivateData()) != len(big)-1 {
-			t.Errorf("%d octets", len(req.PrivateData()))
-		}
+		check.Equal(t, "octets of private data", len(req.PrivateData()), len(big)-1)
 		if err := req.Accept(b.qp, big); !errors.Is(err, ddpadapt.ErrPrivateDataTooLong) {
 			t.Errorf("509 octets in Accept: %v", err)
 		}
@@ -238,8 +235,7 @@ func TestPeerThatDoesNotWait(t *testing.T) {
 	x := newLab(t, nil)
 	var cfg sctp.Config
 	ddpadapt.Configure(&cfg.Config)
-	conn, err := x.a.Transport().Dial(ctx(t), x.addr, &cfg)
-	must.OK(t, err)
+	conn := must.Get(x.a.Transport().Dial(ctx(t), x.addr, &cfg))(t)
 	send := func(ppid uint32, b string) {
 		t.Helper()
 		must.Do(conn.WriteMsg([]byte(b), sctp.SendInfo{PPID: ppid, Unordered: true}))(t)
@@ -250,8 +246,7 @@ func TestPeerThatDoesNotWait(t *testing.T) {
 	if _, err := conn.WriteMsg([]byte("\x00\x00\x00\x01"), sctp.SendInfo{PPID: 17, Unordered: true, Stream: 1}); err != nil {
 		t.Fatal(err) // a second Initiate, so that its coming tells that all that was before has come
 	}
-	first, err := x.l.Accept(ctx(t))
-	must.OK(t, err)
+	first := must.Get(x.l.Accept(ctx(t)))(t)
 	must.Do(x.l.Accept(ctx(t)))(t)
 	b := newSide(t, x.b, nil, nil)
 	b.recv(1, 0, 10)
@@ -273,8 +268,7 @@ func TestServerLeavesTheAssociationAlone(t *testing.T) {
 	x := newLab(t, nil)
 	var cfg sctp.Config
 	ddpadapt.Configure(&cfg.Config)
-	conn, err := x.a.Transport().Dial(ctx(t), x.addr, &cfg)
-	must.OK(t, err)
+	conn := must.Get(x.a.Transport().Dial(ctx(t), x.addr, &cfg))(t)
 	defer conn.Close()
 	for round := range 3 {
 		var b *side
@@ -285,8 +279,7 @@ func TestServerLeavesTheAssociationAlone(t *testing.T) {
 			if m[1] > 0 {
 				continue
 			}
-			req, err := x.l.Accept(ctx(t))
-			must.OK(t, err)
+			req := must.Get(x.l.Accept(ctx(t)))(t)
 			b = newSide(t, x.b, nil, nil)
 			must.OK(t, req.Accept(b.qp, nil))
 		}

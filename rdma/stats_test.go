@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/count"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
@@ -39,8 +40,7 @@ func TestEveryCounterCounts(t *testing.T) {
 		return func(t *testing.T) *Device {
 			x := newLab(t, nil)
 			a, b := x.join(nil)
-			mr, err := b.pd.RegisterDevice(broken{}, 100, RemoteWrite|RemoteRead, nil)
-			must.OK(t, err)
+			mr := must.Get(b.pd.RegisterDevice(broken{}, 100, RemoteWrite|RemoteRead, nil))(t)
 			a.post(SendWR{Op: op, SGL: []SGE{a.mr.SGE(0, 10)}, RemoteSTag: mr.STag()})
 			<-b.qp.Done()
 			return x.b
@@ -125,13 +125,13 @@ func TestEveryCounterCounts(t *testing.T) {
 		},
 		"CQOverflows": func(t *testing.T) *Device {
 			x := newLab(t, nil)
-			small, err := x.a.CreateCQ(1)
-			must.OK(t, err)
+			small := must.Get(x.a.CreateCQ(1))(t)
 			a, b := x.join(func(c *QPConfig) {
 				if c.PD.dev == x.a {
 					c.SendCQ, c.MaxSend = small, 1
 				}
 			})
+			var err error
 			for err == nil || errors.Is(err, rdmap.ErrQueueFull) {
 				err = a.qp.PostSend(&SendWR{Op: OpWrite, RemoteSTag: b.mr.STag()})
 			}
@@ -140,8 +140,7 @@ func TestEveryCounterCounts(t *testing.T) {
 		},
 		"SRQLimits": func(t *testing.T) *Device {
 			x := newLab(t, nil)
-			srq, err := x.a.AllocPD().CreateSRQ(8, 1)
-			must.OK(t, err)
+			srq := must.Get(x.a.AllocPD().CreateSRQ(8, 1))(t)
 			srq.SetLimit(1)
 			return x.a
 		},
@@ -254,9 +253,7 @@ func TestSessionSumsOutliveAssociations(t *testing.T) {
 		a, _ := x.join(nil)
 		must.OK(t, a.qp.Disconnect(ctx(t)))
 		event(t, x.b, EventAssocDown)
-		if n := x.b.Stats().Sessions.Requests; n != i+1 {
-			t.Errorf("%d requests after %d", n, i+1)
-		}
+		check.Equal(t, "requests", x.b.Stats().Sessions.Requests, i+1)
 	}
 }
 

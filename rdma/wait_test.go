@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
@@ -34,9 +35,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		for i := range uint64(64) {
 			a.recv(i, 0, 64)
 			a.post(SendWR{Op: OpSend, Inline: []byte("ping"), Flags: Unsignaled})
-			if wc := a.good(); wc.Opcode != rdmap.WCRecv {
-				t.Fatalf("%v", wc.Opcode)
-			}
+			must.Equal(t, "opcode", a.good().Opcode, rdmap.WCRecv)
 			synctest.Wait()
 		}
 		for range 2 {
@@ -94,10 +93,7 @@ func TestWhatWakesAnArmedCQ(t *testing.T) {
 		{"for solicited, then for any: a plain one", []int{solicited, every}, plain, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			cq, err := newLab(t, nil).a.CreateCQ(4)
-			if err != nil {
-				t.Fatal(err)
-			}
+			cq := must.Get(newLab(t, nil).a.CreateCQ(4))(t)
 			for _, how := range row.arm {
 				cq.Arm(how == solicited)
 			}

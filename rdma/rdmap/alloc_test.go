@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -81,9 +82,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		l.run()
 	}
 	round() // queues grow to their size
-	if n := testing.AllocsPerRun(200, round); n != 0 {
-		t.Errorf("%v allocations for 8 messages", n)
-	}
+	check.Equal(t, "allocations for 8 messages", testing.AllocsPerRun(200, round), 0)
 	if cq.bad != 0 || cq.n != 202*11 {
 		t.Errorf("%d completions, %d bad", cq.n, cq.bad)
 	}

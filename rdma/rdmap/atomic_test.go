@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestAtomicRequestHeader(t *testing.T) {
@@ -59,9 +61,7 @@ func TestAtomicResponseHeader(t *testing.T) {
 	var b [AtomicResponseLen]byte
 	r.Put(&b)
 	same(t, "header", b[:], unhex(t, "010203041112131415161718"))
-	if got := ParseAtomicResponse(&b); got != r {
-		t.Errorf("parsed %+v", got)
-	}
+	check.Equal(t, "what was parsed", ParseAtomicResponse(&b), r)
 }
 
 func atomicWR(id uint64, r *ddp.Region, off int, op AtomicOp) SendWR {
@@ -132,9 +132,7 @@ func TestAtomicsAndReadsShareQueueAndDepth(t *testing.T) {
 	p.a.post(atomicWR(2, r, 0, FetchAdd(1)))
 	read(3)
 	p.a.post(atomicWR(4, r, 0, FetchAdd(1)))
-	if n := p.a.cutAll(); n != 2 {
-		t.Fatalf("%d requests left with ORD 2", n)
-	}
+	must.Equal(t, "requests left with ORD 2", p.a.cutAll(), 2)
 	p.run()
 	wants(t, "in order", p.a.scq.take(), WC{ID: 0, Opcode: WCAtomic}, WC{ID: 1, Opcode: WCRead}, WC{ID: 2, Opcode: WCAtomic},
 		WC{ID: 3, Opcode: WCRead}, WC{ID: 4, Opcode: WCAtomic})
@@ -425,10 +423,7 @@ func (failing) WriteAt(b []byte, _ int64) (int, error) { return 0, errBroken }
 
 func TestAtomicOnAFailingDevice(t *testing.T) {
 	p := newPair(t, nil)
-	r, err := p.b.table.Register(ddp.Spec{PD: testPD, Mem: ddp.Device(failing{}, 8), Access: ddp.RemoteAtomic})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(p.b.table.Register(ddp.Spec{PD: testPD, Mem: ddp.Device(failing{}, 8), Access: ddp.RemoteAtomic}))(t)
 	p.a.post(atomicWR(0, r, 0, FetchAdd(1)))
 	p.run()
 	if tm, _ := p.b.lastWord(); tm.EType != RemoteOperation || tm.Code != CodeCatastrophic {
@@ -454,9 +449,7 @@ func TestPeerWithoutAtomics(t *testing.T) {
 	// req 7306-4.1-4: queue 3 belongs to atomics.
 	e := newEnd(t, 2, func(c *Config) { c.NoAtomics = true })
 	e.qp.Start()
-	if err := e.qp.PostSend(&SendWR{Op: WRAtomic}); err != ErrDisabled {
-		t.Errorf("posting: %v", err)
-	}
+	check.Equal(t, "posting", e.qp.PostSend(&SendWR{Op: WRAtomic}), ErrDisabled)
 	read, _ := e.memory(8, ddp.RemoteRead)
 	if e.inject(readSegment(1, read.STag(), read.Base(), 8)); e.qp.QueuedReads() != 1 {
 		t.Error("an RDMA Read is refused too")
@@ -470,9 +463,7 @@ func TestPeerWithoutAtomics(t *testing.T) {
 func TestAtomicsNeedORD(t *testing.T) {
 	e := newEnd(t, 1, func(c *Config) { c.ORD = 0 })
 	e.qp.Start()
-	if err := e.qp.PostSend(&SendWR{Op: WRAtomic}); err != ErrNoReads {
-		t.Errorf("ORD 0: %v", err)
-	}
+	check.Equal(t, "ORD 0", e.qp.PostSend(&SendWR{Op: WRAtomic}), ErrNoReads)
 	e.inject(untagged(3, 1, [5]byte{0x4B}, 0, true, make([]byte, 12)))
 	if tm, _ := e.lastWord(); tm.Layer != LayerDDP || tm.Code != ddp.CodeNoBuffer {
 		t.Errorf("Terminate %v", &tm)

@@ -7,14 +7,13 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func unhex(t *testing.T, s string) []byte {
 	t.Helper()
-	b, err := hex.DecodeString(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(hex.DecodeString(s))(t)
 	return b
 }
 
@@ -24,21 +23,15 @@ func TestControlField(t *testing.T) {
 		OpWrite: 0x40, OpReadRequest: 0x41, OpReadResponse: 0x42, OpSend: 0x43,
 		OpSendInv: 0x44, OpSendSE: 0x45, OpSendSEInv: 0x46, OpTerminate: 0x47,
 	} {
-		if got := Control(op); got != want {
-			t.Errorf("%v: control %#x, want %#x", op, got, want)
-		}
+		check.Equal(t, op.String()+": control", Control(op), want)
 	}
 	// req 5040-4.1-8: Rsv bits are ignored.
 	if v, op := SplitControl(0x73); v != 1 || op != OpSend {
 		t.Errorf("0x73 is version %d, %v", v, op)
 	}
 	// req 5040-4.1-3, 5040-4.1-9: Invalidate STag big-endian, zero elsewhere.
-	if got := untaggedRsvd(OpSendInv, 0x01020304); got != [5]byte{0x44, 1, 2, 3, 4} {
-		t.Errorf("RsvdULP % x", got)
-	}
-	if got := untaggedRsvd(OpTerminate, 0); got != [5]byte{0x47} {
-		t.Errorf("RsvdULP % x", got)
-	}
+	check.Equal(t, "RsvdULP", untaggedRsvd(OpSendInv, 0x01020304), [5]byte{0x44, 1, 2, 3, 4})
+	check.Equal(t, "RsvdULP", untaggedRsvd(OpTerminate, 0), [5]byte{0x47})
 }
 
 func TestReadRequestHeader(t *testing.T) {
@@ -47,13 +40,9 @@ func TestReadRequestHeader(t *testing.T) {
 	var b [ReadRequestLen]byte
 	r.Put(&b)
 	same(t, "header", b[:], unhex(t, "01020304"+"1112131415161718"+"21222324"+"31323334"+"4142434445464748"))
-	if got := ParseReadRequest(&b); got != r {
-		t.Errorf("parsed %+v", got)
-	}
+	check.Equal(t, "what was parsed", ParseReadRequest(&b), r)
 	// req 5040-4.8-16: advanced by what was sent, STags unchanged.
-	if got := r.advance(0x20000000); got != (ReadRequest{r.SinkSTag, 0x1112131435161718, 0x01222324, r.SrcSTag, 0x4142434465464748}) {
-		t.Errorf("advanced %+v", got)
-	}
+	check.Equal(t, "after the advance", r.advance(0x20000000), (ReadRequest{r.SinkSTag, 0x1112131435161718, 0x01222324, r.SrcSTag, 0x4142434465464748}))
 }
 
 func TestTerminateCodec(t *testing.T) {
@@ -123,9 +112,7 @@ func TestTextOfEveryStatus(t *testing.T) {
 			Remote: true, Terminate: &Terminate{EType: RemoteOperation, Code: CodeCatastrophicGlobal}},
 		"rdmap: stream lost: ddp: stream closed": {Cause: ddp.ErrClosed},
 	} {
-		if got := e.Error(); got != want {
-			t.Errorf("got  %q\nwant %q", got, want)
-		}
+		check.Equal(t, "text", e.Error(), want)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -30,8 +31,7 @@ func newSetup(t *testing.T) *setup {
 		b := make([]byte, 100)
 		fill(b, 1)
 		s.contents = append(s.contents, b)
-		r, err := e.table.Register(ddp.Spec{PD: pd, Mem: ddp.Bytes(b), Base: 1 << 40, Access: a, Scope: scope})
-		must.OK(t, err)
+		r := must.Get(e.table.Register(ddp.Spec{PD: pd, Mem: ddp.Bytes(b), Base: 1 << 40, Access: a, Scope: scope}))(t)
 		return r
 	}
 	s.both = reg(testPD, ddp.RemoteRead|ddp.RemoteWrite, 0)
@@ -346,9 +346,7 @@ func TestTerminateFollowsTheMessageBeingCut(t *testing.T) {
 	if p.b.qp.State() != StateTerminate || len(p.b.failed) != 1 {
 		t.Fatalf("state %v, failed %v", p.b.qp.State(), p.b.failed)
 	}
-	if err := p.b.qp.PostSend(&SendWR{}); err != ErrState {
-		t.Errorf("PostSend: %v", err)
-	}
+	check.Equal(t, "PostSend", p.b.qp.PostSend(&SendWR{}), ErrState)
 	wants(t, "while its memory is in use", p.b.scq.take())
 	p.b.lastWord()
 	var ends int
@@ -430,9 +428,7 @@ func TestNothingIsDeliveredBehindAReadWithoutRight(t *testing.T) {
 	s.e.post(SendWR{ID: 1, SGL: []SGE{sge(s.both, 0, 100)}})
 	s.e.cutOne() // a response waits for the rest of this message
 	s.e.inject(readSegment(1, s.write.STag(), s.write.Base(), 10), untagged(QueueSend, 1, [5]byte{Control(OpSend)}, 0, true, []byte("behind")))
-	if s.e.qp.State() != StateTerminate {
-		t.Errorf("state %v", s.e.qp.State())
-	}
+	check.Equal(t, "state", s.e.qp.State(), StateTerminate)
 	for _, wc := range s.e.rcq.take() {
 		if wc.Status == StatusSuccess {
 			t.Errorf("delivered: %+v", wc)
@@ -494,9 +490,7 @@ func TestTerminateCodesOfRDMAP(t *testing.T) {
 	// req 5040-4.8-8
 	for code, want := range map[uint8]uint8{CodeInvalidVersion: 5, CodeUnexpectedOpcode: 6, CodeCatastrophic: 7, CodeCatastrophicGlobal: 8,
 		CodeCannotInvalidate: 9, CodeUnspecified: 0xFF} {
-		if code != want {
-			t.Errorf("code %#x, want %#x", code, want)
-		}
+		check.Equal(t, "code", code, want)
 	}
 	if RemoteProtection != 1 || RemoteOperation != 2 {
 		t.Errorf("types %d and %d", RemoteProtection, RemoteOperation)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestPeerThatCompletesNoMessageIsNoticed(t *testing.T) {
@@ -17,9 +18,7 @@ func TestPeerThatCompletesNoMessageIsNoticed(t *testing.T) {
 			if name == "shared receive queue" {
 				p, srq, r, _ := sharedPair(t, 8, 8)
 				for i := range uint64(8) {
-					if err := srq.Post(&RecvWR{ID: i, SGL: []SGE{sge(r, 0, 100)}}); err != nil {
-						t.Fatal(err)
-					}
+					must.OK(t, srq.Post(&RecvWR{ID: i, SGL: []SGE{sge(r, 0, 100)}}))
 				}
 				e = p.b
 			} else {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -35,8 +36,7 @@ func TestImmediateDataAmongSends(t *testing.T) {
 		p := newPair(t, nil)
 		r, mem := p.b.memory(300, ddp.LocalWrite)
 		if shared {
-			q, err := NewSharedQueue(p.b.table, testPD, 16, 1)
-			must.OK(t, err)
+			q := must.Get(NewSharedQueue(p.b.table, testPD, 16, 1))(t)
 			e := newEnd(t, 2, func(c *Config) { c.SRQ, c.MaxRecv, c.Table = q, 7, p.b.table })
 			e.table, p.b = p.b.table, e
 			p.b.qp.Start()
@@ -116,9 +116,7 @@ func TestWriteWithImmediate(t *testing.T) {
 	}
 	got := p.b.rcq.take()
 	wants(t, "sink", got, WC{ID: 1, Opcode: WCRecvImm})
-	if got[0].Immediate != 7 {
-		t.Errorf("completion %+v", got[0])
-	}
+	check.Equal(t, "immediate data", got[0].Immediate, 7)
 	same(t, "data", to, from)
 	wants(t, "one completion for both", p.a.scq.take(), WC{ID: 5, Opcode: WCWrite})
 
@@ -141,9 +139,7 @@ func TestWriteWithImmediateTakesTwoPlaces(t *testing.T) {
 		}
 	}
 	e.post(SendWR{ID: 2, Op: WRAtomic}) // for which one is enough
-	if err := e.qp.PostSend(&SendWR{}); err != ErrQueueFull {
-		t.Errorf("no place left: %v", err)
-	}
+	check.Equal(t, "no place left", e.qp.PostSend(&SendWR{}), ErrQueueFull)
 }
 
 func TestWriteWithImmediateFails(t *testing.T) {
@@ -192,9 +188,7 @@ func TestImmediateThenAtomic(t *testing.T) {
 	wants(t, "before the atomic", p.b.rcq.take(), WC{ID: 1, Opcode: WCRecvImm})
 	p.arrive(p.a, p.b, 2)
 	wants(t, "behind it, unanswered", p.b.rcq.take(), WC{ID: 2, Opcode: WCRecvImm})
-	if len(p.b.log) != 0 {
-		t.Fatal("answered")
-	}
+	must.Equal(t, "what the answerer was told", len(p.b.log), 0)
 	p.run()
 	wants(t, "requester", p.a.scq.take(), WC{ID: 0, Opcode: WCImm}, WC{ID: 1, Opcode: WCAtomic}, WC{ID: 2, Opcode: WCImm})
 }

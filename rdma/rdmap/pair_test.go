@@ -1,11 +1,11 @@
 package rdmap
 
 import (
-	"bytes"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // ring is a CQ for tests.
@@ -72,10 +72,7 @@ func newEnd(t testing.TB, id byte, change func(*Config)) *end {
 	if change != nil {
 		change(&cfg)
 	}
-	qp, err := NewQP(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	qp := must.Get(NewQP(cfg))(t)
 	e.qp = qp
 	qp.Stream().Attach(e)
 	return e
@@ -240,9 +237,7 @@ func fill(b []byte, from byte) {
 
 func same(t testing.TB, what string, got, want []byte) {
 	t.Helper()
-	if !bytes.Equal(got, want) {
-		t.Fatalf("%s: got % x, want % x", what, got, want)
-	}
+	must.Slice(t, what, got, want)
 }
 
 // untagged and tagged make raw segments for a hostile peer.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/invariant"
 	"github.com/rddp-go/rddp/internal/must"
 )
@@ -26,9 +27,7 @@ func TestReceiveWithoutAPlaceEndsTheAssociation(t *testing.T) {
 	}
 	var ids []uint64
 	for _, wc := range e.rcq.take() {
-		if wc.Status != StatusWRFlushErr {
-			t.Errorf("%+v", wc)
-		}
+		check.Equal(t, "status", wc.Status, StatusWRFlushErr)
 		ids = append(ids, wc.ID)
 	}
 	if n := len(ids); n != 17 || ids[n-2] != 0 || ids[n-1] != 1 {
@@ -41,10 +40,8 @@ func TestPostIsChecked(t *testing.T) {
 	e := p.a
 	r, _ := e.memory(100, ddp.RemoteRead)
 	w, _ := e.memory(100, ddp.LocalWrite)
-	other, err := e.table.Register(ddp.Spec{PD: testPD + 1, Mem: ddp.Bytes(make([]byte, 9)), Access: ddp.LocalWrite})
-	must.OK(t, err)
-	scoped, err := e.table.Register(ddp.Spec{PD: testPD, Mem: ddp.Bytes(make([]byte, 9)), Access: ddp.LocalWrite, Scope: 99})
-	must.OK(t, err)
+	other := must.Get(e.table.Register(ddp.Spec{PD: testPD + 1, Mem: ddp.Bytes(make([]byte, 9)), Access: ddp.LocalWrite}))(t)
+	scoped := must.Get(e.table.Register(ddp.Spec{PD: testPD, Mem: ddp.Bytes(make([]byte, 9)), Access: ddp.LocalWrite, Scope: 99}))(t)
 	dead, _ := e.memory(9, ddp.LocalWrite)
 	dead.Invalidate()
 	past := sge(r, 0, 1)
@@ -120,23 +117,16 @@ func (nowhere) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
 func TestMessageOf4GiBIsRefused(t *testing.T) {
 	// req 5041-5.2-2
 	p := newPair(t, nil)
-	r, err := p.a.table.Register(ddp.Spec{PD: testPD, Mem: ddp.Device(nowhere{}, 1<<33), Access: ddp.LocalWrite})
-	must.OK(t, err)
+	r := must.Get(p.a.table.Register(ddp.Spec{PD: testPD, Mem: ddp.Device(nowhere{}, 1<<33), Access: ddp.LocalWrite}))(t)
 	half := SGE{LKey: r.STag(), Len: 1 << 31}
-	if err := p.a.qp.PostSend(&SendWR{SGL: []SGE{half, half}}); err != ErrTooLong {
-		t.Errorf("Send: %v", err)
-	}
-	if err := p.a.qp.PostRecv(&RecvWR{SGL: []SGE{half, half}}); err != ErrTooLong {
-		t.Errorf("Recv: %v", err)
-	}
+	check.Equal(t, "Send", p.a.qp.PostSend(&SendWR{SGL: []SGE{half, half}}), ErrTooLong)
+	check.Equal(t, "Recv", p.a.qp.PostRecv(&RecvWR{SGL: []SGE{half, half}}), ErrTooLong)
 }
 
 func TestPostingIsRefusedOutsideItsStates(t *testing.T) {
 	e := newEnd(t, 1, nil)
 	dst, _ := e.memory(10, ddp.LocalWrite)
-	if err := e.qp.PostSend(&SendWR{}); err != ErrState {
-		t.Errorf("Idle: %v", err)
-	}
+	check.Equal(t, "Idle", e.qp.PostSend(&SendWR{}), ErrState)
 	e.recv(1, dst, 0, 10)
 	// The peer may speak before this end does (RFC 5043 section 6.6).
 	e.inject(untagged(0, 1, [5]byte{0x43}, 0, true, []byte("early")))
@@ -150,12 +140,8 @@ func TestPostingIsRefusedOutsideItsStates(t *testing.T) {
 	if e.qp.State() != StateError || !e.abort || len(e.failed) != 1 || e.qp.Err() == nil {
 		t.Errorf("state %v, aborted %v, failed %v", e.qp.State(), e.abort, e.failed)
 	}
-	if err := e.qp.PostSend(&SendWR{}); err != ErrState {
-		t.Errorf("Error: %v", err)
-	}
-	if err := e.qp.PostRecv(&RecvWR{}); err != ErrState {
-		t.Errorf("Error: %v", err)
-	}
+	check.Equal(t, "Error", e.qp.PostSend(&SendWR{}), ErrState)
+	check.Equal(t, "Error", e.qp.PostRecv(&RecvWR{}), ErrState)
 	e.qp.Abort(nil)
 	e.qp.Start()
 	e.qp.Close()

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -45,9 +46,7 @@ func TestSendOfEachKindArrivesAsWhatItIs(t *testing.T) {
 			if row.inv {
 				want.Invalidated, want.InvalidatedSTag = true, advertised.STag()
 			}
-			if got[0] != want {
-				t.Errorf("completion %+v, want %+v", got[0], want)
-			}
+			check.Equal(t, "completion", got[0], want)
 			same(t, "data", to[:row.n], from[3:3+row.n])
 			if advertised.Valid() == row.inv { // req 5040-5.3-10
 				t.Errorf("the advertised region is valid: %v", advertised.Valid())
@@ -99,18 +98,14 @@ func TestSendQueueIsBounded(t *testing.T) {
 	for i := range 4 {
 		p.b.recv(uint64(i), dst, 0, 10)
 	}
-	if err := p.b.qp.PostRecv(&RecvWR{}); err != ErrQueueFull {
-		t.Errorf("fifth receive: %v", err)
-	}
+	check.Equal(t, "fifth receive", p.b.qp.PostRecv(&RecvWR{}), ErrQueueFull)
 	p.lazy = true
 	for i := range 3 {
 		p.a.post(SendWR{ID: uint64(i)})
 	}
 	p.run()
 	// req 5040-5.5-11: delivered at the peer, but not completed before ddp has completed it.
-	if err := p.a.qp.PostSend(&SendWR{}); err != ErrQueueFull {
-		t.Errorf("fourth request: %v", err)
-	}
+	check.Equal(t, "fourth request", p.a.qp.PostSend(&SendWR{}), ErrQueueFull)
 	wants(t, "unacknowledged", p.a.scq.take())
 	p.a.ack()
 	wants(t, "acknowledged", p.a.scq.take(), WC{ID: 0}, WC{ID: 1}, WC{ID: 2})
@@ -119,9 +114,7 @@ func TestSendQueueIsBounded(t *testing.T) {
 	for i := range 3 { // in place of those that have completed, while one has not
 		p.b.recv(uint64(4+i), dst, 0, 10)
 	}
-	if err := p.b.qp.PostRecv(&RecvWR{}); err != ErrQueueFull {
-		t.Errorf("fifth receive: %v", err)
-	}
+	check.Equal(t, "fifth receive", p.b.qp.PostRecv(&RecvWR{}), ErrQueueFull)
 }
 
 func TestRemoteInvalidation(t *testing.T) {
@@ -144,8 +137,7 @@ func TestRemoteInvalidation(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			p := newPair(t, nil)
-			r, err := p.b.table.Register(ddp.Spec{PD: row.pd, Mem: ddp.Bytes(make([]byte, 9)), Access: row.access, Scope: row.scope})
-			must.OK(t, err)
+			r := must.Get(p.b.table.Register(ddp.Spec{PD: row.pd, Mem: ddp.Bytes(make([]byte, 9)), Access: row.access, Scope: row.scope}))(t)
 			if row.gone {
 				must.OK(t, p.b.table.Deregister(r))
 			}
@@ -172,9 +164,7 @@ func TestRemoteInvalidation(t *testing.T) {
 				t.Errorf("Terminate %+v", tm)
 			}
 			same(t, "quoted header", tm.DDP[:], p.a.log[0])
-			if tm.SegLength != 18 {
-				t.Errorf("segment length %d", tm.SegLength)
-			}
+			check.Equal(t, "segment length", tm.SegLength, 18)
 			// req 5040-3.2-4, 5040-5.3-6: both users learn of it.
 			wants(t, "receiver", p.b.rcq.take(), WC{ID: 1, Status: StatusMWBindErr, Opcode: WCRecv}, WC{ID: 2, Status: StatusWRFlushErr, Opcode: WCRecv})
 			wants(t, "sender", p.a.scq.take(), WC{ID: 1, Status: StatusRemAccessErr})
@@ -199,9 +189,7 @@ func TestInvalidationWaitsForDelivery(t *testing.T) {
 		t.Fatal("not invalidated at delivery")
 	}
 	// Nothing in flight refers to r, so nothing is copied.
-	if p.b.detached != 0 {
-		t.Error("detached without need")
-	}
+	check.Equal(t, "detached without need", p.b.detached, 0)
 }
 
 func TestInvalidationDetachesWhatIsInFlight(t *testing.T) {
@@ -216,9 +204,7 @@ func TestInvalidationDetachesWhatIsInFlight(t *testing.T) {
 	p.a.post(SendWR{ID: 2, Op: WRSendInv, InvalidateSTag: r.STag()})
 	p.run()
 	wants(t, "receiver", p.b.rcq.take(), WC{ID: 1, Opcode: WCRecv})
-	if p.b.detached != 1 {
-		t.Errorf("detached %d times while a response that reads the region is unacknowledged", p.b.detached)
-	}
+	check.Equal(t, "times detached while a response that reads the region is unacknowledged", p.b.detached, 1)
 }
 
 // messages counts the DDP messages in a log and checks that each is one of RDMAP.

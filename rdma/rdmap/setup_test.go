@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -23,9 +24,7 @@ func TestLimitORD(t *testing.T) {
 	}
 	p.a.qp.Start()
 	p.b.qp.Start()
-	if err := p.a.qp.LimitORD(1); err != ErrState {
-		t.Errorf("after Start: %v", err)
-	}
+	check.Equal(t, "after Start", p.a.qp.LimitORD(1), ErrState)
 	r, _ := p.b.memory(8, ddp.RemoteAtomic|ddp.RemoteRead)
 	sink, _ := p.a.memory(8, ddp.LocalWrite)
 	for i := range uint64(40) {
@@ -35,9 +34,7 @@ func TestLimitORD(t *testing.T) {
 			p.a.post(SendWR{ID: i, Op: WRRead, SGL: []SGE{sge(sink, 0, 8)}, RemoteSTag: r.STag(), RemoteTO: r.Base()})
 		}
 	}
-	if n := p.a.cutAll(); n != 2 {
-		t.Errorf("%d requests left", n)
-	}
+	check.Equal(t, "requests left", p.a.cutAll(), 2)
 	p.run()
 	if got := p.a.scq.take(); len(got) != 40 || got[38].Original != 19 || len(p.b.failed) > 0 {
 		t.Errorf("%d completions, %v", len(got), p.b.failed)
@@ -48,9 +45,7 @@ func TestLimitORD(t *testing.T) {
 		t.Errorf("%v, ORD %d", err, none.qp.ORD())
 	}
 	none.qp.Start()
-	if err := none.qp.PostSend(&SendWR{Op: WRAtomic}); err != ErrNoReads {
-		t.Errorf("with ORD 0: %v", err)
-	}
+	check.Equal(t, "with ORD 0", none.qp.PostSend(&SendWR{Op: WRAtomic}), ErrNoReads)
 }
 
 func TestReadyToReceiveIndications(t *testing.T) {
@@ -78,9 +73,7 @@ func TestReadyToReceiveIndications(t *testing.T) {
 			// It takes no place of the user's.
 			p.a.post(SendWR{ID: 7})
 			p.a.post(SendWR{ID: 8, Op: WRRead, SGL: []SGE{sge(sink, 0, 8)}, RemoteSTag: r.STag(), RemoteTO: r.Base()})
-			if err := p.a.qp.PostSend(&SendWR{}); err != ErrQueueFull {
-				t.Errorf("third request in a queue of two: %v", err)
-			}
+			check.Equal(t, "third request in a queue of two", p.a.qp.PostSend(&SendWR{}), ErrQueueFull)
 			p.run()
 			// req 6581-5-2, 6581-9.2-8: ahead of everything.
 			same(t, "first message", p.a.log[0], row.want)
@@ -89,12 +82,8 @@ func TestReadyToReceiveIndications(t *testing.T) {
 			if len(got) != 1+row.recv || got[0].ID != 1 || len(p.b.failed)+len(p.a.failed) > 0 {
 				t.Errorf("receives %v, failed %v %v", got, p.a.failed, p.b.failed)
 			}
-			if p.a.qp.sq.free() != 2 {
-				t.Errorf("%d places free", p.a.qp.sq.free())
-			}
-			if err := p.a.qp.StartRTR(row.op); err != ErrState {
-				t.Errorf("again: %v", err)
-			}
+			check.Equal(t, "places free", p.a.qp.sq.free(), 2)
+			check.Equal(t, "again", p.a.qp.StartRTR(row.op), ErrState)
 		})
 	}
 	t.Run("flushed without a completion", func(t *testing.T) {
@@ -106,12 +95,8 @@ func TestReadyToReceiveIndications(t *testing.T) {
 	})
 	t.Run("refused", func(t *testing.T) {
 		e := newEnd(t, 1, func(c *Config) { c.ORD = 0 })
-		if err := e.qp.StartRTR(WRRead); err != ErrNoReads {
-			t.Errorf("Read with ORD 0: %v", err)
-		}
-		if err := e.qp.StartRTR(WRAtomic); err != ErrOpcode {
-			t.Errorf("an atomic: %v", err)
-		}
+		check.Equal(t, "Read with ORD 0", e.qp.StartRTR(WRRead), ErrNoReads)
+		check.Equal(t, "an atomic", e.qp.StartRTR(WRAtomic), ErrOpcode)
 		if e.qp.State() != StateInit || e.qp.sq.free() != 16 {
 			t.Errorf("state %v, %d places", e.qp.State(), e.qp.sq.free())
 		}
@@ -139,10 +124,6 @@ func TestRefusedSetupIsATerminateWithItsCode(t *testing.T) {
 			t.Errorf("peer: %v", p.b.qp.Err())
 		}
 	}
-	if s := (&Terminate{Layer: LayerLLP, EType: 1}).String(); s != "layer 2, type 0x1, code 0x00" {
-		t.Errorf("another type: %s", s)
-	}
-	if s := (&Terminate{Layer: LayerLLP, Code: 9}).String(); s != "connection setup, unknown code (0x09)" {
-		t.Errorf("another code: %s", s)
-	}
+	check.Equal(t, "another type", (&Terminate{Layer: LayerLLP, EType: 1}).String(), "layer 2, type 0x1, code 0x00")
+	check.Equal(t, "another code", (&Terminate{Layer: LayerLLP, Code: 9}).String(), "connection setup, unknown code (0x09)")
 }

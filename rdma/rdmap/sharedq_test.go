@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -30,21 +31,15 @@ func TestSharedReceiveQueue(t *testing.T) {
 	for i := range 3 {
 		must.OK(t, srq.Post(&RecvWR{ID: uint64(100 + i), SGL: []SGE{sge(r, 100*i, 5), sge(r, 100*i+50, 5)}}))
 	}
-	if err := srq.Post(&RecvWR{}); err != ErrQueueFull {
-		t.Errorf("fourth: %v", err)
-	}
-	if err := p.b.qp.PostRecv(&RecvWR{}); err != ErrSharedRecv {
-		t.Errorf("PostRecv: %v", err)
-	}
+	check.Equal(t, "fourth buffer", srq.Post(&RecvWR{}), ErrQueueFull)
+	check.Equal(t, "PostRecv", p.b.qp.PostRecv(&RecvWR{}), ErrSharedRecv)
 	for i := range 3 {
 		p.a.post(SendWR{ID: uint64(i), Inline: []byte{byte(i), 1, 2, 3, 4, 5, 6, 7}})
 	}
 	p.run()
 	wants(t, "receives", p.b.rcq.take(), WC{ID: 100, Opcode: WCRecv}, WC{ID: 101, Opcode: WCRecv}, WC{ID: 102, Opcode: WCRecv})
 	same(t, "second", append(mem[100:105:105], mem[150:153]...), []byte{1, 1, 2, 3, 4, 5, 6, 7})
-	if srq.Len() != 0 {
-		t.Errorf("%d left", srq.Len())
-	}
+	check.Equal(t, "buffers left", srq.Len(), 0)
 	// Places come back; an empty queue is an error of the stream.
 	for i := range 3 {
 		must.OK(t, srq.Post(&RecvWR{ID: uint64(200 + i)}))
@@ -91,9 +86,7 @@ func TestShareOfTheSharedQueue(t *testing.T) {
 	if placed[1].Err != nil || placed[2].Err == nil || placed[2].Err.Code != ddp.CodeNoBuffer {
 		t.Errorf("second %v, third %v", placed[1].Err, placed[2].Err)
 	}
-	if srq.Len() != 8 {
-		t.Errorf("%d left of 10", srq.Len())
-	}
+	check.Equal(t, "buffers left of 10", srq.Len(), 8)
 }
 
 func TestSharedQueueIsChecked(t *testing.T) {
@@ -107,10 +100,8 @@ func TestSharedQueueIsChecked(t *testing.T) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
-	s, err := NewSharedQueue(e.table, testPD, 1, 1)
-	must.OK(t, err)
-	scoped, err := e.table.Register(ddp.Spec{PD: testPD, Mem: ddp.Bytes(make([]byte, 9)), Access: ddp.LocalWrite, Scope: 1})
-	must.OK(t, err)
+	s := must.Get(NewSharedQueue(e.table, testPD, 1, 1))(t)
+	scoped := must.Get(e.table.Register(ddp.Spec{PD: testPD, Mem: ddp.Bytes(make([]byte, 9)), Access: ddp.LocalWrite, Scope: 1}))(t)
 	local, _ := e.memory(9, 0)
 	for _, row := range []struct {
 		sgl  []SGE
@@ -122,7 +113,5 @@ func TestSharedQueueIsChecked(t *testing.T) {
 			t.Errorf("%v, want %v", err, row.want)
 		}
 	}
-	if s.Len() != 0 {
-		t.Error("a refused buffer was queued")
-	}
+	check.Equal(t, "buffers queued after a refusal", s.Len(), 0)
 }

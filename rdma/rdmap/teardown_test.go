@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestGracefulClose(t *testing.T) {
@@ -20,9 +22,7 @@ func TestGracefulClose(t *testing.T) {
 	p.b.cutAll()
 	p.arrive(p.b, p.a, 1)
 	p.a.qp.Close()
-	if err := p.a.qp.PostSend(&SendWR{}); err != ErrState {
-		t.Errorf("PostSend after Close: %v", err)
-	}
+	check.Equal(t, "PostSend after Close", p.a.qp.PostSend(&SendWR{}), ErrState)
 	p.run()
 	wants(t, "closer", p.a.scq.take(), WC{ID: 1}, WC{ID: 2, Opcode: WCRead})
 	wants(t, "peer", p.b.scq.take(), WC{ID: 3, Opcode: WCRead})
@@ -31,9 +31,7 @@ func TestGracefulClose(t *testing.T) {
 		t.Fatalf("closer finished %v, peer told %d times, peer finished %v", p.a.finish, p.b.closedBy, p.b.finish)
 	}
 	// The other half still sends; only reads are pointless.
-	if err := p.b.qp.PostSend(&SendWR{Op: WRRead, SGL: []SGE{sge(rb, 0, 1)}}); err != ErrState {
-		t.Errorf("Read after the peer closed: %v", err)
-	}
+	check.Equal(t, "Read after the peer closed", p.b.qp.PostSend(&SendWR{Op: WRRead, SGL: []SGE{sge(rb, 0, 1)}}), ErrState)
 	p.a.recv(20, ra, 0, 10)
 	p.b.post(SendWR{ID: 4})
 	p.run()
@@ -137,9 +135,7 @@ func TestLongestTerminateFits(t *testing.T) {
 	e.qp.Start()
 	tm := Terminate{EType: RemoteProtection, HasLength: true, HasDDP: true, HasRDMA: true}
 	b := tm.Append(nil)
-	if len(b) != 52 {
-		t.Fatalf("%d octets", len(b))
-	}
+	must.Equal(t, "octets", len(b), 52)
 	e.inject(untagged(2, 1, [5]byte{0x47}, 0, false, b[:30]), untagged(2, 1, [5]byte{0x47}, 30, true, b[30:]))
 	if len(e.failed) != 1 || !e.failed[0].Remote || *e.failed[0].Terminate != tm {
 		t.Errorf("failed %v", e.failed)
@@ -176,9 +172,7 @@ func TestRequestsEndAfterTheTransmission(t *testing.T) {
 	}
 	p.a.qp.Flush()
 	wants(t, "then", p.a.scq.take(), WC{ID: 1, Status: StatusWRFlushErr}, WC{ID: 2, Status: StatusWRFlushErr})
-	if p.a.detached != 1 {
-		t.Errorf("detached %d times", p.a.detached)
-	}
+	check.Equal(t, "times detached", p.a.detached, 1)
 	p.a.qp.Flush()
 	p.a.qp.Ended()
 	wants(t, "once", p.a.scq.take())

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestWriteOfEachLengthIsPlaced(t *testing.T) {
@@ -44,9 +46,7 @@ func TestReadOfEachLengthIsAnswered(t *testing.T) {
 			same(t, "data", to[20:20+n], from[7:7+n])
 			got := p.a.scq.take()
 			wants(t, "reader", got, WC{ID: 8, Opcode: WCRead}) // req 5040-5.2.2-3, 5040-3.2-8
-			if got[0].ByteLen != uint32(n) {
-				t.Errorf("ByteLen %d", got[0].ByteLen)
-			}
+			check.Equal(t, "ByteLen", got[0].ByteLen, uint32(n))
 			// req 5040-3.2-9, 5040-5.2.1-3, 5040-5.2.1-4: the source's user hears nothing.
 			wants(t, "source", append(p.b.rcq.take(), p.b.scq.take()...))
 			// req 5040-5.2.1-1, 5040-4.2-1: queue 1, opcode 1, 28 octets.
@@ -58,9 +58,7 @@ func TestReadOfEachLengthIsAnswered(t *testing.T) {
 				t.Errorf("request header % x", v[:18])
 			}
 			want := ReadRequest{sink.STag(), sink.Base() + 20, uint32(n), src.STag(), src.Base() + 7}
-			if r := ParseReadRequest((*[28]byte)(v.Payload())); r != want {
-				t.Errorf("request %+v, want %+v", r, want)
-			}
+			check.Equal(t, "request", ParseReadRequest((*[28]byte)(v.Payload())), want)
 			// req 5040-5.2.2-1, 5040-4.5-1, 5040-4.4-2, 5040-4.4-3, 5040-5.2.1-10, 5040-5.2.1-13
 			var length int
 			for i, s := range p.b.log {
@@ -95,10 +93,7 @@ func TestReadsUpToTheLastTaggedOffset(t *testing.T) {
 	} {
 		e := newEnd(t, 1, nil)
 		e.qp.Start()
-		r, err := e.table.Register(ddp.Spec{PD: testPD, Mem: ddp.Bytes([]byte("0123456789")), Base: top - 10, Access: ddp.RemoteRead})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(e.table.Register(ddp.Spec{PD: testPD, Mem: ddp.Bytes([]byte("0123456789")), Base: top - 10, Access: ddp.RemoteRead}))(t)
 		tag := r.STag()
 		if !row.src {
 			tag = 0xBAD
@@ -146,19 +141,13 @@ func TestORDLimitsOutstandingReads(t *testing.T) {
 		p.a.post(SendWR{ID: uint64(i), Op: WRRead, SGL: []SGE{sge(sink, i*10, 10)}, RemoteSTag: src.STag(), RemoteTO: src.Base() + uint64(i)})
 	}
 	p.a.post(SendWR{ID: 5})
-	if n := p.a.cutAll(); n != 2 {
-		t.Fatalf("%d messages left with ORD 2", n)
-	}
+	must.Equal(t, "messages left with ORD 2", p.a.cutAll(), 2)
 	p.arrive(p.a, p.b, 2)
 	p.a.ack()
-	if n := p.a.cutAll(); n != 0 {
-		t.Fatal("an acknowledged request still counts until its response is delivered")
-	}
+	must.Equal(t, "messages while an acknowledged request's response is not delivered", p.a.cutAll(), 0)
 	p.b.cutAll()
 	p.arrive(p.b, p.a, 1)
-	if n := p.a.cutAll(); n != 1 {
-		t.Fatalf("one response makes room for one read, not %d", n)
-	}
+	must.Equal(t, "reads for which one response makes room", p.a.cutAll(), 1)
 	p.run()
 	wants(t, "in order", p.a.scq.take(), WC{ID: 0, Opcode: WCRead}, WC{ID: 1, Opcode: WCRead}, WC{ID: 2, Opcode: WCRead},
 		WC{ID: 3, Opcode: WCRead}, WC{ID: 4, Opcode: WCRead}, WC{ID: 5})
@@ -192,9 +181,7 @@ func TestNoReadsAllowed(t *testing.T) {
 	e := newEnd(t, 1, func(c *Config) { c.IRD, c.ORD = 0, 0 })
 	e.qp.Start()
 	sink, _ := e.memory(1, ddp.LocalWrite)
-	if err := e.qp.PostSend(&SendWR{Op: WRRead, SGL: []SGE{sge(sink, 0, 1)}}); err != ErrNoReads {
-		t.Errorf("ORD 0: %v", err)
-	}
+	check.Equal(t, "ORD 0", e.qp.PostSend(&SendWR{Op: WRRead, SGL: []SGE{sge(sink, 0, 1)}}), ErrNoReads)
 	var b [ReadRequestLen]byte
 	e.inject(untagged(1, 1, [5]byte{0x41}, 0, true, b[:]))
 	if tm, _ := e.lastWord(); tm.Layer != LayerDDP || tm.Code != ddp.CodeNoBuffer {
@@ -269,14 +256,10 @@ func TestResponsesTakeTurnsWithRequests(t *testing.T) {
 			continue
 		}
 		order = append(order, 'r')
-		if v.TO() != sink.Base()+at {
-			t.Errorf("response for %d out of turn", v.TO()-sink.Base())
-		}
+		check.Equal(t, "where the response is for", v.TO(), sink.Base()+at)
 		at += 10
 	}
-	if string(order) != "wrwrwrwrwwww" {
-		t.Errorf("order on the wire %s", order)
-	}
+	check.Equal(t, "order on the wire", string(order), "wrwrwrwrwwww")
 }
 
 func TestBothEndsReadAtFullDepth(t *testing.T) {
@@ -323,9 +306,7 @@ func TestReadSizeTakesAllOf32Bits(t *testing.T) {
 	for _, n := range []uint32{0, 1, 1 << 31, 1<<32 - 1} {
 		var b [ReadRequestLen]byte
 		(&ReadRequest{Size: n}).Put(&b)
-		if got := ParseReadRequest(&b); got.Size != n {
-			t.Errorf("%d comes back as %d", n, got.Size)
-		}
+		check.Equal(t, "comes back as", ParseReadRequest(&b).Size, n)
 		s := newSetup(t)
 		s.e.inject(readSegment(1, s.read.STag(), s.read.Base(), n))
 		s.e.cutAll()
@@ -347,9 +328,7 @@ func TestLaterWriteMayBePlacedBeforeTheReadIsAnswered(t *testing.T) {
 	copy(data, "old.")
 	p.a.post(SendWR{ID: 1, Op: WRRead, SGL: []SGE{sge(sink, 0, 4)}, RemoteSTag: src.STag(), RemoteTO: src.Base()})
 	p.a.post(SendWR{ID: 2, Op: WRWrite, Inline: []byte("new!"), RemoteSTag: src.STag(), RemoteTO: src.Base()})
-	if p.a.cutAll() != 2 {
-		t.Fatalf("%d segments", len(p.a.sent))
-	}
+	must.Equal(t, "messages cut", p.a.cutAll(), 2)
 	var read, write ddp.Placed
 	p.b.qp.Stream().Place(p.a.sent[1], &write)
 	p.b.qp.Stream().Place(p.a.sent[0], &read)
@@ -357,9 +336,7 @@ func TestLaterWriteMayBePlacedBeforeTheReadIsAnswered(t *testing.T) {
 	p.b.qp.Stream().Deliver(&write)
 	p.a.sent, p.a.unacked = nil, 2
 	p.run()
-	if string(got) != "new!" {
-		t.Errorf("read %q", got)
-	}
+	check.Equal(t, "what was read", string(got), "new!")
 	wants(t, "source", p.a.scq.take(), WC{ID: 1, Opcode: WCRead}, WC{ID: 2, Opcode: WCWrite})
 }
 
@@ -403,9 +380,7 @@ func TestReadQueuesOfStreamsAreSeparate(t *testing.T) {
 		t.Errorf("errors %v and %v, want one on the stream that asked for too much", ends[0].failed, ends[1].failed)
 	}
 	ends[1].cutAll()
-	if n := messages(t, ends[1].log); n != 2 {
-		t.Errorf("%d of 2 responses on the other stream", n)
-	}
+	check.Equal(t, "responses on the other stream", messages(t, ends[1].log), 2)
 }
 
 // The response to the second of two RDMA Reads of one length is no answer to the first: its octets may be
