@@ -4,7 +4,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/invariant"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestPoolReusesABufferAfterItsLastRelease(t *testing.T) {
@@ -42,9 +44,7 @@ func TestReleaseAll(t *testing.T) {
 	}
 	ReleaseAll(pkts)
 	ReleaseAll(nil)
-	if a.Refs() != 1 {
-		t.Errorf("%d references after a release of nothing", a.Refs())
-	}
+	check.Equal(t, "references after a release of nothing", a.Refs(), 1)
 	a.Release()
 }
 
@@ -54,22 +54,14 @@ func TestPoolCountsAndBoundsItsBuffers(t *testing.T) {
 	for i := range bufs {
 		bufs[i] = p.Get()
 	}
-	if n := p.Outstanding(); n != 5 {
-		t.Fatalf("Outstanding = %d with 5 buffers out", n)
-	}
+	must.Equal(t, "Outstanding with 5 buffers out", p.Outstanding(), 5)
 	for _, b := range bufs {
 		b.Release()
 	}
-	if n := p.Outstanding(); n != 0 {
-		t.Fatalf("Outstanding = %d with all buffers back", n)
-	}
-	if n := len(p.free); n != 2 {
-		t.Fatalf("pool keeps %d idle buffers, want its maximum of 2", n)
-	}
+	must.Equal(t, "Outstanding with all buffers back", p.Outstanding(), 0)
+	must.Equal(t, "idle buffers in the pool, its maximum", len(p.free), 2)
 	p.Trim()
-	if n := len(p.free); n != 0 {
-		t.Fatalf("pool keeps %d idle buffers after Trim", n)
-	}
+	must.Equal(t, "idle buffers in the pool after Trim", len(p.free), 0)
 }
 
 func TestBufMisuseIsFound(t *testing.T) {
@@ -115,9 +107,7 @@ func TestPacketRelease(t *testing.T) {
 		t.Fatalf("after Release: %d references, Data %v, Buf %v", b.Refs(), p.Data, p.Buf)
 	}
 	p.Release() // without a Buf: nothing happens
-	if b.Refs() != 1 {
-		t.Fatal("a second Release of a packet dropped another reference")
-	}
+	must.Equal(t, "references after a second Release of a packet", b.Refs(), 1)
 }
 
 func TestPoolAllocatesNothingInSteadyState(t *testing.T) {
@@ -141,15 +131,11 @@ func TestPoolConcurrentUse(t *testing.T) {
 				b.Retain()
 				b.B[0] = byte(g)
 				b.Release()
-				if b.B[0] != byte(g) {
-					t.Error("a held buffer was handed out to somebody else")
-				}
+				check.Equal(t, "octet of a held buffer", b.B[0], byte(g))
 				b.Release()
 			}
 		})
 	}
 	wg.Wait()
-	if n := p.Outstanding(); n != 0 {
-		t.Fatalf("Outstanding = %d", n)
-	}
+	must.Equal(t, "Outstanding", p.Outstanding(), 0)
 }

@@ -3,7 +3,9 @@ package rawio
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/crowd"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // A pool, and one buffer of it, may be used by many goroutines at once.
@@ -41,9 +43,7 @@ func burst(p *Pool, n int) {
 func TestPoolShrinksAfterABurst(t *testing.T) {
 	p := NewPool(10, 1000)
 	burst(p, 500)
-	if n := len(p.free); n != 500 {
-		t.Fatalf("%d buffers are idle after the burst, want 500", n)
-	}
+	must.Equal(t, "idle buffers after the burst", len(p.free), 500)
 	before := 500
 	for range 40 {
 		for range trimEvery / 8 {
@@ -55,9 +55,7 @@ func TestPoolShrinksAfterABurst(t *testing.T) {
 		}
 		before = n
 	}
-	if before != 8 {
-		t.Errorf("%d buffers are idle, want the 8 in use", before)
-	}
+	check.Equal(t, "idle buffers, those in use", before, 8)
 }
 
 // Steady use of many buffers allocates none.
@@ -68,9 +66,7 @@ func TestPoolKeepsWhatIsUsed(t *testing.T) {
 	for range 5 * trimEvery / 100 {
 		burst(p, 100)
 	}
-	if len(p.free) != 100 {
-		t.Errorf("%d buffers are idle, want 100", len(p.free))
-	}
+	check.Equal(t, "idle buffers", len(p.free), 100)
 	kept := false
 	for _, b := range p.free {
 		kept = kept || b == first

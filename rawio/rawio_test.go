@@ -3,16 +3,14 @@ package rawio
 import (
 	"net/netip"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestPacketLenSumsTheVector(t *testing.T) {
 	p := Packet{Vec: [][]byte{make([]byte, 12), nil, make([]byte, 1400), make([]byte, 3)}}
-	if n := p.Len(); n != 1415 {
-		t.Fatalf("Len = %d, want 1415", n)
-	}
-	if n := (&Packet{}).Len(); n != 0 {
-		t.Fatalf("Len of an empty packet = %d", n)
-	}
+	must.Equal(t, "Len", p.Len(), 1415)
+	must.Equal(t, "Len of an empty packet", (&Packet{}).Len(), 0)
 }
 
 func TestOverheadOfFamilyAndUDP(t *testing.T) {
@@ -27,9 +25,7 @@ func TestOverheadOfFamilyAndUDP(t *testing.T) {
 		{"an IPv4-mapped address is sent as IPv4", "[::ffff:192.0.2.1]:0", 20},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			if n := Overhead(netip.MustParseAddrPort(row.remote)); n != row.want {
-				t.Fatalf("Overhead = %d, want %d", n, row.want)
-			}
+			must.Equal(t, "Overhead", Overhead(netip.MustParseAddrPort(row.remote)), row.want)
 		})
 	}
 }

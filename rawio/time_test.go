@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestTimeAdd(t *testing.T) {
@@ -21,9 +23,7 @@ func TestTimeAdd(t *testing.T) {
 		{"an underflow is the earliest time", math.MinInt64 + 1, -2, math.MinInt64},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			if got := row.t.Add(row.d); got != row.want {
-				t.Fatalf("Add = %d, want %d", got, row.want)
-			}
+			must.Equal(t, "Add", row.t.Add(row.d), row.want)
 		})
 	}
 }
@@ -40,9 +40,7 @@ func TestTimeSub(t *testing.T) {
 		{"a negative time is far before Never", -2, Never, math.MinInt64},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			if got := row.t.Sub(row.u); got != row.want {
-				t.Fatalf("Sub = %d, want %d", got, row.want)
-			}
+			must.Equal(t, "Sub", row.t.Sub(row.u), row.want)
 		})
 	}
 }

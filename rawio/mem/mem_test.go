@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
@@ -22,9 +23,7 @@ func newPair(t testing.TB, o Options) (a, b *Link) {
 	t.Cleanup(func() {
 		a.Close()
 		b.Close()
-		if n := a.Outstanding(); n != 0 {
-			t.Errorf("%d buffers leaked", n)
-		}
+		check.Equal(t, "buffers leaked", a.Outstanding(), 0)
 	})
 	return a, b
 }
@@ -39,26 +38,20 @@ func write(t testing.TB, l, to *Link, vec ...[]byte) {
 func TestPollBatchNeverBlocks(t *testing.T) {
 	a, b := newPair(t, Options{})
 	got := make([]rawio.Packet, 2)
-	if n := b.PollBatch(got); n != 0 {
-		t.Fatalf("%d packets of none", n)
-	}
+	must.Equal(t, "packets of none", b.PollBatch(got), 0)
 	for _, s := range []string{"1", "2", "3"} {
 		write(t, a, b, []byte(s))
 	}
 	for _, want := range []int{2, 1, 0} {
 		n := b.PollBatch(got)
-		if n != want {
-			t.Fatalf("%d packets, want %d", n, want)
-		}
+		must.Equal(t, "packets", n, want)
 		for i := range n {
 			got[i].Release()
 		}
 	}
 	write(t, a, b, []byte("never read"))
 	b.Close()
-	if n := b.PollBatch(got); n != 0 {
-		t.Fatalf("%d packets after Close", n)
-	}
+	must.Equal(t, "packets after Close", b.PollBatch(got), 0)
 }
 
 func TestPacketsArriveInOrderWithTheirAddresses(t *testing.T) {
@@ -159,9 +152,7 @@ func TestMTUIsThatOfTheOptionsLessHeaders(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			a, b := newPair(t, row.o)
-			if got := a.MTU(a.addrs[0].Addr(), b.addrs[0].Addr()); got != row.want {
-				t.Fatalf("MTU = %d, want %d", got, row.want)
-			}
+			must.Equal(t, "MTU", a.MTU(a.addrs[0].Addr(), b.addrs[0].Addr()), row.want)
 		})
 	}
 }
@@ -182,9 +173,7 @@ func TestFullQueueDropsAndCounts(t *testing.T) {
 	for i := range 130 {
 		write(t, a, b, []byte{byte(i)})
 	}
-	if d := b.Drops(); d != 30 {
-		t.Fatalf("Drops = %d, want 30", d)
-	}
+	must.Equal(t, "Drops", b.Drops(), 30)
 	pkts := make([]rawio.Packet, 200)
 	n, err := b.ReadBatch(pkts)
 	if n != 100 || err != nil {
@@ -214,9 +203,7 @@ func TestQueueKeepsOrderWhileItGrows(t *testing.T) {
 			}
 		}
 		for range 17 {
-			if p := q.pop(); p.MTU != want {
-				t.Fatalf("popped %d, want %d", p.MTU, want)
-			}
+			must.Equal(t, "popped", q.pop().MTU, want)
 			want++
 		}
 	}
@@ -268,9 +255,7 @@ func TestClosedLinkRefusesEveryCall(t *testing.T) {
 		t.Errorf("second Close = %v", err)
 	}
 	write(t, a, b, []byte("into the void"))
-	if b.Drops() != 1 {
-		t.Errorf("Drops = %d after a write to a closed side", b.Drops())
-	}
+	check.Equal(t, "Drops after a write to a closed side", b.Drops(), 1)
 }
 
 func TestClosedLinkDoesNotReadWhatWasQueued(t *testing.T) {
@@ -301,9 +286,7 @@ func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	a, b := newPair(t, Options{Queue: 2})
 	p := rawio.Packet{Vec: [][]byte{make([]byte, 40)}, Remote: b.LocalAddrs()[0]}
 	linktest.AtOnce(t, a, b, p, func() { a.Drops(); b.Drops(); a.Outstanding(); b.PollBatch(nil) })
-	if n := a.Outstanding(); n != 0 {
-		t.Errorf("%d buffers are held", n)
-	}
+	check.Equal(t, "buffers held", a.Outstanding(), 0)
 }
 
 func TestConcurrentWritersLoseNothing(t *testing.T) {
@@ -323,8 +306,7 @@ func TestConcurrentWritersLoseNothing(t *testing.T) {
 	var next [writers]uint32
 	pkts := make([]rawio.Packet, 32)
 	for got := 0; got < writers*each; {
-		n, err := b.ReadBatch(pkts)
-		must.OK(t, err)
+		n := must.Get(b.ReadBatch(pkts))(t)
 		for i := range pkts[:n] {
 			w, seq := binary.BigEndian.Uint32(pkts[i].Data), binary.BigEndian.Uint32(pkts[i].Data[4:])
 			if seq != next[w] {
@@ -341,9 +323,7 @@ func TestConcurrentWritersLoseNothing(t *testing.T) {
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	a, b := newPair(t, Options{})
 	out, in := batch(b, 32, 1400), make([]rawio.Packet, 32)
-	if n := testing.AllocsPerRun(200, func() { exchange(t, a, b, out, in) }); n != 0 {
-		t.Fatalf("%v allocations for a batch of 32 packets", n)
-	}
+	must.Equal(t, "allocations for a batch of 32 packets", testing.AllocsPerRun(200, func() { exchange(t, a, b, out, in) }), 0)
 }
 
 func batch(to *Link, n, size int) []rawio.Packet {

@@ -17,6 +17,7 @@ import (
 	"github.com/google/gopacket/layers"
 	"github.com/google/gopacket/pcapgo"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
@@ -26,8 +27,7 @@ import (
 func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	a, b, err := mem.Pair(mem.Options{})
 	must.OK(t, err)
-	tap, err := Create(a, filepath.Join(t.TempDir(), "file"))
-	must.OK(t, err)
+	tap := must.Get(Create(a, filepath.Join(t.TempDir(), "file")))(t)
 	linktest.AtOnce(t, tap, b, rawio.Packet{Vec: [][]byte{make([]byte, 40)}, Remote: b.LocalAddrs()[0]}, func() { tap.Skipped(); tap.Flush(); tap.PollBatch(nil) })
 }
 
@@ -44,17 +44,14 @@ type record struct {
 // readBack decodes a file and checks every length and checksum in it.
 func readBack(t *testing.T, file io.Reader) (recs []record) {
 	t.Helper()
-	r, err := pcapgo.NewNgReader(file, pcapgo.DefaultNgReaderOptions)
-	must.OK(t, err)
+	r := must.Get(pcapgo.NewNgReader(file, pcapgo.DefaultNgReaderOptions))(t)
 	for {
 		data, ci, err := r.ReadPacketData()
 		if err == io.EOF {
 			break
 		}
 		must.OK(t, err)
-		if r.LinkType() != layers.LinkTypeRaw {
-			t.Fatalf("link type %v", r.LinkType())
-		}
+		must.Equal(t, "link type", r.LinkType(), layers.LinkTypeRaw)
 		if ci.CaptureLength != ci.Length || ci.Length != len(data) {
 			t.Fatalf("capture lengths %d and %d of %d octets", ci.CaptureLength, ci.Length, len(data))
 		}
@@ -97,9 +94,7 @@ func decode(t *testing.T, ci gopacket.CaptureInfo, data []byte) record {
 	if proto == layers.IPProtocolUDP {
 		udp := rec.sctp
 		pseudo = append(pseudo, 0, 0, udp[4], udp[5], 0, 0, 0, 17) // RFC 8200 section 8.1; the sum is RFC 768's too
-		if got := int(binary.BigEndian.Uint16(udp[4:])); got != len(udp) {
-			t.Fatalf("UDP length %d of %d octets", got, len(udp))
-		}
+		must.Equal(t, "UDP length", int(binary.BigEndian.Uint16(udp[4:])), len(udp))
 		if udp[6]|udp[7] == 0 || sum(append(pseudo, udp...)) != 0 {
 			t.Fatalf("UDP checksum %x is wrong", udp[6:8])
 		}
@@ -151,8 +146,7 @@ func TestWriterReadsBack(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var file bytes.Buffer
-			w, err := NewWriter(&file)
-			must.OK(t, err)
+			w := must.Get(NewWriter(&file))(t)
 			local, remote := netip.MustParseAddrPort(row.local), netip.MustParseAddrPort(row.remote)
 			data := octets(row.size)
 			t1, t2 := time.Unix(1700000000, 123456789), time.Unix(1700000001, 1)
@@ -201,8 +195,7 @@ func TestUnrecordablePacketsAreSkipped(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var file bytes.Buffer
-			w, err := NewWriter(&file)
-			must.OK(t, err)
+			w := must.Get(NewWriter(&file))(t)
 			must.OK(t, errors.Join(w.Received(time.Unix(0, 0), &row.p), w.Flush()))
 			if recs := readBack(t, &file); len(recs) != 0 || w.Skipped() != 1 {
 				t.Fatalf("%d records, %d skipped", len(recs), w.Skipped())
@@ -215,8 +208,7 @@ func TestUnrecordablePacketsAreSkipped(t *testing.T) {
 func TestUDPChecksumIsNeverZero(t *testing.T) {
 	a, b := netip.MustParseAddrPort("[2001:db8::1]:9899"), netip.MustParseAddrPort("[2001:db8::2]:9899")
 	var file bytes.Buffer
-	w, err := NewWriter(&file)
-	must.OK(t, err)
+	w := must.Get(NewWriter(&file))(t)
 	p := rawio.Packet{Data: make([]byte, 12), Local: a, Remote: b}
 	must.OK(t, w.Received(time.Unix(0, 0), &p))
 	// With the first checksum as two octets of payload, the sum over everything is zero.
@@ -233,8 +225,7 @@ func TestTapRecordsBothDirections(t *testing.T) {
 	must.OK(t, err)
 	defer b.Close()
 	path := filepath.Join(t.TempDir(), "tap.pcapng")
-	tap, err := Create(a, path)
-	must.OK(t, err)
+	tap := must.Get(Create(a, path))(t)
 	from, to := a.LocalAddrs()[0], b.LocalAddrs()[0]
 	if tap.MTU(from.Addr(), to.Addr()) != 1480 || tap.LocalAddrs()[0] != from {
 		t.Errorf("the tap does not answer as the inner link: MTU %d, addresses %v", tap.MTU(from.Addr(), to.Addr()), tap.LocalAddrs())
@@ -276,8 +267,7 @@ func TestTapRecordsBothDirections(t *testing.T) {
 		t.Error("Close left the inner link open")
 	}
 
-	file, err := os.Open(path)
-	must.OK(t, err)
+	file := must.Get(os.Open(path))(t)
 	defer file.Close()
 	recs := readBack(t, file)
 	if len(recs) != 2 || tap.Skipped() != 0 {
@@ -302,8 +292,7 @@ func TestTapRecordsWhatIsPolled(t *testing.T) {
 	must.OK(t, err)
 	defer b.Close()
 	var file bytes.Buffer
-	tap, err := New(a, &file)
-	must.OK(t, err)
+	tap := must.Get(New(a, &file))(t)
 	want := [][]byte{octets(13), octets(14), octets(15)}
 	for _, p := range want {
 		if _, err := b.WriteBatch([]rawio.Packet{{Vec: [][]byte{p}, Remote: a.LocalAddrs()[0]}}); err != nil {
@@ -323,9 +312,7 @@ func TestTapRecordsWhatIsPolled(t *testing.T) {
 	}
 	must.OK(t, tap.Close())
 	recs := readBack(t, &file)
-	if len(recs) != len(want) {
-		t.Fatalf("%d records of %d packets", len(recs), len(want))
-	}
+	must.Equal(t, "records of packets", len(recs), len(want))
 	for i, r := range recs {
 		if r.intf != received || !bytes.Equal(r.sctp, want[i]) {
 			t.Errorf("record %d: interface %d, %d octets", i, r.intf, len(r.sctp))
@@ -344,12 +331,9 @@ func (buffered) ReceiveBuffer() int { return 1000 }
 func TestTapAsksForTheReceiveBuffer(t *testing.T) {
 	a, _, err := mem.Pair(mem.Options{})
 	must.OK(t, err)
-	tap, err := New(buffered{a}, io.Discard)
-	must.OK(t, err)
+	tap := must.Get(New(buffered{a}, io.Discard))(t)
 	defer tap.Close()
-	if n := tap.ReceiveBuffer(); n != 1000 {
-		t.Errorf("a receive buffer of %d octets", n)
-	}
+	check.Equal(t, "octets of a receive buffer", tap.ReceiveBuffer(), 1000)
 }
 
 func TestTapOnALinkWithoutOptions(t *testing.T) {
@@ -357,15 +341,12 @@ func TestTapOnALinkWithoutOptions(t *testing.T) {
 	must.OK(t, err)
 	defer b.Close()
 	var file bytes.Buffer
-	tap, err := New(bare{a}, &file)
-	must.OK(t, err)
+	tap := must.Get(New(bare{a}, &file))(t)
 	if err := errors.Join(tap.BindPort(1), tap.BindPort(1)); err != nil || tap.LocalAddrs() != nil {
 		t.Errorf("BindPort %v, LocalAddrs %v", err, tap.LocalAddrs())
 	}
 	tap.UnbindPort(1)
-	if n := tap.ReceiveBuffer(); n != math.MaxInt {
-		t.Errorf("a receive buffer of %d octets", n)
-	}
+	check.Equal(t, "octets of a receive buffer", tap.ReceiveBuffer(), math.MaxInt)
 	to := b.LocalAddrs()[0]
 	if _, err := tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{octets(12)}, Remote: to}}); err != nil {
 		t.Fatal(err)
@@ -386,8 +367,7 @@ func TestAFailingRecordDoesNotStopTheTraffic(t *testing.T) {
 	must.OK(t, err)
 	defer b.Close()
 	disk := &brokenDisk{errors.New("disk full")}
-	tap, err := New(a, disk)
-	must.OK(t, err)
+	tap := must.Get(New(a, disk))(t)
 	pkts := make([]rawio.Packet, 1)
 	for range 3 {
 		if n, err := tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{octets(60000)}, Remote: b.LocalAddrs()[0]}}); n != 1 || err != nil {
@@ -421,8 +401,7 @@ func TestConcurrentPacketsAreEachRecordedWhole(t *testing.T) {
 	a, b, err := mem.Pair(mem.Options{Queue: 4 * each})
 	must.OK(t, err)
 	var file bytes.Buffer
-	tap, err := New(a, &file)
-	must.OK(t, err)
+	tap := must.Get(New(a, &file))(t)
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() {
@@ -468,9 +447,7 @@ func TestConcurrentPacketsAreEachRecordedWhole(t *testing.T) {
 	must.OK(t, errors.Join(tap.Close(), b.Close()))
 
 	recs := readBack(t, &file)
-	if len(recs) != 4*each {
-		t.Fatalf("%d records, want %d", len(recs), 4*each)
-	}
+	must.Equal(t, "records", len(recs), 4*each)
 	balance := 0
 	for i, r := range recs {
 		if r.intf == sent {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
@@ -61,9 +62,7 @@ func TestSystemsPathMTUIsSuspended(t *testing.T) {
 			b := open(t, nsB, raw.Config{Ports: []uint16{20002}})
 			linktest.Write(t, a, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 1440)}, Remote: to(pb.Addr())})
 			p := linktest.Read(t, b, 1)[0]
-			if len(p.Data) != 1440 {
-				t.Errorf("%d octets", len(p.Data))
-			}
+			check.Equal(t, "octets", len(p.Data), 1440)
 			p.Release()
 		})
 	}
@@ -111,12 +110,8 @@ func TestPacketThatMayBeFragmentedPassesAShorterLink(t *testing.T) {
 				}
 				p.Release()
 			}
-			if n := reassembled(t, nsB) - before; n != 2 {
-				t.Errorf("%d packets came in fragments, want 2", n)
-			}
-			if s := a.Stats(); s.TxPackets != uint64(len(pkts)) {
-				t.Errorf("%d packets sent", s.TxPackets)
-			}
+			check.Equal(t, "packets that came in fragments", reassembled(t, nsB)-before, 2)
+			check.Equal(t, "packets sent", a.Stats().TxPackets, uint64(len(pkts)))
 		})
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
@@ -74,9 +76,7 @@ func TestICMPReports(t *testing.T) {
 			if test.v6 {
 				ip = 40
 			}
-			if got := l.MTU(path.from, path.to); got != 1500-ip {
-				t.Errorf("MTU = %d, want the interface's 1500 less the header", got)
-			}
+			check.Equal(t, "MTU, the interface's less the header", l.MTU(path.from, path.to), 1500-ip)
 
 			// req 9260-10-8: packet too big, from a router on the way.
 			big := packet(20001, 20002, 1500-ip)
@@ -127,9 +127,7 @@ func TestMTUIsNotWhatAReportSays(t *testing.T) {
 		checkReport(t, p, rawio.KindPacketTooBig, path.ipMTU, big, path.from, path.to)
 		p.Release()
 		fresh := open(t, path.client, raw.Config{Local: path.from})
-		if got := fresh.MTU(path.from, path.to); got != 1500-ip {
-			t.Errorf("IPv6 %v: MTU = %d after a report, want the interface's 1500 less the header", v6, got)
-		}
+		check.Equal(t, "MTU after a report, the interface's less the header", fresh.MTU(path.from, path.to), 1500-ip)
 	}
 }
 
@@ -169,9 +167,7 @@ func TestICMPPortUnreachableIsIgnored(t *testing.T) {
 			sum = sum>>16 + sum&0xffff
 		}
 		msg[2], msg[3] = byte(^sum>>8), byte(^sum)
-		if err := unix.Sendto(icmp, msg, 0, &unix.SockaddrInet4{Addr: f}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, unix.Sendto(icmp, msg, 0, &unix.SockaddrInet4{Addr: f}))
 	}
 	send(3) // port unreachable
 	send(2) // protocol unreachable

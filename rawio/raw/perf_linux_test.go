@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
@@ -23,9 +24,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 				for range 20 {
 					move() // the buffer pools fill, the receiver finds its buffer size
 				}
-				if n := testing.AllocsPerRun(100, move); n != 0 {
-					t.Errorf("%v allocations a batch of 8", n)
-				}
+				check.Equal(t, "allocations a batch of 8", testing.AllocsPerRun(100, move), 0)
 			})
 		}
 	}

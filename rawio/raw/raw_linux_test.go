@@ -8,10 +8,10 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"slices"
 	"syscall"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/internal/testpriv"
@@ -60,9 +60,7 @@ func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	if s := a.Stats(); s.TxPackets == 0 || s.TxTooLong == 0 || b.Stats().RxPackets == 0 {
 		t.Errorf("%+v, %+v", s, b.Stats())
 	}
-	if f := a.Features(); f != rawio.DontFragment|rawio.ECNField|rawio.Interruptible {
-		t.Errorf("it says of itself that it can %b", f)
-	}
+	check.Equal(t, "what it says of itself that it can", a.Features(), rawio.DontFragment|rawio.ECNField|rawio.Interruptible)
 }
 
 func TestPacketsArriveUnchangedBothWays(t *testing.T) {
@@ -122,9 +120,7 @@ func TestSourceIsPacketLocal(t *testing.T) {
 	linktest.Write(t, a, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Local: to(local), Remote: to(v4)})
 	p := linktest.Read(t, b, 1)[0]
 	defer p.Release()
-	if p.Remote.Addr() != local {
-		t.Errorf("came from %v, want %v", p.Remote, local)
-	}
+	check.Equal(t, "address it came from", p.Remote.Addr(), local)
 }
 
 func TestMixedFamiliesInOneBatch(t *testing.T) {
@@ -165,9 +161,7 @@ func TestPortFilter(t *testing.T) {
 				port uint16
 			}{{a, 20001}, {b, 20002}} {
 				p := linktest.Read(t, l.link, 1)[0]
-				if got := binary.BigEndian.Uint16(p.Data[2:]); got != l.port {
-					t.Errorf("got a packet for port %d, want %d", got, l.port)
-				}
+				check.Equal(t, "port of the packet", binary.BigEndian.Uint16(p.Data[2:]), l.port)
 				p.Release()
 			}
 			send(20001) // behind everything else: what comes next must be this
@@ -184,9 +178,7 @@ func TestPortFilter(t *testing.T) {
 			send(20005)
 			p := linktest.Read(t, tx, 1)[0]
 			p.Release()
-			if s := tx.Stats(); s.RxPackets != 1 {
-				t.Errorf("stats %+v, want 1 packet", s)
-			}
+			check.Equal(t, "packets received", tx.Stats().RxPackets, 1)
 		})
 	}
 }
@@ -214,9 +206,7 @@ func TestIPv4Options(t *testing.T) {
 	must.OK(t, syscall.Sendto(fd, want, 0, &syscall.SockaddrInet4{Addr: v4.As4()}))
 	p := linktest.Read(t, a, 1)[0]
 	defer p.Release()
-	if !bytes.Equal(p.Data, want) {
-		t.Errorf("got % x", p.Data)
-	}
+	check.Slice(t, "octets", p.Data, want)
 }
 
 // An IPv6 packet from an IPv4-mapped address is none of IPv4, and would be answered as if it were.
@@ -240,9 +230,7 @@ func TestMappedSourceIsDropped(t *testing.T) {
 	}
 	p := linktest.Read(t, a, 1)[0]
 	defer p.Release()
-	if p.Remote != to(v6) {
-		t.Errorf("a packet from %v", p.Remote)
-	}
+	check.Equal(t, "where a packet came from", p.Remote, to(v6))
 	if s := a.Stats(); s.RxMalformed != 1 || s.RxPackets != 1 {
 		t.Errorf("%+v", s)
 	}
@@ -286,9 +274,7 @@ func TestPortLimit(t *testing.T) {
 	for p := uint16(21000); p < 23000; p++ {
 		must.OK(t, bind(ns, a, p))
 	}
-	if err := bind(ns, a, 23000); err != raw.ErrTooManyPorts {
-		t.Errorf("BindPort beyond the limit = %v", err)
-	}
+	check.Equal(t, "BindPort beyond the limit", bind(ns, a, 23000), raw.ErrTooManyPorts)
 	linktest.Write(t, a, rawio.Packet{Vec: [][]byte{packet(1, 22999, 40)}, Remote: to(v4)})
 	p := linktest.Read(t, a, 1)[0]
 	p.Release()
@@ -305,9 +291,7 @@ func TestCloseWakesReader(t *testing.T) {
 				done <- err
 			}()
 			must.OK(t, a.Close())
-			if err := <-done; err != net.ErrClosed {
-				t.Errorf("ReadBatch = %v, want net.ErrClosed", err)
-			}
+			check.Equal(t, "ReadBatch", <-done, net.ErrClosed)
 			if _, err := a.ReadBatch(make([]rawio.Packet, 4)); err != net.ErrClosed {
 				t.Errorf("ReadBatch after Close = %v, want net.ErrClosed", err)
 			}
@@ -360,9 +344,7 @@ func TestMTUIsThatOfTheRoute(t *testing.T) {
 		{"a larger configured MTU changes nothing", raw.Config{MTU: 1 << 20}, v4, 65535 - 20},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := open(t, ns, test.cfg).MTU(netip.Addr{}, test.remote); got != test.want {
-				t.Errorf("MTU = %d, want %d", got, test.want)
-			}
+			check.Equal(t, "MTU", open(t, ns, test.cfg).MTU(netip.Addr{}, test.remote), test.want)
 		})
 	}
 }
@@ -374,9 +356,7 @@ func TestLocalAddrsAreTheBoundOneOrAll(t *testing.T) {
 		t.Errorf("of a bound link: %v", got)
 	}
 	all := open(t, ns, raw.Config{}).LocalAddrs()
-	if want := []netip.AddrPort{to(netip.MustParseAddr("10.1.0.1")), to(v4), to(v6)}; !slices.Equal(all, want) {
-		t.Errorf("of an unbound link: %v, want %v", all, want)
-	}
+	check.Slice(t, "addresses of an unbound link", all, []netip.AddrPort{to(netip.MustParseAddr("10.1.0.1")), to(v4), to(v6)})
 	for _, a := range open(t, ns, raw.Config{Local: netip.IPv6Unspecified()}).LocalAddrs() {
 		if a.Addr().Is4() {
 			t.Errorf("of an IPv6 link: %v", a)

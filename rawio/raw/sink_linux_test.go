@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
@@ -35,9 +37,7 @@ func TestFullBufferIsNotCalledUnreachable(t *testing.T) {
 				t.Fatalf("the receive buffer of %d octets has not overflowed", slow.ReceiveBuffer())
 			}
 			linktest.Write(t, slow, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Remote: to(test.other)})
-			if p := linktest.Read(t, sender, 1)[0]; p.Kind != rawio.KindSCTP {
-				t.Errorf("before the other's packet came a report of kind %d", p.Kind)
-			}
+			check.Equal(t, "what came before the other's packet", linktest.Read(t, sender, 1)[0].Kind, rawio.KindSCTP)
 		})
 	}
 }
@@ -78,14 +78,10 @@ func TestSinkRests(t *testing.T) {
 				return n
 			}
 			send(300, 100)
-			if n := holders(); n != 1 {
-				t.Errorf("%d sockets hold packets before anybody reads", n)
-			}
+			check.Equal(t, "sockets that hold packets before anybody reads", holders(), 1)
 			linktest.Read(t, slow, 300)
 			send(10, 100)
-			if n := holders(); n != 2 {
-				t.Errorf("%d sockets hold packets, and not the link's own and one that rests, while packets are read as they come", n)
-			}
+			check.Equal(t, "sockets that hold packets while packets are read as they come: the link's own and one that rests", holders(), 2)
 			linktest.Read(t, slow, 10)
 			done := make(chan error)
 			go func() {
@@ -96,25 +92,17 @@ func TestSinkRests(t *testing.T) {
 				runtime.Gosched()
 			}
 			send(1, 100)
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, <-done)
 
 			send(300, 100)
 			linktest.Read(t, slow, 300)
 			send(900, 60_000) // the buffer has room for a thousand
-			if n := holders(); n != 2 {
-				t.Errorf("%d sockets hold packets", n)
-			}
+			check.Equal(t, "sockets that hold packets", holders(), 2)
 			linktest.Read(t, slow, 256)
-			if n := holders(); n != 1 {
-				t.Errorf("%d sockets hold packets, when the reader falls behind", n)
-			}
+			check.Equal(t, "sockets that hold packets when the reader falls behind", holders(), 1)
 			send(4000, 60_000)
 			linktest.Write(t, slow, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Remote: to(test.other)})
-			if p := linktest.Read(t, sender, 1)[0]; p.Kind != rawio.KindSCTP {
-				t.Errorf("before the other's packet came a report of kind %d", p.Kind)
-			}
+			check.Equal(t, "what came before the other's packet", linktest.Read(t, sender, 1)[0].Kind, rawio.KindSCTP)
 		})
 	}
 }

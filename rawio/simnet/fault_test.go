@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -33,9 +35,7 @@ func TestPerfectLinkDeliversEverythingInOrder(t *testing.T) {
 			t.Fatalf("delivery %d = %v, want %v", i, a, want)
 		}
 	}
-	if s := n.Stats(); s != (Stats{Sent: packets, Delivered: packets}) {
-		t.Fatalf("a perfect link counted a fault: %+v", s)
-	}
+	must.Equal(t, "faults of a perfect link", n.Stats(), (Stats{Sent: packets, Delivered: packets}))
 	checkConserved(t, n)
 }
 
@@ -82,9 +82,7 @@ func TestBurstLossWithinTheBadState(t *testing.T) {
 	sendMany(n)
 	n.Connect(hostA.Addr(), hostB.Addr(), Params{Burst: Burst{Loss: 1}}) // turned on again: good at first
 	sendMany(n)
-	if after := n.Stats().BurstLost; after != before {
-		t.Errorf("%d packets lost in bursts after bursts were turned off", after-before)
-	}
+	check.Equal(t, "packets lost in bursts, none after bursts were turned off", n.Stats().BurstLost, before)
 	checkConserved(t, n)
 }
 
@@ -183,9 +181,7 @@ func TestCorruptChangesOneOctetAnywhere(t *testing.T) {
 	if k := slices.Index(where[:], false); k >= 0 {
 		t.Errorf("octet %d was never changed", k)
 	}
-	if !bytes.Equal(data, bytes.Repeat([]byte{0xa5}, size)) {
-		t.Error("the sender's memory was changed")
-	}
+	check.Slice(t, "the sender's memory", data, bytes.Repeat([]byte{0xa5}, size))
 	checkConserved(t, n)
 }
 
@@ -197,16 +193,12 @@ func TestRateGivesTheSerializationDelay(t *testing.T) {
 	send(n, ms, 2, 1000)   // 1.5 to 2.5 ms
 	send(n, 5*ms, 3, 1000) // the transmitter was idle: 5 to 6 ms
 	want := []arrival{{11 * ms, 0}, {11*ms + ms/2, 1}, {12*ms + ms/2, 2}, {16 * ms, 3}}
-	if got := run(n, 1000*ms); !slices.Equal(got, want) {
-		t.Errorf("arrivals %v, want %v", got, want)
-	}
+	check.Slice(t, "arrivals", run(n, 1000*ms), want)
 
 	// A rate that does not divide a second is rounded up: 100 octets at 3 octets/s.
 	n = connect(1, Params{Rate: 3})
 	send(n, 0, 0, 100)
-	if at := n.NextArrival(); at != 33_333_333_334 {
-		t.Errorf("100 octets at 3 octets/s arrive at %d ns", at)
-	}
+	check.Equal(t, "arrival of 100 octets at 3 octets/s", n.NextArrival(), 33_333_333_334)
 	n.Discard()
 }
 
@@ -217,9 +209,7 @@ func TestRateChangeLeavesTheQueueAsItIs(t *testing.T) {
 	n.Connect(hostA.Addr(), hostB.Addr(), Params{Rate: 10e6})
 	send(n, 0, 2, 1000)
 	want := []arrival{{ms, 0}, {2 * ms, 1}, {2*ms + ms/10, 2}}
-	if got := run(n, 1000*ms); !slices.Equal(got, want) {
-		t.Errorf("arrivals %v, want %v", got, want)
-	}
+	check.Slice(t, "arrivals", run(n, 1000*ms), want)
 	checkConserved(t, n)
 }
 
@@ -229,15 +219,11 @@ func TestQueueOverflowDrops(t *testing.T) {
 	for i := range uint32(6) {
 		send(n, 0, i, 1000)
 	}
-	if d := n.Stats().QueueDropped; d != 2 {
-		t.Fatalf("dropped %d of 6 packets, want 2", d)
-	}
+	must.Equal(t, "packets dropped of 6", n.Stats().QueueDropped, 2)
 	send(n, ms, 6, 1000) // number 1 went from the queue to the transmitter
 	send(n, ms, 7, 1000) // and number 6 took its room
 	want := []arrival{{ms, 0}, {2 * ms, 1}, {3 * ms, 2}, {4 * ms, 3}, {5 * ms, 6}}
-	if got := run(n, 1000*ms); !slices.Equal(got, want) {
-		t.Errorf("arrivals %v, want %v", got, want)
-	}
+	check.Slice(t, "arrivals", run(n, 1000*ms), want)
 	checkConserved(t, n)
 }
 
@@ -245,9 +231,7 @@ func TestIdleLinkTakesAPacketLongerThanItsQueue(t *testing.T) {
 	n := connect(1, Params{Rate: 1e6, Queue: 10})
 	send(n, 0, 0, 1000)
 	send(n, 0, 1, 1000)
-	if got := run(n, 1000*ms); !slices.Equal(got, []arrival{{ms, 0}}) {
-		t.Errorf("arrivals %v", got)
-	}
+	check.Slice(t, "arrivals", run(n, 1000*ms), []arrival{{ms, 0}})
 	checkConserved(t, n)
 }
 
@@ -329,11 +313,7 @@ func TestPartitionLosesWhatIsSentOrArrivesDuringIt(t *testing.T) {
 	send(n, 16*ms, 4, 100)
 	got = append(got, run(n, 100*ms)...)
 
-	if want := []arrival{{10 * ms, 0}, {26 * ms, 4}}; !slices.Equal(got, want) {
-		t.Errorf("arrivals %v, want %v", got, want)
-	}
-	if s := n.Stats(); s.Partitioned != 4 {
-		t.Errorf("Partitioned = %d, want 4", s.Partitioned)
-	}
+	check.Slice(t, "arrivals", got, []arrival{{10 * ms, 0}, {26 * ms, 4}})
+	check.Equal(t, "Partitioned", n.Stats().Partitioned, 4)
 	checkConserved(t, n)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -39,9 +40,7 @@ func TestMarkTouchesECNCapablePacketsOnly(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			n := connect(1, Params{Mark: 1})
 			sendECN(n, 0, 100, row.sent, 0)
-			if got := fmt.Sprint(fields(n)); got != fmt.Sprint([]uint8{row.want}) {
-				t.Errorf("arrived with %s", got)
-			}
+			check.Equal(t, "arrived with", fmt.Sprint(fields(n)), fmt.Sprint([]uint8{row.want}))
 			checkConserved(t, n)
 		})
 	}
@@ -53,12 +52,8 @@ func TestMarkQueueMarksBehindALongQueue(t *testing.T) {
 		sendECN(n, 0, 100, rawio.ECT0, 0)
 	}
 	// The first is being transmitted; the 5th and 6th find 300 and 400 octets waiting.
-	if got := fmt.Sprint(fields(n)); got != "[2 2 2 2 3 3]" {
-		t.Errorf("arrived with %s", got)
-	}
-	if s := n.Stats(); s.Marked != 2 {
-		t.Errorf("%d marked", s.Marked)
-	}
+	check.Equal(t, "arrived with", fmt.Sprint(fields(n)), "[2 2 2 2 3 3]")
+	check.Equal(t, "packets marked", n.Stats().Marked, 2)
 	checkConserved(t, n)
 }
 

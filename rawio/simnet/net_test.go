@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -76,9 +78,7 @@ func TestPacketArrivesAsTheReceiverSeesIt(t *testing.T) {
 	n.Send(2*ms, &rawio.Packet{Vec: vec, Local: hostA, Remote: hostC, ECN: 3})
 	copy(vec[0], "CHANGED")
 
-	if at := n.NextArrival(); at != 7*ms {
-		t.Fatalf("NextArrival = %v, want 7 ms", at)
-	}
+	must.Equal(t, "NextArrival", n.NextArrival(), 7*ms)
 	if _, _, ok := n.Deliver(7*ms - 1); ok {
 		t.Fatal("delivered before its time")
 	}
@@ -88,9 +88,7 @@ func TestPacketArrivesAsTheReceiverSeesIt(t *testing.T) {
 		t.Fatalf("delivered %v to %v: %+v", ok, to, p)
 	}
 	p.Release()
-	if at := n.NextArrival(); at != rawio.Never {
-		t.Fatalf("NextArrival of an idle network = %v", at)
-	}
+	must.Equal(t, "NextArrival of an idle network", n.NextArrival(), rawio.Never)
 	checkConserved(t, n)
 }
 
@@ -126,9 +124,7 @@ func TestDeliveryIsOrderedByTimeThenSending(t *testing.T) {
 		want = append(want, arrival{at, i})
 	}
 	slices.SortStableFunc(want, func(a, b arrival) int { return int(a.at - b.at) })
-	if got := run(n, 1000*ms); !slices.Equal(got, want) {
-		t.Fatalf("delivered %v, want %v", got, want)
-	}
+	must.Slice(t, "what was delivered", run(n, 1000*ms), want)
 	checkConserved(t, n)
 }
 
@@ -224,9 +220,7 @@ func TestHashSeesEveryPart(t *testing.T) {
 			n, now, p := base()
 			row.change(&now, &p)
 			n.Send(now, &p)
-			if got := n.Hash() == sent; got != row.same {
-				t.Errorf("hash equal: %v, want %v", got, row.same)
-			}
+			check.Equal(t, "whether the hash is equal", n.Hash() == sent, row.same)
 			n.Discard()
 		})
 	}
@@ -257,8 +251,6 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			q.Release()
 		}
 	})
-	if allocs != 0 {
-		t.Fatalf("%v allocations for 32 packets", allocs)
-	}
+	must.Equal(t, "allocations for 32 packets", allocs, 0)
 	checkConserved(t, n)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -101,9 +102,7 @@ func TestRandPlaysATape(t *testing.T) {
 	var secret, plain [32]byte
 	r.Read(secret[:])
 	NewRand(9).Read(plain[:])
-	if secret != plain {
-		t.Error("Read took octets of the tape")
-	}
+	check.Equal(t, "what follows on the tape", secret, plain)
 	if a, b, c := r.Uint64(), r.IntN(256), r.Float64(); a>>56 != 0 || a == 0 || b != 128 || c < 0.996 {
 		t.Errorf("played %#x, %d, %v", a, b, c)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
 )
@@ -17,9 +18,7 @@ func TestEchoIsAnsweredToHostsOnly(t *testing.T) {
 	own := netip.MustParseAddr("10.9.1.2")
 	l := &Link{cfg: Config{Addrs: []netip.Addr{own}}}
 	var fds [2]int
-	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Pipe2(fds[:], unix.O_CLOEXEC|unix.O_NONBLOCK))
 	defer unix.Close(fds[0])
 	defer unix.Close(fds[1])
 	for _, row := range []struct {

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
@@ -72,9 +74,7 @@ func TestFragmentsOfOthersArePutTogether(t *testing.T) {
 				if p := pkts[0]; !bytes.Equal(p.Data, long) || p.Kind != rawio.KindSCTP || p.Local != to(addr2[i]) || p.Remote != to(addr1[i]) || p.ECN != rawio.ECT0 || p.Buf.Refs() != 1 {
 					t.Fatalf("%d octets from %v to %v, ECN %d", len(p.Data), p.Remote, p.Local, p.ECN)
 				}
-				if !bytes.Equal(pkts[1].Data, short) {
-					t.Fatalf("%d octets follow", len(pkts[1].Data))
-				}
+				must.Slice(t, "octets of the second", pkts[1].Data, short)
 				pkts[0].Release()
 				pkts[1].Release()
 			}
@@ -96,9 +96,7 @@ func TestFragmentsOfOthersArePutTogether(t *testing.T) {
 func hostSocket(t *testing.T, ns *testns.NS, i int) int {
 	fd := rawSocket(t, ns, []int{unix.AF_INET, unix.AF_INET6}[i], unix.IPPROTO_SCTP)
 	if i == 0 {
-		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DONT); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DONT))
 	}
 	return fd
 }
@@ -171,9 +169,7 @@ func TestFragmentsThatAreDropped(t *testing.T) {
 	fragment(addr1[0], 2000, 8, 8, 1)
 	fragment(addr1[0], 2000, 0, 8, 1)
 	p := linktest.Read(t, l, 1)[0] // it took the place of one
-	if len(p.Data) != 20 {
-		t.Errorf("%d octets", len(p.Data))
-	}
+	check.Equal(t, "octets", len(p.Data), 20)
 	p.Release()
 	s := l.Stats()
 	if s.RxFragments != 206 || s.RxReassembled != 1 || s.RxPackets != 1 || s.RxFragmentsBad != 3 || s.RxFragmentsFull != 200-127 || s.RxMalformed != 1 || s.RxNotOurs < 1 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/fuzz/corpus"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
 )
@@ -108,10 +109,7 @@ func FuzzReceive(f *testing.F) {
 		add(fixSum, b)
 		add(0, wrap(44, true, append([]byte{iphdr.ProtoSCTP, 0, 0, 24 + more, 1, 2, 3, 4}, make([]byte, 24)...)))
 	}
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		f.Fatal(err)
-	}
+	null := must.Get(os.OpenFile(os.DevNull, os.O_WRONLY, 0))(f)
 	f.Cleanup(func() { null.Close() })
 	f.Fuzz(func(t *testing.T, in []byte) {
 		if len(in) == 0 {

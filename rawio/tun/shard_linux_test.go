@@ -5,6 +5,8 @@ import (
 	"net"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/tun"
@@ -17,9 +19,7 @@ func TestQueueOfAFlowIsTheSameInBothDirections(t *testing.T) {
 	ns := forwarding(t)
 	a := open(t, ns, tun.Config{Host: host1[:1], Addrs: addr1[:1]})
 	b := open(t, ns, tun.Config{Host: host2[:1], Addrs: addr2[:1], Shards: shards})
-	if n := len(rawio.ShardsOf(b)); n != shards-1 {
-		t.Fatalf("%d further queues, not %d", n, shards-1)
-	}
+	must.Equal(t, "further queues", len(rawio.ShardsOf(b)), shards-1)
 	packets, ends := linktest.ReadShards(b)
 	used := map[int]bool{}
 	for f := range flows {
@@ -34,9 +34,7 @@ func TestQueueOfAFlowIsTheSameInBothDirections(t *testing.T) {
 		for i := range each {
 			linktest.Write(t, a, rawio.Packet{Vec: [][]byte{there}, Remote: to(addr2[0])})
 			got := <-packets
-			if string(got.Data) != string(there) {
-				t.Fatal("another packet")
-			}
+			must.Equal(t, "the packet", string(got.Data), string(there))
 			got.Release()
 			if i > 0 && got.Shard != shard {
 				t.Errorf("packets of flow %d come through shards %d and %d", f, shard, got.Shard)
@@ -50,9 +48,7 @@ func TestQueueOfAFlowIsTheSameInBothDirections(t *testing.T) {
 	}
 	b.Close()
 	for range shards {
-		if err := <-ends; err != net.ErrClosed {
-			t.Errorf("a shard ends with %v", err)
-		}
+		check.Equal(t, "end of a shard", <-ends, net.ErrClosed)
 	}
 }
 

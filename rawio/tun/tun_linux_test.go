@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/internal/testpriv"
@@ -62,9 +63,7 @@ func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	if s := a.Stats(); s.TxPackets == 0 || s.TxTooLong == 0 {
 		t.Errorf("%+v", s)
 	}
-	if f := a.Features(); f != rawio.DontFragment|rawio.ECNField|rawio.Interruptible {
-		t.Errorf("it says of itself that it can %b", f)
-	}
+	check.Equal(t, "what it says of itself that it can", a.Features(), rawio.DontFragment|rawio.ECNField|rawio.Interruptible)
 }
 
 func TestPacketsArriveUnchangedBothWays(t *testing.T) {
@@ -210,8 +209,7 @@ func TestAnswersEcho(t *testing.T) {
 			fd := rawSocket(t, ns, test.family, test.proto)
 			for _, size := range []int{0, 1, 1400} {
 				echo := &icmp.Echo{ID: 77, Seq: size, Data: linktest.Pattern(size)}
-				msg, err := (&icmp.Message{Type: test.request, Body: echo}).Marshal(nil)
-				must.OK(t, err)
+				msg := must.Get((&icmp.Message{Type: test.request, Body: echo}).Marshal(nil))(t)
 				send(t, fd, addr1[i], msg)
 				for b := make([]byte, 2000); ; {
 					n, _, err := unix.Recvfrom(fd, b, 0)
@@ -227,9 +225,7 @@ func TestAnswersEcho(t *testing.T) {
 				}
 			}
 			l.Close()
-			if err := <-done; err != net.ErrClosed {
-				t.Errorf("ReadBatch = %v", err)
-			}
+			check.Equal(t, "ReadBatch", <-done, net.ErrClosed)
 			if s := l.Stats(); s.RxEcho != 3 || s.RxMalformed != 0 {
 				t.Errorf("stats %+v, want 3 echo replies", s)
 			}
@@ -245,8 +241,7 @@ func TestDropsAndCounts(t *testing.T) {
 	udp := rawSocket(t, ns, unix.AF_INET, unix.IPPROTO_UDP)
 	sctp := rawSocket(t, ns, unix.AF_INET, 132)
 
-	long, err := (&icmp.Message{Type: ipv4.ICMPTypeEcho, Body: &icmp.Echo{Data: linktest.Pattern(2000)}}).Marshal(nil)
-	must.OK(t, err)
+	long := must.Get((&icmp.Message{Type: ipv4.ICMPTypeEcho, Body: &icmp.Echo{Data: linktest.Pattern(2000)}}).Marshal(nil))(t)
 	must.OK(t, unix.SetsockoptInt(ping, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DONT))
 	stranger, err := (&icmp.Message{Type: ipv4.ICMPTypeDestinationUnreachable, Code: 2, Body: &icmp.DstUnreach{
 		Data: append([]byte{0x45, 0, 0, 60, 0, 0, 0, 0, 64, 132, 0, 0, 10, 9, 1, 9, 10, 9, 1, 1}, linktest.Pattern(40)...),
@@ -260,9 +255,7 @@ func TestDropsAndCounts(t *testing.T) {
 	send(t, sctp, netip.MustParseAddr("10.9.1.77"), linktest.Pattern(12)) // another address
 	send(t, sctp, addr1[0], linktest.Pattern(12))                         // at last a packet
 	p := linktest.Read(t, l, 1)[0]
-	if len(p.Data) != 12 {
-		t.Errorf("got %d octets", len(p.Data))
-	}
+	check.Equal(t, "octets", len(p.Data), 12)
 	p.Release()
 	s := l.Stats()
 	want := s
@@ -344,9 +337,7 @@ func TestRoutesAreAddedWithAndWithoutHost(t *testing.T) {
 	for _, dst := range []netip.Addr{addr2[0], addr2[1], elsewhere} {
 		linktest.Write(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(20)}, Remote: to(dst)})
 		p := linktest.Read(t, b, 1)[0]
-		if p.Local != to(dst) {
-			t.Errorf("sent to %v, got %v", dst, p.Local)
-		}
+		check.Equal(t, "address sent to", p.Local, to(dst))
 		p.Release()
 	}
 	if got := b.LocalAddrs(); len(got) != 3 || got[0] != to(addr2[0]) {
@@ -362,9 +353,7 @@ func TestCloseWakesReader(t *testing.T) {
 		done <- err
 	}()
 	must.OK(t, l.Close())
-	if err := <-done; err != net.ErrClosed {
-		t.Errorf("ReadBatch = %v, want net.ErrClosed", err)
-	}
+	check.Equal(t, "ReadBatch", <-done, net.ErrClosed)
 	if _, err := l.ReadBatch(make([]rawio.Packet, 4)); err != net.ErrClosed {
 		t.Errorf("ReadBatch after Close = %v, want net.ErrClosed", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -14,9 +15,7 @@ func TestDestinationWithoutAPortGetsTheDefault(t *testing.T) {
 		{"another port is kept, as a NAT may have chosen it", "192.0.2.1:1234", "192.0.2.1:1234"},
 		{"an IPv4-mapped address is an IPv4 one", "[::ffff:192.0.2.1]:0", "192.0.2.1:9899"},
 	} {
-		if got := destination(netip.MustParseAddrPort(test.remote)); got.String() != test.want {
-			t.Errorf("%s: %v, want %v", test.name, got, test.want)
-		}
+		check.Equal(t, test.name, destination(netip.MustParseAddrPort(test.remote)).String(), test.want)
 	}
 }
 
@@ -58,8 +57,6 @@ func TestPayloadIsTheMTULessUDP(t *testing.T) {
 		{"IPv6 bounded by its length field", 1 << 20, true, 65527},
 		{"the least MTU", rawio.MinMTU, false, 548},
 	} {
-		if got := payload(test.mtu, test.v6); got != test.want {
-			t.Errorf("%s: %d, want %d", test.name, got, test.want)
-		}
+		check.Equal(t, test.name, payload(test.mtu, test.v6), test.want)
 	}
 }

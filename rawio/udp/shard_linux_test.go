@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/udp"
@@ -15,12 +17,8 @@ import (
 func TestShardOfAFlowIsAlwaysTheSame(t *testing.T) {
 	const shards, peers, each = 4, 32, 3
 	l := open(t, udp.Config{Local: v4, Port: udp.AnyPort, Shards: shards})
-	if n := len(rawio.ShardsOf(l)); n != shards-1 {
-		t.Fatalf("%d further queues, not %d", n, shards-1)
-	}
-	if rawio.FeaturesOf(l)&rawio.Interruptible != 0 {
-		t.Error("a link of several queues is said to be interruptible")
-	}
+	must.Equal(t, "further queues", len(rawio.ShardsOf(l)), shards-1)
+	check.Equal(t, "whether a link of several queues is interruptible", rawio.FeaturesOf(l)&rawio.Interruptible, 0)
 	packets, ends := linktest.ReadShards(l)
 	used := map[int]bool{}
 	for range peers {
@@ -43,14 +41,10 @@ func TestShardOfAFlowIsAlwaysTheSame(t *testing.T) {
 	if len(used) < 2 {
 		t.Errorf("%d flows come through shards %v", peers, used)
 	}
-	if s := l.Stats(); s.RxPackets != peers*each {
-		t.Errorf("%d packets counted, not %d", s.RxPackets, peers*each)
-	}
+	check.Equal(t, "packets counted", l.Stats().RxPackets, peers*each)
 	l.Close()
 	for range shards {
-		if err := <-ends; err != net.ErrClosed {
-			t.Errorf("a shard ends with %v", err)
-		}
+		check.Equal(t, "end of a shard", <-ends, net.ErrClosed)
 	}
 }
 

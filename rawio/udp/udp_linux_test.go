@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
@@ -166,10 +168,7 @@ func TestICMPReportBesidePackets(t *testing.T) {
 		linktest.Write(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: at(v4, peer)}) // is told of it
 		linktest.Write(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v4, l)})
 		in := make([]rawio.Packet, 8)
-		n, err := l.ReadBatch(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(l.ReadBatch(in))(t)
 		kinds := map[rawio.Kind]int{}
 		for i := range in[:n] {
 			kinds[in[i].Kind]++
@@ -193,9 +192,7 @@ func TestICMPReportWaitsForRoom(t *testing.T) {
 		linktest.Write(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v4, l)})
 	}
 	full := linktest.Read(t, l, 1)
-	if full[0].Kind != rawio.KindSCTP {
-		t.Fatalf("kind %v", full[0].Kind)
-	}
+	must.Equal(t, "kind", full[0].Kind, rawio.KindSCTP)
 	full[0].Release()
 	in := make([]rawio.Packet, 2)
 	n, err := l.ReadBatch(in)
@@ -237,9 +234,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 				for range 20 {
 					move() // the buffer pools fill, the receiver finds its buffer size
 				}
-				if n := testing.AllocsPerRun(100, move); n != 0 {
-					t.Errorf("%v allocations a batch of 4", n)
-				}
+				check.Equal(t, "allocations a batch of 4", testing.AllocsPerRun(100, move), 0)
 			})
 		}
 	}
@@ -270,17 +265,13 @@ func TestOnePortForAllAddresses(t *testing.T) {
 	// req 6951-5.1-2
 	a := open(t, udp.Config{Port: udp.AnyPort})
 	for _, l := range a.LocalAddrs() {
-		if l.Port() != a.Port() {
-			t.Errorf("%v, and the link's port is %d", l, a.Port())
-		}
+		check.Equal(t, "port", l.Port(), a.Port())
 	}
 	from := open(t, udp.Config{Port: udp.AnyPort})
 	for _, addr := range []netip.Addr{v4, netip.MustParseAddr("127.0.0.7"), v6} {
 		linktest.Write(t, from, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(addr, a)})
 		p := linktest.Read(t, a, 1)[0]
-		if p.Local != at(addr, a) {
-			t.Errorf("came to %v", p.Local)
-		}
+		check.Equal(t, "address it came to", p.Local, at(addr, a))
 		p.Release()
 	}
 }
@@ -304,9 +295,7 @@ func TestSystemsPathMTUIsSuspended(t *testing.T) {
 			defer b.Close()
 			linktest.Write(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(1400)}, Remote: netip.AddrPortFrom(pb.Addr(), 9899)})
 			p := linktest.Read(t, b, 1)[0]
-			if len(p.Data) != 1400 {
-				t.Errorf("%d octets", len(p.Data))
-			}
+			check.Equal(t, "octets", len(p.Data), 1400)
 			p.Release()
 		})
 	}

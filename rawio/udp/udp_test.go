@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
@@ -25,8 +26,7 @@ var (
 
 func open(t testing.TB, cfg udp.Config) *udp.Link {
 	t.Helper()
-	l, err := udp.Open(cfg)
-	must.OK(t, err)
+	l := must.Get(udp.Open(cfg))(t)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
@@ -125,9 +125,7 @@ func TestCloseWakesReader(t *testing.T) {
 				done <- err
 			}()
 			must.OK(t, a.Close())
-			if err := <-done; err != net.ErrClosed {
-				t.Errorf("ReadBatch = %v, want net.ErrClosed", err)
-			}
+			check.Equal(t, "ReadBatch", <-done, net.ErrClosed)
 			if _, err := a.ReadBatch(make([]rawio.Packet, 4)); err != net.ErrClosed {
 				t.Errorf("ReadBatch after Close = %v, want net.ErrClosed", err)
 			}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
 )
@@ -31,9 +33,7 @@ func cut(t testing.TB, payload []byte, mtu int, src, dst netip.Addr, id uint32) 
 	t.Helper()
 	err := iphdr.Fragment(payload, mtu, iphdr.ProtoSCTP, rawio.ECT0, src, dst, id, func(b []byte) error {
 		f, err := iphdr.Parse(bytes.Clone(b))
-		if err != iphdr.ErrFragment {
-			t.Fatal(err)
-		}
+		must.Equal(t, "error", err, iphdr.ErrFragment)
 		list = append(list, f)
 		return nil
 	})
@@ -89,9 +89,7 @@ func bounded(t testing.TB, a *Assembler, src netip.Addr) {
 
 func empty(t *testing.T, a *Assembler) {
 	t.Helper()
-	if len(a.open) != 0 {
-		t.Errorf("%d packets still wait", len(a.open))
-	}
+	check.Equal(t, "packets that still wait", len(a.open), 0)
 }
 
 // RFC 791 section 3.2, RFC 8200 section 4.5: a packet is put together by source, destination and identification, in whatever order
@@ -117,9 +115,7 @@ func TestFragmentsInAnyOrderMakeThePacket(t *testing.T) {
 				if p := out[0]; p.Src != ends[0] || p.Dst != ends[1] || p.Proto != iphdr.ProtoSCTP || p.ECN != rawio.ECT0 || p.ID != 0 || p.Offset != 0 || p.More {
 					t.Errorf("%+v", p)
 				}
-				if a.Stats != (Stats{}) {
-					t.Errorf("%s: %+v", name, a.Stats)
-				}
+				check.Equal(t, name, a.Stats, (Stats{}))
 				empty(t, a)
 			}
 		}
@@ -194,9 +190,7 @@ func TestContradictions(t *testing.T) {
 		if out := feed(t, a, 0, rest...); len(out) != 0 {
 			t.Errorf("%s: %x came", test.name, out[0].Payload)
 		}
-		if a.Stats != (Stats{Bad: 7}) {
-			t.Errorf("%s: %+v", test.name, a.Stats)
-		}
+		check.Equal(t, test.name, a.Stats, (Stats{Bad: 7}))
 		if out := feed(t, a, rawio.Time(Timeout), rest...); len(out) != 1 || !bytes.Equal(out[0].Payload, pattern(1, 80)) {
 			t.Errorf("%s: the identification is not free again", test.name)
 		}
@@ -211,18 +205,12 @@ func TestFragmentsAreDropped60SecondsAfterTheFirst(t *testing.T) {
 	feed(t, a, start, part(1, 0, 8, true), part(2, 0, 8, true))
 	feed(t, a, start.Add(time.Second), part(3, 0, 8, true))
 	feed(t, a, start.Add(Timeout/2), part(1, 8, 16, true), part(2, 8, 16, true))
-	if out := feed(t, a, start.Add(Timeout-1), part(1, 16, 20, false)); len(out) != 1 {
-		t.Error("too late just before")
-	}
+	check.Equal(t, "packets just before it is too late", len(feed(t, a, start.Add(Timeout-1), part(1, 16, 20, false))), 1)
 	if out := feed(t, a, start.Add(Timeout), part(2, 16, 20, false)); len(out) != 0 || a.Stats != (Stats{Late: 2}) {
 		t.Errorf("%d came, %+v", len(out), a.Stats)
 	}
-	if out := feed(t, a, start.Add(Timeout), part(3, 8, 20, false)); len(out) != 1 {
-		t.Error("a younger one is gone too")
-	}
-	if Timeout != time.Minute {
-		t.Error(Timeout)
-	}
+	check.Equal(t, "packets of a younger one", len(feed(t, a, start.Add(Timeout), part(3, 8, 20, false))), 1)
+	check.Equal(t, "Timeout", Timeout, time.Minute)
 }
 
 // RFC 3168 section 5.3: CE is not lost, and not set where a fragment says that its sender knows nothing of ECN; one codepoint stays.
@@ -280,17 +268,11 @@ func TestLimitOfASource(t *testing.T) {
 			t.Errorf("%d octets: %+v after %d fragments", test.size, a.Stats, test.count+1)
 		}
 		rest := func(id int) iphdr.Packet { return part(uint32(id), test.size, test.size+4, false) }
-		if n := len(feed(t, a, 1, rest(0))); n != 0 {
-			t.Error("the oldest is still there")
-		}
-		if n := len(feed(t, a, 1, rest(2), rest(test.count))); n != 2 {
-			t.Error("others are gone")
-		}
+		check.Equal(t, "packets of the oldest", len(feed(t, a, 1, rest(0))), 0)
+		check.Equal(t, "packets of others", len(feed(t, a, 1, rest(2), rest(test.count))), 2)
 		last := part(99, 8, 12, false)
 		last.Src = other.Src
-		if n := len(feed(t, a, 1, last)); n != 1 {
-			t.Error("another source's is gone")
-		}
+		check.Equal(t, "packets of another source", len(feed(t, a, 1, last)), 1)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -46,13 +47,9 @@ func TestPut4WritesEveryFieldOfTheHeader(t *testing.T) {
 		t.Errorf("got  % x\nwant % x", b, want)
 	}
 	// RFC 791: the sum over the header with its checksum is all ones.
-	if s := fold(Sum(0, b)); s != 0xffff {
-		t.Errorf("sum %#x", s)
-	}
+	check.Equal(t, "sum", fold(Sum(0, b)), 0xffff)
 	Put4(b, 100, ProtoSCTP, 0, netip.Addr{}, b4)
-	if !bytes.Equal(b[12:16], make([]byte, 4)) {
-		t.Errorf("an invalid source gave %v", b[12:16])
-	}
+	check.Slice(t, "octets of an invalid source", b[12:16], make([]byte, 4))
 }
 
 func TestRoundTrip(t *testing.T) {
@@ -177,9 +174,7 @@ func TestPayloadIsTheMTULessTheHeader(t *testing.T) {
 		{"IPv6's payload length has 16 bits", 1 << 20, true, 65535},
 		{"no room at all", 10, true, 0},
 	} {
-		if got := Payload(test.mtu, test.v6); got != test.want {
-			t.Errorf("%s: %d, want %d", test.name, got, test.want)
-		}
+		check.Equal(t, test.name, Payload(test.mtu, test.v6), test.want)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/script"
 	"github.com/rddp-go/rddp/rawio"
 )
@@ -107,9 +108,7 @@ func FuzzReceive(f *testing.F) {
 		}
 		r.release()
 		q.release()
-		if n := r.small.Outstanding() + r.large.Outstanding(); n != 0 {
-			t.Fatalf("%d buffers were never given back", n)
-		}
+		must.Equal(t, "buffers never given back", r.small.Outstanding()+r.large.Outstanding(), 0)
 	})
 }
 
@@ -140,9 +139,7 @@ func drain(t *testing.T, r *receiver, st *Stats, want [][]byte, room int) {
 			t.Fatalf("a packet of %d octets never came", len(w))
 		}
 	}
-	if n := st.RxMalformed.Load(); n != malformed {
-		t.Fatalf("%d malformed, want %d", n, malformed)
-	}
+	must.Equal(t, "malformed", st.RxMalformed.Load(), malformed)
 }
 
 // fuzzError decodes an entry of an error queue.

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -29,9 +30,7 @@ func TestInterruptedReaderComesBackAndReadsOn(t *testing.T) {
 				go read()
 				b.Interrupt() // perhaps before as well: that must do no harm
 			}
-			if err := <-end; err != rawio.ErrInterrupted {
-				t.Fatal(err)
-			}
+			must.Equal(t, "error", <-end, rawio.ErrInterrupted)
 			go read()
 			if _, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{{1}}, Remote: anywhere}}); err != nil {
 				t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"golang.org/x/sys/unix"
@@ -28,13 +29,10 @@ func (bare) Encode(p *rawio.Packet, o *Outgoing) error  { return nil }
 
 func pair(t *testing.T, spin time.Duration) (a, b *Group) {
 	t.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	must.OK(t, err)
+	fds := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0))(t)
 	group := func(fd int) *Group {
-		s, err := NewSocket(fd, false, bare{})
-		must.OK(t, err)
-		g, err := NewGroup(spin, s)
-		must.OK(t, err)
+		s := must.Get(NewSocket(fd, false, bare{}))(t)
+		g := must.Get(NewGroup(spin, s))(t)
 		g.drain = func(uintptr) {} // a Unix socket has no error queue, and would give a datagram instead
 		t.Cleanup(func() { g.Close() })
 		return g
@@ -69,8 +67,7 @@ func TestFullQueueBlocksWriters(t *testing.T) {
 		var next [writers]int
 		in := make([]rawio.Packet, 7)
 		for total := 0; total < writers*each; {
-			n, err := b.ReadBatch(in)
-			must.OK(t, err)
+			n := must.Get(b.ReadBatch(in))(t)
 			for i := range in[:n] {
 				d := in[i].Data
 				w, k := binary.BigEndian.Uint32(d), int(binary.BigEndian.Uint32(d[4:]))
@@ -106,8 +103,7 @@ func TestReceiveBuffersFollowThePackets(t *testing.T) {
 			t.Fatalf("WriteBatch = %d, %v", n, err)
 		}
 		for got := 0; got < len(out); {
-			n, err := b.ReadBatch(in)
-			must.OK(t, err)
+			n := must.Get(b.ReadBatch(in))(t)
 			for i := range in[:n] {
 				if !bytes.Equal(in[i].Data, out[got+i].Vec[0]) {
 					t.Fatalf("a packet of %d octets came as %d, or changed", len(out[got+i].Vec[0]), len(in[i].Data))
@@ -142,9 +138,7 @@ func TestReceiveBuffersFollowThePackets(t *testing.T) {
 	if _, err := b.ReadBatch(in); err == nil {
 		t.Error("ReadBatch after Close succeeded")
 	}
-	if n := b.rx.small.Outstanding() + b.rx.large.Outstanding(); n != 0 {
-		t.Errorf("%d buffers leaked", n)
-	}
+	check.Equal(t, "buffers leaked", b.rx.small.Outstanding()+b.rx.large.Outstanding(), 0)
 }
 
 func TestMalformedIsCountedAndSkipped(t *testing.T) {
@@ -154,14 +148,11 @@ func TestMalformedIsCountedAndSkipped(t *testing.T) {
 	}
 	in := make([]rawio.Packet, 4)
 	for got := 0; got == 0; {
-		n, err := b.ReadBatch(in)
-		must.OK(t, err)
+		n := must.Get(b.ReadBatch(in))(t)
 		got = n
 	}
 	in[0].Release()
-	if n := b.Stats.RxMalformed.Load(); n != 2 {
-		t.Errorf("%d malformed, want 2", n)
-	}
+	check.Equal(t, "malformed", b.Stats.RxMalformed.Load(), 2)
 }
 
 // An error that stays is the packet's. This socket first reports ECONNREFUSED, which might be about
@@ -194,9 +185,7 @@ func TestControlMessages(t *testing.T) {
 	o.From(from4)
 	o.ECN(2, false)
 	c, _ := parseControl(bytesOf(&o.ctl)[:o.ctlLen])
-	if c.ECN != 2 {
-		t.Errorf("IPv4: %+v", c)
-	}
+	check.Equal(t, "IPv4: ECN", c.ECN, 2)
 	for cut := range o.ctlLen { // a cut-off message is left out, and none reads beyond the end
 		parseControl(bytesOf(&o.ctl)[:cut])
 	}
@@ -208,12 +197,8 @@ func TestZoneOfAnAddressSurvivesTheKernel(t *testing.T) {
 	if n := s.put(a, 7); n != unix.SizeofSockaddrInet6 || s.Scope_id == 0 {
 		t.Errorf("scope %d", s.Scope_id)
 	}
-	if got := s.get(); got != netip.AddrPortFrom(a, 7) {
-		t.Errorf("came back as %v", got)
-	}
-	if i := zoneIndex("no such interface"); i != 0 {
-		t.Errorf("an unknown zone has index %d", i)
-	}
+	check.Equal(t, "came back as", s.get(), netip.AddrPortFrom(a, 7))
+	check.Equal(t, "index of an unknown zone", zoneIndex("no such interface"), 0)
 	if i := zoneIndex("4711"); i != 4711 || zoneName(4711) != "4711" {
 		t.Errorf("a number as the zone has index %d", i)
 	}

@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -26,10 +28,7 @@ func TestTrickleIsReadOneByOneAndNoneIsLost(t *testing.T) {
 	read := func() int {
 		t.Helper()
 		pkts := make([]rawio.Packet, 8)
-		n, err := b.ReadBatch(pkts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(b.ReadBatch(pkts))(t)
 		for i := range pkts[:n] {
 			if got++; pkts[i].Data[0] != got {
 				t.Fatalf("packet %d came for %d", pkts[i].Data[0], got)
@@ -41,9 +40,7 @@ func TestTrickleIsReadOneByOneAndNoneIsLost(t *testing.T) {
 	for range 2 {
 		for range loneMany {
 			send(3)
-			if n := read(); n != 3 {
-				t.Fatalf("%d of 3 at once", n)
-			}
+			must.Equal(t, "packets read of 3 at once", read(), 3)
 		}
 		for range loneMany {
 			send(1)
@@ -117,9 +114,7 @@ func TestMalformedDatagramsKeepNoBuffers(t *testing.T) {
 		}
 		in[0].Release()
 	}
-	if n := b.Stats.RxMalformed.Load(); n != 9 {
-		t.Errorf("%d malformed", n)
-	}
+	check.Equal(t, "malformed", b.Stats.RxMalformed.Load(), 9)
 	b.Close()
 	if _, err := b.ReadBatch(in[:]); err != net.ErrClosed {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"golang.org/x/sys/unix"
@@ -88,16 +89,12 @@ func (l loop) Encode(p *rawio.Packet, o *Outgoing) error {
 // udpSocket opens a socket on loopback with offloads, as far as there are any.
 func udpSocket(t *testing.T, to netip.AddrPort) (*Group, netip.AddrPort) {
 	t.Helper()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	must.OK(t, err)
+	fd := must.Get(unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0))(t)
 	must.OK(t, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
-	sa, err := unix.Getsockname(fd)
-	must.OK(t, err)
-	s, err := NewSocket(fd, false, loop{to})
-	must.OK(t, err)
+	sa := must.Get(unix.Getsockname(fd))(t)
+	s := must.Get(NewSocket(fd, false, loop{to}))(t)
 	s.Offload()
-	g, err := NewGroup(0, s)
-	must.OK(t, err)
+	g := must.Get(NewGroup(0, s))(t)
 	t.Cleanup(func() { g.Close() })
 	return g, netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(sa.(*unix.SockaddrInet4).Port))
 }
@@ -126,8 +123,7 @@ func TestRefusedSegmentationIsGivenUp(t *testing.T) {
 		}
 		in := make([]rawio.Packet, 50)
 		for got := 0; got < 50; {
-			n, err := rx.ReadBatch(in[got:])
-			must.OK(t, err)
+			n := must.Get(rx.ReadBatch(in[got:]))(t)
 			for i := range in[got : got+n] {
 				if p := in[got+i]; len(p.Data) != 200 || p.Data[0] != byte(got+i) {
 					t.Fatalf("packet %d: %d octets from %d", got+i, len(p.Data), p.Data[0])
@@ -152,46 +148,33 @@ func TestLeftoversOfACoalescedMessage(t *testing.T) {
 	if n, err := tx.WriteBatch(sequence(30, 300)); n != 30 || err != nil {
 		t.Fatalf("WriteBatch = %d, %v", n, err)
 	}
-	if n := tx.Stats.TxCalls.Load(); n != 1 {
-		t.Errorf("%d system calls for one run", n)
-	}
+	check.Equal(t, "system calls for one run", tx.Stats.TxCalls.Load(), 1)
 	in := make([]rawio.Packet, 30)
 	for got := 0; got < len(in); {
 		room := min(7, len(in)-got)
-		n, err := rx.ReadBatch(in[got : got+room])
-		must.OK(t, err)
+		n := must.Get(rx.ReadBatch(in[got : got+room]))(t)
 		got += n
 	}
-	if n := rx.Stats.RxCalls.Load(); n != 1 {
-		t.Errorf("%d system calls for a coalesced message", n)
-	}
+	check.Equal(t, "system calls for a coalesced message", rx.Stats.RxCalls.Load(), 1)
 	buf := in[0].Buf
 	for i := range in {
 		if in[i].Buf != buf || len(in[i].Data) != 300 || in[i].Data[299] != byte(i) || cap(in[i].Data) != 300 {
 			t.Fatalf("packet %d: %d octets (capacity %d) of %d", i, len(in[i].Data), cap(in[i].Data), in[i].Data[299])
 		}
 	}
-	if buf.Filled != 30*300 {
-		t.Errorf("%d octets are said to be filled", buf.Filled)
-	}
-	if buf.Refs() != len(in) {
-		t.Errorf("%d references for %d packets", buf.Refs(), len(in))
-	}
+	check.Equal(t, "octets said to be filled", buf.Filled, 30*300)
+	check.Equal(t, "references of packets", buf.Refs(), len(in))
 	for i := len(in) - 1; i >= 0; i-- {
 		in[i].Release()
 	}
-	if n := rx.rx.large.Outstanding(); n != 0 {
-		t.Errorf("%d buffers out with every packet released", n)
-	}
+	check.Equal(t, "buffers out with every packet released", rx.rx.large.Outstanding(), 0)
 }
 
 func TestPollBatchNeverBlocks(t *testing.T) {
 	rx, addr := udpSocket(t, netip.AddrPort{})
 	tx, _ := udpSocket(t, addr)
 	in := make([]rawio.Packet, 20)
-	if n := rx.PollBatch(in); n != 0 {
-		t.Fatalf("%d packets of none", n)
-	}
+	must.Equal(t, "packets of none", rx.PollBatch(in), 0)
 	if _, err := tx.WriteBatch(sequence(30, 300)); err != nil {
 		t.Fatal(err)
 	}
@@ -204,19 +187,13 @@ func TestPollBatchNeverBlocks(t *testing.T) {
 			t.Fatalf("%d of 30 packets", got)
 		}
 	}
-	if n := rx.PollBatch(in); n != 0 {
-		t.Errorf("%d packets too many", n)
-	}
+	check.Equal(t, "packets too many", rx.PollBatch(in), 0)
 	rx.Close()
-	if n := rx.PollBatch(in); n != 0 {
-		t.Errorf("%d packets after Close", n)
-	}
+	check.Equal(t, "packets after Close", rx.PollBatch(in), 0)
 	if _, err := rx.ReadBatch(in); err == nil {
 		t.Error("ReadBatch after Close succeeded")
 	}
-	if n := rx.rx.large.Outstanding() + rx.rx.small.Outstanding(); n != 0 {
-		t.Errorf("%d buffers leaked", n)
-	}
+	check.Equal(t, "buffers leaked", rx.rx.large.Outstanding()+rx.rx.small.Outstanding(), 0)
 }
 
 // A link that is closed with packets waiting gives their buffer back.
@@ -235,9 +212,7 @@ func TestCloseWithLeftovers(t *testing.T) {
 	if _, err := rx.ReadBatch(in); err == nil {
 		t.Error("ReadBatch after Close succeeded")
 	}
-	if n := rx.rx.large.Outstanding() + rx.rx.small.Outstanding(); n != 0 {
-		t.Errorf("%d buffers leaked", n)
-	}
+	check.Equal(t, "buffers leaked", rx.rx.large.Outstanding()+rx.rx.small.Outstanding(), 0)
 }
 
 // A packet that the codec refuses ends the batch before it, whatever runs there are.

@@ -6,15 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/crowd"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func open(t *testing.T) *Table {
 	t.Helper()
-	r, err := Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Open())(t)
 	t.Cleanup(r.Close)
 	return r
 }
@@ -66,9 +65,7 @@ func TestAnswersExpire(t *testing.T) {
 	r.Lookup(netip.Addr{}, lo)
 	r.answers[k] = answer{path: Path{MTU: 7}, until: r.answers[k].until}
 	now = now.Add(lifetime - 1)
-	if got := r.Lookup(netip.Addr{}, lo).MTU; got != 7 {
-		t.Errorf("within the lifetime: %d", got)
-	}
+	check.Equal(t, "within the lifetime", r.Lookup(netip.Addr{}, lo).MTU, 7)
 	now = now.Add(1)
 	if got := r.Lookup(netip.Addr{}, lo).MTU; got == 7 {
 		t.Error("after the lifetime it is still the old answer")

@@ -121,18 +121,14 @@ func TestInterruptedReaderComesBackOnce(t *testing.T) {
 		for range 10 {
 			end := p.read()
 			p.Interrupt()
-			if err := <-end; err != rawio.ErrInterrupted {
-				t.Fatal(err)
-			}
+			must.Equal(t, "error", <-end, rawio.ErrInterrupted)
 			p.Interrupt()
 			p.Interrupt()
 			p.write(t, 1)
 			if err := p.Read(); err != nil || p.last != 1 {
 				t.Fatal(p.last, err)
 			}
-			if err := p.Read(); err != rawio.ErrInterrupted {
-				t.Fatal(err)
-			}
+			must.Equal(t, "error", p.Read(), rawio.ErrInterrupted)
 			end = p.read()
 			p.write(t, 2)
 			if err := <-end; err != nil || p.last != 2 {
@@ -147,13 +143,9 @@ func TestCloseEndsEveryReader(t *testing.T) {
 	eachState(t, func(t *testing.T, p *pipe) {
 		end := p.read()
 		p.Close()
-		if err := <-end; err != net.ErrClosed {
-			t.Fatal(err)
-		}
+		must.Equal(t, "error", <-end, net.ErrClosed)
 		p.Interrupt()
-		if err := p.Read(); err != net.ErrClosed {
-			t.Fatal(err)
-		}
+		must.Equal(t, "error", p.Read(), net.ErrClosed)
 	})
 }
 
@@ -165,9 +157,7 @@ func TestSpinsAsLongAsItPays(t *testing.T) {
 	for range 10 * rest {
 		before := p.skip
 		p.flag.Store(true) // a spin ends at once, in vain
-		if err := p.Read(); err != rawio.ErrInterrupted {
-			t.Fatal(err)
-		}
+		must.Equal(t, "error", p.Read(), rawio.ErrInterrupted)
 		if before <= 0 {
 			spun++
 		}
