@@ -7,20 +7,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestEveryRequirementHasItsTest(t *testing.T) {
-	r, err := Examine(".", "..")
-	must.OK(t, err)
+	r := must.Get(Examine(".", ".."))(t)
 	for _, f := range r.Faults {
 		t.Error(f)
 	}
 }
 
 func TestReadmeShowsTheTable(t *testing.T) {
-	r, err := Examine(".", "..")
-	must.OK(t, err)
+	r := must.Get(Examine(".", ".."))(t)
 	got, want, err := r.Readme("../README.md")
 	must.OK(t, err)
 	if got == want {
@@ -45,9 +44,7 @@ func TestCited(t *testing.T) {
 		{"a list ends with the text", "req 9260-6.1-2, as opposed to 9260-6.1-3", "9260-6.1-2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := strings.Join(Cited(c.comment), " "); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			check.Equal(t, "what is cited", strings.Join(Cited(c.comment), " "), c.want)
 		})
 	}
 }
@@ -80,9 +77,7 @@ func BenchmarkC(b *testing.B) {
 	for _, c := range cites {
 		got = append(got, c.ID[len("9260-1-"):]+c.Test)
 	}
-	if want := "1 2 3TestA 4TestA 5 6 7FuzzB 8"; strings.Join(got, " ") != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	check.Equal(t, "citations", strings.Join(got, " "), "1 2 3TestA 4TestA 5 6 7FuzzB 8")
 }
 
 // aFile has one MUST row per layer given.
@@ -163,9 +158,7 @@ func TestMistakesInTheTablesAreFound(t *testing.T) {
 func TestRowsThatAreNotOfferedAreNotCounted(t *testing.T) {
 	r := examine([]File{aFile("7000", "sctp", "sctp", "n/a")}, map[string]string{"off:7000": "this code does not do that"},
 		[]Citation{{ID: "7000-1-1", Test: "TestX"}})
-	if c := r.Count(r.Files[0])["MUST"]; c != (Count{Rows: 1, Tested: 1, Off: 2}) {
-		t.Errorf("%+v", c)
-	}
+	check.Equal(t, "MUST", r.Count(r.Files[0])["MUST"], (Count{Rows: 1, Tested: 1, Off: 2}))
 	for _, table := range []string{r.Table(), r.Markdown()} {
 		if !strings.Contains(table, "(not offered)") || !strings.Contains(table, "not counted: 2\nuntested: 0  waived: 0  rows: 1\n") {
 			t.Error(table)

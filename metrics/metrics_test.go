@@ -18,6 +18,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/count"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
@@ -69,8 +70,7 @@ func gather(t *testing.T, c *Collector) map[string]*dto.MetricFamily {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
 	must.OK(t, reg.Register(c))
-	list, err := reg.Gather()
-	must.OK(t, err)
+	list := must.Get(reg.Gather())(t)
 	byName := make(map[string]*dto.MetricFamily)
 	for _, f := range list {
 		byName[f.GetName()] = f
@@ -110,8 +110,7 @@ func TestEveryCounterIsExported(t *testing.T) {
 	if want--; samples != want { // Faults[0] of ddpadapt is none
 		t.Errorf("%d samples of %d counters", samples, want)
 	}
-	problems, err := testutil.CollectAndLint(c)
-	must.OK(t, err)
+	problems := must.Get(testutil.CollectAndLint(c))(t)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
@@ -122,9 +121,7 @@ func TestEveryCounterIsExported(t *testing.T) {
 			t.Errorf("there is no %s among %v", name, slices.Sorted(maps.Keys(families)))
 		}
 	}
-	if n := len(families["rddp_ddp_session_faults_total"].GetMetric()); n != int(ddpadapt.FaultEarlyData) {
-		t.Errorf("%d faults of sessions", n)
-	}
+	check.Equal(t, "faults of sessions", len(families["rddp_ddp_session_faults_total"].GetMetric()), int(ddpadapt.FaultEarlyData))
 }
 
 // The values are those that Stats returns, under the label of the source.
@@ -174,8 +171,7 @@ func TestHandlerServesBothForms(t *testing.T) {
 	get := func(path string) string {
 		t.Helper()
 		client := http.Client{Timeout: 10 * time.Second}
-		resp, err := client.Get(s.URL + path)
-		must.OK(t, err)
+		resp := must.Get(client.Get(s.URL + path))(t)
 		defer resp.Body.Close()
 		b, err := io.ReadAll(resp.Body)
 		if err != nil || resp.StatusCode != http.StatusOK {
@@ -217,9 +213,7 @@ func TestLinkWithoutCounters(t *testing.T) {
 		if got := c.String(); got != "{}" {
 			t.Errorf("%T: %s", link, got)
 		}
-		if n := len(gather(t, c)); n != 0 {
-			t.Errorf("%T: %d metrics", link, n)
-		}
+		check.Equal(t, "metrics", len(gather(t, c)), 0)
 	}
 }
 
@@ -231,9 +225,7 @@ func TestVariableIsThereOnce(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	Handler(c).ServeHTTP(w, httptest.NewRequest("GET", "/debug/vars", nil))
-	if n := strings.Count(w.Body.String(), "\n\"rddp\":"); n != 1 {
-		t.Errorf("the variable is there %d times", n)
-	}
+	check.Equal(t, "times that the variable is there", strings.Count(w.Body.String(), "\n\"rddp\":"), 1)
 }
 
 func TestNamesFollowThePrometheusConventions(t *testing.T) {
@@ -242,8 +234,6 @@ func TestNamesFollowThePrometheusConventions(t *testing.T) {
 		"RxBatches": "batches_received", "TxPackets": "packets_sent", "RxICMP": "receive_icmp", "TxTooLong": "transmit_too_long",
 		"CQOverflows": "cq_overflows", "Restarts": "restarts", "BadHeartbeatAcks": "bad_heartbeat_acks",
 	} {
-		if got := metricName(field); got != want {
-			t.Errorf("%s: %s, want %s", field, got, want)
-		}
+		check.Equal(t, field, metricName(field), want)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/google/gopacket/layers"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -140,9 +142,7 @@ func TestLayersAreDecodedAndSerializedToTheSameOctets(t *testing.T) {
 			if e := p.ErrorLayer(); e != nil {
 				t.Fatal(e.Error())
 			}
-			if again := serialize(t, p); !bytes.Equal(again, tt.message) {
-				t.Errorf("serialized %x\nfrom       %x", again, tt.message)
-			}
+			check.Slice(t, "serialized", serialize(t, p), tt.message)
 			for i, want := range tt.want {
 				if got := bare(p.Layers()[i]); !reflect.DeepEqual(got, want) {
 					t.Errorf("got  %+v\nwant %+v", got, want)
@@ -187,9 +187,7 @@ func serialize(t *testing.T, p gopacket.Packet) []byte {
 		list = append(list, l.(gopacket.SerializableLayer))
 	}
 	b := gopacket.NewSerializeBuffer()
-	if err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{}, list...); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, gopacket.SerializeLayers(b, gopacket.SerializeOptions{}, list...))
 	return b.Bytes()
 }
 
@@ -306,8 +304,6 @@ func TestNamesOfOpcodesAndFunctions(t *testing.T) {
 		FnEnhancedReject.String(): "EnhancedReject", Function(0).String(): "Function(0)",
 		LayerTypeDDP.String(): "DDP",
 	} {
-		if got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
+		check.Equal(t, "text", got, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/bench/machine"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // What one machine has measured stays when another one, or the same, measures something else.
@@ -45,9 +46,7 @@ func TestTheBookKeepsWhatWasNotMeasuredAgain(t *testing.T) {
 func TestWhatMakesARowStale(t *testing.T) {
 	t.Chdir(t.TempDir())
 	commit := func(file, text string) string {
-		if err := errors.Join(os.MkdirAll("sctp", 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, errors.Join(os.MkdirAll("sctp", 0o755), os.WriteFile(file, []byte(text), 0o644)))
 		const git = "git init -q && git add . && git -c user.name=x -c user.email=x@example.org commit -q -m x && git rev-parse HEAD"
 		return machine.Said("sh", "-c", git)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/testpriv"
 )
 
@@ -20,10 +21,7 @@ func TestMain(m *testing.M) {
 // Our own ends move data over each link, between processes in network namespaces.
 func TestOurOwnEnds(t *testing.T) {
 	testpriv.Require(t, "CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_NET_RAW")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	b := &bench{self: self, nets: make(map[string]*network)}
 	bd := new(board)
 	for _, s := range []spec{
@@ -38,9 +36,7 @@ func TestOurOwnEnds(t *testing.T) {
 		s.Trips = min(s.Trips, 100)
 		bd.Tasks = append(bd.Tasks, task{spec: s, rounds: 1, run: 300 * time.Millisecond})
 	}
-	if err := b.run(t.Context(), bd, 5*time.Minute, io.Discard); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.run(t.Context(), bd, 5*time.Minute, io.Discard))
 	for name, err := range bd.Errors {
 		t.Errorf("%s: %s", name, err)
 	}

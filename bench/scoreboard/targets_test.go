@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestSpreadIsMedianLeastAndMost(t *testing.T) {
@@ -194,9 +196,7 @@ func TestWhatFailedIsShown(t *testing.T) {
 		Errors  map[string]string
 	}
 	var b bytes.Buffer
-	if err := errors.Join(bd.json(&b), json.Unmarshal(b.Bytes(), &doc)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(bd.json(&b), json.Unmarshal(b.Bytes(), &doc)))
 	if len(doc.Results) != 2 || doc.Results[write.String()][0] != nil || len(doc.Targets) != 1 || doc.Targets[0].Met || len(doc.Errors) != 1 {
 		t.Errorf("%+v", doc)
 	}

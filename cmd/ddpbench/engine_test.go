@@ -55,9 +55,7 @@ func TestCreditsNeverExceedTheSlotsAndAllAreUsed(t *testing.T) {
 			if len(grants) > 2 {
 				t.Fatalf("%d slots: %d grants under way", slots, len(grants))
 			}
-			if total := credits + flying + g.owed + sum(grants); total != slots {
-				t.Fatalf("%d slots: %d credits in all", slots, total)
-			}
+			must.Equal(t, "slots: credits in all", credits+flying+g.owed+sum(grants), slots)
 		}
 	}
 }
@@ -109,12 +107,10 @@ func TestVerifyFinds(t *testing.T) {
 func TestServerRefuses(t *testing.T) {
 	x := newLab(t)
 	connect := func(t *testing.T, h hello) (*engine, error) {
-		e, err := newEngine(x.dev, h.params, true)
-		must.OK(t, err)
+		e := must.Get(newEngine(x.dev, h.params, true))(t)
 		t.Cleanup(e.close)
-		l, err := e.addLane(h.lane)
-		must.OK(t, err)
-		_, err = l.qp.Connect(t.Context(), x.to, h.encode())
+		l := must.Get(e.addLane(h.lane))(t)
+		_, err := l.qp.Connect(t.Context(), x.to, h.encode())
 		return e, err
 	}
 	refused := func(t *testing.T, h hello, want string) {
@@ -170,10 +166,8 @@ func TestServerRefuses(t *testing.T) {
 	})
 	t.Run("what is no request", func(t *testing.T) {
 		pd := x.dev.AllocPD()
-		cq, err := x.dev.CreateCQ(256)
-		must.OK(t, err)
-		qp, err := x.dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq})
-		must.OK(t, err)
+		cq := must.Get(x.dev.CreateCQ(256))(t)
+		qp := must.Get(x.dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq}))(t)
 		defer qp.Close()
 		if _, err := qp.Connect(t.Context(), x.to, []byte("hello")); err == nil || !strings.Contains(cli.Explain(err), "not from a ddpbench") {
 			t.Errorf("got %v", err)

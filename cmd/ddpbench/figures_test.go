@@ -21,8 +21,7 @@ var serverAddr, clientAddr = netip.MustParseAddr("10.0.0.1"), netip.MustParseAdd
 
 // runs one end of the tool over a simulated network.
 func runs(ctx context.Context, t *testing.T, n *simlink.Net, addr netip.Addr, out io.Writer, args ...string) int {
-	o, err := parse(args, io.Discard)
-	must.OK(t, err)
+	o := must.Get(parse(args, io.Discard))(t)
 	o.link.Opener = func(bool) (rawio.Link, error) { return n.Link(addr), nil }
 	return o.execute(ctx, out, out)
 }
@@ -211,11 +210,9 @@ func TestIncompleteRunIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newLab(t)
 		c := x.client(t, "write", "-q", "2")
-		e, err := newEngine(c.dev, c.params, true)
-		must.OK(t, err)
+		e := must.Get(newEngine(c.dev, c.params, true))(t)
 		defer e.close()
-		l, err := e.addLane(0)
-		must.OK(t, err)
+		l := must.Get(e.addLane(0))(t)
 		h := hello{params: e.params, run: 1, target: l.own}
 		if _, err := l.qp.Connect(t.Context(), x.to, h.encode()); err != nil {
 			t.Fatal(err)

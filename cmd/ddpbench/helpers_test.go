@@ -65,12 +65,9 @@ func newLab(t *testing.T) *lab {
 	t.Helper()
 	a, b := mempair.New(t, mem.Options{})
 	to := netip.AddrPortFrom(b.LocalAddrs()[0].Addr(), rdma.DefaultPort)
-	dev, err := rdma.NewDevice(a, nil)
-	must.OK(t, err)
-	serving, err := rdma.NewDevice(b, nil)
-	must.OK(t, err)
-	l, err := serving.Listen(rdma.DefaultPort)
-	must.OK(t, err)
+	dev := must.Get(rdma.NewDevice(a, nil))(t)
+	serving := must.Get(rdma.NewDevice(b, nil))(t)
+	l := must.Get(serving.Listen(rdma.DefaultPort))(t)
 	x := &lab{dev: dev, to: to, out: &buffer{}}
 	x.server = newService(serving, newReporter(&options{}, x.out, "mem"))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -91,8 +88,7 @@ func newLab(t *testing.T) *lab {
 // client is a client with the command line given.
 func (x *lab) client(t *testing.T, args ...string) *client {
 	t.Helper()
-	o, err := parse(append(args, "10.0.0.1"), io.Discard)
-	must.OK(t, err)
+	o := must.Get(parse(append(args, "10.0.0.1"), io.Discard))(t)
 	return &client{options: o, dev: x.dev, to: x.to, rep: newReporter(o, io.Discard, "mem")}
 }
 
@@ -101,11 +97,9 @@ func (x *lab) connected(t *testing.T, args ...string) (*client, *engine) {
 	t.Helper()
 	c := x.client(t, args...)
 	c.params.seed = 1
-	e, err := newEngine(c.dev, c.params, true)
-	must.OK(t, err)
+	e := must.Get(newEngine(c.dev, c.params, true))(t)
 	t.Cleanup(e.close)
-	run, err := random()
-	must.OK(t, err)
+	run := must.Get(random())(t)
 	must.OK(t, c.connect(t.Context(), e, run))
 	return c, e
 }

@@ -31,8 +31,7 @@ func TestMetricsAreServed(t *testing.T) {
 	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	for _, want := range []string{`rddp_rdma_connected_total{source="client"} 1`, `rddp_rdma_accepted_total{source="server"} 1`} {
 		for text := ""; !strings.Contains(text, want); {
-			resp, err := client.Get(url)
-			must.OK(t, err)
+			resp := must.Get(client.Get(url))(t)
 			b, err := io.ReadAll(resp.Body)
 			resp.Body.Close()
 			must.OK(t, err)

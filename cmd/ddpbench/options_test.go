@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/cli"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestFlagErrors(t *testing.T) {
@@ -76,10 +77,7 @@ func TestDefaultsOfEachVerb(t *testing.T) {
 		{"write h -s 64k", params{verb: verbWrite, size: 65536, iters: 5000, depth: 128, qps: 1}},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
-			o, err := parse(strings.Fields(tt.args), io.Discard)
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := must.Get(parse(strings.Fields(tt.args), io.Discard))(t)
 			if o.params != tt.want || o.host != "h" {
 				t.Errorf("got %+v, want %+v", o.params, tt.want)
 			}

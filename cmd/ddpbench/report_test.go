@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/sctp"
 )
@@ -50,9 +51,7 @@ func TestPerftestLetters(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bytes.Buffer
 			tt.print(newReporter(&options{params: tt.p}, &out, ""))
-			if out.String() != tt.want {
-				t.Errorf("got  %q\nwant %q", out.String(), tt.want)
-			}
+			check.Equal(t, "report", out.String(), tt.want)
 		})
 	}
 }
@@ -199,9 +198,7 @@ func TestPeakIsMeasuredUpToItsLimitOnly(t *testing.T) {
 		{"the best stretch is in the middle", at(0, 50, 50, 50), []batch{{1, at(50)[0]}, {3, at(51)[0]}, {4, at(100)[0]}}, 2000},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := (&peak{posted: tt.posted, ends: tt.ends}).rate(); got != tt.want {
-				t.Errorf("%v messages a second, want %v", got, tt.want)
-			}
+			check.Equal(t, "messages a second", (&peak{posted: tt.posted, ends: tt.ends}).rate(), tt.want)
 		})
 	}
 }

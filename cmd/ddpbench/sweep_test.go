@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -24,8 +25,7 @@ func TestSweepMeasuresAndKeepsEveryAxis(t *testing.T) {
 		t.Run(a.Name, func(t *testing.T) {
 			var points []point
 			for _, v := range a.values {
-				p, err := o.measure(t.Context(), &a, v)
-				must.OK(t, err)
+				p := must.Get(o.measure(t.Context(), &a, v))(t)
 				if p.Value != v || p.Packets == 0 || p.Rate <= 0 || p.GBps <= 0 || p.Resent > p.Packets || p.Memory*float64(v) > rigMemory/2 {
 					t.Errorf("at %d: %+v", v, p)
 				}
@@ -50,14 +50,11 @@ func TestPointIsWhatHappenedInBetween(t *testing.T) {
 	p := point{scale: scale{Size: 500_000}}
 	p.between(reading{at, time.Second, 10, 1000, 3, 100}, reading{at.Add(2 * time.Second), 4 * time.Second, 4010, 7000, 7, 8100})
 	want := point{scale: p.scale, GBps: 1, Rate: 2000, Packets: 6000, Cost: 500, PerGB: 1.5, Allocs: 2, Resent: 4}
-	if p != want {
-		t.Errorf("%+v, want %+v", p, want)
-	}
+	check.Equal(t, "what was parsed", p, want)
 }
 
 func wellFormed(t *testing.T, name, title string) {
-	b, err := os.ReadFile(name)
-	must.OK(t, err)
+	b := must.Get(os.ReadFile(name))(t)
 	if !strings.Contains(string(b), title) {
 		t.Errorf("the plot does not say %q", title)
 	}

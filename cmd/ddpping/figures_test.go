@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/simlink"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/simnet"
@@ -50,10 +52,7 @@ func (p *path) Write(b []byte) (int, error) {
 
 // runs one end of the tool over the path.
 func (p *path) runs(ctx context.Context, t *testing.T, addr netip.Addr, out io.Writer, args ...string) int {
-	o, err := parse(args, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(parse(args, io.Discard))(t)
 	o.link.Opener = func(bool) (rawio.Link, error) { return p.Link(addr), nil }
 	return o.execute(ctx, out, out)
 }
@@ -139,9 +138,7 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 					t.Errorf("%s\n%s\nwant %s\n%s", exit, &p.out, tt.exit, tt.want)
 				}
 				stop()
-				if code := <-served; code != exitWell {
-					t.Errorf("the server's exit is %d", code)
-				}
+				check.Equal(t, "the server's exit", <-served, exitWell)
 				synctest.Wait()
 				from := regexp.MustCompile(`10.0.0.2:\d+`).FindString(said.String())
 				if want := strings.ReplaceAll(tt.said, "CLIENT", from); tt.said != "" && said.String() != want {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -37,9 +38,7 @@ func TestMetricsAreServed(t *testing.T) {
 		t.Errorf("/debug/vars has\n%s", text)
 	}
 	stop()
-	if code := <-ended; code != exitWell {
-		t.Errorf("exit %d", code)
-	}
+	check.Equal(t, "exit", <-ended, exitWell)
 	l, err := net.Listen("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/metrics"))
 	if err != nil {
 		t.Fatalf("the port is not given up: %v", err)
@@ -50,8 +49,7 @@ func TestMetricsAreServed(t *testing.T) {
 func scrape(t *testing.T, url string) string {
 	t.Helper()
 	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Get(url)
-	must.OK(t, err)
+	resp := must.Get(client.Get(url))(t)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
@@ -61,8 +59,7 @@ func scrape(t *testing.T, url string) string {
 }
 
 func TestMetricsAddressIsChecked(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must.OK(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	for _, row := range []struct{ name, addr, want string }{
 		{"no port", "localhost", "it is an address and a TCP port, such as localhost:9100"},

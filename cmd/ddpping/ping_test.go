@@ -65,8 +65,7 @@ func TestMistakesAreNamed(t *testing.T) {
 func against(t *testing.T, args []string, handle func(e *end, client *hello, msg []byte)) (code int, out string, err error) {
 	t.Helper()
 	client, server := devices(t)
-	l, err := server.Listen(rdma.DefaultPort)
-	must.OK(t, err)
+	l := must.Get(server.Listen(rdma.DefaultPort))(t)
 	go func() {
 		req, err := l.Accept(t.Context())
 		if err != nil {
@@ -96,8 +95,7 @@ func against(t *testing.T, args []string, handle func(e *end, client *hello, msg
 			}
 		}
 	}()
-	o, err := parse(append(args, "host"), io.Discard)
-	must.OK(t, err)
+	o := must.Get(parse(append(args, "host"), io.Discard))(t)
 	var b bytes.Buffer
 	code, err = o.ping(t.Context(), client, netip.AddrPortFrom(serverAddr, rdma.DefaultPort), &b)
 	return code, b.String(), err
@@ -149,20 +147,16 @@ func TestWrongRepliesAreFound(t *testing.T) {
 // The server judges what it gets, and ends a session of what is no ping.
 func TestServerFindsWrongPings(t *testing.T) {
 	client, server := devices(t)
-	l, err := server.Listen(1)
-	must.OK(t, err)
+	l := must.Get(server.Listen(1))(t)
 	go (&service{dev: server, out: io.Discard}).accept(t.Context(), l)
-	e, err := newEnd(client, 8)
-	must.OK(t, err)
+	e := must.Get(newEnd(client, 8))(t)
 	mine := e.hello()
-	if _, err = e.qp.Connect(t.Context(), netip.AddrPortFrom(serverAddr, 1), mine.encode()); err != nil {
+	if _, err := e.qp.Connect(t.Context(), netip.AddrPortFrom(serverAddr, 1), mine.encode()); err != nil {
 		t.Fatal(err)
 	}
 	next := func() (wc rdma.WC) {
 		for wc.Status == rdmap.StatusSuccess && wc.Opcode != rdmap.WCRecv {
-			if wc, err = e.next(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			wc = must.Get(e.next(t.Context()))(t)
 		}
 		return wc
 	}
@@ -191,19 +185,16 @@ func TestServerRefusesHostileHellos(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			client, server := devices(t)
-			l, err := server.Listen(1)
-			must.OK(t, err)
+			l := must.Get(server.Listen(1))(t)
 			go (&service{dev: server, out: io.Discard}).accept(t.Context(), l)
-			e, err := newEnd(client, 1)
-			must.OK(t, err)
+			e := must.Get(newEnd(client, 1))(t)
 			for range tt.left {
-				e, err := newEnd(client, 1)
-				must.OK(t, err)
+				e := must.Get(newEnd(client, 1))(t)
 				if _, err := e.qp.Connect(t.Context(), netip.AddrPortFrom(serverAddr, 1), (&hello{size: maxSize}).encode()); err != nil {
 					t.Fatal(err)
 				}
 			}
-			_, err = e.qp.Connect(t.Context(), netip.AddrPortFrom(serverAddr, 1), tt.private)
+			_, err := e.qp.Connect(t.Context(), netip.AddrPortFrom(serverAddr, 1), tt.private)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}

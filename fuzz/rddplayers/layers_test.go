@@ -1,7 +1,6 @@
 package rddplayers
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/google/gopacket"
@@ -26,8 +25,7 @@ func FuzzLayers(f *testing.F) {
 	term := rdmap.Terminate{HasLength: true, HasDDP: true, HasRDMA: true}
 	f.Add(uint32(segment), append([]byte{0, 1, 0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0}, term.Append(nil)...))
 	for _, b := range corpus.Packets() {
-		p, err := wire.ParsePacket(b)
-		must.OK(f, err)
+		p := must.Get(wire.ParsePacket(b))(f)
 		it := p.Chunks()
 		for c, ok := it.Next(); ok; c, ok = it.Next() {
 			if d, err := wire.AsData(c); err == nil && d.B() && d.E() && (d.PPID() == uint32(segment) || d.PPID() == uint32(control)) {
@@ -57,8 +55,6 @@ func FuzzLayers(f *testing.F) {
 		}
 		b := gopacket.NewSerializeBuffer()
 		must.OK(t, gopacket.SerializeLayers(b, gopacket.SerializeOptions{}, list...))
-		if !bytes.Equal(b.Bytes(), message) {
-			t.Fatalf("serialized %x\nfrom       %x", b.Bytes(), message)
-		}
+		must.Slice(t, "serialized", b.Bytes(), message)
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/fuzz/corpus"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -43,10 +44,7 @@ func FuzzHeaders(f *testing.F) {
 // segments returns the DDP segments of the corpus.
 func segments(f *testing.F) (list [][]byte) {
 	for _, b := range corpus.Packets() {
-		p, err := wire.ParsePacket(b)
-		if err != nil {
-			f.Fatal(err)
-		}
+		p := must.Get(wire.ParsePacket(b))(f)
 		it := p.Chunks()
 		for c, ok := it.Next(); ok; c, ok = it.Next() {
 			if d, err := wire.AsData(c); err == nil && d.PPID() == 16 && d.B() && d.E() && len(d.Payload()) > 2 {

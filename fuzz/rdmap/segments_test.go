@@ -72,8 +72,7 @@ func FuzzSegments(f *testing.F) {
 		var memory [5][]byte
 		for i, a := range []ddp.Access{ddp.RemoteWrite, ddp.RemoteRead, ddp.LocalWrite, ddp.LocalWrite, ddp.RemoteAtomic} {
 			memory[i] = bytes.Repeat([]byte{0xEE}, guard+regionSize+guard)
-			regions[i], err = table.Register(ddp.Spec{PD: 1, Access: a, Mem: ddp.Bytes(memory[i][guard : guard+regionSize : guard+regionSize])})
-			must.OK(t, err)
+			regions[i] = must.Get(table.Register(ddp.Spec{PD: 1, Access: a, Mem: ddp.Bytes(memory[i][guard : guard+regionSize : guard+regionSize])}))(t)
 		}
 		for i := range 4 {
 			must.OK(t, qp.PostRecv(&rdmap.RecvWR{SGL: []rdmap.SGE{{LKey: regions[3].STag(), Addr: uint64(16 * i), Len: 16}}}))
@@ -137,13 +136,9 @@ func FuzzSegments(f *testing.F) {
 				}
 			}
 		}
-		if !bytes.Equal(memory[1], bytes.Repeat([]byte{0xEE}, len(memory[1]))) {
-			t.Fatal("a region without any right to write was written")
-		}
+		must.Slice(t, "memory without any right to write", memory[1], bytes.Repeat([]byte{0xEE}, len(memory[1])))
 		qp.Stream().Closed(nil)
 		qp.Ended()
-		if h.pushed != h.posted {
-			t.Fatalf("%d completions for %d requests", h.pushed, h.posted)
-		}
+		must.Equal(t, "completions of the requests", h.pushed, h.posted)
 	})
 }

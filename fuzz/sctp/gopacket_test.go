@@ -8,6 +8,7 @@ import (
 	"github.com/google/gopacket/layers"
 
 	"github.com/rddp-go/rddp/fuzz/corpus"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -124,9 +125,7 @@ func compare(t *testing.T, c wire.Chunk, l gopacket.Layer) {
 		header(&l.SCTPChunk)
 		if h, err := wire.AsHeartbeat(c); err == nil && len(l.Parameters) > 0 && int(l.Parameters[0].Length) == len(c)-wire.ChunkHeaderLen {
 			q := l.Parameters[0] // the one that there is to be
-			if !bytes.Equal(h.Info(), q.Value) {
-				t.Fatalf("heartbeat: ours %x, theirs %x", h.Info(), q.Value)
-			}
+			must.Slice(t, "heartbeat of theirs", h.Info(), q.Value)
 		}
 	case *layers.SCTPError:
 		header(&l.SCTPChunk)

@@ -58,8 +58,7 @@ func TestSansIOPackagesNeverTouchTheWorld(t *testing.T) {
 
 func checkFile(t *testing.T, path string) {
 	fset := token.NewFileSet()
-	f, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
-	must.OK(t, err)
+	f := must.Get(parser.ParseFile(fset, path, nil, parser.SkipObjectResolution))(t)
 	for _, imp := range f.Imports {
 		if p, _ := strconv.Unquote(imp.Path.Value); slices.Contains(forbidden, p) {
 			t.Errorf("%v imports %s", fset.Position(imp.Pos()), p)
@@ -122,8 +121,7 @@ func TestImportsOnlyGoDown(t *testing.T) {
 	must.OK(t, err)
 	// DDP knows nothing of SCTP: ddpadapt is the only room that knows both.
 	for _, file := range append(sources(t, "ddp"), sources(t, "rdma/rdmap")...) {
-		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
-		must.OK(t, err)
+		f := must.Get(parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly))(t)
 		for _, imp := range f.Imports {
 			if strings.Contains(imp.Path.Value, module+"sctp") {
 				t.Errorf("%s imports %s", file, imp.Path.Value)
@@ -151,8 +149,7 @@ func packages(t *testing.T, patterns []string) []string {
 }
 
 func sources(t *testing.T, pkg string) []string {
-	all, err := os.ReadDir(filepath.Join(root, pkg))
-	must.OK(t, err)
+	all := must.Get(os.ReadDir(filepath.Join(root, pkg)))(t)
 	var list []string
 	for _, e := range all {
 		if n := e.Name(); strings.HasSuffix(n, ".go") && !strings.HasSuffix(n, "_test.go") {

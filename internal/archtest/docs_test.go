@@ -14,12 +14,10 @@ import (
 // What the documents say that a test holds, a test of that name in that file does.
 func TestDocumentsNameTestsThatExist(t *testing.T) {
 	citation := regexp.MustCompile("`([\\w/]+_test\\.go):(\\w+)`")
-	docs, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	must.OK(t, err)
+	docs := must.Get(filepath.Glob(filepath.Join(root, "docs", "*.md")))(t)
 	n := 0
 	for _, doc := range docs {
-		text, err := os.ReadFile(doc)
-		must.OK(t, err)
+		text := must.Get(os.ReadFile(doc))(t)
 		for _, m := range citation.FindAllSubmatch(text, -1) {
 			n++
 			src, err := os.ReadFile(filepath.Join(root, string(m[1])))
@@ -35,12 +33,10 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 
 // The code in the guide is that of the examples, which are compiled and run.
 func TestGuideShowsCodeOfTheExamples(t *testing.T) {
-	guide, err := os.ReadFile(filepath.Join(root, "docs", "guide.md"))
-	must.OK(t, err)
+	guide := must.Get(os.ReadFile(filepath.Join(root, "docs", "guide.md")))(t)
 	var code []byte
 	for _, name := range []string{"echo", "board"} {
-		src, err := os.ReadFile(filepath.Join(root, "examples", name, "main.go"))
-		must.OK(t, err)
+		src := must.Get(os.ReadFile(filepath.Join(root, "examples", name, "main.go")))(t)
 		code = append(code, src...)
 	}
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(guide, -1)

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // ends are all the calls that end an association, a session or a QP for good, as function: argument, and what the
@@ -44,10 +46,7 @@ var funcName = regexp.MustCompile(`^func (?:\(.*?\) )?(\w+)`)
 // Each way in which an association, a session or a QP ends is one that the package comment lists: a program can switch on it.
 func TestEveryEndIsListed(t *testing.T) {
 	read := func(path string) string {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(path))(t)
 		return string(text)
 	}
 	for _, row := range ends {

@@ -5,6 +5,8 @@ import (
 	"io"
 	"testing"
 	"time"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // A flag that a link cannot do anything with is refused, not forgotten.
@@ -23,10 +25,7 @@ func TestShardsAreForLinksOfSeveralQueues(t *testing.T) {
 		}
 	}
 	f := LinkFlags{Kind: "udp", Shards: 2}
-	s, err := f.OpenSelf()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(f.OpenSelf())(t)
 	s.Client.Close()
 	s.Server.Close()
 }

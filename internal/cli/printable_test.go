@@ -1,6 +1,10 @@
 package cli
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
+)
 
 func TestPrintable(t *testing.T) {
 	for _, test := range []struct{ name, in, want string }{
@@ -10,8 +14,6 @@ func TestPrintable(t *testing.T) {
 		{"what changes the direction of writing shows", "a\u202eb", "a\uFFFDb"},
 		{"what is not UTF-8 shows", "a\xff", "a\uFFFD"},
 	} {
-		if got := Printable(test.in); got != test.want {
-			t.Errorf("%s: %q, want %q", test.name, got, test.want)
-		}
+		check.Equal(t, test.name, Printable(test.in), test.want)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // A signal that comes several times at once is one: the program goes on to its end.
@@ -15,9 +17,7 @@ func TestSignalThatComesTwice(t *testing.T) {
 		t.Fatal("it ends by itself")
 	}
 	for range 5000 {
-		if err := syscall.Kill(syscall.Getpid(), syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, syscall.Kill(syscall.Getpid(), syscall.SIGHUP))
 		<-ctx.Done()
 		runtime.Gosched()
 	}

@@ -3,6 +3,8 @@ package count
 import (
 	"fmt"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
 )
 
 type inner struct{ C, D uint64 }
@@ -19,12 +21,8 @@ func TestAddAndEach(t *testing.T) {
 	a := stats{A: 1, inner: inner{2, 3}, Kinds: [2]uint64{4, 5}, Below: inner{6, 7}, Window: 8}
 	b := a
 	Add(&a, &b)
-	if a.Window != 8 {
-		t.Errorf("what is no counter became %d", a.Window)
-	}
+	check.Equal(t, "what is no counter", a.Window, 8)
 	var got string
 	Each(a, func(name string, v uint64) { got += fmt.Sprintf("%s=%d ", name, v) })
-	if want := "A=2 C=4 D=6 Kinds[0]=8 Kinds[1]=10 Below.C=12 Below.D=14 "; got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	check.Equal(t, "counters", got, "A=2 C=4 D=6 Kinds[0]=8 Kinds[1]=10 Below.C=12 Below.D=14 ")
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/race"
 )
 
@@ -140,9 +141,7 @@ func TestLiteralIsGo(t *testing.T) {
 	if _, err := parser.ParseFile(token.NewFileSet(), "x.go", src, 0); err != nil {
 		t.Fatalf("%v\n%s", err, src)
 	}
-	if n := strings.Count(src, "At: "); n != len(s.Acts) {
-		t.Errorf("%d acts of %d", n, len(s.Acts))
-	}
+	check.Equal(t, "acts", strings.Count(src, "At: "), len(s.Acts))
 }
 
 // Schedules that have found something, in the stack or in the oracle.

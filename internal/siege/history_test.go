@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/fuzz/attacker"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/hostile/forge"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -249,8 +250,7 @@ func TestStaleCookieAgainAndAgain(t *testing.T) {
 	h := newHand(t)
 	h.port = 2001
 	const local = 31000
-	a, err := h.s.victim.EP.Connect(h.s.victim.Time(), &h.s.cfg, local, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(h.foe.addr, 0)}, h.port)
-	must.OK(t, err)
+	a := must.Get(h.s.victim.EP.Connect(h.s.victim.Time(), &h.s.cfg, local, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(h.foe.addr, 0)}, h.port))(t)
 	v := h.s.adopt(a, true)
 	h.s.victim.Add(v)
 	v.Pump()
@@ -265,8 +265,7 @@ func TestStaleCookieAgainAndAgain(t *testing.T) {
 	stale = wire.AppendStaleCookieCause(stale, 1000)
 	binary.BigEndian.PutUint16(stale[2:], uint16(len(stale)))
 	for i := range 6 {
-		init, err := wire.AsInit(h.only(chunks, wire.ChunkInit))
-		must.OK(t, err)
+		init := must.Get(wire.AsInit(h.only(chunks, wire.ChunkInit)))(t)
 		h.peer = init.Tag()
 		ack := wire.AppendInit(nil, wire.ChunkInitAck, wire.InitFields{Tag: h.tag, ARwnd: 1 << 17, OutStreams: 10, InStreams: 10, TSN: h.next})
 		ack = wire.AppendAdaptationIndication(wire.AppendParam(ack, wire.ParamStateCookie, []byte("a cookie of four")), 1)
@@ -281,9 +280,7 @@ func TestStaleCookieAgainAndAgain(t *testing.T) {
 		}
 	}
 	send(wire.AppendCookieAck(nil))
-	if v.a.State() != assoc.Established {
-		t.Errorf("in the end it is %v", v.a.State())
-	}
+	check.Equal(t, "state in the end", v.a.State(), assoc.Established)
 }
 
 // CVE-2026-49759: an ERROR with more causes than Erlang had room for; it also told what lay behind them.

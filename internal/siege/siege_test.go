@@ -7,6 +7,7 @@ import (
 
 	"github.com/rddp-go/rddp/fuzz/attacker"
 	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 var (
@@ -57,8 +58,6 @@ func FuzzSiege(f *testing.F) {
 		f.Add(attacker.Seeded(seed).Octets(2000))
 	}
 	f.Fuzz(func(t *testing.T, octets []byte) {
-		if err := New(attacker.FromOctets(octets)).Run(1000); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, New(attacker.FromOctets(octets)).Run(1000))
 	})
 }

@@ -1,10 +1,10 @@
 package world
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/simnet"
@@ -49,8 +49,7 @@ func newBulk(t testing.TB, size int, link simnet.Params, configure func(*assoc.C
 	b.c = w.a.connect(w.b)
 	b.c.Pump()
 	w.run("setup", func() bool { return b.c.up })
-	s, err := b.c.mux.Open(w.now, -1, b.qa.core.Stream(), nil)
-	must.OK(t, err)
+	s := must.Get(b.c.mux.Open(w.now, -1, b.qa.core.Stream(), nil))(t)
 	b.qa.bind(b.c, s)
 	b.c.Pump()
 	w.run("session", func() bool { return b.qa.core.State() == rdmap.StateRTS })
@@ -91,9 +90,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	if b.err != nil {
 		t.Fatal(b.err)
 	}
-	if !bytes.Equal(b.src.bytes(), b.dst.bytes()) {
-		t.Error("what arrived differs from what was written")
-	}
+	check.Slice(t, "what arrived", b.src.bytes(), b.dst.bytes())
 }
 
 // BenchmarkWrite is the whole protocol, both sides and the simulated wire, on one processor.

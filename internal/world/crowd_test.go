@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/rdma/rdmap"
@@ -99,9 +100,7 @@ func TestThousandsOfSessions(t *testing.T) {
 	for _, h := range []*Host{w.a, w.b} {
 		h.cfg.OutStreams, h.cfg.InStreams = streams, streams
 	}
-	if err := w.b.node.EP.Listen(port, &w.b.cfg); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.b.node.EP.Listen(port, &w.b.cfg))
 	w.serves = func(private []byte) *qp { return c.guests[binary.BigEndian.Uint16(private)].b }
 	w.connect()
 	w.run("setup", func() bool { return w.conn.up })

@@ -1,10 +1,11 @@
 package world
 
 import (
-	"bytes"
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -31,24 +32,18 @@ func TestTransferAcrossMTUChanges(t *testing.T) {
 					if b.err != nil {
 						t.Fatal(b.err)
 					}
-					if !bytes.Equal(b.src.bytes(), b.dst.bytes()) {
-						t.Fatal("what arrived differs from what was written")
-					}
+					must.Slice(t, "what arrived", b.src.bytes(), b.dst.bytes())
 				}
 			}
 			mtu := func(what string, want int) {
 				t.Helper()
-				if got := b.c.a.PathStats(0).MTU + 20; got != want {
-					t.Errorf("%s: path MTU %d, want %d", what, got, want)
-				}
+				check.Equal(t, what+": path MTU", b.c.a.PathStats(0).MTU+20, want)
 			}
 			writes(3)
 			mtu("at first", 9000)
 
 			// In the middle of a Write.
-			if err := b.qa.core.PostSend(&b.wr); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, b.qa.core.PostSend(&b.wr))
 			b.c.Pump()
 			for range 20 {
 				b.Step(b.now.Add(time.Second))

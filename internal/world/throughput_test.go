@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/cc"
@@ -71,9 +72,7 @@ func throughput(t *testing.T, rtt time.Duration, loss float64, make cc.Factory) 
 	run := func(until time.Duration) {
 		for time.Duration(b.now) < until && b.err == nil {
 			for posted-b.done < depth {
-				if err := b.qa.core.PostSend(&b.wr); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, b.qa.core.PostSend(&b.wr))
 				posted++
 			}
 			b.c.Pump()

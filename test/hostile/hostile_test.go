@@ -13,7 +13,9 @@ import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/hostile/forge"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/testpriv"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -47,9 +49,7 @@ func TestReactionsAreNamed(t *testing.T) {
 		{"a Read Response", data(ddpadapt.PPIDSegment, forge.Numbered(0, forge.Tagged(rdmap.OpReadResponse, 1, 2, []byte("data")))), []string{"Read Response"}},
 		{"other DATA", data(0, []byte("hello")), []string{"DATA"}},
 	} {
-		if got := describe(packet(1, 2, 3, row.chunks)); !slices.Equal(got, row.want) {
-			t.Errorf("%s: %q, want %q", row.name, got, row.want)
-		}
+		check.Slice(t, row.name, describe(packet(1, 2, 3, row.chunks)), row.want)
 	}
 }
 
@@ -97,9 +97,7 @@ func TestPacketsOfIPv6(t *testing.T) {
 	} {
 		r := newRecord(&ipv6)
 		r.note(row.packet, false)
-		if got := r.reaction(nil); !slices.Equal(got, row.want) {
-			t.Errorf("%s: %q, want %q", row.name, got, row.want)
-		}
+		check.Slice(t, row.name, r.reaction(nil), row.want)
 	}
 }
 
@@ -169,15 +167,11 @@ func attackSome(t *testing.T, f *family) {
 	wrong.name, wrong.must = "INIT flood that is to be dropped silently", nil
 	r := &report{}
 	o := options{rate: 2000, quiet: 40 * time.Millisecond}
-	if err := attackOver(f, o, false, []attack{pick("INIT flood, nothing follows"), wrong, pick("Write past the end of a region")}, r); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, attackOver(f, o, false, []attack{pick("INIT flood, nothing follows"), wrong, pick("Write past the end of a region")}, r))
 	nothing := func(r *row) bool { return r.Packets == 0 || r.PeakRSS == 0 }
 	if len(r.Rows) != 3 || slices.ContainsFunc(r.Rows, nothing) || len(r.Rows[0].Failures) != 0 || len(r.Rows[2].Failures) != 0 {
 		r.text(t.Output())
 		t.Error("verdicts")
 	}
-	if f := r.Rows[1].Failures; !slices.Equal(f, []string{"INIT ACK"}) {
-		t.Errorf("an answer that is not to be passes: %q", f)
-	}
+	check.Slice(t, "an answer that is not to be", r.Rows[1].Failures, []string{"INIT ACK"})
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 const example = `# of what is counted
@@ -71,10 +73,7 @@ func TestFaultIsAppliedWhereItsLinesStandOnce(t *testing.T) {
 
 // Every fault can still be made, in every layer: who changes lines that a fault changes lets it follow.
 func TestFaultsApply(t *testing.T) {
-	list, err := load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(load())(t)
 	for _, err := range apply("../..", list) {
 		t.Error(err)
 	}

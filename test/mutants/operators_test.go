@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -88,8 +89,7 @@ func aPackage(t *testing.T, text string) *typed {
 
 func theScope(t *testing.T) *scope {
 	t.Helper()
-	s, err := parseScope(scopeText)
-	must.OK(t, err)
+	s := must.Get(parseScope(scopeText))(t)
 	return s
 }
 
@@ -142,13 +142,9 @@ func TestNamesOutliveMovedLines(t *testing.T) {
 		return ids
 	}
 	was := names(source)
-	if !slices.Equal(was, names(strings.Replace(source, "type TSN", "// TSN.\n\ntype TSN", 1))) {
-		t.Error("other names after a line was put in")
-	}
+	check.Slice(t, "names after a line was put in", was, names(strings.Replace(source, "type TSN", "// TSN.\n\ntype TSN", 1)))
 	slices.Sort(was)
-	if len(slices.Compact(was)) != len(names(source)) {
-		t.Error("a name is there twice")
-	}
+	check.Equal(t, "names without a second of the same", len(slices.Compact(was)), len(names(source)))
 }
 
 // The sample that is woven in compiles, and what does not compile is passed over.
@@ -164,8 +160,7 @@ func TestWovenMutantsCompileAndTellWhatIsReached(t *testing.T) {
 	for i, m := range all {
 		m.number = i + 1
 	}
-	texts, err := p.graft(all)
-	must.OK(t, err)
+	texts := must.Get(p.graft(all))(t)
 	wrong := make(map[string]bool)
 	if err := p.check(texts, wrong); err != nil || len(wrong) > 0 {
 		t.Fatal(err, wrong)
@@ -214,8 +209,7 @@ func TestOneSeedDrawsOneSample(t *testing.T) {
 }
 
 func TestEquivalents(t *testing.T) {
-	here, err := parseEquivalent(equivalentText)
-	must.OK(t, err)
+	here := must.Get(parseEquivalent(equivalentText))(t)
 	for key := range here {
 		if err := stands(key, "../.."); err != nil {
 			t.Error(err)
@@ -227,7 +221,7 @@ func TestEquivalents(t *testing.T) {
 	plain, race := population(theScope(t), []*typed{aPackage(t, source)})
 	entry := "in p/p.go path.pair\n-\tp.k = open\n+\tp.k = closed\nbecause nobody looks\n"
 	var reasons map[string]string
-	reasons, err = parseEquivalent("# why\n\n" + entry)
+	reasons, err := parseEquivalent("# why\n\n" + entry)
 	if err != nil || outdated(reasons, plain, race) != nil {
 		t.Fatal(err, outdated(reasons, plain, race))
 	}
@@ -290,14 +284,13 @@ func TestRunsEndAtTheirLimits(t *testing.T) {
 // What was found out before an interruption is not found out again, and a line cut off is no harm.
 func TestStateGoesOn(t *testing.T) {
 	dir := t.TempDir()
-	s, err := openState(dir)
-	must.OK(t, err)
+	s := must.Get(openState(dir))(t)
 	for _, f := range []fate{{ID: "a", Outcome: fateCaught}, {ID: "b", Outcome: fateLate}} {
 		must.OK(t, s.add(f))
 	}
 	b, _ := os.ReadFile(filepath.Join(dir, "fates.jsonl"))
 	must.OK(t, os.WriteFile(filepath.Join(dir, "fates.jsonl"), b[:len(b)-4], 0o644))
-	if s, err = openState(dir); err != nil || s.fates["a"].Outcome != fateCaught || s.fates["b"].Outcome != "" {
+	if s, err := openState(dir); err != nil || s.fates["a"].Outcome != fateCaught || s.fates["b"].Outcome != "" {
 		t.Error(s.fates, err)
 	}
 }

@@ -5,9 +5,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestJudgeTellsPassFailureAndHang(t *testing.T) {
@@ -33,9 +35,7 @@ func TestJudgeTellsPassFailureAndHang(t *testing.T) {
 
 func TestSlowOnes(t *testing.T) {
 	out := "--- PASS: TestA (0.00s)\n--- PASS: TestB (11.94s)\n    --- PASS: TestB/row (11.94s)\n--- PASS: TestC (1.10s)\nPASS\n"
-	if got := slowOnes(out); !slices.Equal(got, []string{"TestB", "TestC"}) {
-		t.Error(got)
-	}
+	check.Slice(t, "slow ones", slowOnes(out), []string{"TestB", "TestC"})
 }
 
 // Tests that say nothing for too long are stopped, and the last that began is named.
@@ -46,9 +46,7 @@ func TestHangingTestsAreStopped(t *testing.T) {
 	}
 	binary := filepath.Join(t.TempDir(), "hangs")
 	script := "#!" + sh + "\necho '=== RUN   TestA'\nexec sleep 600\n"
-	if err := os.WriteFile(binary, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(binary, []byte(script), 0o755))
 	v := (&tests{binary: binary, dir: t.TempDir(), quiet: 200 * time.Millisecond}).run(1, "", nil)
 	if !v.failed || v.what != "TestA (hangs)" && v.what != "(hangs)" {
 		t.Errorf("%+v", v)

@@ -46,8 +46,7 @@ func TestWeave(t *testing.T) {
 			"func literal(woven1 int, woven2 func(int) bool) { if wovenFault == 7 { literal_fault7(woven1, woven2); return };",
 			"func literal_fault7(int, func(int) bool) {\n\tuse(2)\n}"},
 	} {
-		w, err := newWeaver(woven)
-		must.OK(t, err)
+		w := must.Get(newWeaver(woven))(t)
 		if err := w.add(&fault{number: 7, old: row.old, new: row.new}); err != nil {
 			t.Fatal(row.name, err)
 		}
@@ -63,8 +62,7 @@ func TestWeave(t *testing.T) {
 
 // Two faults of one function stand side by side.
 func TestWeaveTwo(t *testing.T) {
-	w, err := newWeaver(woven)
-	must.OK(t, err)
+	w := must.Get(newWeaver(woven))(t)
 	for i, by := range []string{"\tn--\n", ""} {
 		must.OK(t, w.add(&fault{number: i + 1, old: "\tn++\n", new: by}))
 	}
@@ -85,8 +83,7 @@ func TestWeaveOnlyWithinAFunction(t *testing.T) {
 		"two at a time":  {old: "\tuse(v)\n}\n\nfunc literal(int, func(int) bool) {\n", new: "}\n\nfunc literal(int, func(int) bool) {\n\tuse(v)\n"},
 		"a comment only": {old: "// Less compares.\n", new: "// Less.\n"},
 	} {
-		w, err := newWeaver(woven)
-		must.OK(t, err)
+		w := must.Get(newWeaver(woven))(t)
 		if err := w.add(f); !errors.Is(err, errNotWoven) {
 			t.Errorf("%s: %v", name, err)
 		}

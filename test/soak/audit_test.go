@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -130,9 +131,7 @@ func TestAuditFindsEveryLossAndDouble(t *testing.T) {
 				{"stuck", got.stuck, row.want.stuck}, {"unexplained", got.unexplained, row.want.unexplained},
 				{"uncertain", got.uncertain, row.want.uncertain}, {"arrived", got.arrived, row.want.arrived}, {"untaken", got.untaken, row.want.untaken},
 			} {
-				if n.got != n.want {
-					t.Errorf("%s: %d, want %d; %q", n.name, n.got, n.want, got.faults)
-				}
+				check.Equal(t, n.name, n.got, n.want)
 			}
 			if bad := got.violations() > 0; bad != (len(got.faults) > 0) {
 				t.Errorf("%d violations, %q", got.violations(), got.faults)
@@ -145,13 +144,11 @@ func TestAuditFindsEveryLossAndDouble(t *testing.T) {
 func TestLedgerOutlivesItsProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
 	open := func() *ledger {
-		l, err := openLedger(path)
-		must.OK(t, err)
+		l := must.Get(openLedger(path))(t)
 		return l
 	}
 	l := open()
-	e, err := l.begin(7, kindRDMA, 2)
-	must.OK(t, err)
+	e := must.Get(l.begin(7, kindRDMA, 2))(t)
 	e.post(0, 3)
 	e.settle(0, completed)
 	e.settle(0, failed)
@@ -175,8 +172,7 @@ func TestLedgerOutlivesItsProcess(t *testing.T) {
 }
 
 func TestLedgerIsFull(t *testing.T) {
-	l, err := openLedger(filepath.Join(t.TempDir(), "ledger"))
-	must.OK(t, err)
+	l := must.Get(openLedger(filepath.Join(t.TempDir(), "ledger")))(t)
 	defer l.close()
 	for range maxSessions {
 		if _, err := l.begin(1, kindSCTP, 1); err != nil {
@@ -208,9 +204,7 @@ func TestChangedOctetIsFound(t *testing.T) {
 			want := piece(7, 3, forWrite, 100)
 			copy(area, want)
 			row.harm(area)
-			if placed(area, 100, want) != row.want {
-				t.Errorf("placed: %v", !row.want)
-			}
+			check.Equal(t, "placed", placed(area, 100, want), row.want)
 			if !isPoison(area[:100+guard]) {
 				t.Error("the area was not cleared")
 			}
