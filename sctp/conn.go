@@ -57,7 +57,8 @@ type Conn struct {
 	taken       []rawio.Packet // with those that were
 	squeezed    bool           // memory is short, and this association has more than its share
 	freed       bool           // it has given all its memory back
-	starved     error          // it was ended for want of memory: what readers hear
+	lost        error          // unread messages were dropped at its end: what readers hear
+	oneLife     bool           // a restart of the peer ends it
 
 	hold        hold             // owner only: see LongestHold
 	account     *account.Account // owner only: what the peer makes the association hold
@@ -306,6 +307,9 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 		c.wake |= wakeUp | wakeRefresh
 	case assoc.EventRestart, assoc.EventPathUp, assoc.EventPathDown:
 		c.wake |= wakeRefresh
+		if c.oneLife && ev.Kind == assoc.EventRestart {
+			c.restarted(now)
+		}
 	case assoc.EventDown:
 		c.err = ev.Err
 		c.ended = true
@@ -378,6 +382,14 @@ func (c *Conn) announce() {
 	close(c.up)
 }
 
+// wakeAll has settle wake everybody who reads or writes. Owner only.
+func (c *Conn) wakeAll() {
+	c.wake |= wakeReaders | wakeWriters
+	for _, s := range c.streams { // in whatever order
+		c.wakeStream(s)
+	}
+}
+
 func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -421,26 +433,32 @@ func (c *Conn) Err() error {
 // with the process; after CloseTimeout (Config) it aborts instead. Reads and writes fail at once.
 // Closing again returns nil.
 func (c *Conn) Close() error {
+	_, err := c.close()
+	return err
+}
+
+// close is Close, and says whether it was the first.
+func (c *Conn) close() (first bool, err error) {
 	a, now := c.Lock()
-	first := !c.closing
+	first = !c.closing
 	c.closing = true
-	c.wake |= wakeReaders | wakeWriters
+	c.wakeAll()
 	if first {
 		c.dropUnread()
 		a.Shutdown(now)
 	}
 	c.Unlock()
 	if !first {
-		return nil
+		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.t.cfg.closeTimeout())
 	defer cancel()
 	select {
 	case <-c.done:
-		return nil
+		return true, nil
 	case <-ctx.Done():
 		c.Abort("close timed out")
-		return os.ErrDeadlineExceeded
+		return true, os.ErrDeadlineExceeded
 	}
 }
 
@@ -450,7 +468,7 @@ func (c *Conn) Abort(reason string) {
 	a, now := c.Lock()
 	if !c.closing {
 		c.closing = true
-		c.wake |= wakeReaders | wakeWriters
+		c.wakeAll()
 		c.dropUnread()
 	}
 	a.Abort(now, []byte(reason))
@@ -462,8 +480,8 @@ func (c *Conn) closedErr() error {
 	switch {
 	case c.closing:
 		return net.ErrClosed
-	case c.starved != nil:
-		return c.starved
+	case c.lost != nil:
+		return c.lost
 	case c.err != nil:
 		return c.err
 	}
@@ -476,8 +494,8 @@ func (c *Conn) readErr() error {
 	if c.closing {
 		return net.ErrClosed
 	}
-	if c.starved != nil {
-		return c.starved
+	if c.lost != nil {
+		return c.lost
 	}
 	if c.err == assoc.ErrShutdown {
 		return io.EOF

@@ -10,7 +10,9 @@
 //	_, err = c.WriteMsg([]byte("hello"), sctp.SendInfo{Stream: 3})
 //	n, info, err := c.ReadMsg(buf)
 //
-// [Conn.Stream] gives one stream as a net.Conn. A message that is longer than buf, or than the receive buffer, is
+// [Conn.StreamConn] gives an association as a net.Conn that carries a stream of octets, as TCP does, [Conn.MessageConn] as one that carries a
+// message a call; [Listener.StreamListener] and [Listener.MessageListener] accept them. [Conn.Stream] gives one of several streams as a
+// net.Conn. A message that is longer than buf, or than the receive buffer, is
 // read in pieces; [SendInfo] may limit for how long a message is worth sending.
 //
 // With several addresses in Config.LocalAddrs, or a peer that has several, an association outlives the
@@ -25,7 +27,9 @@
 // was written and dropping what was not read, so there is no CloseWrite. Close waits until the peer agrees,
 // because the stack ends with the process. Reads return io.EOF after a graceful end by the peer, and the
 // reason after any other, one of those that package assoc lists under "How an association ends", and for Dial within a [DialError]; deadlines, net.ErrClosed and os.ErrDeadlineExceeded are as in package net.
-// [Listener.Accept] takes a context and returns a *Conn. There is no SyscallConn: no file descriptor belongs to
+// [Listener.Accept] takes a context and returns a *Conn. The forms that are a net.Conn return errors in a *net.OpError, and every error matches, by
+// errors.Is, what package net would return over TCP: ECONNREFUSED, ECONNRESET, ENETUNREACH, EHOSTUNREACH, ETIMEDOUT, EADDRINUSE and EPIPE of package
+// syscall too. There is no SyscallConn: no file descriptor belongs to
 // an association.
 //
 // The protocol itself is in the sans-IO packages assoc and endpoint, which this package drives: one

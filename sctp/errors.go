@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"syscall"
 )
 
 // Errors of a Transport and its Conns. Those of the association itself are package assoc's.
@@ -14,9 +15,21 @@ var (
 	// ErrCutOff is returned by reads for a message that they have returned a part of already, when the
 	// rest will not come because the association has ended or the peer has restarted. Reading goes on after it.
 	ErrCutOff = errors.New("sctp: the rest of the message will not come; drop what was read of it")
+	// ErrRestarted ends a StreamConn whose peer has restarted. It matches syscall.ECONNRESET.
+	ErrRestarted error = sysError{"sctp: the peer has restarted, and a part of the stream is lost", syscall.ECONNRESET}
+	// ErrTruncated is returned by MessageConn.Read beside the first octets of a message whose rest is lost. It matches syscall.EMSGSIZE.
+	ErrTruncated error = sysError{"sctp: the message is longer than the buffer of Read, or than Config.RecvBuffer", syscall.EMSGSIZE}
 	// ErrMessageTooLong is returned by WriteMsg for a message that can never fit the send buffer.
 	ErrMessageTooLong = errors.New("sctp: message longer than the send buffer; raise Config.SendBuffer or split it")
 )
+
+type sysError struct {
+	text  string
+	errno syscall.Errno
+}
+
+func (e sysError) Error() string        { return e.text }
+func (e sysError) Is(target error) bool { return target == e.errno }
 
 // DialError says which association could not be set up, and why.
 type DialError struct {

@@ -131,8 +131,8 @@ func (c *Conn) squeeze(on bool) {
 // hear why. Owner only.
 func (c *Conn) starve(fair int64) {
 	err := &assoc.MemoryError{Held: c.drawn(), Share: fair}
-	c.starved = err
-	c.wake |= wakeReaders | wakeWriters
+	c.lost = err
+	c.wakeAll()
 	c.dropUnread()
 	if c.socket != nil {
 		c.socket.drop(c)

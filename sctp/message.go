@@ -62,6 +62,8 @@ type inbox struct {
 	q    []*assoc.Received
 	head int
 	off  int // octets of the first message already read
+	// skipping says that the rest of a message is not wanted, of which a reader has had enough.
+	skipping bool
 }
 
 func (b *inbox) push(r *assoc.Received) {
@@ -102,6 +104,28 @@ func (b *inbox) drop() *assoc.Received {
 	return r
 }
 
+// skip releases what is not wanted.
+func (b *inbox) skip(a *assoc.Assoc) {
+	for r := b.first(); b.skipping && r != nil; r = b.first() {
+		b.skipping = r.More && !r.Cut
+		a.Release(b.drop())
+	}
+}
+
+// take moves the messages of a stream from another inbox, but for one of which something has been read.
+func (b *inbox) take(from *inbox, id wire.StreamID) {
+	kept := from.q[:from.head]
+	for i, r := range from.q[from.head:] {
+		if r.Stream == id && (i > 0 || from.off == 0) {
+			b.push(r)
+		} else {
+			kept = append(kept, r)
+		}
+	}
+	clear(from.q[len(kept):])
+	from.q = kept
+}
+
 // discard releases every message.
 func (b *inbox) discard(a *assoc.Assoc) {
 	for b.first() != nil {
@@ -120,7 +144,7 @@ func (c *Conn) collect() (left bool) {
 		if !ok {
 			return false
 		}
-		if c.closing { // nobody will read it; its window lets the peer go on to its shutdown
+		if c.closing || c.lost != nil { // nobody will read it; its window lets the peer go on to its shutdown
 			c.a.Release(r)
 			continue
 		}
@@ -159,7 +183,7 @@ func (c *Conn) wakeStream(s *Stream) {
 // has shut the association down, and the reason when the association failed; before that ErrCutOff, when either
 // or a restart of the peer has come before the end of a message, after which reading goes on.
 func (c *Conn) ReadMsg(p []byte) (n int, info RecvInfo, err error) {
-	return c.readFrom(p, &c.inbox, c.readable, &c.rdl)
+	return c.readFrom(p, &c.inbox, c.readable, &c.rdl, false)
 }
 
 // recvInfo describes a message, or piece of one, of which n octets have been read.
@@ -171,16 +195,25 @@ func recvInfo(r *assoc.Received, n int) RecvInfo {
 	return info
 }
 
-func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline) (n int, info RecvInfo, err error) {
+// readFrom reads from an inbox. With cut, what does not fit p of a message is dropped.
+func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut bool) (n int, info RecvInfo, err error) {
 	for {
 		a, _ := c.Lock()
+		in.skip(a)
 		r := in.first()
 		if r != nil && !c.closing {
 			if r.Cut {
 				err = ErrCutOff
 			}
 			var finished *assoc.Received
-			if n, info, finished = in.read(p); finished != nil {
+			n, info, finished = in.read(p)
+			if cut && info.More {
+				if finished == nil {
+					finished = in.drop()
+				}
+				in.skipping = r.More
+			}
+			if finished != nil {
 				a.Release(finished)
 			}
 			left := in.first() != nil
@@ -193,6 +226,7 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline) (n int,
 		err := c.readErr()
 		c.Unlock()
 		if err != nil {
+			ready.Set() // for others that wait
 			return 0, RecvInfo{}, err
 		}
 		if err := c.wait(ready, d); err != nil {
@@ -226,6 +260,9 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 		}
 		if err != nil {
 			c.Unlock()
+			if waited {
+				c.writable.Set() // for others that wait
+			}
 			return 0, err
 		}
 		if info.Lifetime > 0 && m.Expires == 0 {

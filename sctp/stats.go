@@ -37,7 +37,7 @@ type TransportStats struct {
 	EndInternal uint64 // because the stack has contradicted itself: assoc.InternalError
 	EndByPeer   uint64 // by an ABORT of the peer
 	EndTimeout  uint64 // the peer did not answer, be it a setup, data, or a shutdown
-	EndRefused  uint64 // ICMP says that the peer's host has no SCTP, or the peer is not what Config requires
+	EndRefused  uint64 // the peer's host has no SCTP, or there is no way to it, or the peer is not what Config requires
 
 	// With a packet buffer too, which belongs to no association. That one is not used again.
 	Contradictions uint64 // what the stack has found wrong with itself, in the whole process

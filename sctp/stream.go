@@ -2,6 +2,7 @@ package sctp
 
 import (
 	"net"
+	"sync"
 	"time"
 
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -14,7 +15,8 @@ type Stream struct {
 	c  *Conn
 	id wire.StreamID
 
-	inbox inbox // owner of the association only
+	inbox   inbox      // owner of the association only
+	writing sync.Mutex // held by a Write: its octets stay together
 
 	readable *Signal
 	rdl, wdl deadline
@@ -23,7 +25,7 @@ type Stream struct {
 var _ net.Conn = (*Stream)(nil)
 
 // Stream returns the stream with this identifier; the same one at each call until it is closed. From
-// then on its messages go to it and no longer to ReadMsg.
+// then on its messages, those that wait for ReadMsg included, go to it and no longer to ReadMsg.
 func (c *Conn) Stream(id uint16) *Stream {
 	c.Lock()
 	defer c.Unlock()
@@ -35,6 +37,7 @@ func (c *Conn) Stream(id uint16) *Stream {
 			c.streams = make(map[wire.StreamID]*Stream)
 		}
 		c.streams[s.id] = s
+		s.inbox.take(&c.inbox, s.id)
 	}
 	return s
 }
@@ -44,7 +47,7 @@ func (s *Stream) ID() uint16 { return uint16(s.id) }
 
 // Read reads octets of the stream's messages, in order.
 func (s *Stream) Read(p []byte) (int, error) {
-	n, _, err := s.c.readFrom(p, &s.inbox, s.readable, &s.rdl)
+	n, _, err := s.c.readFrom(p, &s.inbox, s.readable, &s.rdl, false)
 	return n, err
 }
 
@@ -53,6 +56,8 @@ const streamChunk = 64 << 10
 
 // Write sends p as ordered messages of at most 64 KiB.
 func (s *Stream) Write(p []byte) (n int, err error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	for n < len(p) {
 		k, err := s.c.write(p[n:min(n+streamChunk, len(p))], SendInfo{Stream: uint16(s.id)}, &s.wdl)
 		n += k

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 	"weak"
 
@@ -413,7 +414,7 @@ func (t *Transport) transmitReplies(now rawio.Time) {
 }
 
 // write hands a batch of an association's, or of the endpoint's, to the link and empties it. Of a packet that is longer than the
-// link takes the association hears, and refused says so; any other that the link refuses counts as lost: the protocol above
+// link takes, or that has no way to go, the association hears, and refused says that it goes again; any other that the link refuses counts as lost: the protocol above
 // recovers from that as from any loss.
 func (t *Transport) write(now rawio.Time, b *assoc.TxBatch, a *assoc.Assoc) (refused bool) {
 	for pkts := b.Pkts; len(pkts) > 0; {
@@ -429,7 +430,7 @@ func (t *Transport) write(now rawio.Time, b *assoc.TxBatch, a *assoc.Assoc) (ref
 		}
 		if len(pkts) > 0 {
 			t.stats.txDiscards.Add(1)
-			if a != nil && errors.Is(err, rawio.ErrTooLong) && a.Refused(now, &pkts[0]) {
+			if a != nil && (errors.Is(err, rawio.ErrTooLong) && a.Refused(now, &pkts[0]) || unroutable(err) && a.Unroutable(&pkts[0], err)) {
 				refused = true
 			}
 			pkts = pkts[1:]
@@ -437,6 +438,11 @@ func (t *Transport) write(now rawio.Time, b *assoc.TxBatch, a *assoc.Assoc) (ref
 	}
 	b.Reset()
 	return refused
+}
+
+// unroutable says whether a link has refused a packet because there is no way to where it goes.
+func unroutable(err error) bool {
+	return errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.EHOSTUNREACH) || errors.As(err, new(*net.AddrError))
 }
 
 // Listen accepts associations on an SCTP port; 0 picks a free one. It fails with rawio.ErrPortInUse

@@ -81,7 +81,7 @@ func (a *Assoc) handleAbort(c wire.Chunk) {
 		a.stats.Malformed++ // section 3.3.7: silently discarded
 		return
 	}
-	a.down(onEnd, &AbortError{ByPeer: true, Causes: copyCauses(ab.Causes())})
+	a.down(onEnd, &AbortError{ByPeer: true, Setup: setupStates.has(a.state), Causes: copyCauses(ab.Causes())})
 }
 
 // down enters CLOSED: nothing but last words is sent any more, and every message that is not

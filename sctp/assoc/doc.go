@@ -11,6 +11,7 @@
 //
 //   - [ErrShutdown]: gracefully, all was delivered.
 //   - [ErrInitTimeout]: nobody answered the setup.
+//   - [NoRouteError]: the setup did not reach any address of the peer, as this host or a router says.
 //   - [ErrTimeout]: the peer has stopped answering.
 //   - [ErrShutdownTimeout]: the peer answers, but never completes the shutdown.
 //   - [ErrProtoUnreachable]: the peer's host has no SCTP.

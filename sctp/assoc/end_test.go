@@ -48,6 +48,9 @@ func TestEveryEndHasAnErrorOfItsOwn(t *testing.T) {
 		{"[ErrProtoUnreachable]", is(assoc.ErrProtoUnreachable), func(l *lab.Lab) {
 			l.Report(rawio.KindProtoUnreachable, 0, lab.Packet(lab.PortB, lab.PortA, 0, lab.InitChunk(l.Tag, 1)))
 		}, func() *lab.Lab { return lab.Active(t, nil) }},
+		{"[NoRouteError]", func(err error) bool { return errors.As(err, new(*assoc.NoRouteError)) }, func(l *lab.Lab) {
+			l.Report(rawio.KindHostUnreachable, 0, lab.Packet(lab.PortB, lab.PortA, 0, lab.InitChunk(l.Tag, 1)))
+		}, func() *lab.Lab { return lab.Active(t, nil) }},
 		{"[AbortError] with ByPeer", aborted(true, 0), func(l *lab.Lab) { l.Send(l.Tag, wire.AppendAbort(nil, false)) }, nil},
 		{"[AbortError] with cause 12", aborted(false, wire.CauseUserAbort), func(l *lab.Lab) { l.A.Abort(l.Now, nil) }, nil},
 		{"[AbortError] with any other cause", aborted(false, 0), func(l *lab.Lab) { l.Send(l.Tag, l.Sack(l.HostTSN+9)) }, nil},

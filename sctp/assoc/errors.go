@@ -14,7 +14,7 @@ import (
 // Errors that end an association, as Event.Err of EventDown.
 var (
 	// ErrShutdown is the graceful end: both sides have delivered everything (section 9.2).
-	ErrShutdown = errors.New("sctp: association shut down")
+	ErrShutdown error = sysError{"sctp: association shut down", syscall.EPIPE}
 	// ErrInitTimeout: the peer answered neither INIT nor COOKIE ECHO within Max.Init.Retransmits.
 	ErrInitTimeout error = timeoutError("sctp: no answer to the association setup; check the peer's address, port and firewall")
 	// ErrTimeout: Association.Max.Retrans was exceeded (section 8.1).
@@ -63,6 +63,22 @@ type sysError struct {
 func (e sysError) Error() string        { return e.text }
 func (e sysError) Is(target error) bool { return target == e.errno }
 
+// NoRouteError ends a setup because there is no way to any address of the peer: this host knows none, or an ICMP message says so. It matches
+// syscall.ENETUNREACH, or EHOSTUNREACH.
+type NoRouteError struct{ Err error } // the system's
+
+func (e *NoRouteError) Error() string {
+	return fmt.Sprintf("sctp: no way to the peer's address (%v); check the routes of this host", e.Err)
+}
+
+// Is makes every such error match syscall.ENETUNREACH or EHOSTUNREACH.
+func (e *NoRouteError) Is(target error) bool {
+	if errors.Is(e.Err, syscall.EHOSTUNREACH) {
+		return target == syscall.EHOSTUNREACH
+	}
+	return target == syscall.ENETUNREACH
+}
+
 // InternalError ends an association whose code has contradicted itself, or whose layer above has: nothing was
 // received or sent any more from the moment on that this was noticed. It is a fault of this program and no state of
 // the network; its text is worth a report. Counters.Contradictions counts it.
@@ -77,6 +93,7 @@ type Cause struct {
 // AbortError reports that the association was aborted (section 9.1).
 type AbortError struct {
 	ByPeer bool
+	Setup  bool // by the peer, before the association was established: it does not want it, or nobody listens there
 	Causes []Cause
 }
 
@@ -91,9 +108,12 @@ func (e *AbortError) Error() string {
 	return b.String()
 }
 
-// Is makes an abort by the peer match syscall.ECONNRESET, a local one syscall.ECONNABORTED.
+// Is makes an abort by the peer match syscall.ECONNREFUSED in the setup, ECONNRESET later, and a local one ECONNABORTED.
 func (e *AbortError) Is(target error) bool {
-	if e.ByPeer {
+	switch {
+	case e.Setup:
+		return target == syscall.ECONNREFUSED
+	case e.ByPeer:
 		return target == syscall.ECONNRESET
 	}
 	return target == syscall.ECONNABORTED

@@ -21,6 +21,8 @@ type setup struct {
 	stale    int        // Stale Cookie errors received
 	sent     rawio.Time // when INIT or COOKIE ECHO was first sent
 	path     int        // where it goes
+
+	unroutable int // addresses in a row that there is no way to
 }
 
 // waiting is what exists in COOKIE-WAIT only.
@@ -85,6 +87,7 @@ func (a *Assoc) setupTimeout() {
 		return
 	}
 	s.tries++
+	s.unroutable = 0
 	s.due = true
 	a.paths[s.path].Backoff()
 	if a.state == CookieWait && s.tries > 1 {

@@ -2,6 +2,7 @@ package assoc
 
 import (
 	"encoding/binary"
+	"syscall"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -48,7 +49,36 @@ func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
 		default:
 			a.down(onEnd, ErrProtoUnreachable)
 		}
+	case rawio.KindHostUnreachable: // a network may find a way again, but who sets an association up is told
+		if !isInit || a.state != CookieWait {
+			a.stats.ICMPIgnored++
+		} else {
+			a.noRoute(path, syscall.EHOSTUNREACH)
+		}
 	default:
 		a.stats.ICMPIgnored++
 	}
+}
+
+// Unroutable says that the link has refused a packet of the last PollTransmit because this host has no way to where it goes. It returns true
+// where an INIT is to go to another address of the peer at once; without one the setup ends by a *NoRouteError. Of an established
+// association the packet counts as lost, since a way may be found again.
+func (a *Assoc) Unroutable(pkt *rawio.Packet, err error) (again bool) {
+	p := a.pathOf(pkt.Remote.Addr().Unmap())
+	return p != nil && a.state == CookieWait && a.noRoute(p, err)
+}
+
+// noRoute sends the INIT that went to p elsewhere, and says whether there is an address left.
+func (a *Assoc) noRoute(p *path, err error) bool {
+	s := a.setup
+	if p != a.paths[s.path] {
+		return false // it has gone elsewhere since
+	}
+	if s.unroutable++; s.unroutable >= len(a.paths) {
+		a.down(onEnd, &NoRouteError{err})
+		return false
+	}
+	s.path = (s.path + 1) % len(a.paths)
+	s.due = true
+	return true
 }

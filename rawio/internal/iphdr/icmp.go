@@ -18,9 +18,11 @@ const (
 	TypeEcho6        = 128
 	TypeEchoReply6   = 129
 
+	codeHost4       = 1
 	codeProtocol4   = 2
 	codePort4       = 3
 	codeFragNeeded4 = 4
+	codeAddress6    = 3
 	codePort6       = 4
 	codeNextHeader6 = 1
 )
@@ -51,6 +53,9 @@ func Classify(v6, udp bool, typ, code uint8, info uint32) (kind rawio.Kind, mtu 
 		udp && !v6 && typ == TypeUnreachable4 && code == codePort4,
 		udp && v6 && typ == TypeUnreachable6 && code == codePort6:
 		return rawio.KindProtoUnreachable, 0, true
+	case !v6 && typ == TypeUnreachable4 && code <= codeHost4,
+		v6 && typ == TypeUnreachable6 && (code == 0 || code == codeAddress6):
+		return rawio.KindHostUnreachable, 0, true
 	}
 	return 0, 0, false
 }

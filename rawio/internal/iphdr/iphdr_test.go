@@ -179,7 +179,7 @@ func TestPayloadIsTheMTULessTheHeader(t *testing.T) {
 }
 
 func TestICMPTypesAndCodesMeanWhatTheRFCsSay(t *testing.T) {
-	const big, unreachable = rawio.KindPacketTooBig, rawio.KindProtoUnreachable
+	const big, unreachable, host = rawio.KindPacketTooBig, rawio.KindProtoUnreachable, rawio.KindHostUnreachable
 	for _, test := range []struct {
 		name      string
 		v6, udp   bool
@@ -204,8 +204,12 @@ func TestICMPTypesAndCodesMeanWhatTheRFCsSay(t *testing.T) {
 		// req 6951-5.5-3, req 6951-5.5-4
 		{"over UDP, port unreachable is protocol unreachable", false, true, 3, 3, 0, unreachable, 0, true},
 		{"over UDP in IPv6", true, true, 1, 4, 0, unreachable, 0, true},
+		{"net unreachable", false, false, 3, 0, 0, host, 0, true},
+		{"host unreachable", false, true, 3, 1, 0, host, 0, true},
+		{"no route in IPv6", true, false, 1, 0, 0, host, 0, true},
+		{"address unreachable in IPv6", true, true, 1, 3, 0, host, 0, true},
+		{"beyond scope of the source address", true, false, 1, 2, 0, 0, 0, false},
 		// req 9260-10-1, req 9260-10-2
-		{"host unreachable", false, false, 3, 1, 0, 0, 0, false},
 		{"time exceeded", false, false, 11, 0, 0, 0, 0, false},
 		{"another parameter problem", true, false, 4, 0, 0, 0, 0, false},
 		{"an ICMPv6 type in ICMP", false, false, 2, 0, 1400, 0, 0, false},

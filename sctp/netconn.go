@@ -1,0 +1,180 @@
+package sctp
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// StreamConn is an association as a net.Conn that carries a stream of octets, as TCP does: what is written goes out as ordered messages of
+// stream 0, and is read without their boundaries. A program made for TCP runs over it: net/http, crypto/tls, gRPC.
+//
+// It differs from a *net.TCPConn in two ways. There is no CloseWrite, since SCTP has no half-open state (RFC 9260 section 1.5.1): the peer's Close
+// ends both directions. And Close waits until the peer has all that was written, for [TransportConfig] CloseTimeout at most, because the
+// stack ends with the process. A restart of the peer ends the association, as octets of before and after it are no one stream.
+type StreamConn struct {
+	netConn
+	s *Stream
+}
+
+// MessageConn is an association as a net.Conn that carries messages, as UDP does, but in order and without loss: a Write is one message
+// on stream 0, a Read returns one message of whatever stream. A message that is longer than the buffer of Read, or than Config.RecvBuffer, is
+// cut: Read returns its first octets and ErrTruncated. There is no empty message: Write refuses it by assoc.ErrEmptyMessage. Close is that
+// of a StreamConn.
+type MessageConn struct{ netConn }
+
+var _, _ net.Conn = (*StreamConn)(nil), (*MessageConn)(nil)
+
+// StreamConn returns the association as a stream of octets. From then on stream 0 belongs to it, with what was not read of it yet.
+func (c *Conn) StreamConn() *StreamConn {
+	s := c.Stream(0)
+	c.Lock()
+	c.oneLife = true
+	c.Unlock()
+	return &StreamConn{netConn{c, &s.rdl, &s.wdl}, s}
+}
+
+// MessageConn returns the association as a net.Conn of one message a call. Its deadlines are those of c.
+func (c *Conn) MessageConn() *MessageConn { return &MessageConn{netConn{c, &c.rdl, &c.wdl}} }
+
+// Read reads octets. It returns io.EOF when the peer has closed.
+func (s *StreamConn) Read(p []byte) (n int, err error) {
+	if err = s.late(s.rdl); err == nil && len(p) > 0 {
+		if n, err = s.s.Read(p); err == ErrCutOff { // why it is comes next
+			n, err = s.s.Read(p)
+		}
+	}
+	return n, s.wrap("read", err)
+}
+
+// Write writes octets. It returns when all of them are in the send buffer.
+func (s *StreamConn) Write(p []byte) (n int, err error) {
+	if err = s.late(s.wdl); err == nil {
+		n, err = s.s.Write(p)
+	}
+	return n, s.wrap("write", err)
+}
+
+// Read reads one message.
+func (m *MessageConn) Read(p []byte) (n int, err error) {
+	if err = m.late(m.rdl); err == nil && len(p) > 0 {
+		var info RecvInfo
+		n, info, err = m.c.readFrom(p, &m.c.inbox, m.c.readable, m.rdl, true)
+		if err == nil && info.More {
+			err = ErrTruncated
+		}
+	}
+	return n, m.wrap("read", err)
+}
+
+// Write sends p as one message. It returns when that is in the send buffer.
+func (m *MessageConn) Write(p []byte) (n int, err error) {
+	if err = m.late(m.wdl); err == nil {
+		n, err = m.c.write(p, SendInfo{}, m.wdl)
+	}
+	return n, m.wrap("write", err)
+}
+
+// netConn is what both forms have in common. It returns errors as package net does, in a *net.OpError.
+type netConn struct {
+	c        *Conn
+	rdl, wdl *deadline
+}
+
+// Association returns the association, for its counters, paths and events.
+func (n *netConn) Association() *Conn { return n.c }
+
+// late says whether a call comes after Close, or after its deadline, which then also ends calls that need not wait.
+func (n *netConn) late(d *deadline) error {
+	if n.c.gone() {
+		return net.ErrClosed
+	}
+	if isClosed(d.passed()) {
+		return os.ErrDeadlineExceeded
+	}
+	return nil
+}
+
+func (n *netConn) wrap(op string, err error) error {
+	if err == nil || err == io.EOF {
+		return err
+	}
+	return &net.OpError{Op: op, Net: "sctp", Source: n.LocalAddr(), Addr: n.RemoteAddr(), Err: err}
+}
+
+// Close ends the association, see Conn.Close. Calls that are under way fail by net.ErrClosed, and so does Close from the second time on.
+func (n *netConn) Close() error {
+	first, err := n.c.close()
+	if !first {
+		err = net.ErrClosed
+	}
+	return n.wrap("close", err)
+}
+
+// LocalAddr returns the local address and SCTP port.
+func (n *netConn) LocalAddr() net.Addr { return n.c.LocalAddr() }
+
+// RemoteAddr returns the address of the peer's primary path and its SCTP port.
+func (n *netConn) RemoteAddr() net.Addr { return n.c.RemoteAddr() }
+
+// SetDeadline sets the read and the write deadline.
+func (n *netConn) SetDeadline(t time.Time) error { return n.set(t, n.rdl, n.wdl) }
+
+// SetReadDeadline makes reads past t fail with os.ErrDeadlineExceeded, also those for which something is there. The zero time means no
+// deadline.
+func (n *netConn) SetReadDeadline(t time.Time) error { return n.set(t, n.rdl) }
+
+// SetWriteDeadline makes writes past t fail with os.ErrDeadlineExceeded.
+func (n *netConn) SetWriteDeadline(t time.Time) error { return n.set(t, n.wdl) }
+
+func (n *netConn) set(t time.Time, ds ...*deadline) error {
+	if n.c.gone() {
+		return n.wrap("set", net.ErrClosed)
+	}
+	for _, d := range ds {
+		d.set(t)
+	}
+	return nil
+}
+
+// gone says whether this side has closed the association.
+func (c *Conn) gone() bool {
+	c.Lock()
+	defer c.Unlock()
+	return c.closing
+}
+
+// StreamListener returns the listener as a net.Listener whose connections are a *StreamConn each.
+func (l *Listener) StreamListener() net.Listener {
+	return &netListener{l, func(c *Conn) net.Conn { return c.StreamConn() }}
+}
+
+// MessageListener returns the listener as a net.Listener whose connections are a *MessageConn each.
+func (l *Listener) MessageListener() net.Listener {
+	return &netListener{l, func(c *Conn) net.Conn { return c.MessageConn() }}
+}
+
+type netListener struct {
+	*Listener
+	form func(*Conn) net.Conn
+}
+
+func (l *netListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept(context.Background())
+	if err != nil {
+		return nil, &net.OpError{Op: "accept", Net: "sctp", Addr: l.Addr(), Err: err}
+	}
+	return l.form(c), nil
+}
+
+// restarted ends an association whose octets are one stream: a part of them is missing. Owner only.
+func (c *Conn) restarted(now rawio.Time) {
+	c.lost = ErrRestarted
+	c.wakeAll()
+	c.dropUnread()
+	c.a.Abort(now, []byte("a stream of octets does not outlive a restart"))
+}

@@ -1,0 +1,291 @@
+package sctp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/net/nettest"
+
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio/udp"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// pipes makes associations of two transports, as streams of octets.
+func (p *pair) pipes(t testing.TB, cfg *Config) nettest.MakePipe {
+	l, err := p.b.Listen(0, nil)
+	must.OK(t, err)
+	return func() (c1, c2 net.Conn, stop func(), err error) {
+		c, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), cfg)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		s, err := l.StreamListener().Accept()
+		return c.StreamConn(), s, func() {
+			c.Abort("")
+			s.(*StreamConn).Association().Abort("")
+		}, err
+	}
+}
+
+func TestStreamConnIsANetConn(t *testing.T) {
+	t.Run("mem", func(t *testing.T) { nettest.TestConn(t, newPair(t).pipes(t, nil)) })
+	t.Run("udp", func(t *testing.T) {
+		p := &pair{bAddr: netip.MustParseAddr("127.0.0.1")}
+		var cfg Config
+		for _, to := range []**Transport{&p.a, &p.b} {
+			link, err := udp.Open(udp.Config{Local: p.bAddr, Port: udp.AnyPort})
+			must.OK(t, err)
+			*to, err = NewTransport(link, nil)
+			must.OK(t, err)
+			defer (*to).Close()
+			cfg.EncapPort = link.Port()
+		}
+		nettest.TestConn(t, p.pipes(t, &cfg))
+	})
+}
+
+// stack is SCTP as package net sees it, or TCP of package net.
+type stack struct {
+	listen func(port int) (net.Listener, error)
+	dial   func(ctx context.Context, to net.Addr) (net.Conn, error)
+	reset  func(net.Conn)
+}
+
+var tcp = stack{
+	func(port int) (net.Listener, error) { return net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)) },
+	func(ctx context.Context, to net.Addr) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", to.String())
+	},
+	func(c net.Conn) { c.(*net.TCPConn).SetLinger(0); c.Close() },
+}
+
+func (p *pair) stack() stack {
+	return stack{
+		func(port int) (net.Listener, error) {
+			l, err := p.b.Listen(uint16(port), nil)
+			if err != nil {
+				return nil, err
+			}
+			return l.StreamListener(), nil
+		},
+		func(ctx context.Context, to net.Addr) (net.Conn, error) {
+			c, err := p.a.Dial(ctx, to.(Addr).AddrPort, nil)
+			if err != nil {
+				return nil, err
+			}
+			return c.StreamConn(), nil
+		},
+		func(c net.Conn) { c.(*StreamConn).Association().Abort("") },
+	}
+}
+
+var past = time.Unix(1, 0)
+
+// What goes wrong has the same name as in package net, over TCP.
+func TestErrorsAreThoseOfPackageNet(t *testing.T) {
+	read := func(c net.Conn) error { return second(c.Read(make([]byte, 1))) }
+	writeOn := func(c net.Conn) (err error) {
+		for err == nil {
+			_, err = c.Write([]byte{1})
+		}
+		return err
+	}
+	pair := func(f func(c, d net.Conn, s stack) error) func(*testing.T, stack) error {
+		return func(t *testing.T, s stack) error {
+			l, err := s.listen(0)
+			must.OK(t, err)
+			defer l.Close()
+			c, err := s.dial(deadlineCtx(t), l.Addr())
+			must.OK(t, err)
+			d, err := l.Accept()
+			must.OK(t, err)
+			defer s.reset(d)
+			defer s.reset(c)
+			return f(c, d, s)
+		}
+	}
+	ended := func(end func(context.Context) (context.Context, context.CancelFunc)) func(*testing.T, stack) error {
+		return func(t *testing.T, s stack) error {
+			l, err := s.listen(0)
+			must.OK(t, err)
+			defer l.Close()
+			ctx, cancel := end(context.Background())
+			cancel()
+			return second(s.dial(ctx, l.Addr()))
+		}
+	}
+	sctp := newPair(t).stack()
+	for _, row := range []struct {
+		name string
+		do   func(*testing.T, stack) error
+	}{
+		{"nobody listens", func(t *testing.T, s stack) error {
+			l, err := s.listen(0)
+			must.OK(t, err)
+			l.Close()
+			return second(s.dial(deadlineCtx(t), l.Addr()))
+		}},
+		{"two listen", func(t *testing.T, s stack) error {
+			l, err := s.listen(0)
+			must.OK(t, err)
+			defer l.Close()
+			_, port, _ := strings.Cut(l.Addr().String(), ":")
+			n, _ := net.LookupPort("tcp", port)
+			return second(s.listen(n))
+		}},
+		{"accept after close", func(t *testing.T, s stack) error {
+			l, err := s.listen(0)
+			must.OK(t, err)
+			l.Close()
+			return second(l.Accept())
+		}},
+		{"dial, canceled", ended(context.WithCancel)},
+		{"dial, too late", ended(func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithDeadline(ctx, past)
+		})},
+		{"the peer resets", pair(func(c, d net.Conn, s stack) error { s.reset(d); return read(c) })},
+		{"the peer closes", pair(func(c, d net.Conn, s stack) error { d.Close(); return read(c) })},
+		{"write when the peer has closed", pair(func(c, d net.Conn, s stack) error { d.Close(); read(c); return writeOn(c) })},
+		{"closed under a read", pair(func(c, d net.Conn, s stack) error {
+			end := make(chan error)
+			go func() { end <- read(c) }()
+			c.Close()
+			return <-end
+		})},
+		{"read after close", pair(func(c, d net.Conn, s stack) error { c.Close(); return read(c) })},
+		{"write after close", pair(func(c, d net.Conn, s stack) error { c.Close(); return writeOn(c) })},
+		{"close after close", pair(func(c, d net.Conn, s stack) error { c.Close(); return c.Close() })},
+		{"deadline after close", pair(func(c, d net.Conn, s stack) error { c.Close(); return c.SetDeadline(past) })},
+		{"read too late", pair(func(c, d net.Conn, s stack) error { c.SetReadDeadline(past); return read(c) })},
+		{"write too late", pair(func(c, d net.Conn, s stack) error { c.SetWriteDeadline(past); return writeOn(c) })},
+	} {
+		t.Run(row.name, func(t *testing.T) { sameError(t, row.do(t, sctp), row.do(t, tcp)) })
+	}
+	t.Run("nobody answers", func(t *testing.T) {
+		tr, err := NewTransport(&muted{last: make(map[netip.AddrPort][]byte), closed: make(chan struct{})}, nil)
+		must.OK(t, err)
+		defer tr.Close()
+		_, err = tr.Dial(deadlineCtx(t), netip.MustParseAddrPort("10.9.9.9:7"), &Config{Config: assoc.Config{RTOInitial: time.Millisecond, RTOMin: time.Millisecond, MaxInitRetrans: 1}})
+		sameError(t, err, &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ETIMEDOUT)})
+	})
+}
+
+// An INIT for which there is no way goes to the next address at once, whatever its timer says.
+func TestDialTakesTheAddressThatThereIsAWayTo(t *testing.T) {
+	p := newPair(t)
+	l, err := p.b.Listen(0, nil)
+	must.OK(t, err)
+	cfg := &Config{RemoteAddrs: []netip.Addr{p.bAddr}, Config: assoc.Config{RTOInitial: time.Hour, RTOMax: time.Hour}}
+	must.Do(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(netip.MustParseAddr("10.9.9.9"), l.Port()), cfg))(t)
+	must.Do(l.Accept(deadlineCtx(t)))(t)
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// sameError compares an error to one of package net.
+func sameError(t *testing.T, got, want error) {
+	t.Helper()
+	for _, is := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ETIMEDOUT, syscall.EADDRINUSE, syscall.EPIPE,
+		os.ErrDeadlineExceeded, net.ErrClosed, io.EOF, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(got, is) != errors.Is(want, is) {
+			t.Errorf("%v: is it %q? That of package net is: %v", got, is, want)
+		}
+	}
+	late := func(err error) bool { var n net.Error; return errors.As(err, &n) && n.Timeout() }
+	if late(got) != late(want) {
+		t.Errorf("%v: does it say that time is over? That of package net: %v", got, want)
+	}
+}
+
+func TestMessageConn(t *testing.T) {
+	p := newPair(t)
+	for _, row := range []struct {
+		name string
+		send []int // lengths of messages
+		do   func(c, s *MessageConn) error
+		buf  int
+		n    int // read after that
+		want error
+	}{
+		{"a message a call", []int{3, 4}, nil, 100, 3, nil},
+		{"a buffer that is just long enough", []int{4, 3}, nil, 4, 4, nil},
+		{"one octet too many", []int{5, 3}, nil, 4, 4, ErrTruncated},
+		{"what is cut off never comes", []int{5000, 3}, func(c, s *MessageConn) error { s.Read(make([]byte, 4)); return nil }, 4, 3, nil},
+		{"longer than the receive buffer", []int{20_000}, nil, 4, 4, syscall.EMSGSIZE},
+		{"and its rest never comes", []int{20_000, 3}, func(c, s *MessageConn) error { s.Read(make([]byte, 4)); return nil }, 4, 3, nil},
+		{"an empty message is refused", []int{3}, func(c, s *MessageConn) error {
+			if n, err := c.Write(nil); n != 0 || !errors.Is(err, assoc.ErrEmptyMessage) {
+				return fmt.Errorf("%d, %v", n, err)
+			}
+			return nil
+		}, 100, 3, nil},
+		{"an empty buffer takes nothing", []int{3}, func(c, s *MessageConn) error { return second(s.Read(nil)) }, 100, 3, nil},
+		{"too late, although one has come", []int{3}, func(c, s *MessageConn) error { return s.SetReadDeadline(past) }, 100, 0, os.ErrDeadlineExceeded},
+		{"the peer's last message", []int{3}, func(c, s *MessageConn) error { go c.Close(); return nil }, 100, 3, nil},
+		{"the peer has closed", nil, func(c, s *MessageConn) error { return c.Close() }, 100, 0, io.EOF},
+		{"the peer has reset", nil, func(c, s *MessageConn) error { c.Association().Abort(""); return nil }, 100, 0, syscall.ECONNRESET},
+		{"after close", nil, func(c, s *MessageConn) error { return s.Close() }, 100, 0, net.ErrClosed},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l, err := p.b.Listen(0, &Config{Config: assoc.Config{RecvBuffer: 8000}})
+			must.OK(t, err)
+			defer l.Close()
+			a, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), nil)
+			must.OK(t, err)
+			b, err := l.MessageListener().Accept()
+			must.OK(t, err)
+			c, s := a.MessageConn(), b.(*MessageConn)
+			defer s.Association().Abort("")
+			defer a.Abort("")
+			for i, n := range row.send {
+				must.Do(c.Write(pattern(i, n)))(t)
+			}
+			if row.do != nil {
+				must.OK(t, row.do(c, s))
+			}
+			buf := make([]byte, row.buf)
+			if n, err := s.Read(buf); n != row.n || !errors.Is(err, row.want) {
+				t.Errorf("%d octets, %v; want %d, %v", n, err, row.n, row.want)
+			}
+		})
+	}
+}
+
+// A stream of octets has what came before anybody had it, and ends where its peer has lost a part of it.
+func TestStreamConnEndsWithARestart(t *testing.T) {
+	clients, b, server := newReborn(t)
+	l, err := b.Listen(7, nil)
+	must.OK(t, err)
+	dial := func(i int) (*Conn, error) {
+		return clients[i].Dial(deadlineCtx(t), netip.AddrPortFrom(server.LocalAddrs()[0].Addr(), 7), &Config{LocalPort: 5555})
+	}
+	c, err := dial(0)
+	must.OK(t, err)
+	must.Do(c.StreamConn().Write([]byte("octets")))(t)
+	a, err := l.Accept(deadlineCtx(t))
+	must.OK(t, err)
+	until(t, "their arrival", func() bool { return a.Stats().Buffered == 6 })
+	s, buf := a.StreamConn(), make([]byte, 4)
+	if n, err := s.Read(buf); n != 4 || err != nil {
+		t.Errorf("%d octets, %v", n, err)
+	}
+	server.life.Store(1)
+	dial(1) // which fails, or is ended at once
+	<-a.Done()
+	if n, err := s.Read(buf); n != 0 || !errors.Is(err, ErrRestarted) || !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("%d octets of two lives, %v", n, err)
+	}
+	if _, err := s.Write(buf); !errors.Is(err, ErrRestarted) {
+		t.Errorf("written for the next life: %v", err)
+	}
+}
