@@ -86,7 +86,7 @@ conformance: ## what the RFCs demand and which of it the tests hold; brings the 
 
 demo: ## ping by send, write and read, then measure: both ends on this machine, no set-up
 	@$(GO) build -o bin/ ./cmd/...
-	@bin/ddpping --self --op all -c 3 -i 0.2
+	@bin/ddpping --self --op all -c 9 -i 0.2
 	@bin/ddpbench write --self -a -n 300
 
 netns: ## run the tools over every link between two network namespaces (root, iproute2, nftables, tshark)

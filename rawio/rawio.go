@@ -69,6 +69,12 @@ type Packet struct {
 	Fragment int
 }
 
+// Mark is what a link writes into the IP headers of its packets beside what SCTP decides. The zero value is the ordinary one.
+type Mark struct {
+	TTL   uint8 // or hop limit; 0 means 64, over UDP what the system has
+	Class uint8 // TOS or traffic class: the DSCP bits. The lower two are ECN's, and Packet's
+}
+
 // Codepoints of the ECN field (RFC 3168 section 5).
 const (
 	NotECT = 0 // the sender knows nothing of ECN

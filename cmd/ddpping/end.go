@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -15,9 +16,10 @@ type end struct {
 	qp *rdma.QP
 
 	size             int
-	target, readable []byte // the peer writes there and reads from there
+	pattern          []byte
+	target, readable []byte // the peer writes there, a ping in each slot, and reads from there
 	local            []byte // the parts below, one region
-	source, sink     part   // written from, read to
+	source, sink     []part // written from, read to, a ping in each slot
 	out, in          []part // messages to and from the peer
 	scratch          []byte
 	sends            int
@@ -33,22 +35,29 @@ type part struct{ off, n int }
 // under way; the rest is for replies that come late. Together they take 64 MiB at most.
 func messages(size int) int { return min(64, max(4, 64<<20/(headerLen+size))) }
 
+// window is how many pings may be under way: as many have memory of their own to be written to and read to, 4 MiB if that is enough for one.
+func window(size int) int { return min(64, max(1, 4<<20/max(size, 1))) }
+
 // sessionMemory is what a session takes besides its data: queues, completions, the session itself.
 const sessionMemory = 64 << 10
 
 // memory is what one end takes.
-func memory(size int) int { return 5*size + 2*messages(size)*(headerLen+size) + sessionMemory }
+func memory(size int) int {
+	return (3*window(size)+2)*size + 2*messages(size)*(headerLen+size) + sessionMemory
+}
 
-func newEnd(dev *rdma.Device, size int) (*end, error) {
-	e := &end{pd: dev.AllocPD(), size: size}
-	e.target, e.readable, e.scratch = make([]byte, size), make([]byte, size), make([]byte, size)
+func newEnd(dev *rdma.Device, size int, pattern []byte) (*end, error) {
+	e := &end{pd: dev.AllocPD(), size: size, pattern: pattern}
+	e.target, e.readable, e.scratch = make([]byte, window(size)*size), make([]byte, size), make([]byte, size)
 	at := 0
 	cut := func(n int) part {
 		p := part{at, n}
 		at += n
 		return p
 	}
-	e.source, e.sink = cut(size), cut(size)
+	for range window(size) {
+		e.source, e.sink = append(e.source, cut(size)), append(e.sink, cut(size))
+	}
 	n := messages(size)
 	for range n {
 		e.out = append(e.out, cut(headerLen+size))
@@ -93,10 +102,25 @@ func (e *end) close() {
 
 func (e *end) hello() hello {
 	return hello{
-		size:  uint32(e.size),
+		size: uint32(e.size), pattern: e.pattern,
 		write: remote{e.targetMR.STag(), e.targetMR.Base()},
 		read:  remote{e.readableMR.STag(), e.readableMR.Base()},
 	}
+}
+
+// slot is which memory of each kind belongs to ping seq.
+func (e *end) slot(seq uint64) int { return int(seq % uint64(window(e.size))) }
+
+// written is what the peer has written as ping seq.
+func (e *end) written(seq uint64) []byte { return e.target[e.slot(seq)*e.size:][:e.size] }
+
+// same reports whether b holds the data of ping seq.
+func (e *end) same(b []byte, seq uint64) bool {
+	if len(b) != e.size {
+		return false
+	}
+	fill(e.scratch, seq, e.pattern)
+	return bytes.Equal(b, e.scratch)
 }
 
 func (e *end) bytes(p part) []byte { return e.local[p.off : p.off+p.n] }
@@ -119,14 +143,18 @@ func (e *end) send(op operation, verdict byte, seq uint64, data []byte) error {
 	return e.qp.PostSend(&rdma.SendWR{ID: seq, Op: rdma.OpSend, SGL: e.sge(p)})
 }
 
-// write posts an RDMA Write of source.
-func (e *end) write(to remote) error {
-	return e.qp.PostSend(&rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Unsignaled, SGL: e.sge(e.source), RemoteSTag: to.stag, RemoteTO: to.to})
+// write posts an RDMA Write of data as ping seq.
+func (e *end) write(to remote, seq uint64, data []byte) error {
+	slot := e.slot(seq)
+	copy(e.bytes(e.source[slot]), data)
+	return e.qp.PostSend(&rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Unsignaled, SGL: e.sge(e.source[slot]), RemoteSTag: to.stag, RemoteTO: to.to + uint64(slot*e.size)})
 }
 
-// read posts an RDMA Read into sink.
+// read posts an RDMA Read of ping seq.
 func (e *end) read(from remote, seq uint64) error {
-	return e.qp.PostSend(&rdma.SendWR{ID: seq, Op: rdma.OpRead, SGL: e.sge(e.sink), RemoteSTag: from.stag, RemoteTO: from.to})
+	sink := e.sink[e.slot(seq)]
+	clear(e.bytes(sink))
+	return e.qp.PostSend(&rdma.SendWR{ID: seq, Op: rdma.OpRead, SGL: e.sge(sink), RemoteSTag: from.stag, RemoteTO: from.to})
 }
 
 // next waits for a completion.

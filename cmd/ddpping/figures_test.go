@@ -27,7 +27,10 @@ type path struct {
 	out  strings.Builder
 }
 
-var serverAddr, clientAddr = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+var (
+	serverAddr, clientAddr   = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	serverAddr2, clientAddr2 = netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("10.1.0.2") // on another network
+)
 
 // advance sets the path for the next ping.
 func (p *path) advance() {
@@ -44,24 +47,24 @@ func (p *path) advance() {
 
 // Write takes what the tool prints: once the acknowledgement of a reply has left too, the path is that of the next ping.
 func (p *path) Write(b []byte) (int, error) {
-	if s := string(b); strings.Contains(s, "seq=") || strings.Contains(s, `"seq"`) {
+	if s := string(b); strings.Contains(s, "time=") || strings.Contains(s, `"rtt_ms"`) {
 		time.AfterFunc(100*time.Millisecond, p.advance)
 	}
 	return p.out.Write(b)
 }
 
 // runs one end of the tool over the path.
-func (p *path) runs(ctx context.Context, t *testing.T, addr netip.Addr, out io.Writer, args ...string) int {
+func (p *path) runs(ctx context.Context, t *testing.T, addrs []netip.Addr, out io.Writer, args ...string) int {
 	o := must.Get(parse(args, io.Discard))(t)
-	o.link.Opener = func(bool) (rawio.Link, error) { return p.Link(addr), nil }
+	o.link.Opener = func(bool) (rawio.Link, error) { return p.Link(addrs...), nil }
 	return o.execute(ctx, out, out)
 }
 
 // The whole tool pings a server of its own over a path of known delay and loss, in virtual time: so each figure is known to the letter.
 func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 	const ms = time.Millisecond
-	head := func(octets int, ops string) string {
-		return fmt.Sprintf("DDPPING 10.0.0.1 (10.0.0.1) %d data octets by %s over raw, SCTP port 5043\n", octets, ops)
+	head := func(bytes int, ops string) string {
+		return fmt.Sprintf("DDPPING 10.0.0.1 (10.0.0.1) %d bytes of data by %s over raw, SCTP port 5043\n", bytes, ops)
 	}
 	stats := func(pings, rtts string) string {
 		s := "\n--- 10.0.0.1 ddpping statistics ---\n" + pings + "\n"
@@ -70,75 +73,112 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 		}
 		return s
 	}
-	ping := func(octets, seq int, op, time string) string {
-		return fmt.Sprintf("%d octets from 10.0.0.1: seq=%d op=%s time=%s ms\n", octets, seq, op, time)
+	ping := func(bytes, seq int, op, time string) string {
+		return fmt.Sprintf("%d bytes from 10.0.0.1: seq=%d op=%s time=%s\n", bytes, seq, op, time)
 	}
-	uneven, steady, lost := []time.Duration{5 * ms, 10 * ms, 30 * ms, 115 * ms}, []time.Duration{10 * ms}, []time.Duration{10 * ms, 0}
+	sends := func(from, to int, time string) (s string) {
+		for seq := from; seq <= to; seq++ {
+			s += ping(56, seq, "send", time)
+		}
+		return s
+	}
+	noAnswer := func(from, to int) (s string) {
+		for seq := from; seq <= to; seq++ {
+			s += fmt.Sprintf("no answer yet for seq=%d\n", seq)
+		}
+		return s
+	}
+	const aborted = `sctp: association aborted by the peer`
+	const refused = "From 10.0.0.1 seq=%d: the host is up but refused the association: is the server running on that --port? (" + aborted + ")\n"
+	uneven, steady, near := []time.Duration{5 * ms, 10 * ms, 30 * ms, 115 * ms}, []time.Duration{10 * ms}, []time.Duration{8 * ms}
 	for _, tt := range []struct {
 		name, args string
 		rtts       []time.Duration
-		stop, end  time.Duration // when the tool gets a ^C, and the server
+		at         string // what happens then: ^C; the server ends, serves again, cut and heal
 		want       string
 		exit       string
 		said       string // by the server
 	}{
-		{"round trips that differ", "-c 4", uneven, 0, 0, head(56, "send") + ping(56, 1, "send", "5.000") + ping(56, 2, "send", "10.0") +
-			ping(56, 3, "send", "30.0") + ping(56, 4, "send", "115") + stats("4 pings transmitted, 4 received, 0% loss, time 3115ms", "5.000/40.000/115.000/44.300"), "exit 0 after 3.36s",
-			"ddpping: serving on SCTP port 5043 over raw\n[946684800.012500] CLIENT: connected, 56 octets a ping\n[946684803.187500] CLIENT: gone after 4 pings\n"},
-		{"each operation in one round trip", "--op all -c 2 -i 0.5 -s 100 -D", steady, 0, 0, head(100, "all") +
-			"[946684800.040000] " + ping(100, 1, "send", "10.0") + "[946684800.050000] " + ping(100, 2, "write", "10.0") + "[946684800.060000] " + ping(100, 3, "read", "10.0") +
-			"[946684800.560000] " + ping(100, 4, "send", "10.0") + "[946684800.570000] " + ping(100, 5, "write", "10.0") + "[946684800.580000] " + ping(100, 6, "read", "10.0") +
-			stats("6 pings transmitted, 6 received, 0% loss, time 550ms", "10.000/10.000/10.000/0.000"), "exit 0 after 600ms", ""},
-		{"one of three is late", "-c 3 -W 0.5 -i 1.1", []time.Duration{10 * ms, 0, 10 * ms}, 0, 0, head(56, "send") + ping(56, 1, "send", "10.0") +
-			"no reply within 500ms: seq=2 op=send\n" + ping(56, 2, "send", "1120") + ping(56, 3, "send", "20.0") + // the third tells that the second is lost
-			stats("3 pings transmitted, 3 received, 0% loss, time 2220ms", "10.000/383.333/1120.000/520.918"), "exit 1 after 2.27s", ""},
-		{"two of three are lost", "-c 3 -W 0.5", lost, 0, 0, head(56, "send") + ping(56, 1, "send", "10.0") +
-			"no reply within 500ms: seq=2 op=send\nno reply within 500ms: seq=3 op=send\n" + stats("3 pings transmitted, 1 received, 66.67% loss, time 2500ms", "10.000/10.000/10.000/0.000"), "exit 1 after 4.53s", ""},
-		{"JSON", "-c 2 -W 0.5 -s 9 --json -D", lost, 0, 0, `{"addr":"10.0.0.1","host":"10.0.0.1","link":"raw","op":"send","port":5043,"size":9,"time":946684800.03,"type":"start"}
-{"good":true,"octets":9,"op":"send","rtt_ms":10,"seq":1,"time":946684800.04,"type":"reply"}
-{"op":"send","seq":2,"time":946684801.53,"type":"missing"}
-{"bad":0,"loss_percent":50,"received":1,"rtt_avg_ms":10,"rtt_max_ms":10,"rtt_mdev_ms":0,"rtt_min_ms":10,"time":946684801.53,"time_ms":1500,"transmitted":2,"type":"summary"}
-`, "exit 1 after 3.53s", ""},
-		{"hundred of them, quiet", "-c 100 -q -i 0", steady, 0, 0, head(56, "send") + stats("100 pings transmitted, 100 received, 0% loss, time 1000ms", "10.000/10.000/10.000/0.000"), "exit 0 after 1.05s", ""},
-		{"as fast as replies come", "-c 4 -f", steady, 0, 0, head(56, "send") + ".\b \b.\b \b.\b \b.\b \b" + stats("4 pings transmitted, 4 received, 0% loss, time 40ms", "10.000/10.000/10.000/0.000"), "exit 0 after 90ms", ""},
-		{"a flood slowed down", "-c 3 -f -i 0.1", steady, 0, 0, head(56, "send") + ".\b \b.\b \b.\b \b" + stats("3 pings transmitted, 3 received, 0% loss, time 210ms", "10.000/10.000/10.000/0.000"), "exit 0 after 260ms", ""},
-		{"until a deadline", "-w 1.5", steady, 0, 0, head(56, "send") + ping(56, 1, "send", "10.0") + ping(56, 2, "send", "10.0") +
-			stats("2 pings transmitted, 2 received, 0% loss, time 1470ms", "10.000/10.000/10.000/0.000"), "exit 0 after 1.52s", ""},
-		{"until a deadline before the first reply", "-w 0.035", steady, 0, 0, head(56, "send") + stats("1 pings transmitted, 0 received, 100% loss, time 5ms", ""), "exit 1 after 60ms", ""},
-		{"interrupted: the ping that was cut off is no loss", "-i 0.5", []time.Duration{10 * ms, 400 * ms}, 750 * ms, 0, head(56, "send") + ping(56, 1, "send", "10.0") +
-			stats("2 pings transmitted, 1 received, 50% loss, time 720ms", "10.000/10.000/10.000/0.000"), "exit 0 after 1.73s", ""},
-		{"the server ends", "", steady, 0, 1500 * ms, head(56, "send") + ping(56, 1, "send", "10.0") + ping(56, 2, "send", "10.0") +
-			stats("2 pings transmitted, 2 received, 0% loss, time 1475ms", "10.000/10.000/10.000/0.000") + "ddpping: the host is up but refused the association: " +
-			"is the server running on that --port? (sctp: association aborted by the peer: User-Initiated Abort \"transport closed\")\n", "exit 2 after 1.505s", ""},
-		{"nobody answers", "-W 1.5", []time.Duration{0}, 0, 0, "ddpping: no answer: check the address, that the server runs with the same --link and --port, and firewalls in between\n", "exit 1 after 1.5s", ""},
-		{"nobody listens", "-p 9", steady, 0, 0, "ddpping: the host is up but refused the association: is the server running on that --port? (sctp: association aborted by the peer)\n", "exit 2 after 10ms", ""},
+		{"round trips that differ", "-c 4", uneven, "", head(56, "send") + ping(56, 1, "send", "5.000 ms") + ping(56, 2, "send", "10.0 ms") +
+			ping(56, 3, "send", "30.0 ms") + ping(56, 4, "send", "115 ms") + stats("4 pings transmitted, 4 received, 0% packet loss, time 3115ms", "5.000/40.000/115.000/44.300"), "exit 0 after 3.36s",
+			"ddpping: serving on SCTP port 5043 over raw\n[946684800.012500] CLIENT: connected, 56 bytes a ping\n[946684803.187500] CLIENT: gone after 4 pings\n"},
+		{"each operation in one round trip", "--op all -c 6 -i 0.5 -s 100 -D", steady, "", head(100, "all") +
+			"[946684800.040000] " + ping(100, 1, "send", "10.0 ms") + "[946684800.050000] " + ping(100, 2, "write", "10.0 ms") + "[946684800.060000] " + ping(100, 3, "read", "10.0 ms") +
+			"[946684800.560000] " + ping(100, 4, "send", "10.0 ms") + "[946684800.570000] " + ping(100, 5, "write", "10.0 ms") + "[946684800.580000] " + ping(100, 6, "read", "10.0 ms") +
+			stats("6 pings transmitted, 6 received, 0% packet loss, time 550ms", "10.000/10.000/10.000/0.000"), "exit 0 after 600ms", ""},
+		{"a count is of pings, whatever the operations", "--op all -c 2 -3", steady, "", head(56, "all") + ping(56, 1, "send", "10.000 ms") + ping(56, 2, "write", "10.000 ms") +
+			stats("2 pings transmitted, 2 received, 0% packet loss, time 20ms", "10.000/10.000/10.000/0.000"), "exit 0 after 70ms", ""},
+		{"pings go on while nothing answers, and come late", "-c 6", steady, "1.5s cut, 4.5s heal", head(56, "send") + sends(1, 2, "10.0 ms") + noAnswer(3, 5) +
+			"answers again after 3.23 s without\n" + ping(56, 3, "send", "3230 ms, 2 retransmissions") + ping(56, 4, "send", "2230 ms") + ping(56, 5, "send", "1230 ms") + ping(56, 6, "send", "230 ms") +
+			stats("6 pings transmitted, 6 received, 0% packet loss, time 5230ms", "10.000/1156.667/3230.000/1220.965") + "5 retransmissions\n1 outage, 3.23 s in all\n", "exit 0 after 5.28s", ""},
+		{"the server ends, and returns", "-c 6", steady, "1.5s end, 3.5s serve", head(56, "send") + sends(1, 2, "10.0 ms") +
+			"connection lost: rdmap: stream lost: " + aborted + ": User-Initiated Abort \"transport closed\"\n" + noAnswer(3, 5) + "answers again after 3.56 s without\n" + ping(56, 6, "send", "10.0 ms") +
+			stats("6 pings transmitted, 3 received, 50% packet loss, time 5040ms", "10.000/10.000/10.000/0.000") + "1 outage, 3.56 s in all\n", "exit 0 after 5.09s", ""},
+		{"another server is there after the outage", "-c 14", steady, "1.5s cut, 1.6s end, 1.7s serve, 10s heal", head(56, "send") + sends(1, 2, "10.0 ms") + noAnswer(3, 11) +
+			"connection lost, and 10 pings with it: rdmap: stream lost: " + aborted + "\nanswers again after 10.04 s without\n" + sends(13, 14, "10.0 ms") +
+			stats("14 pings transmitted, 4 received, 71.43% packet loss, time 13040ms", "10.000/10.000/10.000/0.000") + "23 retransmissions\n1 outage, 10.04 s in all\n", "exit 0 after 13.09s", ""},
+		{"JSON", "-c 2 -s 9 --json -D", steady, "500ms cut, 2.2s heal", `{"addr":"10.0.0.1","host":"10.0.0.1","link":"raw","op":"send","port":5043,"size":9,"time":946684800,"type":"start"}
+{"bytes":9,"good":true,"op":"send","paths":["10.0.0.1"],"retransmissions":0,"rtt_ms":10,"seq":1,"time":946684800.04,"type":"reply"}
+{"seq":2,"time":946684802.03,"type":"no_answer"}
+{"bytes":9,"good":true,"op":"send","paths":["10.0.0.1"],"retransmissions":1,"rtt_ms":1230,"seq":2,"time":946684802.26,"type":"reply"}
+{"bad":0,"errors":0,"loss_percent":0,"outage_seconds":0,"outages":0,"received":2,"retransmissions":2,"rtt_avg_ms":620,"rtt_max_ms":1230,"rtt_mdev_ms":610,"rtt_min_ms":10,"time":946684802.26,"time_ms":2230,"transmitted":2,"type":"summary"}
+`, "exit 0 after 2.28s", ""},
+		{"hundred of them, quiet", "-c 100 -q -i 0", near, "", head(56, "send") + stats("100 pings transmitted, 100 received, 0% packet loss, time 800ms", "8.000/8.000/8.000/0.000"), "exit 0 after 840ms", ""},
+		{"as fast as replies come", "-c 4 -f", near, "", head(56, "send") + ".\b \b.\b \b.\b \b.\b \b" + stats("4 pings transmitted, 4 received, 0% packet loss, time 32ms", "8.000/8.000/8.000/0.000"), "exit 0 after 72ms", ""},
+		{"a hundred a second, if replies do not come", "-c 4 -f", []time.Duration{35 * ms}, "", head(56, "send") + "....\b \b\b \b\b \b\b \b" + stats("4 pings transmitted, 4 received, 0% packet loss, time 65ms", "35.000/35.000/35.000/0.000"), "exit 0 after 240ms", ""},
+		{"a flood slowed down", "-c 3 -f -i 0.1", steady, "", head(56, "send") + ".\b \b.\b \b.\b \b" + stats("3 pings transmitted, 3 received, 0% packet loss, time 210ms", "10.000/10.000/10.000/0.000"), "exit 0 after 260ms", ""},
+		{"adaptive", "-c 3 -A", steady, "", head(56, "send") + sends(1, 3, "10.0 ms") + stats("3 pings transmitted, 3 received, 0% packet loss, time 30ms", "10.000/10.000/10.000/0.000"), "exit 0 after 80ms", ""},
+		{"several under way", "-c 4 -i 0.1 -O --op write", []time.Duration{250 * ms}, "", head(56, "write") + noAnswer(1, 2) + ping(56, 1, "write", "250 ms") + noAnswer(3, 3) +
+			ping(56, 2, "write", "250 ms") + ping(56, 3, "write", "250 ms") + ping(56, 4, "write", "250 ms") + stats("4 pings transmitted, 4 received, 0% packet loss, time 550ms", "250.000/250.000/250.000/0.000"), "exit 0 after 1.8s", ""},
+		{"until a deadline", "-w 1.5", steady, "", head(56, "send") + sends(1, 2, "10.0 ms") +
+			stats("2 pings transmitted, 2 received, 0% packet loss, time 1470ms", "10.000/10.000/10.000/0.000"), "exit 0 after 1.52s", ""},
+		{"a count within the deadline", "-w 1.5 -c 2", steady, "", head(56, "send") + sends(1, 2, "10.0 ms") +
+			stats("2 pings transmitted, 2 received, 0% packet loss, time 1010ms", "10.000/10.000/10.000/0.000"), "exit 0 after 1.06s", ""},
+		{"fewer than the count at the deadline", "-w 1.5 -c 3", steady, "", head(56, "send") + sends(1, 2, "10.0 ms") +
+			stats("2 pings transmitted, 2 received, 0% packet loss, time 1470ms", "10.000/10.000/10.000/0.000"), "exit 1 after 1.52s", ""},
+		{"until a deadline before the first reply", "-w 0.035", steady, "", head(56, "send") + stats("1 pings transmitted, 0 received, 100% packet loss, time 5ms", ""), "exit 1 after 35ms", ""},
+		{"interrupted: the ping that was cut off is no reason to fail", "-i 0.5", []time.Duration{10 * ms, 400 * ms}, "750ms ^C", head(56, "send") + sends(1, 1, "10.0 ms") +
+			stats("2 pings transmitted, 1 received, 50% packet loss, time 720ms", "10.000/10.000/10.000/0.000") + "1 retransmission\n", "exit 0 after 750ms", ""},
+		{"nobody answers", "-c 2 -W 1.5", []time.Duration{0}, "", head(56, "send") + noAnswer(1, 1) +
+			"no answer: check the address, that the server runs with the same --link and --port, and firewalls in between\n" + noAnswer(2, 2) +
+			stats("2 pings transmitted, 0 received, 100% packet loss, time 2500ms", ""), "exit 1 after 2.5s", ""},
+		{"nobody listens", "--port 9 -c 2", steady, "", strings.Replace(head(56, "send"), "5043", "9", 1) + fmt.Sprintf(refused+refused, 1, 2) +
+			stats("2 pings transmitted, 0 received, +2 errors, 100% packet loss, time 1010ms", ""), "exit 1 after 1.01s", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &path{Net: simlink.New(1), rtts: tt.rtts}
 				p.advance()
-				serving, stop := context.WithCancel(t.Context())
-				served := make(chan int)
 				var said strings.Builder
-				go func() { served <- p.runs(serving, t, serverAddr, &said, "-l", "-D") }()
+				serve := func() func() {
+					serving, stop := context.WithCancel(t.Context())
+					served := make(chan int)
+					go func() { served <- p.runs(serving, t, []netip.Addr{serverAddr}, &said, "-l", "-D") }()
+					return sync.OnceFunc(func() {
+						stop()
+						check.Equal(t, "the server's exit", <-served, exitWell)
+					})
+				}
+				stop := serve()
 				synctest.Wait()
 				ctx, interrupt := context.WithCancel(t.Context())
 				defer interrupt()
-				for _, end := range []struct {
-					after time.Duration
-					do    func()
-				}{{tt.stop, interrupt}, {tt.end, stop}} {
-					if end.after > 0 {
-						time.AfterFunc(end.after, end.do)
+				for _, plan := range strings.Split(tt.at, ", ") {
+					at, what, _ := strings.Cut(plan, " ")
+					after, _ := time.ParseDuration(at)
+					do := map[string]func(){"^C": interrupt, "end": func() { stop() }, "serve": func() { stop = serve() },
+						"cut": func() { p.Partition(serverAddr, clientAddr) }, "heal": func() { p.Heal(serverAddr, clientAddr) }, "": nil}[what]
+					if do != nil {
+						time.AfterFunc(after, do)
 					}
 				}
 				begun := time.Now()
-				code := p.runs(ctx, t, clientAddr, p, append(strings.Fields(tt.args), "-n", serverAddr.String())...)
+				code := p.runs(ctx, t, []netip.Addr{clientAddr}, p, append(strings.Fields(tt.args), "-n", serverAddr.String())...)
 				if exit := fmt.Sprintf("exit %d after %v", code, time.Since(begun)); exit != tt.exit || p.out.String() != tt.want {
 					t.Errorf("%s\n%s\nwant %s\n%s", exit, &p.out, tt.exit, tt.want)
 				}
+				synctest.Wait()
 				stop()
-				check.Equal(t, "the server's exit", <-served, exitWell)
 				synctest.Wait()
 				from := regexp.MustCompile(`10.0.0.2:\d+`).FindString(said.String())
 				if want := strings.ReplaceAll(tt.said, "CLIENT", from); tt.said != "" && said.String() != want {
@@ -147,4 +187,49 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Of two paths each shows what becomes of it, and an answer by which it has come.
+func TestEachPathIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &path{Net: simlink.New(1), rtts: []time.Duration{10 * time.Millisecond}}
+		p.Connect(serverAddr, clientAddr, simnet.Params{Delay: 5 * time.Millisecond})
+		p.Connect(serverAddr2, clientAddr2, simnet.Params{Delay: 20 * time.Millisecond})
+		serving, stop := context.WithCancel(t.Context())
+		served := make(chan int)
+		go func() {
+			served <- p.runs(serving, t, []netip.Addr{serverAddr, serverAddr2}, io.Discard, "-l", "--local", "10.0.0.1,10.1.0.1")
+		}()
+		synctest.Wait()
+		time.AfterFunc(1500*time.Millisecond, func() { p.Partition(serverAddr, clientAddr) })
+		var out strings.Builder
+		code := p.runs(t.Context(), t, []netip.Addr{clientAddr, clientAddr2}, &out, "-n", "-c", "5", "-I", "10.0.0.2,10.1.0.2", serverAddr.String())
+		const want = `DDPPING 10.0.0.1 (10.0.0.1) 56 bytes of data by send over raw, SCTP port 5043
+path 10.0.0.2 -> 10.0.0.1: active, primary
+path 10.1.0.2 -> 10.1.0.1: unconfirmed
+56 bytes from 10.0.0.1: seq=1 op=send time=10.0 ms via 10.0.0.1
+path 10.1.0.2 -> 10.1.0.1: active
+56 bytes from 10.0.0.1: seq=2 op=send time=10.0 ms via 10.0.0.1
+no answer yet for seq=3
+no answer yet for seq=4
+path 10.0.0.2 -> 10.0.0.1: does not answer, primary
+answers again after 2.26 s without
+56 bytes from 10.0.0.1: seq=3 op=send time=2260 ms via 10.1.0.1
+56 bytes from 10.0.0.1: seq=4 op=send time=1260 ms via 10.1.0.1
+56 bytes from 10.0.0.1: seq=5 op=send time=260 ms via 10.1.0.1
+
+--- 10.0.0.1 ddpping statistics ---
+5 pings transmitted, 5 received, 0% packet loss, time 4260ms
+rtt min/avg/max/mdev = 10.000/760.000/2260.000/880.341 ms
+3 retransmissions
+1 outage, 2.26 s in all
+path 10.0.0.2 -> 10.0.0.1: does not answer, primary, 2 answers, srtt 10.000 ms, rto 2s, mtu 65515 bytes, cwnd 65500 bytes
+path 10.1.0.2 -> 10.1.0.1: active, 3 answers, srtt 40.125 ms, rto 1s, mtu 65515 bytes, cwnd 131000 bytes
+`
+		if code != exitWell || out.String() != want {
+			t.Errorf("exit %d\n%s\nwant\n%s", code, &out, want)
+		}
+		stop()
+		<-served
+	})
 }

@@ -5,16 +5,22 @@
 //	ddpping HOST           ping a server
 //	ddpping --self         both ends in this process
 //
-// It exits 0 when every reply came and had the right content, 1 when one did not, 2 on any other error.
+// It has the flags of ping(8), and says of those that make no sense here why (docs/tools.md). Nothing but the count, the deadline or ^C ends it: it
+// goes on while nothing answers, and connects again when the server has come back.
+//
+// As ping does, it exits 0 when replies came, 1 when none did, or fewer than -c asked for before the deadline -w, and 2 on any other error; also 1
+// when one had the wrong content.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
 	"os"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -36,13 +42,20 @@ type options struct {
 	metrics   cli.Metrics
 	listen    bool
 	self      bool
-	count     int
+	count     int // 0: without end
 	interval  float64
-	size      int
+	size      cli.Size
 	deadline  float64
 	timeout   float64
 	quiet     bool
 	flood     bool
+	adaptive  bool
+	eager     bool // the next ping goes when this one is answered
+	audible   bool
+	report    bool
+	precise   bool
+	verbose   bool
+	pattern   []byte
 	stamp     bool
 	numeric   bool
 	op        string
@@ -80,27 +93,31 @@ func (o *options) execute(ctx context.Context, stdout, stderr io.Writer) int {
 		}
 	}
 	cli.Complain(stderr, "ddpping", err)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return exitLost
-	}
 	return exitError
+}
+
+// refused are the flags of ping(8) that make no sense here.
+var refused = []cli.Refused{
+	{Short: "b", Why: "an association has one peer, so there is no broadcast"},
+	{Short: "C", Why: "there is no socket to connect: the session is connected anyway"},
+	{Short: "d", Why: "there is no socket to debug: --pcap FILE writes every packet down"},
+	{Short: "e", Why: "pings of different clients cannot be mixed up: each has a session of its own"},
+	{Short: "F", Why: "the flow label of IPv6 is always 0"},
+	{Short: "L", Why: "an association has one peer, so there is no multicast to loop back"},
+	{Short: "m", Why: "packets are not marked for the firewall: -I chooses the address or interface that they leave by"},
+	{Short: "N", Why: "node information is a matter of ICMPv6"},
+	{Short: "r", Why: "the routing table decides: -I chooses the address or interface that packets leave by"},
+	{Short: "R", Why: "routers drop packets with the option to record their route: traceroute shows it"},
+	{Short: "S", Why: "the buffers follow what the path holds"},
+	{Short: "T", Why: "routers drop packets with the timestamp option"},
+	{Short: "U", Why: "every time here is from user to user already: there is no kernel in between that could take another"},
 }
 
 func parse(args []string, stdout io.Writer) (*options, error) {
 	o := &options{}
 	fs := cli.NewFlags("ddpping")
-	fs.BoolVarP(&o.listen, "listen", "l", false, "serve pings")
-	fs.IntVarP(&o.count, "count", "c", 0, "stop after `n` replies (default: at ^C)")
-	fs.Float64VarP(&o.interval, "interval", "i", 1, "`seconds` between pings")
-	fs.IntVarP(&o.size, "size", "s", 56, "data `octets` in each ping")
-	fs.Float64VarP(&o.deadline, "deadline", "w", 0, "stop after so many `seconds`, whatever has come")
-	fs.Float64VarP(&o.timeout, "timeout", "W", 10, "`seconds` to wait for a reply")
-	fs.BoolVarP(&o.quiet, "quiet", "q", false, "print the summary only")
-	fs.BoolVarP(&o.flood, "flood", "f", false, "ping as fast as replies come; a dot is a ping, a backspace a reply")
-	fs.BoolVarP(&o.stamp, "timestamp", "D", false, "print the time before each line")
-	fs.BoolVarP(&o.numeric, "numeric", "n", false, "print addresses, not names")
-	fs.StringVar(&o.op, "op", "send", "how data travels: send, write, read or all")
-	fs.Uint16VarP(&o.port, "port", "p", rdma.DefaultPort, "SCTP `port`")
+	var mark marking
+	check := o.flags(fs, &mark)
 	fs.BoolVar(&o.json, "json", false, "print JSON, an object a line")
 	fs.BoolVar(&o.self, "self", false, "both ends in this process, over the best link that needs no set-up")
 	o.metrics.Add(fs)
@@ -109,24 +126,102 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	if err := cli.Parse(fs, args, stdout, about); err != nil {
 		return nil, err
 	}
+	if err := cmp.Or(check(), mark.apply(fs, &o.link)); err != nil {
+		return nil, err
+	}
+	if fs.Changed("count") && o.count < 1 {
+		return nil, cli.Usagef("-c %d: a count is 1 or more; without -c it goes on until ^C", o.count)
+	}
 	if o.flood && !fs.Changed("interval") {
 		o.interval = 0
 	}
+	o.eager = o.adaptive || o.interval == 0
 	return o, o.check(fs.Args())
+}
+
+// flags adds the flags, and those that are refused: check says so.
+func (o *options) flags(fs *pflag.FlagSet, mark *marking) (check func() error) {
+	o.size = 56
+	fs.BoolVarP(&o.listen, "listen", "l", false, "serve pings. There is no preload: a short -i sends pings ahead of the answers")
+	fs.IntVarP(&o.count, "count", "c", 0, "stop after `n` pings; with -w, after n replies (default: at ^C)")
+	fs.Float64VarP(&o.interval, "interval", "i", 1, "`seconds` between pings; 0: as fast as replies come")
+	fs.VarP(&o.size, "size", "s", "data `bytes` in each ping, K and M as suffixes")
+	fs.Float64VarP(&o.deadline, "deadline", "w", 0, "stop after so many `seconds`, whatever has come")
+	fs.Float64VarP(&o.timeout, "timeout", "W", 10, "`seconds` to wait for the last replies, and for each attempt to connect")
+	fs.BoolVarP(&o.quiet, "quiet", "q", false, "print the summary only")
+	fs.BoolVarP(&o.flood, "flood", "f", false, "ping as fast as replies come, or a hundred times a second; a dot is a ping, a backspace a reply")
+	fs.BoolVarP(&o.adaptive, "adaptive", "A", false, "send the next ping when a reply has come, and after -i at the latest")
+	fs.BoolVarP(&o.report, "outstanding", "O", false, "before each ping name those that are not answered yet, and not only those of a second ago")
+	fs.BoolVarP(&o.stamp, "timestamp", "D", false, "print the time before each line")
+	fs.BoolVarP(&o.numeric, "numeric", "n", false, "print addresses, not names")
+	fs.BoolVarP(&o.audible, "audible", "a", false, "ring the bell at each reply")
+	fs.BoolVarP(&o.precise, "precise", "3", false, "print times to the microsecond, however long they are")
+	fs.BoolVarP(&o.verbose, "verbose", "v", false, "show the path in the summary also where there is one only")
+	fs.BoolVarP(&o.link.V4, "ipv4", "4", false, "use IPv4")
+	fs.BoolVarP(&o.link.V6, "ipv6", "6", false, "use IPv6")
+	fs.StringVarP(&o.link.Local, "interface", "I", "", "send from this `address` or interface, as --local")
+	fs.BoolP("sticky", "B", false, "keep the source address of the beginning, as an association does anyway")
+	fs.BoolP("names", "H", false, "look names up, as is done without -n anyway")
+	mark.add(fs)
+	fs.BytesHexVarP(&o.pattern, "pattern", "p", nil, "fill pings with these 1 to 16 bytes in `hex` instead of what differs from ping to ping")
+	fs.StringVar(&o.op, "op", "send", "how data travels: send, write, read or all")
+	fs.Uint16Var(&o.port, "port", rdma.DefaultPort, "SCTP `port`")
+	return cli.Refuse(fs, refused)
+}
+
+// marking is what the command line wants in IP headers.
+type marking struct {
+	ttl     int
+	class   string
+	discard string // what becomes of packets that are too long
+}
+
+func (m *marking) add(fs *pflag.FlagSet) {
+	fs.IntVarP(&m.ttl, "ttl", "t", 0, "time to `live` of packets, or hop limit (default: the system's)")
+	fs.StringVarP(&m.class, "tos", "Q", "", "traffic class of packets, a `number` in decimal or hex; its lower two bits are ECN's")
+	fs.StringVarP(&m.discard, "mtu-discovery", "M", "do", "`how` long packets may be. do, want: search for the MTU of each path; dont: take what the link says")
+}
+
+// apply sets what was asked for.
+func (m *marking) apply(fs *pflag.FlagSet, link *cli.LinkFlags) error {
+	if fs.Changed("ttl") && (m.ttl < 1 || m.ttl > 255) {
+		return cli.Usagef("-t %d: a TTL is 1 to 255", m.ttl)
+	}
+	link.Mark.TTL = uint8(m.ttl)
+	if m.class != "" {
+		class, err := strconv.ParseUint(m.class, 0, 8)
+		if err != nil {
+			return cli.Usagef("-Q %s: a traffic class is 0 to 255, such as 0xb8", m.class)
+		}
+		if class&3 != 0 {
+			return cli.Usagef("-Q %s: the lower two bits are those of ECN, which SCTP negotiates: take a multiple of 4", m.class)
+		}
+		link.Mark.Class = uint8(class)
+	}
+	switch m.discard {
+	case "do", "want":
+	case "dont":
+		link.NoSearch = true
+	default:
+		return cli.Usagef("-M %s: it is one of do, want, dont", m.discard)
+	}
+	return nil
 }
 
 func (o *options) check(args []string) error {
 	switch {
 	case o.listen && (o.self || len(args) > 0):
-		return cli.Usagef("-l serves: it takes no HOST and no --self")
+		return cli.Usagef("-l serves: it takes no HOST and no --self; ping's preload is not offered, a short -i sends ahead of the answers")
+	case o.link.V4 && o.link.V6:
+		return cli.Usagef("-4 and -6: it is one or the other")
+	case len(o.pattern) > maxPattern:
+		return cli.Usagef("-p: a pattern is 1 to %d bytes", maxPattern)
 	case o.self && len(args) > 0:
 		return cli.Usagef("--self takes no HOST")
 	case !o.listen && !o.self && len(args) != 1:
 		return cli.Usagef("one HOST is needed, or -l to serve, or --self")
 	case o.size < 0 || o.size > maxSize:
-		return cli.Usagef("-s %d: the size is 0 to %d octets", o.size, maxSize)
-	case o.count < 0:
-		return cli.Usagef("-c %d: the count cannot be negative", o.count)
+		return cli.Usagef("-s %d: the size is 0 to %d bytes", o.size, maxSize)
 	case o.interval < 0 || o.deadline < 0 || o.timeout <= 0:
 		return cli.Usagef("-i, -w and -W are seconds and cannot be negative, -W not 0")
 	case o.port == 0:
@@ -158,7 +253,7 @@ func (o *options) run(ctx context.Context, out io.Writer) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	dev, err := o.link.Device(false, nil, &o.metrics)
+	dev, err := o.link.Device(false, deviceConfig(), &o.metrics)
 	if err != nil {
 		return 0, err
 	}
@@ -168,7 +263,7 @@ func (o *options) run(ctx context.Context, out io.Writer) (int, error) {
 }
 
 func (o *options) pingSelf(ctx context.Context, out io.Writer) (int, error) {
-	self, err := o.link.Devices(nil, &o.metrics)
+	self, err := o.link.Devices(deviceConfig(), &o.metrics)
 	if err != nil {
 		return 0, err
 	}
@@ -186,7 +281,7 @@ func (o *options) pingSelf(ctx context.Context, out io.Writer) (int, error) {
 }
 
 func (o *options) serve(ctx context.Context, out io.Writer) error {
-	dev, err := o.link.Device(true, nil, &o.metrics)
+	dev, err := o.link.Device(true, deviceConfig(), &o.metrics)
 	if err != nil {
 		return err
 	}
@@ -202,6 +297,16 @@ func (o *options) serve(ctx context.Context, out io.Writer) error {
 	fmt.Fprintf(out, "ddpping: serving on SCTP port %d over %s\n", o.port, o.link.Name())
 	(&service{dev: dev, out: out, stamp: o.stamp, quiet: o.quiet}).accept(ctx, l)
 	return nil
+}
+
+// longestRTO is how long a packet waits at most until it is sent again. Ping sends one a second whatever comes; so what was lost goes out again
+// nearly as often, the end of an outage shows at once, and a peer that is gone is given up after ten of them.
+const longestRTO = 2 * time.Second
+
+func deviceConfig() *rdma.Config {
+	c := &rdma.Config{}
+	c.SCTP.RTOMax = longestRTO
+	return c
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

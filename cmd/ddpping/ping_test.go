@@ -25,8 +25,8 @@ func invoke(ctx context.Context, args ...string) (code int, stdout, stderr strin
 
 func TestSizesFromNothingToMegabytes(t *testing.T) {
 	for _, size := range []string{"0", "1", "2000000"} {
-		code, out, errs := invoke(t.Context(), "--self", "--link", "mem", "--op", "all", "-c", "1", "-q", "-s", size)
-		if code != exitWell || !strings.Contains(out, "over memory of this process") || !strings.Contains(out, "3 received, 0% loss") {
+		code, out, errs := invoke(t.Context(), "--self", "--link", "mem", "--op", "all", "-c", "3", "-q", "-p", "c0ffee", "-s", size)
+		if code != exitWell || !strings.Contains(out, "over memory of this process") || !strings.Contains(out, "3 received, 0% packet loss") {
 			t.Errorf("size %s: exit %d\n%s%s", size, code, out, errs)
 		}
 	}
@@ -44,8 +44,19 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"unknown operation", "--op fly: it is one of send, write, read, all", []string{"--op", "fly", "a"}},
 		{"unknown link", "--link pigeon: it is one of raw, udp, tun, mem", []string{"--link", "pigeon", "127.0.0.1"}},
 		{"mem without --self", "use it with --self", []string{"--link", "mem", "127.0.0.1"}},
-		{"negative size", "the size is 0 to", []string{"-s", "-1", "a"}},
-		{"local is no address", "--local x is not an IP address", []string{"--local", "x", "--link", "udp", "127.0.0.1"}},
+		{"no size", "a size is a number of bytes", []string{"-s", "-1", "a"}},
+		{"too large a size", "the size is 0 to 16777216 bytes", []string{"-s", "17M", "a"}},
+		{"no count", "-c 0: a count is 1 or more", []string{"-c", "0", "a"}},
+		{"no TTL", "-t 256: a TTL is 1 to 255", []string{"-t", "256", "a"}},
+		{"bits of ECN", "the lower two bits are those of ECN", []string{"-Q", "0xb9", "a"}},
+		{"no way to find the MTU", "-M probe: it is one of do, want, dont", []string{"-M", "probe", "a"}},
+		{"too long a pattern", "a pattern is 1 to 16 bytes", []string{"-p", "0123456789abcdef0123456789abcdef01", "a"}},
+		{"two families", "-4 and -6", []string{"-46", "a"}},
+		{"the other family", "127.0.0.1 has no IPv6 address", []string{"-6", "127.0.0.1"}},
+		{"what makes no sense", "-U: every time here is from user to user already", []string{"-U", "a"}},
+		{"what makes no sense, with a value", "-m: packets are not marked", []string{"-m", "5", "a"}},
+		{"a preload", "ping's preload is not offered", []string{"-l", "3", "a"}},
+		{"local is no address", "--local x is not an IP address, and no interface", []string{"--local", "x", "--link", "udp", "127.0.0.1"}},
 		{"an MTU too small", "below 576", []string{"--self", "--link", "mem", "--mtu", "575"}},
 		{"tun without an address", "--link tun needs --local", []string{"--link", "tun", "127.0.0.1"}},
 	} {
@@ -56,8 +67,10 @@ func TestMistakesAreNamed(t *testing.T) {
 			}
 		})
 	}
-	if code, out, _ := invoke(t.Context(), "--help"); code != exitWell || !strings.Contains(out, "--pcap") {
-		t.Errorf("help: exit %d\n%s", code, out)
+	for flag, want := range map[string]string{"--help": "--pcap", "-h": "--pcap", "--version": "ddpping of rddp ", "-V": "ddpping of rddp "} {
+		if code, out, errs := invoke(t.Context(), flag); code != exitWell || !strings.Contains(out, want) || errs != "" {
+			t.Errorf("%s: exit %d\n%s%s", flag, code, out, errs)
+		}
 	}
 }
 
@@ -75,7 +88,7 @@ func against(t *testing.T, args []string, handle func(e *end, client *hello, msg
 		if err := h.decode(req.PrivateData()); err != nil {
 			t.Error(err)
 		}
-		e, err := newEnd(server, int(h.size))
+		e, err := newEnd(server, int(h.size), nil)
 		if err != nil {
 			t.Error(err)
 			return
@@ -131,8 +144,8 @@ func TestWrongRepliesAreFound(t *testing.T) {
 		{"nothing was written", "write", func(e *end, _ *hello, msg []byte) { e.send(opWrite, verdictGood, 1, nil) }, ""},
 		{"something else was read", "read", nil, ""}, // its memory is all zeros
 		{"a message too short for a reply", "send", func(e *end, _ *hello, msg []byte) {
-			e.qp.PostSend(&rdma.SendWR{SGL: e.sge(part{e.source.off, headerLen - 1})})
-		}, "a message of 9 octets is not a reply"},
+			e.qp.PostSend(&rdma.SendWR{SGL: e.sge(part{e.source[0].off, headerLen - 1})})
+		}, "a message of 9 bytes is not a reply"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			code, out, err := against(t, []string{"-n", "-c", "1", "--op", tt.op}, tt.handle)
@@ -149,7 +162,7 @@ func TestServerFindsWrongPings(t *testing.T) {
 	client, server := devices(t)
 	l := must.Get(server.Listen(1))(t)
 	go (&service{dev: server, out: io.Discard}).accept(t.Context(), l)
-	e := must.Get(newEnd(client, 8))(t)
+	e := must.Get(newEnd(client, 8, nil))(t)
 	mine := e.hello()
 	if _, err := e.qp.Connect(t.Context(), netip.AddrPortFrom(serverAddr, 1), mine.encode()); err != nil {
 		t.Fatal(err)
@@ -187,9 +200,9 @@ func TestServerRefusesHostileHellos(t *testing.T) {
 			client, server := devices(t)
 			l := must.Get(server.Listen(1))(t)
 			go (&service{dev: server, out: io.Discard}).accept(t.Context(), l)
-			e := must.Get(newEnd(client, 1))(t)
+			e := must.Get(newEnd(client, 1, nil))(t)
 			for range tt.left {
-				e := must.Get(newEnd(client, 1))(t)
+				e := must.Get(newEnd(client, 1, nil))(t)
 				if _, err := e.qp.Connect(t.Context(), netip.AddrPortFrom(serverAddr, 1), (&hello{size: maxSize}).encode()); err != nil {
 					t.Fatal(err)
 				}
@@ -207,7 +220,7 @@ func TestFillTellsPingsApart(t *testing.T) {
 	seen := map[string]uint64{}
 	b := make([]byte, 16)
 	for seq := range uint64(1000) {
-		fill(b, seq)
+		fill(b, seq, nil)
 		if old, ok := seen[string(b)]; ok {
 			t.Fatalf("pings %d and %d have the same data", old, seq)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"slices"
@@ -43,19 +44,21 @@ type remote struct {
 	to   uint64
 }
 
-// hello is the private data of both directions: the size of a ping, and where each side may write;
+// hello is the private data of both directions: the size of a ping, what it is filled with, and where each side may write;
 // from the server also where the client may read.
 type hello struct {
 	size        uint32
+	pattern     []byte
 	write, read remote
 }
 
 const (
-	magic    = "ddpping1"
-	helloLen = len(magic) + 4 + 2*12
+	magic      = "ddpping2"
+	maxPattern = 16
+	helloLen   = len(magic) + 4 + 2*12 + 1 + maxPattern
 )
 
-var errHello = errors.New("private data is not ddpping's")
+var errHello = errors.New("private data is not ddpping's, or of another release of it")
 
 func (h *hello) encode() []byte {
 	b := append(make([]byte, 0, helloLen), magic...)
@@ -64,11 +67,12 @@ func (h *hello) encode() []byte {
 		b = binary.BigEndian.AppendUint32(b, uint32(r.stag))
 		b = binary.BigEndian.AppendUint64(b, r.to)
 	}
-	return b
+	b = append(b, byte(len(h.pattern)))
+	return append(b, h.pattern...)[:helloLen]
 }
 
 func (h *hello) decode(b []byte) error {
-	if len(b) != helloLen || string(b[:len(magic)]) != magic {
+	if len(b) != helloLen || string(b[:len(magic)]) != magic || b[helloLen-1-maxPattern] > maxPattern {
 		return errHello
 	}
 	b = b[len(magic):]
@@ -79,6 +83,7 @@ func (h *hello) decode(b []byte) error {
 		r.to = binary.BigEndian.Uint64(b[4:])
 		b = b[12:]
 	}
+	h.pattern = bytes.Clone(b[1 : 1+b[0]])
 	return nil
 }
 
@@ -96,8 +101,14 @@ func putHeader(b []byte, op operation, verdict byte, seq uint64) {
 	binary.BigEndian.PutUint64(b[2:], seq)
 }
 
-// fill writes the data of ping seq: no two pings have the same, and no part of one repeats.
-func fill(b []byte, seq uint64) {
+// fill writes the data of ping seq: the pattern again and again, or without one what no two pings have, and no part of which repeats.
+func fill(b []byte, seq uint64, pattern []byte) {
+	if len(pattern) > 0 {
+		for i := range b {
+			b[i] = pattern[i%len(pattern)]
+		}
+		return
+	}
 	x := seq*0x9e3779b97f4a7c15 + 1
 	for i := range b {
 		if i%8 == 0 {
@@ -107,10 +118,4 @@ func fill(b []byte, seq uint64) {
 		}
 		b[i] = byte(x >> (i % 8 * 8))
 	}
-}
-
-// same reports whether b holds the data of ping seq, using scratch of the same length.
-func same(b, scratch []byte, seq uint64) bool {
-	fill(scratch, seq)
-	return slices.Equal(b, scratch)
 }

@@ -72,7 +72,7 @@ func (s *service) serve(ctx context.Context, req *rdma.Request) error {
 	var client hello
 	err := client.decode(req.PrivateData())
 	if err == nil && client.size > maxSize {
-		err = fmt.Errorf("%d octets are too many, %d is the most", client.size, maxSize)
+		err = fmt.Errorf("%d bytes are too many, %d is the most", client.size, maxSize)
 	}
 	if err != nil {
 		req.Reject([]byte(err.Error()))
@@ -84,18 +84,18 @@ func (s *service) serve(ctx context.Context, req *rdma.Request) error {
 		return errBusy
 	}
 	defer s.memory.Give(from, octets)
-	e, err := newEnd(s.dev, int(client.size))
+	e, err := newEnd(s.dev, int(client.size), client.pattern)
 	if err != nil {
 		req.Reject([]byte(err.Error()))
 		return err
 	}
 	defer e.close()
-	fill(e.readable, readSeq)
+	fill(e.readable, readSeq, e.pattern)
 	mine := e.hello()
 	if err := req.Accept(e.qp, mine.encode()); err != nil {
 		return err
 	}
-	s.say(req.RemoteAddr(), "connected, %d octets a ping", client.size)
+	s.say(req.RemoteAddr(), "connected, %d bytes a ping", client.size)
 	ctx, cancel := context.WithCancelCause(ctx)
 	silent := time.AfterFunc(patience, func() { cancel(errSilent) })
 	defer silent.Stop()
@@ -130,15 +130,14 @@ func (s *service) answer(e *end, client *hello, wc rdma.WC) error {
 	op, seq := operation(msg[0]), binary.BigEndian.Uint64(msg[2:])
 	data := msg[headerLen:]
 	if op == opWrite {
-		data = e.target
+		data = e.written(seq)
 	}
 	verdict := verdictGood
-	if !same(data, e.scratch[:len(data)], seq) {
+	if !e.same(data, seq) {
 		verdict = verdictBad
 	}
 	if op == opWrite {
-		copy(e.bytes(e.source), e.target)
-		if err := e.write(client.write); err != nil {
+		if err := e.write(client.write, seq, data); err != nil {
 			return err
 		}
 		data = nil

@@ -15,18 +15,21 @@ func (f *LinkFlags) Device(server bool, cfg *rdma.Config, m *Metrics) (*rdma.Dev
 		return nil, err
 	}
 	if server { // it answers from where it was called
-		return device(link, 0, cfg, m, "server")
+		return f.device(link, 0, cfg, m, "server")
 	}
-	return device(link, f.EncapPort, cfg, m, "client")
+	return f.device(link, f.EncapPort, cfg, m, "client")
 }
 
 // device makes a device over link, or closes link.
-func device(link rawio.Link, encap uint16, cfg *rdma.Config, m *Metrics, name string) (*rdma.Device, error) {
+func (f *LinkFlags) device(link rawio.Link, encap uint16, cfg *rdma.Config, m *Metrics, name string) (*rdma.Device, error) {
 	var c rdma.Config
 	if cfg != nil {
 		c = *cfg
 	}
-	c.SCTP.EncapPort = encap
+	c.SCTP.EncapPort, c.SCTP.DisablePMTUD = encap, f.NoSearch
+	if addrs, _ := f.locals(); len(addrs) > 1 {
+		c.SCTP.LocalAddrs = addrs
+	}
 	d, err := rdma.NewDevice(link, &c)
 	if err != nil {
 		link.Close()
@@ -50,11 +53,11 @@ func (f *LinkFlags) Devices(cfg *rdma.Config, m *Metrics) (*Devices, error) {
 		return nil, err
 	}
 	d := &Devices{Addr: self.Addr, About: self.About}
-	if d.Server, err = device(self.Server, 0, cfg, m, "server"); err != nil {
+	if d.Server, err = f.device(self.Server, 0, cfg, m, "server"); err != nil {
 		self.Client.Close()
 		return nil, err
 	}
-	if d.Client, err = device(self.Client, self.EncapPort, cfg, m, "client"); err != nil {
+	if d.Client, err = f.device(self.Client, self.EncapPort, cfg, m, "client"); err != nil {
 		d.Server.Close()
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -23,7 +25,10 @@ import (
 // LinkFlags say how packets get out.
 type LinkFlags struct {
 	Kind      string        // raw, udp, tun or mem
-	Local     string        // local address; for tun the stack's own
+	Local     string        // local address or interface, several with commas between them; for tun the stack's own
+	V4, V6    bool          // of this family only
+	Mark      rawio.Mark    // in IP headers
+	NoSearch  bool          // for the MTU of paths
 	UDPPort   int           // local encapsulation port, 0: 9899 for a server, any for a client
 	EncapPort uint16        // the peer's encapsulation port, 0: 9899
 	TunName   string        // device
@@ -40,7 +45,7 @@ type LinkFlags struct {
 // Add defines the flags.
 func (f *LinkFlags) Add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Kind, "link", "", "how packets travel: raw (IP protocol 132, needs CAP_NET_RAW), udp (RFC 6951), tun (needs CAP_NET_ADMIN), or mem (with --self) (default raw)")
-	fs.StringVar(&f.Local, "local", "", "local `address`; with --link tun the stack's own, which the host must not have")
+	fs.StringVar(&f.Local, "local", "", "local `address` or interface, several with commas between them for as many paths; with --link tun the stack's own, which the host must not have")
 	fs.IntVar(&f.UDPPort, "udp-port", 0, "local UDP encapsulation `port` (default 9899 for a server, any for a client)")
 	fs.Uint16Var(&f.EncapPort, "encap-port", 0, "the peer's UDP encapsulation `port` (default 9899)")
 	fs.StringVar(&f.TunName, "tun-name", "", "TUN `device`, created unless it exists (default: a new one)")
@@ -75,13 +80,9 @@ func (f *LinkFlags) open(server bool) (rawio.Link, error) {
 	if f.Opener != nil {
 		return f.Opener(server)
 	}
-	var local netip.Addr
-	if f.Local != "" {
-		a, err := netip.ParseAddr(f.Local)
-		if err != nil {
-			return nil, Usagef("--local %s is not an IP address", f.Local)
-		}
-		local = a
+	local, err := f.bindTo()
+	if err != nil {
+		return nil, err
 	}
 	switch f.Kind {
 	case "", "raw":
@@ -91,13 +92,12 @@ func (f *LinkFlags) open(server bool) (rawio.Link, error) {
 		if port == 0 && !server {
 			port = udp.AnyPort
 		}
-		return udp.Open(udp.Config{Local: local, Port: port, MTU: f.MTU, Poll: f.Poll, Shards: f.Shards})
+		return udp.Open(udp.Config{Local: local, Port: port, MTU: f.MTU, Poll: f.Poll, Shards: f.Shards, Mark: f.Mark})
 	case "tun":
-		cfg := tun.Config{Name: f.TunName, MTU: f.MTU, Poll: f.Poll, Shards: f.Shards}
-		if !local.IsValid() {
+		cfg := tun.Config{Name: f.TunName, MTU: f.MTU, Poll: f.Poll, Shards: f.Shards, Mark: f.Mark}
+		if cfg.Addrs, err = f.locals(); err != nil || len(cfg.Addrs) == 0 {
 			return nil, Usagef("--link tun needs --local ADDRESS for the stack, and usually --tun-host ADDRESS/BITS for the host's end")
 		}
-		cfg.Addrs = []netip.Addr{local}
 		if f.TunHost != "" {
 			p, err := netip.ParsePrefix(f.TunHost)
 			if err != nil {
@@ -114,7 +114,7 @@ func (f *LinkFlags) openRaw(local netip.Addr) (rawio.Link, error) {
 	if f.Shards > 1 {
 		return nil, Usagef("--shards is for --link udp and tun: the kernel gives a raw socket all packets")
 	}
-	return raw.Open(raw.Config{Local: local, MTU: f.MTU, Poll: f.Poll})
+	return raw.Open(raw.Config{Local: local, MTU: f.MTU, Poll: f.Poll, Mark: f.Mark})
 }
 
 func (f *LinkFlags) tap(link rawio.Link) (rawio.Link, error) {
@@ -206,22 +206,93 @@ func (f *LinkFlags) openSelf(kind string) (*Self, error) {
 	return nil, Usagef("--self works with --link raw, udp or mem, not %s", kind)
 }
 
-// Resolve finds the address of HOST: a literal, or a name of the family that the local address has.
+// Resolve finds the address of HOST: a literal, or a name, of the family that is asked for, or that a local address has.
 func (f *LinkFlags) Resolve(host string) (netip.Addr, error) {
-	if a, err := netip.ParseAddr(host); err == nil {
-		return a, nil
+	addrs := []string{host}
+	if _, err := netip.ParseAddr(host); err != nil {
+		if addrs, err = net.LookupHost(host); err != nil {
+			return netip.Addr{}, fmt.Errorf("%s: %w", host, err)
+		}
 	}
-	addrs, err := net.LookupHost(host)
+	local, err := f.locals()
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("%s: %w", host, err)
+		return netip.Addr{}, err
 	}
-	local, _ := netip.ParseAddr(f.Local)
 	for _, s := range addrs {
-		if a, err := netip.ParseAddr(s); err == nil && (!local.IsValid() || local.Is4() == a.Is4()) {
+		a, err := netip.ParseAddr(s)
+		alike := func(l netip.Addr) bool { return l.Is4() == a.Is4() }
+		if err == nil && f.family(a) && (len(local) == 0 || slices.ContainsFunc(local, alike)) {
 			return a, nil
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("%s has no address of the family of %s", host, f.Local)
+	switch {
+	case f.V4:
+		return netip.Addr{}, Usagef("%s has no IPv4 address: leave -4 out", host)
+	case f.V6:
+		return netip.Addr{}, Usagef("%s has no IPv6 address: leave -6 out", host)
+	}
+	return netip.Addr{}, Usagef("%s has no address of the family of %s", host, f.Local)
+}
+
+// family says whether an address is of a family that is asked for.
+func (f *LinkFlags) family(a netip.Addr) bool {
+	v4 := a.Unmap().Is4()
+	return v4 && !f.V6 || !v4 && !f.V4
+}
+
+// locals are the addresses that Local names. An interface has its first one that is not link-local, of IPv4 if there is no other wish.
+func (f *LinkFlags) locals() (list []netip.Addr, err error) {
+	if f.Local == "" {
+		return nil, nil
+	}
+	for name := range strings.SplitSeq(f.Local, ",") {
+		a, err := netip.ParseAddr(name)
+		if err != nil {
+			if a, err = f.ofInterface(name); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, a)
+	}
+	return list, nil
+}
+
+func (f *LinkFlags) ofInterface(name string) (netip.Addr, error) {
+	dev, err := net.InterfaceByName(name)
+	if err != nil {
+		return netip.Addr{}, Usagef("--local %s is not an IP address, and no interface of this host", name)
+	}
+	addrs, err := dev.Addrs()
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	var found netip.Addr
+	for _, s := range addrs {
+		p, err := netip.ParsePrefix(s.String())
+		if a := p.Addr().Unmap(); err == nil && f.family(a) && !a.IsLinkLocalUnicast() && (!found.IsValid() || a.Is4() && found.Is6()) {
+			found = a
+		}
+	}
+	if !found.IsValid() {
+		return found, Usagef("the interface %s has no address that could be used", name)
+	}
+	return found, nil
+}
+
+// bindTo is the address that a link is bound to: invalid, or unspecified, for several.
+func (f *LinkFlags) bindTo() (netip.Addr, error) {
+	list, err := f.locals()
+	switch {
+	case err != nil:
+		return netip.Addr{}, err
+	case len(list) == 1:
+		return list[0], nil
+	case f.V4:
+		return netip.IPv4Unspecified(), nil
+	case f.V6:
+		return netip.IPv6Unspecified(), nil
+	}
+	return netip.Addr{}, nil
 }
 
 // Warn prints a line for people on standard error.

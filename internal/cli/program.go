@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -31,11 +33,29 @@ func NewFlags(program string) *pflag.FlagSet {
 	return fs
 }
 
-// Parse parses a command line. Asked for help, it prints about and the flags to stdout, and fails with
+// Version is the release of this build, and what made it.
+func Version() string {
+	v := "(devel)"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		v = info.Main.Version
+	}
+	return fmt.Sprintf("%s, %s %s/%s", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// Parse parses a command line. Asked for help or the version, it prints about and the flags, or the version, to stdout, and fails with
 // pflag.ErrHelp. What is wrong is a *UsageError.
 func Parse(fs *pflag.FlagSet, args []string, stdout io.Writer, about string) error {
 	fs.Usage = func() { fmt.Fprintf(stdout, "%s\n\n%s", about, fs.FlagUsages()) }
+	short := "V"
+	if fs.ShorthandLookup(short) != nil {
+		short = ""
+	}
+	version := fs.BoolP("version", short, false, "print the version and exit")
 	err := fs.Parse(args)
+	if err == nil && *version {
+		fmt.Fprintf(stdout, "%s of rddp %s\n", fs.Name(), Version())
+		return pflag.ErrHelp
+	}
 	if err != nil && !errors.Is(err, pflag.ErrHelp) {
 		return Usagef("%v", err)
 	}

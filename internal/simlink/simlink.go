@@ -87,19 +87,21 @@ func (n *Net) settle() {
 // Link is one host's. It implements rawio.Link and rawio.Addresser.
 type Link struct {
 	n      *Net
-	addr   netip.Addr
+	addrs  []netip.Addr
 	in     []rawio.Packet // guarded by n.mu
 	ready  sync.Cond
 	closed bool // guarded by n.mu
 }
 
-// Link returns the link of an address that has none. The last link of a network to be closed ends it.
-func (n *Net) Link(addr netip.Addr) *Link {
-	l := &Link{n: n, addr: addr}
+// Link returns the link of addresses that have none. The last link of a network to be closed ends it.
+func (n *Net) Link(addrs ...netip.Addr) *Link {
+	l := &Link{n: n, addrs: addrs}
 	l.ready.L = &n.mu
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.ends[addr] = l
+	for _, a := range addrs {
+		n.ends[a] = l
+	}
 	return l
 }
 
@@ -128,7 +130,9 @@ func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) {
 	}
 	for i := range pkts {
 		p := pkts[i]
-		p.Local = netip.AddrPortFrom(l.addr, 0)
+		if !p.Local.IsValid() {
+			p.Local = netip.AddrPortFrom(l.addrs[0], 0)
+		}
 		l.n.net.Send(l.n.now(), &p)
 	}
 	l.n.settle()
@@ -136,10 +140,13 @@ func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) {
 }
 
 // MTU implements rawio.Link: it is that of the path.
-func (l *Link) MTU(_, remote netip.Addr) int {
+func (l *Link) MTU(local, remote netip.Addr) int {
 	l.n.mu.Lock()
 	defer l.n.mu.Unlock()
-	p, ok := l.n.net.Link(l.addr, remote)
+	if !local.IsValid() {
+		local = l.addrs[0]
+	}
+	p, ok := l.n.net.Link(local, remote)
 	if !ok || p.MTU == 0 {
 		p.MTU = rawio.MaxMTU
 	}
@@ -147,7 +154,12 @@ func (l *Link) MTU(_, remote netip.Addr) int {
 }
 
 // LocalAddrs implements rawio.Addresser.
-func (l *Link) LocalAddrs() []netip.AddrPort { return []netip.AddrPort{netip.AddrPortFrom(l.addr, 0)} }
+func (l *Link) LocalAddrs() (list []netip.AddrPort) {
+	for _, a := range l.addrs {
+		list = append(list, netip.AddrPortFrom(a, 0))
+	}
+	return list
+}
 
 // Close implements rawio.Link.
 func (l *Link) Close() error {
@@ -157,7 +169,9 @@ func (l *Link) Close() error {
 		return nil
 	}
 	l.closed = true
-	delete(l.n.ends, l.addr)
+	for _, a := range l.addrs {
+		delete(l.n.ends, a)
+	}
 	rawio.ReleaseAll(l.in)
 	l.in = nil
 	l.ready.Broadcast()

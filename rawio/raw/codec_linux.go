@@ -64,14 +64,18 @@ func (c *codec) Encode(p *rawio.Packet, o *mmsg.Outgoing) error {
 	if src.IsValid() && src != l.cfg.Local {
 		o.From(src) // for routes that depend on the source
 	}
+	var head []byte
 	if c.v6 {
 		if !src.IsValid() {
 			src = l.routes.Lookup(src, dst).Source // the kernel fills in IPv4's only
 		}
-		iphdr.Put6(o.Head(iphdr.Len6), n, iphdr.ProtoSCTP, p.ECN, src, dst)
+		head = o.Head(iphdr.Len6)
+		iphdr.Put6(head, n, iphdr.ProtoSCTP, p.ECN, src, dst)
 	} else {
-		iphdr.Put4(o.Head(iphdr.Len4), n, iphdr.ProtoSCTP, p.ECN, src, dst)
+		head = o.Head(iphdr.Len4)
+		iphdr.Put4(head, n, iphdr.ProtoSCTP, p.ECN, src, dst)
 	}
+	iphdr.Amend(head, l.cfg.Mark)
 	o.To(dst, 0)
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/netip"
 	"time"
+
+	"github.com/rddp-go/rddp/rawio"
 )
 
 // ErrTooManyPorts reports that a link has as many bound ports as its socket filter has room for.
@@ -26,6 +28,8 @@ type Config struct {
 	// waking an idle processor takes, at the price of a busy one. 0 is for up to 40, as long as packets come that soon;
 	// less than 0 blocks at once.
 	Poll time.Duration
+	// Mark is in the IP headers of packets sent.
+	Mark rawio.Mark
 	// NoPortFilter lets packets for every port in, for captures and tests. Ports are still claimed.
 	NoPortFilter bool
 }

@@ -194,7 +194,7 @@ func TestNoPortFilterLetsEveryPortIn(t *testing.T) {
 // An IP header with options moves the SCTP header: the filter and the link must both follow it.
 func TestIPv4Options(t *testing.T) {
 	ns := testns.New(t)
-	a := open(t, ns, raw.Config{Local: v4, Ports: []uint16{20001}})
+	a := open(t, ns, raw.Config{Local: v4, Ports: []uint16{20001}, Mark: rawio.Mark{TTL: 3, Class: 0xbb}})
 	var fd int
 	ns.Do(func() (err error) {
 		fd, err = syscall.Socket(syscall.AF_INET, syscall.SOCK_RAW, 132)
@@ -207,6 +207,12 @@ func TestIPv4Options(t *testing.T) {
 	p := linktest.Read(t, a, 1)[0]
 	defer p.Release()
 	check.Slice(t, "octets", p.Data, want)
+	b := make([]byte, 100)
+	for b[20] != want[2] { // until the answer, which has the ports the other way round; the mark is in its header
+		linktest.Write(t, a, rawio.Packet{Vec: [][]byte{packet(20001, 1, 60)}, Remote: to(v4), ECN: 2})
+		must.Get(syscall.Read(fd, b))(t)
+	}
+	check.Slice(t, "TOS and TTL", []byte{b[1], b[8]}, []byte{0xba, 3})
 }
 
 // An IPv6 packet from an IPv4-mapped address is none of IPv4, and would be answered as if it were.

@@ -3,6 +3,8 @@ package tun
 import (
 	"net/netip"
 	"time"
+
+	"github.com/rddp-go/rddp/rawio"
 )
 
 // Config says which device to open and how to set it up.
@@ -32,6 +34,8 @@ type Config struct {
 	// Poll is how long ReadBatch polls before it blocks. 0 is for up to 40 microseconds, twice what waking an
 	// idle processor takes, as long as packets come that soon; less than 0 blocks at once.
 	Poll time.Duration
+	// Mark is in the IP headers of packets sent.
+	Mark rawio.Mark
 }
 
 // Stats counts packets since Open.

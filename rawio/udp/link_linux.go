@@ -167,7 +167,7 @@ func (c *codec) Encode(p *rawio.Packet, o *mmsg.Outgoing) error {
 		o.From(src)
 	}
 	if p.ECN != 0 {
-		o.ECN(p.ECN, c.v6)
+		o.Class(p.ECN&3|c.link.cfg.Mark.Class&^3, c.v6)
 	}
 	to := destination(p.Remote)
 	o.To(to.Addr(), to.Port())

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/mmsg"
 	"github.com/rddp-go/rddp/rawio/internal/route"
 	"golang.org/x/sys/unix"
@@ -103,7 +104,7 @@ func (l *Link) socket(v6 bool, port int) (*mmsg.Socket, error) {
 }
 
 func (l *Link) setup(fd int, v6 bool, port int) error {
-	if err := mmsg.Set(fd, options(v6)...); err != nil {
+	if err := mmsg.Set(fd, append(options(v6), marks(v6, l.cfg.Mark)...)...); err != nil {
 		return err
 	}
 	// The first shard shares its port only when it has it, so that another program that wants it is refused, as we are
@@ -133,6 +134,21 @@ func (l *Link) setup(fd int, v6 bool, port int) error {
 		l.port = uint16(sa.Port)
 	}
 	return nil
+}
+
+// marks set what Config.Mark asks for.
+func marks(v6 bool, m rawio.Mark) (list []mmsg.Option) {
+	level, ttl, class := unix.IPPROTO_IP, unix.IP_TTL, unix.IP_TOS
+	if v6 {
+		level, ttl, class = unix.IPPROTO_IPV6, unix.IPV6_UNICAST_HOPS, unix.IPV6_TCLASS
+	}
+	if m.TTL > 0 {
+		list = append(list, mmsg.Option{Level: level, Name: ttl, Value: int(m.TTL)})
+	}
+	if m.Class > 3 {
+		list = append(list, mmsg.Option{Level: level, Name: class, Value: int(m.Class &^ 3)})
+	}
+	return list
 }
 
 // options set DF without the kernel's own path MTU in the way (we probe), and ask for ICMP errors

@@ -4,6 +4,7 @@ package udp
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -40,6 +41,9 @@ type Link struct {
 func Open(cfg Config) (*Link, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
+	}
+	if cfg.Mark != (rawio.Mark{}) {
+		return nil, fmt.Errorf("udp link: TTL and traffic class cannot be set on this system: %w", errors.ErrUnsupported)
 	}
 	network, addr := "udp", &net.UDPAddr{Port: cfg.Port}
 	if a := cfg.Local; a.IsValid() {

@@ -45,6 +45,8 @@ type Config struct {
 	// NoOffload leaves the kernel's segmentation (UDP_SEGMENT) and coalescing (UDP_GRO) unused. Both
 	// move trains of packets through the kernel as one, and make no difference on the wire.
 	NoOffload bool
+	// Mark is in the IP headers of packets sent. The portable path has none.
+	Mark rawio.Mark
 }
 
 // check validates cfg and fills in its defaults.

@@ -68,18 +68,21 @@ func TestWireFormat(t *testing.T) {
 		if tap, err = unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP); err != nil {
 			return err
 		}
-		l, err = udp.Open(udp.Config{})
+		l, err = udp.Open(udp.Config{Mark: rawio.Mark{TTL: 3, Class: 0xbb}})
 		return err
 	})
 	defer unix.Close(tap)
 	defer l.Close()
-	linktest.Write(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: netip.AddrPortFrom(v4, 1234)})
+	linktest.Write(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: netip.AddrPortFrom(v4, 1234), ECN: 2})
 	b := make([]byte, 100)
 	n, err := unix.Read(tap, b)
 	if err != nil || n != 20+8+40 || b[9] != unix.IPPROTO_UDP || string(b[28:n]) != string(linktest.Pattern(40)) { // req 6951-5.2-1
 		t.Fatalf("read %d octets, %v: % x", n, err, b[:n])
 	}
 	ip, hdr := b[:20], b[20:28]
+	if ip[8] != 3 || ip[1] != 0xba {
+		t.Errorf("TTL %d, TOS %#x", ip[8], ip[1])
+	}
 	if ip[6] != 0x40 { // DF, or else 6951-5.6-4 would hold
 		t.Errorf("flags %#x, want DF", ip[6])
 	}

@@ -88,6 +88,7 @@ func (a *Assoc) aimSack(in *inbound) {
 // dataDone ends a packet that had DATA: the acknowledgement policy of section 6.2, and of section 9.2
 // in SHUTDOWN-SENT.
 func (a *Assoc) dataDone(now rawio.Time, in *inbound) {
+	in.path.dataIn++
 	a.aimSack(in)
 	a.marked(in)
 	if err := a.recv.PacketDone(now); err != nil {

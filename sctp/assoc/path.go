@@ -19,6 +19,7 @@ type path struct {
 	mtu      pathMTU
 	interval time.Duration  // HB.interval, negative for no heartbeats
 	heard    netip.AddrPort // own address that its last packet came to
+	dataIn   uint64         // packets with DATA
 }
 
 // addPath adds a destination if there is room for it and an own address to reach it from. known is an
@@ -70,7 +71,7 @@ func (a *Assoc) PathStats(i int) PathStats {
 		Local: p.Local, Remote: p.Remote, Primary: p == a.primary(),
 		State: a.pathState(p),
 		MTU:   p.MTU(), SRTT: p.SRTT(), RTTVar: p.RTTVar(), RTO: p.RTO(), Cwnd: p.CC().Window(), Ssthresh: p.CC().Ssthresh(),
-		Flight: p.Flight(), Errors: p.Errors,
+		Flight: p.Flight(), Errors: p.Errors, DataIn: p.dataIn,
 	}
 }
 

@@ -105,6 +105,7 @@ type PathStats struct {
 	Cwnd, Ssthresh    int           // octets
 	Flight            int           // octets outstanding
 	Errors            int           // consecutive errors
+	DataIn            uint64        // packets with DATA that came from there
 }
 
 // Stats returns a snapshot.

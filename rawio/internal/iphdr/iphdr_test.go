@@ -48,6 +48,12 @@ func TestPut4WritesEveryFieldOfTheHeader(t *testing.T) {
 	}
 	// RFC 791: the sum over the header with its checksum is all ones.
 	check.Equal(t, "sum", fold(Sum(0, b)), 0xffff)
+	Amend(b, rawio.Mark{TTL: 7, Class: 0xbb})
+	check.Equal(t, "sum with a mark", fold(Sum(0, b)), 0xffff)
+	check.Slice(t, "TOS and TTL", []byte{b[1], b[8]}, []byte{0xbb, 7}) // the ECN field stays
+	b6 := packet6(ProtoSCTP, nil)                                      // with ECN 1
+	Amend(b6, rawio.Mark{TTL: 7, Class: 0xba})
+	check.Slice(t, "IPv6 with a mark", b6[:8], []byte{0x6b, 0x90, 0, 0, 0, 0, ProtoSCTP, 7})
 	Put4(b, 100, ProtoSCTP, 0, netip.Addr{}, b4)
 	check.Slice(t, "octets of an invalid source", b[12:16], make([]byte, 4))
 }

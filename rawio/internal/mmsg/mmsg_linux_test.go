@@ -177,13 +177,13 @@ func TestControlMessages(t *testing.T) {
 	var o Outgoing
 	from4, from6 := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")
 	o.From(from6)
-	o.ECN(3, true)
+	o.Class(3, true)
 	if c, _ := parseControl(bytesOf(&o.ctl)[:o.ctlLen]); c.Local != from6 || c.ECN != 3 {
 		t.Errorf("IPv6: %+v", c)
 	}
 	o = Outgoing{}
 	o.From(from4)
-	o.ECN(2, false)
+	o.Class(2, false)
 	c, _ := parseControl(bytesOf(&o.ctl)[:o.ctlLen])
 	check.Equal(t, "IPv4: ECN", c.ECN, 2)
 	for cut := range o.ctlLen { // a cut-off message is left out, and none reads beyond the end

@@ -41,12 +41,12 @@ func (o *Outgoing) From(a netip.Addr) {
 	copy(b, s[:])
 }
 
-// ECN adds the ECN field as the traffic class.
-func (o *Outgoing) ECN(ecn uint8, v6 bool) {
+// Class adds the TOS or traffic class, ECN field and all.
+func (o *Outgoing) Class(class uint8, v6 bool) {
 	level, typ := unix.IPPROTO_IP, unix.IP_TOS
 	if v6 {
 		level, typ = unix.IPPROTO_IPV6, unix.IPV6_TCLASS
 	}
 	b := o.ctl.append(&o.ctlLen, level, typ, 4)
-	*(*int32)(ptr(&b[0])) = int32(ecn & 3)
+	*(*int32)(ptr(&b[0])) = int32(class)
 }

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/cli"
+	"github.com/rddp-go/rddp/internal/inserted"
+	"github.com/rddp-go/rddp/internal/must"
+)
+
+var update = flag.Bool("update", false, "write the table of docs/tools.md")
+
+// Each flag of ping(8), of the committed list and of the ping that is installed here, is taken or refused with a reason, as the table says.
+func TestEveryFlagOfPing(t *testing.T) {
+	b := must.Get(os.ReadFile("testdata/ping.txt"))(t)
+	installed, _ := exec.Command("ping", "-h").CombinedOutput() // it may not be there, and its exit code is 2
+	var theirs []cli.Flag
+	seen := map[string]bool{"h": true} // help is help
+	for _, m := range regexp.MustCompile(`(?m)^  -(\w) `).FindAllStringSubmatch(string(b)+string(installed), -1) {
+		if !seen[m[1]] {
+			seen[m[1]] = true
+			theirs = append(theirs, cli.Flag{Short: m[1]})
+		}
+	}
+	fs := cli.NewFlags("ddpping")
+	(&options{}).flags(fs, &marking{})
+	must.OK(t, cli.Parse(fs, nil, os.Stdout, ""))
+	inserted.Check(t, "../../docs/tools.md", "ping", must.Get(cli.Table(fs, theirs, "ddpping"))(t), *update)
+	for _, f := range refused {
+		if code, out, errs := invoke(t.Context(), "-"+f.Short, "host"); code != exitError || out != "" || !strings.Contains(errs, "-"+f.Short+": "+f.Why) {
+			t.Errorf("-%s: exit %d, %q", f.Short, code, errs)
+		}
+	}
+}

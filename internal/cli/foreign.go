@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Refused is a flag of the program that a tool is modelled on which makes no sense here, and why. A user who has it in the fingers is told.
+type Refused struct {
+	Short, Long string // one of them may be empty
+	Why         string // a sentence
+}
+
+// refusal notes that its flag was given.
+type refusal struct{ given bool }
+
+func (r *refusal) String() string   { return "" }
+func (r *refusal) Set(string) error { r.given = true; return nil }
+func (r *refusal) Type() string     { return "" }
+
+// Refuse adds flags that are refused, out of sight of the help, and returns what is to be asked once the command line is parsed.
+func Refuse(fs *pflag.FlagSet, list []Refused) (check func() error) {
+	seen := make([]refusal, len(list))
+	for i, f := range list {
+		long := f.Long
+		if long == "" {
+			long = "no-" + f.Short
+		}
+		fs.VarP(&seen[i], long, f.Short, f.Why)
+		flag := fs.Lookup(long)
+		flag.Hidden, flag.NoOptDefVal = true, "given"
+	}
+	return func() error {
+		for i, f := range list {
+			if seen[i].given {
+				return Usagef("%s: %s", f.Name(), f.Why)
+			}
+		}
+		return nil
+	}
+}
+
+// Name is the flag as it is typed.
+func (f Refused) Name() string {
+	var names []string
+	if f.Short != "" {
+		names = append(names, "-"+f.Short)
+	}
+	if f.Long != "" {
+		names = append(names, "--"+f.Long)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Flag is a flag of another program, as its help lists it.
+type Flag struct{ Short, Long string }
+
+// Table says what becomes of each of the flags, for the documentation: taken, with the tool's own words, or refused, with the reason. A
+// flag that is neither is an error.
+func Table(fs *pflag.FlagSet, theirs []Flag, program string) (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| flag | `%s` |\n|---|---|\n", program)
+	for _, f := range theirs {
+		var own *pflag.Flag
+		if f.Long != "" {
+			own = fs.Lookup(f.Long)
+		}
+		if own == nil && f.Short != "" {
+			own = fs.ShorthandLookup(f.Short)
+		}
+		name := "`" + strings.Replace(Refused{Short: f.Short, Long: f.Long}.Name(), ", ", "`, `", 1) + "`"
+		switch {
+		case own == nil:
+			return "", fmt.Errorf("%s is neither taken nor refused", name)
+		case own.Hidden:
+			fmt.Fprintf(&b, "| %s | refused: %s |\n", name, own.Usage)
+		default:
+			_, usage := pflag.UnquoteUsage(own)
+			fmt.Fprintf(&b, "| %s | %s |\n", name, usage)
+		}
+	}
+	return b.String(), nil
+}
