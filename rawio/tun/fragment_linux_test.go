@@ -3,7 +3,6 @@ package tun_test
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"net/netip"
 	"testing"
 
@@ -34,24 +33,7 @@ func TestPacketThatMayBeFragmentedPassesAShorterDevice(t *testing.T) {
 				binary.BigEndian.PutUint16(b, 20001)
 				binary.BigEndian.PutUint16(b[2:], 20002)
 			}
-			out := func(b []byte, fragment int) rawio.Packet {
-				return rawio.Packet{Vec: [][]byte{b[:12], b[12:]}, Remote: to(host1[i].Addr()), ECN: 2, Fragment: fragment}
-			}
-			if n, err := l.WriteBatch([]rawio.Packet{out(long, 0)}); n != 0 || !errors.Is(err, rawio.ErrTooLong) {
-				t.Errorf("whole: %d, %v", n, err)
-			}
-			pkts := []rawio.Packet{out(short, 0), out(long, 1280), out(short, 1280), out(long, 9000)}
-			linktest.Write(t, l, pkts...)
-			for k, p := range linktest.Read(t, host, len(pkts)) {
-				want := short
-				if k%2 == 1 {
-					want = long
-				}
-				if !bytes.Equal(p.Data, want) || p.Remote != to(addr1[i]) || p.ECN != 2 {
-					t.Errorf("packet %d: %d octets from %v, ECN %d", k, len(p.Data), p.Remote, p.ECN)
-				}
-				p.Release()
-			}
+			linktest.Fragments(t, l, host, to(addr1[i]), to(host1[i].Addr()), long, short, 9000)
 		})
 	}
 }

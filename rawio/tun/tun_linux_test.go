@@ -87,25 +87,11 @@ func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 			if got := a.MTU(from, dst); test.size > 12 && got != test.size {
 				t.Errorf("MTU = %d, want %d", got, test.size)
 			}
-			want := linktest.Pattern(test.size)
 			for _, way := range []struct {
 				tx, rx   *tun.Link
 				src, dst netip.Addr
 			}{{a, b, from, dst}, {b, a, dst, from}} {
-				out := make([]rawio.Packet, 16)
-				for i := range out {
-					out[i] = rawio.Packet{Vec: [][]byte{want[:5], nil, want[5:12], want[12:]}, Remote: to(way.dst), ECN: uint8(i % 4)}
-				}
-				linktest.Write(t, way.tx, out...)
-				for i, p := range linktest.Read(t, way.rx, len(out)) {
-					if !bytes.Equal(p.Data, want) {
-						t.Fatalf("packet %d differs: %d octets, want %d", i, len(p.Data), len(want))
-					}
-					if p.Kind != rawio.KindSCTP || p.Local != to(way.dst) || p.Remote != to(way.src) || p.ECN != uint8(i%4) {
-						t.Fatalf("packet %d: kind %v local %v remote %v ECN %d", i, p.Kind, p.Local, p.Remote, p.ECN)
-					}
-					p.Release()
-				}
+				linktest.Arrive(t, way.tx, way.rx, to(way.src), to(way.dst), linktest.Pattern(test.size), 16, 4)
 			}
 			if s := a.Stats(); s.RxPackets != 16 || s.TxPackets != 16 || s.RxMalformed+s.RxFragments != 0 {
 				t.Errorf("stats %+v", s)

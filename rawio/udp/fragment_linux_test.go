@@ -3,12 +3,12 @@
 package udp_test
 
 import (
-	"bytes"
 	"errors"
 	"net/netip"
 	"sync"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
@@ -33,47 +33,23 @@ func TestPacketThatMayBeFragmentedPassesAShorterLink(t *testing.T) {
 			defer b.Close()
 			before := a.MTU(pa.Addr(), pb.Addr())
 			nsA.SetMTU("cable", 1400)
-			long, short := linktest.Pattern(9000), linktest.Pattern(1000)
-			out := func(b []byte, fragment int) rawio.Packet {
-				return rawio.Packet{Vec: [][]byte{b[:12], b[12:]}, Remote: netip.AddrPortFrom(pb.Addr(), 9899), ECN: 2, Fragment: fragment}
-			}
-			refused := func(when string) {
-				t.Helper()
-				if n, err := a.WriteBatch([]rawio.Packet{out(long, 0)}); n != 0 || !errors.Is(err, rawio.ErrTooLong) {
-					t.Errorf("%s: %d, %v", when, n, err)
-				}
-			}
-			refused("before")
-			if now := a.MTU(pa.Addr(), pb.Addr()); now != before-100 { // what was known is not trusted any more
-				t.Errorf("MTU %d, then %d", before, now)
-			}
-			pkts := []rawio.Packet{out(short, 0), out(long, 1280), out(short, 0), out(short, 1280), out(long, 1280)}
-			linktest.Write(t, a, pkts...)
-			refused("after") // req 8899-3-2, 8899-3-3
-			for i, p := range linktest.Read(t, b, len(pkts)) {
-				want := short
-				if i == 1 || i == 4 {
-					want = long
-				}
-				if !bytes.Equal(p.Data, want) || p.Remote != netip.AddrPortFrom(pa.Addr(), 9899) || p.ECN != 2 {
-					t.Errorf("packet %d: %d octets from %v, ECN %d", i, len(p.Data), p.Remote, p.ECN)
-				}
-				p.Release()
-			}
+			from, to, long := netip.AddrPortFrom(pa.Addr(), 9899), netip.AddrPortFrom(pb.Addr(), 9899), linktest.Pattern(9000)
+			linktest.Fragments(t, a, b, from, to, long, linktest.Pattern(1000), 1280) // req 8899-3-2, 8899-3-3
+			check.Equal(t, "MTU: what was known is not trusted any more", a.MTU(pa.Addr(), pb.Addr()), before-100)
 			// Others who write at the same time do so whole.
 			var wg sync.WaitGroup
 			for i := range 4 {
-				wg.Add(1)
-				go func() {
-					defer wg.Done()
+				wg.Go(func() {
+					out := []rawio.Packet{{Vec: [][]byte{long}, Remote: to, Fragment: 1280}}
+					if i > 0 {
+						out[0].Fragment = 0
+					}
 					for range 50 {
-						if i == 0 {
-							linktest.Write(t, a, out(long, 1280))
-						} else {
-							refused("meanwhile")
+						if n, err := a.WriteBatch(out); n == 1 != (i == 0) || errors.Is(err, rawio.ErrTooLong) != (i > 0) {
+							t.Errorf("writer %d: %d, %v", i, n, err)
 						}
 					}
-				}()
+				})
 			}
 			wg.Wait()
 		})

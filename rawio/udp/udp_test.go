@@ -1,7 +1,6 @@
 package udp_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -57,23 +56,9 @@ func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 			a := open(t, udp.Config{Local: test.addr, Port: udp.AnyPort})
 			b := open(t, udp.Config{Local: test.listen, Port: udp.AnyPort})
 			for _, way := range []struct{ from, to *udp.Link }{{a, b}, {b, a}} {
-				want := linktest.Pattern(test.size)
-				out := make([]rawio.Packet, test.count)
-				for i := range out {
-					out[i] = rawio.Packet{Vec: [][]byte{want[:5], nil, want[5:12], want[12:]}, Remote: at(test.addr, way.to)}
-				}
-				linktest.Write(t, way.from, out...)
-				for i, p := range linktest.Read(t, way.to, test.count) {
-					// req 6951-5.3-2, req 6951-5.4-1: the packet is the whole payload, and all that is left of it.
-					if !bytes.Equal(p.Data, want) {
-						t.Fatalf("packet %d differs: %d octets, want %d", i, len(p.Data), len(want))
-					}
-					// req 6951-5.3-1: the local encapsulation port is the source port.
-					if p.Kind != rawio.KindSCTP || p.Local != at(test.addr, way.to) || p.Remote != at(test.addr, way.from) {
-						t.Fatalf("packet %d: kind %v local %v remote %v", i, p.Kind, p.Local, p.Remote)
-					}
-					p.Release()
-				}
+				// req 6951-5.3-2, req 6951-5.4-1: the packet is the whole payload, and all that is left of it.
+				// req 6951-5.3-1: the local encapsulation port is the source port.
+				linktest.Arrive(t, way.from, way.to, at(test.addr, way.from), at(test.addr, way.to), linktest.Pattern(test.size), test.count, 1)
 			}
 			if s := b.Stats(); s.RxPackets != uint64(test.count) || s.TxPackets != uint64(test.count) || s.RxMalformed+s.TxErrors+s.RxOverflow != 0 {
 				t.Errorf("stats %+v", s)

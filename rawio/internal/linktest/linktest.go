@@ -2,6 +2,7 @@
 package linktest
 
 import (
+	"bytes"
 	"errors"
 	"net"
 	"net/netip"
@@ -42,6 +43,48 @@ func Read(t testing.TB, l rawio.Shard, n int) []rawio.Packet {
 		got += k
 	}
 	return pkts
+}
+
+// Arrive moves count packets with these data, in four pieces and with so many marks in turn: they arrive as they were sent.
+func Arrive(t testing.TB, a, b rawio.Link, from, to netip.AddrPort, data []byte, count, marks int) {
+	t.Helper()
+	out := make([]rawio.Packet, count)
+	for i := range out {
+		out[i] = rawio.Packet{Vec: [][]byte{data[:5], nil, data[5:12], data[12:]}, Remote: to, ECN: uint8(i % marks)}
+	}
+	Write(t, a, out...)
+	for i, p := range Read(t, b, count) {
+		if !bytes.Equal(p.Data, data) || p.Kind != rawio.KindSCTP || p.Local != to || p.Remote != from || p.ECN != out[i].ECN {
+			t.Fatalf("packet %d: %d of %d octets, or others, kind %v local %v remote %v ECN %d", i, len(p.Data), len(data), p.Kind, p.Local, p.Remote, p.ECN)
+		}
+		p.Release()
+	}
+}
+
+// Fragments sends packets over a path that only short is short enough for: long ones pass it where they may be fragmented, and are
+// refused where they may not. The last of them may be fragmented to so many octets, the others to 1280.
+func Fragments(t testing.TB, a, b rawio.Link, from, to netip.AddrPort, long, short []byte, last int) {
+	t.Helper()
+	packet := func(data []byte, fragment int) rawio.Packet {
+		return rawio.Packet{Vec: [][]byte{data[:12], data[12:]}, Remote: to, ECN: 2, Fragment: fragment}
+	}
+	refused := func(when string) {
+		t.Helper()
+		if n, err := a.WriteBatch([]rawio.Packet{packet(long, 0)}); n != 0 || !errors.Is(err, rawio.ErrTooLong) {
+			t.Errorf("%s, a long packet that may not be fragmented: %d, %v", when, n, err)
+		}
+	}
+	refused("before")
+	out := []rawio.Packet{packet(short, 0), packet(long, 1280), packet(short, 0), packet(short, 1280), packet(long, last)}
+	out[4].Local = netip.AddrPortFrom(from.Addr(), 0)
+	Write(t, a, out...)
+	refused("after")
+	for i, p := range Read(t, b, len(out)) {
+		if want := slices.Concat(out[i].Vec...); !bytes.Equal(p.Data, want) || p.Remote != from || p.ECN != 2 {
+			t.Errorf("packet %d: %d of %d octets, or others, from %v, ECN %d", i, len(p.Data), len(want), p.Remote, p.ECN)
+		}
+		p.Release()
+	}
 }
 
 // Pump returns a function that moves a batch of count packets like p, of one piece, from a to b.
