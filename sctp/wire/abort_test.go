@@ -3,6 +3,7 @@ package wire_test
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -18,19 +19,19 @@ func TestAbortHasItsOctetsAndFields(t *testing.T) {
 	wantOctets(t, b, "0601000f 00040004 000c0007 62796500")
 
 	a := as(t, wire.AsAbort, b)
-	wantEqual(t, "T", a.T(), true)
+	check.Equal(t, "T", a.T(), true)
 	causes := a.Causes()
 	c, _ := causes.Next()
-	wantEqual(t, "first cause", c.Code(), wire.CauseOutOfResource)
+	check.Equal(t, "first cause", c.Code(), wire.CauseOutOfResource)
 	c, _ = causes.Next()
-	wantEqual(t, "second cause", c.Code(), wire.CauseUserAbort)
-	wantEqual(t, "reason", string(c.Info()), "bye")
+	check.Equal(t, "second cause", c.Code(), wire.CauseUserAbort)
+	check.Equal(t, "reason", string(c.Info()), "bye")
 	if c, ok := causes.Next(); ok || causes.Err() != nil {
 		t.Errorf("then %x, %v", c, causes.Err())
 	}
 
 	a = as(t, wire.AsAbort, octets(t, "06fe0004"))
-	wantEqual(t, "T with all reserved bits set", a.T(), false)
+	check.Equal(t, "T with all reserved bits set", a.T(), false)
 }
 
 func TestAbortWithFormatError(t *testing.T) {

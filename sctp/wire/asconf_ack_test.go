@@ -3,6 +3,7 @@ package wire_test
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -24,24 +25,24 @@ func TestAsconfAckHasItsOctetsAndFields(t *testing.T) {
 		c003001c 01023476 00a00014 c0020010 01023476 00050008 c0000201`)
 
 	a := as(t, wire.AsAsconfAck, b)
-	wantEqual(t, "Seq", a.Seq(), 0x01020304)
+	check.Equal(t, "Seq", a.Seq(), 0x01020304)
 	ps := a.Params()
 	p, _ := ps.Next()
 	ok := must.Get(wire.AsAddrResponse(p))(t)
-	wantEqual(t, "Success", ok.Success(), true)
-	wantEqual(t, "CorrelationID", ok.CorrelationID(), 5)
+	check.Equal(t, "Success", ok.Success(), true)
+	check.Equal(t, "CorrelationID", ok.CorrelationID(), 5)
 
 	p, _ = ps.Next()
 	failed := must.Get(wire.AsAddrResponse(p))(t)
-	wantEqual(t, "Success", failed.Success(), false)
-	wantEqual(t, "CorrelationID", failed.CorrelationID(), 0x01023476)
+	check.Equal(t, "Success", failed.Success(), false)
+	check.Equal(t, "CorrelationID", failed.CorrelationID(), 0x01023476)
 	causes := failed.Causes()
 	cause, _ := causes.Next()
-	wantEqual(t, "Code", cause.Code(), wire.CauseDeleteLastAddr)
+	check.Equal(t, "Code", cause.Code(), wire.CauseDeleteLastAddr)
 	quoted := cause.Params()
 	p, _ = quoted.Next()
 	r := must.Get(wire.AsAddrRequest(p))(t)
-	wantEqual(t, "Addr", r.Addr(), testAddr)
+	check.Equal(t, "Addr", r.Addr(), testAddr)
 }
 
 func TestAddrResponseForms(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -19,14 +20,14 @@ func TestAsconfHasItsOctetsAndFields(t *testing.T) {
 	wantOctets(t, b, "c1000020 01020304 00050008 c0000201 c0010010 01023474 00050008 c0000201")
 
 	a := as(t, wire.AsAsconf, b)
-	wantEqual(t, "Seq", a.Seq(), 0x01020304)
-	wantEqual(t, "Addr", a.Addr(), testAddr)
+	check.Equal(t, "Seq", a.Seq(), 0x01020304)
+	check.Equal(t, "Addr", a.Addr(), testAddr)
 	ps := a.Params()
 	p, _ := ps.Next()
 	r := must.Get(wire.AsAddrRequest(p))(t)
-	wantEqual(t, "Type", r.Type(), wire.ParamAddIP)
-	wantEqual(t, "CorrelationID", r.CorrelationID(), 0x01023474)
-	wantEqual(t, "Addr", r.Addr(), testAddr)
+	check.Equal(t, "Type", r.Type(), wire.ParamAddIP)
+	check.Equal(t, "CorrelationID", r.CorrelationID(), 0x01023474)
+	check.Equal(t, "Addr", r.Addr(), testAddr)
 	if p, ok := ps.Next(); ok || ps.Err() != nil {
 		t.Errorf("then %x, %v", p, ps.Err())
 	}
@@ -68,9 +69,9 @@ func TestAddrRequest(t *testing.T) {
 			b := wire.AppendAddrRequest(nil, c.t, c.id, testAddr)
 			wantOctets(t, b, c.want)
 			r := must.Get(wire.AsAddrRequest(onlyParam(t, b)))(t)
-			wantEqual(t, "Type", r.Type(), c.t)
-			wantEqual(t, "CorrelationID", r.CorrelationID(), c.id)
-			wantEqual(t, "Addr", r.Addr(), testAddr)
+			check.Equal(t, "Type", r.Type(), c.t)
+			check.Equal(t, "CorrelationID", r.CorrelationID(), c.id)
+			check.Equal(t, "Addr", r.Addr(), testAddr)
 		})
 	}
 	for _, c := range []struct {

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -11,10 +12,9 @@ import (
 func TestInvalidStreamCause(t *testing.T) {
 	b := wire.AppendInvalidStreamCause(nil, 0x1234)
 	wantOctets(t, b, "00010008 1234 0000")
-	s, err := onlyCause(t, b).InvalidStream()
-	wantEqual(t, "error", err, nil)
-	wantEqual(t, "stream", s, 0x1234)
-	_, err = onlyCause(t, octets(t, "00010006 1234")).InvalidStream()
+	s := must.Get(onlyCause(t, b).InvalidStream())(t)
+	check.Equal(t, "stream", s, 0x1234)
+	_, err := onlyCause(t, octets(t, "00010006 1234")).InvalidStream()
 	wantErr(t, err, wire.ErrCauseLength)
 	_, err = onlyCause(t, octets(t, "00040004")).InvalidStream()
 	wantErr(t, err, wire.ErrCauseCode)
@@ -24,11 +24,10 @@ func TestMissingParamCause(t *testing.T) {
 	// req 9260-3.3.10.2-1
 	b := wire.AppendMissingParamsCause(nil, wire.ParamStateCookie)
 	wantOctets(t, b, "0002000a 00000001 0007 0000")
-	types, err := onlyCause(t, b).MissingParams()
-	wantEqual(t, "error", err, nil)
-	wantEqual(t, "count", types.Len(), 1)
-	wantEqual(t, "type", wire.ParamType(types.At(0)), wire.ParamStateCookie)
-	wantEqual(t, "a list that is cut to fit", len(wire.AppendMissingParamsCause(nil, make([]wire.ParamType, 40000)...)), 65536)
+	types := must.Get(onlyCause(t, b).MissingParams())(t)
+	check.Equal(t, "count", types.Len(), 1)
+	check.Equal(t, "type", wire.ParamType(types.At(0)), wire.ParamStateCookie)
+	check.Equal(t, "a list that is cut to fit", len(wire.AppendMissingParamsCause(nil, make([]wire.ParamType, 40000)...)), 65536)
 
 	for _, raw := range []string{
 		"00020008 00000001",      // counts a type that is not there
@@ -37,7 +36,7 @@ func TestMissingParamCause(t *testing.T) {
 	} {
 		b := octets(t, raw)
 		b[3] = byte(len(b))
-		_, err = onlyCause(t, b).MissingParams()
+		_, err := onlyCause(t, b).MissingParams()
 		wantErr(t, err, wire.ErrCauseLength)
 	}
 }
@@ -46,20 +45,18 @@ func TestStaleCookieCause(t *testing.T) {
 	// req 9260-3.3.10.3-1
 	b := wire.AppendStaleCookieCause(nil, 1_000_000)
 	wantOctets(t, b, "00030008 000f4240")
-	usec, err := onlyCause(t, b).Staleness()
-	wantEqual(t, "error", err, nil)
-	wantEqual(t, "staleness", usec, 1_000_000)
-	_, err = onlyCause(t, octets(t, "00030004")).Staleness()
+	usec := must.Get(onlyCause(t, b).Staleness())(t)
+	check.Equal(t, "staleness", usec, 1_000_000)
+	_, err := onlyCause(t, octets(t, "00030004")).Staleness()
 	wantErr(t, err, wire.ErrCauseLength)
 }
 
 func TestNoUserDataCause(t *testing.T) {
 	b := wire.AppendNoUserDataCause(nil, 0xfffffffe)
 	wantOctets(t, b, "00090008 fffffffe")
-	tsn, err := onlyCause(t, b).NoUserData()
-	wantEqual(t, "error", err, nil)
-	wantEqual(t, "TSN", tsn, 0xfffffffe)
-	_, err = onlyCause(t, octets(t, "00090007 ffffff")).NoUserData()
+	tsn := must.Get(onlyCause(t, b).NoUserData())(t)
+	check.Equal(t, "TSN", tsn, 0xfffffffe)
+	_, err := onlyCause(t, octets(t, "00090007 ffffff")).NoUserData()
 	wantErr(t, err, wire.ErrCauseLength)
 }
 
@@ -70,7 +67,7 @@ func TestUnrecognizedChunkCause(t *testing.T) {
 	wantOctets(t, b, "0006000b c1010007 01020300")
 	c := must.Get(onlyCause(t, b).UnrecognizedChunk())(t)
 	wantOctets(t, c, "c1010007 010203")
-	wantEqual(t, "Type", c.Type(), wire.ChunkAsconf)
+	check.Equal(t, "Type", c.Type(), wire.ChunkAsconf)
 	_, err := onlyCause(t, octets(t, "00060007 c10100")).UnrecognizedChunk()
 	wantErr(t, err, wire.ErrCauseLength)
 }
@@ -105,7 +102,7 @@ func TestCausesThatQuoteParameters(t *testing.T) {
 			for _, ok := quoted.Next(); ok; _, ok = quoted.Next() {
 				n++
 			}
-			wantEqual(t, "Err", quoted.Err(), nil)
+			check.Equal(t, "Err", quoted.Err(), nil)
 			if n == 0 {
 				t.Error("no quoted parameter was read back")
 			}
@@ -116,17 +113,16 @@ func TestCausesThatQuoteParameters(t *testing.T) {
 func TestUnsupportedHMACCause(t *testing.T) {
 	b := wire.AppendUnsupportedHMACCause(nil, 2)
 	wantOctets(t, b, "01050006 0002 0000")
-	id, err := onlyCause(t, b).UnsupportedHMAC()
-	wantEqual(t, "error", err, nil)
-	wantEqual(t, "HMAC identifier", id, 2)
-	_, err = onlyCause(t, octets(t, "01050005 00")).UnsupportedHMAC()
+	id := must.Get(onlyCause(t, b).UnsupportedHMAC())(t)
+	check.Equal(t, "HMAC identifier", id, 2)
+	_, err := onlyCause(t, octets(t, "01050005 00")).UnsupportedHMAC()
 	wantErr(t, err, wire.ErrCauseLength)
 }
 
 func TestCauseIsCutToFit(t *testing.T) {
 	b := wire.AppendCause(nil, wire.CauseProtocolViolation, make([]byte, 70000))
 	wantOctets(t, b[:4], "000dffff")
-	wantEqual(t, "octets", len(b), 65536)
+	check.Equal(t, "octets", len(b), 65536)
 }
 
 func TestCauseCodes(t *testing.T) {
@@ -143,6 +139,6 @@ func TestCauseCodes(t *testing.T) {
 		0xa4: "Request Refused - No Authorization", 0x105: "Unsupported HMAC Identifier",
 		14: "cause code 14",
 	} {
-		wantEqual(t, "name", number.String(), name)
+		check.Equal(t, "name", number.String(), name)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -25,7 +26,7 @@ func crc32c(b []byte) uint32 {
 }
 
 func TestReferenceCRC32c(t *testing.T) {
-	wantEqual(t, "CRC of 123456789", crc32c([]byte("123456789")), 0xE3069283)
+	check.Equal(t, "CRC of 123456789", crc32c([]byte("123456789")), 0xE3069283)
 }
 
 func TestChecksumIsTheCRC32cOfTheRFC(t *testing.T) {
@@ -35,17 +36,17 @@ func TestChecksumIsTheCRC32cOfTheRFC(t *testing.T) {
 	b = wire.AppendSack(b, wire.SackFields{CumTSN: 12, ARwnd: 4660})
 	b = append(b, wire.AppendChunk(nil, wire.ChunkCookieEcho, 0, []byte("cookie"))...)
 	want := crc32c(b) // the checksum field is still zero
-	wantEqual(t, "ChecksumBytes", wire.ChecksumBytes(b), want)
+	check.Equal(t, "ChecksumBytes", wire.ChecksumBytes(b), want)
 
 	// req 9260-A-2
 	wire.PutChecksum(b, want)
 	for i := range 4 {
-		wantEqual(t, "octet of the checksum field, least significant first", b[8+i], byte(want>>(8*i)))
+		check.Equal(t, "octet of the checksum field, least significant first", b[8+i], byte(want>>(8*i)))
 	}
 	p := wire.Packet(b)
-	wantEqual(t, "Checksum", p.Checksum(), want)
-	wantEqual(t, "ChecksumBytes with the field set", wire.ChecksumBytes(b), want)
-	wantEqual(t, "ChecksumOK", p.ChecksumOK(), true)
+	check.Equal(t, "Checksum", p.Checksum(), want)
+	check.Equal(t, "ChecksumBytes with the field set", wire.ChecksumBytes(b), want)
+	check.Equal(t, "ChecksumOK", p.ChecksumOK(), true)
 
 	var sum wire.HeaderSum // remembers one packet for the next
 	for i := range b {
@@ -64,9 +65,9 @@ func TestChecksumIsTheCRC32cOfTheRFC(t *testing.T) {
 	// req 9260-6.8-1: ports and tag of nothing but zeros, as a first packet and as a further one
 	none := wire.AppendHeader(nil, 0, 0, 0)
 	wire.PutChecksum(none, crc32c(none))
-	wantEqual(t, "a header of zeros", sum.OK(none), true)
+	check.Equal(t, "a header of zeros", sum.OK(none), true)
 	sum = wire.HeaderSum{}
-	wantEqual(t, "a header of zeros first", sum.OK(none), true)
+	check.Equal(t, "a header of zeros first", sum.OK(none), true)
 }
 
 // The octets of a known checksum, so that a wrong order cannot hide behind the same mistake on both

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -55,7 +56,7 @@ func TestChunksOfAPacket(t *testing.T) {
 				}
 			}
 			if c.err == nil {
-				wantEqual(t, "Err", cs.Err(), nil)
+				check.Equal(t, "Err", cs.Err(), nil)
 			} else {
 				wantErr(t, cs.Err(), c.err)
 			}
@@ -66,8 +67,8 @@ func TestChunksOfAPacket(t *testing.T) {
 func TestChunkFields(t *testing.T) {
 	// req 9260-3.2-1
 	c := onlyChunk(t, octets(t, "0a5a0006 0102 0000"))
-	wantEqual(t, "Type", c.Type(), wire.ChunkCookieEcho)
-	wantEqual(t, "Flags", c.Flags(), 0x5a)
+	check.Equal(t, "Type", c.Type(), wire.ChunkCookieEcho)
+	check.Equal(t, "Flags", c.Flags(), 0x5a)
 	wantOctets(t, c.Value(), "0102")
 }
 
@@ -96,7 +97,7 @@ func TestAppendChunk(t *testing.T) {
 		})
 	}
 	b := wire.AppendChunk(nil, 0xfe, 0, make([]byte, 70000))
-	wantEqual(t, "length of a chunk that was cut", len(onlyChunk(t, b)), wire.MaxChunkLen)
+	check.Equal(t, "length of a chunk that was cut", len(onlyChunk(t, b)), wire.MaxChunkLen)
 }
 
 func TestPaddingIsZerosUpToFour(t *testing.T) {
@@ -104,7 +105,7 @@ func TestPaddingIsZerosUpToFour(t *testing.T) {
 		if got := wire.Padding(n); len(got) != want || cap(got) != want || !bytes.Equal(got, make([]byte, want)) {
 			t.Errorf("Padding(%d) = %x with capacity %d, want %d zeros", n, got, cap(got), want)
 		}
-		wantEqual(t, "PaddedLen", wire.PaddedLen(n), n+want)
+		check.Equal(t, "PaddedLen", wire.PaddedLen(n), n+want)
 	}
 }
 
@@ -123,7 +124,7 @@ func TestCloseChunk(t *testing.T) {
 		whole := len(b)
 		b = wire.AppendCause(b, wire.CauseProtocolViolation, make([]byte, 40000))
 		c := onlyChunk(t, wire.CloseChunk(b, 0))
-		wantEqual(t, "length", len(c), whole)
+		check.Equal(t, "length", len(c), whole)
 	})
 }
 
@@ -143,8 +144,8 @@ func TestUnknownChunkAction(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			stop, report := c.t.UnknownAction()
-			wantEqual(t, "stop", stop, c.stop)
-			wantEqual(t, "report", report, c.report)
+			check.Equal(t, "stop", stop, c.stop)
+			check.Equal(t, "report", report, c.report)
 		})
 	}
 }
@@ -159,7 +160,7 @@ func TestChunkTypes(t *testing.T) {
 		130: "RE-CONFIG", 0x84: "PAD", 192: "FORWARD-TSN", 0xc1: "ASCONF", 194: "I-FORWARD-TSN",
 		63: "chunk type 63", 255: "chunk type 255",
 	} {
-		wantEqual(t, "name", number.String(), name)
+		check.Equal(t, "name", number.String(), name)
 	}
 }
 
@@ -169,6 +170,6 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			t.Errorf("error %d reads %q, want fault; remedy", e, s)
 		}
 	}
-	wantEqual(t, "an error of no name", wire.FormatError(0).Error(), "wire: format error 0")
-	wantEqual(t, "an error past the last", wire.FormatError(200).Error(), "wire: format error 200")
+	check.Equal(t, "an error of no name", wire.FormatError(0).Error(), "wire: format error 0")
+	check.Equal(t, "an error past the last", wire.FormatError(200).Error(), "wire: format error 200")
 }

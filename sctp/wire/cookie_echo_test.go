@@ -3,6 +3,7 @@ package wire_test
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -19,5 +20,5 @@ func TestCookieEchoHasItsOctetsAndFields(t *testing.T) {
 func TestLargestCookie(t *testing.T) {
 	cookie := make([]byte, wire.MaxParamLen-4)
 	c := as(t, wire.AsCookieEcho, wire.AppendCookieEcho(nil, cookie))
-	wantEqual(t, "octets of cookie", len(c.Cookie()), len(cookie))
+	check.Equal(t, "octets of cookie", len(c.Cookie()), len(cookie))
 }

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -10,5 +11,5 @@ func TestCWRHasItsOctetsAndFields(t *testing.T) {
 	b := wire.AppendCWR(nil, 0x01020304)
 	wantOctets(t, b, "0d000008 01020304")
 	c := as(t, wire.AsCWR, b)
-	wantEqual(t, "TSN", c.TSN(), 0x01020304)
+	check.Equal(t, "TSN", c.TSN(), 0x01020304)
 }

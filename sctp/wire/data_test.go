@@ -3,6 +3,7 @@ package wire_test
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -19,11 +20,11 @@ func TestDataHasItsOctetsAndFields(t *testing.T) {
 	wantOctets(t, b[wire.DataHeaderLen:], "78 000000")
 
 	d := as(t, wire.AsData, b)
-	wantEqual(t, "TSN", d.TSN(), 0x01020304)
-	wantEqual(t, "Stream", d.Stream(), 5)
-	wantEqual(t, "SSN", d.SSN(), 6)
-	wantEqual(t, "PPID", d.PPID(), 16)
-	wantEqual(t, "Payload", string(d.Payload()), "x")
+	check.Equal(t, "TSN", d.TSN(), 0x01020304)
+	check.Equal(t, "Stream", d.Stream(), 5)
+	check.Equal(t, "SSN", d.SSN(), 6)
+	check.Equal(t, "PPID", d.PPID(), 16)
+	check.Equal(t, "Payload", string(d.Payload()), "x")
 }
 
 func TestDataFlags(t *testing.T) {
@@ -43,16 +44,16 @@ func TestDataFlags(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			raw := octets(t, "00"+c.octet+"0011 00000000 00000000 00000000 78")
 			d := as(t, wire.AsData, raw)
-			wantEqual(t, "I", d.I(), c.i)
-			wantEqual(t, "U", d.U(), c.u)
-			wantEqual(t, "B", d.B(), c.b)
-			wantEqual(t, "E", d.E(), c.e)
-			wantEqual(t, "Flags", d.Flags(), raw[1]&0x0f)
+			check.Equal(t, "I", d.I(), c.i)
+			check.Equal(t, "U", d.U(), c.u)
+			check.Equal(t, "B", d.B(), c.b)
+			check.Equal(t, "E", d.E(), c.e)
+			check.Equal(t, "Flags", d.Flags(), raw[1]&0x0f)
 		})
 	}
 	// req 9260-3.3.1-2
 	b := wire.AppendDataHeader(nil, wire.DataFields{Flags: 0xff, PayloadLen: 1})
-	wantEqual(t, "reserved bits as sent", b[1]&0xf0, 0)
+	check.Equal(t, "reserved bits as sent", b[1]&0xf0, 0)
 }
 
 func TestDataSizes(t *testing.T) {
@@ -61,10 +62,10 @@ func TestDataSizes(t *testing.T) {
 
 	// The TSN of an empty chunk is what the ABORT about it reports.
 	d := as(t, wire.AsData, octets(t, "00030010 00000009 00000000 00000000"))
-	wantEqual(t, "octets of user data", len(d.Payload()), 0)
-	wantEqual(t, "TSN", d.TSN(), 9)
+	check.Equal(t, "octets of user data", len(d.Payload()), 0)
+	check.Equal(t, "TSN", d.TSN(), 9)
 
 	b := wire.AppendDataHeader(nil, wire.DataFields{PayloadLen: wire.MaxDataPayload})
 	d = as(t, wire.AsData, append(b, make([]byte, wire.MaxDataPayload)...))
-	wantEqual(t, "most user data", len(d.Payload()), 65519)
+	check.Equal(t, "most user data", len(d.Payload()), 65519)
 }

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -10,5 +11,5 @@ func TestECNEHasItsOctetsAndFields(t *testing.T) {
 	b := wire.AppendECNE(nil, 0x01020304)
 	wantOctets(t, b, "0c000008 01020304")
 	e := as(t, wire.AsECNE, b)
-	wantEqual(t, "TSN", e.TSN(), 0x01020304)
+	check.Equal(t, "TSN", e.TSN(), 0x01020304)
 }

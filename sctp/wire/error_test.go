@@ -3,6 +3,7 @@ package wire_test
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -21,7 +22,7 @@ func TestErrorHasItsOctetsAndFields(t *testing.T) {
 		if !ok {
 			t.Fatalf("no %v: %v", want, causes.Err())
 		}
-		wantEqual(t, "Code", c.Code(), want)
+		check.Equal(t, "Code", c.Code(), want)
 	}
 }
 

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -10,14 +11,14 @@ func TestHeartbeatHasItsOctetsAndFields(t *testing.T) {
 	b := wire.AppendHeartbeat(nil, []byte("nonce"))
 	wantOctets(t, b, "0400000d 00010009 6e6f6e63 65000000")
 	h := as(t, wire.AsHeartbeat, b)
-	wantEqual(t, "Type", h.Type(), wire.ChunkHeartbeat)
-	wantEqual(t, "Info", string(h.Info()), "nonce")
+	check.Equal(t, "Type", h.Type(), wire.ChunkHeartbeat)
+	check.Equal(t, "Info", string(h.Info()), "nonce")
 
 	b = wire.AppendHeartbeatAck(nil, h.Info())
 	wantOctets(t, b, "0500000d 00010009 6e6f6e63 65000000")
 	ack := as(t, wire.AsHeartbeat, b)
-	wantEqual(t, "Type", ack.Type(), wire.ChunkHeartbeatAck)
-	wantEqual(t, "Info", string(ack.Info()), "nonce")
+	check.Equal(t, "Type", ack.Type(), wire.ChunkHeartbeatAck)
+	check.Equal(t, "Info", string(ack.Info()), "nonce")
 }
 
 func TestHeartbeatForms(t *testing.T) {
@@ -45,12 +46,12 @@ func TestHeartbeatForms(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantOctets(t, h.Info(), c.info)
-			wantEqual(t, "capacity", cap(h.Info()), len(h.Info()))
+			check.Equal(t, "capacity", cap(h.Info()), len(h.Info()))
 		})
 	}
 }
 
 func TestHeartbeatIsCutToFit(t *testing.T) {
 	h := as(t, wire.AsHeartbeat, wire.AppendHeartbeat(nil, make([]byte, 70000)))
-	wantEqual(t, "octets of info", len(h.Info()), wire.MaxHeartbeatInfo)
+	check.Equal(t, "octets of info", len(h.Info()), wire.MaxHeartbeatInfo)
 }

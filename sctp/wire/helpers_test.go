@@ -28,13 +28,6 @@ func wantOctets(t *testing.T, got []byte, text string) {
 	}
 }
 
-func wantEqual[T comparable](t *testing.T, name string, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s = %v, want %v", name, got, want)
-	}
-}
-
 func wantErr(t *testing.T, got, want error) {
 	t.Helper()
 	if !errors.Is(got, want) {

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -25,20 +26,20 @@ func TestIDataHasItsOctetsAndFields(t *testing.T) {
 			wantOctets(t, b, c.want)
 			d := as(t, wire.AsIData, append(b, "hi\x00\x00"...))
 			ppid, ok := d.PPID()
-			wantEqual(t, "has a PPID", ok, c.ppid)
+			check.Equal(t, "has a PPID", ok, c.ppid)
 			if ok {
-				wantEqual(t, "PPID", ppid, 16)
+				check.Equal(t, "PPID", ppid, 16)
 			}
-			wantEqual(t, "FSN", d.FSN(), c.fsn)
-			wantEqual(t, "TSN", d.TSN(), f.TSN)
-			wantEqual(t, "Stream", d.Stream(), f.Stream)
-			wantEqual(t, "MID", d.MID(), f.MID)
-			wantEqual(t, "Flags", d.Flags(), c.flags)
-			wantEqual(t, "I", d.I(), c.flags&wire.FlagI != 0)
-			wantEqual(t, "U", d.U(), c.flags&wire.FlagU != 0)
-			wantEqual(t, "B", d.B(), c.flags&wire.FlagB != 0)
-			wantEqual(t, "E", d.E(), c.flags&wire.FlagE != 0)
-			wantEqual(t, "Payload", string(d.Payload()), "hi")
+			check.Equal(t, "FSN", d.FSN(), c.fsn)
+			check.Equal(t, "TSN", d.TSN(), f.TSN)
+			check.Equal(t, "Stream", d.Stream(), f.Stream)
+			check.Equal(t, "MID", d.MID(), f.MID)
+			check.Equal(t, "Flags", d.Flags(), c.flags)
+			check.Equal(t, "I", d.I(), c.flags&wire.FlagI != 0)
+			check.Equal(t, "U", d.U(), c.flags&wire.FlagU != 0)
+			check.Equal(t, "B", d.B(), c.flags&wire.FlagB != 0)
+			check.Equal(t, "E", d.E(), c.flags&wire.FlagE != 0)
+			check.Equal(t, "Payload", string(d.Payload()), "hi")
 		})
 	}
 }

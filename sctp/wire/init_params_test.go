@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -23,7 +24,7 @@ func TestAddressParam(t *testing.T) {
 			b := wire.AppendAddressParam(nil, netip.MustParseAddr(c.addr))
 			wantOctets(t, b, c.want)
 			addr := must.Get(onlyParam(t, b).Addr())(t)
-			wantEqual(t, "Addr", addr, netip.MustParseAddr(c.back))
+			check.Equal(t, "Addr", addr, netip.MustParseAddr(c.back))
 		})
 	}
 	wantOctets(t, wire.AppendAddressParam(nil, netip.Addr{}), "")
@@ -43,7 +44,7 @@ func TestReceivedAddressParam(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			addr, err := onlyParam(t, octets(t, c.raw)).Addr()
-			wantEqual(t, "Addr", addr, c.want)
+			check.Equal(t, "Addr", addr, c.want)
 			if c.err != nil {
 				wantErr(t, err, c.err)
 			}
@@ -55,11 +56,10 @@ func TestCookiePreservative(t *testing.T) {
 	// req 9260-3.3.2.1.3-1
 	b := wire.AppendCookiePreservative(nil, 1000)
 	wantOctets(t, b, "00090008 000003e8")
-	ms, err := onlyParam(t, b).CookieIncrement()
-	wantEqual(t, "error", err, nil)
-	wantEqual(t, "CookieIncrement", ms, 1000)
+	ms := must.Get(onlyParam(t, b).CookieIncrement())(t)
+	check.Equal(t, "CookieIncrement", ms, 1000)
 
-	_, err = onlyParam(t, octets(t, "00090006 03e8")).CookieIncrement()
+	_, err := onlyParam(t, octets(t, "00090006 03e8")).CookieIncrement()
 	wantErr(t, err, wire.ErrParamLength)
 	_, err = onlyParam(t, octets(t, "c0060008 00000001")).CookieIncrement()
 	wantErr(t, err, wire.ErrParamType)
@@ -79,9 +79,8 @@ func TestSupportedAddrTypes(t *testing.T) {
 			wire.ParamIPv4: v4, wire.ParamIPv6: true,
 			wire.ParamHostName: false, // req 9260-3.3.2.1.5-3
 		} {
-			got, err := received.SupportsAddrType(at)
-			wantEqual(t, "error", err, nil)
-			wantEqual(t, list+": "+at.String(), got, want)
+			got := must.Get(received.SupportsAddrType(at))(t)
+			check.Equal(t, list+": "+at.String(), got, want)
 		}
 	}
 	_, err := onlyParam(t, octets(t, "c0000004")).SupportsAddrType(wire.ParamIPv4)
@@ -92,11 +91,10 @@ func TestAdaptationIndication(t *testing.T) {
 	// req 5061-4.2.6-1
 	b := wire.AppendAdaptationIndication(nil, 0x00000001)
 	wantOctets(t, b, "c0060008 00000001")
-	code, err := onlyParam(t, b).AdaptationIndication()
-	wantEqual(t, "error", err, nil)
-	wantEqual(t, "code point", code, 1)
+	code := must.Get(onlyParam(t, b).AdaptationIndication())(t)
+	check.Equal(t, "code point", code, 1)
 
-	_, err = onlyParam(t, octets(t, "c006000c 00000001 00000002")).AdaptationIndication()
+	_, err := onlyParam(t, octets(t, "c006000c 00000001 00000002")).AdaptationIndication()
 	wantErr(t, err, wire.ErrParamLength)
 }
 
@@ -109,13 +107,12 @@ func TestSupportedExtensions(t *testing.T) {
 		wire.ChunkForwardTSN: false,
 		wire.ChunkData:       false, // 0 is also the padding, which is no list entry
 	} {
-		got, err := p.ListsChunk(ct)
-		wantEqual(t, "error", err, nil)
-		wantEqual(t, ct.String(), got, want)
+		got := must.Get(p.ListsChunk(ct))(t)
+		check.Equal(t, ct.String(), got, want)
 	}
 	listed, err := onlyParam(t, octets(t, "c0000004")).ListsChunk(wire.ChunkData)
 	wantErr(t, err, wire.ErrParamType)
-	wantEqual(t, "listed", listed, false)
+	check.Equal(t, "listed", listed, false)
 }
 
 func TestForwardTSNSupported(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -20,12 +21,12 @@ func TestInitHasItsOctetsAndFields(t *testing.T) {
 	wantOctets(t, b, "01000021 01020304 00010000 000a 0800 fffffffe 00050008 c0000201 80080005 82000000")
 
 	i := as(t, wire.AsInit, b)
-	wantEqual(t, "Type", i.Type(), wire.ChunkInit)
-	wantEqual(t, "Tag", i.Tag(), f.Tag)
-	wantEqual(t, "ARwnd", i.ARwnd(), f.ARwnd)
-	wantEqual(t, "OutStreams", i.OutStreams(), f.OutStreams)
-	wantEqual(t, "InStreams", i.InStreams(), f.InStreams)
-	wantEqual(t, "TSN", i.TSN(), f.TSN)
+	check.Equal(t, "Type", i.Type(), wire.ChunkInit)
+	check.Equal(t, "Tag", i.Tag(), f.Tag)
+	check.Equal(t, "ARwnd", i.ARwnd(), f.ARwnd)
+	check.Equal(t, "OutStreams", i.OutStreams(), f.OutStreams)
+	check.Equal(t, "InStreams", i.InStreams(), f.InStreams)
+	check.Equal(t, "TSN", i.TSN(), f.TSN)
 	ps := i.Params()
 	var types []wire.ParamType
 	for p, ok := ps.Next(); ok; p, ok = ps.Next() {
@@ -43,11 +44,11 @@ func TestInitAckHasItsOctetsAndFields(t *testing.T) {
 	b = wire.CloseChunk(b, 0)
 	wantOctets(t, b, "0200001a 00000001 000005dc 0001 0001 00000000 00070006 c00c0000")
 	i := as(t, wire.AsInit, b)
-	wantEqual(t, "Type", i.Type(), wire.ChunkInitAck)
+	check.Equal(t, "Type", i.Type(), wire.ChunkInitAck)
 }
 
 // The values of fixed fields are left to the caller, whose answer depends on the field and the state.
 func TestInitValuesAreNotJudged(t *testing.T) {
 	i := as(t, wire.AsInit, octets(t, "01ff0014 00000000 00000000 0000 0000 00000000"))
-	wantEqual(t, "Tag", i.Tag(), 0)
+	check.Equal(t, "Tag", i.Tag(), 0)
 }

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -45,7 +46,7 @@ func TestViewsRejectWhatIsNotTheirs(t *testing.T) {
 	for _, c := range asAny {
 		t.Run(c.t.String(), func(t *testing.T) {
 			if c.least >= 0 {
-				wantEqual(t, "fixed part alone", c.as(onlyChunk(t, wire.AppendChunk(nil, c.t, 0, make([]byte, c.least-4)))), nil)
+				check.Equal(t, "fixed part alone", c.as(onlyChunk(t, wire.AppendChunk(nil, c.t, 0, make([]byte, c.least-4)))), nil)
 				for n := 4; n < c.least; n++ {
 					wantErr(t, c.as(onlyChunk(t, wire.AppendChunk(nil, c.t, 0, make([]byte, n-4)))), wire.ErrChunkLength)
 				}

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -13,10 +14,10 @@ func TestCommonHeaderHasItsOctetsAndFields(t *testing.T) {
 	b := wire.AppendHeader(nil, 5000, 6000, 0x12345678)
 	wantOctets(t, b, "1388 1770 12345678 00000000")
 	p := must.Get(wire.ParsePacket(b))(t)
-	wantEqual(t, "SrcPort", p.SrcPort(), 5000)
-	wantEqual(t, "DstPort", p.DstPort(), 6000)
-	wantEqual(t, "VTag", p.VTag(), 0x12345678)
-	wantEqual(t, "Checksum", p.Checksum(), 0)
+	check.Equal(t, "SrcPort", p.SrcPort(), 5000)
+	check.Equal(t, "DstPort", p.DstPort(), 6000)
+	check.Equal(t, "VTag", p.VTag(), 0x12345678)
+	check.Equal(t, "Checksum", p.Checksum(), 0)
 	cs := p.Chunks()
 	if c, ok := cs.Next(); ok || cs.Err() != nil {
 		t.Errorf("a bare header has chunk %x, error %v", c, cs.Err())

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -24,11 +25,11 @@ func TestPadHasItsOctetsAndFields(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := wire.AppendPad(nil, c.size)
-			wantEqual(t, "octets", len(b), c.want)
+			check.Equal(t, "octets", len(b), c.want)
 			wantOctets(t, wire.AppendPadHeader(nil, c.want-4), fmt.Sprintf("8400 %04x", min(c.want, wire.MaxChunkLen)))
-			wantEqual(t, "flags", b[1], 0)
+			check.Equal(t, "flags", b[1], 0)
 			p := as(t, wire.AsPad, b)
-			wantEqual(t, "octets of Padding Data", len(p.Padding()), min(c.want, wire.MaxChunkLen)-4)
+			check.Equal(t, "octets of Padding Data", len(p.Padding()), min(c.want, wire.MaxChunkLen)-4)
 		})
 	}
 	wantOctets(t, wire.AppendPad(nil, 12), "8400000c 00000000 00000000")
@@ -38,5 +39,5 @@ func TestPadHasItsOctetsAndFields(t *testing.T) {
 func TestPaddingParam(t *testing.T) {
 	wantOctets(t, wire.AppendPaddingParam(nil, 12), "8005000c 00000000 00000000")
 	wantOctets(t, wire.AppendPaddingParam(nil, 4), "80050004")
-	wantEqual(t, "largest", len(wire.AppendPaddingParam(nil, 65536)), 65536)
+	check.Equal(t, "largest", len(wire.AppendPaddingParam(nil, 65536)), 65536)
 }

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -44,7 +45,7 @@ func TestParamsOfAChunk(t *testing.T) {
 				}
 			}
 			if c.err == nil {
-				wantEqual(t, "Err", ps.Err(), nil)
+				check.Equal(t, "Err", ps.Err(), nil)
 			} else {
 				wantErr(t, ps.Err(), c.err)
 			}
@@ -71,7 +72,7 @@ func TestAppendParam(t *testing.T) {
 	b := wire.AppendParam(nil, wire.ParamStateCookie, []byte{1, 2, 3, 4, 5})
 	wantOctets(t, b, "00070009 01020304 05000000")
 	p := onlyParam(t, b)
-	wantEqual(t, "Type", p.Type(), wire.ParamStateCookie)
+	check.Equal(t, "Type", p.Type(), wire.ParamStateCookie)
 	wantOctets(t, p.Value(), "0102030405")
 
 	b = wire.AppendParam(nil, wire.ParamUnrecognizedParam, octets(t, "fffe0005 aa"))
@@ -79,7 +80,7 @@ func TestAppendParam(t *testing.T) {
 
 	b = wire.AppendParam(nil, wire.ParamStateCookie, make([]byte, 70000))
 	wantOctets(t, b[:4], "0007ffff")
-	wantEqual(t, "octets of a parameter that was cut", len(b), 65536)
+	check.Equal(t, "octets of a parameter that was cut", len(b), 65536)
 }
 
 func TestCloseParam(t *testing.T) {
@@ -94,7 +95,7 @@ func TestCloseParam(t *testing.T) {
 		b = wire.AppendCause(b, wire.CauseUserAbort, make([]byte, 40000))
 		whole := len(b)
 		b = wire.AppendCause(b, wire.CauseUserAbort, make([]byte, 40000))
-		wantEqual(t, "length", len(wire.CloseParam(b, 0)), whole)
+		check.Equal(t, "length", len(wire.CloseParam(b, 0)), whole)
 	})
 }
 
@@ -111,8 +112,8 @@ func TestUnknownParamAction(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			stop, report := c.t.UnknownAction()
-			wantEqual(t, "stop", stop, c.stop)
-			wantEqual(t, "report", report, c.report)
+			check.Equal(t, "stop", stop, c.stop)
+			check.Equal(t, "report", report, c.report)
 		})
 	}
 }
@@ -129,6 +130,6 @@ func TestParamTypes(t *testing.T) {
 		0xc004: "Set Primary Address", 0xc005: "Success Indication", 0xc006: "Adaptation Layer Indication",
 		0xffff: "parameter type 0xffff",
 	} {
-		wantEqual(t, "name", number.String(), name)
+		check.Equal(t, "name", number.String(), name)
 	}
 }

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -13,15 +14,15 @@ func TestSackExample(t *testing.T) {
 	b := wire.AppendSack(nil, wire.SackFields{CumTSN: 12, ARwnd: 4660, Gaps: []wire.GapBlock{{Start: 2, End: 3}, {Start: 5, End: 5}}})
 	wantOctets(t, b, "03000018 0000000c 00001234 0002 0000 0002 0003 0005 0005")
 	s := as(t, wire.AsSack, b)
-	wantEqual(t, "CumTSN", s.CumTSN(), 12)
-	wantEqual(t, "ARwnd", s.ARwnd(), 4660)
-	wantEqual(t, "NumGaps", s.NumGaps(), 2)
-	wantEqual(t, "NumDups", s.NumDups(), 0)
+	check.Equal(t, "CumTSN", s.CumTSN(), 12)
+	check.Equal(t, "ARwnd", s.ARwnd(), 4660)
+	check.Equal(t, "NumGaps", s.NumGaps(), 2)
+	check.Equal(t, "NumDups", s.NumDups(), 0)
 	// req 9260-3.3.4-4
 	for i, want := range [][2]wire.TSN{{14, 15}, {17, 17}} {
 		start, end := s.Gap(i)
-		wantEqual(t, "first TSN of the block", s.CumTSN().Add(uint32(start)), want[0])
-		wantEqual(t, "last TSN of the block", s.CumTSN().Add(uint32(end)), want[1])
+		check.Equal(t, "first TSN of the block", s.CumTSN().Add(uint32(start)), want[0])
+		check.Equal(t, "last TSN of the block", s.CumTSN().Add(uint32(end)), want[1])
 	}
 }
 
@@ -30,11 +31,11 @@ func TestSackDuplicates(t *testing.T) {
 	f := wire.SackFields{CumTSN: 0xffffffff, ARwnd: 1500, Gaps: []wire.GapBlock{{Start: 2, End: 2}}, Dups: []wire.TSN{19, 19}}
 	b := wire.AppendSack(nil, f)
 	wantOctets(t, b, "0300001c ffffffff 000005dc 0001 0002 0002 0002 00000013 00000013")
-	wantEqual(t, "SackLen", wire.SackLen(1, 2), len(b))
+	check.Equal(t, "SackLen", wire.SackLen(1, 2), len(b))
 	s := as(t, wire.AsSack, b)
-	wantEqual(t, "NumDups", s.NumDups(), 2)
-	wantEqual(t, "first duplicate", s.Dup(0), 19)
-	wantEqual(t, "second duplicate", s.Dup(1), 19)
+	check.Equal(t, "NumDups", s.NumDups(), 2)
+	check.Equal(t, "first duplicate", s.Dup(0), 19)
+	check.Equal(t, "second duplicate", s.Dup(1), 19)
 }
 
 func TestSackLengths(t *testing.T) {
@@ -52,7 +53,7 @@ func TestSackLengths(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := wire.AsSack(onlyChunk(t, octets(t, c.raw)))
 			if c.err == nil {
-				wantEqual(t, "error", err, nil)
+				check.Equal(t, "error", err, nil)
 			} else {
 				wantErr(t, err, c.err)
 			}
@@ -64,9 +65,9 @@ func TestSackLengths(t *testing.T) {
 func TestSackIsCutToFit(t *testing.T) {
 	b := wire.AppendSack(nil, wire.SackFields{Gaps: make([]wire.GapBlock, 16000), Dups: make([]wire.TSN, 16000)})
 	s := as(t, wire.AsSack, b)
-	wantEqual(t, "NumGaps", s.NumGaps(), 16000)
-	wantEqual(t, "NumDups", s.NumDups(), 379)
+	check.Equal(t, "NumGaps", s.NumGaps(), 16000)
+	check.Equal(t, "NumDups", s.NumDups(), 379)
 
 	s = as(t, wire.AsSack, wire.AppendSack(nil, wire.SackFields{Gaps: make([]wire.GapBlock, 70000)}))
-	wantEqual(t, "NumGaps", s.NumGaps(), 16379)
+	check.Equal(t, "NumGaps", s.NumGaps(), 16379)
 }

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -26,12 +27,12 @@ func TestTSNsAreComparedInSerialArithmetic(t *testing.T) {
 		{"half the circle, the other way", 0x80000000, 0, false, false, -0x80000000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			wantEqual(t, "Less", c.a.Less(c.b), c.less)
-			wantEqual(t, "LessEq", c.a.LessEq(c.b), c.lessEq)
-			wantEqual(t, "Sub", c.a.Sub(c.b), c.sub)
+			check.Equal(t, "Less", c.a.Less(c.b), c.less)
+			check.Equal(t, "LessEq", c.a.LessEq(c.b), c.lessEq)
+			check.Equal(t, "Sub", c.a.Sub(c.b), c.sub)
 		})
 	}
-	wantEqual(t, "Add over the wrap", wire.TSN(0xfffffffe).Add(3), 1)
+	check.Equal(t, "Add over the wrap", wire.TSN(0xfffffffe).Add(3), 1)
 }
 
 func TestSSNOrder(t *testing.T) {
@@ -48,13 +49,13 @@ func TestSSNOrder(t *testing.T) {
 		{"half the circle has no order", 0, 0x8000, false},
 		{"half the circle, the other way", 0x8000, 0, false},
 	} {
-		t.Run(c.name, func(t *testing.T) { wantEqual(t, "Less", c.a.Less(c.b), c.less) })
+		t.Run(c.name, func(t *testing.T) { check.Equal(t, "Less", c.a.Less(c.b), c.less) })
 	}
 }
 
 func TestMIDAndFSNOrder(t *testing.T) {
-	wantEqual(t, "MID behind across the wrap", wire.MID(0xffffffff).Less(0), true)
-	wantEqual(t, "MID half the circle", wire.MID(0).Less(1<<31), false)
-	wantEqual(t, "FSN behind across the wrap", wire.FSN(0xffffffff).Less(0), true)
-	wantEqual(t, "FSN equal", wire.FSN(3).Less(3), false)
+	check.Equal(t, "MID behind across the wrap", wire.MID(0xffffffff).Less(0), true)
+	check.Equal(t, "MID half the circle", wire.MID(0).Less(1<<31), false)
+	check.Equal(t, "FSN behind across the wrap", wire.FSN(0xffffffff).Less(0), true)
+	check.Equal(t, "FSN equal", wire.FSN(3).Less(3), false)
 }

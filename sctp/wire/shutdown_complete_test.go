@@ -3,6 +3,7 @@ package wire_test
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -12,6 +13,6 @@ func TestShutdownCompleteHasItsOctetsAndFields(t *testing.T) {
 		b := wire.AppendShutdownComplete(nil, reflected)
 		wantOctets(t, b, raw)
 		s := as(t, wire.AsShutdownComplete, b)
-		wantEqual(t, "T", s.T(), reflected)
+		check.Equal(t, "T", s.T(), reflected)
 	}
 }

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -10,5 +11,5 @@ func TestShutdownHasItsOctetsAndFields(t *testing.T) {
 	b := wire.AppendShutdown(nil, 0x01020304)
 	wantOctets(t, b, "07000008 01020304")
 	s := as(t, wire.AsShutdown, b)
-	wantEqual(t, "CumTSN", s.CumTSN(), 0x01020304)
+	check.Equal(t, "CumTSN", s.CumTSN(), 0x01020304)
 }
