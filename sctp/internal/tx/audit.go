@@ -41,7 +41,7 @@ func (s *Sender) Audit() error {
 			return fmt.Errorf("TSN %d: gap-acknowledged %v, paid %v, owed %v", t, gap, g.paid.Has(t), g.owed.Has(t))
 		case r.state&resent == 0 && r.spare > 0:
 			return fmt.Errorf("TSN %d: sent once, and %d times again", t, r.spare)
-		case g.ripe.Has(t) && !late, late && (r.state&resent == 0 || ago > 0) && !g.ripe.Has(t):
+		case g.ripe.Has(t) && !late, late && (r.state&resent == 0 || ago > 0) && !g.ripe.Has(t) && !s.later.on:
 			return fmt.Errorf("TSN %d: ripe %v", t, g.ripe.Has(t))
 		case in:
 			if flight[r.path] == 0 {
@@ -60,7 +60,7 @@ func (s *Sender) Audit() error {
 		}
 	}
 	for i, p := range s.paths {
-		if p.flight != flight[i] || p.flight > 0 && p.first != first[i] || (p.flight > 0) != (p.t3 != rawio.Never) {
+		if p.flight != flight[i] || p.flight > 0 && p.first != first[i] || (p.flight > 0) != (p.t3 != rawio.Never) && !s.marking.Has(i) {
 			return fmt.Errorf("path %d: flight %d, first %d, T3 %d; counted are %d and %d", i, p.flight, p.first, p.t3, flight[i], first[i])
 		}
 	}

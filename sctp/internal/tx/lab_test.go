@@ -195,7 +195,11 @@ func (l *lab) timeout() PathSet {
 	if l.now == rawio.Never {
 		l.t.Fatal("no timer runs")
 	}
-	return l.s.HandleTimeout(l.now)
+	expired := l.s.HandleTimeout(l.now)
+	for l.s.More() {
+		l.s.Continue()
+	}
+	return expired
 }
 
 func (l *lab) cwnd(what string, want int) {

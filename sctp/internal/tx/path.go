@@ -78,6 +78,8 @@ type Path struct {
 
 	flight   int        // octets of DATA chunks in flight, with header and padding
 	inflight tsnset.Set // them
+	markFrom wire.TSN   // where T3-rtx, which is processed in parts, goes on to mark it
+	markTo   wire.TSN   // and up to where
 	first    wire.TSN   // the earliest TSN in flight here; meaningful while flight > 0
 	t3       rawio.Time // when T3-rtx expires, or Never
 	pto      rawio.Time // when the tail-loss probe is due, or Never

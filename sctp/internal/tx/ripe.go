@@ -48,13 +48,16 @@ func (g *ring) live(e sentAt) bool {
 
 // ripen finds the chunks that were sent before one that has arrived since the last time (sentEarlier). Those in
 // flight take miss indications from now on, unless they were fast-retransmitted. Each transmission is looked at once,
-// so that a SACK does not have to go through all that is outstanding.
-func (s *Sender) ripen() {
+// so that a SACK does not have to go through all that is outstanding. It says whether it came to the end.
+func (s *Sender) ripen() (all bool) {
 	g := &s.ring
 	if s.ripeTo.Less(g.base) {
 		s.ripeTo = g.base
 	}
 	for ; s.ripeTo != g.next; s.ripeTo++ {
+		if s.spent() {
+			return false
+		}
 		s.steps++
 		r := g.rec(s.ripeTo)
 		if r.state&resent != 0 {
@@ -66,6 +69,9 @@ func (s *Sender) ripen() {
 		s.ripe(s.ripeTo, r)
 	}
 	for a := &s.again; a.head < len(a.v); a.head++ {
+		if s.spent() {
+			return false
+		}
 		s.steps++
 		e := a.v[a.head]
 		if !g.live(e) {
@@ -73,11 +79,12 @@ func (s *Sender) ripen() {
 		}
 		r := g.rec(e.tsn)
 		if !s.sentEarlier(e.tsn, r) {
-			return
+			return true
 		}
 		s.ripe(e.tsn, r)
 	}
 	s.again.empty()
+	return true
 }
 
 // ripe has a chunk that was sent before one that has arrived take miss indications, if it is in flight. By the letter one that was

@@ -1,6 +1,7 @@
 package tx
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -28,7 +29,7 @@ type Result struct {
 // HandleSack processes a SACK (sections 6.2.1 and 7.2.4). The error is an *UnsentTSNError: nothing
 // was processed and the association is to be aborted.
 //
-// One that acknowledges a great deal is processed in parts: see More.
+// One that there is a great deal to do for is processed in parts: see More.
 func (s *Sender) HandleSack(now rawio.Time, k wire.Sack) (Result, error) {
 	if s.superseded(k.CumTSN()) {
 		return Result{Stale: true}, nil
@@ -38,45 +39,22 @@ func (s *Sender) HandleSack(now rawio.Time, k wire.Sack) (Result, error) {
 		return a.result, err
 	}
 	above := uint32(s.ring.next - 1 - k.CumTSN()) // TSNs sent beyond the cumulative one
-	named := 0
 	for i := range k.NumGaps() {
 		s.steps++
 		start, end := k.Gap(i)
 		if start <= end && uint32(end) > above {
 			return Result{}, &UnsentTSNError{k.CumTSN().Add(uint32(end)), s.ring.next}
 		}
-		named += max(int(end)-int(start)+1, 0)
 	}
 	s.probeHeard = true
 	s.credit = min(s.credit+paidByOctet*len(k), maxCredit)
 	s.countDups(k)
-	s.later = later{}
-	if int(uint32(k.CumTSN()+1-s.ring.base))+named-s.ring.ngapped > atOnce {
-		s.later = later{on: true, now: now, cum: k.CumTSN(), sack: slices.Clone(k)}
-		return s.Continue(), nil
+	s.later = later{on: true, now: now, cum: k.CumTSN(), sack: k}
+	res := s.proceed(a)
+	if s.later.on {
+		s.later.sack = slices.Clone(k)
 	}
-	return s.settle(a, k), nil
-}
-
-// settle is HandleSack for what little is left to acknowledge, and all that follows from a SACK.
-func (s *Sender) settle(a ack, k wire.Sack) Result {
-	now := a.now
-	s.ackThrough(&a, k.CumTSN())
-	highest, named, _ := s.ackGaps(&a, k, s.ring.len())
-	s.exitRecovery()
-	s.grow(&a)
-	s.ripen()
-	lost := s.countMisses(&a, k, highest)
-	if s.ring.ngapped > named || s.ring.nowed > 0 {
-		s.renege(k, &lost)
-	}
-	s.lose(now, lost)
-	s.repaired(now)
-	s.armRACK(now)
-	s.restartTimers(now)
-	s.setRwnd(k.ARwnd())
-	s.reopen(int(k.ARwnd()))
-	return a.result
+	return res, nil
 }
 
 // HandleCumAck processes the Cumulative TSN Ack of a SHUTDOWN (section 9.2). It says nothing of gaps,
@@ -90,70 +68,123 @@ func (s *Sender) HandleCumAck(now rawio.Time, cum wire.TSN) (Result, error) {
 	if err != nil || a.result.Stale || cum == s.ring.base-1 {
 		return a.result, err
 	}
-	s.later = later{}
-	if int(uint32(cum+1-s.ring.base)) > atOnce {
-		s.later = later{on: true, now: now, cum: cum}
-		return s.Continue(), nil
-	}
-	return s.settleCum(a, cum), nil
+	s.later = later{on: true, now: now, cum: cum}
+	return s.proceed(a), nil
 }
 
-// settleCum is HandleCumAck for what is left to acknowledge.
-func (s *Sender) settleCum(a ack, cum wire.TSN) Result {
-	arwnd := s.Rwnd() + s.data
-	s.ackThrough(&a, cum)
-	s.exitRecovery()
-	s.grow(&a)
-	s.ripen()
-	s.restartTimers(a.now)
-	s.setRwnd(uint32(arwnd))
-	return a.result
-}
-
-// atOnce is how many chunks, which acknowledges them for the first time or for good, a SACK is processed for at once.
+// atOnce is how many steps a SACK, or T3-rtx, is processed for at once where more chunks are outstanding.
 const atOnce = 4096
+
+// slice begins to count what is done at once.
+func (s *Sender) slice() {
+	if s.until = math.MaxUint64; s.ring.len() > atOnce {
+		s.until = s.steps + atOnce
+	}
+}
+
+// spent says that others are to have their turn.
+func (s *Sender) spent() bool { return s.steps >= s.until }
 
 // later is a SACK, or the cumulative TSN of a SHUTDOWN without one, of which there is more to do.
 type later struct {
-	on   bool
-	now  rawio.Time // when it came
-	cum  wire.TSN
-	sack wire.Sack // a copy; nil for a SHUTDOWN
+	on    bool
+	stage stage
+	now   rawio.Time // when it came
+	cum   wire.TSN
+	sack  wire.Sack // a copy; nil for a SHUTDOWN
+
+	// What the acknowledgements have left to the stages behind them.
+	htna, highest wire.TSN // see ack, and ackGaps
+	named         int
+	advanced      bool
+	at            wire.TSN // where countMisses goes on
+	lost          PathSet
 }
+
+// stage is what of a SACK is done next: each may end amid its work, when enough was done at once.
+type stage uint8
+
+const (
+	acking   stage = iota // chunks are acknowledged
+	ripening              // others become ripe, and
+	missing               // are counted as missing
+	reneging              // what was acknowledged and is no more is in flight again
+)
 
 // superseded says whether a SACK that is in processing acknowledges more.
 func (s *Sender) superseded(cum wire.TSN) bool { return s.later.on && cum.Less(s.later.cum) }
 
-// More says that a SACK has acknowledged so much that only the first of it is processed: others are to have their turn, then
-// Continue goes on. A SACK that comes meanwhile says all of it again, and takes its place.
-func (s *Sender) More() bool { return s.later.on }
+// More says that there is so much to do for a SACK, or T3-rtx, that only the first of it is done: others are to have their turn, then
+// Continue goes on. A SACK that comes meanwhile says all of it again, and takes the other's place.
+func (s *Sender) More() bool { return s.later.on || s.marking != 0 }
 
-// Continue processes the next part of the SACK. One part is as a SACK that acknowledges no more than that, but says nothing of what
-// else is missing or taken back, and does not open cwnd.
+// Continue does the next part.
 func (s *Sender) Continue() Result {
-	l := s.later
+	if s.marking != 0 {
+		s.slice()
+		for _, p := range s.paths {
+			if s.marking.Has(p.index) {
+				s.markAll(p)
+			}
+		}
+		return Result{}
+	}
+	a, _ := s.beginAck(s.later.now, s.later.cum)
+	return s.proceed(a)
+}
+
+// proceed goes on with a SACK, or SHUTDOWN, as far as it goes at once. To acknowledge a part is as a SACK that acknowledges no more than that,
+// but says nothing of what else is missing or taken back, and does not open cwnd.
+func (s *Sender) proceed(a ack) Result {
+	s.slice()
+	l := &s.later
+	arwnd := uint32(s.Rwnd() + s.data)
+	if l.stage == acking && s.acknowledge(&a, l) {
+		s.grow(&a)
+		l.stage = ripening
+	}
+	if l.stage == ripening && s.ripen() {
+		l.stage = missing
+		l.on = l.sack != nil
+	}
+	if l.on && l.stage == missing && s.countMisses(l) {
+		l.stage = reneging
+	}
+	if l.on && l.stage == reneging && s.renege(l) {
+		l.on = false
+		s.lose(a.now, l.lost)
+		s.repaired(a.now)
+		s.armRACK(a.now)
+	}
+	s.restartTimers(a.now)
+	if l.sack != nil && l.stage > acking {
+		arwnd = l.sack.ARwnd()
+	}
+	s.setRwnd(arwnd)
+	if !l.on {
+		if l.sack != nil {
+			s.reopen(int(arwnd))
+		}
+		*l = later{}
+	}
+	return a.result
+}
+
+// acknowledge acknowledges what is covered, then what gap blocks name, and says whether that was all.
+func (s *Sender) acknowledge(a *ack, l *later) (all bool) {
 	cum := l.cum
-	if n := int(uint32(cum + 1 - s.ring.base)); n > atOnce {
+	if n := int(uint32(cum + 1 - s.ring.base)); n > atOnce && s.until != math.MaxUint64 {
 		cum = s.ring.base + atOnce - 1
 	}
-	a, _ := s.beginAck(l.now, cum)
-	if cum == l.cum && l.sack == nil {
-		s.later = later{}
-		return s.settleCum(a, cum)
-	}
-	arwnd, room := s.Rwnd()+s.data, atOnce-int(uint32(cum+1-s.ring.base))
-	s.ackThrough(&a, cum)
-	if cum == l.cum {
-		if _, _, all := s.ackGaps(&a, l.sack, room); all {
-			s.later = later{}
-			return s.settle(a, l.sack)
-		}
+	s.ackThrough(a, cum)
+	all = cum == l.cum
+	l.highest = cum
+	if all && l.sack != nil {
+		l.highest, l.named, all = s.ackGaps(a, l.sack)
 	}
 	s.exitRecovery()
-	s.ripen()
-	s.restartTimers(a.now)
-	s.setRwnd(uint32(arwnd))
-	return a.result
+	l.htna, l.advanced, l.at = a.htna, a.result.CumAdvanced, s.ring.base
+	return all
 }
 
 // ack is a SACK in processing.
@@ -259,8 +290,8 @@ const (
 // also bounds the work by the window. A chunk that was acknowledged and taken back, and not sent again since, is only
 // acknowledged as long as SACKs have paid for that; else it stays in flight, until it is sent again or covered
 // by the cumulative TSN.
-// It stops after room chunks, and says whether those were all.
-func (s *Sender) ackGaps(a *ack, k wire.Sack, room int) (highest wire.TSN, named int, all bool) {
+// It says whether it came to the end.
+func (s *Sender) ackGaps(a *ack, k wire.Sack) (highest wire.TSN, named int, all bool) {
 	g := &s.ring
 	cum := k.CumTSN()
 	highest = cum
@@ -275,7 +306,7 @@ func (s *Sender) ackGaps(a *ack, k wire.Sack, room int) (highest wire.TSN, named
 		s.steps++
 		t, ok := g.paid.Next(cum+wire.TSN(start), n)
 		for ; ok; t, ok = g.paid.Next(t+1, int(uint32(highest-t))) {
-			if room--; room < 0 {
+			if s.spent() {
 				return highest, named, false
 			}
 			g.paid.Remove(t)
@@ -377,20 +408,25 @@ func (s *Sender) grow(a *ack) {
 
 // countMisses gives a miss indication to what is missing below the highest TSN newly acknowledged,
 // in Fast Recovery when the cumulative TSN advances below the highest that the SACK reports
-// (section 7.2.4), and returns the paths of what has now missed three times. A SACK may stand for several: unless the letter is
+// (section 7.2.4), and notes the paths of what has now missed three times. A SACK may stand for several: unless the letter is
 // kept, what it reports three chunks above has missed as often as SACKs for each of them would say (RFC 6675 section 4).
-func (s *Sender) countMisses(a *ack, k wire.Sack, highest wire.TSN) (lost PathSet) {
-	g := &s.ring
-	limit := a.htna
-	if s.recovery && a.result.CumAdvanced {
-		limit = highest
+// It says whether it came to the end.
+func (s *Sender) countMisses(l *later) (all bool) {
+	g, k, now := &s.ring, l.sack, l.now
+	limit := l.htna
+	if s.recovery && l.advanced {
+		limit = l.highest
 	}
-	if limit.Less(g.base) {
-		return 0
+	if limit.Less(l.at) {
+		return true
 	}
 	third := 0
-	t, ok := g.ripe.Next(g.base, int(uint32(limit-g.base)))
+	t, ok := g.ripe.Next(l.at, int(uint32(limit-l.at)))
 	for ; ok; t, ok = g.ripe.Next(t+1, int(uint32(limit-t-1))) {
+		if s.spent() {
+			l.at = t
+			return false
+		}
 		s.steps++
 		if third == 0 {
 			third = missedBelow(k)
@@ -399,13 +435,13 @@ func (s *Sender) countMisses(a *ack, k wire.Sack, highest wire.TSN) (lost PathSe
 		if int(uint32(t-k.CumTSN())) < third && r.state&resent == 0 && !s.cfg.Letter && s.paths[r.path].latest.after(r.stamp, t) {
 			r.misses = missLimit - 1
 		}
-		if left, known := s.left(a.now, t, r); known && left <= 0 {
-			s.lost(t, r, &lost)
+		if left, known := s.left(now, t, r); known && left <= 0 {
+			s.lost(t, r, &l.lost)
 		} else {
-			s.miss(t, r, &lost)
+			s.miss(t, r, &l.lost)
 		}
 	}
-	return lost
+	return true
 }
 
 // missedBelow returns the offset from the cumulative TSN of the third highest TSN that the gap blocks of a SACK name; what is missing below
@@ -505,9 +541,12 @@ func (s *Sender) mark(t wire.TSN, r *record) {
 }
 
 // renege takes back the gap acknowledgement of TSNs that the SACK no longer names: they are in
-// flight again, with one miss indication (section 6.2.1, D iii).
-func (s *Sender) renege(k wire.Sack, lost *PathSet) {
-	cum := k.CumTSN()
+// flight again, with one miss indication (section 6.2.1, D iii). It says whether it came to the end.
+func (s *Sender) renege(l *later) (all bool) {
+	if s.ring.ngapped <= l.named && s.ring.nowed == 0 {
+		return true
+	}
+	k, cum := l.sack, l.cum
 	hole := cum + 1 // the first TSN after the last block
 	for i, prev := 0, uint16(0); i < k.NumGaps(); i++ {
 		start, end := k.Gap(i)
@@ -515,16 +554,21 @@ func (s *Sender) renege(k wire.Sack, lost *PathSet) {
 			continue
 		}
 		s.steps++
-		s.renegeRange(hole, cum+wire.TSN(start), lost)
+		if !s.renegeRange(hole, cum+wire.TSN(start), &l.lost) {
+			return false
+		}
 		prev, hole = end, cum+wire.TSN(end)+1
 	}
-	s.renegeRange(hole, s.ring.next, lost)
+	return s.renegeRange(hole, s.ring.next, &l.lost)
 }
 
-func (s *Sender) renegeRange(from, to wire.TSN, lost *PathSet) {
+func (s *Sender) renegeRange(from, to wire.TSN, lost *PathSet) (all bool) {
 	g := &s.ring
 	t, ok := g.gapped.Next(from, int(uint32(to-from)))
 	for ; ok; t, ok = g.gapped.Next(t+1, int(uint32(to-t-1))) {
+		if s.spent() {
+			return false
+		}
 		s.steps++
 		r := g.rec(t)
 		g.gapped.Remove(t)
@@ -538,6 +582,7 @@ func (s *Sender) renegeRange(from, to wire.TSN, lost *PathSet) {
 		}
 		s.miss(t, r, lost)
 	}
+	return true
 }
 
 // lose reacts to the chunks that were marked by miss indications (section 7.2.4, points 2 to 6).

@@ -37,6 +37,9 @@ func (s *Sender) bursting(p *Path) bool {
 // chunks then appends at least one. It may pull one message from the Source.
 func (s *Sender) Poll(now rawio.Time) *Path {
 	s.paceAt = rawio.Never
+	if s.later.lost != 0 {
+		return nil // first it is to be known what is lost, and cwnd to be smaller
+	}
 	if s.ring.nmarked > 0 {
 		// Section 6.1, C: what is marked goes before anything new.
 		t, _ := s.ring.marked.Next(s.ring.base, s.ring.len())

@@ -60,7 +60,10 @@ type Sender struct {
 	ripeTo wire.TSN   // chunks before it were sent before that one, unless they were sent again
 	again  again      // those
 
-	later  later  // see More
+	later   later   // see More
+	marking PathSet // where T3-rtx has more to mark
+	until   uint64  // how far steps may go at once
+
 	credit int    // steps that SACKs have paid for and not taken
 	steps  uint64 // see Steps
 

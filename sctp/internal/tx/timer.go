@@ -11,6 +11,7 @@ import (
 // so that the owner first has its say about which paths are active.
 func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 	var expired PathSet
+	s.slice()
 	if !now.Before(s.rackAt) {
 		s.timeoutRACK(now)
 	}
@@ -24,7 +25,9 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 		p.t3, p.pto, s.tail = rawio.Never, rawio.Never, tail{}
 		p.awake = now
 		p.est.backoff() // E2
+		p.markFrom, p.markTo = p.first, s.ring.next
 		suspect := s.markAll(p)
+		s.later.lost = 0 // there is no Fast Recovery to begin for what is marked already
 		s.stats.Timeouts++
 		if s.probing {
 			// A probe says nothing about congestion, nor about failure while the peer answers
@@ -46,22 +49,30 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 	return expired
 }
 
-// markAll marks everything in flight to p for retransmission and reports whether some of it was in
-// packets longer than Least.
+// markAll marks what was in flight to p when T3-rtx expired for retransmission, or a part of it, see More, and reports whether
+// some of that was in packets longer than Least.
 func (s *Sender) markAll(p *Path) (suspect bool) {
 	g := &s.ring
-	if p.flight == 0 {
-		return false
+	from := p.markFrom
+	if from.Less(g.base) {
+		from = g.base
 	}
-	from := p.first
-	t, ok := p.inflight.Next(from, int(uint32(g.next-from)))
-	for ; ok; t, ok = p.inflight.Next(t, int(uint32(g.next-t))) {
+	t, ok := from, p.flight > 0 && from.Less(p.markTo)
+	if ok {
+		t, ok = p.inflight.Next(from, int(uint32(p.markTo-from)))
+	}
+	for ; ok && !s.spent(); t, ok = p.inflight.Next(t, int(uint32(p.markTo-t))) {
 		s.steps++
 		r := g.rec(t)
 		s.mark(t, r) // no more in flight
 		suspect = suspect || r.state&large != 0
 		r.state |= timeout
 	}
+	if s.marking &^= 1 << p.index; ok {
+		p.markFrom = t
+		s.marking.add(p.index)
+	}
+	s.settleTimers(p)
 	return suspect
 }
 
@@ -99,7 +110,7 @@ type Failed struct {
 // NextFailed takes the oldest message that is not acknowledged out of the sender, when the
 // association has ended. Nothing may be sent any more.
 func (s *Sender) NextFailed() (Failed, bool) {
-	s.later = later{}
+	s.later, s.marking = later{}, 0
 	for _, p := range s.paths {
 		p.t3, p.pto, p.flight = rawio.Never, rawio.Never, 0
 	}

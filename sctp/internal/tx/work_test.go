@@ -179,32 +179,43 @@ func TestLostAgainAfterATimeout(t *testing.T) {
 	l.expect("the third miss", "1")
 }
 
-// One SACK, or SHUTDOWN, that acknowledges all that can be outstanding is processed in parts, each of so few steps; a SACK that says
-// less than the one in processing is old, one that says as much takes its place; and what T3-rtx, or a SACK that takes all
-// back, has done at once are as many steps as chunks can be outstanding.
+// One SACK, or SHUTDOWN, that acknowledges all that can be outstanding, or takes it back, and T3-rtx for all of it, are processed in parts,
+// each of so few steps; a SACK that says less than the one in processing is old, one that says as much takes its place.
 func TestLongestWorkAtOnce(t *testing.T) {
 	const last = maxOutstanding // TSN
+	begun := uint64(0)
+	say := func(l *lab, cum wire.TSN, gaps ...wire.GapBlock) (Result, error) {
+		begun = l.s.Steps()
+		return l.s.HandleSack(l.now, makeSack(cum, 1<<30, gaps...))
+	}
 	for _, tt := range []struct {
 		name  string
 		parts int
-		most  uint64 // steps at once
 		first func(l *lab) (Result, error)
 	}{
-		{"all covered", 16, 2*atOnce + 64, func(l *lab) (Result, error) { return l.s.HandleSack(l.now, makeSack(last, 1<<30)) }},
-		{"all but two covered", 16, 2*atOnce + 64, func(l *lab) (Result, error) {
-			return l.s.HandleSack(l.now, makeSack(last-2, 1<<30, wire.GapBlock{Start: 2, End: 2}))
+		{"all covered", 16, func(l *lab) (Result, error) { return say(l, last) }},
+		{"all but two covered", 16, func(l *lab) (Result, error) { return say(l, last-2, wire.GapBlock{Start: 2, End: 2}) }},
+		{"all but one named", 33, func(l *lab) (Result, error) { return say(l, 0, wire.GapBlock{Start: 2, End: last}) }},
+		{"half covered, half named", 25, func(l *lab) (Result, error) {
+			return say(l, last/2, wire.GapBlock{Start: 2, End: last - last/2})
 		}},
-		{"all but one named", 16, 2*atOnce + 64, func(l *lab) (Result, error) {
-			return l.s.HandleSack(l.now, makeSack(0, 1<<30, wire.GapBlock{Start: 2, End: last}))
+		{"two named", 2, func(l *lab) (Result, error) { return say(l, 0, wire.GapBlock{Start: 2998, End: 2999}) }},
+		{"three named, and thousands below them lost", 32, func(l *lab) (Result, error) {
+			return say(l, 0, wire.GapBlock{Start: last - 2, End: last})
 		}},
-		{"half covered, half named", 16, 2*atOnce + 64, func(l *lab) (Result, error) {
-			return l.s.HandleSack(l.now, makeSack(last/2, 1<<30, wire.GapBlock{Start: 2, End: last - last/2}))
+		{"covered by a SHUTDOWN", 16, func(l *lab) (Result, error) {
+			begun = l.s.Steps()
+			return l.s.HandleCumAck(l.now, last)
 		}},
-		{"two named", 1, 6002, func(l *lab) (Result, error) {
-			return l.s.HandleSack(l.now, makeSack(0, 1<<30, wire.GapBlock{Start: 2998, End: 2999}))
+		{"all taken back", 16, func(l *lab) (Result, error) {
+			l.sackFor(makeSack(0, 1<<30, wire.GapBlock{Start: 2, End: last}))
+			return say(l, 0)
 		}},
-		{"covered by a SHUTDOWN", 16, 2*atOnce + 64, func(l *lab) (Result, error) { return l.s.HandleCumAck(l.now, last) }},
-		{"none, T3-rtx", 1, last + 64, func(l *lab) (Result, error) { l.timeout(); return Result{NewlyAcked: true}, nil }},
+		{"none, T3-rtx", 16, func(l *lab) (Result, error) {
+			l.now, begun = l.s.NextTimeout(), l.s.Steps()
+			l.s.HandleTimeout(l.now)
+			return Result{}, nil
+		}},
 	} {
 		l := newLab(t, 1)
 		l.path(0).cc = fixed(1 << 40)
@@ -214,23 +225,34 @@ func TestLongestWorkAtOnce(t *testing.T) {
 			l.transmit()
 			l.now += ms
 		}
-		begun, parts := l.s.Steps(), 0
 		res, err := tt.first(l)
-		for ; ; res = l.s.Continue() {
-			parts++
-			if steps := l.s.Steps() - begun; steps > tt.most || err != nil || !res.NewlyAcked && l.s.More() {
-				t.Errorf("%s: %d steps in part %d, %+v, %v", tt.name, steps, parts, res, err)
+		parts := 1
+		for ; ; parts++ {
+			if l.check(); l.s.Steps()-begun > atOnce+200 {
+				t.Errorf("%s: %d steps in part %d", tt.name, l.s.Steps()-begun, parts)
 			}
-			if l.check(); !l.s.More() || parts > tt.parts {
+			if acking := l.s.later.on && l.s.later.stage == acking; err != nil || acking && !res.NewlyAcked {
+				t.Errorf("%s: part %d, %+v, %v", tt.name, parts, res, err)
+			}
+			if !l.s.More() || parts > tt.parts {
 				break
 			}
 			if cum := l.s.CumTSN(); cum.Less(l.s.later.cum) {
-				if old, err := l.s.HandleSack(l.now, makeSack(cum, 1<<30)); !old.Stale || err != nil {
+				if old, err := say(l, cum); !old.Stale || err != nil {
 					t.Errorf("%s: a SACK that was overtaken: %+v, %v", tt.name, old, err)
 				}
+			} else if l.s.later.lost != 0 && l.s.Poll(l.now) != nil {
+				t.Errorf("%s: DATA may go before cwnd is reduced", tt.name)
 			}
 			begun = l.s.Steps()
+			res = l.s.Continue()
 		}
 		check.Equal(t, tt.name+": parts", parts, tt.parts)
+		if n := l.s.ring.nmarked + l.path(0).flight/(wire.DataHeaderLen+4) + l.s.ring.ngapped; n != l.s.Outstanding() {
+			t.Errorf("%s: %d of %d outstanding", tt.name, n, l.s.Outstanding())
+		}
+		if lost := l.s.ring.nmarked > 0 && l.s.Stats().Timeouts == 0; lost != l.s.recovery || lost && l.s.ring.nmarked != last-3 {
+			t.Errorf("%s: %d lost, in recovery: %v", tt.name, l.s.ring.nmarked, l.s.recovery)
+		}
 	}
 }
