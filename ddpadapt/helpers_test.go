@@ -22,17 +22,22 @@ type fake struct {
 	broken           *assoc.InternalError
 	silent           bool // the peer announced no indication
 	detached         []wire.StreamID
+	parts            int // that Detach takes; 1 or less: all at once
 }
 
-func (f *fake) MaxPayload() int                   { return f.payload }
-func (f *fake) OutStreams() int                   { return f.out }
-func (f *fake) InStreams() int                    { return f.in }
-func (f *fake) PeerAdaptation() (uint32, bool)    { return f.indication, !f.silent }
-func (f *fake) Incarnation() uint64               { return f.life }
-func (f *fake) Break(err *assoc.InternalError)    { f.broken = err }
-func (f *fake) Detach(id wire.StreamID, _ []byte) { f.detached = append(f.detached, id) }
-func (f *fake) Receive() (*assoc.Received, bool)  { return nil, false }
-func (f *fake) Release(*assoc.Received)           {}
+func (f *fake) MaxPayload() int                { return f.payload }
+func (f *fake) OutStreams() int                { return f.out }
+func (f *fake) InStreams() int                 { return f.in }
+func (f *fake) PeerAdaptation() (uint32, bool) { return f.indication, !f.silent }
+func (f *fake) Incarnation() uint64            { return f.life }
+func (f *fake) Break(err *assoc.InternalError) { f.broken = err }
+func (f *fake) Detach(id wire.StreamID, _ []byte) bool {
+	f.detached = append(f.detached, id)
+	f.parts--
+	return f.parts > 0
+}
+func (f *fake) Receive() (*assoc.Received, bool) { return nil, false }
+func (f *fake) Release(*assoc.Received)          {}
 
 // end is one end of an association: a Mux over a fake.
 type end struct {

@@ -22,8 +22,8 @@ type Assoc interface {
 	// Incarnation counts the lives of the association: only a restart by the peer changes it.
 	Incarnation() uint64
 	// Detach copies what unacknowledged messages of a stream still reference inside within (nil: at
-	// all) to memory of the association.
-	Detach(stream wire.StreamID, within []byte)
+	// all) to memory of the association. more says that this was only a part.
+	Detach(stream wire.StreamID, within []byte) (more bool)
 	// Break ends the association because this package has contradicted itself.
 	Break(*assoc.InternalError)
 	Receive() (*assoc.Received, bool)
@@ -122,6 +122,8 @@ type Mux struct {
 
 	control queue // sessions with a control message to send
 	ready   queue // sessions with segments to send
+	copying queue // sessions that are over, whose stream ends when all that it has in flight is copied
+	waiting queue // sessions with messages whose turn has come, and that wait for others
 	store   store
 	events  eventQueue
 	stats   Stats
@@ -148,7 +150,7 @@ func NewMux(a Assoc, cfg Config) *Mux {
 		cfg.MaxOutOfOrder = maxRecords
 	}
 	m := &Mux{a: a, cfg: cfg, cursor: [2]int{0, 1}}
-	m.control.which, m.ready.which = 0, 1
+	m.control.which, m.ready.which, m.copying.which, m.waiting.which = 0, 1, 2, 3
 	m.store.limit = cfg.MaxOutOfOrder
 	return m
 }
@@ -212,6 +214,8 @@ func (m *Mux) endAll(err error) {
 	}
 	m.control.clear()
 	m.ready.clear()
+	m.copying.clear()
+	m.waiting.clear()
 	m.events.push(Event{Kind: EventDown, Err: err})
 }
 

@@ -52,7 +52,10 @@ func (w *world) found(i int) {
 		h.a, h.m = a, NewMux(a, Config{Initiator: i == 0})
 		a.SetUpper(h.m, h.m)
 	}
-	h.OnRecv = func(now rawio.Time, _ *assoc.Assoc) { h.m.HandleReceived(now) }
+	h.OnRecv = func(now rawio.Time, _ *assoc.Assoc) {
+		for h.m.HandleReceived(now) {
+		}
+	}
 	h.OnEvent = func(_ *assoc.Assoc, e assoc.Event) { h.m.HandleEvent(w.Now, e) }
 	w.hosts[i] = h
 }

@@ -25,20 +25,42 @@ func (m *Mux) Place(_ rawio.Time, d wire.Data, _ *rawio.Buf) assoc.Verdict {
 	return m.receive(d.Stream(), d.PPID(), d.U(), d.Payload())
 }
 
-// HandleReceived takes in the messages that came in fragments (section 9 allows them where the path
-// MTU is small). Call it after each packet.
-func (m *Mux) HandleReceived(rawio.Time) {
+// atOnce is how many messages of a session have their turn, and how many in fragments are taken in, before others are served.
+const atOnce = 512
+
+// HandleReceived goes on with what one packet has brought about and was too much to be done at once, and takes in the messages that came in
+// fragments (section 9 allows them where the path MTU is small). Call it after each packet, and as long as it says that there is more, which may be
+// after others have had the association.
+func (m *Mux) HandleReceived(rawio.Time) (more bool) {
 	if !m.up || !m.agreed() {
-		return
+		return false
 	}
-	for {
+	if s := m.copying.pop(); s != nil && s.ds != nil {
+		if m.a.Detach(s.stream, nil) {
+			m.copying.push(s)
+		} else {
+			s.closeStream(s.err)
+		}
+	}
+	if s := m.waiting.pop(); s != nil {
+		s.drain()
+	}
+	if m.copying.head != nil || m.waiting.head != nil {
+		return true // a message in fragments cannot be asked for again: those before it come first
+	}
+	for range atOnce {
 		r, ok := m.a.Receive()
 		if !ok {
-			return
+			return false
 		}
+		m.steps++
 		m.reassembled(r)
 		m.a.Release(r)
+		if m.waiting.head != nil {
+			break
+		}
 	}
+	return true
 }
 
 func (m *Mux) reassembled(r *assoc.Received) {
@@ -96,7 +118,7 @@ func (s *Session) count(refusal bool) {
 func (m *Mux) receive(id wire.StreamID, ppid uint32, unordered bool, b []byte) assoc.Verdict {
 	m.steps++
 	s := m.lookup(id)
-	if s != nil && flowing.has(s.state) && s.stopAt == absent && ppid == PPIDSegment && unordered &&
+	if s != nil && flowing.has(s.state) && s.stopAt == absent && !m.waiting.has(s) && ppid == PPIDSegment && unordered &&
 		len(b) >= ssnLen && len(b) <= maxSegment && binary.BigEndian.Uint16(b) == s.next {
 		// The fast path: a segment in its turn.
 		m.stats.SegmentsIn++
@@ -120,7 +142,7 @@ func (m *Mux) receive(id wire.StreamID, ppid uint32, unordered bool, b []byte) a
 	case s.state == calling:
 		s.unasked(msg)
 		return assoc.Consumed
-	case s.state == reopened:
+	case s.state == reopened, m.waiting.has(s) && msg.beyond(s.next):
 		m.stats.NextSession++
 		return assoc.DropUnacked // of the next session; ours ends with the next acknowledgement
 	case msg.ssn == 0 && s.followedBy(msg):
@@ -356,10 +378,23 @@ func (s *Session) placeEarly(n int) {
 	}
 }
 
-// drain gives the messages that wait their turn, as far as there is no gap.
+// beyond says that a message may be one that the peer sends when it has the acknowledgement of those that wait for their turn: of the next session,
+// or beyond the window that begins at next.
+func (m *message) beyond(next uint16) bool {
+	return m.numbered && (m.ssn-next >= MaxInFlight || m.ssn == 0 && m.fn.plain() == initiate)
+}
+
+// drain gives the messages that wait their turn, as far as there is no gap. Of many, others are served in between.
 func (s *Session) drain() {
+	if s.m.waiting.has(s) {
+		return
+	}
 	st := &s.m.store
-	for s.window.n > 0 {
+	for n := 0; s.window.n > 0; n++ {
+		if n == atOnce {
+			s.m.waiting.push(s)
+			return
+		}
 		s.m.steps++
 		i := s.window.get(s.next)
 		if i == 0 || s.state == asked && st.slab[i].segment() {

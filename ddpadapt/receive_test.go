@@ -383,6 +383,67 @@ func TestOutOfOrderBound(t *testing.T) {
 	must.Equal(t, "segments out of order", b.Stats().OutOfOrder, 2)
 }
 
+// Thousands of messages that wait for one have their turn in parts, for others to have theirs in between. What comes meanwhile and may belong behind them,
+// beyond the window or to the next session, is left to be sent again.
+func TestTurnsOfThousandsOfMessages(t *testing.T) {
+	const n = 5*atOnce + 1
+	_, b := newPair(t)
+	b.peer(0, "0 initiate")
+	s := b.expect(EventInitiate)[0].Session
+	ub := b.stream(n + 8)
+	s.Accept(0, ub.Stream, nil)
+	for ssn := n; ssn > 1; ssn-- {
+		b.peer(0, fmt.Sprint(ssn, " segment x"))
+	}
+	b.peer(0, "1 segment x")
+	for next := uint16(atOnce + 2); ; next += atOnce {
+		if s.next != min(next, n+1) {
+			t.Fatalf("%d has its turn, want %d", s.next, next)
+		}
+		if next > n {
+			break
+		}
+		for _, line := range []string{fmt.Sprint(s.next+MaxInFlight, " segment early"), "0 initiate"} {
+			ppid, msg := encode(line)
+			if v := b.inject(0, ppid, wire.FlagU, msg); v != assoc.DropUnacked {
+				t.Errorf("%q at %d: verdict %d", line, s.next, v)
+			}
+		}
+		b.peer(0, fmt.Sprint(n+int(next-2)/atOnce, " segment y"))
+		if !b.HandleReceived(0) {
+			t.Errorf("nothing more at %d", s.next)
+		}
+	}
+	if b.HandleReceived(0); s.next != n+5 || s.State() != Open || b.HandleReceived(0) {
+		t.Errorf("%d has its turn in the end, %v", s.next, s.State())
+	}
+}
+
+// The stream of a session that ends with much in flight ends when all is copied, in parts.
+func TestMemoryIsCopiedInParts(t *testing.T) {
+	for _, down := range []bool{false, true} {
+		a, b := newPair(t)
+		s, _, ua, _ := connect(a, b)
+		ua.send("in flight")
+		a.pull()
+		a.a.parts = 3
+		s.Abort()
+		for part := 2; part <= 3; part++ {
+			if s.ds == nil || len(a.a.detached) != part-1 {
+				t.Fatalf("%d parts, the stream has ended: %v", len(a.a.detached), s.ds == nil)
+			}
+			if down {
+				a.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: assoc.ErrTimeout})
+				break
+			}
+			a.HandleReceived(0)
+		}
+		if a.HandleReceived(0); s.ds != nil || !errors.Is(s.Err(), map[bool]error{true: assoc.ErrTimeout}[down]) {
+			t.Errorf("association lost: %v; the stream has not ended, or %v", down, s.Err())
+		}
+	}
+}
+
 // Nothing is allocated in proportion to the gap that a DDP-SSN claims.
 func TestGapCostsNothing(t *testing.T) {
 	// req 5043-10-10

@@ -43,6 +43,8 @@ func (q *queue) pop() *Session {
 	return s
 }
 
+func (q *queue) has(s *Session) bool { return s.links[q.which].on }
+
 func (q *queue) clear() {
 	for q.pop() != nil {
 	}

@@ -80,7 +80,7 @@ type Session struct {
 	unacked int    // messages handed over and not acknowledged
 	stats   SessionStats
 
-	links [2]link
+	links [4]link
 }
 
 // Open starts a session on a stream, or on any free one for -1, by an Initiate with up to
@@ -292,11 +292,9 @@ func (s *Session) MULPDU() int { return mulpdu(s.m.a.MaxPayload()) }
 func mulpdu(payload int) int { return max(MinMULPDU, payload-ssnLen) }
 
 // Detach copies what unacknowledged segments still reference inside within, so that the caller may
-// change that memory.
-func (s *Session) Detach(within []byte) {
-	if s.state != ended {
-		s.m.a.Detach(s.stream, within)
-	}
+// change that memory. more says that there is so much of it that this was only a part: the caller lets others have the association, and calls again.
+func (s *Session) Detach(within []byte) (more bool) {
+	return s.state != ended && s.m.a.Detach(s.stream, within)
 }
 
 // SessionStats counts the messages of one session, segments and control messages, but for the peer's Initiate.
@@ -354,10 +352,11 @@ func (s *Session) kill(err error, by trigger) {
 		s.opener = nil
 		s.enter(onWithdraw, nil)
 	}
-	if s.unacked > 0 { // it looks at all that the association has sent, which is more than a peer pays for that sends what is no session
-		s.m.a.Detach(s.stream, nil)
+	if s.ds != nil && s.unacked > 0 && s.m.a.Detach(s.stream, nil) {
+		s.m.copying.push(s)
+	} else {
+		s.closeStream(err)
 	}
-	s.closeStream(err)
 	s.schedule()
 }
 

@@ -79,8 +79,8 @@ func (p *peer) leave(now rawio.Time) {
 }
 
 // HandleReceived takes what came fragmented, and then what all that has happened means to sessions.
-func (p *peer) HandleReceived(now rawio.Time) {
-	p.Mux.HandleReceived(now)
+func (p *peer) HandleReceived(now rawio.Time) (more bool) {
+	more = p.Mux.HandleReceived(now)
 	for _, q := range p.closing {
 		q.core.Close()
 	}
@@ -88,7 +88,7 @@ func (p *peer) HandleReceived(now rawio.Time) {
 	for {
 		ev, ok := p.PollEvent()
 		if !ok {
-			return
+			return more
 		}
 		p.handle(ev)
 		if ev.Kind == ddpadapt.EventEnded || ev.Kind == ddpadapt.EventUp { // or a restart has undone what was begun before

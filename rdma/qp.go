@@ -459,11 +459,10 @@ func (q *QP) MULPDU() int {
 
 // detach has the association copy what it still needs of memory.
 func (q *QP) detach(memory []byte) {
-	if p := q.lock(); p != nil {
-		q.session.Detach(memory)
+	for more := true; more; {
+		p := q.lock()
+		more = p != nil && q.session.Detach(memory)
 		q.unlock(p)
-	} else {
-		q.unlock(nil)
 	}
 }
 
@@ -497,10 +496,8 @@ func (h *host) SharedRegion(r *ddp.Region) bool {
 }
 
 // Detach makes the memory of requests free of retransmissions before it goes back to the user.
-func (h *host) Detach() {
-	if h.session != nil {
-		h.session.Detach(nil)
-	}
+func (h *host) Detach() (more bool) {
+	return h.session != nil && h.session.Detach(nil)
 }
 
 // Failed is called as soon as the stream is known to fail; completions tell the user too.

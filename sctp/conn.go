@@ -24,8 +24,9 @@ type Upper interface {
 	assoc.Source
 	// HandleEvent takes one event of the association.
 	HandleEvent(now rawio.Time, ev assoc.Event)
-	// HandleReceived takes the messages that the Placer left to ordinary delivery.
-	HandleReceived(now rawio.Time)
+	// HandleReceived takes the messages that the Placer left to ordinary delivery, and does what else packets have brought about. more says
+	// that it has stopped for others to have their turn.
+	HandleReceived(now rawio.Time) (more bool)
 	// Settled is called after ownership was given up, with no lock held: the place to wake users.
 	Settled()
 }
@@ -257,7 +258,7 @@ func (c *Conn) pump(now rawio.Time) (more bool) {
 	for range ownerBatches {
 		left := false
 		if c.upper != nil {
-			c.upper.HandleReceived(now)
+			left = c.upper.HandleReceived(now)
 		} else {
 			left = c.collect()
 		}

@@ -31,7 +31,7 @@ func (f *fake) Incarnation() uint64 { return f.life }
 
 func (f *fake) Break(err *assoc.InternalError) { f.broken = err }
 
-func (f *fake) Detach(wire.StreamID, []byte) {}
+func (f *fake) Detach(wire.StreamID, []byte) bool { return false }
 
 func (f *fake) Receive() (*assoc.Received, bool) { return nil, false }
 

@@ -31,7 +31,7 @@ func (h *host) HighWater() {}
 
 func (h *host) Broken(err *rdmap.InternalError) { panic(err) }
 
-func (h *host) Detach() {}
+func (h *host) Detach() bool { return false }
 
 func (h *host) PeerClosed() {}
 

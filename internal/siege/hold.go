@@ -47,7 +47,7 @@ func (h *hold) Pump() {
 			}
 			h.event(ev)
 		}
-		h.mux.HandleReceived(now)
+		left := h.mux.HandleReceived(now)
 		for _, q := range h.closing {
 			q.core.Close()
 		}
@@ -61,11 +61,12 @@ func (h *hold) Pump() {
 			busy = true
 			h.session(ev)
 		}
-		more := h.s.victim.Transmit(h.a)
-		for _, q := range h.flushing {
-			q.core.Flush()
+		more := h.s.victim.Transmit(h.a) || left
+		flushing := h.flushing
+		for h.flushing = nil; len(flushing) > 0; flushing = flushing[1:] {
+			flushing[0].core.Flush()
 		}
-		h.flushing = h.flushing[:0]
+		more = more || len(h.flushing) > 0
 		if rounds > 1000 {
 			h.s.fail("one packet keeps an association busy for %d rounds", rounds)
 			return

@@ -77,7 +77,8 @@ func (q *queue) back(l loan) {
 // withdraw ends the loan of memory that was open to the peer, as rdma.MR.Deregister does.
 func (q *queue) withdraw(l loan) {
 	if l.region != nil && q.session != nil {
-		q.session.Detach(l.page.bytes())
+		for q.session.Detach(l.page.bytes()) {
+		}
 	}
 	q.back(l)
 }
@@ -207,8 +208,6 @@ func (h *host) HighWater()                      {}
 func (h *host) Failed(*rdmap.StreamError)       { h.s.stats.Violations++ }
 func (h *host) Broken(err *rdmap.InternalError) { h.s.fail("%v", err) }
 func (h *host) PeerClosed()                     { h.h.closing = append(h.h.closing, (*queue)(h)) }
-func (h *host) Detach() {
-	if h.session != nil {
-		h.session.Detach(nil)
-	}
+func (h *host) Detach() (more bool) {
+	return h.session != nil && h.session.Detach(nil)
 }

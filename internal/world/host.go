@@ -109,7 +109,7 @@ func (c *conn) Pump() {
 			}
 			c.event(now, ev)
 		}
-		c.mux.HandleReceived(now)
+		left := c.mux.HandleReceived(now)
 		for _, q := range c.closing {
 			q.core.Close()
 		}
@@ -123,11 +123,12 @@ func (c *conn) Pump() {
 			busy = true
 			c.session(now, ev)
 		}
-		more := c.h.node.Transmit(c.a)
-		for _, q := range c.flushing {
-			q.core.Flush()
+		more := c.h.node.Transmit(c.a) || left
+		flushing := c.flushing
+		for c.flushing = nil; len(flushing) > 0; flushing = flushing[1:] {
+			flushing[0].core.Flush()
 		}
-		c.flushing = c.flushing[:0]
+		more = more || len(c.flushing) > 0
 		if !busy && !more {
 			c.h.node.Settled(c)
 			return
@@ -225,10 +226,8 @@ func (h *host) SharedRegion(r *ddp.Region) bool { return r.Scope() == 0 }
 func (h *host) FlushLater()                     { h.conn.flushing = append(h.conn.flushing, (*qp)(h)) }
 func (h *host) HighWater()                      {}
 func (h *host) Broken(err *assoc.InternalError) { panic(err) }
-func (h *host) Detach() {
-	if h.session != nil {
-		h.session.Detach(nil)
-	}
+func (h *host) Detach() (more bool) {
+	return h.session != nil && h.session.Detach(nil)
 }
 func (h *host) Failed(err *rdmap.StreamError) { h.onFailed(err) }
 func (h *host) PeerClosed()                   { h.conn.closing = append(h.conn.closing, (*qp)(h)) }

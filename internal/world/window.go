@@ -85,7 +85,8 @@ func (g *gambled) end() {
 	if err != nil {
 		l.w.failf("%s: the end of a window: %v", l.q.h.name, err)
 	}
-	l.q.session.Detach(g.slot.bytes())
+	for l.q.session.Detach(g.slot.bytes()) {
+	}
 	for _, x := range g.writes {
 		x.to.absorb(x.want, nil, "write to a window that has ended")
 		x.settled = true

@@ -22,8 +22,8 @@ type Host interface {
 	// scope. A shared STag cannot be invalidated by the peer (section 8.1.1 item 7).
 	SharedRegion(r *ddp.Region) bool
 	// Detach makes the lower layer copy what its unacknowledged segments of this stream still reference,
-	// as that memory is about to go back to its owner.
-	Detach()
+	// as that memory is about to go back to its owner. more says that it was only a part.
+	Detach() (more bool)
 	// FlushLater asks for a call of QP.Flush as soon as what the lower layer has taken is written out: requests
 	// are to end, and their memory is the user's then.
 	FlushLater()

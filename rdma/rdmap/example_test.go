@@ -24,7 +24,7 @@ func (side) SharedRegion(*ddp.Region) bool { return false }
 func (side) FlushLater()                   {}
 func (side) HighWater()                    {}
 func (side) Broken(*rdmap.InternalError)   {}
-func (side) Detach()                       {}
+func (side) Detach() bool                  { return false }
 func (side) Failed(err *rdmap.StreamError) { fmt.Println(err) }
 func (side) PeerClosed()                   {}
 

@@ -38,6 +38,7 @@ type end struct {
 	log      [][]byte // every segment that was cut
 	unacked  int      // segments that arrived at the peer and are not acknowledged
 	detached int
+	parts    int // that Host.Detach takes
 	failed   []*StreamError
 	shared   bool
 	finish   bool // LLP.Finish
@@ -57,7 +58,7 @@ func (e *end) SharedRegion(r *ddp.Region) bool { return e.shared }
 func (e *end) FlushLater()                     { e.flush = true }
 func (e *end) HighWater()                      { e.high++ }
 func (e *end) Broken(err *InternalError)       { e.broken = err }
-func (e *end) Detach()                         { e.detached++ }
+func (e *end) Detach() bool                    { e.detached++; return e.detached < e.parts }
 func (e *end) Failed(err *StreamError)         { e.failed = append(e.failed, err) }
 func (e *end) PeerClosed()                     { e.closedBy++ }
 

@@ -125,7 +125,8 @@ func (q *QP) invalidate(tag ddp.STag) bool {
 	}
 	r.Invalidate()
 	if q.sq.references(r) || q.resp.references(r) {
-		q.cfg.Host.Detach()
+		for q.cfg.Host.Detach() { // all of it, since the Send is delivered now
+		}
 	}
 	return true
 }

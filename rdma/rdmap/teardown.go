@@ -64,14 +64,15 @@ func (q *QP) Flush() {
 
 // flush completes all outstanding requests in error (sections 5.4 and 6.2.1). The one that the stream
 // failed for says so, the others are flushed; unsignalled ones complete too. In the middle of a transmission packets
-// that are ready to leave still refer to the memory, so that it waits.
+// that are ready to leave still refer to the memory, so that it waits; where there is much to detach, it goes on after others.
 func (q *QP) flush() {
 	if q.stream.Cutting() {
 		q.cfg.Host.FlushLater()
 		return
 	}
-	if q.sq.handed > q.sq.completed || q.resp.sent > q.resp.acked {
-		q.cfg.Host.Detach()
+	if (q.sq.handed > q.sq.completed || q.resp.sent > q.resp.acked) && q.cfg.Host.Detach() {
+		q.cfg.Host.FlushLater()
+		return
 	}
 	lead := StatusSuccess // of the Write before Immediate Data
 	for s := &q.sq; s.completed < s.posted; s.completed++ {

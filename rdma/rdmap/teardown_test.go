@@ -170,9 +170,15 @@ func TestRequestsEndAfterTheTransmission(t *testing.T) {
 	if !p.a.flush || p.a.detached != 0 || p.a.qp.State() != StateError {
 		t.Errorf("flush asked for: %v, detached %d times, state %v", p.a.flush, p.a.detached, p.a.qp.State())
 	}
+	p.a.parts = 2
+	p.a.flush = false
+	p.a.qp.Flush()
+	if wants(t, "when a part is copied", p.a.scq.take()); !p.a.flush || p.a.detached != 1 {
+		t.Errorf("flush asked for: %v, detached %d times", p.a.flush, p.a.detached)
+	}
 	p.a.qp.Flush()
 	wants(t, "then", p.a.scq.take(), WC{ID: 1, Status: StatusWRFlushErr}, WC{ID: 2, Status: StatusWRFlushErr})
-	check.Equal(t, "times detached", p.a.detached, 1)
+	check.Equal(t, "times detached", p.a.detached, 2)
 	p.a.qp.Flush()
 	p.a.qp.Ended()
 	wants(t, "once", p.a.scq.take())

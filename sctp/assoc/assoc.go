@@ -204,8 +204,11 @@ func (a *Assoc) Close() {
 }
 
 // Detach copies the payload of unacknowledged messages of stream whose body lies within that slice
-// (nil: any) into memory of the association, so that the user's memory is free at once.
-func (a *Assoc) Detach(stream wire.StreamID, within []byte) { a.sender.Detach(stream, within) }
+// (nil: any) into memory of the association, so that the user's memory is free. more says that there is so much of it that only a part is: call
+// again, after others have had the association.
+func (a *Assoc) Detach(stream wire.StreamID, within []byte) (more bool) {
+	return a.sender.Detach(stream, within)
+}
 
 // RTOMax returns Config.RTOMax, or its default.
 func (a *Assoc) RTOMax() time.Duration { return a.cfg.RTOMax }

@@ -11,33 +11,49 @@ import (
 // messages of the stream that are not acknowledged, the pieces that share an octet with within, or
 // all of them when within is nil. A packet that is already in a pack.Batch still references the
 // user's memory until it is written.
-func (s *Sender) Detach(stream wire.StreamID, within []byte) {
-	g := &s.ring
+//
+// more says that there was so much to copy that only a part is: the user's memory is free when a call with the same has said otherwise, which may
+// be after others have had their turn.
+func (s *Sender) Detach(stream wire.StreamID, within []byte) (more bool) {
 	n := 0
-	for t := g.base; t != g.next; t++ {
-		if r := g.rec(t); r.stream == stream {
-			n += detach(&r.body, within)
+	for t, ok := s.lastOf(stream); ok && !more; t, ok = s.prior(t) {
+		s.steps++
+		if r := s.ring.rec(t); r.state&own == 0 {
+			n += s.detach(&r.body, within)
+			more = n >= copyAtOnce
+			if within == nil {
+				r.state |= own
+			}
 		}
 	}
 	if s.slot.full && s.slot.msg.Stream == stream {
-		n += detach(&s.slot.msg.Body, within)
+		n += s.detach(&s.slot.msg.Body, within)
 	}
 	for i := range s.queue.n {
+		s.steps++
 		if m := s.queue.at(i); m.Stream == stream {
-			n += detach(&m.Body, within)
+			n += s.detach(&m.Body, within)
 		}
 	}
 	if n > 0 {
-		s.copied, s.copiedTo = s.copied+n, g.next+wire.TSN(s.queue.n)+1
+		s.copiedTo = s.ring.next + wire.TSN(s.queue.n) + 1
 	}
+	return more
 }
 
-// detach returns how many octets it has copied.
-func detach(body *[2][]byte, within []byte) (n int) {
+// copyAtOnce is how much Detach copies at once, in octets; each piece counts for copyLeast at least.
+const (
+	copyAtOnce = 256 << 10
+	copyLeast  = 64
+)
+
+// detach copies what it is to and returns what that counts.
+func (s *Sender) detach(body *[2][]byte, within []byte) (n int) {
 	for i, b := range body {
-		if within == nil || overlap(b, within) {
+		if len(b) > 0 && (within == nil || overlap(b, within)) {
 			body[i] = slices.Clone(b)
-			n += len(b)
+			s.copied += len(b)
+			n += max(len(b), copyLeast)
 		}
 	}
 	return n

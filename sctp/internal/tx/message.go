@@ -6,7 +6,7 @@ import (
 )
 
 // HeadCap is the most octets that a Message carries in its Head.
-const HeadCap = 28
+const HeadCap = 26
 
 // Message is one user message: its user data is Head[:HeadLen], then both pieces of Body.
 type Message struct {

@@ -53,6 +53,7 @@ func (s *Sender) sendWhole(now rawio.Time, b *pack.Batch, p *Path) {
 	r.body, r.token, r.ppid, r.stamp = m.Body, m.Token, m.PPID, stamp(now)
 	r.stream, r.ssn, r.size, r.wire, r.state = m.Stream, 0, uint16(m.Len()), wire.FlagB|wire.FlagE, 0
 	r.misses, r.spare, r.path, r.n, r.head = 0, 0, uint8(p.index), m.HeadLen, m.Head
+	s.chain(t, r)
 	if m.Unordered {
 		r.wire |= wire.FlagU
 	} else {

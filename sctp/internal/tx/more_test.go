@@ -229,7 +229,7 @@ func TestSourceThatBreaksItsWord(t *testing.T) {
 		give       Message
 	}{
 		{"no user data", "0 octets, 0 of them in its head, for stream 1 of 16", Message{Stream: 1}},
-		{"a head beyond its place", "39 octets, 29 of them in its head, for stream 2 of 16", Message{Stream: 2, HeadLen: HeadCap + 1, Body: [2][]byte{make([]byte, 10)}}},
+		{"a head beyond its place", "37 octets, 27 of them in its head, for stream 2 of 16", Message{Stream: 2, HeadLen: HeadCap + 1, Body: [2][]byte{make([]byte, 10)}}},
 		{"a stream that is not there", "10 octets, 0 of them in its head, for stream 16 of 16", Message{Stream: 16, Body: [2][]byte{make([]byte, 10)}}},
 	} {
 		l := newLab(t, 1)

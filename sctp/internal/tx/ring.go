@@ -3,6 +3,7 @@ package tx
 import (
 	"unsafe"
 
+	"github.com/rddp-go/rddp/internal/sparse"
 	"github.com/rddp-go/rddp/sctp/internal/tsnset"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -19,6 +20,7 @@ type record struct {
 	stamp  uint32 // when it was last sent, in microseconds that wrap
 	stream wire.StreamID
 	ssn    wire.SSN
+	before uint16 // how many TSNs ago the chunk before it on its stream was sent; 0: none, or long ago
 	size   uint16 // octets of user data
 	wire   uint8  // flags of the chunk
 	state  uint8
@@ -37,6 +39,7 @@ const (
 	queued              // came through Enqueue, not from the Source
 	moved               // sent to more than one destination
 	large               // last sent in a packet longer than Path.Least
+	own                 // its body is the stack's
 )
 
 // chunkLen returns the octets the chunk counts in cwnd and flight size: header and padding included
@@ -67,6 +70,35 @@ func (r *ring) rec(t wire.TSN) *record { return &r.recs[int(t)&(len(r.recs)-1)] 
 
 // len returns how many TSNs are not acknowledged cumulatively.
 func (r *ring) len() int { return int(uint32(r.next - r.base)) }
+
+// chain notes that chunk t is the last of its stream, so that the others are found from there.
+func (s *Sender) chain(t wire.TSN, r *record) {
+	last := s.last.Use(uint16(r.stream))
+	if r.before = 0; uint32(t-*last) <= maxOutstanding {
+		r.before = uint16(t - *last)
+	}
+	*last = t
+}
+
+// lastOf returns the last chunk of a stream that is outstanding, and prior the one before another.
+func (s *Sender) lastOf(stream wire.StreamID) (t wire.TSN, ok bool) {
+	last := s.last.At(uint16(stream))
+	if last == nil {
+		return 0, false
+	}
+	return *last, s.isOf(*last, stream)
+}
+
+func (s *Sender) prior(t wire.TSN) (wire.TSN, bool) {
+	r := s.ring.rec(t)
+	t -= wire.TSN(r.before)
+	return t, r.before > 0 && s.isOf(t, r.stream)
+}
+
+// isOf says whether t is outstanding, and of that stream: what a table says of long ago may be of another by now.
+func (s *Sender) isOf(t wire.TSN, stream wire.StreamID) bool {
+	return uint32(t-s.ring.base) < uint32(s.ring.len()) && s.ring.rec(t).stream == stream
+}
 
 // push returns the record of the next TSN.
 func (r *ring) push() (wire.TSN, *record) {
@@ -104,7 +136,7 @@ func (r *ring) sets() [5]*tsnset.Set {
 func (s *Sender) Trim() {
 	if s.ring.len() == 0 {
 		s.ring = ring{base: s.ring.base, next: s.ring.next, intact: s.ring.next}
-		s.again = again{}
+		s.again, s.last = again{}, sparse.Table[wire.TSN]{}
 		for _, p := range s.paths {
 			p.inflight = tsnset.Set{}
 		}

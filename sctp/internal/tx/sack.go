@@ -173,7 +173,7 @@ func (s *Sender) proceed(a ack) Result {
 // acknowledge acknowledges what is covered, then what gap blocks name, and says whether that was all.
 func (s *Sender) acknowledge(a *ack, l *later) (all bool) {
 	cum := l.cum
-	if n := int(uint32(cum + 1 - s.ring.base)); n > atOnce && s.until != math.MaxUint64 {
+	if n := int(uint32(cum + 1 - s.ring.base)); n > atOnce {
 		cum = s.ring.base + atOnce - 1
 	}
 	s.ackThrough(a, cum)

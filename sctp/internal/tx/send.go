@@ -228,6 +228,7 @@ func (s *Sender) sendNew(now rawio.Time, b *pack.Batch, p *Path, size int) int {
 	}
 	t, r := s.ring.push()
 	*r = record{token: m.Token, ppid: m.PPID, stream: m.Stream, size: uint16(size), path: uint8(p.index)}
+	s.chain(t, r)
 	if l.queued {
 		r.state = queued
 	}

@@ -718,6 +718,51 @@ func TestDetachedMemoryIsNotSentFromAgain(t *testing.T) {
 	l.s.Detach(1, nil)
 }
 
+// Who ends one stream has it looked at, and not what others have sent, and copied in parts, each piece once. A table that speaks of a TSN of long ago
+// misleads nobody.
+func TestDetachingTakesItsOwnStreamAndItsTime(t *testing.T) {
+	l := newLab(t, 1)
+	l.path(0).cc = fixed(1 << 40)
+	l.s.cfg.SendBuffer = 1 << 30
+	l.s.SetPeer(1<<30, 16)
+	mem := make([]byte, full)
+	const own = 1000
+	for i := range 20 * own {
+		m := Message{Stream: 3, Body: [2][]byte{mem}}
+		if i%20 == 7 {
+			m.Stream = 5
+		}
+		must.OK(t, l.s.Enqueue(&m))
+	}
+	for l.s.NextTSN() <= 20*own {
+		l.transmit()
+	}
+	l.sack(100) // five of its chunks
+	parts, begun := 1, l.s.Steps()
+	for ; l.s.Detach(5, nil); parts++ {
+		if n := l.s.copied; n < copyAtOnce || n > copyAtOnce+full {
+			t.Errorf("%d octets copied at once", n)
+		}
+		l.s.copied = 0
+	}
+	for t0, want := range map[wire.TSN]bool{107: false, 108: true, 109: false, 128: true, 20*own - 12: true} {
+		if r := l.s.ring.rec(t0); (&r.body[0][0] != &mem[0]) != want {
+			t.Errorf("TSN %d of stream %d: copied %v", t0, r.stream, !want)
+		}
+	}
+	if steps := int(l.s.Steps() - begun); parts != (own-5)*full/copyAtOnce+1 || steps > parts*own {
+		t.Errorf("%d parts, %d steps", parts, steps)
+	}
+	l.s.copied = 0
+	if again := l.s.Detach(5, nil); again || l.s.copied > 0 {
+		t.Errorf("copied again: %d octets", l.s.copied)
+	}
+	*l.s.last.Use(9) = 20*own - 12 // of the other stream
+	if l.s.Detach(9, nil); l.s.copied > 0 || l.s.Detach(1000, nil) {
+		t.Error("something of another stream was copied")
+	}
+}
+
 // Memory beside a message is no reason to copy it, nor is no memory at all; what is copied counts until it is acknowledged.
 func TestOnlyWhatSharesAnOctetIsCopied(t *testing.T) {
 	mem := make([]byte, 300)
@@ -757,7 +802,7 @@ func TestHeldCountsEachTable(t *testing.T) {
 	} {
 		step.do()
 		if i == 2 {
-			step.more += l.s.ssn.Held()
+			step.more += l.s.ssn.Held() + l.s.last.Held()
 		}
 		if want += step.more; l.s.Held() != want {
 			t.Errorf("step %d: %d octets, want %d", i, l.s.Held(), want)

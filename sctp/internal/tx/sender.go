@@ -23,6 +23,7 @@ type Sender struct {
 	sink       Sink
 	outStreams int
 	ssn        sparse.Table[wire.SSN] // next SSN of each stream
+	last       sparse.Table[wire.TSN] // the last chunk of each stream, see chain
 
 	paths   []*Path
 	primary int
