@@ -15,8 +15,16 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Each way in which an association can end has an error that no other has, and the package comment lists it.
-func TestEveryEndHasAnErrorOfItsOwn(t *testing.T) {
+// ending is a way in which an association can end.
+type ending struct {
+	doc   string // what the package comment calls it
+	match func(error) bool
+	drive func(l *lab.Lab)
+	lab   func() *lab.Lab // nil: established by the peer
+}
+
+// endings are all that there are.
+func endings(t *testing.T) []ending {
 	is := func(want error) func(error) bool { return func(err error) bool { return errors.Is(err, want) } }
 	aborted := func(byPeer bool, code wire.CauseCode) func(error) bool {
 		return func(err error) bool {
@@ -25,12 +33,7 @@ func TestEveryEndHasAnErrorOfItsOwn(t *testing.T) {
 		}
 	}
 	adaptation := uint32(1)
-	ends := []struct {
-		doc   string // what the comment calls it
-		match func(error) bool
-		drive func(l *lab.Lab)
-		lab   func() *lab.Lab // nil: established by the peer
-	}{
+	return []ending{
 		{"[ErrShutdown]", is(assoc.ErrShutdown), func(l *lab.Lab) {
 			l.A.Shutdown(l.Now)
 			l.Flush()
@@ -63,6 +66,12 @@ func TestEveryEndHasAnErrorOfItsOwn(t *testing.T) {
 			l.A.Break(invariant.Broken("a test", "nothing"))
 		}, nil},
 	}
+}
+
+// Each way in which an association can end has an error that no other has, and the package comment lists it. (That there are no others,
+// TestEverythingInEachState looks at.)
+func TestEveryEndHasAnErrorOfItsOwn(t *testing.T) {
+	ends := endings(t)
 	doc := must.Get(os.ReadFile("doc.go"))(t)
 	for i, end := range ends {
 		t.Run(end.doc, func(t *testing.T) {

@@ -136,6 +136,18 @@ func befall(t *testing.T, state assoc.State, happen func(l *lab.Lab) error) stri
 	default:
 		says = "taken"
 	}
+	if a.State() == assoc.Closed && state != assoc.Closed {
+		var list []string
+		down, _ := l.Host.DownErr()
+		for _, end := range endings(t) {
+			if end.match(down) {
+				list = append(list, end.doc)
+			}
+		}
+		if len(list) != 1 {
+			t.Errorf("%v ends by %v, which the list of ends has as %q", state, down, list)
+		}
+	}
 	if a.State() != state {
 		says = strings.TrimSpace(fmt.Sprintf("%s > %v", says, a.State()))
 	}
