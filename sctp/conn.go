@@ -290,9 +290,16 @@ func (c *Conn) dropUnread() {
 	}
 }
 
-// handleEvents handles all events of the association and says whether there were any.
+// eventsAtOnce is how many events are handled before others have their turn: there is one for each message that fails with an association.
+const eventsAtOnce = 512
+
+// handleEvents handles the events of the association and says whether there were any.
 func (c *Conn) handleEvents(now rawio.Time) (any bool) {
-	for ev, ok := c.a.PollEvent(); ok; ev, ok = c.a.PollEvent() {
+	for range eventsAtOnce {
+		ev, ok := c.a.PollEvent()
+		if !ok {
+			return any
+		}
 		c.handleEvent(now, ev)
 		any = true
 	}

@@ -98,10 +98,11 @@ func (a *Assoc) down(by trigger, err error) {
 	a.events.push(Event{Kind: EventDown, Err: err})
 }
 
-// failMessages reports every message that was accepted and is not acknowledged.
+// failMessages reports every message that was accepted and is not acknowledged, one by one as PollEvent asks: the program may have
+// queued very many.
 func (a *Assoc) failMessages() {
-	for f, ok := a.sender.NextFailed(); ok; f, ok = a.sender.NextFailed() {
-		a.events.push(Event{Kind: EventSendFailed, Stream: f.Stream, Token: f.Token, Unsent: !f.Sent})
-	}
+	a.sender.Stop()
+	a.events.push(Event{Kind: eventFailing})
+	a.failing = append(a.failing, a.sender)
 	a.unsettled = false
 }

@@ -89,6 +89,7 @@ type Assoc struct {
 	unsettled bool           // messages of Send wait for acknowledgement
 	fault     *InternalError // see Break
 	events    eventQueue
+	failing   []*tx.Sender // whose messages have failed, see failMessages
 	stats     Counters
 	steps     uint64 // see Steps
 }

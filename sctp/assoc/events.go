@@ -9,6 +9,9 @@ import (
 // EventKind says what an Event reports.
 type EventKind uint8
 
+// eventFailing stands for the EventSendFailed of all messages of the first sender in Assoc.failing.
+const eventFailing EventKind = 0
+
 // The notifications of RFC 9260 section 11.2.
 const (
 	// EventUp: the association is established (COMMUNICATION UP). Path is the primary path.
@@ -114,4 +117,14 @@ func (q *eventQueue) pop() (Event, bool) {
 }
 
 // PollEvent returns the oldest event not yet returned.
-func (a *Assoc) PollEvent() (Event, bool) { return a.events.pop() }
+func (a *Assoc) PollEvent() (Event, bool) {
+	for len(a.failing) > 0 && a.events.n > 0 && a.events.ring[a.events.head].Kind == eventFailing {
+		if f, ok := a.failing[0].NextFailed(); ok {
+			a.steps++
+			return Event{Kind: EventSendFailed, Stream: f.Stream, Token: f.Token, Unsent: !f.Sent}, true
+		}
+		a.failing = a.failing[1:]
+		a.events.pop()
+	}
+	return a.events.pop()
+}

@@ -15,6 +15,11 @@ func (a *Assoc) Held() int {
 		cap(a.control.buf) + cap(a.control.entries)*int(unsafe.Sizeof(controlEntry{})) +
 		cap(a.outbox.buf) + cap(a.outbox.pkts)*int(unsafe.Sizeof(outPacket{})) +
 		len(a.events.ring)*int(unsafe.Sizeof(Event{})) + a.events.peerErrors*maxCauses*maxReport
+	for _, s := range a.failing {
+		if s != a.sender {
+			n += s.Held()
+		}
+	}
 	if a.recv != nil {
 		n += a.recv.Held()
 	}

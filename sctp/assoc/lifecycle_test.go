@@ -75,6 +75,42 @@ func TestDetachFreesTheUsersMemory(t *testing.T) {
 	}
 }
 
+// An ABORT, or a restart, that many messages fail with makes no list of them: each is reported when its event is polled, before the
+// end is, and none is sent again meanwhile.
+func TestMessagesFailOneByOne(t *testing.T) {
+	for _, end := range []struct {
+		name string
+		last assoc.EventKind
+		come func(l *lab.Lab)
+	}{
+		{"ABORT", assoc.EventDown, func(l *lab.Lab) { deliver(l, l.Tag, wire.AppendAbort(nil, false)) }},
+		{"restart", assoc.EventRestart, func(l *lab.Lab) { giveBack(l, "a restart") }},
+	} {
+		l, list := collector(t, assoc.Established)
+		jar = list
+		const n = 1000
+		for i := range uint64(n) { // the association has sent one already
+			must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{[]byte("x")}, Token: i + 1}))
+		}
+		l.A.PollTransmit(l.Now, assoc.NewTxBatch(1))
+		for _, ok := l.A.PollEvent(); ok; _, ok = l.A.PollEvent() {
+		}
+		held := l.A.Held()
+		end.come(l)
+		if now := l.A.Held(); now < held || now > held+8<<10 { // what waits for its event is not given back yet
+			t.Errorf("%s: %d octets are held, %d before", end.name, now, held)
+		}
+		for i := range uint64(n + 1) {
+			if ev, ok := l.A.PollEvent(); !ok || ev.Kind != assoc.EventSendFailed || ev.Token != i || i == n && !ev.Unsent {
+				t.Fatalf("%s: event %d is %+v", end.name, i, ev)
+			}
+		}
+		if ev, _ := l.A.PollEvent(); ev.Kind != end.last {
+			t.Errorf("%s: behind them comes %v", end.name, ev.Kind)
+		}
+	}
+}
+
 func TestErrorsTellWhatHappened(t *testing.T) {
 	for _, row := range []struct {
 		err  error

@@ -106,6 +106,7 @@ func TestFailedMessagesDoNotExpireAgain(t *testing.T) {
 	l := newLab(t, 1)
 	l.s.SetPeer(0, 16)
 	l.enqueue(100, Message{Expires: second})
+	l.s.Stop()
 	if f, ok := l.s.NextFailed(); !ok || f.Token != 1 {
 		t.Fatal(f, ok)
 	}

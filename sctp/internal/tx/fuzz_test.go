@@ -341,6 +341,7 @@ func (z *fuzzer) abandon() {
 	for _, n := range z.tokens {
 		left[n] = true
 	}
+	z.s.Stop()
 	for f, ok := z.s.NextFailed(); ok; f, ok = z.s.NextFailed() {
 		if !left[f.Token] {
 			z.t.Fatalf("message %d failed, which was acknowledged or has failed", f.Token)

@@ -821,6 +821,7 @@ func TestNextFailed(t *testing.T) {
 	l.queue(2, 10)
 	l.transmit()
 	var got []Failed
+	l.s.Stop()
 	for f, ok := l.s.NextFailed(); ok; f, ok = l.s.NextFailed() {
 		got = append(got, f)
 	}

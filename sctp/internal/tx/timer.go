@@ -107,14 +107,17 @@ type Failed struct {
 	Pulled bool // it came from the Source, not through Enqueue
 }
 
-// NextFailed takes the oldest message that is not acknowledged out of the sender, when the
-// association has ended. Nothing may be sent any more.
-func (s *Sender) NextFailed() (Failed, bool) {
+// Stop says that the association has ended: nothing is sent any more, and NextFailed says what was not acknowledged.
+func (s *Sender) Stop() {
 	s.later, s.marking = later{}, 0
 	for _, p := range s.paths {
 		p.t3, p.pto, p.flight = rawio.Never, rawio.Never, 0
 	}
 	s.probeAt, s.paceAt, s.rackAt, s.expiry, s.flight, s.data = rawio.Never, rawio.Never, rawio.Never, rawio.Never, 0, 0
+}
+
+// NextFailed takes the oldest message that is not acknowledged out of the sender. Call it after Stop.
+func (s *Sender) NextFailed() (Failed, bool) {
 	for g := &s.ring; g.base != g.next; {
 		r := g.rec(g.base)
 		g.base++
