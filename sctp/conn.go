@@ -409,6 +409,7 @@ func notify(c chan struct{}) {
 func (c *Conn) timeout() {
 	a, now := c.Lock()
 	a.HandleTimeout(now)
+	c.sendbuf.trim()
 	c.account.Trim(c.held()) // it has been quiet for a while
 	c.Unlock()
 }

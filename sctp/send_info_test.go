@@ -206,4 +206,17 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 	if s.used != 0 || len(s.msgs) != 0 || cap(s.msgs) > 10_000 || full == 0 || grown < 3 {
 		t.Errorf("%d octets and %d messages left, room for %d, full %d times, grown %d times", s.used, len(s.msgs), cap(s.msgs), full, grown)
 	}
+	for range 3 { // what is empty, and was at the last trim, is given back; what comes then finds its place
+		s.trim()
+		if s.trim(); s.held() != 0 {
+			t.Errorf("%d octets are kept for nothing", s.held())
+		}
+		_, token, ok := s.put(pattern(7, 8), SendInfo{PPID: 7})
+		s.trim()
+		if s.trim(); !ok || s.held() < sendBufFirst/2 {
+			t.Errorf("%d octets are kept for a message", s.held())
+		}
+		check(message{token, 7})
+		s.free(token)
+	}
 }

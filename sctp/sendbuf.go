@@ -22,7 +22,8 @@ type sendBuf struct {
 	// affords says whether there is memory for so many more octets; nil: there is.
 	affords func(octets int) bool
 
-	old int // octets of earlier rings, as long as there are such messages
+	old  int    // octets of earlier rings, as long as there are such messages
+	seen uint64 // the token of the next message at the last trim
 }
 
 // written is a message in the buffer.
@@ -107,6 +108,15 @@ func (s *sendBuf) free(token uint64) {
 	if s.head == len(s.msgs) {
 		s.msgs, s.head = s.msgs[:0], 0
 	}
+}
+
+// trim gives everything back when nothing is there, nor was written since the last call.
+func (s *sendBuf) trim() {
+	next := s.first + uint64(len(s.msgs)-s.head)
+	if s.first == next && s.seen == next {
+		s.ring, s.msgs, s.start, s.used, s.old, s.fresh = nil, nil, 0, 0, 0, next
+	}
+	s.seen = next
 }
 
 // roomy reports whether a quarter of the buffer is free, as all of it will be some time.
