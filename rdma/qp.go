@@ -486,13 +486,7 @@ func (h *host) SharedRegion(r *ddp.Region) bool {
 	}
 	h.d.mu.Lock()
 	defer h.d.mu.Unlock()
-	n := 0
-	for q := range h.d.qps {
-		if q.pd == h.pd {
-			n++
-		}
-	}
-	return n > 1
+	return h.pd.qps > 1
 }
 
 // Detach makes the memory of requests free of retransmissions before it goes back to the user.
