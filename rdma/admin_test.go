@@ -21,13 +21,17 @@ import (
 func TestIdleStreamsAreReclaimed(t *testing.T) {
 	// req 5042-6.4.2-1
 	x := newLab(t, nil)
-	a1, busy := x.join(nil)
+	writes, busy := x.join(nil)
+	reads, read := x.join(nil)
 	_, idle := x.join(nil)
 	unconnected := newSide(t, x.b, nil, nil)
 	for range 2 * idleSweeps {
 		x.b.sweep()
-		a1.post(SendWR{Op: OpWrite, RemoteSTag: busy.mr.STag()}) // no octet, but a sign of life
-		a1.good()
+		x.a.sweep()
+		writes.post(SendWR{Op: OpWrite, RemoteSTag: busy.mr.STag()}) // no octet, but a sign of life
+		writes.good()
+		reads.post(SendWR{Op: OpRead, SGL: []SGE{reads.mr.SGE(0, 1)}, RemoteSTag: read.mr.STag()})
+		reads.good()
 	}
 	if err := idle.qp.Err(); !errors.Is(err, ErrIdle) || idle.qp.State() != StateError {
 		t.Errorf("the idle one: %v, %v", idle.qp.State(), err)
@@ -36,8 +40,12 @@ func TestIdleStreamsAreReclaimed(t *testing.T) {
 		t.Errorf("%+v", ev)
 	}
 	<-idle.qp.Done()
-	check.Equal(t, "state of the busy one", busy.qp.State(), StateRTS)
-	if left := x.b.QPs(); !slices.Contains(left, busy.qp) || !slices.Contains(left, unconnected.qp) || len(left) != 2 {
+	for _, s := range []*side{writes, busy, reads, read} {
+		if s.qp.State() != StateRTS {
+			t.Errorf("a busy one: %v", s.qp.State())
+		}
+	}
+	if left := x.b.QPs(); !slices.Contains(left, busy.qp) || !slices.Contains(left, unconnected.qp) || len(left) != 3 {
 		t.Errorf("left are %d QPs", len(left))
 	}
 }
@@ -127,14 +135,17 @@ func isClosed(c <-chan struct{}) bool {
 
 func TestIdleTimeout(t *testing.T) {
 	// req 5042-6.4.2-1
-	synctest.Test(t, func(t *testing.T) {
-		a, b := newLab(t, &Config{IdleTimeout: time.Second}).join(nil)
-		<-a.qp.Done()
-		<-b.qp.Done()
-		if !errors.Is(a.qp.Err(), ErrIdle) && !errors.Is(b.qp.Err(), ErrIdle) {
-			t.Errorf("ended by %v and %v", a.qp.Err(), b.qp.Err())
-		}
-	})
+	for timeout, want := range map[time.Duration]time.Duration{time.Second: 1500 * time.Millisecond, time.Millisecond: 6 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			a, b := newLab(t, &Config{IdleTimeout: timeout}).join(nil)
+			<-a.qp.Done()
+			<-b.qp.Done()
+			if !errors.Is(a.qp.Err(), ErrIdle) && !errors.Is(b.qp.Err(), ErrIdle) || time.Since(began) != want {
+				t.Errorf("ended by %v and %v after %v, want %v", a.qp.Err(), b.qp.Err(), time.Since(began), want)
+			}
+		})
+	}
 }
 
 func TestPeersAreCountedAndAborted(t *testing.T) {

@@ -163,10 +163,7 @@ func (c *CQ) watch(ctx context.Context) {
 	if c.forget != nil {
 		c.forget()
 	}
-	c.waitDone, c.forget = done, nil
-	if done != nil {
-		c.forget = context.AfterFunc(ctx, c.dev.t.Rouse)
-	}
+	c.waitDone, c.forget = done, context.AfterFunc(ctx, c.dev.t.Rouse)
 }
 
 // attached is what the queues of one QP can have outstanding on a CQ.

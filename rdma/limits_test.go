@@ -131,6 +131,11 @@ func TestNoUserTakesMoreThanItsShare(t *testing.T) {
 }
 
 func TestLimitsOutOfRange(t *testing.T) {
+	var l Limits
+	if want := (Limits{MaxCQE: 1 << 20, MaxWR: 1 << 16, MaxSGE: 64, MaxReads: 256, MaxPDReads: 1 << 20, MaxQPs: 1 << 16, MaxRegions: 1 << 20, MaxPending: 64,
+		MaxRequests: 1024, MaxEarly: 65536, MaxOutOfOrder: 65535, MaxStreams: 1024, MaxEvents: 128}); l.complete() != nil || l != want {
+		t.Errorf("defaults %+v, want %+v", l, want)
+	}
 	most := []int64{1 << 30, 1 << 20, 1024, rdmap.MaxReads, 1 << 30, 1 << 30, 1 << 30, 65535, 1 << 20, 1 << 30, 65535, 65535, 1 << 20}
 	for i, most := range most {
 		for n, good := range map[int64]bool{-1: false, 1: true, most: true, most + 1: false} {

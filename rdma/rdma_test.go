@@ -362,22 +362,32 @@ type small struct {
 
 func (l small) ReceiveBuffer() int { return l.octets }
 
-// The window that is advertised by default fits what the link buffers.
-func TestWindowFitsTheLink(t *testing.T) {
+// The window that is advertised by default fits what the link buffers, and acknowledgements come as soon as completions need them.
+func TestDefaultsOfADevice(t *testing.T) {
+	const ms = time.Millisecond
+	var tags []STag
 	for _, c := range []struct {
-		name            string
-		octets, own, to int
+		name      string
+		octets    int
+		own, want assoc.Config
 	}{
-		{"a link that buffers more", 1 << 30, 0, defaultWindow},
-		{"a link that buffers less", 1 << 20, 0, 1 << 20},
-		{"a link that buffers next to nothing", 1000, 0, leastWindow},
-		{"a window that was asked for", 1000, 1 << 21, 1 << 21},
+		{"a link that buffers more", 1 << 30, assoc.Config{}, assoc.Config{RecvBuffer: defaultWindow, SackDelay: 10 * ms, LoneSackDelay: ms}},
+		{"a link that buffers less", 1 << 20, assoc.Config{SackDelay: 3 * ms}, assoc.Config{RecvBuffer: 1 << 20, SackDelay: 3 * ms}},
+		{"a link that buffers next to nothing", 1000, assoc.Config{LoneSackDelay: 2 * ms}, assoc.Config{RecvBuffer: leastWindow, SackDelay: 10 * ms, LoneSackDelay: 2 * ms}},
+		{"a window that was asked for", 1000, assoc.Config{RecvBuffer: 1 << 21}, assoc.Config{RecvBuffer: 1 << 21, SackDelay: 10 * ms, LoneSackDelay: ms}},
 	} {
 		link, _ := mempair.New(t, mem.Options{})
-		cfg := Config{}
-		cfg.SCTP.RecvBuffer = c.own
-		d := must.Get(NewDevice(small{link, c.octets}, &cfg))(t)
-		check.Equal(t, c.name+": octets", d.cfg.SCTP.RecvBuffer, c.to)
+		d, err := NewDevice(small{link, c.octets}, &Config{SCTP: sctp.Config{Config: c.own}, Rand: strings.NewReader(strings.Repeat("secret", 100))})
+		must.OK(t, err)
+		got := d.cfg.SCTP.Config
+		if got.RecvBuffer != c.want.RecvBuffer || got.SackDelay != c.want.SackDelay || got.LoneSackDelay != c.want.LoneSackDelay || got.OutStreams != 1024 || got.InStreams != 1024 {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+		mr, err := d.AllocPD().Register(nil, 0, nil)
+		must.OK(t, err)
+		if tags = append(tags, mr.STag()); tags[0] != mr.STag() {
+			t.Errorf("%s: STags are not drawn from Config.Rand", c.name)
+		}
 		d.Close()
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
@@ -153,15 +154,27 @@ func TestBacklogIsNotOvertaken(t *testing.T) {
 	link := &answers{Link: lb}
 	p := joinPair(t, la, lb, la, link)
 	_, s := p.connect(t, quiet, quiet)
-	first, second := heartbeat(s, "first"), heartbeat(s, "second")
-	s.gate.post(&first)
-	if !s.input(s.t.now(), &second, false) {
-		t.Fatal("nobody else uses the association")
+	for _, late := range []bool{false, true} {
+		first, second := heartbeat(s, "first"), heartbeat(s, "second")
+		s.gate.post(&first)
+		s.Lock()
+		if late { // its slice is over
+			s.slice = slice{steps: s.steps() - sliceSteps, began: s.t.now().Add(-sliceTime)}
+		}
+		if !s.input(s.t.now(), &second, true) {
+			t.Fatal("the owner owns it no more")
+		}
+		s.Unlock()
+		link.mu.Lock()
+		if want := []string{"first", "second"}; !slices.Equal(link.list, want) {
+			t.Errorf("answered in the order %q", link.list)
+		}
+		link.list = nil
+		link.mu.Unlock()
 	}
-	s.Unlock()
-	link.mu.Lock()
-	defer link.mu.Unlock()
-	check.Slice(t, "order of the answers", link.list, []string{"first", "second"})
+	if n := cap(s.gate.spare); n == 0 || slices.ContainsFunc(s.gate.spare[:n], func(p rawio.Packet) bool { return p.Data != nil }) {
+		t.Errorf("no room for packets is kept, or it keeps packets: %d", n)
+	}
 }
 
 // Packets that have waited in the backlog give their buffers back.
@@ -283,4 +296,66 @@ func TestOwnerStopsAfterASlice(t *testing.T) {
 			t.Fatalf("message %d: %d octets, %+v, %v", i, n, info, err)
 		}
 	}
+}
+
+// A slice begins when enough has been done for a look at the clock, and is over for whoever has the gate after so much time and work.
+func TestSliceIsOfTimeAndWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newPair(t).connect(t, quiet, quiet)
+		w := new(above)
+		c.Lock()
+		c.stepper = w
+		for i, row := range []struct {
+			steps uint64
+			wait  time.Duration
+			want  bool
+		}{{sliceSteps - 1, 2 * sliceTime, false}, {1, sliceTime - 1, false}, {sliceSteps - 1, 0, false}, {1, 1, false}, {sliceSteps - 1, 0, false}, {1, 0, true}, {0, 0, true}} {
+			w.work += row.steps
+			if c.over(sliceTime) != row.want {
+				t.Errorf("step %d: over %v", i, !row.want)
+			}
+			time.Sleep(row.wait) // of virtual time
+		}
+		for _, own := range []func(){c.own, func() { c.tryOwn() }} {
+			c.disown()
+			if own(); c.over(0) {
+				t.Error("the next owner has no slice")
+			}
+			w.work += 2 * sliceSteps
+			c.over(0)
+			w.work += sliceSteps
+		}
+		c.Unlock()
+	})
+}
+
+// Packets get half of a slice, and messages all of it; what is left is not forgotten.
+func TestPacketsGetHalfOfASlice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newPair(t).connect(t, quiet, quiet)
+		began := func(ago time.Duration) {
+			s.slice = slice{steps: s.steps() - sliceSteps, began: s.t.now().Add(-ago)}
+		}
+		time.Sleep(time.Second)
+		s.Lock()
+		must.Do(c.WriteMsg([]byte("message"), SendInfo{}))(t)
+		until(t, "its arrival", func() bool { return s.gate.waiting.Load() > 0 })
+		began(sliceTime / 2)
+		if any := s.drain(s.t.now()); !any || len(s.rest) != 1 {
+			t.Errorf("packets in the other half: %v, %d are left", any, len(s.rest))
+		}
+		began(sliceTime/2 - 1)
+		if any := s.drain(s.t.now()); !any || len(s.rest) != 0 {
+			t.Errorf("packets in their half: %v, %d are left", any, len(s.rest))
+		}
+		began(sliceTime)
+		if more := s.pump(s.t.now()); !more || s.inbox.first() != nil {
+			t.Errorf("a message when the slice is over, more: %v", more)
+		}
+		began(sliceTime - 1)
+		if left := s.collect(); left || s.inbox.first() == nil {
+			t.Errorf("no message before it is over, more: %v", left)
+		}
+		s.Unlock()
+	})
 }

@@ -1,7 +1,6 @@
 package sctp
 
 import (
-	"context"
 	"io"
 	"net"
 	"net/netip"
@@ -272,7 +271,7 @@ func (c *Conn) pump(now rawio.Time) (more bool) {
 			break
 		}
 	}
-	if c.ended && c.unread == 0 && (c.closing || c.upper != nil || !c.unreadLeft()) {
+	if c.ended && !c.unreadLeft() {
 		c.giveUp()
 	}
 	if c.uncharged > 0 || c.squeezed || c.moved() {
@@ -322,8 +321,6 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 		c.err = ev.Err
 		c.ended = true
 		c.wake |= wakeDown
-	case assoc.EventPeerShutdown:
-		c.wake |= wakeReaders | wakeWriters
 	case assoc.EventSendFailed:
 		if c.upper == nil {
 			c.sendbuf.free(ev.Token)
@@ -460,12 +457,10 @@ func (c *Conn) close() (first bool, err error) {
 	if !first {
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), c.t.cfg.closeTimeout())
-	defer cancel()
 	select {
 	case <-c.done:
 		return true, nil
-	case <-ctx.Done():
+	case <-time.After(c.t.cfg.closeTimeout()):
 		c.Abort("close timed out")
 		return true, os.ErrDeadlineExceeded
 	}

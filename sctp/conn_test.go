@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
@@ -136,6 +137,142 @@ func TestReadDeadline(t *testing.T) {
 	}
 }
 
+// Each thing that has happened wakes those who wait for it, once, and nobody else.
+func TestNobodyIsWokenForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newPair(t).connect(t, &Config{Config: quiet.Config, Events: 9}, quiet)
+		tokens := func() (set [3]bool) {
+			for i, ch := range []<-chan struct{}{c.readable.C(), c.writable.C(), c.eventful} {
+				select {
+				case <-ch:
+					set[i] = true
+				default:
+				}
+			}
+			return set
+		}
+		synctest.Wait()
+		tokens()
+		for i, w := range []wake{wakeReaders, wakeWriters, wakeEvents} {
+			c.Lock()
+			c.wake = w
+			c.Unlock()
+			want := [3]bool{}
+			want[i] = true
+			if got := tokens(); got != want {
+				t.Errorf("%v are woken, not %v", got, want)
+			}
+			c.goOn()
+			if got := tokens(); got != [3]bool{} {
+				t.Errorf("%v are woken once more", got)
+			}
+		}
+		d := &deadline{t: c.t}
+		d.set(time.Now())
+		c.readable.Set()
+		for _, want := range []error{nil, os.ErrDeadlineExceeded} { // what has come goes before a deadline
+			if err := c.wait(c.readable, d); err != want {
+				t.Errorf("%v, not %v", err, want)
+			}
+		}
+		c.Abort("")
+		if err := c.wait(c.readable, new(deadline)); err != nil {
+			t.Errorf("at the end: %v", err)
+		}
+	})
+}
+
+// A peer that does not answer is left after CloseTimeout; calls that wait end at once, and on the peer's side those that write.
+func TestCloseDoesNotWaitForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, links := apiPair(t)
+		small := &Config{Config: assoc.Config{SendBuffer: 3000}}
+		c, s := associate(t, a, b, small, small)
+		links[0].silent.Store(true)
+		var calls []<-chan error
+		write := func(c *Conn) func() error {
+			must.Do(c.WriteMsg(make([]byte, 3000), SendInfo{}))(t)
+			return func() error { _, err := c.WriteMsg([]byte("no room for it"), SendInfo{}); return err }
+		}
+		links[1].silent.Store(true) // nobody hears of what is written
+		calls = append(calls, blocked(write(c)), blocked(func() error { _, _, err := c.ReadMsg(nil); return err }), blocked(write(s)))
+		links[0].silent.Store(false)
+		began := time.Now()
+		closed := blocked(c.Close)
+		for i, want := range []error{net.ErrClosed, net.ErrClosed} {
+			if err := <-calls[i]; err != want {
+				t.Errorf("call %d: %v", i, err)
+			}
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("they wait for %v", took)
+		}
+		if _, err := c.WriteMsg([]byte("more"), SendInfo{}); err != net.ErrClosed {
+			t.Errorf("while it ends: %v", err)
+		}
+		if err := <-closed; err != os.ErrDeadlineExceeded || time.Since(began) != 10*time.Second || !isClosed(c.Done()) {
+			t.Errorf("%v after %v, ended: %v", err, time.Since(began), isClosed(c.Done()))
+		}
+		s.Abort("")
+		if err := <-calls[2]; err != net.ErrClosed {
+			t.Error(err)
+		}
+	})
+}
+
+// A deadline ends the calls of its direction that would wait, those of one Conn or Stream alone.
+func TestDeadlineIsOfOneDirection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, links := apiPair(t)
+		c, s := associate(t, a, b, &Config{Config: assoc.Config{SendBuffer: streamChunk + 1}}, nil)
+		defer s.Abort("")
+		links[1].silent.Store(true) // acknowledges nothing
+		st := c.Stream(1)
+		must.OK(t, st.SetWriteDeadline(time.Now()))
+		if n, err := st.Write(make([]byte, 2*streamChunk)); n != streamChunk || !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%d octets of more than there is room for, %v", n, err)
+		}
+		calls := [4]func() error{
+			func() error { _, _, err := c.ReadMsg(nil); return err },
+			func() error { _, err := c.WriteMsg(make([]byte, 2), SendInfo{}); return err },
+			func() error { _, err := st.Read(nil); return err },
+			func() error { _, err := st.Write(make([]byte, 2)); return err },
+		}
+		for i, set := range []func(time.Time) error{c.SetReadDeadline, c.SetWriteDeadline, c.SetDeadline, st.SetReadDeadline, st.SetWriteDeadline, st.SetDeadline} {
+			must.OK(t, errors.Join(c.SetDeadline(time.Time{}), st.SetDeadline(time.Time{}), set(time.Now().Add(time.Second))))
+			var ended [len(calls)]<-chan error
+			for k, call := range calls {
+				ended[k] = blocked(call)
+			}
+			time.Sleep(time.Second) // of virtual time
+			synctest.Wait()
+			for k, end := range ended {
+				if want := i/3 == k/2 && (i%3 == 2 || i%3 == k%2); len(end) > 0 != want {
+					t.Errorf("deadline %d ends call %d: %v", i, k, !want)
+				}
+			}
+			must.OK(t, errors.Join(c.SetDeadline(time.Now()), st.SetDeadline(time.Now())))
+			for _, end := range ended {
+				if err := <-end; !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Error(err)
+				}
+			}
+		}
+		d := deadline{t: c.t}
+		for _, row := range []struct {
+			in, wait time.Duration
+			want     bool
+		}{{0, 0, true}, {1, 0, false}, {1, 1, true}} {
+			d.set(time.Now().Add(row.in))
+			time.Sleep(row.wait)
+			synctest.Wait()
+			if isClosed(d.passed()) != row.want {
+				t.Errorf("%v after a deadline in %v: passed %v", row.wait, row.in, !row.want)
+			}
+		}
+	})
+}
+
 func TestCloseDeliversWhatWasWritten(t *testing.T) {
 	c, s := newPair(t).connect(t, nil, nil)
 	want := pattern(3, 50_000)
@@ -193,8 +330,8 @@ func TestAbortWakesTheOtherSide(t *testing.T) {
 		t.Errorf("error %v, want the peer's abort with its reason", err)
 	}
 	<-s.Done()
-	if s.Err() == nil {
-		t.Error("no reason after the end")
+	if _, err := s.WriteMsg([]byte("x"), SendInfo{}); s.Err() == nil || err != s.Err() {
+		t.Errorf("the reason is %v, writers hear %v", s.Err(), err)
 	}
 }
 
@@ -230,6 +367,15 @@ func TestStreamsAreConns(t *testing.T) {
 	fmt.Fprint(out, "more")
 	if n, info, err := s.ReadMsg(make([]byte, 100)); n != 4 || info.Stream != 0 || err != nil {
 		t.Errorf("%d octets of stream %d, %v: want what the closed stream takes no more", n, info.Stream, err)
+	}
+	if again := s.Stream(0); in.Close() != nil || s.Stream(0) != again || again == in {
+		t.Error("a stream ends with the one before it, or not at all")
+	}
+	must.Do(c.Stream(7).Write(make([]byte, streamChunk+5)))(t)
+	for _, size := range []int{streamChunk, 5} {
+		if _, info, err := s.ReadMsg(make([]byte, 1<<17)); err != nil || info.Size != size || info.Stream != 7 {
+			t.Errorf("a piece of what was written is %+v, %v, want %d octets", info, err, size)
+		}
 	}
 	c.Close()
 	if _, err := s.Stream(0).Read(make([]byte, 1)); err != io.EOF {
@@ -297,7 +443,21 @@ func TestPortInUse(t *testing.T) {
 	if port, err := p.a.bind(0); !errors.Is(err, rawio.ErrPortInUse) {
 		t.Errorf("port %d, %v with none free", port, err)
 	}
+	p.a.release(50_000, time.Hour)
+	if port, err := p.a.bind(0); !errors.Is(err, rawio.ErrPortInUse) {
+		t.Errorf("port %d, %v where only one that lingers is free", port, err)
+	}
 	p.a.mu.Unlock()
+	bad := &Config{LocalPort: 4001, Config: assoc.Config{MaxMessage: -1}}
+	for range 2 { // the port of what has failed is free
+		var wrong *assoc.ConfigError
+		if _, err := p.b.Listen(4001, bad); !errors.As(err, &wrong) {
+			t.Errorf("Listen with a bad configuration: %v", err)
+		}
+		if _, err := p.b.Dial(deadlineCtx(t), netip.AddrPortFrom(p.a.localAddr(), 1), bad); !errors.As(err, &wrong) {
+			t.Errorf("Dial with a bad configuration: %v", err)
+		}
+	}
 	if _, err := p.b.Listen(4000, nil); !errors.Is(err, rawio.ErrPortInUse) || !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("second listener: %v", err)
 	}

@@ -42,7 +42,7 @@ type gate struct {
 	octets  int             // of memory that they keep
 	last    *rawio.Buf      // whose octets are the last of these
 	arena   *rawio.Buf      // where the next short packet is copied to; nil: there is none
-	pool    *rawio.Pool     // of arenas; nil: they are made
+	pool    *rawio.Pool     // of arenas
 	taken   int             // octets that what was taken keeps until done
 	spare   []rawio.Packet  // the drained slice, kept for reuse
 	account account.Account // what all this keeps
@@ -106,12 +106,8 @@ func (g *gate) copy(p *rawio.Packet) {
 	if g.arena != nil && len(p.Data) > len(g.arena.B)-g.arena.Filled {
 		g.dropArena()
 	}
-	switch a := &g.arena; {
-	case *a != nil:
-	case g.pool != nil:
-		*a = g.pool.Get()
-	default:
-		*a = rawio.NewBuf(make([]byte, arenaOctets))
+	if g.arena == nil {
+		g.arena = g.pool.Get()
 	}
 	b := g.arena
 	at := b.Filled

@@ -3,8 +3,8 @@ package sctp
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
@@ -61,7 +61,7 @@ func TestBacklogCountsWhatItKeeps(t *testing.T) {
 		{"one of many packets in its buffer", 64 << 10, backlogOctets >> 16, 1},
 		{"alone in its buffer", 100, backlogMax, 0},
 	} {
-		var g gate
+		g := gate{pool: rawio.NewPool(arenaOctets, 1)}
 		for i := range row.fit + 1 {
 			buf := rawio.NewBuf(bigBuffer)
 			buf.Filled = row.filled
@@ -69,29 +69,50 @@ func TestBacklogCountsWhatItKeeps(t *testing.T) {
 				t.Fatalf("%s: packet %d of %d finds room: %v, with %d references", row.name, i, row.fit, ok, buf.Refs())
 			}
 		}
+		g.close()
 	}
 }
 
 var bigBuffer = make([]byte, 64<<10)
 
-// ceaseless is a link that leaves a packet in a backlog with each batch that it sends, so that there is ever more to answer. Beyond
-// so many batches it blocks until that is over.
+// ceaseless is a link that leaves a packet in a backlog with each batch that it sends, so that there is ever more to answer. With the last of
+// so many batches, and with the next, it blocks until that is over.
 type ceaseless struct {
 	*mem.Link
-	c    *Conn // of the backlog; nil: an ordinary link
-	p    rawio.Packet
-	left int
-	over chan struct{}
+	c     *Conn // of the backlog; nil: an ordinary link
+	p     rawio.Packet
+	left  int
+	takes time.Duration // a batch
+	over  chan struct{}
+}
+
+// behindCeaseless is an association over such a link, with a packet in its backlog. Its owner is the caller.
+func behindCeaseless(t *testing.T, left int, takes time.Duration) (*ceaseless, *Conn) {
+	la, lb := mempair.New(t, mem.Options{MTU: 1500})
+	link := &ceaseless{Link: lb, left: left, takes: takes, over: make(chan struct{})}
+	_, s := joinPair(t, la, lb, la, link).connect(t, quiet, quiet)
+	synctest.Wait()
+	link.p = heartbeat(s, "x")
+	s.Lock()
+	link.c = s
+	first := link.p
+	s.gate.post(&first)
+	return link, s
 }
 
 func (l *ceaseless) WriteBatch(pkts []rawio.Packet) (int, error) {
+	if l.c != nil {
+		time.Sleep(l.takes)
+	}
 	switch {
 	case l.c == nil:
 	case l.left == 0:
 		l.c = nil
 		<-l.over
 	default:
-		l.left--
+		if l.left--; l.left == 0 {
+			<-l.over
+		}
 		q := l.p
 		l.c.gate.post(&q)
 	}
@@ -100,30 +121,55 @@ func (l *ceaseless) WriteBatch(pkts []rawio.Packet) (int, error) {
 
 // However much there is to do, an API call does its share of it and no more.
 func TestBulkDoesNotHoldACallCaptive(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		la, lb := mempair.New(t, mem.Options{MTU: 1500})
-		link := &ceaseless{Link: lb, left: (ownerRounds + 1) * ownerBatches, over: make(chan struct{})}
-		p := joinPair(t, la, lb, la, link)
-		_, s := p.connect(t, nil, nil)
-		synctest.Wait()
-		link.p = heartbeat(s, "x")
-		s.Lock()
-		link.c = s
-		first := link.p
-		s.gate.post(&first)
-		returned := make(chan struct{})
-		go func() {
+	for _, row := range []struct {
+		takes time.Duration
+		turn  int // batches before others may have the gate
+	}{{0, ownerBatches}, {sliceTime / 6, 4}} {
+		synctest.Test(t, func(t *testing.T) {
+			link, s := behindCeaseless(t, (ownerRounds+1)*row.turn, row.takes)
+			returned := make(chan struct{})
+			go func() {
+				s.Unlock()
+				close(returned)
+			}()
+			for _, want := range []bool{false, true} {
+				time.Sleep(time.Second) // until the link blocks
+				if link.left != 0 || isClosed(returned) != want {
+					t.Errorf("%d batches before the end of its share the call has returned: %v", link.left, !want)
+				}
+				link.over <- struct{}{}
+			}
+			<-returned
+		})
+	}
+}
+
+// An owner sends some batches, for some time, before others may have the gate, and says whether there is more. Who gives the gate up
+// sends that too.
+func TestOwnerStopsAfterSomeBatches(t *testing.T) {
+	for _, row := range []struct {
+		left  int
+		takes time.Duration
+		sent  uint64
+		more  bool
+	}{{2 * ownerBatches, 0, ownerBatches, true}, {2 * ownerBatches, sliceTime / 6, 4, true}, {5, 0, 6, false}, {0, sliceTime, 1, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			link, s := behindCeaseless(t, row.left, row.takes)
+			close(link.over)
+			before := s.t.stats.txBatches.Load()
+			if more, sent := s.pump(s.t.now()), s.t.stats.txBatches.Load()-before; more != row.more || sent != row.sent {
+				t.Errorf("%d batches of %v, %d of them sent, more: %v", row.left, row.takes, sent, more)
+			}
+			link.c = nil
 			s.Unlock()
-			close(returned)
-		}()
-		synctest.Wait()
-		check.Equal(t, "batches fewer than there were to send", link.left, 0)
-		select {
-		case <-returned:
-		default:
-			t.Errorf("the call still sends, after %d batches", (ownerRounds+1)*ownerBatches)
-		}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		link, s := behindCeaseless(t, ownerBatches, 0)
 		close(link.over)
-		<-returned
+		before := s.t.stats.txBatches.Load()
+		if s.Unlock(); s.t.stats.txBatches.Load() != before+ownerBatches+1 {
+			t.Errorf("%d batches sent of %d", s.t.stats.txBatches.Load()-before, ownerBatches+1)
+		}
 	})
 }

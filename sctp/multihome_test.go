@@ -166,13 +166,22 @@ func TestPathsOfAConn(t *testing.T) {
 
 func TestLocalAddrsMustBeTheLinks(t *testing.T) {
 	p := newPair(t)
-	cfg := &Config{Config: assoc.Config{LocalAddrs: []netip.Addr{netip.MustParseAddr("10.77.0.1")}}}
-	_, dial := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 7), cfg)
-	_, listen := p.b.Listen(7, cfg)
-	for _, err := range []error{dial, listen} {
-		var le *LocalAddrError
-		if !errors.As(err, &le) || le.Addr != cfg.LocalAddrs[0] || !errors.Is(err, syscall.EADDRNOTAVAIL) {
-			t.Error(err)
+	for _, row := range []struct {
+		addr string
+		ok   bool
+	}{{"10.77.0.1", false}, {"fe80::1", true}, {"2001:db8::1", false}, {"::ffff:" + p.bAddr.String(), true}} {
+		own, bad := netip.MustParseAddr(row.addr), []error{p.b.checkLocal([]netip.Addr{p.bAddr, netip.MustParseAddr(row.addr)})}
+		cfg := &Config{Config: assoc.Config{LocalAddrs: []netip.Addr{own}}}
+		if !row.ok {
+			_, dial := p.b.Dial(deadlineCtx(t), netip.AddrPortFrom(p.a.localAddr(), 7), cfg)
+			_, listen := p.b.Listen(7, cfg)
+			bad = append(bad, dial, listen)
+		}
+		for _, err := range bad {
+			var le *LocalAddrError
+			if is := errors.As(err, &le) && le.Addr == own && errors.Is(err, syscall.EADDRNOTAVAIL); is == row.ok || is == (err == nil) {
+				t.Errorf("%s: %v", row.addr, err)
+			}
 		}
 	}
 }

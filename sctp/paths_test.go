@@ -1,35 +1,66 @@
 package sctp
 
 import (
+	"errors"
 	"net/netip"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/mempair"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 )
 
+// addressed is a link with addresses.
+type addressed struct {
+	rawio.Link
+	own []netip.AddrPort
+}
+
+func (l addressed) LocalAddrs() []netip.AddrPort { return l.own }
+
 // The port says whether there is a UDP header in front of packets, and so how long they may be.
 func TestEncapsulationPortIsThatOfTheLink(t *testing.T) {
-	udp := []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:1000"), netip.MustParseAddrPort("10.0.0.2:9899")}
+	udp := addressed{own: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:1000")}}
 	for _, tt := range []struct {
-		name  string
-		addrs []netip.AddrPort // of the link's two ends
-		port  uint16           // Config.EncapPort
-		want  uint16
+		name string
+		link rawio.Link
+		port uint16 // Config.EncapPort
+		want uint16
 	}{
-		{"a link without UDP has none", []netip.AddrPort{addrsA[0], addrsB[0]}, 9899, 0},
+		{"a link without UDP has none", addressed{own: addrsA}, 9899, 0},
 		{"a link with UDP has 9899", udp, 0, 9899},
 		{"unless told otherwise", udp, 1001, 1001},
+		{"a link that does not know its addresses, as told", addressed{}, 1001, 1001},
+		{"nor tells them", struct{ rawio.Link }{udp}, 1001, 1001},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			la, lb := mempair.New(t, mem.Options{MTU: 1500, A: tt.addrs[:1], B: tt.addrs[1:]})
-			a := must.Get(NewTransport(la, nil))(t)
-			defer a.Close()
-			defer lb.Close()
-			c := must.Get(a.connect(netip.AddrPortFrom(tt.addrs[1].Addr(), 5000), &Config{EncapPort: tt.port}))(t)
-			check.Equal(t, "port", c.Paths()[0].Remote.Port(), tt.want)
-		})
+		remote := netip.MustParseAddr("10.0.0.2")
+		list := (&Transport{link: tt.link}).remotes(&Config{EncapPort: tt.port, RemoteAddrs: []netip.Addr{remote, addrsB[1].Addr()}}, remote)
+		if len(list) != 2 || list[0] != netip.AddrPortFrom(remote, tt.want) || list[1] != netip.AddrPortFrom(addrsB[1].Addr(), tt.want) {
+			t.Errorf("%s: %v, want port %d", tt.name, list, tt.want)
+		}
+	}
+}
+
+// sized is a link with an MTU.
+type sized struct {
+	*mem.Link
+	mtu int
+}
+
+func (l sized) MTU(_, _ netip.Addr) int { return l.mtu }
+
+// A link has to carry a session control message of RFC 5043 with 512 octets of private data.
+func TestLinkThatIsTooNarrow(t *testing.T) {
+	for mtu, ok := range map[int]bool{543: false, 544: true} {
+		l, _ := mempair.New(t, mem.Options{})
+		tr, err := NewTransport(sized{l, mtu}, nil)
+		var narrow *rawio.MTUError
+		if errors.As(err, &narrow) == ok || !ok && narrow.MTU != mtu {
+			t.Errorf("%d octets: %v", mtu, err)
+		}
+		if tr != nil {
+			tr.Close()
+		}
+		l.Close()
 	}
 }

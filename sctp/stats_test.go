@@ -3,19 +3,23 @@ package sctp
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/count"
 	"github.com/rddp-go/rddp/internal/fair"
 	"github.com/rddp-go/rddp/internal/invariant"
+	"github.com/rddp-go/rddp/internal/meminfo"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -231,6 +235,9 @@ func TestDroppedPacketsAreASum(t *testing.T) {
 	}
 	c.Unlock()
 	until(t, "a line about it", func() bool { return log.next(limitBacklog) })
+	if c.dropped.Load() {
+		t.Error("another one is due in a minute, whether or not a packet is dropped")
+	}
 	give(p.a, p.bAddr, p.bAddr, []byte("short"), 1)
 	if s := p.a.Stats(); s.BacklogDropped < 2 || s.RxDropped != s.BacklogDropped+1 {
 		t.Errorf("%d packets dropped, %d of them for want of room, want one more than these", s.RxDropped, s.BacklogDropped)
@@ -266,8 +273,10 @@ func TestTransportLimits(t *testing.T) {
 	a := must.Get(NewTransport(la, nil))(t)
 	defer a.Close()
 	var log bytes.Buffer
-	b := must.Get(NewTransport(lb, &TransportConfig{MaxPerSource: 1, MaxAnswers: 5, Logger: slog.New(slog.NewTextHandler(&log, nil))}))(t)
-	l := must.Get(b.Listen(5000, nil))(t)
+	b, err := NewTransport(lb, &TransportConfig{MaxPerSource: 1, MaxAnswers: 5, MaxSetups: 2000, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	must.OK(t, err)
+	l, err := b.Listen(5000, nil)
+	must.OK(t, err)
 	to := netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), l.Port())
 	must.Do(a.Dial(deadlineCtx(t), to, nil))(t)
 	var aborted *assoc.AbortError
@@ -279,18 +288,33 @@ func TestTransportLimits(t *testing.T) {
 	if s := b.Stats().Endpoint; s.AssocsRefused != 1 || s.Reflected < 5 || s.Reflected > 60 || s.RateLimited != 100-s.Reflected {
 		t.Errorf("%d refused, %d answered, %d not", s.AssocsRefused, s.Reflected, s.RateLimited)
 	}
+	give(b, other, to.Addr(), rawPacket(1, 2, 3, wire.AppendHeartbeat(nil, []byte("x"))), 4000)
 	b.Close()
-	for _, line := range []string{"MaxPerSource is reached\" total=1", "MaxAnswers\" total=1"} {
+	for _, line := range []string{"MaxPerSource is reached\" total=1", "MaxAnswers\" total=1", "MaxSetups\" total=1"} {
 		if n := strings.Count(log.String(), line); n != 1 {
 			t.Errorf("%d lines with %q in\n%s", n, line, &log)
 		}
 	}
-	def, set := &TransportConfig{}, &TransportConfig{MaxPerSource: 1, MaxAnswers: 2, MaxSetups: 3}
-	if set.maxPerSource() != 1 || set.maxAnswers() != 2 || set.maxSetups() != 3 {
-		t.Errorf("limits of %+v: %d, %d and %d", set, set.maxPerSource(), set.maxAnswers(), set.maxSetups())
+	limit, known := meminfo.Limit()
+	for _, row := range []struct {
+		TransportConfig
+		perSource, answers, setups int
+		timeout                    time.Duration
+		memory                     int64
+		rand                       io.Reader
+	}{
+		{TransportConfig{}, 16_384, 10_000, 50_000, 10 * time.Second, limit / 4, rand.Reader},
+		{TransportConfig{MaxPerSource: 1, MaxAnswers: 2, MaxSetups: 3, CloseTimeout: 4, MaxMemory: 5, Rand: zeros{}}, 1, 2, 3, 4, 5, zeros{}},
+		{TransportConfig{MaxPerSource: -1, MaxAnswers: -1, MaxSetups: -1, MaxMemory: -1}, 0, 0, 0, 10 * time.Second, math.MaxInt64 / 2, rand.Reader},
+	} {
+		c := &row.TransportConfig
+		if c.maxPerSource() != row.perSource || c.maxAnswers() != row.answers || c.maxSetups() != row.setups || c.closeTimeout() != row.timeout ||
+			c.maxMemory() != row.memory && known || c.rand() != row.rand {
+			t.Errorf("%+v means %+v", c, row)
+		}
 	}
-	if def.maxPerSource() != 16_384 || def.maxAnswers() != 10_000 || def.maxSetups() != 50_000 {
-		t.Errorf("defaults %d, %d and %d", def.maxPerSource(), def.maxAnswers(), def.maxSetups())
+	if c := new(Config); c.backlog() != 128 || c.sendBuffer() != 1<<20 {
+		t.Errorf("by default %d wait for Accept, and %d octets are kept for the peer", c.backlog(), c.sendBuffer())
 	}
 }
 
@@ -333,6 +357,32 @@ func TestJournalHasALineForEachEventAndNoneForAPacket(t *testing.T) {
 	}
 }
 
+// What a line says of an association, and how loud; what it is not worth one.
+func TestJournalTellsWhatHasHappened(t *testing.T) {
+	p, log := newPair(t), make(lines, 99)
+	p.a.journal = newJournal(slog.New(slog.NewTextHandler(log, nil)))
+	c, _ := p.connect(t, quiet, quiet)
+	loud := map[EventKind]string{EventUp: "INFO", EventPathUp: "INFO", EventPrimary: "INFO", EventRestart: "WARN", EventPathDown: "WARN",
+		EventPathPotentiallyFailed: "WARN", EventPeerError: "WARN", EventDown: "WARN"}
+	until(t, "the line about its beginning", func() bool { return len(log) == 1 })
+	<-log
+	for kind := EventUp; kind <= EventAdaptation; kind++ {
+		c.Lock()
+		c.record(assoc.Event{Kind: kind, Path: netip.MustParseAddrPort("10.9.9.9:1"), Err: io.EOF})
+		c.Unlock()
+		got, want := "", ""
+		if len(log) > 0 {
+			_, got, _ = strings.Cut(<-log, " ")
+		}
+		if loud[kind] != "" {
+			want = fmt.Sprintf("level=%s msg=\"association: %v\" remote=%v path=10.9.9.9 reason=EOF\n", loud[kind], kind, c.RemoteAddr())
+		}
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // However much happens, there are 100 lines a second, and the next one says how many are missing.
 func TestJournalIsLimited(t *testing.T) {
 	var log bytes.Buffer
@@ -358,10 +408,16 @@ func TestJournalIsLimited(t *testing.T) {
 			}
 		}
 	}
-	for i := range 3 {
-		j.reached(limitAssocs, uint64(i))
-	}
-	check.Equal(t, "lines about one limit", strings.Count(log.String(), "MaxAssocs"), 1)
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal(slog.New(slog.NewTextHandler(&log, nil)))
+		for want, wait := range []time.Duration{0, time.Minute - 1, 1} {
+			time.Sleep(wait) // of virtual time
+			j.reached(limitAssocs, 1)
+			if n := strings.Count(log.String(), "MaxAssocs"); n != max(want, 1) {
+				t.Errorf("%d lines about one limit, want %d", n, max(want, 1))
+			}
+		}
+	})
 	(*journal)(nil).write(slog.LevelInfo, netip.Addr{}, "nothing")
 	(*journal)(nil).reached(limitAssocs, 1)
 }

@@ -1,6 +1,7 @@
 package sctp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -472,9 +473,6 @@ func (t *Transport) Listen(port uint16, cfg *Config) (*Listener, error) {
 func (t *Transport) unlisten(l *Listener) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.listeners[l.port] != l {
-		return
-	}
 	delete(t.listeners, l.port)
 	t.ep.Unlisten(l.port)
 	t.unbind(l.port)
@@ -495,10 +493,7 @@ func (t *Transport) Dial(ctx context.Context, remote netip.AddrPort, cfg *Config
 	case <-c.up:
 		return c, nil
 	case <-c.done:
-		if ctx.Err() != nil { // of two reasons, the one that the caller knows
-			return nil, &DialError{remote, ctx.Err()}
-		}
-		return nil, &DialError{remote, c.err}
+		return nil, &DialError{remote, cmp.Or(ctx.Err(), c.err)} // of two reasons, the one that the caller knows
 	case <-ctx.Done():
 		c.Abort("setup given up")
 		return nil, &DialError{remote, ctx.Err()}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,6 +91,11 @@ func TestReaderOfTheLinkIsInterrupted(t *testing.T) {
 		{"deadline that passes", func(p *pair, c *Conn) { c.SetReadDeadline(time.Now().Add(time.Second)) }, os.ErrDeadlineExceeded},
 		{"deadline that has passed", func(p *pair, c *Conn) { c.SetReadDeadline(time.Now()) }, os.ErrDeadlineExceeded},
 		{"Abort", func(p *pair, c *Conn) { c.Abort("enough") }, net.ErrClosed},
+		{"an end that nobody has asked for", func(p *pair, c *Conn) {
+			a, now := c.Lock()
+			a.Abort(now, nil)
+			c.Unlock()
+		}, syscall.ECONNABORTED},
 		{"Close of the transport", func(p *pair, c *Conn) { p.a.Close() }, net.ErrClosed},
 		{"another goroutine's token", func(p *pair, c *Conn) {
 			c.Lock()

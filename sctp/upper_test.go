@@ -1,0 +1,72 @@
+package sctp
+
+import (
+	"net/netip"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// above is an Upper that notes what is asked of it.
+type above struct {
+	received, settled int
+	held              int
+	work              uint64
+	events            []EventKind
+}
+
+func (*above) Place(rawio.Time, wire.Data, *rawio.Buf) assoc.Verdict { return assoc.Queue }
+func (*above) Next(rawio.Time, int, *assoc.Message) bool             { return false }
+func (*above) Acked(rawio.Time, wire.StreamID, uint64)               {}
+func (u *above) HandleEvent(_ rawio.Time, ev assoc.Event)            { u.events = append(u.events, ev.Kind) }
+func (u *above) HandleReceived(rawio.Time)                           { u.received++ }
+func (u *above) Settled()                                            { u.settled++ }
+func (u *above) Held() int                                           { return u.held }
+func (u *above) Steps() uint64                                       { return u.work }
+
+// An Upper looks once at what a turn has brought, and is told when its gate is open; its memory is its peer's, and its work the owner's.
+func TestUpperIsAskedOnceATurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, u := newPair(t), new(above)
+		l, err := p.b.Listen(0, quiet)
+		must.OK(t, err)
+		c, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), &Config{Config: quiet.Config, Upper: func(*Conn, *assoc.Assoc) Upper { return u }})
+		must.OK(t, err)
+		synctest.Wait()
+		if len(u.events) == 0 || u.events[0] != EventUp {
+			t.Errorf("events %v", u.events)
+		}
+		for _, answers := range []uint64{0, 1} {
+			packets, pkt := c.Stats().PacketsOut, heartbeat(c, "x")
+			before := *u
+			c.Lock()
+			if answers > 0 {
+				c.gate.post(&pkt)
+			}
+			c.Unlock()
+			if u.received != before.received+1 || u.settled != before.settled+1 {
+				t.Errorf("with %d answers: asked %d times, told %d times", answers, u.received-before.received, u.settled-before.settled)
+			}
+			if n := c.Stats().PacketsOut - packets; n != answers {
+				t.Errorf("%d packets sent, want %d", n, answers)
+			}
+		}
+		used, steps := p.a.Memory().Used, c.steps()
+		if u.held, u.work = 1<<20, 7; c.steps() != steps+7 {
+			t.Error("its work does not count")
+		}
+		pkt := heartbeat(c, "x")
+		c.gate.post(&pkt)
+		if c.goOn(); p.a.Memory().Used < used+1<<20 {
+			t.Error("its memory does not count")
+		}
+		c.Abort("")
+		if l := u.events; l[len(l)-1] != EventDown || p.a.Memory().Used != 0 {
+			t.Errorf("events %v, %d octets are held in the end", l, p.a.Memory().Used)
+		}
+	})
+}
