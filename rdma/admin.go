@@ -88,7 +88,6 @@ type idleness struct {
 func (d *Device) watch(timeout time.Duration) {
 	tick := time.NewTicker(max(timeout/idleSweeps, time.Millisecond))
 	go func() {
-		defer tick.Stop()
 		for {
 			select {
 			case <-tick.C:

@@ -63,9 +63,8 @@ func (c *CQ) push(wc WC) (wake bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.n == len(c.ring) {
-		first := !c.overflow
 		c.overflow = true
-		return first
+		return !c.told
 	}
 	i := c.head + c.n
 	if i >= len(c.ring) {
@@ -147,7 +146,7 @@ func (c *CQ) Wait(ctx context.Context) error {
 			return nil
 		}
 		c.watch(ctx)
-		if !c.ready.Wait(ctx.Done(), nil) && ctx.Err() != nil {
+		if !c.ready.Wait(ctx.Done(), nil) {
 			return ctx.Err()
 		}
 	}

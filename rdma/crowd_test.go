@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"errors"
+	"net/netip"
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/crowd"
@@ -36,7 +37,7 @@ func TestWhatAssociationsShareMayBeUsedAtOnce(t *testing.T) {
 		}
 	}
 	table := func(i int) {
-		d.slot(peerKey{encap: uint16(i)})
+		d.slot(netip.AddrPortFrom(netip.Addr{}, uint16(i)))
 		d.count(&d.stats.IdleEnded)
 		r := new(Request)
 		x.l.offer(r)

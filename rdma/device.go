@@ -70,11 +70,11 @@ type Device struct {
 	closed chan struct{} // by Close
 	close  sync.Once
 
-	mu    sync.Mutex            // a leaf lock
-	slots map[peerKey]*peerSlot // shared associations that this side set up
-	peers map[*peer]struct{}    // established associations
-	qps   map[*QP]struct{}      // all QPs that are not closed
-	stats Stats                 // but for live associations, and EventsLost
+	mu    sync.Mutex                   // a leaf lock
+	slots map[netip.AddrPort]*peerSlot // shared associations that this side set up
+	peers map[*peer]struct{}           // established associations
+	qps   map[*QP]struct{}             // all QPs that are not closed
+	stats Stats                        // but for live associations, and EventsLost
 }
 
 // peerSlot holds the shared association with one peer.
@@ -85,14 +85,9 @@ type peerSlot struct {
 	p weak.Pointer[peer]
 }
 
-type peerKey struct {
-	addr  netip.AddrPort
-	encap uint16
-}
-
 // NewDevice makes a Device over link, which it owns from now on. cfg may be nil.
 func NewDevice(link rawio.Link, cfg *Config) (*Device, error) {
-	d := &Device{slots: make(map[peerKey]*peerSlot), peers: make(map[*peer]struct{}), qps: make(map[*QP]struct{}),
+	d := &Device{slots: make(map[netip.AddrPort]*peerSlot), peers: make(map[*peer]struct{}), qps: make(map[*QP]struct{}),
 		closed: make(chan struct{})}
 	if cfg != nil {
 		d.cfg = *cfg
@@ -166,7 +161,7 @@ func (d *Device) peerFor(ctx context.Context, remote netip.AddrPort, own bool) (
 	if own {
 		return d.dial(ctx, remote)
 	}
-	slot := d.slot(peerKey{remote, d.cfg.SCTP.EncapPort})
+	slot := d.slot(remote)
 	select {
 	case slot.busy <- struct{}{}: // one setup at a time for one peer
 		defer func() { <-slot.busy }()
@@ -191,13 +186,13 @@ func (d *Device) dial(ctx context.Context, remote netip.AddrPort) (p *peer, err 
 	return p, err
 }
 
-func (d *Device) slot(key peerKey) *peerSlot {
+func (d *Device) slot(remote netip.AddrPort) *peerSlot {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := d.slots[key]
+	s := d.slots[remote]
 	if s == nil {
 		s = &peerSlot{busy: make(chan struct{}, 1)}
-		d.slots[key] = s
+		d.slots[remote] = s
 	}
 	return s
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
@@ -176,6 +177,41 @@ func TestEventsAreReportedWhoeverHoldsTheGate(t *testing.T) {
 	}
 	a.qp.unlock(p)
 	event(t, x.a, EventHighWater)
+}
+
+// Events come in their order, and half of the places are for one address, at least one.
+func TestEventQueueIsARing(t *testing.T) {
+	for size, each := range map[int]int{1: 1, 2: 1, 5: 3} {
+		var q eventQueue
+		q.init(size)
+		n := byte(0)
+		for range 3 {
+			began := n
+			for range size {
+				q.push(Event{Remote: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, n, 0, 1}), 1)})
+				n++
+			}
+			q.push(Event{Kind: EventCQError}) // there is no place for it
+			for i := began; i < n; i++ {
+				ev, some, left := q.pop()
+				if got := ev.Remote.Addr().As4()[1]; got != i || !some || left != (i < n-1) || ev.Lost > 1 {
+					t.Errorf("%d places: event %d is %d, more: %v", size, i, got, left)
+				}
+			}
+			if ev, some, left := q.pop(); some || left || q.lost != 1 {
+				t.Errorf("%d places: one more is %+v", size, ev)
+			}
+		}
+		if slices.ContainsFunc(q.ring, func(w waiting) bool { return w != waiting{} }) || q.missed() != 3 {
+			t.Errorf("%d were lost; %+v is kept", q.missed(), q.ring)
+		}
+		for i := range size {
+			q.push(Event{Remote: netip.MustParseAddrPort("10.9.9.9:1")})
+			if q.n != min(i+1, each) {
+				t.Errorf("%d places, %d events about one address: %d wait", size, i+1, q.n)
+			}
+		}
+	}
 }
 
 func TestEventsAreBounded(t *testing.T) {

@@ -3,6 +3,7 @@ package rdma
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/must"
@@ -94,10 +95,10 @@ func TestNoUserTakesMoreThanItsShare(t *testing.T) {
 		name   string
 		limits Limits
 		ird    int
-		what   string
+		want   LimitError
 	}{
-		{"read request queue entries", Limits{MaxPDReads: 10}, 4, "sum of IRD of the PD"}, // req 5042-7.2-2
-		{"QPs", Limits{MaxQPs: 2}, 200, "number of QPs of the PD"},                        // req 5040-8.1.2-5
+		{"read request queue entries", Limits{MaxPDReads: 10}, 5, LimitError{"sum of IRD of the PD", 15, 10}}, // req 5042-7.2-2
+		{"QPs", Limits{MaxQPs: 2}, 200, LimitError{"number of QPs of the PD", 3, 2}},                          // req 5040-8.1.2-5
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			x := newLab(t, &Config{Limits: row.limits})
@@ -112,7 +113,7 @@ func TestNoUserTakesMoreThanItsShare(t *testing.T) {
 				qps = append(qps, qp)
 			}
 			var limit *LimitError
-			if _, err := create(greedy); !errors.As(err, &limit) || limit.What != row.what {
+			if _, err := create(greedy); !errors.As(err, &limit) || *limit != row.want {
 				t.Errorf("beyond the share: %v", err)
 			}
 			if _, err := create(modest); err != nil {
@@ -142,9 +143,74 @@ func TestLimitsOutOfRange(t *testing.T) {
 			var l Limits
 			reflect.ValueOf(&l).Elem().Field(i).SetInt(n)
 			var limit *LimitError
-			if err := l.complete(); errors.As(err, &limit) == good {
+			if err := l.complete(); errors.As(err, &limit) == good || !good && (limit.Got != int(n) || limit.Max != int(most)) {
 				t.Errorf("%+v: %v", l, err)
 			}
+		}
+	}
+}
+
+// Each depth of a QP is what was asked for, within the Device's limits, or its default.
+func TestDepthsOfAQP(t *testing.T) {
+	x := newLab(t, &Config{Limits: Limits{MaxWR: 200, MaxSGE: 9, MaxReads: 30}})
+	cq := must.Get(x.a.CreateCQ(1000))(t)
+	what := [...]string{"MaxSend", "MaxRecv", "MaxSGE", "MaxInline", "IRD", "ORD"}
+	def, most := [...]int{128, 128, 4, 64, 16, 16}, [...]int{200, 200, 9, 1 << 16, 30, 30}
+	create := func(d [6]int) (*side, error) {
+		s := &side{t: t, pd: x.a.AllocPD(), cq: cq}
+		var err error
+		s.qp, err = x.a.CreateQP(&QPConfig{PD: s.pd, SendCQ: cq, RecvCQ: cq, MaxSend: d[0], MaxRecv: d[1], MaxSGE: d[2], MaxInline: d[3], IRD: d[4], ORD: d[5]})
+		return s, err
+	}
+	for _, row := range [][2][6]int{{{}, def}, {{1, 2, 3, 5, 6, 7}, {1, 2, 3, 5, 6, 7}}, {most, most}, {{9, 9, 9, 9, -1, -1}, {9, 9, 9, 9, 0, 0}}} {
+		a, err := create(row[0])
+		must.OK(t, err)
+		b := newSide(t, x.b, nil, nil)
+		got, q := [6]int{4: a.qp.IRD(), a.qp.ORD()}, a.qp
+		for q.PostRecv(&RecvWR{}) == nil {
+			got[1]++
+		}
+		accepted := make(chan error, 1)
+		go func() {
+			req, err := x.l.Accept(ctx(t))
+			if err == nil {
+				err = req.Accept(b.qp, nil)
+			}
+			accepted <- err
+		}()
+		must.Do(q.Connect(ctx(t), x.addr, nil))(t)
+		must.OK(t, <-accepted)
+		p, mr := q.lock(), must.Get(a.pd.Register(make([]byte, 9), 0, nil))(t) // nothing leaves
+		post := func(pieces, inline int, want error) {
+			t.Helper()
+			wr := SendWR{Op: OpWrite, SGL: slices.Repeat([]SGE{mr.SGE(0, 1)}, pieces), Inline: make([]byte, inline)}
+			err := q.core.PostSend(&wr)
+			if err == nil {
+				got[0]++
+			}
+			if want != nil && err != want || want == nil && err != nil && err != rdmap.ErrQueueFull {
+				t.Errorf("%d pieces, %d octets inline: %v", pieces, inline, err)
+			}
+		}
+		for _, over := range []int{1, 0} {
+			post(row[1][2]+over, 0, [...]error{nil, rdmap.ErrSGECount}[over])
+			post(0, row[1][3]+over, [...]error{nil, rdmap.ErrInline}[over])
+		}
+		for q.core.PostSend(&SendWR{Op: OpWrite}) == nil {
+			got[0]++
+		}
+		q.unlock(p)
+		q.Close()
+		if got[2], got[3] = row[1][2], row[1][3]; got != row[1] {
+			t.Errorf("depths %v, want %v", got, row[1])
+		}
+	}
+	for i := range most {
+		over := [6]int{4: 1}
+		over[i] = most[i] + 1
+		var limit *LimitError
+		if _, err := create(over); !errors.As(err, &limit) || *limit != (LimitError{what[i], most[i] + 1, most[i]}) {
+			t.Errorf("beyond the limit: %v", err)
 		}
 	}
 }

@@ -115,9 +115,8 @@ func (l *Listener) withdrawn(r *Request) {
 
 // Close stops taking requests, and ends those that nobody has accepted. QPs that were accepted live on.
 func (l *Listener) Close() error {
-	var err error
 	l.once.Do(func() {
-		err = l.sl.Close()
+		l.sl.Close()
 		l.mu.Lock()
 		close(l.done)
 		l.mu.Unlock()
@@ -127,7 +126,7 @@ func (l *Listener) Close() error {
 			r.p.conn.Unlock()
 		}
 	})
-	return err
+	return nil
 }
 
 // Request is a peer's wish for a session (RFC 5043 section 6.4): answer it with Accept or Reject.

@@ -10,6 +10,7 @@ import (
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
+	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 func TestEachQPHasItsOwnStream(t *testing.T) {
@@ -64,6 +65,68 @@ func TestQueuesAreSharedOnlyOnRequest(t *testing.T) {
 	}
 	if !bytes.Equal(b2.buf, before) || b2.qp.State() != rdmap.StateRTS { // req 5042-6.1.1-1
 		t.Errorf("the other stream noticed: state %v", b2.qp.State())
+	}
+}
+
+// A QP without a peer has no path and no association; one with a peer has that of its session.
+func TestWhatAQPKnowsOfItsPath(t *testing.T) {
+	x := newLab(t, nil)
+	alone := newSide(t, x.a, nil, nil).qp
+	_, path := alone.Path()
+	_, stats := alone.Stats()
+	if path || stats || alone.MULPDU() != 0 || alone.RemoteAddr().IsValid() || alone.Disconnect(ctx(t)) != nil {
+		t.Errorf("path %v, association %v, MULPDU %d, peer %v", path, stats, alone.MULPDU(), alone.RemoteAddr())
+	}
+	a, b := x.join(nil)
+	p, ok := a.qp.Path()
+	if s, has := a.qp.Stats(); !ok || !has || !p.Primary || p.Remote.Addr() != x.addr.Addr() || s.State != assoc.Established || a.qp.RemoteAddr() != x.addr {
+		t.Errorf("%+v, %+v, peer %v", p, s, a.qp.RemoteAddr())
+	}
+	late, cancel := context.WithCancel(context.Background())
+	cancel()
+	far := b.qp.lock() // it does not answer
+	if err := a.qp.Disconnect(late); err != context.Canceled {
+		t.Errorf("Disconnect without time to: %v", err)
+	}
+	b.qp.unlock(far)
+	must.OK(t, a.qp.Disconnect(ctx(t)))
+	a, _ = x.join(nil)
+	a.post(SendWR{Op: OpSend, Inline: []byte("no receive for it")})
+	<-a.qp.Done()
+	if err := a.qp.Disconnect(ctx(t)); !errors.As(err, new(*rdmap.StreamError)) {
+		t.Errorf("Disconnect of a stream that has failed: %v", err)
+	}
+}
+
+// An association has room for a session as long as it is established and not all its streams are taken, claims of those that are about to
+// open one included; while there are claims it stays.
+func TestClaimsOfStreams(t *testing.T) {
+	a, _ := newLab(t, nil).join(nil)
+	p := a.qp.peer.Load()
+	set := func(claims int) {
+		p.conn.Lock()
+		p.claims = claims
+		p.conn.Unlock()
+	}
+	for claims, want := range map[int]bool{p.Streams() - 1: false, p.Streams() - 2: true} { // one is taken
+		if set(claims); p.claim() != want {
+			t.Errorf("%d claims and a session, one more: %v", claims, !want)
+		}
+	}
+	set(0)
+	if !p.claim() {
+		t.Error("there is no room")
+	}
+	must.OK(t, a.qp.Disconnect(ctx(t)))
+	if p.conn.Stats().State != assoc.Established || p.claims != 1 {
+		t.Errorf("%d claims keep an association in state %v", p.claims, p.conn.Stats().State)
+	}
+	_, now := p.conn.Lock()
+	p.claims = 0
+	p.leave(now)
+	p.conn.Unlock()
+	if p.claim() {
+		t.Error("there is room where it ends")
 	}
 }
 

@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"errors"
+	"net/netip"
 	"testing"
 
 	"github.com/rddp-go/rddp/ddpadapt"
@@ -227,6 +228,81 @@ func TestPrivateDataOfNegotiatedSetup(t *testing.T) {
 	}
 	if got, err := a.qp.Connect(ctx(t), x.addr, big[1:]); err != nil || len(got) != len(big)-1 {
 		t.Errorf("answer of %d octets, %v", len(got), err)
+	}
+}
+
+// Requests wait in their order, half of the places for one address; whoever waits for them is woken as long as there are any. One that is
+// withdrawn leaves its place, and a Listener that is closed has none.
+func TestRequestsWaitForAccept(t *testing.T) {
+	l := newLab(t, &Config{Limits: Limits{MaxRequests: 6}}).l
+	var r [5]*Request
+	for i := range r {
+		r[i] = &Request{from: netip.AddrFrom4([4]byte{10, 0, 0, byte(i / 4)})}
+		if l.offer(r[i]) != (i != 3) {
+			t.Errorf("request %d waits: %v", i, i == 3)
+		}
+	}
+	for range 2 {
+		l.withdrawn(r[1])
+	}
+	for _, want := range []*Request{r[0], r[2], r[4], nil} {
+		if len(l.ready) != 1 && want != nil {
+			t.Error("nobody is woken")
+		}
+		for len(l.ready) > 0 {
+			<-l.ready
+		}
+		check.Equal(t, "next", l.next(), want)
+	}
+	if len(l.ready) != 0 || l.waiting.Used() != 0 {
+		t.Errorf("somebody is woken for nothing, or %d places are taken", l.waiting.Used())
+	}
+	if l.Close(); l.offer(r[0]) || l.waiting.Used() != 0 {
+		t.Error("a closed Listener takes a request")
+	}
+}
+
+// A request is answered once, and only as long as its session is there; what cannot be answered leaves the QP as it was. What is accepted
+// outlives its Listener, and what is not ends with it.
+func TestRequestIsAnsweredOnce(t *testing.T) {
+	x := newLab(t, nil)
+	a, b := x.join(nil)
+	ask := func(own bool) (*Request, <-chan error) {
+		end := make(chan error, 1)
+		qp := newSide(t, x.a, nil, func(c *QPConfig) { c.OwnAssociation = own }).qp
+		go func() { _, err := qp.Connect(ctx(t), x.addr, nil); end <- err }()
+		return must.Get(x.l.Accept(ctx(t)))(t), end
+	}
+	req, end := ask(true)
+	Peer{req.p}.Abort("before there is an answer")
+	if err := <-end; err == nil {
+		t.Error("the association is gone, and Connect has succeeded")
+	}
+	late := newSide(t, x.b, nil, nil).qp
+	if err := req.Accept(late, nil); err == nil || req.s.Err() != nil && err != req.s.Err() {
+		t.Errorf("Accept of one who has left: %v", err)
+	}
+	if err := req.Reject(nil); err == nil || x.b.Stats().Rejected != 0 {
+		t.Errorf("Reject of one who has left: %v", err)
+	}
+	req, end = ask(false)
+	must.OK(t, req.Accept(late, nil))
+	must.OK(t, <-end)
+	p := late.lock()
+	if p.queues != late.held+b.qp.held || late.held != late.memory() {
+		t.Errorf("%d octets are charged for two QPs of %d and %d", p.queues, late.held, b.qp.held)
+	}
+	late.unlock(p)
+	if err := req.Accept(newSide(t, x.b, nil, nil).qp, nil); err != ddpadapt.ErrState {
+		t.Errorf("Accept for the second time: %v", err)
+	}
+	req, end = ask(false)
+	if !x.l.offer(req) { // as if nobody had taken it
+		t.Error("there is no place")
+	}
+	must.OK(t, x.l.Close())
+	if err := <-end; err == nil || a.qp.State() != StateRTS {
+		t.Errorf("a request that nobody has accepted: %v; an old session is in %v", err, a.qp.State())
 	}
 }
 

@@ -109,3 +109,50 @@ func TestWhatWakesAnArmedCQ(t *testing.T) {
 		})
 	}
 }
+
+// watched is a context that counts who watches it.
+type watched struct {
+	context.Context
+	done         chan struct{}
+	begun, ended int
+}
+
+func (w *watched) Done() <-chan struct{} { return w.done }
+func (w *watched) AfterFunc(func()) func() bool {
+	w.begun++
+	return func() bool { w.ended++; return true }
+}
+
+// Each context that a CQ is waited on with is watched once, and not any more when there is another.
+func TestCQWatchesOneContext(t *testing.T) {
+	cq := must.Get(newLab(t, nil).a.CreateCQ(1))(t)
+	one, two := &watched{context.Background(), make(chan struct{}), 0, 0}, &watched{context.Background(), make(chan struct{}), 0, 0}
+	cq.watch(one)
+	cq.watch(one)
+	cq.watch(two)
+	if one.begun != 1 || one.ended != 1 || two.begun != 1 || two.ended != 0 {
+		t.Errorf("%+v, then %+v", one, two)
+	}
+}
+
+// A CQ that has overflowed says so when what fits is polled, also before its QPs hear of it, and tells the Device once.
+func TestOverflowIsToldOnce(t *testing.T) {
+	d := newLab(t, nil).a
+	cq := must.Get(d.CreateCQ(1))(t)
+	if cq.push(WC{ID: 1}) || !cq.push(WC{ID: 2}) {
+		t.Error("the one that fits calls for help, or the other does not")
+	}
+	var wcs [2]WC
+	if n, err := cq.Poll(wcs[:]); n != 1 || err != nil || wcs[0].ID != 1 {
+		t.Errorf("%d, %v", n, err)
+	}
+	if n, err := cq.Poll(wcs[:]); n != 0 || err != ErrCQOverflow || cq.Wait(ctx(t)) != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	cq.notify()
+	cq.notify()
+	event(t, d, EventCQError)
+	if ev, some, _ := d.events.pop(); some || d.Stats().CQOverflows != 1 {
+		t.Errorf("%+v", ev)
+	}
+}

@@ -82,7 +82,7 @@ func (g *gate) post(p *rawio.Packet) bool {
 
 // sparse says whether a packet is only a small part of the buffer that it lies in, and so of what that is good for.
 func sparse(p *rawio.Packet) bool {
-	return p.Buf != nil && len(p.Data) < len(p.Buf.B)/2 && p.Buf.Filled < len(p.Buf.B)/2 && len(p.Data) <= arenaOctets
+	return p.Buf != nil && max(len(p.Data), p.Buf.Filled) < len(p.Buf.B)/2
 }
 
 // keeps returns how many more octets are kept from other use when a packet waits: those of its buffer, of a packet or of many.
@@ -128,11 +128,11 @@ func (g *gate) dropArena() {
 // charge counts what waits. Called with mu held.
 func (g *gate) charge() {
 	if g.account.Charge(g.octets + g.taken + (cap(g.backlog)+cap(g.spare))*packetHeld) {
-		g.short = g.stillShort()
+		g.stillShort()
 	}
 }
 
-// stillShort says whether memory is short and the association has more than its share. Called with mu held.
+// stillShort notes and says whether memory is short and the association has more than its share. Called with mu held.
 func (g *gate) stillShort() bool {
 	g.short = g.owner != nil && g.account.Over(g.account.Drawn()+g.owner.Drawn())
 	return g.short
@@ -146,7 +146,7 @@ func (g *gate) close() {
 	for i := range g.backlog {
 		g.backlog[i].Release()
 	}
-	g.backlog, g.spare, g.octets, g.last = nil, nil, 0, nil
+	g.backlog, g.spare, g.last = nil, nil, nil
 	g.dropArena()
 	g.waiting.Store(0)
 	g.account.Trim(0)
@@ -170,7 +170,7 @@ func (g *gate) done(b []rawio.Packet) {
 	clear(b)
 	g.mu.Lock()
 	g.taken = 0
-	if cap(b) > cap(g.spare) && cap(b) <= spareMax {
+	if cap(b) <= spareMax {
 		g.spare = b[:0]
 	}
 	if !g.closed {

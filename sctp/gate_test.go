@@ -1,6 +1,9 @@
 package sctp
 
 import (
+	"bytes"
+	"net/netip"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,6 +11,7 @@ import (
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/sctp/internal/account"
 )
 
 // What waits for the owner of an association is bounded, in packets and in octets, each time anew; what does not fit goes
@@ -50,30 +54,138 @@ func TestBacklogHasTwoBounds(t *testing.T) {
 	}
 }
 
-// What waits counts as much as it keeps: the whole buffer of a packet among many, and of a short one that lies alone in a long
-// buffer nothing, as it is copied.
+// What waits counts as much as it keeps from other use: a whole buffer, once; and a short packet that lies alone in a long one its part of
+// another buffer, as it is copied.
 func TestBacklogCountsWhatItKeeps(t *testing.T) {
-	for _, row := range []struct {
-		name        string
-		filled, fit int
-		refs        int // to the buffer of a packet that waits
+	g := gate{pool: rawio.NewPool(arenaOctets, 1)}
+	defer g.close()
+	var buf *rawio.Buf
+	var sum int
+	for i, row := range []struct {
+		data, octets, filled int // octets 0: in the buffer of the one before
+		keeps                int
+		copied               bool
 	}{
-		{"one of many packets in its buffer", 64 << 10, backlogOctets >> 16, 1},
-		{"alone in its buffer", 100, backlogMax, 0},
+		{100, 1000, 900, 1000, false}, // one of many
+		{100, 0, 900, 0, false},
+		{500, 1000, 0, 1000, false}, // half of it
+		{499, 1000, 500, 1000, false},
+		{499, 1000, 499, arenaOctets, true},
+		{arenaOctets - 499, 4 * arenaOctets, 0, 0, true}, // to the last octet
+		{1, 1000, 1, arenaOctets, true},
+		{1, 1000, 1, 0, true},
+		{600, -1, 0, 600, false}, // no buffer
 	} {
-		g := gate{pool: rawio.NewPool(arenaOctets, 1)}
-		for i := range row.fit + 1 {
-			buf := rawio.NewBuf(bigBuffer)
+		before := g.octets
+		p := rawio.Packet{Data: make([]byte, row.data)}
+		if row.octets > 0 {
+			buf = rawio.NewBuf(make([]byte, row.octets))
 			buf.Filled = row.filled
-			if ok := g.post(&rawio.Packet{Data: bigBuffer[:100], Buf: buf}); ok != (i < row.fit) || ok && buf.Refs() != row.refs {
-				t.Fatalf("%s: packet %d of %d finds room: %v, with %d references", row.name, i, row.fit, ok, buf.Refs())
-			}
+		} else if row.octets == 0 {
+			buf.Retain()
 		}
-		g.close()
+		if row.octets >= 0 {
+			p.Buf, p.Data = buf, buf.B[:row.data]
+		}
+		for k := range p.Data {
+			p.Data[k] = byte(i + 1)
+		}
+		refs := buf.Refs()
+		want := slices.Repeat([]byte{byte(i + 1)}, row.data)
+		if !g.post(&p) || p.Data != nil || g.octets-before != row.keeps || row.copied != (buf.Refs() == refs-1) {
+			t.Errorf("packet %d: %d octets, %d references", i, g.octets-before, buf.Refs())
+		}
+		if clear(buf.B); row.copied && !bytes.Equal(g.backlog[i].Data, want) {
+			t.Errorf("packet %d has been changed", i)
+		}
+		sum += row.keeps
+	}
+	b := g.take()
+	if len(b) != 9 || g.taken != sum || g.octets != 0 || g.arena != nil {
+		t.Errorf("%d packets taken with %d octets, %d are left", len(b), g.taken, g.octets)
+	}
+	for i := range b {
+		b[i].Release()
+	}
+	for n, want := range map[int]bool{spareMax: true, spareMax + 1: false} {
+		g.spare = nil
+		if g.done(make([]rawio.Packet, 0, n)); (g.spare != nil) != want || g.taken != 0 {
+			t.Errorf("room for %d packets is kept: %v", n, !want)
+		}
 	}
 }
 
-var bigBuffer = make([]byte, 64<<10)
+// While memory is short nothing more of an association that has more than its share is to wait; once it is not, it is again.
+func TestBacklogWhileMemoryIsShort(t *testing.T) {
+	total, host := account.NewTotal(1<<20), netip.MustParseAddr("10.0.1.1")
+	var owner, other account.Account
+	g := gate{owner: &owner}
+	defer g.close()
+	total.Open(&owner, host)
+	total.Open(&other, host)
+	owner.Share(&g.account)
+	owner.Charge(2 * account.Quantum)
+	for i, step := range []struct {
+		others, octets int
+		want           bool
+	}{
+		{4, 64 << 10, true},  // with that it is short
+		{4, 100, false},      // and stays so
+		{3, 100, true},       // not any more
+		{4, 100, true},       // what changes nothing for others does not ask them
+		{4, 128 << 10, true}, // but this does
+		{4, 100, false},
+	} {
+		other.Trim(step.others * account.Quantum)
+		if g.post(&rawio.Packet{Data: make([]byte, step.octets)}) != step.want {
+			t.Errorf("step %d: room %v", i, !step.want)
+		}
+	}
+}
+
+// All memory of a backlog counts, until it is closed.
+func TestBacklogCountsAllItsMemory(t *testing.T) {
+	total := account.NewTotal(1 << 30)
+	var owner account.Account
+	g := gate{owner: &owner}
+	total.Open(&owner, netip.MustParseAddr("10.0.1.1"))
+	owner.Share(&g.account)
+	buf := rawio.NewBuf(make([]byte, 64<<10))
+	post := func(times int) {
+		for range times {
+			g.post(&rawio.Packet{Data: buf.B[:1]})
+		}
+		held := g.octets + g.taken + (cap(g.backlog)+cap(g.spare))*packetHeld
+		if want := (held + account.Quantum - 1) / account.Quantum * account.Quantum; g.account.Drawn() != int64(want) {
+			t.Errorf("%d octets are counted, not %d", g.account.Drawn(), want)
+		}
+	}
+	for range 4 {
+		g.octets += 64 << 10 // as if a buffer waited
+		post(1)
+	}
+	b := g.take()
+	g.octets += 64 << 10
+	post(1)
+	g.done(b)
+	post(3000)
+	g.done(g.take())
+	post(2500)
+	for range 2 {
+		buf.Retain()
+		g.post(&rawio.Packet{Data: buf.B, Buf: buf})
+	}
+	b = g.take()
+	b[len(b)-1].Release()
+	b[len(b)-2].Release()
+	buf.Retain()
+	g.post(&rawio.Packet{Data: buf.B, Buf: buf})
+	g.close()
+	g.done(b)
+	if left := g.account.Drawn(); left != 0 || g.waiting.Load() != 0 || !g.post(&rawio.Packet{Data: buf.B}) || g.account.Drawn() != 0 || buf.Refs() != 1 {
+		t.Errorf("%d octets are counted at the end, %d packets wait, %d refer to a buffer", left, g.waiting.Load(), buf.Refs())
+	}
+}
 
 // ceaseless is a link that leaves a packet in a backlog with each batch that it sends, so that there is ever more to answer. With the last of
 // so many batches, and with the next, it blocks until that is over.

@@ -152,7 +152,6 @@ func (c *Conn) unreadLeft() bool {
 
 // giveUp gives all memory back, at the end of an association. Owner only.
 func (c *Conn) giveUp() {
-	c.dropUnread()
 	c.a.Close()
 	if c.freed {
 		return

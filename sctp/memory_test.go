@@ -15,9 +15,11 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/race"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/internal/account"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -278,6 +280,9 @@ func TestWhoGoesFirst(t *testing.T) {
 	for i := 0; i < 20 && !greedy.c.squeezed; i++ {
 		greedy.send(greedy.data(0, uint16(1+i), 0, whole, 60_000))
 	}
+	if n, m := b.squeezed.Load(), b.Stats().Squeezed; n != 1 || m != 1 {
+		t.Errorf("%d are squeezed, %d were", n, m)
+	}
 	if s := greedy.c.Stats(); !greedy.c.squeezed || s.RecvWindow != 0 || s.Evicted == 0 {
 		t.Errorf("squeezed: %v, a window of %d, %d chunks taken back", greedy.c.squeezed, s.RecvWindow, s.Evicted)
 	}
@@ -289,6 +294,208 @@ func TestWhoGoesFirst(t *testing.T) {
 	if !isClosed(greedy.c.Done()) || isClosed(modest.c.Done()) {
 		t.Errorf("the greediest has gone: %v, the modest: %v", isClosed(greedy.c.Done()), isClosed(modest.c.Done()))
 	}
+	n := int32(0)
+	for _, c := range b.all() {
+		if c.squeezedNow.Load() {
+			n++
+		}
+	}
+	if b.squeezed.Load() != n {
+		t.Errorf("%d of %d squeezed ones have gone", b.squeezed.Load()-n, b.squeezed.Load())
+	}
+}
+
+// pressed is a Transport of 1 MiB, 512 KiB for one address, of which another association with that address has drawn some.
+type pressed struct {
+	*besieged
+	from netip.Addr
+	load account.Account
+	log  lines
+}
+
+func press(t *testing.T) *pressed {
+	p := &pressed{besieged: besiege(t, 1<<20, &Config{Backlog: 10}), from: netip.MustParseAddr("10.0.1.1"), log: make(lines, 9)}
+	p.journal = newJournal(slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	p.reclaimer.running.Store(true) // it comes when it is called by hand
+	p.reclaimer.pause = time.Hour
+	p.account.Open(&p.load, p.from)
+	return p
+}
+
+// What the reclaimer does to an association that does nothing, by what others have: it closes the window of one that has more than its share, opens
+// it when that is over, and ends it only when nothing is left.
+func TestReclaimerSqueezesBeforeItEnds(t *testing.T) {
+	const quantum = account.Quantum
+	for _, row := range []struct {
+		name            string
+		own, gap        int // messages of 60,000 octets that it has, and that nobody may read yet
+		load            int // quanta of the other one
+		others          int // with the same address
+		before          bool
+		squeezed, ended bool
+	}{
+		{"calm", 4, 0, 2, 0, false, false, false},
+		{"short, more than its share", 4, 0, 3, 0, false, true, false},
+		{"short, within its share", 1, 0, 6, 0, false, false, false},
+		{"calm again", 4, 0, 0, 0, true, false, false},
+		{"short still, but it has little", 0, 0, 7, 0, true, false, false},
+		{"short still, and its share is small", 0, 0, 7, 3, true, true, false},
+		{"little left, more than its share", 4, 0, 6, 0, false, true, true},
+		{"little left, but what nobody may read yet can go", 1, 5, 3, 0, false, false, false},
+		{"little left, within its share", 0, 0, 9, 3, true, true, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			b := press(t)
+			a := b.attack(b.from, 1)
+			for i := range row.own {
+				a.send(a.data(0, 0, wire.SSN(i), whole, 60_000))
+			}
+			for i := range row.gap {
+				a.send(a.data(9, 0, wire.SSN(90+i), whole, 60_000))
+			}
+			for i := range row.others {
+				b.attack(b.from, uint16(2+i))
+			}
+			if row.before {
+				a.c.Lock()
+				a.c.squeeze(true)
+				a.c.disown()
+			}
+			b.load.Trim(row.load * quantum)
+			b.reclaim()
+			if a.c.squeezed != row.squeezed && !row.ended || isClosed(a.c.Done()) != row.ended || len(b.log) > 0 != row.ended ||
+				a.c.Stats().Evicted > 0 != (row.gap > 0) {
+				t.Errorf("squeezed: %v, ended: %v, %d lines; drawn %d of %d", a.c.squeezed, isClosed(a.c.Done()), len(b.log), a.c.drawn(), b.Memory().Used)
+			}
+			b.load.Trim(0)
+		})
+	}
+}
+
+// An association whose charge others share has the reclaimer called where memory is short, or some are squeezed, and opens its own window.
+func TestReclaimerIsCalledWhenMemoryIsShort(t *testing.T) {
+	b := press(t)
+	a := b.attack(b.from, 1)
+	called := func(do func()) bool {
+		b.reclaimer.running.Store(false)
+		do()
+		defer b.reclaimer.timer.Stop()
+		return b.reclaimer.running.Swap(true)
+	}
+	port := uint16(10)
+	for _, row := range []struct {
+		load     int
+		squeezed int32
+		want     [2]bool // at a charge, and a new association
+	}{{1, 0, [2]bool{}}, {1, 1, [2]bool{true, false}}, {7, 0, [2]bool{true, true}}, {9, 0, [2]bool{true, true}}} {
+		b.load.Trim(row.load * account.Quantum)
+		b.squeezed.Store(row.squeezed)
+		a.c.Lock()
+		got := [2]bool{called(func() { a.c.account.Trim(0); a.c.charge() }), false}
+		a.c.disown()
+		b.squeezed.Store(0)
+		got[1] = called(func() { b.attack(b.from, port) })
+		if port++; got != row.want {
+			t.Errorf("%+v: called at a charge, and for a new association: %v", row, got)
+		}
+	}
+	a.c.Lock()
+	a.c.squeeze(true)
+	a.c.disown()
+	for _, load := range []int{7, 0} { // short as it is with so many, and not any more
+		b.load.Trim(load * account.Quantum)
+		if a.c.goOn(); a.c.squeezed != (load > 0) {
+			t.Errorf("squeezed: %v, where another one has %d quanta", a.c.squeezed, load)
+		}
+	}
+	if b.reclaimer.run(); b.reclaimer.running.Load() || b.reclaimer.pause < reclaimPause {
+		t.Errorf("running: %v, the next time after %v", b.reclaimer.running.Load(), b.reclaimer.pause)
+	}
+	b.reclaimer.timer.Reset(time.Hour)
+	b.timers.timer.Reset(time.Hour)
+	if b.Close(); b.reclaimer.timer.Stop() || b.timers.timer.Stop() || !b.timers.closed {
+		t.Error("a Transport that is closed has timers")
+	}
+}
+
+// Of two associations that have the same the younger goes, of others the one that has more.
+func TestYoungerOfTwoGoes(t *testing.T) {
+	for _, more := range []int{-1, 0, 1, 2} { // that has one message more
+		b := press(t)
+		var list []*attacker
+		for i := range 3 {
+			a := b.attack(b.from, uint16(1+i))
+			a.send(a.data(0, 0, 0, whole, 60_000))
+			if i == more {
+				a.send(a.data(0, 0, 1, whole, 60_000))
+			}
+			list = append(list, a)
+		}
+		b.load.Trim((2 - min(more, 0)) * account.Quantum)
+		b.reclaim()
+		for i, a := range list {
+			if goes := i == more || more-i == -3; isClosed(a.c.Done()) != goes {
+				t.Errorf("of three, the %d-th with more, the %d-th goes: %v", more, i, !goes)
+			}
+		}
+		b.load.Trim(0)
+	}
+}
+
+// What an association holds is what is counted for it: each part, and once.
+func TestHeldIsTheSumOfItsParts(t *testing.T) {
+	b := besiege(t, 0, nil)
+	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
+	c := a.c
+	c.Lock()
+	held := c.held()
+	for name, part := range map[string]func() int{
+		"messages to be read": func() int { c.inbox.q = make([]*assoc.Received, 0, 1000); return 8000 },
+		"events":              func() int { c.notes.octets += 5000; return 5000 },
+		"messages to be sent": func() int { c.sendbuf.put(make([]byte, 9), SendInfo{}); return c.sendbuf.held() },
+	} {
+		want := held + part()
+		if held = c.held(); held != want {
+			t.Errorf("%s: %d octets, want %d", name, held, want)
+		}
+	}
+	before := c.drawn()
+	if c.gate.account.Charge(1 << 20); c.drawn() != before+1<<20 {
+		t.Error("what waits does not count")
+	}
+	c.gate.account.Trim(0)
+	for d, want := range map[int]bool{chargeStep: true, chargeStep - 1: false, -chargeStep: true, 1 - chargeStep: false} {
+		if c.charge(); c.moved() || c.uncharged != 0 {
+			t.Error("more has changed right after a charge")
+		}
+		if c.chargedAt -= d; c.moved() != want {
+			t.Errorf("%d octets more are worth a charge: %v", d, !want)
+		}
+	}
+	c.notes.octets -= 5000
+	c.Unlock()
+	a.send(a.data(8, 0, 8, whole, 60_000)) // behind a gap, alone
+	if n := b.Memory().Used; n < 60_000 {
+		t.Errorf("one packet: %d octets are counted", n)
+	}
+	a.tsn = 1
+	for i := range 8 {
+		a.send(a.data(0, 0, wire.SSN(i), whole, 60_000))
+	}
+	for range 9 {
+		must.Do(readAll(c))(t)
+	}
+	if n := b.Memory().Used; n > 5*account.Quantum {
+		t.Errorf("%d octets are counted when all is read", n)
+	}
+	if c.timeout(); b.Memory().Used > 2*account.Quantum {
+		t.Errorf("%d octets are counted after a while", b.Memory().Used)
+	}
+}
+
+func readAll(c *Conn) (int, error) {
+	n, _, err := c.ReadMsg(make([]byte, 1<<16))
+	return n, err
 }
 
 // While memory is short a program cannot have an association that has its share hold more of what it sends: it waits for acknowledgements.
@@ -385,5 +592,31 @@ func TestWhatIsUnreadCountsOn(t *testing.T) {
 	a.send(a.data(0, 0, 0, whole, 60_000), wire.AppendAbort(nil, false))
 	<-a.c.Done()
 	a.c = nil
-	until(t, "the memory of a Conn that nobody has", func() bool { runtime.GC(); return b.Memory().Used <= 4096 })
+	until(t, "the memory of a Conn that nobody has", func() bool {
+		runtime.GC()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.Memory().Used == b.own.Drawn() && b.own.Drawn() > 0 && len(b.remains) == 0
+	})
+	b.bufs = rawio.NewPool(64<<10, 4)
+	a = b.attack(netip.MustParseAddr("10.0.1.1"), 1)
+	if n := a.c.account.Fair(); n != 7<<16 {
+		t.Errorf("a share of %d octets, as if those were there", n)
+	}
+	// Others need it: its reader hears why, and its end is what it was.
+	a.send(a.data(0, 0, 0, whole, 60_000), wire.AppendAbort(nil, false))
+	<-a.c.Done()
+	b.reclaimer.running.Store(true)
+	var load account.Account
+	b.account.Open(&load, netip.MustParseAddr("10.0.1.1"))
+	for range 3 {
+		b.account.Open(new(account.Account), netip.MustParseAddr("10.0.1.1"))
+	}
+	load.Charge(8 * account.Quantum)
+	b.reclaim()
+	var short *assoc.MemoryError
+	var aborted *assoc.AbortError
+	if _, err := readAll(a.c); !errors.As(err, &short) || !errors.As(a.c.Err(), &aborted) {
+		t.Errorf("its reader hears %v, its end was %v", err, a.c.Err())
+	}
 }
