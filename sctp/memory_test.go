@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
@@ -439,6 +440,38 @@ func TestYoungerOfTwoGoes(t *testing.T) {
 			}
 		}
 		b.load.Trim(0)
+	}
+}
+
+// Events count with what they carry until they are read, and a send buffer with the rings that it has left while messages are in them.
+func TestHeldByEventsAndSendBuffer(t *testing.T) {
+	n := notes{limit: 2}
+	ev := Event{Message: make([]byte, 100), Err: &assoc.PeerError{Causes: []assoc.Cause{{Info: make([]byte, 10)}, {Info: make([]byte, 20)}}}}
+	for i := range 3 {
+		n.push(ev)
+		check.Equal(t, "octets of events", n.octets, min(i+1, 2)*(eventHeld+100+10+20+2*64))
+	}
+	n.pop()
+	n.pop()
+	check.Equal(t, "octets of no events", n.octets, 0)
+	s := sendBuf{max: 50_000}
+	var tokens []uint64
+	rings := 0
+	for i, step := range []struct{ put, ring, old int }{{10_000, 16 << 10, 0}, {10_000, 32 << 10, 16 << 10}, {20_000, 32 << 10, 16 << 10}, {20_000, 50_000, 48 << 10}, {30_000, 50_000, 48 << 10}} {
+		_, token, ok := s.put(make([]byte, step.put), SendInfo{})
+		tokens = append(tokens, token)
+		if rings = step.old + step.ring; !ok || len(s.ring) != step.ring || s.held() != rings+cap(s.msgs)*int(unsafe.Sizeof(written{})) {
+			t.Errorf("message %d: a ring of %d octets, %d are held", i, len(s.ring), s.held())
+		}
+	}
+	if _, _, ok := s.put(make([]byte, 1), SendInfo{}); ok {
+		t.Error("a message finds room in a full buffer")
+	}
+	for i, token := range tokens[:3] {
+		s.free(token)
+		if want := rings - i/2*48<<10; s.held() != want+cap(s.msgs)*int(unsafe.Sizeof(written{})) {
+			t.Errorf("%d messages have gone: %d octets are held", i+1, s.held())
+		}
 	}
 }
 
