@@ -177,19 +177,18 @@ func (s *Socket) Conn(peer netip.AddrPort) (*Conn, error) {
 		cancel()
 	}()
 	c, err := s.t.Dial(ctx, peer, &s.cfg)
+	if errors.Is(err, endpoint.ErrExists) {
+		c, err = s.join(ctx, peer)
+	}
 	switch {
 	case err == nil:
 		return c, nil
 	case isClosed(s.done):
 		return nil, net.ErrClosed
-	}
-	if errors.Is(err, endpoint.ErrExists) {
-		c, err = s.join(ctx, peer)
-	}
-	if ctx.Err() != nil {
+	case ctx.Err() != nil:
 		return nil, os.ErrDeadlineExceeded
 	}
-	return c, err
+	return nil, err
 }
 
 // join waits for an association that the peer, or another goroutine, has begun to set up.

@@ -7,7 +7,9 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
@@ -172,4 +174,82 @@ func TestSocketErrors(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Errorf("second close: %v", err)
 	}
+}
+
+// Who waits for a set-up, its own or that of another goroutine, hears at once why it is given up, or has failed.
+func TestSocketSetupThatFails(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		end  func(s *Socket, peer *mute)
+		took time.Duration
+		want error
+	}{
+		{"the deadline of writes", func(s *Socket, _ *mute) { s.SetWriteDeadline(time.Now().Add(time.Second)) }, time.Second, os.ErrDeadlineExceeded},
+		{"Close", func(s *Socket, _ *mute) { s.Close() }, 0, net.ErrClosed},
+		{"a peer that refuses", func(s *Socket, peer *mute) { peer.silent.Store(false) }, time.Second, syscall.ECONNRESET},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, _, links := apiPair(t)
+				s := must.Get(a.OpenSocket(0, nil))(t)
+				s.SetReadDeadline(time.Now())
+				links[1].silent.Store(true)
+				began := time.Now()
+				var ends []<-chan error
+				for range 2 {
+					ends = append(ends, blocked(func() error {
+						n, err := s.WriteMsg([]byte("x"), netip.AddrPortFrom(addrsB[0].Addr(), 7), SendInfo{})
+						if n != 0 {
+							t.Errorf("%d octets written", n)
+						}
+						return err
+					}))
+				}
+				row.end(s, links[1])
+				for i, end := range ends {
+					if err := <-end; !errors.Is(err, row.want) || time.Since(began) != row.took {
+						t.Errorf("call %d: %v after %v", i, err, time.Since(began))
+					}
+				}
+			})
+		})
+	}
+}
+
+// What an association that is ended for want of memory has left unread in a Socket goes, a message that was begun included, and that of others
+// stays.
+func TestSocketDropsWhatIsStarved(t *testing.T) {
+	a, b, addr := sockets(t)
+	second := must.Get(a.t.OpenSocket(0, nil))(t)
+	unread := func() int {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return len(b.queue)
+	}
+	for i, m := range []struct {
+		s    *Socket
+		text string
+	}{{a, "first"}, {second, "second"}, {a, "third"}} {
+		must.Do(m.s.WriteMsg([]byte(m.text), addr, SendInfo{}))(t)
+		until(t, "its arrival", func() bool { return unread() == i+1 })
+	}
+	buf := make([]byte, 10)
+	_, c, _, err := b.ReadMsg(buf[:2])
+	must.OK(t, err)
+	c.Lock()
+	c.starve(1)
+	if left := c.unread; left != 0 || c.a.Buffered() != 0 {
+		t.Errorf("%d messages are left, %d octets", left, c.a.Buffered())
+	}
+	c.Unlock()
+	if n, _, _, err := b.ReadMsg(buf); string(buf[:n]) != "second" || err != nil || unread() != 0 {
+		t.Errorf("%q, %v, and %d more are left", buf[:n], err, unread())
+	}
+	b.mu.Lock()
+	if len(b.conns) != 1 {
+		t.Errorf("%d associations", len(b.conns))
+	}
+	b.mu.Unlock()
+	must.OK(t, b.Close())
+	until(t, "all memory to be given back", func() bool { return b.t.Memory().Used <= 8<<10 })
 }
