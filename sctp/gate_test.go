@@ -246,7 +246,7 @@ func TestBulkDoesNotHoldACallCaptive(t *testing.T) {
 			}()
 			for _, want := range []bool{false, true} {
 				time.Sleep(time.Second) // until the link blocks
-				if link.left != 0 || isClosed(returned) != want {
+				if synctest.Wait(); link.left != 0 || isClosed(returned) != want {
 					t.Errorf("%d batches before the end of its share the call has returned: %v", link.left, !want)
 				}
 				link.over <- struct{}{}

@@ -186,7 +186,7 @@ func TestSocketSetupThatFails(t *testing.T) {
 	}{
 		{"the deadline of writes", func(s *Socket, _ *mute) { s.SetWriteDeadline(time.Now().Add(time.Second)) }, time.Second, os.ErrDeadlineExceeded},
 		{"Close", func(s *Socket, _ *mute) { s.Close() }, 0, net.ErrClosed},
-		{"a peer that refuses", func(s *Socket, peer *mute) { peer.silent.Store(false) }, time.Second, syscall.ECONNRESET},
+		{"a peer that refuses", func(s *Socket, peer *mute) { peer.silent.Store(false) }, time.Second, syscall.ECONNREFUSED},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

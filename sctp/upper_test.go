@@ -2,6 +2,7 @@ package sctp
 
 import (
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -13,18 +14,19 @@ import (
 
 // above is an Upper that notes what is asked of it.
 type above struct {
-	received, settled int
-	held              int
-	work              uint64
-	events            []EventKind
+	received int
+	settled  atomic.Int32
+	held     int
+	work     uint64
+	events   []EventKind
 }
 
 func (*above) Place(rawio.Time, wire.Data, *rawio.Buf) assoc.Verdict { return assoc.Queue }
 func (*above) Next(rawio.Time, int, *assoc.Message) bool             { return false }
 func (*above) Acked(rawio.Time, wire.StreamID, uint64)               {}
 func (u *above) HandleEvent(_ rawio.Time, ev assoc.Event)            { u.events = append(u.events, ev.Kind) }
-func (u *above) HandleReceived(rawio.Time)                           { u.received++ }
-func (u *above) Settled()                                            { u.settled++ }
+func (u *above) HandleReceived(rawio.Time) bool                      { u.received++; return false }
+func (u *above) Settled()                                            { u.settled.Add(1) }
 func (u *above) Held() int                                           { return u.held }
 func (u *above) Steps() uint64                                       { return u.work }
 
@@ -42,14 +44,15 @@ func TestUpperIsAskedOnceATurn(t *testing.T) {
 		}
 		for _, answers := range []uint64{0, 1} {
 			packets, pkt := c.Stats().PacketsOut, heartbeat(c, "x")
-			before := *u
+			synctest.Wait()
+			received, settled := u.received, u.settled.Load()
 			c.Lock()
 			if answers > 0 {
 				c.gate.post(&pkt)
 			}
 			c.Unlock()
-			if u.received != before.received+1 || u.settled != before.settled+1 {
-				t.Errorf("with %d answers: asked %d times, told %d times", answers, u.received-before.received, u.settled-before.settled)
+			if received, settled = u.received-received, u.settled.Load()-settled; received != 1 || settled != 1 {
+				t.Errorf("with %d answers: asked %d times, told %d times", answers, received, settled)
 			}
 			if n := c.Stats().PacketsOut - packets; n != answers {
 				t.Errorf("%d packets sent, want %d", n, answers)
