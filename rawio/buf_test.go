@@ -1,6 +1,7 @@
 package rawio
 
 import (
+	"strings"
 	"sync"
 	"testing"
 
@@ -87,8 +88,8 @@ func TestBufMisuseIsFound(t *testing.T) {
 				}
 			})
 			defer func() {
-				if recover() == nil {
-					t.Fatal("no panic")
+				if e, ok := recover().(*invariant.Error); !ok || !strings.HasPrefix(e.Where, "rawio.Buf.") {
+					t.Errorf("it panics with %v", e)
 				}
 			}()
 			b = NewBuf(nil)

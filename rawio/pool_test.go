@@ -23,6 +23,11 @@ func TestPoolMayBeUsedAtOnce(t *testing.T) {
 	share := func(int) { shared.Retain(); shared.Refs(); shared.Release() }
 	crowd.Meet(300, use, use, use, share, share, func(int) { NewPool(10, 2) }, func(int) { NewPool(10, 2) },
 		func(int) { outstanding(); p.Outstanding() }, func(int) { p.Trim() })
+	one := p.Get()
+	if n := outstanding(); n != 1 {
+		t.Errorf("%d buffers are said to be handed out", n)
+	}
+	one.Release()
 	if n := outstanding(); n != 0 || shared.Refs() != 1 {
 		t.Errorf("%d buffers are handed out, one has %d references", n, shared.Refs())
 	}
@@ -56,6 +61,7 @@ func TestPoolShrinksAfterABurst(t *testing.T) {
 		before = n
 	}
 	check.Equal(t, "idle buffers, those in use", before, 8)
+	check.Equal(t, "buffers since it was looked at the 40th time", p.gets, 500)
 }
 
 // Steady use of many buffers allocates none.

@@ -39,6 +39,7 @@ func TestPollBatchNeverBlocks(t *testing.T) {
 	a, b := newPair(t, Options{})
 	got := make([]rawio.Packet, 2)
 	must.Equal(t, "packets of none", b.PollBatch(got), 0)
+	must.Equal(t, "packets read without room", must.Get(b.ReadBatch(nil))(t), 0)
 	for _, s := range []string{"1", "2", "3"} {
 		write(t, a, b, []byte(s))
 	}
@@ -56,7 +57,7 @@ func TestPollBatchNeverBlocks(t *testing.T) {
 
 func TestPacketsArriveInOrderWithTheirAddresses(t *testing.T) {
 	a, b := newPair(t, Options{})
-	from, to := a.LocalAddrs()[0], b.LocalAddrs()[0]
+	from, to := netip.MustParseAddrPort("10.0.0.1:0"), netip.MustParseAddrPort("10.0.0.2:0") // as documented
 	other := netip.MustParseAddrPort("10.9.9.9:9899")
 	n, err := a.WriteBatch([]rawio.Packet{
 		{Vec: [][]byte{[]byte("one"), nil, []byte(" two")}, Remote: to, ECN: 2},
@@ -71,7 +72,7 @@ func TestPacketsArriveInOrderWithTheirAddresses(t *testing.T) {
 	if n, err := b.ReadBatch(got); n != 2 || err != nil {
 		t.Fatalf("ReadBatch = %d, %v, want the two packets there is room for", n, err)
 	}
-	if p := got[0]; string(p.Data) != "one two" || p.Local != to || p.Remote != from || p.ECN != 2 || p.Kind != rawio.KindSCTP {
+	if p := got[0]; string(p.Data) != "one two" || p.Local != to || p.Remote != from || p.ECN != 2 || p.Kind != rawio.KindSCTP || len(p.Buf.B) != smallBuf {
 		t.Errorf("first packet: %+v", p)
 	}
 	if p := got[1]; len(p.Data) != 65515 || p.Data[65514] != 7 || p.Remote != other {
@@ -195,11 +196,14 @@ func TestFullQueueDropsAndCounts(t *testing.T) {
 // The ring grows while its oldest packet is not at its start.
 func TestQueueKeepsOrderWhileItGrows(t *testing.T) {
 	q := queue{max: 1000}
-	next, want := 0, 0
+	next, want, most := 0, 0, 0
 	for round := range 40 {
 		for range 20 + round {
 			if q.push(rawio.Packet{MTU: next}) {
 				next++
+			}
+			if most = max(most, q.n); len(q.ring) > max(64, 2*most) {
+				t.Fatalf("room for %d packets, of which there were %d", len(q.ring), most)
 			}
 		}
 		for range 17 {

@@ -323,17 +323,25 @@ func TestTapRecordsWhatIsPolled(t *testing.T) {
 // bare hides the optional interfaces of a link.
 type bare struct{ rawio.Link }
 
-// buffered is a link that buffers a thousand octets.
+// buffered is a link that buffers a thousand octets, is as wide as it is away from where packets leave, and takes them for ever.
 type buffered struct{ rawio.Link }
 
-func (buffered) ReceiveBuffer() int { return 1000 }
+func (buffered) ReceiveBuffer() int          { return 1000 }
+func (buffered) MTU(local, _ netip.Addr) int { return int(local.As4()[3]) }
+func (buffered) Close() error                { return nil }
 
-func TestTapAsksForTheReceiveBuffer(t *testing.T) {
-	a, _, err := mem.Pair(mem.Options{})
+func TestTapAsksTheLinkAndRecordsNothingOnceItIsClosed(t *testing.T) {
+	a, b, err := mem.Pair(mem.Options{})
 	must.OK(t, err)
-	tap := must.Get(New(buffered{a}, io.Discard))(t)
-	defer tap.Close()
+	defer b.Close()
+	var file bytes.Buffer
+	tap := must.Get(New(buffered{a}, &file))(t)
 	check.Equal(t, "octets of a receive buffer", tap.ReceiveBuffer(), 1000)
+	check.Equal(t, "MTU from .7 to .8", tap.MTU(netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("10.0.0.8")), 7)
+	must.OK(t, tap.Close())
+	size, p := file.Len(), rawio.Packet{Vec: [][]byte{octets(60000)}, Remote: b.LocalAddrs()[0]}
+	linktest.Write(t, tap, p, p)
+	check.Equal(t, "octets of the record", file.Len(), size)
 }
 
 func TestTapOnALinkWithoutOptions(t *testing.T) {

@@ -50,7 +50,7 @@ func NewWriter(w io.Writer) (*Writer, error) {
 	}
 	return &Writer{
 		ng:  ng,
-		buf: gopacket.NewSerializeBufferExpectedSize(64, rawio.MaxMTU),
+		buf: gopacket.NewSerializeBuffer(),
 		ip4: layers.IPv4{Version: 4, Flags: layers.IPv4DontFragment, TTL: ttl},
 		ip6: layers.IPv6{Version: 6, HopLimit: ttl},
 	}, nil

@@ -47,10 +47,10 @@ func (l *Link) writeFragments(p *rawio.Packet) error {
 		return &net.AddrError{Err: "this link has no socket of the address's family", Addr: dst.String()}
 	}
 	route := netip.Addr{} // the source that decides about the route, where that is not the socket's own
-	if src.IsValid() && src != l.cfg.Local {
+	if src != l.cfg.Local {
 		route = src
 	}
-	if !src.IsValid() && dst.Is6() {
+	if !src.IsValid() {
 		src = l.routes.Lookup(src, dst).Source
 	}
 	err := iphdr.Fragment(slices.Concat(p.Vec...), p.Fragment, iphdr.ProtoSCTP, p.ECN, src, dst, rand.Uint32(), func(b []byte) error {

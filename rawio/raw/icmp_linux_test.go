@@ -212,6 +212,9 @@ func TestFullTransmitQueueLosesThePacketAndSaysSo(t *testing.T) {
 	if n == 12 || err != rawio.ErrFull {
 		t.Errorf("WriteBatch = %d, %v, want rawio.ErrFull", n, err)
 	}
+	p.Fragment = 1000
+	_, err = l.WriteBatch([]rawio.Packet{p})
+	check.Equal(t, "in fragments", err, rawio.ErrFull)
 	if s := l.Stats(); s.TxFull != 1 || s.TxPackets != uint64(n+1) {
 		t.Errorf("stats %+v", s)
 	}

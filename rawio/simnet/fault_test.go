@@ -36,6 +36,7 @@ func TestPerfectLinkDeliversEverythingInOrder(t *testing.T) {
 		}
 	}
 	must.Equal(t, "faults of a perfect link", n.Stats(), (Stats{Sent: packets, Delivered: packets}))
+	check.Equal(t, "random numbers taken for faults not asked for", n.rand.state, NewRand(1).state)
 	checkConserved(t, n)
 }
 
@@ -241,10 +242,13 @@ func TestBusyLinkForgetsWhatItHasSent(t *testing.T) {
 	for i := range uint32(packets) {
 		send(n, rawio.Time(i)*ms, i, 1001)
 		run(n, rawio.Time(i)*ms)
-	}
-	l := n.links[pair{hostA.Addr(), hostB.Addr()}]
-	if len(l.waiting) > 16 {
-		t.Errorf("%d records kept for a queue of 5 packets", len(l.waiting))
+		l, octets := n.links[pair{hostA.Addr(), hostB.Addr()}], 0
+		for _, w := range l.waiting[l.head:] {
+			octets += w.size
+		}
+		if len(l.waiting) > 16 || l.queued != octets {
+			t.Fatalf("%d records kept for a queue of 5 packets, %d octets waiting of %d", len(l.waiting), l.queued, octets)
+		}
 	}
 	n.Discard()
 	checkConserved(t, n)
@@ -293,6 +297,17 @@ func TestNothingExceedsTheLengthFieldOfIP(t *testing.T) {
 	send(n, 0, 2, 200000)
 	if got := run(n, 0); !slices.Equal(got, []arrival{{0, 0}}) || n.Stats().TooBig != 2 {
 		t.Fatalf("delivered %v, %+v", got, n.Stats())
+	}
+	for size, want := range map[int]int{2048: 2048, 2049: 65535} { // a short packet does not hold a long buffer
+		send(n, 0, 3, 20+size)
+		if n.Outstanding() != 1 {
+			t.Errorf("%d buffers hold one packet", n.Outstanding())
+		}
+		_, p, _ := n.Deliver(0)
+		if len(p.Buf.B) != want {
+			t.Errorf("%d octets in a buffer of %d", size, len(p.Buf.B))
+		}
+		p.Release()
 	}
 	checkConserved(t, n)
 }

@@ -3,6 +3,7 @@ package simnet
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,14 +48,16 @@ func TestMarkTouchesECNCapablePacketsOnly(t *testing.T) {
 }
 
 func TestMarkQueueMarksBehindALongQueue(t *testing.T) {
-	n := connect(1, Params{Rate: 1000, MarkQueue: 250})
-	for range 6 {
-		sendECN(n, 0, 100, rawio.ECT0, 0)
+	for limit, want := range map[int]string{0: "[2 2 2 2 2 2]", 300: "[2 2 2 2 2 3]"} {
+		n := connect(1, Params{Rate: 1000, MarkQueue: limit})
+		for range 6 {
+			sendECN(n, 0, 100, rawio.ECT0, 0)
+		}
+		// The first is being transmitted; the 5th and 6th find 300 and 400 octets waiting.
+		check.Equal(t, fmt.Sprint("marked above ", limit), fmt.Sprint(fields(n)), want)
+		check.Equal(t, "packets marked", n.Stats().Marked, uint64(strings.Count(want, "3")))
+		checkConserved(t, n)
 	}
-	// The first is being transmitted; the 5th and 6th find 300 and 400 octets waiting.
-	check.Equal(t, "arrived with", fmt.Sprint(fields(n)), "[2 2 2 2 3 3]")
-	check.Equal(t, "packets marked", n.Stats().Marked, 2)
-	checkConserved(t, n)
 }
 
 func TestFragmentsPassWhereThePacketDoesNot(t *testing.T) {
@@ -87,6 +90,9 @@ func TestFragmentsPassWhereThePacketDoesNot(t *testing.T) {
 			_, p, ok := n.Deliver(rawio.Never - 1)
 			if ok != (row.took > 0) || ok && (len(p.Data) != row.size-head || time.Duration(at) != row.took || p.Fragment != 0) {
 				t.Errorf("arrived: %v, %d octets, at %v", ok, len(p.Data), time.Duration(at))
+			}
+			if s := n.Stats(); (s.Fragmented == 1) != (row.took > time.Duration(row.size)) {
+				t.Errorf("%d fragmented", s.Fragmented)
 			}
 			p.Release()
 			checkConserved(t, n)

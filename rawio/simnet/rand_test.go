@@ -106,6 +106,14 @@ func TestRandPlaysATape(t *testing.T) {
 	if a, b, c := r.Uint64(), r.IntN(256), r.Float64(); a>>56 != 0 || a == 0 || b != 128 || c < 0.996 {
 		t.Errorf("played %#x, %d, %v", a, b, c)
 	}
+	all := uint64(0)
+	for range 64 {
+		r.Play([]byte{0})
+		all |= r.Uint64()
+	}
+	if all != 1<<56-1 {
+		t.Errorf("below a played octet, only the bits %#x are random", all)
+	}
 	if a, b := r.Uint64(), r.Uint64(); a>>56 == b>>56 {
 		t.Errorf("%#x and %#x behind the tape", a, b)
 	}

@@ -2,11 +2,13 @@ package tun
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
@@ -51,4 +53,22 @@ func TestEchoIsAnsweredToHostsOnly(t *testing.T) {
 			t.Errorf("from %s: %d octets sent", row.src, n)
 		}
 	}
+}
+
+// Flows are spread over the queues by the remote host and both ports, and a flow has one queue.
+func TestFlowsAreSpreadByHostAndPorts(t *testing.T) {
+	l := &Link{queues: []*queue{{}, {}, {}}}
+	at := func(remote string, ports ...byte) *queue {
+		return l.queueFor(&rawio.Packet{Remote: netip.MustParseAddrPort(remote), Vec: [][]byte{ports}})
+	}
+	for _, host := range []string{"10.0.0.%d:0", "[2001:db8::%d]:0"} {
+		one := at(fmt.Sprintf(host, 1), 1, 2, 3, 4)
+		check.Equal(t, "the other direction's queue", at(fmt.Sprintf(host, 1), 3, 4, 1, 2), one)
+		for name, other := range map[string]*queue{"host": at(fmt.Sprintf(host, 2), 1, 2, 3, 4), "source port": at(fmt.Sprintf(host, 1), 1, 3, 3, 4), "destination port": at(fmt.Sprintf(host, 1), 1, 2, 3, 5)} {
+			if other == one {
+				t.Errorf("%s: another %s has the same queue", host, name)
+			}
+		}
+	}
+	check.Equal(t, "the queue of what has no ports", at("10.0.0.1:0", 1, 2, 3), at("10.0.0.1:0"))
 }

@@ -263,12 +263,12 @@ func TestBadPacketIsRefusedAndTheRestAreSent(t *testing.T) {
 	if n, err := l.WriteBatch([]rawio.Packet{ok, long, ok}); n != 1 || err != rawio.ErrTooLong {
 		t.Errorf("a too long packet in the middle: %d, %v", n, err)
 	}
-	for _, bad := range []rawio.Packet{family, foreign, {Vec: ok.Vec}} {
+	for _, bad := range []rawio.Packet{family, foreign, {Vec: ok.Vec}, {Vec: ok.Vec, Local: to(addr1[0]), Remote: to(addr2[1])}} {
 		if n, err := l.WriteBatch([]rawio.Packet{ok, bad}); n != 1 || err == nil {
 			t.Errorf("from %v to %v: %d, %v", bad.Local, bad.Remote, n, err)
 		}
 	}
-	if s := l.Stats(); s.TxPackets != 4 || s.TxTooLong != 1 || s.TxErrors != 3 {
+	if s := l.Stats(); s.TxPackets != 5 || s.TxTooLong != 1 || s.TxErrors != 4 {
 		t.Errorf("stats %+v", s)
 	}
 }
@@ -288,12 +288,34 @@ func TestBadConfigs(t *testing.T) {
 		{"IPv6 below its least MTU", tun.Config{Addrs: addr1, MTU: 1279}},
 		{"beyond the largest MTU", tun.Config{Addrs: addr1, MTU: 65536}},
 		{"a queue below nothing", tun.Config{Addrs: addr1, Queue: -1}},
+		{"a queue too long", tun.Config{Addrs: addr1, Queue: 65537}},
+		{"shards below nothing", tun.Config{Addrs: addr1, Shards: -1}},
+		{"too many shards", tun.Config{Addrs: addr1, Shards: rawio.MaxShards + 1}},
 		{"a name too long", tun.Config{Addrs: addr1, Name: strings.Repeat("x", 16)}},
 	} {
 		if l, err := tun.Open(test.cfg); err == nil {
 			l.Close()
 			t.Errorf("%s: Open succeeded", test.name)
 		}
+	}
+}
+
+// A device that the kernel does not set up as asked for is an error, and does not stay.
+func TestDeviceThatCannotBeSetUpIsGone(t *testing.T) {
+	ns, none := testns.New(t), []netip.Prefix{{}}
+	for want, cfg := range map[string]tun.Config{
+		"tun link: device t0: adding the host's address invalid Prefix": {Name: "t0", Addrs: addr1, Host: none},
+		"tun link: device t0: routing invalid Prefix to it":             {Name: "t0", Addrs: addr1, Routes: none},
+	} {
+		ns.Do(func() error {
+			if l, err := tun.Open(cfg); l != nil || err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+			if _, err := net.InterfaceByName("t0"); err == nil {
+				t.Error("the device is still there")
+			}
+			return nil
+		})
 	}
 }
 
@@ -305,7 +327,7 @@ func TestNameIsTheNextFreeOrTheOneAskedFor(t *testing.T) {
 		t.Errorf("names %q and %q", a.Name(), b.Name())
 	}
 	ns.Do(func() error {
-		if l, err := tun.Open(tun.Config{Addrs: addr1, Name: "stack"}); !errors.Is(err, syscall.EBUSY) {
+		if l, err := tun.Open(tun.Config{Addrs: addr1, Name: "stack"}); !errors.Is(err, syscall.EBUSY) || errors.As(err, new(*rawio.PermissionError)) {
 			t.Errorf("a device in use: %v, %v", l, err)
 		}
 		return nil

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -80,8 +81,9 @@ func TestTooShortForACommonHeaderIsDropped(t *testing.T) {
 
 func TestPortInUse(t *testing.T) {
 	a := open(t, udp.Config{Port: udp.AnyPort})
-	for _, local := range []netip.Addr{{}, v4, v6} {
-		if _, err := udp.Open(udp.Config{Local: local, Port: int(a.Port())}); !errors.Is(err, syscall.EADDRINUSE) {
+	for local, where := range map[netip.Addr]string{{}: "any address", v4: "127.0.0.1", v6: "::1"} {
+		where = fmt.Sprintf("UDP port %d of %s is taken by another program", a.Port(), where)
+		if _, err := udp.Open(udp.Config{Local: local, Port: int(a.Port())}); !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), where) {
 			t.Errorf("Open on %v with a taken port = %v", local, err)
 		}
 	}
@@ -165,7 +167,7 @@ func TestLocalAddrsAreTheBoundOneOrAll(t *testing.T) {
 		t.Errorf("of an unbound link: %v, want the loopback addresses last", got)
 	}
 	for _, a := range open(t, udp.Config{Local: netip.IPv4Unspecified(), Port: udp.AnyPort}).LocalAddrs() {
-		if !a.Addr().Is4() {
+		if !a.Addr().Is4() || a.Addr().IsUnspecified() {
 			t.Errorf("of a link of IPv4: %v", a)
 		}
 	}

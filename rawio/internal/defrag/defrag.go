@@ -82,7 +82,6 @@ func (a *Assembler) Add(now rawio.Time, f iphdr.Packet) (whole iphdr.Packet, ok 
 	case !p.fits(&f, at):
 		a.Stats.Bad += 1 + uint64(len(p.pieces))
 		*p = packet{src: p.src, dst: p.dst, id: p.id, first: p.first, bad: true}
-		a.limit(f.Src)
 		return whole, false
 	}
 	p.ecn |= 1 << f.ECN

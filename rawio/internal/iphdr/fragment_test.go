@@ -19,7 +19,7 @@ func TestFragmentsFitTheMTUAndMakeThePacket(t *testing.T) {
 		{"IPv4 in three", a4, b4, 1100, 500, []int{500, 500, 160}},
 		{"IPv4, room of no multiple of 8", a4, b4, 1000, 505, []int{500, 500, 60}},
 		{"IPv6 in two", a6, b6, 2000, 1280, []int{1280, 48 + 2000 - 1232}},
-		{"IPv6, the largest", a6, b6, 65535, 1280, nil},
+		{"IPv6, the largest, from any address", netip.Addr{}, b6, 65535, 1280, nil},
 		{"an MTU that nothing fits: 8 octets at a time", a4, b4, 20, 10, []int{28, 28, 24}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -27,6 +27,7 @@ func TestFragmentsFitTheMTUAndMakeThePacket(t *testing.T) {
 			for i := range payload {
 				payload[i] = byte(i * 7)
 			}
+			whole := bytes.Clone(payload)
 			var sizes []int
 			var got []byte
 			err := Fragment(payload, row.mtu, ProtoSCTP, 2, row.src, row.dst, 0x12345, func(b []byte) error {
@@ -57,7 +58,7 @@ func TestFragmentsFitTheMTUAndMakeThePacket(t *testing.T) {
 				got = append(got, b...)
 				return nil
 			})
-			if err != nil || !bytes.Equal(got, payload) {
+			if err != nil || !bytes.Equal(got, whole) {
 				t.Errorf("%d octets, %v", len(got), err)
 			}
 			for i, n := range row.want {
@@ -67,7 +68,7 @@ func TestFragmentsFitTheMTUAndMakeThePacket(t *testing.T) {
 			}
 		})
 	}
-	for _, p := range []struct{ src, dst netip.Addr }{{a4, b4}, {a6, b6}} {
+	for _, p := range []struct{ src, dst netip.Addr }{{a4, b4}, {a6, b6}, {netip.Addr{}, b4}, {netip.Addr{}, b6}} {
 		var got Packet
 		err := Fragment([]byte("it fits"), 100, ProtoSCTP, 1, p.src, p.dst, 1, func(b []byte) (err error) { got, err = Parse(b); return err })
 		if err != nil || string(got.Payload) != "it fits" || got.Dst != p.dst || got.ECN != 1 {

@@ -70,7 +70,7 @@ func Fragments(t testing.TB, a, b rawio.Link, from, to netip.AddrPort, long, sho
 	}
 	refused := func(when string) {
 		t.Helper()
-		if n, err := a.WriteBatch([]rawio.Packet{packet(long, 0)}); n != 0 || !errors.Is(err, rawio.ErrTooLong) {
+		if n, err := a.WriteBatch([]rawio.Packet{packet(long, 0), packet(long, 1280)}); n != 0 || !errors.Is(err, rawio.ErrTooLong) {
 			t.Errorf("%s, a long packet that may not be fragmented: %d, %v", when, n, err)
 		}
 	}

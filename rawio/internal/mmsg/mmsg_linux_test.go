@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -189,6 +192,82 @@ func TestControlMessages(t *testing.T) {
 	for cut := range o.ctlLen { // a cut-off message is left out, and none reads beyond the end
 		parseControl(bytesOf(&o.ctl)[:cut])
 	}
+}
+
+// A control message says something when level, type and length are as they should be, and else nothing.
+func TestControlMessagesAreKnownByLevelTypeAndLength(t *testing.T) {
+	type said struct {
+		Control
+		extendedErr
+	}
+	type row struct {
+		level, typ int
+		data       []byte
+		want       said
+	}
+	ne := binary.NativeEndian
+	one := make([]byte, 20) // 1, 2, 3...
+	for i := range one {
+		one[i] = byte(i + 1)
+	}
+	local := append([]byte{0xfe, 0x80, 15: 1}, 0, 0, 0, 0)
+	ne.PutUint32(local[16:], 1)
+	err := extendedErr{errno: ne.Uint32(one), origin: 5, typ: 6, code: 7, info: ne.Uint32(one[8:]), data: ne.Uint32(one[12:])}
+	var tos [4]byte
+	ne.PutUint32(tos[:], 0xb9)
+	rows := []row{
+		{unix.IPPROTO_IP, unix.IP_PKTINFO, one[:12], said{Control: Control{Local: netip.AddrFrom4([4]byte{9, 10, 11, 12})}}},
+		{unix.IPPROTO_IPV6, unix.IPV6_PKTINFO, one, said{Control: Control{Local: netip.AddrFrom16([16]byte(one))}}},
+		{unix.IPPROTO_IPV6, unix.IPV6_PKTINFO, local, said{Control: Control{Local: netip.MustParseAddr("fe80::1%lo")}}},
+		{unix.IPPROTO_IP, unix.IP_TOS, []byte{0xb9}, said{Control: Control{ECN: 1}}},
+		{unix.IPPROTO_IPV6, unix.IPV6_TCLASS, tos[:], said{Control: Control{ECN: 1}}},
+		{unix.SOL_UDP, unix.UDP_GRO, tos[:], said{Control: Control{segment: 0xb9}}},
+		{unix.IPPROTO_IP, unix.IP_RECVERR, one[:16], said{extendedErr: err}},
+		{unix.IPPROTO_IPV6, unix.IPV6_RECVERR, one[:16], said{extendedErr: err}},
+	}
+	for _, r := range rows {
+		for _, level := range []int{unix.IPPROTO_IP, unix.IPPROTO_IPV6, unix.SOL_UDP, unix.SOL_SOCKET} {
+			for typ := range 256 {
+				for _, n := range []int{len(r.data), len(r.data) - 1} {
+					own := level == r.level && typ == r.typ && n == len(r.data)
+					if !own && slices.ContainsFunc(rows, func(o row) bool { return o.level == level && o.typ == typ && len(o.data) <= n }) {
+						continue // that of another row
+					}
+					var buf controlBuf
+					at := 0
+					copy(buf.append(&at, level, typ, n), r.data)
+					c, e := parseControl(bytesOf(&buf)[:at])
+					if want := (map[bool]said{true: r.want})[own]; (said{c, e}) != want {
+						t.Errorf("level %d, type %d, %d octets: %+v, want %+v", level, typ, n, said{c, e}, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// What is said about a packet that is sent alone, and which errors are about another one.
+func TestErrorsOfAPacketSentAlone(t *testing.T) {
+	g, addr := udpSocket(t, netip.AddrPort{})
+	s := g.Socket(addr.Addr())
+	for n, want := range map[int]error{100: nil, 65507: nil, 65508: rawio.ErrTooLong} {
+		if err := s.Send(make([]byte, n), addr.Addr(), addr); err != want {
+			t.Errorf("%d octets: %v, want %v", n, err, want)
+		}
+	}
+	var sys *os.SyscallError
+	if err := s.Send(nil, netip.Addr{}, netip.MustParseAddrPort("255.255.255.255:1")); !errors.As(err, &sys) || sys.Err != unix.EACCES {
+		t.Errorf("to everybody: %v", err)
+	}
+	g.Close()
+	check.Equal(t, "after Close", s.Send(nil, addr.Addr(), addr), net.ErrClosed)
+	n := 0
+	for e := range syscall.Errno(200) {
+		if fromICMP(e) {
+			n++
+		}
+	}
+	check.Equal(t, "errors that the kernel makes of ICMP", n, 10)
 }
 
 func TestZoneOfAnAddressSurvivesTheKernel(t *testing.T) {

@@ -23,9 +23,9 @@ type sender struct {
 	hdrs [Batch]mmsghdr
 	runs [Batch]int // packets in each message
 	out  [Batch]Outgoing
-	iovs []unix.Iovec
-	n    int // messages in hdrs
-	done int // of those sent
+	iovs []unix.Iovec // where it grows, headers keep what they point to
+	n    int          // messages in hdrs
+	done int          // of those sent
 
 	got   int // what the last system call returned
 	errno syscall.Errno
@@ -103,8 +103,7 @@ func (s *Socket) unsegmented(w *sender, pkts []rawio.Packet, st *Stats) (int, er
 // the codec refuses: then err is about the packet behind those loaded. With segment, packets that
 // follow each other to one destination become one message, for the kernel to cut.
 func (s *sender) load(pkts []rawio.Packet, c Codec, segment, v6 bool) (err error) {
-	s.n, s.done = 0, 0
-	s.reserve(pkts, segment)
+	s.n, s.done, s.iovs = 0, 0, s.iovs[:0]
 	for octets := 0; s.n < Batch && len(pkts) > 0; s.n++ {
 		p := &pkts[0]
 		run, size := 1, p.Len()
@@ -143,22 +142,6 @@ func (s *sender) load(pkts []rawio.Packet, c Codec, segment, v6 bool) (err error
 		pkts = pkts[run:]
 	}
 	return nil
-}
-
-// reserve makes room for the pieces of what one call may take: they must not move once headers point
-// to them.
-func (s *sender) reserve(pkts []rawio.Packet, segment bool) {
-	if !segment {
-		pkts = pkts[:min(len(pkts), Batch)]
-	}
-	need := 0
-	for i := range pkts {
-		need += 1 + len(pkts[i].Vec)
-	}
-	if cap(s.iovs) < need {
-		s.iovs = make([]unix.Iovec, 0, need+need/2)
-	}
-	s.iovs = s.iovs[:0]
 }
 
 func (s *sender) gather(b []byte) {

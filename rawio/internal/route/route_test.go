@@ -89,7 +89,7 @@ func TestWithoutTheKernelTheMTUIsAFallback(t *testing.T) {
 	for _, test := range []struct {
 		remote string
 		want   int
-	}{{"192.0.2.1", 1500}, {"127.0.0.1", 65536}, {"::1", 65536}} {
+	}{{"192.0.2.1", 1500}, {"127.0.0.1", 65536}, {"::1", 65536}, {"fe80::1%nosuch", 1500}} {
 		if got := r.Lookup(netip.Addr{}, netip.MustParseAddr(test.remote)); got.MTU != test.want || got.Source.IsValid() {
 			t.Errorf("to %s without a system: %+v, want MTU %d", test.remote, got, test.want)
 		}
@@ -103,8 +103,8 @@ func TestCacheIsBounded(t *testing.T) {
 	for range maxAnswers + 10 {
 		r.Lookup(netip.Addr{}, a)
 		a = a.Next()
-	}
-	if len(r.answers) > maxAnswers {
-		t.Errorf("%d answers kept", len(r.answers))
+		if len(r.answers) > maxAnswers {
+			t.Fatalf("%d answers kept", len(r.answers))
+		}
 	}
 }

@@ -65,7 +65,7 @@ func (s system) addrs() []netip.Addr {
 	if err != nil {
 		return nil
 	}
-	out := make([]netip.Addr, 0, len(list))
+	var out []netip.Addr
 	for _, a := range list {
 		if ip, ok := netip.AddrFromSlice(a.IP); ok {
 			out = append(out, ip.Unmap())
