@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/testns"
+	"github.com/rddp-go/rddp/internal/testpriv"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/tun"
+	"github.com/rddp-go/rddp/rdma"
+)
+
+// flags are those of a command line.
+func flags(t *testing.T, line string) *LinkFlags {
+	t.Helper()
+	f, fs := new(LinkFlags), NewFlags("test")
+	f.Add(fs)
+	must.OK(t, Parse(fs, strings.Fields(line), io.Discard, ""))
+	return f
+}
+
+// told is what a link says of itself.
+func told(l rawio.Link, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	a := l.(rawio.Addresser).LocalAddrs()[0]
+	port := fmt.Sprint(a.Port())
+	if len(port) == 5 {
+		port = "any"
+	}
+	s := fmt.Sprintf("%T at %v port %s, %d octets, %d queues", l, a.Addr(), port, l.MTU(netip.Addr{}, a.Addr()), 1+len(rawio.ShardsOf(l)))
+	if d, ok := l.(*tun.Link); ok {
+		dev, _ := net.InterfaceByName(d.Name())
+		host, _ := dev.Addrs()
+		s += fmt.Sprintf(", %s %v", d.Name(), host[0])
+	}
+	return s
+}
+
+func TestEachFlagReachesTheLink(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pcap")
+	for _, tt := range []struct{ line, server, client string }{ // client: where that differs
+		{"", "*raw.Link at 127.0.0.1 port 0, 65515 octets, 1 queues", ""},
+		{"--link raw --local 127.0.0.7 --mtu 1300", "*raw.Link at 127.0.0.7 port 0, 1280 octets, 1 queues", ""},
+		{"--link udp", "*udp.Link at 127.0.0.1 port 9899, 65507 octets, 1 queues", "*udp.Link at 127.0.0.1 port any, 65507 octets, 1 queues"},
+		{"--link udp --local ::1 --udp-port 4000 --mtu 1300 --shards 3", "*udp.Link at ::1 port 4000, 1252 octets, 3 queues", ""},
+		{"--link tun --local 10.9.0.2 --tun-host 10.9.0.1/24 --tun-name t0 --mtu 1400 --shards 2", "*tun.Link at 10.9.0.2 port 0, 1380 octets, 2 queues, t0 10.9.0.1/24", ""},
+		{"--link udp --pcap " + file, "*pcap.Link at 127.0.0.1 port 9899, 65507 octets, 1 queues", "*pcap.Link at 127.0.0.1 port any, 65507 octets, 1 queues"},
+		{"--link udp --udp-port 4000 --pcap /no/such/file", "open /no/such/file: no such file or directory", ""},
+		{"--local x", "--local x is not an IP address, and no interface of this host", ""},
+		{"--link x", "--link x: it is one of raw, udp, tun, mem", ""},
+		{"--link mem", "--link mem joins two ends of one process: use it with --self", ""},
+		{"--link tun", "--link tun needs --local ADDRESS for the stack, and usually --tun-host ADDRESS/BITS for the host's end", ""},
+		{"--link tun --local 10.9.0.2 --tun-host x", "--tun-host x is not an address with a prefix length, such as 10.9.0.1/24", ""},
+	} {
+		testns.New(t).Do(func() error {
+			for server, want := range map[bool]string{true: tt.server, false: tt.client} {
+				l, err := flags(t, tt.line).Open(server)
+				if want == "" {
+					want = tt.server
+				}
+				if got := told(l, err); got != want {
+					t.Errorf("%s: server %v: %s, want %s", tt.line, server, got, want)
+				}
+				if l != nil {
+					l.Close()
+				}
+			}
+			return nil
+		})
+	}
+	if s, err := os.Stat(file); err != nil || s.Size() == 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if f := flags(t, "--encap-port 7 --poll 9us"); f.EncapPort != 7 || f.Poll != 9000 || !reflect.DeepEqual(flags(t, ""), &LinkFlags{Shards: 1}) {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestBothEndsOfEachLink(t *testing.T) {
+	for _, tt := range []struct{ line, about, ends string }{
+		{"", "raw sockets on loopback", "*raw.Link at 127.0.0.1 port 0, 65515 octets, 1 queues"},
+		{"--link raw --mtu 1300", "raw sockets on loopback", "*raw.Link at 127.0.0.1 port 0, 1280 octets, 1 queues"},
+		{"--link udp --mtu 1300 --shards 2", "UDP on loopback", "*udp.Link at 127.0.0.1 port any, 1272 octets, 2 queues"},
+		{"--link mem --mtu 1300", "memory of this process", "*mem.Link at 10.0.0.1 port 0, 1280 octets, 1 queues"},
+		{"--link tun", "--self works with --link raw, udp or mem, not tun", ""},
+		{"--link mem --mtu 500", "MTU of 500 octets is below 576, the least that carries a DDP session's private data unfragmented", ""},
+		{"--link udp --mtu 500", "MTU of 500 octets is below 576, the least that carries a DDP session's private data unfragmented", ""},
+		{"--link raw --mtu 500", "MTU of 500 octets is below 576, the least that carries a DDP session's private data unfragmented", ""},
+	} {
+		testns.New(t).Do(func() error {
+			s, err := flags(t, tt.line).OpenSelf()
+			if err != nil {
+				if err.Error() != tt.about || tt.ends != "" {
+					t.Errorf("%s: %v", tt.line, err)
+				}
+				return nil
+			}
+			a := s.Server.(rawio.Addresser).LocalAddrs()[0]
+			client := strings.Replace(told(s.Client, nil), "10.0.0.2", "10.0.0.1", 1)
+			if server := told(s.Server, nil); server != tt.ends || client != tt.ends || s.About != tt.about || s.Addr != a.Addr() || s.EncapPort != a.Port() {
+				t.Errorf("%s: %s and %s, %+v", tt.line, server, client, s)
+			}
+			return s.Client.Close()
+		})
+	}
+	for name, kind := range map[string]string{"": "raw", "udp": "udp", "tun": "tun"} {
+		if f := (LinkFlags{Kind: name, Local: "x"}); f.Name() != kind || f.Warning() != "" && kind != "raw" {
+			t.Errorf("%q is %s: %s", name, f.Name(), f.Warning())
+		}
+	}
+}
+
+func TestWithoutPrivilegeBothEndsAreOfUDP(t *testing.T) {
+	testpriv.AsNobody(t, func(t *testing.T) {
+		if s, err := flags(t, "").OpenSelf(); err != nil || s.About != "UDP on loopback (raw sockets are not available here)" || s.EncapPort == 0 {
+			t.Errorf("%+v, %v", s, err)
+		}
+		if s, err := flags(t, "--link raw").OpenSelf(); err == nil || !strings.HasSuffix(Explain(err), ", which needs none (--link udp)") {
+			t.Errorf("%+v, %v", s, err)
+		}
+	})
+}
+
+// Both devices, and their links, are among the metrics.
+func TestDevicesAreServed(t *testing.T) {
+	m, said := Metrics{addr: "127.0.0.1:0"}, new(strings.Builder)
+	must.OK(t, m.Open(said))
+	defer m.Close()
+	d, err := flags(t, "--link udp").Devices(nil, &m)
+	must.OK(t, err)
+	defer d.Close()
+	cq, err := d.Client.CreateCQ(2)
+	must.OK(t, err)
+	qp, err := d.Client.CreateQP(&rdma.QPConfig{PD: d.Client.AllocPD(), SendCQ: cq, RecvCQ: cq, MaxSend: 1, MaxRecv: 1})
+	must.OK(t, err)
+	defer qp.Close()
+	if _, err := qp.Connect(t.Context(), netip.AddrPortFrom(d.Addr, 7), nil); err == nil || !strings.HasPrefix(Explain(err), "the host is up but refused") {
+		t.Errorf("nobody listens: %v", err)
+	}
+	url, _ := strings.CutPrefix(strings.TrimSpace(said.String()), "metrics: ")
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
+	resp, err := client.Get(url)
+	must.OK(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	must.OK(t, err)
+	for _, end := range []string{"server", "client"} {
+		for _, name := range []string{"rddp_udp_packets_sent_total", "rddp_sctp_packets_sent_total"} {
+			if want := fmt.Sprintf("%s{source=%q} ", name, end); !strings.Contains(string(text), want) || strings.Contains(string(text), want+"0") {
+				t.Errorf("no %s, or nothing", want)
+			}
+		}
+	}
+}
+
+// A device that cannot be leaves no link open.
+func TestRefusedDeviceClosesItsLink(t *testing.T) {
+	bad := &rdma.Config{Limits: rdma.Limits{MaxQPs: -1}}
+	testns.New(t).Do(func() error {
+		for range 2 {
+			for _, server := range []bool{true, false} {
+				var limit *rdma.LimitError
+				if d, err := flags(t, "--link udp --udp-port 4000").Device(server, bad, nil); d != nil || !errors.As(err, &limit) {
+					t.Errorf("a device of less than no QPs: %v", err)
+				}
+			}
+		}
+		if d, err := flags(t, "--link udp").Devices(bad, nil); d != nil || err == nil {
+			t.Errorf("devices of less than no QPs: %v", err)
+		}
+		return nil
+	})
+}
+
+func TestNameIsOfTheLocalFamily(t *testing.T) {
+	for _, tt := range []struct{ local, host, want string }{
+		{"", "10.9.0.1", "10.9.0.1"}, {"", "::1", "::1"}, {"", "a..b", "a..b: lookup a..b: no such host"},
+		{"127.0.0.1", "localhost", "127.0.0.1"}, {"::1", "localhost", "::1"},
+	} {
+		a, err := (&LinkFlags{Local: tt.local}).Resolve(tt.host)
+		got := a.String()
+		if err != nil {
+			got = err.Error()
+		}
+		if got != tt.want && got != "localhost has no address of the family of ::1" {
+			t.Errorf("%s from %q: %s, want %s", tt.host, tt.local, got, tt.want)
+		}
+	}
+}
