@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"strings"
@@ -255,6 +256,59 @@ func TestHostilePeer(t *testing.T) {
 	}
 }
 
+// What was looked at does not pass for the next message, and a verdict without an acknowledgement ends nothing.
+func TestEachMessageIsJudgedByItself(t *testing.T) {
+	e := &engine{params: params{verb: verbSend, verify: true, size: 100, depth: 1, qps: 1, iters: 10}}
+	l, msg := &lane{}, make([]byte, 100)
+	e.lanes = []*lane{l}
+	for i, bad := range []uint64{0, 1, 1, 2} {
+		if i%2 == 0 {
+			fill(msg, e.slotSeed(0, true, 0))
+		}
+		if err := e.data(l, msg); err != nil || e.bad() != bad || l.got != uint64(i+1) {
+			t.Errorf("message %d: %d are bad, %v", i, e.bad(), err)
+		}
+	}
+	e.client = true
+	if err := e.control(l, &control{kind: ctlVerdict, n: 5}); err != nil || e.bad() != 7 || e.finished() {
+		t.Errorf("%d are bad, %v, finished %v", e.bad(), err, e.finished())
+	}
+}
+
+// What an end has no room for ends the run on both ends, with an error, and nothing stays behind.
+func TestRunThatOneEndHasNoRoomFor(t *testing.T) {
+	for _, limits := range []rdma.Limits{{MaxQPs: 1}, {MaxRegions: 1}, {MaxRegions: 2}, {MaxRegions: 3}, {MaxCQE: 8}, {MaxWR: 16}} {
+		for server := range 2 {
+			var cfg [2]*rdma.Config
+			cfg[server] = &rdma.Config{Limits: limits}
+			x := newLab(t, cfg[:]...)
+			for _, args := range []string{"write -q 2 -b", "send -q 2 -b", "read -q 2 -b"} {
+				if err := x.client(t, append(strings.Fields(args), "-n", "10", "-s", "64", "-t", "16")...).run(t.Context()); err == nil {
+					t.Errorf("%s with %+v: no error", args, limits)
+				}
+			}
+			eventually(t, "all QPs are gone", func() bool { return len(x.dev.QPs())+len(x.server.dev.QPs()) == 0 })
+		}
+	}
+}
+
+// A session that ends under a run ends the run, whatever it was about to post.
+func TestEndedSessionEndsTheRun(t *testing.T) {
+	x := newLab(t)
+	for _, args := range []string{"write", "send", "read", "write --lat", "send --lat", "read --lat"} {
+		c, e := x.connected(t, strings.Fields(args)...)
+		l := e.lanes[0]
+		l.qp.Close()
+		l.begun, l.left = true, 1
+		if a, b, c := e.post(l, 1), e.conclude(false), l.postRecv(0); a == nil || b == nil || c == nil {
+			t.Errorf("%s: %v, %v, %v", args, a, b, c)
+		}
+		if err := c.measure(t.Context(), e); err == nil {
+			t.Errorf("%s: no error", args)
+		}
+	}
+}
+
 // TestFailedRequest: an error status ends the run unless all was said.
 func TestFailedRequest(t *testing.T) {
 	x := newLab(t)
@@ -272,7 +326,23 @@ func TestFailedRequest(t *testing.T) {
 	}
 }
 
+// Both ends, of any two releases, agree what is in a message, and no two messages of a run are the same.
 func TestPatternTellsSeedsAndOctetsApart(t *testing.T) {
+	seen := make(map[uint64]string)
+	for _, client := range []bool{false, true} {
+		for lane := range 3 {
+			for slot := range 3 {
+				at, s := fmt.Sprint(client, lane, slot), (&params{seed: 1}).slotSeed(lane, client, slot)
+				if seen[s] != "" {
+					t.Errorf("what is sent is the same for %s and %s", at, seen[s])
+				}
+				seen[s] = at
+			}
+		}
+	}
+	if a, b := word(1234567, 0), word(1234567, 4); a != 6457827717110365317 || b != 16408922859458223821 { // of the reference implementation of SplitMix64
+		t.Errorf("words %d and %d", a, b)
+	}
 	for _, n := range []int{0, 1, 7, 8, 9, 100, 4096} {
 		b := make([]byte, n)
 		fill(b, 5)

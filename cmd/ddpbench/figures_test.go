@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/simlink"
 	"github.com/rddp-go/rddp/rawio"
@@ -95,8 +96,10 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 `, ""},
 		{"read -t 1 -n 100 -s 60000", quick, " 60000 100 1144.41 762.94 0.013333\n",
 			`{"bw_avg_MBps":765.49109,"bytes":60000,"client":"","iterations":100,"qps":1,"seconds":0.007475,"test":"RDMA_Read BW","type":"run"}`},
-		{"read -t 1 -n 100 -s 60000 -b", quick, " 60000 100 2288.82 1528.43 0.026711\n",
-			`{"bw_avg_MBps":1530.98218,"bytes":60000,"client":"","iterations":200,"qps":1,"seconds":0.007475,"test":"RDMA_Read Bidirectional BW","type":"run"}`},
+		{"read -t 1 -n 100 -s 60000 -b --verify", quick, " 60000 100 2288.82 1528.43 0.026711\n",
+			": RDMA_Read Bidirectional BW, 60000 octets, 1 QPs: 200 messages in 0.007 s, 1530.98 MB/sec, 0 with wrong content"},
+		{"read --lat -D 10.2", tail, " 2 1000 10248.29 97.58 \n Latency[usec] : min 9994.24, 50% 10002.43, 99% 20004.86, 99.9% 40009.73, max 80019.46\n",
+			": RDMA_Read Latency, 2 octets, 1 QPs: 1000 messages in 10.285 s"},
 		{"read -t 1 -n 100 -s 20000 -q 2 --own", []phase{{100 * us, 53}, {50 * us, 50}}, ` 20000 200 762.94 508.63 0.026667
  Packets : 204 out, 202 in; DATA chunks: 204 out, 202 in
  Retransmissions : 0 DATA chunks, 0 fast recoveries, 0 timeouts; 0 duplicates in
@@ -123,8 +126,13 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 				serving, stop := context.WithCancel(t.Context())
 				served := make(chan int)
 				var said, out strings.Builder
-				go func() { served <- runs(serving, t, n, serverAddr, &said, "write", "--json") }()
+				text := strings.HasPrefix(tt.server, ":")
+				go func() { served <- runs(serving, t, n, serverAddr, &said, "write", fmt.Sprint("--json=", !text)) }()
 				synctest.Wait()
+				if text {
+					check.Equal(t, "what the server begins with", said.String(), waitingForPeers+" SCTP port 5043 over raw\n")
+					said.Reset()
+				}
 				code := runs(t.Context(), t, n, clientAddr, &out, append(strings.Fields(tt.args), serverAddr.String())...)
 				stop()
 				if failed := <-served; code != exitWell || failed != exitWell {

@@ -61,12 +61,13 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-func newLab(t *testing.T) *lab {
+func newLab(t *testing.T, cfg ...*rdma.Config) *lab {
 	t.Helper()
+	cfg = append(cfg, nil, nil) // the client's, the server's
 	a, b := mempair.New(t, mem.Options{})
 	to := netip.AddrPortFrom(b.LocalAddrs()[0].Addr(), rdma.DefaultPort)
-	dev := must.Get(rdma.NewDevice(a, nil))(t)
-	serving := must.Get(rdma.NewDevice(b, nil))(t)
+	dev := must.Get(rdma.NewDevice(a, cfg[0]))(t)
+	serving := must.Get(rdma.NewDevice(b, cfg[1]))(t)
 	l := must.Get(serving.Listen(rdma.DefaultPort))(t)
 	x := &lab{dev: dev, to: to, out: &buffer{}}
 	x.server = newService(serving, newReporter(&options{}, x.out, "mem"))

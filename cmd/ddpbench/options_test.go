@@ -24,19 +24,22 @@ func TestFlagErrors(t *testing.T) {
 		{"write a -s 4096M", "such as 4096, 64K or 1M"},
 		{"write a -s 0", "1 octet to 256M"},
 		{"write a -s 257M", "1 octet to 256M"},
-		{"write a -s 256M -q 8", "of memory"},
+		{"write a -s 256M -q 8", "-s 268435456 with -q 8 needs more than 1024M of memory: take less of one"},
 		{"write a -n 0", "at least one message"},
 		{"write a -n 100000001", "at most 100000000"},
 		{"write a -n 5 -D 1", "by one or the other"},
 		{"write a -D 0", "more than 0 seconds"},
 		{"write a -D -1", "more than 0 seconds"},
 		{"write a -D NaN", "more than 0 seconds"},
-		{"write a -D 1e9", "at most 24h0m0s"},
+		{"write a -D 86401", "--duration 86401: it is more than 0 seconds and at most 24h0m0s"},
 		{"write a --timeout 0", "more than 0 seconds"},
+		{"write a --memory 0", "--memory 0: messages need some"},
+		{"write a --memory 1K -s 1025", "--memory 1024: it takes one message at least and is at most 1024M"},
+		{"write a --memory 1025M", "--memory 1074790400: it takes one message at least and is at most 1024M"},
 		{"write a --interval 1", "--interval goes with -D"},
 		{"write a -t 0", "at least one message has to be outstanding"},
 		{"write a -t 8193", "the depth is 1 to 8192"},
-		{"write a -t 8192 -q 100", "can be outstanding"},
+		{"write a -t 8192 -q 17", "-t 8192 times -q 17: at most 131072 messages can be outstanding"},
 		{"write a -q 0", "1 to 256"},
 		{"write a -q 257", "1 to 256"},
 		{"write a -a -D 1", "does not go with -D"},
@@ -54,6 +57,35 @@ func TestFlagErrors(t *testing.T) {
 				t.Errorf("exit code %d, output %q, errors %q, want %q", code, out, errs, tt.want)
 			}
 		})
+	}
+}
+
+// The bounds themselves are within bounds.
+func TestFlagsAtTheirBounds(t *testing.T) {
+	for _, args := range []string{"-s 256M", "-t 8192", "-q 256", "-t 8192 -q 16", "-n 100000000", "-n 1", "-t 1", "-s 1", "-D 86400", "--timeout 86400",
+		"-D 86400 --interval 86400", "--memory 1K -s 1K -n 1", "--memory 1024M", "-s 268435136 -q 4 -t 1", "-p 1", "--lat -D 1"} {
+		if _, err := parse(append(strings.Fields(args), "write", "a"), io.Discard); err != nil {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+	if _, err := parse(strings.Fields("write a -s 268435137 -q 4 -t 1"), io.Discard); err == nil { // 320 octets of each QP are for control messages
+		t.Error("an octet more than the memory is accepted")
+	}
+	for _, row := range []struct {
+		p                        params
+		slots, reads, moderation int
+	}{
+		{params{verb: verbSend, size: 24929, depth: 8192, qps: 1}, 672, -1, 100},  // 673 x 24929 is an octet more than 16M
+		{params{verb: verbWrite, size: 1985, depth: 8192, qps: 1}, 2112, -1, 100}, // 2113 x 1985 is an octet more than 4M
+		{params{verb: verbSend, size: 64 << 20, depth: 128, qps: 1}, 2, -1, 1},
+		{params{verb: verbRead, size: 64 << 20, depth: 128, qps: 1}, 1, 128, 1},
+		{params{verb: verbRead, size: 4096, depth: 129, qps: 2}, 129, 128, 32},
+		{params{verb: verbRead, size: 4096, depth: 5, qps: 1, mem: 64 << 20}, 8192, 5, 1},
+		{params{verb: verbWrite, size: 4096, depth: 128, qps: 16, mem: 64 << 20}, 1024, -1, 32},
+	} {
+		if s, r, m := row.p.slots(), row.p.reads(), row.p.moderation(); s != row.slots || r != row.reads || m != row.moderation {
+			t.Errorf("%+v: %d slots, %d reads outstanding, one in %d asks for a completion", row.p, s, r, m)
+		}
 	}
 }
 

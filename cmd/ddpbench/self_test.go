@@ -130,6 +130,6 @@ func TestServesConcurrently(t *testing.T) {
 	eventually(t, "the server has forgotten the runs", func() bool {
 		x.server.mu.Lock()
 		defer x.server.mu.Unlock()
-		return len(x.server.runs) == 0 && x.server.memory.Used() == 0 && x.server.places.Used() == 0
+		return len(x.server.runs)+len(x.server.dev.QPs()) == 0 && x.server.memory.Used() == 0 && x.server.places.Used() == 0
 	})
 }

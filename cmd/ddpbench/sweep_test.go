@@ -1,48 +1,88 @@
 package main
 
 import (
+	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
-// TestSweepMeasuresAndKeepsEveryAxis measures the small end of each axis and keeps what it finds.
+// TestSweepMeasuresAndKeepsEveryAxis measures the small end of each axis, prints and keeps what it finds.
 func TestSweepMeasuresAndKeepsEveryAxis(t *testing.T) {
-	o := &options{sweep: t.TempDir()}
-	o.link.Kind, o.duration = "mem", 10*time.Millisecond
+	defer func(all []axis) { axes = all }(axes)
+	axes = slices.Clone(axes)
 	for i := range axes {
-		a := axes[i]
-		a.values = a.values[:2]
-		t.Run(a.Name, func(t *testing.T) {
-			var points []point
-			for _, v := range a.values {
-				p := must.Get(o.measure(t.Context(), &a, v))(t)
-				if p.Value != v || p.Packets == 0 || p.Rate <= 0 || p.GBps <= 0 || p.Resent > p.Packets || p.Memory*float64(v) > rigMemory/2 {
-					t.Errorf("at %d: %+v", v, p)
-				}
-				points = append(points, p)
-			}
-			must.OK(t, o.keep(&a, points))
-			var kept []point
-			b, err := os.ReadFile(filepath.Join(o.sweep, a.Name+".json"))
-			if err == nil {
-				err = json.Unmarshal(b, &kept)
-			}
-			if err != nil || len(kept) != 2 || kept[1] != points[1] {
-				t.Errorf("kept %+v, %v", kept, err)
-			}
-			wellFormed(t, filepath.Join(o.sweep, a.Name+".svg"), a.Title)
-		})
+		axes[i].values = axes[i].values[:2]
 	}
+	dir := filepath.Join(t.TempDir(), "plots")
+	out, errs, code := bench(t, "--sweep", dir, "--link", "mem", "-D", "0.01")
+	want := "axis                value     GB/s   messages/s  CPU us/packet   CPU s/GB   allocs   resent\n"
+	for i := range axes {
+		a := &axes[i]
+		var kept []point
+		text := must.Get(os.ReadFile(filepath.Join(dir, a.Name+".json")))(t)
+		must.OK(t, json.Unmarshal(text, &kept))
+		check.Equal(t, "what is kept", string(text), string(must.Get(json.MarshalIndent(kept, "", "\t"))(t))+"\n")
+		for k, p := range kept {
+			s := base
+			if a.set(&s, p.Value); p.Value != a.values[k] || p.scale != s || p.Packets == 0 || p.Rate <= 0 || p.GBps <= 0 || p.Resent > p.Packets || p.Memory*float64(p.Value) > rigMemory/2 {
+				t.Errorf("at %d: %+v", p.Value, p)
+			}
+			want += fmt.Sprintf("%-14s %10d %8.2f %12.0f %14.2f %10.3f %8.2f %8d\n", a.Name, p.Value, p.GBps, p.Rate, p.Cost, p.PerGB, p.Allocs, p.Resent)
+		}
+		check.Equal(t, "points kept", len(kept), 2)
+		wellFormed(t, filepath.Join(dir, a.Name+".svg"), a.Title)
+	}
+	if want += "Plots and figures are in " + dir + ".\n"; out != want || errs != "" || code != exitWell {
+		t.Errorf("exit %d, %s\n%swant\n%s", code, errs, out, want)
+	}
+	if _, errs, code = bench(t, "--sweep", filepath.Join(dir, "size.svg")); code != exitError || !strings.Contains(errs, "not a directory") {
+		t.Errorf("a file for a directory: exit %d, %s", code, errs)
+	}
+}
+
+// A plot looks as it did when somebody last looked at one: whoever changes it looks at it again, and writes its sum here.
+func TestPlotIsDrawnAsItWas(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "plot.svg")
+	points := []point{{Value: 64, Cost: 1, GBps: 0.5}, {Value: 1024, Cost: 1.5, GBps: 2}, {Value: 1 << 20, Cost: 4, GBps: 1.25}}
+	must.OK(t, plotPoints(name, &axes[0], points))
+	if sum := fmt.Sprintf("%x", sha256.Sum256(must.Get(os.ReadFile(name))(t))); runtime.GOARCH == "amd64" { // others round otherwise
+		check.Equal(t, "the sum of a plot", sum[:16], "191768eddd11cb88")
+	}
+	check.Equal(t, "ticks", fmt.Sprint(magnitudes{}.Ticks(5, 1e9)), "[{10 10} {100 100} {1000 1k} {10000 10k} {100000 100k} {1e+06 1M} {1e+07 10M} {1e+08 100M} {1e+09 1G}]")
+}
+
+// However large messages are and however many QPs there are, each has one outstanding, and all of them no more than so many.
+func TestDepthOfARig(t *testing.T) {
+	for s, want := range map[scale]int{{Size: 64, QPs: 1}: 256, {Size: 64, QPs: 4096}: 1, {Size: 1 << 20, QPs: 4}: 4, {Size: 1 << 30, QPs: 1}: 1} {
+		check.Equal(t, fmt.Sprintf("outstanding of %+v", s), (&rig{scale: s}).depth(), want)
+	}
+	r := must.Get(newRig(t.Context(), &cli.LinkFlags{Kind: "mem"}, scale{Size: 16 << 20, QPs: 1, Regions: 3}))(t)
+	defer r.ends.Close()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, link := range []string{"tun", "mem"} {
+		if r, err := newRig(ended, &cli.LinkFlags{Kind: link}, base); r != nil || err == nil {
+			t.Errorf("a rig over %s that cannot be, or is not waited for: %v", link, err)
+		}
+	}
+	must.OK(t, r.run(t.Context(), 0, 9)) // each place in memory is used again
+	check.Equal(t, "octets for large messages", (&rig{scale: scale{Size: 1 << 30}}).memory(), 1<<30)
+	check.Equal(t, "octets for small messages", (&rig{scale: scale{Size: 64}}).memory(), 64<<20)
 }
 
 func TestPointIsWhatHappenedInBetween(t *testing.T) {

@@ -25,7 +25,7 @@ func (e *engine) begin(now time.Time) {
 	if e.duration > 0 {
 		e.deadline = now.Add(e.duration)
 	}
-	if e.role(e.client).active && !e.lat {
+	if e.role(e.client).active {
 		e.peak.begin(&e.params, now)
 	}
 }
