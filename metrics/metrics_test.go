@@ -40,6 +40,12 @@ type counted[T any] struct {
 
 func (l counted[T]) Stats() T { return l.stats }
 
+// foreign are counters of somebody else's.
+type foreign struct {
+	RxLost uint64
+	Name   string
+}
+
 // devices returns two joined devices, with an association that the first has set up and ended.
 func devices(t testing.TB) (a, b *rdma.Device) {
 	t.Helper()
@@ -133,7 +139,11 @@ func TestValuesAreThoseOfStats(t *testing.T) {
 	c.AddLink("server", counted[raw.Stats]{stats: raw.Stats{RxOverflow: 7}})
 	c.AddLink("server", &mem.Link{}) // counts nothing, and takes nothing away
 	c.AddLink("tun", counted[tun.Stats]{stats: tun.Stats{RxFragments: 9}})
+	c.AddLink("tun2", counted[foreign]{stats: foreign{RxLost: 5}})
 	want := strings.NewReader(`
+# HELP rddp_metrics_receive_lost_total The counter RxLost.
+# TYPE rddp_metrics_receive_lost_total counter
+rddp_metrics_receive_lost_total{source="tun2"} 5
 # HELP rddp_raw_receive_overflow_total Dropped by the kernel for want of receive buffer.
 # TYPE rddp_raw_receive_overflow_total counter
 rddp_raw_receive_overflow_total{source="server"} 7
@@ -145,11 +155,12 @@ rddp_tun_receive_fragments_total{source="tun"} 9
 rddp_sctp_established_total{source="client"} 1
 rddp_sctp_established_total{source="server"} 1
 `)
-	if err := testutil.CollectAndCompare(c, want, "rddp_raw_receive_overflow_total", "rddp_tun_receive_fragments_total", "rddp_sctp_established_total"); err != nil {
+	if err := testutil.CollectAndCompare(c, want, "rddp_metrics_receive_lost_total", "rddp_raw_receive_overflow_total", "rddp_tun_receive_fragments_total", "rddp_sctp_established_total"); err != nil {
 		t.Error(err)
 	}
 	c.Remove("server")
 	c.Remove("tun")
+	c.Remove("tun2")
 	for name, f := range gather(t, c) {
 		for _, m := range f.GetMetric() {
 			for _, l := range m.GetLabel() {
@@ -158,6 +169,40 @@ rddp_sctp_established_total{source="server"} 1
 				}
 			}
 		}
+	}
+}
+
+// What there is now is told in both forms.
+func TestGaugesAreWhatThereIs(t *testing.T) {
+	a, b := devices(t)
+	l := must.Get(b.Listen(rdma.DefaultPort))(t)
+	qp := func(d *rdma.Device) *rdma.QP {
+		cq := must.Get(d.CreateCQ(4))(t)
+		return must.Get(d.CreateQP(&rdma.QPConfig{PD: d.AllocPD(), SendCQ: cq, RecvCQ: cq, MaxSend: 1, MaxRecv: 1}))(t)
+	}
+	there := qp(b)
+	go func() {
+		if req, err := l.Accept(t.Context()); err == nil {
+			_ = req.Accept(there, nil)
+		}
+	}()
+	here, _, _ := qp(a), qp(a), qp(a)
+	to := netip.MustParseAddr("10.0.0.2")
+	must.Do(here.Connect(t.Context(), netip.AddrPortFrom(to, rdma.DefaultPort), nil))(t)
+	must.Do(a.Transport().Dial(t.Context(), netip.AddrPortFrom(to, 77), nil))(t)
+	c := NewCollector()
+	c.AddDevice("x", a)
+	families, m := gather(t, c), a.Transport().Memory()
+	for name, want := range map[string]float64{"rddp_sctp_memory_bytes": float64(m.Used), "rddp_sctp_memory_limit_bytes": float64(m.Max),
+		"rddp_sctp_associations": 2, "rddp_rdma_peers": 1, "rddp_rdma_queue_pairs": 3} {
+		if check.Equal(t, "samples of "+name, len(families[name].GetMetric()), 1) {
+			check.Equal(t, name, families[name].GetMetric()[0].GetGauge().GetValue(), want)
+		}
+	}
+	var vars map[string]variables
+	must.OK(t, json.Unmarshal([]byte(c.String()), &vars))
+	if x := vars["x"]; x.Associations != 2 || x.Peers != 1 || x.QueuePairs != 3 || *x.Memory != m || m.Used == m.Max {
+		t.Errorf("%+v", x)
 	}
 }
 
