@@ -39,6 +39,9 @@ func TestInterruptedReaderComesBackAndReadsOn(t *testing.T) {
 				t.Fatal(err)
 			}
 			in[0].Release()
+			go read()
+			b.Interrupt() // and comes back again
+			must.Equal(t, "error", <-end, rawio.ErrInterrupted)
 		})
 	}
 }
