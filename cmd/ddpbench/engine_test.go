@@ -173,6 +173,8 @@ func TestServerRefuses(t *testing.T) {
 		if _, err := qp.Connect(t.Context(), x.to, []byte("hello")); err == nil || !strings.Contains(cli.Explain(err), "not from a ddpbench") {
 			t.Errorf("got %v", err)
 		}
+		const line = ": refused: a ddpbench listens here: the request is not from a ddpbench\n"
+		eventually(t, "the server says why it refused", func() bool { return strings.Contains(x.out.String(), line) })
 	})
 }
 

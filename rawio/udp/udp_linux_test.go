@@ -225,6 +225,12 @@ func TestReceiveBufferHolds(t *testing.T) {
 		if s := b.Stats(); s.RxOverflow != 0 {
 			t.Errorf("%d of %d packets of %d octets dropped", s.RxOverflow, n, size)
 		}
+		for range 4 + b.ReceiveBuffer()/(1<<20) { // far more than it holds
+			linktest.Write(t, a, out...)
+		}
+		if s := b.Stats(); s.RxOverflow == 0 || s.RxOverflow > a.Stats().TxPackets {
+			t.Errorf("%d of %d packets of %d octets are said to be dropped", s.RxOverflow, a.Stats().TxPackets, size)
+		}
 	}
 }
 
