@@ -126,9 +126,13 @@ func TestBothEndsOfEachLink(t *testing.T) {
 
 func TestWithoutPrivilegeBothEndsAreOfUDP(t *testing.T) {
 	testpriv.AsNobody(t, func(t *testing.T) {
-		if s, err := flags(t, "").OpenSelf(); err != nil || s.About != "UDP on loopback (raw sockets are not available here)" || s.EncapPort == 0 {
+		s, err := flags(t, "").OpenSelf()
+		if err != nil || s.About != "UDP on loopback (raw sockets are not available here)" || s.EncapPort == 0 {
 			t.Errorf("%+v, %v", s, err)
+			return
 		}
+		s.Client.Close()
+		s.Server.Close()
 		if s, err := flags(t, "--link raw").OpenSelf(); err == nil || !strings.HasSuffix(Explain(err), ", which needs none (--link udp)") {
 			t.Errorf("%+v, %v", s, err)
 		}
