@@ -444,6 +444,23 @@ func TestMemoryIsCopiedInParts(t *testing.T) {
 	}
 }
 
+// What is acknowledged before it is copied need not be: the stream ends with its session, and hears why.
+func TestAllIsAcknowledgedBeforeItIsCopied(t *testing.T) {
+	a, b := newPair(t)
+	s, _, ua, _ := connect(a, b)
+	ua.send("in flight")
+	a.pull()
+	a.a.parts = 3
+	a.peer(0, "1 initiate", "2 terminate")
+	a.arrive()
+	if s.State() != Ended || s.ds != nil || !strings.Contains(fmt.Sprint(ua.log), "fatal") {
+		t.Errorf("%v; the stream hears %q", s.State(), ua.log)
+	}
+	if a.HandleReceived(0); len(a.a.detached) != 1 {
+		t.Errorf("%d parts are copied", len(a.a.detached))
+	}
+}
+
 // Nothing is allocated in proportion to the gap that a DDP-SSN claims.
 func TestGapCostsNothing(t *testing.T) {
 	// req 5043-10-10

@@ -423,7 +423,7 @@ func (s *Session) settle() {
 	known := s.known()
 	s.enter(onSettled, nil)
 	s.release()
-	s.closeStream(nil)
+	s.closeStream(s.err)
 	if known {
 		s.m.events.push(Event{Kind: EventEnded, Session: s})
 	}
