@@ -414,6 +414,9 @@ func TestTurnsOfThousandsOfMessages(t *testing.T) {
 			t.Errorf("nothing more at %d", s.next)
 		}
 	}
+	if next := (&message{numbered: true, fn: initiate}); !next.beyond(40_000) || (&message{numbered: true}).beyond(40_000) {
+		t.Error("an Initiate is of the next session, and a segment with its number is not where numbers have wrapped")
+	}
 	if b.HandleReceived(0); s.next != n+5 || s.State() != Open || b.HandleReceived(0) {
 		t.Errorf("%d has its turn in the end, %v", s.next, s.State())
 	}
