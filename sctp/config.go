@@ -32,7 +32,8 @@ type Config struct {
 	// It is called before the association's first packet.
 	Upper func(*Conn, *assoc.Assoc) Upper
 
-	socket *Socket // that the association belongs to
+	socket  *Socket     // that the association belongs to
+	proceed func() bool // see assoc.Assoc.OnAnswer
 }
 
 func (c *Config) backlog() int {

@@ -1,6 +1,11 @@
 // Package sctp is SCTP (RFC 9260) in userspace, for programs on systems whose kernel has none.
 //
-// A [Transport] runs associations over one link of package rawio: raw IP, UDP encapsulation, TUN, or
+// [Dial] and [Listen] are as those of package net, over links that they open themselves:
+//
+//	l, err := sctp.Listen("sctp", ":5000")
+//	c, err := sctp.Dial(ctx, "sctp", "host.example:5000")
+//
+// Who wants to say more about the link has a [Transport]. It runs associations over one link of package rawio: raw IP, UDP encapsulation, TUN, or
 // memory. [Transport.Listen] and [Transport.Dial] give a [Conn], one association. Its messages keep their
 // boundaries and go over numbered streams, each ordered in itself:
 //

@@ -15,10 +15,20 @@ type Listener struct {
 	port uint16
 	cfg  *Config
 
+	*queue
+	also []*Listener // on the same port of other links, for the same Accept
+}
+
+// queue is what waits for Accept.
+type queue struct {
 	ready   chan *Conn
 	waiting fair.Store // places in ready
 	done    chan struct{}
 	once    sync.Once
+}
+
+func newQueue(c *Config) *queue {
+	return &queue{ready: make(chan *Conn, 2*c.backlog()), waiting: fair.Store{Max: 2 * int64(c.backlog())}, done: make(chan struct{})}
 }
 
 // Accept returns the next established association. It fails with net.ErrClosed after Close, and with
@@ -56,8 +66,11 @@ func (l *Listener) offer(c *Conn) {
 // Port returns the SCTP port.
 func (l *Listener) Port() uint16 { return l.port }
 
-// Addr returns the link's address, if it has one, and the SCTP port.
+// Addr returns the first of Config.LocalAddrs, or the link's address, if it has one, and the SCTP port.
 func (l *Listener) Addr() net.Addr {
+	if own := l.cfg.LocalAddrs; len(own) > 0 {
+		return Addr{netip.AddrPortFrom(own[0], l.port)}
+	}
 	return Addr{netip.AddrPortFrom(l.t.localAddr(), l.port)}
 }
 
@@ -65,6 +78,9 @@ func (l *Listener) Addr() net.Addr {
 func (l *Listener) Close() error {
 	l.once.Do(func() {
 		l.t.unlisten(l)
+		for _, m := range l.also {
+			m.t.unlisten(m)
+		}
 		close(l.done)
 		l.refuse()
 	})

@@ -32,12 +32,16 @@ func (t *Transport) checkLocal(addrs []netip.Addr) error {
 	if !ok || len(addrs) == 0 {
 		return nil
 	}
-	own := l.LocalAddrs()
+	has := func(a netip.Addr) bool {
+		return slices.ContainsFunc(l.LocalAddrs(), func(ap netip.AddrPort) bool { return ap.Addr().Unmap() == a })
+	}
 	for _, a := range addrs {
 		a = a.Unmap()
-		if !a.IsLinkLocalUnicast() && !slices.ContainsFunc(own, func(ap netip.AddrPort) bool { return ap.Addr().Unmap() == a }) {
-			return &LocalAddrError{a}
+		// Of the addresses of the loopback network a link lists one.
+		if a.IsLinkLocalUnicast() || has(a) || a.Is4() && a.IsLoopback() && has(netip.AddrFrom4([4]byte{127, 0, 0, 1})) {
+			continue
 		}
+		return &LocalAddrError{a}
 	}
 	return nil
 }

@@ -16,7 +16,6 @@ import (
 	"weak"
 
 	"github.com/rddp-go/rddp/internal/count"
-	"github.com/rddp-go/rddp/internal/fair"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
@@ -452,6 +451,11 @@ func (t *Transport) Listen(port uint16, cfg *Config) (*Listener, error) {
 	if cfg == nil {
 		cfg = &Config{}
 	}
+	return t.listen(port, cfg, newQueue(cfg))
+}
+
+// listen is Listen for who may wait at several Transports.
+func (t *Transport) listen(port uint16, cfg *Config, q *queue) (*Listener, error) {
 	if err := t.checkLocal(cfg.LocalAddrs); err != nil {
 		return nil, err
 	}
@@ -465,7 +469,7 @@ func (t *Transport) Listen(port uint16, cfg *Config) (*Listener, error) {
 		t.unbind(port)
 		return nil, err
 	}
-	l := &Listener{t: t, port: port, cfg: cfg, ready: make(chan *Conn, 2*cfg.backlog()), waiting: fair.Store{Max: 2 * int64(cfg.backlog())}, done: make(chan struct{})}
+	l := &Listener{t: t, port: port, cfg: cfg, queue: q}
 	t.listeners[port] = l
 	return l, nil
 }
@@ -520,6 +524,9 @@ func (t *Transport) connect(remote netip.AddrPort, cfg *Config) (*Conn, error) {
 		t.unbind(port)
 		t.mu.Unlock()
 		return nil, err
+	}
+	if cfg.proceed != nil {
+		a.OnAnswer(cfg.proceed)
 	}
 	c := newConn(t, a, cfg)
 	t.births++

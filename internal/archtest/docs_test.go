@@ -45,6 +45,15 @@ func TestGuideShowsCodeOfTheExamples(t *testing.T) {
 			t.Errorf("not in an example:\n%s", b[1])
 		}
 	}
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	must.OK(t, err)
+	talk, err := os.ReadFile(filepath.Join(root, "examples", "talk", "main.go"))
+	must.OK(t, err)
+	for _, b := range regexp.MustCompile("(?s)```go\n(\t.*?)```").FindAllSubmatch(readme, -1) {
+		if !bytes.Contains(talk, b[1]) {
+			t.Errorf("of README.md, not in examples/talk:\n%s", b[1])
+		}
+	}
 	if len(blocks) < 9 {
 		t.Errorf("%d pieces of code", len(blocks))
 	}

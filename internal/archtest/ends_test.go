@@ -20,7 +20,7 @@ var ends = []struct {
 	{"sctp/assoc", `\.down\(\w+, (&?[\w.]+)`, map[string]string{
 		"abort: &AbortError": "[AbortError] with cause 12", "unsound: err": "[InternalError]", "handleAbort: &AbortError": "[AbortError] with ByPeer",
 		"pathError: ErrTimeout": "[ErrTimeout]", "setupTimeout: ErrInitTimeout": "[ErrInitTimeout]", "handleStale: ErrInitTimeout": "[ErrInitTimeout]",
-		"handleInitAck: &AbortError": "[AbortError] with any other cause", "handleInitAck: err": "[AdaptationError]",
+		"handleInitAck: ErrOvertaken": "[ErrOvertaken]", "handleInitAck: &AbortError": "[AbortError] with any other cause", "handleInitAck: err": "[AdaptationError]",
 		"AbortForMemory: &MemoryError": "[MemoryError]", "handleICMP: ErrProtoUnreachable": "[ErrProtoUnreachable]", "noRoute: &NoRouteError": "[NoRouteError]",
 		"closingTimeout: ErrShutdownTimeout": "[ErrShutdownTimeout]", "handleShutdownAck: ErrShutdown": "[ErrShutdown]",
 		"handleShutdownComplete: ErrShutdown": "[ErrShutdown]",

@@ -70,6 +70,8 @@ type Assoc struct {
 	placer Placer
 	source Source
 
+	proceed func() bool // see OnAnswer
+
 	setup     *setup     // COOKIE-WAIT and COOKIE-ECHOED only
 	closing   *closing   // from SHUTDOWN-SENT or SHUTDOWN-ACK-SENT on
 	lastHeard rawio.Time // when the last valid packet of the peer came

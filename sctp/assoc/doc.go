@@ -12,6 +12,7 @@
 //   - [ErrShutdown]: gracefully, all was delivered.
 //   - [ErrInitTimeout]: nobody answered the setup.
 //   - [NoRouteError]: the setup did not reach any address of the peer, as this host or a router says.
+//   - [ErrOvertaken]: the peer has answered another attempt of the same Dial.
 //   - [ErrTimeout]: the peer has stopped answering.
 //   - [ErrShutdownTimeout]: the peer answers, but never completes the shutdown.
 //   - [ErrProtoUnreachable]: the peer's host has no SCTP.

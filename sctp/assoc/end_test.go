@@ -51,6 +51,13 @@ func endings(t *testing.T) []ending {
 		{"[ErrProtoUnreachable]", is(assoc.ErrProtoUnreachable), func(l *lab.Lab) {
 			l.Report(rawio.KindProtoUnreachable, 0, lab.Packet(lab.PortB, lab.PortA, 0, lab.InitChunk(l.Tag, 1)))
 		}, func() *lab.Lab { return lab.Active(t, nil) }},
+		{"[ErrOvertaken]", is(assoc.ErrOvertaken), func(l *lab.Lab) {
+			l.A.OnAnswer(func() bool { return false })
+			l.Send(l.Tag, lab.InitAckChunk(1, 1, []byte("cookie")))
+			if out := l.Flush(); len(out) > 0 {
+				t.Errorf("the peer hears of it: %v", out)
+			}
+		}, func() *lab.Lab { return lab.Active(t, nil) }},
 		{"[NoRouteError]", func(err error) bool { return errors.As(err, new(*assoc.NoRouteError)) }, func(l *lab.Lab) {
 			l.Report(rawio.KindHostUnreachable, 0, lab.Packet(lab.PortB, lab.PortA, 0, lab.InitChunk(l.Tag, 1)))
 		}, func() *lab.Lab { return lab.Active(t, nil) }},

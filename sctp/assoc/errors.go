@@ -21,6 +21,8 @@ var (
 	ErrTimeout error = timeoutError("sctp: peer unreachable: retransmission limit exceeded")
 	// ErrShutdownTimeout: the peer did not complete the shutdown in 5 * RTO.Max (T5-shutdown-guard).
 	ErrShutdownTimeout error = timeoutError("sctp: the peer did not complete the shutdown in time")
+	// ErrOvertaken: another attempt was answered before this one, see Assoc.OnAnswer.
+	ErrOvertaken = errors.New("sctp: another attempt to set the association up was answered first")
 	// ErrProtoUnreachable: the peer's host answered by ICMP that it has no SCTP.
 	ErrProtoUnreachable error = sysError{"sctp: nobody speaks SCTP there (ICMP protocol unreachable, or port unreachable over UDP)", syscall.ECONNREFUSED}
 )

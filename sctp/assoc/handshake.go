@@ -209,6 +209,10 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 		a.down(onEnd, err)
 		return
 	}
+	if a.proceed != nil && !a.proceed() {
+		a.down(onEnd, ErrOvertaken)
+		return
+	}
 	a.stats.AddressesIgnored += uint64(o.ignored)
 	a.peerTag = o.tag
 	a.outStreams, a.inStreams = min(a.cfg.OutStreams, o.in), min(a.cfg.InStreams, o.out)
@@ -225,6 +229,10 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 		stale: s.stale, path: a.sender.Primary().Index()}
 	a.enter(onInitAck)
 }
+
+// OnAnswer has f asked when the peer has answered the INIT: false ends the association by ErrOvertaken. The peer does not hear of that, and
+// needs not, as it keeps nothing before the COOKIE ECHO. So of several attempts to reach a host one comes to be, whichever are answered.
+func (a *Assoc) OnAnswer(f func() bool) { a.proceed = f }
 
 // learnPaths records the peer's addresses (section 5.1.2); those that the upper layer did not give
 // are unconfirmed. The primary path is the one that the INIT took: after several, to several addresses,

@@ -1,0 +1,271 @@
+package sctp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// Dialer is Dial with options. The zero value has the defaults.
+type Dialer struct {
+	// Config is that of the association.
+	Config Config
+	// FallbackDelay is how long an attempt has before the next begins beside it; 0 means 250 ms (RFC 8305 section 5).
+	FallbackDelay time.Duration
+	// Together has all addresses of the name used as those of one host with several (RFC 9260 section 1.3), beside Config.RemoteAddrs.
+	Together bool
+
+	links *links // nil: those of the process
+}
+
+// Dial sets up an association with an SCTP port of a host, over links that it opens when they are first needed and that the whole process
+// shares: raw IP where that is allowed, and UDP (RFC 6951). The network is "sctp", or "sctp4" or "sctp6" for one family of addresses. A name is
+// resolved, and its addresses are tried in the way of RFC 8305, each over both links; one that the peer answers by first is
+// used, and none of the others reaches the peer's Accept. The environment variable RDDP_LINK, raw or udp, leaves one link. A program that
+// wants another link, or more to say about it, uses [NewTransport] and [Transport.Dial].
+func Dial(ctx context.Context, network, address string) (*Conn, error) {
+	return new(Dialer).Dial(ctx, network, address)
+}
+
+// attempt is one of the ways to a host.
+type attempt struct {
+	t      *Transport
+	kind   linkKind
+	remote netip.AddrPort
+}
+
+// Dial is the function Dial with the options of d.
+func (d *Dialer) Dial(ctx context.Context, network, address string) (*Conn, error) {
+	l, cfg := d.links, d.Config
+	if l == nil {
+		l = process
+	}
+	fail := func(err error) (*Conn, error) { return nil, &net.OpError{Op: "dial", Net: network, Err: err} }
+	remotes, err := resolve(ctx, network, address)
+	if err != nil {
+		return fail(err)
+	}
+	ts, kinds, err := l.transports(false)
+	if err != nil {
+		return fail(err)
+	}
+	if d.Together {
+		for _, r := range remotes[1:] {
+			cfg.RemoteAddrs = append(slices.Clip(cfg.RemoteAddrs), r.Addr())
+		}
+		remotes = remotes[:1]
+	}
+	var list []attempt
+	for _, r := range remotes {
+		first := l.first(r.Addr(), kinds)
+		for i := range ts {
+			k := (first + i) % len(ts)
+			list = append(list, attempt{ts[k], kinds[k], r})
+		}
+	}
+	c, by, err := happy(ctx, list, &cfg, d.FallbackDelay)
+	if err == nil {
+		l.remember(by.remote.Addr(), by.kind)
+	}
+	return c, err
+}
+
+// happy makes the attempts one after the other, each without waiting for the one before for longer than delay. The first that gets an answer
+// goes on alone, and others with it only if it fails: until then a peer keeps nothing of an attempt. The error is that of the first, but a
+// refusal goes before silence. A host that has refused by one link may be silent by the other, as raw IP is to a port that no program of the host
+// has: it gets the time of one retransmission.
+func happy(ctx context.Context, list []attempt, cfg *Config, delay time.Duration) (*Conn, *attempt, error) {
+	type result struct {
+		i   int
+		c   *Conn
+		err error
+	}
+	if delay <= 0 {
+		delay = 250 * time.Millisecond
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var answered atomic.Int32 // which attempt goes on: one more than its place in list
+	results := make(chan result, len(list))
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	started, ended := 0, 0
+	done, refused := make([]bool, len(list)), make(map[netip.Addr]bool)
+	hopeless := func() bool { // of what has no end yet
+		for i, a := range list {
+			if !done[i] && (i >= started || !refused[a.remote.Addr()]) {
+				return false
+			}
+		}
+		return true
+	}
+	var enough <-chan time.Time
+	start := func() {
+		if started == len(list) {
+			return
+		}
+		i, own := started, *cfg
+		own.proceed = func() bool {
+			return answered.CompareAndSwap(0, int32(i+1)) || answered.Load() == int32(i+1)
+		}
+		started++
+		timer.Reset(delay)
+		go func() {
+			c, err := list[i].t.Dial(ctx, list[i].remote, &own)
+			results <- result{i, c, err}
+		}()
+	}
+	start()
+	for first := error(nil); ; {
+		select {
+		case r := <-results:
+			if r.err == nil {
+				return r.c, &list[r.i], nil
+			}
+			ended++
+			done[r.i] = true
+			no := errors.Is(r.err, syscall.ECONNREFUSED)
+			if no {
+				refused[list[r.i].remote.Addr()] = true
+			}
+			if !errors.Is(r.err, assoc.ErrOvertaken) && (first == nil || no && errors.Is(first, syscall.ETIMEDOUT)) {
+				first = r.err
+			}
+			if ended == len(list) || ended == started && ctx.Err() != nil {
+				return nil, nil, first
+			}
+			answered.CompareAndSwap(int32(r.i+1), 0)
+			start()
+		case <-timer.C:
+			start()
+		case <-enough:
+			if answered.Load() == 0 {
+				return nil, nil, first
+			}
+		}
+		if enough == nil && hopeless() {
+			enough = time.After(3 * cmp.Or(cfg.RTOInitial, time.Second))
+		}
+	}
+}
+
+// resolve returns the addresses and the port of host:port, by turns of either family (RFC 8305 section 4).
+func resolve(ctx context.Context, network, address string) ([]netip.AddrPort, error) {
+	family, ok := map[string]string{"sctp": "ip", "sctp4": "ip4", "sctp6": "ip6"}[network]
+	if !ok {
+		return nil, net.UnknownNetworkError(network)
+	}
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	port, err := net.DefaultResolver.LookupPort(ctx, "tcp", service)
+	if err != nil {
+		return nil, err
+	}
+	if host == "" {
+		host = "localhost"
+	}
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, family, host)
+	if err != nil {
+		return nil, err
+	}
+	var by [2][]netip.AddrPort // of the family of the first, of the other
+	for _, a := range addrs {
+		a = a.Unmap()
+		i := 0
+		if a.Is4() != addrs[0].Unmap().Is4() {
+			i = 1
+		}
+		by[i] = append(by[i], netip.AddrPortFrom(a, uint16(port)))
+	}
+	var list []netip.AddrPort
+	for i := range max(len(by[0]), len(by[1])) {
+		for _, b := range by {
+			if i < len(b) {
+				list = append(list, b[i])
+			}
+		}
+	}
+	return list, nil
+}
+
+// ListenConfig is Listen with options. The zero value has the defaults.
+type ListenConfig struct {
+	// Config is that of the associations. Its LocalAddrs go before the host of the address.
+	Config Config
+
+	links *links // nil: those of the process
+}
+
+// Listen accepts associations on an SCTP port, over the links of Dial. The network is "sctp". The address is host:port; without a host, or
+// with an unspecified address, it is every address of this host, of either family, and port 0 picks a free port. One program of a host has UDP port
+// 9899: another serves raw IP alone, and fails where that is not allowed.
+func Listen(network, address string) (*Listener, error) {
+	return new(ListenConfig).Listen(context.Background(), network, address)
+}
+
+// listenTries is how often to look for a port that is free over all links.
+const listenTries = 16
+
+// Listen is the function Listen with the options of c. The context is for the look-up of names.
+func (c *ListenConfig) Listen(ctx context.Context, network, address string) (*Listener, error) {
+	links, cfg := c.links, c.Config
+	if links == nil {
+		links = process
+	}
+	fail := func(err error) (*Listener, error) { return nil, &net.OpError{Op: "listen", Net: network, Err: err} }
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return fail(err)
+	}
+	if host == "" {
+		address = net.JoinHostPort("0.0.0.0", service)
+	}
+	local, err := resolve(ctx, network, address)
+	if err != nil {
+		return fail(err)
+	}
+	if a := local[0].Addr(); !a.IsUnspecified() && len(cfg.LocalAddrs) == 0 {
+		cfg.LocalAddrs = []netip.Addr{a}
+	}
+	ts, _, err := links.transports(true)
+	if err != nil {
+		return fail(err)
+	}
+	for try := 1; ; try++ {
+		l, err := listenAll(ts, local[0].Port(), &cfg)
+		switch {
+		case err == nil:
+			return l, nil
+		case local[0].Port() != 0 || try == listenTries || !errors.Is(err, rawio.ErrPortInUse):
+			return fail(err)
+		}
+	}
+}
+
+// listenAll listens on one port of several transports, for one Accept.
+func listenAll(ts []*Transport, port uint16, cfg *Config) (*Listener, error) {
+	l, err := ts[0].Listen(port, cfg)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range ts[1:] {
+		m, err := t.listen(l.port, cfg, l.queue)
+		if err != nil {
+			l.Close()
+			return nil, err
+		}
+		l.also = append(l.also, m)
+	}
+	return l, nil
+}

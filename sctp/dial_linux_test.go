@@ -1,0 +1,106 @@
+package sctp
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/testns"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// only are links of those kinds alone, as of another process.
+func only(t *testing.T, kinds ...linkKind) *links {
+	l := &links{kinds: func() ([]linkKind, error) { return kinds, nil }}
+	t.Cleanup(l.close)
+	return l
+}
+
+// A listener is found by raw IP and by UDP, by name and by address; of several attempts it accepts one. What cannot be reached is told at once.
+func TestDialFindsWhoListens(t *testing.T) {
+	server, client, both := only(t, rawLink, udpLink), only(t, udpLink), only(t, rawLink, udpLink)
+	testns.New(t).Do(func() error {
+		l, err := (&ListenConfig{links: server}).Listen(t.Context(), "sctp", ":0")
+		must.OK(t, err)
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		must.OK(t, err)
+		one, err := (&ListenConfig{links: server}).Listen(t.Context(), "sctp", "127.0.0.2:0")
+		must.OK(t, err)
+		_, onePort, err := net.SplitHostPort(one.Addr().String())
+		must.OK(t, err)
+		quick := Config{Config: assoc.Config{RTOInitial: 10 * time.Millisecond}}
+		accepted := uint64(0)
+		rows := []struct {
+			name, network, to string
+			by                *links
+			from              *Listener
+			want              error
+			over              linkKind
+		}{
+			{"without privileges", "sctp", "127.0.0.1:" + port, client, l, nil, udpLink},
+			{"by raw IP where that is allowed", "sctp", "127.0.0.1:" + port, both, l, nil, rawLink},
+			{"by IPv6", "sctp6", "[::1]:" + port, both, l, nil, rawLink},
+			{"by name", "sctp", "localhost:" + port, both, l, nil, rawLink},
+			{"without a host", "sctp", ":" + port, client, l, nil, udpLink},
+			{"by a loopback address", "sctp", "127.0.0.2:" + onePort, both, one, nil, rawLink},
+			{"by another than it listens on", "sctp", "127.0.0.1:" + onePort, both, nil, syscall.ECONNREFUSED, ""},
+			{"where nobody listens", "sctp", "127.0.0.1:1", both, nil, syscall.ECONNREFUSED, ""},
+			{"where nobody listens, by UDP", "sctp", "127.0.0.1:1", client, nil, syscall.ECONNREFUSED, ""},
+			{"without a way", "sctp", "192.0.2.1:1", both, nil, syscall.ENETUNREACH, ""},
+			{"by a network that is none", "tcp", "127.0.0.1:" + port, both, nil, net.UnknownNetworkError("tcp"), ""},
+		}
+		for _, delay := range []time.Duration{time.Hour, 1} { // one after the other, and all at once
+			for _, row := range rows {
+				if row.want != nil && delay > 1 {
+					continue // what is silent takes too long
+				}
+				c, err := (&Dialer{links: row.by, FallbackDelay: delay, Config: quick}).Dial(deadlineCtx(t), row.network, row.to)
+				if !errors.Is(err, row.want) {
+					t.Errorf("%s: %v, want %v", row.name, err, row.want)
+				}
+				if err != nil {
+					continue
+				}
+				s, err := row.from.Accept(deadlineCtx(t))
+				must.OK(t, err)
+				accepted++
+				if over := row.by.open[row.over]; row.over == rawLink && delay > 1 && c.t != over {
+					t.Errorf("%s: not over %s", row.name, row.over)
+				}
+				must.OK(t, c.Close())
+				must.OK(t, s.Close())
+			}
+		}
+		n := uint64(0)
+		for _, tr := range server.open {
+			n += tr.Stats().Established
+		}
+		if n != accepted {
+			t.Errorf("%d associations have come to be for %d calls of Dial", n, accepted)
+		}
+		if k := both.answered[netip.AddrFrom4([4]byte{127, 0, 0, 1})]; k != rawLink && k != udpLink {
+			t.Errorf("127.0.0.1 answered by %q", k)
+		}
+		_, err = (&ListenConfig{links: server}).Listen(context.Background(), "sctp", ":"+port)
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("listened on twice: %v", err)
+		}
+		must.OK(t, l.Close())
+		return nil
+	})
+}
+
+// RDDP_LINK leaves one link, and Dial is content with what is allowed.
+func TestLinksAreThoseOfTheEnvironment(t *testing.T) {
+	for value, want := range map[string]int{"": 2, "raw": 1, "udp": 1, "tcp": 0} {
+		t.Setenv("RDDP_LINK", value)
+		if kinds, err := process.kinds(); len(kinds) != want || (err == nil) != (want > 0) {
+			t.Errorf("%q: %v, %v", value, kinds, err)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package sctp
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/raw"
+	"github.com/rddp-go/rddp/rawio/udp"
+)
+
+// links are the links that Dial and Listen of this package use: each is opened when it is first needed, and shared by all of the process
+// from then on.
+type links struct {
+	kinds func() ([]linkKind, error) // those that may be used, the best first
+
+	mu       sync.Mutex
+	open     map[linkKind]*Transport // guarded by mu
+	failed   error                   // guarded by mu: why there is no raw link
+	answered map[netip.Addr]linkKind // guarded by mu: by what link a host was last reached
+}
+
+// linkKind is a kind of link, as RDDP_LINK names it, or what UDP is opened as by who only dials.
+type linkKind string
+
+const (
+	rawLink   linkKind = "raw"
+	udpLink   linkKind = "udp"
+	udpClient linkKind = "udp, any port"
+
+	maxAnswered = 4096 // hosts remembered
+)
+
+// process are those of this process.
+var process = &links{kinds: linksOf}
+
+// linksOf are the links that the environment variable RDDP_LINK allows.
+func linksOf() ([]linkKind, error) {
+	switch k := linkKind(os.Getenv("RDDP_LINK")); k {
+	case "":
+		return []linkKind{rawLink, udpLink}, nil
+	case rawLink, udpLink:
+		return []linkKind{k}, nil
+	default:
+		return nil, fmt.Errorf("sctp: RDDP_LINK is %q; it may be raw or udp", string(k))
+	}
+}
+
+// ErrKernelSCTP is why Dial and Listen do without raw IP where the kernel has an SCTP of its own.
+var ErrKernelSCTP = errors.New("sctp: this kernel has an SCTP of its own, which answers our packets too and ends our associations; unload it (rmmod sctp), or set RDDP_LINK=udp")
+
+func openLink(k linkKind) (rawio.Link, error) {
+	switch k {
+	case udpLink:
+		return udp.Open(udp.Config{})
+	case udpClient:
+		return udp.Open(udp.Config{Port: udp.AnyPort})
+	}
+	if raw.KernelSCTP() {
+		return nil, ErrKernelSCTP
+	}
+	return raw.Open(raw.Config{})
+}
+
+// transports returns those to use, the best first, and why there is none. Who only dials leaves UDP port 9899 to who listens.
+func (l *links) transports(listen bool) (list []*Transport, kinds []linkKind, err error) {
+	use, err := l.kinds()
+	if err != nil {
+		return nil, nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, k := range use {
+		as := k
+		if k == udpLink && !listen && l.open[udpLink] == nil {
+			as = udpClient
+		}
+		t, e := l.get(as)
+		if e != nil {
+			err = e // the last one's is about what needs no privilege
+			continue
+		}
+		list, kinds = append(list, t), append(kinds, k)
+	}
+	if len(list) > 0 {
+		err = nil
+	}
+	return list, kinds, err
+}
+
+// get returns the Transport over a link. Called with mu held.
+func (l *links) get(k linkKind) (*Transport, error) {
+	if t := l.open[k]; t != nil {
+		return t, nil
+	}
+	if k == rawLink && l.failed != nil {
+		return nil, l.failed
+	}
+	link, err := openLink(k)
+	if err != nil {
+		if k == rawLink {
+			l.failed = err
+		}
+		return nil, err
+	}
+	t, err := NewTransport(link, nil)
+	if err != nil {
+		link.Close()
+		return nil, err
+	}
+	if l.open == nil {
+		l.open, l.answered = make(map[linkKind]*Transport), make(map[netip.Addr]linkKind)
+	}
+	l.open[k] = t
+	return t, nil
+}
+
+// remember notes by what link a host has answered.
+func (l *links) remember(host netip.Addr, k linkKind) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.answered) >= maxAnswered {
+		clear(l.answered)
+	}
+	l.answered[host] = k
+}
+
+// first returns which of some links a host has last answered by, or else 0.
+func (l *links) first(host netip.Addr, kinds []linkKind) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(slices.Index(kinds, l.answered[host]), 0)
+}
+
+// close closes the links, for tests.
+func (l *links) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range l.open {
+		t.Close()
+	}
+	l.open = nil
+}
