@@ -32,6 +32,7 @@ type SendInfo struct {
 type RecvInfo struct {
 	Stream    uint16
 	SSN       uint16 // stream sequence number of an ordered message
+	TSN       uint32 // of its first DATA chunk
 	PPID      uint32
 	Unordered bool
 	// Size is the octets of the whole message. It is 0 while that is not known, because the message is
@@ -188,7 +189,7 @@ func (c *Conn) ReadMsg(p []byte) (n int, info RecvInfo, err error) {
 
 // recvInfo describes a message, or piece of one, of which n octets have been read.
 func recvInfo(r *assoc.Received, n int) RecvInfo {
-	info := RecvInfo{Stream: uint16(r.Stream), SSN: uint16(r.SSN), PPID: r.PPID, Unordered: r.Unordered, More: r.More || n < r.Size}
+	info := RecvInfo{Stream: uint16(r.Stream), SSN: uint16(r.SSN), TSN: uint32(r.TSN()), PPID: r.PPID, Unordered: r.Unordered, More: r.More || n < r.Size}
 	if !r.More {
 		info.Size = r.Offset + r.Size
 	}

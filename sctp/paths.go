@@ -91,6 +91,14 @@ func (c *Conn) Paths() []PathStats {
 	return list
 }
 
+// Reconfigure changes how the association behaves from now on: see assoc.Assoc.Reconfigure for what may change, and SetPrimary and
+// SetHeartbeat for one path. change is called at once, and must not call methods of c.
+func (c *Conn) Reconfigure(change func(*assoc.Config)) error {
+	a, now := c.Lock()
+	defer c.Unlock()
+	return a.Reconfigure(now, change)
+}
+
 // SetPrimary makes the path to addr the primary path: new data takes it while it is active (RFC 9260
 // section 6.4). It fails with assoc.ErrNoPath when addr is not an address of the peer.
 func (c *Conn) SetPrimary(addr netip.Addr) error {

@@ -134,9 +134,13 @@ func TestReceivePrimitive(t *testing.T) {
 		must.Do(c.WriteMsg([]byte("0123456789"), SendInfo{Stream: 5, PPID: 77}))(t)
 	}
 	buf := make([]byte, 6)
+	first := uint32(0)
 	for i := range uint16(6) {
 		n, info, err := s.ReadMsg(buf)
-		want := RecvInfo{Stream: 5, SSN: i / 2, PPID: 77, Size: 10, More: i%2 == 0}
+		if i == 0 {
+			first = info.TSN
+		}
+		want := RecvInfo{Stream: 5, SSN: i / 2, TSN: first + uint32(i/2), PPID: 77, Size: 10, More: i%2 == 0}
 		if err != nil || n != []int{6, 4}[i%2] || info != want {
 			t.Errorf("read %d: %d octets, %+v, %v; want %+v", i, n, info, err, want)
 		}

@@ -173,13 +173,15 @@ func (a *Assoc) SetUpper(p Placer, s Source) {
 
 // Send queues a message. Its memory belongs to the association until Source.Acked or
 // EventSendFailed, which comes alone where Message.Expires is over. It fails with ErrNotUp, ErrClosing,
-// ErrSendBufferFull, ErrEmptyMessage, ErrMessageTooBig, ErrInvalidStream or ErrNoPath.
+// ErrSendBufferFull, ErrEmptyMessage, ErrMessageTooBig, ErrNeedsFragments, ErrInvalidStream or ErrNoPath.
 func (a *Assoc) Send(now rawio.Time, m *Message) error {
 	switch {
 	case setupStates.has(a.state):
 		return ErrNotUp
 	case a.state != Established:
 		return ErrClosing
+	case a.cfg.DisableFragments && m.Len() > a.MaxPayload():
+		return ErrNeedsFragments
 	}
 	err := a.sender.Enqueue(m)
 	a.unsettled = a.unsettled || err == nil

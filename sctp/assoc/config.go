@@ -51,6 +51,8 @@ type Config struct {
 	// be short may wait for more messages, and less than 64 KiB of messages for more; until the next SACK, or the
 	// one after it. When little is in flight, or far away, nothing waits.
 	NoDelay bool
+	// DisableFragments has Send refuse a message that does not fit one packet, by ErrNeedsFragments (SCTP_DISABLE_FRAGMENTS of RFC 6458).
+	DisableFragments bool
 	// AssocMaxRetrans, PathMaxRetrans and MaxInitRetrans are the retransmission limits of the
 	// association (default 10), of one path (5) and of INIT and COOKIE ECHO (8).
 	AssocMaxRetrans, PathMaxRetrans, MaxInitRetrans int

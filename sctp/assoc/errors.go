@@ -39,6 +39,8 @@ var (
 	ErrMessageTooBig = tx.ErrMessageTooBig
 	// ErrEmptyMessage: SCTP has no empty messages (section 6.2).
 	ErrEmptyMessage = tx.ErrEmptyMessage
+	// ErrNeedsFragments: with Config.DisableFragments, the message is longer than MaxPayload.
+	ErrNeedsFragments error = sysError{"sctp: the message does not fit one packet, and Config.DisableFragments is set", syscall.EMSGSIZE}
 	// ErrInvalidStream: the stream number is not below OutStreams.
 	ErrInvalidStream = tx.ErrStream
 )

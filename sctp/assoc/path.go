@@ -36,9 +36,8 @@ func (a *Assoc) addPair(local, remote netip.AddrPort, state tx.PathState) {
 	if len(a.paths) == MaxPaths || a.pathOf(remote.Addr()) != nil {
 		return
 	}
-	rto := tx.RTOConfig{Initial: a.cfg.RTOInitial, Min: a.cfg.RTOMin, Max: a.cfg.RTOMax}
 	lim := a.cfg.limits(a.env, local, remote, 0)
-	p := tx.NewPath(local, remote, a.cfg.firstMTU(a.env, lim), rto, a.cfg.NewController)
+	p := tx.NewPath(local, remote, a.cfg.firstMTU(a.env, lim), a.cfg.rto(), a.cfg.NewController)
 	p.State = state
 	if a.sender.AddPath(p) == nil {
 		a.paths = append(a.paths, &path{Path: p, beat: beat{deadline: rawio.Never}, interval: a.cfg.HeartbeatInterval,

@@ -29,11 +29,17 @@ type AckPolicy struct {
 // NewAckPolicy returns a policy. A delay above MaxSackDelay is cut to it. lone is the delay for packets that
 // no DATA is expected to answer; 0 stands for the same.
 func NewAckPolicy(delay, lone time.Duration) AckPolicy {
+	a := AckPolicy{deadline: rawio.Never}
+	a.setDelay(delay, lone)
+	return a
+}
+
+func (a *AckPolicy) setDelay(delay, lone time.Duration) {
 	delay = min(delay, MaxSackDelay)
 	if lone <= 0 || lone > delay {
 		lone = delay
 	}
-	return AckPolicy{delay: delay, lone: lone, deadline: rawio.Never}
+	a.delay, a.lone = delay, lone
 }
 
 // answeredEnough is how many packets in a row were answered by DATA when the next is expected to be.

@@ -29,6 +29,9 @@ type Message struct {
 	curOff int // of cur's first octet in the message
 }
 
+// TSN returns that of its first chunk, of those in it.
+func (m *Message) TSN() wire.TSN { return m.first }
+
 // CopyTo copies user data from offset off on into dst and returns how many octets, 0 at the end.
 func (m *Message) CopyTo(dst []byte, off int) int {
 	if off < 0 || off >= m.Size {

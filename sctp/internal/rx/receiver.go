@@ -167,6 +167,9 @@ func (r *Receiver) advertise() int {
 	return r.credit
 }
 
+// SetSackDelay changes Config.SackDelay and LoneDelay, for the next SACK.
+func (r *Receiver) SetSackDelay(delay, lone time.Duration) { r.ack.setDelay(delay, lone) }
+
 // DemandSack has a SACK go again that was not sent after all.
 func (r *Receiver) DemandSack() { r.ack.Demand() }
 

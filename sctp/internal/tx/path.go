@@ -146,6 +146,9 @@ func (p *Path) Index() int { return p.index }
 // RTO returns the current retransmission timeout, after any backing off.
 func (p *Path) RTO() time.Duration { return p.est.rto }
 
+// SetRTO changes the parameters of the RTO, which is within its new bounds at once.
+func (p *Path) SetRTO(cfg RTOConfig) { p.est.configure(cfg) }
+
 // RTTVar returns the round trip time variation, 0 before the first measurement.
 func (p *Path) RTTVar() time.Duration { return p.est.rttvar }
 

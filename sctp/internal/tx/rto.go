@@ -20,6 +20,15 @@ type estimator struct {
 
 func newEstimator(cfg RTOConfig) estimator { return estimator{cfg: cfg, rto: cfg.Initial} } // C1
 
+// configure changes the bounds, and with them what is known.
+func (e *estimator) configure(cfg RTOConfig) {
+	if e.cfg = cfg; e.srtt == 0 {
+		e.rto = cfg.Initial
+	} else {
+		e.rto = min(max(e.rto, cfg.Min), max(cfg.Max, cfg.Min))
+	}
+}
+
 // observe takes a round trip time measurement.
 func (e *estimator) observe(r time.Duration) {
 	r = max(r, 1)

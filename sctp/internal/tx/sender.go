@@ -152,6 +152,11 @@ func (s *Sender) MaxPayload() int {
 	return n - wire.SackLen(0, 0) - wire.DataHeaderLen
 }
 
+// Reconfigure changes Config.MaxBurst and NoDelay.
+func (s *Sender) Reconfigure(maxBurst int, noDelay bool) {
+	s.cfg.MaxBurst, s.cfg.NoDelay = maxBurst, noDelay
+}
+
 // SetSackNow makes every DATA chunk carry the I bit, for SHUTDOWN-PENDING (section 6.1).
 func (s *Sender) SetSackNow(on bool) { s.sackNow = on }
 

@@ -1,0 +1,49 @@
+package assoc
+
+import (
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/pmtud"
+	"github.com/rddp-go/rddp/sctp/internal/tx"
+)
+
+// Reconfigure changes the configuration of a live association. change gets what holds now; a *ConfigError about what it makes of that leaves
+// everything as it was. These take effect at once, on every path: RTOInitial, RTOMin and RTOMax, AssocMaxRetrans, PathMaxRetrans, MaxInitRetrans,
+// PotentiallyFailedMaxRetrans, HidePotentiallyFailed and PrimarySwitchoverMaxRetrans, SackDelay and LoneSackDelay, HeartbeatInterval and HBMaxBurst,
+// MaxBurst, NoDelay, DisableFragments and MTU. What else change does is ignored: it was told to the peer, or cannot change.
+func (a *Assoc) Reconfigure(now rawio.Time, change func(*Config)) error {
+	want := a.cfg
+	change(&want)
+	want, err := want.Complete()
+	if err != nil {
+		return err
+	}
+	c, old := &a.cfg, a.cfg
+	c.RTOInitial, c.RTOMin, c.RTOMax = want.RTOInitial, want.RTOMin, want.RTOMax
+	c.AssocMaxRetrans, c.PathMaxRetrans, c.MaxInitRetrans = want.AssocMaxRetrans, want.PathMaxRetrans, want.MaxInitRetrans
+	c.PotentiallyFailedMaxRetrans, c.HidePotentiallyFailed = want.PotentiallyFailedMaxRetrans, want.HidePotentiallyFailed
+	c.PrimarySwitchoverMaxRetrans = want.PrimarySwitchoverMaxRetrans
+	c.SackDelay, c.LoneSackDelay = want.SackDelay, want.LoneSackDelay
+	c.HeartbeatInterval, c.HBMaxBurst = want.HeartbeatInterval, want.HBMaxBurst
+	c.MaxBurst, c.NoDelay, c.DisableFragments, c.MTU = want.MaxBurst, want.NoDelay, want.DisableFragments, want.MTU
+
+	a.sender.Reconfigure(max(c.MaxBurst, 0), c.NoDelay)
+	if a.recv != nil {
+		a.recv.SetSackDelay(c.SackDelay, c.LoneSackDelay)
+	}
+	for _, p := range a.paths {
+		p.SetRTO(c.rto())
+		if c.HeartbeatInterval != old.HeartbeatInterval {
+			_ = a.SetHeartbeat(now, p.Remote.Addr(), c.HeartbeatInterval) // the path exists
+		}
+		if c.MTU != old.MTU {
+			lim := c.limits(a.env, p.Local, p.Remote, p.mtu.shift)
+			p.mtu.Search = pmtud.New(lim) // it begins anew
+			a.setMTU(p, c.firstMTU(a.env, lim))
+		}
+	}
+	return nil
+}
+
+func (c *Config) rto() tx.RTOConfig {
+	return tx.RTOConfig{Initial: c.RTOInitial, Min: c.RTOMin, Max: c.RTOMax}
+}

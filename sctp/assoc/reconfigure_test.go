@@ -1,0 +1,69 @@
+package assoc_test
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// What changes amid an association holds from then on.
+func TestReconfigure(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		change func(*assoc.Config)
+		see    func(*testing.T, *lab.Lab) bool
+	}{
+		{"a path that was not measured yet has the new RTO.Initial", func(c *assoc.Config) { c.RTOInitial = 3 * time.Second },
+			func(t *testing.T, l *lab.Lab) bool { return l.A.PathStats(0).RTO == 3*time.Second }},
+		{"one that was keeps within the bounds", func(c *assoc.Config) { c.RTOMin, c.RTOMax, c.RTOInitial = 5*time.Second, 6*time.Second, 5*time.Second },
+			func(t *testing.T, l *lab.Lab) bool { return l.A.PathStats(0).RTO == 5*time.Second }},
+		{"the association gives up sooner", func(c *assoc.Config) { c.AssocMaxRetrans = 1 }, func(t *testing.T, l *lab.Lab) bool {
+			must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{{1}}}))
+			l.Wait(10 * time.Second)
+			return l.A.State() == assoc.Closed
+		}},
+		{"a SACK waits longer", func(c *assoc.Config) { c.SackDelay = 400 * time.Millisecond }, func(t *testing.T, l *lab.Lab) bool {
+			l.Expect(l.Send(l.Tag, l.Data("first")), "SACK")
+			l.Send(l.Tag, l.Data("second"))
+			return len(l.Wait(399*time.Millisecond)) == 0 && len(l.Wait(time.Millisecond)) == 1
+		}},
+		{"a HEARTBEAT comes sooner", func(c *assoc.Config) { c.HeartbeatInterval = time.Second }, func(t *testing.T, l *lab.Lab) bool {
+			out := l.Wait(5 * time.Second)
+			return len(out) > 0 && lab.Has(out[0], wire.ChunkHeartbeat)
+		}},
+		{"packets are shorter", func(c *assoc.Config) { c.MTU = 1000 }, func(t *testing.T, l *lab.Lab) bool { return l.A.PathStats(0).MTU == 980 }},
+		{"what needs fragments is refused, and nothing sent", func(c *assoc.Config) { c.DisableFragments = true }, func(t *testing.T, l *lab.Lab) bool {
+			n := l.A.MaxPayload()
+			err := l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, n), {1}}})
+			none := len(l.Flush()) == 0 // req 9260-6.9-2, 9260-6.9-3
+			must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, n)}}))
+			return none && errors.Is(err, assoc.ErrNeedsFragments) && errors.Is(err, syscall.EMSGSIZE) && len(l.Flush()) == 1
+		}},
+		{"what the peer was told stays", func(c *assoc.Config) { c.OutStreams, c.RecvBuffer = 1, 2000 }, func(t *testing.T, l *lab.Lab) bool {
+			return l.A.OutStreams() == 10 && l.A.Send(l.Now, &assoc.Message{Stream: 9, Body: [2][]byte{{1}}}) == nil
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := lab.Passive(t, &assoc.Config{DisablePMTUD: true})
+			if row.name[:3] == "one" {
+				must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{{1}}}))
+				l.Flush()
+				l.Send(l.Tag, l.Sack(l.HostTSN))
+			}
+			must.OK(t, l.A.Reconfigure(l.Now, row.change))
+			if !row.see(t, l) {
+				t.Errorf("%+v, %v", l.A.PathStats(0), l.A.State())
+			}
+		})
+	}
+	l := lab.Passive(t, nil)
+	if err := l.A.Reconfigure(l.Now, func(c *assoc.Config) { c.RTOInitial, c.RTOMin = 2*time.Second, time.Hour }); !errors.As(err, new(*assoc.ConfigError)) || l.A.PathStats(0).RTO != time.Second {
+		t.Errorf("a wrong configuration: %v, RTO %v", err, l.A.PathStats(0).RTO)
+	}
+}
