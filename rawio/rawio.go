@@ -1,6 +1,9 @@
 package rawio
 
-import "net/netip"
+import (
+	"net/netip"
+	"time"
+)
 
 // MinMTU is the smallest IP-level MTU, in octets, that a link may be configured with. It is what
 // RFC 5043 section 9 needs: 512 octets of private data, plus every header above and below SCTP.
@@ -143,6 +146,8 @@ const (
 	ECNField
 	// Interruptible: the link is an Interrupter whose Interrupt does what it should.
 	Interruptible
+	// Waitable: the link is a Waiter whose Wait does what it should.
+	Waitable
 )
 
 // Featurer is implemented by links that have Features.
@@ -209,6 +214,27 @@ const MaxShards = 64
 
 // Poller is implemented by links that can say that nothing has come.
 type Poller interface {
-	// PollBatch is ReadBatch, but where that would block it returns 0. An error is left to ReadBatch to find.
+	// PollBatch is ReadBatch, but where that would block it returns 0. An error is left to ReadBatch, or Wait, to find.
 	PollBatch(pkts []Packet) (n int)
+}
+
+// Pause is what a reader does when nothing has come.
+type Pause uint8
+
+const (
+	// Yield lets other goroutines go first, and returns.
+	Yield Pause = iota
+	// Block waits in the kernel, for a moment: the thread keeps its place.
+	Block
+	// Park waits in the runtime's poller.
+	Park
+)
+
+// Waiter is implemented by links whose reader may decide how it waits, between two calls of PollBatch, as ReadBatch does by itself.
+type Waiter interface {
+	Poller
+	// Wait returns when there may be something to read. It fails as ReadBatch does.
+	Wait(p Pause) error
+	// Polling returns how long a reader is to poll before it blocks: 0 is for as long as it pays, less for never.
+	Polling() time.Duration
 }

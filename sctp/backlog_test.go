@@ -259,7 +259,8 @@ func TestBadChecksumIsNotAnsweredBesideOtherPackets(t *testing.T) {
 	pkts := []rawio.Packet{from(1), from(2), from(3)}
 	pkts[0].Data[8]++
 	pkts[2].Data[8]++
-	r := receiver{t: b, pkts: pkts}
+	r := newReceiver(b, nil, false)
+	r.pkts = pkts
 	r.handle(len(pkts))
 	r.done()
 	out := make([]rawio.Packet, 4)

@@ -105,7 +105,7 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 		before := held.Load()
 		turn := func(int) {
 			var h thread
-			h.hold()
+			h.keep(true)
 			h.release()
 		}
 		crowd.Meet(rounds, turn, turn, turn)

@@ -1,10 +1,10 @@
 package sctp
 
 import (
+	"net"
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -13,56 +13,45 @@ type pollFunc func(pkts []rawio.Packet) int
 
 func (f pollFunc) PollBatch(pkts []rawio.Packet) int { return f(pkts) }
 
-// What comes while packets are handled is handled with them, and in a train the next packet is waited for, as long
-// as it is not late; one that comes alone is not waited for.
+// What comes while packets are handled is handled with them; for how long the next is waited for is the pace's judgement. One SACK
+// has to be able to answer it all.
 func TestPacketsThatFollowEachOtherAreHandledTogether(t *testing.T) {
-	link := newPair(t)
+	_, c := fed(t, func(l *batches) rawio.Link { return l })
+	packet := heartbeat(c, string(make([]byte, 1400)))
 	for _, tt := range []struct {
-		name   string
-		n      int   // packets to begin with
-		train  int   // packets without a gap, those included
-		octets int   // of packets that are handled
-		more   []int // what each poll brings, and nothing in the end
-		polls  int
+		name string
+		n    int   // packets to begin with
+		more []int // what each poll brings, and nothing in the end
+		all  int   // packets handled
 	}{
-		{name: "one alone", n: 1, train: 1, more: []int{1}, polls: 0},
-		{name: "many, and no more", n: rxMany, polls: 1},
-		{name: "many, then many, then one", n: rxMany, more: []int{rxMany, 1, 1}, polls: 2},
-		{name: "a train that stops", n: 1, train: rxTrain, polls: rxPolls},
-		{name: "a train with short gaps", n: 1, train: rxTrain, more: []int{0, 0, 1, 0, 1}, polls: 5 + rxPolls},
-		{name: "a train that one SACK cannot answer", n: 1, train: rxTrain, octets: rxMost, more: []int{1}, polls: 0},
+		{"one alone", 1, []int{1}, 1},
+		{"two, and no more", 2, nil, 2},
+		{"two, then two, then one", 2, []int{2, 1, 1}, 6},
+		{"as many as one SACK answers", 100, []int{100, 100, 100}, 200},
 	} {
-		polls := 0
-		r := receiver{t: link.a, pkts: make([]rawio.Packet, rxBatch), train: tt.train, octets: tt.octets}
-		r.poller = pollFunc(func(pkts []rawio.Packet) (n int) {
-			if polls < len(tt.more) {
-				n = tt.more[polls]
-			}
-			polls++
-			r.at = link.a.now().Add(1 << 40) // no gap, however slow this machine is
+		r := newReceiver(c.t, nil, false)
+		fill := func(n int) int {
 			for i := range n {
-				pkts[i] = rawio.Packet{Data: make([]byte, 1000)} // which nobody takes
+				r.pkts[i] = packet
 			}
 			return n
+		}
+		polls := 0
+		r.poller = pollFunc(func(pkts []rawio.Packet) (n int) {
+			if polls < len(tt.more) {
+				n = fill(tt.more[polls])
+			}
+			polls++
+			return n
 		})
-		r.follow(tt.n)
-		check.Equal(t, tt.name+": polls", polls, tt.polls)
+		r.run(fill(tt.n), nil)
+		check.Equal(t, tt.name+": packets handled", r.count, tt.all)
 	}
-}
-
-// A train is of packets that follow each other closely.
-func TestTrainIsOfPacketsThatFollowCloselyOnly(t *testing.T) {
-	link := newPair(t)
-	r := receiver{t: link.a, pkts: make([]rawio.Packet, rxBatch)}
-	one := func(at rawio.Time) int {
-		r.pkts[0] = rawio.Packet{Data: make([]byte, 1000)}
-		r.at = at
-		r.handle(1)
-		return r.train
-	}
-	later := link.a.now().Add(1 << 40) // no gap, however slow this machine is
-	for i := range rxTrain {
-		must.Equal(t, "packets of a train", one(later), i+1)
-	}
-	check.Equal(t, "packets of the train after a gap", one(link.a.now().Add(-rxGap-1)), 1)
+	r := newReceiver(c.t, nil, false)
+	r.pace.Arrived(0, 100)
+	r.poller = pollFunc(func([]rawio.Packet) int {
+		t.Error("a link that is closed is asked for more: it would make buffers ready that nobody gives back")
+		return 0
+	})
+	r.run(0, net.ErrClosed)
 }

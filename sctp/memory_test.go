@@ -106,7 +106,8 @@ func (a *attacker) send(chunks ...[]byte) {
 	if a.from.Is6() {
 		local = netip.MustParseAddrPort("[2001:db8:1::1]:0")
 	}
-	r := receiver{t: a.b.Transport, pkts: []rawio.Packet{{Data: pkt, Buf: buf, Remote: netip.AddrPortFrom(a.from, 0), Local: local}}}
+	r := newReceiver(a.b.Transport, nil, false)
+	r.pkts = []rawio.Packet{{Data: pkt, Buf: buf, Remote: netip.AddrPortFrom(a.from, 0), Local: local}}
 	r.handle(1)
 	r.done()
 }

@@ -44,7 +44,7 @@ func TestReceiverKeepsNoAssociation(t *testing.T) {
 		_, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 5000), nil)
 		dialed <- err
 	}()
-	r := receiver{t: p.b, pkts: make([]rawio.Packet, rxBatch)}
+	r := newReceiver(p.b, nil, false)
 	for len(l.ready) == 0 { // INIT, then COOKIE ECHO
 		n := must.Get(lb.ReadBatch(r.pkts))(t)
 		r.handle(n)

@@ -1,5 +1,9 @@
 package sctp
 
+// soon is how many times the patience of who looks for a packet a goroutine may take to be back to wait for more, if it is to be worth its
+// while to read the link.
+const soon = 1
+
 // Signal is a token that tells a waiting goroutine to look again. Who waits for it may read the link of
 // its Transport meanwhile. Its methods may be called from several goroutines.
 type Signal struct {
@@ -37,7 +41,7 @@ func (s *Signal) Wait(a, b <-chan struct{}) (set bool) {
 		return true // at once: this says nothing of how quick the caller is
 	default:
 	}
-	if u.take(s.t.now().Sub(s.left.Load()) < quickReturn) {
+	if u.take(s.t.now().Sub(s.left.Load()) < soon*u.rx.pace.Patience()) {
 		set, err := s.attend(a, b)
 		s.left.Store(u.rx.at)
 		u.leave()

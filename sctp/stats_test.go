@@ -36,7 +36,8 @@ func (refusing) WriteBatch([]rawio.Packet) (int, error) { return 0, rawio.ErrFul
 // give hands packets to a transport as its receive goroutine would.
 func give(t *Transport, from, to netip.Addr, pkt []byte, times int) {
 	for range times {
-		r := receiver{t: t, pkts: []rawio.Packet{{Data: pkt, Buf: rawio.NewBuf(pkt), Remote: netip.AddrPortFrom(from, 0), Local: netip.AddrPortFrom(to, 0)}}}
+		r := newReceiver(t, nil, false)
+		r.pkts = []rawio.Packet{{Data: pkt, Buf: rawio.NewBuf(pkt), Remote: netip.AddrPortFrom(from, 0), Local: netip.AddrPortFrom(to, 0)}}
 		r.handle(1)
 		r.done()
 	}

@@ -22,8 +22,8 @@ func TestThreadsAreBounded(t *testing.T) {
 		for range 2 {
 			n := int32(0)
 			for i := range all {
-				all[i].hold()
-				all[i].hold()
+				all[i].keep(true)
+				all[i].keep(true)
 				if all[i].held {
 					n++
 				}
@@ -32,8 +32,8 @@ func TestThreadsAreBounded(t *testing.T) {
 				t.Errorf("%d hold their threads, %d in all, with %d processors", n, held.Load(), procs)
 			}
 			for i := range all {
-				all[i].release()
-				all[i].release()
+				all[i].keep(false)
+				all[i].keep(false)
 			}
 			check.Equal(t, "threads held", held.Load(), before)
 		}
@@ -66,19 +66,19 @@ func testKept(t *testing.T, kept bool, linkOf func(*batches) rawio.Link) {
 			}
 			synctest.Wait()
 		}
-		const bulk = fewPackets + 1
+		const enough = 100 // batches to tell by
 		for _, step := range []struct {
 			name string
 			do   func()
 			held bool
 		}{
-			{"too early to tell", func() { come(calmEnough-1, bulk) }, false},
-			{"bulk", func() { come(1, bulk) }, true},
-			{"a trickle", func() { come(fewBatches, 1) }, false},
-			{"bulk again", func() { come(calmMost, bulk) }, true},
-			{"a goroutine is woken now and then", func() { wakes.Add(1); come(calmMost, bulk); wakes.Add(1); come(1, bulk) }, true},
-			{"again and again", func() { wakes.Add(1); come(1, bulk); wakes.Add(1); come(1, bulk) }, false},
-			{"not for a while", func() { come(calmMost, bulk) }, true},
+			{"too early to tell", func() { come(3, 3) }, false},
+			{"bulk", func() { come(enough, 3) }, true},
+			{"a trickle", func() { come(enough, 1) }, false},
+			{"bulk again", func() { come(enough, 3) }, true},
+			{"a goroutine is woken now and then", func() { wakes.Add(1); come(enough, 3); wakes.Add(1); come(1, 3) }, true},
+			{"again and again", func() { wakes.Add(1); come(1, 3); wakes.Add(1); come(1, 3) }, false},
+			{"not for a while", func() { come(enough, 3) }, true},
 		} {
 			step.do()
 			if is, want := tr.turn.rx.thread.held, step.held && kept; is != want {
@@ -100,17 +100,4 @@ func TestWakesAreCounted(t *testing.T) {
 		s.Set()
 		check.Equal(t, "wakes", wakes.Load()-before, 1)
 	})
-}
-
-// A batch without a wake-up makes calmer by one, and one with any takes back many, within bounds.
-func TestCalm(t *testing.T) {
-	th := thread{calm: calmMost - 1}
-	for i, step := range []struct {
-		wakes uint64
-		want  int
-	}{{0, calmMost}, {0, calmMost}, {2, calmMost - wakeCost}, {2, calmMost - wakeCost + 1}, {3, 1}, {4, 0}, {4, 1}} {
-		if th.after(step.wakes); int(th.calm) != step.want {
-			t.Errorf("step %d: %d, want %d", i, th.calm, step.want)
-		}
-	}
 }

@@ -1,8 +1,6 @@
 package sctp
 
 import (
-	"errors"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,7 +19,7 @@ type turn struct {
 	state atomic.Int32
 
 	reading sync.Mutex             // held by who has the turn, for Close
-	rx      receiver               // guarded by reading, but for few
+	rx      receiver               // guarded by reading, but for what its pace tells
 	err     error                  // guarded by reading: the link is good for nothing more
 	reader  atomic.Pointer[Signal] // of the goroutine that reads, while that may block
 
@@ -43,12 +41,8 @@ const (
 	turnOver                  // the link is gone
 )
 
-const (
-	// quickReturn is how soon a goroutine is back to wait for more when it is worth its while to read the link.
-	quickReturn = 100 * time.Microsecond
-	// leftAlone is how long the link may be left alone by one that was quick before.
-	leftAlone = 10 * time.Millisecond
-)
+// leftAlone is how long the link may be left alone by one that was quick before.
+const leftAlone = 10 * time.Millisecond
 
 func (u *turn) init(t *Transport) {
 	if rawio.FeaturesOf(t.link)&rawio.Interruptible != 0 {
@@ -56,7 +50,7 @@ func (u *turn) init(t *Transport) {
 	}
 	u.given, u.call = make(chan struct{}), make(chan struct{}, 1)
 	u.end, u.over = make(chan struct{}), make(chan struct{})
-	u.rx = newReceiver(t, t.link)
+	u.rx = newReceiver(t, t.link, rawio.FeaturesOf(t.link)&rawio.Waitable != 0)
 	u.timer = time.AfterFunc(time.Hour, u.late)
 	u.timer.Stop()
 }
@@ -70,7 +64,7 @@ func (t *Transport) receive() {
 		var err error
 		for err == nil && !u.state.CompareAndSwap(turnAsked, turnTaken) {
 			err = u.read()
-			u.rx.stay()
+			u.rx.thread.keep(u.rx.pace.Keeps() && t.blocks)
 		}
 		u.rx.thread.release()
 		u.reading.Unlock()
@@ -95,7 +89,7 @@ func (u *turn) take(quick bool) bool {
 	switch {
 	case u.link == nil:
 		return false
-	case !quick || u.rx.few.Load() < fewBatches:
+	case !quick || !u.rx.pace.Lends():
 		if u.state.Load() == turnFree {
 			u.summon()
 		}
@@ -117,7 +111,7 @@ func (u *turn) take(quick bool) bool {
 // leave gives the turn up.
 func (u *turn) leave() {
 	u.state.Store(turnFree)
-	if u.rx.few.Load() < fewBatches {
+	if !u.rx.pace.Lends() {
 		u.summon()
 	} else if !u.running.Load() && !u.running.Swap(true) {
 		u.timer.Reset(leftAlone)
@@ -154,20 +148,10 @@ func (u *turn) close() {
 	u.timer.Stop()
 }
 
-// read reads a batch and runs it to completion: demultiplex, handle, place, acknowledge, transmit. It
-// blocks for the batch. After an error the link is good for nothing more.
+// read waits for packets and handles them. After an error the link is good for nothing more.
 func (u *turn) read() error {
-	r := &u.rx
-	n, err := r.t.link.ReadBatch(r.pkts)
+	n, err := u.rx.next()
 	u.reader.Store(nil)
-	r.run(n)
-	r.done()
-	switch {
-	case err == nil, err == rawio.ErrInterrupted:
-		return nil
-	case !errors.Is(err, net.ErrClosed):
-		r.t.fail(err)
-	}
-	u.err = err
-	return err
+	u.err = u.rx.run(n, err)
+	return u.err
 }

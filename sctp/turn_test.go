@@ -47,7 +47,7 @@ func trip(t *testing.T, c *Conn) {
 // warm has both ends take turns: as many messages as it takes to see that packets come one at a time.
 func warm(t *testing.T, c *Conn) {
 	t.Helper()
-	for range 4 * fewBatches {
+	for range 40 {
 		trip(t, c)
 	}
 }
@@ -208,7 +208,7 @@ func TestSlowWaiterCallsTheReceiver(t *testing.T) {
 		go echo(d)
 		warm(t, c)
 		must.Equal(t, "state while the client does something else", p.a.turnState(), turnFree)
-		time.Sleep(2 * quickReturn) // of virtual time
+		time.Sleep(2 * p.a.turn.rx.pace.Patience()) // of virtual time
 		end := blocked(func() error { _, _, err := c.ReadMsg(make([]byte, 100)); return err })
 		check.Equal(t, "state while the client waits", p.a.turnState(), turnReceiver)
 		c.Abort("enough")
@@ -258,8 +258,8 @@ func TestBulkIsLeftToTheReceiveGoroutine(t *testing.T) {
 		c, d := p.connect(t, nil, nil)
 		go echo(d)
 		warm(t, c)
-		synctest.Wait()          // all is quiet
-		p.b.turn.rx.few.Store(0) // a batch of many packets
+		synctest.Wait() // all is quiet
+		p.b.turn.rx.pace.Handled(3, 300, 0)
 		must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
 		synctest.Wait()
 		check.Equal(t, "state", p.b.turnState(), turnReceiver)
@@ -300,29 +300,21 @@ func fed(t *testing.T, linkOf func(*batches) rawio.Link) (*batches, *Conn) {
 // Packets come one at a time as long as no batch has many of them, or long ones.
 func TestBulkIsToldByTheBatches(t *testing.T) {
 	for _, tt := range []struct {
-		name    string
-		packets int
-		size    int
-		few     int32 // batches in a row after that, fewBatches before
-	}{
-		{"one", 1, 100, fewBatches},
-		{"as many as are few", fewPackets, 100, fewBatches},
-		{"more", fewPackets + 1, 100, 0},
-		{"long ones", fewPackets, fewOctets / fewPackets, 0}, // and their headers
-	} {
+		name          string
+		packets, size int
+		lends         bool // after one such batch
+	}{{"one", 1, 100, true}, {"two", 2, 100, true}, {"three", 3, 100, false}, {"long ones", 2, 2 << 10, false}} { // and their headers
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				link, c := fed(t, func(l *batches) rawio.Link { return l })
-				tr := c.t
-				p := heartbeat(c, string(make([]byte, tt.size)))
-				for range fewBatches {
+				for range 20 {
 					link.in <- []rawio.Packet{heartbeat(c, "x")}
 				}
 				synctest.Wait()
-				must.Equal(t, "batches of one packet", tr.turn.rx.few.Load(), fewBatches)
-				link.in <- slices.Repeat([]rawio.Packet{p}, tt.packets)
+				must.Equal(t, "lent after one packet at a time", c.t.turn.rx.pace.Lends(), true)
+				link.in <- slices.Repeat([]rawio.Packet{heartbeat(c, string(make([]byte, tt.size)))}, tt.packets)
 				synctest.Wait()
-				check.Equal(t, "batches of few packets in a row", tr.turn.rx.few.Load(), tt.few)
+				check.Equal(t, "lent", c.t.turn.rx.pace.Lends(), tt.lends)
 			})
 		})
 	}

@@ -43,6 +43,7 @@ var layers = [][]string{
 	{"sctp/internal/*", "sctp/cc"},
 	{"sctp/wire"},
 	{"rawio/*"},
+	{"internal/pace"},
 	{"rawio"},
 	{"rddplayers"}, // which must not share code with what it decodes
 	{"internal/count", "internal/crowd", "internal/fair", "internal/invariant", "internal/meminfo", "internal/sparse"},

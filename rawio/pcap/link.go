@@ -33,7 +33,7 @@ var (
 	_ rawio.PortBinder = (*Link)(nil)
 	_ rawio.Featurer   = (*Link)(nil)
 	_ rawio.Bufferer   = (*Link)(nil)
-	_ rawio.Poller     = (*Link)(nil)
+	_ rawio.Waiter     = (*Link)(nil)
 
 	_ rawio.Interrupter = (*Link)(nil)
 	_ rawio.Sharder     = (*Link)(nil)
@@ -71,6 +71,12 @@ func (l *Link) ReadBatch(pkts []rawio.Packet) (n int, err error) {
 // PollBatch is ReadBatch for an inner link that is a rawio.Poller; where it is not, nothing has ever come.
 func (l *Link) PollBatch(pkts []rawio.Packet) int { return shard{l, l.inner}.PollBatch(pkts) }
 
+// Wait asks the inner link, where that is a rawio.Waiter: see its Features.
+func (l *Link) Wait(p rawio.Pause) error { return shard{l, l.inner}.Wait(p) }
+
+// Polling asks the inner link, where that is a rawio.Waiter.
+func (l *Link) Polling() time.Duration { return shard{l, l.inner}.Polling() }
+
 // Shards returns the inner link's, and records what comes there too.
 func (l *Link) Shards() []rawio.Shard {
 	var out []rawio.Shard
@@ -100,6 +106,20 @@ func (s shard) PollBatch(pkts []rawio.Packet) int {
 	n := p.PollBatch(pkts)
 	s.tap.received(pkts[:n])
 	return n
+}
+
+func (s shard) Wait(p rawio.Pause) error {
+	if w, ok := s.inner.(rawio.Waiter); ok {
+		return w.Wait(p)
+	}
+	return nil
+}
+
+func (s shard) Polling() time.Duration {
+	if w, ok := s.inner.(rawio.Waiter); ok {
+		return w.Polling()
+	}
+	return 0
 }
 
 // received records what the inner link has read.

@@ -2,6 +2,7 @@ package raw
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
@@ -31,6 +32,12 @@ func (l *Link) PollBatch(pkts []rawio.Packet) int {
 	l.sinks.received(n, l.group)
 	return n
 }
+
+// Wait implements rawio.Waiter.
+func (l *Link) Wait(p rawio.Pause) error { return l.group.Wait(p) }
+
+// Polling implements rawio.Waiter.
+func (l *Link) Polling() time.Duration { return l.cfg.Poll }
 
 // Interrupt implements rawio.Interrupter.
 func (l *Link) Interrupt() { l.group.Interrupt() }
@@ -73,7 +80,7 @@ func (l *Link) LocalAddrs() []netip.AddrPort {
 
 // Features implements rawio.Featurer.
 func (l *Link) Features() rawio.Features {
-	return rawio.DontFragment | rawio.ECNField | rawio.Interruptible
+	return rawio.DontFragment | rawio.ECNField | rawio.Interruptible | rawio.Waitable
 }
 
 // ReceiveBuffer implements rawio.Bufferer.

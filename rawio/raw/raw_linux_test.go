@@ -59,7 +59,7 @@ func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	if s := a.Stats(); s.TxPackets == 0 || s.TxTooLong == 0 || b.Stats().RxPackets == 0 {
 		t.Errorf("%+v, %+v", s, b.Stats())
 	}
-	check.Equal(t, "what it says of itself that it can", a.Features(), rawio.DontFragment|rawio.ECNField|rawio.Interruptible)
+	check.Equal(t, "what it says of itself that it can", a.Features(), rawio.DontFragment|rawio.ECNField|rawio.Interruptible|rawio.Waitable)
 }
 
 func TestPacketsArriveUnchangedBothWays(t *testing.T) {

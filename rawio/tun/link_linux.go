@@ -83,7 +83,7 @@ func (l *Link) Features() rawio.Features {
 	if len(l.queues) > 1 {
 		return rawio.DontFragment | rawio.ECNField // who waits for a packet does not know by which shard it comes
 	}
-	return rawio.DontFragment | rawio.ECNField | rawio.Interruptible
+	return rawio.DontFragment | rawio.ECNField | rawio.Interruptible | rawio.Waitable
 }
 
 // Stats returns the link's counters.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/pace"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/wait"
 	"github.com/vishvananda/netlink"
@@ -66,7 +67,8 @@ func (l *Link) open() error {
 
 // newQueue takes over a descriptor of the device.
 func (l *Link) newQueue(fd int) (*queue, error) {
-	q := &queue{l: l, pool: rawio.NewPool(l.cfg.MTU, max(64, poolOctets/l.cfg.MTU))}
+	pace.Measure()
+	q := &queue{l: l, pace: pace.New(l.cfg.Poll), pool: rawio.NewPool(l.cfg.MTU, max(64, poolOctets/l.cfg.MTU))}
 	q.read = q.drain
 	q.file = os.NewFile(uintptr(fd), "/dev/net/tun") // blocking yet, so that it stays out of the runtime's poller
 	err := unix.SetNonblock(fd, true)
@@ -74,7 +76,7 @@ func (l *Link) newQueue(fd int) (*queue, error) {
 		q.rc, err = q.file.SyscallConn()
 	}
 	if err == nil {
-		q.wait, err = wait.NewReader(l.cfg.Poll, q.tryRead, fd)
+		q.wait, err = wait.NewReader(fd)
 	}
 	if err != nil {
 		q.file.Close()

@@ -1,12 +1,13 @@
 package tun
 
 import (
-	"errors"
 	"net"
 	"net/netip"
 	"os"
 	"syscall"
+	"time"
 
+	"github.com/rddp-go/rddp/internal/pace"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
 	"github.com/rddp-go/rddp/rawio/internal/wait"
@@ -19,6 +20,7 @@ type queue struct {
 	file *os.File
 	rc   syscall.RawConn
 	wait *wait.Reader
+	pace *pace.Pace // of ReadBatch
 	pool *rawio.Pool
 
 	pkts []rawio.Packet
@@ -31,34 +33,41 @@ type queue struct {
 // ReadBatch implements rawio.Link.
 func (l *Link) ReadBatch(pkts []rawio.Packet) (int, error) { return l.queues[0].ReadBatch(pkts) }
 
+// PollBatch implements rawio.Poller.
+func (l *Link) PollBatch(pkts []rawio.Packet) int { return l.queues[0].PollBatch(pkts) }
+
+// Wait implements rawio.Waiter.
+func (l *Link) Wait(p rawio.Pause) error { return l.queues[0].Wait(p) }
+
+// Polling implements rawio.Waiter.
+func (l *Link) Polling() time.Duration { return l.cfg.Poll }
+
 // ReadBatch implements rawio.Shard.
-func (q *queue) ReadBatch(pkts []rawio.Packet) (int, error) {
-	if len(pkts) == 0 {
-		return 0, errors.New("ReadBatch needs room for a packet")
-	}
+func (q *queue) ReadBatch(pkts []rawio.Packet) (int, error) { return pace.Read(q, q.pace, pkts) }
+
+// PollBatch implements rawio.Poller.
+func (q *queue) PollBatch(pkts []rawio.Packet) int {
 	q.pkts, q.n, q.err = pkts, 0, nil
-	err := q.wait.Read()
+	_ = q.rc.Control(q.read) // fails when it is closed
 	q.pkts = nil
-	switch {
-	case q.n > 0:
-		return q.n, nil
-	case err == rawio.ErrInterrupted:
-		return 0, err
-	case err != nil || q.l.closed.Load():
-		if q.buf != nil {
-			q.buf.Release()
-			q.buf = nil
-		}
-		return 0, net.ErrClosed
-	}
-	return 0, os.NewSyscallError("read", q.err)
+	return q.n
 }
 
-// tryRead reports whether there is anything to return.
-func (q *queue) tryRead(bool) bool {
-	err := q.rc.Control(q.read)
-	return err != nil || q.n > 0 || q.err != nil
+// Wait implements rawio.Waiter.
+func (q *queue) Wait(p rawio.Pause) error {
+	if q.err != nil && !q.l.closed.Load() {
+		return os.NewSyscallError("read", q.err)
+	}
+	err := q.wait.Wait(p)
+	if err == net.ErrClosed && q.buf != nil {
+		q.buf.Release()
+		q.buf = nil
+	}
+	return err
 }
+
+// Polling implements rawio.Waiter.
+func (q *queue) Polling() time.Duration { return q.l.cfg.Poll }
 
 // drain reads from the device until it has no more packets or no more room.
 func (q *queue) drain(fd uintptr) {

@@ -31,8 +31,8 @@ type Config struct {
 	// rawio.MaxShards is an error. The kernel spreads flows over them (IFF_MULTI_QUEUE), not the packets of one. A device that exists must
 	// have been made for several.
 	Shards int
-	// Poll is how long ReadBatch polls before it blocks. 0 is for up to 40 microseconds, twice what waking an
-	// idle processor takes, as long as packets come that soon; less than 0 blocks at once.
+	// Poll is how long ReadBatch polls before it blocks. 0 is for a few times what waking an
+	// idle processor takes here, as long as packets come that soon; less than 0 blocks at once.
 	Poll time.Duration
 	// Mark is in the IP headers of packets sent.
 	Mark rawio.Mark

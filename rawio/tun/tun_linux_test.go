@@ -63,7 +63,7 @@ func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	if s := a.Stats(); s.TxPackets == 0 || s.TxTooLong == 0 {
 		t.Errorf("%+v", s)
 	}
-	check.Equal(t, "what it says of itself that it can", a.Features(), rawio.DontFragment|rawio.ECNField|rawio.Interruptible)
+	check.Equal(t, "what it says of itself that it can", a.Features(), rawio.DontFragment|rawio.ECNField|rawio.Interruptible|rawio.Waitable)
 }
 
 func TestPacketsArriveUnchangedBothWays(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
@@ -30,6 +31,12 @@ func (l *Link) ReadBatch(pkts []rawio.Packet) (int, error) { return l.groups[0].
 
 // PollBatch implements rawio.Poller.
 func (l *Link) PollBatch(pkts []rawio.Packet) int { return l.groups[0].PollBatch(pkts) }
+
+// Wait implements rawio.Waiter.
+func (l *Link) Wait(p rawio.Pause) error { return l.groups[0].Wait(p) }
+
+// Polling implements rawio.Waiter.
+func (l *Link) Polling() time.Duration { return l.cfg.Poll }
 
 // Interrupt implements rawio.Interrupter.
 func (l *Link) Interrupt() { l.groups[0].Interrupt() }
@@ -93,7 +100,7 @@ func (l *Link) Features() rawio.Features {
 	if len(l.groups) > 1 {
 		return rawio.DontFragment | rawio.ECNField // who waits for a packet does not know by which shard it comes
 	}
-	return rawio.DontFragment | rawio.ECNField | rawio.Interruptible
+	return rawio.DontFragment | rawio.ECNField | rawio.Interruptible | rawio.Waitable
 }
 
 // Port returns the local encapsulation port.
@@ -177,7 +184,7 @@ func (c *codec) Encode(p *rawio.Packet, o *mmsg.Outgoing) error {
 var (
 	_ rawio.Featurer = (*Link)(nil)
 	_ rawio.Bufferer = (*Link)(nil)
-	_ rawio.Poller   = (*Link)(nil)
+	_ rawio.Waiter   = (*Link)(nil)
 	_ rawio.Sharder  = (*Link)(nil)
 	_ mmsg.Codec     = (*codec)(nil)
 )

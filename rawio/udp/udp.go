@@ -34,7 +34,7 @@ type Config struct {
 	// interface's as it is. Less than rawio.MinMTU is a *rawio.MTUError.
 	MTU int
 	// Poll is how long ReadBatch polls before it blocks. It spares the 20 microseconds or so that
-	// waking an idle processor takes, at the price of a busy one. 0 is for up to 40, as long as packets come that soon;
+	// waking an idle processor takes, at the price of a busy one. 0 is for a few times that, as long as packets come that soon;
 	// less than 0 blocks at once. The portable
 	// path does not poll.
 	Poll time.Duration

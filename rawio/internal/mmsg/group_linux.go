@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/pace"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/wait"
 )
@@ -19,6 +20,8 @@ type Group struct {
 
 	socks  []*Socket
 	wait   *wait.Reader
+	pace   *pace.Pace // of ReadBatch
+	poll   time.Duration
 	closed atomic.Bool
 
 	// The reader's, one goroutine at a time.
@@ -29,6 +32,7 @@ type Group struct {
 	next  int // the socket to read first, in turn
 	cur   *Socket
 	more  bool // the last receive call returned something
+	woken bool // the reader has waited since the last
 	errno syscall.Errno
 	errs  int // receive errors in a row
 
@@ -43,9 +47,10 @@ type Group struct {
 // ICMP errors each fail one call.
 const maxErrors = 64
 
-// NewGroup takes over the sockets. spin is how long a reader polls before it blocks.
-func NewGroup(spin time.Duration, socks ...*Socket) (*Group, error) {
-	g := &Group{socks: socks, rx: newReceiver()}
+// NewGroup takes over the sockets. poll is how long a reader polls before it blocks.
+func NewGroup(poll time.Duration, socks ...*Socket) (*Group, error) {
+	pace.Measure()
+	g := &Group{socks: socks, rx: newReceiver(), poll: poll, pace: pace.New(poll)}
 	g.recv, g.drain = g.recvOnce, g.drainErrors
 	g.look = func(fd uintptr) { _ = g.mem.get(int(fd)) }
 	var fds []int
@@ -53,7 +58,7 @@ func NewGroup(spin time.Duration, socks ...*Socket) (*Group, error) {
 		fds = append(fds, s.fd)
 	}
 	var err error
-	if g.wait, err = wait.NewReader(spin, g.tryRead, fds...); err != nil {
+	if g.wait, err = wait.NewReader(fds...); err != nil {
 		for _, s := range socks {
 			s.Close()
 		}
@@ -72,44 +77,38 @@ func (g *Group) Interrupt() { g.wait.Interrupt() }
 func (g *Group) Sockets() []*Socket { return g.socks }
 
 // ReadBatch is rawio.Link's.
-func (g *Group) ReadBatch(pkts []rawio.Packet) (int, error) {
-	if len(pkts) == 0 {
-		return 0, errors.New("ReadBatch needs room for a packet")
-	}
-	g.pkts, g.n, g.errs, g.errno = pkts, 0, 0, 0
-	if g.rx.pending() && !g.closed.Load() {
-		if n := g.rx.decode(pkts, &g.Stats); n > 0 {
-			return n, nil
-		}
-	}
-	err := g.wait.Read()
-	g.pkts = nil
-	switch {
-	case g.n > 0:
-		return g.n, nil
-	case err == rawio.ErrInterrupted:
-		return 0, err
-	case g.closed.Load():
-		g.rx.release()
-		g.eq.release()
-		return 0, net.ErrClosed
-	}
-	return 0, os.NewSyscallError("recvmmsg", g.errno)
-}
+func (g *Group) ReadBatch(pkts []rawio.Packet) (int, error) { return pace.Read(g, g.pace, pkts) }
 
 // PollBatch is rawio.Poller's.
 func (g *Group) PollBatch(pkts []rawio.Packet) int {
-	g.pkts, g.n, g.errs, g.errno = pkts, 0, 0, 0
-	if !g.closed.Load() {
+	g.pkts, g.n = pkts, 0
+	if !g.closed.Load() && len(pkts) > 0 {
 		if g.rx.pending() {
 			g.n = g.rx.decode(pkts, &g.Stats)
 		}
 		if g.n == 0 {
-			g.pass()
+			g.tryRead()
 		}
 	}
-	g.pkts = nil
+	g.pkts, g.woken = nil, false
 	return g.n
+}
+
+// Polling is rawio.Waiter's.
+func (g *Group) Polling() time.Duration { return g.poll }
+
+// Wait is rawio.Waiter's.
+func (g *Group) Wait(p rawio.Pause) error {
+	if g.errs > maxErrors {
+		return os.NewSyscallError("recvmmsg", g.errno)
+	}
+	err := g.wait.Wait(p)
+	if err == net.ErrClosed {
+		g.rx.release()
+		g.eq.release()
+	}
+	g.woken = g.woken || p != rawio.Yield
+	return err
 }
 
 // pass receives once from each socket, in turn, and says whether they are open.
@@ -130,27 +129,20 @@ func (g *Group) pass() bool {
 	return true
 }
 
-// tryRead reports whether there is anything to return: packets, an error, or that the sockets are closed. last is
-// the last time before the reader blocks.
-func (g *Group) tryRead(last bool) bool {
-	for {
-		if !g.pass() {
-			return true // closed
-		}
+// tryRead receives until there is something to return or nothing has come. What is in the error queues only may have woken the reader.
+func (g *Group) tryRead() {
+	for g.pass() {
 		none := g.n == 0 && !g.more
 		for _, g.cur = range g.socks {
 			if g.n == len(g.pkts) {
 				break // a report waits for room
 			}
-			if (g.cur.told.Load() && g.cur.told.Swap(false) || last && none) && g.cur.rc.Control(g.drain) != nil {
-				return true
+			if (g.cur.told.Load() && g.cur.told.Swap(false) || g.woken && none) && g.cur.rc.Control(g.drain) != nil {
+				return // closed
 			}
 		}
-		if g.n > 0 || g.errs > maxErrors {
-			return true
-		}
-		if none {
-			return false
+		if none || g.n > 0 || g.errs > maxErrors {
+			return
 		}
 		// All malformed, or an error that left the queue readable.
 	}
@@ -159,17 +151,16 @@ func (g *Group) tryRead(last bool) bool {
 // recvOnce receives one batch from the current socket.
 func (g *Group) recvOnce(fd uintptr) {
 	room := g.pkts[g.n:]
-	h := g.rx.prepare(g.cur.trickle.room(len(room)))
+	h := g.rx.prepare(len(room))
 	n, errno := recvmmsg(fd, h)
 	switch errno {
 	case 0:
 		g.Stats.RxCalls.Add(1)
-		g.cur.trickle.got(n, len(h))
 		g.rx.received(n, g.cur.codec)
 		g.n += g.rx.decode(room, &g.Stats)
 		g.more, g.errs = true, 0
 	case syscall.EAGAIN:
-		g.cur.trickle.empty()
+		g.errs = 0
 	case syscall.EINTR:
 		g.more = true
 	default: // a pending ICMP error: the call has cleared it, the message is in the queue

@@ -26,38 +26,6 @@ const (
 // large ones.
 const quietLimit = 4096
 
-// trickle tells whether the messages of a socket come one at a time. Then it is asked for one: the kernel would look for a
-// second in vain each time, which costs a twentieth of a short message's round trip.
-type trickle struct {
-	lone  int  // messages that came alone, in a row
-	again bool // the socket had one more each time since it was last empty
-}
-
-// loneMany is how many messages in a row come alone before the next is expected to.
-const loneMany = 8
-
-// room is how many messages to ask for, of n that there is room for.
-func (t *trickle) room(n int) int {
-	if t.lone >= loneMany {
-		return 1
-	}
-	return n
-}
-
-// got notes that so many of so many have come, empty that none has.
-func (t *trickle) got(n, of int) {
-	switch {
-	case n > 1 || t.again:
-		*t = trickle{}
-	case of > 1:
-		t.lone++
-	default:
-		t.again = true
-	}
-}
-
-func (t *trickle) empty() { t.again = false }
-
 // receiver holds the arrays for recvmmsg, filled ahead with buffers. It starts with small buffers,
 // each followed by a part of one large overflow area; when messages come that need it, it copies
 // those together once and goes over to large buffers.

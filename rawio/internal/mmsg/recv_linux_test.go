@@ -3,55 +3,12 @@ package mmsg
 import (
 	"net"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 )
-
-// A socket whose messages come one at a time is asked for one at a time, until two come at once; none is lost or late.
-func TestTrickleIsReadOneByOneAndNoneIsLost(t *testing.T) {
-	a, b := pair(t, -time.Microsecond)
-	sent, got := byte(0), byte(0)
-	send := func(n int) {
-		t.Helper()
-		for range n {
-			sent++
-			if _, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{{sent}}, Remote: anywhere}}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	read := func() int {
-		t.Helper()
-		pkts := make([]rawio.Packet, 8)
-		n := must.Get(b.ReadBatch(pkts))(t)
-		for i := range pkts[:n] {
-			if got++; pkts[i].Data[0] != got {
-				t.Fatalf("packet %d came for %d", pkts[i].Data[0], got)
-			}
-			pkts[i].Release()
-		}
-		return n
-	}
-	for range 2 {
-		for range loneMany {
-			send(3)
-			must.Equal(t, "packets read of 3 at once", read(), 3)
-		}
-		for range loneMany {
-			send(1)
-			read()
-		}
-		send(5)
-		if n, m, k := read(), read(), read(); n != 1 || m != 1 || k != 3 {
-			t.Errorf("after a trickle, five at once came as %d, %d and %d", n, m, k)
-		}
-	}
-}
 
 // Whatever became of a message, the next one finds room for its address and all its control messages.
 func TestMessagesAreMadeReadyAgain(t *testing.T) {

@@ -25,8 +25,6 @@ type Socket struct {
 	v6    bool
 	free  senders
 
-	trickle trickle // the reader's
-
 	segment atomic.Bool // the kernel segments, as far as it is known
 	told    atomic.Bool // a send call has told of an ICMP message: no receive call will
 }

@@ -2,6 +2,7 @@ package wait
 
 import (
 	"net"
+	"runtime"
 	"testing"
 	"time"
 
@@ -10,50 +11,65 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pipe is what the tests read from: a reader of single octets.
+// pipe is what the tests read from: a reader of single octets, which pauses as it is told.
 type pipe struct {
 	*Reader
 	fds   [2]int
 	last  byte
-	tries chan bool // what try was called with, as far as there is room
+	tries chan struct{} // a token for a try, as far as there is room
+	pause []rawio.Pause // one after the other, the last again and again
 }
 
 // states are the ways in which a reader waits.
 var states = []struct {
-	name string
-	set  func(*Reader)
+	name  string
+	pause []rawio.Pause
+	procs int
 }{
-	{"spinning", func(r *Reader) { r.poll = time.Hour }},
-	{"spinning alone", func(r *Reader) { r.poll, r.one = time.Hour, true }},
-	{"blocking", func(r *Reader) { r.poll, r.block = -1, time.Hour }},
-	{"blocking alone", func(r *Reader) { r.one, r.block = true, time.Hour }},
-	{"parked", func(r *Reader) { r.skip, r.block = 1<<30, 0 }},
-	{"as it comes", func(*Reader) {}},
+	{"yielding", []rawio.Pause{rawio.Yield}, 2},
+	{"yielding alone", []rawio.Pause{rawio.Yield}, 1},
+	{"blocking", []rawio.Pause{rawio.Block}, 2},
+	{"blocking alone", []rawio.Pause{rawio.Block}, 1},
+	{"parked", []rawio.Pause{rawio.Park}, 2},
+	{"by turns", []rawio.Pause{rawio.Yield, rawio.Block, rawio.Park}, 2},
 }
 
-func newPipe(t *testing.T, set func(*Reader)) *pipe {
+func newPipe(t *testing.T, pause ...rawio.Pause) *pipe {
 	t.Helper()
-	p := &pipe{tries: make(chan bool, 1)}
+	p := &pipe{tries: make(chan struct{}, 1), pause: pause}
 	must.OK(t, unix.Pipe2(p.fds[:], unix.O_NONBLOCK|unix.O_CLOEXEC))
 	var err error
-	p.Reader, err = NewReader(0, func(last bool) bool {
-		select {
-		case p.tries <- last:
-		default:
-		}
-		var b [1]byte
-		n, _ := unix.Read(p.fds[0], b[:])
-		p.last = b[0]
-		return n == 1
-	}, p.fds[0])
+	p.Reader, err = NewReader(p.fds[0])
 	must.OK(t, err)
-	set(p.Reader)
+	p.block = time.Hour
 	t.Cleanup(func() {
 		p.Close()
 		unix.Close(p.fds[0])
 		unix.Close(p.fds[1])
 	})
 	return p
+}
+
+// try reads an octet and reports whether there was one.
+func (p *pipe) try() bool {
+	select {
+	case p.tries <- struct{}{}:
+	default:
+	}
+	var b [1]byte
+	n, _ := unix.Read(p.fds[0], b[:])
+	p.last = b[0]
+	return n == 1
+}
+
+// Read reads the next octet, as the reader of a link does.
+func (p *pipe) Read() error {
+	for i := 0; !p.try(); i++ {
+		if err := p.Wait(p.pause[min(i, len(p.pause)-1)]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *pipe) write(t *testing.T, b byte) {
@@ -77,7 +93,10 @@ func (p *pipe) read() <-chan error {
 
 func eachState(t *testing.T, f func(t *testing.T, p *pipe)) {
 	for _, s := range states {
-		t.Run(s.name, func(t *testing.T) { f(t, newPipe(t, s.set)) })
+		t.Run(s.name, func(t *testing.T) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(s.procs))
+			f(t, newPipe(t, s.pause...))
+		})
 	}
 }
 
@@ -149,69 +168,31 @@ func TestCloseEndsEveryReader(t *testing.T) {
 	})
 }
 
-// A reader whose spins are in vain blocks at once most of the time, and spins again when that has become worth its while.
-func TestSpinsAsLongAsItPays(t *testing.T) {
-	p := newPipe(t, func(r *Reader) { r.block = time.Hour })
-	p.one = false
-	spun := 0
-	for range 10 * rest {
-		before := p.skip
-		p.flag.Store(true) // a spin ends at once, in vain
-		must.Equal(t, "error", p.Read(), rawio.ErrInterrupted)
-		if before <= 0 {
-			spun++
-		}
-	}
-	if most := misses + 10; spun < misses || spun > most {
-		t.Errorf("%d spins in vain, not %d to %d", spun, misses, most)
-	}
-	p.skip = 0
-	for i := range 10 {
-		p.tryTwice(t)
-		if p.vain != 0 {
-			t.Fatalf("after spin %d, which found something: %d in vain", i, p.vain)
-		}
-	}
+// Who blocks in the kernel does so for a moment only, and comes back with nothing.
+func TestBlocksForAMomentOnly(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	p := newPipe(t)
+	p.block = maxBlock
+	must.OK(t, p.Wait(rawio.Block))
 }
 
-// tryTwice has the first try of a read find nothing, and the second what has come since.
-func (p *pipe) tryTwice(t *testing.T) {
-	t.Helper()
-	try, n := p.try, 0
-	defer func() { p.try = try }()
-	p.try = func(last bool) bool {
-		if n++; n == 2 {
-			p.write(t, 1)
+// A reader hears that it is about to park, each time, and not of other waits.
+func TestHearsThatItParks(t *testing.T) {
+	p := newPipe(t)
+	parked := 0
+	p.OnPark = func() { parked++ }
+	for i, pause := range []rawio.Pause{rawio.Yield, rawio.Block, rawio.Park, rawio.Park} {
+		p.write(t, 1)
+		must.OK(t, p.Wait(pause))
+		if want := max(i-1, 0); parked != want {
+			t.Errorf("pause %d: parked %d times, want %d", i, parked, want)
 		}
-		return try(last)
-	}
-	p.poll = time.Hour
-	must.OK(t, p.Read())
-}
-
-// The last try before a reader blocks is told so, and no other.
-func TestLastTry(t *testing.T) {
-	p := newPipe(t, func(r *Reader) { r.skip = 1 << 30 })
-	end := p.read()
-	p.Interrupt()
-	<-end
-	var got []bool
-	p.try = func(last bool) bool { got = append(got, last); return len(got) == 2 }
-	p.skip, p.one = 0, false
-	must.OK(t, p.Read())
-	if len(got) != 2 || got[0] || got[1] {
-		t.Errorf("spinning: %v", got)
-	}
-	got, p.skip = nil, 1<<30
-	p.flag.Store(true)
-	if err := p.Read(); err != rawio.ErrInterrupted || len(got) != 1 || !got[0] {
-		t.Errorf("before it blocks: %v, %v", got, err)
 	}
 }
 
 // A writer's wait ends when there is room.
 func TestWriterGoesOnWhenThereIsRoom(t *testing.T) {
-	p := newPipe(t, func(*Reader) {})
+	p := newPipe(t)
 	for {
 		if _, err := unix.Write(p.fds[1], make([]byte, 4096)); err != nil {
 			break
@@ -220,11 +201,9 @@ func TestWriterGoesOnWhenThereIsRoom(t *testing.T) {
 	if Writable(uintptr(p.fds[1])) {
 		t.Error("a full pipe is said to be writable")
 	}
-	for p.tryRead() {
+	for p.try() {
 	}
 	if !Writable(uintptr(p.fds[1])) {
 		t.Error("an empty pipe is said to be full")
 	}
 }
-
-func (p *pipe) tryRead() bool { return p.try(false) }

@@ -1,0 +1,29 @@
+// Package pace decides how the reader of a link goes on: what it does when nothing is there, how many packets it asks for, whether it
+// waits for a train's next packet, keeps its thread, and lends the link to a goroutine that waits.
+//
+// All of that follows from one judgement of what has arrived, which is a state:
+//
+//	state   packets come                          the reader, when nothing is there
+//	Quiet   alone, and later than patience        parks
+//	Single  alone, and soon                       yields and looks again until patience is over, then parks
+//	Many    in numbers, and wake goroutines       yields once, then parks
+//	Bulk    in numbers, and wake few goroutines   waits for the rest of a train, blocks in the kernel, then parks; keeps its thread
+//
+//	from          to      when
+//	any           Quiet   loneBatches in a row were of few short packets, and most waits of late were long
+//	any           Single  the same, and most waits of late were short
+//	any but Bulk  Many    a batch was longer
+//	any           Bulk    a batch was longer, and calmEnough more batches than usual did not wake anybody
+//	Bulk          Many    a batch was longer, and that calm is used up
+//
+// The costs behind it. A goroutine that what has come makes ready goes on at once on this thread if the reader
+// gives way to it: by yielding, which costs less than a microsecond, or by parking in the runtime's poller, which costs some system calls and a wake-up
+// of the thread when a packet comes. If the reader blocks in the kernel instead, another thread has to be woken for
+// that goroutine, which costs a wake-up at once. A wake-up of a thread takes 5 to 50 microseconds by machine; what it takes here is measured (Wake).
+// Two ends that answer each other and sleep in between need two wake-ups for it where the reader answers itself, four where each hands
+// the message to another goroutine, and their work: that is patience, six of them. Who looks that long for a packet that is expected finds it, and
+// the ends need no wake-up from then on. Waiting for the next packet of a train spares a wake-up and an acknowledgement; it may cost a quarter of a wake-up.
+//
+// Whether waits are short is known from when packets come, not from whether somebody has looked for them: so one load
+// leads to one state, wherever it began.
+package pace

@@ -1,0 +1,180 @@
+package pace
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// State is what packets come like.
+type State int32
+
+// The states; the package comment has the table.
+const (
+	Many State = iota // to begin with: it takes nothing for granted
+	Quiet
+	Single
+	Bulk
+)
+
+func (s State) String() string { return [...]string{"many", "quiet", "single", "bulk"}[s] }
+
+// A batch is of few short packets when it has no more than this. It takes several in a row to tell.
+const (
+	fewPackets  = 2
+	fewOctets   = 4 << 10
+	loneBatches = 8
+)
+
+// soon counts short waits less the others, from 0 to soonMost. Another is expected to be short from soonEnough on, and until soonNot.
+const (
+	soonMost   = 32
+	soonEnough = 24
+	soonNot    = 8
+)
+
+// calm counts batches that wake nobody, from 0 to calmMost; one that does takes calmCost back.
+const (
+	calmMost   = 64
+	calmEnough = 32
+	calmCost   = 32
+)
+
+// A train is so many packets without a gap, or in one batch.
+const (
+	trainPackets = 4
+	manyPackets  = 2
+	mostLooks    = 64
+)
+
+// Pace watches what arrives at one queue of a link. All methods are the reader's, but for State and Lends.
+type Pace struct {
+	state atomic.Int32
+
+	wake time.Duration // see SetWake
+	poll time.Duration // see New
+
+	lone  int    // batches in a row of few short packets, loneBatches at most
+	calm  int    // of batches
+	woken uint64 // goroutines so far
+	soon  int    // of waits
+
+	train int        // packets without a gap between them
+	empty rawio.Time // when nothing was there any more, Never while something may be
+	blind int        // pauses since
+	looks int        // for the next packet of a train since
+}
+
+// New returns a Pace for a link that was told how long to look for packets before a reader blocks: 0 is for as long as it
+// pays, less for never.
+func New(poll time.Duration) *Pace { return &Pace{poll: poll, wake: Wake(), empty: rawio.Never} }
+
+// SetWake says how long a thread takes to wake.
+func (p *Pace) SetWake(d time.Duration) { p.wake = d }
+
+// Patience returns how long to look for a packet that is expected: what an end that answers at once takes to do so.
+func (p *Pace) Patience() time.Duration { return 6 * p.wake }
+
+// State returns the state.
+func (p *Pace) State() State { return State(p.state.Load()) }
+
+// Lends reports whether a goroutine that waits for a packet may read the link itself, as packets come one at a time: then the packet wakes
+// that one, not another that has to wake it in turn.
+func (p *Pace) Lends() bool {
+	s := p.State()
+	return s == Single || s == Quiet
+}
+
+// Keeps reports whether the reader is to stay on its thread: it spends its time in system calls that take long enough for the
+// runtime to give its place away meanwhile.
+func (p *Pace) Keeps() bool { return p.State() == Bulk }
+
+// Room returns how much room to offer, of what there is: a system call that may take one packet only does not look for a second in vain.
+func (p *Pace) Room(pkts []rawio.Packet) []rawio.Packet {
+	if p.State() == Single && p.train < 2 {
+		return pkts[:1]
+	}
+	return pkts
+}
+
+// Arrived takes a batch.
+func (p *Pace) Arrived(now rawio.Time, packets int) {
+	if p.empty != rawio.Never {
+		waited := now.Sub(p.empty)
+		if waited <= p.Patience() {
+			p.soon = min(p.soon+1, soonMost)
+		} else {
+			p.soon = max(p.soon-1, 0)
+		}
+		if waited > p.wake/4 {
+			p.train = 0
+		}
+	}
+	p.empty, p.blind, p.looks = rawio.Never, 0, 0
+	p.train += packets
+}
+
+// Follows reports whether to look for more right behind a batch: one of several packets, or of a train.
+func (p *Pace) Follows(packets int) bool { return packets >= manyPackets || p.train >= trainPackets }
+
+// Late reports whether the next packet of a train has not come in time, as nothing is there. However coarse the clock is, it is after mostLooks.
+func (p *Pace) Late(now rawio.Time) bool {
+	if p.empty == rawio.Never {
+		p.empty = now
+	}
+	p.looks++
+	return now.Sub(p.empty) > p.wake/4 || p.looks >= mostLooks
+}
+
+// Handled takes that a batch, and what followed it, has been handled: how many octets and packets it was, and how many goroutines were woken
+// so far.
+func (p *Pace) Handled(packets, octets int, woken uint64) {
+	if packets == 0 {
+		return
+	}
+	if packets > fewPackets || octets > fewOctets {
+		p.lone = 0
+	} else if p.lone < loneBatches {
+		p.lone++
+	}
+	if woken == p.woken {
+		p.calm = min(p.calm+1, calmMost)
+	} else {
+		p.calm = max(p.calm-calmCost, 0)
+	}
+	p.woken = woken
+	p.state.Store(int32(p.judge(p.State())))
+}
+
+func (p *Pace) judge(s State) State {
+	switch {
+	case p.lone == loneBatches && (p.soon >= soonEnough || p.soon > soonNot && s != Quiet):
+		return Single
+	case p.lone == loneBatches:
+		return Quiet
+	case p.lone == 0 && p.calm >= calmEnough:
+		return Bulk
+	case p.lone == 0 && p.calm == 0, p.lone == 0 && s != Bulk:
+		return Many
+	}
+	return s
+}
+
+// Pause returns what to do as nothing is there.
+func (p *Pace) Pause(now rawio.Time) rawio.Pause {
+	if p.empty == rawio.Never {
+		p.empty = now
+	}
+	p.blind++
+	waited, s := now.Sub(p.empty), p.State()
+	switch {
+	case p.poll > 0 && waited < p.poll,
+		p.poll == 0 && s == Single && waited < p.Patience(),
+		p.poll == 0 && s == Many && p.blind == 1:
+		return rawio.Yield
+	case s == Bulk && p.blind == 1:
+		return rawio.Block
+	}
+	return rawio.Park
+}

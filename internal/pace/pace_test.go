@@ -1,0 +1,173 @@
+package pace
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+const testWake = 20 * time.Microsecond
+
+// load is a pattern of what arrives: batches, with waits between them, some of which wake a goroutine.
+type load struct {
+	name           string
+	packets        int
+	size           int
+	wait           time.Duration
+	every          int // so manieth batch wakes one
+	state          State
+	follows, keeps bool
+	lends          bool
+	pause          [3]rawio.Pause // at once, again, after a long while
+}
+
+var loads = []load{
+	{"ping-pong", 1, 100, 10 * time.Microsecond, 1, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
+	{"ping-pong of ends that sleep", 1, 100, 5 * testWake, 1, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
+	{"a message now and then", 1, 100, time.Millisecond, 1, Quiet, false, false, true, [3]rawio.Pause{rawio.Park, rawio.Park, rawio.Park}},
+	{"messages for many", 16, 100, 10 * time.Microsecond, 1, Many, true, false, false, [3]rawio.Pause{rawio.Yield, rawio.Park, rawio.Park}},
+	{"bulk", 40, 1500, 30 * time.Microsecond, 100, Bulk, true, true, false, [3]rawio.Pause{rawio.Block, rawio.Park, rawio.Park}},
+	{"long packets", 1, 64000, 30 * time.Microsecond, 100, Bulk, false, true, false, [3]rawio.Pause{rawio.Block, rawio.Park, rawio.Park}},
+	{"acknowledgements of bulk", 1, 40, 30 * time.Microsecond, 0, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
+}
+
+// reader is what a Pace is told in virtual time.
+type reader struct {
+	*Pace
+	now   rawio.Time
+	woken uint64
+	n     int
+	rand  *rand.Rand
+}
+
+func newReader(poll time.Duration) *reader {
+	r := &reader{Pace: New(poll), rand: rand.New(rand.NewPCG(1, 2))}
+	r.SetWake(testWake)
+	return r
+}
+
+// one is a batch of the load, after its wait, which scatters.
+func (r *reader) one(l load) {
+	r.Pause(r.now)
+	r.now = r.now.Add(l.wait/2 + time.Duration(r.rand.Int64N(int64(l.wait))))
+	r.Arrived(r.now, l.packets)
+	if r.n++; l.every > 0 && r.n%l.every == 0 {
+		r.woken++
+	}
+	r.Handled(l.packets, l.packets*l.size, r.woken)
+}
+
+// Each load has one state, whatever came before it: the reader is there within 100 ms, and has not changed its mind more
+// than twice on the way.
+func TestOneLoadLeadsToOneStateWhateverCameBefore(t *testing.T) {
+	for _, before := range loads {
+		for _, l := range loads {
+			r := newReader(0)
+			for range 1000 {
+				r.one(before)
+			}
+			changes, last := 0, r.State()
+			begin := r.now
+			there := r.now
+			for i := 0; i < 1000 || r.now.Sub(begin) < 200*time.Millisecond; i++ {
+				r.one(l)
+				if s := r.State(); s != last {
+					changes, last, there = changes+1, s, r.now
+				}
+			}
+			if last != l.state || changes > 2 || there.Sub(begin) > 100*time.Millisecond {
+				t.Errorf("%s after %s: %v, after %d changes and %v, want %v", l.name, before.name, last, changes, there.Sub(begin), l.state)
+			}
+		}
+	}
+}
+
+// The state answers what the reader asks.
+func TestWhatTheReaderDoesFollowsFromTheState(t *testing.T) {
+	for _, l := range loads {
+		r := newReader(0)
+		for range 1000 {
+			r.one(l)
+		}
+		if r.Follows(l.packets) != l.follows || r.Keeps() != l.keeps || r.Lends() != l.lends {
+			t.Errorf("%s: follows %v, keeps %v, lends %v", l.name, r.Follows(l.packets), r.Keeps(), r.Lends())
+		}
+		if n := len(r.Room(make([]rawio.Packet, 8))); (n == 1) != (l.state == Single) || n != 1 && n != 8 {
+			t.Errorf("%s: room for %d", l.name, n)
+		}
+		got := [3]rawio.Pause{r.Pause(r.now), r.Pause(r.now.Add(r.Patience() - 1)), r.Pause(r.now.Add(r.Patience()))}
+		if got != l.pause {
+			t.Errorf("%s: pauses %v, want %v", l.name, got, l.pause)
+		}
+	}
+}
+
+// A link that was told how long to poll does so, whatever comes, and one that was told not to never does.
+func TestPollingIsAsConfigured(t *testing.T) {
+	for _, l := range loads {
+		long, never := newReader(time.Second), newReader(-1)
+		for range 1000 {
+			long.one(l)
+			never.one(l)
+		}
+		first := long.Pause(long.now)
+		if late := long.Pause(long.now.Add(time.Second)); first != rawio.Yield || late == rawio.Yield {
+			t.Errorf("%s: told to poll: %v, then %v", l.name, first, late)
+		}
+		if p := never.Pause(never.now); p == rawio.Yield {
+			t.Errorf("%s: polls, as it was not to", l.name)
+		}
+	}
+}
+
+// A train is of packets without a gap: one that waits is late after a quarter of a wake-up, and then the train is over.
+func TestTrainEndsWithAGap(t *testing.T) {
+	r := newReader(0)
+	for i := range trainPackets {
+		if r.Follows(1) {
+			t.Fatalf("%d packets are a train", i)
+		}
+		r.Late(r.now)
+		r.now = r.now.Add(testWake / 4)
+		r.Arrived(r.now, 1)
+	}
+	if !r.Follows(1) || r.Late(r.now) || r.Late(r.now.Add(testWake/4)) || !r.Late(r.now.Add(testWake/4+1)) {
+		t.Error("the next packet of a train is not waited for, or too long")
+	}
+	for n := 0; !r.Late(r.now); n++ {
+		if n > mostLooks {
+			t.Fatal("it is waited for as long as the clock stands still")
+		}
+	}
+	if r.Arrived(r.now.Add(testWake/4+1), 1); r.Follows(1) || len(r.Room(make([]rawio.Packet, 8))) != 8 {
+		t.Error("a gap goes unnoticed")
+	}
+}
+
+// While packets come without a gap, there is room for many: one system call each would never catch up.
+func TestRoomForManyWhereOneFollowsAnother(t *testing.T) {
+	r := newReader(0)
+	for range 100 {
+		r.one(loads[0])
+	}
+	r.Arrived(r.now, 1)
+	if n := len(r.Room(make([]rawio.Packet, 8))); n != 8 {
+		t.Errorf("room for %d", n)
+	}
+}
+
+// What a wake-up costs is measured, and bounded where it was disturbed; of a machine on which it cannot be it is assumed.
+func TestWakeIsMeasuredWithinBounds(t *testing.T) {
+	wake.Store(0)
+	if d := Wake(); d != usualWake {
+		t.Errorf("%v before it is measured", d)
+	}
+	measured = time.Time{}
+	for range 2 {
+		if Measure(); Wake() < leastWake || Wake() > mostWake {
+			t.Errorf("%v", Wake())
+		}
+	}
+}
