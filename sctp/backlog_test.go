@@ -360,3 +360,35 @@ func TestPacketsGetHalfOfASlice(t *testing.T) {
 		s.Unlock()
 	})
 }
+
+// lazy is an Upper whose work takes long.
+type lazy struct{ above }
+
+func (l *lazy) Steps() uint64 {
+	time.Sleep(sliceTime) // of virtual time
+	l.work += sliceSteps
+	return l.work
+}
+
+// Who reads the link leaves an association that takes long to another goroutine, and turns to the packets of others.
+func TestReaderDoesNotStayWithOneAssociation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		la, lb := mempair.New(t, mem.Options{MTU: 1500})
+		link := &answers{Link: lb}
+		_, s := joinPair(t, la, lb, la, link).connect(t, quiet, quiet)
+		r := receiver{t: s.t, pkts: make([]rawio.Packet, rxBatch)}
+		want := []string{"1", "2", "3", "4", "5"}
+		for i, info := range want {
+			r.pkts[i] = heartbeat(s, info)
+		}
+		s.Lock()
+		s.stepper = new(lazy)
+		s.Unlock()
+		if r.handle(len(want)); r.last != nil || r.owned || r.conns != [rxBatch]*Conn{} {
+			t.Error("it stays")
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		check.Slice(t, "answers", link.list, want)
+	})
+}

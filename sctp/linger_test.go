@@ -206,6 +206,12 @@ func TestFewPortsLinger(t *testing.T) {
 		must.OK(t, p.a.bindPort(1000+port))
 		p.a.release(1000+port, time.Hour)
 	}
+	must.OK(t, p.a.bindPort(7))
+	p.a.ports[7]++
+	if p.a.release(7, time.Hour); p.a.ports[7] != 1 || p.a.lingering[7] != nil {
+		t.Error("a port that has another user lingers")
+	}
+	p.a.unbind(7)
 	p.a.mu.Unlock()
 	if len(p.a.lingering) != maxLinger || len(d.open) != maxLinger {
 		t.Errorf("%d linger, %d are bound, want %d", len(p.a.lingering), len(d.open), maxLinger)

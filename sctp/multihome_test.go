@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -395,6 +396,12 @@ func TestSendBufferAfterARestart(t *testing.T) {
 	for i := range 8 {
 		must.Do(s.WriteMsg(message(i), SendInfo{}))(t)
 	}
+	waits := make(chan error, 1)
+	go func() { _, err := s.WriteMsg(message(9), SendInfo{}); waits <- err }()
+	stacks := make([]byte, 1<<20)
+	until(t, "a writer for whom there is no room", func() bool {
+		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*Conn).wait("))
+	})
 	server.life.Store(1)
 	c := must.Get(clients[1].Dial(ctx, to, client))(t)
 	for i := range 8 {
@@ -404,6 +411,9 @@ func TestSendBufferAfterARestart(t *testing.T) {
 	}
 	expect(t, s, EventRestart)
 	buf := make([]byte, 2000)
+	if n, _, err := c.ReadMsg(buf); err != nil || !bytes.Equal(buf[:n], message(9)) || <-waits != nil {
+		t.Errorf("who has waited for room: %d octets, %v", n, err)
+	}
 	for i := range 20 { // more than the buffer holds: it is free again
 		must.Do(s.WriteMsg(message(i), SendInfo{}))(t)
 		if n, _, err := c.ReadMsg(buf); err != nil || !bytes.Equal(buf[:n], message(i)) {

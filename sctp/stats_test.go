@@ -314,7 +314,7 @@ func TestTransportLimits(t *testing.T) {
 			t.Errorf("%+v means %+v", c, row)
 		}
 	}
-	if c := new(Config); c.backlog() != 128 || c.sendBuffer() != 1<<20 {
+	if c, one := new(Config), (&Config{Backlog: 1, Config: assoc.Config{SendBuffer: 1}}); c.backlog() != 128 || c.sendBuffer() != 1<<20 || one.backlog() != 1 || one.sendBuffer() != 1 {
 		t.Errorf("by default %d wait for Accept, and %d octets are kept for the peer", c.backlog(), c.sendBuffer())
 	}
 }
