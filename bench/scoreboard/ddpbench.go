@@ -41,7 +41,7 @@ type ddpbenchLine struct {
 	Type       string
 	Bytes      float64
 	Iterations float64
-	MBps       float64 `json:"bw_avg_MBps"` // of 2^20 octets
+	MBps       float64 `json:"bw_avg_MiBps"` // of 2^20 octets
 	Typical    float64 `json:"t_typical_us"`
 	P99        float64 `json:"p99_us"`
 	Usage      struct {

@@ -14,7 +14,7 @@ func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(math.Abs(a)
 // What the programs print, shortened.
 const (
 	ddpbenchBW = `{"type":"start","test":"RDMA_Write BW","mtu":65515}
-{"type":"result","bytes":1048576,"iterations":2000,"bw_avg_MBps":4000,"bw_peak_MBps":0,"msg_rate_Mpps":0.004}
+{"type":"result","bytes":1048576,"iterations":2000,"bw_avg_MiBps":4000,"bw_peak_MiBps":0,"msg_rate_Mpps":0.004}
 {"type":"summary","link":"raw","usage":{"packets_out":3000,"packets_in":900,"link_batches_out":600,"link_batches_in":300,"allocs_per_message":0.25},"both_ends":false}
 `
 	ddpbenchLat = `{"type":"result","bytes":64,"iterations":5000,"t_typical_us":10.5,"p99_us":20}

@@ -128,8 +128,8 @@ func (c *client) connect(ctx context.Context, e *engine, run uint64) error {
 
 func (c *client) bandwidthRun(ctx context.Context, e *engine) error {
 	done := func() uint64 { return e.completed }
-	e.tick = c.every(e, done, func(n uint64, took time.Duration) {
-		c.rep.bandwidth("interval", e.size, e.rates(n, took))
+	e.tick = c.every(e, done, func(n uint64, took time.Duration, s span) {
+		c.rep.interval(e.size, s, e.rates(n, took), 0)
 	})
 	if err := e.lead(ctx); err != nil {
 		return err
@@ -139,21 +139,29 @@ func (c *client) bandwidthRun(ctx context.Context, e *engine) error {
 	b.peak += e.remote.peak
 	b.avg += e.remote.avg
 	b.rate += e.remote.rate
-	c.rep.bandwidth("result", e.size, b)
+	c.rep.bandwidth(e.size, b)
 	return nil
 }
 
 // every returns a function that, called often, watches the allocations, and reports what has been
 // counted in each interval, if that is wanted.
-func (c *client) every(e *engine, count func() uint64, report func(n uint64, took time.Duration)) func(time.Time) {
+func (c *client) every(e *engine, count func() uint64, report func(n uint64, took time.Duration, s span)) func(time.Time) {
 	c.steady = steady{}
-	last, seen := time.Now(), uint64(0)
+	begun, seen, again := time.Now(), uint64(0), uint64(0)
+	if c.interval > 0 {
+		again = e.traffic().Retransmits
+	}
+	last := begun
 	return func(now time.Time) {
 		n := count()
 		c.steady.look(e, now, n)
 		if took := now.Sub(last); c.interval > 0 && took >= c.interval {
-			report(n-seen, took)
-			last, seen = now, n
+			s := span{from: last.Sub(begun).Seconds(), to: now.Sub(begun).Seconds(), retransmits: e.traffic().Retransmits - again}
+			if p, ok := e.lanes[0].qp.Path(); ok {
+				s.path = path{p.Cwnd, float64(p.SRTT) / 1e3, p.MTU}
+			}
+			report(n-seen, took, s)
+			last, seen, again = now, n, again+s.retransmits
 		}
 	}
 }
@@ -161,11 +169,14 @@ func (c *client) every(e *engine, count func() uint64, report func(n uint64, too
 func (c *client) latencyRun(ctx context.Context, e *engine) error {
 	h := newHistogram()
 	done := func() uint64 { return uint64(h.TotalCount()) }
-	e.tick = c.every(e, done, func(n uint64, took time.Duration) {
+	e.tick = c.every(e, done, func(n uint64, took time.Duration, s span) {
 		if n > 0 {
-			c.rep.interval(e.size, n, e.trip(took/time.Duration(n)))
+			c.rep.interval(e.size, s, bandwidth{iters: n}, e.trip(took/time.Duration(n)))
 		}
 	})
+	if c.histogram || c.unsorted {
+		e.results = make([]time.Duration, 0, e.iters)
+	}
 	if err := e.pingPong(ctx, h); err != nil {
 		return err
 	}
@@ -176,6 +187,9 @@ func (c *client) latencyRun(ctx context.Context, e *engine) error {
 	}
 	c.last = &l
 	c.rep.latency("result", e.size, l)
+	if e.results != nil {
+		c.rep.all(e.results)
+	}
 	return nil
 }
 

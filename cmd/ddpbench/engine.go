@@ -30,6 +30,7 @@ type engine struct {
 	deadline  time.Time // no more messages, with a duration
 	completed uint64    // messages, all lanes
 	peak      peak
+	results   []time.Duration     // round trips of a latency run, if all of them are wanted
 	tick      func(now time.Time) // called often
 
 	reported bool      // -b: the server's report was sent or has come
@@ -239,7 +240,7 @@ func (e *engine) control(l *lane, c *control) error {
 		}
 		l.acked = true
 		l.judged = l.judged || !e.verify
-		if e.verb != verbRead || l.done < l.posted {
+		if !e.verb.pulls() || l.done < l.posted {
 			e.end = time.Now()
 		}
 		e.completed += l.posted - l.done // the last ones need not have asked for a completion

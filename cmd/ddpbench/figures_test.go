@@ -81,23 +81,23 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
  Packets : 14 out, 13 in; DATA chunks: 14 out, 11 in
  Retransmissions : 2 DATA chunks, 0 fast recoveries, 1 timeouts; 0 duplicates in
 `, ""},
-		{"read --lat -D 1 --interval 0.25", halved, ` 2 25 10000.00 100.00 
- 2 25 10000.00 100.00 
- 2 50 5000.00 200.00 
- 2 50 5000.00 200.00 
+		{"read --lat -D 1 --interval 0.25", halved, ` 0.00-0.25 sec 10000.00 usec 25 messages 0 retransmissions cwnd 131000[B] RTT 10000[usec]
+ 0.25-0.50 sec 10000.00 usec 25 messages 0 retransmissions cwnd 131000[B] RTT 10000[usec]
+ 0.50-0.75 sec 5000.00 usec 50 messages 0 retransmissions cwnd 131000[B] RTT 5006[usec]
+ 0.75-1.00 sec 5000.00 usec 50 messages 0 retransmissions cwnd 131000[B] RTT 5000[usec]
  2 150 6665.56 150.02 
  Latency[usec] : min 4997.12, 50% 5001.22, 99% 10002.43, 99.9% 10002.43, max 10002.43
 `, ""},
-		{"write --lat -D 1 --interval 0.25 --json", halved, `{"bytes":2,"iterations":25,"t_avg_us":5000,"tps":100,"type":"interval"}
-{"bytes":2,"iterations":25,"t_avg_us":5000,"tps":100,"type":"interval"}
-{"bytes":2,"iterations":50,"t_avg_us":2500,"tps":200,"type":"interval"}
-{"bytes":2,"iterations":50,"t_avg_us":2500,"tps":200,"type":"interval"}
+		{"write --lat -D 1 --interval 0.25 --json", halved, `{"bytes":2,"cwnd":131000,"from_s":0,"iterations":25,"retransmits":0,"srtt_us":10000,"t_avg_us":5000,"to_s":0.25,"tps":100,"type":"interval"}
+{"bytes":2,"cwnd":131000,"from_s":0.25,"iterations":25,"retransmits":0,"srtt_us":10000,"t_avg_us":5000,"to_s":0.5,"tps":100,"type":"interval"}
+{"bytes":2,"cwnd":131000,"from_s":0.5,"iterations":50,"retransmits":0,"srtt_us":5006.296,"t_avg_us":2500,"to_s":0.75,"tps":200,"type":"interval"}
+{"bytes":2,"cwnd":131000,"from_s":0.75,"iterations":50,"retransmits":0,"srtt_us":5000.005,"t_avg_us":2500,"to_s":1,"tps":200,"type":"interval"}
 {"bytes":2,"iterations":150,"p999_us":5001.2155,"p99_us":5001.2155,"t_avg_us":3332.7785,"t_max_us":5001.2155,"t_min_us":2498.56,"t_stdev_us":1178.315,"t_typical_us":2500.6075,"tps":150.024964,"type":"result"}
 `, ""},
 		{"read -t 1 -n 100 -s 60000", quick, " 60000 100 1144.41 762.94 0.013333\n",
-			`{"bw_avg_MBps":765.49109,"bytes":60000,"client":"","iterations":100,"qps":1,"seconds":0.007475,"test":"RDMA_Read BW","type":"run"}`},
+			`{"bw_avg_MiBps":765.49109,"bytes":60000,"client":"","iterations":100,"qps":1,"seconds":0.007475,"test":"RDMA_Read BW","type":"run"}`},
 		{"read -t 1 -n 100 -s 60000 -b --verify", quick, " 60000 100 2288.82 1528.43 0.026711\n",
-			": RDMA_Read Bidirectional BW, 60000 octets, 1 QPs: 200 messages in 0.007 s, 1530.98 MB/sec, 0 with wrong content"},
+			": RDMA_Read Bidirectional BW, 60000 octets, 1 QPs: 200 messages in 0.007 s, 1530.98 MiB/sec, 0 with wrong content"},
 		{"read --lat -D 10.2", tail, " 2 1000 10248.29 97.58 \n Latency[usec] : min 9994.24, 50% 10002.43, 99% 20004.86, 99.9% 40009.73, max 80019.46\n",
 			": RDMA_Read Latency, 2 octets, 1 QPs: 1000 messages in 10.285 s"},
 		{"read -t 1 -n 100 -s 20000 -q 2 --own", []phase{{100 * us, 53}, {50 * us, 50}}, ` 20000 200 762.94 508.63 0.026667
@@ -108,15 +108,19 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
  Path : cwnd 131000[B], SRTT 50[usec], MTU 65515[B]
  Path : cwnd 131000[B], SRTT 50[usec], MTU 65515[B]
 `, ""},
-		{"read -t 1 -D 1 --interval 0.25 -s 60000", halved, ` 60000 25 0.00 5.72 0.000100
- 60000 25 0.00 5.72 0.000100
- 60000 50 0.00 11.44 0.000200
- 60000 50 0.00 11.44 0.000200
+		{"read -t 1 -D 1 --interval 0.25 -s 60000", halved, ` 0.00-0.25 sec 5.72 MiB/sec 25 messages 0 retransmissions cwnd 131000[B] RTT 10000[usec]
+ 0.25-0.50 sec 5.72 MiB/sec 25 messages 0 retransmissions cwnd 131000[B] RTT 10000[usec]
+ 0.50-0.75 sec 11.44 MiB/sec 50 messages 0 retransmissions cwnd 131000[B] RTT 5006[usec]
+ 0.75-1.00 sec 11.44 MiB/sec 50 messages 0 retransmissions cwnd 131000[B] RTT 5000[usec]
  60000 150 0.00 8.58 0.000150
 `, ""},
-		{"send -t 1 -D 1 --interval 0.5 -s 60000 --json", halved, `{"bw_avg_MBps":5.722046,"bw_peak_MBps":0,"bytes":60000,"iterations":50,"msg_rate_Mpps":0.0001,"type":"interval"}
-{"bw_avg_MBps":11.444092,"bw_peak_MBps":0,"bytes":60000,"iterations":100,"msg_rate_Mpps":0.0002,"type":"interval"}
-{"bw_avg_MBps":8.540367,"bw_peak_MBps":0,"bytes":60000,"iterations":150,"msg_rate_Mpps":0.000149,"type":"result"}
+		{"read -t 1 -n 100 -s 60000 --report_gbits -N", quick, " 60000 100 0.00 6.40 0.013333\n", ""},
+		{"atomic --lat -n 100", []phase{{10 * ms, 100}}, " 8 100 9994.24 10002.43 10002.43 9998.34 0.00 10002.43 10002.43\n", ""},
+		{"atomic --lat -n 3 -U -A CMP_AND_SWAP", []phase{{10 * ms, 1}, {20 * ms, 1}, {10 * ms, 100}}, " 8 3 9994.24 20004.86 10002.43 13331.11 4713.26 20004.86 20004.86\n#, usec\n1, 10000\n2, 20000\n3, 10000\n", ""},
+		{"atomic -t 1 -n 100 -b", quick, " 8 100 0.31 0.20 0.026711\n", ""},
+		{"send -t 1 -D 1 --interval 0.5 -s 60000 --json", halved, `{"bw_avg_MiBps":5.722046,"bytes":60000,"cwnd":131000,"from_s":0,"iterations":50,"msg_rate_Mpps":0.0001,"retransmits":0,"srtt_us":10000,"to_s":0.5,"type":"interval"}
+{"bw_avg_MiBps":11.444092,"bytes":60000,"cwnd":131000,"from_s":0.5,"iterations":100,"msg_rate_Mpps":0.0002,"retransmits":0,"srtt_us":5000.005,"to_s":1,"type":"interval"}
+{"bw_avg_MiBps":8.540367,"bw_peak_MiBps":0,"bytes":60000,"iterations":150,"msg_rate_Mpps":0.000149,"type":"result"}
 `, ""},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
@@ -140,7 +144,7 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 				}
 				synctest.Wait()
 				got := out.String()
-				for _, head := range []string{resultHeader, latencyHeader, durationHeader, "\"type\":\"start\",\"verb\""} {
+				for _, head := range []string{resultHeader, strings.ReplaceAll(resultHeader, "MiB/sec", "Gb/sec"), latencyHeader, durationHeader, "\"type\":\"start\",\"verb\""} {
 					if _, rest, found := strings.Cut(got, head); found {
 						got = rest
 					}

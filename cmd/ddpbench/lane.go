@@ -87,8 +87,11 @@ func (l *lane) setup(e *engine) (err error) {
 	spoil(l.bufs.buf, e.seed)
 	if e.source(e.client) {
 		access := rdma.Access(0)
-		if e.verb == verbRead && r.passive {
+		switch {
+		case e.verb == verbRead && r.passive:
 			access = rdma.RemoteRead
+		case e.verb == verbAtomic && r.passive:
+			access = rdma.RemoteAtomic
 		}
 		if l.src, err = register(e.pd, e.slots()*e.size, access); err != nil {
 			return err
@@ -132,7 +135,7 @@ func (l *lane) open(e *engine, r role) target {
 	switch e.verb {
 	case verbWrite:
 		t.stag, t.to = l.dst.stag, l.dst.base
-	case verbRead:
+	case verbRead, verbAtomic:
 		t.stag, t.to = l.src.stag, l.src.base
 	}
 	return t

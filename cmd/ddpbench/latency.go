@@ -34,7 +34,7 @@ func (e *engine) ping(l *lane) error {
 
 // pong reports whether the last message is answered.
 func (e *engine) pong(l *lane) bool {
-	if e.verb == verbRead {
+	if e.verb.pulls() {
 		return l.done == l.posted
 	}
 	return l.got == l.posted
@@ -90,6 +90,9 @@ func (e *engine) roundTrips(ctx context.Context, l *lane, h *hdrhistogram.Histog
 				return err
 			}
 		}
+		if e.results != nil {
+			e.results = append(e.results, took)
+		}
 		h.RecordValue(int64(min(took, maxRoundTrip)))
 		if e.tick != nil {
 			e.tick(now)
@@ -141,7 +144,7 @@ func (p *params) latency(h *hdrhistogram.Histogram) (latency, error) {
 
 // trip is what counts of a round trip, in microseconds.
 func (p *params) trip(d time.Duration) float64 {
-	if p.verb == verbRead {
+	if p.verb.pulls() {
 		return float64(d) / 1e3
 	}
 	return float64(d) / 2e3

@@ -17,6 +17,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/pflag"
@@ -46,7 +47,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return o.execute(ctx, stdout, stderr)
 	}
-	cli.Complain(stderr, "ddpbench", err)
+	cli.Fail(stdout, stderr, "ddpbench", slices.Contains(args, "--json"), err)
 	return exitError
 }
 
@@ -58,7 +59,7 @@ func (o *options) execute(ctx context.Context, stdout, stderr io.Writer) int {
 		err = o.run(ctx, stdout)
 	}
 	if err != nil {
-		cli.Complain(stderr, "ddpbench", err)
+		cli.Fail(stdout, stderr, "ddpbench", o.json, err)
 	}
 	return exitCode(err)
 }

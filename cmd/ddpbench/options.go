@@ -3,9 +3,6 @@ package main
 import (
 	"errors"
 	"io"
-	"math"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -17,18 +14,20 @@ import (
 // options is the command line.
 type options struct {
 	params
-	link     cli.LinkFlags
-	metrics  cli.Metrics
-	all      bool
-	interval time.Duration
-	json     bool
-	self     bool
-	own      bool
-	port     uint16
-	ported   bool          // the port was given
-	timeout  time.Duration // for the server to answer
-	host     string        // empty: serve
-	sweep    string        // directory for plots; nothing else is done then
+	link                cli.LinkFlags
+	metrics             cli.Metrics
+	all                 bool
+	interval            time.Duration
+	json                bool
+	self                bool
+	own                 bool
+	port                uint16
+	ported              bool          // the port was given
+	timeout             time.Duration // for the server to answer
+	host                string        // empty: serve
+	gbits               bool
+	histogram, unsorted bool   // all results of a latency run
+	sweep               string // directory for plots; nothing else is done then
 }
 
 // Defaults of perftest.
@@ -46,35 +45,52 @@ const (
 	maxAll = 1 << 23
 )
 
-func parse(args []string, stdout io.Writer) (*options, error) {
-	o := &options{}
-	var size, memory string
-	var duration, interval, timeout float64
-	fs := cli.NewFlags("ddpbench")
+// words are flags that need some thought.
+type words struct {
+	size, memory                string
+	duration, interval, timeout float64
+	perftest
+}
+
+// flags adds the flags, and those that are refused: check says so.
+func (o *options) flags(fs *pflag.FlagSet) (w *words, check func() error) {
+	w = &words{}
 	fs.BoolVar(&o.lat, "lat", false, "measure latency instead of bandwidth")
-	fs.StringVarP(&size, "size", "s", "", "`octets` in a message, K and M as suffixes (default 64K, with --lat 2)")
-	fs.StringVar(&memory, "memory", "", "`octets` of memory that messages use in turn on each side, K and M as suffixes: 64M is more than caches hold (default 4M for all QPs, for send 16M)")
+	fs.StringVarP(&w.size, "size", "s", "", "`bytes` in a message, K and M as suffixes (default 64K, with --lat 2)")
+	fs.StringVar(&w.memory, "memory", "", "`bytes` of memory that messages use in turn on each side, K and M as suffixes: 64M is more than caches hold (default 4M for all QPs, for send 16M)")
 	fs.Uint64VarP(&o.iters, "iters", "n", 0, "messages on each QP (default 1000, for write bandwidth 5000)")
-	fs.Float64VarP(&duration, "duration", "D", 0, "run for so many `seconds` instead of a number of messages")
+	fs.Float64VarP(&w.duration, "duration", "D", 0, "run for so many `seconds` instead of a number of messages")
 	fs.IntVarP(&o.depth, "tx-depth", "t", 0, "messages outstanding on a QP (default 128, with --lat 1)")
 	fs.IntVarP(&o.qps, "qp", "q", 1, "`number` of QPs")
 	fs.BoolVarP(&o.both, "bidirectional", "b", false, "both sides transmit; the sum is shown")
 	fs.BoolVarP(&o.all, "all", "a", false, "run sizes from 2 to 2^23")
-	fs.Float64Var(&interval, "interval", 0, "with -D, print a line every so many `seconds`")
+	fs.Float64Var(&w.interval, "interval", 0, "with -D, print a line every so many `seconds`")
 	fs.BoolVar(&o.json, "json", false, "print JSON, an object a line")
 	fs.BoolVar(&o.self, "self", false, "both ends in this process, over the best link that needs no set-up")
 	fs.BoolVar(&o.own, "own", false, "an SCTP association for each QP instead of a shared one")
 	fs.BoolVar(&o.verify, "verify", false, "check the content of messages, which takes time")
 	fs.StringVar(&o.sweep, "sweep", "", "measure in this process how the cost of a packet grows with message size, QPs, associations and regions, and write plots into this `directory`")
 	fs.Uint16VarP(&o.port, "port", "p", rdma.DefaultPort, "SCTP `port`; --self takes a free one unless it is given")
-	fs.Float64Var(&timeout, "timeout", 10, "`seconds` to wait for the server to answer")
+	fs.Float64Var(&w.timeout, "timeout", 10, "`seconds` to wait for the server to answer")
+	w.add(fs, o)
+	check = cli.Refuse(fs, refused)
 	o.metrics.Add(fs)
 	o.link.Add(fs)
-	const about = `Usage: ddpbench write|read|send [HOST | --self] [flags]
+	return w, check
+}
+
+func parse(args []string, stdout io.Writer) (*options, error) {
+	o := &options{}
+	fs := cli.NewFlags("ddpbench")
+	w, refuse := o.flags(fs)
+	const about = `Usage: ddpbench write|read|send|atomic [HOST | --self] [flags]
        ddpbench --sweep DIRECTORY [-D seconds for each point] [--link raw|udp|mem] [--mtu octets]
 
 Measures RDMA over SCTP. Without HOST it serves, and follows what clients ask for.`
 	if err := cli.Parse(fs, args, stdout, about); err != nil {
+		return nil, err
+	}
+	if err := refuse(); err != nil {
 		return nil, err
 	}
 	if o.sweep == "" {
@@ -86,31 +102,34 @@ Measures RDMA over SCTP. Without HOST it serves, and follows what clients ask fo
 		flag string
 		v    float64
 		to   *time.Duration
-	}{{"duration", duration, &o.duration}, {"interval", interval, &o.interval}, {"timeout", timeout, &o.timeout}} {
+	}{{"duration", w.duration, &o.duration}, {"interval", w.interval, &o.interval}, {"timeout", w.timeout, &o.timeout}} {
 		*s.to = time.Duration(s.v * float64(time.Second))
 		if fs.Changed(s.flag) && !(s.v <= maxDuration.Seconds() && *s.to > 0) {
 			return nil, cli.Usagef("--%s %v: it is more than 0 seconds and at most %v", s.flag, s.v, maxDuration)
 		}
 	}
-	if err := errors.Join(parseSize("-s", size, &o.size), parseSize("--memory", memory, &o.mem)); err != nil {
+	if err := errors.Join(parseSize("-s", w.size, &o.size), parseSize("--memory", w.memory, &o.mem)); err != nil {
 		return nil, err
 	}
 	if o.sweep != "" {
 		return o, o.checkSweep(fs)
 	}
 	o.ported = fs.Changed("port")
+	if err := w.apply(fs, o); err != nil {
+		return nil, err
+	}
 	return o, o.check(fs)
 }
 
 // arguments takes the verb and the host.
 func (o *options) arguments(args []string) error {
 	if len(args) == 0 {
-		return cli.Usagef("the verb comes first: write, read or send")
+		return cli.Usagef("the verb comes first: write, read, send or atomic")
 	}
 	v, ok := verbs[args[0]]
 	switch {
 	case !ok:
-		return cli.Usagef("%s: the verb is one of write, read, send", args[0])
+		return cli.Usagef("%s: the verb is one of write, read, send, atomic", args[0])
 	case len(args) > 2:
 		return cli.Usagef("one HOST is enough, or none to serve")
 	case len(args) == 2 && o.self:
@@ -159,7 +178,8 @@ func (o *options) checkSweep(fs *pflag.FlagSet) error {
 	if fs.NArg() > 0 {
 		return cli.Usagef("--sweep takes no verb and no HOST")
 	}
-	for _, name := range []string{"lat", "size", "memory", "iters", "tx-depth", "qp", "bidirectional", "all", "interval", "json", "own", "verify", "port", "timeout", "metrics"} {
+	for _, name := range []string{"lat", "size", "memory", "iters", "tx-depth", "qp", "bidirectional", "all", "interval", "json", "own", "verify", "port", "timeout", "metrics",
+		"report_gbits", "noPeak", "report-histogram", "report-unsorted", "events", "cq-mod", "post_list", "rx-depth", "atomic_type", "tos", "hop_limit"} {
 		if fs.Changed(name) {
 			return cli.Usagef("--%s does not go with --sweep, which sets all that itself", name)
 		}
@@ -173,7 +193,10 @@ func (o *options) checkSweep(fs *pflag.FlagSet) error {
 func (o *options) defaults(sized bool) {
 	if !sized {
 		o.size = defaultSizeBW
-		if o.lat {
+		switch {
+		case o.verb == verbAtomic:
+			o.size = atomicSize
+		case o.lat:
 			o.size = defaultSizeLat
 		}
 	}
@@ -208,17 +231,8 @@ func parseSize(flag, s string, to *int) error {
 	if s == "" {
 		return nil
 	}
-	digits, unit := s, uint64(1)
-	switch {
-	case strings.HasSuffix(s, "K"), strings.HasSuffix(s, "k"):
-		digits, unit = s[:len(s)-1], 1<<10
-	case strings.HasSuffix(s, "M"), strings.HasSuffix(s, "m"):
-		digits, unit = s[:len(s)-1], 1<<20
+	if err := (*cli.Size)(to).Set(s); err != nil {
+		return cli.Usagef("%s %s: %v", flag, s, err)
 	}
-	n, err := strconv.ParseUint(digits, 10, 32)
-	if err != nil || n > math.MaxInt32/unit {
-		return cli.Usagef("%s %s: a size is a number of octets, such as 4096, 64K or 1M", flag, s)
-	}
-	*to = int(n * unit)
 	return nil
 }

@@ -15,7 +15,20 @@ import (
 func TestFlagErrors(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"", "the verb comes first"},
-		{"atomic", "one of write, read, send"},
+		{"fly", "one of write, read, send, atomic"},
+		{"atomic a -s 4", "an atomic operation is on 8 bytes"},
+		{"atomic a -a", "an atomic operation is on 8 bytes"},
+		{"atomic a --verify", "an atomic operation has no content"},
+		{"atomic a -A ADD", "one of FETCH_AND_ADD, CMP_AND_SWAP"},
+		{"write a -A CMP_AND_SWAP", "-A is for atomic"},
+		{"write a -H", "-H and -U print each result of --lat"},
+		{"write a --lat -D 1 -U", "-H and -U print each result of --lat"},
+		{"write a -Q 0", "one of 1 messages at least"},
+		{"write a -l 33", "1 to 32 requests"},
+		{"write a -r 5", "-r is for send"},
+		{"send a -r 5 --memory 4M", "goes neither with -a nor with --memory"},
+		{"write a -T 3", "its lower two bits are those of ECN"},
+		{"write a -L 256", "a hop limit is 1 to 255"},
 		{"write a b", "one HOST is enough"},
 		{"write a --self", "--self takes no HOST"},
 		{"write a --frobnicate", "unknown flag"},
@@ -55,6 +68,10 @@ func TestFlagErrors(t *testing.T) {
 			out, errs, code := bench(t, strings.Fields(tt.args)...)
 			if code != exitError || out != "" || !strings.Contains(errs, tt.want) || !strings.HasSuffix(errs, "Try ddpbench --help.\n") {
 				t.Errorf("exit code %d, output %q, errors %q, want %q", code, out, errs, tt.want)
+			}
+			out, errs, _ = bench(t, append(strings.Fields(tt.args), "--json")...)
+			if !strings.HasPrefix(out, `{"error":"`) || !strings.HasSuffix(out, `"type":"failed"}`+"\n") || !strings.Contains(out, tt.want) || errs != "" {
+				t.Errorf("as JSON %q, errors %q", out, errs)
 			}
 		})
 	}
@@ -137,7 +154,7 @@ func TestHelloSurvivesTheWireAndDamageIsRefused(t *testing.T) {
 		{"another version", func(b []byte) []byte { b[9]++; return b }, "use the same release"},
 		{"cut short", func(b []byte) []byte { return b[:len(b)-1] }, "octets long"},
 		{"too long", func(b []byte) []byte { return append(b, 0) }, "octets long"},
-		{"unknown verb", func(b []byte) []byte { b[10] = 3; return b }, "write, read and send only"},
+		{"unknown verb", func(b []byte) []byte { b[10] = 4; return b }, "write, read, send and atomic only"},
 		{"no QP", func(b []byte) []byte { b[13] = 0; return b }, "number of QPs is 1"},
 		{"too many QPs", func(b []byte) []byte { b[12] = 255; return b }, "number of QPs is 1"},
 		{"a QP beyond the last", func(b []byte) []byte { b[15] = 5; return b }, "does not exist"},

@@ -17,12 +17,16 @@ const (
 	verbWrite verb = iota
 	verbRead
 	verbSend
+	verbAtomic
 )
 
-var verbs = map[string]verb{"write": verbWrite, "read": verbRead, "send": verbSend}
+var verbs = map[string]verb{"write": verbWrite, "read": verbRead, "send": verbSend, "atomic": verbAtomic}
 
 // String returns perftest's name of the test.
-func (v verb) String() string { return [...]string{"RDMA_Write", "RDMA_Read", "Send"}[v] }
+func (v verb) String() string { return [...]string{"RDMA_Write", "RDMA_Read", "Send", "Atomic"}[v] }
+
+// pulls reports whether the other side's stack answers by itself, so that a round trip is one message.
+func (v verb) pulls() bool { return v == verbRead || v == verbAtomic }
 
 // params are what both ends have to agree on: the client's word.
 type params struct {
@@ -37,7 +41,14 @@ type params struct {
 	iters    uint64        // messages on each QP, 0 with a duration
 	duration time.Duration // 0 with iters
 	seed     uint64        // of the content
+	swap     bool          // atomics compare and swap, instead of adding
+	noPeak   bool          // of this end
+	cqMod    int           // messages to a completion, of this end; 0: a default
+	list     int           // requests posted under one lock at most, of this end; 0: a default
 }
+
+// atomicSize is what an atomic operation is on, in octets (RFC 7306 section 5).
+const atomicSize = 8
 
 // Bounds, also of what a client can make a server do.
 const (
@@ -54,8 +65,12 @@ const (
 // check says in a sentence what is out of bounds.
 func (p *params) check() error {
 	switch {
-	case p.verb > verbSend:
-		return cli.Usagef("this ddpbench knows write, read and send only")
+	case p.verb > verbAtomic:
+		return cli.Usagef("this ddpbench knows write, read, send and atomic only")
+	case p.verb == verbAtomic && p.size != atomicSize:
+		return cli.Usagef("-s %d: an atomic operation is on %d bytes", p.size, atomicSize)
+	case p.verb == verbAtomic && p.verify:
+		return cli.Usagef("--verify: an atomic operation has no content; its result is looked at by nobody")
 	case p.size < 1 || p.size > maxSize:
 		return cli.Usagef("-s %d: a message is 1 octet to %dM", p.size, maxSize>>20)
 	case p.mem != 0 && (p.mem < p.size || p.mem > maxMemory):
@@ -89,7 +104,7 @@ func (p *params) check() error {
 type role struct{ active, passive bool }
 
 func (p *params) role(client bool) role {
-	pong := p.both || p.lat && p.verb != verbRead
+	pong := p.both || p.lat && !p.verb.pulls()
 	return role{active: client || pong, passive: !client || pong}
 }
 
@@ -137,7 +152,7 @@ func (p *params) buffers(client bool) (n, size int) {
 // source and sink say which regions one end has: source holds data, sink takes it.
 func (p *params) source(client bool) bool {
 	r := p.role(client)
-	return r.active && p.verb != verbRead || r.passive && p.verb == verbRead
+	return r.active && !p.verb.pulls() || r.passive && p.verb.pulls()
 }
 
 func (p *params) sink(client bool) bool {
@@ -159,9 +174,9 @@ func (p *params) memory(client bool) int64 {
 	return total * int64(p.qps)
 }
 
-// reads is the number of RDMA Reads outstanding on a QP.
+// reads is the number of RDMA Reads or atomics outstanding on a QP.
 func (p *params) reads() int {
-	if p.verb != verbRead {
+	if !p.verb.pulls() {
 		return -1 // none
 	}
 	return min(p.depth, maxReads)
@@ -176,6 +191,9 @@ const (
 
 // moderation says that every so many messages one asks for a completion. The queue never drains for lack of one.
 func (p *params) moderation() int {
+	if p.cqMod > 0 {
+		return min(p.cqMod, p.depth)
+	}
 	return max(1, min(moderateCount, p.depth/4, moderateOctets/p.size))
 }
 
@@ -196,7 +214,7 @@ type hello struct {
 
 const (
 	magic     = "ddpbench"
-	version   = 2
+	version   = 3
 	helloLen  = len(magic) + 2 + 1 + 1 + 2 + 2 + 4 + 4 + 4 + 8 + 8 + 8 + 8 + targetLen
 	answerLen = len(magic) + targetLen
 	targetLen = 4 + 8 + 4
@@ -206,6 +224,7 @@ const (
 	flagLat = 1 << iota
 	flagBoth
 	flagVerify
+	flagSwap
 )
 
 func (h *hello) encode() []byte {
@@ -213,7 +232,7 @@ func (h *hello) encode() []byte {
 	for _, f := range []struct {
 		on  bool
 		bit byte
-	}{{h.lat, flagLat}, {h.both, flagBoth}, {h.verify, flagVerify}} {
+	}{{h.lat, flagLat}, {h.both, flagBoth}, {h.verify, flagVerify}, {h.swap, flagSwap}} {
 		if f.on {
 			flags |= f.bit
 		}
@@ -249,7 +268,7 @@ func (h *hello) decode(b []byte) error {
 	}
 	flags := b[3]
 	*h = hello{params: params{
-		verb: verb(b[2]), lat: flags&flagLat != 0, both: flags&flagBoth != 0, verify: flags&flagVerify != 0,
+		verb: verb(b[2]), lat: flags&flagLat != 0, both: flags&flagBoth != 0, verify: flags&flagVerify != 0, swap: flags&flagSwap != 0,
 		qps: int(be.Uint16(b[4:])), size: number(b[8:]), mem: number(b[12:]), depth: number(b[16:]),
 		iters: be.Uint64(b[20:]), duration: time.Duration(be.Uint64(b[28:])), seed: be.Uint64(b[44:]),
 	}, lane: int(be.Uint16(b[6:])), run: be.Uint64(b[36:])}

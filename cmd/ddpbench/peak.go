@@ -5,7 +5,7 @@ import "time"
 // bandwidth is what a bandwidth run yields.
 type bandwidth struct {
 	iters     uint64  // messages of all QPs
-	peak, avg float64 // MB/s, of 2^20 octets
+	peak, avg float64 // MiB/s
 	rate      float64 // million messages a second
 }
 
@@ -57,7 +57,9 @@ type batch struct {
 const maxPeak = 20000 // messages
 
 // measurable reports whether a run has a peak.
-func (p *params) measurable() bool { return p.iters > 0 && p.iters*uint64(p.qps) <= maxPeak }
+func (p *params) measurable() bool {
+	return !p.noPeak && p.iters > 0 && p.iters*uint64(p.qps) <= maxPeak
+}
 
 func (k *peak) begin(p *params, now time.Time) {
 	if !p.measurable() {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"math"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,7 +18,7 @@ import (
 // What perftest prints, to the letter: its RESULT_LINE, RESULT_FMT..., REPORT_FMT...
 const (
 	resultLine      = "---------------------------------------------------------------------------------------\n"
-	resultHeader    = " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n"
+	resultHeader    = " #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]\n"
 	resultRow       = " %-7d    %-10d       %-7.2f            %-7.2f\t\t   %-7.6f\n"
 	latencyHeader   = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] \n"
 	latencyRow      = " %-7d %d          %-7.2f        %-7.2f      %-7.2f  \t       %-7.2f     \t%-7.2f\t\t%-7.2f \t\t%-7.2f\n"
@@ -63,7 +65,7 @@ func (r *reporter) start(e *engine, to netip.AddrPort) {
 		})
 		return
 	}
-	if !e.lat && !r.params.measurable() {
+	if !e.lat && !e.measurable() {
 		r.print(noPeakWarning)
 	}
 	r.print(resultLine)
@@ -80,7 +82,7 @@ func (r *reporter) start(e *engine, to netip.AddrPort) {
 	}
 	r.print(" Mtu             : %d[B]\n", path.MTU)
 	r.print(" Link type       : %s\n", r.link)
-	if e.verb == verbRead {
+	if e.verb.pulls() {
 		r.print(" Outstand reads  : %d\n", e.reads())
 	} else {
 		r.print(" Max inline data : %d[B]\n", 0)
@@ -117,6 +119,8 @@ func (r *reporter) address(side string, t *target, addr netip.Addr) {
 
 func (r *reporter) header() string {
 	switch {
+	case !r.lat && r.gbits:
+		return strings.ReplaceAll(resultHeader, "MiB/sec", "Gb/sec")
 	case !r.lat:
 		return resultHeader
 	case r.duration > 0:
@@ -125,15 +129,80 @@ func (r *reporter) header() string {
 	return latencyHeader
 }
 
-// bandwidth prints a result, or that of an interval.
-func (r *reporter) bandwidth(kind string, size int, b bandwidth) {
+// gigabit is 10^9 bits a second, in MiB a second.
+const gigabit = 1e9 / 8 / mega
+
+// bandwidth prints a result.
+func (r *reporter) bandwidth(size int, b bandwidth) {
 	if r.json {
-		r.object(kind, map[string]any{
-			"bytes": size, "iterations": b.iters, "bw_peak_MBps": round(b.peak), "bw_avg_MBps": round(b.avg), "msg_rate_Mpps": round(b.rate),
-		})
+		r.object("result", r.figures(size, b))
 		return
 	}
+	if r.gbits {
+		b.peak, b.avg = b.peak/gigabit, b.avg/gigabit
+	}
 	r.print(resultRow, size, b.iters, b.peak, b.avg, b.rate)
+}
+
+func (r *reporter) figures(size int, b bandwidth) map[string]any {
+	v := map[string]any{"bytes": size, "iterations": b.iters, "bw_peak_MiBps": round(b.peak), "bw_avg_MiBps": round(b.avg), "msg_rate_Mpps": round(b.rate)}
+	if r.gbits {
+		v["bw_peak_Gbps"], v["bw_avg_Gbps"] = round(b.peak/gigabit), round(b.avg/gigabit)
+	}
+	return v
+}
+
+// span is a part of a run: from when to when, in seconds, and what SCTP did in it.
+type span struct {
+	from, to    float64
+	retransmits uint64
+	path        path // at its end
+}
+
+// interval prints what a part of a run has brought: bandwidth, or latency in microseconds.
+func (r *reporter) interval(size int, s span, b bandwidth, avg float64) {
+	rate := 1e6 / avg
+	if !r.verb.pulls() {
+		rate /= 2
+	}
+	if r.json {
+		v := r.figures(size, b)
+		delete(v, "bw_peak_MiBps")
+		delete(v, "bw_peak_Gbps")
+		if r.lat {
+			v = map[string]any{"bytes": size, "iterations": b.iters, "t_avg_us": round(avg), "tps": round(rate)}
+		}
+		v["from_s"], v["to_s"], v["retransmits"], v["cwnd"], v["srtt_us"] = round(s.from), round(s.to), s.retransmits, s.path.Cwnd, round(s.path.SRTT)
+		r.object("interval", v)
+		return
+	}
+	figure, unit := b.avg, "MiB/sec"
+	switch {
+	case r.lat:
+		figure, unit = avg, "usec"
+	case r.gbits:
+		figure, unit = b.avg/gigabit, "Gb/sec"
+	}
+	r.print(" %6.2f-%-6.2f sec  %10.2f %s  %d messages  %d retransmissions  cwnd %d[B]  RTT %.0f[usec]\n", s.from, s.to, figure, unit, b.iters, s.retransmits, s.path.Cwnd, s.path.SRTT)
+}
+
+// all prints each result of a latency run, as perftest does for -H, or in their order for -U.
+func (r *reporter) all(results []time.Duration) {
+	if !r.unsorted {
+		slices.Sort(results)
+	}
+	if r.json {
+		list := make([]float64, len(results))
+		for i, d := range results {
+			list[i] = round(r.trip(d))
+		}
+		r.object("results", map[string]any{"t_us": list, "sorted": !r.unsorted})
+		return
+	}
+	r.print("#, usec\n")
+	for i, d := range results {
+		r.print("%d, %g\n", i+1, r.trip(d))
+	}
 }
 
 func (r *reporter) latency(kind string, size int, l latency) {
@@ -148,19 +217,6 @@ func (r *reporter) latency(kind string, size int, l latency) {
 	default:
 		r.print(latencyRow, size, l.iters, l.min, l.max, l.typical, l.avg, l.stdev, l.p99, l.p999)
 	}
-}
-
-// interval prints the latency of n messages within a run.
-func (r *reporter) interval(size int, n uint64, avg float64) {
-	rate := 1e6 / avg
-	if r.verb != verbRead {
-		rate /= 2
-	}
-	if r.json {
-		r.object("interval", map[string]any{"bytes": size, "iterations": n, "t_avg_us": round(avg), "tps": round(rate)})
-		return
-	}
-	r.print(durationRow, size, n, avg, rate)
 }
 
 // round leaves six decimals, as many as perftest prints at most.
@@ -222,7 +278,7 @@ func (r *reporter) served(from netip.AddrPort, e *engine, took time.Duration, er
 	if r.json {
 		v := map[string]any{"client": from.String(), "test": e.title(), "bytes": e.size, "qps": e.qps, "iterations": b.iters, "seconds": round(took.Seconds())}
 		if !e.lat {
-			v["bw_avg_MBps"] = round(b.avg)
+			v["bw_avg_MiBps"] = round(b.avg)
 		}
 		if e.verify {
 			v["bad"] = e.bad()
@@ -235,7 +291,7 @@ func (r *reporter) served(from netip.AddrPort, e *engine, took time.Duration, er
 	}
 	line := fmt.Sprintf(" %v: %s, %d octets, %d QPs: %d messages in %.3f s", from, e.title(), e.size, e.qps, b.iters, took.Seconds())
 	if !e.lat {
-		line += fmt.Sprintf(", %.2f MB/sec", b.avg)
+		line += fmt.Sprintf(", %.2f MiB/sec", b.avg)
 	}
 	if e.verify {
 		line += fmt.Sprintf(", %d with wrong content", e.bad())

@@ -121,9 +121,17 @@ func (e *engine) transmit(stopped bool) error {
 	return e.conclude(stopped)
 }
 
+// burst is how many requests are posted under one lock.
+func (p *params) burst() uint64 {
+	if p.list > 0 {
+		return uint64(min(p.list, burst))
+	}
+	return burst
+}
+
 // room is how many messages may be posted on a lane now, a burst at most.
 func (e *engine) room(l *lane) int {
-	n := min(uint64(e.depth)-(l.posted-l.done), l.left, burst)
+	n := min(uint64(e.depth)-(l.posted-l.done), l.left, e.burst())
 	if e.verb == verbSend {
 		n = min(n, uint64(l.credits))
 	}
@@ -163,6 +171,12 @@ func (e *engine) message(l *lane, wr *rdma.SendWR, i uint64) {
 		r = l.dst
 	case verbSend:
 		wr.Op = rdma.OpSend
+	case verbAtomic:
+		wr.Op, wr.Atomic, wr.SGL = rdma.OpAtomic, rdma.FetchAdd(1), nil
+		if e.swap {
+			wr.Atomic = rdma.CmpSwap(i, i+1)
+		}
+		return
 	}
 	wr.SGL = append(wr.SGL[:0], r.sge(off, e.size))
 }

@@ -20,6 +20,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -77,7 +78,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return o.execute(ctx, stdout, stderr)
 	}
-	cli.Complain(stderr, "ddpping", err)
+	cli.Fail(stdout, stderr, "ddpping", slices.Contains(args, "--json"), err)
 	return exitError
 }
 
@@ -92,7 +93,7 @@ func (o *options) execute(ctx context.Context, stdout, stderr io.Writer) int {
 			return code
 		}
 	}
-	cli.Complain(stderr, "ddpping", err)
+	cli.Fail(stdout, stderr, "ddpping", o.json, err)
 	return exitError
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -60,6 +61,16 @@ func Parse(fs *pflag.FlagSet, args []string, stdout io.Writer, about string) err
 		return Usagef("%v", err)
 	}
 	return err
+}
+
+// Fail is Complain, or where JSON was asked for an object that says the same, behind the others.
+func Fail(stdout, stderr io.Writer, program string, asJSON bool, err error) {
+	if !asJSON {
+		Complain(stderr, program, err)
+		return
+	}
+	b, _ := json.Marshal(map[string]string{"type": "failed", "error": Explain(err)}) // strings always marshal
+	fmt.Fprintf(stdout, "%s\n", b)
 }
 
 // Complain says what has ended a program.

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/cli"
+	"github.com/rddp-go/rddp/internal/inserted"
+	"github.com/rddp-go/rddp/internal/must"
+)
+
+var update = flag.Bool("update", false, "write the table of docs/tools.md")
+
+// Each flag of perftest is taken or refused with a reason, as the table says.
+func TestEveryFlagOfPerftest(t *testing.T) {
+	var theirs []cli.Flag
+	for line := range strings.Lines(string(must.Get(os.ReadFile("testdata/perftest.txt"))(t))) {
+		f := cli.Flag{}
+		for name := range strings.FieldsSeq(line) {
+			if long, ok := strings.CutPrefix(name, "--"); ok {
+				f.Long = long
+			} else {
+				f.Short = name[1:]
+			}
+		}
+		if f.Long != "help" {
+			theirs = append(theirs, f)
+		}
+	}
+	fs, o := cli.NewFlags("ddpbench"), &options{}
+	o.flags(fs)
+	must.OK(t, cli.Parse(fs, nil, os.Stdout, ""))
+	inserted.Check(t, "../../docs/tools.md", "perftest", must.Get(cli.Table(fs, theirs, "ddpbench"))(t), *update)
+	for _, f := range refused {
+		given := "--" + f.Long
+		if f.Short != "" {
+			given = "-" + f.Short
+		}
+		if out, errs, code := bench(t, "write", "host", given); code != exitError || out != "" || !strings.Contains(errs, f.Name()+": "+f.Why) {
+			t.Errorf("%s: exit %d, %q", given, code, errs)
+		}
+	}
+}

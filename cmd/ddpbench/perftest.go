@@ -1,0 +1,151 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rddp-go/rddp/internal/cli"
+)
+
+// perftest are those of perftest's flags that need some thought before they mean something here.
+type perftest struct {
+	events          bool
+	cqMod, list, rx int
+	atomic          string
+	tos, hops       int
+}
+
+func (f *perftest) add(fs *pflag.FlagSet, o *options) {
+	fs.BoolVar(&o.gbits, "report_gbits", false, "report bandwidth in Gb/sec, 10^9 bits, instead of MiB/sec, 2^20 bytes")
+	fs.BoolVarP(&o.noPeak, "noPeak", "N", false, "do without the peak bandwidth")
+	fs.BoolVarP(&o.histogram, "report-histogram", "H", false, "with --lat and -n, print all results, sorted")
+	fs.BoolVarP(&o.unsorted, "report-unsorted", "U", false, "with --lat and -n, print all results, in their order")
+	fs.BoolVarP(&f.events, "events", "e", false, "sleep until something comes instead of polling for a while, as --poll -1ns")
+	fs.IntVarP(&f.cqMod, "cq-mod", "Q", 0, "one of `n` messages asks for a completion (default 100, or one in 16 MiB)")
+	fs.IntVarP(&f.list, "post_list", "l", 0, "post at most `n` requests at a time, 1 to 32 (default 32)")
+	fs.IntVarP(&f.rx, "rx-depth", "r", 0, "with send, receives that are posted on a QP, instead of --memory")
+	fs.StringVarP(&f.atomic, "atomic_type", "A", "FETCH_AND_ADD", "with atomic, the `operation`: FETCH_AND_ADD or CMP_AND_SWAP")
+	fs.IntVarP(&f.tos, "tos", "T", 0, "traffic class of packets, a `number`; its lower two bits are ECN's")
+	fs.IntVarP(&f.hops, "hop_limit", "L", 0, "`time` to live of packets, or hop limit (default: the system's)")
+	fs.IntVarP(&o.link.MTU, "path-mtu", "m", 0, "as --mtu, in `bytes`")
+	fs.BoolP("rdma_cm", "R", false, "connect QPs by a protocol for that, as is done anyway")
+	fs.BoolP("comm_rdma_cm", "z", false, "exchange what is needed by that protocol, as is done anyway")
+	fs.Bool("cpu_util", false, "show what the processor did, as is done anyway")
+}
+
+// apply sets what was asked for.
+func (f *perftest) apply(fs *pflag.FlagSet, o *options) error {
+	switch {
+	case (o.histogram || o.unsorted) && (!o.lat || o.duration > 0):
+		return cli.Usagef("-H and -U print each result of --lat, of as many messages as -n says")
+	case fs.Changed("cq-mod") && f.cqMod < 1:
+		return cli.Usagef("-Q %d: one of 1 messages at least asks for a completion", f.cqMod)
+	case fs.Changed("post_list") && (f.list < 1 || f.list > burst):
+		return cli.Usagef("-l %d: 1 to %d requests are posted at a time", f.list, burst)
+	case fs.Changed("rx-depth") && (o.verb != verbSend || o.all || o.mem > 0 || f.rx < 2):
+		return cli.Usagef("-r is for send, 2 at least, and goes neither with -a nor with --memory")
+	case f.atomic != "FETCH_AND_ADD" && f.atomic != "CMP_AND_SWAP":
+		return cli.Usagef("-A %s: it is one of FETCH_AND_ADD, CMP_AND_SWAP", f.atomic)
+	case fs.Changed("atomic_type") && o.verb != verbAtomic:
+		return cli.Usagef("-A is for atomic")
+	case o.verb == verbAtomic && o.all:
+		return cli.Usagef("-a: an atomic operation is on %d bytes", atomicSize)
+	case f.tos < 0 || f.tos > 255 || f.tos&3 != 0:
+		return cli.Usagef("-T %d: a traffic class is 0 to 255, and its lower two bits are those of ECN", f.tos)
+	case fs.Changed("hop_limit") && (f.hops < 1 || f.hops > 255):
+		return cli.Usagef("-L %d: a hop limit is 1 to 255", f.hops)
+	}
+	o.link.Mark.Class, o.link.Mark.TTL = uint8(f.tos), uint8(f.hops)
+	o.cqMod, o.list, o.swap = f.cqMod, f.list, f.atomic == "CMP_AND_SWAP"
+	if f.events {
+		o.link.Poll = -time.Nanosecond
+	}
+	if f.rx > 0 {
+		o.defaults(fs.Changed("size"))
+		o.mem = f.rx * o.size * o.qps
+	}
+	return nil
+}
+
+// noDevice and the others are why flags of perftest are refused.
+const (
+	noDevice    = "there is no RDMA device: the --local address, or the routing table, chooses where packets leave"
+	noGPU       = "messages are in ordinary memory: there is no GPU here"
+	noEthernet  = "messages go over SCTP, not in Ethernet frames of their own"
+	noLimit     = "SCTP finds the rate that the path carries; to hold traffic back, use tc"
+	noMulticast = "an association has one peer, so there is no multicast"
+	noBox       = "there is no device that could do it: the stack is software"
+	noJudge     = "ddpbench measures and does not judge: compare what --json prints"
+	noCipher    = "nothing is encrypted here: run it through IPsec"
+)
+
+// refused are the flags of perftest that make no sense here.
+var refused = []cli.Refused{
+	{Short: "c", Long: "connection", Why: "there is one type of connection, reliable and ordered (RC)"},
+	{Short: "C", Long: "report-cycles", Why: "cycles of a processor whose frequency changes are no time: results are microseconds"},
+	{Short: "d", Long: "ib-dev", Why: noDevice},
+	{Short: "f", Long: "margin", Why: "with -D the clock runs from the first message to the last acknowledgement: no margin is left out"},
+	{Short: "F", Long: "CPU-freq", Why: "ddpbench does not look at the frequency of the processor, so there is no warning to be turned off"},
+	{Short: "g", Long: "mcg", Why: noMulticast},
+	{Short: "i", Long: "ib-port", Why: noDevice},
+	{Short: "I", Long: "inline_size", Why: "messages leave from where they are, without a copy, whatever their size"},
+	{Short: "M", Long: "MGID", Why: noMulticast},
+	{Short: "o", Long: "outs", Why: "as many Reads and atomics are outstanding as -t says, 128 at most"},
+	{Short: "O", Long: "dualport", Why: "several paths belong to one association: --local takes several addresses"},
+	{Short: "S", Long: "sl", Why: "there are no service levels: -T sets the traffic class"},
+	{Short: "u", Long: "qp-timeout", Why: "SCTP sends again what is lost, as the round trip time of the path says"},
+	{Short: "w", Long: "limit_bw", Why: noJudge},
+	{Short: "W", Long: "report-counters", Why: "there is no device with counters: --metrics serves those of the stack"},
+	{Short: "x", Long: "gid-index", Why: "addresses are those of IP: there are no GIDs"},
+	{Short: "X", Long: "vector", Why: "there are no interrupts to choose among: --shards takes several queues"},
+	{Short: "y", Long: "limit_msgrate", Why: noJudge},
+	{Long: "out_json", Why: "--json prints it to standard output: redirect that"},
+	{Long: "out_json_file", Why: "--json prints it to standard output: redirect that"},
+	{Long: "congest_type", Why: "the stack's congestion control is chosen by the program: assoc.Config.NewController"},
+	{Long: "dlid", Why: noDevice},
+	{Long: "dont_xchg_versions", Why: "both ends have to be of the same release, and say so"},
+	{Long: "force-link", Why: "--link chooses how packets travel"},
+	{Long: "use-srq", Why: "each QP has receives of its own here"},
+	{Long: "recv_post_list", Why: "a receive is posted when one has been used"},
+	{Long: "no_lock", Why: "the QPs of a run are driven by one goroutine: no lock is contended"},
+	{Long: "no_ddp", Why: "data is placed wherever it belongs as soon as it comes: that is what this stack is for"},
+	{Long: "use_ooo", Why: "data is placed wherever it belongs as soon as it comes anyway"},
+	{Long: "ipv6", Why: "the address or name of the host says it"},
+	{Long: "ipv6-addr", Why: "the address or name of the host says it"},
+	{Long: "bind_source_ip", Why: "--local does it"},
+	{Long: "latency_gap", Why: "the next message goes when the last is answered; ddpping -i leaves time in between"},
+	{Long: "mmap", Why: "messages are in ordinary memory"},
+	{Long: "mmap-offset", Why: "messages are in ordinary memory"},
+	{Long: "mr_per_qp", Why: "each QP has regions of its own anyway"},
+	{Long: "odp", Why: "memory is paged by the system, and registration pins nothing"},
+	{Long: "output", Why: "--json prints each figure under its name"},
+	{Long: "payload_file_path", Why: "what messages hold comes from a seed, so that --verify knows it"},
+	{Long: "use_old_post_send", Why: "there is one way to post"},
+	{Long: "perform_warm_up", Why: "the memory is touched before the run begins anyway"},
+	{Long: "pkey_index", Why: noDevice},
+	{Long: "report-both", Why: "the sum of both directions is shown; run one of them for its own"},
+	{Long: "report-per-port", Why: "several paths belong to one association: --metrics shows them"},
+	{Long: "reversed", Why: "read moves data the other way, and so does an exchange of the hosts"},
+	{Long: "run_infinitely", Why: "-D 86400 --interval 1 runs for a day and reports every second"},
+	{Long: "retry_count", Why: "--timeout says how long to wait for the server"},
+	{Long: "tclass", Why: "-T sets the traffic class"},
+	{Long: "flow_label", Why: "the flow label of IPv6 is always 0"},
+	{Long: "use_cuda", Why: noGPU}, {Long: "use_cuda_bus_id", Why: noGPU}, {Long: "use_cuda_dmabuf", Why: noGPU}, {Long: "use_rocm", Why: noGPU},
+	{Long: "use_neuron", Why: noGPU}, {Long: "use_neuron_dmabuf", Why: noGPU}, {Long: "use_hl", Why: noGPU}, {Long: "use_mlu", Why: noGPU},
+	{Long: "use_hugepages", Why: "the Go runtime asks for huge pages by itself"},
+	{Long: "use-null-mr", Why: noBox}, {Long: "disable_pcie_relaxed", Why: noBox},
+	{Long: "wait_destroy", Why: "what a run has used is given up with it"},
+	{Long: "burst_size", Why: noLimit}, {Long: "typical_pkt_size", Why: noLimit}, {Long: "rate_limit", Why: noLimit}, {Long: "rate_units", Why: noLimit}, {Long: "rate_limit_type", Why: noLimit},
+	{Long: "write_with_imm", Why: "not measured yet: send and write are"}, {Long: "unsolicited_write", Why: "not measured yet: send and write are"},
+	{Long: "connectionless", Why: noMulticast},
+	{Long: "log_dci_streams", Why: noBox}, {Long: "log_active_dci_streams", Why: noBox},
+	{Long: "aes_xts", Why: noCipher}, {Long: "encrypt_on_tx", Why: noCipher}, {Long: "sig_before", Why: noCipher}, {Long: "aes_block_size", Why: noCipher},
+	{Long: "data_enc_keys_number", Why: noCipher}, {Long: "kek_path", Why: noCipher}, {Long: "credentials_path", Why: noCipher}, {Long: "data_enc_key_app_path", Why: noCipher},
+	{Short: "B", Long: "source_mac", Why: noEthernet}, {Short: "E", Long: "dest_mac", Why: noEthernet}, {Short: "G", Long: "use_rss", Why: noEthernet},
+	{Short: "J", Long: "dest_ip", Why: noEthernet}, {Short: "j", Long: "source_ip", Why: noEthernet}, {Short: "K", Long: "dest_port", Why: noEthernet},
+	{Short: "k", Long: "source_port", Why: noEthernet}, {Short: "Y", Long: "ethertype", Why: noEthernet}, {Short: "Z", Long: "server", Why: noEthernet},
+	{Short: "P", Long: "client", Why: noEthernet}, {Short: "v", Long: "mac_fwd", Why: noEthernet}, {Long: "vlan_en", Why: noEthernet}, {Long: "vlan_pcp", Why: noEthernet},
+	{Long: "flows", Why: noEthernet}, {Long: "flows_burst", Why: noEthernet}, {Long: "promiscuous", Why: noEthernet}, {Long: "reply_every", Why: noEthernet},
+	{Long: "sniffer", Why: noEthernet}, {Long: "tcp", Why: noEthernet}, {Long: "raw_ipv6", Why: noEthernet}, {Long: "raw_mcast", Why: noEthernet},
+}
