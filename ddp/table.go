@@ -54,6 +54,19 @@ func (t *Table) store(s []atomic.Pointer[Region]) { t.slots.Store(&s) }
 // Len returns the number of registered regions.
 func (t *Table) Len() int { return t.live }
 
+// All calls yield with each registered region, in no order, until it says false. The table must not change meanwhile.
+func (t *Table) All(yield func(*Region) bool) {
+	s := t.slots.Load()
+	if s == nil {
+		return
+	}
+	for i := range *s {
+		if r := (*s)[i].Load(); r != nil && r != grave && !yield(r) {
+			return
+		}
+	}
+}
+
 // Lookup returns the region registered under tag, or nil. The region may be invalidated. It is safe
 // for concurrent use with every other method.
 func (t *Table) Lookup(tag STag) *Region {

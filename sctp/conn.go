@@ -64,6 +64,7 @@ type Conn struct {
 	account     *account.Account // owner only: what the peer makes the association hold
 	squeezedNow atomic.Bool      // squeezed, for others
 	dropped     atomic.Bool      // a packet found no room in the backlog, and the journal does not know
+	began       time.Time        // when setting it up did
 	born        uint64           // how many associations there were before
 
 	// Set before the channel that announces it is closed.
@@ -101,7 +102,7 @@ const (
 
 func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	c := &Conn{
-		t: t, a: a, heapIndex: -1, account: new(account.Account),
+		t: t, a: a, heapIndex: -1, began: time.Now(), account: new(account.Account),
 		up: make(chan struct{}), done: make(chan struct{}),
 		readable: t.NewSignal(), writable: t.NewSignal(), eventful: make(chan struct{}, 1),
 	}

@@ -59,6 +59,7 @@ type options struct {
 	pattern   []byte
 	stamp     bool
 	numeric   bool
+	stat      string
 	op        string
 	port      uint16
 	json      bool
@@ -119,11 +120,12 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs := cli.NewFlags("ddpping")
 	var mark marking
 	check := o.flags(fs, &mark)
+	fs.StringVar(&o.stat, "stat", "", "print what the tool with --metrics `host:port` is doing, and exit")
 	fs.BoolVar(&o.json, "json", false, "print JSON, an object a line")
 	fs.BoolVar(&o.self, "self", false, "both ends in this process, over the best link that needs no set-up")
 	o.metrics.Add(fs)
 	o.link.Add(fs)
-	const about = "Usage: ddpping [flags] HOST | -l | --self\n\nPings by placing data into the memory of another host over SCTP."
+	const about = "Usage: ddpping [flags] HOST | -l | --self | --stat ADDRESS\n\nPings by placing data into the memory of another host over SCTP."
 	if err := cli.Parse(fs, args, stdout, about); err != nil {
 		return nil, err
 	}
@@ -217,6 +219,11 @@ func (o *options) check(args []string) error {
 		return cli.Usagef("-4 and -6: it is one or the other")
 	case len(o.pattern) > maxPattern:
 		return cli.Usagef("-p: a pattern is 1 to %d bytes", maxPattern)
+	case o.stat != "":
+		if o.listen || o.self || len(args) > 0 {
+			return cli.Usagef("--stat asks a tool that runs: it takes no HOST, no -l and no --self")
+		}
+		return nil
 	case o.self && len(args) > 0:
 		return cli.Usagef("--self takes no HOST")
 	case !o.listen && !o.self && len(args) != 1:
@@ -239,6 +246,9 @@ func (o *options) check(args []string) error {
 
 // run serves or pings. The exit code counts only without an error.
 func (o *options) run(ctx context.Context, out io.Writer) (int, error) {
+	if o.stat != "" {
+		return exitWell, cli.Stat(ctx, o.stat, out)
+	}
 	if o.listen {
 		return exitWell, o.serve(ctx, out)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,7 +29,7 @@ type Metrics struct {
 
 // Add defines the flag.
 func (m *Metrics) Add(fs *pflag.FlagSet) {
-	fs.StringVar(&m.addr, "metrics", "", "serve the counters over HTTP on `host:port` meanwhile: /metrics for Prometheus, /debug/vars as JSON; :port is every address of this host")
+	fs.StringVar(&m.addr, "metrics", "", "serve the counters over HTTP on `host:port` meanwhile: /metrics for Prometheus, /debug/vars as JSON, /status/ for people on this host; :port is every address of this host")
 }
 
 // Open begins to serve and says on w where.
@@ -52,7 +53,10 @@ func (m *Metrics) Open(w io.Writer) error {
 		return fmt.Errorf("--metrics %s: %v", m.addr, err)
 	}
 	m.collector = metrics.NewCollector()
-	m.server = &http.Server{Handler: metrics.Handler(m.collector), ReadHeaderTimeout: 10 * time.Second}
+	mux := http.NewServeMux()
+	mux.Handle("/", metrics.Handler(m.collector))
+	mux.Handle("/status/", http.StripPrefix("/status", metrics.Status(m.collector, nil)))
+	m.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	m.ended = make(chan struct{})
 	go func() {
 		defer close(m.ended)
@@ -60,6 +64,25 @@ func (m *Metrics) Open(w io.Writer) error {
 	}()
 	fmt.Fprintf(w, "metrics: http://%s/metrics\n", l.Addr())
 	return nil
+}
+
+// Stat prints what the tool that serves its metrics at addr is doing.
+func Stat(ctx context.Context, addr string, w io.Writer) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/status/text", nil)
+	if err != nil {
+		return Usagef("--stat %s: it is the address that --metrics of a running tool has, such as localhost:9100", addr)
+	}
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("--stat %s: nobody serves there: start ddpping or ddpbench with --metrics %s (%v)", addr, addr, errors.Unwrap(err))
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("--stat %s: the answer is %s: it is for the host itself, and for tools of this release", addr, resp.Status)
+	}
+	_, err = io.Copy(w, resp.Body)
+	return err
 }
 
 // Device has a device and its link served under a name.

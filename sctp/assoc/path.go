@@ -2,6 +2,8 @@ package assoc
 
 import (
 	"net/netip"
+	"reflect"
+	"strings"
 	"time"
 
 	"github.com/rddp-go/rddp/rawio"
@@ -70,7 +72,7 @@ func (a *Assoc) PathStats(i int) PathStats {
 		Local: p.Local, Remote: p.Remote, Primary: p == a.primary(),
 		State: a.pathState(p),
 		MTU:   p.MTU(), SRTT: p.SRTT(), RTTVar: p.RTTVar(), RTO: p.RTO(), Cwnd: p.CC().Window(), Ssthresh: p.CC().Ssthresh(),
-		Flight: p.Flight(), Errors: p.Errors, DataIn: p.dataIn,
+		Flight: p.Flight(), Errors: p.Errors, DataIn: p.dataIn, Controller: strings.TrimPrefix(reflect.TypeOf(p.CC()).String(), "*cc."),
 	}
 }
 

@@ -28,6 +28,9 @@ func (s State) String() string {
 	return "invalid state"
 }
 
+// MarshalText makes JSON show the name.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
 // set of states as a bit mask
 type stateSet uint16
 

@@ -95,6 +95,14 @@ const (
 	PathInactive // more than Path.Max.Retrans consecutive errors
 )
 
+var pathStates = [...]string{"unconfirmed", "active", "potentially failed", "inactive"}
+
+// String returns a name, for people.
+func (s PathState) String() string { return pathStates[s] }
+
+// MarshalText makes JSON show the name.
+func (s PathState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
 // PathStats is a snapshot of one path to the peer.
 type PathStats struct {
 	Local, Remote     netip.AddrPort
@@ -105,6 +113,7 @@ type PathStats struct {
 	Cwnd, Ssthresh    int           // octets
 	Flight            int           // octets outstanding
 	Errors            int           // consecutive errors
+	Controller        string        // of congestion: the name of its type
 	DataIn            uint64        // packets with DATA that came from there
 }
 

@@ -1,0 +1,155 @@
+package metrics
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rddp-go/rddp/rdma"
+	"github.com/rddp-go/rddp/sctp"
+)
+
+// StatusOptions say who may look.
+type StatusOptions struct {
+	// Remote answers others than this host too. What the process talks to, and how, is nobody else's business as a rule.
+	Remote bool
+}
+
+// Status serves what each association, path, QP and region of the Collector's Transports and Devices is doing: at / as a page that refreshes itself, at
+// /json (durations in nanoseconds), and at /text in the manner of ss -i. It answers GET only, has neither STags nor keys nor cookies in it, and changes nothing. Mount it where it
+// suits, under a prefix by http.StripPrefix; it registers itself nowhere. opts may be nil.
+func Status(c *Collector, opts *StatusOptions) http.Handler {
+	mux := http.NewServeMux()
+	serve := func(path, kind string, write func(io.Writer, map[string]rdma.Snapshot)) {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+			if from, err := netip.ParseAddrPort(r.RemoteAddr); (opts == nil || !opts.Remote) && (err != nil || !from.Addr().Unmap().IsLoopback()) {
+				http.Error(w, "this page is for the host itself", http.StatusForbidden)
+				return
+			}
+			h := w.Header()
+			h.Set("Content-Type", kind+"; charset=utf-8")
+			h.Set("Cache-Control", "no-store")
+			h.Set("X-Content-Type-Options", "nosniff")
+			h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+			write(w, c.snapshots())
+		})
+	}
+	serve("/{$}", "text/html", writeHTML)
+	serve("/json", "application/json", func(w io.Writer, s map[string]rdma.Snapshot) { _ = json.NewEncoder(w).Encode(s) })
+	serve("/text", "text/plain", func(w io.Writer, s map[string]rdma.Snapshot) { fmt.Fprint(w, statusText(s)) })
+	return mux
+}
+
+// snapshots returns what each source is doing, by its name.
+func (c *Collector) snapshots() map[string]rdma.Snapshot {
+	names, sources := c.all()
+	all := make(map[string]rdma.Snapshot)
+	for _, name := range names {
+		switch s := sources[name]; {
+		case s.device != nil:
+			all[name] = s.device.Snapshot()
+		case s.transport != nil:
+			all[name] = rdma.Snapshot{Associations: s.transport.Snapshot()}
+		}
+	}
+	return all
+}
+
+// statusText is the text in the manner of ss -i.
+func statusText(all map[string]rdma.Snapshot) string {
+	var b bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		s := all[name]
+		fmt.Fprintf(&b, "%s: %d associations, %d QPs, %d regions\n", name, len(s.Associations), len(s.QPs), len(s.Regions))
+		for _, a := range s.Associations {
+			fmt.Fprintf(&b, "%-17v %6d queued  port %d  peer %v  %s, %v old\n", a.State, a.Queued, a.LocalPort, a.Remote, side(a), age(a))
+			fmt.Fprintf(&b, "\t streams:%d/%d outstanding:%d unacked:%d rwnd:%d peer_rwnd:%d buffered:%d mem:%d retrans:%d fast:%d timeouts:%d data_out:%d data_in:%d bytes_in:%d\n",
+				a.OutStreams, a.InStreams, a.Outstanding, a.Unacked, a.RecvWindow, a.PeerWindow, a.Buffered, a.Memory, a.Retransmits, a.FastRetransmits, a.Timeouts,
+				a.DataOut, a.DataIn, a.DataOctetsIn)
+			for _, p := range a.Paths {
+				primary := ""
+				if p.Primary {
+					primary = " primary"
+				}
+				fmt.Fprintf(&b, "\t path %v -> %v: %v%s %s cwnd:%d ssthresh:%d flight:%d rtt:%.3f/%.3f rto:%d mtu:%d errors:%d\n", p.Local, p.Remote, p.State, primary, strings.ToLower(p.Controller),
+					p.Cwnd, p.Ssthresh, p.Flight, ms(p.SRTT), ms(p.RTTVar), p.RTO.Milliseconds(), p.MTU, p.Errors)
+			}
+		}
+		for _, q := range s.QPs {
+			fmt.Fprintf(&b, "QP %d %s  peer %s  pd:%d ird:%d ord:%d mulpdu:%d in_process:%d in:%d out:%d\n", q.Num, q.State, peer(q), q.PD, q.IRD, q.ORD, q.MULPDU, q.InProcess, q.Stream.In, q.Stream.Out)
+		}
+		for _, r := range s.Regions {
+			valid := ""
+			if !r.Valid {
+				valid = " invalidated"
+			}
+			fmt.Fprintf(&b, "region pd:%d %d bytes %s%s\n", r.PD, r.Octets, r.Access, valid)
+		}
+	}
+	return b.String()
+}
+
+func peer(q rdma.QPSnapshot) string {
+	if !q.Remote.IsValid() {
+		return "-"
+	}
+	return q.Remote.String()
+}
+
+func side(a sctp.Snapshot) string {
+	if a.Passive {
+		return "set up by the peer"
+	}
+	return "set up here"
+}
+
+func age(a sctp.Snapshot) time.Duration { return time.Since(a.Since).Truncate(time.Second) }
+
+func ms(d time.Duration) float64 { return d.Seconds() * 1e3 }
+
+// writeHTML writes the page. The template escapes whatever it is given.
+func writeHTML(w io.Writer, all map[string]rdma.Snapshot) {
+	_ = page.Execute(w, map[string]any{"All": all, "Now": time.Now().UTC().Format("2006-01-02 15:04:05 UTC")}) // who has gone does not see it
+}
+
+var page = template.Must(template.New("").Funcs(template.FuncMap{"side": side, "peer": peer, "age": age, "ms": ms}).Parse(`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta http-equiv="refresh" content="5">
+<title>rddp: associations</title>
+<style>
+:root { color-scheme: light dark }
+body { font: 15px/1.4 system-ui, sans-serif; margin: 1em; color: CanvasText; background: Canvas }
+.wide { overflow-x: auto }
+table { border-collapse: collapse; margin-bottom: 1.5em; font-variant-numeric: tabular-nums }
+caption { text-align: left; font-weight: bold; padding: .3em 0 }
+th, td { border: 1px solid GrayText; padding: .2em .5em; text-align: right; white-space: nowrap }
+th:first-child, td:first-child { text-align: left }
+</style></head><body><main>
+<h1>What rddp is doing</h1>
+<p>{{.Now}}. This page loads itself anew every five seconds; the same as <a href="json">JSON</a> and as <a href="text">text</a>.</p>
+{{range $name, $s := .All}}<h2>{{$name}}</h2>
+<div class="wide" tabindex="0" role="region" aria-label="associations of {{$name}}"><table><caption>{{len $s.Associations}} associations</caption>
+<tr><th scope="col">peer</th><th scope="col">state</th><th scope="col">age</th><th scope="col">side</th><th scope="col">queued, bytes</th><th scope="col">outstanding, bytes</th><th scope="col">own window, bytes</th><th scope="col">peer's window, bytes</th><th scope="col">retransmissions</th><th scope="col">timeouts</th><th scope="col">streams out/in</th><th scope="col">memory, bytes</th></tr>
+{{range $s.Associations}}<tr><td>{{.Remote}}</td><td>{{.State}}</td><td>{{age .}}</td><td>{{side .}}</td><td>{{.Queued}}</td><td>{{.Outstanding}}</td><td>{{.RecvWindow}}</td><td>{{.PeerWindow}}</td><td>{{.Retransmits}}</td><td>{{.Timeouts}}</td><td>{{.OutStreams}}/{{.InStreams}}</td><td>{{.Memory}}</td></tr>
+{{end}}</table></div>
+<div class="wide" tabindex="0" role="region" aria-label="paths of {{$name}}"><table><caption>Paths</caption>
+<tr><th scope="col">path</th><th scope="col">state</th><th scope="col">congestion control</th><th scope="col">cwnd, bytes</th><th scope="col">in flight, bytes</th><th scope="col">round trip, ms</th><th scope="col">RTO, ms</th><th scope="col">MTU, bytes</th></tr>
+{{range $s.Associations}}{{range .Paths}}<tr><td>{{.Local}} to {{.Remote}}</td><td>{{.State}}{{if .Primary}}, primary{{end}}</td><td>{{.Controller}}</td><td>{{.Cwnd}}</td><td>{{.Flight}}</td><td>{{printf "%.3f" (ms .SRTT)}}</td><td>{{printf "%.0f" (ms .RTO)}}</td><td>{{.MTU}}</td></tr>
+{{end}}{{end}}</table></div>
+{{with $s.QPs}}<div class="wide" tabindex="0" role="region" aria-label="queue pairs of {{$name}}"><table><caption>{{len .}} queue pairs</caption>
+<tr><th scope="col">QP</th><th scope="col">state</th><th scope="col">peer</th><th scope="col">domain</th><th scope="col">IRD/ORD</th><th scope="col">messages in</th><th scope="col">messages out</th></tr>
+{{range .}}<tr><td>{{.Num}}</td><td>{{.State}}</td><td>{{peer .}}</td><td>{{.PD}}</td><td>{{.IRD}}/{{.ORD}}</td><td>{{.Stream.In}}</td><td>{{.Stream.Out}}</td></tr>
+{{end}}</table></div>{{end}}
+{{with $s.Regions}}<div class="wide" tabindex="0" role="region" aria-label="regions of {{$name}}"><table><caption>{{len .}} regions</caption>
+<tr><th scope="col">domain</th><th scope="col">bytes</th><th scope="col">rights</th><th scope="col">valid</th></tr>
+{{range .}}<tr><td>{{.PD}}</td><td>{{.Octets}}</td><td>{{.Access}}</td><td>{{.Valid}}</td></tr>
+{{end}}</table></div>{{end}}
+{{end}}</main></body></html>
+`))

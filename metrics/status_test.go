@@ -1,0 +1,76 @@
+package metrics
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"net/netip"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/mempair"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/rdma"
+	"github.com/rddp-go/rddp/sctp"
+)
+
+// Who may look sees each association, path, QP and region, without its STag; who may not, or wants to change something, sees nothing.
+func TestStatusShowsWhatIsThere(t *testing.T) {
+	la, lb := mempair.New(t, mem.Options{})
+	a, b := must.Get(rdma.NewDevice(la, nil))(t), must.Get(rdma.NewDevice(lb, nil))(t)
+	defer a.Close()
+	defer b.Close()
+	l := must.Get(b.Transport().Listen(77, nil))(t)
+	to := netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), 77)
+	conn := must.Get(a.Transport().Dial(t.Context(), to, nil))(t)
+	accepted := must.Get(l.Accept(t.Context()))(t)
+	must.Get(conn.WriteMsg(make([]byte, 1000), sctp.SendInfo{}))(t)
+	if n, _, err := accepted.ReadMsg(make([]byte, 2000)); n != 1000 || err != nil {
+		t.Fatal(n, err)
+	}
+	pd, cq := a.AllocPD(), must.Get(a.CreateCQ(8))(t)
+	mr := must.Get(pd.Register(make([]byte, 4096), rdma.RemoteRead|rdma.RemoteWrite, nil))(t)
+	defer must.Get(a.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, MaxSend: 4, MaxRecv: 4}))(t).Close()
+	c := NewCollector()
+	c.AddDevice("<script>", a)
+	c.AddTransport("b", b.Transport())
+	get := func(method, path, from string, opts *StatusOptions) (int, string) {
+		r, w := httptest.NewRequestWithContext(context.Background(), method, path, nil), httptest.NewRecorder()
+		r.RemoteAddr = from
+		Status(c, opts).ServeHTTP(w, r)
+		check.Equal(t, "cookies", w.Header().Get("Set-Cookie"), "")
+		return w.Code, w.Body.String()
+	}
+	for _, row := range []struct {
+		method, path, from string
+		opts               *StatusOptions
+		code               int
+		want               string
+	}{
+		{"GET", "/text", "127.0.0.1:5", nil, 200, `(?s)^<script>: 1 associations, 1 QPs, 1 regions
+ESTABLISHED +\d+ queued  port \d+  peer ` + regexp.QuoteMeta(to.String()) + `  set up here, \d+s old
+	 streams:10/\d+ .* mem:\d+ retrans:0 .*
+	 path .* -> .*: active primary newreno cwnd:\d+ ssthresh:\d+ flight:\d+ rtt:\d+\.\d{3}/\d+\.\d{3} rto:1000 mtu:\d+ errors:0
+QP 1 Init  peer -  pd:1 ird:16 ord:16 .*
+region pd:1 4096 bytes rw
+b: 1 associations, 0 QPs, 0 regions
+.* set up by the peer, .* bytes_in:1000`},
+		{"GET", "/json", "[::1]:5", nil, 200, `"State":"ESTABLISHED".*"State":"active".*"Controller":"newReno"`},
+		{"GET", "/", "[::ffff:127.0.0.1]:5", nil, 200, `(?s)<h2>&lt;script&gt;</h2>.*<caption>1 associations</caption>.*<td>ESTABLISHED</td>.*</html>`},
+		{"GET", "/", "192.0.2.1:5", nil, 403, `for the host itself`},
+		{"GET", "/", "192.0.2.1:5", &StatusOptions{Remote: true}, 200, `</html>`},
+		{"POST", "/", "127.0.0.1:5", nil, 405, ``},
+		{"GET", "/keys", "127.0.0.1:5", nil, 404, ``},
+	} {
+		code, body := get(row.method, row.path, row.from, row.opts)
+		if code != row.code || !regexp.MustCompile(row.want).MatchString(body) {
+			t.Errorf("%s %s from %s: %d\n%s\nwant %d and %s", row.method, row.path, row.from, code, body, row.code, row.want)
+		}
+		if strings.Contains(body, fmt.Sprint(uint32(mr.STag()))) {
+			t.Errorf("%s shows the STag", row.path)
+		}
+	}
+}
