@@ -119,9 +119,9 @@ expect() {
 	fi
 }
 
-# faults CAPTURE: prints what tshark finds wrong, or misses; else nothing. A summary goes to dissect.good.
+# faults CAPTURE [FLAGS of tshark]: prints what tshark finds wrong, or misses; else nothing. A summary goes to dissect.good.
 faults() {
-	tshark -n -r "$1" -o sctp.checksum:"CRC 32c" -T fields -E separator='|' \
+	tshark -n -r "$1" "${@:2}" -o sctp.checksum:"CRC 32c" -T fields -E separator='|' \
 		-e frame.number -e sctp.checksum.status -e _ws.malformed -e _ws.expert.severity -e _ws.expert.message \
 		-e sctp.chunk_type -e sctp.adaptation_layer_indication -e sctp.data_payload_proto_id \
 		>"$WORK/dissect.out" 2>"$WORK/dissect.err" || {
@@ -155,9 +155,9 @@ faults() {
 		}' good="$WORK/dissect.good" "$WORK/dissect.out"
 }
 
-# dissect WHAT CAPTURE: tshark finds nothing wrong, and what has to be there.
+# dissect WHAT CAPTURE [FLAGS]: tshark finds nothing wrong, and what has to be there.
 dissect() {
-	faults "$2" >"$WORK/faults"
+	faults "${@:2}" >"$WORK/faults"
 	if [[ -s $WORK/faults ]]; then
 		fail "$1: tshark finds faults" "$WORK/faults"
 	else
@@ -210,7 +210,7 @@ over() {
 	else
 		ok "$link: ddpping: $(tail -n 1 "$out")"
 	fi
-	dissect "$link: ddpping" "$pcap"
+	dissect "$link: ddpping" "$pcap" -X lua_script:wireshark/rddp.lua # with what it shows of DDP
 	stop "$pid"
 
 	for op in write read send; do

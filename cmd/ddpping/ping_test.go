@@ -145,7 +145,7 @@ func TestWrongRepliesAreFound(t *testing.T) {
 		{"something else was read", "read", nil, ""}, // its memory is all zeros
 		{"a message too short for a reply", "send", func(e *end, _ *hello, msg []byte) {
 			e.qp.PostSend(&rdma.SendWR{SGL: e.sge(part{e.source[0].off, headerLen - 1})})
-		}, "a message of 9 bytes is not a reply"},
+		}, "a message of 15 bytes is not a reply"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			code, out, err := against(t, []string{"-n", "-c", "1", "--op", tt.op}, tt.handle)
