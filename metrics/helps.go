@@ -21,7 +21,7 @@ var helps = map[string]string{
 	"sctp.TransportStats.EndInternal":    "Because the stack has contradicted itself: assoc.InternalError.",
 	"sctp.TransportStats.EndByPeer":      "By an ABORT of the peer.",
 	"sctp.TransportStats.EndTimeout":     "The peer did not answer, be it a setup, data, or a shutdown.",
-	"sctp.TransportStats.EndRefused":     "ICMP says that the peer's host has no SCTP, or the peer is not what Config requires.",
+	"sctp.TransportStats.EndRefused":     "The peer's host has no SCTP, or there is no way to it, or the peer is not what Config requires.",
 	"sctp.TransportStats.Contradictions": "What the stack has found wrong with itself, in the whole process.",
 	"endpoint.Stats.Malformed":           "Packets shorter than a common header, without a chunk, or port 0.",
 	"endpoint.Stats.BadChecksum":         "Packets with a wrong CRC32c (section 6.8).",

@@ -376,7 +376,7 @@ func TestReaderDoesNotStayWithOneAssociation(t *testing.T) {
 		la, lb := mempair.New(t, mem.Options{MTU: 1500})
 		link := &answers{Link: lb}
 		_, s := joinPair(t, la, lb, la, link).connect(t, quiet, quiet)
-		r := receiver{t: s.t, pkts: make([]rawio.Packet, rxBatch)}
+		r := newReceiver(s.t, nil, false)
 		want := []string{"1", "2", "3", "4", "5"}
 		for i, info := range want {
 			r.pkts[i] = heartbeat(s, info)
