@@ -41,7 +41,7 @@ func (c *player) step(what string) {
 		what = fmt.Sprint(before, n, strings.TrimLeft(ahead, "0123456789"))
 	}
 	verb, rest, _ := strings.Cut(what, " ")
-	if c.s == nil && strings.Contains("accept reject terminate abort send close", verb) {
+	if c.s == nil && strings.Contains("accept reject terminate abort send close detach", verb) {
 		return
 	}
 	switch verb {
@@ -92,6 +92,8 @@ func (c *player) step(what string) {
 			p.arrived = true
 		}
 		c.acks()
+	case "detach":
+		c.s.Detach(nil)
 	case "room": // in a DATA chunk
 		fmt.Sscan(rest, &c.a.payload)
 	case "down":
@@ -195,7 +197,7 @@ func TestConductIsAsWrittenDown(t *testing.T) {
 // What chance has happen on three streams comes to what it came to, of which only a digest is.
 func TestConductByChanceIsAsItWas(t *testing.T) {
 	often := "hand,hand,hand,ack,ack,ack #,call,accept,send x,send y,+0 segment abc,+0 segment abc,+0 segment abc,+1 segment abc,+2 segment abc,+0 accept yes,0 initiate hi,0 initiate hi,"
-	words := strings.Split(strings.Repeat(often, 6)+"call enhanced,call enhanced,accept enhanced,accept enhanced,reject,terminate,terminate,terminate,terminate,abort,close,send "+strings.Repeat("x", 60)+",send "+strings.Repeat("y", 2000)+
+	words := strings.Split(strings.Repeat(often, 6)+"call enhanced,call enhanced,accept enhanced,accept enhanced,reject,terminate,terminate,terminate,terminate,abort,close,detach,detach,send "+strings.Repeat("x", 60)+",send "+strings.Repeat("y", 2000)+
 		",+# segment abc,+# segment abc,# segment abc,+0 reject no,+0 enhancedaccept abcdef,+0 enhancedreject abcd,0 enhancedinitiate abcdef,0 enhancedinitiate abcdef,+# accept,+0 initiate,# initiate,"+
 		"+0 terminate,+0 terminate,+# terminate,+0 unknown,foreign,long,ordered +0 segment abc,pieces #,room #,room 1200,restart", ",")
 	script.Told(t, "testdata/chance.txt", 120, func(seed int, told *strings.Builder) {
@@ -209,6 +211,18 @@ func TestConductByChanceIsAsItWas(t *testing.T) {
 			fmt.Fprintln(told, c.id, line, c.look(), e.Steps(), e.Held(), e.a.broken)
 		}
 	})
+}
+
+// What is lost without a number may have been the last of what is awaited: the stream is free at once.
+func TestLastOfALostSessionEndsIt(t *testing.T) {
+	c, got := &player{end: newEnd(t, newFake(), Config{})}, ""
+	for _, step := range []string{"0 initiate", "accept", "hand", "ack", "abort", "hand", "ack", "2 terminate", "pieces 1"} {
+		c.step(step)
+		got = c.look()
+	}
+	if !strings.Contains(got, "[ended]") {
+		t.Error(got)
+	}
 }
 
 // answer tells what comes of a step in a situation: at once, when all that can leave has left and is acknowledged, and when the peer

@@ -84,7 +84,9 @@ func (e *end) pull() []*packet {
 	var list []*packet
 	var msg assoc.Message
 	for e.Next(0, e.a.payload, &msg) {
-		list = append(list, e.chunk(&msg))
+		if list = append(list, e.chunk(&msg)); len(list) > 100_000 {
+			e.Fatal("there is no end of what is handed over")
+		}
 	}
 	return list
 }

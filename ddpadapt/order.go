@@ -89,13 +89,11 @@ func (w *window) get(ssn uint16) uint16 {
 	return w.pages[ssn>>8].at[ssn&255]
 }
 
-// skips goes to the last place before end where ssn stands among 256 that have no record, and says whether it does.
-func (w *window) skips(ssn *uint16, end uint16) bool {
-	if w.n > 0 && w.pages[*ssn>>8] != nil {
-		return false
+// skip goes to the last place before end where ssn stands among 256 that have no record.
+func (w *window) skip(ssn *uint16, end uint16) {
+	if w.n == 0 || w.pages[*ssn>>8] == nil {
+		*ssn += min(255-*ssn&255, end-1-*ssn)
 	}
-	*ssn += min(255-*ssn&255, end-1-*ssn)
-	return true
 }
 
 // put makes a record for ssn, which must have none. It returns nil when the store is full.

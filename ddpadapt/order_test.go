@@ -46,6 +46,34 @@ func TestEdgesOfTheSSNWindow(t *testing.T) {
 	}
 }
 
+// What came far ahead of its turn, and before the session was accepted, is found without a look at each place before it.
+func TestEarlySegmentFarAhead(t *testing.T) {
+	b := newEnd(t, newFake(), Config{})
+	b.expect(EventUp)
+	s, u := b.pending(1), b.stream(8)
+	b.peer(1, "1 segment a", "30000 segment b")
+	begun := b.Steps()
+	must.OK(t, s.Accept(0, u.Stream, nil))
+	if n := b.Steps() - begun; n > 600 || s.window.n != 1 || b.store.slab[s.window.get(30000)].early != nil {
+		t.Errorf("%d steps, %d wait", n, s.window.n)
+	}
+	u.told(t, "a")
+}
+
+// The queue of events gives back what was much.
+func TestEmptyQueueOfEvents(t *testing.T) {
+	for n, kept := range map[int]bool{spareEvents: true, 2 * spareEvents: false} {
+		q := eventQueue{items: make([]Event, 0, n)}
+		q.push(Event{Kind: EventUp})
+		if _, ok := q.pop(); !ok {
+			t.Error("nothing")
+		}
+		if _, more := q.pop(); more || (q.items != nil) != kept {
+			t.Errorf("room for %d is kept: %v", n, !kept)
+		}
+	}
+}
+
 // Nothing is placed behind a message that will end the session, also where DDP-SSNs wrap between two such
 // messages.
 func TestNothingIsPlacedBehindTheFirstFaultAcrossTheWrap(t *testing.T) {

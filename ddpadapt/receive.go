@@ -360,9 +360,7 @@ func (s *Session) placeEarly(n int) {
 	st := &s.m.store
 	for ssn, end := s.next, s.next+MaxInFlight; n > 0 && ssn != end; ssn++ {
 		s.m.steps++
-		if s.window.skips(&ssn, end) {
-			continue
-		}
+		s.window.skip(&ssn, end)
 		i := s.window.get(ssn)
 		if i == 0 || st.slab[i].early == nil {
 			continue

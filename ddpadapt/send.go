@@ -63,12 +63,10 @@ const (
 func (s *Session) nextControl() function {
 	switch {
 	case s.state == ended || s.unacked >= MaxInFlight:
-		return 0
 	case s.opener != nil:
-		if s.opener.handed {
-			return 0
+		if !s.opener.handed {
+			return s.opener.fn
 		}
-		return s.opener.fn
 	case s.bye == due && s.state != called && s.state != canceled:
 		return terminate
 	}

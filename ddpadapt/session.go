@@ -202,14 +202,10 @@ func (s *Session) answer(setup Setup, private []byte) ([]byte, error) {
 	if !s.enhanced {
 		return nil, ErrState
 	}
-	a, ok := s.own.(*asking)
-	switch {
-	case s.err != nil:
-		return nil, s.err
-	case !ok:
-		return nil, ErrState
+	if a, ok := s.own.(*asking); ok { // else it is too late, as decidable says
+		private = setup.matched(a.setup).prepend(private)
 	}
-	return setup.matched(a.setup).prepend(private), nil
+	return private, nil
 }
 
 func (s *Session) decidable(private []byte) error {

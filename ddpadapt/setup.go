@@ -159,7 +159,7 @@ func (own Setup) Conclude(reply Setup) (ord uint16, first RTR, err error) {
 	case own.ORD != NotNegotiated:
 		ord = min(own.ORD, reply.IRD)
 	}
-	if own.IRD != NotNegotiated && reply.ORD != NotNegotiated && reply.ORD > own.IRD {
+	if reply.ORD != NotNegotiated && reply.ORD > own.IRD { // which NotNegotiated is above
 		return ord, 0, ErrInsufficientIRD
 	}
 	if !own.PeerToPeer && !reply.PeerToPeer {

@@ -163,12 +163,19 @@ func (h *Host) Poll(now rawio.Time, send func(a *assoc.Assoc, p *rawio.Packet)) 
 		h.Batch.Reset()
 	}
 	h.Settle(now)
+	batches := 0
+	poll := func(more bool) bool {
+		if batches++; batches > 100_000 {
+			panic("lab: there is no end of what a host has to send")
+		}
+		return more
+	}
 	for more := true; more; take(nil) {
-		more = h.Endpoint.PollTransmit(now, h.Batch)
+		more = poll(h.Endpoint.PollTransmit(now, h.Batch))
 	}
 	for _, a := range h.Assocs {
 		for more := true; more || refused; take(a) {
-			refused, more = false, a.PollTransmit(now, h.Batch)
+			refused, more = false, poll(a.PollTransmit(now, h.Batch))
 		}
 		if h.Reads {
 			for _, m := range Drain(a) {

@@ -421,7 +421,7 @@ func (s *Story) act(verb string, a *assoc.Assoc, addr netip.Addr, w words) error
 	case "stats":
 		s.stats(a)
 	case "steps":
-		fmt.Fprintf(&s.out, "\t%d steps\n", a.Steps())
+		fmt.Fprintf(&s.out, "\t%d steps, a cookie until %v\n", a.Steps(), time.Duration(a.CookieUntil()))
 	default:
 		return errors.New("nobody knows how")
 	}

@@ -190,7 +190,9 @@ func TestContradictionEndsTheAssociation(t *testing.T) {
 			l.A.Break(&assoc.InternalError{})
 			l.A.Break(&assoc.InternalError{Where: "the consequences"})
 		}
-		l.Expect(l.Send(l.Tag, l.Data("place this"), l.Data("place that")), "ABORT")
+		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Data("place this"), l.Data("place that")))
+		l.InState(assoc.Closed)
+		l.Expect(l.Flush(), "ABORT")
 		if err, _ := l.Host.DownErr(); len(p.seen) != 1 || err == nil || strings.Contains(err.Error(), "consequences") {
 			t.Errorf("placed %q, ended by %v", p.seen, err)
 		}

@@ -53,6 +53,7 @@ func TestAnnouncedAddresses(t *testing.T) {
 		{"both families", "10.0.0.1 2001:db8::1", "10.0.0.9", "10.0.0.1 2001:db8::1", "10.0.0.1"},                // req 9260-3.3.2.1-2
 		{"IPv4-mapped: as IPv4", "::ffff:10.0.0.1 ::ffff:10.1.0.1", "10.0.0.9", "10.0.0.1 10.1.0.1", "10.0.0.1"}, // req 9260-3.3.2.1.2-1, 9260-3.3.2.1.2-2
 		{"loopback is nobody else's business", "127.0.0.1 10.0.0.1 10.1.0.1", "10.0.0.9", "10.0.0.1 10.1.0.1", "10.0.0.1"},
+		{"nor where it is all there is of its family", "127.0.0.1 2001:db8::1 2001:db8:1::1", "2001:db8::9", "2001:db8::1 2001:db8:1::1", "2001:db8::1"},
 		{"loopback is, on this host", "127.0.0.1 10.0.0.1", "127.0.0.9", "127.0.0.1 10.0.0.1", "127.0.0.1"},
 		{"private ones mean nothing to a public peer", "10.0.0.1 198.51.100.1 203.0.113.1", "192.0.2.9", "198.51.100.1 203.0.113.1", "198.51.100.1"},
 		{"nor do those of carriers", "100.64.0.1 198.51.100.1 203.0.113.1", "192.0.2.9", "198.51.100.1 203.0.113.1", "198.51.100.1"},
@@ -166,6 +167,10 @@ func TestSupportedAddressTypes(t *testing.T) {
 		l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 10.1.0.1 2001:db8::1")})
 		check.Slice(t, row.name+": INIT ACK lists", listed(t, l.Send(0, lab.InitChunk(1, 1, row.params))[0], wire.ChunkInitAck), addrs(row.want))
 	}
+	l := lab.Bare(t)
+	l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 10.1.0.1 2001:db8::1 2001:db8:1::1")})
+	ack := l.Post(netip.MustParseAddrPort("[2001:db8::9]:0"), 0, lab.InitChunk(1, 1, v6))[0].Pkt
+	check.Slice(t, "IPv6, asked for over IPv6", listed(t, ack, wire.ChunkInitAck), addrs("2001:db8::1 2001:db8:1::1"))
 }
 
 func TestSourceOfEachPath(t *testing.T) {

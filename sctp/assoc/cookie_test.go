@@ -33,8 +33,12 @@ func sampleCookie(now rawio.Time) assoc.Cookie {
 func TestCookieComesBackAsItWas(t *testing.T) {
 	now := rawio.Time(time.Hour)
 	jar := assoc.NewJar(crand.Reader)
-	for _, local := range []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fe80::1"), {}} {
+	for i, local := range []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fe80::1"), {}} {
 		want := sampleCookie(now)
+		for want.NumAddrs = i; i == 2 && want.NumAddrs < assoc.MaxPaths; want.NumAddrs++ {
+			want.Addrs[want.NumAddrs] = netip.AddrFrom4([4]byte{10, 0, 1, byte(want.NumAddrs)})
+		}
+		clear(want.Addrs[want.NumAddrs:])
 		want.Local = local
 		b, ok := jar.Seal(now, nil, &want)
 		if !ok {
@@ -379,6 +383,10 @@ func TestTieTagsByState(t *testing.T) {
 			t.Errorf("INIT ACK with OS %d MIS %d, cookie %d %d, want those of the association", ack.OutStreams(), ack.InStreams(), c.OutStreams, c.InStreams)
 		}
 		j.hand(lab.Packet(lab.PortA, lab.PortB, c.LocalTag, wire.AppendCookieEcho(nil, j.Cookie)))
+		j.Expect(j.Flush(), "COOKIE ACK")
+		if _, c := j.sendInit(lab.InitChunk(5, 5)); c.LocalTie < 2 || c.PeerTie == 0 {
+			t.Errorf("tie-tags %#x %#x of what has restarted", c.LocalTie, c.PeerTie)
+		}
 		if j.A.LocalTag() != c.LocalTag || j.A.PeerTag() != 0x55667788 { // Table 12, action A: the tie-tags match
 			t.Error("no restart")
 		}

@@ -191,7 +191,8 @@ func TestAnswerToACookieEchoThatWasNotSentIsIgnored(t *testing.T) {
 		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie"))))
 		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, early))
 		l.InState(assoc.CookieEchoed)
-		l.Expect(l.Flush(), "COOKIE ECHO")
+		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendChunk(nil, 0xfe, 0, nil)))
+		l.Expect(l.Flush(), "COOKIE ECHO | ERROR")
 		l.Send(l.Tag, wire.AppendCookieAck(nil))
 		l.InState(assoc.Established)
 	}

@@ -2,12 +2,29 @@ package assoc
 
 import (
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/rx"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
+
+func TestReportsInASecond(t *testing.T) {
+	var l reportLimit
+	const first = rawio.Time(900 * time.Millisecond)
+	for n := range 2 * maxPeerErrors {
+		if l.allow(first) != (n < maxPeerErrors) {
+			t.Errorf("report %d", n)
+		}
+	}
+	for _, at := range []time.Duration{100 * time.Millisecond, time.Second - 1, time.Second} {
+		if l.allow(first.Add(at)) != (at == time.Second) {
+			t.Errorf("another %v later", at)
+		}
+	}
+}
 
 // Each part of what an association keeps for its peer counts for what it holds, and a large one is not kept for reuse.
 func TestPartsOfWhatIsHeld(t *testing.T) {
@@ -35,6 +52,13 @@ func TestPartsOfWhatIsHeld(t *testing.T) {
 			t.Errorf("part %d holds %d octets, want %d", i, a.Held()-before, part.by)
 		}
 	}
+	for n, kept := range []bool{false, true} {
+		a.events.ring, a.events.n = make([]Event, 8), n
+		if a.trim(); (a.events.ring != nil) != kept {
+			t.Errorf("an idle association keeps room for events with %d of them: %v", n, !kept)
+		}
+	}
+	a.events.n = 0
 	for more, kept := range []bool{true, false} {
 		a.control.buf, a.outbox.buf, a.events.ring = make([]byte, 1, spareOctets+more), make([]byte, 1, spareOctets+more), make([]Event, spareEvents+more)
 		a.control.clear()

@@ -7,6 +7,23 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
+func TestAbortWithFormatError(t *testing.T) {
+	// req 9260-3.3.7-5
+	for _, c := range []struct {
+		name, raw string
+		err       error
+	}{
+		{"cause length 0", "0600000c 00040004 000c0000", wire.ErrParamShort},
+		{"cause past the chunk", "06000008 000c0009", wire.ErrParamPartial},
+		{"half a cause header", "06000006 000c 0000", wire.ErrParamShort},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := wire.AsAbort(onlyChunk(t, octets(t, c.raw)))
+			wantErr(t, err, c.err)
+		})
+	}
+}
+
 func TestAbortHasItsOctetsAndFields(t *testing.T) {
 	// req 9260-3.3.7-6
 	wantOctets(t, wire.AppendAbort(nil, false), "06000004")
@@ -32,21 +49,4 @@ func TestAbortHasItsOctetsAndFields(t *testing.T) {
 
 	a = as(t, wire.AsAbort, octets(t, "06fe0004"))
 	check.Equal(t, "T with all reserved bits set", a.T(), false)
-}
-
-func TestAbortWithFormatError(t *testing.T) {
-	// req 9260-3.3.7-5
-	for _, c := range []struct {
-		name, raw string
-		err       error
-	}{
-		{"cause past the chunk", "06000008 000c0009", wire.ErrParamPartial},
-		{"cause length 0", "0600000c 00040004 000c0000", wire.ErrParamShort},
-		{"half a cause header", "06000006 000c 0000", wire.ErrParamShort},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, err := wire.AsAbort(onlyChunk(t, octets(t, c.raw)))
-			wantErr(t, err, c.err)
-		})
-	}
 }

@@ -101,7 +101,7 @@ func (z *fuzzer) send() {
 	m := &sentMessage{stream: wire.StreamID(b % fuzzStreams), unordered: b&8 != 0}
 	n := len(z.sent)
 	z.sent = append(z.sent, m)
-	count, size := cut%6+1, []int{2, 40, 300, 900}[cut>>6]
+	count, size := cut%6+1, []int{2, 63, 255, 900}[cut>>6]
 	ssn := z.ssn[m.stream]
 	if m.unordered {
 		ssn = 0

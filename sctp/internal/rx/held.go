@@ -67,13 +67,13 @@ func (h *held) highest() *Message {
 	return nil
 }
 
-// part returns the message in assembly with the lowest last TSN from t on.
-func (h *held) part(t wire.TSN) *Message {
-	if t == h.base && h.edge != nil {
+// part returns the message in assembly with the lowest last TSN.
+func (h *held) part() *Message {
+	if h.edge != nil {
 		return h.edge
 	}
-	if u, ok := h.parts.Next(t, h.parts.Cap()-int(uint32(t-h.base))); ok {
-		return h.at(u)
+	if t, ok := h.parts.Next(h.base, h.parts.Cap()); ok {
+		return h.at(t)
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func (h *held) advance(cum wire.TSN) {
 	from, n := h.base, min(int(uint32(cum-h.base))+1, h.ends.Cap())
 	var edge *Message
 	for t, ok := h.ends.Next(from, n); ok; t, ok = h.ends.Next(t+1, n-int(uint32(t+1-from))) {
-		if t == cum && h.parts.Has(t) {
+		if h.parts.Has(t) {
 			edge = h.at(t)
 		}
 		h.take(t)

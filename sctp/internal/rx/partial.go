@@ -15,7 +15,7 @@ func (r *Reassembly) spill(cum wire.TSN, room int) error {
 		return nil
 	}
 	m := r.held.at(cum)
-	if m == nil || !m.begin || r.limit-m.Size >= room {
+	if m == nil || r.limit-m.Size >= room {
 		return nil
 	}
 	for s := r.stream(m.Stream); s.due; { // there is little beside a message that fills the buffer

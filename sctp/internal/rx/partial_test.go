@@ -160,6 +160,7 @@ func TestLimitsOfPartialDelivery(t *testing.T) {
 		want       error
 	}{
 		{"as long as MaxMessage", 1500, []wire.Data{chunk(1, 0, b, x), chunk(2, 0, m, x), chunk(3, 0, e, x)}, nil},
+		{"one chunk as long as MaxMessage", 500, []wire.Data{chunk(1, 0, be, x)}, nil},
 		{"longer than MaxMessage, over several pieces", 1400, []wire.Data{chunk(1, 0, b, x), chunk(2, 0, m, x), chunk(3, 0, e, x)}, ErrMessageTooBig},
 		{"as long as MaxMessage and no end", 1500, []wire.Data{chunk(1, 0, b, x), chunk(2, 0, m, x), chunk(3, 0, m, x)}, ErrMessageTooBig},
 		{"with MaxMessage within the buffer nothing comes in pieces", 1000, []wire.Data{chunk(1, 0, b, x), chunk(2, 0, m, x[:400]), chunk(3, 0, e, x[:100])}, nil},

@@ -21,15 +21,16 @@ func (r *Receiver) Squeeze(on bool) {
 	r.ack.Demand()
 }
 
-// Trim gives back what an idle association does not need: when nothing is held and no TSN is missing, all that is kept for reuse.
+// Trim gives back what an idle association does not need: when no user data is held and no TSN is missing, all that is kept for reuse. A message
+// of which all that has come was delivered in pieces stays.
 func (r *Receiver) Trim() {
-	if g := r.reasm; g.used == 0 && g.skips == 0 && !r.track.Gaps() {
+	if g := r.reasm; g.used == 0 && !r.track.Gaps() {
 		g.shrink()
 		r.track.set, r.track.gaps = tsnset.Set{}, nil
 		if !r.track.Dups() {
 			r.track.dups = nil
 		}
-		if g.held.n == 0 && g.held.edge == nil {
+		if g.held.edge == nil {
 			g.held = held{base: g.held.base}
 		}
 		if len(g.due) == 0 {

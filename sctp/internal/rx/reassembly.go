@@ -395,7 +395,7 @@ func (r *Reassembly) check(cum wire.TSN) error {
 		r.held.base = cum
 		return nil
 	}
-	m := r.held.part(r.held.base)
+	m := r.held.part()
 	if m != nil && (m.last.Less(cum) || !m.begin && m.first.LessEq(cum)) {
 		return &ViolationError{m.first, "a fragment without its message"}
 	}
@@ -420,12 +420,8 @@ func (r *Reassembly) Close() {
 	for m := r.ready.pop(); m != nil; m = r.ready.pop() {
 		r.Release(m)
 	}
-	for t := r.held.base; ; {
-		m := r.held.part(t)
-		if m == nil {
-			break
-		}
-		t = m.last + 1
+	for m := r.held.part(); m != nil; m = r.held.part() {
+		r.held.take(m.last)
 		r.Release(m)
 	}
 	for link := r.waits.any(); link != nil; link = r.waits.any() {

@@ -152,6 +152,18 @@ func TestHeldCountsEachTable(t *testing.T) {
 	}
 }
 
+// What is kept for reuse when all is read is bounded: messages, pieces, and octets of copies.
+func TestSpareMemoryIsBounded(t *testing.T) {
+	r := newReceiver()
+	for i := range 300 {
+		mustPacket(t, r, 0, chunk(1+i, i, be, "x"))
+	}
+	received(r)
+	if s := &r.reasm.store; r.reasm.nfree != leastSpare || s.npiece != leastSpare || s.cached != 2*1000/64*64 {
+		t.Errorf("%d messages, %d pieces, %d octets", r.reasm.nfree, s.npiece, s.cached)
+	}
+}
+
 // One octet on the highest stream takes no more than a page and a directory of the table of streams.
 func TestHighestStreamIsCheap(t *testing.T) {
 	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 20, PMDCS: 1400, InStreams: 65_535})

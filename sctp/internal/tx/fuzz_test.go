@@ -12,6 +12,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/script"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/cc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -82,6 +83,9 @@ func body(n, size int) []byte {
 // send transmits, and looks at each chunk: new ones go on where the last one ended, old ones are as they were.
 func (z *fuzzer) send() {
 	z.now += z.trip
+	if b := z.in.Next(); b < 64 {
+		z.beside = 4 + 16*(b%60)
+	}
 	for _, p := range z.transmit() {
 		for _, d := range chunks(z.t, p) {
 			z.chunk(d)
@@ -240,7 +244,9 @@ func (z *fuzzer) step(op int) {
 	case 5:
 		z.report()
 	case 6: // time passes
-		z.now += rawio.Time(z.in.Next()*z.in.Next()) * ms / 4
+		if z.now += rawio.Time(z.in.Next()*z.in.Next()) * ms / 4; z.in.Next() < 8 && z.s.Outstanding() == 0 {
+			z.now += 1100 * second // longer than stamps tell apart
+		}
 		z.expire()
 	case 7: // SHUTDOWN's acknowledgement
 		cum := z.s.CumTSN().Add(uint32(z.in.Next()%4) - 1)
@@ -382,7 +388,7 @@ func TestCommandsByChanceDoWhatTheyDid(t *testing.T) {
 // play gives the sending half a list of commands, and tells what it does if there is something to write that to.
 func play(t *testing.T, in []byte, told *strings.Builder) {
 	z := &fuzzer{lab: newLabAt(t, 1+int(in[0]%3), firstTSN), in: in[1:], sizes: map[uint64]int{}, sent: map[wire.TSN][]byte{}, got: map[wire.TSN]bool{}}
-	z.told = told
+	z.told, z.now = told, rawio.Time(in[0]>>6)*1000*second
 	for _, p := range z.s.paths[1:] {
 		p.State = Unconfirmed // the first is the one that has set up the association
 	}
@@ -392,7 +398,11 @@ func play(t *testing.T, in []byte, told *strings.Builder) {
 	}
 	z.s.SetUpper(src, z)
 	z.s.SetECN(in[0]&0x20 != 0)
-	z.s.cfg.Letter = bits.OnesCount8(in[0])%2 == 0
+	if z.s.cfg.Letter = bits.OnesCount8(in[0])%2 == 0; !z.s.cfg.Letter {
+		for _, p := range z.s.paths {
+			p.cc = cc.NewReno(p.pmdcs, false)
+		}
+	}
 	z.trip = []rawio.Time{ms / 1000, ms / 3, 9 * ms, 60 * ms}[in[0]>>5&1+in[0]&2]
 	z.s.cfg.MaxBurst = int(in[0] >> 2 & 7)
 	z.s.SetPeer(1<<uint(10+in[0]>>3&3*4), 16)

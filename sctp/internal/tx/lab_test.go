@@ -37,6 +37,7 @@ type lab struct {
 	acked  []uint64 // tokens
 	token  uint64
 	turns  int              // that it had to transmit
+	beside int              // octets of another chunk, ahead of the next packet's DATA
 	single bool             // each packet is made by Poll and Fill
 	told   *strings.Builder // what happens, if it is to be told
 }
@@ -77,6 +78,9 @@ func chunks(t *testing.T, p rawio.Packet) (out []wire.Data) {
 	}
 	it := pkt.Chunks()
 	for c, ok := it.Next(); ok; c, ok = it.Next() {
+		if c.Type() == wire.ChunkPad {
+			continue
+		}
 		d := must.Get(wire.AsData(c))(t)
 		out = append(out, d)
 	}
@@ -100,13 +104,20 @@ func (l *lab) transmit() []rawio.Packet {
 			break
 		}
 		l.b.Begin(1, 2, 3, p.Local, p.Remote, p.MTU())
+		beside := l.beside
+		if l.beside = 0; beside > 0 {
+			l.b.Commit(wire.AppendPad(l.b.Tail(), beside))
+		}
 		n := l.s.Fill(l.now, l.b, p)
 		l.b.End()
-		if got := len(chunks(l.t, l.b.Pkts[len(l.b.Pkts)-1])); n == 0 || got != n {
+		if got := len(chunks(l.t, l.b.Pkts[len(l.b.Pkts)-1])); n == 0 && beside == 0 || got != n {
 			l.t.Fatalf("Poll promised a chunk: Fill has appended %d, and says %d", got, n)
 		}
-		if !l.single {
+		if before := len(l.b.Pkts); !l.single {
 			l.s.FillMore(l.now, l.b, p)
+			if l.told != nil {
+				fmt.Fprint(l.told, " ", len(l.b.Pkts)-before)
+			}
 		}
 	}
 	for _, p := range l.b.Pkts {

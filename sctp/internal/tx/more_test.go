@@ -193,6 +193,9 @@ type hears struct {
 func (h *hears) OnSent(_ rawio.Time, octets, flight int) {
 	h.said += fmt.Sprintf("sent %d of %d ", octets, flight)
 }
+func (h *hears) OnIdle(now, since rawio.Time, rtos int) {
+	h.said += fmt.Sprintf("idle for %v, %d RTO ", now.Sub(since), rtos)
+}
 func (h *hears) OnAck(_ rawio.Time, a cc.Ack) {
 	h.said += fmt.Sprintf("acked %d and %d of %d after %v, in recovery: %v ", a.Octets, a.Dups, a.Flight, a.Trip, a.Recovery)
 }
@@ -216,7 +219,16 @@ func TestControllerHearsWhatIsSentAndAcknowledged(t *testing.T) {
 	l.b = pack.NewBatch(1)
 	l.path(0).SetMTU(1200)
 	l.transmit()
-	if want := "sent 984 of 984 sent 2952 of 3936 acked 984 and 0 of 3936 after 3ms, in recovery: true acked 1968 and 0 of 2952 after 8ms, in recovery: false sent 116 of 1100 sent 1100 of 1100 "; h.said != want {
+	l.b.Reset()
+	l.b.Begin(1, 2, 3, l.path(0).Local, l.path(0).Remote, labMTU)
+	l.s.Fill(l.now, l.b, l.path(0)) // there is nothing to send
+	l.b.End()
+	l.sackFor(wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: 3, ARwnd: 1 << 20, Dups: []wire.TSN{4}}))) // which was sent twice
+	l.sack(5)
+	l.now += 5 * second
+	u.n = 1
+	l.transmit()
+	if want := "sent 984 of 984 sent 2952 of 3936 acked 984 and 0 of 3936 after 3ms, in recovery: true acked 1968 and 0 of 2952 after 8ms, in recovery: false sent 116 of 1100 sent 1100 of 1100 acked 0 and 984 of 1100 after 0s, in recovery: false acked 1100 and 0 of 1100 after 0s, in recovery: false idle for 5s, 2 RTO sent 116 of 116 "; h.said != want {
 		t.Errorf("%q, want %q", h.said, want)
 	}
 }

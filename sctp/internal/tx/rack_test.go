@@ -97,6 +97,15 @@ func TestMissingIsLostAfterARoundTripAndAQuarter(t *testing.T) {
 	if l.expect("lost once more", "2"); c.n != 1 {
 		t.Errorf("%d reductions in one recovery", c.n)
 	}
+	l, _ = farLab(t, 2, 1)
+	l.path(1).ObserveRTT(100_000_000)
+	l.now += 100 * ms
+	l.sack(1, gap{4, 4})
+	l.wait("one above has arrived over the same path", 25)
+	l.expect("they are lost", "2 | 3")
+	if l.wait("the other path has been silent", 375); l.s.stats.TailProbes != 0 {
+		t.Error("a probe in Fast Recovery")
+	}
 	l, _ = farLab(t, 1, 0)
 	l.now += 100 * ms
 	l.sack(1, gap{4, 5})

@@ -42,8 +42,7 @@ func (g *ring) live(e sentAt) bool {
 	if uint32(e.tsn-g.base) >= uint32(g.next-g.base) {
 		return false
 	}
-	r := g.rec(e.tsn)
-	return r.state&resent != 0 && r.stamp == e.stamp
+	return g.rec(e.tsn).stamp == e.stamp
 }
 
 // ripen finds the chunks that were sent before one that has arrived since the last time (sentEarlier). Those in

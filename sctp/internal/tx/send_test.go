@@ -557,6 +557,14 @@ func TestSourceFillsPackets(t *testing.T) {
 		}
 		check.Equal(t, tt.name+": octets of packets", strings.Join(got, " "), tt.want)
 	}
+	for first, want := range map[int]int{968 - 16 - 64: 996, 968 - 16 - 60: 920} { // so does a long message of the queue behind a short one
+		l := newLab(t, 1)
+		l.queue(1, first)
+		l.queue(1, 2000)
+		if n := l.transmit()[0].Len(); n != want {
+			t.Errorf("%d octets, then a long message: a packet of %d octets, want %d", first, n, want)
+		}
+	}
 }
 
 // cutter is a Source of messages of size octets that it cuts to what fits.

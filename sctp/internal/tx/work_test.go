@@ -160,6 +160,8 @@ func TestSendingAgainOnTwoPaths(t *testing.T) {
 	if steps := int(l.s.Steps() - begun); l.s.ring.nmarked > 0 || steps > 1000+3*maxPassed {
 		t.Errorf("%d steps to send 1000 chunks again, %d are left", steps, l.s.ring.nmarked)
 	}
+	l.now += ms
+	l.sack(0, gap{990, 1000}) // all others were sent before, and take miss indications
 }
 
 // A chunk that was sent again after a timeout takes miss indications of what was sent after that.
@@ -246,6 +248,12 @@ func TestLongestWorkAtOnce(t *testing.T) {
 			} else if l.s.later.lost != 0 {
 				if l.s.StartBurst(); l.s.Poll(l.now) != nil {
 					t.Errorf("%s: DATA may go before cwnd is reduced", tt.name)
+				}
+			}
+			if parts == 3 && l.s.later.cum == last { // it is said once more
+				parts++
+				if again, err := say(l, last); again.Stale || err != nil || l.s.later.sack == nil {
+					t.Errorf("%s: a SACK that says as much: %+v, %v", tt.name, again, err)
 				}
 			}
 			begun = l.s.Steps()
