@@ -289,6 +289,15 @@ func TestFreeStreamChoice(t *testing.T) {
 	a.lookup(4).Abort()
 	must.Slice(t, "what the initiator takes of one that is free again", pick(a), []wire.StreamID{4})
 	must.Slice(t, "what the other takes", pick(b), []wire.StreamID{1, 3, 5, 7, 0, 2, 4, 6})
+	c := newEnd(t, newFake(), Config{Initiator: true})
+	open := func() int { return int(must.Get(c.Open(0, -1, c.stream(0).Stream, nil))(t).Stream()) }
+	for range 6 {
+		open()
+	}
+	c.lookup(0).Abort()
+	c.lookup(1).Abort()
+	check.Equal(t, "the free one of its own kind", open(), 0)
+	check.Equal(t, "of the other kind one that was not used yet", open(), 5)
 	f := newFake()
 	f.in = 1
 	must.Slice(t, "what the other takes of one stream", pick(newEnd(t, f, Config{})), []wire.StreamID{0})

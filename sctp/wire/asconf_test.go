@@ -82,7 +82,9 @@ func TestAddrRequest(t *testing.T) {
 		{"no correlation ID", "c0010004", wire.ErrParamLength},
 		{"address shorter than its room", "c0010014 00000001 00050008 c0000201 00000000", wire.ErrParamLength},
 		{"address longer than its room", "c001000c 00000001 00050008", wire.ErrParamLength},
+		{"address with another length than its room", "c0010010 00000001 00050007 c0000201", wire.ErrParamLength},
 		{"host name", "c001000e 00000001 000b0006 6100", wire.ErrParamType},
+		{"host name of no octets", "c001000c 00000001 000b0004", wire.ErrParamType},
 		{"a response", "c0050008 00000001", wire.ErrParamType},
 	} {
 		t.Run(c.name, func(t *testing.T) {

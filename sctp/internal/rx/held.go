@@ -123,8 +123,6 @@ func (h *held) take(t wire.TSN) {
 // move enters a message again that was held to end at was.
 func (h *held) move(m *Message, was wire.TSN) {
 	switch {
-	case was == h.base && m.last == was+1:
-		h.base = m.last
 	case was != m.last:
 		h.take(was)
 		h.put(m)

@@ -34,9 +34,6 @@ func (s *Sender) nextPath() *Path {
 
 // Alternate returns where to send again what was not answered from p: another path if one is as good.
 func (s *Sender) Alternate(p *Path) *Path {
-	if len(s.paths) == 1 {
-		return p
-	}
 	return s.choose(p, leave)
 }
 

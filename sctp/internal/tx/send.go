@@ -61,7 +61,7 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 	s.forget(now)
 	n, octets := 0, 0
 	open := p.open() && s.bursting(p)
-	if s.ring.nmarked > 0 && (open || s.urgent) { // without it a call for each packet
+	if s.ring.nmarked > 0 { // and Poll has let them go
 		n, octets = s.fillMarked(now, b, p)
 	}
 	again := n
