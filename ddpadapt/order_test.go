@@ -116,8 +116,10 @@ func TestEarlyDataOfAllSessionsIsBounded(t *testing.T) {
 	fit := 0
 	for id := wire.StreamID(0); id < 20; id++ {
 		b.pending(id)
-		big := append(append([]byte{}, seg...), make([]byte, 100+ssnLen-len(seg))...) // 100 octets of segment
-		b.inject(id, PPIDSegment, wire.FlagU, big)
+		for n := range uint8(2) { // of 50 octets
+			seg[1] = 1 + n
+			b.inject(id, PPIDSegment, wire.FlagU, append(seg[:len(seg):len(seg)], make([]byte, 50+ssnLen-len(seg))...))
+		}
 		if _, ended := b.PollEvent(); !ended {
 			fit++
 		}

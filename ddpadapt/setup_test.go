@@ -110,7 +110,7 @@ func TestConclusionRefusesWhatWasNotAskedFor(t *testing.T) {
 		{"none in common", Setup{PeerToPeer: true, RTR: RTRWrite}, Setup{PeerToPeer: true, RTR: RTRRead | RTRSend}, 0, 0, ErrNoRTR},
 		{"the responder knows none", Setup{PeerToPeer: true, RTR: all}, Setup{PeerToPeer: true}, 0, 0, ErrNoRTR},
 		{"the responder has another model in mind", Setup{PeerToPeer: true, RTR: all}, Setup{}, 0, 0, ErrNoRTR},
-		{"the responder wants a model that was not asked for", Setup{}, Setup{PeerToPeer: true, RTR: all}, 0, 0, ErrNoRTR},
+		{"the responder wants a model that was not asked for", Setup{RTR: all}, Setup{PeerToPeer: true, RTR: all}, 0, 0, ErrNoRTR},
 	} {
 		ord, first, err := row.own.Conclude(row.reply)
 		if ord != row.ord || first != row.first || err != row.err {

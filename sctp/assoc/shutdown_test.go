@@ -168,6 +168,8 @@ func TestDataInShutdownSentIsAnsweredByShutdown(t *testing.T) {
 	l.Expect(out, "SHUTDOWN") // req 9260-9.2-10
 	sh, _ := wire.AsShutdown(lab.ChunkOf(out[0], wire.ChunkShutdown))
 	check.Equal(t, "SHUTDOWN's Cumulative TSN", sh.CumTSN(), l.TSN-1)
+	l.TSN--
+	l.Expect(l.Send(l.Tag, l.Data("late")), "SHUTDOWN SACK")        // of a duplicate
 	l.TSN++                                                         // a gap
 	l.Expect(l.Send(l.Tag, l.Data("after a gap")), "SHUTDOWN SACK") // req 9260-9.2-11, 9260-6.2-15
 	// No HEARTBEAT ACK, but what the peer has missed.
@@ -192,8 +194,10 @@ func TestShutdownReceivedGoesOnSending(t *testing.T) {
 	if err := l.A.Send(l.Now, &m); !errors.Is(err, assoc.ErrClosing) { // req 9260-4-5
 		t.Errorf("Send in SHUTDOWN-RECEIVED: %v", err)
 	}
-	l.Expect(l.Wait(1100*time.Millisecond), "DATA")                              // req 9260-9.2-9: T3-rtx
-	l.Expect(l.Send(l.Tag, wire.AppendShutdown(nil, l.HostTSN)), "SHUTDOWN ACK") // req 9260-9.2-14
+	l.Expect(l.Wait(1100*time.Millisecond), "DATA") // req 9260-9.2-9: T3-rtx
+	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendShutdown(nil, l.HostTSN)))
+	l.InState(assoc.ShutdownAckSent)
+	l.Expect(l.Flush(), "SHUTDOWN ACK") // req 9260-9.2-14
 	l.InState(assoc.ShutdownAckSent)
 	l.Expect(l.Send(l.Tag, l.Data("too late")), "") // req 9260-6-3
 	l.Expect(l.Send(l.Tag, wire.AppendShutdownComplete(nil, false)), "")

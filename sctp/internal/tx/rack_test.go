@@ -106,6 +106,14 @@ func TestMissingIsLostAfterARoundTripAndAQuarter(t *testing.T) {
 	if l.wait("the other path has been silent", 375); l.s.stats.TailProbes != 0 {
 		t.Error("a probe in Fast Recovery")
 	}
+	l, _ = farLab(t, 2, 1)
+	l.path(1).ObserveRTT(150_000_000)
+	must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, full)}, Path: 2}))
+	l.expect("a second one over the other path", "6>1")
+	l.wait("two round trips of silence", 200)
+	l.expect("the last in flight there", "4")
+	l.wait("two of the other path", 100)
+	l.expect("one probe at a time", "")
 	l, _ = farLab(t, 1, 0)
 	l.now += 100 * ms
 	l.sack(1, gap{4, 5})

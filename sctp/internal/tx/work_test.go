@@ -188,7 +188,7 @@ func TestLongestWorkAtOnce(t *testing.T) {
 	begun := uint64(0)
 	say := func(l *lab, cum wire.TSN, gaps ...wire.GapBlock) (Result, error) {
 		begun = l.s.Steps()
-		return l.s.HandleSack(l.now, makeSack(cum, 1<<30, gaps...))
+		return l.s.HandleSack(l.now, makeSack(cum, 1<<29, gaps...))
 	}
 	for _, tt := range []struct {
 		name  string
@@ -237,6 +237,9 @@ func TestLongestWorkAtOnce(t *testing.T) {
 			}
 			if acking := l.s.later.on && l.s.later.stage == acking; err != nil || acking && !res.NewlyAcked {
 				t.Errorf("%s: part %d, %+v, %v", tt.name, parts, res, err)
+			}
+			if acking := l.s.later.on && l.s.later.stage == acking; acking && l.s.Rwnd()+l.s.DataInFlight() != 1<<30 {
+				t.Errorf("%s: the window of a SACK that part %d is not through with: %d", tt.name, parts, l.s.Rwnd())
 			}
 			if !l.s.More() || parts > tt.parts {
 				break
