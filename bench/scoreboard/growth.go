@@ -487,7 +487,7 @@ func (g *grower) restart(got *grown) error {
 	if _, err := g.control.WriteMsg([]byte{orderRestart}, sctp.SendInfo{}); err != nil {
 		return err
 	}
-	g.control.Abort("") // its server is gone
+	// Its association ends when the new server does not know it: ended here, the order might be dropped with it before it is read.
 	if err := g.dialControl(); err != nil {
 		return fmt.Errorf("the server did not come back: %w", err)
 	}
