@@ -42,6 +42,8 @@ func Explain(err error) string {
 		return "the host is up but nothing there speaks SCTP over this link: start the server, with the same --link"
 	case errors.As(err, &aborted) && aborted.ByPeer:
 		return "the host is up but refused the association: is the server running on that --port? (" + aborted.Error() + ")"
+	case errors.Is(err, syscall.EHOSTUNREACH):
+		return "no answer: check the address, at which this host or a router finds nobody"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, assoc.ErrInitTimeout):
 		return "no answer: check the address, that the server runs with the same --link and --port, and firewalls in between"
 	}

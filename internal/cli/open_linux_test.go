@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/tun"
 	"github.com/rddp-go/rddp/rdma"
+	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // flags are those of a command line.
@@ -203,5 +205,12 @@ func TestNameIsOfTheLocalFamily(t *testing.T) {
 		if got != tt.want && got != "localhost has no address of the family of ::1" {
 			t.Errorf("%s from %q: %s, want %s", tt.host, tt.local, got, tt.want)
 		}
+	}
+}
+
+// A host that this one or a router does not find is an address to check, as one that is silent.
+func TestHostThatIsNotFoundIsExplained(t *testing.T) {
+	if s := Explain(&assoc.NoRouteError{Err: syscall.EHOSTUNREACH}); !strings.HasPrefix(s, "no answer: check the address") {
+		t.Error(s)
 	}
 }
