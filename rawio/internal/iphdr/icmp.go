@@ -22,7 +22,6 @@ const (
 	codeProtocol4   = 2
 	codePort4       = 3
 	codeFragNeeded4 = 4
-	codeAddress6    = 3
 	codePort6       = 4
 	codeNextHeader6 = 1
 )
@@ -53,8 +52,7 @@ func Classify(v6, udp bool, typ, code uint8, info uint32) (kind rawio.Kind, mtu 
 		udp && !v6 && typ == TypeUnreachable4 && code == codePort4,
 		udp && v6 && typ == TypeUnreachable6 && code == codePort6:
 		return rawio.KindProtoUnreachable, 0, true
-	case !v6 && typ == TypeUnreachable4 && code <= codeHost4,
-		v6 && typ == TypeUnreachable6 && (code == 0 || code == codeAddress6):
+	case !v6 && typ == TypeUnreachable4 && code <= codeHost4: // of IPv6 not: neighbours that are slow to answer would end set-ups
 		return rawio.KindHostUnreachable, 0, true
 	}
 	return 0, 0, false

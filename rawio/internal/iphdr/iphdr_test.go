@@ -216,8 +216,8 @@ func TestICMPTypesAndCodesMeanWhatTheRFCsSay(t *testing.T) {
 		{"over UDP in IPv6", true, true, 1, 4, 0, unreachable, 0, true},
 		{"net unreachable", false, false, 3, 0, 0, host, 0, true},
 		{"host unreachable", false, true, 3, 1, 0, host, 0, true},
-		{"no route in IPv6", true, false, 1, 0, 0, host, 0, true},
-		{"address unreachable in IPv6", true, true, 1, 3, 0, host, 0, true},
+		{"no route in IPv6", true, false, 1, 0, 0, 0, 0, false},
+		{"address unreachable in IPv6", true, true, 1, 3, 0, 0, 0, false},
 		{"beyond scope of the source address", true, false, 1, 2, 0, 0, 0, false},
 		// req 9260-10-1, req 9260-10-2
 		{"time exceeded", false, false, 11, 0, 0, 0, 0, false},
@@ -231,7 +231,7 @@ func TestICMPTypesAndCodesMeanWhatTheRFCsSay(t *testing.T) {
 		v6, udp     bool
 		least, most uint32 // the MTUs that there are
 		want, sized int    // types and codes, and those that come with an MTU
-	}{{false, false, 68, 65535, 4, 1}, {false, true, 68, 65535, 5, 1}, {true, false, 1280, 65575, 259, 256}, {true, true, 1280, 65575, 260, 256}} {
+	}{{false, false, 68, 65535, 4, 1}, {false, true, 68, 65535, 5, 1}, {true, false, 1280, 65575, 257, 256}, {true, true, 1280, 65575, 258, 256}} {
 		for info, want := range map[uint32]int{test.least: test.want, test.most: test.want, test.least - 1: test.want - test.sized, test.most + 1: test.want - test.sized} {
 			n := 0
 			for i := range 1 << 16 {
