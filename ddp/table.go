@@ -54,6 +54,9 @@ func (t *Table) store(s []atomic.Pointer[Region]) { t.slots.Store(&s) }
 // Len returns the number of registered regions.
 func (t *Table) Len() int { return t.live }
 
+// LenIn returns the number of registered regions of a Protection Domain, windows included.
+func (t *Table) LenIn(pd PD) int { return t.perPD[pd] }
+
 // All calls yield with each registered region, in no order, until it says false. The table must not change meanwhile.
 func (t *Table) All(yield func(*Region) bool) {
 	s := t.slots.Load()

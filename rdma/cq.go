@@ -19,7 +19,8 @@ var ErrCQOverflow = errors.New("rdma: completion queue overflow: poll completion
 
 // CQ is a completion queue of fixed depth. QPs push to it from whichever goroutine drives them.
 type CQ struct {
-	dev *Device
+	dev     *Device
+	channel *CompChannel // nil: who waits does so here
 
 	mu       sync.Mutex // after an association's gate
 	ring     []WC
@@ -27,14 +28,17 @@ type CQ struct {
 	armed    arming
 	overflow bool
 	told     bool                // EventCQError was given
+	gone     bool                // destroyed
 	qps      map[uint32]attached // by QP number: who is to blame, and to tell, for an overflow
 	srqs     map[*SRQ]int        // attached by so many QPs
 	room     int                 // what is left of the depth for further queues
 
-	ready *sctp.Signal // an armed completion has come
+	ready   *sctp.Signal // an armed completion has come
+	waiting watch
 
-	waitDone <-chan struct{} // of the context that Wait was last called with; the waiting goroutine's
-	forget   func() bool     // ends the watch of that context
+	due, left bool          // guarded by channel.mu: it is among channel.due; it reports there no more
+	unacked   int           // guarded by channel.mu: events got and not acknowledged
+	acked     chan struct{} // one token: the last of them is
 }
 
 type arming uint8
@@ -54,7 +58,7 @@ func (d *Device) CreateCQ(depth int) (*CQ, error) {
 		return nil, d.limited(&LimitError{"CQ depth", depth, d.limits.MaxCQE})
 	}
 	return &CQ{dev: d, ring: make([]WC, depth), qps: make(map[uint32]attached), srqs: make(map[*SRQ]int),
-		room: depth, ready: d.t.NewSignal()}, nil
+		room: depth, ready: d.t.NewSignal(), acked: make(chan struct{}, 1)}, nil
 }
 
 // push adds a completion. It reports whether somebody waits for it, or the queue has overflowed: in
@@ -62,6 +66,9 @@ func (d *Device) CreateCQ(depth int) (*CQ, error) {
 func (c *CQ) push(wc WC) (wake bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.gone {
+		return false
+	}
 	if c.n == len(c.ring) {
 		c.overflow = true
 		return !c.told
@@ -82,6 +89,9 @@ func (c *CQ) push(wc WC) (wake bool) {
 // notify wakes who waits, and ends the QPs of a queue that has overflowed. No gate may be held.
 func (c *CQ) notify() {
 	c.ready.Set()
+	if c.channel != nil {
+		c.channel.put(c)
+	}
 	c.mu.Lock()
 	var blamed []*QP
 	first := c.overflow && !c.told
@@ -100,10 +110,38 @@ func (c *CQ) notify() {
 	}
 }
 
+// Resize gives the queue another depth; no completion is lost, and QPs need not stop meanwhile. It fails, and changes nothing, with a
+// *CQSizeError when the depth is less than what is there to be polled or what the queues attached to it can have outstanding, with a *LimitError, with
+// ErrCQOverflow after that, and with ErrDestroyed.
+func (c *CQ) Resize(depth int) error {
+	if depth < 1 || depth > c.dev.limits.MaxCQE {
+		return c.dev.limited(&LimitError{"CQ depth", depth, c.dev.limits.MaxCQE})
+	}
+	ring := make([]WC, depth)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch need := max(c.n, len(c.ring)-c.room+c.leftover()); {
+	case c.gone:
+		return ErrDestroyed
+	case c.overflow:
+		return ErrCQOverflow
+	case depth < need:
+		return c.dev.limited(&CQSizeError{Depth: depth, Need: need})
+	}
+	n := copy(ring, c.ring[c.head:min(c.head+c.n, len(c.ring))])
+	copy(ring[n:], c.ring[:c.n-n])
+	c.room += depth - len(c.ring)
+	c.ring, c.head = ring, 0
+	return nil
+}
+
 // Poll takes up to len(wcs) completions, oldest first, and never blocks.
 func (c *CQ) Poll(wcs []WC) (n int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.gone {
+		return 0, ErrDestroyed
+	}
 	if c.n == 0 && c.overflow {
 		return 0, ErrCQOverflow
 	}
@@ -118,8 +156,8 @@ func (c *CQ) Poll(wcs []WC) (n int, err error) {
 	return n, nil
 }
 
-// Arm asks for one token on Ready at the next completion, or with solicitedOnly at the next one that
-// the peer solicited or that failed. Completions that are already there do not count: arm, poll once
+// Arm asks for one token on Ready, or one event of the CQ's CompChannel, at the next completion, or with solicitedOnly at the next one that
+// the peer solicited or that failed (ibv_req_notify_cq). Completions that are already there do not count: arm, poll once
 // more, then wait, or use Wait.
 func (c *CQ) Arm(solicitedOnly bool) {
 	c.mu.Lock()
@@ -134,35 +172,22 @@ func (c *CQ) Arm(solicitedOnly bool) {
 // Ready gets a token when an armed completion has come, for use in select.
 func (c *CQ) Ready() <-chan struct{} { return c.ready.C() }
 
-// Wait returns when there is a completion to poll, when the queue has overflowed, or with the context's
+// Wait returns when there is a completion to poll, when the queue has overflowed or is destroyed, or with the context's
 // error. One goroutine at a time may wait on a CQ.
 func (c *CQ) Wait(ctx context.Context) error {
 	for {
 		c.mu.Lock()
 		c.armed = armAny
-		some := c.n > 0 || c.overflow
+		some := c.n > 0 || c.overflow || c.gone
 		c.mu.Unlock()
 		if some {
 			return nil
 		}
-		c.watch(ctx)
+		c.waiting.on(ctx, c.dev)
 		if !c.ready.Wait(ctx.Done(), nil) {
 			return ctx.Err()
 		}
 	}
-}
-
-// watch has the waiting goroutine look at the context when it ends. A program waits with the same context again
-// and again, so the watch stays.
-func (c *CQ) watch(ctx context.Context) {
-	done := ctx.Done()
-	if done == c.waitDone {
-		return
-	}
-	if c.forget != nil {
-		c.forget()
-	}
-	c.waitDone, c.forget = done, context.AfterFunc(ctx, c.dev.t.Rouse)
 }
 
 // attached is what the queues of one QP can have outstanding on a CQ.
@@ -177,6 +202,9 @@ type attached struct {
 func (c *CQ) attach(q *QP, depth int, srq *SRQ) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.gone {
+		return ErrDestroyed
+	}
 	need := depth
 	if srq != nil {
 		depth, need = 0, 0

@@ -56,6 +56,9 @@
 // Device.Peers and QP.StreamStats tell who costs more than the others. Device.NextEvent reports what concerns no single
 // request: streams that fail, limits that are reached, associations that come and go.
 //
+// CQ.Destroy, SRQ.Destroy and PD.Destroy end what was made, and fail with an [*InUseError], which is EBUSY, while something uses it. CQ.Resize makes a CQ
+// deeper before more QPs are attached. One goroutine may wait for many CQs: at a [CompChannel].
+//
 // # Lossy paths
 //
 // Two timers of SCTP decide how fast a transfer goes on after losses. Config.SCTP.LoneSackDelay is 1 ms here and

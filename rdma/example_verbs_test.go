@@ -238,6 +238,51 @@ func Example_lock() {
 	// guarded
 }
 
+// One goroutine serves two CQs by one completion channel: an event says which of them has something. In the end all that was made is destroyed,
+// the users before what they use.
+func Example_completionChannel() {
+	ctx := context.Background()
+	link, _, err := mem.Pair(mem.Options{})
+	check(err)
+	dev, err := rdma.NewDevice(link, nil)
+	check(err)
+	pd, channel := dev.AllocPD(), dev.CreateCompChannel()
+	names := make(map[*rdma.CQ]string)
+	var qps []*rdma.QP
+	for _, name := range []string{"sends", "receives"} {
+		cq, err := channel.CreateCQ(256)
+		check(err)
+		names[cq] = name
+		qp, err := dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq})
+		check(err)
+		check(qp.PostRecv(&rdma.RecvWR{ID: uint64(len(name))}))
+		qps = append(qps, qp)
+		cq.Arm(false)
+	}
+	for _, qp := range qps {
+		check(qp.Close()) // what was posted is flushed
+	}
+	for range names {
+		cq, err := channel.GetEvent(ctx)
+		check(err)
+		cq.Arm(false) // first, so that no completion is missed
+		var wcs [16]rdma.WC
+		n, err := cq.Poll(wcs[:])
+		check(err)
+		fmt.Println(names[cq], n, wcs[0].ID, wcs[0].Status)
+		check(cq.AckEvents(1))
+	}
+	for cq := range names {
+		check(cq.Destroy(ctx))
+	}
+	check(channel.Destroy())
+	check(pd.Destroy())
+	check(dev.Close())
+	// Output:
+	// sends 1 5 Work Request Flushed Error
+	// receives 1 8 Work Request Flushed Error
+}
+
 // text cuts what follows the first octet 0.
 func text(b []byte) string {
 	for i, c := range b {

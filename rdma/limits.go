@@ -84,6 +84,8 @@ func (d *Device) admit(q *QP, reads int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch lim := &d.limits; {
+	case q.pd.gone, q.srq != nil && q.srq.gone:
+		return ErrDestroyed
 	case q.pd.qps >= lim.MaxQPs:
 		return &LimitError{"number of QPs of the PD", q.pd.qps + 1, lim.MaxQPs}
 	case q.pd.reads > lim.MaxPDReads-reads:
@@ -91,6 +93,9 @@ func (d *Device) admit(q *QP, reads int) error {
 	}
 	q.pd.qps++
 	q.pd.reads += reads
+	if q.srq != nil {
+		q.srq.qps++
+	}
 	q.reads = reads
 	d.qps[q] = struct{}{}
 	return nil
@@ -104,6 +109,9 @@ func (d *Device) drop(q *QP) {
 		delete(d.qps, q)
 		q.pd.qps--
 		q.pd.reads -= q.reads
+		if q.srq != nil {
+			q.srq.qps--
+		}
 	}
 	d.mu.Unlock()
 	if ok {

@@ -23,7 +23,8 @@ type PD struct {
 	dev *Device
 	id  ddp.PD
 
-	qps, reads int // guarded by Device.mu: its QPs, and the sum of their IRD
+	qps, srqs, reads int  // guarded by Device.mu: its QPs and SRQs, and the sum of the QPs' IRD
+	gone             bool // destroyed; changed under Device.regions and Device.mu
 }
 
 // AllocPD makes a protection domain (RFC 5041 section 8.2).
@@ -76,6 +77,9 @@ func (p *PD) register(m ddp.Memory, access Access, opts *RegionOptions) (*MR, er
 	d := p.dev
 	d.regions.Lock()
 	defer d.regions.Unlock()
+	if p.gone {
+		return nil, ErrDestroyed
+	}
 	r, err := d.table.Register(spec)
 	if err != nil {
 		return nil, d.tooMany(err)

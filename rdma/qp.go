@@ -88,6 +88,7 @@ type QP struct {
 	negotiate, peerToPeer bool
 	sendCQ                *CQ
 	recvCQ                *CQ
+	srq                   *SRQ       // nil: receives of its own
 	core                  *rdmap.QP  // guarded by the gate of peer, before there is one by mu
 	recv                  sync.Mutex // of the core, for PostRecv; a leaf lock
 
@@ -156,7 +157,7 @@ func (d *Device) CreateQP(cfg *QPConfig) (*QP, error) {
 		if c.SRQ.pd != c.PD {
 			return nil, rdmap.ErrPD
 		}
-		rc.SRQ = srqRef{c.SRQ, q}
+		q.srq, rc.SRQ = c.SRQ, srqRef{c.SRQ, q}
 	}
 	core, err := rdmap.NewQP(rc)
 	if err != nil {

@@ -14,10 +14,12 @@ import (
 type SRQ struct {
 	pd    *PD
 	depth int
+	qps   int // guarded by Device.mu: that take from it
 
-	mu    sync.Mutex // a leaf lock
+	mu    sync.Mutex // a leaf lock, after Device.mu
 	q     *rdmap.SharedQueue
-	limit int // below it EventSRQLimit is due; 0: not asked for
+	gone  bool // destroyed; changed under Device.mu too
+	limit int  // below it EventSRQLimit is due; 0: not asked for
 }
 
 // CreateSRQ makes a shared receive queue of depth buffers with up to maxSGE pieces each.
@@ -33,6 +35,12 @@ func (p *PD) CreateSRQ(depth, maxSGE int) (*SRQ, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.dev.mu.Lock()
+	defer p.dev.mu.Unlock()
+	if p.gone {
+		return nil, ErrDestroyed
+	}
+	p.srqs++
 	return &SRQ{pd: p, depth: depth, q: q}, nil
 }
 
@@ -40,6 +48,9 @@ func (p *PD) CreateSRQ(depth, maxSGE int) (*SRQ, error) {
 func (s *SRQ) PostRecv(wr *RecvWR) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.gone {
+		return ErrDestroyed
+	}
 	return s.q.Post(wr)
 }
 

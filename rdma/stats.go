@@ -141,9 +141,11 @@ func (d *Device) countFailure(err *rdmap.StreamError) {
 	}
 }
 
-// limited counts a call that a limit refuses.
+// limited counts a call that is refused, if by a limit.
 func (d *Device) limited(err error) error {
-	d.count(&d.stats.LimitsRefused)
+	if err != ErrDestroyed {
+		d.count(&d.stats.LimitsRefused)
+	}
 	return err
 }
 

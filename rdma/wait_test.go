@@ -127,9 +127,9 @@ func (w *watched) AfterFunc(func()) func() bool {
 func TestCQWatchesOneContext(t *testing.T) {
 	cq := must.Get(newLab(t, nil).a.CreateCQ(1))(t)
 	one, two := &watched{context.Background(), make(chan struct{}), 0, 0}, &watched{context.Background(), make(chan struct{}), 0, 0}
-	cq.watch(one)
-	cq.watch(one)
-	cq.watch(two)
+	cq.waiting.on(one, cq.dev)
+	cq.waiting.on(one, cq.dev)
+	cq.waiting.on(two, cq.dev)
 	if one.begun != 1 || one.ended != 1 || two.begun != 1 || two.ended != 0 {
 		t.Errorf("%+v, then %+v", one, two)
 	}
