@@ -1,13 +1,15 @@
 package conformance
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
+)
 
 // What a test cites a row for is in reach of a program: a codec that nobody calls holds no row.
 func TestCitedCodeIsInReach(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles every package")
 	}
-	if err := CitedOutOfReach(".."); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, CitedOutOfReach(".."))
 }

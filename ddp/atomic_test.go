@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // words returns n words of memory; the runtime aligns it.
@@ -273,9 +274,8 @@ func TestAtomicsOfAllStreamsAndLocalUsers(t *testing.T) {
 			var regs [2]*Region
 			for i := range regs {
 				var err error
-				if regs[i], err = table.Register(Spec{PD: testPD, Mem: mem, Access: RemoteAtomic}); err != nil {
-					t.Fatal(err)
-				}
+				regs[i], err = table.Register(Spec{PD: testPD, Mem: mem, Access: RemoteAtomic})
+				must.OK(t, err)
 			}
 			var seen [workers * each]atomic.Bool
 			var wg sync.WaitGroup

@@ -182,16 +182,13 @@ func TestULPFindsAFaultInADeliveredMessage(t *testing.T) {
 	r.ulp.onMsg = func() { report = r.Fail(TypeLocal, 0, own) }
 	seg := append([]byte{0x7D}, untaggedSeg(true, 0, 1, 0, pattern(9))[1:]...)
 	r.arrive(seg)
-	if report == nil || !errors.Is(report, own) {
-		t.Fatalf("report %v", report)
-	}
+	must.That(t, report != nil && errors.Is(report, own), "report %v", report)
 	checkReport(t, report, seg) // the header as received, reserved bits included
 	r.ulp.log = nil
 	r.arrive([]byte{0})
 	r.ulp.want(t)
-	if _ = r.SendUntagged(2, [5]byte{}, nil, 2); r.SendUntagged(2, [5]byte{}, nil, 3) != ErrFaulted {
-		t.Error("more than one message after a fault")
-	}
+	_ = r.SendUntagged(2, [5]byte{}, nil, 2)
+	check.Equal(t, "more than one message after a fault", r.SendUntagged(2, [5]byte{}, nil, 3), ErrFaulted)
 	if e := r.Fail(TypeLocal, 0, own); e.HeaderLen != 0 || e.SegmentLen != 0 {
 		t.Errorf("report outside a delivery quotes a header: %+v", e)
 	}
@@ -212,9 +209,7 @@ func TestStreamsAreIndependent(t *testing.T) {
 	// req 5041-8.2-2, 5041-8.3-3: an STag of the one stream does not work on the other.
 	reg := a.register(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 1)), Access: RemoteWrite, Scope: testStream})
 	b.Place(taggedSeg(true, 0, reg.STag(), 0, []byte{1}), &p)
-	if p.Err == nil || p.Err.Code != CodeNotAssociated {
-		t.Errorf("stream-scoped STag on another stream: %v", p.Err)
-	}
+	check.That(t, p.Err != nil && p.Err.Code == CodeNotAssociated, "stream-scoped STag on another stream: %v", p.Err)
 }
 
 // A peer sends the end of a message and not the rest of it: what a buffer, shared with others, holds of somebody else's
@@ -260,9 +255,7 @@ func TestMessageIsDeliveredWhole(t *testing.T) {
 			}
 			if row.cause != nil {
 				r.ulp.want(t, "fatal 0x2/0x04")
-				if !errors.Is(r.ulp.fault, row.cause) {
-					t.Errorf("because of %v", r.ulp.fault)
-				}
+				check.Error(t, "because", r.ulp.fault, row.cause)
 				return
 			}
 			r.ulp.want(t, "untagged qn=0 msn=1 rsvd=0102030405 len=8 token=1")
@@ -302,15 +295,11 @@ func TestWhatHasComeIsKnownToTheOctet(t *testing.T) {
 				}
 			}
 			ok := c.add(uint64(from), uint64(to))
-			if from < to && ok != (apart <= maxAhead) {
-				t.Fatalf("%d pieces apart: taken in %v", apart, ok)
-			}
+			must.That(t, from >= to || ok == (apart <= maxAhead), "%d pieces apart: taken in %v", apart, ok)
 			if !ok {
 				break
 			}
-			if !c.whole(uint64(whole)) || c.whole(uint64(whole+1)) {
-				t.Fatalf("%d octets have come, and %+v", whole, c)
-			}
+			must.That(t, c.whole(uint64(whole)) && !c.whole(uint64(whole+1)), "%d octets have come, and %+v", whole, c)
 		}
 	}
 }
@@ -321,19 +310,13 @@ func TestErrorNumbers(t *testing.T) {
 	tagged := []uint8{CodeInvalidSTag, CodeBaseBounds, CodeNotAssociated, CodeTOWrap, CodeTaggedVersion}
 	untagged := []uint8{0, CodeInvalidQN, CodeNoBuffer, CodeMSNRange, CodeInvalidMO, CodeTooLong, CodeUntaggedVersion}
 	for i, typ := range types {
-		if int(typ) != i {
-			t.Errorf("type %d has number %#x", i, typ)
-		}
+		check.That(t, int(typ) == i, "type %d has number %#x", i, typ)
 	}
 	for i, c := range tagged {
-		if int(c) != i {
-			t.Errorf("tagged code %d has number %#x", i, c)
-		}
+		check.That(t, int(c) == i, "tagged code %d has number %#x", i, c)
 	}
 	for i, c := range untagged {
-		if int(c) != i {
-			t.Errorf("untagged code %d has number %#x", i, c)
-		}
+		check.That(t, int(c) == i, "untagged code %d has number %#x", i, c)
 	}
 }
 
@@ -381,9 +364,8 @@ func TestUpperLayerSaysWhyItHasNoBuffer(t *testing.T) {
 		s := NewStream(StreamConfig{ID: 1, Table: NewTable(new(entropy)), ULP: &stingy{new(recorder), code}, Queues: 1})
 		s.Attach(new(lower))
 		var p Placed
-		if s.Place(untaggedSeg(true, 0, 1, 0, []byte{1}), &p); p.Err == nil || p.Err.Type != TypeUntagged || p.Err.Code != want {
-			t.Errorf("code %d: %v", code, p.Err)
-		}
+		s.Place(untaggedSeg(true, 0, 1, 0, []byte{1}), &p)
+		check.That(t, p.Err != nil && p.Err.Type == TypeUntagged && p.Err.Code == want, "code %d: %v", code, p.Err)
 	}
 }
 
@@ -393,16 +375,13 @@ func TestDeliveredMessageIsNotPlacedAgain(t *testing.T) {
 	mem := make([]byte, 8)
 	g := &generous{recorder: new(recorder)}
 	var err error
-	if g.buf, err = MakeRecvBuffer(gatherOf(mem), 0); err != nil {
-		t.Fatal(err)
-	}
+	g.buf, err = MakeRecvBuffer(gatherOf(mem), 0)
+	must.OK(t, err)
 	s := NewStream(StreamConfig{ID: testStream, PD: testPD, Table: NewTable(new(entropy)), ULP: g, Queues: 1})
 	s.Attach(&lower{mulpdu: 1500})
 	r := &rig{Stream: s}
 	r.arrive(untaggedSeg(true, 0, 1, 0, []byte("first")))
 	clear(mem) // the user's again
 	p := r.place(untaggedSeg(true, 0, 1, 0, []byte("again")))
-	if p.Err == nil || p.Err.Type != TypeUntagged || p.Err.Code != CodeMSNRange || !zero(mem) {
-		t.Errorf("%v, memory %q", p.Err, mem)
-	}
+	check.That(t, p.Err != nil && p.Err.Type == TypeUntagged && p.Err.Code == CodeMSNRange && zero(mem), "%v, memory %q", p.Err, mem)
 }

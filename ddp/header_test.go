@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestTaggedHeaderOctets(t *testing.T) {
@@ -12,9 +13,7 @@ func TestTaggedHeaderOctets(t *testing.T) {
 	want := []byte{0xC1, 0xAB, 0x01, 0x02, 0x03, 0x04, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18}
 	b := bytes.Repeat([]byte{0xFF}, TaggedHeaderLen)
 	n := Tagged{Last: true, Rsvd: 0xAB, STag: 0x01020304, TO: 0x1112131415161718}.Put(b)
-	if n != 14 || !bytes.Equal(b, want) {
-		t.Fatalf("header % x, want % x", b[:n], want)
-	}
+	must.That(t, n == 14 && bytes.Equal(b, want), "header % x, want % x", b[:n], want)
 	v := TaggedView(append(want, 0x99))
 	if c := v.Control(); !c.Tagged() || !c.Last() || c.Version() != 1 {
 		t.Errorf("control %#x", c)
@@ -23,9 +22,8 @@ func TestTaggedHeaderOctets(t *testing.T) {
 		t.Errorf("fields %x %x %x", v.RsvdULP(), v.STag(), v.TO())
 	}
 	check.Slice(t, "payload", v.Payload(), []byte{0x99})
-	if (Tagged{}).Put(b); b[0] != 0x81 {
-		t.Errorf("control of a middle segment %#x, want 0x81", b[0])
-	}
+	(Tagged{}).Put(b)
+	check.Equal(t, "control of a middle segment", b[0], 0x81)
 }
 
 func TestUntaggedHeaderOctets(t *testing.T) {
@@ -33,9 +31,7 @@ func TestUntaggedHeaderOctets(t *testing.T) {
 	want := []byte{0x41, 0xA1, 0xA2, 0xA3, 0xA4, 0xA5, 0x10, 0, 0, 2, 0xFF, 0xFF, 0xFF, 0xFE, 0, 0, 0x05, 0xCA}
 	b := bytes.Repeat([]byte{0xFF}, UntaggedHeaderLen)
 	h := Untagged{Last: true, Rsvd: [5]byte{0xA1, 0xA2, 0xA3, 0xA4, 0xA5}, QN: 0x10000002, MSN: 0xFFFFFFFE, MO: 1482}
-	if n := h.Put(b); n != 18 || !bytes.Equal(b, want) {
-		t.Fatalf("header % x, want % x", b, want)
-	}
+	must.That(t, h.Put(b) == 18 && bytes.Equal(b, want), "header % x, want % x", b, want)
 	v := UntaggedView(append(want, 7, 8))
 	if c := v.Control(); c.Tagged() || !c.Last() || c.Version() != 1 {
 		t.Errorf("control %#x", c)
@@ -45,7 +41,6 @@ func TestUntaggedHeaderOctets(t *testing.T) {
 	}
 	check.Slice(t, "payload", v.Payload(), []byte{7, 8})
 	h.Last = false
-	if h.Put(b); b[0] != 0x01 {
-		t.Errorf("control of a middle segment %#x, want 0x01", b[0])
-	}
+	h.Put(b)
+	check.Equal(t, "control of a middle segment", b[0], 0x01)
 }

@@ -1,7 +1,6 @@
 package ddp
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -58,9 +57,7 @@ func TestTheLongestMessages(t *testing.T) {
 			r.arrive(wire[:seg.Len()])
 		}
 		r.ulp.want(t, want)
-		if dev.octets != most || dev.end != most {
-			t.Errorf("tagged %v: %d octets placed, the last before %d", tagged, dev.octets, dev.end)
-		}
+		check.That(t, dev.octets == most && dev.end == most, "tagged %v: %d octets placed, the last before %d", tagged, dev.octets, dev.end)
 	}
 	r := newRig(t)
 	b, err := MakeRecvBuffer(Gather{{Mem: Device(new(vast), most), Len: most}}, 3)
@@ -78,10 +75,6 @@ func TestLengthsDoNotWrap(t *testing.T) {
 	dev := Device(&short{}, most)
 	g := Gather{{Mem: dev, Len: most}, {Mem: dev, Len: most}, {Mem: dev, Len: 6}} // 2^64 + 4 octets
 	check.Equal(t, "Len", g.Len(), math.MaxUint64)
-	if _, err := MakeRecvBuffer(g, 0); !errors.Is(err, ErrMessageTooLong) {
-		t.Errorf("as a receive buffer: %v", err)
-	}
-	if err := newRig(t).SendTagged(1, 0, 0, g, 0); !errors.Is(err, ErrMessageTooLong) {
-		t.Errorf("as a message: %v", err)
-	}
+	check.Fails(MakeRecvBuffer(g, 0))(t, "as a receive buffer", ErrMessageTooLong)
+	check.Error(t, "as a message", newRig(t).SendTagged(1, 0, 0, g, 0), ErrMessageTooLong)
 }

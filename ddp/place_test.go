@@ -7,6 +7,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -59,14 +60,10 @@ func TestUntaggedChecks(t *testing.T) {
 			}
 			p := r.place(c.seg)
 			if c.code == 0 {
-				if p.Err != nil {
-					t.Fatalf("refused: %v", p.Err)
-				}
+				must.That(t, p.Err == nil, "refused: %v", p.Err)
 				return
 			}
-			if p.Err == nil || p.Err.Type != TypeUntagged || p.Err.Code != c.code {
-				t.Fatalf("fault %v, want code %#02x", p.Err, c.code)
-			}
+			must.That(t, p.Err != nil && p.Err.Type == TypeUntagged && p.Err.Code == c.code, "fault %v, want code %#02x", p.Err, c.code)
 			if !zero(arena) {
 				t.Error("a refused segment changed memory") // req 5041-7.1-14
 			}
@@ -139,18 +136,14 @@ func TestTaggedChecks(t *testing.T) {
 			seg := taggedSeg(true, 0, reg.STag(), c.to, bytes.Repeat(one, c.n))
 			p := r.place(seg)
 			if c.typ == TypeLLP {
-				if p.Err != nil {
-					t.Fatalf("refused: %v", p.Err)
-				}
+				must.That(t, p.Err == nil, "refused: %v", p.Err)
 				off := 100 + int(c.to-c.spec.Base)
 				if !zero(arena[:off]) || !zero(arena[off+c.n:]) || bytes.Count(arena, one) != c.n {
 					t.Error("not placed to the octet") // req 5041-5.2-4
 				}
 				return
 			}
-			if p.Err == nil || p.Err.Type != c.typ || p.Err.Code != c.code {
-				t.Fatalf("fault %v, want %d/%#02x", p.Err, c.typ, c.code)
-			}
+			must.That(t, p.Err != nil && p.Err.Type == c.typ && p.Err.Code == c.code, "fault %v, want %d/%#02x", p.Err, c.typ, c.code)
 			if !zero(arena) {
 				t.Error("a refused segment changed memory") // req 5041-7.1-14, 5040-7.2-1
 			}
@@ -206,9 +199,7 @@ func TestULPRefusesTaggedSegment(t *testing.T) {
 	r.ulp.refuse = &Error{Cause: own}
 	seg := taggedSeg(true, 2, reg.STag(), 0, []byte{1})
 	p := r.place(seg)
-	if !errors.Is(p.Err, own) || !zero(mem) {
-		t.Fatalf("fault %v, memory %x", p.Err, mem)
-	}
+	must.That(t, errors.Is(p.Err, own) && zero(mem), "fault %v, memory %x", p.Err, mem)
 	checkReport(t, p.Err, seg)
 	reg.Invalidate() // would hang if the refused access were still counted
 }
@@ -243,9 +234,7 @@ func TestDeviceAsSink(t *testing.T) {
 	d.err = errors.New("disk full")
 	p := r.place(taggedSeg(true, 0, reg.STag(), 104, []byte("xyz")))
 	// req 5041-7.2-1
-	if !errors.Is(p.Err, &Error{Type: TypeLocal}) || !errors.Is(p.Err, d.err) {
-		t.Errorf("failing device: %v", p.Err)
-	}
+	check.That(t, errors.Is(p.Err, &Error{Type: TypeLocal}) && errors.Is(p.Err, d.err), "failing device: %v", p.Err)
 }
 
 func TestPostedBufferOfARevokedRegion(t *testing.T) {
@@ -304,13 +293,10 @@ func TestMissingBufferEndsTheStream(t *testing.T) {
 		r.arrive(untaggedSeg(true, 0, 1+msn, 0, []byte{1}))
 	}
 	r.ulp.want(t, "fatal 0x2/0x02")
-	if !errors.Is(r.ulp.fault, &Error{Type: TypeUntagged, Code: CodeNoBuffer}) {
-		t.Errorf("fault %v", r.ulp.fault)
-	}
+	check.Error(t, "fault", r.ulp.fault, &Error{Type: TypeUntagged, Code: CodeNoBuffer})
 	if err := r.SendUntagged(0, [5]byte{}, nil, 1); err == nil {
-		if err = r.SendUntagged(0, [5]byte{}, nil, 2); err == nil {
-			t.Error("the stream goes on")
-		}
+		err = r.SendUntagged(0, [5]byte{}, nil, 2)
+		check.That(t, err != nil, "the stream goes on")
 	}
 }
 
@@ -347,9 +333,7 @@ func TestBufferThatHasLessMemoryTakesNothing(t *testing.T) {
 		must.OK(t, r.ulp.queues[0].Post(b))
 		clear(mem)
 		p := r.place(untaggedSeg(true, 0, 1, 0, pattern(8)))
-		if p.Err == nil || p.Err.Type != TypeLocal || !zero(mem[4:]) {
-			t.Errorf("%s: %v, memory %x", name, p.Err, mem)
-		}
+		check.That(t, p.Err != nil && p.Err.Type == TypeLocal && zero(mem[4:]), "%s: %v, memory %x", name, p.Err, mem)
 	}
 }
 
@@ -366,7 +350,5 @@ func TestDeviceThatWritesTooLittle(t *testing.T) {
 	r := newRig(t)
 	reg := r.register(t, Spec{PD: testPD, Mem: Device(&short{}, 8), Access: RemoteWrite})
 	p := r.place(taggedSeg(true, 0, reg.STag(), 0, pattern(8)))
-	if p.Err == nil || p.Err.Type != TypeLocal || !errors.Is(p.Err, io.ErrShortWrite) {
-		t.Errorf("%v", p.Err)
-	}
+	check.That(t, p.Err != nil && p.Err.Type == TypeLocal && errors.Is(p.Err, io.ErrShortWrite), "%v", p.Err)
 }

@@ -142,9 +142,7 @@ func TestSharedQueueKeepsAPeerToItsShare(t *testing.T) {
 	lookup(t, a, 3, 1, 0) // the answer for a message does not change
 	lookup(t, a, 4, 0, CodeNoBuffer)
 	lookup(t, a, math.MaxUint32, 0, CodeMSNRange)
-	if src.left != 97 || a.Len() != 2 || b.Len() != 1 {
-		t.Errorf("%d left, queues hold %d and %d", src.left, a.Len(), b.Len())
-	}
+	check.That(t, src.left == 97 && a.Len() == 2 && b.Len() == 1, "%d left, queues hold %d and %d", src.left, a.Len(), b.Len())
 	if got, ok := a.Pop(); !ok || got.Token != 2 {
 		t.Errorf("popped %+v", got)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -61,9 +62,7 @@ func TestNothingIsWrittenAfterRevocation(t *testing.T) {
 				clear(mem)
 				for range 10 {
 					runtime.Gosched()
-					if !zero(mem) {
-						t.Fatal("memory was written after its revocation")
-					}
+					must.That(t, zero(mem), "memory was written after its revocation")
 				}
 				stop()
 			}
@@ -82,9 +81,8 @@ func TestInvalidateByManyAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	clear(mem)
-	if stop(); !zero(mem) || reg.Valid() {
-		t.Error("memory was written after its revocation")
-	}
+	stop()
+	check.That(t, zero(mem) && !reg.Valid(), "memory was written after its revocation")
 	reg.Invalidate()
 }
 
@@ -123,9 +121,7 @@ func TestAccessWaitsForAChange(t *testing.T) {
 		runtime.Gosched()
 	}
 	reg.resume()
-	if err := <-placed; err != nil {
-		t.Error(err)
-	}
+	check.That(t, <-placed == nil, "a transfer that began before is refused")
 }
 
 func TestRebindMovesTheRange(t *testing.T) {
@@ -154,20 +150,14 @@ func TestARegionIsTheSliceAndNoMore(t *testing.T) {
 	array := make([]byte, 100)
 	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(array[10:20]), Access: RemoteWrite | RemoteRead})
 	for _, to := range []uint64{10, 89, 1<<64 - 10} {
-		if p := r.place(taggedSeg(true, 0, reg.STag(), to, []byte{1})); p.Err == nil {
-			t.Errorf("an octet at TO %d was placed", to)
-		}
+		check.That(t, r.place(taggedSeg(true, 0, reg.STag(), to, []byte{1})).Err != nil, "an octet at TO %d was placed", to)
 		if _, err := r.Resolve(reg.STag(), to, 1, RemoteRead); err == nil {
 			t.Errorf("an octet at TO %d can be read", to)
 		}
 	}
-	if !zero(array) {
-		t.Error("memory outside of the slice was written")
-	}
+	check.That(t, zero(array), "memory outside of the slice was written")
 	must.OK(t, r.table.Rebind(reg, Bytes(array[10:20:20]), 5, RemoteWrite))
-	if p := r.place(taggedSeg(true, 0, reg.STag(), 4, []byte{1})); p.Err == nil {
-		t.Error("placed in front of a slice bound to TO 5")
-	}
+	check.That(t, r.place(taggedSeg(true, 0, reg.STag(), 4, []byte{1})).Err != nil, "placed in front of a slice bound to TO 5")
 }
 
 func TestAccessRights(t *testing.T) {
@@ -210,8 +200,6 @@ func TestEachRightIsNeeded(t *testing.T) {
 	} {
 		reg := r.register(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 8)), Access: row.has})
 		_, err := r.Resolve(reg.STag(), 0, 8, RemoteRead|RemoteWrite)
-		if (err == nil) != row.taken || err != nil && err.Code != CodeInvalidSTag {
-			t.Errorf("%s: %v", row.name, err)
-		}
+		check.That(t, (err == nil) == row.taken && (err == nil || err.Code == CodeInvalidSTag), "%s: %v", row.name, err)
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // slow is a device that is in the middle of a write until it is let go.
@@ -23,9 +26,7 @@ func TestPlacementPassesByARevokedPiece(t *testing.T) {
 	for i := range regs {
 		regs[i] = r.register(t, Spec{PD: testPD, Mem: Bytes(mem[4*i:]), Access: LocalWrite})
 		p, err := r.Resolve(regs[i].STag(), 0, 4, LocalWrite)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.That(t, err == nil, "%v", err)
 		g = append(g, p)
 	}
 	regs[0].Invalidate()
@@ -64,9 +65,7 @@ func TestRevocationWaitsForTheWriteUnderWay(t *testing.T) {
 			}()
 			<-dev.begun
 			go func() {
-				if err := revoke(r, reg); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, revoke(r, reg))
 				revoked <- dev.ended.Load()
 			}()
 			for range 1000 { // long enough for whoever does not wait
@@ -78,9 +77,7 @@ func TestRevocationWaitsForTheWriteUnderWay(t *testing.T) {
 			default:
 			}
 			close(dev.goOn)
-			if !<-revoked {
-				t.Error("it has returned in the middle of a write")
-			}
+			check.That(t, <-revoked, "it has returned in the middle of a write")
 			<-placed
 		})
 	}
@@ -93,9 +90,7 @@ func TestRefusedAccessIsNotUnderWay(t *testing.T) {
 	foreign := r.register(t, Spec{PD: testPD + 1, Mem: Bytes(make([]byte, 8)), Access: RemoteWrite})
 	weak := r.register(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 8)), Access: RemoteRead})
 	for _, reg := range []*Region{foreign, weak} {
-		if p := r.place(taggedSeg(true, 0, reg.STag(), 0, pattern(8))); p.Err == nil {
-			t.Fatal("placed")
-		}
+		must.That(t, r.place(taggedSeg(true, 0, reg.STag(), 0, pattern(8))).Err != nil, "placed")
 		done := make(chan struct{})
 		go func() { reg.Invalidate(); close(done) }()
 		select {

@@ -2,7 +2,6 @@ package ddp
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -21,9 +20,7 @@ func TestSegmentationExamples(t *testing.T) {
 		msg := pattern(2048)
 		must.OK(t, r.SendUntagged(1, [5]byte{9, 8, 7, 6, 5}, gatherOf(msg), 1))
 		segs := r.cutAll(1500)
-		if len(segs) != 2 || len(segs[0]) != 1500 || len(segs[1]) != 18+566 {
-			t.Fatalf("segments %d", len(segs))
-		}
+		must.That(t, len(segs) == 2 && len(segs[0]) == 1500 && len(segs[1]) == 18+566, "segments %d", len(segs))
 		var got []byte
 		for i, b := range segs {
 			v := UntaggedView(b)
@@ -47,9 +44,7 @@ func TestSegmentationExamples(t *testing.T) {
 		msg := pattern(2048)
 		must.OK(t, r.SendTagged(0xCAFE, 16384, 0x42, gatherOf(msg), 1))
 		segs := r.cutAll(1500)
-		if len(segs) != 2 || len(segs[0]) != 1500 || len(segs[1]) != 14+562 {
-			t.Fatalf("segments %d", len(segs))
-		}
+		must.That(t, len(segs) == 2 && len(segs[0]) == 1500 && len(segs[1]) == 14+562, "segments %d", len(segs))
 		for i, b := range segs {
 			v := TaggedView(b)
 			// req 5041-4.1-2, 5041-4.2-2, 5041-4.2-5: T = 1; the ULP's STag and RsvdULP in all.
@@ -89,22 +84,16 @@ func TestMULPDUChangeAppliesToTheNextSegment(t *testing.T) {
 		if rest := r.Rest(); rest != uint64(len(msg)-len(got)) {
 			t.Fatalf("%d octets left after %d", rest, len(got))
 		}
-		if !r.NextSegment(max, &seg) || seg.Len() > max {
-			t.Fatalf("segment %d has %d octets, MULPDU %d", i, seg.Len(), max)
-		}
+		must.That(t, r.NextSegment(max, &seg) && seg.Len() <= max, "segment %d has %d octets, MULPDU %d", i, seg.Len(), max)
 		if mo := UntaggedView(seg.Header[:]).MO(); mo != uint32(len(got)) {
 			t.Fatalf("segment %d has MO %d after %d octets", i, mo, len(got))
 		}
 		got = append(got, wire(&seg)[18:]...)
 	}
-	if r.Pending() || r.Rest() != 0 || !bytes.Equal(got, msg) {
-		t.Fatal("message not sent in whole")
-	}
+	must.That(t, !r.Pending() && r.Rest() == 0 && bytes.Equal(got, msg), "message not sent in whole")
 	_ = r.SendUntagged(0, [5]byte{}, gatherOf(msg), 2)
 	for _, max := range []int{UntaggedHeaderLen, UntaggedHeaderLen - 1, 0} {
-		if r.NextSegment(max, &seg) || !r.Pending() {
-			t.Fatal("a MULPDU without room for payload must give no segment and lose none")
-		}
+		must.That(t, !r.NextSegment(max, &seg) && r.Pending(), "a MULPDU without room for payload must give no segment and lose none")
 	}
 }
 
@@ -153,9 +142,7 @@ func TestMessageLengthLimit(t *testing.T) {
 		}
 		sum += uint64(seg.Len() - 18)
 	}
-	if sum != math.MaxUint32 || !Control(seg.Header[0]).Last() {
-		t.Fatalf("sent %d octets", sum)
-	}
+	must.That(t, sum == math.MaxUint32 && Control(seg.Header[0]).Last(), "sent %d octets", sum)
 }
 
 func TestSendRefusesBadRanges(t *testing.T) {
@@ -175,9 +162,7 @@ func TestSendRefusesBadRanges(t *testing.T) {
 	} {
 		check.Equal(t, c.name, c.got, c.want)
 	}
-	if r.Pending() {
-		t.Error("a refused message was queued")
-	}
+	check.That(t, !r.Pending(), "a refused message was queued")
 	// req 5041-5.2-10: the TO of nothing is not checked, and the last octet there can be is at 2^64-2.
 	none := r.SendTagged(1, math.MaxUint64, 0, nil, 0)
 	last := r.SendTagged(1, math.MaxUint64-10, 0, Gather{{Mem: mem, Len: 10}}, 0)
@@ -197,9 +182,7 @@ func TestSegmentSpansTwoPiecesAtMost(t *testing.T) {
 	for r.NextSegment(1500, &seg) {
 		bodies = append(bodies, string(seg.Body[0])+"|"+string(seg.Body[1]))
 	}
-	if len(bodies) != 2 || bodies[0] != "aaa|bb" || bodies[1] != "cccccc|" {
-		t.Fatalf("bodies %q", bodies)
-	}
+	must.That(t, len(bodies) == 2 && bodies[0] == "aaa|bb" && bodies[1] == "cccccc|", "bodies %q", bodies)
 	check.Equal(t, "payload, not copied", &seg.Body[0][0], &c[0])
 }
 
@@ -232,9 +215,7 @@ func TestManyMessagesKeepTheirOrder(t *testing.T) {
 		}
 		var seg Segment
 		for range rnd.IntN(most + 1) {
-			if r.NextSegment(1500, &seg) != (cut < sent) {
-				t.Fatalf("%d sent, %d cut: more %v", sent, cut, cut == sent)
-			}
+			must.That(t, r.NextSegment(1500, &seg) == (cut < sent), "%d sent, %d cut: more %v", sent, cut, cut == sent)
 			if cut < sent {
 				must.Equal(t, "where the next message begins", TaggedView(wire(&seg)).TO(), cut)
 				cut++
@@ -270,37 +251,25 @@ func TestRevokedSourceFailsTheMessage(t *testing.T) {
 	mem := pattern(100)
 	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Base: 100, Access: RemoteRead})
 	piece, err := r.Resolve(reg.STag(), 150, 40, RemoteRead)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.That(t, err == nil, "%v", err)
 	_ = r.SendTagged(1, 0, 0, Gather{piece}, 1)
 	_ = r.SendTagged(1, 0, 0, gatherOf(pattern(5)), 2)
 	var seg Segment
-	if !r.NextSegment(14+30, &seg) || !bytes.Equal(seg.Body[0], mem[50:80]) {
-		t.Fatalf("the segment is %x", seg.Body)
-	}
+	must.That(t, r.NextSegment(14+30, &seg) && bytes.Equal(seg.Body[0], mem[50:80]), "the segment is %x", seg.Body)
 	reg.Invalidate()
 	r.ulp.onFail = func() {
 		r.ulp.onFail = nil
-		if err := r.SendUntagged(2, [5]byte{}, nil, 3); err != nil {
-			t.Errorf("last message: %v", err)
-		}
-		if err := r.SendUntagged(2, [5]byte{}, nil, 4); err != ErrFaulted {
-			t.Errorf("message after it: %v", err)
-		}
+		check.Error(t, "last message", r.SendUntagged(2, [5]byte{}, nil, 3), nil)
+		check.Equal(t, "message after it", r.SendUntagged(2, [5]byte{}, nil, 4), ErrFaulted)
 	}
-	if r.NextSegment(14+30, &seg) {
-		t.Fatal("octets of a revoked region were sent")
-	}
+	must.That(t, !r.NextSegment(14+30, &seg), "octets of a revoked region were sent")
 	r.ulp.want(t) // the first segment still refers to the memory
 	r.Acked()
 	r.ulp.want(t, "failed 1: "+ErrRevoked.Error(), "failed 2: "+ErrCanceled.Error())
 	if segs := r.cutAll(1500); len(segs) != 1 || UntaggedView(segs[0]).QN() != 2 {
 		t.Fatalf("last message not sent: %x", segs)
 	}
-	if err := r.SendTagged(1, 0, 0, Gather{piece}, 9); !errors.Is(err, ErrRevoked) {
-		t.Errorf("message from a revoked region: %v", err)
-	}
+	check.Error(t, "message from a revoked region", r.SendTagged(1, 0, 0, Gather{piece}, 9), ErrRevoked)
 }
 
 func TestCancelUnsentLeavesNoGapInTheMSNs(t *testing.T) {
@@ -341,14 +310,10 @@ func TestDeviceAsSource(t *testing.T) {
 	r := newRig(t)
 	d := &disk{b: pattern(100)}
 	source, e := r.Resolve(r.register(t, Spec{PD: testPD, Mem: Device(d, 100)}).STag(), 10, 50, 0)
-	if e != nil {
-		t.Fatal(e)
-	}
+	must.That(t, e == nil, "%v", e)
 	_ = r.SendTagged(1, 0, 0, Gather{source}, 1)
 	segs := r.cutAll(14 + 40)
-	if len(segs) != 2 || !bytes.Equal(append(segs[0][14:], segs[1][14:]...), d.b[10:60]) {
-		t.Fatal("device octets not sent")
-	}
+	must.That(t, len(segs) == 2 && bytes.Equal(append(segs[0][14:], segs[1][14:]...), d.b[10:60]), "device octets not sent")
 	r.Acked()
 	r.Acked()
 	r.ulp.want(t, "completed 1")
@@ -376,9 +341,7 @@ func TestULPMaySubmitWhenDrained(t *testing.T) {
 	}
 	_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(30)), 9)
 	check.Equal(t, "segments", len(r.cutAll(18+20)), 8)
-	if left != -1 {
-		t.Errorf("drained %d times, want once a message", 3-left)
-	}
+	check.That(t, left == -1, "drained %d times, want once a message", 3-left)
 	// An end from within gives no segment out: its memory may be the user's again.
 	for _, end := range []func(r *rig){func(r *rig) { r.Abort() }, func(r *rig) { r.Closed(nil) }} {
 		r := newRig(t)
@@ -410,9 +373,7 @@ func TestCutOfAFailedMessage(t *testing.T) {
 	r.ulp.onFail = func() { cuts = append(cuts, r.Cut()) }
 	r.CancelUnsent()
 	r.Acked()
-	if len(cuts) != 2 || cuts[0] != 20 || cuts[1] != 0 || r.Cut() != 0 || r.Rest() != 0 {
-		t.Errorf("cut %v", cuts)
-	}
+	check.That(t, len(cuts) == 2 && cuts[0] == 20 && cuts[1] == 0 && r.Cut() == 0 && r.Rest() == 0, "cut %v", cuts)
 	one := newRig(t)
 	_ = one.SendTagged(1, 0, 0, gatherOf(pattern(30)), 1)
 	one.NextSegment(14+20, &seg)

@@ -2,7 +2,6 @@ package ddp
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"math"
 	"sync"
@@ -23,9 +22,7 @@ func TestSTagsAreUnpredictableAndSlowToReturn(t *testing.T) {
 		r := must.Get(tab.Register(Spec{PD: 1}))(t)
 		s := r.STag()
 		// req 5042-6.1.1-5: a freed value does not come back soon; 0 is never issued.
-		if s == 0 || seen[s] {
-			t.Fatalf("STag %#x issued again", s)
-		}
+		must.That(t, s != 0 && !seen[s], "STag %#x issued again", s)
 		seen[s] = true
 		if s-prev < 1<<16 || prev-s < 1<<16 {
 			close++
@@ -80,9 +77,7 @@ func TestTableGrowsAndShrinksWithoutLosingRegions(t *testing.T) {
 			gone := live[0]
 			live = live[1:]
 			must.OK(t, tab.Deregister(gone))
-			if tab.Lookup(gone.STag()) != nil || gone.Valid() {
-				t.Fatal("deregistered region still found or valid")
-			}
+			must.That(t, tab.Lookup(gone.STag()) == nil && !gone.Valid(), "deregistered region still found or valid")
 		}
 	}
 	must.Equal(t, "regions", tab.Len(), len(live))
@@ -104,12 +99,8 @@ func TestTableGrowsAndShrinksWithoutLosingRegions(t *testing.T) {
 			moved, last = moved+1, now
 		}
 	}
-	if moved > 50 {
-		t.Errorf("one region after the other moves the table %d times in 1000", moved)
-	}
-	if tab.Len() != 0 || len(tab.perPD) != 0 {
-		t.Error("something is left of deregistered regions")
-	}
+	check.That(t, moved <= 50, "one region after the other moves the table %d times in 1000", moved)
+	check.That(t, tab.Len() == 0 && len(tab.perPD) == 0, "something is left of deregistered regions")
 }
 
 func TestTableRefuses(t *testing.T) {
@@ -120,9 +111,7 @@ func TestTableRefuses(t *testing.T) {
 		t.Errorf("range that ends at 2^64: %v", err) // req 5041-7.1-13
 	}
 	a, err := tab.Register(Spec{Mem: mem, Base: math.MaxUint64 - 16})
-	if err != nil {
-		t.Errorf("range that ends at 2^64-1: %v", err)
-	}
+	check.Error(t, "range that ends at 2^64-1", err, nil)
 	_, _ = tab.Register(Spec{})
 	if _, err := tab.Register(Spec{}); err != ErrTooManyRegions {
 		t.Errorf("third region of a PD that may have two: %v", err) // req 5041-8.3.2-5
@@ -131,9 +120,7 @@ func TestTableRefuses(t *testing.T) {
 		t.Errorf("another PD: %v", err)
 	}
 	check.Equal(t, "rebinding to a range that wraps", tab.Rebind(a, mem, math.MaxUint64, 0), ErrRange)
-	if err := tab.Deregister(a); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, tab.Deregister(a))
 	for what, err := range map[string]error{
 		"deregister twice":    tab.Deregister(a),
 		"deregister nil":      tab.Deregister(nil),
@@ -146,9 +133,7 @@ func TestTableRefuses(t *testing.T) {
 	if _, err := tab.Register(Spec{}); err != nil {
 		t.Errorf("room after deregistration: %v", err)
 	}
-	if _, err := NewTable(dry{}).Register(Spec{}); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("no randomness: %v", err)
-	}
+	check.Fails(NewTable(dry{}).Register(Spec{}))(t, "no randomness", io.ErrUnexpectedEOF)
 }
 
 // dry is a source of randomness that gives too little.
@@ -205,9 +190,7 @@ func TestScopeOfAnSTag(t *testing.T) {
 		for name, s := range streams {
 			var p Placed
 			s.Place(taggedSeg(true, 0, reg.STag(), 0, []byte{1}), &p)
-			if (p.Err == nil) != row.valid[name] {
-				t.Errorf("scope %s, stream %s: %v", row.name, name, p.Err)
-			}
+			check.That(t, (p.Err == nil) == row.valid[name], "scope %s, stream %s: %v", row.name, name, p.Err)
 		}
 	}
 }

@@ -20,9 +20,8 @@ func TestNothingBeforeAttach(t *testing.T) {
 		t.Error("a stream without LLP moved data") // req 5041-6.1-1
 	}
 	l := new(lower)
-	if s.Attach(l); l.ready != 1 || !s.NextSegment(1500, &seg) {
-		t.Error("waiting message not announced")
-	}
+	s.Attach(l)
+	check.That(t, l.ready == 1 && s.NextSegment(1500, &seg), "waiting message not announced")
 }
 
 func TestGracefulTeardownByTheULP(t *testing.T) {
@@ -45,9 +44,7 @@ func TestGracefulTeardownByTheULP(t *testing.T) {
 	r.CloseSend()
 	r.Closed(nil)
 	r.ulp.want(t, "untagged qn=0 msn=1 rsvd=0102030405 len=1 token=7", "completed 1")
-	if r.llp.finish != 1 || r.llp.aborted != 0 {
-		t.Errorf("finish %d abort %d", r.llp.finish, r.llp.aborted)
-	}
+	check.That(t, r.llp.finish == 1 && r.llp.aborted == 0, "finish %d abort %d", r.llp.finish, r.llp.aborted)
 	check.Equal(t, "message after the end", r.SendTagged(1, 0, 0, nil, 2), ErrClosed)
 }
 
@@ -124,9 +121,7 @@ func TestLostLowerLayer(t *testing.T) {
 	r.ulp.want(t, "fatal 0x3/0x00", "failed 0: "+lost, "failed 1: "+lost, "failed 2: "+lost)
 	r.Acked() // no news any more
 	r.ulp.want(t)
-	if !errors.Is(r.ulp.fault, cause) {
-		t.Errorf("fault %v", r.ulp.fault)
-	}
+	check.Error(t, "fault", r.ulp.fault, cause)
 	check.Equal(t, "message after the loss", r.SendUntagged(0, [5]byte{}, nil, 9), ErrClosed)
 }
 
@@ -163,7 +158,6 @@ func TestAbortBeforeAttach(t *testing.T) {
 	s.Abort()
 	u.want(t, "failed 1: "+ErrClosed.Error())
 	l := new(lower)
-	if s.Attach(l); l.aborted != 1 {
-		t.Error("an LLP stream for an aborted stream must be ended")
-	}
+	s.Attach(l)
+	check.Equal(t, "an LLP stream for an aborted stream must be ended", l.aborted, 1)
 }

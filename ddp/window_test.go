@@ -69,9 +69,7 @@ func TestWindowIsForOneStream(t *testing.T) {
 	other.Attach(new(lower))
 	var p Placed
 	other.Place(taggedSeg(true, 0, win.STag(), 0, []byte{1}), &p)
-	if p.Err == nil || p.Err.Code != CodeNotAssociated {
-		t.Errorf("another stream of the domain: %v", p.Err)
-	}
+	check.That(t, p.Err != nil && p.Err.Code == CodeNotAssociated, "another stream of the domain: %v", p.Err)
 }
 
 func TestWindowEnds(t *testing.T) {
@@ -97,13 +95,9 @@ func TestWindowEnds(t *testing.T) {
 				stop := hammer(t, r.table, win.STag(), len(mem))
 				must.OK(t, row.end(r.table, reg, win))
 				clear(mem) // req 5042-6.2.2-2: the race detector watches
-				if win.Valid() {
-					t.Error("the window is valid")
-				}
+				check.That(t, !win.Valid(), "the window is valid")
 				stop()
-				if !zero(mem) {
-					t.Fatal("memory was written after the window's end")
-				}
+				must.That(t, zero(mem), "memory was written after the window's end")
 				if p := r.place(taggedSeg(true, 0, win.STag(), 0, []byte{1})); p.Err == nil || p.Err.Code != row.code {
 					t.Errorf("written through it: %v", p.Err)
 				}
@@ -173,9 +167,7 @@ func TestWindowRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %v", row.name, err, row.want)
 		}
 	}
-	if err := tab.Rebind(win, Bytes(nil), 0, 0); !errors.Is(err, ErrWindow) {
-		t.Errorf("another buffer for a window: %v", err)
-	}
+	check.Error(t, "another buffer for a window", tab.Rebind(win, Bytes(nil), 0, 0), ErrWindow)
 	tab.MaxPerPD = 6
 	if _, err := tab.Bind(open, Window{PD: testPD, Stream: testStream}); !errors.Is(err, ErrTooManyRegions) {
 		t.Errorf("beyond the limit: %v", err) // req 5042-6.4.1-1
@@ -199,9 +191,7 @@ func TestWindowOfAFile(t *testing.T) {
 		t.Errorf("the counter is %d, %v", v, err)
 	}
 	got, err := os.ReadFile(f.Name())
-	if err != nil || string(got[11:14]) != "abc" || !zero(got[:11]) {
-		t.Errorf("file % x, %v", got, err)
-	}
+	check.That(t, err == nil && string(got[11:14]) == "abc" && zero(got[:11]), "file % x, %v", got, err)
 }
 
 // What was accepted before a change of its region does not outlive it.
@@ -223,9 +213,7 @@ func TestAcceptedRequestsEndWithTheirRights(t *testing.T) {
 			r := newRig(t)
 			reg := r.register(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 64)), Access: LocalWrite | RemoteRead})
 			piece, e := r.Resolve(reg.STag(), 0, 64, row.need)
-			if e != nil {
-				t.Fatal(e)
-			}
+			must.That(t, e == nil, "%v", e)
 			if err := row.change(r.table, reg); err != nil { // req 5041-8.3.1-1, 5040-8.1.1-6
 				t.Fatal(err)
 			}
@@ -241,14 +229,10 @@ func TestPostedReceiveDoesNotFollowItsRegion(t *testing.T) {
 	old, fresh := make([]byte, 8), make([]byte, 8)
 	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(old), Access: LocalWrite})
 	piece, e := r.Resolve(reg.STag(), 0, 8, LocalWrite)
-	if e != nil {
-		t.Fatal(e)
-	}
+	must.That(t, e == nil, "%v", e)
 	b := must.Get(MakeRecvBuffer(Gather{piece}, 1))(t)
 	must.OK(t, r.ulp.queues[0].Post(b))
 	must.OK(t, r.table.Rebind(reg, Bytes(fresh), 0, LocalWrite))
 	p := r.place(untaggedSeg(true, 0, 1, 0, []byte{1}))
-	if p.Err == nil || !errors.Is(p.Err.Cause, ErrRevoked) || !zero(old) || !zero(fresh) {
-		t.Errorf("%v; old % x, new % x", p.Err, old, fresh)
-	}
+	check.That(t, p.Err != nil && errors.Is(p.Err.Cause, ErrRevoked) && zero(old) && zero(fresh), "%v; old % x, new % x", p.Err, old, fresh)
 }

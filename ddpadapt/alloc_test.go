@@ -45,9 +45,7 @@ func newBulk(t testing.TB, size int) *bulk {
 	k.gather = ddp.Gather{{Mem: ddp.Bytes(make([]byte, size)), Len: uint64(size)}}
 	k.ua = ddp.NewStream(ddp.StreamConfig{ID: 1, PD: 1, Table: k.a.table, ULP: k.from, Queues: 1})
 	ub := ddp.NewStream(ddp.StreamConfig{ID: 1, PD: 1, Table: k.b.table, ULP: k.to, Queues: 1})
-	if _, err := k.a.Open(0, 0, k.ua, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(k.a.Open(0, 0, k.ua, nil))(t)
 	exchange(k.a, k.b)
 	must.OK(t, k.b.expect(EventInitiate)[0].Session.Accept(0, ub, nil))
 	exchange(k.a, k.b)

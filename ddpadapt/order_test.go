@@ -40,9 +40,7 @@ func TestEdgesOfTheSSNWindow(t *testing.T) {
 				got = e.Cause.(*SequenceError).Fault
 			}
 		}
-		if got != row.fault {
-			t.Errorf("%d ahead: %v, want %v", row.ahead, got, row.fault)
-		}
+		check.That(t, got == row.fault, "%d ahead: %v, want %v", row.ahead, got, row.fault)
 	}
 }
 

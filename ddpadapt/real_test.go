@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -182,9 +183,7 @@ func TestOverRealAssociations(t *testing.T) {
 					t.Fatalf("round %d: %+v and %+v", round, ua, ub)
 				}
 				for i := range want {
-					if !bytes.Equal(want[i], got[i]) {
-						t.Fatalf("round %d: direction %d arrived changed", round, i)
-					}
+					must.That(t, bytes.Equal(want[i], got[i]), "round %d: direction %d arrived changed", round, i)
 				}
 			}
 			for i, h := range w.hosts {
@@ -237,13 +236,9 @@ func TestOnTheWire(t *testing.T) {
 			}
 		}
 	}
-	if setups != 2 || data < 6 {
-		t.Fatalf("%d setup chunks, %d DATA", setups, data)
-	}
+	must.That(t, setups == 2 && data >= 6, "%d setup chunks, %d DATA", setups, data)
 	// req 5043-9-4: 16 octets are left for a SACK, so that it fits the packet of a full segment
-	if largest > 1480 || largest < 1480-16-3 {
-		t.Fatalf("largest packet with DATA is %d octets", largest)
-	}
+	must.That(t, largest <= 1480 && largest >= 1480-16-3, "largest packet with DATA is %d octets", largest)
 }
 
 // Segments and control messages of up to 516 octets are in one DATA chunk wherever IP carries it whole, which a path MTU
@@ -272,9 +267,7 @@ func TestFragmentsOnlyWhereIPWouldFragment(t *testing.T) {
 			data, parts := 0, 0
 			for _, s := range w.Sent {
 				pkt := s.Pkt
-				if len(pkt) > c.mtu {
-					t.Errorf("packet of %d octets", len(pkt))
-				}
+				check.That(t, len(pkt) <= c.mtu, "packet of %d octets", len(pkt))
 				cs := pkt.Chunks()
 				for ch, ok := cs.Next(); ok; ch, ok = cs.Next() {
 					if d, err := wire.AsData(ch); err == nil && ch.Type() == wire.ChunkData {
@@ -285,9 +278,7 @@ func TestFragmentsOnlyWhereIPWouldFragment(t *testing.T) {
 					}
 				}
 			}
-			if data < 22 || (parts == 0) != c.whole {
-				t.Errorf("%d of %d DATA chunks are fragments", parts, data)
-			}
+			check.That(t, data >= 22 && (parts == 0) == c.whole, "%d of %d DATA chunks are fragments", parts, data)
 		})
 	}
 }
@@ -306,9 +297,7 @@ func TestPeerWithoutDDP(t *testing.T) {
 			})
 			ev := w.event(0, EventDown)
 			var ae *assoc.AdaptationError
-			if !errors.As(ev.Err, &ae) || ae.Want != AdaptationDDP {
-				t.Fatalf("event %+v", ev)
-			}
+			must.That(t, errors.As(ev.Err, &ae) && ae.Want == AdaptationDDP, "event %+v", ev)
 		})
 	}
 }
@@ -375,9 +364,7 @@ func TestWhatARealAssociationShows(t *testing.T) {
 		t.Fatal(err)
 	}
 	da, db := w.hosts[0].stream(new(sink)), w.hosts[1].stream(&ub)
-	if _, err := w.hosts[0].m.Open(w.Now, -1, da, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(w.hosts[0].m.Open(w.Now, -1, da, nil))(t)
 	w.Run(time.Second)
 	must.OK(t, w.event(1, EventInitiate).Session.Accept(w.Now, db, nil))
 	w.Run(time.Second)
@@ -428,9 +415,8 @@ func TestWhatARealAssociationShows(t *testing.T) {
 	bad := wire.AppendHeader(nil, wirePort, wirePort+1, w.hosts[0].a.LocalTag())
 	bad = wire.AppendShutdown(bad, 0) // checksum 0
 	p := rawio.Packet{Data: bad, Buf: rawio.NewBuf(bad), Local: w.hosts[0].Addr, Remote: w.hosts[1].Addr}
-	if w.hosts[0].Receive(w.Now, &p); w.hosts[0].a.State() != assoc.Established {
-		t.Error("a packet with checksum 0 was accepted")
-	}
+	w.hosts[0].Receive(w.Now, &p)
+	check.Equal(t, "a packet with checksum 0 was accepted", w.hosts[0].a.State(), assoc.Established)
 }
 
 // A short tagged segment shares its packet with the untagged one that the ULP posts behind it.
@@ -461,9 +447,7 @@ func TestShortSegmentsShareAPacket(t *testing.T) {
 		for n, err := range []error{
 			da.SendTagged(1, 0, 0, nil, 1), da.SendTagged(1, 0, 0, nil, 2), da.SendUntagged(0, [5]byte{}, nil, 3),
 		} {
-			if err != nil {
-				t.Fatalf("%d: %v", n, err)
-			}
+			must.That(t, err == nil, "%d: %v", n, err)
 		}
 	}
 	post()
@@ -477,7 +461,6 @@ func TestShortSegmentsShareAPacket(t *testing.T) {
 	if packets, chunks := count(); packets != 1 || chunks != 3 {
 		t.Errorf("behind unacknowledged ones: %d segments in %d packets, want 3 in 1", chunks, packets)
 	}
-	if w.Run(time.Second); ub.delivered == 0 {
-		t.Error("nothing was delivered")
-	}
+	w.Run(time.Second)
+	check.That(t, ub.delivered != 0, "nothing was delivered")
 }

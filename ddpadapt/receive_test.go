@@ -33,9 +33,7 @@ func TestAnyArrivalOrder(t *testing.T) {
 		rnd.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 		b.take(list...)
 		ub.told(t, want...)
-		if b.store.limit == 0 || len(b.store.free) != max(0, len(b.store.slab)-1) {
-			t.Fatalf("seed %d: records leak", seed)
-		}
+		must.That(t, b.store.limit != 0 && len(b.store.free) == max(0, len(b.store.slab)-1), "seed %d: records leak", seed)
 	}
 }
 
@@ -104,16 +102,12 @@ func TestSegmentsBeforeDecision(t *testing.T) {
 		b.peer(0, "2 segment two")
 		b.acks()
 		b.expect(EventEnded)
-		if b.early != 0 || len(b.store.free) != len(b.store.slab)-1 {
-			t.Fatalf("%d octets still kept, or a record", b.early)
-		}
+		must.That(t, b.early == 0 && len(b.store.free) == len(b.store.slab)-1, "%d octets still kept, or a record", b.early)
 	})
 	t.Run("the active side gives up before the decision", func(t *testing.T) {
 		b, s := accepted(t, "1 terminate")
 		b.expect(EventTerminated)
-		if err := s.Accept(0, b.stream(0).Stream, nil); err == nil {
-			t.Fatal("a session that is over was accepted")
-		}
+		must.That(t, s.Accept(0, b.stream(0).Stream, nil) != nil, "a session that is over was accepted")
 		b.sends("0: 0 terminate")[0].arrived = true
 		b.acks()
 		b.expect(EventEnded)
@@ -204,9 +198,7 @@ func TestIllegalSequences(t *testing.T) {
 			if !ok || ev.Kind != EventTerminated || !errors.As(ev.Err, &se) || se.Fault != c.fault || se.Stream != 0 {
 				t.Fatalf("event %+v %v", ev, ev.Err)
 			}
-			if ev.Session.State() != Over || ev.Session.Err() != ev.Err {
-				t.Fatalf("state %v, %v", ev.Session.State(), ev.Session.Err())
-			}
+			must.That(t, ev.Session.State() == Over && ev.Session.Err() == ev.Err, "state %v, %v", ev.Session.State(), ev.Session.Err())
 			a.sends(c.sends)
 			a.expect()
 			// req 5043-11.3-5: the other stream goes on.
@@ -351,9 +343,8 @@ func TestSessionEndsBehindALostMessage(t *testing.T) {
 		for _, p := range b.pull() {
 			p.arrived = true
 		}
-		if b.acks(); len(b.flight) > 0 {
-			t.Fatalf("%s is under way", what)
-		}
+		b.acks()
+		must.That(t, len(b.flight) == 0, "%s is under way", what)
 	}
 	send("the Accept")
 	s.next = 65534
@@ -364,9 +355,7 @@ func TestSessionEndsBehindALostMessage(t *testing.T) {
 	send("the Terminate")
 	b.peer(0, "2 terminate")
 	b.peer(0, "1 segment y")
-	if s.State() == Ended {
-		t.Fatal("over, and DDP-SSN 65534 is under way")
-	}
+	must.That(t, s.State() != Ended, "over, and DDP-SSN 65534 is under way")
 	b.peer(0, "65534 segment z")
 	b.expect(EventEnded)
 	check.Equal(t, "sessions on the stream", b.Sessions(), 0)
@@ -406,9 +395,7 @@ func TestTurnsOfThousandsOfMessages(t *testing.T) {
 	}
 	b.peer(0, "1 segment x")
 	for next := uint16(atOnce + 2); ; next += atOnce {
-		if s.next != min(next, n+1) {
-			t.Fatalf("%d has its turn, want %d", s.next, next)
-		}
+		must.That(t, s.next == min(next, n+1), "%d has its turn, want %d", s.next, next)
 		if next > n {
 			break
 		}
@@ -419,16 +406,13 @@ func TestTurnsOfThousandsOfMessages(t *testing.T) {
 			}
 		}
 		b.peer(0, fmt.Sprint(n+int(next-2)/atOnce, " segment y"))
-		if !b.HandleReceived(0) {
-			t.Errorf("nothing more at %d", s.next)
-		}
+		check.That(t, b.HandleReceived(0), "nothing more at %d", s.next)
 	}
 	if next := (&message{numbered: true, fn: initiate}); !next.beyond(40_000) || (&message{numbered: true}).beyond(40_000) {
 		t.Error("an Initiate is of the next session, and a segment with its number is not where numbers have wrapped")
 	}
-	if b.HandleReceived(0); s.next != n+5 || s.State() != Open || b.HandleReceived(0) {
-		t.Errorf("%d has its turn in the end, %v", s.next, s.State())
-	}
+	b.HandleReceived(0)
+	check.That(t, s.next == n+5 && s.State() == Open && !b.HandleReceived(0), "%d has its turn in the end, %v", s.next, s.State())
 }
 
 // The stream of a session that ends with much in flight ends when all is copied, in parts.
@@ -441,9 +425,7 @@ func TestMemoryIsCopiedInParts(t *testing.T) {
 		a.a.parts = 3
 		s.Abort()
 		for part := 2; part <= 3; part++ {
-			if s.ds == nil || len(a.a.detached) != part-1 {
-				t.Fatalf("%d parts, the stream has ended: %v", len(a.a.detached), s.ds == nil)
-			}
+			must.That(t, s.ds != nil && len(a.a.detached) == part-1, "%d parts, the stream has ended: %v", len(a.a.detached), s.ds == nil)
 			if down {
 				a.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: assoc.ErrTimeout})
 				break
@@ -468,9 +450,8 @@ func TestAllIsAcknowledgedBeforeItIsCopied(t *testing.T) {
 	if s.State() != Ended || s.ds != nil || !strings.Contains(fmt.Sprint(ua.log), "fatal") {
 		t.Errorf("%v; the stream hears %q", s.State(), ua.log)
 	}
-	if a.HandleReceived(0); len(a.a.detached) != 1 {
-		t.Errorf("%d parts are copied", len(a.a.detached))
-	}
+	a.HandleReceived(0)
+	check.Equal(t, "parts are copied", len(a.a.detached), 1)
 }
 
 // Nothing is allocated in proportion to the gap that a DDP-SSN claims.
@@ -487,9 +468,7 @@ func TestGapCostsNothing(t *testing.T) {
 			pages++
 		}
 	}
-	if pages != 1 || len(b.store.slab) != 2 {
-		t.Fatalf("%d pages and %d records for one message", pages, len(b.store.slab)-1)
-	}
+	must.That(t, pages == 1 && len(b.store.slab) == 2, "%d pages and %d records for one message", pages, len(b.store.slab)-1)
 }
 
 // DDP-SSNs wrap: two rounds of the 16-bit space, every third pair of messages swapped.

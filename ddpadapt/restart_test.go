@@ -134,19 +134,13 @@ func TestCookiesThatAHostilePeerKeeps(t *testing.T) {
 					w.event(0, EventDown)
 					w.event(0, EventUp)
 					check.Equal(t, "streams", victim.m.Streams(), 1)
-					if _, err := victim.m.Open(w.Now, -1, victim.stream(new(sink)), nil); err != nil {
-						t.Error(err)
-					}
+					check.Do(victim.m.Open(w.Now, -1, victim.stream(new(sink)), nil))(t)
 				}
 				w.Run(10 * time.Minute) // T3-rtx expires until the association is given up
 				for _, s := range w.Sent {
-					if s.From == 0 && bytes.Contains(s.Pkt, []byte("!!!!")) {
-						t.Fatal("memory was sent that the program had got back")
-					}
+					must.That(t, s.From != 0 || !bytes.Contains(s.Pkt, []byte("!!!!")), "memory was sent that the program had got back")
 				}
-				if !u.done {
-					t.Error("the memory was never given back")
-				}
+				check.That(t, u.done, "the memory was never given back")
 			})
 		}
 	}

@@ -91,12 +91,8 @@ func TestRoomOfNext(t *testing.T) {
 	_, _, ua, _ := connect(a, b)
 	ua.send(strings.Repeat("x", 2000))
 	var msg assoc.Message
-	if !a.Next(0, 700, &msg) || msg.Len() != 700 {
-		t.Fatalf("message of %d octets", msg.Len())
-	}
-	if !a.Next(0, 1<<16, &msg) || msg.Len() != 1200 {
-		t.Fatalf("message of %d octets", msg.Len())
-	}
+	must.That(t, a.Next(0, 700, &msg) && msg.Len() == 700, "message of %d octets", msg.Len())
+	must.That(t, a.Next(0, 1<<16, &msg) && msg.Len() == 1200, "message of %d octets", msg.Len())
 }
 
 // The user's memory is handed over as it is, not copied.
@@ -106,9 +102,7 @@ func TestSendIsZeroCopy(t *testing.T) {
 	mem := []byte("payload")
 	ua.SendUntagged(0, [5]byte{}, ddp.Gather{{Mem: ddp.Bytes(mem), Len: 7}}, 1)
 	var msg assoc.Message
-	if !a.Next(0, 1200, &msg) || &msg.Body[0][0] != &mem[0] {
-		t.Fatal("payload was copied")
-	}
+	must.That(t, a.Next(0, 1200, &msg) && &msg.Body[0][0] == &mem[0], "payload was copied")
 }
 
 func TestStreamsTakeTurns(t *testing.T) {
@@ -309,9 +303,7 @@ func TestPostedSegmentsSurviveAChangeOfMULPDU(t *testing.T) {
 	region := must.Get(b.table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(got), Access: ddp.RemoteWrite}))(t)
 	must.OK(t, ua.SendTagged(region.STag(), 0, 0, gather(want), 1))
 	var msg assoc.Message
-	if !a.Next(0, a.a.payload, &msg) {
-		t.Fatal("nothing to send")
-	}
+	must.That(t, a.Next(0, a.a.payload, &msg), "nothing to send")
 	posted := a.chunk(&msg)
 	a.a.payload = 600 // the path MTU shrank
 	a.HandleEvent(0, assoc.Event{Kind: assoc.EventMTUChanged})

@@ -74,9 +74,7 @@ func TestSessionAccepted(t *testing.T) {
 		t.Fatalf("%v and %v, %d sessions, %v %v", sa.State(), sb.State(), a.Sessions(), sa.Err(), sb.Err())
 	}
 	// req 5043-6.1-1, 5043-6-1: the next session on the stream starts at 0 again.
-	if _, err := a.Open(0, 0, a.stream(1).Stream, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(a.Open(0, 0, a.stream(1).Stream, nil))(t)
 	a.sends("0: 0 initiate")
 }
 
@@ -102,9 +100,7 @@ func TestSessionRejected(t *testing.T) {
 	b.expect(EventEnded)
 	a.sends() // req 5043-6.3-1: no Terminate follows
 	b.sends()
-	if sa.Terminate(0) == nil || sb.Accept(0, b.stream(0).Stream, nil) != ErrState {
-		t.Fatal("calls on a rejected session succeed")
-	}
+	must.That(t, sa.Terminate(0) != nil && sb.Accept(0, b.stream(0).Stream, nil) == ErrState, "calls on a rejected session succeed")
 }
 
 func TestPrivateDataLimit(t *testing.T) {
@@ -115,9 +111,7 @@ func TestPrivateDataLimit(t *testing.T) {
 		t.Fatalf("Open: %v", err)
 	}
 	a.sends()
-	if _, err := a.Open(0, -1, a.stream(0).Stream, long[:MaxPrivateData]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(a.Open(0, -1, a.stream(0).Stream, long[:MaxPrivateData]))(t)
 	init := a.pull()
 	must.Equal(t, "octets of the Initiate", len(init[0].data.Payload()), 516)
 	b.take(init...)
@@ -161,9 +155,7 @@ func TestPendingLimit(t *testing.T) {
 	b.a.life++
 	b.HandleEvent(0, assoc.Event{Kind: assoc.EventRestart})
 	for ev, ok := b.PollEvent(); ok; ev, ok = b.PollEvent() {
-		if ev.Kind == EventInitiate {
-			t.Fatalf("event %+v", ev)
-		}
+		must.That(t, ev.Kind != EventInitiate, "event %+v", ev)
 	}
 	b.peer(4, "0 initiate")
 	b.peer(5, "0 initiate")
@@ -187,9 +179,7 @@ func TestPendingLimit(t *testing.T) {
 	a.pull()
 	a.peer(0, "0 terminate")
 	ev := a.expect(EventTerminated)[0]
-	if te := ev.Err.(*TerminatedError); !te.ByPeer {
-		t.Fatalf("event %+v", ev)
-	}
+	must.That(t, ev.Err.(*TerminatedError).ByPeer, "event %+v", ev)
 	a.sends() // req 5043-6.4-3: the session is over
 }
 
@@ -223,9 +213,7 @@ func TestTerminateFollowsLastSegment(t *testing.T) {
 	ua.send("one")
 	ua.send("two")
 	must.OK(t, sa.Terminate(0))
-	if err := ua.send("three"); !errors.Is(err, ddp.ErrClosing) {
-		t.Fatalf("message after the Terminate: %v", err)
-	}
+	must.Error(t, "message after the Terminate", ua.send("three"), ddp.ErrClosing)
 	b.take(a.sends("0: 1 segment one", "0: 2 segment two", "0: 3 terminate")...)
 	a.acks()
 	ua.told(t, "completed 1", "completed 2")
@@ -298,13 +286,9 @@ func TestSackNowOnControl(t *testing.T) {
 	_, _, ua, _ := connect(a, b)
 	var msg = new(msgT)
 	ua.send("x")
-	if !a.Next(0, 1200, msg) || msg.SackNow {
-		t.Fatalf("segment %+v", msg)
-	}
+	must.That(t, a.Next(0, 1200, msg) && !msg.SackNow, "segment %+v", msg)
 	a.Open(0, -1, a.stream(0).Stream, nil)
-	if !a.Next(0, 1200, msg) || !msg.SackNow {
-		t.Fatalf("control message %+v", msg)
-	}
+	must.That(t, a.Next(0, 1200, msg) && msg.SackNow, "control message %+v", msg)
 }
 
 // A stream is not used again while anything of its last session may be outstanding.
@@ -356,9 +340,7 @@ func TestAbortOfAnOpenSessionIsATerminate(t *testing.T) {
 	one := a.pull()
 	ua.send("two")
 	ua.Stream.Abort()
-	if len(a.a.detached) == 0 {
-		t.Fatal("the user's memory is still referenced")
-	}
+	must.That(t, len(a.a.detached) != 0, "the user's memory is still referenced")
 	ua.told(t, "failed 1", "failed 2")
 	b.take(one...)
 	a.acks()

@@ -159,9 +159,7 @@ func TestEnhancedSessionAccepted(t *testing.T) {
 	a.take(ans...)
 	b.acks()
 	ev = a.expect(EventAccepted)[0]
-	if ev.Setup == nil || *ev.Setup != (Setup{IRD: 7, ORD: 4}) || len(ev.Private) != 0 {
-		t.Fatalf("event %+v, setup %+v", ev, ev.Setup)
-	}
+	must.That(t, ev.Setup != nil && *ev.Setup == (Setup{IRD: 7, ORD: 4}) && len(ev.Private) == 0, "event %+v, setup %+v", ev, ev.Setup)
 	ua.told(t, "s1")
 	ua.send("s2")
 	b.take(a.sends("0: 1 segment s2")...)
@@ -191,9 +189,7 @@ func TestEnhancedSessionAccepted(t *testing.T) {
 		}
 		exchange(a, b)
 		ev := b.expect(EventInitiate)[0]
-		if enhanced != (ev.Setup != nil) || enhanced && *ev.Setup != setup {
-			t.Fatalf("enhanced %v, setup %+v", enhanced, ev.Setup)
-		}
+		must.That(t, enhanced == (ev.Setup != nil) && (!enhanced || *ev.Setup == setup), "enhanced %v, setup %+v", enhanced, ev.Setup)
 		ev.Session.Abort()
 		exchange(a, b)
 		a.expect(EventTerminated, EventEnded)
@@ -203,9 +199,7 @@ func TestEnhancedSessionAccepted(t *testing.T) {
 
 func TestEnhancedSessionRejected(t *testing.T) {
 	a, b := newPair(t)
-	if _, err := a.OpenEnhanced(0, 0, a.stream(0).Stream, Setup{IRD: 5, ORD: 6, PeerToPeer: true, RTR: RTRWrite}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(a.OpenEnhanced(0, 0, a.stream(0).Stream, Setup{IRD: 5, ORD: 6, PeerToPeer: true, RTR: RTRWrite}, nil))(t)
 	b.take(a.pull()...)
 	a.acks()
 	// req 6581-9.1-6: the ORD that is needed here is named.
@@ -246,9 +240,7 @@ func TestEnhancedSessionRefusedByTheStack(t *testing.T) {
 		t.Fatalf("event %+v", ev)
 	}
 	// req 6581-10-6: which is also how a peer without enhanced sessions answers; a plain one can follow.
-	if _, err := a.Open(0, int(s.Stream()), a.stream(0).Stream, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(a.Open(0, int(s.Stream()), a.stream(0).Stream, nil))(t)
 	a.sends("0: 0 initiate")
 }
 
@@ -259,9 +251,7 @@ func TestPlainSessionsStayPlain(t *testing.T) {
 	a.Open(0, 1, a.stream(0).Stream, nil)
 	b.take(a.sends("0: 0 initiate", "1: 0 initiate")...)
 	evs := b.expect(EventInitiate, EventInitiate)
-	if evs[0].Setup != nil {
-		t.Fatalf("setup %+v", evs[0].Setup)
-	}
+	must.That(t, evs[0].Setup == nil, "setup %+v", evs[0].Setup)
 	check.Equal(t, "AcceptEnhanced", evs[0].Session.AcceptEnhanced(0, b.stream(0).Stream, Setup{}, nil), ErrState)
 	check.Equal(t, "RejectEnhanced", evs[0].Session.RejectEnhanced(0, Setup{}, nil), ErrState)
 	evs[0].Session.Accept(0, b.stream(0).Stream, nil)
@@ -269,9 +259,7 @@ func TestPlainSessionsStayPlain(t *testing.T) {
 	a.take(b.sends("0: 0 accept", "1: 0 reject")...)
 	evs = a.expect(EventAccepted, EventRejected)
 	var re *RejectedError
-	if evs[0].Setup != nil || evs[1].Setup != nil || !errors.As(evs[1].Err, &re) || re.Setup != nil {
-		t.Errorf("events %+v", evs)
-	}
+	check.That(t, evs[0].Setup == nil && evs[1].Setup == nil && errors.As(evs[1].Err, &re) && re.Setup == nil, "events %+v", evs)
 }
 
 // A user who knows nothing of negotiation answers with what leaves everything open.
@@ -409,9 +397,7 @@ func TestSetupArguments(t *testing.T) {
 	s := b.expect(EventInitiate)[0].Session
 	check.Equal(t, "509 octets in Accept", s.Accept(0, b.stream(0).Stream, append(most, 0)), ErrPrivateDataTooLong)
 	check.Equal(t, "IRD of 15 bits in a Reject", s.RejectEnhanced(0, Setup{IRD: 1 << 14}, nil), ErrDepth)
-	if err := s.AcceptEnhanced(0, b.stream(0).Stream, Setup{}, most); err != nil {
-		t.Errorf("508 octets in AcceptEnhanced: %v", err)
-	}
+	check.Error(t, "508 octets in AcceptEnhanced", s.AcceptEnhanced(0, b.stream(0).Stream, Setup{}, most), nil)
 	check.Equal(t, "second answer", s.AcceptEnhanced(0, b.stream(0).Stream, Setup{}, nil), ErrState)
 }
 
@@ -430,9 +416,7 @@ func TestNegotiationHolds(t *testing.T) {
 		own := Setup{IRD: depth(), ORD: depth(), RTR: RTR(rnd.IntN(8))}
 		reply := parseSetup(own.Answer(parseSetup(asked.word())).word())
 		ord, first, err := asked.Conclude(reply)
-		if err == ErrInsufficientIRD {
-			t.Fatalf("%+v answered by %+v: %v", asked, reply, err)
-		}
+		must.That(t, err != ErrInsufficientIRD, "%+v answered by %+v: %v", asked, reply, err)
 		if ord != NotNegotiated && (ord > asked.ORD || ord > own.IRD) ||
 			reply.ORD != NotNegotiated && (reply.ORD > own.ORD || reply.ORD > asked.IRD) {
 			t.Fatalf("%+v and %+v: initiator's ORD %d, reply %+v", asked, own, ord, reply)
@@ -447,9 +431,7 @@ func TestThePassiveSideChoosesItsProtectionDomainAtAccept(t *testing.T) {
 	// req 5043-6-4
 	a, b := newPair(t)
 	ua := a.stream(1)
-	if _, err := a.Open(0, -1, ua.Stream, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(a.Open(0, -1, ua.Stream, nil))(t)
 	exchange(a, b)
 	sb := b.expect(EventInitiate)[0].Session
 	const later = 77
@@ -459,9 +441,7 @@ func TestThePassiveSideChoosesItsProtectionDomainAtAccept(t *testing.T) {
 	mine := ddp.NewStream(ddp.StreamConfig{ID: 50, PD: later, Table: b.table, ULP: ub, Queues: 1})
 	must.OK(t, sb.Accept(0, mine, nil))
 	other := ddp.NewStream(ddp.StreamConfig{ID: 51, PD: 78, Table: b.table, ULP: ub, Queues: 1})
-	if err := sb.Accept(0, other, nil); !errors.Is(err, ErrState) {
-		t.Errorf("a second Protection Domain for the session: %v", err)
-	}
+	check.Error(t, "a second Protection Domain for the session", sb.Accept(0, other, nil), ErrState)
 	must.OK(t, ua.SendTagged(region.STag(), 0, 0, gather([]byte("in place")), 1))
 	exchange(a, b)
 	check.Equal(t, "memory of the Protection Domain chosen", string(mem), "in place")
@@ -473,8 +453,6 @@ func TestIndicationOneEnablesDDP(t *testing.T) {
 	f.indication = 1
 	e := newEnd(t, f, Config{Initiator: true})
 	e.expect(EventUp)
-	if _, err := e.Open(0, -1, e.stream(0).Stream, nil); err != nil {
-		t.Error(err)
-	}
+	check.Do(e.Open(0, -1, e.stream(0).Stream, nil))(t)
 	e.sends("0: 0 initiate")
 }

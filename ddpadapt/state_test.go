@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/invariant"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -111,9 +112,7 @@ func TestATriggerThatAStateDoesNotHaveIsAContradiction(t *testing.T) {
 			}
 			_, b := newPair(t)
 			s := into(b, st, true)
-			if s == nil || s.state != st {
-				t.Fatalf("in state %v, not %v", s.state, st)
-			}
+			must.That(t, s != nil && s.state == st, "in state %v, not %v", s.state, st)
 			restore := invariant.Tolerate()
 			ok := s.enter(by, nil)
 			restore()
@@ -173,9 +172,7 @@ func TestEverySessionEndHasAnErrorOfItsOwn(t *testing.T) {
 			b.arrive()
 			must.Equal(t, "state", s.State(), Ended)
 			for j, other := range ends {
-				if other.match(s.Err()) != (i == j) {
-					t.Errorf("%v taken for %q: %v", s.Err(), other.name, i != j)
-				}
+				check.That(t, other.match(s.Err()) == (i == j), "%v taken for %q: %v", s.Err(), other.name, i != j)
 			}
 		})
 	}

@@ -41,9 +41,7 @@ func TestEveryCounterCounts(t *testing.T) {
 	asked := func(lines ...string) func(*testing.T) *end { // the side that has sent an Initiate
 		return func(t *testing.T) *end {
 			a, _ := newPair(t)
-			if _, err := a.Open(0, 0, a.stream(1).Stream, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(a.Open(0, 0, a.stream(1).Stream, nil))(t)
 			a.pull()
 			a.peer(0, lines...)
 			return a
@@ -132,9 +130,7 @@ func TestEveryCounterCounts(t *testing.T) {
 		},
 		FaultStart: func(t *testing.T) *end {
 			a, _ := newPair(t)
-			if _, err := a.Open(0, 0, a.stream(1).Stream, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(a.Open(0, 0, a.stream(1).Stream, nil))(t)
 			a.peer(0, "0 segment x") // before the Initiate has left
 			return a
 		},
@@ -158,15 +154,11 @@ func TestEveryCounterCounts(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			drive := rows[name]
-			if drive == nil {
-				t.Fatal("nothing here makes it count")
-			}
+			must.That(t, drive != nil, "nothing here makes it count")
 			s := drive(t).Stats()
 			faults := uint64(0)
 			count.Each(s, func(other string, v uint64) {
-				if other == name && (v == 0 || v > 1000) {
-					t.Errorf("it counted %d", v)
-				}
+				check.That(t, other != name || v != 0 && v <= 1000, "it counted %d", v)
 				if strings.HasPrefix(other, "Faults[") {
 					faults += v
 				}
@@ -193,10 +185,6 @@ func TestSlowPathsAreCounted(t *testing.T) {
 	if got, want := s.Stats(), (SessionStats{In: 6, Out: 1, Early: 2, OutOfOrder: 2, Fragmented: 1}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got, want := other.Stats(), (SessionStats{Out: 1}); got != want {
-		t.Errorf("the other session: %+v, want %+v", got, want)
-	}
-	if s.State() != Open || other.State() != Open {
-		t.Errorf("states %v and %v", s.State(), other.State())
-	}
+	check.Equal(t, "the other session", other.Stats(), (SessionStats{Out: 1}))
+	check.That(t, s.State() == Open && other.State() == Open, "states %v and %v", s.State(), other.State())
 }

@@ -51,19 +51,15 @@ func devices(t testing.TB) (a, b *rdma.Device) {
 	t.Helper()
 	la, lb := mempair.New(t, mem.Options{})
 	var err error
-	if a, err = rdma.NewDevice(la, nil); err != nil {
-		t.Fatal(err)
-	}
-	if b, err = rdma.NewDevice(lb, nil); err != nil {
-		t.Fatal(err)
-	}
+	a, err = rdma.NewDevice(la, nil)
+	must.OK(t, err)
+	b, err = rdma.NewDevice(lb, nil)
+	must.OK(t, err)
 	t.Cleanup(func() {
 		a.Close()
 		b.Close()
 	})
-	if _, err := b.Transport().Listen(77, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(b.Transport().Listen(77, nil))(t)
 	c, err := a.Transport().Dial(t.Context(), netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), 77), nil)
 	if err == nil {
 		err = c.Close()
@@ -219,16 +215,12 @@ func TestHandlerServesBothForms(t *testing.T) {
 		resp := must.Get(client.Get(s.URL + path))(t)
 		defer resp.Body.Close()
 		b, err := io.ReadAll(resp.Body)
-		if err != nil || resp.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %s, %v", path, resp.Status, err)
-		}
+		must.That(t, err == nil && resp.StatusCode == http.StatusOK, "%s: %s, %v", path, resp.Status, err)
 		return string(b)
 	}
 	text := get("/metrics")
 	for _, line := range []string{`rddp_sctp_associations_ended_total{reason="shutdown",source="x"} 1`, "go_goroutines "} {
-		if !strings.Contains(text, line) {
-			t.Errorf("no %s", line)
-		}
+		check.That(t, strings.Contains(text, line), "no %s", line)
 	}
 	var vars struct {
 		Rddp map[string]struct {

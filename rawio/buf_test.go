@@ -18,9 +18,7 @@ func TestPoolReusesABufferAfterItsLastRelease(t *testing.T) {
 	}
 	a.Retain()
 	a.Release()
-	if b := p.Get(); b == a {
-		t.Fatal("a buffer with a reference left was handed out again")
-	}
+	must.That(t, p.Get() != a, "a buffer with a reference left was handed out again")
 	a.Release()
 	if b := p.Get(); b != a || b.Refs() != 1 {
 		t.Fatalf("got buffer %p with %d references, want the released %p with 1", b, b.Refs(), a)
@@ -39,9 +37,7 @@ func TestReleaseAll(t *testing.T) {
 		t.Errorf("references left: %d and %d, %d buffers out", a.Refs(), b.Refs(), p.Outstanding())
 	}
 	for i, q := range pkts {
-		if q.Buf != nil || q.Data != nil {
-			t.Errorf("packet %d still refers to a buffer", i)
-		}
+		check.That(t, q.Buf == nil && q.Data == nil, "packet %d still refers to a buffer", i)
 	}
 	ReleaseAll(pkts)
 	ReleaseAll(nil)
@@ -80,12 +76,9 @@ func TestBufMisuseIsFound(t *testing.T) {
 			t.Run("outside of tests the buffer is not used again", func(t *testing.T) {
 				defer invariant.Tolerate()()
 				before := invariant.Total()
-				if row.use(b); invariant.Total() != before+1 {
-					t.Error("not counted")
-				}
-				if p.Get() == b {
-					t.Error("it is used again")
-				}
+				row.use(b)
+				check.Equal(t, "not counted", invariant.Total(), before+1)
+				check.That(t, p.Get() != b, "it is used again")
 			})
 			defer func() {
 				if e, ok := recover().(*invariant.Error); !ok || !strings.HasPrefix(e.Where, "rawio.Buf.") {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
 )
 
 func TestErrorsMatchWhatTheSystemWouldSay(t *testing.T) {
@@ -46,9 +48,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			for _, s := range row.says {
-				if !strings.Contains(row.err.Error(), s) {
-					t.Errorf("%q does not say %q", row.err, s)
-				}
+				check.That(t, strings.Contains(row.err.Error(), s), "%q does not say %q", row.err, s)
 			}
 		})
 	}

@@ -24,9 +24,7 @@ func TestPoolMayBeUsedAtOnce(t *testing.T) {
 	crowd.Meet(300, use, use, use, share, share, func(int) { NewPool(10, 2) }, func(int) { NewPool(10, 2) },
 		func(int) { outstanding(); p.Outstanding() }, func(int) { p.Trim() })
 	one := p.Get()
-	if n := outstanding(); n != 1 {
-		t.Errorf("%d buffers are said to be handed out", n)
-	}
+	check.Equal(t, "buffers are said to be handed out", outstanding(), 1)
 	one.Release()
 	if n := outstanding(); n != 0 || shared.Refs() != 1 {
 		t.Errorf("%d buffers are handed out, one has %d references", n, shared.Refs())
@@ -55,9 +53,7 @@ func TestPoolShrinksAfterABurst(t *testing.T) {
 			burst(p, 8)
 		}
 		n := len(p.free)
-		if n > before || before-n > trimMost {
-			t.Fatalf("%d buffers are idle after %d", n, before)
-		}
+		must.That(t, n <= before && before-n <= trimMost, "%d buffers are idle after %d", n, before)
 		before = n
 	}
 	check.Equal(t, "idle buffers, those in use", before, 8)
@@ -77,7 +73,5 @@ func TestPoolKeepsWhatIsUsed(t *testing.T) {
 	for _, b := range p.free {
 		kept = kept || b == first
 	}
-	if !kept {
-		t.Error("a buffer in use was replaced")
-	}
+	check.That(t, kept, "a buffer in use was replaced")
 }

@@ -240,9 +240,7 @@ var plain = gopacket.NewPacket(packet(), layers.LayerTypeSCTP, gopacket.Default)
 func TestEnableAddsTheLayersToGopacket(t *testing.T) {
 	t.Run("FromData cuts at the chunk's length", func(t *testing.T) {
 		d, _ := plain.Layer(layers.LayerTypeSCTPData).(*layers.SCTPData)
-		if d == nil || len(d.Payload) == 19 {
-			t.Fatalf("gopacket's decoder is not as it was: %v", d)
-		}
+		must.That(t, d != nil && len(d.Payload) != 19, "gopacket's decoder is not as it was: %v", d)
 		m, err := FromData(d)
 		if err != nil || m.ErrorLayer() != nil || !bytes.Equal(m.Data(), tagged(4, rdmap.OpWrite, 1, 2, 'a', 'b', 'c')) {
 			t.Errorf("%v, %v", m, err)

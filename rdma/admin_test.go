@@ -42,9 +42,7 @@ func TestIdleStreamsAreReclaimed(t *testing.T) {
 	}
 	<-idle.qp.Done()
 	for _, s := range []*side{writes, busy, reads, read} {
-		if s.qp.State() != StateRTS {
-			t.Errorf("a busy one: %v", s.qp.State())
-		}
+		check.Equal(t, "a busy one", s.qp.State(), StateRTS)
 	}
 	if left := x.b.QPs(); !slices.Contains(left, busy.qp) || !slices.Contains(left, unconnected.qp) || len(left) != 3 {
 		t.Errorf("left are %d QPs", len(left))
@@ -86,9 +84,7 @@ func (x *lab) vacant(t *testing.T) {
 	for range idleSweeps {
 		x.b.sweep()
 	}
-	if isClosed(conn.Done()) || conn.Stats().State != assoc.Established {
-		t.Fatal("it was ended too early")
-	}
+	must.That(t, !isClosed(conn.Done()) && conn.Stats().State == assoc.Established, "it was ended too early")
 	x.b.sweep()
 	<-conn.Done()
 	check.Equal(t, "end", conn.Err(), assoc.ErrShutdown)
@@ -165,9 +161,7 @@ func TestPeersAreCountedAndAborted(t *testing.T) {
 		})
 	}
 	peers := x.b.Peers()
-	if len(peers) != 1 || peers[0].Remote() != b.qp.RemoteAddr() {
-		t.Fatalf("%d peers", len(peers))
-	}
+	must.That(t, len(peers) == 1 && peers[0].Remote() == b.qp.RemoteAddr(), "%d peers", len(peers))
 	for peers[0].Stats().Refused < 2 {
 		a.post(SendWR{Op: OpWrite, RemoteSTag: b.mr.STag()})
 		a.good()
@@ -179,9 +173,8 @@ func TestPeersAreCountedAndAborted(t *testing.T) {
 	if n := p.Held() - int(unsafe.Sizeof(*p)) - p.Mux.Held() - p.queues; n != p.Mux.Pending()*(requestHeld+ddpadapt.MaxPrivateData) || n == 0 {
 		t.Errorf("a request that waits counts as %d octets", n)
 	}
-	if b.qp.uncharge(p); p.queues != 0 {
-		t.Errorf("the peer is still charged %d octets for queues", p.queues)
-	}
+	b.qp.uncharge(p)
+	check.That(t, p.queues == 0, "the peer is still charged %d octets for queues", p.queues)
 	b.qp.unlock(p)
 	before, ok := b.qp.StreamStats()
 	a.post(SendWR{Op: OpWrite, RemoteSTag: b.mr.STag()})
@@ -215,9 +208,7 @@ func TestNoTerminatesBeforeAnAbort(t *testing.T) {
 	for _, a := range as {
 		<-a.qp.Done()
 		var e *rdmap.StreamError
-		if !errors.As(a.qp.Err(), &e) || e.Terminate != nil {
-			t.Errorf("ended by %v", a.qp.Err())
-		}
+		check.That(t, errors.As(a.qp.Err(), &e) && e.Terminate == nil, "ended by %v", a.qp.Err())
 	}
 	check.Equal(t, "segments sent", p.Stats().SegmentsOut-before, 0)
 }

@@ -21,9 +21,7 @@ func (s *side) counter() (*MR, []byte) {
 	s.t.Helper()
 	b := make([]byte, 8)
 	mr, err := s.pd.Register(b, RemoteAtomic, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.OK(s.t, err)
 	return mr, b
 }
 
@@ -55,13 +53,9 @@ func TestAtomicsOnRemoteAndLocalMemory(t *testing.T) {
 			t.Errorf("offset %d: %v", row.off, err)
 		}
 	}
-	if _, err := b.mr.Atomic(4, FetchAdd(1)); !errors.Is(err, ddp.ErrUnaligned) {
-		t.Errorf("unaligned: %v", err)
-	}
+	check.Fails(b.mr.Atomic(4, FetchAdd(1)))(t, "unaligned", ddp.ErrUnaligned)
 	mr.Invalidate()
-	if _, err := mr.Atomic(0, FetchAdd(1)); !errors.Is(err, ddp.ErrRevoked) {
-		t.Errorf("invalidated: %v", err)
-	}
+	check.Fails(mr.Atomic(0, FetchAdd(1)))(t, "invalidated", ddp.ErrRevoked)
 }
 
 // QPs on several associations, a QP on the other Device's side, and the local program add to one counter at once.
@@ -77,13 +71,9 @@ func TestAtomicsFromAllSides(t *testing.T) {
 				mr, err = pb.Register(make([]byte, 8), RemoteAtomic, nil)
 			} else {
 				f, e := os.Create(filepath.Join(t.TempDir(), "counter"))
-				if e != nil {
-					t.Fatal(e)
-				}
+				must.OK(t, e)
 				defer f.Close()
-				if e := f.Truncate(8); e != nil {
-					t.Fatal(e)
-				}
+				must.OK(t, f.Truncate(8))
 				mr, err = pb.RegisterDevice(f, 8, RemoteAtomic, nil)
 			}
 			must.OK(t, err)
@@ -131,9 +121,7 @@ func TestAtomicNeedsItsRight(t *testing.T) {
 	a.post(atomicWR(1, b.mr, FetchAdd(0))) // open for reading and writing
 	check.Equal(t, "status", a.wc().Status, rdmap.StatusRemAccessErr)
 	var se *rdmap.StreamError
-	if !errors.As(a.qp.Err(), &se) || !se.Remote || se.Terminate.Code != rdmap.CodeAccess {
-		t.Errorf("error %v", a.qp.Err())
-	}
+	check.That(t, errors.As(a.qp.Err(), &se) && se.Remote && se.Terminate.Code == rdmap.CodeAccess, "error %v", a.qp.Err())
 }
 
 func TestImmediateDataWakesItsReceiver(t *testing.T) {
@@ -155,12 +143,8 @@ func TestImmediateDataWakesItsReceiver(t *testing.T) {
 	}
 	for i := range uint64(4) {
 		wc := b.good()
-		if wc.ID != i || wc.Opcode != rdmap.WCRecvImm || wc.Immediate != i+1 || wc.Solicited != (i >= 2) {
-			t.Errorf("received %+v", wc)
-		}
-		if i == 1 && string(b.buf[9:50_009]) != string(a.buf[:50_000]) {
-			t.Error("the Write is not in place")
-		}
+		check.That(t, wc.ID == i && wc.Opcode == rdmap.WCRecvImm && wc.Immediate == i+1 && wc.Solicited == (i >= 2), "received %+v", wc)
+		check.That(t, i != 1 || string(b.buf[9:50_009]) == string(a.buf[:50_000]), "the Write is not in place")
 	}
 	for i, op := range []rdmap.WCOpcode{rdmap.WCImm, rdmap.WCWrite, rdmap.WCImm, rdmap.WCWrite} {
 		if wc := a.good(); wc.ID != uint64(i+1) || wc.Opcode != op {
@@ -172,13 +156,9 @@ func TestImmediateDataWakesItsReceiver(t *testing.T) {
 func TestDeviceWithoutExtensions(t *testing.T) {
 	// req 7306-1.1-1
 	x := newLab(t, nil)
-	if !x.a.Atomics() || !x.a.ImmediateData() {
-		t.Error("a Device has both unless told otherwise")
-	}
+	check.That(t, x.a.Atomics() && x.a.ImmediateData(), "a Device has both unless told otherwise")
 	x = newLab(t, &Config{NoAtomics: true, NoImmediate: true})
-	if x.a.Atomics() || x.a.ImmediateData() {
-		t.Error("a Device has what it was told not to have")
-	}
+	check.That(t, !x.a.Atomics() && !x.a.ImmediateData(), "a Device has what it was told not to have")
 	a, _ := x.join(nil)
 	for _, op := range []rdmap.WROpcode{OpAtomic, OpImm, OpWriteImm} {
 		if err := a.qp.PostSend(&SendWR{Op: op}); !errors.Is(err, rdmap.ErrDisabled) {

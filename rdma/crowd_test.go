@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/crowd"
 	"github.com/rddp-go/rddp/internal/must"
 )
@@ -32,9 +33,7 @@ func TestWhatAssociationsShareMayBeUsedAtOnce(t *testing.T) {
 		if err == nil {
 			err = errors.Join(mr.SetAccess(RemoteRead), mr.Reregister(make([]byte, 9), LocalWrite, mr.Base()+mr.Len()), mr.Deregister())
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		check.OK(t, err)
 	}
 	table := func(i int) {
 		d.slot(netip.AddrPortFrom(netip.Addr{}, uint16(i)))

@@ -19,9 +19,7 @@ func event(t *testing.T, d *Device, kind EventKind) Event {
 	t.Helper()
 	for {
 		ev, err := d.NextEvent(ctx(t))
-		if err != nil {
-			t.Fatalf("no event %q: %v", kind, err)
-		}
+		must.That(t, err == nil, "no event %q: %v", kind, err)
 		if ev.Kind == kind {
 			return ev
 		}
@@ -61,9 +59,7 @@ func TestEventsTellOfAssociations(t *testing.T) {
 	}
 	done, cancel := context.WithCancel(ctx(t))
 	cancel()
-	if _, err := newLab(t, nil).a.NextEvent(done); !errors.Is(err, context.Canceled) {
-		t.Errorf("without an event: %v", err)
-	}
+	check.Fails(newLab(t, nil).a.NextEvent(done))(t, "without an event", context.Canceled)
 }
 
 func TestEventQPFatal(t *testing.T) {
@@ -73,9 +69,7 @@ func TestEventQPFatal(t *testing.T) {
 	for _, s := range []*side{a, b} {
 		ev := event(t, s.dev, EventQPFatal)
 		var e *rdmap.StreamError
-		if ev.QP != s.qp || !errors.As(ev.Err, &e) || e.Remote != (s == a) || e.Terminate.Code != ddp.CodeInvalidSTag {
-			t.Errorf("%+v", ev)
-		}
+		check.That(t, ev.QP == s.qp && errors.As(ev.Err, &e) && e.Remote == (s == a) && e.Terminate.Code == ddp.CodeInvalidSTag, "%+v", ev)
 	}
 }
 
@@ -207,9 +201,7 @@ func TestEventQueueIsARing(t *testing.T) {
 		}
 		for i := range size {
 			q.push(Event{Remote: netip.MustParseAddrPort("10.9.9.9:1")})
-			if q.n != min(i+1, each) {
-				t.Errorf("%d places, %d events about one address: %d wait", size, i+1, q.n)
-			}
+			check.That(t, q.n == min(i+1, each), "%d places, %d events about one address: %d wait", size, i+1, q.n)
 		}
 	}
 }
@@ -229,9 +221,7 @@ func TestEventsAreBounded(t *testing.T) {
 	kinds := map[EventKind]int{}
 	for range 3 {
 		ev, err := x.b.NextEvent(ctx(t))
-		if err != nil || ev.Lost != 0 {
-			t.Errorf("%+v, %v", ev, err)
-		}
+		check.That(t, err == nil && ev.Lost == 0, "%+v, %v", ev, err)
 		kinds[ev.Kind]++
 	}
 	if ev, some, _ := x.b.events.pop(); some {
@@ -244,9 +234,7 @@ func TestEventsAreBounded(t *testing.T) {
 			t.Errorf("event %d of a second: %v, %d lost before it, want %d", i, some, ev.Lost, n-2)
 		}
 	}
-	if kinds[EventAssocUp] != 1 || kinds[EventQPFatal] != 2 {
-		t.Errorf("events %v", kinds)
-	}
+	check.That(t, kinds[EventAssocUp] == 1 && kinds[EventQPFatal] == 2, "events %v", kinds)
 	a, b := x.join(nil)
 	a.post(SendWR{Op: OpSend, Inline: []byte("no receive for it")})
 	if ev := event(t, x.b, EventQPFatal); ev.QP != b.qp || ev.Lost != 14 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/mempair"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -24,15 +25,12 @@ func newLab(t testing.TB, cfg *Config) *lab {
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
 	var err error
 	x := &lab{t: t}
-	if x.a, err = NewDevice(la, cfg); err != nil {
-		t.Fatal(err)
-	}
-	if x.b, err = NewDevice(lb, cfg); err != nil {
-		t.Fatal(err)
-	}
-	if x.l, err = x.b.Listen(DefaultPort); err != nil {
-		t.Fatal(err)
-	}
+	x.a, err = NewDevice(la, cfg)
+	must.OK(t, err)
+	x.b, err = NewDevice(lb, cfg)
+	must.OK(t, err)
+	x.l, err = x.b.Listen(DefaultPort)
+	must.OK(t, err)
 	x.addr = netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), DefaultPort)
 	t.Cleanup(func() {
 		x.a.Close()
@@ -59,19 +57,16 @@ func newSide(t testing.TB, d *Device, pd *PD, change func(*QPConfig)) *side {
 	}
 	s := &side{t: t, dev: d, pd: pd, buf: make([]byte, 1<<20)}
 	var err error
-	if s.cq, err = d.CreateCQ(1024); err != nil {
-		t.Fatal(err)
-	}
+	s.cq, err = d.CreateCQ(1024)
+	must.OK(t, err)
 	cfg := &QPConfig{PD: pd, SendCQ: s.cq, RecvCQ: s.cq}
 	if change != nil {
 		change(cfg)
 	}
-	if s.qp, err = d.CreateQP(cfg); err != nil {
-		t.Fatal(err)
-	}
-	if s.mr, err = pd.Register(s.buf, LocalWrite|RemoteRead|RemoteWrite, nil); err != nil {
-		t.Fatal(err)
-	}
+	s.qp, err = d.CreateQP(cfg)
+	must.OK(t, err)
+	s.mr, err = pd.Register(s.buf, LocalWrite|RemoteRead|RemoteWrite, nil)
+	must.OK(t, err)
 	return s
 }
 
@@ -92,12 +87,8 @@ func (x *lab) joinIn(pa, pb *PD, change func(*QPConfig)) (a, b *side) {
 		}
 		accepted <- err
 	}()
-	if _, err := a.qp.Connect(ctx(x.t), x.addr, []byte("hello")); err != nil {
-		x.t.Fatal(err)
-	}
-	if err := <-accepted; err != nil {
-		x.t.Fatal(err)
-	}
+	must.Do(a.qp.Connect(ctx(x.t), x.addr, []byte("hello")))(x.t)
+	must.OK(x.t, <-accepted)
 	return a, b
 }
 
@@ -111,16 +102,12 @@ func ctx(t testing.TB) context.Context {
 // recv posts a receive of n octets at off.
 func (s *side) recv(id uint64, off, n int) {
 	s.t.Helper()
-	if err := s.qp.PostRecv(&RecvWR{ID: id, SGL: []SGE{s.mr.SGE(off, n)}}); err != nil {
-		s.t.Fatal(err)
-	}
+	must.OK(s.t, s.qp.PostRecv(&RecvWR{ID: id, SGL: []SGE{s.mr.SGE(off, n)}}))
 }
 
 func (s *side) post(wr SendWR) {
 	s.t.Helper()
-	if err := s.qp.PostSend(&wr); err != nil {
-		s.t.Fatal(err)
-	}
+	must.OK(s.t, s.qp.PostSend(&wr))
 }
 
 // wc waits for the next completion.
@@ -129,15 +116,11 @@ func (s *side) wc() WC {
 	var wcs [1]WC
 	for {
 		n, err := s.cq.Poll(wcs[:])
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must.OK(s.t, err)
 		if n == 1 {
 			return wcs[0]
 		}
-		if err := s.cq.Wait(ctx(s.t)); err != nil {
-			s.t.Fatal(err)
-		}
+		must.OK(s.t, s.cq.Wait(ctx(s.t)))
 	}
 }
 
@@ -145,9 +128,7 @@ func (s *side) wc() WC {
 func (s *side) good() WC {
 	s.t.Helper()
 	wc := s.wc()
-	if wc.Status != rdmap.StatusSuccess {
-		s.t.Fatalf("%v %d: %v (%v)", wc.Opcode, wc.ID, wc.Status, s.qp.Err())
-	}
+	must.That(s.t, wc.Status == rdmap.StatusSuccess, "%v %d: %v (%v)", wc.Opcode, wc.ID, wc.Status, s.qp.Err())
 	return wc
 }
 

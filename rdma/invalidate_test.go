@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/race"
 	"github.com/rddp-go/rddp/rdma/rdmap"
@@ -69,9 +70,7 @@ func newVictim(x *lab) *victim {
 			if err == nil {
 				err = req.Accept(qp, nil)
 			}
-			if err != nil {
-				x.t.Error(err)
-			}
+			check.OK(x.t, err)
 		}
 	}()
 	v.connect() // one session more keeps the association
@@ -79,9 +78,7 @@ func newVictim(x *lab) *victim {
 }
 
 func (v *victim) must(err error) {
-	if err != nil {
-		v.x.t.Fatal(err)
-	}
+	must.OK(v.x.t, err)
 }
 
 func (v *victim) connect() (a, b *QP) {

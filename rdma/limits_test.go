@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -84,9 +85,7 @@ func TestUnpolledCompletionsTakeRoom(t *testing.T) {
 	if n, err := cq.Poll(wcs[:]); n != 3 || err != nil {
 		t.Errorf("%d completions, %v", n, err)
 	}
-	if _, err := x.a.CreateQP(&cfg); err != nil {
-		t.Error(err)
-	}
+	check.Do(x.a.CreateQP(&cfg))(t)
 }
 
 func TestNoUserTakesMoreThanItsShare(t *testing.T) {
@@ -201,9 +200,8 @@ func TestDepthsOfAQP(t *testing.T) {
 		}
 		q.unlock(p)
 		q.Close()
-		if got[2], got[3] = row[1][2], row[1][3]; got != row[1] {
-			t.Errorf("depths %v, want %v", got, row[1])
-		}
+		got[2], got[3] = row[1][2], row[1][3]
+		check.Equal(t, "depths", got, row[1])
 	}
 	for i := range most {
 		over := [6]int{4: 1}

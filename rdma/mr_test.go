@@ -39,12 +39,8 @@ func TestReregister(t *testing.T) {
 		t.Errorf("%v, memory %q", wc.Status, old)
 	}
 	must.OK(t, mr.Deregister())
-	if err := mr.Reregister(old, 0, 0); !errors.Is(err, ddp.ErrNoSuchRegion) {
-		t.Errorf("after Deregister: %v", err)
-	}
-	if err := b.mr.Reregister(old, 0, ^uint64(0)); !errors.Is(err, ddp.ErrRange) {
-		t.Errorf("a range that wraps: %v", err)
-	}
+	check.Error(t, "after Deregister", mr.Reregister(old, 0, 0), ddp.ErrNoSuchRegion)
+	check.Error(t, "a range that wraps", b.mr.Reregister(old, 0, ^uint64(0)), ddp.ErrRange)
 }
 
 // A receive that names a region fails when the region has got other memory: the message reaches neither.
@@ -59,9 +55,7 @@ func TestReregisterFailsWhatWasPosted(t *testing.T) {
 		t.Errorf("%+v", wc)
 	}
 	<-b.qp.Done()
-	if !bytes.Equal(old, make([]byte, 8)) || !bytes.Equal(fresh, old) {
-		t.Errorf("old %q, new %q", old, fresh)
-	}
+	check.That(t, bytes.Equal(old, make([]byte, 8)) && bytes.Equal(fresh, old), "old %q, new %q", old, fresh)
 }
 
 func TestInvalidateKeepsTheSTagAndDeregisterDoesNot(t *testing.T) {
@@ -70,12 +64,8 @@ func TestInvalidateKeepsTheSTagAndDeregisterDoesNot(t *testing.T) {
 	mr := must.Get(pd.Register(make([]byte, 8), RemoteWrite, nil))(t)
 	mr.Invalidate()
 	mr.Invalidate()
-	if _, err := pd.Register(make([]byte, 8), 0, nil); !errors.Is(err, ddp.ErrTooManyRegions) {
-		t.Errorf("an invalidated region counts no more: %v", err)
-	}
-	if _, err := mr.Atomic(0, FetchAdd(1)); !errors.Is(err, ddp.ErrRevoked) {
-		t.Errorf("used while invalid: %v", err)
-	}
+	check.Fails(pd.Register(make([]byte, 8), 0, nil))(t, "an invalidated region counts no more", ddp.ErrTooManyRegions)
+	check.Fails(mr.Atomic(0, FetchAdd(1)))(t, "used while invalid", ddp.ErrRevoked)
 	must.OK(t, mr.Deregister())
 	again, err := pd.Register(make([]byte, 8), 0, nil)
 	if err != nil || again.STag() == mr.STag() {
@@ -94,9 +84,8 @@ func TestWindowReachesItsPartOfTheRegionOnly(t *testing.T) {
 		t.Errorf("%v, memory %q", wc.Status, buf[:30])
 	}
 	a.post(SendWR{Op: OpRead, SGL: []SGE{a.mr.SGE(0, 20)}, RemoteSTag: w.STag()})
-	if a.good(); string(a.buf[5:11]) != "window" {
-		t.Errorf("read %q", a.buf[:20])
-	}
+	a.good()
+	check.That(t, string(a.buf[5:11]) == "window", "read %q", a.buf[:20])
 	// The peer ends what was opened to it, and no more. req 5040-8.1.1-2
 	b.recv(1, 0, 10)
 	a.post(SendWR{Op: OpSendInv, InvalidateSTag: w.STag()})
@@ -109,9 +98,7 @@ func TestWindowReachesItsPartOfTheRegionOnly(t *testing.T) {
 	}
 	w.Invalidate() // gives the STag up
 	w2, err := mr.Bind(b.qp, 10, 20, RemoteWrite)
-	if err != nil || w2.STag() == w.STag() {
-		t.Errorf("bound again: %v", err)
-	}
+	check.That(t, err == nil && w2.STag() != w.STag(), "bound again: %v", err)
 	w2.Invalidate()
 	w2.Invalidate()
 	a.post(SendWR{Op: OpWrite, Inline: []byte("too late"), RemoteSTag: w2.STag()})
@@ -120,9 +107,7 @@ func TestWindowReachesItsPartOfTheRegionOnly(t *testing.T) {
 	if !errors.As(b.qp.Err(), &e) || e.Terminate == nil || e.Terminate.Layer != rdmap.LayerDDP || e.Terminate.Code != ddp.CodeInvalidSTag {
 		t.Errorf("written through an ended window: %v", b.qp.Err())
 	}
-	if string(buf[10:18]) == "too late" {
-		t.Error("it was placed")
-	}
+	check.That(t, string(buf[10:18]) != "too late", "it was placed")
 }
 
 // A window belongs to one QP; neither its STag nor the right to invalidate it is of use to another peer.
@@ -146,14 +131,10 @@ func TestWindowsEndWithTheirQP(t *testing.T) {
 	for range 2 {
 		must.Do(b.mr.Bind(b.qp, 0, 8, RemoteWrite))(t)
 	}
-	if _, err := b.mr.Bind(b.qp, 0, 8, 0); !errors.Is(err, ddp.ErrTooManyRegions) {
-		t.Errorf("beyond the limit: %v", err)
-	}
+	check.Fails(b.mr.Bind(b.qp, 0, 8, 0))(t, "beyond the limit", ddp.ErrTooManyRegions)
 	must.OK(t, a.qp.Disconnect(ctx(t)))
 	<-b.qp.Done()
-	if _, err := b.mr.Bind(b.qp, 0, 8, 0); !errors.Is(err, rdmap.ErrState) {
-		t.Errorf("on a QP that has ended: %v", err)
-	}
+	check.Fails(b.mr.Bind(b.qp, 0, 8, 0))(t, "on a QP that has ended", rdmap.ErrState)
 	for range 2 {
 		if _, err := b.pd.Register(make([]byte, 8), 0, nil); err != nil {
 			t.Errorf("the windows have not gone: %v", err)
@@ -208,12 +189,8 @@ func TestRegionsAreMadeAndTakenBack(t *testing.T) {
 			t.Errorf("rights %v: %v", access, err)
 		}
 	}
-	if err := mr.Deregister(); err != nil {
-		t.Error(err)
-	}
-	if err := mr.Deregister(); !errors.Is(err, ddp.ErrNoSuchRegion) {
-		t.Errorf("twice: %v", err)
-	}
+	check.OK(t, mr.Deregister())
+	check.Error(t, "twice", mr.Deregister(), ddp.ErrNoSuchRegion)
 }
 
 // An STag that was registered for one QP is nothing to another one of the same protection domain.

@@ -27,9 +27,7 @@ func TestPlainSCTPBesideRDMA(t *testing.T) {
 		a.post(SendWR{Op: OpSend, Inline: []byte("direct")})
 		var m [100]byte
 		n, info, err := far.ReadMsg(m[:])
-		if err != nil || string(m[:n]) != "plain" || info.PPID != 99 || info.Stream != 1 {
-			t.Fatalf("%q, %+v, %v", m[:n], info, err)
-		}
+		must.That(t, err == nil && string(m[:n]) == "plain" && info.PPID == 99 && info.Stream == 1, "%q, %+v, %v", m[:n], info, err)
 		if wc := b.good(); wc.ByteLen != 6 || string(b.buf[100:106]) != "direct" || b.buf[0] != byte(i) {
 			t.Fatalf("%+v, %q", wc, b.buf[100:106])
 		}

@@ -20,9 +20,7 @@ func TestEachQPHasItsOwnStream(t *testing.T) {
 	a2, b2 := x.join(nil)
 	s1, _ := a1.qp.Stats()
 	s2, _ := a2.qp.Stats()
-	if s1.OutStreams < 2 || s2.OutStreams != s1.OutStreams {
-		t.Errorf("%d streams", s1.OutStreams)
-	}
+	check.That(t, s1.OutStreams >= 2 && s2.OutStreams == s1.OutStreams, "%d streams", s1.OutStreams)
 	b2.recv(1, 0, 100)
 	a1.post(SendWR{ID: 1, Op: OpSend, Inline: []byte("nobody waits for this")}) // ends the first stream
 	a2.post(SendWR{ID: 2, Op: OpSend, Inline: []byte("this arrives")})
@@ -85,9 +83,7 @@ func TestWhatAQPKnowsOfItsPath(t *testing.T) {
 	late, cancel := context.WithCancel(context.Background())
 	cancel()
 	far := b.qp.lock() // it does not answer
-	if err := a.qp.Disconnect(late); err != context.Canceled {
-		t.Errorf("Disconnect without time to: %v", err)
-	}
+	check.Equal(t, "Disconnect without time", a.qp.Disconnect(late), context.Canceled)
 	b.qp.unlock(far)
 	must.OK(t, a.qp.Disconnect(ctx(t)))
 	a, _ = x.join(nil)
@@ -109,14 +105,11 @@ func TestClaimsOfStreams(t *testing.T) {
 		p.conn.Unlock()
 	}
 	for claims, want := range map[int]bool{p.Streams() - 1: false, p.Streams() - 2: true} { // one is taken
-		if set(claims); p.claim() != want {
-			t.Errorf("%d claims and a session, one more: %v", claims, !want)
-		}
+		set(claims)
+		check.That(t, p.claim() == want, "%d claims and a session, one more: %v", claims, !want)
 	}
 	set(0)
-	if !p.claim() {
-		t.Error("there is no room")
-	}
+	check.That(t, p.claim(), "there is no room")
 	must.OK(t, a.qp.Disconnect(ctx(t)))
 	if p.conn.Stats().State != assoc.Established || p.claims != 1 {
 		t.Errorf("%d claims keep an association in state %v", p.claims, p.conn.Stats().State)
@@ -125,9 +118,7 @@ func TestClaimsOfStreams(t *testing.T) {
 	p.claims = 0
 	p.leave(now)
 	p.conn.Unlock()
-	if p.claim() {
-		t.Error("there is room where it ends")
-	}
+	check.That(t, !p.claim(), "there is room where it ends")
 }
 
 // A QP whose Connect has failed before there was a session can try again.

@@ -71,20 +71,12 @@ func TestPrivateDataBothWays(t *testing.T) {
 			return
 		}
 		check.Slice(t, "the request's private data", req.PrivateData(), asked)
-		if err := req.Accept(b.qp, make([]byte, 513)); !errors.Is(err, ddpadapt.ErrPrivateDataTooLong) {
-			t.Errorf("513 octets in Accept: %v", err)
-		}
-		if err := req.Accept(b.qp, answer); err != nil {
-			t.Error(err)
-		}
+		check.Error(t, "513 octets in Accept", req.Accept(b.qp, make([]byte, 513)), ddpadapt.ErrPrivateDataTooLong)
+		check.OK(t, req.Accept(b.qp, answer))
 	}()
-	if _, err := a.qp.Connect(ctx(t), x.addr, make([]byte, 513)); !errors.Is(err, ddpadapt.ErrPrivateDataTooLong) {
-		t.Errorf("513 octets in Connect: %v", err)
-	}
+	check.Fails(a.qp.Connect(ctx(t), x.addr, make([]byte, 513)))(t, "513 octets in Connect", ddpadapt.ErrPrivateDataTooLong)
 	got, err := a.qp.Connect(ctx(t), x.addr, asked)
-	if err != nil || !bytes.Equal(got, answer) {
-		t.Errorf("answer of %d octets, %v", len(got), err)
-	}
+	check.That(t, err == nil && bytes.Equal(got, answer), "answer of %d octets, %v", len(got), err)
 }
 
 func TestRejection(t *testing.T) {
@@ -95,9 +87,7 @@ func TestRejection(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		if err := req.Reject([]byte("not today")); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, req.Reject([]byte("not today")))
 	}()
 	_, err := newSide(t, x.a, nil, nil).qp.Connect(ctx(t), x.addr, nil)
 	var rejected *ddpadapt.RejectedError
@@ -112,41 +102,29 @@ func TestConnectErrors(t *testing.T) {
 		_, err := newSide(t, x.a, nil, nil).qp.Connect(ctx(t), netip.AddrPortFrom(x.addr.Addr(), 9), nil)
 		var dial *sctp.DialError
 		var abort *assoc.AbortError
-		if !errors.As(err, &dial) || !errors.As(err, &abort) {
-			t.Errorf("error %v", err)
-		}
+		check.That(t, errors.As(err, &dial) && errors.As(err, &abort), "error %v", err)
 	})
 	t.Run("the context ends before the answer", func(t *testing.T) {
 		c, cancel := context.WithCancel(ctx(t))
 		go func() {
-			if _, err := x.l.Accept(ctx(t)); err != nil {
-				t.Error(err)
-			}
+			check.Do(x.l.Accept(ctx(t)))(t)
 			cancel() // the request is there, and stays without an answer
 		}()
-		if _, err := newSide(t, x.a, nil, nil).qp.Connect(c, x.addr, nil); !errors.Is(err, context.Canceled) {
-			t.Errorf("error %v", err)
-		}
+		check.Fails(newSide(t, x.a, nil, nil).qp.Connect(c, x.addr, nil))(t, "error", context.Canceled)
 	})
 	t.Run("the peer speaks SCTP but not DDP", func(t *testing.T) {
 		l := must.Get(x.b.Transport().Listen(77, nil))(t)
 		defer l.Close()
 		_, err := newSide(t, x.a, nil, nil).qp.Connect(ctx(t), netip.AddrPortFrom(x.addr.Addr(), 77), nil)
 		var adaptation *assoc.AdaptationError
-		if !errors.As(err, &adaptation) || !adaptation.Absent {
-			t.Errorf("error %v, want an *assoc.AdaptationError", err)
-		}
+		check.That(t, errors.As(err, &adaptation) && adaptation.Absent, "error %v, want an *assoc.AdaptationError", err)
 	})
 	t.Run("a QP is connected twice", func(t *testing.T) {
 		a, _ := x.join(nil)
-		if _, err := a.qp.Connect(ctx(t), x.addr, nil); !errors.Is(err, ErrInUse) {
-			t.Errorf("error %v", err)
-		}
+		check.Fails(a.qp.Connect(ctx(t), x.addr, nil))(t, "error", ErrInUse)
 	})
 	t.Run("the port is taken", func(t *testing.T) {
-		if _, err := x.b.Listen(DefaultPort); !errors.Is(err, rawio.ErrPortInUse) {
-			t.Errorf("error %v", err)
-		}
+		check.Fails(x.b.Listen(DefaultPort))(t, "error", rawio.ErrPortInUse)
 	})
 	t.Run("the link's MTU is too small", func(t *testing.T) {
 		var mtu *rawio.MTUError
@@ -210,9 +188,7 @@ func TestAccessViolations(t *testing.T) {
 				if wc.Status == tt.status || wc.ID == 6 && wc.Status == rdmap.StatusWRFlushErr {
 					break
 				}
-				if wc.ID == 6 {
-					t.Fatalf("%+v, want status %v", wc, tt.status)
-				}
+				must.That(t, wc.ID != 6, "%+v, want status %v", wc, tt.status)
 			}
 			var failed *rdmap.StreamError
 			if err := a.qp.Err(); !errors.As(err, &failed) || !failed.Remote || failed.Terminate == nil {
@@ -239,16 +215,10 @@ func TestDisconnectIsGraceful(t *testing.T) {
 	soon, cancel := context.WithTimeout(ctx(t), 4*time.Second)
 	defer cancel()
 	for _, s := range []*side{a, b} { // req 5041-3-12, 5040-7-4
-		if err := s.dev.Wait(soon); err != nil {
-			t.Errorf("an association without sessions is still there: %v", err)
-		}
+		check.Error(t, "an association without sessions is still there", s.dev.Wait(soon), nil)
 	}
-	if err := b.qp.Err(); err != nil {
-		t.Errorf("the peer calls a graceful end an error: %v", err)
-	}
-	if err := a.qp.PostSend(&SendWR{Op: OpSend, Inline: []byte("x")}); !errors.Is(err, rdmap.ErrState) {
-		t.Errorf("post after Disconnect: %v", err)
-	}
+	check.Error(t, "the peer calls a graceful end an error", b.qp.Err(), nil)
+	check.Error(t, "post after Disconnect", a.qp.PostSend(&SendWR{Op: OpSend, Inline: []byte("x")}), rdmap.ErrState)
 }
 
 // When the association goes, every QP on it is told and every request completes.
@@ -266,9 +236,7 @@ func TestAssociationLossFlushes(t *testing.T) {
 			check.Equal(t, "status of the receive", s.wc().Status, rdmap.StatusWRFlushErr)
 		}
 		<-s.qp.Done()
-		if s.qp.Err() == nil {
-			t.Error("no reason for the end")
-		}
+		check.That(t, s.qp.Err() != nil, "no reason for the end")
 	}
 }
 
@@ -287,16 +255,12 @@ func TestCompletionQueueOverflowHurtsOnlyItsOwn(t *testing.T) {
 		runtime.Gosched()
 	}
 	<-a.qp.Done()
-	if err := a.qp.Err(); !errors.Is(err, ErrCQOverflow) {
-		t.Errorf("the QP ended with %v, want %v", err, ErrCQOverflow)
-	}
+	check.Error(t, "the QP ended with", a.qp.Err(), ErrCQOverflow)
 	var wcs [4]WC
 	if n, err := small.Poll(wcs[:]); n != 2 || err != nil { // req 5040-8.1.2-4, 5042-6.4.3.2-1
 		t.Errorf("%d completions, %v: those that fit stay", n, err)
 	}
-	if _, err := small.Poll(wcs[:]); !errors.Is(err, ErrCQOverflow) {
-		t.Errorf("poll of the overflowed queue: %v", err)
-	}
+	check.Fails(small.Poll(wcs[:]))(t, "poll of the overflowed queue", ErrCQOverflow)
 	b2.recv(1, 0, 100) // req 5042-6.4.6-1
 	a2.post(SendWR{ID: 1, Op: OpSend, Inline: []byte("still here")})
 	b2.good()
@@ -329,9 +293,7 @@ func TestSharedReceiveQueue(t *testing.T) {
 		}
 	}
 	check.Equal(t, "buffers left", srq.Len(), 13)
-	if err := bs[0].qp.PostRecv(&RecvWR{}); !errors.Is(err, rdmap.ErrSharedRecv) {
-		t.Errorf("receive posted past the shared queue: %v", err)
-	}
+	check.Error(t, "receive posted past the shared queue", bs[0].qp.PostRecv(&RecvWR{}), rdmap.ErrSharedRecv)
 }
 
 // A buffer may be a file: data goes from the packet straight into it (RFC 4296 section 2.1).
@@ -349,9 +311,7 @@ func TestFileAsMemory(t *testing.T) {
 	a.good()
 	check.Slice(t, "what was read back", a.buf[:n], a.buf[n:2*n])
 	onDisk, err := os.ReadFile(f.Name())
-	if err != nil || !bytes.Equal(onDisk, a.buf[:n]) {
-		t.Errorf("the file differs from what was written (%d octets, %v)", len(onDisk), err)
-	}
+	check.That(t, err == nil && bytes.Equal(onDisk, a.buf[:n]), "the file differs from what was written (%d octets, %v)", len(onDisk), err)
 }
 
 // small is a link that buffers little.
@@ -385,9 +345,8 @@ func TestDefaultsOfADevice(t *testing.T) {
 		}
 		mr, err := d.AllocPD().Register(nil, 0, nil)
 		must.OK(t, err)
-		if tags = append(tags, mr.STag()); tags[0] != mr.STag() {
-			t.Errorf("%s: STags are not drawn from Config.Rand", c.name)
-		}
+		tags = append(tags, mr.STag())
+		check.Equal(t, c.name+": STags are not drawn from Config.Rand", tags[0], mr.STag())
 		d.Close()
 	}
 }
@@ -399,18 +358,10 @@ func TestLimitsAreNamed(t *testing.T) {
 	cq := must.Get(x.a.CreateCQ(10))(t)
 	var limit *LimitError
 	_, err := x.a.CreateCQ(11)
-	if !errors.As(err, &limit) || limit.Max != 10 {
-		t.Errorf("CQ too deep: %v", err)
-	}
+	check.That(t, errors.As(err, &limit) && limit.Max == 10, "CQ too deep: %v", err)
 	_, err = x.a.CreateQP(&QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, MaxSend: 10, MaxRecv: 10, MaxSGE: 2, IRD: 4, ORD: 3})
-	if !errors.As(err, &limit) || limit.What != "IRD" {
-		t.Errorf("IRD beyond the limit: %v", err)
-	}
+	check.That(t, errors.As(err, &limit) && limit.What == "IRD", "IRD beyond the limit: %v", err)
 	must.Do(pd.Register(make([]byte, 1), 0, nil))(t)
-	if _, err := pd.Register(make([]byte, 1), 0, nil); !errors.Is(err, ddp.ErrTooManyRegions) {
-		t.Errorf("a region too many: %v", err)
-	}
-	if _, err := x.b.CreateQP(&QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq}); !errors.Is(err, ErrForeign) {
-		t.Errorf("a PD of another device: %v", err)
-	}
+	check.Fails(pd.Register(make([]byte, 1), 0, nil))(t, "a region too many", ddp.ErrTooManyRegions)
+	check.Fails(x.b.CreateQP(&QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq}))(t, "a PD of another device", ErrForeign)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -46,9 +47,7 @@ func TestReceivesArePostedWhileMessagesArrive(t *testing.T) {
 			<-credits
 			copy(a.buf[int(i%depth)*size:], binary.BigEndian.AppendUint64(nil, i))
 			wr := SendWR{Op: OpSend, Flags: Unsignaled, SGL: []SGE{a.mr.SGE(int(i%depth)*size, size)}}
-			if err := a.qp.PostSend(&wr); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, a.qp.PostSend(&wr))
 		}
 	}()
 	for i := range uint64(messages) {

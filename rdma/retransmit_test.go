@@ -2,7 +2,6 @@ package rdma
 
 import (
 	"bytes"
-	"errors"
 	"net/netip"
 	"slices"
 	"sync/atomic"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -64,13 +64,10 @@ func TestLostWriteIsSentAgainAsItWas(t *testing.T) {
 			a.post(SendWR{ID: 1, Op: OpWrite, SGL: []SGE{mr.SGE(0, len(source))}, RemoteSTag: b.mr.STag()})
 			must.OK(t, row.end(mr))
 			clear(source)
-			if link.lost.Load() == 0 {
-				t.Fatal("nothing was sent before")
-			}
+			must.That(t, link.lost.Load() != 0, "nothing was sent before")
 			link.lose.Store(false)
-			if a.good(); !bytes.Equal(b.buf[:len(want)], want) {
-				t.Error("the peer has got what was written afterwards")
-			}
+			a.good()
+			check.That(t, bytes.Equal(b.buf[:len(want)], want), "the peer has got what was written afterwards")
 		})
 	}
 }
@@ -137,7 +134,5 @@ func TestRestartEndsAnAssociationThatHasNoSession(t *testing.T) {
 		}
 	}
 	link.first(t, tag, wire.ChunkShutdown)
-	if err := a.qp.Err(); !errors.Is(err, ddpadapt.ErrRestarted) {
-		t.Errorf("the queue pair ended by %v", err)
-	}
+	check.Error(t, "the queue pair ended", a.qp.Err(), ddpadapt.ErrRestarted)
 }

@@ -28,9 +28,8 @@ func TestOperationsOfRFC4296(t *testing.T) {
 		}},
 		{"ddp_send_ddp, rdma_write without notification: send a tagged message to a remote buffer", func(t *testing.T, a, b *side) {
 			b.recv(1, 100, 10)
-			if a.write(b.mr.STag(), 5, "tagged"); string(b.buf[5:11]) != "tagged" {
-				t.Errorf("%q", b.buf[:20])
-			}
+			a.write(b.mr.STag(), 5, "tagged")
+			check.That(t, string(b.buf[5:11]) == "tagged", "%q", b.buf[:20])
 			var wcs [1]WC // req 5042-2.2.6-1
 			if n, _ := b.cq.Poll(wcs[:]); n != 0 {
 				t.Errorf("the receiver was told: %+v", wcs[0])
@@ -108,18 +107,16 @@ func TestOperationsOfRFC4296(t *testing.T) {
 			}
 			a.write(b.mr.STag(), 0, "first")
 			must.OK(t, b.mr.Deregister())
-			if a.write(second.STag(), 5, "second"); string(b.buf[:11]) != "firstsecond" {
-				t.Errorf("%q", b.buf[:11])
-			}
+			a.write(second.STag(), 5, "second")
+			check.That(t, string(b.buf[:11]) == "firstsecond", "%q", b.buf[:11])
 		}},
 		{"ddp_register: buffers that refer to portions of the same underlying object", func(t *testing.T, a, b *side) {
 			low := must.Get(b.pd.Register(b.buf[:12], RemoteWrite, nil))(t)
 			high := must.Get(b.pd.Register(b.buf[8:20], RemoteRead, &RegionOptions{Base: 1000}))(t)
 			a.write(low.STag(), 5, "overlap")
 			a.post(SendWR{Op: OpRead, SGL: []SGE{a.mr.SGE(0, 4)}, RemoteSTag: high.STag(), RemoteTO: 1000})
-			if a.good(); string(a.buf[:4]) != "rlap" {
-				t.Errorf("%q", a.buf[:4])
-			}
+			a.good()
+			check.That(t, string(a.buf[:4]) == "rlap", "%q", a.buf[:4])
 		}},
 		{"ddp_register: one QP only", func(t *testing.T, a, b *side) {
 			mr := must.Get(b.pd.Register(b.buf, RemoteWrite, &RegionOptions{QP: b.qp}))(t)
@@ -197,7 +194,5 @@ func TestBufferOnSeveralSockets(t *testing.T) {
 	as[0].post(SendWR{Op: OpSend})
 	<-bs[0].qp.Done() // no buffer is left on any socket
 	var e *rdmap.StreamError
-	if !errors.As(bs[0].qp.Err(), &e) || e.Terminate == nil || e.Terminate.Code != ddp.CodeNoBuffer {
-		t.Errorf("%v", bs[0].qp.Err())
-	}
+	check.That(t, errors.As(bs[0].qp.Err(), &e) && e.Terminate != nil && e.Terminate.Code == ddp.CodeNoBuffer, "%v", bs[0].qp.Err())
 }

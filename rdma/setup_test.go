@@ -26,9 +26,7 @@ func (x *lab) negotiate(ca, cb func(*QPConfig)) (a, b *side, err error) {
 		accepted <- err
 	}()
 	_, err = a.qp.Connect(ctx(x.t), x.addr, nil)
-	if e := <-accepted; e != nil {
-		x.t.Fatal(e)
-	}
+	must.OK(x.t, <-accepted)
 	return a, b, err
 }
 
@@ -68,13 +66,9 @@ func TestNegotiatedDepths(t *testing.T) {
 				t.Errorf("ORD %d and %d, want %d and %d", a.qp.ORD(), b.qp.ORD(), row.ordA, row.ordB)
 			}
 			got, ok := a.qp.PeerSetup()
-			if ok != row.setup || got != row.setupOfB {
-				t.Errorf("initiator learned %+v, %v", got, ok)
-			}
+			check.That(t, ok == row.setup && got == row.setupOfB, "initiator learned %+v, %v", got, ok)
 			got, ok = b.qp.PeerSetup()
-			if ok != row.setup || got != row.setupOfA {
-				t.Errorf("responder learned %+v, %v", got, ok)
-			}
+			check.That(t, ok == row.setup && got == row.setupOfA, "responder learned %+v, %v", got, ok)
 			if !row.setup {
 				return
 			}
@@ -130,24 +124,16 @@ func TestNegotiationFails(t *testing.T) {
 				_, now := req.p.conn.Lock()
 				defer req.p.conn.Unlock()
 				b.qp.bind(req.p, req.s)
-				if err := req.s.AcceptEnhanced(now, b.qp.core.Stream(), row.reply, nil); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, req.s.AcceptEnhanced(now, b.qp.core.Stream(), row.reply, nil))
 				b.qp.connected(nil)
 			}()
-			if _, err := a.qp.Connect(ctx(t), x.addr, nil); !errors.Is(err, row.err) {
-				t.Fatalf("error %v", err)
-			}
+			must.Fails(a.qp.Connect(ctx(t), x.addr, nil))(t, "error", row.err)
 			<-a.qp.Done()
 			<-b.qp.Done()
 			var se *rdmap.StreamError
 			want := rdmap.Terminate{Layer: rdmap.LayerLLP, EType: rdmap.ETypeMPA, Code: row.code}
-			if !errors.As(b.qp.Err(), &se) || !se.Remote || *se.Terminate != want {
-				t.Errorf("the peer learned %v", b.qp.Err())
-			}
-			if !errors.Is(a.qp.Err(), row.err) {
-				t.Errorf("error %v", a.qp.Err())
-			}
+			check.That(t, errors.As(b.qp.Err(), &se) && se.Remote && *se.Terminate == want, "the peer learned %v", b.qp.Err())
+			check.Error(t, "error", a.qp.Err(), row.err)
 		})
 	}
 }
@@ -163,16 +149,12 @@ func TestRejectionNamesWhatIsNeeded(t *testing.T) {
 				return
 			}
 			if s, ok := req.Setup(); !ok { // the second one
-				if err := req.RejectSetup(Setup{}, nil); !errors.Is(err, ddpadapt.ErrState) {
-					t.Errorf("RejectSetup of a plain request: %v", err)
-				}
+				check.Error(t, "RejectSetup of a plain request", req.RejectSetup(Setup{}, nil), ddpadapt.ErrState)
 				err = req.Reject(nil)
 			} else {
 				err = req.RejectSetup(Setup{IRD: s.ORD, ORD: 32}, []byte("more"))
 			}
-			if err != nil {
-				t.Error(err)
-			}
+			check.OK(t, err)
 		}
 	}()
 	_, err := newSide(t, x.a, nil, depths(8, 7, true, false)).qp.Connect(ctx(t), x.addr, nil)
@@ -181,9 +163,7 @@ func TestRejectionNamesWhatIsNeeded(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	_, err = newSide(t, x.a, nil, nil).qp.Connect(ctx(t), x.addr, nil)
-	if !errors.As(err, &re) || re.Setup != nil {
-		t.Errorf("error %v", err)
-	}
+	check.That(t, errors.As(err, &re) && re.Setup == nil, "error %v", err)
 }
 
 func TestReadyToReceive(t *testing.T) {
@@ -216,16 +196,10 @@ func TestPrivateDataOfNegotiatedSetup(t *testing.T) {
 			return
 		}
 		check.Equal(t, "octets of private data", len(req.PrivateData()), len(big)-1)
-		if err := req.Accept(b.qp, big); !errors.Is(err, ddpadapt.ErrPrivateDataTooLong) {
-			t.Errorf("509 octets in Accept: %v", err)
-		}
-		if err := req.Accept(b.qp, big[1:]); err != nil {
-			t.Error(err)
-		}
+		check.Error(t, "509 octets in Accept", req.Accept(b.qp, big), ddpadapt.ErrPrivateDataTooLong)
+		check.OK(t, req.Accept(b.qp, big[1:]))
 	}()
-	if _, err := a.qp.Connect(ctx(t), x.addr, big); !errors.Is(err, ddpadapt.ErrPrivateDataTooLong) {
-		t.Errorf("509 octets in Connect: %v", err)
-	}
+	check.Fails(a.qp.Connect(ctx(t), x.addr, big))(t, "509 octets in Connect", ddpadapt.ErrPrivateDataTooLong)
 	if got, err := a.qp.Connect(ctx(t), x.addr, big[1:]); err != nil || len(got) != len(big)-1 {
 		t.Errorf("answer of %d octets, %v", len(got), err)
 	}
@@ -238,17 +212,13 @@ func TestRequestsWaitForAccept(t *testing.T) {
 	var r [5]*Request
 	for i := range r {
 		r[i] = &Request{from: netip.AddrFrom4([4]byte{10, 0, 0, byte(i / 4)})}
-		if l.offer(r[i]) != (i != 3) {
-			t.Errorf("request %d waits: %v", i, i == 3)
-		}
+		check.That(t, l.offer(r[i]) == (i != 3), "request %d waits: %v", i, i == 3)
 	}
 	for range 2 {
 		l.withdrawn(r[1])
 	}
 	for _, want := range []*Request{r[0], r[2], r[4], nil} {
-		if len(l.ready) != 1 && want != nil {
-			t.Error("nobody is woken")
-		}
+		check.That(t, len(l.ready) == 1 || want == nil, "nobody is woken")
 		for len(l.ready) > 0 {
 			<-l.ready
 		}
@@ -257,9 +227,8 @@ func TestRequestsWaitForAccept(t *testing.T) {
 	if len(l.ready) != 0 || l.waiting.Used() != 0 {
 		t.Errorf("somebody is woken for nothing, or %d places are taken", l.waiting.Used())
 	}
-	if l.Close(); l.offer(r[0]) || l.waiting.Used() != 0 {
-		t.Error("a closed Listener takes a request")
-	}
+	l.Close()
+	check.That(t, !l.offer(r[0]) && l.waiting.Used() == 0, "a closed Listener takes a request")
 }
 
 // A request is answered once, and only as long as its session is there; what cannot be answered leaves the QP as it was. What is accepted
@@ -275,9 +244,7 @@ func TestRequestIsAnsweredOnce(t *testing.T) {
 	}
 	req, end := ask(true)
 	Peer{req.p}.Abort("before there is an answer")
-	if err := <-end; err == nil {
-		t.Error("the association is gone, and Connect has succeeded")
-	}
+	check.That(t, <-end != nil, "the association is gone, and Connect has succeeded")
 	late := newSide(t, x.b, nil, nil).qp
 	if err := req.Accept(late, nil); err == nil || req.s.Err() != nil && err != req.s.Err() {
 		t.Errorf("Accept of one who has left: %v", err)
@@ -293,9 +260,7 @@ func TestRequestIsAnsweredOnce(t *testing.T) {
 		t.Errorf("%d octets are charged for two QPs of %d and %d", p.queues, late.held, b.qp.held)
 	}
 	late.unlock(p)
-	if err := req.Accept(newSide(t, x.b, nil, nil).qp, nil); err != ddpadapt.ErrState {
-		t.Errorf("Accept for the second time: %v", err)
-	}
+	check.Equal(t, "Accept for the second time", req.Accept(newSide(t, x.b, nil, nil).qp, nil), ddpadapt.ErrState)
 	req, end = ask(false)
 	if !x.l.offer(req) { // as if nobody had taken it
 		t.Error("there is no place")
@@ -333,9 +298,7 @@ func TestPeerThatDoesNotWait(t *testing.T) {
 	}
 	<-b.cq.Ready()
 	<-b.qp.Done()
-	if err := b.qp.Err(); err != nil {
-		t.Errorf("a graceful end: %v", err)
-	}
+	check.Error(t, "a graceful end", b.qp.Err(), nil)
 }
 
 // Who has set an association up ends it with its last session; the other side does not, so that it cuts no peer off that

@@ -174,14 +174,10 @@ func TestEveryCounterCounts(t *testing.T) {
 				_, now := req.p.conn.Lock()
 				defer req.p.conn.Unlock()
 				b.qp.bind(req.p, req.s)
-				if err := req.s.AcceptEnhanced(now, b.qp.core.Stream(), Setup{IRD: 9, ORD: 5}, nil); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, req.s.AcceptEnhanced(now, b.qp.core.Stream(), Setup{IRD: 9, ORD: 5}, nil))
 				b.qp.connected(nil)
 			}()
-			if _, err := a.qp.Connect(ctx(t), x.addr, nil); !errors.Is(err, ddpadapt.ErrInsufficientIRD) {
-				t.Fatalf("error %v", err)
-			}
+			must.Fails(a.qp.Connect(ctx(t), x.addr, nil))(t, "error", ddpadapt.ErrInsufficientIRD)
 			return x.a
 		},
 		"Faults.Other": func(t *testing.T) *Device { // nothing sends one
@@ -197,16 +193,12 @@ func TestEveryCounterCounts(t *testing.T) {
 			return
 		}
 		t.Run(name, func(t *testing.T) {
-			if drive == nil {
-				t.Fatal("nothing here makes it count")
-			}
+			must.That(t, drive != nil, "nothing here makes it count")
 			s := drive(t).Stats()
 			sum := uint64(0)
 			count.Each(s.Faults, func(_ string, v uint64) { sum += v })
 			count.Each(s, func(other string, v uint64) {
-				if other == name && v == 0 {
-					t.Error("it did not count")
-				}
+				check.That(t, other != name || v != 0, "it did not count")
 			})
 			if sum != s.TerminatesOut || s.StreamsFailed != s.TerminatesIn+s.TerminatesOut+s.StreamsLost {
 				t.Errorf("the sums do not agree: %+v", s)

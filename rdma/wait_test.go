@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -67,9 +68,7 @@ func TestCloseOfAQPWithoutAPeerWakesWhoWaits(t *testing.T) {
 	a.recv(1, 0, 8)
 	a.cq.Arm(false)
 	a.qp.Close()
-	if !woken(a.cq) || a.wc().Status != rdmap.StatusWRFlushErr {
-		t.Error("nobody is woken")
-	}
+	check.That(t, woken(a.cq) && a.wc().Status == rdmap.StatusWRFlushErr, "nobody is woken")
 }
 
 // Which completions wake who has armed a CQ: any, or the solicited and the failed ones. Who waits for any
@@ -130,18 +129,14 @@ func TestCQWatchesOneContext(t *testing.T) {
 	cq.waiting.on(one, cq.dev)
 	cq.waiting.on(one, cq.dev)
 	cq.waiting.on(two, cq.dev)
-	if one.begun != 1 || one.ended != 1 || two.begun != 1 || two.ended != 0 {
-		t.Errorf("%+v, then %+v", one, two)
-	}
+	check.That(t, one.begun == 1 && one.ended == 1 && two.begun == 1 && two.ended == 0, "%+v, then %+v", one, two)
 }
 
 // A CQ that has overflowed says so when what fits is polled, also before its QPs hear of it, and tells the Device once.
 func TestOverflowIsToldOnce(t *testing.T) {
 	d := newLab(t, nil).a
 	cq := must.Get(d.CreateCQ(1))(t)
-	if cq.push(WC{ID: 1}) || !cq.push(WC{ID: 2}) {
-		t.Error("the one that fits calls for help, or the other does not")
-	}
+	check.That(t, !cq.push(WC{ID: 1}) && cq.push(WC{ID: 2}), "the one that fits calls for help, or the other does not")
 	var wcs [2]WC
 	if n, err := cq.Poll(wcs[:]); n != 1 || err != nil || wcs[0].ID != 1 {
 		t.Errorf("%d, %v", n, err)

@@ -3,6 +3,7 @@ package sctp
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/race"
 )
@@ -27,9 +28,7 @@ func TestMessagesDoNotAllocate(t *testing.T) {
 			read, msg, buf := tt.read(s), make([]byte, size), make([]byte, size)
 			round := func() {
 				for range 4 {
-					if _, err := c.WriteMsg(msg, SendInfo{}); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(c.WriteMsg(msg, SendInfo{}))(t)
 				}
 				for octets := 4 * size; octets > 0; {
 					n := must.Get(read(buf))(t)
@@ -54,7 +53,5 @@ func TestInboxThatIsNeverEmpty(t *testing.T) {
 		b.push(nil)
 		b.drop()
 	}
-	if cap(b.q) > 16 || len(b.q)-b.head != 1 {
-		t.Errorf("room for %d messages, %d of them in use", cap(b.q), len(b.q)-b.head)
-	}
+	check.That(t, cap(b.q) <= 16 && len(b.q)-b.head == 1, "room for %d messages, %d of them in use", cap(b.q), len(b.q)-b.head)
 }

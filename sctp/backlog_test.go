@@ -44,9 +44,7 @@ func TestMessagesThatComeTogetherWakeEveryReader(t *testing.T) {
 			return err
 		})
 		for range readers {
-			if err := <-read; err != nil {
-				t.Fatal("a reader sleeps on:", err)
-			}
+			must.Error(t, "a reader sleeps on", <-read, nil)
 		}
 	}
 }
@@ -161,14 +159,10 @@ func TestBacklogIsNotOvertaken(t *testing.T) {
 		if late { // its slice is over
 			s.slice = slice{steps: s.steps() - sliceSteps, began: s.t.now().Add(-sliceTime)}
 		}
-		if !s.input(s.t.now(), &second, true) {
-			t.Fatal("the owner owns it no more")
-		}
+		must.That(t, s.input(s.t.now(), &second, true), "the owner owns it no more")
 		s.Unlock()
 		link.mu.Lock()
-		if want := []string{"first", "second"}; !slices.Equal(link.list, want) {
-			t.Errorf("answered in the order %q", link.list)
-		}
+		check.That(t, slices.Equal(link.list, []string{"first", "second"}), "answered in the order %q", link.list)
 		link.list = nil
 		link.mu.Unlock()
 	}
@@ -265,9 +259,7 @@ func TestBadChecksumIsNotAnsweredBesideOtherPackets(t *testing.T) {
 	r.done()
 	out := make([]rawio.Packet, 4)
 	n, err := la.ReadBatch(out)
-	if err != nil || n != 1 || wire.Packet(out[0].Data).DstPort() != 2 {
-		t.Errorf("%d answers, %v", n, err)
-	}
+	check.That(t, err == nil && n == 1 && wire.Packet(out[0].Data).DstPort() == 2, "%d answers, %v", n, err)
 	for i := range n {
 		out[i].Release()
 	}
@@ -312,16 +304,13 @@ func TestSliceIsOfTimeAndWork(t *testing.T) {
 			want  bool
 		}{{sliceSteps - 1, 2 * sliceTime, false}, {1, sliceTime - 1, false}, {sliceSteps - 1, 0, false}, {1, 1, false}, {sliceSteps - 1, 0, false}, {1, 0, true}, {0, 0, true}} {
 			w.work += row.steps
-			if c.over(sliceTime) != row.want {
-				t.Errorf("step %d: over %v", i, !row.want)
-			}
+			check.That(t, c.over(sliceTime) == row.want, "step %d: over %v", i, !row.want)
 			time.Sleep(row.wait) // of virtual time
 		}
 		for _, own := range []func(){c.own, func() { c.tryOwn() }} {
 			c.disown()
-			if own(); c.over(0) {
-				t.Error("the next owner has no slice")
-			}
+			own()
+			check.That(t, !c.over(0), "the next owner has no slice")
 			w.work += 2 * sliceSteps
 			c.over(0)
 			w.work += sliceSteps
@@ -384,9 +373,8 @@ func TestReaderDoesNotStayWithOneAssociation(t *testing.T) {
 		s.Lock()
 		s.stepper = new(lazy)
 		s.Unlock()
-		if r.handle(len(want)); r.last != nil || r.owned || r.conns != [rxBatch]*Conn{} {
-			t.Error("it stays")
-		}
+		r.handle(len(want))
+		check.That(t, r.last == nil && !r.owned && r.conns == [rxBatch]*Conn{}, "it stays")
 		time.Sleep(time.Second)
 		synctest.Wait()
 		check.Slice(t, "answers", link.list, want)

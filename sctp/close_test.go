@@ -1,13 +1,13 @@
 package sctp
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/netip"
 	"syscall"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -40,9 +40,7 @@ func TestListenerCloseAbortsWhatNobodyAccepted(t *testing.T) {
 	must.OK(t, l.Close())
 	select {
 	case <-c.Done():
-		if err := c.Err(); !errors.Is(err, syscall.ECONNRESET) {
-			t.Errorf("ended by %v", err)
-		}
+		check.Error(t, "ended", c.Err(), syscall.ECONNRESET)
 	case <-ctx.Done():
 		t.Error("the association lives on")
 	}

@@ -74,9 +74,7 @@ func TestWriteRefusals(t *testing.T) {
 		{"a message that can never fit the send buffer", 10_001, SendInfo{}, ErrMessageTooLong},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, err := c.WriteMsg(make([]byte, tt.n), tt.info); !errors.Is(err, tt.want) {
-				t.Errorf("error %v, want %v", err, tt.want)
-			}
+			check.Fails(c.WriteMsg(make([]byte, tt.n), tt.info))(t, "error", tt.want)
 		})
 	}
 	if _, err := c.WriteMsg(make([]byte, 10_000), SendInfo{Stream: 3}); err != nil {
@@ -99,23 +97,17 @@ func TestBackPressure(t *testing.T) {
 			break
 		}
 	}
-	if sent == count {
-		t.Fatalf("%d octets were taken with buffers of 50000 and no reader", count*size)
-	}
+	must.That(t, sent != count, "%d octets were taken with buffers of 50000 and no reader", count*size)
 	c.SetWriteDeadline(time.Time{})
 	go func() {
 		for i := sent; i < count; i++ {
-			if _, err := c.WriteMsg(pattern(i, size), SendInfo{}); err != nil {
-				t.Error(err)
-			}
+			check.Do(c.WriteMsg(pattern(i, size), SendInfo{}))(t)
 		}
 	}()
 	buf := make([]byte, size)
 	for i := range count {
 		n, _, err := s.ReadMsg(buf)
-		if err != nil || !bytes.Equal(buf[:n], pattern(i, size)) {
-			t.Fatalf("message %d: %d octets, %v", i, n, err)
-		}
+		must.That(t, err == nil && bytes.Equal(buf[:n], pattern(i, size)), "message %d: %d octets, %v", i, n, err)
 	}
 }
 
@@ -159,13 +151,9 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 			c.Unlock()
 			want := [3]bool{}
 			want[i] = true
-			if got := tokens(); got != want {
-				t.Errorf("%v are woken, not %v", got, want)
-			}
+			check.Equal(t, "are woken", tokens(), want)
 			c.goOn()
-			if got := tokens(); got != [3]bool{} {
-				t.Errorf("%v are woken once more", got)
-			}
+			check.Equal(t, "are woken once more", tokens(), [3]bool{})
 		}
 		d := &deadline{t: c.t}
 		d.set(time.Now())
@@ -176,9 +164,7 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 			}
 		}
 		c.Abort("")
-		if err := c.wait(c.readable, new(deadline)); err != nil {
-			t.Errorf("at the end: %v", err)
-		}
+		check.Error(t, "at the end", c.wait(c.readable, new(deadline)), nil)
 	})
 }
 
@@ -197,9 +183,7 @@ func TestCloseDoesNotWaitForEver(t *testing.T) {
 		if r, w := <-read, <-write; r != net.ErrClosed || w != net.ErrClosed {
 			t.Errorf("reader: %v, writer: %v", r, w)
 		}
-		if took := time.Since(began); took != 0 {
-			t.Errorf("they wait for %v", took)
-		}
+		check.Equal(t, "they wait for", time.Since(began), 0)
 		if _, err := c.WriteMsg([]byte("more"), SendInfo{}); err != net.ErrClosed {
 			t.Errorf("while it ends: %v", err)
 		}
@@ -255,9 +239,7 @@ func TestDeadlineIsOfOneDirection(t *testing.T) {
 			d.set(time.Now().Add(row.in))
 			time.Sleep(row.wait)
 			synctest.Wait()
-			if isClosed(d.passed()) != row.want {
-				t.Errorf("%v after a deadline in %v: passed %v", row.wait, row.in, !row.want)
-			}
+			check.That(t, isClosed(d.passed()) == row.want, "%v after a deadline in %v: passed %v", row.wait, row.in, !row.want)
 		}
 	})
 }
@@ -275,15 +257,9 @@ func TestCloseDeliversWhatWasWritten(t *testing.T) {
 	if _, _, err := s.ReadMsg(buf); err != io.EOF {
 		t.Errorf("error %v after the peer's graceful end, want io.EOF", err)
 	}
-	if err := <-closed; err != nil {
-		t.Errorf("close: %v", err)
-	}
-	if err := c.Close(); err != nil {
-		t.Errorf("second close: %v", err)
-	}
-	if _, err := c.WriteMsg(want, SendInfo{}); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("write after close: %v", err)
-	}
+	check.Error(t, "close", <-closed, nil)
+	check.Error(t, "second close", c.Close(), nil)
+	check.Fails(c.WriteMsg(want, SendInfo{}))(t, "write after close", net.ErrClosed)
 	if _, _, err := c.ReadMsg(buf); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("read after close: %v", err)
 	}
@@ -296,13 +272,9 @@ func TestCloseAgainstABusyPeer(t *testing.T) {
 	for range 150 { // far more than c's window
 		must.Do(s.WriteMsg(pattern(1, 1000), SendInfo{}))(t)
 	}
-	if err := c.Close(); err != nil {
-		t.Errorf("close: %v", err)
-	}
+	check.Error(t, "close", c.Close(), nil)
 	<-s.Done()
-	if err := s.Err(); !errors.Is(err, assoc.ErrShutdown) {
-		t.Errorf("the peer's association ended by %v", err)
-	}
+	check.Error(t, "the peer's association ended", s.Err(), assoc.ErrShutdown)
 }
 
 // A read that is blocked when the association dies returns at once with the reason.
@@ -383,17 +355,11 @@ func TestDialErrors(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := p.a.Dial(ctx, nobody, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("context ended: %v", err)
-	}
+	check.Fails(p.a.Dial(ctx, nobody, nil))(t, "context ended", context.Canceled)
 	l := must.Get(p.a.Listen(0, nil))(t)
-	if _, err := l.Accept(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("Accept when the context has ended: %v", err)
-	}
+	check.Fails(l.Accept(ctx))(t, "Accept when the context has ended", context.Canceled)
 	p.a.Close()
-	if _, err := p.a.Dial(deadlineCtx(t), nobody, nil); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("transport closed: %v", err)
-	}
+	check.Fails(p.a.Dial(deadlineCtx(t), nobody, nil))(t, "transport closed", net.ErrClosed)
 	if _, err := p.a.Listen(0, nil); err != ErrTransportClosed {
 		t.Errorf("Listen when the transport is closed: %v", err)
 	}
@@ -415,9 +381,7 @@ func TestAdaptationIsEnforced(t *testing.T) {
 	plain := must.Get(p.b.Listen(0, nil))(t)
 	_, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, plain.Port()), &Config{Config: assoc.Config{Adaptation: &ddp, RequireAdaptation: true}})
 	var adaptation *assoc.AdaptationError
-	if !errors.As(err, &adaptation) || !adaptation.Absent || adaptation.Want != ddp {
-		t.Errorf("a peer without an indication: %v", err)
-	}
+	check.That(t, errors.As(err, &adaptation) && adaptation.Absent && adaptation.Want == ddp, "a peer without an indication: %v", err)
 }
 
 func TestPortInUse(t *testing.T) {
@@ -454,9 +418,7 @@ func TestPortInUse(t *testing.T) {
 	if _, err := p.b.Listen(4000, nil); err != nil {
 		t.Errorf("the port is not free after Close: %v", err)
 	}
-	if _, err := l.Accept(context.Background()); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("accept on a closed listener: %v", err)
-	}
+	check.Fails(l.Accept(context.Background()))(t, "accept on a closed listener", net.ErrClosed)
 }
 
 // Nobody accepts: the associations beyond the backlog are aborted, not kept.
@@ -475,9 +437,7 @@ func TestBacklogIsBounded(t *testing.T) {
 		}
 	}
 	check.Equal(t, "associations that live with a backlog of 3", alive, 3)
-	if other := netip.MustParseAddr("10.9.9.9"); l.waiting.Full(other) || len(l.ready) != 3 || cap(l.ready) != 6 {
-		t.Error("they keep other hosts' out")
-	}
+	check.That(t, !l.waiting.Full(netip.MustParseAddr("10.9.9.9")) && len(l.ready) == 3 && cap(l.ready) == 6, "they keep other hosts' out")
 	if _, err := l.Accept(deadlineCtx(t)); err != nil || !l.waiting.Take(p.a.localAddr(), 1) || l.waiting.Take(p.a.localAddr(), 1) {
 		t.Errorf("one that is accepted leaves not one place: %v", err)
 	}
@@ -516,9 +476,7 @@ func TestConcurrentWriters(t *testing.T) {
 	for i := range uint16(writers) {
 		go func() {
 			for j := range each {
-				if _, err := c.WriteMsg(fmt.Appendf(nil, "%d", j), SendInfo{Stream: i}); err != nil {
-					t.Error(err)
-				}
+				check.Do(c.WriteMsg(fmt.Appendf(nil, "%d", j), SendInfo{Stream: i}))(t)
 			}
 		}()
 	}
@@ -547,9 +505,7 @@ func TestTransportCloseEndsEverything(t *testing.T) {
 	s.Close()
 	p.b.Close()
 	mempair.Check(t, p.links[:]...)
-	if err := p.a.Close(); err != nil {
-		t.Errorf("second close: %v", err)
-	}
+	check.Error(t, "second close", p.a.Close(), nil)
 }
 
 func pattern(seed, n int) []byte {

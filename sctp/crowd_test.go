@@ -41,9 +41,8 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 		set := func(after time.Duration) func(int) { return func(int) { d.set(time.Now().Add(after)) } }
 		crowd.Meet(rounds, set(time.Hour), set(-1), set(20*time.Microsecond), func(int) { d.set(time.Time{}) },
 			func(int) { d.passed() }, func(int) { d.passed() })
-		if d.set(time.Now().Add(-1)); !isClosed(d.passed()) {
-			t.Error("a deadline in the past has not passed")
-		}
+		d.set(time.Now().Add(-1))
+		check.That(t, isClosed(d.passed()), "a deadline in the past has not passed")
 	})
 	t.Run("timers", func(t *testing.T) {
 		start := time.Now()
@@ -65,9 +64,8 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 				}
 			})
 		h.close()
-		if h.run(); h.timer.Stop() {
-			t.Error("a closed heap has a timer")
-		}
+		h.run()
+		check.That(t, !h.timer.Stop(), "a closed heap has a timer")
 	})
 	t.Run("gate", func(t *testing.T) {
 		for range rounds {

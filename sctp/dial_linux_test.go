@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -60,9 +61,7 @@ func TestDialFindsWhoListens(t *testing.T) {
 					continue // what is silent takes too long
 				}
 				c, err := (&Dialer{links: row.by, FallbackDelay: delay, Config: quick}).Dial(deadlineCtx(t), row.network, row.to)
-				if !errors.Is(err, row.want) {
-					t.Errorf("%s: %v, want %v", row.name, err, row.want)
-				}
+				check.That(t, errors.Is(err, row.want), "%s: %v, want %v", row.name, err, row.want)
 				if err != nil {
 					continue
 				}
@@ -80,16 +79,12 @@ func TestDialFindsWhoListens(t *testing.T) {
 		for _, tr := range server.open {
 			n += tr.Stats().Established
 		}
-		if n != accepted {
-			t.Errorf("%d associations have come to be for %d calls of Dial", n, accepted)
-		}
+		check.That(t, n == accepted, "%d associations have come to be for %d calls of Dial", n, accepted)
 		if k := both.answered[netip.AddrFrom4([4]byte{127, 0, 0, 1})]; k != rawLink && k != udpLink {
 			t.Errorf("127.0.0.1 answered by %q", k)
 		}
 		_, err = (&ListenConfig{links: server}).Listen(context.Background(), "sctp", ":"+port)
-		if !errors.Is(err, syscall.EADDRINUSE) {
-			t.Errorf("listened on twice: %v", err)
-		}
+		check.Error(t, "listened on twice", err, syscall.EADDRINUSE)
 		must.OK(t, l.Close())
 		return nil
 	})

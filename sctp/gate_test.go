@@ -8,7 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/mempair"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/sctp/internal/account"
@@ -29,18 +31,12 @@ func TestBacklogHasTwoBounds(t *testing.T) {
 			data := make([]byte, row.size)
 			for round := range 2 {
 				for i := range row.fit {
-					if !g.post(&rawio.Packet{Data: data}) {
-						t.Fatalf("round %d: packet %d of %d finds no room", round, i, row.fit)
-					}
+					must.That(t, g.post(&rawio.Packet{Data: data}), "round %d: packet %d of %d finds no room", round, i, row.fit)
 				}
 				buf := rawio.NewBuf(data)
 				buf.Retain()
-				if g.post(&rawio.Packet{Data: data, Buf: buf}) {
-					t.Errorf("round %d: room for more than %d", round, row.fit)
-				}
-				if buf.Refs() != 1 {
-					t.Errorf("round %d: a packet without room keeps its buffer", round)
-				}
+				check.That(t, !g.post(&rawio.Packet{Data: data, Buf: buf}), "round %d: room for more than %d", round, row.fit)
+				check.That(t, buf.Refs() == 1, "round %d: a packet without room keeps its buffer", round)
 				b := g.take()
 				if len(b) != row.fit || g.waiting.Load() != 0 || g.taken != row.fit*row.size {
 					t.Errorf("round %d: %d taken with %d octets, %d wait", round, len(b), g.taken, g.waiting.Load())
@@ -95,9 +91,8 @@ func TestBacklogCountsWhatItKeeps(t *testing.T) {
 		if !g.post(&p) || p.Data != nil || g.octets-before != row.keeps || row.copied != (buf.Refs() == refs-1) {
 			t.Errorf("packet %d: %d octets, %d references", i, g.octets-before, buf.Refs())
 		}
-		if clear(buf.B); row.copied && !bytes.Equal(g.backlog[i].Data, want) {
-			t.Errorf("packet %d has been changed", i)
-		}
+		clear(buf.B)
+		check.That(t, !row.copied || bytes.Equal(g.backlog[i].Data, want), "packet %d has been changed", i)
 		sum += row.keeps
 	}
 	b := g.take()
@@ -109,9 +104,8 @@ func TestBacklogCountsWhatItKeeps(t *testing.T) {
 	}
 	for n, want := range map[int]bool{spareMax: true, spareMax + 1: false} {
 		g.spare = nil
-		if g.done(make([]rawio.Packet, 0, n)); (g.spare != nil) != want || g.taken != 0 {
-			t.Errorf("room for %d packets is kept: %v", n, !want)
-		}
+		g.done(make([]rawio.Packet, 0, n))
+		check.That(t, (g.spare != nil) == want && g.taken == 0, "room for %d packets is kept: %v", n, !want)
 	}
 }
 
@@ -137,9 +131,7 @@ func TestBacklogWhileMemoryIsShort(t *testing.T) {
 		{4, 100, false},
 	} {
 		other.Trim(step.others * account.Quantum)
-		if g.post(&rawio.Packet{Data: make([]byte, step.octets)}) != step.want {
-			t.Errorf("step %d: room %v", i, !step.want)
-		}
+		check.That(t, g.post(&rawio.Packet{Data: make([]byte, step.octets)}) == step.want, "step %d: room %v", i, !step.want)
 	}
 }
 

@@ -31,12 +31,10 @@ func joinPair(t testing.TB, la, lb *mem.Link, a, b rawio.Link) *pair {
 	t.Helper()
 	p := &pair{bAddr: lb.LocalAddrs()[0].Addr(), links: [2]*mem.Link{la, lb}}
 	var err error
-	if p.a, err = NewTransport(a, nil); err != nil {
-		t.Fatal(err)
-	}
-	if p.b, err = NewTransport(b, nil); err != nil {
-		t.Fatal(err)
-	}
+	p.a, err = NewTransport(a, nil)
+	must.OK(t, err)
+	p.b, err = NewTransport(b, nil)
+	must.OK(t, err)
 	t.Cleanup(func() {
 		p.a.Close()
 		p.b.Close()

@@ -174,9 +174,7 @@ func TestPortThatIsTakenAgainStays(t *testing.T) {
 		must.OK(t, p.a.bindPort(5000))
 		p.a.release(5000, time.Second)
 		time.Sleep(time.Second) // of virtual time: who is to give it back waits for the lock
-		if err := p.a.bindPort(5000); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, p.a.bindPort(5000))
 		p.a.mu.Unlock()
 		synctest.Wait()
 		if n := p.a.ports[5000]; n != 1 || len(d.unbound) != 0 {
@@ -193,9 +191,7 @@ func TestListenOnALingeringPort(t *testing.T) {
 	must.OK(t, c.Close())
 	must.Equal(t, "lingering ports", len(p.a.lingering), 1)
 	l := must.Get(p.a.Listen(5000, nil))(t)
-	if _, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 1), cfg); !errors.Is(err, rawio.ErrPortInUse) {
-		t.Errorf("dial from a port that listens: %v", err)
-	}
+	check.Fails(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 1), cfg))(t, "dial from a port that listens", rawio.ErrPortInUse)
 	l.Close()
 }
 
@@ -208,18 +204,15 @@ func TestFewPortsLinger(t *testing.T) {
 	}
 	must.OK(t, p.a.bindPort(7))
 	p.a.ports[7]++
-	if p.a.release(7, time.Hour); p.a.ports[7] != 1 || p.a.lingering[7] != nil {
-		t.Error("a port that has another user lingers")
-	}
+	p.a.release(7, time.Hour)
+	check.That(t, p.a.ports[7] == 1 && p.a.lingering[7] == nil, "a port that has another user lingers")
 	p.a.unbind(7)
 	p.a.mu.Unlock()
 	if len(p.a.lingering) != maxLinger || len(d.open) != maxLinger {
 		t.Errorf("%d linger, %d are bound, want %d", len(p.a.lingering), len(d.open), maxLinger)
 	}
 	for port := range uint16(maxLinger + 10) { // the oldest make room
-		if d.open[1000+port] != (port >= 10) {
-			t.Errorf("port %d of %d: bound %v", port, maxLinger+10, d.open[1000+port])
-		}
+		check.That(t, d.open[1000+port] == (port >= 10), "port %d of %d: bound %v", port, maxLinger+10, d.open[1000+port])
 	}
 	p.a.Close()
 	check.Equal(t, "lingering ports after Close", len(p.a.lingering), 0)
@@ -250,9 +243,7 @@ func TestPortLingersForSeveralTimeouts(t *testing.T) {
 			c.Lock()
 			got := c.lingerFor()
 			c.Unlock()
-			if got != want {
-				t.Errorf("with an RTO of %v at most: %v, want %v", most, got, want)
-			}
+			check.That(t, got == want, "with an RTO of %v at most: %v, want %v", most, got, want)
 		})
 	}
 }

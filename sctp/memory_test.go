@@ -70,13 +70,11 @@ func besiege(t *testing.T, max int64, cfg *Config) *besieged {
 	t.Helper()
 	b := &besieged{link: &muted{last: make(map[netip.AddrPort][]byte), closed: make(chan struct{})}, bufs: rawio.NewPool(64<<10, 4)}
 	var err error
-	if b.Transport, err = NewTransport(b.link, &TransportConfig{MaxMemory: max, MaxAnswers: -1}); err != nil {
-		t.Fatal(err)
-	}
+	b.Transport, err = NewTransport(b.link, &TransportConfig{MaxMemory: max, MaxAnswers: -1})
+	must.OK(t, err)
 	t.Cleanup(func() { b.Close() })
-	if b.l, err = b.Listen(5000, cfg); err != nil {
-		t.Fatal(err)
-	}
+	b.l, err = b.Listen(5000, cfg)
+	must.OK(t, err)
 	return b
 }
 
@@ -215,9 +213,7 @@ func TestMemoryIsAccounted(t *testing.T) {
 					}
 				}
 			}
-			if len(list) < hosts*each {
-				t.Fatalf("%d associations", len(list))
-			}
+			must.That(t, len(list) >= hosts*each, "%d associations", len(list))
 			times := row.times
 			if race.Enabled {
 				times = min(times, 300)
@@ -397,27 +393,24 @@ func TestReclaimerIsCalledWhenMemoryIsShort(t *testing.T) {
 		a.c.disown()
 		b.squeezed.Store(0)
 		got[1] = called(func() { b.attack(b.from, port) })
-		if port++; got != row.want {
-			t.Errorf("%+v: called at a charge, and for a new association: %v", row, got)
-		}
+		port++
+		check.That(t, got == row.want, "%+v: called at a charge, and for a new association: %v", row, got)
 	}
 	a.c.Lock()
 	a.c.squeeze(true)
 	a.c.disown()
 	for _, load := range []int{7, 0} { // short as it is with so many, and not any more
 		b.load.Trim(load * account.Quantum)
-		if a.c.goOn(); a.c.squeezed != (load > 0) {
-			t.Errorf("squeezed: %v, where another one has %d quanta", a.c.squeezed, load)
-		}
+		a.c.goOn()
+		check.That(t, a.c.squeezed == (load > 0), "squeezed: %v, where another one has %d quanta", a.c.squeezed, load)
 	}
 	if b.reclaimer.run(); b.reclaimer.running.Load() || b.reclaimer.pause < reclaimPause {
 		t.Errorf("running: %v, the next time after %v", b.reclaimer.running.Load(), b.reclaimer.pause)
 	}
 	b.reclaimer.timer.Reset(time.Hour)
 	b.timers.timer.Reset(time.Hour)
-	if b.Close(); b.reclaimer.timer.Stop() || b.timers.timer.Stop() || !b.timers.closed {
-		t.Error("a Transport that is closed has timers")
-	}
+	b.Close()
+	check.That(t, !b.reclaimer.timer.Stop() && !b.timers.timer.Stop() && b.timers.closed, "a Transport that is closed has timers")
 }
 
 // Of two associations that have the same the younger goes, of others the one that has more.
@@ -489,22 +482,18 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 		"messages to be sent": func() int { c.sendbuf.put(make([]byte, 9), SendInfo{}); return c.sendbuf.held() },
 	} {
 		want := held + part()
-		if held = c.held(); held != want {
-			t.Errorf("%s: %d octets, want %d", name, held, want)
-		}
+		held = c.held()
+		check.Equal(t, name+": octets", held, want)
 	}
 	before := c.drawn()
-	if c.gate.account.Charge(1 << 20); c.drawn() != before+1<<20 {
-		t.Error("what waits does not count")
-	}
+	c.gate.account.Charge(1 << 20)
+	check.Equal(t, "what waits does not count", c.drawn(), before+1<<20)
 	c.gate.account.Trim(0)
 	for d, want := range map[int]bool{chargeStep: true, chargeStep - 1: false, -chargeStep: true, 1 - chargeStep: false} {
-		if c.charge(); c.moved() || c.uncharged != 0 {
-			t.Error("more has changed right after a charge")
-		}
-		if c.chargedAt -= d; c.moved() != want {
-			t.Errorf("%d octets more are worth a charge: %v", d, !want)
-		}
+		c.charge()
+		check.That(t, !c.moved() && c.uncharged == 0, "more has changed right after a charge")
+		c.chargedAt -= d
+		check.That(t, c.moved() == want, "%d octets more are worth a charge: %v", d, !want)
 	}
 	c.notes.octets -= 5000
 	c.Unlock()
@@ -589,9 +578,7 @@ func TestGreediestGoes(t *testing.T) {
 			refused++
 			until(t, "the address to be within its half", func() bool { return b.Memory().Used <= maxMemory/2+4096 })
 		}
-		if port == 300 {
-			t.Fatal("it has no limit")
-		}
+		must.That(t, port != 300, "it has no limit")
 	}
 	until(t, "the reclaimer to be at rest, as which it stays", func() bool { return !b.reclaimer.running.Swap(true) })
 	for port := uint16(300); b.attack(from, port) != nil; port++ { // again until there is no room
@@ -599,9 +586,7 @@ func TestGreediestGoes(t *testing.T) {
 	if _, err := b.Dial(deadlineCtx(t), netip.AddrPortFrom(from, 1), nil); !errors.As(err, &short) {
 		t.Errorf("Dial to that address: %v", err)
 	}
-	if b.attack(other, 1) == nil {
-		t.Error("another address is refused")
-	}
+	check.That(t, b.attack(other, 1) != nil, "another address is refused")
 }
 
 // An association that has ended holds what its program has not read, until it has; and if nobody has the Conn any more, nothing.

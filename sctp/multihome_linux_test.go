@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/raw"
@@ -84,22 +86,16 @@ func TestTransferSurvivesItsCables(t *testing.T) {
 					step()
 				}
 				binary.BigEndian.PutUint32(msg, i)
-				if _, err := c.WriteMsg(msg, SendInfo{}); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(c.WriteMsg(msg, SendInfo{}))(t)
 			}
 			select {
 			case err := <-received:
-				if err != nil {
-					t.Error(err)
-				}
+				check.OK(t, err)
 			case <-time.After(30 * time.Second):
 				t.Error("not all has arrived")
 			}
 			for i, st := range c.Paths() {
-				if st.Local.Addr() != addrs[0][i] || st.Remote.Addr() != addrs[1][i] {
-					t.Errorf("%+v", st)
-				}
+				check.That(t, st.Local.Addr() == addrs[0][i] && st.Remote.Addr() == addrs[1][i], "%+v", st)
 			}
 		})
 	}

@@ -86,9 +86,7 @@ func await(t *testing.T, c *Conn, k EventKind, path netip.Addr) Event {
 	var seen []EventKind
 	for {
 		ev, err := c.NextEvent(ctx)
-		if err != nil {
-			t.Fatalf("no event %v but %v: %v", k, seen, err)
-		}
+		must.That(t, err == nil, "no event %v but %v: %v", k, seen, err)
 		if ev.Kind == k && (!path.IsValid() || ev.Path == path) {
 			return ev
 		}
@@ -125,9 +123,7 @@ func TestTransferSurvivesItsNetworks(t *testing.T) {
 			f()
 		}
 	}
-	if err := <-sum; err != nil {
-		t.Error(err)
-	}
+	check.OK(t, <-sum)
 	var got []netip.AddrPort
 	for _, st := range c.Paths() {
 		got = append(got, netip.AddrPortFrom(st.Local.Addr(), 0), netip.AddrPortFrom(st.Remote.Addr(), 0))
@@ -157,12 +153,8 @@ func TestPathsOfAConn(t *testing.T) {
 			t.Errorf("%s of an address that the peer does not have: %v", name, err)
 		}
 	}
-	if err := c.SetHeartbeat(remote[0], time.Hour); err != nil {
-		t.Error(err)
-	}
-	if err := c.RequestHeartbeat(remote[0]); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, c.SetHeartbeat(remote[0], time.Hour))
+	check.OK(t, c.RequestHeartbeat(remote[0]))
 }
 
 func TestLocalAddrsMustBeTheLinks(t *testing.T) {
@@ -191,9 +183,7 @@ func TestLocalAddrsMustBeTheLinks(t *testing.T) {
 func expect(t *testing.T, c *Conn, k EventKind) Event {
 	t.Helper()
 	ev, err := c.NextEvent(deadlineCtx(t))
-	if err != nil || ev.Kind != k {
-		t.Fatalf("event %v, %v, want %v", ev.Kind, err, k)
-	}
+	must.That(t, err == nil && ev.Kind == k, "event %v, %v, want %v", ev.Kind, err, k)
 	return ev
 }
 
@@ -229,9 +219,7 @@ func TestEventsAreBounded(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	expect(t, c, EventUp)
-	if _, err := c.NextEvent(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("with nothing to report: %v", err)
-	}
+	check.Fails(c.NextEvent(ctx))(t, "with nothing to report", context.Canceled)
 	buf := make([]byte, 10)
 	cause := func(n int) { // each message that is acknowledged is an event
 		t.Helper()
@@ -257,9 +245,7 @@ func TestEventsAreBounded(t *testing.T) {
 	told(0, EventSenderDry)
 	told(7, EventSenderDry)
 	told(2, EventDown)
-	if _, err := s.NextEvent(context.Background()); !errors.Is(err, ErrNoEvents) {
-		t.Errorf("without Config.Events: %v", err)
-	}
+	check.Fails(s.NextEvent(context.Background()))(t, "without Config.Events", ErrNoEvents)
 }
 
 func TestFailedMessagesComeBack(t *testing.T) {
@@ -290,9 +276,7 @@ func TestFailedMessagesComeBack(t *testing.T) {
 			t.Errorf("message %d was sent, one before it was not", i)
 		}
 	}
-	if unsent == 0 || unsent == count {
-		t.Errorf("%d of %d were never transmitted", unsent, count)
-	}
+	check.That(t, unsent != 0 && unsent != count, "%d of %d were never transmitted", unsent, count)
 	if ev := await(t, c, EventDown, netip.Addr{}); !errors.Is(ev.Err, assoc.ErrTimeout) {
 		t.Errorf("%+v", ev)
 	}
@@ -366,9 +350,8 @@ func newReborn(t *testing.T) (clients [2]*Transport, b *Transport, server *rebor
 	for i := range clients {
 		la, lb := mempair.New(t, mem.Options{MTU: 1500})
 		var err error
-		if clients[i], err = NewTransport(la, nil); err != nil {
-			t.Fatal(err)
-		}
+		clients[i], err = NewTransport(la, nil)
+		must.OK(t, err)
 		t.Cleanup(func() { clients[i].Close() })
 		server.Link, server.lives[i] = lb, lb
 	}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/net/nettest"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio/udp"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -197,14 +198,10 @@ func sameError(t *testing.T, got, want error) {
 	t.Helper()
 	for _, is := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ETIMEDOUT, syscall.EADDRINUSE, syscall.EPIPE,
 		os.ErrDeadlineExceeded, net.ErrClosed, io.EOF, context.Canceled, context.DeadlineExceeded} {
-		if errors.Is(got, is) != errors.Is(want, is) {
-			t.Errorf("%v: is it %q? That of package net is: %v", got, is, want)
-		}
+		check.That(t, errors.Is(got, is) == errors.Is(want, is), "%v: is it %q? That of package net is: %v", got, is, want)
 	}
 	late := func(err error) bool { var n net.Error; return errors.As(err, &n) && n.Timeout() }
-	if late(got) != late(want) {
-		t.Errorf("%v: does it say that time is over? That of package net: %v", got, want)
-	}
+	check.That(t, late(got) == late(want), "%v: does it say that time is over? That of package net: %v", got, want)
 }
 
 func TestMessageConn(t *testing.T) {
@@ -285,7 +282,5 @@ func TestStreamConnEndsWithARestart(t *testing.T) {
 	if n, err := s.Read(buf); n != 0 || !errors.Is(err, ErrRestarted) || !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("%d octets of two lives, %v", n, err)
 	}
-	if _, err := s.Write(buf); !errors.Is(err, ErrRestarted) {
-		t.Errorf("written for the next life: %v", err)
-	}
+	check.Fails(s.Write(buf))(t, "written for the next life", ErrRestarted)
 }

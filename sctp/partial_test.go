@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -38,14 +39,10 @@ func TestMessagesLongerThanTheReceiveBuffer(t *testing.T) {
 			} else if want := pattern(int(info.PPID), len(msg)); info.Size != len(msg) || !bytes.Equal(msg, want) {
 				t.Fatalf("stream %d, message %d: %d octets differ, %+v", info.Stream, info.PPID, len(msg), info)
 			}
-			if more && info.Size != 0 {
-				t.Errorf("a size of %d, of a message whose end is not known", info.Size)
-			}
+			check.That(t, !more || info.Size == 0, "a size of %d, of a message whose end is not known", info.Size)
 		}
 	}
-	if pieces < 2*count*long/10_000 {
-		t.Errorf("%d pieces", pieces)
-	}
+	check.That(t, pieces >= 2*count*long/10_000, "%d pieces", pieces)
 }
 
 func TestMaxMessage(t *testing.T) {
@@ -54,9 +51,8 @@ func TestMaxMessage(t *testing.T) {
 	buf := make([]byte, 30_000)
 	for n := 0; n < 30_000; {
 		k, info, err := s.ReadMsg(buf)
-		if n += k; err != nil || info.More != (n < 30_000) {
-			t.Fatalf("%d octets, %+v, %v", n, info, err)
-		}
+		n += k
+		must.That(t, err == nil && info.More == (n < 30_000), "%d octets, %+v, %v", n, info, err)
 	}
 	must.Do(c.WriteMsg(make([]byte, 30_001), SendInfo{}))(t)
 	var err error
@@ -64,9 +60,7 @@ func TestMaxMessage(t *testing.T) {
 		_, _, err = s.ReadMsg(buf)
 	}
 	var abort *assoc.AbortError
-	if !errors.As(err, &abort) || abort.ByPeer {
-		t.Errorf("a message longer than MaxMessage: %v", err)
-	}
+	check.That(t, errors.As(err, &abort) && !abort.ByPeer, "a message longer than MaxMessage: %v", err)
 }
 
 // Of a message that is delivered in pieces the reader learns the end, however it comes.
@@ -110,9 +104,7 @@ func TestMessageThatIsCutOff(t *testing.T) {
 			n, info, err := s.ReadMsg(buf)
 			for ; err == nil && info.More; n, info, err = s.ReadMsg(buf) {
 			}
-			if err != ErrCutOff || info.More || n != 0 {
-				t.Errorf("%d octets, %+v, %v, want %v", n, info, err, ErrCutOff)
-			}
+			check.That(t, err == ErrCutOff && !info.More && n == 0, "%d octets, %+v, %v, want %v", n, info, err, ErrCutOff)
 			n, info, err = s.ReadMsg(buf)
 			if !tt.then(err) || err == nil && string(buf[:n]) != "again" || info.More {
 				t.Errorf("after that %q, %+v, %v", buf[:n], info, err)
@@ -126,20 +118,15 @@ func TestMessageThatIsCutOff(t *testing.T) {
 			begin(t, c)
 			buf := make([]byte, 100_000)
 			_, from, info, err := server.ReadMsg(buf)
-			if err != nil || !info.More || info.Size != 0 {
-				t.Fatalf("%+v, %v", info, err)
-			}
+			must.That(t, err == nil && info.More && info.Size == 0, "%+v, %v", info, err)
 			links[0].noAborts.Store(tt.unheard)
 			tt.by(t, a, c, to)
 			for err == nil && info.More {
 				var again *Conn
-				if _, again, info, err = server.ReadMsg(buf); again != from {
-					t.Fatalf("from %v, %v", again, err)
-				}
+				_, again, info, err = server.ReadMsg(buf)
+				must.That(t, again == from, "from %v, %v", again, err)
 			}
-			if err != ErrCutOff || info.More {
-				t.Errorf("%+v, %v", info, err)
-			}
+			check.That(t, err == ErrCutOff && !info.More, "%+v, %v", info, err)
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
@@ -55,9 +56,7 @@ func TestLinkThatIsTooNarrow(t *testing.T) {
 		l, _ := mempair.New(t, mem.Options{})
 		tr, err := NewTransport(sized{l, mtu}, nil)
 		var narrow *rawio.MTUError
-		if errors.As(err, &narrow) == ok || !ok && narrow.MTU != mtu {
-			t.Errorf("%d octets: %v", mtu, err)
-		}
+		check.That(t, errors.As(err, &narrow) != ok && (ok || narrow.MTU == mtu), "%d octets: %v", mtu, err)
 		if tr != nil {
 			tr.Close()
 		}

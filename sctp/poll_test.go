@@ -72,9 +72,8 @@ func TestOneSackForWhatComesMeanwhile(t *testing.T) {
 				t **Transport
 				l rawio.Link
 			}{{&p.a, sender}, {&p.b, link}} {
-				if *end.t, err = NewTransport(end.l, nil); err != nil {
-					t.Fatal(err)
-				}
+				*end.t, err = NewTransport(end.l, nil)
+				must.OK(t, err)
 				t.Cleanup(func() { (*end.t).Close() })
 			}
 			let := make(chan struct{}) // ends when packets are held back

@@ -73,9 +73,7 @@ func next(t *testing.T, c *Conn, kind EventKind) Event {
 	t.Helper()
 	for {
 		ev, err := c.NextEvent(deadlineCtx(t))
-		if err != nil {
-			t.Fatalf("no %v: %v", kind, err)
-		}
+		must.That(t, err == nil, "no %v: %v", kind, err)
 		if ev.Kind == kind {
 			return ev
 		}
@@ -90,9 +88,7 @@ func TestInitializePrimitive(t *testing.T) {
 		t.Errorf("the peer sees %s, the own address is %v", got, c.LocalAddr())
 	}
 	for _, p := range s.Paths() {
-		if p.Remote.Addr() != addrsA[0].Addr() {
-			t.Errorf("the peer learned of %v, which is not in the list", p.Remote)
-		}
+		check.That(t, p.Remote.Addr() == addrsA[0].Addr(), "the peer learned of %v, which is not in the list", p.Remote)
 	}
 	if _, err := a.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsB[0].Addr(), 1), &Config{LocalPort: 4711}); !errors.Is(err, rawio.ErrPortInUse) {
 		t.Errorf("the same port twice: %v", err)
@@ -141,9 +137,7 @@ func TestReceivePrimitive(t *testing.T) {
 			first = info.TSN
 		}
 		want := RecvInfo{Stream: 5, SSN: i / 2, TSN: first + uint32(i/2), PPID: 77, Size: 10, More: i%2 == 0}
-		if err != nil || n != []int{6, 4}[i%2] || info != want {
-			t.Errorf("read %d: %d octets, %+v, %v; want %+v", i, n, info, err, want)
-		}
+		check.That(t, err == nil && n == []int{6, 4}[i%2] && info == want, "read %d: %d octets, %+v, %v; want %+v", i, n, info, err, want)
 	}
 }
 
@@ -182,15 +176,11 @@ func TestParametersAndHeartbeatPrimitives(t *testing.T) {
 		t.Errorf("request: %v, %d HEARTBEATs", err, c.Stats().HeartbeatsOut-before)
 	}
 	links[0].silent.Store(true)
-	if err := c.SetHeartbeat(peer, time.Millisecond); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, c.SetHeartbeat(peer, time.Millisecond))
 	check.Equal(t, "which path is down", next(t, c, EventPathDown).Path, peer)
 	stranger := netip.MustParseAddr("192.0.2.9")
 	for i, err := range []error{c.RequestHeartbeat(stranger), c.SetHeartbeat(stranger, time.Second), c.SetPrimary(stranger)} {
-		if !errors.Is(err, assoc.ErrNoPath) {
-			t.Errorf("call %d for an address that is not the peer's: %v", i, err)
-		}
+		check.That(t, errors.Is(err, assoc.ErrNoPath), "call %d for an address that is not the peer's: %v", i, err)
 	}
 }
 
@@ -267,9 +257,7 @@ func TestNotifications(t *testing.T) {
 		c.Abort("the reason")
 		ev := next(t, s, EventDown)
 		var abort *assoc.AbortError
-		if !errors.As(ev.Err, &abort) || !abort.ByPeer || string(abort.Reason()) != "the reason" {
-			t.Errorf("ended by %v", ev.Err)
-		}
+		check.That(t, errors.As(ev.Err, &abort) && abort.ByPeer && string(abort.Reason()) == "the reason", "ended by %v", ev.Err)
 	})
 }
 

@@ -49,9 +49,7 @@ func TestReceiverKeepsNoAssociation(t *testing.T) {
 		n := must.Get(lb.ReadBatch(r.pkts))(t)
 		r.handle(n)
 		r.done()
-		if r.last != nil || r.conns != [rxBatch]*Conn{} {
-			t.Fatal("an association is kept")
-		}
+		must.That(t, r.last == nil && r.conns == [rxBatch]*Conn{}, "an association is kept")
 	}
 	must.OK(t, <-dialed)
 }

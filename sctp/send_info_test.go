@@ -2,7 +2,6 @@ package sctp
 
 import (
 	"bytes"
-	"errors"
 	"math/rand/v2"
 	"net/netip"
 	"sync"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/mempair"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -29,9 +29,7 @@ func TestSendPrimitive(t *testing.T) {
 	}
 	write := func(t *testing.T, c *Conn, msg []byte, info SendInfo) {
 		t.Helper()
-		if _, err := c.WriteMsg(msg, info); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(c.WriteMsg(msg, info))(t)
 	}
 	t.Run("lifetime", func(t *testing.T) {
 		c := muted(t)
@@ -73,22 +71,16 @@ func TestSendPrimitive(t *testing.T) {
 			if ev := next(t, c, EventSendFailed); !ev.Unsent || !bytes.Equal(ev.Message, pattern(2, 2500)) {
 				t.Errorf("%d octets failed, unsent %v", len(ev.Message), ev.Unsent)
 			}
-			if err := <-end; err != nil {
-				t.Error(err)
-			}
+			check.OK(t, <-end)
 		})
 	})
 	t.Run("destination", func(t *testing.T) {
 		c := muted(t)
 		write(t, c, pattern(1, 100), SendInfo{Dest: addrsB[1].Addr()}) // req 9260-11.1-4
 		for _, p := range c.Paths() {
-			if (p.Flight > 0) != (p.Remote.Addr() == addrsB[1].Addr()) {
-				t.Errorf("%d octets in flight to %v", p.Flight, p.Remote)
-			}
+			check.That(t, (p.Flight > 0) == (p.Remote.Addr() == addrsB[1].Addr()), "%d octets in flight to %v", p.Flight, p.Remote)
 		}
-		if _, err := c.WriteMsg(pattern(1, 100), SendInfo{Dest: netip.MustParseAddr("192.0.2.9")}); !errors.Is(err, assoc.ErrNoPath) {
-			t.Errorf("to a stranger: %v", err)
-		}
+		check.Fails(c.WriteMsg(pattern(1, 100), SendInfo{Dest: netip.MustParseAddr("192.0.2.9")}))(t, "to a stranger", assoc.ErrNoPath)
 	})
 }
 
@@ -122,9 +114,8 @@ func TestWhatSendInfoPutsOnTheWire(t *testing.T) {
 		link rawio.Link
 		t    **Transport
 	}{{link, &p.a}, {lb, &p.b}} {
-		if *end.t, err = NewTransport(end.link, nil); err != nil {
-			t.Fatal(err)
-		}
+		*end.t, err = NewTransport(end.link, nil)
+		must.OK(t, err)
 		defer (*end.t).Close()
 	}
 	c, _ := p.connect(t, &Config{Events: 20}, nil)
@@ -141,9 +132,7 @@ func TestWhatSendInfoPutsOnTheWire(t *testing.T) {
 		{"unordered, with a payload protocol", SendInfo{Stream: 4, PPID: 0x01020304, Unordered: true}, 2000, 4, 0x01020304, []uint8{u | b, u | e}},
 		{"to be acknowledged at once: the I bit on the last chunk", SendInfo{Stream: 9, SackNow: true}, 3500, 9, 0, []uint8{b, 0, e | i}},
 	} {
-		if _, err := c.WriteMsg(make([]byte, tt.size), tt.info); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(c.WriteMsg(make([]byte, tt.size), tt.info))(t)
 		next(t, c, EventSenderDry)
 		link.mu.Lock()
 		check.Equal(t, tt.name+": chunks", len(link.data), len(tt.flags))
@@ -186,9 +175,7 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 		if len(s.ring) > before {
 			grown++
 		}
-		if len(s.ring) > s.max {
-			t.Fatalf("a ring of %d octets, the maximum is %d", len(s.ring), s.max)
-		}
+		must.That(t, len(s.ring) <= s.max, "a ring of %d octets, the maximum is %d", len(s.ring), s.max)
 		for len(live) > 0 && r.IntN(101) < 50 {
 			i := 0
 			if r.IntN(4) == 0 {

@@ -37,14 +37,11 @@ func TestSocketSetsAssociationsUpByItself(t *testing.T) {
 		}
 		// The answer goes to the sender's address and port, over the same association.
 		must.Do(b.WriteMsg([]byte("answer"), from.RemoteAddr().(Addr).AddrPort, SendInfo{}))(t)
-		if n, from, _, err = a.ReadMsg(buf); err != nil || string(buf[:n]) != "answer" {
-			t.Fatalf("%q, %v", buf[:n], err)
-		}
+		n, from, _, err = a.ReadMsg(buf)
+		must.That(t, err == nil && string(buf[:n]) == "answer", "%q, %v", buf[:n], err)
 		check.Equal(t, "answer from", from.RemoteAddr().(Addr).AddrPort, addr)
 	}
-	if len(a.conns) != 1 || len(b.conns) != 1 {
-		t.Errorf("%d and %d associations, want one", len(a.conns), len(b.conns))
-	}
+	check.That(t, len(a.conns) == 1 && len(b.conns) == 1, "%d and %d associations, want one", len(a.conns), len(b.conns))
 }
 
 func TestSocketServesManyPeers(t *testing.T) {
@@ -55,9 +52,7 @@ func TestSocketServesManyPeers(t *testing.T) {
 		s := must.Get(p.a.OpenSocket(0, nil))(t)
 		go func() {
 			for j := range each {
-				if _, err := s.WriteMsg(fmt.Appendf(nil, "%d %d", i, j), netip.AddrPortFrom(p.bAddr, 7), SendInfo{}); err != nil {
-					t.Error(err)
-				}
+				check.Do(s.WriteMsg(fmt.Appendf(nil, "%d %d", i, j), netip.AddrPortFrom(p.bAddr, 7), SendInfo{}))(t)
 			}
 		}()
 	}
@@ -94,14 +89,10 @@ func TestSocketsCallEachOther(t *testing.T) {
 	back := netip.AddrPortFrom(a.t.localAddr(), a.Port())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if _, err := a.WriteMsg([]byte("x"), addr, SendInfo{}); err != nil {
-			t.Error(err)
-		}
+		check.Do(a.WriteMsg([]byte("x"), addr, SendInfo{}))(t)
 	})
 	wg.Go(func() {
-		if _, err := b.WriteMsg([]byte("y"), back, SendInfo{}); err != nil {
-			t.Error(err)
-		}
+		check.Do(b.WriteMsg([]byte("y"), back, SendInfo{}))(t)
 	})
 	wg.Wait()
 	buf := make([]byte, 10)
@@ -120,9 +111,7 @@ func TestManyWritersShareOneSetup(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range writers {
 		wg.Go(func() {
-			if _, err := a.WriteMsg([]byte{byte(i)}, addr, SendInfo{}); err != nil {
-				t.Error(err)
-			}
+			check.Do(a.WriteMsg([]byte{byte(i)}, addr, SendInfo{}))(t)
 		})
 	}
 	wg.Wait()
@@ -142,17 +131,13 @@ func TestManyWritersShareOneSetup(t *testing.T) {
 
 func TestSocketErrors(t *testing.T) {
 	a, b, addr := sockets(t)
-	if _, err := b.t.OpenSocket(7, nil); !errors.Is(err, rawio.ErrPortInUse) {
-		t.Errorf("a second socket on the port: %v", err)
-	}
+	check.Fails(b.t.OpenSocket(7, nil))(t, "a second socket on the port", rawio.ErrPortInUse)
 	a.SetReadDeadline(time.Now().Add(-time.Second))
 	if _, _, _, err := a.ReadMsg(nil); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("read past the deadline: %v", err)
 	}
 	a.SetWriteDeadline(time.Now().Add(-time.Second))
-	if _, err := a.WriteMsg([]byte("x"), addr, SendInfo{}); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("setup past the deadline: %v", err)
-	}
+	check.Fails(a.WriteMsg([]byte("x"), addr, SendInfo{}))(t, "setup past the deadline", os.ErrDeadlineExceeded)
 	a.SetWriteDeadline(time.Time{})
 	var dial *DialError
 	if n, err := a.WriteMsg([]byte("x"), netip.AddrPortFrom(addr.Addr(), 9), SendInfo{}); n != 0 || !errors.As(err, &dial) {
@@ -168,12 +153,8 @@ func TestSocketErrors(t *testing.T) {
 	if _, _, _, err := b.ReadMsg(nil); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("read of a closed socket: %v", err)
 	}
-	if _, err := b.WriteMsg([]byte("x"), addr, SendInfo{}); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("write to a closed socket: %v", err)
-	}
-	if err := b.Close(); err != nil {
-		t.Errorf("second close: %v", err)
-	}
+	check.Fails(b.WriteMsg([]byte("x"), addr, SendInfo{}))(t, "write to a closed socket", net.ErrClosed)
+	check.Error(t, "second close", b.Close(), nil)
 }
 
 // Who waits for a set-up, its own or that of another goroutine, hears at once why it is given up, or has failed.
@@ -199,9 +180,7 @@ func TestSocketSetupThatFails(t *testing.T) {
 				for range 2 {
 					ends = append(ends, blocked(func() error {
 						n, err := s.WriteMsg([]byte("x"), netip.AddrPortFrom(addrsB[0].Addr(), 7), SendInfo{})
-						if n != 0 {
-							t.Errorf("%d octets written", n)
-						}
+						check.Equal(t, "octets written", n, 0)
 						return err
 					}))
 				}
@@ -246,9 +225,7 @@ func TestSocketDropsWhatIsStarved(t *testing.T) {
 		t.Errorf("%q, %v, and %d more are left", buf[:n], err, unread())
 	}
 	b.mu.Lock()
-	if len(b.conns) != 1 {
-		t.Errorf("%d associations", len(b.conns))
-	}
+	check.Equal(t, "associations", len(b.conns), 1)
 	b.mu.Unlock()
 	must.OK(t, b.Close())
 	until(t, "all memory to be given back", func() bool { return b.t.Memory().Used <= 8<<10 })

@@ -198,13 +198,9 @@ func TestEveryCounterCounts(t *testing.T) {
 			return
 		}
 		t.Run(name, func(t *testing.T) {
-			if drive == nil {
-				t.Fatal("nothing here makes it count")
-			}
+			must.That(t, drive != nil, "nothing here makes it count")
 			count.Each(drive(t).Stats(), func(other string, v uint64) {
-				if other == name && v == 0 {
-					t.Error("it did not count")
-				}
+				check.That(t, other != name || v != 0, "it did not count")
 			})
 		})
 	})
@@ -231,14 +227,10 @@ func TestDroppedPacketsAreASum(t *testing.T) {
 	c.gate.mu.Lock()
 	c.gate.octets -= backlogOctets
 	c.gate.mu.Unlock()
-	if len(log) > 0 {
-		t.Error("a line is written while somebody holds the gate: perhaps who writes it")
-	}
+	check.That(t, len(log) == 0, "a line is written while somebody holds the gate: perhaps who writes it")
 	c.Unlock()
 	until(t, "a line about it", func() bool { return log.next(limitBacklog) })
-	if c.dropped.Load() {
-		t.Error("another one is due in a minute, whether or not a packet is dropped")
-	}
+	check.That(t, !c.dropped.Load(), "another one is due in a minute, whether or not a packet is dropped")
 	give(p.a, p.bAddr, p.bAddr, []byte("short"), 1)
 	if s := p.a.Stats(); s.BacklogDropped < 2 || s.RxDropped != s.BacklogDropped+1 {
 		t.Errorf("%d packets dropped, %d of them for want of room, want one more than these", s.RxDropped, s.BacklogDropped)
@@ -349,9 +341,7 @@ func TestJournalHasALineForEachEventAndNoneForAPacket(t *testing.T) {
 	got := log.String()
 	for _, want := range []string{`level=INFO msg="association: up" remote=10.0.0.1:`, `level=INFO msg="association: down" remote=10.0.0.1:`,
 		`level=WARN msg="association: down" remote=10.0.0.1:`, `tired\\nof it`} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no line with %s", want)
-		}
+		check.That(t, strings.Contains(got, want), "no line with %s", want)
 	}
 	if n := strings.Count(got, "\n"); n > 4 {
 		t.Errorf("%d lines:\n%s", n, got)
@@ -378,9 +368,7 @@ func TestJournalTellsWhatHasHappened(t *testing.T) {
 		if loud[kind] != "" {
 			want = fmt.Sprintf("level=%s msg=\"association: %v\" remote=%v path=10.9.9.9 reason=EOF\n", loud[kind], kind, c.RemoteAddr())
 		}
-		if got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		check.That(t, got == want, "%q, want %q", got, want)
 	}
 }
 
@@ -414,9 +402,7 @@ func TestJournalIsLimited(t *testing.T) {
 		for want, wait := range []time.Duration{0, time.Minute - 1, 1} {
 			time.Sleep(wait) // of virtual time
 			j.reached(limitAssocs, 1)
-			if n := strings.Count(log.String(), "MaxAssocs"); n != max(want, 1) {
-				t.Errorf("%d lines about one limit, want %d", n, max(want, 1))
-			}
+			check.Equal(t, "lines about one limit", strings.Count(log.String(), "MaxAssocs"), max(want, 1))
 		}
 	})
 	(*journal)(nil).write(slog.LevelInfo, netip.Addr{}, "nothing")

@@ -81,9 +81,7 @@ func testKept(t *testing.T, kept bool, linkOf func(*batches) rawio.Link) {
 			{"not for a while", func() { come(enough, 3) }, true},
 		} {
 			step.do()
-			if is, want := tr.turn.rx.thread.held, step.held && kept; is != want {
-				t.Errorf("%s: the thread is kept: %v, want %v", step.name, is, want)
-			}
+			check.Equal(t, step.name+": the thread is kept", tr.turn.rx.thread.held, step.held && kept)
 		}
 		tr.Close()
 		check.Equal(t, "threads kept at the end", held.Load(), before)

@@ -43,8 +43,6 @@ func TestTimersGoOffWhenTheyAreDue(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		check.Slice(t, "what went off", fired, []string{"3 at 500ms", "1 at 1s", "0 at 3s", "4 at 5s"})
-		if h.armed != rawio.Never || h.timer.Stop() {
-			t.Error("a closed heap has a timer")
-		}
+		check.That(t, h.armed == rawio.Never && !h.timer.Stop(), "a closed heap has a timer")
 	})
 }

@@ -141,9 +141,7 @@ func TestOneReadsForAll(t *testing.T) {
 			if stream == 1 {
 				end = first
 			}
-			if err := <-end; err != nil {
-				t.Error(err)
-			}
+			check.OK(t, <-end)
 		}
 	})
 }
@@ -245,9 +243,7 @@ func TestClosedLinkIsReadOnce(t *testing.T) {
 		warm(t, c)
 		must.Equal(t, "state", p.a.turnState(), turnFree)
 		p.a.Close()
-		if link.closed.Load() == 0 {
-			t.Error("nobody has read the link since it was closed")
-		}
+		check.That(t, link.closed.Load() != 0, "nobody has read the link since it was closed")
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -39,9 +40,7 @@ func TestUpperIsAskedOnceATurn(t *testing.T) {
 		c, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), &Config{Config: quiet.Config, Upper: func(*Conn, *assoc.Assoc) Upper { return u }})
 		must.OK(t, err)
 		synctest.Wait()
-		if len(u.events) == 0 || u.events[0] != EventUp {
-			t.Errorf("events %v", u.events)
-		}
+		check.That(t, len(u.events) != 0 && u.events[0] == EventUp, "events %v", u.events)
 		for _, answers := range []uint64{0, 1} {
 			packets, pkt := c.Stats().PacketsOut, heartbeat(c, "x")
 			synctest.Wait()
@@ -51,22 +50,17 @@ func TestUpperIsAskedOnceATurn(t *testing.T) {
 				c.gate.post(&pkt)
 			}
 			c.Unlock()
-			if received, settled = u.received-received, u.settled.Load()-settled; received != 1 || settled != 1 {
-				t.Errorf("with %d answers: asked %d times, told %d times", answers, received, settled)
-			}
-			if n := c.Stats().PacketsOut - packets; n != answers {
-				t.Errorf("%d packets sent, want %d", n, answers)
-			}
+			received, settled = u.received-received, u.settled.Load()-settled
+			check.That(t, received == 1 && settled == 1, "with %d answers: asked %d times, told %d times", answers, received, settled)
+			check.Equal(t, "packets sent", c.Stats().PacketsOut-packets, answers)
 		}
 		used, steps := p.a.Memory().Used, c.steps()
-		if u.held, u.work = 1<<20, 7; c.steps() != steps+7 {
-			t.Error("its work does not count")
-		}
+		u.held, u.work = 1<<20, 7
+		check.Equal(t, "its work does not count", c.steps(), steps+7)
 		pkt := heartbeat(c, "x")
 		c.gate.post(&pkt)
-		if c.goOn(); p.a.Memory().Used < used+1<<20 {
-			t.Error("its memory does not count")
-		}
+		c.goOn()
+		check.That(t, p.a.Memory().Used >= used+1<<20, "its memory does not count")
 		c.Abort("")
 		if l := u.events; l[len(l)-1] != EventDown || p.a.Memory().Used != 0 {
 			t.Errorf("events %v, %d octets are held in the end", l, p.a.Memory().Used)

@@ -228,9 +228,7 @@ rtt min/avg/max/mdev = 10.000/760.000/2260.000/880.341 ms
 path 10.0.0.2 -> 10.0.0.1: does not answer, primary, 2 answers, srtt 10.000 ms, rto 2s, mtu 65515 bytes, cwnd 65500 bytes
 path 10.1.0.2 -> 10.1.0.1: active, 3 answers, srtt 40.125 ms, rto 1s, mtu 65515 bytes, cwnd 131000 bytes
 `
-		if code != exitWell || out.String() != want {
-			t.Errorf("exit %d\n%s\nwant\n%s", code, &out, want)
-		}
+		check.That(t, code == exitWell && out.String() == want, "exit %d\n%s\nwant\n%s", code, &out, want)
 		stop()
 		<-served
 	})

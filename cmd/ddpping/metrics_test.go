@@ -26,9 +26,7 @@ func TestMetricsAreServed(t *testing.T) {
 	line := make([]byte, 200)
 	n, err := said.Read(line)
 	url, ok := strings.CutPrefix(strings.TrimSpace(string(line[:n])), "metrics: ")
-	if err != nil || !ok {
-		t.Fatalf("it says %q, %v", line[:n], err)
-	}
+	must.That(t, err == nil && ok, "it says %q, %v", line[:n], err)
 	for _, want := range []string{"rddp_sctp_packets_received_total{source=\"client\"}", "rddp_rdma_accepted_total{source=\"server\"} 1\n"} {
 		for text := ""; !strings.Contains(text, want); { // the session may not be there yet
 			text = scrape(t, url)
@@ -44,9 +42,7 @@ func TestMetricsAreServed(t *testing.T) {
 	stop()
 	check.Equal(t, "exit", <-ended, exitWell)
 	l, err := net.Listen("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/metrics"))
-	if err != nil {
-		t.Fatalf("the port is not given up: %v", err)
-	}
+	must.Error(t, "the port is not given up", err, nil)
 	l.Close()
 }
 
@@ -56,9 +52,7 @@ func scrape(t *testing.T, url string) string {
 	resp := must.Get(client.Get(url))(t)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s, %v", resp.Status, err)
-	}
+	must.That(t, err == nil && resp.StatusCode == http.StatusOK, "%s, %v", resp.Status, err)
 	return string(b)
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio/mem"
@@ -85,18 +86,14 @@ func against(t *testing.T, args []string, handle func(e *end, client *hello, msg
 			return
 		}
 		var h hello
-		if err := h.decode(req.PrivateData()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, h.decode(req.PrivateData()))
 		e, err := newEnd(server, int(h.size), nil)
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		mine := e.hello()
-		if err := req.Accept(e.qp, mine.encode()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, req.Accept(e.qp, mine.encode()))
 		for {
 			wc, err := e.next(t.Context())
 			if err != nil || wc.Status != rdmap.StatusSuccess {
@@ -120,9 +117,8 @@ func devices(t *testing.T) (client, server *rdma.Device) {
 	sl, cl := mempair.New(t, mem.Options{})
 	var err error
 	for to, link := range map[**rdma.Device]*mem.Link{&server: sl, &client: cl} {
-		if *to, err = rdma.NewDevice(link, nil); err != nil {
-			t.Fatal(err)
-		}
+		*to, err = rdma.NewDevice(link, nil)
+		must.OK(t, err)
 		t.Cleanup(func() { (*to).Close() })
 	}
 	return client, server
@@ -164,9 +160,7 @@ func TestServerFindsWrongPings(t *testing.T) {
 	go (&service{dev: server, out: io.Discard}).accept(t.Context(), l)
 	e := must.Get(newEnd(client, 8, nil))(t)
 	mine := e.hello()
-	if _, err := e.qp.Connect(t.Context(), netip.AddrPortFrom(serverAddr, 1), mine.encode()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(e.qp.Connect(t.Context(), netip.AddrPortFrom(serverAddr, 1), mine.encode()))(t)
 	next := func() (wc rdma.WC) {
 		for wc.Status == rdmap.StatusSuccess && wc.Opcode != rdmap.WCRecv {
 			wc = must.Get(e.next(t.Context()))(t)
@@ -203,14 +197,10 @@ func TestServerRefusesHostileHellos(t *testing.T) {
 			e := must.Get(newEnd(client, 1, nil))(t)
 			for range tt.left {
 				e := must.Get(newEnd(client, 1, nil))(t)
-				if _, err := e.qp.Connect(t.Context(), netip.AddrPortFrom(serverAddr, 1), (&hello{size: maxSize}).encode()); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(e.qp.Connect(t.Context(), netip.AddrPortFrom(serverAddr, 1), (&hello{size: maxSize}).encode()))(t)
 			}
 			_, err := e.qp.Connect(t.Context(), netip.AddrPortFrom(serverAddr, 1), tt.private)
-			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("error %v, want %q", err, tt.want)
-			}
+			check.That(t, err != nil && strings.Contains(err.Error(), tt.want), "error %v, want %q", err, tt.want)
 		})
 	}
 }

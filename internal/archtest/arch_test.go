@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -124,9 +125,7 @@ func TestImportsOnlyGoDown(t *testing.T) {
 	for _, file := range append(sources(t, "ddp"), sources(t, "rdma/rdmap")...) {
 		f := must.Get(parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly))(t)
 		for _, imp := range f.Imports {
-			if strings.Contains(imp.Path.Value, module+"sctp") {
-				t.Errorf("%s imports %s", file, imp.Path.Value)
-			}
+			check.That(t, !strings.Contains(imp.Path.Value, module+"sctp"), "%s imports %s", file, imp.Path.Value)
 		}
 	}
 }
@@ -138,9 +137,7 @@ func packages(t *testing.T, patterns []string) []string {
 	var list []string
 	for _, p := range patterns {
 		dirs, err := filepath.Glob(filepath.Join(root, p))
-		if err != nil || len(dirs) == 0 {
-			t.Fatalf("no package matches %s (%v)", p, err)
-		}
+		must.That(t, err == nil && len(dirs) != 0, "no package matches %s (%v)", p, err)
 		for _, d := range dirs {
 			rel, _ := filepath.Rel(root, d)
 			list = append(list, rel)

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -26,9 +27,7 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 			}
 		}
 	}
-	if n < 100 {
-		t.Errorf("%d tests named: docs/security.md and docs/reliability.md have more", n)
-	}
+	check.That(t, n >= 100, "%d tests named: docs/security.md and docs/reliability.md have more", n)
 }
 
 // The code in the guide is that of the examples, which are compiled and run.
@@ -41,31 +40,23 @@ func TestGuideShowsCodeOfTheExamples(t *testing.T) {
 	}
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(guide, -1)
 	for _, b := range blocks {
-		if !bytes.Contains(code, b[1]) {
-			t.Errorf("not in an example:\n%s", b[1])
-		}
+		check.That(t, bytes.Contains(code, b[1]), "not in an example:\n%s", b[1])
 	}
 	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
 	must.OK(t, err)
 	talk, err := os.ReadFile(filepath.Join(root, "examples", "talk", "main.go"))
 	must.OK(t, err)
 	for _, b := range regexp.MustCompile("(?s)```go\n(\t.*?)```").FindAllSubmatch(readme, -1) {
-		if !bytes.Contains(talk, b[1]) {
-			t.Errorf("of README.md, not in examples/talk:\n%s", b[1])
-		}
+		check.That(t, bytes.Contains(talk, b[1]), "of README.md, not in examples/talk:\n%s", b[1])
 	}
-	if len(blocks) < 9 {
-		t.Errorf("%d pieces of code", len(blocks))
-	}
+	check.That(t, len(blocks) >= 9, "%d pieces of code", len(blocks))
 }
 
 // A test stands in the file of its topic, not in that of the reason why it was written.
 func TestFilesAreNamedByTopic(t *testing.T) {
 	reason := regexp.MustCompile(`^(conf|mutant)(_.*)?_test\.go$`)
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && reason.MatchString(d.Name()) {
-			t.Errorf("%s: put its tests into the files of their topics", path)
-		}
+		check.That(t, err != nil || !reason.MatchString(d.Name()), "%s: put its tests into the files of their topics", path)
 		return err
 	})
 	must.OK(t, err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -60,16 +61,13 @@ func TestEveryEndIsListed(t *testing.T) {
 				}
 				if m := regexp.MustCompile(row.calls).FindStringSubmatch(line); m != nil {
 					what := name + ": " + m[1]
-					if seen[what] = true; row.list[what] == "" {
-						t.Errorf("%s: %q is a way to end that is not listed", path, what)
-					}
+					seen[what] = true
+					check.That(t, row.list[what] != "", "%s: %q is a way to end that is not listed", path, what)
 				}
 			}
 		}
 		for what, end := range row.list {
-			if !seen[what] {
-				t.Errorf("%s: nothing ends by %q", row.pkg, what)
-			}
+			check.That(t, seen[what], "%s: nothing ends by %q", row.pkg, what)
 			if !regexp.MustCompile(`(?m)^//   - .*` + regexp.QuoteMeta(end)).MatchString(doc) {
 				t.Errorf("%s: the package comment does not list %q", row.pkg, end)
 			}

@@ -2,6 +2,7 @@
 package check
 
 import (
+	"errors"
 	"slices"
 	"testing"
 )
@@ -13,6 +14,50 @@ func Equal[T comparable](t testing.TB, what string, got, want T) bool {
 		t.Errorf("%s: got %v, want %v", what, got, want)
 	}
 	return got == want
+}
+
+// That says what is wrong, in the words of the format, unless ok.
+func That(t testing.TB, ok bool, format string, args ...any) bool {
+	t.Helper()
+	if !ok {
+		t.Errorf(format, args...)
+	}
+	return ok
+}
+
+// OK notes an error that was not expected.
+func OK(t testing.TB, err error) bool {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+	return err == nil
+}
+
+// Do is OK for a call whose other result nobody needs: check.Do(call())(t).
+func Do[T any](_ T, err error) func(t testing.TB) bool {
+	return func(t testing.TB) bool {
+		t.Helper()
+		return OK(t, err)
+	}
+}
+
+// Error compares two errors as errors.Is does; what says when the first came. No error is wanted when want is nil.
+func Error(t testing.TB, what string, got, want error) bool {
+	t.Helper()
+	if !errors.Is(got, want) {
+		t.Errorf("%s: got error %v, want %v", what, got, want)
+		return false
+	}
+	return true
+}
+
+// Fails is Error for a call that has another result: check.Fails(call())(t, what, want).
+func Fails[T any](_ T, err error) func(t testing.TB, what string, want error) bool {
+	return func(t testing.TB, what string, want error) bool {
+		t.Helper()
+		return Error(t, what, err, want)
+	}
 }
 
 // Slice is Equal for lists, of which long ones are shown from the first element that differs.

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/internal/testpriv"
@@ -106,9 +107,7 @@ func TestBothEndsOfEachLink(t *testing.T) {
 		testns.New(t).Do(func() error {
 			s, err := flags(t, tt.line).OpenSelf()
 			if err != nil {
-				if err.Error() != tt.about || tt.ends != "" {
-					t.Errorf("%s: %v", tt.line, err)
-				}
+				check.That(t, err.Error() == tt.about && tt.ends == "", "%s: %v", tt.line, err)
 				return nil
 			}
 			a := s.Server.(rawio.Addresser).LocalAddrs()[0]

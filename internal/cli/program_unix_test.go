@@ -13,9 +13,7 @@ import (
 // A signal that comes several times at once is one: the program goes on to its end.
 func TestSignalThatComesTwice(t *testing.T) {
 	ctx := UntilSignal(syscall.SIGHUP)
-	if ctx.Err() != nil {
-		t.Fatal("it ends by itself")
-	}
+	must.That(t, ctx.Err() == nil, "it ends by itself")
 	for range 5000 {
 		must.OK(t, syscall.Kill(syscall.Getpid(), syscall.SIGHUP))
 		<-ctx.Done()

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/rddp-go/rddp/internal/check"
 )
 
 // One that asks for all gets its part, and leaves the others theirs, in each second anew.
@@ -52,7 +54,6 @@ func TestOneTakesHalfOfAStore(t *testing.T) {
 			t.Errorf("step %d: taken %v, full %v", i, got, s.Full(step.who))
 		}
 	}
-	if s.Give(other, 5); len(s.taken) != 1 || s.Used() != 5 {
-		t.Errorf("%d hosts are remembered", len(s.taken))
-	}
+	s.Give(other, 5)
+	check.That(t, len(s.taken) == 1 && s.Used() == 5, "%d hosts are remembered", len(s.taken))
 }

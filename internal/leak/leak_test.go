@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -13,24 +14,16 @@ func TestWhatIsLeftIsFound(t *testing.T) {
 	here := goleak.IgnoreCurrent()
 	outstanding := rawio.TrackPools()
 	var said strings.Builder
-	if !Clean(outstanding, &said, here) {
-		t.Errorf("found without a leak: %s", &said)
-	}
+	check.That(t, Clean(outstanding, &said, here), "found without a leak: %s", &said)
 	b := rawio.NewPool(100, 1).Get()
 	stop := make(chan struct{})
 	go func() { <-stop }()
-	if Clean(outstanding, &said, here) {
-		t.Error("nothing found")
-	}
+	check.That(t, !Clean(outstanding, &said, here), "nothing found")
 	for _, want := range []string{"found unexpected goroutines", "1 packet buffers"} {
-		if !strings.Contains(said.String(), want) {
-			t.Errorf("no %q in %s", want, &said)
-		}
+		check.That(t, strings.Contains(said.String(), want), "no %q in %s", want, &said)
 	}
 	close(stop)
 	b.Release()
 	said.Reset()
-	if !Clean(outstanding, &said, here) {
-		t.Errorf("found after the end of it: %s", &said)
-	}
+	check.That(t, Clean(outstanding, &said, here), "found after the end of it: %s", &said)
 }

@@ -47,3 +47,27 @@ func Slice[E comparable](t testing.TB, what string, got, want []E) {
 		t.FailNow()
 	}
 }
+
+// That is check.That, and ends the test.
+func That(t testing.TB, ok bool, format string, args ...any) {
+	t.Helper()
+	if !check.That(t, ok, format, args...) {
+		t.FailNow()
+	}
+}
+
+// Error is check.Error, and ends the test.
+func Error(t testing.TB, what string, got, want error) {
+	t.Helper()
+	if !check.Error(t, what, got, want) {
+		t.FailNow()
+	}
+}
+
+// Fails is Error for a call that has another result: must.Fails(call())(t, what, want).
+func Fails[T any](_ T, err error) func(t testing.TB, what string, want error) {
+	return func(t testing.TB, what string, want error) {
+		t.Helper()
+		Error(t, what, err, want)
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -98,9 +100,7 @@ func TestWhatTheReaderDoesFollowsFromTheState(t *testing.T) {
 			t.Errorf("%s: room for %d", l.name, n)
 		}
 		got := [3]rawio.Pause{r.Pause(r.now), r.Pause(r.now.Add(r.Patience() - 1)), r.Pause(r.now.Add(r.Patience()))}
-		if got != l.pause {
-			t.Errorf("%s: pauses %v, want %v", l.name, got, l.pause)
-		}
+		check.Equal(t, l.name+": pauses", got, l.pause)
 	}
 }
 
@@ -116,9 +116,7 @@ func TestPollingIsAsConfigured(t *testing.T) {
 		if late := long.Pause(long.now.Add(time.Second)); first != rawio.Yield || late == rawio.Yield {
 			t.Errorf("%s: told to poll: %v, then %v", l.name, first, late)
 		}
-		if p := never.Pause(never.now); p == rawio.Yield {
-			t.Errorf("%s: polls, as it was not to", l.name)
-		}
+		check.That(t, never.Pause(never.now) != rawio.Yield, "%s: polls, as it was not to", l.name)
 	}
 }
 
@@ -126,9 +124,7 @@ func TestPollingIsAsConfigured(t *testing.T) {
 func TestTrainEndsWithAGap(t *testing.T) {
 	r := newReader(0)
 	for i := range trainPackets {
-		if r.Follows(1) {
-			t.Fatalf("%d packets are a train", i)
-		}
+		must.That(t, !r.Follows(1), "%d packets are a train", i)
 		r.Late(r.now)
 		r.now = r.now.Add(testWake / 4)
 		r.Arrived(r.now, 1)
@@ -137,13 +133,10 @@ func TestTrainEndsWithAGap(t *testing.T) {
 		t.Error("the next packet of a train is not waited for, or too long")
 	}
 	for n := 0; !r.Late(r.now); n++ {
-		if n > mostLooks {
-			t.Fatal("it is waited for as long as the clock stands still")
-		}
+		must.That(t, n <= mostLooks, "it is waited for as long as the clock stands still")
 	}
-	if r.Arrived(r.now.Add(testWake/4+1), 1); r.Follows(1) || len(r.Room(make([]rawio.Packet, 8))) != 8 {
-		t.Error("a gap goes unnoticed")
-	}
+	r.Arrived(r.now.Add(testWake/4+1), 1)
+	check.That(t, !r.Follows(1) && len(r.Room(make([]rawio.Packet, 8))) == 8, "a gap goes unnoticed")
 }
 
 // While packets come without a gap, there is room for many: one system call each would never catch up.
@@ -153,17 +146,13 @@ func TestRoomForManyWhereOneFollowsAnother(t *testing.T) {
 		r.one(loads[0])
 	}
 	r.Arrived(r.now, 1)
-	if n := len(r.Room(make([]rawio.Packet, 8))); n != 8 {
-		t.Errorf("room for %d", n)
-	}
+	check.Equal(t, "room for", len(r.Room(make([]rawio.Packet, 8))), 8)
 }
 
 // What a wake-up costs is measured, and bounded where it was disturbed; of a machine on which it cannot be it is assumed.
 func TestWakeIsMeasuredWithinBounds(t *testing.T) {
 	wake.Store(0)
-	if d := Wake(); d != usualWake {
-		t.Errorf("%v before it is measured", d)
-	}
+	check.Equal(t, "before it is measured", Wake(), usualWake)
 	measured = time.Time{}
 	for range 2 {
 		if Measure(); Wake() < leastWake || Wake() > mostWake {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/race"
 )
 
@@ -58,9 +59,7 @@ func TestSeeds(t *testing.T) {
 	sum.Write(&b)
 	t.Log(b.String())
 	for what, n := range map[string]int{"sides of associations": sum.Assocs, "messages": sum.Heard, "sessions": sum.RDMA.Sessions, "acts": sum.Acts[Say] + sum.Acts[Loss]} {
-		if n == 0 && *seedFlag == 0 {
-			t.Errorf("no %s: the worlds prove nothing", what)
-		}
+		check.That(t, n != 0 || *seedFlag != 0, "no %s: the worlds prove nothing", what)
 	}
 }
 
@@ -73,9 +72,7 @@ func TestSchedulesReplayExactly(t *testing.T) {
 		if a.Hash != b.Hash || !reflect.DeepEqual(a.Tally, b.Tally) {
 			t.Errorf("seed %d: hash %x, then %x; %+v, then %+v", seed, a.Hash, b.Hash, a.Tally, b.Tally)
 		}
-		if c := Draw(seed + 10); reflect.DeepEqual(s.Acts, c.Acts) {
-			t.Error("different seeds draw the same acts")
-		}
+		check.That(t, !reflect.DeepEqual(s.Acts, Draw(seed+10).Acts), "different seeds draw the same acts")
 	}
 }
 
@@ -125,9 +122,7 @@ func TestShrinkByRunning(t *testing.T) {
 			{At: time.Second, Kind: Say, A: 0, N: 5}, {At: 2 * time.Second, Kind: Loss, A: 1, B: 0, N: 10, For: time.Second, Net: -1},
 			{At: 3 * time.Second, Kind: Crash, A: 2, For: time.Second}, {At: 9 * time.Second, Kind: Say, A: 1, B: 1, N: 3},
 		}}
-	if !fails(&s) {
-		t.Fatal("no association is set up anew: the story is not told")
-	}
+	must.That(t, fails(&s), "no association is set up anew: the story is not told")
 	short := Shrink(s, 100, fails)
 	if len(short.Acts) != 1 || short.Acts[0].Kind != Crash || len(short.Assocs) != 1 || len(short.Hosts) != 2 {
 		t.Error(short.Test("Short"))

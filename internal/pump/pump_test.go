@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio/mem"
 )
@@ -44,8 +45,6 @@ func TestPacketSizeIsChecked(t *testing.T) {
 	for _, n := range []int{minPacket - 1, 1481} {
 		_, err := Send(a, b.LocalAddrs()[0], Config{Packet: n}, nil)
 		var size *SizeError
-		if !errors.As(err, &size) {
-			t.Errorf("packets of %d octets: %v", n, err)
-		}
+		check.That(t, errors.As(err, &size), "packets of %d octets: %v", n, err)
 	}
 }

@@ -58,9 +58,7 @@ func (h *hand) sendAs(from netip.Addr, tag uint32, chunks ...[]byte) []wire.Chun
 func (h *hand) got() (all []wire.Chunk) {
 	for _, b := range h.foe.box {
 		p, err := wire.ParsePacket(b)
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		must.OK(h.t, err)
 		cs := p.Chunks()
 		for c, ok := cs.Next(); ok; c, ok = cs.Next() {
 			all = append(all, c)
@@ -96,9 +94,7 @@ func (h *hand) setUp() *hold {
 	init := wire.AppendAdaptationIndication(at, 1)
 	binary.BigEndian.PutUint16(init[2:], uint16(len(init)))
 	ack, err := wire.AsInit(h.only(h.sendAs(h.foe.addr, 0, init), wire.ChunkInitAck))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.OK(h.t, err)
 	h.peer, h.sent = ack.Tag(), ack.TSN()-1
 	ps := ack.Params()
 	for p, ok := ps.Next(); ok; p, ok = ps.Next() {
@@ -275,9 +271,7 @@ func TestStaleCookieAgainAndAgain(t *testing.T) {
 			break
 		}
 		chunks = send(stale, h.data(wire.DataFields{Flags: 7, TSN: h.next, PPID: 16}, []byte("early")))
-		if v.a.State() != assoc.CookieWait {
-			t.Fatalf("behind Stale Cookie %d it is %v", i, v.a.State())
-		}
+		must.That(t, v.a.State() == assoc.CookieWait, "behind Stale Cookie %d it is %v", i, v.a.State())
 	}
 	send(wire.AppendCookieAck(nil))
 	check.Equal(t, "state in the end", v.a.State(), assoc.Established)
@@ -321,17 +315,13 @@ func TestChunksOfExtensionsTouchNothingThatIsHeld(t *testing.T) {
 	} {
 		reply := h.send(tt.chunk)
 		e, err := wire.AsError(h.only(reply, wire.ChunkError))
-		if err != nil {
-			t.Fatalf("%s: %v", tt.name, err)
-		}
+		must.That(t, err == nil, "%s: %v", tt.name, err)
 		cs := e.Causes()
 		if c, ok := cs.Next(); !ok || c.Code() != wire.CauseUnrecognizedChunkType || !bytes.Equal(c.Info(), tt.chunk) {
 			t.Errorf("%s is answered by %x", tt.name, e)
 		}
 	}
 	h.send(h.data(wire.DataFields{Flags: wire.FlagE | wire.FlagU, TSN: h.next + 1, PPID: 17}, session[3:]))
-	if h.s.stats.Sessions == 0 && v.mux.Sessions() == 0 {
-		t.Error("the message that was held has not become whole")
-	}
+	check.That(t, h.s.stats.Sessions != 0 || v.mux.Sessions() != 0, "the message that was held has not become whole")
 	h.alive(v)
 }

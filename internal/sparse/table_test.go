@@ -3,6 +3,8 @@ package sparse
 import (
 	"testing"
 	"unsafe"
+
+	"github.com/rddp-go/rddp/internal/check"
 )
 
 // What a table takes follows what is used: the highest number costs a directory and a page, all of them what a slice does.
@@ -11,18 +13,14 @@ func TestTableTakesMemoryForWhatIsUsedOnly(t *testing.T) {
 	const page, dir = 64 * 4, 1024 * 8
 	check := func(what string, want int) {
 		t.Helper()
-		if x.Held() != want {
-			t.Errorf("%s: %d octets, want %d", what, x.Held(), want)
-		}
+		check.Equal(t, what+": octets", x.Held(), want)
 		walk := int(unsafe.Sizeof(x.dir[0])) * cap(x.dir)
 		for _, p := range x.dir {
 			if p != nil {
 				walk += page
 			}
 		}
-		if walk != want {
-			t.Errorf("%s: %d octets are there, want %d", what, walk, want)
-		}
+		check.Equal(t, what+": octets are there", walk, want)
 	}
 	if x.At(0) != nil || x.At(65535) != nil {
 		t.Error("an empty table has something")

@@ -32,9 +32,7 @@ type crowd struct {
 }
 
 func (c *crowd) must(err error) {
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must.OK(c.t, err)
 }
 
 // invite prepares a session. Its memory is what is left of the hosts' for it.

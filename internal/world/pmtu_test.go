@@ -48,9 +48,7 @@ func TestTransferAcrossMTUChanges(t *testing.T) {
 			for range 20 {
 				b.Step(b.now.Add(time.Second))
 			}
-			if b.c.a.Stats().Outstanding == 0 {
-				t.Fatal("nothing is under way")
-			}
+			must.That(t, b.c.a.Stats().Outstanding != 0, "nothing is under way")
 			fragmented := b.net.Stats().Fragmented
 			for _, h := range []*Host{b.a, b.b} {
 				other := map[*Host]*Host{b.a: b.b, b.b: b.a}[h]
@@ -59,9 +57,7 @@ func TestTransferAcrossMTUChanges(t *testing.T) {
 			for want := b.done + 1; b.done < want && b.err == nil; {
 				b.Step(b.now.Add(time.Second))
 			}
-			if b.net.Stats().Fragmented == fragmented {
-				t.Error("nothing was fragmented: the story is not told")
-			}
+			check.That(t, b.net.Stats().Fragmented != fragmented, "nothing was fragmented: the story is not told")
 			for end := b.now.Add(time.Minute); b.now < end && b.c.a.PathStats(0).MTU+20 != 1280; {
 				writes(1)
 			}

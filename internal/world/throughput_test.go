@@ -76,9 +76,7 @@ func throughput(t *testing.T, rtt time.Duration, loss float64, make cc.Factory) 
 				posted++
 			}
 			b.c.Pump()
-			if !b.Step(b.now.Add(until - time.Duration(b.now))) {
-				t.Fatal("nothing left to happen")
-			}
+			must.That(t, b.Step(b.now.Add(until-time.Duration(b.now))), "nothing left to happen")
 		}
 		if b.err != nil {
 			t.Fatal(b.err)

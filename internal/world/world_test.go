@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/race"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -81,9 +82,7 @@ func TestSeeds(t *testing.T) {
 		tales = append(tales, tale{fmt.Sprintf("requests of opcode %d", op), n, 1})
 	}
 	for _, c := range tales {
-		if c.n*c.each < n && n >= 100 {
-			t.Errorf("%d %s in %d worlds: the story proves less than it should", c.n, c.what, n)
-		}
+		check.That(t, c.n*c.each >= n || n < 100, "%d %s in %d worlds: the story proves less than it should", c.n, c.what, n)
 	}
 }
 
@@ -101,7 +100,5 @@ func TestSeedsReplayExactly(t *testing.T) {
 			t.Errorf("seed %d: trace hash %016x, then %016x", seed, a.Hash(), b.Hash())
 		}
 	}
-	if New(1).Hash() != New(2).Hash() {
-		t.Error("fresh worlds differ before anything has happened: the hash is not one of events")
-	}
+	check.Equal(t, "fresh worlds differ before anything has happened: the hash is not one of events", New(1).Hash(), New(2).Hash())
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 )
@@ -11,9 +12,7 @@ import (
 func TestInterruptedReaderComesBackOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, err := mem.Pair(mem.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		in := make([]rawio.Packet, 1)
 		end := make(chan error)
 		for _, before := range []bool{true, false} {
@@ -32,9 +31,7 @@ func TestInterruptedReaderComesBackOnce(t *testing.T) {
 				t.Errorf("interrupted before: %v: %v", before, err)
 			}
 		}
-		if _, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{{1}}, Remote: b.LocalAddrs()[0]}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(a.WriteBatch([]rawio.Packet{{Vec: [][]byte{{1}}, Remote: b.LocalAddrs()[0]}}))(t)
 		b.Interrupt() // a packet comes first
 		if n, err := b.ReadBatch(in); n != 1 || err != nil {
 			t.Fatal(n, err)

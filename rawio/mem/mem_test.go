@@ -65,9 +65,7 @@ func TestPacketsArriveInOrderWithTheirAddresses(t *testing.T) {
 		{Vec: [][]byte{bytes.Repeat([]byte{7}, 65515)}, Local: other, Remote: to},
 		{Remote: to},
 	})
-	if n != 3 || err != nil {
-		t.Fatalf("WriteBatch = %d, %v", n, err)
-	}
+	must.That(t, n == 3 && err == nil, "WriteBatch = %d, %v", n, err)
 
 	got := make([]rawio.Packet, 2)
 	if n, err := b.ReadBatch(got); n != 2 || err != nil {
@@ -119,9 +117,7 @@ func TestRefusedPackets(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			batch := []rawio.Packet{good, row.bad, good}
 			n, err := a.WriteBatch(batch)
-			if n != 1 || !row.is(err) {
-				t.Fatalf("WriteBatch = %d, %v", n, err)
-			}
+			must.That(t, n == 1 && row.is(err), "WriteBatch = %d, %v", n, err)
 			if n, err := a.WriteBatch(batch[n+1:]); n != 1 || err != nil {
 				t.Fatalf("the packet after the refused one: %d, %v", n, err)
 			}
@@ -178,13 +174,9 @@ func TestFullQueueDropsAndCounts(t *testing.T) {
 	must.Equal(t, "Drops", b.Drops(), 30)
 	pkts := make([]rawio.Packet, 200)
 	n, err := b.ReadBatch(pkts)
-	if n != 100 || err != nil {
-		t.Fatalf("ReadBatch = %d, %v", n, err)
-	}
+	must.That(t, n == 100 && err == nil, "ReadBatch = %d, %v", n, err)
 	for i := range pkts[:n] {
-		if pkts[i].Data[0] != byte(i) {
-			t.Fatalf("packet %d is number %d", i, pkts[i].Data[0])
-		}
+		must.That(t, pkts[i].Data[0] == byte(i), "packet %d is number %d", i, pkts[i].Data[0])
 		pkts[i].Release()
 	}
 	write(t, a, b, []byte("room again"))
@@ -203,18 +195,15 @@ func TestQueueKeepsOrderWhileItGrows(t *testing.T) {
 			if q.push(rawio.Packet{MTU: next}) {
 				next++
 			}
-			if most = max(most, q.n); len(q.ring) > max(64, 2*most) {
-				t.Fatalf("room for %d packets, of which there were %d", len(q.ring), most)
-			}
+			most = max(most, q.n)
+			must.That(t, len(q.ring) <= max(64, 2*most), "room for %d packets, of which there were %d", len(q.ring), most)
 		}
 		for range 17 {
 			must.Equal(t, "popped", q.pop().MTU, want)
 			want++
 		}
 	}
-	if next-want != q.n || q.n != 40*20+39*40/2-40*17 {
-		t.Fatalf("%d packets left of %d pushed and %d popped", q.n, next, want)
-	}
+	must.That(t, next-want == q.n && q.n == 40*20+39*40/2-40*17, "%d packets left of %d pushed and %d popped", q.n, next, want)
 }
 
 func TestCloseWakesAReader(t *testing.T) {
@@ -225,9 +214,7 @@ func TestCloseWakesAReader(t *testing.T) {
 		synctest.Wait() // the reader blocks
 		b.Close()
 		synctest.Wait()
-		if !errors.Is(err, net.ErrClosed) {
-			t.Fatalf("ReadBatch = %v, want net.ErrClosed", err)
-		}
+		must.Error(t, "ReadBatch", err, net.ErrClosed)
 	})
 }
 
@@ -240,9 +227,7 @@ func TestWriteWakesAReader(t *testing.T) {
 		synctest.Wait() // the reader blocks
 		write(t, a, b, []byte("wake"))
 		synctest.Wait()
-		if n != 1 || string(pkts[0].Data) != "wake" {
-			t.Fatalf("read %d packets, %q", n, pkts[0].Data)
-		}
+		must.That(t, n == 1 && string(pkts[0].Data) == "wake", "read %d packets, %q", n, pkts[0].Data)
 		pkts[0].Release()
 	})
 }
@@ -250,15 +235,9 @@ func TestWriteWakesAReader(t *testing.T) {
 func TestClosedLinkRefusesEveryCall(t *testing.T) {
 	a, b := newPair(t, Options{})
 	must.OK(t, b.Close())
-	if _, err := b.WriteBatch([]rawio.Packet{{Remote: a.addrs[0]}}); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("WriteBatch = %v, want net.ErrClosed", err)
-	}
-	if err := b.BindPort(1); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("BindPort = %v, want net.ErrClosed", err)
-	}
-	if err := b.Close(); err != nil {
-		t.Errorf("second Close = %v", err)
-	}
+	check.Fails(b.WriteBatch([]rawio.Packet{{Remote: a.addrs[0]}}))(t, "WriteBatch", net.ErrClosed)
+	check.Error(t, "BindPort", b.BindPort(1), net.ErrClosed)
+	check.Error(t, "second Close", b.Close(), nil)
 	write(t, a, b, []byte("into the void"))
 	check.Equal(t, "Drops after a write to a closed side", b.Drops(), 1)
 }
@@ -275,16 +254,10 @@ func TestClosedLinkDoesNotReadWhatWasQueued(t *testing.T) {
 func TestBindPort(t *testing.T) {
 	a, b := newPair(t, Options{})
 	must.OK(t, a.BindPort(5000))
-	if err := a.BindPort(5000); !errors.Is(err, rawio.ErrPortInUse) {
-		t.Errorf("second BindPort = %v, want ErrPortInUse", err)
-	}
-	if err := b.BindPort(5000); err != nil {
-		t.Errorf("the other side has ports of its own: %v", err)
-	}
+	check.Error(t, "second BindPort", a.BindPort(5000), rawio.ErrPortInUse)
+	check.Error(t, "the other side has ports of its own", b.BindPort(5000), nil)
 	a.UnbindPort(5000)
-	if err := a.BindPort(5000); err != nil {
-		t.Errorf("BindPort after UnbindPort = %v", err)
-	}
+	check.Error(t, "BindPort after UnbindPort", a.BindPort(5000), nil)
 }
 
 func TestLinkMayBeUsedAtOnce(t *testing.T) {
@@ -314,9 +287,7 @@ func TestConcurrentWritersLoseNothing(t *testing.T) {
 		n := must.Get(b.ReadBatch(pkts))(t)
 		for i := range pkts[:n] {
 			w, seq := binary.BigEndian.Uint32(pkts[i].Data), binary.BigEndian.Uint32(pkts[i].Data[4:])
-			if seq != next[w] {
-				t.Fatalf("writer %d: packet %d arrived, want %d", w, seq, next[w])
-			}
+			must.That(t, seq == next[w], "writer %d: packet %d arrived, want %d", w, seq, next[w])
 			next[w]++
 			pkts[i].Release()
 		}

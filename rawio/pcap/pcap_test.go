@@ -80,9 +80,7 @@ func decode(t *testing.T, ci gopacket.CaptureInfo, data []byte) record {
 		proto, rec.ecn, rec.sctp = ip.Protocol, ip.TOS, ip.Payload
 		pseudo = append(append(pseudo, ip.SrcIP.To4()...), ip.DstIP.To4()...)
 	case *layers.IPv6:
-		if int(ip.Length) != len(data)-40 || ip.HopLimit != 64 {
-			t.Fatalf("IPv6 header %+v in front of %d octets", ip, len(data))
-		}
+		must.That(t, int(ip.Length) == len(data)-40 && ip.HopLimit == 64, "IPv6 header %+v in front of %d octets", ip, len(data))
 		proto, rec.ecn, rec.sctp = ip.NextHeader, ip.TrafficClass, ip.Payload
 		pseudo = append(append(pseudo, ip.SrcIP...), ip.DstIP...)
 	default:
@@ -95,9 +93,7 @@ func decode(t *testing.T, ci gopacket.CaptureInfo, data []byte) record {
 		udp := rec.sctp
 		pseudo = append(pseudo, 0, 0, udp[4], udp[5], 0, 0, 0, 17) // RFC 8200 section 8.1; the sum is RFC 768's too
 		must.Equal(t, "UDP length", int(binary.BigEndian.Uint16(udp[4:])), len(udp))
-		if udp[6]|udp[7] == 0 || sum(append(pseudo, udp...)) != 0 {
-			t.Fatalf("UDP checksum %x is wrong", udp[6:8])
-		}
+		must.That(t, udp[6]|udp[7] != 0 && sum(append(pseudo, udp...)) == 0, "UDP checksum %x is wrong", udp[6:8])
 		srcPort, dstPort = binary.BigEndian.Uint16(udp), binary.BigEndian.Uint16(udp[2:])
 		rec.udp, rec.sctp = true, udp[8:]
 	} else if proto != layers.IPProtocolSCTP {
@@ -230,16 +226,12 @@ func TestTapRecordsBothDirections(t *testing.T) {
 	if tap.MTU(from.Addr(), to.Addr()) != 1480 || tap.LocalAddrs()[0] != from {
 		t.Errorf("the tap does not answer as the inner link: MTU %d, addresses %v", tap.MTU(from.Addr(), to.Addr()), tap.LocalAddrs())
 	}
-	if err := errors.Join(tap.BindPort(7), a.BindPort(8)); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, errors.Join(tap.BindPort(7), a.BindPort(8)))
 	if a.BindPort(7) != rawio.ErrPortInUse || tap.BindPort(8) != rawio.ErrPortInUse {
 		t.Error("tap and inner link do not share their ports")
 	}
 	tap.UnbindPort(7)
-	if err := a.BindPort(7); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, a.BindPort(7))
 
 	before := time.Now()
 	ping, pong := octets(1480), octets(13)
@@ -248,24 +240,16 @@ func TestTapRecordsBothDirections(t *testing.T) {
 		{Vec: [][]byte{octets(1481)}, Remote: to}, // refused: not in the record
 		{Vec: [][]byte{octets(99)}, Remote: to},   // not tried: not in the record
 	})
-	if n != 1 || !errors.Is(err, rawio.ErrTooLong) {
-		t.Fatalf("WriteBatch = %d, %v", n, err)
-	}
-	if _, err := b.WriteBatch([]rawio.Packet{{Vec: [][]byte{pong}, Remote: from}}); err != nil {
-		t.Fatal(err)
-	}
+	must.That(t, n == 1 && errors.Is(err, rawio.ErrTooLong), "WriteBatch = %d, %v", n, err)
+	must.Do(b.WriteBatch([]rawio.Packet{{Vec: [][]byte{pong}, Remote: from}}))(t)
 	pkts := make([]rawio.Packet, 4)
 	if n, err := tap.ReadBatch(pkts); n != 1 || err != nil || !bytes.Equal(pkts[0].Data, pong) {
 		t.Fatalf("ReadBatch = %d, %v", n, err)
 	}
 	pkts[0].Release()
 	must.OK(t, tap.Close())
-	if err := tap.Close(); err != nil {
-		t.Errorf("second Close = %v", err)
-	}
-	if err := a.BindPort(9); err == nil {
-		t.Error("Close left the inner link open")
-	}
+	check.Error(t, "second Close", tap.Close(), nil)
+	check.That(t, a.BindPort(9) != nil, "Close left the inner link open")
 
 	file := must.Get(os.Open(path))(t)
 	defer file.Close()
@@ -280,9 +264,7 @@ func TestTapRecordsBothDirections(t *testing.T) {
 		t.Errorf("received: interface %d, %v to %v, %d octets", r.intf, r.src, r.dst, len(r.sctp))
 	}
 	for _, r := range recs {
-		if r.at.Before(before.Round(0)) || r.at.After(time.Now()) {
-			t.Errorf("time stamp %v", r.at)
-		}
+		check.That(t, !r.at.Before(before.Round(0)) && !r.at.After(time.Now()), "time stamp %v", r.at)
 	}
 }
 
@@ -295,16 +277,12 @@ func TestTapRecordsWhatIsPolled(t *testing.T) {
 	tap := must.Get(New(a, &file))(t)
 	want := [][]byte{octets(13), octets(14), octets(15)}
 	for _, p := range want {
-		if _, err := b.WriteBatch([]rawio.Packet{{Vec: [][]byte{p}, Remote: a.LocalAddrs()[0]}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(b.WriteBatch([]rawio.Packet{{Vec: [][]byte{p}, Remote: a.LocalAddrs()[0]}}))(t)
 	}
 	pkts := make([]rawio.Packet, 2)
 	for got := 0; got < len(want); {
 		n := tap.PollBatch(pkts)
-		if n == 0 {
-			t.Fatalf("%d packets polled, want %d", got, len(want))
-		}
+		must.That(t, n != 0, "%d packets polled, want %d", got, len(want))
 		for i := range n {
 			pkts[i].Release()
 		}
@@ -314,9 +292,7 @@ func TestTapRecordsWhatIsPolled(t *testing.T) {
 	recs := readBack(t, &file)
 	must.Equal(t, "records of packets", len(recs), len(want))
 	for i, r := range recs {
-		if r.intf != received || !bytes.Equal(r.sctp, want[i]) {
-			t.Errorf("record %d: interface %d, %d octets", i, r.intf, len(r.sctp))
-		}
+		check.That(t, r.intf == received && bytes.Equal(r.sctp, want[i]), "record %d: interface %d, %d octets", i, r.intf, len(r.sctp))
 	}
 }
 
@@ -356,9 +332,7 @@ func TestTapOnALinkWithoutOptions(t *testing.T) {
 	tap.UnbindPort(1)
 	check.Equal(t, "octets of a receive buffer", tap.ReceiveBuffer(), math.MaxInt)
 	to := b.LocalAddrs()[0]
-	if _, err := tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{octets(12)}, Remote: to}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{octets(12)}, Remote: to}}))(t)
 	must.OK(t, tap.Close())
 	if recs := readBack(t, &file); len(recs) != 1 || recs[0].src.Addr() != netip.IPv4Unspecified() || recs[0].dst != to {
 		t.Fatalf("records %+v, want one from the unspecified address", recs)
@@ -386,12 +360,8 @@ func TestAFailingRecordDoesNotStopTheTraffic(t *testing.T) {
 		}
 		pkts[0].Release()
 	}
-	if err := tap.Flush(); !errors.Is(err, disk.err) {
-		t.Errorf("Flush = %v, want %v", err, disk.err)
-	}
-	if err := tap.Close(); !errors.Is(err, disk.err) {
-		t.Errorf("Close = %v, want %v", err, disk.err)
-	}
+	check.Error(t, "Flush", tap.Flush(), disk.err)
+	check.Error(t, "Close", tap.Close(), disk.err)
 }
 
 func TestCreateReportsAPathThatCannotBe(t *testing.T) {
@@ -399,9 +369,7 @@ func TestCreateReportsAPathThatCannotBe(t *testing.T) {
 	must.OK(t, err)
 	defer a.Close()
 	defer b.Close()
-	if _, err := Create(a, filepath.Join(t.TempDir(), "no", "such", "folder")); !errors.Is(err, os.ErrNotExist) {
-		t.Fatalf("Create = %v", err)
-	}
+	must.Fails(Create(a, filepath.Join(t.TempDir(), "no", "such", "folder")))(t, "Create", os.ErrNotExist)
 }
 
 func TestConcurrentPacketsAreEachRecordedWhole(t *testing.T) {
@@ -414,9 +382,7 @@ func TestConcurrentPacketsAreEachRecordedWhole(t *testing.T) {
 	for range 2 {
 		wg.Go(func() {
 			for range each {
-				if _, err := tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{octets(100)}, Remote: b.LocalAddrs()[0]}}); err != nil {
-					t.Error(err)
-				}
+				check.Do(tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{octets(100)}, Remote: b.LocalAddrs()[0]}}))(t)
 			}
 		})
 	}
@@ -429,9 +395,7 @@ func TestConcurrentPacketsAreEachRecordedWhole(t *testing.T) {
 				return
 			}
 			for i := range pkts[:n] {
-				if _, err := b.WriteBatch([]rawio.Packet{{Vec: [][]byte{pkts[i].Data}, Remote: pkts[i].Remote}}); err != nil {
-					t.Error(err)
-				}
+				check.Do(b.WriteBatch([]rawio.Packet{{Vec: [][]byte{pkts[i].Data}, Remote: pkts[i].Remote}}))(t)
 				pkts[i].Release()
 			}
 			got += n
@@ -463,11 +427,7 @@ func TestConcurrentPacketsAreEachRecordedWhole(t *testing.T) {
 		} else {
 			balance--
 		}
-		if balance < 0 {
-			t.Fatalf("record %d is a reply in front of what it answers", i)
-		}
-		if !bytes.Equal(r.sctp, octets(100)) {
-			t.Fatalf("record %d: octets differ", i)
-		}
+		must.That(t, balance >= 0, "record %d is a reply in front of what it answers", i)
+		must.That(t, bytes.Equal(r.sctp, octets(100)), "record %d: octets differ", i)
 	}
 }

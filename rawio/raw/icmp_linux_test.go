@@ -209,9 +209,7 @@ func TestFullTransmitQueueLosesThePacketAndSaysSo(t *testing.T) {
 		})
 	})
 	n, err := l.WriteBatch([]rawio.Packet{p, p, p, p, p, p, p, p, p, p, p, p})
-	if n == 12 || err != rawio.ErrFull {
-		t.Errorf("WriteBatch = %d, %v, want rawio.ErrFull", n, err)
-	}
+	check.That(t, n != 12 && err == rawio.ErrFull, "WriteBatch = %d, %v, want rawio.ErrFull", n, err)
 	p.Fragment = 1000
 	_, err = l.WriteBatch([]rawio.Packet{p})
 	check.Equal(t, "in fragments", err, rawio.ErrFull)

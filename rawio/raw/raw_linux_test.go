@@ -120,9 +120,7 @@ func TestMixedFamiliesInOneBatch(t *testing.T) {
 		n[p.Remote.Addr()]++
 		p.Release()
 	}
-	if n[v4] != 2 || n[v6] != 2 {
-		t.Errorf("got %v", n)
-	}
+	check.That(t, n[v4] == 2 && n[v6] == 2, "got %v", n)
 }
 
 // The kernel keeps packets for other ports from the socket: not even a counter sees them.
@@ -237,26 +235,16 @@ func TestPortInUse(t *testing.T) {
 		}
 	}
 	ns.Do(func() error {
-		if _, err := raw.Open(raw.Config{Ports: []uint16{20001}}); !errors.Is(err, rawio.ErrPortInUse) {
-			t.Errorf("Open with a taken port = %v", err)
-		}
+		check.Fails(raw.Open(raw.Config{Ports: []uint16{20001}}))(t, "Open with a taken port", rawio.ErrPortInUse)
 		return nil
 	})
-	if err := bind(ns, b, 0); !errors.Is(err, syscall.EINVAL) {
-		t.Errorf("BindPort(0) = %v", err)
-	}
+	check.Error(t, "BindPort(0)", bind(ns, b, 0), syscall.EINVAL)
 	a.UnbindPort(20001)
-	if err := bind(ns, b, 20001); err != nil {
-		t.Errorf("BindPort of a port given up = %v", err)
-	}
+	check.Error(t, "BindPort of a port given up", bind(ns, b, 20001), nil)
 	b.Close()
-	if err := bind(ns, a, 20001); err != nil {
-		t.Errorf("BindPort of a closed link's port = %v", err)
-	}
+	check.Error(t, "BindPort of a closed link's port", bind(ns, a, 20001), nil)
 	a.Close()
-	if err := bind(ns, a, 20002); !errors.Is(err, os.ErrClosed) {
-		t.Errorf("BindPort after Close = %v", err)
-	}
+	check.Error(t, "BindPort after Close", bind(ns, a, 20002), os.ErrClosed)
 }
 
 func TestPortLimit(t *testing.T) {
@@ -349,9 +337,7 @@ func TestLocalAddrsAreTheBoundOneOrAll(t *testing.T) {
 	all := open(t, ns, raw.Config{}).LocalAddrs()
 	check.Slice(t, "addresses of an unbound link", all, []netip.AddrPort{to(netip.MustParseAddr("10.1.0.1")), to(v4), to(v6)})
 	for _, a := range open(t, ns, raw.Config{Local: netip.IPv6Unspecified()}).LocalAddrs() {
-		if a.Addr().Is4() {
-			t.Errorf("of an IPv6 link: %v", a)
-		}
+		check.That(t, !a.Addr().Is4(), "of an IPv6 link: %v", a)
 	}
 }
 

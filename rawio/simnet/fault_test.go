@@ -96,9 +96,7 @@ func TestDuplicatesAreAsLikelyAsAsked(t *testing.T) {
 	}
 	twice := 0
 	for num, c := range copies {
-		if c != 1 && c != 2 {
-			t.Fatalf("packet %d arrived %d times", num, c)
-		}
+		must.That(t, c == 1 || c == 2, "packet %d arrived %d times", num, c)
 		twice += c - 1
 	}
 	if s := n.Stats(); !near(s.Duplicated, 0.1) || twice != int(s.Duplicated) {
@@ -123,9 +121,7 @@ func TestReorderedPacketsAreOvertaken(t *testing.T) {
 		}
 	}
 	// Two packets follow within the 2.5 ms; both are held back too in one case of a hundred.
-	if overtaken < late*95/100 {
-		t.Errorf("%d of %d late packets were overtaken", overtaken, late)
-	}
+	check.That(t, overtaken >= late*95/100, "%d of %d late packets were overtaken", overtaken, late)
 	if s := n.Stats(); s.Reordered != late || !near(late, 0.1) {
 		t.Fatalf("%d packets late, counted %d", late, s.Reordered)
 	}
@@ -136,9 +132,7 @@ func TestJitterSpreadsButKeepsOrder(t *testing.T) {
 	const delay, jitter = 3 * ms, 10 * ms
 	n := connect(1, Params{Delay: time.Duration(delay), Jitter: time.Duration(jitter)})
 	got := sendMany(n)
-	if !slices.IsSortedFunc(got, func(a, b arrival) int { return int(a.num) - int(b.num) }) {
-		t.Error("jitter reordered packets")
-	}
+	check.That(t, slices.IsSortedFunc(got, func(a, b arrival) int { return int(a.num) - int(b.num) }), "jitter reordered packets")
 	least, most := rawio.Never, rawio.Time(0)
 	for _, a := range got {
 		d := a.at - rawio.Time(a.num)*ms
@@ -160,9 +154,7 @@ func TestCorruptChangesOneOctetAnywhere(t *testing.T) {
 		now := rawio.Time(i)
 		n.Send(now, &rawio.Packet{Vec: [][]byte{data}, Local: hostA, Remote: hostB})
 		_, p, ok := n.Deliver(now)
-		if !ok || len(p.Data) != size {
-			t.Fatalf("delivered %v, %d octets", ok, len(p.Data))
-		}
+		must.That(t, ok && len(p.Data) == size, "delivered %v, %d octets", ok, len(p.Data))
 		wrong := 0
 		for k, o := range p.Data {
 			if flips := bits.OnesCount8(o ^ 0xa5); flips > 0 {
@@ -170,9 +162,7 @@ func TestCorruptChangesOneOctetAnywhere(t *testing.T) {
 				where[k] = true
 			}
 		}
-		if wrong > 1 {
-			t.Fatalf("%d octets changed", wrong)
-		}
+		must.That(t, wrong <= 1, "%d octets changed", wrong)
 		changed += uint64(wrong)
 		p.Release()
 	}
@@ -277,9 +267,7 @@ func TestTooBigPacketIsDroppedAndReported(t *testing.T) {
 			}
 			p.Release()
 			to, p, ok = n.Deliver(4 * ms)
-			if ok != (row.want > 0) || n.Stats().TooBig != 1 {
-				t.Fatalf("report %v, %+v", ok, n.Stats())
-			}
+			must.That(t, ok == (row.want > 0) && n.Stats().TooBig == 1, "report %v, %+v", ok, n.Stats())
 			if ok && (to != hostA.Addr() || p.Kind != rawio.KindPacketTooBig || p.MTU != 1400 ||
 				p.Local != hostA || p.Remote != hostB || !bytes.Equal(p.Data, data[:row.want])) {
 				t.Fatalf("report to %v: %+v", to, p)
@@ -300,13 +288,9 @@ func TestNothingExceedsTheLengthFieldOfIP(t *testing.T) {
 	}
 	for size, want := range map[int]int{2048: 2048, 2049: 65535} { // a short packet does not hold a long buffer
 		send(n, 0, 3, 20+size)
-		if n.Outstanding() != 1 {
-			t.Errorf("%d buffers hold one packet", n.Outstanding())
-		}
+		check.Equal(t, "buffers hold one packet", n.Outstanding(), 1)
 		_, p, _ := n.Deliver(0)
-		if len(p.Buf.B) != want {
-			t.Errorf("%d octets in a buffer of %d", size, len(p.Buf.B))
-		}
+		check.That(t, len(p.Buf.B) == want, "%d octets in a buffer of %d", size, len(p.Buf.B))
 		p.Release()
 	}
 	checkConserved(t, n)

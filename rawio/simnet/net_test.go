@@ -63,9 +63,7 @@ func checkConserved(t *testing.T, n *Net) {
 	s := n.Stats()
 	in := s.Sent + s.Duplicated + s.Reports
 	out := s.Delivered + s.Unrouted + s.Partitioned + s.TooBig + s.QueueDropped + s.BurstLost + s.Lost + s.Discarded
-	if in != out {
-		t.Errorf("%d packets went in, %d are accounted for: %+v", in, out, s)
-	}
+	check.That(t, in == out, "%d packets went in, %d are accounted for: %+v", in, out, s)
 	if n.Pending() != 0 || n.Outstanding() != 0 {
 		t.Errorf("%d packets under way, %d buffers not released", n.Pending(), n.Outstanding())
 	}
@@ -176,21 +174,15 @@ func storm(t *testing.T, seed uint64) (hash uint64, transcript string, stats Sta
 func TestOneSeedOneRun(t *testing.T) {
 	h1, run1, stats := storm(t, 1)
 	h2, run2, _ := storm(t, 1)
-	if h1 != h2 || run1 != run2 {
-		t.Errorf("two runs of one seed differ: hashes %x and %x", h1, h2)
-	}
+	check.That(t, h1 == h2 && run1 == run2, "two runs of one seed differ: hashes %x and %x", h1, h2)
 	h3, run3, _ := storm(t, 2)
-	if h1 == h3 || run1 == run3 {
-		t.Error("two seeds give the same run")
-	}
+	check.That(t, h1 != h3 && run1 != run3, "two seeds give the same run")
 	for name, count := range map[string]uint64{
 		"Delivered": stats.Delivered, "Partitioned": stats.Partitioned, "TooBig": stats.TooBig, "BurstLost": stats.BurstLost,
 		"Lost": stats.Lost, "Discarded": stats.Discarded, "Duplicated": stats.Duplicated, "Reordered": stats.Reordered,
 		"Corrupted": stats.Corrupted, "Reports": stats.Reports,
 	} {
-		if count == 0 {
-			t.Errorf("the storm shows nothing about %s", name)
-		}
+		check.That(t, count != 0, "the storm shows nothing about %s", name)
 	}
 }
 

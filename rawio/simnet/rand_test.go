@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -29,15 +30,11 @@ func TestRandRanges(t *testing.T) {
 	for range draws {
 		seen[r.IntN(7)]++
 		f := r.Float64()
-		if f < 0 || f >= 1 {
-			t.Fatalf("Float64 = %v", f)
-		}
+		must.That(t, f >= 0 && f < 1, "Float64 = %v", f)
 		sum += f
 	}
 	for i, n := range seen {
-		if n < draws/7*95/100 || n > draws/7*105/100 {
-			t.Errorf("IntN(7) gave %d %d times of %d", i, n, draws)
-		}
+		check.That(t, n >= draws/7*95/100 && n <= draws/7*105/100, "IntN(7) gave %d %d times of %d", i, n, draws)
 	}
 	if mean := sum / draws; math.Abs(mean-0.5) > 0.01 {
 		t.Errorf("mean of Float64 = %v", mean)
@@ -46,9 +43,7 @@ func TestRandRanges(t *testing.T) {
 
 func TestRandIntNRefusesAnEmptyRange(t *testing.T) {
 	defer func() {
-		if recover() == nil {
-			t.Fatal("no panic")
-		}
+		must.That(t, recover() != nil, "no panic")
 	}()
 	NewRand(1).IntN(0)
 }
@@ -60,12 +55,8 @@ func TestRandReadFillsAnyLength(t *testing.T) {
 			t.Fatalf("Read of %d octets = %d, %v", size, n, err)
 		}
 		NewRand(9).Read(b)
-		if !bytes.Equal(a, b) {
-			t.Errorf("%d octets differ between runs of one seed", size)
-		}
-		if size >= 7 && bytes.HasSuffix(a, []byte{0, 0, 0, 0}) {
-			t.Errorf("%d octets: the end was not filled", size)
-		}
+		check.That(t, bytes.Equal(a, b), "%d octets differ between runs of one seed", size)
+		check.That(t, size < 7 || !bytes.HasSuffix(a, []byte{0, 0, 0, 0}), "%d octets: the end was not filled", size)
 	}
 }
 
@@ -111,9 +102,7 @@ func TestRandPlaysATape(t *testing.T) {
 		r.Play([]byte{0})
 		all |= r.Uint64()
 	}
-	if all != 1<<56-1 {
-		t.Errorf("below a played octet, only the bits %#x are random", all)
-	}
+	check.That(t, all == 1<<56-1, "below a played octet, only the bits %#x are random", all)
 	if a, b := r.Uint64(), r.Uint64(); a>>56 == b>>56 {
 		t.Errorf("%#x and %#x behind the tape", a, b)
 	}

@@ -42,9 +42,7 @@ func TestEchoIsAnsweredToHostsOnly(t *testing.T) {
 		copy(b[iphdr.Len4:], icmp)
 		before := l.stats.rxEcho.Load()
 		var p rawio.Packet
-		if l.receive(fds[1], b, &p) {
-			t.Errorf("from %s: handed up", row.src)
-		}
+		check.That(t, !l.receive(fds[1], b, &p), "from %s: handed up", row.src)
 		if got := l.stats.rxEcho.Load() > before; got != row.want {
 			t.Errorf("from %s: answered %v", row.src, got)
 		}
@@ -65,9 +63,7 @@ func TestFlowsAreSpreadByHostAndPorts(t *testing.T) {
 		one := at(fmt.Sprintf(host, 1), 1, 2, 3, 4)
 		check.Equal(t, "the other direction's queue", at(fmt.Sprintf(host, 1), 3, 4, 1, 2), one)
 		for name, other := range map[string]*queue{"host": at(fmt.Sprintf(host, 2), 1, 2, 3, 4), "source port": at(fmt.Sprintf(host, 1), 1, 3, 3, 4), "destination port": at(fmt.Sprintf(host, 1), 1, 2, 3, 5)} {
-			if other == one {
-				t.Errorf("%s: another %s has the same queue", host, name)
-			}
+			check.That(t, other != one, "%s: another %s has the same queue", host, name)
 		}
 	}
 	check.Equal(t, "the queue of what has no ports", at("10.0.0.1:0", 1, 2, 3), at("10.0.0.1:0"))

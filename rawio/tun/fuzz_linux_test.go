@@ -125,9 +125,7 @@ func FuzzReceive(f *testing.F) {
 		if up && p.Kind == rawio.KindSCTP {
 			reasons++ // RxPackets is the caller's
 		}
-		if reasons != 1 || up && s.RxICMP == 0 && p.Kind != rawio.KindSCTP {
-			t.Fatalf("up: %v, %v, %+v", up, p.Kind, s)
-		}
+		must.That(t, reasons == 1 && (!up || s.RxICMP != 0 || p.Kind == rawio.KindSCTP), "up: %v, %v, %+v", up, p.Kind, s)
 		if !up {
 			return
 		}

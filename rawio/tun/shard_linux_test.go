@@ -36,16 +36,12 @@ func TestQueueOfAFlowIsTheSameInBothDirections(t *testing.T) {
 			got := <-packets
 			must.Equal(t, "the packet", string(got.Data), string(there))
 			got.Release()
-			if i > 0 && got.Shard != shard {
-				t.Errorf("packets of flow %d come through shards %d and %d", f, shard, got.Shard)
-			}
+			check.That(t, i <= 0 || got.Shard == shard, "packets of flow %d come through shards %d and %d", f, shard, got.Shard)
 			shard = got.Shard
 			used[shard] = true
 		}
 	}
-	if len(used) != shards {
-		t.Errorf("%d flows with consecutive ports come through shards %v", flows, used)
-	}
+	check.That(t, len(used) == shards, "%d flows with consecutive ports come through shards %v", flows, used)
 	b.Close()
 	for range shards {
 		check.Equal(t, "end of a shard", <-ends, net.ErrClosed)

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
@@ -85,9 +86,7 @@ func TestTrainFromAChosenSource(t *testing.T) {
 	}
 	linktest.Write(t, a, out...)
 	for i, p := range linktest.Read(t, b, len(out)) {
-		if p.Remote != at(local, a) || p.ECN != 1 {
-			t.Errorf("packet %d: from %v, ECN %d", i, p.Remote, p.ECN)
-		}
+		check.That(t, p.Remote == at(local, a) && p.ECN == 1, "packet %d: from %v, ECN %d", i, p.Remote, p.ECN)
 		p.Release()
 	}
 }

@@ -27,20 +27,14 @@ func TestShardOfAFlowIsAlwaysTheSame(t *testing.T) {
 		for i := range each {
 			linktest.Write(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40 + i)}, Remote: at(v4, l)})
 			a := <-packets
-			if len(a.Data) != 40+i || a.Remote != at(v4, peer) {
-				t.Fatalf("%d octets from %v", len(a.Data), a.Remote)
-			}
+			must.That(t, len(a.Data) == 40+i && a.Remote == at(v4, peer), "%d octets from %v", len(a.Data), a.Remote)
 			a.Release()
-			if i > 0 && a.Shard != shard {
-				t.Errorf("packets of one flow come through shards %d and %d", shard, a.Shard)
-			}
+			check.That(t, i <= 0 || a.Shard == shard, "packets of one flow come through shards %d and %d", shard, a.Shard)
 			shard = a.Shard
 		}
 		used[shard] = true
 	}
-	if len(used) < 2 {
-		t.Errorf("%d flows come through shards %v", peers, used)
-	}
+	check.That(t, len(used) >= 2, "%d flows come through shards %v", peers, used)
 	check.Equal(t, "packets counted", l.Stats().RxPackets, peers*each)
 	l.Close()
 	for range shards {

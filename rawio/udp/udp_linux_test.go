@@ -25,9 +25,7 @@ func TestECNBitsPassUnchanged(t *testing.T) {
 		for ecn := range uint8(4) {
 			linktest.Write(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(addr, a), ECN: ecn})
 			p := linktest.Read(t, a, 1)[0]
-			if p.ECN != ecn {
-				t.Errorf("%v: ECN %d came as %d", addr, ecn, p.ECN)
-			}
+			check.That(t, p.ECN == ecn, "%v: ECN %d came as %d", addr, ecn, p.ECN)
 			p.Release()
 		}
 	}
@@ -50,9 +48,7 @@ func TestSourceIsPacketLocal(t *testing.T) {
 	linktest.Write(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Local: at(local, a), Remote: at(v4, a)})
 	p := linktest.Read(t, a, 1)[0]
 	defer p.Release()
-	if p.Remote != at(local, a) || p.Local != at(v4, a) {
-		t.Errorf("came from %v to %v, want from %v", p.Remote, p.Local, local)
-	}
+	check.That(t, p.Remote == at(local, a) && p.Local == at(v4, a), "came from %v to %v, want from %v", p.Remote, p.Local, local)
 	bad := rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Local: at(v6, a), Remote: at(v4, a)}
 	if n, err := a.WriteBatch([]rawio.Packet{bad}); n != 0 || err == nil {
 		t.Errorf("from IPv6 to IPv4: %d, %v", n, err)
@@ -80,9 +76,7 @@ func TestWireFormat(t *testing.T) {
 		t.Fatalf("read %d octets, %v: % x", n, err, b[:n])
 	}
 	ip, hdr := b[:20], b[20:28]
-	if ip[8] != 3 || ip[1] != 0xba {
-		t.Errorf("TTL %d, TOS %#x", ip[8], ip[1])
-	}
+	check.That(t, ip[8] == 3 && ip[1] == 0xba, "TTL %d, TOS %#x", ip[8], ip[1])
 	if ip[6] != 0x40 { // DF, or else 6951-5.6-4 would hold
 		t.Errorf("flags %#x, want DF", ip[6])
 	}
@@ -177,9 +171,7 @@ func TestICMPReportBesidePackets(t *testing.T) {
 			kinds[in[i].Kind]++
 			in[i].Release()
 		}
-		if kinds[rawio.KindSCTP] != 1 || kinds[rawio.KindProtoUnreachable] != 1 {
-			t.Fatalf("%v, want a packet and a report", kinds)
-		}
+		must.That(t, kinds[rawio.KindSCTP] == 1 && kinds[rawio.KindProtoUnreachable] == 1, "%v, want a packet and a report", kinds)
 	}
 }
 

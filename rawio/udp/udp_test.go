@@ -73,9 +73,7 @@ func TestTooShortForACommonHeaderIsDropped(t *testing.T) {
 	linktest.Write(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(11)}, Remote: at(v4, a)}, rawio.Packet{Remote: at(v4, a)},
 		rawio.Packet{Vec: [][]byte{linktest.Pattern(12)}, Remote: at(v4, a)})
 	p := linktest.Read(t, a, 1)[0]
-	if len(p.Data) != 12 || a.Stats().RxMalformed != 2 {
-		t.Errorf("%d octets, stats %+v", len(p.Data), a.Stats())
-	}
+	check.That(t, len(p.Data) == 12 && a.Stats().RxMalformed == 2, "%d octets, stats %+v", len(p.Data), a.Stats())
 	p.Release()
 }
 
@@ -169,8 +167,6 @@ func TestLocalAddrsAreTheBoundOneOrAll(t *testing.T) {
 	ip4 := open(t, udp.Config{Local: netip.IPv4Unspecified(), Port: udp.AnyPort}).LocalAddrs()
 	check.Equal(t, "whether a link of IPv4 has addresses", len(ip4) > 0, true)
 	for _, a := range ip4 {
-		if !a.Addr().Is4() || a.Addr().IsUnspecified() {
-			t.Errorf("of a link of IPv4: %v", a)
-		}
+		check.That(t, a.Addr().Is4() && !a.Addr().IsUnspecified(), "of a link of IPv4: %v", a)
 	}
 }

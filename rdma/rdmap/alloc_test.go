@@ -83,9 +83,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}
 	round() // queues grow to their size
 	check.Equal(t, "allocations for 8 messages", testing.AllocsPerRun(200, round), 0)
-	if cq.bad != 0 || cq.n != 202*11 {
-		t.Errorf("%d completions, %d bad", cq.n, cq.bad)
-	}
+	check.That(t, cq.bad == 0 && cq.n == 202*11, "%d completions, %d bad", cq.n, cq.bad)
 }
 
 func BenchmarkSend64(b *testing.B) {

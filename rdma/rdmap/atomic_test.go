@@ -36,9 +36,7 @@ func TestAtomicRequestHeader(t *testing.T) {
 		if !row.r.Op.Swap {
 			row.r.Op.Compare, row.r.Op.CompareMask = 0, 0
 		}
-		if !ok || got != row.r {
-			t.Errorf("%s: parsed %+v, want %+v", row.name, got, row.r)
-		}
+		check.That(t, ok && got == row.r, "%s: parsed %+v, want %+v", row.name, got, row.r)
 	}
 	var b [AtomicRequestLen]byte
 	for i := range b {
@@ -73,9 +71,7 @@ func word(b []byte, i int) uint64 { return binary.NativeEndian.Uint64(b[8*i:]) }
 // originals checks completions of atomics that began with ID 0.
 func originals(t *testing.T, got []WC, want ...uint64) {
 	t.Helper()
-	if len(got) != len(want) {
-		t.Fatalf("completions %v, want %d", got, len(want))
-	}
+	must.That(t, len(got) == len(want), "completions %v, want %d", got, len(want))
 	for i, wc := range got {
 		if wc.ID != uint64(i) || wc.Status != StatusSuccess || wc.Opcode != WCAtomic || wc.Original != want[i] {
 			t.Errorf("completion %+v, want atomic %d with original value %d", wc, i, want[i])
@@ -95,9 +91,7 @@ func TestAtomicsChangeMemoryAndReturnWhatWasThere(t *testing.T) {
 	p.run()
 	// req 7306-5.2.2-6, 7306-5.2.1-14, 7306-5.2.1-13, 7306-5-2
 	originals(t, p.a.scq.take(), 0, 40, 42, 7, 7, 6)
-	if word(mem, 0) != 0 || word(mem, 1) != 6 || word(mem, 2) != 0 {
-		t.Errorf("memory % x", mem)
-	}
+	check.That(t, word(mem, 0) == 0 && word(mem, 1) == 6 && word(mem, 2) == 0, "memory % x", mem)
 	// req 7306-5.2.1-9, 7306-5.2.1-10: the responder's user hears nothing.
 	wants(t, "responder", append(p.b.rcq.take(), p.b.scq.take()...))
 
@@ -139,9 +133,7 @@ func TestAtomicsAndReadsShareQueueAndDepth(t *testing.T) {
 	var kinds []byte
 	for i, s := range p.a.log {
 		v := ddp.UntaggedView(s)
-		if v.QN() != 1 || v.MSN() != uint32(i+1) {
-			t.Errorf("request % x", s[:18])
-		}
+		check.That(t, v.QN() == 1 && v.MSN() == uint32(i+1), "request % x", s[:18])
 		kinds = append(kinds, v.RsvdULP()[0])
 	}
 	same(t, "requests", kinds, []byte{0x4A, 0x41, 0x4A, 0x41, 0x4A})
@@ -178,16 +170,12 @@ func TestAtomicWaitsForDelivery(t *testing.T) {
 	var placed [3]ddp.Placed
 	s := p.b.qp.Stream()
 	s.Place(segs[2], &placed[2])
-	if p.b.cutAll() > 0 || p.b.qp.QueuedReads() > 0 || word(mem, 0) != 0 {
-		t.Fatal("the request was processed at placement")
-	}
+	must.That(t, p.b.cutAll() == 0 && p.b.qp.QueuedReads() == 0 && word(mem, 0) == 0, "the request was processed at placement")
 	for i := range segs[:2] {
 		s.Place(segs[i], &placed[i])
 	}
 	for i := range placed {
-		if p.b.cutAll() > 0 {
-			t.Fatal("answered before its delivery")
-		}
+		must.That(t, p.b.cutAll() == 0, "answered before its delivery")
 		s.Deliver(&placed[i])
 	}
 	wants(t, "the Send, by then", p.b.rcq.take(), WC{ID: 1, Opcode: WCRecv})
@@ -278,9 +266,7 @@ func TestResponseOutlivesItsRequest(t *testing.T) {
 	p.run()
 	originals(t, p.a.scq.take(), 0, 1) // two headers at either end; the third waits for an acknowledgement
 	kept := p.b.qp.resp.sources
-	if kept[0].atomic == kept[1].atomic || !bytes.Equal(kept[0].atomic[:], p.b.log[0][18:]) {
-		t.Errorf("sources %+v", kept)
-	}
+	check.That(t, kept[0].atomic != kept[1].atomic && bytes.Equal(kept[0].atomic[:], p.b.log[0][18:]), "sources %+v", kept)
 	p.lazy = false
 	p.a.ack()
 	p.b.ack()
@@ -395,9 +381,7 @@ func TestAtomicErrors(t *testing.T) {
 			seg := row.seg(e, r)
 			e.inject(seg)
 			tm, _ := e.lastWord()
-			if tm.Layer != row.layer || uint8(tm.EType) != row.etype || tm.Code != row.code {
-				t.Errorf("Terminate says %v", &tm)
-			}
+			check.That(t, tm.Layer == row.layer && uint8(tm.EType) == row.etype && tm.Code == row.code, "Terminate says %v", &tm)
 			// req 7306-8.1-2: DDP header and length are quoted, no RDMA header.
 			if !tm.HasDDP || !tm.HasLength || tm.HasRDMA || int(tm.SegLength) != len(seg) {
 				t.Errorf("M %v D %v R %v, length %d of %d", tm.HasLength, tm.HasDDP, tm.HasRDMA, tm.SegLength, len(seg))
@@ -405,9 +389,7 @@ func TestAtomicErrors(t *testing.T) {
 			n := ddp.Control(seg[0]).HeaderLen()
 			same(t, "quoted DDP header", tm.DDP[:n], seg[:n])
 			same(t, "memory", mem, make([]byte, 24))
-			if len(e.failed) != 1 || e.qp.State() != StateError {
-				t.Errorf("failed %v, state %v", e.failed, e.qp.State())
-			}
+			check.That(t, len(e.failed) == 1 && e.qp.State() == StateError, "failed %v, state %v", e.failed, e.qp.State())
 			if got := e.scq.take(); row.ask != 0 && (len(got) != 1 || got[0].Status != row.status) {
 				t.Errorf("outstanding request: %v, want %v", got, row.status)
 			}
@@ -451,9 +433,8 @@ func TestPeerWithoutAtomics(t *testing.T) {
 	e.qp.Start()
 	check.Equal(t, "posting", e.qp.PostSend(&SendWR{Op: WRAtomic}), ErrDisabled)
 	read, _ := e.memory(8, ddp.RemoteRead)
-	if e.inject(readSegment(1, read.STag(), read.Base(), 8)); e.qp.QueuedReads() != 1 {
-		t.Error("an RDMA Read is refused too")
-	}
+	e.inject(readSegment(1, read.STag(), read.Base(), 8))
+	check.Equal(t, "an RDMA Read is refused too", e.qp.QueuedReads(), 1)
 	e.inject(untagged(3, 1, [5]byte{0x4B}, 0, true, nil))
 	if tm, _ := e.lastWord(); tm.Layer != LayerDDP || tm.Code != ddp.CodeInvalidQN {
 		t.Errorf("Terminate %v", &tm)

@@ -67,13 +67,9 @@ func TestTerminateCodec(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			b := row.t.Append(nil)
 			same(t, "encoded", b, unhex(t, row.hex))
-			if len(b) > MaxTerminateLen {
-				t.Errorf("%d octets", len(b))
-			}
+			check.That(t, len(b) <= MaxTerminateLen, "%d octets", len(b))
 			got, err := ParseTerminate(b)
-			if err != nil || got != row.t {
-				t.Errorf("parsed %+v, %v", got, err)
-			}
+			check.That(t, err == nil && got == row.t, "parsed %+v, %v", got, err)
 			for n := range b { // req 5040-4.8-18
 				if _, err := ParseTerminate(b[:n]); !errors.Is(err, ErrBadTerminate) {
 					t.Errorf("%d of %d octets: %v", n, len(b), err)
@@ -87,9 +83,7 @@ func TestTerminateCodec(t *testing.T) {
 		t.Errorf("reserved bits set: %+v, %v", got, err)
 	}
 	// req 5040-7.1-2: header fields left in place as zeros do no harm.
-	if _, err := ParseTerminate(make([]byte, MaxTerminateLen)); err != nil {
-		t.Error(err)
-	}
+	check.Do(ParseTerminate(make([]byte, MaxTerminateLen)))(t)
 }
 
 func TestTextOfEveryStatus(t *testing.T) {

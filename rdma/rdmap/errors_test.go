@@ -244,16 +244,12 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 			if row.quoted {
 				n := ddp.Control(segs[0][0]).HeaderLen()
 				same(t, "quoted DDP header", tm.DDP[:n], segs[0][:n])
-				if int(tm.SegLength) != len(segs[0]) {
-					t.Errorf("segment length %d, want %d", tm.SegLength, len(segs[0]))
-				}
+				check.That(t, int(tm.SegLength) == len(segs[0]), "segment length %d, want %d", tm.SegLength, len(segs[0]))
 			}
 			if row.request { // req 5040-4.8-15
 				same(t, "quoted Read Request", tm.RDMA[:], segs[0][18:])
 			}
-			if len(raw) > s.e.mulpdu {
-				t.Errorf("Terminate of %d octets", len(raw))
-			}
+			check.That(t, len(raw) <= s.e.mulpdu, "Terminate of %d octets", len(raw))
 			for i, b := range s.contents[:6] { // sink and receive buffers are indeterminate (section 3.1)
 				same(t, "memory", b, before[i])
 			}
@@ -265,14 +261,10 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 				t.Errorf("receives %v", got)
 			}
 			// req 5040-5.4-7, 5040-6.2.1-4: nothing follows, the stream closes gracefully.
-			if s.e.cutAll() != 0 || s.e.abort {
-				t.Error("something follows the Terminate")
-			}
+			check.That(t, s.e.cutAll() == 0 && !s.e.abort, "something follows the Terminate")
 			s.e.unacked = len(s.e.log)
 			s.e.ack()
-			if !s.e.finish {
-				t.Error("the lower layer was not asked to finish")
-			}
+			check.That(t, s.e.finish, "the lower layer was not asked to finish")
 		})
 	}
 }
@@ -343,9 +335,7 @@ func TestTerminateFollowsTheMessageBeingCut(t *testing.T) {
 	}
 	p.b.cutOne()
 	p.b.inject(untagged(0, 1, [5]byte{0x43}, 0, true, nil)) // no buffer
-	if p.b.qp.State() != StateTerminate || len(p.b.failed) != 1 {
-		t.Fatalf("state %v, failed %v", p.b.qp.State(), p.b.failed)
-	}
+	must.That(t, p.b.qp.State() == StateTerminate && len(p.b.failed) == 1, "state %v, failed %v", p.b.qp.State(), p.b.failed)
 	check.Equal(t, "PostSend", p.b.qp.PostSend(&SendWR{}), ErrState)
 	wants(t, "while its memory is in use", p.b.scq.take())
 	p.b.lastWord()
@@ -381,9 +371,7 @@ func TestSourceRevokedUnderARequest(t *testing.T) {
 		src.Invalidate()
 		p.run()
 		tm, _ := p.a.lastWord()
-		if tm != (Terminate{Layer: LayerRDMA, EType: LocalCatastrophic}) {
-			t.Errorf("begun %v: Terminate %+v", begun, tm)
-		}
+		check.That(t, tm == (Terminate{Layer: LayerRDMA, EType: LocalCatastrophic}), "begun %v: Terminate %+v", begun, tm)
 		wants(t, "sends", p.a.scq.take(), WC{ID: 1, Status: StatusLocProtErr, Opcode: WCWrite}, WC{ID: 2, Status: StatusWRFlushErr})
 		if !errors.Is(p.a.failed[0], ddp.ErrRevoked) || len(p.b.failed) != 1 || !p.b.failed[0].Remote {
 			t.Errorf("begun %v: %v, peer %v", begun, p.a.failed, p.b.failed)
@@ -430,9 +418,7 @@ func TestNothingIsDeliveredBehindAReadWithoutRight(t *testing.T) {
 	s.e.inject(readSegment(1, s.write.STag(), s.write.Base(), 10), untagged(QueueSend, 1, [5]byte{Control(OpSend)}, 0, true, []byte("behind")))
 	check.Equal(t, "state", s.e.qp.State(), StateTerminate)
 	for _, wc := range s.e.rcq.take() {
-		if wc.Status == StatusSuccess {
-			t.Errorf("delivered: %+v", wc)
-		}
+		check.That(t, wc.Status != StatusSuccess, "delivered: %+v", wc)
 	}
 	if tm, _ := s.e.lastWord(); tm.EType != RemoteProtection || tm.Code != CodeAccess {
 		t.Errorf("the Terminate says %v", &tm)
@@ -492,9 +478,7 @@ func TestTerminateCodesOfRDMAP(t *testing.T) {
 		CodeCannotInvalidate: 9, CodeUnspecified: 0xFF} {
 		check.Equal(t, "code", code, want)
 	}
-	if RemoteProtection != 1 || RemoteOperation != 2 {
-		t.Errorf("types %d and %d", RemoteProtection, RemoteOperation)
-	}
+	check.That(t, RemoteProtection == 1 && RemoteOperation == 2, "types %d and %d", RemoteProtection, RemoteOperation)
 }
 
 // Of two errors the first counts, also when the Terminate that tells of it still waits.
@@ -507,9 +491,7 @@ func TestFirstErrorCountsWhileItsTerminateWaits(t *testing.T) {
 	e.cutOne()
 	e.inject(untagged(QueueSend, 1, [5]byte{Control(OpSend)}, 0, true, []byte("nobody has posted a receive")))
 	first := e.qp.Err()
-	if e.qp.State() != StateTerminate || first == nil {
-		t.Fatalf("state %v, %v", e.qp.State(), first)
-	}
+	must.That(t, e.qp.State() == StateTerminate && first != nil, "state %v, %v", e.qp.State(), first)
 	e.qp.Refuse(CodeSetupLocal, errors.New("second"))
 	e.qp.Stream().HalfClosed() // which is no news either
 	if e.qp.Err() != first || len(e.failed) != 1 || e.closedBy != 0 {

@@ -73,9 +73,7 @@ func TestImmediateDataAmongSends(t *testing.T) {
 				p.a.qp.Stream().Acked()
 			}
 			got := p.b.rcq.take()
-			if len(got) != len(want) {
-				t.Fatalf("round %d: %v, failed %v", round, got, p.b.failed)
-			}
+			must.That(t, len(got) == len(want), "round %d: %v, failed %v", round, got, p.b.failed)
 			for i := range want {
 				if got[i].Immediate != want[i].Immediate || got[i].Opcode != want[i].Opcode || got[i].ByteLen != want[i].ByteLen ||
 					!shared && got[i].ID != want[i].ID {
@@ -123,9 +121,8 @@ func TestWriteWithImmediate(t *testing.T) {
 	p.a.post(SendWR{ID: 6, Op: WRWriteImmSE, Flags: Unsignaled | Fence, Inline: []byte("x"), RemoteSTag: dst.STag(), RemoteTO: dst.Base()})
 	p.run()
 	got = p.b.rcq.take()
-	if wants(t, "sink", got, WC{ID: 2, Opcode: WCRecvImm}); !got[0].Solicited || to[0] != 'x' {
-		t.Errorf("completion %+v", got[0])
-	}
+	wants(t, "sink", got, WC{ID: 2, Opcode: WCRecvImm})
+	check.That(t, got[0].Solicited && to[0] == 'x', "completion %+v", got[0])
 	wants(t, "unsignalled", p.a.scq.take())
 }
 
@@ -226,13 +223,9 @@ func TestImmediateDataErrors(t *testing.T) {
 			e.recv(2, r, 3, 13)
 			e.inject(row.seg)
 			tm, _ := e.lastWord()
-			if tm.Layer != row.layer || uint8(tm.EType) != row.etype || tm.Code != row.code {
-				t.Errorf("Terminate says %v", &tm)
-			}
+			check.That(t, tm.Layer == row.layer && uint8(tm.EType) == row.etype && tm.Code == row.code, "Terminate says %v", &tm)
 			// req 7306-8.1-2
-			if !tm.HasDDP || !tm.HasLength || tm.HasRDMA {
-				t.Errorf("M %v D %v R %v", tm.HasLength, tm.HasDDP, tm.HasRDMA)
-			}
+			check.That(t, tm.HasDDP && tm.HasLength && !tm.HasRDMA, "M %v D %v R %v", tm.HasLength, tm.HasDDP, tm.HasRDMA)
 			wants(t, "receives", e.rcq.take(), WC{ID: 1, Status: row.first, Opcode: WCRecv}, WC{ID: 2, Status: StatusWRFlushErr, Opcode: WCRecv})
 			same(t, "memory", mem, make([]byte, 16))
 		})

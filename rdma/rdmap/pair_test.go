@@ -83,9 +83,7 @@ func newEnd(t testing.TB, id byte, change func(*Config)) *end {
 func (e *end) memory(n int, a ddp.Access) (*ddp.Region, []byte) {
 	b := make([]byte, n)
 	r, err := e.table.Register(ddp.Spec{PD: testPD, Mem: ddp.Bytes(b), Base: 1 << 40, Access: a})
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	must.OK(e.t, err)
 	return r, b
 }
 
@@ -96,16 +94,12 @@ func sge(r *ddp.Region, off, n int) SGE {
 
 func (e *end) post(wr SendWR) {
 	e.t.Helper()
-	if err := e.qp.PostSend(&wr); err != nil {
-		e.t.Fatalf("PostSend: %v", err)
-	}
+	must.Error(e.t, "PostSend", e.qp.PostSend(&wr), nil)
 }
 
 func (e *end) recv(id uint64, r *ddp.Region, off, n int) {
 	e.t.Helper()
-	if err := e.qp.PostRecv(&RecvWR{ID: id, SGL: []SGE{sge(r, off, n)}}); err != nil {
-		e.t.Fatalf("PostRecv: %v", err)
-	}
+	must.Error(e.t, "PostRecv", e.qp.PostRecv(&RecvWR{ID: id, SGL: []SGE{sge(r, off, n)}}), nil)
 }
 
 // cutOne puts the next segment on the wire.
@@ -121,9 +115,7 @@ func (e *end) cutOne() bool {
 	}
 	b := append([]byte(nil), seg.Header[:seg.HeaderLen]...)
 	b = append(append(b, seg.Body[0]...), seg.Body[1]...)
-	if len(b) > e.mulpdu {
-		e.t.Fatalf("segment of %d octets, MULPDU is %d", len(b), e.mulpdu)
-	}
+	must.That(e.t, len(b) <= e.mulpdu, "segment of %d octets, MULPDU is %d", len(b), e.mulpdu)
 	e.sent, e.log = append(e.sent, b), append(e.log, b)
 	return true
 }
@@ -211,18 +203,14 @@ func (p *pair) run() {
 		if !x && !y {
 			return
 		}
-		if i > 100000 {
-			p.a.t.Fatal("the ends never come to rest")
-		}
+		must.That(p.a.t, i <= 100000, "the ends never come to rest")
 	}
 }
 
 // wants compares completions by ID, status and operation.
 func wants(t testing.TB, what string, got []WC, want ...WC) {
 	t.Helper()
-	if len(got) != len(want) {
-		t.Fatalf("%s: %d completions %v, want %d", what, len(got), got, len(want))
-	}
+	must.That(t, len(got) == len(want), "%s: %d completions %v, want %d", what, len(got), got, len(want))
 	for i := range want {
 		if g, w := got[i], want[i]; g.ID != w.ID || g.Status != w.Status || g.Opcode != w.Opcode {
 			t.Fatalf("%s: completion %d is {ID %d, %v, %v}, want {ID %d, %v, %v}", what, i, g.ID, g.Status, g.Opcode, w.ID, w.Status, w.Opcode)
@@ -267,17 +255,13 @@ func (e *end) inject(segs ...[]byte) {
 func (e *end) lastWord() (Terminate, []byte) {
 	e.t.Helper()
 	e.cutAll()
-	if len(e.log) == 0 {
-		e.t.Fatal("nothing was sent")
-	}
+	must.That(e.t, len(e.log) != 0, "nothing was sent")
 	s := e.log[len(e.log)-1]
 	v := ddp.UntaggedView(s)
 	if v.Control().Tagged() || v.QN() != QueueTerminate || v.MSN() != 1 || v.RsvdULP() != [5]byte{0x47} {
 		e.t.Fatalf("last segment is no Terminate: % x", s)
 	}
 	tm, err := ParseTerminate(v.Payload())
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	must.OK(e.t, err)
 	return tm, s
 }

@@ -22,9 +22,7 @@ func TestReceiveWithoutAPlaceEndsTheAssociation(t *testing.T) {
 		must.OK(t, e.qp.rq.q.Post(ddp.RecvBuffer{Token: 9}))
 	}
 	e.qp.Abort(nil)
-	if e.broken == nil || e.broken.What != "no place for 1 receives of 2 held, at most 16" {
-		t.Errorf("told: %v", e.broken)
-	}
+	check.That(t, e.broken != nil && e.broken.What == "no place for 1 receives of 2 held, at most 16", "told: %v", e.broken)
 	var ids []uint64
 	for _, wc := range e.rcq.take() {
 		check.Equal(t, "status", wc.Status, StatusWRFlushErr)
@@ -83,13 +81,9 @@ func TestPostIsChecked(t *testing.T) {
 		{"a zero-length piece names no memory", SendWR{SGL: []SGE{{LKey: 77}}}, nil, -1},
 	} {
 		err := e.qp.PostSend(&row.wr)
-		if !errors.Is(err, row.want) {
-			t.Errorf("%s: %v, want %v", row.name, err, row.want)
-		}
+		check.That(t, errors.Is(err, row.want), "%s: %v, want %v", row.name, err, row.want)
 		var se *SGEError
-		if errors.As(err, &se) != (row.at >= 0) || se != nil && se.Index != row.at {
-			t.Errorf("%s: piece %+v", row.name, se)
-		}
+		check.That(t, errors.As(err, &se) == (row.at >= 0) && (se == nil || se.Index == row.at), "%s: piece %+v", row.name, se)
 	}
 	for _, row := range []struct {
 		name string
@@ -132,9 +126,7 @@ func TestPostingIsRefusedOutsideItsStates(t *testing.T) {
 	e.inject(untagged(0, 1, [5]byte{0x43}, 0, true, []byte("early")))
 	wants(t, "early", e.rcq.take(), WC{ID: 1, Opcode: WCRecv})
 	e.qp.Start()
-	if e.qp.State() != StateRTS || e.qp.State().String() != "RTS" {
-		t.Errorf("state %v", e.qp.State())
-	}
+	check.That(t, e.qp.State() == StateRTS && e.qp.State().String() == "RTS", "state %v", e.qp.State())
 	e.qp.Start()
 	e.qp.Abort(errors.New("enough"))
 	if e.qp.State() != StateError || !e.abort || len(e.failed) != 1 || e.qp.Err() == nil {
@@ -146,17 +138,13 @@ func TestPostingIsRefusedOutsideItsStates(t *testing.T) {
 	e.qp.Start()
 	e.qp.Close()
 	e.qp.Ended()
-	if e.qp.State() != StateError || len(e.failed) != 1 {
-		t.Errorf("state %v, failed %v", e.qp.State(), e.failed)
-	}
+	check.That(t, e.qp.State() == StateError && len(e.failed) == 1, "state %v, failed %v", e.qp.State(), e.failed)
 }
 
 func TestConfigIsChecked(t *testing.T) {
 	good := Config{Table: ddp.NewTable(newSeed(1)), Stream: 1, SendCQ: &ring{}, RecvCQ: &ring{}, Host: &end{},
 		MaxSend: 1, MaxRecv: 1, MaxSGE: 1}
-	if _, err := NewQP(good); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(NewQP(good))(t)
 	for field, spoil := range map[string]func(*Config){
 		"Table": func(c *Config) { c.Table = nil }, "Stream": func(c *Config) { c.Stream = 0 },
 		"SendCQ": func(c *Config) { c.SendCQ = nil }, "RecvCQ": func(c *Config) { c.RecvCQ = nil },

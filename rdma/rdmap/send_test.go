@@ -150,9 +150,7 @@ func TestRemoteInvalidation(t *testing.T) {
 			p.run()
 			if row.ok {
 				wants(t, "receiver", p.b.rcq.take(), WC{ID: 1, Opcode: WCRecv})
-				if r.Valid() {
-					t.Error("still valid")
-				}
+				check.That(t, !r.Valid(), "still valid")
 				return
 			}
 			if r.Valid() == row.gone {
@@ -181,13 +179,9 @@ func TestInvalidationWaitsForDelivery(t *testing.T) {
 	var placed ddp.Placed
 	seg := untagged(0, 1, untaggedRsvd(OpSendInv, r.STag()), 0, true, []byte("x"))
 	p.b.qp.Stream().Place(seg, &placed)
-	if !r.Valid() {
-		t.Fatal("invalidated at placement")
-	}
+	must.That(t, r.Valid(), "invalidated at placement")
 	p.b.qp.Stream().Deliver(&placed)
-	if r.Valid() {
-		t.Fatal("not invalidated at delivery")
-	}
+	must.That(t, !r.Valid(), "not invalidated at delivery")
 	// Nothing in flight refers to r, so nothing is copied.
 	check.Equal(t, "detached without need", p.b.detached, 0)
 }
@@ -304,9 +298,7 @@ func TestInvalidateFieldIsIgnoredWhereItHasNoMeaning(t *testing.T) {
 			t.Fatalf("%s: the field is 0: this tests nothing", row.name)
 		}
 		s.e.inject(seg)
-		if !s.both.Valid() {
-			t.Errorf("%s invalidated the STag in the field", row.name)
-		}
+		check.That(t, s.both.Valid(), "%s invalidated the STag in the field", row.name)
 		if own := len(s.e.failed) > 0 && !s.e.failed[0].Remote; own {
 			t.Errorf("%s: refused: %v", row.name, s.e.failed[0])
 		}

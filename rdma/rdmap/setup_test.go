@@ -111,9 +111,7 @@ func TestRefusedSetupIsATerminateWithItsCode(t *testing.T) {
 		p.a.qp.Refuse(code, cause)
 		p.run()
 		tm, raw := p.a.lastWord()
-		if tm != (Terminate{Layer: LayerLLP, Code: code}) || len(p.a.log) != 1 {
-			t.Errorf("Terminate %+v, %d messages", tm, len(p.a.log))
-		}
+		check.That(t, tm == (Terminate{Layer: LayerLLP, Code: code}) && len(p.a.log) == 1, "Terminate %+v, %d messages", tm, len(p.a.log))
 		same(t, "on the wire", raw[18:], []byte{0x20, code, 0, 0})
 		if !errors.Is(p.a.qp.Err(), cause) || !p.a.finish || p.a.qp.State() != StateError {
 			t.Errorf("%v, finished %v, state %v", p.a.qp.Err(), p.a.finish, p.a.qp.State())

@@ -15,9 +15,8 @@ func sharedPair(t testing.TB, depth, share int) (*pair, *SharedQueue, *ddp.Regio
 	var srq *SharedQueue
 	p.b = newEnd(t, 2, func(c *Config) {
 		var err error
-		if srq, err = NewSharedQueue(c.Table, c.PD, depth, 2); err != nil {
-			t.Fatal(err)
-		}
+		srq, err = NewSharedQueue(c.Table, c.PD, depth, 2)
+		must.OK(t, err)
 		c.SRQ, c.MaxRecv = srq, share
 	})
 	p.a.qp.Start()

@@ -38,15 +38,11 @@ func TestGracefulClose(t *testing.T) {
 	wants(t, "closer's receives", p.a.rcq.take(), WC{ID: 20, Opcode: WCRecv})
 	p.b.qp.Close()
 	p.run()
-	if !p.b.finish || p.a.closedBy != 1 {
-		t.Errorf("peer finished %v, closer told %d times", p.b.finish, p.a.closedBy)
-	}
+	check.That(t, p.b.finish && p.a.closedBy == 1, "peer finished %v, closer told %d times", p.b.finish, p.a.closedBy)
 	for _, e := range []*end{p.a, p.b} {
 		e.qp.Stream().Closed(nil)
 		e.qp.Ended()
-		if e.qp.State() != StateError || e.qp.Err() != nil || len(e.failed) > 0 {
-			t.Errorf("state %v, error %v", e.qp.State(), e.qp.Err())
-		}
+		check.That(t, e.qp.State() == StateError && e.qp.Err() == nil && len(e.failed) == 0, "state %v, error %v", e.qp.State(), e.qp.Err())
 	}
 }
 
@@ -120,9 +116,7 @@ func TestTerminateReceived(t *testing.T) {
 			}
 			same(t, "passed up", se.Terminate.Append(nil), row.msg)
 			// req 5040-5.4-8, 5040-6.2.1-3: torn down at once, nothing more is sent.
-			if !p.a.abort || p.a.cutAll() != 0 {
-				t.Error("still sending")
-			}
+			check.That(t, p.a.abort && p.a.cutAll() == 0, "still sending")
 			p.a.qp.Stream().Closed(nil)
 			wants(t, "once", append(p.a.scq.take(), p.a.rcq.take()...))
 		})
@@ -137,9 +131,7 @@ func TestLongestTerminateFits(t *testing.T) {
 	b := tm.Append(nil)
 	must.Equal(t, "octets", len(b), 52)
 	e.inject(untagged(2, 1, [5]byte{0x47}, 0, false, b[:30]), untagged(2, 1, [5]byte{0x47}, 30, true, b[30:]))
-	if len(e.failed) != 1 || !e.failed[0].Remote || *e.failed[0].Terminate != tm {
-		t.Errorf("failed %v", e.failed)
-	}
+	check.That(t, len(e.failed) == 1 && e.failed[0].Remote && *e.failed[0].Terminate == tm, "failed %v", e.failed)
 }
 
 func TestStreamClosedUnderRequests(t *testing.T) {
@@ -148,9 +140,7 @@ func TestStreamClosedUnderRequests(t *testing.T) {
 	p.a.cutAll()
 	p.a.qp.Stream().Closed(nil)
 	wants(t, "sends", p.a.scq.take(), WC{ID: 1, Status: StatusWRFlushErr})
-	if !errors.Is(p.a.qp.Err(), ddp.ErrClosed) {
-		t.Errorf("error %v", p.a.qp.Err())
-	}
+	check.Error(t, "error", p.a.qp.Err(), ddp.ErrClosed)
 }
 
 // Memory goes back to the user when the lower layer has written out what refers to it, not while it still makes up
@@ -173,9 +163,8 @@ func TestRequestsEndAfterTheTransmission(t *testing.T) {
 	p.a.parts = 2
 	p.a.flush = false
 	p.a.qp.Flush()
-	if wants(t, "when a part is copied", p.a.scq.take()); !p.a.flush || p.a.detached != 1 {
-		t.Errorf("flush asked for: %v, detached %d times", p.a.flush, p.a.detached)
-	}
+	wants(t, "when a part is copied", p.a.scq.take())
+	check.That(t, p.a.flush && p.a.detached == 1, "flush asked for: %v, detached %d times", p.a.flush, p.a.detached)
 	p.a.qp.Flush()
 	wants(t, "then", p.a.scq.take(), WC{ID: 1, Status: StatusWRFlushErr}, WC{ID: 2, Status: StatusWRFlushErr})
 	check.Equal(t, "times detached", p.a.detached, 2)
@@ -224,9 +213,7 @@ func TestClosingAnswersEveryRead(t *testing.T) {
 			p.run()
 			wants(t, "the Reads", p.a.scq.take(), WC{ID: 100, Opcode: WCRead}, WC{ID: 101, Opcode: WCRead})
 			same(t, "what was read", got, data)
-			if !p.b.finish || p.b.qp.Err() != nil {
-				t.Errorf("closed %v, %v", p.b.finish, p.b.qp.Err())
-			}
+			check.That(t, p.b.finish && p.b.qp.Err() == nil, "closed %v, %v", p.b.finish, p.b.qp.Err())
 		})
 	}
 }

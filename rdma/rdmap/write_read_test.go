@@ -26,9 +26,7 @@ func TestWriteOfEachLengthIsPlaced(t *testing.T) {
 			// req 5040-5.1-1, 5040-4.1-4: tagged, opcode 0; req 5040-5.1-4, 5040-5.1-9.
 			for _, s := range p.a.log {
 				v := ddp.TaggedView(s)
-				if !v.Control().Tagged() || v.RsvdULP() != 0x40 || v.STag() != dst.STag() {
-					t.Errorf("header % x", s[:14])
-				}
+				check.That(t, v.Control().Tagged() && v.RsvdULP() == 0x40 && v.STag() == dst.STag(), "header % x", s[:14])
 			}
 		})
 	}
@@ -50,13 +48,9 @@ func TestReadOfEachLengthIsAnswered(t *testing.T) {
 			// req 5040-3.2-9, 5040-5.2.1-3, 5040-5.2.1-4: the source's user hears nothing.
 			wants(t, "source", append(p.b.rcq.take(), p.b.scq.take()...))
 			// req 5040-5.2.1-1, 5040-4.2-1: queue 1, opcode 1, 28 octets.
-			if len(p.a.log) != 1 || len(p.a.log[0]) != 18+28 {
-				t.Fatalf("requests: % x", p.a.log)
-			}
+			must.That(t, len(p.a.log) == 1 && len(p.a.log[0]) == 18+28, "requests: % x", p.a.log)
 			v := ddp.UntaggedView(p.a.log[0])
-			if v.Control().Tagged() || v.QN() != 1 || v.RsvdULP() != [5]byte{0x41} {
-				t.Errorf("request header % x", v[:18])
-			}
+			check.That(t, !v.Control().Tagged() && v.QN() == 1 && v.RsvdULP() == [5]byte{0x41}, "request header % x", v[:18])
 			want := ReadRequest{sink.STag(), sink.Base() + 20, uint32(n), src.STag(), src.Base() + 7}
 			check.Equal(t, "request", ParseReadRequest((*[28]byte)(v.Payload())), want)
 			// req 5040-5.2.2-1, 5040-4.5-1, 5040-4.4-2, 5040-4.4-3, 5040-5.2.1-10, 5040-5.2.1-13
@@ -69,9 +63,7 @@ func TestReadOfEachLengthIsAnswered(t *testing.T) {
 				}
 				length += len(v.Payload())
 			}
-			if length != n || n == 0 && len(p.b.log) != 1 {
-				t.Errorf("%d octets in %d segments", length, len(p.b.log))
-			}
+			check.That(t, length == n && (n != 0 || len(p.b.log) == 1), "%d octets in %d segments", length, len(p.b.log))
 		})
 	}
 }
@@ -118,9 +110,7 @@ func TestReadRequestWaitsForDelivery(t *testing.T) {
 	var write, read ddp.Placed
 	s := p.b.qp.Stream()
 	s.Place(untagged(1, 1, [5]byte{0x41}, 0, true, b[:]), &read)
-	if p.b.cutAll() > 0 || p.b.qp.QueuedReads() > 0 {
-		t.Fatal("the request was processed at placement")
-	}
+	must.That(t, p.b.cutAll() == 0 && p.b.qp.QueuedReads() == 0, "the request was processed at placement")
 	s.Place(tagged(0x40, r.STag(), r.Base(), true, []byte("data")), &write)
 	s.Deliver(&write)
 	s.Deliver(&read)
@@ -172,9 +162,7 @@ func TestIRDLimitsInboundReads(t *testing.T) {
 	}
 	e.inject(untagged(1, 4, [5]byte{0x41}, 0, true, b[:]))
 	tm, _ := e.lastWord()
-	if tm.Layer != LayerDDP || tm.EType != EType(ddp.TypeUntagged) || tm.Code != ddp.CodeNoBuffer {
-		t.Errorf("Terminate %v", &tm)
-	}
+	check.That(t, tm.Layer == LayerDDP && tm.EType == EType(ddp.TypeUntagged) && tm.Code == ddp.CodeNoBuffer, "Terminate %v", &tm)
 }
 
 func TestNoReadsAllowed(t *testing.T) {
@@ -398,9 +386,7 @@ func TestResponseToALaterReadDoesNotAnswerTheFirst(t *testing.T) {
 	fill(body, 1)
 	e.inject(tagged(Control(OpReadResponse), r.STag(), r.Base()+20, true, body))
 	same(t, "placed where the second Read wants it", mem[20:], body)
-	if e.qp.State() < StateTerminate {
-		t.Fatalf("state %v", e.qp.State())
-	}
+	must.That(t, e.qp.State() >= StateTerminate, "state %v", e.qp.State())
 	wants(t, "both fail, the first for the wrong answer", e.scq.take(),
 		WC{ID: 0, Status: StatusBadRespErr, Opcode: WCRead}, WC{ID: 1, Status: StatusWRFlushErr, Opcode: WCRead})
 }

@@ -33,9 +33,7 @@ func TestAbortTellsBothSidesTheReason(t *testing.T) {
 	w.Send(a, 0, make([]byte, 5000))
 	a.Abort(w.Now, []byte("gone fishing"))
 	w.Run(time.Second)
-	if a.State() != assoc.Closed || b.State() != assoc.Closed {
-		t.Fatalf("states %v, %v", a.State(), b.State())
-	}
+	must.That(t, a.State() == assoc.Closed && b.State() == assoc.Closed, "states %v, %v", a.State(), b.State())
 	pkts := w.Seen(0, wire.ChunkAbort)
 	if len(pkts) != 1 || lab.Describe([]wire.Packet{pkts[0].Pkt}) != "ABORT" { // req 9260-9.1-1, 9260-3.3.7-2
 		t.Fatalf("%d ABORT packets", len(pkts))
@@ -45,9 +43,7 @@ func TestAbortTellsBothSidesTheReason(t *testing.T) {
 	}
 	err, _ := w.Hosts[0].DownErr()
 	var local *assoc.AbortError
-	if !errors.As(err, &local) || local.ByPeer || !errors.Is(err, syscall.ECONNABORTED) {
-		t.Errorf("own side: %v", err)
-	}
+	check.That(t, errors.As(err, &local) && !local.ByPeer && errors.Is(err, syscall.ECONNABORTED), "own side: %v", err)
 	err, _ = w.Hosts[1].DownErr()
 	var remote *assoc.AbortError
 	if !errors.As(err, &remote) || !remote.ByPeer || string(remote.Reason()) != "gone fishing" || !errors.Is(err, syscall.ECONNRESET) { // req 9260-9.1-2, 9260-9.1-5
@@ -59,12 +55,8 @@ func TestAbortTellsBothSidesTheReason(t *testing.T) {
 	if len(w.Seen(1, wire.ChunkAbort)) != 0 { // req 9260-9.1-3
 		t.Error("an ABORT was answered")
 	}
-	if a.NextTimeout() != rawio.Never || b.NextTimeout() != rawio.Never {
-		t.Error("a timer of a dead association runs")
-	}
-	if w.Hosts[0].Endpoint.Len() != 0 || w.Hosts[1].Endpoint.Len() != 0 {
-		t.Error("an endpoint still holds the association")
-	}
+	check.That(t, a.NextTimeout() == rawio.Never && b.NextTimeout() == rawio.Never, "a timer of a dead association runs")
+	check.That(t, w.Hosts[0].Endpoint.Len() == 0 && w.Hosts[1].Endpoint.Len() == 0, "an endpoint still holds the association")
 }
 
 func TestLongAbortReasonFitsThePacket(t *testing.T) {
@@ -116,9 +108,8 @@ func TestAbortIsTheLastChunk(t *testing.T) {
 				t.Errorf("sent %v", types)
 			}
 		}
-		if l.InState(assoc.Closed); len(l.Flush()) != 0 {
-			t.Error("something is sent after the ABORT")
-		}
+		l.InState(assoc.Closed)
+		check.Equal(t, "something is sent after the ABORT", len(l.Flush()), 0)
 	})
 	t.Run("received", func(t *testing.T) {
 		l := lab.Bare(t)

@@ -55,9 +55,7 @@ func TestRequiredAdaptationIsEnforced(t *testing.T) {
 			w.Run(5 * time.Second)
 			must.Equal(t, "state", a.State(), assoc.Closed)
 			for _, h := range w.Hosts {
-				if len(h.Assocs)-h.Endpoint.Len() != 1-h.ID {
-					t.Errorf("host %d holds %d associations", h.ID, h.Endpoint.Len())
-				}
+				check.That(t, len(h.Assocs)-h.Endpoint.Len() == 1-h.ID, "host %d holds %d associations", h.ID, h.Endpoint.Len())
 				if _, up := h.Event(assoc.EventUp); up {
 					t.Errorf("host %d came up", h.ID)
 				}
@@ -65,15 +63,11 @@ func TestRequiredAdaptationIsEnforced(t *testing.T) {
 			err, _ := w.Hosts[0].DownErr()
 			if row.byPeer {
 				var ab *assoc.AbortError
-				if !errors.As(err, &ab) || !ab.ByPeer {
-					t.Errorf("ended by %v", err)
-				}
+				check.That(t, errors.As(err, &ab) && ab.ByPeer, "ended by %v", err)
 				return
 			}
 			var ae *assoc.AdaptationError
-			if !errors.As(err, &ae) || *ae != row.want || !errors.Is(err, syscall.ECONNREFUSED) {
-				t.Errorf("ended by %v", err)
-			}
+			check.That(t, errors.As(err, &ae) && *ae == row.want && errors.Is(err, syscall.ECONNREFUSED), "ended by %v", err)
 			if len(w.Seen(0, wire.ChunkCookieEcho)) != 0 || len(w.Seen(0, wire.ChunkAbort)) != 1 {
 				t.Error("the INIT ACK was not refused by ABORT")
 			}

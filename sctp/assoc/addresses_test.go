@@ -236,9 +236,7 @@ func TestLocalAddrsAreJudged(t *testing.T) {
 	} {
 		_, err := (&assoc.Config{LocalAddrs: addrs(row.list)}).Complete()
 		var ce *assoc.ConfigError
-		if errors.As(err, &ce) == row.ok || ce != nil && ce.Field != "LocalAddrs" {
-			t.Errorf("%s: %v", row.name, err)
-		}
+		check.That(t, errors.As(err, &ce) != row.ok && (ce == nil || ce.Field == "LocalAddrs"), "%s: %v", row.name, err)
 	}
 }
 
@@ -273,9 +271,7 @@ func TestPathGetsAnotherSourceWhenItsOwnFails(t *testing.T) {
 		if p := a.PathStats(0); p.Cwnd != 14400 || p.Ssthresh < 1<<30 { // req 9260-7.2.5-1
 			t.Errorf("from another source, cwnd %d ssthresh %d", p.Cwnd, p.Ssthresh)
 		}
-		if !w.RunUntil(w.Now.Add(time.Hour), s.Done) {
-			t.Fatalf("%d messages sent, %d arrived", s.Sent, s.Want)
-		}
+		must.That(t, w.RunUntil(w.Now.Add(time.Hour), s.Done), "%d messages sent, %d arrived", s.Sent, s.Want)
 		check.Equal(t, "the address now", a.LocalAddr().Addr(), w.Addrs[0][1])
 		// The second error in a row makes the change, after RTO and 2 RTO.
 		if p := s.Pause(cut); p > 3*rto+4*lab.RoundTrip {
@@ -286,9 +282,7 @@ func TestPathGetsAnotherSourceWhenItsOwnFails(t *testing.T) {
 		w := setup(t)
 		w.Net.Partition(w.Addrs[0][0], w.Addrs[1][0])
 		a := w.Connect(config(w), w.Addrs[1][0])
-		if !w.RunUntil(w.Now.Add(time.Minute), func() bool { return a.State() == assoc.Established }) {
-			t.Fatalf("state %v", a.State())
-		}
+		must.That(t, w.RunUntil(w.Now.Add(time.Minute), func() bool { return a.State() == assoc.Established }), "state %v", a.State())
 	})
 }
 
@@ -307,9 +301,7 @@ func TestCollisionByDifferentAddresses(t *testing.T) {
 			t.Errorf("host %d: %v, %d associations, paths %+v", i, x.State(), len(w.Hosts[i].Assocs), lab.Paths(x))
 		}
 	}
-	if a.LocalTag() != b.PeerTag() || b.LocalTag() != a.PeerTag() {
-		t.Error("the tags do not match")
-	}
+	check.That(t, a.LocalTag() == b.PeerTag() && b.LocalTag() == a.PeerTag(), "the tags do not match")
 }
 
 func TestInitToAnAddressOfAnotherEndpoint(t *testing.T) {
@@ -394,9 +386,7 @@ func TestListedAddressesShareThePort(t *testing.T) {
 				t.Errorf("sent from port %d to %d", p.Pkt.SrcPort(), p.Pkt.DstPort())
 			}
 		}
-		if n != 1 {
-			t.Errorf("from %v: %s", from, lab.Text(out))
-		}
+		check.That(t, n == 1, "from %v: %s", from, lab.Text(out))
 		l.Deliver(from, lab.Packet(lab.PortA+1, lab.PortB, l.Tag, beat))
 		if out := l.Collect(); len(out) != 1 || !lab.Has(out[0].Pkt, wire.ChunkAbort) {
 			t.Errorf("from another port of %v: %s, want the answer to a stranger", from, lab.Text(out))

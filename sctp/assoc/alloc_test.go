@@ -80,9 +80,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			}
 			before := src.acked
 			check.Equal(t, "allocations in a round", testing.AllocsPerRun(100, round), 0)
-			if src.acked-before < 5000 {
-				t.Errorf("only %d messages were acknowledged", src.acked-before)
-			}
+			check.That(t, src.acked-before >= 5000, "only %d messages were acknowledged", src.acked-before)
 			check.Equal(t, "buffers held", pool.Outstanding(), 0)
 		})
 	}

@@ -41,9 +41,7 @@ func TestCookieComesBackAsItWas(t *testing.T) {
 		clear(want.Addrs[want.NumAddrs:])
 		want.Local = local
 		b, ok := jar.Seal(now, nil, &want)
-		if !ok {
-			t.Fatal("not sealed")
-		}
+		must.That(t, ok, "not sealed")
 		var got assoc.Cookie
 		if !jar.Open(now.Add(time.Second), b, &got) || got != want { // req 9260-3.3.3.1.1-1
 			t.Errorf("got %+v\nwant %+v", got, want)
@@ -60,18 +58,12 @@ func TestCookieIsAuthenticated(t *testing.T) {
 	for i := range b { // req 9260-5.1.5-2, 9260-5.1.3-1
 		bad := append([]byte(nil), b...)
 		bad[i] ^= 0x10
-		if jar.Open(now, bad, &out) {
-			t.Fatalf("octet %d may be changed", i)
-		}
+		must.That(t, !jar.Open(now, bad, &out), "octet %d may be changed", i)
 	}
 	for n := range b {
-		if jar.Open(now, b[:n], &out) {
-			t.Fatalf("accepted cut to %d octets", n)
-		}
+		must.That(t, !jar.Open(now, b[:n], &out), "accepted cut to %d octets", n)
 	}
-	if assoc.NewJar(crand.Reader).Open(now, b, &out) {
-		t.Error("another key opens it")
-	}
+	check.That(t, !assoc.NewJar(crand.Reader).Open(now, b, &out), "another key opens it")
 	// What cannot be a cookie by its length is not hashed, which would allocate.
 	long := append(b[:len(b):len(b)], make([]byte, 60_000)...)
 	if n := testing.AllocsPerRun(10, func() { jar.Open(now, long, &out) }); n > 0 {
@@ -117,9 +109,7 @@ func TestJarWithoutRandomnessSealsNothing(t *testing.T) {
 	if _, ok := jar.Seal(0, nil, &c); ok {
 		t.Error("sealed without a key")
 	}
-	if jar.Open(0, make([]byte, 300), &c) {
-		t.Error("opened without a key")
-	}
+	check.That(t, !jar.Open(0, make([]byte, 300), &c), "opened without a key")
 }
 
 // A cookie that comes with another port, another tag or from another host than it says is nobody's.
@@ -318,9 +308,7 @@ func TestCookieOfAnotherLayoutIsRefused(t *testing.T) {
 		var got assoc.Cookie
 		return jar.Open(0, mac.Sum(bytes.Clone(body)), &got)
 	}
-	if !opens(body) {
-		t.Fatal("the cookie as it was is refused")
-	}
+	must.That(t, opens(body), "the cookie as it was is refused")
 	for n := range len(body) + 64 {
 		if b := append(bytes.Clone(body), make([]byte, 64)...)[:n]; n != len(body) && opens(b) {
 			t.Errorf("a body of %d octets is taken; it has %d", n, len(body))
@@ -328,9 +316,8 @@ func TestCookieOfAnotherLayoutIsRefused(t *testing.T) {
 	}
 	for n := range 256 {
 		b := bytes.Clone(body)
-		if b[57] = byte(n); n != c.NumAddrs && opens(b) {
-			t.Errorf("%d addresses are read of %d", n, c.NumAddrs)
-		}
+		b[57] = byte(n)
+		check.That(t, n == c.NumAddrs || !opens(b), "%d addresses are read of %d", n, c.NumAddrs)
 	}
 }
 
@@ -367,9 +354,7 @@ func TestTieTagsByState(t *testing.T) {
 			t.Errorf("tie-tags %#x %#x", c.LocalTie, c.PeerTie)
 		}
 		_, again := j.sendInit(other)
-		if again.LocalTie != c.LocalTie || again.PeerTie != c.PeerTie {
-			t.Error("the tie-tags of the TCB changed")
-		}
+		check.That(t, again.LocalTie == c.LocalTie && again.PeerTie == c.PeerTie, "the tie-tags of the TCB changed")
 	})
 	t.Run("ESTABLISHED: random, and the TCB knows them again", func(t *testing.T) {
 		j := newJarLab(t, &assoc.Config{OutStreams: 3, InStreams: 4})

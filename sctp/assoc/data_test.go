@@ -53,9 +53,7 @@ func TestPlacerVerdicts(t *testing.T) {
 	first := l.Data("place me twice")
 	l.Send(l.Tag, first)
 	l.Send(l.Tag, first)
-	if len(p.seen) != 2 {
-		t.Errorf("a duplicate was offered for placement: %q", p.seen)
-	}
+	check.That(t, len(p.seen) == 2, "a duplicate was offered for placement: %q", p.seen)
 	tsn := l.TSN
 	out := l.Send(l.Tag, l.Data("drop this one"))
 	sack, _ := wire.AsSack(lab.ChunkOf(out[len(out)-1], wire.ChunkSack))
@@ -125,12 +123,8 @@ func TestOneReplyPacketForOnePacket(t *testing.T) {
 		chunks = append(chunks, wire.AppendHeartbeat(nil, bytes.Repeat([]byte("x"), 100)))
 	}
 	out := l.Send(l.Tag, chunks...) // req 9260-12.4-2
-	if len(out) != 1 || len(out[0]) > lab.MTU {
-		t.Fatalf("%d packets in answer to one", len(out))
-	}
-	if l.A.Stats().RepliesDropped == 0 {
-		t.Error("what did not fit was not counted")
-	}
+	must.That(t, len(out) == 1 && len(out[0]) <= lab.MTU, "%d packets in answer to one", len(out))
+	check.That(t, l.A.Stats().RepliesDropped != 0, "what did not fit was not counted")
 }
 
 func TestReplyQueueIsBounded(t *testing.T) {
@@ -161,9 +155,7 @@ func TestClosedWindowOpensAgain(t *testing.T) {
 	if s := b.Stats(); s.RecvWindow >= 1000 {
 		t.Fatalf("window still %d", s.RecvWindow)
 	}
-	if a.Stats().PeerWindow >= 1000 {
-		t.Fatalf("the sender believes in %d octets", a.Stats().PeerWindow)
-	}
+	must.That(t, a.Stats().PeerWindow < 1000, "the sender believes in %d octets", a.Stats().PeerWindow)
 	w.Run(10 * time.Minute) // probes keep the association alive, req 9260-6.1-2, 9260-6.1-4
 	must.Equal(t, "state", a.State(), assoc.Established)
 	n := 0
@@ -209,13 +201,9 @@ func TestMessagesSurviveABadNetwork(t *testing.T) {
 			return a.State() == assoc.Closed && b.State() == assoc.Closed
 		})
 		for k := range got {
-			if len(got[k]) != 60 {
-				t.Fatalf("seed %d: %d of 60 messages, states %v %v", seed, len(got[k]), a.State(), b.State())
-			}
+			must.That(t, len(got[k]) == 60, "seed %d: %d of 60 messages, states %v %v", seed, len(got[k]), a.State(), b.State())
 			for i := range got[k] {
-				if !bytes.Equal(got[k][i], sent[k][i]) {
-					t.Fatalf("seed %d: message %d differs or is out of order", seed, i)
-				}
+				must.That(t, bytes.Equal(got[k][i], sent[k][i]), "seed %d: message %d differs or is out of order", seed, i)
 			}
 		}
 	}
@@ -283,9 +271,7 @@ func TestDataIsAcknowledgedBySack(t *testing.T) {
 			l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Data("x")))
 		}
 		out := l.Wait(200 * time.Millisecond)
-		if len(out) == 0 {
-			t.Fatalf("%d packets are not acknowledged after 200 ms", n)
-		}
+		must.That(t, len(out) != 0, "%d packets are not acknowledged after 200 ms", n)
 		k, err := wire.AsSack(lab.ChunkOf(out[len(out)-1], wire.ChunkSack))
 		if err != nil || k.CumTSN() != l.TSN-1 {
 			t.Fatalf("%d packets: %q acknowledges %d, want %d (%v)", n, lab.Describe(out), k.CumTSN(), l.TSN-1, err)
@@ -326,9 +312,7 @@ func TestDataOutsideTheWindowIsNotPlaced(t *testing.T) {
 			cum := l.TSN - 1
 			p.tsns = nil
 			out := l.Send(l.Tag, lab.DataChunk(l.TSN+row.ahead, 0, 0, "too much"))
-			if len(p.tsns) != 0 {
-				t.Errorf("TSN %d was placed, the cumulative one is %d", p.tsns, cum)
-			}
+			check.That(t, len(p.tsns) == 0, "TSN %d was placed, the cumulative one is %d", p.tsns, cum)
 			k, err := wire.AsSack(lab.ChunkOf(out[0], wire.ChunkSack))
 			if err != nil || k.CumTSN() != cum || k.NumGaps() != 0 {
 				t.Errorf("SACK of %d with %d gap blocks, %v", k.CumTSN(), k.NumGaps(), err)

@@ -94,9 +94,7 @@ func TestOnlyNewDataIsECNCapable(t *testing.T) {
 			t.Errorf("%v: ECN %d, want %d", lab.ChunkTypes(c.Pkt), c.ECN, want)
 		}
 	}
-	if again == 0 {
-		t.Error("nothing was sent again: the story is not told")
-	}
+	check.That(t, again != 0, "nothing was sent again: the story is not told")
 }
 
 // marksLab is an association that the script set up, ECN-capable.
@@ -190,9 +188,7 @@ func TestEchoIsAnsweredByCWR(t *testing.T) {
 		l.Send(l.Tag, l.Sack(l.HostTSN+wire.TSN(l.A.Stats().DataOut)-1))
 	}
 	cwnd, tsn := l.A.PathStats(0).Cwnd, l.HostTSN+wire.TSN(l.A.Stats().DataOut)-1
-	if cwnd < 12_000 {
-		t.Fatalf("cwnd %d", cwnd)
-	}
+	must.That(t, cwnd >= 12_000, "cwnd %d", cwnd)
 	for _, row := range []struct {
 		name string
 		ecne []byte
@@ -260,7 +256,5 @@ func TestOneReductionPerRoundTrip(t *testing.T) {
 	if cwnd := a.PathStats(0).Cwnd; cwnd != 4*1468 { // four packets: what RFC 9260 section 7.2.3 leaves
 		t.Errorf("cwnd %d", cwnd)
 	}
-	if fmt.Sprint(r.Net.Stats().Lost) != "0" || a.Stats().Retransmits != 0 {
-		t.Error("something was lost")
-	}
+	check.That(t, fmt.Sprint(r.Net.Stats().Lost) == "0" && a.Stats().Retransmits == 0, "something was lost")
 }

@@ -87,9 +87,7 @@ func TestAnswersGoToThePortOfTheQuestion(t *testing.T) {
 		if step.what == "out of the blue" {
 			continue // of that kind nothing is answered
 		}
-		if len(list) != 1 || list[0] != at(step.from) {
-			t.Errorf("%s from %s: answers to %v", step.what, step.from, list)
-		}
+		check.That(t, len(list) == 1 && list[0] == at(step.from), "%s from %s: answers to %v", step.what, step.from, list)
 		if step.what == "natively" && portOf(l.A, 0) != 0 { // req 6951-5.4-3
 			t.Errorf("port %d after a native packet", portOf(l.A, 0))
 		}
@@ -244,15 +242,11 @@ func TestIdlePathsKeepTheNATsState(t *testing.T) {
 	var last rawio.Time
 	for _, c := range r.Sent[n:] {
 		if c.From == 0 {
-			if last != 0 && c.At.Sub(last) > 35*time.Second {
-				t.Errorf("silent for %v", c.At.Sub(last))
-			}
+			check.That(t, last == 0 || c.At.Sub(last) <= 35*time.Second, "silent for %v", c.At.Sub(last))
 			last = c.At
 		}
 	}
-	if last == 0 {
-		t.Error("silent")
-	}
+	check.That(t, last != 0, "silent")
 }
 
 // A single-homed association names no addresses: a NAT would have to translate them.
@@ -299,11 +293,7 @@ func TestPortsAreTheUsersChoice(t *testing.T) {
 		a.HandleTimeout(l.Now)
 	}
 	for _, r := range remotes {
-		if !seen[r] {
-			t.Errorf("no INIT to %v", r)
-		}
+		check.That(t, seen[r], "no INIT to %v", r)
 	}
-	if len(seen) != len(remotes) {
-		t.Errorf("sent to %v", seen)
-	}
+	check.That(t, len(seen) == len(remotes), "sent to %v", seen)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/invariant"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
@@ -91,17 +92,11 @@ func TestEveryEndHasAnErrorOfItsOwn(t *testing.T) {
 			end.drive(l)
 			l.Flush()
 			err, down := l.Host.DownErr()
-			if !down {
-				t.Fatalf("in %v", l.A.State())
-			}
+			must.That(t, down, "in %v", l.A.State())
 			for j, other := range ends {
-				if other.match(err) != (i == j) {
-					t.Errorf("%v taken for %s: %v", err, other.doc, i != j)
-				}
+				check.That(t, other.match(err) == (i == j), "%v taken for %s: %v", err, other.doc, i != j)
 			}
-			if !strings.Contains(string(doc), "//   - "+end.doc) {
-				t.Error("the package comment does not list it")
-			}
+			check.That(t, strings.Contains(string(doc), "//   - "+end.doc), "the package comment does not list it")
 		})
 	}
 }

@@ -128,9 +128,8 @@ func TestReportBesideACookie(t *testing.T) {
 		l := lab.Active(t, nil)
 		cookie := make([]byte, lab.MTU-wire.CommonHeaderLen-4-48+over)
 		out := l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, cookie, unknown))
-		if l.Expect(out, want); len(out[0]) > lab.MTU {
-			t.Errorf("packet of %d octets", len(out[0]))
-		}
+		l.Expect(out, want)
+		check.That(t, len(out[0]) <= lab.MTU, "packet of %d octets", len(out[0]))
 	}
 }
 
@@ -256,8 +255,6 @@ func TestErrorChunkIsReported(t *testing.T) {
 			}
 		}
 	}
-	if n < 1 || n > 16 {
-		t.Errorf("%d of 100 reports are queued", n)
-	}
+	check.That(t, n >= 1 && n <= 16, "%d of 100 reports are queued", n)
 	l.InState(assoc.Established)
 }

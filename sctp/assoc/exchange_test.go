@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -32,9 +33,7 @@ func life(t *testing.T, spoil func(wire.Packet)) (w *lab.World, a, b *assoc.Asso
 		return 1, time.Duration(rnd.Intn(15)) * time.Millisecond
 	}
 	a = w.Connect(&assoc.Config{Adaptation: u32(3)})
-	if !w.RunUntil(w.Now.Add(time.Minute), func() bool { return a.State() == assoc.Established }) {
-		t.Fatalf("state %v", a.State())
-	}
+	must.That(t, w.RunUntil(w.Now.Add(time.Minute), func() bool { return a.State() == assoc.Established }), "state %v", a.State())
 	b = w.Peer()
 	var got [2]int
 	take := func() {
@@ -56,9 +55,7 @@ func life(t *testing.T, spoil func(wire.Packet)) (w *lab.World, a, b *assoc.Asso
 		take()
 		return a.State() == assoc.Closed && b.State() == assoc.Closed
 	})
-	if got != [2]int{messages, messages} {
-		t.Fatalf("%d messages delivered, states %v %v", got, a.State(), b.State())
-	}
+	must.That(t, got == [2]int{messages, messages}, "%d messages delivered, states %v %v", got, a.State(), b.State())
 	for i, h := range w.Hosts {
 		if err, ok := h.DownErr(); !ok || !errors.Is(err, assoc.ErrShutdown) {
 			t.Errorf("host %d: %v %v", i, ok, err)
@@ -66,9 +63,7 @@ func life(t *testing.T, spoil func(wire.Packet)) (w *lab.World, a, b *assoc.Asso
 	}
 	for _, c := range []wire.ChunkType{wire.ChunkInit, wire.ChunkInitAck, wire.ChunkCookieEcho, wire.ChunkCookieAck, wire.ChunkData,
 		wire.ChunkSack, wire.ChunkHeartbeat, wire.ChunkHeartbeatAck, wire.ChunkShutdown, wire.ChunkShutdownAck, wire.ChunkShutdownComplete} {
-		if len(w.Seen(0, c))+len(w.Seen(1, c)) == 0 {
-			t.Errorf("no %v: the story proves less than it should", c)
-		}
+		check.That(t, len(w.Seen(0, c))+len(w.Seen(1, c)) != 0, "no %v: the story proves less than it should", c)
 	}
 	return w, a, b
 }
@@ -88,9 +83,7 @@ func TestEveryPacketOfALife(t *testing.T) {
 		for c, ok := cs.Next(); ok; c, ok = cs.Next() {
 			n += wire.PaddedLen(len(c))
 		}
-		if cs.Err() != nil || n != len(s.Pkt) {
-			t.Errorf("%v: chunks of %d octets in a packet of %d: %v", types, n, len(s.Pkt), cs.Err())
-		}
+		check.That(t, cs.Err() == nil && n == len(s.Pkt), "%v: chunks of %d octets in a packet of %d: %v", types, n, len(s.Pkt), cs.Err())
 		// req 9260-3-1
 		if len(types) > 1 && (lab.Has(s.Pkt, wire.ChunkInit) || lab.Has(s.Pkt, wire.ChunkInitAck) || lab.Has(s.Pkt, wire.ChunkShutdownComplete)) {
 			t.Errorf("%v in one packet", types)

@@ -119,9 +119,7 @@ func TestPaddingParameterLeavesNoTrace(t *testing.T) {
 			t.Error("PAD was reported")
 		}
 		l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
-		if l.A == nil {
-			t.Fatal("no association")
-		}
+		must.That(t, l.A != nil, "no association")
 		if v, ok := l.A.PeerAdaptation(); v != 6 || !ok { // req 4820-4-3: what follows is read
 			t.Errorf("adaptation %d %v", v, ok)
 		}

@@ -48,9 +48,7 @@ func TestFailedPrimaryPathCostsNoMessage(t *testing.T) {
 			cut := w.Now
 			last = min(last, cut)
 			began, rto := last, lab.PathTo(t, a, w.Addrs[1][0]).RTO
-			if !w.RunUntil(w.Now.Add(time.Hour), step) {
-				t.Fatalf("%d messages sent, %d arrived", s.Sent, s.Want)
-			}
+			must.That(t, w.RunUntil(w.Now.Add(time.Hour), step), "%d messages sent, %d arrived", s.Sent, s.Want)
 			// T3-rtx runs since that SACK. What it has timed out leaves at once on the other path, and arrives
 			// after the latency.
 			failed, ok := w.When(0, assoc.EventPathPotentiallyFailed, w.Addrs[1][0], cut)
@@ -92,9 +90,7 @@ func TestFailoverTimeWithoutPotentiallyFailed(t *testing.T) {
 	w.RunUntil(w.Now.Add(lab.RoundTrip), s.Done)
 	w.Cut(0)
 	rto := lab.PathTo(t, a, w.Addrs[1][0]).RTO
-	if !w.RunUntil(w.Now.Add(time.Hour), s.Done) {
-		t.Fatalf("%d messages sent, %d arrived", s.Sent, s.Want)
-	}
+	must.That(t, w.RunUntil(w.Now.Add(time.Hour), s.Done), "%d messages sent, %d arrived", s.Sent, s.Want)
 	down, ok := w.When(0, assoc.EventPathDown, w.Addrs[1][0], cut) // req 9260-8.2-2
 	// After each timeout what was in flight leaves on the other path before DATA is tried here again.
 	least := rto*(1<<(pmr+1)-1) - 2*lab.Latency
@@ -134,9 +130,7 @@ func TestDataReturnsToThePrimaryPath(t *testing.T) {
 			w.Cut(0)
 			w.RunUntil(w.Now.Add(row.outage), s.Done)
 			before := lab.PathTo(t, a, w.Addrs[1][0])
-			if before.State != row.state || !before.Primary {
-				t.Fatalf("%+v", before)
-			}
+			must.That(t, before.State == row.state && before.Primary, "%+v", before)
 			w.Heal(0)
 			healed := w.Now
 			back := func() bool {
@@ -191,9 +185,7 @@ func TestAssociationEndsWhenAllPathsFail(t *testing.T) {
 	if !slices.Equal(failed, []uint64{0, 1, 2}) { // req 9260-8.1-4
 		t.Errorf("messages reported: %v", failed)
 	}
-	if b.State() != assoc.Established || len(lab.Drain(b)) != 0 {
-		t.Error("something arrived")
-	}
+	check.That(t, b.State() == assoc.Established && len(lab.Drain(b)) == 0, "something arrived")
 }
 
 // With heartbeats an idle association notices too, and those of paths that data does not use never
@@ -229,9 +221,7 @@ func TestDormantAssociationGoesOn(t *testing.T) {
 	w.CutAndSend(a, 1)
 	w.Run(30 * time.Second)
 	p, q := lab.PathTo(t, a, w.Addrs[1][0]), lab.PathTo(t, a, w.Addrs[1][1])
-	if p.State != assoc.PathInactive || q.State != assoc.PathInactive {
-		t.Fatalf("%+v %+v", p, q)
-	}
+	must.That(t, p.State == assoc.PathInactive && q.State == assoc.PathInactive, "%+v %+v", p, q)
 	if p.Errors < 6 || q.Errors < 6 || p.Errors > q.Errors+1 || q.Errors > p.Errors+1 { // req 7829-4.1-3: above PMR + 1, and alternating
 		t.Errorf("%d and %d errors", p.Errors, q.Errors)
 	}
@@ -241,9 +231,7 @@ func TestDormantAssociationGoesOn(t *testing.T) {
 		}
 	}
 	w.Heal(1)
-	if !w.RunUntil(w.Now.Add(10*time.Second), func() bool { return len(lab.Drain(b)) == 1 }) {
-		t.Error("the message does not arrive")
-	}
+	check.That(t, w.RunUntil(w.Now.Add(10*time.Second), func() bool { return len(lab.Drain(b)) == 1 }), "the message does not arrive")
 }
 
 func TestAcknowledgementsThatClearAPath(t *testing.T) {
@@ -310,9 +298,7 @@ func TestPotentiallyFailedPathIsProbedEachRTO(t *testing.T) {
 	}
 	// T3-rtx had expired after 1 s and doubled it: 2 s, 4 s, and after 8 s the fourth error.
 	// req 7829-3.2-7, 7829-3.2-9
-	if len(at) < 4 || !slices.Equal(at[:3], []time.Duration{0, 2 * time.Second, 6 * time.Second}) {
-		t.Fatalf("HEARTBEATs at %v", at)
-	}
+	must.That(t, len(at) >= 4 && slices.Equal(at[:3], []time.Duration{0, 2 * time.Second, 6 * time.Second}), "HEARTBEATs at %v", at)
 	if down, ok := w.When(0, assoc.EventPathDown, w.Addrs[1][0], cut); !ok || down.Sub(failed) != 14*time.Second { // req 7829-3.2-12, 7829-3.2-13
 		t.Errorf("down after %v", down.Sub(failed))
 	}
@@ -400,9 +386,8 @@ func TestRetransLimitsAreJudged(t *testing.T) {
 	} {
 		_, err := row.cfg.Complete()
 		var ce *assoc.ConfigError
-		if errors.As(err, &ce); (ce != nil) != (row.bad != "") || ce != nil && ce.Field != row.bad {
-			t.Errorf("%s: %v", row.name, err)
-		}
+		errors.As(err, &ce)
+		check.That(t, (ce != nil) == (row.bad != "") && (ce == nil || ce.Field == row.bad), "%s: %v", row.name, err)
 	}
 }
 
@@ -433,9 +418,7 @@ func TestShutdownFindsAnotherPath(t *testing.T) {
 	rto := lab.PathTo(t, a, w.Addrs[1][0]).RTO
 	must.OK(t, a.Shutdown(w.Now))
 	over := func() bool { return a.State() == assoc.Closed && b.State() == assoc.Closed }
-	if !w.RunUntil(w.Now.Add(time.Minute), over) {
-		t.Fatalf("states %v and %v", a.State(), b.State())
-	}
+	must.That(t, w.RunUntil(w.Now.Add(time.Minute), over), "states %v and %v", a.State(), b.State())
 	// SHUTDOWN is sent again after one T2-shutdown, and so is SHUTDOWN ACK, whose first goes to the dead
 	// primary path of the other side.
 	if d := w.Now.Sub(start); d > 2*rto+4*lab.Latency {

@@ -22,9 +22,7 @@ func TestHandshakeTakesTwoRoundTripsAndNegotiatesStreams(t *testing.T) {
 	a := w.Connect(&assoc.Config{OutStreams: 8, InStreams: 12})
 	start := w.Now
 	up := w.RunUntil(w.Now.Add(time.Second), func() bool { return a.State() == assoc.Established })
-	if !up || w.Now.Sub(start) != 2*lab.RoundTrip {
-		t.Fatalf("established: %v after %v", up, w.Now.Sub(start))
-	}
+	must.That(t, up && w.Now.Sub(start) == 2*lab.RoundTrip, "established: %v after %v", up, w.Now.Sub(start))
 	b := w.Peer()
 	// req 9260-5.1.1-2, 9260-5.1.1-4
 	if a.OutStreams() != 5 || a.InStreams() != 12 || b.OutStreams() != 12 || b.InStreams() != 5 {
@@ -82,13 +80,9 @@ func TestHandshakeSurvivesLoss(t *testing.T) {
 				t.Fatalf("states %v, %v", a.State(), w.Peer().State())
 			}
 			pkts := w.Seen(row.from, row.resent)
-			if len(pkts) != 2 || pkts[1].At.Sub(pkts[0].At) != time.Second {
-				t.Fatalf("%d transmissions", len(pkts))
-			}
+			must.That(t, len(pkts) == 2 && pkts[1].At.Sub(pkts[0].At) == time.Second, "%d transmissions", len(pkts))
 			// req 9260-5.1.6-1, 9260-3.1-4, 9260-8.5.1-9: the same INIT, the same cookie, each with its tag
-			if string(pkts[0].Pkt) != string(pkts[1].Pkt) {
-				t.Error("the retransmission differs")
-			}
+			check.Equal(t, "the retransmission differs", string(pkts[0].Pkt), string(pkts[1].Pkt))
 		})
 	}
 }
@@ -146,13 +140,9 @@ func TestSimultaneousConnectMakesOneAssociation(t *testing.T) {
 			w.Run(row.delay)
 			b := w.ConnectFrom(1, lab.PortB, lab.PortA, nil)
 			w.Run(10 * time.Second)
-			if a.State() != assoc.Established || b.State() != assoc.Established {
-				t.Fatalf("states %v, %v", a.State(), b.State())
-			}
+			must.That(t, a.State() == assoc.Established && b.State() == assoc.Established, "states %v, %v", a.State(), b.State())
 			// req 9260-1.3-1, 9260-5.2.1-8
-			if a.LocalTag() != b.PeerTag() || b.LocalTag() != a.PeerTag() {
-				t.Fatal("the two sides do not agree on their tags")
-			}
+			must.That(t, a.LocalTag() == b.PeerTag() && b.LocalTag() == a.PeerTag(), "the two sides do not agree on their tags")
 			w.Send(a, 0, []byte("one way"))
 			w.Send(b, 0, []byte("the other"))
 			w.Run(time.Second)
@@ -171,9 +161,7 @@ func TestSendBeforeUpAndBadStreams(t *testing.T) {
 	w.Listen(nil)
 	a := w.Connect(&assoc.Config{OutStreams: 4, SendBuffer: 1000})
 	m := assoc.Message{Body: [2][]byte{[]byte("x")}}
-	if err := a.Send(w.Now, &m); !errors.Is(err, assoc.ErrNotUp) {
-		t.Errorf("Send in COOKIE-WAIT: %v", err)
-	}
+	check.Error(t, "Send in COOKIE-WAIT", a.Send(w.Now, &m), assoc.ErrNotUp)
 	w.Run(time.Second)
 	m.Stream = 4
 	if err := a.Send(w.Now, &m); !errors.Is(err, assoc.ErrInvalidStream) { // req 9260-5.1.1-4, 9260-6.5-1
@@ -184,12 +172,8 @@ func TestSendBeforeUpAndBadStreams(t *testing.T) {
 		t.Errorf("empty message: %v", err)
 	}
 	m.Body[0] = make([]byte, 600)
-	if err := a.Send(w.Now, &m); err != nil {
-		t.Error(err)
-	}
-	if err := a.Send(w.Now, &m); !errors.Is(err, assoc.ErrSendBufferFull) {
-		t.Errorf("send buffer exceeded: %v", err)
-	}
+	check.OK(t, a.Send(w.Now, &m))
+	check.Error(t, "send buffer exceeded", a.Send(w.Now, &m), assoc.ErrSendBufferFull)
 	w.Run(time.Second)
 	if _, ok := w.Hosts[0].Event(assoc.EventSenderDry); !ok {
 		t.Error("no EventSenderDry")
@@ -235,9 +219,7 @@ func TestInitAckStopsT1InitAndStartsT1Cookie(t *testing.T) {
 		t.Errorf("EventUp %v %+v", up, e)
 	}
 	for _, p := range l.Wait(10 * time.Second) {
-		if lab.Has(p, wire.ChunkCookieEcho) {
-			t.Error("T1-cookie still runs")
-		}
+		check.That(t, !lab.Has(p, wire.ChunkCookieEcho), "T1-cookie still runs")
 	}
 }
 

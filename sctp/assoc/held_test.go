@@ -15,14 +15,10 @@ func TestReportsInASecond(t *testing.T) {
 	var l reportLimit
 	const first = rawio.Time(900 * time.Millisecond)
 	for n := range 2 * maxPeerErrors {
-		if l.allow(first) != (n < maxPeerErrors) {
-			t.Errorf("report %d", n)
-		}
+		check.That(t, l.allow(first) == (n < maxPeerErrors), "report %d", n)
 	}
 	for _, at := range []time.Duration{100 * time.Millisecond, time.Second - 1, time.Second} {
-		if l.allow(first.Add(at)) != (at == time.Second) {
-			t.Errorf("another %v later", at)
-		}
+		check.That(t, l.allow(first.Add(at)) == (at == time.Second), "another %v later", at)
 	}
 }
 
@@ -54,9 +50,8 @@ func TestPartsOfWhatIsHeld(t *testing.T) {
 	}
 	for n, kept := range []bool{false, true} {
 		a.events.ring, a.events.n = make([]Event, 8), n
-		if a.trim(); (a.events.ring != nil) != kept {
-			t.Errorf("an idle association keeps room for events with %d of them: %v", n, !kept)
-		}
+		a.trim()
+		check.That(t, (a.events.ring != nil) == kept, "an idle association keeps room for events with %d of them: %v", n, !kept)
 	}
 	a.events.n = 0
 	for more, kept := range []bool{true, false} {

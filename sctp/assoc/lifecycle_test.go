@@ -127,7 +127,5 @@ func TestErrorsTellWhatHappened(t *testing.T) {
 		check.Equal(t, "text", row.err.Error(), row.want)
 	}
 	var timeout interface{ Timeout() bool }
-	if !errors.As(assoc.ErrTimeout, &timeout) || !timeout.Timeout() {
-		t.Error("ErrTimeout is no timeout")
-	}
+	check.That(t, errors.As(assoc.ErrTimeout, &timeout) && timeout.Timeout(), "ErrTimeout is no timeout")
 }

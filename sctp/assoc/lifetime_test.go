@@ -1,7 +1,6 @@
 package assoc_test
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"testing"
@@ -43,9 +42,7 @@ func TestLifetimeOfMessages(t *testing.T) {
 		}
 	}
 	for _, ev := range l.Host.Events {
-		if ev.Kind == assoc.EventSendFailed && !ev.Unsent {
-			t.Errorf("%+v: was not sent", ev)
-		}
+		check.That(t, ev.Kind != assoc.EventSendFailed || ev.Unsent, "%+v: was not sent", ev)
 	}
 	check.Equal(t, "retransmissions of the first message", l.A.Stats().Retransmits, 1)
 	out := l.Send(l.Tag, l.Sack(l.HostTSN))
@@ -130,12 +127,8 @@ func TestDestinationAndNoBundleOfAMessage(t *testing.T) {
 	if n := len(w.Seen(w.Addrs[1][0], wire.ChunkData, start)); n != 2 { // req 9260-11.1-4: no-bundle
 		t.Errorf("two messages that are not to be bundled went in %d packets", n)
 	}
-	if _, err := a.PathTo(netip.MustParseAddr("192.0.2.77")); !errors.Is(err, assoc.ErrNoPath) {
-		t.Errorf("a stranger's address: %v", err)
-	}
-	if err := a.Send(w.Now, &assoc.Message{Path: 3, Body: [2][]byte{{1}}}); !errors.Is(err, assoc.ErrNoPath) {
-		t.Errorf("a third path: %v", err)
-	}
+	check.Fails(a.PathTo(netip.MustParseAddr("192.0.2.77")))(t, "a stranger's address", assoc.ErrNoPath)
+	check.Error(t, "a third path", a.Send(w.Now, &assoc.Message{Path: 3, Body: [2][]byte{{1}}}), assoc.ErrNoPath)
 	// What fails with the association does not expire too.
 	w.Cut(0)
 	send(assoc.Message{Token: 9, Expires: w.Now.Add(time.Hour)})

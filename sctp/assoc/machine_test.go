@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/count"
 	"github.com/rddp-go/rddp/internal/invariant"
 	"github.com/rddp-go/rddp/internal/lab"
@@ -144,9 +145,7 @@ func befall(t *testing.T, state assoc.State, happen func(l *lab.Lab) error) stri
 				list = append(list, end.doc)
 			}
 		}
-		if len(list) != 1 {
-			t.Errorf("%v ends by %v, which the list of ends has as %q", state, down, list)
-		}
+		check.That(t, len(list) == 1, "%v ends by %v, which the list of ends has as %q", state, down, list)
 	}
 	if a.State() != state {
 		says = strings.TrimSpace(fmt.Sprintf("%s > %v", says, a.State()))
@@ -190,8 +189,7 @@ func TestEverythingInEachState(t *testing.T) {
 				line += "; " + strings.Join(states[says], ", ") + ": " + says
 			}
 		}
-		if line = fmt.Sprintf("//\t%-26s %s", h.name, line); !strings.Contains(string(doc), line+"\n") {
-			t.Errorf("doc.go lacks\n%s", line)
-		}
+		line = fmt.Sprintf("//\t%-26s %s", h.name, line)
+		check.That(t, strings.Contains(string(doc), line+"\n"), "doc.go lacks\n%s", line)
 	}
 }

@@ -68,9 +68,7 @@ func TestPacketsGoToRecordedAddressesOnly(t *testing.T) {
 			t.Errorf("sent to %s", lab.Text([]lab.Posted{p}))
 		}
 	}
-	if len(list) < 20 {
-		t.Errorf("only %d packets", len(list))
-	}
+	check.That(t, len(list) >= 20, "only %d packets", len(list))
 }
 
 func TestSackGoesWhereDataCameFrom(t *testing.T) {
@@ -79,9 +77,7 @@ func TestSackGoesWhereDataCameFrom(t *testing.T) {
 	for i, from := range []netip.AddrPort{l.Peer, addr2, addr2, l.Peer, addr2} {
 		l.TSN++ // a gap: each packet is acknowledged at once
 		for _, p := range l.Post(from, l.Tag, l.Data("x")) {
-			if lab.Has(p.Pkt, wire.ChunkSack) && p.To != from {
-				t.Errorf("packet %d came from %v, its SACK went to %v", i, from, p.To)
-			}
+			check.That(t, !lab.Has(p.Pkt, wire.ChunkSack) || p.To == from, "packet %d came from %v, its SACK went to %v", i, from, p.To)
 		}
 	}
 	check.Equal(t, "SACKs for 5 packets", l.A.Stats().SacksOut, 5)
@@ -104,7 +100,5 @@ func TestNoCookieEchoToAnUnconfirmedAddress(t *testing.T) {
 			check.Equal(t, "where COOKIE ECHO goes", p.To, l.Peer)
 		}
 	}
-	if echoes < 2 {
-		t.Errorf("%d COOKIE ECHOs: %s", echoes, lab.Text(list))
-	}
+	check.That(t, echoes >= 2, "%d COOKIE ECHOs: %s", echoes, lab.Text(list))
 }

@@ -197,9 +197,7 @@ func TestProbeAnswersAnErrorCounter(t *testing.T) {
 	r.Path(0, func(p *simnet.Params) { p.Loss = 0 })
 	acked := a.Stats().MTUProbesAcked
 	r.Hosts[0].Link = 9000
-	if a.PathStats(0).Errors < 2 {
-		t.Fatal("no errors")
-	}
+	must.That(t, a.PathStats(0).Errors >= 2, "no errors")
 	r.Path(1, func(p *simnet.Params) { p.Loss = 0 })
 	r.RunUntil(r.Now.Add(20*time.Minute), func() bool { return a.Stats().MTUProbesAcked > acked })
 	check.Equal(t, "errors", a.PathStats(0).Errors, 0)
@@ -313,9 +311,7 @@ func TestReportsAreValidated(t *testing.T) {
 			for _, c := range r.Probes(0)[n:] {
 				sizes = append(sizes, len(c.Pkt)+20)
 			}
-			if row.counted && fmt.Sprint(sizes) != "[1220 1300]" || !row.counted && len(sizes) > 0 {
-				t.Errorf("probes %v", sizes)
-			}
+			check.That(t, (!row.counted || fmt.Sprint(sizes) == "[1220 1300]") && (row.counted || len(sizes) == 0), "probes %v", sizes)
 		})
 	}
 }

@@ -43,9 +43,7 @@ func TestPeerRestartIsActionA(t *testing.T) {
 	if len(out) == 0 || lab.ChunkTypes(out[0])[0] != wire.ChunkCookieAck || out[0].VTag() != l.PeerTag {
 		t.Fatalf("answered by %q", lab.Describe(out))
 	}
-	if l.A.LocalTag() != l.Tag || l.A.PeerTag() != l.PeerTag || l.HostTSN == oldTSN {
-		t.Error("tags or TSN not those of the cookie")
-	}
+	check.That(t, l.A.LocalTag() == l.Tag && l.A.PeerTag() == l.PeerTag && l.HostTSN != oldTSN, "tags or TSN not those of the cookie")
 	// req 9260-5.2.4-5, 9260-5.2.4-7
 	if _, ok := l.Host.Event(assoc.EventRestart); !ok {
 		t.Error("no EventRestart")
@@ -100,9 +98,7 @@ func TestRestartingPeerCannotMakeTheOwnerHoldEverMore(t *testing.T) {
 		}
 		l.PeerTag++
 		l.Shake()
-		if l.A.State() != assoc.Established || l.A.PeerTag() != l.PeerTag {
-			t.Fatal("no restart")
-		}
+		must.That(t, l.A.State() == assoc.Established && l.A.PeerTag() == l.PeerTag, "no restart")
 	}
 	if n := l.A.Stats().Buffered; n != 4000 || len(held) != 4 {
 		t.Errorf("%d messages, %d octets held over the restarts", len(held), n)
@@ -134,9 +130,7 @@ func TestRestartInTheMiddleOfAMessage(t *testing.T) {
 	next := func(want assoc.Received) {
 		t.Helper()
 		r, ok := l.A.Receive()
-		if !ok {
-			t.Fatalf("nothing, want %+v", want)
-		}
+		must.That(t, ok, "nothing, want %+v", want)
 		if r.Stream != want.Stream || r.Size != want.Size || r.Offset != want.Offset || r.More != want.More || r.Cut != want.Cut {
 			t.Errorf("%+v, want %+v", r, want)
 		}
@@ -199,9 +193,7 @@ func TestCookieTable(t *testing.T) {
 		if _, ok := l.Host.Event(assoc.EventUp); !ok {
 			t.Error("no EventUp")
 		}
-		if out := l.Wait(20 * time.Second); lab.Describe(out) != "" {
-			t.Errorf("T1-cookie still runs: %q", lab.Describe(out))
-		}
+		check.Equal(t, "T1-cookie still runs", lab.Describe(l.Wait(20*time.Second)), "")
 	})
 	t.Run("B in ESTABLISHED: the peer's tag is that of the last cookie", func(t *testing.T) {
 		l := lab.Active(t, nil)
@@ -235,9 +227,7 @@ func TestCookieTable(t *testing.T) {
 		check.Equal(t, "bundled messages", len(lab.Drain(l.A)), 1)
 		out = l.Wait(time.Minute)
 		for _, p := range out {
-			if lab.Has(p, wire.ChunkInit) {
-				t.Error("T1-init still runs")
-			}
+			check.That(t, !lab.Has(p, wire.ChunkInit), "T1-init still runs")
 		}
 	})
 	t.Run("B in COOKIE-ECHOED: the peer has changed its tag", func(t *testing.T) {
@@ -281,9 +271,8 @@ func TestCookieTable(t *testing.T) {
 			if us, err := cause.Staleness(); code != wire.CauseStaleCookie || err != nil || us != 2 || out[0].VTag() != l.PeerTag {
 				t.Errorf("%v staleness %d tag %#x", code, us, out[0].VTag()) // req 9260-3.3.10.3-1
 			}
-			if l.InState(state); l.A.PeerTag() != tag || lab.Drain(l.A) != nil {
-				t.Error("the cookie changed the tag, or the DATA behind it was taken")
-			}
+			l.InState(state)
+			check.That(t, l.A.PeerTag() == tag && lab.Drain(l.A) == nil, "the cookie changed the tag, or the DATA behind it was taken")
 		})
 	}
 	t.Run("a forged cookie is discarded with what is behind it", func(t *testing.T) {

@@ -70,9 +70,7 @@ func TestShutdownSurvivesLoss(t *testing.T) {
 					t.Errorf("host %d: %v %v", i, ok, err)
 				}
 			}
-			if a.State() != assoc.Closed || b.State() != assoc.Closed {
-				t.Errorf("states %v, %v", a.State(), b.State())
-			}
+			check.That(t, a.State() == assoc.Closed && b.State() == assoc.Closed, "states %v, %v", a.State(), b.State())
 		})
 	}
 }
@@ -87,9 +85,7 @@ func TestBothSidesShutDownAtOnce(t *testing.T) {
 			t.Errorf("host %d: %v %v", i, ok, err)
 		}
 	}
-	if a.State() != assoc.Closed || b.State() != assoc.Closed {
-		t.Errorf("states %v, %v", a.State(), b.State())
-	}
+	check.That(t, a.State() == assoc.Closed && b.State() == assoc.Closed, "states %v, %v", a.State(), b.State())
 }
 
 func TestShutdownGivesUp(t *testing.T) {
@@ -109,16 +105,10 @@ func TestShutdownGivesUp(t *testing.T) {
 			must.OK(t, l.A.Shutdown(l.Now))
 			out := l.Wait(10 * time.Minute)
 			err, _ := l.Host.DownErr()
-			if !errors.Is(err, row.want) {
-				t.Errorf("ended by %v", err)
-			}
+			check.Error(t, "ended", err, row.want)
 			check.Equal(t, "last packet", lab.Describe(out[len(out)-1:]), row.last)
-			if row.want == assoc.ErrTimeout && len(out) != 4 {
-				t.Errorf("%d SHUTDOWNs", len(out))
-			}
-			if row.want != assoc.ErrTimeout && took != 5*row.cfg.RTOMax {
-				t.Errorf("ended after %v, want 5 times RTO.Max", took)
-			}
+			check.That(t, row.want != assoc.ErrTimeout || len(out) == 4, "%d SHUTDOWNs", len(out))
+			check.That(t, row.want == assoc.ErrTimeout || took == 5*row.cfg.RTOMax, "ended after %v, want 5 times RTO.Max", took)
 		})
 	}
 }
@@ -297,9 +287,7 @@ func TestNoSideStaysHalfOpen(t *testing.T) {
 	must.OK(t, a.Shutdown(w.Now))
 	m := assoc.Message{Body: [2][]byte{[]byte("more")}}
 	told := w.RunUntil(w.Now.Add(time.Minute), func() bool { _, ok := w.Hosts[1].Event(assoc.EventPeerShutdown); return ok })
-	if !told {
-		t.Fatal("the peer was not told")
-	}
+	must.That(t, told, "the peer was not told")
 	for _, x := range []*assoc.Assoc{a, b} {
 		if err := x.Send(w.Now, &m); !errors.Is(err, assoc.ErrClosing) {
 			t.Errorf("Send in %v: %v", x.State(), err)
@@ -325,9 +313,7 @@ func TestNoHeartbeatsOnceShuttingDown(t *testing.T) {
 	sent = append(sent, l.Send(l.Tag, wire.AppendShutdown(nil, l.HostTSN-1))...)
 	sent = append(sent, l.Wait(40*time.Second)...)
 	l.InState(assoc.ShutdownAckSent)
-	if len(sent) < 10 {
-		t.Errorf("only %d packets", len(sent))
-	}
+	check.That(t, len(sent) >= 10, "only %d packets", len(sent))
 	for _, p := range sent {
 		if lab.Has(p, wire.ChunkHeartbeat) {
 			t.Fatalf("HEARTBEAT: %q", lab.Describe(sent))
@@ -371,27 +357,21 @@ func TestNoDataInTheLastStates(t *testing.T) {
 		return len(l.Flush()) > 0
 	}
 	l := up(t)
-	if !sends(l) {
-		t.Error("no DATA in ESTABLISHED")
-	}
+	check.That(t, sends(l), "no DATA in ESTABLISHED")
 	must.OK(t, l.A.Shutdown(l.Now))
-	if l.InState(assoc.ShutdownPending); !sends(l) {
-		t.Error("no DATA in SHUTDOWN-PENDING")
-	}
+	l.InState(assoc.ShutdownPending)
+	check.That(t, sends(l), "no DATA in SHUTDOWN-PENDING")
 	l.Expect(l.Send(l.Tag, l.Sack(l.HostTSN+1)), "SHUTDOWN")
-	if l.InState(assoc.ShutdownSent); sends(l) {
-		t.Error("DATA in SHUTDOWN-SENT")
-	}
+	l.InState(assoc.ShutdownSent)
+	check.That(t, !sends(l), "DATA in SHUTDOWN-SENT")
 	l = up(t)
 	sends(l)
 	l.Expect(l.Send(l.Tag, wire.AppendShutdown(nil, l.HostTSN-1)), "")
-	if l.InState(assoc.ShutdownReceived); !sends(l) {
-		t.Error("no DATA in SHUTDOWN-RECEIVED")
-	}
+	l.InState(assoc.ShutdownReceived)
+	check.That(t, sends(l), "no DATA in SHUTDOWN-RECEIVED")
 	l.Expect(l.Send(l.Tag, l.Sack(l.HostTSN+1)), "SHUTDOWN ACK")
-	if l.InState(assoc.ShutdownAckSent); sends(l) {
-		t.Error("DATA in SHUTDOWN-ACK-SENT")
-	}
+	l.InState(assoc.ShutdownAckSent)
+	check.That(t, !sends(l), "DATA in SHUTDOWN-ACK-SENT")
 }
 
 // tap is a Source with n messages.
@@ -416,9 +396,7 @@ func TestShutdownCompleteLeavesFromThePathsAddress(t *testing.T) {
 	l.Expect(l.Flush(), "SHUTDOWN")
 	l.Host.Receive(l.Now, &rawio.Packet{Data: lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendShutdownAck(nil)), Remote: l.Peer})
 	l.Host.Poll(l.Now, func(_ *assoc.Assoc, p *rawio.Packet) {
-		if p.Local != l.Host.Addr || p.Remote != l.Peer {
-			t.Errorf("from %v to %v", p.Local, p.Remote)
-		}
+		check.That(t, p.Local == l.Host.Addr && p.Remote == l.Peer, "from %v to %v", p.Local, p.Remote)
 	})
 	l.InState(assoc.Closed)
 }

@@ -49,9 +49,7 @@ func TestErrorReportsAreLimitedInRate(t *testing.T) {
 				}
 			}
 		}
-		if reports != want {
-			t.Errorf("second %d: %d reports", second, reports)
-		}
+		check.That(t, reports == want, "second %d: %d reports", second, reports)
 		l.Now = l.Now.Add(time.Second)
 	}
 	check.Equal(t, "reports counted as lost", l.A.Stats().ErrorReportsLost, 4*100-16-32)

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -157,9 +158,7 @@ func TestInitiateTagIsNeverZero(t *testing.T) {
 	l.Host.Endpoint = endpoint.New(endpoint.Config{Rand: rnd, MTU: func(_, _ netip.Addr) int { return lab.MTU }})
 	l.Listen(nil)
 	l.Initiate()
-	if l.Tag == 0 {
-		t.Error("INIT ACK with Initiate Tag 0")
-	}
+	check.That(t, l.Tag != 0, "INIT ACK with Initiate Tag 0")
 }
 
 // dries up after a number of octets.

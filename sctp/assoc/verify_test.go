@@ -122,9 +122,7 @@ func TestOnlyTheNonceConfirmsAnAddress(t *testing.T) {
 			l.A.HandleTimeout(l.Now)
 			out = append(out, l.Collect()...)
 			probes := to(second, out)
-			if len(probes) != 1 {
-				t.Fatalf("sent %v", lab.Text(out))
-			}
+			must.That(t, len(probes) == 1, "sent %v", lab.Text(out))
 			value := slices.Clone(lab.ChunkOf(probes[0], wire.ChunkHeartbeat).Value())
 			row.spoil(value[4:])
 			l.Now = l.Now.Add(70 * time.Millisecond)
@@ -287,9 +285,7 @@ func TestAnswersLeaveFromTheAddressThatWasAsked(t *testing.T) {
 	}
 	want := map[wire.ChunkType]netip.AddrPort{wire.ChunkHeartbeatAck: l.Host.Addr, wire.ChunkSack: l.Host.Addr, wire.ChunkData: first}
 	for c, addr := range want {
-		if from[c] != addr {
-			t.Errorf("%v from %v, want %v", c, from[c], addr)
-		}
+		check.That(t, from[c] == addr, "%v from %v, want %v", c, from[c], addr)
 	}
 }
 
@@ -327,9 +323,7 @@ func TestHeartbeatsOfOnePathCanBeSetAndAskedFor(t *testing.T) {
 	}
 	must.OK(t, l.A.RequestHeartbeat(l.Now, l.Peer.Addr()))
 	out := l.Collect()
-	if len(out) != 1 || out[0].To != l.Peer || !lab.Has(out[0].Pkt, wire.ChunkHeartbeat) {
-		t.Errorf("on demand: %v", lab.Text(out))
-	}
+	check.That(t, len(out) == 1 && out[0].To == l.Peer && lab.Has(out[0].Pkt, wire.ChunkHeartbeat), "on demand: %v", lab.Text(out))
 	a := lab.Active(t, nil)
 	if err := a.A.RequestHeartbeat(a.Now, a.Peer.Addr()); !errors.Is(err, assoc.ErrNotUp) {
 		t.Error(err)
@@ -360,9 +354,7 @@ func TestAnswerToAProbeOfLongAgoConfirmsNothing(t *testing.T) {
 			see(p)
 		}
 		l.Until(l.Now.Add(15500*time.Millisecond), see)
-		if len(probes) != 5 || nonce(probes[0]) == nonce(probes[1]) {
-			t.Fatalf("%d probes", len(probes))
-		}
+		must.That(t, len(probes) == 5 && nonce(probes[0]) != nonce(probes[1]), "%d probes", len(probes))
 		value := lab.ChunkOf(probes[4-age], wire.ChunkHeartbeat).Value()
 		answer := lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, value))
 		l.Deliver(second, answer)

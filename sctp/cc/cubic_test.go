@@ -66,14 +66,11 @@ func TestCubicFastConvergence(t *testing.T) {
 	c.OnLoss(0)
 	c.OnLoss(0) // again, below the old W_max: somebody else wants a share
 	want := 700_000 * 0.85
-	if math.Abs(c.wMax-want) > 1 {
-		t.Errorf("W_max %v, want %v", c.wMax, want)
-	}
+	check.That(t, math.Abs(c.wMax-want) <= 1, "W_max %v, want %v", c.wMax, want)
 	c.cwnd = int(want)
 	c.wMax = float64(c.cwnd)
-	if c.OnLoss(0); c.wMax != float64(int(want)) {
-		t.Errorf("W_max %v after a loss right there", c.wMax)
-	}
+	c.OnLoss(0)
+	check.That(t, c.wMax == float64(int(want)), "W_max %v after a loss right there", c.wMax)
 	c.cwnd = 5000
 	if c.OnLoss(0); c.Window() != 4000 || c.Ssthresh() != 4000 {
 		t.Errorf("cwnd %d, ssthresh %d, want no less than four chunks", c.Window(), c.Ssthresh())

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // rounds gives c one full window of acknowledgements a round trip, each round with one measurement.
@@ -26,9 +28,7 @@ func TestSlowStartEndsWhenAQueueBuilds(t *testing.T) {
 	c := NewReno(1000, false)
 	rounds(c, 100*ms, 100*ms, 101*ms)
 	doubled := c.Window()
-	if doubled < 7*4000 {
-		t.Fatalf("cwnd %d after three rounds of slow start", doubled)
-	}
+	must.That(t, doubled >= 7*4000, "cwnd %d after three rounds of slow start", doubled)
 	rounds(c, 115*ms) // more than an eighth longer
 	rounds(c, 130*ms)
 	if w := c.Window(); w > doubled*9/5 {

@@ -66,19 +66,15 @@ func TestBeginningGrowingAndIdlingAsTCP(t *testing.T) {
 	}
 	r := NewReno(1000, false).(*newReno)
 	r.cwnd, r.ssthresh = 50000, 40000
-	if r.OnIdle(rawio.Time(lately)+7, 7, 100); r.cwnd != 50000 || r.ssthresh != 40000 {
-		t.Errorf("a window of five minutes ago: %d, ssthresh %d", r.cwnd, r.ssthresh)
-	}
-	if r.OnIdle(rawio.Time(lately)+8, 7, 0); r.cwnd != 50000 {
-		t.Errorf("within an RTO, however long: %d", r.cwnd)
-	}
-	if r.OnIdle(rawio.Time(lately)+8, 7, 1); r.cwnd != 10000 || r.ssthresh != 50000 {
-		t.Errorf("an older one: %d, ssthresh %d", r.cwnd, r.ssthresh)
-	}
+	r.OnIdle(rawio.Time(lately)+7, 7, 100)
+	check.That(t, r.cwnd == 50000 && r.ssthresh == 40000, "a window of five minutes ago: %d, ssthresh %d", r.cwnd, r.ssthresh)
+	r.OnIdle(rawio.Time(lately)+8, 7, 0)
+	check.Equal(t, "within an RTO, however long", r.cwnd, 50000)
+	r.OnIdle(rawio.Time(lately)+8, 7, 1)
+	check.That(t, r.cwnd == 10000 && r.ssthresh == 50000, "an older one: %d, ssthresh %d", r.cwnd, r.ssthresh)
 	r.cwnd = 2000
-	if r.OnIdle(rawio.Time(2*lately), 7, 9); r.cwnd != 2000 {
-		t.Errorf("silence has raised cwnd to %d", r.cwnd)
-	}
+	r.OnIdle(rawio.Time(2*lately), 7, 9)
+	check.Equal(t, "silence has raised cwnd", r.cwnd, 2000)
 }
 
 func TestInitialSsthreshIsArbitrarilyHigh(t *testing.T) {
@@ -157,9 +153,7 @@ func TestBoundaryIsSlowStart(t *testing.T) {
 	r.OnAck(0, Ack{Octets: 400, Flight: 6000})
 	check.Equal(t, "cwnd == ssthresh: slow start's cwnd", r.cwnd, 6400)
 	r.OnAck(0, Ack{Octets: 400, Flight: 6400})
-	if r.cwnd != 6400 || r.partial != 400 {
-		t.Errorf("cwnd > ssthresh: cwnd %d partial %d", r.cwnd, r.partial)
-	}
+	check.That(t, r.cwnd == 6400 && r.partial == 400, "cwnd > ssthresh: cwnd %d partial %d", r.cwnd, r.partial)
 }
 
 func TestLossHalvesCwndOrTakesItToOnePacket(t *testing.T) {
@@ -190,17 +184,12 @@ func TestIdleDecay(t *testing.T) {
 	r := avoid(t)
 	r.cwnd = 40000
 	r.OnIdle(0, 0, 0)
-	if r.cwnd != 40000 || r.ssthresh != 5000 {
-		t.Errorf("less than an RTO: cwnd %d ssthresh %d", r.cwnd, r.ssthresh)
-	}
+	check.That(t, r.cwnd == 40000 && r.ssthresh == 5000, "less than an RTO: cwnd %d ssthresh %d", r.cwnd, r.ssthresh)
 	r.OnIdle(0, 0, 2)
-	if r.cwnd != 10000 || r.ssthresh != 40000 {
-		t.Errorf("two RTOs: cwnd %d ssthresh %d", r.cwnd, r.ssthresh)
-	}
+	check.That(t, r.cwnd == 10000 && r.ssthresh == 40000, "two RTOs: cwnd %d ssthresh %d", r.cwnd, r.ssthresh)
 	r.cwnd = 20000
-	if r.OnIdle(0, 0, 1); r.cwnd != 10000 || r.ssthresh != 20000 {
-		t.Errorf("one RTO: cwnd %d ssthresh %d", r.cwnd, r.ssthresh)
-	}
+	r.OnIdle(0, 0, 1)
+	check.That(t, r.cwnd == 10000 && r.ssthresh == 20000, "one RTO: cwnd %d ssthresh %d", r.cwnd, r.ssthresh)
 	r.OnIdle(0, 0, 1<<40)
 	check.Equal(t, "cwnd in the end, 4 chunks", r.cwnd, 4000)
 	r.OnTimeout(0)
@@ -214,9 +203,7 @@ func TestResetIsTheInitialWindow(t *testing.T) {
 	r.partial = 5
 	r.SetPMDCS(1200)
 	r.Reset()
-	if r.cwnd != 4404 || r.ssthresh < 1<<30 || r.partial != 0 {
-		t.Errorf("cwnd %d ssthresh %d partial %d", r.cwnd, r.ssthresh, r.partial)
-	}
+	check.That(t, r.cwnd == 4404 && r.ssthresh >= 1<<30 && r.partial == 0, "cwnd %d ssthresh %d partial %d", r.cwnd, r.ssthresh, r.partial)
 }
 
 func TestECNReducesLikeALossButNeverRaises(t *testing.T) {

@@ -56,9 +56,8 @@ func (b *bench) receiveFrom(remote, local netip.AddrPort, pkt []byte) ([]rawio.P
 	a, ok := b.ep.Lookup(&p)
 	if ok && a == nil {
 		n, isNew := b.ep.Len(), false
-		if a, isNew = b.ep.HandleUnmatched(b.now, &p); isNew != (b.ep.Len() > n) {
-			b.t.Errorf("new: %v, with %d associations after %d", isNew, b.ep.Len(), n)
-		}
+		a, isNew = b.ep.HandleUnmatched(b.now, &p)
+		check.That(b.t, isNew == (b.ep.Len() > n), "new: %v, with %d associations after %d", isNew, b.ep.Len(), n)
 	}
 	if a != nil {
 		a.HandlePacket(b.now, &p)
@@ -86,9 +85,7 @@ func only(t *testing.T, list []rawio.Packet) (wire.Packet, wire.Chunk) {
 	t.Helper()
 	must.Equal(t, "packets", len(list), 1)
 	pkt := wire.Packet(list[0].Data)
-	if !pkt.ChecksumOK() {
-		t.Error("wrong checksum")
-	}
+	check.That(t, pkt.ChecksumOK(), "wrong checksum")
 	cs := pkt.Chunks()
 	c, ok := cs.Next()
 	if _, more := cs.Next(); !ok || more {
@@ -138,25 +135,19 @@ func TestOutOfTheBlue(t *testing.T) {
 			b := newBench(t, endpoint.Config{})
 			must.OK(t, b.ep.Listen(localPort, nil))
 			list, a := b.receiveFrom(row.remote, row.local, lab.Packet(peerPort, localPort, row.tag, row.chunks...))
-			if a != nil || b.ep.Len() != 0 {
-				t.Fatal("an association came of it")
-			}
+			must.That(t, a == nil && b.ep.Len() == 0, "an association came of it")
 			if s := b.ep.Stats(); s.OutOfBlue+s.BadAddress+s.BadCookies+s.Malformed != 1 {
 				t.Errorf("counted as %+v", s)
 			}
 			if row.want == 0xff {
-				if len(list) != 0 {
-					t.Fatalf("answered by %v", list)
-				}
+				must.That(t, len(list) == 0, "answered by %v", list)
 				return
 			}
 			pkt, c := only(t, list)
 			if c.Type() != row.want || pkt.VTag() != row.tag || c.Flags()&wire.FlagT == 0 || pkt.SrcPort() != localPort || pkt.DstPort() != peerPort {
 				t.Errorf("%v, tag %#x, flags %d", c.Type(), pkt.VTag(), c.Flags())
 			}
-			if list[0].Remote != row.remote || list[0].Local != row.local {
-				t.Errorf("sent from %v to %v", list[0].Local, list[0].Remote)
-			}
+			check.That(t, list[0].Remote == row.remote && list[0].Local == row.local, "sent from %v to %v", list[0].Local, list[0].Remote)
 		})
 	}
 }
@@ -191,9 +182,7 @@ func TestInitIsJudged(t *testing.T) {
 			must.OK(t, b.ep.Listen(localPort, nil))
 			list, _ := b.receive(lab.Packet(peerPort, row.port, 0, row.chunk))
 			if row.want == 0xff {
-				if len(list) != 0 {
-					t.Fatalf("answered by %v", list)
-				}
+				must.That(t, len(list) == 0, "answered by %v", list)
 				return
 			}
 			pkt, c := only(t, list)
@@ -232,9 +221,7 @@ func (b *bench) cookieIn(list []rawio.Packet) (tag uint32, cookie []byte) {
 			continue
 		}
 		ack, err := wire.AsInit(c)
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		must.OK(b.t, err)
 		ps := ack.Params()
 		for p, ok := ps.Next(); ok; p, ok = ps.Next() {
 			if p.Type() == wire.ParamStateCookie {
@@ -315,9 +302,7 @@ func TestCookieEchoIsJudged(t *testing.T) {
 				return
 			}
 			if row.want == 0xff {
-				if len(list) != 0 {
-					t.Errorf("answered by %v", list)
-				}
+				check.That(t, len(list) == 0, "answered by %v", list)
 				return
 			}
 			if ans, c := only(t, list); c.Type() != row.want || ans.VTag() != goodInit.Tag {
@@ -330,17 +315,13 @@ func TestCookieEchoIsJudged(t *testing.T) {
 func TestAssociationLimit(t *testing.T) {
 	b := newBench(t, endpoint.Config{MaxAssocs: 1})
 	must.OK(t, b.ep.Listen(localPort, nil))
-	if _, err := b.ep.Connect(b.now, nil, 7, hostAddr, []netip.AddrPort{peerAddr}, 8); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(b.ep.Connect(b.now, nil, 7, hostAddr, []netip.AddrPort{peerAddr}, 8))(t)
 	tag, cookie := b.cookieOf(goodInit)
 	list, a := b.receive(lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
 	if _, c := only(t, list); a != nil || c.Type() != wire.ChunkAbort { // req 9260-12.2.4-1
 		t.Errorf("answered by %v", c.Type())
 	}
-	if _, err := b.ep.Connect(b.now, nil, 9, hostAddr, []netip.AddrPort{peerAddr}, 8); !errors.Is(err, endpoint.ErrTooMany) {
-		t.Errorf("Connect: %v", err)
-	}
+	check.Fails(b.ep.Connect(b.now, nil, 9, hostAddr, []netip.AddrPort{peerAddr}, 8))(t, "Connect", endpoint.ErrTooMany)
 }
 
 func TestLookupDropsWhatIsNoPacket(t *testing.T) {
@@ -450,9 +431,7 @@ func TestEphemeralPorts(t *testing.T) {
 	for port := 49152; port <= 65535; port++ {
 		ep.Listen(uint16(port), nil)
 	}
-	if _, err := connect(10); !errors.Is(err, syscall.EADDRINUSE) {
-		t.Errorf("with no port free: %v", err)
-	}
+	check.Fails(connect(10))(t, "with no port free", syscall.EADDRINUSE)
 	for _, port := range []uint16{49152, 65535} {
 		ep.Unlisten(port)
 		if a, err := connect(11); err != nil || a.LocalPort() != port {
@@ -489,9 +468,7 @@ func TestPacketsFindTheirAssociation(t *testing.T) {
 	must.OK(t, b.ep.Listen(localPort, nil))
 	tag, cookie := b.cookieOf(goodInit, wire.AppendAddressParam(nil, second.Addr()))
 	_, a := b.receive(lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
-	if a == nil {
-		t.Fatal("no association")
-	}
+	must.That(t, a != nil, "no association")
 	find := func(kind rawio.Kind, from netip.AddrPort, pkt []byte) *assoc.Assoc {
 		p := &rawio.Packet{Kind: kind, Data: pkt, Local: hostAddr, Remote: from}
 		got, ok := b.ep.Lookup(p)
@@ -577,17 +554,13 @@ func TestTwoCookieEchoesInOneBatch(t *testing.T) {
 		}
 	}
 	first, isNew := b.ep.Make(b.now, &strangers[0])
-	if first == nil || !isNew {
-		t.Fatal("no association")
-	}
+	must.That(t, first != nil && isNew, "no association")
 	if again, isNew := b.ep.Make(b.now, &strangers[1]); again != first || isNew {
 		t.Errorf("the second makes %p, new %v; want %p", again, isNew, first)
 	}
 	first.HandlePacket(b.now, &echo)
 	second, isNew := b.ep.HandleUnmatched(b.now, &echo)
-	if second != first || isNew {
-		t.Fatalf("the second belongs to %p, new %v; want %p", second, isNew, first)
-	}
+	must.That(t, second == first && !isNew, "the second belongs to %p, new %v; want %p", second, isNew, first)
 	b.ep.PollTransmit(b.now, b.out)
 	if n := len(b.out.Pkts); n != 0 { // an ABORT would end the peer's association
 		t.Errorf("the endpoint sends %d packets", n)

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -14,9 +15,7 @@ import (
 func TestOutOfResourceIsAnEmptyCauseInAnAbort(t *testing.T) {
 	b := newBench(t, endpoint.Config{MaxAssocs: 1})
 	must.OK(t, b.ep.Listen(localPort, nil))
-	if _, err := b.ep.Connect(b.now, nil, 7, hostAddr, []netip.AddrPort{peerAddr}, 8); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(b.ep.Connect(b.now, nil, 7, hostAddr, []netip.AddrPort{peerAddr}, 8))(t)
 	tag, cookie := b.cookieOf(goodInit)
 	list, _ := b.receive(lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
 	_, c := only(t, list)
@@ -50,16 +49,12 @@ func TestTheChecksumComesBeforeEverythingElse(t *testing.T) {
 		t.Error("a COOKIE ECHO with a wrong checksum made an association")
 	}
 	_, a := b.receive(spoil(echo)) // right again
-	if a == nil {
-		t.Fatal("no association")
-	}
+	must.That(t, a != nil, "no association")
 	b.receive(lab.Packet(peerPort, localPort, tag, wire.AppendShutdown(nil, ack.TSN()-1)))
 	must.Equal(t, "state", a.State(), assoc.ShutdownAckSent)
 	complete := lab.Packet(peerPort, localPort, tag, wire.AppendShutdownComplete(nil, false))
-	if b.receive(spoil(complete)); a.State() != assoc.ShutdownAckSent {
-		t.Error("a SHUTDOWN COMPLETE with a wrong checksum was accepted")
-	}
-	if b.receive(spoil(complete)); a.State() != assoc.Closed {
-		t.Errorf("state %v after the right one", a.State())
-	}
+	b.receive(spoil(complete))
+	check.Equal(t, "a SHUTDOWN COMPLETE with a wrong checksum was accepted", a.State(), assoc.ShutdownAckSent)
+	b.receive(spoil(complete))
+	check.That(t, a.State() == assoc.Closed, "state %v after the right one", a.State())
 }

@@ -15,19 +15,14 @@ import (
 func TestSpentTagsAreBounded(t *testing.T) {
 	var s spent
 	key := func(i int) tagKey { return tagKey{uint32(i), 1, 2} }
-	if s.add(key(0), 0); len(s.until) != 0 {
-		t.Error("a tag is remembered of which there was never a cookie")
-	}
+	s.add(key(0), 0)
+	check.Equal(t, "a tag is remembered of which there was never a cookie", len(s.until), 0)
 	for i := 1; i <= maxSpent+10; i++ {
 		s.add(key(i), rawio.Time(100+i%2))
 	}
-	if len(s.until) != maxSpent || len(s.order) != maxSpent {
-		t.Errorf("%d tags, %d in order", len(s.until), len(s.order))
-	}
+	check.That(t, len(s.until) == maxSpent && len(s.order) == maxSpent, "%d tags, %d in order", len(s.until), len(s.order))
 	for i, want := range map[int]bool{0: false, 10: false, 11: true, maxSpent + 10: true, maxSpent + 11: false} {
-		if s.has(100, key(i)) != want {
-			t.Errorf("tag %d: %v", i, !want)
-		}
+		check.That(t, s.has(100, key(i)) == want, "tag %d: %v", i, !want)
 	}
 	s.add(key(12), 300)
 	if s.has(102, key(11)) || !s.has(300, key(12)) || s.has(301, key(12)) || len(s.until) != 0 || len(s.order) != 0 {
@@ -80,9 +75,7 @@ func TestRateOfAnswers(t *testing.T) {
 		want bool
 	}{{500 * time.Millisecond, true}, {1400 * time.Millisecond, true}, {1500*time.Millisecond - 1, false}, {1500 * time.Millisecond, false},
 		{2500 * time.Millisecond, true}, {2500 * time.Millisecond, true}, {3499 * time.Millisecond, false}, {5500 * time.Millisecond, true}} {
-		if r.allow(rawio.Time(step.at), netip.Addr{}, unlucky) != step.want {
-			t.Errorf("step %d at %v: %v", i, step.at, !step.want)
-		}
+		check.That(t, r.allow(rawio.Time(step.at), netip.Addr{}, unlucky) == step.want, "step %d at %v: %v", i, step.at, !step.want)
 	}
 	check.Equal(t, "places", len(r.table), 1<<rateBits)
 }

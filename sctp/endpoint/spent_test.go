@@ -36,9 +36,7 @@ func TestCookieMakesOneAssociation(t *testing.T) {
 	b := listening(t)
 	tag, cookie := b.cookieOf(goodInit)
 	a, _ := b.echo(tag, cookie)
-	if a == nil {
-		t.Fatal("no association")
-	}
+	must.That(t, a != nil, "no association")
 	b.ep.Refresh(a) // as on EventUp
 	if again, _ := b.echo(tag, cookie); again != a || a.State() != assoc.Established {
 		t.Error("the COOKIE ECHO does not reach its association twice") // req 9260-5.2.4-13

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -18,9 +19,7 @@ func (b *bench) establish(from netip.AddrPort, port uint16) *assoc.Assoc {
 	b.t.Helper()
 	list, _ := b.receiveFrom(from, hostAddr, lab.Packet(port, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
 	tag, cookie := b.cookieIn(list)
-	if cookie == nil {
-		b.t.Fatal("no cookie")
-	}
+	must.That(b.t, cookie != nil, "no cookie")
 	_, a := b.receiveFrom(from, hostAddr, lab.Packet(port, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
 	return a
 }
@@ -33,16 +32,10 @@ func TestAssociationsOfOneSource(t *testing.T) {
 	other := netip.MustParseAddrPort("10.0.0.10:0")
 	first, second := b.establish(peerAddr, 1), b.establish(peerAddr, 2)
 	b.ep.Refresh(second) // as on EventUp
-	if first == nil || second == nil || b.establish(peerAddr, 3) != nil {
-		t.Fatal("not two of them")
-	}
-	if b.establish(other, 1) == nil {
-		t.Error("another source was refused")
-	}
+	must.That(t, first != nil && second != nil && b.establish(peerAddr, 3) == nil, "not two of them")
+	check.That(t, b.establish(other, 1) != nil, "another source was refused")
 	b.ep.Remove(first)
-	if b.establish(peerAddr, 3) == nil {
-		t.Error("refused although one has ended")
-	}
+	check.That(t, b.establish(peerAddr, 3) != nil, "refused although one has ended")
 	if s := b.ep.Stats(); s.AssocsRefused != 1 || s.AssocsAccepted != 4 {
 		t.Errorf("%d accepted, %d refused", s.AssocsAccepted, s.AssocsRefused)
 	}
@@ -80,9 +73,7 @@ func TestAnswersOfOneSource(t *testing.T) {
 		b := newBench(t, row.cfg)
 		must.OK(t, b.ep.Listen(localPort, nil))
 		other := netip.MustParseAddrPort("10.0.0.10:0")
-		if row.known && b.establish(peerAddr, peerPort) == nil {
-			t.Fatal("no association")
-		}
+		must.That(t, !row.known || b.establish(peerAddr, peerPort) != nil, "no association")
 		stale := b.stale()
 		var list []byte
 		for i := 0; len(list) < row.size; i++ {
@@ -112,11 +103,7 @@ func TestAnswersOfOneSource(t *testing.T) {
 		if answers < row.most*seconds*3/4 || answers > row.most*seconds*3/2 {
 			t.Errorf("%s: %d answers in %d s, want about %d a second", row.name, answers, seconds, row.most)
 		}
-		if turns == 0 || turns == 2*seconds {
-			t.Errorf("%s: the host itself has %d answers to %d INITs", row.name, turns, 2*seconds)
-		}
-		if row.others && others != 4*seconds || draws == 0 {
-			t.Errorf("%s: others have %d answers, %d draws", row.name, others, draws)
-		}
+		check.That(t, turns != 0 && turns != 2*seconds, "%s: the host itself has %d answers to %d INITs", row.name, turns, 2*seconds)
+		check.That(t, (!row.others || others == 4*seconds) && draws != 0, "%s: others have %d answers, %d draws", row.name, others, draws)
 	}
 }

@@ -17,9 +17,7 @@ import (
 func (b *bench) connect(local uint16, to netip.AddrPort) *assoc.Assoc {
 	b.t.Helper()
 	a, err := b.ep.Connect(b.now, nil, local, hostAddr, []netip.AddrPort{to}, peerPort)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.OK(b.t, err)
 	return a
 }
 
@@ -28,9 +26,7 @@ func (b *bench) lookup(from netip.AddrPort, local uint16, tag uint32) *assoc.Ass
 	b.t.Helper()
 	p := rawio.Packet{Data: lab.Packet(peerPort, local, tag, wire.AppendCookieAck(nil)), Local: hostAddr, Remote: from}
 	a, ok := b.ep.Lookup(&p)
-	if !ok {
-		b.t.Fatal("dropped")
-	}
+	must.That(b.t, ok, "dropped")
 	return a
 }
 
@@ -43,12 +39,8 @@ func TestRemovedAssociationIsForgotten(t *testing.T) {
 		t.Fatal("not found by address or by tag")
 	}
 	b.ep.Remove(a)
-	if b.lookup(peerAddr, localPort, a.LocalTag()) != nil {
-		t.Error("found by address")
-	}
-	if b.lookup(elsewhere, localPort, a.LocalTag()) != nil {
-		t.Error("found by tag")
-	}
+	check.That(t, b.lookup(peerAddr, localPort, a.LocalTag()) == nil, "found by address")
+	check.That(t, b.lookup(elsewhere, localPort, a.LocalTag()) == nil, "found by tag")
 	check.Equal(t, "associations", b.ep.Len(), 0)
 }
 

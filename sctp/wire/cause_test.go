@@ -103,9 +103,7 @@ func TestCausesThatQuoteParameters(t *testing.T) {
 				n++
 			}
 			check.Equal(t, "Err", quoted.Err(), nil)
-			if n == 0 {
-				t.Error("no quoted parameter was read back")
-			}
+			check.That(t, n != 0, "no quoted parameter was read back")
 		})
 	}
 }

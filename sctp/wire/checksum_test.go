@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -52,9 +53,7 @@ func TestChecksumIsTheCRC32cOfTheRFC(t *testing.T) {
 	for i := range b {
 		for bit := range 8 {
 			b[i] ^= 1 << bit
-			if p.ChecksumOK() || sum.OK(p) {
-				t.Fatalf("bit %d of octet %d is not covered", bit, i)
-			}
+			must.That(t, !p.ChecksumOK() && !sum.OK(p), "bit %d of octet %d is not covered", bit, i)
 			b[i] ^= 1 << bit
 			if first, again := sum.OK(p), sum.OK(p); !first || !again {
 				t.Fatalf("after a packet with another bit %d of octet %d", bit, i)
@@ -95,9 +94,7 @@ func TestChecksumOfAVector(t *testing.T) {
 			}
 		}
 	}
-	if string(b) != before {
-		t.Error("the packet was written to")
-	}
+	check.Equal(t, "the packet was written to", string(b), before)
 }
 
 // The checksum that a packet is given is that of the whole, whatever was in its place.

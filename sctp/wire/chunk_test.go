@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -44,9 +45,7 @@ func TestChunksOfAPacket(t *testing.T) {
 			cs := packet(t, octets(t, c.chunks)).Chunks()
 			for i, want := range c.want {
 				got, ok := cs.Next()
-				if !ok {
-					t.Fatalf("chunk %d is missing: %v", i, cs.Err())
-				}
+				must.That(t, ok, "chunk %d is missing: %v", i, cs.Err())
 				wantOctets(t, got, want)
 			}
 			// A malformed rest stays dropped, however often it is asked for.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -19,9 +20,7 @@ func TestErrorHasItsOctetsAndFields(t *testing.T) {
 	causes := e.Causes()
 	for _, want := range []wire.CauseCode{wire.CauseUnrecognizedChunkType, wire.CauseInvalidParam} {
 		c, ok := causes.Next()
-		if !ok {
-			t.Fatalf("no %v: %v", want, causes.Err())
-		}
+		must.That(t, ok, "no %v: %v", want, causes.Err())
 		check.Equal(t, "Code", c.Code(), want)
 	}
 }
@@ -31,9 +30,7 @@ func TestErrorWithMalformedCause(t *testing.T) {
 	e := as(t, wire.AsError, octets(t, "0900000c 00040004 000c0003"))
 	causes := e.Causes()
 	c, ok := causes.Next()
-	if !ok || c.Code() != wire.CauseOutOfResource {
-		t.Fatalf("first cause %x", c)
-	}
+	must.That(t, ok && c.Code() == wire.CauseOutOfResource, "first cause %x", c)
 	if c, ok := causes.Next(); ok {
 		t.Errorf("malformed cause %x", c)
 	}

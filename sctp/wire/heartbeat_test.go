@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -42,9 +43,7 @@ func TestHeartbeatForms(t *testing.T) {
 				wantErr(t, err, c.err)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			wantOctets(t, h.Info(), c.info)
 			check.Equal(t, "capacity", cap(h.Info()), len(h.Info()))
 		})

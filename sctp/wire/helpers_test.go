@@ -3,10 +3,10 @@ package wire_test
 import (
 	"bytes"
 	"encoding/hex"
-	"errors"
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -15,9 +15,7 @@ import (
 func octets(t testing.TB, text string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(strings.Join(strings.Fields(text), ""))
-	if err != nil {
-		t.Fatalf("bad hexadecimal in the test: %v", err)
-	}
+	must.Error(t, "bad hexadecimal in the test", err, nil)
 	return b
 }
 
@@ -30,9 +28,7 @@ func wantOctets(t *testing.T, got []byte, text string) {
 
 func wantErr(t *testing.T, got, want error) {
 	t.Helper()
-	if !errors.Is(got, want) {
-		t.Errorf("error %v, want %v", got, want)
-	}
+	check.Error(t, "error", got, want)
 }
 
 // onlyChunk puts chunks behind a common header and returns the one chunk that a receiver sees.
@@ -40,9 +36,7 @@ func onlyChunk(t testing.TB, chunks []byte) wire.Chunk {
 	t.Helper()
 	cs := packet(t, chunks).Chunks()
 	c, ok := cs.Next()
-	if !ok {
-		t.Fatalf("no chunk in %.64x: %v", chunks, cs.Err())
-	}
+	must.That(t, ok, "no chunk in %.64x: %v", chunks, cs.Err())
 	if extra, ok := cs.Next(); ok || cs.Err() != nil {
 		t.Fatalf("after the chunk: %x, %v", extra, cs.Err())
 	}
@@ -67,9 +61,7 @@ func onlyParam(t testing.TB, b []byte) wire.Param {
 	t.Helper()
 	ps := paramsOf(t, b)
 	p, ok := ps.Next()
-	if !ok {
-		t.Fatalf("no parameter in %.64x: %v", b, ps.Err())
-	}
+	must.That(t, ok, "no parameter in %.64x: %v", b, ps.Err())
 	if extra, ok := ps.Next(); ok || ps.Err() != nil {
 		t.Fatalf("after the parameter: %x, %v", extra, ps.Err())
 	}
@@ -81,9 +73,7 @@ func onlyCause(t testing.TB, b []byte) wire.Cause {
 	t.Helper()
 	cs := causesOf(t, b)
 	c, ok := cs.Next()
-	if !ok {
-		t.Fatalf("no cause in %.64x: %v", b, cs.Err())
-	}
+	must.That(t, ok, "no cause in %.64x: %v", b, cs.Err())
 	if extra, ok := cs.Next(); ok || cs.Err() != nil {
 		t.Fatalf("after the cause: %x, %v", extra, cs.Err())
 	}

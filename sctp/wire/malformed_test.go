@@ -108,9 +108,7 @@ func TestViewsOfLessThanAHeader(t *testing.T) {
 			"UnrecognizedChunk":    second(c.UnrecognizedChunk()),
 			"UnsupportedHMAC":      second(c.UnsupportedHMAC()),
 		} {
-			if err != error(wire.ErrParamShort) {
-				t.Errorf("%s of %d octets: %v, want %v", name, n, err, wire.ErrParamShort)
-			}
+			check.That(t, err == error(wire.ErrParamShort), "%s of %d octets: %v, want %v", name, n, err, wire.ErrParamShort)
 		}
 	}
 }

@@ -28,8 +28,6 @@ func TestShortHeader(t *testing.T) {
 	for n := range wire.CommonHeaderLen {
 		p, err := wire.ParsePacket(make([]byte, n))
 		wantErr(t, err, wire.ErrPacketShort)
-		if p != nil {
-			t.Errorf("%d octets made a packet", n)
-		}
+		check.That(t, p == nil, "%d octets made a packet", n)
 	}
 }

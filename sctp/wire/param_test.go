@@ -34,9 +34,7 @@ func TestParamsOfAChunk(t *testing.T) {
 			ps := paramsOf(t, octets(t, c.params))
 			for i, want := range c.want {
 				got, ok := ps.Next()
-				if !ok {
-					t.Fatalf("parameter %d is missing: %v", i, ps.Err())
-				}
+				must.That(t, ok, "parameter %d is missing: %v", i, ps.Err())
 				wantOctets(t, got, want)
 			}
 			for range 2 {

@@ -62,9 +62,7 @@ func TestAnswersAreCountedByWhomTheyReach(t *testing.T) {
 		}
 		to(host(f.attackers, 3), wire.AppendCookieAck(nil))
 		to(host(f.innocents, 300), wire.AppendAbort(nil, true))
-		if r.leaked {
-			t.Error("something leaked")
-		}
+		check.That(t, !r.leaked, "something leaked")
 		to(host(f.attackers, 3), dataChunk(nil, 1, whole, 0, 0, 0, append([]byte("x"), secret...)))
 		if got, want := r.reaction(nil), []string{"ABORT" + third, "COOKIE ACK", "DATA"}; !slices.Equal(got, want) {
 			t.Errorf("%s: seen %q, want %q", f.name, got, want)
@@ -106,9 +104,7 @@ func TestNoDatagramIsWithoutChecksum(t *testing.T) {
 	for _, f := range []*family{&ipv4, &ipv6} {
 		for i := range 1 << 16 {
 			b := datagram(f.victimAddr, f.friendAddr, 1, []byte{byte(i >> 8), byte(i)})
-			if b[len(b)-4] == 0 && b[len(b)-3] == 0 {
-				t.Fatalf("%s: %x", f.name, b)
-			}
+			must.That(t, b[len(b)-4] != 0 || b[len(b)-3] != 0, "%s: %x", f.name, b)
 		}
 	}
 }
@@ -119,9 +115,7 @@ func TestTableTakesItsPlaceInADocument(t *testing.T) {
 	r.Rate = 8
 	second := insert(first+"\nafter\n", r.section())
 	for _, want := range []string{"# Reliability\n", "| one | 5062 1 |", "90%", "FAILS: memory", "8 packets a second", "1 attacks, 1 failed", "\nafter\n"} {
-		if !strings.Contains(second, want) {
-			t.Errorf("%q is missing in\n%s", want, second)
-		}
+		check.That(t, strings.Contains(second, want), "%q is missing in\n%s", want, second)
 	}
 	if strings.Contains(second, "7 packets a second") || strings.Count(second, docsBegin) != 1 {
 		t.Errorf("the old table is still there:\n%s", second)
@@ -145,9 +139,7 @@ func TestThroughputVerdict(t *testing.T) {
 func TestSharesOfThroughput(t *testing.T) {
 	v := []float64{100, 45, 80, 72, 80, 30, 40, 36, 40}
 	base, control, attack := shares(v)
-	if base != 80 || control != 0.5 || attack != 0.9 {
-		t.Errorf("base %v, control %v, attack %v", base, control, attack)
-	}
+	check.That(t, base == 80 && control == 0.5 && attack == 0.9, "base %v, control %v, attack %v", base, control, attack)
 }
 
 // The whole thing, and that a wrong reaction does not pass: the victim answers INITs.

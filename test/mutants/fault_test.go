@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -30,9 +31,7 @@ func TestFaultsAreParsedAndBrokenOnesRefused(t *testing.T) {
 	if f.old != "\tfor i := range n {\n\t\tif i > 3 {\n" || f.new != "\tfor i := range n {\n\t\tif i >= 3 {\n" {
 		t.Errorf("%q becomes %q", f.old, f.new)
 	}
-	if g.equivalent != "nobody looks" || g.old != "\tx()\n" || g.new != "" {
-		t.Errorf("%+v", g)
-	}
+	check.That(t, g.equivalent == "nobody looks" && g.old == "\tx()\n" && g.new == "", "%+v", g)
 }
 
 func TestParseRefuses(t *testing.T) {
@@ -77,9 +76,7 @@ func TestFaultsApply(t *testing.T) {
 	for _, err := range apply("../..", list) {
 		t.Error(err)
 	}
-	if err := checkProofs("../..", list); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, checkProofs("../..", list))
 	count := make(map[string]int)
 	for _, f := range list {
 		count[f.layer()]++
@@ -87,8 +84,6 @@ func TestFaultsApply(t *testing.T) {
 	for _, layer := range []string{"rawio", "sctp/wire", "sctp/internal/tsnset", "sctp/internal/rx", "sctp/internal/tx",
 		"sctp/internal/pack", "sctp/internal/pmtud", "sctp/cc", "sctp/assoc", "sctp/endpoint", "sctp", "ddp", "ddpadapt",
 		"rdma/rdmap", "rdma", "metrics"} {
-		if count[layer] < 4 {
-			t.Errorf("%d faults in %s", count[layer], layer)
-		}
+		check.That(t, count[layer] >= 4, "%d faults in %s", count[layer], layer)
 	}
 }

@@ -166,9 +166,7 @@ func TestWovenMutantsCompileAndTellWhatIsReached(t *testing.T) {
 		t.Fatal(err, wrong)
 	}
 	for _, text := range texts {
-		if _, err := format.Source([]byte(text)); err != nil {
-			t.Error(err)
-		}
+		check.Do(format.Source([]byte(text)))(t)
 	}
 	if probes := strings.Count(texts[0], "wovenHit("); probes < 10 || probes >= len(all) {
 		t.Errorf("%d probes for %d mutants", probes, len(all))
@@ -197,9 +195,8 @@ func TestOneSeedDrawsOneSample(t *testing.T) {
 		operators := make(map[string]bool)
 		for i, m := range order(plain["p"], seed) {
 			s += m.id + " "
-			if operators[m.operator] = true; i < 8 && len(operators) <= i {
-				t.Errorf("%s has two turns among the first", m.operator)
-			}
+			operators[m.operator] = true
+			check.That(t, i >= 8 || len(operators) > i, "%s has two turns among the first", m.operator)
 		}
 		return s
 	}
@@ -211,13 +208,9 @@ func TestOneSeedDrawsOneSample(t *testing.T) {
 func TestEquivalents(t *testing.T) {
 	here := must.Get(parseEquivalent(equivalentText))(t)
 	for key := range here {
-		if err := stands(key, "../.."); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, stands(key, "../.."))
 	}
-	if stands("test/mutants/fault.go load\n-\tno such line\n", "../..") == nil {
-		t.Error("lines that are not there stand")
-	}
+	check.That(t, stands("test/mutants/fault.go load\n-\tno such line\n", "../..") != nil, "lines that are not there stand")
 	plain, race := population(theScope(t), []*typed{aPackage(t, source)})
 	entry := "in p/p.go path.pair\n-\tp.k = open\n+\tp.k = closed\nbecause nobody looks\n"
 	var reasons map[string]string
@@ -226,9 +219,7 @@ func TestEquivalents(t *testing.T) {
 		t.Fatal(err, outdated(reasons, plain, race))
 	}
 	reasons, err = parseEquivalent(strings.Replace(entry, "open", "ajar", 1))
-	if err != nil || outdated(reasons, plain, race) == nil {
-		t.Error("an entry of lines that are not there is taken")
-	}
+	check.That(t, err == nil && outdated(reasons, plain, race) != nil, "an entry of lines that are not there is taken")
 	for _, text := range []string{"because\n", entry + entry, "in p/p.go f\n-x\n", "in p/p.go f\n" + entry, "-x\n"} {
 		if _, err := parseEquivalent(text); err == nil {
 			t.Errorf("%q is taken", text)
@@ -251,9 +242,7 @@ func TestScoreLeavesEquivalentsOut(t *testing.T) {
 		strings.Contains(got, "old") || !strings.HasSuffix(got, docsEnd+"b\n") {
 		t.Error(got, err)
 	}
-	if s.good(61) || !s.good(60) {
-		t.Error("a score of 60 %")
-	}
+	check.That(t, !s.good(61) && s.good(60), "a score of 60 %%")
 	if _, err := s.inDocs("no marks\n"); err == nil {
 		t.Error("no marks are taken")
 	}

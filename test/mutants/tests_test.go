@@ -48,7 +48,5 @@ func TestHangingTestsAreStopped(t *testing.T) {
 	script := "#!" + sh + "\necho '=== RUN   TestA'\nexec sleep 600\n"
 	must.OK(t, os.WriteFile(binary, []byte(script), 0o755))
 	v := (&tests{binary: binary, dir: t.TempDir(), quiet: 200 * time.Millisecond}).run(1, "", nil)
-	if !v.failed || v.what != "TestA (hangs)" && v.what != "(hangs)" {
-		t.Errorf("%+v", v)
-	}
+	check.That(t, v.failed && (v.what == "TestA (hangs)" || v.what == "(hangs)"), "%+v", v)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -51,9 +52,7 @@ func TestWeave(t *testing.T) {
 			t.Fatal(row.name, err)
 		}
 		got := string(w.result())
-		if !strings.Contains(got, row.jump) || !strings.Contains(got, row.body) {
-			t.Errorf("%s:\n%s", row.name, got)
-		}
+		check.That(t, strings.Contains(got, row.jump) && strings.Contains(got, row.body), "%s:\n%s", row.name, got)
 		if _, err := format.Source([]byte(got)); err != nil {
 			t.Errorf("%s: %v", row.name, err)
 		}
@@ -70,9 +69,7 @@ func TestWeaveTwo(t *testing.T) {
 	if strings.Count(got, "func (woven1 T) pad(n int, woven2 string") != 1 || strings.Count(got, "woven1.pad_fault") != 2 {
 		t.Error(got)
 	}
-	if _, err := format.Source([]byte(got)); err != nil {
-		t.Error(err)
-	}
+	check.Do(format.Source([]byte(got)))(t)
 }
 
 func TestWeaveOnlyWithinAFunction(t *testing.T) {

@@ -166,18 +166,14 @@ func TestLedgerOutlivesItsProcess(t *testing.T) {
 	if e.sent[0] != posted|completed|failed|3<<orderShift || e.sent[1] != posted|failed|unordered<<orderShift || e.sent[2] != 0 {
 		t.Errorf("sent %x", e.sent[:3])
 	}
-	if e.got[0] != 1 || e.counter == 0 || e.twice != 1 || e.state != stateFailed || e.id != 7 || e.window != 2 {
-		t.Errorf("%+v", e)
-	}
+	check.That(t, e.got[0] == 1 && e.counter != 0 && e.twice == 1 && e.state == stateFailed && e.id == 7 && e.window == 2, "%+v", e)
 }
 
 func TestLedgerIsFull(t *testing.T) {
 	l := must.Get(openLedger(filepath.Join(t.TempDir(), "ledger")))(t)
 	defer l.close()
 	for range maxSessions {
-		if _, err := l.begin(1, kindSCTP, 1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(l.begin(1, kindSCTP, 1))(t)
 	}
 	if _, err := l.begin(1, kindSCTP, 1); err != errLedgerFull {
 		t.Errorf("begin: %v", err)
@@ -205,9 +201,7 @@ func TestChangedOctetIsFound(t *testing.T) {
 			copy(area, want)
 			row.harm(area)
 			check.Equal(t, "placed", placed(area, 100, want), row.want)
-			if !isPoison(area[:100+guard]) {
-				t.Error("the area was not cleared")
-			}
+			check.That(t, isPoison(area[:100+guard]), "the area was not cleared")
 		})
 	}
 }
@@ -232,13 +226,9 @@ func TestHeadSurvivesTheWire(t *testing.T) {
 	var b [headLen]byte
 	h.put(b[:])
 	var got head
-	if !got.get(b[:]) || got != h {
-		t.Errorf("%+v", got)
-	}
+	check.That(t, got.get(b[:]) && got == h, "%+v", got)
 	b[headLen-1]++
-	if got.get(b[:]) || got.get(b[:headLen-1]) {
-		t.Error("something else was taken for a head")
-	}
+	check.That(t, !got.get(b[:]) && !got.get(b[:headLen-1]), "something else was taken for a head")
 }
 
 func TestGrowthOfMemoryIsFound(t *testing.T) {

@@ -37,9 +37,7 @@ func cut(t testing.TB, payload []byte, mtu int, src, dst netip.Addr, id uint32) 
 		list = append(list, f)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return list
 }
 
@@ -78,13 +76,9 @@ func bounded(t testing.TB, a *Assembler, src netip.Addr) {
 		if p.src == src {
 			own += n
 		}
-		if len(p.pieces) > maxPieces {
-			t.Fatalf("%d fragments of one packet", len(p.pieces))
-		}
+		must.That(t, len(p.pieces) <= maxPieces, "%d fragments of one packet", len(p.pieces))
 	}
-	if all > MaxOctets || own > MaxSource {
-		t.Fatalf("%d octets wait, %d of them from %v", all, own, src)
-	}
+	must.That(t, all <= MaxOctets && own <= MaxSource, "%d octets wait, %d of them from %v", all, own, src)
 }
 
 func empty(t *testing.T, a *Assembler) {
@@ -138,9 +132,7 @@ func TestPacketsAreKeptApart(t *testing.T) {
 	for k := range lists[0] {
 		for i, l := range lists {
 			out := feed(t, a, 0, l[k])
-			if k < len(l)-1 && len(out) > 0 {
-				t.Fatalf("packet %d is complete after fragment %d", i, k)
-			}
+			must.That(t, k >= len(l)-1 || len(out) == 0, "packet %d is complete after fragment %d", i, k)
 			if k == len(l)-1 && (len(out) != 1 || !bytes.Equal(out[0].Payload, pattern(uint32(100+i), 4000)) || out[0].Src != l[0].Src) {
 				t.Fatalf("packet %d: %d came", i, len(out))
 			}
@@ -184,9 +176,8 @@ func TestContradictions(t *testing.T) {
 	} {
 		a := new(Assembler)
 		rest := []iphdr.Packet{part(1, 0, 8, true), part(1, 8, 16, true), part(1, 16, 24, true), part(1, 24, 64, true), part(1, 64, 80, false)}
-		if feed(t, a, 0, test.before, test.bad); a.Stats != (Stats{Bad: 2}) {
-			t.Errorf("%s: %+v", test.name, a.Stats)
-		}
+		feed(t, a, 0, test.before, test.bad)
+		check.Equal(t, test.name, a.Stats, (Stats{Bad: 2}))
 		if out := feed(t, a, 0, rest...); len(out) != 0 {
 			t.Errorf("%s: %x came", test.name, out[0].Payload)
 		}
@@ -260,13 +251,9 @@ func TestLimitOfASource(t *testing.T) {
 		for i := range test.count {
 			feed(t, a, 1, part(uint32(i), 0, test.size, true))
 		}
-		if a.Stats.Full != 0 {
-			t.Errorf("%d octets: %d fragments are too many", test.size, test.count)
-		}
+		check.That(t, a.Stats.Full == 0, "%d octets: %d fragments are too many", test.size, test.count)
 		feed(t, a, 1, part(uint32(test.count), 0, test.size, true))
-		if a.Stats != (Stats{Full: 1}) {
-			t.Errorf("%d octets: %+v after %d fragments", test.size, a.Stats, test.count+1)
-		}
+		check.That(t, a.Stats == (Stats{Full: 1}), "%d octets: %+v after %d fragments", test.size, a.Stats, test.count+1)
 		rest := func(id int) iphdr.Packet { return part(uint32(id), test.size, test.size+4, false) }
 		check.Equal(t, "packets of the oldest", len(feed(t, a, 1, rest(0))), 0)
 		check.Equal(t, "packets of others", len(feed(t, a, 1, rest(2), rest(test.count))), 2)
@@ -320,8 +307,6 @@ func TestLargestPacketIsPutTogether(t *testing.T) {
 		size, mtu int
 	}{{peer4, own4, 65515, 576}, {peer6, own6, 65535, 1280}} {
 		out := feed(t, new(Assembler), 0, cut(t, pattern(3, row.size), row.mtu, row.src, row.dst, 3)...)
-		if len(out) != 1 || !bytes.Equal(out[0].Payload, pattern(3, row.size)) {
-			t.Errorf("%v: %d came", row.src, len(out))
-		}
+		check.That(t, len(out) == 1 && bytes.Equal(out[0].Payload, pattern(3, row.size)), "%v: %d came", row.src, len(out))
 	}
 }

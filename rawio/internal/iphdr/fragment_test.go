@@ -6,6 +6,9 @@ import (
 	"errors"
 	"net/netip"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestFragmentsFitTheMTUAndMakeThePacket(t *testing.T) {
@@ -52,28 +55,20 @@ func TestFragmentsFitTheMTUAndMakeThePacket(t *testing.T) {
 					}
 					b = b[48:]
 				}
-				if at != len(got) || more != (at+len(b) < row.size) {
-					t.Errorf("offset %d, more %v, after %d octets", at, more, len(got))
-				}
+				check.That(t, at == len(got) && more == (at+len(b) < row.size), "offset %d, more %v, after %d octets", at, more, len(got))
 				got = append(got, b...)
 				return nil
 			})
-			if err != nil || !bytes.Equal(got, whole) {
-				t.Errorf("%d octets, %v", len(got), err)
-			}
+			check.That(t, err == nil && bytes.Equal(got, whole), "%d octets, %v", len(got), err)
 			for i, n := range row.want {
-				if i >= len(sizes) || sizes[i] != n {
-					t.Fatalf("packets of %v octets, want %v", sizes, row.want)
-				}
+				must.That(t, i < len(sizes) && sizes[i] == n, "packets of %v octets, want %v", sizes, row.want)
 			}
 		})
 	}
 	for _, p := range []struct{ src, dst netip.Addr }{{a4, b4}, {a6, b6}, {netip.Addr{}, b4}, {netip.Addr{}, b6}} {
 		var got Packet
 		err := Fragment([]byte("it fits"), 100, ProtoSCTP, 1, p.src, p.dst, 1, func(b []byte) (err error) { got, err = Parse(b); return err })
-		if err != nil || string(got.Payload) != "it fits" || got.Dst != p.dst || got.ECN != 1 {
-			t.Errorf("%+v, %v", got, err)
-		}
+		check.That(t, err == nil && string(got.Payload) == "it fits" && got.Dst == p.dst && got.ECN == 1, "%+v, %v", got, err)
 	}
 	stop := errors.New("full")
 	calls := 0

@@ -44,9 +44,7 @@ func TestPut4WritesEveryFieldOfTheHeader(t *testing.T) {
 	b := make([]byte, Len4)
 	Put4(b, 100, ProtoSCTP, 3, a4, b4)
 	want := []byte{0x45, 3, 0, 120, 0, 0, 0x40, 0, 64, 132, 0, 0, 192, 0, 2, 1, 198, 51, 100, 2}
-	if !bytes.Equal(b[:10], want[:10]) || !bytes.Equal(b[12:], want[12:]) {
-		t.Errorf("got  % x\nwant % x", b, want)
-	}
+	check.That(t, bytes.Equal(b[:10], want[:10]) && bytes.Equal(b[12:], want[12:]), "got  % x\nwant % x", b, want)
 	// RFC 791: the sum over the header with its checksum is all ones.
 	check.Equal(t, "sum", fold(Sum(0, b)), 0xffff)
 	Amend(b, rawio.Mark{TTL: 7, Class: 0xbb})
@@ -223,9 +221,7 @@ func TestICMPTypesAndCodesMeanWhatTheRFCsSay(t *testing.T) {
 		{"time exceeded", false, false, 11, 0, 0, 0, 0, false},
 	} {
 		kind, mtu, ok := Classify(test.v6, test.udp, test.typ, test.code, test.info)
-		if kind != test.kind || mtu != test.mtu || ok != test.ok {
-			t.Errorf("%s: %v, %d, %v", test.name, kind, mtu, ok)
-		}
+		check.That(t, kind == test.kind && mtu == test.mtu && ok == test.ok, "%s: %v, %d, %v", test.name, kind, mtu, ok)
 	}
 	for _, test := range []struct { // nothing else means anything, and nothing with an MTU that no link has
 		v6, udp     bool
@@ -239,9 +235,7 @@ func TestICMPTypesAndCodesMeanWhatTheRFCsSay(t *testing.T) {
 					n++
 				}
 			}
-			if n != want {
-				t.Errorf("IPv6 %v, UDP %v, MTU %d: %d types and codes, want %d", test.v6, test.udp, info, n, want)
-			}
+			check.That(t, n == want, "IPv6 %v, UDP %v, MTU %d: %d types and codes, want %d", test.v6, test.udp, info, n, want)
 		}
 	}
 }
@@ -261,9 +255,7 @@ func TestMTUIsThatOfTheMessagesThatHaveOne(t *testing.T) {
 				got[m.Info]++
 			}
 		}
-		if !maps.Equal(got, want) {
-			t.Errorf("protocol %d: MTUs %v, want %v", proto, got, want)
-		}
+		check.That(t, maps.Equal(got, want), "protocol %d: MTUs %v, want %v", proto, got, want)
 	}
 }
 
@@ -315,20 +307,14 @@ func TestEchoReply(t *testing.T) {
 		if m, ok := ParseICMP(p); !ok || m.Type != test.request {
 			t.Errorf("%s: %+v, %v", test.name, m, ok)
 		}
-		if !EchoReply(p) {
-			t.Errorf("%s: no reply", test.name)
-		}
+		check.That(t, EchoReply(p), "%s: no reply", test.name)
 		p.Src, p.Dst = p.Dst, p.Src
 		if m, ok := ParseICMP(p); !ok || m.Type != test.reply || string(m.Body) != "dat" {
 			t.Errorf("%s: reply %+v, %v", test.name, m, ok)
 		}
-		if EchoReply(p) {
-			t.Errorf("%s: answered a reply", test.name)
-		}
+		check.That(t, !EchoReply(p), "%s: answered a reply", test.name)
 		p.Payload[0], p.Payload[1] = test.request, 1
-		if EchoReply(p) {
-			t.Errorf("%s: answered a request with a code", test.name)
-		}
+		check.That(t, !EchoReply(p), "%s: answered a request with a code", test.name)
 	}
 }
 

@@ -135,9 +135,7 @@ func drain(t *testing.T, r *receiver, st *Stats, want [][]byte, room int) {
 		}
 	}
 	for _, w := range want {
-		if len(w) > 0 && w[0] != 0 {
-			t.Fatalf("a packet of %d octets never came", len(w))
-		}
+		must.That(t, len(w) == 0 || w[0] == 0, "a packet of %d octets never came", len(w))
 	}
 	must.Equal(t, "malformed", st.RxMalformed.Load(), malformed)
 }
@@ -153,9 +151,7 @@ func fuzzError(t *testing.T, s *input, q *errorReader, pool *rawio.Pool) {
 	var p rawio.Packet
 	buf := q.buf
 	if q.decode(n, &Socket{codec: quoting{}}, &p) {
-		if p.Buf != buf || q.buf != nil || len(p.Data) <= 8 || len(p.Data) > len(buf.B) {
-			t.Fatalf("a report of %d octets", len(p.Data))
-		}
+		must.That(t, p.Buf == buf && q.buf == nil && len(p.Data) > 8 && len(p.Data) <= len(buf.B), "a report of %d octets", len(p.Data))
 		p.Release()
 	}
 }

@@ -32,9 +32,7 @@ func TestInterruptedReaderComesBackAndReadsOn(t *testing.T) {
 			}
 			must.Equal(t, "error", <-end, rawio.ErrInterrupted)
 			go read()
-			if _, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{{1}}, Remote: anywhere}}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(a.WriteBatch([]rawio.Packet{{Vec: [][]byte{{1}}, Remote: anywhere}}))(t)
 			if err := <-end; err != nil || in[0].Data[0] != 1 {
 				t.Fatal(err)
 			}

@@ -123,18 +123,14 @@ func TestReceiveBuffersFollowThePackets(t *testing.T) {
 		held = held[:0]
 	}
 	move(100, 2048, 2049, 65535, 100)
-	if !b.rx.big {
-		t.Error("small buffers after large packets")
-	}
+	check.That(t, b.rx.big, "small buffers after large packets")
 	move(65535, 1, 65535, 2048)
 	release()
 	for range quietLimit + largeBatch {
 		move(100)
 		release()
 	}
-	if b.rx.big {
-		t.Error("large buffers after small packets only")
-	}
+	check.That(t, !b.rx.big, "large buffers after small packets only")
 	move(2049)
 	release()
 	b.Close()
@@ -146,9 +142,7 @@ func TestReceiveBuffersFollowThePackets(t *testing.T) {
 
 func TestMalformedIsCountedAndSkipped(t *testing.T) {
 	a, b := pair(t, 0)
-	if _, err := a.WriteBatch([]rawio.Packet{{Remote: anywhere}, {Remote: anywhere}, {Vec: [][]byte{{1}}, Remote: anywhere}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(a.WriteBatch([]rawio.Packet{{Remote: anywhere}, {Remote: anywhere}, {Vec: [][]byte{{1}}, Remote: anywhere}}))(t)
 	in := make([]rawio.Packet, 4)
 	for got := 0; got == 0; {
 		n := must.Get(b.ReadBatch(in))(t)
@@ -165,9 +159,7 @@ func TestErrorStopsTheBatch(t *testing.T) {
 	b.Close()
 	n, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{{1}}, Remote: anywhere}})
 	var sys *os.SyscallError
-	if n != 0 || !errors.As(err, &sys) || sys.Err != unix.ENOTCONN {
-		t.Errorf("WriteBatch to a closed peer = %d, %v", n, err)
-	}
+	check.That(t, n == 0 && errors.As(err, &sys) && sys.Err == unix.ENOTCONN, "WriteBatch to a closed peer = %d, %v", n, err)
 	if n, err := a.WriteBatch([]rawio.Packet{{Remote: netip.MustParseAddrPort("[::1]:1")}, {}}); n != 0 || err == nil {
 		t.Errorf("WriteBatch without a socket of the family = %d, %v", n, err)
 	}
@@ -273,9 +265,7 @@ func TestErrorsOfAPacketSentAlone(t *testing.T) {
 func TestZoneOfAnAddressSurvivesTheKernel(t *testing.T) {
 	var s sockaddr
 	a := netip.MustParseAddr("fe80::1%lo")
-	if n := s.put(a, 7); n != unix.SizeofSockaddrInet6 || s.Scope_id == 0 {
-		t.Errorf("scope %d", s.Scope_id)
-	}
+	check.That(t, s.put(a, 7) == unix.SizeofSockaddrInet6 && s.Scope_id != 0, "scope %d", s.Scope_id)
 	check.Equal(t, "came back as", s.get(), netip.AddrPortFrom(a, 7))
 	check.Equal(t, "index of an unknown zone", zoneIndex("no such interface"), 0)
 	if i := zoneIndex("4711"); i != 4711 || zoneName(4711) != "4711" {

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -55,9 +56,7 @@ func TestMalformedDatagramsKeepNoBuffers(t *testing.T) {
 		t.Helper()
 		d := make([]byte, n)
 		d[0] = first
-		if _, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{d}, Remote: anywhere}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(a.WriteBatch([]rawio.Packet{{Vec: [][]byte{d}, Remote: anywhere}}))(t)
 	}
 	var in [4]rawio.Packet
 	for range 3 {
@@ -66,9 +65,7 @@ func TestMalformedDatagramsKeepNoBuffers(t *testing.T) {
 		send(1, largeBuf+1000) // longer than any buffer
 		send(1, 200)
 		n, err := b.ReadBatch(in[:])
-		if err != nil || n != 1 || len(in[0].Data) != 200 {
-			t.Fatalf("%d packets, the first of %d octets, %v", n, len(in[0].Data), err)
-		}
+		must.That(t, err == nil && n == 1 && len(in[0].Data) == 200, "%d packets, the first of %d octets, %v", n, len(in[0].Data), err)
 		in[0].Release()
 	}
 	check.Equal(t, "malformed", b.Stats.RxMalformed.Load(), 9)

@@ -175,17 +175,14 @@ func TestPollBatchNeverBlocks(t *testing.T) {
 	tx, _ := udpSocket(t, addr)
 	in := make([]rawio.Packet, 20)
 	must.Equal(t, "packets of none", rx.PollBatch(in), 0)
-	if _, err := tx.WriteBatch(sequence(30, 300)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(tx.WriteBatch(sequence(30, 300)))(t)
 	for got := 0; got < 30; {
 		n := rx.PollBatch(in)
 		for i := range n {
 			in[i].Release()
 		}
-		if got += n; n == 0 {
-			t.Fatalf("%d of 30 packets", got)
-		}
+		got += n
+		must.That(t, n != 0, "%d of 30 packets", got)
 	}
 	check.Equal(t, "packets too many", rx.PollBatch(in), 0)
 	rx.Close()
@@ -200,13 +197,9 @@ func TestPollBatchNeverBlocks(t *testing.T) {
 func TestCloseWithLeftovers(t *testing.T) {
 	rx, addr := udpSocket(t, netip.AddrPort{})
 	tx, _ := udpSocket(t, addr)
-	if _, err := tx.WriteBatch(sequence(30, 300)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(tx.WriteBatch(sequence(30, 300)))(t)
 	in := make([]rawio.Packet, 1)
-	if _, err := rx.ReadBatch(in); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(rx.ReadBatch(in))(t)
 	in[0].Release()
 	rx.Close()
 	if _, err := rx.ReadBatch(in); err == nil {
@@ -223,9 +216,7 @@ func TestRefusedPacketBetweenRuns(t *testing.T) {
 	pkts[3].ECN = 1 // a run of its own
 	pkts = append(pkts, sequence(2, 300)...)
 	n, err := tx.WriteBatch(pkts)
-	if n != 3 || err == nil {
-		t.Errorf("WriteBatch = %d, %v, want 3 and an error", n, err)
-	}
+	check.That(t, n == 3 && err != nil, "WriteBatch = %d, %v, want 3 and an error", n, err)
 	if tx.Stats.TxErrors.Load() != 1 || tx.Stats.TxPackets.Load() != 3 {
 		t.Errorf("%d errors, %d packets", tx.Stats.TxErrors.Load(), tx.Stats.TxPackets.Load())
 	}

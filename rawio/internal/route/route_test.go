@@ -21,9 +21,7 @@ func open(t *testing.T) *Table {
 func TestTableMayBeUsedAtOnce(t *testing.T) {
 	table, lo := open(t), netip.MustParseAddr("127.0.0.1")
 	look := func(int) {
-		if p := table.Lookup(netip.Addr{}, lo); p.MTU == 0 {
-			t.Error("no MTU")
-		}
+		check.That(t, table.Lookup(netip.Addr{}, lo).MTU != 0, "no MTU")
 	}
 	all := []func(int){look, look, func(int) { table.Addrs() }, func(int) { table.Addrs() }, func(int) { table.Distrust(lo) }, func(int) { table.Distrust(lo) }}
 	crowd.Meet(50, all...)
@@ -35,22 +33,14 @@ func TestLoopbackAddressIsItsOwnSource(t *testing.T) {
 	for _, s := range []string{"127.0.0.1", "::1"} {
 		a := netip.MustParseAddr(s)
 		p := r.Lookup(netip.Addr{}, a)
-		if p.Source != a || p.MTU < 1500 {
-			t.Errorf("to %v: %+v", a, p)
-		}
-		if runtime.GOOS == "linux" && p.MTU != 65536 {
-			t.Errorf("MTU to %v = %d", a, p.MTU)
-		}
+		check.That(t, p.Source == a && p.MTU >= 1500, "to %v: %+v", a, p)
+		check.That(t, runtime.GOOS != "linux" || p.MTU == 65536, "MTU to %v = %d", a, p.MTU)
 	}
 	all := r.Addrs()
-	if len(all) == 0 || !all[len(all)-1].IsLoopback() {
-		t.Errorf("Addrs = %v, want loopback last", all)
-	}
+	check.That(t, len(all) != 0 && all[len(all)-1].IsLoopback(), "Addrs = %v, want loopback last", all)
 	seen := make(map[netip.Addr]bool)
 	for _, a := range all {
-		if seen[a] {
-			t.Errorf("%v is there twice", a)
-		}
+		check.That(t, !seen[a], "%v is there twice", a)
 		seen[a] = true
 	}
 }
@@ -67,9 +57,7 @@ func TestAnswersExpire(t *testing.T) {
 	now = now.Add(lifetime - 1)
 	check.Equal(t, "within the lifetime", r.Lookup(netip.Addr{}, lo).MTU, 7)
 	now = now.Add(1)
-	if got := r.Lookup(netip.Addr{}, lo).MTU; got == 7 {
-		t.Error("after the lifetime it is still the old answer")
-	}
+	check.That(t, r.Lookup(netip.Addr{}, lo).MTU != 7, "after the lifetime it is still the old answer")
 	for _, step := range []struct {
 		after time.Duration
 		who   string
@@ -103,8 +91,6 @@ func TestCacheIsBounded(t *testing.T) {
 	for range maxAnswers + 10 {
 		r.Lookup(netip.Addr{}, a)
 		a = a.Next()
-		if len(r.answers) > maxAnswers {
-			t.Fatalf("%d answers kept", len(r.answers))
-		}
+		must.That(t, len(r.answers) <= maxAnswers, "%d answers kept", len(r.answers))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"golang.org/x/sys/unix"
@@ -74,9 +75,7 @@ func (p *pipe) Read() error {
 
 func (p *pipe) write(t *testing.T, b byte) {
 	t.Helper()
-	if _, err := unix.Write(p.fds[1], []byte{b}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(unix.Write(p.fds[1], []byte{b}))(t)
 }
 
 // read reads in the background, once the reader has found nothing.
@@ -198,12 +197,8 @@ func TestWriterGoesOnWhenThereIsRoom(t *testing.T) {
 			break
 		}
 	}
-	if Writable(uintptr(p.fds[1])) {
-		t.Error("a full pipe is said to be writable")
-	}
+	check.That(t, !Writable(uintptr(p.fds[1])), "a full pipe is said to be writable")
 	for p.try() {
 	}
-	if !Writable(uintptr(p.fds[1])) {
-		t.Error("an empty pipe is said to be full")
-	}
+	check.That(t, Writable(uintptr(p.fds[1])), "an empty pipe is said to be full")
 }

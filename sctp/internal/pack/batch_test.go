@@ -43,9 +43,7 @@ func TestLongUserDataIsReferencedAndShortIsCopied(t *testing.T) {
 	check.Equal(t, "long user data, not copied", &vec[1][0], &long[0])
 	check.Equal(t, "octets of the first piece", len(vec[0]), wire.CommonHeaderLen+inline)
 	// req 9260-6.8-1
-	if got, want := wire.Packet(join(vec)).Checksum(), wire.ChecksumBytes(join(vec)); got != want {
-		t.Errorf("checksum %08x, want %08x", got, want)
-	}
+	check.Equal(t, "checksum", wire.Packet(join(vec)).Checksum(), wire.ChecksumBytes(join(vec)))
 }
 
 // Whatever is appended to packets, cancelled and taken back, a batch has what a list of octets has; its arena may grow, and
@@ -125,9 +123,7 @@ func TestBatchAgreesWithAListOfOctets(t *testing.T) {
 				t.Fatalf("%d octets in %d packets, counted are %d; %d pieces too many; full %v", b.Octets(), len(done), octets, pieces, b.Full())
 			}
 			for _, v := range b.vecs[len(b.vecs):cap(b.vecs)] {
-				if v != nil {
-					t.Fatal("a piece is kept that was taken back")
-				}
+				must.That(t, v == nil, "a piece is kept that was taken back")
 			}
 		}
 	}
@@ -145,9 +141,7 @@ func TestBatchIsFullByOctets(t *testing.T) {
 	if want := maxOctets/len(big) + 1; n != want {
 		t.Errorf("%d packets of %d octets, want %d", n, len(big), want)
 	}
-	if b.Octets() != n*(len(big)+wire.CommonHeaderLen) {
-		t.Errorf("%d octets in %d packets", b.Octets(), n)
-	}
+	check.That(t, b.Octets() == n*(len(big)+wire.CommonHeaderLen), "%d octets in %d packets", b.Octets(), n)
 	if b.Reset(); b.Full() || b.Octets() != 0 || len(b.Pkts) != 0 || len(b.vecs) != 0 || len(b.Tail()) != 0 {
 		t.Errorf("%d octets in %d packets of %d pieces when empty", b.Octets(), len(b.Pkts), len(b.vecs))
 	}
@@ -246,15 +240,11 @@ func TestUserMemoryIsLetGo(t *testing.T) {
 		b.Begin(1, 2, 3, netip.AddrPort{}, netip.AddrPort{}, 1200)
 		b.Bytes(user)
 		runtime.GC()
-		if held.Value() == nil {
-			t.Fatal("the packet's memory is gone before that")
-		}
+		must.That(t, held.Value() != nil, "the packet's memory is gone before that")
 		finish(b)
 		user = nil
 		runtime.GC()
-		if held.Value() != nil {
-			t.Errorf("%s: the user's memory is still referenced", name)
-		}
+		check.That(t, held.Value() == nil, "%s: the user's memory is still referenced", name)
 		runtime.KeepAlive(b)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/script"
 	"github.com/rddp-go/rddp/rawio"
@@ -39,9 +40,8 @@ func (l *teller) tell(line string) string {
 			a, b = 40, 1000
 		}
 		size := l.s.Due(l.now)
-		if l.sizes = append(l.sizes, size+20); size == 0 {
-			l.t.Errorf("nothing is to be sent after %d probes", len(l.sizes)-1)
-		}
+		l.sizes = append(l.sizes, size+20)
+		check.That(l.t, size != 0, "nothing is to be sent after %d probes", len(l.sizes)-1)
 		l.s.Sent(l.now, uint64(len(l.sizes)), time.Duration(a)*time.Millisecond, time.Duration(b)*time.Millisecond)
 	case "answer": // to which probe, perhaps with another size, 40 ms later
 		if l.now = l.now.Add(rtt); n < 3 {
@@ -95,9 +95,8 @@ func TestStoriesOfASearch(t *testing.T) {
 			continue
 		}
 		got := l.tell(line)
-		if lines[i] = fmt.Sprintf("%-17s=> %s", line, got); got != strings.TrimSpace(want) && !*script.Update {
-			t.Errorf("%s:%d: %s: %s, want%s", file, i+1, line, got, want)
-		}
+		lines[i] = fmt.Sprintf("%-17s=> %s", line, got)
+		check.That(t, got == strings.TrimSpace(want) || *script.Update, "%s:%d: %s: %s, want%s", file, i+1, line, got, want)
 	}
 	if *script.Update {
 		must.OK(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644))

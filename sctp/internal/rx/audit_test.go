@@ -3,6 +3,7 @@ package rx
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -15,9 +16,7 @@ func TestAuditFindsWhatDoesNotAgree(t *testing.T) {
 			chunk(2, 1, be, "waits for SSN 0"),
 			onStream(1, 4, 0, wire.FlagB, "first half"),
 		} {
-			if r.Admit(d) != New || r.Queue(d, nil) != nil {
-				t.Fatal("refused")
-			}
+			must.That(t, r.Admit(d) == New && r.Queue(d, nil) == nil, "refused")
 		}
 		return r
 	}
@@ -33,9 +32,8 @@ func TestAuditFindsWhatDoesNotAgree(t *testing.T) {
 		"SSN":        func(r *Receiver) { r.reasm.stream(0).next = 1 },
 	} {
 		r := held()
-		if spoil(r); r.Audit(0) == nil {
-			t.Errorf("%s: nothing is said", what)
-		}
+		spoil(r)
+		check.That(t, r.Audit(0) != nil, "%s: nothing is said", what)
 	}
 }
 

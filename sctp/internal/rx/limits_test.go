@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -63,9 +65,7 @@ func TestNothingIsRenegedWhileThereIsRoom(t *testing.T) {
 func mustReceive(t *testing.T, r *Receiver) *Message {
 	t.Helper()
 	m, ok := r.Receive()
-	if !ok {
-		t.Fatal("no message")
-	}
+	must.That(t, ok, "no message")
 	return m
 }
 
@@ -84,12 +84,8 @@ func TestTheWindowIsNeverPulledBack(t *testing.T) {
 			r.Release(mustReceive(t, r))
 		}
 		w := int(sack(r).ARwnd())
-		if arrived+w < edge {
-			t.Fatalf("after %d octets a_rwnd %d: the peer was told that it may send up to %d", arrived, w, edge)
-		}
+		must.That(t, arrived+w >= edge, "after %d octets a_rwnd %d: the peer was told that it may send up to %d", arrived, w, edge)
 		edge, least = arrived+w, min(least, w)
 	}
-	if least > 500 {
-		t.Errorf("a_rwnd stays at %d although the reader does not keep up", least)
-	}
+	check.That(t, least <= 500, "a_rwnd stays at %d although the reader does not keep up", least)
 }

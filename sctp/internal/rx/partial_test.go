@@ -140,9 +140,7 @@ func TestAMessageManyTimesTheBuffer(t *testing.T) {
 		mustPacket(t, r, 0, chunk(1+i, 0, flags, x))
 		total += len(x)
 		for m, ok := r.Receive(); ok; m, ok = r.Receive() {
-			if m.Offset != read || m.More == (i == 999) {
-				t.Fatalf("a piece at %d after %d octets, more: %v", m.Offset, read, m.More)
-			}
+			must.That(t, m.Offset == read && m.More != (i == 999), "a piece at %d after %d octets, more: %v", m.Offset, read, m.More)
 			read += m.Size
 			r.Release(m)
 		}
@@ -179,9 +177,7 @@ func TestLimitsOfPartialDelivery(t *testing.T) {
 		if _, violation := tt.want.(*ViolationError); violation != errors.As(err, &v) || !violation && err != tt.want {
 			t.Errorf("%s: %v", tt.name, err)
 		}
-		if tt.maxMessage == 1000 && got != "0:0+1000" {
-			t.Errorf("%s: %s", tt.name, got)
-		}
+		check.That(t, tt.maxMessage != 1000 || got == "0:0+1000", "%s: %s", tt.name, got)
 		r.Close()
 		if r.Buffered() != 0 || r.reasm.store.mem != 0 {
 			t.Errorf("%s: Close leaves %d octets, %d of memory", tt.name, r.Buffered(), r.reasm.store.mem)
@@ -209,9 +205,8 @@ func TestRestartForgetsAllButWhatIsHeld(t *testing.T) {
 			t.Errorf("SACK of %d with a_rwnd %d", k.CumTSN(), k.ARwnd())
 		}
 		b := make([]byte, 300)
-		if held.CopyTo(b, 0); string(b) != x {
-			t.Error("what is held was overwritten")
-		}
+		held.CopyTo(b, 0)
+		check.Equal(t, "what is held was overwritten", string(b), x)
 		r.Release(held)
 		if mustPacket(t, r, 0, chunk(5001, 1, be, "er")); r.Deadline() != 20*ms || r.ack.delay != anew.SackDelay {
 			t.Errorf("a SACK is delayed until %d, others by %v", r.Deadline(), r.ack.delay)

@@ -63,9 +63,7 @@ func TestHostileFragments(t *testing.T) {
 		r := newReceiver()
 		_, err := queue(r, tt.chunks...)
 		var v *ViolationError
-		if !errors.As(err, &v) {
-			t.Errorf("%s: %v", tt.name, err)
-		}
+		check.That(t, errors.As(err, &v), "%s: %v", tt.name, err)
 		r.Close()
 		if r.Buffered() != 0 || r.reasm.store.mem != 0 {
 			t.Errorf("%s: Close leaves %d octets, %d of memory", tt.name, r.Buffered(), r.reasm.store.mem)

@@ -57,9 +57,7 @@ func queue(r *Receiver, chunks ...wire.Data) (got []Admission, err error) {
 
 func mustPacket(t *testing.T, r *Receiver, now rawio.Time, chunks ...wire.Data) {
 	t.Helper()
-	if _, err := packet(r, now, chunks...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(packet(r, now, chunks...))(t)
 }
 
 // received drains the receiver as text.
@@ -133,9 +131,7 @@ func TestSackReportsWhatArrived(t *testing.T) {
 			}
 		}
 		check.Equal(t, tt.name, sackText(wire.Sack(r.AppendSack(nil, tt.room))), tt.want)
-		if r.Dups() {
-			t.Errorf("%s: the SACK left duplicates to report", tt.name)
-		}
+		check.That(t, !r.Dups(), "%s: the SACK left duplicates to report", tt.name)
 	}
 	// req 9260-3.3.4-5
 	r := newReceiver()
@@ -161,9 +157,7 @@ func TestTrackerWraps(t *testing.T) {
 	if k.Cum() != 2 || k.Gaps() {
 		t.Error(k.Cum())
 	}
-	if k.Check(0xffffffff) != Again || k.Check(3) != Fresh {
-		t.Error("Check after the wrap")
-	}
+	check.That(t, k.Check(0xffffffff) == Again && k.Check(3) == Fresh, "Check after the wrap")
 }
 
 func TestWhenASackIsDue(t *testing.T) {
@@ -259,9 +253,7 @@ func TestSackAnswersABatchUnlessThereAreLosses(t *testing.T) {
 		tt.story(r)
 		check.Equal(t, tt.name+": SACK now", r.SackNow(), tt.now)
 		sack(r)
-		if r.SackNow() {
-			t.Errorf("%s: again right after a SACK", tt.name)
-		}
+		check.That(t, !r.SackNow(), "%s: again right after a SACK", tt.name)
 	}
 }
 
@@ -270,16 +262,12 @@ func TestDelayedSackComesAfterSackDelay(t *testing.T) {
 	r := newReceiver()
 	mustPacket(t, r, 0, chunk(1, 0, be, "x"))
 	sack(r)
-	if r.SackPending() || r.Deadline() != rawio.Never {
-		t.Fatal("pending after a SACK")
-	}
+	must.That(t, !r.SackPending() && r.Deadline() == rawio.Never, "pending after a SACK")
 	mustPacket(t, r, 1000*ms, chunk(2, 1, be, "x"))
 	if !r.SackPending() || r.Deadline() != 1200*ms {
 		t.Fatalf("deadline %v", r.Deadline())
 	}
-	if r.SackDue(1200*ms-1) || !r.SackDue(1200*ms) {
-		t.Error("not at 200 ms")
-	}
+	check.That(t, !r.SackDue(1200*ms-1) && r.SackDue(1200*ms), "not at 200 ms")
 	// req 9260-6.2-11
 	check.Equal(t, "SACK.Delay above 500 ms", NewAckPolicy(time.Hour, 0).delay, 500*time.Millisecond)
 }
@@ -309,15 +297,11 @@ func TestLoneDelay(t *testing.T) {
 		}
 	}
 	answers()
-	if r.SackDue(10*ms-1) || !r.SackDue(10*ms) {
-		t.Error("not at 10 ms")
-	}
+	check.That(t, !r.SackDue(10*ms-1) && r.SackDue(10*ms), "not at 10 ms")
 	sack(r)
 	answers()
 	arrive() // before an answer
-	if !r.SackDue(0) {
-		t.Error("two packets without a SACK")
-	}
+	check.That(t, r.SackDue(0), "two packets without a SACK")
 	sack(r)
 	check.Equal(t, "after two packets together", arrive(), 1*ms)
 }
@@ -335,9 +319,7 @@ func TestWindowIsWhatIsFree(t *testing.T) {
 	check.Equal(t, "window after release", r.Window(), 700)
 	// Placed DATA costs nothing.
 	r.Placed(chunk(3, 2, be, x))
-	if r.Window() != 700 || r.CumTSN() != 3 {
-		t.Error("placed DATA costs window")
-	}
+	check.That(t, r.Window() == 700 && r.CumTSN() == 3, "placed DATA costs window")
 }
 
 func TestPlacedOrderedMessagesCountInTheirStream(t *testing.T) {
@@ -473,9 +455,7 @@ func TestPiecesOfATrainShareTheirBuffer(t *testing.T) {
 	queue(4, 3, b, 2, 2*(4096+loanCost)+4*each)
 	queue(5, 4, a, 2, 2*(4096+loanCost)+5*each+64) // more than twice the window is held already: a copy
 	queue(6, 5, c, 1, 2*(4096+loanCost)+6*each+2*64)
-	if err := r.Audit(0); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, r.Audit(0))
 	take := func() *Message { m, _ := r.Receive(); return m }
 	first, second := take(), take()
 	r.Release(second)
@@ -507,9 +487,7 @@ func TestCopyToReadsInSteps(t *testing.T) {
 		if n := m.CopyTo(dst, tt.off); !bytes.Equal(dst[:n], []byte(tt.want)) {
 			t.Errorf("%s: %q, want %q", tt.name, dst[:n], tt.want)
 		}
-		if tt.name == "first" && m.cur != m.head {
-			t.Error("who reads on has to begin anew")
-		}
+		check.That(t, tt.name != "first" || m.cur == m.head, "who reads on has to begin anew")
 	}
 	r.Release(m)
 }
@@ -539,9 +517,7 @@ func TestPlacedMessagesAheadOfTheirSSNAreBounded(t *testing.T) {
 	check.Equal(t, "an unordered message", place(0, 9, ube), New)
 	check.Equal(t, "one of a stream that there is not, which is no violation", place(16, 5, be), New)
 	check.Equal(t, "the next of another stream", place(7, 0, be), New)
-	if err := r.Audit(0); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, r.Audit(0))
 	// The messages that the others wait for arrive, and then there is room again.
 	for id := range 4 {
 		if a := place(id, 0, be); a != New {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -67,9 +68,7 @@ func TestNoOrderOfArrivalBuysWork(t *testing.T) {
 		if n < 20_000 || r.reasm.store.mem > 8*limit+1<<16+1000 {
 			t.Errorf("%s: %d chunks taken, %d octets of memory", tt.name, n, r.reasm.store.mem)
 		}
-		if heap > held*5/4+16<<10 || held > heap*5/4+16<<10 {
-			t.Errorf("%s: %d octets held, %d by its own account", tt.name, heap, held)
-		}
+		check.That(t, heap <= held*5/4+16<<10 && held <= heap*5/4+16<<10, "%s: %d octets held, %d by its own account", tt.name, heap, held)
 		wire.AppendDataHeader(d[:0], wire.DataFields{Flags: be, TSN: 1, PayloadLen: 1})
 		for range 3 { // the one that all wait for, then the reader, who gets that one first
 			begun := r.Steps()
@@ -82,9 +81,8 @@ func TestNoOrderOfArrivalBuysWork(t *testing.T) {
 					r.Release(m)
 				}
 			}
-			if worst = max(worst, (r.Steps()-begun)/atOnce); worst > most {
-				t.Errorf("%s: %d steps for a chunk", tt.name, worst)
-			}
+			worst = max(worst, (r.Steps()-begun)/atOnce)
+			check.That(t, worst <= most, "%s: %d steps for a chunk", tt.name, worst)
 		}
 		for m, ok := r.Receive(); ok; m, ok = r.Receive() {
 			r.Release(m)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -24,9 +26,7 @@ func TestWindowOfASetOnlyGrows(t *testing.T) {
 	_, next := s.Next(7, 0)
 	_, gap := s.NextGap(7, 0)
 	_, last := s.Last(7, 0)
-	if next || gap || last || s.Cap() != 0 || s.Held() != 0 {
-		t.Error("the zero value holds something")
-	}
+	check.That(t, !next && !gap && !last && s.Cap() == 0 && s.Held() == 0, "the zero value holds something")
 	for _, row := range []struct{ n, width, held int }{
 		{1, 64, 24}, {64, 64, 24}, {65, 128, 32}, {9, 128, 32}, {4096, 4096, 528}, {4097, 8192, 1056}, {MaxWindow, MaxWindow, 8448}, {1, MaxWindow, 8448},
 	} {
@@ -49,9 +49,8 @@ func TestSearchesEndWhereTheyAreTold(t *testing.T) {
 			s.Remove(last)
 			gap, ok := s.NextGap(from, n)
 			_, beyond := s.NextGap(from, n-1)
-			if s.Add(last); !ok || gap != last || beyond {
-				t.Fatalf("NextGap from %d: %d, %v, want %d; %v one before", from, gap, ok, last, beyond)
-			}
+			s.Add(last)
+			must.That(t, ok && gap == last && !beyond, "NextGap from %d: %d, %v, want %d; %v one before", from, gap, ok, last, beyond)
 		}
 	}
 	s.RemoveRange(0, s.Cap())

@@ -3,6 +3,7 @@ package tx
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 )
@@ -26,12 +27,10 @@ func TestAuditFindsWhatDoesNotAgree(t *testing.T) {
 		l := newLab(t, 1)
 		m := Message{Body: [2][]byte{make([]byte, 5000)}}
 		must.OK(t, l.s.Enqueue(&m))
-		if l.transmit(); l.s.Flight() == 0 {
-			t.Fatal("nothing is in flight")
-		}
+		l.transmit()
+		must.That(t, l.s.Flight() != 0, "nothing is in flight")
 		l.check()
-		if spoil(l.s); l.s.Audit() == nil {
-			t.Errorf("%s: nothing is said", what)
-		}
+		spoil(l.s)
+		check.That(t, l.s.Audit() != nil, "%s: nothing is said", what)
 	}
 }

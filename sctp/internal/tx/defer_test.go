@@ -164,9 +164,7 @@ func TestLongMessagesFillPackets(t *testing.T) {
 		var packets []string
 		got := make([]int, len(tt.sizes))
 		for _, p := range l.transmit() {
-			if p.Len() > labMTU-wire.SackLen(0, 0) {
-				t.Errorf("%s: a packet of %d octets has no room for a SACK", tt.name, p.Len())
-			}
+			check.That(t, p.Len() <= labMTU-wire.SackLen(0, 0), "%s: a packet of %d octets has no room for a SACK", tt.name, p.Len())
 			var sizes []string
 			for _, d := range chunks(t, p) {
 				body := d.Payload()
@@ -175,9 +173,8 @@ func TestLongMessagesFillPackets(t *testing.T) {
 				if d.B() != (got[i] == 0) || bytes.Count(body, []byte{byte(i)}) != len(body) {
 					t.Errorf("%s: message %d is mixed up at %d", tt.name, i, got[i])
 				}
-				if got[i] += len(body); d.E() != (got[i] == tt.sizes[i]) {
-					t.Errorf("%s: message %d ends at %d", tt.name, i, got[i])
-				}
+				got[i] += len(body)
+				check.That(t, d.E() == (got[i] == tt.sizes[i]), "%s: message %d ends at %d", tt.name, i, got[i])
 			}
 			packets = append(packets, strings.Join(sizes, " "))
 		}

@@ -35,9 +35,8 @@ func TestOnlyNewDataIsECNCapable(t *testing.T) {
 	check.Equal(t, "after it: ECN", marks(l.transmit()), "[2]")
 	l.b.Begin(1, 2, 3, l.path(0).Local, l.path(0).Remote, labMTU)
 	l.s.Fill(l.now, l.b, l.path(0)) // nothing is left
-	if l.b.End(); l.b.Pkts[len(l.b.Pkts)-1].ECN != 0 {
-		t.Error("a packet without DATA is ECN-capable")
-	}
+	l.b.End()
+	check.Equal(t, "a packet without DATA is ECN-capable", l.b.Pkts[len(l.b.Pkts)-1].ECN, 0)
 	l.sackFor(makeSack(5, 0))
 	l.queue(1, full)
 	l.transmit()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -15,9 +16,7 @@ func (l *lab) enqueue(size int, m Message) uint64 {
 	l.t.Helper()
 	l.token++
 	m.Token, m.Body[0] = l.token, make([]byte, size)
-	if err := l.s.Enqueue(&m); err != nil {
-		l.t.Fatal(err)
-	}
+	must.OK(l.t, l.s.Enqueue(&m))
 	return l.token
 }
 
@@ -25,9 +24,7 @@ func (l *lab) enqueue(size int, m Message) uint64 {
 func (l *lab) expired() (tokens []uint64) {
 	l.t.Helper()
 	for _, f := range l.s.Expire(l.now) {
-		if f.Sent || f.Pulled {
-			l.t.Errorf("%+v", f)
-		}
+		check.That(l.t, !f.Sent && !f.Pulled, "%+v", f)
 		tokens = append(tokens, f.Token)
 	}
 	return tokens
@@ -55,9 +52,7 @@ func TestLifetime(t *testing.T) {
 		t.Errorf("expired %v", got)
 	}
 	check.Equal(t, "octets queued", l.s.Queued(), full+200)
-	if err := l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 200)}, Token: 6}); err != nil {
-		t.Errorf("what has expired takes room: %v", err)
-	}
+	check.Error(t, "what has expired takes room", l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 200)}, Token: 6}), nil)
 	l.s.slot.msg.Expires = 1 // long ago: what was begun is sent all the same
 	l.now += 10 * ms
 	l.sack(2)

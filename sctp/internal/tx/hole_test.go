@@ -82,9 +82,7 @@ func TestLostLongPacketsAreABlackHoleAndOthersNot(t *testing.T) {
 			row.story(l)
 			check.Equal(t, "BlackHole", l.path(0).BlackHole(), row.want)
 			l.path(0).ForgetHoles()
-			if l.path(0).BlackHole() {
-				t.Error("not forgotten")
-			}
+			check.That(t, !l.path(0).BlackHole(), "not forgotten")
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/cc"
@@ -63,9 +64,7 @@ func (l *lab) queue(n, size int) {
 	l.t.Helper()
 	for range n {
 		l.token++
-		if err := l.s.Enqueue(&Message{Body: [2][]byte{bytes.Repeat([]byte{byte(l.token)}, size)}, Token: l.token}); err != nil {
-			l.t.Fatal(err)
-		}
+		must.OK(l.t, l.s.Enqueue(&Message{Body: [2][]byte{bytes.Repeat([]byte{byte(l.token)}, size)}, Token: l.token}))
 	}
 }
 
@@ -154,9 +153,7 @@ func (l *lab) expect(what, want string) {
 			got = fmt.Appendf(got, ">%d", a[3]-1)
 		}
 	}
-	if string(got) != want {
-		l.t.Errorf("%s: sent [%s], want [%s]", what, got, want)
-	}
+	check.That(l.t, string(got) == want, "%s: sent [%s], want [%s]", what, got, want)
 }
 
 func makeSack(cum wire.TSN, arwnd uint32, gaps ...wire.GapBlock) wire.Sack {
@@ -176,9 +173,7 @@ func (l *lab) sack(cum wire.TSN, gaps ...[2]wire.TSN) Result {
 func (l *lab) sackFor(k wire.Sack) Result {
 	l.t.Helper()
 	r, err := l.s.HandleSack(l.now, k)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must.OK(l.t, err)
 	l.check()
 	for parts := 0; l.s.More(); parts++ {
 		if l.s.Continue(); parts > 4*maxOutstanding/atOnce {
@@ -192,9 +187,7 @@ func (l *lab) sackFor(k wire.Sack) Result {
 // check compares every count with the sets and records it sums up.
 func (l *lab) check() {
 	l.t.Helper()
-	if err := l.s.Audit(); err != nil {
-		l.t.Fatal(err)
-	}
+	must.OK(l.t, l.s.Audit())
 }
 
 func (l *lab) path(i int) *Path { return l.s.paths[i] }
@@ -203,9 +196,7 @@ func (l *lab) path(i int) *Path { return l.s.paths[i] }
 func (l *lab) timeout() PathSet {
 	l.t.Helper()
 	l.now = l.s.NextTimeout()
-	if l.now == rawio.Never {
-		l.t.Fatal("no timer runs")
-	}
+	must.That(l.t, l.now != rawio.Never, "no timer runs")
 	expired := l.s.HandleTimeout(l.now)
 	for l.s.More() {
 		l.s.Continue()
@@ -215,7 +206,5 @@ func (l *lab) timeout() PathSet {
 
 func (l *lab) cwnd(what string, want int) {
 	l.t.Helper()
-	if got := l.path(0).cc.Window(); got != want {
-		l.t.Errorf("%s: cwnd %d, want %d", what, got, want)
-	}
+	check.Equal(l.t, what+": cwnd", l.path(0).cc.Window(), want)
 }

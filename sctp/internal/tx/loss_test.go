@@ -82,17 +82,11 @@ func TestFastRetransmitOnTheThirdMiss(t *testing.T) {
 	check.Equal(t, "T3-rtx, restarted for the first outstanding chunk, at", l.path(0).t3, l.now.Add(l.path(0).RTO()))
 	// req 9260-7.2.1-6
 	l.sack(2, gap{4, 8})
-	if l.path(0).cc.Window() > max((before+counted)/2, 4000) {
-		t.Error("cwnd grew in Fast Recovery")
-	}
+	check.That(t, l.path(0).cc.Window() <= max((before+counted)/2, 4000), "cwnd grew in Fast Recovery")
 	l.sack(11)
-	if !l.s.recovery {
-		t.Error("Fast Recovery ended before its exit point")
-	}
+	check.That(t, l.s.recovery, "Fast Recovery ended before its exit point")
 	l.sack(12)
-	if l.s.recovery {
-		t.Error("Fast Recovery goes on after its exit point")
-	}
+	check.That(t, !l.s.recovery, "Fast Recovery goes on after its exit point")
 }
 
 func TestMissesCountBelowTheHighestNewlyAcknowledgedOnly(t *testing.T) {
@@ -228,9 +222,8 @@ func TestOnePacketInFlightAfterT3UntilAcknowledged(t *testing.T) {
 	l.timeout()
 	l.expect("nor after another timeout", "1 2 3")
 	l.sack(3)
-	if l.expect("the acknowledgement reopens", "4 | 5"); l.path(0).single {
-		t.Error("still limited")
-	}
+	l.expect("the acknowledgement reopens", "4 | 5")
+	check.That(t, !l.path(0).single, "still limited")
 }
 
 func TestT3EndsFastRecovery(t *testing.T) {
@@ -242,9 +235,7 @@ func TestT3EndsFastRecovery(t *testing.T) {
 	}
 	l.transmit()
 	l.timeout()
-	if l.s.recovery {
-		t.Error("in Fast Recovery after a timeout: slow start could not grow cwnd")
-	}
+	check.That(t, !l.s.recovery, "in Fast Recovery after a timeout: slow start could not grow cwnd")
 }
 
 func TestTimerRules(t *testing.T) {
@@ -282,9 +273,7 @@ func TestRenegedChunksAreOutstandingAgain(t *testing.T) {
 	if l.s.Stats().Reneged != 1 || p.Flight() != counted || l.s.ring.rec(4).misses != 1 {
 		t.Errorf("reneged %d, flight %d, %d misses", l.s.Stats().Reneged, p.Flight(), l.s.ring.rec(4).misses)
 	}
-	if p.t3 == rawio.Never {
-		t.Error("R4: no T3-rtx for the reneged TSN")
-	}
+	check.That(t, p.t3 != rawio.Never, "R4: no T3-rtx for the reneged TSN")
 	l.timeout()
 	l.expect("T3-rtx", "4")
 	check.Equal(t, "messages acknowledged: a gap acknowledgement frees nothing", len(l.acked), 2)
@@ -295,9 +284,8 @@ func TestRenegedChunksAreOutstandingAgain(t *testing.T) {
 	l.queue(64, 4) // as many as there are records
 	l.transmit()
 	l.sack(0, gap{2, 64})
-	if l.sack(0, gap{3, 64}); l.s.Stats().Reneged != 1 {
-		t.Errorf("%d chunks are taken back, want TSN 2 alone", l.s.Stats().Reneged)
-	}
+	l.sack(0, gap{3, 64})
+	check.Equal(t, "chunks are taken back", l.s.Stats().Reneged, 1)
 }
 
 // T3-rtx starts anew with the retransmission of the earliest outstanding TSN, also where the next is in flight, and
@@ -336,9 +324,7 @@ func TestStaleAndImpossibleSacks(t *testing.T) {
 	l.transmit()
 	l.sack(3)
 	// req 9260-6.2.1-3
-	if r := l.sackFor(makeSack(2, 0)); !r.Stale || l.s.Rwnd() == 0 {
-		t.Error("a SACK below the Cumulative TSN Ack Point was processed")
-	}
+	check.That(t, l.sackFor(makeSack(2, 0)).Stale && l.s.Rwnd() != 0, "a SACK below the Cumulative TSN Ack Point was processed")
 	for _, tt := range []struct {
 		name string
 		k    wire.Sack

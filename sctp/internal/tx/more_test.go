@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/invariant"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/script"
@@ -59,9 +60,7 @@ func (k *stock) step(r *rand.Rand) {
 	case 1:
 		size := []int{1 + r.IntN(3000), full, full + 16}[r.IntN(3)]
 		m := Message{Body: [2][]byte{make([]byte, size)}, Path: uint8(r.IntN(len(s.Paths()) + 1))}
-		if err := s.Enqueue(&m); err != nil {
-			k.t.Fatal(err)
-		}
+		must.OK(k.t, s.Enqueue(&m))
 	case 2:
 		s.SetSackNow(r.IntN(8) == 0)
 	case 3:
@@ -92,9 +91,7 @@ func (k *stock) sack(r *rand.Rand, window uint32) {
 		start := 2 + r.IntN(left-2)
 		gaps = append(gaps, wire.GapBlock{Start: uint16(start), End: uint16(start + r.IntN(left-start+1))})
 	}
-	if _, err := k.s.HandleSack(k.now, makeSack(k.s.CumTSN().Add(uint32(n)), window, gaps...)); err != nil {
-		k.t.Fatal(err)
-	}
+	must.Do(k.s.HandleSack(k.now, makeSack(k.s.CumTSN().Add(uint32(n)), window, gaps...)))(k.t)
 }
 
 // slow is a pacer that lets a few packets go at once.
@@ -150,9 +147,7 @@ func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 			}
 		}
 	})
-	if made < 150*told {
-		t.Errorf("only %d packets were made", made)
-	}
+	check.That(t, made >= 150*told, "only %d packets were made", made)
 }
 
 // What is marked goes first, also where the packet before was one of several that are alike.

@@ -40,29 +40,21 @@ func TestPacketsLeaveAtThePaceOfTheController(t *testing.T) {
 	l := paceLab(t, 0)
 	l.queue(100, full)
 	sent := len(l.transmit())
-	if sent < 10 || sent > 11 {
-		t.Fatalf("%d packets at once, want a millisecond's worth", sent)
-	}
+	must.That(t, sent >= 10 && sent <= 11, "%d packets at once, want a millisecond's worth", sent)
 	start := l.now
 	for sent < 100 {
 		next := l.s.NextTimeout()
-		if next <= l.now || next > l.now+ms/2 {
-			t.Fatalf("after %d packets at %v the next may go at %v", sent, l.now, next)
-		}
+		must.That(t, next > l.now && next <= l.now+ms/2, "after %d packets at %v the next may go at %v", sent, l.now, next)
 		l.now = next
 		must.Equal(t, "paths that failed because of the pace", l.s.HandleTimeout(l.now), 0)
 		n := len(l.transmit())
-		if n != 1 {
-			t.Fatalf("%d packets after %v, want one", n, l.now.Sub(start))
-		}
+		must.That(t, n == 1, "%d packets after %v, want one", n, l.now.Sub(start))
 		sent += n
 	}
 	if took := l.now.Sub(start); took < 8800*time.Microsecond || took > 9*time.Millisecond {
 		t.Errorf("90 packets took %v at ten in a millisecond", took)
 	}
-	if l.s.NextTimeout() < l.now+second/2 {
-		t.Errorf("a pace timer runs with nothing to send")
-	}
+	check.That(t, l.s.NextTimeout() >= l.now+second/2, "a pace timer runs with nothing to send")
 }
 
 // A controller that asks for no pace, as before the first round trip is known, gets none, and what waited goes.

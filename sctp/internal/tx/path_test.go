@@ -61,9 +61,7 @@ func TestFailoverMovesDataToAnActivePath(t *testing.T) {
 	l.now = 100 * ms
 	l.queue(2, full)
 	l.expect("one alternate path", "4>1 | 5>1")
-	if l.path(0).t3 != t3 || l.path(1).t3 == t3 {
-		t.Error("the timers are not each path's own")
-	}
+	check.That(t, l.path(0).t3 == t3 && l.path(1).t3 != t3, "the timers are not each path's own")
 	l.path(1).State, l.path(2).State = Inactive, Unconfirmed
 	check.Equal(t, "with no active path, the primary", l.s.DataPath(), l.path(0))
 }

@@ -3,6 +3,7 @@ package tx
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/cc"
@@ -77,9 +78,7 @@ func TestTailProbeTellsWhatIsMissing(t *testing.T) {
 		l.now += tt.after
 		l.path(0).est.trip = shortest{of: 100_000_000, n: 1}
 		l.sackFor(wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: 5, ARwnd: 1 << 20, Dups: tt.dups})))
-		if c.n != tt.losses {
-			t.Errorf("a probe that %s: %d reductions", tt.name, c.n)
-		}
+		check.That(t, c.n == tt.losses, "a probe that %s: %d reductions", tt.name, c.n)
 	}
 }
 
@@ -94,18 +93,16 @@ func TestMissingIsLostAfterARoundTripAndAQuarter(t *testing.T) {
 	l.now += 100 * ms
 	l.sack(1, gap{3, 6})
 	l.wait("what was sent after it has arrived", 25)
-	if l.expect("lost once more", "2"); c.n != 1 {
-		t.Errorf("%d reductions in one recovery", c.n)
-	}
+	l.expect("lost once more", "2")
+	check.Equal(t, "reductions in one recovery", c.n, 1)
 	l, _ = farLab(t, 2, 1)
 	l.path(1).ObserveRTT(100_000_000)
 	l.now += 100 * ms
 	l.sack(1, gap{4, 4})
 	l.wait("one above has arrived over the same path", 25)
 	l.expect("they are lost", "2 | 3")
-	if l.wait("the other path has been silent", 375); l.s.stats.TailProbes != 0 {
-		t.Error("a probe in Fast Recovery")
-	}
+	l.wait("the other path has been silent", 375)
+	check.Equal(t, "a probe in Fast Recovery", l.s.stats.TailProbes, 0)
 	l, _ = farLab(t, 2, 1)
 	l.path(1).ObserveRTT(150_000_000)
 	must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, full)}, Path: 2}))
@@ -120,13 +117,11 @@ func TestMissingIsLostAfterARoundTripAndAQuarter(t *testing.T) {
 	l.now += 100 * ms
 	l.sack(1, gap{5, 5})
 	l.wait("a SACK that says nothing new", 1)
-	if l.expect("but not what was taken back", "2 | 3"); l.s.rackAt != rawio.Never {
-		t.Errorf("a timer at %v", l.s.rackAt)
-	}
+	l.expect("but not what was taken back", "2 | 3")
+	check.Equal(t, "a timer", l.s.rackAt, rawio.Never)
 	l, _ = farLab(t, 2, 2)
 	l.now += 100 * ms
 	l.sack(1, gap{4, 5})
-	if l.expect("arrivals over another path say nothing", ""); l.s.rackAt != rawio.Never {
-		t.Errorf("a timer at %v", l.s.rackAt)
-	}
+	l.expect("arrivals over another path say nothing", "")
+	check.Equal(t, "a timer", l.s.rackAt, rawio.Never)
 }

@@ -25,9 +25,7 @@ func TestMessageIsAcknowledgedWithItsLastFragment(t *testing.T) {
 		l.queue(2, 2*full)
 		l.transmit()
 		l.sack(cum)
-		if !slices.Equal(l.acked, want) {
-			t.Errorf("up to TSN %d: %v acknowledged, want %v", cum, l.acked, want)
-		}
+		check.That(t, slices.Equal(l.acked, want), "up to TSN %d: %v acknowledged, want %v", cum, l.acked, want)
 	}
 }
 
@@ -43,16 +41,12 @@ func TestAcknowledgedMemoryIsLetGo(t *testing.T) {
 	}
 	l.expect("three chunks", "1 | 2 | 3")
 	runtime.GC()
-	if held[2].Value() == nil {
-		t.Fatal("memory of an unacknowledged chunk is gone")
-	}
+	must.That(t, held[2].Value() != nil, "memory of an unacknowledged chunk is gone")
 	l.sack(3)
 	l.b.Reset()
 	runtime.GC()
 	for i, p := range held {
-		if p.Value() != nil {
-			t.Errorf("message %d is acknowledged and its memory still referenced", i)
-		}
+		check.That(t, p.Value() == nil, "message %d is acknowledged and its memory still referenced", i)
 	}
 	runtime.KeepAlive(l)
 }

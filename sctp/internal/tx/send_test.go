@@ -150,9 +150,7 @@ func TestEnqueueRefuses(t *testing.T) {
 	}
 	l.path(0).cc = fixed(1 << 30)
 	l.transmit()
-	if err := l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 11)}}); !errors.Is(err, ErrSendBufferFull) {
-		t.Errorf("sent is not acknowledged: %v", err)
-	}
+	check.Error(t, "sent is not acknowledged", l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 11)}}), ErrSendBufferFull)
 	for l.s.Outstanding() > 0 || l.s.Queued() > 0 {
 		l.sack(l.s.NextTSN() - 1)
 		l.transmit()
@@ -256,25 +254,19 @@ func TestZeroWindowProbe(t *testing.T) {
 		l.sackFor(makeSack(1, 0)) // the peer has dropped it
 		l.expect("nothing beside the probe", "")
 		cwnd, sent, interval := p.cc.Window(), l.now, p.RTO()
-		if set := l.timeout(); set != 0 {
-			t.Errorf("probe %d raises an error although the peer answers", i)
-		}
+		check.That(t, l.timeout() == 0, "probe %d raises an error although the peer answers", i)
 		if l.now.Sub(sent) != interval || p.RTO() != 2*interval {
 			t.Errorf("probe %d after %v, RTO %v: no exponential interval", i, l.now.Sub(sent), p.RTO())
 		}
 		l.cwnd("probing leaves cwnd alone", cwnd)
 		l.expect("the probe again", "2")
 	}
-	if set := l.timeout(); !set.Has(0) {
-		t.Error("no error for a probe that nothing answered")
-	}
+	check.That(t, l.timeout().Has(0), "no error for a probe that nothing answered")
 	l.expect("the probe again", "2")
 	l.sackFor(makeSack(1, 100000))
 	l.expect("the window opens: the dropped probe first, at once", "2 | 3")
 	l.sack(3)
-	if !l.s.Idle(l.now) || l.s.NextTimeout() != rawio.Never {
-		t.Error("not idle")
-	}
+	check.That(t, l.s.Idle(l.now) && l.s.NextTimeout() == rawio.Never, "not idle")
 }
 
 func TestProbeThatTheWindowTakes(t *testing.T) {
@@ -286,9 +278,7 @@ func TestProbeThatTheWindowTakes(t *testing.T) {
 	l.expect("so it is a probe", "1")
 	l.sackFor(makeSack(1, 5000))
 	l.expect("accepted", "2 | 3")
-	if l.s.Stats().Probes != 1 || l.s.probing {
-		t.Errorf("%+v", l.s.Stats())
-	}
+	check.That(t, l.s.Stats().Probes == 1 && !l.s.probing, "%+v", l.s.Stats())
 }
 
 func TestSillyWindowAvoidance(t *testing.T) {
@@ -331,9 +321,7 @@ func TestRetransmittedChunkIsNotMeasured(t *testing.T) {
 	l.path(0).cc = fixed(1 << 20)
 	l.queue(8, full)
 	l.transmit()
-	if !p.timing || p.timed != 1 {
-		t.Fatal("the first chunk is not timed")
-	}
+	must.That(t, p.timing && p.timed == 1, "the first chunk is not timed")
 	l.now = 40 * ms
 	l.sack(4)
 	must.Equal(t, "SRTT", p.SRTT(), 40*time.Millisecond)
@@ -377,9 +365,8 @@ func TestMeasurementGoesOnBelowWhatIsSentAgain(t *testing.T) {
 	l.s.Refused(l.path(0), 2)
 	l.expect("again", "2")
 	l.now += 30 * ms
-	if l.sack(1); l.path(0).SRTT() != 30*time.Millisecond {
-		t.Errorf("SRTT %v", l.path(0).SRTT())
-	}
+	l.sack(1)
+	check.Equal(t, "SRTT", l.path(0).SRTT(), 30*time.Millisecond)
 }
 
 // A chunk that is not timed says nothing of the round trip, though it is acknowledged while another one is timed.
@@ -483,23 +470,17 @@ func TestSourceIsAskedBehindTheQueueAsCwndAllows(t *testing.T) {
 	l.s.SetUpper(src, l)
 	l.queue(1, full)
 	l.expect("the queue first, then the Source, as cwnd allows", "1 | 2 | 3 | 4 | 5")
-	if src.n != 3 || src.max != full {
-		t.Errorf("%d messages left, asked for %d octets", src.n, src.max)
-	}
+	check.That(t, src.n == 3 && src.max == full, "%d messages left, asked for %d octets", src.n, src.max)
 	l.sack(3)
 	check.Equal(t, "acknowledged", fmt.Sprint(l.acked, src.acked), "[1] [7 6]")
 	// A message that was pulled waits in the slot when the window turns out too small.
 	l.sackFor(makeSack(5, 50))
 	l.expect("no room", "")
-	if src.n != 2 || l.s.Idle(l.now) {
-		t.Errorf("%d left", src.n)
-	}
+	check.That(t, src.n == 2 && !l.s.Idle(l.now), "%d left", src.n)
 	l.sack(5)
 	l.expect("room again", "6 | 7 | 8")
 	l.sack(8)
-	if !l.s.Idle(l.now) {
-		t.Error("not idle")
-	}
+	check.That(t, l.s.Idle(l.now), "not idle")
 }
 
 // What a Source gives is cut only if it fits no packet: it may take the room that is kept for a SACK, and goes alone then.
@@ -519,9 +500,7 @@ func TestSourceIsCutOnlyWhereIPWouldCut(t *testing.T) {
 		l.s.SetUpper(&supply{n: 2, size: tt.size}, l)
 		l.expect(fmt.Sprintf("two messages of %d octets", tt.size), tt.want)
 		for i, p := range l.b.Pkts {
-			if p.Len() > labMTU {
-				t.Errorf("%d octets: packet %d has %d", tt.size, i, p.Len())
-			}
+			check.That(t, p.Len() <= labMTU, "%d octets: packet %d has %d", tt.size, i, p.Len())
 		}
 		// With a SACK in it the packet has no room: it goes by itself, and the message in the next.
 		l = newLab(t, 1)
@@ -608,9 +587,7 @@ func TestSackNowSetsTheIBit(t *testing.T) {
 	l := newLab(t, 1)
 	l.s.SetSackNow(true)
 	l.queue(1, 10)
-	if d := chunks(t, l.transmit()[0]); !d[0].I() {
-		t.Error("no I bit")
-	}
+	check.That(t, chunks(t, l.transmit()[0])[0].I(), "no I bit")
 }
 
 // The chunk that fills a window asks for its SACK at once, so that the sender never waits for a delayed one:
@@ -669,9 +646,7 @@ func TestShrunkPMTU(t *testing.T) {
 	}
 	l.sack(5)
 	for _, pk := range l.transmit() {
-		if pk.Len() > 612 {
-			t.Errorf("new DATA in a packet of %d octets", pk.Len())
-		}
+		check.That(t, pk.Len() <= 612, "new DATA in a packet of %d octets", pk.Len())
 	}
 }
 
@@ -710,19 +685,13 @@ func TestDetachedMemoryIsNotSentFromAgain(t *testing.T) {
 	if r := l.s.ring.rec(1); &r.body[0][0] != &other[0] || &r.body[1][0] == &src[100] {
 		t.Error("of the first only the piece within the memory was to be copied")
 	}
-	if r := l.s.ring.rec(2); &r.body[0][0] != &mem[full] {
-		t.Error("another stream's message was copied")
-	}
+	check.Equal(t, "another stream's message was copied", &l.s.ring.rec(2).body[0][0], &mem[full])
 	clear(mem[:full])
 	clear(mem[2*full:])
 	l.timeout()
-	if d := chunks(t, l.transmit()[0]); bytes.IndexByte(d[0].Payload(), 0) >= 0 {
-		t.Error("the retransmission shows the user's changes")
-	}
+	check.That(t, bytes.IndexByte(chunks(t, l.transmit()[0])[0].Payload(), 0) < 0, "the retransmission shows the user's changes")
 	l.sack(2)
-	if d := chunks(t, l.transmit()[0]); bytes.IndexByte(d[0].Payload(), 0) >= 0 {
-		t.Error("the queued message shows the user's changes")
-	}
+	check.That(t, bytes.IndexByte(chunks(t, l.transmit()[0])[0].Payload(), 0) < 0, "the queued message shows the user's changes")
 	l.s.Detach(1, nil)
 }
 
@@ -762,13 +731,10 @@ func TestDetachingTakesItsOwnStreamAndItsTime(t *testing.T) {
 		t.Errorf("%d parts, %d steps", parts, steps)
 	}
 	l.s.copied = 0
-	if again := l.s.Detach(5, nil); again || l.s.copied > 0 {
-		t.Errorf("copied again: %d octets", l.s.copied)
-	}
+	check.That(t, !l.s.Detach(5, nil) && l.s.copied <= 0, "copied again: %d octets", l.s.copied)
 	*l.s.last.Use(9) = 20*own - 12 // of the other stream
-	if l.s.Detach(9, nil); l.s.copied > 0 || l.s.Detach(1000, nil) {
-		t.Error("something of another stream was copied")
-	}
+	l.s.Detach(9, nil)
+	check.That(t, l.s.copied <= 0 && !l.s.Detach(1000, nil), "something of another stream was copied")
 }
 
 // Memory beside a message is no reason to copy it, nor is no memory at all; what is copied counts until it is acknowledged.
@@ -839,7 +805,5 @@ func TestNextFailed(t *testing.T) {
 	}
 	want := []Failed{{0, 1, true, true}, {0, 1, true, false}, {0, 2, true, false}, {0, 3, false, false}, {0, 4, false, false}}
 	check.Equal(t, "bounds", fmt.Sprint(got), fmt.Sprint(want))
-	if l.s.NextTimeout() != rawio.Never || l.s.Queued() != 0 || l.s.Outstanding() != 0 {
-		t.Error("something is left")
-	}
+	check.That(t, l.s.NextTimeout() == rawio.Never && l.s.Queued() == 0 && l.s.Outstanding() == 0, "something is left")
 }

@@ -27,9 +27,7 @@ func TestTSNsWrap(t *testing.T) {
 	if r := l.sack(0); !r.CumAdvanced || l.s.Outstanding() != 2 {
 		t.Errorf("%+v, %d outstanding", r, l.s.Outstanding())
 	}
-	if r := l.sack(1<<32 - 1); !r.Stale {
-		t.Error("the SACK from before the wrap is not stale")
-	}
+	check.That(t, l.sack(1<<32-1).Stale, "the SACK from before the wrap is not stale")
 	l.sack(2)
 	check.Equal(t, "messages acknowledged", len(l.acked), 5)
 }

@@ -93,9 +93,8 @@ func TestNoSequenceOfSacksBuysWork(t *testing.T) {
 		if most := byOctet*octets + byChunk*chunks; steps > most {
 			t.Errorf("%s: %d steps for %d octets of SACKs, which may take %d", tt.name, steps, octets, most)
 		}
-		if l.check(); steps < rounds {
-			t.Errorf("%s: %d steps, for %d SACKs", tt.name, steps, rounds)
-		}
+		l.check()
+		check.That(t, steps >= rounds, "%s: %d steps, for %d SACKs", tt.name, steps, rounds)
 		l.sack(chunks)
 		if l.s.Trim(); l.s.Outstanding() != 0 || l.s.Held() > 4<<10 {
 			t.Errorf("%s: %d octets are kept when all is acknowledged", tt.name, l.s.Held())
@@ -120,9 +119,8 @@ func TestTakenBackTooOften(t *testing.T) {
 	}
 	gapped("the first time", 199) // paid for by the chunks: this SACK, and the next, pay for 80 and 64
 	steps := l.s.Steps()
-	if gapped("again", 199); l.s.Steps()-steps != 5 {
-		t.Errorf("%d steps for a SACK that says nothing new: its path, twice, its block, twice, and the next chunk", l.s.Steps()-steps)
-	}
+	gapped("again", 199)
+	check.Equal(t, "steps for a SACK that says nothing new: its path, twice, its block, twice, and the next chunk", l.s.Steps()-steps, 5)
 	l.s.credit = 80
 	l.sack(0)
 	gapped("taken back once", 199)
@@ -249,9 +247,8 @@ func TestLongestWorkAtOnce(t *testing.T) {
 					t.Errorf("%s: a SACK that was overtaken: %+v, %v", tt.name, old, err)
 				}
 			} else if l.s.later.lost != 0 {
-				if l.s.StartBurst(); l.s.Poll(l.now) != nil {
-					t.Errorf("%s: DATA may go before cwnd is reduced", tt.name)
-				}
+				l.s.StartBurst()
+				check.That(t, l.s.Poll(l.now) == nil, "%s: DATA may go before cwnd is reduced", tt.name)
 			}
 			if parts == 3 && l.s.later.cum == last { // it is said once more
 				parts++
