@@ -17,6 +17,7 @@ type client struct {
 	dev *rdma.Device
 	to  netip.AddrPort
 	rep *reporter
+	doc *document // nil: none
 
 	use     usage
 	steady  steady // of the run that is under way
@@ -28,7 +29,15 @@ type client struct {
 // errInterrupted is ^C before anything was measured.
 var errInterrupted = errors.New("interrupted before anything was measured")
 
-func (c *client) run(ctx context.Context) error {
+func (c *client) run(ctx context.Context) (err error) {
+	if c.doc, err = newDocument(c.options, c.rep.link); err != nil {
+		return err
+	}
+	defer func() {
+		if wrote := c.doc.close(&c.use); err == nil {
+			err = wrote
+		}
+	}()
 	var failed error
 	for _, size := range c.sizes() {
 		if failed = c.runSize(ctx, size); failed != nil || ctx.Err() != nil {
@@ -72,6 +81,9 @@ func (c *client) runSize(ctx context.Context, size int) error {
 	}
 	defer e.close()
 	e.own = c.own
+	if err := c.doc.prepare(e); err != nil {
+		return err
+	}
 	if err := c.connect(ctx, e, run); err != nil {
 		return err
 	}
@@ -88,6 +100,9 @@ func (c *client) runSize(ctx context.Context, size int) error {
 
 // measure runs what is measured on QPs that are connected.
 func (c *client) measure(ctx context.Context, e *engine) (err error) {
+	if c.doc != nil {
+		e.sampler = watchOver(e)
+	}
 	c.use.begin(e)
 	if e.lat {
 		err = c.latencyRun(ctx, e)
@@ -114,7 +129,7 @@ func (c *client) connect(ctx context.Context, e *engine, run uint64) error {
 		if err != nil {
 			return err
 		}
-		h := hello{params: e.params, run: run, lane: i, target: l.own}
+		h := hello{params: e.params, run: run, lane: i, target: l.own, tellTo: e.notesTarget()}
 		answer, err := l.qp.Connect(ctx, c.to, h.encode())
 		if err != nil {
 			return err
@@ -140,6 +155,8 @@ func (c *client) bandwidthRun(ctx context.Context, e *engine) error {
 	b.avg += e.remote.avg
 	b.rate += e.remote.rate
 	c.rep.bandwidth(e.size, b)
+	c.doc.bandwidth(e.size, b)
+	c.doc.end(e, nil)
 	return nil
 }
 
@@ -187,6 +204,8 @@ func (c *client) latencyRun(ctx context.Context, e *engine) error {
 	}
 	c.last = &l
 	c.rep.latency("result", e.size, l)
+	c.doc.latency(e.size, l)
+	c.doc.end(e, h)
 	if e.results != nil {
 		c.rep.all(e.results)
 	}

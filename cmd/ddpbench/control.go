@@ -17,6 +17,7 @@ import (
 //	                                 ack: all is placed and was delivered
 //	                                 verdict, with --verify
 //	                                 report, from the server on the first QP, with -b
+//	                                 notes, from the server on the first QP, for --report
 type ctlKind uint8
 
 const (
@@ -26,13 +27,14 @@ const (
 	ctlAck
 	ctlVerdict
 	ctlReport
+	ctlNotes
 )
 
 // control is a control message.
 type control struct {
 	kind      ctlKind
 	stop      bool   // done: the peer should stop too
-	n         uint64 // grant: credits; done, ack: messages; verdict: bad ones
+	n         uint64 // grant: credits; done, ack: messages; verdict: bad ones; notes: octets
 	bandwidth        // report
 }
 
@@ -51,7 +53,7 @@ func (c *control) put(b *[ctlLen]byte) {
 }
 
 func (c *control) decode(b []byte) error {
-	if len(b) != ctlLen || ctlKind(b[0]) < ctlGo || ctlKind(b[0]) > ctlReport {
+	if len(b) != ctlLen || ctlKind(b[0]) < ctlGo || ctlKind(b[0]) > ctlNotes {
 		return fmt.Errorf("the peer sent a message of %d octets that is not ddpbench's", len(b))
 	}
 	*c = control{kind: ctlKind(b[0]), stop: b[1]&1 != 0, n: binary.BigEndian.Uint64(b[8:])}

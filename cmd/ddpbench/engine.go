@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/rddp-go/rddp/internal/timeline"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -35,6 +38,15 @@ type engine struct {
 
 	reported bool      // -b: the server's report was sent or has come
 	remote   bandwidth // it
+
+	// For a report.
+	sampler  *sampler                // of this end, while it looks
+	seen     []timeline.Point        // by it
+	served   *hdrhistogram.Histogram // times from posting to completion, nanoseconds; nil: not wanted
+	notebook *region                 // the server's notes: here, or to be sent
+	tellTo   target                  // the client's, as the server knows it
+	told     bool                    // the notes are here
+	theirs   notes                   // they
 }
 
 // burst is how many requests are posted under one lock.
@@ -85,6 +97,8 @@ func (e *engine) close() {
 			l.close()
 		}
 	}
+	e.notebook.close()
+	e.rest()
 }
 
 // slot is the memory of messages with a number that is slot modulo slots.
@@ -124,6 +138,7 @@ func (e *engine) handle(wcs []rdma.WC) error {
 			done := l.posted - (l.posted-wc.ID)&idNumber
 			e.completed += done - l.done
 			l.done = done
+			e.took(l)
 		}
 		if err != nil {
 			return err
@@ -253,6 +268,8 @@ func (e *engine) control(l *lane, c *control) error {
 		l.bad += c.n
 	case ctlReport:
 		e.reported, e.remote = true, c.bandwidth
+	case ctlNotes:
+		return e.noted(c.n)
 	}
 	return nil
 }
@@ -292,7 +309,10 @@ func (e *engine) check(l *lane, n uint64) (bad uint64) {
 }
 
 // finished reports whether all has been said.
-func (e *engine) finished() bool {
+func (e *engine) finished() bool { return e.over() && (!e.client || !e.notes || e.told) }
+
+// over reports whether all has been said of the messages.
+func (e *engine) over() bool {
 	r := e.role(e.client)
 	active := r.active && (e.client || e.both)
 	passive := r.passive && (!e.client || e.both)

@@ -237,6 +237,12 @@ func TestHostilePeer(t *testing.T) {
 		{"a go for the client", server, true, func(e *engine, l *lane) error { return e.control(l, &control{kind: ctlGo}) }, "under way"},
 		{"an end for the client", server, true, func(e *engine, l *lane) error { return e.control(l, &control{kind: ctlDone}) }, "had not begun"},
 		{"data for a client that sends", server, true, func(e *engine, l *lane) error { return e.data(l, make([]byte, 100)) }, "where it should not"},
+		{"notes that nobody has asked for", server, true, func(e *engine, l *lane) error { return e.control(l, &control{kind: ctlNotes}) }, "0 octets that nobody"},
+		{"notes longer than their memory", server, true, func(e *engine, l *lane) error {
+			e.notes = true
+			return e.control(l, &control{kind: ctlNotes, n: notesLen + 1})
+		}, "131073 octets that nobody"},
+		{"notes for a server", server, false, func(e *engine, l *lane) error { e.notes = true; return e.control(l, &control{kind: ctlNotes}) }, "nobody has asked"},
 		{"a go twice", server, false, func(e *engine, l *lane) error { l.begun = true; return e.control(l, &control{kind: ctlGo}) }, "under way"},
 		{"an end before go", server, false, func(e *engine, l *lane) error { return e.control(l, &control{kind: ctlDone}) }, "had not begun"},
 		{"an end twice", server, false, func(e *engine, l *lane) error {

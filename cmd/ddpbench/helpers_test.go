@@ -100,6 +100,7 @@ func (x *lab) connected(t *testing.T, args ...string) (*client, *engine) {
 	c.params.seed = 1
 	e := must.Get(newEngine(c.dev, c.params, true))(t)
 	t.Cleanup(e.close)
+	must.OK(t, e.takeNotes())
 	run := must.Get(random())(t)
 	must.OK(t, c.connect(t.Context(), e, run))
 	return c, e

@@ -51,11 +51,12 @@ type lane struct {
 	// The active side.
 	left    uint64 // messages to be posted
 	posted  uint64
-	done    uint64 // messages completed
-	credits int    // Sends that the peer has buffers for
-	closing bool   // done was sent
-	acked   bool   // and answered
-	judged  bool   // and there is a verdict, if one is needed
+	done    uint64  // messages completed
+	credits int     // Sends that the peer has buffers for
+	closing bool    // done was sent
+	acked   bool    // and answered
+	judged  bool    // and there is a verdict, if one is needed
+	asked   []asked // completions that are to come, for a report
 
 	// The passive side.
 	got      uint64 // messages received

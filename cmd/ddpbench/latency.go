@@ -149,3 +149,21 @@ func (p *params) trip(d time.Duration) float64 {
 	}
 	return float64(d) / 2e3
 }
+
+// asked is a message that was posted and will complete.
+type asked struct {
+	n  uint64 // it and those before
+	at time.Time
+}
+
+// took records how long messages took that have completed, for a report.
+func (e *engine) took(l *lane) {
+	if e.served == nil {
+		return
+	}
+	now := time.Now()
+	for len(l.asked) > 0 && l.asked[0].n <= l.done {
+		e.served.RecordValue(int64(min(now.Sub(l.asked[0].at), maxRoundTrip)))
+		l.asked = l.asked[1:]
+	}
+}

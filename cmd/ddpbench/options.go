@@ -27,6 +27,7 @@ type options struct {
 	host                string        // empty: serve
 	gbits               bool
 	histogram, unsorted bool   // all results of a latency run
+	page                string // file of the report; empty: none
 	sweep               string // directory for plots; nothing else is done then
 }
 
@@ -65,6 +66,7 @@ func (o *options) flags(fs *pflag.FlagSet) (w *words, check func() error) {
 	fs.BoolVarP(&o.both, "bidirectional", "b", false, "both sides transmit; the sum is shown")
 	fs.BoolVarP(&o.all, "all", "a", false, "run sizes from 2 to 2^23")
 	fs.Float64Var(&w.interval, "interval", 0, "with -D, print a line every so many `seconds`")
+	fs.StringVar(&o.page, "report", "", "write what was measured, with plots of both ends, as one HTML page into this `file`")
 	fs.BoolVar(&o.json, "json", false, "print JSON, an object a line")
 	fs.BoolVar(&o.self, "self", false, "both ends in this process, over the best link that needs no set-up")
 	fs.BoolVar(&o.own, "own", false, "an SCTP association for each QP instead of a shared one")
@@ -114,7 +116,7 @@ Measures RDMA over SCTP. Without HOST it serves, and follows what clients ask fo
 	if o.sweep != "" {
 		return o, o.checkSweep(fs)
 	}
-	o.ported = fs.Changed("port")
+	o.ported, o.notes = fs.Changed("port"), o.page != ""
 	if err := w.apply(fs, o); err != nil {
 		return nil, err
 	}
@@ -159,6 +161,8 @@ func (o *options) check(fs *pflag.FlagSet) error {
 		return cli.Usagef("-t: with --lat one message is outstanding at a time")
 	case fs.Changed("memory") && o.mem == 0:
 		return cli.Usagef("--memory 0: messages need some")
+	case o.page != "" && o.host == "" && !o.self:
+		return cli.Usagef("--report is the client's: it shows the server too")
 	case o.port == 0:
 		return cli.Usagef("--port 0: an SCTP port is 1 to 65535")
 	}
@@ -178,7 +182,7 @@ func (o *options) checkSweep(fs *pflag.FlagSet) error {
 	if fs.NArg() > 0 {
 		return cli.Usagef("--sweep takes no verb and no HOST")
 	}
-	for _, name := range []string{"lat", "size", "memory", "iters", "tx-depth", "qp", "bidirectional", "all", "interval", "json", "own", "verify", "port", "timeout", "metrics",
+	for _, name := range []string{"lat", "size", "memory", "iters", "tx-depth", "qp", "bidirectional", "all", "interval", "json", "own", "verify", "port", "timeout", "metrics", "report",
 		"report_gbits", "noPeak", "report-histogram", "report-unsorted", "events", "cq-mod", "post_list", "rx-depth", "atomic_type", "tos", "hop_limit"} {
 		if fs.Changed(name) {
 			return cli.Usagef("--%s does not go with --sweep, which sets all that itself", name)

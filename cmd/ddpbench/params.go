@@ -41,6 +41,7 @@ type params struct {
 	iters    uint64        // messages on each QP, 0 with a duration
 	duration time.Duration // 0 with iters
 	seed     uint64        // of the content
+	notes    bool          // the server tells how it was for it
 	swap     bool          // atomics compare and swap, instead of adding
 	noPeak   bool          // of this end
 	cqMod    int           // messages to a completion, of this end; 0: a default
@@ -130,7 +131,7 @@ func (p *params) slots() int {
 }
 
 // ctlBuffers is how many control messages one end may have under way: two grants of credit, and one
-// each of go, done, ack, verdict and report.
+// each of go, done, ack, verdict, report and notes.
 const ctlBuffers = 8
 
 // buffers returns the number and the length of one QP's receive buffers.
@@ -171,7 +172,11 @@ func (p *params) memory(client bool) int64 {
 	if p.sink(client) {
 		total += region
 	}
-	return total * int64(p.qps)
+	total *= int64(p.qps)
+	if p.notes {
+		total += notesLen
+	}
+	return total
 }
 
 // reads is the number of RDMA Reads or atomics outstanding on a QP.
@@ -210,12 +215,13 @@ type hello struct {
 	run  uint64 // the same for all QPs of a run
 	lane int    // which of them this is
 	target
+	tellTo target // of the first: where notes go
 }
 
 const (
 	magic     = "ddpbench"
-	version   = 3
-	helloLen  = len(magic) + 2 + 1 + 1 + 2 + 2 + 4 + 4 + 4 + 8 + 8 + 8 + 8 + targetLen
+	version   = 4
+	helloLen  = len(magic) + 2 + 1 + 1 + 2 + 2 + 4 + 4 + 4 + 8 + 8 + 8 + 8 + 2*targetLen
 	answerLen = len(magic) + targetLen
 	targetLen = 4 + 8 + 4
 )
@@ -225,6 +231,7 @@ const (
 	flagBoth
 	flagVerify
 	flagSwap
+	flagNotes
 )
 
 func (h *hello) encode() []byte {
@@ -232,7 +239,7 @@ func (h *hello) encode() []byte {
 	for _, f := range []struct {
 		on  bool
 		bit byte
-	}{{h.lat, flagLat}, {h.both, flagBoth}, {h.verify, flagVerify}, {h.swap, flagSwap}} {
+	}{{h.lat, flagLat}, {h.both, flagBoth}, {h.verify, flagVerify}, {h.swap, flagSwap}, {h.notes, flagNotes}} {
 		if f.on {
 			flags |= f.bit
 		}
@@ -250,7 +257,7 @@ func (h *hello) encode() []byte {
 	b = be.AppendUint64(b, uint64(h.duration))
 	b = be.AppendUint64(b, h.run)
 	b = be.AppendUint64(b, h.seed)
-	return h.target.append(b)
+	return h.tellTo.append(h.target.append(b))
 }
 
 // decode reads a client's request and checks its bounds; errors are sentences for the client.
@@ -268,11 +275,12 @@ func (h *hello) decode(b []byte) error {
 	}
 	flags := b[3]
 	*h = hello{params: params{
-		verb: verb(b[2]), lat: flags&flagLat != 0, both: flags&flagBoth != 0, verify: flags&flagVerify != 0, swap: flags&flagSwap != 0,
+		verb: verb(b[2]), lat: flags&flagLat != 0, both: flags&flagBoth != 0, verify: flags&flagVerify != 0, swap: flags&flagSwap != 0, notes: flags&flagNotes != 0,
 		qps: int(be.Uint16(b[4:])), size: number(b[8:]), mem: number(b[12:]), depth: number(b[16:]),
 		iters: be.Uint64(b[20:]), duration: time.Duration(be.Uint64(b[28:])), seed: be.Uint64(b[44:]),
 	}, lane: int(be.Uint16(b[6:])), run: be.Uint64(b[36:])}
 	h.target.decode(b[52:])
+	h.tellTo.decode(b[52+targetLen:])
 	if err := h.check(); err != nil {
 		return err
 	}

@@ -137,6 +137,9 @@ func (r *clientRun) add(req *rdma.Request, h *hello) error {
 		return err
 	}
 	l.peer = h.target
+	if h.lane == 0 {
+		r.e.tellTo = h.tellTo
+	}
 	if err := req.Accept(l.qp, l.own.answer()); err != nil {
 		return err
 	}
@@ -182,6 +185,9 @@ func (r *clientRun) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go r.e.watch(ctx, func() { cancel(fmt.Errorf("the client has been silent for %v", idleTimeout)) })
+	if r.e.notes {
+		r.e.sampler = watchOver(r.e)
+	}
 	if err := r.e.follow(ctx); err != nil {
 		if cause := context.Cause(ctx); cause != nil && cause != context.Canceled {
 			return cause

@@ -75,6 +75,9 @@ func (e *engine) drive(ctx context.Context, over func() bool) error {
 		if err := e.transmit(stopped); err != nil {
 			return err
 		}
+		if err := e.tell(); err != nil {
+			return err
+		}
 		err := e.wait(ctx)
 		switch {
 		case err == nil:
@@ -147,6 +150,8 @@ func (e *engine) post(l *lane, n int) error {
 		e.message(l, &e.wrs[i], l.posted-1)
 		if l.posted%every != 0 && l.left != 0 {
 			e.wrs[i].Flags = rdma.Unsignaled
+		} else if e.served != nil {
+			l.asked = append(l.asked, asked{l.posted, time.Now()})
 		}
 	}
 	if e.verb == verbSend {

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/simlink"
+)
+
+// The report of a run over a path of known delay has its figures, of both ends, and of every kind of run it has all plots.
+func TestReportHasTheFiguresOfBothEnds(t *testing.T) {
+	const plots = "Throughput|Congestion window|Round trip time|Receive window|Queues|Retransmissions|Latency, distribution|Latency, percentiles"
+	figures := regexp.MustCompile(`<h2 id="h\d">([^<]+)</h2>`)
+	for _, tt := range []struct{ args, want string }{
+		// 25 messages of 60,000 bytes in a quarter of a second of 10 ms round trips: 5.722 MiB/s, and then twice as much.
+		{"read -t 1 -D 1 -s 60000", `(?s)<th scope="row">Average, MiB/s</th><td>8\.58</td>.*<td>RDMA_Read BW</td>.*<th scope="row">Server</th><td>10\.0\.0\.1</td>.*` +
+			`Throughput, MiB/s over seconds; client, received from [45]\.\d+ to 1[1-4]\.\d+; server, sent from [45]\.\d+ to 1[1-4]\.\d+".*` +
+			`Round trip time, ms over seconds; client from 5 to 10; server from 5 to 10".*` +
+			`<th scope="row">\d\.\d+</th><td>10</td><td>10</td>.*<th scope="row">0\.9\d+</th><td>5</td><td>5</td>.*` +
+			`Latency, percentiles, µs over % of messages; at most from 4997 to 10002"`},
+		{"send --lat -n 300", `(?s)<th scope="row">Median, µs</th><td>2500\.61</td>.*half of a round trip.*distribution, % of messages over µs; messages from 0 to 83\.33"`},
+		{"write -a -n 1 -t 1 --report_gbits -q 2", `(?s)<th scope="row">8388608</th><td>2</td>.*<h2 id="h1">By message size</h2>`},
+		{"write -b -D 0.5 -t 4", `(?s)client, sent.*client, received.*server, sent.*server, received`},
+		{"atomic --lat -D 0.5", `(?s)It is a round trip\.`},
+		{"send -q 3 --own -n 50", `(?s)<th scope="row">Associations</th><td>3</td>`},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "out.html")
+			synctest.Test(t, func(t *testing.T) {
+				n := simlink.New(1)
+				follow(n, []phase{{10 * time.Millisecond, 50}, {5 * time.Millisecond, 10_000}})
+				serving, stop := context.WithCancel(t.Context())
+				served := make(chan int)
+				var said, out strings.Builder
+				go func() { served <- runs(serving, t, n, serverAddr, &said, "write") }()
+				synctest.Wait()
+				if code := runs(t.Context(), t, n, clientAddr, &out, append(strings.Fields(tt.args), "--report", file, serverAddr.String())...); code != exitWell {
+					t.Errorf("exit %d\n%s", code, &out)
+				}
+				stop()
+				<-served
+			})
+			page := string(must.Get(os.ReadFile(file))(t))
+			var names []string
+			for _, m := range figures.FindAllStringSubmatch(page, -1) {
+				names = append(names, m[1])
+			}
+			if got := strings.TrimPrefix(strings.Join(names, "|"), "By message size|"); got != plots {
+				t.Errorf("plots: %s", got)
+			}
+			if !regexp.MustCompile(tt.want).MatchString(page) {
+				t.Errorf("no %s in\n%s", tt.want, strings.Join(regexp.MustCompile(`<th scope="row">.*|role="img".*`).FindAllString(page, -1), "\n"))
+			}
+		})
+	}
+}
+
+// What a server says of itself can be anything: it is cut short, and is text.
+func TestServerCannotWriteIntoTheReport(t *testing.T) {
+	x := newLab(t)
+	c, e := x.connected(t, "write", "-n", "100", "--report", filepath.Join(t.TempDir(), "a.html"))
+	c.doc = must.Get(newDocument(c.options, "mem"))(t)
+	evil := machine{Host: "<script>alert(1)</script>" + strings.Repeat("x", 500), System: "\x1b[2J\n"}
+	b := must.Get(json.Marshal(notes{Machine: evil}))(t)
+	copy(e.notebook.buf, b)
+	must.OK(t, e.noted(uint64(len(b))))
+	c.doc.bandwidth(2, bandwidth{iters: 1})
+	c.doc.end(e, nil)
+	must.OK(t, c.doc.close(&c.use))
+	page := string(must.Get(os.ReadFile(c.page))(t))
+	check.Equal(t, "a script", strings.Contains(page, "<script"), false)
+	if !regexp.MustCompile(`<td>&lt;script&gt;alert\(1\)&lt;/script&gt;x{74}…</td>.*\n.*<td>�\[2J�</td>`).MatchString(page) {
+		t.Errorf("the server is not as it says:\n%s", page)
+	}
+	for _, b := range []string{`{"line":{"points":[{"at":-1}]}}`, `{`, ``} {
+		e.told = false
+		copy(e.notebook.buf, b)
+		if err := e.noted(uint64(len(b))); err == nil || !strings.Contains(err.Error(), "what the server tells for the report: ") {
+			t.Errorf("%q: %v", b, err)
+		}
+	}
+}
+
+// A report that cannot be written is no reason to measure first, and one of nothing leaves no file.
+func TestReportThatCannotBe(t *testing.T) {
+	dir := t.TempDir()
+	for args, want := range map[string]string{
+		"write --self --report " + dir:     "ddpbench: --report: open " + dir + ": is a directory\n",
+		"write --report " + dir + "/a":     "ddpbench: --report is the client's: it shows the server too\n",
+		"--sweep x --report " + dir + "/a": "ddpbench: --report does not go with --sweep, which sets all that itself\n",
+		"write 127.0.0.1 --link udp --port 9 --timeout 0.01 --report " + dir + "/nothing": "ddpbench: ",
+	} {
+		if out, errs, code := bench(t, strings.Fields(args)...); code == exitWell || !strings.HasPrefix(errs, want) {
+			t.Errorf("%s: exit %d, %q %q", args, code, out, errs)
+		}
+	}
+	check.Equal(t, "files", len(must.Get(os.ReadDir(dir))(t)), 0)
+}

@@ -1,0 +1,131 @@
+// Package timeline keeps what an association does over time, in bounded memory, and says which plots show it: those of the report of
+// ddpbench and of its traces are the same.
+package timeline
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// Point is what associations are doing at one moment.
+type Point struct {
+	At          float64 `json:"at"`          // seconds since the beginning, to the microsecond
+	Out         uint64  `json:"out"`         // octets of packets sent so far
+	In          uint64  `json:"in"`          // octets of user data received so far
+	Cwnd        uint64  `json:"cwnd"`        // octets, as all below
+	Flight      uint64  `json:"flight"`      // sent and not acknowledged
+	Rwnd        uint64  `json:"rwnd"`        // what the peer still takes
+	Window      uint64  `json:"window"`      // what this side still takes
+	Queue       uint64  `json:"queue"`       // waits to be sent
+	Buffered    uint64  `json:"buffered"`    // waits to be read
+	RTT         float64 `json:"rtt"`         // smoothed, milliseconds; 0: not measured
+	Retransmits uint64  `json:"retransmits"` // DATA chunks sent again so far
+}
+
+// Add adds what another association is doing. RTT becomes the longer one.
+func (p *Point) Add(s *assoc.Stats, path *assoc.PathStats) {
+	p.Out += s.OctetsOut
+	p.In += s.DataOctetsIn
+	p.Cwnd += octets(path.Cwnd)
+	p.Flight += octets(s.Outstanding)
+	p.Rwnd += octets(s.PeerWindow)
+	p.Window += octets(s.RecvWindow)
+	p.Queue += octets(s.Queued)
+	p.Buffered += octets(s.Buffered)
+	p.RTT = max(p.RTT, math.Round(path.SRTT.Seconds()*1e6)/1e3)
+	p.Retransmits += s.Retransmits
+}
+
+func octets(n int) uint64 { return uint64(max(n, 0)) }
+
+// Line is the life of an association, or of all of one side.
+type Line struct {
+	Name   string  `json:"name"`
+	Points []Point `json:"points"`
+}
+
+// maxPoints is how many a Line has at most, so many that a plot shows no more.
+const maxPoints = 400
+
+// Bounds of what a Line of a peer may have, so that every plot of it can be drawn.
+const (
+	maxAt    = 10 * 365 * 24 * 3600 // seconds
+	maxCount = 1 << 53
+)
+
+var errLine = errors.New("the figures of the peer make no sense")
+
+// UnmarshalJSON takes the line of a peer, which may say anything.
+func (l *Line) UnmarshalJSON(b []byte) error {
+	type plain Line
+	if err := json.Unmarshal(b, (*plain)(l)); err != nil {
+		return err
+	}
+	if len(l.Points) > maxPoints {
+		return errLine
+	}
+	last := -1.0
+	for i := range l.Points {
+		p := &l.Points[i]
+		p.At = micro(p.At)
+		most := max(p.Out, p.In, p.Cwnd, p.Flight, p.Rwnd, p.Window, p.Queue, p.Buffered, p.Retransmits)
+		if p.At <= last || p.At > maxAt || most > maxCount || p.RTT < 0 || p.RTT > maxAt*1e3 {
+			return errLine
+		}
+		last = p.At
+	}
+	return nil
+}
+
+func micro(s float64) float64 { return math.Round(s*1e6) / 1e6 }
+
+// Recorder takes points, and keeps those that show all the time since the first alike.
+type Recorder struct {
+	points []Point
+	gap    time.Duration // between two that are kept, at least
+	last   Point         // the latest, if it is not kept
+	left   bool
+}
+
+// Due returns how long until the next point is worth being taken.
+func (r *Recorder) Due() time.Duration { return max(r.gap, leastGap) }
+
+// leastGap is the time between the first points.
+const leastGap = time.Millisecond
+
+// Add takes a point that is later than those before.
+func (r *Recorder) Add(p Point) {
+	p.At = micro(p.At)
+	if n := len(r.points); n > 0 && p.At < r.points[n-1].At+r.gap.Seconds() || n > 0 && p.At <= r.points[n-1].At {
+		r.last, r.left = p, true
+		return
+	}
+	r.left = false
+	if len(r.points) < maxPoints-1 { // one place is for the last
+		r.points = append(r.points, p)
+		return
+	}
+	r.gap = 2 * r.Due()
+	kept := r.points[:1]
+	for _, q := range r.points[1:] {
+		if q.At >= kept[len(kept)-1].At+r.gap.Seconds() {
+			kept = append(kept, q)
+		}
+	}
+	if r.points = kept; len(kept) == maxPoints-1 { // points came far apart
+		r.gap *= 2
+	}
+	r.Add(p)
+}
+
+// Points returns what is kept, and the latest point.
+func (r *Recorder) Points() []Point {
+	if n := len(r.points); r.left && r.last.At > r.points[n-1].At {
+		return append(r.points[:n:n], r.last)
+	}
+	return r.points
+}
