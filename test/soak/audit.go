@@ -22,6 +22,10 @@ type kill struct {
 	at, until int64
 }
 
+// outage is a time in which a network had no route: no session can begin then, and who asks for one hears so at once.
+// Unix time in nanoseconds.
+type outage struct{ from, until int64 }
+
 // tally is what the books say.
 type tally struct {
 	sessions, graceful, cut, broken, refused uint64
@@ -65,7 +69,7 @@ func (t *tally) fault(n *uint64, by int, format string, args ...any) {
 }
 
 // audit compares the books of all processes. It is called while nothing is under way.
-func audit(books []book, kills []kill, serverNames []string) *tally {
+func audit(books []book, kills []kill, outages []outage, serverNames []string) *tally {
 	t := &tally{}
 	servers := make(map[uint64][]*end)
 	for i := range books {
@@ -87,7 +91,7 @@ func audit(books []book, kills []kill, serverNames []string) *tally {
 			if e.id == 0 {
 				continue
 			}
-			t.session(&end{e, b}, servers[e.id], kills, serverNames[e.server])
+			t.session(&end{e, b}, servers[e.id], kills, outages, serverNames[e.server])
 			delete(servers, e.id)
 		}
 	}
@@ -127,7 +131,7 @@ func (e *end) missed(client *end) bool {
 // QP.Close do so.
 func (e *end) discards() bool { return e.state == stateCut }
 
-func (t *tally) session(client *end, servers []*end, kills []kill, serverName string) {
+func (t *tally) session(client *end, servers []*end, kills []kill, outages []outage, serverName string) {
 	t.sessions++
 	switch client.state {
 	case stateGraceful:
@@ -146,6 +150,9 @@ func (t *tally) session(client *end, servers []*end, kills []kill, serverName st
 		}
 	}
 	excused := client.dead() || client.state == stateCut || server.dead()
+	for _, o := range outages {
+		excused = excused || client.state == stateRefused && client.begun <= o.until && client.ended >= o.from
+	}
 	if len(servers) > 0 {
 		server = servers[0]
 	}

@@ -15,6 +15,7 @@ import (
 type story struct {
 	client, server book
 	kills          []kill
+	outages        []outage
 	c, s           *entry
 }
 
@@ -52,6 +53,12 @@ func (t *story) killClient(n int) {
 	}
 }
 
+// refuse has the session refused before the server heard of it, beside an outage.
+func (t *story) refuse(o outage) {
+	t.server.entries, t.outages = nil, []outage{o}
+	*t.c = entry{id: 7, state: stateRefused, begun: 100, ended: 200}
+}
+
 func TestAuditFindsEveryLossAndDouble(t *testing.T) {
 	for name, row := range map[string]struct {
 		change func(*story)
@@ -76,6 +83,9 @@ func TestAuditFindsEveryLossAndDouble(t *testing.T) {
 		"a last word lost, and then a kill":     {func(s *story) { s.s.state, s.s.ended, s.client.killedAt = stateFailed, 300, 250 }, tally{}},
 		"a kill after the end of both":          {func(s *story) { s.s.state, s.s.ended, s.client.killedAt = stateFailed, 220, 250 }, tally{unexplained: 1}},
 		"a refusal without cause":               {func(s *story) { s.server.entries = nil; *s.c = entry{id: 7, state: stateRefused} }, tally{unexplained: 1}},
+		"a refusal while there is no route":     {func(s *story) { s.refuse(outage{150, 210}) }, tally{}},
+		"a refusal after the route is back":     {func(s *story) { s.refuse(outage{80, 99}) }, tally{unexplained: 1}},
+		"a failure while there is no route":     {func(s *story) { s.c.state, s.outages = stateFailed, []outage{{150, 210}} }, tally{unexplained: 1}},
 		"a failure by an earlier kill": {func(s *story) {
 			s.killServer(0)
 			s.kills[0] = kill{server, 80, 90}
@@ -121,7 +131,7 @@ func TestAuditFindsEveryLossAndDouble(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := told()
 			row.change(s)
-			got := audit([]book{s.client, s.server}, s.kills, serverNames)
+			got := audit([]book{s.client, s.server}, s.kills, s.outages, serverNames)
 			for _, n := range []struct {
 				name      string
 				got, want uint64

@@ -52,6 +52,7 @@ type run struct {
 	series map[string]*series
 	mu     sync.Mutex
 	faults map[string]int // guarded by mu
+	cuts   []outage       // since the last audit; guarded by mu
 	cpu    time.Duration  // of processes that are no more
 	told   time.Duration
 	err    error
@@ -145,11 +146,17 @@ func (r *run) trouble(ctx context.Context, rng *rand.Rand) error {
 			return nil
 		case <-time.After(calm + time.Duration(rng.Int64N(int64(r.cycle/5)))):
 		}
+		from := time.Now().UnixNano()
 		what, err := r.net.trouble(rng)
 		if err != nil {
 			return err
 		}
 		r.count(what)
+		if what != "mtu" {
+			r.mu.Lock()
+			r.cuts = append(r.cuts, outage{from, time.Now().UnixNano()})
+			r.mu.Unlock()
+		}
 	}
 }
 
@@ -235,7 +242,7 @@ func (r *run) audit() {
 	for _, p := range slices.Concat(slices.Collect(maps.Values(r.alive)), r.dead) {
 		books = append(books, p.snapshot())
 	}
-	t := audit(books, r.kills, serverNames)
+	t := audit(books, r.kills, r.cuts, serverNames)
 	for _, f := range t.faults {
 		fmt.Printf("%s: VIOLATION: %s\n", r.link, f)
 	}
@@ -246,7 +253,7 @@ func (r *run) audit() {
 	for _, p := range r.dead {
 		p.forget()
 	}
-	r.dead, r.kills = nil, nil
+	r.dead, r.kills, r.cuts = nil, nil, nil
 }
 
 // report prints a line a minute.
