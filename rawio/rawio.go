@@ -38,8 +38,8 @@ const (
 	// KindProtoUnreachable reports that the peer's host has no SCTP (ICMP type 3 code 2, ICMPv6
 	// parameter problem code 1; over UDP, port unreachable). Packet.Data is the quoted SCTP packet.
 	KindProtoUnreachable
-	// KindHostUnreachable reports that a router, or this host, has no way to the peer (ICMP type 3 codes 0 and 1, ICMPv6 type 1 codes 0
-	// and 3). Packet.Data is the quoted SCTP packet.
+	// KindHostUnreachable reports that a router, or this host, has no way to the peer (ICMP type 3 codes 0 and 1). What ICMPv6 says of
+	// this kind is not reported: it also comes while a neighbour is slow to answer. Packet.Data is the quoted SCTP packet.
 	KindHostUnreachable
 )
 

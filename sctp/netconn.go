@@ -43,7 +43,7 @@ func (c *Conn) MessageConn() *MessageConn { return &MessageConn{netConn{c, &c.rd
 
 // Read reads octets. It returns io.EOF when the peer has closed.
 func (s *StreamConn) Read(p []byte) (n int, err error) {
-	if err = s.late(s.rdl); err == nil && len(p) > 0 {
+	if err = s.late(s.rdl, p); err == nil && len(p) > 0 {
 		if n, err = s.s.Read(p); err == ErrCutOff { // why it is comes next
 			n, err = s.s.Read(p)
 		}
@@ -53,7 +53,7 @@ func (s *StreamConn) Read(p []byte) (n int, err error) {
 
 // Write writes octets. It returns when all of them are in the send buffer.
 func (s *StreamConn) Write(p []byte) (n int, err error) {
-	if err = s.late(s.wdl); err == nil {
+	if err = s.late(s.wdl, p); err == nil {
 		n, err = s.s.Write(p)
 	}
 	return n, s.wrap("write", err)
@@ -61,7 +61,7 @@ func (s *StreamConn) Write(p []byte) (n int, err error) {
 
 // Read reads one message.
 func (m *MessageConn) Read(p []byte) (n int, err error) {
-	if err = m.late(m.rdl); err == nil && len(p) > 0 {
+	if err = m.late(m.rdl, p); err == nil && len(p) > 0 {
 		var info RecvInfo
 		n, info, err = m.c.readFrom(p, &m.c.inbox, m.c.readable, m.rdl, true)
 		if err == nil && info.More {
@@ -73,7 +73,7 @@ func (m *MessageConn) Read(p []byte) (n int, err error) {
 
 // Write sends p as one message. It returns when that is in the send buffer.
 func (m *MessageConn) Write(p []byte) (n int, err error) {
-	if err = m.late(m.wdl); err == nil {
+	if err = m.late(m.wdl, p); err == nil {
 		n, err = m.c.write(p, SendInfo{}, m.wdl)
 	}
 	return n, m.wrap("write", err)
@@ -88,12 +88,14 @@ type netConn struct {
 // Association returns the association, for its counters, paths and events.
 func (n *netConn) Association() *Conn { return n.c }
 
-// late says whether a call comes after Close, or after its deadline, which then also ends calls that need not wait.
-func (n *netConn) late(d *deadline) error {
-	if n.c.gone() {
+// late says whether a call comes after its deadline, which then also ends calls that need not wait, and an empty one whether
+// it comes after Close. Of any other the association says that.
+func (n *netConn) late(d *deadline, p []byte) error {
+	expired := isClosed(d.passed())
+	switch {
+	case (expired || len(p) == 0) && n.c.gone():
 		return net.ErrClosed
-	}
-	if isClosed(d.passed()) {
+	case expired:
 		return os.ErrDeadlineExceeded
 	}
 	return nil

@@ -42,7 +42,7 @@ func newReceiver(t *Transport, q rawio.Shard, waits bool) receiver {
 	if w, ok := q.(rawio.Waiter); ok && waits {
 		r.waiter, poll = w, w.Polling()
 	}
-	r.pace = pace.New(poll)
+	r.pace = pace.New(poll, t.now)
 	return r
 }
 
@@ -86,14 +86,7 @@ func (r *receiver) next() (n int, err error) {
 	if r.waiter == nil {
 		return r.queue.ReadBatch(r.pkts)
 	}
-	for {
-		if n = r.waiter.PollBatch(r.pace.Room(r.pkts)); n > 0 {
-			return n, nil
-		}
-		if err = r.waiter.Wait(r.pace.Pause(r.t.now())); err != nil {
-			return 0, err
-		}
-	}
+	return r.pace.Next(r.waiter, r.pkts)
 }
 
 // handle handles the first n of pkts, those of one association after those of another, so that one SACK and

@@ -52,8 +52,9 @@ const (
 type Pace struct {
 	state atomic.Int32
 
-	wake time.Duration // see SetWake
-	poll time.Duration // see New
+	wake  time.Duration // what waking a thread costs
+	poll  time.Duration // see New
+	clock func() rawio.Time
 
 	lone  int    // batches in a row of few short packets, loneBatches at most
 	calm  int    // of batches
@@ -68,10 +69,9 @@ type Pace struct {
 
 // New returns a Pace for a link that was told how long to look for packets before a reader blocks: 0 is for as long as it
 // pays, less for never.
-func New(poll time.Duration) *Pace { return &Pace{poll: poll, wake: Wake(), empty: rawio.Never} }
-
-// SetWake says how long a thread takes to wake.
-func (p *Pace) SetWake(d time.Duration) { p.wake = d }
+func New(poll time.Duration, clock func() rawio.Time) *Pace {
+	return &Pace{poll: poll, clock: clock, wake: Wake(), empty: rawio.Never}
+}
 
 // Patience returns how long to look for a packet that is expected: what an end that answers at once takes to do so.
 func (p *Pace) Patience() time.Duration { return 6 * p.wake }

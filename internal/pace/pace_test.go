@@ -45,8 +45,8 @@ type reader struct {
 }
 
 func newReader(poll time.Duration) *reader {
-	r := &reader{Pace: New(poll), rand: rand.New(rand.NewPCG(1, 2))}
-	r.SetWake(testWake)
+	r := &reader{Pace: New(poll, nil), rand: rand.New(rand.NewPCG(1, 2))}
+	r.wake = testWake
 	return r
 }
 

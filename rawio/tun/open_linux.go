@@ -68,7 +68,7 @@ func (l *Link) open() error {
 // newQueue takes over a descriptor of the device.
 func (l *Link) newQueue(fd int) (*queue, error) {
 	pace.Measure()
-	q := &queue{l: l, pace: pace.New(l.cfg.Poll), pool: rawio.NewPool(l.cfg.MTU, max(64, poolOctets/l.cfg.MTU))}
+	q := &queue{l: l, pace: pace.New(l.cfg.Poll, pace.Now), pool: rawio.NewPool(l.cfg.MTU, max(64, poolOctets/l.cfg.MTU))}
 	q.read = q.drain
 	q.file = os.NewFile(uintptr(fd), "/dev/net/tun") // blocking yet, so that it stays out of the runtime's poller
 	err := unix.SetNonblock(fd, true)

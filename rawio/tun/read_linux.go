@@ -43,7 +43,7 @@ func (l *Link) Wait(p rawio.Pause) error { return l.queues[0].Wait(p) }
 func (l *Link) Polling() time.Duration { return l.cfg.Poll }
 
 // ReadBatch implements rawio.Shard.
-func (q *queue) ReadBatch(pkts []rawio.Packet) (int, error) { return pace.Read(q, q.pace, pkts) }
+func (q *queue) ReadBatch(pkts []rawio.Packet) (int, error) { return q.pace.Read(q, pkts) }
 
 // PollBatch implements rawio.Poller.
 func (q *queue) PollBatch(pkts []rawio.Packet) int {

@@ -67,7 +67,7 @@ type sysError struct {
 func (e sysError) Error() string        { return e.text }
 func (e sysError) Is(target error) bool { return target == e.errno }
 
-// NoRouteError ends a setup because there is no way to any address of the peer: this host knows none, or an ICMP message says so. It matches
+// NoRouteError ends a setup because there is no way to any address of the peer: this host knows none, or over IPv4 an ICMP message says so. It matches
 // syscall.ENETUNREACH, or EHOSTUNREACH.
 type NoRouteError struct{ Err error } // the system's
 

@@ -50,7 +50,7 @@ const maxErrors = 64
 // NewGroup takes over the sockets. poll is how long a reader polls before it blocks.
 func NewGroup(poll time.Duration, socks ...*Socket) (*Group, error) {
 	pace.Measure()
-	g := &Group{socks: socks, rx: newReceiver(), poll: poll, pace: pace.New(poll)}
+	g := &Group{socks: socks, rx: newReceiver(), poll: poll, pace: pace.New(poll, pace.Now)}
 	g.recv, g.drain = g.recvOnce, g.drainErrors
 	g.look = func(fd uintptr) { _ = g.mem.get(int(fd)) }
 	var fds []int
@@ -77,7 +77,7 @@ func (g *Group) Interrupt() { g.wait.Interrupt() }
 func (g *Group) Sockets() []*Socket { return g.socks }
 
 // ReadBatch is rawio.Link's.
-func (g *Group) ReadBatch(pkts []rawio.Packet) (int, error) { return pace.Read(g, g.pace, pkts) }
+func (g *Group) ReadBatch(pkts []rawio.Packet) (int, error) { return g.pace.Read(g, pkts) }
 
 // PollBatch is rawio.Poller's.
 func (g *Group) PollBatch(pkts []rawio.Packet) int {
