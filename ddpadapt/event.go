@@ -68,5 +68,16 @@ func (q *eventQueue) pop() (Event, bool) {
 	return e, true
 }
 
-// PollEvent returns the oldest event not yet returned.
-func (m *Mux) PollEvent() (Event, bool) { return m.events.pop() }
+// closeSteps is what the end of a DDP stream counts, in steps: its user gives back all that was posted.
+const closeSteps = 16
+
+// PollEvent returns the oldest event not yet returned. The DDP stream of a session that has ended with its association is closed with it, so that
+// who has many of them can let others have their turn in between.
+func (m *Mux) PollEvent() (Event, bool) {
+	e, ok := m.events.pop()
+	if e.Kind == EventDown && e.Session != nil {
+		m.steps += closeSteps
+		e.Session.closeStream(e.Err)
+	}
+	return e, ok
+}

@@ -428,6 +428,7 @@ func TestMemoryIsCopiedInParts(t *testing.T) {
 			must.That(t, s.ds != nil && len(a.a.detached) == part-1, "%d parts, the stream has ended: %v", len(a.a.detached), s.ds == nil)
 			if down {
 				a.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: assoc.ErrTimeout})
+				a.PollEvent()
 				break
 			}
 			a.HandleReceived(0)

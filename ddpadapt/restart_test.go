@@ -140,6 +140,7 @@ func TestCookiesThatAHostilePeerKeeps(t *testing.T) {
 				for _, s := range w.Sent {
 					must.That(t, s.From != 0 || !bytes.Contains(s.Pkt, []byte("!!!!")), "memory was sent that the program had got back")
 				}
+				victim.hear()
 				check.That(t, u.done, "the memory was never given back")
 			})
 		}

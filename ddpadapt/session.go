@@ -383,13 +383,12 @@ func (s *Session) refused(err error) {
 	s.closeStream(err)
 }
 
-// lost ends the session with its association.
+// lost ends the session with its association. There may be thousands: the DDP stream of each hears of it when its event is polled.
 func (s *Session) lost(err error) {
 	known := s.known()
 	s.enter(onDown, nil)
 	s.err = err
 	s.release()
-	s.closeStream(err)
 	if known {
 		s.m.events.push(Event{Kind: EventDown, Session: s, Err: err})
 	}

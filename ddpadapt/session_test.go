@@ -369,6 +369,8 @@ func TestASegmentIsTransferredOrReported(t *testing.T) {
 	a.acks()
 	ua.told(t, "completed 1")
 	a.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: errors.New("gone")})
+	ua.told(t) // until its turn comes: there may be thousands
+	a.expect(EventDown, EventDown)
 	ua.told(t, "fatal 3/0", "failed 2", "failed 3")
 }
 

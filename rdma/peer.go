@@ -78,6 +78,9 @@ func (p *peer) leave(now rawio.Time) {
 	}
 }
 
+// eventsAtOnce is how many events of sessions are handled before others are served: all sessions may end at once.
+const eventsAtOnce = 32
+
 // HandleReceived takes what came fragmented, and then what all that has happened means to sessions.
 func (p *peer) HandleReceived(now rawio.Time) (more bool) {
 	more = p.Mux.HandleReceived(now)
@@ -85,7 +88,7 @@ func (p *peer) HandleReceived(now rawio.Time) (more bool) {
 		q.core.Close()
 	}
 	p.closing = p.closing[:0]
-	for {
+	for range eventsAtOnce {
 		ev, ok := p.PollEvent()
 		if !ok {
 			return more
@@ -95,6 +98,7 @@ func (p *peer) HandleReceived(now rawio.Time) (more bool) {
 			p.leave(now)
 		}
 	}
+	return true
 }
 
 func (p *peer) handle(ev ddpadapt.Event) {
