@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -22,6 +23,7 @@ type peer struct {
 	conn     *sctp.Conn
 	listener *Listener // nil on the side that set the association up
 	closing  []*QP     // owner only: the peer has ended its half; ours follows
+	flushing []*QP     // owner only: that have asked for QP.Flush
 	claims   int       // owner only: Connects about to open a session
 	queues   int       // owner only: octets of the QPs of sessions that the peer has begun
 	vacant   int       // owner only: sweeps without a session
@@ -79,11 +81,16 @@ func (p *peer) leave(now rawio.Time) {
 }
 
 // eventsAtOnce is how many events of sessions are handled before others are served: all sessions may end at once.
-const eventsAtOnce = 32
+const eventsAtOnce = 16
 
 // HandleReceived takes what came fragmented, and then what all that has happened means to sessions.
 func (p *peer) HandleReceived(now rawio.Time) (more bool) {
 	more = p.Mux.HandleReceived(now)
+	if len(p.flushing) > 0 {
+		p.flushing[0].core.Flush() // which may ask for more
+		p.flushing = slices.Delete(p.flushing, 0, 1)
+		more = more || len(p.flushing) > 0
+	}
 	for _, q := range p.closing {
 		q.core.Close()
 	}

@@ -509,11 +509,11 @@ func (h *host) Failed(err *rdmap.StreamError) {
 // FlushLater has requests end when the packets that refer to their memory are written.
 func (h *host) FlushLater() {
 	q := (*QP)(h)
-	q.peer.Load().later(func() {
-		p := q.lock()
-		q.core.Flush()
-		q.unlock(p)
-	})
+	p := q.peer.Load()
+	if len(p.flushing) == 0 { // who has the gate may be done for now
+		p.later(func() { q.unlock(q.lock()) })
+	}
+	p.flushing = append(p.flushing, q)
 }
 
 // HighWater passes on what SetHighWater asked for.

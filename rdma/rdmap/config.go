@@ -24,8 +24,8 @@ type Host interface {
 	// Detach makes the lower layer copy what its unacknowledged segments of this stream still reference,
 	// as that memory is about to go back to its owner. more says that it was only a part.
 	Detach() (more bool)
-	// FlushLater asks for a call of QP.Flush as soon as what the lower layer has taken is written out: requests
-	// are to end, and their memory is the user's then.
+	// FlushLater asks for a call of QP.Flush as soon as what the lower layer has taken is written out, and others have had their
+	// turn: requests are to end, or receives to complete, and memory is the user's then.
 	FlushLater()
 	// HighWater reports, once, that more receive buffers are in process than QP.SetHighWater allows.
 	HighWater()

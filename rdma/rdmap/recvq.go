@@ -10,6 +10,7 @@ type recvQueue struct {
 	srq    SRQ
 	inbox  inbox  // own queue: receives on their way to q
 	status Status // of the first buffer, when the stream fails for it
+	behind []WC   // of receives, until the memory that the peer has invalidated is copied; nil: nothing is being copied
 	imm    immediates
 
 	highWater int // of buffers in process; negative: nobody wants to know
@@ -108,13 +109,26 @@ func (q *QP) consume(wc WC) {
 	b, _ := q.rq.q.Pop()
 	q.rq.imm.popped++
 	wc.ID = q.rq.id(b)
+	if q.rq.behind != nil {
+		q.rq.behind = append(q.rq.behind, wc)
+		return
+	}
 	q.cfg.RecvCQ.Push(wc)
+}
+
+// handOver completes the receives that have waited.
+func (q *QP) handOver() {
+	for _, wc := range q.rq.behind {
+		q.cfg.RecvCQ.Push(wc)
+	}
+	q.rq.behind = nil
 }
 
 // invalidate carries out the Invalidate of a Send, at delivery and before the user sees the Send
 // (section 5.3). It reports whether the peer may invalidate the STag: it must be valid, associated with
 // this stream and no other (sections 7.2 and 8.1.1 item 7), and enabled for remote access: an STag
-// that was never advertised, such as the sink of a Read, is not the peer's to end.
+// that was never advertised, such as the sink of a Read, is not the peer's to end. Where much of the region is in flight, which a peer that
+// acknowledges nothing can bring about, this receive and those behind it complete when all is copied, in parts.
 func (q *QP) invalidate(tag ddp.STag) bool {
 	r, err := q.stream.CheckSTag(tag)
 	if err != nil || r.Scope() == 0 && q.cfg.Host.SharedRegion(r) {
@@ -124,9 +138,9 @@ func (q *QP) invalidate(tag ddp.STag) bool {
 		return false
 	}
 	r.Invalidate()
-	if q.sq.references(r) || q.resp.references(r) {
-		for q.cfg.Host.Detach() { // all of it, since the Send is delivered now
-		}
+	if q.rq.behind == nil && (q.sq.references(r) || q.resp.references(r)) && q.cfg.Host.Detach() {
+		q.rq.behind = make([]WC, 0, 4)
+		q.cfg.Host.FlushLater()
 	}
 	return true
 }
@@ -140,6 +154,7 @@ func (q *QP) grants(tag ddp.STag, a ddp.Access) bool {
 
 // flushReceives completes all receives in error. No more can be posted.
 func (q *QP) flushReceives() {
+	q.handOver()
 	st := q.rq.status
 	if st == StatusSuccess {
 		st = StatusWRFlushErr

@@ -1,6 +1,7 @@
 package rdmap
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
@@ -186,19 +187,41 @@ func TestInvalidationWaitsForDelivery(t *testing.T) {
 	check.Equal(t, "detached without need", p.b.detached, 0)
 }
 
+// The user hears of an invalidation when all that was in flight of the region is copied, which is in parts, and of what came behind it then, in order.
 func TestInvalidationDetachesWhatIsInFlight(t *testing.T) {
-	p := newPair(t, nil)
-	r, _ := p.b.memory(50, ddp.RemoteRead)
-	sink, _ := p.a.memory(50, ddp.LocalWrite)
-	dst, _ := p.b.memory(9, ddp.LocalWrite)
-	p.b.recv(1, dst, 0, 9)
-	p.lazy = true
-	p.a.post(SendWR{ID: 1, Op: WRRead, SGL: []SGE{sge(sink, 0, 50)}, RemoteSTag: r.STag(), RemoteTO: r.Base()})
-	p.run()
-	p.a.post(SendWR{ID: 2, Op: WRSendInv, InvalidateSTag: r.STag()})
-	p.run()
-	wants(t, "receiver", p.b.rcq.take(), WC{ID: 1, Opcode: WCRecv})
-	check.Equal(t, "times detached while a response that reads the region is unacknowledged", p.b.detached, 1)
+	for parts, ends := range map[int]bool{1: false, 3: false, 4: true} {
+		p := newPair(t, nil)
+		r, _ := p.b.memory(50, ddp.RemoteRead)
+		sink, _ := p.a.memory(50, ddp.LocalWrite)
+		dst, _ := p.b.memory(9, ddp.LocalWrite)
+		for id := range uint64(3) {
+			p.b.recv(id+1, dst, 0, 9)
+		}
+		p.lazy = true
+		p.a.post(SendWR{ID: 1, Op: WRRead, SGL: []SGE{sge(sink, 0, 50)}, RemoteSTag: r.STag(), RemoteTO: r.Base()})
+		p.run()
+		p.b.parts = parts
+		p.b.inject(untagged(0, 1, untaggedRsvd(OpSendInv, r.STag()), 0, true, nil))
+		p.b.inject(untagged(0, 2, untaggedRsvd(OpSend, 0), 0, true, nil))
+		done := []WC{{ID: 1, Opcode: WCRecv}, {ID: 2, Opcode: WCRecv}}
+		for part := 1; part < parts; part++ {
+			if wants(t, "while a part is copied", p.b.rcq.take()); p.b.detached != part || !p.b.flush {
+				t.Errorf("%d of %d parts are copied, the rest asked for: %v", p.b.detached, parts, p.b.flush)
+			}
+			p.b.flush = false
+			if ends && part == 2 {
+				p.b.parts = 0
+				p.b.qp.Stream().Closed(errors.New("gone"))
+				done = append(done, WC{ID: 3, Status: StatusWRFlushErr, Opcode: WCRecv})
+				break
+			}
+			p.b.qp.Flush()
+		}
+		wants(t, "when all is copied", p.b.rcq.take(), done...)
+		if p.b.qp.Flush(); p.b.flush || !ends && p.b.detached != parts {
+			t.Errorf("copied %d times in %d parts, more asked for: %v", p.b.detached, parts, p.b.flush)
+		}
+	}
 }
 
 // messages counts the DDP messages in a log and checks that each is one of RDMAP.

@@ -55,10 +55,16 @@ func (q *QP) terminated(rsvd [5]byte, length uint32) {
 	q.lose(&StreamError{Terminate: &t, Remote: true})
 }
 
-// Flush does what Host.FlushLater asked for.
+// Flush does what Host.FlushLater asked for, or a part of it: then it asks again.
 func (q *QP) Flush() {
-	if q.state == StateError {
+	switch {
+	case q.state == StateError:
 		q.flush()
+	case q.rq.behind == nil:
+	case q.cfg.Host.Detach():
+		q.cfg.Host.FlushLater()
+	default:
+		q.handOver()
 	}
 }
 

@@ -216,6 +216,22 @@ func floodAttacks() []attack {
 					return p.ddp(uint16(i%1000), ddpadapt.PPIDControl, forge.Control(0, forge.Initiate, nil))
 				}, nil
 			}},
+		{name: "an ABORT, for as many sessions as an association has", rfc: "5042 6.4.1", least: 2002, must: []string{"Accept"}, may: usual,
+			start: func(x *scene) (func(int) error, error) {
+				var p *peer
+				return func(i int) (err error) {
+					switch i % 1001 {
+					case 0:
+						p, err = x.open(x.to(portRDMA), adaptation())
+						return err
+					case 1000:
+						p.abort()
+						return nil
+					}
+					p.drain()
+					return p.ddp(uint16(i%1001), ddpadapt.PPIDControl, forge.Control(0, forge.Initiate, nil))
+				}, nil
+			}},
 		{name: "segments that leave DDP-SSN gaps on all streams", rfc: "5042 6.4.3, 5043 10", may: usual,
 			start: func(x *scene) (func(int) error, error) {
 				p, err := x.open(x.to(portRDMA), adaptation())
