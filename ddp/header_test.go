@@ -18,9 +18,8 @@ func TestTaggedHeaderOctets(t *testing.T) {
 	if c := v.Control(); !c.Tagged() || !c.Last() || c.Version() != 1 {
 		t.Errorf("control %#x", c)
 	}
-	if v.RsvdULP() != 0xAB || v.STag() != 0x01020304 || v.TO() != 0x1112131415161718 {
-		t.Errorf("fields %x %x %x", v.RsvdULP(), v.STag(), v.TO())
-	}
+	check.That(t, v.RsvdULP() == 0xAB && v.STag() == 0x01020304 && v.TO() == 0x1112131415161718,
+		"fields %x %x %x", v.RsvdULP(), v.STag(), v.TO())
 	check.Slice(t, "payload", v.Payload(), []byte{0x99})
 	(Tagged{}).Put(b)
 	check.Equal(t, "control of a middle segment", b[0], 0x81)
@@ -36,9 +35,8 @@ func TestUntaggedHeaderOctets(t *testing.T) {
 	if c := v.Control(); c.Tagged() || !c.Last() || c.Version() != 1 {
 		t.Errorf("control %#x", c)
 	}
-	if v.RsvdULP() != h.Rsvd || v.QN() != h.QN || v.MSN() != 0xFFFFFFFE || v.MO() != 1482 {
-		t.Errorf("fields %x %d %d %d", v.RsvdULP(), v.QN(), v.MSN(), v.MO())
-	}
+	check.That(t, v.RsvdULP() == h.Rsvd && v.QN() == h.QN && v.MSN() == 0xFFFFFFFE && v.MO() == 1482,
+		"fields %x %d %d %d", v.RsvdULP(), v.QN(), v.MSN(), v.MO())
 	check.Slice(t, "payload", v.Payload(), []byte{7, 8})
 	h.Last = false
 	h.Put(b)

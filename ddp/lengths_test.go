@@ -44,9 +44,7 @@ func TestTheLongestMessages(t *testing.T) {
 			want = fmt.Sprintf("tagged rsvd=0x0 stag=%#x to=%d len=%d", uint32(reg.STag()), reg.Base(), uint64(most))
 		} else {
 			b, err := MakeRecvBuffer(Gather{{Mem: Device(dev, most), Len: most}}, 3)
-			if err != nil || r.ulp.queues[0].Post(b) != nil {
-				t.Fatal(err)
-			}
+			must.That(t, err == nil && r.ulp.queues[0].Post(b) == nil, "%v", err)
 			must.OK(t, r.SendUntagged(0, [5]byte{}, from, 7))
 			want = fmt.Sprintf("untagged qn=0 msn=1 rsvd=0000000000 len=%d token=3", uint64(most))
 		}
@@ -61,9 +59,7 @@ func TestTheLongestMessages(t *testing.T) {
 	}
 	r := newRig(t)
 	b, err := MakeRecvBuffer(Gather{{Mem: Device(new(vast), most), Len: most}}, 3)
-	if err != nil || r.ulp.queues[0].Post(b) != nil {
-		t.Fatal(err)
-	}
+	must.That(t, err == nil && r.ulp.queues[0].Post(b) == nil, "%v", err)
 	r.arrive(untaggedSeg(true, 0, 1, most, []byte{1}))
 	r.ulp.want(t, "fatal 0x2/0x04") // the offset is no octet of the buffer
 }

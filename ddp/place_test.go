@@ -79,9 +79,8 @@ func checkReport(t *testing.T, e *Error, seg []byte) {
 	if len(want) > 0 {
 		want = want[:min(len(want), Control(want[0]).HeaderLen())]
 	}
-	if !bytes.Equal(e.Header[:e.HeaderLen], want) || e.SegmentLen != len(seg) {
-		t.Errorf("report has header % x and length %d", e.Header[:e.HeaderLen], e.SegmentLen)
-	}
+	check.That(t, bytes.Equal(e.Header[:e.HeaderLen], want) && e.SegmentLen == len(seg),
+		"report has header % x and length %d", e.Header[:e.HeaderLen], e.SegmentLen)
 }
 
 func TestTaggedChecks(t *testing.T) {
@@ -242,9 +241,7 @@ func TestPostedBufferOfARevokedRegion(t *testing.T) {
 	mem := make([]byte, 10)
 	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: LocalWrite})
 	piece, fault := r.Resolve(reg.STag(), 0, 10, LocalWrite)
-	if fault != nil {
-		t.Fatal(fault)
-	}
+	must.That(t, fault == nil, "%v", fault)
 	b := must.Get(MakeRecvBuffer(Gather{piece}, 1))(t)
 	_ = r.ulp.queues[0].Post(b)
 	reg.Invalidate()
@@ -312,9 +309,8 @@ func TestULPSaysWhyItHasNoBuffer(t *testing.T) {
 	s := NewStream(StreamConfig{ID: testStream, PD: testPD, Queues: 1, Table: r.table, ULP: strict{r.ulp}})
 	s.Attach(new(lower))
 	var p Placed
-	if s.Place(untaggedSeg(true, 0, 1, 0, nil), &p); p.Err == nil || p.Err.Code != CodeInvalidQN {
-		t.Error(p.Err)
-	}
+	s.Place(untaggedSeg(true, 0, 1, 0, nil), &p)
+	check.That(t, p.Err != nil && p.Err.Code == CodeInvalidQN, "%v", p.Err)
 }
 
 func TestBufferThatHasLessMemoryTakesNothing(t *testing.T) {

@@ -18,9 +18,8 @@ func post(t *testing.T, q *Queue, tokens ...uint64) {
 func lookup(t *testing.T, q *Queue, msn uint32, token uint64, code uint8) {
 	t.Helper()
 	b, c := q.Lookup(msn)
-	if c != code || (b != nil) != (code == 0) || b != nil && b.Token != token {
-		t.Errorf("MSN %#x: buffer %+v code %#02x, want token %d code %#02x", msn, b, c, token, code)
-	}
+	check.That(t, c == code && (b != nil) == (code == 0) && (b == nil || b.Token == token),
+		"MSN %#x: buffer %+v code %#02x, want token %d code %#02x", msn, b, c, token, code)
 }
 
 func TestQueueGivesTheNthBufferToMSNn(t *testing.T) {
@@ -33,9 +32,7 @@ func TestQueueGivesTheNthBufferToMSNn(t *testing.T) {
 	lookup(t, q, 1, 101, 0)
 	lookup(t, q, 3, 103, 0)
 	lookup(t, q, 4, 0, CodeNoBuffer)
-	if q.InProcess() != 2 || q.Len() != 3 {
-		t.Errorf("%d in process of %d", q.InProcess(), q.Len())
-	}
+	check.That(t, q.InProcess() == 2 && q.Len() == 3, "%d in process of %d", q.InProcess(), q.Len())
 	if b, ok := q.Pop(); !ok || b.Token != 101 || q.InProcess() != 1 || q.First() != 2 || q.Free() != 1 || q.Len() != 2 {
 		t.Errorf("popped %+v %t, first %d free %d len %d", b, ok, q.First(), q.Free(), q.Len())
 	}
@@ -86,9 +83,8 @@ func TestQueueCounts(t *testing.T) {
 	lookup(t, own, 3, 3, 0)
 	counts := func(when string, q *Queue, n, begun int) {
 		t.Helper()
-		if q.Len() != n || q.InProcess() != begun {
-			t.Errorf("%s: %d buffers, %d of them in process, want %d and %d", when, q.Len(), q.InProcess(), n, begun)
-		}
+		check.That(t, q.Len() == n && q.InProcess() == begun,
+			"%s: %d buffers, %d of them in process, want %d and %d", when, q.Len(), q.InProcess(), n, begun)
 	}
 	counts("begun", own, 4, 2)
 	counts("begun", shared, 4, 4)

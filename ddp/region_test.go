@@ -139,9 +139,8 @@ func TestRebindMovesTheRange(t *testing.T) {
 	if p := r.place(taggedSeg(true, 0, reg.STag(), 203, []byte{9})); p.Err != nil || fresh[3] != 9 || !zero(old) {
 		t.Errorf("new range: %v, memory % x", p.Err, fresh)
 	}
-	if reg.Base() != 200 || reg.Len() != 4 || reg.Access() != RemoteWrite|RemoteRead || reg.Memory().Len() != 4 {
-		t.Errorf("region %d+%d rights %b", reg.Base(), reg.Len(), reg.Access())
-	}
+	check.That(t, reg.Base() == 200 && reg.Len() == 4 && reg.Access() == RemoteWrite|RemoteRead && reg.Memory().Len() == 4,
+		"region %d+%d rights %b", reg.Base(), reg.Len(), reg.Access())
 }
 
 func TestARegionIsTheSliceAndNoMore(t *testing.T) {
@@ -179,9 +178,8 @@ func TestAccessRights(t *testing.T) {
 		must.OK(t, r.table.SetAccess(reg, row.access))
 		p := r.place(taggedSeg(true, 0, reg.STag(), 0, []byte{1}))
 		_, err := r.Resolve(reg.STag(), 0, 1, RemoteRead)
-		if (p.Err == nil) != row.write || (err == nil) != row.read {
-			t.Errorf("%s: written %v, read %v", row.name, p.Err == nil, err == nil)
-		}
+		check.That(t, (p.Err == nil) == row.write && (err == nil) == row.read,
+			"%s: written %v, read %v", row.name, p.Err == nil, err == nil)
 	}
 }
 

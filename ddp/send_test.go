@@ -25,13 +25,10 @@ func TestSegmentationExamples(t *testing.T) {
 		for i, b := range segs {
 			v := UntaggedView(b)
 			// req 5041-4.1-3, 5041-4.1-4, 5041-4.1-5, 5041-4.1-6: T = 0; L on the last one only.
-			if v.Control().Tagged() || v.Control().Last() != (i == 1) {
-				t.Errorf("segment %d control %#x", i, v.Control())
-			}
+			check.That(t, !v.Control().Tagged() && v.Control().Last() == (i == 1), "segment %d control %#x", i, v.Control())
 			// req 5041-4.3-2, 5041-4.3-5, 5041-4.3-9: the same RsvdULP, QN and MSN in all.
-			if v.RsvdULP() != [5]byte{9, 8, 7, 6, 5} || v.QN() != 1 || v.MSN() != 1 || v.MO() != uint32(i*1482) {
-				t.Errorf("segment %d: %x %d %d %d", i, v.RsvdULP(), v.QN(), v.MSN(), v.MO())
-			}
+			check.That(t, v.RsvdULP() == [5]byte{9, 8, 7, 6, 5} && v.QN() == 1 && v.MSN() == 1 && v.MO() == uint32(i*1482),
+				"segment %d: %x %d %d %d", i, v.RsvdULP(), v.QN(), v.MSN(), v.MO())
 			got = append(got, v.Payload()...)
 		}
 		if !bytes.Equal(got, msg) { // req 5041-5.2-3
@@ -48,12 +45,9 @@ func TestSegmentationExamples(t *testing.T) {
 		for i, b := range segs {
 			v := TaggedView(b)
 			// req 5041-4.1-2, 5041-4.2-2, 5041-4.2-5: T = 1; the ULP's STag and RsvdULP in all.
-			if !v.Control().Tagged() || v.Control().Last() != (i == 1) || v.STag() != 0xCAFE || v.RsvdULP() != 0x42 {
-				t.Errorf("segment %d: % x", i, b[:14])
-			}
-			if v.TO() != []uint64{16384, 17870}[i] {
-				t.Errorf("segment %d TO %d", i, v.TO())
-			}
+			check.That(t, v.Control().Tagged() && v.Control().Last() == (i == 1) && v.STag() == 0xCAFE && v.RsvdULP() == 0x42,
+				"segment %d: % x", i, b[:14])
+			check.That(t, v.TO() == []uint64{16384, 17870}[i], "segment %d TO %d", i, v.TO())
 		}
 	})
 	t.Run("zero length is one segment with L and no payload", func(t *testing.T) {
@@ -61,9 +55,8 @@ func TestSegmentationExamples(t *testing.T) {
 		_ = r.SendUntagged(1, [5]byte{}, nil, 1)
 		_ = r.SendTagged(3, 0, 0, Gather{{}}, 2)
 		segs := r.cutAll(TaggedHeaderLen + 4) // req 5041-5.2-8, 5041-4.1-4
-		if len(segs) != 2 || len(segs[0]) != 18 || segs[0][0] != 0x41 || len(segs[1]) != 14 || segs[1][0] != 0xC1 {
-			t.Fatalf("segments % x", segs)
-		}
+		must.That(t, len(segs) == 2 && len(segs[0]) == 18 && segs[0][0] == 0x41 && len(segs[1]) == 14 && segs[1][0] == 0xC1,
+			"segments % x", segs)
 	})
 	t.Run("a message that fits exactly is one segment", func(t *testing.T) {
 		r := newRig(t)
@@ -116,9 +109,8 @@ func TestMessageOrderAndMSN(t *testing.T) {
 	must.Equal(t, "segments", len(segs), 2*len(want))
 	for i, b := range segs {
 		v := UntaggedView(b)
-		if v.QN() != want[i/2][0] || v.MSN() != want[i/2][1] || v.MO() != uint32(i%2*20) {
-			t.Errorf("segment %d: QN %d MSN %#x MO %d", i, v.QN(), v.MSN(), v.MO())
-		}
+		check.That(t, v.QN() == want[i/2][0] && v.MSN() == want[i/2][1] && v.MO() == uint32(i%2*20),
+			"segment %d: QN %d MSN %#x MO %d", i, v.QN(), v.MSN(), v.MO())
 	}
 }
 
@@ -227,9 +219,8 @@ func TestManyMessagesKeepTheirOrder(t *testing.T) {
 				acked++
 			}
 		}
-		if r.ulp.want(t); r.Unfinished() != int(sent-acked) {
-			t.Fatalf("%d unfinished of %d", r.Unfinished(), sent-acked)
-		}
+		r.ulp.want(t)
+		must.That(t, r.Unfinished() == int(sent-acked), "%d unfinished of %d", r.Unfinished(), sent-acked)
 	}
 }
 
@@ -356,9 +347,8 @@ func TestASegmentIsNeverLongerThanItMayBe(t *testing.T) {
 	for _, n := range []int{0, 1} {
 		r := newRig(t)
 		_ = r.SendTagged(1, 0, 0, gatherOf(pattern(n)), 1)
-		if r.NextSegment(13+n, &seg) || !r.NextSegment(14+n, &seg) {
-			t.Errorf("a message of %d octets: not in what is too short, and in what is enough", n)
-		}
+		check.That(t, !r.NextSegment(13+n, &seg) && r.NextSegment(14+n, &seg),
+			"a message of %d octets: not in what is too short, and in what is enough", n)
 	}
 }
 
@@ -378,11 +368,9 @@ func TestCutOfAFailedMessage(t *testing.T) {
 	_ = one.SendTagged(1, 0, 0, gatherOf(pattern(30)), 1)
 	one.NextSegment(14+20, &seg)
 	one.CancelUnsent()
-	if one.Acked(); one.Cut() != 0 {
-		t.Errorf("cut %d, with nothing to be cut", one.Cut())
-	}
+	one.Acked()
+	check.That(t, one.Cut() == 0, "cut %d, with nothing to be cut", one.Cut())
 	// A message was broken off: only a last word may follow.
-	if r.SendUntagged(0, [5]byte{}, nil, 3) != nil || r.SendUntagged(0, [5]byte{}, nil, 4) != ErrFaulted {
-		t.Error("want exactly one more message")
-	}
+	check.That(t, r.SendUntagged(0, [5]byte{}, nil, 3) == nil && r.SendUntagged(0, [5]byte{}, nil, 4) == ErrFaulted,
+		"want exactly one more message")
 }

@@ -35,9 +35,8 @@ func TestSTagsAreUnpredictableAndSlowToReturn(t *testing.T) {
 	}
 	// req 5040-8.1.1-8, 5040-8.1.1-9
 	// Uniform values are within 2^16 of their predecessor once in 2^15, and above it every other time.
-	if close > 10 || sorted < n*4/10 || sorted > n*6/10 {
-		t.Errorf("%d of %d STags close to their predecessor, %d above it", close, n, sorted)
-	}
+	check.That(t, close <= 10 && sorted >= n*4/10 && sorted <= n*6/10,
+		"%d of %d STags close to their predecessor, %d above it", close, n, sorted)
 	// Every bit of the secret counts: what depends on fewer could be tried out.
 	first := make(map[STag]int)
 	for bit := range 8 * 16 {

@@ -69,9 +69,8 @@ func TestDataAfterThePeersGracefulTeardown(t *testing.T) {
 	r.HalfClosed()
 	r.arrive(taggedSeg(true, 0, reg.STag(), 0, []byte{1})) // req 5041-6.2.1-3
 	r.ulp.want(t, "peer closed", "fatal 0x0/0x00", "failed 5: "+ErrClosed.Error())
-	if !errors.Is(r.ulp.fault, ErrDataAfterClose) || !zero(mem) || r.llp.aborted != 1 {
-		t.Errorf("fault %v, memory %x, LLP aborted %d times", r.ulp.fault, mem, r.llp.aborted)
-	}
+	check.That(t, errors.Is(r.ulp.fault, ErrDataAfterClose) && zero(mem) && r.llp.aborted == 1,
+		"fault %v, memory %x, LLP aborted %d times", r.ulp.fault, mem, r.llp.aborted)
 }
 
 func TestAbortByTheULP(t *testing.T) {
@@ -90,9 +89,8 @@ func TestAbortByTheULP(t *testing.T) {
 	r.ulp.want(t) // segments of messages 1 and 2 are still with the LLP
 	// req 5041-6.2-2: both directions are off.
 	r.arrive(taggedSeg(true, 0, reg.STag(), 0, []byte{1}))
-	if r.NextSegment(1500, &seg) || !zero(mem) || r.SendUntagged(0, [5]byte{}, nil, 9) != ErrClosed {
-		t.Error("data moved after abortive teardown")
-	}
+	check.That(t, !r.NextSegment(1500, &seg) && zero(mem) && r.SendUntagged(0, [5]byte{}, nil, 9) == ErrClosed,
+		"data moved after abortive teardown")
 	r.Closed(errors.New("reset"))
 	for i, want := range []string{"failed 1: ", "failed 2: " + ErrClosed.Error(), "failed 3: " + ErrClosed.Error()} {
 		if got := r.ulp.log[i]; len(got) < len(want) || got[:len(want)] != want {

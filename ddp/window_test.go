@@ -118,9 +118,8 @@ func TestWindowOfOneRegionLeavesOthersAlone(t *testing.T) {
 			t.Errorf("STag %#x: %v", tag, p.Err)
 		}
 	}
-	if a.Within(b) || !a.Within(reg) || !reg.Within(reg) || reg.Within(a) || (*Region)(nil).Within(reg) {
-		t.Error("which lies within which")
-	}
+	check.That(t, !a.Within(b) && a.Within(reg) && reg.Within(reg) && !reg.Within(a) && !(*Region)(nil).Within(reg),
+		"which lies within which")
 }
 
 func TestWindowRefused(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/conduct"
 	"github.com/rddp-go/rddp/internal/count"
 	"github.com/rddp-go/rddp/internal/script"
@@ -220,9 +221,7 @@ func TestLastOfALostSessionEndsIt(t *testing.T) {
 		c.step(step)
 		got = c.look()
 	}
-	if !strings.Contains(got, "[ended]") {
-		t.Error(got)
-	}
+	check.That(t, strings.Contains(got, "[ended]"), "%v", got)
 }
 
 // answer tells what comes of a step in a situation: at once, when all that can leave has left and is acknowledged, and when the peer

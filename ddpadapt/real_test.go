@@ -179,17 +179,15 @@ func TestOverRealAssociations(t *testing.T) {
 				w.event(0, EventTerminated)
 				w.event(0, EventEnded)
 				w.event(1, EventEnded)
-				if ua.delivered != 1 || ub.delivered != 1 || ua.completed != 1 || ub.completed != 1 {
-					t.Fatalf("round %d: %+v and %+v", round, ua, ub)
-				}
+				must.That(t, ua.delivered == 1 && ub.delivered == 1 && ua.completed == 1 && ub.completed == 1,
+					"round %d: %+v and %+v", round, ua, ub)
 				for i := range want {
 					must.That(t, bytes.Equal(want[i], got[i]), "round %d: direction %d arrived changed", round, i)
 				}
 			}
 			for i, h := range w.hosts {
-				if h.m.Sessions() != 0 || h.m.Stats().Violations != 0 || h.a.State() != assoc.Established {
-					t.Fatalf("host %d: %d sessions, %+v, %v", i, h.m.Sessions(), h.m.Stats(), h.a.State())
-				}
+				must.That(t, h.m.Sessions() == 0 && h.m.Stats().Violations == 0 && h.a.State() == assoc.Established,
+					"host %d: %d sessions, %+v, %v", i, h.m.Sessions(), h.m.Stats(), h.a.State())
 			}
 		})
 	}
@@ -222,16 +220,13 @@ func TestOnTheWire(t *testing.T) {
 					// req 5043-5.1-1, 5043-11.1-1
 					found = found || bytes.Equal(p, []byte{0xc0, 0x06, 0, 8, 0, 0, 0, 1})
 				}
-				if !found {
-					t.Fatalf("%v without the DDP indication", c.Type())
-				}
+				must.That(t, found, "%v without the DDP indication", c.Type())
 			case wire.ChunkData:
 				data++
 				d, err := wire.AsData(c)
 				// req 5043-10-1, 5043-9-3, 5043-5.2-1, 5043-12-1
-				if err != nil || !d.U() || !d.B() || !d.E() || d.PPID() != 16 && d.PPID() != 17 {
-					t.Fatalf("DATA with flags %#x, PPID %d: %v", d.Flags(), d.PPID(), err)
-				}
+				must.That(t, err == nil && d.U() && d.B() && d.E() && (d.PPID() == 16 || d.PPID() == 17),
+					"DATA with flags %#x, PPID %d: %v", d.Flags(), d.PPID(), err)
 				largest = max(largest, len(pkt))
 			}
 		}

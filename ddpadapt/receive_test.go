@@ -195,9 +195,8 @@ func TestIllegalSequences(t *testing.T) {
 			if ok && ev.Kind == EventTerminated && errors.As(ev.Err, &te) && te.ByPeer {
 				ev, ok = a.PollEvent() // the legal Terminate before the fault
 			}
-			if !ok || ev.Kind != EventTerminated || !errors.As(ev.Err, &se) || se.Fault != c.fault || se.Stream != 0 {
-				t.Fatalf("event %+v %v", ev, ev.Err)
-			}
+			must.That(t, ok && ev.Kind == EventTerminated && errors.As(ev.Err, &se) && se.Fault == c.fault && se.Stream == 0,
+				"event %+v %v", ev, ev.Err)
 			must.That(t, ev.Session.State() == Over && ev.Session.Err() == ev.Err, "state %v, %v", ev.Session.State(), ev.Session.Err())
 			a.sends(c.sends)
 			a.expect()
@@ -224,9 +223,7 @@ func TestMessagesWithoutASessionGetNoAnswerOrATerminate(t *testing.T) {
 	}
 	b.expect()
 	b.acks()
-	if b.Sessions() != 0 || b.refused != 0 || b.Stats().Ignored != 2 {
-		t.Fatalf("%d sessions, %+v", b.Sessions(), b.Stats())
-	}
+	must.That(t, b.Sessions() == 0 && b.refused == 0 && b.Stats().Ignored == 2, "%d sessions, %+v", b.Sessions(), b.Stats())
 	// req 5043-8-4: no stream back, no session
 	must.Equal(t, "verdict", b.inject(8, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}), assoc.AbortAssoc)
 }
@@ -408,9 +405,8 @@ func TestTurnsOfThousandsOfMessages(t *testing.T) {
 		b.peer(0, fmt.Sprint(n+int(next-2)/atOnce, " segment y"))
 		check.That(t, b.HandleReceived(0), "nothing more at %d", s.next)
 	}
-	if next := (&message{numbered: true, fn: initiate}); !next.beyond(40_000) || (&message{numbered: true}).beyond(40_000) {
-		t.Error("an Initiate is of the next session, and a segment with its number is not where numbers have wrapped")
-	}
+	check.That(t, (&message{numbered: true, fn: initiate}).beyond(40_000) && !(&message{numbered: true}).beyond(40_000),
+		"an Initiate is of the next session, and a segment with its number is not where numbers have wrapped")
 	b.HandleReceived(0)
 	check.That(t, s.next == n+5 && s.State() == Open && !b.HandleReceived(0), "%d has its turn in the end, %v", s.next, s.State())
 }
@@ -448,9 +444,8 @@ func TestAllIsAcknowledgedBeforeItIsCopied(t *testing.T) {
 	a.a.parts = 3
 	a.peer(0, "1 initiate", "2 terminate")
 	a.arrive()
-	if s.State() != Ended || s.ds != nil || !strings.Contains(fmt.Sprint(ua.log), "fatal") {
-		t.Errorf("%v; the stream hears %q", s.State(), ua.log)
-	}
+	check.That(t, s.State() == Ended && s.ds == nil && strings.Contains(fmt.Sprint(ua.log), "fatal"),
+		"%v; the stream hears %q", s.State(), ua.log)
 	a.HandleReceived(0)
 	check.Equal(t, "parts are copied", len(a.a.detached), 1)
 }
@@ -491,9 +486,8 @@ func TestSSNWraps(t *testing.T) {
 		a.acks()
 		n += 2
 	}
-	if len(ub.log) != n || sb.next != uint16(n+1) || b.Stats().Violations != 0 {
-		t.Fatalf("%d of %d delivered, next %d", len(ub.log), n, sb.next)
-	}
+	must.That(t, len(ub.log) == n && sb.next == uint16(n+1) && b.Stats().Violations == 0,
+		"%d of %d delivered, next %d", len(ub.log), n, sb.next)
 }
 
 // A DDP fault: what is placed afterwards does not depend on the order of arrival, and the session

@@ -124,9 +124,8 @@ func TestCookiesThatAHostilePeerKeeps(t *testing.T) {
 					t.Errorf("in its life %d with tag %#x, want %d and %#x", victim.a.Incarnation(), victim.a.PeerTag(), row.lives, tag)
 				}
 				if row.lives == 1 {
-					if len(victim.hear()) > 0 || u.done || s.State() != Open {
-						t.Errorf("the session is %v, events %+v", s.State(), victim.events)
-					}
+					check.That(t, len(victim.hear()) <= 0 && !u.done && s.State() == Open,
+						"the session is %v, events %+v", s.State(), victim.events)
 				} else {
 					if ev := w.event(0, EventDown); ev.Session != s || ev.Err != ErrRestarted || !u.done {
 						t.Errorf("event %+v", ev)

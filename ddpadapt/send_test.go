@@ -168,9 +168,7 @@ func TestAssociationDown(t *testing.T) {
 			}
 		}
 		e.sends() // req 5043-11.3-1: no exchange on the streams
-		if e.Err() != cause || e.Sessions() != 0 {
-			t.Fatalf("%v, %d sessions", e.Err(), e.Sessions())
-		}
+		must.That(t, e.Err() == cause && e.Sessions() == 0, "%v, %d sessions", e.Err(), e.Sessions())
 		if _, err := e.Open(0, -1, e.stream(0).Stream, nil); err != cause {
 			t.Fatalf("Open: %v", err)
 		}

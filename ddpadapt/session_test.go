@@ -29,9 +29,8 @@ func TestSessionAccepted(t *testing.T) {
 	ev := b.expect(EventInitiate)[0]                           // req 5043-5.2.3-9, 5043-6.4-1
 	must.Equal(t, "private data", string(ev.Private), "hello") // req 5043-5.2.3-10
 	sb := ev.Session
-	if sb.State() != Pending || sb.Active() || sb.Stream() != sa.Stream() {
-		t.Fatalf("passive session: %v on stream %d", sb.State(), sb.Stream())
-	}
+	must.That(t, sb.State() == Pending && !sb.Active() && sb.Stream() == sa.Stream(),
+		"passive session: %v on stream %d", sb.State(), sb.Stream())
 	must.OK(t, sb.Accept(0, ub.Stream, []byte("welcome")))
 	must.OK(t, ub.send("s1"))
 	// req 5043-6.1-1, 5043-5.2.1-2: one counter per direction, from 0, for both PPIDs
@@ -70,9 +69,8 @@ func TestSessionAccepted(t *testing.T) {
 	b.acks()
 	a.expect(EventTerminated, EventEnded)
 	b.expect(EventEnded)
-	if sa.State() != Ended || sb.State() != Ended || a.Sessions() != 0 || sa.Err() != nil || sb.Err() != nil {
-		t.Fatalf("%v and %v, %d sessions, %v %v", sa.State(), sb.State(), a.Sessions(), sa.Err(), sb.Err())
-	}
+	must.That(t, sa.State() == Ended && sb.State() == Ended && a.Sessions() == 0 && sa.Err() == nil && sb.Err() == nil,
+		"%v and %v, %d sessions, %v %v", sa.State(), sb.State(), a.Sessions(), sa.Err(), sb.Err())
 	// req 5043-6.1-1, 5043-6-1: the next session on the stream starts at 0 again.
 	must.Do(a.Open(0, 0, a.stream(1).Stream, nil))(t)
 	a.sends("0: 0 initiate")

@@ -113,9 +113,8 @@ func TestConclusionRefusesWhatWasNotAskedFor(t *testing.T) {
 		{"the responder wants a model that was not asked for", Setup{RTR: all}, Setup{PeerToPeer: true, RTR: all}, 0, 0, ErrNoRTR},
 	} {
 		ord, first, err := row.own.Conclude(row.reply)
-		if ord != row.ord || first != row.first || err != row.err {
-			t.Errorf("%s: ORD %d, first %d, %v; want %d, %d, %v", row.name, ord, first, err, row.ord, row.first, row.err)
-		}
+		check.That(t, ord == row.ord && first == row.first && err == row.err,
+			"%s: ORD %d, first %d, %v; want %d, %d, %v", row.name, ord, first, err, row.ord, row.first, row.err)
 	}
 }
 
@@ -138,24 +137,20 @@ func TestEnhancedSessionAccepted(t *testing.T) {
 	sa := must.Get(a.OpenEnhanced(0, 0, ua.Stream, Setup{IRD: 5, ORD: 6}, []byte("hello")))(t)
 	// req 6581-7-1, 6581-7-2, 6581-7-4, 6581-1.2-1, 6581-11-1: code 5, the connection data, then the private data.
 	init := a.pull()
-	if len(init) != 1 || init[0].octets() != "\x00\x00\x00\x05\x00\x05\x00\x06hello" || init[0].data.PPID() != 17 {
-		t.Fatalf("%q", init[0].octets())
-	}
+	must.That(t, len(init) == 1 && init[0].octets() == "\x00\x00\x00\x05\x00\x05\x00\x06hello" && init[0].data.PPID() == 17,
+		"%q", init[0].octets())
 	b.take(init...)
 	a.acks()
 	// req 6581-7-8, 6581-7-9, 6581-9.1-3
 	ev := b.expect(EventInitiate)[0]
-	if ev.Setup == nil || *ev.Setup != (Setup{IRD: 5, ORD: 6}) || string(ev.Private) != "hello" {
-		t.Fatalf("event %+v, setup %+v", ev, ev.Setup)
-	}
+	must.That(t, ev.Setup != nil && *ev.Setup == (Setup{IRD: 5, ORD: 6}) && string(ev.Private) == "hello",
+		"event %+v, setup %+v", ev, ev.Setup)
 	sb := ev.Session
 	must.OK(t, sb.AcceptEnhanced(0, ub.Stream, Setup{IRD: 7, ORD: 4, PeerToPeer: true, RTR: RTRRead}, nil))
 	ub.send("s1") // req 6581-7-12
 	// req 6581-10-1, 6581-9.2-12: code 6; A is 0 as it was asked for; private data may have no octets.
 	ans := b.pull()
-	if len(ans) != 2 || ans[0].octets() != "\x00\x00\x00\x06\x00\x07\x00\x04" {
-		t.Fatalf("%q", ans[0].octets())
-	}
+	must.That(t, len(ans) == 2 && ans[0].octets() == "\x00\x00\x00\x06\x00\x07\x00\x04", "%q", ans[0].octets())
 	a.take(ans...)
 	b.acks()
 	ev = a.expect(EventAccepted)[0]
@@ -169,9 +164,7 @@ func TestEnhancedSessionAccepted(t *testing.T) {
 	// req 6581-7-11, 6581-7-13, 6581-7-7: ended by the ordinary Terminate.
 	sa.Terminate(0)
 	end := a.pull()
-	if len(end) != 1 || end[0].octets() != "\x00\x02\x00\x04" {
-		t.Fatalf("%d messages, %q", len(end), end[0].octets())
-	}
+	must.That(t, len(end) == 1 && end[0].octets() == "\x00\x02\x00\x04", "%d messages, %q", len(end), end[0].octets())
 	b.take(end...)
 	b.expect(EventTerminated)
 	sb.Terminate(0)
@@ -206,9 +199,7 @@ func TestEnhancedSessionRejected(t *testing.T) {
 	must.OK(t, b.expect(EventInitiate)[0].Session.RejectEnhanced(0, Setup{IRD: 7, ORD: 8}, []byte("too few")))
 	// req 6581-7-3, 6581-7-4, 6581-7-5, 6581-7-14, 6581-9.2-6: code 7, the connection data and the private data.
 	rej := b.pull()
-	if len(rej) != 1 || rej[0].octets() != "\x00\x00\x00\x07\x80\x07\x80\x08too few" {
-		t.Fatalf("%q", rej[0].octets())
-	}
+	must.That(t, len(rej) == 1 && rej[0].octets() == "\x00\x00\x00\x07\x80\x07\x80\x08too few", "%q", rej[0].octets())
 	a.take(rej...)
 	b.acks()
 	// req 6581-9.1-11
@@ -230,9 +221,7 @@ func TestEnhancedSessionRefusedByTheStack(t *testing.T) {
 	s := must.Get(a.OpenEnhanced(0, 0, a.stream(0).Stream, Setup{}, nil))(t)
 	b.take(a.pull()...)
 	ans := b.pull()
-	if len(ans) != 1 || ans[0].octets() != "\x00\x00\x00\x04" {
-		t.Fatalf("%q", ans[0].octets())
-	}
+	must.That(t, len(ans) == 1 && ans[0].octets() == "\x00\x00\x00\x04", "%q", ans[0].octets())
 	a.take(ans...)
 	a.acks()
 	var te *TerminatedError

@@ -91,16 +91,13 @@ func TestEveryCounterIsExported(t *testing.T) {
 	families := gather(t, c)
 	samples := 0
 	for name, f := range families {
-		if f.GetHelp() == "" || strings.HasPrefix(f.GetHelp(), "Count of") {
-			t.Errorf("%s has no help: %q", name, f.GetHelp())
-		}
+		check.That(t, f.GetHelp() != "" && !strings.HasPrefix(f.GetHelp(), "Count of"), "%s has no help: %q", name, f.GetHelp())
 		if f.GetType() == dto.MetricType_COUNTER {
 			samples += len(f.GetMetric())
 		}
 		for _, m := range f.GetMetric() {
-			if m.GetLabel()[len(m.GetLabel())-1].GetName() != "source" && m.GetLabel()[0].GetName() != "source" {
-				t.Errorf("%s: labels %v", name, m.GetLabel())
-			}
+			check.That(t, m.GetLabel()[len(m.GetLabel())-1].GetName() == "source" || m.GetLabel()[0].GetName() == "source",
+				"%s: labels %v", name, m.GetLabel())
 		}
 	}
 	want := 0
@@ -160,9 +157,7 @@ rddp_sctp_established_total{source="server"} 1
 	for name, f := range gather(t, c) {
 		for _, m := range f.GetMetric() {
 			for _, l := range m.GetLabel() {
-				if l.GetName() == "source" && l.GetValue() != "client" {
-					t.Errorf("%s: still of %s", name, l.GetValue())
-				}
+				check.That(t, l.GetName() != "source" || l.GetValue() == "client", "%s: still of %s", name, l.GetValue())
 			}
 		}
 	}

@@ -13,9 +13,7 @@ import (
 func TestPoolReusesABufferAfterItsLastRelease(t *testing.T) {
 	p := NewPool(100, 1)
 	a := p.Get()
-	if len(a.B) != 100 || a.Refs() != 1 {
-		t.Fatalf("new buffer: %d octets, %d references", len(a.B), a.Refs())
-	}
+	must.That(t, len(a.B) == 100 && a.Refs() == 1, "new buffer: %d octets, %d references", len(a.B), a.Refs())
 	a.Retain()
 	a.Release()
 	must.That(t, p.Get() != a, "a buffer with a reference left was handed out again")
@@ -33,9 +31,8 @@ func TestReleaseAll(t *testing.T) {
 	b.RetainMany(1)
 	pkts := []Packet{{Buf: a, Data: a.B[:1]}, {Buf: a, Data: a.B[1:2]}, {}, {Buf: b, Data: b.B}, {Buf: b}, {Buf: a}}
 	ReleaseAll(pkts)
-	if a.Refs() != 1 || b.Refs() != 0 || p.Outstanding() != 1 {
-		t.Errorf("references left: %d and %d, %d buffers out", a.Refs(), b.Refs(), p.Outstanding())
-	}
+	check.That(t, a.Refs() == 1 && b.Refs() == 0 && p.Outstanding() == 1,
+		"references left: %d and %d, %d buffers out", a.Refs(), b.Refs(), p.Outstanding())
 	for i, q := range pkts {
 		check.That(t, q.Buf == nil && q.Data == nil, "packet %d still refers to a buffer", i)
 	}
@@ -97,9 +94,7 @@ func TestPacketRelease(t *testing.T) {
 	p := Packet{Data: b.B, Buf: b}
 	b.Retain()
 	p.Release()
-	if b.Refs() != 1 || p.Data != nil || p.Buf != nil {
-		t.Fatalf("after Release: %d references, Data %v, Buf %v", b.Refs(), p.Data, p.Buf)
-	}
+	must.That(t, b.Refs() == 1 && p.Data == nil && p.Buf == nil, "after Release: %d references, Data %v, Buf %v", b.Refs(), p.Data, p.Buf)
 	p.Release() // without a Buf: nothing happens
 	must.Equal(t, "references after a second Release of a packet", b.Refs(), 1)
 }

@@ -46,7 +46,6 @@ func TestTimeSub(t *testing.T) {
 }
 
 func TestTimeBefore(t *testing.T) {
-	if !Time(1).Before(2) || Time(2).Before(2) || Time(3).Before(2) || !Time(2).Before(Never) || Never.Before(Never) {
-		t.Fatal("Before is not the strict order of the numbers with Never last")
-	}
+	must.That(t, Time(1).Before(2) && !Time(2).Before(2) && !Time(3).Before(2) && Time(2).Before(Never) && !Never.Before(Never),
+		"Before is not the strict order of the numbers with Never last")
 }

@@ -242,9 +242,8 @@ func TestEnableAddsTheLayersToGopacket(t *testing.T) {
 		d, _ := plain.Layer(layers.LayerTypeSCTPData).(*layers.SCTPData)
 		must.That(t, d != nil && len(d.Payload) != 19, "gopacket's decoder is not as it was: %v", d)
 		m, err := FromData(d)
-		if err != nil || m.ErrorLayer() != nil || !bytes.Equal(m.Data(), tagged(4, rdmap.OpWrite, 1, 2, 'a', 'b', 'c')) {
-			t.Errorf("%v, %v", m, err)
-		}
+		check.That(t, err == nil && m.ErrorLayer() == nil && bytes.Equal(m.Data(), tagged(4, rdmap.OpWrite, 1, 2, 'a', 'b', 'c')),
+			"%v, %v", m, err)
 		for _, f := range []func(d *layers.SCTPData){
 			func(d *layers.SCTPData) { d.PayloadProtocol = 18 },
 			func(d *layers.SCTPData) { d.EndFragment = false },
@@ -273,9 +272,7 @@ func TestEnableAddsTheLayersToGopacket(t *testing.T) {
 			for _, l := range p.Layers() {
 				got = append(got, l.LayerType())
 			}
-			if !reflect.DeepEqual(got, want) || p.ErrorLayer() != nil {
-				t.Fatalf("layers %v\nwant   %v, %v", got, want, p.ErrorLayer())
-			}
+			must.That(t, reflect.DeepEqual(got, want) && p.ErrorLayer() == nil, "layers %v\nwant   %v, %v", got, want, p.ErrorLayer())
 			if d := p.Layers()[2].(*layers.SCTPData); d.TSN != 10 || d.StreamId != 3 || !d.Unordered || len(d.Payload) != 19 {
 				t.Errorf("DATA %+v", d)
 			}

@@ -75,9 +75,7 @@ func (x *lab) vacant(t *testing.T) {
 	conn := x.plain(0)
 	knows := func(n int) { // one hears of it after the other
 		for c := ctx(t); len(x.b.Peers()) != n; runtime.Gosched() {
-			if c.Err() != nil {
-				t.Fatalf("b has %d peers, not %d", len(x.b.Peers()), n)
-			}
+			must.That(t, c.Err() == nil, "b has %d peers, not %d", len(x.b.Peers()), n)
 		}
 	}
 	knows(before + 1)
@@ -111,12 +109,10 @@ func TestSilentPeerKeepsNoAssociation(t *testing.T) {
 		conn := b.qp.peer.Load().conn
 		b.qp.Close()
 		time.Sleep(9500 * time.Millisecond) // of the bubble's time
-		if isClosed(conn.Done()) || peer.Stats().OutOfWindow < 2 {
-			t.Errorf("it was ended too early, by %v, when the peer had answered %d probes", conn.Err(), peer.Stats().OutOfWindow)
-		}
-		if time.Sleep(time.Second); !isClosed(conn.Done()) || x.b.Stats().VacantEnded != 1 {
-			t.Errorf("it is kept: %d sessions", x.b.Peers()[0].Stats().Sessions)
-		}
+		check.That(t, !isClosed(conn.Done()) && peer.Stats().OutOfWindow >= 2,
+			"it was ended too early, by %v, when the peer had answered %d probes", conn.Err(), peer.Stats().OutOfWindow)
+		time.Sleep(time.Second)
+		check.That(t, isClosed(conn.Done()) && x.b.Stats().VacantEnded == 1, "it is kept: %d peers", len(x.b.Peers()))
 		peer.Close()
 	})
 }
@@ -138,9 +134,8 @@ func TestIdleTimeout(t *testing.T) {
 			a, b := newLab(t, &Config{IdleTimeout: timeout}).join(nil)
 			<-a.qp.Done()
 			<-b.qp.Done()
-			if !errors.Is(a.qp.Err(), ErrIdle) && !errors.Is(b.qp.Err(), ErrIdle) || time.Since(began) != want {
-				t.Errorf("ended by %v and %v after %v, want %v", a.qp.Err(), b.qp.Err(), time.Since(began), want)
-			}
+			check.That(t, (errors.Is(a.qp.Err(), ErrIdle) || errors.Is(b.qp.Err(), ErrIdle)) && time.Since(began) == want,
+				"ended by %v and %v after %v, want %v", a.qp.Err(), b.qp.Err(), time.Since(began), want)
 		})
 	}
 }
@@ -180,9 +175,8 @@ func TestPeersAreCountedAndAborted(t *testing.T) {
 	a.post(SendWR{Op: OpWrite, RemoteSTag: b.mr.STag()})
 	a.good()
 	after, _ := b.qp.StreamStats()
-	if !ok || after.In != before.In+1 || after.Out != before.Out || after.OutOfOrder+after.Fragmented != 0 {
-		t.Errorf("%+v, then %+v", before, after)
-	}
+	check.That(t, ok && after.In == before.In+1 && after.Out == before.Out && after.OutOfOrder+after.Fragmented == 0,
+		"%+v, then %+v", before, after)
 	if _, ok := newSide(t, x.b, nil, nil).qp.StreamStats(); ok {
 		t.Error("counters of a QP that is not connected")
 	}

@@ -170,9 +170,7 @@ func TestAChannelServesWhatComesAndGoes(t *testing.T) {
 				err = cq.Destroy(t.Context())
 			}
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		check.OK(t, err)
 	}
 	serving, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -186,9 +184,7 @@ func TestAChannelServesWhatComesAndGoes(t *testing.T) {
 			cq.Arm(false)
 			_, _ = cq.Poll(make([]WC, 8))
 			runtime.Gosched()
-			if err := cq.AckEvents(1); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, cq.AckEvents(1))
 		}
 	}()
 	crowd.Meet(200, life, life, func(i int) { _ = stay.Resize(1<<11 + i) }, func(int) { stay.Arm(false); stay.push(WC{}); stay.notify() })

@@ -47,13 +47,10 @@ func TestWhatIsInUseIsNotDestroyed(t *testing.T) {
 	for what, err := range map[string]error{"poll": polled, "resize": s.cq.Resize(9), "receive": srq.PostRecv(&RecvWR{}), "register": region, "queue": queue,
 		"QP with the CQ": create(QPConfig{PD: fresh, SendCQ: cq, RecvCQ: s.cq}), "QP in the PD": create(QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq}),
 		"QP with the SRQ": create(QPConfig{PD: fresh, SRQ: &dead, SendCQ: cq, RecvCQ: cq})} {
-		if err != ErrDestroyed {
-			t.Errorf("%s: %v", what, err)
-		}
+		check.Equal(t, what, err, ErrDestroyed)
 	}
-	if s.cq.push(WC{}) || s.cq.Wait(ctx(t)) != nil || d.Stats().LimitsRefused != 0 {
-		t.Error("a CQ that was destroyed takes completions, has somebody wait, or counts as a limit")
-	}
+	check.That(t, !s.cq.push(WC{}) && s.cq.Wait(ctx(t)) == nil && d.Stats().LimitsRefused == 0,
+		"a CQ that was destroyed takes completions, has somebody wait, or counts as a limit")
 	must.OK(t, errors.Join(cq.Destroy(ctx(t)), fresh.Destroy()))
 }
 

@@ -53,9 +53,8 @@ func TestEventsTellOfAssociations(t *testing.T) {
 	}
 	x.b.Close()
 	for err := error(nil); !errors.Is(err, net.ErrClosed); {
-		if _, err = x.b.NextEvent(ctx(t)); err != nil && !errors.Is(err, net.ErrClosed) {
-			t.Fatal(err)
-		}
+		_, err = x.b.NextEvent(ctx(t))
+		must.That(t, err == nil || errors.Is(err, net.ErrClosed), "%v", err)
 	}
 	done, cancel := context.WithCancel(ctx(t))
 	cancel()
@@ -166,9 +165,7 @@ func TestEventsAreReportedWhoeverHoldsTheGate(t *testing.T) {
 	p.changed(false, nil)
 	left := len(x.a.Peers())
 	p.changed(true, nil)
-	if left != 0 || len(x.a.Peers()) != 1 {
-		t.Errorf("%d peers after the end of one, %d after its return", left, len(x.a.Peers()))
-	}
+	check.That(t, left == 0 && len(x.a.Peers()) == 1, "%d peers after the end of one, %d after its return", left, len(x.a.Peers()))
 	a.qp.unlock(p)
 	event(t, x.a, EventHighWater)
 }
@@ -196,9 +193,8 @@ func TestEventQueueIsARing(t *testing.T) {
 				t.Errorf("%d places: one more is %+v", size, ev)
 			}
 		}
-		if slices.ContainsFunc(q.ring, func(w waiting) bool { return w != waiting{} }) || q.missed() != 3 {
-			t.Errorf("%d were lost; %+v is kept", q.missed(), q.ring)
-		}
+		check.That(t, !slices.ContainsFunc(q.ring, func(w waiting) bool { return w != waiting{} }) && q.missed() == 3,
+			"%d were lost; %+v is kept", q.missed(), q.ring)
 		for i := range size {
 			q.push(Event{Remote: netip.MustParseAddrPort("10.9.9.9:1")})
 			check.That(t, q.n == min(i+1, each), "%d places, %d events about one address: %d wait", size, i+1, q.n)

@@ -58,9 +58,8 @@ func TestQueuesFitTheirCQ(t *testing.T) {
 				qp.Close()
 			}
 			for _, cq := range []*CQ{send, recv} { // all of it is free again, also after a refusal
-				if cq.room != row.depth || len(cq.qps)+len(cq.srqs) != 0 {
-					t.Errorf("room for %d of %d, %d QPs", cq.room, row.depth, len(cq.qps))
-				}
+				check.That(t, cq.room == row.depth && len(cq.qps)+len(cq.srqs) == 0,
+					"room for %d of %d, %d QPs", cq.room, row.depth, len(cq.qps))
 			}
 		})
 	}
@@ -187,9 +186,8 @@ func TestDepthsOfAQP(t *testing.T) {
 			if err == nil {
 				got[0]++
 			}
-			if want != nil && err != want || want == nil && err != nil && err != rdmap.ErrQueueFull {
-				t.Errorf("%d pieces, %d octets inline: %v", pieces, inline, err)
-			}
+			check.That(t, (want == nil || err == want) && (want != nil || err == nil || err == rdmap.ErrQueueFull),
+				"%d pieces, %d octets inline: %v", pieces, inline, err)
 		}
 		for _, over := range []int{1, 0} {
 			post(row[1][2]+over, 0, [...]error{nil, rdmap.ErrSGECount}[over])

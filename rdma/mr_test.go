@@ -26,9 +26,8 @@ func TestReregister(t *testing.T) {
 	tag := mr.STag()
 	win := must.Get(mr.Bind(b.qp, 0, 16, RemoteWrite))(t)
 	must.OK(t, mr.Reregister(fresh, RemoteRead|RemoteWrite, 100))
-	if mr.STag() != tag || mr.Base() != 100 || mr.Len() != 8 || win.Valid() {
-		t.Errorf("STag %#x, was %#x; %d octets from %d; window valid %v", mr.STag(), tag, mr.Len(), mr.Base(), win.Valid())
-	}
+	check.That(t, mr.STag() == tag && mr.Base() == 100 && mr.Len() == 8 && !win.Valid(),
+		"STag %#x, was %#x; %d octets from %d; window valid %v", mr.STag(), tag, mr.Len(), mr.Base(), win.Valid())
 	if wc := a.write(tag, 102, "new"); wc.Status != StatusSuccess || string(fresh[2:5]) != "new" {
 		t.Errorf("%v, memory %q", wc.Status, fresh)
 	}
@@ -68,9 +67,7 @@ func TestInvalidateKeepsTheSTagAndDeregisterDoesNot(t *testing.T) {
 	check.Fails(mr.Atomic(0, FetchAdd(1)))(t, "used while invalid", ddp.ErrRevoked)
 	must.OK(t, mr.Deregister())
 	again, err := pd.Register(make([]byte, 8), 0, nil)
-	if err != nil || again.STag() == mr.STag() {
-		t.Errorf("STag %#x after %#x, %v", again.STag(), mr.STag(), err)
-	}
+	check.That(t, err == nil && again.STag() != mr.STag(), "STag %#x after %#x, %v", again.STag(), mr.STag(), err)
 }
 
 func TestWindowReachesItsPartOfTheRegionOnly(t *testing.T) {
@@ -181,9 +178,7 @@ func TestRegionsAreMadeAndTakenBack(t *testing.T) {
 	buf := make([]byte, 100)
 	// req 5040-8.1.1-4, 5040-3.2-11: memory, range, rights and the stream or domain; and the STag alone to end it.
 	mr := must.Get(pd.Register(buf, RemoteWrite, nil))(t)
-	if mr.STag() == 0 || mr.Len() != 100 {
-		t.Errorf("STag %#x, %d octets", mr.STag(), mr.Len())
-	}
+	check.That(t, mr.STag() != 0 && mr.Len() == 100, "STag %#x, %d octets", mr.STag(), mr.Len())
 	for _, access := range []Access{RemoteRead, RemoteWrite, RemoteRead | RemoteWrite, 0} { // req 5040-8.1.1-5
 		if err := mr.SetAccess(access); err != nil {
 			t.Errorf("rights %v: %v", access, err)

@@ -53,9 +53,7 @@ func TestWriteAndSendShareAPacket(t *testing.T) {
 		packets, chunks := data()
 		n, err := a.qp.PostSendList([]SendWR{
 			{Op: OpWrite, Flags: Unsignaled, Inline: []byte("short"), RemoteSTag: b.mr.STag()}, {Op: OpSend, Inline: []byte("told")}})
-		if n != 2 || err != nil {
-			t.Fatal(n, err)
-		}
+		must.That(t, n == 2 && err == nil, "%v, %v", n, err)
 		if n, err := a.qp.PostSendList([]SendWR{{Op: OpSend, SGL: make([]SGE, 1000)}}); n != 0 || err == nil {
 			t.Errorf("one that cannot be: %d posted, %v", n, err)
 		}

@@ -72,9 +72,8 @@ func TestWhatAQPKnowsOfItsPath(t *testing.T) {
 	alone := newSide(t, x.a, nil, nil).qp
 	_, path := alone.Path()
 	_, stats := alone.Stats()
-	if path || stats || alone.MULPDU() != 0 || alone.RemoteAddr().IsValid() || alone.Disconnect(ctx(t)) != nil {
-		t.Errorf("path %v, association %v, MULPDU %d, peer %v", path, stats, alone.MULPDU(), alone.RemoteAddr())
-	}
+	check.That(t, !path && !stats && alone.MULPDU() == 0 && !alone.RemoteAddr().IsValid() && alone.Disconnect(ctx(t)) == nil,
+		"path %v, association %v, MULPDU %d, peer %v", path, stats, alone.MULPDU(), alone.RemoteAddr())
 	a, b := x.join(nil)
 	p, ok := a.qp.Path()
 	if s, has := a.qp.Stats(); !ok || !has || !p.Primary || p.Remote.Addr() != x.addr.Addr() || s.State != assoc.Established || a.qp.RemoteAddr() != x.addr {
@@ -111,9 +110,8 @@ func TestClaimsOfStreams(t *testing.T) {
 	set(0)
 	check.That(t, p.claim(), "there is no room")
 	must.OK(t, a.qp.Disconnect(ctx(t)))
-	if p.conn.Stats().State != assoc.Established || p.claims != 1 {
-		t.Errorf("%d claims keep an association in state %v", p.claims, p.conn.Stats().State)
-	}
+	check.That(t, p.conn.Stats().State == assoc.Established && p.claims == 1,
+		"%d claims keep an association in state %v", p.claims, p.conn.Stats().State)
 	_, now := p.conn.Lock()
 	p.claims = 0
 	p.leave(now)

@@ -33,13 +33,11 @@ func TestWriteThenSendTells(t *testing.T) {
 	a.post(SendWR{ID: 1, Op: OpWrite, SGL: []SGE{a.mr.SGE(0, n)}, RemoteSTag: b.mr.STag(), RemoteTO: 1000})
 	a.post(SendWR{ID: 2, Op: OpSendSE, Inline: []byte("look")})
 	wc := b.good()
-	if wc.ID != 7 || wc.Opcode != rdmap.WCRecv || wc.ByteLen != 4 || !wc.Solicited || string(b.buf[900_000:900_004]) != "look" {
-		t.Errorf("received %+v", wc)
-	}
+	check.That(t, wc.ID == 7 && wc.Opcode == rdmap.WCRecv && wc.ByteLen == 4 && wc.Solicited && string(b.buf[900_000:900_004]) == "look",
+		"received %+v", wc)
 	check.Slice(t, "the Write when the Send that follows it is received", b.buf[1000:1000+n], a.buf[:n])
-	if !bytes.Equal(b.buf[:1000], make([]byte, 1000)) || !bytes.Equal(b.buf[1000+n:2000+n], make([]byte, 1000)) {
-		t.Error("octets around the Write changed")
-	}
+	check.That(t, bytes.Equal(b.buf[:1000], make([]byte, 1000)) && bytes.Equal(b.buf[1000+n:2000+n], make([]byte, 1000)),
+		"octets around the Write changed")
 	for id := uint64(1); id <= 2; id++ {
 		check.Equal(t, "completion", a.good().ID, id)
 	}
@@ -91,9 +89,8 @@ func TestRejection(t *testing.T) {
 	}()
 	_, err := newSide(t, x.a, nil, nil).qp.Connect(ctx(t), x.addr, nil)
 	var rejected *ddpadapt.RejectedError
-	if !errors.As(err, &rejected) || string(rejected.Private) != "not today" || !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("error %v, want the rejection with its private data", err)
-	}
+	check.That(t, errors.As(err, &rejected) && string(rejected.Private) == "not today" && errors.Is(err, syscall.ECONNREFUSED),
+		"error %v, want the rejection with its private data", err)
 }
 
 func TestConnectErrors(t *testing.T) {
@@ -197,9 +194,8 @@ func TestAccessViolations(t *testing.T) {
 				t.Errorf("the Terminate says %q, which does not mention %q", err, tt.want)
 			}
 			check.Slice(t, "memory", b.buf, before)
-			if other.qp.State() != rdmap.StateRTS || other.qp.Err() != nil {
-				t.Errorf("another QP of the process is in state %v: %v", other.qp.State(), other.qp.Err())
-			}
+			check.That(t, other.qp.State() == rdmap.StateRTS && other.qp.Err() == nil,
+				"another QP of the process is in state %v: %v", other.qp.State(), other.qp.Err())
 		})
 	}
 }

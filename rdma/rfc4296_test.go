@@ -41,9 +41,7 @@ func TestOperationsOfRFC4296(t *testing.T) {
 				{Op: OpWrite, Inline: []byte("tagged"), RemoteSTag: b.mr.STag()},
 				{Op: OpSendSE, Inline: []byte{42}},
 			})
-			if n != 2 || err != nil {
-				t.Fatal(err)
-			}
+			must.That(t, n == 2 && err == nil, "%v", err)
 			if wc := b.good(); !wc.Solicited || b.buf[100] != 42 || string(b.buf[:6]) != "tagged" {
 				t.Errorf("%+v, %q", wc, b.buf[:6])
 			}
@@ -102,9 +100,7 @@ func TestOperationsOfRFC4296(t *testing.T) {
 		}},
 		{"ddp_register: the same buffer multiple times, each registration with its own end", func(t *testing.T, a, b *side) {
 			second, err := b.pd.Register(b.buf, RemoteWrite, nil)
-			if err != nil || second.STag() == b.mr.STag() {
-				t.Fatal(err)
-			}
+			must.That(t, err == nil && second.STag() != b.mr.STag(), "%v", err)
 			a.write(b.mr.STag(), 0, "first")
 			must.OK(t, b.mr.Deregister())
 			a.write(second.STag(), 5, "second")

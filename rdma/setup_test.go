@@ -62,9 +62,8 @@ func TestNegotiatedDepths(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			a, b, err := newLab(t, nil).negotiate(row.a, row.b)
 			must.OK(t, err)
-			if a.qp.ORD() != row.ordA || b.qp.ORD() != row.ordB {
-				t.Errorf("ORD %d and %d, want %d and %d", a.qp.ORD(), b.qp.ORD(), row.ordA, row.ordB)
-			}
+			check.That(t, a.qp.ORD() == row.ordA && b.qp.ORD() == row.ordB,
+				"ORD %d and %d, want %d and %d", a.qp.ORD(), b.qp.ORD(), row.ordA, row.ordB)
 			got, ok := a.qp.PeerSetup()
 			check.That(t, ok == row.setup && got == row.setupOfB, "initiator learned %+v, %v", got, ok)
 			got, ok = b.qp.PeerSetup()
@@ -80,9 +79,7 @@ func TestNegotiatedDepths(t *testing.T) {
 				from, to := d[0], d[1]
 				for i := range uint64(60) {
 					if err := from.qp.PostSend(&SendWR{ID: i, Op: OpRead, SGL: []SGE{from.mr.SGE(0, 9)}, RemoteSTag: to.mr.STag()}); err != nil {
-						if from.qp.ORD() > 0 || !errors.Is(err, rdmap.ErrNoReads) {
-							t.Fatal(err)
-						}
+						must.That(t, from.qp.ORD() <= 0 && errors.Is(err, rdmap.ErrNoReads), "%v", err)
 						return
 					}
 				}
@@ -159,9 +156,8 @@ func TestRejectionNamesWhatIsNeeded(t *testing.T) {
 	}()
 	_, err := newSide(t, x.a, nil, depths(8, 7, true, false)).qp.Connect(ctx(t), x.addr, nil)
 	var re *ddpadapt.RejectedError
-	if !errors.As(err, &re) || re.Setup == nil || *re.Setup != (Setup{IRD: 7, ORD: 32}) || string(re.Private) != "more" {
-		t.Errorf("error %v", err)
-	}
+	check.That(t, errors.As(err, &re) && re.Setup != nil && *re.Setup == (Setup{IRD: 7, ORD: 32}) && string(re.Private) == "more",
+		"error %v", err)
 	_, err = newSide(t, x.a, nil, nil).qp.Connect(ctx(t), x.addr, nil)
 	check.That(t, errors.As(err, &re) && re.Setup == nil, "error %v", err)
 }
@@ -224,9 +220,7 @@ func TestRequestsWaitForAccept(t *testing.T) {
 		}
 		check.Equal(t, "next", l.next(), want)
 	}
-	if len(l.ready) != 0 || l.waiting.Used() != 0 {
-		t.Errorf("somebody is woken for nothing, or %d places are taken", l.waiting.Used())
-	}
+	check.That(t, len(l.ready) == 0 && l.waiting.Used() == 0, "somebody is woken for nothing, or %d places are taken", l.waiting.Used())
 	l.Close()
 	check.That(t, !l.offer(r[0]) && l.waiting.Used() == 0, "a closed Listener takes a request")
 }
@@ -256,9 +250,8 @@ func TestRequestIsAnsweredOnce(t *testing.T) {
 	must.OK(t, req.Accept(late, nil))
 	must.OK(t, <-end)
 	p := late.lock()
-	if p.queues != late.held+b.qp.held || late.held != late.memory() {
-		t.Errorf("%d octets are charged for two QPs of %d and %d", p.queues, late.held, b.qp.held)
-	}
+	check.That(t, p.queues == late.held+b.qp.held && late.held == late.memory(),
+		"%d octets are charged for two QPs of %d and %d", p.queues, late.held, b.qp.held)
 	late.unlock(p)
 	check.Equal(t, "Accept for the second time", req.Accept(newSide(t, x.b, nil, nil).qp, nil), ddpadapt.ErrState)
 	req, end = ask(false)

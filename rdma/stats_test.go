@@ -200,9 +200,8 @@ func TestEveryCounterCounts(t *testing.T) {
 			count.Each(s, func(other string, v uint64) {
 				check.That(t, other != name || v != 0, "it did not count")
 			})
-			if sum != s.TerminatesOut || s.StreamsFailed != s.TerminatesIn+s.TerminatesOut+s.StreamsLost {
-				t.Errorf("the sums do not agree: %+v", s)
-			}
+			check.That(t, sum == s.TerminatesOut && s.StreamsFailed == s.TerminatesIn+s.TerminatesOut+s.StreamsLost,
+				"the sums do not agree: %+v", s)
 		})
 	})
 }

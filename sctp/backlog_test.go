@@ -231,9 +231,8 @@ func TestRefusedPacketIsLostAlone(t *testing.T) {
 	}
 	link.mu.Lock()
 	defer link.mu.Unlock()
-	if !link.done || link.fail != "" || p.a.Stats().TxFailed != 1 {
-		t.Errorf("refused %v, %d failed, %s", link.done, p.a.Stats().TxFailed, link.fail)
-	}
+	check.That(t, link.done && link.fail == "" && p.a.Stats().TxFailed == 1,
+		"refused %v, %d failed, %s", link.done, p.a.Stats().TxFailed, link.fail)
 }
 
 // A packet with a wrong checksum is not answered, whatever comes along with it.

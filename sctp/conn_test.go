@@ -37,9 +37,8 @@ func TestMessagesKeepTheirBoundaries(t *testing.T) {
 		n, info, err := s.ReadMsg(buf)
 		must.OK(t, err)
 		i := int(info.PPID)
-		if n != sizes[i] || info.Size != n || info.More || info.Stream != uint16(i%3) || !bytes.Equal(buf[:n], pattern(i, n)) {
-			t.Errorf("message %d: %d octets, %+v", i, n, info)
-		}
+		check.That(t, n == sizes[i] && info.Size == n && !info.More && info.Stream == uint16(i%3) && bytes.Equal(buf[:n], pattern(i, n)),
+			"message %d: %d octets, %+v", i, n, info)
 	}
 }
 
@@ -91,9 +90,7 @@ func TestBackPressure(t *testing.T) {
 	sent := 0
 	for ; sent < count; sent++ {
 		if _, err := c.WriteMsg(pattern(sent, size), SendInfo{}); err != nil {
-			if !errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Fatal(err)
-			}
+			must.That(t, errors.Is(err, os.ErrDeadlineExceeded), "%v", err)
 			break
 		}
 	}
@@ -350,9 +347,8 @@ func TestDialErrors(t *testing.T) {
 	var dial *DialError
 	_, err := p.a.Dial(deadlineCtx(t), nobody, nil)
 	var abort *assoc.AbortError
-	if !errors.As(err, &dial) || dial.Remote != nobody || !errors.As(err, &abort) || !abort.ByPeer || dial.Temporary() {
-		t.Errorf("nobody listens: %v", err)
-	}
+	check.That(t, errors.As(err, &dial) && dial.Remote == nobody && errors.As(err, &abort) && abort.ByPeer && !dial.Temporary(),
+		"nobody listens: %v", err)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	check.Fails(p.a.Dial(ctx, nobody, nil))(t, "context ended", context.Canceled)

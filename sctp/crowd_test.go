@@ -85,9 +85,7 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 					g.close()
 				}
 			})
-			if g.waiting.Load() != 0 || posted != 4 {
-				t.Errorf("%d wait in a closed gate, of %d", g.waiting.Load(), posted)
-			}
+			check.That(t, g.waiting.Load() == 0 && posted == 4, "%d wait in a closed gate, of %d", g.waiting.Load(), posted)
 		}
 	})
 	t.Run("journal", func(t *testing.T) {
@@ -115,9 +113,7 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 		close(closed)
 		set := func(int) { s.Set() }
 		crowd.Meet(rounds, set, set, func(int) { s.Wait(closed, nil) }, func(int) { p.b.NewSignal().Set() }, func(int) { p.a.Rouse() })
-		if wakes.Load() < before+rounds {
-			t.Errorf("%d wake-ups of %d", wakes.Load()-before, rounds)
-		}
+		check.That(t, wakes.Load() >= before+rounds, "%d wake-ups of %d", wakes.Load()-before, rounds)
 	})
 	t.Run("ports", func(t *testing.T) {
 		release := func(port uint16, d time.Duration) func(int) {

@@ -38,9 +38,8 @@ func TestBacklogHasTwoBounds(t *testing.T) {
 				check.That(t, !g.post(&rawio.Packet{Data: data, Buf: buf}), "round %d: room for more than %d", round, row.fit)
 				check.That(t, buf.Refs() == 1, "round %d: a packet without room keeps its buffer", round)
 				b := g.take()
-				if len(b) != row.fit || g.waiting.Load() != 0 || g.taken != row.fit*row.size {
-					t.Errorf("round %d: %d taken with %d octets, %d wait", round, len(b), g.taken, g.waiting.Load())
-				}
+				check.That(t, len(b) == row.fit && g.waiting.Load() == 0 && g.taken == row.fit*row.size,
+					"round %d: %d taken with %d octets, %d wait", round, len(b), g.taken, g.waiting.Load())
 				g.done(b)
 			}
 			if n := cap(g.spare); n > spareMax {
@@ -88,17 +87,15 @@ func TestBacklogCountsWhatItKeeps(t *testing.T) {
 		}
 		refs := buf.Refs()
 		want := slices.Repeat([]byte{byte(i + 1)}, row.data)
-		if !g.post(&p) || p.Data != nil || g.octets-before != row.keeps || row.copied != (buf.Refs() == refs-1) {
-			t.Errorf("packet %d: %d octets, %d references", i, g.octets-before, buf.Refs())
-		}
+		check.That(t, g.post(&p) && p.Data == nil && g.octets-before == row.keeps && row.copied == (buf.Refs() == refs-1),
+			"packet %d: %d octets, %d references", i, g.octets-before, buf.Refs())
 		clear(buf.B)
 		check.That(t, !row.copied || bytes.Equal(g.backlog[i].Data, want), "packet %d has been changed", i)
 		sum += row.keeps
 	}
 	b := g.take()
-	if len(b) != 9 || g.taken != sum || g.octets != 0 || g.arena != nil {
-		t.Errorf("%d packets taken with %d octets, %d are left", len(b), g.taken, g.octets)
-	}
+	check.That(t, len(b) == 9 && g.taken == sum && g.octets == 0 && g.arena == nil,
+		"%d packets taken with %d octets, %d are left", len(b), g.taken, g.octets)
 	for i := range b {
 		b[i].Release()
 	}

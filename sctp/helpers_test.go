@@ -67,9 +67,7 @@ func deadlineCtx(t testing.TB) context.Context {
 // until waits for something that another goroutine does.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	if !eventually(t, done) {
-		t.Fatal(what, "does not happen")
-	}
+	must.That(t, eventually(t, done), "%v, %v", what, "does not happen")
 }
 
 func eventually(t *testing.T, done func() bool) bool {
@@ -89,7 +87,5 @@ func together(t *testing.T, s *Conn, n int32, write func() error) {
 	err := write()
 	ok := err != nil || eventually(t, func() bool { return s.gate.waiting.Load() >= n })
 	s.Unlock()
-	if err != nil || !ok {
-		t.Fatal("nothing arrives:", err)
-	}
+	must.That(t, err == nil && ok, "nothing arrives: %v", err)
 }

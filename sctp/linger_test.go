@@ -161,9 +161,8 @@ func TestPortLingersForAWhile(t *testing.T) {
 	check.Equal(t, "port that was given back", <-d.unbound, 5000)
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
-	if len(p.a.lingering) != 0 || len(p.a.ports) != 0 || len(d.unbound) != 0 {
-		t.Errorf("%d ports linger, %d are bound, %d were given back twice", len(p.a.lingering), len(p.a.ports), len(d.unbound))
-	}
+	check.That(t, len(p.a.lingering) == 0 && len(p.a.ports) == 0 && len(d.unbound) == 0,
+		"%d ports linger, %d are bound, %d were given back twice", len(p.a.lingering), len(p.a.ports), len(d.unbound))
 }
 
 // Whoever takes the port in the moment that it is to be given back keeps it.
@@ -208,9 +207,8 @@ func TestFewPortsLinger(t *testing.T) {
 	check.That(t, p.a.ports[7] == 1 && p.a.lingering[7] == nil, "a port that has another user lingers")
 	p.a.unbind(7)
 	p.a.mu.Unlock()
-	if len(p.a.lingering) != maxLinger || len(d.open) != maxLinger {
-		t.Errorf("%d linger, %d are bound, want %d", len(p.a.lingering), len(d.open), maxLinger)
-	}
+	check.That(t, len(p.a.lingering) == maxLinger && len(d.open) == maxLinger,
+		"%d linger, %d are bound, want %d", len(p.a.lingering), len(d.open), maxLinger)
 	for port := range uint16(maxLinger + 10) { // the oldest make room
 		check.That(t, d.open[1000+port] == (port >= 10), "port %d of %d: bound %v", port, maxLinger+10, d.open[1000+port])
 	}
@@ -230,9 +228,8 @@ func TestPortOfAListenerDoesNotLinger(t *testing.T) {
 	<-s.Done()
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
-	if len(p.a.lingering) != 0 || len(p.a.ports) != 0 || len(d.unbound) != 1 {
-		t.Errorf("%d ports linger, %d are bound, %d were given back", len(p.a.lingering), len(p.a.ports), len(d.unbound))
-	}
+	check.That(t, len(p.a.lingering) == 0 && len(p.a.ports) == 0 && len(d.unbound) == 1,
+		"%d ports linger, %d are bound, %d were given back", len(p.a.lingering), len(p.a.ports), len(d.unbound))
 }
 
 // A port lingers for as long as the peer may try again: by the timeout of now, or by the longest that there may be.

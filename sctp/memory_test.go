@@ -298,9 +298,7 @@ func TestWhoGoesFirst(t *testing.T) {
 			n++
 		}
 	}
-	if b.squeezed.Load() != n {
-		t.Errorf("%d of %d squeezed ones have gone", b.squeezed.Load()-n, b.squeezed.Load())
-	}
+	check.That(t, b.squeezed.Load() == n, "%d of %d squeezed ones have gone", b.squeezed.Load()-n, b.squeezed.Load())
 }
 
 // pressed is a Transport of 1 MiB, 512 KiB for one address, of which another association with that address has drawn some.
@@ -511,9 +509,8 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 	if n := b.Memory().Used; n > 5*account.Quantum {
 		t.Errorf("%d octets are counted when all is read", n)
 	}
-	if c.timeout(); b.Memory().Used > 2*account.Quantum {
-		t.Errorf("%d octets are counted after a while", b.Memory().Used)
-	}
+	c.timeout()
+	check.That(t, b.Memory().Used <= 2*account.Quantum, "%d octets are counted after a while", b.Memory().Used)
 }
 
 func readAll(c *Conn) (int, error) {

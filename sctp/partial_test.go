@@ -106,9 +106,8 @@ func TestMessageThatIsCutOff(t *testing.T) {
 			}
 			check.That(t, err == ErrCutOff && !info.More && n == 0, "%d octets, %+v, %v, want %v", n, info, err, ErrCutOff)
 			n, info, err = s.ReadMsg(buf)
-			if !tt.then(err) || err == nil && string(buf[:n]) != "again" || info.More {
-				t.Errorf("after that %q, %+v, %v", buf[:n], info, err)
-			}
+			check.That(t, tt.then(err) && (err != nil || string(buf[:n]) == "again") && !info.More,
+				"after that %q, %+v, %v", buf[:n], info, err)
 		})
 		t.Run(tt.name+", for a Socket", func(t *testing.T) {
 			a, b, links := apiPair(t)

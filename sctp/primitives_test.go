@@ -155,9 +155,8 @@ func TestStatusPrimitive(t *testing.T) {
 		t.Errorf("%d octets wait to be read, window %d", st.Buffered, st.RecvWindow)
 	}
 	p := c.Paths()[st.Primary]
-	if p.Remote != addrsB[0] || !p.Primary || p.State != assoc.PathActive || p.SRTT <= 0 || p.RTO < time.Second || p.Cwnd < 4000 {
-		t.Errorf("primary path %+v", p)
-	}
+	check.That(t, p.Remote == addrsB[0] && p.Primary && p.State == assoc.PathActive && p.SRTT > 0 && p.RTO >= time.Second && p.Cwnd >= 4000,
+		"primary path %+v", p)
 	links[0].silent.Store(true)
 	must.Do(c.WriteMsg(make([]byte, 20_000), SendInfo{}))(t)
 	if st := c.Stats(); st.Unacked < 2 || st.Outstanding < 2000 || st.Outstanding+st.Queued != 20_000 {
@@ -276,9 +275,8 @@ func TestNothingIsKeptOfAClosedAssociation(t *testing.T) {
 	}
 	for _, x := range []*Transport{a, b} {
 		x.mu.RLock()
-		if x.ep.Len() != 0 || len(x.conns) != 0 {
-			t.Errorf("%d associations in the endpoint, %d in the transport", x.ep.Len(), len(x.conns))
-		}
+		check.That(t, x.ep.Len() == 0 && len(x.conns) == 0,
+			"%d associations in the endpoint, %d in the transport", x.ep.Len(), len(x.conns))
 		x.mu.RUnlock()
 	}
 }

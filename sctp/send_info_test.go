@@ -137,9 +137,8 @@ func TestWhatSendInfoPutsOnTheWire(t *testing.T) {
 		link.mu.Lock()
 		check.Equal(t, tt.name+": chunks", len(link.data), len(tt.flags))
 		for k, d := range link.data { // req 9260-11.1-4
-			if d.Stream() != tt.stream || d.PPID() != tt.ppid || d.Flags() != tt.flags[k] {
-				t.Errorf("%s: chunk %d on stream %d with PPID %#x and flags %#x, want %#x", tt.name, k, d.Stream(), d.PPID(), d.Flags(), tt.flags[k])
-			}
+			check.That(t, d.Stream() == tt.stream && d.PPID() == tt.ppid && d.Flags() == tt.flags[k],
+				"%s: chunk %d on stream %d with PPID %#x and flags %#x, want %#x", tt.name, k, d.Stream(), d.PPID(), d.Flags(), tt.flags[k])
 		}
 		link.data = nil
 		link.mu.Unlock()

@@ -32,9 +32,8 @@ func TestSocketSetsAssociationsUpByItself(t *testing.T) {
 	for i := range 3 {
 		must.Do(a.WriteMsg(fmt.Appendf(nil, "question %d", i), addr, SendInfo{Stream: 2, PPID: uint32(i)}))(t)
 		n, from, info, err := b.ReadMsg(buf)
-		if err != nil || string(buf[:n]) != fmt.Sprintf("question %d", i) || info.PPID != uint32(i) || info.Stream != 2 {
-			t.Fatalf("%q, %+v, %v", buf[:n], info, err)
-		}
+		must.That(t, err == nil && string(buf[:n]) == fmt.Sprintf("question %d", i) && info.PPID == uint32(i) && info.Stream == 2,
+			"%q, %+v, %v", buf[:n], info, err)
 		// The answer goes to the sender's address and port, over the same association.
 		must.Do(b.WriteMsg([]byte("answer"), from.RemoteAddr().(Addr).AddrPort, SendInfo{}))(t)
 		n, from, _, err = a.ReadMsg(buf)

@@ -28,9 +28,8 @@ func TestThreadsAreBounded(t *testing.T) {
 					n++
 				}
 			}
-			if n == 0 || held.Load() != procs-1 || n != procs-1-before {
-				t.Errorf("%d hold their threads, %d in all, with %d processors", n, held.Load(), procs)
-			}
+			check.That(t, n != 0 && held.Load() == procs-1 && n == procs-1-before,
+				"%d hold their threads, %d in all, with %d processors", n, held.Load(), procs)
 			for i := range all {
 				all[i].keep(false)
 				all[i].keep(false)

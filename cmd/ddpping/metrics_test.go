@@ -67,8 +67,7 @@ func TestMetricsAddressIsChecked(t *testing.T) {
 		{"somebody else's address", "192.0.2.1:9100", "this host does not have the address"},
 	} {
 		code, out, errs := invoke(t.Context(), "--self", "--link", "mem", "-c", "1", "--metrics", row.addr)
-		if code != exitError || out != "" || !strings.Contains(errs, "ddpping: --metrics "+row.addr+": "+row.want) {
-			t.Errorf("%s: exit %d, %q", row.name, code, errs)
-		}
+		check.That(t, code == exitError && out == "" && strings.Contains(errs, "ddpping: --metrics "+row.addr+": "+row.want),
+			"%s: exit %d, %q", row.name, code, errs)
 	}
 }

@@ -63,9 +63,8 @@ func TestMistakesAreNamed(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			code, out, errs := invoke(t.Context(), tt.args...)
-			if code != exitError || !strings.Contains(errs, tt.want) || !strings.HasPrefix(errs, "ddpping: ") || out != "" {
-				t.Errorf("exit %d, printed %q and %q, want %q", code, out, errs, tt.want)
-			}
+			check.That(t, code == exitError && strings.Contains(errs, tt.want) && strings.HasPrefix(errs, "ddpping: ") && out == "",
+				"exit %d, printed %q and %q, want %q", code, out, errs, tt.want)
 		})
 	}
 	for flag, want := range map[string]string{"--help": "--pcap", "-h": "--pcap", "--version": "ddpping of rddp ", "-V": "ddpping of rddp "} {

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -60,7 +61,6 @@ func TestExportedAPIIsAsWrittenDown(t *testing.T) {
 	}
 	want, err := os.ReadFile(golden)
 	must.OK(t, err)
-	if !bytes.Equal(out.Bytes(), want) {
-		t.Error("the exported API has changed: if that was meant, run make api and say so in CHANGELOG.md")
-	}
+	check.That(t, bytes.Equal(out.Bytes(), want),
+		"the exported API has changed: if that was meant, run make api and say so in CHANGELOG.md")
 }

@@ -68,9 +68,8 @@ func TestEveryEndIsListed(t *testing.T) {
 		}
 		for what, end := range row.list {
 			check.That(t, seen[what], "%s: nothing ends by %q", row.pkg, what)
-			if !regexp.MustCompile(`(?m)^//   - .*` + regexp.QuoteMeta(end)).MatchString(doc) {
-				t.Errorf("%s: the package comment does not list %q", row.pkg, end)
-			}
+			check.That(t, regexp.MustCompile(`(?m)^//   - .*`+regexp.QuoteMeta(end)).MatchString(doc),
+				"%s: the package comment does not list %q", row.pkg, end)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // One that asks for all gets its part, and leaves the others theirs, in each second anew.
@@ -16,9 +17,8 @@ func TestNobodyTakesTheShareOfOthers(t *testing.T) {
 	for second := range 3 {
 		now := time.Unix(int64(second), 0)
 		for i := range 50 {
-			if r.Allow(now.Add(time.Duration(i)), greedy[i%2]) != (i < 4) {
-				t.Fatalf("second %d: request %d of the greedy: %v", second, i, i >= 4)
-			}
+			must.That(t, r.Allow(now.Add(time.Duration(i)), greedy[i%2]) == (i < 4),
+				"second %d: request %d of the greedy: %v", second, i, i >= 4)
 			if n, ok := lines.Allow(now, greedy[0]); ok != (i < 4) || ok && n != left {
 				t.Fatalf("second %d: line %d: %v, %d left out, want %d", second, i, ok, n, left)
 			} else if left = 0; i == 49 {
@@ -26,9 +26,8 @@ func TestNobodyTakesTheShareOfOthers(t *testing.T) {
 			}
 		}
 		for i := range 9 { // of nobody in particular
-			if r.Allow(now.Add(time.Second-1), netip.Addr{}) != (i < 6) {
-				t.Fatalf("second %d: request %d of the others: %v", second, i, i >= 6)
-			}
+			must.That(t, r.Allow(now.Add(time.Second-1), netip.Addr{}) == (i < 6),
+				"second %d: request %d of the others: %v", second, i, i >= 6)
 		}
 	}
 }

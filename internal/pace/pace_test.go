@@ -79,9 +79,8 @@ func TestOneLoadLeadsToOneStateWhateverCameBefore(t *testing.T) {
 					changes, last, there = changes+1, s, r.now
 				}
 			}
-			if last != l.state || changes > 2 || there.Sub(begin) > 100*time.Millisecond {
-				t.Errorf("%s after %s: %v, after %d changes and %v, want %v", l.name, before.name, last, changes, there.Sub(begin), l.state)
-			}
+			check.That(t, last == l.state && changes <= 2 && there.Sub(begin) <= 100*time.Millisecond,
+				"%s after %s: %v, after %d changes and %v, want %v", l.name, before.name, last, changes, there.Sub(begin), l.state)
 		}
 	}
 }
@@ -129,9 +128,8 @@ func TestTrainEndsWithAGap(t *testing.T) {
 		r.now = r.now.Add(testWake / 4)
 		r.Arrived(r.now, 1)
 	}
-	if !r.Follows(1) || r.Late(r.now) || r.Late(r.now.Add(testWake/4)) || !r.Late(r.now.Add(testWake/4+1)) {
-		t.Error("the next packet of a train is not waited for, or too long")
-	}
+	check.That(t, r.Follows(1) && !r.Late(r.now) && !r.Late(r.now.Add(testWake/4)) && r.Late(r.now.Add(testWake/4+1)),
+		"the next packet of a train is not waited for, or too long")
 	for n := 0; !r.Late(r.now); n++ {
 		must.That(t, n <= mostLooks, "it is waited for as long as the clock stands still")
 	}

@@ -48,9 +48,8 @@ func TestSeeds(t *testing.T) {
 				mu.Lock()
 				sum.Add(&res.Tally)
 				mu.Unlock()
-				if res.Violation != nil {
-					t.Errorf("%v\n\treplay: go test ./internal/prove -run TestSeeds -seed %d -v", res.Violation, s.Seed)
-				}
+				check.That(t, res.Violation == nil,
+					"%v\n\treplay: go test ./internal/prove -run TestSeeds -seed %d -v", res.Violation, s.Seed)
 			}
 		})
 	}
@@ -69,9 +68,8 @@ func TestSchedulesReplayExactly(t *testing.T) {
 		s := Draw(seed)
 		s.Length = min(s.Length, time.Minute)
 		a, b := s.Run(), s.Run()
-		if a.Hash != b.Hash || !reflect.DeepEqual(a.Tally, b.Tally) {
-			t.Errorf("seed %d: hash %x, then %x; %+v, then %+v", seed, a.Hash, b.Hash, a.Tally, b.Tally)
-		}
+		check.That(t, a.Hash == b.Hash && reflect.DeepEqual(a.Tally, b.Tally),
+			"seed %d: hash %x, then %x; %+v, then %+v", seed, a.Hash, b.Hash, a.Tally, b.Tally)
 		check.That(t, !reflect.DeepEqual(s.Acts, Draw(seed+10).Acts), "different seeds draw the same acts")
 	}
 }

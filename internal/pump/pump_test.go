@@ -17,9 +17,8 @@ func TestPumpCounts(t *testing.T) {
 		must.OK(t, err)
 		sent, received, err := Run(a, b, b.LocalAddrs()[0], Config{Packet: 1480, Duration: time.Millisecond, Work: work})
 		must.OK(t, err)
-		if sent.Packets == 0 || received.Packets != sent.Packets || received.Octets != sent.Octets || received.Bad != 0 {
-			t.Errorf("sent %+v, received %+v", sent, received)
-		}
+		check.That(t, sent.Packets != 0 && received.Packets == sent.Packets && received.Octets == sent.Octets && received.Bad == 0,
+			"sent %+v, received %+v", sent, received)
 		a.Close()
 		b.Close()
 	}

@@ -48,9 +48,7 @@ func (h *hand) sendAs(from netip.Addr, tag uint32, chunks ...[]byte) []wire.Chun
 	wire.PutPacketChecksum([][]byte{b})
 	h.foe.box = nil
 	h.s.deliver(&foe{addr: from}, b)
-	if h.s.err != nil {
-		h.t.Fatal(h.s.err)
-	}
+	must.That(h.t, h.s.err == nil, "%v", h.s.err)
 	return h.got()
 }
 
@@ -119,9 +117,8 @@ func (h *hand) victim() *hold {
 // alive sees to it that the association still is one, and takes a message.
 func (h *hand) alive(v *hold) {
 	h.t.Helper()
-	if v.gone || h.victim() != v || v.a.State() != assoc.Established {
-		h.t.Fatalf("the association has come to its end, or to %v", v.a.State())
-	}
+	must.That(h.t, !v.gone && h.victim() == v && v.a.State() == assoc.Established,
+		"the association has come to its end, or to %v", v.a.State())
 	reply := h.send(padded(wire.AppendHeartbeat(nil, []byte("alive?"))))
 	h.only(reply, wire.ChunkHeartbeatAck)
 }
@@ -148,9 +145,8 @@ func TestForgedChunksWithTheWrongTagEndNoAssociation(t *testing.T) {
 	for end := h.s.ground.Now().Add(time.Minute); h.s.ground.Now() < end && h.s.ground.Step(end); {
 		f.check()
 	}
-	if h.s.err != nil || f.conn.gone || f.conn.a.State() != before || h.s.stats.Friend == 0 {
-		t.Errorf("%v; the friend's association is %v, with %d answers", h.s.err, f.conn.a.State(), h.s.stats.Friend)
-	}
+	check.That(t, h.s.err == nil && !f.conn.gone && f.conn.a.State() == before && h.s.stats.Friend != 0,
+		"%v; the friend's association is %v, with %d answers", h.s.err, f.conn.a.State(), h.s.stats.Friend)
 }
 
 // CVE-2021-3655: chunks shorter than what was read of them. What lies in the buffer behind the packet makes no difference.
@@ -234,9 +230,8 @@ func TestCookieEchoThatComesAgainChangesNothing(t *testing.T) {
 				h.send(h.cookieEcho)
 				h.send(h.cookieEcho, h.data(wire.DataFields{Flags: 7, TSN: h.next + 5, PPID: 16}, []byte("later")))
 			}
-			if v.gone || v.a.State() != tt.state || h.s.stats.Restarts != 0 || len(h.s.victim.Conns()) != 2 {
-				t.Errorf("%v, gone %v, %d restarts, %d associations", v.a.State(), v.gone, h.s.stats.Restarts, len(h.s.victim.Conns()))
-			}
+			check.That(t, !v.gone && v.a.State() == tt.state && h.s.stats.Restarts == 0 && len(h.s.victim.Conns()) == 2,
+				"%v, gone %v, %d restarts, %d associations", v.a.State(), v.gone, h.s.stats.Restarts, len(h.s.victim.Conns()))
 		})
 	}
 }

@@ -2,6 +2,8 @@ package testpriv
 
 import (
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
 )
 
 // verdict records what Require does to a test.
@@ -26,8 +28,7 @@ func TestMissingPrivilegeSkipsExceptInCI(t *testing.T) {
 		var got verdict
 		Require(&got, "CAP_NET_RAW")
 		// Fatalf and Skipf return here, so that a failed test goes on to be skipped, too.
-		if got.failed != test.want.failed || got.skipped != (test.want.skipped || test.want.failed) {
-			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
-		}
+		check.That(t, got.failed == test.want.failed && got.skipped == (test.want.skipped || test.want.failed),
+			"%s: %+v, want %+v", test.name, got, test.want)
 	}
 }

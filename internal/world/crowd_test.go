@@ -78,9 +78,7 @@ func (c *crowd) await(what string, done func(*guest) bool) {
 	c.run(what, func() bool {
 		return !slices.ContainsFunc(c.guests, func(g *guest) bool { return !done(g) })
 	})
-	if c.err != nil {
-		c.t.Fatal(c.err)
-	}
+	must.That(c.t, c.err == nil, "%v", c.err)
 }
 
 // Thousands of sessions live on one association at once, over a network that loses, duplicates and reorders and whose MTU

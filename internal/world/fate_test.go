@@ -3,6 +3,7 @@ package world
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/race"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -45,9 +46,8 @@ func TestNetworksThatFailAndReturn(t *testing.T) {
 			t.Logf("%v of virtual time, %d failures, network %+v", w.Elapsed(), w.fate.kept, w.net.Stats())
 		}
 	}
-	if failures < n || moved < n && *seedFlag == 0 {
-		t.Errorf("%d failures in %d worlds, %d hosts with two paths: the story proves less than it should", failures, n, moved)
-	}
+	check.That(t, failures >= n && (moved >= n || *seedFlag != 0),
+		"%d failures in %d worlds, %d hosts with two paths: the story proves less than it should", failures, n, moved)
 }
 
 // A world with failures is repeated exactly by its seed.

@@ -29,9 +29,7 @@ func TestTransferAcrossMTUChanges(t *testing.T) {
 					clear(b.dst.bytes())
 					b.src.fill()
 					b.write()
-					if b.err != nil {
-						t.Fatal(b.err)
-					}
+					must.That(t, b.err == nil, "%v", b.err)
 					must.Slice(t, "what arrived", b.src.bytes(), b.dst.bytes())
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -51,9 +52,8 @@ func TestThroughputIsNearTheIdealOfTheController(t *testing.T) {
 				ideal *= float64(segment) / ipPacket
 				got := throughput(t, rtt, loss, ctl.make)
 				t.Logf("%-8s %6v %6.1f%% %14.2f %14.2f %6.2f", "", rtt, loss*100, got*8e-6, ideal*8e-6, got/ideal)
-				if loss == 0 && got < 0.9*ideal {
-					t.Errorf("%s, RTT %v, no loss: %.2f Mbit/s is less than 90%% of %.2f", ctl.name, rtt, got*8e-6, ideal*8e-6)
-				}
+				check.That(t, loss != 0 || got >= 0.9*ideal,
+					"%s, RTT %v, no loss: %.2f Mbit/s is less than 90%% of %.2f", ctl.name, rtt, got*8e-6, ideal*8e-6)
 			}
 		}
 	}
@@ -78,9 +78,7 @@ func throughput(t *testing.T, rtt time.Duration, loss float64, make cc.Factory) 
 			b.c.Pump()
 			must.That(t, b.Step(b.now.Add(until-time.Duration(b.now))), "nothing left to happen")
 		}
-		if b.err != nil {
-			t.Fatal(b.err)
-		}
+		must.That(t, b.err == nil, "%v", b.err)
 	}
 	warm := 20*rtt + 3*time.Second
 	span := 40*rtt + 4*time.Second

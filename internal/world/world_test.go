@@ -96,9 +96,7 @@ func TestSeedsReplayExactly(t *testing.T) {
 		if err := b.Run(); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		if a.Hash() != b.Hash() {
-			t.Errorf("seed %d: trace hash %016x, then %016x", seed, a.Hash(), b.Hash())
-		}
+		check.That(t, a.Hash() == b.Hash(), "seed %d: trace hash %016x, then %016x", seed, a.Hash(), b.Hash())
 	}
 	check.Equal(t, "fresh worlds differ before anything has happened: the hash is not one of events", New(1).Hash(), New(2).Hash())
 }

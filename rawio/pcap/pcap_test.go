@@ -52,9 +52,8 @@ func readBack(t *testing.T, file io.Reader) (recs []record) {
 		}
 		must.OK(t, err)
 		must.Equal(t, "link type", r.LinkType(), layers.LinkTypeRaw)
-		if ci.CaptureLength != ci.Length || ci.Length != len(data) {
-			t.Fatalf("capture lengths %d and %d of %d octets", ci.CaptureLength, ci.Length, len(data))
-		}
+		must.That(t, ci.CaptureLength == ci.Length && ci.Length == len(data),
+			"capture lengths %d and %d of %d octets", ci.CaptureLength, ci.Length, len(data))
 		recs = append(recs, decode(t, ci, data))
 	}
 	for i := range recs {
@@ -74,9 +73,8 @@ func decode(t *testing.T, ci gopacket.CaptureInfo, data []byte) record {
 	var pseudo []byte
 	switch ip := p.NetworkLayer().(type) {
 	case *layers.IPv4:
-		if int(ip.Length) != len(data) || sum(data[:20]) != 0 || ip.Flags != layers.IPv4DontFragment || ip.TTL != 64 {
-			t.Fatalf("IPv4 header %+v in front of %d octets", ip, len(data))
-		}
+		must.That(t, int(ip.Length) == len(data) && sum(data[:20]) == 0 && ip.Flags == layers.IPv4DontFragment && ip.TTL == 64,
+			"IPv4 header %+v in front of %d octets", ip, len(data))
 		proto, rec.ecn, rec.sctp = ip.Protocol, ip.TOS, ip.Payload
 		pseudo = append(append(pseudo, ip.SrcIP.To4()...), ip.DstIP.To4()...)
 	case *layers.IPv6:
@@ -154,9 +152,7 @@ func TestWriterReadsBack(t *testing.T) {
 				local, remote = netip.MustParseAddrPort(row.wantL), netip.MustParseAddrPort(row.wantR)
 			}
 			recs := readBack(t, &file)
-			if len(recs) != 2 || w.Skipped() != 0 {
-				t.Fatalf("%d records, %d skipped", len(recs), w.Skipped())
-			}
+			must.That(t, len(recs) == 2 && w.Skipped() == 0, "%d records, %d skipped", len(recs), w.Skipped())
 			for i, want := range []record{
 				{sent, t1, local, remote, local.Port() != 0, 2, data},
 				{received, t2, remote, local, local.Port() != 0, 3, data},
@@ -166,9 +162,8 @@ func TestWriterReadsBack(t *testing.T) {
 					got.udp != want.udp || got.ecn != want.ecn {
 					t.Errorf("record %d: interface %d at %v, %v to %v, UDP %v, ECN %d", i, got.intf, got.at, got.src, got.dst, got.udp, got.ecn)
 				}
-				if !bytes.Equal(got.sctp, want.sctp) {
-					t.Errorf("record %d: %d octets differ from the %d sent", i, len(got.sctp), len(want.sctp))
-				}
+				check.That(t, bytes.Equal(got.sctp, want.sctp),
+					"record %d: %d octets differ from the %d sent", i, len(got.sctp), len(want.sctp))
 			}
 		})
 	}
@@ -227,9 +222,8 @@ func TestTapRecordsBothDirections(t *testing.T) {
 		t.Errorf("the tap does not answer as the inner link: MTU %d, addresses %v", tap.MTU(from.Addr(), to.Addr()), tap.LocalAddrs())
 	}
 	check.OK(t, errors.Join(tap.BindPort(7), a.BindPort(8)))
-	if a.BindPort(7) != rawio.ErrPortInUse || tap.BindPort(8) != rawio.ErrPortInUse {
-		t.Error("tap and inner link do not share their ports")
-	}
+	check.That(t, a.BindPort(7) == rawio.ErrPortInUse && tap.BindPort(8) == rawio.ErrPortInUse,
+		"tap and inner link do not share their ports")
 	tap.UnbindPort(7)
 	check.OK(t, a.BindPort(7))
 
@@ -254,9 +248,8 @@ func TestTapRecordsBothDirections(t *testing.T) {
 	file := must.Get(os.Open(path))(t)
 	defer file.Close()
 	recs := readBack(t, file)
-	if len(recs) != 2 || tap.Skipped() != 0 {
-		t.Fatalf("%d records, %d skipped, want the packet sent and the packet received", len(recs), tap.Skipped())
-	}
+	must.That(t, len(recs) == 2 && tap.Skipped() == 0,
+		"%d records, %d skipped, want the packet sent and the packet received", len(recs), tap.Skipped())
 	if r := recs[0]; r.intf != sent || r.src != from || r.dst != to || !bytes.Equal(r.sctp, ping) {
 		t.Errorf("sent: interface %d, %v to %v, %d octets", r.intf, r.src, r.dst, len(r.sctp))
 	}

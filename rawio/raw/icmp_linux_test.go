@@ -46,12 +46,10 @@ func newPath(t testing.TB, v6 bool) path {
 
 func checkReport(t *testing.T, p rawio.Packet, kind rawio.Kind, mtu int, sent []byte, from, dst netip.Addr) {
 	t.Helper()
-	if p.Kind != kind || p.MTU != mtu || p.Local != to(from) || p.Remote != to(dst) {
-		t.Errorf("kind %v MTU %d local %v remote %v, want %v %d %v %v", p.Kind, p.MTU, p.Local, p.Remote, kind, mtu, from, dst)
-	}
-	if len(p.Data) < 8 || len(p.Data) > len(sent) || string(p.Data) != string(sent[:len(p.Data)]) {
-		t.Errorf("the quote is not the beginning of our packet: % x", p.Data)
-	}
+	check.That(t, p.Kind == kind && p.MTU == mtu && p.Local == to(from) && p.Remote == to(dst),
+		"kind %v MTU %d local %v remote %v, want %v %d %v %v", p.Kind, p.MTU, p.Local, p.Remote, kind, mtu, from, dst)
+	check.That(t, len(p.Data) >= 8 && len(p.Data) <= len(sent) && string(p.Data) == string(sent[:len(p.Data)]),
+		"the quote is not the beginning of our packet: % x", p.Data)
 }
 
 func TestICMPReports(t *testing.T) {

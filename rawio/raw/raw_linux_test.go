@@ -345,8 +345,7 @@ func TestPermissionError(t *testing.T) {
 	testpriv.AsNobody(t, func(t *testing.T) {
 		_, err := raw.Open(raw.Config{})
 		var p *rawio.PermissionError
-		if !errors.As(err, &p) || p.Link != "raw" || p.Capability != "CAP_NET_RAW" || !errors.Is(err, syscall.EPERM) {
-			t.Errorf("Open = %v, want a *rawio.PermissionError", err)
-		}
+		check.That(t, errors.As(err, &p) && p.Link == "raw" && p.Capability == "CAP_NET_RAW" && errors.Is(err, syscall.EPERM),
+			"Open = %v, want a *rawio.PermissionError", err)
 	})
 }

@@ -138,9 +138,8 @@ func TestJitterSpreadsButKeepsOrder(t *testing.T) {
 		d := a.at - rawio.Time(a.num)*ms
 		least, most = min(least, d), max(most, d)
 	}
-	if least < delay || most > delay+jitter || most-least < jitter*9/10 {
-		t.Errorf("delays from %v to %v", time.Duration(least), time.Duration(most))
-	}
+	check.That(t, least >= delay && most <= delay+jitter && most-least >= jitter*9/10,
+		"delays from %v to %v", time.Duration(least), time.Duration(most))
 	checkConserved(t, n)
 }
 
@@ -236,9 +235,8 @@ func TestBusyLinkForgetsWhatItHasSent(t *testing.T) {
 		for _, w := range l.waiting[l.head:] {
 			octets += w.size
 		}
-		if len(l.waiting) > 16 || l.queued != octets {
-			t.Fatalf("%d records kept for a queue of 5 packets, %d octets waiting of %d", len(l.waiting), l.queued, octets)
-		}
+		must.That(t, len(l.waiting) <= 16 && l.queued == octets,
+			"%d records kept for a queue of 5 packets, %d octets waiting of %d", len(l.waiting), l.queued, octets)
 	}
 	n.Discard()
 	checkConserved(t, n)
@@ -262,9 +260,8 @@ func TestTooBigPacketIsDroppedAndReported(t *testing.T) {
 			n.Send(0, &rawio.Packet{Vec: [][]byte{data}, Local: hostA, Remote: hostB})
 
 			to, p, ok := n.Deliver(4 * ms)
-			if !ok || to != hostB.Addr() || p.Kind != rawio.KindSCTP || len(p.Data) != 1380 {
-				t.Fatalf("the packet that fits: %v to %v, %+v", ok, to, p)
-			}
+			must.That(t, ok && to == hostB.Addr() && p.Kind == rawio.KindSCTP && len(p.Data) == 1380,
+				"the packet that fits: %v to %v, %+v", ok, to, p)
 			p.Release()
 			to, p, ok = n.Deliver(4 * ms)
 			must.That(t, ok == (row.want > 0) && n.Stats().TooBig == 1, "report %v, %+v", ok, n.Stats())

@@ -88,9 +88,8 @@ func TestFragmentsPassWhereThePacketDoesNot(t *testing.T) {
 			n.Send(0, &rawio.Packet{Vec: [][]byte{make([]byte, row.size-head)}, Local: from, Remote: to, Fragment: row.fragment})
 			at := n.NextArrival()
 			_, p, ok := n.Deliver(rawio.Never - 1)
-			if ok != (row.took > 0) || ok && (len(p.Data) != row.size-head || time.Duration(at) != row.took || p.Fragment != 0) {
-				t.Errorf("arrived: %v, %d octets, at %v", ok, len(p.Data), time.Duration(at))
-			}
+			check.That(t, ok == (row.took > 0) && (!ok || len(p.Data) == row.size-head && time.Duration(at) == row.took && p.Fragment == 0),
+				"arrived: %v, %d octets, at %v", ok, len(p.Data), time.Duration(at))
 			if s := n.Stats(); (s.Fragmented == 1) != (row.took > time.Duration(row.size)) {
 				t.Errorf("%d fragmented", s.Fragmented)
 			}

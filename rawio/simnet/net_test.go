@@ -64,9 +64,7 @@ func checkConserved(t *testing.T, n *Net) {
 	in := s.Sent + s.Duplicated + s.Reports
 	out := s.Delivered + s.Unrouted + s.Partitioned + s.TooBig + s.QueueDropped + s.BurstLost + s.Lost + s.Discarded
 	check.That(t, in == out, "%d packets went in, %d are accounted for: %+v", in, out, s)
-	if n.Pending() != 0 || n.Outstanding() != 0 {
-		t.Errorf("%d packets under way, %d buffers not released", n.Pending(), n.Outstanding())
-	}
+	check.That(t, n.Pending() == 0 && n.Outstanding() == 0, "%d packets under way, %d buffers not released", n.Pending(), n.Outstanding())
 }
 
 func TestPacketArrivesAsTheReceiverSeesIt(t *testing.T) {

@@ -66,9 +66,8 @@ func TestFragmentsOfOthersArePutTogether(t *testing.T) {
 			host := hostSocket(t, ns, i)
 			send(t, host, addr2[i], linktest.Pattern(60000))
 			p := linktest.Read(t, b, 1)[0]
-			if !bytes.Equal(p.Data, linktest.Pattern(60000)) || p.Remote != to(host2[i].Addr()) {
-				t.Errorf("%d octets from %v", len(p.Data), p.Remote)
-			}
+			check.That(t, bytes.Equal(p.Data, linktest.Pattern(60000)) && p.Remote == to(host2[i].Addr()),
+				"%d octets from %v", len(p.Data), p.Remote)
 			p.Release()
 		})
 	}
@@ -115,9 +114,8 @@ func TestFragmentsOfIPv6(t *testing.T) {
 	packetOf(fragment, header(destination, 0, 1, 5), []byte{sctp, 9, 1, 4, 0, 0, 0, 0}) // nor all options
 	packetOf(sctp, whole)
 	for i, p := range linktest.Read(t, l, 4) {
-		if !bytes.Equal(p.Data, whole) || p.Local != to(addr1[1]) || p.Remote != to(host1[1].Addr()) {
-			t.Errorf("packet %d: %d octets", i, len(p.Data))
-		}
+		check.That(t, bytes.Equal(p.Data, whole) && p.Local == to(addr1[1]) && p.Remote == to(host1[1].Addr()),
+			"packet %d: %d octets", i, len(p.Data))
 		p.Release()
 	}
 	if s := l.Stats(); s.RxFragments != 4 || s.RxReassembled != 2 || s.RxOther != 1 || s.RxMalformed != 2 {

@@ -135,12 +135,10 @@ func TestICMPReports(t *testing.T) {
 				sent := linktest.Pattern(l.MTU(addr1[i], report.remote))
 				linktest.Write(t, l, rawio.Packet{Vec: [][]byte{sent}, Remote: to(report.remote)})
 				p := linktest.Read(t, l, 1)[0]
-				if p.Kind != report.kind || p.MTU != report.mtu || p.Local != to(addr1[i]) || p.Remote != to(report.remote) {
-					t.Errorf("kind %v MTU %d local %v remote %v, want %+v", p.Kind, p.MTU, p.Local, p.Remote, report)
-				}
-				if len(p.Data) < 8 || !bytes.HasPrefix(sent, p.Data) {
-					t.Errorf("the quote is not the beginning of our packet: % x", p.Data)
-				}
+				check.That(t, p.Kind == report.kind && p.MTU == report.mtu && p.Local == to(addr1[i]) && p.Remote == to(report.remote),
+					"kind %v MTU %d local %v remote %v, want %+v", p.Kind, p.MTU, p.Local, p.Remote, report)
+				check.That(t, len(p.Data) >= 8 && bytes.HasPrefix(sent, p.Data),
+					"the quote is not the beginning of our packet: % x", p.Data)
 				p.Release()
 			}
 			if s := l.Stats(); s.RxICMP != 2 || s.RxPackets != 2 {
@@ -323,9 +321,7 @@ func TestNameIsTheNextFreeOrTheOneAskedFor(t *testing.T) {
 	ns := testns.New(t)
 	a := open(t, ns, tun.Config{Addrs: addr1})
 	b := open(t, ns, tun.Config{Addrs: addr2, Name: "stack"})
-	if a.Name() != "rddp0" || b.Name() != "stack" {
-		t.Errorf("names %q and %q", a.Name(), b.Name())
-	}
+	check.That(t, a.Name() == "rddp0" && b.Name() == "stack", "names %q and %q", a.Name(), b.Name())
 	ns.Do(func() error {
 		if l, err := tun.Open(tun.Config{Addrs: addr1, Name: "stack"}); !errors.Is(err, syscall.EBUSY) || errors.As(err, new(*rawio.PermissionError)) {
 			t.Errorf("a device in use: %v, %v", l, err)
@@ -374,9 +370,8 @@ func TestPermissionError(t *testing.T) {
 	testpriv.AsNobody(t, func(t *testing.T) {
 		_, err := tun.Open(tun.Config{Addrs: addr1})
 		var p *rawio.PermissionError
-		if !errors.As(err, &p) || p.Link != "tun" || p.Capability != "CAP_NET_ADMIN" {
-			t.Errorf("Open = %v, want a *rawio.PermissionError", err)
-		}
+		check.That(t, errors.As(err, &p) && p.Link == "tun" && p.Capability == "CAP_NET_ADMIN",
+			"Open = %v, want a *rawio.PermissionError", err)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
@@ -56,12 +57,10 @@ func TestTrainsArriveAsTheyWereSent(t *testing.T) {
 					t.Helper()
 					for i, p := range linktest.Read(t, l, len(want)) {
 						w := want[i]
-						if len(p.Data) != w.Len() || p.Data[0] != w.Vec[0][0] || string(p.Data[12:]) != string(w.Vec[1]) {
-							t.Fatalf("packet %d: %d octets, number %d; want %d, number %d", i, len(p.Data), p.Data[0], w.Len(), w.Vec[0][0])
-						}
-						if p.ECN != w.ECN || p.Remote != at(addr, a) || p.Local != at(addr, l) {
-							t.Fatalf("packet %d: ECN %d from %v to %v", i, p.ECN, p.Remote, p.Local)
-						}
+						must.That(t, len(p.Data) == w.Len() && p.Data[0] == w.Vec[0][0] && string(p.Data[12:]) == string(w.Vec[1]),
+							"packet %d: %d octets, number %d; want %d, number %d", i, len(p.Data), p.Data[0], w.Len(), w.Vec[0][0])
+						must.That(t, p.ECN == w.ECN && p.Remote == at(addr, a) && p.Local == at(addr, l),
+							"packet %d: ECN %d from %v to %v", i, p.ECN, p.Remote, p.Local)
 						p.Release()
 					}
 				}

@@ -142,9 +142,8 @@ func TestICMPReports(t *testing.T) {
 					p.Remote != netip.AddrPortFrom(n[3].Addr(), udp.DefaultPort) {
 					t.Errorf("kind %v MTU %d local %v remote %v, want %+v", p.Kind, p.MTU, p.Local, p.Remote, report)
 				}
-				if len(p.Data) < 8 || string(p.Data) != string(sent[:len(p.Data)]) {
-					t.Errorf("the quote is not the beginning of our packet: % x", p.Data)
-				}
+				check.That(t, len(p.Data) >= 8 && string(p.Data) == string(sent[:len(p.Data)]),
+					"the quote is not the beginning of our packet: % x", p.Data)
 				p.Release()
 			}
 			if s := l.Stats(); s.RxICMP != 2 || s.TxErrors+s.TxTooLong != 0 {
@@ -191,9 +190,8 @@ func TestICMPReportWaitsForRoom(t *testing.T) {
 	full[0].Release()
 	in := make([]rawio.Packet, 2)
 	n, err := l.ReadBatch(in)
-	if err != nil || n != 2 || in[0].Kind != rawio.KindSCTP || in[1].Kind != rawio.KindProtoUnreachable {
-		t.Fatalf("%d packets, kinds %v and %v, %v; want a packet and the report", n, in[0].Kind, in[1].Kind, err)
-	}
+	must.That(t, err == nil && n == 2 && in[0].Kind == rawio.KindSCTP && in[1].Kind == rawio.KindProtoUnreachable,
+		"%d packets, kinds %v and %v, %v; want a packet and the report", n, in[0].Kind, in[1].Kind, err)
 	in[0].Release()
 	in[1].Release()
 }
@@ -203,9 +201,7 @@ func TestReceiveBufferHolds(t *testing.T) {
 	for _, size := range []int{1440, 65000} {
 		a, b := open(t, udp.Config{Port: udp.AnyPort, NoOffload: true}), open(t, udp.Config{Port: udp.AnyPort})
 		n := min(b.ReceiveBuffer(), 4<<20) / size
-		if n < 1 {
-			t.Fatalf("a buffer of %d octets", b.ReceiveBuffer())
-		}
+		must.That(t, n >= 1, "a buffer of %d octets", b.ReceiveBuffer())
 		out := make([]rawio.Packet, n)
 		for i := range out {
 			out[i] = rawio.Packet{Vec: [][]byte{linktest.Pattern(size)}, Remote: at(v4, b)}

@@ -161,9 +161,8 @@ func TestLocalAddrsAreTheBoundOneOrAll(t *testing.T) {
 	}
 	b := open(t, udp.Config{Port: udp.AnyPort})
 	got := b.LocalAddrs()
-	if len(got) == 0 || !got[len(got)-1].Addr().IsLoopback() || got[0].Port() != b.Port() {
-		t.Errorf("of an unbound link: %v, want the loopback addresses last", got)
-	}
+	check.That(t, len(got) != 0 && got[len(got)-1].Addr().IsLoopback() && got[0].Port() == b.Port(),
+		"of an unbound link: %v, want the loopback addresses last", got)
 	ip4 := open(t, udp.Config{Local: netip.IPv4Unspecified(), Port: udp.AnyPort}).LocalAddrs()
 	check.Equal(t, "whether a link of IPv4 has addresses", len(ip4) > 0, true)
 	for _, a := range ip4 {

@@ -73,9 +73,8 @@ func originals(t *testing.T, got []WC, want ...uint64) {
 	t.Helper()
 	must.That(t, len(got) == len(want), "completions %v, want %d", got, len(want))
 	for i, wc := range got {
-		if wc.ID != uint64(i) || wc.Status != StatusSuccess || wc.Opcode != WCAtomic || wc.Original != want[i] {
-			t.Errorf("completion %+v, want atomic %d with original value %d", wc, i, want[i])
-		}
+		check.That(t, wc.ID == uint64(i) && wc.Status == StatusSuccess && wc.Opcode == WCAtomic && wc.Original == want[i],
+			"completion %+v, want atomic %d with original value %d", wc, i, want[i])
 	}
 }
 
@@ -234,9 +233,7 @@ func TestAtomicsKeepTheirOrderWithReads(t *testing.T) {
 	p.run()
 	wcs := p.a.scq.take()
 	wants(t, "in order", wcs, WC{ID: 0, Opcode: WCRead}, WC{ID: 1, Opcode: WCAtomic}, WC{ID: 2, Opcode: WCAtomic})
-	if wcs[1].Original != 0 || wcs[2].Original != 5 || word(mem, 0) != 6 {
-		t.Errorf("completions %+v, memory %d", wcs, word(mem, 0))
-	}
+	check.That(t, wcs[1].Original == 0 && wcs[2].Original == 5 && word(mem, 0) == 6, "completions %+v, memory %d", wcs, word(mem, 0))
 	same(t, "read", got[:296], mem[8:])
 }
 
@@ -250,9 +247,7 @@ func TestAtomicThenInvalidate(t *testing.T) {
 	p.a.cutAll()
 	p.run()
 	wants(t, "requester", p.a.scq.take(), WC{ID: 0, Opcode: WCAtomic}, WC{ID: 1})
-	if r.Valid() || word(mem, 0) != 3 || len(p.b.failed) > 0 {
-		t.Errorf("valid %v, memory %d, %v", r.Valid(), word(mem, 0), p.b.failed)
-	}
+	check.That(t, !r.Valid() && word(mem, 0) == 3 && len(p.b.failed) == 0, "valid %v, memory %d, %v", r.Valid(), word(mem, 0), p.b.failed)
 }
 
 func TestResponseOutlivesItsRequest(t *testing.T) {
@@ -383,9 +378,8 @@ func TestAtomicErrors(t *testing.T) {
 			tm, _ := e.lastWord()
 			check.That(t, tm.Layer == row.layer && uint8(tm.EType) == row.etype && tm.Code == row.code, "Terminate says %v", &tm)
 			// req 7306-8.1-2: DDP header and length are quoted, no RDMA header.
-			if !tm.HasDDP || !tm.HasLength || tm.HasRDMA || int(tm.SegLength) != len(seg) {
-				t.Errorf("M %v D %v R %v, length %d of %d", tm.HasLength, tm.HasDDP, tm.HasRDMA, tm.SegLength, len(seg))
-			}
+			check.That(t, tm.HasDDP && tm.HasLength && !tm.HasRDMA && int(tm.SegLength) == len(seg),
+				"M %v D %v R %v, length %d of %d", tm.HasLength, tm.HasDDP, tm.HasRDMA, tm.SegLength, len(seg))
 			n := ddp.Control(seg[0]).HeaderLen()
 			same(t, "quoted DDP header", tm.DDP[:n], seg[:n])
 			same(t, "memory", mem, make([]byte, 24))

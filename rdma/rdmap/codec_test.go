@@ -79,9 +79,8 @@ func TestTerminateCodec(t *testing.T) {
 	}
 	// req 5040-4.8-11: reserved bits are ignored.
 	got, err := ParseTerminate(unhex(t, "02051fff"))
-	if err != nil || got != (Terminate{EType: RemoteOperation, Code: CodeInvalidVersion}) {
-		t.Errorf("reserved bits set: %+v, %v", got, err)
-	}
+	check.That(t, err == nil && got == (Terminate{EType: RemoteOperation, Code: CodeInvalidVersion}),
+		"reserved bits set: %+v, %v", got, err)
 	// req 5040-7.1-2: header fields left in place as zeros do no harm.
 	check.Do(ParseTerminate(make([]byte, MaxTerminateLen)))(t)
 }

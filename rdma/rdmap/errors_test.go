@@ -238,9 +238,8 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 				t.Errorf("Terminate says %v", &tm) // never of the lower layer: req 5040-4.8-17
 			}
 			// req 5040-7.1-3, 5040-7.1-4, 5040-7.1-5, 5040-4.8-3, 5040-4.8-4, 5040-4.8-5
-			if tm.HasLength != row.quoted || tm.HasDDP != row.quoted || tm.HasRDMA != row.request {
-				t.Errorf("M %v D %v R %v", tm.HasLength, tm.HasDDP, tm.HasRDMA)
-			}
+			check.That(t, tm.HasLength == row.quoted && tm.HasDDP == row.quoted && tm.HasRDMA == row.request,
+				"M %v D %v R %v", tm.HasLength, tm.HasDDP, tm.HasRDMA)
 			if row.quoted {
 				n := ddp.Control(segs[0][0]).HeaderLen()
 				same(t, "quoted DDP header", tm.DDP[:n], segs[0][:n])
@@ -254,9 +253,8 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 				same(t, "memory", b, before[i])
 			}
 			// req 5040-7.1-1, 5040-7-1: the user learns of it once, and gets everything back.
-			if len(s.e.failed) != 1 || s.e.failed[0].Remote || s.e.qp.State() != StateError {
-				t.Fatalf("failed %v, state %v", s.e.failed, s.e.qp.State())
-			}
+			must.That(t, len(s.e.failed) == 1 && !s.e.failed[0].Remote && s.e.qp.State() == StateError,
+				"failed %v, state %v", s.e.failed, s.e.qp.State())
 			if got := s.e.rcq.take(); len(got) != 2 || got[0].ID != 1 || got[1].Status != StatusWRFlushErr {
 				t.Errorf("receives %v", got)
 			}
@@ -345,15 +343,13 @@ func TestTerminateFollowsTheMessageBeingCut(t *testing.T) {
 			ends++
 		}
 	}
-	if ends != 2 || p.b.detached != 1 {
-		t.Errorf("%d messages on the wire, want the begun one and the Terminate; detached %d", ends, p.b.detached)
-	}
+	check.That(t, ends == 2 && p.b.detached == 1,
+		"%d messages on the wire, want the begun one and the Terminate; detached %d", ends, p.b.detached)
 	flushed := []WC{{ID: 0, Status: StatusWRFlushErr, Opcode: WCWrite}, {ID: 1, Status: StatusWRFlushErr, Opcode: WCWrite}, {ID: 2, Status: StatusWRFlushErr, Opcode: WCWrite}}
 	wants(t, "flushed", p.b.scq.take(), flushed...)
 	p.run()
-	if len(p.a.failed) != 1 || !p.a.failed[0].Remote || p.a.failed[0].Terminate.Code != ddp.CodeNoBuffer {
-		t.Errorf("the peer learned %v", p.a.failed)
-	}
+	check.That(t, len(p.a.failed) == 1 && p.a.failed[0].Remote && p.a.failed[0].Terminate.Code == ddp.CodeNoBuffer,
+		"the peer learned %v", p.a.failed)
 	wants(t, "no second completion", p.b.scq.take())
 }
 
@@ -373,9 +369,8 @@ func TestSourceRevokedUnderARequest(t *testing.T) {
 		tm, _ := p.a.lastWord()
 		check.That(t, tm == (Terminate{Layer: LayerRDMA, EType: LocalCatastrophic}), "begun %v: Terminate %+v", begun, tm)
 		wants(t, "sends", p.a.scq.take(), WC{ID: 1, Status: StatusLocProtErr, Opcode: WCWrite}, WC{ID: 2, Status: StatusWRFlushErr})
-		if !errors.Is(p.a.failed[0], ddp.ErrRevoked) || len(p.b.failed) != 1 || !p.b.failed[0].Remote {
-			t.Errorf("begun %v: %v, peer %v", begun, p.a.failed, p.b.failed)
-		}
+		check.That(t, errors.Is(p.a.failed[0], ddp.ErrRevoked) && len(p.b.failed) == 1 && p.b.failed[0].Remote,
+			"begun %v: %v, peer %v", begun, p.a.failed, p.b.failed)
 	}
 }
 
@@ -494,9 +489,8 @@ func TestFirstErrorCountsWhileItsTerminateWaits(t *testing.T) {
 	must.That(t, e.qp.State() == StateTerminate && first != nil, "state %v, %v", e.qp.State(), first)
 	e.qp.Refuse(CodeSetupLocal, errors.New("second"))
 	e.qp.Stream().HalfClosed() // which is no news either
-	if e.qp.Err() != first || len(e.failed) != 1 || e.closedBy != 0 {
-		t.Errorf("%v, reported %d times, and %d times that the peer has closed", e.qp.Err(), len(e.failed), e.closedBy)
-	}
+	check.That(t, e.qp.Err() == first && len(e.failed) == 1 && e.closedBy == 0,
+		"%v, reported %d times, and %d times that the peer has closed", e.qp.Err(), len(e.failed), e.closedBy)
 	if tm, _ := e.lastWord(); tm.Layer != LayerDDP || tm.Code != ddp.CodeNoBuffer {
 		t.Errorf("the Terminate says %v", &tm)
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -35,9 +36,8 @@ func TestPeerThatCompletesNoMessageIsNoticed(t *testing.T) {
 			}
 			want := func(after string, inProcess, told int) {
 				t.Helper()
-				if e.qp.InProcess() != inProcess || e.high != told {
-					t.Errorf("%s: %d in process, told %d times; want %d and %d", after, e.qp.InProcess(), e.high, inProcess, told)
-				}
+				check.That(t, e.qp.InProcess() == inProcess && e.high == told,
+					"%s: %d in process, told %d times; want %d and %d", after, e.qp.InProcess(), e.high, inProcess, told)
 			}
 			steps(begin(1), begin(2), begin(3))
 			want("nobody asked", 3, 0)

@@ -258,9 +258,8 @@ func (e *end) lastWord() (Terminate, []byte) {
 	must.That(e.t, len(e.log) != 0, "nothing was sent")
 	s := e.log[len(e.log)-1]
 	v := ddp.UntaggedView(s)
-	if v.Control().Tagged() || v.QN() != QueueTerminate || v.MSN() != 1 || v.RsvdULP() != [5]byte{0x47} {
-		e.t.Fatalf("last segment is no Terminate: % x", s)
-	}
+	must.That(e.t, !v.Control().Tagged() && v.QN() == QueueTerminate && v.MSN() == 1 && v.RsvdULP() == [5]byte{0x47},
+		"last segment is no Terminate: % x", s)
 	tm, err := ParseTerminate(v.Payload())
 	must.OK(e.t, err)
 	return tm, s

@@ -129,9 +129,8 @@ func TestPostingIsRefusedOutsideItsStates(t *testing.T) {
 	check.That(t, e.qp.State() == StateRTS && e.qp.State().String() == "RTS", "state %v", e.qp.State())
 	e.qp.Start()
 	e.qp.Abort(errors.New("enough"))
-	if e.qp.State() != StateError || !e.abort || len(e.failed) != 1 || e.qp.Err() == nil {
-		t.Errorf("state %v, aborted %v, failed %v", e.qp.State(), e.abort, e.failed)
-	}
+	check.That(t, e.qp.State() == StateError && e.abort && len(e.failed) == 1 && e.qp.Err() != nil,
+		"state %v, aborted %v, failed %v", e.qp.State(), e.abort, e.failed)
 	check.Equal(t, "Error", e.qp.PostSend(&SendWR{}), ErrState)
 	check.Equal(t, "Error", e.qp.PostRecv(&RecvWR{}), ErrState)
 	e.qp.Abort(nil)

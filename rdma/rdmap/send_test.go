@@ -56,9 +56,8 @@ func TestSendOfEachKindArrivesAsWhatItIs(t *testing.T) {
 			for _, s := range p.a.log {
 				v := ddp.UntaggedView(s)
 				want := untaggedRsvd(opOf(row.control), wr.InvalidateSTag)
-				if v.Control().Tagged() || v.QN() != 0 || v.RsvdULP() != want || want[0] != row.control {
-					t.Errorf("header % x, want RsvdULP % x", s[:18], want)
-				}
+				check.That(t, !v.Control().Tagged() && v.QN() == 0 && v.RsvdULP() == want && want[0] == row.control,
+					"header % x, want RsvdULP % x", s[:18], want)
 			}
 		})
 	}
@@ -154,9 +153,7 @@ func TestRemoteInvalidation(t *testing.T) {
 				check.That(t, !r.Valid(), "still valid")
 				return
 			}
-			if r.Valid() == row.gone {
-				t.Errorf("valid: %v", r.Valid())
-			}
+			check.That(t, r.Valid() != row.gone, "valid: %v", r.Valid())
 			// req 5040-5.3-11, 5040-4.8-7, 5040-7.1-3: code 0x09, DDP header quoted, no RDMA header.
 			tm, _ := p.b.lastWord()
 			if tm.Layer != LayerRDMA || tm.EType != RemoteProtection || tm.Code != CodeCannotInvalidate || !tm.HasLength || !tm.HasDDP || tm.HasRDMA {
@@ -283,9 +280,8 @@ func TestOneOperationIsOneMessage(t *testing.T) {
 						continue
 					}
 					v := ddp.TaggedView(s)
-					if i > 0 && (v.TO() != to || v.STag() != ddp.TaggedView(log[0]).STag()) {
-						t.Errorf("segment %d goes to STag %#x at %d", i, v.STag(), v.TO())
-					}
+					check.That(t, i <= 0 || v.TO() == to && v.STag() == ddp.TaggedView(log[0]).STag(),
+						"segment %d goes to STag %#x at %d", i, v.STag(), v.TO())
 					to = v.TO() + uint64(len(v.Payload()))
 				}
 			}

@@ -19,9 +19,8 @@ func TestLimitORD(t *testing.T) {
 	for _, n := range []int{100, 2, 5} { // it only goes down
 		must.OK(t, p.a.qp.LimitORD(n))
 	}
-	if p.a.qp.ORD() != 2 || p.a.qp.IRD() != 2 || len(p.a.qp.sq.headers) != 4 {
-		t.Fatalf("ORD %d, IRD %d, %d headers", p.a.qp.ORD(), p.a.qp.IRD(), len(p.a.qp.sq.headers))
-	}
+	must.That(t, p.a.qp.ORD() == 2 && p.a.qp.IRD() == 2 && len(p.a.qp.sq.headers) == 4,
+		"ORD %d, IRD %d, %d headers", p.a.qp.ORD(), p.a.qp.IRD(), len(p.a.qp.sq.headers))
 	p.a.qp.Start()
 	p.b.qp.Start()
 	check.Equal(t, "after Start", p.a.qp.LimitORD(1), ErrState)
@@ -79,9 +78,8 @@ func TestReadyToReceiveIndications(t *testing.T) {
 			same(t, "first message", p.a.log[0], row.want)
 			wants(t, "no completion but the user's", p.a.scq.take(), WC{ID: 7}, WC{ID: 8, Opcode: WCRead})
 			got := p.b.rcq.take()
-			if len(got) != 1+row.recv || got[0].ID != 1 || len(p.b.failed)+len(p.a.failed) > 0 {
-				t.Errorf("receives %v, failed %v %v", got, p.a.failed, p.b.failed)
-			}
+			check.That(t, len(got) == 1+row.recv && got[0].ID == 1 && len(p.b.failed)+len(p.a.failed) == 0,
+				"receives %v, failed %v %v", got, p.a.failed, p.b.failed)
 			check.Equal(t, "places free", p.a.qp.sq.free(), 2)
 			check.Equal(t, "again", p.a.qp.StartRTR(row.op), ErrState)
 		})
@@ -97,9 +95,7 @@ func TestReadyToReceiveIndications(t *testing.T) {
 		e := newEnd(t, 1, func(c *Config) { c.ORD = 0 })
 		check.Equal(t, "Read with ORD 0", e.qp.StartRTR(WRRead), ErrNoReads)
 		check.Equal(t, "an atomic", e.qp.StartRTR(WRAtomic), ErrOpcode)
-		if e.qp.State() != StateInit || e.qp.sq.free() != 16 {
-			t.Errorf("state %v, %d places", e.qp.State(), e.qp.sq.free())
-		}
+		check.That(t, e.qp.State() == StateInit && e.qp.sq.free() == 16, "state %v, %d places", e.qp.State(), e.qp.sq.free())
 	})
 }
 
@@ -113,9 +109,8 @@ func TestRefusedSetupIsATerminateWithItsCode(t *testing.T) {
 		tm, raw := p.a.lastWord()
 		check.That(t, tm == (Terminate{Layer: LayerLLP, Code: code}) && len(p.a.log) == 1, "Terminate %+v, %d messages", tm, len(p.a.log))
 		same(t, "on the wire", raw[18:], []byte{0x20, code, 0, 0})
-		if !errors.Is(p.a.qp.Err(), cause) || !p.a.finish || p.a.qp.State() != StateError {
-			t.Errorf("%v, finished %v, state %v", p.a.qp.Err(), p.a.finish, p.a.qp.State())
-		}
+		check.That(t, errors.Is(p.a.qp.Err(), cause) && p.a.finish && p.a.qp.State() == StateError,
+			"%v, finished %v, state %v", p.a.qp.Err(), p.a.finish, p.a.qp.State())
 		var got *StreamError
 		if !errors.As(p.b.qp.Err(), &got) || !got.Remote || *got.Terminate != tm ||
 			got.Error() != "rdmap: the peer terminated the stream: connection setup, "+text+" (0x0"+string('0'+rune(code))+")" {

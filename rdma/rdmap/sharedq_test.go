@@ -82,9 +82,8 @@ func TestShareOfTheSharedQueue(t *testing.T) {
 	for i := range placed {
 		p.b.qp.Stream().Place(untagged(0, uint32(i+1), [5]byte{0x43}, 0, false, []byte("x")), &placed[i])
 	}
-	if placed[1].Err != nil || placed[2].Err == nil || placed[2].Err.Code != ddp.CodeNoBuffer {
-		t.Errorf("second %v, third %v", placed[1].Err, placed[2].Err)
-	}
+	check.That(t, placed[1].Err == nil && placed[2].Err != nil && placed[2].Err.Code == ddp.CodeNoBuffer,
+		"second %v, third %v", placed[1].Err, placed[2].Err)
 	check.Equal(t, "buffers left of 10", srq.Len(), 8)
 }
 

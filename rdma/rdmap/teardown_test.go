@@ -27,9 +27,8 @@ func TestGracefulClose(t *testing.T) {
 	wants(t, "closer", p.a.scq.take(), WC{ID: 1}, WC{ID: 2, Opcode: WCRead})
 	wants(t, "peer", p.b.scq.take(), WC{ID: 3, Opcode: WCRead})
 	wants(t, "peer's receives", p.b.rcq.take(), WC{ID: 10, Opcode: WCRecv}, WC{ID: 11, Status: StatusWRFlushErr, Opcode: WCRecv})
-	if !p.a.finish || p.b.closedBy != 1 || p.b.finish {
-		t.Fatalf("closer finished %v, peer told %d times, peer finished %v", p.a.finish, p.b.closedBy, p.b.finish)
-	}
+	must.That(t, p.a.finish && p.b.closedBy == 1 && !p.b.finish,
+		"closer finished %v, peer told %d times, peer finished %v", p.a.finish, p.b.closedBy, p.b.finish)
 	// The other half still sends; only reads are pointless.
 	check.Equal(t, "Read after the peer closed", p.b.qp.PostSend(&SendWR{Op: WRRead, SGL: []SGE{sge(rb, 0, 1)}}), ErrState)
 	p.a.recv(20, ra, 0, 10)
@@ -62,9 +61,8 @@ func TestLowerLayerLost(t *testing.T) {
 		WC{ID: 2, Status: StatusWRFlushErr, Opcode: WCRead}, WC{ID: 3, Status: StatusWRFlushErr, Opcode: WCWrite})
 	wants(t, "receives", p.a.rcq.take(), WC{ID: 5, Status: StatusWRFlushErr, Opcode: WCRecv}, WC{ID: 6, Status: StatusWRFlushErr, Opcode: WCRecv})
 	var se *StreamError
-	if !errors.As(p.a.qp.Err(), &se) || se.Terminate != nil || !errors.Is(se, cause) || len(p.a.failed) != 1 {
-		t.Errorf("error %v", p.a.qp.Err())
-	}
+	check.That(t, errors.As(p.a.qp.Err(), &se) && se.Terminate == nil && errors.Is(se, cause) && len(p.a.failed) == 1,
+		"error %v", p.a.qp.Err())
 	p.a.qp.Ended()
 	wants(t, "once", append(p.a.scq.take(), p.a.rcq.take()...))
 }
@@ -157,9 +155,8 @@ func TestRequestsEndAfterTheTransmission(t *testing.T) {
 	for p.a.qp.Stream().NextSegment(p.a.mulpdu, &seg) { // the rest, and the Terminate behind it
 	}
 	wants(t, "before the packets are written", p.a.scq.take())
-	if !p.a.flush || p.a.detached != 0 || p.a.qp.State() != StateError {
-		t.Errorf("flush asked for: %v, detached %d times, state %v", p.a.flush, p.a.detached, p.a.qp.State())
-	}
+	check.That(t, p.a.flush && p.a.detached == 0 && p.a.qp.State() == StateError,
+		"flush asked for: %v, detached %d times, state %v", p.a.flush, p.a.detached, p.a.qp.State())
 	p.a.parts = 2
 	p.a.flush = false
 	p.a.qp.Flush()

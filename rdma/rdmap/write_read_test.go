@@ -152,14 +152,10 @@ func TestIRDLimitsInboundReads(t *testing.T) {
 	for i := range uint32(2) {
 		e.inject(untagged(1, i+1, [5]byte{0x41}, 0, true, b[:]))
 	}
-	if e.qp.QueuedReads() != 2 || len(e.failed) > 0 {
-		t.Fatalf("%d reads pending, %v", e.qp.QueuedReads(), e.failed)
-	}
+	must.That(t, e.qp.QueuedReads() == 2 && len(e.failed) == 0, "%d reads pending, %v", e.qp.QueuedReads(), e.failed)
 	e.cutOne() // one response is out: its buffer is free again
 	e.inject(untagged(1, 3, [5]byte{0x41}, 0, true, b[:]))
-	if len(e.failed) > 0 {
-		t.Fatal(e.failed[0])
-	}
+	must.That(t, len(e.failed) == 0, "%v", e.failed)
 	e.inject(untagged(1, 4, [5]byte{0x41}, 0, true, b[:]))
 	tm, _ := e.lastWord()
 	check.That(t, tm.Layer == LayerDDP && tm.EType == EType(ddp.TypeUntagged) && tm.Code == ddp.CodeNoBuffer, "Terminate %v", &tm)
@@ -279,14 +275,11 @@ func TestUnacknowledgedResponsesAreBounded(t *testing.T) {
 		e.inject(readSegment(msn+1, 0, 0, 0))
 		e.cutAll()
 	}
-	if len(e.log) != 2 || e.qp.QueuedReads() != 1 {
-		t.Fatalf("%d responses sent, %d wait", len(e.log), e.qp.QueuedReads())
-	}
+	must.That(t, len(e.log) == 2 && e.qp.QueuedReads() == 1, "%d responses sent, %d wait", len(e.log), e.qp.QueuedReads())
 	e.qp.Stream().Acked()
 	e.cutAll()
-	if len(e.log) != 3 || e.qp.QueuedReads() != 0 || len(e.failed) > 0 {
-		t.Errorf("%d responses sent, %d wait, %v", len(e.log), e.qp.QueuedReads(), e.failed)
-	}
+	check.That(t, len(e.log) == 3 && e.qp.QueuedReads() == 0 && len(e.failed) == 0,
+		"%d responses sent, %d wait, %v", len(e.log), e.qp.QueuedReads(), e.failed)
 }
 
 func TestReadSizeTakesAllOf32Bits(t *testing.T) {
@@ -364,9 +357,8 @@ func TestReadQueuesOfStreamsAreSeparate(t *testing.T) {
 	read(ends[1], 1)
 	read(ends[1], 2)
 	read(ends[0], 3) // one too many for the first
-	if len(ends[0].failed) != 1 || len(ends[1].failed) != 0 {
-		t.Errorf("errors %v and %v, want one on the stream that asked for too much", ends[0].failed, ends[1].failed)
-	}
+	check.That(t, len(ends[0].failed) == 1 && len(ends[1].failed) == 0,
+		"errors %v and %v, want one on the stream that asked for too much", ends[0].failed, ends[1].failed)
 	ends[1].cutAll()
 	check.Equal(t, "responses on the other stream", messages(t, ends[1].log), 2)
 }

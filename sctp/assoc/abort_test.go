@@ -87,9 +87,7 @@ func TestProtocolViolationsAbort(t *testing.T) {
 			out := l.Send(l.Tag, row.chunk(l), wire.AppendHeartbeat(nil, []byte("x")))
 			l.Expect(out, "ABORT")
 			code, cause := lab.CauseOf(out[0])
-			if code != row.code || out[0].VTag() != l.PeerTag {
-				t.Errorf("cause %v, tag %#x", code, out[0].VTag())
-			}
+			check.That(t, code == row.code && out[0].VTag() == l.PeerTag, "cause %v, tag %#x", code, out[0].VTag())
 			if want := []byte{0, 9, 0, 8, 0, 0, 3, 0xe8}; code == wire.CauseNoUserData && !bytes.Equal(cause, want) { // req 9260-3.3.10.9-1
 				t.Errorf("cause %x, want %x", []byte(cause), want)
 			}

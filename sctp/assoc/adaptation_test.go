@@ -68,9 +68,8 @@ func TestRequiredAdaptationIsEnforced(t *testing.T) {
 			}
 			var ae *assoc.AdaptationError
 			check.That(t, errors.As(err, &ae) && *ae == row.want && errors.Is(err, syscall.ECONNREFUSED), "ended by %v", err)
-			if len(w.Seen(0, wire.ChunkCookieEcho)) != 0 || len(w.Seen(0, wire.ChunkAbort)) != 1 {
-				t.Error("the INIT ACK was not refused by ABORT")
-			}
+			check.That(t, len(w.Seen(0, wire.ChunkCookieEcho)) == 0 && len(w.Seen(0, wire.ChunkAbort)) == 1,
+				"the INIT ACK was not refused by ABORT")
 			check.Equal(t, "violations", a.Stats().Violations, 1)
 		})
 	}

@@ -341,9 +341,8 @@ func TestFirstPrimaryPath(t *testing.T) {
 			}
 			l.Now = l.Now.Add(30 * time.Millisecond)
 			out := l.Post(row.from, init.Tag(), lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!")))
-			if lab.Text(out) != row.first.Addr().String()+": COOKIE ECHO" || a.PeerAddr() != row.first {
-				t.Errorf("%s, primary path to %v", lab.Text(out), a.PeerAddr())
-			}
+			check.That(t, lab.Text(out) == row.first.Addr().String()+": COOKIE ECHO" && a.PeerAddr() == row.first,
+				"%s, primary path to %v", lab.Text(out), a.PeerAddr())
 			if p := lab.PathTo(t, a, row.first.Addr()); p.SRTT != 30*time.Millisecond && row.lost == 0 {
 				t.Errorf("%+v", p)
 			}
@@ -382,9 +381,8 @@ func TestListedAddressesShareThePort(t *testing.T) {
 				n++
 			}
 			// req 9260-1.3-2: one port of each side, whatever the address.
-			if p.Pkt.DstPort() != lab.PortA || p.Pkt.SrcPort() != lab.PortB {
-				t.Errorf("sent from port %d to %d", p.Pkt.SrcPort(), p.Pkt.DstPort())
-			}
+			check.That(t, p.Pkt.DstPort() == lab.PortA && p.Pkt.SrcPort() == lab.PortB,
+				"sent from port %d to %d", p.Pkt.SrcPort(), p.Pkt.DstPort())
 		}
 		check.That(t, n == 1, "from %v: %s", from, lab.Text(out))
 		l.Deliver(from, lab.Packet(lab.PortA+1, lab.PortB, l.Tag, beat))

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -54,9 +55,8 @@ func TestInitAckForACollisionGoesToTheSourceIfItIsKnown(t *testing.T) {
 	// The cookie shows that the peer has got the INIT ACK there: new data goes there too.
 	l.NoteInitAck(l.Post(second, 0, init)[0].Pkt)
 	l.Post(second, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
-	if l.InState(assoc.Established); l.A.Stats().Primary != 1 || l.A.NumPaths() != 2 {
-		t.Errorf("path %d of %d is the primary one", l.A.Stats().Primary, l.A.NumPaths())
-	}
+	l.InState(assoc.Established)
+	check.That(t, l.A.Stats().Primary == 1 && l.A.NumPaths() == 2, "path %d of %d is the primary one", l.A.Stats().Primary, l.A.NumPaths())
 	l = lab.Bare(t)
 	l.Host.Adopt(must.Get(l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer, second}, lab.PortA))(t))
 	l.Collect()

@@ -130,9 +130,8 @@ func TestCookieIsOfItsPacket(t *testing.T) {
 		{"another host", 2, 1, 3, netip.MustParseAddrPort("10.0.0.9:0"), false},
 	} {
 		got := c
-		if got.Matches(&rawio.Packet{Data: lab.Packet(row.src, row.dst, row.tag), Remote: row.from}) != row.want {
-			t.Errorf("%s: %v", row.name, !row.want)
-		}
+		check.That(t, got.Matches(&rawio.Packet{Data: lab.Packet(row.src, row.dst, row.tag), Remote: row.from}) == row.want,
+			"%s: %v", row.name, !row.want)
 	}
 }
 
@@ -286,9 +285,8 @@ func TestCookieIsSignedByHMACSHA256(t *testing.T) {
 	b, _ := jar.Seal(0, nil, &c)
 	mac := hmac.New(sha256.New, key)
 	mac.Write(b[:len(b)-sha256.Size])
-	if !hmac.Equal(mac.Sum(nil), b[len(b)-sha256.Size:]) {
-		t.Error("the cookie does not end with the HMAC-SHA-256 of the rest under the first 32 octets of randomness")
-	}
+	check.That(t, hmac.Equal(mac.Sum(nil), b[len(b)-sha256.Size:]),
+		"the cookie does not end with the HMAC-SHA-256 of the rest under the first 32 octets of randomness")
 	if bytes.Contains(b, key[:16]) { // req 9260-5.1.3-5
 		t.Error("the cookie shows its key")
 	}
@@ -310,9 +308,8 @@ func TestCookieOfAnotherLayoutIsRefused(t *testing.T) {
 	}
 	must.That(t, opens(body), "the cookie as it was is refused")
 	for n := range len(body) + 64 {
-		if b := append(bytes.Clone(body), make([]byte, 64)...)[:n]; n != len(body) && opens(b) {
-			t.Errorf("a body of %d octets is taken; it has %d", n, len(body))
-		}
+		check.That(t, n == len(body) || !opens(append(bytes.Clone(body), make([]byte, 64)...)[:n]),
+			"a body of %d octets is taken; it has %d", n, len(body))
 	}
 	for n := range 256 {
 		b := bytes.Clone(body)
@@ -329,9 +326,8 @@ func TestCookieKeepsTheTagsOfALiveAssociationSecret(t *testing.T) {
 	j.accept(&first)
 	j.sendInit(lab.InitChunk(0x01020304, 2))
 	for name, tag := range map[string]uint32{"own": first.LocalTag, "peer's": first.PeerTag} {
-		if bytes.Contains(j.Cookie, binary.BigEndian.AppendUint32(nil, tag)) {
-			t.Errorf("the cookie shows the %s Verification Tag of the association", name)
-		}
+		check.That(t, !bytes.Contains(j.Cookie, binary.BigEndian.AppendUint32(nil, tag)),
+			"the cookie shows the %s Verification Tag of the association", name)
 	}
 }
 

@@ -273,9 +273,8 @@ func TestDataIsAcknowledgedBySack(t *testing.T) {
 		out := l.Wait(200 * time.Millisecond)
 		must.That(t, len(out) != 0, "%d packets are not acknowledged after 200 ms", n)
 		k, err := wire.AsSack(lab.ChunkOf(out[len(out)-1], wire.ChunkSack))
-		if err != nil || k.CumTSN() != l.TSN-1 {
-			t.Fatalf("%d packets: %q acknowledges %d, want %d (%v)", n, lab.Describe(out), k.CumTSN(), l.TSN-1, err)
-		}
+		must.That(t, err == nil && k.CumTSN() == l.TSN-1,
+			"%d packets: %q acknowledges %d, want %d (%v)", n, lab.Describe(out), k.CumTSN(), l.TSN-1, err)
 	}
 }
 
@@ -314,9 +313,8 @@ func TestDataOutsideTheWindowIsNotPlaced(t *testing.T) {
 			out := l.Send(l.Tag, lab.DataChunk(l.TSN+row.ahead, 0, 0, "too much"))
 			check.That(t, len(p.tsns) == 0, "TSN %d was placed, the cumulative one is %d", p.tsns, cum)
 			k, err := wire.AsSack(lab.ChunkOf(out[0], wire.ChunkSack))
-			if err != nil || k.CumTSN() != cum || k.NumGaps() != 0 {
-				t.Errorf("SACK of %d with %d gap blocks, %v", k.CumTSN(), k.NumGaps(), err)
-			}
+			check.That(t, err == nil && k.CumTSN() == cum && k.NumGaps() == 0,
+				"SACK of %d with %d gap blocks, %v", k.CumTSN(), k.NumGaps(), err)
 		})
 	}
 }

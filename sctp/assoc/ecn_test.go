@@ -59,9 +59,7 @@ func TestECNIsNegotiated(t *testing.T) {
 				if row.ack && lab.Has(c.Pkt, wire.ChunkData) {
 					want = rawio.ECT0
 				}
-				if c.ECN != want {
-					t.Errorf("%v from %d: ECN %d, want %d", lab.ChunkTypes(c.Pkt), c.From, c.ECN, want)
-				}
+				check.That(t, c.ECN == want, "%v from %d: ECN %d, want %d", lab.ChunkTypes(c.Pkt), c.From, c.ECN, want)
 			}
 		})
 	}
@@ -120,15 +118,11 @@ func echo(t *testing.T, out []wire.Packet) (tsn wire.TSN, ok bool) {
 		sacks++
 		if c := lab.ChunkOf(p, wire.ChunkECNE); c != nil {
 			e, err := wire.AsECNE(c)
-			if err != nil || lab.ChunkTypes(p)[0] != wire.ChunkECNE {
-				t.Fatalf("%v: %v", lab.ChunkTypes(p), err)
-			}
+			must.That(t, err == nil && lab.ChunkTypes(p)[0] == wire.ChunkECNE, "%v: %v", lab.ChunkTypes(p), err)
 			tsn, ok = e.TSN(), true
 		}
 	}
-	if sacks == 0 {
-		t.Fatalf("no SACK in %v", lab.Describe(out))
-	}
+	must.That(t, sacks != 0, "no SACK in %v", lab.Describe(out))
 	return tsn, ok
 }
 
@@ -231,9 +225,8 @@ func TestMarksReplaceLosses(t *testing.T) {
 		return a.Stats(), r.Net.Stats(), r.Now.Sub(start)
 	}
 	s, n, took := transfer(20_000)
-	if n.QueueDropped != 0 || s.Retransmits != 0 || s.EchoesIn == 0 || n.Marked == 0 {
-		t.Errorf("with marks: %d dropped, %d sent again, %d marked, %d reductions", n.QueueDropped, s.Retransmits, n.Marked, s.EchoesIn)
-	}
+	check.That(t, n.QueueDropped == 0 && s.Retransmits == 0 && s.EchoesIn != 0 && n.Marked != 0,
+		"with marks: %d dropped, %d sent again, %d marked, %d reductions", n.QueueDropped, s.Retransmits, n.Marked, s.EchoesIn)
 	if took > 4*time.Second { // 3 s at the link's rate
 		t.Errorf("with marks: took %v", took)
 	}

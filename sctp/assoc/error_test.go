@@ -36,9 +36,8 @@ func TestUnknownChunksByTheirHighBits(t *testing.T) {
 			if len(out) > 0 && lab.Has(out[0], wire.ChunkError) { // req 9260-3.3.10.6-1
 				code, cause := lab.CauseOf(out[0])
 				c, err := cause.UnrecognizedChunk()
-				if code != wire.CauseUnrecognizedChunkType || err != nil || !bytes.HasPrefix(unknown, c) {
-					t.Errorf("cause %v quotes % x", code, c)
-				}
+				check.That(t, code == wire.CauseUnrecognizedChunkType && err == nil && bytes.HasPrefix(unknown, c),
+					"cause %v quotes % x", code, c)
 			}
 			l.InState(assoc.Established)
 		})
@@ -59,9 +58,8 @@ func TestManyUnknownParameters(t *testing.T) {
 	ps, reports := ack.Params(), 0
 	for p, ok := ps.Next(); ok; p, ok = ps.Next() {
 		if p.Type() == wire.ParamUnrecognizedParam {
-			if reports++; p.Value()[4] != byte(reports-1) {
-				t.Errorf("report %d is about % x", reports, p.Value())
-			}
+			reports++
+			check.That(t, p.Value()[4] == byte(reports-1), "report %d is about % x", reports, p.Value())
 		}
 	}
 	check.Equal(t, "reports of 12 unknown parameters", reports, 8)

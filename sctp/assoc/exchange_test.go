@@ -75,9 +75,8 @@ func TestEveryPacketOfALife(t *testing.T) {
 		types := lab.ChunkTypes(s.Pkt)
 		// req 9260-3.1-3, 9260-5.3.1-1: from the INIT ACK to the SHUTDOWN COMPLETE.
 		reflected := lab.Has(s.Pkt, wire.ChunkShutdownComplete) && lab.ChunkOf(s.Pkt, wire.ChunkShutdownComplete).Flags()&wire.FlagT != 0
-		if types[0] != wire.ChunkInit && !reflected && s.Pkt.VTag() != tags[s.From] {
-			t.Errorf("%v of host %d has tag %#x, the peer's Initiate Tag was %#x", types, s.From, s.Pkt.VTag(), tags[s.From])
-		}
+		check.That(t, types[0] == wire.ChunkInit || reflected || s.Pkt.VTag() == tags[s.From],
+			"%v of host %d has tag %#x, the peer's Initiate Tag was %#x", types, s.From, s.Pkt.VTag(), tags[s.From])
 		// req 9260-6.10-4: chunks are whole, and the packet ends with the last.
 		cs, n := s.Pkt.Chunks(), wire.CommonHeaderLen
 		for c, ok := cs.Next(); ok; c, ok = cs.Next() {
@@ -106,9 +105,7 @@ func TestUndefinedFlagsAreSentAsZeroAndIgnored(t *testing.T) {
 	// req 9260-3.2-6, 9260-3.3.2-5, 9260-3.3.1-2
 	w, _, _ := life(t, nil)
 	w.Each(func(_ lab.Sighting, c wire.Chunk) {
-		if c.Flags()&^definedFlags(c.Type()) != 0 {
-			t.Errorf("%v with flags %#x", c.Type(), c.Flags())
-		}
+		check.That(t, c.Flags()&^definedFlags(c.Type()) == 0, "%v with flags %#x", c.Type(), c.Flags())
 	})
 	life(t, func(pkt wire.Packet) { // all of them set on the way: the same life
 		cs := pkt.Chunks()

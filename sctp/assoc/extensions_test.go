@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -55,9 +56,8 @@ func TestChunksOfExtensionsThatAreNotOffered(t *testing.T) {
 				t.Errorf("paths %+v", p)
 			}
 			after := l.A.Stats()
-			if after.InStreams != before.InStreams || after.OutStreams != before.OutStreams || after.DataIn != 0 {
-				t.Errorf("%+v, before %+v", after, before)
-			}
+			check.That(t, after.InStreams == before.InStreams && after.OutStreams == before.OutStreams && after.DataIn == 0,
+				"%+v, before %+v", after, before)
 			out = l.Send(l.Tag, l.Data("in its turn"))
 			if k, err := wire.AsSack(lab.ChunkOf(out[0], wire.ChunkSack)); err != nil || k.CumTSN() != l.TSN-1 {
 				t.Errorf("cumulative TSN %d, %v", k.CumTSN(), err)

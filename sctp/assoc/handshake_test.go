@@ -25,9 +25,8 @@ func TestHandshakeTakesTwoRoundTripsAndNegotiatesStreams(t *testing.T) {
 	must.That(t, up && w.Now.Sub(start) == 2*lab.RoundTrip, "established: %v after %v", up, w.Now.Sub(start))
 	b := w.Peer()
 	// req 9260-5.1.1-2, 9260-5.1.1-4
-	if a.OutStreams() != 5 || a.InStreams() != 12 || b.OutStreams() != 12 || b.InStreams() != 5 {
-		t.Errorf("streams %d/%d and %d/%d", a.OutStreams(), a.InStreams(), b.OutStreams(), b.InStreams())
-	}
+	check.That(t, a.OutStreams() == 5 && a.InStreams() == 12 && b.OutStreams() == 12 && b.InStreams() == 5,
+		"streams %d/%d and %d/%d", a.OutStreams(), a.InStreams(), b.OutStreams(), b.InStreams())
 	for i, h := range w.Hosts {
 		if _, ok := h.Event(assoc.EventUp); !ok {
 			t.Errorf("host %d: no EventUp", i)
@@ -76,9 +75,8 @@ func TestHandshakeSurvivesLoss(t *testing.T) {
 			w.Judge = lab.Lose(row.lost, 1)
 			a := w.Connect(nil)
 			w.Run(3 * time.Second)
-			if a.State() != assoc.Established || w.Peer().State() != assoc.Established {
-				t.Fatalf("states %v, %v", a.State(), w.Peer().State())
-			}
+			must.That(t, a.State() == assoc.Established && w.Peer().State() == assoc.Established,
+				"states %v, %v", a.State(), w.Peer().State())
 			pkts := w.Seen(row.from, row.resent)
 			must.That(t, len(pkts) == 2 && pkts[1].At.Sub(pkts[0].At) == time.Second, "%d transmissions", len(pkts))
 			// req 9260-5.1.6-1, 9260-3.1-4, 9260-8.5.1-9: the same INIT, the same cookie, each with its tag
@@ -190,9 +188,8 @@ func TestConnectSendsInitAndStartsT1(t *testing.T) {
 	l.InState(assoc.CookieWait)
 	init, _ := wire.AsInit(lab.ChunkOf(out[0], wire.ChunkInit))
 	// req 9260-5.1-1, 9260-5.1.1-1
-	if init.Tag() != a.LocalTag() || init.OutStreams() != 7 || init.InStreams() != 9 || init.ARwnd() != 54321 {
-		t.Errorf("INIT: tag %#x of %#x, OS %d, MIS %d, a_rwnd %d", init.Tag(), a.LocalTag(), init.OutStreams(), init.InStreams(), init.ARwnd())
-	}
+	check.That(t, init.Tag() == a.LocalTag() && init.OutStreams() == 7 && init.InStreams() == 9 && init.ARwnd() == 54321,
+		"INIT: tag %#x of %#x, OS %d, MIS %d, a_rwnd %d", init.Tag(), a.LocalTag(), init.OutStreams(), init.InStreams(), init.ARwnd())
 	check.Equal(t, "end of T1-init, after RTO.Initial", a.NextTimeout(), l.Now.Add(time.Second))
 }
 

@@ -44,9 +44,8 @@ func TestPartsOfWhatIsHeld(t *testing.T) {
 		{func() { a.setup, a.paths = nil, nil }, -50 - 70 - 2*pathHeld},
 	} {
 		before := a.Held()
-		if part.grow(); a.Held()-before != part.by {
-			t.Errorf("part %d holds %d octets, want %d", i, a.Held()-before, part.by)
-		}
+		part.grow()
+		check.That(t, a.Held()-before == part.by, "part %d holds %d octets, want %d", i, a.Held()-before, part.by)
 	}
 	for n, kept := range []bool{false, true} {
 		a.events.ring, a.events.n = make([]Event, 8), n

@@ -38,9 +38,8 @@ func TestUDPPortIsLearnedAfterTheTagCheck(t *testing.T) {
 	check.Equal(t, "the peer's address", l.A.PeerAddr(), moved)
 	l.Send(l.Tag, beat) // req 6951-5.4-3: natively again
 	check.Equal(t, "the peer's address", l.A.PeerAddr(), l.Peer)
-	if l.A.LocalAddr() != l.Host.Addr || l.A.LocalPort() != lab.PortB || l.A.PeerPort() != lab.PortA {
-		t.Errorf("%v %d %d", l.A.LocalAddr(), l.A.LocalPort(), l.A.PeerPort())
-	}
+	check.That(t, l.A.LocalAddr() == l.Host.Addr && l.A.LocalPort() == lab.PortB && l.A.PeerPort() == lab.PortA,
+		"%v %d %d", l.A.LocalAddr(), l.A.LocalPort(), l.A.PeerPort())
 }
 
 func TestCloseGivesReceiveBuffersBack(t *testing.T) {

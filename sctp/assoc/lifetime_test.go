@@ -47,9 +47,8 @@ func TestLifetimeOfMessages(t *testing.T) {
 	check.Equal(t, "retransmissions of the first message", l.A.Stats().Retransmits, 1)
 	out := l.Send(l.Tag, l.Sack(l.HostTSN))
 	d, err := wire.AsData(lab.ChunkOf(out[0], wire.ChunkData))
-	if err != nil || d.TSN() != l.HostTSN+1 || d.SSN() != 1 {
-		t.Errorf("TSN %d SSN %d, %v: what has expired left a hole", d.TSN(), d.SSN(), err)
-	}
+	check.That(t, err == nil && d.TSN() == l.HostTSN+1 && d.SSN() == 1,
+		"TSN %d SSN %d, %v: what has expired left a hole", d.TSN(), d.SSN(), err)
 	l.Expect(l.Send(l.Tag, l.Sack(l.HostTSN+1)), "SHUTDOWN")
 }
 

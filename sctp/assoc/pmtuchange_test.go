@@ -166,9 +166,8 @@ func TestOutageIsNoBlackHole(t *testing.T) {
 	}
 	r.Run(40 * time.Second)
 	r.WantMTU("after an outage", 0, 9000)
-	if !bytes.Equal(r.Hosts[1].Received.Bytes(), want) || a.State() != assoc.Established {
-		t.Errorf("%d octets of %d arrived", r.Hosts[1].Received.Len(), len(want))
-	}
+	check.That(t, bytes.Equal(r.Hosts[1].Received.Bytes(), want) && a.State() == assoc.Established,
+		"%d octets of %d arrived", r.Hosts[1].Received.Len(), len(want))
 }
 
 // Losses at random leave probes and data alike; the size that is found in the end is still the path's.
@@ -189,9 +188,8 @@ func TestSearchUnderLoss(t *testing.T) {
 		if got := a.PathStats(0).MTU; got > 1480 || got < 1200 {
 			t.Errorf("seed %d: path MTU %d", seed, got)
 		}
-		if !bytes.Equal(r.Hosts[1].Received.Bytes(), want) {
-			t.Errorf("seed %d: %d octets of %d arrived", seed, r.Hosts[1].Received.Len(), len(want))
-		}
+		check.That(t, bytes.Equal(r.Hosts[1].Received.Bytes(), want),
+			"seed %d: %d octets of %d arrived", seed, r.Hosts[1].Received.Len(), len(want))
 	}
 }
 
@@ -322,17 +320,15 @@ func TestMTUFallsDuringAnOutage(t *testing.T) {
 				r.Path(i, func(p *simnet.Params) { p.Loss = 1 })
 			}
 			want = append(want, r.Send(0, 5000)...)
-			if !r.RunUntil(r.Now.Add(time.Minute), func() bool { return a.PathStats(0).State == assoc.PathInactive }) {
-				t.Fatal("the path is up")
-			}
+			must.That(t, r.RunUntil(r.Now.Add(time.Minute), func() bool { return a.PathStats(0).State == assoc.PathInactive }),
+				"the path is up")
 			for i := range r.Hosts {
 				r.Path(i, func(p *simnet.Params) { p.Loss, p.MTU, p.Quote = 0, 576, quote })
 			}
 			r.Run(2 * time.Minute)
 			r.WantMTU("after an outage", 0, 576)
-			if !bytes.Equal(r.Hosts[1].Received.Bytes(), want) || a.State() != assoc.Established {
-				t.Errorf("%v: %d octets of %d arrived", a.State(), r.Hosts[1].Received.Len(), len(want))
-			}
+			check.That(t, bytes.Equal(r.Hosts[1].Received.Bytes(), want) && a.State() == assoc.Established,
+				"%v: %d octets of %d arrived", a.State(), r.Hosts[1].Received.Len(), len(want))
 		})
 	}
 }

@@ -158,15 +158,13 @@ func TestCampedAddressIsGivenUpWhenItDoesNotAnswer(t *testing.T) {
 		giveUp(t, l)
 		l.NoteInitAck(owner(l).Pkt)
 		out := l.Post(second, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
-		if len(l.Host.Assocs) != 2 || l.A == camper || !lab.Has(out[0].Pkt, wire.ChunkCookieAck) || out[0].To != second {
-			t.Fatalf("%d associations, COOKIE ECHO answered by %s", len(l.Host.Assocs), lab.Text(out))
-		}
+		must.That(t, len(l.Host.Assocs) == 2 && l.A != camper && lab.Has(out[0].Pkt, wire.ChunkCookieAck) && out[0].To == second,
+			"%d associations, COOKIE ECHO answered by %s", len(l.Host.Assocs), lab.Text(out))
 		if out := to(second, l.Post(second, l.Tag, wire.AppendHeartbeat(nil, []byte("x")))); len(out) != 1 || !lab.Has(out[0], wire.ChunkHeartbeatAck) {
 			t.Error("the owner's packets do not find its association")
 		}
-		if out := l.Post(l.Peer, camperTag, wire.AppendHeartbeat(nil, []byte("x"))); len(out) != 1 || camper.State() != assoc.Established {
-			t.Error("the camper's packets do not find its own")
-		}
+		check.That(t, len(l.Post(l.Peer, camperTag, wire.AppendHeartbeat(nil, []byte("x")))) == 1 && camper.State() == assoc.Established,
+			"the camper's packets do not find its own")
 	})
 	t.Run("its owner says that it knows nothing of the association", func(t *testing.T) {
 		l, _ := camped(t)

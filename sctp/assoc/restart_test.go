@@ -40,9 +40,8 @@ func TestPeerRestartIsActionA(t *testing.T) {
 		t.Fatal("the INIT changed the association")
 	}
 	out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie), l.Data("after"))
-	if len(out) == 0 || lab.ChunkTypes(out[0])[0] != wire.ChunkCookieAck || out[0].VTag() != l.PeerTag {
-		t.Fatalf("answered by %q", lab.Describe(out))
-	}
+	must.That(t, len(out) != 0 && lab.ChunkTypes(out[0])[0] == wire.ChunkCookieAck && out[0].VTag() == l.PeerTag,
+		"answered by %q", lab.Describe(out))
 	check.That(t, l.A.LocalTag() == l.Tag && l.A.PeerTag() == l.PeerTag && l.HostTSN != oldTSN, "tags or TSN not those of the cookie")
 	// req 9260-5.2.4-5, 9260-5.2.4-7
 	if _, ok := l.Host.Event(assoc.EventRestart); !ok {
@@ -65,9 +64,7 @@ func TestPeerRestartIsActionA(t *testing.T) {
 	out = unanswered() // req 9260-5.2.4-5: the errors of the old association count no more
 	l.InState(assoc.Established)
 	d, err := wire.AsData(lab.ChunkOf(out[0], wire.ChunkData))
-	if err != nil || d.TSN() != l.HostTSN {
-		t.Errorf("new data has TSN %d, want %d (%v)", d.TSN(), l.HostTSN, err)
-	}
+	check.That(t, err == nil && d.TSN() == l.HostTSN, "new data has TSN %d, want %d (%v)", d.TSN(), l.HostTSN, err)
 	// Packets of the old incarnation are dropped now.
 	before := l.A.Stats().WrongTag
 	l.Expect(l.Send(oldTag, wire.AppendHeartbeat(nil, []byte("x"))), "")
@@ -131,9 +128,8 @@ func TestRestartInTheMiddleOfAMessage(t *testing.T) {
 		t.Helper()
 		r, ok := l.A.Receive()
 		must.That(t, ok, "nothing, want %+v", want)
-		if r.Stream != want.Stream || r.Size != want.Size || r.Offset != want.Offset || r.More != want.More || r.Cut != want.Cut {
-			t.Errorf("%+v, want %+v", r, want)
-		}
+		check.That(t, r.Stream == want.Stream && r.Size == want.Size && r.Offset == want.Offset && r.More == want.More && r.Cut == want.Cut,
+			"%+v, want %+v", r, want)
 		l.A.Release(r)
 		l.Flush() // the SACK that opens the window
 	}
@@ -160,9 +156,7 @@ func TestRestartWithNewAddressIsRefused(t *testing.T) {
 			out := l.Send(0, lab.InitChunk(0x33333333, 5, wire.AppendAddressParam(nil, added)))
 			l.Expect(out, "ABORT")
 			ab, _ := wire.AsAbort(lab.ChunkOf(out[0], wire.ChunkAbort))
-			if out[0].VTag() != 0x33333333 || ab.T() {
-				t.Errorf("tag %#x T %v", out[0].VTag(), ab.T())
-			}
+			check.That(t, out[0].VTag() == 0x33333333 && !ab.T(), "tag %#x T %v", out[0].VTag(), ab.T())
 			code, cause := lab.CauseOf(out[0])
 			ps := cause.Params()
 			p, _ := ps.Next()
@@ -217,9 +211,7 @@ func TestCookieTable(t *testing.T) {
 		must.Equal(t, "tag of the INIT ACK in COOKIE-WAIT, as in the INIT", l.Tag, own)
 		l.InState(assoc.CookieWait) // req 9260-5.2.1-8
 		out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie), l.Data("early"))
-		if len(out) == 0 || lab.ChunkTypes(out[0])[0] != wire.ChunkCookieAck {
-			t.Fatalf("answered by %q", lab.Describe(out))
-		}
+		must.That(t, len(out) != 0 && lab.ChunkTypes(out[0])[0] == wire.ChunkCookieAck, "answered by %q", lab.Describe(out))
 		l.InState(assoc.Established)    // req 9260-5.2.4-10
 		if l.A.PeerTag() != l.PeerTag { // req 9260-5.2.4-11
 			t.Error("the peer's tag is not the cookie's")
@@ -239,9 +231,8 @@ func TestCookieTable(t *testing.T) {
 		must.Equal(t, "own Initiate Tag in COOKIE-ECHOED", l.Tag, own)
 		l.InState(assoc.CookieEchoed)
 		out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie), l.Data("x"))
-		if len(out) == 0 || out[0].VTag() != 0x44444444 || !lab.Has(out[0], wire.ChunkCookieAck) {
-			t.Fatalf("answered by %q", lab.Describe(out))
-		}
+		must.That(t, len(out) != 0 && out[0].VTag() == 0x44444444 && lab.Has(out[0], wire.ChunkCookieAck),
+			"answered by %q", lab.Describe(out))
 		l.InState(assoc.Established)
 	})
 	t.Run("A in SHUTDOWN-ACK-SENT: the shutdown is completed first", func(t *testing.T) {
@@ -401,9 +392,7 @@ func TestRestartByAnotherLinkIsNone(t *testing.T) {
 	p := rawio.Packet{Data: b, Buf: rawio.NewBuf(b), Local: l.Host.Addr, Remote: netip.MustParseAddrPort("[fe80::9%eth1]:0")}
 	l.A.HandlePacket(l.Now, &p)
 	l.Expect(l.Flush(), "")
-	if l.A.Incarnation() != 1 || l.A.NumPaths() != 1 {
-		t.Errorf("life %d, %d paths", l.A.Incarnation(), l.A.NumPaths())
-	}
+	check.That(t, l.A.Incarnation() == 1 && l.A.NumPaths() == 1, "life %d, %d paths", l.A.Incarnation(), l.A.NumPaths())
 }
 
 // What was received in part before a restart of the peer is given back, and what was to be answered then
@@ -424,9 +413,7 @@ func TestRestartLetsGoOfTheOldAssociation(t *testing.T) {
 	waiting := wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagB | wire.FlagE, TSN: l.TSN + 5, Stream: 1, SSN: 3, PPID: 7, PayloadLen: 1000})
 	hold(append(waiting, make([]byte, 1000)...))
 	for i, b := range bufs {
-		if b.Refs() != 1 {
-			t.Fatalf("packet %d: %d references while its DATA is held", i, b.Refs())
-		}
+		must.That(t, b.Refs() == 1, "packet %d: %d references while its DATA is held", i, b.Refs())
 	}
 	l.Flush()
 
@@ -438,9 +425,7 @@ func TestRestartLetsGoOfTheOldAssociation(t *testing.T) {
 	l.Expect(l.Flush(), "COOKIE ACK")
 	must.Equal(t, "the peer's tag after the restart", l.A.PeerTag(), l.PeerTag)
 	for i, b := range bufs {
-		if b.Refs() != 0 {
-			t.Errorf("packet %d: %d references after the restart", i, b.Refs())
-		}
+		check.That(t, b.Refs() == 0, "packet %d: %d references after the restart", i, b.Refs())
 	}
 }
 

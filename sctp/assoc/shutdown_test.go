@@ -210,9 +210,7 @@ func TestShutdownChunksDuringSetup(t *testing.T) {
 			out := l.Send(tag, wire.AppendShutdownAck(nil)) // req 9260-9.2-20
 			l.Expect(out, "SHUTDOWN COMPLETE")
 			sc, _ := wire.AsShutdownComplete(lab.ChunkOf(out[0], wire.ChunkShutdownComplete))
-			if out[0].VTag() != tag || !sc.T() {
-				t.Errorf("tag %#x, T %v", out[0].VTag(), sc.T())
-			}
+			check.That(t, out[0].VTag() == tag && sc.T(), "tag %#x, T %v", out[0].VTag(), sc.T())
 			l.InState(state)
 			check.Equal(t, "end of T1, as before", l.A.NextTimeout(), deadline)
 		})
@@ -315,9 +313,7 @@ func TestNoHeartbeatsOnceShuttingDown(t *testing.T) {
 	l.InState(assoc.ShutdownAckSent)
 	check.That(t, len(sent) >= 10, "only %d packets", len(sent))
 	for _, p := range sent {
-		if lab.Has(p, wire.ChunkHeartbeat) {
-			t.Fatalf("HEARTBEAT: %q", lab.Describe(sent))
-		}
+		must.That(t, !lab.Has(p, wire.ChunkHeartbeat), "HEARTBEAT: %q", lab.Describe(sent))
 	}
 }
 

@@ -145,9 +145,8 @@ func TestTagsAndTSNsAreRandom(t *testing.T) {
 		note(1, ack)
 	}
 	for side, what := range []string{"INIT", "INIT ACK"} {
-		if tsn[side].ones&tsn[side].zeros != 1<<32-1 || tag[side].ones&tag[side].zeros != 1<<32-1 {
-			t.Errorf("%s: some bits of TSN or tag never change", what)
-		}
+		check.That(t, tsn[side].ones&tsn[side].zeros == 1<<32-1 && tag[side].ones&tag[side].zeros == 1<<32-1,
+			"%s: some bits of TSN or tag never change", what)
 	}
 }
 
@@ -196,9 +195,8 @@ func TestNoTagWithoutRandomness(t *testing.T) {
 			l.Expect(out, "")
 			continue
 		}
-		if l.NoteInitAck(out[0]); l.Tag == l.A.LocalTag() || l.Tag == 0 {
-			t.Errorf("tag %#x for a restart of %#x", l.Tag, l.A.LocalTag())
-		}
+		l.NoteInitAck(out[0])
+		check.That(t, l.Tag != l.A.LocalTag() && l.Tag != 0, "tag %#x for a restart of %#x", l.Tag, l.A.LocalTag())
 		return
 	}
 	t.Error("there is never enough")

@@ -200,9 +200,8 @@ func TestWhatComesFromAnUnconfirmedAddressIsAnsweredElsewhere(t *testing.T) {
 					t.Errorf("%v to an unconfirmed address", types)
 				}
 			}
-			if !slices.ContainsFunc(to(l.Peer, out), func(p wire.Packet) bool { return lab.Has(p, row.want) }) {
-				t.Errorf("no %v: %v", row.want, lab.Text(out))
-			}
+			check.That(t, slices.ContainsFunc(to(l.Peer, out), func(p wire.Packet) bool { return lab.Has(p, row.want) }),
+				"no %v: %v", row.want, lab.Text(out))
 		})
 	}
 	t.Run("SHUTDOWN ACK", func(t *testing.T) {
@@ -210,9 +209,7 @@ func TestWhatComesFromAnUnconfirmedAddressIsAnsweredElsewhere(t *testing.T) {
 		must.OK(t, l.A.Shutdown(l.Now))
 		l.Collect()
 		out := l.Post(second, l.Tag, wire.AppendShutdownAck(nil))
-		if len(to(second, out)) != 0 || !lab.Has(to(l.Peer, out)[0], wire.ChunkShutdownComplete) {
-			t.Error(lab.Text(out))
-		}
+		check.That(t, len(to(second, out)) == 0 && lab.Has(to(l.Peer, out)[0], wire.ChunkShutdownComplete), "%v", lab.Text(out))
 	})
 	t.Run("HEARTBEAT is answered there", func(t *testing.T) {
 		l, _ := listingLab(t, nil, second)
@@ -246,9 +243,7 @@ func TestSackGoesBackWhereDataCameFrom(t *testing.T) {
 	m := assoc.Message{Body: [2][]byte{make([]byte, 100)}}
 	must.OK(t, l.A.Send(l.Now, &m))
 	out := l.Collect()
-	if len(out) != 1 || out[0].To != l.Peer || lab.Has(out[0].Pkt, wire.ChunkSack) {
-		t.Error(lab.Text(out))
-	}
+	check.That(t, len(out) == 1 && out[0].To == l.Peer && !lab.Has(out[0].Pkt, wire.ChunkSack), "%v", lab.Text(out))
 	l.Post(second, l.Tag, l.Data("x"))
 	// Duplicates: the SACKs seem to get lost, and take turns. req 9260-6.4-4
 	dup := lab.DataChunk(l.TSN-1, 0, 0, "x")

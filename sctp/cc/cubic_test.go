@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -26,9 +27,8 @@ func TestCubicReturnsAfterK(t *testing.T) {
 		c := NewCubic(1000, false).(*cubic)
 		c.cwnd, c.ssthresh = 1_000_000, 500_000 // 1000 segments
 		c.OnLoss(0)
-		if c.Window() != 700_000 || c.Ssthresh() != 700_000 {
-			t.Fatalf("cwnd %d, ssthresh %d after a loss at 1000000", c.Window(), c.Ssthresh())
-		}
+		must.That(t, c.Window() == 700_000 && c.Ssthresh() == 700_000,
+			"cwnd %d, ssthresh %d after a loss at 1000000", c.Window(), c.Ssthresh())
 		c.cwnd++ // into congestion avoidance
 		k := math.Cbrt(1000 * 0.3 / 0.4)
 		at := drive(c, 0, rtt, time.Duration(k*0.5*float64(time.Second)))
@@ -55,9 +55,7 @@ func TestCubicKeepsUpWithReno(t *testing.T) {
 	r.cwnd++
 	drive(c, 0, 2*time.Millisecond, 200*time.Millisecond)
 	drive(r, 0, 2*time.Millisecond, 200*time.Millisecond)
-	if float64(c.Window()) < 0.8*float64(r.Window()) {
-		t.Errorf("cwnd %d after 100 round trips, Reno has %d", c.Window(), r.Window())
-	}
+	check.That(t, float64(c.Window()) >= 0.8*float64(r.Window()), "cwnd %d after 100 round trips, Reno has %d", c.Window(), r.Window())
 }
 
 func TestCubicFastConvergence(t *testing.T) {
@@ -80,9 +78,8 @@ func TestCubicFastConvergence(t *testing.T) {
 func TestWindowFitsThirtyOneBits(t *testing.T) {
 	huge := newReno{cwnd: math.MaxInt32 - 1, ssthresh: 1, pmdcs: 1 << 30}
 	for _, c := range []Controller{&huge, &cubic{newReno: huge, epoch: rawio.Never}} {
-		if c.OnAck(0, Ack{Octets: 1 << 33, Flight: 1 << 33, RTT: time.Hour}); c.Window() != math.MaxInt32 {
-			t.Errorf("%T: cwnd %d", c, c.Window())
-		}
+		c.OnAck(0, Ack{Octets: 1 << 33, Flight: 1 << 33, RTT: time.Hour})
+		check.That(t, c.Window() == math.MaxInt32, "%T: cwnd %d", c, c.Window())
 	}
 }
 
@@ -90,15 +87,11 @@ func TestCubicTimeout(t *testing.T) {
 	c := NewCubic(1000, false)
 	c.(*cubic).cwnd = 100_000
 	c.OnTimeout(0)
-	if c.Window() != 1000 || c.Ssthresh() != 70_000 {
-		t.Errorf("cwnd %d, ssthresh %d, want one PMDCS and 70000", c.Window(), c.Ssthresh())
-	}
+	check.That(t, c.Window() == 1000 && c.Ssthresh() == 70_000, "cwnd %d, ssthresh %d, want one PMDCS and 70000", c.Window(), c.Ssthresh())
 	for range 100 { // slow start again
 		c.OnAck(0, Ack{Octets: 1000, Flight: c.Window()})
 	}
-	if c.Window() < 70_000 {
-		t.Errorf("cwnd %d after 100 acknowledgements in slow start", c.Window())
-	}
+	check.That(t, c.Window() >= 70_000, "cwnd %d after 100 acknowledgements in slow start", c.Window())
 }
 
 // However far the curve is ahead, cwnd grows by no more than half of what a window of acknowledgements says, and a
@@ -130,9 +123,7 @@ func TestCubicDoesNotGrowUnused(t *testing.T) {
 	}
 	check.Equal(t, "cwnd without being used", c.Window(), before)
 	c.OnAck(rawio.Time(0).Add(101*time.Second), Ack{Octets: 2000, Flight: 200_000, RTT: time.Second})
-	if c.Window() > before+50 {
-		t.Errorf("cwnd jumped to %d at the first acknowledgement after a quiet time", c.Window())
-	}
+	check.That(t, c.Window() <= before+50, "cwnd jumped to %d at the first acknowledgement after a quiet time", c.Window())
 }
 
 // cwnd follows the equations of RFC 9438 section 4, written down from there, through losses, silence and recovery.
@@ -182,17 +173,14 @@ func TestCubicIsThatOfTheRFC(t *testing.T) {
 				reno += alpha * mss * acked / cwnd
 				next = max(next, reno)
 			}
-			if math.Abs(float64(c.Window())-next) > 2 {
-				t.Fatalf("from %d, after %v: cwnd %d, want %.0f", size, now, c.Window(), next)
-			}
+			must.That(t, math.Abs(float64(c.Window())-next) <= 2, "from %d, after %v: cwnd %d, want %.0f", size, now, c.Window(), next)
 		}
 	}
 	c := NewCubic(mss, false).(*cubic)
 	c.cwnd = 20_000
 	c.OnLoss(0)
-	if c.OnIdle(rawio.Time(lately), -1, 1); c.Window() != 10_000 || c.Ssthresh() != 14_000 {
-		t.Errorf("after silence: cwnd %d, ssthresh %d", c.Window(), c.Ssthresh())
-	}
+	c.OnIdle(rawio.Time(lately), -1, 1)
+	check.That(t, c.Window() == 10_000 && c.Ssthresh() == 14_000, "after silence: cwnd %d, ssthresh %d", c.Window(), c.Ssthresh())
 	if c.Reset(); c.wMax != 0 || c.prior != 0 || c.epoch != rawio.Never || c.Window() != 10_000 || c.Ssthresh() != math.MaxInt32 {
 		t.Errorf("after a reset: %+v", c)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -35,9 +36,7 @@ func TestSlowStartEndsWhenAQueueBuilds(t *testing.T) {
 		t.Errorf("cwnd grew from %d to %d in two careful rounds, want a quarter each", doubled, w)
 	}
 	rounds(c, 140*ms, 150*ms, 160*ms, 170*ms)
-	if c.Ssthresh() > c.Window() {
-		t.Errorf("still in slow start with cwnd %d after five careful rounds", c.Window())
-	}
+	check.That(t, c.Ssthresh() <= c.Window(), "still in slow start with cwnd %d after five careful rounds", c.Window())
 }
 
 // A queue that is a quarter of the round trip long after one round leaves no time for careful ones.
@@ -47,9 +46,8 @@ func TestSlowStartEndsAtOnceWhenTheQueueIsLong(t *testing.T) {
 		rounds(c, 300*ms, 300*ms, 300*ms)
 		before := c.Window()
 		rounds(c, 385*ms)
-		if c.Ssthresh() > before*3/2 || c.Window() > before*3/2 {
-			t.Errorf("%s: cwnd %d, ssthresh %d after a round with a long queue that began with %d", name, c.Window(), c.Ssthresh(), before)
-		}
+		check.That(t, c.Ssthresh() <= before*3/2 && c.Window() <= before*3/2,
+			"%s: cwnd %d, ssthresh %d after a round with a long queue that began with %d", name, c.Window(), c.Ssthresh(), before)
 	}
 }
 
@@ -102,9 +100,8 @@ func TestHystartLeavesSlowStartWhenTripsGrow(t *testing.T) {
 				}
 			}
 		}
-		if h.careful() != tt.careful && tt.over == 0 || over != tt.over {
-			t.Errorf("%s: careful %v, over in round %d, want %v and %d", tt.name, h.careful(), over, tt.careful, tt.over)
-		}
+		check.That(t, (h.careful() == tt.careful || tt.over != 0) && over == tt.over,
+			"%s: careful %v, over in round %d, want %v and %d", tt.name, h.careful(), over, tt.careful, tt.over)
 	}
 }
 

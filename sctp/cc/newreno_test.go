@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -60,9 +61,8 @@ func TestBeginningGrowingAndIdlingAsTCP(t *testing.T) {
 		{"not in Fast Recovery", Ack{Octets: 7000, Flight: 10000, Spread: true, Recovery: true}, 0},
 	} {
 		c := NewReno(1000, false)
-		if c.OnAck(0, tt.ack); c.Window() != 10000+tt.want {
-			t.Errorf("%s: grows by %d, want %d", tt.name, c.Window()-10000, tt.want)
-		}
+		c.OnAck(0, tt.ack)
+		check.That(t, c.Window() == 10000+tt.want, "%s: grows by %d, want %d", tt.name, c.Window()-10000, tt.want)
 	}
 	r := NewReno(1000, false).(*newReno)
 	r.cwnd, r.ssthresh = 50000, 40000
@@ -99,9 +99,7 @@ func TestSlowStart(t *testing.T) {
 		{"not for duplicates", Ack{Octets: 100, Dups: 5000, Flight: 4000}, 100},
 	} {
 		c := RFC9260(1000, false)
-		if c.Window() != 4000 {
-			t.Fatal(c.Window())
-		}
+		must.That(t, c.Window() == 4000, "%v", c.Window())
 		c.OnAck(0, tt.ack)
 		check.Equal(t, tt.name+": grew by", c.Window()-4000, tt.want)
 	}
@@ -140,9 +138,8 @@ func TestCongestionAvoidance(t *testing.T) {
 		for _, a := range tt.acks {
 			r.OnAck(0, a)
 		}
-		if r.cwnd != tt.cwnd || r.partial != tt.partial {
-			t.Errorf("%s: cwnd %d partial %d, want %d %d", tt.name, r.cwnd, r.partial, tt.cwnd, tt.partial)
-		}
+		check.That(t, r.cwnd == tt.cwnd && r.partial == tt.partial,
+			"%s: cwnd %d partial %d, want %d %d", tt.name, r.cwnd, r.partial, tt.cwnd, tt.partial)
 	}
 }
 
@@ -173,9 +170,8 @@ func TestLossHalvesCwndOrTakesItToOnePacket(t *testing.T) {
 		r := avoid(t)
 		r.cwnd, r.partial = tt.cwnd, 777
 		tt.event(r)
-		if r.cwnd != tt.want || r.ssthresh != tt.ssthresh || r.partial != 0 {
-			t.Errorf("%s: cwnd %d ssthresh %d partial %d, want %d %d 0", tt.name, r.cwnd, r.ssthresh, r.partial, tt.want, tt.ssthresh)
-		}
+		check.That(t, r.cwnd == tt.want && r.ssthresh == tt.ssthresh && r.partial == 0,
+			"%s: cwnd %d ssthresh %d partial %d, want %d %d 0", tt.name, r.cwnd, r.ssthresh, r.partial, tt.want, tt.ssthresh)
 	}
 }
 
@@ -218,9 +214,8 @@ func TestECNReducesLikeALossButNeverRaises(t *testing.T) {
 				c.OnAck(0, Ack{Octets: min(1000, 100000-c.Window()), Flight: c.Window()})
 			}
 			c.OnECN(0)
-			if c.Window() != row.want || c.Ssthresh() != row.want {
-				t.Errorf("cwnd %d, ssthresh %d, want %d", c.Window(), c.Ssthresh(), row.want)
-			}
+			check.That(t, c.Window() == row.want && c.Ssthresh() == row.want,
+				"cwnd %d, ssthresh %d, want %d", c.Window(), c.Ssthresh(), row.want)
 			c.OnTimeout(0)
 			c.OnECN(0)
 			check.Equal(t, "cwnd after a timeout and an echo", c.Window(), 1000)
@@ -301,9 +296,7 @@ func TestNewRenoIsNeverMoreAggressiveThanTheRFC(t *testing.T) {
 				c.OnAck(0, a)
 				m.ack(a)
 			}
-			if c.Window() > m.cwnd || c.Window() < 1000 {
-				t.Fatalf("seed %d step %d: cwnd %d, allowed %d", seed, step, c.Window(), m.cwnd)
-			}
+			must.That(t, c.Window() <= m.cwnd && c.Window() >= 1000, "seed %d step %d: cwnd %d, allowed %d", seed, step, c.Window(), m.cwnd)
 			// From here on the model goes on from what the controller has, which is allowed.
 			r := c.(*newReno)
 			m = limit{r.cwnd, r.ssthresh, r.partial, 1000}

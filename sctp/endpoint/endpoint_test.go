@@ -193,9 +193,7 @@ func TestInitIsJudged(t *testing.T) {
 				return
 			}
 			ab, err := wire.AsAbort(c)
-			if err != nil || ab.T() {
-				t.Fatalf("T %v, %v", ab.T(), err)
-			}
+			must.That(t, err == nil && !ab.T(), "T %v, %v", ab.T(), err)
 			cs := ab.Causes()
 			if cause, ok := cs.Next(); ok != (row.code != 0) || (ok && cause.Code() != row.code) {
 				t.Errorf("cause % x, want %v", cause, row.code)
@@ -292,9 +290,8 @@ func TestCookieEchoIsJudged(t *testing.T) {
 				wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
 			}
 			list, a := b.receiveFrom(row.from, hostAddr, pkt)
-			if (a != nil) != row.made || b.ep.Len() != map[bool]int{true: 1}[row.made] {
-				t.Fatalf("association %v, %d in the table", a != nil, b.ep.Len())
-			}
+			must.That(t, (a != nil) == row.made && b.ep.Len() == map[bool]int{true: 1}[row.made],
+				"association %v, %d in the table", a != nil, b.ep.Len())
 			if row.made {
 				if a.State() != assoc.Established || a.OutStreams() != 4 || a.InStreams() != 3 || a.LocalTag() != tag || a.PeerTag() != goodInit.Tag {
 					t.Errorf("made %v %d/%d", a.State(), a.OutStreams(), a.InStreams())
@@ -419,9 +416,7 @@ func TestEphemeralPorts(t *testing.T) {
 	var list []*assoc.Assoc
 	for i := range uint16(3) { // the next, where somebody has the one drawn, though with another peer
 		a, err := connect(int(i))
-		if err != nil || a.LocalPort() != first+i {
-			t.Fatalf("port %d, %v", a.LocalPort(), err)
-		}
+		must.That(t, err == nil && a.LocalPort() == first+i, "port %d, %v", a.LocalPort(), err)
 		list = append(list, a)
 	}
 	ep.Remove(list[1])

@@ -25,9 +25,8 @@ func TestSpentTagsAreBounded(t *testing.T) {
 		check.That(t, s.has(100, key(i)) == want, "tag %d: %v", i, !want)
 	}
 	s.add(key(12), 300)
-	if s.has(102, key(11)) || !s.has(300, key(12)) || s.has(301, key(12)) || len(s.until) != 0 || len(s.order) != 0 {
-		t.Errorf("%d tags of the past", len(s.until))
-	}
+	check.That(t, !s.has(102, key(11)) && s.has(300, key(12)) && !s.has(301, key(12)) && len(s.until) == 0 && len(s.order) == 0,
+		"%d tags of the past", len(s.until))
 }
 
 // An association leaves nothing behind in any table, whoever has set it up.
@@ -42,9 +41,8 @@ func TestTablesAreEmptyInTheEnd(t *testing.T) {
 			e.accept(a, source)
 		}
 		e.Refresh(a)
-		if e.byTag[tagKey{a.LocalTag(), 7, 8}] != a || e.byPeer[peerKey{source, 7, 8}] != a || e.ports[7] != 1 || e.Len() != 1 {
-			t.Error("not in the tables after Refresh")
-		}
+		check.That(t, e.byTag[tagKey{a.LocalTag(), 7, 8}] == a && e.byPeer[peerKey{source, 7, 8}] == a && e.ports[7] == 1 && e.Len() == 1,
+			"not in the tables after Refresh")
 		e.Remove(a)
 		if n := len(e.byTag) + len(e.byPeer) + len(e.byClaim) + len(e.ports) + len(e.sources) + e.Len(); n != 0 {
 			t.Errorf("accepted %v: %d entries are left", accepted, n)
@@ -120,7 +118,6 @@ func TestPlacesOfSources(t *testing.T) {
 	for _, n := range places {
 		most = max(most, n)
 	}
-	if len(places) != 1<<rateBits || most > 60 || same > 100 {
-		t.Errorf("%d places for 100000 sources, %d in one of them, %d in the same place with two keys", len(places), most, same)
-	}
+	check.That(t, len(places) == 1<<rateBits && most <= 60 && same <= 100,
+		"%d places for 100000 sources, %d in one of them, %d in the same place with two keys", len(places), most, same)
 }

@@ -100,9 +100,8 @@ func TestAnswersOfOneSource(t *testing.T) {
 				others += len(list)
 			}
 		}
-		if answers < row.most*seconds*3/4 || answers > row.most*seconds*3/2 {
-			t.Errorf("%s: %d answers in %d s, want about %d a second", row.name, answers, seconds, row.most)
-		}
+		check.That(t, answers >= row.most*seconds*3/4 && answers <= row.most*seconds*3/2,
+			"%s: %d answers in %d s, want about %d a second", row.name, answers, seconds, row.most)
 		check.That(t, turns != 0 && turns != 2*seconds, "%s: the host itself has %d answers to %d INITs", row.name, turns, 2*seconds)
 		check.That(t, (!row.others || others == 4*seconds) && draws != 0, "%s: others have %d answers, %d draws", row.name, others, draws)
 	}

@@ -35,9 +35,8 @@ func TestRemovedAssociationIsForgotten(t *testing.T) {
 	b := newBench(t, endpoint.Config{})
 	a := b.connect(localPort, peerAddr)
 	elsewhere := netip.MustParseAddrPort("10.0.0.77:0")
-	if b.lookup(peerAddr, localPort, 1) != a || b.lookup(elsewhere, localPort, a.LocalTag()) != a {
-		t.Fatal("not found by address or by tag")
-	}
+	must.That(t, b.lookup(peerAddr, localPort, 1) == a && b.lookup(elsewhere, localPort, a.LocalTag()) == a,
+		"not found by address or by tag")
 	b.ep.Remove(a)
 	check.That(t, b.lookup(peerAddr, localPort, a.LocalTag()) == nil, "found by address")
 	check.That(t, b.lookup(elsewhere, localPort, a.LocalTag()) == nil, "found by tag")

@@ -76,9 +76,7 @@ func TestViewsEndWithTheirChunk(t *testing.T) {
 	b := octets(t, "0a000005 aa000000 0b000004")
 	cs := packet(t, b).Chunks()
 	c, _ := cs.Next()
-	if cap(c) != 5 || cap(c.Value()) != 1 {
-		t.Errorf("capacity of chunk %d and value %d, want 5 and 1", cap(c), cap(c.Value()))
-	}
+	check.That(t, cap(c) == 5 && cap(c.Value()) == 1, "capacity of chunk %d and value %d, want 5 and 1", cap(c), cap(c.Value()))
 }
 
 func TestAppendChunk(t *testing.T) {

@@ -32,9 +32,8 @@ func TestInitHasItsOctetsAndFields(t *testing.T) {
 	for p, ok := ps.Next(); ok; p, ok = ps.Next() {
 		types = append(types, p.Type())
 	}
-	if !slices.Equal(types, []wire.ParamType{wire.ParamIPv4, wire.ParamSupportedExtensions}) || ps.Err() != nil {
-		t.Errorf("parameters %v, %v", types, ps.Err())
-	}
+	check.That(t, slices.Equal(types, []wire.ParamType{wire.ParamIPv4, wire.ParamSupportedExtensions}) && ps.Err() == nil,
+		"parameters %v, %v", types, ps.Err())
 }
 
 func TestInitAckHasItsOctetsAndFields(t *testing.T) {

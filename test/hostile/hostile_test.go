@@ -69,9 +69,8 @@ func TestAnswersAreCountedByWhomTheyReach(t *testing.T) {
 		}
 		own, _ := r.volume(false)
 		away, octets := r.volume(true)
-		if own != 2 || away != 1 || octets != headers+12+4 || !r.leaked {
-			t.Errorf("%s: %d packets to the attacker, %d of %d octets to others, leaked %v", f.name, own, away, octets, r.leaked)
-		}
+		check.That(t, own == 2 && away == 1 && octets == headers+12+4 && r.leaked,
+			"%s: %d packets to the attacker, %d of %d octets to others, leaked %v", f.name, own, away, octets, r.leaked)
 	}
 }
 
@@ -117,9 +116,8 @@ func TestTableTakesItsPlaceInADocument(t *testing.T) {
 	for _, want := range []string{"# Reliability\n", "| one | 5062 1 |", "90%", "FAILS: memory", "8 packets a second", "1 attacks, 1 failed", "\nafter\n"} {
 		check.That(t, strings.Contains(second, want), "%q is missing in\n%s", want, second)
 	}
-	if strings.Contains(second, "7 packets a second") || strings.Count(second, docsBegin) != 1 {
-		t.Errorf("the old table is still there:\n%s", second)
-	}
+	check.That(t, !strings.Contains(second, "7 packets a second") && strings.Count(second, docsBegin) == 1,
+		"the old table is still there:\n%s", second)
 }
 
 // A throughput below 80% fails, unless packets for nobody take as much.

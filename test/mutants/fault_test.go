@@ -21,16 +21,13 @@ proves 9260-1-1 a/b TestB
 
 func TestFaultsAreParsedAndBrokenOnesRefused(t *testing.T) {
 	list, err := parse(example + "\nfault same\nin c.go\nby ./c\nequivalent nobody looks\n-\tx()\n")
-	if err != nil || len(list) != 2 {
-		t.Fatal(list, err)
-	}
+	must.That(t, err == nil && len(list) == 2, "%v, %v", list, err)
 	f, g := list[0], list[1]
 	if f.name != "early" || f.file != "a/b.go" || strings.Join(f.tests, " ") != "./a/b ./a" || f.proves[0] != (proof{"9260-1-1", "a/b", "TestB"}) || f.equivalent != "" {
 		t.Errorf("%+v", f)
 	}
-	if f.old != "\tfor i := range n {\n\t\tif i > 3 {\n" || f.new != "\tfor i := range n {\n\t\tif i >= 3 {\n" {
-		t.Errorf("%q becomes %q", f.old, f.new)
-	}
+	check.That(t, f.old == "\tfor i := range n {\n\t\tif i > 3 {\n" && f.new == "\tfor i := range n {\n\t\tif i >= 3 {\n",
+		"%q becomes %q", f.old, f.new)
 	check.That(t, g.equivalent == "nobody looks" && g.old == "\tx()\n" && g.new == "", "%+v", g)
 }
 

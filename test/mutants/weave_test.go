@@ -66,9 +66,8 @@ func TestWeaveTwo(t *testing.T) {
 		must.OK(t, w.add(&fault{number: i + 1, old: "\tn++\n", new: by}))
 	}
 	got := string(w.result())
-	if strings.Count(got, "func (woven1 T) pad(n int, woven2 string") != 1 || strings.Count(got, "woven1.pad_fault") != 2 {
-		t.Error(got)
-	}
+	check.That(t, strings.Count(got, "func (woven1 T) pad(n int, woven2 string") == 1 && strings.Count(got, "woven1.pad_fault") == 2,
+		"%v", got)
 	check.Do(format.Source([]byte(got)))(t)
 }
 

@@ -173,9 +173,8 @@ func TestLedgerOutlivesItsProcess(t *testing.T) {
 	l = open()
 	defer l.close()
 	e = &l.entries[0]
-	if e.sent[0] != posted|completed|failed|3<<orderShift || e.sent[1] != posted|failed|unordered<<orderShift || e.sent[2] != 0 {
-		t.Errorf("sent %x", e.sent[:3])
-	}
+	check.That(t, e.sent[0] == posted|completed|failed|3<<orderShift && e.sent[1] == posted|failed|unordered<<orderShift && e.sent[2] == 0,
+		"sent %x", e.sent[:3])
 	check.That(t, e.got[0] == 1 && e.counter != 0 && e.twice == 1 && e.state == stateFailed && e.id == 7 && e.window == 2, "%+v", e)
 }
 

@@ -103,9 +103,8 @@ func TestFragmentsInAnyOrderMakeThePacket(t *testing.T) {
 			for name, order := range map[string][]iphdr.Packet{"in order": one, "backwards": backwards, "mixed": mixed, "twice": twice} {
 				a := new(Assembler)
 				out := feed(t, a, 0, order...)
-				if len(out) != 1 || !bytes.Equal(out[0].Payload, whole) {
-					t.Fatalf("%v, %d octets %s: %d packets", ends, size, name, len(out))
-				}
+				must.That(t, len(out) == 1 && bytes.Equal(out[0].Payload, whole),
+					"%v, %d octets %s: %d packets", ends, size, name, len(out))
 				if p := out[0]; p.Src != ends[0] || p.Dst != ends[1] || p.Proto != iphdr.ProtoSCTP || p.ECN != rawio.ECT0 || p.ID != 0 || p.Offset != 0 || p.More {
 					t.Errorf("%+v", p)
 				}
@@ -229,9 +228,8 @@ func TestCEOfOneFragmentIsNotLost(t *testing.T) {
 					got = out[0].ECN
 				}
 			}
-			if got != test.want || (got == dropped) != (a.Stats.Bad == 3) {
-				t.Errorf("%v in order %v: %d, want %d; %+v", test.in, order, got, test.want, a.Stats)
-			}
+			check.That(t, got == test.want && (got == dropped) == (a.Stats.Bad == 3),
+				"%v in order %v: %d, want %d; %+v", test.in, order, got, test.want, a.Stats)
 		}
 	}
 }

@@ -162,9 +162,8 @@ func TestParseFragment(t *testing.T) {
 		got, err := Parse(test.b)
 		payload := got.Payload
 		got.Payload = nil
-		if err != ErrFragment || !reflect.DeepEqual(got, test.want) || !bytes.Equal(payload, []byte{1, 2, 3, 4, 5, 6, 7, 8}) {
-			t.Errorf("%s: %+v % x, %v, want %+v", test.name, got, payload, err, test.want)
-		}
+		check.That(t, err == ErrFragment && reflect.DeepEqual(got, test.want) && bytes.Equal(payload, []byte{1, 2, 3, 4, 5, 6, 7, 8}),
+			"%s: %+v % x, %v, want %+v", test.name, got, payload, err, test.want)
 	}
 }
 

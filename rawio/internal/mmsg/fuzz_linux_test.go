@@ -127,9 +127,8 @@ func drain(t *testing.T, r *receiver, st *Stats, want [][]byte, room int) {
 			for len(want) > 0 && (len(want[0]) == 0 || want[0][0] == 0) {
 				want = want[1:]
 			}
-			if len(want) == 0 || !bytes.Equal(p.Data, want[0]) || cap(p.Data) != len(p.Data) {
-				t.Fatalf("a packet of %d octets, capacity %d, %d are to come", len(p.Data), cap(p.Data), len(want))
-			}
+			must.That(t, len(want) != 0 && bytes.Equal(p.Data, want[0]) && cap(p.Data) == len(p.Data),
+				"a packet of %d octets, capacity %d, %d are to come", len(p.Data), cap(p.Data), len(want))
 			want = want[1:]
 			p.Release()
 		}

@@ -74,9 +74,8 @@ func TestFullQueueBlocksWriters(t *testing.T) {
 			for i := range in[:n] {
 				d := in[i].Data
 				w, k := binary.BigEndian.Uint32(d), int(binary.BigEndian.Uint32(d[4:]))
-				if next[w] != k || !bytes.Equal(d[8:], bytes.Repeat([]byte{byte(w)}, 1000+k)) {
-					t.Fatalf("writer %d: packet %d of %d octets, want packet %d", w, k, len(d), next[w])
-				}
+				must.That(t, next[w] == k && bytes.Equal(d[8:], bytes.Repeat([]byte{byte(w)}, 1000+k)),
+					"writer %d: packet %d of %d octets, want packet %d", w, k, len(d), next[w])
 				next[w]++
 				in[i].Release()
 			}
@@ -108,9 +107,8 @@ func TestReceiveBuffersFollowThePackets(t *testing.T) {
 		for got := 0; got < len(out); {
 			n := must.Get(b.ReadBatch(in))(t)
 			for i := range in[:n] {
-				if !bytes.Equal(in[i].Data, out[got+i].Vec[0]) {
-					t.Fatalf("a packet of %d octets came as %d, or changed", len(out[got+i].Vec[0]), len(in[i].Data))
-				}
+				must.That(t, bytes.Equal(in[i].Data, out[got+i].Vec[0]),
+					"a packet of %d octets came as %d, or changed", len(out[got+i].Vec[0]), len(in[i].Data))
 			}
 			held = append(held, in[:n]...)
 			got += n

@@ -64,9 +64,8 @@ func TestRunIsOfPacketsThatTheKernelCanSegment(t *testing.T) {
 		for i := range test.pkts[:got] {
 			sum += test.pkts[i].Len()
 		}
-		if got != test.want || octets != sum {
-			t.Errorf("%s: %d packets of %d octets, want %d of %d", test.name, got, octets, test.want, sum)
-		}
+		check.That(t, got == test.want && octets == sum,
+			"%s: %d packets of %d octets, want %d of %d", test.name, got, octets, test.want, sum)
 	}
 }
 
@@ -133,9 +132,8 @@ func TestRefusedSegmentationIsGivenUp(t *testing.T) {
 			got += n
 		}
 	}
-	if sk.Segmenting() || tx.Stats.TxUnsegmented.Load() != 1 {
-		t.Errorf("segmenting %v, given up %d times", sk.Segmenting(), tx.Stats.TxUnsegmented.Load())
-	}
+	check.That(t, !sk.Segmenting() && tx.Stats.TxUnsegmented.Load() == 1,
+		"segmenting %v, given up %d times", sk.Segmenting(), tx.Stats.TxUnsegmented.Load())
 }
 
 // What does not fit the caller's slice waits in one buffer, whose packets are released in any order.
@@ -158,9 +156,8 @@ func TestLeftoversOfACoalescedMessage(t *testing.T) {
 	check.Equal(t, "system calls for a coalesced message", rx.Stats.RxCalls.Load(), 1)
 	buf := in[0].Buf
 	for i := range in {
-		if in[i].Buf != buf || len(in[i].Data) != 300 || in[i].Data[299] != byte(i) || cap(in[i].Data) != 300 {
-			t.Fatalf("packet %d: %d octets (capacity %d) of %d", i, len(in[i].Data), cap(in[i].Data), in[i].Data[299])
-		}
+		must.That(t, in[i].Buf == buf && len(in[i].Data) == 300 && in[i].Data[299] == byte(i) && cap(in[i].Data) == 300,
+			"packet %d: %d octets (capacity %d) of %d", i, len(in[i].Data), cap(in[i].Data), in[i].Data[299])
 	}
 	check.Equal(t, "octets said to be filled", buf.Filled, 30*300)
 	check.Equal(t, "references of packets", buf.Refs(), len(in))
@@ -217,7 +214,6 @@ func TestRefusedPacketBetweenRuns(t *testing.T) {
 	pkts = append(pkts, sequence(2, 300)...)
 	n, err := tx.WriteBatch(pkts)
 	check.That(t, n == 3 && err != nil, "WriteBatch = %d, %v, want 3 and an error", n, err)
-	if tx.Stats.TxErrors.Load() != 1 || tx.Stats.TxPackets.Load() != 3 {
-		t.Errorf("%d errors, %d packets", tx.Stats.TxErrors.Load(), tx.Stats.TxPackets.Load())
-	}
+	check.That(t, tx.Stats.TxErrors.Load() == 1 && tx.Stats.TxPackets.Load() == 3,
+		"%d errors, %d packets", tx.Stats.TxErrors.Load(), tx.Stats.TxPackets.Load())
 }

@@ -96,9 +96,8 @@ func TestBatchAgreesWithAListOfOctets(t *testing.T) {
 			case 7:
 				b.End()
 				if done = append(done, p); b.Full() {
-					if len(done) < most && b.Octets() < maxOctets || len(done) > max(most, 1) {
-						t.Fatalf("full with %d packets of %d, %d octets", len(done), most, b.Octets())
-					}
+					must.That(t, (len(done) >= most || b.Octets() >= maxOctets) && len(done) <= max(most, 1),
+						"full with %d packets of %d, %d octets", len(done), most, b.Octets())
 					reset()
 				} else if in.Next()%8 == 0 {
 					reset()
@@ -119,9 +118,8 @@ func TestBatchAgreesWithAListOfOctets(t *testing.T) {
 					t.Fatalf("packet %d is %d octets, to %v, ECN %d, fragmented %d; want %+v", i, len(pkt), got.Remote, got.ECN, got.Fragment, want)
 				}
 			}
-			if octets != b.Octets() || pieces != 0 || b.Full() != (len(done) >= max(most, 1) || octets >= maxOctets) {
-				t.Fatalf("%d octets in %d packets, counted are %d; %d pieces too many; full %v", b.Octets(), len(done), octets, pieces, b.Full())
-			}
+			must.That(t, octets == b.Octets() && pieces == 0 && b.Full() == (len(done) >= max(most, 1) || octets >= maxOctets),
+				"%d octets in %d packets, counted are %d; %d pieces too many; full %v", b.Octets(), len(done), octets, pieces, b.Full())
 			for _, v := range b.vecs[len(b.vecs):cap(b.vecs)] {
 				must.That(t, v == nil, "a piece is kept that was taken back")
 			}
@@ -153,9 +151,7 @@ func TestBatchIsFullByOctets(t *testing.T) {
 		b.Begin(1, 2, 3, netip.AddrPort{}, netip.AddrPort{}, 65500)
 		b.Bytes(make([]byte, maxOctets-wire.CommonHeaderLen-1+more))
 		b.End()
-		if b.Full() != (more == 1) {
-			t.Errorf("full %v with %d octets", b.Full(), b.Octets())
-		}
+		check.That(t, b.Full() == (more == 1), "full %v with %d octets", b.Full(), b.Octets())
 	}
 }
 

@@ -86,9 +86,8 @@ func (l *lab) run(d time.Duration) string {
 
 func (l *lab) want(state State, size int) {
 	l.t.Helper()
-	if l.s.State() != state || l.s.Size()+20 != size {
-		l.t.Errorf("%v with %d octets, want %v with %d", l.s.State(), l.s.Size()+20, state, size)
-	}
+	check.That(l.t, l.s.State() == state && l.s.Size()+20 == size,
+		"%v with %d octets, want %v with %d", l.s.State(), l.s.Size()+20, state, size)
 }
 
 func TestSearchFindsWhatThePathCarries(t *testing.T) {
@@ -175,9 +174,7 @@ func TestProbesAreSpacedByTimers(t *testing.T) {
 	s.Start(now)
 	for n := uint64(1); s.State() != Complete; n++ {
 		size := s.Due(now)
-		if size == 0 {
-			t.Fatalf("probe %d waits for %v", n, s.Deadline().Sub(now))
-		}
+		must.That(t, size != 0, "probe %d waits for %v", n, s.Deadline().Sub(now))
 		if s.Sent(now, n, time.Second, 2*time.Second); size > 1500 {
 			now = s.Deadline()
 			s.HandleTimeout(now)
@@ -356,12 +353,8 @@ func FuzzSearch(f *testing.F) {
 				}
 			}
 			up := s.State() == Base && s.Size() == s.lim.Base // from Error, or after Stop
-			if s.Size() > before && !acked && !up {
-				t.Fatalf("size %d from %d without an acknowledgement", s.Size(), before)
-			}
-			if s.Size() < 556 || s.Size() > 8980 || s.probe > 8980 || s.Size()%4 != 0 {
-				t.Fatalf("size %d, probe %d", s.Size(), s.probe)
-			}
+			must.That(t, s.Size() <= before || acked || up, "size %d from %d without an acknowledgement", s.Size(), before)
+			must.That(t, s.Size() >= 556 && s.Size() <= 8980 && s.probe <= 8980 && s.Size()%4 == 0, "size %d, probe %d", s.Size(), s.probe)
 			must.That(t, s.State() == Disabled || s.Deadline() != rawio.Never, "%v without a timer", s.State())
 		}
 		s.Start(now)

@@ -56,9 +56,8 @@ func (l *teller) tell(line string) string {
 		l.s.HandleTimeout(l.now)
 	case "wait":
 		d, err := time.ParseDuration(strings.Fields(line)[1])
-		if l.now = l.now.Add(d); err != nil {
-			l.t.Fatal(line, err)
-		}
+		l.now = l.now.Add(d)
+		must.That(l.t, err == nil, "%v, %v", line, err)
 		l.s.HandleTimeout(l.now)
 	case "report":
 		l.s.TooBig(l.now, a-20)

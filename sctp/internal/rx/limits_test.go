@@ -35,9 +35,8 @@ func TestLimitsOfTheTracker(t *testing.T) {
 		k.Duplicate(0)
 	}
 	sack, err := wire.AsSack(k.AppendSack(nil, 0, 1400))
-	if err != nil || sack.NumDups() != 64 || len(k.dups) != 0 {
-		t.Errorf("%d duplicates listed, %d left, %v", sack.NumDups(), len(k.dups), err)
-	}
+	check.That(t, err == nil && sack.NumDups() == 64 && len(k.dups) == 0,
+		"%d duplicates listed, %d left, %v", sack.NumDups(), len(k.dups), err)
 }
 
 func TestNothingIsRenegedWhileThereIsRoom(t *testing.T) {
@@ -57,9 +56,7 @@ func TestNothingIsRenegedWhileThereIsRoom(t *testing.T) {
 		r.Release(mustReceive(t, r))
 		r.Release(mustReceive(t, r))
 	}
-	if r.CumTSN() != 180 || r.Window() != 1000 {
-		t.Errorf("cumulative TSN %d, window %d", r.CumTSN(), r.Window())
-	}
+	check.That(t, r.CumTSN() == 180 && r.Window() == 1000, "cumulative TSN %d, window %d", r.CumTSN(), r.Window())
 }
 
 func mustReceive(t *testing.T, r *Receiver) *Message {

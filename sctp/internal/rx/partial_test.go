@@ -96,9 +96,8 @@ func TestPartialDelivery(t *testing.T) {
 		}
 		check.Equal(t, tt.name, pieces(r), tt.want)
 		r.Close()
-		if r.Buffered() != 0 || r.reasm.store.mem != 0 {
-			t.Errorf("%s: Close leaves %d octets, %d of memory", tt.name, r.Buffered(), r.reasm.store.mem)
-		}
+		check.That(t, r.Buffered() == 0 && r.reasm.store.mem == 0,
+			"%s: Close leaves %d octets, %d of memory", tt.name, r.Buffered(), r.reasm.store.mem)
 	}
 }
 
@@ -113,18 +112,14 @@ func TestPiecesFollowOneAnother(t *testing.T) {
 	check.Equal(t, "what came between two pieces", pieces(r), "")
 	mustPacket(t, r, 0, chunk(4, 0, m, x))
 	check.Equal(t, "pieces", pieces(r), "0:650+600 1:0+1 2:0+1 0:0+1")
-	if r.Window() != 1000 || r.reasm.store.mem != 0 {
-		t.Errorf("window %d, memory %d", r.Window(), r.reasm.store.mem)
-	}
+	check.That(t, r.Window() == 1000 && r.reasm.store.mem == 0, "window %d, memory %d", r.Window(), r.reasm.store.mem)
 	// Whoever leaves off in the middle gets the memory back.
 	mustPacket(t, r, 0, chunk(9, 2, b, x), chunk(10, 2, m, x), chunk(11, 2, m, x[:50]))
 	mustPacket(t, r, 0, onStream(1, 13, 1, be, "d"))
 	piece, _ := r.Receive()
 	r.Close()
 	r.Release(piece)
-	if r.Buffered() != 0 || r.reasm.store.mem != 0 {
-		t.Errorf("Close leaves %d octets, %d of memory", r.Buffered(), r.reasm.store.mem)
-	}
+	check.That(t, r.Buffered() == 0 && r.reasm.store.mem == 0, "Close leaves %d octets, %d of memory", r.Buffered(), r.reasm.store.mem)
 }
 
 // A message of any length goes through a small buffer, and the window never closes for good.
@@ -134,9 +129,7 @@ func TestAMessageManyTimesTheBuffer(t *testing.T) {
 	x, total, read := strings.Repeat("x", 180), 0, 0
 	for i := range 1000 {
 		flags := []uint8{wire.FlagB, 0, wire.FlagE}[min(i, 1)+i/999]
-		if r.Window() < len(x) {
-			t.Fatalf("window %d after %d octets", r.Window(), total)
-		}
+		must.That(t, r.Window() >= len(x), "window %d after %d octets", r.Window(), total)
 		mustPacket(t, r, 0, chunk(1+i, 0, flags, x))
 		total += len(x)
 		for m, ok := r.Receive(); ok; m, ok = r.Receive() {
@@ -179,9 +172,8 @@ func TestLimitsOfPartialDelivery(t *testing.T) {
 		}
 		check.That(t, tt.maxMessage != 1000 || got == "0:0+1000", "%s: %s", tt.name, got)
 		r.Close()
-		if r.Buffered() != 0 || r.reasm.store.mem != 0 {
-			t.Errorf("%s: Close leaves %d octets, %d of memory", tt.name, r.Buffered(), r.reasm.store.mem)
-		}
+		check.That(t, r.Buffered() == 0 && r.reasm.store.mem == 0,
+			"%s: Close leaves %d octets, %d of memory", tt.name, r.Buffered(), r.reasm.store.mem)
 	}
 }
 
@@ -193,13 +185,9 @@ func TestRestartForgetsAllButWhatIsHeld(t *testing.T) {
 		mustPacket(t, r, 0, chunk(1, 0, be, x), chunk(2, 1, be, x), chunk(4, 3, be, x))
 		held, _ := r.Receive()
 		r.Restart(anew)
-		if r.Buffered() != 300 || r.Window() != 700 {
-			t.Errorf("%d octets held, window %d", r.Buffered(), r.Window())
-		}
+		check.That(t, r.Buffered() == 300 && r.Window() == 700, "%d octets held, window %d", r.Buffered(), r.Window())
 		// req 9260-5.2.4-5: the new association begins at its own TSN and SSNs.
-		if r.CumTSN() != 4999 || r.Gaps() || r.SackPending() {
-			t.Errorf("cumulative TSN %d, gaps %v", r.CumTSN(), r.Gaps())
-		}
+		check.That(t, r.CumTSN() == 4999 && !r.Gaps() && !r.SackPending(), "cumulative TSN %d, gaps %v", r.CumTSN(), r.Gaps())
 		mustPacket(t, r, 0, chunk(5000, 0, be, "new"))
 		if k := sack(r); k.CumTSN() != 5000 || k.ARwnd() != 697 {
 			t.Errorf("SACK of %d with a_rwnd %d", k.CumTSN(), k.ARwnd())
@@ -231,9 +219,8 @@ func TestRestartForgetsAllButWhatIsHeld(t *testing.T) {
 		for i := range 100 {
 			packet(r, 0, chunk(int(r.CumTSN())+1, 0, be, x))
 			r.Receive()
-			if r.Restart(anew); r.Buffered() > 1300 {
-				t.Fatalf("%d octets held after %d restarts", r.Buffered(), i+1)
-			}
+			r.Restart(anew)
+			must.That(t, r.Buffered() <= 1300, "%d octets held after %d restarts", r.Buffered(), i+1)
 		}
 	})
 	t.Run("in the middle of a message that is read in pieces", func(t *testing.T) {

@@ -145,18 +145,12 @@ func TestTrackerWraps(t *testing.T) {
 	// req 9260-1.6-1
 	k := NewTracker(0xfffffffe)
 	for _, n := range []wire.TSN{0xfffffffe, 0, 2, 1} {
-		if k.Check(n) != Fresh {
-			t.Fatal(n)
-		}
+		must.That(t, k.Check(n) == Fresh, "%v", n)
 		k.Add(n)
 	}
-	if k.Cum() != 0xfffffffe || k.Highest() != 2 || !k.Gaps() {
-		t.Fatal(k.Cum(), k.Highest())
-	}
+	must.That(t, k.Cum() == 0xfffffffe && k.Highest() == 2 && k.Gaps(), "%v, %v", k.Cum(), k.Highest())
 	k.Add(0xffffffff)
-	if k.Cum() != 2 || k.Gaps() {
-		t.Error(k.Cum())
-	}
+	check.That(t, k.Cum() == 2 && !k.Gaps(), "%v", k.Cum())
 	check.That(t, k.Check(0xffffffff) == Again && k.Check(3) == Fresh, "Check after the wrap")
 }
 
@@ -264,9 +258,7 @@ func TestDelayedSackComesAfterSackDelay(t *testing.T) {
 	sack(r)
 	must.That(t, !r.SackPending() && r.Deadline() == rawio.Never, "pending after a SACK")
 	mustPacket(t, r, 1000*ms, chunk(2, 1, be, "x"))
-	if !r.SackPending() || r.Deadline() != 1200*ms {
-		t.Fatalf("deadline %v", r.Deadline())
-	}
+	must.That(t, r.SackPending() && r.Deadline() == 1200*ms, "deadline %v", r.Deadline())
 	check.That(t, !r.SackDue(1200*ms-1) && r.SackDue(1200*ms), "not at 200 ms")
 	// req 9260-6.2-11
 	check.Equal(t, "SACK.Delay above 500 ms", NewAckPolicy(time.Hour, 0).delay, 500*time.Millisecond)
@@ -428,9 +420,7 @@ func TestPayloadIsRetainedOrCopied(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Close()
-	if buf.Refs() != 1 || r.Buffered() != 0 {
-		t.Errorf("Close: %d references, %d octets", buf.Refs(), r.Buffered())
-	}
+	check.That(t, buf.Refs() == 1 && r.Buffered() == 0, "Close: %d references, %d octets", buf.Refs(), r.Buffered())
 }
 
 // Packets that lie together in a buffer are held by one reference and paid for once.
@@ -461,14 +451,12 @@ func TestPiecesOfATrainShareTheirBuffer(t *testing.T) {
 	r.Release(second)
 	check.Equal(t, "references with one piece left", a.Refs(), 2)
 	r.Release(first)
-	if a.Refs() != 1 || r.reasm.store.mem != 4096+loanCost+4*each+2*64 {
-		t.Errorf("%d references, %d of memory", a.Refs(), r.reasm.store.mem)
-	}
+	check.That(t, a.Refs() == 1 && r.reasm.store.mem == 4096+loanCost+4*each+2*64,
+		"%d references, %d of memory", a.Refs(), r.reasm.store.mem)
 	queue(7, 6, a, 2, 2*(4096+loanCost)+5*each+2*64) // as if it had been filled anew
 	r.Close()
-	if a.Refs() != 1 || b.Refs() != 1 || r.reasm.store.mem != 0 {
-		t.Errorf("Close: %d and %d references, %d of memory", a.Refs(), b.Refs(), r.reasm.store.mem)
-	}
+	check.That(t, a.Refs() == 1 && b.Refs() == 1 && r.reasm.store.mem == 0,
+		"Close: %d and %d references, %d of memory", a.Refs(), b.Refs(), r.reasm.store.mem)
 }
 
 func TestCopyToReadsInSteps(t *testing.T) {

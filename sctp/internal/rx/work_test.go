@@ -65,9 +65,8 @@ func TestNoOrderOfArrivalBuysWork(t *testing.T) {
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 		heap, held := int(after.HeapAlloc)-int(before.HeapAlloc), r.Held()
-		if n < 20_000 || r.reasm.store.mem > 8*limit+1<<16+1000 {
-			t.Errorf("%s: %d chunks taken, %d octets of memory", tt.name, n, r.reasm.store.mem)
-		}
+		check.That(t, n >= 20_000 && r.reasm.store.mem <= 8*limit+1<<16+1000,
+			"%s: %d chunks taken, %d octets of memory", tt.name, n, r.reasm.store.mem)
 		check.That(t, heap <= held*5/4+16<<10 && held <= heap*5/4+16<<10, "%s: %d octets held, %d by its own account", tt.name, heap, held)
 		wire.AppendDataHeader(d[:0], wire.DataFields{Flags: be, TSN: 1, PayloadLen: 1})
 		for range 3 { // the one that all wait for, then the reader, who gets that one first
@@ -112,9 +111,8 @@ func TestWhatIsDueKeepsItsTurn(t *testing.T) {
 	r := newReceiver()
 	for i, steps := range []uint64{1, 2, 4} { // what it is next to, if there is anything, the messages on its way, and its place
 		tsn := []int{2, 1, 3}[i]
-		if mustPacket(t, r, 0, chunk(tsn, tsn-1, be, string(rune('a'+tsn-1)))); r.Steps() != steps {
-			t.Errorf("%d steps for %d chunks, want %d", r.Steps(), i+1, steps)
-		}
+		mustPacket(t, r, 0, chunk(tsn, tsn-1, be, string(rune('a'+tsn-1))))
+		check.That(t, r.Steps() == steps, "%d steps for %d chunks, want %d", r.Steps(), i+1, steps)
 	}
 	if got := received(r); got != "a|b|c|" || r.Steps() != 9 {
 		t.Errorf("%q, %d steps", got, r.Steps())
@@ -144,9 +142,8 @@ func TestHeldCountsEachTable(t *testing.T) {
 		{func() { mustPacket(t, r, 0, chunk(4, 0, be, "z")) }, messageCost + pieceCost + 1<<minBlock + 4*2},
 	} {
 		step.do()
-		if want += step.more; r.Held() != want {
-			t.Errorf("step %d: %d octets, want %d", i, r.Held(), want)
-		}
+		want += step.more
+		check.That(t, r.Held() == want, "step %d: %d octets, want %d", i, r.Held(), want)
 	}
 }
 
@@ -167,8 +164,7 @@ func TestHighestStreamIsCheap(t *testing.T) {
 	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 20, PMDCS: 1400, InStreams: 65_535})
 	mustPacket(t, r, 0, onStream(65_534, 1, 0, be, "x"))
 	held := r.Held()
-	if r.Placed(onStream(65_535, 2, 0, be, "x")); held > 10<<10 || r.Held() != held {
-		t.Errorf("%d octets held, %d with a message of a stream that there is not", held, r.Held())
-	}
+	r.Placed(onStream(65_535, 2, 0, be, "x"))
+	check.That(t, held <= 10<<10 && r.Held() == held, "%d octets held, %d with a message of a stream that there is not", held, r.Held())
 	mustPacket(t, r, 0, onStream(0, 3, 1, be, "x"), onStream(1<<15, 4, 1, be, "x"), onStream(1, 5, 1, be, "x"))
 }

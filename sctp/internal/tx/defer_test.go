@@ -170,9 +170,8 @@ func TestLongMessagesFillPackets(t *testing.T) {
 				body := d.Payload()
 				sizes = append(sizes, fmt.Sprint(len(body)))
 				i := int(d.SSN())
-				if d.B() != (got[i] == 0) || bytes.Count(body, []byte{byte(i)}) != len(body) {
-					t.Errorf("%s: message %d is mixed up at %d", tt.name, i, got[i])
-				}
+				check.That(t, d.B() == (got[i] == 0) && bytes.Count(body, []byte{byte(i)}) == len(body),
+					"%s: message %d is mixed up at %d", tt.name, i, got[i])
 				got[i] += len(body)
 				check.That(t, d.E() == (got[i] == tt.sizes[i]), "%s: message %d ends at %d", tt.name, i, got[i])
 			}

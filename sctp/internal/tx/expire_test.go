@@ -68,9 +68,8 @@ func TestLifetime(t *testing.T) {
 	}
 	check.Equal(t, "SSNs", fmt.Sprint(ssns), "[0 1 2 3]")
 	l.sack(6)
-	if fmt.Sprint(l.acked) != "[1 3 4 6]" || l.s.held != 0 || l.s.unsent != 0 {
-		t.Errorf("acknowledged %v, %d octets held, %d unsent", l.acked, l.s.held, l.s.unsent)
-	}
+	check.That(t, fmt.Sprint(l.acked) == "[1 3 4 6]" && l.s.held == 0 && l.s.unsent == 0,
+		"acknowledged %v, %d octets held, %d unsent", l.acked, l.s.held, l.s.unsent)
 	// The life of message 4 is over: nothing to do, once.
 	l.now = long
 	if got := l.expired(); got != nil || l.s.NextTimeout() != rawio.Never {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -97,9 +98,8 @@ func TestChunkAboveAShrunkenMTUIsFragmentedByIP(t *testing.T) {
 	l.timeout()
 	pkts := l.transmit()
 	// req 8899-4.4-1, 9260-6.9-4
-	if len(pkts) != 1 || pkts[0].Len() != 12+counted || pkts[0].Fragment != 620 {
-		t.Fatalf("%d packets, the first of %d octets, to be fragmented to %d", len(pkts), pkts[0].Len(), pkts[0].Fragment)
-	}
+	must.That(t, len(pkts) == 1 && pkts[0].Len() == 12+counted && pkts[0].Fragment == 620,
+		"%d packets, the first of %d octets, to be fragmented to %d", len(pkts), pkts[0].Len(), pkts[0].Fragment)
 	l.sack(1)
 	for _, p := range l.transmit() {
 		if p.Len() > 600 || p.Fragment != 0 { // req 8899-3-1

@@ -189,9 +189,7 @@ func TestT3ExpiryMarksAllForRetransmission(t *testing.T) {
 	// req 9260-6.3.3-1
 	check.Equal(t, "RTO", p.RTO(), 2*second.Sub(0))
 	// req 9260-6.2.1-2
-	if l.s.Rwnd() != rwnd+5*full || p.Flight() != 0 {
-		t.Errorf("rwnd %d flight %d: marked chunks count", l.s.Rwnd(), p.Flight())
-	}
+	check.That(t, l.s.Rwnd() == rwnd+5*full && p.Flight() == 0, "rwnd %d flight %d: marked chunks count", l.s.Rwnd(), p.Flight())
 	// req 9260-6.3.3-2, 9260-6.3.3-5
 	l.expect("the earliest that fit one packet", "1")
 	// req 9260-6.3.3-3
@@ -205,9 +203,8 @@ func TestT3ExpiryMarksAllForRetransmission(t *testing.T) {
 	l.now += 50 * ms
 	l.sack(6)
 	// req 9260-6.3.3-4
-	if p.SRTT() != 50*ms.Sub(0) || p.RTO() != second.Sub(0) {
-		t.Errorf("SRTT %v RTO %v: the next measurement collapses the RTO", p.SRTT(), p.RTO())
-	}
+	check.That(t, p.SRTT() == 50*ms.Sub(0) && p.RTO() == second.Sub(0),
+		"SRTT %v RTO %v: the next measurement collapses the RTO", p.SRTT(), p.RTO())
 }
 
 func TestOnePacketInFlightAfterT3UntilAcknowledged(t *testing.T) {
@@ -361,9 +358,8 @@ func TestShutdownAcknowledges(t *testing.T) {
 	// req 9260-3.3.8-2: the SHUTDOWN that does not repeat the gap block takes nothing back.
 	r, err := l.s.HandleCumAck(l.now, 3)
 	l.check()
-	if err != nil || !r.CumAdvanced || !r.NewlyAcked || l.s.CumTSN() != 3 || l.s.ring.ngapped != 1 {
-		t.Errorf("%+v %v: cumulative TSN %d, %d gap-acknowledged", r, err, l.s.CumTSN(), l.s.ring.ngapped)
-	}
+	check.That(t, err == nil && r.CumAdvanced && r.NewlyAcked && l.s.CumTSN() == 3 && l.s.ring.ngapped == 1,
+		"%+v %v: cumulative TSN %d, %d gap-acknowledged", r, err, l.s.CumTSN(), l.s.ring.ngapped)
 	if r, _ := l.s.HandleCumAck(l.now, 2); !r.Stale {
 		t.Error("an older SHUTDOWN is not stale")
 	}

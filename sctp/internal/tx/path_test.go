@@ -72,9 +72,7 @@ func TestSmallestPathDecidesTheChunkSize(t *testing.T) {
 	l.path(1).SetMTU(700)
 	l.queue(1, 1000)
 	d := chunks(t, l.transmit()[0])
-	if len(d[0].Payload()) != 700-12-16-16 || l.path(0).MTU() != labMTU {
-		t.Errorf("first fragment %d octets", len(d[0].Payload()))
-	}
+	check.That(t, len(d[0].Payload()) == 700-12-16-16 && l.path(0).MTU() == labMTU, "first fragment %d octets", len(d[0].Payload()))
 }
 
 func TestMostDivergentPath(t *testing.T) {
@@ -110,8 +108,6 @@ func TestMTULimits(t *testing.T) {
 		{"more than a chunk length says", 100000, 100000, 65532},
 	} {
 		p := NewPath(netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.1:0"), tt.mtu, labRTO, nil)
-		if p.MTU() != tt.got || p.PMDCS() != tt.pmdcs {
-			t.Errorf("%s: MTU %d PMDCS %d", tt.name, p.MTU(), p.PMDCS())
-		}
+		check.That(t, p.MTU() == tt.got && p.PMDCS() == tt.pmdcs, "%s: MTU %d PMDCS %d", tt.name, p.MTU(), p.PMDCS())
 	}
 }

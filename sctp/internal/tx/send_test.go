@@ -122,9 +122,7 @@ func TestSSNWraps(t *testing.T) {
 	*l.s.ssn.Use(0) = 65535
 	l.queue(2, 1)
 	d := chunks(t, l.transmit()[0])
-	if d[0].SSN() != 65535 || d[1].SSN() != 0 {
-		t.Errorf("SSNs %d, %d", d[0].SSN(), d[1].SSN())
-	}
+	check.That(t, d[0].SSN() == 65535 && d[1].SSN() == 0, "SSNs %d, %d", d[0].SSN(), d[1].SSN())
 }
 
 func TestEnqueueRefuses(t *testing.T) {
@@ -255,9 +253,8 @@ func TestZeroWindowProbe(t *testing.T) {
 		l.expect("nothing beside the probe", "")
 		cwnd, sent, interval := p.cc.Window(), l.now, p.RTO()
 		check.That(t, l.timeout() == 0, "probe %d raises an error although the peer answers", i)
-		if l.now.Sub(sent) != interval || p.RTO() != 2*interval {
-			t.Errorf("probe %d after %v, RTO %v: no exponential interval", i, l.now.Sub(sent), p.RTO())
-		}
+		check.That(t, l.now.Sub(sent) == interval && p.RTO() == 2*interval,
+			"probe %d after %v, RTO %v: no exponential interval", i, l.now.Sub(sent), p.RTO())
 		l.cwnd("probing leaves cwnd alone", cwnd)
 		l.expect("the probe again", "2")
 	}
@@ -333,9 +330,8 @@ func TestRetransmittedChunkIsNotMeasured(t *testing.T) {
 	l.transmit()
 	l.now += 10 * ms
 	l.sack(9)
-	if p.SRTT() != 40*time.Millisecond || p.sack.trip != 0 {
-		t.Errorf("SRTT %v, shortest trip %v: measured although what arrived was retransmitted", p.SRTT(), p.sack.trip)
-	}
+	check.That(t, p.SRTT() == 40*time.Millisecond && p.sack.trip == 0,
+		"SRTT %v, shortest trip %v: measured although what arrived was retransmitted", p.SRTT(), p.sack.trip)
 	l.queue(1, full)
 	l.transmit()
 	l.now += 80 * ms
@@ -351,9 +347,8 @@ func TestRetransmittedChunkIsNotMeasured(t *testing.T) {
 	l.sack(11, gap{13, 14}, gap{16, 16})
 	l.expect("fast retransmission below the timed 15", "12")
 	l.now += 800 * ms
-	if l.sack(17); p.SRTT() > 45*time.Millisecond {
-		t.Errorf("SRTT %v: measured by a chunk that waited for one below it", p.SRTT())
-	}
+	l.sack(17)
+	check.That(t, p.SRTT() <= 45*time.Millisecond, "SRTT %v: measured by a chunk that waited for one below it", p.SRTT())
 }
 
 // What is sent again above the chunk that is timed does not disturb the measurement.
@@ -394,9 +389,7 @@ func TestRoundTripIsThatOfTheTimedChunk(t *testing.T) {
 			l.queue(1, full)
 			l.transmit()
 		}
-		if p.SRTT() != step.srtt {
-			t.Errorf("SRTT %v after %v, want %v", p.SRTT(), step.at.Sub(0), step.srtt)
-		}
+		check.That(t, p.SRTT() == step.srtt, "SRTT %v after %v, want %v", p.SRTT(), step.at.Sub(0), step.srtt)
 	}
 }
 
@@ -424,9 +417,8 @@ func TestRTOFollowsMeasurementsAndItsBounds(t *testing.T) {
 		for _, r := range tt.rtt {
 			e.observe(r)
 		}
-		if e.srtt != tt.srtt || e.rttvar != tt.rttvar || e.rto != tt.rto {
-			t.Errorf("%s: SRTT %v RTTVAR %v RTO %v, want %v %v %v", tt.name, e.srtt, e.rttvar, e.rto, tt.srtt, tt.rttvar, tt.rto)
-		}
+		check.That(t, e.srtt == tt.srtt && e.rttvar == tt.rttvar && e.rto == tt.rto,
+			"%s: SRTT %v RTTVAR %v RTO %v, want %v %v %v", tt.name, e.srtt, e.rttvar, e.rto, tt.srtt, tt.rttvar, tt.rto)
 	}
 	e := newEstimator(RTOConfig{Initial: s, Min: s, Max: 10 * s})
 	for range 10 {
@@ -614,9 +606,8 @@ func TestChunkThatFillsAWindowIsNotToBeDelayed(t *testing.T) {
 		n := 0
 		for _, p := range l.transmit() {
 			for _, d := range chunks(t, p) {
-				if n++; d.I() != (n == tt.asked) {
-					t.Errorf("%s: chunk %d has I bit %v", tt.name, n, d.I())
-				}
+				n++
+				check.That(t, d.I() == (n == tt.asked), "%s: chunk %d has I bit %v", tt.name, n, d.I())
 			}
 		}
 		check.Equal(t, tt.name+": chunks", n, tt.sent)
@@ -748,15 +739,13 @@ func TestOnlyWhatSharesAnOctetIsCopied(t *testing.T) {
 		must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{mem[100:199], mem[199:200]}}))
 		l.transmit()
 		before := l.s.Held()
-		if l.s.Detach(0, mem[row.from:row.to]); l.s.Held()-before != row.copied {
-			t.Errorf("%d to %d: %d octets are copied", row.from, row.to, l.s.Held()-before)
-		}
+		l.s.Detach(0, mem[row.from:row.to])
+		check.That(t, l.s.Held()-before == row.copied, "%d to %d: %d octets are copied", row.from, row.to, l.s.Held()-before)
 		l.queue(1, 10)
 		l.transmit()
 		l.s.Detach(0, mem[row.from:row.from])
-		if l.sack(2); l.s.Held() != before {
-			t.Errorf("%d to %d: %d octets count when all is acknowledged", row.from, row.to, l.s.Held()-before)
-		}
+		l.sack(2)
+		check.That(t, l.s.Held() == before, "%d to %d: %d octets count when all is acknowledged", row.from, row.to, l.s.Held()-before)
 	}
 }
 
@@ -778,9 +767,8 @@ func TestHeldCountsEachTable(t *testing.T) {
 		if i == 2 {
 			step.more += l.s.ssn.Held() + l.s.last.Held()
 		}
-		if want += step.more; l.s.Held() != want {
-			t.Errorf("step %d: %d octets, want %d", i, l.s.Held(), want)
-		}
+		want += step.more
+		check.That(t, l.s.Held() == want, "step %d: %d octets, want %d", i, l.s.Held(), want)
 	}
 }
 

@@ -96,9 +96,8 @@ func TestNoSequenceOfSacksBuysWork(t *testing.T) {
 		l.check()
 		check.That(t, steps >= rounds, "%s: %d steps, for %d SACKs", tt.name, steps, rounds)
 		l.sack(chunks)
-		if l.s.Trim(); l.s.Outstanding() != 0 || l.s.Held() > 4<<10 {
-			t.Errorf("%s: %d octets are kept when all is acknowledged", tt.name, l.s.Held())
-		}
+		l.s.Trim()
+		check.That(t, l.s.Outstanding() == 0 && l.s.Held() <= 4<<10, "%s: %d octets are kept when all is acknowledged", tt.name, l.s.Held())
 		l.queue(1, 4) // a sender that has given all back goes on
 		l.transmit()
 		l.sack(chunks + 1)
@@ -230,9 +229,8 @@ func TestLongestWorkAtOnce(t *testing.T) {
 		res, err := tt.first(l)
 		parts := 1
 		for ; ; parts++ {
-			if l.check(); l.s.Steps()-begun > atOnce+200 {
-				t.Errorf("%s: %d steps in part %d", tt.name, l.s.Steps()-begun, parts)
-			}
+			l.check()
+			check.That(t, l.s.Steps()-begun <= atOnce+200, "%s: %d steps in part %d", tt.name, l.s.Steps()-begun, parts)
 			if acking := l.s.later.on && l.s.later.stage == acking; err != nil || acking && !res.NewlyAcked {
 				t.Errorf("%s: part %d, %+v, %v", tt.name, parts, res, err)
 			}
