@@ -114,6 +114,9 @@ func happy(ctx context.Context, list []attempt, cfg *Config, delay time.Duration
 			return
 		}
 		i, own := started, *cfg
+		if list[i].kind == udpLink && own.EncapPort == 0 {
+			own.EncapPort = encapOf(list[i].remote)
+		}
 		own.proceed = func() bool {
 			return answered.CompareAndSwap(0, int32(i+1)) || answered.Load() == int32(i+1)
 		}
@@ -209,7 +212,7 @@ type ListenConfig struct {
 
 // Listen accepts associations on an SCTP port, over the links of Dial. The network is "sctp". The address is host:port; without a host, or
 // with an unspecified address, it is every address of this host, of either family, and port 0 picks a free port. One program of a host has UDP port
-// 9899: another serves raw IP alone, and fails where that is not allowed.
+// 9899: another takes some other UDP port, where Dial finds it from this host, and hosts elsewhere only by [Config] EncapPort or raw IP.
 func Listen(network, address string) (*Listener, error) {
 	return new(ListenConfig).Listen(context.Background(), network, address)
 }
@@ -266,6 +269,12 @@ func listenAll(ts []*Transport, port uint16, cfg *Config) (*Listener, error) {
 			return nil, err
 		}
 		l.also = append(l.also, m)
+	}
+	for _, m := range append([]*Listener{l}, l.also...) {
+		if err := m.announce(); err != nil {
+			l.Close()
+			return nil, err
+		}
 	}
 	return l, nil
 }

@@ -99,3 +99,32 @@ func TestLinksAreThoseOfTheEnvironment(t *testing.T) {
 		}
 	}
 }
+
+// Programs that listen by UDP on one host each have a port of it: whoever dials finds each, and none takes the SCTP port of another.
+func TestNeighboursAreFoundByUDP(t *testing.T) {
+	one, two, client := only(t, udpLink), only(t, udpLink), only(t, udpLink)
+	testns.New(t).Do(func() error {
+		listen := func(by *links, at string) *Listener {
+			l, err := (&ListenConfig{links: by}).Listen(t.Context(), "sctp", at)
+			must.OK(t, err)
+			return l
+		}
+		ls := []*Listener{listen(one, ":7000"), listen(two, "127.0.0.2:7001"), listen(one, "127.0.0.3:7001"), listen(two, ":0")}
+		for i, to := range []string{"127.0.0.1:7000", "127.0.0.2:7001", "127.0.0.3:7001", ls[3].Addr().String()} {
+			for _, by := range []*links{client, one, two} {
+				c, err := (&Dialer{links: by}).Dial(deadlineCtx(t), "sctp", to)
+				must.OK(t, err)
+				must.Get(ls[i].Accept(deadlineCtx(t)))(t)
+				c.Abort("")
+			}
+		}
+		for _, at := range []string{":7000", "127.0.0.1:7000", ":7001", "127.0.0.3:7001"} {
+			if _, err := (&ListenConfig{links: two}).Listen(t.Context(), "sctp", at); !errors.Is(err, syscall.EADDRINUSE) {
+				t.Errorf("%s is listened on twice: %v", at, err)
+			}
+		}
+		must.OK(t, ls[2].Close())
+		must.OK(t, listen(one, "127.0.0.3:7001").Close())
+		return nil
+	})
+}

@@ -56,7 +56,7 @@ var ErrKernelSCTP = errors.New("sctp: this kernel has an SCTP of its own, which 
 func openLink(k linkKind) (rawio.Link, error) {
 	switch k {
 	case udpLink:
-		return udp.Open(udp.Config{})
+		return openUDP()
 	case udpClient:
 		return udp.Open(udp.Config{Port: udp.AnyPort})
 	}

@@ -16,7 +16,8 @@ type Listener struct {
 	cfg  *Config
 
 	*queue
-	also []*Listener // on the same port of other links, for the same Accept
+	also      []*Listener // on the same port of other links, for the same Accept
+	announced []func()    // to take back what announce has told; set before others have the Listener
 }
 
 // queue is what waits for Accept.
@@ -77,8 +78,8 @@ func (l *Listener) Addr() net.Addr {
 // Close stops accepting. Associations that nobody has accepted yet are aborted; accepted ones live on.
 func (l *Listener) Close() error {
 	l.once.Do(func() {
-		l.t.unlisten(l)
-		for _, m := range l.also {
+		for _, m := range append([]*Listener{l}, l.also...) {
+			m.withdraw()
 			m.t.unlisten(m)
 		}
 		close(l.done)

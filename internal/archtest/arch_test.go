@@ -33,8 +33,9 @@ var timeNames = []string{"Duration", "Nanosecond", "Microsecond", "Millisecond",
 
 // layers go down: a package may import from its own and later lines only.
 var layers = [][]string{
-	{"cmd/*", "bench/*", "examples/*", "fuzz/*", "test/*", "internal/*", "conformance", "conformance/*"},
+	{"cmd/*", "bench/*", "compat/*", "examples/*", "fuzz/*", "test/*", "internal/*", "conformance", "conformance/*"},
 	{"metrics", "metrics/*"},
+	{"compat"},
 	{"rdma", "rdma/rdmap"},
 	{"ddpadapt"},
 	{"ddp"},

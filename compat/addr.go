@@ -1,0 +1,189 @@
+package compat
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Addresses of sockets: struct sockaddr_in and sockaddr_in6, one behind the other, as sctp_bindx and sctp_connectx take them (RFC 6458 section 9).
+
+// Values of Linux, whatever the system.
+const (
+	afInet, afInet6       = 2, 10
+	sizeInet4, sizeInet6  = 16, 28
+	sizeStorage, maxAddrs = 128, 8
+)
+
+// ResolveAddr splits "a/b/c:port", resolves each part, and returns the addresses, none for ":port". The network is "sctp", "sctp4", "sctp6" or "".
+func ResolveAddr(network, addrs string) ([]net.IPAddr, int, error) {
+	tcp, ok := map[string]string{"": "tcp", "sctp": "tcp", "sctp4": "tcp4", "sctp6": "tcp6"}[network]
+	if !ok {
+		return nil, 0, fmt.Errorf("invalid net: %s", network)
+	}
+	var list []net.IPAddr
+	parts := strings.Split(addrs, "/")
+	for i, part := range parts {
+		last := i == len(parts)-1
+		if !last {
+			part += ":"
+		}
+		a, err := net.ResolveTCPAddr(tcp, part)
+		switch {
+		case err != nil:
+			return nil, 0, err
+		case last && a.IP == nil:
+			return nil, a.Port, nil
+		}
+		list = append(list, net.IPAddr{IP: a.IP, Zone: a.Zone})
+		if last {
+			return list, a.Port, nil
+		}
+	}
+	panic("not reached: a split string has a last part")
+}
+
+// FormatAddr is the reverse of ResolveAddr.
+func FormatAddr(addrs []net.IPAddr, port int) string {
+	parts := make([]string, len(addrs))
+	for i, a := range addrs {
+		switch {
+		case a.IP.To4() != nil:
+			parts[i] = a.String()
+		case a.IP.To16() != nil:
+			parts[i] = "[" + a.String() + "]"
+		}
+	}
+	return strings.Join(parts, "/") + ":" + strconv.Itoa(port)
+}
+
+// RawAddrs returns the addresses as sockaddrs; without any, that of 0.0.0.0.
+func RawAddrs(addrs []net.IPAddr, port int) []byte {
+	if len(addrs) == 0 {
+		addrs = []net.IPAddr{{}}
+	}
+	var b []byte
+	for _, a := range addrs {
+		ip := netip.IPv4Unspecified()
+		if len(a.IP) > 0 {
+			ip, _ = netip.AddrFromSlice(a.IP)
+		}
+		b = appendSockaddr(b, netip.AddrPortFrom(ip.Unmap().WithZone(a.Zone), uint16(port)))
+	}
+	return b
+}
+
+// appendSockaddr appends one sockaddr.
+func appendSockaddr(b []byte, a netip.AddrPort) []byte {
+	ip := a.Addr()
+	if ip.Is4() {
+		b = native.AppendUint16(b, afInet)
+		b = binary.BigEndian.AppendUint16(b, a.Port())
+		b = append(b, ip.AsSlice()...)
+		return append(b, make([]byte, 8)...)
+	}
+	b = native.AppendUint16(b, afInet6)
+	b = binary.BigEndian.AppendUint16(b, a.Port())
+	b = append(b, 0, 0, 0, 0) // flow
+	raw := ip.As16()
+	b = append(b, raw[:]...)
+	return native.AppendUint32(b, uint32(zoneIndex(ip.Zone())))
+}
+
+// nextSockaddr reads one sockaddr and returns what is behind it. It fails with EINVAL.
+func nextSockaddr(b []byte) (a netip.AddrPort, rest []byte, err error) {
+	if len(b) < 2 {
+		return a, nil, syscall.EINVAL
+	}
+	switch family := native.Uint16(b); {
+	case family == afInet && len(b) >= sizeInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), binary.BigEndian.Uint16(b[2:])), b[sizeInet4:], nil
+	case family == afInet6 && len(b) >= sizeInet6:
+		ip := netip.AddrFrom16([16]byte(b[8:24])).Unmap()
+		if i := native.Uint32(b[24:]); i != 0 && ip.Is6() {
+			ip = ip.WithZone(zoneName(int(i)))
+		}
+		return netip.AddrPortFrom(ip, binary.BigEndian.Uint16(b[2:])), b[sizeInet6:], nil
+	}
+	return a, nil, syscall.EINVAL
+}
+
+// sockaddrs reads a list of sockaddrs with the same port.
+func sockaddrs(b []byte) (list []netip.Addr, port uint16, err error) {
+	for len(b) > 0 {
+		var a netip.AddrPort
+		if a, b, err = nextSockaddr(b); err != nil {
+			return nil, 0, err
+		}
+		if len(list) > 0 && a.Port() != port {
+			return nil, 0, syscall.EINVAL
+		}
+		port = a.Port()
+		list = append(list, a.Addr())
+	}
+	if len(list) == 0 || len(list) > maxAddrs {
+		return nil, 0, syscall.EINVAL
+	}
+	return list, port, nil
+}
+
+// ParseAddrs reads what RawAddrs writes.
+func ParseAddrs(b []byte) ([]net.IPAddr, int, error) {
+	var list []net.IPAddr
+	port := 0
+	for len(b) > 0 {
+		a, rest, err := nextSockaddr(b)
+		if err != nil {
+			return nil, 0, err
+		}
+		list = append(list, net.IPAddr{IP: a.Addr().AsSlice(), Zone: a.Addr().Zone()})
+		port, b = int(a.Port()), rest
+	}
+	return list, port, nil
+}
+
+func zoneIndex(zone string) int {
+	if i, err := net.InterfaceByName(zone); err == nil {
+		return i.Index
+	}
+	i, _ := strconv.Atoi(zone)
+	return i
+}
+
+func zoneName(index int) string {
+	if i, err := net.InterfaceByIndex(index); err == nil {
+		return i.Name
+	}
+	return strconv.Itoa(index)
+}
+
+// hostAddrs are the addresses of this host that a socket of a family has when it is bound to none in particular, those of the loopback first.
+func hostAddrs(v4, v6 bool) (list []netip.Addr) {
+	all, _ := net.InterfaceAddrs()
+	for _, a := range all {
+		n, ok := a.(*net.IPNet)
+		if !ok {
+			continue
+		}
+		ip, _ := netip.AddrFromSlice(n.IP)
+		if ip = ip.Unmap(); !ip.IsLinkLocalUnicast() && (ip.Is4() && v4 || ip.Is6() && v6) {
+			list = append(list, ip)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b netip.Addr) int { return boolInt(b.IsLoopback()) - boolInt(a.IsLoopback()) })
+	return list[:min(len(list), maxAddrs)]
+}
+
+// FirstAddr returns the first sockaddr of a sockaddr_storage.
+func FirstAddr(b []byte) []byte {
+	_, rest, err := nextSockaddr(b)
+	if err != nil {
+		return nil
+	}
+	return b[:len(b)-len(rest)]
+}

@@ -1,0 +1,156 @@
+package compat
+
+import (
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A socket of this stack has no descriptor. Programs that ask for one get that of a placeholder, a UDP socket of the same family that is never bound: it takes the
+// options of level SOL_SOCKET, which are read back whenever the program has had it.
+
+// holders are the sockets that have a placeholder, by what holderKey tells of it, which stays the same over dup.
+var holders = struct {
+	sync.Mutex
+	list map[uint64]*Socket
+}{list: make(map[uint64]*Socket)}
+
+// Find returns the socket that a descriptor is the placeholder of, or a dup of it; nil if there is none.
+func Find(fd int) *Socket {
+	key, err := holderKey(fd)
+	if err != nil {
+		return nil
+	}
+	holders.Lock()
+	defer holders.Unlock()
+	return holders.list[key]
+}
+
+// Descriptor returns that of the placeholder. It is closed with the socket.
+func (s *Socket) Descriptor() (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return -1, syscall.EBADF
+	}
+	if s.fd >= 0 {
+		return s.fd, nil
+	}
+	fd, err := newHolder(s.v6, s.v6only)
+	if err != nil {
+		return -1, err
+	}
+	key, err := holderKey(fd)
+	if err != nil {
+		closeHolder(fd)
+		return -1, err
+	}
+	holders.Lock()
+	holders.list[key] = s
+	holders.Unlock()
+	s.fd = fd
+	setHolder(fd, s.settings())
+	return fd, nil
+}
+
+// dropDescriptor closes the placeholder. Called with mu held.
+func (s *Socket) dropDescriptor() {
+	if s.fd < 0 {
+		return
+	}
+	if key, err := holderKey(s.fd); err == nil {
+		holders.Lock()
+		delete(holders.list, key)
+		holders.Unlock()
+	}
+	closeHolder(s.fd)
+	s.fd = -1
+}
+
+// settings are the options of a placeholder.
+type settings struct {
+	rcvTimeout, sndTimeout time.Duration
+	rcvBuf, sndBuf         int // as they are set, 0 for the default
+	linger                 bool
+	lingerTime             time.Duration
+	nonblock               bool
+}
+
+// settings returns those that a placeholder begins with. Called with mu held.
+func (s *Socket) settings() (w settings) {
+	s.rd.mu.Lock()
+	w.rcvTimeout, w.nonblock = s.rd.timeout, s.rd.nonblock
+	s.rd.mu.Unlock()
+	s.wr.mu.Lock()
+	w.sndTimeout = s.wr.timeout
+	s.wr.mu.Unlock()
+	w.linger, w.lingerTime = s.opts.linger, s.opts.lingerTime
+	w.rcvBuf, w.sndBuf = s.opts.rcvBuf, s.opts.sndBuf
+	return w
+}
+
+// ReadBack makes the options of the placeholder those of the socket. Who hands the descriptor to a program calls it afterwards.
+func (s *Socket) ReadBack() {
+	s.mu.Lock()
+	fd := s.fd
+	s.mu.Unlock()
+	if fd < 0 {
+		return
+	}
+	w := getHolder(fd)
+	s.mu.Lock()
+	s.opts.linger, s.opts.lingerTime = w.linger, w.lingerTime
+	if w.rcvBuf != 0 {
+		s.opts.rcvBuf, s.opts.cfg.RecvBuffer = w.rcvBuf, max(w.rcvBuf, 1500)
+	}
+	if w.sndBuf != 0 {
+		s.opts.sndBuf, s.opts.cfg.SendBuffer = w.sndBuf, w.sndBuf
+	}
+	s.mu.Unlock()
+	s.rd.change(func(r *waits) { r.timeout, r.nonblock = w.rcvTimeout, w.nonblock })
+	s.wr.change(func(r *waits) { r.timeout, r.nonblock = w.sndTimeout, w.nonblock })
+}
+
+// Control is that of a syscall.RawConn: f gets the descriptor, and what it sets holds when Control returns.
+func (s *Socket) Control(f func(fd uintptr)) error {
+	fd, err := s.Descriptor()
+	if err != nil {
+		return err
+	}
+	f(uintptr(fd))
+	s.ReadBack()
+	return nil
+}
+
+// set sets an option of the placeholder and takes it over.
+func (s *Socket) with(f func(fd int) error) (err error) {
+	e := s.Control(func(fd uintptr) { err = f(int(fd)) })
+	if e != nil {
+		return e
+	}
+	return err
+}
+
+// SetBuffer sets SO_RCVBUF, or SO_SNDBUF.
+func (s *Socket) SetBuffer(send bool, octets int) error {
+	return s.with(func(fd int) error { return setBuffer(fd, send, octets) })
+}
+
+// Buffer returns SO_RCVBUF, or SO_SNDBUF.
+func (s *Socket) Buffer(send bool) (n int, err error) {
+	err = s.with(func(fd int) (err error) {
+		n, err = getBuffer(fd, send)
+		return err
+	})
+	return n, err
+}
+
+// SetTimeout sets SO_RCVTIMEO, or SO_SNDTIMEO; 0 is none.
+func (s *Socket) SetTimeout(send bool, d time.Duration) error {
+	return s.with(func(fd int) error { return setTimeout(fd, send, d) })
+}
+
+// SetNonblock sets O_NONBLOCK.
+func (s *Socket) SetNonblock(on bool) error {
+	return s.with(func(fd int) error { return setNonblock(fd, on) })
+}

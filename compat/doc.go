@@ -1,0 +1,29 @@
+// Package compat is the kernel's SCTP socket of the one-to-one style (RFC 6458 section 4) over this stack: with its calls, its options and
+// notifications octet by octet, and its bare errnos. It is what the modules in compat/ishidawataru and compat/free5gc have in common, which
+// stand for github.com/ishidawataru/sctp and github.com/free5gc/sctp; a program may import it by name for what their names do not reach: [Use],
+// [NewSocket], [Find]. New programs are better served by package sctp.
+//
+// Where it differs from Linux:
+//
+//   - Close waits up to a second, or for as long as SO_LINGER says, for the peer to have everything: this stack ends with the process.
+//   - Deadlines work.
+//   - SCTP_EOF on an empty message begins a shutdown, under the name's own value in both packages (16) as well as under Linux's (0x200).
+//   - SO_RCVBUF and SO_SNDBUF count from the next association on, and 1 MiB each if they are not set.
+//   - The descriptor of a socket is that of a UDP socket which carries its options at level SOL_SOCKET, and nothing else: it cannot be
+//     polled or read, and a system call that sets an option at level SOL_SCTP fails; Setsockopt here does not.
+package compat
+
+import (
+	"fmt"
+	"os"
+)
+
+// Use leaves one kind of link, "raw" or "udp", to what is opened from now on, as the environment variable RDDP_LINK does; "" leaves
+// both. Without it a listener serves both where it may, and who dials tries both.
+func Use(link string) error {
+	switch link {
+	case "", "raw", "udp":
+		return os.Setenv("RDDP_LINK", link)
+	}
+	return fmt.Errorf("compat: the link is %q; it may be raw or udp", link)
+}

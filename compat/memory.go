@@ -1,0 +1,62 @@
+package compat
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// The options of both packages take addresses of the caller's memory, as the system call does.
+
+// maxOption is the longest option in octets: a list of addresses in the memory that programs have for it.
+const maxOption = 8 + 4096
+
+// memory is n octets of the caller's at an address, which has come as a uintptr. The caller of who calls it keeps it: see //go:uintptrescapes.
+func memory(addr uintptr, n int) ([]byte, error) {
+	const lowest = 4096 // of all addresses that a program has memory at
+	switch {
+	case n == 0:
+		return nil, nil
+	case addr < lowest:
+		return nil, syscall.EFAULT
+	}
+	p := *(*unsafe.Pointer)(unsafe.Pointer(&addr))
+	return unsafe.Slice((*byte)(p), n), nil
+}
+
+// GetsockoptAt is Getsockopt for the octets at val, whose number is in the int32 at length.
+//
+//go:uintptrescapes
+func (s *Socket) GetsockoptAt(name, val, length uintptr) error {
+	l, err := memory(length, 4)
+	if err != nil {
+		return err
+	}
+	n := int(int32(native.Uint32(l)))
+	if n < 0 {
+		return syscall.EINVAL
+	}
+	b, err := memory(val, min(n, maxOption))
+	if err != nil {
+		return err
+	}
+	if n, err = s.Getsockopt(int(name), b); err != nil {
+		return err
+	}
+	native.PutUint32(l, uint32(n))
+	return nil
+}
+
+// SetsockoptAt is Setsockopt for length octets at val.
+//
+//go:uintptrescapes
+func (s *Socket) SetsockoptAt(name, val, length uintptr) error {
+	n := int(int32(length))
+	if n < 0 || n > maxOption {
+		return syscall.EINVAL
+	}
+	b, err := memory(val, n)
+	if err != nil {
+		return err
+	}
+	return s.Setsockopt(int(name), b)
+}

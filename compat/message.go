@@ -1,0 +1,136 @@
+package compat
+
+import (
+	"errors"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/rddp-go/rddp/sctp"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// Send is sendmsg: it sends b as one message, as info says, or without it as SCTP_DEFAULT_SEND_PARAM does. info may ask for the end of the
+// association instead.
+func (s *Socket) Send(b []byte, info *SndRcvInfo) (int, error) {
+	c, err := s.association(syscall.ENOTCONN)
+	if err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	if info == nil {
+		d := s.opts.send
+		info = &d
+	}
+	shut := s.shut
+	s.mu.Unlock()
+	eof := info.Flags&flagEOF != 0 || len(b) == 0 && info.Flags&flagTTL != 0
+	switch {
+	case info.Flags&^flagNames != 0, eof && len(b) > 0:
+		return 0, syscall.EINVAL
+	case info.Flags&flagAbort != 0:
+		c.Abort(string(b))
+		s.ended(syscall.ECONNABORTED)
+		return len(b), nil
+	case eof:
+		return 0, s.Shutdown()
+	case shut:
+		return 0, syscall.EPIPE
+	}
+	m := sctp.SendInfo{Stream: info.Stream, PPID: Swap(info.PPID), Unordered: info.Flags&flagUnordered != 0, SackNow: info.Flags&flagSackNow != 0,
+		Lifetime: time.Duration(info.TTL) * time.Millisecond}
+	end := s.wr.begin()
+	defer s.wr.done(end)
+	for {
+		n, err := c.WriteMsg(b, m)
+		switch {
+		case err == nil:
+			return n, nil
+		case err == os.ErrDeadlineExceeded:
+			if s.Closed() {
+				return 0, syscall.EPIPE
+			}
+			if err = s.wr.over(end); err == nil {
+				continue
+			}
+			return 0, err
+		case c.Err() != nil:
+			return 0, s.broken(c.Err(), syscall.EPIPE)
+		}
+		return 0, errnoOf(err)
+	}
+}
+
+// Recv is recvmsg: it returns a message, or what fits b of it, and the rest at the next call; with MsgNotification among the flags a
+// notification. info is nil unless the event of data is subscribed to. At the end of the association it fails with io.EOF.
+func (s *Socket) Recv(b []byte) (n int, info *SndRcvInfo, flags int, err error) {
+	c, err := s.association(syscall.ENOTCONN)
+	if err != nil {
+		return 0, nil, 0, err
+	}
+	end := s.rd.begin()
+	defer s.rd.done(end)
+	for {
+		if n, ok := s.notes.read(b, false, &s.rd); ok {
+			return n, nil, MsgNotification, nil
+		}
+		n, r, err := c.ReadMsg(b)
+		switch {
+		case err == nil:
+			return n, s.rcvInfo(&r), 0, nil
+		case err == os.ErrDeadlineExceeded:
+			if s.Closed() {
+				return 0, nil, 0, io.EOF
+			}
+			if err = s.rd.over(end); err != nil && !s.notes.any(false) {
+				return 0, nil, 0, err
+			}
+			continue
+		case err == sctp.ErrCutOff:
+			continue // why it is comes next
+		case s.Closed():
+			return 0, nil, 0, io.EOF
+		}
+		if n, ok := s.last(b); ok {
+			return n, nil, MsgNotification, nil
+		}
+		if err == io.EOF {
+			return 0, nil, 0, err
+		}
+		return 0, nil, 0, s.broken(err, syscall.ENOTCONN)
+	}
+}
+
+// rcvInfo is what Recv says of a message.
+func (s *Socket) rcvInfo(r *sctp.RecvInfo) *SndRcvInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opts.events[eventData] == 0 {
+		return nil
+	}
+	info := &SndRcvInfo{Stream: r.Stream, SSN: r.SSN, PPID: Swap(r.PPID), Context: s.opts.context, TSN: r.TSN, AssocID: s.id}
+	if r.Unordered {
+		info.Flags, info.SSN, info.CumTSN = flagUnordered, 0, r.TSN
+	}
+	return info
+}
+
+// broken is what a call hears of an association that has failed: why, once, and then another errno.
+func (s *Socket) broken(why error, then syscall.Errno) error {
+	s.mu.Lock()
+	heard := s.down != nil
+	s.mu.Unlock()
+	if errors.Is(why, assoc.ErrShutdown) || heard {
+		return then
+	}
+	e := errnoOf(why)
+	s.ended(e)
+	return e
+}
+
+func (s *Socket) ended(why error) {
+	s.mu.Lock()
+	s.down = why
+	s.mu.Unlock()
+}

@@ -1,0 +1,152 @@
+// Package original compares a module in compat with the one that it stands for, for the tests of these modules.
+package original
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/build"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Compare reports each exported name of a module at a version that the package in the current directory has not, or has otherwise: by its type, the
+// value of a constant, the fields of a structure in their order, the methods of a type. systems are GOOS/GOARCH.
+func Compare(t *testing.T, module, version string, systems ...string) {
+	t.Helper()
+	out, err := exec.Command("go", "mod", "download", "-json", module+"@"+version).Output()
+	if err != nil {
+		t.Fatalf("go mod download %s@%s: %v", module, version, err)
+	}
+	var at struct{ Dir string }
+	if err := json.Unmarshal(out, &at); err != nil {
+		t.Fatal(err)
+	}
+	anywhere := make(map[string]bool)
+	for _, system := range systems {
+		want, got := load(t, at.Dir, module, system), load(t, ".", module, system)
+		if len(want) < 100 {
+			t.Errorf("%s: the original has only %d names", system, len(want))
+		}
+		for name, w := range want {
+			anywhere[name] = true
+			if g := got[name]; g != w {
+				t.Errorf("%s: %s is\n\t%s, in the original\n\t%s", system, name, g, w)
+			}
+		}
+		for name := range got { // what it has on one system, we may have on others
+			if !anywhere[name] {
+				t.Errorf("%s: the original has no %s", system, name)
+			}
+		}
+	}
+}
+
+// std imports the standard library.
+var std = importer.ForCompiler(token.NewFileSet(), "source", nil)
+
+// load writes down what programs see of a package on a system, name by name.
+func load(t *testing.T, dir, path, system string) map[string]string {
+	t.Helper()
+	ctx := build.Default
+	ctx.GOOS, ctx.GOARCH, _ = strings.Cut(system, "/")
+	ctx.CgoEnabled = false
+	p, err := ctx.ImportDir(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fset := token.NewFileSet()
+	var files []*ast.File
+	for _, name := range p.GoFiles {
+		f, err := parser.ParseFile(fset, filepath.Join(dir, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	conf := types.Config{Importer: others{}, IgnoreFuncBodies: true, Sizes: types.SizesFor("gc", ctx.GOARCH),
+		Error: func(error) {}} // what is missing shows in the comparison, and names of other modules are missing
+	pkg, _ := conf.Check(path, fset, files, nil)
+	return face(pkg)
+}
+
+// others imports the standard library, and has nothing of other modules: their names are in no signature.
+type others struct{}
+
+func (others) Import(path string) (*types.Package, error) {
+	if !strings.Contains(path, ".") {
+		return std.Import(path)
+	}
+	p := types.NewPackage(path, filepath.Base(path))
+	p.MarkComplete()
+	return p, nil
+}
+
+func face(p *types.Package) map[string]string {
+	names := make(map[string]string)
+	q := func(o *types.Package) string { return o.Path() }
+	for _, name := range p.Scope().Names() {
+		o := p.Scope().Lookup(name)
+		if !o.Exported() {
+			continue
+		}
+		switch o := o.(type) {
+		case *types.Const:
+			names[name] = fmt.Sprintf("const %s = %s", types.TypeString(o.Type(), q), o.Val().ExactString())
+		case *types.TypeName:
+			names[name] = fmt.Sprintf("type alias %v, %s", o.IsAlias(), underlying(o.Type(), q))
+			set := types.NewMethodSet(types.NewPointer(o.Type()))
+			if types.IsInterface(o.Type()) {
+				set = types.NewMethodSet(o.Type())
+			}
+			for m := range set.Methods() {
+				if m.Obj().Exported() {
+					names[name+"."+m.Obj().Name()] = signature(m.Type(), q)
+				}
+			}
+		case *types.Func:
+			names[name] = signature(o.Type(), q)
+		default:
+			names[name] = fmt.Sprintf("%T %s", o, types.TypeString(o.Type(), q))
+		}
+	}
+	return names
+}
+
+// signature is that of a function, without the names of its parameters.
+func signature(t types.Type, q types.Qualifier) string {
+	s := t.(*types.Signature)
+	list := func(tuple *types.Tuple) string {
+		var all []string
+		for v := range tuple.Variables() {
+			all = append(all, types.TypeString(v.Type(), q))
+		}
+		return "(" + strings.Join(all, ", ") + ")"
+	}
+	return fmt.Sprintf("func%s %s, variadic %v", list(s.Params()), list(s.Results()), s.Variadic())
+}
+
+// underlying is the type behind a name: of a structure the exported fields, and what is between them in memory.
+func underlying(t types.Type, q types.Qualifier) string {
+	s, ok := t.Underlying().(*types.Struct)
+	if !ok {
+		return types.TypeString(t.Underlying(), q)
+	}
+	var fields []string
+	exported := false
+	for f := range s.Fields() {
+		exported = exported || f.Exported()
+	}
+	for f := range s.Fields() {
+		if f.Exported() || exported && f.Name() == "_" {
+			fields = append(fields, f.Name()+" "+types.TypeString(f.Type(), q))
+		}
+	}
+	return "struct {" + strings.Join(fields, "; ") + "}"
+}

@@ -1,0 +1,522 @@
+package compat
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/rddp-go/rddp/sctp"
+)
+
+// Socket is an SCTP socket. Its methods may be called from several goroutines, and fail with a syscall.Errno, or with
+// os.ErrDeadlineExceeded after a deadline.
+type Socket struct {
+	v6, v6only bool
+
+	mu       sync.Mutex
+	opts     options        // guarded by mu
+	local    []netip.Addr   // guarded by mu: that it is bound to; empty for all
+	port     uint16         // guarded by mu: that it is bound to
+	bound    bool           // guarded by mu
+	listener *sctp.Listener // guarded by mu
+	conn     *sctp.Conn     // guarded by mu: nil before it is connected
+	busy     bool           // guarded by mu: it is being connected
+	id       int32          // guarded by mu: of the association
+	err      syscall.Errno  // guarded by mu: what the next call hears, as sk_err
+	down     error          // guarded by mu: how the association has ended, once a call has heard of it
+	shut     bool           // guarded by mu: no more messages are taken
+	closed   bool           // guarded by mu
+	users    int            // guarded by mu: descriptors of it that are open
+	fd       int            // guarded by mu: the placeholder, -1 if nobody has asked for it
+
+	end    context.Context // done when the socket is closed
+	stop   context.CancelFunc
+	up     chan struct{} // closed when what connects has ended
+	rd, wr waits
+	notes  notes
+}
+
+// ids numbers associations.
+var ids atomic.Int32
+
+// NewSocket is socket(AF_INET or AF_INET6, SOCK_STREAM, IPPROTO_SCTP).
+func NewSocket(v6, v6only bool) *Socket {
+	s := &Socket{v6: v6, v6only: v6only, fd: -1, users: 1, up: make(chan struct{})}
+	s.end, s.stop = context.WithCancel(context.Background())
+	s.opts.init()
+	return s
+}
+
+// SocketFor is NewSocket for the network "sctp", "sctp4" or "sctp6" and what is to be bound or connected: a listener on all addresses has both
+// families, and so has what has addresses of both.
+func SocketFor(network string, listen bool, local, remote []net.IPAddr) (*Socket, error) {
+	v6 := func(list []net.IPAddr) bool {
+		for _, a := range list {
+			if len(a.IP) > 0 && a.IP.To4() == nil {
+				return true
+			}
+		}
+		return false
+	}
+	switch network {
+	case "sctp4":
+		return NewSocket(false, false), nil
+	case "sctp6":
+		return NewSocket(true, true), nil
+	case "", "sctp":
+		return NewSocket(v6(local) || v6(remote) || listen && (len(local) == 0 || local[0].IP.IsUnspecified()), false), nil
+	}
+	return nil, net.UnknownNetworkError(network)
+}
+
+// v4 says whether the socket has addresses of IPv4.
+func (s *Socket) v4() bool { return !s.v6only }
+
+// Bind is sctp_bindx for sockaddrs as RawAddrs writes them: it adds addresses, or with rem takes them away again, before the socket is
+// listening or connected.
+func (s *Socket) Bind(raw []byte, rem bool) error {
+	list, port, err := sockaddrs(raw)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return syscall.EBADF
+	case s.listener != nil || s.conn != nil || s.busy: // there is no ASCONF
+		return syscall.EOPNOTSUPP
+	case s.bound && port != s.port && port != 0, rem && !s.bound:
+		return syscall.EINVAL
+	}
+	next := s.local
+	for _, a := range list {
+		switch {
+		case a.Is6() && !s.v6, a.Is4() && s.v6only:
+			return syscall.EINVAL
+		case a.IsMulticast():
+			return syscall.EADDRNOTAVAIL
+		case a.IsUnspecified():
+			if rem {
+				return syscall.EINVAL
+			}
+			continue // it stands for all
+		}
+		if next, err = bindOne(next, a, rem); err != nil {
+			return err
+		}
+	}
+	s.local, s.bound = next, true
+	if port != 0 {
+		s.port = port
+	}
+	return nil
+}
+
+func bindOne(list []netip.Addr, a netip.Addr, rem bool) ([]netip.Addr, error) {
+	var next []netip.Addr
+	found := false
+	for _, b := range list {
+		if found = found || a == b; a != b {
+			next = append(next, b)
+		}
+	}
+	switch {
+	case rem && (!found || len(next) == 0): // the last address stays
+		return nil, syscall.EINVAL
+	case rem:
+		return next, nil
+	case !hasAddr(a):
+		return nil, syscall.EADDRNOTAVAIL
+	case found:
+		return list, nil
+	}
+	return append(next, a), nil
+}
+
+// hasAddr says whether an address is one of this host: of the loopback network it has all.
+func hasAddr(a netip.Addr) bool {
+	if a.IsLoopback() && a.Is4() || a.IsLinkLocalUnicast() {
+		return true
+	}
+	all, _ := net.InterfaceAddrs()
+	for _, n := range all {
+		if n, ok := n.(*net.IPNet); ok {
+			if ip, _ := netip.AddrFromSlice(n.IP); ip.Unmap() == a.WithZone("") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// config is that of associations. Called with mu held.
+func (s *Socket) config() sctp.Config {
+	c := sctp.Config{LocalPort: s.port, Events: maxNotes}
+	c.Config = s.opts.cfg
+	c.LocalAddrs = s.local
+	return c
+}
+
+// Listen is listen.
+func (s *Socket) Listen() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return syscall.EBADF
+	case s.listener != nil:
+		return nil
+	case s.conn != nil || s.busy:
+		return syscall.EINVAL
+	}
+	c := s.config()
+	l, err := (&sctp.ListenConfig{Config: c}).Listen(s.end, "sctp", ":"+strconv.Itoa(int(s.port)))
+	if err != nil {
+		return errnoOf(err)
+	}
+	s.listener, s.port, s.bound = l, l.Port(), true
+	return nil
+}
+
+// Accept is accept. It fails with EINVAL when the socket is not listening, or no more.
+func (s *Socket) Accept() (*Socket, error) {
+	s.mu.Lock()
+	l, closed := s.listener, s.closed
+	s.mu.Unlock()
+	if closed {
+		return nil, syscall.EBADF
+	}
+	if l == nil {
+		return nil, syscall.EINVAL
+	}
+	c, err := s.acceptFrom(l)
+	if err != nil {
+		return nil, err
+	}
+	n := NewSocket(s.v6, s.v6only)
+	s.mu.Lock()
+	n.opts, n.local, n.port, n.bound = s.opts, s.local, s.port, true
+	s.mu.Unlock()
+	_ = n.opts.live(c) // what was changed since Listen
+	n.connected(c)
+	return n, nil
+}
+
+func (s *Socket) acceptFrom(l *sctp.Listener) (*sctp.Conn, error) {
+	ctx := s.end
+	s.rd.mu.Lock()
+	timeout, nonblock := s.rd.timeout, s.rd.nonblock
+	s.rd.mu.Unlock()
+	if nonblock {
+		timeout = -1
+	}
+	if timeout != 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	c, err := l.Accept(ctx)
+	switch {
+	case err == nil:
+		return c, nil
+	case s.end.Err() != nil:
+		return nil, syscall.EINVAL // as shutdown makes it
+	}
+	return nil, syscall.EAGAIN
+}
+
+// Connect is sctp_connectx for sockaddrs as RawAddrs writes them. It returns the id of the association, EINPROGRESS when SO_SNDTIMEO or
+// O_NONBLOCK does not let it wait, and goes on then.
+func (s *Socket) Connect(raw []byte) (int32, error) {
+	list, port, err := sockaddrs(raw)
+	if err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	switch {
+	case s.closed:
+		err = syscall.EBADF
+	case s.listener != nil:
+		err = syscall.EISCONN
+	case s.conn != nil:
+		err = syscall.EISCONN
+	case s.busy:
+		err = syscall.EALREADY
+	case port == 0:
+		err = syscall.ECONNREFUSED // nobody can listen there
+	}
+	for i, a := range list {
+		if a.Is6() && !s.v6 || a.Is4() && s.v6only || a.IsMulticast() {
+			err = syscall.EINVAL
+		}
+		if a.IsUnspecified() { // this host
+			list[i] = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+			if a.Is6() {
+				list[i] = netip.IPv6Loopback()
+			}
+		}
+	}
+	if err != nil {
+		s.mu.Unlock()
+		return 0, err
+	}
+	s.busy, s.id = true, ids.Add(1)
+	id := s.id
+	d := sctp.Dialer{Config: s.config()}
+	s.mu.Unlock()
+	d.Config.RemoteAddrs = list[1:]
+	result := make(chan error, 1)
+	go func() { result <- s.dial(&d, netip.AddrPortFrom(list[0], port)) }()
+
+	s.wr.mu.Lock()
+	timeout, nonblock := s.wr.timeout, s.wr.nonblock
+	s.wr.mu.Unlock()
+	var late <-chan time.Time
+	if timeout > 0 {
+		t := time.NewTimer(timeout)
+		defer t.Stop()
+		late = t.C
+	}
+	if nonblock {
+		late = closedTimer
+	}
+	select {
+	case err = <-result:
+		if err != nil {
+			return 0, err
+		}
+		return id, nil
+	case <-late:
+	}
+	go func() {
+		if e, ok := (<-result).(syscall.Errno); ok {
+			s.mu.Lock()
+			s.err = e // for the next call
+			s.mu.Unlock()
+		}
+	}()
+	return id, syscall.EINPROGRESS
+}
+
+// closedTimer is one that has run out.
+var closedTimer = func() chan time.Time {
+	c := make(chan time.Time)
+	close(c)
+	return c
+}()
+
+// dial sets the association up.
+func (s *Socket) dial(d *sctp.Dialer, to netip.AddrPort) error {
+	c, err := d.Dial(s.end, "sctp", to.String())
+	if err == nil {
+		s.connected(c)
+	}
+	s.mu.Lock()
+	s.busy = false
+	closed := s.closed
+	switch {
+	case closed:
+		err = syscall.EBADF
+	case err != nil:
+		err = errnoOf(err)
+	}
+	close(s.up)
+	s.up = make(chan struct{}) // for another try
+	s.mu.Unlock()
+	if closed && c != nil {
+		c.Abort("socket closed")
+	}
+	return err
+}
+
+// connected gives the socket its association.
+func (s *Socket) connected(c *sctp.Conn) {
+	s.mu.Lock()
+	s.conn = c
+	if s.id == 0 {
+		s.id = ids.Add(1)
+	}
+	s.port = c.LocalAddr().(sctp.Addr).Port()
+	s.mu.Unlock()
+	s.rd.change(func(w *waits) { w.set = c.SetReadDeadline })
+	s.wr.change(func(w *waits) { w.set = c.SetWriteDeadline })
+	s.watch()
+}
+
+// association returns the association, and waits while it is being set up. It fails with what a call hears that finds none.
+func (s *Socket) association(none syscall.Errno) (*sctp.Conn, error) {
+	s.mu.Lock()
+	for s.busy && !s.closed {
+		up := s.up
+		s.mu.Unlock()
+		if s.rd.over(nil) != nil {
+			return nil, syscall.EAGAIN
+		}
+		select {
+		case <-up:
+		case <-s.end.Done():
+		}
+		s.mu.Lock()
+	}
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, syscall.EBADF
+	case s.conn == nil:
+		return nil, s.takeErr(none)
+	}
+	return s.conn, nil
+}
+
+// takeErr returns what waits to be heard, or else e. Called with mu held.
+func (s *Socket) takeErr(e syscall.Errno) error {
+	if s.err != 0 {
+		e, s.err = s.err, 0
+	}
+	return e
+}
+
+// Dup is another user of the socket, as of a dup of its descriptor.
+func (s *Socket) Dup() *Socket {
+	s.mu.Lock()
+	s.users++
+	s.mu.Unlock()
+	return s
+}
+
+// Shutdown begins the end of the association: no more messages are taken, and those of the peer are read until it agrees (RFC 6458 section 4.1.7).
+func (s *Socket) Shutdown() error {
+	c, err := s.association(syscall.ENOTCONN)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.shut = true
+	s.mu.Unlock()
+	a, now := c.Lock()
+	err = a.Shutdown(now)
+	c.Unlock()
+	return errnoOf(err)
+}
+
+// patience is how long Close waits if SO_LINGER does not say.
+const patience = time.Second
+
+// Close is close of the last descriptor: it ends the association, or all that nobody has accepted. The association is aborted where SO_LINGER has the
+// time 0, or messages were not read. Calls under way in other goroutines end: Recv as at the end of the association.
+func (s *Socket) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return syscall.EBADF
+	}
+	if s.users--; s.users > 0 {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	c, l, wait, abort := s.conn, s.listener, patience, false
+	if s.opts.linger {
+		wait, abort = s.opts.lingerTime, s.opts.lingerTime == 0
+	}
+	s.dropDescriptor()
+	s.mu.Unlock()
+	s.stop()
+	if l != nil {
+		l.Close()
+	}
+	if c == nil {
+		return nil
+	}
+	s.rd.tell(true)
+	if abort || c.Err() == nil && c.Stats().Buffered > 0 {
+		c.Abort("closed with messages unread")
+		return nil
+	}
+	ended := make(chan struct{})
+	go func() {
+		c.Close() // in its own time
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(wait):
+	}
+	return nil
+}
+
+// Closed says whether the socket is closed.
+func (s *Socket) Closed() bool { return s.end.Err() != nil }
+
+// SetReadDeadline has Recv and Accept fail with os.ErrDeadlineExceeded when they wait past t; zero is no deadline.
+func (s *Socket) SetReadDeadline(t time.Time) error { return s.setWaits(&s.rd, t) }
+
+// SetWriteDeadline has Send fail with os.ErrDeadlineExceeded when it waits past t.
+func (s *Socket) SetWriteDeadline(t time.Time) error { return s.setWaits(&s.wr, t) }
+
+func (s *Socket) setWaits(w *waits, t time.Time) error {
+	if s.Closed() {
+		return syscall.EBADF
+	}
+	w.change(func(w *waits) { w.deadline = t })
+	return nil
+}
+
+// LocalAddrs returns the sockaddrs of this side, with EINVAL if there are none: those that it is bound to, or else all that the peer may have been told.
+func (s *Socket) LocalAddrs() ([]byte, int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, 0, syscall.EBADF
+	case !s.bound && s.conn == nil:
+		return nil, 0, nil
+	}
+	list := s.local
+	if len(list) == 0 && s.conn != nil {
+		list = []netip.Addr{s.conn.LocalAddr().(sctp.Addr).Addr()}
+	}
+	if len(list) == 0 {
+		list = hostAddrs(s.v4(), s.v6)
+	}
+	b, n := rawList(list, s.port)
+	return b, n, nil
+}
+
+// RemoteAddrs returns the sockaddrs of the peer, the primary one first.
+func (s *Socket) RemoteAddrs() ([]byte, int, error) {
+	c, err := s.association(syscall.ENOTCONN)
+	if err != nil {
+		return nil, 0, err
+	}
+	r := c.RemoteAddr().(sctp.Addr)
+	list := []netip.Addr{r.Addr()}
+	for _, p := range c.Paths() {
+		if a := p.Remote.Addr(); a != r.Addr() {
+			list = append(list, a)
+		}
+	}
+	b, n := rawList(list, r.Port())
+	return b, n, nil
+}
+
+func rawList(list []netip.Addr, port uint16) (b []byte, n int) {
+	for _, a := range list {
+		b = appendSockaddr(b, netip.AddrPortFrom(a, port))
+	}
+	return b, len(list)
+}
+
+// PeelOff is sctp_peeloff, which sockets of the one-to-one style refuse.
+func (s *Socket) PeelOff(int32) (*Socket, error) {
+	if s.Closed() {
+		return nil, syscall.EBADF
+	}
+	return nil, syscall.EINVAL
+}

@@ -1,0 +1,324 @@
+package compat
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"os"
+	"reflect"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/rddp-go/rddp/internal/must"
+)
+
+func TestMain(m *testing.M) {
+	os.Setenv("RDDP_LINK", "udp") // which needs no privilege
+	os.Exit(m.Run())
+}
+
+var home = []net.IPAddr{{IP: net.IPv4(127, 0, 0, 1)}}
+
+// listen returns a socket that listens, and what to connect to.
+func listen(t *testing.T) (*Socket, []byte) {
+	l := NewSocket(false, false)
+	must.OK(t, l.Bind(RawAddrs(home, 0), false))
+	must.OK(t, l.Listen())
+	t.Cleanup(func() { l.Close() })
+	at, _, err := l.LocalAddrs()
+	must.OK(t, err)
+	return l, at
+}
+
+// pair returns both ends of an association; the client subscribes to events before it connects.
+func pair(t *testing.T, events ...int) (client, server *Socket) {
+	l, at := listen(t)
+	client = NewSocket(false, false)
+	subscribe(t, client, events...)
+	must.Get(client.Connect(at))(t)
+	server = must.Get(l.Accept())(t)
+	t.Cleanup(func() { client.Close(); server.Close() })
+	return client, server
+}
+
+func subscribe(t *testing.T, s *Socket, events ...int) {
+	var b [numEvents]byte
+	for _, e := range events {
+		b[e] = 1
+	}
+	must.OK(t, s.Setsockopt(optEvents, b[:]))
+}
+
+func same(t *testing.T, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// recv is what Recv returns.
+type recv struct {
+	text  string
+	flags int
+	err   error
+}
+
+func read(s *Socket, octets int) recv {
+	b := make([]byte, octets)
+	n, _, flags, err := s.Recv(b)
+	return recv{string(b[:n]), flags, err}
+}
+
+// Each row is something that the kernel's socket does.
+func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
+	send := func(t *testing.T, s *Socket, text string) { must.Get(s.Send([]byte(text), nil))(t) }
+	within := func(t *testing.T, s *Socket, d time.Duration) { must.OK(t, s.SetTimeout(false, d)) }
+	for name, row := range map[string]func(t *testing.T, a, b *Socket){
+		"a message longer than the buffer comes in parts": func(t *testing.T, a, b *Socket) {
+			send(t, a, "hello")
+			send(t, a, "you")
+			same(t, []recv{read(b, 3), read(b, 9), read(b, 9)}, []recv{{"hel", 0, nil}, {"lo", 0, nil}, {"you", 0, nil}})
+		},
+		"without the event of data there is no info, and with it all fields": func(t *testing.T, a, b *Socket) {
+			must.Get(a.Send([]byte("x"), &SndRcvInfo{Stream: 3, PPID: Swap(46), Flags: flagUnordered}))(t)
+			_, info, _, err := b.Recv(make([]byte, 9))
+			same(t, info, (*SndRcvInfo)(nil))
+			must.OK(t, err)
+			subscribe(t, b, eventData)
+			must.Get(a.Send([]byte("x"), &SndRcvInfo{Stream: 3, PPID: Swap(46), Flags: flagUnordered}))(t)
+			_, info, _, err = b.Recv(make([]byte, 9))
+			must.OK(t, err)
+			if info.Stream != 3 || Swap(info.PPID) != 46 || info.Flags != flagUnordered || info.TSN == 0 || info.AssocID != b.id {
+				t.Errorf("%+v", info)
+			}
+		},
+		"SO_RCVTIMEO and O_NONBLOCK end a read by EAGAIN": func(t *testing.T, a, b *Socket) {
+			within(t, b, time.Millisecond)
+			same(t, read(b, 9), recv{err: syscall.EAGAIN})
+			within(t, b, 0)
+			must.OK(t, b.SetNonblock(true))
+			same(t, read(b, 9), recv{err: syscall.EAGAIN})
+			must.OK(t, b.SetNonblock(false))
+			send(t, a, "x")
+			same(t, read(b, 9), recv{text: "x"})
+		},
+		"a deadline ends a read, and goes away": func(t *testing.T, a, b *Socket) {
+			must.OK(t, b.SetReadDeadline(time.Now()))
+			same(t, read(b, 9), recv{err: os.ErrDeadlineExceeded})
+			must.OK(t, b.SetReadDeadline(time.Time{}))
+			send(t, a, "x")
+			same(t, read(b, 9), recv{text: "x"})
+		},
+		"Close ends a read under way as the end of the association": func(t *testing.T, a, b *Socket) {
+			got := make(chan recv)
+			go func() { got <- read(b, 9) }()
+			must.OK(t, b.Close())
+			if r := <-got; r.err != io.EOF && r.err != syscall.EBADF {
+				t.Error(r)
+			}
+			same(t, read(b, 9), recv{err: syscall.EBADF})
+			same(t, b.Close(), error(syscall.EBADF))
+		},
+		"Close delivers what was sent, and then the peer reads EOF and writes EPIPE": func(t *testing.T, a, b *Socket) {
+			send(t, a, "last")
+			must.OK(t, a.Close())
+			same(t, []recv{read(b, 9), read(b, 9), read(b, 9)}, []recv{{text: "last"}, {err: io.EOF}, {err: io.EOF}})
+			_, err := b.Send([]byte("x"), nil)
+			same(t, err, error(syscall.EPIPE))
+		},
+		"SO_LINGER of 0 aborts: ECONNRESET once, then ENOTCONN and EPIPE": func(t *testing.T, a, b *Socket) {
+			a.opts.linger = true
+			must.OK(t, a.Close())
+			same(t, []recv{read(b, 9), read(b, 9)}, []recv{{err: syscall.ECONNRESET}, {err: syscall.ENOTCONN}})
+			_, err := b.Send([]byte("x"), nil)
+			same(t, err, error(syscall.EPIPE))
+		},
+		"Close with messages unread aborts": func(t *testing.T, a, b *Socket) {
+			subscribe(t, a, eventSenderDry)
+			send(t, a, "x")
+			read(a, 99) // b has it
+			must.OK(t, b.Close())
+			same(t, read(a, 9), recv{err: syscall.ECONNRESET})
+		},
+		"SCTP_ABORT aborts": func(t *testing.T, a, b *Socket) {
+			must.Get(a.Send([]byte("why"), &SndRcvInfo{Flags: flagAbort}))(t)
+			same(t, read(b, 9).err, error(syscall.ECONNRESET))
+		},
+		"after SCTP_EOF nothing is sent, and what comes is read": func(t *testing.T, a, b *Socket) {
+			must.Get(a.Send(nil, &SndRcvInfo{Flags: flagEOF}))(t)
+			_, err := a.Send([]byte("x"), nil)
+			same(t, err, error(syscall.EPIPE))
+			same(t, []recv{read(b, 9), read(a, 9)}, []recv{{err: io.EOF}, {err: io.EOF}})
+		},
+		"the default send parameters are those of a write without an info": func(t *testing.T, a, b *Socket) {
+			subscribe(t, b, eventData)
+			want := SndRcvInfo{Stream: 5, PPID: Swap(7), Context: 9}
+			must.OK(t, a.Setsockopt(optDefaultSend, want.AppendTo(nil)))
+			got := make([]byte, SndRcvInfoSize)
+			must.Get(a.Getsockopt(optDefaultSend, got))(t)
+			same(t, ParseSndRcvInfo(got), want)
+			send(t, a, "x")
+			_, info, _, _ := b.Recv(got)
+			same(t, [2]uint32{uint32(info.Stream), Swap(info.PPID)}, [2]uint32{5, 7})
+		},
+		"what cannot be sent is told by an errno": func(t *testing.T, a, b *Socket) {
+			must.OK(t, a.Setsockopt(optDisableFragments, []byte{1, 0, 0, 0}))
+			for _, r := range []struct {
+				octets int
+				info   *SndRcvInfo
+				want   syscall.Errno
+			}{
+				{0, nil, syscall.EINVAL}, {1, &SndRcvInfo{Stream: 10}, syscall.EINVAL}, {1, &SndRcvInfo{Flags: 1 << 12}, syscall.EINVAL},
+				{1, &SndRcvInfo{Flags: flagEOF}, syscall.EINVAL}, {1 << 17, nil, syscall.EMSGSIZE}, {2 << 20, nil, syscall.EMSGSIZE},
+			} {
+				if _, err := a.Send(make([]byte, r.octets), r.info); err != r.want {
+					t.Errorf("%d octets, %+v: %v, want %v", r.octets, r.info, err, r.want)
+				}
+			}
+		},
+		"an association is not peeled off": func(t *testing.T, a, b *Socket) {
+			_, err := a.PeelOff(1)
+			same(t, err, error(syscall.EINVAL))
+		},
+		"connected twice": func(t *testing.T, a, b *Socket) {
+			_, err := a.Connect(RawAddrs(home, 1))
+			same(t, err, error(syscall.EISCONN))
+			same(t, a.Bind(RawAddrs(home, 1), false), error(syscall.EOPNOTSUPP))
+			same(t, a.Listen(), error(syscall.EINVAL))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := pair(t)
+			row(t, a, b)
+		})
+	}
+}
+
+func TestSocketsWithoutAnAssociation(t *testing.T) {
+	s := NewSocket(false, false)
+	same(t, read(s, 9), recv{err: syscall.ENOTCONN})
+	_, err := s.Accept()
+	same(t, err, error(syscall.EINVAL))
+	for to, want := range map[string]syscall.Errno{"127.0.0.1:1": syscall.ECONNREFUSED, "127.0.0.1:0": syscall.ECONNREFUSED, "[::1]:1": syscall.EINVAL, "224.0.0.1:1": syscall.EINVAL} {
+		list, port, err := ResolveAddr("sctp", to)
+		must.OK(t, err)
+		if _, err := s.Connect(RawAddrs(list, port)); err != want {
+			t.Errorf("%s: %v, want %v", to, err, want)
+		}
+	}
+	same(t, s.Bind(RawAddrs([]net.IPAddr{{IP: net.IPv4(192, 0, 2, 1)}}, 1), false), error(syscall.EADDRNOTAVAIL))
+	same(t, s.Bind([]byte{1}, false), error(syscall.EINVAL))
+
+	l, at := listen(t)
+	_, port, err := ParseAddrs(at)
+	must.OK(t, err)
+	must.OK(t, s.Bind(RawAddrs(home, port), false))
+	same(t, s.Listen(), error(syscall.EADDRINUSE))
+	must.OK(t, l.SetTimeout(false, time.Millisecond))
+	_, err = l.Accept()
+	same(t, err, error(syscall.EAGAIN))
+	must.OK(t, l.SetTimeout(false, 0))
+	ended := make(chan error)
+	go func() { _, err := l.Accept(); ended <- err }()
+	must.OK(t, l.Close())
+	if err := <-ended; err != syscall.EINVAL && err != syscall.EBADF {
+		t.Error(err)
+	}
+}
+
+// Notifications are those of RFC 6458 octet by octet, in the order in which things were.
+func TestNotifications(t *testing.T) {
+	a, b := pair(t, eventData, eventAssociation, eventShutdown, eventSenderDry)
+	id := native.AppendUint32(nil, uint32(a.id))
+	note := func(kind int, rest ...byte) recv {
+		var f fields
+		f.u16(kind)
+		f.u16(0)
+		f.u32(8 + len(rest))
+		return recv{string(append(f, rest...)), MsgNotification, nil}
+	}
+	change := func(state byte, streams int) recv {
+		var f fields
+		f.u16(int(state))
+		f.u16(0)
+		f.u16(streams)
+		f.u16(streams)
+		return note(noteAssocChange, append(f, id...)...)
+	}
+	up := change(commUp, 10)
+	same(t, []recv{read(a, 9), read(a, 99)}, []recv{{up.text[:9], MsgNotification, nil}, {up.text[9:], MsgNotification, nil}})
+	must.Get(a.Send([]byte("x"), nil))(t)
+	same(t, []recv{read(a, 99), read(b, 9)}, []recv{note(noteSenderDry, id...), {text: "x"}})
+	must.Get(b.Send([]byte("y"), nil))(t)
+	must.OK(t, b.Shutdown())
+	same(t, []recv{read(a, 99), read(a, 99), read(a, 99), read(a, 99)},
+		[]recv{{text: "y"}, note(noteShutdown, id...), change(shutdownComp, 0), {err: io.EOF}})
+
+	a, b = pair(t, eventAssociation)
+	read(a, 99)
+	must.Get(b.Send([]byte("why"), &SndRcvInfo{Flags: flagAbort}))(t)
+	got := read(a, 99)
+	abort := []byte{6, 0, 0, 12, 0, 12, 0, 7, 'w', 'h', 'y', 0}
+	if text := []byte(got.text); len(text) != 20+len(abort) || native.Uint16(text[8:]) != commLost || native.Uint16(text[10:]) != 12 || !bytes.Equal(text[20:], abort) {
+		t.Errorf("after an abort: % x", text)
+	}
+	same(t, read(a, 99).err, error(syscall.ECONNRESET))
+}
+
+// Each option is read back as it was set, lengths are those of Linux, and no octet beyond them is touched.
+func TestOptions(t *testing.T) {
+	a, _ := pair(t)
+	u32 := func(v ...int) (b []byte) {
+		for _, v := range v {
+			b = native.AppendUint32(b, uint32(v))
+		}
+		return b
+	}
+	for name, row := range map[string]struct {
+		opt      int
+		set, get []byte
+		err      error
+	}{
+		"RTO":                             {optRTOInfo, u32(0, 300, 4000, 200), u32(0, 300, 4000, 200), nil},
+		"RTO, one of them":                {optRTOInfo, u32(0, 0, 0, 250), u32(0, 300, 4000, 250), nil},
+		"RTO, maximum below the minimum":  {optRTOInfo, u32(0, 0, 10, 20), u32(0, 300, 4000, 250), syscall.EINVAL},
+		"too short":                       {optRTOInfo, u32(0, 0, 0), nil, syscall.EINVAL},
+		"NODELAY":                         {optNoDelay, u32(1), u32(1), nil},
+		"MAXSEG":                          {optMaxSeg, u32(0, 900), u32(0, 900), nil},
+		"MAXSEG as an int":                {optMaxSeg, u32(901), u32(901), nil},
+		"SACK":                            {optDelayedSack, u32(0, 100, 2), u32(0, 100, 2), nil},
+		"SACK at once":                    {optDelayedSack, u32(0, 100, 1), u32(0, 0, 1), nil},
+		"SACK too late":                   {optDelayedSack, u32(0, 501, 2), nil, syscall.EINVAL},
+		"adaptation":                      {optAdaptation, u32(7), u32(7), nil},
+		"events, a shorter structure":     {optEvents, []byte{1, 0, 1}, []byte{1, 0, 1}, nil},
+		"context":                         {optContext, u32(0, 4), u32(0, 4), nil},
+		"of sockets with many":            {optAutoclose, u32(1), nil, syscall.EOPNOTSUPP},
+		"authentication, which is absent": {optAuthChunk, u32(1), nil, syscall.EACCES},
+		"unknown":                         {99, u32(1), nil, syscall.ENOPROTOOPT},
+	} {
+		if name == "RTO, one of them" || name == "RTO, maximum below the minimum" {
+			must.OK(t, a.Setsockopt(optRTOInfo, u32(0, 300, 4000, 250)))
+		}
+		err := a.SetsockoptAt(uintptr(row.opt), uintptr(unsafe.Pointer(&row.set[0])), uintptr(len(row.set)))
+		if err != row.err {
+			t.Errorf("%s: %v, want %v", name, err, row.err)
+		}
+		if row.get == nil {
+			continue
+		}
+		memory := bytes.Repeat([]byte{0xee}, len(row.get)+8)
+		length := int32(len(row.get))
+		must.OK(t, a.GetsockoptAt(uintptr(row.opt), uintptr(unsafe.Pointer(&memory[0])), uintptr(unsafe.Pointer(&length))))
+		if !bytes.Equal(memory[:length], row.get) || !bytes.Equal(memory[length:], bytes.Repeat([]byte{0xee}, len(memory)-int(length))) {
+			t.Errorf("%s: % x, %d octets; want % x", name, memory, length, row.get)
+		}
+	}
+	length := int32(-1)
+	same(t, a.GetsockoptAt(optNoDelay, 1, uintptr(unsafe.Pointer(&length))), error(syscall.EINVAL))
+	length = 4
+	same(t, a.GetsockoptAt(optNoDelay, 1, uintptr(unsafe.Pointer(&length))), error(syscall.EFAULT))
+	same(t, a.GetsockoptAt(optNoDelay, 1, 0), error(syscall.EFAULT))
+	same(t, a.SetsockoptAt(optNoDelay, 0, 4), error(syscall.EFAULT))
+}

@@ -1,0 +1,82 @@
+package compat
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// The structures of RFC 6458, as Linux lays them out. What has more than one user has a type; the rest is in options.go.
+
+// SndRcvInfo is sctp_sndrcvinfo (section 5.3.2). PPID is in network byte order as it lies in memory.
+type SndRcvInfo struct {
+	Stream, SSN, Flags, _ uint16
+	PPID, Context, TTL    uint32
+	TSN, CumTSN           uint32
+	AssocID               int32
+}
+
+// Values of SndRcvInfo.Flags on Linux, and what both packages call SCTP_EOF, which is the flag of a TTL there.
+const (
+	flagUnordered = 1 << iota
+	flagAddrOver
+	flagAbort
+	flagSackNow
+	flagTTL
+	flagEOF   = 0x200
+	flagNames = flagUnordered | flagAddrOver | flagAbort | flagSackNow | flagTTL | flagEOF
+)
+
+// MsgNotification marks what Recv returns as a notification.
+const MsgNotification = 0x8000
+
+// SndRcvInfoSize is the size of an SndRcvInfo in octets.
+const SndRcvInfoSize = 32
+
+var native = binary.NativeEndian
+
+// AppendTo appends the structure in the machine's byte order.
+func (s *SndRcvInfo) AppendTo(b []byte) []byte {
+	for _, v := range [...]uint16{s.Stream, s.SSN, s.Flags, 0} {
+		b = native.AppendUint16(b, v)
+	}
+	for _, v := range [...]uint32{s.PPID, s.Context, s.TTL, s.TSN, s.CumTSN, uint32(s.AssocID)} {
+		b = native.AppendUint32(b, v)
+	}
+	return b
+}
+
+// ParseSndRcvInfo reads the structure from SndRcvInfoSize octets.
+func ParseSndRcvInfo(b []byte) (s SndRcvInfo) {
+	s.Stream, s.SSN, s.Flags = native.Uint16(b), native.Uint16(b[2:]), native.Uint16(b[4:])
+	s.PPID, s.Context, s.TTL = native.Uint32(b[8:]), native.Uint32(b[12:]), native.Uint32(b[16:])
+	s.TSN, s.CumTSN, s.AssocID = native.Uint32(b[20:]), native.Uint32(b[24:]), int32(native.Uint32(b[28:]))
+	return s
+}
+
+// Swap turns a PPID from one byte order to the other: from the machine's to that of the network and back.
+func Swap(ppid uint32) uint32 {
+	var b [4]byte
+	native.PutUint32(b[:], ppid)
+	return binary.BigEndian.Uint32(b[:])
+}
+
+// fields writes a structure field by field.
+type fields []byte
+
+func (f *fields) u16(v int) { *f = native.AppendUint16(*f, uint16(v)) }
+func (f *fields) u32(v int) { *f = native.AppendUint32(*f, uint32(v)) }
+func (f *fields) ms(d time.Duration) {
+	f.u32(int(d.Milliseconds()))
+}
+
+// zero appends octets of zero up to a size.
+func (f *fields) zero(size int) { *f = append(*f, make([]byte, max(size-len(*f), 0))...) }
+
+func millis(b []byte) time.Duration { return time.Duration(native.Uint32(b)) * time.Millisecond }
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
