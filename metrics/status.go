@@ -82,9 +82,12 @@ func statusText(all map[string]rdma.Snapshot) string {
 				fmt.Fprintf(&b, "\t path %v -> %v: %v%s %s cwnd:%d ssthresh:%d flight:%d rtt:%.3f/%.3f rto:%d mtu:%d errors:%d\n", p.Local, p.Remote, p.State, primary, strings.ToLower(p.Controller),
 					p.Cwnd, p.Ssthresh, p.Flight, ms(p.SRTT), ms(p.RTTVar), p.RTO.Milliseconds(), p.MTU, p.Errors)
 			}
+			for _, s := range a.Streams {
+				fmt.Fprintf(&b, "\t stream %d next_out:%d next_in:%d waiting:%d\n", s.ID, s.NextOut, s.NextIn, s.Waiting)
+			}
 		}
 		for _, q := range s.QPs {
-			fmt.Fprintf(&b, "QP %d %s  peer %s  pd:%d ird:%d ord:%d mulpdu:%d in_process:%d in:%d out:%d\n", q.Num, q.State, peer(q), q.PD, q.IRD, q.ORD, q.MULPDU, q.InProcess, q.Stream.In, q.Stream.Out)
+			fmt.Fprintf(&b, "QP %d %s  peer %s  pd:%d stream:%d ird:%d ord:%d mulpdu:%d in_process:%d in:%d out:%d\n", q.Num, q.State, peer(q), q.PD, q.SCTP, q.IRD, q.ORD, q.MULPDU, q.InProcess, q.Stream.In, q.Stream.Out)
 		}
 		for _, r := range s.Regions {
 			valid := ""
@@ -143,9 +146,13 @@ th:first-child, td:first-child { text-align: left }
 <tr><th scope="col">path</th><th scope="col">state</th><th scope="col">congestion control</th><th scope="col">cwnd, bytes</th><th scope="col">in flight, bytes</th><th scope="col">round trip, ms</th><th scope="col">RTO, ms</th><th scope="col">MTU, bytes</th></tr>
 {{range $s.Associations}}{{range .Paths}}<tr><td>{{.Local}} to {{.Remote}}</td><td>{{.State}}{{if .Primary}}, primary{{end}}</td><td>{{.Controller}}</td><td>{{.Cwnd}}</td><td>{{.Flight}}</td><td>{{printf "%.3f" (ms .SRTT)}}</td><td>{{printf "%.0f" (ms .RTO)}}</td><td>{{.MTU}}</td></tr>
 {{end}}{{end}}</table></div>
+<div class="wide" tabindex="0" role="region" aria-label="streams of {{$name}}"><table><caption>Streams that ordered messages have used</caption>
+<tr><th scope="col">stream</th><th scope="col">peer</th><th scope="col">next SSN out</th><th scope="col">next SSN in</th><th scope="col">messages that wait for an earlier one</th></tr>
+{{range $a := $s.Associations}}{{range .Streams}}<tr><td>{{.ID}}</td><td>{{$a.Remote}}</td><td>{{.NextOut}}</td><td>{{.NextIn}}</td><td>{{.Waiting}}</td></tr>
+{{end}}{{end}}</table></div>
 {{with $s.QPs}}<div class="wide" tabindex="0" role="region" aria-label="queue pairs of {{$name}}"><table><caption>{{len .}} queue pairs</caption>
-<tr><th scope="col">QP</th><th scope="col">state</th><th scope="col">peer</th><th scope="col">domain</th><th scope="col">IRD/ORD</th><th scope="col">messages in</th><th scope="col">messages out</th></tr>
-{{range .}}<tr><td>{{.Num}}</td><td>{{.State}}</td><td>{{peer .}}</td><td>{{.PD}}</td><td>{{.IRD}}/{{.ORD}}</td><td>{{.Stream.In}}</td><td>{{.Stream.Out}}</td></tr>
+<tr><th scope="col">QP</th><th scope="col">state</th><th scope="col">peer</th><th scope="col">domain</th><th scope="col">SCTP stream</th><th scope="col">IRD/ORD</th><th scope="col">messages in</th><th scope="col">messages out</th></tr>
+{{range .}}<tr><td>{{.Num}}</td><td>{{.State}}</td><td>{{peer .}}</td><td>{{.PD}}</td><td>{{.SCTP}}</td><td>{{.IRD}}/{{.ORD}}</td><td>{{.Stream.In}}</td><td>{{.Stream.Out}}</td></tr>
 {{end}}</table></div>{{end}}
 {{with $s.Regions}}<div class="wide" tabindex="0" role="region" aria-label="regions of {{$name}}"><table><caption>{{len .}} regions</caption>
 <tr><th scope="col">domain</th><th scope="col">bytes</th><th scope="col">rights</th><th scope="col">valid</th></tr>

@@ -3,9 +3,11 @@ package rdma
 import (
 	"cmp"
 	"net/netip"
+	"runtime"
 	"slices"
 
 	"github.com/rddp-go/rddp/sctp"
+	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // Snapshot is what a Device is doing. It has no STags: who knows one may use it.
@@ -24,6 +26,7 @@ type QPSnapshot struct {
 	IRD, ORD  int
 	MULPDU    int // octets
 	InProcess int // receives that the peer has begun to fill
+	SCTP      int // the number of the SCTP stream pair, -1 before the QP is connected
 	Stream    StreamStats
 }
 
@@ -39,10 +42,13 @@ type RegionSnapshot struct {
 // what is there.
 func (d *Device) Snapshot() Snapshot {
 	s := Snapshot{Associations: d.t.Snapshot()}
-	for _, q := range d.QPs() {
-		stream, _ := q.StreamStats()
-		s.QPs = append(s.QPs, QPSnapshot{Num: q.Num(), State: q.State().String(), Remote: q.RemoteAddr(), PD: uint32(q.pd.id), IRD: q.IRD(), ORD: q.ORD(),
-			MULPDU: q.MULPDU(), InProcess: q.InProcess(), Stream: stream})
+	qps := d.QPs()
+	s.QPs = make([]QPSnapshot, len(qps))
+	for i, q := range qps {
+		s.QPs[i] = q.snapshot()
+		if i%looks == looks-1 {
+			runtime.Gosched()
+		}
 	}
 	slices.SortFunc(s.QPs, func(a, b QPSnapshot) int { return cmp.Compare(a.Num, b.Num) })
 	d.regions.Lock()
@@ -51,6 +57,31 @@ func (d *Device) Snapshot() Snapshot {
 	}
 	d.regions.Unlock()
 	slices.SortFunc(s.Regions, func(a, b RegionSnapshot) int { return cmp.Or(cmp.Compare(a.PD, b.PD), cmp.Compare(b.Octets, a.Octets)) })
+	return s
+}
+
+// looks is how many QPs Snapshot looks at before it lets others have the processor.
+const looks = 4
+
+func (q *QP) snapshot() QPSnapshot {
+	s := QPSnapshot{Num: q.Num(), PD: uint32(q.pd.id), SCTP: -1}
+	look := func() {
+		s.State, s.IRD, s.ORD, s.InProcess = q.core.State().String(), q.core.IRD(), q.core.ORD(), q.core.InProcess()
+	}
+	connected := func(a *assoc.Assoc) {
+		look()
+		s.Remote = netip.AddrPortFrom(a.PeerAddr().Addr(), a.PeerPort())
+		s.MULPDU, s.SCTP, s.Stream = q.session.MULPDU(), int(q.session.Stream()), q.session.Stats()
+	}
+	q.mu.Lock()
+	p := q.peer.Load()
+	if p == nil {
+		look()
+	}
+	q.mu.Unlock()
+	if p != nil {
+		p.conn.Peek(connected)
+	}
 	return s
 }
 

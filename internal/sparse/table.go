@@ -4,19 +4,19 @@ package sparse
 
 import "unsafe"
 
-// pageLen is how many neighbouring numbers share a page.
-const pageLen = 64
+// PageLen is how many neighbouring numbers share a page.
+const PageLen = 64
 
 // Table has a T for each number, zero at first. The zero Table is empty.
 type Table[T any] struct {
-	dir  []*[pageLen]T
+	dir  []*[PageLen]T
 	held int
 }
 
 // At returns the T of a number, nil where neither it nor a near one was used.
 func (t *Table[T]) At(n uint16) *T {
-	if p := int(n / pageLen); p < len(t.dir) && t.dir[p] != nil {
-		return &t.dir[p][n%pageLen]
+	if p := int(n / PageLen); p < len(t.dir) && t.dir[p] != nil {
+		return &t.dir[p][n%PageLen]
 	}
 	return nil
 }
@@ -31,34 +31,34 @@ func (t *Table[T]) Use(n uint16) *T {
 
 // add makes room for a number that has none.
 func (t *Table[T]) add(n uint16) *T {
-	p := int(n / pageLen)
+	p := int(n / PageLen)
 	if p >= len(t.dir) {
-		dir := make([]*[pageLen]T, min(max(2*len(t.dir), p+1), 1<<16/pageLen))
+		dir := make([]*[PageLen]T, min(max(2*len(t.dir), p+1), 1<<16/PageLen))
 		copy(dir, t.dir)
 		t.held += int(unsafe.Sizeof(dir[0])) * (len(dir) - len(t.dir))
 		t.dir = dir
 	}
-	t.dir[p] = new([pageLen]T)
+	t.dir[p] = new([PageLen]T)
 	t.held += int(unsafe.Sizeof(*t.dir[p]))
-	return &t.dir[p][n%pageLen]
+	return &t.dir[p][n%PageLen]
 }
 
 // Drop gives back the page of a number, with all that its neighbours have.
 func (t *Table[T]) Drop(n uint16) {
-	if p := int(n / pageLen); p < len(t.dir) && t.dir[p] != nil {
+	if p := int(n / PageLen); p < len(t.dir) && t.dir[p] != nil {
 		t.held -= int(unsafe.Sizeof(*t.dir[p]))
 		t.dir[p] = nil
 	}
 }
 
 // Page returns the first number of the page of n.
-func Page(n uint16) uint16 { return n / pageLen * pageLen }
+func Page(n uint16) uint16 { return n / PageLen * PageLen }
 
 // All goes through what is there, in the order of numbers.
 func (t *Table[T]) All(yield func(uint16, *T) bool) {
 	for p, page := range t.dir {
-		for i := 0; page != nil && i < pageLen; i++ {
-			if !yield(uint16(p*pageLen+i), &page[i]) {
+		for i := 0; page != nil && i < PageLen; i++ {
+			if !yield(uint16(p*PageLen+i), &page[i]) {
 				return
 			}
 		}

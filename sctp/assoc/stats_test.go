@@ -26,10 +26,19 @@ func TestCountersSurviveARestart(t *testing.T) {
 	l := sentLab(t, 3)
 	l.Send(l.Tag, l.Data("x"))
 	before := l.A.Stats().Counters
+	b, c := lab.DataChunk(l.TSN, 1, 1, "b"), lab.DataChunk(l.TSN+1, 1, 2, "c")
+	b[1], c[1] = wire.FlagB|wire.FlagE, wire.FlagB|wire.FlagE
+	l.Send(l.Tag, b, c) // in order, and the first has not come
+	for from := range 2 {
+		s, next := l.A.Streams(from, make([]assoc.StreamStats, 0, 1))
+		if len(s) != 1 || int(s[0].ID) != from || s[0].Waiting != 2*from || s[0].NextIn != 0 || next != from+1 {
+			t.Errorf("from stream %d: %+v, then from %d", from, s, next)
+		}
+	}
 	l.PeerTag = 0x22222222
 	l.Shake()
 	after := l.A.Stats().Counters
-	if after.Restarts != 1 || before.DataOut != 3 || after.DataOut != 3 || after.DataIn != 1 {
+	if after.Restarts != 1 || before.DataOut != 3 || after.DataOut != 3 || after.DataIn != 3 {
 		t.Errorf("%d DATA out before %d restart, %d after; %d in", before.DataOut, after.Restarts, after.DataOut, after.DataIn)
 	}
 }

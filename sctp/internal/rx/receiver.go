@@ -204,6 +204,16 @@ func (r *Receiver) Held() int { return int(unsafe.Sizeof(*r)) + r.track.Held() +
 // take the same time for each.
 func (r *Receiver) Steps() uint64 { return r.reasm.steps }
 
+// Stream returns the SSN of the next message of a stream to be delivered, and how many complete ones wait for it; known is false where neither the stream
+// nor a near one was used.
+func (r *Receiver) Stream(id wire.StreamID) (next wire.SSN, waiting int, known bool) {
+	s := r.reasm.streams.At(uint16(id))
+	if s == nil {
+		return 0, 0, false
+	}
+	return s.next, int(s.waits), true
+}
+
 // Evicted returns how many DATA chunks were dropped after they had been received, to make room for others.
 func (r *Receiver) Evicted() uint64 { return r.evicted }
 

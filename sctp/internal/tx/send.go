@@ -277,6 +277,9 @@ func (s *Sender) takeSSN(id wire.StreamID) wire.SSN {
 	return *next - 1
 }
 
+// NextSSN returns the SSN that takeSSN would return, nil where neither the stream nor a near one was used.
+func (s *Sender) NextSSN(id wire.StreamID) *wire.SSN { return s.ssn.At(uint16(id)) }
+
 // cut takes size octets of m from off on into the record.
 func (r *record) cut(m *Message, off, size int) {
 	if h := int(m.HeadLen); off < h {

@@ -1,0 +1,46 @@
+package assoc
+
+import (
+	"github.com/rddp-go/rddp/internal/sparse"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// StreamStats is a snapshot of one stream pair that ordered messages have used. SSNs count modulo 65536; what goes unordered, such as DDP, has none.
+type StreamStats struct {
+	ID      uint16
+	NextOut uint16 // SSN of the next message to be sent
+	NextIn  uint16 // SSN of the next message to be delivered
+	Waiting int    // complete messages that have come and wait for an earlier one
+}
+
+// streamsALook bounds how many streams a call of Streams looks at, so that it is short however many there are.
+const streamsALook = 1024
+
+// Streams appends to list what is known of streams from number from on, as long as it has room, and returns the number to go on from: -1 when there are no
+// more. A call may leave off before the list is full.
+func (a *Assoc) Streams(from int, list []StreamStats) ([]StreamStats, int) {
+	end := int(max(a.outStreams, a.inStreams))
+	for looked := 0; from < end; looked++ {
+		if looked == streamsALook || len(list) == cap(list) {
+			return list, from
+		}
+		s := StreamStats{ID: uint16(from)}
+		out := a.sender.NextSSN(wire.StreamID(from))
+		if out != nil {
+			s.NextOut = uint16(*out)
+		}
+		near := out != nil
+		if a.recv != nil {
+			next, waiting, known := a.recv.Stream(wire.StreamID(from))
+			s.NextIn, s.Waiting, near = uint16(next), waiting, near || known
+		}
+		if !near {
+			from = int(sparse.Page(s.ID)) + sparse.PageLen
+			continue
+		}
+		if from++; s.NextOut != 0 || s.NextIn != 0 || s.Waiting != 0 {
+			list = append(list, s)
+		}
+	}
+	return list, -1
+}
