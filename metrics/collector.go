@@ -21,6 +21,7 @@ import (
 type Collector struct {
 	mu      sync.Mutex
 	sources map[string]source
+	each    int // see PerAssociation
 }
 
 // source is what goes by one name. Each part may be nil.
@@ -70,6 +71,14 @@ func (c *Collector) change(name string, f func(*source)) {
 	c.sources[name] = s
 }
 
+// PerAssociation adds metrics of single associations, rddp_sctp_peer_*, with the labels peer and local_port: of n of each source at most, the oldest, so that peers cannot
+// make as many time series as they like. 0, as at first, is none.
+func (c *Collector) PerAssociation(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.each = max(n, 0)
+}
+
 // all returns the sources and their names in order.
 func (c *Collector) all() ([]string, map[string]source) {
 	c.mu.Lock()
@@ -83,6 +92,9 @@ func (c *Collector) Describe(chan<- *prometheus.Desc) {}
 // Collect sends the metrics of all sources.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	names, sources := c.all()
+	c.mu.Lock()
+	each := c.each
+	c.mu.Unlock()
 	for _, name := range names {
 		s := sources[name]
 		e := emitter{ch: ch, source: name}
@@ -93,11 +105,22 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 			e.gauge("rddp_sctp_memory_bytes", "Memory that peers make the transport hold.", int(m.Used))
 			e.gauge("rddp_sctp_memory_limit_bytes", "TransportConfig.MaxMemory, or its default.", int(m.Max))
 			e.gauge("rddp_sctp_associations", "Associations, those that this side sets up included.", t.Associations())
+			e.histogram("rddp_sctp_rtt_seconds", "Round trip times measured, over all paths.", t.Trips(), "", "")
+			if each > 0 {
+				e.associations(t.Snapshot(), each)
+			}
 		}
 		if d := s.device; d != nil {
 			e.counters("rdma", d.Stats())
 			e.gauge("rddp_rdma_peers", "Established associations of the device.", len(d.Peers()))
 			e.gauge("rddp_rdma_queue_pairs", "Queue pairs that have not ended.", len(d.QPs()))
+			l := d.Latency()
+			for _, op := range []struct {
+				name string
+				took rdma.Histogram
+			}{{"send", l.Send}, {"write", l.Write}, {"read", l.Read}, {"atomic", l.Atomic}} {
+				e.histogram("rddp_rdma_completion_seconds", "How long requests took, from PostSend until they were found complete.", op.took, "operation", op.name)
+			}
 		}
 		if s.link.IsValid() {
 			stats := s.link.Call(nil)[0]

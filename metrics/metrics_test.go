@@ -190,6 +190,22 @@ func TestGaugesAreWhatThereIs(t *testing.T) {
 			check.Equal(t, name, families[name].GetMetric()[0].GetGauge().GetValue(), want)
 		}
 	}
+	trips := families["rddp_sctp_rtt_seconds"].GetMetric()[0].GetHistogram()
+	if all := a.Transport().Trips(); trips.GetSampleCount() == 0 || trips.GetSampleCount() != all.Total() || trips.GetSampleSum() != all.Sum.Seconds() ||
+		len(trips.GetBucket()) != count.Buckets-1 || trips.GetBucket()[3].GetUpperBound() != 8e-6 {
+		t.Errorf("%v; %+v", trips, all)
+	}
+	check.Equal(t, "histograms of requests", len(families["rddp_rdma_completion_seconds"].GetMetric()), 4)
+	check.Equal(t, "metrics of single associations unless asked for", families["rddp_sctp_peer_rto_seconds"], nil)
+	c.PerAssociation(1) // there are two
+	families = gather(t, c)
+	for _, m := range perAssociation {
+		list := families["rddp_sctp_peer_"+m.name].GetMetric()
+		if len(list) != 1 || len(list[0].GetLabel()) != 3 || list[0].GetLabel()[1].GetValue() != to.String()+":5043" {
+			t.Errorf("%s: %v", m.name, list)
+		}
+	}
+	check.Equal(t, "timeout of the oldest", families["rddp_sctp_peer_rto_seconds"].GetMetric()[0].GetGauge().GetValue(), 1)
 	var vars map[string]variables
 	must.OK(t, json.Unmarshal([]byte(c.String()), &vars))
 	if x := vars["x"]; x.Associations != 2 || x.Peers != 1 || x.QueuePairs != 3 || *x.Memory != m || m.Used == m.Max {

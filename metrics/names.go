@@ -23,11 +23,17 @@ func (e *emitter) gauge(name, help string, v int) {
 	e.ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(v), e.source)
 }
 
-func (e *emitter) counter(name, help string, v uint64, label, value string) {
-	labels, values := []string{"source"}, []string{e.source}
+// labels are source and one more if that has a name, and what they say.
+func (e *emitter) labels(label, value string) (labels, values []string) {
+	labels, values = []string{"source"}, []string{e.source}
 	if label != "" {
 		labels, values = append(labels, label), append(values, value)
 	}
+	return labels, values
+}
+
+func (e *emitter) counter(name, help string, v uint64, label, value string) {
+	labels, values := e.labels(label, value)
 	desc := prometheus.NewDesc("rddp_"+name+"_total", help, labels, nil)
 	e.ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(v), values...)
 }

@@ -47,6 +47,11 @@ func TestIdleStreamsAreReclaimed(t *testing.T) {
 	if left := x.b.QPs(); !slices.Contains(left, busy.qp) || !slices.Contains(left, unconnected.qp) || len(left) != 3 {
 		t.Errorf("left are %d QPs", len(left))
 	}
+	for _, took := range []Latency{x.a.Latency(), func() Latency { x.a.Close(); return x.a.Latency() }()} {
+		if w, r := took.Write.Total(), took.Read.Total(); w != 2*idleSweeps || r != w || took.Send.Total()+took.Atomic.Total() != 0 {
+			t.Errorf("measured are %d Writes and %d Reads", w, r)
+		}
+	}
 }
 
 func TestVacantAssociationsAreEnded(t *testing.T) {

@@ -70,11 +70,12 @@ type Device struct {
 	closed chan struct{} // by Close
 	close  sync.Once
 
-	mu    sync.Mutex                   // a leaf lock
-	slots map[netip.AddrPort]*peerSlot // shared associations that this side set up
-	peers map[*peer]struct{}           // established associations
-	qps   map[*QP]struct{}             // all QPs that are not closed
-	stats Stats                        // but for live associations, and EventsLost
+	mu      sync.Mutex                   // a leaf lock
+	slots   map[netip.AddrPort]*peerSlot // shared associations that this side set up
+	peers   map[*peer]struct{}           // established associations
+	qps     map[*QP]struct{}             // all QPs that are not closed
+	stats   Stats                        // but for live associations, and EventsLost
+	latency Latency                      // but for live associations
 }
 
 // peerSlot holds the shared association with one peer.

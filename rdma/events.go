@@ -182,6 +182,7 @@ func (p *peer) changed(up bool, err error) {
 	p.d.mu.Lock()
 	if final {
 		count.Add(&p.d.stats.Sessions, &sum)
+		p.d.latency.Add(&p.latency)
 	}
 	if up {
 		p.d.peers[p] = struct{}{}

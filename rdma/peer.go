@@ -11,6 +11,7 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp"
 	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // peer is one association of a Device: the Upper of its sctp.Conn. The embedded Mux places, supplies
@@ -21,13 +22,15 @@ type peer struct {
 	a        *assoc.Assoc
 	d        *Device
 	conn     *sctp.Conn
-	listener *Listener // nil on the side that set the association up
-	closing  []*QP     // owner only: the peer has ended its half; ours follows
-	flushing []*QP     // owner only: that have asked for QP.Flush
-	claims   int       // owner only: Connects about to open a session
-	queues   int       // owner only: octets of the QPs of sessions that the peer has begun
-	vacant   int       // owner only: sweeps without a session
-	up       bool      // owner only: the association is established, as far as events tell
+	listener *Listener  // nil on the side that set the association up
+	closing  []*QP      // owner only: the peer has ended its half; ours follows
+	flushing []*QP      // owner only: that have asked for QP.Flush
+	claims   int        // owner only: Connects about to open a session
+	queues   int        // owner only: octets of the QPs of sessions that the peer has begun
+	vacant   int        // owner only: sweeps without a session
+	up       bool       // owner only: the association is established, as far as events tell
+	now      rawio.Time // owner only
+	latency  Latency    // owner only: of the QPs' requests
 
 	mu    sync.Mutex // a leaf lock
 	after []func()   // guarded by mu: to be called when the gate is open
@@ -62,6 +65,12 @@ func (p *peer) Held() int {
 	return int(unsafe.Sizeof(*p)) + p.Mux.Held() + p.queues + p.Mux.Pending()*(requestHeld+ddpadapt.MaxPrivateData)
 }
 
+// lock takes the gate.
+func (p *peer) lock() *peer {
+	_, p.now = p.conn.Lock()
+	return p
+}
+
 // claim keeps the association for one more session; it returns false when it has ended or is full.
 func (p *peer) claim() bool {
 	p.conn.Lock()
@@ -83,8 +92,21 @@ func (p *peer) leave(now rawio.Time) {
 // eventsAtOnce is how many events of sessions are handled before others are served: all sessions may end at once.
 const eventsAtOnce = 16
 
+// Place is that of the Mux, at a known time.
+func (p *peer) Place(now rawio.Time, d wire.Data, buf *rawio.Buf) assoc.Verdict {
+	p.now = now
+	return p.Mux.Place(now, d, buf)
+}
+
+// Acked is that of the Mux, at a known time.
+func (p *peer) Acked(now rawio.Time, id wire.StreamID, token uint64) {
+	p.now = now
+	p.Mux.Acked(now, id, token)
+}
+
 // HandleReceived takes what came fragmented, and then what all that has happened means to sessions.
 func (p *peer) HandleReceived(now rawio.Time) (more bool) {
+	p.now = now
 	more = p.Mux.HandleReceived(now)
 	if len(p.flushing) > 0 {
 		p.flushing[0].core.Flush() // which may ask for more

@@ -189,14 +189,12 @@ func (q *QP) Num() uint32 { return uint32(q.id) }
 // lock takes what guards the core now. Unlock with what it returns.
 func (q *QP) lock() *peer {
 	if p := q.peer.Load(); p != nil {
-		p.conn.Lock()
-		return p
+		return p.lock()
 	}
 	q.mu.Lock()
 	if p := q.peer.Load(); p != nil {
 		q.mu.Unlock()
-		p.conn.Lock()
-		return p
+		return p.lock()
 	}
 	return nil
 }
@@ -318,6 +316,7 @@ func (q *QP) release() {
 // bind ties the QP to its session; the gate of p is held.
 func (q *QP) bind(p *peer, s *ddpadapt.Session) {
 	s.Owner = q
+	q.core.Measure(&p.now, &p.latency)
 	q.mu.Lock()
 	q.session = s
 	q.peer.Store(p)

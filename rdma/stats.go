@@ -3,11 +3,14 @@ package rdma
 import (
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 
 	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/internal/count"
 	"github.com/rddp-go/rddp/rdma/rdmap"
+	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // Stats counts what has become of the sessions of a Device. What happened below is in Transport.Stats and
@@ -115,6 +118,23 @@ func (d *Device) Stats() Stats {
 		count.Add(&s.Sessions, &m)
 	}
 	return s
+}
+
+// What counts how long requests took.
+type (
+	Latency   = rdmap.Latency
+	Histogram = rdmap.Histogram
+)
+
+// Latency returns how long the requests of all QPs took, those that have ended included. It looks at every association, each for a moment.
+func (d *Device) Latency() Latency {
+	d.mu.Lock()
+	sum, live := d.latency, slices.Collect(maps.Keys(d.peers))
+	d.mu.Unlock()
+	for _, p := range live {
+		p.conn.Peek(func(*assoc.Assoc) { sum.Add(&p.latency) })
+	}
+	return sum
 }
 
 // count counts one of d.stats. A gate may be held.

@@ -42,10 +42,7 @@ const looks = 4
 // no longer than it takes to copy what is there.
 func (t *Transport) Snapshot() []Snapshot {
 	t.mu.RLock()
-	live := make([]*Conn, 0, len(t.conns))
-	for c := range t.conns {
-		live = append(live, c)
-	}
+	live := t.live()
 	t.mu.RUnlock()
 	slices.SortFunc(live, func(a, b *Conn) int { return cmp.Compare(a.born, b.born) })
 	list := make([]Snapshot, len(live))

@@ -2,6 +2,8 @@ package sctp
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"sync/atomic"
 
 	"github.com/rddp-go/rddp/internal/count"
@@ -67,15 +69,28 @@ func (t *Transport) Stats() TransportStats {
 	return s
 }
 
+// Trips returns the round trip times measured on all associations, those that have ended included. It looks at every association, each for a moment.
+func (t *Transport) Trips() assoc.Histogram {
+	t.mu.RLock()
+	sum, live := t.endedTrips, t.live()
+	t.mu.RUnlock()
+	for _, c := range live {
+		c.Peek(func(a *assoc.Assoc) {
+			trips := a.Stats().Trips
+			sum.Add(&trips)
+		})
+	}
+	return sum
+}
+
+// live returns the associations; mu is held.
+func (t *Transport) live() []*Conn { return slices.Collect(maps.Keys(t.conns)) }
+
 // Totals returns the sums of the counters of all associations, those that have ended included. It looks at every
 // association, each for a moment.
 func (t *Transport) Totals() assoc.Counters {
 	t.mu.RLock()
-	sum := t.ended
-	live := make([]*Conn, 0, len(t.conns))
-	for c := range t.conns {
-		live = append(live, c)
-	}
+	sum, live := t.ended, t.live()
 	t.mu.RUnlock()
 	for _, c := range live {
 		s := c.Stats().Counters

@@ -253,6 +253,8 @@ func TestTotalsOutliveAssociations(t *testing.T) {
 	must.OK(t, c.Close())
 	<-s.Done()
 	check.Equal(t, "octets after its end", p.b.Totals().DataOctetsIn, 100)
+	trips := p.a.Trips()
+	check.That(t, trips.Total() > 0 && trips.Sum > 0, "no round trip of what has ended: %+v", trips)
 	c, s = p.connect(t, nil, nil)
 	send(c, s)
 	if n, m := p.b.Totals().DataOctetsIn, p.b.Associations(); n != 200 || m != 1 {

@@ -37,15 +37,16 @@ type Transport struct {
 
 	setup sync.Mutex // guards the part of ep that sets up
 
-	mu        sync.RWMutex
-	ep        *endpoint.Endpoint   // guarded by mu, but for the part that sets up
-	conns     map[*Conn]struct{}   // guarded by mu
-	listeners map[uint16]*Listener // guarded by mu
-	ports     map[uint16]int       // guarded by mu: users of each bound port
-	lingering map[uint16]*lingerer // guarded by mu: ports whose last user has gone, see release
-	closed    bool                 // guarded by mu
-	ends      TransportStats       // guarded by mu: of associations that have ended
-	ended     assoc.Counters       // guarded by mu: sums over them
+	mu         sync.RWMutex
+	ep         *endpoint.Endpoint   // guarded by mu, but for the part that sets up
+	conns      map[*Conn]struct{}   // guarded by mu
+	listeners  map[uint16]*Listener // guarded by mu
+	ports      map[uint16]int       // guarded by mu: users of each bound port
+	lingering  map[uint16]*lingerer // guarded by mu: ports whose last user has gone, see release
+	closed     bool                 // guarded by mu
+	ends       TransportStats       // guarded by mu: of associations that have ended
+	ended      assoc.Counters       // guarded by mu: sums over them
+	endedTrips assoc.Histogram      // guarded by mu
 
 	timers  *timers
 	batches sync.Pool // *assoc.TxBatch
@@ -124,7 +125,7 @@ func (t *Transport) refresh(c *Conn) {
 func (t *Transport) forget(c *Conn) {
 	t.timers.remove(c)
 	a, _ := c.Lock()
-	total, linger, freed := a.Stats().Counters, c.lingerFor(), c.freed
+	total, linger, freed := a.Stats(), c.lingerFor(), c.freed
 	c.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,7 +136,8 @@ func (t *Transport) forget(c *Conn) {
 	if !freed {
 		t.keepAccount(c)
 	}
-	count.Add(&t.ended, &total)
+	count.Add(&t.ended, &total.Counters)
+	t.endedTrips.Add(&total.Trips)
 	t.countEnd(c.err)
 	t.ep.Remove(c.a)
 	t.chargeOwn()

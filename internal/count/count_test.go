@@ -3,6 +3,7 @@ package count
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
 )
@@ -15,6 +16,24 @@ type stats struct {
 	Kinds  [2]uint64
 	Below  inner
 	Window int // no counter
+}
+
+// Each duration is in the bucket whose bound is the next above, a power of two, and counts in the sum.
+func TestHistogramHasBucketsOfPowersOfTwo(t *testing.T) {
+	var h, sum Histogram
+	for _, row := range []struct {
+		d      time.Duration
+		bucket int
+	}{{-1, 0}, {1, 0}, {Bound(0), 0}, {Bound(0) + 1, 1}, {Bound(1), 1}, {Bound(1) + 1, 2}, {Bound(10), 10}, {Bound(10) + 1, 11},
+		{Bound(Buckets - 2), Buckets - 2}, {Bound(Buckets-2) + 1, Buckets - 1}, {100 * time.Hour, Buckets - 1}} {
+		h = Histogram{}
+		h.Observe(row.d)
+		sum.Add(&h)
+		if h.Count[row.bucket] != 1 || h.Total() != 1 || h.Sum != max(row.d, 1) {
+			t.Errorf("%v: %+v", row.d, h)
+		}
+	}
+	check.Equal(t, "durations of all", sum.Total(), 11)
 }
 
 func TestAddAndEach(t *testing.T) {

@@ -4,19 +4,21 @@ import (
 	"math"
 	"runtime"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio"
 )
 
-// count is a CQ that only counts.
-type count struct {
+// tally is a CQ that only counts.
+type tally struct {
 	n, bad int
 }
 
-func (c *count) Push(wc WC) {
+func (c *tally) Push(wc WC) {
 	c.n++
 	if wc.Status != StatusSuccess {
 		c.bad++
@@ -58,7 +60,7 @@ func (l *loop) move(from, to *end) bool {
 }
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	var cq count
+	var cq tally
 	l := newLoop(t, &cq)
 	ra, _ := l.a.memory(4096, ddp.LocalWrite)
 	rb, _ := l.b.memory(4096, ddp.LocalWrite|ddp.RemoteRead|ddp.RemoteWrite|ddp.RemoteAtomic)
@@ -72,23 +74,43 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		{Op: WRImm, Immediate: 1},
 		{Op: WRWriteImmSE, Immediate: 1, SGL: []SGE{sge(ra, 0, 4000)}, RemoteSTag: rb.STag(), RemoteTO: rb.Base()},
 	}
+	var now rawio.Time
+	var took Latency
+	l.a.qp.Measure(&now, &took)
 	round := func() {
 		for range 4 {
 			must.OK(t, l.b.qp.PostRecv(&recv))
 		}
 		for i := range reqs {
 			must.OK(t, l.a.qp.PostSend(&reqs[i]))
+			now += rawio.Time(10 * time.Microsecond) // the first waits for 70 and the last for 10
 		}
 		l.run()
 	}
 	round() // queues grow to their size
 	check.Equal(t, "allocations for 8 messages", testing.AllocsPerRun(200, round), 0)
 	check.That(t, cq.bad == 0 && cq.n == 202*11, "%d completions, %d bad", cq.n, cq.bad)
+	const us = time.Microsecond
+	for what, c := range map[string]struct {
+		of     *Histogram
+		n      uint64
+		sum    time.Duration
+		bucket int
+	}{"Sends and Immediate Data": {&took.Send, 3, (70 + 60 + 20) * us, 5}, "Writes": {&took.Write, 2, (50 + 10) * us, 4},
+		"Reads": {&took.Read, 1, 40 * us, 6}, "atomics": {&took.Atomic, 1, 30 * us, 5}} {
+		if c.of.Total() != 202*c.n || c.of.Sum != 202*c.sum || c.of.Count[c.bucket] != 202 {
+			t.Errorf("%s: %+v", what, *c.of)
+		}
+	}
 }
 
-func BenchmarkSend64(b *testing.B) {
-	var cq count
+func BenchmarkSend64(b *testing.B)         { benchmarkSend64(b, nil) }
+func BenchmarkSend64Measured(b *testing.B) { benchmarkSend64(b, new(Latency)) }
+
+func benchmarkSend64(b *testing.B, took *Latency) {
+	var cq tally
 	l := newLoop(b, &cq)
+	l.a.qp.Measure(new(rawio.Time), took)
 	ra, _ := l.a.memory(64, 0)
 	rb, _ := l.b.memory(64, ddp.LocalWrite)
 	recv, send := RecvWR{SGL: []SGE{sge(rb, 0, 64)}}, SendWR{SGL: []SGE{sge(ra, 0, 64)}}
@@ -102,7 +124,7 @@ func BenchmarkSend64(b *testing.B) {
 }
 
 func BenchmarkRead1M(b *testing.B) {
-	var cq count
+	var cq tally
 	l := newLoop(b, &cq)
 	const size = 1 << 20
 	ra, _ := l.a.memory(size, ddp.LocalWrite)

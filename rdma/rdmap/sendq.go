@@ -2,6 +2,7 @@ package rdmap
 
 import (
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/rawio"
 )
 
 // sendSlot is a posted request until its completion.
@@ -20,6 +21,7 @@ type sendSlot struct {
 	pieces ddp.Gather // Send and Write: length 0 to MaxSGE, capacity MaxSGE
 	inline []byte     // capacity MaxInline
 
+	posted   rawio.Time
 	atomic   AtomicOp
 	original uint64 // Atomic: what the response says
 	imm      [ImmediateLen]byte
@@ -50,6 +52,9 @@ type sendQueue struct {
 	headersAcked uint64 // of the asked
 
 	sendMSN, askMSN uint32 // of the next message on queue 0 and 1; the first is 1
+
+	now     *rawio.Time // with latency
+	latency *Latency    // of requests; may be nil
 }
 
 type askHeader struct {
@@ -188,6 +193,9 @@ func (s *sendQueue) slot(wr *SendWR, flags Flags) *sendSlot {
 	w := s.at(s.posted)
 	*w = sendSlot{id: wr.ID, op: wr.Op, flags: flags, stag: wr.RemoteSTag, to: wr.RemoteTO,
 		pieces: w.pieces[:0], inline: w.inline[:0]}
+	if s.latency != nil {
+		w.posted = *s.now
+	}
 	if wr.Op.invalidates() {
 		w.inv = wr.InvalidateSTag
 	}
@@ -303,6 +311,9 @@ func (q *QP) complete() {
 			wc := WC{ID: w.id, Opcode: w.op.completion(), QPNum: q.cfg.QPNum, Original: w.original}
 			if w.op == WRRead {
 				wc.ByteLen = w.length
+			}
+			if s.latency != nil {
+				s.latency.of(w.op).Observe(s.now.Sub(w.posted))
 			}
 			q.cfg.SendCQ.Push(wc)
 		}

@@ -93,6 +93,7 @@ type Assoc struct {
 	events    eventQueue
 	failing   []*tx.Sender // whose messages have failed, see failMessages
 	stats     Counters
+	trips     Histogram
 	steps     uint64 // see Steps
 }
 
@@ -145,7 +146,7 @@ func (a *Assoc) newSender() {
 		a.steps += a.sender.Steps()
 	}
 	a.sender = tx.NewSender(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0),
-		Letter: a.cfg.RFC9260, NoDelay: a.cfg.NoDelay})
+		Letter: a.cfg.RFC9260, NoDelay: a.cfg.NoDelay, Trips: &a.trips})
 	a.sender.SetUpper(a.source, a.source)
 	a.sender.SetECN(a.ecn.on)
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/count"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
@@ -20,7 +21,12 @@ type Stats struct {
 	Unacked     int // DATA chunks not acknowledged cumulatively
 	Queued      int // octets of user data accepted by Send and not yet sent
 	Primary     int // index of the primary path
+
+	Trips Histogram // round trip times measured, over all paths
 }
+
+// Histogram counts durations: Count[i] those of up to 2^i microseconds that the one before has not, the last all that are longer.
+type Histogram = count.Histogram
 
 // Counters count what has happened to an association since its start. Octets of packets count the SCTP
 // packet, octets of data the user's octets. Packets that an endpoint drops before they reach an association
@@ -119,7 +125,7 @@ type PathStats struct {
 
 // Stats returns a snapshot.
 func (a *Assoc) Stats() Stats {
-	s := Stats{State: a.state, Counters: a.stats}
+	s := Stats{State: a.state, Counters: a.stats, Trips: a.trips}
 	s.OutStreams, s.InStreams = int(a.outStreams), int(a.inStreams)
 	s.Counters.sent(a.sender.Stats())
 	s.AnswersDropped = a.outbox.Dropped()

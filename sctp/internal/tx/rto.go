@@ -1,6 +1,10 @@
 package tx
 
-import "time"
+import (
+	"time"
+
+	"github.com/rddp-go/rddp/internal/count"
+)
 
 // RTOConfig are the protocol parameters of the retransmission timeout (RFC 9260 section 16).
 type RTOConfig struct {
@@ -16,6 +20,7 @@ type estimator struct {
 	rto          time.Duration
 	srtt, rttvar time.Duration // 0 until the first measurement
 	trip         shortest
+	trips        *count.Histogram // of all measurements; may be nil
 }
 
 func newEstimator(cfg RTOConfig) estimator { return estimator{cfg: cfg, rto: cfg.Initial} } // C1
@@ -33,6 +38,9 @@ func (e *estimator) configure(cfg RTOConfig) {
 func (e *estimator) observe(r time.Duration) {
 	r = max(r, 1)
 	e.trip.observe(r)
+	if e.trips != nil {
+		e.trips.Observe(r)
+	}
 	if e.srtt == 0 { // C2
 		e.srtt, e.rttvar = r, r/2
 	} else { // C3, RTTVAR with the old SRTT

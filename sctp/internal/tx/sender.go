@@ -1,6 +1,7 @@
 package tx
 
 import (
+	"github.com/rddp-go/rddp/internal/count"
 	"github.com/rddp-go/rddp/internal/invariant"
 	"github.com/rddp-go/rddp/internal/sparse"
 	"github.com/rddp-go/rddp/rawio"
@@ -9,11 +10,12 @@ import (
 
 // Config is what a Sender is made with.
 type Config struct {
-	TSN        wire.TSN // the Initial TSN
-	SendBuffer int      // octets of user data that Enqueue takes and that are not acknowledged yet
-	MaxBurst   int      // packets in one transmission opportunity (Max.Burst), 0 means no limit
-	Letter     bool     // of RFC 9260: Max.Burst bounds what leaves at once, not the pace
-	NoDelay    bool     // nothing waits for more to go with it
+	TSN        wire.TSN         // the Initial TSN
+	SendBuffer int              // octets of user data that Enqueue takes and that are not acknowledged yet
+	MaxBurst   int              // packets in one transmission opportunity (Max.Burst), 0 means no limit
+	Letter     bool             // of RFC 9260: Max.Burst bounds what leaves at once, not the pace
+	NoDelay    bool             // nothing waits for more to go with it
+	Trips      *count.Histogram // gets each measurement of a round trip time; may be nil
 }
 
 // Sender is the sending half of an association.
@@ -126,6 +128,7 @@ func (s *Sender) AddPath(p *Path) error {
 		return ErrPaths
 	}
 	p.index = len(s.paths)
+	p.est.trips = s.cfg.Trips
 	s.paths = append(s.paths, p)
 	return nil
 }

@@ -1,0 +1,40 @@
+package rdmap
+
+import (
+	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// Histogram counts durations: Count[i] those of up to 2^i microseconds that the one before has not, the last all that are longer.
+type Histogram = count.Histogram
+
+// Latency counts how long requests took that have asked for a completion and succeeded, from PostSend until it was found that they are complete.
+type Latency struct {
+	Send   Histogram // Immediate Data too
+	Write  Histogram // Immediate Data behind one too
+	Read   Histogram
+	Atomic Histogram
+}
+
+// Add adds what another has counted.
+func (l *Latency) Add(other *Latency) {
+	l.Send.Add(&other.Send)
+	l.Write.Add(&other.Write)
+	l.Read.Add(&other.Read)
+	l.Atomic.Add(&other.Atomic)
+}
+
+func (l *Latency) of(op WROpcode) *Histogram {
+	switch op.completion() {
+	case WCWrite:
+		return &l.Write
+	case WCRead:
+		return &l.Read
+	case WCAtomic:
+		return &l.Atomic
+	}
+	return &l.Send
+}
+
+// Measure has the requests of q counted in l, which others may share under the same gate. Whoever has that keeps now.
+func (q *QP) Measure(now *rawio.Time, l *Latency) { q.sq.now, q.sq.latency = now, l }
