@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/netip"
 	"regexp"
 	"strings"
@@ -157,6 +159,79 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 				}
 				if got := strings.TrimSpace(unknown.ReplaceAllString(said.String(), "")); tt.server != "" && got != tt.server {
 					t.Errorf("the server says\n%s\nwant\n%s", got, tt.server)
+				}
+			})
+		})
+	}
+}
+
+// metered is a link that counts the octets of IP packets sent.
+type metered struct {
+	*simlink.Link
+	octets *float64
+}
+
+func (l metered) WriteBatch(pkts []rawio.Packet) (int, error) {
+	n, err := l.Link.WriteBatch(pkts)
+	for i := range n {
+		*l.octets += float64(20 + pkts[i].Len())
+	}
+	return n, err
+}
+
+// What is moved over a path of known rate, delay and loss is reported as the path has carried it, to 1 %: the bandwidth of the run and of each interval, and
+// what was sent again for each packet lost.
+func TestBulkIsThatOfTheKnownPath(t *testing.T) {
+	const rate = 12_500_000 // octets a second
+	for _, tt := range []struct {
+		args string
+		loss float64
+	}{{"write", 0}, {"send --report_gbits", 0}, {"write", 0.002}} {
+		t.Run(fmt.Sprint(tt.args, " ", tt.loss), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n, wire := simlink.New(1), 0.0
+				p := simnet.Params{Delay: 5 * time.Millisecond, Rate: rate, MTU: 1500}
+				n.SetLink(serverAddr, clientAddr, p)
+				p.Loss = tt.loss
+				n.SetLink(clientAddr, serverAddr, p)
+				serving, stop := context.WithCancel(t.Context())
+				served := make(chan int)
+				go func() { served <- runs(serving, t, n, serverAddr, io.Discard, "write") }()
+				synctest.Wait()
+				var out strings.Builder
+				o := must.Get(parse(strings.Fields(tt.args+" --json -m 1500 -s 64K -D 4 --interval 1 10.0.0.1"), io.Discard))(t)
+				o.link.Opener = func(bool) (rawio.Link, error) { return metered{n.Link(clientAddr), &wire}, nil }
+				check.Equal(t, "exit", o.execute(t.Context(), &out, &out), exitWell)
+				stop()
+				<-served
+				lost := float64(n.Stats().Lost)
+				type line struct {
+					Type              string
+					Bytes, Iterations float64
+					MiB               float64 `json:"bw_avg_MiBps"`
+					Gb                float64 `json:"bw_avg_Gbps"`
+					From              float64 `json:"from_s"`
+					Usage             struct{ Retransmits float64 }
+				}
+				all := make(map[string][]line)
+				for text := range strings.Lines(out.String()) {
+					var l line
+					must.OK(t, json.Unmarshal([]byte(text), &l))
+					all[l.Type] = append(all[l.Type], l)
+				}
+				right := func(what string, got, want float64) {
+					t.Helper()
+					check.That(t, math.Abs(got-want) <= want/100, "%s: %g, on the wire %g\n%s", what, got, want, &out)
+				}
+				result := all["result"][0]
+				right("retransmissions", all["summary"][0].Usage.Retransmits, lost)
+				for i, l := range append(all["interval"], result) {
+					if i > 0 && tt.loss == 0 { // the path is full
+						right("bandwidth", l.MiB*(1<<20), rate*result.Bytes*result.Iterations/wire)
+					}
+					if strings.Contains(tt.args, "gbits") {
+						right("its unit", l.Gb*1e9/8, l.MiB*(1<<20))
+					}
 				}
 			})
 		})

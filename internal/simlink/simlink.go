@@ -40,6 +40,13 @@ func (n *Net) Connect(a, b netip.Addr, p simnet.Params) {
 	n.net.Connect(a, b, p)
 }
 
+// SetLink sets what becomes of the packets one way.
+func (n *Net) SetLink(from, to netip.Addr, p simnet.Params) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.net.SetLink(from, to, p)
+}
+
 // Partition loses everything between two addresses until Heal.
 func (n *Net) Partition(a, b netip.Addr) {
 	n.mu.Lock()
