@@ -10,7 +10,7 @@ DURATION  ?= 2m
 LINK      ?= both
 export CGO_ENABLED ?= 0
 
-.PHONY: help build check test full arches race lint fmt fuzz bench scoreboard wan conformance api demo aim interop hostile siege netns soak worlds mutants proofs prove clean
+.PHONY: help build check test full arches race lint fmt fuzz bench scoreboard wan conformance api compat demo aim interop hostile siege netns soak worlds mutants proofs prove clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,6 +86,9 @@ conformance: ## what the RFCs demand and which of it the tests hold; brings the 
 
 api: ## write down what programs can see of the packages that they import, which a test compares
 	$(GO) test ./internal/archtest -run '^TestExportedAPI' -update-api
+
+compat: ## run programs for other SCTP packages on ours, unchanged: go-diameter's tests, the packages' own (raw as root)
+	GO="$(GO)" test/compat.sh
 
 demo: ## ping by send, write and read, then measure: both ends on this machine, no set-up
 	@$(GO) build -o bin/ ./cmd/...

@@ -45,3 +45,19 @@ func TestListenerCloseAbortsWhatNobodyAccepted(t *testing.T) {
 		t.Error("the association lives on")
 	}
 }
+
+// Dial succeeds also when the association has ended by the time it looks.
+func TestDialSucceedsForAnAssociationThatEndsAtOnce(t *testing.T) {
+	p := newPair(t)
+	l := must.Get(p.b.Listen(0, nil))(t)
+	ctx := deadlineCtx(t)
+	go func() {
+		for c, err := l.Accept(ctx); err == nil; c, err = l.Accept(ctx) {
+			c.Abort("at once")
+		}
+	}()
+	for range 300 {
+		must.Get(p.a.Dial(ctx, netip.AddrPortFrom(p.bAddr, l.Port()), nil))(t)
+	}
+	must.OK(t, l.Close())
+}

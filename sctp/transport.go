@@ -251,6 +251,9 @@ func (t *Transport) Dial(ctx context.Context, remote netip.AddrPort, cfg *Config
 	case <-c.up:
 		return c, nil
 	case <-c.done:
+		if isClosed(c.up) {
+			return c, nil // it was, before the peer ended it
+		}
 		return nil, &DialError{remote, cmp.Or(ctx.Err(), c.err)} // of two reasons, the one that the caller knows
 	case <-ctx.Done():
 		c.Abort("setup given up")
