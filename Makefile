@@ -77,7 +77,8 @@ scoreboard: ## measure ourselves beside iperf3, libusrsctp and pion/sctp (root, 
 	@$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -o bin/usrsctp-end bench/scoreboard/usrsctp/end.c -lusrsctp
 	@bin/scoreboard $(SCOREBOARD)
 
-wan: ## measure ourselves beside TCP, QUIC and pion/sctp over long roads that lose packets (root; WAN=flags: --short, --virtual, --help)
+wan: ## measure ourselves beside TCP, QUIC and pion/sctp over long roads that lose packets (root; WAN=flags: --short, --virtual, --tools bin, --help)
+	@$(GO) build -o bin/ ./cmd/...
 	@cd bench && $(GO) build -o ../bin/ ./wan
 	@bin/wan $(WAN)
 

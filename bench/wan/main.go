@@ -43,6 +43,7 @@ type options struct {
 	seed      uint64
 	short     bool
 	virtual   bool
+	tools     string
 	json      string
 	against   string
 	share     []string
@@ -89,6 +90,7 @@ func flags() *options {
 	f.Uint64Var(&o.seed, "seed", 1, "what is lost")
 	f.BoolVar(&o.short, "short", false, "half a minute: few cells, wide margins, for the gate")
 	f.BoolVar(&o.virtual, "virtual", false, "in virtual time, without peers")
+	f.StringVar(&o.tools, "tools", "", "only this: what ddpping and ddpbench of this `directory` print of a road of known delay, rate and loss")
 	f.StringVar(&o.json, "json", "", "put all figures into this `file`")
 	f.StringVar(&o.against, "against", "", "with --virtual, fail where it is worse than in this `file`, which --json wrote")
 	f.StringSliceVar(&o.share, "share", nil, "only this: stacks side by side in bulk through one queue, as udp-cubic+tcp-cubic,udp-cubic+udp-cubic")
@@ -187,6 +189,9 @@ func (o *options) main(ctx context.Context) (failed bool, err error) {
 	b := &board{Machine: machine.This(map[string]string{
 		"quic-go": machine.Module("github.com/quic-go/quic-go"), "pion/sctp": machine.Module("github.com/pion/sctp"),
 	})}
+	if o.tools != "" {
+		return o.runTools(ctx, o.tools, os.Stdout)
+	}
 	if len(o.share) > 0 {
 		return o.runShared(ctx, cells, os.Stdout)
 	}
