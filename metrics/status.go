@@ -21,6 +21,9 @@ import (
 type StatusOptions struct {
 	// Remote answers others than this host too. What the process talks to, and how, is nobody else's business as a rule.
 	Remote bool
+	// Pprof serves profiles of the process too, for go tool pprof: /pprof/heap, /pprof/goroutine, /pprof/profile?seconds=10 and so on. They tell what the
+	// program is made of, and cost it time.
+	Pprof bool
 }
 
 // Status serves what each association, path, QP and region of the Collector's Transports and Devices is doing: at / as a page that refreshes itself, at
@@ -28,15 +31,20 @@ type StatusOptions struct {
 // suits, under a prefix by http.StripPrefix; it registers itself nowhere. opts may be nil.
 func Status(c *Collector, opts *StatusOptions) http.Handler {
 	mux := http.NewServeMux()
-	serve := func(path, kind string, write func(io.Writer, map[string]rdma.Snapshot)) {
+	handle := func(path string, h http.HandlerFunc) {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
 			if from, err := netip.ParseAddrPort(r.RemoteAddr); (opts == nil || !opts.Remote) && (err != nil || !from.Addr().Unmap().IsLoopback()) {
 				http.Error(w, "this page is for the host itself", http.StatusForbidden)
 				return
 			}
+			w.Header().Set("Cache-Control", "no-store")
+			h(w, r)
+		})
+	}
+	serve := func(path, kind string, write func(io.Writer, map[string]rdma.Snapshot)) {
+		handle(path, func(w http.ResponseWriter, _ *http.Request) {
 			h := w.Header()
 			h.Set("Content-Type", kind+"; charset=utf-8")
-			h.Set("Cache-Control", "no-store")
 			h.Set("X-Content-Type-Options", "nosniff")
 			h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
 			write(w, c.snapshots())
@@ -45,6 +53,9 @@ func Status(c *Collector, opts *StatusOptions) http.Handler {
 	serve("/{$}", "text/html", writeHTML)
 	serve("/json", "application/json", func(w io.Writer, s map[string]rdma.Snapshot) { _ = json.NewEncoder(w).Encode(s) })
 	serve("/text", "text/plain", func(w io.Writer, s map[string]rdma.Snapshot) { fmt.Fprint(w, statusText(s)) })
+	if opts != nil && opts.Pprof {
+		handle("/pprof/{profile}", profile)
+	}
 	return mux
 }
 

@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"regexp"
@@ -65,11 +66,32 @@ b: 1 associations, 0 QPs, 0 regions
 		{"GET", "/", "192.0.2.1:5", &StatusOptions{Remote: true}, 200, `</html>`},
 		{"POST", "/", "127.0.0.1:5", nil, 405, ``},
 		{"GET", "/keys", "127.0.0.1:5", nil, 404, ``},
+		{"PUT", "/json", "127.0.0.1:5", nil, 405, ``},
+		{"DELETE", "/text", "127.0.0.1:5", nil, 405, ``},
+		{"GET", "/text", "not an address", nil, 403, ``},
+		{"GET", "/pprof/heap", "127.0.0.1:5", nil, 404, ``},
+		{"GET", "/pprof/heap", "127.0.0.1:5", &StatusOptions{Remote: true}, 404, ``},
+		{"GET", "/pprof/heap", "192.0.2.1:5", &StatusOptions{Pprof: true}, 403, `for the host itself`},
+		{"GET", "/pprof/heap", "127.0.0.1:5", &StatusOptions{Pprof: true}, 200, `(?s)^\x1f`}, // gzip
+		{"GET", "/pprof/nothing", "127.0.0.1:5", &StatusOptions{Pprof: true}, 404, `no such profile`},
+		{"GET", "/pprof/profile?seconds=0", "127.0.0.1:5", &StatusOptions{Pprof: true}, 400, `1 to 300`},
+		{"POST", "/pprof/heap", "127.0.0.1:5", &StatusOptions{Pprof: true}, 405, ``},
 	} {
 		code, body := get(row.method, row.path, row.from, row.opts)
 		if code != row.code || !regexp.MustCompile(row.want).MatchString(body) {
 			t.Errorf("%s %s from %s: %d\n%s\nwant %d and %s", row.method, row.path, row.from, code, body, row.code, row.want)
 		}
 		check.That(t, !strings.Contains(body, fmt.Sprint(uint32(mr.STag()))), "%s shows the STag", row.path)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	end() // who asked for the profile of the processor has gone: it ends at once
+	r, w := httptest.NewRequestWithContext(ctx, "GET", "/pprof/profile", nil), httptest.NewRecorder()
+	r.RemoteAddr = "127.0.0.1:5"
+	Status(c, &StatusOptions{Pprof: true}).ServeHTTP(w, r)
+	check.That(t, w.Code == 200 && strings.HasPrefix(w.Body.String(), "\x1f\x8b"), "profile of the processor: %d %q", w.Code, w.Body)
+	for _, path := range []string{"/", "/json", "/text", "/status/", "/pprof/heap", "/debug/pprof/", "/debug/pprof/heap", "/metrics"} {
+		if _, pattern := http.DefaultServeMux.Handler(httptest.NewRequest("GET", path, nil)); pattern != "" {
+			t.Errorf("http.DefaultServeMux has %s", pattern)
+		}
 	}
 }
