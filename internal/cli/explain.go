@@ -34,6 +34,8 @@ func Explain(err error) string {
 		return "the SCTP port is in use by another program on this host: stop it or choose another with --port"
 	case errors.Is(err, syscall.EADDRINUSE):
 		return "the UDP port is in use by another program on this host, perhaps another server: take --udp-port 9900 here, and --encap-port 9900 for its clients"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return "this host does not have the address that --local or -I names"
 	case errors.As(err, &adapt):
 		return adapt.Error() + ": is something else than this tool listening there?"
 	case errors.As(err, &rejected):

@@ -58,9 +58,30 @@ func Parse(fs *pflag.FlagSet, args []string, stdout io.Writer, about string) err
 		return pflag.ErrHelp
 	}
 	if err != nil && !errors.Is(err, pflag.ErrHelp) {
-		return Usagef("%v", err)
+		return Usagef("%s", misused(err))
 	}
 	return err
+}
+
+// kinds are what values of flags are, by the type that pflag gives them.
+var kinds = map[string]string{"int": "a whole number", "int64": "a whole number", "uint": "a whole number that is not negative", "uint16": "a number from 0 to 65535",
+	"uint64": "a whole number that is not negative", "float64": "a number", "bool": "true or false", "duration": "a time, such as 1.5s or 200ms", "bytesHex": "bytes in hex, such as 00ff"}
+
+// misused says what is wrong with a command line, without the words of package strconv.
+func misused(err error) string {
+	var value *pflag.InvalidValueError
+	if !errors.As(err, &value) {
+		return err.Error()
+	}
+	f := value.GetFlag()
+	name, why := "--"+f.Name, errors.Unwrap(value).Error()
+	if kind := kinds[f.Value.Type()]; kind != "" {
+		why = "it is " + kind
+	}
+	if f.Shorthand != "" {
+		name = "-" + f.Shorthand
+	}
+	return fmt.Sprintf("%s %s: %s", name, value.GetValue(), why)
 }
 
 // Fail is Complain, or where JSON was asked for an object that says the same, behind the others.
