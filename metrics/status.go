@@ -81,7 +81,7 @@ func statusText(all map[string]rdma.Snapshot) string {
 		s := all[name]
 		fmt.Fprintf(&b, "%s: %d associations, %d QPs, %d regions\n", name, len(s.Associations), len(s.QPs), len(s.Regions))
 		for _, a := range s.Associations {
-			fmt.Fprintf(&b, "%-17v %6d queued  port %d  peer %v  %s, %v old\n", a.State, a.Queued, a.LocalPort, a.Remote, side(a), age(a))
+			fmt.Fprintf(&b, "%-17v %6d queued  port %d  peer %v  %s, %v old\n", a.State, a.Queued, a.LocalPort, a.Remote, side(a), age(a.Since))
 			fmt.Fprintf(&b, "\t streams:%d/%d outstanding:%d unacked:%d rwnd:%d peer_rwnd:%d buffered:%d mem:%d retrans:%d fast:%d timeouts:%d data_out:%d data_in:%d bytes_in:%d\n",
 				a.OutStreams, a.InStreams, a.Outstanding, a.Unacked, a.RecvWindow, a.PeerWindow, a.Buffered, a.Memory, a.Retransmits, a.FastRetransmits, a.Timeouts,
 				a.DataOut, a.DataIn, a.DataOctetsIn)
@@ -98,7 +98,7 @@ func statusText(all map[string]rdma.Snapshot) string {
 			}
 		}
 		for _, q := range s.QPs {
-			fmt.Fprintf(&b, "QP %d %s  peer %s  pd:%d stream:%d ird:%d ord:%d mulpdu:%d in_process:%d in:%d out:%d\n", q.Num, q.State, peer(q), q.PD, q.SCTP, q.IRD, q.ORD, q.MULPDU, q.InProcess, q.Stream.In, q.Stream.Out)
+			fmt.Fprintf(&b, "QP %d %s  peer %s  %v old  pd:%d stream:%d ird:%d ord:%d mulpdu:%d in_process:%d in:%d out:%d\n", q.Num, q.State, peer(q), age(q.Since), q.PD, q.SCTP, q.IRD, q.ORD, q.MULPDU, q.InProcess, q.Stream.In, q.Stream.Out)
 		}
 		for _, r := range s.Regions {
 			valid := ""
@@ -125,7 +125,7 @@ func side(a sctp.Snapshot) string {
 	return "set up here"
 }
 
-func age(a sctp.Snapshot) time.Duration { return time.Since(a.Since).Truncate(time.Second) }
+func age(since time.Time) time.Duration { return time.Since(since).Truncate(time.Second) }
 
 func ms(d time.Duration) float64 { return d.Seconds() * 1e3 }
 
@@ -151,7 +151,7 @@ th:first-child, td:first-child { text-align: left }
 {{range $name, $s := .All}}<h2>{{$name}}</h2>
 <div class="wide" tabindex="0" role="region" aria-label="associations of {{$name}}"><table><caption>{{len $s.Associations}} associations</caption>
 <tr><th scope="col">peer</th><th scope="col">state</th><th scope="col">age</th><th scope="col">side</th><th scope="col">queued, bytes</th><th scope="col">outstanding, bytes</th><th scope="col">own window, bytes</th><th scope="col">peer's window, bytes</th><th scope="col">retransmissions</th><th scope="col">timeouts</th><th scope="col">streams out/in</th><th scope="col">memory, bytes</th></tr>
-{{range $s.Associations}}<tr><td>{{.Remote}}</td><td>{{.State}}</td><td>{{age .}}</td><td>{{side .}}</td><td>{{.Queued}}</td><td>{{.Outstanding}}</td><td>{{.RecvWindow}}</td><td>{{.PeerWindow}}</td><td>{{.Retransmits}}</td><td>{{.Timeouts}}</td><td>{{.OutStreams}}/{{.InStreams}}</td><td>{{.Memory}}</td></tr>
+{{range $s.Associations}}<tr><td>{{.Remote}}</td><td>{{.State}}</td><td>{{age .Since}}</td><td>{{side .}}</td><td>{{.Queued}}</td><td>{{.Outstanding}}</td><td>{{.RecvWindow}}</td><td>{{.PeerWindow}}</td><td>{{.Retransmits}}</td><td>{{.Timeouts}}</td><td>{{.OutStreams}}/{{.InStreams}}</td><td>{{.Memory}}</td></tr>
 {{end}}</table></div>
 <div class="wide" tabindex="0" role="region" aria-label="paths of {{$name}}"><table><caption>Paths</caption>
 <tr><th scope="col">path</th><th scope="col">state</th><th scope="col">congestion control</th><th scope="col">cwnd, bytes</th><th scope="col">in flight, bytes</th><th scope="col">round trip, ms</th><th scope="col">RTO, ms</th><th scope="col">MTU, bytes</th></tr>
@@ -162,8 +162,8 @@ th:first-child, td:first-child { text-align: left }
 {{range $a := $s.Associations}}{{range .Streams}}<tr><td>{{.ID}}</td><td>{{$a.Remote}}</td><td>{{.NextOut}}</td><td>{{.NextIn}}</td><td>{{.Waiting}}</td></tr>
 {{end}}{{end}}</table></div>
 {{with $s.QPs}}<div class="wide" tabindex="0" role="region" aria-label="queue pairs of {{$name}}"><table><caption>{{len .}} queue pairs</caption>
-<tr><th scope="col">QP</th><th scope="col">state</th><th scope="col">peer</th><th scope="col">domain</th><th scope="col">SCTP stream</th><th scope="col">IRD/ORD</th><th scope="col">messages in</th><th scope="col">messages out</th></tr>
-{{range .}}<tr><td>{{.Num}}</td><td>{{.State}}</td><td>{{peer .}}</td><td>{{.PD}}</td><td>{{.SCTP}}</td><td>{{.IRD}}/{{.ORD}}</td><td>{{.Stream.In}}</td><td>{{.Stream.Out}}</td></tr>
+<tr><th scope="col">QP</th><th scope="col">state</th><th scope="col">peer</th><th scope="col">age</th><th scope="col">domain</th><th scope="col">SCTP stream</th><th scope="col">IRD/ORD</th><th scope="col">messages in</th><th scope="col">messages out</th></tr>
+{{range .}}<tr><td>{{.Num}}</td><td>{{.State}}</td><td>{{peer .}}</td><td>{{age .Since}}</td><td>{{.PD}}</td><td>{{.SCTP}}</td><td>{{.IRD}}/{{.ORD}}</td><td>{{.Stream.In}}</td><td>{{.Stream.Out}}</td></tr>
 {{end}}</table></div>{{end}}
 {{with $s.Regions}}<div class="wide" tabindex="0" role="region" aria-label="regions of {{$name}}"><table><caption>{{len .}} regions</caption>
 <tr><th scope="col">domain</th><th scope="col">bytes</th><th scope="col">rights</th><th scope="col">valid</th></tr>

@@ -56,7 +56,7 @@ ESTABLISHED +\d+ queued  port \d+  peer ` + regexp.QuoteMeta(to.String()) + `  s
 	 streams:10/\d+ .* mem:\d+ retrans:0 .*
 	 path .* -> .*: active primary newreno cwnd:\d+ ssthresh:\d+ flight:\d+ rtt:\d+\.\d{3}/\d+\.\d{3} rto:1000 mtu:\d+ errors:0
 	 stream 0 next_out:1 next_in:0 waiting:0
-QP 1 Init  peer -  pd:1 stream:-1 ird:16 ord:16 .*
+QP 1 Init  peer -  \d+s old  pd:1 stream:-1 ird:16 ord:16 .*
 region pd:1 4096 bytes rw
 b: 1 associations, 0 QPs, 0 regions
 .* set up by the peer, .* bytes_in:1000`},

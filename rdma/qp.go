@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/rddp-go/rddp/ddp"
@@ -84,6 +85,7 @@ type QP struct {
 	d                     *Device
 	pd                    *PD
 	id                    ddp.StreamID
+	began                 time.Time
 	own                   bool
 	negotiate, peerToPeer bool
 	sendCQ                *CQ
@@ -143,7 +145,7 @@ func (d *Device) CreateQP(cfg *QPConfig) (*QP, error) {
 	}
 	num := d.nextQP.Add(1)
 	q := &QP{
-		d: d, pd: c.PD, id: ddp.StreamID(num), own: c.OwnAssociation, sendCQ: c.SendCQ, recvCQ: c.RecvCQ,
+		d: d, pd: c.PD, id: ddp.StreamID(num), began: time.Now(), own: c.OwnAssociation, sendCQ: c.SendCQ, recvCQ: c.RecvCQ,
 		negotiate: c.Negotiate, peerToPeer: c.PeerToPeer,
 		up: make(chan struct{}), done: make(chan struct{}), windows: make(map[*MW]struct{}),
 	}

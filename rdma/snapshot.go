@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/rddp-go/rddp/sctp"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -21,6 +22,7 @@ type Snapshot struct {
 type QPSnapshot struct {
 	Num       uint32
 	State     string
+	Since     time.Time      // when it was made
 	Remote    netip.AddrPort // not valid before the QP is connected
 	PD        uint32
 	IRD, ORD  int
@@ -64,7 +66,7 @@ func (d *Device) Snapshot() Snapshot {
 const looks = 4
 
 func (q *QP) snapshot() QPSnapshot {
-	s := QPSnapshot{Num: q.Num(), PD: uint32(q.pd.id), SCTP: -1}
+	s := QPSnapshot{Num: q.Num(), Since: q.began, PD: uint32(q.pd.id), SCTP: -1}
 	look := func() {
 		s.State, s.IRD, s.ORD, s.InProcess = q.core.State().String(), q.core.IRD(), q.core.ORD(), q.core.InProcess()
 	}
