@@ -10,6 +10,7 @@ import (
 
 	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/fair"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -172,21 +173,27 @@ func TestEventsAreReportedWhoeverHoldsTheGate(t *testing.T) {
 
 // Events come in their order, and half of the places are for one address, at least one.
 func TestEventQueueIsARing(t *testing.T) {
+	var who []netip.Addr // that have places of their own in tables of addresses, where others meet by chance
+	for room, a := new(fair.Room), netip.MustParseAddr("10.0.0.1"); len(who) < 16; a = a.Next() {
+		if of := room.Of(a); *of == 0 {
+			*of, who = 1, append(who, a)
+		}
+	}
 	for size, each := range map[int]int{1: 1, 2: 1, 5: 3} {
 		var q eventQueue
 		q.init(size)
-		n := byte(0)
+		n := 0
 		for range 3 {
 			began := n
 			for range size {
-				q.push(Event{Remote: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, n, 0, 1}), 1)})
+				q.push(Event{Remote: netip.AddrPortFrom(who[n], 1)})
 				n++
 			}
 			q.push(Event{Kind: EventCQError}) // there is no place for it
 			for i := began; i < n; i++ {
 				ev, some, left := q.pop()
-				if got := ev.Remote.Addr().As4()[1]; got != i || !some || left != (i < n-1) || ev.Lost > 1 {
-					t.Errorf("%d places: event %d is %d, more: %v", size, i, got, left)
+				if ev.Remote.Addr() != who[i] || !some || left != (i < n-1) || ev.Lost > 1 {
+					t.Errorf("%d places: event %d is of %v, more: %v", size, i, ev.Remote, left)
 				}
 			}
 			if ev, some, left := q.pop(); some || left || q.lost != 1 {
@@ -196,7 +203,7 @@ func TestEventQueueIsARing(t *testing.T) {
 		check.That(t, !slices.ContainsFunc(q.ring, func(w waiting) bool { return w != waiting{} }) && q.missed() == 3,
 			"%d were lost; %+v is kept", q.missed(), q.ring)
 		for i := range size {
-			q.push(Event{Remote: netip.MustParseAddrPort("10.9.9.9:1")})
+			q.push(Event{Remote: netip.AddrPortFrom(who[15], 1)})
 			check.That(t, q.n == min(i+1, each), "%d places, %d events about one address: %d wait", size, i+1, q.n)
 		}
 	}
