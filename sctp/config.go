@@ -64,6 +64,8 @@ type TransportConfig struct {
 	// 100 in a second; lines about limits come once a minute. Nil writes nothing. Its handler is called from the
 	// goroutines that receive, and should not block.
 	Logger *slog.Logger
+	// Tracer hears what associations do. Nil costs a look at it for each batch of packets.
+	Tracer Tracer
 
 	// MaxAssocs bounds the associations; further peers are refused by ABORT with Out of Resource (section 3.3.10.4).
 	// 0 means 1,048,576.

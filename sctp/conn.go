@@ -50,6 +50,7 @@ type Conn struct {
 	// wakeStreams are the streams that got messages since the gate was last opened.
 	wakeStreams *[]*Stream
 	entries     []entry        // for the journal
+	tracing     *tracing       // nil: nobody traces
 	uncharged   int            // packets since the last charge
 	chargedAt   int            // octets of messages at that, see moved
 	slice       slice          // what has been done since the gate was taken
@@ -112,6 +113,9 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	c.notes.limit = max(cfg.Events, 0)
 	c.due.Store(rawio.Never)
 	c.socket = cfg.socket
+	if t.cfg.Tracer != nil {
+		c.tracing = new(tracing)
+	}
 	a.Owner = c
 	if cfg.Upper != nil {
 		c.upper = cfg.Upper(c, a)
@@ -165,11 +169,19 @@ func (c *Conn) Unlock() { c.unlock(c.t.now()) }
 func (c *Conn) unlock(now rawio.Time) {
 	for round := 0; ; round++ {
 		more := c.pump(now)
+		var events []TraceEvent
+		if c.tracing != nil {
+			c.observe(now)
+			events = c.traced()
+		}
 		w, streams, entries := c.wake, c.wakeStreams, c.entries
 		c.wake, c.wakeStreams, c.entries = 0, nil, nil
 		c.disown()
 		if c.dropped.Load() && c.dropped.Swap(false) {
 			c.t.journal.reached(limitBacklog, c.t.stats.backlogDropped.Load())
+		}
+		for i := range events {
+			c.t.cfg.Tracer.Trace(&events[i])
 		}
 		c.report(entries)
 		c.settle(w, streams)
@@ -309,6 +321,9 @@ func (c *Conn) handleEvents(now rawio.Time) (any bool) {
 func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 	c.note(ev) // it copies a message that failed before its memory is freed
 	c.record(ev)
+	if c.tracing != nil {
+		c.notice(now, ev)
+	}
 	switch ev.Kind {
 	case assoc.EventUp:
 		c.t.stats.established.Add(1)

@@ -5,6 +5,7 @@
 //	ddpbench write HOST        measure RDMA Writes to a server; read and send likewise
 //	ddpbench send HOST --lat   latency instead of bandwidth
 //	ddpbench write --self      both ends in this process
+//	ddpbench trace FILE        draw what --trace has written
 //	ddpbench --sweep DIR       how the cost of a packet grows with everything, as plots
 //
 // A server follows the client's parameters, the verb included. Ddpbench exits 0 when all went well, 1 when
@@ -56,12 +57,27 @@ func (o *options) execute(ctx context.Context, stdout, stderr io.Writer) int {
 	err := o.metrics.Open(stderr)
 	if err == nil {
 		defer o.metrics.Close()
+		err = o.link.Trace.Open("ddpbench", o.vantage())
+	}
+	if err == nil {
 		err = o.run(ctx, stdout)
+		o.link.Trace.Close("ddpbench", stderr)
 	}
 	if err != nil {
 		cli.Fail(stdout, stderr, "ddpbench", o.json, err)
 	}
 	return exitCode(err)
+}
+
+// vantage is from where a trace sees what happens.
+func (o *options) vantage() string {
+	switch {
+	case o.self:
+		return "unknown"
+	case o.host == "":
+		return "server"
+	}
+	return "client"
 }
 
 func exitCode(err error) int {
@@ -76,6 +92,8 @@ func exitCode(err error) int {
 
 func (o *options) run(ctx context.Context, out io.Writer) error {
 	switch {
+	case o.trace != "":
+		return o.drawTrace(out)
 	case o.sweep != "":
 		return o.sweepAll(ctx, out)
 	case o.self:

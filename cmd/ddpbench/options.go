@@ -27,6 +27,7 @@ type options struct {
 	host                string        // empty: serve
 	gbits               bool
 	histogram, unsorted bool   // all results of a latency run
+	trace               string // file to draw; nothing else is done then
 	page                string // file of the report; empty: none
 	sweep               string // directory for plots; nothing else is done then
 }
@@ -86,6 +87,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs := cli.NewFlags("ddpbench")
 	w, refuse := o.flags(fs)
 	const about = `Usage: ddpbench write|read|send|atomic [HOST | --self] [flags]
+       ddpbench trace FILE [--report out.html]
        ddpbench --sweep DIRECTORY [-D seconds for each point] [--link raw|udp|mem] [--mtu octets]
 
 Measures RDMA over SCTP. Without HOST it serves, and follows what clients ask for.`
@@ -94,6 +96,9 @@ Measures RDMA over SCTP. Without HOST it serves, and follows what clients ask fo
 	}
 	if err := refuse(); err != nil {
 		return nil, err
+	}
+	if fs.Arg(0) == "trace" {
+		return o, o.checkTrace(fs)
 	}
 	if o.sweep == "" {
 		if err := o.arguments(fs.Args()); err != nil {
@@ -123,10 +128,24 @@ Measures RDMA over SCTP. Without HOST it serves, and follows what clients ask fo
 	return o, o.check(fs)
 }
 
+// checkTrace takes the file to draw.
+func (o *options) checkTrace(fs *pflag.FlagSet) (err error) {
+	if fs.NArg() != 2 {
+		return cli.Usagef("trace FILE: one file that --trace has written, whose older part, FILE.1, is taken as well")
+	}
+	fs.Visit(func(f *pflag.Flag) {
+		if f.Name != "report" && f.Name != "report_gbits" {
+			err = cli.Usagef("--%s does not go with trace, which takes --report and --report_gbits", f.Name)
+		}
+	})
+	o.trace = fs.Arg(1)
+	return err
+}
+
 // arguments takes the verb and the host.
 func (o *options) arguments(args []string) error {
 	if len(args) == 0 {
-		return cli.Usagef("the verb comes first: write, read, send or atomic")
+		return cli.Usagef("the verb comes first: write, read, send, atomic or trace")
 	}
 	v, ok := verbs[args[0]]
 	switch {
@@ -182,7 +201,7 @@ func (o *options) checkSweep(fs *pflag.FlagSet) error {
 	if fs.NArg() > 0 {
 		return cli.Usagef("--sweep takes no verb and no HOST")
 	}
-	for _, name := range []string{"lat", "size", "memory", "iters", "tx-depth", "qp", "bidirectional", "all", "interval", "json", "own", "verify", "port", "timeout", "metrics", "report",
+	for _, name := range []string{"lat", "size", "memory", "iters", "tx-depth", "qp", "bidirectional", "all", "interval", "json", "own", "verify", "port", "timeout", "metrics", "report", "trace",
 		"report_gbits", "noPeak", "report-histogram", "report-unsorted", "events", "cq-mod", "post_list", "rx-depth", "atomic_type", "tos", "hop_limit"} {
 		if fs.Changed(name) {
 			return cli.Usagef("--%s does not go with --sweep, which sets all that itself", name)

@@ -105,3 +105,40 @@ func TestReportThatCannotBe(t *testing.T) {
 	}
 	check.Equal(t, "files", len(must.Get(os.ReadDir(dir))(t)), 0)
 }
+
+// A trace of a run over a path of known delay is drawn with its figures, and says what became of the association.
+func TestTraceIsDrawn(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "it.sqlog")
+	synctest.Test(t, func(t *testing.T) {
+		n := simlink.New(1)
+		follow(n, []phase{{10 * time.Millisecond, 50}, {0, 500}, {10 * time.Millisecond, 10_000}})
+		serving, stop := context.WithCancel(t.Context())
+		served := make(chan int)
+		go func() { served <- runs(serving, t, n, serverAddr, new(strings.Builder), "write") }()
+		synctest.Wait()
+		var out strings.Builder
+		if code := runs(t.Context(), t, n, clientAddr, &out, "read", "-t", "1", "-s", "60000", "-n", "100", "--trace", file, serverAddr.String()); code != exitWell {
+			t.Errorf("exit %d\n%s", code, &out)
+		}
+		stop()
+		<-served
+	})
+	out, errs, code := bench(t, "trace", file)
+	check.Equal(t, "what it says", out+errs, "1 associations, drawn in "+file+".html\n")
+	check.Equal(t, "exit", code, exitWell)
+	page := string(must.Get(os.ReadFile(file + ".html"))(t))
+	const want = `(?s)By ddpbench, begun 2000-01-01T00:00:00Z.*<th scope="row">\d+\.\d{3}</th><td>client-1 with 10\.0\.0\.1:5043</td><td>association_started</td><td>initiator local, local port \d+, peer 10\.0\.0\.1:5043</td>.*` +
+		`new ESTABLISHED, old COOKIE-ECHOED.*<th scope="row">740\.000</th><td>[^<]*</td><td>data_retransmitted</td><td>chunks 1, tail probes 1</td>.*<th scope="row">1740\.000</th>.*path state potentially failed.*<td>chunks 1, timeouts 1</td>.*new CLOSED, old SHUTDOWN-SENT</td>.*<td>association_closed</td>.*` +
+		`Throughput, MiB/s over seconds; client-1 with 10\.0\.0\.1:5043, received from .*Round trip time, ms over seconds; client-1 with 10\.0\.0\.1:5043 from 10 to 10".*Retransmissions, chunks over seconds; [^;"]* from 0 to 2"`
+	if !regexp.MustCompile(want).MatchString(page) {
+		t.Errorf("no %s in\n%s", want, strings.Join(regexp.MustCompile(`<th scope="row">.*|role="img".*`).FindAllString(page, -1), "\n"))
+	}
+	for args, want := range map[string]string{
+		"trace": "trace FILE: one file", "trace page_test.go": "trace page_test.go: it is no trace", "trace nothing": "trace: open nothing: no such file",
+		"trace -n 5 x": "--iters does not go with trace", "write --self --trace /no/such": "--trace: open /no/such", "--sweep x --trace y": "--trace does not go with --sweep",
+	} {
+		if _, errs, code := bench(t, strings.Fields(args)...); code != exitError || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit %d, %q", args, code, errs)
+		}
+	}
+}

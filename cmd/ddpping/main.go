@@ -88,6 +88,10 @@ func (o *options) execute(ctx context.Context, stdout, stderr io.Writer) int {
 	err := o.metrics.Open(stderr)
 	if err == nil {
 		defer o.metrics.Close()
+		err = o.link.Trace.Open("ddpping", o.vantage())
+	}
+	if err == nil {
+		defer o.link.Trace.Close("ddpping", stderr)
 		var code int
 		code, err = o.run(ctx, stdout)
 		if err == nil {
@@ -96,6 +100,17 @@ func (o *options) execute(ctx context.Context, stdout, stderr io.Writer) int {
 	}
 	cli.Fail(stdout, stderr, "ddpping", o.json, err)
 	return exitError
+}
+
+// vantage is from where a trace sees what happens.
+func (o *options) vantage() string {
+	switch {
+	case o.self:
+		return "unknown"
+	case o.listen:
+		return "server"
+	}
+	return "client"
 }
 
 // refused are the flags of ping(8) that make no sense here.

@@ -21,7 +21,7 @@ import (
 var updateAPI = flag.Bool("update-api", false, "write testdata/api.txt")
 
 // face lists the packages that a program imports, on Linux.
-var face = []string{"compat", "metrics", "rawio", "rawio/mem", "rawio/pcap", "rawio/raw", "rawio/tun", "rawio/udp", "rdma", "sctp", "sctp/assoc", "sctp/cc"}
+var face = []string{"compat", "metrics", "rawio", "rawio/mem", "rawio/pcap", "rawio/raw", "rawio/tun", "rawio/udp", "rdma", "sctp", "sctp/assoc", "sctp/cc", "sctp/qlog"}
 
 // Whatever a program can see changes on purpose only: make api writes it down.
 func TestExportedAPIIsAsWrittenDown(t *testing.T) {

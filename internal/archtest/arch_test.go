@@ -39,6 +39,7 @@ var layers = [][]string{
 	{"rdma", "rdma/rdmap"},
 	{"ddpadapt"},
 	{"ddp"},
+	{"sctp/qlog"},
 	{"sctp"},
 	{"sctp/endpoint"},
 	{"sctp/assoc"},

@@ -21,6 +21,7 @@ type Table struct {
 	Title string
 	Head  []string
 	Rows  [][]string
+	Words bool // the cells are no numbers
 }
 
 // Write writes the page.
@@ -65,11 +66,11 @@ svg text { font: 13px system-ui, sans-serif; fill: var(--dim) }
 .bar { stroke-dasharray: none; fill: var(--s0) }
 ul { list-style: none; display: flex; flex-wrap: wrap; gap: .1rem 1rem; margin: .2rem 0; padding: 0; font-size: .9rem }
 ul svg { display: inline-block; width: 2rem; height: .7rem; margin-right: .4rem }
-.wide { overflow-x: auto }
+.wide { overflow: auto; max-height: 36rem }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums }
 th, td { padding: .15rem .7rem .15rem 0; text-align: right; vertical-align: top; border-bottom: 1px solid var(--line) }
 th:first-child, td:first-child { text-align: left }
-.pairs td { text-align: left; overflow-wrap: anywhere }
+.words th, .words td { text-align: left; overflow-wrap: anywhere }
 .pairs th { font-weight: normal; color: var(--dim) }
 summary { cursor: pointer; font-size: .9rem; padding: .4rem 0 }
 footer { color: var(--dim); font-size: .9rem }
@@ -94,6 +95,6 @@ footer { color: var(--dim); font-size: .9rem }
 </main>
 <footer>{{range .Notes}}<p>{{.}}</p>{{end}}</footer>
 </body></html>
-{{define "table"}}<table{{if not .Head}} class="pairs"{{end}}>{{with .Head}}<thead><tr>{{range .}}<th scope="col">{{.}}</th>{{end}}</tr></thead>{{end}}<tbody>
+{{define "table"}}<table{{if not .Head}} class="pairs words"{{else if .Words}} class="words"{{end}}>{{with .Head}}<thead><tr>{{range .}}<th scope="col">{{.}}</th>{{end}}</tr></thead>{{end}}<tbody>
 {{range .Rows}}<tr>{{range $i, $c := .}}{{if $i}}<td>{{$c}}</td>{{else}}<th scope="row">{{$c}}</th>{{end}}{{end}}</tr>
 {{end}}</tbody></table>{{end}}`))

@@ -30,6 +30,9 @@ func (f *LinkFlags) device(link rawio.Link, encap uint16, cfg *rdma.Config, m *M
 	if addrs, _ := f.locals(); len(addrs) > 1 {
 		c.SCTP.LocalAddrs = addrs
 	}
+	if t := f.Trace.Tracer(name); t != nil {
+		c.Transport.Tracer = t
+	}
 	d, err := rdma.NewDevice(link, &c)
 	if err != nil {
 		link.Close()

@@ -1,0 +1,159 @@
+package sctp
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// Tracer hears what becomes of the associations of a Transport. Trace is called from the goroutines that send and receive, with no lock held, several
+// at a time; it must not block, and keeps nothing of the event. Package sctp/qlog has one that writes files.
+type Tracer interface {
+	Trace(e *TraceEvent)
+}
+
+// TraceKind says what a TraceEvent reports.
+type TraceKind uint8
+
+const (
+	// TraceStarted: setting the association up has begun.
+	TraceStarted TraceKind = iota
+	// TraceState: the association has gone from the state Old to Stats.State.
+	TraceState
+	// TraceMetrics: what is in Stats or Path is not what it was. Where much happens there are a thousand of these a second and association at most,
+	// each with all that has come since the last.
+	TraceMetrics
+	// TraceLoss: since the last event something was sent again, or a timer for that has expired: Lost says what.
+	TraceLoss
+	// TraceNotice: the association has told its user of Event.
+	TraceNotice
+)
+
+// TraceEvent is one thing that a Tracer hears.
+type TraceEvent struct {
+	Kind    TraceKind
+	At      time.Time
+	Assoc   uint64         // the number of the association in its Transport, from 1 on
+	Remote  netip.AddrPort // the peer's primary address, and its SCTP port
+	Local   uint16         // own SCTP port
+	Passive bool           // set up by the peer
+	Stats   assoc.Stats
+	Path    assoc.PathStats // TraceMetrics: one that has changed; TraceNotice: the one that Event names; otherwise, or if nothing else, the primary
+	Old     assoc.State     // TraceState
+	Lost    TraceLost       // TraceLoss
+	Event   assoc.Event     // TraceNotice, without its Token
+}
+
+// TraceLost counts what was done about losses.
+type TraceLost struct {
+	Chunks         uint64 // DATA chunks sent again
+	FastRecoveries uint64
+	Timeouts       uint64 // T3-rtx
+	TailProbes     uint64
+	WindowProbes   uint64
+	Reneged        uint64
+}
+
+// An association is looked at in detail a thousand times a second at most. After a silence it may be so much more often for a moment, so that
+// each step of what goes slowly is seen.
+const (
+	lookEvery = time.Millisecond
+	lookBurst = 64
+)
+
+// tracing is what a Conn keeps for its Tracer. Owner only.
+type tracing struct {
+	state  assoc.State
+	stats  assoc.Stats       // when it was looked at last
+	paths  []assoc.PathStats // then
+	at     rawio.Time        // then
+	credit time.Duration     // for looking again
+	events []TraceEvent      // wait for the gate to open
+	begun  bool
+}
+
+// observe notes what has changed. Owner only, and only with a Tracer.
+func (c *Conn) observe(now rawio.Time) {
+	t := c.tracing
+	if d := now.Sub(t.at); d > 0 { // an owner may come with the time of before another's
+		t.credit, t.at = min(t.credit+d, lookBurst*lookEvery), now
+	}
+	moved := c.a.State() != t.state || !t.begun
+	if t.credit < lookEvery && !moved && !c.ended {
+		return
+	}
+	t.credit = max(0, t.credit-lookEvery)
+	s := c.a.Stats()
+	at := c.t.start.Add(time.Duration(now))
+	if !t.begun {
+		t.begun, t.state = true, assoc.CookieWait
+		if c.listener != nil {
+			t.state = s.State
+		}
+		c.trace(TraceEvent{Kind: TraceStarted, At: at, Stats: s})
+	}
+	if s.State != t.state {
+		c.trace(TraceEvent{Kind: TraceState, At: at, Stats: s, Old: t.state})
+		t.state = s.State
+	}
+	if lost := lostBetween(&t.stats, &s); lost != (TraceLost{}) {
+		c.trace(TraceEvent{Kind: TraceLoss, At: at, Stats: s, Lost: lost})
+	}
+	changed := s != t.stats
+	t.stats = s
+	for i := range c.a.NumPaths() {
+		p := c.a.PathStats(i)
+		if i == len(t.paths) {
+			t.paths = append(t.paths, assoc.PathStats{})
+		}
+		if p != t.paths[i] || changed && i == s.Primary {
+			t.paths[i] = p
+			c.trace(TraceEvent{Kind: TraceMetrics, At: at, Stats: s, Path: p})
+		}
+	}
+}
+
+// notice notes an event of the association. Owner only, and only with a Tracer.
+func (c *Conn) notice(now rawio.Time, ev assoc.Event) {
+	if ev.Kind == EventSendFailed || ev.Kind == EventSenderDry { // of messages, not of the association
+		return
+	}
+	if !c.tracing.begun || ev.Kind == EventDown { // that comes first, and this last
+		c.observe(now)
+	}
+	c.trace(TraceEvent{Kind: TraceNotice, At: c.t.start.Add(time.Duration(now)), Stats: c.a.Stats(), Event: ev})
+}
+
+// trace keeps an event until the gate is open.
+func (c *Conn) trace(e TraceEvent) {
+	e.Assoc, e.Local, e.Passive = c.born, c.a.LocalPort(), c.listener != nil
+	e.Remote = netip.AddrPortFrom(c.a.PeerAddr().Addr(), c.a.PeerPort())
+	if e.Kind != TraceMetrics {
+		e.Path = c.a.PathStats(c.pathTo(e.Event.Path, e.Stats.Primary))
+	}
+	c.tracing.events = append(c.tracing.events, e)
+}
+
+// pathTo returns the number of the path to an address, or the other number if there is none.
+func (c *Conn) pathTo(remote netip.AddrPort, other int) int {
+	for i := range c.a.NumPaths() {
+		if c.a.PathStats(i).Remote == remote {
+			return i
+		}
+	}
+	return other
+}
+
+// traced takes what was kept. Owner only.
+func (c *Conn) traced() []TraceEvent {
+	list := c.tracing.events
+	c.tracing.events = nil
+	return list
+}
+
+func lostBetween(a, b *assoc.Stats) TraceLost {
+	return TraceLost{b.Retransmits - a.Retransmits, b.FastRetransmits - a.FastRetransmits, b.Timeouts - a.Timeouts,
+		b.TailProbes - a.TailProbes, b.WindowProbes - a.WindowProbes, b.Reneged - a.Reneged}
+}

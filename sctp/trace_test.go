@@ -1,0 +1,108 @@
+package sctp
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// listTracer keeps what it hears. As it asks for the state of each association, it could not be called while a gate is held.
+type listTracer struct {
+	t    *Transport
+	mu   sync.Mutex
+	list []TraceEvent
+}
+
+func (l *listTracer) Trace(e *TraceEvent) {
+	l.t.Snapshot()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, *e)
+}
+
+// story is the events but metrics, in the order of their times.
+func (l *listTracer) story() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	slices.SortStableFunc(l.list, func(a, b TraceEvent) int { return a.At.Compare(b.At) })
+	var s []string
+	for _, e := range l.list {
+		switch e.Kind {
+		case TraceStarted:
+			s = append(s, fmt.Sprintf("start %d", e.Assoc))
+		case TraceState:
+			s = append(s, fmt.Sprintf("%v to %v", e.Old, e.Stats.State))
+		case TraceNotice:
+			s = append(s, e.Event.Kind.String())
+		}
+	}
+	return strings.Join(s, ", ")
+}
+
+// A Tracer hears the life of an association with no gate held, and what it has moved.
+func TestTracerHearsTheLifeOfAnAssociation(t *testing.T) {
+	p := newPair(t)
+	heard := &listTracer{t: p.a}
+	p.a.cfg.Tracer = heard
+	c, s := p.connect(t, nil, nil)
+	must.Get(c.WriteMsg(make([]byte, 5000), SendInfo{}))(t)
+	if n, _, err := s.ReadMsg(make([]byte, 5000)); n != 5000 || err != nil {
+		t.Fatal(n, err)
+	}
+	must.OK(t, c.Close())
+	until(t, "the end is heard", func() bool { return strings.HasSuffix(heard.story(), ", down") })
+	story := heard.story()
+	if !strings.HasPrefix(story, "start 1, COOKIE-WAIT to ") || !strings.Contains(story, " to ESTABLISHED, ") || !strings.Contains(story, "up, ") || !strings.HasSuffix(story, "to CLOSED, down") {
+		t.Error(story)
+	}
+	last := heard.list[len(heard.list)-1]
+	if last.Stats.DataOut < 1 || last.Remote.Addr() != p.bAddr || last.Passive || last.Event.Err != assoc.ErrShutdown {
+		t.Errorf("%+v", last)
+	}
+}
+
+// Where much happens there is a look a millisecond, after a silence there are some more at once; a loss between two looks is in the next.
+func TestTracerIsNotFlooded(t *testing.T) {
+	p := newPair(t)
+	c, _ := p.connect(t, nil, nil)
+	a, _ := c.Lock()
+	defer func() { c.tracing = nil; c.Unlock() }()
+	c.tracing = new(tracing)
+	now := rawio.Time(time.Hour)
+	c.observe(now)
+	c.traced()
+	looks := func(n int, every time.Duration) (count int) {
+		for range n {
+			now = now.Add(every)
+			c.tracing.stats.SacksIn = ^uint64(0) // something is not as it was
+			c.observe(now)
+			count += len(c.traced())
+		}
+		return count
+	}
+	check.Equal(t, "looks at once", looks(1000, 0), lookBurst-1)
+	check.Equal(t, "looks in 10 ms", looks(1000, 10*time.Microsecond), 10)
+	looks(1, time.Second)
+	check.Equal(t, "looks at once after a second", looks(1000, 0), lookBurst-1)
+	check.Equal(t, "looks at what is as it was", func() int {
+		c.observe(now.Add(time.Second))
+		c.traced()
+		c.observe(now.Add(2 * time.Second))
+		return len(c.traced())
+	}(), 0)
+	old := c.tracing.stats
+	old.Retransmits, old.Timeouts = old.Retransmits-3, old.Timeouts-1
+	c.tracing.stats = old
+	c.observe(now.Add(3 * time.Second))
+	if list := c.traced(); len(list) != 2 || list[0].Kind != TraceLoss || list[0].Lost != (TraceLost{Chunks: 3, Timeouts: 1}) || list[1].Stats != a.Stats() {
+		t.Errorf("%+v", list)
+	}
+}
