@@ -10,7 +10,7 @@ DURATION  ?= 2m
 LINK      ?= both
 export CGO_ENABLED ?= 0
 
-.PHONY: help build check test full arches race lint fmt fuzz bench scoreboard wan conformance api compat demo aim interop hostile siege netns soak worlds mutants proofs prove clean
+.PHONY: help build check test full arches race lint fmt fuzz bench scoreboard wan conformance api compat demo aim interop hostile siege netns soak worlds mutants proofs prove browser clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,7 @@ full: ## what does not fit the gate, for hours (root, Debian): all mutants, long
 	$(MAKE) mutants
 	$(MAKE) mutants SAMPLE=1000
 	$(MAKE) proofs
+	$(MAKE) browser
 
 arches: ## the protocol packages' tests on arm64 and on s390x, which is big-endian, under qemu (root, Debian; ARCHES=--short)
 	GO="$(GO)" test/arches.sh $(ARCHES)
@@ -130,6 +131,10 @@ mutants: ## make small faults one by one and tell which no test notices; SAMPLE=
 
 proofs: ## show that each fault which proves a row of conformance is caught by the test that cites it (PROOFS=flags)
 	@$(GO) run ./test/mutants -proofs $(PROOFS)
+
+browser: ## open the report, the trace and the debug page in Chromium: accessibility, console, requests (root, Debian; SHOTS=directory for screenshots)
+	@test/browser/install.sh
+	cd test/browser && $(GO) vet ./... && $(GO) test -count=1 . $(if $(SHOTS),-shots $(abspath $(SHOTS)))
 
 clean: ## remove what was built
 	rm -rf bin

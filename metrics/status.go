@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
-	"io"
 	"maps"
 	"net/http"
 	"net/netip"
@@ -26,8 +25,8 @@ type StatusOptions struct {
 	Pprof bool
 }
 
-// Status serves what each association, path, QP and region of the Collector's Transports and Devices is doing: at / as a page that refreshes itself, at
-// /json (durations in nanoseconds), and at /text in the manner of ss -i. It answers GET only, has neither STags nor keys nor cookies in it, and changes nothing. Mount it where it
+// Status serves what each association, path, QP and region of the Collector's Transports and Devices is doing: at / as a page that refreshes itself
+// until it is told not to, at /json (durations in nanoseconds), and at /text in the manner of ss -i. It answers GET only, has neither STags nor keys nor cookies in it, and changes nothing. Mount it where it
 // suits, under a prefix by http.StripPrefix; it registers itself nowhere. opts may be nil.
 func Status(c *Collector, opts *StatusOptions) http.Handler {
 	mux := http.NewServeMux()
@@ -41,18 +40,20 @@ func Status(c *Collector, opts *StatusOptions) http.Handler {
 			h(w, r)
 		})
 	}
-	serve := func(path, kind string, write func(io.Writer, map[string]rdma.Snapshot)) {
-		handle(path, func(w http.ResponseWriter, _ *http.Request) {
+	serve := func(path, kind string, write func(http.ResponseWriter, *http.Request, map[string]rdma.Snapshot)) {
+		handle(path, func(w http.ResponseWriter, r *http.Request) {
 			h := w.Header()
 			h.Set("Content-Type", kind+"; charset=utf-8")
 			h.Set("X-Content-Type-Options", "nosniff")
 			h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-			write(w, c.snapshots())
+			write(w, r, c.snapshots())
 		})
 	}
 	serve("/{$}", "text/html", writeHTML)
-	serve("/json", "application/json", func(w io.Writer, s map[string]rdma.Snapshot) { _ = json.NewEncoder(w).Encode(s) })
-	serve("/text", "text/plain", func(w io.Writer, s map[string]rdma.Snapshot) { fmt.Fprint(w, statusText(s)) })
+	serve("/json", "application/json", func(w http.ResponseWriter, _ *http.Request, s map[string]rdma.Snapshot) {
+		_ = json.NewEncoder(w).Encode(s)
+	})
+	serve("/text", "text/plain", func(w http.ResponseWriter, _ *http.Request, s map[string]rdma.Snapshot) { fmt.Fprint(w, statusText(s)) })
 	if opts != nil && opts.Pprof {
 		handle("/pprof/{profile}", profile)
 	}
@@ -129,13 +130,17 @@ func age(since time.Time) time.Duration { return time.Since(since).Truncate(time
 
 func ms(d time.Duration) float64 { return d.Seconds() * 1e3 }
 
-// writeHTML writes the page. The template escapes whatever it is given.
-func writeHTML(w io.Writer, all map[string]rdma.Snapshot) {
-	_ = page.Execute(w, map[string]any{"All": all, "Now": time.Now().UTC().Format("2006-01-02 15:04:05 UTC")}) // who has gone does not see it
+// writeHTML writes the page. The template escapes whatever it is given. Who reads slowly can hold it (WCAG 2.2.1).
+func writeHTML(w http.ResponseWriter, r *http.Request, all map[string]rdma.Snapshot) {
+	hold := r.URL.Query().Has("hold")
+	if !hold {
+		w.Header().Set("Refresh", "5")
+	}
+	_ = page.Execute(w, map[string]any{"All": all, "Hold": hold, "Now": time.Now().UTC().Format("2006-01-02 15:04:05 UTC")}) // who has gone does not see it
 }
 
 var page = template.Must(template.New("").Funcs(template.FuncMap{"side": side, "peer": peer, "age": age, "ms": ms}).Parse(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta http-equiv="refresh" content="5">
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>rddp: associations</title>
 <style>
 :root { color-scheme: light dark }
@@ -147,7 +152,7 @@ th, td { border: 1px solid GrayText; padding: .2em .5em; text-align: right; whit
 th:first-child, td:first-child { text-align: left }
 </style></head><body><main>
 <h1>What rddp is doing</h1>
-<p>{{.Now}}. This page loads itself anew every five seconds; the same as <a href="json">JSON</a> and as <a href="text">text</a>.</p>
+<p>{{.Now}}. {{if .Hold}}<a href=".">Load this page anew every five seconds</a>{{else}}This page loads itself anew every five seconds: <a href="?hold">hold it</a>{{end}}; the same as <a href="json">JSON</a> and as <a href="text">text</a>.</p>
 {{range $name, $s := .All}}<h2>{{$name}}</h2>
 <div class="wide" tabindex="0" role="region" aria-label="associations of {{$name}}"><table><caption>{{len $s.Associations}} associations</caption>
 <tr><th scope="col">peer</th><th scope="col">state</th><th scope="col">age</th><th scope="col">side</th><th scope="col">queued, bytes</th><th scope="col">outstanding, bytes</th><th scope="col">own window, bytes</th><th scope="col">peer's window, bytes</th><th scope="col">retransmissions</th><th scope="col">timeouts</th><th scope="col">streams out/in</th><th scope="col">memory, bytes</th></tr>

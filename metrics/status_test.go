@@ -43,6 +43,7 @@ func TestStatusShowsWhatIsThere(t *testing.T) {
 		r.RemoteAddr = from
 		Status(c, opts).ServeHTTP(w, r)
 		check.Equal(t, "cookies", w.Header().Get("Set-Cookie"), "")
+		check.Equal(t, path+" refreshes", w.Header().Get("Refresh") != "", path == "/" && w.Code == 200)
 		return w.Code, w.Body.String()
 	}
 	for _, row := range []struct {
@@ -62,6 +63,7 @@ b: 1 associations, 0 QPs, 0 regions
 .* set up by the peer, .* bytes_in:1000`},
 		{"GET", "/json", "[::1]:5", nil, 200, `"State":"ESTABLISHED".*"State":"active".*"Controller":"newReno".*"Streams":\[\{"ID":0,"NextOut":1`},
 		{"GET", "/", "[::ffff:127.0.0.1]:5", nil, 200, `(?s)<h2>&lt;script&gt;</h2>.*<caption>1 associations</caption>.*<td>ESTABLISHED</td>.*</html>`},
+		{"GET", "/?hold", "[::1]:5", nil, 200, `(?s)</style>.*Load this page anew`},
 		{"GET", "/", "192.0.2.1:5", nil, 403, `for the host itself`},
 		{"GET", "/", "192.0.2.1:5", &StatusOptions{Remote: true}, 200, `</html>`},
 		{"POST", "/", "127.0.0.1:5", nil, 405, ``},

@@ -70,7 +70,8 @@ ul svg { display: inline-block; width: 2rem; height: .7rem; margin-right: .4rem 
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums }
 th, td { padding: .15rem .7rem .15rem 0; text-align: right; vertical-align: top; border-bottom: 1px solid var(--line) }
 th:first-child, td:first-child { text-align: left }
-.words th, .words td { text-align: left; overflow-wrap: anywhere }
+.words th, .words td { text-align: left }
+.words td { overflow-wrap: anywhere }
 .pairs th { font-weight: normal; color: var(--dim) }
 summary { cursor: pointer; font-size: .9rem; padding: .4rem 0 }
 footer { color: var(--dim); font-size: .9rem }
