@@ -1,0 +1,179 @@
+//go:build unix
+
+// Package session is what somebody does who has just heard of the tools.
+package session
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
+)
+
+// stranger has a folder with the programs.
+type stranger struct {
+	*testing.T
+	bin string
+}
+
+// program is one that runs.
+type program struct {
+	*stranger
+	cmd   *exec.Cmd
+	lines *bufio.Scanner
+	said  strings.Builder
+}
+
+// start runs a tool, whose words are read by await and end.
+func (s *stranger) start(args ...string) *program {
+	s.Helper()
+	p := &program{stranger: s, cmd: exec.Command(filepath.Join(s.bin, args[0]), args[1:]...)}
+	r, w, err := os.Pipe()
+	must.OK(s, err)
+	p.cmd.Stdout, p.cmd.Stderr = w, w
+	must.OK(s, p.cmd.Start())
+	w.Close()
+	p.lines = bufio.NewScanner(r)
+	s.Cleanup(func() { p.cmd.Process.Kill(); r.Close() })
+	return p
+}
+
+// await reads until a line matches, and returns it.
+func (p *program) await(pattern string) string {
+	p.Helper()
+	for p.lines.Scan() {
+		fmt.Fprintln(&p.said, p.lines.Text())
+		if regexp.MustCompile(pattern).MatchString(p.lines.Text()) {
+			return p.lines.Text()
+		}
+	}
+	p.Fatalf("%v: it does not say %s but\n%s", p.cmd.Args, pattern, &p.said)
+	return ""
+}
+
+// end waits for the end, and compares all that was said with a pattern. Words of ours stand for figures.
+func (p *program) end(code int, pattern string) string {
+	p.Helper()
+	for p.lines.Scan() {
+		fmt.Fprintln(&p.said, p.lines.Text())
+	}
+	p.cmd.Wait()
+	check.Equal(p, "exit of "+p.cmd.String(), p.cmd.ProcessState.ExitCode(), code)
+	if !match(pattern, p.said.String()) {
+		p.Errorf("%v says\n%s\nwant\n%s", p.cmd.Args, &p.said, pattern)
+	}
+	return p.said.String()
+}
+
+func (p *program) interrupt() *program {
+	p.cmd.Process.Signal(os.Interrupt)
+	return p
+}
+
+// figures are the ranges that figures are in, whatever the machine is doing beside: a round trip of a host to itself is more than a microsecond and less
+// than a hundred seconds, a rate more than a KiB a second and less than a TiB.
+var figures = strings.NewReplacer(
+	"MS", `(0\.(00[1-9]|0[1-9]\d|[1-9]\d\d)|[1-9]\d{0,4}(\.\d{1,3})?)`, "RTTS", `\d{1,5}\.\d{3}/\d{1,5}\.\d{3}/\d{1,5}\.\d{3}/\d{1,5}\.\d{3}`, "SECONDS", `[0-9]{1,2}\.\d\d`, "LOSS", `[1-9]\d?(\.\d\d?)?`,
+	"RATE", `(0\.\d[1-9]|0\.[1-9]\d|[1-9]\d{0,5}\.\d\d)`, "BYTES", `[1-9]\d{3,7}`, "COUNT", `[1-9]\d{0,6}`, "FEW", `\d{1,4}`, "US", `[1-9]\d{0,7}`)
+
+func match(pattern, text string) bool {
+	return regexp.MustCompile(`^` + figures.Replace(pattern) + `$`).MatchString(text)
+}
+
+func get(t *testing.T, url string) string {
+	resp := must.Get(http.Get(url))(t)
+	defer resp.Body.Close()
+	check.Equal(t, url, resp.StatusCode, http.StatusOK)
+	return string(must.Get(io.ReadAll(resp.Body))(t))
+}
+
+// freePort is one of UDP.
+func freePort(t *testing.T) string {
+	c := must.Get(net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}))(t)
+	defer c.Close()
+	return fmt.Sprint(c.LocalAddr().(*net.UDPAddr).Port)
+}
+
+// A stranger installs the tools, pings a server, sees an outage and its end, measures, reads the report, and looks at what a run is doing, without privileges.
+func TestStranger(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the tools")
+	}
+	s := &stranger{t, t.TempDir()}
+	install := exec.Command("go", "install", "./cmd/...")
+	install.Dir, install.Env = "../..", append(os.Environ(), "GOBIN="+s.bin)
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	s.start("ddpping", "--version").end(0, `ddpping of rddp [^ ]+, go1\.\d+[^ ]* \w+/\w+\n`)
+	link := []string{"--link", "udp", "--local", "127.0.0.1"}
+	tool := func(line string, more ...string) *program {
+		return s.start(append(append(strings.Fields(line), link...), more...)...)
+	}
+
+	// Ping.
+	port := freePort(t)
+	serve := func() *program {
+		p := tool("ddpping -l --udp-port " + port)
+		p.await(`^ddpping: serving on SCTP port 5043 over udp$`)
+		return p
+	}
+	server := serve()
+	const head, reply = `DDPPING 127\.0\.0\.1 \(127\.0\.0\.1\) 56 bytes of data by send over udp, SCTP port 5043\n`, `56 bytes from 127\.0\.0\.1: seq=FEW op=send time=MS ms(, COUNT retransmissions?)?\n`
+	to := "--encap-port " + port + " 127.0.0.1"
+	tool("ddpping -n -c 3 -i 0.1 "+to).end(0, head+`(`+reply+`){3}\n--- 127\.0\.0\.1 ddpping statistics ---\n3 pings transmitted, 3 received, 0% packet loss, time FEWms\nrtt min/avg/max/mdev = RTTS ms\n(COUNT retransmissions?\n)?`)
+
+	// Outage, and return.
+	ping := tool("ddpping -n -i 0.1 " + to)
+	ping.await(`seq=3 `)
+	server.interrupt().end(0, `(?s).*: connected, 56 bytes a ping\n.*: gone after 3 pings\n.*`)
+	ping.await(`^(connection lost|no answer yet|From )`)
+	ping.await(`^(no answer yet|From )`)
+	server = serve()
+	ping.await(`^answers again`)
+	ping.await(`time=`)
+	ping.interrupt().end(0, head+`(`+reply+`){3,}(connection lost.*\n|no answer yet for seq=FEW\n|From 127\.0\.0\.1 seq=FEW: .*\n|`+reply+`)+answers again after SECONDS s without\n(no answer yet for seq=FEW\n|`+reply+
+		`)+\n--- 127\.0\.0\.1 ddpping statistics ---\nCOUNT pings transmitted, COUNT received,( \+COUNT errors,)? LOSS% packet loss, time COUNTms\nrtt min/avg/max/mdev = RTTS ms\n(COUNT retransmissions?\n)?1 outage, SECONDS s in all\n`)
+	server.interrupt().end(0, `(?s).*: gone after COUNT pings\n`)
+
+	// Bench, with a report.
+	port = freePort(t)
+	bench := tool("ddpbench write --udp-port " + port)
+	bench.await(`^ SCTP port 5043 over udp$`)
+	page := filepath.Join(s.bin, "out.html")
+	said := tool("ddpbench write -n 500 -s 64K --encap-port "+port+" 127.0.0.1", "--report", page).end(0, `(?s).* RDMA_Write BW Test\n.* #bytes     #iterations    BW peak\[MiB/sec\]    BW average\[MiB/sec\]   MsgRate\[Mpps\]\n`+
+		` 65536      500              RATE +RATE *\t\t   0\.\d{6}\n.* Path            : cwnd BYTES\[B\], SRTT US\[usec\], MTU BYTES\[B\]\n.*`)
+	_, row, _ := strings.Cut(said, "\n 65536 ")
+	average := append(strings.Fields(row), "", "", "")[2]
+	report := string(must.Get(os.ReadFile(page))(t))
+	if !match(`(?s)<!doctype html>.*<th scope="row">Average, MiB/s</th><td>`+regexp.QuoteMeta(average)+`</td>.*<h2>Client</h2>.*<h2>Server, as it says of itself</h2>.*role="img" aria-label="Throughput, MiB/s over seconds; client, sent from [^;]* to [^;]*; server, received from .*`+
+		`aria-label="Latency, percentiles, µs over % of messages; at most from US to US">.*</html>\n`, report) {
+		t.Errorf("the report is\n%s", report)
+	}
+
+	// What a run is doing.
+	run := tool("ddpbench write -D 3600 --metrics 127.0.0.1:0 --encap-port " + port + " 127.0.0.1")
+	at := strings.TrimSuffix(strings.TrimPrefix(run.await(`^metrics: http`), "metrics: http://"), "/metrics")
+	run.await(`#bytes`)
+	const state = `(?s)client: 1 associations, 1 QPs, COUNT regions\nESTABLISHED +\d+ queued  port COUNT  peer 127\.0\.0\.1:5043  set up here, FEW\w+ old\n\t streams:.*\n\t path 127\.0\.0\.1:COUNT -> 127\.0\.0\.1:` +
+		`COUNT: active primary newreno cwnd:BYTES ssthresh:\d+ flight:\d+ rtt:MS/\d+\.\d{3} rto:COUNT mtu:BYTES errors:0\nQP 1 RTS  peer 127\.0\.0\.1:5043 .*`
+	s.start("ddpping", "--stat", at).end(0, state)
+	if text := get(t, "http://"+at+"/status/text"); !match(state, text) {
+		t.Errorf("the state as text is\n%s", text)
+	}
+	if html := get(t, "http://"+at+"/status/"); !match(`(?s)<!doctype html>.*<caption>1 associations</caption>.*<td>127\.0\.0\.1:5043</td><td>ESTABLISHED</td>.*</html>\n`, html) {
+		t.Errorf("the page is\n%s", html)
+	}
+	run.interrupt().end(0, `(?s)metrics: http://.* 65536 +COUNT +0\.00 +RATE *\t\t .*\n`)
+	bench.interrupt().end(0, `(?s).* 127\.0\.0\.1:COUNT: RDMA_Write BW, 65536 octets, 1 QPs: 500 messages in FEW\.\d{3} s, RATE MiB/sec\n.*`)
+}
