@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,7 +44,7 @@ type life struct {
 // maxEvents and maxLives are how much of a trace a page shows.
 const (
 	maxEvents = 300
-	maxLives  = 6
+	maxLives  = 4
 )
 
 // drawTrace draws what --trace has written, the older part first if there is one.
@@ -168,7 +169,7 @@ func (d *drawing) page(o *options) *chart.Page {
 	if o.gbits {
 		rate = timeline.Gbit
 	}
-	p := &chart.Page{Title: "Trace " + cli.Printable(o.trace), Lead: fmt.Sprintf("By %s, begun %s.", cli.Printable(d.head.Title), cli.Printable(d.head.Trace.Common.Reference.Wall)),
+	p := &chart.Page{Title: "Trace " + cli.Printable(filepath.Base(o.trace)), Lead: fmt.Sprintf("By %s, begun %s.", cli.Printable(d.head.Title), cli.Printable(d.head.Trace.Common.Reference.Wall)),
 		Figures: timeline.Figures(lines, rate),
 		Tables:  []chart.Table{{Title: "Events", Words: true, Head: []string{"ms", "Association", "Event", "What"}, Rows: rows}}}
 	if n := len(lives) - len(shown); n > 0 {

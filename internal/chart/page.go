@@ -71,7 +71,8 @@ table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabul
 th, td { padding: .15rem .7rem .15rem 0; text-align: right; vertical-align: top; border-bottom: 1px solid var(--line) }
 th:first-child, td:first-child { text-align: left }
 .words th, .words td { text-align: left }
-.words td { overflow-wrap: anywhere }
+.pairs td { overflow-wrap: anywhere }
+.words:not(.pairs) td:last-child { min-width: 16rem }
 .pairs th { font-weight: normal; color: var(--dim) }
 summary { cursor: pointer; font-size: .9rem; padding: .4rem 0 }
 footer { color: var(--dim); font-size: .9rem }

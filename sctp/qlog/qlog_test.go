@@ -255,6 +255,9 @@ func BenchmarkTrace(b *testing.B) {
 				msg := make([]byte, 16<<10)
 				b.SetBytes(int64(len(msg)))
 				b.ReportAllocs()
+				defer func(cpu time.Duration) {
+					b.ReportMetric((pump.CPUTime()-cpu).Seconds()/(float64(b.N)*float64(len(msg))/1e9), "cpu-s/GB")
+				}(pump.CPUTime())
 				b.ResetTimer()
 				go func() {
 					for range b.N {
