@@ -22,7 +22,7 @@ const (
 	TraceStarted TraceKind = iota
 	// TraceState: the association has gone from the state Old to Stats.State.
 	TraceState
-	// TraceMetrics: what is in Stats or Path is not what it was. Where much happens there are a thousand of these a second and association at most,
+	// TraceMetrics: what is in Stats or Path is not what it was. Where much happens there are 250 of these a second and association at most,
 	// each with all that has come since the last.
 	TraceMetrics
 	// TraceLoss: since the last event something was sent again, or a timer for that has expired: Lost says what.
@@ -56,10 +56,10 @@ type TraceLost struct {
 	Reneged        uint64
 }
 
-// An association is looked at in detail a thousand times a second at most. After a silence it may be so much more often for a moment, so that
+// An association is looked at in detail 250 times a second at most. After a silence it may be so much more often for a moment, so that
 // each step of what goes slowly is seen.
 const (
-	lookEvery = time.Millisecond
+	lookEvery = 4 * time.Millisecond
 	lookBurst = 64
 )
 
