@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/netip"
 	"os"
@@ -31,7 +30,8 @@ func main() {
 		err = run(context.Background(), a, b, netip.AddrPortFrom(a.LocalAddrs()[0].Addr(), port), os.Stdout)
 	}
 	if err != nil {
-		log.Fatal("grpc: ", err)
+		fmt.Fprintln(os.Stderr, "grpc:", err)
+		os.Exit(1)
 	}
 }
 

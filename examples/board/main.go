@@ -13,7 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net/netip"
 	"os"
 	"os/signal"
@@ -32,13 +32,13 @@ const (
 )
 
 func main() {
-	log.SetFlags(0)
 	listen := flag.Bool("l", false, "keep the board")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, *listen, flag.Arg(0), flag.Arg(1)); err != nil && ctx.Err() == nil {
-		log.Fatal("board: ", err)
+		fmt.Fprintln(os.Stderr, "board:", err)
+		os.Exit(1)
 	}
 }
 
@@ -94,7 +94,7 @@ func serve(ctx context.Context, link rawio.Link, out io.Writer) error {
 		}
 		name := binary.BigEndian.AppendUint32(nil, uint32(board.STag())) // what a client has to know of the memory
 		if err := req.Accept(qp, name); err != nil {
-			log.Printf("%v: %v", req.RemoteAddr(), err)
+			slog.Warn("client", "address", req.RemoteAddr(), "error", err)
 		}
 		go func() {
 			<-qp.Done() // the client has left

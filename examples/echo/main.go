@@ -11,7 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net/netip"
 	"os"
 	"os/signal"
@@ -24,13 +24,13 @@ import (
 const port = 7
 
 func main() {
-	log.SetFlags(0)
 	listen := flag.Bool("l", false, "serve")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, *listen, flag.Arg(0)); err != nil && ctx.Err() == nil {
-		log.Fatal("echo: ", err)
+		fmt.Fprintln(os.Stderr, "echo:", err)
+		os.Exit(1)
 	}
 }
 
@@ -86,7 +86,7 @@ func echo(c *sctp.Conn) {
 			_, err = c.WriteMsg(buf[:n], sctp.SendInfo{Stream: info.Stream, PPID: info.PPID})
 		}
 		if err != nil {
-			log.Printf("%v: %v", c.RemoteAddr(), err)
+			slog.Warn("client", "address", c.RemoteAddr(), "error", err)
 			return
 		}
 	}

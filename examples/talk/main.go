@@ -9,14 +9,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log"
 	"os"
 
 	"github.com/rddp-go/rddp/sctp"
 )
 
 func main() {
-	log.SetFlags(0)
 	server := flag.Bool("l", false, "serve")
 	flag.Parse()
 	var err error
@@ -28,7 +26,8 @@ func main() {
 		err = call(context.Background(), address, os.Stdout)
 	}
 	if err != nil {
-		log.Fatal("talk: ", err)
+		fmt.Fprintln(os.Stderr, "talk:", err)
+		os.Exit(1)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/netip"
@@ -27,7 +26,8 @@ func main() {
 		err = run(a, b, netip.AddrPortFrom(a.LocalAddrs()[0].Addr(), port), os.Stdout)
 	}
 	if err != nil {
-		log.Fatal("web: ", err)
+		fmt.Fprintln(os.Stderr, "web:", err)
+		os.Exit(1)
 	}
 }
 
