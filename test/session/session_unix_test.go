@@ -134,7 +134,8 @@ func TestStranger(t *testing.T) {
 	tool("ddpping -n -c 3 -i 0.1 "+to).end(0, head+`(`+reply+`){3}\n--- 127\.0\.0\.1 ddpping statistics ---\n3 pings transmitted, 3 received, 0% packet loss, time FEWms\nrtt min/avg/max/mdev = RTTS ms\n(COUNT retransmissions?\n)?`)
 
 	// Outage, and return.
-	ping := tool("ddpping -n -i 0.1 " + to)
+	trace := filepath.Join(s.bin, "outage.sqlog")
+	ping := tool("ddpping -n -i 0.1 "+to, "--trace", trace)
 	ping.await(`seq=3 `)
 	server.interrupt().end(0, `(?s).*: connected, 56 bytes a ping\n.*: gone after 3 pings\n.*`)
 	ping.await(`^(connection lost|no answer yet|From )`)
@@ -145,6 +146,10 @@ func TestStranger(t *testing.T) {
 	ping.interrupt().end(0, head+`(`+reply+`){3,}(connection lost.*\n|no answer yet for seq=FEW\n|From 127\.0\.0\.1 seq=FEW: .*\n|`+reply+`)+answers again after SECONDS s without\n(no answer yet for seq=FEW\n|`+reply+
 		`)+\n--- 127\.0\.0\.1 ddpping statistics ---\nCOUNT pings transmitted, COUNT received,( \+COUNT errors,)? LOSS% packet loss, time COUNTms\nrtt min/avg/max/mdev = RTTS ms\n(COUNT retransmissions?\n)?1 outage, SECONDS s in all\n`)
 	server.interrupt().end(0, `(?s).*: gone after COUNT pings\n`)
+	s.start("ddpbench", "trace", trace).end(0, `[2-9] associations, drawn in .*/outage\.sqlog\.html\n`)
+	if drawn := string(must.Get(os.ReadFile(trace + ".html"))(t)); !match(`(?s).*<td>client-1 with 127\.0\.0\.1:5043</td><td>association_started</td>.*association_closed</td><td>reason sctp: association aborted by the peer: User-Initiated Abort &#34;transport closed&#34;</td>.*<td>client-FEW with .*new ESTABLISHED, old COOKIE-ECHOED.*`, drawn) {
+		t.Errorf("the trace is drawn as\n%s", drawn)
+	}
 
 	// Bench, with a report.
 	port = freePort(t)
