@@ -91,7 +91,7 @@ func statusText(all map[string]rdma.Snapshot) string {
 				if p.Primary {
 					primary = " primary"
 				}
-				fmt.Fprintf(&b, "\t path %v -> %v: %v%s %s cwnd:%d ssthresh:%d flight:%d rtt:%.3f/%.3f rto:%d mtu:%d errors:%d\n", p.Local, p.Remote, p.State, primary, strings.ToLower(p.Controller),
+				fmt.Fprintf(&b, "\t path %s -> %s: %v%s %s cwnd:%d ssthresh:%d flight:%d rtt:%.3f/%.3f rto:%d mtu:%d errors:%d\n", at(p.Local), at(p.Remote), p.State, primary, strings.ToLower(p.Controller),
 					p.Cwnd, p.Ssthresh, p.Flight, ms(p.SRTT), ms(p.RTTVar), p.RTO.Milliseconds(), p.MTU, p.Errors)
 			}
 			for _, s := range a.Streams {
@@ -119,6 +119,14 @@ func peer(q rdma.QPSnapshot) string {
 	return q.Remote.String()
 }
 
+// at is where a path ends; a link that is not over UDP has no port.
+func at(a netip.AddrPort) string {
+	if a.Port() == 0 {
+		return a.Addr().String()
+	}
+	return a.String()
+}
+
 func side(a sctp.Snapshot) string {
 	if a.Passive {
 		return "set up by the peer"
@@ -139,7 +147,7 @@ func writeHTML(w http.ResponseWriter, r *http.Request, all map[string]rdma.Snaps
 	_ = page.Execute(w, map[string]any{"All": all, "Hold": hold, "Now": time.Now().UTC().Format("2006-01-02 15:04:05 UTC")}) // who has gone does not see it
 }
 
-var page = template.Must(template.New("").Funcs(template.FuncMap{"side": side, "peer": peer, "age": age, "ms": ms}).Parse(`<!doctype html>
+var page = template.Must(template.New("").Funcs(template.FuncMap{"side": side, "peer": peer, "at": at, "age": age, "ms": ms}).Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>rddp: associations</title>
 <style>
@@ -160,7 +168,7 @@ th:first-child, td:first-child { text-align: left }
 {{end}}</table></div>
 <div class="wide" tabindex="0" role="region" aria-label="paths of {{$name}}"><table><caption>Paths</caption>
 <tr><th scope="col">path</th><th scope="col">state</th><th scope="col">congestion control</th><th scope="col">cwnd, bytes</th><th scope="col">in flight, bytes</th><th scope="col">round trip, ms</th><th scope="col">RTO, ms</th><th scope="col">MTU, bytes</th></tr>
-{{range $s.Associations}}{{range .Paths}}<tr><td>{{.Local}} to {{.Remote}}</td><td>{{.State}}{{if .Primary}}, primary{{end}}</td><td>{{.Controller}}</td><td>{{.Cwnd}}</td><td>{{.Flight}}</td><td>{{printf "%.3f" (ms .SRTT)}}</td><td>{{printf "%.0f" (ms .RTO)}}</td><td>{{.MTU}}</td></tr>
+{{range $s.Associations}}{{range .Paths}}<tr><td>{{at .Local}} to {{at .Remote}}</td><td>{{.State}}{{if .Primary}}, primary{{end}}</td><td>{{.Controller}}</td><td>{{.Cwnd}}</td><td>{{.Flight}}</td><td>{{printf "%.3f" (ms .SRTT)}}</td><td>{{printf "%.0f" (ms .RTO)}}</td><td>{{.MTU}}</td></tr>
 {{end}}{{end}}</table></div>
 <div class="wide" tabindex="0" role="region" aria-label="streams of {{$name}}"><table><caption>Streams that ordered messages have used</caption>
 <tr><th scope="col">stream</th><th scope="col">peer</th><th scope="col">next SSN out</th><th scope="col">next SSN in</th><th scope="col">messages that wait for an earlier one</th></tr>
