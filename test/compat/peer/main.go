@@ -5,7 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"log"
+	"os"
 	"time"
 
 	"github.com/rddp-go/rddp/sctp"
@@ -16,18 +16,23 @@ func main() {
 	defer cancel()
 	l, err := sctp.Listen("sctp", "127.0.0.1:7777")
 	if err != nil {
-		log.Fatal(err)
+		die(err)
 	}
 	fmt.Println("listening")
 	c, err := l.Accept(ctx)
 	if err != nil {
-		log.Fatal(err)
+		die(err)
 	}
 	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second)) // it cannot fail
 	_, info, err := c.ReadMsg(make([]byte, 1<<16))
 	if err != nil {
-		log.Fatal(err)
+		die(err)
 	}
 	fmt.Printf("% x\n", binary.BigEndian.AppendUint32(nil, info.PPID))
 	c.Abort("seen")
+}
+
+func die(err error) {
+	fmt.Fprintln(os.Stderr, "peer:", err)
+	os.Exit(1)
 }
