@@ -184,6 +184,14 @@ type PortBinder interface {
 	UnbindPort(port uint16)
 }
 
+// AddrBinder is a PortBinder whose ports are bound at some of its addresses, so that other programs may have them at others.
+type AddrBinder interface {
+	PortBinder
+	// BindPortAt is BindPort for some addresses, or for all if there are none, in addition to those at which this link has bound the port
+	// already. UnbindPort gives all of them up.
+	BindPortAt(port uint16, at []netip.Addr) error
+}
+
 // Addresser is implemented by links that know their own addresses. The first is the default source.
 type Addresser interface {
 	LocalAddrs() []netip.AddrPort

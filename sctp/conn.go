@@ -77,10 +77,11 @@ type Conn struct {
 	readable, writable *Signal
 	eventful           chan struct{} // one token
 	rdl, wdl           deadline
-	listener           *Listener  // passive associations: who accepts it
-	from               netip.Addr // the address by whose part of its places it waits there
-	socket             *Socket    // one-to-many style: whose association it is
-	unread             int        // owner only: messages that wait in socket
+	listener           *Listener    // passive associations: who accepts it
+	from               netip.Addr   // the address by whose part of its places it waits there
+	socket             *Socket      // one-to-many style: whose association it is
+	unread             int          // owner only: messages that wait in socket
+	boundAt            []netip.Addr // the addresses that Dial has bound its port at
 
 	spareStreams atomic.Pointer[[]*Stream] // an empty list for wakeStreams
 

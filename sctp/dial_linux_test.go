@@ -100,31 +100,39 @@ func TestLinksAreThoseOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// Programs that listen by UDP on one host each have a port of it: whoever dials finds each, and none takes the SCTP port of another.
-func TestNeighboursAreFoundByUDP(t *testing.T) {
-	one, two, client := only(t, udpLink), only(t, udpLink), only(t, udpLink)
-	testns.New(t).Do(func() error {
-		listen := func(by *links, at string) *Listener {
-			l, err := (&ListenConfig{links: by}).Listen(t.Context(), "sctp", at)
-			must.OK(t, err)
-			return l
-		}
-		ls := []*Listener{listen(one, ":7000"), listen(two, "127.0.0.2:7001"), listen(one, "127.0.0.3:7001"), listen(two, ":0")}
-		for i, to := range []string{"127.0.0.1:7000", "127.0.0.2:7001", "127.0.0.3:7001", ls[3].Addr().String()} {
-			for _, by := range []*links{client, one, two} {
-				c, err := (&Dialer{links: by}).Dial(deadlineCtx(t), "sctp", to)
+// One port is had by several listeners of a host at different addresses, of one program or of several, over raw IP and over UDP, where each program has a port of
+// UDP for itself: whoever dials finds each, and none takes the port of another.
+func TestListenersShareAPortByAddress(t *testing.T) {
+	for _, kind := range []linkKind{udpLink, rawLink} {
+		one, two, client := only(t, kind), only(t, kind), only(t, kind)
+		testns.New(t).Do(func() error {
+			listen := func(by *links, at string) *Listener {
+				l, err := (&ListenConfig{links: by}).Listen(t.Context(), "sctp", at)
 				must.OK(t, err)
-				must.Get(ls[i].Accept(deadlineCtx(t)))(t)
-				c.Abort("")
+				return l
 			}
-		}
-		for _, at := range []string{":7000", "127.0.0.1:7000", ":7001", "127.0.0.3:7001"} {
-			if _, err := (&ListenConfig{links: two}).Listen(t.Context(), "sctp", at); !errors.Is(err, syscall.EADDRINUSE) {
-				t.Errorf("%s is listened on twice: %v", at, err)
+			at := []string{"127.0.0.1:7000", "127.0.0.2:7000", "127.0.0.3:7000", "[::1]:7000"}
+			ls := []*Listener{listen(one, at[0]), listen(two, at[1]), listen(one, at[2]), listen(two, at[3]), listen(one, ":7001"), listen(two, ":0")}
+			for i, to := range append(at, "127.0.0.4:7001", ls[5].Addr().String()) {
+				for _, by := range []*links{client, one, two} {
+					c, err := (&Dialer{links: by}).Dial(deadlineCtx(t), "sctp", to)
+					must.OK(t, err)
+					must.Get(ls[i].Accept(deadlineCtx(t)))(t)
+					c.Abort("")
+				}
 			}
-		}
-		must.OK(t, ls[2].Close())
-		must.OK(t, listen(one, "127.0.0.3:7001").Close())
-		return nil
-	})
+			for _, at := range append(at, ":7000", ":7001", "127.0.0.1:7001", "[::1]:7001") {
+				for _, by := range []*links{one, two} {
+					if _, err := (&ListenConfig{links: by}).Listen(t.Context(), "sctp", at); !errors.Is(err, syscall.EADDRINUSE) {
+						t.Errorf("%s is listened on twice by %s: %v", at, kind, err)
+					}
+				}
+			}
+			if kind == udpLink { // by raw IP a port stays bound at all its addresses
+				must.OK(t, ls[2].Close())
+				must.OK(t, listen(two, at[2]).Close())
+			}
+			return nil
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package sctp
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/rddp-go/rddp/rawio"
@@ -37,10 +38,10 @@ func (c *Conn) lingerFor() time.Duration {
 }
 
 // release drops a user of a port, which stays bound for d if that was the last one. Called with mu held.
-func (t *Transport) release(port uint16, d time.Duration) {
+func (t *Transport) release(port uint16, d time.Duration, at ...netip.Addr) {
 	_, binds := t.link.(rawio.PortBinder)
 	if !binds || d <= 0 || t.ports[port] > 1 || t.closed {
-		t.unbind(port)
+		t.unbind(port, at...)
 		return
 	}
 	if len(t.lingering) == maxLinger {

@@ -233,7 +233,7 @@ func (t *Transport) unmatched(now rawio.Time, p *rawio.Packet) *Conn {
 	case !isNew:
 		return a.Owner.(*Conn)
 	}
-	l := t.listeners[a.LocalPort()]
+	l := t.listenerOf(a)
 	c := newConn(t, a, l.cfg)
 	c.listener = l
 	t.openAccount(c, a.PeerAddr().Addr())

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -38,15 +39,16 @@ type Transport struct {
 	setup sync.Mutex // guards the part of ep that sets up
 
 	mu         sync.RWMutex
-	ep         *endpoint.Endpoint   // guarded by mu, but for the part that sets up
-	conns      map[*Conn]struct{}   // guarded by mu
-	listeners  map[uint16]*Listener // guarded by mu
-	ports      map[uint16]int       // guarded by mu: users of each bound port
-	lingering  map[uint16]*lingerer // guarded by mu: ports whose last user has gone, see release
-	closed     bool                 // guarded by mu
-	ends       TransportStats       // guarded by mu: of associations that have ended
-	ended      assoc.Counters       // guarded by mu: sums over them
-	endedTrips assoc.Histogram      // guarded by mu
+	ep         *endpoint.Endpoint      // guarded by mu, but for the part that sets up
+	conns      map[*Conn]struct{}      // guarded by mu
+	listeners  map[uint16][]*Listener  // guarded by mu; several on one port have different addresses
+	ports      map[uint16]int          // guarded by mu: users of each bound port
+	bound      map[uint16][]netip.Addr // guarded by mu: the addresses that each port is bound at, nothing for all
+	lingering  map[uint16]*lingerer    // guarded by mu: ports whose last user has gone, see release
+	closed     bool                    // guarded by mu
+	ends       TransportStats          // guarded by mu: of associations that have ended
+	ended      assoc.Counters          // guarded by mu: sums over them
+	endedTrips assoc.Histogram         // guarded by mu
 
 	timers  *timers
 	batches sync.Pool // *assoc.TxBatch
@@ -72,7 +74,7 @@ type Transport struct {
 func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 	t := &Transport{
 		link: link, start: time.Now(),
-		conns: make(map[*Conn]struct{}), listeners: make(map[uint16]*Listener), ports: make(map[uint16]int), lingering: make(map[uint16]*lingerer),
+		conns: make(map[*Conn]struct{}), listeners: make(map[uint16][]*Listener), bound: make(map[uint16][]netip.Addr), ports: make(map[uint16]int), lingering: make(map[uint16]*lingerer),
 	}
 	if cfg != nil {
 		t.cfg = *cfg
@@ -141,7 +143,7 @@ func (t *Transport) forget(c *Conn) {
 	t.countEnd(c.err)
 	t.ep.Remove(c.a)
 	t.chargeOwn()
-	t.release(c.a.LocalPort(), linger)
+	t.release(c.a.LocalPort(), linger, c.boundAt...)
 }
 
 // transmit sends a batch of what an association has ready. It says whether that was anything, and whether there is more.
@@ -215,25 +217,39 @@ func (t *Transport) listen(port uint16, cfg *Config, q *queue) (*Listener, error
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	port, err := t.bind(port)
+	port, err := t.bind(port, cfg.LocalAddrs...)
 	if err != nil {
 		return nil, err
 	}
 	if err := t.ep.Listen(port, &cfg.Config); err != nil {
-		t.unbind(port)
+		t.unbind(port, cfg.LocalAddrs...)
 		return nil, err
 	}
 	l := &Listener{t: t, port: port, cfg: cfg, queue: q}
-	t.listeners[port] = l
+	t.listeners[port] = append(t.listeners[port], l)
 	return l, nil
 }
 
 func (t *Transport) unlisten(l *Listener) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.listeners, l.port)
-	t.ep.Unlisten(l.port)
-	t.unbind(l.port)
+	list := slices.DeleteFunc(t.listeners[l.port], func(m *Listener) bool { return m == l })
+	if t.listeners[l.port] = list; len(list) == 0 {
+		delete(t.listeners, l.port)
+	}
+	t.ep.Unlisten(l.port, l.cfg.LocalAddrs...)
+	t.unbind(l.port, l.cfg.LocalAddrs...)
+}
+
+// listenerOf returns the listener that an association has come by. Called with mu held.
+func (t *Transport) listenerOf(a *assoc.Assoc) *Listener {
+	list := t.listeners[a.LocalPort()]
+	i := slices.IndexFunc(list, func(l *Listener) bool { return hasAddr(l.cfg.LocalAddrs, a.LocalAddr().Addr()) })
+	return list[max(i, 0)]
+}
+
+func hasAddr(list []netip.Addr, a netip.Addr) bool {
+	return slices.ContainsFunc(list, func(b netip.Addr) bool { return b.Unmap() == a.Unmap() })
 }
 
 // Dial sets up an association with the SCTP port of remote and waits until it is established. When
@@ -272,13 +288,13 @@ func (t *Transport) connect(remote netip.AddrPort, cfg *Config) (*Conn, error) {
 		return nil, err
 	}
 	if !t.admits(remote.Addr()) {
-		t.unbind(port)
+		t.unbind(port, cfg.LocalAddrs...)
 		t.mu.Unlock()
 		return nil, &assoc.MemoryError{}
 	}
 	a, err := t.ep.Connect(t.now(), &cfg.Config, port, netip.AddrPort{}, t.remotes(cfg, remote.Addr()), remote.Port())
 	if err != nil {
-		t.unbind(port)
+		t.unbind(port, cfg.LocalAddrs...)
 		t.mu.Unlock()
 		return nil, err
 	}
@@ -286,6 +302,7 @@ func (t *Transport) connect(remote netip.AddrPort, cfg *Config) (*Conn, error) {
 		a.OnAnswer(cfg.proceed)
 	}
 	c := newConn(t, a, cfg)
+	c.boundAt = cfg.LocalAddrs
 	t.births++
 	c.born = t.births
 	t.openAccount(c, remote.Addr())
@@ -302,16 +319,16 @@ func (t *Transport) bindFor(cfg *Config) (uint16, error) {
 		t.ports[s.l.port]++
 		return s.l.port, nil
 	}
-	return t.bind(cfg.LocalPort)
+	return t.bind(cfg.LocalPort, cfg.LocalAddrs...)
 }
 
-// bind takes a port for one user, or a free one for 0. Called with mu held.
-func (t *Transport) bind(port uint16) (uint16, error) {
+// bind takes a port for one user, or a free one for 0, at some own addresses or at all. Called with mu held.
+func (t *Transport) bind(port uint16, at ...netip.Addr) (uint16, error) {
 	if t.closed {
 		return 0, ErrTransportClosed
 	}
 	if port != 0 {
-		return port, t.bindPort(port)
+		return port, t.bindPort(port, at...)
 	}
 	// The dynamic ports of RFC 6335, from a random start.
 	const first, count = 49152, 65536 - 49152
@@ -321,35 +338,52 @@ func (t *Transport) bind(port uint16) (uint16, error) {
 		if t.ports[port] > 0 {
 			continue
 		}
-		if err := t.bindPort(port); !errors.Is(err, rawio.ErrPortInUse) {
+		if err := t.bindPort(port, at...); !errors.Is(err, rawio.ErrPortInUse) {
 			return port, err
 		}
 	}
 	return 0, fmt.Errorf("sctp: no free port: %w", rawio.ErrPortInUse)
 }
 
-func (t *Transport) bindPort(port uint16) error {
+func (t *Transport) bindPort(port uint16, at ...netip.Addr) error {
+	all, byAddr := t.link.(rawio.AddrBinder)
 	if t.resume(port) {
-		return nil
+		if !byAddr {
+			return nil
+		}
+		t.unbind(port) // perhaps at other addresses
 	}
-	if t.ports[port] > 0 {
+	if t.ports[port] > 0 && !t.apart(port, at) {
 		return fmt.Errorf("port %d: %w", port, rawio.ErrPortInUse)
 	}
-	if b, ok := t.link.(rawio.PortBinder); ok {
-		if err := b.BindPort(port); err != nil {
-			return err
-		}
+	var err error
+	if byAddr {
+		err = all.BindPortAt(port, at)
+	} else if b, ok := t.link.(rawio.PortBinder); ok && t.ports[port] == 0 {
+		err = b.BindPort(port)
 	}
-	t.ports[port] = 1
+	if err != nil {
+		return err
+	}
+	t.ports[port]++
+	t.bound[port] = append(t.bound[port], at...)
 	return nil
 }
 
-// unbind drops one user of a port. Called with mu held.
-func (t *Transport) unbind(port uint16) {
+// apart says whether a port that is in use is so at other addresses alone. Called with mu held.
+func (t *Transport) apart(port uint16, at []netip.Addr) bool {
+	bound := t.bound[port]
+	return len(bound) > 0 && len(at) > 0 && !slices.ContainsFunc(at, func(a netip.Addr) bool { return hasAddr(bound, a) })
+}
+
+// unbind drops one user of a port, which had it at those addresses. Called with mu held.
+func (t *Transport) unbind(port uint16, at ...netip.Addr) {
 	if t.ports[port]--; t.ports[port] > 0 {
+		t.bound[port] = slices.DeleteFunc(t.bound[port], func(a netip.Addr) bool { return hasAddr(at, a) })
 		return
 	}
 	delete(t.ports, port)
+	delete(t.bound, port)
 	if b, ok := t.link.(rawio.PortBinder); ok {
 		b.UnbindPort(port)
 	}
@@ -410,8 +444,8 @@ func (t *Transport) Close() error {
 	t.closed = true
 	t.endLingering()
 	listeners := make([]*Listener, 0, len(t.listeners))
-	for _, l := range t.listeners {
-		listeners = append(listeners, l)
+	for _, list := range t.listeners {
+		listeners = append(listeners, list...)
 	}
 	t.mu.Unlock()
 	for _, l := range listeners {

@@ -187,6 +187,14 @@ func (l *Link) BindPort(port uint16) error {
 	return nil
 }
 
+// BindPortAt asks the inner link, for all addresses where that is no rawio.AddrBinder.
+func (l *Link) BindPortAt(port uint16, at []netip.Addr) error {
+	if b, ok := l.inner.(rawio.AddrBinder); ok {
+		return b.BindPortAt(port, at)
+	}
+	return l.BindPort(port)
+}
+
 // UnbindPort tells the inner link, where that is a rawio.PortBinder.
 func (l *Link) UnbindPort(port uint16) {
 	if b, ok := l.inner.(rawio.PortBinder); ok {

@@ -40,7 +40,7 @@ func (c *codec) DecodeError(e *mmsg.ICMPError, p *rawio.Packet) bool {
 		return false
 	}
 	src, _, sctp, ok := iphdr.Quote(e.Data)
-	if !ok || !c.link.ports.has(uint16(sctp[0])<<8|uint16(sctp[1])) {
+	if !ok || !c.link.ports.serves(uint16(sctp[0])<<8|uint16(sctp[1]), src) {
 		return false // another program's packet
 	}
 	if src.IsLinkLocalUnicast() {

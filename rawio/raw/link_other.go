@@ -22,6 +22,9 @@ func (*Link) BindPort(uint16) error {
 	return &rawio.UnsupportedError{Link: "raw", OS: runtime.GOOS}
 }
 
+// BindPortAt implements rawio.AddrBinder.
+func (l *Link) BindPortAt(port uint16, _ []netip.Addr) error { return l.BindPort(port) }
+
 // UnbindPort implements rawio.PortBinder.
 func (*Link) UnbindPort(uint16) {}
 

@@ -1,7 +1,10 @@
 package raw
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -17,9 +20,15 @@ import (
 // ports is the set of SCTP ports that a link owns.
 type ports struct {
 	mu     sync.Mutex
-	claims map[uint16]int            // guarded by mu: port to the socket that claims it
+	claims map[uint16][]claim        // guarded by mu
 	closed bool                      // guarded by mu
 	bound  [65536 / 64]atomic.Uint64 // the same set, for readers without the lock
+}
+
+// claim is a port at one address of this host.
+type claim struct {
+	addr netip.Addr // invalid: at all
+	fd   int        // the socket whose name says so
 }
 
 func (s *ports) has(port uint16) bool { return s.bound[port/64].Load()>>(port%64)&1 == 1 }
@@ -36,6 +45,14 @@ func (s *ports) set(port uint16, on bool) {
 // packets in. A program that moves its threads between network namespaces has to call it in the
 // link's. Port 0 is refused with syscall.EINVAL, since no SCTP packet may carry it.
 func (l *Link) BindPort(port uint16) error {
+	if l.ports.has(port) {
+		return fmt.Errorf("SCTP port %d: %w", port, rawio.ErrPortInUse)
+	}
+	return l.BindPortAt(port, nil)
+}
+
+// BindPortAt implements rawio.AddrBinder: other programs of this network namespace may have the port at other addresses.
+func (l *Link) BindPortAt(port uint16, at []netip.Addr) error {
 	s := &l.ports
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,25 +61,36 @@ func (l *Link) BindPort(port uint16) error {
 		return os.ErrClosed
 	case port == 0:
 		return fmt.Errorf("cannot bind SCTP port 0: %w", unix.EINVAL)
-	case s.has(port):
-		return fmt.Errorf("SCTP port %d: %w", port, rawio.ErrPortInUse)
-	case len(s.claims) == maxPorts:
+	case s.claims[port] == nil && len(s.claims) == maxPorts:
 		return ErrTooManyPorts
 	}
-	fd, err := claim(port)
+	if len(at) == 0 {
+		at = []netip.Addr{{}}
+	}
+	had := len(s.claims[port])
+	err := error(nil)
+	for _, a := range at {
+		a = a.Unmap().WithZone("")
+		if slices.ContainsFunc(s.claims[port], func(c claim) bool { return c.addr == a }) {
+			continue
+		}
+		var c claim
+		if c, err = newClaim(port, a); err != nil {
+			break
+		}
+		if s.claims == nil {
+			s.claims = make(map[uint16][]claim)
+		}
+		s.claims[port] = append(s.claims[port], c)
+		s.set(port, true)
+	}
+	if err == nil {
+		err = l.refilter()
+	}
 	if err != nil {
-		return err
+		l.drop(port, had)
 	}
-	if s.claims == nil {
-		s.claims = make(map[uint16]int)
-	}
-	s.claims[port] = fd
-	s.set(port, true)
-	if err := l.refilter(); err != nil {
-		l.unbind(port)
-		return err
-	}
-	return nil
+	return err
 }
 
 // UnbindPort implements rawio.PortBinder.
@@ -72,13 +100,20 @@ func (l *Link) UnbindPort(port uint16) {
 	if l.ports.closed || !l.ports.has(port) {
 		return
 	}
-	l.unbind(port)
+	l.drop(port, 0)
 	_ = l.refilter() // at worst the port's packets still come in, and nobody knows the port
 }
 
-func (l *Link) unbind(port uint16) {
+// drop gives up the claims of a port but for the first n.
+func (l *Link) drop(port uint16, n int) {
 	s := &l.ports
-	unix.Close(s.claims[port])
+	for _, c := range s.claims[port][n:] {
+		unix.Close(c.fd)
+	}
+	if n > 0 {
+		s.claims[port] = s.claims[port][:n]
+		return
+	}
 	delete(s.claims, port)
 	s.set(port, false)
 }
@@ -87,28 +122,49 @@ func (l *Link) unbind(port uint16) {
 func (s *ports) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, fd := range s.claims {
-		unix.Close(fd)
+	for _, list := range s.claims {
+		for _, c := range list {
+			unix.Close(c.fd)
+		}
 	}
 	s.claims, s.closed = nil, true
 }
 
-// claim takes a port for this network namespace: the name of an abstract Unix socket is unique
-// there, and goes away with the process that holds it.
-func claim(port uint16) (int, error) {
+// serves says whether a port is bound at an address.
+func (s *ports) serves(port uint16, a netip.Addr) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.claims[port], func(c claim) bool { return !c.addr.IsValid() || c.addr == a.Unmap().WithZone("") })
+}
+
+// newClaim takes a port for this network namespace: the name of an abstract Unix socket is unique
+// there, and goes away with the process that holds it. What claims the port at all addresses has its number for a name, what claims it at one
+// that address behind it, and whoever finds a name of the other kind gives way.
+func newClaim(port uint16, a netip.Addr) (claim, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return -1, os.NewSyscallError("socket", err)
+		return claim{}, os.NewSyscallError("socket", err)
 	}
-	err = unix.Bind(fd, &unix.SockaddrUnix{Name: "@rddp/sctp/" + strconv.Itoa(int(port))})
-	if err == nil {
-		return fd, nil
+	all := "@rddp/sctp/" + strconv.Itoa(int(port))
+	name, other := all, all+"/"
+	if a.IsValid() {
+		name, other = all+"/"+a.String(), all+"\n"
+	}
+	err = unix.Bind(fd, &unix.SockaddrUnix{Name: name})
+	if err == nil && !claimed(other) {
+		return claim{a, fd}, nil
 	}
 	unix.Close(fd)
-	if err == unix.EADDRINUSE {
-		return -1, fmt.Errorf("SCTP port %d: %w", port, rawio.ErrPortInUse)
+	if err == nil || err == unix.EADDRINUSE {
+		return claim{}, fmt.Errorf("SCTP port %d: %w", port, rawio.ErrPortInUse)
 	}
-	return -1, os.NewSyscallError("bind", err)
+	return claim{}, os.NewSyscallError("bind", err)
+}
+
+// claimed says whether the list of this network namespace's Unix sockets, one a line with its name at the end, has a text.
+func claimed(text string) bool {
+	list, _ := os.ReadFile("/proc/thread-self/net/unix")
+	return bytes.Contains(list, []byte(" "+text))
 }
 
 // refilter gives the sockets a filter for the present set of ports.
@@ -125,8 +181,11 @@ func (l *Link) refilter() error {
 	return nil
 }
 
-// maxPorts keeps the filter, two instructions a port, below the kernel's 4096 (BPF_MAXINSNS).
-const maxPorts = 2000
+// maxPorts keeps the filter, two instructions a port that is bound at all addresses, below the kernel's 4096 (BPF_MAXINSNS).
+const (
+	maxPorts  = 2000
+	maxFilter = 4096
+)
 
 // filter assembles a program that keeps packets for the bound ports. An IPv4 raw socket shows its
 // filter the IP header, an IPv6 one begins at SCTP. A load beyond the packet's end drops it.
@@ -146,9 +205,14 @@ func (s *ports) filter(v6, all bool) ([]unix.SockFilter, error) {
 		}
 		slices.Sort(list)
 		for _, p := range list {
-			prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(p), SkipFalse: 1}, bpf.RetConstant{Val: everything})
+			block := s.at(s.claims[p], v6, bpf.RetConstant{Val: everything})
+			prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(p), SkipFalse: uint8(len(block))})
+			prog = append(prog, block...)
 		}
 		prog = append(prog, bpf.RetConstant{Val: 0})
+	}
+	if len(prog) > maxFilter {
+		return nil, ErrTooManyPorts
 	}
 	code, err := bpf.Assemble(prog)
 	if err != nil {
@@ -159,6 +223,30 @@ func (s *ports) filter(v6, all bool) ([]unix.SockFilter, error) {
 		out[i] = unix.SockFilter{Code: c.Op, Jt: c.Jt, Jf: c.Jf, K: c.K}
 	}
 	return out, nil
+}
+
+// at is the part of the filter for packets to one port: it keeps those for the addresses at which that is bound.
+func (s *ports) at(claims []claim, v6 bool, keep bpf.Instruction) (prog []bpf.Instruction) {
+	const network = 1<<32 - 0x100000 // SKF_NET_OFF: from here on offsets count from the IP header
+	offset, words := uint32(network+16), 1
+	if v6 {
+		offset, words = network+24, 4
+	}
+	for _, c := range claims {
+		if !c.addr.IsValid() {
+			return []bpf.Instruction{keep}
+		}
+		if c.addr.Is6() != v6 {
+			continue
+		}
+		ip := c.addr.AsSlice()
+		for i := range words {
+			prog = append(prog, bpf.LoadAbsolute{Off: offset + uint32(4*i), Size: 4},
+				bpf.JumpIf{Cond: bpf.JumpEqual, Val: binary.BigEndian.Uint32(ip[4*i:]), SkipFalse: uint8(2*(words-i-1) + 1)})
+		}
+		prog = append(prog, keep)
+	}
+	return append(prog, bpf.RetConstant{Val: 0})
 }
 
 func attach(fd int, prog []unix.SockFilter) error {

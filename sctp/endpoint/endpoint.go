@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 
 	"github.com/rddp-go/rddp/rawio"
@@ -83,7 +84,7 @@ type entry struct {
 type Endpoint struct {
 	cfg       Config
 	env       assoc.Env
-	listeners map[uint16]*assoc.Config
+	listeners map[uint16][]*assoc.Config // several on one port have different addresses
 	byPeer    map[peerKey]*assoc.Assoc
 	byClaim   map[peerKey]*assoc.Assoc // by addresses that the peer has named but most likely does not have
 	byTag     map[tagKey]*assoc.Assoc
@@ -107,7 +108,7 @@ func New(cfg Config) *Endpoint {
 	return &Endpoint{
 		cfg:       cfg,
 		env:       assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, Cookies: assoc.NewJar(cfg.Rand), Features: cfg.Features},
-		listeners: make(map[uint16]*assoc.Config),
+		listeners: make(map[uint16][]*assoc.Config),
 		byPeer:    make(map[peerKey]*assoc.Assoc),
 		byClaim:   make(map[peerKey]*assoc.Assoc),
 		byTag:     make(map[tagKey]*assoc.Assoc),
@@ -125,19 +126,41 @@ func (e *Endpoint) Listen(port uint16, cfg *assoc.Config) error {
 	if port == 0 {
 		return ErrPort
 	}
-	if e.listeners[port] != nil {
-		return ErrPortInUse
-	}
 	c, err := cfg.Complete()
 	if err != nil {
 		return err
 	}
-	e.listeners[port] = &c
+	for _, other := range e.listeners[port] {
+		if len(c.LocalAddrs) == 0 || len(other.LocalAddrs) == 0 || slices.ContainsFunc(c.LocalAddrs, func(a netip.Addr) bool { return slices.Contains(other.LocalAddrs, a) }) {
+			return ErrPortInUse
+		}
+	}
+	e.listeners[port] = append(e.listeners[port], &c)
 	return nil
 }
 
-// Unlisten stops accepting on port; associations stay.
-func (e *Endpoint) Unlisten(port uint16) { delete(e.listeners, port) }
+// Unlisten stops accepting on port at those local addresses, or at all if none are given; associations stay.
+func (e *Endpoint) Unlisten(port uint16, at ...netip.Addr) {
+	e.listeners[port] = slices.DeleteFunc(e.listeners[port], func(c *assoc.Config) bool { return len(at) == 0 || slices.Contains(c.LocalAddrs, at[0].Unmap()) })
+	if len(e.listeners[port]) == 0 {
+		delete(e.listeners, port)
+	}
+}
+
+// listener returns the configuration for what comes to a port at a local address: where nobody listens at that one, that of
+// another, which refuses it.
+func (e *Endpoint) listener(port uint16, local netip.Addr) *assoc.Config {
+	list := e.listeners[port]
+	for _, c := range list {
+		if len(list) == 1 || slices.Contains(c.LocalAddrs, local.Unmap()) {
+			return c
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return list[0]
+}
 
 // Connect starts an association to remotePort at the remote addresses, the first of which is tried
 // first; the port of each netip.AddrPort is the UDP encapsulation port. localPort 0 picks a free one,

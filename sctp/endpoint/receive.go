@@ -187,7 +187,7 @@ func (e *Endpoint) Find(s *Stranger) *assoc.Assoc {
 			}
 		}
 	}
-	s.cfg = e.listeners[pkt.DstPort()]
+	s.cfg = e.listener(pkt.DstPort(), s.p.Local.Addr())
 	return nil
 }
 
@@ -334,7 +334,7 @@ func (e *Endpoint) Make(now rawio.Time, s *Stranger) (*assoc.Assoc, bool) {
 		e.reflect(now, p, false)
 		return nil, false
 	}
-	cfg := e.listeners[ck.LocalPort]
+	cfg := e.listener(ck.LocalPort, p.Local.Addr())
 	switch source := fair.Key(ck.Addrs[0]); {
 	case cfg == nil || e.byTag[tag] != nil:
 		e.stats.CookiesRefused++
