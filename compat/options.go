@@ -21,8 +21,7 @@ type options struct {
 	noMapped       bool
 	interleave     int
 	rcvInfo        [2]int // SCTP_RECVRCVINFO, SCTP_RECVNXTINFO
-	partial        int
-	maxSeg         int
+	partial        int    // SCTP_PARTIAL_DELIVERY_POINT
 	linger         bool
 	lingerTime     time.Duration
 	rcvBuf, sndBuf int // SO_RCVBUF, SO_SNDBUF; 0 for the default
@@ -198,12 +197,16 @@ func (s *Socket) Setsockopt(name int, b []byte) error {
 		return syscall.EINVAL
 	}
 	s.mu.Lock()
+	before := s.opts
 	err := o.set(s, b)
+	if err == nil {
+		_, err = s.opts.cfg.Complete()
+	}
+	if err != nil {
+		s.opts = before
+	}
 	c, opts := s.conn, s.opts
 	s.mu.Unlock()
-	if err == nil {
-		_, err = opts.cfg.Complete()
-	}
 	if err == nil && c != nil && c.Err() == nil {
 		err = opts.live(c)
 	}
@@ -276,8 +279,8 @@ func init() {
 		optAdaptation:       integer(getAdaptation, func(o *options, v int) error { u := uint32(v); o.cfg.Adaptation = &u; return nil }),
 		optContext:          value(func(o *options) int { return int(o.context) }, func(o *options, v int) error { o.context = uint32(v); return nil }),
 		optMaxBurst:         value(func(o *options) int { return max(o.cfg.MaxBurst, 0) }, setMaxBurst),
-		optMaxSeg:           value(func(o *options) int { return o.maxSeg }, setMaxSeg),
-		optPartialDelivery:  integer(func(o *options) int { return o.partial }, setPartialDelivery),
+		optMaxSeg:           value(func(o *options) int { return o.cfg.MaxSegment }, func(o *options, v int) error { o.cfg.MaxSegment = v; return nil }),
+		optPartialDelivery:  integer(func(o *options) int { return o.partial }, func(o *options, v int) error { o.partial = v; return nil }),
 	}
 	o := table[optEvents]
 	o.least = 1
@@ -646,15 +649,5 @@ func setPeerAddrParams(s *Socket, b []byte) error {
 	if flags&sppDemand != 0 && s.conn != nil {
 		return s.conn.RequestHeartbeat(s.conn.RemoteAddr().(sctp.Addr).Addr())
 	}
-	return nil
-}
-
-func setMaxSeg(o *options, v int) error {
-	o.maxSeg = v
-	return nil
-}
-
-func setPartialDelivery(o *options, v int) error {
-	o.partial = v
 	return nil
 }

@@ -288,6 +288,7 @@ func TestOptions(t *testing.T) {
 		"NODELAY":                         {optNoDelay, u32(1), u32(1), nil},
 		"MAXSEG":                          {optMaxSeg, u32(0, 900), u32(0, 900), nil},
 		"MAXSEG as an int":                {optMaxSeg, u32(901), u32(901), nil},
+		"MAXSEG below that of Linux":      {optMaxSeg, u32(443), nil, syscall.EINVAL},
 		"SACK":                            {optDelayedSack, u32(0, 100, 2), u32(0, 100, 2), nil},
 		"SACK at once":                    {optDelayedSack, u32(0, 100, 1), u32(0, 0, 1), nil},
 		"SACK too late":                   {optDelayedSack, u32(0, 501, 2), nil, syscall.EINVAL},

@@ -145,7 +145,7 @@ func (a *Assoc) newSender() {
 		a.stats.sent(a.sender.Stats())
 		a.steps += a.sender.Steps()
 	}
-	a.sender = tx.NewSender(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0),
+	a.sender = tx.NewSender(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0), MaxSegment: a.cfg.MaxSegment,
 		Letter: a.cfg.RFC9260, NoDelay: a.cfg.NoDelay, Trips: &a.trips})
 	a.sender.SetUpper(a.source, a.source)
 	a.sender.SetECN(a.ecn.on)

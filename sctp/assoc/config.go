@@ -53,6 +53,8 @@ type Config struct {
 	NoDelay bool
 	// DisableFragments has Send refuse a message that does not fit one packet, by ErrNeedsFragments (SCTP_DISABLE_FRAGMENTS of RFC 6458).
 	DisableFragments bool
+	// MaxSegment bounds the user data of a DATA chunk, in octets (SCTP_MAXSEG of RFC 6458); 0 leaves it to the path MTUs.
+	MaxSegment int
 	// AssocMaxRetrans, PathMaxRetrans and MaxInitRetrans are the retransmission limits of the
 	// association (default 10), of one path (5) and of INIT and COOKIE ECHO (8).
 	AssocMaxRetrans, PathMaxRetrans, MaxInitRetrans int
@@ -116,6 +118,7 @@ type Env struct {
 const (
 	minWindow   = 1500                   // least a_rwnd of INIT and INIT ACK, section 3.3.2
 	maxSackWait = 500 * time.Millisecond // section 6.2
+	minSegment  = 444                    // that fills an IPv6 packet of 512 octets, as Linux has it
 )
 
 // Complete returns a copy of c with every default filled in, or a *ConfigError.
@@ -167,6 +170,7 @@ func (c *Config) Complete() (Config, error) {
 		{d.LoneSackDelay <= d.SackDelay, "LoneSackDelay", "at most SackDelay"},
 		{d.CookieLife <= keyLife, "CookieLife", "at most one hour"},
 		{d.MTU == 0 || d.MTU >= rawio.MinMTU, "MTU", fmt.Sprintf("0 or at least %d octets", rawio.MinMTU)},
+		{d.MaxSegment == 0 || d.MaxSegment >= minSegment, "MaxSegment", fmt.Sprintf("0 or at least %d octets", minSegment)},
 		{d.PrimarySwitchoverMaxRetrans == nil || *d.PrimarySwitchoverMaxRetrans >= min(d.PotentiallyFailedMaxRetrans, d.PathMaxRetrans),
 			"PrimarySwitchoverMaxRetrans", "at least PotentiallyFailedMaxRetrans or PathMaxRetrans, whichever is smaller"},
 		{d.completeAddrs(), "LocalAddrs", "at most 8 different unicast addresses"},

@@ -9,7 +9,7 @@ import (
 // Reconfigure changes the configuration of a live association. change gets what holds now; a *ConfigError about what it makes of that leaves
 // everything as it was. These take effect at once, on every path: RTOInitial, RTOMin and RTOMax, AssocMaxRetrans, PathMaxRetrans, MaxInitRetrans,
 // PotentiallyFailedMaxRetrans, HidePotentiallyFailed and PrimarySwitchoverMaxRetrans, SackDelay and LoneSackDelay, HeartbeatInterval and HBMaxBurst,
-// MaxBurst, NoDelay, DisableFragments and MTU. What else change does is ignored: it was told to the peer, or cannot change.
+// MaxBurst, NoDelay, DisableFragments, MaxSegment and MTU. What else change does is ignored: it was told to the peer, or cannot change.
 func (a *Assoc) Reconfigure(now rawio.Time, change func(*Config)) error {
 	want := a.cfg
 	change(&want)
@@ -24,9 +24,9 @@ func (a *Assoc) Reconfigure(now rawio.Time, change func(*Config)) error {
 	c.PrimarySwitchoverMaxRetrans = want.PrimarySwitchoverMaxRetrans
 	c.SackDelay, c.LoneSackDelay = want.SackDelay, want.LoneSackDelay
 	c.HeartbeatInterval, c.HBMaxBurst = want.HeartbeatInterval, want.HBMaxBurst
-	c.MaxBurst, c.NoDelay, c.DisableFragments, c.MTU = want.MaxBurst, want.NoDelay, want.DisableFragments, want.MTU
+	c.MaxBurst, c.NoDelay, c.DisableFragments, c.MaxSegment, c.MTU = want.MaxBurst, want.NoDelay, want.DisableFragments, want.MaxSegment, want.MTU
 
-	a.sender.Reconfigure(max(c.MaxBurst, 0), c.NoDelay)
+	a.sender.Reconfigure(max(c.MaxBurst, 0), c.NoDelay, c.MaxSegment)
 	if a.recv != nil {
 		a.recv.SetSackDelay(c.SackDelay, c.LoneSackDelay)
 	}

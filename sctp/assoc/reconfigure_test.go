@@ -45,6 +45,15 @@ func TestReconfigure(t *testing.T) {
 			must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, n)}}))
 			return none && errors.Is(err, assoc.ErrNeedsFragments) && errors.Is(err, syscall.EMSGSIZE) && len(l.Flush()) == 1
 		}},
+		{"DATA chunks are shorter", func(c *assoc.Config) { c.MaxSegment = 500 }, func(t *testing.T, l *lab.Lab) bool {
+			must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 1001)}}))
+			out := l.Flush()
+			sizes := 0
+			for _, p := range out {
+				sizes += len(p)
+			}
+			return l.A.MaxPayload() == 500 && sizes == 12*len(out)+16*3+500+500+4
+		}},
 		{"what the peer was told stays", func(c *assoc.Config) { c.OutStreams, c.RecvBuffer = 1, 2000 }, func(t *testing.T, l *lab.Lab) bool {
 			return l.A.OutStreams() == 10 && l.A.Send(l.Now, &assoc.Message{Stream: 9, Body: [2][]byte{{1}}}) == nil
 		}},

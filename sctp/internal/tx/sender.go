@@ -15,6 +15,7 @@ type Config struct {
 	MaxBurst   int              // packets in one transmission opportunity (Max.Burst), 0 means no limit
 	Letter     bool             // of RFC 9260: Max.Burst bounds what leaves at once, not the pace
 	NoDelay    bool             // nothing waits for more to go with it
+	MaxSegment int              // octets of user data of a DATA chunk, 0 means no limit
 	Trips      *count.Histogram // gets each measurement of a round trip time; may be nil
 }
 
@@ -144,7 +145,7 @@ func (s *Sender) Primary() *Path { return s.paths[s.primary] }
 
 // MaxPayload returns the octets of user data that one DATA chunk carries: what fits a packet with a
 // SACK on every path that may carry DATA (AMDCS, sections 6.9 and 7.3). An address that the peer has
-// listed, but that never answers, is not to make chunks small.
+// listed, but that never answers, is not to make chunks small. Config.MaxSegment may make them shorter.
 func (s *Sender) MaxPayload() int {
 	n := maxPMDCS
 	for _, p := range s.paths {
@@ -152,12 +153,16 @@ func (s *Sender) MaxPayload() int {
 			n = min(n, p.pmdcs)
 		}
 	}
-	return n - wire.SackLen(0, 0) - wire.DataHeaderLen
+	n -= wire.SackLen(0, 0) + wire.DataHeaderLen
+	if s.cfg.MaxSegment > 0 {
+		n = min(n, s.cfg.MaxSegment)
+	}
+	return n
 }
 
-// Reconfigure changes Config.MaxBurst and NoDelay.
-func (s *Sender) Reconfigure(maxBurst int, noDelay bool) {
-	s.cfg.MaxBurst, s.cfg.NoDelay = maxBurst, noDelay
+// Reconfigure changes Config.MaxBurst, NoDelay and MaxSegment.
+func (s *Sender) Reconfigure(maxBurst int, noDelay bool, maxSegment int) {
+	s.cfg.MaxBurst, s.cfg.NoDelay, s.cfg.MaxSegment = maxBurst, noDelay, maxSegment
 }
 
 // SetSackNow makes every DATA chunk carry the I bit, for SHUTDOWN-PENDING (section 6.1).
