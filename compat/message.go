@@ -3,6 +3,7 @@ package compat
 import (
 	"errors"
 	"io"
+	"net"
 	"os"
 	"syscall"
 	"time"
@@ -55,10 +56,14 @@ func (s *Socket) Send(b []byte, info *SndRcvInfo) (int, error) {
 				continue
 			}
 			return 0, err
-		case c.Err() != nil:
-			return 0, s.broken(c.Err(), syscall.EPIPE)
+		case errors.Is(err, net.ErrClosed) && !s.Closed(): // aborted from here
+			return 0, syscall.EPIPE
 		}
-		return 0, errnoOf(err)
+		switch e := errnoOf(err); e {
+		case syscall.EINVAL, syscall.EMSGSIZE, syscall.EPIPE, syscall.EBADF: // of this call
+			return 0, e
+		}
+		return 0, s.broken(err, syscall.EPIPE)
 	}
 }
 

@@ -454,7 +454,7 @@ func (s *Socket) Close() error {
 // Closed says whether the socket is closed.
 func (s *Socket) Closed() bool { return s.end.Err() != nil }
 
-// SetReadDeadline has Recv and Accept fail with os.ErrDeadlineExceeded when they wait past t; zero is no deadline.
+// SetReadDeadline has Recv fail with os.ErrDeadlineExceeded when they wait past t; zero is no deadline.
 func (s *Socket) SetReadDeadline(t time.Time) error { return s.setWaits(&s.rd, t) }
 
 // SetWriteDeadline has Send fail with os.ErrDeadlineExceeded when it waits past t.
