@@ -6,7 +6,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 top=$PWD go=${GO:-go}
 diameter=github.com/fiorix/go-diameter/v4@v4.0.4
-export GOFLAGS="${GOFLAGS:-} -mod=mod" CGO_ENABLED=0
+GOFLAGS="$($go env GOFLAGS) -mod=mod"
+export GOFLAGS CGO_ENABLED=0
 export GOWORK=off
 
 tmp=$(mktemp -d)
