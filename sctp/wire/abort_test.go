@@ -43,9 +43,8 @@ func TestAbortHasItsOctetsAndFields(t *testing.T) {
 	c, _ = causes.Next()
 	check.Equal(t, "second cause", c.Code(), wire.CauseUserAbort)
 	check.Equal(t, "reason", string(c.Info()), "bye")
-	if c, ok := causes.Next(); ok || causes.Err() != nil {
-		t.Errorf("then %x, %v", c, causes.Err())
-	}
+	c, ok := causes.Next()
+	check.That(t, !ok && causes.Err() == nil, "then %x, %v", c, causes.Err())
 
 	a = as(t, wire.AsAbort, octets(t, "06fe0004"))
 	check.Equal(t, "T with all reserved bits set", a.T(), false)

@@ -28,9 +28,8 @@ func TestAsconfHasItsOctetsAndFields(t *testing.T) {
 	check.Equal(t, "Type", r.Type(), wire.ParamAddIP)
 	check.Equal(t, "CorrelationID", r.CorrelationID(), 0x01023474)
 	check.Equal(t, "Addr", r.Addr(), testAddr)
-	if p, ok := ps.Next(); ok || ps.Err() != nil {
-		t.Errorf("then %x, %v", p, ps.Err())
-	}
+	p, ok := ps.Next()
+	check.That(t, !ok && ps.Err() == nil, "then %x, %v", p, ps.Err())
 }
 
 func TestAsconfNeedsAnAddress(t *testing.T) {

@@ -22,12 +22,12 @@ func TestInvalidStreamCause(t *testing.T) {
 
 func TestMissingParamCause(t *testing.T) {
 	// req 9260-3.3.10.2-1
-	b := wire.AppendMissingParamsCause(nil, wire.ParamStateCookie)
-	wantOctets(t, b, "0002000a 00000001 0007 0000")
+	b := wire.AppendMissingParamsCause(nil, wire.ParamStateCookie, wire.ParamIPv4)
+	wantOctets(t, b, "0002000c 00000002 0007 0005")
 	types := must.Get(onlyCause(t, b).MissingParams())(t)
-	check.Equal(t, "count", types.Len(), 1)
+	check.Equal(t, "count", types.Len(), 2)
 	check.Equal(t, "type", wire.ParamType(types.At(0)), wire.ParamStateCookie)
-	check.Equal(t, "a list that is cut to fit", len(wire.AppendMissingParamsCause(nil, make([]wire.ParamType, 40000)...)), 65536)
+	wantOctets(t, wire.AppendMissingParamsCause(nil, make([]wire.ParamType, 40000)...)[:4], "0002fffe") // cut to fit
 
 	for _, raw := range []string{
 		"00020008 00000001",      // counts a type that is not there
@@ -68,6 +68,7 @@ func TestUnrecognizedChunkCause(t *testing.T) {
 	c := must.Get(onlyCause(t, b).UnrecognizedChunk())(t)
 	wantOctets(t, c, "c1010007 010203")
 	check.Equal(t, "Type", c.Type(), wire.ChunkAsconf)
+	check.Equal(t, "octets of a bare header", len(must.Get(onlyCause(t, octets(t, "00060008 c1010004")).UnrecognizedChunk())(t)), 4)
 	_, err := onlyCause(t, octets(t, "00060007 c10100")).UnrecognizedChunk()
 	wantErr(t, err, wire.ErrCauseLength)
 }

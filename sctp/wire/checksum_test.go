@@ -55,9 +55,8 @@ func TestChecksumIsTheCRC32cOfTheRFC(t *testing.T) {
 			b[i] ^= 1 << bit
 			must.That(t, !p.ChecksumOK() && !sum.OK(p), "bit %d of octet %d is not covered", bit, i)
 			b[i] ^= 1 << bit
-			if first, again := sum.OK(p), sum.OK(p); !first || !again {
-				t.Fatalf("after a packet with another bit %d of octet %d", bit, i)
-			}
+			first, again := sum.OK(p), sum.OK(p)
+			must.That(t, first && again, "after a packet with another bit %d of octet %d", bit, i)
 		}
 	}
 
@@ -89,9 +88,8 @@ func TestChecksumOfAVector(t *testing.T) {
 	for first := wire.CommonHeaderLen; first <= len(b); first++ {
 		for second := first; second <= len(b); second += 7 {
 			vec := [][]byte{b[:first], nil, b[first:second], {}, b[second:]}
-			if got := wire.Checksum(vec); got != want {
-				t.Fatalf("cut at %d and %d: %#x, want %#x", first, second, got, want)
-			}
+			got := wire.Checksum(vec)
+			must.That(t, got == want, "cut at %d and %d: %#x, want %#x", first, second, got, want)
 		}
 	}
 	check.Equal(t, "the packet was written to", string(b), before)

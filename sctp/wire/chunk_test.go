@@ -50,9 +50,8 @@ func TestChunksOfAPacket(t *testing.T) {
 			}
 			// A malformed rest stays dropped, however often it is asked for.
 			for range 2 {
-				if got, ok := cs.Next(); ok {
-					t.Fatalf("extra chunk %x", got)
-				}
+				got, ok := cs.Next()
+				must.That(t, !ok, "extra chunk %x", got)
 			}
 			if c.err == nil {
 				check.Equal(t, "Err", cs.Err(), nil)
@@ -163,9 +162,8 @@ func TestChunkTypes(t *testing.T) {
 
 func TestErrorsSayWhatToDo(t *testing.T) {
 	for e := wire.ErrPacketShort; e <= wire.ErrReconfigCombination; e++ {
-		if s := e.Error(); !strings.HasPrefix(s, "wire: ") || !strings.Contains(s, ";") {
-			t.Errorf("error %d reads %q, want fault; remedy", e, s)
-		}
+		s := e.Error()
+		check.That(t, strings.HasPrefix(s, "wire: ") && strings.Contains(s, ";"), "error %d reads %q, want fault; remedy", e, s)
 	}
 	check.Equal(t, "an error of no name", wire.FormatError(0).Error(), "wire: format error 0")
 	check.Equal(t, "an error past the last", wire.FormatError(200).Error(), "wire: format error 200")

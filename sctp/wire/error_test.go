@@ -31,8 +31,7 @@ func TestErrorWithMalformedCause(t *testing.T) {
 	causes := e.Causes()
 	c, ok := causes.Next()
 	must.That(t, ok && c.Code() == wire.CauseOutOfResource, "first cause %x", c)
-	if c, ok := causes.Next(); ok {
-		t.Errorf("malformed cause %x", c)
-	}
+	c, ok = causes.Next()
+	check.That(t, !ok, "malformed cause %x", c)
 	wantErr(t, causes.Err(), wire.ErrParamShort)
 }

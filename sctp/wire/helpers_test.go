@@ -21,9 +21,8 @@ func octets(t testing.TB, text string) []byte {
 
 func wantOctets(t *testing.T, got []byte, text string) {
 	t.Helper()
-	if want := octets(t, text); !bytes.Equal(got, want) {
-		t.Fatalf("octets\n got %.128x\nwant %.128x", got, want)
-	}
+	want := octets(t, text)
+	must.That(t, bytes.Equal(got, want), "octets\n got %.128x\nwant %.128x", got, want)
 }
 
 func wantErr(t *testing.T, got, want error) {
@@ -37,9 +36,8 @@ func onlyChunk(t testing.TB, chunks []byte) wire.Chunk {
 	cs := packet(t, chunks).Chunks()
 	c, ok := cs.Next()
 	must.That(t, ok, "no chunk in %.64x: %v", chunks, cs.Err())
-	if extra, ok := cs.Next(); ok || cs.Err() != nil {
-		t.Fatalf("after the chunk: %x, %v", extra, cs.Err())
-	}
+	extra, ok := cs.Next()
+	must.That(t, !ok && cs.Err() == nil, "after the chunk: %x, %v", extra, cs.Err())
 	return c
 }
 
@@ -62,9 +60,8 @@ func onlyParam(t testing.TB, b []byte) wire.Param {
 	ps := paramsOf(t, b)
 	p, ok := ps.Next()
 	must.That(t, ok, "no parameter in %.64x: %v", b, ps.Err())
-	if extra, ok := ps.Next(); ok || ps.Err() != nil {
-		t.Fatalf("after the parameter: %x, %v", extra, ps.Err())
-	}
+	extra, ok := ps.Next()
+	must.That(t, !ok && ps.Err() == nil, "after the parameter: %x, %v", extra, ps.Err())
 	return p
 }
 
@@ -74,9 +71,8 @@ func onlyCause(t testing.TB, b []byte) wire.Cause {
 	cs := causesOf(t, b)
 	c, ok := cs.Next()
 	must.That(t, ok, "no cause in %.64x: %v", b, cs.Err())
-	if extra, ok := cs.Next(); ok || cs.Err() != nil {
-		t.Fatalf("after the cause: %x, %v", extra, cs.Err())
-	}
+	extra, ok := cs.Next()
+	must.That(t, !ok && cs.Err() == nil, "after the cause: %x, %v", extra, cs.Err())
 	return c
 }
 

@@ -94,7 +94,7 @@ func TestAdaptationIndication(t *testing.T) {
 	code := must.Get(onlyParam(t, b).AdaptationIndication())(t)
 	check.Equal(t, "code point", code, 1)
 
-	_, err := onlyParam(t, octets(t, "c006000c 00000001 00000002")).AdaptationIndication()
+	_, err := onlyParam(t, octets(t, "c0060009 00000001 02")).AdaptationIndication()
 	wantErr(t, err, wire.ErrParamLength)
 }
 

@@ -124,9 +124,8 @@ func TestViewsOfTooMuch(t *testing.T) {
 		for n, want := range map[int]error{wire.MaxParamLen - 1: nil, wire.MaxParamLen + 1: wire.ErrParamLength} {
 			p := make(wire.Param, n)
 			p[0], p[1] = byte(pt>>8), byte(pt)
-			if err := view(p); err != want {
-				t.Errorf("%v of %d octets: %v, want %v", pt, n, err, want)
-			}
+			err := view(p)
+			check.That(t, err == want, "%v of %d octets: %v, want %v", pt, n, err, want)
 		}
 	}
 }

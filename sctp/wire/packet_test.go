@@ -19,9 +19,8 @@ func TestCommonHeaderHasItsOctetsAndFields(t *testing.T) {
 	check.Equal(t, "VTag", p.VTag(), 0x12345678)
 	check.Equal(t, "Checksum", p.Checksum(), 0)
 	cs := p.Chunks()
-	if c, ok := cs.Next(); ok || cs.Err() != nil {
-		t.Errorf("a bare header has chunk %x, error %v", c, cs.Err())
-	}
+	c, ok := cs.Next()
+	check.That(t, !ok && cs.Err() == nil, "a bare header has chunk %x, error %v", c, cs.Err())
 }
 
 func TestShortHeader(t *testing.T) {

@@ -38,9 +38,8 @@ func TestParamsOfAChunk(t *testing.T) {
 				wantOctets(t, got, want)
 			}
 			for range 2 {
-				if got, ok := ps.Next(); ok {
-					t.Fatalf("extra parameter %x", got)
-				}
+				got, ok := ps.Next()
+				must.That(t, !ok, "extra parameter %x", got)
 			}
 			if c.err == nil {
 				check.Equal(t, "Err", ps.Err(), nil)
@@ -58,9 +57,8 @@ func TestParamStaysInItsChunk(t *testing.T) {
 	c, _ := cs.Next()
 	e := must.Get(wire.AsError(c))(t)
 	causes := e.Causes()
-	if cause, ok := causes.Next(); ok {
-		t.Errorf("cause %x reaches into the next chunk", cause)
-	}
+	cause, ok := causes.Next()
+	check.That(t, !ok, "cause %x reaches into the next chunk", cause)
 	wantErr(t, causes.Err(), wire.ErrParamPartial)
 }
 
@@ -103,9 +101,9 @@ func TestUnknownParamAction(t *testing.T) {
 		t            wire.ParamType
 		stop, report bool
 	}{
-		{"00: stop in silence", 0x3ffe, true, false},
+		{"00: stop in silence", 0x3fff, true, false},
 		{"01: stop and report", 0x7ffe, true, true},
-		{"10: skip in silence", 0xbffe, false, false},
+		{"10: skip in silence", 0xbfff, false, false},
 		{"11: skip and report", 0xfffe, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

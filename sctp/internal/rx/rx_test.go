@@ -126,9 +126,8 @@ func TestSackReportsWhatArrived(t *testing.T) {
 	} {
 		r := newReceiver()
 		for i, n := range tt.tsns {
-			if _, err := packet(r, 0, chunk(n, i, ube, "x")); err != nil {
-				t.Fatal(tt.name, err)
-			}
+			_, err := packet(r, 0, chunk(n, i, ube, "x"))
+			must.That(t, err == nil, "%v, %v", tt.name, err)
 		}
 		check.Equal(t, tt.name, sackText(wire.Sack(r.AppendSack(nil, tt.room))), tt.want)
 		check.That(t, !r.Dups(), "%s: the SACK left duplicates to report", tt.name)
@@ -267,7 +266,8 @@ func TestDelayedSackComesAfterSackDelay(t *testing.T) {
 // While packets are answered by DATA that takes the SACK along, a SACK may wait longer for that; no more when one
 // was not, or when several packets came for one answer.
 func TestLoneDelay(t *testing.T) {
-	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 16, MaxMessage: 1000, PMDCS: 200, InStreams: 1, SackDelay: 10 * time.Millisecond, LoneDelay: time.Millisecond})
+	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 16, MaxMessage: 1000, PMDCS: 200, InStreams: 1, SackDelay: time.Second})
+	r.SetSackDelay(10*time.Millisecond, time.Millisecond)
 	tsn := 0
 	arrive := func() rawio.Time {
 		tsn++
@@ -279,14 +279,12 @@ func TestLoneDelay(t *testing.T) {
 	answers := func() {
 		t.Helper()
 		for i := range answeredEnough {
-			if d := arrive(); d != 1*ms {
-				t.Fatalf("packet %d: %v", i, d)
-			}
+			d := arrive()
+			must.That(t, d == 1*ms, "packet %d: %v", i, d)
 			sack(r)
 		}
-		if d := arrive(); d != 10*ms {
-			t.Fatalf("after %d answers: %v", answeredEnough, d)
-		}
+		d := arrive()
+		must.That(t, d == 10*ms, "after %d answers: %v", answeredEnough, d)
 	}
 	answers()
 	check.That(t, !r.SackDue(10*ms-1) && r.SackDue(10*ms), "not at 10 ms")
@@ -300,18 +298,20 @@ func TestLoneDelay(t *testing.T) {
 
 func TestWindowIsWhatIsFree(t *testing.T) {
 	r := newReceiver()
-	x := string(make([]byte, 300))
+	x := string(make([]byte, 250))
 	// req 9260-6.2-21
 	mustPacket(t, r, 0, chunk(1, 0, be, x), chunk(2, 1, be, x))
-	must.Equal(t, "window after 600 of 1000", r.Window(), 400)
-	check.Equal(t, "a_rwnd", sack(r).ARwnd(), 400) // req 9260-6.2-23
+	must.Equal(t, "window after 500 of 1000", r.Window(), 500)
+	check.Equal(t, "a_rwnd", sack(r).ARwnd(), 500) // req 9260-6.2-23
 	m, _ := r.Receive()
-	check.Equal(t, "window before the upper layer has released the message", r.Window(), 400) // req 9260-6.2-22
+	check.Equal(t, "window before the upper layer has released the message", r.Window(), 500) // req 9260-6.2-22
+	early := r.SackDue(0)
 	r.Release(m)
-	check.Equal(t, "window after release", r.Window(), 700)
+	check.Equal(t, "window after release", r.Window(), 750)
+	check.That(t, !early && r.SackDue(0), "a quarter of the buffer is free: no SACK says so")
 	// Placed DATA costs nothing.
 	r.Placed(chunk(3, 2, be, x))
-	check.That(t, r.Window() == 700 && r.CumTSN() == 3, "placed DATA costs window")
+	check.That(t, r.Window() == 750 && r.CumTSN() == 3, "placed DATA costs window")
 }
 
 func TestPlacedOrderedMessagesCountInTheirStream(t *testing.T) {
@@ -322,9 +322,8 @@ func TestPlacedOrderedMessagesCountInTheirStream(t *testing.T) {
 	check.Equal(t, "received", received(r), "a|c|")
 	r.Placed(chunk(4, 3, be, "d"))
 	mustPacket(t, r, 0, chunk(5, 4, be, "e"))
-	if got := received(r); got != "e|" || r.reasm.store.mem != 0 {
-		t.Errorf("%q, memory %d", got, r.reasm.store.mem)
-	}
+	got := received(r)
+	check.That(t, got == "e|" && r.reasm.store.mem == 0, "%q, memory %d", got, r.reasm.store.mem)
 }
 
 func TestZeroWindowTakesOnlyWhatFillsTheGap(t *testing.T) {
@@ -345,12 +344,10 @@ func TestZeroWindowTakesOnlyWhatFillsTheGap(t *testing.T) {
 	}
 	check.Equal(t, "SACK", sackText(sack(r)), "cum 0 2-3")
 	// req 9260-6.2-3, 9260-6.2-25
-	if got, err := packet(r, 0, chunk(1, 0, be, x)); got[0] != New || err != nil {
-		t.Fatalf("TSN below the highest with a closed window: %v %v", got, err)
-	}
-	if k := sackText(sack(r)); k != "cum 2" || r.Evicted() != 1 {
-		t.Errorf("SACK %s: the highest TSN was to go, %d went", k, r.Evicted())
-	}
+	got, err := packet(r, 0, chunk(1, 0, be, x))
+	must.That(t, got[0] == New && err == nil, "TSN below the highest with a closed window: %v %v", got, err)
+	k := sackText(sack(r))
+	check.That(t, k == "cum 2" && r.Evicted() == 1, "SACK %s: the highest TSN was to go, %d went", k, r.Evicted())
 	check.Equal(t, "received", received(r), x+"|"+x+"|")
 	mustPacket(t, r, 0, chunk(3, 2, be, "again"))
 	check.Equal(t, "received", received(r), "again|")
@@ -394,9 +391,8 @@ func TestWindowUpdate(t *testing.T) {
 		r.Release(m)
 		if r.SackDue(0) {
 			updates++
-			if k := sack(r); k.ARwnd() < 250 {
-				t.Errorf("update to %d only", k.ARwnd())
-			}
+			k := sack(r)
+			check.That(t, k.ARwnd() >= 250, "update to %d only", k.ARwnd())
 		}
 	}
 	check.Equal(t, "window updates for the whole buffer, one for each quarter that opened", updates, 3)
@@ -406,19 +402,15 @@ func TestPayloadIsRetainedOrCopied(t *testing.T) {
 	r := newReceiver()
 	buf := rawio.NewBuf(make([]byte, 400))
 	small, large := chunk(1, 0, be, "small"), chunk(2, 1, be, string(make([]byte, 300)))
-	if err := r.Queue(small, buf); err != nil || buf.Refs() != 1 {
-		t.Errorf("small payload: %v, %d references", err, buf.Refs())
-	}
-	if err := r.Queue(large, buf); err != nil || buf.Refs() != 2 {
-		t.Errorf("large payload: %v, %d references", err, buf.Refs())
-	}
+	err := r.Queue(small, buf)
+	check.That(t, err == nil && buf.Refs() == 1, "small payload: %v, %d references", err, buf.Refs())
+	err = r.Queue(large, buf)
+	check.That(t, err == nil && buf.Refs() == 2, "large payload: %v, %d references", err, buf.Refs())
 	copy(small[wire.DataHeaderLen:], "XXXXX") // the packet's memory is used again
-	if got := received(r); got[:6] != "small|" || buf.Refs() != 1 {
-		t.Errorf("%q, %d references left", got[:6], buf.Refs())
-	}
-	if err := r.Queue(chunk(3, 2, wire.FlagB, string(make([]byte, 300))), buf); err != nil || buf.Refs() != 2 {
-		t.Fatal(err)
-	}
+	got := received(r)
+	check.That(t, got[:6] == "small|" && buf.Refs() == 1, "%q, %d references left", got[:6], buf.Refs())
+	err = r.Queue(chunk(3, 2, wire.FlagB, string(make([]byte, 300))), buf)
+	must.That(t, err == nil && buf.Refs() == 2, "%v", err)
 	r.Close()
 	check.That(t, buf.Refs() == 1 && r.Buffered() == 0, "Close: %d references, %d octets", buf.Refs(), r.Buffered())
 }
@@ -472,9 +464,8 @@ func TestCopyToReadsInSteps(t *testing.T) {
 		{"back from the end", 1, 1, "b"}, {"on", 4, 2, "ef"}, {"back from the middle", 0, 4, "abcd"}, {"the end", 8, 4, ""}, {"beyond", 99, 4, ""}, {"before", -1, 4, ""},
 	} {
 		dst := make([]byte, tt.max)
-		if n := m.CopyTo(dst, tt.off); !bytes.Equal(dst[:n], []byte(tt.want)) {
-			t.Errorf("%s: %q, want %q", tt.name, dst[:n], tt.want)
-		}
+		n := m.CopyTo(dst, tt.off)
+		check.That(t, bytes.Equal(dst[:n], []byte(tt.want)), "%s: %q, want %q", tt.name, dst[:n], tt.want)
 		check.That(t, tt.name != "first" || m.cur == m.head, "who reads on has to begin anew")
 	}
 	r.Release(m)
@@ -508,9 +499,8 @@ func TestPlacedMessagesAheadOfTheirSSNAreBounded(t *testing.T) {
 	check.OK(t, r.Audit(0))
 	// The messages that the others wait for arrive, and then there is room again.
 	for id := range 4 {
-		if a := place(id, 0, be); a != New {
-			t.Errorf("stream %d: SSN 0: %v", id, a)
-		}
+		a := place(id, 0, be)
+		check.That(t, a == New, "stream %d: SSN 0: %v", id, a)
 	}
 	if _, ok := r.Receive(); ok || r.reasm.skips != 0 || r.reasm.store.mem != 0 {
 		t.Errorf("%d messages still wait, %d octets", r.reasm.skips, r.reasm.store.mem)
