@@ -11,6 +11,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -53,9 +54,7 @@ func subscribe(t *testing.T, s *Socket, events ...int) {
 
 func same(t *testing.T, got, want any) {
 	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
-	}
+	check.That(t, reflect.DeepEqual(got, want), "%+v, want %+v", got, want)
 }
 
 // recv is what Recv returns.
@@ -90,9 +89,8 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 			must.Get(a.Send([]byte("x"), &SndRcvInfo{Stream: 3, PPID: Swap(46), Flags: flagUnordered}))(t)
 			_, info, _, err = b.Recv(make([]byte, 9))
 			must.OK(t, err)
-			if info.Stream != 3 || Swap(info.PPID) != 46 || info.Flags != flagUnordered || info.TSN == 0 || info.AssocID != b.id {
-				t.Errorf("%+v", info)
-			}
+			check.That(t, info.Stream == 3 && Swap(info.PPID) == 46 && info.Flags == flagUnordered && info.TSN != 0 && info.AssocID == b.id,
+				"%+v", info)
 		},
 		"SO_RCVTIMEO and O_NONBLOCK end a read by EAGAIN": func(t *testing.T, a, b *Socket) {
 			within(t, b, time.Millisecond)
@@ -115,9 +113,8 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 			got := make(chan recv)
 			go func() { got <- read(b, 9) }()
 			must.OK(t, b.Close())
-			if r := <-got; r.err != io.EOF && r.err != syscall.EBADF {
-				t.Error(r)
-			}
+			r := <-got
+			check.That(t, r.err == io.EOF || r.err == syscall.EBADF, "%v", r)
 			same(t, read(b, 9), recv{err: syscall.EBADF})
 			same(t, b.Close(), error(syscall.EBADF))
 		},
@@ -173,9 +170,8 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 				{0, nil, syscall.EINVAL}, {1, &SndRcvInfo{Stream: 10}, syscall.EINVAL}, {1, &SndRcvInfo{Flags: 1 << 12}, syscall.EINVAL},
 				{1, &SndRcvInfo{Flags: flagEOF}, syscall.EINVAL}, {1 << 17, nil, syscall.EMSGSIZE}, {2 << 20, nil, syscall.EMSGSIZE},
 			} {
-				if _, err := a.Send(make([]byte, r.octets), r.info); err != r.want {
-					t.Errorf("%d octets, %+v: %v, want %v", r.octets, r.info, err, r.want)
-				}
+				_, err := a.Send(make([]byte, r.octets), r.info)
+				check.That(t, err == r.want, "%d octets, %+v: %v, want %v", r.octets, r.info, err, r.want)
 			}
 		},
 		"an association is not peeled off": func(t *testing.T, a, b *Socket) {
@@ -223,9 +219,8 @@ func TestSocketsWithoutAnAssociation(t *testing.T) {
 	ended := make(chan error)
 	go func() { _, err := l.Accept(); ended <- err }()
 	must.OK(t, l.Close())
-	if err := <-ended; err != syscall.EINVAL && err != syscall.EBADF {
-		t.Error(err)
-	}
+	err = <-ended
+	check.That(t, err == syscall.EINVAL || err == syscall.EBADF, "%v", err)
 }
 
 // Notifications are those of RFC 6458 octet by octet, in the order in which things were.
@@ -303,9 +298,7 @@ func TestOptions(t *testing.T) {
 			must.OK(t, a.Setsockopt(optRTOInfo, u32(0, 300, 4000, 250)))
 		}
 		err := a.SetsockoptAt(uintptr(row.opt), uintptr(unsafe.Pointer(&row.set[0])), uintptr(len(row.set)))
-		if err != row.err {
-			t.Errorf("%s: %v, want %v", name, err, row.err)
-		}
+		check.Equal(t, name, err, row.err)
 		if row.get == nil {
 			continue
 		}

@@ -174,10 +174,8 @@ func TestUpdateReadme(t *testing.T) {
 		!strings.Contains(got, "| 1+1/3 |") || !strings.Contains(got, "untested: 1  waived: 1  rows: 3\n") {
 		t.Errorf("%v, %q", ok, got)
 	}
-	if again, ok := r.UpdateReadme(got); !ok || again != got {
-		t.Errorf("a second update changes the text: %q", again)
-	}
-	if _, ok := r.UpdateReadme("no block"); ok {
-		t.Error("a text without a block was updated")
-	}
+	again, ok := r.UpdateReadme(got)
+	check.That(t, ok && again == got, "a second update changes the text: %q", again)
+	_, ok = r.UpdateReadme("no block")
+	check.That(t, !ok, "a text without a block was updated")
 }

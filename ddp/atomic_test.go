@@ -87,9 +87,8 @@ func TestAtomicOpsAreThePseudoCode(t *testing.T) {
 		if op.Compare = rnd.Uint64(); rnd.IntN(2) == 0 {
 			op.Compare = old ^ rnd.Uint64()&^op.CompareMask
 		}
-		if got, want := op.apply(old), literal(op, old); got != want {
-			t.Fatalf("%+v on %#x: %#x, want %#x", op, old, got, want)
-		}
+		got, want := op.apply(old), literal(op, old)
+		must.That(t, got == want, "%+v on %#x: %#x, want %#x", op, old, got, want)
 	}
 }
 
@@ -133,18 +132,15 @@ func TestAtomicOnMemoryAndOnDevice(t *testing.T) {
 			reg := r.register(t, Spec{PD: testPD, Mem: row.make(b), Base: 4099, Access: RemoteAtomic})
 			add, swap := FetchAdd(2), CmpSwap(42, 7)
 			// req 7306-5.2.1-5: the Tagged Offset is odd, the address is not.
-			if old, err := r.Atomic(reg.STag(), 4099+8, &add); err != nil || old != 40 {
-				t.Fatalf("FetchAdd: %d, %v", old, err)
-			}
-			if old, err := r.Atomic(reg.STag(), 4099+8, &swap); err != nil || old != 42 {
-				t.Fatalf("CmpSwap: %d, %v", old, err)
-			}
+			old, err := r.Atomic(reg.STag(), 4099+8, &add)
+			must.That(t, err == nil && old == 40, "FetchAdd: %d, %v", old, err)
+			old, err = r.Atomic(reg.STag(), 4099+8, &swap)
+			must.That(t, err == nil && old == 42, "CmpSwap: %d, %v", old, err)
 			if old, err := reg.Atomic(8, FetchAdd(1)); err != nil || old != 7 {
 				t.Fatalf("local FetchAdd: %d, %v", old, err)
 			}
-			if w := nativeWords(b); w[0] != 0 || w[1] != 8 || w[2] != 0 {
-				t.Errorf("memory holds %d", w)
-			}
+			w := nativeWords(b)
+			check.That(t, w[0] == 0 && w[1] == 8 && w[2] == 0, "memory holds %d", w)
 			// req 7306-5.1.1-4, 7306-5.1.1-5, 7306-5.1.2-3, 7306-5.1.2-4, 7306-8.2-3
 			before := bytes.Clone(b)
 			for off := uint64(1); off < 8; off++ {
@@ -153,9 +149,8 @@ func TestAtomicOnMemoryAndOnDevice(t *testing.T) {
 						t.Errorf("offset %d: %v, want %v", off, err, ErrUnaligned)
 					}
 				}
-				if _, err := reg.Atomic(off, add); err != ErrUnaligned {
-					t.Errorf("local, offset %d: %v", off, err)
-				}
+				_, err := reg.Atomic(off, add)
+				check.That(t, err == ErrUnaligned, "local, offset %d: %v", off, err)
 			}
 			check.Slice(t, "memory after an unaligned operation", b, before)
 		})
@@ -168,12 +163,10 @@ func TestAtomicAlignmentIsThatOfTheAddress(t *testing.T) {
 	b := words(3)
 	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(b[3:]), Access: RemoteAtomic})
 	op := FetchAdd(1)
-	if _, err := r.Atomic(reg.STag(), 0, &op); err == nil || err.Cause != ErrUnaligned {
-		t.Errorf("octets at an odd address: %v", err)
-	}
-	if _, err := r.Atomic(reg.STag(), 5, &op); err != nil || binary.NativeEndian.Uint64(b[8:]) != 1 {
-		t.Errorf("octets at address 8 of the slice: %v, memory % x", err, b)
-	}
+	_, err := r.Atomic(reg.STag(), 0, &op)
+	check.That(t, err != nil && err.Cause == ErrUnaligned, "octets at an odd address: %v", err)
+	_, err = r.Atomic(reg.STag(), 5, &op)
+	check.That(t, err == nil && binary.NativeEndian.Uint64(b[8:]) == 1, "octets at address 8 of the slice: %v, memory % x", err, b)
 }
 
 func TestAtomicChecksLikeATaggedAccess(t *testing.T) {
@@ -203,23 +196,19 @@ func TestAtomicChecksLikeATaggedAccess(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			op := FetchAdd(1)
-			if old, err := r.Atomic(row.tag, row.to, &op); err == nil || err.Type != TypeTagged || err.Code != row.want || old != 0 {
-				t.Errorf("%v, want code %d", err, row.want)
-			}
-			if reg := r.table.Lookup(row.tag); reg != nil && !bytes.Equal(reg.Memory().RAM(), make([]byte, 16)) {
-				t.Error("memory changed")
-			}
+			old, err := r.Atomic(row.tag, row.to, &op)
+			check.That(t, err != nil && err.Type == TypeTagged && err.Code == row.want && old == 0, "%v, want code %d", err, row.want)
+			reg := r.table.Lookup(row.tag)
+			check.That(t, reg == nil || bytes.Equal(reg.Memory().RAM(), make([]byte, 16)), "memory changed")
 		})
 	}
 	b := words(1)
 	local := r.register(t, Spec{PD: testPD, Mem: Bytes(b)})
-	if old, err := local.Atomic(1, FetchAdd(1)); err != ErrRange || old != 0 {
-		t.Errorf("local, beyond the end: %d, %v", old, err)
-	}
+	old, err := local.Atomic(1, FetchAdd(1))
+	check.That(t, err == ErrRange && old == 0, "local, beyond the end: %d, %v", old, err)
 	local.Invalidate()
-	if old, err := local.Atomic(0, FetchAdd(1)); err != ErrRevoked || old != 0 {
-		t.Errorf("local, invalidated: %d, %v", old, err)
-	}
+	old, err = local.Atomic(0, FetchAdd(1))
+	check.That(t, err == ErrRevoked && old == 0, "local, invalidated: %d, %v", old, err)
 }
 
 func TestAtomicOnAFailingDevice(t *testing.T) {
@@ -250,9 +239,8 @@ func TestFetchAddOfNothingWritesNothing(t *testing.T) {
 	r := newRig(t)
 	reg := r.register(t, Spec{PD: testPD, Mem: Device(dev, 8), Access: RemoteAtomic})
 	op := FetchAdd(0)
-	if _, err := r.Atomic(reg.STag(), 0, &op); err != nil || dev.writes != 0 {
-		t.Errorf("%v, %d writes", err, dev.writes)
-	}
+	_, err := r.Atomic(reg.STag(), 0, &op)
+	check.That(t, err == nil && dev.writes == 0, "%v, %d writes", err, dev.writes)
 }
 
 // Streams in goroutines of their own, local users, and two regions over the same memory: no addition

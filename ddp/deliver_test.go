@@ -169,9 +169,8 @@ func TestOneMoreMessageAfterAFault(t *testing.T) {
 		t.Fatalf("last message: %v", err)
 	}
 	check.Equal(t, "message after the last", r.SendUntagged(2, [5]byte{}, nil, 3), ErrFaulted)
-	if segs := r.cutAll(1500); len(segs) != 2 || UntaggedView(segs[1]).QN() != 2 {
-		t.Errorf("%d segments", len(segs))
-	}
+	segs := r.cutAll(1500)
+	check.That(t, len(segs) == 2 && UntaggedView(segs[1]).QN() == 2, "%d segments", len(segs))
 }
 
 func TestULPFindsAFaultInADeliveredMessage(t *testing.T) {
@@ -189,9 +188,8 @@ func TestULPFindsAFaultInADeliveredMessage(t *testing.T) {
 	r.ulp.want(t)
 	_ = r.SendUntagged(2, [5]byte{}, nil, 2)
 	check.Equal(t, "more than one message after a fault", r.SendUntagged(2, [5]byte{}, nil, 3), ErrFaulted)
-	if e := r.Fail(TypeLocal, 0, own); e.HeaderLen != 0 || e.SegmentLen != 0 {
-		t.Errorf("report outside a delivery quotes a header: %+v", e)
-	}
+	e := r.Fail(TypeLocal, 0, own)
+	check.That(t, e.HeaderLen == 0 && e.SegmentLen == 0, "report outside a delivery quotes a header: %+v", e)
 }
 
 func TestStreamsAreIndependent(t *testing.T) {

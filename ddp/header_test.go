@@ -15,9 +15,8 @@ func TestTaggedHeaderOctets(t *testing.T) {
 	n := Tagged{Last: true, Rsvd: 0xAB, STag: 0x01020304, TO: 0x1112131415161718}.Put(b)
 	must.That(t, n == 14 && bytes.Equal(b, want), "header % x, want % x", b[:n], want)
 	v := TaggedView(append(want, 0x99))
-	if c := v.Control(); !c.Tagged() || !c.Last() || c.Version() != 1 {
-		t.Errorf("control %#x", c)
-	}
+	c := v.Control()
+	check.That(t, c.Tagged() && c.Last() && c.Version() == 1, "control %#x", c)
 	check.That(t, v.RsvdULP() == 0xAB && v.STag() == 0x01020304 && v.TO() == 0x1112131415161718,
 		"fields %x %x %x", v.RsvdULP(), v.STag(), v.TO())
 	check.Slice(t, "payload", v.Payload(), []byte{0x99})
@@ -32,9 +31,8 @@ func TestUntaggedHeaderOctets(t *testing.T) {
 	h := Untagged{Last: true, Rsvd: [5]byte{0xA1, 0xA2, 0xA3, 0xA4, 0xA5}, QN: 0x10000002, MSN: 0xFFFFFFFE, MO: 1482}
 	must.That(t, h.Put(b) == 18 && bytes.Equal(b, want), "header % x, want % x", b, want)
 	v := UntaggedView(append(want, 7, 8))
-	if c := v.Control(); c.Tagged() || !c.Last() || c.Version() != 1 {
-		t.Errorf("control %#x", c)
-	}
+	c := v.Control()
+	check.That(t, !c.Tagged() && c.Last() && c.Version() == 1, "control %#x", c)
 	check.That(t, v.RsvdULP() == h.Rsvd && v.QN() == h.QN && v.MSN() == 0xFFFFFFFE && v.MO() == 1482,
 		"fields %x %d %d %d", v.RsvdULP(), v.QN(), v.MSN(), v.MO())
 	check.Slice(t, "payload", v.Payload(), []byte{7, 8})

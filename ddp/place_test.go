@@ -158,9 +158,8 @@ func TestTaggedSTagStates(t *testing.T) {
 	seg := taggedSeg(false, 0, reg.STag(), 0, []byte{1})
 	bad := func(what string, seg []byte, code uint8) {
 		t.Helper()
-		if p := r.place(seg); p.Err == nil || !errors.Is(p.Err, &Error{Type: TypeTagged, Code: code}) {
-			t.Errorf("%s: %v", what, p.Err)
-		}
+		p := r.place(seg)
+		check.That(t, p.Err != nil && errors.Is(p.Err, &Error{Type: TypeTagged, Code: code}), "%s: %v", what, p.Err)
 	}
 	bad("unknown STag", taggedSeg(true, 0, reg.STag()+1, 0, []byte{1}), CodeInvalidSTag) // req 5041-4.2-4, 5041-7.2-2
 	bad("STag 0", taggedSeg(true, 0, 0, 0, []byte{1}), CodeInvalidSTag)
@@ -172,9 +171,8 @@ func TestTaggedSTagStates(t *testing.T) {
 	reg.Invalidate()
 	bad("invalidated STag", seg, CodeInvalidSTag) // req 5041-8.3-2, 5041-8.3-4
 	must.OK(t, r.table.Rebind(reg, Bytes(mem), 0, RemoteWrite))
-	if p := r.place(seg); p.Err != nil {
-		t.Errorf("valid again: %v", p.Err)
-	}
+	p := r.place(seg)
+	check.That(t, p.Err == nil, "valid again: %v", p.Err)
 	must.OK(t, r.table.SetAccess(reg, RemoteRead))
 	bad("right to write revoked", seg, CodeInvalidSTag) // req 5041-8.3.1-1
 	_ = r.table.Deregister(reg)
@@ -209,9 +207,8 @@ func TestScatterList(t *testing.T) {
 	r.post(t, 0, 1, arena[2:5], nil, arena[10:11], arena[20:30])
 	msg := pattern(14)
 	for _, cut := range [][2]int{{9, 14}, {0, 2}, {2, 9}, {2, 9}} { // out of order and twice, req 5041-5.3-3, 5041-5.3-4
-		if p := r.place(untaggedSeg(false, 0, 1, uint32(cut[0]), msg[cut[0]:cut[1]])); p.Err != nil {
-			t.Fatal(p.Err)
-		}
+		p := r.place(untaggedSeg(false, 0, 1, uint32(cut[0]), msg[cut[0]:cut[1]]))
+		must.That(t, p.Err == nil, "%v", p.Err)
 	}
 	want := make([]byte, 40)
 	copy(want[2:5], msg)
@@ -255,9 +252,8 @@ func TestResolveChecksRightsAndBounds(t *testing.T) {
 	r := newRig(t)
 	mem := pattern(100)
 	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Base: 1000, Access: RemoteRead})
-	if p, err := r.Resolve(reg.STag(), 1010, 90, RemoteRead); err != nil || p.Off != 10 || p.Len != 90 || p.Mem.Len() != 90 || p.Region != reg {
-		t.Errorf("piece %+v, fault %v", p, err)
-	}
+	p, err := r.Resolve(reg.STag(), 1010, 90, RemoteRead)
+	check.That(t, err == nil && p.Off == 10 && p.Len == 90 && p.Mem.Len() == 90 && p.Region == reg, "piece %+v, fault %v", p, err)
 	if p, err := r.Resolve(12345, 0, 0, RemoteRead); err != nil || p.Len != 0 {
 		t.Errorf("zero length with any STag: %+v, %v", p, err) // req 5042-6.3.5-2
 	}
@@ -270,16 +266,13 @@ func TestResolveChecksRightsAndBounds(t *testing.T) {
 		"length that wraps the offset": {1010, math.MaxUint64 - 1000, RemoteRead, CodeTOWrap},
 		"right not granted":            {1010, 1, RemoteWrite, CodeInvalidSTag},
 	} {
-		if _, err := r.Resolve(reg.STag(), c.to, c.n, c.need); err == nil || err.Code != c.code {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := r.Resolve(reg.STag(), c.to, c.n, c.need)
+		check.That(t, err != nil && err.Code == c.code, "%s: %v", name, err)
 	}
-	if got, err := r.CheckSTag(reg.STag()); err != nil || got != reg {
-		t.Errorf("CheckSTag: %v %v", got, err)
-	}
-	if _, err := r.CheckSTag(reg.STag() ^ 1); err == nil || err.Code != CodeInvalidSTag {
-		t.Errorf("CheckSTag of an unknown STag: %v", err)
-	}
+	got, err := r.CheckSTag(reg.STag())
+	check.That(t, err == nil && got == reg, "CheckSTag: %v %v", got, err)
+	_, err = r.CheckSTag(reg.STag() ^ 1)
+	check.That(t, err != nil && err.Code == CodeInvalidSTag, "CheckSTag of an unknown STag: %v", err)
 	reg.Invalidate() // would hang if a refused access were still counted
 }
 

@@ -40,16 +40,13 @@ func TestQueueGivesTheNthBufferToMSNn(t *testing.T) {
 	lookup(t, q, 1, 0, CodeMSNRange) // req 5041-7.1-5
 	lookup(t, q, 4, 104, 0)
 	for _, want := range []uint64{102, 103, 104} {
-		if b, ok := q.Flush(); !ok || b.Token != want {
-			t.Errorf("flushed %+v %t, want %d", b, ok, want)
-		}
+		b, ok := q.Flush()
+		check.That(t, ok && b.Token == want, "flushed %+v %t, want %d", b, ok, want)
 	}
-	if b, ok := q.Flush(); ok {
-		t.Errorf("flushed %+v from an empty queue", b)
-	}
-	if _, ok := q.Pop(); ok {
-		t.Error("popped from an empty queue")
-	}
+	b, ok := q.Flush()
+	check.That(t, !ok, "flushed %+v from an empty queue", b)
+	_, ok = q.Pop()
+	check.That(t, !ok, "popped from an empty queue")
 }
 
 func TestQueueComparesMSNsSerially(t *testing.T) {
@@ -104,12 +101,10 @@ func TestQueueCounts(t *testing.T) {
 func TestQueueWithoutRoom(t *testing.T) {
 	q := NewQueue(0)
 	lookup(t, q, 1, 0, CodeNoBuffer)
-	if _, ok := q.Pop(); ok {
-		t.Error("popped")
-	}
-	if _, ok := q.Flush(); ok {
-		t.Error("flushed")
-	}
+	_, ok := q.Pop()
+	check.That(t, !ok, "popped")
+	_, ok = q.Flush()
+	check.That(t, !ok, "flushed")
 	check.Equal(t, "a buffer for a full queue", q.Post(RecvBuffer{}), ErrQueueFull)
 }
 
@@ -128,9 +123,8 @@ func (p *pool) TakeBuffer() (RecvBuffer, bool) {
 func TestSharedQueueKeepsAPeerToItsShare(t *testing.T) {
 	src := &pool{left: 100}
 	a, b := NewSharedQueue(src, 3), NewSharedQueue(src, 3)
-	if err := a.Post(RecvBuffer{}); err != ErrQueueFull || a.Free() != 0 {
-		t.Errorf("buffer posted to a shared queue: %v", err)
-	}
+	err := a.Post(RecvBuffer{})
+	check.That(t, err == ErrQueueFull && a.Free() == 0, "buffer posted to a shared queue: %v", err)
 	// req 5041-8.3.2-6: a peer with many messages begun and none complete holds three buffers at most.
 	lookup(t, a, 3, 1, 0)
 	lookup(t, a, 1, 2, 0)
@@ -139,37 +133,29 @@ func TestSharedQueueKeepsAPeerToItsShare(t *testing.T) {
 	lookup(t, a, 4, 0, CodeNoBuffer)
 	lookup(t, a, math.MaxUint32, 0, CodeMSNRange)
 	check.That(t, src.left == 97 && a.Len() == 2 && b.Len() == 1, "%d left, queues hold %d and %d", src.left, a.Len(), b.Len())
-	if got, ok := a.Pop(); !ok || got.Token != 2 {
-		t.Errorf("popped %+v", got)
-	}
-	if _, ok := a.Pop(); ok {
-		t.Error("message 2 has no buffer yet")
-	}
+	got, ok := a.Pop()
+	check.That(t, ok && got.Token == 2, "popped %+v", got)
+	_, ok = a.Pop()
+	check.That(t, !ok, "message 2 has no buffer yet")
 	lookup(t, a, 4, 4, 0) // a place is free again
 	for _, want := range []uint64{1, 4} {
-		if got, ok := a.Flush(); !ok || got.Token != want {
-			t.Errorf("flushed %+v, want %d", got, want)
-		}
+		got, ok := a.Flush()
+		check.That(t, ok && got.Token == want, "flushed %+v, want %d", got, want)
 	}
-	if _, ok := a.Flush(); ok || a.Len() != 0 {
-		t.Error("flushed more than was taken")
-	}
+	_, ok = a.Flush()
+	check.That(t, !ok && a.Len() == 0, "flushed more than was taken")
 	src.left = 0
 	lookup(t, b, 2, 0, CodeNoBuffer)
 }
 
 func TestMakeRecvBuffer(t *testing.T) {
 	mem := Bytes(make([]byte, 10))
-	if b, err := MakeRecvBuffer(Gather{{Mem: mem, Len: 10}, {Mem: mem, Off: 10}}, 7); err != nil || b.Len != 10 || b.Token != 7 {
-		t.Errorf("buffer %+v, %v", b, err)
-	}
-	if _, err := MakeRecvBuffer(Gather{{Mem: mem, Off: 1, Len: 10}}, 0); err != ErrRange {
-		t.Errorf("piece beyond its memory: %v", err)
-	}
-	if _, err := MakeRecvBuffer(Gather{{Mem: Device(new(disk), 1<<32), Len: 1 << 32}}, 0); err != ErrMessageTooLong {
-		t.Errorf("2^32 octets: %v", err)
-	}
-	if b, err := MakeRecvBuffer(Gather{{Mem: Device(new(disk), 1<<32), Len: 1<<32 - 1}}, 0); err != nil || b.Len != math.MaxUint32 {
-		t.Errorf("2^32-1 octets: %+v, %v", b, err)
-	}
+	b, err := MakeRecvBuffer(Gather{{Mem: mem, Len: 10}, {Mem: mem, Off: 10}}, 7)
+	check.That(t, err == nil && b.Len == 10 && b.Token == 7, "buffer %+v, %v", b, err)
+	_, err = MakeRecvBuffer(Gather{{Mem: mem, Off: 1, Len: 10}}, 0)
+	check.That(t, err == ErrRange, "piece beyond its memory: %v", err)
+	_, err = MakeRecvBuffer(Gather{{Mem: Device(new(disk), 1<<32), Len: 1 << 32}}, 0)
+	check.That(t, err == ErrMessageTooLong, "2^32 octets: %v", err)
+	b, err = MakeRecvBuffer(Gather{{Mem: Device(new(disk), 1<<32), Len: 1<<32 - 1}}, 0)
+	check.That(t, err == nil && b.Len == math.MaxUint32, "2^32-1 octets: %+v, %v", b, err)
 }

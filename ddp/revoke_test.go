@@ -30,9 +30,8 @@ func TestPlacementPassesByARevokedPiece(t *testing.T) {
 		g = append(g, p)
 	}
 	regs[0].Invalidate()
-	if err := g.scatter(4, []byte("here")); err != nil || string(mem[4:]) != "here" {
-		t.Errorf("%v, %q", err, mem)
-	}
+	err := g.scatter(4, []byte("here"))
+	check.That(t, err == nil && string(mem[4:]) == "here", "%v, %q", err, mem)
 }
 
 func (s *slow) ReadAt([]byte, int64) (int, error) { return 0, io.EOF }

@@ -61,9 +61,8 @@ func TestSegmentationExamples(t *testing.T) {
 	t.Run("a message that fits exactly is one segment", func(t *testing.T) {
 		r := newRig(t)
 		_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(1482)), 1)
-		if segs := r.cutAll(1500); len(segs) != 1 || segs[0][0] != 0x41 {
-			t.Fatalf("%d segments", len(segs))
-		}
+		segs := r.cutAll(1500)
+		must.That(t, len(segs) == 1 && segs[0][0] == 0x41, "%d segments", len(segs))
 	})
 }
 
@@ -74,13 +73,11 @@ func TestMULPDUChangeAppliesToTheNextSegment(t *testing.T) {
 	var seg Segment
 	var got []byte
 	for i, max := range []int{1018, 518, 1018, 2000} { // req 5041-5.2-1
-		if rest := r.Rest(); rest != uint64(len(msg)-len(got)) {
-			t.Fatalf("%d octets left after %d", rest, len(got))
-		}
+		rest := r.Rest()
+		must.That(t, rest == uint64(len(msg)-len(got)), "%d octets left after %d", rest, len(got))
 		must.That(t, r.NextSegment(max, &seg) && seg.Len() <= max, "segment %d has %d octets, MULPDU %d", i, seg.Len(), max)
-		if mo := UntaggedView(seg.Header[:]).MO(); mo != uint32(len(got)) {
-			t.Fatalf("segment %d has MO %d after %d octets", i, mo, len(got))
-		}
+		mo := UntaggedView(seg.Header[:]).MO()
+		must.That(t, mo == uint32(len(got)), "segment %d has MO %d after %d octets", i, mo, len(got))
 		got = append(got, wire(&seg)[18:]...)
 	}
 	must.That(t, !r.Pending() && r.Rest() == 0 && bytes.Equal(got, msg), "message not sent in whole")
@@ -129,9 +126,8 @@ func TestMessageLengthLimit(t *testing.T) {
 	var seg Segment
 	var sum uint64
 	for r.NextSegment(1<<21+18, &seg) {
-		if v := UntaggedView(seg.Header[:]); uint64(v.MO()) != sum {
-			t.Fatalf("MO %d after %d octets", v.MO(), sum)
-		}
+		v := UntaggedView(seg.Header[:])
+		must.That(t, uint64(v.MO()) == sum, "MO %d after %d octets", v.MO(), sum)
 		sum += uint64(seg.Len() - 18)
 	}
 	must.That(t, sum == math.MaxUint32 && Control(seg.Header[0]).Last(), "sent %d octets", sum)
@@ -159,9 +155,8 @@ func TestSendRefusesBadRanges(t *testing.T) {
 	none := r.SendTagged(1, math.MaxUint64, 0, nil, 0)
 	last := r.SendTagged(1, math.MaxUint64-10, 0, Gather{{Mem: mem, Len: 10}}, 0)
 	want := [][]byte{taggedSeg(true, 0, 1, math.MaxUint64, nil), taggedSeg(true, 0, 1, math.MaxUint64-10, make([]byte, 10))}
-	if got := r.cutAll(100); none != nil || last != nil || !slices.EqualFunc(got, want, bytes.Equal) {
-		t.Errorf("at the top: %v, %v, % x", none, last, got)
-	}
+	got := r.cutAll(100)
+	check.That(t, none == nil && last == nil && slices.EqualFunc(got, want, bytes.Equal), "at the top: %v, %v, % x", none, last, got)
 }
 
 func TestSegmentSpansTwoPiecesAtMost(t *testing.T) {
@@ -257,9 +252,8 @@ func TestRevokedSourceFailsTheMessage(t *testing.T) {
 	r.ulp.want(t) // the first segment still refers to the memory
 	r.Acked()
 	r.ulp.want(t, "failed 1: "+ErrRevoked.Error(), "failed 2: "+ErrCanceled.Error())
-	if segs := r.cutAll(1500); len(segs) != 1 || UntaggedView(segs[0]).QN() != 2 {
-		t.Fatalf("last message not sent: %x", segs)
-	}
+	segs := r.cutAll(1500)
+	must.That(t, len(segs) == 1 && UntaggedView(segs[0]).QN() == 2, "last message not sent: %x", segs)
 	check.Error(t, "message from a revoked region", r.SendTagged(1, 0, 0, Gather{piece}, 9), ErrRevoked)
 }
 
@@ -317,9 +311,8 @@ func TestDeviceAsSource(t *testing.T) {
 	}
 	d.err = io.EOF // with all that was asked for
 	_ = r.SendTagged(1, 0, 0, Gather{{Mem: Device(d, 100), Off: 90, Len: 10}}, 3)
-	if segs := r.cutAll(14 + 40); len(segs) != 1 || !bytes.Equal(segs[0][14:], d.b[90:]) {
-		t.Error("the end of the device was not sent")
-	}
+	segs = r.cutAll(14 + 40)
+	check.That(t, len(segs) == 1 && bytes.Equal(segs[0][14:], d.b[90:]), "the end of the device was not sent")
 }
 
 func TestULPMaySubmitWhenDrained(t *testing.T) {

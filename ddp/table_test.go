@@ -54,9 +54,8 @@ func TestTaggerIsAPermutation(t *testing.T) {
 		seen := make(map[STag]uint32, 1<<16)
 		for i := range uint32(1 << 16) {
 			s := tags.permute(i * step)
-			if j, dup := seen[s]; dup {
-				t.Fatalf("%d and %d times %d both give %#x", i, j, step, s)
-			}
+			j, dup := seen[s]
+			must.That(t, !dup, "%d and %d times %d both give %#x", i, j, step, s)
 			seen[s] = i
 		}
 	}
@@ -83,9 +82,8 @@ func TestTableGrowsAndShrinksWithoutLosingRegions(t *testing.T) {
 	for _, r := range live {
 		must.Equal(t, "the region of an STag", tab.Lookup(r.STag()), r)
 	}
-	if s := *tab.slots.Load(); len(s) > 8*len(live) || moved > 20 {
-		t.Errorf("%d slots for %d regions, which were moved %d times", len(s), len(live), moved)
-	}
+	s := *tab.slots.Load()
+	check.That(t, len(s) <= 8*len(live) && moved <= 20, "%d slots for %d regions, which were moved %d times", len(s), len(live), moved)
 	for _, r := range live {
 		_ = tab.Deregister(r)
 	}
@@ -115,9 +113,8 @@ func TestTableRefuses(t *testing.T) {
 	if _, err := tab.Register(Spec{}); err != ErrTooManyRegions {
 		t.Errorf("third region of a PD that may have two: %v", err) // req 5041-8.3.2-5
 	}
-	if _, err := tab.Register(Spec{PD: 1}); err != nil {
-		t.Errorf("another PD: %v", err)
-	}
+	_, err = tab.Register(Spec{PD: 1})
+	check.That(t, err == nil, "another PD: %v", err)
 	check.Equal(t, "rebinding to a range that wraps", tab.Rebind(a, mem, math.MaxUint64, 0), ErrRange)
 	check.OK(t, tab.Deregister(a))
 	for what, err := range map[string]error{
@@ -129,9 +126,8 @@ func TestTableRefuses(t *testing.T) {
 	} {
 		check.Equal(t, what, err, ErrNoSuchRegion)
 	}
-	if _, err := tab.Register(Spec{}); err != nil {
-		t.Errorf("room after deregistration: %v", err)
-	}
+	_, err = tab.Register(Spec{})
+	check.That(t, err == nil, "room after deregistration: %v", err)
 	check.Fails(NewTable(dry{}).Register(Spec{}))(t, "no randomness", io.ErrUnexpectedEOF)
 }
 

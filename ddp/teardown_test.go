@@ -32,9 +32,8 @@ func TestGracefulTeardownByTheULP(t *testing.T) {
 	if err := r.SendTagged(1, 0, 0, nil, 2); err != ErrClosing { // req 5041-6.2.1-2
 		t.Errorf("message after graceful teardown: %v", err)
 	}
-	if n := len(r.cutAll(18 + 20)); n != 2 || r.llp.finish != 0 {
-		t.Fatalf("%d segments, LLP told to finish %d times", n, r.llp.finish)
-	}
+	n := len(r.cutAll(18 + 20))
+	must.That(t, n == 2 && r.llp.finish == 0, "%d segments, LLP told to finish %d times", n, r.llp.finish)
 	r.arrive(untaggedSeg(true, 0, 1, 0, []byte{1})) // req 5041-6.2.1-6
 	r.Acked()
 	r.CloseSend() // again: all is cut, and not acknowledged
@@ -53,9 +52,8 @@ func TestHalfCloseByThePeer(t *testing.T) {
 	r.HalfClosed()
 	r.HalfClosed()
 	r.ulp.want(t, "peer closed") // req 5041-6.2.1-4
-	if err := r.SendUntagged(0, [5]byte{}, nil, 1); err != nil || len(r.cutAll(1500)) != 1 {
-		t.Errorf("outbound transfer after half-close: %v", err)
-	}
+	err := r.SendUntagged(0, [5]byte{}, nil, 1)
+	check.That(t, err == nil && len(r.cutAll(1500)) == 1, "outbound transfer after half-close: %v", err)
 	r.CloseSend()
 	r.Acked() // req 5041-6.2.1-5
 	check.Equal(t, "finishes", r.llp.finish, 1)
@@ -93,9 +91,8 @@ func TestAbortByTheULP(t *testing.T) {
 		"data moved after abortive teardown")
 	r.Closed(errors.New("reset"))
 	for i, want := range []string{"failed 1: ", "failed 2: " + ErrClosed.Error(), "failed 3: " + ErrClosed.Error()} {
-		if got := r.ulp.log[i]; len(got) < len(want) || got[:len(want)] != want {
-			t.Errorf("ULP was told %q, want %q", got, want)
-		}
+		got := r.ulp.log[i]
+		check.That(t, len(got) >= len(want) && got[:len(want)] == want, "ULP was told %q, want %q", got, want)
 	}
 	if len(r.ulp.log) != 3 || r.Unfinished() != 0 {
 		t.Errorf("ULP was told %q", r.ulp.log) // no Fatal: the ULP asked for it

@@ -55,9 +55,8 @@ func TestWindowToReadFromWhatIsNotWritten(t *testing.T) {
 	r := newRig(t)
 	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(pattern(8))})
 	win := r.bind(t, reg, Window{Len: 8, Access: RemoteRead})
-	if p, err := r.Resolve(win.STag(), 0, 8, RemoteRead); err != nil || p.Len != 8 {
-		t.Errorf("%+v, %v", p, err)
-	}
+	p, err := r.Resolve(win.STag(), 0, 8, RemoteRead)
+	check.That(t, err == nil && p.Len == 8, "%+v, %v", p, err)
 }
 
 func TestWindowIsForOneStream(t *testing.T) {
@@ -98,9 +97,8 @@ func TestWindowEnds(t *testing.T) {
 				check.That(t, !win.Valid(), "the window is valid")
 				stop()
 				must.That(t, zero(mem), "memory was written after the window's end")
-				if p := r.place(taggedSeg(true, 0, win.STag(), 0, []byte{1})); p.Err == nil || p.Err.Code != row.code {
-					t.Errorf("written through it: %v", p.Err)
-				}
+				p := r.place(taggedSeg(true, 0, win.STag(), 0, []byte{1}))
+				check.That(t, p.Err != nil && p.Err.Code == row.code, "written through it: %v", p.Err)
 			}
 		})
 	}
@@ -114,9 +112,8 @@ func TestWindowOfOneRegionLeavesOthersAlone(t *testing.T) {
 	b := r.bind(t, reg, Window{Len: 8, Access: RemoteWrite})
 	a.Invalidate()
 	for _, tag := range []STag{b.STag(), reg.STag()} {
-		if p := r.place(taggedSeg(true, 0, tag, 0, []byte{1})); p.Err != nil {
-			t.Errorf("STag %#x: %v", tag, p.Err)
-		}
+		p := r.place(taggedSeg(true, 0, tag, 0, []byte{1}))
+		check.That(t, p.Err == nil, "STag %#x: %v", tag, p.Err)
 	}
 	check.That(t, !a.Within(b) && a.Within(reg) && reg.Within(reg) && !reg.Within(a) && !(*Region)(nil).Within(reg),
 		"which lies within which")
@@ -162,9 +159,8 @@ func TestWindowRefused(t *testing.T) {
 		case ^StreamID(0):
 			row.w.Stream = 0
 		}
-		if _, err := tab.Bind(row.of, row.w); !errors.Is(err, row.want) {
-			t.Errorf("%s: %v, want %v", row.name, err, row.want)
-		}
+		_, err := tab.Bind(row.of, row.w)
+		check.That(t, errors.Is(err, row.want), "%s: %v, want %v", row.name, err, row.want)
 	}
 	check.Error(t, "another buffer for a window", tab.Rebind(win, Bytes(nil), 0, 0), ErrWindow)
 	tab.MaxPerPD = 6
@@ -180,9 +176,8 @@ func TestWindowOfAFile(t *testing.T) {
 	r := newRig(t)
 	reg := r.register(t, Spec{PD: testPD, Mem: Device(f, 32), Access: LocalWrite})
 	win := r.bind(t, reg, Window{Off: 8, Len: 16, Access: RemoteWrite | RemoteAtomic})
-	if p := r.place(taggedSeg(true, 0, win.STag(), 3, []byte("abc"))); p.Err != nil {
-		t.Fatal(p.Err)
-	}
+	p := r.place(taggedSeg(true, 0, win.STag(), 3, []byte("abc")))
+	must.That(t, p.Err == nil, "%v", p.Err)
 	if old, err := r.Atomic(win.STag(), 8, &AtomicOp{Data: 5}); old != 0 || err != nil {
 		t.Errorf("atomic: %d, %v", old, err)
 	}
@@ -216,9 +211,8 @@ func TestAcceptedRequestsEndWithTheirRights(t *testing.T) {
 			if err := row.change(r.table, reg); err != nil { // req 5041-8.3.1-1, 5040-8.1.1-6
 				t.Fatal(err)
 			}
-			if _, err := piece.slice(0, 64); (err == nil) != row.ok || err != nil && !errors.Is(err, ErrRevoked) {
-				t.Errorf("used after the change: %v", err)
-			}
+			_, err := piece.slice(0, 64)
+			check.That(t, (err == nil) == row.ok && (err == nil || errors.Is(err, ErrRevoked)), "used after the change: %v", err)
 		})
 	}
 }

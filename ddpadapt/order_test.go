@@ -52,9 +52,8 @@ func TestEarlySegmentFarAhead(t *testing.T) {
 	b.peer(1, "1 segment a", "30000 segment b")
 	begun := b.Steps()
 	must.OK(t, s.Accept(0, u.Stream, nil))
-	if n := b.Steps() - begun; n > 600 || s.window.n != 1 || b.store.slab[s.window.get(30000)].early != nil {
-		t.Errorf("%d steps, %d wait", n, s.window.n)
-	}
+	n := b.Steps() - begun
+	check.That(t, n <= 600 && s.window.n == 1 && b.store.slab[s.window.get(30000)].early == nil, "%d steps, %d wait", n, s.window.n)
 	u.told(t, "a")
 }
 
@@ -63,12 +62,10 @@ func TestEmptyQueueOfEvents(t *testing.T) {
 	for n, kept := range map[int]bool{spareEvents: true, 2 * spareEvents: false} {
 		q := eventQueue{items: make([]Event, 0, n)}
 		q.push(Event{Kind: EventUp})
-		if _, ok := q.pop(); !ok {
-			t.Error("nothing")
-		}
-		if _, more := q.pop(); more || (q.items != nil) != kept {
-			t.Errorf("room for %d is kept: %v", n, !kept)
-		}
+		_, ok := q.pop()
+		check.That(t, ok, "nothing")
+		_, more := q.pop()
+		check.That(t, !more && (q.items != nil) == kept, "room for %d is kept: %v", n, !kept)
 	}
 }
 
@@ -88,9 +85,8 @@ func TestNothingIsPlacedBehindTheFirstFaultAcrossTheWrap(t *testing.T) {
 		var h [ddp.MaxHeaderLen]byte
 		n := ddp.Tagged{Last: true, STag: reg.STag()}.Put(h[:])
 		seg := append([]byte{byte(ssn >> 8), byte(ssn)}, h[:n]...)
-		if v := b.inject(1, PPIDSegment, wire.FlagU, append(seg, payload...)); v != assoc.Consumed {
-			t.Fatalf("DDP-SSN %d: verdict %d", ssn, v)
-		}
+		v := b.inject(1, PPIDSegment, wire.FlagU, append(seg, payload...))
+		must.That(t, v == assoc.Consumed, "DDP-SSN %d: verdict %d", ssn, v)
 	}
 	for ssn := 1; ssn < 65530; ssn++ {
 		write(uint16(ssn), "")
@@ -134,9 +130,8 @@ func TestHeldFollowsWhatIsInUse(t *testing.T) {
 	b.expect(EventUp)
 	idle := b.Held()
 	s := b.pending(65_534)
-	if got := b.Held() - idle; got < 512 || got > 14<<10 {
-		t.Errorf("%d octets for a session on stream 65534", got)
-	}
+	got := b.Held() - idle
+	check.That(t, got >= 512 && got <= 14<<10, "%d octets for a session on stream 65534", got)
 	must.OK(t, s.Accept(0, b.stream(1).Stream, nil))
 	one := b.Held()
 	for ssn := uint16(2); ssn < 30_000; ssn += 2 {

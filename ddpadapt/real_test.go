@@ -309,9 +309,8 @@ func TestRealRestart(t *testing.T) {
 	w.associate()
 	w.Run(time.Second)
 	w.event(0, EventUp)
-	if ev := w.event(1, EventDown); ev.Session != sb || ev.Err != ErrRestarted {
-		t.Fatalf("event %+v", ev)
-	}
+	ev := w.event(1, EventDown)
+	must.That(t, ev.Session == sb && ev.Err == ErrRestarted, "event %+v", ev)
 	w.event(1, EventDown)
 	w.event(1, EventUp)
 	w.session(nil)
@@ -327,9 +326,8 @@ func TestRealAbort(t *testing.T) {
 	w.Run(time.Second)
 	for i, s := range []*Session{sa, sb} {
 		var ae *assoc.AbortError
-		if ev := w.event(i, EventDown); ev.Session != s || !errors.As(ev.Err, &ae) || ae.ByPeer != (i == 1) {
-			t.Fatalf("host %d: event %+v", i, ev)
-		}
+		ev := w.event(i, EventDown)
+		must.That(t, ev.Session == s && errors.As(ev.Err, &ae) && ae.ByPeer == (i == 1), "host %d: event %+v", i, ev)
 		w.event(i, EventDown)
 	}
 }
@@ -355,9 +353,8 @@ func TestWhatARealAssociationShows(t *testing.T) {
 	w.event(0, EventUp)
 	w.event(1, EventUp)
 	ub := lens{queue: ddp.NewQueue(1)}
-	if buf, err := ddp.MakeRecvBuffer(gather(make([]byte, 64)), 0); err != nil || ub.queue.Post(buf) != nil {
-		t.Fatal(err)
-	}
+	buf, err := ddp.MakeRecvBuffer(gather(make([]byte, 64)), 0)
+	must.That(t, err == nil && ub.queue.Post(buf) == nil, "%v", err)
 	da, db := w.hosts[0].stream(new(sink)), w.hosts[1].stream(&ub)
 	must.Do(w.hosts[0].m.Open(w.Now, -1, da, nil))(t)
 	w.Run(time.Second)
@@ -447,15 +444,13 @@ func TestShortSegmentsShareAPacket(t *testing.T) {
 	}
 	post()
 	w.Flush()
-	if packets, chunks := count(); packets != 1 || chunks != 3 {
-		t.Errorf("%d segments in %d packets, want 3 in 1", chunks, packets)
-	}
+	packets, chunks := count()
+	check.That(t, packets == 1 && chunks == 3, "%d segments in %d packets, want 3 in 1", chunks, packets)
 	// Nothing is held back for it, not even when earlier segments are not acknowledged (no Nagle).
 	post()
 	w.Flush()
-	if packets, chunks := count(); packets != 1 || chunks != 3 {
-		t.Errorf("behind unacknowledged ones: %d segments in %d packets, want 3 in 1", chunks, packets)
-	}
+	packets, chunks = count()
+	check.That(t, packets == 1 && chunks == 3, "behind unacknowledged ones: %d segments in %d packets, want 3 in 1", chunks, packets)
 	w.Run(time.Second)
 	check.That(t, ub.delivered != 0, "nothing was delivered")
 }

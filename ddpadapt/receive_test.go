@@ -247,9 +247,8 @@ func TestRefusalsAreBounded(t *testing.T) {
 	s.Reject(0, nil)
 	b.pull()
 	_, seg := encode("0 segment x") // of the next session
-	if v := b.inject(999, PPIDSegment, wire.FlagU, seg); v != assoc.DropUnacked || b.Stats().RefusalsFull != dropped+1 {
-		t.Errorf("a next session that would be refused: verdict %d", v)
-	}
+	v := b.inject(999, PPIDSegment, wire.FlagU, seg)
+	check.That(t, v == assoc.DropUnacked && b.Stats().RefusalsFull == dropped+1, "a next session that would be refused: verdict %d", v)
 	b.peer(998, "0 initiate") // which needs no refusal
 	b.expect(EventInitiate)
 	for _, p := range b.flight {
@@ -290,9 +289,8 @@ func TestFreeStreamChoice(t *testing.T) {
 	f := newFake()
 	f.in = 1
 	must.Slice(t, "what the other takes of one stream", pick(newEnd(t, f, Config{})), []wire.StreamID{0})
-	if _, err := a.Open(0, 8, a.stream(0).Stream, nil); err != ErrInvalidStream {
-		t.Fatalf("stream 8 of 8: %v", err)
-	}
+	_, err := a.Open(0, 8, a.stream(0).Stream, nil)
+	must.That(t, err == ErrInvalidStream, "stream 8 of 8: %v", err)
 }
 
 // A message that came in fragments is acknowledged and cannot be asked for again.
@@ -306,9 +304,8 @@ func TestFragmentedBeyondBounds(t *testing.T) {
 	}
 	fault := func(b *end) Fault {
 		var se *SequenceError
-		if ev := b.expect(EventTerminated)[0]; !errors.As(ev.Err, &se) {
-			t.Fatalf("event %+v", ev)
-		}
+		ev := b.expect(EventTerminated)[0]
+		must.That(t, errors.As(ev.Err, &se), "event %+v", ev)
 		return se.Fault
 	}
 	b, _ := open()
@@ -398,9 +395,8 @@ func TestTurnsOfThousandsOfMessages(t *testing.T) {
 		}
 		for _, line := range []string{fmt.Sprint(s.next+MaxInFlight, " segment early"), "0 initiate"} {
 			ppid, msg := encode(line)
-			if v := b.inject(0, ppid, wire.FlagU, msg); v != assoc.DropUnacked {
-				t.Errorf("%q at %d: verdict %d", line, s.next, v)
-			}
+			v := b.inject(0, ppid, wire.FlagU, msg)
+			check.That(t, v == assoc.DropUnacked, "%q at %d: verdict %d", line, s.next, v)
 		}
 		b.peer(0, fmt.Sprint(n+int(next-2)/atOnce, " segment y"))
 		check.That(t, b.HandleReceived(0), "nothing more at %d", s.next)

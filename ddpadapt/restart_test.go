@@ -127,9 +127,8 @@ func TestCookiesThatAHostilePeerKeeps(t *testing.T) {
 					check.That(t, len(victim.hear()) <= 0 && !u.done && s.State() == Open,
 						"the session is %v, events %+v", s.State(), victim.events)
 				} else {
-					if ev := w.event(0, EventDown); ev.Session != s || ev.Err != ErrRestarted || !u.done {
-						t.Errorf("event %+v", ev)
-					}
+					ev := w.event(0, EventDown)
+					check.That(t, ev.Session == s && ev.Err == ErrRestarted && u.done, "event %+v", ev)
 					w.event(0, EventDown)
 					w.event(0, EventUp)
 					check.Equal(t, "streams", victim.m.Streams(), 1)

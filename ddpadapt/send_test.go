@@ -78,9 +78,8 @@ func TestMULPDUFollowsThePathAndIsNeverBelow516(t *testing.T) {
 			// req 5043-9-5, 5043-9-3, 5043-5.2.2-1, 5043-4-1: no segment is larger, each is one message
 			ua.send(strings.Repeat("x", c.want+100))
 			list := a.pull()
-			if n := len(list[0].data.Payload()); n != c.want+ssnLen || len(list) != 2 {
-				t.Fatalf("%d messages, the first of %d octets", len(list), n)
-			}
+			n := len(list[0].data.Payload())
+			must.That(t, n == c.want+ssnLen && len(list) == 2, "%d messages, the first of %d octets", len(list), n)
 		})
 	}
 }
@@ -169,9 +168,8 @@ func TestAssociationDown(t *testing.T) {
 		}
 		e.sends() // req 5043-11.3-1: no exchange on the streams
 		must.That(t, e.Err() == cause && e.Sessions() == 0, "%v, %d sessions", e.Err(), e.Sessions())
-		if _, err := e.Open(0, -1, e.stream(0).Stream, nil); err != cause {
-			t.Fatalf("Open: %v", err)
-		}
+		_, err := e.Open(0, -1, e.stream(0).Stream, nil)
+		must.That(t, err == cause, "Open: %v", err)
 	}
 	ua.told(t, "fatal 3/0", "failed 1")
 	ub.told(t, "fatal 3/0")
@@ -209,12 +207,10 @@ func TestNotDDP(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := newEnd(t, &c.a, Config{})
-			if ev := m.expect(EventDown)[0]; ev.Err != ErrNotDDP || ev.Session != nil {
-				t.Fatalf("event %+v", ev)
-			}
-			if _, err := m.Open(0, -1, m.stream(0).Stream, nil); err != ErrNotDDP {
-				t.Fatalf("Open: %v", err)
-			}
+			ev := m.expect(EventDown)[0]
+			must.That(t, ev.Err == ErrNotDDP && ev.Session == nil, "event %+v", ev)
+			_, err := m.Open(0, -1, m.stream(0).Stream, nil)
+			must.That(t, err == ErrNotDDP, "Open: %v", err)
 			must.Equal(t, "verdict", m.inject(0, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}), assoc.Queue)
 			m.expect()
 			m.sends()
@@ -227,9 +223,8 @@ func TestDataBeforeUp(t *testing.T) {
 	f := newFake()
 	m := &end{TB: t, a: f, Mux: NewMux(f, Config{})}
 	f.silent = true // the INIT ACK has not come yet
-	if _, err := m.Open(0, -1, nil, nil); err != ErrNotUp {
-		t.Fatalf("Open: %v", err)
-	}
+	_, err := m.Open(0, -1, nil, nil)
+	must.That(t, err == ErrNotUp, "Open: %v", err)
 	m.HandleReceived(0)
 	m.sends()
 	m.expect()
@@ -246,21 +241,18 @@ func TestUnequalStreams(t *testing.T) {
 	f.out = 3
 	m := newEnd(t, f, Config{})
 	must.Equal(t, "streams", m.Streams(), 3)
-	if _, err := m.Open(0, 3, m.stream(0).Stream, nil); err != ErrInvalidStream {
-		t.Fatalf("Open: %v", err)
-	}
+	_, err := m.Open(0, 3, m.stream(0).Stream, nil)
+	must.That(t, err == ErrInvalidStream, "Open: %v", err)
 }
 
 func TestConfigure(t *testing.T) {
 	for asked, want := range map[int]int{-1: 0, 0: 64, 1: 1} {
-		if got := NewMux(newFake(), Config{MaxPending: asked}).cfg.MaxPending; got != want {
-			t.Errorf("%d pending: %d", asked, got)
-		}
+		got := NewMux(newFake(), Config{MaxPending: asked}).cfg.MaxPending
+		check.That(t, got == want, "%d pending: %d", asked, got)
 	}
 	for asked, want := range map[int]int{-1: 65535, 0: 65535, 7: 7, 65535: 65535, 65536: 65535} {
-		if got := NewMux(newFake(), Config{MaxOutOfOrder: asked}).store.limit; got != want {
-			t.Errorf("%d messages out of order: %d", asked, got)
-		}
+		got := NewMux(newFake(), Config{MaxOutOfOrder: asked}).store.limit
+		check.That(t, got == want, "%d messages out of order: %d", asked, got)
 	}
 	for _, c := range []struct {
 		name               string
@@ -306,9 +298,8 @@ func TestPostedSegmentsSurviveAChangeOfMULPDU(t *testing.T) {
 	a.a.payload = 600 // the path MTU shrank
 	a.HandleEvent(0, assoc.Event{Kind: assoc.EventMTUChanged})
 	rest := a.pull()
-	if n := len(posted.data.Payload()); n < 1100 || len(rest) < 3 {
-		t.Errorf("the posted segment has %d octets, %d more were cut", n, len(rest))
-	}
+	n := len(posted.data.Payload())
+	check.That(t, n >= 1100 && len(rest) >= 3, "the posted segment has %d octets, %d more were cut", n, len(rest))
 	b.take(posted) // as it was cut
 	b.take(rest...)
 	a.acks()

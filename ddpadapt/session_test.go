@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -39,9 +40,8 @@ func TestSessionAccepted(t *testing.T) {
 		t.Fatalf("segment is U=%v PPID=%d", d.U(), d.PPID())
 	}
 	a.take(ans...)
-	if ev := a.expect(EventAccepted)[0]; ev.Session != sa || string(ev.Private) != "welcome" {
-		t.Fatalf("event %+v", ev)
-	}
+	ev = a.expect(EventAccepted)[0]
+	must.That(t, ev.Session == sa && string(ev.Private) == "welcome", "event %+v", ev)
 	ua.told(t, "s1")
 	b.take(a.sends("0: 1 segment early")...)
 	ub.told(t, "early")
@@ -55,9 +55,8 @@ func TestSessionAccepted(t *testing.T) {
 	b.take(end...)
 	b.acks()
 	var te *TerminatedError
-	if ev := b.expect(EventTerminated)[0]; !errors.As(ev.Err, &te) || !te.ByPeer || te.Cause != nil {
-		t.Fatalf("event %+v", ev)
-	}
+	ev = b.expect(EventTerminated)[0]
+	must.That(t, errors.As(ev.Err, &te) && te.ByPeer && te.Cause == nil, "event %+v", ev)
 	ub.told(t, "peer closed", "completed 1")
 	// Half closed: the other direction still carries data.
 	must.Equal(t, "state", sb.State(), PeerClosed)
@@ -105,9 +104,8 @@ func TestPrivateDataLimit(t *testing.T) {
 	// req 5043-5.2.3-6
 	a, b := newPair(t)
 	long := bytes.Repeat([]byte{'x'}, MaxPrivateData+1)
-	if _, err := a.Open(0, -1, a.stream(0).Stream, long); err != ErrPrivateDataTooLong {
-		t.Fatalf("Open: %v", err)
-	}
+	_, err := a.Open(0, -1, a.stream(0).Stream, long)
+	must.That(t, err == ErrPrivateDataTooLong, "Open: %v", err)
 	a.sends()
 	must.Do(a.Open(0, -1, a.stream(0).Stream, long[:MaxPrivateData]))(t)
 	init := a.pull()
@@ -321,9 +319,8 @@ func TestStreamReuse(t *testing.T) {
 	must.OK(t, open())
 	b.expect(EventTerminated)
 	must.Equal(t, "state while the Terminate is not acknowledged", sb.State(), Over) // req 5043-6.6-5
-	if _, err := b.Open(0, 0, b.stream(0).Stream, nil); err != ErrStreamInUse {
-		t.Fatalf("own Terminate outstanding: %v", err)
-	}
+	_, err := b.Open(0, 0, b.stream(0).Stream, nil)
+	must.That(t, err == ErrStreamInUse, "own Terminate outstanding: %v", err)
 	b.acks()
 	b.expect(EventEnded)
 	ub.told(t, "completed 1", "completed 2", "peer closed")
@@ -379,15 +376,13 @@ func TestTheTwoKindsOfEnd(t *testing.T) {
 	must.OK(t, sa.Terminate(0))
 	exchange(a, b)
 	var te *TerminatedError
-	if ev := b.expect(EventTerminated)[0]; !errors.As(ev.Err, &te) || te.Cause != nil {
-		t.Errorf("end of the stream: %+v", ev)
-	}
+	ev := b.expect(EventTerminated)[0]
+	check.That(t, errors.As(ev.Err, &te) && te.Cause == nil, "end of the stream: %+v", ev)
 	ub.told(t, "peer closed")
 	b.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: assoc.ErrShutdown})
 	list := b.expect(EventDown, EventDown)
-	if ev := list[1]; ev.Session != nil || ev.Err != assoc.ErrShutdown {
-		t.Errorf("end of the association: %+v", ev)
-	}
+	ev = list[1]
+	check.That(t, ev.Session == nil && ev.Err == assoc.ErrShutdown, "end of the association: %+v", ev)
 }
 
 // Who asks with errors.Is learns which side ended the session.
@@ -402,8 +397,7 @@ func TestWhoEndedTheSession(t *testing.T) {
 		{"a fault of the peer's", &TerminatedError{Cause: broken}, true, false},
 		{"this end", &TerminatedError{}, false, true},
 	} {
-		if reset, aborted := errors.Is(row.err, syscall.ECONNRESET), errors.Is(row.err, syscall.ECONNABORTED); reset != row.reset || aborted != row.aborted {
-			t.Errorf("%s: reset %v, aborted %v", row.name, reset, aborted)
-		}
+		reset, aborted := errors.Is(row.err, syscall.ECONNRESET), errors.Is(row.err, syscall.ECONNABORTED)
+		check.That(t, reset == row.reset && aborted == row.aborted, "%s: reset %v, aborted %v", row.name, reset, aborted)
 	}
 }

@@ -35,9 +35,8 @@ func TestSetupWord(t *testing.T) {
 		{"all at once", Setup{1, 2, true, all}, 0xC001C002},
 	} {
 		check.Equal(t, row.name, row.s.word(), row.word)
-		if got := parseSetup(row.word); got != row.s {
-			t.Errorf("%s: %08x is %+v, want %+v", row.name, row.word, got, row.s)
-		}
+		got := parseSetup(row.word)
+		check.That(t, got == row.s, "%s: %08x is %+v, want %+v", row.name, row.word, got, row.s)
 	}
 	// req 6581-9.2-11, 6581-9.2-13: in the client-server model no indication is named.
 	check.Equal(t, "B, C or D without A", (Setup{RTR: all, IRD: 1}).word(), 0x00010000)
@@ -225,9 +224,8 @@ func TestEnhancedSessionRefusedByTheStack(t *testing.T) {
 	a.take(ans...)
 	a.acks()
 	var te *TerminatedError
-	if ev := a.expect(EventTerminated, EventEnded)[0]; !errors.As(ev.Err, &te) || !te.ByPeer {
-		t.Fatalf("event %+v", ev)
-	}
+	ev := a.expect(EventTerminated, EventEnded)[0]
+	must.That(t, errors.As(ev.Err, &te) && te.ByPeer, "event %+v", ev)
 	// req 6581-10-6: which is also how a peer without enhanced sessions answers; a plain one can follow.
 	must.Do(a.Open(0, int(s.Stream()), a.stream(0).Stream, nil))(t)
 	a.sends("0: 0 initiate")
@@ -273,9 +271,8 @@ func TestPlainAnswersToEnhancedInitiates(t *testing.T) {
 		} else {
 			err = s.Accept(0, b.stream(0).Stream, []byte("bye"))
 		}
-		if got := b.pull(); err != nil || len(got) != 1 || got[0].octets() != row.want {
-			t.Errorf("%s: %v, %q", row.name, err, got)
-		}
+		got := b.pull()
+		check.That(t, err == nil && len(got) == 1 && got[0].octets() == row.want, "%s: %v, %q", row.name, err, got)
 	}
 }
 
@@ -322,9 +319,8 @@ func TestEnhancedSequencesThatAreIllegal(t *testing.T) {
 			a.acks()
 			a.control(0, 0, row.fn, row.setup, row.private)
 			var se *SequenceError
-			if ev := a.expect(EventTerminated)[0]; !errors.As(ev.Err, &se) || se.Fault != row.fault {
-				t.Fatalf("event %+v %v", ev, ev.Err)
-			}
+			ev := a.expect(EventTerminated)[0]
+			must.That(t, errors.As(ev.Err, &se) && se.Fault == row.fault, "event %+v %v", ev, ev.Err)
 			a.sends("0: 1 terminate")
 		})
 	}
@@ -342,9 +338,8 @@ func TestEnhancedSequencesThatAreIllegal(t *testing.T) {
 		connect(a, b)
 		b.control(0, 1, enhancedInitiate, some, "")
 		var se *SequenceError
-		if ev := b.expect(EventTerminated)[0]; !errors.As(ev.Err, &se) || se.Fault != FaultControl {
-			t.Fatalf("event %+v", ev)
-		}
+		ev := b.expect(EventTerminated)[0]
+		must.That(t, errors.As(ev.Err, &se) && se.Fault == FaultControl, "event %+v", ev)
 	})
 	t.Run("Enhanced Reject without connection data is a rejection", func(t *testing.T) {
 		for _, private := range []string{"", "abc"} {
@@ -356,9 +351,8 @@ func TestEnhancedSequencesThatAreIllegal(t *testing.T) {
 			}
 			a.acks()
 			a.control(0, 0, enhancedReject, nil, private)
-			if ev := a.expect(EventRejected, EventEnded)[0]; ev.Setup != nil || string(ev.Private) != private {
-				t.Errorf("event %+v", ev)
-			}
+			ev := a.expect(EventRejected, EventEnded)[0]
+			check.That(t, ev.Setup == nil && string(ev.Private) == private, "event %+v", ev)
 		}
 	})
 }
@@ -368,18 +362,14 @@ func TestSetupArguments(t *testing.T) {
 	ds := a.stream(0).Stream
 	most := make([]byte, MaxEnhancedPrivateData)
 	// req 6581-7-6
-	if _, err := a.OpenEnhanced(0, 0, ds, Setup{}, append(most, 0)); err != ErrPrivateDataTooLong {
-		t.Errorf("509 octets: %v", err)
-	}
-	if _, err := a.OpenEnhanced(0, 0, ds, Setup{IRD: NotNegotiated + 1}, nil); err != ErrDepth {
-		t.Errorf("IRD of 15 bits: %v", err)
-	}
-	if _, err := a.OpenEnhanced(0, 0, ds, Setup{ORD: NotNegotiated + 1}, nil); err != ErrDepth {
-		t.Errorf("ORD of 15 bits: %v", err)
-	}
-	if _, err := a.OpenEnhanced(0, 0, ds, Setup{IRD: MaxDepth, ORD: NotNegotiated}, most); err != nil {
-		t.Errorf("508 octets: %v", err)
-	}
+	_, err := a.OpenEnhanced(0, 0, ds, Setup{}, append(most, 0))
+	check.That(t, err == ErrPrivateDataTooLong, "509 octets: %v", err)
+	_, err = a.OpenEnhanced(0, 0, ds, Setup{IRD: NotNegotiated + 1}, nil)
+	check.That(t, err == ErrDepth, "IRD of 15 bits: %v", err)
+	_, err = a.OpenEnhanced(0, 0, ds, Setup{ORD: NotNegotiated + 1}, nil)
+	check.That(t, err == ErrDepth, "ORD of 15 bits: %v", err)
+	_, err = a.OpenEnhanced(0, 0, ds, Setup{IRD: MaxDepth, ORD: NotNegotiated}, most)
+	check.That(t, err == nil, "508 octets: %v", err)
 	list := a.pull()
 	check.Equal(t, "octets of the message", len(list[0].data.Payload()), controlLen+512)
 	b.take(list...)

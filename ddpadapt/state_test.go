@@ -133,9 +133,8 @@ func TestTableIsThatOfTheComment(t *testing.T) {
 				list = append(list, fmt.Sprintf("%v: %v", trigger(by), to))
 			}
 		}
-		if line := strings.TrimRight(fmt.Sprintf("//\t%-9s %s", st, strings.Join(list, ", ")), " "); !strings.Contains(string(doc), line+"\n") {
-			t.Errorf("doc.go lacks\n%s", line)
-		}
+		line := strings.TrimRight(fmt.Sprintf("//\t%-9s %s", st, strings.Join(list, ", ")), " ")
+		check.That(t, strings.Contains(string(doc), line+"\n"), "doc.go lacks\n%s", line)
 	}
 }
 

@@ -182,9 +182,8 @@ func TestSlowPathsAreCounted(t *testing.T) {
 	s.next = 0 // for the Received below, which is all zero
 	b.reassembled(&assoc.Received{PPID: PPIDSegment, Unordered: true, Size: 30})
 	b.pull()
-	if got, want := s.Stats(), (SessionStats{In: 6, Out: 1, Early: 2, OutOfOrder: 2, Fragmented: 1}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
+	got, want := s.Stats(), (SessionStats{In: 6, Out: 1, Early: 2, OutOfOrder: 2, Fragmented: 1})
+	check.That(t, got == want, "%+v, want %+v", got, want)
 	check.Equal(t, "the other session", other.Stats(), (SessionStats{Out: 1}))
 	check.That(t, s.State() == Open && other.State() == Open, "states %v and %v", s.State(), other.State())
 }

@@ -201,16 +201,14 @@ func TestGaugesAreWhatThereIs(t *testing.T) {
 	families = gather(t, c)
 	for _, m := range perAssociation {
 		list := families["rddp_sctp_peer_"+m.name].GetMetric()
-		if len(list) != 1 || len(list[0].GetLabel()) != 3 || list[0].GetLabel()[1].GetValue() != to.String()+":5043" {
-			t.Errorf("%s: %v", m.name, list)
-		}
+		check.That(t, len(list) == 1 && len(list[0].GetLabel()) == 3 && list[0].GetLabel()[1].GetValue() == to.String()+":5043",
+			"%s: %v", m.name, list)
 	}
 	check.Equal(t, "timeout of the oldest", families["rddp_sctp_peer_rto_seconds"].GetMetric()[0].GetGauge().GetValue(), 1)
 	var vars map[string]variables
 	must.OK(t, json.Unmarshal([]byte(c.String()), &vars))
-	if x := vars["x"]; x.Associations != 2 || x.Peers != 1 || x.QueuePairs != 3 || *x.Memory != m || m.Used == m.Max {
-		t.Errorf("%+v", x)
-	}
+	x := vars["x"]
+	check.That(t, x.Associations == 2 && x.Peers == 1 && x.QueuePairs == 3 && *x.Memory == m && m.Used != m.Max, "%+v", x)
 }
 
 // The handler serves both forms.
@@ -258,9 +256,8 @@ func TestLinkWithoutCounters(t *testing.T) {
 	for _, link := range []rawio.Link{&mem.Link{}, counted[int]{}, counted[[]uint64]{}, asked{}} {
 		c := NewCollector()
 		c.AddLink("x", link)
-		if got := c.String(); got != "{}" {
-			t.Errorf("%T: %s", link, got)
-		}
+		got := c.String()
+		check.That(t, got == "{}", "%T: %s", link, got)
 		check.Equal(t, "metrics", len(gather(t, c)), 0)
 	}
 }

@@ -18,9 +18,8 @@ func TestPoolReusesABufferAfterItsLastRelease(t *testing.T) {
 	a.Release()
 	must.That(t, p.Get() != a, "a buffer with a reference left was handed out again")
 	a.Release()
-	if b := p.Get(); b != a || b.Refs() != 1 {
-		t.Fatalf("got buffer %p with %d references, want the released %p with 1", b, b.Refs(), a)
-	}
+	b := p.Get()
+	must.That(t, b == a && b.Refs() == 1, "got buffer %p with %d references, want the released %p with 1", b, b.Refs(), a)
 }
 
 // Packets that lie in common buffers give back one reference each, whatever lies between them.
@@ -78,9 +77,8 @@ func TestBufMisuseIsFound(t *testing.T) {
 				check.That(t, p.Get() != b, "it is used again")
 			})
 			defer func() {
-				if e, ok := recover().(*invariant.Error); !ok || !strings.HasPrefix(e.Where, "rawio.Buf.") {
-					t.Errorf("it panics with %v", e)
-				}
+				e, ok := recover().(*invariant.Error)
+				check.That(t, ok && strings.HasPrefix(e.Where, "rawio.Buf."), "it panics with %v", e)
 			}()
 			b = NewBuf(nil)
 			b.Release()

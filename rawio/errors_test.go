@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestErrorsMatchWhatTheSystemWouldSay(t *testing.T) {
@@ -29,9 +30,8 @@ func TestErrorsMatchWhatTheSystemWouldSay(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			wrapped := fmt.Errorf("listen: %w", row.err)
-			if got := errors.Is(wrapped, row.target); got != row.want {
-				t.Fatalf("errors.Is(%v, %v) = %v", wrapped, row.target, got)
-			}
+			got := errors.Is(wrapped, row.target)
+			must.That(t, got == row.want, "errors.Is(%v, %v) = %v", wrapped, row.target, got)
 		})
 	}
 }

@@ -26,9 +26,8 @@ func TestPoolMayBeUsedAtOnce(t *testing.T) {
 	one := p.Get()
 	check.Equal(t, "buffers are said to be handed out", outstanding(), 1)
 	one.Release()
-	if n := outstanding(); n != 0 || shared.Refs() != 1 {
-		t.Errorf("%d buffers are handed out, one has %d references", n, shared.Refs())
-	}
+	n := outstanding()
+	check.That(t, n == 0 && shared.Refs() == 1, "%d buffers are handed out, one has %d references", n, shared.Refs())
 }
 
 // burst has n buffers out at the same time.

@@ -139,14 +139,11 @@ func TestLayersAreDecodedAndSerializedToTheSameOctets(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := Decode(tt.ppid, tt.message)
-			if e := p.ErrorLayer(); e != nil {
-				t.Fatal(e.Error())
-			}
+			must.That(t, p.ErrorLayer() == nil, "%v", p.ErrorLayer())
 			check.Slice(t, "serialized", serialize(t, p), tt.message)
 			for i, want := range tt.want {
-				if got := bare(p.Layers()[i]); !reflect.DeepEqual(got, want) {
-					t.Errorf("got  %+v\nwant %+v", got, want)
-				}
+				got := bare(p.Layers()[i])
+				check.That(t, reflect.DeepEqual(got, want), "got  %+v\nwant %+v", got, want)
 			}
 		})
 	}
@@ -212,9 +209,8 @@ func TestShortMessages(t *testing.T) {
 		{"a control message of three octets", control, []byte{0, 0, 0}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if e := Decode(tt.ppid, tt.message).ErrorLayer(); e == nil || !errors.Is(e.Error(), errShort) {
-				t.Errorf("error layer %v", e)
-			}
+			e := Decode(tt.ppid, tt.message).ErrorLayer()
+			check.That(t, e != nil && errors.Is(e.Error(), errShort), "error layer %v", e)
 		})
 	}
 }
@@ -253,9 +249,8 @@ func TestEnableAddsTheLayersToGopacket(t *testing.T) {
 		} {
 			other := *d
 			if f(&other); other.Length != d.Length || other.PayloadProtocol != d.PayloadProtocol || !other.EndFragment || !other.BeginFragment {
-				if _, err := FromData(&other); !errors.Is(err, ErrNotDDP) {
-					t.Errorf("%+v: %v", other, err)
-				}
+				_, err := FromData(&other)
+				check.That(t, errors.Is(err, ErrNotDDP), "%+v: %v", other, err)
 			}
 		}
 	})
@@ -273,12 +268,10 @@ func TestEnableAddsTheLayersToGopacket(t *testing.T) {
 				got = append(got, l.LayerType())
 			}
 			must.That(t, reflect.DeepEqual(got, want) && p.ErrorLayer() == nil, "layers %v\nwant   %v, %v", got, want, p.ErrorLayer())
-			if d := p.Layers()[2].(*layers.SCTPData); d.TSN != 10 || d.StreamId != 3 || !d.Unordered || len(d.Payload) != 19 {
-				t.Errorf("DATA %+v", d)
-			}
-			if b := p.Layers()[6].LayerContents(); string(b) != "abc" {
-				t.Errorf("payload %q", b)
-			}
+			d := p.Layers()[2].(*layers.SCTPData)
+			check.That(t, d.TSN == 10 && d.StreamId == 3 && d.Unordered && len(d.Payload) == 19, "DATA %+v", d)
+			b := p.Layers()[6].LayerContents()
+			check.That(t, string(b) == "abc", "payload %q", b)
 		})
 	}
 	t.Run("cut off anywhere", func(t *testing.T) {

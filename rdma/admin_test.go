@@ -34,19 +34,16 @@ func TestIdleStreamsAreReclaimed(t *testing.T) {
 		reads.post(SendWR{Op: OpRead, SGL: []SGE{reads.mr.SGE(0, 1)}, RemoteSTag: read.mr.STag()})
 		reads.good()
 	}
-	if err := idle.qp.Err(); !errors.Is(err, ErrIdle) || idle.qp.State() != StateError {
-		t.Errorf("the idle one: %v, %v", idle.qp.State(), err)
-	}
-	if ev := event(t, x.b, EventQPFatal); ev.QP != idle.qp || !errors.Is(ev.Err, ErrIdle) {
-		t.Errorf("%+v", ev)
-	}
+	err := idle.qp.Err()
+	check.That(t, errors.Is(err, ErrIdle) && idle.qp.State() == StateError, "the idle one: %v, %v", idle.qp.State(), err)
+	ev := event(t, x.b, EventQPFatal)
+	check.That(t, ev.QP == idle.qp && errors.Is(ev.Err, ErrIdle), "%+v", ev)
 	<-idle.qp.Done()
 	for _, s := range []*side{writes, busy, reads, read} {
 		check.Equal(t, "a busy one", s.qp.State(), StateRTS)
 	}
-	if left := x.b.QPs(); !slices.Contains(left, busy.qp) || !slices.Contains(left, unconnected.qp) || len(left) != 3 {
-		t.Errorf("left are %d QPs", len(left))
-	}
+	left := x.b.QPs()
+	check.That(t, slices.Contains(left, busy.qp) && slices.Contains(left, unconnected.qp) && len(left) == 3, "left are %d QPs", len(left))
 	for _, took := range []Latency{x.a.Latency(), func() Latency { x.a.Close(); return x.a.Latency() }()} {
 		if w, r := took.Write.Total(), took.Read.Total(); w != 2*idleSweeps || r != w || took.Send.Total()+took.Atomic.Total() != 0 {
 			t.Errorf("measured are %d Writes and %d Reads", w, r)
@@ -59,9 +56,8 @@ func TestVacantAssociationsAreEnded(t *testing.T) {
 	x := newLab(t, nil)
 	x.join(nil)
 	x.vacant(t)
-	if left := x.b.Peers(); len(left) != 1 || left[0].Stats().Sessions != 1 {
-		t.Errorf("left are %+v", left)
-	}
+	left := x.b.Peers()
+	check.That(t, len(left) == 1 && left[0].Stats().Sessions == 1, "left are %+v", left)
 }
 
 // plain is an association of a's, with a window, that no QP is on.
@@ -155,9 +151,8 @@ func TestPeersAreCountedAndAborted(t *testing.T) {
 	for range 3 {
 		s := newSide(t, x.a, nil, nil)
 		asking.Go(func() {
-			if _, err := s.qp.Connect(ctx(t), x.addr, nil); err == nil {
-				t.Error("connected, though nobody accepts")
-			}
+			_, err := s.qp.Connect(ctx(t), x.addr, nil)
+			check.That(t, err != nil, "connected, though nobody accepts")
 		})
 	}
 	peers := x.b.Peers()
@@ -166,13 +161,11 @@ func TestPeersAreCountedAndAborted(t *testing.T) {
 		a.post(SendWR{Op: OpWrite, RemoteSTag: b.mr.STag()})
 		a.good()
 	}
-	if s, n := peers[0].Stats(), cap(x.a.slot(netip.AddrPort{}).busy); s.Sessions < 2 || n != 1 {
-		t.Errorf("%+v, %d may set up an association with one peer at once", s, n)
-	}
+	s, n := peers[0].Stats(), cap(x.a.slot(netip.AddrPort{}).busy)
+	check.That(t, s.Sessions >= 2 && n == 1, "%+v, %d may set up an association with one peer at once", s, n)
 	p := b.qp.lock()
-	if n := p.Held() - int(unsafe.Sizeof(*p)) - p.Mux.Held() - p.queues; n != p.Mux.Pending()*(requestHeld+ddpadapt.MaxPrivateData) || n == 0 {
-		t.Errorf("a request that waits counts as %d octets", n)
-	}
+	n = p.Held() - int(unsafe.Sizeof(*p)) - p.Mux.Held() - p.queues
+	check.That(t, n == p.Mux.Pending()*(requestHeld+ddpadapt.MaxPrivateData) && n != 0, "a request that waits counts as %d octets", n)
 	b.qp.uncharge(p)
 	check.That(t, p.queues == 0, "the peer is still charged %d octets for queues", p.queues)
 	b.qp.unlock(p)
@@ -182,9 +175,8 @@ func TestPeersAreCountedAndAborted(t *testing.T) {
 	after, _ := b.qp.StreamStats()
 	check.That(t, ok && after.In == before.In+1 && after.Out == before.Out && after.OutOfOrder+after.Fragmented == 0,
 		"%+v, then %+v", before, after)
-	if _, ok := newSide(t, x.b, nil, nil).qp.StreamStats(); ok {
-		t.Error("counters of a QP that is not connected")
-	}
+	_, ok = newSide(t, x.b, nil, nil).qp.StreamStats()
+	check.That(t, !ok, "counters of a QP that is not connected")
 	peers[0].Abort("too many requests")
 	<-a.qp.Done()
 	<-b.qp.Done()

@@ -33,25 +33,21 @@ func TestAtomicsOnRemoteAndLocalMemory(t *testing.T) {
 	a, b := newLab(t, nil).join(nil)
 	mr, mem := b.counter()
 	a.post(atomicWR(1, mr, FetchAdd(40)))
-	if wc := a.good(); wc.ID != 1 || wc.Opcode != rdmap.WCAtomic || wc.Original != 0 {
-		t.Errorf("completion %+v", wc)
-	}
-	if old, err := mr.Atomic(0, FetchAdd(2)); err != nil || old != 40 {
-		t.Errorf("local FetchAdd: %d, %v", old, err)
-	}
+	wc := a.good()
+	check.That(t, wc.ID == 1 && wc.Opcode == rdmap.WCAtomic && wc.Original == 0, "completion %+v", wc)
+	old, err := mr.Atomic(0, FetchAdd(2))
+	check.That(t, err == nil && old == 40, "local FetchAdd: %d, %v", old, err)
 	a.post(atomicWR(2, mr, CmpSwap(42, 7)))
 	check.Equal(t, "original value", a.good().Original, 42)
 	// The value stands in memory in the byte order of the host, for package sync/atomic and others.
-	if v := binary.NativeEndian.Uint64(mem); v != 7 || atomic.LoadUint64((*uint64)(unsafe.Pointer(&mem[0]))) != 7 {
-		t.Errorf("memory holds %d", v)
-	}
+	v := binary.NativeEndian.Uint64(mem)
+	check.That(t, v == 7 && atomic.LoadUint64((*uint64)(unsafe.Pointer(&mem[0]))) == 7, "memory holds %d", v)
 	for _, row := range []struct {
 		off  int
 		want error
 	}{{1, ddp.ErrRange}, {8, ddp.ErrRange}, {-8, ddp.ErrRange}} {
-		if _, err := mr.Atomic(row.off, FetchAdd(1)); !errors.Is(err, row.want) {
-			t.Errorf("offset %d: %v", row.off, err)
-		}
+		_, err := mr.Atomic(row.off, FetchAdd(1))
+		check.That(t, errors.Is(err, row.want), "offset %d: %v", row.off, err)
 	}
 	check.Fails(b.mr.Atomic(4, FetchAdd(1)))(t, "unaligned", ddp.ErrUnaligned)
 	mr.Invalidate()
@@ -108,9 +104,8 @@ func TestAtomicsFromAllSides(t *testing.T) {
 				}
 			}()
 			wg.Wait()
-			if v, err := mr.Atomic(0, FetchAdd(0)); err != nil || v != 4*each {
-				t.Errorf("%d additions counted, %v; want %d", v, err, 4*each)
-			}
+			v, err := mr.Atomic(0, FetchAdd(0))
+			check.That(t, err == nil && v == 4*each, "%d additions counted, %v; want %d", v, err, 4*each)
 		})
 	}
 }
@@ -147,9 +142,8 @@ func TestImmediateDataWakesItsReceiver(t *testing.T) {
 		check.That(t, i != 1 || string(b.buf[9:50_009]) == string(a.buf[:50_000]), "the Write is not in place")
 	}
 	for i, op := range []rdmap.WCOpcode{rdmap.WCImm, rdmap.WCWrite, rdmap.WCImm, rdmap.WCWrite} {
-		if wc := a.good(); wc.ID != uint64(i+1) || wc.Opcode != op {
-			t.Errorf("sent %+v, want %d %v", wc, i+1, op)
-		}
+		wc := a.good()
+		check.That(t, wc.ID == uint64(i+1) && wc.Opcode == op, "sent %+v, want %d %v", wc, i+1, op)
 	}
 }
 
@@ -161,8 +155,7 @@ func TestDeviceWithoutExtensions(t *testing.T) {
 	check.That(t, !x.a.Atomics() && !x.a.ImmediateData(), "a Device has what it was told not to have")
 	a, _ := x.join(nil)
 	for _, op := range []rdmap.WROpcode{OpAtomic, OpImm, OpWriteImm} {
-		if err := a.qp.PostSend(&SendWR{Op: op}); !errors.Is(err, rdmap.ErrDisabled) {
-			t.Errorf("operation %d: %v", op, err)
-		}
+		err := a.qp.PostSend(&SendWR{Op: op})
+		check.That(t, errors.Is(err, rdmap.ErrDisabled), "operation %d: %v", op, err)
 	}
 }

@@ -72,9 +72,8 @@ func TestEventsNameTheirCQ(t *testing.T) {
 		here[0].qp.Close()
 		check.Equal(t, "flushed", next(), cqs[0])
 		x.a.Close()
-		if _, some := <-got; some {
-			t.Error("an event of a closed Device")
-		}
+		_, some := <-got
+		check.That(t, !some, "an event of a closed Device")
 	})
 }
 
@@ -94,9 +93,8 @@ func TestDestroyWaitsForAcknowledgements(t *testing.T) {
 		cancel()
 		get := func(want *CQ, wantErr error) {
 			t.Helper()
-			if cq, err := ch.GetEvent(over); cq != want || err != wantErr {
-				t.Errorf("%p, %v", cq, err)
-			}
+			cq, err := ch.GetEvent(over)
+			check.That(t, cq == want && err == wantErr, "%p, %v", cq, err)
 		}
 		get(nil, context.Canceled)
 		for range 2 { // it is about the CQ, not about each completion
@@ -115,9 +113,8 @@ func TestDestroyWaitsForAcknowledgements(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if e := new(InUseError); !errors.As(ch.Destroy(), &e) || *e != (InUseError{"completion channel", "CQs", 2}) {
-			t.Errorf("%+v", e)
-		}
+		e := new(InUseError)
+		check.That(t, errors.As(ch.Destroy(), &e) && *e == (InUseError{"completion channel", "CQs", 2}), "%+v", e)
 		check.Equal(t, "not acknowledged", one.Destroy(over), context.Canceled)
 		end := make(chan error, 1)
 		go func() { end <- one.Destroy(context.Background()) }()
@@ -134,12 +131,10 @@ func TestDestroyWaitsForAcknowledgements(t *testing.T) {
 		synctest.Wait()
 		must.OK(t, errors.Join(ch.Destroy(), ch.Destroy()))
 		check.Equal(t, "who waits for events", <-end, ErrDestroyed)
-		if _, err := ch.CreateCQ(1); err != ErrDestroyed {
-			t.Error(err)
-		}
-		if _, err := ch.CreateCQ(0); err == nil || err == ErrDestroyed {
-			t.Error(err)
-		}
+		_, err := ch.CreateCQ(1)
+		check.That(t, err == ErrDestroyed, "%v", err)
+		_, err = ch.CreateCQ(0)
+		check.That(t, err != nil && err != ErrDestroyed, "%v", err)
 		ch = d.CreateCompChannel()
 		full := must.Get(ch.CreateCQ(1))(t)
 		full.push(WC{})

@@ -18,9 +18,8 @@ func TestWhatIsInUseIsNotDestroyed(t *testing.T) {
 	mw := must.Get(s.mr.Bind(s.qp, 0, 8, RemoteRead))(t)
 	busy := func(what string, err error, want InUseError) {
 		t.Helper()
-		if e := new(InUseError); !errors.As(err, &e) || *e != want || !errors.Is(err, syscall.EBUSY) {
-			t.Errorf("%s: %v", what, err)
-		}
+		e := new(InUseError)
+		check.That(t, errors.As(err, &e) && *e == want && errors.Is(err, syscall.EBUSY), "%s: %v", what, err)
 	}
 	busy("CQ of sends", s.cq.Destroy(ctx(t)), InUseError{"CQ", "QPs", 1})
 	busy("CQ of receives", other.Destroy(ctx(t)), InUseError{"CQ", "QPs", 1})
@@ -76,9 +75,8 @@ func TestResizeLosesNothing(t *testing.T) {
 	}
 	tooSmall := func(depth, need int) {
 		t.Helper()
-		if e := new(CQSizeError); !errors.As(cq.Resize(depth), &e) || *e != (CQSizeError{depth, need}) {
-			t.Errorf("%d: %+v", depth, e)
-		}
+		e := new(CQSizeError)
+		check.That(t, errors.As(cq.Resize(depth), &e) && *e == (CQSizeError{depth, need}), "%d: %+v", depth, e)
 	}
 	push(4)
 	poll(3)
@@ -93,15 +91,13 @@ func TestResizeLosesNothing(t *testing.T) {
 	poll(6)
 
 	cfg := &QPConfig{PD: d.AllocPD(), SendCQ: cq, RecvCQ: cq, MaxSend: 4, MaxRecv: 4}
-	if _, err := d.CreateQP(cfg); err == nil {
-		t.Error("6 completions are enough for 8 requests")
-	}
+	_, err := d.CreateQP(cfg)
+	check.That(t, err != nil, "6 completions are enough for 8 requests")
 	must.OK(t, cq.Resize(8))
 	must.Get(d.CreateQP(cfg))(t)
 	tooSmall(7, 8)
-	if e := new(LimitError); !errors.As(cq.Resize(0), &e) || !errors.As(cq.Resize(1<<21), &e) {
-		t.Error("any depth will do")
-	}
+	e := new(LimitError)
+	check.That(t, errors.As(cq.Resize(0), &e) && errors.As(cq.Resize(1<<21), &e), "any depth will do")
 	check.Equal(t, "refused", d.Stats().LimitsRefused, 5)
 	push(9)
 	check.Equal(t, "after an overflow", cq.Resize(16), ErrCQOverflow)

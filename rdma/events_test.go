@@ -30,25 +30,21 @@ func event(t *testing.T, d *Device, kind EventKind) Event {
 func TestEventsTellOfAssociations(t *testing.T) {
 	x := newLab(t, nil)
 	a, b := x.join(nil)
-	if ev := event(t, x.a, EventAssocUp); ev.Remote != x.addr || ev.Err != nil {
-		t.Errorf("%+v", ev)
-	}
+	ev := event(t, x.a, EventAssocUp)
+	check.That(t, ev.Remote == x.addr && ev.Err == nil, "%+v", ev)
 	check.Equal(t, "remote address of the association", event(t, x.b, EventAssocUp).Remote, b.qp.RemoteAddr())
 	must.OK(t, a.qp.Disconnect(ctx(t)))
 	for _, d := range []*Device{x.a, x.b} { // and nothing else happened: no QP failed
-		if ev, err := d.NextEvent(ctx(t)); err != nil || ev.Kind != EventAssocDown || ev.Err != nil {
-			t.Errorf("%+v, %v", ev, err)
-		}
+		ev, err := d.NextEvent(ctx(t))
+		check.That(t, err == nil && ev.Kind == EventAssocDown && ev.Err == nil, "%+v, %v", ev, err)
 	}
 	_, b = x.join(nil)
 	event(t, x.b, EventAssocUp)
 	x.a.Close()
-	if ev := event(t, x.b, EventQPFatal); ev.QP != b.qp || ev.Err == nil {
-		t.Errorf("%+v", ev)
-	}
-	if ev := event(t, x.b, EventAssocDown); ev.Err == nil {
-		t.Errorf("%+v", ev)
-	}
+	ev = event(t, x.b, EventQPFatal)
+	check.That(t, ev.QP == b.qp && ev.Err != nil, "%+v", ev)
+	ev = event(t, x.b, EventAssocDown)
+	check.That(t, ev.Err != nil, "%+v", ev)
 	if _, err := x.a.NextEvent(ctx(t)); err != nil { // what is left of before comes first
 		t.Errorf("first event after Close: %v", err)
 	}
@@ -85,12 +81,10 @@ func TestEventCQError(t *testing.T) {
 	for err == nil || errors.Is(err, rdmap.ErrQueueFull) {
 		err = a.qp.PostSend(&SendWR{Op: OpWrite, RemoteSTag: b.mr.STag()})
 	}
-	if ev := event(t, x.a, EventCQError); ev.CQ != small || ev.Err != ErrCQOverflow {
-		t.Errorf("%+v", ev)
-	}
-	if ev := event(t, x.a, EventQPFatal); ev.QP != a.qp || !errors.Is(ev.Err, ErrCQOverflow) {
-		t.Errorf("%+v", ev)
-	}
+	ev := event(t, x.a, EventCQError)
+	check.That(t, ev.CQ == small && ev.Err == ErrCQOverflow, "%+v", ev)
+	ev = event(t, x.a, EventQPFatal)
+	check.That(t, ev.QP == a.qp && errors.Is(ev.Err, ErrCQOverflow), "%+v", ev)
 }
 
 func TestEventSRQLimit(t *testing.T) {
@@ -119,23 +113,20 @@ func TestEventSRQLimit(t *testing.T) {
 	}
 	none := func(when string) {
 		t.Helper()
-		if ev, some, _ := x.b.events.pop(); some {
-			t.Errorf("%s: %+v", when, ev)
-		}
+		ev, some, _ := x.b.events.pop()
+		check.That(t, !some, "%s: %+v", when, ev)
 	}
 	srq.SetLimit(3)
 	send(1)
 	none("as many buffers as the limit")
 	send(1)
-	if ev := event(t, x.b, EventSRQLimit); ev.SRQ != srq || ev.QP != b.qp || srq.Len() != 2 {
-		t.Errorf("%+v, %d buffers", ev, srq.Len())
-	}
+	ev := event(t, x.b, EventSRQLimit)
+	check.That(t, ev.SRQ == srq && ev.QP == b.qp && srq.Len() == 2, "%+v, %d buffers", ev, srq.Len())
 	send(1)
 	none("told once")
 	srq.SetLimit(2)
-	if ev := event(t, x.b, EventSRQLimit); ev.SRQ != srq || ev.QP != nil {
-		t.Errorf("few buffers when asked: %+v", ev)
-	}
+	ev = event(t, x.b, EventSRQLimit)
+	check.That(t, ev.SRQ == srq && ev.QP == nil, "few buffers when asked: %+v", ev)
 	post(3)
 	srq.SetLimit(3)
 	srq.SetLimit(0)
@@ -150,9 +141,8 @@ func TestEventHighWater(t *testing.T) {
 	b.recv(1, 0, 100)
 	b.qp.SetHighWater(0)
 	a.post(SendWR{Op: OpSend, Inline: []byte("x")})
-	if ev := event(t, x.b, EventHighWater); ev.QP != b.qp || ev.Remote != b.qp.RemoteAddr() {
-		t.Errorf("%+v", ev)
-	}
+	ev := event(t, x.b, EventHighWater)
+	check.That(t, ev.QP == b.qp && ev.Remote == b.qp.RemoteAddr(), "%+v", ev)
 	b.good()
 	check.Equal(t, "octets in process once all is delivered", b.qp.InProcess(), 0)
 }
@@ -196,9 +186,8 @@ func TestEventQueueIsARing(t *testing.T) {
 					t.Errorf("%d places: event %d is of %v, more: %v", size, i, ev.Remote, left)
 				}
 			}
-			if ev, some, left := q.pop(); some || left || q.lost != 1 {
-				t.Errorf("%d places: one more is %+v", size, ev)
-			}
+			ev, some, left := q.pop()
+			check.That(t, !some && !left && q.lost == 1, "%d places: one more is %+v", size, ev)
 		}
 		check.That(t, !slices.ContainsFunc(q.ring, func(w waiting) bool { return w != waiting{} }) && q.missed() == 3,
 			"%d were lost; %+v is kept", q.missed(), q.ring)
@@ -227,9 +216,8 @@ func TestEventsAreBounded(t *testing.T) {
 		check.That(t, err == nil && ev.Lost == 0, "%+v, %v", ev, err)
 		kinds[ev.Kind]++
 	}
-	if ev, some, _ := x.b.events.pop(); some {
-		t.Errorf("a fourth was kept: %+v", ev)
-	}
+	ev, some, _ := x.b.events.pop()
+	check.That(t, !some, "a fourth was kept: %+v", ev)
 	who := Event{Remote: netip.MustParseAddrPort("10.0.0.77:1")}
 	for i := range 20 { // however fast they are read
 		x.b.events.push(who)
@@ -240,7 +228,6 @@ func TestEventsAreBounded(t *testing.T) {
 	check.That(t, kinds[EventAssocUp] == 1 && kinds[EventQPFatal] == 2, "events %v", kinds)
 	a, b := x.join(nil)
 	a.post(SendWR{Op: OpSend, Inline: []byte("no receive for it")})
-	if ev := event(t, x.b, EventQPFatal); ev.QP != b.qp || ev.Lost != 14 {
-		t.Errorf("%+v, want 14 lost before it", ev)
-	}
+	ev = event(t, x.b, EventQPFatal)
+	check.That(t, ev.QP == b.qp && ev.Lost == 14, "%+v, want 14 lost before it", ev)
 }

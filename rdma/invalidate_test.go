@@ -182,7 +182,6 @@ func TestClosedQPSharesNoRegion(t *testing.T) {
 	must.OK(t, other.qp.Close())
 	b.recv(1, 0, 100)
 	a.post(SendWR{Op: OpSendInv, SGL: []SGE{a.mr.SGE(0, 10)}, InvalidateSTag: b.mr.STag()})
-	if wc := b.good(); !wc.Invalidated {
-		t.Errorf("%+v", wc)
-	}
+	wc := b.good()
+	check.That(t, wc.Invalidated, "%+v", wc)
 }

@@ -77,13 +77,11 @@ func TestUnpolledCompletionsTakeRoom(t *testing.T) {
 	}
 	qp.Close()
 	var size *CQSizeError
-	if _, err := x.a.CreateQP(&cfg); !errors.As(err, &size) || size.Need != 7 {
-		t.Errorf("with 3 flushed receives in it: %v", err)
-	}
+	_, err := x.a.CreateQP(&cfg)
+	check.That(t, errors.As(err, &size) && size.Need == 7, "with 3 flushed receives in it: %v", err)
 	var wcs [3]WC
-	if n, err := cq.Poll(wcs[:]); n != 3 || err != nil {
-		t.Errorf("%d completions, %v", n, err)
-	}
+	n, err := cq.Poll(wcs[:])
+	check.That(t, n == 3 && err == nil, "%d completions, %v", n, err)
 	check.Do(x.a.CreateQP(&cfg))(t)
 }
 
@@ -111,20 +109,16 @@ func TestNoUserTakesMoreThanItsShare(t *testing.T) {
 				qps = append(qps, qp)
 			}
 			var limit *LimitError
-			if _, err := create(greedy); !errors.As(err, &limit) || *limit != row.want {
-				t.Errorf("beyond the share: %v", err)
-			}
-			if _, err := create(modest); err != nil {
-				t.Errorf("another user: %v", err)
-			}
+			_, err := create(greedy)
+			check.That(t, errors.As(err, &limit) && *limit == row.want, "beyond the share: %v", err)
+			_, err = create(modest)
+			check.That(t, err == nil, "another user: %v", err)
 			qps[0].Close()
 			qps[0].Close()
-			if _, err := create(greedy); err != nil {
-				t.Errorf("what was given back: %v", err)
-			}
-			if _, err := create(greedy); !errors.As(err, &limit) {
-				t.Errorf("what was given back once, taken twice: %v", err)
-			}
+			_, err = create(greedy)
+			check.That(t, err == nil, "what was given back: %v", err)
+			_, err = create(greedy)
+			check.That(t, errors.As(err, &limit), "what was given back once, taken twice: %v", err)
 		})
 	}
 }
@@ -141,9 +135,8 @@ func TestLimitsOutOfRange(t *testing.T) {
 			var l Limits
 			reflect.ValueOf(&l).Elem().Field(i).SetInt(n)
 			var limit *LimitError
-			if err := l.complete(); errors.As(err, &limit) == good || !good && (limit.Got != int(n) || limit.Max != int(most)) {
-				t.Errorf("%+v: %v", l, err)
-			}
+			err := l.complete()
+			check.That(t, errors.As(err, &limit) != good && (good || limit.Got == int(n) && limit.Max == int(most)), "%+v: %v", l, err)
 		}
 	}
 }
@@ -205,8 +198,7 @@ func TestDepthsOfAQP(t *testing.T) {
 		over := [6]int{4: 1}
 		over[i] = most[i] + 1
 		var limit *LimitError
-		if _, err := create(over); !errors.As(err, &limit) || *limit != (LimitError{what[i], most[i] + 1, most[i]}) {
-			t.Errorf("beyond the limit: %v", err)
-		}
+		_, err := create(over)
+		check.That(t, errors.As(err, &limit) && *limit == (LimitError{what[i], most[i] + 1, most[i]}), "beyond the limit: %v", err)
 	}
 }

@@ -28,15 +28,13 @@ func TestReregister(t *testing.T) {
 	must.OK(t, mr.Reregister(fresh, RemoteRead|RemoteWrite, 100))
 	check.That(t, mr.STag() == tag && mr.Base() == 100 && mr.Len() == 8 && !win.Valid(),
 		"STag %#x, was %#x; %d octets from %d; window valid %v", mr.STag(), tag, mr.Len(), mr.Base(), win.Valid())
-	if wc := a.write(tag, 102, "new"); wc.Status != StatusSuccess || string(fresh[2:5]) != "new" {
-		t.Errorf("%v, memory %q", wc.Status, fresh)
-	}
+	wc := a.write(tag, 102, "new")
+	check.That(t, wc.Status == StatusSuccess && string(fresh[2:5]) == "new", "%v, memory %q", wc.Status, fresh)
 	check.Slice(t, "the old memory", old, make([]byte, 16))
 	mr.Invalidate()
 	must.OK(t, mr.Reregister(old, RemoteWrite, 0))
-	if wc := a.write(tag, 0, "valid again"); wc.Status != StatusSuccess || string(old[:11]) != "valid again" {
-		t.Errorf("%v, memory %q", wc.Status, old)
-	}
+	wc = a.write(tag, 0, "valid again")
+	check.That(t, wc.Status == StatusSuccess && string(old[:11]) == "valid again", "%v, memory %q", wc.Status, old)
 	must.OK(t, mr.Deregister())
 	check.Error(t, "after Deregister", mr.Reregister(old, 0, 0), ddp.ErrNoSuchRegion)
 	check.Error(t, "a range that wraps", b.mr.Reregister(old, 0, ^uint64(0)), ddp.ErrRange)
@@ -50,9 +48,8 @@ func TestReregisterFailsWhatWasPosted(t *testing.T) {
 	must.OK(t, b.qp.PostRecv(&RecvWR{ID: 1, SGL: []SGE{mr.SGE(0, 8)}}))
 	must.OK(t, mr.Reregister(fresh, LocalWrite, 0))
 	a.post(SendWR{Op: OpSend, Inline: []byte("where to")})
-	if wc := b.wc(); wc.ID != 1 || wc.Status != StatusLocProtErr {
-		t.Errorf("%+v", wc)
-	}
+	wc := b.wc()
+	check.That(t, wc.ID == 1 && wc.Status == StatusLocProtErr, "%+v", wc)
 	<-b.qp.Done()
 	check.That(t, bytes.Equal(old, make([]byte, 8)) && bytes.Equal(fresh, old), "old %q, new %q", old, fresh)
 }
@@ -77,18 +74,16 @@ func TestWindowReachesItsPartOfTheRegionOnly(t *testing.T) {
 	mr, err := b.pd.Register(buf, LocalWrite, nil) // closed to peers
 	must.OK(t, err)
 	w := must.Get(mr.Bind(b.qp, 10, 20, RemoteRead|RemoteWrite))(t)
-	if wc := a.write(w.STag(), 5, "window"); wc.Status != StatusSuccess || string(buf[15:21]) != "window" {
-		t.Errorf("%v, memory %q", wc.Status, buf[:30])
-	}
+	wc := a.write(w.STag(), 5, "window")
+	check.That(t, wc.Status == StatusSuccess && string(buf[15:21]) == "window", "%v, memory %q", wc.Status, buf[:30])
 	a.post(SendWR{Op: OpRead, SGL: []SGE{a.mr.SGE(0, 20)}, RemoteSTag: w.STag()})
 	a.good()
 	check.That(t, string(a.buf[5:11]) == "window", "read %q", a.buf[:20])
 	// The peer ends what was opened to it, and no more. req 5040-8.1.1-2
 	b.recv(1, 0, 10)
 	a.post(SendWR{Op: OpSendInv, InvalidateSTag: w.STag()})
-	if wc := b.good(); !wc.Invalidated || wc.InvalidatedSTag != w.STag() || w.Valid() {
-		t.Errorf("%+v, window valid %v", wc, w.Valid())
-	}
+	wc = b.good()
+	check.That(t, wc.Invalidated && wc.InvalidatedSTag == w.STag() && !w.Valid(), "%+v, window valid %v", wc, w.Valid())
 	a.good()
 	if _, err := mr.Atomic(0, FetchAdd(0)); err != nil && !errors.Is(err, ddp.ErrUnaligned) {
 		t.Errorf("the region went with its window: %v", err)
@@ -117,9 +112,8 @@ func TestWindowIsNothingToOtherPeers(t *testing.T) {
 	b2.recv(1, 0, 8)
 	a2.post(SendWR{Op: OpSendInv, InvalidateSTag: w.STag()}) // req 5042-6.1.1-4
 	check.Equal(t, "status", b2.wc().Status, StatusMWBindErr)
-	if wc := a1.write(w.STag(), 0, "mine"); wc.Status != StatusSuccess || !w.Valid() {
-		t.Errorf("%v, window valid %v", wc.Status, w.Valid())
-	}
+	wc := a1.write(w.STag(), 0, "mine")
+	check.That(t, wc.Status == StatusSuccess && w.Valid(), "%v, window valid %v", wc.Status, w.Valid())
 }
 
 func TestWindowsEndWithTheirQP(t *testing.T) {
@@ -133,9 +127,8 @@ func TestWindowsEndWithTheirQP(t *testing.T) {
 	<-b.qp.Done()
 	check.Fails(b.mr.Bind(b.qp, 0, 8, 0))(t, "on a QP that has ended", rdmap.ErrState)
 	for range 2 {
-		if _, err := b.pd.Register(make([]byte, 8), 0, nil); err != nil {
-			t.Errorf("the windows have not gone: %v", err)
-		}
+		_, err := b.pd.Register(make([]byte, 8), 0, nil)
+		check.That(t, err == nil, "the windows have not gone: %v", err)
 	}
 }
 
@@ -161,14 +154,12 @@ func TestWindowRefused(t *testing.T) {
 		{"past the end", closed, b1.qp, 4, 5, 0, ddp.ErrRange},
 		{"before the start", closed, b1.qp, -1, 1, 0, ddp.ErrRange},
 	} {
-		if _, err := row.mr.Bind(row.qp, row.off, row.n, row.access); !errors.Is(err, row.want) {
-			t.Errorf("%s: %v, want %v", row.name, err, row.want)
-		}
+		_, err := row.mr.Bind(row.qp, row.off, row.n, row.access)
+		check.That(t, errors.Is(err, row.want), "%s: %v, want %v", row.name, err, row.want)
 	}
 	for _, access := range []Access{0, RemoteRead, RemoteRead | LocalWrite} {
-		if _, err := closed.Bind(b1.qp, 0, 8, access); err != nil {
-			t.Errorf("rights %b, which need no LocalWrite: %v", access, err)
-		}
+		_, err := closed.Bind(b1.qp, 0, 8, access)
+		check.That(t, err == nil, "rights %b, which need no LocalWrite: %v", access, err)
 	}
 }
 
@@ -180,9 +171,8 @@ func TestRegionsAreMadeAndTakenBack(t *testing.T) {
 	mr := must.Get(pd.Register(buf, RemoteWrite, nil))(t)
 	check.That(t, mr.STag() != 0 && mr.Len() == 100, "STag %#x, %d octets", mr.STag(), mr.Len())
 	for _, access := range []Access{RemoteRead, RemoteWrite, RemoteRead | RemoteWrite, 0} { // req 5040-8.1.1-5
-		if err := mr.SetAccess(access); err != nil {
-			t.Errorf("rights %v: %v", access, err)
-		}
+		err := mr.SetAccess(access)
+		check.That(t, err == nil, "rights %v: %v", access, err)
 	}
 	check.OK(t, mr.Deregister())
 	check.Error(t, "twice", mr.Deregister(), ddp.ErrNoSuchRegion)

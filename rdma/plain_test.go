@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -28,9 +29,8 @@ func TestPlainSCTPBesideRDMA(t *testing.T) {
 		var m [100]byte
 		n, info, err := far.ReadMsg(m[:])
 		must.That(t, err == nil && string(m[:n]) == "plain" && info.PPID == 99 && info.Stream == 1, "%q, %+v, %v", m[:n], info, err)
-		if wc := b.good(); wc.ByteLen != 6 || string(b.buf[100:106]) != "direct" || b.buf[0] != byte(i) {
-			t.Fatalf("%+v, %q", wc, b.buf[100:106])
-		}
+		wc := b.good()
+		must.That(t, wc.ByteLen == 6 && string(b.buf[100:106]) == "direct" && b.buf[0] == byte(i), "%+v, %q", wc, b.buf[100:106])
 		a.good()
 	}
 	// The end of one is nothing to the other.
@@ -54,12 +54,10 @@ func TestWriteAndSendShareAPacket(t *testing.T) {
 		n, err := a.qp.PostSendList([]SendWR{
 			{Op: OpWrite, Flags: Unsignaled, Inline: []byte("short"), RemoteSTag: b.mr.STag()}, {Op: OpSend, Inline: []byte("told")}})
 		must.That(t, n == 2 && err == nil, "%v, %v", n, err)
-		if n, err := a.qp.PostSendList([]SendWR{{Op: OpSend, SGL: make([]SGE, 1000)}}); n != 0 || err == nil {
-			t.Errorf("one that cannot be: %d posted, %v", n, err)
-		}
-		if p, c := data(); p-packets != 1 || c-chunks != 2 {
-			t.Errorf("%d segments in %d packets, want 2 in 1", c-chunks, p-packets)
-		}
+		n, err = a.qp.PostSendList([]SendWR{{Op: OpSend, SGL: make([]SGE, 1000)}})
+		check.That(t, n == 0 && err != nil, "one that cannot be: %d posted, %v", n, err)
+		p, c := data()
+		check.That(t, p-packets == 1 && c-chunks == 2, "%d segments in %d packets, want 2 in 1", c-chunks, p-packets)
 		b.good()
 		a.good()
 	}
@@ -80,9 +78,8 @@ func TestBothEndsReadAtFullDepth(t *testing.T) {
 		}
 		for i := range reads {
 			for _, x := range []*side{a, b} {
-				if wc := x.good(); wc.ID != uint64(i) {
-					t.Fatalf("depth %d: %+v, want Read %d", depth, wc, i)
-				}
+				wc := x.good()
+				must.That(t, wc.ID == uint64(i), "depth %d: %+v, want Read %d", depth, wc, i)
 			}
 		}
 		for i := 1; i <= 100; i++ {

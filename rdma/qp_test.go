@@ -24,9 +24,8 @@ func TestEachQPHasItsOwnStream(t *testing.T) {
 	b2.recv(1, 0, 100)
 	a1.post(SendWR{ID: 1, Op: OpSend, Inline: []byte("nobody waits for this")}) // ends the first stream
 	a2.post(SendWR{ID: 2, Op: OpSend, Inline: []byte("this arrives")})
-	if wc := b2.good(); wc.ID != 1 || string(b2.buf[:12]) != "this arrives" {
-		t.Errorf("%+v", wc)
-	}
+	wc := b2.good()
+	check.That(t, wc.ID == 1 && string(b2.buf[:12]) == "this arrives", "%+v", wc)
 	<-b1.qp.Done()
 	check.Equal(t, "state of the second stream", a2.qp.State(), rdmap.StateRTS)
 }
@@ -44,13 +43,11 @@ func TestQueuesAreSharedOnlyOnRequest(t *testing.T) {
 		s    *side
 		want uint64
 	}{{a1, 11}, {a2, 12}, {b1, 1}, {b2, 2}} {
-		if wc := row.s.good(); wc.ID != row.want || wc.QPNum != row.s.qp.Num() {
-			t.Errorf("%+v on the queue of QP %d", wc, row.s.qp.Num())
-		}
+		wc := row.s.good()
+		check.That(t, wc.ID == row.want && wc.QPNum == row.s.qp.Num(), "%+v on the queue of QP %d", wc, row.s.qp.Num())
 		var more [1]WC
-		if n, _ := row.s.cq.Poll(more[:]); n != 0 {
-			t.Errorf("also %+v", more[0])
-		}
+		n, _ := row.s.cq.Poll(more[:])
+		check.That(t, n == 0, "also %+v", more[0])
 	}
 	// Memory of one Protection Domain is nothing to a stream of another, which is what a QP gets that is not told to
 	// share. req 5042-6.1.1-2
@@ -88,9 +85,8 @@ func TestWhatAQPKnowsOfItsPath(t *testing.T) {
 	a, _ = x.join(nil)
 	a.post(SendWR{Op: OpSend, Inline: []byte("no receive for it")})
 	<-a.qp.Done()
-	if err := a.qp.Disconnect(ctx(t)); !errors.As(err, new(*rdmap.StreamError)) {
-		t.Errorf("Disconnect of a stream that has failed: %v", err)
-	}
+	err := a.qp.Disconnect(ctx(t))
+	check.That(t, errors.As(err, new(*rdmap.StreamError)), "Disconnect of a stream that has failed: %v", err)
 }
 
 // An association has room for a session as long as it is established and not all its streams are taken, claims of those that are about to
@@ -125,9 +121,8 @@ func TestQPCanConnectAgainAfterAFailure(t *testing.T) {
 	a, b := newSide(t, x.a, nil, nil), newSide(t, x.b, nil, nil)
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := a.qp.Connect(gone, x.addr, nil); err == nil {
-		t.Fatal("connected without time to")
-	}
+	_, err := a.qp.Connect(gone, x.addr, nil)
+	must.That(t, err != nil, "connected without time to")
 	accepted := make(chan error, 1)
 	go func() {
 		req, err := x.l.Accept(ctx(t))
@@ -149,9 +144,7 @@ func TestFullAssociationIsNotShared(t *testing.T) {
 		a.post(SendWR{Op: OpSend, SGL: []SGE{a.mr.SGE(0, 10)}})
 		a.good()
 		b.good()
-		if n := len(x.a.slots); n != 1 {
-			t.Errorf("session %d: %d peers known", i, n)
-		}
+		check.That(t, len(x.a.slots) == 1, "session %d: %d peers known", i, len(x.a.slots))
 	}
 }
 
@@ -160,7 +153,6 @@ func TestSRQOfAnotherProtectionDomain(t *testing.T) {
 	x := newLab(t, nil)
 	cq := must.Get(x.a.CreateCQ(256))(t)
 	srq := must.Get(x.a.AllocPD().CreateSRQ(16, 1))(t)
-	if _, err := x.a.CreateQP(&QPConfig{PD: x.a.AllocPD(), SendCQ: cq, RecvCQ: cq, SRQ: srq}); !errors.Is(err, rdmap.ErrPD) {
-		t.Errorf("%v", err)
-	}
+	_, err := x.a.CreateQP(&QPConfig{PD: x.a.AllocPD(), SendCQ: cq, RecvCQ: cq, SRQ: srq})
+	check.That(t, errors.Is(err, rdmap.ErrPD), "%v", err)
 }

@@ -51,9 +51,8 @@ func TestReadFetches(t *testing.T) {
 		a.post(SendWR{ID: i, Op: OpRead, SGL: []SGE{a.mr.SGE(int(i)*n/10, n/10)}, RemoteSTag: b.mr.STag(), RemoteTO: 5 + i*n/10})
 	}
 	for i := range uint64(40) {
-		if wc := a.good(); wc.ID != i || wc.ByteLen != n/10 {
-			t.Errorf("completion %+v, want %d", wc, i)
-		}
+		wc := a.good()
+		check.That(t, wc.ID == i && wc.ByteLen == n/10, "completion %+v, want %d", wc, i)
 	}
 	check.Slice(t, "what was read", a.buf[:4*n], b.buf[5:5+4*n])
 }
@@ -125,9 +124,8 @@ func TestConnectErrors(t *testing.T) {
 	})
 	t.Run("the link's MTU is too small", func(t *testing.T) {
 		var mtu *rawio.MTUError
-		if _, _, err := mem.Pair(mem.Options{MTU: 575}); !errors.As(err, &mtu) {
-			t.Errorf("error %v", err)
-		}
+		_, _, err := mem.Pair(mem.Options{MTU: 575})
+		check.That(t, errors.As(err, &mtu), "error %v", err)
 	})
 }
 
@@ -284,9 +282,8 @@ func TestSharedReceiveQueue(t *testing.T) {
 	for i, a := range as {
 		a.post(SendWR{Op: OpSend, Inline: fill(make([]byte, 20), i)})
 		wc := bs[i].good()
-		if got := buf[wc.ID*100:][:wc.ByteLen]; !bytes.Equal(got, fill(make([]byte, 20), i)) {
-			t.Errorf("QP %d received %x", i, got)
-		}
+		got := buf[wc.ID*100:][:wc.ByteLen]
+		check.That(t, bytes.Equal(got, fill(make([]byte, 20), i)), "QP %d received %x", i, got)
 	}
 	check.Equal(t, "buffers left", srq.Len(), 13)
 	check.Error(t, "receive posted past the shared queue", bs[0].qp.PostRecv(&RecvWR{}), rdmap.ErrSharedRecv)

@@ -24,9 +24,8 @@ func TestPostRecvDoesNotWaitForTheGate(t *testing.T) {
 	b.qp.unlock(p)
 	must.OK(t, err)
 	a.post(SendWR{Op: OpSend, Inline: []byte("here")})
-	if wc := b.good(); wc.ID != 7 || string(b.buf[:wc.ByteLen]) != "here" {
-		t.Errorf("receive %d: %q", wc.ID, b.buf[:wc.ByteLen])
-	}
+	wc := b.good()
+	check.That(t, wc.ID == 7 && string(b.buf[:wc.ByteLen]) == "here", "receive %d: %q", wc.ID, b.buf[:wc.ByteLen])
 }
 
 // Receives that are posted while messages arrive are used in the order of posting, each for one message (RFC 5041 section 5.1.2).
@@ -52,9 +51,8 @@ func TestReceivesArePostedWhileMessagesArrive(t *testing.T) {
 	}()
 	for i := range uint64(messages) {
 		wc := b.good()
-		if got := binary.BigEndian.Uint64(b.buf[int(i%depth)*size:]); wc.Opcode != rdmap.WCRecv || wc.ID != i || got != i {
-			t.Fatalf("message %d is in receive %d, want %d", got, wc.ID, i)
-		}
+		got := binary.BigEndian.Uint64(b.buf[int(i%depth)*size:])
+		must.That(t, wc.Opcode == rdmap.WCRecv && wc.ID == i && got == i, "message %d is in receive %d, want %d", got, wc.ID, i)
 		if i+depth < messages {
 			must.OK(t, post(i+depth))
 		}

@@ -22,18 +22,16 @@ func TestOperationsOfRFC4296(t *testing.T) {
 		{"ddp_send, rdma_send: send an untagged message", func(t *testing.T, a, b *side) {
 			b.recv(1, 0, 10)
 			a.post(SendWR{Op: OpSend, Inline: []byte("untagged")})
-			if wc := b.good(); wc.Opcode != WCRecv || string(b.buf[:wc.ByteLen]) != "untagged" {
-				t.Errorf("%+v, %q", wc, b.buf[:10])
-			}
+			wc := b.good()
+			check.That(t, wc.Opcode == WCRecv && string(b.buf[:wc.ByteLen]) == "untagged", "%+v, %q", wc, b.buf[:10])
 		}},
 		{"ddp_send_ddp, rdma_write without notification: send a tagged message to a remote buffer", func(t *testing.T, a, b *side) {
 			b.recv(1, 100, 10)
 			a.write(b.mr.STag(), 5, "tagged")
 			check.That(t, string(b.buf[5:11]) == "tagged", "%q", b.buf[:20])
 			var wcs [1]WC // req 5042-2.2.6-1
-			if n, _ := b.cq.Poll(wcs[:]); n != 0 {
-				t.Errorf("the receiver was told: %+v", wcs[0])
-			}
+			n, _ := b.cq.Poll(wcs[:])
+			check.That(t, n == 0, "the receiver was told: %+v", wcs[0])
 		}},
 		{"ddp_send_ddp, rdma_write with notification by a Send", func(t *testing.T, a, b *side) {
 			b.recv(1, 100, 10)
@@ -42,23 +40,20 @@ func TestOperationsOfRFC4296(t *testing.T) {
 				{Op: OpSendSE, Inline: []byte{42}},
 			})
 			must.That(t, n == 2 && err == nil, "%v", err)
-			if wc := b.good(); !wc.Solicited || b.buf[100] != 42 || string(b.buf[:6]) != "tagged" {
-				t.Errorf("%+v, %q", wc, b.buf[:6])
-			}
+			wc := b.good()
+			check.That(t, wc.Solicited && b.buf[100] == 42 && string(b.buf[:6]) == "tagged", "%+v, %q", wc, b.buf[:6])
 		}},
 		{"ddp_send_ddp, rdma_write with notification by Immediate Data", func(t *testing.T, a, b *side) {
 			b.recv(1, 100, 0)
 			a.post(SendWR{Op: OpWriteImm, Inline: []byte("tagged"), RemoteSTag: b.mr.STag(), Immediate: 42})
-			if wc := b.good(); wc.Opcode != WCRecvImm || wc.Immediate != 42 || string(b.buf[:6]) != "tagged" {
-				t.Errorf("%+v, %q", wc, b.buf[:6])
-			}
+			wc := b.good()
+			check.That(t, wc.Opcode == WCRecvImm && wc.Immediate == 42 && string(b.buf[:6]) == "tagged", "%+v, %q", wc, b.buf[:6])
 		}},
 		{"rdma_read: read l octets from remote buffer address s to local buffer address d", func(t *testing.T, a, b *side) {
 			copy(b.buf[7:], "remote")
 			a.post(SendWR{Op: OpRead, SGL: []SGE{a.mr.SGE(3, 6)}, RemoteSTag: b.mr.STag(), RemoteTO: 7})
-			if wc := a.good(); wc.Opcode != WCRead || string(a.buf[3:9]) != "remote" {
-				t.Errorf("%+v, %q", wc, a.buf[:10])
-			}
+			wc := a.good()
+			check.That(t, wc.Opcode == WCRead && string(a.buf[3:9]) == "remote", "%+v, %q", wc, a.buf[:10])
 		}},
 		{"rdma_send while an rdma_read is in progress", func(t *testing.T, a, b *side) {
 			b.recv(1, 1<<19, 10)
@@ -66,9 +61,8 @@ func TestOperationsOfRFC4296(t *testing.T) {
 			a.post(SendWR{ID: 1, Op: OpRead, SGL: []SGE{a.mr.SGE(0, 1<<19)}, RemoteSTag: b.mr.STag()})
 			a.post(SendWR{ID: 2, Op: OpSend, Inline: []byte("meanwhile")})
 			b.good()
-			if first, second := a.good(), a.good(); first.ID != 1 || second.ID != 2 || !bytes.Equal(a.buf[:1<<19], b.buf[:1<<19]) {
-				t.Errorf("%+v, %+v", first, second)
-			}
+			first, second := a.good(), a.good()
+			check.That(t, first.ID == 1 && second.ID == 2 && bytes.Equal(a.buf[:1<<19], b.buf[:1<<19]), "%+v, %+v", first, second)
 		}},
 		{"ddp_post_recv, ddp_recv: buffers come back in the order in which they were posted", func(t *testing.T, a, b *side) {
 			for i := range uint64(3) { // req 5042-2.3.5-1
@@ -78,25 +72,21 @@ func TestOperationsOfRFC4296(t *testing.T) {
 				a.post(SendWR{Op: OpSend, Inline: []byte{i}})
 			}
 			for i := range uint64(3) {
-				if wc := b.good(); wc.ID != 10+i || b.buf[i*10] != byte(i) {
-					t.Errorf("%+v holds %d, want %d", wc, b.buf[i*10], i)
-				}
+				wc := b.good()
+				check.That(t, wc.ID == 10+i && b.buf[i*10] == byte(i), "%+v holds %d, want %d", wc, b.buf[i*10], i)
 			}
 		}},
 		{"ddp_recv: a tagged message reception error", func(t *testing.T, a, b *side) {
 			a.post(SendWR{Op: OpWrite, Inline: []byte("x"), RemoteSTag: b.mr.STag(), RemoteTO: 1 << 20})
 			<-b.qp.Done()
-			if err := b.qp.Err(); !errors.Is(err, &ddp.Error{Type: ddp.TypeTagged, Code: ddp.CodeBaseBounds}) {
-				t.Errorf("%v", err)
-			}
+			check.That(t, errors.Is(b.qp.Err(), &ddp.Error{Type: ddp.TypeTagged, Code: ddp.CodeBaseBounds}), "%v", b.qp.Err())
 		}},
 		{"rdma_recv: an RDMA error, writing a buffer only registered for reading", func(t *testing.T, a, b *side) {
 			must.OK(t, b.mr.SetAccess(RemoteRead))
 			a.post(SendWR{Op: OpWrite, Inline: []byte("x"), RemoteSTag: b.mr.STag()})
 			<-b.qp.Done()
-			if err := b.qp.Err(); !errors.Is(err, &ddp.Error{Type: ddp.TypeTagged, Code: ddp.CodeInvalidSTag}) || b.buf[0] != 0 {
-				t.Errorf("%v", err)
-			}
+			err := b.qp.Err()
+			check.That(t, errors.Is(err, &ddp.Error{Type: ddp.TypeTagged, Code: ddp.CodeInvalidSTag}) && b.buf[0] == 0, "%v", err)
 		}},
 		{"ddp_register: the same buffer multiple times, each registration with its own end", func(t *testing.T, a, b *side) {
 			second, err := b.pd.Register(b.buf, RemoteWrite, nil)
@@ -123,9 +113,8 @@ func TestOperationsOfRFC4296(t *testing.T) {
 			defer f.Close()
 			mr := must.Get(b.pd.RegisterDevice(f, 100, RemoteWrite, nil))(t)
 			a.write(mr.STag(), 10, "on disk")
-			if got, err := os.ReadFile(f.Name()); err != nil || string(got[10:]) != "on disk" {
-				t.Errorf("%q, %v", got, err)
-			}
+			got, err := os.ReadFile(f.Name())
+			check.That(t, err == nil && string(got[10:]) == "on disk", "%q, %v", got, err)
 		}},
 		{"ddp_deregister: remove a registration from a buffer", func(t *testing.T, a, b *side) {
 			must.OK(t, b.mr.Deregister())
@@ -145,9 +134,8 @@ func TestOperationsOfRFC4296(t *testing.T) {
 					a.post(m.wr)
 					a.good()
 					after, _ := a.qp.StreamStats()
-					if n := after.Out - before.Out; n != uint64(1+over) {
-						t.Errorf("opcode %d, %d octets more than max_msizes: %d transport messages", m.wr.Op, over, n)
-					}
+					n := after.Out - before.Out
+					check.That(t, n == uint64(1+over), "opcode %d, %d octets more than max_msizes: %d transport messages", m.wr.Op, over, n)
 				}
 			}
 		}},
@@ -179,14 +167,12 @@ func TestBufferOnSeveralSockets(t *testing.T) {
 		must.OK(t, srq.PostRecv(&RecvWR{ID: i, SGL: []SGE{mem.SGE(int(i)*10, 10)}}))
 	}
 	as[1].post(SendWR{Op: OpSend, Inline: []byte("second")})
-	if wc := bs[1].good(); wc.ID != 0 || string(bs[0].buf[:6]) != "second" {
-		t.Errorf("%+v: the first buffer goes to whoever has a message first", wc)
-	}
+	wc := bs[1].good()
+	check.That(t, wc.ID == 0 && string(bs[0].buf[:6]) == "second", "%+v: the first buffer goes to whoever has a message first", wc)
 	check.Equal(t, "buffers posted on all sockets together", srq.Len(), 1)
 	as[0].post(SendWR{Op: OpSend, Inline: []byte("first")})
-	if wc := bs[0].good(); wc.ID != 1 || string(bs[0].buf[10:15]) != "first" {
-		t.Errorf("%+v", wc)
-	}
+	wc = bs[0].good()
+	check.That(t, wc.ID == 1 && string(bs[0].buf[10:15]) == "first", "%+v", wc)
 	as[0].post(SendWR{Op: OpSend})
 	<-bs[0].qp.Done() // no buffer is left on any socket
 	var e *rdmap.StreamError

@@ -79,14 +79,13 @@ func TestNegotiatedDepths(t *testing.T) {
 				from, to := d[0], d[1]
 				for i := range uint64(60) {
 					if err := from.qp.PostSend(&SendWR{ID: i, Op: OpRead, SGL: []SGE{from.mr.SGE(0, 9)}, RemoteSTag: to.mr.STag()}); err != nil {
-						must.That(t, from.qp.ORD() <= 0 && errors.Is(err, rdmap.ErrNoReads), "%v", err)
+						must.That(t, from.qp.ORD() == 0 && errors.Is(err, rdmap.ErrNoReads), "%v", err)
 						return
 					}
 				}
 				for i := range uint64(60) {
-					if wc := from.good(); wc.ID != i {
-						t.Errorf("completion %+v", wc)
-					}
+					wc := from.good()
+					check.That(t, wc.ID == i, "completion %+v", wc)
 				}
 			}
 		})
@@ -115,9 +114,8 @@ func TestNegotiationFails(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if s, ok := req.Setup(); !ok || s.PeerToPeer != (row.code == rdmap.CodeNoRTR) {
-					t.Errorf("request %+v, %v", s, ok)
-				}
+				s, ok := req.Setup()
+				check.That(t, ok && s.PeerToPeer == (row.code == rdmap.CodeNoRTR), "request %+v, %v", s, ok)
 				_, now := req.p.conn.Lock()
 				defer req.p.conn.Unlock()
 				b.qp.bind(req.p, req.s)
@@ -167,12 +165,10 @@ func TestReadyToReceive(t *testing.T) {
 	a, b, err := newLab(t, nil).negotiate(depths(4, 4, true, true), depths(4, 4, false, false))
 	must.OK(t, err)
 	a.post(SendWR{ID: 5, Inline: []byte("x")})
-	if wc := a.good(); wc.ID != 5 {
-		t.Errorf("completion %+v", wc)
-	}
-	if wc := b.good(); wc.ID != 99 || wc.ByteLen != 1 {
-		t.Errorf("received %+v", wc)
-	}
+	wc := a.good()
+	check.That(t, wc.ID == 5, "completion %+v", wc)
+	wc = b.good()
+	check.That(t, wc.ID == 99 && wc.ByteLen == 1, "received %+v", wc)
 	st := b.qp.peer.Load()
 	st.conn.Lock()
 	n := st.Mux.Stats().SegmentsIn
@@ -196,9 +192,8 @@ func TestPrivateDataOfNegotiatedSetup(t *testing.T) {
 		check.OK(t, req.Accept(b.qp, big[1:]))
 	}()
 	check.Fails(a.qp.Connect(ctx(t), x.addr, big))(t, "509 octets in Connect", ddpadapt.ErrPrivateDataTooLong)
-	if got, err := a.qp.Connect(ctx(t), x.addr, big[1:]); err != nil || len(got) != len(big)-1 {
-		t.Errorf("answer of %d octets, %v", len(got), err)
-	}
+	got, err := a.qp.Connect(ctx(t), x.addr, big[1:])
+	check.That(t, err == nil && len(got) == len(big)-1, "answer of %d octets, %v", len(got), err)
 }
 
 // Requests wait in their order, half of the places for one address; whoever waits for them is woken as long as there are any. One that is
@@ -240,12 +235,10 @@ func TestRequestIsAnsweredOnce(t *testing.T) {
 	Peer{req.p}.Abort("before there is an answer")
 	check.That(t, <-end != nil, "the association is gone, and Connect has succeeded")
 	late := newSide(t, x.b, nil, nil).qp
-	if err := req.Accept(late, nil); err == nil || req.s.Err() != nil && err != req.s.Err() {
-		t.Errorf("Accept of one who has left: %v", err)
-	}
-	if err := req.Reject(nil); err == nil || x.b.Stats().Rejected != 0 {
-		t.Errorf("Reject of one who has left: %v", err)
-	}
+	err := req.Accept(late, nil)
+	check.That(t, err != nil && (req.s.Err() == nil || err == req.s.Err()), "Accept of one who has left: %v", err)
+	err = req.Reject(nil)
+	check.That(t, err != nil && x.b.Stats().Rejected == 0, "Reject of one who has left: %v", err)
 	req, end = ask(false)
 	must.OK(t, req.Accept(late, nil))
 	must.OK(t, <-end)
@@ -286,9 +279,8 @@ func TestPeerThatDoesNotWait(t *testing.T) {
 	b.recv(1, 0, 10)
 	b.cq.Arm(false)
 	must.OK(t, first.Accept(b.qp, nil))
-	if wc := b.good(); wc.ID != 1 || string(b.buf[:5]) != "early" {
-		t.Errorf("received %+v, %q", wc, b.buf[:5])
-	}
+	wc := b.good()
+	check.That(t, wc.ID == 1 && string(b.buf[:5]) == "early", "received %+v, %q", wc, b.buf[:5])
 	<-b.cq.Ready()
 	<-b.qp.Done()
 	check.Error(t, "a graceful end", b.qp.Err(), nil)
@@ -305,9 +297,8 @@ func TestServerLeavesTheAssociationAlone(t *testing.T) {
 	for round := range 3 {
 		var b *side
 		for _, m := range []string{"\x00\x00\x00\x01", "\x00\x01\x00\x04"} { // Initiate; Terminate
-			if _, err := conn.WriteMsg([]byte(m), sctp.SendInfo{PPID: 17, Unordered: true}); err != nil {
-				t.Fatalf("round %d: %v", round, err)
-			}
+			_, err := conn.WriteMsg([]byte(m), sctp.SendInfo{PPID: 17, Unordered: true})
+			must.That(t, err == nil, "round %d: %v", round, err)
 			if m[1] > 0 {
 				continue
 			}
@@ -317,9 +308,8 @@ func TestServerLeavesTheAssociationAlone(t *testing.T) {
 		}
 		for _, want := range []string{"\x00\x00\x00\x02", "\x00\x01\x00\x04"} { // Accept; Terminate
 			var b [16]byte
-			if n, _, err := conn.ReadMsg(b[:]); err != nil || string(b[:n]) != want {
-				t.Fatalf("round %d: %x, %v, want %x", round, b[:n], err, want)
-			}
+			n, _, err := conn.ReadMsg(b[:])
+			must.That(t, err == nil && string(b[:n]) == want, "round %d: %x, %v, want %x", round, b[:n], err, want)
 		}
 		<-b.qp.Done() // there is no session now
 	}
@@ -342,9 +332,7 @@ func TestInitiateWithoutAListenerIsRefused(t *testing.T) {
 	must.OK(t, err)
 	select {
 	case <-second.qp.up:
-		if err := second.qp.upErr; !errors.As(err, new(*ddpadapt.TerminatedError)) {
-			t.Errorf("%v", err)
-		}
+		check.That(t, errors.As(second.qp.upErr, new(*ddpadapt.TerminatedError)), "%v", second.qp.upErr)
 	case <-ctx(t).Done():
 		t.Error("no answer")
 	}

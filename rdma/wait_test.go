@@ -45,9 +45,8 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 			go func() { end <- a.cq.Wait(ctx) }()
 			synctest.Wait()
 			cancel()
-			if err := <-end; !errors.Is(err, context.Canceled) {
-				t.Error(err)
-			}
+			err := <-end
+			check.That(t, errors.Is(err, context.Canceled), "%v", err)
 		}
 	})
 }
@@ -101,9 +100,8 @@ func TestWhatWakesAnArmedCQ(t *testing.T) {
 				if wake {
 					cq.notify()
 				}
-				if want := row.want && i == 0; wake != want || woken(cq) != want {
-					t.Errorf("completion %d wakes: %v", i+1, wake)
-				}
+				want := row.want && i == 0
+				check.That(t, wake == want && woken(cq) == want, "completion %d wakes: %v", i+1, wake)
 			}
 		})
 	}
@@ -138,16 +136,13 @@ func TestOverflowIsToldOnce(t *testing.T) {
 	cq := must.Get(d.CreateCQ(1))(t)
 	check.That(t, !cq.push(WC{ID: 1}) && cq.push(WC{ID: 2}), "the one that fits calls for help, or the other does not")
 	var wcs [2]WC
-	if n, err := cq.Poll(wcs[:]); n != 1 || err != nil || wcs[0].ID != 1 {
-		t.Errorf("%d, %v", n, err)
-	}
-	if n, err := cq.Poll(wcs[:]); n != 0 || err != ErrCQOverflow || cq.Wait(ctx(t)) != nil {
-		t.Errorf("%d, %v", n, err)
-	}
+	n, err := cq.Poll(wcs[:])
+	check.That(t, n == 1 && err == nil && wcs[0].ID == 1, "%d, %v", n, err)
+	n, err = cq.Poll(wcs[:])
+	check.That(t, n == 0 && err == ErrCQOverflow && cq.Wait(ctx(t)) == nil, "%d, %v", n, err)
 	cq.notify()
 	cq.notify()
 	event(t, d, EventCQError)
-	if ev, some, _ := d.events.pop(); some || d.Stats().CQOverflows != 1 {
-		t.Errorf("%+v", ev)
-	}
+	ev, some, _ := d.events.pop()
+	check.That(t, !some && d.Stats().CQOverflows == 1, "%+v", ev)
 }

@@ -226,9 +226,8 @@ func TestRefusedPacketIsLostAlone(t *testing.T) {
 	want := pattern(1, 100_000)
 	must.Do(c.WriteMsg(want, SendInfo{}))(t)
 	got := make([]byte, len(want))
-	if _, _, err := s.ReadMsg(got); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%v", err)
-	}
+	_, _, err := s.ReadMsg(got)
+	check.That(t, err == nil && bytes.Equal(got, want), "%v", err)
 	link.mu.Lock()
 	defer link.mu.Unlock()
 	check.That(t, link.done && link.fail == "" && p.a.Stats().TxFailed == 1,
@@ -277,16 +276,14 @@ func TestOwnerStopsAfterASlice(t *testing.T) {
 		}
 		a.send(list...)
 	}
-	if more := a.c.pump(now); !more || len(a.c.rest) == 0 {
-		t.Errorf("more: %v, %d packets are left", more, len(a.c.rest))
-	}
+	more := a.c.pump(now)
+	check.That(t, more && len(a.c.rest) != 0, "more: %v, %d packets are left", more, len(a.c.rest))
 	a.send(a.data(0, 0, packets*each, whole, 2))
 	a.c.Unlock()
 	a.c.SetReadDeadline(time.Now().Add(10 * time.Second))
 	for i := range packets*each + 1 {
-		if n, info, err := a.c.ReadMsg(make([]byte, 9)); err != nil || int(info.SSN) != i || n != 1+i/(packets*each) {
-			t.Fatalf("message %d: %d octets, %+v, %v", i, n, info, err)
-		}
+		n, info, err := a.c.ReadMsg(make([]byte, 9))
+		must.That(t, err == nil && int(info.SSN) == i && n == 1+i/(packets*each), "message %d: %d octets, %+v, %v", i, n, info, err)
 	}
 }
 
@@ -330,21 +327,17 @@ func TestPacketsGetHalfOfASlice(t *testing.T) {
 		must.Do(c.WriteMsg([]byte("message"), SendInfo{}))(t)
 		until(t, "its arrival", func() bool { return s.gate.waiting.Load() > 0 })
 		began(sliceTime / 2)
-		if any := s.drain(s.t.now()); !any || len(s.rest) != 1 {
-			t.Errorf("packets in the other half: %v, %d are left", any, len(s.rest))
-		}
+		any := s.drain(s.t.now())
+		check.That(t, any && len(s.rest) == 1, "packets in the other half: %v, %d are left", any, len(s.rest))
 		began(sliceTime/2 - 1)
-		if any := s.drain(s.t.now()); !any || len(s.rest) != 0 {
-			t.Errorf("packets in their half: %v, %d are left", any, len(s.rest))
-		}
+		any = s.drain(s.t.now())
+		check.That(t, any && len(s.rest) == 0, "packets in their half: %v, %d are left", any, len(s.rest))
 		began(sliceTime)
-		if more := s.pump(s.t.now()); !more || s.inbox.first() != nil {
-			t.Errorf("a message when the slice is over, more: %v", more)
-		}
+		more := s.pump(s.t.now())
+		check.That(t, more && s.inbox.first() == nil, "a message when the slice is over, more: %v", more)
 		began(sliceTime - 1)
-		if left := s.collect(); left || s.inbox.first() == nil {
-			t.Errorf("no message before it is over, more: %v", left)
-		}
+		left := s.collect()
+		check.That(t, !left && s.inbox.first() != nil, "no message before it is over, more: %v", left)
 		s.Unlock()
 	})
 }

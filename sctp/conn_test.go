@@ -27,9 +27,8 @@ func TestMessagesKeepTheirBoundaries(t *testing.T) {
 	sizes := []int{1, 2, 100, 1452, 1453, 5000, 100_000}
 	go func() {
 		for i, n := range sizes {
-			if _, err := c.WriteMsg(pattern(i, n), SendInfo{Stream: uint16(i % 3), PPID: uint32(i), Unordered: false}); err != nil {
-				t.Errorf("write %d: %v", i, err)
-			}
+			_, err := c.WriteMsg(pattern(i, n), SendInfo{Stream: uint16(i % 3), PPID: uint32(i), Unordered: false})
+			check.That(t, err == nil, "write %d: %v", i, err)
 		}
 	}()
 	buf := make([]byte, 200_000)
@@ -76,9 +75,8 @@ func TestWriteRefusals(t *testing.T) {
 			check.Fails(c.WriteMsg(make([]byte, tt.n), tt.info))(t, "error", tt.want)
 		})
 	}
-	if _, err := c.WriteMsg(make([]byte, 10_000), SendInfo{Stream: 3}); err != nil {
-		t.Errorf("what fits is refused: %v", err)
-	}
+	_, err := c.WriteMsg(make([]byte, 10_000), SendInfo{Stream: 3})
+	check.That(t, err == nil, "what fits is refused: %v", err)
 }
 
 // A writer that outruns its reader blocks, and nothing is lost.
@@ -111,9 +109,8 @@ func TestBackPressure(t *testing.T) {
 func TestReadDeadline(t *testing.T) {
 	c, _ := newPair(t).connect(t, nil, nil)
 	c.SetReadDeadline(time.Now().Add(-time.Second))
-	if _, _, err := c.ReadMsg(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("error %v after a passed deadline", err)
-	}
+	_, _, err := c.ReadMsg(make([]byte, 1))
+	check.That(t, errors.Is(err, os.ErrDeadlineExceeded), "error %v after a passed deadline", err)
 	c.SetReadDeadline(time.Time{})
 	done := make(chan error)
 	go func() {
@@ -121,9 +118,8 @@ func TestReadDeadline(t *testing.T) {
 		done <- err
 	}()
 	c.SetReadDeadline(time.Now().Add(-time.Second)) // affects the call that is blocked
-	if err := <-done; !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("error %v of a blocked read", err)
-	}
+	err = <-done
+	check.That(t, errors.Is(err, os.ErrDeadlineExceeded), "error %v of a blocked read", err)
 }
 
 // Each thing that has happened wakes those who wait for it, once, and nobody else.
@@ -156,9 +152,8 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 		d.set(time.Now())
 		c.readable.Set()
 		for _, want := range []error{nil, os.ErrDeadlineExceeded} { // what has come goes before a deadline
-			if err := c.wait(c.readable, d); err != want {
-				t.Errorf("%v, not %v", err, want)
-			}
+			err := c.wait(c.readable, d)
+			check.That(t, err == want, "%v, not %v", err, want)
 		}
 		c.Abort("")
 		check.Error(t, "at the end", c.wait(c.readable, new(deadline)), nil)
@@ -177,13 +172,11 @@ func TestCloseDoesNotWaitForEver(t *testing.T) {
 		write := blocked(func() error { _, err := c.WriteMsg([]byte("no room for it"), SendInfo{}); return err })
 		began := time.Now()
 		closed := blocked(c.Close)
-		if r, w := <-read, <-write; r != net.ErrClosed || w != net.ErrClosed {
-			t.Errorf("reader: %v, writer: %v", r, w)
-		}
+		r, w := <-read, <-write
+		check.That(t, r == net.ErrClosed && w == net.ErrClosed, "reader: %v, writer: %v", r, w)
 		check.Equal(t, "they wait for", time.Since(began), 0)
-		if _, err := c.WriteMsg([]byte("more"), SendInfo{}); err != net.ErrClosed {
-			t.Errorf("while it ends: %v", err)
-		}
+		_, err := c.WriteMsg([]byte("more"), SendInfo{})
+		check.That(t, err == net.ErrClosed, "while it ends: %v", err)
 		if err := <-closed; err != os.ErrDeadlineExceeded || time.Since(began) != 10*time.Second || !isClosed(c.Done()) {
 			t.Errorf("%v after %v, ended: %v", err, time.Since(began), isClosed(c.Done()))
 		}
@@ -199,9 +192,8 @@ func TestDeadlineIsOfOneDirection(t *testing.T) {
 		links[1].silent.Store(true) // acknowledges nothing
 		st := c.Stream(1)
 		must.OK(t, st.SetWriteDeadline(time.Now()))
-		if n, err := st.Write(make([]byte, 2*streamChunk)); n != streamChunk || !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%d octets of more than there is room for, %v", n, err)
-		}
+		n, err := st.Write(make([]byte, 2*streamChunk))
+		check.That(t, n == streamChunk && errors.Is(err, os.ErrDeadlineExceeded), "%d octets of more than there is room for, %v", n, err)
 		calls := [4]func() error{
 			func() error { _, _, err := c.ReadMsg(nil); return err },
 			func() error { _, err := c.WriteMsg(make([]byte, 2), SendInfo{}); return err },
@@ -217,15 +209,13 @@ func TestDeadlineIsOfOneDirection(t *testing.T) {
 			time.Sleep(time.Second) // of virtual time
 			synctest.Wait()
 			for k, end := range ended {
-				if want := i/3 == k/2 && (i%3 == 2 || i%3 == k%2); len(end) > 0 != want {
-					t.Errorf("deadline %d ends call %d: %v", i, k, !want)
-				}
+				want := i/3 == k/2 && (i%3 == 2 || i%3 == k%2)
+				check.That(t, len(end) > 0 == want, "deadline %d ends call %d: %v", i, k, !want)
 			}
 			must.OK(t, errors.Join(c.SetDeadline(time.Now()), st.SetDeadline(time.Now())))
 			for _, end := range ended {
-				if err := <-end; !errors.Is(err, os.ErrDeadlineExceeded) {
-					t.Error(err)
-				}
+				err := <-end
+				check.That(t, errors.Is(err, os.ErrDeadlineExceeded), "%v", err)
 			}
 		}
 		d := deadline{t: c.t}
@@ -248,18 +238,15 @@ func TestCloseDeliversWhatWasWritten(t *testing.T) {
 	closed := make(chan error)
 	go func() { closed <- c.Close() }()
 	buf := make([]byte, len(want))
-	if n, _, err := s.ReadMsg(buf); err != nil || !bytes.Equal(buf[:n], want) {
-		t.Fatalf("%d octets, %v", n, err)
-	}
-	if _, _, err := s.ReadMsg(buf); err != io.EOF {
-		t.Errorf("error %v after the peer's graceful end, want io.EOF", err)
-	}
+	n, _, err := s.ReadMsg(buf)
+	must.That(t, err == nil && bytes.Equal(buf[:n], want), "%d octets, %v", n, err)
+	_, _, err = s.ReadMsg(buf)
+	check.That(t, err == io.EOF, "error %v after the peer's graceful end, want io.EOF", err)
 	check.Error(t, "close", <-closed, nil)
 	check.Error(t, "second close", c.Close(), nil)
 	check.Fails(c.WriteMsg(want, SendInfo{}))(t, "write after close", net.ErrClosed)
-	if _, _, err := c.ReadMsg(buf); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("read after close: %v", err)
-	}
+	_, _, err = c.ReadMsg(buf)
+	check.That(t, errors.Is(err, net.ErrClosed), "read after close: %v", err)
 }
 
 // A peer that still has much to send when we close gets rid of it and follows.
@@ -288,9 +275,8 @@ func TestAbortWakesTheOtherSide(t *testing.T) {
 		t.Errorf("error %v, want the peer's abort with its reason", err)
 	}
 	<-s.Done()
-	if _, err := s.WriteMsg([]byte("x"), SendInfo{}); s.Err() == nil || err != s.Err() {
-		t.Errorf("the reason is %v, writers hear %v", s.Err(), err)
-	}
+	_, err := s.WriteMsg([]byte("x"), SendInfo{})
+	check.That(t, s.Err() != nil && err == s.Err(), "the reason is %v, writers hear %v", s.Err(), err)
 }
 
 func TestStreamsAreConns(t *testing.T) {
@@ -303,32 +289,28 @@ func TestStreamsAreConns(t *testing.T) {
 		wg.Add(2)
 		go func() {
 			defer wg.Done()
-			if n, err := out.Write(pattern(int(i), 200_000)); n != 200_000 || err != nil {
-				t.Errorf("stream %d: wrote %d, %v", i, n, err)
-			}
+			n, err := out.Write(pattern(int(i), 200_000))
+			check.That(t, n == 200_000 && err == nil, "stream %d: wrote %d, %v", i, n, err)
 		}()
 		go func() {
 			defer wg.Done()
 			got := make([]byte, 200_000)
-			if _, err := io.ReadFull(in, got); err != nil || !bytes.Equal(got, pattern(int(i), 200_000)) {
-				t.Errorf("stream %d: %v", i, err)
-			}
+			_, err := io.ReadFull(in, got)
+			check.That(t, err == nil && bytes.Equal(got, pattern(int(i), 200_000)), "stream %d: %v", i, err)
 		}()
 	}
 	wg.Wait()
 	var out, in net.Conn = c.Stream(0), s.Stream(0)
 	fmt.Fprint(out, "nobody reads this")
 	until(t, "its arrival", func() bool { return s.Stats().Buffered > 0 })
-	if err := in.Close(); err != nil || s.Stats().Buffered != 0 {
-		t.Errorf("%d octets are kept for a stream that is closed, %v", s.Stats().Buffered, err)
-	}
+	err := in.Close()
+	check.That(t, err == nil && s.Stats().Buffered == 0, "%d octets are kept for a stream that is closed, %v", s.Stats().Buffered, err)
 	fmt.Fprint(out, "more")
 	if n, info, err := s.ReadMsg(make([]byte, 100)); n != 4 || info.Stream != 0 || err != nil {
 		t.Errorf("%d octets of stream %d, %v: want what the closed stream takes no more", n, info.Stream, err)
 	}
-	if again := s.Stream(0); in.Close() != nil || s.Stream(0) != again || again == in {
-		t.Error("a stream ends with the one before it, or not at all")
-	}
+	again := s.Stream(0)
+	check.That(t, in.Close() == nil && s.Stream(0) == again && again != in, "a stream ends with the one before it, or not at all")
 	must.Do(c.Stream(7).Write(make([]byte, streamChunk+5)))(t)
 	for _, size := range []int{streamChunk, 5} {
 		if _, info, err := s.ReadMsg(make([]byte, 1<<17)); err != nil || info.Size != size || info.Stream != 7 {
@@ -336,9 +318,8 @@ func TestStreamsAreConns(t *testing.T) {
 		}
 	}
 	c.Close()
-	if _, err := s.Stream(0).Read(make([]byte, 1)); err != io.EOF {
-		t.Errorf("error %v after the peer's end, want io.EOF", err)
-	}
+	_, err = s.Stream(0).Read(make([]byte, 1))
+	check.That(t, err == io.EOF, "error %v after the peer's end, want io.EOF", err)
 }
 
 func TestDialErrors(t *testing.T) {
@@ -356,9 +337,8 @@ func TestDialErrors(t *testing.T) {
 	check.Fails(l.Accept(ctx))(t, "Accept when the context has ended", context.Canceled)
 	p.a.Close()
 	check.Fails(p.a.Dial(deadlineCtx(t), nobody, nil))(t, "transport closed", net.ErrClosed)
-	if _, err := p.a.Listen(0, nil); err != ErrTransportClosed {
-		t.Errorf("Listen when the transport is closed: %v", err)
-	}
+	_, err = p.a.Listen(0, nil)
+	check.That(t, err == ErrTransportClosed, "Listen when the transport is closed: %v", err)
 }
 
 func TestAdaptationIsEnforced(t *testing.T) {
@@ -367,9 +347,8 @@ func TestAdaptationIsEnforced(t *testing.T) {
 	l := must.Get(p.b.Listen(0, &Config{Config: assoc.Config{Adaptation: &ddp, RequireAdaptation: true}}))(t)
 	to := netip.AddrPortFrom(p.bAddr, l.Port())
 	for _, mine := range []*uint32{nil, &other} {
-		if _, err := p.a.Dial(deadlineCtx(t), to, &Config{Config: assoc.Config{Adaptation: mine}}); err == nil {
-			t.Errorf("an association with indication %v was set up", mine)
-		}
+		_, err := p.a.Dial(deadlineCtx(t), to, &Config{Config: assoc.Config{Adaptation: mine}})
+		check.That(t, err != nil, "an association with indication %v was set up", mine)
 	}
 	if _, err := p.a.Dial(deadlineCtx(t), to, &Config{Config: assoc.Config{Adaptation: &ddp}}); err != nil {
 		t.Errorf("the right indication was refused: %v", err)
@@ -385,35 +364,28 @@ func TestPortInUse(t *testing.T) {
 	l := must.Get(p.b.Listen(4000, nil))(t)
 	p.a.mu.Lock()
 	for range 65536 - 49152 { // whoever asks for any port gets a dynamic one, until there are none
-		if port, err := p.a.bind(0); err != nil || port < 49152 || p.a.ports[port] != 1 {
-			t.Fatalf("port %d, %v", port, err)
-		}
+		port, err := p.a.bind(0)
+		must.That(t, err == nil && port >= 49152 && p.a.ports[port] == 1, "port %d, %v", port, err)
 	}
-	if port, err := p.a.bind(0); !errors.Is(err, rawio.ErrPortInUse) {
-		t.Errorf("port %d, %v with none free", port, err)
-	}
+	port, err := p.a.bind(0)
+	check.That(t, errors.Is(err, rawio.ErrPortInUse), "port %d, %v with none free", port, err)
 	p.a.release(50_000, time.Hour)
-	if port, err := p.a.bind(0); !errors.Is(err, rawio.ErrPortInUse) {
-		t.Errorf("port %d, %v where only one that lingers is free", port, err)
-	}
+	port, err = p.a.bind(0)
+	check.That(t, errors.Is(err, rawio.ErrPortInUse), "port %d, %v where only one that lingers is free", port, err)
 	p.a.mu.Unlock()
 	bad := &Config{LocalPort: 4001, Config: assoc.Config{MaxMessage: -1}}
 	for range 2 { // the port of what has failed is free
 		var wrong *assoc.ConfigError
-		if _, err := p.b.Listen(4001, bad); !errors.As(err, &wrong) {
-			t.Errorf("Listen with a bad configuration: %v", err)
-		}
-		if _, err := p.b.Dial(deadlineCtx(t), netip.AddrPortFrom(p.a.localAddr(), 1), bad); !errors.As(err, &wrong) {
-			t.Errorf("Dial with a bad configuration: %v", err)
-		}
+		_, err := p.b.Listen(4001, bad)
+		check.That(t, errors.As(err, &wrong), "Listen with a bad configuration: %v", err)
+		_, err = p.b.Dial(deadlineCtx(t), netip.AddrPortFrom(p.a.localAddr(), 1), bad)
+		check.That(t, errors.As(err, &wrong), "Dial with a bad configuration: %v", err)
 	}
-	if _, err := p.b.Listen(4000, nil); !errors.Is(err, rawio.ErrPortInUse) || !errors.Is(err, syscall.EADDRINUSE) {
-		t.Errorf("second listener: %v", err)
-	}
+	_, err = p.b.Listen(4000, nil)
+	check.That(t, errors.Is(err, rawio.ErrPortInUse) && errors.Is(err, syscall.EADDRINUSE), "second listener: %v", err)
 	l.Close()
-	if _, err := p.b.Listen(4000, nil); err != nil {
-		t.Errorf("the port is not free after Close: %v", err)
-	}
+	_, err = p.b.Listen(4000, nil)
+	check.That(t, err == nil, "the port is not free after Close: %v", err)
 	check.Fails(l.Accept(context.Background()))(t, "accept on a closed listener", net.ErrClosed)
 }
 
@@ -481,9 +453,8 @@ func TestConcurrentWriters(t *testing.T) {
 	for range writers * each {
 		n, info, err := s.ReadMsg(buf)
 		must.OK(t, err)
-		if want := fmt.Sprint(next[info.Stream]); string(buf[:n]) != want {
-			t.Fatalf("stream %d: message %s, want %s", info.Stream, buf[:n], want)
-		}
+		want := fmt.Sprint(next[info.Stream])
+		must.That(t, string(buf[:n]) == want, "stream %d: message %s, want %s", info.Stream, buf[:n], want)
 		next[info.Stream]++
 	}
 }

@@ -93,9 +93,8 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 		write := func(int) { j.write(slog.LevelInfo, netip.Addr{}, "line") }
 		reached := func(i int) { j.reached(limit(i%int(numLimits)), 1) }
 		crowd.Meet(4*journalLines, write, write, reached, reached)
-		if left, _ := j.lines.Allow(time.Now().Add(time.Second), netip.Addr{}); left == 0 {
-			t.Error("everything was written")
-		}
+		left, _ := j.lines.Allow(time.Now().Add(time.Second), netip.Addr{})
+		check.That(t, left != 0, "everything was written")
 	})
 	t.Run("threads", func(t *testing.T) {
 		before := held.Load()
@@ -209,8 +208,7 @@ func TestTransportMayBeUsedAtOnce(t *testing.T) {
 	wait, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	crowd.Meet(1, func(int) { p.b.Close() }, func(int) { p.a.Close() }, func(int) { p.a.Close() })
-	if err := p.a.Wait(wait); err != nil {
-		t.Errorf("%d associations are left: %v", p.a.Associations(), err)
-	}
+	err := p.a.Wait(wait)
+	check.That(t, err == nil, "%d associations are left: %v", p.a.Associations(), err)
 	readers.Wait()
 }

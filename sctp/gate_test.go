@@ -42,9 +42,7 @@ func TestBacklogHasTwoBounds(t *testing.T) {
 					"round %d: %d taken with %d octets, %d wait", round, len(b), g.taken, g.waiting.Load())
 				g.done(b)
 			}
-			if n := cap(g.spare); n > spareMax {
-				t.Errorf("room for %d packets is kept, want %d at most", n, spareMax)
-			}
+			check.That(t, cap(g.spare) <= spareMax, "room for %d packets is kept, want %d at most", cap(g.spare), spareMax)
 		})
 	}
 }
@@ -145,9 +143,8 @@ func TestBacklogCountsAllItsMemory(t *testing.T) {
 			g.post(&rawio.Packet{Data: buf.B[:1]})
 		}
 		held := g.octets + g.taken + (cap(g.backlog)+cap(g.spare))*packetHeld
-		if want := (held + account.Quantum - 1) / account.Quantum * account.Quantum; g.account.Drawn() != int64(want) {
-			t.Errorf("%d octets are counted, not %d", g.account.Drawn(), want)
-		}
+		want := (held + account.Quantum - 1) / account.Quantum * account.Quantum
+		check.That(t, g.account.Drawn() == int64(want), "%d octets are counted, not %d", g.account.Drawn(), want)
 	}
 	for range 4 {
 		g.octets += 64 << 10 // as if a buffer waited

@@ -142,9 +142,7 @@ func TestDataIsAnsweredAfterAnAbort(t *testing.T) {
 		t.Fatal(err) // a probe of the path may have been answered before
 	}
 	<-s.Done()
-	if err := s.Err(); !errors.As(err, &abort) {
-		t.Errorf("the peer ended with %v, want an ABORT", err)
-	}
+	check.That(t, errors.As(s.Err(), &abort), "the peer ended with %v, want an ABORT", s.Err())
 	check.Equal(t, "packets lost", d.lost, 1)
 }
 
@@ -176,9 +174,8 @@ func TestPortThatIsTakenAgainStays(t *testing.T) {
 		check.OK(t, p.a.bindPort(5000))
 		p.a.mu.Unlock()
 		synctest.Wait()
-		if n := p.a.ports[5000]; n != 1 || len(d.unbound) != 0 {
-			t.Errorf("the port has %d users, and was given back %d times", n, len(d.unbound))
-		}
+		n := p.a.ports[5000]
+		check.That(t, n == 1 && len(d.unbound) == 0, "the port has %d users, and was given back %d times", n, len(d.unbound))
 	})
 }
 

@@ -226,15 +226,13 @@ func TestMemoryIsAccounted(t *testing.T) {
 			until(t, "memory to be within its bound", func() bool { return b.Memory().Used <= maxMemory })
 			if !race.Enabled {
 				n := int64(liveHeap()) - int64(before) - int64(len(list)+1)<<14
-				if used := b.Memory().Used; n > used+used/4 {
-					t.Errorf("%d octets are alive besides 16 KiB an association, and %d are counted", n, used)
-				}
+				used := b.Memory().Used
+				check.That(t, n <= used+used/4, "%d octets are alive besides 16 KiB an association, and %d are counted", n, used)
 			}
 			for i := range 10 { // within its share
 				honest.send(honest.data(0, 0, wire.SSN(i), whole, 1000))
-				if n, _, err := honest.c.ReadMsg(make([]byte, 2000)); err != nil || n != 1000 {
-					t.Fatalf("the peer within its share: %d octets, %v", n, err)
-				}
+				n, _, err := honest.c.ReadMsg(make([]byte, 2000))
+				must.That(t, err == nil && n == 1000, "the peer within its share: %d octets, %v", n, err)
 			}
 			for _, a := range list {
 				if a.held {
@@ -258,9 +256,8 @@ func TestSetupsDoNotLockData(t *testing.T) {
 	defer b.mu.RUnlock()
 	a.send(a.data(0, 0, 0, whole, 100))
 	a.c.SetReadDeadline(time.Now().Add(10 * time.Second))
-	if n, _, err := a.c.ReadMsg(make([]byte, 200)); n != 100 || err != nil {
-		t.Errorf("%d octets, %v", n, err)
-	}
+	n, _, err := a.c.ReadMsg(make([]byte, 200))
+	check.That(t, n == 100 && err == nil, "%d octets, %v", n, err)
 }
 
 // An association that has more than its share while memory is short closes its window by itself, and keeps of what it has received only
@@ -427,9 +424,8 @@ func TestYoungerOfTwoGoes(t *testing.T) {
 		b.load.Trim((2 - min(more, 0)) * account.Quantum)
 		b.reclaim()
 		for i, a := range list {
-			if goes := i == more || more-i == -3; isClosed(a.c.Done()) != goes {
-				t.Errorf("of three, the %d-th with more, the %d-th goes: %v", more, i, !goes)
-			}
+			goes := i == more || more-i == -3
+			check.That(t, isClosed(a.c.Done()) == goes, "of three, the %d-th with more, the %d-th goes: %v", more, i, !goes)
 		}
 		b.load.Trim(0)
 	}
@@ -456,9 +452,8 @@ func TestHeldByEventsAndSendBuffer(t *testing.T) {
 			t.Errorf("message %d: a ring of %d octets, %d are held", i, len(s.ring), s.held())
 		}
 	}
-	if _, _, ok := s.put(make([]byte, 1), SendInfo{}); ok {
-		t.Error("a message finds room in a full buffer")
-	}
+	_, _, ok := s.put(make([]byte, 1), SendInfo{})
+	check.That(t, !ok, "a message finds room in a full buffer")
 	for i, token := range tokens[:3] {
 		s.free(token)
 		if want := rings - i/2*48<<10; s.held() != want+cap(s.msgs)*int(unsafe.Sizeof(written{})) {
@@ -496,9 +491,7 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 	c.notes.octets -= 5000
 	c.Unlock()
 	a.send(a.data(8, 0, 8, whole, 60_000)) // behind a gap, alone
-	if n := b.Memory().Used; n < 60_000 {
-		t.Errorf("one packet: %d octets are counted", n)
-	}
+	check.That(t, b.Memory().Used >= 60_000, "one packet: %d octets are counted", b.Memory().Used)
 	a.tsn = 1
 	for i := range 8 {
 		a.send(a.data(0, 0, wire.SSN(i), whole, 60_000))
@@ -506,9 +499,7 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 	for range 9 {
 		must.Do(readAll(c))(t)
 	}
-	if n := b.Memory().Used; n > 5*account.Quantum {
-		t.Errorf("%d octets are counted when all is read", n)
-	}
+	check.That(t, b.Memory().Used <= 5*account.Quantum, "%d octets are counted when all is read", b.Memory().Used)
 	c.timeout()
 	check.That(t, b.Memory().Used <= 2*account.Quantum, "%d octets are counted after a while", b.Memory().Used)
 }
@@ -532,9 +523,8 @@ func TestSendBufferDoesNotGrowWhileMemoryIsShort(t *testing.T) {
 	for err == nil {
 		_, err = a.c.WriteMsg(make([]byte, 1000), SendInfo{})
 	}
-	if n := len(a.c.sendbuf.ring); !errors.Is(err, os.ErrDeadlineExceeded) || n > 1<<19 {
-		t.Errorf("%d octets of what it sends are kept, %v", n, err)
-	}
+	n := len(a.c.sendbuf.ring)
+	check.That(t, errors.Is(err, os.ErrDeadlineExceeded) && n <= 1<<19, "%d octets of what it sends are kept, %v", n, err)
 }
 
 // When an address has its half, the greediest of its associations goes for one that wants its share: its reader hears why, with
@@ -561,15 +551,12 @@ func TestGreediestGoes(t *testing.T) {
 	until(t, "a line about it", func() bool { return log.next(limitMemory) })
 	check.Equal(t, "associations that go", b.Stats().MemoryAborted, 1)
 	var short *assoc.MemoryError
-	if _, _, err := greedy.c.ReadMsg(make([]byte, 1<<16)); !errors.As(err, &short) || short.Held <= short.Share || !errors.Is(err, syscall.ENOMEM) {
-		t.Errorf("its reader gets %v", err)
-	}
-	if a, err := wire.AsAbort(wire.Chunk(b.link.abort[12:])); err != nil || binary.BigEndian.Uint16(a[4:]) != uint16(wire.CauseOutOfResource) {
-		t.Errorf("its peer gets % x", b.link.abort[12:])
-	}
-	if n, _, err := modest.c.ReadMsg(make([]byte, 1<<16)); n != 60_000 || err != nil {
-		t.Errorf("who is within its share reads %d octets, %v", n, err)
-	}
+	_, _, err := greedy.c.ReadMsg(make([]byte, 1<<16))
+	check.That(t, errors.As(err, &short) && short.Held > short.Share && errors.Is(err, syscall.ENOMEM), "its reader gets %v", err)
+	a, err := wire.AsAbort(wire.Chunk(b.link.abort[12:]))
+	check.That(t, err == nil && binary.BigEndian.Uint16(a[4:]) == uint16(wire.CauseOutOfResource), "its peer gets % x", b.link.abort[12:])
+	n, _, err := modest.c.ReadMsg(make([]byte, 1<<16))
+	check.That(t, n == 60_000 && err == nil, "who is within its share reads %d octets, %v", n, err)
 	for port, refused := uint16(100), 0; refused < 2; port++ { // the second time modest, which has more than others by now, has gone
 		if b.attack(from, port) == nil {
 			refused++
@@ -580,9 +567,8 @@ func TestGreediestGoes(t *testing.T) {
 	until(t, "the reclaimer to be at rest, as which it stays", func() bool { return !b.reclaimer.running.Swap(true) })
 	for port := uint16(300); b.attack(from, port) != nil; port++ { // again until there is no room
 	}
-	if _, err := b.Dial(deadlineCtx(t), netip.AddrPortFrom(from, 1), nil); !errors.As(err, &short) {
-		t.Errorf("Dial to that address: %v", err)
-	}
+	_, err = b.Dial(deadlineCtx(t), netip.AddrPortFrom(from, 1), nil)
+	check.That(t, errors.As(err, &short), "Dial to that address: %v", err)
 	check.That(t, b.attack(other, 1) != nil, "another address is refused")
 }
 
@@ -593,12 +579,9 @@ func TestWhatIsUnreadCountsOn(t *testing.T) {
 		a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
 		a.send(a.data(0, 0, 0, whole, 60_000), wire.AppendAbort(nil, false))
 		<-a.c.Done()
-		if n := b.Memory().Used; n < 60_000 {
-			t.Errorf("%d octets are counted", n)
-		}
-		if n, _, err := a.c.ReadMsg(make([]byte, 1<<16)); n != 60_000 || err != nil {
-			t.Errorf("%d octets are read, %v", n, err)
-		}
+		check.That(t, b.Memory().Used >= 60_000, "%d octets are counted", b.Memory().Used)
+		n, _, err := a.c.ReadMsg(make([]byte, 1<<16))
+		check.That(t, n == 60_000 && err == nil, "%d octets are read, %v", n, err)
 		if n := b.Memory().Used; n > 4096 { // its tag is remembered
 			t.Errorf("%d octets are counted when all is read", n)
 		}
@@ -616,9 +599,8 @@ func TestWhatIsUnreadCountsOn(t *testing.T) {
 	})
 	b.bufs = rawio.NewPool(64<<10, 4)
 	a = b.attack(netip.MustParseAddr("10.0.1.1"), 1)
-	if n := a.c.account.Fair(); n != 7<<16 {
-		t.Errorf("a share of %d octets, as if those were there", n)
-	}
+	n := a.c.account.Fair()
+	check.That(t, n == 7<<16, "a share of %d octets, as if those were there", n)
 	// Others need it: its reader hears why, and its end is what it was.
 	a.send(a.data(0, 0, 0, whole, 60_000), wire.AppendAbort(nil, false))
 	<-a.c.Done()
@@ -632,7 +614,6 @@ func TestWhatIsUnreadCountsOn(t *testing.T) {
 	b.reclaim()
 	var short *assoc.MemoryError
 	var aborted *assoc.AbortError
-	if _, err := readAll(a.c); !errors.As(err, &short) || !errors.As(a.c.Err(), &aborted) {
-		t.Errorf("its reader hears %v, its end was %v", err, a.c.Err())
-	}
+	_, err := readAll(a.c)
+	check.That(t, errors.As(err, &short) && errors.As(a.c.Err(), &aborted), "its reader hears %v, its end was %v", err, a.c.Err())
 }

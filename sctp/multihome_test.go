@@ -128,9 +128,8 @@ func TestTransferSurvivesItsNetworks(t *testing.T) {
 	for _, st := range c.Paths() {
 		got = append(got, netip.AddrPortFrom(st.Local.Addr(), 0), netip.AddrPortFrom(st.Remote.Addr(), 0))
 	}
-	if want := []string{"10.1.0.1", "10.1.0.2", "10.2.0.1", "10.2.0.2"}; !slices.EqualFunc(got, want, func(a netip.AddrPort, s string) bool { return a.Addr().String() == s }) {
-		t.Errorf("paths %v", got)
-	}
+	want := []string{"10.1.0.1", "10.1.0.2", "10.2.0.1", "10.2.0.2"}
+	check.That(t, slices.EqualFunc(got, want, func(a netip.AddrPort, s string) bool { return a.Addr().String() == s }), "paths %v", got)
 }
 
 func TestPathsOfAConn(t *testing.T) {
@@ -143,9 +142,8 @@ func TestPathsOfAConn(t *testing.T) {
 			t.Errorf("%+v", st)
 		}
 	}
-	if err := c.SetPrimary(remote[1]); err != nil || c.RemoteAddr().(Addr).Addr() != remote[1] {
-		t.Errorf("SetPrimary: %v, now %v", err, c.RemoteAddr())
-	}
+	err := c.SetPrimary(remote[1])
+	check.That(t, err == nil && c.RemoteAddr().(Addr).Addr() == remote[1], "SetPrimary: %v, now %v", err, c.RemoteAddr())
 	for name, err := range map[string]error{
 		"SetPrimary": c.SetPrimary(local[0]), "SetHeartbeat": c.SetHeartbeat(local[0], 0), "RequestHeartbeat": c.RequestHeartbeat(local[0]),
 	} {
@@ -172,9 +170,8 @@ func TestLocalAddrsMustBeTheLinks(t *testing.T) {
 		}
 		for _, err := range bad {
 			var le *LocalAddrError
-			if is := errors.As(err, &le) && le.Addr == own && errors.Is(err, syscall.EADDRNOTAVAIL); is == row.ok || is == (err == nil) {
-				t.Errorf("%s: %v", row.addr, err)
-			}
+			is := errors.As(err, &le) && le.Addr == own && errors.Is(err, syscall.EADDRNOTAVAIL)
+			check.That(t, is != row.ok && is != (err == nil), "%s: %v", row.addr, err)
 		}
 	}
 }
@@ -208,9 +205,8 @@ func TestEventsOfALife(t *testing.T) {
 		t.Errorf("%+v", ev)
 	}
 	expect(t, c, EventDown)
-	if _, err := s.NextEvent(context.Background()); err != io.EOF {
-		t.Errorf("after the last: %v", err)
-	}
+	_, err := s.NextEvent(context.Background())
+	check.That(t, err == io.EOF, "after the last: %v", err)
 }
 
 func TestEventsAreBounded(t *testing.T) {
@@ -277,9 +273,8 @@ func TestFailedMessagesComeBack(t *testing.T) {
 		}
 	}
 	check.That(t, unsent != 0 && unsent != count, "%d of %d were never transmitted", unsent, count)
-	if ev := await(t, c, EventDown, netip.Addr{}); !errors.Is(ev.Err, assoc.ErrTimeout) {
-		t.Errorf("%+v", ev)
-	}
+	ev := await(t, c, EventDown, netip.Addr{})
+	check.That(t, errors.Is(ev.Err, assoc.ErrTimeout), "%+v", ev)
 }
 
 // reborn is the server's link when the client's host crashes and comes back: first joined to the one
@@ -394,13 +389,11 @@ func TestSendBufferAfterARestart(t *testing.T) {
 	}
 	expect(t, s, EventRestart)
 	buf := make([]byte, 2000)
-	if n, _, err := c.ReadMsg(buf); err != nil || !bytes.Equal(buf[:n], message(9)) || <-waits != nil {
-		t.Errorf("who has waited for room: %d octets, %v", n, err)
-	}
+	n, _, err := c.ReadMsg(buf)
+	check.That(t, err == nil && bytes.Equal(buf[:n], message(9)) && <-waits == nil, "who has waited for room: %d octets, %v", n, err)
 	for i := range 20 { // more than the buffer holds: it is free again
 		must.Do(s.WriteMsg(message(i), SendInfo{}))(t)
-		if n, _, err := c.ReadMsg(buf); err != nil || !bytes.Equal(buf[:n], message(i)) {
-			t.Fatalf("message %d: %d octets, %v", i, n, err)
-		}
+		n, _, err := c.ReadMsg(buf)
+		must.That(t, err == nil && bytes.Equal(buf[:n], message(i)), "message %d: %d octets, %v", i, n, err)
 	}
 }

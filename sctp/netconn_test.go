@@ -251,9 +251,8 @@ func TestMessageConn(t *testing.T) {
 				must.OK(t, row.do(c, s))
 			}
 			buf := make([]byte, row.buf)
-			if n, err := s.Read(buf); n != row.n || !errors.Is(err, row.want) {
-				t.Errorf("%d octets, %v; want %d, %v", n, err, row.n, row.want)
-			}
+			n, err := s.Read(buf)
+			check.That(t, n == row.n && errors.Is(err, row.want), "%d octets, %v; want %d, %v", n, err, row.n, row.want)
 		})
 	}
 }
@@ -273,14 +272,12 @@ func TestStreamConnEndsWithARestart(t *testing.T) {
 	must.OK(t, err)
 	until(t, "their arrival", func() bool { return a.Stats().Buffered == 6 })
 	s, buf := a.StreamConn(), make([]byte, 4)
-	if n, err := s.Read(buf); n != 4 || err != nil {
-		t.Errorf("%d octets, %v", n, err)
-	}
+	n, err := s.Read(buf)
+	check.That(t, n == 4 && err == nil, "%d octets, %v", n, err)
 	server.life.Store(1)
 	dial(1) // which fails, or is ended at once
 	<-a.Done()
-	if n, err := s.Read(buf); n != 0 || !errors.Is(err, ErrRestarted) || !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("%d octets of two lives, %v", n, err)
-	}
+	n, err = s.Read(buf)
+	check.That(t, n == 0 && errors.Is(err, ErrRestarted) && errors.Is(err, syscall.ECONNRESET), "%d octets of two lives, %v", n, err)
 	check.Fails(s.Write(buf))(t, "written for the next life", ErrRestarted)
 }

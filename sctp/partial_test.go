@@ -19,9 +19,8 @@ func TestMessagesLongerThanTheReceiveBuffer(t *testing.T) {
 		go func() {
 			for i := range count {
 				size := []int{long, long, 1000}[stream]
-				if _, err := c.WriteMsg(pattern(i, size), SendInfo{Stream: stream, PPID: uint32(i), Unordered: stream == 1}); err != nil {
-					t.Errorf("write: %v", err)
-				}
+				_, err := c.WriteMsg(pattern(i, size), SendInfo{Stream: stream, PPID: uint32(i), Unordered: stream == 1})
+				check.That(t, err == nil, "write: %v", err)
 			}
 		}()
 	}
@@ -96,9 +95,8 @@ func TestMessageThatIsCutOff(t *testing.T) {
 			defer s.Close()
 			begin(t, c)
 			buf := make([]byte, 10)
-			if _, info, err := s.ReadMsg(buf); err != nil || !info.More {
-				t.Fatalf("%+v, %v", info, err)
-			}
+			_, info, err := s.ReadMsg(buf)
+			must.That(t, err == nil && info.More, "%+v, %v", info, err)
 			links[0].noAborts.Store(tt.unheard)
 			tt.by(t, a, c, netip.AddrPortFrom(addrsB[0].Addr(), uint16(s.LocalAddr().(Addr).Port())))
 			n, info, err := s.ReadMsg(buf)

@@ -84,18 +84,15 @@ func TestInitializePrimitive(t *testing.T) {
 	// req 9260-11.1-1
 	a, b, _ := apiPair(t)
 	c, s := associate(t, a, b, &Config{LocalPort: 4711, Config: assoc.Config{LocalAddrs: []netip.Addr{addrsA[0].Addr()}}}, nil)
-	if got := s.RemoteAddr().String(); got != "10.0.0.1:4711" || c.LocalAddr().String() != got {
-		t.Errorf("the peer sees %s, the own address is %v", got, c.LocalAddr())
-	}
+	got := s.RemoteAddr().String()
+	check.That(t, got == "10.0.0.1:4711" && c.LocalAddr().String() == got, "the peer sees %s, the own address is %v", got, c.LocalAddr())
 	for _, p := range s.Paths() {
 		check.That(t, p.Remote.Addr() == addrsA[0].Addr(), "the peer learned of %v, which is not in the list", p.Remote)
 	}
-	if _, err := a.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsB[0].Addr(), 1), &Config{LocalPort: 4711}); !errors.Is(err, rawio.ErrPortInUse) {
-		t.Errorf("the same port twice: %v", err)
-	}
-	if l, err := b.Listen(0, nil); err != nil || l.Port() == 0 {
-		t.Errorf("no port was picked: %v", err)
-	}
+	_, err := a.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsB[0].Addr(), 1), &Config{LocalPort: 4711})
+	check.That(t, errors.Is(err, rawio.ErrPortInUse), "the same port twice: %v", err)
+	l, err := b.Listen(0, nil)
+	check.That(t, err == nil && l.Port() != 0, "no port was picked: %v", err)
 	elsewhere := netip.MustParseAddr("192.0.2.1")
 	var bad *LocalAddrError
 	if _, err := a.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsB[0].Addr(), 1), &Config{Config: assoc.Config{LocalAddrs: []netip.Addr{elsewhere}}}); !errors.As(err, &bad) {
@@ -107,9 +104,8 @@ func TestAssociatePrimitive(t *testing.T) {
 	// req 9260-11.1-2
 	a, b, _ := apiPair(t)
 	c, s := associate(t, a, b, &Config{RemoteAddrs: []netip.Addr{addrsB[1].Addr()}, Config: assoc.Config{OutStreams: 7}}, nil)
-	if n, m := c.Stats().OutStreams, s.Stats().InStreams; n != 7 || m != 7 {
-		t.Errorf("%d outbound streams, %d inbound at the peer, want 7", n, m)
-	}
+	n, m := c.Stats().OutStreams, s.Stats().InStreams
+	check.That(t, n == 7 && m == 7, "%d outbound streams, %d inbound at the peer, want 7", n, m)
 	var has [2]bool
 	for _, p := range c.Paths() {
 		for i := range has {
@@ -117,9 +113,8 @@ func TestAssociatePrimitive(t *testing.T) {
 		}
 	}
 	check.Equal(t, "paths to each address given", has, [2]bool{true, true})
-	if _, err := a.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsB[0].Addr(), 9), nil); err == nil {
-		t.Error("an association with nobody")
-	}
+	_, err := a.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsB[0].Addr(), 9), nil)
+	check.That(t, err != nil, "an association with nobody")
 }
 
 func TestReceivePrimitive(t *testing.T) {
@@ -171,9 +166,8 @@ func TestParametersAndHeartbeatPrimitives(t *testing.T) {
 		HeartbeatInterval: -1, PotentiallyFailedMaxRetrans: 1}}, nil)
 	peer := addrsB[0].Addr()
 	before := c.Stats().HeartbeatsOut
-	if err := c.RequestHeartbeat(peer); err != nil || c.Stats().HeartbeatsOut != before+1 {
-		t.Errorf("request: %v, %d HEARTBEATs", err, c.Stats().HeartbeatsOut-before)
-	}
+	err := c.RequestHeartbeat(peer)
+	check.That(t, err == nil && c.Stats().HeartbeatsOut == before+1, "request: %v, %d HEARTBEATs", err, c.Stats().HeartbeatsOut-before)
 	links[0].silent.Store(true)
 	check.OK(t, c.SetHeartbeat(peer, time.Millisecond))
 	check.Equal(t, "which path is down", next(t, c, EventPathDown).Path, peer)
@@ -208,9 +202,8 @@ func TestNotifications(t *testing.T) {
 			if ev := next(t, x, EventDown); ev.Err != assoc.ErrShutdown { // req 9260-11.2-1
 				t.Errorf("ended by %v", ev.Err)
 			}
-			if _, err := x.NextEvent(deadlineCtx(t)); err != io.EOF {
-				t.Errorf("after the last event: %v", err)
-			}
+			_, err := x.NextEvent(deadlineCtx(t))
+			check.That(t, err == io.EOF, "after the last event: %v", err)
 		}
 	})
 	t.Run("SEND FAILURE gives the messages back", func(t *testing.T) {

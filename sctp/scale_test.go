@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/race"
 	"github.com/rddp-go/rddp/rawio"
@@ -60,12 +61,10 @@ func TestInitFloodLeavesNothing(t *testing.T) {
 		wire.PutChecksum(b, wire.ChecksumBytes(b))
 		addr := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
 		p := &rawio.Packet{Data: b, Remote: netip.AddrPortFrom(addr, 0)}
-		if a, ok := e.Lookup(p); !ok || a != nil {
-			t.Fatalf("INIT %d: lookup gave %v, %v", i, a, ok)
-		}
-		if a, _ := e.HandleUnmatched(0, p); a != nil {
-			t.Fatalf("INIT %d made an association", i)
-		}
+		a, ok := e.Lookup(p)
+		must.That(t, ok && a == nil, "INIT %d: lookup gave %v, %v", i, a, ok)
+		a, _ = e.HandleUnmatched(0, p)
+		must.That(t, a == nil, "INIT %d made an association", i)
 		for e.PollTransmit(0, out) {
 			out.Reset()
 		}
@@ -82,9 +81,8 @@ func TestInitFloodLeavesNothing(t *testing.T) {
 	if n := e.Len(); n != 0 { // req 9260-5.1-4
 		t.Errorf("%d associations after %d INITs", n, flood)
 	}
-	if grown := int64(after) - int64(before); grown > 1<<20 {
-		t.Errorf("memory grew by %d octets", grown)
-	}
+	grown := int64(after) - int64(before)
+	check.That(t, grown <= 1<<20, "memory grew by %d octets", grown)
 }
 
 // zeros is a source of randomness for tests that need none.

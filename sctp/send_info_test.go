@@ -51,9 +51,8 @@ func TestSendPrimitive(t *testing.T) {
 		}
 		c.Abort("")
 		for _, n := range []int{2, 4} {
-			if ev := next(t, c, EventSendFailed); !bytes.Equal(ev.Message, pattern(n, 2500)) {
-				t.Errorf("message %d: %+v", n, ev.Info)
-			}
+			ev := next(t, c, EventSendFailed)
+			check.That(t, bytes.Equal(ev.Message, pattern(n, 2500)), "message %d: %+v", n, ev.Info)
 		}
 	})
 	t.Run("lifetime of a message that waits for room", func(t *testing.T) {
@@ -68,9 +67,8 @@ func TestSendPrimitive(t *testing.T) {
 			time.Sleep(21 * time.Millisecond)
 			s.Unlock()
 			// req 9260-11.1-5: it counts from the call
-			if ev := next(t, c, EventSendFailed); !ev.Unsent || !bytes.Equal(ev.Message, pattern(2, 2500)) {
-				t.Errorf("%d octets failed, unsent %v", len(ev.Message), ev.Unsent)
-			}
+			ev := next(t, c, EventSendFailed)
+			check.That(t, ev.Unsent && bytes.Equal(ev.Message, pattern(2, 2500)), "%d octets failed, unsent %v", len(ev.Message), ev.Unsent)
 			check.OK(t, <-end)
 		})
 	})

@@ -38,9 +38,7 @@ func TestSnapshotHasEachStream(t *testing.T) {
 			if side == "sender" {
 				in, out = out, in
 			}
-			if in != want[st.ID] || out != 0 || int(st.ID) <= last {
-				t.Fatalf("%s: %+v after stream %d", side, st, last)
-			}
+			must.That(t, in == want[st.ID] && out == 0 && int(st.ID) > last, "%s: %+v after stream %d", side, st, last)
 			last = int(st.ID)
 		}
 		check.Equal(t, side+": paths", list[0].Paths[0].Remote.IsValid(), true)

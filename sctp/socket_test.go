@@ -61,9 +61,8 @@ func TestSocketServesManyPeers(t *testing.T) {
 		n, _, _, err := server.ReadMsg(buf)
 		must.OK(t, err)
 		var i, j int
-		if _, err := fmt.Sscan(string(buf[:n]), &i, &j); err != nil || j != next[i] {
-			t.Fatalf("%q, want message %d of peer %d", buf[:n], next[i], i)
-		}
+		_, err = fmt.Sscan(string(buf[:n]), &i, &j)
+		must.That(t, err == nil && j == next[i], "%q, want message %d of peer %d", buf[:n], next[i], i)
 		next[i]++
 	}
 }
@@ -95,12 +94,10 @@ func TestSocketsCallEachOther(t *testing.T) {
 	})
 	wg.Wait()
 	buf := make([]byte, 10)
-	if n, _, _, err := a.ReadMsg(buf); err != nil || string(buf[:n]) != "y" {
-		t.Errorf("a read %q, %v", buf[:n], err)
-	}
-	if n, _, _, err := b.ReadMsg(buf); err != nil || string(buf[:n]) != "x" {
-		t.Errorf("b read %q, %v", buf[:n], err)
-	}
+	n, _, _, err := a.ReadMsg(buf)
+	check.That(t, err == nil && string(buf[:n]) == "y", "a read %q, %v", buf[:n], err)
+	n, _, _, err = b.ReadMsg(buf)
+	check.That(t, err == nil && string(buf[:n]) == "x", "b read %q, %v", buf[:n], err)
 }
 
 // Whoever comes while the association is being set up, by whichever side, waits for it.
@@ -123,25 +120,22 @@ func TestManyWritersShareOneSetup(t *testing.T) {
 		}
 		got[buf[0]] = true
 	}
-	if n := len(b.t.all()); n != 1 || got != [writers]bool{true, true, true, true, true, true, true, true} {
-		t.Errorf("%d associations, messages %v", n, got)
-	}
+	n := len(b.t.all())
+	check.That(t, n == 1 && got == [writers]bool{true, true, true, true, true, true, true, true}, "%d associations, messages %v", n, got)
 }
 
 func TestSocketErrors(t *testing.T) {
 	a, b, addr := sockets(t)
 	check.Fails(b.t.OpenSocket(7, nil))(t, "a second socket on the port", rawio.ErrPortInUse)
 	a.SetReadDeadline(time.Now().Add(-time.Second))
-	if _, _, _, err := a.ReadMsg(nil); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("read past the deadline: %v", err)
-	}
+	_, _, _, err := a.ReadMsg(nil)
+	check.That(t, errors.Is(err, os.ErrDeadlineExceeded), "read past the deadline: %v", err)
 	a.SetWriteDeadline(time.Now().Add(-time.Second))
 	check.Fails(a.WriteMsg([]byte("x"), addr, SendInfo{}))(t, "setup past the deadline", os.ErrDeadlineExceeded)
 	a.SetWriteDeadline(time.Time{})
 	var dial *DialError
-	if n, err := a.WriteMsg([]byte("x"), netip.AddrPortFrom(addr.Addr(), 9), SendInfo{}); n != 0 || !errors.As(err, &dial) {
-		t.Errorf("nobody there: %d octets, %v", n, err)
-	}
+	n, err := a.WriteMsg([]byte("x"), netip.AddrPortFrom(addr.Addr(), 9), SendInfo{})
+	check.That(t, n == 0 && errors.As(err, &dial), "nobody there: %d octets, %v", n, err)
 	must.Do(a.WriteMsg([]byte("unread"), addr, SendInfo{}))(t)
 	c := must.Get(a.Conn(addr))(t)
 	must.OK(t, c.probe())
@@ -149,9 +143,8 @@ func TestSocketErrors(t *testing.T) {
 		t.Errorf("close: %v", err)
 	}
 	<-c.Done()
-	if _, _, _, err := b.ReadMsg(nil); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("read of a closed socket: %v", err)
-	}
+	_, _, _, err = b.ReadMsg(nil)
+	check.That(t, errors.Is(err, net.ErrClosed), "read of a closed socket: %v", err)
 	check.Fails(b.WriteMsg([]byte("x"), addr, SendInfo{}))(t, "write to a closed socket", net.ErrClosed)
 	check.Error(t, "second close", b.Close(), nil)
 }
@@ -216,9 +209,7 @@ func TestSocketDropsWhatIsStarved(t *testing.T) {
 	must.OK(t, err)
 	c.Lock()
 	c.starve(1)
-	if left := c.unread; left != 0 || c.a.Buffered() != 0 {
-		t.Errorf("%d messages are left, %d octets", left, c.a.Buffered())
-	}
+	check.That(t, c.unread == 0 && c.a.Buffered() == 0, "%d messages are left, %d octets", c.unread, c.a.Buffered())
 	c.Unlock()
 	if n, _, _, err := b.ReadMsg(buf); string(buf[:n]) != "second" || err != nil || unread() != 0 {
 		t.Errorf("%q, %v, and %d more are left", buf[:n], err, unread())

@@ -67,9 +67,8 @@ func TestEveryCounterCounts(t *testing.T) {
 	}
 	// fails dials in vain and returns what the dialler has counted.
 	fails := func(t *testing.T, tr *Transport, to netip.AddrPort, cfg *Config) *Transport {
-		if _, err := tr.Dial(deadlineCtx(t), to, cfg); err == nil {
-			t.Fatal("Dial succeeds")
-		}
+		_, err := tr.Dial(deadlineCtx(t), to, cfg)
+		must.That(t, err != nil, "Dial succeeds")
 		return tr
 	}
 	// short has associations send messages that nobody reads, where memory for peers is 1 MiB.
@@ -257,9 +256,8 @@ func TestTotalsOutliveAssociations(t *testing.T) {
 	check.That(t, trips.Total() > 0 && trips.Sum > 0, "no round trip of what has ended: %+v", trips)
 	c, s = p.connect(t, nil, nil)
 	send(c, s)
-	if n, m := p.b.Totals().DataOctetsIn, p.b.Associations(); n != 200 || m != 1 {
-		t.Errorf("%d octets, %d associations with the second", n, m)
-	}
+	n, m := p.b.Totals().DataOctetsIn, p.b.Associations()
+	check.That(t, n == 200 && m == 1, "%d octets, %d associations with the second", n, m)
 }
 
 // The limits of a TransportConfig reach the endpoint, with their defaults.
@@ -286,9 +284,8 @@ func TestTransportLimits(t *testing.T) {
 	give(b, other, to.Addr(), rawPacket(1, 2, 3, wire.AppendHeartbeat(nil, []byte("x"))), 4000)
 	b.Close()
 	for _, line := range []string{"MaxPerSource is reached\" total=1", "MaxAnswers\" total=1", "MaxSetups\" total=1"} {
-		if n := strings.Count(log.String(), line); n != 1 {
-			t.Errorf("%d lines with %q in\n%s", n, line, &log)
-		}
+		n := strings.Count(log.String(), line)
+		check.That(t, n == 1, "%d lines with %q in\n%s", n, line, &log)
 	}
 	limit, known := meminfo.Limit()
 	for _, row := range []struct {
@@ -345,9 +342,8 @@ func TestJournalHasALineForEachEventAndNoneForAPacket(t *testing.T) {
 		`level=WARN msg="association: down" remote=10.0.0.1:`, `tired\\nof it`} {
 		check.That(t, strings.Contains(got, want), "no line with %s", want)
 	}
-	if n := strings.Count(got, "\n"); n > 4 {
-		t.Errorf("%d lines:\n%s", n, got)
-	}
+	n := strings.Count(got, "\n")
+	check.That(t, n <= 4, "%d lines:\n%s", n, got)
 }
 
 // What a line says of an association, and how loud; what it is not worth one.
@@ -384,9 +380,8 @@ func TestJournalIsLimited(t *testing.T) {
 			who = netip.Addr{}
 		}
 		j.write(slog.LevelInfo, who, "again")
-		if n := strings.Count(log.String(), "\n"); n != min(i+1, journalEach) && n != min(i-19, journalLines) {
-			t.Fatalf("%d lines of %d", n, i+1)
-		}
+		n := strings.Count(log.String(), "\n")
+		must.That(t, n == min(i+1, journalEach) || n == min(i-19, journalLines), "%d lines of %d", n, i+1)
 	}
 	for _, step := range []struct {
 		end   string // of the first line of a second

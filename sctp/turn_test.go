@@ -39,9 +39,8 @@ func trip(t *testing.T, c *Conn) {
 	t.Helper()
 	b := make([]byte, 1500)
 	must.Do(c.WriteMsg(b[:64], SendInfo{}))(t)
-	if n, _, err := c.ReadMsg(b); err != nil || n != 64 {
-		t.Fatalf("%d octets, %v", n, err)
-	}
+	n, _, err := c.ReadMsg(b)
+	must.That(t, err == nil && n == 64, "%d octets, %v", n, err)
 }
 
 // warm has both ends take turns: as many messages as it takes to see that packets come one at a time.
@@ -70,9 +69,8 @@ func TestWhoWaitsReadsTheLink(t *testing.T) {
 		must.Equal(t, "state before anybody waits", p.a.turnState(), turnReceiver)
 		warm(t, c)
 		synctest.Wait()
-		if s, r := p.b.turnState(), p.b.turn.reader.Load(); s != turnTaken || r != d.readable {
-			t.Errorf("state %d while the server waits for the next message, reader %p", s, r)
-		}
+		s, r := p.b.turnState(), p.b.turn.reader.Load()
+		check.That(t, s == turnTaken && r == d.readable, "state %d while the server waits for the next message, reader %p", s, r)
 		check.Equal(t, "state while the client does something else", p.a.turnState(), turnFree)
 	})
 }
@@ -114,12 +112,10 @@ func TestReaderOfTheLinkIsInterrupted(t *testing.T) {
 				must.Equal(t, "whether the client reads the link", p.a.turn.reader.Load(), c.readable)
 				began := time.Now()
 				tt.do(p, c)
-				if err := <-end; !errors.Is(err, tt.want) {
-					t.Errorf("%v", err)
-				}
-				if took := time.Since(began); took > time.Second {
-					t.Errorf("after %v", took)
-				}
+				err := <-end
+				check.That(t, errors.Is(err, tt.want), "%v", err)
+				took := time.Since(began)
+				check.That(t, took <= time.Second, "after %v", took)
 			})
 		})
 	}
@@ -177,9 +173,8 @@ func TestSlowReaderLeavesTheLink(t *testing.T) {
 			for synctest.Wait(); d.Stats().SacksOut == sacks; synctest.Wait() {
 				time.Sleep(time.Millisecond) // of virtual time
 			}
-			if took := time.Since(began); took > atMost {
-				t.Errorf("acknowledged after %v, want %v at most", took, atMost)
-			}
+			took := time.Since(began)
+			check.That(t, took <= atMost, "acknowledged after %v, want %v at most", took, atMost)
 			synctest.Wait()
 			check.Equal(t, "state while the server does something else", p.b.turnState(), turnReceiver)
 			serve <- struct{}{}
@@ -210,9 +205,8 @@ func TestSlowWaiterCallsTheReceiver(t *testing.T) {
 		end := blocked(func() error { _, _, err := c.ReadMsg(make([]byte, 100)); return err })
 		check.Equal(t, "state while the client waits", p.a.turnState(), turnReceiver)
 		c.Abort("enough")
-		if err := <-end; !errors.Is(err, net.ErrClosed) {
-			t.Errorf("%v", err)
-		}
+		err := <-end
+		check.That(t, errors.Is(err, net.ErrClosed), "%v", err)
 	})
 }
 
@@ -329,8 +323,7 @@ func TestPlainLinkHasNoTurns(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		p.b.Rouse() // finds nobody
-		if _, err := d.NextEvent(ctx); err == nil {
-			t.Error("an event")
-		}
+		_, err := d.NextEvent(ctx)
+		check.That(t, err != nil, "an event")
 	})
 }

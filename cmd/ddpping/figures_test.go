@@ -176,16 +176,14 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 				}
 				begun := time.Now()
 				code := p.runs(ctx, t, []netip.Addr{clientAddr}, p, append(strings.Fields(tt.args), "-n", serverAddr.String())...)
-				if exit := fmt.Sprintf("exit %d after %v", code, time.Since(begun)); exit != tt.exit || p.out.String() != tt.want {
-					t.Errorf("%s\n%s\nwant %s\n%s", exit, &p.out, tt.exit, tt.want)
-				}
+				exit := fmt.Sprintf("exit %d after %v", code, time.Since(begun))
+				check.That(t, exit == tt.exit && p.out.String() == tt.want, "%s\n%s\nwant %s\n%s", exit, &p.out, tt.exit, tt.want)
 				synctest.Wait()
 				stop()
 				synctest.Wait()
 				from := regexp.MustCompile(`10.0.0.2:\d+`).FindString(said.String())
-				if want := strings.ReplaceAll(tt.said, "CLIENT", from); tt.said != "" && said.String() != want {
-					t.Errorf("the server says\n%s\nwant\n%s", said, want)
-				}
+				want := strings.ReplaceAll(tt.said, "CLIENT", from)
+				check.That(t, tt.said == "" || said.String() == want, "the server says\n%s\nwant\n%s", said, want)
 			})
 		})
 	}

@@ -32,9 +32,8 @@ func TestMetricsAreServed(t *testing.T) {
 			text = scrape(t, url)
 		}
 	}
-	if text := scrape(t, strings.Replace(url, "/metrics", "/debug/vars", 1)); !strings.Contains(text, `"rddp": {"client":{"Transport":`) {
-		t.Errorf("/debug/vars has\n%s", text)
-	}
+	text := scrape(t, strings.Replace(url, "/metrics", "/debug/vars", 1))
+	check.That(t, strings.Contains(text, `"rddp": {"client":{"Transport":`), "/debug/vars has\n%s", text)
 	addr := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/metrics")
 	if code, out, errs := invoke(t.Context(), "--stat", addr); code != exitWell || !strings.HasPrefix(out, "client: 1 associations, 1 QPs, 3 regions\nESTABLISHED ") {
 		t.Errorf("--stat: exit %d\n%s%s", code, out, errs)

@@ -38,9 +38,7 @@ func TestPageIsSelfContainedAndEscapes(t *testing.T) {
 	check.Equal(t, "texts", texts, 17)
 	check.Equal(t, "tables", kinds["table"], 3)
 	for _, want := range []string{`role="img" aria-label="&lt;`, "from 3 to 4", `<th scope="row">1</th><td>3</td></tr>` + "\n" + `<tr><th scope="row">2</th><td>4</td>`} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("no %s in\n%s", want, &b)
-		}
+		check.That(t, strings.Contains(b.String(), want), "no %s in\n%s", want, &b)
 	}
 }
 
@@ -67,8 +65,6 @@ func TestAxesHaveRoundNumbers(t *testing.T) {
 		if xs, ys := join(p.XTicks), join(p.YTicks); tt.xs != "" && xs != tt.xs || tt.ys != "" && ys != tt.ys || len(p.XTicks)+len(p.YTicks) > 14 {
 			t.Errorf("%v, %v: %q and %q, want %q and %q", tt.x, tt.y, xs, ys, tt.xs, tt.ys)
 		}
-		if strings.Contains(p.Curves[0].Path, "N") {
-			t.Errorf("%v: %s", tt.x, p.Curves[0].Path)
-		}
+		check.That(t, !strings.Contains(p.Curves[0].Path, "N"), "%v: %s", tt.x, p.Curves[0].Path)
 	}
 }

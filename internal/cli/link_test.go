@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -14,15 +15,12 @@ func TestShardsAreForLinksOfSeveralQueues(t *testing.T) {
 	var usage *UsageError
 	for _, kind := range []string{"", "raw", "mem"} {
 		f := LinkFlags{Kind: kind, Shards: 2}
-		if l, err := f.Open(true); !errors.As(err, &usage) {
-			t.Errorf("--link %q: %v, %v", kind, l, err)
-		}
-		if d, err := f.Device(true, nil, nil); d != nil || !errors.As(err, &usage) {
-			t.Errorf("a device over --link %q: %v, %v", kind, d, err)
-		}
-		if s, err := f.OpenSelf(); !errors.As(err, &usage) {
-			t.Errorf("--self --link %q: %v, %v", kind, s, err)
-		}
+		l, err := f.Open(true)
+		check.That(t, errors.As(err, &usage), "--link %q: %v, %v", kind, l, err)
+		d, err := f.Device(true, nil, nil)
+		check.That(t, d == nil && errors.As(err, &usage), "a device over --link %q: %v, %v", kind, d, err)
+		s, err := f.OpenSelf()
+		check.That(t, errors.As(err, &usage), "--self --link %q: %v, %v", kind, s, err)
 	}
 	f := LinkFlags{Kind: "udp", Shards: 2}
 	s := must.Get(f.OpenSelf())(t)

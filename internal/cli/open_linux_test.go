@@ -75,9 +75,8 @@ func TestEachFlagReachesTheLink(t *testing.T) {
 				if want == "" {
 					want = tt.server
 				}
-				if got := told(l, err); got != want {
-					t.Errorf("%s: server %v: %s, want %s", tt.line, server, got, want)
-				}
+				got := told(l, err)
+				check.That(t, got == want, "%s: server %v: %s, want %s", tt.line, server, got, want)
 				if l != nil {
 					l.Close()
 				}
@@ -85,12 +84,10 @@ func TestEachFlagReachesTheLink(t *testing.T) {
 			return nil
 		})
 	}
-	if s, err := os.Stat(file); err != nil || s.Size() == 0 {
-		t.Errorf("%+v, %v", s, err)
-	}
-	if f := flags(t, "--encap-port 7 --poll 9us"); f.EncapPort != 7 || f.Poll != 9000 || !reflect.DeepEqual(flags(t, ""), &LinkFlags{Shards: 1}) {
-		t.Errorf("%+v", f)
-	}
+	s, err := os.Stat(file)
+	check.That(t, err == nil && s.Size() != 0, "%+v, %v", s, err)
+	f := flags(t, "--encap-port 7 --poll 9us")
+	check.That(t, f.EncapPort == 7 && f.Poll == 9000 && reflect.DeepEqual(flags(t, ""), &LinkFlags{Shards: 1}), "%+v", f)
 }
 
 func TestBothEndsOfEachLink(t *testing.T) {
@@ -119,9 +116,8 @@ func TestBothEndsOfEachLink(t *testing.T) {
 		})
 	}
 	for name, kind := range map[string]string{"": "raw", "udp": "udp", "tun": "tun"} {
-		if f := (LinkFlags{Kind: name, Local: "x"}); f.Name() != kind || f.Warning() != "" && kind != "raw" {
-			t.Errorf("%q is %s: %s", name, f.Name(), f.Warning())
-		}
+		f := (LinkFlags{Kind: name, Local: "x"})
+		check.That(t, f.Name() == kind && (f.Warning() == "" || kind == "raw"), "%q is %s: %s", name, f.Name(), f.Warning())
 	}
 }
 
@@ -134,9 +130,8 @@ func TestWithoutPrivilegeBothEndsAreOfUDP(t *testing.T) {
 		}
 		s.Client.Close()
 		s.Server.Close()
-		if s, err := flags(t, "--link raw").OpenSelf(); err == nil || !strings.HasSuffix(Explain(err), ", which needs none (--link udp)") {
-			t.Errorf("%+v, %v", s, err)
-		}
+		s, err = flags(t, "--link raw").OpenSelf()
+		check.That(t, err != nil && strings.HasSuffix(Explain(err), ", which needs none (--link udp)"), "%+v, %v", s, err)
 	})
 }
 
@@ -165,9 +160,8 @@ func TestDevicesAreServed(t *testing.T) {
 	must.OK(t, err)
 	for _, end := range []string{"server", "client"} {
 		for _, name := range []string{"rddp_udp_packets_sent_total", "rddp_sctp_packets_sent_total"} {
-			if want := fmt.Sprintf("%s{source=%q} ", name, end); !strings.Contains(string(text), want) || strings.Contains(string(text), want+"0") {
-				t.Errorf("no %s, or nothing", want)
-			}
+			want := fmt.Sprintf("%s{source=%q} ", name, end)
+			check.That(t, strings.Contains(string(text), want) && !strings.Contains(string(text), want+"0"), "no %s, or nothing", want)
 		}
 	}
 }
@@ -179,14 +173,12 @@ func TestRefusedDeviceClosesItsLink(t *testing.T) {
 		for range 2 {
 			for _, server := range []bool{true, false} {
 				var limit *rdma.LimitError
-				if d, err := flags(t, "--link udp --udp-port 4000").Device(server, bad, nil); d != nil || !errors.As(err, &limit) {
-					t.Errorf("a device of less than no QPs: %v", err)
-				}
+				d, err := flags(t, "--link udp --udp-port 4000").Device(server, bad, nil)
+				check.That(t, d == nil && errors.As(err, &limit), "a device of less than no QPs: %v", err)
 			}
 		}
-		if d, err := flags(t, "--link udp").Devices(bad, nil); d != nil || err == nil {
-			t.Errorf("devices of less than no QPs: %v", err)
-		}
+		d, err := flags(t, "--link udp").Devices(bad, nil)
+		check.That(t, d == nil && err != nil, "devices of less than no QPs: %v", err)
 		return nil
 	})
 }
@@ -208,7 +200,6 @@ func TestNameIsOfTheLocalFamily(t *testing.T) {
 
 // A host that this one or a router does not find is an address to check, as one that is silent.
 func TestHostThatIsNotFoundIsExplained(t *testing.T) {
-	if s := Explain(&assoc.NoRouteError{Err: syscall.EHOSTUNREACH}); !strings.HasPrefix(s, "no answer: check the address") {
-		t.Error(s)
-	}
+	s := Explain(&assoc.NoRouteError{Err: syscall.EHOSTUNREACH})
+	check.That(t, strings.HasPrefix(s, "no answer: check the address"), "%v", s)
 }

@@ -29,9 +29,7 @@ func TestHistogramHasBucketsOfPowersOfTwo(t *testing.T) {
 		h = Histogram{}
 		h.Observe(row.d)
 		sum.Add(&h)
-		if h.Count[row.bucket] != 1 || h.Total() != 1 || h.Sum != max(row.d, 1) {
-			t.Errorf("%v: %+v", row.d, h)
-		}
+		check.That(t, h.Count[row.bucket] == 1 && h.Total() == 1 && h.Sum == max(row.d, 1), "%v: %+v", row.d, h)
 	}
 	check.Equal(t, "durations of all", sum.Total(), 11)
 }

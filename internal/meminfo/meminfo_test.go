@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"testing/fstest"
+
+	"github.com/rddp-go/rddp/internal/check"
 )
 
 // The least limit counts, wherever it is.
@@ -27,11 +29,9 @@ func TestLeastLimitOfMemoryCounts(t *testing.T) {
 			"sys/fs/cgroup/memory/y/memory.limit_in_bytes": file("3000000\n"),
 			"sys/fs/cgroup/memory/memory.limit_in_bytes":   file("9223372036854771712\n")}, math.MaxInt64, 3000000},
 	} {
-		if got, ok := limit(row.files, row.runtime); got != row.want || ok != (row.want != math.MaxInt64) {
-			t.Errorf("%s: %d, %v, want %d", row.name, got, ok, row.want)
-		}
+		got, ok := limit(row.files, row.runtime)
+		check.That(t, got == row.want && ok == (row.want != math.MaxInt64), "%s: %d, %v, want %d", row.name, got, ok, row.want)
 	}
-	if n, ok := Limit(); ok && n < 1<<20 {
-		t.Errorf("this machine has %d octets", n)
-	}
+	n, ok := Limit()
+	check.That(t, !ok || n >= 1<<20, "this machine has %d octets", n)
 }

@@ -95,9 +95,8 @@ func TestWhatTheReaderDoesFollowsFromTheState(t *testing.T) {
 		if r.Follows(l.packets) != l.follows || r.Keeps() != l.keeps || r.Lends() != l.lends {
 			t.Errorf("%s: follows %v, keeps %v, lends %v", l.name, r.Follows(l.packets), r.Keeps(), r.Lends())
 		}
-		if n := len(r.Room(make([]rawio.Packet, 8))); (n == 1) != (l.state == Single) || n != 1 && n != 8 {
-			t.Errorf("%s: room for %d", l.name, n)
-		}
+		n := len(r.Room(make([]rawio.Packet, 8)))
+		check.That(t, (n == 1) == (l.state == Single) && (n == 1 || n == 8), "%s: room for %d", l.name, n)
 		got := [3]rawio.Pause{r.Pause(r.now), r.Pause(r.now.Add(r.Patience() - 1)), r.Pause(r.now.Add(r.Patience()))}
 		check.Equal(t, l.name+": pauses", got, l.pause)
 	}
@@ -112,9 +111,8 @@ func TestPollingIsAsConfigured(t *testing.T) {
 			never.one(l)
 		}
 		first := long.Pause(long.now)
-		if late := long.Pause(long.now.Add(time.Second)); first != rawio.Yield || late == rawio.Yield {
-			t.Errorf("%s: told to poll: %v, then %v", l.name, first, late)
-		}
+		late := long.Pause(long.now.Add(time.Second))
+		check.That(t, first == rawio.Yield && late != rawio.Yield, "%s: told to poll: %v, then %v", l.name, first, late)
 		check.That(t, never.Pause(never.now) != rawio.Yield, "%s: polls, as it was not to", l.name)
 	}
 }

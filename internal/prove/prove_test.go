@@ -131,9 +131,8 @@ func TestShrinkByRunning(t *testing.T) {
 func TestLiteralIsGo(t *testing.T) {
 	s := Draw(3)
 	src := "package x\n" + s.Test("Seed3")
-	if _, err := parser.ParseFile(token.NewFileSet(), "x.go", src, 0); err != nil {
-		t.Fatalf("%v\n%s", err, src)
-	}
+	_, err := parser.ParseFile(token.NewFileSet(), "x.go", src, 0)
+	must.That(t, err == nil, "%v\n%s", err, src)
 	check.Equal(t, "acts", strings.Count(src, "At: "), len(s.Acts))
 }
 
@@ -234,8 +233,7 @@ func TestSchedulesOfThePast(t *testing.T) {
 			Assocs: []Assoc{{A: 1, B: 4, UDP: true, Config: 0x383620c0}},
 			Acts:   []Act{{At: 8413344853766, Kind: Isolate, A: 1, For: 629327096941}, {At: 8864137623439, Kind: Say, B: 1, For: 551535, N: 3}}},
 	} {
-		if v := s.Run().Violation; v != nil {
-			t.Errorf("%s: %v", name, v)
-		}
+		v := s.Run().Violation
+		check.That(t, v == nil, "%s: %v", name, v)
 	}
 }

@@ -31,9 +31,8 @@ func TestReadyFails(t *testing.T) {
 	defer a.Close()
 	defer b.Close()
 	want := errors.New("no")
-	if _, err := Receive(b, Config{Ready: func() error { return want }}); err != want {
-		t.Error(err)
-	}
+	_, err = Receive(b, Config{Ready: func() error { return want }})
+	check.That(t, err == want, "%v", err)
 }
 
 func TestPacketSizeIsChecked(t *testing.T) {

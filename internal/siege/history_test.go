@@ -194,9 +194,8 @@ func TestNothingBehindAChunkIsRead(t *testing.T) {
 	}
 	zeros, ones := newHand(t), newHand(t)
 	for _, c := range short {
-		if a, b := said(zeros, c, 0), said(ones, c, 0xFF); a != b {
-			t.Errorf("chunk %x: behind zeros %s, behind ones %s", c, a, b)
-		}
+		a, b := said(zeros, c, 0), said(ones, c, 0xFF)
+		check.That(t, a == b, "chunk %x: behind zeros %s, behind ones %s", c, a, b)
 	}
 }
 

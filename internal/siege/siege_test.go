@@ -43,9 +43,8 @@ func TestNothingThatAnAttackerSendsHurts(t *testing.T) {
 
 func TestASeedThatHasFoundAFaultFindsItNoMore(t *testing.T) {
 	for _, seed := range []uint64{426} {
-		if err := New(attacker.Seeded(seed)).Run(3000); err != nil {
-			t.Errorf("seed %d: %v", seed, err)
-		}
+		err := New(attacker.Seeded(seed)).Run(3000)
+		check.That(t, err == nil, "seed %d: %v", seed, err)
 	}
 }
 

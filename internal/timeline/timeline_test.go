@@ -44,9 +44,8 @@ func TestLineOfAPeerIsChecked(t *testing.T) {
 		`{"points":[{"at":1,"cwnd":18446744073709551615}]}`: false, `{"points":[{"at":1,"cwnd":-1}]}`: false, `{"points":[` + many + `{"at":2}]}`: false, `{"points":5}`: false,
 	} {
 		var l Line
-		if err := json.Unmarshal([]byte(text), &l); (err == nil) != good {
-			t.Errorf("%.60s: %v", text, err)
-		}
+		err := json.Unmarshal([]byte(text), &l)
+		check.That(t, (err == nil) == good, "%.60s: %v", text, err)
 	}
 }
 

@@ -21,7 +21,6 @@ func TestRatioKnowsThatFlowsDiffer(t *testing.T) {
 	same, wide := Ratio(sample(2, 100), sample(1, 100), 0.5, 0, 1)
 	check.That(t, r == 2 && same == 2 && narrow == (Interval{2, 2}) && wide.Low <= 1.9 && wide.High >= 2.1 && wide.Low >= 1.2,
 		"ratios %v, %v and, of flows that differ, %v, %v, want 2", r, narrow, same, wide)
-	if m, tail, ok := Judge(a, []Named{{"slower", a}, {"better", b}}, 1); !ok || m.Against != "better" || tail.Q != 0.9 || tail.Met {
-		t.Errorf("judged %+v and %+v, %v", m, tail, ok)
-	}
+	m, tail, ok := Judge(a, []Named{{"slower", a}, {"better", b}}, 1)
+	check.That(t, ok && m.Against == "better" && tail.Q == 0.9 && !tail.Met, "judged %+v and %+v, %v", m, tail, ok)
 }

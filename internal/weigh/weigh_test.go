@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"testing"
 	"unsafe"
+
+	"github.com/rddp-go/rddp/internal/check"
 )
 
 // Each octet counts once, whatever points to it, and capacity counts, also where nothing is in it any more.
@@ -33,8 +35,7 @@ func TestWhatIsReached(t *testing.T) {
 		{"a type that is not gone to", &node{any: &[]int32{1}}, size},
 		{"a map", &node{m: map[int]*node{1: loop}}, size + 64 + 18*8/7 + size + 1000},
 	} {
-		if got := Of(func(r reflect.Type) bool { return r == reflect.TypeFor[[]int32]() }, theirs, tt.root); got != tt.want {
-			t.Errorf("%s: %d octets, want %d", tt.name, got, tt.want)
-		}
+		got := Of(func(r reflect.Type) bool { return r == reflect.TypeFor[[]int32]() }, theirs, tt.root)
+		check.That(t, got == tt.want, "%s: %d octets, want %d", tt.name, got, tt.want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/simnet"
@@ -121,9 +122,8 @@ func TestThousandsOfSessions(t *testing.T) {
 		c.await("setup of the sessions", func(g *guest) bool {
 			return g.a.core.State() == rdmap.StateRTS && g.b.core.State() == rdmap.StateRTS
 		})
-		if a, b := w.conn.mux.Sessions(), w.b.conn().mux.Sessions(); a != streams || b != streams {
-			t.Fatalf("round %d: %d and %d sessions at once, want %d", round, a, b, streams)
-		}
+		a, b := w.conn.mux.Sessions(), w.b.conn().mux.Sessions()
+		must.That(t, a == streams && b == streams, "round %d: %d and %d sessions at once, want %d", round, a, b, streams)
 		for i, g := range c.guests {
 			c.speak(g)
 			if i == streams/2 {
@@ -146,12 +146,10 @@ func TestThousandsOfSessions(t *testing.T) {
 		}
 		w.conn.Pump()
 		c.await("the end", func(g *guest) bool { return g.a.over && g.b.over })
-		if a, b := w.conn.mux.Sessions(), w.b.conn().mux.Sessions(); a != 0 || b != 0 {
-			t.Fatalf("round %d: %d and %d sessions are left", round, a, b)
-		}
+		a, b = w.conn.mux.Sessions(), w.b.conn().mux.Sessions()
+		must.That(t, a == 0 && b == 0, "round %d: %d and %d sessions are left", round, a, b)
 		w.net.Connect(w.a.addr(), w.b.addr(), link)
 	}
-	if n := w.b.conn().mux.Stats().Violations; n != 0 || w.conn.down != nil {
-		t.Errorf("%d violations, association %v", n, w.conn.down)
-	}
+	n := w.b.conn().mux.Stats().Violations
+	check.That(t, n == 0 && w.conn.down == nil, "%d violations, association %v", n, w.conn.down)
 }

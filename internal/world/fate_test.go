@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/race"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -24,9 +25,8 @@ func TestNetworksThatFailAndReturn(t *testing.T) {
 	}
 	for seed := first; seed < first+uint64(n); seed++ {
 		w := NewMultihomed(seed)
-		if err := w.Run(); err != nil {
-			t.Errorf("seed %d: %v\n\treplay: go test ./internal/world -run TestNetworksThatFail -seed %d -v", seed, err, seed)
-		}
+		err := w.Run()
+		check.That(t, err == nil, "seed %d: %v\n\treplay: go test ./internal/world -run TestNetworksThatFail -seed %d -v", seed, err, seed)
 		failures += w.fate.kept
 		if w.err != nil {
 			continue
@@ -54,11 +54,9 @@ func TestNetworksThatFailAndReturn(t *testing.T) {
 func TestFateIsRepeated(t *testing.T) {
 	for seed := uint64(1); seed <= 5; seed++ {
 		a, b := NewMultihomed(seed), NewMultihomed(seed)
-		if err := a.Run(); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		if err := b.Run(); err != nil || a.Hash() != b.Hash() {
-			t.Errorf("seed %d: hash %016x, then %016x, %v", seed, a.Hash(), b.Hash(), err)
-		}
+		err := a.Run()
+		must.That(t, err == nil, "seed %d: %v", seed, err)
+		err = b.Run()
+		check.That(t, err == nil && a.Hash() == b.Hash(), "seed %d: hash %016x, then %016x, %v", seed, a.Hash(), b.Hash(), err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
@@ -37,9 +38,8 @@ func TestGracefulEndThatWantsForRoom(t *testing.T) {
 				l.recvs = nil
 				l.retire()
 			}
-			if b := w.Broken(); (b != nil) != c.lost || c.lost && b.Invariant != Lost {
-				t.Errorf("%v", b)
-			}
+			b := w.Broken()
+			check.That(t, (b != nil) == c.lost && (!c.lost || b.Invariant == Lost), "%v", b)
 		})
 	}
 }

@@ -62,9 +62,8 @@ func TestTransferAcrossMTUChanges(t *testing.T) {
 			mtu("fallen", 1280)
 			segments := b.c.a.Stats().DataOut
 			writes(1)
-			if n := b.c.a.Stats().DataOut - segments; n < 500_000/1280 {
-				t.Errorf("%d segments of 500,000 octets", n)
-			}
+			n := b.c.a.Stats().DataOut - segments
+			check.That(t, n >= 500_000/1280, "%d segments of 500,000 octets", n)
 
 			b.net.Connect(b.a.addr(), b.b.addr(), link)
 			for end := b.now.Add(11 * time.Minute); b.now < end && b.err == nil; { // PMTU_RAISE_TIMER
@@ -74,9 +73,8 @@ func TestTransferAcrossMTUChanges(t *testing.T) {
 			mtu("grown", 9000)
 			segments = b.c.a.Stats().DataOut
 			writes(1)
-			if n := b.c.a.Stats().DataOut - segments; n > 500_000/8700 {
-				t.Errorf("%d segments of 500,000 octets", n)
-			}
+			n = b.c.a.Stats().DataOut - segments
+			check.That(t, n <= 500_000/8700, "%d segments of 500,000 octets", n)
 		})
 	}
 }

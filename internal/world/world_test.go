@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/race"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -22,9 +23,8 @@ var (
 func TestSeeds(t *testing.T) {
 	if *seedFlag != 0 {
 		w := New(*seedFlag)
-		if err := w.Run(); err != nil {
-			t.Errorf("seed %d: %v", *seedFlag, err)
-		}
+		err := w.Run()
+		check.That(t, err == nil, "seed %d: %v", *seedFlag, err)
 		t.Logf("seed %d: %v of virtual time, network %+v, %+v, hash %016x", *seedFlag, w.Elapsed(), w.net.Stats(), w.seen, w.Hash())
 		return
 	}
@@ -90,12 +90,10 @@ func TestSeeds(t *testing.T) {
 func TestSeedsReplayExactly(t *testing.T) {
 	for seed := uint64(1); seed <= 10; seed++ {
 		a, b := New(seed), New(seed)
-		if err := a.Run(); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		if err := b.Run(); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
+		err := a.Run()
+		must.That(t, err == nil, "seed %d: %v", seed, err)
+		err = b.Run()
+		must.That(t, err == nil, "seed %d: %v", seed, err)
 		check.That(t, a.Hash() == b.Hash(), "seed %d: trace hash %016x, then %016x", seed, a.Hash(), b.Hash())
 	}
 	check.Equal(t, "fresh worlds differ before anything has happened: the hash is not one of events", New(1).Hash(), New(2).Hash())

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
@@ -27,19 +28,16 @@ func TestInterruptedReaderComesBackOnce(t *testing.T) {
 			if !before {
 				b.Interrupt()
 			}
-			if err := <-end; err != rawio.ErrInterrupted {
-				t.Errorf("interrupted before: %v: %v", before, err)
-			}
+			err := <-end
+			check.That(t, err == rawio.ErrInterrupted, "interrupted before: %v: %v", before, err)
 		}
 		must.Do(a.WriteBatch([]rawio.Packet{{Vec: [][]byte{{1}}, Remote: b.LocalAddrs()[0]}}))(t)
 		b.Interrupt() // a packet comes first
-		if n, err := b.ReadBatch(in); n != 1 || err != nil {
-			t.Fatal(n, err)
-		}
+		n, err := b.ReadBatch(in)
+		must.That(t, n == 1 && err == nil, "%v, %v", n, err)
 		in[0].Release()
-		if _, err := b.ReadBatch(in); err != rawio.ErrInterrupted {
-			t.Error(err)
-		}
+		_, err = b.ReadBatch(in)
+		check.That(t, err == rawio.ErrInterrupted, "%v", err)
 		a.Close()
 		b.Close()
 	})

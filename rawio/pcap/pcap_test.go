@@ -58,9 +58,8 @@ func readBack(t *testing.T, file io.Reader) (recs []record) {
 	}
 	for i := range recs {
 		intf, err := r.Interface(i % 2)
-		if want := [...]string{"sent", "received"}[i%2]; err != nil || intf.Name != want {
-			t.Fatalf("interface %d is %q (%v), want %q", i%2, intf.Name, err, want)
-		}
+		want := [...]string{"sent", "received"}[i%2]
+		must.That(t, err == nil && intf.Name == want, "interface %d is %q (%v), want %q", i%2, intf.Name, err, want)
 	}
 	return recs
 }
@@ -188,9 +187,8 @@ func TestUnrecordablePacketsAreSkipped(t *testing.T) {
 			var file bytes.Buffer
 			w := must.Get(NewWriter(&file))(t)
 			must.OK(t, errors.Join(w.Received(time.Unix(0, 0), &row.p), w.Flush()))
-			if recs := readBack(t, &file); len(recs) != 0 || w.Skipped() != 1 {
-				t.Fatalf("%d records, %d skipped", len(recs), w.Skipped())
-			}
+			recs := readBack(t, &file)
+			must.That(t, len(recs) == 0 && w.Skipped() == 1, "%d records, %d skipped", len(recs), w.Skipped())
 		})
 	}
 }
@@ -205,9 +203,8 @@ func TestUDPChecksumIsNeverZero(t *testing.T) {
 	// With the first checksum as two octets of payload, the sum over everything is zero.
 	copy(p.Data, w.buf.Bytes()[46:48])
 	must.OK(t, errors.Join(w.Received(time.Unix(0, 0), &p), w.Flush()))
-	if c := w.buf.Bytes()[46:48]; c[0] != 0xff || c[1] != 0xff {
-		t.Fatalf("checksum %x, want ffff", c)
-	}
+	c := w.buf.Bytes()[46:48]
+	must.That(t, c[0] == 0xff && c[1] == 0xff, "checksum %x, want ffff", c)
 	readBack(t, &file)
 }
 
@@ -237,9 +234,8 @@ func TestTapRecordsBothDirections(t *testing.T) {
 	must.That(t, n == 1 && errors.Is(err, rawio.ErrTooLong), "WriteBatch = %d, %v", n, err)
 	must.Do(b.WriteBatch([]rawio.Packet{{Vec: [][]byte{pong}, Remote: from}}))(t)
 	pkts := make([]rawio.Packet, 4)
-	if n, err := tap.ReadBatch(pkts); n != 1 || err != nil || !bytes.Equal(pkts[0].Data, pong) {
-		t.Fatalf("ReadBatch = %d, %v", n, err)
-	}
+	n, err = tap.ReadBatch(pkts)
+	must.That(t, n == 1 && err == nil && bytes.Equal(pkts[0].Data, pong), "ReadBatch = %d, %v", n, err)
 	pkts[0].Release()
 	must.OK(t, tap.Close())
 	check.Error(t, "second Close", tap.Close(), nil)
@@ -319,9 +315,8 @@ func TestTapOnALinkWithoutOptions(t *testing.T) {
 	defer b.Close()
 	var file bytes.Buffer
 	tap := must.Get(New(bare{a}, &file))(t)
-	if err := errors.Join(tap.BindPort(1), tap.BindPort(1)); err != nil || tap.LocalAddrs() != nil {
-		t.Errorf("BindPort %v, LocalAddrs %v", err, tap.LocalAddrs())
-	}
+	err = errors.Join(tap.BindPort(1), tap.BindPort(1))
+	check.That(t, err == nil && tap.LocalAddrs() == nil, "BindPort %v, LocalAddrs %v", err, tap.LocalAddrs())
 	tap.UnbindPort(1)
 	check.Equal(t, "octets of a receive buffer", tap.ReceiveBuffer(), math.MaxInt)
 	to := b.LocalAddrs()[0]
@@ -345,12 +340,10 @@ func TestAFailingRecordDoesNotStopTheTraffic(t *testing.T) {
 	tap := must.Get(New(a, disk))(t)
 	pkts := make([]rawio.Packet, 1)
 	for range 3 {
-		if n, err := tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{octets(60000)}, Remote: b.LocalAddrs()[0]}}); n != 1 || err != nil {
-			t.Fatalf("WriteBatch = %d, %v", n, err)
-		}
-		if n, err := b.ReadBatch(pkts); n != 1 || err != nil {
-			t.Fatalf("ReadBatch = %d, %v", n, err)
-		}
+		n, err := tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{octets(60000)}, Remote: b.LocalAddrs()[0]}})
+		must.That(t, n == 1 && err == nil, "WriteBatch = %d, %v", n, err)
+		n, err = b.ReadBatch(pkts)
+		must.That(t, n == 1 && err == nil, "ReadBatch = %d, %v", n, err)
 		pkts[0].Release()
 	}
 	check.Error(t, "Flush", tap.Flush(), disk.err)

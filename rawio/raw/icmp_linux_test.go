@@ -94,9 +94,8 @@ func TestICMPReports(t *testing.T) {
 			for range 4 {
 				linktest.Write(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.to)})
 			}
-			if s := l.Stats(); s.TxErrors+s.TxTooLong+s.TxFull != 0 || s.TxPackets != 6 {
-				t.Errorf("stats %+v", s)
-			}
+			s := l.Stats()
+			check.That(t, s.TxErrors+s.TxTooLong+s.TxFull == 0 && s.TxPackets == 6, "stats %+v", s)
 			server := open(t, path.server, raw.Config{Ports: []uint16{20003}})
 			linktest.Write(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.to)})
 			p = linktest.Read(t, server, 1)[0]
@@ -139,9 +138,7 @@ func TestICMPForAnotherPortIsIgnored(t *testing.T) {
 	p := linktest.Read(t, l, 1)[0]
 	checkReport(t, p, rawio.KindProtoUnreachable, 0, mine, path.from, path.to)
 	p.Release()
-	if s := l.Stats(); s.RxICMP != 1 || s.RxIgnored != 1 {
-		t.Errorf("stats %+v, want one report and one ignored", s)
-	}
+	check.That(t, l.Stats().RxICMP == 1 && l.Stats().RxIgnored == 1, "stats %+v, want one report and one ignored", l.Stats())
 }
 
 func TestICMPPortUnreachableIsIgnored(t *testing.T) {
@@ -172,9 +169,7 @@ func TestICMPPortUnreachableIsIgnored(t *testing.T) {
 	p := linktest.Read(t, l, 1)[0]
 	checkReport(t, p, rawio.KindProtoUnreachable, 0, mine, path.from, path.to)
 	p.Release()
-	if s := l.Stats(); s.RxICMP != 1 || s.RxIgnored != 1 {
-		t.Errorf("stats %+v, want one report and one ignored", s)
-	}
+	check.That(t, l.Stats().RxICMP == 1 && l.Stats().RxIgnored == 1, "stats %+v, want one report and one ignored", l.Stats())
 }
 
 func openICMP(t *testing.T, ns *testns.NS) int {
@@ -211,7 +206,5 @@ func TestFullTransmitQueueLosesThePacketAndSaysSo(t *testing.T) {
 	p.Fragment = 1000
 	_, err = l.WriteBatch([]rawio.Packet{p})
 	check.Equal(t, "in fragments", err, rawio.ErrFull)
-	if s := l.Stats(); s.TxFull != 1 || s.TxPackets != uint64(n+1) {
-		t.Errorf("stats %+v", s)
-	}
+	check.That(t, l.Stats().TxFull == 1 && l.Stats().TxPackets == uint64(n+1), "stats %+v", l.Stats())
 }

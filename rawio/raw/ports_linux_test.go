@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
@@ -28,9 +29,8 @@ func TestUnboundPortIsClosed(t *testing.T) {
 		send(20001)
 		send(20002)
 		p = linktest.Read(t, l, 1)[0]
-		if got := uint16(p.Data[2])<<8 | uint16(p.Data[3]); got != 20002 {
-			t.Errorf("%v: a packet for port %d", addr, got)
-		}
+		got := uint16(p.Data[2])<<8 | uint16(p.Data[3])
+		check.That(t, got == 20002, "%v: a packet for port %d", addr, got)
 		p.Release()
 		l.UnbindPort(20002)
 	}
@@ -43,8 +43,7 @@ func TestSourceOfTheOtherFamilyIsRefused(t *testing.T) {
 	for _, p := range []rawio.Packet{{Local: to(v4), Remote: to(v6)}, {Local: to(v6), Remote: to(v4)}} {
 		p.Vec = [][]byte{packet(1, 20001, 40)}
 		var family *mmsg.FamilyError
-		if n, err := l.WriteBatch([]rawio.Packet{p}); n != 0 || !errors.As(err, &family) {
-			t.Errorf("from %v to %v: %d sent, %v", p.Local, p.Remote, n, err)
-		}
+		n, err := l.WriteBatch([]rawio.Packet{p})
+		check.That(t, n == 0 && errors.As(err, &family), "from %v to %v: %d sent, %v", p.Local, p.Remote, n, err)
 	}
 }

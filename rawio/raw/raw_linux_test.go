@@ -56,9 +56,7 @@ func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	ns := testns.New(t)
 	a, b := open(t, ns, raw.Config{Ports: []uint16{20001}}), open(t, ns, raw.Config{Ports: []uint16{20002}})
 	linktest.AtOnce(t, a, b, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Remote: to(v4)}, func() { a.Stats(); b.Stats() })
-	if s := a.Stats(); s.TxPackets == 0 || s.TxTooLong == 0 || b.Stats().RxPackets == 0 {
-		t.Errorf("%+v, %+v", s, b.Stats())
-	}
+	check.That(t, a.Stats().TxPackets != 0 && a.Stats().TxTooLong != 0 && b.Stats().RxPackets != 0, "%+v, %+v", a.Stats(), b.Stats())
 	check.Equal(t, "what it says of itself that it can", a.Features(), rawio.DontFragment|rawio.ECNField|rawio.Interruptible|rawio.Waitable)
 }
 
@@ -152,9 +150,7 @@ func TestPortFilter(t *testing.T) {
 			for _, l := range []*raw.Link{a, b} {
 				p := linktest.Read(t, l, 1)[0]
 				p.Release()
-				if s := l.Stats(); s.RxPackets != 2 || s.RxMalformed != 0 {
-					t.Errorf("stats %+v, want 2 packets", s)
-				}
+				check.That(t, l.Stats().RxPackets == 2 && l.Stats().RxMalformed == 0, "stats %+v, want 2 packets", l.Stats())
 			}
 			// Without a bound port, nothing comes in; the first packet after BindPort is its own.
 			must.OK(t, bind(ns, tx, 20005))
@@ -220,9 +216,7 @@ func TestMappedSourceIsDropped(t *testing.T) {
 	p := linktest.Read(t, a, 1)[0]
 	defer p.Release()
 	check.Equal(t, "where a packet came from", p.Remote, to(v6))
-	if s := a.Stats(); s.RxMalformed != 1 || s.RxPackets != 1 {
-		t.Errorf("%+v", s)
-	}
+	check.That(t, a.Stats().RxMalformed == 1 && a.Stats().RxPackets == 1, "%+v", a.Stats())
 }
 
 func TestPortInUse(t *testing.T) {
@@ -230,9 +224,8 @@ func TestPortInUse(t *testing.T) {
 	a := open(t, ns, raw.Config{Local: v4, Ports: []uint16{20001}})
 	b := open(t, ns, raw.Config{Local: v6})
 	for _, l := range []*raw.Link{a, b} {
-		if err := bind(ns, l, 20001); !errors.Is(err, rawio.ErrPortInUse) || !errors.Is(err, syscall.EADDRINUSE) {
-			t.Errorf("BindPort of a taken port = %v", err)
-		}
+		err := bind(ns, l, 20001)
+		check.That(t, errors.Is(err, rawio.ErrPortInUse) && errors.Is(err, syscall.EADDRINUSE), "BindPort of a taken port = %v", err)
 	}
 	ns.Do(func() error {
 		check.Fails(raw.Open(raw.Config{Ports: []uint16{20001}}))(t, "Open with a taken port", rawio.ErrPortInUse)
@@ -271,12 +264,10 @@ func TestCloseWakesReader(t *testing.T) {
 			}()
 			must.OK(t, a.Close())
 			check.Equal(t, "ReadBatch", <-done, net.ErrClosed)
-			if _, err := a.ReadBatch(make([]rawio.Packet, 4)); err != net.ErrClosed {
-				t.Errorf("ReadBatch after Close = %v, want net.ErrClosed", err)
-			}
-			if n, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{packet(1, 1, 12)}, Remote: to(v4)}}); n != 0 || err == nil {
-				t.Errorf("WriteBatch after Close = %d, %v", n, err)
-			}
+			_, err := a.ReadBatch(make([]rawio.Packet, 4))
+			check.That(t, err == net.ErrClosed, "ReadBatch after Close = %v, want net.ErrClosed", err)
+			n, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{packet(1, 1, 12)}, Remote: to(v4)}})
+			check.That(t, n == 0 && err != nil, "WriteBatch after Close = %d, %v", n, err)
 		})
 	}
 }
@@ -288,24 +279,19 @@ func TestBadPacketIsRefusedAndTheRestAreSent(t *testing.T) {
 	long := rawio.Packet{Vec: [][]byte{make([]byte, 65516)}, Remote: to(v4)}
 	other := rawio.Packet{Vec: ok.Vec, Remote: to(v6)}
 	mixed := rawio.Packet{Vec: ok.Vec, Local: to(v6), Remote: to(v4)}
-	if n, err := a.WriteBatch([]rawio.Packet{ok, long, ok}); n != 1 || err != rawio.ErrTooLong {
-		t.Errorf("a too long packet in the middle: %d, %v", n, err)
-	}
+	n, err := a.WriteBatch([]rawio.Packet{ok, long, ok})
+	check.That(t, n == 1 && err == rawio.ErrTooLong, "a too long packet in the middle: %d, %v", n, err)
 	for _, bad := range []rawio.Packet{other, mixed} {
-		if n, err := a.WriteBatch([]rawio.Packet{ok, bad}); n != 1 || err == nil {
-			t.Errorf("an address of the wrong family: %d, %v", n, err)
-		}
+		n, err := a.WriteBatch([]rawio.Packet{ok, bad})
+		check.That(t, n == 1 && err != nil, "an address of the wrong family: %d, %v", n, err)
 	}
-	if s := a.Stats(); s.TxPackets != 3 || s.TxTooLong != 1 || s.TxErrors != 2 {
-		t.Errorf("stats %+v", s)
-	}
+	s := a.Stats()
+	check.That(t, s.TxPackets == 3 && s.TxTooLong == 1 && s.TxErrors == 2, "stats %+v", s)
 	var mtu *rawio.MTUError
-	if _, err := raw.Open(raw.Config{MTU: 575}); !errors.As(err, &mtu) || mtu.MTU != 575 {
-		t.Errorf("Open with an MTU of 575 = %v", err)
-	}
-	if _, err := raw.Open(raw.Config{Local: v4, Peer: v6}); err == nil {
-		t.Error("Open with addresses of two families succeeded")
-	}
+	_, err = raw.Open(raw.Config{MTU: 575})
+	check.That(t, errors.As(err, &mtu) && mtu.MTU == 575, "Open with an MTU of 575 = %v", err)
+	_, err = raw.Open(raw.Config{Local: v4, Peer: v6})
+	check.That(t, err != nil, "Open with addresses of two families succeeded")
 }
 
 func TestMTUIsThatOfTheRoute(t *testing.T) {
@@ -331,9 +317,8 @@ func TestMTUIsThatOfTheRoute(t *testing.T) {
 func TestLocalAddrsAreTheBoundOneOrAll(t *testing.T) {
 	ns := testns.New(t)
 	testns.Veth(ns, testns.New(t), "eth", 1500, netip.MustParsePrefix("10.1.0.1/24"), netip.MustParsePrefix("10.1.0.2/24"))
-	if got := open(t, ns, raw.Config{Local: v4}).LocalAddrs(); len(got) != 1 || got[0] != to(v4) {
-		t.Errorf("of a bound link: %v", got)
-	}
+	got := open(t, ns, raw.Config{Local: v4}).LocalAddrs()
+	check.That(t, len(got) == 1 && got[0] == to(v4), "of a bound link: %v", got)
 	all := open(t, ns, raw.Config{}).LocalAddrs()
 	check.Slice(t, "addresses of an unbound link", all, []netip.AddrPort{to(netip.MustParseAddr("10.1.0.1")), to(v4), to(v6)})
 	for _, a := range open(t, ns, raw.Config{Local: netip.IPv6Unspecified()}).LocalAddrs() {

@@ -31,9 +31,8 @@ func near(count uint64, p float64) bool {
 func TestPerfectLinkDeliversEverythingInOrder(t *testing.T) {
 	n := connect(1, Params{Delay: 3 * time.Millisecond})
 	for i, a := range sendMany(n) {
-		if want := (arrival{rawio.Time(i+3) * ms, uint32(i)}); a != want {
-			t.Fatalf("delivery %d = %v, want %v", i, a, want)
-		}
+		want := (arrival{rawio.Time(i+3) * ms, uint32(i)})
+		must.That(t, a == want, "delivery %d = %v, want %v", i, a, want)
 	}
 	must.Equal(t, "faults of a perfect link", n.Stats(), (Stats{Sent: packets, Delivered: packets}))
 	check.Equal(t, "random numbers taken for faults not asked for", n.rand.state, NewRand(1).state)
@@ -43,9 +42,8 @@ func TestPerfectLinkDeliversEverythingInOrder(t *testing.T) {
 func TestLossIsAsLikelyAsAsked(t *testing.T) {
 	n := connect(1, Params{Loss: 0.1})
 	got := sendMany(n)
-	if s := n.Stats(); !near(s.Lost, 0.1) || len(got) != packets-int(s.Lost) {
-		t.Fatalf("lost %d of %d, delivered %d", s.Lost, packets, len(got))
-	}
+	s := n.Stats()
+	must.That(t, near(s.Lost, 0.1) && len(got) == packets-int(s.Lost), "lost %d of %d, delivered %d", s.Lost, packets, len(got))
 	checkConserved(t, n)
 }
 
@@ -63,21 +61,17 @@ func TestBurstLoss(t *testing.T) {
 		}
 	}
 	lost := float64(n.Stats().BurstLost)
-	if share, want := lost/packets, b.Enter/(b.Enter+b.Leave); math.Abs(share-want) > 0.15*want {
-		t.Errorf("share of the bad state %.4f, want about %.4f", share, want)
-	}
-	if length, want := lost/float64(bursts), 1/b.Leave; math.Abs(length-want) > 0.15*want {
-		t.Errorf("mean burst of %.2f packets, want about %.2f", length, want)
-	}
+	share, want := lost/packets, b.Enter/(b.Enter+b.Leave)
+	check.That(t, math.Abs(share-want) <= 0.15*want, "share of the bad state %.4f, want about %.4f", share, want)
+	length, want := lost/float64(bursts), 1/b.Leave
+	check.That(t, math.Abs(length-want) <= 0.15*want, "mean burst of %.2f packets, want about %.2f", length, want)
 	checkConserved(t, n)
 }
 
 func TestBurstLossWithinTheBadState(t *testing.T) {
 	n := connect(1, Params{Burst: Burst{Enter: 1, Leave: 0, Loss: 0.3}})
 	sendMany(n)
-	if s := n.Stats(); !near(s.BurstLost, 0.3) {
-		t.Errorf("lost %d of %d in the bad state, want about 30%%", s.BurstLost, packets)
-	}
+	check.That(t, near(n.Stats().BurstLost, 0.3), "lost %d of %d in the bad state, want about 30%%", n.Stats().BurstLost, packets)
 	n.Connect(hostA.Addr(), hostB.Addr(), Params{})
 	before := n.Stats().BurstLost
 	sendMany(n)
@@ -99,9 +93,8 @@ func TestDuplicatesAreAsLikelyAsAsked(t *testing.T) {
 		must.That(t, c == 1 || c == 2, "packet %d arrived %d times", num, c)
 		twice += c - 1
 	}
-	if s := n.Stats(); !near(s.Duplicated, 0.1) || twice != int(s.Duplicated) {
-		t.Fatalf("counted %d duplicates, saw %d", s.Duplicated, twice)
-	}
+	s := n.Stats()
+	must.That(t, near(s.Duplicated, 0.1) && twice == int(s.Duplicated), "counted %d duplicates, saw %d", s.Duplicated, twice)
 	checkConserved(t, n)
 }
 
@@ -122,9 +115,7 @@ func TestReorderedPacketsAreOvertaken(t *testing.T) {
 	}
 	// Two packets follow within the 2.5 ms; both are held back too in one case of a hundred.
 	check.That(t, overtaken >= late*95/100, "%d of %d late packets were overtaken", overtaken, late)
-	if s := n.Stats(); s.Reordered != late || !near(late, 0.1) {
-		t.Fatalf("%d packets late, counted %d", late, s.Reordered)
-	}
+	must.That(t, n.Stats().Reordered == late && near(late, 0.1), "%d packets late, counted %d", late, n.Stats().Reordered)
 	checkConserved(t, n)
 }
 
@@ -165,12 +156,9 @@ func TestCorruptChangesOneOctetAnywhere(t *testing.T) {
 		changed += uint64(wrong)
 		p.Release()
 	}
-	if s := n.Stats(); s.Corrupted != changed || !near(changed, 0.5) {
-		t.Errorf("%d packets changed, counted %d", changed, s.Corrupted)
-	}
-	if k := slices.Index(where[:], false); k >= 0 {
-		t.Errorf("octet %d was never changed", k)
-	}
+	check.That(t, n.Stats().Corrupted == changed && near(changed, 0.5), "%d packets changed, counted %d", changed, n.Stats().Corrupted)
+	k := slices.Index(where[:], false)
+	check.That(t, k < 0, "octet %d was never changed", k)
 	check.Slice(t, "the sender's memory", data, bytes.Repeat([]byte{0xa5}, size))
 	checkConserved(t, n)
 }
@@ -280,9 +268,8 @@ func TestNothingExceedsTheLengthFieldOfIP(t *testing.T) {
 	send(n, 0, 0, 65535)
 	send(n, 0, 1, 65536)
 	send(n, 0, 2, 200000)
-	if got := run(n, 0); !slices.Equal(got, []arrival{{0, 0}}) || n.Stats().TooBig != 2 {
-		t.Fatalf("delivered %v, %+v", got, n.Stats())
-	}
+	got := run(n, 0)
+	must.That(t, slices.Equal(got, []arrival{{0, 0}}) && n.Stats().TooBig == 2, "delivered %v, %+v", got, n.Stats())
 	for size, want := range map[int]int{2048: 2048, 2049: 65535} { // a short packet does not hold a long buffer
 		send(n, 0, 3, 20+size)
 		check.Equal(t, "buffers hold one packet", n.Outstanding(), 1)

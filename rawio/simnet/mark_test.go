@@ -90,9 +90,7 @@ func TestFragmentsPassWhereThePacketDoesNot(t *testing.T) {
 			_, p, ok := n.Deliver(rawio.Never - 1)
 			check.That(t, ok == (row.took > 0) && (!ok || len(p.Data) == row.size-head && time.Duration(at) == row.took && p.Fragment == 0),
 				"arrived: %v, %d octets, at %v", ok, len(p.Data), time.Duration(at))
-			if s := n.Stats(); (s.Fragmented == 1) != (row.took > time.Duration(row.size)) {
-				t.Errorf("%d fragmented", s.Fragmented)
-			}
+			check.That(t, (n.Stats().Fragmented == 1) == (row.took > time.Duration(row.size)), "%d fragmented", n.Stats().Fragmented)
 			p.Release()
 			checkConserved(t, n)
 		})

@@ -75,9 +75,8 @@ func TestPacketArrivesAsTheReceiverSeesIt(t *testing.T) {
 	copy(vec[0], "CHANGED")
 
 	must.Equal(t, "NextArrival", n.NextArrival(), 7*ms)
-	if _, _, ok := n.Deliver(7*ms - 1); ok {
-		t.Fatal("delivered before its time")
-	}
+	_, _, ok := n.Deliver(7*ms - 1)
+	must.That(t, !ok, "delivered before its time")
 	to, p, ok := n.Deliver(7 * ms)
 	if !ok || to != hostC.Addr() || string(p.Data) != "common header" || p.Local != hostC || p.Remote != hostA ||
 		p.ECN != 3 || p.Kind != rawio.KindSCTP || p.Vec != nil {
@@ -92,15 +91,12 @@ func TestNoLinkNoDelivery(t *testing.T) {
 	n := New(1)
 	n.SetLink(hostB.Addr(), hostA.Addr(), Params{Delay: 1}) // the other direction only
 	send(n, 0, 1, 100)
-	if got := run(n, 1000*ms); len(got) != 0 || n.Stats().Unrouted != 1 {
-		t.Fatalf("delivered %v, %+v", got, n.Stats())
-	}
-	if _, ok := n.Link(hostA.Addr(), hostB.Addr()); ok {
-		t.Error("Link claims a link that was never set")
-	}
-	if p, ok := n.Link(hostB.Addr(), hostA.Addr()); !ok || p != (Params{Delay: 1}) {
-		t.Errorf("Link knows %+v, %v", p, ok)
-	}
+	got := run(n, 1000*ms)
+	must.That(t, len(got) == 0 && n.Stats().Unrouted == 1, "delivered %v, %+v", got, n.Stats())
+	_, ok := n.Link(hostA.Addr(), hostB.Addr())
+	check.That(t, !ok, "Link claims a link that was never set")
+	p, ok := n.Link(hostB.Addr(), hostA.Addr())
+	check.That(t, ok && p == (Params{Delay: 1}), "Link knows %+v, %v", p, ok)
 	checkConserved(t, n)
 }
 
@@ -210,9 +206,8 @@ func TestHashSeesEveryPart(t *testing.T) {
 		p.Local, p.Remote = netip.MustParseAddrPort("[2001:db8::1]:1"), netip.MustParseAddrPort("[2001:db8::2]:2")
 		row.change(&now, &p)
 		d.packet(hashSend, now, &p)
-		if other, same := seen[d]; same {
-			t.Errorf("%s and %s give the same hash", row.name, other)
-		}
+		other, same := seen[d]
+		check.That(t, !same, "%s and %s give the same hash", row.name, other)
 		seen[d] = row.name
 	}
 	n := connect(1, Params{Delay: 5})

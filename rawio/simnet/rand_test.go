@@ -16,9 +16,8 @@ import (
 func TestRandIsSplitMix64(t *testing.T) {
 	r := NewRand(1234567)
 	for i, want := range []uint64{6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821} {
-		if got := r.Uint64(); got != want {
-			t.Fatalf("number %d = %d, want %d", i, got, want)
-		}
+		got := r.Uint64()
+		must.That(t, got == want, "number %d = %d, want %d", i, got, want)
 	}
 }
 
@@ -36,9 +35,8 @@ func TestRandRanges(t *testing.T) {
 	for i, n := range seen {
 		check.That(t, n >= draws/7*95/100 && n <= draws/7*105/100, "IntN(7) gave %d %d times of %d", i, n, draws)
 	}
-	if mean := sum / draws; math.Abs(mean-0.5) > 0.01 {
-		t.Errorf("mean of Float64 = %v", mean)
-	}
+	mean := sum / draws
+	check.That(t, math.Abs(mean-0.5) <= 0.01, "mean of Float64 = %v", mean)
 }
 
 func TestRandIntNRefusesAnEmptyRange(t *testing.T) {
@@ -51,9 +49,8 @@ func TestRandIntNRefusesAnEmptyRange(t *testing.T) {
 func TestRandReadFillsAnyLength(t *testing.T) {
 	for _, size := range []int{0, 1, 7, 8, 9, 64, 65} {
 		a, b := make([]byte, size), make([]byte, size)
-		if n, err := NewRand(9).Read(a); n != size || err != nil {
-			t.Fatalf("Read of %d octets = %d, %v", size, n, err)
-		}
+		n, err := NewRand(9).Read(a)
+		must.That(t, n == size && err == nil, "Read of %d octets = %d, %v", size, n, err)
 		NewRand(9).Read(b)
 		check.That(t, bytes.Equal(a, b), "%d octets differ between runs of one seed", size)
 		check.That(t, size < 7 || !bytes.HasSuffix(a, []byte{0, 0, 0, 0}), "%d octets: the end was not filled", size)
@@ -78,12 +75,10 @@ func TestSeparateLinksDoNotDisturbOneAnother(t *testing.T) {
 		}
 		return run(n, rawio.Never-1)
 	}
-	if a, b := arrivals(true, 0), arrivals(true, 3); len(a) < 20 || !slices.Equal(a, b) {
-		t.Errorf("%d packets arrive, %d where others are under way", len(a), len(b))
-	}
-	if a, b := arrivals(false, 0), arrivals(false, 3); slices.Equal(a, b) {
-		t.Error("links of one generator do not disturb each other: nothing was tested")
-	}
+	a, b := arrivals(true, 0), arrivals(true, 3)
+	check.That(t, len(a) >= 20 && slices.Equal(a, b), "%d packets arrive, %d where others are under way", len(a), len(b))
+	a, b = arrivals(false, 0), arrivals(false, 3)
+	check.That(t, !slices.Equal(a, b), "links of one generator do not disturb each other: nothing was tested")
 }
 
 // Played octets are the tops of numbers, what is below them and behind them is random, and secrets take none.
@@ -94,9 +89,8 @@ func TestRandPlaysATape(t *testing.T) {
 	r.Read(secret[:])
 	NewRand(9).Read(plain[:])
 	check.Equal(t, "what follows on the tape", secret, plain)
-	if a, b, c := r.Uint64(), r.IntN(256), r.Float64(); a>>56 != 0 || a == 0 || b != 128 || c < 0.996 {
-		t.Errorf("played %#x, %d, %v", a, b, c)
-	}
+	a, b, c := r.Uint64(), r.IntN(256), r.Float64()
+	check.That(t, a>>56 == 0 && a != 0 && b == 128 && c >= 0.996, "played %#x, %d, %v", a, b, c)
 	all := uint64(0)
 	for range 64 {
 		r.Play([]byte{0})

@@ -43,13 +43,11 @@ func TestEchoIsAnsweredToHostsOnly(t *testing.T) {
 		before := l.stats.rxEcho.Load()
 		var p rawio.Packet
 		check.That(t, !l.receive(fds[1], b, &p), "from %s: handed up", row.src)
-		if got := l.stats.rxEcho.Load() > before; got != row.want {
-			t.Errorf("from %s: answered %v", row.src, got)
-		}
+		got := l.stats.rxEcho.Load() > before
+		check.That(t, got == row.want, "from %s: answered %v", row.src, got)
 		var answer [100]byte
-		if n, _ := unix.Read(fds[0], answer[:]); (n > 0) != row.want {
-			t.Errorf("from %s: %d octets sent", row.src, n)
-		}
+		n, _ := unix.Read(fds[0], answer[:])
+		check.That(t, (n > 0) == row.want, "from %s: %d octets sent", row.src, n)
 	}
 }
 

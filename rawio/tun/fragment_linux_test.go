@@ -118,9 +118,8 @@ func TestFragmentsOfIPv6(t *testing.T) {
 			"packet %d: %d octets", i, len(p.Data))
 		p.Release()
 	}
-	if s := l.Stats(); s.RxFragments != 4 || s.RxReassembled != 2 || s.RxOther != 1 || s.RxMalformed != 2 {
-		t.Errorf("stats %+v", s)
-	}
+	s := l.Stats()
+	check.That(t, s.RxFragments == 4 && s.RxReassembled == 2 && s.RxOther == 1 && s.RxMalformed == 2, "stats %+v", s)
 }
 
 // Fragments for another host's address are not kept; those that contradict each other, or that nobody completes, are counted.

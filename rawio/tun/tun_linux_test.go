@@ -60,9 +60,7 @@ func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	ns := forwarding(t)
 	a, b := open(t, ns, tun.Config{Host: host1, Addrs: addr1}), open(t, ns, tun.Config{Host: host2, Addrs: addr2, MTU: 1280})
 	linktest.AtOnce(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(1400)}, Local: to(addr1[0]), Remote: to(addr2[0])}, func() { a.Stats(); b.Stats() })
-	if s := a.Stats(); s.TxPackets == 0 || s.TxTooLong == 0 {
-		t.Errorf("%+v", s)
-	}
+	check.That(t, a.Stats().TxPackets != 0 && a.Stats().TxTooLong != 0, "%+v", a.Stats())
 	check.Equal(t, "what it says of itself that it can", a.Features(), rawio.DontFragment|rawio.ECNField|rawio.Interruptible|rawio.Waitable)
 }
 
@@ -84,18 +82,16 @@ func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 			a := open(t, ns, tun.Config{Host: host1, Addrs: addr1, MTU: test.mtu})
 			b := open(t, ns, tun.Config{Host: host2, Addrs: addr2, MTU: test.mtu})
 			from, dst := addr1[test.v6], addr2[test.v6]
-			if got := a.MTU(from, dst); test.size > 12 && got != test.size {
-				t.Errorf("MTU = %d, want %d", got, test.size)
-			}
+			got := a.MTU(from, dst)
+			check.That(t, test.size <= 12 || got == test.size, "MTU = %d, want %d", got, test.size)
 			for _, way := range []struct {
 				tx, rx   *tun.Link
 				src, dst netip.Addr
 			}{{a, b, from, dst}, {b, a, dst, from}} {
 				linktest.Arrive(t, way.tx, way.rx, to(way.src), to(way.dst), linktest.Pattern(test.size), 16, 4)
 			}
-			if s := a.Stats(); s.RxPackets != 16 || s.TxPackets != 16 || s.RxMalformed+s.RxFragments != 0 {
-				t.Errorf("stats %+v", s)
-			}
+			s := a.Stats()
+			check.That(t, s.RxPackets == 16 && s.TxPackets == 16 && s.RxMalformed+s.RxFragments == 0, "stats %+v", s)
 		})
 	}
 }
@@ -141,9 +137,7 @@ func TestICMPReports(t *testing.T) {
 					"the quote is not the beginning of our packet: % x", p.Data)
 				p.Release()
 			}
-			if s := l.Stats(); s.RxICMP != 2 || s.RxPackets != 2 {
-				t.Errorf("stats %+v", s)
-			}
+			check.That(t, l.Stats().RxICMP == 2 && l.Stats().RxPackets == 2, "stats %+v", l.Stats())
 		})
 	}
 }
@@ -210,9 +204,7 @@ func TestAnswersEcho(t *testing.T) {
 			}
 			l.Close()
 			check.Equal(t, "ReadBatch", <-done, net.ErrClosed)
-			if s := l.Stats(); s.RxEcho != 3 || s.RxMalformed != 0 {
-				t.Errorf("stats %+v, want 3 echo replies", s)
-			}
+			check.That(t, l.Stats().RxEcho == 3 && l.Stats().RxMalformed == 0, "stats %+v, want 3 echo replies", l.Stats())
 		})
 	}
 }
@@ -258,24 +250,20 @@ func TestBadPacketIsRefusedAndTheRestAreSent(t *testing.T) {
 	long.Vec = [][]byte{linktest.Pattern(1481)}
 	family.Remote = to(addr2[1])
 	foreign.Local = to(addr2[0])
-	if n, err := l.WriteBatch([]rawio.Packet{ok, long, ok}); n != 1 || err != rawio.ErrTooLong {
-		t.Errorf("a too long packet in the middle: %d, %v", n, err)
-	}
+	n, err := l.WriteBatch([]rawio.Packet{ok, long, ok})
+	check.That(t, n == 1 && err == rawio.ErrTooLong, "a too long packet in the middle: %d, %v", n, err)
 	for _, bad := range []rawio.Packet{family, foreign, {Vec: ok.Vec}, {Vec: ok.Vec, Local: to(addr1[0]), Remote: to(addr2[1])}} {
-		if n, err := l.WriteBatch([]rawio.Packet{ok, bad}); n != 1 || err == nil {
-			t.Errorf("from %v to %v: %d, %v", bad.Local, bad.Remote, n, err)
-		}
+		n, err := l.WriteBatch([]rawio.Packet{ok, bad})
+		check.That(t, n == 1 && err != nil, "from %v to %v: %d, %v", bad.Local, bad.Remote, n, err)
 	}
-	if s := l.Stats(); s.TxPackets != 5 || s.TxTooLong != 1 || s.TxErrors != 4 {
-		t.Errorf("stats %+v", s)
-	}
+	s := l.Stats()
+	check.That(t, s.TxPackets == 5 && s.TxTooLong == 1 && s.TxErrors == 4, "stats %+v", s)
 }
 
 func TestBadConfigs(t *testing.T) {
 	var mtu *rawio.MTUError
-	if _, err := tun.Open(tun.Config{Addrs: addr1, MTU: 575}); !errors.As(err, &mtu) || mtu.MTU != 575 {
-		t.Errorf("an MTU of 575: %v", err)
-	}
+	_, err := tun.Open(tun.Config{Addrs: addr1, MTU: 575})
+	check.That(t, errors.As(err, &mtu) && mtu.MTU == 575, "an MTU of 575: %v", err)
 	for _, test := range []struct {
 		name string
 		cfg  tun.Config
@@ -306,12 +294,10 @@ func TestDeviceThatCannotBeSetUpIsGone(t *testing.T) {
 		"tun link: device t0: routing invalid Prefix to it":             {Name: "t0", Addrs: addr1, Routes: none},
 	} {
 		ns.Do(func() error {
-			if l, err := tun.Open(cfg); l != nil || err == nil || !strings.HasPrefix(err.Error(), want) {
-				t.Errorf("%v, want %s", err, want)
-			}
-			if _, err := net.InterfaceByName("t0"); err == nil {
-				t.Error("the device is still there")
-			}
+			l, err := tun.Open(cfg)
+			check.That(t, l == nil && err != nil && strings.HasPrefix(err.Error(), want), "%v, want %s", err, want)
+			_, err = net.InterfaceByName("t0")
+			check.That(t, err != nil, "the device is still there")
 			return nil
 		})
 	}
@@ -323,9 +309,8 @@ func TestNameIsTheNextFreeOrTheOneAskedFor(t *testing.T) {
 	b := open(t, ns, tun.Config{Addrs: addr2, Name: "stack"})
 	check.That(t, a.Name() == "rddp0" && b.Name() == "stack", "names %q and %q", a.Name(), b.Name())
 	ns.Do(func() error {
-		if l, err := tun.Open(tun.Config{Addrs: addr1, Name: "stack"}); !errors.Is(err, syscall.EBUSY) || errors.As(err, new(*rawio.PermissionError)) {
-			t.Errorf("a device in use: %v, %v", l, err)
-		}
+		l, err := tun.Open(tun.Config{Addrs: addr1, Name: "stack"})
+		check.That(t, errors.Is(err, syscall.EBUSY) && !errors.As(err, new(*rawio.PermissionError)), "a device in use: %v, %v", l, err)
 		return nil
 	})
 	b.Close()
@@ -344,9 +329,7 @@ func TestRoutesAreAddedWithAndWithoutHost(t *testing.T) {
 		check.Equal(t, "address sent to", p.Local, to(dst))
 		p.Release()
 	}
-	if got := b.LocalAddrs(); len(got) != 3 || got[0] != to(addr2[0]) {
-		t.Errorf("LocalAddrs = %v", got)
-	}
+	check.That(t, len(b.LocalAddrs()) == 3 && b.LocalAddrs()[0] == to(addr2[0]), "LocalAddrs = %v", b.LocalAddrs())
 }
 
 func TestCloseWakesReader(t *testing.T) {
@@ -358,12 +341,10 @@ func TestCloseWakesReader(t *testing.T) {
 	}()
 	must.OK(t, l.Close())
 	check.Equal(t, "ReadBatch", <-done, net.ErrClosed)
-	if _, err := l.ReadBatch(make([]rawio.Packet, 4)); err != net.ErrClosed {
-		t.Errorf("ReadBatch after Close = %v, want net.ErrClosed", err)
-	}
-	if n, err := l.WriteBatch([]rawio.Packet{{Vec: [][]byte{linktest.Pattern(12)}, Remote: to(addr2[0])}}); n != 0 || err != net.ErrClosed {
-		t.Errorf("WriteBatch after Close = %d, %v", n, err)
-	}
+	_, err := l.ReadBatch(make([]rawio.Packet, 4))
+	check.That(t, err == net.ErrClosed, "ReadBatch after Close = %v, want net.ErrClosed", err)
+	n, err := l.WriteBatch([]rawio.Packet{{Vec: [][]byte{linktest.Pattern(12)}, Remote: to(addr2[0])}})
+	check.That(t, n == 0 && err == net.ErrClosed, "WriteBatch after Close = %d, %v", n, err)
 }
 
 func TestPermissionError(t *testing.T) {
@@ -382,9 +363,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	for i, family := range []string{"IPv4", "IPv6"} {
 		move := linktest.Pump(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(1400)}, Remote: to(addr2[i])}, 8)
 		move() // the buffer pool fills
-		if n := testing.AllocsPerRun(100, move); n != 0 {
-			t.Errorf("%s: %v allocations a batch of 8", family, n)
-		}
+		n := testing.AllocsPerRun(100, move)
+		check.That(t, n == 0, "%s: %v allocations a batch of 8", family, n)
 	}
 }
 

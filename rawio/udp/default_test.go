@@ -37,9 +37,8 @@ func TestConfigDefaults(t *testing.T) {
 		}
 	}
 	cfg := Config{Local: netip.MustParseAddr("::ffff:192.0.2.1")}
-	if err := cfg.check(); err != nil || !cfg.Local.Is4() {
-		t.Errorf("an IPv4-mapped address: %v, %v", cfg.Local, err)
-	}
+	err := cfg.check()
+	check.That(t, err == nil && cfg.Local.Is4(), "an IPv4-mapped address: %v, %v", cfg.Local, err)
 }
 
 func TestPayloadIsTheMTULessUDP(t *testing.T) {

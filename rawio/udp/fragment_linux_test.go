@@ -45,9 +45,8 @@ func TestPacketThatMayBeFragmentedPassesAShorterLink(t *testing.T) {
 						out[0].Fragment = 0
 					}
 					for range 50 {
-						if n, err := a.WriteBatch(out); n == 1 != (i == 0) || errors.Is(err, rawio.ErrTooLong) != (i > 0) {
-							t.Errorf("writer %d: %d, %v", i, n, err)
-						}
+						n, err := a.WriteBatch(out)
+						check.That(t, n == 1 == (i == 0) && errors.Is(err, rawio.ErrTooLong) == (i > 0), "writer %d: %d, %v", i, n, err)
 					}
 				})
 			}

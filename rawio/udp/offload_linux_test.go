@@ -117,14 +117,12 @@ func TestTrainBeyondTheMTU(t *testing.T) {
 		}
 		return out
 	}
-	if n, err := a.WriteBatch(train(3, 1473)); n != 0 || !errors.Is(err, rawio.ErrTooLong) {
-		t.Errorf("WriteBatch = %d, %v, want rawio.ErrTooLong for the first", n, err)
-	}
+	n, err := a.WriteBatch(train(3, 1473))
+	check.That(t, n == 0 && errors.Is(err, rawio.ErrTooLong), "WriteBatch = %d, %v, want rawio.ErrTooLong for the first", n, err)
 	linktest.Write(t, a, train(40, 1472)...)
 	for _, p := range linktest.Read(t, b, 40) {
 		p.Release()
 	}
-	if s := a.Stats(); s.TxUnsegmented != 0 || s.TxPackets != 40 || s.TxTooLong != 1 {
-		t.Errorf("stats %+v", s)
-	}
+	s := a.Stats()
+	check.That(t, s.TxUnsegmented == 0 && s.TxPackets == 40 && s.TxTooLong == 1, "stats %+v", s)
 }

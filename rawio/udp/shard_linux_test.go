@@ -46,16 +46,14 @@ func TestShardOfAFlowIsAlwaysTheSame(t *testing.T) {
 func TestShardsDoNotShareWithOthers(t *testing.T) {
 	for _, shards := range [][2]int{{4, 1}, {4, 4}, {1, 4}} {
 		l := open(t, udp.Config{Local: v4, Port: udp.AnyPort, Shards: shards[0]})
-		if other, err := udp.Open(udp.Config{Local: v4, Port: int(l.Port()), Shards: shards[1]}); !errors.Is(err, syscall.EADDRINUSE) {
-			t.Errorf("%d shards beside %d: %v, %v", shards[1], shards[0], other, err)
-		}
+		other, err := udp.Open(udp.Config{Local: v4, Port: int(l.Port()), Shards: shards[1]})
+		check.That(t, errors.Is(err, syscall.EADDRINUSE), "%d shards beside %d: %v, %v", shards[1], shards[0], other, err)
 	}
 }
 
 func TestShardLimits(t *testing.T) {
 	for _, n := range []int{-1, rawio.MaxShards + 1} {
-		if _, err := udp.Open(udp.Config{Local: v4, Port: udp.AnyPort, Shards: n}); err == nil {
-			t.Errorf("%d shards are accepted", n)
-		}
+		_, err := udp.Open(udp.Config{Local: v4, Port: udp.AnyPort, Shards: n})
+		check.That(t, err != nil, "%d shards are accepted", n)
 	}
 }

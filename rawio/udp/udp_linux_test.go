@@ -35,9 +35,8 @@ func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	for _, shards := range []int{1, 2} {
 		a, b := open(t, udp.Config{Port: udp.AnyPort, Shards: shards}), open(t, udp.Config{Port: udp.AnyPort})
 		linktest.AtOnce(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: at(v4, b)}, func() { a.Stats(); b.Stats() })
-		if s := b.Stats(); s.RxPackets == 0 || s.TxTooLong != 0 || a.Stats().TxTooLong == 0 {
-			t.Errorf("%+v after %+v", s, a.Stats())
-		}
+		s := b.Stats()
+		check.That(t, s.RxPackets != 0 && s.TxTooLong == 0 && a.Stats().TxTooLong != 0, "%+v after %+v", s, a.Stats())
 	}
 }
 
@@ -50,9 +49,8 @@ func TestSourceIsPacketLocal(t *testing.T) {
 	defer p.Release()
 	check.That(t, p.Remote == at(local, a) && p.Local == at(v4, a), "came from %v to %v, want from %v", p.Remote, p.Local, local)
 	bad := rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Local: at(v6, a), Remote: at(v4, a)}
-	if n, err := a.WriteBatch([]rawio.Packet{bad}); n != 0 || err == nil {
-		t.Errorf("from IPv6 to IPv4: %d, %v", n, err)
-	}
+	n, err := a.WriteBatch([]rawio.Packet{bad})
+	check.That(t, n == 0 && err != nil, "from IPv6 to IPv4: %d, %v", n, err)
 }
 
 // On the wire there is DF, the right length, and a UDP checksum.
@@ -81,9 +79,8 @@ func TestWireFormat(t *testing.T) {
 		t.Errorf("flags %#x, want DF", ip[6])
 	}
 	// req 6951-5.3-1: ports; req 6951-5.3-2: length.
-	if want := []byte{9899 >> 8, 9899 & 255, 1234 >> 8, 1234 & 255, 0, 48}; string(hdr[:6]) != string(want) {
-		t.Errorf("UDP header % x, want % x", hdr[:6], want)
-	}
+	want := []byte{9899 >> 8, 9899 & 255, 1234 >> 8, 1234 & 255, 0, 48}
+	check.That(t, string(hdr[:6]) == string(want), "UDP header % x, want % x", hdr[:6], want)
 	if hdr[6]|hdr[7] == 0 { // req 6951-5.3-4
 		t.Error("no UDP checksum")
 	}
@@ -146,9 +143,8 @@ func TestICMPReports(t *testing.T) {
 					"the quote is not the beginning of our packet: % x", p.Data)
 				p.Release()
 			}
-			if s := l.Stats(); s.RxICMP != 2 || s.TxErrors+s.TxTooLong != 0 {
-				t.Errorf("stats %+v", s)
-			}
+			s := l.Stats()
+			check.That(t, s.RxICMP == 2 && s.TxErrors+s.TxTooLong == 0, "stats %+v", s)
 		})
 	}
 }
@@ -210,9 +206,7 @@ func TestReceiveBufferHolds(t *testing.T) {
 		for _, p := range linktest.Read(t, b, n) {
 			p.Release()
 		}
-		if s := b.Stats(); s.RxOverflow != 0 {
-			t.Errorf("%d of %d packets of %d octets dropped", s.RxOverflow, n, size)
-		}
+		check.That(t, b.Stats().RxOverflow == 0, "%d of %d packets of %d octets dropped", b.Stats().RxOverflow, n, size)
 		for range 4 + b.ReceiveBuffer()/(1<<20) { // far more than it holds
 			linktest.Write(t, a, out...)
 		}

@@ -89,9 +89,8 @@ func TestPortInUse(t *testing.T) {
 
 func TestBadConfigs(t *testing.T) {
 	var mtu *rawio.MTUError
-	if _, err := udp.Open(udp.Config{MTU: 575}); !errors.As(err, &mtu) || mtu.MTU != 575 {
-		t.Errorf("Open with an MTU of 575 = %v", err)
-	}
+	_, err := udp.Open(udp.Config{MTU: 575})
+	check.That(t, errors.As(err, &mtu) && mtu.MTU == 575, "Open with an MTU of 575 = %v", err)
 	for _, cfg := range []udp.Config{{Port: 65536}, {Port: -2}, {Local: netip.MustParseAddr("192.0.2.77"), Port: udp.AnyPort}} {
 		if l, err := udp.Open(cfg); err == nil {
 			l.Close()
@@ -111,12 +110,10 @@ func TestCloseWakesReader(t *testing.T) {
 			}()
 			must.OK(t, a.Close())
 			check.Equal(t, "ReadBatch", <-done, net.ErrClosed)
-			if _, err := a.ReadBatch(make([]rawio.Packet, 4)); err != net.ErrClosed {
-				t.Errorf("ReadBatch after Close = %v, want net.ErrClosed", err)
-			}
-			if n, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{linktest.Pattern(12)}, Remote: at(v4, a)}}); n != 0 || err == nil {
-				t.Errorf("WriteBatch after Close = %d, %v", n, err)
-			}
+			_, err := a.ReadBatch(make([]rawio.Packet, 4))
+			check.That(t, err == net.ErrClosed, "ReadBatch after Close = %v, want net.ErrClosed", err)
+			n, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{linktest.Pattern(12)}, Remote: at(v4, a)}})
+			check.That(t, n == 0 && err != nil, "WriteBatch after Close = %d, %v", n, err)
 		})
 	}
 }
@@ -125,12 +122,9 @@ func TestTooLongPacketIsRefusedAndTheRestAreSent(t *testing.T) {
 	a := open(t, udp.Config{Local: v4, Port: udp.AnyPort})
 	ok := rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v4, a)}
 	long := rawio.Packet{Vec: [][]byte{make([]byte, 65508)}, Remote: at(v4, a)}
-	if n, err := a.WriteBatch([]rawio.Packet{ok, long, ok}); n != 1 || err != rawio.ErrTooLong {
-		t.Errorf("a too long packet in the middle: %d, %v", n, err)
-	}
-	if s := a.Stats(); s.TxPackets != 1 || s.TxTooLong != 1 {
-		t.Errorf("stats %+v", s)
-	}
+	n, err := a.WriteBatch([]rawio.Packet{ok, long, ok})
+	check.That(t, n == 1 && err == rawio.ErrTooLong, "a too long packet in the middle: %d, %v", n, err)
+	check.That(t, a.Stats().TxPackets == 1 && a.Stats().TxTooLong == 1, "stats %+v", a.Stats())
 }
 
 // A peer that is gone makes the kernel report ECONNREFUSED on this socket; neither a write nor a
@@ -156,9 +150,7 @@ func TestPeerGone(t *testing.T) {
 
 func TestLocalAddrsAreTheBoundOneOrAll(t *testing.T) {
 	a := open(t, udp.Config{Local: v4, Port: udp.AnyPort})
-	if got := a.LocalAddrs(); len(got) != 1 || got[0] != at(v4, a) {
-		t.Errorf("of a bound link: %v", got)
-	}
+	check.That(t, len(a.LocalAddrs()) == 1 && a.LocalAddrs()[0] == at(v4, a), "of a bound link: %v", a.LocalAddrs())
 	b := open(t, udp.Config{Port: udp.AnyPort})
 	got := b.LocalAddrs()
 	check.That(t, len(got) != 0 && got[len(got)-1].Addr().IsLoopback() && got[0].Port() == b.Port(),

@@ -42,9 +42,8 @@ func TestAtomicRequestHeader(t *testing.T) {
 	for i := range b {
 		b[i] = 0xF0 // reserved bits set: req 7306-5.2.1-2; AOpCode 0
 	}
-	if r, ok := ParseAtomicRequest(&b); !ok || r.Op.Swap || r.Op.Compare != 0 || r.Op.CompareMask != 0 {
-		t.Errorf("parsed %+v, %v", r, ok)
-	}
+	r, ok := ParseAtomicRequest(&b)
+	check.That(t, ok && !r.Op.Swap && r.Op.Compare == 0 && r.Op.CompareMask == 0, "parsed %+v, %v", r, ok)
 	for code := range byte(16) {
 		b[3] = 0xF0 | code
 		if _, ok := ParseAtomicRequest(&b); ok != (code == 0 || code == 2) { // req 7306-5.2.1-3
@@ -150,9 +149,8 @@ func TestAtomicsAndReadsShareQueueAndDepth(t *testing.T) {
 	var b [AtomicRequestLen]byte
 	(&AtomicRequest{STag: x.STag(), TO: x.Base()}).Put(&b)
 	e.inject(untagged(1, 1, [5]byte{0x4A}, 0, true, b[:]), readSegment(2, 0, 0, 0), untagged(1, 3, [5]byte{0x4A}, 0, true, b[:]))
-	if tm, _ := e.lastWord(); tm.Layer != LayerDDP || tm.Code != ddp.CodeNoBuffer {
-		t.Errorf("Terminate %v", &tm)
-	}
+	tm, _ := e.lastWord()
+	check.That(t, tm.Layer == LayerDDP && tm.Code == ddp.CodeNoBuffer, "Terminate %v", &tm)
 }
 
 func TestAtomicWaitsForDelivery(t *testing.T) {
@@ -179,9 +177,8 @@ func TestAtomicWaitsForDelivery(t *testing.T) {
 	}
 	wants(t, "the Send, by then", p.b.rcq.take(), WC{ID: 1, Opcode: WCRecv})
 	p.b.cutAll()
-	if got := ParseAtomicResponse((*[12]byte)(p.b.log[0][18:])); got.Original != 10 || word(mem, 0) != 11 {
-		t.Errorf("response %+v, memory %d", got, word(mem, 0))
-	}
+	got := ParseAtomicResponse((*[12]byte)(p.b.log[0][18:]))
+	check.That(t, got.Original == 10 && word(mem, 0) == 11, "response %+v, memory %d", got, word(mem, 0))
 }
 
 func TestAtomicCompletesAtDeliveryOfItsResponse(t *testing.T) {
@@ -266,9 +263,8 @@ func TestResponseOutlivesItsRequest(t *testing.T) {
 	p.a.ack()
 	p.b.ack()
 	p.run()
-	if got := p.a.scq.take(); len(got) != 2 || got[1].Original != 3 {
-		t.Errorf("completions %+v", got)
-	}
+	got := p.a.scq.take()
+	check.That(t, len(got) == 2 && got[1].Original == 3, "completions %+v", got)
 }
 
 func TestAtomicErrors(t *testing.T) {
@@ -384,9 +380,8 @@ func TestAtomicErrors(t *testing.T) {
 			same(t, "quoted DDP header", tm.DDP[:n], seg[:n])
 			same(t, "memory", mem, make([]byte, 24))
 			check.That(t, len(e.failed) == 1 && e.qp.State() == StateError, "failed %v, state %v", e.failed, e.qp.State())
-			if got := e.scq.take(); row.ask != 0 && (len(got) != 1 || got[0].Status != row.status) {
-				t.Errorf("outstanding request: %v, want %v", got, row.status)
-			}
+			got := e.scq.take()
+			check.That(t, row.ask == 0 || len(got) == 1 && got[0].Status == row.status, "outstanding request: %v, want %v", got, row.status)
 		})
 	}
 }
@@ -402,9 +397,8 @@ func TestAtomicOnAFailingDevice(t *testing.T) {
 	r := must.Get(p.b.table.Register(ddp.Spec{PD: testPD, Mem: ddp.Device(failing{}, 8), Access: ddp.RemoteAtomic}))(t)
 	p.a.post(atomicWR(0, r, 0, FetchAdd(1)))
 	p.run()
-	if tm, _ := p.b.lastWord(); tm.EType != RemoteOperation || tm.Code != CodeCatastrophic {
-		t.Errorf("Terminate %v", &tm)
-	}
+	tm, _ := p.b.lastWord()
+	check.That(t, tm.EType == RemoteOperation && tm.Code == CodeCatastrophic, "Terminate %v", &tm)
 	wants(t, "requester", p.a.scq.take(), WC{ID: 0, Status: StatusRemOpErr, Opcode: WCAtomic})
 }
 
@@ -416,9 +410,8 @@ func TestPeerWithoutAtomics(t *testing.T) {
 	r, mem := p.b.memory(8, ddp.RemoteAtomic)
 	p.a.post(atomicWR(0, r, 0, FetchAdd(0))) // req 7306-1.1-4: the probe
 	p.run()
-	if tm, _ := p.b.lastWord(); tm.Layer != LayerRDMA || tm.EType != RemoteOperation || tm.Code != CodeUnexpectedOpcode {
-		t.Errorf("Terminate %v", &tm)
-	}
+	tm, _ := p.b.lastWord()
+	check.That(t, tm.Layer == LayerRDMA && tm.EType == RemoteOperation && tm.Code == CodeUnexpectedOpcode, "Terminate %v", &tm)
 	wants(t, "requester", p.a.scq.take(), WC{ID: 0, Status: StatusRemInvReqErr, Opcode: WCAtomic})
 	same(t, "memory", mem, make([]byte, 8))
 
@@ -430,9 +423,8 @@ func TestPeerWithoutAtomics(t *testing.T) {
 	e.inject(readSegment(1, read.STag(), read.Base(), 8))
 	check.Equal(t, "an RDMA Read is refused too", e.qp.QueuedReads(), 1)
 	e.inject(untagged(3, 1, [5]byte{0x4B}, 0, true, nil))
-	if tm, _ := e.lastWord(); tm.Layer != LayerDDP || tm.Code != ddp.CodeInvalidQN {
-		t.Errorf("Terminate %v", &tm)
-	}
+	tm, _ = e.lastWord()
+	check.That(t, tm.Layer == LayerDDP && tm.Code == ddp.CodeInvalidQN, "Terminate %v", &tm)
 }
 
 func TestAtomicsNeedORD(t *testing.T) {
@@ -440,7 +432,6 @@ func TestAtomicsNeedORD(t *testing.T) {
 	e.qp.Start()
 	check.Equal(t, "ORD 0", e.qp.PostSend(&SendWR{Op: WRAtomic}), ErrNoReads)
 	e.inject(untagged(3, 1, [5]byte{0x4B}, 0, true, make([]byte, 12)))
-	if tm, _ := e.lastWord(); tm.Layer != LayerDDP || tm.Code != ddp.CodeNoBuffer {
-		t.Errorf("Terminate %v", &tm)
-	}
+	tm, _ := e.lastWord()
+	check.That(t, tm.Layer == LayerDDP && tm.Code == ddp.CodeNoBuffer, "Terminate %v", &tm)
 }

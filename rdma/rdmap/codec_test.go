@@ -26,9 +26,8 @@ func TestControlField(t *testing.T) {
 		check.Equal(t, op.String()+": control", Control(op), want)
 	}
 	// req 5040-4.1-8: Rsv bits are ignored.
-	if v, op := SplitControl(0x73); v != 1 || op != OpSend {
-		t.Errorf("0x73 is version %d, %v", v, op)
-	}
+	v, op := SplitControl(0x73)
+	check.That(t, v == 1 && op == OpSend, "0x73 is version %d, %v", v, op)
 	// req 5040-4.1-3, 5040-4.1-9: Invalidate STag big-endian, zero elsewhere.
 	check.Equal(t, "RsvdULP", untaggedRsvd(OpSendInv, 0x01020304), [5]byte{0x44, 1, 2, 3, 4})
 	check.Equal(t, "RsvdULP", untaggedRsvd(OpTerminate, 0), [5]byte{0x47})
@@ -71,9 +70,8 @@ func TestTerminateCodec(t *testing.T) {
 			got, err := ParseTerminate(b)
 			check.That(t, err == nil && got == row.t, "parsed %+v, %v", got, err)
 			for n := range b { // req 5040-4.8-18
-				if _, err := ParseTerminate(b[:n]); !errors.Is(err, ErrBadTerminate) {
-					t.Errorf("%d of %d octets: %v", n, len(b), err)
-				}
+				_, err := ParseTerminate(b[:n])
+				check.That(t, errors.Is(err, ErrBadTerminate), "%d of %d octets: %v", n, len(b), err)
 			}
 		})
 	}
@@ -92,9 +90,8 @@ func TestTextOfEveryStatus(t *testing.T) {
 		StatusBadRespErr: "bad response error", StatusRemInvReqErr: "remote invalid request error",
 		StatusRemAccessErr: "remote access error", StatusRemOpErr: "remote operation error", 200: "unknown status 200",
 	} {
-		if got := s.String(); got != want {
-			t.Errorf("status %d: %q, want %q", uint8(s), got, want)
-		}
+		got := s.String()
+		check.That(t, got == want, "status %d: %q, want %q", uint8(s), got, want)
 	}
 	for want, e := range map[string]*StreamError{
 		"rdmap: the peer terminated the stream: RDMA layer, remote protection error (0x1), access rights violation (0x02)": {
@@ -128,9 +125,8 @@ func TestRemoteStatus(t *testing.T) {
 		{LayerDDP, 2, ddp.CodeTooLong, StatusRemInvReqErr},
 		{LayerLLP, 0, 0, StatusRemOpErr},
 	} {
-		if got := remoteStatus(&Terminate{Layer: row.layer, EType: EType(row.etype), Code: row.code}); got != row.want {
-			t.Errorf("layer %d type %d code %#x: %v, want %v", row.layer, row.etype, row.code, got, row.want)
-		}
+		got := remoteStatus(&Terminate{Layer: row.layer, EType: EType(row.etype), Code: row.code})
+		check.That(t, got == row.want, "layer %d type %d code %#x: %v, want %v", row.layer, row.etype, row.code, got, row.want)
 	}
 }
 
@@ -146,9 +142,8 @@ func TestTextOfEveryTerminate(t *testing.T) {
 				what = "no code"
 			}
 			want := fmt.Sprintf("RDMA layer, %s (0x%x), %s (0x%02x)", name, uint8(etype), what, code)
-			if got := (&Terminate{Layer: LayerRDMA, EType: etype, Code: code}).String(); got != want {
-				t.Errorf("%q, want %q", got, want)
-			}
+			got := (&Terminate{Layer: LayerRDMA, EType: etype, Code: code}).String()
+			check.That(t, got == want, "%q, want %q", got, want)
 		}
 	}
 }

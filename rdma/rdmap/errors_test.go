@@ -255,9 +255,8 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 			// req 5040-7.1-1, 5040-7-1: the user learns of it once, and gets everything back.
 			must.That(t, len(s.e.failed) == 1 && !s.e.failed[0].Remote && s.e.qp.State() == StateError,
 				"failed %v, state %v", s.e.failed, s.e.qp.State())
-			if got := s.e.rcq.take(); len(got) != 2 || got[0].ID != 1 || got[1].Status != StatusWRFlushErr {
-				t.Errorf("receives %v", got)
-			}
+			got := s.e.rcq.take()
+			check.That(t, len(got) == 2 && got[0].ID == 1 && got[1].Status == StatusWRFlushErr, "receives %v", got)
 			// req 5040-5.4-7, 5040-6.2.1-4: nothing follows, the stream closes gracefully.
 			check.That(t, s.e.cutAll() == 0 && !s.e.abort, "something follows the Terminate")
 			s.e.unacked = len(s.e.log)
@@ -396,9 +395,8 @@ func TestSourceRevokedUnderAResponse(t *testing.T) {
 			t.Errorf("after %d segments: %+v", cut, tm)
 		}
 		same(t, "quoted DDP header", tm.DDP[:], p.a.log[0][:18])
-		if got := ParseReadRequest(&tm.RDMA); got != want {
-			t.Errorf("after %d segments: quoted %+v, want %+v", cut, got, want)
-		}
+		got := ParseReadRequest(&tm.RDMA)
+		check.That(t, got == want, "after %d segments: quoted %+v, want %+v", cut, got, want)
 		wants(t, "reader", p.a.scq.take(), WC{ID: 1, Status: StatusRemAccessErr, Opcode: WCRead})
 	}
 }
@@ -415,9 +413,8 @@ func TestNothingIsDeliveredBehindAReadWithoutRight(t *testing.T) {
 	for _, wc := range s.e.rcq.take() {
 		check.That(t, wc.Status != StatusSuccess, "delivered: %+v", wc)
 	}
-	if tm, _ := s.e.lastWord(); tm.EType != RemoteProtection || tm.Code != CodeAccess {
-		t.Errorf("the Terminate says %v", &tm)
-	}
+	tm, _ := s.e.lastWord()
+	check.That(t, tm.EType == RemoteProtection && tm.Code == CodeAccess, "the Terminate says %v", &tm)
 }
 
 // broken is a device that cannot be read.
@@ -491,7 +488,6 @@ func TestFirstErrorCountsWhileItsTerminateWaits(t *testing.T) {
 	e.qp.Stream().HalfClosed() // which is no news either
 	check.That(t, e.qp.Err() == first && len(e.failed) == 1 && e.closedBy == 0,
 		"%v, reported %d times, and %d times that the peer has closed", e.qp.Err(), len(e.failed), e.closedBy)
-	if tm, _ := e.lastWord(); tm.Layer != LayerDDP || tm.Code != ddp.CodeNoBuffer {
-		t.Errorf("the Terminate says %v", &tm)
-	}
+	tm, _ := e.lastWord()
+	check.That(t, tm.Layer == LayerDDP && tm.Code == ddp.CodeNoBuffer, "the Terminate says %v", &tm)
 }

@@ -83,9 +83,8 @@ func TestImmediateDataAmongSends(t *testing.T) {
 					same(t, "Send", mem[i*40:i*40+3], []byte{byte(round), byte(i), 3})
 				}
 			}
-			if sent := p.a.scq.take(); len(sent) != 7 || sent[3].ID != 3 || sent[3].Opcode != WCImm {
-				t.Errorf("round %d: %v", round, sent)
-			}
+			sent := p.a.scq.take()
+			check.That(t, len(sent) == 7 && sent[3].ID == 3 && sent[3].Opcode == WCImm, "round %d: %v", round, sent)
 		}
 	}
 }
@@ -131,9 +130,8 @@ func TestWriteWithImmediateTakesTwoPlaces(t *testing.T) {
 	e.qp.Start()
 	e.post(SendWR{ID: 1})
 	for _, op := range []WROpcode{WRWriteImm, WRWriteImmSE} {
-		if err := e.qp.PostSend(&SendWR{Op: op}); err != ErrQueueFull {
-			t.Errorf("one place left for %v: %v", op, err)
-		}
+		err := e.qp.PostSend(&SendWR{Op: op})
+		check.That(t, err == ErrQueueFull, "one place left for %v: %v", op, err)
 	}
 	e.post(SendWR{ID: 2, Op: WRAtomic}) // for which one is enough
 	check.Equal(t, "no place left", e.qp.PostSend(&SendWR{}), ErrQueueFull)
@@ -236,9 +234,8 @@ func TestImmediateDataIsRefusedLocally(t *testing.T) {
 	e := newEnd(t, 1, func(c *Config) { c.NoImmediate = true })
 	e.qp.Start()
 	for _, op := range []WROpcode{WRImm, WRImmSE, WRWriteImm, WRWriteImmSE} {
-		if err := e.qp.PostSend(&SendWR{Op: op}); err != ErrDisabled {
-			t.Errorf("operation %d: %v", op, err)
-		}
+		err := e.qp.PostSend(&SendWR{Op: op})
+		check.That(t, err == ErrDisabled, "operation %d: %v", op, err)
 	}
 	e.post(SendWR{Op: WRAtomic})
 }

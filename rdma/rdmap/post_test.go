@@ -28,9 +28,8 @@ func TestReceiveWithoutAPlaceEndsTheAssociation(t *testing.T) {
 		check.Equal(t, "status", wc.Status, StatusWRFlushErr)
 		ids = append(ids, wc.ID)
 	}
-	if n := len(ids); n != 17 || ids[n-2] != 0 || ids[n-1] != 1 {
-		t.Errorf("completed: %v", ids)
-	}
+	n := len(ids)
+	check.That(t, n == 17 && ids[n-2] == 0 && ids[n-1] == 1, "completed: %v", ids)
 }
 
 func TestPostIsChecked(t *testing.T) {
@@ -96,9 +95,8 @@ func TestPostIsChecked(t *testing.T) {
 		{"too many pieces", RecvWR{SGL: make([]SGE, 4)}, ErrSGECount},
 		{"no buffer at all: for zero-length Sends", RecvWR{}, nil},
 	} {
-		if err := e.qp.PostRecv(&row.wr); !errors.Is(err, row.want) {
-			t.Errorf("receive %s: %v, want %v", row.name, err, row.want)
-		}
+		err := e.qp.PostRecv(&row.wr)
+		check.That(t, errors.Is(err, row.want), "receive %s: %v, want %v", row.name, err, row.want)
 	}
 }
 
@@ -152,9 +150,8 @@ func TestConfigIsChecked(t *testing.T) {
 		c := good
 		spoil(&c)
 		var ce *ConfigError
-		if _, err := NewQP(c); !errors.As(err, &ce) || *ce != (ConfigError{Field: field}) {
-			t.Errorf("%s: %v", field, err)
-		}
+		_, err := NewQP(c)
+		check.That(t, errors.As(err, &ce) && *ce == (ConfigError{Field: field}), "%s: %v", field, err)
 	}
 	for _, f := range []struct {
 		name     string

@@ -231,9 +231,8 @@ func messages(t *testing.T, log [][]byte) (n int) {
 			rsvd := ddp.UntaggedView(s).RsvdULP()
 			control = rsvd[0]
 		}
-		if version, op := SplitControl(control); version != 1 || op > 7 {
-			t.Errorf("a segment that is no RDMAP: % x", s[:2])
-		}
+		version, op := SplitControl(control)
+		check.That(t, version == 1 && op <= 7, "a segment that is no RDMAP: % x", s[:2])
 		if c.Last() {
 			n++
 		}
@@ -313,9 +312,8 @@ func TestInvalidateFieldIsIgnoredWhereItHasNoMeaning(t *testing.T) {
 	} {
 		s := newSetup(t)
 		seg := row.seg(s.both.STag(), s.read)
-		if v := ddp.UntaggedView(seg).RsvdULP(); v == [5]byte{v[0]} {
-			t.Fatalf("%s: the field is 0: this tests nothing", row.name)
-		}
+		v := ddp.UntaggedView(seg).RsvdULP()
+		must.That(t, v != [5]byte{v[0]}, "%s: the field is 0: this tests nothing", row.name)
 		s.e.inject(seg)
 		check.That(t, s.both.Valid(), "%s invalidated the STag in the field", row.name)
 		if own := len(s.e.failed) > 0 && !s.e.failed[0].Remote; own {

@@ -35,14 +35,12 @@ func TestLimitORD(t *testing.T) {
 	}
 	check.Equal(t, "requests left", p.a.cutAll(), 2)
 	p.run()
-	if got := p.a.scq.take(); len(got) != 40 || got[38].Original != 19 || len(p.b.failed) > 0 {
-		t.Errorf("%d completions, %v", len(got), p.b.failed)
-	}
+	got := p.a.scq.take()
+	check.That(t, len(got) == 40 && got[38].Original == 19 && len(p.b.failed) == 0, "%d completions, %v", len(got), p.b.failed)
 
 	none := newEnd(t, 3, nil)
-	if err := none.qp.LimitORD(-1); err != nil || none.qp.ORD() != 0 {
-		t.Errorf("%v, ORD %d", err, none.qp.ORD())
-	}
+	err := none.qp.LimitORD(-1)
+	check.That(t, err == nil && none.qp.ORD() == 0, "%v, ORD %d", err, none.qp.ORD())
 	none.qp.Start()
 	check.Equal(t, "with ORD 0", none.qp.PostSend(&SendWR{Op: WRAtomic}), ErrNoReads)
 }
@@ -66,9 +64,8 @@ func TestReadyToReceiveIndications(t *testing.T) {
 			p.b.recv(2, r, 0, 8)
 			sink, _ := p.a.memory(8, ddp.LocalWrite)
 			p.b.qp.Start()
-			if err := p.a.qp.StartRTR(row.op); err != nil || p.a.qp.State() != StateRTS {
-				t.Fatalf("%v, state %v", err, p.a.qp.State())
-			}
+			err := p.a.qp.StartRTR(row.op)
+			must.That(t, err == nil && p.a.qp.State() == StateRTS, "%v, state %v", err, p.a.qp.State())
 			// It takes no place of the user's.
 			p.a.post(SendWR{ID: 7})
 			p.a.post(SendWR{ID: 8, Op: WRRead, SGL: []SGE{sge(sink, 0, 8)}, RemoteSTag: r.STag(), RemoteTO: r.Base()})

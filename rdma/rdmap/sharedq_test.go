@@ -48,9 +48,8 @@ func TestSharedReceiveQueue(t *testing.T) {
 	}
 	p.run()
 	wants(t, "receives", p.b.rcq.take(), WC{ID: 200, Opcode: WCRecv}, WC{ID: 201, Opcode: WCRecv}, WC{ID: 202, Opcode: WCRecv})
-	if tm, _ := p.b.lastWord(); tm.Layer != LayerDDP || tm.Code != ddp.CodeNoBuffer {
-		t.Errorf("Terminate %v", &tm)
-	}
+	tm, _ := p.b.lastWord()
+	check.That(t, tm.Layer == LayerDDP && tm.Code == ddp.CodeNoBuffer, "Terminate %v", &tm)
 }
 
 func TestSharedBuffersGoBackAtTeardown(t *testing.T) {
@@ -62,13 +61,11 @@ func TestSharedBuffersGoBackAtTeardown(t *testing.T) {
 	p.b.qp.Abort(errors.New("enough"))
 	wants(t, "the one in process", p.b.rcq.take(), WC{ID: 0, Status: StatusWRFlushErr, Opcode: WCRecv})
 	for want := range uint64(2) {
-		if id, ok := srq.Flush(); !ok || id != want+1 {
-			t.Errorf("flushed %d %v", id, ok)
-		}
+		id, ok := srq.Flush()
+		check.That(t, ok && id == want+1, "flushed %d %v", id, ok)
 	}
-	if _, ok := srq.Flush(); ok {
-		t.Error("more than was posted")
-	}
+	_, ok := srq.Flush()
+	check.That(t, !ok, "more than was posted")
 }
 
 func TestShareOfTheSharedQueue(t *testing.T) {
@@ -94,9 +91,8 @@ func TestSharedQueueIsChecked(t *testing.T) {
 		depth, sge int
 	}{{nil, 1, 1}, {e.table, 0, 1}, {e.table, MaxDepth + 1, 1}, {e.table, 1, 0}, {e.table, 1, maxSGEs + 1}} {
 		var ce *ConfigError
-		if _, err := NewSharedQueue(bad.table, testPD, bad.depth, bad.sge); !errors.As(err, &ce) {
-			t.Errorf("%+v: %v", bad, err)
-		}
+		_, err := NewSharedQueue(bad.table, testPD, bad.depth, bad.sge)
+		check.That(t, errors.As(err, &ce), "%+v: %v", bad, err)
 	}
 	s := must.Get(NewSharedQueue(e.table, testPD, 1, 1))(t)
 	scoped := must.Get(e.table.Register(ddp.Spec{PD: testPD, Mem: ddp.Bytes(make([]byte, 9)), Access: ddp.LocalWrite, Scope: 1}))(t)
@@ -107,9 +103,8 @@ func TestSharedQueueIsChecked(t *testing.T) {
 	}{
 		{[]SGE{sge(scoped, 0, 1)}, ErrPD}, {[]SGE{sge(local, 0, 1)}, ErrAccess}, {make([]SGE, 2), ErrSGECount},
 	} {
-		if err := s.Post(&RecvWR{SGL: row.sgl}); !errors.Is(err, row.want) {
-			t.Errorf("%v, want %v", err, row.want)
-		}
+		err := s.Post(&RecvWR{SGL: row.sgl})
+		check.That(t, errors.Is(err, row.want), "%v, want %v", err, row.want)
 	}
 	check.Equal(t, "buffers queued after a refusal", s.Len(), 0)
 }

@@ -93,9 +93,8 @@ func TestReadsUpToTheLastTaggedOffset(t *testing.T) {
 		b := readSegment(1, tag, row.srcTO, row.size)
 		binary.BigEndian.PutUint64(b[18+4:], row.sink)
 		e.inject(b)
-		if n := e.cutAll(); n != 1 || len(e.failed) > 0 {
-			t.Fatalf("%s: %d segments, %v", row.name, n, e.failed)
-		}
+		n := e.cutAll()
+		must.That(t, n == 1 && len(e.failed) == 0, "%s: %d segments, %v", row.name, n, e.failed)
 		same(t, row.name, e.log[0], tagged(0x42, 5, row.sink, true, []byte(row.want)))
 	}
 }
@@ -168,15 +167,13 @@ func TestNoReadsAllowed(t *testing.T) {
 	check.Equal(t, "ORD 0", e.qp.PostSend(&SendWR{Op: WRRead, SGL: []SGE{sge(sink, 0, 1)}}), ErrNoReads)
 	var b [ReadRequestLen]byte
 	e.inject(untagged(1, 1, [5]byte{0x41}, 0, true, b[:]))
-	if tm, _ := e.lastWord(); tm.Layer != LayerDDP || tm.Code != ddp.CodeNoBuffer {
-		t.Errorf("IRD 0: Terminate %v", &tm)
-	}
+	tm, _ := e.lastWord()
+	check.That(t, tm.Layer == LayerDDP && tm.Code == ddp.CodeNoBuffer, "IRD 0: Terminate %v", &tm)
 	e = newEnd(t, 1, func(c *Config) { c.IRD, c.ORD = 0, 0 })
 	e.qp.Start()
 	e.inject(tagged(0x42, 5, 0, true, []byte("x")))
-	if tm, _ := e.lastWord(); tm.Layer != LayerDDP || tm.Code != ddp.CodeInvalidSTag {
-		t.Errorf("a Read Response with ORD 0: Terminate %v", &tm)
-	}
+	tm, _ = e.lastWord()
+	check.That(t, tm.Layer == LayerDDP && tm.Code == ddp.CodeInvalidSTag, "a Read Response with ORD 0: Terminate %v", &tm)
 }
 
 func TestCompletionsKeepTheOrderOfSubmission(t *testing.T) {
@@ -261,9 +258,8 @@ func TestBothEndsReadAtFullDepth(t *testing.T) {
 	}
 	p.run()
 	for _, e := range ends {
-		if got := e.scq.take(); len(got) != 64 || got[63].ID != 63 || len(e.failed) > 0 {
-			t.Errorf("%d reads completed, %v", len(got), e.failed)
-		}
+		got := e.scq.take()
+		check.That(t, len(got) == 64 && got[63].ID == 63 && len(e.failed) == 0, "%d reads completed, %v", len(got), e.failed)
 	}
 }
 
@@ -292,9 +288,8 @@ func TestReadSizeTakesAllOf32Bits(t *testing.T) {
 		s.e.inject(readSegment(1, s.read.STag(), s.read.Base(), n))
 		s.e.cutAll()
 		if n > 100 { // in octets: beyond the source buffer, which a smaller unit would not tell
-			if tm, _ := s.e.lastWord(); tm.Code != CodeBounds {
-				t.Errorf("a Read of %d octets of a buffer of 100: %v", n, &tm)
-			}
+			tm, _ := s.e.lastWord()
+			check.That(t, tm.Code == CodeBounds, "a Read of %d octets of a buffer of 100: %v", n, &tm)
 		} else if messages(t, s.e.log) != 1 || len(s.e.failed) != 0 {
 			t.Errorf("a Read of %d octets is not answered", n)
 		}

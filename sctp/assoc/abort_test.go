@@ -49,9 +49,8 @@ func TestAbortTellsBothSidesTheReason(t *testing.T) {
 	if !errors.As(err, &remote) || !remote.ByPeer || string(remote.Reason()) != "gone fishing" || !errors.Is(err, syscall.ECONNRESET) { // req 9260-9.1-2, 9260-9.1-5
 		t.Errorf("peer's side: %v", err)
 	}
-	if e, ok := w.Hosts[0].Event(assoc.EventSendFailed); !ok || !e.Unsent {
-		t.Errorf("the queued message: %+v %v", e, ok)
-	}
+	e, ok := w.Hosts[0].Event(assoc.EventSendFailed)
+	check.That(t, ok && e.Unsent, "the queued message: %+v %v", e, ok)
 	if len(w.Seen(1, wire.ChunkAbort)) != 0 { // req 9260-9.1-3
 		t.Error("an ABORT was answered")
 	}
@@ -64,9 +63,8 @@ func TestLongAbortReasonFitsThePacket(t *testing.T) {
 	l.A.Abort(l.Now, []byte(strings.Repeat("x", 3000)))
 	out := l.Flush()
 	l.Expect(out, "ABORT")
-	if code, _ := lab.CauseOf(out[0]); len(out[0]) > lab.MTU || code != wire.CauseUserAbort {
-		t.Errorf("packet of %d octets, cause %v", len(out[0]), code)
-	}
+	code, _ := lab.CauseOf(out[0])
+	check.That(t, len(out[0]) <= lab.MTU && code == wire.CauseUserAbort, "packet of %d octets, cause %v", len(out[0]), code)
 }
 
 func TestProtocolViolationsAbort(t *testing.T) {
@@ -190,9 +188,8 @@ func TestContradictionEndsTheAssociation(t *testing.T) {
 		l := liarLab(t)
 		invariant.Tolerate()() // no more
 		defer func() {
-			if _, ok := recover().(*assoc.InternalError); !ok {
-				t.Error("it passed")
-			}
+			_, ok := recover().(*assoc.InternalError)
+			check.That(t, ok, "it passed")
 		}()
 		l.Send(l.Tag, l.Data("x"))
 	})

@@ -18,20 +18,17 @@ func u32(v uint32) *uint32 { return &v }
 func TestAdaptationIndicationReachesBothSides(t *testing.T) {
 	_, a, b := lab.Pair(t, &assoc.Config{Adaptation: u32(1), RequireAdaptation: true}, &assoc.Config{Adaptation: u32(1), RequireAdaptation: true})
 	for _, x := range []*assoc.Assoc{a, b} { // req 5061-4.2.6-3, 5061-4.2.6-6
-		if v, ok := x.PeerAdaptation(); v != 1 || !ok {
-			t.Errorf("peer's indication %d %v", v, ok)
-		}
+		v, ok := x.PeerAdaptation()
+		check.That(t, v == 1 && ok, "peer's indication %d %v", v, ok)
 	}
 }
 
 func TestAdaptationAbsenceIsReported(t *testing.T) {
 	_, a, b := lab.Pair(t, &assoc.Config{Adaptation: u32(9)}, nil)
-	if v, ok := a.PeerAdaptation(); v != 0 || ok {
-		t.Errorf("a: %d %v", v, ok)
-	}
-	if v, ok := b.PeerAdaptation(); v != 9 || !ok {
-		t.Errorf("b: %d %v", v, ok)
-	}
+	v, ok := a.PeerAdaptation()
+	check.That(t, v == 0 && !ok, "a: %d %v", v, ok)
+	v, ok = b.PeerAdaptation()
+	check.That(t, v == 9 && ok, "b: %d %v", v, ok)
 }
 
 func TestRequiredAdaptationIsEnforced(t *testing.T) {
@@ -56,9 +53,8 @@ func TestRequiredAdaptationIsEnforced(t *testing.T) {
 			must.Equal(t, "state", a.State(), assoc.Closed)
 			for _, h := range w.Hosts {
 				check.That(t, len(h.Assocs)-h.Endpoint.Len() == 1-h.ID, "host %d holds %d associations", h.ID, h.Endpoint.Len())
-				if _, up := h.Event(assoc.EventUp); up {
-					t.Errorf("host %d came up", h.ID)
-				}
+				_, up := h.Event(assoc.EventUp)
+				check.That(t, !up, "host %d came up", h.ID)
 			}
 			err, _ := w.Hosts[0].DownErr()
 			if row.byPeer {
@@ -80,20 +76,17 @@ func TestAdaptationIsIgnoredOutsideTheHandshake(t *testing.T) {
 	// req 5061-4.2.6-5: in an ERROR's unrecognized parameters, say
 	b := wire.AppendCause(wire.AppendError(nil), wire.CauseUnrecognizedParams, wire.AppendAdaptationIndication(nil, 5))
 	l.Expect(l.Send(l.Tag, wire.CloseChunk(b, 0)), "")
-	if _, ok := l.A.PeerAdaptation(); ok {
-		t.Error("taken from an ERROR chunk")
-	}
+	_, ok := l.A.PeerAdaptation()
+	check.That(t, !ok, "taken from an ERROR chunk")
 }
 
 func TestAdaptationCodePointIsOpaque(t *testing.T) {
 	// req 5061-4.2.6-2, 5043-7.1-1
 	for _, v := range []uint32{0, 1, 2, 0x80000000, 1<<32 - 1} {
 		_, a, b := lab.Pair(t, &assoc.Config{Adaptation: u32(v)}, &assoc.Config{Adaptation: u32(^v)})
-		if got, ok := b.PeerAdaptation(); got != v || !ok {
-			t.Errorf("listener got %#x %v, want %#x", got, ok, v)
-		}
-		if got, ok := a.PeerAdaptation(); got != ^v || !ok {
-			t.Errorf("initiator got %#x %v, want %#x", got, ok, ^v)
-		}
+		got, ok := b.PeerAdaptation()
+		check.That(t, got == v && ok, "listener got %#x %v, want %#x", got, ok, v)
+		got, ok = a.PeerAdaptation()
+		check.That(t, got == ^v && ok, "initiator got %#x %v, want %#x", got, ok, ^v)
 	}
 }

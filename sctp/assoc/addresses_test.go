@@ -274,9 +274,8 @@ func TestPathGetsAnotherSourceWhenItsOwnFails(t *testing.T) {
 		must.That(t, w.RunUntil(w.Now.Add(time.Hour), s.Done), "%d messages sent, %d arrived", s.Sent, s.Want)
 		check.Equal(t, "the address now", a.LocalAddr().Addr(), w.Addrs[0][1])
 		// The second error in a row makes the change, after RTO and 2 RTO.
-		if p := s.Pause(cut); p > 3*rto+4*lab.RoundTrip {
-			t.Errorf("nothing arrived for %v", p)
-		}
+		p := s.Pause(cut)
+		check.That(t, p <= 3*rto+4*lab.RoundTrip, "nothing arrived for %v", p)
 	})
 	t.Run("at the setup", func(t *testing.T) {
 		w := setup(t)
@@ -343,9 +342,8 @@ func TestFirstPrimaryPath(t *testing.T) {
 			out := l.Post(row.from, init.Tag(), lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!")))
 			check.That(t, lab.Text(out) == row.first.Addr().String()+": COOKIE ECHO" && a.PeerAddr() == row.first,
 				"%s, primary path to %v", lab.Text(out), a.PeerAddr())
-			if p := lab.PathTo(t, a, row.first.Addr()); p.SRTT != 30*time.Millisecond && row.lost == 0 {
-				t.Errorf("%+v", p)
-			}
+			p := lab.PathTo(t, a, row.first.Addr())
+			check.That(t, p.SRTT == 30*time.Millisecond || row.lost != 0, "%+v", p)
 		})
 	}
 }
@@ -405,7 +403,6 @@ func TestAbortForAHostNameGoesToTheSource(t *testing.T) {
 		t.Errorf("cause %v with % x, want the whole parameter", code, []byte(c))
 	}
 	l = lab.Active(t, nil)
-	if out := l.Post(from, l.Tag, lab.InitAckChunk(l.PeerTag, 1, []byte("c"), host)); lab.Text(out) != "10.0.0.44: ABORT" {
-		t.Error(lab.Text(out))
-	}
+	out = l.Post(from, l.Tag, lab.InitAckChunk(l.PeerTag, 1, []byte("c"), host))
+	check.That(t, lab.Text(out) == "10.0.0.44: ABORT", "%v", lab.Text(out))
 }

@@ -66,9 +66,8 @@ func TestCookieIsAuthenticated(t *testing.T) {
 	check.That(t, !assoc.NewJar(crand.Reader).Open(now, b, &out), "another key opens it")
 	// What cannot be a cookie by its length is not hashed, which would allocate.
 	long := append(b[:len(b):len(b)], make([]byte, 60_000)...)
-	if n := testing.AllocsPerRun(10, func() { jar.Open(now, long, &out) }); n > 0 {
-		t.Errorf("%v allocations for a cookie of %d octets", n, len(long))
-	}
+	n := testing.AllocsPerRun(10, func() { jar.Open(now, long, &out) })
+	check.That(t, n <= 0, "%v allocations for a cookie of %d octets", n, len(long))
 }
 
 func TestCookieKeyChangesEveryHour(t *testing.T) {
@@ -89,9 +88,8 @@ func TestCookieKeyChangesEveryHour(t *testing.T) {
 			c := sampleCookie(start)
 			b, _ := jar.Seal(start, nil, &c)
 			for _, d := range row.used {
-				if _, ok := jar.Seal(start.Add(d), nil, &c); !ok {
-					t.Fatal("not sealed")
-				}
+				_, ok := jar.Seal(start.Add(d), nil, &c)
+				must.That(t, ok, "not sealed")
 			}
 			var out assoc.Cookie
 			check.Equal(t, "opened", jar.Open(start.Add(row.at), b, &out), row.want)
@@ -106,9 +104,8 @@ func (dry) Read([]byte) (int, error) { return 0, errors.New("dry") }
 func TestJarWithoutRandomnessSealsNothing(t *testing.T) {
 	jar := assoc.NewJar(dry{})
 	c := sampleCookie(0)
-	if _, ok := jar.Seal(0, nil, &c); ok {
-		t.Error("sealed without a key")
-	}
+	_, ok := jar.Seal(0, nil, &c)
+	check.That(t, !ok, "sealed without a key")
 	check.That(t, !jar.Open(0, make([]byte, 300), &c), "opened without a key")
 }
 
@@ -166,9 +163,8 @@ func TestConfigRanges(t *testing.T) {
 		{"", assoc.Config{RecvBuffer: 1<<31 - 1, RTOMin: time.Minute, RTOInitial: time.Minute, LoneSackDelay: 200 * time.Millisecond}},
 	} {
 		var ce *assoc.ConfigError
-		if _, err := row.cfg.Complete(); errors.As(err, &ce) != (row.field != "") || ce != nil && ce.Field != row.field {
-			t.Errorf("%s: %v", row.field, err)
-		}
+		_, err := row.cfg.Complete()
+		check.That(t, errors.As(err, &ce) == (row.field != "") && (ce == nil || ce.Field == row.field), "%s: %v", row.field, err)
 	}
 	c, err := (*assoc.Config)(nil).Complete() // req 9260-16-1, 9260-16-2, 9260-16-3, 9260-16-4
 	if err != nil || c.RTOInitial != time.Second || c.RTOMin != time.Second || c.RTOMax != time.Minute || c.MaxBurst != 4 ||
@@ -272,9 +268,8 @@ func TestWhatTheCookieHolds(t *testing.T) {
 		t.Errorf("tie-tags %#x %#x with no association", c.LocalTie, c.PeerTie)
 	}
 	// req 9260-3.3.11-4, 9260-12.4-5: header, INIT ACK and a cookie for one address.
-	if n := wire.CommonHeaderLen + len(ack); len(j.Cookie) > 128 || n > 180 {
-		t.Errorf("cookie of %d octets in a packet of %d", len(j.Cookie), n)
-	}
+	n := wire.CommonHeaderLen + len(ack)
+	check.That(t, len(j.Cookie) <= 128 && n <= 180, "cookie of %d octets in a packet of %d", len(j.Cookie), n)
 }
 
 func TestCookieIsSignedByHMACSHA256(t *testing.T) {

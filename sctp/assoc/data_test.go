@@ -62,9 +62,8 @@ func TestPlacerVerdicts(t *testing.T) {
 	}
 	l.TSN = tsn
 	l.Send(l.Tag, l.Data("queue"))
-	if got := lab.Drain(l.A); len(got) != 1 || string(got[0]) != "queue" {
-		t.Errorf("delivered %q", got)
-	}
+	got := lab.Drain(l.A)
+	check.That(t, len(got) == 1 && string(got[0]) == "queue", "delivered %q", got)
 	out = l.Send(l.Tag, l.Data("abort"), l.Data("place too late"))
 	l.Expect(out, "ABORT")
 	l.InState(assoc.Closed)
@@ -107,12 +106,10 @@ func TestInvalidStreamIsAcknowledgedAndReported(t *testing.T) {
 		if code != wire.CauseInvalidStream || !bytes.Equal(cause, []byte{0, 1, 0, 8, byte(id >> 8), byte(id), 0, 0}) { // req 9260-3.3.10.1-1
 			t.Errorf("cause %x", []byte(cause))
 		}
-		if k, _ := wire.AsSack(lab.ChunkOf(out[0], wire.ChunkSack)); k.CumTSN() != l.TSN {
-			t.Errorf("cum %d", k.CumTSN())
-		}
-		if got := lab.Drain(l.A); got != nil {
-			t.Errorf("delivered %q", got)
-		}
+		k, _ := wire.AsSack(lab.ChunkOf(out[0], wire.ChunkSack))
+		check.That(t, k.CumTSN() == l.TSN, "cum %d", k.CumTSN())
+		got := lab.Drain(l.A)
+		check.That(t, got == nil, "delivered %q", got)
 	}
 }
 
@@ -133,16 +130,14 @@ func TestReplyQueueIsBounded(t *testing.T) {
 	for range 10_000 {
 		l.Deliver(l.Peer, append([]byte(nil), pkt...))
 	}
-	if n := len(l.Flush()); n > 200 {
-		t.Errorf("%d replies were held", n)
-	}
+	n := len(l.Flush())
+	check.That(t, n <= 200, "%d replies were held", n)
 	init := lab.Packet(lab.PortA, lab.PortB, 0, lab.InitChunk(5, 5))
 	for range 10_000 {
 		l.Deliver(l.Peer, append([]byte(nil), init...))
 	}
-	if n := len(l.Flush()); n > 200 {
-		t.Errorf("%d INIT ACKs were held", n)
-	}
+	n = len(l.Flush())
+	check.That(t, n <= 200, "%d INIT ACKs were held", n)
 }
 
 func TestClosedWindowOpensAgain(t *testing.T) {
@@ -152,9 +147,7 @@ func TestClosedWindowOpensAgain(t *testing.T) {
 		w.Send(a, 0, payload)
 	}
 	w.Run(5 * time.Second)
-	if s := b.Stats(); s.RecvWindow >= 1000 {
-		t.Fatalf("window still %d", s.RecvWindow)
-	}
+	must.That(t, b.Stats().RecvWindow < 1000, "window still %d", b.Stats().RecvWindow)
 	must.That(t, a.Stats().PeerWindow < 1000, "the sender believes in %d octets", a.Stats().PeerWindow)
 	w.Run(10 * time.Minute) // probes keep the association alive, req 9260-6.1-2, 9260-6.1-4
 	must.Equal(t, "state", a.State(), assoc.Established)
@@ -234,9 +227,8 @@ func TestMutatedPacketsDoNoHarm(t *testing.T) {
 			}
 			wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
 			l.Deliver(l.Peer, pkt)
-			if out := l.Flush(); len(out) > 8 {
-				t.Fatalf("round %d: %d packets in answer to one", round, len(out))
-			}
+			out := l.Flush()
+			must.That(t, len(out) <= 8, "round %d: %d packets in answer to one", round, len(out))
 			if rnd.Intn(10) == 0 {
 				l.Wait(time.Duration(rnd.Intn(5000)) * time.Millisecond)
 			}

@@ -88,9 +88,8 @@ func TestOnlyNewDataIsECNCapable(t *testing.T) {
 				}
 			}
 		}
-		if want := map[bool]uint8{true: rawio.ECT0, false: rawio.NotECT}[fresh]; c.ECN != want {
-			t.Errorf("%v: ECN %d, want %d", lab.ChunkTypes(c.Pkt), c.ECN, want)
-		}
+		want := map[bool]uint8{true: rawio.ECT0, false: rawio.NotECT}[fresh]
+		check.That(t, c.ECN == want, "%v: ECN %d, want %d", lab.ChunkTypes(c.Pkt), c.ECN, want)
 	}
 	check.That(t, again != 0, "nothing was sent again: the story is not told")
 }
@@ -154,18 +153,16 @@ func TestMarksAreEchoedUntilCWR(t *testing.T) {
 		{"and on what is beyond the window", func() []wire.Packet { return l.Marked(rawio.CE, 1007+1<<20) }, 0},
 		{"and on a packet of which only a part is new", func() []wire.Packet { return l.Marked(rawio.CE, 1007, 1008, 1009) }, 1008},
 	} {
-		if tsn, ok := echo(t, step.out()); tsn != step.tsn || ok != (step.tsn != 0) {
-			t.Errorf("%s: echo of TSN %d (%v), want %d", step.what, tsn, ok, step.tsn)
-		}
+		tsn, ok := echo(t, step.out())
+		check.That(t, tsn == step.tsn && ok == (step.tsn != 0), "%s: echo of TSN %d (%v), want %d", step.what, tsn, ok, step.tsn)
 	}
 	check.Equal(t, "marks", l.A.Stats().MarksIn, 3)
 }
 
 func TestMarksWithoutECNAreIgnored(t *testing.T) {
 	l := lab.Passive(t, quiet)
-	if tsn, ok := echo(t, l.Marked(rawio.CE, 1000)); ok {
-		t.Errorf("echo of TSN %d", tsn)
-	}
+	tsn, ok := echo(t, l.Marked(rawio.CE, 1000))
+	check.That(t, !ok, "echo of TSN %d", tsn)
 	before := l.A.PathStats(0).Cwnd
 	l.Expect(l.Send(l.Tag, wire.AppendECNE(nil, l.HostTSN)), "")
 	l.Expect(l.Send(l.Tag, wire.AppendCWR(nil, l.HostTSN)), "")
@@ -198,9 +195,8 @@ func TestEchoIsAnsweredByCWR(t *testing.T) {
 				break
 			}
 		}
-		if w, err := wire.AsCWR(c); err != nil || w.TSN() != tsn {
-			t.Errorf("%s: answered by %v", row.name, lab.Describe(out))
-		}
+		w, err := wire.AsCWR(c)
+		check.That(t, err == nil && w.TSN() == tsn, "%s: answered by %v", row.name, lab.Describe(out))
 		check.Equal(t, row.name+": cwnd", l.A.PathStats(0).Cwnd, cwnd/2)
 	}
 	check.Equal(t, "reductions", l.A.Stats().EchoesIn, 1)

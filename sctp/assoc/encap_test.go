@@ -98,9 +98,8 @@ func TestAnswersGoToThePortOfTheQuestion(t *testing.T) {
 	blue := lab.Bare(t)
 	blue.Host.Addr = at("10.0.0.1:9899")
 	l = blue
-	if list := to("10.0.0.9:1001", lab.Packet(lab.PortA, lab.PortB, 7, lab.DataChunk(1, 0, 0, "x"))); len(list) != 1 || list[0].Port() != 1001 {
-		t.Errorf("out of the blue: answers to %v", list)
-	}
+	list := to("10.0.0.9:1001", lab.Packet(lab.PortA, lab.PortB, 7, lab.DataChunk(1, 0, 0, "x")))
+	check.That(t, len(list) == 1 && list[0].Port() == 1001, "out of the blue: answers to %v", list)
 }
 
 // Each address of the peer has a port of its own.
@@ -114,13 +113,11 @@ func TestPortsAreOfAddresses(t *testing.T) {
 	l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 	l.Deliver(second, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))))
 	l.Host.Batch.Reset()
-	if a, b := portOf(l.A, 0), portOf(l.A, 1); a != 1001 || b != 2002 {
-		t.Errorf("ports %d and %d", a, b)
-	}
+	a, b := portOf(l.A, 0), portOf(l.A, 1)
+	check.That(t, a == 1001 && b == 2002, "ports %d and %d", a, b)
 	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendHeartbeat(nil, []byte("y"))))
-	if a, b := portOf(l.A, 0), portOf(l.A, 1); a != 1001 || b != 2002 {
-		t.Errorf("ports %d and %d after a packet from the first", a, b)
-	}
+	a, b = portOf(l.A, 0), portOf(l.A, 1)
+	check.That(t, a == 1001 && b == 2002, "ports %d and %d after a packet from the first", a, b)
 }
 
 // A NAT gives the association other ports while data flows, on either side.
@@ -175,9 +172,8 @@ func TestEncapsulationChangesTheMTU(t *testing.T) {
 				pkt := lab.Packet(lab.PortB, lab.PortA, a.LocalTag(), wire.AppendHeartbeat(nil, []byte("x")))
 				p := rawio.Packet{Data: pkt, Local: r.Hosts[0].Addr, Remote: from}
 				r.Hosts[0].Receive(r.Now, &p)
-				if got := a.PathStats(0); got.MTU != want || got.Remote != from {
-					t.Errorf("path MTU %d, want %d, to %v", got.MTU, want, got.Remote)
-				}
+				got := a.PathStats(0)
+				check.That(t, got.MTU == want && got.Remote == from, "path MTU %d, want %d, to %v", got.MTU, want, got.Remote)
 			}
 			heard(netip.AddrPortFrom(was.Addr(), row.becomes), row.mtu)
 			check.Equal(t, "MaxPayload", a.MaxPayload(), payload+row.mtu-row.thenBack)
@@ -201,9 +197,8 @@ func TestEncapsulationBeginsDuringTheSearch(t *testing.T) {
 	want := r.Send(1, 1000)
 	r.Run(30 * time.Second)
 	must.Slice(t, "octets that arrived", r.Hosts[0].Received.Bytes(), want)
-	if got := a.PathStats(0); got.MTU != 1472 || got.Remote.Port() != 9899 {
-		t.Errorf("path MTU %d to %v", got.MTU, got.Remote)
-	}
+	got := a.PathStats(0)
+	check.That(t, got.MTU == 1472 && got.Remote.Port() == 9899, "path MTU %d to %v", got.MTU, got.Remote)
 	data := r.Send(0, 50_000)
 	r.Run(time.Minute)
 	check.Slice(t, "octets that arrived", r.Hosts[1].Received.Bytes(), data)

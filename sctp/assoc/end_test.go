@@ -55,9 +55,8 @@ func endings(t *testing.T) []ending {
 		{"[ErrOvertaken]", is(assoc.ErrOvertaken), func(l *lab.Lab) {
 			l.A.OnAnswer(func() bool { return false })
 			l.Send(l.Tag, lab.InitAckChunk(1, 1, []byte("cookie")))
-			if out := l.Flush(); len(out) > 0 {
-				t.Errorf("the peer hears of it: %v", out)
-			}
+			out := l.Flush()
+			check.That(t, len(out) == 0, "the peer hears of it: %v", out)
 		}, func() *lab.Lab { return lab.Active(t, nil) }},
 		{"[NoRouteError]", func(err error) bool { return errors.As(err, new(*assoc.NoRouteError)) }, func(l *lab.Lab) {
 			l.Report(rawio.KindHostUnreachable, 0, lab.Packet(lab.PortB, lab.PortA, 0, lab.InitChunk(l.Tag, 1)))

@@ -92,9 +92,8 @@ func TestUnknownParametersByTheirHighBits(t *testing.T) {
 				t.Errorf("report % x", rep.Value())
 			}
 			l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
-			if _, ok := l.A.PeerAdaptation(); ok != row.goesOn {
-				t.Errorf("parameter behind the unknown one read: %v", ok)
-			}
+			_, ok := l.A.PeerAdaptation()
+			check.That(t, ok == row.goesOn, "parameter behind the unknown one read: %v", ok)
 		})
 		t.Run("INIT ACK, "+row.name, func(t *testing.T) {
 			l := lab.Active(t, nil)
@@ -112,9 +111,8 @@ func TestUnknownParametersByTheirHighBits(t *testing.T) {
 					t.Errorf("cause %v of %d octets", code, len(cause))
 				}
 			}
-			if _, ok := l.A.PeerAdaptation(); ok != row.goesOn {
-				t.Errorf("parameter behind the unknown one read: %v", ok)
-			}
+			_, ok := l.A.PeerAdaptation()
+			check.That(t, ok == row.goesOn, "parameter behind the unknown one read: %v", ok)
 		})
 	}
 }
@@ -226,17 +224,15 @@ func TestStaleCookieForEverGivesUp(t *testing.T) {
 	}
 	l.Expect(l.Send(l.Tag, staleError()), "")
 	l.InState(assoc.Closed)
-	if err, _ := l.Host.DownErr(); !errors.Is(err, assoc.ErrInitTimeout) {
-		t.Errorf("ended by %v", err)
-	}
+	err, _ := l.Host.DownErr()
+	check.That(t, errors.Is(err, assoc.ErrInitTimeout), "ended by %v", err)
 }
 
 func TestErrorChunkIsReported(t *testing.T) {
 	l := lab.Passive(t, nil)
 	l.Send(l.Tag, wire.AppendChunk(nil, wire.ChunkError, 0, []byte{3, 231, 0, 4, 0, 1, 0, 99}))
-	if _, told := l.Host.Event(assoc.EventPeerError); told || l.A.Stats().Malformed != 1 {
-		t.Error("an ERROR with a cause longer than itself is reported")
-	}
+	_, told := l.Host.Event(assoc.EventPeerError)
+	check.That(t, !told && l.A.Stats().Malformed == 1, "an ERROR with a cause longer than itself is reported")
 	b := wire.AppendCause(wire.AppendError(nil), wire.CauseOutOfResource, nil)
 	b = wire.CloseChunk(wire.AppendCause(b, 999, bytes.Repeat([]byte("x"), 1000)), 0)
 	for range 100 {

@@ -57,9 +57,8 @@ func life(t *testing.T, spoil func(wire.Packet)) (w *lab.World, a, b *assoc.Asso
 	})
 	must.That(t, got == [2]int{messages, messages}, "%d messages delivered, states %v %v", got, a.State(), b.State())
 	for i, h := range w.Hosts {
-		if err, ok := h.DownErr(); !ok || !errors.Is(err, assoc.ErrShutdown) {
-			t.Errorf("host %d: %v %v", i, ok, err)
-		}
+		err, ok := h.DownErr()
+		check.That(t, ok && errors.Is(err, assoc.ErrShutdown), "host %d: %v %v", i, ok, err)
 	}
 	for _, c := range []wire.ChunkType{wire.ChunkInit, wire.ChunkInitAck, wire.ChunkCookieEcho, wire.ChunkCookieAck, wire.ChunkData,
 		wire.ChunkSack, wire.ChunkHeartbeat, wire.ChunkHeartbeatAck, wire.ChunkShutdown, wire.ChunkShutdownAck, wire.ChunkShutdownComplete} {

@@ -47,21 +47,18 @@ func TestChunksOfExtensionsThatAreNotOffered(t *testing.T) {
 			out := l.Send(l.Tag, row.chunk, wire.AppendHeartbeat(nil, []byte("x")))
 			l.Expect(out, row.want)
 			if len(out) > 0 && lab.Has(out[0], wire.ChunkError) {
-				if code, _ := lab.CauseOf(out[0]); code != wire.CauseUnrecognizedChunkType {
-					t.Errorf("cause %v", code)
-				}
+				code, _ := lab.CauseOf(out[0])
+				check.That(t, code == wire.CauseUnrecognizedChunkType, "cause %v", code)
 			}
 			// Addresses, TSNs and streams are what they were.
-			if p := lab.Paths(l.A); len(p) != 1 || p[0].Remote.Addr() != peer || !p[0].Primary {
-				t.Errorf("paths %+v", p)
-			}
+			p := lab.Paths(l.A)
+			check.That(t, len(p) == 1 && p[0].Remote.Addr() == peer && p[0].Primary, "paths %+v", p)
 			after := l.A.Stats()
 			check.That(t, after.InStreams == before.InStreams && after.OutStreams == before.OutStreams && after.DataIn == 0,
 				"%+v, before %+v", after, before)
 			out = l.Send(l.Tag, l.Data("in its turn"))
-			if k, err := wire.AsSack(lab.ChunkOf(out[0], wire.ChunkSack)); err != nil || k.CumTSN() != l.TSN-1 {
-				t.Errorf("cumulative TSN %d, %v", k.CumTSN(), err)
-			}
+			k, err := wire.AsSack(lab.ChunkOf(out[0], wire.ChunkSack))
+			check.That(t, err == nil && k.CumTSN() == l.TSN-1, "cumulative TSN %d, %v", k.CumTSN(), err)
 		})
 	}
 }

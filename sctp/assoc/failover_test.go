@@ -62,9 +62,8 @@ func TestFailedPrimaryPathCostsNoMessage(t *testing.T) {
 			if row.timeouts == 2 {
 				bound = rto + 2*rto + 2*lab.RoundTrip // DATA tries the path once more, with the RTO doubled
 			}
-			if p := s.Pause(began); p > bound {
-				t.Errorf("nothing arrived for %v, at most %v expected", p, bound)
-			}
+			p := s.Pause(began)
+			check.That(t, p <= bound, "nothing arrived for %v, at most %v expected", p, bound)
 			check.Equal(t, "timeouts", a.Stats().Timeouts, row.timeouts)
 			// Then nothing goes to the failed path any more: req 7829-3.2-3, 9260-6.4.1-1.
 			for _, p := range w.Seen(w.Addrs[1][0], wire.ChunkData, failed.Add(time.Duration(row.timeouts-1)*(2*rto+4*lab.RoundTrip))) {
@@ -94,9 +93,8 @@ func TestFailoverTimeWithoutPotentiallyFailed(t *testing.T) {
 	down, ok := w.When(0, assoc.EventPathDown, w.Addrs[1][0], cut) // req 9260-8.2-2
 	// After each timeout what was in flight leaves on the other path before DATA is tried here again.
 	least := rto*(1<<(pmr+1)-1) - 2*lab.Latency
-	if d := down.Sub(cut); !ok || d < least || d > least+(1+3*pmr)*lab.RoundTrip {
-		t.Errorf("path down after %v, want little more than %v", d, least)
-	}
+	d := down.Sub(cut)
+	check.That(t, ok && d >= least && d <= least+(1+3*pmr)*lab.RoundTrip, "path down after %v, want little more than %v", d, least)
 	if _, pf := w.When(0, assoc.EventPathPotentiallyFailed, netip.Addr{}, 0); pf { // req 7829-3.2-1
 		t.Error("potentially failed although that state is off")
 	}
@@ -104,9 +102,8 @@ func TestFailoverTimeWithoutPotentiallyFailed(t *testing.T) {
 	if n < pmr || n > 3*pmr { // one packet after each timeout, req 9260-7.2.1-2
 		t.Errorf("%d packets with DATA on the failing path", n)
 	}
-	if p := s.Pause(cut); p > rto<<pmr+2*lab.Latency {
-		t.Errorf("nothing arrived for %v", p)
-	}
+	p := s.Pause(cut)
+	check.That(t, p <= rto<<pmr+2*lab.Latency, "nothing arrived for %v", p)
 }
 
 func TestDataReturnsToThePrimaryPath(t *testing.T) {
@@ -173,9 +170,8 @@ func TestAssociationEndsWhenAllPathsFail(t *testing.T) {
 	if d := w.Now.Sub(start); d != want { // req 9260-8.1-1, 9260-8.1-3
 		t.Errorf("association down after %v, want %v", d, want)
 	}
-	if err, _ := w.Hosts[0].DownErr(); !errors.Is(err, assoc.ErrTimeout) {
-		t.Errorf("ended by %v", err)
-	}
+	err, _ := w.Hosts[0].DownErr()
+	check.That(t, errors.Is(err, assoc.ErrTimeout), "ended by %v", err)
 	var failed []uint64
 	for _, e := range w.Hosts[0].Events {
 		if e.Kind == assoc.EventSendFailed {
@@ -226,9 +222,8 @@ func TestDormantAssociationGoesOn(t *testing.T) {
 		t.Errorf("%d and %d errors", p.Errors, q.Errors)
 	}
 	for k := range 2 { // req 7829-4.1-1
-		if n := len(w.Seen(w.Addrs[1][k], wire.ChunkData, w.Now.Add(-10*time.Second))); n < 2 {
-			t.Errorf("%d transmissions to path %d in the dormant state", n, k)
-		}
+		n := len(w.Seen(w.Addrs[1][k], wire.ChunkData, w.Now.Add(-10*time.Second)))
+		check.That(t, n >= 2, "%d transmissions to path %d in the dormant state", n, k)
 	}
 	w.Heal(1)
 	check.That(t, w.RunUntil(w.Now.Add(10*time.Second), func() bool { return len(lab.Drain(b)) == 1 }), "the message does not arrive")
@@ -249,9 +244,8 @@ func TestAcknowledgementsThatClearAPath(t *testing.T) {
 		w, a, b := fail(t)
 		w.Run(10 * time.Second)
 		must.Equal(t, "messages that arrived", len(lab.Drain(b)), 1)
-		if p := lab.PathTo(t, a, w.Addrs[1][0]); p.State != assoc.PathPotentiallyFailed || p.Errors != 1 {
-			t.Errorf("%+v", p)
-		}
+		p := lab.PathTo(t, a, w.Addrs[1][0])
+		check.That(t, p.State == assoc.PathPotentiallyFailed && p.Errors == 1, "%+v", p)
 		// Heartbeats are disabled, so that nothing finds out that the path is back: req 7829-3.2-8.
 		w.Heal(0)
 		w.Run(time.Hour)
@@ -263,9 +257,8 @@ func TestAcknowledgementsThatClearAPath(t *testing.T) {
 			must.OK(t, a.Send(w.Now, &m))
 			w.Run(10 * time.Second)
 		}
-		if p := lab.PathTo(t, a, w.Addrs[1][0]); p.State != assoc.PathActive || p.Errors != 0 {
-			t.Errorf("%+v", p)
-		}
+		p = lab.PathTo(t, a, w.Addrs[1][0])
+		check.That(t, p.State == assoc.PathActive && p.Errors == 0, "%+v", p)
 		check.Equal(t, "messages", len(lab.Drain(b)), 2)
 	})
 	t.Run("of DATA on one path: that one", func(t *testing.T) { // req 9260-8.2-3
@@ -276,9 +269,8 @@ func TestAcknowledgementsThatClearAPath(t *testing.T) {
 		m := assoc.Message{Body: [2][]byte{make([]byte, lab.StreamSize)}}
 		must.OK(t, a.Send(w.Now, &m))
 		w.Run(10 * time.Second)
-		if p := lab.PathTo(t, a, w.Addrs[1][0]); p.State != assoc.PathActive || p.Errors != 0 {
-			t.Errorf("%+v", p)
-		}
+		p := lab.PathTo(t, a, w.Addrs[1][0])
+		check.That(t, p.State == assoc.PathActive && p.Errors == 0, "%+v", p)
 	})
 }
 
@@ -303,9 +295,8 @@ func TestPotentiallyFailedPathIsProbedEachRTO(t *testing.T) {
 		t.Errorf("down after %v", down.Sub(failed))
 	}
 	// Inactive: HB.interval and the RTO of 16 s, and it goes on. req 7829-3.2-13, 9260-8.3-5
-	if d := at[3] - 14*time.Second; d < 108*time.Second || d > 124*time.Second {
-		t.Errorf("next HEARTBEAT after %v", d)
-	}
+	d := at[3] - 14*time.Second
+	check.That(t, d >= 108*time.Second && d <= 124*time.Second, "next HEARTBEAT after %v", d)
 }
 
 func TestPotentiallyFailedCanBeHidden(t *testing.T) {
@@ -318,9 +309,8 @@ func TestPotentiallyFailedCanBeHidden(t *testing.T) {
 	w.RunUntil(w.Now.Add(300*time.Millisecond), s.Done)
 	w.Cut(0)
 	w.RunUntil(w.Now.Add(3*time.Second), s.Done)
-	if p := lab.PathTo(t, a, w.Addrs[1][0]); p.State != assoc.PathActive || p.Errors == 0 {
-		t.Errorf("%+v", p)
-	}
+	p := lab.PathTo(t, a, w.Addrs[1][0])
+	check.That(t, p.State == assoc.PathActive && p.Errors != 0, "%+v", p)
 	w.Heal(0)
 	w.RunUntil(w.Now.Add(10*time.Second), s.Done)
 	for _, e := range w.Hosts[0].Events[up:] {
@@ -405,9 +395,8 @@ func TestSetPrimary(t *testing.T) {
 	if len(w.Seen(w.Addrs[1][0], wire.ChunkData, at)) != 0 || len(w.Seen(w.Addrs[1][1], wire.ChunkData, at)) == 0 { // req 9260-6.4-1
 		t.Error("data does not follow the primary path")
 	}
-	if p := lab.PathTo(t, a, w.Addrs[1][1]); !p.Primary || a.PeerAddr().Addr() != w.Addrs[1][1] || a.Stats().Primary != 1 {
-		t.Errorf("%+v", p)
-	}
+	p := lab.PathTo(t, a, w.Addrs[1][1])
+	check.That(t, p.Primary && a.PeerAddr().Addr() == w.Addrs[1][1] && a.Stats().Primary == 1, "%+v", p)
 }
 
 func TestShutdownFindsAnotherPath(t *testing.T) {
@@ -421,13 +410,11 @@ func TestShutdownFindsAnotherPath(t *testing.T) {
 	must.That(t, w.RunUntil(w.Now.Add(time.Minute), over), "states %v and %v", a.State(), b.State())
 	// SHUTDOWN is sent again after one T2-shutdown, and so is SHUTDOWN ACK, whose first goes to the dead
 	// primary path of the other side.
-	if d := w.Now.Sub(start); d > 2*rto+4*lab.Latency {
-		t.Errorf("it took %v", d)
-	}
+	d := w.Now.Sub(start)
+	check.That(t, d <= 2*rto+4*lab.Latency, "it took %v", d)
 	for i, h := range w.Hosts {
-		if err, _ := h.DownErr(); !errors.Is(err, assoc.ErrShutdown) {
-			t.Errorf("host %d: %v", i, err)
-		}
+		err, _ := h.DownErr()
+		check.That(t, errors.Is(err, assoc.ErrShutdown), "host %d: %v", i, err)
 	}
 }
 
@@ -480,7 +467,6 @@ func TestHeartbeatsDoNotHideThatDataIsLost(t *testing.T) {
 	if !errors.Is(err, assoc.ErrTimeout) || beats < 2 { // req 9260-8.1-7
 		t.Errorf("ended by %v with %d HEARTBEATs answered", err, beats)
 	}
-	if e, _ := l.Host.Event(assoc.EventSendFailed); e.Kind == 0 {
-		t.Error("the message is not reported")
-	}
+	e, _ := l.Host.Event(assoc.EventSendFailed)
+	check.That(t, e.Kind != 0, "the message is not reported")
 }

@@ -28,9 +28,8 @@ func TestHandshakeTakesTwoRoundTripsAndNegotiatesStreams(t *testing.T) {
 	check.That(t, a.OutStreams() == 5 && a.InStreams() == 12 && b.OutStreams() == 12 && b.InStreams() == 5,
 		"streams %d/%d and %d/%d", a.OutStreams(), a.InStreams(), b.OutStreams(), b.InStreams())
 	for i, h := range w.Hosts {
-		if _, ok := h.Event(assoc.EventUp); !ok {
-			t.Errorf("host %d: no EventUp", i)
-		}
+		_, ok := h.Event(assoc.EventUp)
+		check.That(t, ok, "host %d: no EventUp", i)
 	}
 	init, _ := wire.AsInit(lab.ChunkOf(w.Seen(0, wire.ChunkInit)[0].Pkt, wire.ChunkInit))
 	ackPkt := w.Seen(1, wire.ChunkInitAck)[0].Pkt
@@ -107,9 +106,8 @@ func TestSetupIsAbandonedAfterMaxInitRetransmits(t *testing.T) {
 			pkts := w.Seen(0, row.sent)
 			must.Equal(t, "transmissions, 1 + 4", len(pkts), 5)
 			for i, want := range []time.Duration{1, 2, 4, 8} { // exponential back-off, section 6.3.3
-				if got := pkts[i+1].At.Sub(pkts[i].At); got != want*time.Second {
-					t.Errorf("interval %d is %v", i, got)
-				}
+				got := pkts[i+1].At.Sub(pkts[i].At)
+				check.That(t, got == want*time.Second, "interval %d is %v", i, got)
 			}
 		})
 	}
@@ -144,12 +142,10 @@ func TestSimultaneousConnectMakesOneAssociation(t *testing.T) {
 			w.Send(a, 0, []byte("one way"))
 			w.Send(b, 0, []byte("the other"))
 			w.Run(time.Second)
-			if got := lab.Drain(b); len(got) != 1 || string(got[0]) != "one way" {
-				t.Errorf("b received %q", got)
-			}
-			if got := lab.Drain(a); len(got) != 1 || string(got[0]) != "the other" {
-				t.Errorf("a received %q", got)
-			}
+			got := lab.Drain(b)
+			check.That(t, len(got) == 1 && string(got[0]) == "one way", "b received %q", got)
+			got = lab.Drain(a)
+			check.That(t, len(got) == 1 && string(got[0]) == "the other", "a received %q", got)
 		})
 	}
 }
@@ -173,9 +169,8 @@ func TestSendBeforeUpAndBadStreams(t *testing.T) {
 	check.OK(t, a.Send(w.Now, &m))
 	check.Error(t, "send buffer exceeded", a.Send(w.Now, &m), assoc.ErrSendBufferFull)
 	w.Run(time.Second)
-	if _, ok := w.Hosts[0].Event(assoc.EventSenderDry); !ok {
-		t.Error("no EventSenderDry")
-	}
+	_, ok := w.Hosts[0].Event(assoc.EventSenderDry)
+	check.That(t, ok, "no EventSenderDry")
 }
 
 func TestConnectSendsInitAndStartsT1(t *testing.T) {
@@ -200,21 +195,18 @@ func TestInitAckStopsT1InitAndStartsT1Cookie(t *testing.T) {
 	out := l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie")))
 	l.Expect(out, "COOKIE ECHO") // req 9260-5.1.4-1, 9260-3.3.3-13
 	l.InState(assoc.CookieEchoed)
-	if c := lab.ChunkOf(out[0], wire.ChunkCookieEcho); c.Flags() != 0 || string(c.Value()) != "cookie" {
-		t.Errorf("COOKIE ECHO % x", c)
-	}
+	c := lab.ChunkOf(out[0], wire.ChunkCookieEcho)
+	check.That(t, c.Flags() == 0 && string(c.Value()) == "cookie", "COOKIE ECHO % x", c)
 	rto := l.A.PathStats(0).RTO
 	check.Equal(t, "end of T1-cookie, after an RTO", l.A.NextTimeout(), l.Now.Add(rto))
 	l.Expect(l.Wait(start.Add(time.Second).Sub(l.Now)), "") // T1-init would have expired now
 	l.Expect(l.Wait(rto), "COOKIE ECHO")
-	if _, up := l.Host.Event(assoc.EventUp); up {
-		t.Fatal("EventUp before COOKIE ACK")
-	}
+	_, up := l.Host.Event(assoc.EventUp)
+	must.That(t, !up, "EventUp before COOKIE ACK")
 	l.Expect(l.Send(l.Tag, wire.AppendCookieAck(nil)), "")
 	l.InState(assoc.Established) // req 9260-5.1-7
-	if e, up := l.Host.Event(assoc.EventUp); !up || e.Path != l.Peer {
-		t.Errorf("EventUp %v %+v", up, e)
-	}
+	e, up := l.Host.Event(assoc.EventUp)
+	check.That(t, up && e.Path == l.Peer, "EventUp %v %+v", up, e)
 	for _, p := range l.Wait(10 * time.Second) {
 		check.That(t, !lab.Has(p, wire.ChunkCookieEcho), "T1-cookie still runs")
 	}
@@ -268,9 +260,8 @@ func TestInitAckMayBeLargerThan1500Octets(t *testing.T) {
 	cookie := bytes.Repeat([]byte("c"), 1300)
 	padding := wire.AppendPaddingParam(nil, 4000)
 	l.Expect(l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, cookie, padding, wire.AppendAdaptationIndication(nil, 8))), "COOKIE ECHO")
-	if v, ok := l.A.PeerAdaptation(); !ok || v != 8 {
-		t.Error("the end of the INIT ACK was not read")
-	}
+	v, ok := l.A.PeerAdaptation()
+	check.That(t, ok && v == 8, "the end of the INIT ACK was not read")
 }
 
 func TestZeroFieldsInALateInitAckAreDiscarded(t *testing.T) {

@@ -18,9 +18,8 @@ func TestIdlePathIsHeartbeaten(t *testing.T) {
 	w, a, _ := lab.Pair(t, nil, &assoc.Config{HeartbeatInterval: -1})
 	start, held := w.Now, a.Held()
 	w.Run(5 * time.Minute)
-	if more := a.Held() - held; more >= 0 {
-		t.Errorf("an association holds %d octets more when it is idle", more)
-	}
+	more := a.Held() - held
+	check.That(t, more < 0, "an association holds %d octets more when it is idle", more)
 	beats := w.Seen(0, wire.ChunkHeartbeat)
 	if n := len(beats); n < 9 || n > 10 { // req 9260-8.3-1: every 30.5 to 31.5 s
 		t.Fatalf("%d HEARTBEATs in 5 minutes", n)
@@ -33,9 +32,8 @@ func TestIdlePathIsHeartbeaten(t *testing.T) {
 		last = b.At
 	}
 	check.Equal(t, "HEARTBEATs where they are disabled", len(w.Seen(1, wire.ChunkHeartbeat)), 0)
-	if acks := w.Seen(1, wire.ChunkHeartbeatAck); len(acks) != len(beats) || acks[len(acks)-1].At.Sub(last) != lab.Latency {
-		t.Errorf("%d answers", len(acks))
-	}
+	acks := w.Seen(1, wire.ChunkHeartbeatAck)
+	check.That(t, len(acks) == len(beats) && acks[len(acks)-1].At.Sub(last) == lab.Latency, "%d answers", len(acks))
 	if s := a.PathStats(0); s.SRTT != lab.RoundTrip || s.Errors != 0 { // req 9260-8.3-7
 		t.Errorf("SRTT %v, %d errors", s.SRTT, s.Errors)
 	}
@@ -78,9 +76,8 @@ func TestPathComesBack(t *testing.T) {
 	if s := a.PathStats(0); s.State != assoc.PathActive || s.Errors != 0 { // req 9260-8.2-3
 		t.Fatalf("state %v, %d errors", s.State, s.Errors)
 	}
-	if _, ok := w.Hosts[0].Event(assoc.EventPathUp); !ok {
-		t.Error("no EventPathUp")
-	}
+	_, ok := w.Hosts[0].Event(assoc.EventPathUp)
+	check.That(t, ok, "no EventPathUp")
 }
 
 func TestUnacknowledgedDataFailsPathThenAssociation(t *testing.T) {
@@ -102,9 +99,8 @@ func TestUnacknowledgedDataFailsPathThenAssociation(t *testing.T) {
 		t.Errorf("association down after %v", d)
 	}
 	check.Equal(t, "transmissions", len(w.Seen(0, wire.ChunkData)), 5)
-	if e, ok := w.Hosts[0].Event(assoc.EventSendFailed); !ok || e.Unsent {
-		t.Errorf("EventSendFailed %+v %v", e, ok)
-	}
+	e, ok := w.Hosts[0].Event(assoc.EventSendFailed)
+	check.That(t, ok && !e.Unsent, "EventSendFailed %+v %v", e, ok)
 }
 
 // loseRuns drops n packets with a chunk of that type, lets one pass, and so on.
@@ -126,9 +122,8 @@ func TestAnAnswerClearsTheAssociationErrorCounter(t *testing.T) {
 		w, a, _ := lab.Pair(t, &cfg, nil)
 		w.Judge = loseRuns(wire.ChunkHeartbeat, 2)
 		w.Run(10 * time.Minute)
-		if n := len(w.Seen(0, wire.ChunkHeartbeat)); a.State() != assoc.Established || n < 20 {
-			t.Errorf("%v after %d HEARTBEATs", a.State(), n)
-		}
+		n := len(w.Seen(0, wire.ChunkHeartbeat))
+		check.That(t, a.State() == assoc.Established && n >= 20, "%v after %d HEARTBEATs", a.State(), n)
 	})
 	t.Run("HEARTBEAT ACK after the RTO", func(t *testing.T) { // req 9260-8.3-7: whenever it comes
 		slow := cfg
@@ -155,9 +150,8 @@ func TestAnAnswerClearsTheAssociationErrorCounter(t *testing.T) {
 			w.Send(a, 0, []byte("x"))
 			w.Run(5 * time.Minute) // Karn: the RTO stays backed off
 		}
-		if n := len(w.Seen(0, wire.ChunkData)); a.State() != assoc.Established || n != 30 {
-			t.Errorf("%v after %d transmissions", a.State(), n)
-		}
+		n := len(w.Seen(0, wire.ChunkData))
+		check.That(t, a.State() == assoc.Established && n == 30, "%v after %d transmissions", a.State(), n)
 	})
 }
 
@@ -266,7 +260,6 @@ func TestHeartbeatAckCountsOnce(t *testing.T) {
 	must.Equal(t, "SRTT", before.SRTT, 10*time.Millisecond)
 	l.Now = l.Now.Add(5 * time.Second)
 	l.Send(l.Tag, ack)
-	if s := l.A.PathStats(0); s.SRTT != before.SRTT || s.RTO != before.RTO {
-		t.Errorf("SRTT %v, RTO %v after the second answer", s.SRTT, s.RTO)
-	}
+	s := l.A.PathStats(0)
+	check.That(t, s.SRTT == before.SRTT && s.RTO == before.RTO, "SRTT %v, RTO %v after the second answer", s.SRTT, s.RTO)
 }

@@ -74,9 +74,8 @@ func TestProtocolUnreachable(t *testing.T) {
 				return
 			}
 			l.InState(assoc.Closed)
-			if err, _ := l.Host.DownErr(); !errors.Is(err, assoc.ErrProtoUnreachable) || !errors.Is(err, syscall.ECONNREFUSED) {
-				t.Errorf("ended by %v", err)
-			}
+			err, _ := l.Host.DownErr()
+			check.That(t, errors.Is(err, assoc.ErrProtoUnreachable) && errors.Is(err, syscall.ECONNREFUSED), "ended by %v", err)
 		})
 	}
 }

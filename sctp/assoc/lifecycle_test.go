@@ -69,9 +69,8 @@ func TestDetachFreesTheUsersMemory(t *testing.T) {
 	a.Detach(2, mem)
 	clear(mem)
 	w.Run(5 * time.Second)
-	if got := lab.Drain(b); len(got) != 1 || !bytes.Equal(got[0], want) {
-		t.Errorf("the retransmission carries what the memory holds now")
-	}
+	got := lab.Drain(b)
+	check.That(t, len(got) == 1 && bytes.Equal(got[0], want), "the retransmission carries what the memory holds now")
 }
 
 // An ABORT, or a restart, that many messages fail with makes no list of them: each is reported when its event is polled, before the
@@ -104,9 +103,8 @@ func TestMessagesFailOneByOne(t *testing.T) {
 				t.Fatalf("%s: event %d is %+v", end.name, i, ev)
 			}
 		}
-		if ev, _ := l.A.PollEvent(); ev.Kind != end.last {
-			t.Errorf("%s: behind them comes %v", end.name, ev.Kind)
-		}
+		ev, _ := l.A.PollEvent()
+		check.That(t, ev.Kind == end.last, "%s: behind them comes %v", end.name, ev.Kind)
 	}
 }
 

@@ -37,9 +37,8 @@ func TestLifetimeOfMessages(t *testing.T) {
 		{1500 * time.Millisecond, "[2 4]"}, // req 9260-11.1-5: the first one goes on; its T3-rtx has expired
 	} {
 		l.Wait(start.Add(step.after).Sub(l.Now))
-		if got := fmt.Sprint(l.Host.Tokens(assoc.EventSendFailed)); got != step.failed {
-			t.Errorf("after %v: failed %s, want %s", step.after, got, step.failed)
-		}
+		got := fmt.Sprint(l.Host.Tokens(assoc.EventSendFailed))
+		check.That(t, got == step.failed, "after %v: failed %s, want %s", step.after, got, step.failed)
 	}
 	for _, ev := range l.Host.Events {
 		check.That(t, ev.Kind != assoc.EventSendFailed || ev.Unsent, "%+v: was not sent", ev)
@@ -72,9 +71,8 @@ func TestExpiryEndsTheWait(t *testing.T) {
 			row.wait(l)
 			l.Flush()
 			l.InState(assoc.ShutdownSent)
-			if _, dry := l.Host.Event(assoc.EventSenderDry); !dry || len(l.Host.Tokens(assoc.EventSendFailed)) != 1 {
-				t.Errorf("events %+v", l.Host.Events)
-			}
+			_, dry := l.Host.Event(assoc.EventSenderDry)
+			check.That(t, dry && len(l.Host.Tokens(assoc.EventSendFailed)) == 1, "events %+v", l.Host.Events)
 			if n := l.A.Stats().DataOut; n != 0 { // req 9260-11.1-5: sent never
 				t.Errorf("%d DATA chunks", n)
 			}
@@ -94,9 +92,8 @@ func TestDryWithTheLastAcknowledgement(t *testing.T) {
 		want  int      // events so far
 	}{{0, 0}, {1, 0}, {2, 0}, {3, 1}, {3, 1}} {
 		l.Send(l.Tag, l.Sack(l.HostTSN+step.acked-1))
-		if n := len(l.Host.Tokens(assoc.EventSenderDry)); n != step.want {
-			t.Errorf("%d of 3 messages are acknowledged: the sender was dry %d times", step.acked, n)
-		}
+		n := len(l.Host.Tokens(assoc.EventSenderDry))
+		check.That(t, n == step.want, "%d of 3 messages are acknowledged: the sender was dry %d times", step.acked, n)
 	}
 }
 
@@ -116,9 +113,8 @@ func TestDestinationAndNoBundleOfAMessage(t *testing.T) {
 	send(assoc.Message{})
 	w.Run(time.Second)
 	// req 9260-11.1-4: to where the user says
-	if n, other := len(w.Seen(second, wire.ChunkData, start)), len(w.Seen(w.Addrs[1][0], wire.ChunkData, start)); n != 1 || other != 1 {
-		t.Errorf("%d packets to the destination asked for, %d to the primary path", n, other)
-	}
+	n, other := len(w.Seen(second, wire.ChunkData, start)), len(w.Seen(w.Addrs[1][0], wire.ChunkData, start))
+	check.That(t, n == 1 && other == 1, "%d packets to the destination asked for, %d to the primary path", n, other)
 	start = w.Now
 	send(assoc.Message{NoBundle: true})
 	send(assoc.Message{NoBundle: true})

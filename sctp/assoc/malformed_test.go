@@ -124,9 +124,8 @@ func TestPacketsThatAreNone(t *testing.T) {
 	}
 	l.Expect(l.Flush(), "")
 	check.Equal(t, "packets handled", l.A.Stats().PacketsIn, before.PacketsIn)
-	if s := l.Host.Endpoint.Stats(); s.Malformed != wire.CommonHeaderLen+2 || s.BadChecksum != uint64(8*len(good)) {
-		t.Errorf("%+v", s)
-	}
+	s := l.Host.Endpoint.Stats()
+	check.That(t, s.Malformed == wire.CommonHeaderLen+2 && s.BadChecksum == uint64(8*len(good)), "%+v", s)
 	l.Unharmed()
 }
 
@@ -137,9 +136,8 @@ func TestReservedFlagsOfData(t *testing.T) {
 	d := l.Data("payload")
 	d[1] |= 0xf0
 	l.Expect(l.Send(l.Tag, d), "SACK")
-	if got := lab.Drain(l.A); len(got) != 1 || string(got[0]) != "payload" {
-		t.Errorf("%q", got)
-	}
+	got := lab.Drain(l.A)
+	check.That(t, len(got) == 1 && string(got[0]) == "payload", "%q", got)
 }
 
 // An INIT or SHUTDOWN COMPLETE among other chunks makes the rest of the packet void.

@@ -3,6 +3,7 @@ package assoc_test
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -23,7 +24,6 @@ func TestSackAmidATransmission(t *testing.T) {
 	}
 	l.Host.Batch.Reset()
 	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Sack(l.HostTSN+burst-1)))
-	if out := l.Flush(); len(out) < burst {
-		t.Errorf("%d packets after everything was acknowledged", len(out))
-	}
+	out := l.Flush()
+	check.That(t, len(out) >= burst, "%d packets after everything was acknowledged", len(out))
 }

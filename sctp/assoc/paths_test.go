@@ -41,9 +41,8 @@ func twoPaths(t *testing.T) *lab.Lab {
 func TestInitialPrimaryPathIsARecordedAddress(t *testing.T) {
 	// req 9260-5.1.2-6
 	l := twoPaths(t)
-	if p := l.A.PathStats(l.A.Stats().Primary); p.Remote != l.Peer || !p.Primary {
-		t.Errorf("primary path to %v, want to where the INIT came from", p.Remote)
-	}
+	p := l.A.PathStats(l.A.Stats().Primary)
+	check.That(t, p.Remote == l.Peer && p.Primary, "primary path to %v, want to where the INIT came from", p.Remote)
 	l = lab.Bare(t)
 	a := must.Get(l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer, addr2}, lab.PortA))(t)
 	l.Host.Adopt(a)

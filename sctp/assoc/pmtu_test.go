@@ -52,9 +52,8 @@ func TestPathMTUIsFound(t *testing.T) {
 			}
 			n := len(r.Probes(0))
 			r.Run(8 * time.Minute)
-			if m := len(r.Probes(0)); row.want >= 1280 && m > n+4 {
-				t.Errorf("%d probes, %d more in 8 minutes", n, m-n)
-			}
+			m := len(r.Probes(0))
+			check.That(t, row.want < 1280 || m <= n+4, "%d probes, %d more in 8 minutes", n, m-n)
 			data := r.Send(0, 100_000)
 			r.Run(30 * time.Second)
 			check.Slice(t, "octets that arrived", r.Hosts[1].Received.Bytes(), data)
@@ -78,9 +77,8 @@ func TestBaseSizeDependsOnTheHeaders(t *testing.T) {
 			a, _ := r.Join(nil, nil)
 			check.Equal(t, "MTU before the first answer", a.PathStats(0).MTU, row.want)
 			r.Run(0)
-			if p := r.Probes(0); len(p) != 1 || len(p[0].Pkt) != row.want {
-				t.Fatalf("%d probes", len(p))
-			}
+			p := r.Probes(0)
+			must.That(t, len(p) == 1 && len(p[0].Pkt) == row.want, "%d probes", len(p))
 		})
 	}
 }
@@ -108,9 +106,8 @@ func TestProbeIsHeartbeatAndPad(t *testing.T) {
 	if len(infos) != 2 { // req 8899-4.1-1
 		t.Error("the probes cannot be told apart")
 	}
-	if s := r.Hosts[0].Assocs[0].Stats(); s.MTUProbesOut != 2 || s.MTUProbesAcked != 2 {
-		t.Errorf("statistics %+v", s)
-	}
+	s := r.Hosts[0].Assocs[0].Stats()
+	check.That(t, s.MTUProbesOut == 2 && s.MTUProbesAcked == 2, "statistics %+v", s)
 }
 
 func TestMTUSettings(t *testing.T) {
@@ -137,9 +134,8 @@ func TestMTUSettings(t *testing.T) {
 			}
 		})
 	}
-	if _, err := (&assoc.Config{MTU: 575}).Complete(); fmt.Sprint(err) != "sctp: Config.MTU must be 0 or at least 576 octets" {
-		t.Error(err)
-	}
+	_, err := (&assoc.Config{MTU: 575}).Complete()
+	check.That(t, fmt.Sprint(err) == "sctp: Config.MTU must be 0 or at least 576 octets", "%v", err)
 }
 
 func TestUserHearsOfTheMTU(t *testing.T) {
@@ -155,9 +151,8 @@ func TestUserHearsOfTheMTU(t *testing.T) {
 	r.SetMTU(1280, 64)
 	r.Send(0, 8000)
 	r.Run(time.Second)
-	if got := fmt.Sprint(sizes); got != "[8936 1156 1216]" || a.MaxPayload() != 1216 {
-		t.Errorf("MaxPayload %s", got)
-	}
+	got := fmt.Sprint(sizes)
+	check.That(t, got == "[8936 1156 1216]" && a.MaxPayload() == 1216, "MaxPayload %s", got)
 }
 
 func TestLostProbesAreNeitherCongestionNorErrors(t *testing.T) {
@@ -231,13 +226,11 @@ func TestAnswersToOtherProbesAreIgnored(t *testing.T) {
 	a, _ := r.Join(quiet, quiet)
 	for range 30 {
 		r.Run(time.Second)
-		if s := a.PathStats(0); s.MTU > 8980 || s.MTU < 556 {
-			t.Fatalf("path MTU %d", s.MTU)
-		}
+		s := a.PathStats(0)
+		must.That(t, s.MTU <= 8980 && s.MTU >= 556, "path MTU %d", s.MTU)
 	}
-	if s := a.Stats(); s.MTUProbesAcked > s.MTUProbesOut || s.MTUProbesAcked == 0 {
-		t.Errorf("%d probes, %d answers", s.MTUProbesOut, s.MTUProbesAcked)
-	}
+	s := a.Stats()
+	check.That(t, s.MTUProbesAcked <= s.MTUProbesOut && s.MTUProbesAcked != 0, "%d probes, %d answers", s.MTUProbesOut, s.MTUProbesAcked)
 	// An answer that gives a size for itself, and one to the probe before.
 	for _, row := range []struct {
 		name   string
@@ -269,9 +262,8 @@ func TestSearchOnALongPath(t *testing.T) {
 	r.Run(10 * time.Second)
 	for i := range r.Hosts {
 		r.WantMTU("found", i, 1500)
-		if n := len(r.Probes(i)); n > 5 {
-			t.Errorf("%d probes", n)
-		}
+		n := len(r.Probes(i))
+		check.That(t, n <= 5, "%d probes", n)
 	}
 }
 
@@ -326,9 +318,8 @@ func TestAnswersThatMeetAShutdownAreNoFault(t *testing.T) {
 	before := a.Stats().Counters
 	must.OK(t, a.RequestHeartbeat(r.Now, a.PeerAddr().Addr()))
 	r.Run(time.Millisecond)
-	if err := a.Shutdown(r.Now); err != nil || a.State() != assoc.ShutdownSent {
-		t.Fatalf("%v in %v", err, a.State())
-	}
+	err := a.Shutdown(r.Now)
+	must.That(t, err == nil && a.State() == assoc.ShutdownSent, "%v in %v", err, a.State())
 	r.Run(time.Second)
 	if s := a.Stats().Counters; a.State() != assoc.Closed || s.BadHeartbeatAcks != 0 ||
 		s.MTUProbesAcked != before.MTUProbesOut || s.HeartbeatAcksIn != before.HeartbeatAcksIn+1 {

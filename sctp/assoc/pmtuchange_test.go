@@ -69,9 +69,8 @@ func TestMTUFallsUnderTraffic(t *testing.T) {
 				}
 			}
 			check.That(t, row.size <= 9000 || fragments != 0, "nothing had to be fragmented: the story is not told")
-			if _, down := r.Hosts[0].Event(assoc.EventPathDown); down || a.State() != assoc.Established {
-				t.Error("the path went down")
-			}
+			_, down := r.Hosts[0].Event(assoc.EventPathDown)
+			check.That(t, !down && a.State() == assoc.Established, "the path went down")
 			r.SetMTU(9000, 0)
 			r.Run(20 * time.Minute) // PMTU_RAISE_TIMER, req 8899-5.2-5
 			r.WantMTU("when it has grown again", 0, 9000)
@@ -185,9 +184,8 @@ func TestSearchUnderLoss(t *testing.T) {
 			r.Run(time.Minute)
 		}
 		r.Run(40 * time.Minute)
-		if got := a.PathStats(0).MTU; got > 1480 || got < 1200 {
-			t.Errorf("seed %d: path MTU %d", seed, got)
-		}
+		got := a.PathStats(0).MTU
+		check.That(t, got <= 1480 && got >= 1200, "seed %d: path MTU %d", seed, got)
 		check.That(t, bytes.Equal(r.Hosts[1].Received.Bytes(), want),
 			"seed %d: %d octets of %d arrived", seed, r.Hosts[1].Received.Len(), len(want))
 	}
@@ -205,9 +203,8 @@ func TestRestartBeginsTheSearchAnew(t *testing.T) {
 	a := must.Get(e.Endpoint.Connect(r.Now, quiet, lab.PortA, e.Addr, []netip.AddrPort{r.Hosts[1].Addr}, lab.PortB))(t)
 	e.Adopt(a)
 	r.Run(time.Second)
-	if _, ok := r.Hosts[1].Event(assoc.EventRestart); !ok {
-		t.Fatal("no restart")
-	}
+	_, ok := r.Hosts[1].Event(assoc.EventRestart)
+	must.That(t, ok, "no restart")
 	check.Equal(t, "probes", len(r.Probes(1)), n+2)
 	r.WantMTU("there", 0, 1500)
 	r.WantMTU("and back", 1, 1500)
@@ -248,9 +245,8 @@ func TestEachDestinationHasItsSearch(t *testing.T) {
 	check.Equal(t, "other probes", fmt.Sprint(other), "[1200]")
 	sizes(answer(out, l.Peer, true), &first)
 	check.Equal(t, "first probes", fmt.Sprint(first), "[1200 1452]")
-	if a, b := l.A.PathStats(0).MTU, l.A.PathStats(1).MTU; a != 1200 || b != 1200 {
-		t.Errorf("path MTUs %d and %d", a, b)
-	}
+	a, b := l.A.PathStats(0).MTU, l.A.PathStats(1).MTU
+	check.That(t, a == 1200 && b == 1200, "path MTUs %d and %d", a, b)
 }
 
 // A cookie that is longer than the base size is sent in fragments, and so is nothing else.
@@ -303,9 +299,8 @@ func TestLateProbeDoesNotSpoilTheShutdown(t *testing.T) {
 		must.Equal(t, row.name+": ended", b.State() == assoc.Closed, row.ends)
 	}
 	r.Flush()
-	if err, ok := r.Hosts[1].DownErr(); !ok || err != assoc.ErrShutdown {
-		t.Errorf("ended by %v", err)
-	}
+	err, ok := r.Hosts[1].DownErr()
+	check.That(t, ok && err == assoc.ErrShutdown, "ended by %v", err)
 }
 
 // The path is down when its MTU falls, and what is outstanding is too long for it: reports count then too, and without them

@@ -142,13 +142,11 @@ func TestCampedAddressIsGivenUpWhenItDoesNotAnswer(t *testing.T) {
 			t.Fatalf("while the probes go on: %s", lab.Text([]lab.Posted{p}))
 		}
 		l.Until(l.Now+rawio.Time(62*time.Second), func(lab.Posted) {})
-		if _, ok := l.Host.Event(assoc.EventPathDown); ok {
-			t.Fatal("given up before the sixth probe, which is sent after 31 s, has had its 32 s")
-		}
+		_, ok := l.Host.Event(assoc.EventPathDown)
+		must.That(t, !ok, "given up before the sixth probe, which is sent after 31 s, has had its 32 s")
 		l.Until(l.Now+rawio.Time(time.Second), func(lab.Posted) {})
-		if e, ok := l.Host.Event(assoc.EventPathDown); !ok || e.Path != second {
-			t.Fatalf("%+v, %v", e, ok)
-		}
+		e, ok := l.Host.Event(assoc.EventPathDown)
+		must.That(t, ok && e.Path == second, "%+v, %v", e, ok)
 		l.Collect()
 		l.InState(assoc.Established)
 	}
@@ -199,8 +197,7 @@ func TestCampedAddressIsGivenUpWhenItDoesNotAnswer(t *testing.T) {
 		must.OK(t, l.A.RequestHeartbeat(l.Now, second.Addr()))
 		info := lab.ChunkOf(to(second, l.Collect())[0], wire.ChunkHeartbeat).Value()
 		l.Post(second, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, info))
-		if p := owner(l); !refused(p) {
-			t.Errorf("the address is confirmed, and an INIT from there answered by %s", lab.Text([]lab.Posted{p}))
-		}
+		p := owner(l)
+		check.That(t, refused(p), "the address is confirmed, and an INIT from there answered by %s", lab.Text([]lab.Posted{p}))
 	})
 }

@@ -44,22 +44,17 @@ func TestPeerRestartIsActionA(t *testing.T) {
 		"answered by %q", lab.Describe(out))
 	check.That(t, l.A.LocalTag() == l.Tag && l.A.PeerTag() == l.PeerTag && l.HostTSN != oldTSN, "tags or TSN not those of the cookie")
 	// req 9260-5.2.4-5, 9260-5.2.4-7
-	if _, ok := l.Host.Event(assoc.EventRestart); !ok {
-		t.Error("no EventRestart")
-	}
-	if _, ok := l.Host.Event(assoc.EventDown); ok {
-		t.Error("EventDown on a restart")
-	}
-	if e, ok := l.Host.Event(assoc.EventSendFailed); !ok || e.Token != 42 || e.Unsent {
-		t.Errorf("the old message: %+v %v", e, ok)
-	}
-	if got := lab.Drain(l.A); len(got) != 1 || string(got[0]) != "after" {
-		t.Errorf("received %q", got)
-	}
+	_, ok := l.Host.Event(assoc.EventRestart)
+	check.That(t, ok, "no EventRestart")
+	_, ok = l.Host.Event(assoc.EventDown)
+	check.That(t, !ok, "EventDown on a restart")
+	e, ok := l.Host.Event(assoc.EventSendFailed)
+	check.That(t, ok && e.Token == 42 && !e.Unsent, "the old message: %+v %v", e, ok)
+	got := lab.Drain(l.A)
+	check.That(t, len(got) == 1 && string(got[0]) == "after", "received %q", got)
 	// req 9260-5.2.4-8
-	if ps := l.A.PathStats(0); ps.Flight != 0 || ps.Cwnd != 14400 {
-		t.Errorf("congestion state survived: flight %d cwnd %d", ps.Flight, ps.Cwnd)
-	}
+	ps := l.A.PathStats(0)
+	check.That(t, ps.Flight == 0 && ps.Cwnd == 14400, "congestion state survived: flight %d cwnd %d", ps.Flight, ps.Cwnd)
 	// The new own data starts at the TSN of the INIT ACK.
 	out = unanswered() // req 9260-5.2.4-5: the errors of the old association count no more
 	l.InState(assoc.Established)
@@ -97,13 +92,11 @@ func TestRestartingPeerCannotMakeTheOwnerHoldEverMore(t *testing.T) {
 		l.Shake()
 		must.That(t, l.A.State() == assoc.Established && l.A.PeerTag() == l.PeerTag, "no restart")
 	}
-	if n := l.A.Stats().Buffered; n != 4000 || len(held) != 4 {
-		t.Errorf("%d messages, %d octets held over the restarts", len(held), n)
-	}
+	n := l.A.Stats().Buffered
+	check.That(t, n == 4000 && len(held) == 4, "%d messages, %d octets held over the restarts", len(held), n)
 	out := l.Send(l.Tag, l.Data("does not fit"))
-	if k, _ := wire.AsSack(lab.ChunkOf(out[0], wire.ChunkSack)); k.ARwnd() != 0 || k.CumTSN() != l.TSN-2 {
-		t.Errorf("with a full buffer a_rwnd is %d", k.ARwnd())
-	}
+	k, _ := wire.AsSack(lab.ChunkOf(out[0], wire.ChunkSack))
+	check.That(t, k.ARwnd() == 0 && k.CumTSN() == l.TSN-2, "with a full buffer a_rwnd is %d", k.ARwnd())
 	for _, r := range held {
 		l.A.Release(r)
 	}
@@ -184,9 +177,8 @@ func TestCookieTable(t *testing.T) {
 		l.Initiate()                                                                // with the tag of its INIT ACK
 		l.Expect(l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie)), "COOKIE ACK") // req 9260-5.2.4-13
 		l.InState(assoc.Established)
-		if _, ok := l.Host.Event(assoc.EventUp); !ok {
-			t.Error("no EventUp")
-		}
+		_, ok := l.Host.Event(assoc.EventUp)
+		check.That(t, ok, "no EventUp")
 		check.Equal(t, "T1-cookie still runs", lab.Describe(l.Wait(20*time.Second)), "")
 	})
 	t.Run("B in ESTABLISHED: the peer's tag is that of the last cookie", func(t *testing.T) {
@@ -244,9 +236,8 @@ func TestCookieTable(t *testing.T) {
 		l.InState(assoc.ShutdownAckSent)
 		out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 		l.Expect(out, "ERROR SHUTDOWN ACK") // req 9260-5.2.4-9, 9260-3.3.10.10-1
-		if code, _ := lab.CauseOf(out[0]); code != wire.CauseCookieWhileShutdown || out[0].VTag() != old {
-			t.Errorf("cause %v, tag %#x", code, out[0].VTag())
-		}
+		code, _ := lab.CauseOf(out[0])
+		check.That(t, code == wire.CauseCookieWhileShutdown && out[0].VTag() == old, "cause %v, tag %#x", code, out[0].VTag())
 		l.InState(assoc.ShutdownAckSent)
 	})
 	for name, made := range map[string]func(testing.TB, *assoc.Config) *lab.Lab{"no tag matches": lab.Passive, "the own tag matches": lab.Echoed} {
@@ -271,9 +262,8 @@ func TestCookieTable(t *testing.T) {
 		bad := append([]byte(nil), l.Cookie...)
 		bad[3] ^= 1
 		l.Expect(l.Send(l.Tag, wire.AppendCookieEcho(nil, bad), l.Data("x")), "") // req 9260-5.2.4-1
-		if got := lab.Drain(l.A); got != nil {
-			t.Errorf("received %q", got)
-		}
+		got := lab.Drain(l.A)
+		check.That(t, got == nil, "received %q", got)
 	})
 }
 
@@ -365,9 +355,8 @@ func TestEachCookieInEachState(t *testing.T) {
 						if together {
 							continue // and nothing is asked of the association yet
 						}
-						if got := lab.Describe(l.Flush()); got != answer {
-							t.Errorf("%v: %q: sent %q, want %q", state, c.name, got, answer)
-						}
+						got := lab.Describe(l.Flush())
+						check.That(t, got == answer, "%v: %q: sent %q, want %q", state, c.name, got, answer)
 					}
 					if l.A.State() != want || l.A.LocalTag() != tag || l.A.PeerTag() != peer || l.A.Incarnation() != lives {
 						t.Errorf("%v: %q, then %q, in one read: %v: now %v, tags %#x %#x, life %d; want %v, %#x %#x, %d", state, list[i].name, list[j].name,
@@ -453,9 +442,8 @@ func TestRestartAddsNoPaths(t *testing.T) {
 	l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 	must.Equal(t, "the peer's tag after the restart", l.A.PeerTag(), l.PeerTag)
 	for i := range l.A.NumPaths() {
-		if a := l.A.PathStats(i).Remote.Addr(); !had[a] {
-			t.Errorf("a path to %v", a)
-		}
+		a := l.A.PathStats(i).Remote.Addr()
+		check.That(t, had[a], "a path to %v", a)
 	}
 }
 
@@ -477,8 +465,7 @@ func TestRestartNeedsBothTieTags(t *testing.T) {
 		row.change(&c)
 		b, _ := j.jar.Seal(j.Now, nil, &c)
 		j.hand(lab.Packet(lab.PortA, lab.PortB, c.LocalTag, wire.AppendCookieEcho(nil, b)))
-		if taken := j.A.PeerTag() == 0x55667788; taken != row.taken || (j.A.Stats().BadCookies == 1) == row.taken {
-			t.Errorf("%s: a restart %v", row.name, taken)
-		}
+		taken := j.A.PeerTag() == 0x55667788
+		check.That(t, taken == row.taken && (j.A.Stats().BadCookies == 1) != row.taken, "%s: a restart %v", row.name, taken)
 	}
 }

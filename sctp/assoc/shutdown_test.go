@@ -28,22 +28,17 @@ func TestShutdownDeliversEverythingFirst(t *testing.T) {
 	}
 	w.Run(time.Minute)
 	for i, h := range w.Hosts {
-		if err, ok := h.DownErr(); !ok || !errors.Is(err, assoc.ErrShutdown) {
-			t.Errorf("host %d: %v %v", i, ok, err)
-		}
-		if _, failed := h.Event(assoc.EventSendFailed); failed {
-			t.Errorf("host %d: a message failed", i)
-		}
+		err, ok := h.DownErr()
+		check.That(t, ok && errors.Is(err, assoc.ErrShutdown), "host %d: %v %v", i, ok, err)
+		_, failed := h.Event(assoc.EventSendFailed)
+		check.That(t, !failed, "host %d: a message failed", i)
 	}
-	if _, ok := w.Hosts[1].Event(assoc.EventPeerShutdown); !ok {
-		t.Error("no EventPeerShutdown")
-	}
-	if got := lab.Drain(a); len(got) != 1 || !bytes.Equal(got[0], payload) {
-		t.Errorf("a received %d messages", len(got))
-	}
-	if got := lab.Drain(b); len(got) != 1 || !bytes.Equal(got[0], payload) {
-		t.Errorf("b received %d messages", len(got))
-	}
+	_, ok := w.Hosts[1].Event(assoc.EventPeerShutdown)
+	check.That(t, ok, "no EventPeerShutdown")
+	got := lab.Drain(a)
+	check.That(t, len(got) == 1 && bytes.Equal(got[0], payload), "a received %d messages", len(got))
+	got = lab.Drain(b)
+	check.That(t, len(got) == 1 && bytes.Equal(got[0], payload), "b received %d messages", len(got))
 	if c := w.Seen(0, wire.ChunkShutdownComplete); len(c) != 1 || lab.Describe([]wire.Packet{c[0].Pkt}) != "SHUTDOWN COMPLETE" { // req 9260-3-1
 		t.Errorf("%d SHUTDOWN COMPLETE", len(c))
 	} else if sc, _ := wire.AsShutdownComplete(lab.ChunkOf(c[0].Pkt, wire.ChunkShutdownComplete)); sc.T() || c[0].Pkt.VTag() != b.LocalTag() { // req 9260-8.5.1-5
@@ -66,9 +61,8 @@ func TestShutdownSurvivesLoss(t *testing.T) {
 			must.OK(t, a.Shutdown(w.Now))
 			w.Run(10 * time.Second)
 			for i, h := range w.Hosts {
-				if err, ok := h.DownErr(); !ok || !errors.Is(err, assoc.ErrShutdown) {
-					t.Errorf("host %d: %v %v", i, ok, err)
-				}
+				err, ok := h.DownErr()
+				check.That(t, ok && errors.Is(err, assoc.ErrShutdown), "host %d: %v %v", i, ok, err)
 			}
 			check.That(t, a.State() == assoc.Closed && b.State() == assoc.Closed, "states %v, %v", a.State(), b.State())
 		})
@@ -81,9 +75,8 @@ func TestBothSidesShutDownAtOnce(t *testing.T) {
 	_ = b.Shutdown(w.Now)
 	w.Run(10 * time.Second) // req 9260-9.2-22, 9260-9.2-16
 	for i, h := range w.Hosts {
-		if err, ok := h.DownErr(); !ok || !errors.Is(err, assoc.ErrShutdown) {
-			t.Errorf("host %d: %v %v", i, ok, err)
-		}
+		err, ok := h.DownErr()
+		check.That(t, ok && errors.Is(err, assoc.ErrShutdown), "host %d: %v %v", i, ok, err)
 	}
 	check.That(t, a.State() == assoc.Closed && b.State() == assoc.Closed, "states %v, %v", a.State(), b.State())
 }
@@ -228,9 +221,8 @@ func TestDataBehindAShutdownIsDiscarded(t *testing.T) {
 	l.Send(l.Tag, wire.AppendShutdown(nil, l.HostTSN-1))
 	l.InState(assoc.ShutdownReceived)
 	l.Expect(l.Send(l.Tag, l.Data("behind")), "")
-	if got := lab.Drain(l.A); len(got) != 1 || string(got[0]) != "before" {
-		t.Errorf("received %q", got)
-	}
+	got := lab.Drain(l.A)
+	check.That(t, len(got) == 1 && string(got[0]) == "before", "received %q", got)
 }
 
 func TestShutdownChunksOnTheWire(t *testing.T) {
@@ -271,9 +263,8 @@ func TestShutdownBeforeAnyDataNamesTheInitialTSNMinusOne(t *testing.T) {
 	l := lab.Passive(t, nil)
 	must.OK(t, l.A.Shutdown(l.Now))
 	out := l.Flush()
-	if s, err := wire.AsShutdown(lab.ChunkOf(out[0], wire.ChunkShutdown)); err != nil || s.CumTSN() != l.TSN-1 {
-		t.Errorf("SHUTDOWN acknowledges %d, the peer's Initial TSN is %d", s.CumTSN(), l.TSN)
-	}
+	s, err := wire.AsShutdown(lab.ChunkOf(out[0], wire.ChunkShutdown))
+	check.That(t, err == nil && s.CumTSN() == l.TSN-1, "SHUTDOWN acknowledges %d, the peer's Initial TSN is %d", s.CumTSN(), l.TSN)
 }
 
 func TestNoSideStaysHalfOpen(t *testing.T) {
@@ -287,9 +278,8 @@ func TestNoSideStaysHalfOpen(t *testing.T) {
 	told := w.RunUntil(w.Now.Add(time.Minute), func() bool { _, ok := w.Hosts[1].Event(assoc.EventPeerShutdown); return ok })
 	must.That(t, told, "the peer was not told")
 	for _, x := range []*assoc.Assoc{a, b} {
-		if err := x.Send(w.Now, &m); !errors.Is(err, assoc.ErrClosing) {
-			t.Errorf("Send in %v: %v", x.State(), err)
-		}
+		err := x.Send(w.Now, &m)
+		check.That(t, errors.Is(err, assoc.ErrClosing), "Send in %v: %v", x.State(), err)
 	}
 	w.Run(time.Minute)
 	for _, x := range []*assoc.Assoc{a, b} {

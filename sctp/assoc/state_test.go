@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/invariant"
 	"github.com/rddp-go/rddp/internal/must"
 )
@@ -27,15 +28,12 @@ func TestEveryStateAndTrigger(t *testing.T) {
 			if open {
 				ways = append(ways, fmt.Sprintf("%v: %v", by, to))
 			}
-			if handshake := to == CookieWait || to == CookieEchoed; open && handshake != (a.setup != nil) {
-				t.Errorf("%v to %v: has a handshake: %v", from, to, !handshake)
-			}
-			if shutdown := to == ShutdownSent || to == ShutdownAckSent; open && shutdown != (a.closing != nil) {
-				t.Errorf("%v to %v: has a shutdown under way: %v", from, to, !shutdown)
-			}
+			handshake := to == CookieWait || to == CookieEchoed
+			check.That(t, !open || handshake == (a.setup != nil), "%v to %v: has a handshake: %v", from, to, !handshake)
+			shutdown := to == ShutdownSent || to == ShutdownAckSent
+			check.That(t, !open || shutdown == (a.closing != nil), "%v to %v: has a shutdown under way: %v", from, to, !shutdown)
 		}
-		if line := fmt.Sprintf("//\t%-17s %s\n", from, strings.Join(ways, ", ")); from != Closed && !strings.Contains(string(doc), line) {
-			t.Errorf("doc.go lacks\n%s", line)
-		}
+		line := fmt.Sprintf("//\t%-17s %s\n", from, strings.Join(ways, ", "))
+		check.That(t, from == Closed || strings.Contains(string(doc), line), "doc.go lacks\n%s", line)
 	}
 }

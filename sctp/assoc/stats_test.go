@@ -31,16 +31,14 @@ func TestCountersSurviveARestart(t *testing.T) {
 	l.Send(l.Tag, b, c) // in order, and the first has not come
 	for from := range 2 {
 		s, next := l.A.Streams(from, make([]assoc.StreamStats, 0, 1))
-		if len(s) != 1 || int(s[0].ID) != from || s[0].Waiting != 2*from || s[0].NextIn != 0 || next != from+1 {
-			t.Errorf("from stream %d: %+v, then from %d", from, s, next)
-		}
+		check.That(t, len(s) == 1 && int(s[0].ID) == from && s[0].Waiting == 2*from && s[0].NextIn == 0 && next == from+1,
+			"from stream %d: %+v, then from %d", from, s, next)
 	}
 	l.PeerTag = 0x22222222
 	l.Shake()
 	after := l.A.Stats().Counters
-	if after.Restarts != 1 || before.DataOut != 3 || after.DataOut != 3 || after.DataIn != 3 {
-		t.Errorf("%d DATA out before %d restart, %d after; %d in", before.DataOut, after.Restarts, after.DataOut, after.DataIn)
-	}
+	check.That(t, after.Restarts == 1 && before.DataOut == 3 && after.DataOut == 3 && after.DataIn == 3,
+		"%d DATA out before %d restart, %d after; %d in", before.DataOut, after.Restarts, after.DataOut, after.DataIn)
 }
 
 // However many ERROR chunks a peer sends, and however soon its owner polls, there are so many reports in a second.

@@ -81,9 +81,8 @@ func TestPacketFromAnAddressThatIsNotThePeersIsDropped(t *testing.T) {
 	other := netip.MustParseAddrPort("10.0.0.77:0")
 	l.Expect(l.SendFrom(other, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))), "")
 	l.Expect(l.SendFrom(other, l.Tag, lab.DataChunk(l.TSN, 0, 0, "x")), "")
-	if got := lab.Drain(l.A); got != nil {
-		t.Errorf("received %q", got)
-	}
+	got := lab.Drain(l.A)
+	check.That(t, got == nil, "received %q", got)
 	l.Expect(l.SendFrom(l.Peer, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))), "HEARTBEAT ACK")
 }
 
@@ -118,9 +117,8 @@ func TestListedAddressOfThePeerIsKnownAndProbed(t *testing.T) {
 	}
 	l.SendFrom(second, l.Tag, wire.AppendHeartbeatAck(nil, h.Info()))
 	must.Equal(t, "state of the path that the right nonce confirms", l.A.PathStats(1).State, assoc.PathActive)
-	if e, ok := l.Host.Event(assoc.EventPathUp); !ok || e.Path != second {
-		t.Errorf("no EventPathUp for it: %+v", e)
-	}
+	e, ok := l.Host.Event(assoc.EventPathUp)
+	check.That(t, ok && e.Path == second, "no EventPathUp for it: %+v", e)
 }
 
 func TestTagsAndTSNsAreRandom(t *testing.T) {
@@ -183,9 +181,8 @@ func TestNoTagWithoutRandomness(t *testing.T) {
 		out := l.Send(0, lab.InitChunk(l.PeerTag, l.TSN))
 		if rnd.left < 0 {
 			l.Expect(out, "ABORT")
-			if code, _ := lab.CauseOf(out[0]); code != wire.CauseOutOfResource {
-				t.Errorf("cause %v", code)
-			}
+			code, _ := lab.CauseOf(out[0])
+			check.That(t, code == wire.CauseOutOfResource, "cause %v", code)
 			continue
 		}
 		l.NoteInitAck(out[0])

@@ -81,12 +81,9 @@ func TestUnconfirmedAddressGetsProbesOnly(t *testing.T) {
 	for i, p := range probes {
 		// One each RTO, which doubles, while fewer than Path.Max.Retrans errors; then at HB.interval and RTO.
 		// req 9260-5.4-3, 9260-5.4-4
-		if n := len(p); n < 8 || n > 12 {
-			t.Errorf("address %d: probes at %v", i, p)
-		}
-		if s := lab.PathTo(t, l.A, []netip.AddrPort{second, third}[i].Addr()); s.State != assoc.PathUnconfirmed || s.Errors < 6 {
-			t.Errorf("%+v", s)
-		}
+		check.That(t, len(p) >= 8 && len(p) <= 12, "address %d: probes at %v", i, p)
+		s := lab.PathTo(t, l.A, []netip.AddrPort{second, third}[i].Addr())
+		check.That(t, s.State == assoc.PathUnconfirmed && s.Errors >= 6, "%+v", s)
 	}
 	// The real address fails: there is nowhere else to go.
 	answered = false
@@ -94,9 +91,8 @@ func TestUnconfirmedAddressGetsProbesOnly(t *testing.T) {
 	must.OK(t, l.A.Send(l.Now, &m))
 	l.Until(l.Now.Add(time.Hour), see)
 	l.Collect()
-	if err, ok := l.Host.DownErr(); !ok || !errors.Is(err, assoc.ErrTimeout) {
-		t.Errorf("ended by %v", err)
-	}
+	err, ok := l.Host.DownErr()
+	check.That(t, ok && errors.Is(err, assoc.ErrTimeout), "ended by %v", err)
 }
 
 func TestOnlyTheNonceConfirmsAnAddress(t *testing.T) {
@@ -213,9 +209,8 @@ func TestWhatComesFromAnUnconfirmedAddressIsAnsweredElsewhere(t *testing.T) {
 	})
 	t.Run("HEARTBEAT is answered there", func(t *testing.T) {
 		l, _ := listingLab(t, nil, second)
-		if out := to(second, l.Post(second, l.Tag, wire.AppendHeartbeat(nil, []byte("x")))); !slices.ContainsFunc(out, func(p wire.Packet) bool { return lab.Has(p, wire.ChunkHeartbeatAck) }) {
-			t.Error("no HEARTBEAT ACK")
-		}
+		out := to(second, l.Post(second, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))))
+		check.That(t, slices.ContainsFunc(out, func(p wire.Packet) bool { return lab.Has(p, wire.ChunkHeartbeatAck) }), "no HEARTBEAT ACK")
 	})
 }
 
@@ -289,12 +284,10 @@ func TestHeartbeatsOfOnePathCanBeSetAndAskedFor(t *testing.T) {
 	l, _ := listingLab(t, &assoc.Config{HeartbeatInterval: 30 * time.Second}, second)
 	l.Confirm(second)
 	stranger := netip.MustParseAddr("10.0.0.99")
-	if err := l.A.SetHeartbeat(l.Now, stranger, time.Second); !errors.Is(err, assoc.ErrNoPath) {
-		t.Error(err)
-	}
-	if err := l.A.RequestHeartbeat(l.Now, stranger); !errors.Is(err, assoc.ErrNoPath) {
-		t.Error(err)
-	}
+	err := l.A.SetHeartbeat(l.Now, stranger, time.Second)
+	check.That(t, errors.Is(err, assoc.ErrNoPath), "%v", err)
+	err = l.A.RequestHeartbeat(l.Now, stranger)
+	check.That(t, errors.Is(err, assoc.ErrNoPath), "%v", err)
 	count := func(d time.Duration) (n [2]int) {
 		l.Until(l.Now.Add(d), func(p lab.Posted) {
 			if b := lab.ChunkOf(p.Pkt, wire.ChunkHeartbeat); b != nil {
@@ -309,24 +302,20 @@ func TestHeartbeatsOfOnePathCanBeSetAndAskedFor(t *testing.T) {
 		return n
 	}
 	must.OK(t, l.A.SetHeartbeat(l.Now, second.Addr(), -1))
-	if n := count(5 * time.Minute); n[0] < 9 || n[1] != 0 {
-		t.Errorf("disabled on one path: %d HEARTBEATs", n)
-	}
+	n := count(5 * time.Minute)
+	check.That(t, n[0] >= 9 && n[1] == 0, "disabled on one path: %d HEARTBEATs", n)
 	must.OK(t, l.A.SetHeartbeat(l.Now, second.Addr(), 4*time.Second))
-	if n := count(5 * time.Minute); n[0] < 9 || n[0] > 10 || n[1] < 50 || n[1] > 66 {
-		t.Errorf("faster on one path: %d HEARTBEATs", n)
-	}
+	n = count(5 * time.Minute)
+	check.That(t, n[0] >= 9 && n[0] <= 10 && n[1] >= 50 && n[1] <= 66, "faster on one path: %d HEARTBEATs", n)
 	must.OK(t, l.A.RequestHeartbeat(l.Now, l.Peer.Addr()))
 	out := l.Collect()
 	check.That(t, len(out) == 1 && out[0].To == l.Peer && lab.Has(out[0].Pkt, wire.ChunkHeartbeat), "on demand: %v", lab.Text(out))
 	a := lab.Active(t, nil)
-	if err := a.A.RequestHeartbeat(a.Now, a.Peer.Addr()); !errors.Is(err, assoc.ErrNotUp) {
-		t.Error(err)
-	}
+	err = a.A.RequestHeartbeat(a.Now, a.Peer.Addr())
+	check.That(t, errors.Is(err, assoc.ErrNotUp), "%v", err)
 	a.A.Abort(a.Now, nil)
-	if err := a.A.RequestHeartbeat(a.Now, a.Peer.Addr()); !errors.Is(err, assoc.ErrClosing) {
-		t.Error(err)
-	}
+	err = a.A.RequestHeartbeat(a.Now, a.Peer.Addr())
+	check.That(t, errors.Is(err, assoc.ErrClosing), "%v", err)
 }
 
 // info returns the nonce of a HEARTBEAT.

@@ -34,9 +34,7 @@ func TestCubicReturnsAfterK(t *testing.T) {
 		at := drive(c, 0, rtt, time.Duration(k*0.5*float64(time.Second)))
 		half := c.Window()
 		drive(c, at, rtt, time.Duration(k*0.5*float64(time.Second)))
-		if w := c.Window(); w < 970_000 || w > 1_030_000 {
-			t.Errorf("rtt %v: cwnd %d after K, want about 1000000", rtt, w)
-		}
+		check.That(t, c.Window() >= 970_000 && c.Window() <= 1_030_000, "rtt %v: cwnd %d after K, want about 1000000", rtt, c.Window())
 		if want := 1_000_000 - 300_000/8; math.Abs(float64(half-want)) > 30_000 {
 			t.Errorf("rtt %v: cwnd %d after K/2, want about %d: the curve is steep first and flat at W_max", rtt, half, want)
 		}
@@ -104,9 +102,8 @@ func TestCubicTargetIsBounded(t *testing.T) {
 		return c.Window()
 	}
 	check.Equal(t, "cwnd after one of fifty acknowledgements: a fiftieth of 50000 more", ack(0, time.Minute), 101_000)
-	if w := ack(time.Second, time.Millisecond); w < 101_000 || w > 101_100 {
-		t.Errorf("cwnd %d after a round trip that is shorter", w)
-	}
+	w := ack(time.Second, time.Millisecond)
+	check.That(t, w >= 101_000 && w <= 101_100, "cwnd %d after a round trip that is shorter", w)
 	c = NewCubic(1000, false).(*cubic)
 	c.cwnd, c.ssthresh, c.prior = 100_000, 50_000, 100_000
 	check.Equal(t, "cwnd that Reno would have where the window was when it was last reduced (section 4.3)", ack(0, 0), 100_020)

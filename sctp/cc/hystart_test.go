@@ -32,9 +32,7 @@ func TestSlowStartEndsWhenAQueueBuilds(t *testing.T) {
 	must.That(t, doubled >= 7*4000, "cwnd %d after three rounds of slow start", doubled)
 	rounds(c, 115*ms) // more than an eighth longer
 	rounds(c, 130*ms)
-	if w := c.Window(); w > doubled*9/5 {
-		t.Errorf("cwnd grew from %d to %d in two careful rounds, want a quarter each", doubled, w)
-	}
+	check.That(t, c.Window() <= doubled*9/5, "cwnd grew from %d to %d in two careful rounds, want a quarter each", doubled, c.Window())
 	rounds(c, 140*ms, 150*ms, 160*ms, 170*ms)
 	check.That(t, c.Ssthresh() <= c.Window(), "still in slow start with cwnd %d after five careful rounds", c.Window())
 }

@@ -45,9 +45,8 @@ func TestInitialWindow(t *testing.T) {
 
 func TestBeginningGrowingAndIdlingAsTCP(t *testing.T) {
 	for pmdcs, want := range map[int]int{500: 5000, 1460: 14600, 1461: 14600, 8900: 17800} {
-		if got := NewReno(pmdcs, true).Window(); got != want {
-			t.Errorf("packets of %d: begins with %d, want %d", pmdcs, got, want)
-		}
+		got := NewReno(pmdcs, true).Window()
+		check.That(t, got == want, "packets of %d: begins with %d, want %d", pmdcs, got, want)
 	}
 	for _, tt := range []struct {
 		name string
@@ -79,9 +78,8 @@ func TestBeginningGrowingAndIdlingAsTCP(t *testing.T) {
 
 func TestInitialSsthreshIsArbitrarilyHigh(t *testing.T) {
 	// req 9260-7.2.1-3
-	if s := NewReno(1444, false).Ssthresh(); s < 1<<30 {
-		t.Error(s)
-	}
+	s := NewReno(1444, false).Ssthresh()
+	check.That(t, s >= 1<<30, "%v", s)
 }
 
 func TestSlowStart(t *testing.T) {

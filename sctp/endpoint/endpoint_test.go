@@ -88,9 +88,8 @@ func only(t *testing.T, list []rawio.Packet) (wire.Packet, wire.Chunk) {
 	check.That(t, pkt.ChecksumOK(), "wrong checksum")
 	cs := pkt.Chunks()
 	c, ok := cs.Next()
-	if _, more := cs.Next(); !ok || more {
-		t.Fatal("not one chunk")
-	}
+	_, more := cs.Next()
+	must.That(t, ok && !more, "not one chunk")
 	return pkt, c
 }
 
@@ -136,9 +135,8 @@ func TestOutOfTheBlue(t *testing.T) {
 			must.OK(t, b.ep.Listen(localPort, nil))
 			list, a := b.receiveFrom(row.remote, row.local, lab.Packet(peerPort, localPort, row.tag, row.chunks...))
 			must.That(t, a == nil && b.ep.Len() == 0, "an association came of it")
-			if s := b.ep.Stats(); s.OutOfBlue+s.BadAddress+s.BadCookies+s.Malformed != 1 {
-				t.Errorf("counted as %+v", s)
-			}
+			s := b.ep.Stats()
+			check.That(t, s.OutOfBlue+s.BadAddress+s.BadCookies+s.Malformed == 1, "counted as %+v", s)
 			if row.want == 0xff {
 				must.That(t, len(list) == 0, "answered by %v", list)
 				return
@@ -195,9 +193,8 @@ func TestInitIsJudged(t *testing.T) {
 			ab, err := wire.AsAbort(c)
 			must.That(t, err == nil && !ab.T(), "T %v, %v", ab.T(), err)
 			cs := ab.Causes()
-			if cause, ok := cs.Next(); ok != (row.code != 0) || (ok && cause.Code() != row.code) {
-				t.Errorf("cause % x, want %v", cause, row.code)
-			}
+			cause, ok := cs.Next()
+			check.That(t, ok == (row.code != 0) && (!ok || cause.Code() == row.code), "cause % x, want %v", cause, row.code)
 		})
 	}
 }
@@ -302,9 +299,8 @@ func TestCookieEchoIsJudged(t *testing.T) {
 				check.That(t, len(list) == 0, "answered by %v", list)
 				return
 			}
-			if ans, c := only(t, list); c.Type() != row.want || ans.VTag() != goodInit.Tag {
-				t.Errorf("%v with tag %#x", c.Type(), ans.VTag())
-			}
+			ans, c := only(t, list)
+			check.That(t, c.Type() == row.want && ans.VTag() == goodInit.Tag, "%v with tag %#x", c.Type(), ans.VTag())
 		})
 	}
 }
@@ -338,9 +334,8 @@ func TestLookupDropsWhatIsNoPacket(t *testing.T) {
 		{"destination port 0", lab.Packet(peerPort, 0, 7, wire.AppendCookieAck(nil)), false},
 	} {
 		b := newBench(t, endpoint.Config{})
-		if a, ok := b.ep.Lookup(&rawio.Packet{Data: row.data, Local: hostAddr, Remote: peerAddr}); ok != row.ok || a != nil {
-			t.Errorf("%s: ok %v", row.name, ok)
-		}
+		a, ok := b.ep.Lookup(&rawio.Packet{Data: row.data, Local: hostAddr, Remote: peerAddr})
+		check.That(t, ok == row.ok && a == nil, "%s: ok %v", row.name, ok)
 	}
 }
 
@@ -384,17 +379,15 @@ func TestConnectAndListenRefuse(t *testing.T) {
 			return b.ep.Listen(77, nil)
 		}, syscall.EADDRINUSE},
 	} {
-		if err := row.do(); !errors.Is(err, row.want) {
-			t.Errorf("%s: %v", row.name, err)
-		}
+		err := row.do()
+		check.That(t, errors.Is(err, row.want), "%s: %v", row.name, err)
 	}
 	b.ep.Remove(a)
 	b.ep.Remove(a)
 	b.ep.Refresh(a) // of an event that was still to be read
 	check.Equal(t, "associations after Remove", b.ep.Len(), 1)
-	if _, err := b.ep.Connect(b.now, nil, localPort, hostAddr, to, peerPort); err != nil {
-		t.Errorf("after Remove: %v", err)
-	}
+	_, err := b.ep.Connect(b.now, nil, localPort, hostAddr, to, peerPort)
+	check.That(t, err == nil, "after Remove: %v", err)
 }
 
 // ones is randomness that is always the same.
@@ -420,18 +413,16 @@ func TestEphemeralPorts(t *testing.T) {
 		list = append(list, a)
 	}
 	ep.Remove(list[1])
-	if a, err := connect(9); err != nil || a.LocalPort() != first+1 {
-		t.Errorf("port %d, %v: want the one that is free again", a.LocalPort(), err)
-	}
+	a, err := connect(9)
+	check.That(t, err == nil && a.LocalPort() == first+1, "port %d, %v: want the one that is free again", a.LocalPort(), err)
 	for port := 49152; port <= 65535; port++ {
 		ep.Listen(uint16(port), nil)
 	}
 	check.Fails(connect(10))(t, "with no port free", syscall.EADDRINUSE)
 	for _, port := range []uint16{49152, 65535} {
 		ep.Unlisten(port)
-		if a, err := connect(11); err != nil || a.LocalPort() != port {
-			t.Errorf("%v: want port %d", err, port)
-		}
+		a, err := connect(11)
+		check.That(t, err == nil && a.LocalPort() == port, "%v: want port %d", err, port)
 	}
 }
 
@@ -439,9 +430,8 @@ func TestEphemeralPorts(t *testing.T) {
 func TestConnectNeedsRandomness(t *testing.T) {
 	ep := endpoint.New(endpoint.Config{Rand: bytes.NewReader(nil), MTU: func(_, _ netip.Addr) int { return mtu }})
 	for _, port := range []uint16{0, localPort} {
-		if a, err := ep.Connect(0, nil, port, hostAddr, []netip.AddrPort{peerAddr}, peerPort); err != io.EOF || a != nil || ep.Len() != 0 {
-			t.Errorf("port %d: %v", port, err)
-		}
+		a, err := ep.Connect(0, nil, port, hostAddr, []netip.AddrPort{peerAddr}, peerPort)
+		check.That(t, err == io.EOF && a == nil && ep.Len() == 0, "port %d: %v", port, err)
 	}
 }
 
@@ -451,9 +441,8 @@ func TestListenerOfSomeAddresses(t *testing.T) {
 	must.OK(t, b.ep.Listen(localPort, &assoc.Config{LocalAddrs: []netip.Addr{hostAddr.Addr()}}))
 	for local, want := range map[string]wire.ChunkType{"10.0.0.1:0": wire.ChunkInitAck, "10.0.0.2:0": wire.ChunkAbort} {
 		list, _ := b.receiveFrom(peerAddr, netip.MustParseAddrPort(local), lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
-		if _, c := only(t, list); c.Type() != want {
-			t.Errorf("INIT to %s: %v", local, c.Type())
-		}
+		_, c := only(t, list)
+		check.That(t, c.Type() == want, "INIT to %s: %v", local, c.Type())
 	}
 }
 
@@ -501,9 +490,8 @@ func TestPacketsFindTheirAssociation(t *testing.T) {
 		list := bytes.Repeat(wire.AppendAddressParam(nil, netip.MustParseAddr("10.7.7.7")), before)
 		init := lab.InitLike(wire.ChunkInit, goodInit, wire.AppendAddressParam(list, second.Addr()))
 		p := rawio.Packet{Data: lab.Packet(peerPort, localPort, 0, init), Local: hostAddr, Remote: third}
-		if got, isNew := b.ep.HandleUnmatched(b.now, &p); got != want || isNew {
-			t.Errorf("INIT from a new address, behind %d others: %p", before, got)
-		}
+		got, isNew := b.ep.HandleUnmatched(b.now, &p)
+		check.That(t, got == want && !isNew, "INIT from a new address, behind %d others: %p", before, got)
 	}
 }
 
@@ -523,13 +511,11 @@ func TestINITFloodDoesNotAskForTheMTU(t *testing.T) {
 		return out.Pkts[0].Len()
 	}
 	plain := answer()
-	if n := answer(wire.AppendParam(nil, 0xC0FE, make([]byte, 60))); asked != 0 || n != plain+4+64 {
-		t.Errorf("asked %d times for answers of %d and %d octets", asked, plain, n)
-	}
+	n := answer(wire.AppendParam(nil, 0xC0FE, make([]byte, 60)))
+	check.That(t, asked == 0 && n == plain+4+64, "asked %d times for answers of %d and %d octets", asked, plain, n)
 	long := wire.AppendParam(nil, 0xC0FE, make([]byte, mtu/2))
-	if n := answer(long, long, long); asked == 0 || n <= mtu/2 || n > mtu {
-		t.Errorf("asked %d times for an answer of %d octets", asked, n)
-	}
+	n = answer(long, long, long)
+	check.That(t, asked != 0 && n > mtu/2 && n <= mtu, "asked %d times for an answer of %d octets", asked, n)
 }
 
 // A shell looks all packets of a batch up before it handles those that have no association. The second COOKIE ECHO of
@@ -539,14 +525,12 @@ func TestTwoCookieEchoesInOneBatch(t *testing.T) {
 	must.OK(t, b.ep.Listen(localPort, nil))
 	tag, cookie := b.cookieOf(goodInit)
 	echo := rawio.Packet{Data: lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)), Local: hostAddr, Remote: peerAddr}
-	if a, ok := b.ep.Lookup(&echo); a != nil || !ok {
-		t.Fatal("an association before the COOKIE ECHO")
-	}
+	a, ok := b.ep.Lookup(&echo)
+	must.That(t, a == nil && ok, "an association before the COOKIE ECHO")
 	var strangers [2]endpoint.Stranger
 	for i := range strangers {
-		if s := &strangers[i]; !b.ep.Judge(b.now, &echo, s) || b.ep.Find(s) != nil || !b.ep.Answer(b.now, s) {
-			t.Fatal("no valid cookie")
-		}
+		s := &strangers[i]
+		must.That(t, b.ep.Judge(b.now, &echo, s) && b.ep.Find(s) == nil && b.ep.Answer(b.now, s), "no valid cookie")
 	}
 	first, isNew := b.ep.Make(b.now, &strangers[0])
 	must.That(t, first != nil && isNew, "no association")

@@ -4,8 +4,10 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/crowd"
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
@@ -32,22 +34,19 @@ func TestLookupNext(t *testing.T) {
 			var last endpoint.Before
 			for _, n := range []int{first, first, second, second, first} {
 				p := rawio.Packet{Data: lab.Packet(peerPort, peers[n].local, 1, wire.AppendCookieAck(nil)), Local: hostAddr, Remote: peers[n].from}
-				if a, ok := b.ep.LookupNext(&p, &last); !ok || a != peers[n].a {
-					t.Fatalf("peers %d, %d: a packet of %d finds another association", first, second, n)
-				}
+				a, ok := b.ep.LookupNext(&p, &last)
+				must.That(t, ok && a == peers[n].a, "peers %d, %d: a packet of %d finds another association", first, second, n)
 				p.Data[len(p.Data)-1] ^= 1
-				if a, ok := b.ep.LookupNext(&p, &last); ok || a != nil {
-					t.Fatal("a damaged packet finds an association")
-				}
+				a, ok = b.ep.LookupNext(&p, &last)
+				must.That(t, !ok && a == nil, "a damaged packet finds an association")
 			}
 		}
 	}
 	var last endpoint.Before
 	for range 2 {
 		p := rawio.Packet{Data: lab.Packet(peerPort, localPort, 1, wire.AppendCookieAck(nil)), Remote: peerAddr}
-		if a, _ := b.ep.LookupNext(&p, &last); a != peers[0].a {
-			t.Error("the next packet of a peer is looked for in the tables again")
-		}
+		a, _ := b.ep.LookupNext(&p, &last)
+		check.That(t, a == peers[0].a, "the next packet of a peer is looked for in the tables again")
 		b.ep.Remove(peers[0].a)
 	}
 }
@@ -64,7 +63,6 @@ func TestLookupMayBeUsedAtOnce(t *testing.T) {
 	bad[8]++
 	short, wrong, stray := look(rawio.Packet{Data: []byte("short")}), look(rawio.Packet{Data: bad}), look(rawio.Packet{Kind: rawio.KindPacketTooBig, Data: make([]byte, 8)})
 	crowd.Meet(rounds, short, short, wrong, wrong, stray, stray, func(int) { b.ep.Stats() })
-	if s := b.ep.Stats(); s.Malformed != 2*rounds || s.BadChecksum != 2*rounds || s.StrayReports != 2*rounds {
-		t.Errorf("%+v of %d each", s, 2*rounds)
-	}
+	s := b.ep.Stats()
+	check.That(t, s.Malformed == 2*rounds && s.BadChecksum == 2*rounds && s.StrayReports == 2*rounds, "%+v of %d each", s, 2*rounds)
 }

@@ -44,9 +44,8 @@ func TestTablesAreEmptyInTheEnd(t *testing.T) {
 		check.That(t, e.byTag[tagKey{a.LocalTag(), 7, 8}] == a && e.byPeer[peerKey{source, 7, 8}] == a && e.ports[7] == 1 && e.Len() == 1,
 			"not in the tables after Refresh")
 		e.Remove(a)
-		if n := len(e.byTag) + len(e.byPeer) + len(e.byClaim) + len(e.ports) + len(e.sources) + e.Len(); n != 0 {
-			t.Errorf("accepted %v: %d entries are left", accepted, n)
-		}
+		n := len(e.byTag) + len(e.byPeer) + len(e.byClaim) + len(e.ports) + len(e.sources) + e.Len()
+		check.That(t, n == 0, "accepted %v: %d entries are left", accepted, n)
 	}
 	p := rawio.Packet{Kind: rawio.KindPacketTooBig, Data: make([]byte, 16), Remote: netip.MustParseAddrPort("10.0.0.9:0")}
 	if a, _ := e.HandleUnmatched(0, &p); a != nil || e.out.PollTransmit(assoc.NewTxBatch(1)) || e.stats != (Stats{}) {
@@ -88,9 +87,8 @@ func TestBudgetHasTwoBounds(t *testing.T) {
 		want  bool
 	}{{nil, true}, {nil, true}, {[]uint64{1, 1199}, true}, {[]uint64{2}, false}, {[]uint64{0, 1200}, false}, {[]uint64{6, 0}, true}} {
 		draws = row.draws
-		if got := b.allow(0, 255, chance); got != row.want || len(draws) != 0 {
-			t.Errorf("packet %d: %v, %d draws are left", i+1, got, len(draws))
-		}
+		got := b.allow(0, 255, chance)
+		check.That(t, got == row.want && len(draws) == 0, "packet %d: %v, %d draws are left", i+1, got, len(draws))
 	}
 	if b = newBudget(4 * budgetWindows); !b.allow(0, 256, nil) || b.octets.now.cost != 556 || !b.allow(0, 400, nil) || b.work.now.cost != 4 || b.octets.now.cost != 1156 {
 		t.Errorf("256 and 400 octets cost %d and %d", b.work.now.cost, b.octets.now.cost)
@@ -104,9 +102,8 @@ func TestBudgetHasTwoBounds(t *testing.T) {
 func TestPlacesOfSources(t *testing.T) {
 	a, b := rates{key: 0x0123456789abcdef}, rates{key: 0xfedcba9876543210}
 	v6 := netip.MustParseAddr("2001:db8:1:2:3:4:5:6")
-	if i, j := a.index(v6), b.index(v6); i != 1848 || j != 945 {
-		t.Errorf("a known source has the places %d and %d", i, j)
-	}
+	i, j := a.index(v6), b.index(v6)
+	check.That(t, i == 1848 && j == 945, "a known source has the places %d and %d", i, j)
 	places, same := make(map[uint64]int), 0
 	for i := range 100_000 {
 		addr := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})

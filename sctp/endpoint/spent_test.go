@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -49,9 +50,8 @@ func TestCookieMakesOneAssociation(t *testing.T) {
 		}
 	}
 	other, cookie := b.cookieOf(goodInit)
-	if a, _ := b.echo(other, cookie); a == nil || other == tag {
-		t.Errorf("the peer, with tag %#x after %#x, cannot set up another association", other, tag)
-	}
+	a, _ = b.echo(other, cookie)
+	check.That(t, a != nil && other != tag, "the peer, with tag %#x after %#x, cannot set up another association", other, tag)
 }
 
 // The cookie for an INIT that crosses an own one has the tag of the own one (section 5.2.1). It may come when that association

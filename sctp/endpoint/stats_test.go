@@ -36,9 +36,8 @@ func TestAssociationsOfOneSource(t *testing.T) {
 	check.That(t, b.establish(other, 1) != nil, "another source was refused")
 	b.ep.Remove(first)
 	check.That(t, b.establish(peerAddr, 3) != nil, "refused although one has ended")
-	if s := b.ep.Stats(); s.AssocsRefused != 1 || s.AssocsAccepted != 4 {
-		t.Errorf("%d accepted, %d refused", s.AssocsAccepted, s.AssocsRefused)
-	}
+	s := b.ep.Stats()
+	check.That(t, s.AssocsRefused == 1 && s.AssocsAccepted == 4, "%d accepted, %d refused", s.AssocsAccepted, s.AssocsRefused)
 }
 
 // stale is a COOKIE ECHO that has come too late, of another port.

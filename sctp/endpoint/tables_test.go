@@ -60,9 +60,8 @@ func TestAddressStaysWithItsAssociation(t *testing.T) {
 	b.ep.Refresh(second)
 	check.Equal(t, "the address belongs to the association whose peer has not only listed it", b.lookup(peerAddr, localPort, 1), first)
 	quote := lab.Packet(localPort, peerPort, 9)
-	if a, ok := b.ep.Lookup(&rawio.Packet{Kind: rawio.KindPacketTooBig, Data: quote, Remote: peerAddr}); a != first || !ok {
-		t.Error("so did a report")
-	}
+	a, ok := b.ep.Lookup(&rawio.Packet{Kind: rawio.KindPacketTooBig, Data: quote, Remote: peerAddr})
+	check.That(t, a == first && ok, "so did a report")
 	b.ep.Remove(second)
 	check.Equal(t, "the address belongs to the first when the other has ended", b.lookup(peerAddr, localPort, 1), first)
 }
@@ -72,7 +71,6 @@ func TestEphemeralPortIsNobodysPort(t *testing.T) {
 	free := newBench(t, endpoint.Config{}).connect(0, peerAddr).LocalPort()
 	b := newBench(t, endpoint.Config{}) // the same random numbers
 	must.OK(t, b.ep.Listen(free, nil))
-	if got := b.connect(0, peerAddr).LocalPort(); got == free {
-		t.Errorf("port %d has a listener", got)
-	}
+	got := b.connect(0, peerAddr).LocalPort()
+	check.That(t, got != free, "port %d has a listener", got)
 }

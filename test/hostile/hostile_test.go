@@ -64,9 +64,8 @@ func TestAnswersAreCountedByWhomTheyReach(t *testing.T) {
 		to(host(f.innocents, 300), wire.AppendAbort(nil, true))
 		check.That(t, !r.leaked, "something leaked")
 		to(host(f.attackers, 3), dataChunk(nil, 1, whole, 0, 0, 0, append([]byte("x"), secret...)))
-		if got, want := r.reaction(nil), []string{"ABORT" + third, "COOKIE ACK", "DATA"}; !slices.Equal(got, want) {
-			t.Errorf("%s: seen %q, want %q", f.name, got, want)
-		}
+		got, want := r.reaction(nil), []string{"ABORT" + third, "COOKIE ACK", "DATA"}
+		check.That(t, slices.Equal(got, want), "%s: seen %q, want %q", f.name, got, want)
 		own, _ := r.volume(false)
 		away, octets := r.volume(true)
 		check.That(t, own == 2 && away == 1 && octets == headers+12+4 && r.leaked,
@@ -126,9 +125,8 @@ func TestThroughputVerdict(t *testing.T) {
 		attack, control float64
 		want            bool
 	}{{0.81, 1, true}, {0.79, 1, false}, {0.79, 0.81, false}, {0.6, 0.7, true}, {0.5, 0.7, false}} {
-		if got := (&arena{}).keeps(&row{Attack: c.attack, Control: c.control}); got != c.want {
-			t.Errorf("%v beside the attack, %v beside nobody's packets: %v", c.attack, c.control, got)
-		}
+		got := (&arena{}).keeps(&row{Attack: c.attack, Control: c.control})
+		check.That(t, got == c.want, "%v beside the attack, %v beside nobody's packets: %v", c.attack, c.control, got)
 	}
 }
 

@@ -39,9 +39,8 @@ func TestParseRefuses(t *testing.T) {
 		"a fault without packages":     "fault x\nin a.go\n-y\n",
 		"a fault that changes nothing": "fault x\nin a.go\nby ./a\n y\n",
 	} {
-		if _, err := parse(text); err == nil {
-			t.Errorf("%s is taken", name)
-		}
+		_, err := parse(text)
+		check.That(t, err != nil, "%s is taken", name)
 	}
 }
 
@@ -52,18 +51,16 @@ func TestFaultIsAppliedWhereItsLinesStandOnce(t *testing.T) {
 		{"at the beginning", "\tx()\nb\n", "\ty()\nb\n"},
 		{"lines that only end alike stay", "a\n\tif \tx()\n\tx()\n", "a\n\tif \tx()\n\ty()\n"},
 	} {
-		if got, err := f.apply(row.text); err != nil || got != row.want {
-			t.Errorf("%s: %q, %v", row.name, got, err)
-		}
+		got, err := f.apply(row.text)
+		check.That(t, err == nil && got == row.want, "%s: %q, %v", row.name, got, err)
 	}
 	for name, text := range map[string]string{
 		"no such line":   "a\n",
 		"twice":          "\tx()\na\n\tx()\n",
 		"twice, at once": "\tx()\n\tx()\n",
 	} {
-		if got, err := f.apply(text); err == nil {
-			t.Errorf("%s: %q", name, got)
-		}
+		got, err := f.apply(text)
+		check.That(t, err != nil, "%s: %q", name, got)
 	}
 }
 

@@ -127,9 +127,8 @@ func TestEachOperatorMakesItsFaults(t *testing.T) {
 			t.Errorf("%s does not make %q of %q", row.operator, row.new, row.old)
 		}
 	}
-	if i := slices.IndexFunc(list, func(m *mutant) bool { return m.function == "path.String" || strings.Contains(m.by, "512+1") }); i >= 0 {
-		t.Error(list[i], "is none of ours")
-	}
+	i := slices.IndexFunc(list, func(m *mutant) bool { return m.function == "path.String" || strings.Contains(m.by, "512+1") })
+	check.That(t, i < 0, "number %d is none of ours", i)
 }
 
 // A mutant is known by what it changes: who adds a line above it finds it again.
@@ -162,15 +161,13 @@ func TestWovenMutantsCompileAndTellWhatIsReached(t *testing.T) {
 	}
 	texts := must.Get(p.graft(all))(t)
 	wrong := make(map[string]bool)
-	if err := p.check(texts, wrong); err != nil || len(wrong) > 0 {
-		t.Fatal(err, wrong)
-	}
+	err := p.check(texts, wrong)
+	must.That(t, err == nil && len(wrong) == 0, "%v, %v", err, wrong)
 	for _, text := range texts {
 		check.Do(format.Source([]byte(text)))(t)
 	}
-	if probes := strings.Count(texts[0], "wovenHit("); probes < 10 || probes >= len(all) {
-		t.Errorf("%d probes for %d mutants", probes, len(all))
-	}
+	probes := strings.Count(texts[0], "wovenHit(")
+	check.That(t, probes >= 10 && probes < len(all), "%d probes for %d mutants", probes, len(all))
 }
 
 func TestSharesFollowTheSizeOfPackages(t *testing.T) {
@@ -196,9 +193,8 @@ func TestOneSeedDrawsOneSample(t *testing.T) {
 		}
 		return s
 	}
-	if one, again, other := draw("a"), draw("a"), draw("b"); one != again || one == other {
-		t.Error("the seed does not decide")
-	}
+	one, again, other := draw("a"), draw("a"), draw("b")
+	check.That(t, one == again && one != other, "the seed does not decide")
 }
 
 func TestEquivalents(t *testing.T) {
@@ -217,9 +213,8 @@ func TestEquivalents(t *testing.T) {
 	reasons, err = parseEquivalent(strings.Replace(entry, "open", "ajar", 1))
 	check.That(t, err == nil && outdated(reasons, plain, race) != nil, "an entry of lines that are not there is taken")
 	for _, text := range []string{"because\n", entry + entry, "in p/p.go f\n-x\n", "in p/p.go f\n" + entry, "-x\n"} {
-		if _, err := parseEquivalent(text); err == nil {
-			t.Errorf("%q is taken", text)
-		}
+		_, err := parseEquivalent(text)
+		check.That(t, err != nil, "%q is taken", text)
 	}
 }
 
@@ -239,9 +234,8 @@ func TestScoreLeavesEquivalentsOut(t *testing.T) {
 		t.Error(got, err)
 	}
 	check.That(t, !s.good(61) && s.good(60), "a score of 60 %%")
-	if _, err := s.inDocs("no marks\n"); err == nil {
-		t.Error("no marks are taken")
-	}
+	_, err = s.inDocs("no marks\n")
+	check.That(t, err != nil, "no marks are taken")
 }
 
 // Runs end at their limits, and that is told.
@@ -260,9 +254,8 @@ func TestRunsEndAtTheirLimits(t *testing.T) {
 	} {
 		binary := filepath.Join(t.TempDir(), "test")
 		must.OK(t, os.WriteFile(binary, []byte("#!"+sh+"\n"+row.script+"\n"), 0o755))
-		if v, _ := (process{binary: binary, dir: t.TempDir(), limits: row.l}).run(); !v.failed || !strings.HasSuffix(v.what, "(hangs)") {
-			t.Errorf("%s: %+v", row.name, v)
-		}
+		v, _ := (process{binary: binary, dir: t.TempDir(), limits: row.l}).run()
+		check.That(t, v.failed && strings.HasSuffix(v.what, "(hangs)"), "%s: %+v", row.name, v)
 	}
 }
 
@@ -275,7 +268,6 @@ func TestStateGoesOn(t *testing.T) {
 	}
 	b, _ := os.ReadFile(filepath.Join(dir, "fates.jsonl"))
 	must.OK(t, os.WriteFile(filepath.Join(dir, "fates.jsonl"), b[:len(b)-4], 0o644))
-	if s, err := openState(dir); err != nil || s.fates["a"].Outcome != fateCaught || s.fates["b"].Outcome != "" {
-		t.Error(s.fates, err)
-	}
+	s, err := openState(dir)
+	check.That(t, err == nil && s.fates["a"].Outcome == fateCaught && s.fates["b"].Outcome == "", "%v, %v", s.fates, err)
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
 )
 
 // A fault that proves something changes one statement: two that each seem small are two.
@@ -25,8 +27,7 @@ func TestFaultThatProvesARowChangesOneStatement(t *testing.T) {
 		{"a case", "case 2:", "case 3:", 1},
 		{"a variable", "1, 2", "1, 3", 1},
 	} {
-		if got, err := statements(was, strings.Replace(was, row.old, row.new, 1)); err != nil || got != row.want {
-			t.Errorf("%s: %d, %v, want %d", row.name, got, err, row.want)
-		}
+		got, err := statements(was, strings.Replace(was, row.old, row.new, 1))
+		check.That(t, err == nil && got == row.want, "%s: %d, %v, want %d", row.name, got, err, row.want)
 	}
 }

@@ -27,9 +27,8 @@ func TestJudgeTellsPassFailureAndHang(t *testing.T) {
 		{"a crash at once", "fatal error: out of memory\n", failed, false, "", "(crash)"},
 		{"no end", "=== RUN   TestA\n", failed, true, "TestA", "TestA (hangs)"},
 	} {
-		if v := judge(row.out, row.err, row.hung); v.failed != (row.err != nil) || v.test != row.test || v.what != row.what {
-			t.Errorf("%s: %+v", row.name, v)
-		}
+		v := judge(row.out, row.err, row.hung)
+		check.That(t, v.failed == (row.err != nil) && v.test == row.test && v.what == row.what, "%s: %+v", row.name, v)
 	}
 }
 

@@ -48,14 +48,12 @@ func TestWeave(t *testing.T) {
 			"func literal_fault7(int, func(int) bool) {\n\tuse(2)\n}"},
 	} {
 		w := must.Get(newWeaver(woven))(t)
-		if err := w.add(&fault{number: 7, old: row.old, new: row.new}); err != nil {
-			t.Fatal(row.name, err)
-		}
+		err := w.add(&fault{number: 7, old: row.old, new: row.new})
+		must.That(t, err == nil, "%v, %v", row.name, err)
 		got := string(w.result())
 		check.That(t, strings.Contains(got, row.jump) && strings.Contains(got, row.body), "%s:\n%s", row.name, got)
-		if _, err := format.Source([]byte(got)); err != nil {
-			t.Errorf("%s: %v", row.name, err)
-		}
+		_, err = format.Source([]byte(got))
+		check.That(t, err == nil, "%s: %v", row.name, err)
 	}
 }
 
@@ -80,8 +78,7 @@ func TestWeaveOnlyWithinAFunction(t *testing.T) {
 		"a comment only": {old: "// Less compares.\n", new: "// Less.\n"},
 	} {
 		w := must.Get(newWeaver(woven))(t)
-		if err := w.add(f); !errors.Is(err, errNotWoven) {
-			t.Errorf("%s: %v", name, err)
-		}
+		err := w.add(f)
+		check.That(t, errors.Is(err, errNotWoven), "%s: %v", name, err)
 	}
 }

@@ -184,13 +184,11 @@ func TestLedgerIsFull(t *testing.T) {
 	for range maxSessions {
 		must.Do(l.begin(1, kindSCTP, 1))(t)
 	}
-	if _, err := l.begin(1, kindSCTP, 1); err != errLedgerFull {
-		t.Errorf("begin: %v", err)
-	}
+	_, err := l.begin(1, kindSCTP, 1)
+	check.That(t, err == errLedgerFull, "begin: %v", err)
 	l.reuse()
-	if _, err := l.begin(1, kindSCTP, 1); err != nil {
-		t.Errorf("begin after the rest: %v", err)
-	}
+	_, err = l.begin(1, kindSCTP, 1)
+	check.That(t, err == nil, "begin after the rest: %v", err)
 }
 
 func TestChangedOctetIsFound(t *testing.T) {
@@ -225,9 +223,8 @@ func TestPiecesDiffer(t *testing.T) {
 			}
 		}
 	}
-	if want := 8 * 32 * (forPush + 1); len(seen) < want-want/100 {
-		t.Errorf("%d different pieces for %d uses", len(seen), want)
-	}
+	want := 8 * 32 * (forPush + 1)
+	check.That(t, len(seen) >= want-want/100, "%d different pieces for %d uses", len(seen), want)
 }
 
 func TestHeadSurvivesTheWire(t *testing.T) {
@@ -275,9 +272,8 @@ func TestGrowthOfMemoryIsFound(t *testing.T) {
 		"one goroutine that comes and goes": {samples(30, func(i int, a *answer) { a.Goroutines += i % 2 }), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if line, broken := row.s.judge(); broken != row.want {
-				t.Errorf("%d rules broken, want %d: %s", broken, row.want, line)
-			}
+			line, broken := row.s.judge()
+			check.That(t, broken == row.want, "%d rules broken, want %d: %s", broken, row.want, line)
 		})
 	}
 }

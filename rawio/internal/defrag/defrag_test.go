@@ -144,9 +144,8 @@ func TestPacketsAreKeptApart(t *testing.T) {
 func TestFirstFragmentNamesTheNextHeader(t *testing.T) {
 	f := []iphdr.Packet{part(1, 8, 20, false), part(1, 0, 8, true)}
 	f[0].Proto, f[1].Proto = iphdr.ProtoUDP, 60
-	if out := feed(t, new(Assembler), 0, f...); len(out) != 1 || out[0].Proto != 60 {
-		t.Errorf("%+v", out)
-	}
+	out := feed(t, new(Assembler), 0, f...)
+	check.That(t, len(out) == 1 && out[0].Proto == 60, "%+v", out)
 }
 
 // RFC 5722 section 4 and RFC 8200 section 4.5: fragments that overlap drop the packet, and those that come later too. Those that
@@ -177,13 +176,11 @@ func TestContradictions(t *testing.T) {
 		rest := []iphdr.Packet{part(1, 0, 8, true), part(1, 8, 16, true), part(1, 16, 24, true), part(1, 24, 64, true), part(1, 64, 80, false)}
 		feed(t, a, 0, test.before, test.bad)
 		check.Equal(t, test.name, a.Stats, (Stats{Bad: 2}))
-		if out := feed(t, a, 0, rest...); len(out) != 0 {
-			t.Errorf("%s: %x came", test.name, out[0].Payload)
-		}
+		out := feed(t, a, 0, rest...)
+		check.That(t, len(out) == 0, "%s: %+v came", test.name, out)
 		check.Equal(t, test.name, a.Stats, (Stats{Bad: 7}))
-		if out := feed(t, a, rawio.Time(Timeout), rest...); len(out) != 1 || !bytes.Equal(out[0].Payload, pattern(1, 80)) {
-			t.Errorf("%s: the identification is not free again", test.name)
-		}
+		out = feed(t, a, rawio.Time(Timeout), rest...)
+		check.That(t, len(out) == 1 && bytes.Equal(out[0].Payload, pattern(1, 80)), "%s: the identification is not free again", test.name)
 		empty(t, a)
 	}
 }
@@ -196,9 +193,8 @@ func TestFragmentsAreDropped60SecondsAfterTheFirst(t *testing.T) {
 	feed(t, a, start.Add(time.Second), part(3, 0, 8, true))
 	feed(t, a, start.Add(Timeout/2), part(1, 8, 16, true), part(2, 8, 16, true))
 	check.Equal(t, "packets just before it is too late", len(feed(t, a, start.Add(Timeout-1), part(1, 16, 20, false))), 1)
-	if out := feed(t, a, start.Add(Timeout), part(2, 16, 20, false)); len(out) != 0 || a.Stats != (Stats{Late: 2}) {
-		t.Errorf("%d came, %+v", len(out), a.Stats)
-	}
+	out := feed(t, a, start.Add(Timeout), part(2, 16, 20, false))
+	check.That(t, len(out) == 0 && a.Stats == (Stats{Late: 2}), "%d came, %+v", len(out), a.Stats)
 	check.Equal(t, "packets of a younger one", len(feed(t, a, start.Add(Timeout), part(3, 8, 20, false))), 1)
 	check.Equal(t, "Timeout", Timeout, time.Minute)
 }
@@ -271,16 +267,14 @@ func TestFragmentsOfAllSourcesAreBounded(t *testing.T) {
 	const most = MaxOctets / leastCost
 	for i := range most + 10 {
 		feed(t, a, 0, first(i))
-		if want := max(0, i+1-most); a.Stats.Full != uint64(want) {
-			t.Fatalf("%d given up after %d, want %d", a.Stats.Full, i+1, want)
-		}
+		want := max(0, i+1-most)
+		must.That(t, a.Stats.Full == uint64(want), "%d given up after %d, want %d", a.Stats.Full, i+1, want)
 	}
 	for _, i := range []int{10, most + 9, 9} {
 		last := part(1, 8, 12, false)
 		last.Src = first(i).Src
-		if n := len(feed(t, a, 0, last)); (n == 1) != (i > 9) {
-			t.Errorf("packet %d: %d came", i, n)
-		}
+		n := len(feed(t, a, 0, last))
+		check.That(t, (n == 1) == (i > 9), "packet %d: %d came", i, n)
 	}
 }
 

@@ -72,7 +72,6 @@ func TestFragmentsFitTheMTUAndMakeThePacket(t *testing.T) {
 	}
 	stop := errors.New("full")
 	calls := 0
-	if err := Fragment(make([]byte, 100), 28, ProtoSCTP, 0, a4, b4, 1, func([]byte) error { calls++; return stop }); err != stop || calls != 1 {
-		t.Errorf("%v after %d", err, calls)
-	}
+	err := Fragment(make([]byte, 100), 28, ProtoSCTP, 0, a4, b4, 1, func([]byte) error { calls++; return stop })
+	check.That(t, err == stop && calls == 1, "%v after %d", err, calls)
 }

@@ -137,9 +137,8 @@ func TestParseRefuses(t *testing.T) {
 		{"IPv6 to an IPv4-mapped address", change(p6, 24, mapped[:]...), ErrMalformed},
 		{"IPv6 routing header with segments left", packet6(extRouting, []byte{132, 0, 0, 1, 7: 0}), ErrMalformed},
 	} {
-		if _, err := Parse(test.b); err != test.want {
-			t.Errorf("%s: %v, want %v", test.name, err, test.want)
-		}
+		_, err := Parse(test.b)
+		check.That(t, err == test.want, "%s: %v, want %v", test.name, err, test.want)
 	}
 }
 
@@ -295,22 +294,19 @@ func TestEchoReply(t *testing.T) {
 	} {
 		p := test.p
 		p.Payload = []byte{test.request, 0, 0, 0, 1, 2, 3, 4, 'd', 'a', 't'} // odd length
-		if _, ok := ParseICMP(p); ok {
-			t.Errorf("%s: accepted without a checksum", test.name)
-		}
+		_, ok := ParseICMP(p)
+		check.That(t, !ok, "%s: accepted without a checksum", test.name)
 		sum := uint64(0)
 		if p.Proto == ProtoICMPv6 {
 			sum = pseudo6(p.Src, p.Dst, len(p.Payload), ProtoICMPv6)
 		}
 		binary.BigEndian.PutUint16(p.Payload[2:], ^fold(Sum(sum, p.Payload)))
-		if m, ok := ParseICMP(p); !ok || m.Type != test.request {
-			t.Errorf("%s: %+v, %v", test.name, m, ok)
-		}
+		m, ok := ParseICMP(p)
+		check.That(t, ok && m.Type == test.request, "%s: %+v, %v", test.name, m, ok)
 		check.That(t, EchoReply(p), "%s: no reply", test.name)
 		p.Src, p.Dst = p.Dst, p.Src
-		if m, ok := ParseICMP(p); !ok || m.Type != test.reply || string(m.Body) != "dat" {
-			t.Errorf("%s: reply %+v, %v", test.name, m, ok)
-		}
+		m, ok = ParseICMP(p)
+		check.That(t, ok && m.Type == test.reply && string(m.Body) == "dat", "%s: reply %+v, %v", test.name, m, ok)
 		check.That(t, !EchoReply(p), "%s: answered a reply", test.name)
 		p.Payload[0], p.Payload[1] = test.request, 1
 		check.That(t, !EchoReply(p), "%s: answered a request with a code", test.name)
@@ -331,8 +327,7 @@ func TestSumsOfRFC1071(t *testing.T) {
 		{[]byte{0xff, 0xff, 0xff, 0xff, 0x01}, 0x0100},
 		{[]byte{0xff, 0xff, 0x00, 0x01}, 0x0001},
 	} {
-		if got := fold(Sum(0, row.octets)); got != row.want {
-			t.Errorf("sum of %x is %#04x, want %#04x", row.octets, got, row.want)
-		}
+		got := fold(Sum(0, row.octets))
+		check.That(t, got == row.want, "sum of %x is %#04x, want %#04x", row.octets, got, row.want)
 	}
 }

@@ -33,9 +33,8 @@ func TestInterruptedReaderComesBackAndReadsOn(t *testing.T) {
 			must.Equal(t, "error", <-end, rawio.ErrInterrupted)
 			go read()
 			must.Do(a.WriteBatch([]rawio.Packet{{Vec: [][]byte{{1}}, Remote: anywhere}}))(t)
-			if err := <-end; err != nil || in[0].Data[0] != 1 {
-				t.Fatal(err)
-			}
+			err := <-end
+			must.That(t, err == nil && in[0].Data[0] == 1, "%v", err)
 			in[0].Release()
 			go read()
 			b.Interrupt() // and comes back again

@@ -61,9 +61,8 @@ func TestFullQueueBlocksWriters(t *testing.T) {
 						binary.BigEndian.PutUint32(head[4:], uint32(i+k))
 						pkts[k] = rawio.Packet{Vec: [][]byte{head, body}, Remote: anywhere}
 					}
-					if n, err := a.WriteBatch(pkts); n != len(pkts) || err != nil {
-						t.Errorf("WriteBatch = %d, %v", n, err)
-					}
+					n, err := a.WriteBatch(pkts)
+					check.That(t, n == len(pkts) && err == nil, "WriteBatch = %d, %v", n, err)
 				}
 			})
 		}
@@ -101,9 +100,8 @@ func TestReceiveBuffersFollowThePackets(t *testing.T) {
 			}
 			out = append(out, rawio.Packet{Vec: [][]byte{d}, Remote: anywhere})
 		}
-		if n, err := a.WriteBatch(out); err != nil {
-			t.Fatalf("WriteBatch = %d, %v", n, err)
-		}
+		n, err := a.WriteBatch(out)
+		must.That(t, err == nil, "WriteBatch = %d, %v", n, err)
 		for got := 0; got < len(out); {
 			n := must.Get(b.ReadBatch(in))(t)
 			for i := range in[:n] {
@@ -132,9 +130,8 @@ func TestReceiveBuffersFollowThePackets(t *testing.T) {
 	move(2049)
 	release()
 	b.Close()
-	if _, err := b.ReadBatch(in); err == nil {
-		t.Error("ReadBatch after Close succeeded")
-	}
+	_, err := b.ReadBatch(in)
+	check.That(t, err != nil, "ReadBatch after Close succeeded")
 	check.Equal(t, "buffers leaked", b.rx.small.Outstanding()+b.rx.large.Outstanding(), 0)
 }
 
@@ -158,12 +155,10 @@ func TestErrorStopsTheBatch(t *testing.T) {
 	n, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{{1}}, Remote: anywhere}})
 	var sys *os.SyscallError
 	check.That(t, n == 0 && errors.As(err, &sys) && sys.Err == unix.ENOTCONN, "WriteBatch to a closed peer = %d, %v", n, err)
-	if n, err := a.WriteBatch([]rawio.Packet{{Remote: netip.MustParseAddrPort("[::1]:1")}, {}}); n != 0 || err == nil {
-		t.Errorf("WriteBatch without a socket of the family = %d, %v", n, err)
-	}
-	if n, err := a.ReadBatch(nil); n != 0 || err == nil {
-		t.Errorf("ReadBatch without room = %d, %v", n, err)
-	}
+	n, err = a.WriteBatch([]rawio.Packet{{Remote: netip.MustParseAddrPort("[::1]:1")}, {}})
+	check.That(t, n == 0 && err != nil, "WriteBatch without a socket of the family = %d, %v", n, err)
+	n, err = a.ReadBatch(nil)
+	check.That(t, n == 0 && err != nil, "ReadBatch without room = %d, %v", n, err)
 }
 
 func TestControlMessages(t *testing.T) {
@@ -227,9 +222,8 @@ func TestControlMessagesAreKnownByLevelTypeAndLength(t *testing.T) {
 					at := 0
 					copy(buf.append(&at, level, typ, n), r.data)
 					c, e := parseControl(bytesOf(&buf)[:at])
-					if want := (map[bool]said{true: r.want})[own]; (said{c, e}) != want {
-						t.Errorf("level %d, type %d, %d octets: %+v, want %+v", level, typ, n, said{c, e}, want)
-					}
+					want := (map[bool]said{true: r.want})[own]
+					check.That(t, (said{c, e}) == want, "level %d, type %d, %d octets: %+v, want %+v", level, typ, n, said{c, e}, want)
 				}
 			}
 		}
@@ -241,14 +235,12 @@ func TestErrorsOfAPacketSentAlone(t *testing.T) {
 	g, addr := udpSocket(t, netip.AddrPort{})
 	s := g.Socket(addr.Addr())
 	for n, want := range map[int]error{100: nil, 65507: nil, 65508: rawio.ErrTooLong} {
-		if err := s.Send(make([]byte, n), addr.Addr(), addr); err != want {
-			t.Errorf("%d octets: %v, want %v", n, err, want)
-		}
+		err := s.Send(make([]byte, n), addr.Addr(), addr)
+		check.That(t, err == want, "%d octets: %v, want %v", n, err, want)
 	}
 	var sys *os.SyscallError
-	if err := s.Send(nil, netip.Addr{}, netip.MustParseAddrPort("255.255.255.255:1")); !errors.As(err, &sys) || sys.Err != unix.EACCES {
-		t.Errorf("to everybody: %v", err)
-	}
+	err := s.Send(nil, netip.Addr{}, netip.MustParseAddrPort("255.255.255.255:1"))
+	check.That(t, errors.As(err, &sys) && sys.Err == unix.EACCES, "to everybody: %v", err)
 	g.Close()
 	check.Equal(t, "after Close", s.Send(nil, addr.Addr(), addr), net.ErrClosed)
 	n := 0
@@ -266,7 +258,6 @@ func TestZoneOfAnAddressSurvivesTheKernel(t *testing.T) {
 	check.That(t, s.put(a, 7) == unix.SizeofSockaddrInet6 && s.Scope_id != 0, "scope %d", s.Scope_id)
 	check.Equal(t, "came back as", s.get(), netip.AddrPortFrom(a, 7))
 	check.Equal(t, "index of an unknown zone", zoneIndex("no such interface"), 0)
-	if i := zoneIndex("4711"); i != 4711 || zoneName(4711) != "4711" {
-		t.Errorf("a number as the zone has index %d", i)
-	}
+	i := zoneIndex("4711")
+	check.That(t, i == 4711 && zoneName(4711) == "4711", "a number as the zone has index %d", i)
 }

@@ -70,12 +70,10 @@ func TestMalformedDatagramsKeepNoBuffers(t *testing.T) {
 	}
 	check.Equal(t, "malformed", b.Stats.RxMalformed.Load(), 9)
 	b.Close()
-	if _, err := b.ReadBatch(in[:]); err != net.ErrClosed {
-		t.Fatal(err)
-	}
-	if s, l := b.rx.small.Outstanding(), b.rx.large.Outstanding(); s+l != 0 {
-		t.Errorf("%d small and %d large buffers were never given back", s, l)
-	}
+	_, err := b.ReadBatch(in[:])
+	must.That(t, err == net.ErrClosed, "%v", err)
+	s, l := b.rx.small.Outstanding(), b.rx.large.Outstanding()
+	check.That(t, s+l == 0, "%d small and %d large buffers were never given back", s, l)
 }
 
 // Of the TOS octet and the traffic class, two bits are the ECN field.
@@ -91,9 +89,8 @@ func TestECNFieldIsTwoBits(t *testing.T) {
 			if b[0] = 0xb8 | ecn; row.n == 4 {
 				*(*int32)(ptr(&b[0])) = int32(0xb8 | ecn) // in the host's order
 			}
-			if c, _ := parseControl(bytesOf(&buf)[:at]); c.ECN != ecn {
-				t.Errorf("level %d: ECN %d, want %d", row.level, c.ECN, ecn)
-			}
+			c, _ := parseControl(bytesOf(&buf)[:at])
+			check.That(t, c.ECN == ecn, "level %d: ECN %d, want %d", row.level, c.ECN, ecn)
 		}
 	}
 }

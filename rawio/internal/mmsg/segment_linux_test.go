@@ -117,16 +117,14 @@ func TestRefusedSegmentationIsGivenUp(t *testing.T) {
 	}
 	must.OK(t, sk.Control(func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_NO_CHECK, 1) }))
 	for range 2 {
-		if n, err := tx.WriteBatch(sequence(50, 200)); n != 50 || err != nil {
-			t.Fatalf("WriteBatch = %d, %v", n, err)
-		}
+		n, err := tx.WriteBatch(sequence(50, 200))
+		must.That(t, n == 50 && err == nil, "WriteBatch = %d, %v", n, err)
 		in := make([]rawio.Packet, 50)
 		for got := 0; got < 50; {
 			n := must.Get(rx.ReadBatch(in[got:]))(t)
 			for i := range in[got : got+n] {
-				if p := in[got+i]; len(p.Data) != 200 || p.Data[0] != byte(got+i) {
-					t.Fatalf("packet %d: %d octets from %d", got+i, len(p.Data), p.Data[0])
-				}
+				p := in[got+i]
+				must.That(t, len(p.Data) == 200 && p.Data[0] == byte(got+i), "packet %d: %d octets from %d", got+i, len(p.Data), p.Data[0])
 				in[got+i].Release()
 			}
 			got += n
@@ -143,9 +141,8 @@ func TestLeftoversOfACoalescedMessage(t *testing.T) {
 	if !tx.socks[0].Segmenting() {
 		t.Skip("this kernel has no UDP_SEGMENT")
 	}
-	if n, err := tx.WriteBatch(sequence(30, 300)); n != 30 || err != nil {
-		t.Fatalf("WriteBatch = %d, %v", n, err)
-	}
+	n, err := tx.WriteBatch(sequence(30, 300))
+	must.That(t, n == 30 && err == nil, "WriteBatch = %d, %v", n, err)
 	check.Equal(t, "system calls for one run", tx.Stats.TxCalls.Load(), 1)
 	in := make([]rawio.Packet, 30)
 	for got := 0; got < len(in); {
@@ -184,9 +181,8 @@ func TestPollBatchNeverBlocks(t *testing.T) {
 	check.Equal(t, "packets too many", rx.PollBatch(in), 0)
 	rx.Close()
 	check.Equal(t, "packets after Close", rx.PollBatch(in), 0)
-	if _, err := rx.ReadBatch(in); err == nil {
-		t.Error("ReadBatch after Close succeeded")
-	}
+	_, err := rx.ReadBatch(in)
+	check.That(t, err != nil, "ReadBatch after Close succeeded")
 	check.Equal(t, "buffers leaked", rx.rx.large.Outstanding()+rx.rx.small.Outstanding(), 0)
 }
 
@@ -199,9 +195,8 @@ func TestCloseWithLeftovers(t *testing.T) {
 	must.Do(rx.ReadBatch(in))(t)
 	in[0].Release()
 	rx.Close()
-	if _, err := rx.ReadBatch(in); err == nil {
-		t.Error("ReadBatch after Close succeeded")
-	}
+	_, err := rx.ReadBatch(in)
+	check.That(t, err != nil, "ReadBatch after Close succeeded")
 	check.Equal(t, "buffers leaked", rx.rx.large.Outstanding()+rx.rx.small.Outstanding(), 0)
 }
 

@@ -105,9 +105,8 @@ func TestReadsWhatComes(t *testing.T) {
 		for i := range byte(100) {
 			end := p.read()
 			p.write(t, i)
-			if err := <-end; err != nil || p.last != i {
-				t.Fatalf("octet %d: %d, %v", i, p.last, err)
-			}
+			err := <-end
+			must.That(t, err == nil && p.last == i, "octet %d: %d, %v", i, p.last, err)
 		}
 	})
 }
@@ -120,15 +119,13 @@ func TestReadsWhatIsThere(t *testing.T) {
 				p.write(t, i)
 			}
 			for i := range byte(10) {
-				if err := p.Read(); err != nil || p.last != i {
-					t.Fatalf("octet %d: %d, %v", i, p.last, err)
-				}
+				err := p.Read()
+				must.That(t, err == nil && p.last == i, "octet %d: %d, %v", i, p.last, err)
 			}
 			end := p.read() // and then it waits
 			p.write(t, 99)
-			if err := <-end; err != nil || p.last != 99 {
-				t.Fatal(p.last, err)
-			}
+			err := <-end
+			must.That(t, err == nil && p.last == 99, "%v, %v", p.last, err)
 		}
 	})
 }
@@ -143,15 +140,13 @@ func TestInterruptedReaderComesBackOnce(t *testing.T) {
 			p.Interrupt()
 			p.Interrupt()
 			p.write(t, 1)
-			if err := p.Read(); err != nil || p.last != 1 {
-				t.Fatal(p.last, err)
-			}
+			err := p.Read()
+			must.That(t, err == nil && p.last == 1, "%v, %v", p.last, err)
 			must.Equal(t, "error", p.Read(), rawio.ErrInterrupted)
 			end = p.read()
 			p.write(t, 2)
-			if err := <-end; err != nil || p.last != 2 {
-				t.Fatal(p.last, err)
-			}
+			err = <-end
+			must.That(t, err == nil && p.last == 2, "%v, %v", p.last, err)
 		}
 	})
 }
@@ -183,9 +178,8 @@ func TestHearsThatItParks(t *testing.T) {
 	for i, pause := range []rawio.Pause{rawio.Yield, rawio.Block, rawio.Park, rawio.Park} {
 		p.write(t, 1)
 		must.OK(t, p.Wait(pause))
-		if want := max(i-1, 0); parked != want {
-			t.Errorf("pause %d: parked %d times, want %d", i, parked, want)
-		}
+		want := max(i-1, 0)
+		check.That(t, parked == want, "pause %d: parked %d times, want %d", i, parked, want)
 	}
 }
 

@@ -136,9 +136,8 @@ func TestBatchIsFullByOctets(t *testing.T) {
 		b.Bytes(big)
 		b.End()
 	}
-	if want := maxOctets/len(big) + 1; n != want {
-		t.Errorf("%d packets of %d octets, want %d", n, len(big), want)
-	}
+	want := maxOctets/len(big) + 1
+	check.That(t, n == want, "%d packets of %d octets, want %d", n, len(big), want)
 	check.That(t, b.Octets() == n*(len(big)+wire.CommonHeaderLen), "%d octets in %d packets", b.Octets(), n)
 	if b.Reset(); b.Full() || b.Octets() != 0 || len(b.Pkts) != 0 || len(b.vecs) != 0 || len(b.Tail()) != 0 {
 		t.Errorf("%d octets in %d packets of %d pieces when empty", b.Octets(), len(b.Pkts), len(b.vecs))
@@ -206,9 +205,8 @@ func TestLongPacketsAreFragmentedByIP(t *testing.T) {
 			b.Begin(1, 2, 3, netip.AddrPort{}, netip.MustParseAddrPort(row.remote), row.size)
 			b.Commit(append(b.Tail(), make([]byte, row.n)...))
 			b.End()
-			if p := b.Pkts[0]; p.Fragment != row.fragment || p.Len() != 12+row.n {
-				t.Errorf("%d octets, to be fragmented to %d", p.Len(), p.Fragment)
-			}
+			p := b.Pkts[0]
+			check.That(t, p.Fragment == row.fragment && p.Len() == 12+row.n, "%d octets, to be fragmented to %d", p.Len(), p.Fragment)
 		})
 	}
 }

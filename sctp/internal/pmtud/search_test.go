@@ -63,9 +63,8 @@ func (l *lab) step(end rawio.Time) bool {
 	default:
 		l.log = append(l.log, fmt.Sprint("+", size+20))
 		l.now = l.now.Add(rtt)
-		if d, ok := l.s.Arrived(l.now, uint64(l.n), size); !ok || d != rtt {
-			l.t.Fatalf("the answer to the probe of %d octets: %v after %v", size, ok, d)
-		}
+		d, ok := l.s.Arrived(l.now, uint64(l.n), size)
+		must.That(l.t, ok && d == rtt, "the answer to the probe of %d octets: %v after %v", size, ok, d)
 	}
 	return true
 }

@@ -14,22 +14,18 @@ import (
 func TestLimitsOfTheTracker(t *testing.T) {
 	k := NewTracker(1)
 	for tsn := wire.TSN(3); tsn < 65536; tsn += 2 { // every second one: as many gaps as there can be
-		if got := k.Check(tsn); got != Fresh {
-			t.Fatalf("TSN %d: %v", tsn, got)
-		}
+		got := k.Check(tsn)
+		must.That(t, got == Fresh, "TSN %d: %v", tsn, got)
 		k.Add(tsn)
 	}
 	for _, tsn := range []wire.TSN{65536, 65537, 1 << 20, 1<<31 - 1} {
-		if got := k.Check(tsn); got != Beyond {
-			t.Errorf("TSN %d, with a Cumulative TSN of 0: %v", tsn, got)
-		}
+		got := k.Check(tsn)
+		check.That(t, got == Beyond, "TSN %d, with a Cumulative TSN of 0: %v", tsn, got)
 	}
-	if n := k.set.Cap(); n > 1<<16 {
-		t.Errorf("a window of %d TSNs", n)
-	}
-	if b := k.AppendSack(nil, 0, 1400); len(b) > 1400 {
-		t.Errorf("a SACK of %d octets where 1400 fit", len(b))
-	}
+	n := k.set.Cap()
+	check.That(t, n <= 1<<16, "a window of %d TSNs", n)
+	b := k.AppendSack(nil, 0, 1400)
+	check.That(t, len(b) <= 1400, "a SACK of %d octets where 1400 fit", len(b))
 	k = NewTracker(1)
 	for range 1000 {
 		k.Duplicate(0)
@@ -47,9 +43,8 @@ func TestNothingIsRenegedWhileThereIsRoom(t *testing.T) {
 		tsn := 2 + 2*i
 		mustPacket(t, r, 0, chunk(tsn, tsn-1, be, "ten octets"))
 		want += fmt.Sprintf(" %d-%d", tsn, tsn)
-		if got := sackText(sack(r)); got != want {
-			t.Fatalf("after TSN %d: %s", tsn, got)
-		}
+		got := sackText(sack(r))
+		must.That(t, got == want, "after TSN %d: %s", tsn, got)
 	}
 	for i := range 90 {
 		mustPacket(t, r, 0, chunk(1+2*i, 2*i, be, "x"))

@@ -91,9 +91,8 @@ func TestPartialDelivery(t *testing.T) {
 		}, "1:0+600"},
 	} {
 		r := newLimited(0)
-		if err := tt.story(r); err != nil {
-			t.Errorf("%s: %v", tt.name, err)
-		}
+		err := tt.story(r)
+		check.That(t, err == nil, "%s: %v", tt.name, err)
 		check.Equal(t, tt.name, pieces(r), tt.want)
 		r.Close()
 		check.That(t, r.Buffered() == 0 && r.reasm.store.mem == 0,
@@ -167,9 +166,8 @@ func TestLimitsOfPartialDelivery(t *testing.T) {
 			got += pieces(r)
 		}
 		var v *ViolationError
-		if _, violation := tt.want.(*ViolationError); violation != errors.As(err, &v) || !violation && err != tt.want {
-			t.Errorf("%s: %v", tt.name, err)
-		}
+		_, violation := tt.want.(*ViolationError)
+		check.That(t, violation == errors.As(err, &v) && (violation || err == tt.want), "%s: %v", tt.name, err)
 		check.That(t, tt.maxMessage != 1000 || got == "0:0+1000", "%s: %s", tt.name, got)
 		r.Close()
 		check.That(t, r.Buffered() == 0 && r.reasm.store.mem == 0,
@@ -189,9 +187,8 @@ func TestRestartForgetsAllButWhatIsHeld(t *testing.T) {
 		// req 9260-5.2.4-5: the new association begins at its own TSN and SSNs.
 		check.That(t, r.CumTSN() == 4999 && !r.Gaps() && !r.SackPending(), "cumulative TSN %d, gaps %v", r.CumTSN(), r.Gaps())
 		mustPacket(t, r, 0, chunk(5000, 0, be, "new"))
-		if k := sack(r); k.CumTSN() != 5000 || k.ARwnd() != 697 {
-			t.Errorf("SACK of %d with a_rwnd %d", k.CumTSN(), k.ARwnd())
-		}
+		k := sack(r)
+		check.That(t, k.CumTSN() == 5000 && k.ARwnd() == 697, "SACK of %d with a_rwnd %d", k.CumTSN(), k.ARwnd())
 		b := make([]byte, 300)
 		held.CopyTo(b, 0)
 		check.Equal(t, "what is held was overwritten", string(b), x)
@@ -203,9 +200,8 @@ func TestRestartForgetsAllButWhatIsHeld(t *testing.T) {
 			t.Errorf("%q, window %d, memory %d", got, r.Window(), r.reasm.store.mem)
 		}
 		var v *ViolationError
-		if _, err := packet(r, 0, onStream(2, 5002, 0, be, "x")); !errors.As(err, &v) {
-			t.Errorf("a stream that the restart has not asked for: %v", err)
-		}
+		_, err := packet(r, 0, onStream(2, 5002, 0, be, "x"))
+		check.That(t, errors.As(err, &v), "a stream that the restart has not asked for: %v", err)
 	})
 	t.Run("what comes out of order after it", func(t *testing.T) {
 		r := newLimited(0)

@@ -78,9 +78,8 @@ func TestBeginningWithoutItsMessage(t *testing.T) {
 	must.Equal(t, "verdict", r.Admit(d), New)
 	r.Placed(d)
 	var v *ViolationError
-	if err := r.PacketDone(0); !errors.As(err, &v) || v.TSN != 1 {
-		t.Error(err)
-	}
+	err := r.PacketDone(0)
+	check.That(t, errors.As(err, &v) && v.TSN == 1, "%v", err)
 }
 
 func TestMessagesThatCannotEverFit(t *testing.T) {
@@ -93,9 +92,8 @@ func TestMessagesThatCannotEverFit(t *testing.T) {
 		{"all of the buffer and no end", []wire.Data{chunk(1, 0, wire.FlagB, big), chunk(2, 0, 0, big), chunk(3, 0, 0, big[:200])}},
 		{"one chunk longer than MaxMessage", []wire.Data{chunk(1, 0, be, big+big+big)}},
 	} {
-		if _, err := packet(newReceiver(), 0, tt.chunks...); !errors.Is(err, ErrMessageTooBig) {
-			t.Errorf("%s: %v", tt.name, err)
-		}
+		_, err := packet(newReceiver(), 0, tt.chunks...)
+		check.That(t, errors.Is(err, ErrMessageTooBig), "%s: %v", tt.name, err)
 	}
 }
 
@@ -134,8 +132,7 @@ func TestMessagesWaitAcrossTheWrapOfSSNs(t *testing.T) {
 		for _, i := range arrival {
 			mustPacket(t, r, 0, chunk(tsn+i, (65534+i)%65536, be, string(rune('a'+i))))
 		}
-		if got := received(r); got != "a|b|c|d|" {
-			t.Errorf("arrival %v: received %q", arrival, got)
-		}
+		got := received(r)
+		check.That(t, got == "a|b|c|d|", "arrival %v: received %q", arrival, got)
 	}
 }

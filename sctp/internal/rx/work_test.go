@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -49,17 +50,14 @@ func TestNoOrderOfArrivalBuysWork(t *testing.T) {
 			if r.Admit(d) != New {
 				break
 			}
-			if err := r.Queue(d, nil); err != nil {
-				t.Fatal(tt.name, n, err)
-			}
-			if err := r.PacketDone(0); err != nil {
-				t.Fatal(tt.name, n, err)
-			}
+			err := r.Queue(d, nil)
+			must.That(t, err == nil, "%v, %v, %v", tt.name, n, err)
+			err = r.PacketDone(0)
+			must.That(t, err == nil, "%v, %v, %v", tt.name, n, err)
 			worst = max(worst, r.Steps()-begun)
 			if n%5_000 == 0 {
-				if err := r.Audit(0); err != nil {
-					t.Fatal(tt.name, n, err)
-				}
+				err := r.Audit(0)
+				must.That(t, err == nil, "%v, %v, %v", tt.name, n, err)
 			}
 		}
 		runtime.GC()
@@ -72,9 +70,8 @@ func TestNoOrderOfArrivalBuysWork(t *testing.T) {
 		for range 3 { // the one that all wait for, then the reader, who gets that one first
 			begun := r.Steps()
 			if r.Admit(d) == New {
-				if err := r.Queue(d, nil); err != nil {
-					t.Fatal(tt.name, err)
-				}
+				err := r.Queue(d, nil)
+				must.That(t, err == nil, "%v, %v", tt.name, err)
 			} else {
 				if m, ok := r.Receive(); ok {
 					r.Release(m)
@@ -93,17 +90,14 @@ func TestNoOrderOfArrivalBuysWork(t *testing.T) {
 			t.Errorf("%s: %d octets are kept when all is read", tt.name, r.Held())
 		}
 		r.Close()
-		if err := r.Audit(0); err != nil {
-			t.Error(tt.name, err)
-		}
-		if held := r.Held(); held > 12<<10 || r.Buffered() != 0 {
-			t.Errorf("%s: %d octets held at the end, %d of user data", tt.name, held, r.Buffered())
-		}
+		err := r.Audit(0)
+		check.That(t, err == nil, "%v, %v", tt.name, err)
+		held = r.Held()
+		check.That(t, held <= 12<<10 && r.Buffered() == 0, "%s: %d octets held at the end, %d of user data", tt.name, held, r.Buffered())
 		runtime.KeepAlive(r)
 	}
-	if p, m, l := unsafe.Sizeof(piece{}), unsafe.Sizeof(Message{}), unsafe.Sizeof(loan{}); p > pieceCost || m > messageCost || l > loanCost {
-		t.Errorf("%d, %d and %d octets in a piece, a Message and a loan", p, m, l)
-	}
+	p, m, l := unsafe.Sizeof(piece{}), unsafe.Sizeof(Message{}), unsafe.Sizeof(loan{})
+	check.That(t, p <= pieceCost && m <= messageCost && l <= loanCost, "%d, %d and %d octets in a piece, a Message and a loan", p, m, l)
 }
 
 // What is due to be delivered, and waits for its reader, keeps its place in the stream.
@@ -114,14 +108,12 @@ func TestWhatIsDueKeepsItsTurn(t *testing.T) {
 		mustPacket(t, r, 0, chunk(tsn, tsn-1, be, string(rune('a'+tsn-1))))
 		check.That(t, r.Steps() == steps, "%d steps for %d chunks, want %d", r.Steps(), i+1, steps)
 	}
-	if got := received(r); got != "a|b|c|" || r.Steps() != 9 {
-		t.Errorf("%q, %d steps", got, r.Steps())
-	}
+	got := received(r)
+	check.That(t, got == "a|b|c|" && r.Steps() == 9, "%q, %d steps", got, r.Steps())
 	mustPacket(t, r, 0, chunk(5, 4, be, "e"))
 	mustPacket(t, r, 0, chunk(4, 3, be, "d"))
-	if _, err := packet(r, 0, chunk(6, 4, be, "another")); err == nil {
-		t.Error("two messages with the SSN that is due")
-	}
+	_, err := packet(r, 0, chunk(6, 4, be, "another"))
+	check.That(t, err != nil, "two messages with the SSN that is due")
 }
 
 // The tables of a receiver are counted, each once, and what is kept to be used again.

@@ -3,6 +3,8 @@ package tx
 import (
 	"net/netip"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
 )
 
 func TestChoiceOfThePath(t *testing.T) {
@@ -38,16 +40,13 @@ func TestChoiceOfThePath(t *testing.T) {
 				p.State, p.Errors = st.PathState, st.errors
 				p.Local = netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 51, 100, byte(1 + i%2)}), 0)
 			}
-			if got := l.s.DataPath(); got != l.path(row.data) {
-				t.Errorf("new DATA goes to path %d", got.Index())
-			}
-			if got := l.s.Alternate(l.path(0)); got != l.path(row.alternate) {
-				t.Errorf("the alternate is path %d", got.Index())
-			}
+			got := l.s.DataPath()
+			check.That(t, got == l.path(row.data), "new DATA goes to path %d", got.Index())
+			got = l.s.Alternate(l.path(0))
+			check.That(t, got == l.path(row.alternate), "the alternate is path %d", got.Index())
 			for i, st := range row.paths { // req 7829-3.2-4, 7829-4.1-2
-				if p := l.path(i); p.State != st.PathState || p.Errors != st.errors {
-					t.Errorf("path %d is %v with %d errors now", i, p.State, p.Errors)
-				}
+				p := l.path(i)
+				check.That(t, p.State == st.PathState && p.Errors == st.errors, "path %d is %v with %d errors now", i, p.State, p.Errors)
 			}
 		})
 	}

@@ -47,9 +47,8 @@ func TestShortPacketWaitsWhileEnoughIsInFlight(t *testing.T) {
 		if tt.story != nil {
 			tt.story(l)
 		}
-		if n := len(l.transmit()); (n == 0) != tt.waits {
-			t.Errorf("%s: %d packets sent", tt.name, n)
-		}
+		n := len(l.transmit())
+		check.That(t, (n == 0) == tt.waits, "%s: %d packets sent", tt.name, n)
 		l.check()
 	}
 }
@@ -81,9 +80,8 @@ func TestWhatEndsTheWait(t *testing.T) {
 	l.queue(train/full, full)
 	l.expect("less than a train", "")
 	l.queue(1, full+10)
-	if n := len(l.transmit()); n != train/full+1 || l.s.Queued() != 10 {
-		t.Errorf("of a train and a bit %d packets went, %d octets are left", n, l.s.Queued())
-	}
+	n := len(l.transmit())
+	check.That(t, n == train/full+1 && l.s.Queued() == 10, "of a train and a bit %d packets went, %d octets are left", n, l.s.Queued())
 	l.expect("the bit waits", "")
 	l.timeout()
 	check.Equal(t, "packets after T3-rtx", len(l.transmit()), 1)
@@ -104,9 +102,8 @@ func TestMaxBurstOfOpportunitiesThatWait(t *testing.T) {
 		check.Equal(t, "packets", len(l.transmit()), want)
 	}
 	l.sack(21)
-	if n := len(l.transmit()); n > 4*(1+21/2)+4 {
-		t.Errorf("%d packets for a SACK of 21", n)
-	}
+	n := len(l.transmit())
+	check.That(t, n <= 4*(1+21/2)+4, "%d packets for a SACK of 21", n)
 	l = busy(t, 20, quick)
 	l.s.cfg.MaxBurst = 4
 	l.queue(1, full)
@@ -129,9 +126,8 @@ func TestShortestTripIsForgotten(t *testing.T) {
 		for range tt.trips {
 			s.observe(time.Duration(tt.each))
 		}
-		if got := s.get(); got != time.Duration(tt.want) {
-			t.Errorf("step %d: %d, want %d", i, got, tt.want)
-		}
+		got := s.get()
+		check.That(t, got == time.Duration(tt.want), "step %d: %d, want %d", i, got, tt.want)
 	}
 }
 

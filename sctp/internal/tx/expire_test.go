@@ -43,9 +43,8 @@ func TestLifetime(t *testing.T) {
 	l.expect("before", "1 | 2")
 	check.Equal(t, "next timeout", l.s.NextTimeout(), short)
 	l.now = short - 1
-	if got := l.expired(); got != nil {
-		t.Errorf("too early: %v", got)
-	}
+	got := l.expired()
+	check.That(t, got == nil, "too early: %v", got)
 	l.now, l.s.cfg.SendBuffer = short, 3*full+400
 	check.Equal(t, "message for a full buffer", l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 1)}}), ErrSendBufferFull)
 	if got := l.expired(); fmt.Sprint(got) != "[2 5]" { // not the first one, which is on its way
@@ -56,9 +55,8 @@ func TestLifetime(t *testing.T) {
 	l.s.slot.msg.Expires = 1 // long ago: what was begun is sent all the same
 	l.now += 10 * ms
 	l.sack(2)
-	if got := l.expired(); got != nil {
-		t.Errorf("expired %v", got)
-	}
+	got = l.expired()
+	check.That(t, got == nil, "expired %v", got)
 	// The messages that are left have TSNs and SSNs without a hole.
 	var ssns []wire.SSN
 	for _, p := range l.transmit() {
@@ -72,9 +70,8 @@ func TestLifetime(t *testing.T) {
 		"acknowledged %v, %d octets held, %d unsent", l.acked, l.s.held, l.s.unsent)
 	// The life of message 4 is over: nothing to do, once.
 	l.now = long
-	if got := l.expired(); got != nil || l.s.NextTimeout() != rawio.Never {
-		t.Errorf("expired %v, next timeout %v", got, l.s.NextTimeout())
-	}
+	got = l.expired()
+	check.That(t, got == nil && l.s.NextTimeout() == rawio.Never, "expired %v, next timeout %v", got, l.s.NextTimeout())
 }
 
 // A message that waits in front of a closed window goes, and the zero window probe of the next one is
@@ -101,16 +98,13 @@ func TestFailedMessagesDoNotExpireAgain(t *testing.T) {
 	l.s.SetPeer(0, 16)
 	l.enqueue(100, Message{Expires: second})
 	l.s.Stop()
-	if f, ok := l.s.NextFailed(); !ok || f.Token != 1 {
-		t.Fatal(f, ok)
-	}
-	if _, ok := l.s.NextFailed(); ok || l.s.NextTimeout() != rawio.Never {
-		t.Errorf("next timeout %v", l.s.NextTimeout())
-	}
+	f, ok := l.s.NextFailed()
+	must.That(t, ok && f.Token == 1, "%v, %v", f, ok)
+	_, ok = l.s.NextFailed()
+	check.That(t, !ok && l.s.NextTimeout() == rawio.Never, "next timeout %v", l.s.NextTimeout())
 	l.now = second
-	if got := l.expired(); got != nil {
-		t.Error(got)
-	}
+	got := l.expired()
+	check.That(t, got == nil, "%v", got)
 }
 
 func TestDestinationOfAMessage(t *testing.T) {
@@ -125,9 +119,8 @@ func TestDestinationOfAMessage(t *testing.T) {
 	for _, state := range []PathState{Unconfirmed, PotentiallyFailed, Inactive} {
 		l.path(1).State = state
 		l.enqueue(100, Message{Path: 2})
-		if p := l.s.Poll(l.now); p != l.path(0) {
-			t.Errorf("%v: data goes to %v", state, p.Remote)
-		}
+		p := l.s.Poll(l.now)
+		check.That(t, p == l.path(0), "%v: data goes to %v", state, p.Remote)
 		l.transmit()
 	}
 	check.Equal(t, "a fourth path", l.s.Enqueue(&Message{Path: 4, Body: [2][]byte{{1}}}), ErrPath)
@@ -168,9 +161,8 @@ func TestSourceTakesNoOptions(t *testing.T) {
 	l := newLab(t, 2)
 	l.s.SetUpper(wilful{}, l)
 	l.s.Poll(second)
-	if m := l.s.slot.msg; !l.s.slot.full || m.Expires != 0 || m.Path != 0 || m.NoBundle {
-		t.Errorf("%+v", m)
-	}
+	m := l.s.slot.msg
+	check.That(t, l.s.slot.full && m.Expires == 0 && m.Path == 0 && !m.NoBundle, "%+v", m)
 }
 
 // wilful is a Source that sets the fields that are not its own.

@@ -100,9 +100,8 @@ func TestMissesCountBelowTheHighestNewlyAcknowledgedOnly(t *testing.T) {
 	}
 	check.Equal(t, "miss indications from SACKs that acknowledge nothing new", l.s.ring.rec(1).misses, 1)
 	l.sack(0, gap{2, 2}, gap{4, 4})
-	if a, b := l.s.ring.rec(1).misses, l.s.ring.rec(3).misses; a != 2 || b != 1 {
-		t.Errorf("misses %d and %d, want 2 below the newly acknowledged TSN 2 and 1 above", a, b)
-	}
+	a, b := l.s.ring.rec(1).misses, l.s.ring.rec(3).misses
+	check.That(t, a == 2 && b == 1, "misses %d and %d, want 2 below the newly acknowledged TSN 2 and 1 above", a, b)
 }
 
 func TestInRecoveryAnAdvanceCountsForAllMissing(t *testing.T) {
@@ -332,14 +331,12 @@ func TestStaleAndImpossibleSacks(t *testing.T) {
 		{"far beyond", makeSack(3+1<<30, 1000)},
 	} {
 		var e *UnsentTSNError
-		if _, err := l.s.HandleSack(l.now, tt.k); !errors.As(err, &e) || l.s.Outstanding() != 2 {
-			t.Errorf("%s: %v, %d outstanding", tt.name, err, l.s.Outstanding())
-		}
+		_, err := l.s.HandleSack(l.now, tt.k)
+		check.That(t, errors.As(err, &e) && l.s.Outstanding() == 2, "%s: %v, %d outstanding", tt.name, err, l.s.Outstanding())
 	}
 	var e *UnsentTSNError
-	if _, err := l.s.HandleCumAck(l.now, 6); !errors.As(err, &e) {
-		t.Errorf("SHUTDOWN: %v", err)
-	}
+	_, err := l.s.HandleCumAck(l.now, 6)
+	check.That(t, errors.As(err, &e), "SHUTDOWN: %v", err)
 	for _, k := range []wire.Sack{
 		makeSack(3, 1000, wire.GapBlock{Start: 2, End: 1}),
 		makeSack(3, 1000, wire.GapBlock{Start: 0, End: 0}),
@@ -360,18 +357,16 @@ func TestShutdownAcknowledges(t *testing.T) {
 	l.check()
 	check.That(t, err == nil && r.CumAdvanced && r.NewlyAcked && l.s.CumTSN() == 3 && l.s.ring.ngapped == 1,
 		"%+v %v: cumulative TSN %d, %d gap-acknowledged", r, err, l.s.CumTSN(), l.s.ring.ngapped)
-	if r, _ := l.s.HandleCumAck(l.now, 2); !r.Stale {
-		t.Error("an older SHUTDOWN is not stale")
-	}
+	r, _ = l.s.HandleCumAck(l.now, 2)
+	check.That(t, r.Stale, "an older SHUTDOWN is not stale")
 	l = newLab(t, 1)
 	l.queue(8, full)
 	l.transmit()
 	for last := wire.TSN(2); last <= 4; last++ {
 		l.sack(0, gap{2, last})
 	}
-	if _, err := l.s.HandleCumAck(l.now, 5); err != nil || l.s.recovery {
-		t.Errorf("still in Fast Recovery when a SHUTDOWN has acknowledged all, %v", err)
-	}
+	_, err = l.s.HandleCumAck(l.now, 5)
+	check.That(t, err == nil && !l.s.recovery, "still in Fast Recovery when a SHUTDOWN has acknowledged all, %v", err)
 }
 
 // A peer in SHUTDOWN-SENT that answers DATA by SHUTDOWN alone must not run us into a window of 0.
@@ -381,9 +376,8 @@ func TestShutdownLeavesTheWindowOpen(t *testing.T) {
 	l.queue(6, full)
 	for cum := wire.TSN(0); cum < 6; cum += 2 {
 		l.expect("the peer's window", fmt.Sprintf("%d | %d", cum+1, cum+2))
-		if _, err := l.s.HandleCumAck(l.now, cum+2); err != nil || l.s.Rwnd() != 2*full {
-			t.Fatalf("a_rwnd %d after SHUTDOWN for TSN %d, %v", l.s.Rwnd(), cum+2, err)
-		}
+		_, err := l.s.HandleCumAck(l.now, cum+2)
+		must.That(t, err == nil && l.s.Rwnd() == 2*full, "a_rwnd %d after SHUTDOWN for TSN %d, %v", l.s.Rwnd(), cum+2, err)
 		l.check()
 	}
 }
@@ -421,9 +415,8 @@ func TestLateNewsOfOldChunksIsNoLoss(t *testing.T) {
 	for last := wire.TSN(4); last <= 7; last++ { // the first transmissions
 		l.sack(2, [2]wire.TSN{4, last})
 	}
-	if n := l.s.Stats().FastRetransmits; n > 0 {
-		t.Errorf("3 was taken for lost %d times, 80 ms after it was sent over a path of 100 ms", n)
-	}
+	n := l.s.Stats().FastRetransmits
+	check.That(t, n <= 0, "3 was taken for lost %d times, 80 ms after it was sent over a path of 100 ms", n)
 }
 
 // diary notes in which order it hears of acknowledgements and losses.

@@ -130,9 +130,8 @@ func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 				for _, p := range k.transmit() {
 					wrote[i] = append(wrote[i], fmt.Sprint(p.Remote, p.ECN, p.Fragment, bytes.Join(p.Vec, nil)))
 				}
-				if err := k.s.Audit(); err != nil {
-					t.Fatalf("seed %d, step %d: %v", seed, step, err)
-				}
+				err := k.s.Audit()
+				must.That(t, err == nil, "seed %d, step %d: %v", seed, step, err)
 			}
 			one, more := ends[0].s, ends[1].s
 			if a, b := fmt.Sprint(wrote[0]), fmt.Sprint(wrote[1]); a != b {

@@ -32,9 +32,8 @@ func TestNearWindow(t *testing.T) {
 		check.Equal(t, tt.name+": octets", p.window(), tt.want)
 		for _, more := range []int{-1, 0} {
 			p.flight = tt.want + more
-			if open := p.open(); open != (more < 0) {
-				t.Errorf("%s: %d octets in flight of %d: open %t", tt.name, p.flight, tt.want, open)
-			}
+			open := p.open()
+			check.That(t, open == (more < 0), "%s: %d octets in flight of %d: open %t", tt.name, p.flight, tt.want, open)
 		}
 		p.flight = 0
 	}

@@ -80,9 +80,8 @@ func TestMostDivergentPath(t *testing.T) {
 	l := newLab(t, 3)
 	a, b := netip.MustParseAddrPort("198.51.100.1:0"), netip.MustParseAddrPort("198.51.100.2:0")
 	l.path(0).Local, l.path(1).Local, l.path(2).Local = a, a, b
-	if p := NewPath(a, b, labMTU, labRTO, nil); p.Local != a || p.Remote != b {
-		t.Errorf("a path from %v to %v", p.Local, p.Remote)
-	}
+	p := NewPath(a, b, labMTU, labRTO, nil)
+	check.That(t, p.Local == a && p.Remote == b, "a path from %v to %v", p.Local, p.Remote)
 	l.queue(1, full)
 	l.transmit()
 	l.timeout()
@@ -91,9 +90,8 @@ func TestMostDivergentPath(t *testing.T) {
 
 func TestAddPathRefuses(t *testing.T) {
 	l := newLab(t, MaxPaths)
-	if err := l.s.AddPath(NewPath(netip.AddrPort{}, netip.AddrPort{}, 1500, labRTO, nil)); !errors.Is(err, ErrPaths) {
-		t.Error(err)
-	}
+	err := l.s.AddPath(NewPath(netip.AddrPort{}, netip.AddrPort{}, 1500, labRTO, nil))
+	check.That(t, errors.Is(err, ErrPaths), "%v", err)
 }
 
 func TestMTULimits(t *testing.T) {

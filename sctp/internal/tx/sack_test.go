@@ -63,9 +63,8 @@ func TestLateSacksAreNoMissesOfWhatWasSentAgain(t *testing.T) {
 	for i := range wire.TSN(3) {
 		l.sack(0, gap{2, 2 + i})
 	}
-	if n, s := l.s.ring.rec(1).misses, l.s.Stats(); n != 0 || s.FastRetransmits != 0 {
-		t.Errorf("%d misses, %d Fast Retransmits of a chunk sent 10 ms ago", n, s.FastRetransmits)
-	}
+	n, s := l.s.ring.rec(1).misses, l.s.Stats()
+	check.That(t, n == 0 && s.FastRetransmits == 0, "%d misses, %d Fast Retransmits of a chunk sent 10 ms ago", n, s.FastRetransmits)
 }
 
 // A zero window probe that the peer has dropped goes again when there is room for it, not when there is

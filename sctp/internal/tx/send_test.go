@@ -138,14 +138,12 @@ func TestEnqueueRefuses(t *testing.T) {
 		{"more than the send buffer", Message{Body: [2][]byte{make([]byte, 1<<20+1)}}, ErrMessageTooBig},
 		{"a head that is too long", Message{HeadLen: HeadCap + 1}, ErrHeadLen},
 	} {
-		if err := l.s.Enqueue(&tt.m); !errors.Is(err, tt.want) {
-			t.Errorf("%s: %v", tt.name, err)
-		}
+		err := l.s.Enqueue(&tt.m)
+		check.That(t, errors.Is(err, tt.want), "%s: %v", tt.name, err)
 	}
 	l.queue(1, 1<<20-10)
-	if err := l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 11)}}); !errors.Is(err, ErrSendBufferFull) {
-		t.Error(err)
-	}
+	err := l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 11)}})
+	check.That(t, errors.Is(err, ErrSendBufferFull), "%v", err)
 	l.path(0).cc = fixed(1 << 30)
 	l.transmit()
 	check.Error(t, "sent is not acknowledged", l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 11)}}), ErrSendBufferFull)
@@ -173,9 +171,8 @@ func TestCwndLimits(t *testing.T) {
 		}
 		l.queue(20, tt.size)
 		check.Equal(t, tt.name+": packets", len(l.transmit()), tt.want)
-		if f := l.path(0).Flight(); f >= 4000+1000 {
-			t.Errorf("%s: flight %d", tt.name, f)
-		}
+		f := l.path(0).Flight()
+		check.That(t, f < 4000+1000, "%s: flight %d", tt.name, f)
 		l.expect("window full", "") // req 9260-6.1-16
 	}
 }
@@ -501,9 +498,8 @@ func TestSourceIsCutOnlyWhereIPWouldCut(t *testing.T) {
 		p := l.s.Poll(l.now)
 		l.b.Begin(1, 2, 3, p.Local, p.Remote, p.MTU())
 		l.b.Commit(wire.AppendSack(l.b.Tail(), wire.SackFields{CumTSN: 1}))
-		if n := l.s.Fill(l.now, l.b, p); (n == 0) != (tt.size > full && tt.size <= full+16) {
-			t.Errorf("%d octets: %d chunks beside a SACK", tt.size, n)
-		}
+		n := l.s.Fill(l.now, l.b, p)
+		check.That(t, (n == 0) == (tt.size > full && tt.size <= full+16), "%d octets: %d chunks beside a SACK", tt.size, n)
 	}
 }
 
@@ -532,9 +528,8 @@ func TestSourceFillsPackets(t *testing.T) {
 		l := newLab(t, 1)
 		l.queue(1, first)
 		l.queue(1, 2000)
-		if n := l.transmit()[0].Len(); n != want {
-			t.Errorf("%d octets, then a long message: a packet of %d octets, want %d", first, n, want)
-		}
+		n := l.transmit()[0].Len()
+		check.That(t, n == want, "%d octets, then a long message: a packet of %d octets, want %d", first, n, want)
 	}
 }
 
@@ -623,18 +618,16 @@ func TestShrunkPMTU(t *testing.T) {
 	l.path(0).SetMTU(612)
 	must.Equal(t, "MaxPayload", l.s.MaxPayload(), 612-12-16-16)
 	l.timeout()
-	if pk := l.transmit(); len(pk) != 1 || pk[0].Len() != 12+counted {
-		t.Errorf("the old chunk goes as it is, alone: %d packets", len(pk))
-	}
+	pk := l.transmit()
+	check.That(t, len(pk) == 1 && pk[0].Len() == 12+counted, "the old chunk goes as it is, alone: %d packets", len(pk))
 	// A packet that holds something already is not made larger.
 	l.sack(1)
 	p := l.s.Poll(l.now)
 	l.b.Reset()
 	l.b.Begin(1, 2, 3, p.Local, p.Remote, p.MTU())
 	l.b.Commit(wire.AppendCookieAck(l.b.Tail()))
-	if n := l.s.Fill(l.now, l.b, p); n != 0 {
-		t.Errorf("%d chunks beside a control chunk in %d octets", n, l.b.Len())
-	}
+	n := l.s.Fill(l.now, l.b, p)
+	check.That(t, n == 0, "%d chunks beside a control chunk in %d octets", n, l.b.Len())
 	l.sack(5)
 	for _, pk := range l.transmit() {
 		check.That(t, pk.Len() <= 612, "new DATA in a packet of %d octets", pk.Len())
@@ -708,19 +701,15 @@ func TestDetachingTakesItsOwnStreamAndItsTime(t *testing.T) {
 	l.sack(100) // five of its chunks
 	parts, begun := 1, l.s.Steps()
 	for ; l.s.Detach(5, nil); parts++ {
-		if n := l.s.copied; n < copyAtOnce || n > copyAtOnce+full {
-			t.Errorf("%d octets copied at once", n)
-		}
+		check.That(t, l.s.copied >= copyAtOnce && l.s.copied <= copyAtOnce+full, "%d octets copied at once", l.s.copied)
 		l.s.copied = 0
 	}
 	for t0, want := range map[wire.TSN]bool{107: false, 108: true, 109: false, 128: true, 20*own - 12: true} {
-		if r := l.s.ring.rec(t0); (&r.body[0][0] != &mem[0]) != want {
-			t.Errorf("TSN %d of stream %d: copied %v", t0, r.stream, !want)
-		}
+		r := l.s.ring.rec(t0)
+		check.That(t, (&r.body[0][0] != &mem[0]) == want, "TSN %d of stream %d: copied %v", t0, r.stream, !want)
 	}
-	if steps := int(l.s.Steps() - begun); parts != (own-5)*full/copyAtOnce+1 || steps > parts*own {
-		t.Errorf("%d parts, %d steps", parts, steps)
-	}
+	steps := int(l.s.Steps() - begun)
+	check.That(t, parts == (own-5)*full/copyAtOnce+1 && steps <= parts*own, "%d parts, %d steps", parts, steps)
 	l.s.copied = 0
 	check.That(t, !l.s.Detach(5, nil) && l.s.copied <= 0, "copied again: %d octets", l.s.copied)
 	*l.s.last.Use(9) = 20*own - 12 // of the other stream

@@ -21,12 +21,10 @@ func TestTSNsWrap(t *testing.T) {
 	l.queue(5, full)
 	l.expect("0 follows the largest", "4294967294 | 4294967295 | 0 | 1 | 2") // req 9260-1.6-3
 	l.sack(1<<32-2, gap{0, 1})                                               // req 9260-1.6-1: a gap and its misses across the wrap
-	if n := l.s.ring.rec(1<<32 - 1).misses; n != 1 || l.s.ring.ngapped != 2 {
-		t.Errorf("%d misses, %d gap-acknowledged", n, l.s.ring.ngapped)
-	}
-	if r := l.sack(0); !r.CumAdvanced || l.s.Outstanding() != 2 {
-		t.Errorf("%+v, %d outstanding", r, l.s.Outstanding())
-	}
+	n := l.s.ring.rec(1<<32 - 1).misses
+	check.That(t, n == 1 && l.s.ring.ngapped == 2, "%d misses, %d gap-acknowledged", n, l.s.ring.ngapped)
+	r := l.sack(0)
+	check.That(t, r.CumAdvanced && l.s.Outstanding() == 2, "%+v, %d outstanding", r, l.s.Outstanding())
 	check.That(t, l.sack(1<<32-1).Stale, "the SACK from before the wrap is not stale")
 	l.sack(2)
 	check.Equal(t, "messages acknowledged", len(l.acked), 5)

@@ -73,9 +73,8 @@ func TestNoSequenceOfSacksBuysWork(t *testing.T) {
 		say := func(g []wire.GapBlock) {
 			k := makeSack(0, 1<<30, g...)
 			octets += len(k)
-			if _, err := l.s.HandleSack(l.now, k); err != nil {
-				t.Fatal(tt.name, err)
-			}
+			_, err := l.s.HandleSack(l.now, k)
+			must.That(t, err == nil, "%v, %v", tt.name, err)
 		}
 		for i := range rounds {
 			var g []wire.GapBlock
@@ -90,9 +89,8 @@ func TestNoSequenceOfSacksBuysWork(t *testing.T) {
 			say(g)
 		}
 		steps := int(l.s.Steps() - begun)
-		if most := byOctet*octets + byChunk*chunks; steps > most {
-			t.Errorf("%s: %d steps for %d octets of SACKs, which may take %d", tt.name, steps, octets, most)
-		}
+		most := byOctet*octets + byChunk*chunks
+		check.That(t, steps <= most, "%s: %d steps for %d octets of SACKs, which may take %d", tt.name, steps, octets, most)
 		l.check()
 		check.That(t, steps >= rounds, "%s: %d steps, for %d SACKs", tt.name, steps, rounds)
 		l.sack(chunks)
@@ -241,9 +239,8 @@ func TestLongestWorkAtOnce(t *testing.T) {
 				break
 			}
 			if cum := l.s.CumTSN(); cum.Less(l.s.later.cum) {
-				if old, err := say(l, cum); !old.Stale || err != nil {
-					t.Errorf("%s: a SACK that was overtaken: %+v, %v", tt.name, old, err)
-				}
+				old, err := say(l, cum)
+				check.That(t, old.Stale && err == nil, "%s: a SACK that was overtaken: %+v, %v", tt.name, old, err)
 			} else if l.s.later.lost != 0 {
 				l.s.StartBurst()
 				check.That(t, l.s.Poll(l.now) == nil, "%s: DATA may go before cwnd is reduced", tt.name)
@@ -258,9 +255,8 @@ func TestLongestWorkAtOnce(t *testing.T) {
 			res = l.s.Continue()
 		}
 		check.Equal(t, tt.name+": parts", parts, tt.parts)
-		if n := l.s.ring.nmarked + l.path(0).flight/(wire.DataHeaderLen+4) + l.s.ring.ngapped; n != l.s.Outstanding() {
-			t.Errorf("%s: %d of %d outstanding", tt.name, n, l.s.Outstanding())
-		}
+		n := l.s.ring.nmarked + l.path(0).flight/(wire.DataHeaderLen+4) + l.s.ring.ngapped
+		check.That(t, n == l.s.Outstanding(), "%s: %d of %d outstanding", tt.name, n, l.s.Outstanding())
 		if lost := l.s.ring.nmarked > 0 && l.s.Stats().Timeouts == 0; lost != l.s.recovery || lost && l.s.ring.nmarked != last-3 {
 			t.Errorf("%s: %d lost, in recovery: %v", tt.name, l.s.ring.nmarked, l.s.recovery)
 		}
