@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"html/template"
 	"maps"
+	"math"
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -91,8 +93,8 @@ func statusText(all map[string]rdma.Snapshot) string {
 				if p.Primary {
 					primary = " primary"
 				}
-				fmt.Fprintf(&b, "\t path %s -> %s: %v%s %s cwnd:%d ssthresh:%d flight:%d rtt:%.3f/%.3f rto:%d mtu:%d errors:%d\n", at(p.Local), at(p.Remote), p.State, primary, strings.ToLower(p.Controller),
-					p.Cwnd, p.Ssthresh, p.Flight, ms(p.SRTT), ms(p.RTTVar), p.RTO.Milliseconds(), p.MTU, p.Errors)
+				fmt.Fprintf(&b, "\t path %s -> %s: %v%s %s cwnd:%d ssthresh:%s flight:%d rtt:%.3f/%.3f rto:%d mtu:%d errors:%d\n", at(p.Local), at(p.Remote), p.State, primary, strings.ToLower(p.Controller),
+					p.Cwnd, ssthresh(p), p.Flight, ms(p.SRTT), ms(p.RTTVar), p.RTO.Milliseconds(), p.MTU, p.Errors)
 			}
 			for _, s := range a.Streams {
 				fmt.Fprintf(&b, "\t stream %d next_out:%d next_in:%d waiting:%d\n", s.ID, s.NextOut, s.NextIn, s.Waiting)
@@ -135,6 +137,14 @@ func side(a sctp.Snapshot) string {
 }
 
 func age(since time.Time) time.Duration { return time.Since(since).Truncate(time.Second) }
+
+// ssthresh is - as long as nothing was lost.
+func ssthresh(p sctp.PathStats) string {
+	if p.Ssthresh >= math.MaxInt32 {
+		return "-"
+	}
+	return strconv.Itoa(p.Ssthresh)
+}
 
 func ms(d time.Duration) float64 { return d.Seconds() * 1e3 }
 

@@ -34,10 +34,11 @@ type client struct {
 	trying  chan tried // gets what becomes of the attempt to connect that is under way; nil: none is
 	after   time.Time  // no other before then
 
-	life context.Context  // of run; attempts end with it
-	turn time.Time        // when that of the last ping began
-	due  uint64           // the ping that waits for a session; 0: none
-	sent map[uint64]*ping // without an answer yet
+	life  context.Context  // of run; attempts end with it
+	turn  time.Time        // when that of the last ping began
+	due   uint64           // the ping that waits for a session; 0: none
+	dueAt time.Time        // since when it does
+	sent  map[uint64]*ping // without an answer yet
 }
 
 // session is what is agreed with a server, and what was seen of it.
@@ -111,7 +112,7 @@ func (c *client) run(ctx context.Context) error {
 			return err
 		}
 		c.rep.sent()
-		if c.due = seq; c.e != nil {
+		if c.due, c.dueAt = seq, c.turn; c.e != nil {
 			if err := c.post(); err != nil {
 				return err
 			}
@@ -210,7 +211,7 @@ func (c *client) remind() {
 	}
 	if c.due != 0 { // nobody was there to send it to
 		c.rep.unanswered(c.due)
-		c.rep.silent(c.turn)
+		c.rep.silent(c.dueAt)
 		c.due = 0
 	}
 	if c.e != nil {
@@ -320,12 +321,12 @@ func (c *client) connected(t tried) error {
 		return nil
 	case t.err != nil:
 		c.rep.refused(c.due, cli.Explain(t.err))
-		c.rep.silent(c.turn)
+		c.rep.silent(c.dueAt)
 		c.due = 0
 		return nil
 	}
 	c.session = t.session
-	if !c.met {
+	if !c.met && c.rep.transmitted == 1 { // what setting up takes is no part of the first ping
 		c.rep.started = time.Now()
 	}
 	c.met, c.turn = true, time.Now()

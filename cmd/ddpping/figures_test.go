@@ -111,6 +111,8 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 		{"pings go on while nothing answers, and come late", "-c 6", steady, "1.5s cut, 4.5s heal", head(56, "send") + sends(1, 2, "10.0 ms") + noAnswer(3, 5) +
 			"answers again after 3.23 s without\n" + ping(56, 3, "send", "3230 ms, 2 retransmissions") + ping(56, 4, "send", "2230 ms") + ping(56, 5, "send", "1230 ms") + ping(56, 6, "send", "230 ms") +
 			stats("6 pings transmitted, 6 received, 0% packet loss, time 5230ms", "10.000/1156.667/3230.000/1220.965") + "5 retransmissions\n1 outage, 3.23 s in all\n", "exit 0 after 5.28s", ""},
+		{"nothing passes at first", "-c 6", steady, "1ms cut, 2.2s heal", head(56, "send") + noAnswer(1, 3) + "answers again after 3.04 s without\n" + sends(4, 6, "10.0 ms") +
+			stats("6 pings transmitted, 3 received, 50% packet loss, time 5040ms", "10.000/10.000/10.000/0.000") + "1 outage, 3.04 s in all\n", "exit 0 after 5.06s", ""},
 		{"the server ends, and returns", "-c 6", steady, "1.5s end, 3.5s serve", head(56, "send") + sends(1, 2, "10.0 ms") +
 			"connection lost: rdmap: stream lost: " + aborted + ": User-Initiated Abort \"transport closed\"\n" + noAnswer(3, 5) + "answers again after 3.56 s without\n" + ping(56, 6, "send", "10.0 ms") +
 			stats("6 pings transmitted, 3 received, 50% packet loss, time 5040ms", "10.000/10.000/10.000/0.000") + "1 outage, 3.56 s in all\n", "exit 0 after 5.09s", ""},

@@ -114,7 +114,9 @@ func (s *service) serve(ctx context.Context, req *rdma.Request) error {
 			return e.failure(wc)
 		case wc.Opcode == rdmap.WCRecv:
 			pings++
-			if err := s.answer(e, &client, wc); err != nil {
+			if err := s.answer(e, &client, wc); errors.Is(err, rdmap.ErrState) {
+				return e.qp.Err() // the client has gone meanwhile
+			} else if err != nil {
 				return err
 			}
 		}
