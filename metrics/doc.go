@@ -24,6 +24,7 @@
 //	rddp_raw_*_total, rddp_udp_*_total, rddp_tun_*_total   Stats of the link: what the kernel and the interface do
 //	rddp_sctp_rtt_seconds          round trip times, a histogram with buckets of powers of two
 //	rddp_rdma_completion_seconds   how long requests took, with the label "operation": send, write, read, atomic
+//	rddp_sctp_peer_*               of single associations, where Collector.PerAssociation asks for so many
 //	rddp_sctp_associations, rddp_rdma_peers, rddp_rdma_queue_pairs   how many there are now
 //
 // A scrape looks at every association for a moment. That costs a few microseconds each and nothing between

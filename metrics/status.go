@@ -123,7 +123,10 @@ func peer(q rdma.QPSnapshot) string {
 
 // at is where a path ends; a link that is not over UDP has no port.
 func at(a netip.AddrPort) string {
-	if a.Port() == 0 {
+	switch {
+	case !a.Addr().IsValid():
+		return "*" // the host has not chosen one yet
+	case a.Port() == 0:
 		return a.Addr().String()
 	}
 	return a.String()
