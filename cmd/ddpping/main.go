@@ -68,7 +68,9 @@ type options struct {
 }
 
 func main() {
-	os.Exit(run(cli.UntilSignal(os.Interrupt, syscall.SIGTERM), os.Args[1:], os.Stdout, os.Stderr))
+	out := &cli.Output{To: os.Stdout}
+	code := run(cli.UntilSignal(os.Interrupt, syscall.SIGTERM), os.Args[1:], out, os.Stderr)
+	os.Exit(out.Exit(code, exitError, os.Stderr, "ddpping"))
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
