@@ -95,8 +95,8 @@ func TestPartialDelivery(t *testing.T) {
 		check.That(t, err == nil, "%s: %v", tt.name, err)
 		check.Equal(t, tt.name, pieces(r), tt.want)
 		r.Close()
-		check.That(t, r.Buffered() == 0 && r.reasm.store.mem == 0,
-			"%s: Close leaves %d octets, %d of memory", tt.name, r.Buffered(), r.reasm.store.mem)
+		check.That(t, r.Buffered() == 0 && r.reasm.store.held() == 0,
+			"%s: Close leaves %d octets, %d of memory", tt.name, r.Buffered(), r.reasm.store.held())
 	}
 }
 
@@ -170,8 +170,8 @@ func TestLimitsOfPartialDelivery(t *testing.T) {
 		check.That(t, violation == errors.As(err, &v) && (violation || err == tt.want), "%s: %v", tt.name, err)
 		check.That(t, tt.maxMessage != 1000 || got == "0:0+1000", "%s: %s", tt.name, got)
 		r.Close()
-		check.That(t, r.Buffered() == 0 && r.reasm.store.mem == 0,
-			"%s: Close leaves %d octets, %d of memory", tt.name, r.Buffered(), r.reasm.store.mem)
+		check.That(t, r.Buffered() == 0 && r.reasm.store.held() == 0,
+			"%s: Close leaves %d octets, %d of memory", tt.name, r.Buffered(), r.reasm.store.held())
 	}
 }
 

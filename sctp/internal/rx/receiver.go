@@ -233,10 +233,7 @@ func (r *Receiver) Release(m *Message) {
 func (r *Receiver) CutOff() { r.reasm.CutOff() }
 
 // Close gives all memory back except what the upper layer has yet to release.
-func (r *Receiver) Close() {
-	r.reasm.Close()
-	r.reasm.shrink()
-}
+func (r *Receiver) Close() { r.reasm.Close() }
 
 // Restart begins anew, for a peer that has restarted (section 5.2.4, action A). Everything is forgotten
 // but the messages that Receive has returned: they count against the new window too until they are

@@ -413,6 +413,12 @@ func TestPayloadIsRetainedOrCopied(t *testing.T) {
 	must.That(t, err == nil && buf.Refs() == 2, "%v", err)
 	r.Close()
 	check.That(t, buf.Refs() == 1 && r.Buffered() == 0, "Close: %d references, %d octets", buf.Refs(), r.Buffered())
+	r = newReceiver()
+	for i := range leastSpare + 1 {
+		must.OK(t, r.Queue(chunk(1+i, i, be, "abc"), rawio.NewBuf(make([]byte, 4))))
+	}
+	received(r)
+	check.Equal(t, "loans that are kept for the next buffers", r.reasm.store.nloan, leastSpare)
 }
 
 // Packets that lie together in a buffer are held by one reference and paid for once.
