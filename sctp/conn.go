@@ -51,6 +51,7 @@ type Conn struct {
 	wakeStreams *[]*Stream
 	entries     []entry        // for the journal
 	tracing     *tracing       // nil: nobody traces
+	combined    bool           // its packets wait in the combiner, and the owner is to send what is there
 	uncharged   int            // packets since the last charge
 	chargedAt   int            // octets of messages at that, see moved
 	slice       slice          // what has been done since the gate was taken
@@ -164,10 +165,14 @@ func (c *Conn) disown() {
 }
 
 // Unlock sends what has become ready, hands on packets that arrived meanwhile and gives ownership up.
-func (c *Conn) Unlock() { c.unlock(c.t.now()) }
+func (c *Conn) Unlock() {
+	if c.unlock(c.t.now()) {
+		c.t.sendTogether()
+	}
+}
 
-// unlock is Unlock at a known time.
-func (c *Conn) unlock(now rawio.Time) {
+// unlock is Unlock at a known time. It says whether the caller has to send what the combiner has.
+func (c *Conn) unlock(now rawio.Time) (combined bool) {
 	for round := 0; ; round++ {
 		more := c.pump(now)
 		var events []TraceEvent
@@ -175,6 +180,8 @@ func (c *Conn) unlock(now rawio.Time) {
 			c.observe(now)
 			events = c.traced()
 		}
+		combined = combined || c.combined
+		c.combined = false
 		w, streams, entries := c.wake, c.wakeStreams, c.entries
 		c.wake, c.wakeStreams, c.entries = 0, nil, nil
 		c.disown()
@@ -187,12 +194,12 @@ func (c *Conn) unlock(now rawio.Time) {
 		c.report(entries)
 		c.settle(w, streams)
 		if !more && c.gate.waiting.Load() == 0 || !c.tryOwn() {
-			return // nothing left, or the next owner goes on with it
+			return combined // nothing left, or the next owner goes on with it
 		}
 		if round == ownerRounds {
 			c.disown()
 			go c.goOn()
-			return
+			return combined
 		}
 		now = c.t.now()
 	}

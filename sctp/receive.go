@@ -20,19 +20,21 @@ const (
 
 // receiver is the state of whoever reads a queue of the link: the way of a packet from there to its association.
 type receiver struct {
-	t      *Transport
-	queue  rawio.Shard
-	poller rawio.Poller // nil: the queue is none
-	waiter rawio.Waiter // nil: the queue decides itself how its reader waits
-	pace   *pace.Pace
-	pkts   []rawio.Packet
-	conns  [rxBatch]*Conn // of the packets; nil between two calls of handle
-	last   *Conn          // whose packets were handled last: it has not transmitted yet
-	owned  bool           // this goroutine holds its gate
-	count  int            // packets since the last pause
-	octets int            // of them
-	at     rawio.Time     // when packets came last
-	thread thread         // of a receive goroutine
+	t        *Transport
+	queue    rawio.Shard
+	poller   rawio.Poller // nil: the queue is none
+	waiter   rawio.Waiter // nil: the queue decides itself how its reader waits
+	pace     *pace.Pace
+	pkts     []rawio.Packet
+	conns    [rxBatch]*Conn // of the packets; nil between two calls of handle
+	last     *Conn          // whose packets were handled last: it has not transmitted yet
+	owned    bool           // this goroutine holds its gate
+	count    int            // packets since the last pause
+	octets   int            // of them
+	woken    uint64         // wakes after the last of them
+	combined bool           // they have put something into the combiner
+	at       rawio.Time     // when packets came last
+	thread   thread         // of a receive goroutine
 }
 
 func newReceiver(t *Transport, q rawio.Shard, waits bool) receiver {
@@ -71,7 +73,16 @@ func (r *receiver) run(n int, err error) error {
 		r.handle(n)
 	}
 	r.done()
-	r.pace.Handled(r.count, r.octets, wakes.Load())
+	if r.combined {
+		r.t.sendCombined()
+		r.combined = false
+	}
+	if r.count > 0 {
+		woken := wakes.Load()
+		r.t.out.woke(woken - r.woken)
+		r.woken = woken
+	}
+	r.pace.Handled(r.count, r.octets, r.woken)
 	switch {
 	case err == nil, err == rawio.ErrInterrupted:
 		return nil
@@ -160,7 +171,7 @@ func (r *receiver) done() {
 		if !r.owned || r.octets > shortWork { // others have had the gate, or it has taken a while to handle the packets
 			now = r.t.now()
 		}
-		r.last.unlock(now)
+		r.combined = r.last.unlock(now) || r.combined
 	}
 	r.last, r.owned = nil, false
 }

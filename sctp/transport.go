@@ -52,6 +52,7 @@ type Transport struct {
 
 	timers  *timers
 	batches sync.Pool // *assoc.TxBatch
+	out     combiner
 	turn    turn
 	shards  sync.WaitGroup // goroutines that read further queues of the link
 
@@ -151,9 +152,11 @@ func (t *Transport) forget(c *Conn) {
 func (t *Transport) transmit(now rawio.Time, a *assoc.Assoc) (sent, more bool) {
 	b := t.batches.Get().(*assoc.TxBatch)
 	more = a.PollTransmit(now, b)
-	sent = len(b.Pkts) > 0
-	if t.write(now, b, a) {
-		more = true // what was refused goes again at once
+	if sent = len(b.Pkts) > 0; sent && !t.combine(b, a) {
+		t.sendCombined() // something of this association may be there
+		if t.write(now, b, a) {
+			more = true // what was refused goes again at once
+		}
 	}
 	t.batches.Put(b)
 	return sent, more
@@ -169,11 +172,18 @@ func (t *Transport) transmitReplies(now rawio.Time) {
 	t.batches.Put(b)
 }
 
-// write hands a batch of an association's, or of the endpoint's, to the link and empties it. Of a packet that is longer than the
+// write hands a batch of an association's, or of the endpoint's, to the link and empties it.
+func (t *Transport) write(now rawio.Time, b *assoc.TxBatch, a *assoc.Assoc) (refused bool) {
+	refused = t.writeAll(now, b.Pkts, a)
+	b.Reset()
+	return refused
+}
+
+// writeAll hands packets to the link. Of a packet that is longer than the
 // link takes, or that has no way to go, the association hears, and refused says that it goes again; any other that the link refuses counts as lost: the protocol above
 // recovers from that as from any loss.
-func (t *Transport) write(now rawio.Time, b *assoc.TxBatch, a *assoc.Assoc) (refused bool) {
-	for pkts := b.Pkts; len(pkts) > 0; {
+func (t *Transport) writeAll(now rawio.Time, pkts []rawio.Packet, a *assoc.Assoc) (refused bool) {
+	for len(pkts) > 0 {
 		n, err := t.link.WriteBatch(pkts)
 		t.stats.txPackets.Add(uint64(n))
 		t.stats.txBatches.Add(1)
@@ -192,7 +202,6 @@ func (t *Transport) write(now rawio.Time, b *assoc.TxBatch, a *assoc.Assoc) (ref
 			pkts = pkts[1:]
 		}
 	}
-	b.Reset()
 	return refused
 }
 

@@ -1,0 +1,127 @@
+package sctp
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rddp-go/rddp/internal/pace"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+const (
+	combinePackets = 2       // most of one association at a time
+	combineOctets  = 1 << 10 // of these
+	combinedMost   = 128     // packets in a batch
+	combinedOctets = combinedMost << 9
+	combinePart    = 3 // see combiner.woke
+)
+
+// combiner sends together what several associations have ready. Where packets come in numbers their readers are awake together, and each is
+// about to answer: a system call for each answer would take longer than all else.
+//
+// A packet points into memory that only the owner of its association may recycle, so it is copied, into a batch of the Transport's. Who
+// puts the first one there sends them all, once it has given its gate up and let those go on that can run; or who puts enough there, at
+// once. So nobody waits for another's gate, and no two gates are ever held. Long packets, and those of a lone request, go out by themselves.
+type combiner struct {
+	mu      sync.Mutex   // a leaf lock
+	batch   combined     // guarded by mu
+	pending atomic.Int32 // packets that are not sent yet
+	enough  atomic.Int32 // of them to be sent, see woke
+
+	sending sync.Mutex // held while a batch is sent, so that the packets of an association keep their order; taken before mu
+	spare   combined   // guarded by sending
+}
+
+// combined is packets of several associations, and their memory.
+type combined struct {
+	pkts []rawio.Packet
+	vecs [][]byte
+	buf  []byte
+}
+
+func (b *combined) reset() {
+	clear(b.pkts)
+	clear(b.vecs)
+	b.pkts, b.vecs, b.buf = b.pkts[:0], b.vecs[:0], b.buf[:0]
+}
+
+// add copies packets, for which there must be room.
+func (b *combined) add(pkts []rawio.Packet) {
+	if b.buf == nil {
+		b.pkts, b.vecs, b.buf = make([]rawio.Packet, 0, combinedMost), make([][]byte, 0, combinedMost), make([]byte, 0, combinedOctets)
+	}
+	for _, p := range pkts {
+		at, n := len(b.buf), len(b.vecs)
+		for _, v := range p.Vec {
+			b.buf = append(b.buf, v...)
+		}
+		b.vecs = append(b.vecs, b.buf[at:len(b.buf):len(b.buf)])
+		p.Vec = b.vecs[n : n+1 : n+1]
+		b.pkts = append(b.pkts, p)
+	}
+}
+
+// woke says how many goroutines the packets that have just been handled have woken. A part of their answers is enough to be sent, so that the peer
+// has something to do while the others answer.
+func (o *combiner) woke(n uint64) { o.enough.Store(int32(min(n, combinedMost)/combinePart + 1)) }
+
+// add takes packets, if there is room, and says whether the caller has to send what there is when it has opened its gate.
+func (o *combiner) add(pkts []rawio.Packet, octets int) (ok, yours bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	first := len(o.batch.pkts) == 0
+	if len(o.batch.pkts)+len(pkts) > combinedMost || len(o.batch.buf)+octets > combinedOctets {
+		return false, false
+	}
+	o.batch.add(pkts)
+	n := int32(len(o.batch.pkts))
+	o.pending.Store(n)
+	return true, first || n >= o.enough.Load()
+}
+
+// send has all that there is written, and returns when all that was there before is.
+func (o *combiner) send(write func([]rawio.Packet)) {
+	if o.pending.Load() == 0 {
+		return
+	}
+	o.sending.Lock()
+	defer o.sending.Unlock()
+	o.mu.Lock()
+	o.batch, o.spare = o.spare, o.batch
+	o.mu.Unlock()
+	write(o.spare.pkts)
+	o.spare.reset()
+	o.mu.Lock()
+	o.pending.Store(int32(len(o.batch.pkts)))
+	o.mu.Unlock()
+}
+
+// combine leaves the packets of b, an association's, to the combiner if they are for it. Called by the owner.
+func (t *Transport) combine(b *assoc.TxBatch, a *assoc.Assoc) bool {
+	if t.out.enough.Load() < 2 || len(b.Pkts) > combinePackets || b.Octets() > combineOctets || a.State() != assoc.Established ||
+		t.turn.rx.pace.State() != pace.Many {
+		return false
+	}
+	ok, yours := t.out.add(b.Pkts, b.Octets())
+	if ok {
+		c := a.Owner.(*Conn)
+		c.combined = c.combined || yours
+		b.Reset()
+	}
+	return ok
+}
+
+// sendCombined sends what the combiner has. What the link refuses counts as lost.
+func (t *Transport) sendCombined() { t.out.send(t.writeCombined) }
+
+func (t *Transport) writeCombined(pkts []rawio.Packet) { t.writeAll(0, pkts, nil) }
+
+// sendTogether is sendCombined when there is enough, and else after those have gone on that can.
+func (t *Transport) sendTogether() {
+	if t.out.pending.Load() < t.out.enough.Load() {
+		runtime.Gosched()
+	}
+	t.sendCombined()
+}

@@ -1,0 +1,55 @@
+package sctp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// What is combined is a copy, in order and whole: the owner of an association uses its memory again as soon as it has its gate. Who begins a
+// batch sends it, or who makes it enough.
+func TestPacketsOfSeveralAssociationsGoOutTogether(t *testing.T) {
+	var o combiner
+	var sent []string
+	write := func(pkts []rawio.Packet) {
+		for _, p := range pkts {
+			sent = append(sent, fmt.Sprintf("%s %d", p.Vec[0], p.ECN))
+		}
+		sent = append(sent, "|")
+	}
+	add := func(text string, ecn uint8) string {
+		head, body := []byte(text[:1]), []byte(text[1:])
+		pkts := []rawio.Packet{{Vec: [][]byte{head, body}, ECN: ecn}}
+		ok, yours := o.add(pkts, len(text))
+		clear(head)
+		clear(body)
+		pkts[0] = rawio.Packet{}
+		return fmt.Sprint(ok, yours)
+	}
+	o.woke(6) // 3 are enough
+	for i, want := range []string{"true true", "true false", "true true", "true true"} {
+		check.Equal(t, fmt.Sprint("there is room, and the caller sends, at ", i), add(fmt.Sprint("packet", i), uint8(i)), want)
+	}
+	o.send(write)
+	o.send(write)
+	check.Equal(t, "a batch begins anew", add("next", 0), "true true")
+	o.send(write)
+	check.Equal(t, "sent", strings.Join(sent, " "), "packet0 0 packet1 1 packet2 2 packet3 3 | next 0 |")
+
+	for n := 0; n < combinedMost; n++ {
+		add("x", 0)
+	}
+	check.Equal(t, "beyond the most packets", add("x", 0), "false false")
+	o.send(func([]rawio.Packet) { add("later", 0) }) // while they are written
+	check.Equal(t, "packets that wait", int(o.pending.Load()), 1)
+	o.send(write)
+	check.Equal(t, "what came meanwhile", sent[len(sent)-2], "later 0")
+	long := make([]byte, combineOctets)
+	for range combinedOctets / combineOctets {
+		o.add([]rawio.Packet{{Vec: [][]byte{long}}}, len(long))
+	}
+	check.Equal(t, "beyond the most octets", add("x", 0), "false false")
+}
