@@ -19,6 +19,9 @@ type Controller interface {
 	OnAck(now rawio.Time, a Ack)
 	// OnLoss says that a SACK has revealed a loss outside Fast Recovery (section 7.2.3).
 	OnLoss(now rawio.Time)
+	// Undo takes the last OnLoss back: there was no loss. It does nothing if a mark, a timeout or Reset has come since, and never lowers
+	// the window.
+	Undo(now rawio.Time)
 	// OnECN says that the peer has echoed a congestion mark (RFC 3168 section 6.1.2): the reaction is
 	// that to a loss, at most once in a window of data, and never raises the window.
 	OnECN(now rawio.Time)

@@ -19,13 +19,14 @@ const (
 type cubic struct {
 	newReno
 
-	wMax  float64       // cwnd before the last reduction, lowered by fast convergence
-	prior float64       // cwnd before the last reduction
-	epoch rawio.Time    // when the present growth began, rawio.Never before the first Ack of it
-	k     time.Duration // from epoch until the curve reaches wMax
-	est   float64       // what Reno's window would be (section 4.3)
-	next  float64       // cwnd with its fraction
-	rtt   time.Duration // latest measurement
+	wMax    float64       // cwnd before the last reduction, lowered by fast convergence
+	prior   float64       // cwnd before the last reduction
+	wBefore float64       // wMax before it
+	epoch   rawio.Time    // when the present growth began, rawio.Never before the first Ack of it
+	k       time.Duration // from epoch until the curve reaches wMax
+	est     float64       // what Reno's window would be (section 4.3)
+	next    float64       // cwnd with its fraction
+	rtt     time.Duration // latest measurement
 }
 
 // NewCubic returns a CUBIC controller (RFC 9438). It suits paths with much delay and bandwidth better
@@ -90,15 +91,25 @@ func (c *cubic) avoid(now rawio.Time, acked float64) {
 
 // OnLoss is sections 4.6 and 4.7, with the floor of RFC 9260 section 7.2.3.
 func (c *cubic) OnLoss(rawio.Time) {
+	was := before{c.cwnd, c.ssthresh}
+	c.wBefore = c.wMax
 	c.reduce()
-	c.cwnd = c.ssthresh
+	c.cwnd, c.before = c.ssthresh, was
+}
+
+// Undo is section 4.9.2: the curve begins anew with the window that there was.
+func (c *cubic) Undo(now rawio.Time) {
+	if c.before.cwnd > c.cwnd {
+		c.wMax, c.epoch = c.wBefore, rawio.Never
+	}
+	c.newReno.Undo(now)
 }
 
 // OnECN is OnLoss where that lowers cwnd.
 func (c *cubic) OnECN(now rawio.Time) {
 	cwnd := c.cwnd
 	c.OnLoss(now)
-	c.cwnd = min(c.cwnd, cwnd)
+	c.cwnd, c.before = min(c.cwnd, cwnd), before{}
 }
 
 // OnTimeout is section 4.8.
@@ -117,7 +128,7 @@ func (c *cubic) reduce() {
 	}
 	c.ssthresh = max(int(w*cubicBeta), 4*c.pmdcs)
 	c.epoch = rawio.Never
-	c.hystart = hystart{}
+	c.hystart, c.before = hystart{}, before{}
 }
 
 func (c *cubic) OnIdle(now, since rawio.Time, rtos int) {

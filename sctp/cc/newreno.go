@@ -25,7 +25,11 @@ type newReno struct {
 	ipv6     bool
 	letter   bool // of RFC 9260
 	hystart  hystart
+	before   before
 }
+
+// before is what there was before the last loss, zero when that cannot be taken back.
+type before struct{ cwnd, ssthresh int }
 
 // NewReno returns the controller of RFC 9260 section 7.2 as TCP has it by now: it begins with ten packets (RFC 6928), leaves slow
 // start when the round trip time grows (RFC 9406), counts all octets that are acknowledged in it where packets are
@@ -50,6 +54,7 @@ func (r *newReno) Reset() {
 	r.ssthresh = math.MaxInt32
 	r.partial = 0
 	r.hystart = hystart{}
+	r.before = before{}
 }
 
 func (r *newReno) initial() int {
@@ -118,22 +123,32 @@ func (r *newReno) grow(n int) { r.cwnd = min(r.cwnd+n, math.MaxInt32) }
 
 // OnLoss is section 7.2.3 for a loss that a SACK has revealed.
 func (r *newReno) OnLoss(rawio.Time) {
+	r.before = before{r.cwnd, r.ssthresh}
 	r.hystart = hystart{}
 	r.ssthresh = max(r.cwnd/2, 4*r.pmdcs)
 	r.cwnd = r.ssthresh
 	r.partial = 0
 }
 
+// Undo gives back the window that there was, if it is more than what has grown since.
+func (r *newReno) Undo(rawio.Time) {
+	if r.before.cwnd > r.cwnd {
+		r.cwnd = r.before.cwnd
+	}
+	r.ssthresh = max(r.ssthresh, r.before.ssthresh)
+	r.before = before{}
+}
+
 // OnECN is OnLoss where that lowers cwnd: below 4*PMDCS, after a timeout, it would not.
 func (r *newReno) OnECN(now rawio.Time) {
 	cwnd := r.cwnd
 	r.OnLoss(now)
-	r.cwnd = min(r.cwnd, cwnd)
+	r.cwnd, r.before = min(r.cwnd, cwnd), before{}
 }
 
 // OnTimeout is section 7.2.3 for T3-rtx.
 func (r *newReno) OnTimeout(rawio.Time) {
-	r.hystart = hystart{}
+	r.hystart, r.before = hystart{}, before{}
 	r.ssthresh = max(r.cwnd/2, 4*r.pmdcs)
 	r.cwnd = r.pmdcs
 	r.partial = 0

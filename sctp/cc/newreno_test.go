@@ -301,3 +301,42 @@ func TestNewRenoIsNeverMoreAggressiveThanTheRFC(t *testing.T) {
 		}
 	}
 }
+
+func TestReductionIsTakenBackOnceAndWhole(t *testing.T) {
+	loss, mark, timeout, reset := Controller.OnLoss, Controller.OnECN, Controller.OnTimeout, func(c Controller, _ rawio.Time) { c.Reset() }
+	more := func(c Controller, now rawio.Time) {
+		for range 100 {
+			c.OnAck(now, Ack{Octets: 50000, Flight: 1 << 20})
+		}
+	}
+	for name, f := range map[string]Factory{"NewReno": NewReno, "CUBIC": NewCubic} {
+		for what, tt := range map[string]struct {
+			then []func(Controller, rawio.Time)
+			back bool
+		}{
+			"a loss":                  {[]func(Controller, rawio.Time){loss}, true},
+			"a loss after a mark":     {[]func(Controller, rawio.Time){mark, loss}, false},
+			"a loss and a mark":       {[]func(Controller, rawio.Time){loss, mark}, false},
+			"a loss and a timeout":    {[]func(Controller, rawio.Time){loss, timeout}, false},
+			"a loss, and a new path":  {[]func(Controller, rawio.Time){loss, reset}, false},
+			"a loss, taken back once": {[]func(Controller, rawio.Time){loss, Controller.Undo, loss, Controller.Undo, mark, Controller.Undo}, false},
+		} {
+			c := f(1000, false)
+			more(c, 0)
+			was, threshold := c.Window(), c.Ssthresh()
+			for _, then := range tt.then {
+				then(c, 0)
+			}
+			c.Undo(0)
+			if back := c.Window() == was && c.Ssthresh() == threshold; back != tt.back {
+				t.Errorf("%s, %s: %d and %d, was %d and %d", name, what, c.Window(), c.Ssthresh(), was, threshold)
+			}
+		}
+		c := f(1000, false)
+		c.OnLoss(0)
+		more(c, 0)
+		was := c.Window()
+		c.Undo(0)
+		check.Equal(t, name+": the window, which has grown beyond", c.Window(), was)
+	}
+}

@@ -12,5 +12,5 @@ func (s *Sender) Held() int {
 		flights += p.inflight.Held()
 	}
 	return int(unsafe.Sizeof(*s)) + s.ring.octets + flights + len(s.queue.ring)*int(unsafe.Sizeof(Message{})) +
-		s.ssn.Held() + s.last.Held() + s.copied + cap(s.later.sack) + cap(s.again.v)*int(unsafe.Sizeof(sentAt{}))
+		s.ssn.Held() + s.last.Held() + s.copied + cap(s.later.sack) + cap(s.again.v)*int(unsafe.Sizeof(sentAt{})) + s.resentHeld()
 }

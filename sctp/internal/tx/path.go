@@ -93,7 +93,8 @@ type Path struct {
 	timed   wire.TSN
 	timedAt rawio.Time
 
-	latest sending // the last of what has arrived, of all that was sent here
+	latest   sending // the last of what has arrived, of all that was sent here
+	disorder disorder
 
 	sack pathSack
 }
@@ -101,6 +102,7 @@ type Path struct {
 // pathSack is what the SACK in processing says about one path.
 type pathSack struct {
 	flight     int           // flight size before it
+	latest     sending       // the path's before it
 	acked      int           // octets newly acknowledged
 	dups       int           // octets of duplicates
 	ackedFirst bool          // the earliest outstanding TSN is acknowledged

@@ -26,10 +26,6 @@ func (s *Sender) far(p *Path) bool {
 	return !s.cfg.Letter && p.est.srtt > 0 && !p.within(nearTrip)
 }
 
-// patience returns how long after its transmission a chunk is lost if one sent later has arrived: a round trip, and a quarter of
-// the shortest for packets that have changed places (RFC 8985 section 6.2).
-func (p *Path) patience() time.Duration { return p.est.srtt + p.est.trip.get()/4 }
-
 // left returns how much of its patience a ripe chunk still has, if one that was sent later to the same path has arrived: paths differ in
 // their round trips. What was acknowledged and taken back since is left to
 // miss indications: nobody knows when it was in flight.

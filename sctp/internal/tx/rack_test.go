@@ -13,10 +13,11 @@ import (
 // losses counts what a controller hears of.
 type losses struct {
 	cc.Controller
-	n int
+	n, undone int
 }
 
 func (c *losses) OnLoss(now rawio.Time) { c.n++ }
+func (c *losses) Undo(now rawio.Time)   { c.undone++ }
 
 // farLab has paths of 100 ms, over which TSN 1 has been acknowledged and 2 to 5 are on their way; the last n go to the second path.
 func farLab(t *testing.T, paths, n int) (*lab, *losses) {

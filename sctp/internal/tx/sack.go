@@ -48,7 +48,7 @@ func (s *Sender) HandleSack(now rawio.Time, k wire.Sack) (Result, error) {
 	}
 	s.probeHeard = true
 	s.credit = min(s.credit+paidByOctet*len(k), maxCredit)
-	s.countDups(k)
+	s.countDups(now, k)
 	s.later = later{on: true, now: now, cum: k.CumTSN(), sack: k}
 	res := s.proceed(a)
 	if s.later.on {
@@ -206,18 +206,19 @@ func (s *Sender) beginAck(now rawio.Time, cum wire.TSN) (ack, error) {
 	}
 	for _, p := range s.paths {
 		s.steps++
-		p.sack = pathSack{flight: p.flight}
+		p.sack = pathSack{flight: p.flight, latest: p.latest}
 	}
 	return a, nil
 }
 
 // countDups adds up the duplicates for partial_bytes_acked (7.2.2). A chunk counts as often as it
 // was sent again, so that a peer cannot open cwnd by inventing duplicates.
-func (s *Sender) countDups(k wire.Sack) {
+func (s *Sender) countDups(now rawio.Time, k wire.Sack) {
 	s.tail.twin = false
 	for i := range k.NumDups() {
 		s.steps++
 		s.stats.DupsReported++
+		s.late(now, k.Dup(i))
 		s.tail.twin = s.tail.twin || k.Dup(i) == s.tail.tsn
 		if r := s.ring.sent(k.Dup(i)); r != nil && r.spare > 0 {
 			r.spare--
@@ -345,6 +346,7 @@ func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 	if s.ring.nmarked > 0 && s.ring.marked.Has(t) {
 		s.ring.marked.Remove(t)
 		s.ring.nmarked--
+		s.late(a.now, t)
 	} else {
 		if t == p.first {
 			p.sack.ackedFirst = true
@@ -358,6 +360,7 @@ func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 		p.sack.rtt = max(a.now.Sub(p.timedAt), 1)
 	}
 	if r.state&resent == 0 {
+		p.disorder.seen = p.disorder.seen || p.sack.latest.after(r.stamp, t)
 		if d := time.Duration(stamp(a.now)-r.stamp) * time.Microsecond; p.sack.trip == 0 || d < p.sack.trip {
 			p.sack.trip = max(d, 1)
 		}
@@ -381,6 +384,7 @@ func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 func (s *Sender) exitRecovery() {
 	if s.recovery && s.exit.Less(s.ring.base) {
 		s.recovery = false
+		s.recovered()
 	}
 	s.urgent = s.urgent && (s.recovery || s.tail.due) && s.ring.nmarked > 0
 }
@@ -435,9 +439,10 @@ func (s *Sender) countMisses(l *later) (all bool) {
 		if int(uint32(t-k.CumTSN())) < third && r.state&resent == 0 && !s.cfg.Letter && s.paths[r.path].latest.after(r.stamp, t) {
 			r.misses = missLimit - 1
 		}
-		if left, known := s.left(now, t, r); known && left <= 0 {
+		switch left, known := s.left(now, t, r); {
+		case known && left <= 0:
 			s.lost(t, r, &l.lost)
-		} else {
+		case !known || !s.paths[r.path].disorder.seen:
 			s.miss(t, r, &l.lost)
 		}
 	}
@@ -474,6 +479,7 @@ func (s *Sender) miss(t wire.TSN, r *record, lost *PathSet) {
 // lost marks a chunk that is taken for lost.
 func (s *Sender) lost(t wire.TSN, r *record, lost *PathSet) {
 	lost.add(int(r.path))
+	s.suspect(t, s.paths[r.path])
 	s.mark(t, r)
 	r.state = r.state&^timeout | fast
 }
@@ -594,6 +600,7 @@ func (s *Sender) lose(now rawio.Time, lost PathSet) {
 		if lost.Has(p.index) {
 			p.cc.OnLoss(now)
 			p.reduced = s.fresh()
+			p.disorder.undo = !s.cfg.Letter
 		}
 	}
 	s.recovery, s.urgent = true, true

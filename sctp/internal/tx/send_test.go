@@ -30,6 +30,7 @@ func (w *window) OnAck(rawio.Time, cc.Ack)      {}
 func (w *window) OnLoss(rawio.Time)             {}
 func (w *window) OnTimeout(rawio.Time)          {}
 func (w *window) OnIdle(_, _ rawio.Time, _ int) {}
+func (w *window) Undo(rawio.Time)               {}
 func (w *window) OnECN(rawio.Time)              {}
 func (w *window) SetPMDCS(int)                  {}
 func (w *window) Reset()                        {}

@@ -71,7 +71,8 @@ type Sender struct {
 	credit int    // steps that SACKs have paid for and not taken
 	steps  uint64 // see Steps
 
-	rackAt rawio.Time // when what is missing may be lost, or Never
+	rackAt rawio.Time                 // when what is missing may be lost, or Never
+	resent *[latelyResent]resentChunk // what was taken for lost of late, by TSN; nil: nothing ever was
 	tail   tail
 
 	paceAt rawio.Time // when the packet that Poll held back may go, or Never
@@ -103,6 +104,7 @@ type Stats struct {
 	Probes          uint64 // zero window probes, each transmission counted
 	Reneged         uint64 // TSNs that the peer acknowledged in a gap block and then no more
 	DupsReported    uint64 // duplicate TSNs that the peer listed
+	Spurious        uint64 // chunks that were taken for lost and were not
 	Echoes          uint64 // reductions of cwnd because the peer echoed a congestion mark
 }
 

@@ -1,0 +1,122 @@
+package tx
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// twice acknowledges all up to cum, and says that the peer has had some twice.
+func (l *lab) twice(cum wire.TSN, dups ...wire.TSN) {
+	l.sackFor(wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: cum, ARwnd: 1 << 20, Dups: dups})))
+}
+
+// A reduction for what was only late is taken back, once, when the peer has had all twice that was sent again, and the path has more patience.
+func TestReductionForWhatWasOnlyLateIsTakenBack(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		missed gap // what has arrived, when the others below are lost
+		resent string
+		dups   [][]wire.TSN // in SACKs that follow
+		undone int
+		more   int
+	}{
+		{"one, which came twice", gap{3, 3}, "2", [][]wire.TSN{{2}}, 1, 1},
+		{"said again", gap{3, 3}, "2", [][]wire.TSN{{2}, {2}, {2, 2}}, 1, 1},
+		{"invented", gap{3, 3}, "2", [][]wire.TSN{{3}, {4, 5}, {130}}, 0, 0},
+		{"not all", gap{5, 5}, "2 | 3 | 4", [][]wire.TSN{{2}, {4}}, 0, 1},
+		{"all, one by one", gap{5, 5}, "2 | 3 | 4", [][]wire.TSN{{2}, {4}, {3}}, 1, 1},
+	} {
+		l, c := farLab(t, 1, 0)
+		l.now += 100 * ms
+		l.sack(1, tt.missed)
+		l.wait(tt.name, 25)
+		l.expect(tt.name, tt.resent)
+		l.now += 25 * ms
+		for _, dups := range tt.dups {
+			l.twice(5, dups...)
+		}
+		check.Equal(t, tt.name+": reductions", c.n, 1)
+		check.Equal(t, tt.name+": taken back", c.undone, tt.undone)
+		check.Equal(t, tt.name+": quarters of patience", l.path(0).disorder.more, tt.more)
+	}
+	l, c := farLab(t, 1, 0) // by the letter there is no such thing
+	l.s.cfg.Letter = true
+	for i := range wire.TSN(3) {
+		l.sack(1, gap{3, 3 + i})
+	}
+	l.transmit()
+	l.twice(5, 2)
+	check.Equal(t, "reductions by the letter", c.n, 1)
+	check.Equal(t, "taken back", c.undone, 0)
+}
+
+// Patience grows by a quarter in a round trip, to a round trip at most, and for sixteen recoveries.
+func TestPatienceGrowsAndGoes(t *testing.T) {
+	l, c := farLab(t, 1, 0)
+	p, next := l.path(0), wire.TSN(2)
+	round := func(what string, spurious bool, want int) {
+		t.Helper()
+		began := p.patience()
+		if next > 2 {
+			for range 4 {
+				l.queue(1, full)
+			}
+			p.due = 0
+			l.transmit()
+		}
+		l.now += 100 * ms
+		l.sack(next-1, gap{next + 1, next + 1})
+		l.wait(what, int(began.Milliseconds())-100)
+		l.transmit()
+		l.now += 10 * ms
+		if l.sack(next + 3); spurious {
+			l.twice(next+3, next)
+		}
+		next += 4
+		check.Equal(t, what+": patience, ms", int(p.patience().Milliseconds()), want)
+	}
+	p.est.srtt = 100_000_000
+	p.est.trip = shortest{of: 100_000_000, n: 1}
+	for i, want := range []int{150, 175, 200, 200} {
+		round("late again", true, want)
+		check.Equal(t, "taken back", c.undone, i+1)
+	}
+	for range 15 {
+		round("really lost", false, 200)
+	}
+	round("the sixteenth", false, 125)
+}
+
+// Over a path that reorders only time says what is lost: not how many have arrived that were sent later.
+func TestPathThatReordersCountsNoMisses(t *testing.T) {
+	for _, late := range []bool{true, false} {
+		l, c := farLab(t, 1, 0)
+		l.now += 100 * ms
+		l.sack(1, gap{3, 3})
+		l.now += 5 * ms
+		if late {
+			l.sack(3) // the one before it, which was sent once
+		} else {
+			l.sack(1, gap{3, 3})
+		}
+		l.now += ms
+		l.path(0).due = 0
+		for range 4 {
+			l.queue(1, full)
+		}
+		l.transmit()
+		l.now += 100 * ms
+		if late {
+			l.sack(5, gap{7, 9})
+			l.expect("three have arrived that were sent later", "")
+			check.Equal(t, "reductions", c.n, 0)
+			l.timeout() // of RACK, after a round trip and a quarter
+			l.expect("it is lost", "6")
+		} else {
+			l.sack(1, gap{3, 9})
+			l.expect("more than three have arrived that were sent later", "2")
+		}
+	}
+}
