@@ -5,6 +5,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"golang.org/x/sys/unix"
 )
@@ -71,18 +72,16 @@ func TestPPIDsAreInTheOrderOfTheProgram(t *testing.T) {
 		"a workspace's own": {"", info("(devel)"), orderUnknown, 46},
 	} {
 		p := new(PPIDs)
-		if p.order.Store(orderOf(row.env, row.info, module, since)); p.order.Load() != row.order {
-			t.Errorf("%s: order %d", name, p.order.Load())
-		}
+		p.order.Store(orderOf(row.env, row.info, module, since))
+		check.Equal(t, name+": order", p.order.Load(), row.order)
 		if got := p.Out(row.out); got != Swap(46) || p.In(got) != row.out {
 			t.Errorf("%s: %#x goes out as %#x and comes back as %#x", name, row.out, got, p.In(got))
 		}
 	}
 	for link, ok := range map[string]bool{"raw": true, "": true, "udp": true, "tcp": false} {
 		t.Setenv("RDDP_LINK", "udp")
-		if err := Use(link); (err == nil) != ok {
-			t.Errorf("Use(%q): %v", link, err)
-		}
+		err := Use(link)
+		check.That(t, (err == nil) == ok, "Use(%q): %v", link, err)
 	}
 	must.OK(t, Use("udp"))
 }

@@ -29,9 +29,8 @@ func TestStatusShowsWhatIsThere(t *testing.T) {
 	conn := must.Get(a.Transport().Dial(t.Context(), to, nil))(t)
 	accepted := must.Get(l.Accept(t.Context()))(t)
 	must.Get(conn.WriteMsg(make([]byte, 1000), sctp.SendInfo{}))(t)
-	if n, _, err := accepted.ReadMsg(make([]byte, 2000)); n != 1000 || err != nil {
-		t.Fatal(n, err)
-	}
+	n, _, err := accepted.ReadMsg(make([]byte, 2000))
+	must.That(t, n == 1000 && err == nil, "%v, %v", n, err)
 	pd, cq := a.AllocPD(), must.Get(a.CreateCQ(8))(t)
 	mr := must.Get(pd.Register(make([]byte, 4096), rdma.RemoteRead|rdma.RemoteWrite, nil))(t)
 	defer must.Get(a.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, MaxSend: 4, MaxRecv: 4}))(t).Close()
@@ -80,9 +79,8 @@ b: 1 associations, 0 QPs, 0 regions
 		{"POST", "/pprof/heap", "127.0.0.1:5", &StatusOptions{Pprof: true}, 405, ``},
 	} {
 		code, body := get(row.method, row.path, row.from, row.opts)
-		if code != row.code || !regexp.MustCompile(row.want).MatchString(body) {
-			t.Errorf("%s %s from %s: %d\n%s\nwant %d and %s", row.method, row.path, row.from, code, body, row.code, row.want)
-		}
+		check.That(t, code == row.code && regexp.MustCompile(row.want).MatchString(body),
+			"%s %s from %s: %d\n%s\nwant %d and %s", row.method, row.path, row.from, code, body, row.code, row.want)
 		check.That(t, !strings.Contains(body, fmt.Sprint(uint32(mr.STag()))), "%s shows the STag", row.path)
 	}
 	ctx, end := context.WithCancel(t.Context())
@@ -92,8 +90,7 @@ b: 1 associations, 0 QPs, 0 regions
 	Status(c, &StatusOptions{Pprof: true}).ServeHTTP(w, r)
 	check.That(t, w.Code == 200 && strings.HasPrefix(w.Body.String(), "\x1f\x8b"), "profile of the processor: %d %q", w.Code, w.Body)
 	for _, path := range []string{"/", "/json", "/text", "/status/", "/pprof/heap", "/debug/pprof/", "/debug/pprof/heap", "/metrics"} {
-		if _, pattern := http.DefaultServeMux.Handler(httptest.NewRequest("GET", path, nil)); pattern != "" {
-			t.Errorf("http.DefaultServeMux has %s", pattern)
-		}
+		_, pattern := http.DefaultServeMux.Handler(httptest.NewRequest("GET", path, nil))
+		check.That(t, pattern == "", "http.DefaultServeMux has %s", pattern)
 	}
 }

@@ -21,13 +21,11 @@ func TestMessagesOutliveTheAssociation(t *testing.T) {
 	<-s.Done()
 	buf := make([]byte, 10)
 	for i := range 3 {
-		if n, _, err := s.ReadMsg(buf); err != nil || string(buf[:n]) != fmt.Sprint(i) {
-			t.Errorf("message %d: %q, %v", i, buf[:n], err)
-		}
+		n, _, err := s.ReadMsg(buf)
+		check.That(t, err == nil && string(buf[:n]) == fmt.Sprint(i), "message %d: %q, %v", i, buf[:n], err)
 	}
-	if _, _, err := s.ReadMsg(buf); err != io.EOF {
-		t.Errorf("then %v", err)
-	}
+	_, _, err := s.ReadMsg(buf)
+	check.That(t, err == io.EOF, "then %v", err)
 }
 
 // An association that nobody has accepted ends with its Listener.

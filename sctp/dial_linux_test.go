@@ -80,9 +80,8 @@ func TestDialFindsWhoListens(t *testing.T) {
 			n += tr.Stats().Established
 		}
 		check.That(t, n == accepted, "%d associations have come to be for %d calls of Dial", n, accepted)
-		if k := both.answered[netip.AddrFrom4([4]byte{127, 0, 0, 1})]; k != rawLink && k != udpLink {
-			t.Errorf("127.0.0.1 answered by %q", k)
-		}
+		k := both.answered[netip.AddrFrom4([4]byte{127, 0, 0, 1})]
+		check.That(t, k == rawLink || k == udpLink, "127.0.0.1 answered by %q", k)
 		_, err = (&ListenConfig{links: server}).Listen(context.Background(), "sctp", ":"+port)
 		check.Error(t, "listened on twice", err, syscall.EADDRINUSE)
 		must.OK(t, l.Close())
@@ -94,9 +93,8 @@ func TestDialFindsWhoListens(t *testing.T) {
 func TestLinksAreThoseOfTheEnvironment(t *testing.T) {
 	for value, want := range map[string]int{"": 2, "raw": 1, "udp": 1, "tcp": 0} {
 		t.Setenv("RDDP_LINK", value)
-		if kinds, err := process.kinds(); len(kinds) != want || (err == nil) != (want > 0) {
-			t.Errorf("%q: %v, %v", value, kinds, err)
-		}
+		kinds, err := process.kinds()
+		check.That(t, len(kinds) == want && (err == nil) == (want > 0), "%q: %v, %v", value, kinds, err)
 	}
 }
 
@@ -123,9 +121,8 @@ func TestListenersShareAPortByAddress(t *testing.T) {
 			}
 			for _, at := range append(at, ":7000", ":7001", "127.0.0.1:7001", "[::1]:7001") {
 				for _, by := range []*links{one, two} {
-					if _, err := (&ListenConfig{links: by}).Listen(t.Context(), "sctp", at); !errors.Is(err, syscall.EADDRINUSE) {
-						t.Errorf("%s is listened on twice by %s: %v", at, kind, err)
-					}
+					_, err := (&ListenConfig{links: by}).Listen(t.Context(), "sctp", at)
+					check.That(t, errors.Is(err, syscall.EADDRINUSE), "%s is listened on twice by %s: %v", at, kind, err)
 				}
 			}
 			if kind == udpLink { // by raw IP a port stays bound at all its addresses

@@ -54,9 +54,8 @@ func TestTracerHearsTheLifeOfAnAssociation(t *testing.T) {
 	p.a.cfg.Tracer = heard
 	c, s := p.connect(t, nil, nil)
 	must.Get(c.WriteMsg(make([]byte, 5000), SendInfo{}))(t)
-	if n, _, err := s.ReadMsg(make([]byte, 5000)); n != 5000 || err != nil {
-		t.Fatal(n, err)
-	}
+	n, _, err := s.ReadMsg(make([]byte, 5000))
+	must.That(t, n == 5000 && err == nil, "%v, %v", n, err)
 	must.OK(t, c.Close())
 	until(t, "the end is heard", func() bool { return strings.HasSuffix(heard.story(), ", down") })
 	story := heard.story()
@@ -64,9 +63,8 @@ func TestTracerHearsTheLifeOfAnAssociation(t *testing.T) {
 		t.Error(story)
 	}
 	last := heard.list[len(heard.list)-1]
-	if last.Stats.DataOut < 1 || last.Remote.Addr() != p.bAddr || last.Passive || last.Event.Err != assoc.ErrShutdown {
-		t.Errorf("%+v", last)
-	}
+	check.That(t, last.Stats.DataOut >= 1 && last.Remote.Addr() == p.bAddr && !last.Passive && last.Event.Err == assoc.ErrShutdown,
+		"%+v", last)
 }
 
 // Where much happens there is a look every 4 ms, after a silence there are some more at once; a loss between two looks is in the next.

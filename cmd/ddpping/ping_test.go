@@ -72,9 +72,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		})
 	}
 	for flag, want := range map[string]string{"--help": "--pcap", "-h": "--pcap", "--version": "ddpping of rddp ", "-V": "ddpping of rddp "} {
-		if code, out, errs := invoke(t.Context(), flag); code != exitWell || !strings.Contains(out, want) || errs != "" {
-			t.Errorf("%s: exit %d\n%s%s", flag, code, out, errs)
-		}
+		code, out, errs := invoke(t.Context(), flag)
+		check.That(t, code == exitWell && strings.Contains(out, want) && errs == "", "%s: exit %d\n%s%s", flag, code, out, errs)
 	}
 }
 
@@ -172,9 +171,8 @@ func TestServerFindsWrongPings(t *testing.T) {
 	}
 	for _, op := range []operation{opSend, opWrite} {
 		e.send(op, verdictGood, 7, make([]byte, 8)[:map[operation]int{opSend: 8}[op]])
-		if msg := e.message(next()); operation(msg[0]) != op || msg[1] != verdictBad {
-			t.Errorf("%v: the reply is % x", op, msg)
-		}
+		msg := e.message(next())
+		check.That(t, operation(msg[0]) == op && msg[1] == verdictBad, "%v: the reply is % x", op, msg)
 	}
 	e.qp.PostSend(&rdma.SendWR{SGL: e.sge(part{0, headerLen - 1})})
 	if wc := next(); wc.Status == rdmap.StatusSuccess {
@@ -214,9 +212,8 @@ func TestFillTellsPingsApart(t *testing.T) {
 	b := make([]byte, 16)
 	for seq := range uint64(1000) {
 		fill(b, seq, nil)
-		if old, ok := seen[string(b)]; ok {
-			t.Fatalf("pings %d and %d have the same data", old, seq)
-		}
+		old, ok := seen[string(b)]
+		must.That(t, !ok, "pings %d and %d have the same data", old, seq)
 		seen[string(b)] = seq
 	}
 }

@@ -94,9 +94,7 @@ func TestEveryEventIsWrittenAndDocumented(t *testing.T) {
 	for _, want := range []string{"\x1e" + `{"file_schema":"urn:ietf:params:qlog:file:sequential","serialization_format":"application/qlog+json-seq","title":"it","trace":{"common_fields":{"time_format":"relative_to_epoch","reference_time":{"clock_type":"monotonic","epoch":"unknown","wall_clock_time":"`,
 		`"vantage_point":{"type":"client"},"event_schemas":["` + Schema + `"]}}` + "\n", `"name":"sctp:association_started","group_id":"client-1","data":{"local_port":7,"peer":"192.0.2.1:5043","initiator":"local"}}`,
 		`{"old":"CLOSED","new":"ESTABLISHED"}`, `"bytes_sent":123,`, `"timeouts":2,`, `"reason":"bad \u001e\n\"\u003c/script\u003e"`} {
-		if !strings.Contains(string(raw), want) {
-			t.Errorf("no %q in\n%s", want, raw)
-		}
+		check.That(t, strings.Contains(string(raw), want), "no %q in\n%s", want, raw)
 	}
 	var got []string
 	_, _, err := Read(bytes.NewReader(raw), func(r *Record) error {
@@ -104,17 +102,13 @@ func TestEveryEventIsWrittenAndDocumented(t *testing.T) {
 		var fields map[string]any
 		must.OK(t, json.Unmarshal(r.Data, &fields))
 		for _, field := range append(keys(fields), r.Name) {
-			if !strings.Contains(doc, "`"+field+"`") {
-				t.Errorf("docs/trace.md does not have %s", field)
-			}
+			check.That(t, strings.Contains(doc, "`"+field+"`"), "docs/trace.md does not have %s", field)
 		}
 		return nil
 	})
 	must.OK(t, err)
 	check.Equal(t, "events", strings.Join(got, " "), "association_started association_state_updated metrics_updated data_retransmitted path_updated mtu_updated association_restarted error_received association_notified association_closed")
-	if !strings.Contains(doc, Schema) || !strings.Contains(doc, NameDropped) {
-		t.Error("docs/trace.md is of another schema")
-	}
+	check.That(t, strings.Contains(doc, Schema) && strings.Contains(doc, NameDropped), "docs/trace.md is of another schema")
 }
 
 func keys(m map[string]any) (list []string) {
@@ -189,15 +183,11 @@ func TestTraceIsBounded(t *testing.T) {
 	next := -1
 	for _, n := range []string{name + ".1", name} {
 		b := must.Get(os.ReadFile(n))(t)
-		if len(b) > 200<<10 {
-			t.Errorf("%s has %d octets", n, len(b))
-		}
+		check.That(t, len(b) <= 200<<10, "%s has %d octets", n, len(b))
 		_, _, err := Read(bytes.NewReader(b), func(r *Record) error {
 			var m Metrics
 			must.OK(t, json.Unmarshal(r.Data, &m))
-			if next >= 0 && int(m.OctetsOut) != next {
-				t.Errorf("event %d after %d", m.OctetsOut, next-1)
-			}
+			check.That(t, next < 0 || int(m.OctetsOut) == next, "event %d after %d", m.OctetsOut, next-1)
 			next = int(m.OctetsOut) + 1
 			return nil
 		})
@@ -227,9 +217,8 @@ func TestTraceIsBounded(t *testing.T) {
 // What is no trace is refused.
 func TestWhatIsNoTrace(t *testing.T) {
 	for _, s := range []string{"", "hello", "\x1e{}\n", "\x1e" + `{"file_schema":"` + fileSchema + `","trace":{"event_schemas":["urn:ietf:params:qlog:events:quic"]}}`, strings.Repeat("x", 2*maxRecord)} {
-		if _, _, err := Read(strings.NewReader(s), func(*Record) error { return nil }); !errors.Is(err, ErrNoTrace) {
-			t.Errorf("%.20q: %v", s, err)
-		}
+		_, _, err := Read(strings.NewReader(s), func(*Record) error { return nil })
+		check.That(t, errors.Is(err, ErrNoTrace), "%.20q: %v", s, err)
 	}
 }
 

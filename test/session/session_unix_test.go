@@ -112,9 +112,8 @@ func TestStranger(t *testing.T) {
 	s := &stranger{t, t.TempDir()}
 	install := exec.Command("go", "install", "./cmd/...")
 	install.Dir, install.Env = "../..", append(os.Environ(), "GOBIN="+s.bin)
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	out, err := install.CombinedOutput()
+	must.That(t, err == nil, "%v\n%s", err, out)
 	s.start("ddpping", "--version").end(0, `ddpping of rddp [^ ]+, go1\.\d+[^ ]* \w+/\w+\n`)
 	link := []string{"--link", "udp", "--local", "127.0.0.1"}
 	tool := func(line string, more ...string) *program {
@@ -173,9 +172,8 @@ func TestStranger(t *testing.T) {
 	const state = `(?s)client: 1 associations, 1 QPs, COUNT regions\nESTABLISHED +\d+ queued  port COUNT  peer 127\.0\.0\.1:5043  set up here, FEW\w+ old\n\t streams:.*\n\t path 127\.0\.0\.1:COUNT -> 127\.0\.0\.1:` +
 		`COUNT: active primary newreno cwnd:BYTES ssthresh:\d+ flight:\d+ rtt:MS/\d+\.\d{3} rto:COUNT mtu:BYTES errors:0\nQP 1 RTS  peer 127\.0\.0\.1:5043 .*`
 	s.start("ddpping", "--stat", at).end(0, state)
-	if text := get(t, "http://"+at+"/status/text"); !match(state, text) {
-		t.Errorf("the state as text is\n%s", text)
-	}
+	text := get(t, "http://"+at+"/status/text")
+	check.That(t, match(state, text), "the state as text is\n%s", text)
 	if html := get(t, "http://"+at+"/status/"); !match(`(?s)<!doctype html>.*<caption>1 associations</caption>.*<td>127\.0\.0\.1:5043</td><td>ESTABLISHED</td>.*</html>\n`, html) {
 		t.Errorf("the page is\n%s", html)
 	}
