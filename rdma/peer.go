@@ -90,7 +90,7 @@ func (p *peer) leave(now rawio.Time) {
 }
 
 // eventsAtOnce is how many events of sessions are handled before others are served: all sessions may end at once.
-const eventsAtOnce = 16
+const eventsAtOnce = 8
 
 // Place is that of the Mux, at a known time.
 func (p *peer) Place(now rawio.Time, d wire.Data, buf *rawio.Buf) assoc.Verdict {

@@ -338,10 +338,12 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 		c.wake |= wakeUp | wakeRefresh
 	case assoc.EventRestart, assoc.EventPathUp, assoc.EventPathDown:
 		c.wake |= wakeRefresh
+		c.slice.start(now)
 		if c.oneLife && ev.Kind == assoc.EventRestart {
 			c.restarted(now)
 		}
 	case assoc.EventDown:
+		c.slice.start(now) // an Upper ends all that it has
 		c.err = ev.Err
 		c.ended = true
 		c.wake |= wakeDown

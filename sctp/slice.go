@@ -21,6 +21,13 @@ type slice struct {
 	began rawio.Time // when it was first; 0: never
 }
 
+// start has the slice begin no later than now: what comes takes long, whatever its steps.
+func (s *slice) start(now rawio.Time) {
+	if s.began == 0 {
+		s.began = now
+	}
+}
+
 // stepper is an Upper that counts its work as assoc.Assoc.Steps does.
 type stepper interface{ Steps() uint64 }
 
