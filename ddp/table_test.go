@@ -97,7 +97,7 @@ func TestTableGrowsAndShrinksWithoutLosingRegions(t *testing.T) {
 		}
 	}
 	check.That(t, moved <= 50, "one region after the other moves the table %d times in 1000", moved)
-	check.That(t, tab.Len() == 0 && len(tab.perPD) == 0, "something is left of deregistered regions")
+	check.That(t, tab.Len() == 0 && len(tab.perPD) == 0 && len(small.perPD) == 0, "something is left of deregistered regions")
 }
 
 func TestTableRefuses(t *testing.T) {

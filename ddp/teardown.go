@@ -59,7 +59,6 @@ func (s *Stream) Closed(err error) {
 		lost := &Error{Type: TypeLLP, Cause: err}
 		failure = lost
 		if !s.reported && !s.aborted {
-			s.reported = true
 			s.ulp.Fatal(lost)
 		}
 	}
