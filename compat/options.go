@@ -226,6 +226,8 @@ const (
 	sppSackDelay
 	sppNoSackDelay
 	sppHeartbeatNow
+	sppFlowLabel
+	sppDSCP
 )
 
 // integer is an option that is an int.
@@ -598,6 +600,9 @@ func setPeerAddrParams(s *Socket, b []byte) error {
 	both := func(f uint32) bool { return flags&f == f }
 	if both(sppHeartbeat|sppNoHeartbeat) || both(sppPMTUD|sppNoPMTUD) || both(sppSackDelay|sppNoSackDelay) || sack > 500*time.Millisecond {
 		return syscall.EINVAL
+	}
+	if flags&(sppFlowLabel|sppDSCP) != 0 { // a link has one mark for all of its packets
+		return syscall.EOPNOTSUPP
 	}
 	interval := time.Duration(0)
 	switch {

@@ -292,6 +292,7 @@ func TestOptions(t *testing.T) {
 		"context":                         {optContext, u32(0, 4), u32(0, 4), nil},
 		"of sockets with many":            {optAutoclose, u32(1), nil, syscall.EOPNOTSUPP},
 		"authentication, which is absent": {optAuthChunk, u32(1), nil, syscall.EACCES},
+		"a DSCP":                          {optPeerAddrParams, native.AppendUint32(make([]byte, 146, 160), sppDSCP|sppHeartbeat)[:152], nil, syscall.EOPNOTSUPP},
 		"unknown":                         {99, u32(1), nil, syscall.ENOPROTOOPT},
 	} {
 		if name == "RTO, one of them" || name == "RTO, maximum below the minimum" {
