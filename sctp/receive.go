@@ -78,11 +78,12 @@ func (r *receiver) run(n int, err error) error {
 		r.combined = false
 	}
 	if r.count > 0 {
-		woken := wakes.Load()
-		r.t.out.woke(woken - r.woken)
-		r.woken = woken
+		all := wakes.Load()
+		woken := all - r.woken
+		r.woken = all
+		r.t.out.woke(woken)
+		r.pace.Handled(r.count, r.octets, woken)
 	}
-	r.pace.Handled(r.count, r.octets, r.woken)
 	switch {
 	case err == nil, err == rawio.ErrInterrupted:
 		return nil

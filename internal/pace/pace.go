@@ -56,10 +56,9 @@ type Pace struct {
 	poll  time.Duration // see New
 	clock func() rawio.Time
 
-	lone  int    // batches in a row of few short packets, loneBatches at most
-	calm  int    // of batches
-	woken uint64 // goroutines so far
-	soon  int    // of waits
+	lone int // batches in a row of few short packets, loneBatches at most
+	calm int // of batches
+	soon int // of waits
 
 	train int        // packets without a gap between them
 	empty rawio.Time // when nothing was there any more, Never while something may be
@@ -127,23 +126,19 @@ func (p *Pace) Late(now rawio.Time) bool {
 	return now.Sub(p.empty) > p.wake/4 || p.looks >= mostLooks
 }
 
-// Handled takes that a batch, and what followed it, has been handled: how many octets and packets it was, and how many goroutines were woken
-// so far.
+// Handled takes that a batch, and what followed it, has been handled: how many octets and packets it was, and how many goroutines they have
+// woken.
 func (p *Pace) Handled(packets, octets int, woken uint64) {
-	if packets == 0 {
-		return
-	}
 	if packets > fewPackets || octets > fewOctets {
 		p.lone = 0
 	} else if p.lone < loneBatches {
 		p.lone++
 	}
-	if woken == p.woken {
+	if woken == 0 {
 		p.calm = min(p.calm+1, calmMost)
 	} else {
 		p.calm = max(p.calm-calmCost, 0)
 	}
-	p.woken = woken
 	p.state.Store(int32(p.judge(p.State())))
 }
 

@@ -38,10 +38,9 @@ var loads = []load{
 // reader is what a Pace is told in virtual time.
 type reader struct {
 	*Pace
-	now   rawio.Time
-	woken uint64
-	n     int
-	rand  *rand.Rand
+	now  rawio.Time
+	n    int
+	rand *rand.Rand
 }
 
 func newReader(poll time.Duration) *reader {
@@ -55,10 +54,11 @@ func (r *reader) one(l load) {
 	r.Pause(r.now)
 	r.now = r.now.Add(l.wait/2 + time.Duration(r.rand.Int64N(int64(l.wait))))
 	r.Arrived(r.now, l.packets)
+	woken := uint64(0)
 	if r.n++; l.every > 0 && r.n%l.every == 0 {
-		r.woken++
+		woken = 1
 	}
-	r.Handled(l.packets, l.packets*l.size, r.woken)
+	r.Handled(l.packets, l.packets*l.size, woken)
 }
 
 // Each load has one state, whatever came before it: the reader is there within 100 ms, and has not changed its mind more

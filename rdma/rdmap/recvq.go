@@ -138,9 +138,8 @@ func (q *QP) invalidate(tag ddp.STag) bool {
 		return false
 	}
 	r.Invalidate()
-	if q.rq.behind == nil && (q.sq.references(r) || q.resp.references(r)) && q.cfg.Host.Detach() {
+	if q.rq.behind == nil && (q.sq.references(r) || q.resp.references(r)) && q.detach() {
 		q.rq.behind = make([]WC, 0, 4)
-		q.cfg.Host.FlushLater()
 	}
 	return true
 }

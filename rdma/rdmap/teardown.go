@@ -60,12 +60,17 @@ func (q *QP) Flush() {
 	switch {
 	case q.state == StateError:
 		q.flush()
-	case q.rq.behind == nil:
-	case q.cfg.Host.Detach():
-		q.cfg.Host.FlushLater()
-	default:
+	case q.rq.behind != nil && !q.detach():
 		q.handOver()
 	}
+}
+
+// detach has a part of what is in flight copied. more says that there is more, and that Flush is to come for it.
+func (q *QP) detach() (more bool) {
+	if more = q.cfg.Host.Detach(); more {
+		q.cfg.Host.FlushLater()
+	}
+	return more
 }
 
 // flush completes all outstanding requests in error (sections 5.4 and 6.2.1). The one that the stream
@@ -76,8 +81,7 @@ func (q *QP) flush() {
 		q.cfg.Host.FlushLater()
 		return
 	}
-	if (q.sq.handed > q.sq.completed || q.resp.sent > q.resp.acked) && q.cfg.Host.Detach() {
-		q.cfg.Host.FlushLater()
+	if (q.sq.handed > q.sq.completed || q.resp.sent > q.resp.acked) && q.detach() {
 		return
 	}
 	lead := StatusSuccess // of the Write before Immediate Data

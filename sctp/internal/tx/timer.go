@@ -42,7 +42,6 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 			p.holes++
 		}
 		p.cc.OnTimeout(now) // E1
-		p.disorder.undo = false
 		p.reduced = s.fresh()
 		p.single = true
 		s.recovery, s.urgent = false, false
