@@ -59,8 +59,20 @@ func (c *SCTPConn) SCTPWrite(b []byte, info *SndRcvInfo) (int, error) {
 	if info == nil {
 		return s.Send(b, nil)
 	}
-	return s.Send(b, &compat.SndRcvInfo{Stream: info.Stream, SSN: info.SSN, Flags: info.Flags, PPID: info.PPID, Context: info.Context,
-		TTL: info.TTL, TSN: info.TSN, CumTSN: info.CumTSN, AssocID: info.AssocID})
+	out := plain(info)
+	return s.Send(b, &out)
+}
+
+// plain and named are an info in the structure of package compat and in that of this one, field by field: structures of different packages with a blank
+// field cannot be converted.
+func plain(info *SndRcvInfo) compat.SndRcvInfo {
+	return compat.SndRcvInfo{Stream: info.Stream, SSN: info.SSN, Flags: info.Flags, PPID: info.PPID, Context: info.Context, TTL: info.TTL,
+		TSN: info.TSN, CumTSN: info.CumTSN, AssocID: info.AssocID}
+}
+
+func named(in *compat.SndRcvInfo) *SndRcvInfo {
+	return &SndRcvInfo{Stream: in.Stream, SSN: in.SSN, Flags: in.Flags, PPID: in.PPID, Context: in.Context, TTL: in.TTL,
+		TSN: in.TSN, CumTSN: in.CumTSN, AssocID: in.AssocID}
 }
 
 // SCTPRead reads a message, or the next part of one that is longer than b, with an info if SCTP_EVENT_DATA_IO is subscribed to; or a
@@ -82,8 +94,7 @@ func (c *SCTPConn) SCTPRead(b []byte) (int, *SndRcvInfo, Notification, error) {
 	case in == nil:
 		return n, nil, nil, nil
 	}
-	return n, &SndRcvInfo{Stream: in.Stream, SSN: in.SSN, Flags: in.Flags, PPID: in.PPID, Context: in.Context, TTL: in.TTL, TSN: in.TSN,
-		CumTSN: in.CumTSN, AssocID: in.AssocID}, nil, nil
+	return n, named(in), nil, nil
 }
 
 // Close ends the association: what was sent is still delivered.

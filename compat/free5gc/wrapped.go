@@ -27,8 +27,7 @@ func (c *SCTPSndRcvInfoWrappedConn) Write(b []byte) (int, error) {
 		return 0, syscall.EINVAL
 	}
 	in := compat.ParseSndRcvInfo(b)
-	n, err := c.conn.SCTPWrite(b[compat.SndRcvInfoSize:], &SndRcvInfo{Stream: in.Stream, SSN: in.SSN, Flags: in.Flags, PPID: in.PPID,
-		Context: in.Context, TTL: in.TTL, TSN: in.TSN, CumTSN: in.CumTSN, AssocID: in.AssocID})
+	n, err := c.conn.SCTPWrite(b[compat.SndRcvInfoSize:], named(&in))
 	if err != nil {
 		return 0, err
 	}
@@ -46,8 +45,7 @@ func (c *SCTPSndRcvInfoWrappedConn) Read(b []byte) (int, error) {
 	}
 	clear(b[:compat.SndRcvInfoSize])
 	if info != nil {
-		out := compat.SndRcvInfo{Stream: info.Stream, SSN: info.SSN, Flags: info.Flags, PPID: info.PPID, Context: info.Context, TTL: info.TTL,
-			TSN: info.TSN, CumTSN: info.CumTSN, AssocID: info.AssocID}
+		out := plain(info)
 		out.AppendTo(b[:0])
 	}
 	return n + compat.SndRcvInfoSize, nil

@@ -60,8 +60,21 @@ func (c *SCTPConn) SCTPWrite(b []byte, info *SndRcvInfo) (int, error) {
 	if info == nil {
 		return s.Send(b, nil)
 	}
-	return s.Send(b, &compat.SndRcvInfo{Stream: info.Stream, SSN: info.SSN, Flags: info.Flags, PPID: ppids.Out(info.PPID), Context: info.Context,
-		TTL: info.TTL, TSN: info.TSN, CumTSN: info.CumTSN, AssocID: info.AssocID})
+	out := plain(info)
+	out.PPID = ppids.Out(out.PPID)
+	return s.Send(b, &out)
+}
+
+// plain and named are an info in the structure of package compat and in that of this one, field by field: structures of different packages with a blank
+// field cannot be converted.
+func plain(info *SndRcvInfo) compat.SndRcvInfo {
+	return compat.SndRcvInfo{Stream: info.Stream, SSN: info.SSN, Flags: info.Flags, PPID: info.PPID, Context: info.Context, TTL: info.TTL,
+		TSN: info.TSN, CumTSN: info.CumTSN, AssocID: info.AssocID}
+}
+
+func named(in *compat.SndRcvInfo) *SndRcvInfo {
+	return &SndRcvInfo{Stream: in.Stream, SSN: in.SSN, Flags: in.Flags, PPID: in.PPID, Context: in.Context, TTL: in.TTL,
+		TSN: in.TSN, CumTSN: in.CumTSN, AssocID: in.AssocID}
 }
 
 // SCTPRead reads a message, or the next part of one that is longer than b, with an info if SCTP_EVENT_DATA_IO is subscribed to. Without a handler it
@@ -85,8 +98,9 @@ func (c *SCTPConn) SCTPRead(b []byte) (int, *SndRcvInfo, error) {
 		case in == nil:
 			return n, nil, nil
 		default:
-			return n, &SndRcvInfo{Stream: in.Stream, SSN: in.SSN, Flags: in.Flags, PPID: ppids.In(in.PPID), Context: in.Context, TTL: in.TTL, TSN: in.TSN,
-				CumTSN: in.CumTSN, AssocID: in.AssocID}, nil
+			info := named(in)
+			info.PPID = ppids.In(info.PPID)
+			return n, info, nil
 		}
 	}
 }
