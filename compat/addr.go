@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/rddp-go/rddp/internal/hostaddr"
 )
 
 // Addresses of sockets: struct sockaddr_in and sockaddr_in6, one behind the other, as sctp_bindx and sctp_connectx take them (RFC 6458 section 9).
@@ -164,14 +166,8 @@ func zoneName(index int) string {
 
 // hostAddrs are the addresses of this host that a socket of a family has when it is bound to none in particular, those of the loopback first.
 func hostAddrs(v4, v6 bool) (list []netip.Addr) {
-	all, _ := net.InterfaceAddrs()
-	for _, a := range all {
-		n, ok := a.(*net.IPNet)
-		if !ok {
-			continue
-		}
-		ip, _ := netip.AddrFromSlice(n.IP)
-		if ip = ip.Unmap(); !ip.IsLinkLocalUnicast() && (ip.Is4() && v4 || ip.Is6() && v6) {
+	for _, ip := range hostaddr.List() {
+		if !ip.IsLinkLocalUnicast() && (ip.Is4() && v4 || ip.Is6() && v6) {
 			list = append(list, ip)
 		}
 	}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/hostaddr"
 	"github.com/rddp-go/rddp/sctp"
 )
 
@@ -141,18 +143,7 @@ func bindOne(list []netip.Addr, a netip.Addr, rem bool) ([]netip.Addr, error) {
 
 // hasAddr says whether an address is one of this host: of the loopback network it has all.
 func hasAddr(a netip.Addr) bool {
-	if a.IsLoopback() && a.Is4() || a.IsLinkLocalUnicast() {
-		return true
-	}
-	all, _ := net.InterfaceAddrs()
-	for _, n := range all {
-		if n, ok := n.(*net.IPNet); ok {
-			if ip, _ := netip.AddrFromSlice(n.IP); ip.Unmap() == a.WithZone("") {
-				return true
-			}
-		}
-	}
-	return false
+	return a.IsLoopback() && a.Is4() || a.IsLinkLocalUnicast() || slices.Contains(hostaddr.List(), a.WithZone(""))
 }
 
 // config is that of associations. Called with mu held.

@@ -3,11 +3,11 @@ package sctp
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"syscall"
 
+	"github.com/rddp-go/rddp/internal/hostaddr"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/udp"
 )
@@ -51,14 +51,7 @@ func encapOf(remote netip.AddrPort) uint16 {
 }
 
 func ofThisHost(a netip.Addr) bool {
-	if a.IsLoopback() {
-		return true
-	}
-	list, _ := net.InterfaceAddrs()
-	return slices.ContainsFunc(list, func(n net.Addr) bool {
-		ip, ok := n.(*net.IPNet)
-		return ok && a == netip.MustParseAddr(ip.IP.String())
-	})
+	return a.IsLoopback() || slices.Contains(hostaddr.List(), a)
 }
 
 // announce tells the programs of this host of a listener over UDP. It fails with rawio.ErrPortInUse where another serves one of its addresses.

@@ -49,7 +49,7 @@ var layers = [][]string{
 	{"internal/pace"},
 	{"rawio"},
 	{"rddplayers"}, // which must not share code with what it decodes
-	{"internal/count", "internal/crowd", "internal/fair", "internal/invariant", "internal/meminfo", "internal/sparse"},
+	{"internal/count", "internal/crowd", "internal/fair", "internal/hostaddr", "internal/invariant", "internal/meminfo", "internal/sparse"},
 }
 
 func TestSansIOPackagesNeverTouchTheWorld(t *testing.T) {

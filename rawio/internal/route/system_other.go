@@ -5,6 +5,8 @@ package route
 import (
 	"net"
 	"net/netip"
+
+	"github.com/rddp-go/rddp/internal/hostaddr"
 )
 
 // system asks the net package: a connected UDP socket shows the source address that the system
@@ -44,18 +46,4 @@ func (system) lookup(local, remote netip.Addr) (Path, bool) {
 	return Path{}, false
 }
 
-func (system) addrs() []netip.Addr {
-	list, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil
-	}
-	var out []netip.Addr
-	for _, a := range list {
-		if n, ok := a.(*net.IPNet); ok {
-			if ip, ok := netip.AddrFromSlice(n.IP); ok {
-				out = append(out, ip.Unmap())
-			}
-		}
-	}
-	return out
-}
+func (system) addrs() []netip.Addr { return hostaddr.List() }
