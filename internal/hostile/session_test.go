@@ -92,7 +92,7 @@ func TestSessionAttacks(t *testing.T) {
 				x.segmentAs(x.ssn+1, good(x))
 				x.ssn += 2
 			},
-			want: closing{}},
+			want: closing{late: true}},
 		{name: "a segment numbered after a Session Terminate that is still under way is not placed",
 			do: func(x *target) {
 				x.controlAs(x.ssn+1, fnTerminate, nil)

@@ -479,10 +479,11 @@ func (lost) check(x *target, _ int) {
 	}
 }
 
-// closing: the victim's half ends, since the peer's has, and the session is cleaned up abortively or not.
-type closing struct{}
+// closing: the victim's half ends, since the peer's has, and the session is cleaned up abortively or not; late:
+// what came behind the end may find the stream free, and is refused then (RFC 5043 section 6.6).
+type closing struct{ late bool }
 
-func (closing) check(x *target, good int) {
+func (o closing) check(x *target, good int) {
 	x.t.Helper()
 	if m := x.message(); !m.isControl(fnTerminate) {
 		x.t.Fatalf("the session goes on with %v", m)
@@ -493,7 +494,13 @@ func (closing) check(x *target, good int) {
 	case <-deadline(x.t).Done():
 		x.t.Error("the session does not end")
 	}
-	x.quiet()
+	select {
+	case m := <-x.session.c.box(x.stream):
+		if !o.late || !m.isControl(fnTerminate) || m.ssn() != 0 || len(m.data) != 4 {
+			x.t.Errorf("the victim sent %v after its end", m)
+		}
+	default:
+	}
 }
 
 // undecided: the session is over before the program has answered, which the answer then tells.
