@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"iter"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,9 +29,8 @@ var perAssociation = []struct {
 }
 
 // associations sends the metrics of the first n.
-func (e *emitter) associations(list []sctp.Snapshot, n int) {
-	for i := range list[:min(n, len(list))] {
-		a := &list[i]
+func (e *emitter) associations(list iter.Seq[*sctp.Snapshot], n int) {
+	for a := range list {
 		p := new(sctp.PathStats)
 		if a.Primary < len(a.Paths) {
 			p = &a.Paths[a.Primary]
@@ -38,6 +38,9 @@ func (e *emitter) associations(list []sctp.Snapshot, n int) {
 		for _, m := range perAssociation {
 			desc := prometheus.NewDesc("rddp_sctp_peer_"+m.name, m.help, []string{"source", "peer", "local_port"}, nil)
 			e.ch <- prometheus.MustNewConstMetric(desc, m.kind, m.of(a, p), e.source, a.Remote.String(), strconv.Itoa(int(a.LocalPort)))
+		}
+		if n--; n == 0 {
+			return
 		}
 	}
 }

@@ -107,7 +107,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 			e.gauge("rddp_sctp_associations", "Associations, those that this side sets up included.", t.Associations())
 			e.histogram("rddp_sctp_rtt_seconds", "Round trip times measured, over all paths.", t.Trips(), "", "")
 			if each > 0 {
-				e.associations(t.Snapshot(), each)
+				e.associations(t.Snapshots(), each)
 			}
 		}
 		if d := s.device; d != nil {

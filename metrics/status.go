@@ -132,7 +132,7 @@ func at(a netip.AddrPort) string {
 	return a.String()
 }
 
-func side(a sctp.Snapshot) string {
+func side(a *sctp.Snapshot) string {
 	if a.Passive {
 		return "set up by the peer"
 	}

@@ -3,7 +3,6 @@ package rdma
 import (
 	"cmp"
 	"net/netip"
-	"runtime"
 	"slices"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 
 // Snapshot is what a Device is doing. It has no STags: who knows one may use it.
 type Snapshot struct {
-	Associations []sctp.Snapshot
+	Associations []*sctp.Snapshot
 	QPs          []QPSnapshot     // by number
 	Regions      []RegionSnapshot // by protection domain, the larger ones first
 }
@@ -41,7 +40,7 @@ type RegionSnapshot struct {
 }
 
 // Snapshot returns what the Device is doing, for people who look. It holds the gate of one association at a time, and no longer than it takes to copy
-// what is there.
+// what is there, and takes its time: some 0.2 s for 10,000 associations, and for 10,000 QPs.
 func (d *Device) Snapshot() Snapshot {
 	s := Snapshot{Associations: d.t.Snapshot()}
 	qps := d.QPs()
@@ -49,7 +48,7 @@ func (d *Device) Snapshot() Snapshot {
 	for i, q := range qps {
 		s.QPs[i] = q.snapshot()
 		if i%looks == looks-1 {
-			runtime.Gosched()
+			time.Sleep(rest)
 		}
 	}
 	slices.SortFunc(s.QPs, func(a, b QPSnapshot) int { return cmp.Compare(a.Num, b.Num) })
@@ -62,8 +61,11 @@ func (d *Device) Snapshot() Snapshot {
 	return s
 }
 
-// looks is how many QPs Snapshot looks at before it lets others have the processor.
-const looks = 4
+// After each looks QPs Snapshot rests, as that of sctp.Transport does.
+const (
+	looks = 32
+	rest  = 500 * time.Microsecond
+)
 
 func (q *QP) snapshot() QPSnapshot {
 	s := QPSnapshot{Num: q.Num(), Since: q.began, PD: uint32(q.pd.id), SCTP: -1}

@@ -172,6 +172,7 @@ func TestBlocksForAMomentOnly(t *testing.T) {
 
 // A reader hears that it is about to park, each time, and not of other waits.
 func TestHearsThatItParks(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // with one it never blocks
 	p := newPipe(t)
 	parked := 0
 	p.OnPark = func() { parked++ }
