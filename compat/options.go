@@ -16,7 +16,6 @@ type options struct {
 	send           SndRcvInfo // SCTP_DEFAULT_SEND_PARAM
 	context        uint32
 	events         [numEvents]byte
-	initWait       int // sinit_max_init_timeo, ms
 	sackEvery      int // packets
 	noMapped       bool
 	interleave     int
@@ -29,7 +28,7 @@ type options struct {
 
 func (o *options) init() {
 	o.cfg, _ = (*assoc.Config)(nil).Complete() // the defaults
-	o.sackEvery = 2
+	o.sackEvery, o.cfg.MaxInitRTO = 2, o.cfg.RTOMax
 }
 
 // live gives an association what may change while it lives.
@@ -113,7 +112,7 @@ func (s *Socket) Getsockopt(name int, b []byte) (int, error) {
 	switch {
 	case name >= optAuthChunk && name <= optLocalAuthChunks, name == optAuthDeactivate:
 		return 0, syscall.EACCES // there is no authentication
-	case name == optAutoclose, name == optAssocNumber: // of the one-to-many style
+	case name == optAutoclose, name == optAssocNumber: // of the one-to-many style, as on Linux
 		return 0, syscall.EOPNOTSUPP
 	case name == optPeelOff:
 		_, err := s.PeelOff(0)
@@ -362,7 +361,7 @@ func getInitMsg(s *Socket, _ []byte, f *fields) error {
 	f.u16(int(s.opts.cfg.OutStreams))
 	f.u16(int(s.opts.cfg.InStreams))
 	f.u16(s.opts.cfg.MaxInitRetrans)
-	f.u16(s.opts.initWait)
+	f.u16(int(s.opts.cfg.MaxInitRTO.Milliseconds()))
 	return nil
 }
 
@@ -370,7 +369,7 @@ func getInitMsg(s *Socket, _ []byte, f *fields) error {
 func setInitMsg(s *Socket, b []byte) error {
 	for i, set := range []func(v uint16){
 		func(v uint16) { s.opts.cfg.OutStreams = v }, func(v uint16) { s.opts.cfg.InStreams = v },
-		func(v uint16) { s.opts.cfg.MaxInitRetrans = int(v) }, func(v uint16) { s.opts.initWait = int(v) },
+		func(v uint16) { s.opts.cfg.MaxInitRetrans = int(v) }, func(v uint16) { s.opts.cfg.MaxInitRTO = time.Duration(v) * time.Millisecond },
 	} {
 		if v := native.Uint16(b[2*i:]); v != 0 {
 			set(v)

@@ -284,6 +284,7 @@ func TestOptions(t *testing.T) {
 		"MAXSEG":                          {optMaxSeg, u32(0, 900), u32(0, 900), nil},
 		"MAXSEG as an int":                {optMaxSeg, u32(901), u32(901), nil},
 		"MAXSEG below that of Linux":      {optMaxSeg, u32(443), nil, syscall.EINVAL},
+		"INITMSG":                         {optInitMsg, []byte{0, 0, 3, 0, 0, 0, 0xf4, 1}, []byte{10, 0, 3, 0, 8, 0, 0xf4, 1}, nil},
 		"SACK":                            {optDelayedSack, u32(0, 100, 2), u32(0, 100, 2), nil},
 		"SACK at once":                    {optDelayedSack, u32(0, 100, 1), u32(0, 0, 1), nil},
 		"SACK too late":                   {optDelayedSack, u32(0, 501, 2), nil, syscall.EINVAL},

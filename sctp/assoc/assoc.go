@@ -75,6 +75,7 @@ type Assoc struct {
 	setup     *setup     // COOKIE-WAIT and COOKIE-ECHOED only
 	closing   *closing   // from SHUTDOWN-SENT or SHUTDOWN-ACK-SENT on
 	lastHeard rawio.Time // when the last valid packet of the peer came
+	moved     rawio.Time // when user data was last sent or received
 	errors    int        // consecutive errors of the association (section 8.1)
 	beats     beatLimit
 	reports   reportLimit

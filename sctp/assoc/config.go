@@ -59,6 +59,13 @@ type Config struct {
 	// association (default 10), of one path (5) and of INIT and COOKIE ECHO (8).
 	AssocMaxRetrans, PathMaxRetrans, MaxInitRetrans int
 
+	// MaxInitRTO bounds the wait for an answer to INIT and COOKIE ECHO, whose timeouts double from RTOInitial (sinit_max_init_timeo of
+	// RFC 6458); it says nothing about data. Default RTOMax.
+	MaxInitRTO time.Duration
+	// AutoClose ends an association gracefully, as Shutdown does, that has neither sent nor received user data for so long
+	// (SCTP_AUTOCLOSE of RFC 6458). Default 0: never.
+	AutoClose time.Duration
+
 	// LocalAddrs are the own addresses of associations, at most 8. The peer is told those that mean
 	// something to it, and a path to each address of the peer begins at the one that suits it best.
 	// Empty: associations have one own address, which the link or the peer chooses.
@@ -136,6 +143,7 @@ func (c *Config) Complete() (Config, error) {
 		{int64(d.LoneSackDelay), "LoneSackDelay"}, {int64(d.CookieLife), "CookieLife"}, {int64(d.HBMaxBurst), "HBMaxBurst"},
 		{int64(d.AssocMaxRetrans), "AssocMaxRetrans"}, {int64(d.PathMaxRetrans), "PathMaxRetrans"},
 		{int64(d.MaxInitRetrans), "MaxInitRetrans"}, {int64(d.PotentiallyFailedMaxRetrans), "PotentiallyFailedMaxRetrans"},
+		{int64(d.MaxInitRTO), "MaxInitRTO"}, {int64(d.AutoClose), "AutoClose"},
 	} {
 		if r.value < 0 {
 			return Config{}, &ConfigError{Field: r.field, Range: "0 or more"}

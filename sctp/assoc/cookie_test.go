@@ -157,6 +157,8 @@ func TestConfigRanges(t *testing.T) {
 		{"AssocMaxRetrans", assoc.Config{AssocMaxRetrans: -1}},
 		{"PathMaxRetrans", assoc.Config{PathMaxRetrans: -1}},
 		{"MaxInitRetrans", assoc.Config{MaxInitRetrans: -1}},
+		{"MaxInitRTO", assoc.Config{MaxInitRTO: -1}},
+		{"AutoClose", assoc.Config{AutoClose: -1}},
 		{"MTU", assoc.Config{MTU: rawio.MinMTU - 1}},
 		{"", assoc.Config{RecvBuffer: 1500, SendBuffer: 1, RTOMin: 1, RTOInitial: 1, RTOMax: 1, SackDelay: 500 * time.Millisecond, LoneSackDelay: 500 * time.Millisecond,
 			CookieLife: time.Hour, HBMaxBurst: 1, AssocMaxRetrans: 1, PathMaxRetrans: 1, MaxInitRetrans: 1, MTU: rawio.MinMTU}},

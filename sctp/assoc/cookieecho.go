@@ -126,5 +126,5 @@ func (a *Assoc) restart(now rawio.Time, in *inbound, ck *Cookie) {
 	a.startData(ck.PeerRwnd, ck.PeerTSN)
 	a.enter(onRestart)
 	a.startBeats(now)
-	a.pushUp(EventRestart)
+	a.pushUp(now, EventRestart)
 }

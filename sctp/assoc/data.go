@@ -89,6 +89,7 @@ func (a *Assoc) aimSack(in *inbound) {
 // in SHUTDOWN-SENT.
 func (a *Assoc) dataDone(now rawio.Time, in *inbound) {
 	in.path.dataIn++
+	a.moved = now
 	a.aimSack(in)
 	a.marked(in)
 	if err := a.recv.PacketDone(now); err != nil {

@@ -44,7 +44,7 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 	s := a.setup
 	p := a.paths[s.path]
 	s.due = false
-	s.deadline = now.Add(p.RTO())
+	s.deadline = now.Add(a.setupRTO(p))
 	if s.tries == 0 {
 		s.sent = now
 	}
@@ -76,6 +76,14 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 		}
 	}
 	a.end(out)
+}
+
+// setupRTO is the timeout of INIT or COOKIE ECHO on a path.
+func (a *Assoc) setupRTO(p *path) time.Duration {
+	if a.cfg.MaxInitRTO > 0 {
+		return min(p.RTO(), a.cfg.MaxInitRTO)
+	}
+	return p.RTO()
 }
 
 // setupTimeout is the expiry of T1-init or T1-cookie (section 4 notes 2 and 3).
@@ -288,11 +296,12 @@ func (a *Assoc) established(now rawio.Time) {
 // begin reports that the association is established.
 func (a *Assoc) begin(now rawio.Time) {
 	a.startBeats(now)
-	a.pushUp(EventUp)
+	a.pushUp(now, EventUp)
 }
 
 // pushUp reports a setup that is complete, and what the peer has announced in it.
-func (a *Assoc) pushUp(k EventKind) {
+func (a *Assoc) pushUp(now rawio.Time, k EventKind) {
+	a.moved = now
 	a.events.push(Event{Kind: k, Path: a.primary().Remote})
 	if a.hasAdaptation {
 		a.events.push(Event{Kind: EventAdaptation, Adaptation: a.peerAdaptation})

@@ -88,24 +88,27 @@ func TestSetupIsAbandonedAfterMaxInitRetransmits(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		lost wire.ChunkType
-		sent wire.ChunkType
+		most time.Duration
+		wait [4]time.Duration // exponential back-off, section 6.3.3
 	}{
-		{"INIT unanswered", wire.ChunkInit, wire.ChunkInit},                    // req 9260-4-2
-		{"COOKIE ECHO unanswered", wire.ChunkCookieEcho, wire.ChunkCookieEcho}, // req 9260-4-3
+		{"INIT unanswered", wire.ChunkInit, 0, [4]time.Duration{1, 2, 4, 8}},              // req 9260-4-2
+		{"COOKIE ECHO unanswered", wire.ChunkCookieEcho, 0, [4]time.Duration{1, 2, 4, 8}}, // req 9260-4-3
+		{"INIT unanswered, MaxInitRTO", wire.ChunkInit, 3 * time.Second, [4]time.Duration{1, 2, 3, 3}},
+		{"COOKIE ECHO unanswered, MaxInitRTO", wire.ChunkCookieEcho, 3 * time.Second, [4]time.Duration{1, 2, 3, 3}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := lab.NewWorld(t)
 			w.Listen(nil)
 			w.Judge = lab.Lose(row.lost, 1000)
-			a := w.Connect(&assoc.Config{MaxInitRetrans: 4})
+			a := w.Connect(&assoc.Config{MaxInitRetrans: 4, MaxInitRTO: row.most})
 			w.Run(10 * time.Minute)
 			err, down := w.Hosts[0].DownErr()
 			if !down || !errors.Is(err, assoc.ErrInitTimeout) || !errors.Is(err, syscall.ETIMEDOUT) || a.State() != assoc.Closed { // req 9260-4-4
 				t.Fatalf("down %v with %v in %v", down, err, a.State())
 			}
-			pkts := w.Seen(0, row.sent)
+			pkts := w.Seen(0, row.lost)
 			must.Equal(t, "transmissions, 1 + 4", len(pkts), 5)
-			for i, want := range []time.Duration{1, 2, 4, 8} { // exponential back-off, section 6.3.3
+			for i, want := range row.wait {
 				got := pkts[i+1].At.Sub(pkts[i].At)
 				check.That(t, got == want*time.Second, "interval %d is %v", i, got)
 			}

@@ -8,7 +8,7 @@ import (
 
 // Reconfigure changes the configuration of a live association. change gets what holds now; a *ConfigError about what it makes of that leaves
 // everything as it was. These take effect at once, on every path: RTOInitial, RTOMin and RTOMax, AssocMaxRetrans, PathMaxRetrans, MaxInitRetrans,
-// PotentiallyFailedMaxRetrans, HidePotentiallyFailed and PrimarySwitchoverMaxRetrans, SackDelay and LoneSackDelay, HeartbeatInterval and HBMaxBurst,
+// PotentiallyFailedMaxRetrans, HidePotentiallyFailed and PrimarySwitchoverMaxRetrans, MaxInitRTO, AutoClose, SackDelay and LoneSackDelay, HeartbeatInterval and HBMaxBurst,
 // MaxBurst, NoDelay, DisableFragments, MaxSegment and MTU. What else change does is ignored: it was told to the peer, or cannot change.
 func (a *Assoc) Reconfigure(now rawio.Time, change func(*Config)) error {
 	want := a.cfg
@@ -22,6 +22,7 @@ func (a *Assoc) Reconfigure(now rawio.Time, change func(*Config)) error {
 	c.AssocMaxRetrans, c.PathMaxRetrans, c.MaxInitRetrans = want.AssocMaxRetrans, want.PathMaxRetrans, want.MaxInitRetrans
 	c.PotentiallyFailedMaxRetrans, c.HidePotentiallyFailed = want.PotentiallyFailedMaxRetrans, want.HidePotentiallyFailed
 	c.PrimarySwitchoverMaxRetrans = want.PrimarySwitchoverMaxRetrans
+	c.MaxInitRTO, c.AutoClose = want.MaxInitRTO, want.AutoClose
 	c.SackDelay, c.LoneSackDelay = want.SackDelay, want.LoneSackDelay
 	c.HeartbeatInterval, c.HBMaxBurst = want.HeartbeatInterval, want.HBMaxBurst
 	c.MaxBurst, c.NoDelay, c.DisableFragments, c.MaxSegment, c.MTU = want.MaxBurst, want.NoDelay, want.DisableFragments, want.MaxSegment, want.MTU

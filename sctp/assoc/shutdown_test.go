@@ -386,3 +386,38 @@ func TestShutdownCompleteLeavesFromThePathsAddress(t *testing.T) {
 	})
 	l.InState(assoc.Closed)
 }
+
+// RFC 6458 section 8.1.8.
+func TestAutoCloseEndsWhatIsIdle(t *testing.T) {
+	const idle = 10 * time.Second
+	speak := func(w *lab.World, a *assoc.Assoc) {
+		w.Run(8 * time.Second)
+		w.Send(a, 0, []byte("x"))
+	}
+	for _, row := range []struct {
+		name  string
+		idle  time.Duration
+		story func(w *lab.World, a, b *assoc.Assoc)
+		lives bool
+	}{
+		{"nobody has spoken", idle, func(w *lab.World, a, b *assoc.Assoc) { w.Run(9 * time.Second) }, false},
+		{"its own data", idle, func(w *lab.World, a, b *assoc.Assoc) { speak(w, a); w.Run(4 * time.Second) }, true},
+		{"the peer's data", idle, func(w *lab.World, a, b *assoc.Assoc) { speak(w, b); w.Run(4 * time.Second) }, true},
+		{"data, and silence", idle, func(w *lab.World, a, b *assoc.Assoc) { speak(w, b); w.Run(10 * time.Second) }, false},
+		{"off", 0, func(w *lab.World, a, b *assoc.Assoc) { w.Run(time.Hour) }, true},
+		{"turned on while it lives", 0, func(w *lab.World, a, b *assoc.Assoc) {
+			w.Run(time.Hour)
+			must.OK(t, a.Reconfigure(w.Now, func(c *assoc.Config) { c.AutoClose = time.Second }))
+		}, false},
+		{"turned off while it lives", idle, func(w *lab.World, a, b *assoc.Assoc) {
+			must.OK(t, a.Reconfigure(w.Now, func(c *assoc.Config) { c.AutoClose = 0 }))
+			w.Run(time.Hour)
+		}, true},
+	} {
+		w, a, b := lab.Pair(t, &assoc.Config{AutoClose: row.idle, HeartbeatInterval: time.Second}, nil) // which is no user data
+		row.story(w, a, b)
+		w.Run(time.Second)
+		err, down := w.Hosts[0].DownErr()
+		check.That(t, down != row.lives && (row.lives || errors.Is(err, assoc.ErrShutdown)), "%s: down %v with %v", row.name, down, err)
+	}
+}

@@ -4,12 +4,12 @@ import "github.com/rddp-go/rddp/rawio"
 
 // NextTimeout returns when HandleTimeout is to be called, rawio.Never if no timer runs.
 func (a *Assoc) NextTimeout() rawio.Time {
-	next := rawio.Never
+	next := a.idleUntil()
 	if a.state == Closed {
-		return next
+		return rawio.Never
 	}
 	if a.setup != nil {
-		next = a.setup.deadline
+		next = min(next, a.setup.deadline)
 	}
 	if a.closing != nil {
 		next = min(next, a.closing.t2, a.closing.guard)
@@ -48,6 +48,7 @@ func (a *Assoc) HandleTimeout(now rawio.Time) {
 		a.beatTimeouts(now)
 	}
 	a.tendMTUs(now)
+	a.autoclose(now)
 	if a.state != Closed {
 		a.progress(now)
 	}

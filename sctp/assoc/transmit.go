@@ -91,6 +91,7 @@ func (a *Assoc) transmit(now rawio.Time, out *TxBatch) bool {
 	}
 	a.end(out)
 	if fill {
+		a.moved = now
 		a.fillMore(now, out, data)
 	}
 	return true
