@@ -100,13 +100,19 @@ func (s *Socket) ReadBack() {
 	w := getHolder(fd)
 	s.mu.Lock()
 	s.opts.linger, s.opts.lingerTime = w.linger, w.lingerTime
+	was := s.opts
 	if w.rcvBuf != 0 {
 		s.opts.rcvBuf, s.opts.cfg.RecvBuffer = w.rcvBuf, max(w.rcvBuf, 1500)
+		s.opts.cfg.PartialDelivery = min(s.opts.cfg.PartialDelivery, s.opts.cfg.RecvBuffer)
 	}
 	if w.sndBuf != 0 {
 		s.opts.sndBuf, s.opts.cfg.SendBuffer = w.sndBuf, w.sndBuf
 	}
+	c, opts := s.conn, s.opts
 	s.mu.Unlock()
+	if c != nil && (opts.rcvBuf != was.rcvBuf || opts.sndBuf != was.sndBuf) {
+		_ = opts.live(c) // an association that has ended keeps what it had
+	}
 	s.rd.change(func(r *waits) { r.timeout, r.nonblock = w.rcvTimeout, w.nonblock })
 	s.wr.change(func(r *waits) { r.timeout, r.nonblock = w.sndTimeout, w.nonblock })
 }

@@ -8,7 +8,7 @@
 //   - Close waits up to a second, or for as long as SO_LINGER says, for the peer to have everything: this stack ends with the process.
 //   - Deadlines work.
 //   - SCTP_EOF on an empty message begins a shutdown, under the name's own value in both packages (16) as well as under Linux's (0x200).
-//   - SO_RCVBUF and SO_SNDBUF count from the next association on, and 1 MiB each if they are not set.
+//   - SO_RCVBUF and SO_SNDBUF are 1 MiB each if they are not set.
 //   - The descriptor of a socket is that of a UDP socket which carries its options at level SOL_SOCKET, and nothing else: it cannot be
 //     polled or read, and a system call that sets an option at level SOL_SCTP fails; Setsockopt here does not.
 package compat

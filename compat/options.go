@@ -20,7 +20,6 @@ type options struct {
 	noMapped       bool
 	interleave     int
 	rcvInfo        [2]int // SCTP_RECVRCVINFO, SCTP_RECVNXTINFO
-	partial        int    // SCTP_PARTIAL_DELIVERY_POINT
 	linger         bool
 	lingerTime     time.Duration
 	rcvBuf, sndBuf int // SO_RCVBUF, SO_SNDBUF; 0 for the default
@@ -281,7 +280,7 @@ func init() {
 		optContext:          value(func(o *options) int { return int(o.context) }, func(o *options, v int) error { o.context = uint32(v); return nil }),
 		optMaxBurst:         value(func(o *options) int { return max(o.cfg.MaxBurst, 0) }, setMaxBurst),
 		optMaxSeg:           value(func(o *options) int { return o.cfg.MaxSegment }, func(o *options, v int) error { o.cfg.MaxSegment = v; return nil }),
-		optPartialDelivery:  integer(func(o *options) int { return o.partial }, func(o *options, v int) error { o.partial = v; return nil }),
+		optPartialDelivery:  integer(func(o *options) int { return o.cfg.PartialDelivery }, func(o *options, v int) error { o.cfg.PartialDelivery = v; return nil }),
 	}
 	o := table[optEvents]
 	o.least = 1

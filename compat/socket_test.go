@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"reflect"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -174,6 +175,31 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 				check.That(t, err == r.want, "%d octets, %+v: %v, want %v", r.octets, r.info, err, r.want)
 			}
 		},
+		"beyond the partial delivery point a message is read before its end has come": func(t *testing.T, a, b *Socket) {
+			must.OK(t, b.Setsockopt(optPartialDelivery, []byte{0xb8, 0x0b, 0, 0}))
+			send(t, a, strings.Repeat("x", 200_000)) // more than a packet and the point
+			sizes, got := []int{}, 0
+			for got < 200_000 {
+				n := len(read(b, 300_000).text)
+				sizes, got = append(sizes, n), got+n
+			}
+			check.That(t, len(sizes) > 1 && got == 200_000, "%v", sizes)
+		},
+		"SO_RCVBUF holds at once, and takes nothing back": func(t *testing.T, a, b *Socket) {
+			window := b.conn.Stats().RecvWindow
+			must.OK(t, b.SetBuffer(false, 100_000))
+			size := must.Get(b.Buffer(false))(t)
+			check.Equal(t, "the window that the peer knows", b.conn.Stats().RecvWindow, window)
+			for sent := 0; sent < window; sent += 100_000 {
+				send(t, a, strings.Repeat("x", 100_000))
+				for n := 0; n < 100_000; n += len(read(b, 100_000).text) {
+				}
+			}
+			check.Equal(t, "the window when it is used up", b.conn.Stats().RecvWindow, size)
+			must.OK(t, a.SetBuffer(true, 20_000))
+			_, err := a.Send(make([]byte, 100_000), nil)
+			same(t, err, error(syscall.EMSGSIZE))
+		},
 		"an association is not peeled off": func(t *testing.T, a, b *Socket) {
 			_, err := a.PeelOff(1)
 			same(t, err, error(syscall.EINVAL))
@@ -293,6 +319,8 @@ func TestOptions(t *testing.T) {
 		"context":                         {optContext, u32(0, 4), u32(0, 4), nil},
 		"of sockets with many":            {optAutoclose, u32(1), nil, syscall.EOPNOTSUPP},
 		"authentication, which is absent": {optAuthChunk, u32(1), nil, syscall.EACCES},
+		"PARTIAL_DELIVERY_POINT":          {optPartialDelivery, u32(5000), u32(5000), nil},
+		"PARTIAL_DELIVERY_POINT, too far": {optPartialDelivery, u32(1<<20 + 1), nil, syscall.EINVAL},
 		"a DSCP":                          {optPeerAddrParams, native.AppendUint32(make([]byte, 146, 160), sppDSCP|sppHeartbeat)[:152], nil, syscall.EOPNOTSUPP},
 		"unknown":                         {99, u32(1), nil, syscall.ENOPROTOOPT},
 	} {

@@ -96,7 +96,16 @@ func (c *Conn) Paths() []PathStats {
 func (c *Conn) Reconfigure(change func(*assoc.Config)) error {
 	a, now := c.Lock()
 	defer c.Unlock()
-	return a.Reconfigure(now, change)
+	var buffer int
+	err := a.Reconfigure(now, func(cfg *assoc.Config) {
+		change(cfg)
+		buffer = (&Config{Config: *cfg}).sendBuffer()
+	})
+	if err == nil && buffer != c.sendbuf.max {
+		c.sendbuf.max = buffer
+		c.wake |= wakeWriters
+	}
+	return err
 }
 
 // SetPrimary makes the path to addr the primary path: new data takes it while it is active (RFC 9260

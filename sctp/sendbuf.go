@@ -54,7 +54,7 @@ const sendBufFirst = 16 << 10
 // ok false when the buffer is too full for now.
 func (s *sendBuf) put(msg []byte, info SendInfo) (body [2][]byte, token uint64, ok bool) {
 	token = s.first + uint64(len(s.msgs)-s.head)
-	if s.used+len(msg) > len(s.ring) && !s.grow(len(msg), token) {
+	if s.used+len(msg) > min(len(s.ring), s.max) && !s.grow(len(msg), token) {
 		return body, 0, false
 	}
 	at := (s.start + s.used) % len(s.ring)

@@ -155,7 +155,7 @@ func (a *Assoc) newSender() {
 // startData makes the receiving half, or has it begin anew, and tells the sending one what the peer takes.
 func (a *Assoc) startData(peerRwnd uint32, peerTSN wire.TSN) {
 	a.sender.SetPeer(peerRwnd, int(a.outStreams))
-	cfg := rx.Config{PeerTSN: peerTSN, RecvBuffer: a.cfg.RecvBuffer, MaxMessage: a.cfg.MaxMessage,
+	cfg := rx.Config{PeerTSN: peerTSN, RecvBuffer: a.cfg.RecvBuffer, MaxMessage: a.cfg.MaxMessage, Partial: a.cfg.PartialDelivery,
 		PMDCS: a.primary().PMDCS(), SackDelay: a.cfg.SackDelay, LoneDelay: a.cfg.LoneSackDelay, InStreams: int(a.inStreams)}
 	if a.recv == nil {
 		a.recv = rx.NewReceiver(cfg)

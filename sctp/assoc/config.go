@@ -21,8 +21,11 @@ type Config struct {
 	RecvBuffer, SendBuffer int
 	// MaxMessage is the longest message accepted from the peer, in octets; a longer one aborts the
 	// association. Default 0: of any length. A message that RecvBuffer does not hold is delivered in
-	// pieces, see Received; with MaxMessage up to RecvBuffer there are none.
+	// pieces, see Received; with MaxMessage up to RecvBuffer there are none, but those of PartialDelivery.
 	MaxMessage int
+	// PartialDelivery has a message delivered in pieces as soon as more than so many octets of it wait for its end
+	// (SCTP_PARTIAL_DELIVERY_POINT of RFC 6458), at most RecvBuffer. Default 0: when RecvBuffer does not hold it.
+	PartialDelivery int
 
 	// Adaptation is the adaptation layer indication announced in INIT and INIT ACK (RFC 5061
 	// section 4.2.6); nil announces none. With RequireAdaptation a peer that announces none, or
@@ -172,6 +175,7 @@ func (c *Config) Complete() (Config, error) {
 		field, limit string
 	}{
 		{d.RecvBuffer >= minWindow && d.RecvBuffer <= 1<<31-1, "RecvBuffer", "1500 to 2147483647 octets"},
+		{d.PartialDelivery >= 0 && d.PartialDelivery <= d.RecvBuffer, "PartialDelivery", "0 to RecvBuffer"},
 		{d.RTOMin <= d.RTOMax, "RTOMin", "at most RTOMax"},
 		{d.RTOInitial <= d.RTOMax, "RTOInitial", "at most RTOMax"},
 		{d.SackDelay <= maxSackWait, "SackDelay", "at most 500 ms"},

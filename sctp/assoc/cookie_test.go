@@ -158,6 +158,7 @@ func TestConfigRanges(t *testing.T) {
 		{"PathMaxRetrans", assoc.Config{PathMaxRetrans: -1}},
 		{"MaxInitRetrans", assoc.Config{MaxInitRetrans: -1}},
 		{"MaxInitRTO", assoc.Config{MaxInitRTO: -1}},
+		{"PartialDelivery", assoc.Config{PartialDelivery: 1<<20 + 1}},
 		{"AutoClose", assoc.Config{AutoClose: -1}},
 		{"MTU", assoc.Config{MTU: rawio.MinMTU - 1}},
 		{"", assoc.Config{RecvBuffer: 1500, SendBuffer: 1, RTOMin: 1, RTOInitial: 1, RTOMax: 1, SackDelay: 500 * time.Millisecond, LoneSackDelay: 500 * time.Millisecond,

@@ -9,7 +9,8 @@ import (
 // Reconfigure changes the configuration of a live association. change gets what holds now; a *ConfigError about what it makes of that leaves
 // everything as it was. These take effect at once, on every path: RTOInitial, RTOMin and RTOMax, AssocMaxRetrans, PathMaxRetrans, MaxInitRetrans,
 // PotentiallyFailedMaxRetrans, HidePotentiallyFailed and PrimarySwitchoverMaxRetrans, MaxInitRTO, AutoClose, SackDelay and LoneSackDelay, HeartbeatInterval and HBMaxBurst,
-// MaxBurst, NoDelay, DisableFragments, MaxSegment and MTU. What else change does is ignored: it was told to the peer, or cannot change.
+// RecvBuffer, SendBuffer, PartialDelivery, MaxBurst, NoDelay, DisableFragments, MaxSegment and MTU. A window that the peer was told of is kept open: a smaller RecvBuffer comes
+// about as it is used up. What else change does is ignored: it was told to the peer, or cannot change.
 func (a *Assoc) Reconfigure(now rawio.Time, change func(*Config)) error {
 	want := a.cfg
 	change(&want)
@@ -27,9 +28,12 @@ func (a *Assoc) Reconfigure(now rawio.Time, change func(*Config)) error {
 	c.HeartbeatInterval, c.HBMaxBurst = want.HeartbeatInterval, want.HBMaxBurst
 	c.MaxBurst, c.NoDelay, c.DisableFragments, c.MaxSegment, c.MTU = want.MaxBurst, want.NoDelay, want.DisableFragments, want.MaxSegment, want.MTU
 
-	a.sender.Reconfigure(max(c.MaxBurst, 0), c.NoDelay, c.MaxSegment)
+	c.SendBuffer = want.SendBuffer
+	a.sender.Reconfigure(c.SendBuffer, max(c.MaxBurst, 0), c.NoDelay, c.MaxSegment)
 	if a.recv != nil {
 		a.recv.SetSackDelay(c.SackDelay, c.LoneSackDelay)
+		c.RecvBuffer, c.PartialDelivery = want.RecvBuffer, want.PartialDelivery
+		a.recv.SetBuffers(c.RecvBuffer, c.PartialDelivery)
 	}
 	for _, p := range a.paths {
 		p.SetRTO(c.rto())

@@ -54,7 +54,24 @@ func TestReconfigure(t *testing.T) {
 			}
 			return l.A.MaxPayload() == 500 && sizes == 12*len(out)+16*3+500+500+4
 		}},
-		{"what the peer was told stays", func(c *assoc.Config) { c.OutStreams, c.RecvBuffer = 1, 2000 }, func(t *testing.T, l *lab.Lab) bool {
+		{"the buffer is larger, and the peer hears of it", func(c *assoc.Config) { c.RecvBuffer = 2 << 20 }, func(t *testing.T, l *lab.Lab) bool {
+			out := l.Flush()
+			return len(out) == 1 && lab.Has(out[0], wire.ChunkSack) && l.A.Stats().RecvWindow == 2<<20
+		}},
+		{"the buffer is smaller, but not the window", func(c *assoc.Config) { c.RecvBuffer = 2000 }, func(t *testing.T, l *lab.Lab) bool {
+			return len(l.Flush()) == 0 && l.A.Stats().RecvWindow == 1<<20
+		}},
+		{"a long message comes in pieces", func(c *assoc.Config) { c.PartialDelivery = 3 }, func(t *testing.T, l *lab.Lab) bool {
+			begins := l.Data("begins")
+			begins[1] = wire.FlagB
+			l.Send(l.Tag, begins)
+			m, ok := l.A.Receive()
+			return ok && m.More && m.Size == 6
+		}},
+		{"the send buffer is smaller", func(c *assoc.Config) { c.SendBuffer = 5 }, func(t *testing.T, l *lab.Lab) bool {
+			return errors.Is(l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 6)}}), assoc.ErrMessageTooBig)
+		}},
+		{"what the peer was told stays", func(c *assoc.Config) { c.OutStreams, c.InStreams = 1, 1 }, func(t *testing.T, l *lab.Lab) bool {
 			return l.A.OutStreams() == 10 && l.A.Send(l.Now, &assoc.Message{Stream: 9, Body: [2][]byte{{1}}}) == nil
 		}},
 	} {

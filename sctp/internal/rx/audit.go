@@ -16,8 +16,8 @@ func (r *Receiver) Audit(lent int) error {
 	if err := r.track.audit(); err != nil {
 		return err
 	}
-	if r.credit < 0 || r.credit > r.cfg.RecvBuffer {
-		return fmt.Errorf("a window of %d octets is advertised of %d", r.credit, r.cfg.RecvBuffer)
+	if r.credit < 0 || r.credit > r.reasm.limit {
+		return fmt.Errorf("a window of %d octets is advertised of %d", r.credit, r.reasm.limit)
 	}
 	return r.reasm.audit(lent)
 }

@@ -3,19 +3,23 @@ package rx
 import "github.com/rddp-go/rddp/sctp/wire"
 
 // Partial delivery (RFC 9260 section 6.9): the beginning of a message that has filled the receive buffer
-// is delivered, so that there is room for the rest. Only the one message that the cumulative TSN ends in
+// is delivered, so that there is room for the rest, or of one that is longer than the program wants to wait for. Only the one message that the cumulative TSN ends in
 // can be in that place: what is delivered of it is acknowledged for good. Its pieces follow one another
 // in the order of delivery. What becomes ready in between waits for its end, and that takes no room from
 // it: all of that has higher TSNs, so the peer has sent the rest of the message within the same window.
 
 // spill delivers what there is of the message that cum ends in, when less than room octets of the buffer
-// are left beside it.
-func (r *Reassembly) spill(cum wire.TSN, room int) error {
-	if r.maxMessage <= r.limit {
+// are left beside it, or it has more than point octets, unless point is 0.
+func (r *Reassembly) spill(cum wire.TSN, room, point int) error {
+	if r.maxMessage <= r.limit && point == 0 {
 		return nil
 	}
 	m := r.held.at(cum)
-	if m == nil || r.limit-m.Size >= room {
+	if m == nil {
+		return nil
+	}
+	full := r.limit-m.Size < room && r.maxMessage > r.limit
+	if !full && (point == 0 || m.Size <= point || r.stream(m.Stream).due) {
 		return nil
 	}
 	for s := r.stream(m.Stream); s.due; { // there is little beside a message that fills the buffer

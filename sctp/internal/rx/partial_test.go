@@ -100,6 +100,56 @@ func TestPartialDelivery(t *testing.T) {
 	}
 }
 
+// RFC 6458 section 8.1.21.
+func TestPartialDeliveryPoint(t *testing.T) {
+	const b, m, e = wire.FlagB, uint8(0), wire.FlagE
+	x := strings.Repeat("x", 100)
+	for _, tt := range []struct {
+		name   string
+		chunks []wire.Data
+		want   string
+	}{
+		{"what has reached the point waits for its end", []wire.Data{chunk(1, 0, b, x), chunk(2, 0, m, x)}, ""},
+		{"what is beyond does not, and its pieces follow", []wire.Data{chunk(1, 0, b, x), chunk(2, 0, m, x), chunk(3, 0, m, "y"), chunk(4, 0, m, x), chunk(5, 0, e, x)},
+			"0:0+201.. 0:201+200"},
+		{"not before its turn", []wire.Data{chunk(1, 1, b, x), chunk(2, 1, m, x), chunk(3, 1, m, x)}, ""},
+		{"not beyond what is acknowledged", []wire.Data{chunk(2, 0, b, x), chunk(3, 0, m, x), chunk(4, 0, m, x)}, ""},
+	} {
+		r := newLimited(1000) // within the buffer
+		r.SetBuffers(1000, 200)
+		for _, d := range tt.chunks {
+			mustPacket(t, r, 0, d)
+		}
+		check.Equal(t, tt.name, pieces(r), tt.want)
+	}
+}
+
+// What the peer was told that it may send is taken, whatever becomes of the buffer.
+func TestAnAdvertisedWindowDoesNotShrink(t *testing.T) {
+	r, tsn := newLimited(0), 1
+	take := func(octets int) {
+		mustPacket(t, r, 0, chunk(tsn, tsn-1, be, strings.Repeat("x", octets)))
+		tsn++
+	}
+	for _, step := range []struct {
+		name string
+		do   func()
+		want int
+	}{
+		{"a smaller buffer", func() { r.SetBuffers(300, 0) }, 1000},
+		{"is used up", func() { take(600) }, 400},
+		{"and what is read makes no room", func() { pieces(r) }, 400},
+		{"what is placed does not either", func() { r.Admit(chunk(tsn, 1, be, "x")); r.Placed(chunk(tsn, 1, be, "x")); tsn++ }, 399},
+		{"until it is as small as it should be", func() { take(299); pieces(r) }, 300},
+		{"a larger buffer is there at once", func() { r.SetBuffers(5000, 0) }, 5000},
+	} {
+		step.do()
+		check.Equal(t, step.name, r.Window(), step.want)
+		must.OK(t, r.Audit(0))
+	}
+	check.That(t, r.SackDue(0), "the peer does not hear of a larger window") // req 9260-6.2-20
+}
+
 func TestPiecesFollowOneAnother(t *testing.T) {
 	const b, m, e = wire.FlagB, uint8(0), wire.FlagE
 	x := strings.Repeat("x", 300)

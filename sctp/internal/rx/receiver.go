@@ -13,6 +13,7 @@ type Config struct {
 	PeerTSN    wire.TSN // the peer's Initial TSN
 	RecvBuffer int      // octets of user data: the a_rwnd of INIT or INIT ACK
 	MaxMessage int      // octets of the longest message taken; 0 for any; see NewReassembly
+	Partial    int      // octets from which on a message is delivered in pieces; 0: when RecvBuffer does not hold it
 	PMDCS      int      // largest DATA chunk of the path, octets, for silly window avoidance
 	InStreams  int      // incoming streams
 	SackDelay  time.Duration
@@ -96,6 +97,10 @@ func (r *Receiver) Placed(d wire.Data) {
 	if !d.U() {
 		r.reasm.Skip(d.Stream(), d.SSN())
 	}
+	if r.shrinks() {
+		r.credit = max(r.credit-len(d.Payload()), 0)
+		r.fit()
+	}
 	r.reasm.Check(r.track.Cum()) // PacketDone does it again, for its error
 }
 
@@ -132,7 +137,7 @@ func (r *Receiver) PacketDone(now rawio.Time) error {
 	}
 	// With room for less than two full chunks the peer may stop to send: silly window avoidance, on
 	// both sides, takes one of them.
-	return r.reasm.spill(r.track.Cum(), min(2*r.cfg.PMDCS, r.cfg.RecvBuffer/2))
+	return r.reasm.spill(r.track.Cum(), min(2*r.cfg.PMDCS, r.cfg.RecvBuffer/2), r.cfg.Partial)
 }
 
 // SackDue reports whether a SACK has to go now.
@@ -224,6 +229,9 @@ func (r *Receiver) Receive() (*Message, bool) { return r.reasm.Pop() }
 // a SACK that says so is due (section 6.2).
 func (r *Receiver) Release(m *Message) {
 	r.reasm.Release(m)
+	if r.shrinks() {
+		r.fit()
+	}
 	if r.Window()-r.credit >= r.cfg.RecvBuffer/4 {
 		r.ack.Demand()
 	}
@@ -237,10 +245,10 @@ func (r *Receiver) Close() { r.reasm.Close() }
 
 // Restart begins anew, for a peer that has restarted (section 5.2.4, action A). Everything is forgotten
 // but the messages that Receive has returned: they count against the new window too until they are
-// released, so that restarts cannot make the upper layer hold ever more. Of cfg, RecvBuffer and MaxMessage
-// are as before.
+// released, so that restarts cannot make the upper layer hold ever more. Of cfg, MaxMessage is as before.
 func (r *Receiver) Restart(cfg Config) {
 	r.reasm.Restart(cfg.PeerTSN, cfg.InStreams)
+	r.reasm.limit = cfg.RecvBuffer
 	*r = Receiver{cfg: cfg, track: *NewTracker(cfg.PeerTSN), ack: NewAckPolicy(cfg.SackDelay, cfg.LoneDelay), reasm: r.reasm, credit: cfg.RecvBuffer,
 		evicted: r.evicted, squeezed: r.squeezed}
 }

@@ -162,9 +162,9 @@ func (s *Sender) MaxPayload() int {
 	return n
 }
 
-// Reconfigure changes Config.MaxBurst, NoDelay and MaxSegment.
-func (s *Sender) Reconfigure(maxBurst int, noDelay bool, maxSegment int) {
-	s.cfg.MaxBurst, s.cfg.NoDelay, s.cfg.MaxSegment = maxBurst, noDelay, maxSegment
+// Reconfigure changes Config.SendBuffer, MaxBurst, NoDelay and MaxSegment.
+func (s *Sender) Reconfigure(sendBuffer, maxBurst int, noDelay bool, maxSegment int) {
+	s.cfg.SendBuffer, s.cfg.MaxBurst, s.cfg.NoDelay, s.cfg.MaxSegment = sendBuffer, maxBurst, noDelay, maxSegment
 }
 
 // SetSackNow makes every DATA chunk carry the I bit, for SHUTDOWN-PENDING (section 6.1).

@@ -1,0 +1,23 @@
+package rx
+
+// SetBuffers changes Config.RecvBuffer and Partial. What the peer was told that it may send is still taken (a window of TCP does not shrink either,
+// RFC 9293 section 3.8.6): a smaller buffer comes about as what was advertised is used up and read.
+func (r *Receiver) SetBuffers(octets, partial int) {
+	r.cfg.Partial = partial
+	if octets == r.cfg.RecvBuffer {
+		return
+	}
+	r.cfg.RecvBuffer = octets
+	r.reasm.store.limit = octets
+	r.reasm.shrink()
+	r.fit()
+	if r.Window()-r.credit >= octets/4 {
+		r.ack.Demand()
+	}
+}
+
+// shrinks says whether the receive buffer is still larger than Config.RecvBuffer.
+func (r *Receiver) shrinks() bool { return r.reasm.limit > r.cfg.RecvBuffer }
+
+// fit makes the receive buffer as large as Config.RecvBuffer, or as what is held and what was advertised beyond that.
+func (r *Receiver) fit() { r.reasm.limit = max(r.cfg.RecvBuffer, r.reasm.used+r.credit) }
