@@ -8,30 +8,32 @@ PROVETIME ?= 60s
 PROVESEED ?= 1
 DURATION  ?= 2m
 LINK      ?= both
+# The packages of the modules that others import and install. bench has a module for itself.
+ALL       := ./... ./cmd/... ./metrics/...
 export CGO_ENABLED ?= 0
 
-.PHONY: help build check test full arches race lint fmt fuzz bench scoreboard wan conformance api compat demo aim interop hostile siege netns soak worlds mutants proofs prove browser clean
+.PHONY: help build check test full arches race lint fmt tidy fuzz bench scoreboard wan conformance api compat demo aim interop hostile siege netns soak worlds mutants proofs prove browser clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build everything, and cross-compile for the other systems
 	$(GO) build -o bin/ ./cmd/... ./examples/...
-	GOOS=linux GOARCH=arm64 $(GO) build ./...
-	GOOS=darwin GOARCH=arm64 $(GO) build ./...
-	GOOS=windows GOARCH=amd64 $(GO) build ./...
-	cd bench && $(GO) build -o ../bin/ ./...
+	GOOS=linux GOARCH=arm64 $(GO) build $(ALL)
+	GOOS=darwin GOARCH=arm64 $(GO) build $(ALL)
+	GOOS=windows GOARCH=amd64 $(GO) build $(ALL)
+	$(GO) build -o bin/ ./bench/...
 
 check: ## a working day's check, under a minute: build, gofmt, vet, staticcheck, the tests with -short
-	$(GO) build ./...
+	$(GO) build $(ALL)
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run make fmt"; exit 1; }
-	$(GO) vet ./...
-	$(GO) tool staticcheck ./...
-	$(GO) test -short ./...
+	$(GO) vet $(ALL)
+	$(GO) tool staticcheck $(ALL)
+	$(GO) test -short $(ALL)
 
 test: ## run all tests, under three minutes
-	$(GO) test ./...
-	cd bench && $(GO) test ./...
+	$(GO) test $(ALL)
+	$(GO) test ./bench/...
 
 full: ## what does not fit the gate, for hours (root, Debian): all mutants, long worlds, hosts, soak, other architectures, peers
 	$(MAKE) arches
@@ -52,35 +54,40 @@ arches: ## the protocol packages' tests on arm64 and on s390x, which is big-endi
 	GO="$(GO)" test/arches.sh $(ARCHES)
 
 race: ## run all tests under the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -timeout 30m ./...
-	cd bench && CGO_ENABLED=1 $(GO) test -race -timeout 30m ./...
+	CGO_ENABLED=1 $(GO) test -race -timeout 30m $(ALL)
+	CGO_ENABLED=1 $(GO) test -race -timeout 30m ./bench/...
 
 lint: ## gofmt, vet, staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run make fmt"; exit 1; }
-	$(GO) vet ./...
-	$(GO) tool staticcheck ./...
-	$(GO) build -o bin/ honnef.co/go/tools/cmd/staticcheck
-	cd bench && $(GO) vet ./... && ../bin/staticcheck ./...
+	$(GO) vet $(ALL) ./bench/...
+	$(GO) tool staticcheck $(ALL) ./bench/...
 
 fmt: ## format the sources
 	gofmt -w .
+
+tidy: ## bring go.mod and go.sum of each module up to date
+	@for m in . bench compat/free5gc compat/ishidawataru test/browser tools; do (cd $$m && GOWORK=off $(GO) mod tidy) || exit; done
+	@for m in metrics cmd; do (cd $$m && \
+		$(GO) mod edit -replace github.com/rddp-go/rddp=.. -replace github.com/rddp-go/rddp/metrics=../metrics && \
+		GOWORK=off $(GO) mod tidy; status=$$?; \
+		$(GO) mod edit -dropreplace github.com/rddp-go/rddp -dropreplace github.com/rddp-go/rddp/metrics; exit $$status) || exit; done
 
 fuzz: ## run each fuzz target for FUZZTIME (20s), two at a time; what they covered (FUZZ=flags of fuzz/run)
 	@GO="$(GO)" $(GO) run ./fuzz/run -time $(FUZZTIME) $(FUZZ)
 
 bench: ## run the benchmarks (BENCH=regexp)
-	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem $(ALL)
 
 scoreboard: ## measure ourselves beside iperf3, libusrsctp and pion/sctp (root, Debian; SCOREBOARD=flags)
 	@bench/install.sh
 	@$(GO) build -o bin/ ./cmd/ddpbench
-	@cd bench && $(GO) build -o ../bin/ ./scoreboard
+	@$(GO) build -o bin/ ./bench/scoreboard
 	@$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -o bin/usrsctp-end bench/scoreboard/usrsctp/end.c -lusrsctp
 	@bin/scoreboard $(SCOREBOARD)
 
 wan: ## measure ourselves beside TCP, QUIC and pion/sctp over long roads that lose packets (root; WAN=flags: --short, --virtual, --tools bin, --help)
 	@$(GO) build -o bin/ ./cmd/...
-	@cd bench && $(GO) build -o ../bin/ ./wan
+	@$(GO) build -o bin/ ./bench/wan
 	@bin/wan $(WAN)
 
 conformance: ## what the RFCs demand and which of it the tests hold; brings the table in README.md up to date

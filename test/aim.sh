@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go build -o bin/aim ./fuzz/aim
-(cd fuzz/aim/pion && go build -o ../../../bin/pion-1.8.16 .)
+(cd fuzz/aim/pion && GOWORK=off go build -o ../../../bin/pion-1.8.16 .)
 port=$((20000 + RANDOM % 20000))
 bin/pion-1.8.16 -addr 127.0.0.1:$port 2>bin/pion-1.8.16.log &
 target=$!

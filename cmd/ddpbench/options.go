@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rddp-go/rddp/cmd/internal/monitor"
 	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/rdma"
 )
@@ -15,7 +16,7 @@ import (
 type options struct {
 	params
 	link                cli.LinkFlags
-	metrics             cli.Metrics
+	metrics             monitor.Metrics
 	all                 bool
 	interval            time.Duration
 	json                bool

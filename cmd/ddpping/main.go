@@ -27,6 +27,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rddp-go/rddp/cmd/internal/monitor"
 	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/rdma"
 )
@@ -40,7 +41,7 @@ const (
 // options is the command line.
 type options struct {
 	link      cli.LinkFlags
-	metrics   cli.Metrics
+	metrics   monitor.Metrics
 	listen    bool
 	self      bool
 	count     int // 0: without end
@@ -264,7 +265,7 @@ func (o *options) check(args []string) error {
 // run serves or pings. The exit code counts only without an error.
 func (o *options) run(ctx context.Context, out io.Writer) (int, error) {
 	if o.stat != "" {
-		return exitWell, cli.Stat(ctx, o.stat, out)
+		return exitWell, monitor.Stat(ctx, o.stat, out)
 	}
 	if o.listen {
 		return exitWell, o.serve(ctx, out)

@@ -25,7 +25,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cheggaaa/pb/v3"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
@@ -52,7 +51,7 @@ type options struct {
 	host     string
 	name     string // on the server
 	stdout   io.Writer
-	terminal *os.File // for the progress bar, nil for none
+	terminal *os.File // to show the progress on, nil for none
 }
 
 func main() {
@@ -211,7 +210,7 @@ func (o *options) copy(ctx context.Context) error {
 	}
 	defer dev.Close()
 	u := &upload{offer: offer{uint64(info.Size()), o.name}, src: f, patience: o.patience()}
-	done := o.bar(u)
+	done := o.show(u)
 	began := time.Now()
 	sum, err := u.run(ctx, dev, netip.AddrPortFrom(addr, o.port))
 	done()
@@ -222,16 +221,15 @@ func (o *options) copy(ctx context.Context) error {
 	return nil
 }
 
-// bar shows the progress of u where somebody looks.
-func (o *options) bar(u *upload) (done func()) {
+// show shows the progress of u where somebody looks.
+func (o *options) show(u *upload) (done func()) {
 	if o.terminal == nil || o.quiet {
 		u.progress = func(int) {}
 		return func() {}
 	}
-	b := pb.Full.New(0).SetTotal(int64(u.size)).Set(pb.Bytes, true).SetWriter(o.terminal)
-	b.Start()
-	u.progress = func(n int) { b.Add(n) }
-	return func() { b.Finish() }
+	p := &progress{w: o.terminal, size: u.size, began: time.Now()}
+	u.progress = p.add
+	return p.end
 }
 
 // rate says how much was copied, how long it took, and so how fast it was.

@@ -8,20 +8,25 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 )
 
-// Device opens the link of one end and a device over it, whose counters m serves. cfg may be nil.
-func (f *LinkFlags) Device(server bool, cfg *rdma.Config, m *Metrics) (*rdma.Device, error) {
+// Watcher is told of each device that a tool opens, under the name of its end.
+type Watcher interface {
+	Device(name string, d *rdma.Device, l rawio.Link)
+}
+
+// Device opens the link of one end and a device over it, of which it tells w. cfg and w may be nil.
+func (f *LinkFlags) Device(server bool, cfg *rdma.Config, w Watcher) (*rdma.Device, error) {
 	link, err := f.Open(server)
 	if err != nil {
 		return nil, err
 	}
 	if server { // it answers from where it was called
-		return f.device(link, 0, cfg, m, "server")
+		return f.device(link, 0, cfg, w, "server")
 	}
-	return f.device(link, f.EncapPort, cfg, m, "client")
+	return f.device(link, f.EncapPort, cfg, w, "client")
 }
 
 // device makes a device over link, or closes link.
-func (f *LinkFlags) device(link rawio.Link, encap uint16, cfg *rdma.Config, m *Metrics, name string) (*rdma.Device, error) {
+func (f *LinkFlags) device(link rawio.Link, encap uint16, cfg *rdma.Config, w Watcher, name string) (*rdma.Device, error) {
 	var c rdma.Config
 	if cfg != nil {
 		c = *cfg
@@ -38,7 +43,9 @@ func (f *LinkFlags) device(link rawio.Link, encap uint16, cfg *rdma.Config, m *M
 		link.Close()
 		return nil, err
 	}
-	m.Device(name, d, link)
+	if w != nil {
+		w.Device(name, d, link)
+	}
 	return d, nil
 }
 
@@ -49,18 +56,18 @@ type Devices struct {
 	About          string     // which link it is, for people
 }
 
-// Devices opens both ends of a link, and a device over each, whose counters m serves. cfg may be nil.
-func (f *LinkFlags) Devices(cfg *rdma.Config, m *Metrics) (*Devices, error) {
+// Devices opens both ends of a link, and a device over each, of which it tells w. cfg and w may be nil.
+func (f *LinkFlags) Devices(cfg *rdma.Config, w Watcher) (*Devices, error) {
 	self, err := f.OpenSelf()
 	if err != nil {
 		return nil, err
 	}
 	d := &Devices{Addr: self.Addr, About: self.About}
-	if d.Server, err = f.device(self.Server, 0, cfg, m, "server"); err != nil {
+	if d.Server, err = f.device(self.Server, 0, cfg, w, "server"); err != nil {
 		self.Client.Close()
 		return nil, err
 	}
-	if d.Client, err = f.device(self.Client, self.EncapPort, cfg, m, "client"); err != nil {
+	if d.Client, err = f.device(self.Client, self.EncapPort, cfg, w, "client"); err != nil {
 		d.Server.Close()
 		return nil, err
 	}

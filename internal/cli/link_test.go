@@ -2,9 +2,7 @@ package cli
 
 import (
 	"errors"
-	"io"
 	"testing"
-	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
@@ -26,15 +24,4 @@ func TestShardsAreForLinksOfSeveralQueues(t *testing.T) {
 	s := must.Get(f.OpenSelf())(t)
 	s.Client.Close()
 	s.Server.Close()
-}
-
-// What is no TCP port is refused in words of the flag, and a client that asks for nothing is not served for ever.
-func TestMetricsNeedAPort(t *testing.T) {
-	for _, addr := range []string{"localhost", "localhost:x", "localhost:-1", "localhost:65536", "127.0.0.1:0"} {
-		m, usage := Metrics{addr: addr}, new(UsageError)
-		if err := m.Open(io.Discard); errors.As(err, &usage) != (m.server == nil) || m.server != nil && m.server.ReadHeaderTimeout < time.Second {
-			t.Errorf("%s: %v", addr, err)
-		}
-		m.Close()
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
@@ -133,37 +131,6 @@ func TestWithoutPrivilegeBothEndsAreOfUDP(t *testing.T) {
 		s, err = flags(t, "--link raw").OpenSelf()
 		check.That(t, err != nil && strings.HasSuffix(Explain(err), ", which needs none (--link udp)"), "%+v, %v", s, err)
 	})
-}
-
-// Both devices, and their links, are among the metrics.
-func TestDevicesAreServed(t *testing.T) {
-	m, said := Metrics{addr: "127.0.0.1:0"}, new(strings.Builder)
-	must.OK(t, m.Open(said))
-	defer m.Close()
-	d, err := flags(t, "--link udp").Devices(nil, &m)
-	must.OK(t, err)
-	defer d.Close()
-	cq, err := d.Client.CreateCQ(2)
-	must.OK(t, err)
-	qp, err := d.Client.CreateQP(&rdma.QPConfig{PD: d.Client.AllocPD(), SendCQ: cq, RecvCQ: cq, MaxSend: 1, MaxRecv: 1})
-	must.OK(t, err)
-	defer qp.Close()
-	if _, err := qp.Connect(t.Context(), netip.AddrPortFrom(d.Addr, 7), nil); err == nil || !strings.HasPrefix(Explain(err), "the host is up but refused") {
-		t.Errorf("nobody listens: %v", err)
-	}
-	url, _ := strings.CutPrefix(strings.TrimSpace(said.String()), "metrics: ")
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
-	resp, err := client.Get(url)
-	must.OK(t, err)
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	must.OK(t, err)
-	for _, end := range []string{"server", "client"} {
-		for _, name := range []string{"rddp_udp_packets_sent_total", "rddp_sctp_packets_sent_total"} {
-			want := fmt.Sprintf("%s{source=%q} ", name, end)
-			check.That(t, strings.Contains(string(text), want) && !strings.Contains(string(text), want+"0"), "no %s, or nothing", want)
-		}
-	}
 }
 
 // A device that cannot be leaves no link open.

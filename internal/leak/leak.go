@@ -5,43 +5,71 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/rddp-go/rddp/rawio"
 )
 
+// patience is how long goroutines that are about to end, and buffers about to be released, get to do so.
+const patience = 2 * time.Second
+
 // Main is the body of TestMain: it runs the tests and fails them where a goroutine still runs once they are
 // over, or a packet buffer was never released.
-func Main(m *testing.M) {
-	outstanding := rawio.TrackPools()
+func Main(m *testing.M) { exit(m, rawio.TrackPools()) }
+
+// Goroutines is Main without the look at buffers, for the tests of links: what a link has ready to receive into goes
+// back when its reader learns that it is closed, and there nobody may read then.
+func Goroutines(m *testing.M) { exit(m, func() int { return 0 }) }
+
+func exit(m *testing.M, outstanding func() int) {
 	code := m.Run()
-	if code == 0 && !Clean(outstanding, os.Stderr) {
+	if code == 0 && !clean(outstanding, nil, os.Stderr) {
 		code = 1
 	}
 	os.Exit(code)
 }
 
-// Goroutines is Main without the look at buffers, for the tests of links: what a link has ready to receive into goes
-// back when its reader learns that it is closed, and there nobody may read then.
-func Goroutines(m *testing.M) { goleak.VerifyTestMain(m) }
+// clean says whether nothing is left, the known goroutines aside, and on w what is.
+func clean(outstanding func() int, known map[string]string, w io.Writer) bool {
+	end := time.Now().Add(patience)
+	for {
+		left, buffers := running(), outstanding()
+		for id := range known {
+			delete(left, id)
+		}
+		switch {
+		case len(left) == 0 && buffers == 0:
+			return true
+		case time.Now().Before(end):
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		for _, stack := range left {
+			fmt.Fprintf(w, "leak: a goroutine still runs: %s\n\n", stack)
+		}
+		if buffers > 0 {
+			fmt.Fprintf(w, "leak: %d packet buffers were never released\n", buffers)
+		}
+		return false
+	}
+}
 
-// Clean says whether nothing is left, and on w what is. Goroutines that are about to end get a moment to do so.
-func Clean(outstanding func() int, w io.Writer, opts ...goleak.Option) bool {
-	clean := true
-	if err := goleak.Find(opts...); err != nil {
-		fmt.Fprintf(w, "leak: %v\n", err)
-		clean = false
+// running returns the stacks of the goroutines that run beside this one, by their numbers. Package os/signal and the runtime keep theirs.
+func running() map[string]string {
+	buf := make([]byte, 1<<16)
+	n := runtime.Stack(buf, true)
+	for ; n == len(buf); n = runtime.Stack(buf, true) {
+		buf = make([]byte, 2*len(buf))
 	}
-	n := outstanding()
-	for end := time.Now().Add(2 * time.Second); n > 0 && time.Now().Before(end); n = outstanding() {
-		time.Sleep(time.Millisecond)
+	others := make(map[string]string)
+	for _, stack := range strings.Split(strings.TrimSpace(string(buf[:n])), "\n\n")[1:] { // this one is the first
+		if !strings.Contains(stack, "\ncreated by os/signal.") && !strings.Contains(stack, "\ncreated by runtime.") {
+			id, _, _ := strings.Cut(stack, " [")
+			others[id] = stack
+		}
 	}
-	if n > 0 {
-		fmt.Fprintf(w, "leak: %d packet buffers were never released\n", n)
-		clean = false
-	}
-	return clean
+	return others
 }

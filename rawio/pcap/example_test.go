@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"fmt"
 
-	"github.com/google/gopacket/layers"
-	"github.com/google/gopacket/pcapgo"
-
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/rawio/pcap"
@@ -27,19 +24,13 @@ func ExampleNew() {
 		return
 	}
 	// The tap is used in place of the link.
-	if _, err := tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{make([]byte, 100)}, Remote: b.LocalAddrs()[0]}}); err != nil {
+	if _, err := tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{[]byte("hello")}, Remote: b.LocalAddrs()[0]}}); err != nil {
 		fmt.Println(err)
 	}
 	if err := tap.Close(); err != nil {
 		fmt.Println(err)
 	}
 
-	r, err := pcapgo.NewNgReader(&file, pcapgo.DefaultNgReaderOptions)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	data, _, err := r.ReadPacketData()
-	fmt.Println(len(data), "octets, link type raw:", r.LinkType() == layers.LinkTypeRaw, err)
-	// Output: 120 octets, link type raw: true <nil>
+	fmt.Println("recorded:", bytes.Contains(file.Bytes(), []byte("hello")))
+	// Output: recorded: true
 }

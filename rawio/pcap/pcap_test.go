@@ -9,13 +9,10 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
-	"github.com/google/gopacket/pcapgo"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
@@ -41,60 +38,62 @@ type record struct {
 	sctp     []byte
 }
 
-// readBack decodes a file and checks every length and checksum in it.
+// readBack decodes a file and checks every length and checksum in it. Wireshark reads one too, in test/wireshark.
 func readBack(t *testing.T, file io.Reader) (recs []record) {
 	t.Helper()
-	r := must.Get(pcapgo.NewNgReader(file, pcapgo.DefaultNgReaderOptions))(t)
-	for {
-		data, ci, err := r.ReadPacketData()
-		if err == io.EOF {
-			break
+	data := must.Get(io.ReadAll(file))(t)
+	var kinds []uint32
+	for len(data) > 0 {
+		n := le.Uint32(data[4:])
+		must.That(t, n%4 == 0 && int(n) <= len(data) && le.Uint32(data[n-4:]) == n, "a block of %d octets, of %d", n, len(data))
+		kinds = append(kinds, le.Uint32(data))
+		b := data[8 : n-4]
+		data = data[n:]
+		switch i := len(kinds) - 1; i {
+		case 0:
+			must.That(t, bytes.HasPrefix(b, []byte("\x4d\x3c\x2b\x1a\x01\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff")) && bytes.HasSuffix(b, []byte("\x04\x00\x04\x00rddp\x00\x00\x00\x00")), "section %x", b)
+		case 1, 2:
+			name := [...]string{"\x04\x00sent", "\x08\x00received"}[i-1]
+			must.Equal(t, "interface", string(b), "\x65\x00\x00\x00\x00\x00\x00\x00\x02\x00"+name+"\x09\x00\x01\x00\x09\x00\x00\x00\x00\x00\x00\x00")
+		default:
+			size := le.Uint32(b[12:])
+			must.That(t, le.Uint32(b[16:]) == size && int(size+3)&^3 == len(b)-20, "capture lengths %d and %d in %d octets", size, le.Uint32(b[16:]), len(b)-20)
+			rec := decode(t, b[20:20+size])
+			rec.intf, rec.at = int(le.Uint32(b)), time.Unix(0, int64(le.Uint32(b[4:]))<<32|int64(le.Uint32(b[8:])))
+			recs = append(recs, rec)
 		}
-		must.OK(t, err)
-		must.Equal(t, "link type", r.LinkType(), layers.LinkTypeRaw)
-		must.That(t, ci.CaptureLength == ci.Length && ci.Length == len(data),
-			"capture lengths %d and %d of %d octets", ci.CaptureLength, ci.Length, len(data))
-		recs = append(recs, decode(t, ci, data))
 	}
-	for i := range recs {
-		intf, err := r.Interface(i % 2)
-		want := [...]string{"sent", "received"}[i%2]
-		must.That(t, err == nil && intf.Name == want, "interface %d is %q (%v), want %q", i%2, intf.Name, err, want)
+	must.That(t, len(kinds) >= 3 && kinds[0] == 0x0a0d0d0a && kinds[1] == 1 && kinds[2] == 1, "blocks %x", kinds)
+	for _, k := range kinds[3:] {
+		must.Equal(t, "block", k, 6)
 	}
 	return recs
 }
 
-func decode(t *testing.T, ci gopacket.CaptureInfo, data []byte) record {
+func decode(t *testing.T, data []byte) (rec record) {
 	t.Helper()
-	rec := record{intf: ci.InterfaceIndex, at: ci.Timestamp}
-	p := gopacket.NewPacket(data, layers.LinkTypeRaw, gopacket.Default)
-	var proto layers.IPProtocol
+	var proto byte
 	var pseudo []byte
-	switch ip := p.NetworkLayer().(type) {
-	case *layers.IPv4:
-		must.That(t, int(ip.Length) == len(data) && sum(data[:20]) == 0 && ip.Flags == layers.IPv4DontFragment && ip.TTL == 64,
-			"IPv4 header %+v in front of %d octets", ip, len(data))
-		proto, rec.ecn, rec.sctp = ip.Protocol, ip.TOS, ip.Payload
-		pseudo = append(append(pseudo, ip.SrcIP.To4()...), ip.DstIP.To4()...)
-	case *layers.IPv6:
-		must.That(t, int(ip.Length) == len(data)-40 && ip.HopLimit == 64, "IPv6 header %+v in front of %d octets", ip, len(data))
-		proto, rec.ecn, rec.sctp = ip.NextHeader, ip.TrafficClass, ip.Payload
-		pseudo = append(append(pseudo, ip.SrcIP...), ip.DstIP...)
-	default:
-		t.Fatalf("no IP header: %v", p)
+	if data[0] == 0x45 {
+		must.That(t, int(binary.BigEndian.Uint16(data[2:])) == len(data) && sum(data[:20]) == 0 && data[6] == 0x40 && data[7] == 0 && data[8] == 64,
+			"IPv4 header %x in front of %d octets", data[:20], len(data))
+		proto, rec.ecn, pseudo, rec.sctp = data[9], data[1], slices.Clone(data[12:20]), data[20:]
+	} else {
+		must.That(t, data[0] == 0x60 && int(binary.BigEndian.Uint16(data[4:])) == len(data)-40 && data[7] == 64, "IPv6 header %x in front of %d octets", data[:40], len(data))
+		proto, rec.ecn, pseudo, rec.sctp = data[6], data[1]>>4, slices.Clone(data[8:40]), data[40:]
 	}
 	src, _ := netip.AddrFromSlice(pseudo[:len(pseudo)/2])
 	dst, _ := netip.AddrFromSlice(pseudo[len(pseudo)/2:])
 	var srcPort, dstPort uint16
-	if proto == layers.IPProtocolUDP {
+	if proto == 17 {
 		udp := rec.sctp
 		pseudo = append(pseudo, 0, 0, udp[4], udp[5], 0, 0, 0, 17) // RFC 8200 section 8.1; the sum is RFC 768's too
 		must.Equal(t, "UDP length", int(binary.BigEndian.Uint16(udp[4:])), len(udp))
 		must.That(t, udp[6]|udp[7] != 0 && sum(append(pseudo, udp...)) == 0, "UDP checksum %x is wrong", udp[6:8])
 		srcPort, dstPort = binary.BigEndian.Uint16(udp), binary.BigEndian.Uint16(udp[2:])
 		rec.udp, rec.sctp = true, udp[8:]
-	} else if proto != layers.IPProtocolSCTP {
-		t.Fatalf("IP protocol %v", proto)
+	} else {
+		must.Equal(t, "IP protocol", proto, 132)
 	}
 	rec.src, rec.dst = netip.AddrPortFrom(src, srcPort), netip.AddrPortFrom(dst, dstPort)
 	return rec
@@ -201,9 +200,9 @@ func TestUDPChecksumIsNeverZero(t *testing.T) {
 	p := rawio.Packet{Data: make([]byte, 12), Local: a, Remote: b}
 	must.OK(t, w.Received(time.Unix(0, 0), &p))
 	// With the first checksum as two octets of payload, the sum over everything is zero.
-	copy(p.Data, w.buf.Bytes()[46:48])
+	copy(p.Data, w.ip[46:48])
 	must.OK(t, errors.Join(w.Received(time.Unix(0, 0), &p), w.Flush()))
-	c := w.buf.Bytes()[46:48]
+	c := w.ip[46:48]
 	must.That(t, c[0] == 0xff && c[1] == 0xff, "checksum %x, want ffff", c)
 	readBack(t, &file)
 }

@@ -1,20 +1,20 @@
 package pcap
 
 import (
+	"bufio"
 	"io"
+	"math"
 	"net/netip"
+	"runtime"
+	"slices"
 	"time"
 
-	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
-	"github.com/google/gopacket/pcapgo"
-
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/iphdr"
 )
 
 const (
 	udpPort = 9899 // the registered SCTP encapsulation port (RFC 6951 section 4.1)
-	ttl     = 64
 
 	// The two capture interfaces.
 	sent     = 0
@@ -23,37 +23,17 @@ const (
 
 // Writer writes SCTP packets to a pcapng stream. It is not safe for concurrent use.
 type Writer struct {
-	ng      *pcapgo.NgWriter
+	w       *bufio.Writer
 	skipped uint64
 
-	// Reused for every packet.
-	buf gopacket.SerializeBuffer
-	ip4 layers.IPv4
-	ip6 layers.IPv6
-	udp layers.UDP
+	ip, block []byte // of the last packet, reused for the next one
 }
 
 // NewWriter writes the head of a pcapng stream to w. It buffers: call Flush at the end.
 func NewWriter(w io.Writer) (*Writer, error) {
-	options := pcapgo.DefaultNgWriterOptions
-	options.SectionInfo.Application = "rddp"
-	intf := pcapgo.DefaultNgInterface
-	intf.LinkType = layers.LinkTypeRaw
-	intf.Name = "sent"
-	ng, err := pcapgo.NewNgWriterInterface(w, intf, options)
-	if err != nil {
-		return nil, err
-	}
-	intf.Name = "received"
-	if _, err := ng.AddInterface(intf); err != nil {
-		return nil, err
-	}
-	return &Writer{
-		ng:  ng,
-		buf: gopacket.NewSerializeBuffer(),
-		ip4: layers.IPv4{Version: 4, Flags: layers.IPv4DontFragment, TTL: ttl},
-		ip6: layers.IPv6{Version: 6, HopLimit: ttl},
-	}, nil
+	b := bufio.NewWriter(w)
+	_, err := b.Write(intf(intf(section(nil, runtime.GOARCH, runtime.GOOS, "rddp"), "sent"), "received"))
+	return &Writer{w: b}, err
 }
 
 // Sent records a packet that this host transmits: the octets of p.Vec, from p.Local to p.Remote. An
@@ -68,7 +48,7 @@ func (w *Writer) Received(at time.Time, p *rawio.Packet) error {
 }
 
 // Flush hands everything recorded so far to the underlying writer.
-func (w *Writer) Flush() error { return w.ng.Flush() }
+func (w *Writer) Flush() error { return w.w.Flush() }
 
 // Skipped returns how many packets could not be recorded.
 func (w *Writer) Skipped() uint64 { return w.skipped }
@@ -83,71 +63,37 @@ func (w *Writer) packet(at time.Time, intf int, kind rawio.Kind, ecn uint8, src,
 		n += len(v)
 	}
 	over := src.Port() != 0 || dst.Port() != 0
-	room := rawio.MaxMTU // octets for UDP and SCTP: the length field of IPv6 excludes its header
+	proto, head := uint8(iphdr.ProtoSCTP), iphdr.Len6
 	if dstIP.Is4() {
-		room -= 20
+		head = iphdr.Len4
 	}
 	if over {
-		room -= 8
+		proto = iphdr.ProtoUDP
+		n += iphdr.LenUDP
 	}
-	if kind != rawio.KindSCTP || srcIP.BitLen() != dstIP.BitLen() || n > room {
+	if kind != rawio.KindSCTP || srcIP.BitLen() != dstIP.BitLen() || n > iphdr.Payload(math.MaxInt, dstIP.Is6()) {
 		w.skipped++
 		return nil
 	}
-	if err := w.serialize(srcIP, dstIP, src.Port(), dst.Port(), over, ecn, vec, n); err != nil {
-		return err
-	}
-	b := w.buf.Bytes()
-	return w.ng.WritePacket(gopacket.CaptureInfo{
-		Timestamp: at, CaptureLength: len(b), Length: len(b), InterfaceIndex: intf,
-	}, b)
-}
-
-// serialize leaves the packet with its headers in w.buf.
-func (w *Writer) serialize(src, dst netip.Addr, srcPort, dstPort uint16, over bool, ecn uint8, vec [][]byte, n int) error {
-	if err := w.buf.Clear(); err != nil {
-		return err
-	}
-	b, err := w.buf.AppendBytes(n)
-	if err != nil {
-		return err
+	w.ip = slices.Grow(w.ip[:0], head+n)[:head+n]
+	b := w.ip[head:]
+	if over {
+		b = b[iphdr.LenUDP:]
 	}
 	for _, v := range vec {
 		b = b[copy(b, v):]
 	}
-
-	proto := layers.IPProtocolSCTP
 	if over {
-		proto = layers.IPProtocolUDP
+		iphdr.PutUDP(w.ip[head:], netip.AddrPortFrom(srcIP, orDefault(src.Port())), netip.AddrPortFrom(dstIP, orDefault(dst.Port())))
 	}
-	var ip interface {
-		gopacket.SerializableLayer
-		gopacket.NetworkLayer
-	}
-	if dst.Is4() {
-		w.ip4.TOS, w.ip4.Protocol = ecn&3, proto
-		w.ip4.SrcIP, w.ip4.DstIP = src.AsSlice(), dst.AsSlice()
-		ip = &w.ip4
+	if dstIP.Is4() {
+		iphdr.Put4(w.ip, n, proto, ecn, srcIP, dstIP)
 	} else {
-		w.ip6.TrafficClass, w.ip6.NextHeader = ecn&3, proto
-		w.ip6.SrcIP, w.ip6.DstIP = src.AsSlice(), dst.AsSlice()
-		ip = &w.ip6
+		iphdr.Put6(w.ip, n, proto, ecn, srcIP, dstIP)
 	}
-
-	fix := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
-	if over {
-		w.udp.SrcPort, w.udp.DstPort = layers.UDPPort(orDefault(srcPort)), layers.UDPPort(orDefault(dstPort))
-		if err := w.udp.SetNetworkLayerForChecksum(ip); err != nil {
-			return err
-		}
-		if err := w.udp.SerializeTo(w.buf, fix); err != nil {
-			return err
-		}
-		if u := w.buf.Bytes(); u[6]|u[7] == 0 {
-			u[6], u[7] = 0xff, 0xff // zero on the wire means: no checksum (RFC 768)
-		}
-	}
-	return ip.SerializeTo(w.buf, fix)
+	w.block = packet(w.block[:0], at, intf, w.ip)
+	_, err := w.w.Write(w.block)
+	return err
 }
 
 func orDefault(port uint16) uint16 {

@@ -1,4 +1,5 @@
-package cli
+// Package monitor lets others see what a tool is doing: over HTTP while it runs (--metrics), and on a terminal (--stat).
+package monitor
 
 import (
 	"context"
@@ -13,13 +14,14 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/metrics"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rdma"
 )
 
 // Metrics serves the counters of a tool's devices while it runs, where --metrics asks for it. Without that
-// flag its methods do nothing, and Device neither for a nil *Metrics.
+// flag its methods do nothing.
 type Metrics struct {
 	addr      string
 	collector *metrics.Collector
@@ -39,7 +41,7 @@ func (m *Metrics) Open(w io.Writer) error {
 	}
 	_, port, err := net.SplitHostPort(m.addr)
 	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
-		return Usagef("--metrics %s: it is an address and a TCP port, such as localhost:9100, or :9100 for every address of this host", m.addr)
+		return cli.Usagef("--metrics %s: it is an address and a TCP port, such as localhost:9100, or :9100 for every address of this host", m.addr)
 	}
 	l, err := net.Listen("tcp", m.addr)
 	switch {
@@ -70,7 +72,7 @@ func (m *Metrics) Open(w io.Writer) error {
 func Stat(ctx context.Context, addr string, w io.Writer) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/status/text", nil)
 	if err != nil {
-		return Usagef("--stat %s: it is the address that --metrics of a running tool has, such as localhost:9100", addr)
+		return cli.Usagef("--stat %s: it is the address that --metrics of a running tool has, such as localhost:9100", addr)
 	}
 	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Do(req)
@@ -87,7 +89,7 @@ func Stat(ctx context.Context, addr string, w io.Writer) error {
 
 // Device has a device and its link served under a name.
 func (m *Metrics) Device(name string, d *rdma.Device, l rawio.Link) {
-	if m == nil || m.collector == nil {
+	if m.collector == nil {
 		return
 	}
 	m.collector.AddDevice(name, d)

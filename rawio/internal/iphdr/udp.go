@@ -1,0 +1,32 @@
+package iphdr
+
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+// LenUDP is the length of the UDP header in octets.
+const LenUDP = 8
+
+// PutUDP writes the header of the UDP packet b, whose payload is there, and its checksum (RFC 768, RFC 8200 section 8.1).
+func PutUDP(b []byte, src, dst netip.AddrPort) {
+	binary.BigEndian.PutUint16(b, src.Port())
+	binary.BigEndian.PutUint16(b[2:], dst.Port())
+	binary.BigEndian.PutUint16(b[4:], uint16(len(b)))
+	binary.BigEndian.PutUint16(b[6:], 0)
+	sum := uint64(len(b)) + ProtoUDP
+	for _, a := range []netip.Addr{src.Addr(), dst.Addr()} {
+		if a.Is4() {
+			s := a.As4()
+			sum = Sum(sum, s[:])
+		} else {
+			s := a.As16()
+			sum = Sum(sum, s[:])
+		}
+	}
+	check := ^fold(Sum(sum, b))
+	if check == 0 {
+		check = 0xffff // zero on the wire means: no checksum
+	}
+	binary.BigEndian.PutUint16(b[6:], check)
+}
