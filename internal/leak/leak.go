@@ -13,8 +13,8 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// patience is how long goroutines that are about to end, and buffers about to be released, get to do so.
-const patience = 2 * time.Second
+// patience is how many looks, a millisecond apart, goroutines that are about to end and buffers about to be released get.
+const patience = 2000
 
 // Main is the body of TestMain: it runs the tests and fails them where a goroutine still runs once they are
 // over, or a packet buffer was never released.
@@ -34,8 +34,7 @@ func exit(m *testing.M, outstanding func() int) {
 
 // clean says whether nothing is left, the known goroutines aside, and on w what is.
 func clean(outstanding func() int, known map[string]string, w io.Writer) bool {
-	end := time.Now().Add(patience)
-	for {
+	for looks := 1; ; looks++ {
 		left, buffers := running(), outstanding()
 		for id := range known {
 			delete(left, id)
@@ -43,7 +42,7 @@ func clean(outstanding func() int, known map[string]string, w io.Writer) bool {
 		switch {
 		case len(left) == 0 && buffers == 0:
 			return true
-		case time.Now().Before(end):
+		case looks < patience:
 			time.Sleep(time.Millisecond)
 			continue
 		}
