@@ -51,11 +51,11 @@ func (a *AckPolicy) Data(urgent bool) {
 	a.urgent = a.urgent || urgent
 }
 
-// waryPackets is for how many packets with DATA a loss is remembered.
-const waryPackets = 1024
+// WaryPackets is for how many packets with DATA a loss is remembered.
+const WaryPackets = 1024
 
 // Loss notes that a packet was lost, of the peer's or of ours.
-func (a *AckPolicy) Loss() { a.wary = waryPackets }
+func (a *AckPolicy) Loss() { a.wary = WaryPackets }
 
 // PacketDone ends a packet. gaps says whether TSNs are missing, or were before this packet.
 func (a *AckPolicy) PacketDone(now rawio.Time, gaps bool) {

@@ -193,3 +193,28 @@ func (r *Receiver) Tell(now rawio.Time) string {
 		r.SackNow(), r.Deadline(), r.ack, r.gaps, r.squeezed, r.credit, r.track.high, m.skips, m.waits.n, len(m.due), m.nfree, m.held.base, m.held.n,
 		m.held.edge != nil, m.held.kept, m.held.pages, m.open != nil, s.npiece, s.nloan, s.last != nil, s.cached, s.lists, s.mem)
 }
+
+// Inside is what a model of the Receiver compares beside all that others see.
+type Inside struct {
+	Room    int      // the window, were memory not short
+	Memory  int      // octets of it for user data
+	Beyond  int      // TSNs received above the cumulative one
+	Highest wire.TSN // of the messages held; the cumulative one where there are none
+}
+
+// Inside is for tests.
+func (r *Receiver) Inside() Inside {
+	in := Inside{Room: r.reasm.Window(), Memory: r.reasm.store.mem, Highest: r.track.cum}
+	if m := r.reasm.held.highest(); m != nil {
+		in.Highest = m.last
+	}
+	for t := r.track.cum; t != r.track.high; t++ {
+		if r.track.set.Has(t + 1) {
+			in.Beyond++
+		}
+	}
+	return in
+}
+
+// Begin has a stream begin with an SSN, for tests.
+func (r *Receiver) Begin(id wire.StreamID, ssn wire.SSN) { r.reasm.stream(id).next = ssn }

@@ -234,7 +234,7 @@ func TestSackAnswersABatchUnlessThereAreLosses(t *testing.T) {
 		}, false},
 		{"long after the last loss", func(r *Receiver) {
 			packet(r, 0, chunk(1, 0, be, "x"))
-			for range waryPackets / 2 {
+			for range WaryPackets / 2 {
 				sack(r)
 				next(r, 2)
 			}
