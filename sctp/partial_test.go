@@ -9,6 +9,7 @@ import (
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // Two writers of long messages and one of short ones: all go through a receive buffer of a few packets.
@@ -126,4 +127,22 @@ func TestMessageThatIsCutOff(t *testing.T) {
 			check.That(t, err == ErrCutOff && !info.More, "%+v, %v", info, err)
 		})
 	}
+}
+
+// A stream takes over what waits of its own messages, but for one of which a part has been read.
+func TestStreamTakesItsOwnMessages(t *testing.T) {
+	var all, own inbox
+	for i := range 5 {
+		all.push(&assoc.Received{Stream: wire.StreamID(i % 2), Size: i})
+	}
+	all.off = 1
+	own.take(&all, 0)
+	sizes := func(b *inbox) (list []int) {
+		for _, r := range b.q {
+			list = append(list, r.Size)
+		}
+		return list
+	}
+	check.Slice(t, "left are messages", sizes(&all), []int{0, 1, 3})
+	check.Slice(t, "taken are messages", sizes(&own), []int{2, 4})
 }

@@ -203,4 +203,7 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 		check(message{token, 7})
 		s.free(token)
 	}
+	exact := sendBuf{max: 100_000}
+	_, _, ok := exact.put(make([]byte, sendBufFirst), SendInfo{})
+	must.That(t, ok && len(exact.ring) == sendBufFirst, "a ring of %d octets for %d: %v", len(exact.ring), sendBufFirst, ok)
 }

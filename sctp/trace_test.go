@@ -97,10 +97,12 @@ func TestTracerIsNotFlooded(t *testing.T) {
 		return len(c.traced())
 	}(), 0)
 	old := c.tracing.stats
-	old.Retransmits, old.Timeouts = old.Retransmits-3, old.Timeouts-1
+	for i, n := range []*uint64{&old.Retransmits, &old.FastRetransmits, &old.Timeouts, &old.TailProbes, &old.WindowProbes, &old.Reneged} {
+		*n -= uint64(6 - i)
+	}
 	c.tracing.stats = old
 	c.observe(now.Add(3 * time.Second))
-	if list := c.traced(); len(list) != 2 || list[0].Kind != TraceLoss || list[0].Lost != (TraceLost{Chunks: 3, Timeouts: 1}) || list[1].Stats != a.Stats() {
+	if list := c.traced(); len(list) != 2 || list[0].Kind != TraceLoss || list[0].Lost != (TraceLost{6, 5, 4, 3, 2, 1}) || list[1].Stats != a.Stats() {
 		t.Errorf("%+v", list)
 	}
 }
