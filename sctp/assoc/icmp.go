@@ -64,8 +64,7 @@ func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
 // where an INIT is to go to another address of the peer at once; without one the setup ends by a *NoRouteError. Of an established
 // association the packet counts as lost, since a way may be found again.
 func (a *Assoc) Unroutable(pkt *rawio.Packet, err error) (again bool) {
-	p := a.pathOf(pkt.Remote.Addr().Unmap())
-	return p != nil && a.state == CookieWait && a.noRoute(p, err)
+	return a.state == CookieWait && a.noRoute(a.pathOf(pkt.Remote.Addr().Unmap()), err)
 }
 
 // noRoute sends the INIT that went to p elsewhere, and says whether there is an address left.

@@ -2,6 +2,7 @@ package assoc_test
 
 import (
 	"errors"
+	"net/netip"
 	"syscall"
 	"testing"
 	"time"
@@ -100,4 +101,33 @@ func TestPacketTooBigLowersThePathMTU(t *testing.T) {
 			t.Errorf("packet of %d octets", len(p))
 		}
 	}
+}
+
+// Where this host has no way to an address of the peer's the INIT goes to the next one, and the last ends the setup. What refused a packet that went
+// elsewhere, or one of an association that is set up, changes nothing.
+func TestInitGoesWhereThereIsAWay(t *testing.T) {
+	w := lab.NewMulti(t, 2)
+	a := w.Connect(&assoc.Config{LocalAddrs: w.Addrs[0]}, w.Addrs[1]...)
+	for _, step := range []struct {
+		name  string
+		addr  netip.Addr
+		again bool
+		inits [2]int // to both addresses
+		state assoc.State
+	}{
+		{"a stranger's address", netip.MustParseAddr("192.0.2.77"), false, [2]int{1, 0}, assoc.CookieWait},
+		{"one that it did not go to", w.Addrs[1][1], false, [2]int{1, 0}, assoc.CookieWait},
+		{"the one that it went to, as an IPv6 address", netip.AddrFrom16(w.Addrs[1][0].As16()), true, [2]int{1, 1}, assoc.CookieWait},
+		{"that one again", w.Addrs[1][0], false, [2]int{1, 1}, assoc.CookieWait},
+		{"the last one", w.Addrs[1][1], false, [2]int{1, 1}, assoc.Closed},
+	} {
+		again := a.Unroutable(&rawio.Packet{Remote: netip.AddrPortFrom(step.addr, 0)}, syscall.EHOSTUNREACH)
+		w.Run(time.Millisecond)
+		inits := [2]int{len(w.Seen(w.Addrs[1][0], wire.ChunkInit, 0)), len(w.Seen(w.Addrs[1][1], wire.ChunkInit, 0))}
+		check.That(t, again == step.again && inits == step.inits && a.State() == step.state, "%s: again %v, INITs %v, %v", step.name, again, inits, a.State())
+	}
+	w = lab.NewMulti(t, 1)
+	a, _ = w.Associate(assoc.Config{}, assoc.Config{})
+	again := a.Unroutable(&rawio.Packet{Remote: netip.AddrPortFrom(w.Addrs[1][0], 0)}, syscall.EHOSTUNREACH)
+	check.That(t, !again && a.State() == assoc.Established, "once it is set up: again %v, %v", again, a.State())
 }

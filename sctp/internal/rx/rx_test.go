@@ -505,8 +505,8 @@ func TestPlacedMessagesAheadOfTheirSSNAreBounded(t *testing.T) {
 	check.OK(t, r.Audit(0))
 	// The messages that the others wait for arrive, and then there is room again.
 	for id := range 4 {
-		a := place(id, 0, be)
-		check.That(t, a == New, "stream %d: SSN 0: %v", id, a)
+		check.Equal(t, "SSN 0", place(id, 0, be), New)
+		check.Equal(t, "another with the SSN of one that waits and is due", place(id, 1, be), Dropped)
 	}
 	if _, ok := r.Receive(); ok || r.reasm.skips != 0 || r.reasm.store.mem != 0 {
 		t.Errorf("%d messages still wait, %d octets", r.reasm.skips, r.reasm.store.mem)

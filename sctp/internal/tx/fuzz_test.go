@@ -348,6 +348,9 @@ func (z *fuzzer) abandon() {
 		left[n] = true
 	}
 	z.s.Stop()
+	if s := z.s; s.NextTimeout() != rawio.Never || s.More() || s.Flight() != 0 || s.DataInFlight() != 0 {
+		z.t.Fatalf("after its end: timer %d, more %v, flight %d, data %d", s.NextTimeout(), s.More(), s.Flight(), s.DataInFlight())
+	}
 	for f, ok := z.s.NextFailed(); ok; f, ok = z.s.NextFailed() {
 		if !left[f.Token] {
 			z.t.Fatalf("message %d failed, which was acknowledged or has failed", f.Token)
