@@ -106,7 +106,7 @@ func (a *Assoc) tendMTUs(now rawio.Time) {
 		}
 		a.setMTU(p, p.mtu.Size())
 		p.Least = p.mtu.Limits().Min
-		a.probeDue = a.probeDue || p.mtu.Due(now) > 0
+		a.probeDue = a.probeDue || p.mtu.Due(now) != 0
 	}
 }
 

@@ -122,13 +122,8 @@ func (h *held) take(t wire.TSN) {
 
 // move enters a message again that was held to end at was.
 func (h *held) move(m *Message, was wire.TSN) {
-	switch {
-	case was != m.last:
-		h.take(was)
-		h.put(m)
-	case m.begin && m.end:
-		h.parts.Remove(was)
-	}
+	h.take(was)
+	h.put(m)
 }
 
 // advance moves the window on to cum. What is complete up to there only waits for its SSN from now on; of messages in

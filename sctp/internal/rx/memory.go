@@ -153,7 +153,7 @@ func (s *store) drop(p *piece) {
 		if s.blocks == nil {
 			s.blocks = new([maxBlock + 1 - minBlock][][]byte)
 		}
-		l := &s.blocks[bits.Len(uint(n-1))-minBlock]
+		l := &s.blocks[bits.TrailingZeros(uint(n))-minBlock]
 		before := cap(*l)
 		*l = append(*l, p.data)
 		s.lists += listCost * (cap(*l) - before)

@@ -131,7 +131,6 @@ func (r *Reassembly) Add(d wire.Data, buf *rawio.Buf) error {
 		m = next
 		m.prepend(p)
 		m.first, m.begin = t, d.B()
-		r.held.move(m, m.last)
 	default:
 		m = r.message()
 		m.Stream, m.SSN, m.Unordered = d.Stream(), d.SSN(), d.U()

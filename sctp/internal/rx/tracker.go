@@ -54,7 +54,7 @@ func (k *Tracker) Check(t wire.TSN) Arrival {
 		return Again
 	case d >= tsnset.MaxWindow:
 		return Beyond
-	case k.Gaps() && d <= uint32(k.high-k.cum) && k.set.Has(t):
+	case d <= uint32(k.high-k.cum) && k.set.Has(t):
 		return Again
 	}
 	return Fresh

@@ -141,12 +141,12 @@ func TestHeldCountsEachTable(t *testing.T) {
 
 // What is kept for reuse when all is read is bounded: messages, pieces, and octets of copies.
 func TestSpareMemoryIsBounded(t *testing.T) {
-	r := newReceiver()
+	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1024, InStreams: 1})
 	for i := range 300 {
 		mustPacket(t, r, 0, chunk(1+i, i, be, "x"))
 	}
 	received(r)
-	if s := &r.reasm.store; r.reasm.nfree != leastSpare || s.npiece != leastSpare || s.cached != 2*1000/64*64 {
+	if s := &r.reasm.store; r.reasm.nfree != leastSpare || s.npiece != leastSpare || s.cached != 2*1024 {
 		t.Errorf("%d messages, %d pieces, %d octets", r.reasm.nfree, s.npiece, s.cached)
 	}
 }
