@@ -223,6 +223,21 @@ func TestSourcesTakeTurns(t *testing.T) {
 	check.Slice(t, "INITs from", got, addrs("198.51.100.1 198.51.100.1 203.0.113.1 198.18.0.1 198.51.100.1 203.0.113.1 198.18.0.1"))
 }
 
+// Where the peer sends to another own address than it is sent from, that one is the next to be tried.
+func TestSourceThatThePeerKnowsIsNext(t *testing.T) {
+	l := lab.Passive(t, &assoc.Config{LocalAddrs: addrs("10.0.0.1 10.0.0.2 10.0.0.3")})
+	l.Host.Addr = netip.MustParseAddrPort("10.0.0.3:0")
+	l.Send(l.Tag, l.Data("x"))
+	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{{1}}}))
+	was := l.A.PathStats(0).Local
+	for n := 0; l.A.PathStats(0).Local == was && n < 20; n++ {
+		l.Flush()
+		l.Now = l.A.NextTimeout()
+		l.A.HandleTimeout(l.Now)
+	}
+	check.Equal(t, "source", l.A.PathStats(0).Local, l.Host.Addr)
+}
+
 func TestLocalAddrsAreJudged(t *testing.T) {
 	for _, row := range []struct {
 		name, list string

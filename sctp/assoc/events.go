@@ -118,7 +118,7 @@ func (q *eventQueue) pop() (Event, bool) {
 
 // PollEvent returns the oldest event not yet returned.
 func (a *Assoc) PollEvent() (Event, bool) {
-	for len(a.failing) > 0 && a.events.n > 0 && a.events.ring[a.events.head].Kind == eventFailing {
+	for len(a.failing) > 0 && a.events.ring[a.events.head].Kind == eventFailing {
 		if f, ok := a.failing[0].NextFailed(); ok {
 			a.steps++
 			return Event{Kind: EventSendFailed, Stream: f.Stream, Token: f.Token, Unsent: !f.Sent}, true

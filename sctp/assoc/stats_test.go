@@ -39,6 +39,7 @@ func TestCountersSurviveARestart(t *testing.T) {
 	l.PeerTag = 0x22222222
 	l.Shake()
 	after := l.A.Stats().Counters
+	check.Equal(t, "lives", l.A.Incarnation(), 2)
 	check.That(t, after.Restarts == 1 && before.DataOut == 3 && after.DataOut == 3 && after.DataIn == 4,
 		"%d DATA out before %d restart, %d after; %d in", before.DataOut, after.Restarts, after.DataOut, after.DataIn)
 }
