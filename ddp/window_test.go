@@ -56,7 +56,7 @@ func TestWindowToReadFromWhatIsNotWritten(t *testing.T) {
 	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(pattern(8))})
 	win := r.bind(t, reg, Window{Len: 8, Access: RemoteRead})
 	p, err := r.Resolve(win.STag(), 0, 8, RemoteRead)
-	check.That(t, err == nil && p.Len == 8, "%+v, %v", p, err)
+	check.That(t, err == nil && p.Len == 8 && win.Valid(), "%+v, %v, valid %v", p, err, win.Valid())
 }
 
 func TestWindowIsForOneStream(t *testing.T) {
