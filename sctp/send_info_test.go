@@ -152,7 +152,7 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 		n     int
 	}
 	var live []message
-	check := func(m message) {
+	holds := func(m message) {
 		t.Helper()
 		w := s.get(m.token)
 		if got := append(bytes.Clone(w.body[0]), w.body[1]...); !bytes.Equal(got, pattern(m.n, 1+m.n%3000)) || w.info.PPID != uint32(m.n) {
@@ -178,13 +178,13 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 			if r.IntN(4) == 0 {
 				i = r.IntN(len(live))
 			}
-			check(live[i])
+			holds(live[i])
 			s.free(live[i].token)
 			live = append(live[:i], live[i+1:]...)
 		}
 	}
 	for _, m := range live {
-		check(m)
+		holds(m)
 		s.free(m.token)
 	}
 	if s.used != 0 || len(s.msgs) != 0 || cap(s.msgs) > 10_000 || full == 0 || grown < 3 {
@@ -200,8 +200,12 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 		if s.trim(); !ok || s.held() < sendBufFirst/2 {
 			t.Errorf("%d octets are kept for a message", s.held())
 		}
-		check(message{token, 7})
+		holds(message{token, 7})
 		s.free(token)
+	}
+	for used, roomy := range map[int]bool{75: true, 76: false} {
+		b := sendBuf{max: 100, used: used}
+		check.That(t, b.roomy() == roomy, "%d octets of 100 leave room for several messages: %v", used, !roomy)
 	}
 	exact := sendBuf{max: 100_000}
 	_, _, ok := exact.put(make([]byte, sendBufFirst), SendInfo{})

@@ -67,6 +67,30 @@ func TestSocketServesManyPeers(t *testing.T) {
 	}
 }
 
+// What a Socket dials shares its port as long as that is bound.
+func TestAssociationsOfASocketShareItsPort(t *testing.T) {
+	s, _, _ := sockets(t)
+	s.t.mu.Lock()
+	defer s.t.mu.Unlock()
+	cfg := &Config{socket: s, LocalPort: 4242}
+	bound := func(what string, want uint16, fails error) {
+		t.Helper()
+		port, err := s.t.bindFor(cfg)
+		check.That(t, port == want && errors.Is(err, fails), "%s: %d, %v", what, port, err)
+		if err == nil {
+			s.t.unbind(port)
+		}
+	}
+	bound("a port with two users", s.l.port, nil)
+	check.Equal(t, "users that are left", s.t.ports[s.l.port], 1)
+	s.t.closed = true
+	bound("of a Transport that has closed", 0, ErrTransportClosed)
+	s.t.closed = false
+	s.t.unbind(s.l.port)
+	bound("of a Socket that has closed", 4242, nil)
+	must.Do(s.t.bind(s.l.port))(t)
+}
+
 func TestSocketReadsLongMessagesInPieces(t *testing.T) {
 	a, b, addr := sockets(t)
 	want := pattern(1, 20_000)
