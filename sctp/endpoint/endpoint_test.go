@@ -13,6 +13,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/lab/bench"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -20,78 +21,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-const (
-	localPort = 5000
-	peerPort  = 6000
-	mtu       = 1400
-)
+const localPort, peerPort, mtu = bench.LocalPort, bench.PeerPort, bench.MTU
 
-var (
-	hostAddr = netip.MustParseAddrPort("10.0.0.1:0")
-	peerAddr = netip.MustParseAddrPort("10.0.0.9:0")
-)
-
-// bench is an endpoint that the test feeds with packets and listens to.
-type bench struct {
-	t   *testing.T
-	now rawio.Time
-	ep  *endpoint.Endpoint
-	out *assoc.TxBatch
-}
-
-func newBench(t *testing.T, cfg endpoint.Config) *bench {
-	cfg.Rand = rand.New(rand.NewSource(3))
-	cfg.MTU = func(_, _ netip.Addr) int { return mtu }
-	return &bench{t: t, now: rawio.Time(time.Hour), ep: endpoint.New(cfg), out: assoc.NewTxBatch(8)}
-}
-
-// receive hands over a packet from the peer as a shell would, and returns the endpoint's answers and
-// the association that took it.
-func (b *bench) receive(pkt []byte) ([]rawio.Packet, *assoc.Assoc) {
-	return b.receiveFrom(peerAddr, hostAddr, pkt)
-}
-
-func (b *bench) receiveFrom(remote, local netip.AddrPort, pkt []byte) ([]rawio.Packet, *assoc.Assoc) {
-	p := rawio.Packet{Data: pkt, Local: local, Remote: remote}
-	a, ok := b.ep.Lookup(&p)
-	if ok && a == nil {
-		n, isNew := b.ep.Len(), false
-		a, isNew = b.ep.HandleUnmatched(b.now, &p)
-		check.That(b.t, isNew == (b.ep.Len() > n), "new: %v, with %d associations after %d", isNew, b.ep.Len(), n)
-	}
-	if a != nil {
-		a.HandlePacket(b.now, &p)
-	}
-	return b.answers(), a
-}
-
-func (b *bench) answers() []rawio.Packet { return b.poll(b.ep.PollTransmit) }
-
-// poll collects what an endpoint, or an association, has to send.
-func (b *bench) poll(transmit func(rawio.Time, *assoc.TxBatch) bool) (list []rawio.Packet) {
-	for more := true; more; b.out.Reset() {
-		more = transmit(b.now, b.out)
-		for _, p := range b.out.Pkts {
-			list = append(list, rawio.Packet{Data: slices.Concat(p.Vec...), Local: p.Local, Remote: p.Remote})
-		}
-	}
-	return list
-}
-
-var goodInit = wire.InitFields{Tag: 0xabcdef01, ARwnd: 1500, OutStreams: 3, InStreams: 4, TSN: 99}
-
-// only returns the single chunk of the single packet.
-func only(t *testing.T, list []rawio.Packet) (wire.Packet, wire.Chunk) {
-	t.Helper()
-	must.Equal(t, "packets", len(list), 1)
-	pkt := wire.Packet(list[0].Data)
-	check.That(t, pkt.ChecksumOK(), "wrong checksum")
-	cs := pkt.Chunks()
-	c, ok := cs.Next()
-	_, more := cs.Next()
-	must.That(t, ok && !more, "not one chunk")
-	return pkt, c
-}
+var hostAddr, peerAddr, goodInit, only = bench.HostAddr, bench.PeerAddr, bench.GoodInit, bench.Only
 
 func TestOutOfTheBlue(t *testing.T) {
 	beat := wire.AppendHeartbeat(nil, []byte("x"))
@@ -131,11 +63,11 @@ func TestOutOfTheBlue(t *testing.T) {
 		{"to an address that the link does not tell: ABORT", peerAddr, netip.AddrPort{}, tag, [][]byte{beat}, wire.ChunkAbort},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			b := newBench(t, endpoint.Config{})
-			must.OK(t, b.ep.Listen(localPort, nil))
-			list, a := b.receiveFrom(row.remote, row.local, lab.Packet(peerPort, localPort, row.tag, row.chunks...))
-			must.That(t, a == nil && b.ep.Len() == 0, "an association came of it")
-			s := b.ep.Stats()
+			b := bench.New(t, endpoint.Config{})
+			must.OK(t, b.EP.Listen(localPort, nil))
+			list, a := b.ReceiveFrom(row.remote, row.local, lab.Packet(peerPort, localPort, row.tag, row.chunks...))
+			must.That(t, a == nil && b.EP.Len() == 0, "an association came of it")
+			s := b.EP.Stats()
 			check.That(t, s.OutOfBlue+s.BadAddress+s.BadCookies+s.Malformed == 1, "counted as %+v", s)
 			if row.want == 0xff {
 				must.That(t, len(list) == 0, "answered by %v", list)
@@ -176,9 +108,9 @@ func TestInitIsJudged(t *testing.T) {
 		{"host name listed as supported type: ignored", localPort, with(same, wire.AppendParam(nil, wire.ParamSupportedAddrTypes, []byte{0, 11, 0, 5})), wire.ChunkInitAck, 0}, // req 9260-3.3.2.1.5-3
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			b := newBench(t, endpoint.Config{})
-			must.OK(t, b.ep.Listen(localPort, nil))
-			list, _ := b.receive(lab.Packet(peerPort, row.port, 0, row.chunk))
+			b := bench.New(t, endpoint.Config{})
+			must.OK(t, b.EP.Listen(localPort, nil))
+			list, _ := b.Receive(lab.Packet(peerPort, row.port, 0, row.chunk))
 			if row.want == 0xff {
 				must.That(t, len(list) == 0, "answered by %v", list)
 				return
@@ -199,46 +131,18 @@ func TestInitIsJudged(t *testing.T) {
 	}
 }
 
-// cookieOf goes through INIT and INIT ACK.
-func (b *bench) cookieOf(f wire.InitFields, params ...[]byte) (tag uint32, cookie []byte) {
-	b.t.Helper()
-	list, _ := b.receive(lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, f, params...)))
-	return b.cookieIn(list)
-}
-
-// cookieIn takes the tag and the cookie out of the INIT ACK that is one of the packets; nil if none is.
-func (b *bench) cookieIn(list []rawio.Packet) (tag uint32, cookie []byte) {
-	b.t.Helper()
-	for _, p := range list {
-		cs := wire.Packet(p.Data).Chunks()
-		c, _ := cs.Next()
-		if c.Type() != wire.ChunkInitAck {
-			continue
-		}
-		ack, err := wire.AsInit(c)
-		must.OK(b.t, err)
-		ps := ack.Params()
-		for p, ok := ps.Next(); ok; p, ok = ps.Next() {
-			if p.Type() == wire.ParamStateCookie {
-				return ack.Tag(), slices.Clone(p.Value())
-			}
-		}
-	}
-	return 0, nil
-}
-
 func TestInitFloodLeavesNothingBehind(t *testing.T) {
-	b := newBench(t, endpoint.Config{})
-	must.OK(t, b.ep.Listen(localPort, nil))
+	b := bench.New(t, endpoint.Config{})
+	must.OK(t, b.EP.Listen(localPort, nil))
 	tags := map[uint32]bool{}
 	for i := range 1000 { // req 9260-5.1-4
 		f := goodInit
 		f.Tag += uint32(i)
-		tag, _ := b.cookieOf(f)
+		tag, _ := b.CookieOf(f)
 		tags[tag] = true
 	}
-	if b.ep.Len() != 0 || len(tags) != 1000 { // req 9260-5.1-2
-		t.Errorf("%d associations, %d different tags", b.ep.Len(), len(tags))
+	if b.EP.Len() != 0 || len(tags) != 1000 { // req 9260-5.1-2
+		t.Errorf("%d associations, %d different tags", b.EP.Len(), len(tags))
 	}
 }
 
@@ -246,49 +150,49 @@ func TestCookieEchoIsJudged(t *testing.T) {
 	elsewhere := netip.MustParseAddrPort("10.0.0.66:0")
 	for _, row := range []struct {
 		name  string
-		spoil func(b *bench, pkt []byte) []byte // changes the COOKIE ECHO packet
+		spoil func(b *bench.Bench, pkt []byte) []byte // changes the COOKIE ECHO packet
 		from  netip.AddrPort
 		made  bool
 		want  wire.ChunkType
 	}{
 		{"good", nil, peerAddr, true, 0xff}, // req 9260-8.4-5, 9260-5.1.5-6
-		{"good, with more behind it", func(_ *bench, pkt []byte) []byte { // req 9260-8.4-5
+		{"good, with more behind it", func(_ *bench.Bench, pkt []byte) []byte { // req 9260-8.4-5
 			return append(pkt, wire.AppendHeartbeat(nil, []byte("x"))...)
 		}, peerAddr, true, 0xff},
-		{"forged: discarded", func(_ *bench, pkt []byte) []byte { // req 9260-5.1.5-2
+		{"forged: discarded", func(_ *bench.Bench, pkt []byte) []byte { // req 9260-5.1.5-2
 			pkt[20] ^= 1
 			return pkt
 		}, peerAddr, false, 0xff},
-		{"wrong tag: discarded", func(_ *bench, pkt []byte) []byte { // req 9260-5.1.5-3
+		{"wrong tag: discarded", func(_ *bench.Bench, pkt []byte) []byte { // req 9260-5.1.5-3
 			pkt[4] ^= 1
 			return pkt
 		}, peerAddr, false, 0xff},
-		{"other source port: discarded", func(_ *bench, pkt []byte) []byte {
+		{"other source port: discarded", func(_ *bench.Bench, pkt []byte) []byte {
 			pkt[0] ^= 1
 			return pkt
 		}, peerAddr, false, 0xff},
 		{"from an address that is not in it: discarded", nil, elsewhere, false, 0xff},
-		{"expired: Stale Cookie", func(b *bench, pkt []byte) []byte { // req 9260-5.1.5-4, 9260-5.1.5-5
-			b.now = b.now.Add(61 * time.Second)
+		{"expired: Stale Cookie", func(b *bench.Bench, pkt []byte) []byte { // req 9260-5.1.5-4, 9260-5.1.5-5
+			b.Now = b.Now.Add(61 * time.Second)
 			return pkt
 		}, peerAddr, false, wire.ChunkError},
-		{"the listener is gone: ABORT", func(b *bench, pkt []byte) []byte { // req 9260-5.1-9
-			b.ep.Unlisten(localPort)
+		{"the listener is gone: ABORT", func(b *bench.Bench, pkt []byte) []byte { // req 9260-5.1-9
+			b.EP.Unlisten(localPort)
 			return pkt
 		}, peerAddr, false, wire.ChunkAbort},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			b := newBench(t, endpoint.Config{})
-			must.OK(t, b.ep.Listen(localPort, nil))
-			tag, cookie := b.cookieOf(goodInit)
+			b := bench.New(t, endpoint.Config{})
+			must.OK(t, b.EP.Listen(localPort, nil))
+			tag, cookie := b.CookieOf(goodInit)
 			pkt := lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie))
 			if row.spoil != nil {
 				pkt = row.spoil(b, pkt)
 				wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
 			}
-			list, a := b.receiveFrom(row.from, hostAddr, pkt)
-			must.That(t, (a != nil) == row.made && b.ep.Len() == map[bool]int{true: 1}[row.made],
-				"association %v, %d in the table", a != nil, b.ep.Len())
+			list, a := b.ReceiveFrom(row.from, hostAddr, pkt)
+			must.That(t, (a != nil) == row.made && b.EP.Len() == map[bool]int{true: 1}[row.made],
+				"association %v, %d in the table", a != nil, b.EP.Len())
 			if row.made {
 				if a.State() != assoc.Established || a.OutStreams() != 4 || a.InStreams() != 3 || a.LocalTag() != tag || a.PeerTag() != goodInit.Tag {
 					t.Errorf("made %v %d/%d", a.State(), a.OutStreams(), a.InStreams())
@@ -306,15 +210,15 @@ func TestCookieEchoIsJudged(t *testing.T) {
 }
 
 func TestAssociationLimit(t *testing.T) {
-	b := newBench(t, endpoint.Config{MaxAssocs: 1})
-	must.OK(t, b.ep.Listen(localPort, nil))
-	must.Do(b.ep.Connect(b.now, nil, 7, hostAddr, []netip.AddrPort{peerAddr}, 8))(t)
-	tag, cookie := b.cookieOf(goodInit)
-	list, a := b.receive(lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
+	b := bench.New(t, endpoint.Config{MaxAssocs: 1})
+	must.OK(t, b.EP.Listen(localPort, nil))
+	must.Do(b.EP.Connect(b.Now, nil, 7, hostAddr, []netip.AddrPort{peerAddr}, 8))(t)
+	tag, cookie := b.CookieOf(goodInit)
+	list, a := b.Receive(lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
 	if _, c := only(t, list); a != nil || c.Type() != wire.ChunkAbort { // req 9260-12.2.4-1
 		t.Errorf("answered by %v", c.Type())
 	}
-	check.Fails(b.ep.Connect(b.now, nil, 9, hostAddr, []netip.AddrPort{peerAddr}, 8))(t, "Connect", endpoint.ErrTooMany)
+	check.Fails(b.EP.Connect(b.Now, nil, 9, hostAddr, []netip.AddrPort{peerAddr}, 8))(t, "Connect", endpoint.ErrTooMany)
 }
 
 func TestLookupDropsWhatIsNoPacket(t *testing.T) {
@@ -333,60 +237,60 @@ func TestLookupDropsWhatIsNoPacket(t *testing.T) {
 		{"source port 0", lab.Packet(0, localPort, 7, wire.AppendCookieAck(nil)), false}, // req 9260-3.1-2
 		{"destination port 0", lab.Packet(peerPort, 0, 7, wire.AppendCookieAck(nil)), false},
 	} {
-		b := newBench(t, endpoint.Config{})
-		a, ok := b.ep.Lookup(&rawio.Packet{Data: row.data, Local: hostAddr, Remote: peerAddr})
+		b := bench.New(t, endpoint.Config{})
+		a, ok := b.EP.Lookup(&rawio.Packet{Data: row.data, Local: hostAddr, Remote: peerAddr})
 		check.That(t, ok == row.ok && a == nil, "%s: ok %v", row.name, ok)
 	}
 }
 
 func TestConnectAndListenRefuse(t *testing.T) {
-	b := newBench(t, endpoint.Config{})
+	b := bench.New(t, endpoint.Config{})
 	to := []netip.AddrPort{peerAddr}
 	var many []netip.AddrPort
 	for i := range assoc.MaxPaths + 1 {
 		many = append(many, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 3, 0, byte(i)}), 0))
 	}
-	a := must.Get(b.ep.Connect(b.now, nil, localPort, hostAddr, to, peerPort))(t)
+	a := must.Get(b.EP.Connect(b.Now, nil, localPort, hostAddr, to, peerPort))(t)
 	for _, row := range []struct {
 		name string
 		do   func() error
 		want error
 	}{
 		{"a second association between the same two endpoints", func() error { // req 9260-1.3-1
-			_, err := b.ep.Connect(b.now, nil, localPort, hostAddr, to, peerPort)
+			_, err := b.EP.Connect(b.Now, nil, localPort, hostAddr, to, peerPort)
 			return err
 		}, endpoint.ErrExists},
 		{"one whose second address is the first's", func() error { // req 9260-1.3-1
-			_, err := b.ep.Connect(b.now, nil, localPort, hostAddr, []netip.AddrPort{netip.MustParseAddrPort("10.0.0.10:0"), peerAddr}, peerPort)
+			_, err := b.EP.Connect(b.Now, nil, localPort, hostAddr, []netip.AddrPort{netip.MustParseAddrPort("10.0.0.10:0"), peerAddr}, peerPort)
 			return err
 		}, endpoint.ErrExists},
 		{"65 addresses", func() error {
-			_, err := b.ep.Connect(b.now, nil, 1, hostAddr, many, 1)
+			_, err := b.EP.Connect(b.Now, nil, 1, hostAddr, many, 1)
 			return err
 		}, endpoint.ErrNoAddress},
-		{"64 addresses", func() error { _, err := b.ep.Connect(b.now, nil, 1, hostAddr, many[1:], 1); return err }, nil},
-		{"peer port 0", func() error { _, err := b.ep.Connect(b.now, nil, 1, hostAddr, to, 0); return err }, endpoint.ErrPort}, // req 9260-3.1-2
-		{"no address", func() error { _, err := b.ep.Connect(b.now, nil, 1, hostAddr, nil, 1); return err }, endpoint.ErrNoAddress},
+		{"64 addresses", func() error { _, err := b.EP.Connect(b.Now, nil, 1, hostAddr, many[1:], 1); return err }, nil},
+		{"peer port 0", func() error { _, err := b.EP.Connect(b.Now, nil, 1, hostAddr, to, 0); return err }, endpoint.ErrPort}, // req 9260-3.1-2
+		{"no address", func() error { _, err := b.EP.Connect(b.Now, nil, 1, hostAddr, nil, 1); return err }, endpoint.ErrNoAddress},
 		{"a multicast address", func() error {
-			_, err := b.ep.Connect(b.now, nil, 1, hostAddr, []netip.AddrPort{netip.MustParseAddrPort("239.0.0.1:0")}, 1)
+			_, err := b.EP.Connect(b.Now, nil, 1, hostAddr, []netip.AddrPort{netip.MustParseAddrPort("239.0.0.1:0")}, 1)
 			return err
 		}, endpoint.ErrNoAddress},
-		{"Listen on port 0", func() error { return b.ep.Listen(0, nil) }, endpoint.ErrPort},
+		{"Listen on port 0", func() error { return b.EP.Listen(0, nil) }, endpoint.ErrPort},
 		{"Listen twice", func() error { // req 9260-1.3-3
-			if err := b.ep.Listen(77, nil); err != nil {
+			if err := b.EP.Listen(77, nil); err != nil {
 				return err
 			}
-			return b.ep.Listen(77, nil)
+			return b.EP.Listen(77, nil)
 		}, syscall.EADDRINUSE},
 	} {
 		err := row.do()
 		check.That(t, errors.Is(err, row.want), "%s: %v", row.name, err)
 	}
-	b.ep.Remove(a)
-	b.ep.Remove(a)
-	b.ep.Refresh(a) // of an event that was still to be read
-	check.Equal(t, "associations after Remove", b.ep.Len(), 1)
-	_, err := b.ep.Connect(b.now, nil, localPort, hostAddr, to, peerPort)
+	b.EP.Remove(a)
+	b.EP.Remove(a)
+	b.EP.Refresh(a) // of an event that was still to be read
+	check.Equal(t, "associations after Remove", b.EP.Len(), 1)
+	_, err := b.EP.Connect(b.Now, nil, localPort, hostAddr, to, peerPort)
 	check.That(t, err == nil, "after Remove: %v", err)
 }
 
@@ -437,27 +341,27 @@ func TestConnectNeedsRandomness(t *testing.T) {
 
 // A listener with addresses of its own is one endpoint of several on the host: what comes to others finds none.
 func TestListenerOfSomeAddresses(t *testing.T) {
-	b := newBench(t, endpoint.Config{})
-	must.OK(t, b.ep.Listen(localPort, &assoc.Config{LocalAddrs: []netip.Addr{hostAddr.Addr()}}))
+	b := bench.New(t, endpoint.Config{})
+	must.OK(t, b.EP.Listen(localPort, &assoc.Config{LocalAddrs: []netip.Addr{hostAddr.Addr()}}))
 	for local, want := range map[string]wire.ChunkType{"10.0.0.1:0": wire.ChunkInitAck, "10.0.0.2:0": wire.ChunkAbort} {
-		list, _ := b.receiveFrom(peerAddr, netip.MustParseAddrPort(local), lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
+		list, _ := b.ReceiveFrom(peerAddr, netip.MustParseAddrPort(local), lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
 		_, c := only(t, list)
 		check.That(t, c.Type() == want, "INIT to %s: %v", local, c.Type())
 	}
 }
 
 func TestPacketsFindTheirAssociation(t *testing.T) {
-	b := newBench(t, endpoint.Config{})
+	b := bench.New(t, endpoint.Config{})
 	second := netip.MustParseAddrPort("10.0.0.10:0")
-	must.OK(t, b.ep.Listen(localPort, nil))
-	tag, cookie := b.cookieOf(goodInit, wire.AppendAddressParam(nil, second.Addr()))
-	_, a := b.receive(lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
+	must.OK(t, b.EP.Listen(localPort, nil))
+	tag, cookie := b.CookieOf(goodInit, wire.AppendAddressParam(nil, second.Addr()))
+	_, a := b.Receive(lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
 	must.That(t, a != nil, "no association")
 	find := func(kind rawio.Kind, from netip.AddrPort, pkt []byte) *assoc.Assoc {
 		p := &rawio.Packet{Kind: kind, Data: pkt, Local: hostAddr, Remote: from}
-		got, ok := b.ep.Lookup(p)
+		got, ok := b.EP.Lookup(p)
 		if got == nil && ok {
-			got, _ = b.ep.HandleUnmatched(b.now, p)
+			got, _ = b.EP.HandleUnmatched(b.Now, p)
 		}
 		return got
 	}
@@ -490,7 +394,7 @@ func TestPacketsFindTheirAssociation(t *testing.T) {
 		list := bytes.Repeat(wire.AppendAddressParam(nil, netip.MustParseAddr("10.7.7.7")), before)
 		init := lab.InitLike(wire.ChunkInit, goodInit, wire.AppendAddressParam(list, second.Addr()))
 		p := rawio.Packet{Data: lab.Packet(peerPort, localPort, 0, init), Local: hostAddr, Remote: third}
-		got, isNew := b.ep.HandleUnmatched(b.now, &p)
+		got, isNew := b.EP.HandleUnmatched(b.Now, &p)
 		check.That(t, got == want && !isNew, "INIT from a new address, behind %d others: %p", before, got)
 	}
 }
@@ -521,29 +425,29 @@ func TestINITFloodDoesNotAskForTheMTU(t *testing.T) {
 // A shell looks all packets of a batch up before it handles those that have no association. The second COOKIE ECHO of
 // a batch, sent again because the host was slow, belongs to the association that the first one has made.
 func TestTwoCookieEchoesInOneBatch(t *testing.T) {
-	b := newBench(t, endpoint.Config{})
-	must.OK(t, b.ep.Listen(localPort, nil))
-	tag, cookie := b.cookieOf(goodInit)
+	b := bench.New(t, endpoint.Config{})
+	must.OK(t, b.EP.Listen(localPort, nil))
+	tag, cookie := b.CookieOf(goodInit)
 	echo := rawio.Packet{Data: lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)), Local: hostAddr, Remote: peerAddr}
-	a, ok := b.ep.Lookup(&echo)
+	a, ok := b.EP.Lookup(&echo)
 	must.That(t, a == nil && ok, "an association before the COOKIE ECHO")
 	var strangers [2]endpoint.Stranger
 	for i := range strangers {
 		s := &strangers[i]
-		must.That(t, b.ep.Judge(b.now, &echo, s) && b.ep.Find(s) == nil && b.ep.Answer(b.now, s), "no valid cookie")
+		must.That(t, b.EP.Judge(b.Now, &echo, s) && b.EP.Find(s) == nil && b.EP.Answer(b.Now, s), "no valid cookie")
 	}
-	first, isNew := b.ep.Make(b.now, &strangers[0])
+	first, isNew := b.EP.Make(b.Now, &strangers[0])
 	must.That(t, first != nil && isNew, "no association")
-	if again, isNew := b.ep.Make(b.now, &strangers[1]); again != first || isNew {
+	if again, isNew := b.EP.Make(b.Now, &strangers[1]); again != first || isNew {
 		t.Errorf("the second makes %p, new %v; want %p", again, isNew, first)
 	}
-	first.HandlePacket(b.now, &echo)
-	second, isNew := b.ep.HandleUnmatched(b.now, &echo)
+	first.HandlePacket(b.Now, &echo)
+	second, isNew := b.EP.HandleUnmatched(b.Now, &echo)
 	must.That(t, second == first && !isNew, "the second belongs to %p, new %v; want %p", second, isNew, first)
-	b.ep.PollTransmit(b.now, b.out)
-	if n := len(b.out.Pkts); n != 0 { // an ABORT would end the peer's association
+	b.EP.PollTransmit(b.Now, b.Out)
+	if n := len(b.Out.Pkts); n != 0 { // an ABORT would end the peer's association
 		t.Errorf("the endpoint sends %d packets", n)
 	}
-	second.HandlePacket(b.now, &echo) // req 9260-5.1.5-8, 9260-5.2.4-13
+	second.HandlePacket(b.Now, &echo) // req 9260-5.1.5-8, 9260-5.2.4-13
 	check.Equal(t, "state of the second", second.State(), assoc.Established)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/crowd"
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/lab/bench"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -17,7 +18,7 @@ import (
 // In whatever order the packets of several peers come, each finds its own association, and a damaged one none.
 func TestLookupNext(t *testing.T) {
 	// req 9260-1.3-1
-	b := newBench(t, endpoint.Config{})
+	b := bench.New(t, endpoint.Config{})
 	type peer struct {
 		from  netip.AddrPort
 		local uint16
@@ -25,7 +26,7 @@ func TestLookupNext(t *testing.T) {
 	}
 	peers := []peer{{from: peerAddr, local: localPort}, {from: peerAddr, local: localPort + 1}, {from: netip.MustParseAddrPort("10.0.0.77:0"), local: localPort}}
 	for i := range peers {
-		peers[i].a = b.connect(peers[i].local, peers[i].from)
+		peers[i].a = b.Connect(peers[i].local, peers[i].from)
 	}
 	stranger := peer{from: netip.MustParseAddrPort("10.0.0.78:0"), local: localPort}
 	peers = append(peers, stranger)
@@ -34,10 +35,10 @@ func TestLookupNext(t *testing.T) {
 			var last endpoint.Before
 			for _, n := range []int{first, first, second, second, first} {
 				p := rawio.Packet{Data: lab.Packet(peerPort, peers[n].local, 1, wire.AppendCookieAck(nil)), Local: hostAddr, Remote: peers[n].from}
-				a, ok := b.ep.LookupNext(&p, &last)
+				a, ok := b.EP.LookupNext(&p, &last)
 				must.That(t, ok && a == peers[n].a, "peers %d, %d: a packet of %d finds another association", first, second, n)
 				p.Data[len(p.Data)-1] ^= 1
-				a, ok = b.ep.LookupNext(&p, &last)
+				a, ok = b.EP.LookupNext(&p, &last)
 				must.That(t, !ok && a == nil, "a damaged packet finds an association")
 			}
 		}
@@ -45,24 +46,24 @@ func TestLookupNext(t *testing.T) {
 	var last endpoint.Before
 	for range 2 {
 		p := rawio.Packet{Data: lab.Packet(peerPort, localPort, 1, wire.AppendCookieAck(nil)), Remote: peerAddr}
-		a, _ := b.ep.LookupNext(&p, &last)
+		a, _ := b.EP.LookupNext(&p, &last)
 		check.That(t, a == peers[0].a, "the next packet of a peer is looked for in the tables again")
-		b.ep.Remove(peers[0].a)
+		b.EP.Remove(peers[0].a)
 	}
 }
 
 // Lookup may run beside itself, Find and Stats, and counts what it drops all the same.
 func TestLookupMayBeUsedAtOnce(t *testing.T) {
 	const rounds = 100
-	b := newBench(t, endpoint.Config{})
+	b := bench.New(t, endpoint.Config{})
 	look := func(p rawio.Packet) func(int) {
 		p.Local, p.Remote = hostAddr, peerAddr
-		return func(int) { b.ep.Lookup(&p) }
+		return func(int) { b.EP.Lookup(&p) }
 	}
 	bad := lab.Packet(peerPort, localPort, 1, wire.AppendCookieAck(nil))
 	bad[8]++
 	short, wrong, stray := look(rawio.Packet{Data: []byte("short")}), look(rawio.Packet{Data: bad}), look(rawio.Packet{Kind: rawio.KindPacketTooBig, Data: make([]byte, 8)})
-	crowd.Meet(rounds, short, short, wrong, wrong, stray, stray, func(int) { b.ep.Stats() })
-	s := b.ep.Stats()
+	crowd.Meet(rounds, short, short, wrong, wrong, stray, stray, func(int) { b.EP.Stats() })
+	s := b.EP.Stats()
 	check.That(t, s.Malformed == 2*rounds && s.BadChecksum == 2*rounds && s.StrayReports == 2*rounds, "%+v of %d each", s, 2*rounds)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/lab/bench"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
@@ -13,11 +14,11 @@ import (
 )
 
 func TestOutOfResourceIsAnEmptyCauseInAnAbort(t *testing.T) {
-	b := newBench(t, endpoint.Config{MaxAssocs: 1})
-	must.OK(t, b.ep.Listen(localPort, nil))
-	must.Do(b.ep.Connect(b.now, nil, 7, hostAddr, []netip.AddrPort{peerAddr}, 8))(t)
-	tag, cookie := b.cookieOf(goodInit)
-	list, _ := b.receive(lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
+	b := bench.New(t, endpoint.Config{MaxAssocs: 1})
+	must.OK(t, b.EP.Listen(localPort, nil))
+	must.Do(b.EP.Connect(b.Now, nil, 7, hostAddr, []netip.AddrPort{peerAddr}, 8))(t)
+	tag, cookie := b.CookieOf(goodInit)
+	list, _ := b.Receive(lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
 	_, c := only(t, list)
 	ab := must.Get(wire.AsAbort(c))(t)
 	cs := ab.Causes()
@@ -28,16 +29,16 @@ func TestOutOfResourceIsAnEmptyCauseInAnAbort(t *testing.T) {
 
 func TestTheChecksumComesBeforeEverythingElse(t *testing.T) {
 	// req 9260-A-3: the three packets for which the tag says nothing, with one bit wrong, do nothing.
-	b := newBench(t, endpoint.Config{})
-	must.OK(t, b.ep.Listen(localPort, nil))
+	b := bench.New(t, endpoint.Config{})
+	must.OK(t, b.EP.Listen(localPort, nil))
 	spoil := func(pkt []byte) []byte {
 		pkt[8] ^= 1
 		return pkt
 	}
-	if list, _ := b.receive(spoil(lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))); len(list) != 0 {
+	if list, _ := b.Receive(spoil(lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))); len(list) != 0 {
 		t.Error("an INIT with a wrong checksum was answered")
 	}
-	list, _ := b.receive(lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
+	list, _ := b.Receive(lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
 	_, c := only(t, list)
 	ack := must.Get(wire.AsInit(c))(t)
 	ps := ack.Params()
@@ -45,16 +46,16 @@ func TestTheChecksumComesBeforeEverythingElse(t *testing.T) {
 	must.Equal(t, "type of the first parameter", cookie.Type(), wire.ParamStateCookie)
 	tag := ack.Tag()
 	echo := lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie.Value()))
-	if list, a := b.receive(spoil(echo)); len(list) != 0 || a != nil {
+	if list, a := b.Receive(spoil(echo)); len(list) != 0 || a != nil {
 		t.Error("a COOKIE ECHO with a wrong checksum made an association")
 	}
-	_, a := b.receive(spoil(echo)) // right again
+	_, a := b.Receive(spoil(echo)) // right again
 	must.That(t, a != nil, "no association")
-	b.receive(lab.Packet(peerPort, localPort, tag, wire.AppendShutdown(nil, ack.TSN()-1)))
+	b.Receive(lab.Packet(peerPort, localPort, tag, wire.AppendShutdown(nil, ack.TSN()-1)))
 	must.Equal(t, "state", a.State(), assoc.ShutdownAckSent)
 	complete := lab.Packet(peerPort, localPort, tag, wire.AppendShutdownComplete(nil, false))
-	b.receive(spoil(complete))
+	b.Receive(spoil(complete))
 	check.Equal(t, "a SHUTDOWN COMPLETE with a wrong checksum was accepted", a.State(), assoc.ShutdownAckSent)
-	b.receive(spoil(complete))
+	b.Receive(spoil(complete))
 	check.That(t, a.State() == assoc.Closed, "state %v after the right one", a.State())
 }

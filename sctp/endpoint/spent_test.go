@@ -6,27 +6,16 @@ import (
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/lab/bench"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// echo brings a cookie and says whether it is answered as a packet out of the blue.
-func (b *bench) echo(tag uint32, cookie []byte) (a *assoc.Assoc, outOfBlue bool) {
-	b.t.Helper()
-	list, a := b.receive(lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
-	if len(list) == 0 {
-		return a, false
-	}
-	pkt, c := only(b.t, list)
-	ab, err := wire.AsAbort(c)
-	return a, err == nil && ab.T() && pkt.VTag() == tag
-}
-
-func listening(t *testing.T) *bench {
-	b := newBench(t, endpoint.Config{})
-	must.OK(t, b.ep.Listen(localPort, nil))
+func listening(t *testing.T) *bench.Bench {
+	b := bench.New(t, endpoint.Config{})
+	must.OK(t, b.EP.Listen(localPort, nil))
 	return b
 }
 
@@ -35,22 +24,22 @@ func listening(t *testing.T) *bench {
 // been given up here, and packets of that are still under way.
 func TestCookieMakesOneAssociation(t *testing.T) {
 	b := listening(t)
-	tag, cookie := b.cookieOf(goodInit)
-	a, _ := b.echo(tag, cookie)
+	tag, cookie := b.CookieOf(goodInit)
+	a, _ := b.Echo(tag, cookie)
 	must.That(t, a != nil, "no association")
-	b.ep.Refresh(a) // as on EventUp
-	if again, _ := b.echo(tag, cookie); again != a || a.State() != assoc.Established {
+	b.EP.Refresh(a) // as on EventUp
+	if again, _ := b.Echo(tag, cookie); again != a || a.State() != assoc.Established {
 		t.Error("the COOKIE ECHO does not reach its association twice") // req 9260-5.2.4-13
 	}
-	b.ep.Remove(a)
+	b.EP.Remove(a)
 	for _, after := range []time.Duration{0, 59 * time.Second, time.Second} { // to the end of the cookie's life
-		b.now = b.now.Add(after)
-		if a, outOfBlue := b.echo(tag, cookie); a != nil || !outOfBlue || b.ep.Len() != 0 { // req 9260-5.3.1-2, 9260-8.4-11
+		b.Now = b.Now.Add(after)
+		if a, outOfBlue := b.Echo(tag, cookie); a != nil || !outOfBlue || b.EP.Len() != 0 { // req 9260-5.3.1-2, 9260-8.4-11
 			t.Errorf("after %v more: association %v, out of the blue %v", after, a != nil, outOfBlue)
 		}
 	}
-	other, cookie := b.cookieOf(goodInit)
-	a, _ = b.echo(other, cookie)
+	other, cookie := b.CookieOf(goodInit)
+	a, _ = b.Echo(other, cookie)
 	check.That(t, a != nil && other != tag, "the peer, with tag %#x after %#x, cannot set up another association", other, tag)
 }
 
@@ -58,14 +47,14 @@ func TestCookieMakesOneAssociation(t *testing.T) {
 // has been given up.
 func TestCookieOfACollisionMakesNoAssociation(t *testing.T) {
 	b := listening(t)
-	a := b.connect(localPort, peerAddr)
-	b.receive(lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
-	tag, cookie := b.cookieIn(b.poll(a.PollTransmit))
+	a := b.Connect(localPort, peerAddr)
+	b.Receive(lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
+	tag, cookie := b.CookieIn(b.Poll(a.PollTransmit))
 	if tag != a.LocalTag() || cookie == nil { // req 9260-5.2.1-1
 		t.Fatalf("tag %#x, cookie %x", tag, cookie)
 	}
-	b.ep.Remove(a)
-	if a, outOfBlue := b.echo(tag, cookie); a != nil || !outOfBlue { // req 9260-5.3.1-2
+	b.EP.Remove(a)
+	if a, outOfBlue := b.Echo(tag, cookie); a != nil || !outOfBlue { // req 9260-5.3.1-2
 		t.Errorf("association %v, out of the blue %v", a != nil, outOfBlue)
 	}
 }
@@ -73,19 +62,19 @@ func TestCookieOfACollisionMakesNoAssociation(t *testing.T) {
 // An association whose peer has restarted has had two tags, and neither comes back.
 func TestNoTagOfARestartedAssociationComesBack(t *testing.T) {
 	b := listening(t)
-	first, cookie := b.cookieOf(goodInit)
-	a, _ := b.echo(first, cookie)
+	first, cookie := b.CookieOf(goodInit)
+	a, _ := b.Echo(first, cookie)
 	anew := goodInit
 	anew.Tag++
-	b.receive(lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, anew)))
-	second, other := b.cookieIn(b.poll(a.PollTransmit))
-	if again, _ := b.echo(second, other); again != a || a.LocalTag() != second || first == second { // req 9260-5.2.4-5
+	b.Receive(lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, anew)))
+	second, other := b.CookieIn(b.Poll(a.PollTransmit))
+	if again, _ := b.Echo(second, other); again != a || a.LocalTag() != second || first == second { // req 9260-5.2.4-5
 		t.Fatalf("no restart: tag %#x, %#x in the cookie", a.LocalTag(), second)
 	}
-	b.ep.Refresh(a) // as on EventRestart
-	b.ep.Remove(a)
+	b.EP.Refresh(a) // as on EventRestart
+	b.EP.Remove(a)
 	for tag, cookie := range map[uint32][]byte{first: cookie, second: other} {
-		if a, outOfBlue := b.echo(tag, cookie); a != nil || !outOfBlue { // req 9260-5.3.1-2
+		if a, outOfBlue := b.Echo(tag, cookie); a != nil || !outOfBlue { // req 9260-5.3.1-2
 			t.Errorf("tag %#x: association %v, out of the blue %v", tag, a != nil, outOfBlue)
 		}
 	}

@@ -8,44 +8,26 @@ import (
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/lab/bench"
 	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// establish goes through the handshake of a peer and returns the association, nil if it was refused.
-func (b *bench) establish(from netip.AddrPort, port uint16) *assoc.Assoc {
-	b.t.Helper()
-	list, _ := b.receiveFrom(from, hostAddr, lab.Packet(port, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
-	tag, cookie := b.cookieIn(list)
-	must.That(b.t, cookie != nil, "no cookie")
-	_, a := b.receiveFrom(from, hostAddr, lab.Packet(port, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
-	return a
-}
-
 // An address may set up so many associations and no more; the next is refused by ABORT with Out of Resource
 // until one of them ends, and others are not concerned.
 func TestAssociationsOfOneSource(t *testing.T) {
-	b := newBench(t, endpoint.Config{MaxPerSource: 2})
-	must.OK(t, b.ep.Listen(localPort, nil))
+	b := bench.New(t, endpoint.Config{MaxPerSource: 2})
+	must.OK(t, b.EP.Listen(localPort, nil))
 	other := netip.MustParseAddrPort("10.0.0.10:0")
-	first, second := b.establish(peerAddr, 1), b.establish(peerAddr, 2)
-	b.ep.Refresh(second) // as on EventUp
-	must.That(t, first != nil && second != nil && b.establish(peerAddr, 3) == nil, "not two of them")
-	check.That(t, b.establish(other, 1) != nil, "another source was refused")
-	b.ep.Remove(first)
-	check.That(t, b.establish(peerAddr, 3) != nil, "refused although one has ended")
-	s := b.ep.Stats()
+	first, second := b.Establish(peerAddr, 1), b.Establish(peerAddr, 2)
+	b.EP.Refresh(second) // as on EventUp
+	must.That(t, first != nil && second != nil && b.Establish(peerAddr, 3) == nil, "not two of them")
+	check.That(t, b.Establish(other, 1) != nil, "another source was refused")
+	b.EP.Remove(first)
+	check.That(t, b.Establish(peerAddr, 3) != nil, "refused although one has ended")
+	s := b.EP.Stats()
 	check.That(t, s.AssocsRefused == 1 && s.AssocsAccepted == 4, "%d accepted, %d refused", s.AssocsAccepted, s.AssocsRefused)
-}
-
-// stale is a COOKIE ECHO that has come too late, of another port.
-func (b *bench) stale() []byte {
-	list, _ := b.receiveFrom(peerAddr, hostAddr, lab.Packet(peerPort+2, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
-	tag, cookie := b.cookieIn(list)
-	b.now = b.now.Add(time.Minute + 1)
-	return lab.Packet(peerPort+2, localPort, tag, wire.AppendCookieEcho(nil, cookie))
 }
 
 // A flood gets so many answers in a second, about, and no more: one address, or all together. Which of its packets get one is left to
@@ -69,11 +51,11 @@ func TestAnswersOfOneSource(t *testing.T) {
 		rng := rand.New(rand.NewSource(5))
 		draws := 0
 		row.cfg.AnswerKey, row.cfg.Chance = 0x0123456789abcdef, func() uint64 { draws++; return rng.Uint64() }
-		b := newBench(t, row.cfg)
-		must.OK(t, b.ep.Listen(localPort, nil))
+		b := bench.New(t, row.cfg)
+		must.OK(t, b.EP.Listen(localPort, nil))
 		other := netip.MustParseAddrPort("10.0.0.10:0")
-		must.That(t, !row.known || b.establish(peerAddr, peerPort) != nil, "no association")
-		stale := b.stale()
+		must.That(t, !row.known || b.Establish(peerAddr, peerPort) != nil, "no association")
+		stale := b.Stale()
 		var list []byte
 		for i := 0; len(list) < row.size; i++ {
 			list = wire.AppendAddressParam(list, netip.AddrFrom4([4]byte{10, 2, byte(i >> 8), byte(i)}))
@@ -85,17 +67,17 @@ func TestAnswersOfOneSource(t *testing.T) {
 		}
 		answers, turns, others := 0, 0, 0
 		for i := range flood * seconds {
-			b.now = b.now.Add(time.Second / flood)
-			list, a := b.receiveFrom(peerAddr, hostAddr, pkts[i%len(pkts)])
+			b.Now = b.Now.Add(time.Second / flood)
+			list, a := b.ReceiveFrom(peerAddr, hostAddr, pkts[i%len(pkts)])
 			if answers += len(list); a != nil { // which answers
 				answers++
 			}
 			if i%(flood/2) == flood/4 { // the host that has the address
-				list, _ = b.receiveFrom(peerAddr, hostAddr, lab.Packet(peerPort+1, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
+				list, _ = b.ReceiveFrom(peerAddr, hostAddr, lab.Packet(peerPort+1, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
 				turns += len(list)
 			}
 			if i%(flood/4) == 0 {
-				list, _ = b.receiveFrom(other, hostAddr, init)
+				list, _ = b.ReceiveFrom(other, hostAddr, init)
 				others += len(list)
 			}
 		}
