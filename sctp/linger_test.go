@@ -1,11 +1,8 @@
 package sctp
 
 import (
-	"encoding/binary"
 	"errors"
 	"net/netip"
-	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,83 +16,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// doorkeeper is a link that passes only packets for bound ports, as raw links do, and loses what it is told to.
-type doorkeeper struct {
-	rawio.Link
-	unbound chan uint16
-
-	mu   sync.Mutex
-	open map[uint16]bool
-	lose wire.ChunkType // the first packet that begins with such a chunk does not leave
-	lost int
-}
-
-func (d *doorkeeper) ReadBatch(pkts []rawio.Packet) (int, error) {
-	for {
-		n, err := d.Link.ReadBatch(pkts)
-		if err != nil {
-			return 0, err
-		}
-		d.mu.Lock()
-		kept := 0
-		for i := range n {
-			if d.open[binary.BigEndian.Uint16(pkts[i].Data[2:])] {
-				pkts[kept] = pkts[i]
-				kept++
-			} else {
-				pkts[i].Release()
-			}
-		}
-		d.mu.Unlock()
-		if kept > 0 {
-			return kept, nil
-		}
-	}
-}
-
-func (d *doorkeeper) WriteBatch(pkts []rawio.Packet) (int, error) {
-	for i := range pkts {
-		if d.loses(slices.Concat(pkts[i].Vec...)) {
-			continue
-		}
-		if _, err := d.Link.WriteBatch(pkts[i : i+1]); err != nil {
-			return i, err
-		}
-	}
-	return len(pkts), nil
-}
-
-func (d *doorkeeper) loses(packet []byte) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if wire.ChunkType(packet[12]) != d.lose || d.lost > 0 {
-		return false
-	}
-	d.lost++
-	return true
-}
-
-func (d *doorkeeper) BindPort(port uint16) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.open[port] {
-		return rawio.ErrPortInUse
-	}
-	d.open[port] = true
-	return nil
-}
-
-func (d *doorkeeper) UnbindPort(port uint16) {
-	d.mu.Lock()
-	delete(d.open, port)
-	d.mu.Unlock()
-	d.unbound <- port
-}
-
 // behindDoor is a pair whose first end is behind a doorkeeper.
-func behindDoor(t *testing.T, lose wire.ChunkType) (*pair, *doorkeeper) {
+func behindDoor(t *testing.T, lose wire.ChunkType) (*pair, *mempair.Doorkeeper) {
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
-	d := &doorkeeper{Link: la, open: make(map[uint16]bool), unbound: make(chan uint16, 2*maxLinger), lose: lose}
+	d := &mempair.Doorkeeper{Link: la, Open: make(map[uint16]bool), Unbound: make(chan uint16, 2*maxLinger), Lose: lose}
 	return joinPair(t, la, lb, d, lb), d
 }
 
@@ -117,7 +41,7 @@ func TestShutdownAckIsAnsweredAfterTheEnd(t *testing.T) {
 	must.OK(t, c.Close())
 	<-s.Done()
 	check.Equal(t, "the peer's end", s.Err(), assoc.ErrShutdown)
-	check.Equal(t, "packets lost", d.lost, 1)
+	check.Equal(t, "packets lost", d.Lost, 1)
 }
 
 // The same, and the peer's T2-shutdown, which has backed off, is many times the RTO that our end has measured.
@@ -143,7 +67,7 @@ func TestDataIsAnsweredAfterAnAbort(t *testing.T) {
 	}
 	<-s.Done()
 	check.That(t, errors.As(s.Err(), &abort), "the peer ended with %v, want an ABORT", s.Err())
-	check.Equal(t, "packets lost", d.lost, 1)
+	check.Equal(t, "packets lost", d.Lost, 1)
 }
 
 // A port that lingers is nobody's: this Transport may use it at once, and in the end it is given back.
@@ -156,11 +80,11 @@ func TestPortLingersForAWhile(t *testing.T) {
 		must.OK(t, c.Close())
 		<-s.Done()
 	}
-	check.Equal(t, "port that was given back", <-d.unbound, 5000)
+	check.Equal(t, "port that was given back", <-d.Unbound, 5000)
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
-	check.That(t, len(p.a.lingering) == 0 && len(p.a.ports) == 0 && len(d.unbound) == 0,
-		"%d ports linger, %d are bound, %d were given back twice", len(p.a.lingering), len(p.a.ports), len(d.unbound))
+	check.That(t, len(p.a.lingering) == 0 && len(p.a.ports) == 0 && len(d.Unbound) == 0,
+		"%d ports linger, %d are bound, %d were given back twice", len(p.a.lingering), len(p.a.ports), len(d.Unbound))
 }
 
 // Whoever takes the port in the moment that it is to be given back keeps it.
@@ -175,7 +99,7 @@ func TestPortThatIsTakenAgainStays(t *testing.T) {
 		p.a.mu.Unlock()
 		synctest.Wait()
 		n := p.a.ports[5000]
-		check.That(t, n == 1 && len(d.unbound) == 0, "the port has %d users, and was given back %d times", n, len(d.unbound))
+		check.That(t, n == 1 && len(d.Unbound) == 0, "the port has %d users, and was given back %d times", n, len(d.Unbound))
 	})
 }
 
@@ -204,10 +128,10 @@ func TestFewPortsLinger(t *testing.T) {
 	check.That(t, p.a.ports[7] == 1 && p.a.lingering[7] == nil, "a port that has another user lingers")
 	p.a.unbind(7)
 	p.a.mu.Unlock()
-	check.That(t, len(p.a.lingering) == maxLinger && len(d.open) == maxLinger,
-		"%d linger, %d are bound, want %d", len(p.a.lingering), len(d.open), maxLinger)
+	check.That(t, len(p.a.lingering) == maxLinger && len(d.Open) == maxLinger,
+		"%d linger, %d are bound, want %d", len(p.a.lingering), len(d.Open), maxLinger)
 	for port := range uint16(maxLinger + 10) { // the oldest make room
-		check.That(t, d.open[1000+port] == (port >= 10), "port %d of %d: bound %v", port, maxLinger+10, d.open[1000+port])
+		check.That(t, d.Open[1000+port] == (port >= 10), "port %d of %d: bound %v", port, maxLinger+10, d.Open[1000+port])
 	}
 	p.a.Close()
 	check.Equal(t, "lingering ports after Close", len(p.a.lingering), 0)
@@ -220,13 +144,13 @@ func TestPortOfAListenerDoesNotLinger(t *testing.T) {
 	c := must.Get(p.b.Dial(deadlineCtx(t), netip.AddrPortFrom(d.Link.(rawio.Addresser).LocalAddrs()[0].Addr(), 5000), nil))(t)
 	s := must.Get(l.Accept(deadlineCtx(t)))(t)
 	l.Close()
-	check.Equal(t, "ports given back while an association has them", len(d.unbound), 0)
+	check.Equal(t, "ports given back while an association has them", len(d.Unbound), 0)
 	must.OK(t, c.Close())
 	<-s.Done()
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
-	check.That(t, len(p.a.lingering) == 0 && len(p.a.ports) == 0 && len(d.unbound) == 1,
-		"%d ports linger, %d are bound, %d were given back", len(p.a.lingering), len(p.a.ports), len(d.unbound))
+	check.That(t, len(p.a.lingering) == 0 && len(p.a.ports) == 0 && len(d.Unbound) == 1,
+		"%d ports linger, %d are bound, %d were given back", len(p.a.lingering), len(p.a.ports), len(d.Unbound))
 }
 
 // A port lingers for as long as the peer may try again: by the timeout of now, or by the longest that there may be.

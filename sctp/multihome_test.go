@@ -24,27 +24,6 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// plug is a link whose networks can be pulled: packets to or from an address in a network that is out
-// are lost, in both directions. Network i has the i-th addresses of both sides.
-type plug struct {
-	*mem.Link
-	out *[2]atomic.Bool
-}
-
-func (p plug) WriteBatch(pkts []rawio.Packet) (int, error) {
-	for i := range pkts {
-		if p.out[network(pkts[i].Remote.Addr())].Load() {
-			continue
-		}
-		if _, err := p.Link.WriteBatch(pkts[i : i+1]); err != nil {
-			return i, err
-		}
-	}
-	return len(pkts), nil
-}
-
-func network(a netip.Addr) int { return int(a.As4()[1]) - 1 }
-
 // newHomes joins two transports with two addresses each: 10.1.0.1 and 10.2.0.1, 10.1.0.2 and 10.2.0.2.
 func newHomes(t *testing.T) (p *pair, local, remote []netip.Addr, out *[2]atomic.Bool) {
 	t.Helper()
@@ -57,8 +36,8 @@ func newHomes(t *testing.T) (p *pair, local, remote []netip.Addr, out *[2]atomic
 	la, lb := mempair.New(t, mem.Options{MTU: 1500, A: addr("10.1.0.1:0", "10.2.0.1:0"), B: addr("10.1.0.2:0", "10.2.0.2:0")})
 	out = new([2]atomic.Bool)
 	p = &pair{bAddr: lb.LocalAddrs()[0].Addr()}
-	p.a = must.Get(NewTransport(plug{la, out}, nil))(t)
-	p.b = must.Get(NewTransport(plug{lb, out}, nil))(t)
+	p.a = must.Get(NewTransport(mempair.Plug{Link: la, Out: out}, nil))(t)
+	p.b = must.Get(NewTransport(mempair.Plug{Link: lb, Out: out}, nil))(t)
 	t.Cleanup(func() {
 		p.a.Close()
 		p.b.Close()

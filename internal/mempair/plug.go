@@ -1,0 +1,31 @@
+package mempair
+
+import (
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/mem"
+)
+
+// Plug is a link whose networks can be pulled: packets to or from an address in a network that is out
+// are lost, in both directions. Network i has the i-th addresses of both sides.
+type Plug struct {
+	*mem.Link
+	Out *[2]atomic.Bool
+}
+
+// WriteBatch sends what goes to a network that is in.
+func (p Plug) WriteBatch(pkts []rawio.Packet) (int, error) {
+	for i := range pkts {
+		if p.Out[network(pkts[i].Remote.Addr())].Load() {
+			continue
+		}
+		if _, err := p.Link.WriteBatch(pkts[i : i+1]); err != nil {
+			return i, err
+		}
+	}
+	return len(pkts), nil
+}
+
+func network(a netip.Addr) int { return int(a.As4()[1]) - 1 }
