@@ -57,6 +57,8 @@ func TestWindowToReadFromWhatIsNotWritten(t *testing.T) {
 	win := r.bind(t, reg, Window{Len: 8, Access: RemoteRead})
 	p, err := r.Resolve(win.STag(), 0, 8, RemoteRead)
 	check.That(t, err == nil && p.Len == 8 && win.Valid(), "%+v, %v, valid %v", p, err, win.Valid())
+	p, err = r.Resolve(win.STag()+1, 0, 8, RemoteRead)
+	check.That(t, err != nil && err.Code == CodeInvalidSTag, "an STag that nobody has: %+v, %v", p, err)
 }
 
 func TestWindowIsForOneStream(t *testing.T) {

@@ -274,8 +274,10 @@ func TestFreeStreamChoice(t *testing.T) {
 		return ids
 	}
 	must.Slice(t, "what the initiator takes", pick(a), []wire.StreamID{0, 2, 4, 6, 1, 3, 5, 7})
-	a.lookup(4).Abort()
-	must.Slice(t, "what the initiator takes of one that is free again", pick(a), []wire.StreamID{4})
+	for _, id := range []wire.StreamID{4, 6, 6} {
+		a.lookup(id).Abort()
+		must.Slice(t, "what the initiator takes of one that is free again", pick(a), []wire.StreamID{id})
+	}
 	must.Slice(t, "what the other takes", pick(b), []wire.StreamID{1, 3, 5, 7, 0, 2, 4, 6})
 	c := newEnd(t, newFake(), Config{Initiator: true})
 	open := func() int { return int(must.Get(c.Open(0, -1, c.stream(0).Stream, nil))(t).Stream()) }

@@ -250,6 +250,10 @@ func TestConfigure(t *testing.T) {
 		got := NewMux(newFake(), Config{MaxPending: asked}).cfg.MaxPending
 		check.That(t, got == want, "%d pending: %d", asked, got)
 	}
+	for asked, want := range map[int]int{-1: defaultEarly, 0: defaultEarly, 1: 1} {
+		got := NewMux(newFake(), Config{MaxEarly: asked}).cfg.MaxEarly
+		check.That(t, got == want, "%d octets before an answer: %d", asked, got)
+	}
 	for asked, want := range map[int]int{-1: 65535, 0: 65535, 7: 7, 65535: 65535, 65536: 65535} {
 		got := NewMux(newFake(), Config{MaxOutOfOrder: asked}).store.limit
 		check.That(t, got == want, "%d messages out of order: %d", asked, got)
