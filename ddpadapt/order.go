@@ -149,7 +149,7 @@ func (w *window) clear(st *store) {
 		return
 	}
 	for high, p := range w.pages {
-		for low := 0; p != nil && p.n > 0 && low < len(p.at); low++ {
+		for low := 0; p != nil && p.n > 0; low++ {
 			if i := w.remove(st, uint16(high<<8|low)); i != 0 {
 				st.give(i)
 			}

@@ -30,6 +30,7 @@ func TestSessionAccepted(t *testing.T) {
 	ev := b.expect(EventInitiate)[0]                           // req 5043-5.2.3-9, 5043-6.4-1
 	must.Equal(t, "private data", string(ev.Private), "hello") // req 5043-5.2.3-10
 	sb := ev.Session
+	check.That(t, b.events.items[:1][0].Session == nil, "an event keeps what it told of when it is taken")
 	must.That(t, sb.State() == Pending && !sb.Active() && sb.Stream() == sa.Stream(),
 		"passive session: %v on stream %d", sb.State(), sb.Stream())
 	must.OK(t, sb.Accept(0, ub.Stream, []byte("welcome")))
