@@ -92,6 +92,7 @@ var helps = map[string]string{
 	"assoc.Counters.InitsRefused":        "INITs for the association answered by ABORT: not acceptable, or a restart that adds addresses.",
 	"assoc.Counters.Restarts":            "Restarts of the association by the peer.",
 	"assoc.Counters.PathsDown":           "Paths that became inactive.",
+	"assoc.Counters.PathsSuspected":      "Times that new data has left an active path which was silent while another answered.",
 	"assoc.Counters.PathsUp":             "Paths that were confirmed or have recovered.",
 	"assoc.Counters.Violations":          "1 when this side ended the association because of what the peer had sent.",
 	"assoc.Counters.Contradictions":      "1 when this side ended the association because it had contradicted itself: an *InternalError.",

@@ -93,6 +93,9 @@ func statusText(all map[string]rdma.Snapshot) string {
 				if p.Primary {
 					primary = " primary"
 				}
+				if p.Suspected {
+					primary += " suspected"
+				}
 				fmt.Fprintf(&b, "\t path %s -> %s: %v%s %s cwnd:%d ssthresh:%s flight:%d rtt:%.3f/%.3f rto:%d mtu:%d errors:%d\n", at(p.Local), at(p.Remote), p.State, primary, strings.ToLower(p.Controller),
 					p.Cwnd, ssthresh(p), p.Flight, ms(p.SRTT), ms(p.RTTVar), p.RTO.Milliseconds(), p.MTU, p.Errors)
 			}
@@ -181,7 +184,7 @@ th:first-child, td:first-child { text-align: left }
 {{end}}</table></div>
 <div class="wide" tabindex="0" role="region" aria-label="paths of {{$name}}"><table><caption>Paths</caption>
 <tr><th scope="col">path</th><th scope="col">state</th><th scope="col">congestion control</th><th scope="col">cwnd, bytes</th><th scope="col">in flight, bytes</th><th scope="col">round trip, ms</th><th scope="col">RTO, ms</th><th scope="col">MTU, bytes</th></tr>
-{{range $s.Associations}}{{range .Paths}}<tr><td>{{at .Local}} to {{at .Remote}}</td><td>{{.State}}{{if .Primary}}, primary{{end}}</td><td>{{.Controller}}</td><td>{{.Cwnd}}</td><td>{{.Flight}}</td><td>{{printf "%.3f" (ms .SRTT)}}</td><td>{{printf "%.0f" (ms .RTO)}}</td><td>{{.MTU}}</td></tr>
+{{range $s.Associations}}{{range .Paths}}<tr><td>{{at .Local}} to {{at .Remote}}</td><td>{{.State}}{{if .Suspected}}, suspected{{end}}{{if .Primary}}, primary{{end}}</td><td>{{.Controller}}</td><td>{{.Cwnd}}</td><td>{{.Flight}}</td><td>{{printf "%.3f" (ms .SRTT)}}</td><td>{{printf "%.0f" (ms .RTO)}}</td><td>{{.MTU}}</td></tr>
 {{end}}{{end}}</table></div>
 <div class="wide" tabindex="0" role="region" aria-label="streams of {{$name}}"><table><caption>Streams that ordered messages have used</caption>
 <tr><th scope="col">stream</th><th scope="col">peer</th><th scope="col">next SSN out</th><th scope="col">next SSN in</th><th scope="col">messages that wait for an earlier one</th></tr>

@@ -78,6 +78,9 @@ func (o *options) runVirtual(ctx context.Context, cells []wan.Cell, out io.Write
 			list = append(list, *v)
 		}
 	}
+	if bad, err := o.failover(ctx, out); bad || err != nil {
+		return true, err
+	}
 	if o.json == "" {
 		return failed, nil
 	}
@@ -86,6 +89,33 @@ func (o *options) runVirtual(ctx context.Context, cells []wan.Cell, out io.Write
 		return failed, err
 	}
 	return failed, os.WriteFile(o.json, append(b, '\n'), 0o644)
+}
+
+// failover cuts one of two roads, again and again, and has delays rise for a while. bad says that more was noticed of it than may be.
+func (o *options) failover(ctx context.Context, out io.Writer) (bad bool, err error) {
+	cuts, lasts := 200, time.Hour
+	if o.short {
+		cuts, lasts = 20, 5*time.Minute
+	}
+	bulk, trickle := wan.Twins()
+	fmt.Fprintln(out, "\n| two roads of 20 ms | cuts | silence p50 | p99 | spikes | data moved | at most, for one | sent again | paths inactive |\n|---|---|---|---|---|---|---|---|---|")
+	for _, t := range []*wan.Twin{&bulk, &trickle} {
+		if ctx.Err() != nil {
+			return true, ctx.Err()
+		}
+		list, err := t.Cuts(o.seed, cuts)
+		if err != nil {
+			return true, fmt.Errorf("cuts, %v: %w", t, err)
+		}
+		s, err := t.Shaky().Spikes(o.seed, lasts)
+		if err != nil {
+			return true, fmt.Errorf("spikes, %v: %w", t, err)
+		}
+		p50, p99 := list[len(list)/2], list[len(list)*99/100]
+		fmt.Fprintf(out, "| %v | %d | %s | %s | %d | %d | %d | %.1f %% | %d |\n", t, cuts, three(ms(p50)), three(ms(p99)), s.Spikes, s.Moves, s.Most, 100*s.Again, s.PathsDown)
+		bad = bad || p50 > 150*time.Millisecond || p99 > 250*time.Millisecond || s.Most > 1 || s.Again > 0.02 || s.PathsDown > 0 || s.Ended
+	}
+	return bad, nil
 }
 
 func (o *options) virtualCell(c *wan.Cell, controller string) (*virtual, error) {

@@ -212,21 +212,17 @@ path 10.1.0.2 -> 10.1.0.1: unconfirmed
 56 bytes from 10.0.0.1: seq=1 op=send time=10.0 ms via 10.0.0.1
 path 10.1.0.2 -> 10.1.0.1: active
 56 bytes from 10.0.0.1: seq=2 op=send time=10.0 ms via 10.0.0.1
-no answer yet for seq=3
-no answer yet for seq=4
+56 bytes from 10.0.0.1: seq=3 op=send time=483 ms via 10.1.0.1, 1 retransmission
+56 bytes from 10.0.0.1: seq=4 op=send time=40.0 ms via 10.1.0.1
 path 10.0.0.2 -> 10.0.0.1: does not answer, primary
-answers again after 2.26 s without
-56 bytes from 10.0.0.1: seq=3 op=send time=2260 ms via 10.1.0.1
-56 bytes from 10.0.0.1: seq=4 op=send time=1260 ms via 10.1.0.1
-56 bytes from 10.0.0.1: seq=5 op=send time=260 ms via 10.1.0.1
+56 bytes from 10.0.0.1: seq=5 op=send time=40.0 ms via 10.1.0.1
 
 --- 10.0.0.1 ddpping statistics ---
-5 pings transmitted, 5 received, 0% packet loss, time 4260ms
-rtt min/avg/max/mdev = 10.000/760.000/2260.000/880.341 ms
-3 retransmissions
-1 outage, 2.26 s in all
+5 pings transmitted, 5 received, 0% packet loss, time 4040ms
+rtt min/avg/max/mdev = 10.000/116.622/483.109/183.734 ms
+1 retransmission
 path 10.0.0.2 -> 10.0.0.1: does not answer, primary, 2 answers, srtt 10.000 ms, rto 2s, mtu 65515 bytes, cwnd 65500 bytes
-path 10.1.0.2 -> 10.1.0.1: active, 3 answers, srtt 40.125 ms, rto 1s, mtu 65515 bytes, cwnd 131000 bytes
+path 10.1.0.2 -> 10.1.0.1: active, 3 answers, srtt 40.000 ms, rto 1s, mtu 65515 bytes, cwnd 131000 bytes
 `
 		check.That(t, code == exitWell && out.String() == want, "exit %d\n%s\nwant\n%s", code, &out, want)
 		stop()

@@ -1,16 +1,12 @@
 package wan
 
 import (
-	"errors"
 	"fmt"
-	"net/netip"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/cc"
@@ -25,8 +21,6 @@ var Controllers = map[string]cc.Factory{
 const MTU = 1500
 
 const (
-	clientPort = 5000
-	serverPort = 5001
 	requestLen = 16
 	bulkChunk  = 64 << 10
 	// patience is how much virtual time a flow may take.
@@ -99,13 +93,11 @@ func Virtual(c *Cell, cfg *assoc.Config, seed uint64, flows, transfers int, bulk
 	return sum, nil
 }
 
-// flow is two hosts and the road between them.
+// flow is a client, a server and the road between them.
 type flow struct {
+	*pair
 	c      *Cell
 	cfg    *assoc.Config
-	now    rawio.Time
-	net    *simnet.Net
-	hosts  [2]*lab.Host // client, server
 	answer []byte
 	left   int // octets that the client waits for
 	got    int // octets that have come
@@ -113,13 +105,8 @@ type flow struct {
 }
 
 func newFlow(c *Cell, cfg *assoc.Config, seed uint64) *flow {
-	f := &flow{c: c, cfg: cfg, net: simnet.New(seed), answer: make([]byte, max(c.Size, bulkChunk))}
-	f.net.Separate()
-	var addr [2]netip.AddrPort
-	for i := range addr {
-		addr[i] = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 77, byte(1 + i), 1}), 9899)
-		f.hosts[i] = lab.NewHost(i, int64(2*seed)+int64(i), MTU, rawio.DontFragment|rawio.ECNField, addr[i])
-	}
+	f := &flow{pair: newPair(seed, 1), c: c, cfg: cfg, answer: make([]byte, max(c.Size, bulkChunk))}
+	f.applications = f.converse
 	up := simnet.Params{Delay: c.RTT / 2, Rate: c.Rate, Queue: c.Queue(), MTU: MTU}
 	down := up
 	down.Jitter, down.Reorder, down.ReorderDelay, down.Duplicate, down.MarkQueue = c.Jitter, c.Reorder, c.ReorderDelay, c.Duplicate, c.MarkQueue
@@ -130,27 +117,11 @@ func newFlow(c *Cell, cfg *assoc.Config, seed uint64) *flow {
 	if c.BothWays {
 		up = down
 	}
-	f.net.SetLink(addr[0].Addr(), addr[1].Addr(), up)
-	f.net.SetLink(addr[1].Addr(), addr[0].Addr(), down)
+	f.road(0, up, down)
 	return f
 }
 
-var errNoEnd = errors.New("no end within an hour")
-
-func (f *flow) connect() error {
-	if err := f.hosts[1].Endpoint.Listen(serverPort, f.cfg); err != nil {
-		return err
-	}
-	a, err := f.hosts[0].Endpoint.Connect(f.now, f.cfg, clientPort, f.hosts[0].Addr, []netip.AddrPort{f.hosts[1].Addr}, serverPort)
-	if err != nil {
-		return err
-	}
-	f.hosts[0].Adopt(a)
-	if !f.run(f.now.Add(patience), func() bool { return a.State() == assoc.Established }) {
-		return errNoEnd
-	}
-	return nil
-}
+func (f *flow) connect() error { return f.join(f.cfg, f.cfg) }
 
 // transfer is a request and its answer. hit says that the road lost a packet meanwhile.
 func (f *flow) transfer() (took time.Duration, hit bool, err error) {
@@ -187,44 +158,8 @@ func (f *flow) bulk(d time.Duration) (bins []int, err error) {
 	return bins, nil
 }
 
-// run lets time pass until done says so, and says whether it did before the end.
-func (f *flow) run(end rawio.Time, done func() bool) bool {
-	for {
-		f.applications()
-		for _, h := range f.hosts {
-			h.Poll(f.now, func(_ *assoc.Assoc, p *rawio.Packet) {
-				if !p.Local.IsValid() {
-					p.Local = h.Addr
-				}
-				f.net.Send(f.now, p)
-			})
-			h.Events = h.Events[:0]
-		}
-		if done() {
-			return true
-		}
-		next := min(f.net.NextArrival(), f.hosts[0].NextTimeout(), f.hosts[1].NextTimeout())
-		if next > end {
-			f.now = end
-			return false
-		}
-		f.now = max(f.now, next)
-		for to, p, ok := f.net.Deliver(f.now); ok; to, p, ok = f.net.Deliver(f.now) {
-			for _, h := range f.hosts {
-				if h.Addr.Addr() == to {
-					h.Receive(f.now, &p)
-				}
-			}
-			p.Release()
-		}
-		for _, h := range f.hosts {
-			h.HandleTimeout(f.now)
-		}
-	}
-}
-
-// applications are the client, which counts what comes, and the server, which answers.
-func (f *flow) applications() {
+// converse is the client, which counts what comes, and the server, which answers.
+func (f *flow) converse() {
 	for i, h := range f.hosts {
 		for _, a := range h.Assocs {
 			for r, ok := a.Receive(); ok; r, ok = a.Receive() {

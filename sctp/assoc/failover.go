@@ -21,11 +21,13 @@ func (a *Assoc) pathError(now rawio.Time, p *path, ofAssoc bool) {
 		}
 	case p.Errors > a.cfg.PathMaxRetrans:
 		if p.State != tx.Inactive {
+			p.Failed(now)
 			p.State = tx.Inactive
 			a.stats.PathsDown++
 			a.events.push(Event{Kind: EventPathDown, Path: p.Remote})
 		}
 	case p.Errors > a.cfg.PotentiallyFailedMaxRetrans && p.State == tx.Active:
+		p.Failed(now)
 		p.State = tx.PotentiallyFailed
 		if !a.cfg.HidePotentiallyFailed {
 			a.events.push(Event{Kind: EventPathPotentiallyFailed, Path: p.Remote})
@@ -85,6 +87,7 @@ func (a *Assoc) reroute(p *path) {
 // pathAlive clears the error counter of a path that the peer has answered on.
 func (a *Assoc) pathAlive(now rawio.Time, p *path) {
 	p.Errors = 0
+	p.Answered(now)
 	if p.State == tx.Active {
 		return
 	}
@@ -97,6 +100,17 @@ func (a *Assoc) pathAlive(now rawio.Time, p *path) {
 	p.State = tx.Active
 	if !p.beat.waiting {
 		a.scheduleBeat(p, now)
+	}
+}
+
+// suspected asks a path that is silent while another answers: a HEARTBEAT that finds no answer is an error, the silence is none. What it
+// has carried before, if so, still counts.
+func (a *Assoc) suspected(now rawio.Time, p *path, carried bool) {
+	if carried {
+		p.Errors = 0
+	}
+	if beatStates.has(a.state) {
+		a.sendHeartbeat(now, p)
 	}
 }
 

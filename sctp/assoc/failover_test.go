@@ -31,7 +31,9 @@ func TestFailedPrimaryPathCostsNoMessage(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := lab.NewMulti(t, 2)
-			a, b := w.Associate(steady, steady)
+			letter := steady
+			letter.RFC9260 = true // else another path is asked, and data leaves, long before
+			a, b := w.Associate(letter, letter)
 			s := w.StartStream(a, b, 6000)
 			var last rawio.Time // when a SACK came last
 			sacks := uint64(0)
@@ -78,7 +80,7 @@ func TestFailoverTimeWithoutPotentiallyFailed(t *testing.T) {
 	// delayed by no more than the sum of these timeouts.
 	const pmr = 2
 	cfg := steady
-	cfg.PathMaxRetrans, cfg.PotentiallyFailedMaxRetrans = pmr, pmr
+	cfg.PathMaxRetrans, cfg.PotentiallyFailedMaxRetrans, cfg.RFC9260 = pmr, pmr, true
 	w := lab.NewMulti(t, 2)
 	a, b := w.Associate(cfg, steady)
 	s := w.StartStream(a, b, 3000)

@@ -62,7 +62,7 @@ func (a *Assoc) startBeats(now rawio.Time) {
 	}
 }
 
-// pressing says whether a path gets a HEARTBEAT in each RTO, whatever HB.interval is: an unconfirmed one
+// pressing says whether a path gets a HEARTBEAT in each RTO, whatever HB.interval is: a suspected one, an unconfirmed one
 // until it is taken to be unreachable (section 5.4), and a potentially failed one unless heartbeats are
 // disabled (RFC 7829 section 3.2).
 func (a *Assoc) pressing(p *path) bool {
@@ -71,6 +71,8 @@ func (a *Assoc) pressing(p *path) bool {
 		return p.Errors <= a.cfg.PathMaxRetrans
 	case tx.PotentiallyFailed:
 		return p.interval >= 0
+	case tx.Active:
+		return p.Asked()
 	}
 	return false
 }
@@ -81,6 +83,9 @@ func (a *Assoc) scheduleBeat(p *path, from rawio.Time) {
 	p.beat.deadline = from
 	switch {
 	case a.pressing(p):
+		return
+	case p.Suspected(): // and it answers
+		p.beat.deadline = max(from, p.HeldUntil())
 		return
 	case p.interval < 0 && p.State != tx.Unconfirmed:
 		p.beat.deadline = rawio.Never
@@ -111,7 +116,7 @@ func (a *Assoc) beatTimeouts(now rawio.Time) {
 		if p == nil {
 			return
 		}
-		if p.State != tx.PotentiallyFailed { // those are no probes, and have to be sent in time
+		if p.State != tx.PotentiallyFailed && !p.Suspected() { // those are no probes, and have to be sent in time
 			if a.beats.count == a.cfg.HBMaxBurst {
 				p.beat.deadline = a.beats.until
 				continue
@@ -165,7 +170,7 @@ func (a *Assoc) beatTimeout(now rawio.Time, p *path) {
 		p.beat.deadline = now.Add(p.RTO()) // RFC 7829 section 3.2: DATA tests the path
 		return
 	}
-	if last := p.LastSent(); last != rawio.Never && last > p.beat.sent && now.Sub(last) < p.interval {
+	if last := p.LastSent(); !p.Suspected() && last != rawio.Never && last > p.beat.sent && now.Sub(last) < p.interval {
 		p.beat.sent = last // not idle: DATA measures the path
 		a.scheduleBeat(p, last)
 	}
@@ -216,7 +221,10 @@ func (a *Assoc) SetHeartbeat(now rawio.Time, addr netip.Addr, interval time.Dura
 	if p == nil {
 		return ErrNoPath
 	}
-	p.interval = interval
+	p.interval, p.Asks = interval, interval >= 0
+	if !p.Asks {
+		p.Forgive(now)
+	}
 	if beatStates.has(a.state) && !p.beat.waiting {
 		a.scheduleBeat(p, now)
 	}

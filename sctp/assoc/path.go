@@ -42,6 +42,7 @@ func (a *Assoc) addPair(local, remote netip.AddrPort, state tx.PathState) {
 	p := tx.NewPath(local, remote, a.cfg.firstMTU(a.env, lim), a.cfg.rto(), a.cfg.NewController)
 	p.State = state
 	if a.sender.AddPath(p) == nil {
+		p.Asks = a.cfg.HeartbeatInterval >= 0
 		a.paths = append(a.paths, &path{Path: p, beat: beat{deadline: rawio.Never}, interval: a.cfg.HeartbeatInterval,
 			mtu: pathMTU{Search: pmtud.New(lim)}})
 	}
@@ -70,8 +71,8 @@ func (a *Assoc) PathStats(i int) PathStats {
 	p := a.paths[i]
 	return PathStats{
 		Local: p.Local, Remote: p.Remote, Primary: p == a.primary(),
-		State: a.pathState(p),
-		MTU:   p.MTU(), SRTT: p.SRTT(), RTTVar: p.RTTVar(), RTO: p.RTO(), Cwnd: p.CC().Window(), Ssthresh: p.CC().Ssthresh(),
+		State: a.pathState(p), Suspected: p.Suspected(),
+		MTU: p.MTU(), SRTT: p.SRTT(), RTTVar: p.RTTVar(), RTO: p.RTO(), Cwnd: p.CC().Window(), Ssthresh: p.CC().Ssthresh(),
 		Flight: p.Flight(), Errors: p.Errors, DataIn: p.dataIn, Controller: strings.TrimPrefix(reflect.TypeOf(p.CC()).String(), "*cc."),
 	}
 }

@@ -40,7 +40,10 @@ func (a *Assoc) acknowledged(now rawio.Time, res tx.Result) {
 	a.errors = 0
 	a.continues = false // a new opportunity to transmit, also where the owner is amid one
 	for i, p := range a.paths {
-		if res.Paths.Has(i) {
+		switch {
+		case res.Suspected.Has(i):
+			a.suspected(now, p, res.Paths.Has(i))
+		case res.Paths.Has(i):
 			a.pathAlive(now, p)
 		}
 	}

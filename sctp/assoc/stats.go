@@ -83,6 +83,7 @@ type Counters struct {
 	InitsRefused   uint64 // INITs for the association answered by ABORT: not acceptable, or a restart that adds addresses
 	Restarts       uint64 // restarts of the association by the peer
 	PathsDown      uint64 // paths that became inactive
+	PathsSuspected uint64 // times that new data has left an active path which was silent while another answered
 	PathsUp        uint64 // paths that were confirmed or have recovered
 	Violations     uint64 // 1 when this side ended the association because of what the peer had sent
 	Contradictions uint64 // 1 when this side ended the association because it had contradicted itself: an *InternalError
@@ -114,6 +115,7 @@ type PathStats struct {
 	Local, Remote     netip.AddrPort
 	State             PathState
 	Primary           bool
+	Suspected         bool          // active, but silent of late while another path answered: new data avoids it
 	MTU               int           // largest SCTP packet, octets
 	SRTT, RTTVar, RTO time.Duration // SRTT 0 before the first measurement
 	Cwnd, Ssthresh    int           // octets
@@ -149,5 +151,6 @@ func (c *Counters) sent(t tx.Stats) {
 	c.WindowProbes += t.Probes
 	c.Reneged += t.Reneged
 	c.DuplicatesReported += t.DupsReported
+	c.PathsSuspected += t.PathsSuspected
 	c.EchoesIn += t.Echoes
 }

@@ -190,7 +190,11 @@ func metrics(s *assoc.Stats, p *assoc.PathStats) *Metrics {
 }
 
 func path(p *assoc.PathStats) Path {
-	return Path{p.Local.Addr(), p.Remote.Addr(), p.State.String(), p.Primary, p.Errors}
+	state := p.State.String()
+	if p.Suspected {
+		state = "suspected"
+	}
+	return Path{p.Local.Addr(), p.Remote.Addr(), state, p.Primary, p.Errors}
 }
 
 func group(source string, n uint64) string { return fmt.Sprintf("%s-%d", source, n) }

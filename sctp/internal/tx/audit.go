@@ -39,7 +39,7 @@ func (s *Sender) Audit() error {
 			return fmt.Errorf("TSN %d: in flight %v, marked %v, gap-acknowledged %v", t, in, mark, gap)
 		case gap && (g.paid.Has(t) || g.owed.Has(t)), !gap && g.paid.Has(t) == g.owed.Has(t):
 			return fmt.Errorf("TSN %d: gap-acknowledged %v, paid %v, owed %v", t, gap, g.paid.Has(t), g.owed.Has(t))
-		case r.state&resent == 0 && r.spare > 0:
+		case r.state&(resent|copied) == 0 && r.spare > 0:
 			return fmt.Errorf("TSN %d: sent once, and %d times again", t, r.spare)
 		case g.ripe.Has(t) && !late, late && (r.state&resent == 0 || ago > 0) && !g.ripe.Has(t) && !s.later.on:
 			return fmt.Errorf("TSN %d: ripe %v", t, g.ripe.Has(t))
@@ -108,7 +108,7 @@ func (s *Sender) Tell() string {
 		s.tail.due, s.tail.out, s.tail.tsn, s.later.on, r.nmarked, r.ngapped, r.nowed)
 	for _, p := range s.paths {
 		b = fmt.Append(b, " ", p.State, p.mtu, p.est, p.flight, p.cc.Window(), p.cc.Ssthresh(), p.t3, p.pto, p.due, p.lastSent, p.awake,
-			p.holes, p.single, p.reduced, p.timing, p.timed, p.timedAt, p.latest)
+			p.holes, p.single, p.reduced, p.timing, p.timed, p.timedAt, p.latest, p.doubt)
 	}
 	for t := r.base; t != r.next; t++ {
 		c := r.rec(t)

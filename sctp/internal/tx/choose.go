@@ -8,7 +8,7 @@ import "math"
 // DataPath returns where new DATA goes: to the primary path while that is active, else to one other.
 func (s *Sender) DataPath() *Path {
 	p := s.paths[s.primary]
-	if p.State == Active {
+	if p.usable() {
 		return p
 	}
 	return s.choose(p, stay)
@@ -25,7 +25,7 @@ func (s *Sender) nextPath() *Path {
 		m = s.queue.at(0)
 	}
 	if m.Path > 0 {
-		if p := s.paths[m.Path-1]; p.State == Active {
+		if p := s.paths[m.Path-1]; p.usable() {
 			return p
 		}
 	}
@@ -41,7 +41,7 @@ func (s *Sender) Alternate(p *Path) *Path {
 // one, after a Fast Retransmit to the same (section 6.4).
 func (s *Sender) retransmitPath(r *record) *Path {
 	last := s.paths[r.path]
-	if r.state&timeout == 0 && last.State == Active {
+	if r.state&timeout == 0 && last.usable() {
 		return last
 	}
 	return s.Alternate(last)
@@ -53,7 +53,7 @@ const (
 	leave = 2  // less
 )
 
-// choose returns the best path: an active one; else the potentially failed one, or else the inactive
+// choose returns the best path: an active one, if need be one that is held or suspected; else the potentially failed one, or else the inactive
 // one, with the fewest errors. Among equals it is the one that differs most from p.
 func (s *Sender) choose(p *Path, present int) *Path {
 	best, least := p, math.MaxInt
@@ -62,6 +62,8 @@ func (s *Sender) choose(p *Path, present int) *Path {
 		switch q.State {
 		case Unconfirmed:
 			continue // carries no DATA, section 5.4
+		case Active:
+			rank = int(q.doubt.trust)
 		case PotentiallyFailed, Inactive:
 			rank = int(q.State)<<16 + q.Errors
 		}

@@ -67,6 +67,8 @@ type Path struct {
 	// case, so that the loss of longer ones may be a black hole (RFC 8899 section 4.3). 0: no packet is
 	// suspected.
 	Least int
+	// Asks is set by an owner that sends a HEARTBEAT to the path when it is suspected.
+	Asks bool
 
 	index int
 	mtu   int
@@ -95,6 +97,7 @@ type Path struct {
 
 	latest   sending // the last of what has arrived, of all that was sent here
 	disorder disorder
+	doubt    suspicion
 
 	sack pathSack
 }

@@ -73,33 +73,69 @@ func (s *Sender) timeoutRACK(now rawio.Time) {
 	}
 }
 
-// armPTO starts the timer of the tail-loss probe anew: DATA was sent to p, or a SACK has come (RFC 8985 section 7.2). There is one
-// probe at a time, and then T3-rtx; none in Fast Recovery, nor while one packet is all that may be in flight.
-func (s *Sender) armPTO(now rawio.Time, p *Path) {
-	p.pto = rawio.Never
-	if p.flight == 0 || s.tail.out || s.recovery || s.probing || p.single || !s.far(p) {
+// armPTO starts the timer of the tail-loss probe: DATA was sent to p, or, anew, some was acknowledged (RFC 8985 section 7.2). What is sent to a silent
+// path does not put it off. There is one probe at a time, and then T3-rtx; none in Fast Recovery, unless there is another path to ask, nor while one
+// packet is all that may be in flight.
+func (s *Sender) armPTO(now rawio.Time, p *Path, anew bool) {
+	if p.doubt.trust == suspected {
+		return // see moveOverdue
+	}
+	if p.flight == 0 || s.tail.out || s.probing || p.single || !s.far(p) || s.recovery && s.other(p) == nil {
+		p.pto = rawio.Never
 		return
 	}
 	pto := max(2*p.est.srtt, leastPTO)
-	if p.flight <= p.pmdcs {
+	if p.Asks && len(s.paths) > 1 {
+		pto = p.silence()
+	}
+	if s.lone(p) {
 		pto += loneDelay
 	}
-	p.pto = now.Add(pto)
+	if at := now.Add(pto); anew || at < p.pto {
+		p.pto = at
+	}
+}
+
+// silence is how long one has to last for a probe where a path may be left: two round trips, or longer where they vary, as behind a spike.
+func (p *Path) silence() time.Duration {
+	return max(2*p.est.srtt, p.est.srtt+4*p.est.rttvar, leastPTO)
+}
+
+// lone reports whether all that is in flight to p is one packet, whose SACK may be delayed.
+func (s *Sender) lone(p *Path) bool {
+	return p.flight <= p.pmdcs && stamp(p.lastSent) == s.ring.rec(p.first).stamp
 }
 
 // tail is the tail-loss probe.
 type tail struct {
-	tsn  wire.TSN
-	due  bool  // it is marked, and goes whatever cwnd is
-	out  bool  // it has been sent, or is about to be, and is not acknowledged
-	twin bool  // the SACK in processing lists it as duplicate
-	hole *Path // to which there was a loss that it has repaired
+	tsn     wire.TSN
+	due     bool  // it goes whatever cwnd is; over the same path it is marked
+	out     bool  // it has been sent, or is about to be, and is not acknowledged
+	twin    bool  // the SACK in processing lists it as duplicate
+	over    *Path // it was about this one, and is answered by the SACK in processing
+	repairs bool  // and has repaired a loss
+
+	via         *Path  // the other path that a copy takes, or nil
+	first, sent uint32 // then: stamps of the chunk and of its copy
+	long        bool   // and the chunk was in a packet longer than Path.Least
 }
 
-// timeoutPTO has the last chunk in flight to p sent again.
-func (s *Sender) timeoutPTO(p *Path) {
+// timeoutPTO sends a probe: the earliest chunk in flight to p, for which the peer waits, over another path if there is one; else the last.
+func (s *Sender) timeoutPTO(now rawio.Time, p *Path) {
+	if p.doubt.trust == suspected {
+		s.moveOverdue(now, p)
+		return
+	}
 	p.pto = rawio.Never
-	if s.recovery || s.tail.out || s.ring.nmarked > 0 {
+	if s.tail.out || p.flight == 0 {
+		return
+	}
+	if q := s.other(p); q != nil {
+		s.tail = tail{tsn: p.first, due: true, out: true, via: q, first: s.ring.rec(p.first).stamp}
+		s.stats.TailProbes++
+		return
+	}
+	if s.recovery || s.ring.nmarked > 0 {
 		return
 	}
 	n := min(s.ring.len(), p.inflight.Cap()) // what is in flight is among so many
@@ -121,17 +157,29 @@ func (s *Sender) heardTail(now rawio.Time, t wire.TSN, r *record, p *Path) {
 	if !s.tail.out || t != s.tail.tsn {
 		return
 	}
+	by, at, went := p, r.stamp, r.state&resent != 0
+	if q := s.tail.via; q != nil {
+		by, at, went = q, s.tail.sent, !s.tail.due
+	}
 	s.tail.out, s.tail.due = false, false
-	if !s.tail.twin && r.state&resent != 0 && stamp(now)-r.stamp >= uint32(p.est.trip.get().Microseconds()) {
-		s.tail.hole = p
+	if went && stamp(now)-at >= uint32(by.est.trip.get().Microseconds()) {
+		s.tail.over, s.tail.repairs = p, !s.tail.twin
 	}
 }
 
-// repaired is the reaction to a loss that nobody saw: that to any other.
-func (s *Sender) repaired(now rawio.Time) {
-	p := s.tail.hole
-	s.tail.hole = nil
-	if p != nil && !s.recovery {
+// repaired is the reaction to a loss that nobody saw, which is that to any other, and to a path that is silent although another answers: it is left.
+func (s *Sender) repaired(now rawio.Time, res *Result) {
+	p := s.tail.over
+	s.tail.over = nil
+	switch {
+	case p == nil:
+	case s.tail.via != nil && s.silent(now, p):
+		if s.tail.repairs {
+			s.suspect(s.tail.tsn, p)
+		}
+		s.leave(now, p)
+		res.Suspected.add(p.index)
+	case s.tail.repairs && !s.recovery:
 		p.cc.OnLoss(now)
 		p.reduced = s.fresh()
 	}

@@ -40,6 +40,7 @@ const (
 	moved               // sent to more than one destination
 	large               // last sent in a packet longer than Path.Least
 	own                 // its body is the stack's
+	copied              // a copy went over another path: nobody knows which of the two has arrived
 )
 
 // chunkLen returns the octets the chunk counts in cwnd and flight size: header and padding included

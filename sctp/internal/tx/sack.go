@@ -24,6 +24,8 @@ type Result struct {
 	// Paths to which newly acknowledged DATA was sent, and to no other: their error counters start
 	// again (8.2, RFC 7829 section 3.2).
 	Paths PathSet
+	// Suspected are the paths that have become so: they are to be asked by HEARTBEAT.
+	Suspected PathSet
 }
 
 // HandleSack processes a SACK (sections 6.2.1 and 7.2.4). The error is an *UnsentTSNError: nothing
@@ -153,7 +155,7 @@ func (s *Sender) proceed(a ack) Result {
 	if l.on && l.stage == reneging && s.renege(l) {
 		l.on = false
 		s.lose(a.now, l.lost)
-		s.repaired(a.now)
+		s.repaired(a.now, &a.result)
 		s.armRACK(a.now)
 	}
 	s.restartTimers(a.now)
@@ -359,7 +361,7 @@ func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 		p.timing = false
 		p.sack.rtt = max(a.now.Sub(p.timedAt), 1)
 	}
-	if r.state&resent == 0 {
+	if r.state&(resent|copied) == 0 {
 		p.disorder.seen = p.disorder.seen || p.sack.latest.after(r.stamp, t)
 		if d := time.Duration(stamp(a.now)-r.stamp) * time.Microsecond; p.sack.trip == 0 || d < p.sack.trip {
 			p.sack.trip = max(d, 1)
@@ -495,7 +497,7 @@ const stampLife = 1 << 30 * time.Microsecond
 // are reported that were sent long before. For a chunk that was sent again it is not known which
 // transmission has arrived; only an answer that came after a round trip, the shortest of late, can be the last one's.
 func (s *Sender) arrived(now rawio.Time, t wire.TSN, r *record, p *Path) {
-	if r.state&resent != 0 && stamp(now)-r.stamp < uint32(p.est.trip.get().Microseconds()) {
+	if r.state&copied != 0 || r.state&resent != 0 && stamp(now)-r.stamp < uint32(p.est.trip.get().Microseconds()) {
 		return
 	}
 	s.latest.advance(r.stamp, t)
@@ -619,7 +621,7 @@ func (s *Sender) restartTimers(now rawio.Time) {
 			p.t3 = now.Add(p.est.rto)
 		}
 		s.findFirst(p)
-		s.armPTO(now, p)
+		s.armPTO(now, p, p.sack.acked > 0)
 	}
 }
 

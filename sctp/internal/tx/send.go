@@ -40,6 +40,9 @@ func (s *Sender) Poll(now rawio.Time) *Path {
 	if s.later.lost != 0 {
 		return nil // first it is to be known what is lost, and cwnd to be smaller
 	}
+	if s.tail.due && s.tail.via != nil {
+		return s.tail.via
+	}
 	if s.ring.nmarked > 0 {
 		// Section 6.1, C: what is marked goes before anything new.
 		t, _ := s.ring.marked.Next(s.ring.base, s.ring.len())
@@ -59,6 +62,9 @@ func (s *Sender) Poll(now rawio.Time) *Path {
 // packet had no room left, or nothing may be sent.
 func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 	s.forget(now)
+	if s.tail.due && s.tail.via == p {
+		return s.fillProbe(now, b, p)
+	}
 	n, octets := 0, 0
 	open := p.open() && s.bursting(p)
 	if s.ring.nmarked > 0 { // and Poll has let them go
@@ -89,7 +95,7 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 		s.burst--
 		p.cc.OnSent(now, octets, p.flight)
 		s.pace(now, p, octets)
-		s.armPTO(now, p)
+		s.armPTO(now, p, false)
 	}
 	if s.ecn && n > 0 && again == 0 && !s.probing {
 		b.SetECN(rawio.ECT0)
@@ -307,14 +313,10 @@ func (s *Sender) resend(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p 
 		r.path = uint8(p.index)
 		r.state |= moved
 	}
-	r.state |= resent
+	r.state = r.state&^copied | resent
 	r.misses = 0
 	r.spare = min(r.spare, 254) + 1
-	for _, q := range s.paths { // Karn: section 6.3.1, rule C5
-		if q.timing && t.LessEq(q.timed) {
-			q.timing = false
-		}
-	}
+	s.unmeasure(t)
 	if s.probing {
 		s.probeHeard = false
 		s.stats.Probes++
@@ -324,6 +326,15 @@ func (s *Sender) resend(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p 
 		p.t3 = rawio.Never // the earliest is sent again: restart (section 6.1)
 	}
 	s.emit(now, b, t, r, p)
+}
+
+// unmeasure drops measurements of round trips that a chunk sent again makes ambiguous (Karn: section 6.3.1, rule C5).
+func (s *Sender) unmeasure(t wire.TSN) {
+	for _, q := range s.paths {
+		if q.timing && t.LessEq(q.timed) {
+			q.timing = false
+		}
+	}
 }
 
 // emit appends the chunk to the packet and accounts for it.

@@ -74,6 +74,7 @@ type Sender struct {
 	rackAt rawio.Time                 // when what is missing may be lost, or Never
 	resent *[latelyResent]resentChunk // what was taken for lost of late, by TSN; nil: nothing ever was
 	tail   tail
+	leftAt rawio.Time // when a path was last left
 
 	paceAt rawio.Time // when the packet that Poll held back may go, or Never
 
@@ -105,12 +106,13 @@ type Stats struct {
 	Reneged         uint64 // TSNs that the peer acknowledged in a gap block and then no more
 	DupsReported    uint64 // duplicate TSNs that the peer listed
 	Spurious        uint64 // chunks that were taken for lost and were not
+	PathsSuspected  uint64 // times that new data has left a silent path
 	Echoes          uint64 // reductions of cwnd because the peer echoed a congestion mark
 }
 
 // NewSender returns a sender without paths.
 func NewSender(cfg Config) *Sender {
-	s := &Sender{cfg: cfg, probeAt: rawio.Never, paceAt: rawio.Never, rackAt: rawio.Never, expiry: rawio.Never, burst: cfg.MaxBurst}
+	s := &Sender{cfg: cfg, probeAt: rawio.Never, paceAt: rawio.Never, rackAt: rawio.Never, expiry: rawio.Never, leftAt: rawio.Time(-leaveRest), burst: cfg.MaxBurst}
 	s.ring.base, s.ring.next, s.ring.intact = cfg.TSN, cfg.TSN, cfg.TSN
 	s.ripeTo = cfg.TSN
 	return s

@@ -18,7 +18,7 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 	for _, p := range s.paths {
 		if now.Before(p.t3) {
 			if !now.Before(p.pto) {
-				s.timeoutPTO(p)
+				s.timeoutPTO(now, p)
 			}
 			continue
 		}

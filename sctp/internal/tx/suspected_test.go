@@ -1,0 +1,75 @@
+package tx
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// silentLab has sent a probe over the second path, whose round trip is 50 ms, because the first has been silent.
+func silentLab(t *testing.T) (*lab, *losses) {
+	l, c := farLab(t, 2, 0)
+	l.path(0).Asks = true
+	l.path(1).ObserveRTT(50 * time.Millisecond)
+	flight, t3 := l.path(0).flight, l.path(0).t3
+	l.wait("two round trips of silence", 200)
+	l.expect("the earliest, over the other path", "2>1")
+	d := chunks(t, l.b.Pkts[0])[0]
+	if l.path(0).flight != flight || l.path(1).flight != 0 || l.path(0).t3 != t3 || l.path(1).t3 != rawio.Never || !d.I() {
+		t.Errorf("in flight %d and %d, timers %v and %v, I bit %v", l.path(0).flight, l.path(1).flight, l.path(0).t3, l.path(1).t3, d.I())
+	}
+	l.now += 50 * ms
+	return l, c
+}
+
+func TestSilentPathIsLeft(t *testing.T) {
+	l, c := silentLab(t)
+	res := l.sack(2)
+	l.queue(1, full)
+	l.expect("what is overdue, and what is new, goes elsewhere", "3>1 | 4>1 | 5>1 | 6>1")
+	p := l.path(0)
+	if !res.Suspected.Has(0) || !p.Suspected() || p.Errors != 0 || c.n != 1 || p.State != Active || l.s.stats.PathsSuspected != 1 {
+		t.Errorf("suspected %b, %+v, %d reductions", res.Suspected, p.doubt, c.n)
+	}
+	p.Answered(l.now)
+	l.queue(1, full)
+	l.expect("it has answered", "7")
+	l.sackFor(wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: 7, ARwnd: 1 << 20, Dups: []wire.TSN{2, 3, 4, 5}})))
+	check.Equal(t, "reductions that are taken back when all has come twice", c.undone, 1)
+	// The next times it is held, longer and longer.
+	for _, hold := range []time.Duration{time.Second, 2 * time.Second} {
+		l.now += rawio.Time(leaveRest)
+		l.s.tail = tail{over: p, via: l.path(1), repairs: true, first: stamp(l.now), tsn: 7}
+		l.s.repaired(l.now, &res)
+		p.Answered(l.now)
+		check.That(t, p.Suspected() && !p.Asked() && p.HeldUntil() == l.now.Add(hold) && l.s.DataPath() == l.path(1), "held for %v: %+v", hold, p.doubt)
+		l.now += rawio.Time(hold)
+		p.Answered(l.now)
+		check.That(t, !p.Suspected() && l.s.DataPath() == p, "not held longer: %+v", p.doubt)
+	}
+}
+
+func TestPathThatIsNotSilentIsNotLeft(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		sack   func(l *lab)
+		losses int
+	}{
+		{"what was sent later has arrived", func(l *lab) { l.sack(2, gap{4, 5}) }, 1},
+		{"all has arrived, the probe too", func(l *lab) {
+			l.sackFor(wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: 5, ARwnd: 1 << 20, Dups: []wire.TSN{2}})))
+		}, 0},
+		{"the answer is sooner than one can be", func(l *lab) { l.now -= ms; l.sack(2) }, 0},
+		{"another was left just now", func(l *lab) { l.s.leftAt = l.now.Add(-leaveRest + 1); l.sack(2) }, 1},
+		{"it has failed meanwhile", func(l *lab) { l.path(0).State = PotentiallyFailed; l.sack(2) }, 1},
+	} {
+		l, c := silentLab(t)
+		row.sack(l)
+		if l.path(0).Suspected() || c.n != row.losses {
+			t.Errorf("%s: %+v, %d reductions", row.name, l.path(0).doubt, c.n)
+		}
+	}
+}
