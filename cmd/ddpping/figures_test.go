@@ -139,8 +139,8 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 		{"fewer than the count at the deadline", "-w 1.5 -c 3", steady, "", head(56, "send") + sends(1, 2, "10.0 ms") +
 			stats("2 pings transmitted, 2 received, 0% packet loss, time 1470ms", "10.000/10.000/10.000/0.000"), "exit 1 after 1.52s", ""},
 		{"until a deadline before the first reply", "-w 0.035", steady, "", head(56, "send") + stats("1 pings transmitted, 0 received, 100% packet loss, time 5ms", ""), "exit 1 after 35ms", ""},
-		{"interrupted: the ping that was cut off is no reason to fail", "-i 0.5", []time.Duration{10 * ms, 400 * ms}, "750ms ^C", head(56, "send") + sends(1, 1, "10.0 ms") +
-			stats("2 pings transmitted, 1 received, 50% packet loss, time 720ms", "10.000/10.000/10.000/0.000") + "1 retransmission\n", "exit 0 after 750ms", ""},
+		{"interrupted: the ping that was cut off is no reason to fail", "-i 0.5", []time.Duration{10 * ms, 400 * ms}, "800ms ^C", head(56, "send") + sends(1, 1, "10.0 ms") +
+			stats("2 pings transmitted, 1 received, 50% packet loss, time 770ms", "10.000/10.000/10.000/0.000") + "1 retransmission\n", "exit 0 after 800ms", ""},
 		{"nobody answers", "-c 2 -W 1.5", []time.Duration{0}, "", head(56, "send") + noAnswer(1, 1) +
 			"no answer: check the address, that the server runs with the same --link and --port, and firewalls in between\n" + noAnswer(2, 2) +
 			stats("2 pings transmitted, 0 received, 100% packet loss, time 2500ms", ""), "exit 1 after 2.5s", ""},
