@@ -36,6 +36,8 @@ type peer struct {
 	after []func()   // guarded by mu: to be called when the gate is open
 	cqs   []*CQ      // guarded by mu: to be notified then
 	some  atomic.Bool
+
+	calling bool // guarded by mu: somebody calls one of after
 }
 
 func newPeer(d *Device, conn *sctp.Conn, a *assoc.Assoc, initiator bool, l *Listener) *peer {
@@ -195,7 +197,8 @@ func (p *peer) wake(cq *CQ) {
 	p.some.Store(true)
 }
 
-// Settled does what must not be done under the gate.
+// Settled does what must not be done under the gate. Of two goroutines that have it one calls what is to be called, in its order: a request is offered before
+// it is withdrawn.
 func (p *peer) Settled() {
 	for p.some.Swap(false) {
 		for {
@@ -219,11 +222,16 @@ func (p *peer) next() (*CQ, func()) {
 		p.cqs = p.cqs[:n-1]
 		return cq, nil
 	}
-	if len(p.after) > 0 {
+	if len(p.after) > 0 && !p.calling {
 		f := p.after[0]
 		p.after[0] = nil
-		p.after = p.after[1:]
-		return nil, f
+		p.after, p.calling = p.after[1:], true
+		return nil, func() {
+			f()
+			p.mu.Lock()
+			p.calling = false
+			p.mu.Unlock()
+		}
 	}
 	return nil, nil
 }
