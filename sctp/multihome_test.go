@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -256,80 +254,19 @@ func TestFailedMessagesComeBack(t *testing.T) {
 	check.That(t, errors.Is(ev.Err, assoc.ErrTimeout), "%+v", ev)
 }
 
-// reborn is the server's link when the client's host crashes and comes back: first joined to the one
-// client, then to the other, which has the same address.
-type reborn struct {
-	*mem.Link
-	lives [2]*mem.Link
-	life  atomic.Int32
-	in    chan rawio.Packet
-}
-
-// dead is the life of a host that is down.
-const dead = -1
-
-func (r *reborn) ReadBatch(pkts []rawio.Packet) (int, error) {
-	p, ok := <-r.in
-	if !ok {
-		return 0, net.ErrClosed
-	}
-	pkts[0] = p
-	return 1, nil
-}
-
-func (r *reborn) WriteBatch(pkts []rawio.Packet) (int, error) {
-	life := r.life.Load()
-	if life == dead {
-		return len(pkts), nil
-	}
-	return r.lives[life].WriteBatch(pkts)
-}
-
-func (r *reborn) Close() error {
-	r.lives[0].Close()
-	return r.lives[1].Close()
-}
-
-// run reads both until they are closed.
-func (r *reborn) run() {
-	var wg sync.WaitGroup
-	for i, l := range r.lives {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			pkts := make([]rawio.Packet, 16)
-			for {
-				n, err := l.ReadBatch(pkts)
-				if err != nil {
-					return
-				}
-				for k := range n {
-					if int(r.life.Load()) == i {
-						r.in <- pkts[k]
-					} else {
-						pkts[k].Release()
-					}
-				}
-			}
-		}()
-	}
-	wg.Wait()
-	close(r.in)
-}
-
 // newReborn returns the two lives of a client, and the server that takes them for one.
-func newReborn(t *testing.T) (clients [2]*Transport, b *Transport, server *reborn) {
+func newReborn(t *testing.T) (clients [2]*Transport, b *Transport, server *mempair.Reborn) {
 	t.Helper()
-	server = &reborn{in: make(chan rawio.Packet)}
+	server = &mempair.Reborn{In: make(chan rawio.Packet)}
 	for i := range clients {
 		la, lb := mempair.New(t, mem.Options{MTU: 1500})
 		var err error
 		clients[i], err = NewTransport(la, nil)
 		must.OK(t, err)
 		t.Cleanup(func() { clients[i].Close() })
-		server.Link, server.lives[i] = lb, lb
+		server.Link, server.Lives[i] = lb, lb
 	}
-	go server.run()
+	go server.Run()
 	b = must.Get(NewTransport(server, nil))(t)
 	t.Cleanup(func() { b.Close() })
 	return clients, b, server
@@ -348,7 +285,7 @@ func TestSendBufferAfterARestart(t *testing.T) {
 	must.Do(clients[0].Dial(ctx, to, client))(t)
 	s := must.Get(l.Accept(ctx))(t)
 	expect(t, s, EventUp)
-	server.life.Store(dead) // the host crashes: nobody acknowledges these
+	server.Life.Store(mempair.Dead) // the host crashes: nobody acknowledges these
 	message := func(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 1000) }
 	for i := range 8 {
 		must.Do(s.WriteMsg(message(i), SendInfo{}))(t)
@@ -359,7 +296,7 @@ func TestSendBufferAfterARestart(t *testing.T) {
 	until(t, "a writer for whom there is no room", func() bool {
 		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*Conn).wait("))
 	})
-	server.life.Store(1)
+	server.Life.Store(1)
 	c := must.Get(clients[1].Dial(ctx, to, client))(t)
 	for i := range 8 {
 		if ev := await(t, s, EventSendFailed, netip.Addr{}); !bytes.Equal(ev.Message, message(i)) || ev.Kind != EventSendFailed { // req 9260-5.2.4-7

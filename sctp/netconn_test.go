@@ -274,7 +274,7 @@ func TestStreamConnEndsWithARestart(t *testing.T) {
 	s, buf := a.StreamConn(), make([]byte, 4)
 	n, err := s.Read(buf)
 	check.That(t, n == 4 && err == nil, "%d octets, %v", n, err)
-	server.life.Store(1)
+	server.Life.Store(1)
 	dial(1) // which fails, or is ended at once
 	<-a.Done()
 	n, err = s.Read(buf)

@@ -31,7 +31,7 @@ func TestRestartedPeerIsFoundByItsNewTag(t *testing.T) {
 	before := a.LocalTag()
 	s.Unlock()
 	until(t, "the first tag's entry", found)
-	server.life.Store(1)
+	server.Life.Store(1)
 	dial(1)
 	until(t, "the restart", func() bool {
 		a, _ := s.Lock()

@@ -1,0 +1,74 @@
+package mempair
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/mem"
+)
+
+// Reborn is the server's link when the client's host crashes and comes back: first joined to the one
+// client, then to the other, which has the same address.
+type Reborn struct {
+	*mem.Link
+	Lives [2]*mem.Link
+	Life  atomic.Int32 // the one that it is joined to, or Dead
+	In    chan rawio.Packet
+}
+
+// Dead is the life of a host that is down.
+const Dead = -1
+
+// ReadBatch reads what has come from the client that lives.
+func (r *Reborn) ReadBatch(pkts []rawio.Packet) (int, error) {
+	p, ok := <-r.In
+	if !ok {
+		return 0, net.ErrClosed
+	}
+	pkts[0] = p
+	return 1, nil
+}
+
+// WriteBatch sends to the client that lives.
+func (r *Reborn) WriteBatch(pkts []rawio.Packet) (int, error) {
+	life := r.Life.Load()
+	if life == Dead {
+		return len(pkts), nil
+	}
+	return r.Lives[life].WriteBatch(pkts)
+}
+
+// Close closes both links.
+func (r *Reborn) Close() error {
+	r.Lives[0].Close()
+	return r.Lives[1].Close()
+}
+
+// Run reads both until they are closed.
+func (r *Reborn) Run() {
+	var wg sync.WaitGroup
+	for i, l := range r.Lives {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			pkts := make([]rawio.Packet, 16)
+			for {
+				n, err := l.ReadBatch(pkts)
+				if err != nil {
+					return
+				}
+				for k := range n {
+					if int(r.Life.Load()) == i {
+						r.In <- pkts[k]
+					} else {
+						pkts[k].Release()
+					}
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	close(r.In)
+}
