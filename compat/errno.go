@@ -24,6 +24,7 @@ var errnos = []struct {
 	{assoc.ErrNotUp, syscall.ENOTCONN},
 	{assoc.ErrMessageTooBig, syscall.EMSGSIZE},
 	{sctp.ErrMessageTooLong, syscall.EMSGSIZE},
+	{assoc.ErrNoMarks, syscall.EOPNOTSUPP},
 	{net.ErrClosed, syscall.EBADF},
 	{context.DeadlineExceeded, syscall.ETIMEDOUT},
 }

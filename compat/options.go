@@ -581,12 +581,28 @@ func getPeerAddrParams(s *Socket, arg []byte, f *fields) error {
 	if cfg.DisablePMTUD {
 		flags = flags&^sppPMTUD | sppNoPMTUD
 	}
+	label, dscp := cfg.FlowLabel, cfg.DSCP
+	if native.Uint16(arg[4:]) != 0 && s.conn != nil {
+		p, err := pathTo(s.conn.Paths(), arg[4:])
+		if err != nil {
+			return err
+		}
+		label, dscp = p.FlowLabel, p.DSCP
+	}
+	if label != 0 {
+		flags |= sppFlowLabel
+	}
+	if dscp != 0 {
+		flags |= sppDSCP
+	}
 	*f = append(*f, arg[:4+sizeStorage]...)
 	f.ms(hb)
 	f.u16(cfg.PathMaxRetrans)
 	f.u32(cfg.MTU)
 	f.ms(cfg.SackDelay)
 	f.u32(flags)
+	f.u32(int(label))
+	*f = append(*f, dscp<<2)
 	f.zero(156)
 	return nil
 }
@@ -599,8 +615,13 @@ func setPeerAddrParams(s *Socket, b []byte) error {
 	if both(sppHeartbeat|sppNoHeartbeat) || both(sppPMTUD|sppNoPMTUD) || both(sppSackDelay|sppNoSackDelay) || sack > 500*time.Millisecond {
 		return syscall.EINVAL
 	}
-	if flags&(sppFlowLabel|sppDSCP) != 0 { // a link has one mark for all of its packets
-		return syscall.EOPNOTSUPP
+	var label uint32
+	var dscp uint8
+	if flags&(sppFlowLabel|sppDSCP) != 0 {
+		if len(b) < table[optPeerAddrParams].size { // the older structure has neither
+			return syscall.EINVAL
+		}
+		label, dscp = native.Uint32(rest[18:])&0xfffff, rest[22]>>2
 	}
 	interval := time.Duration(0)
 	switch {
@@ -611,7 +632,7 @@ func setPeerAddrParams(s *Socket, b []byte) error {
 	case flags&sppHeartbeat != 0:
 		interval = hb
 	}
-	if native.Uint16(addr) != 0 { // of one address: the heartbeat
+	if native.Uint16(addr) != 0 { // of one address: the heartbeat, and marks
 		a, _, err := nextSockaddr(addr)
 		switch {
 		case err != nil:
@@ -622,12 +643,24 @@ func setPeerAddrParams(s *Socket, b []byte) error {
 		if interval != 0 {
 			err = s.conn.SetHeartbeat(a.Addr(), interval)
 		}
+		if err == nil && flags&sppFlowLabel != 0 {
+			err = s.conn.SetFlowLabel(a.Addr(), label)
+		}
+		if err == nil && flags&sppDSCP != 0 {
+			err = s.conn.SetDSCP(a.Addr(), dscp)
+		}
 		if err == nil && flags&sppDemand != 0 {
 			err = s.conn.RequestHeartbeat(a.Addr())
 		}
 		return err
 	}
 	cfg := &s.opts.cfg
+	if flags&sppFlowLabel != 0 {
+		cfg.FlowLabel = label
+	}
+	if flags&sppDSCP != 0 {
+		cfg.DSCP = dscp
+	}
 	if interval != 0 {
 		cfg.HeartbeatInterval = interval
 	}

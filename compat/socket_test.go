@@ -200,6 +200,30 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 			_, err := a.Send(make([]byte, 100_000), nil)
 			same(t, err, error(syscall.EMSGSIZE))
 		},
+		"SCTP_PEER_ADDR_PARAMS marks packets, of the socket or of one address": func(t *testing.T, a, b *Socket) {
+			of := make([]byte, 4+sizeStorage)
+			marks := func(flags uint32, dscp byte) []byte {
+				p := native.AppendUint32(append(bytes.Clone(of), make([]byte, 14)...), flags)
+				return append(native.AppendUint32(p, 0xabcde), dscp, 0)
+			}
+			see := func(dscp byte) {
+				t.Helper()
+				got := append(bytes.Clone(of), make([]byte, 24)...)
+				must.Get(a.Getsockopt(optPeerAddrParams, got))(t)
+				check.That(t, got[4+sizeStorage+22] == dscp, "DSCP %#x, want %#x", got[4+sizeStorage+22], dscp)
+			}
+			must.OK(t, a.Setsockopt(optPeerAddrParams, marks(sppDSCP, 46<<2)))
+			peer, _, err := a.RemoteAddrs()
+			must.OK(t, err)
+			copy(of[4:], peer)
+			see(46 << 2)
+			must.OK(t, a.Setsockopt(optPeerAddrParams, marks(sppDSCP|sppFlowLabel, 10<<2)))
+			see(10 << 2)
+			p := a.conn.Paths()[0]
+			check.That(t, p.DSCP == 10 && p.FlowLabel == 0xabcde, "%+v", p)
+			clear(of)
+			see(46 << 2)
+		},
 		"an association is not peeled off": func(t *testing.T, a, b *Socket) {
 			_, err := a.PeelOff(1)
 			same(t, err, error(syscall.EINVAL))
@@ -321,7 +345,7 @@ func TestOptions(t *testing.T) {
 		"authentication, which is absent": {optAuthChunk, u32(1), nil, syscall.EACCES},
 		"PARTIAL_DELIVERY_POINT":          {optPartialDelivery, u32(5000), u32(5000), nil},
 		"PARTIAL_DELIVERY_POINT, too far": {optPartialDelivery, u32(1<<20 + 1), nil, syscall.EINVAL},
-		"a DSCP":                          {optPeerAddrParams, native.AppendUint32(make([]byte, 146, 160), sppDSCP|sppHeartbeat)[:152], nil, syscall.EOPNOTSUPP},
+		"a DSCP in the older structure":   {optPeerAddrParams, native.AppendUint32(make([]byte, 146, 160), sppDSCP|sppHeartbeat)[:152], nil, syscall.EINVAL},
 		"unknown":                         {99, u32(1), nil, syscall.ENOPROTOOPT},
 	} {
 		if name == "RTO, one of them" || name == "RTO, maximum below the minimum" {

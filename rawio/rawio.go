@@ -65,6 +65,10 @@ type Packet struct {
 	Kind Kind
 	// ECN is the two-bit ECN field of the IP header (RFC 3168), where the link can see or set it.
 	ECN uint8
+	// DSCP, on transmit, is the Differentiated Services codepoint (RFC 2474), of six bits, and FlowLabel the flow label of IPv6 (RFC 6437), of 20.
+	// 0 leaves them to the link. A link without the feature Marking passes them over.
+	DSCP      uint8
+	FlowLabel uint32
 	// Fragment, on transmit, has the packet sent as IP fragments of at most so many octets each, headers
 	// included, where it is longer than that. 0 sends it whole or not at all: with DF set. It is for
 	// packets that cannot be made smaller because the path MTU has shrunk since they were first sent
@@ -148,6 +152,8 @@ const (
 	Interruptible
 	// Waitable: the link is a Waiter whose Wait does what it should.
 	Waitable
+	// Marking: Packet.DSCP and FlowLabel are set on transmit.
+	Marking
 )
 
 // Featurer is implemented by links that have Features.

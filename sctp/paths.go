@@ -124,6 +124,21 @@ func (c *Conn) SetHeartbeat(addr netip.Addr, interval time.Duration) error {
 	return a.SetHeartbeat(now, addr, interval)
 }
 
+// SetDSCP changes Config.DSCP for the path to an address of the peer, SetFlowLabel Config.FlowLabel. They fail with assoc.ErrNoPath, or
+// assoc.ErrNoMarks where the link cannot set them.
+func (c *Conn) SetDSCP(addr netip.Addr, dscp uint8) error {
+	a, _ := c.Lock()
+	defer c.Unlock()
+	return a.SetDSCP(addr, dscp)
+}
+
+// SetFlowLabel is described at SetDSCP.
+func (c *Conn) SetFlowLabel(addr netip.Addr, label uint32) error {
+	a, _ := c.Lock()
+	defer c.Unlock()
+	return a.SetFlowLabel(addr, label)
+}
+
 // RequestHeartbeat probes the path to an address of the peer now (RFC 9260 section 8.3): its statistics
 // show the outcome. It fails with assoc.ErrNoPath or assoc.ErrClosing.
 func (c *Conn) RequestHeartbeat(addr netip.Addr) error {

@@ -26,7 +26,7 @@ var (
 
 // NewRoad makes a road whose links carry link octets at IP level, and whose network carries path.Params.
 func NewRoad(t testing.TB, addrs [2]netip.AddrPort, link int, path simnet.Params) *Road {
-	r := &Road{newWorld(t, link, rawio.DontFragment|rawio.ECNField, [2][]netip.AddrPort{{addrs[0]}, {addrs[1]}}, path)}
+	r := &Road{newWorld(t, link, rawio.DontFragment|rawio.ECNField|rawio.Marking, [2][]netip.AddrPort{{addrs[0]}, {addrs[1]}}, path)}
 	r.onSend = r.inspect
 	for _, h := range r.Hosts {
 		h.Reads = true

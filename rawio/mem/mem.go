@@ -168,7 +168,7 @@ func (l *Link) send(p *rawio.Packet) error {
 	for _, v := range p.Vec {
 		k += copy(buf.B[k:], v)
 	}
-	l.peer.receive(rawio.Packet{Data: buf.B[:k], Buf: buf, Local: p.Remote, Remote: from, ECN: p.ECN})
+	l.peer.receive(rawio.Packet{Data: buf.B[:k], Buf: buf, Local: p.Remote, Remote: from, ECN: p.ECN, DSCP: p.DSCP, FlowLabel: p.FlowLabel})
 	return nil
 }
 
@@ -205,7 +205,7 @@ func (l *Link) MTU(local, remote netip.Addr) int { return l.limit }
 
 // Features implements rawio.Featurer.
 func (l *Link) Features() rawio.Features {
-	return rawio.DontFragment | rawio.ECNField | rawio.Interruptible
+	return rawio.DontFragment | rawio.ECNField | rawio.Marking | rawio.Interruptible
 }
 
 // LocalAddrs returns this side's addresses; the first is the default source.

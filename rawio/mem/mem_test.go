@@ -39,7 +39,7 @@ func TestPollBatchNeverBlocks(t *testing.T) {
 	a, b := newPair(t, Options{})
 	got := make([]rawio.Packet, 2)
 	must.Equal(t, "packets of none", b.PollBatch(got), 0)
-	must.Equal(t, "features", rawio.FeaturesOf(b), rawio.DontFragment|rawio.ECNField|rawio.Interruptible)
+	must.Equal(t, "features", rawio.FeaturesOf(b), rawio.DontFragment|rawio.ECNField|rawio.Interruptible|rawio.Marking)
 	must.Equal(t, "packets read without room", must.Get(b.ReadBatch(nil))(t), 0)
 	for _, s := range []string{"1", "2", "3"} {
 		write(t, a, b, []byte(s))

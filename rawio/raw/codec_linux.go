@@ -75,7 +75,7 @@ func (c *codec) Encode(p *rawio.Packet, o *mmsg.Outgoing) error {
 		head = o.Head(iphdr.Len4)
 		iphdr.Put4(head, n, iphdr.ProtoSCTP, p.ECN, src, dst)
 	}
-	iphdr.Amend(head, l.cfg.Mark)
+	iphdr.Amend(head, p, l.cfg.Mark)
 	o.To(dst, 0)
 	return nil
 }

@@ -54,7 +54,7 @@ func (l *Link) writeFragments(p *rawio.Packet) error {
 		src = l.routes.Lookup(src, dst).Source
 	}
 	err := iphdr.Fragment(slices.Concat(p.Vec...), p.Fragment, iphdr.ProtoSCTP, p.ECN, src, dst, rand.Uint32(), func(b []byte) error {
-		iphdr.Amend(b, l.cfg.Mark)
+		iphdr.Amend(b, p, l.cfg.Mark)
 		return s.Send(b, route, netip.AddrPortFrom(dst, 0))
 	})
 	if err == nil {

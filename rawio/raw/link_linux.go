@@ -80,7 +80,7 @@ func (l *Link) LocalAddrs() []netip.AddrPort {
 
 // Features implements rawio.Featurer.
 func (l *Link) Features() rawio.Features {
-	return rawio.DontFragment | rawio.ECNField | rawio.Interruptible | rawio.Waitable
+	return rawio.DontFragment | rawio.ECNField | rawio.Marking | rawio.Interruptible | rawio.Waitable
 }
 
 // ReceiveBuffer implements rawio.Bufferer.

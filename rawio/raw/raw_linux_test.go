@@ -57,7 +57,7 @@ func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	a, b := open(t, ns, raw.Config{Ports: []uint16{20001}}), open(t, ns, raw.Config{Ports: []uint16{20002}})
 	linktest.AtOnce(t, a, b, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Remote: to(v4)}, func() { a.Stats(); b.Stats() })
 	check.That(t, a.Stats().TxPackets != 0 && a.Stats().TxTooLong != 0 && b.Stats().RxPackets != 0, "%+v, %+v", a.Stats(), b.Stats())
-	check.Equal(t, "what it says of itself that it can", a.Features(), rawio.DontFragment|rawio.ECNField|rawio.Interruptible|rawio.Waitable)
+	check.Equal(t, "what it says of itself that it can", a.Features(), rawio.DontFragment|rawio.ECNField|rawio.Interruptible|rawio.Waitable|rawio.Marking)
 }
 
 func TestPacketsArriveUnchangedBothWays(t *testing.T) {
@@ -333,4 +333,11 @@ func TestPermissionError(t *testing.T) {
 		check.That(t, errors.As(err, &p) && p.Link == "raw" && p.Capability == "CAP_NET_RAW" && errors.Is(err, syscall.EPERM),
 			"Open = %v, want a *rawio.PermissionError", err)
 	})
+}
+
+func TestPacketsHaveMarksOfTheirOwn(t *testing.T) {
+	ns := testns.New(t)
+	l := open(t, ns, raw.Config{})
+	linktest.Marks(t, ns.Do, l, to(v4))
+	linktest.Marks(t, ns.Do, l, to(v6))
 }

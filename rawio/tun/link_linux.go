@@ -81,9 +81,9 @@ func (l *Link) Shards() []rawio.Shard {
 // Features implements rawio.Featurer.
 func (l *Link) Features() rawio.Features {
 	if len(l.queues) > 1 {
-		return rawio.DontFragment | rawio.ECNField // who waits for a packet does not know by which shard it comes
+		return rawio.DontFragment | rawio.ECNField | rawio.Marking // who waits for a packet does not know by which shard it comes
 	}
-	return rawio.DontFragment | rawio.ECNField | rawio.Interruptible | rawio.Waitable
+	return rawio.DontFragment | rawio.ECNField | rawio.Marking | rawio.Interruptible | rawio.Waitable
 }
 
 // Stats returns the link's counters.

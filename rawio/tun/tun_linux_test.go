@@ -59,9 +59,12 @@ func to(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, 0) }
 func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	ns := forwarding(t)
 	a, b := open(t, ns, tun.Config{Host: host1, Addrs: addr1}), open(t, ns, tun.Config{Host: host2, Addrs: addr2, MTU: 1280})
+	for _, dst := range addr2 {
+		linktest.Marks(t, ns.Do, a, to(dst))
+	}
 	linktest.AtOnce(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(1400)}, Local: to(addr1[0]), Remote: to(addr2[0])}, func() { a.Stats(); b.Stats() })
 	check.That(t, a.Stats().TxPackets != 0 && a.Stats().TxTooLong != 0, "%+v", a.Stats())
-	check.Equal(t, "what it says of itself that it can", a.Features(), rawio.DontFragment|rawio.ECNField|rawio.Interruptible|rawio.Waitable)
+	check.Equal(t, "what it says of itself that it can", a.Features(), rawio.DontFragment|rawio.ECNField|rawio.Interruptible|rawio.Waitable|rawio.Marking)
 }
 
 func TestPacketsArriveUnchangedBothWays(t *testing.T) {

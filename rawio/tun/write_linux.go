@@ -94,7 +94,7 @@ func (l *Link) write(w *writer, p *rawio.Packet) error {
 	} else {
 		iphdr.Put4(head, n, iphdr.ProtoSCTP, p.ECN, src, dst)
 	}
-	iphdr.Amend(head, l.cfg.Mark)
+	iphdr.Amend(head, p, l.cfg.Mark)
 	w.iovs = w.iovs[:0]
 	w.gather(head)
 	for _, v := range p.Vec {
@@ -121,7 +121,7 @@ func (l *Link) queueFor(p *rawio.Packet) *queue {
 // writeFragments sends a packet in IP fragments that fit the device.
 func (l *Link) writeFragments(w *writer, p *rawio.Packet, src, dst netip.Addr) error {
 	return iphdr.Fragment(slices.Concat(p.Vec...), min(p.Fragment, l.cfg.MTU), iphdr.ProtoSCTP, p.ECN, src, dst, rand.Uint32(), func(b []byte) error {
-		iphdr.Amend(b, l.cfg.Mark)
+		iphdr.Amend(b, p, l.cfg.Mark)
 		w.iovs = w.iovs[:0]
 		w.gather(b)
 		return l.flush(w)

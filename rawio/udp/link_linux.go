@@ -98,9 +98,9 @@ func (l *Link) LocalAddrs() []netip.AddrPort {
 // Features implements rawio.Featurer.
 func (l *Link) Features() rawio.Features {
 	if len(l.groups) > 1 {
-		return rawio.DontFragment | rawio.ECNField // who waits for a packet does not know by which shard it comes
+		return rawio.DontFragment | rawio.ECNField | rawio.Marking // who waits for a packet does not know by which shard it comes
 	}
-	return rawio.DontFragment | rawio.ECNField | rawio.Interruptible | rawio.Waitable
+	return rawio.DontFragment | rawio.ECNField | rawio.Marking | rawio.Interruptible | rawio.Waitable
 }
 
 // Port returns the local encapsulation port.
@@ -173,8 +173,11 @@ func (c *codec) Encode(p *rawio.Packet, o *mmsg.Outgoing) error {
 		}
 		o.From(src)
 	}
-	if p.ECN != 0 {
-		o.Class(p.ECN&3|c.link.cfg.Mark.Class&^3, c.v6)
+	if p.ECN|p.DSCP != 0 {
+		o.Class(p.ECN&3|iphdr.Class(p, c.link.cfg.Mark), c.v6)
+	}
+	if c.v6 && p.FlowLabel != 0 {
+		o.FlowLabel(p.FlowLabel)
 	}
 	to := destination(p.Remote)
 	o.To(to.Addr(), to.Port())

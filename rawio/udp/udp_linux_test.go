@@ -291,3 +291,15 @@ func TestSystemsPathMTUIsSuspended(t *testing.T) {
 		})
 	}
 }
+
+func TestPacketsHaveMarksOfTheirOwn(t *testing.T) {
+	ns := testns.New(t)
+	var l *udp.Link
+	ns.Do(func() (err error) {
+		l, err = udp.Open(udp.Config{})
+		return err
+	})
+	defer l.Close()
+	linktest.Marks(t, ns.Do, l, netip.AddrPortFrom(v4, 1234))
+	linktest.Marks(t, ns.Do, l, netip.AddrPortFrom(v6, 1234))
+}

@@ -71,7 +71,7 @@ func (a *Assoc) lastPacket(p *path, local netip.AddrPort) outPacket {
 	if !local.IsValid() {
 		local = p.Local
 	}
-	return outPacket{src: a.localPort, dst: a.peerPort, tag: a.peerTag, local: local, remote: p.Remote}
+	return outPacket{src: a.localPort, dst: a.peerPort, tag: a.peerTag, local: local, remote: p.Remote, mark: p.mark}
 }
 
 // handleAbort takes an ABORT whose tag is right.

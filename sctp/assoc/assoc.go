@@ -106,8 +106,11 @@ type Peer struct {
 }
 
 // Connect starts an association: its first PollTransmit sends the INIT (section 5.1). cfg is
-// complete and outlives the association. It fails with ErrNoSource, or for want of randomness.
+// complete and outlives the association. It fails with ErrNoSource or ErrNoMarks, or for want of randomness.
 func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
+	if err := cfg.CanMark(env); err != nil {
+		return nil, err
+	}
 	id, err := newIdentity(env.Rand)
 	if err != nil {
 		return nil, err

@@ -89,6 +89,10 @@ type Config struct {
 	// all. DisablePMTUD takes all paths to carry what the link, and MTU, allow.
 	MTU          int
 	DisablePMTUD bool
+	// DSCP is the Differentiated Services codepoint of packets, 0 to 63, and FlowLabel the flow label of those of IPv6, of 20 bits (SPP_DSCP and
+	// SPP_IPV6_FLOWLABEL of RFC 6458). Default 0: what the link is configured with. Where the link cannot set them there is ErrNoMarks.
+	DSCP      uint8
+	FlowLabel uint32
 	// DisableECN does without explicit congestion notification (RFC 3168), which is otherwise offered to
 	// the peer where the link reports congestion marks.
 	DisableECN bool
@@ -126,9 +130,10 @@ type Env struct {
 }
 
 const (
-	minWindow   = 1500                   // least a_rwnd of INIT and INIT ACK, section 3.3.2
-	maxSackWait = 500 * time.Millisecond // section 6.2
-	minSegment  = 444                    // that fills an IPv6 packet of 512 octets, as Linux has it
+	minWindow                 = 1500                   // least a_rwnd of INIT and INIT ACK, section 3.3.2
+	maxSackWait               = 500 * time.Millisecond // section 6.2
+	dscpRange, flowLabelRange = "0 to 63", "of 20 bits"
+	minSegment                = 444 // that fills an IPv6 packet of 512 octets, as Linux has it
 )
 
 // Complete returns a copy of c with every default filled in, or a *ConfigError.
@@ -176,6 +181,8 @@ func (c *Config) Complete() (Config, error) {
 	}{
 		{d.RecvBuffer >= minWindow && d.RecvBuffer <= 1<<31-1, "RecvBuffer", "1500 to 2147483647 octets"},
 		{d.PartialDelivery >= 0 && d.PartialDelivery <= d.RecvBuffer, "PartialDelivery", "0 to RecvBuffer"},
+		{d.DSCP <= maxDSCP, "DSCP", dscpRange},
+		{d.FlowLabel <= maxFlowLabel, "FlowLabel", flowLabelRange},
 		{d.RTOMin <= d.RTOMax, "RTOMin", "at most RTOMax"},
 		{d.RTOInitial <= d.RTOMax, "RTOInitial", "at most RTOMax"},
 		{d.SackDelay <= maxSackWait, "SackDelay", "at most 500 ms"},

@@ -50,7 +50,7 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 	}
 	switch own := s.own.(type) {
 	case *waiting:
-		out.Begin(a.localPort, a.peerPort, 0, p.Local, p.Remote, p.MTU())
+		a.open(out, 0, p.Local, p, p.MTU())
 		b := out.Tail()
 		start := len(b)
 		b = wire.AppendInit(b, wire.ChunkInit, wire.InitFields{Tag: a.localTag, ARwnd: uint32(a.cfg.RecvBuffer),
@@ -69,7 +69,7 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 		out.Commit(wire.CloseChunk(b, start))
 	case *echoing:
 		// A cookie larger than the path MTU has no other way than IP fragmentation.
-		out.Begin(a.localPort, a.peerPort, a.peerTag, p.Local, p.Remote, p.MTU())
+		a.open(out, a.peerTag, p.Local, p, p.MTU())
 		out.Commit(wire.AppendCookieEcho(out.Tail(), own.cookie))
 		if len(own.report) <= out.Room() {
 			out.Commit(append(out.Tail(), own.report...))

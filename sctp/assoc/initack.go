@@ -120,7 +120,7 @@ func answerOffer(now rawio.Time, o *Outbox, p *rawio.Packet, of *offer, cfg *Con
 			b = wire.AppendParam(b, wire.ParamUnrecognizedParam, u)
 		}
 	}
-	o.answer(p, of.tag, wire.CloseChunk(b, start))
+	o.answerMarked(p, of.tag, cfg.mark(), wire.CloseChunk(b, start))
 	return true
 }
 

@@ -29,6 +29,7 @@ type outPacket struct {
 	tag           uint32
 	start, end    int // in Outbox.buf
 	local, remote netip.AddrPort
+	mark          pack.Mark
 }
 
 // maxOutbox bounds the packets that wait; further answers are dropped and the peer asks again.
@@ -47,8 +48,12 @@ func (o *Outbox) Dropped() uint64 { return o.dropped }
 
 // answer queues the chunks in b for where p came from.
 func (o *Outbox) answer(p *rawio.Packet, tag uint32, b []byte) {
+	o.answerMarked(p, tag, pack.Mark{}, b)
+}
+
+func (o *Outbox) answerMarked(p *rawio.Packet, tag uint32, m pack.Mark, b []byte) {
 	pkt := wire.Packet(p.Data)
-	o.commit(outPacket{src: pkt.DstPort(), dst: pkt.SrcPort(), tag: tag, local: p.Local, remote: p.Remote}, b)
+	o.commit(outPacket{src: pkt.DstPort(), dst: pkt.SrcPort(), tag: tag, local: p.Local, remote: p.Remote, mark: m}, b)
 }
 
 func (o *Outbox) commit(q outPacket, b []byte) {
@@ -62,6 +67,7 @@ func (o *Outbox) PollTransmit(out *TxBatch) (more bool) {
 	for n < len(o.pkts) && !out.Full() {
 		q := &o.pkts[n]
 		out.Begin(q.src, q.dst, q.tag, q.local, q.remote, wire.CommonHeaderLen+q.end-q.start)
+		out.SetMark(q.mark)
 		out.Commit(append(out.Tail(), o.buf[q.start:q.end]...))
 		out.End()
 		n++

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/pack"
 	"github.com/rddp-go/rddp/sctp/internal/pmtud"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
@@ -22,6 +23,7 @@ type path struct {
 	interval time.Duration  // HB.interval, negative for no heartbeats
 	heard    netip.AddrPort // own address that its last packet came to
 	dataIn   uint64         // packets with DATA
+	mark     pack.Mark      // of its packets
 }
 
 // addPath adds a destination if there is room for it and an own address to reach it from. known is an
@@ -43,7 +45,7 @@ func (a *Assoc) addPair(local, remote netip.AddrPort, state tx.PathState) {
 	p.State = state
 	if a.sender.AddPath(p) == nil {
 		p.Asks = a.cfg.HeartbeatInterval >= 0
-		a.paths = append(a.paths, &path{Path: p, beat: beat{deadline: rawio.Never}, interval: a.cfg.HeartbeatInterval,
+		a.paths = append(a.paths, &path{Path: p, beat: beat{deadline: rawio.Never}, interval: a.cfg.HeartbeatInterval, mark: a.cfg.mark(),
 			mtu: pathMTU{Search: pmtud.New(lim)}})
 	}
 }
@@ -73,7 +75,7 @@ func (a *Assoc) PathStats(i int) PathStats {
 		Local: p.Local, Remote: p.Remote, Primary: p == a.primary(),
 		State: a.pathState(p), Suspected: p.Suspected(),
 		MTU: p.MTU(), SRTT: p.SRTT(), RTTVar: p.RTTVar(), RTO: p.RTO(), Cwnd: p.CC().Window(), Ssthresh: p.CC().Ssthresh(),
-		Flight: p.Flight(), Errors: p.Errors, DataIn: p.dataIn, Controller: strings.TrimPrefix(reflect.TypeOf(p.CC()).String(), "*cc."),
+		Flight: p.Flight(), Errors: p.Errors, DataIn: p.dataIn, DSCP: p.mark.DSCP, FlowLabel: p.mark.FlowLabel, Controller: strings.TrimPrefix(reflect.TypeOf(p.CC()).String(), "*cc."),
 	}
 }
 

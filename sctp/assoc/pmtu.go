@@ -141,7 +141,7 @@ func (a *Assoc) transmitProbe(now rawio.Time, out *TxBatch) bool {
 			continue // without a nonce nobody could tell: it counts as lost
 		}
 		binary.BigEndian.PutUint32(info[8:], uint32(size))
-		out.Begin(a.localPort, a.peerPort, a.peerTag, p.Local, p.Remote, size)
+		a.open(out, a.peerTag, p.Local, p, size)
 		out.Commit(wire.AppendHeartbeat(out.Tail(), info[:]))
 		out.Commit(wire.AppendPadHeader(out.Tail(), out.Room()-wire.ChunkHeaderLen))
 		out.Bytes(padding[:out.Room()])

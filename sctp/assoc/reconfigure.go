@@ -6,16 +6,19 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
-// Reconfigure changes the configuration of a live association. change gets what holds now; a *ConfigError about what it makes of that leaves
+// Reconfigure changes the configuration of a live association. change gets what holds now; a *ConfigError about what it makes of that, or ErrNoMarks, leaves
 // everything as it was. These take effect at once, on every path: RTOInitial, RTOMin and RTOMax, AssocMaxRetrans, PathMaxRetrans, MaxInitRetrans,
 // PotentiallyFailedMaxRetrans, HidePotentiallyFailed and PrimarySwitchoverMaxRetrans, MaxInitRTO, AutoClose, SackDelay and LoneSackDelay, HeartbeatInterval and HBMaxBurst,
-// RecvBuffer, SendBuffer, PartialDelivery, MaxBurst, NoDelay, DisableFragments, MaxSegment and MTU. A window that the peer was told of is kept open: a smaller RecvBuffer comes
+// RecvBuffer, SendBuffer, PartialDelivery, MaxBurst, NoDelay, DisableFragments, MaxSegment, MTU, DSCP and FlowLabel. A window that the peer was told of is kept open: a smaller RecvBuffer comes
 // about as it is used up. What else change does is ignored: it was told to the peer, or cannot change.
 func (a *Assoc) Reconfigure(now rawio.Time, change func(*Config)) error {
 	want := a.cfg
 	change(&want)
 	want, err := want.Complete()
 	if err != nil {
+		return err
+	}
+	if err := want.CanMark(a.env); err != nil {
 		return err
 	}
 	c, old := &a.cfg, a.cfg
@@ -28,7 +31,7 @@ func (a *Assoc) Reconfigure(now rawio.Time, change func(*Config)) error {
 	c.HeartbeatInterval, c.HBMaxBurst = want.HeartbeatInterval, want.HBMaxBurst
 	c.MaxBurst, c.NoDelay, c.DisableFragments, c.MaxSegment, c.MTU = want.MaxBurst, want.NoDelay, want.DisableFragments, want.MaxSegment, want.MTU
 
-	c.SendBuffer = want.SendBuffer
+	c.SendBuffer, c.DSCP, c.FlowLabel = want.SendBuffer, want.DSCP, want.FlowLabel
 	a.sender.Reconfigure(c.SendBuffer, max(c.MaxBurst, 0), c.NoDelay, c.MaxSegment)
 	if a.recv != nil {
 		a.recv.SetSackDelay(c.SackDelay, c.LoneSackDelay)
@@ -39,6 +42,9 @@ func (a *Assoc) Reconfigure(now rawio.Time, change func(*Config)) error {
 		p.SetRTO(c.rto())
 		if c.HeartbeatInterval != old.HeartbeatInterval {
 			_ = a.SetHeartbeat(now, p.Remote.Addr(), c.HeartbeatInterval) // the path exists
+		}
+		if c.mark() != old.mark() {
+			p.setMark(c.mark())
 		}
 		if c.MTU != old.MTU {
 			lim := c.limits(a.env, p.Local, p.Remote, p.mtu.shift)

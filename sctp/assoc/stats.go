@@ -123,6 +123,8 @@ type PathStats struct {
 	Errors            int           // consecutive errors
 	Controller        string        // of congestion: the name of its type
 	DataIn            uint64        // packets with DATA that came from there
+	DSCP              uint8         // see Config
+	FlowLabel         uint32        // see Config
 }
 
 // Stats returns a snapshot.

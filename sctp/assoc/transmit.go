@@ -68,7 +68,7 @@ func (a *Assoc) transmit(now rawio.Time, out *TxBatch) bool {
 	if !local.IsValid() {
 		local = p.Local
 	}
-	out.Begin(a.localPort, a.peerPort, a.peerTag, local, p.Remote, p.MTU())
+	a.open(out, a.peerTag, local, p, p.MTU())
 	if len(a.control.entries) > 0 {
 		a.control.next(out)
 	}
@@ -95,6 +95,12 @@ func (a *Assoc) transmit(now rawio.Time, out *TxBatch) bool {
 		a.fillMore(now, out, data)
 	}
 	return true
+}
+
+// open opens a packet on a path.
+func (a *Assoc) open(out *TxBatch, tag uint32, local netip.AddrPort, p *path, size int) {
+	out.Begin(a.localPort, a.peerPort, tag, local, p.Remote, size)
+	out.SetMark(p.mark)
 }
 
 // fillMore adds packets like the last one, with nothing but DATA.

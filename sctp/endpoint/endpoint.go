@@ -130,6 +130,9 @@ func (e *Endpoint) Listen(port uint16, cfg *assoc.Config) error {
 	if err != nil {
 		return err
 	}
+	if err := c.CanMark(&e.env); err != nil {
+		return err
+	}
 	for _, other := range e.listeners[port] {
 		if len(c.LocalAddrs) == 0 || len(other.LocalAddrs) == 0 || slices.ContainsFunc(c.LocalAddrs, func(a netip.Addr) bool { return slices.Contains(other.LocalAddrs, a) }) {
 			return ErrPortInUse

@@ -47,12 +47,15 @@ func TestPut4WritesEveryFieldOfTheHeader(t *testing.T) {
 	check.That(t, bytes.Equal(b[:10], want[:10]) && bytes.Equal(b[12:], want[12:]), "got  % x\nwant % x", b, want)
 	// RFC 791: the sum over the header with its checksum is all ones.
 	check.Equal(t, "sum", fold(Sum(0, b)), 0xffff)
-	Amend(b, rawio.Mark{TTL: 7, Class: 0xbb})
+	Amend(b, &rawio.Packet{}, rawio.Mark{TTL: 7, Class: 0xbb})
 	check.Equal(t, "sum with a mark", fold(Sum(0, b)), 0xffff)
 	check.Slice(t, "TOS and TTL", []byte{b[1], b[8]}, []byte{0xbb, 7}) // the ECN field stays
 	b6 := packet6(ProtoSCTP, nil)                                      // with ECN 1
-	Amend(b6, rawio.Mark{TTL: 7, Class: 0xba})
+	Amend(b6, &rawio.Packet{}, rawio.Mark{TTL: 7, Class: 0xba})
 	check.Slice(t, "IPv6 with a mark", b6[:8], []byte{0x6b, 0x90, 0, 0, 0, 0, ProtoSCTP, 7})
+	b6 = packet6(ProtoSCTP, nil)
+	Amend(b6, &rawio.Packet{DSCP: 1, FlowLabel: 0xabcde}, rawio.Mark{Class: 0xba})
+	check.Slice(t, "the mark of a packet goes first", b6[:8], []byte{0x60, 0x5a, 0xbc, 0xde, 0, 0, ProtoSCTP, 64})
 	Put4(b, 100, ProtoSCTP, 0, netip.Addr{}, b4)
 	check.Slice(t, "octets of an invalid source", b[12:16], make([]byte, 4))
 }

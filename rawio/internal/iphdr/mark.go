@@ -6,14 +6,15 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// Amend writes a mark into a header that Put4, Put6 or Fragment has written.
-func Amend(b []byte, m rawio.Mark) {
-	if m == (rawio.Mark{}) {
+// Amend writes what a packet or else a link is marked with into a header that Put4, Put6 or Fragment has written.
+func Amend(b []byte, p *rawio.Packet, m rawio.Mark) {
+	class := Class(p, m)
+	if class|m.TTL == 0 && p.FlowLabel == 0 {
 		return
 	}
-	class := m.Class &^ 3
 	if b[0]>>4 == 6 {
-		b[0], b[1] = b[0]|class>>4, b[1]|class<<4
+		b[0], b[1] = b[0]|class>>4, b[1]|class<<4|uint8(p.FlowLabel>>16)&0xf
+		binary.BigEndian.PutUint16(b[2:], uint16(p.FlowLabel))
 		if m.TTL > 0 {
 			b[7] = m.TTL
 		}
@@ -25,4 +26,12 @@ func Amend(b []byte, m rawio.Mark) {
 	}
 	binary.BigEndian.PutUint16(b[10:], 0)
 	binary.BigEndian.PutUint16(b[10:], ^fold(Sum(0, b[:Len4])))
+}
+
+// Class returns the DSCP bits of the TOS octet or traffic class: those of the packet, or else of the link.
+func Class(p *rawio.Packet, m rawio.Mark) uint8 {
+	if p.DSCP != 0 {
+		return p.DSCP << 2
+	}
+	return m.Class &^ 3
 }

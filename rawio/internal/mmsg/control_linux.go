@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// controlLen has room for packet info and traffic class of either family, and for a segment size.
-const controlLen = 96
+// controlLen has room for packet info and traffic class of either family, for a flow label and for a segment size.
+const controlLen = 120
 
 // Control is what the control messages of a received datagram say.
 type Control struct {

@@ -1,6 +1,7 @@
 package mmsg
 
 import (
+	"encoding/binary"
 	"net/netip"
 
 	"golang.org/x/sys/unix"
@@ -49,4 +50,12 @@ func (o *Outgoing) Class(class uint8, v6 bool) {
 	}
 	b := o.ctl.append(&o.ctlLen, level, typ, 4)
 	*(*int32)(ptr(&b[0])) = int32(class)
+}
+
+// ipv6FlowInfo is IPV6_FLOWINFO of linux/in6.h, which package unix lacks.
+const ipv6FlowInfo = 11
+
+// FlowLabel adds the flow label of IPv6.
+func (o *Outgoing) FlowLabel(label uint32) {
+	binary.BigEndian.PutUint32(o.ctl.append(&o.ctlLen, unix.IPPROTO_IPV6, ipv6FlowInfo, 4), label)
 }

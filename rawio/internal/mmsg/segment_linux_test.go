@@ -51,6 +51,8 @@ func TestRunIsOfPacketsThatTheKernelCanSegment(t *testing.T) {
 		{"no run of empty packets", sizes(0, 0), false, 1},
 		{"another destination", with(func(p *rawio.Packet) { p.Remote = other }, sizes(9, 9, 9)), false, 1},
 		{"another source", with(func(p *rawio.Packet) { p.Local = other }, sizes(9, 9, 9)), false, 1},
+		{"another DSCP", with(func(p *rawio.Packet) { p.DSCP = 1 }, sizes(9, 9, 9)), false, 1},
+		{"another flow label", with(func(p *rawio.Packet) { p.FlowLabel = 1 }, sizes(9, 9, 9)), false, 1},
 		{"another ECN field", with(func(p *rawio.Packet) { p.ECN = 1 }, sizes(9, 9, 9)), false, 1},
 		{"as many segments as the kernel takes", many(70, 12), false, 64},
 		{"as many octets as an IPv4 packet holds", many(50, 1472), false, 44},

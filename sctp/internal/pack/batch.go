@@ -32,6 +32,7 @@ type Batch struct {
 	local, remote netip.AddrPort
 	header        [wire.CommonHeaderLen]byte
 	ecn           uint8
+	mark          Mark
 	size          int  // octets it may have
 	used          int  // octets it has
 	vec           int  // its first piece in vecs
@@ -69,12 +70,12 @@ func (b *Batch) Octets() int { return b.octets }
 // included; Room says what is left of them, and it is for the caller to keep to it. A packet that
 // comes out longer is sent as IP fragments of what a packet of size octets takes.
 func (b *Batch) Begin(src, dst uint16, vtag uint32, local, remote netip.AddrPort, size int) {
-	b.local, b.remote, b.size, b.ecn = local, remote, size, rawio.NotECT
+	b.local, b.remote, b.size, b.ecn, b.mark = local, remote, size, rawio.NotECT, Mark{}
 	wire.AppendHeader(b.header[:0], src, dst, vtag)
 	b.BeginAgain()
 }
 
-// BeginAgain opens a packet with the common header, the addresses, the size and the ECN field of the last one.
+// BeginAgain opens a packet with the common header, the addresses, the size and the marks of the last one.
 func (b *Batch) BeginAgain() {
 	b.used, b.vec, b.open = 0, len(b.vecs), false
 	b.Commit(append(b.Tail(), b.header[:]...))
@@ -125,6 +126,15 @@ func (b *Batch) Bytes(p []byte) {
 // SetECN sets the ECN field of the open packet, which is NotECT to begin with.
 func (b *Batch) SetECN(ecn uint8) { b.ecn = ecn }
 
+// Mark is what packets are marked with beside the ECN field: see rawio.Packet.
+type Mark struct {
+	DSCP      uint8
+	FlowLabel uint32
+}
+
+// SetMark sets that of the open packet, which has none to begin with.
+func (b *Batch) SetMark(m Mark) { b.mark = m }
+
 // End finishes the open packet: it stores the checksum and adds the packet to Pkts.
 func (b *Batch) End() {
 	vec := b.vecs[b.vec:len(b.vecs):len(b.vecs)]
@@ -133,6 +143,7 @@ func (b *Batch) End() {
 	b.Pkts = append(b.Pkts, rawio.Packet{})
 	p := &b.Pkts[len(b.Pkts)-1]
 	p.Vec, p.Local, p.Remote, p.ECN = vec, b.local, b.remote, b.ecn
+	p.DSCP, p.FlowLabel = b.mark.DSCP, b.mark.FlowLabel
 	if b.used > b.size {
 		p.Fragment = b.size + rawio.Overhead(b.remote)
 	}
