@@ -1,15 +1,21 @@
 package sctp
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
+	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/kernelsctp"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -132,4 +138,30 @@ func TestListenersShareAPortByAddress(t *testing.T) {
 			return nil
 		})
 	}
+}
+
+// Where the kernel has an SCTP of its own, raw IP is for who asks for nothing else, and the program is told.
+func TestTheKernelsSCTPIsAvoided(t *testing.T) {
+	was, logger := kernelsctp.Root, slog.Default()
+	defer func() { kernelsctp.Root = was; slog.SetDefault(logger) }()
+	kernelsctp.Root = t.TempDir()
+	must.OK(t, os.MkdirAll(kernelsctp.Root+"/proc/net/sctp", 0o755))
+	var said bytes.Buffer
+	slog.SetDefault(slog.New(slog.NewTextHandler(&said, nil)))
+	testns.New(t).Do(func() error {
+		for _, row := range []struct {
+			ask  []linkKind
+			want string
+		}{{[]linkKind{rawLink, udpLink}, "[udp]"}, {[]linkKind{rawLink}, "[raw]"}} {
+			said.Reset()
+			l := only(t, row.ask...)
+			for range 2 {
+				_, kinds, err := l.transports(true)
+				check.Equal(t, fmt.Sprint(row.ask, err), fmt.Sprint(kinds), row.want)
+			}
+			check.Equal(t, "lines about it", strings.Count(said.String(), "rmmod sctp"), 1)
+			l.close()
+		}
+		return nil
+	})
 }

@@ -3,11 +3,13 @@ package sctp
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"os"
 	"slices"
 	"sync"
 
+	"github.com/rddp-go/rddp/internal/kernelsctp"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/raw"
 	"github.com/rddp-go/rddp/rawio/udp"
@@ -50,20 +52,28 @@ func linksOf() ([]linkKind, error) {
 	}
 }
 
-// ErrKernelSCTP is why Dial and Listen do without raw IP where the kernel has an SCTP of its own.
-var ErrKernelSCTP = errors.New("sctp: this kernel has an SCTP of its own, which answers our packets too and ends our associations; unload it (rmmod sctp), or set RDDP_LINK=udp")
+// ErrKernelSCTP is why Dial and Listen do without raw IP where the kernel has an SCTP of its own, unless RDDP_LINK asks for raw IP. They
+// also say so once, by slog.Default.
+var ErrKernelSCTP = errors.New("sctp: " + kernelsctp.Advice)
 
-func openLink(k linkKind) (rawio.Link, error) {
+// openLink opens a link; alone says that it is the only kind asked for.
+func openLink(k linkKind, alone bool) (rawio.Link, error) {
 	switch k {
 	case udpLink:
 		return openUDP()
 	case udpClient:
 		return udp.Open(udp.Config{Port: udp.AnyPort})
 	}
-	if raw.KernelSCTP() {
-		return nil, ErrKernelSCTP
+	link, err := raw.Open(raw.Config{})
+	if err != nil || !raw.KernelSCTP() {
+		return link, err
 	}
-	return raw.Open(raw.Config{})
+	slog.Warn(ErrKernelSCTP.Error())
+	if alone {
+		return link, nil
+	}
+	link.Close()
+	return nil, ErrKernelSCTP
 }
 
 // transports returns those to use, the best first, and why there is none. Who only dials leaves UDP port 9899 to who listens.
@@ -79,7 +89,7 @@ func (l *links) transports(listen bool) (list []*Transport, kinds []linkKind, er
 		if k == udpLink && !listen && l.open[udpLink] == nil {
 			as = udpClient
 		}
-		t, e := l.get(as)
+		t, e := l.get(as, len(use) == 1)
 		if e != nil {
 			err = e // the last one's is about what needs no privilege
 			continue
@@ -92,15 +102,15 @@ func (l *links) transports(listen bool) (list []*Transport, kinds []linkKind, er
 	return list, kinds, err
 }
 
-// get returns the Transport over a link. Called with mu held.
-func (l *links) get(k linkKind) (*Transport, error) {
+// get returns the Transport over a link, see openLink. Called with mu held.
+func (l *links) get(k linkKind, alone bool) (*Transport, error) {
 	if t := l.open[k]; t != nil {
 		return t, nil
 	}
 	if k == rawLink && l.failed != nil {
 		return nil, l.failed
 	}
-	link, err := openLink(k)
+	link, err := openLink(k, alone)
 	if err != nil {
 		if k == rawLink {
 			l.failed = err

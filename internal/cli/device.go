@@ -3,6 +3,7 @@ package cli
 import (
 	"net/netip"
 
+	"github.com/rddp-go/rddp/internal/kernelsctp"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/raw"
 	"github.com/rddp-go/rddp/rdma"
@@ -91,7 +92,7 @@ func (f *LinkFlags) Name() string {
 // Warning says what is in the way of a server here, or is empty.
 func (f *LinkFlags) Warning() string {
 	if f.Name() == "raw" && raw.KernelSCTP() {
-		return "this kernel has an SCTP of its own, which will abort our associations: run rmmod sctp, or use --link udp or tun"
+		return kernelsctp.Advice
 	}
 	return ""
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/kernelsctp"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/internal/testpriv"
@@ -116,6 +117,16 @@ func TestBothEndsOfEachLink(t *testing.T) {
 	for name, kind := range map[string]string{"": "raw", "udp": "udp", "tun": "tun"} {
 		f := (LinkFlags{Kind: name, Local: "x"})
 		check.That(t, f.Name() == kind && (f.Warning() == "" || kind == "raw"), "%q is %s: %s", name, f.Name(), f.Warning())
+	}
+}
+
+func TestTheKernelsSCTPIsWarnedOf(t *testing.T) {
+	was := kernelsctp.Root
+	defer func() { kernelsctp.Root = was }()
+	kernelsctp.Root = t.TempDir()
+	must.OK(t, os.MkdirAll(kernelsctp.Root+"/sys/module/sctp", 0o755))
+	for kind, want := range map[string]string{"raw": kernelsctp.Advice, "udp": "", "tun": ""} {
+		check.Equal(t, kind, (&LinkFlags{Kind: kind}).Warning(), want)
 	}
 }
 

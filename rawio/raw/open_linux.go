@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 
+	"github.com/rddp-go/rddp/internal/kernelsctp"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
 	"github.com/rddp-go/rddp/rawio/internal/mmsg"
@@ -156,13 +157,6 @@ func sockaddr(a netip.Addr) unix.Sockaddr { return mmsg.Sockaddr(netip.AddrPortF
 
 // KernelSCTP reports whether this host's kernel has an SCTP of its own loaded. Such a kernel also
 // gets every SCTP packet, knows nothing of our associations, and answers our peers with ABORT. Do
-// not use the raw link then: unload the module ("rmmod sctp"), or use the tun link, whose addresses
-// the kernel does not own, or the udp link.
-func KernelSCTP() bool {
-	for _, p := range []string{"/proc/net/sctp", "/sys/module/sctp"} {
-		if _, err := os.Stat(p); err == nil {
-			return true
-		}
-	}
-	return false
-}
+// not use the raw link then: unload the module ("rmmod sctp"), keep it from answering by a rule of
+// nftables (docs/migrating.md), or use the tun link, whose addresses the kernel does not own, or the udp link.
+func KernelSCTP() bool { return kernelsctp.Present() }
