@@ -21,7 +21,7 @@ const release = "v0.1.0"
 // paid are the modules that a program which imports ours has in its go.sum, beside ours.
 var paid = regexp.MustCompile(`^(github\.com/klauspost/crc32|github\.com/vishvananda/net(link|ns)|golang\.org/x/(net|sys)) `)
 
-// released is an environment for the go command in which our modules are released, and the others are those of the module cache.
+// released is an environment for the go command in which our modules are released. The others come from the module cache, or from where they always come from.
 func released(t *testing.T) (env []string) {
 	goCommand(t, root, nil, "list", "-deps", "-test", "./...", "./cmd/...") // brings what is missing there
 	cache := strings.TrimSpace(goCommand(t, root, nil, "env", "GOMODCACHE"))
@@ -30,7 +30,7 @@ func released(t *testing.T) (env []string) {
 		publish(t, filepath.Join(root, m), strings.TrimSuffix(module+m, "/"), proxy)
 	}
 	return []string{"GOWORK=off", "GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw", "GOSUMDB=off", "GOBIN=",
-		"GOPROXY=file://" + proxy + ",file://" + cache + "/cache/download"}
+		"GOPROXY=file://" + proxy + ",file://" + cache + "/cache/download," + strings.TrimSpace(goCommand(t, root, nil, "env", "GOPROXY"))}
 }
 
 // publish puts the module in dir into a folder that the go command reads as a module proxy.
