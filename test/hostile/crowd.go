@@ -167,8 +167,8 @@ func (a *arena) half(o crowdOptions) (float64, error) {
 
 // A crowd that was kept from sending makes up for it by and by: a burst would show how this process was scheduled.
 const (
-	most    = time.Millisecond // of octets at once
-	catchUp = 1.5              // times its rate
+	most    = 2 * time.Millisecond // of octets at once
+	catchUp = 2                    // times its rate
 )
 
 // crowd sets one up, has it send for a window, and ends it.
