@@ -254,7 +254,7 @@ func (v *victim) serve(c *sctp.Conn) {
 	switch string(b[:n]) {
 	case askFriend:
 		v.friend.Store(c)
-		v.checkFriend(c, make([]byte, 2*messageLen))
+		v.checkFriend(c)
 		return
 	case askStall:
 		return
@@ -280,8 +280,8 @@ func (v *victim) serve(c *sctp.Conn) {
 }
 
 // checkFriend compares all messages of the honest client with what it sends, and answers each.
-func (v *victim) checkFriend(c *sctp.Conn, b []byte) {
-	want := pattern(messageLen)
+func (v *victim) checkFriend(c *sctp.Conn) {
+	want, b := pattern(messageLen), pattern(2*messageLen) // not an array on the stack of every goroutine that serves
 	for seq := uint64(0); ; seq++ {
 		n, _, err := c.ReadMsg(b)
 		if err != nil {
