@@ -3,6 +3,7 @@ package pace
 import (
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
@@ -155,4 +156,15 @@ func TestWakeIsMeasuredWithinBounds(t *testing.T) {
 			t.Errorf("%v", Wake())
 		}
 	}
+}
+
+// Who strolls rests after every 32nd step, and at no other.
+func TestStrollRestsNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Stroll
+		for step, began := 1, time.Now(); step <= 100; step++ {
+			s.Step()
+			check.Equal(t, "time taken", time.Since(began), time.Duration(step/32)*500*time.Microsecond)
+		}
+	})
 }
