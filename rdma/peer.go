@@ -32,12 +32,11 @@ type peer struct {
 	now      rawio.Time // owner only
 	latency  Latency    // owner only: of the QPs' requests
 
-	mu    sync.Mutex // a leaf lock
-	after []func()   // guarded by mu: to be called when the gate is open
-	cqs   []*CQ      // guarded by mu: to be notified then
-	some  atomic.Bool
-
-	calling bool // guarded by mu: somebody calls one of after
+	mu      sync.Mutex // a leaf lock
+	after   []func()   // guarded by mu: to be called when the gate is open
+	calling bool       // guarded by mu: somebody calls one of them
+	cqs     []*CQ      // guarded by mu: to be notified then
+	some    atomic.Bool
 }
 
 func newPeer(d *Device, conn *sctp.Conn, a *assoc.Assoc, initiator bool, l *Listener) *peer {

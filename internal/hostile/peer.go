@@ -54,6 +54,9 @@ func (m message) isControl(fn uint16) bool {
 	return m.ppid == ddpadapt.PPIDControl && len(m.data) >= 4 && binary.BigEndian.Uint16(m.data[2:]) == fn
 }
 
+// refuses tells whether the message is the Session Terminate that answers what came on a stream without a session.
+func (m message) refuses() bool { return m.isControl(fnTerminate) && m.ssn() == 0 && len(m.data) == 4 }
+
 func (m message) String() string {
 	if m.ppid == ddpadapt.PPIDControl && len(m.data) >= 4 {
 		return fmt.Sprintf("control message %d, DDP-SSN %d, %d octets", m.data[3], m.ssn(), len(m.data))

@@ -425,7 +425,7 @@ type refused struct{}
 
 func (refused) check(x *target, _ int) {
 	x.t.Helper()
-	if m := x.message(); !m.isControl(fnTerminate) || m.ssn() != 0 || len(m.data) != 4 {
+	if m := x.message(); !m.refuses() {
 		x.t.Fatalf("the answer is %v", m)
 	}
 	x.quiet()
@@ -496,7 +496,7 @@ func (o closing) check(x *target, good int) {
 	}
 	select {
 	case m := <-x.session.c.box(x.stream):
-		if !o.late || !m.isControl(fnTerminate) || m.ssn() != 0 || len(m.data) != 4 {
+		if !o.late || !m.refuses() {
 			x.t.Errorf("the victim sent %v after its end", m)
 		}
 	default:
