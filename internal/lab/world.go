@@ -190,20 +190,25 @@ func (w *World) RunUntil(end rawio.Time, done func() bool) bool {
 			}
 			return x.at <= w.Now
 		})
-		for to, p, ok := w.Net.Deliver(w.Now); ok; to, p, ok = w.Net.Deliver(w.Now) {
-			for _, h := range w.Hosts {
-				if slices.Contains(h.Addrs, to) {
-					h.Receive(w.Now, &p)
-				}
-			}
-			p.Release()
-		}
-		for _, h := range w.Hosts {
-			h.HandleTimeout(w.Now)
-		}
+		Deliver(w.Now, w.Net, w.Hosts[:])
 	}
 	w.Fatal("the world does not come to rest")
 	return false
+}
+
+// Deliver hands hosts what has arrived by now, and has their timers expire.
+func Deliver(now rawio.Time, net *simnet.Net, hosts []*Host) {
+	for to, p, ok := net.Deliver(now); ok; to, p, ok = net.Deliver(now) {
+		for _, h := range hosts {
+			if slices.Contains(h.Addrs, to) {
+				h.Receive(now, &p)
+			}
+		}
+		p.Release()
+	}
+	for _, h := range hosts {
+		h.HandleTimeout(now)
+	}
 }
 
 // Lose returns a judge that drops the first n packets with a chunk of that type.

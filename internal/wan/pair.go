@@ -3,7 +3,6 @@ package wan
 import (
 	"errors"
 	"net/netip"
-	"slices"
 
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/rawio"
@@ -89,16 +88,6 @@ func (p *pair) run(end rawio.Time, done func() bool) bool {
 			return false
 		}
 		p.now = max(p.now, next)
-		for to, pkt, ok := p.net.Deliver(p.now); ok; to, pkt, ok = p.net.Deliver(p.now) {
-			for _, h := range p.hosts {
-				if slices.Contains(h.Addrs, to) {
-					h.Receive(p.now, &pkt)
-				}
-			}
-			pkt.Release()
-		}
-		for _, h := range p.hosts {
-			h.HandleTimeout(p.now)
-		}
+		lab.Deliver(p.now, p.net, p.hosts[:])
 	}
 }
