@@ -281,7 +281,7 @@ func (v *victim) serve(c *sctp.Conn) {
 
 // checkFriend compares all messages of the honest client with what it sends, and answers each.
 func (v *victim) checkFriend(c *sctp.Conn) {
-	want, b := pattern(messageLen), pattern(2*messageLen) // not an array on the stack of every goroutine that serves
+	want, b := pattern(messageLen), make([]byte, 2*messageLen) // here, not on the stack of every goroutine that serves
 	for seq := uint64(0); ; seq++ {
 		n, _, err := c.ReadMsg(b)
 		if err != nil {
