@@ -185,7 +185,7 @@ func (s *Socket) Conn(peer netip.AddrPort) (*Conn, error) {
 		return c, nil
 	case isClosed(s.done):
 		return nil, net.ErrClosed
-	case ctx.Err() != nil:
+	case ctx.Err() != nil || isClosed(s.wdl.passed()): // or another goroutine, whose set-up this is, has seen it pass before
 		return nil, os.ErrDeadlineExceeded
 	}
 	return nil, err
