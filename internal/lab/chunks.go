@@ -37,6 +37,11 @@ func InitLike(t wire.ChunkType, f wire.InitFields, params ...[]byte) []byte {
 	return wire.CloseChunk(append(b, bytes.Join(params, nil)...), 0)
 }
 
+// StaleError makes an ERROR that calls a cookie stale.
+func StaleError() []byte {
+	return wire.CloseChunk(wire.AppendStaleCookieCause(wire.AppendError(nil), 5000), 0)
+}
+
 // Has says whether the packet holds a chunk of that type.
 func Has(pkt wire.Packet, t wire.ChunkType) bool { return ChunkOf(pkt, t) != nil }
 

@@ -26,6 +26,7 @@ type Lab struct {
 	TSN     wire.TSN // the script's next TSN
 	HostTSN wire.TSN // the Initial TSN of the endpoint under test
 	Cookie  []byte
+	Kept    []Signed // by a Collector
 }
 
 // Posted is a packet and where it was sent.
@@ -57,14 +58,20 @@ func Passive(t testing.TB, cfg *assoc.Config) *Lab {
 func Active(t testing.TB, cfg *assoc.Config) *Lab {
 	t.Helper()
 	l := Bare(t)
+	l.Connect(cfg)
+	return l
+}
+
+// Connect starts the association, and reads its INIT.
+func (l *Lab) Connect(cfg *assoc.Config) {
+	l.Helper()
 	a, err := l.Host.Endpoint.Connect(l.Now, cfg, PortB, l.Host.Addr, []netip.AddrPort{l.Peer}, PortA)
 	if err != nil {
-		t.Fatal(err)
+		l.Fatal(err)
 	}
 	l.Host.Adopt(a)
 	l.A = a
 	l.ReadInit()
-	return l
 }
 
 // ReadInit reads the INIT that is to be sent now.

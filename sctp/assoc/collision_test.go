@@ -13,11 +13,11 @@ import (
 )
 
 func TestInitCollisionInCookieWait(t *testing.T) {
-	j := newJarLab(t, &assoc.Config{OutStreams: 6, InStreams: 12})
-	j.connect()
+	j := lab.NewJar(t, &assoc.Config{OutStreams: 6, InStreams: 12})
+	j.Connect()
 	deadline, tsn := j.A.NextTimeout(), j.HostTSN
 	init, _ := wire.AsInit(wire.Chunk(lab.InitChunk(0x55667788, 900)))
-	ack, c := j.sendInit([]byte(init))
+	ack, c := j.SendInit([]byte(init))
 	// req 9260-5.2.1-7: the own INIT's tag, TSN and streams, with the tag, TSN and window of the peer's.
 	if ack.Tag() != j.Tag || c.LocalTag != j.Tag || ack.TSN() != tsn || c.LocalTSN != tsn || c.OutStreams != 6 || c.InStreams != 12 ||
 		c.PeerTag != 0x55667788 || c.PeerTSN != 900 || c.PeerRwnd != init.ARwnd() {
@@ -31,12 +31,12 @@ func TestInitCollisionInCookieWait(t *testing.T) {
 		t.Errorf("a cookie may come back until %v", until)
 	}
 
-	j = newJarLab(t, nil)
-	j.connect()
-	j.hand(lab.Packet(lab.PortA, lab.PortB, j.Tag, lab.InitAckChunk(j.PeerTag, j.TSN, []byte("theirs"))))
+	j = lab.NewJar(t, nil)
+	j.Connect()
+	j.Pass(lab.Packet(lab.PortA, lab.PortB, j.Tag, lab.InitAckChunk(j.PeerTag, j.TSN, []byte("theirs"))))
 	j.Expect(j.Flush(), "COOKIE ECHO")
 	deadline = j.A.NextTimeout()
-	j.sendInit(lab.InitChunk(0x55667788, 900))
+	j.SendInit(lab.InitChunk(0x55667788, 900))
 	if j.A.NextTimeout() != deadline { // req 9260-5.2.1-9
 		t.Errorf("COOKIE-ECHOED: T1-cookie was touched: %v instead of %v", j.A.NextTimeout(), deadline)
 	}

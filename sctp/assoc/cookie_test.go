@@ -10,7 +10,6 @@ import (
 	"io"
 	"math/rand"
 	"net/netip"
-	"slices"
 	"testing"
 	"time"
 
@@ -177,92 +176,9 @@ func TestConfigRanges(t *testing.T) {
 	}
 }
 
-// jarLab is an association made without an endpoint, so that the test can open its cookies.
-type jarLab struct {
-	*lab.Lab
-	jar *assoc.Jar
-	env *assoc.Env
-	cfg assoc.Config
-}
-
-func newJarLab(t *testing.T, cfg *assoc.Config) *jarLab {
-	t.Helper()
-	c := must.Get(cfg.Complete())(t)
-	rnd := rand.New(rand.NewSource(11))
-	j := &jarLab{Lab: lab.Bare(t), jar: assoc.NewJar(rnd), cfg: c}
-	j.env = &assoc.Env{Rand: rnd, MTU: func(_, _ netip.Addr) int { return lab.MTU }, Cookies: j.jar}
-	return j
-}
-
-// cookieIn opens the cookie of the only INIT ACK among the packets.
-func (j *jarLab) cookieIn(out []wire.Packet) (ack wire.Init, c assoc.Cookie) {
-	j.Helper()
-	if len(out) != 1 || !lab.Has(out[0], wire.ChunkInitAck) {
-		j.Fatalf("sent %q, want INIT ACK", lab.Describe(out))
-	}
-	ack = j.NoteInitAck(out[0])
-	if !j.jar.Open(j.Now, j.Cookie, &c) {
-		j.Fatal("the cookie does not open")
-	}
-	return ack, c
-}
-
-// answer has an INIT answered with no association in place.
-func (j *jarLab) answer(init []byte) (wire.Init, assoc.Cookie) {
-	j.Helper()
-	pkt := lab.Packet(lab.PortA, lab.PortB, 0, init)
-	cs := wire.Packet(pkt).Chunks()
-	c, _ := cs.Next()
-	var o assoc.Outbox
-	p := rawio.Packet{Data: pkt, Local: j.Host.Addr, Remote: j.Peer}
-	assoc.AnswerInit(j.Now, &o, &p, c, &j.cfg, j.env)
-	o.PollTransmit(j.Host.Batch)
-	var out []wire.Packet
-	for _, q := range j.Host.Batch.Pkts {
-		out = append(out, slices.Concat(q.Vec...))
-	}
-	j.Host.Batch.Reset()
-	return j.cookieIn(out)
-}
-
-// connect starts the association under test; accept makes it from the last cookie.
-func (j *jarLab) connect() {
-	j.Helper()
-	a, err := assoc.Connect(j.Now, &j.cfg, j.env, assoc.Peer{LocalPort: lab.PortB, PeerPort: lab.PortA, Local: j.Host.Addr, Remotes: []netip.AddrPort{j.Peer}})
-	if err != nil {
-		j.Fatal(err)
-	}
-	j.A, j.Host.Assocs = a, []*assoc.Assoc{a}
-	out := j.Flush()
-	j.Expect(out, "INIT")
-	init, _ := wire.AsInit(lab.ChunkOf(out[0], wire.ChunkInit))
-	j.Tag, j.HostTSN = init.Tag(), init.TSN()
-}
-
-func (j *jarLab) accept(c *assoc.Cookie) {
-	j.Helper()
-	p := rawio.Packet{Data: lab.Packet(lab.PortA, lab.PortB, c.LocalTag, wire.AppendCookieEcho(nil, j.Cookie)), Local: j.Host.Addr, Remote: j.Peer}
-	j.A = assoc.Accept(j.Now, &j.cfg, j.env, c, &p)
-	j.Host.Assocs = []*assoc.Assoc{j.A}
-	j.hand(p.Data)
-	j.Expect(j.Flush(), "COOKIE ACK")
-	j.InState(assoc.Established)
-}
-
-// hand gives a packet of the script to the association.
-func (j *jarLab) hand(pkt []byte) {
-	j.A.HandlePacket(j.Now, &rawio.Packet{Data: pkt, Local: j.Host.Addr, Remote: j.Peer})
-}
-
-func (j *jarLab) sendInit(init []byte) (wire.Init, assoc.Cookie) {
-	j.Helper()
-	j.hand(lab.Packet(lab.PortA, lab.PortB, 0, init))
-	return j.cookieIn(j.Flush())
-}
-
 func TestWhatTheCookieHolds(t *testing.T) {
-	j := newJarLab(t, &assoc.Config{CookieLife: 17 * time.Second})
-	ack, c := j.answer(lab.InitChunk(j.PeerTag, j.TSN))
+	j := lab.NewJar(t, &assoc.Config{CookieLife: 17 * time.Second})
+	ack, c := j.Answer(lab.InitChunk(j.PeerTag, j.TSN))
 	// req 9260-5.1.3-2
 	if c.Created != j.Now || c.Life != 17*time.Second || c.LocalPort != lab.PortB || c.PeerPort != lab.PortA || c.LocalTag != ack.Tag() || c.PeerTag != j.PeerTag {
 		t.Errorf("%+v", c)
@@ -319,10 +235,10 @@ func TestCookieOfAnotherLayoutIsRefused(t *testing.T) {
 func TestCookieKeepsTheTagsOfALiveAssociationSecret(t *testing.T) {
 	// req 9260-5.1.3-5: who sends an INIT for somebody else's association gets a cookie that has its
 	// tie-tags, which are random, and not the tags that would let it send packets.
-	j := newJarLab(t, nil)
-	_, first := j.answer(lab.InitChunk(0xaabbccdd, 1))
-	j.accept(&first)
-	j.sendInit(lab.InitChunk(0x01020304, 2))
+	j := lab.NewJar(t, nil)
+	_, first := j.Answer(lab.InitChunk(0xaabbccdd, 1))
+	j.Accept(&first)
+	j.SendInit(lab.InitChunk(0x01020304, 2))
 	for name, tag := range map[string]uint32{"own": first.LocalTag, "peer's": first.PeerTag} {
 		check.That(t, !bytes.Contains(j.Cookie, binary.BigEndian.AppendUint32(nil, tag)),
 			"the cookie shows the %s Verification Tag of the association", name)
@@ -332,38 +248,38 @@ func TestCookieKeepsTheTagsOfALiveAssociationSecret(t *testing.T) {
 func TestTieTagsByState(t *testing.T) {
 	other := lab.InitChunk(0x55667788, 3)
 	t.Run("COOKIE-WAIT: 0", func(t *testing.T) {
-		j := newJarLab(t, nil)
-		j.connect()
-		if _, c := j.sendInit(other); c.LocalTie != 0 || c.PeerTie != 0 { // req 9260-5.2.2-9
+		j := lab.NewJar(t, nil)
+		j.Connect()
+		if _, c := j.SendInit(other); c.LocalTie != 0 || c.PeerTie != 0 { // req 9260-5.2.2-9
 			t.Errorf("tie-tags %#x %#x", c.LocalTie, c.PeerTie)
 		}
 	})
 	t.Run("COOKIE-ECHOED: random, the same in TCB and cookie", func(t *testing.T) {
-		j := newJarLab(t, nil)
-		j.connect()
-		j.hand(lab.Packet(lab.PortA, lab.PortB, j.Tag, lab.InitAckChunk(j.PeerTag, j.TSN, []byte("theirs"))))
+		j := lab.NewJar(t, nil)
+		j.Connect()
+		j.Pass(lab.Packet(lab.PortA, lab.PortB, j.Tag, lab.InitAckChunk(j.PeerTag, j.TSN, []byte("theirs"))))
 		j.Expect(j.Flush(), "COOKIE ECHO")
-		_, c := j.sendInit(other)
+		_, c := j.SendInit(other)
 		if c.LocalTie == 0 || c.PeerTie == 0 || c.LocalTie == j.Tag || c.PeerTie == j.PeerTag { // req 9260-5.2.1-10, 9260-5.2.2-9
 			t.Errorf("tie-tags %#x %#x", c.LocalTie, c.PeerTie)
 		}
-		_, again := j.sendInit(other)
+		_, again := j.SendInit(other)
 		check.That(t, again.LocalTie == c.LocalTie && again.PeerTie == c.PeerTie, "the tie-tags of the TCB changed")
 	})
 	t.Run("ESTABLISHED: random, and the TCB knows them again", func(t *testing.T) {
-		j := newJarLab(t, &assoc.Config{OutStreams: 3, InStreams: 4})
-		_, first := j.answer(lab.InitChunk(j.PeerTag, j.TSN))
-		j.accept(&first)
-		ack, c := j.sendInit(other)
+		j := lab.NewJar(t, &assoc.Config{OutStreams: 3, InStreams: 4})
+		_, first := j.Answer(lab.InitChunk(j.PeerTag, j.TSN))
+		j.Accept(&first)
+		ack, c := j.SendInit(other)
 		if c.LocalTie == 0 || c.PeerTie == 0 { // req 9260-5.2.2-5, 9260-5.2.2-9
 			t.Errorf("tie-tags %#x %#x", c.LocalTie, c.PeerTie)
 		}
 		if ack.OutStreams() != 3 || ack.InStreams() != 4 || c.OutStreams != 3 || c.InStreams != 4 { // req 9260-5.2.2-7
 			t.Errorf("INIT ACK with OS %d MIS %d, cookie %d %d, want those of the association", ack.OutStreams(), ack.InStreams(), c.OutStreams, c.InStreams)
 		}
-		j.hand(lab.Packet(lab.PortA, lab.PortB, c.LocalTag, wire.AppendCookieEcho(nil, j.Cookie)))
+		j.Pass(lab.Packet(lab.PortA, lab.PortB, c.LocalTag, wire.AppendCookieEcho(nil, j.Cookie)))
 		j.Expect(j.Flush(), "COOKIE ACK")
-		if _, c := j.sendInit(lab.InitChunk(5, 5)); c.LocalTie < 2 || c.PeerTie == 0 {
+		if _, c := j.SendInit(lab.InitChunk(5, 5)); c.LocalTie < 2 || c.PeerTie == 0 {
 			t.Errorf("tie-tags %#x %#x of what has restarted", c.LocalTie, c.PeerTie)
 		}
 		if j.A.LocalTag() != c.LocalTag || j.A.PeerTag() != 0x55667788 { // Table 12, action A: the tie-tags match

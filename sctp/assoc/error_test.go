@@ -181,7 +181,7 @@ func TestInitAckThatIsNotAccepted(t *testing.T) {
 }
 
 func TestAnswerToACookieEchoThatWasNotSentIsIgnored(t *testing.T) {
-	for _, early := range [][]byte{wire.AppendCookieAck(nil), staleError()} { // in one batch with the INIT ACK
+	for _, early := range [][]byte{wire.AppendCookieAck(nil), lab.StaleError()} { // in one batch with the INIT ACK
 		l := lab.Active(t, nil)
 		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie"))))
 		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, early))
@@ -193,14 +193,10 @@ func TestAnswerToACookieEchoThatWasNotSentIsIgnored(t *testing.T) {
 	}
 }
 
-func staleError() []byte {
-	return wire.CloseChunk(wire.AppendStaleCookieCause(wire.AppendError(nil), 5000), 0)
-}
-
 func TestStaleCookieStartsOver(t *testing.T) {
 	l := lab.Echoed(t, nil)
 	l.Now = l.Now.Add(70 * time.Millisecond)
-	out := l.Send(l.Tag, staleError())
+	out := l.Send(l.Tag, lab.StaleError())
 	l.Expect(out, "INIT") // req 9260-5.2.6-2
 	l.InState(assoc.CookieWait)
 	init, _ := wire.AsInit(lab.ChunkOf(out[0], wire.ChunkInit))
@@ -212,17 +208,17 @@ func TestStaleCookieStartsOver(t *testing.T) {
 	l.Expect(l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("fresh"))), "COOKIE ECHO")
 	l.Send(l.Tag, wire.AppendCookieAck(nil))
 	l.InState(assoc.Established)
-	l.Expect(l.Send(l.Tag, staleError()), "") // req 9260-5.2.6-1
+	l.Expect(l.Send(l.Tag, lab.StaleError()), "") // req 9260-5.2.6-1
 	l.InState(assoc.Established)
 }
 
 func TestStaleCookieForEverGivesUp(t *testing.T) {
 	l := lab.Echoed(t, &assoc.Config{MaxInitRetrans: 3})
 	for range 3 {
-		l.Expect(l.Send(l.Tag, staleError()), "INIT")
+		l.Expect(l.Send(l.Tag, lab.StaleError()), "INIT")
 		l.Expect(l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("again"))), "COOKIE ECHO")
 	}
-	l.Expect(l.Send(l.Tag, staleError()), "")
+	l.Expect(l.Send(l.Tag, lab.StaleError()), "")
 	l.InState(assoc.Closed)
 	err, _ := l.Host.DownErr()
 	check.That(t, errors.Is(err, assoc.ErrInitTimeout), "ended by %v", err)

@@ -81,11 +81,12 @@ func TestMessagesFailOneByOne(t *testing.T) {
 		last assoc.EventKind
 		come func(l *lab.Lab)
 	}{
-		{"ABORT", assoc.EventDown, func(l *lab.Lab) { deliver(l, l.Tag, wire.AppendAbort(nil, false)) }},
-		{"restart", assoc.EventRestart, func(l *lab.Lab) { giveBack(l, "a restart") }},
+		{"ABORT", assoc.EventDown, func(l *lab.Lab) {
+			l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendAbort(nil, false)))
+		}},
+		{"restart", assoc.EventRestart, func(l *lab.Lab) { l.GiveBack("a restart") }},
 	} {
-		l, list := collector(t, assoc.Established)
-		jar = list
+		l := lab.Collector(t, assoc.Established)
 		const n = 1000
 		for i := range uint64(n) { // the association has sent one already
 			must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{[]byte("x")}, Token: i + 1}))

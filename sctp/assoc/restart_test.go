@@ -267,99 +267,43 @@ func TestCookieTable(t *testing.T) {
 	})
 }
 
-// signed is a cookie of the association that the script has kept.
-type signed struct {
-	name        string
-	local, peer uint32 // the tags in it
-	ties        bool   // it has the tie-tags of the association's first life
-	cookie      []byte
-}
-
-// collector connects, has a cookie signed in each state that signs one, and goes on until the association is in state.
-func collector(t *testing.T, state assoc.State) (l *lab.Lab, list []signed) {
-	t.Helper()
-	l = lab.Bare(t)
-	l.Listen(nil)
-	first := l.PeerTag
-	keep := func(name string, peer uint32, ties bool) {
-		own, tsn := l.Tag, l.HostTSN
-		l.PeerTag = peer
-		l.Initiate()
-		list = append(list, signed{name, l.Tag, peer, ties, l.Cookie})
-		l.PeerTag, l.Tag, l.HostTSN = first, own, tsn
-	}
-	keep("a call before, with the tag of later", first, false)
-	keep("a call before", 0x50505050, false)
-	a := must.Get(l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer}, lab.PortA))(t)
-	l.Host.Adopt(a)
-	l.A = a
-	init, _ := wire.AsInit(lab.ChunkOf(l.Flush()[0], wire.ChunkInit))
-	l.Tag, l.HostTSN = init.Tag(), init.TSN()
-	keep("a collision in COOKIE-WAIT", 0x60606060, false)
-	if state == assoc.CookieWait {
-		return l, list
-	}
-	l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("theirs")))
-	keep("a collision in COOKIE-ECHOED, with the same tag", first, true)
-	keep("a collision in COOKIE-ECHOED", 0x70707070, true)
-	if state == assoc.CookieEchoed {
-		return l, list
-	}
-	l.Send(l.Tag, wire.AppendCookieAck(nil))
-	keep("a restart", 0x80808080, true)
-	keep("a restart with the same tag", first, true)
-	if state == assoc.Established || state == assoc.ShutdownPending || state == assoc.ShutdownReceived {
-		m := assoc.Message{Body: [2][]byte{[]byte("keeps the shutdown waiting")}}
-		must.OK(t, l.A.Send(l.Now, &m))
-		l.Flush()
-	}
-	switch state {
-	case assoc.ShutdownPending, assoc.ShutdownSent:
-		must.OK(t, l.A.Shutdown(l.Now))
-		l.Flush()
-	case assoc.ShutdownReceived, assoc.ShutdownAckSent:
-		l.Send(l.Tag, wire.AppendShutdown(nil, l.HostTSN-1))
-	}
-	return l, list
-}
-
 // Each cookie that a peer can come to hold is returned in each state, and then each again, at once or later: what
 // becomes of the association is what Table 12 says, and only action A is a new life of it.
 func TestEachCookieInEachState(t *testing.T) {
 	// req 9260-5.2.4-12, 9260-5.2.4-14, 9260-5.2.4-11
 	for state := assoc.CookieWait; state <= assoc.ShutdownAckSent; state++ {
-		_, list := collector(t, state)
+		list := lab.Collector(t, state).Kept
 		for i := range list {
 			for j := range list {
 				for _, together := range []bool{false, true} {
-					l, list := collector(t, state)
+					l := lab.Collector(t, state)
 					l.InState(state)
 					want := state
 					tag, peer, ties, lives := l.Tag, l.A.PeerTag(), true, uint64(1)
-					for _, c := range []signed{list[i], list[j]} {
+					for _, c := range []lab.Signed{l.Kept[i], l.Kept[j]} {
 						answer := ""
 						switch setup := want == assoc.CookieWait || want == assoc.CookieEchoed; {
-						case c.local == tag: // B and D
-							answer, peer = "COOKIE ACK", c.peer
+						case c.Local == tag: // B and D
+							answer, peer = "COOKIE ACK", c.Peer
 							if setup {
 								want = assoc.Established
 							}
-						case c.peer == peer || !c.ties || !ties: // C, and what Table 12 does not have
+						case c.Peer == peer || !c.Ties || !ties: // C, and what Table 12 does not have
 						case want == assoc.ShutdownAckSent:
 							answer = "ERROR SHUTDOWN ACK"
 						default: // A
-							answer, want, tag, peer, ties = "COOKIE ACK", assoc.Established, c.local, c.peer, false
+							answer, want, tag, peer, ties = "COOKIE ACK", assoc.Established, c.Local, c.Peer, false
 							lives++
 						}
-						l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, c.local, wire.AppendCookieEcho(nil, c.cookie)))
+						l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, c.Local, wire.AppendCookieEcho(nil, c.Cookie)))
 						if together {
 							continue // and nothing is asked of the association yet
 						}
 						got := lab.Describe(l.Flush())
-						check.That(t, got == answer, "%v: %q: sent %q, want %q", state, c.name, got, answer)
+						check.That(t, got == answer, "%v: %q: sent %q, want %q", state, c.Name, got, answer)
 					}
 					if l.A.State() != want || l.A.LocalTag() != tag || l.A.PeerTag() != peer || l.A.Incarnation() != lives {
-						t.Errorf("%v: %q, then %q, in one read: %v: now %v, tags %#x %#x, life %d; want %v, %#x %#x, %d", state, list[i].name, list[j].name,
+						t.Errorf("%v: %q, then %q, in one read: %v: now %v, tags %#x %#x, life %d; want %v, %#x %#x, %d", state, list[i].Name, list[j].Name,
 							together, l.A.State(), l.A.LocalTag(), l.A.PeerTag(), l.A.Incarnation(), want, tag, peer, lives)
 					}
 				}
@@ -458,13 +402,13 @@ func TestRestartNeedsBothTieTags(t *testing.T) {
 		{"the own one differs", func(c *assoc.Cookie) { c.LocalTie++ }, false}, // req 9260-5.2.4-14
 		{"the peer's differs", func(c *assoc.Cookie) { c.PeerTie++ }, false},
 	} {
-		j := newJarLab(t, nil)
-		_, first := j.answer(lab.InitChunk(j.PeerTag, j.TSN))
-		j.accept(&first)
-		_, c := j.sendInit(lab.InitChunk(0x55667788, 3))
+		j := lab.NewJar(t, nil)
+		_, first := j.Answer(lab.InitChunk(j.PeerTag, j.TSN))
+		j.Accept(&first)
+		_, c := j.SendInit(lab.InitChunk(0x55667788, 3))
 		row.change(&c)
-		b, _ := j.jar.Seal(j.Now, nil, &c)
-		j.hand(lab.Packet(lab.PortA, lab.PortB, c.LocalTag, wire.AppendCookieEcho(nil, b)))
+		b, _ := j.Seal(j.Now, nil, &c)
+		j.Pass(lab.Packet(lab.PortA, lab.PortB, c.LocalTag, wire.AppendCookieEcho(nil, b)))
 		taken := j.A.PeerTag() == 0x55667788
 		check.That(t, taken == row.taken && (j.A.Stats().BadCookies == 1) != row.taken, "%s: a restart %v", row.name, taken)
 	}

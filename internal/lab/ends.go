@@ -1,0 +1,83 @@
+package lab
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/invariant"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Ending is a way in which an association can end.
+type Ending struct {
+	Doc   string // what the package comment of sctp/assoc calls it
+	Match func(error) bool
+	drive func(l *Lab)
+	lab   func() *Lab // nil: established by the peer
+}
+
+// Drive has an association come to that end.
+func (e *Ending) Drive(t testing.TB) *Lab {
+	l := (*Lab)(nil)
+	if e.lab != nil {
+		l = e.lab()
+	} else {
+		l = Passive(t, nil)
+	}
+	e.drive(l)
+	l.Flush()
+	return l
+}
+
+// Endings are all that there are.
+func Endings(t testing.TB) []Ending {
+	is := func(want error) func(error) bool { return func(err error) bool { return errors.Is(err, want) } }
+	aborted := func(byPeer bool, code wire.CauseCode) func(error) bool {
+		return func(err error) bool {
+			var e *assoc.AbortError
+			return errors.As(err, &e) && e.ByPeer == byPeer && (byPeer || (e.Causes[0].Code == wire.CauseUserAbort) == (code == wire.CauseUserAbort))
+		}
+	}
+	adaptation := uint32(1)
+	return []Ending{
+		{"[ErrShutdown]", is(assoc.ErrShutdown), func(l *Lab) {
+			l.A.Shutdown(l.Now)
+			l.Flush()
+			l.Send(l.Tag, wire.AppendShutdownAck(nil))
+		}, nil},
+		{"[ErrInitTimeout]", is(assoc.ErrInitTimeout), func(l *Lab) { l.Wait(time.Hour) }, func() *Lab { return Active(t, nil) }},
+		{"[ErrTimeout]", is(assoc.ErrTimeout), func(l *Lab) {
+			l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{[]byte("never acknowledged")}})
+			l.Wait(time.Hour)
+		}, nil},
+		{"[ErrShutdownTimeout]", is(assoc.ErrShutdownTimeout), func(l *Lab) {
+			l.A.Shutdown(l.Now)
+			l.Wait(time.Hour)
+		}, func() *Lab { return Passive(t, &assoc.Config{AssocMaxRetrans: 1000, RTOMax: time.Second}) }},
+		{"[ErrProtoUnreachable]", is(assoc.ErrProtoUnreachable), func(l *Lab) {
+			l.Report(rawio.KindProtoUnreachable, 0, Packet(PortB, PortA, 0, InitChunk(l.Tag, 1)))
+		}, func() *Lab { return Active(t, nil) }},
+		{"[ErrOvertaken]", is(assoc.ErrOvertaken), func(l *Lab) {
+			l.A.OnAnswer(func() bool { return false })
+			l.Send(l.Tag, InitAckChunk(1, 1, []byte("cookie")))
+			l.Expect(l.Flush(), "") // the peer does not hear of it
+		}, func() *Lab { return Active(t, nil) }},
+		{"[NoRouteError]", func(err error) bool { return errors.As(err, new(*assoc.NoRouteError)) }, func(l *Lab) {
+			l.Report(rawio.KindHostUnreachable, 0, Packet(PortB, PortA, 0, InitChunk(l.Tag, 1)))
+		}, func() *Lab { return Active(t, nil) }},
+		{"[AbortError] with ByPeer", aborted(true, 0), func(l *Lab) { l.Send(l.Tag, wire.AppendAbort(nil, false)) }, nil},
+		{"[AbortError] with cause 12", aborted(false, wire.CauseUserAbort), func(l *Lab) { l.A.Abort(l.Now, nil) }, nil},
+		{"[AbortError] with any other cause", aborted(false, 0), func(l *Lab) { l.Send(l.Tag, l.Sack(l.HostTSN+9)) }, nil},
+		{"[AdaptationError]", func(err error) bool { return errors.As(err, new(*assoc.AdaptationError)) }, func(l *Lab) {
+			l.Send(l.Tag, InitAckChunk(1, 1, []byte("cookie")))
+		}, func() *Lab { return Active(t, &assoc.Config{Adaptation: &adaptation, RequireAdaptation: true}) }},
+		{"[MemoryError]", func(err error) bool { return errors.As(err, new(*assoc.MemoryError)) }, func(l *Lab) { l.A.AbortForMemory(2, 1) }, nil},
+		{"[InternalError]", func(err error) bool { return errors.As(err, new(*assoc.InternalError)) }, func(l *Lab) {
+			defer invariant.Tolerate()()
+			l.A.Break(invariant.Broken("a test", "nothing"))
+		}, nil},
+	}
+}
