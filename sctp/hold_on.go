@@ -3,6 +3,7 @@
 package sctp
 
 import (
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -14,10 +15,10 @@ const MeasuresHolds = true
 
 // hold is one that goes on.
 type hold struct {
-	steps  uint64
-	begun  time.Time
-	cpu    time.Duration // that the thread had used
-	thread int
+	watched bool
+	steps   uint64
+	begun   time.Time
+	cpu     time.Duration // that the thread had used
 }
 
 // longest is the longest of all associations.
@@ -29,31 +30,30 @@ type longest struct {
 // WatchHolds begins, or ends, to measure: it takes two system calls for each hold.
 func (t *Transport) WatchHolds(on bool) { t.longest.watch.Store(on) }
 
-// holds begins a hold. Owner only.
+// holds begins a hold. The goroutine keeps its thread meanwhile: what that uses tells how long the hold took where others had the processor
+// too. Owner only.
 func (c *Conn) holds() {
 	if !c.t.longest.watch.Load() {
 		c.hold = hold{}
 		return
 	}
-	c.hold = hold{steps: c.steps(), begun: time.Now()}
-	c.hold.thread, c.hold.cpu = threadTime()
+	runtime.LockOSThread()
+	c.hold = hold{watched: true, steps: c.steps(), begun: time.Now(), cpu: threadTime()}
 }
 
-// hasHeld ends it. What the thread has used tells how long it took where others had the processor too, unless the goroutine has
-// gone to another thread. Owner only.
+// hasHeld ends it. Owner only.
 func (c *Conn) hasHeld() {
 	h, most := &c.hold, &c.t.longest
-	if h.thread == 0 {
+	if !h.watched {
 		return
 	}
 	raise(&most.steps, c.steps()-h.steps)
 	d := time.Since(h.begun)
 	if uint64(d) > most.time.Load() {
-		if thread, cpu := threadTime(); thread == h.thread {
-			d = min(d, cpu-h.cpu)
-		}
+		d = min(d, threadTime()-h.cpu)
 	}
 	raise(&most.time, uint64(d))
+	runtime.UnlockOSThread()
 }
 
 func raise(v *atomic.Uint64, to uint64) {
@@ -61,15 +61,13 @@ func raise(v *atomic.Uint64, to uint64) {
 	}
 }
 
-// threadTime returns the thread that the goroutine is on, and what that has used.
-func threadTime() (thread int, used time.Duration) {
-	for {
-		thread = unix.Gettid()
-		var ts unix.Timespec
-		if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) == nil && unix.Gettid() == thread {
-			return thread, time.Duration(ts.Nano())
-		}
+// threadTime returns what the thread has used.
+func threadTime() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {
+		panic(err)
 	}
+	return time.Duration(ts.Nano())
 }
 
 // LongestHold returns the longest hold since it was asked last. Only under the build tag holds it is measured.

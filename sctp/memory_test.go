@@ -446,13 +446,13 @@ func TestHeldByEventsAndSendBuffer(t *testing.T) {
 	var tokens []uint64
 	rings := 0
 	for i, step := range []struct{ put, ring, old int }{{10_000, 16 << 10, 0}, {10_000, 32 << 10, 16 << 10}, {20_000, 32 << 10, 16 << 10}, {20_000, 50_000, 48 << 10}, {30_000, 50_000, 48 << 10}} {
-		_, token, ok := s.put(make([]byte, step.put), SendInfo{})
+		_, token, ok := place(&s, make([]byte, step.put), SendInfo{})
 		tokens = append(tokens, token)
 		if rings = step.old + step.ring; !ok || len(s.ring) != step.ring || s.held() != rings+cap(s.msgs)*int(unsafe.Sizeof(written{})) {
 			t.Errorf("message %d: a ring of %d octets, %d are held", i, len(s.ring), s.held())
 		}
 	}
-	_, _, ok := s.put(make([]byte, 1), SendInfo{})
+	_, _, ok := place(&s, make([]byte, 1), SendInfo{})
 	check.That(t, !ok, "a message finds room in a full buffer")
 	for i, token := range tokens[:3] {
 		s.free(token)
@@ -472,7 +472,7 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 	for name, part := range map[string]func() int{
 		"messages to be read": func() int { c.inbox.q = make([]*assoc.Received, 0, 1000); return 8000 },
 		"events":              func() int { c.notes.octets += 5000; return 5000 },
-		"messages to be sent": func() int { c.sendbuf.put(make([]byte, 9), SendInfo{}); return c.sendbuf.held() },
+		"messages to be sent": func() int { place(&c.sendbuf, make([]byte, 9), SendInfo{}); return c.sendbuf.held() },
 	} {
 		want := held + part()
 		held = c.held()

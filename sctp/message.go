@@ -250,7 +250,8 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 	}
 	m := assoc.Message{Stream: wire.StreamID(info.Stream), PPID: info.PPID, Unordered: info.Unordered,
 		SackNow: info.SackNow, NoBundle: info.NoBundle}
-	for waited := false; ; waited = true {
+	var ring []byte // for the buffer, if it is to be larger
+	for waited := false; ; {
 		a, now := c.Lock()
 		err := c.closedErr()
 		if err == nil && len(p) > c.sendbuf.max {
@@ -268,6 +269,14 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 		}
 		if info.Lifetime > 0 && m.Expires == 0 {
 			m.Expires = now.Add(info.Lifetime)
+		}
+		if size := c.sendbuf.wants(len(p)); size > 0 && size != len(ring) {
+			c.Unlock()
+			ring = make([]byte, size)
+			continue
+		} else if size > 0 {
+			c.sendbuf.grow(ring)
+			ring = nil
 		}
 		if body, token, ok := c.sendbuf.put(p, info); ok {
 			m.Body, m.Token = body, token
@@ -289,5 +298,6 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 		if err := c.wait(c.writable, d); err != nil {
 			return 0, err
 		}
+		waited = true
 	}
 }

@@ -143,6 +143,14 @@ func TestWhatSendInfoPutsOnTheWire(t *testing.T) {
 	}
 }
 
+// place puts a message into the buffer, after making it larger if that is wanted.
+func place(s *sendBuf, msg []byte, info SendInfo) ([2][]byte, uint64, bool) {
+	if size := s.wants(len(msg)); size > 0 {
+		s.grow(make([]byte, size))
+	}
+	return s.put(msg, info)
+}
+
 // Messages end in any order; their octets stay as they are until then.
 func TestSendBufferFreesInAnyOrder(t *testing.T) {
 	s := sendBuf{max: 100_000}
@@ -162,7 +170,7 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 	full, grown := 0, 0
 	for n := range 20_000 {
 		before := len(s.ring)
-		if _, token, ok := s.put(pattern(n, 1+n%3000), SendInfo{PPID: uint32(n)}); !ok {
+		if _, token, ok := place(&s, pattern(n, 1+n%3000), SendInfo{PPID: uint32(n)}); !ok {
 			full++
 		} else if r.IntN(10) == 0 {
 			s.undo() // the association has refused it
@@ -195,7 +203,7 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 		if s.trim(); s.held() != 0 {
 			t.Errorf("%d octets are kept for nothing", s.held())
 		}
-		_, token, ok := s.put(pattern(7, 8), SendInfo{PPID: 7})
+		_, token, ok := place(&s, pattern(7, 8), SendInfo{PPID: 7})
 		s.trim()
 		if s.trim(); !ok || s.held() < sendBufFirst/2 {
 			t.Errorf("%d octets are kept for a message", s.held())
@@ -208,6 +216,6 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 		check.That(t, b.roomy() == roomy, "%d octets of 100 leave room for several messages: %v", used, !roomy)
 	}
 	exact := sendBuf{max: 100_000}
-	_, _, ok := exact.put(make([]byte, sendBufFirst), SendInfo{})
+	_, _, ok := place(&exact, make([]byte, sendBufFirst), SendInfo{})
 	must.That(t, ok && len(exact.ring) == sendBufFirst, "a ring of %d octets for %d: %v", len(exact.ring), sendBufFirst, ok)
 }

@@ -53,10 +53,10 @@ const sendBufFirst = 16 << 10
 // put copies msg into the buffer and returns its two pieces and the token that frees it. It returns
 // ok false when the buffer is too full for now.
 func (s *sendBuf) put(msg []byte, info SendInfo) (body [2][]byte, token uint64, ok bool) {
-	token = s.first + uint64(len(s.msgs)-s.head)
-	if s.used+len(msg) > min(len(s.ring), s.max) && !s.grow(len(msg), token) {
+	if s.used+len(msg) > min(len(s.ring), s.max) {
 		return body, 0, false
 	}
+	token = s.next()
 	at := (s.start + s.used) % len(s.ring)
 	n := copy(s.ring[at:], msg)
 	body[0] = s.ring[at : at+n : at+n]
@@ -72,22 +72,32 @@ func (s *sendBuf) put(msg []byte, info SendInfo) (body [2][]byte, token uint64, 
 	return body, token, true
 }
 
-// grow makes room for n more octets, unless memory is short and messages are on their way whose room it gets, by starting a larger ring, whose first message is the one with that
-// token. Messages in the old one stay there, held by the association until it is done with them, so a
-// ring is left at most log2(max) times.
-func (s *sendBuf) grow(n int, token uint64) bool {
+// next returns the token of the next message.
+func (s *sendBuf) next() uint64 { return s.first + uint64(len(s.msgs)-s.head) }
+
+// wants returns the length of the ring that it takes to have room for n more octets; 0: there is room, or there will be no more as
+// the buffer is full, or memory short and messages are on their way whose room it gets.
+func (s *sendBuf) wants(n int) int {
+	if s.used+n <= min(len(s.ring), s.max) {
+		return 0
+	}
 	size := max(len(s.ring), sendBufFirst/2)
 	for size < s.max && size < s.used+n {
 		size *= 2
 	}
 	size = min(size, s.max)
 	if size <= len(s.ring) || n > size || s.used > 0 && s.affords != nil && !s.affords(size) {
-		return false
+		return 0
 	}
+	return size
+}
+
+// grow goes on with a larger ring, which takes long to make and is made before the gate is taken. Messages in the old one stay there, held by
+// the association until it is done with them, so a ring is left at most log2(max) times.
+func (s *sendBuf) grow(ring []byte) {
 	s.old = s.earlier() + len(s.ring)
-	s.ring, s.start, s.used = make([]byte, size), 0, 0
-	s.fresh = token
-	return true
+	s.ring, s.start, s.used = ring, 0, 0
+	s.fresh = s.next()
 }
 
 // get returns a message that is not freed yet.
@@ -112,7 +122,7 @@ func (s *sendBuf) free(token uint64) {
 
 // trim gives everything back when nothing is there, nor was written since the last call.
 func (s *sendBuf) trim() {
-	next := s.first + uint64(len(s.msgs)-s.head)
+	next := s.next()
 	if s.first == next && s.seen == next {
 		s.ring, s.msgs, s.start, s.used, s.old, s.fresh = nil, nil, 0, 0, 0, next
 	}
