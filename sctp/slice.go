@@ -12,7 +12,7 @@ const (
 	// sliceTime is the time, and sliceSteps after how many steps the clock is looked at. Packets that have come and are handled
 	// get half of it, so that what they bring can be handed on in the other.
 	sliceTime  = 300 * time.Microsecond
-	sliceSteps = 128
+	sliceSteps = 64
 )
 
 // slice is what was done since the gate was taken.
