@@ -66,7 +66,7 @@ fmt: ## format the sources
 	gofmt -w .
 
 tidy: ## bring go.mod and go.sum of each module up to date
-	@for m in . bench compat/free5gc compat/ishidawataru test/browser tools; do (cd $$m && GOWORK=off $(GO) mod tidy) || exit; done
+	@for m in . bench compat/free5gc compat/ishidawataru compat/ishidawataru/diameter test/browser tools; do (cd $$m && GOWORK=off $(GO) mod tidy) || exit; done
 	@for m in metrics cmd; do (cd $$m && \
 		$(GO) mod edit -replace github.com/rddp-go/rddp=.. -replace github.com/rddp-go/rddp/metrics=../metrics && \
 		GOWORK=off $(GO) mod tidy; status=$$?; \
@@ -78,10 +78,11 @@ fuzz: ## run each fuzz target for FUZZTIME (20s), two at a time; what they cover
 bench: ## run the benchmarks (BENCH=regexp)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem $(ALL)
 
-scoreboard: ## measure ourselves beside iperf3, libusrsctp and pion/sctp (root, Debian; SCOREBOARD=flags)
+scoreboard: ## measure ourselves beside TCP, iperf3, libusrsctp and pion/sctp (root, Debian; SCOREBOARD=flags)
 	@bench/install.sh
 	@$(GO) build -o bin/ ./cmd/ddpbench
 	@$(GO) build -o bin/ ./bench/scoreboard
+	@cd compat/ishidawataru/diameter && GOWORK=off $(GO) build -o ../../../bin/diameter-end .
 	@$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -o bin/usrsctp-end bench/scoreboard/usrsctp/end.c -lusrsctp
 	@bin/scoreboard $(SCOREBOARD)
 

@@ -134,6 +134,25 @@ for client in client-replace client-workspace client-today; do
 	echo "ok: $client sends the PPID 46 as $got"
 done
 
+# The scoreboard's two ends of go-diameter, which are a module that replaces it, too.
+(cd compat/ishidawataru/diameter && $go vet -mod=readonly . && $go build -mod=readonly -o "$tmp/bin/diameter-end" .) || fail "its two ends do not build"
+trips() { # LINK SHAPE CONNECTIONS
+	local what="\"link\":\"$1\",\"shape\":\"$2\",\"conns\":$3,\"size\":100,\"seconds\":0.1,\"local\":\"127.0.0.1\",\"remote\":\"127.0.0.1\"}"
+	"$tmp/bin/diameter-end" "{\"server\":true,$what" >"$tmp/server" & server=$!
+	until grep -q ready "$tmp/server"; do kill -0 $server || return; done
+	timeout 60 "$tmp/bin/diameter-end" "{$what"
+	kill $server
+}
+export -f trips
+for link in "" udp raw; do
+	[ "$link" != raw ] || [ "$(id -u)" = 0 ] || continue
+	for shape in "direct 8" "pipelined 1"; do
+		got=$(alone bash -c 'trips "$@"' bash "$link" $shape) || fail "diameter-end over ${link:-tcp}, $shape"
+		[[ $got == *'"messages":'[1-9]* ]] || fail "diameter-end has said '$got'"
+		echo "ok: diameter-end over ${link:-tcp}, $shape"
+	done
+done
+
 # The originals' own tests, all of them, against ours, which has the unexported names that they use.
 originals() { # NAME MODULE@VERSION
 	mkdir "$tmp/$1"

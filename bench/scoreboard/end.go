@@ -18,12 +18,15 @@ import (
 
 // goPeer is a peer whose ends this program plays itself, each in a process of its own.
 var goPeer = peer{
-	command: func(b *bench, e *end) []string {
-		arg, _ := json.Marshal(e) // numbers, strings, booleans and addresses always marshal
-		return []string{b.self, endCommand, string(arg)}
-	},
-	ready: "ready",
-	parse: parseReports,
+	command: func(b *bench, e *end) []string { return []string{b.self, endCommand, e.json()} },
+	ready:   "ready",
+	parse:   parseReports,
+}
+
+// json says to a process what it has to do.
+func (e *end) json() string {
+	b, _ := json.Marshal(e) // numbers, strings, booleans and addresses always marshal
+	return string(b)
 }
 
 // endCommand makes this program one end of a measurement.

@@ -49,13 +49,13 @@ func main() {
 	pflag.DurationVar(&o.time, "time", 5*time.Minute, "how long the bulk part takes, more or less; the others have lengths of their own, see --list")
 	pflag.IntVar(&o.rounds, "rounds", 3, "how often each thing is measured; other parts than bulk 5 times, b 9 times, unless this is given")
 	pflag.BoolVar(&o.quick, "quick", false, "one short round of what the targets need, by default of bulk, a minute")
-	pflag.StringVar(&o.part, "part", "", "only these `parts`, separated by commas: bulk, the shapes of programs a to i, change, idle, growth, 100000 (default all but the last)")
+	pflag.StringVar(&o.part, "part", "", "only these `parts`, separated by commas: bulk, the shapes of programs a to j, change, idle, growth, 100000 (default all but the last)")
 	pflag.StringVar(&o.run, "run", "", "only what matches this `regexp`")
 	pflag.BoolVar(&o.list, "list", false, "list what would be measured")
 	pflag.BoolVar(&o.json, "json", false, "print JSON")
 	pflag.StringVar(&o.docs, "write-docs", "", "put the rows into this `file` too, docs/scoreboard.md in this repository")
 	pflag.BoolVar(&o.judge, "judge", false, "measure nothing: mark what is stale in the file of --write-docs")
-	pflag.StringVar(&o.bin, "bin", "", "`directory` of ddpbench and usrsctp-end (default: where this program is)")
+	pflag.StringVar(&o.bin, "bin", "", "`directory` of ddpbench, usrsctp-end and diameter-end (default: where this program is)")
 	pflag.Parse()
 	if o.quick && !pflag.CommandLine.Changed("time") {
 		o.time = time.Minute
@@ -184,10 +184,10 @@ func newBench(bin string, tasks []task) (*bench, error) {
 		bin = filepath.Dir(self)
 	}
 	b := &bench{
-		self: self, ddpbench: filepath.Join(bin, "ddpbench"), usrsctp: filepath.Join(bin, "usrsctp-end"),
+		self: self, ddpbench: filepath.Join(bin, "ddpbench"), usrsctp: filepath.Join(bin, "usrsctp-end"), diameter: filepath.Join(bin, "diameter-end"),
 		nets: make(map[string]*network),
 	}
-	program := map[string]string{"ddpbench": b.ddpbench, "usrsctp": b.usrsctp, "iperf3": "iperf3"}
+	program := map[string]string{"ddpbench": b.ddpbench, "usrsctp": b.usrsctp, "diameter": b.diameter, "iperf3": "iperf3"}
 	for _, s := range tasks {
 		if p := program[s.Peer]; p != "" {
 			if _, err := exec.LookPath(p); err != nil {

@@ -28,6 +28,7 @@ var peers = map[string]peer{
 	"ddpbench": {ddpbenchCommand, `"type":"serving"`, parseDDPBench},
 	"iperf3":   {iperfCommand, "Server listening", parseIperf},
 	"usrsctp":  {usrsctpCommand, "ready", parseReports},
+	"diameter": {diameterCommand, "ready", parseReports},
 }
 
 // figures are what one run yields. Index 0 is the client's, 1 the server's.
@@ -54,6 +55,7 @@ type bench struct {
 	self     string // this program
 	ddpbench string
 	usrsctp  string
+	diameter string
 	nets     map[string]*network
 	quick    bool // no more round trips than there is time for
 }

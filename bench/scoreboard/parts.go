@@ -73,6 +73,8 @@ func procs(n int) func(spec) spec {
 	return func(s spec) spec { s.Procs = n; s.Trips = 0; return s }
 }
 
+func piped(s spec) spec { s.Shape = pipelined; return s }
+
 func computing(s spec) spec { s.Busy, s.Trips = true, 0; return s }
 
 // Connections and processors that are tried.
@@ -174,6 +176,11 @@ func parts() []part {
 		}
 	}
 	d.specs = append(d.specs, overTun.beside(handed)...)
+	j := shapes("j", "requests and answers of go-diameter", shapeRounds)
+	for _, p := range twoLinks {
+		t, s := shape("diameter", direct, "", p.tcpNet), shape("diameter", direct, p.link, p.net)
+		j.specs = append(j.specs, piped(t), piped(s), connected(64)(t), connected(64)(s), t, s)
+	}
 	changing := part{name: "change", about: "a load that changes from ping-pong to bulk, or back", rounds: shapeRounds, run: 4 * time.Second, extra: 600 * time.Millisecond}
 	for _, p := range twoLinks {
 		changing.specs = append(changing.specs, shape("sctp", toBulk, p.link, p.net), shape("sctp", toDirect, p.link, p.net))
@@ -184,7 +191,7 @@ func parts() []part {
 		specs: growths(false, 1, 100, underWay, crowd)}
 	huge := part{name: "100000", about: "100,000 associations, served through a Socket; only by name", rounds: shapeRounds, run: 4 * time.Second, extra: time.Minute,
 		specs: append(growths(true, underWay, crowd, throng), many(idle, "udp", throng, beat(throng))), asked: true}
-	return []part{{name: "bulk", about: "throughput and ping-pong beside the bare links and other stacks", specs: plan()}, a, b, c, d, e, f, g, h, i, changing, resting, growing, huge}
+	return []part{{name: "bulk", about: "throughput and ping-pong beside the bare links and other stacks", specs: plan()}, a, b, c, d, e, f, g, h, i, j, changing, resting, growing, huge}
 }
 
 // chosen are the parts with these names, separated by commas; by default all that need not be asked for.

@@ -65,6 +65,11 @@ func (s spec) folders() (list []string) {
 		add("sctp")
 	case "ddpbench", "rdma":
 		add("sctp", "ddp", "ddpadapt", "rdma")
+	case "diameter":
+		if s.Link == "" {
+			return nil
+		}
+		add("sctp", "compat")
 	default:
 		return nil
 	}

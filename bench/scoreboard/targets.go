@@ -53,6 +53,7 @@ var targets = []string{
 	12: "pipelined requests, sizes, a busy processor, RDMA, beside TCP",
 	13: "growth",
 	14: "a load that changes",
+	15: "go-diameter beside itself over TCP",
 }
 
 // checks are the project's targets, each with a name of its own.
@@ -121,7 +122,7 @@ func shapeChecks() (list []check) {
 		list = append(list, check{target: target, what: fmt.Sprintf("round trips a second of %s to %s", pair[1], pair[0]), q: rate, num: pair[1], den: pair[:1], bound: bound})
 	}
 	// In these parts each spec of ours stands behind that of TCP.
-	for target, names := range map[int][]string{9: {"b", "g"}, 10: {"c", "d"}, 11: {"a"}, 12: {"e", "f", "h", "i"}} {
+	for target, names := range map[int][]string{9: {"b", "g"}, 10: {"c", "d"}, 11: {"a"}, 12: {"e", "f", "h", "i"}, 15: {"j"}} {
 		for _, p := range parts() {
 			if !slices.Contains(names, p.name) {
 				continue
@@ -146,6 +147,12 @@ func shapeChecks() (list []check) {
 				case 12:
 					least(target, 1, pair)
 					to(target, "processor time a round trip", tripCPU, 1.5, 0, pair)
+				case 15:
+					bound := 1.0
+					if pair[1].Shape == direct && pair[1].conns() == 1 {
+						bound = 0.67
+					}
+					least(target, bound, pair)
 				}
 			}
 		}

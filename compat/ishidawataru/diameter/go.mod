@@ -1,0 +1,22 @@
+module github.com/rddp-go/rddp/compat/ishidawataru/diameter
+
+go 1.26.0
+
+require (
+	github.com/fiorix/go-diameter/v4 v4.0.4
+	github.com/rddp-go/rddp v0.0.0
+)
+
+require (
+	github.com/ishidawataru/sctp v0.0.0-20190922091402-408ec287e38c // indirect
+	github.com/klauspost/crc32 v1.3.0 // indirect
+	github.com/vishvananda/netlink v1.3.1 // indirect
+	github.com/vishvananda/netns v0.0.5 // indirect
+	golang.org/x/net v0.62.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)
+
+replace (
+	github.com/ishidawataru/sctp => ..
+	github.com/rddp-go/rddp => ../../..
+)
