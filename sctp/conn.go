@@ -41,6 +41,7 @@ type Conn struct {
 	holder  holder  // upper, if it is one
 	stepper stepper // and that
 	inbox   inbox
+	readAt  rawio.Time // when it was last read from
 	streams map[wire.StreamID]*Stream
 	sendbuf sendBuf
 	notes   notes

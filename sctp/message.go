@@ -42,6 +42,9 @@ type RecvInfo struct {
 	More bool
 }
 
+// answersIn is how soon a program answers that answers at once: while it does, and has more to read, it will send more.
+const answersIn = 200 * time.Microsecond
+
 // messageSource is the Conn as the association's Source: messages are queued by WriteMsg, and only
 // their acknowledgements come back.
 type messageSource Conn
@@ -199,7 +202,7 @@ func recvInfo(r *assoc.Received, n int) RecvInfo {
 // readFrom reads from an inbox. With cut, what does not fit p of a message is dropped.
 func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut bool) (n int, info RecvInfo, err error) {
 	for {
-		a, _ := c.Lock()
+		a, now := c.Lock()
 		in.skip(a)
 		r := in.first()
 		if r != nil && !c.closing {
@@ -218,6 +221,7 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut boo
 				a.Release(finished)
 			}
 			left := in.first() != nil
+			c.readAt = now
 			c.Unlock()
 			if left {
 				ready.Set() // for the next reader
@@ -225,6 +229,7 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut boo
 			return n, info, err
 		}
 		err := c.readErr()
+		a.Expect(false)
 		c.Unlock()
 		if err != nil {
 			ready.Set() // for others that wait
@@ -278,6 +283,7 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 			c.sendbuf.grow(ring)
 			ring = nil
 		}
+		a.Expect(c.inbox.first() != nil && now.Sub(c.readAt) < answersIn)
 		if body, token, ok := c.sendbuf.put(p, info); ok {
 			m.Body, m.Token = body, token
 			if err = a.Send(now, &m); err != nil {

@@ -12,8 +12,10 @@ import (
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/simlink"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -79,6 +81,54 @@ func TestSendPrimitive(t *testing.T) {
 			check.That(t, (p.Flight > 0) == (p.Remote.Addr() == addrsB[1].Addr()), "%d octets in flight to %v", p.Flight, p.Remote)
 		}
 		check.Fails(c.WriteMsg(pattern(1, 100), SendInfo{Dest: netip.MustParseAddr("192.0.2.9")}))(t, "to a stranger", assoc.ErrNoPath)
+	})
+}
+
+// Who reads one of several messages and answers it will answer the others: the answers go together, with the last at once, else after a moment.
+func TestAnswersToWhatHasComeGoTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net, ends := simlink.New(1), [2]*Transport{}
+		at := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}
+		net.Connect(at[0], at[1], simnet.Params{Delay: 100 * time.Microsecond, MTU: 1500})
+		for i := range ends {
+			ends[i] = must.Get(NewTransport(net.Link(at[i]), nil))(t)
+			defer ends[i].Close()
+		}
+		l := must.Get(ends[1].Listen(7, nil))(t)
+		c := must.Get(ends[0].Dial(t.Context(), netip.AddrPortFrom(at[1], 7), &Config{Config: assoc.Config{NoDelay: true}}))(t)
+		s := must.Get(l.Accept(t.Context()))(t)
+		b := make([]byte, 100)
+		read := func(c *Conn) {
+			_, _, err := c.ReadMsg(b)
+			must.OK(t, err)
+		}
+		answer := func() {
+			read(s)
+			must.Do(s.WriteMsg(b, SendInfo{}))(t)
+		}
+		for _, n := range []int{1, 6, 3} { // the first tells the round trip
+			for range n {
+				must.Do(c.WriteMsg(b, SendInfo{}))(t)
+			}
+			time.Sleep(time.Millisecond)
+			before := ends[1].Stats().TxPackets
+			sent := func() int { return int(ends[1].Stats().TxPackets - before) }
+			for i := 1; i < n; i++ {
+				answer()
+			}
+			check.Equal(t, "packets before the last answer", sent(), 0)
+			if n == 3 {
+				time.Sleep(time.Millisecond)
+				check.Equal(t, "packets after a moment", sent(), 1)
+				continue
+			}
+			answer()
+			check.Equal(t, "packets of all answers", sent(), 1)
+			for range n {
+				read(c)
+			}
+			time.Sleep(time.Second)
+		}
 	})
 }
 

@@ -193,6 +193,9 @@ func (a *Assoc) Send(now rawio.Time, m *Message) error {
 	return err
 }
 
+// Expect says whether the user is about to send more, for which short messages may wait a moment (Config.NoDelay).
+func (a *Assoc) Expect(more bool) { a.sender.Expect(more) }
+
 // Receive returns the next message, or piece of one, in delivery order. Release gives its window back.
 func (a *Assoc) Receive() (*Received, bool) {
 	if a.recv == nil {

@@ -52,7 +52,8 @@ type Config struct {
 	// NoDelay sends each message as soon as the windows allow (SCTP_NODELAY of RFC 6458). Without it, while at
 	// least four full packets are in flight over a path with round trips of less than 1 ms, a packet that would
 	// be short may wait for more messages, and less than 64 KiB of messages for more; until the next SACK, or the
-	// one after it. When little is in flight, or far away, nothing waits.
+	// one after it. So may up to eight short messages, for 0.2 ms at most, of a Conn that has just been read from and has more to read, or
+	// where two short packets are in flight. When less is in flight, or far away, nothing waits.
 	NoDelay bool
 	// DisableFragments has Send refuse a message that does not fit one packet, by ErrNeedsFragments (SCTP_DISABLE_FRAGMENTS of RFC 6458).
 	DisableFragments bool

@@ -17,7 +17,7 @@ func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 	a.expire(now)
 	if !a.continues {
 		a.tendMTUs(now)
-		a.sender.StartBurst() // a new opportunity for Max.Burst packets, section 6.1
+		a.sender.StartBurst(now) // a new opportunity for Max.Burst packets, section 6.1
 	}
 	a.continues = true
 	if a.sender.More() && len(out.Pkts) == 0 && a.state != Closed { // else packets there are about what this gives back

@@ -104,7 +104,7 @@ func (s *Sender) auditQueue(held int) error {
 func (s *Sender) Tell() string {
 	r, b := &s.ring, []byte(nil)
 	b = fmt.Append(b, s.stats, s.steps, s.Held(), r.base, r.next, s.flight, s.data, s.rwnd, s.maxRwnd, s.Queued(), s.NextTimeout(),
-		s.recovery, s.urgent, s.burst, s.saved, s.acked, s.waits, s.fed, s.credit, s.probing, s.probeHeard, s.latest, s.ripeTo,
+		s.recovery, s.urgent, s.burst, s.saved, s.acked, s.waits, s.fed, s.more, s.moreAt, s.credit, s.probing, s.probeHeard, s.latest, s.ripeTo,
 		s.tail.due, s.tail.out, s.tail.tsn, s.later.on, r.nmarked, r.ngapped, r.nowed)
 	for _, p := range s.paths {
 		b = fmt.Append(b, " ", p.State, p.mtu, p.est, p.flight, p.cc.Window(), p.cc.Ssthresh(), p.t3, p.pto, p.due, p.lastSent, p.awake,

@@ -53,6 +53,40 @@ func TestShortPacketWaitsWhileEnoughIsInFlight(t *testing.T) {
 	}
 }
 
+// What a user gives that is about to give more goes together: all of it, some of it, or after a moment. So does what comes while two short packets are in flight.
+func TestAFewShortMessagesGoTogether(t *testing.T) {
+	l := busy(t, 0, quick)
+	l.s.Expect(true)
+	l.queue(3, 100)
+	l.expect("more is to come", "")
+	check.Equal(t, "when it goes at the latest", l.s.NextTimeout(), l.now.Add(severalFor))
+	l.s.Expect(false)
+	l.expect("no more is to come", "1 2 3")
+	l.s.Expect(true)
+	l.queue(several-1, 100)
+	l.expect("some", "")
+	l.queue(1, 100)
+	l.expect("enough", "4 5 6 7 8 9 10 11")
+	l.queue(1, 100)
+	l.expect("too long ago", "")
+	l.now = l.s.NextTimeout()
+	l.s.HandleTimeout(l.now)
+	l.expect("too long ago", "12")
+	l.sack(12)
+	for i, want := range []string{"13", "14", ""} {
+		l.now = l.now.Add(time.Microsecond)
+		l.queue(1, 100)
+		l.expect(fmt.Sprintf("message %d", i), want)
+	}
+	l.sack(13)
+	l.expect("a SACK", "15")
+	l.s.cfg.NoDelay = true
+	l.s.Expect(true)
+	l.queue(1, 100)
+	l.expect("NoDelay", "16")
+	l.check()
+}
+
 // What waits goes when a SACK comes, but for a short packet while messages keep coming; or when there is a train.
 func TestWhatEndsTheWait(t *testing.T) {
 	l := busy(t, 20, quick)

@@ -96,7 +96,7 @@ func (l *lab) transmit() []rawio.Packet {
 		l.t.Fatalf("no end of it: %+v", l.s.stats)
 	}
 	l.b.Reset()
-	l.s.StartBurst()
+	l.s.StartBurst(l.now)
 	for !l.b.Full() {
 		p := l.s.Poll(l.now)
 		if p == nil {

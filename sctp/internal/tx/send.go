@@ -12,7 +12,7 @@ import (
 // owner that handles many received packets before it transmits, or a peer that acknowledges many at
 // once, makes one opportunity of several: there is one for every two full packets that have been
 // acknowledged, as a SACK for every second packet would have given (section 6.2).
-func (s *Sender) StartBurst() {
+func (s *Sender) StartBurst(now rawio.Time) {
 	if s.paceAt != rawio.Never && s.acked == 0 {
 		return // the one before goes on, packet by packet
 	}
@@ -23,7 +23,7 @@ func (s *Sender) StartBurst() {
 	}
 	s.saved = min(s.saved, train/p.pmdcs+1) // what opportunities that all had to wait in have left over
 	s.burst = s.cfg.MaxBurst*max(n, 1) + s.saved
-	s.await(p, s.acked > 0)
+	s.await(now, p, s.acked > 0)
 	s.acked = 0
 }
 

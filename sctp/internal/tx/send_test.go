@@ -495,7 +495,7 @@ func TestSourceIsCutOnlyWhereIPWouldCut(t *testing.T) {
 		// With a SACK in it the packet has no room: it goes by itself, and the message in the next.
 		l = newLab(t, 1)
 		l.s.SetUpper(&supply{n: 1, size: tt.size}, l)
-		l.s.StartBurst()
+		l.s.StartBurst(l.now)
 		p := l.s.Poll(l.now)
 		l.b.Begin(1, 2, 3, p.Local, p.Remote, p.MTU())
 		l.b.Commit(wire.AppendSack(l.b.Tail(), wire.SackFields{CumTSN: 1}))

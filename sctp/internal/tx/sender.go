@@ -42,15 +42,17 @@ type Sender struct {
 	copiedTo wire.TSN         // and up to which TSN they are kept, for Held
 	sackNow  bool
 
-	flight  int  // octets of chunks in flight, all paths
-	data    int  // octets of user data in flight
-	rwnd    int  // what the peer has room for beyond that; negative when a probe went out
-	maxRwnd int  // largest a_rwnd seen
-	burst   int  // packets left in this transmission opportunity
-	acked   int  // octets of chunks acknowledged since it began
-	saved   int  // packets that earlier ones have left to this one
-	waits   wait // what is not sent in it
-	fed     bool // a message was queued since an opportunity that a SACK brought about
+	flight  int        // octets of chunks in flight, all paths
+	data    int        // octets of user data in flight
+	rwnd    int        // what the peer has room for beyond that; negative when a probe went out
+	maxRwnd int        // largest a_rwnd seen
+	burst   int        // packets left in this transmission opportunity
+	acked   int        // octets of chunks acknowledged since it began
+	saved   int        // packets that earlier ones have left to this one
+	waits   wait       // what is not sent in it
+	fed     bool       // a message was queued since an opportunity that a SACK brought about
+	more    bool       // see Expect
+	moreAt  rawio.Time // until when what is queued waits for more, or Never
 
 	recovery bool     // in Fast Recovery (7.2.4)
 	exit     wire.TSN // its exit point
@@ -112,7 +114,7 @@ type Stats struct {
 
 // NewSender returns a sender without paths.
 func NewSender(cfg Config) *Sender {
-	s := &Sender{cfg: cfg, probeAt: rawio.Never, paceAt: rawio.Never, rackAt: rawio.Never, expiry: rawio.Never, leftAt: rawio.Time(-leaveRest), burst: cfg.MaxBurst}
+	s := &Sender{cfg: cfg, probeAt: rawio.Never, moreAt: rawio.Never, paceAt: rawio.Never, rackAt: rawio.Never, expiry: rawio.Never, leftAt: rawio.Time(-leaveRest), burst: cfg.MaxBurst}
 	s.ring.base, s.ring.next, s.ring.intact = cfg.TSN, cfg.TSN, cfg.TSN
 	s.ripeTo = cfg.TSN
 	return s
@@ -242,7 +244,7 @@ func (s *Sender) Idle(now rawio.Time) bool { return s.ring.len() == 0 && !s.load
 
 // NextTimeout returns when HandleTimeout, Expire or Poll has something to do.
 func (s *Sender) NextTimeout() rawio.Time {
-	t := min(s.expiry, s.paceAt, s.rackAt)
+	t := min(s.expiry, s.paceAt, s.rackAt, s.moreAt)
 	if s.slot.full || s.queue.n > 0 {
 		t = min(t, s.probeAt)
 	}

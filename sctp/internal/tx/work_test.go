@@ -242,7 +242,7 @@ func TestLongestWorkAtOnce(t *testing.T) {
 				old, err := say(l, cum)
 				check.That(t, old.Stale && err == nil, "%s: a SACK that was overtaken: %+v, %v", tt.name, old, err)
 			} else if l.s.later.lost != 0 {
-				l.s.StartBurst()
+				l.s.StartBurst(l.now)
 				check.That(t, l.s.Poll(l.now) == nil, "%s: DATA may go before cwnd is reduced", tt.name)
 			}
 			if parts == 3 && l.s.later.cum == last { // it is said once more
