@@ -17,7 +17,8 @@ type Config struct {
 	// EncapPort is the peer's UDP port when the link encapsulates in UDP (RFC 6951); 0 means 9899.
 	// Links without UDP ignore it.
 	EncapPort uint16
-	// LocalPort is the own SCTP port of Dial; 0 picks a free one. Where links bind ports (rawio.PortBinder), other
+	// LocalPort is the own SCTP port of Dial; 0 picks a free one, or where few are free one of other associations of Dial. Associations of Dial
+	// with different peers may share a port (RFC 9260 section 1.3). Where links bind ports (rawio.PortBinder), other
 	// programs get it only four RTOs after the association's end, so that a last packet that was lost can be repeated.
 	LocalPort uint16
 	// RemoteAddrs are further addresses of the peer that Dial may use, all at the same SCTP port; at

@@ -20,6 +20,7 @@ import (
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/endpoint"
 )
 
 func TestMessagesKeepTheirBoundaries(t *testing.T) {
@@ -387,6 +388,40 @@ func TestPortInUse(t *testing.T) {
 	_, err = p.b.Listen(4000, nil)
 	check.That(t, err == nil, "the port is not free after Close: %v", err)
 	check.Fails(l.Accept(context.Background()))(t, "accept on a closed listener", net.ErrClosed)
+}
+
+// A port serves associations of Dial with different peers, and nobody else; where few are free a Dial gets one that others have.
+func TestDialsShareAPort(t *testing.T) {
+	p := newPair(t)
+	ctx := deadlineCtx(t)
+	var to [3]netip.AddrPort
+	for i := range to {
+		l := must.Get(p.b.Listen(uint16(7+i), nil))(t)
+		defer l.Close()
+		to[i] = netip.AddrPortFrom(p.bAddr, l.Port())
+	}
+	own := &Config{LocalPort: 60_000}
+	first, second := must.Get(p.a.Dial(ctx, to[0], own))(t), must.Get(p.a.Dial(ctx, to[1], own))(t)
+	check.Fails(p.a.Dial(ctx, to[0], own))(t, "a second association between the same", endpoint.ErrExists)
+	check.Fails(p.a.Dial(ctx, to[2], &Config{LocalPort: 60_000, Config: assoc.Config{LocalAddrs: []netip.Addr{p.a.localAddr()}}}))(t, "a Dial from one address alone", rawio.ErrPortInUse)
+	check.Fails(p.a.Listen(60_000, nil))(t, "a listener on the port", rawio.ErrPortInUse)
+	check.Fails(p.b.Dial(ctx, netip.AddrPortFrom(p.a.localAddr(), 1), &Config{LocalPort: 7}))(t, "a Dial from the port of a listener", rawio.ErrPortInUse)
+	p.a.mu.Lock()
+	for err := error(nil); err == nil; { // the others are for whoever has no other use for them
+		_, err = p.a.bind(0)
+	}
+	p.a.mu.Unlock()
+	any := must.Get(p.a.Dial(ctx, to[2], nil))(t)
+	check.Equal(t, "port", any.RemoteAddr().(Addr).Port(), 9)
+	check.Equal(t, "own port", any.LocalAddr().(Addr).Port(), 60_000)
+	check.Fails(p.a.Dial(ctx, to[2], nil))(t, "one more with a peer", rawio.ErrPortInUse)
+	for i, c := range []*Conn{first, any, second} {
+		c.Abort("")
+		<-c.Done()
+		p.a.mu.Lock()
+		check.That(t, p.a.ports[60_000] == max(2-i, 1) && p.a.dialled[60_000] == 2-i, "%d users of the port, %d of Dial", p.a.ports[60_000], p.a.dialled[60_000]) // it lingers
+		p.a.mu.Unlock()
+	}
 }
 
 // Nobody accepts: the associations beyond the backlog are aborted, not kept.

@@ -31,11 +31,14 @@ type lingerer struct {
 
 // lingerFor is how long the port of an association that ends now stays bound; 0 when it needs not. Owner only.
 func (c *Conn) lingerFor() time.Duration {
-	if c.listener != nil || c.socket != nil {
+	if !c.dialled() {
 		return 0
 	}
 	return max(lingerRTOs*c.a.PathStats(c.a.Stats().Primary).RTO, min(lingerMaxRTOs*c.a.RTOMax(), lingerMost))
 }
+
+// dialled says whether Dial has made the association, with a port of its own choice.
+func (c *Conn) dialled() bool { return c.listener == nil && c.socket == nil }
 
 // release drops a user of a port, which stays bound for d if that was the last one. Called with mu held.
 func (t *Transport) release(port uint16, d time.Duration, at ...netip.Addr) {

@@ -92,10 +92,10 @@ func TestPortThatIsTakenAgainStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, d := behindDoor(t, nothing)
 		p.a.mu.Lock()
-		must.OK(t, p.a.bindPort(5000))
+		must.OK(t, p.a.bindPort(5000, nil))
 		p.a.release(5000, time.Second)
 		time.Sleep(time.Second) // of virtual time: who is to give it back waits for the lock
-		check.OK(t, p.a.bindPort(5000))
+		check.OK(t, p.a.bindPort(5000, nil))
 		p.a.mu.Unlock()
 		synctest.Wait()
 		n := p.a.ports[5000]
@@ -119,10 +119,10 @@ func TestFewPortsLinger(t *testing.T) {
 	p, d := behindDoor(t, nothing)
 	p.a.mu.Lock()
 	for port := range uint16(maxLinger + 10) {
-		must.OK(t, p.a.bindPort(1000+port))
+		must.OK(t, p.a.bindPort(1000+port, nil))
 		p.a.release(1000+port, time.Hour)
 	}
-	must.OK(t, p.a.bindPort(7))
+	must.OK(t, p.a.bindPort(7, nil))
 	p.a.ports[7]++
 	p.a.release(7, time.Hour)
 	check.That(t, p.a.ports[7] == 1 && p.a.lingering[7] == nil, "a port that has another user lingers")

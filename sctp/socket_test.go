@@ -75,7 +75,7 @@ func TestAssociationsOfASocketShareItsPort(t *testing.T) {
 	cfg := &Config{socket: s, LocalPort: 4242}
 	bound := func(what string, want uint16, fails error) {
 		t.Helper()
-		port, err := s.t.bindFor(cfg)
+		port, err := s.t.bindFor(cfg, nil, 0)
 		check.That(t, port == want && errors.Is(err, fails), "%s: %d, %v", what, port, err)
 		if err == nil {
 			s.t.unbind(port)

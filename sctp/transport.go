@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -43,7 +42,8 @@ type Transport struct {
 	conns      map[*Conn]struct{}      // guarded by mu
 	listeners  map[uint16][]*Listener  // guarded by mu; several on one port have different addresses
 	ports      map[uint16]int          // guarded by mu: users of each bound port
-	bound      map[uint16][]netip.Addr // guarded by mu: the addresses that each port is bound at, nothing for all
+	dialled    map[uint16]int          // guarded by mu: those of them that are associations of Dial
+	bound      map[uint16][]netip.Addr // guarded by mu: the addresses that each user has bound it at, nothing for all
 	lingering  map[uint16]*lingerer    // guarded by mu: ports whose last user has gone, see release
 	closed     bool                    // guarded by mu
 	ends       TransportStats          // guarded by mu: of associations that have ended
@@ -75,7 +75,7 @@ type Transport struct {
 func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 	t := &Transport{
 		link: link, start: time.Now(),
-		conns: make(map[*Conn]struct{}), listeners: make(map[uint16][]*Listener), bound: make(map[uint16][]netip.Addr), ports: make(map[uint16]int), lingering: make(map[uint16]*lingerer),
+		conns: make(map[*Conn]struct{}), listeners: make(map[uint16][]*Listener), bound: make(map[uint16][]netip.Addr), ports: make(map[uint16]int), dialled: make(map[uint16]int), lingering: make(map[uint16]*lingerer),
 	}
 	if cfg != nil {
 		t.cfg = *cfg
@@ -144,6 +144,9 @@ func (t *Transport) forget(c *Conn) {
 	t.countEnd(c.err)
 	t.ep.Remove(c.a)
 	t.chargeOwn()
+	if c.dialled() {
+		t.undial(c.a.LocalPort())
+	}
 	t.release(c.a.LocalPort(), linger, c.boundAt...)
 }
 
@@ -290,19 +293,23 @@ func (t *Transport) connect(remote netip.AddrPort, cfg *Config) (*Conn, error) {
 	if err := t.checkLocal(cfg.LocalAddrs); err != nil {
 		return nil, err
 	}
+	remotes := t.remotes(cfg, remote.Addr())
 	t.mu.Lock()
-	port, err := t.bindFor(cfg)
+	port, err := t.bindFor(cfg, remotes, remote.Port())
 	if err != nil {
 		t.mu.Unlock()
 		return nil, err
 	}
-	if !t.admits(remote.Addr()) {
-		t.unbind(port, cfg.LocalAddrs...)
-		t.mu.Unlock()
-		return nil, &assoc.MemoryError{}
+	var a *assoc.Assoc
+	if t.admits(remote.Addr()) {
+		a, err = t.ep.Connect(t.now(), &cfg.Config, port, netip.AddrPort{}, remotes, remote.Port())
+	} else {
+		err = &assoc.MemoryError{}
 	}
-	a, err := t.ep.Connect(t.now(), &cfg.Config, port, netip.AddrPort{}, t.remotes(cfg, remote.Addr()), remote.Port())
 	if err != nil {
+		if cfg.socket == nil {
+			t.undial(port)
+		}
 		t.unbind(port, cfg.LocalAddrs...)
 		t.mu.Unlock()
 		return nil, err
@@ -320,82 +327,6 @@ func (t *Transport) connect(remote netip.AddrPort, cfg *Config) (*Conn, error) {
 	c.Lock()
 	c.Unlock() // sends the INIT
 	return c, nil
-}
-
-// bindFor takes the local port of a Dial. The associations of a Socket share its port.
-func (t *Transport) bindFor(cfg *Config) (uint16, error) {
-	if s := cfg.socket; s != nil && !t.closed && t.ports[s.l.port] > 0 {
-		t.ports[s.l.port]++
-		return s.l.port, nil
-	}
-	return t.bind(cfg.LocalPort, cfg.LocalAddrs...)
-}
-
-// bind takes a port for one user, or a free one for 0, at some own addresses or at all. Called with mu held.
-func (t *Transport) bind(port uint16, at ...netip.Addr) (uint16, error) {
-	if t.closed {
-		return 0, ErrTransportClosed
-	}
-	if port != 0 {
-		return port, t.bindPort(port, at...)
-	}
-	// The dynamic ports of RFC 6335, from a random start.
-	const first, count = 49152, 65536 - 49152
-	start := rand.IntN(count)
-	for i := range count {
-		port := uint16(first + (start+i)%count)
-		if t.ports[port] > 0 {
-			continue
-		}
-		if err := t.bindPort(port, at...); !errors.Is(err, rawio.ErrPortInUse) {
-			return port, err
-		}
-	}
-	return 0, fmt.Errorf("sctp: no free port: %w", rawio.ErrPortInUse)
-}
-
-func (t *Transport) bindPort(port uint16, at ...netip.Addr) error {
-	all, byAddr := t.link.(rawio.AddrBinder)
-	if t.resume(port) {
-		if !byAddr {
-			return nil
-		}
-		t.unbind(port) // perhaps at other addresses
-	}
-	if t.ports[port] > 0 && !t.apart(port, at) {
-		return fmt.Errorf("port %d: %w", port, rawio.ErrPortInUse)
-	}
-	var err error
-	if byAddr {
-		err = all.BindPortAt(port, at)
-	} else if b, ok := t.link.(rawio.PortBinder); ok && t.ports[port] == 0 {
-		err = b.BindPort(port)
-	}
-	if err != nil {
-		return err
-	}
-	t.ports[port]++
-	t.bound[port] = append(t.bound[port], at...)
-	return nil
-}
-
-// apart says whether a port that is in use is so at other addresses alone. Called with mu held.
-func (t *Transport) apart(port uint16, at []netip.Addr) bool {
-	bound := t.bound[port]
-	return len(bound) > 0 && len(at) > 0 && !slices.ContainsFunc(at, func(a netip.Addr) bool { return hasAddr(bound, a) })
-}
-
-// unbind drops one user of a port, which had it at those addresses. Called with mu held.
-func (t *Transport) unbind(port uint16, at ...netip.Addr) {
-	if t.ports[port]--; t.ports[port] > 0 {
-		t.bound[port] = slices.DeleteFunc(t.bound[port], func(a netip.Addr) bool { return hasAddr(at, a) })
-		return
-	}
-	delete(t.ports, port)
-	delete(t.bound, port)
-	if b, ok := t.link.(rawio.PortBinder); ok {
-		b.UnbindPort(port)
-	}
 }
 
 // localAddr returns the link's first address, invalid if it does not know one.

@@ -192,10 +192,8 @@ func (e *Endpoint) Connect(now rawio.Time, cfg *assoc.Config, localPort uint16, 
 			return nil, err
 		}
 	}
-	for _, r := range remote {
-		if e.byPeer[peerKey{r.Addr().Unmap(), localPort, remotePort}] != nil {
-			return nil, ErrExists
-		}
+	if e.Between(localPort, remote, remotePort) {
+		return nil, ErrExists
 	}
 	a, err := assoc.Connect(now, &c, &e.env, assoc.Peer{LocalPort: localPort, PeerPort: remotePort, Local: local, Remotes: remote})
 	if err != nil {
@@ -203,6 +201,11 @@ func (e *Endpoint) Connect(now rawio.Time, cfg *assoc.Config, localPort uint16, 
 	}
 	e.add(a)
 	return a, nil
+}
+
+// Between says whether there is an association between a port and one of the peer's, at one of these addresses.
+func (e *Endpoint) Between(localPort uint16, remote []netip.AddrPort, remotePort uint16) bool {
+	return slices.ContainsFunc(remote, func(r netip.AddrPort) bool { return e.byPeer[peerKey{r.Addr().Unmap(), localPort, remotePort}] != nil })
 }
 
 // The ephemeral ports of RFC 6335 section 6.
