@@ -23,7 +23,7 @@ type Controller interface {
 	// the window.
 	Undo(now rawio.Time)
 	// OnECN says that the peer has echoed a congestion mark (RFC 3168 section 6.1.2): the reaction is
-	// that to a loss, at most once in a window of data, and never raises the window.
+	// that to a loss, or milder (RFC 8511), at most once in a window of data, and never raises the window.
 	OnECN(now rawio.Time)
 	// OnTimeout says that T3-rtx has expired (section 7.2.3).
 	OnTimeout(now rawio.Time)

@@ -9,8 +9,9 @@ import (
 
 // Constants of RFC 9438 section 4 and 5.
 const (
-	cubicC    = 0.4 // segments per second cubed
-	cubicBeta = 0.7 // what is left of cwnd after a loss
+	cubicC    = 0.4  // segments per second cubed
+	cubicBeta = 0.7  // what is left of cwnd after a loss
+	cubicMark = 0.85 // and after a congestion mark behind slow start (RFC 8511)
 )
 
 // cubic is CUBIC (RFC 9438): in congestion avoidance cwnd is a cubic function of the time since the
@@ -93,7 +94,7 @@ func (c *cubic) avoid(now rawio.Time, acked float64) {
 func (c *cubic) OnLoss(rawio.Time) {
 	was := before{c.cwnd, c.ssthresh}
 	c.wBefore = c.wMax
-	c.reduce()
+	c.reduce(cubicBeta)
 	c.cwnd, c.before = c.ssthresh, was
 }
 
@@ -105,28 +106,32 @@ func (c *cubic) Undo(now rawio.Time) {
 	c.newReno.Undo(now)
 }
 
-// OnECN is OnLoss where that lowers cwnd.
+// OnECN is OnLoss where that lowers cwnd, and a smaller step behind slow start.
 func (c *cubic) OnECN(now rawio.Time) {
-	cwnd := c.cwnd
-	c.OnLoss(now)
-	c.cwnd, c.before = min(c.cwnd, cwnd), before{}
+	cwnd, beta := c.cwnd, cubicBeta
+	if c.cwnd >= c.ssthresh {
+		beta = cubicMark
+	}
+	c.reduce(beta)
+	c.cwnd = min(c.ssthresh, cwnd)
 }
 
 // OnTimeout is section 4.8.
 func (c *cubic) OnTimeout(rawio.Time) {
-	c.reduce()
+	c.reduce(cubicBeta)
 	c.cwnd = c.pmdcs
 }
 
-func (c *cubic) reduce() {
+// reduce leaves a share beta of cwnd as ssthresh.
+func (c *cubic) reduce(beta float64) {
 	w := float64(c.cwnd)
 	c.prior = w
 	if w < c.wMax {
-		c.wMax = w * (1 + cubicBeta) / 2 // fast convergence: others want a share
+		c.wMax = w * (1 + beta) / 2 // fast convergence: others want a share
 	} else {
 		c.wMax = w
 	}
-	c.ssthresh = max(int(w*cubicBeta), 4*c.pmdcs)
+	c.ssthresh = max(int(w*beta), 4*c.pmdcs)
 	c.epoch = rawio.Never
 	c.hystart, c.before = hystart{}, before{}
 }

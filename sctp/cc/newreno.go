@@ -139,11 +139,16 @@ func (r *newReno) Undo(rawio.Time) {
 	r.before = before{}
 }
 
-// OnECN is OnLoss where that lowers cwnd: below 4*PMDCS, after a timeout, it would not.
+// OnECN is OnLoss where that lowers cwnd: below 4*PMDCS, after a timeout, it would not. Behind slow start four fifths of
+// cwnd stay, unless the letter is kept: a queue that is marked is a short one, which a smaller step empties (RFC 8511).
 func (r *newReno) OnECN(now rawio.Time) {
-	cwnd := r.cwnd
+	cwnd, kept := r.cwnd, 0
+	if r.cwnd >= r.ssthresh && !r.letter {
+		kept = r.cwnd / 5 * 4
+	}
 	r.OnLoss(now)
-	r.cwnd, r.before = min(r.cwnd, cwnd), before{}
+	r.ssthresh = max(r.ssthresh, kept)
+	r.cwnd, r.before = min(r.ssthresh, cwnd), before{}
 }
 
 // OnTimeout is section 7.2.3 for T3-rtx.
