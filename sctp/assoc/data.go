@@ -92,6 +92,7 @@ func (a *Assoc) dataDone(now rawio.Time, in *inbound) {
 	a.moved = now
 	a.aimSack(in)
 	a.marked(in)
+	a.hurrySack(in.path)
 	if err := a.recv.PacketDone(now); err != nil {
 		a.violated(err)
 		return

@@ -270,6 +270,31 @@ func TestDataIsAcknowledgedBySack(t *testing.T) {
 	}
 }
 
+// A SACK waits no longer than a round trip, or 25 ms, where it may wait for longer.
+func TestSackWaitsForARoundTripAtMost(t *testing.T) {
+	for _, row := range []struct {
+		cfg       assoc.Config
+		trip, max time.Duration
+	}{
+		{assoc.Config{}, 3 * time.Millisecond, 25 * time.Millisecond},
+		{assoc.Config{}, 70 * time.Millisecond, 70 * time.Millisecond},
+		{assoc.Config{}, 300 * time.Millisecond, 200 * time.Millisecond},
+		{assoc.Config{SackDelay: 20 * time.Millisecond}, 70 * time.Millisecond, 20 * time.Millisecond},
+		{assoc.Config{RFC9260: true}, 70 * time.Millisecond, 200 * time.Millisecond},
+	} {
+		row.cfg.HeartbeatInterval = -1
+		l := lab.Passive(t, &row.cfg)
+		must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{{1}}}))
+		l.Flush()
+		l.Now = l.Now.Add(row.trip)
+		l.Send(l.Tag, l.Sack(l.HostTSN))
+		l.Expect(l.Send(l.Tag, l.Data("first")), "SACK")
+		l.Expect(l.Send(l.Tag, l.Data("second")), "")
+		early, late := l.Wait(row.max-1), l.Wait(1)
+		check.That(t, len(early) == 0 && len(late) == 1, "round trips of %v: %d packets in less than %v, then %d", row.trip, len(early), row.max, len(late))
+	}
+}
+
 // asked notes what it is asked and leaves everything to ordinary delivery.
 type asked struct{ tsns []wire.TSN }
 

@@ -1,6 +1,8 @@
 package assoc
 
 import (
+	"time"
+
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -30,6 +32,17 @@ func (a *Assoc) handleSack(now rawio.Time, in *inbound, c wire.Chunk) {
 		return
 	}
 	a.acknowledged(now, res)
+}
+
+// nearSackDelay is the longest SACK.Delay where round trips are shorter than it.
+const nearSackDelay = 25 * time.Millisecond
+
+// hurrySack has the SACK for what came from p wait no longer than a round trip, or nearSackDelay: a peer that has lost the last of what it sent
+// waits for it, and for nothing else. By the letter of section 6.2 it may take SackDelay.
+func (a *Assoc) hurrySack(p *path) {
+	if trip := p.ShortestRTT(); trip > 0 && !a.cfg.RFC9260 {
+		a.recv.SetSackDelay(min(a.cfg.SackDelay, max(trip, nearSackDelay)), a.cfg.LoneSackDelay)
+	}
 }
 
 // acknowledged clears error counters for what the peer acknowledged (sections 8.1 and 8.2).

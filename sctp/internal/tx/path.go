@@ -84,6 +84,7 @@ type Path struct {
 	markTo   wire.TSN   // and up to where
 	first    wire.TSN   // the earliest TSN in flight here; meaningful while flight > 0
 	t3       rawio.Time // when T3-rtx expires, or Never
+	early    early
 	pto      rawio.Time // when the tail-loss probe is due, or Never
 	lastSent rawio.Time // the last transmission of DATA, or Never
 	awake    rawio.Time // since when the destination is idle, or Never before its first DATA
@@ -97,6 +98,7 @@ type Path struct {
 
 	latest   sending // the last of what has arrived, of all that was sent here
 	disorder disorder
+	waits    waits
 	doubt    suspicion
 
 	sack pathSack
@@ -111,6 +113,7 @@ type pathSack struct {
 	ackedFirst bool          // the earliest outstanding TSN is acknowledged
 	rtt        time.Duration // a measurement, or 0
 	trip       time.Duration // the shortest of what was sent once, or 0
+	asked      bool          // some of that was to be acknowledged at once
 }
 
 // NewPath returns a path in state Unconfirmed. mtu is the largest SCTP packet in octets, common
@@ -159,6 +162,9 @@ func (p *Path) RTTVar() time.Duration { return p.est.rttvar }
 
 // SRTT returns the smoothed round trip time, 0 before the first measurement.
 func (p *Path) SRTT() time.Duration { return p.est.srtt }
+
+// ShortestRTT returns the shortest round trip time of late, 0 before the first measurement.
+func (p *Path) ShortestRTT() time.Duration { return p.est.trip.get() }
 
 // ObserveRTT takes a round trip time measured by a HEARTBEAT (section 8.3).
 func (p *Path) ObserveRTT(rtt time.Duration) { p.est.observe(rtt) }

@@ -16,8 +16,6 @@ const (
 	rackMost = atOnce
 	// leastPTO keeps a probe from going out because a timer was late.
 	leastPTO = 10 * time.Millisecond
-	// loneDelay is what a peer may wait before it acknowledges a lone packet (RFC 9260 section 6.2).
-	loneDelay = 200 * time.Millisecond
 )
 
 // far reports whether p takes long enough for pacing, RACK and TLP: timers are finer than its round trip. By the letter of
@@ -84,14 +82,14 @@ func (s *Sender) armPTO(now rawio.Time, p *Path, anew bool) {
 		p.pto = rawio.Never
 		return
 	}
-	pto := max(2*p.est.srtt, leastPTO)
+	pto, from := max(2*p.est.srtt, leastPTO), p.lastSent
 	if p.Asks && len(s.paths) > 1 {
-		pto = p.silence()
+		pto, from = p.silence(), now
 	}
 	if s.lone(p) {
-		pto += loneDelay
+		pto += p.waits.longest()
 	}
-	if at := now.Add(pto); anew || at < p.pto {
+	if at := max(from.Add(pto), now.Add(max(p.est.srtt/2, leastPTO))); anew || at < p.pto {
 		p.pto = at
 	}
 }
@@ -118,6 +116,9 @@ type tail struct {
 	via         *Path  // the other path that a copy takes, or nil
 	first, sent uint32 // then: stamps of the chunk and of its copy
 	long        bool   // and the chunk was in a packet longer than Path.Least
+
+	lone  *Path         // else, if it was about a lone packet, where that went,
+	after time.Duration // and how long before the probe
 }
 
 // timeoutPTO sends a probe: the earliest chunk in flight to p, for which the peer waits, over another path if there is one; else the last.
@@ -144,9 +145,13 @@ func (s *Sender) timeoutPTO(now rawio.Time, p *Path) {
 		return
 	}
 	r := s.ring.rec(t)
+	s.tail = tail{tsn: t, due: true, out: true}
+	if s.lone(p) {
+		s.tail.lone, s.tail.after = p, now.Sub(p.lastSent)
+	}
 	s.mark(t, r)
 	r.state |= fast
-	s.tail, s.urgent = tail{tsn: t, due: true, out: true}, true
+	s.urgent = true
 	s.stats.TailProbes++
 	s.settleTimers(p)
 }

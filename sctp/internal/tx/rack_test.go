@@ -74,7 +74,7 @@ func TestTailProbeTellsWhatIsMissing(t *testing.T) {
 		l, c := farLab(t, 1, 0)
 		l.now += 100 * ms
 		l.sack(4)
-		l.wait("a lone packet, whose SACK may wait", 200+200)
+		l.wait("a lone packet, two round trips and a little after it was sent", 105)
 		l.expect(tt.name, "5")
 		l.now += tt.after
 		l.path(0).est.trip = shortest{of: 100_000_000, n: 1}
@@ -102,7 +102,7 @@ func TestMissingIsLostAfterARoundTripAndAQuarter(t *testing.T) {
 	l.sack(1, gap{4, 4})
 	l.wait("one above has arrived over the same path", 25)
 	l.expect("they are lost", "2 | 3")
-	l.wait("the other path has been silent", 375)
+	l.wait("the other path has been silent", 275)
 	check.Equal(t, "a probe in Fast Recovery", l.s.stats.TailProbes, 0)
 	l, _ = farLab(t, 2, 1)
 	l.path(1).ObserveRTT(150_000_000)
@@ -115,9 +115,9 @@ func TestMissingIsLostAfterARoundTripAndAQuarter(t *testing.T) {
 	l, _ = farLab(t, 1, 0)
 	l.now += 100 * ms
 	l.sack(1, gap{4, 5})
-	l.now += 100 * ms
+	l.now += 20 * ms
 	l.sack(1, gap{5, 5})
-	l.wait("a SACK that says nothing new", 1)
+	l.wait("a SACK that says nothing new", 5)
 	l.expect("but not what was taken back", "2 | 3")
 	check.Equal(t, "a timer", l.s.rackAt, rawio.Never)
 	l, _ = farLab(t, 2, 2)

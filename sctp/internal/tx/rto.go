@@ -18,6 +18,7 @@ const granularity = time.Nanosecond
 type estimator struct {
 	cfg          RTOConfig
 	rto          time.Duration
+	backed       bool          // it was backed off since the last measurement
 	srtt, rttvar time.Duration // 0 until the first measurement
 	trip         shortest
 	trips        *count.Histogram // of all measurements; may be nil
@@ -47,12 +48,15 @@ func (e *estimator) observe(r time.Duration) {
 		e.rttvar = (3*e.rttvar + (e.srtt - r).Abs()) / 4
 		e.srtt = max((7*e.srtt+r)/8, 1)
 	}
-	e.rttvar = max(e.rttvar, granularity)                                     // G1
+	e.rttvar = max(e.rttvar, granularity) // G1
+	e.backed = false
 	e.rto = min(max(e.srtt+4*e.rttvar, e.cfg.Min), max(e.cfg.Max, e.cfg.Min)) // C6, C7
 }
 
 // backoff doubles the RTO when a timer has expired (section 6.3.3, rule E2).
-func (e *estimator) backoff() { e.rto = min(2*e.rto, max(e.cfg.Max, e.rto)) }
+func (e *estimator) backoff() {
+	e.rto, e.backed = min(2*e.rto, max(e.cfg.Max, e.rto)), true
+}
 
 // shortest is the shortest of the last round trips, at least tripMemory and less than twice as many: that of a
 // path whose queues are empty, as they are now and then.

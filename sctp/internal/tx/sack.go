@@ -221,7 +221,10 @@ func (s *Sender) countDups(now rawio.Time, k wire.Sack) {
 		s.steps++
 		s.stats.DupsReported++
 		s.late(now, k.Dup(i))
-		s.tail.twin = s.tail.twin || k.Dup(i) == s.tail.tsn
+		if k.Dup(i) == s.tail.tsn {
+			s.tail.twin = true
+			s.overdue()
+		}
 		if r := s.ring.sent(k.Dup(i)); r != nil && r.spare > 0 {
 			r.spare--
 			s.paths[r.path].sack.dups += r.chunkLen()
@@ -366,6 +369,7 @@ func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 		if d := time.Duration(stamp(a.now)-r.stamp) * time.Microsecond; p.sack.trip == 0 || d < p.sack.trip {
 			p.sack.trip = max(d, 1)
 		}
+		p.sack.asked = p.sack.asked || r.wire&wire.FlagI != 0
 	}
 	r.misses = 0
 	s.arrived(a.now, t, r, p)
@@ -400,7 +404,10 @@ func (s *Sender) grow(a *ack) {
 			p.est.observe(k.rtt)
 		}
 		if k.acked > 0 {
-			p.single = false
+			p.single, p.early.n = false, 0
+		}
+		if all {
+			p.learnWait()
 		}
 		if k.acked > 0 || k.dups > 0 || all {
 			p.cc.OnAck(a.now, cc.Ack{
@@ -618,7 +625,7 @@ func (s *Sender) restartTimers(now rawio.Time) {
 			p.t3, p.pto = rawio.Never, rawio.Never
 			continue
 		case p.sack.ackedFirst || p.t3 == rawio.Never:
-			p.t3 = now.Add(p.est.rto)
+			s.startT3(now, p)
 		}
 		s.findFirst(p)
 		s.armPTO(now, p, p.sack.acked > 0)

@@ -310,6 +310,7 @@ func (s *Sender) resend(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p 
 	s.ring.marked.Remove(t)
 	s.ring.nmarked--
 	if int(r.path) != p.index {
+		s.paths[r.path].early.n = 0
 		r.path = uint8(p.index)
 		r.state |= moved
 	}
@@ -340,7 +341,7 @@ func (s *Sender) unmeasure(t wire.TSN) {
 // emit appends the chunk to the packet and accounts for it.
 func (s *Sender) emit(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p *Path) {
 	flags := r.wire
-	if s.sackNow || s.tail.out && t == s.tail.tsn {
+	if s.sackNow || s.tail.out && t == s.tail.tsn || r.state&timeout != 0 {
 		flags |= wire.FlagI
 	}
 	appendChunk(b, t, r, p, flags)
@@ -357,7 +358,7 @@ func (s *Sender) emit(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p *P
 	s.toFlight(t, r, p)
 	s.rwnd -= int(r.size)
 	if p.t3 == rawio.Never {
-		p.t3 = now.Add(p.est.rto) // section 6.3.2, R1
+		s.startT3(now, p) // section 6.3.2, R1
 	}
 	s.stats.Chunks++
 	s.stats.Octets += uint64(r.size)

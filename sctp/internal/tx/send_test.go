@@ -608,6 +608,11 @@ func TestChunkThatFillsAWindowIsNotToBeDelayed(t *testing.T) {
 		}
 		check.Equal(t, tt.name+": chunks", n, tt.sent)
 	}
+	l := newLab(t, 1)
+	l.queue(1, full)
+	l.transmit()
+	l.timeout()
+	check.That(t, chunks(t, l.transmit()[0])[0].I(), "T3-rtx has sent without the I bit")
 }
 
 func TestShrunkPMTU(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 
 // HandleTimeout handles the T3-rtx timers that have expired (section 6.3.3): back off, shrink cwnd,
 // mark what was in flight there for retransmission. It returns the paths whose error counter is to
-// be raised, and with each the association's. The retransmission itself goes out with the next Poll,
+// be raised, and with each the association's: not those where it was early. The retransmission itself goes out with the next Poll,
 // so that the owner first has its say about which paths are active.
 func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 	var expired PathSet
@@ -24,7 +24,11 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 		}
 		p.t3, p.pto, s.tail = rawio.Never, rawio.Never, tail{}
 		p.awake = now
-		p.est.backoff() // E2
+		soon := now.Before(p.early.ends)
+		if p.early.n++; !soon {
+			p.early.n = 0
+			p.est.backoff() // E2
+		}
 		p.markFrom, p.markTo = p.first, s.ring.next
 		suspect := s.markAll(p)
 		s.later.lost = 0 // there is no Fast Recovery to begin for what is marked already
@@ -32,16 +36,20 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 		if s.probing {
 			// A probe says nothing about congestion, nor about failure while the peer answers
 			// (section 6.1, A).
-			if !s.probeHeard {
+			if !s.probeHeard && !soon {
 				expired.add(p.index)
 			}
 			continue
 		}
-		expired.add(p.index)
-		if suspect {
+		if !soon {
+			expired.add(p.index)
+		}
+		if suspect && !soon {
 			p.holes++
 		}
-		p.cc.OnTimeout(now) // E1
+		if !p.single || s.cfg.Letter { // once for what is lost (RFC 5681 section 3.1)
+			p.cc.OnTimeout(now) // E1
+		}
 		p.reduced = s.fresh()
 		p.single = true
 		s.recovery, s.urgent = false, false

@@ -1,0 +1,40 @@
+package tx
+
+import (
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// RTO is a second at least (RFC 9260 section 16), also because nobody knows how long a peer waits with its SACK. Where that is known T3-rtx of a far path that
+// has no other beside it expires sooner, and again after twice as long. What section 8.2 counts as an error, and section 6.3.3 backs
+// the RTO off for, is its expiry after RTO, as ever.
+const leastT3 = 200 * time.Millisecond
+
+// early are the expiries of T3-rtx before its time.
+type early struct {
+	ends rawio.Time    // the time: a later expiry is an error
+	wait time.Duration // the first one comes so long after the transmission
+	n    int           // of them, since when nothing was acknowledged
+}
+
+// soon returns how long T3-rtx of p waits at first: long enough for a probe and its answer.
+func (s *Sender) soon(p *Path) time.Duration {
+	e := &p.est
+	if p.waits.n == 0 || e.backed || s.probing || !s.far(p) || s.other(p) != nil || s.Alternate(p) != p {
+		return e.rto
+	}
+	return e.srtt + max(4*e.rttvar, leastT3, 3*e.srtt+2*p.waits.longest())
+}
+
+// startT3 starts T3-rtx (section 6.3.2). After an early expiry its time goes on.
+func (s *Sender) startT3(now rawio.Time, p *Path) {
+	e := &p.early
+	if e.n == 0 || !now.Before(e.ends) {
+		*e = early{ends: now.Add(p.est.rto), wait: s.soon(p)}
+	}
+	p.t3 = e.ends
+	if at := now.Add(e.wait << e.n); at.Add(e.wait) <= e.ends { // what goes out again then is to have as long
+		p.t3 = at
+	}
+}

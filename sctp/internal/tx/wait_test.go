@@ -1,0 +1,47 @@
+package tx
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// The probe for a lone packet comes after two round trips and the longest wait of the peer's of late. A SACK that was asked for does not tell how long
+// that is; that the peer has had the packet twice does.
+func TestProbeOfALonePacketAllowsForThePeersWait(t *testing.T) {
+	l, _ := farLab(t, 1, 0)
+	p := l.path(0)
+	l.now += 100 * ms
+	l.sack(5)
+	p.waits = waits{}
+	alone := func(what string, now bool, probe, takes rawio.Time) {
+		t.Helper()
+		must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, full)}, SackNow: now}))
+		p.due, p.est.srtt = 0, 100*time.Millisecond
+		l.transmit()
+		check.Equal(t, what+": the probe comes after", p.pto-l.now, probe*ms)
+		if takes > 0 {
+			l.now += takes * ms
+			l.sack(l.s.NextTSN() - 1)
+		}
+	}
+	alone("nothing is known", false, 400, 130)
+	for range 2 * waitMemory {
+		alone("it has waited for 30 ms", false, 230, 100)
+	}
+	alone("that was long ago", false, 205, 100)
+	alone("it is asked", true, 205, 190)
+	for _, probe := range []rawio.Time{205, 400} { // the second is as long as it gets
+		alone("it answers when it is asked", false, probe, 0)
+		l.wait("silence", int(probe))
+		l.transmit()
+		l.now += 100 * ms
+		dup := l.s.NextTSN() - 1
+		l.sackFor(wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: dup, ARwnd: 1 << 20, Dups: []wire.TSN{dup, dup}})))
+	}
+	check.Equal(t, "waits that were learnt from two probes", p.waits.n, 4)
+}
