@@ -23,7 +23,7 @@ import (
 
 // Messages that arrive together wake as many readers as there are messages.
 func TestMessagesThatComeTogetherWakeEveryReader(t *testing.T) {
-	c, s := newPair(t).connect(t, nil, nil)
+	c, s := newPair(t).connect(t, &Config{Config: assoc.Config{NoDelay: true}}, nil) // a packet for each
 	s.SetReadDeadline(time.Now().Add(20 * time.Second))
 	const readers = 3
 	for range 50 {
