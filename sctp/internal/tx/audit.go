@@ -116,3 +116,16 @@ func (s *Sender) Tell() string {
 	}
 	return string(b)
 }
+
+// Inside is what a model of the Sender compares beside all that others see: of one TSN that is outstanding.
+type Inside struct {
+	Arrived bool // a gap block has named it
+	Owed    bool // SACKs have not paid yet for its being looked at
+	Misses  int
+}
+
+// Inside is for tests.
+func (s *Sender) Inside(t wire.TSN) Inside {
+	g := &s.ring
+	return Inside{Arrived: g.gapped.Has(t), Owed: g.owed.Has(t), Misses: int(g.rec(t).misses)}
+}

@@ -38,15 +38,12 @@ type lab struct {
 	acked  []uint64 // tokens
 	token  uint64
 	turns  int              // that it had to transmit
-	beside int              // octets of another chunk, ahead of the next packet's DATA
 	single bool             // each packet is made by Poll and Fill
 	told   *strings.Builder // what happens, if it is to be told
 }
 
-func newLab(t *testing.T, paths int) *lab { return newLabAt(t, paths, 1) }
-
-func newLabAt(t *testing.T, paths int, tsn wire.TSN) *lab {
-	l := &lab{t: t, s: NewSender(Config{TSN: tsn, SendBuffer: 1 << 20, Letter: true}), b: pack.NewBatch(1000)}
+func newLab(t *testing.T, paths int) *lab {
+	l := &lab{t: t, s: NewSender(Config{TSN: 1, SendBuffer: 1 << 20, Letter: true}), b: pack.NewBatch(1000)}
 	for i := range paths {
 		p := NewPath(netip.AddrPort{}, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + i)}), 0), labMTU, labRTO, cc.RFC9260)
 		p.State = Active
@@ -77,11 +74,7 @@ func chunks(t *testing.T, p rawio.Packet) (out []wire.Data) {
 	}
 	it := pkt.Chunks()
 	for c, ok := it.Next(); ok; c, ok = it.Next() {
-		if c.Type() == wire.ChunkPad {
-			continue
-		}
-		d := must.Get(wire.AsData(c))(t)
-		out = append(out, d)
+		out = append(out, must.Get(wire.AsData(c))(t))
 	}
 	if it.Err() != nil {
 		t.Fatal(it.Err())
@@ -103,13 +96,9 @@ func (l *lab) transmit() []rawio.Packet {
 			break
 		}
 		l.b.Begin(1, 2, 3, p.Local, p.Remote, p.MTU())
-		beside := l.beside
-		if l.beside = 0; beside > 0 {
-			l.b.Commit(wire.AppendPad(l.b.Tail(), beside))
-		}
 		n := l.s.Fill(l.now, l.b, p)
 		l.b.End()
-		if got := len(chunks(l.t, l.b.Pkts[len(l.b.Pkts)-1])); n == 0 && beside == 0 || got != n {
+		if got := len(chunks(l.t, l.b.Pkts[len(l.b.Pkts)-1])); n == 0 || got != n {
 			l.t.Fatalf("Poll promised a chunk: Fill has appended %d, and says %d", got, n)
 		}
 		if before := len(l.b.Pkts); !l.single {
