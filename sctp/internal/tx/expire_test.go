@@ -51,6 +51,7 @@ func TestLifetime(t *testing.T) {
 		t.Errorf("expired %v", got)
 	}
 	check.Equal(t, "octets queued", l.s.Queued(), full+200)
+	check.That(t, l.s.queue.at(l.s.queue.n).Body[0] == nil, "what has expired keeps the user's memory")
 	check.Error(t, "what has expired takes room", l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 200)}, Token: 6}), nil)
 	l.s.slot.msg.Expires = 1 // long ago: what was begun is sent all the same
 	l.now += 10 * ms

@@ -440,3 +440,23 @@ func TestAcknowledgementGrowsTheWindowBeforeALossHalvesIt(t *testing.T) {
 	l.sack(1, gap{3, 5})
 	check.Equal(t, "heard", d.calls, "aaal")
 }
+
+// What was sent again is kept in little memory: twice what is live, and nothing of much once all is acknowledged.
+func TestMemoryOfWhatIsSentAgain(t *testing.T) {
+	for live, want := range map[wire.TSN]int{0: leastAgain, leastAgain / 2: leastAgain, leastAgain/2 + 1: leastAgain + 2} {
+		a, g := again{v: make([]sentAt, 0, leastAgain)}, ring{}
+		for i := range leastAgain {
+			n, r := g.push()
+			r.stamp = uint32(i)
+			a.push(&g, n, r.stamp)
+		}
+		g.base = leastAgain - live
+		a.push(&g, 0, 99)
+		check.That(t, cap(a.v) == want && len(a.v) == int(live)+1, "%d of %d, %d of which are live, room for %d", len(a.v), cap(a.v), live, want)
+	}
+	for _, n := range []int{16 * leastAgain, 16*leastAgain + 1} {
+		a := again{v: make([]sentAt, n)}
+		a.empty()
+		check.That(t, len(a.v) == 0 && (a.v != nil) == (n == 16*leastAgain), "of %d, room for %d is kept", n, cap(a.v))
+	}
+}

@@ -83,6 +83,18 @@ func TestTailProbeTellsWhatIsMissing(t *testing.T) {
 	}
 }
 
+// A packet goes whatever cwnd is while the probe is due, and no longer.
+func TestAnsweredProbeIsNotUrgent(t *testing.T) {
+	l, _ := farLab(t, 1, 0)
+	l.now += 100 * ms
+	l.sack(3)
+	l.timeout()
+	l.s.Refused(l.path(0), 4)
+	l.sack(3, gap{5, 5})
+	l.path(0).cc = fixed(0)
+	l.expect("cwnd is full", "")
+}
+
 func TestMissingIsLostAfterARoundTripAndAQuarter(t *testing.T) {
 	l, c := farLab(t, 1, 0)
 	l.now += 100 * ms
@@ -96,6 +108,12 @@ func TestMissingIsLostAfterARoundTripAndAQuarter(t *testing.T) {
 	l.wait("what was sent after it has arrived", 25)
 	l.expect("lost once more", "2")
 	check.Equal(t, "reductions in one recovery", c.n, 1)
+	l, _ = farLab(t, 1, 0)
+	l.now += 100 * ms
+	l.sack(1, gap{3, 3})
+	l.now, l.path(0).due = l.now+25*ms, 0
+	l.sack(1, gap{3, 4})
+	l.expect("a SACK at the very moment", "2")
 	l, _ = farLab(t, 2, 1)
 	l.path(1).ObserveRTT(100_000_000)
 	l.now += 100 * ms

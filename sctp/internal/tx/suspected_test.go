@@ -52,6 +52,19 @@ func TestSilentPathIsLeft(t *testing.T) {
 	}
 }
 
+// A path whose round trips vary is silent later, and what has arrived before the probe's chunk was sent says nothing.
+func TestLonePacketOfAPathThatVaries(t *testing.T) {
+	l, _ := farLab(t, 2, 0)
+	l.path(0).Asks = true
+	l.path(1).ObserveRTT(50 * time.Millisecond)
+	l.now += 100 * ms
+	l.sack(4)
+	l.wait("the round trip, four times 37.5 ms, and what its SACK may wait", 100+150+200)
+	l.expect("over the other path", "5>1")
+	l.now += 50 * ms
+	check.That(t, l.sack(5).Suspected.Has(0), "the path is not left: %+v", l.path(0).doubt)
+}
+
 func TestPathThatIsNotSilentIsNotLeft(t *testing.T) {
 	for _, row := range []struct {
 		name   string
