@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // What is combined is a copy, in order and whole: the owner of an association uses its memory again as soon as it has its gate. Who begins a
@@ -52,4 +55,41 @@ func TestPacketsOfSeveralAssociationsGoOutTogether(t *testing.T) {
 		o.add([]rawio.Packet{{Vec: [][]byte{long}}}, len(long))
 	}
 	check.Equal(t, "beyond the most octets", add("x", 0), "false false")
+}
+
+func TestWhatIsCombined(t *testing.T) {
+	synctest.Test(t, testCombined)
+}
+
+func testCombined(t *testing.T) {
+	p := newPair(t)
+	c, _ := p.connect(t, nil, nil)
+	synctest.Wait() // nothing comes any more
+	a, now := c.Lock()
+	defer c.Unlock()
+	to := a.PathStats(0)
+	for _, row := range []struct {
+		name          string
+		enough        int32
+		packets, size int
+		want          bool
+	}{
+		{"two of many", 2, 2, combineOctets/2 - wire.CommonHeaderLen, true},
+		{"one more", 2, 3, 40, false},
+		{"longer ones", 2, 2, combineOctets/2 - wire.CommonHeaderLen + 4, false},
+		{"nobody else was woken", 1, 2, 40, false},
+		{"the last of an association", 2, 2, 40, false},
+	} {
+		if row.name == "the last of an association" {
+			a.Abort(now, nil)
+		}
+		p.a.out.enough.Store(row.enough)
+		b := assoc.NewTxBatch(row.packets)
+		for range row.packets {
+			b.Begin(1, 2, 3, to.Local, to.Remote, 1400)
+			b.Commit(wire.AppendPad(b.Tail(), row.size))
+			b.End()
+		}
+		check.Equal(t, row.name, p.a.combine(b, a), row.want)
+	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
 )
@@ -340,6 +341,21 @@ func TestDialErrors(t *testing.T) {
 	check.Fails(p.a.Dial(deadlineCtx(t), nobody, nil))(t, "transport closed", net.ErrClosed)
 	_, err = p.a.Listen(0, nil)
 	check.That(t, err == ErrTransportClosed, "Listen when the transport is closed: %v", err)
+}
+
+// A host that has refused by one link may be silent by the other: it has the time of one retransmission.
+func TestSilenceBesideARefusalIsWaitedForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		la, lb := mempair.New(t, mem.Options{MTU: 1500})
+		defer lb.Close()
+		silent := must.Get(NewTransport(la, nil))(t)
+		defer silent.Close()
+		to, began := netip.AddrPortFrom(p.bAddr, 9), time.Now()
+		_, _, err := happy(t.Context(), []attempt{{p.a, rawLink, to}, {silent, rawLink, to}}, &Config{}, time.Hour)
+		took := time.Since(began)
+		check.That(t, errors.Is(err, syscall.ECONNREFUSED) && took >= 3*time.Second && took < 4*time.Second, "%v after %v", err, took)
+	})
 }
 
 func TestAdaptationIsEnforced(t *testing.T) {

@@ -93,6 +93,10 @@ func TestPortThatIsTakenAgainStays(t *testing.T) {
 		p, d := behindDoor(t, nothing)
 		p.a.mu.Lock()
 		must.OK(t, p.a.bindPort(5000, nil))
+		p.a.release(5000, 0)
+		must.Equal(t, "ports that linger for no time", len(p.a.lingering), 0)
+		<-d.Unbound
+		must.OK(t, p.a.bindPort(5000, nil))
 		p.a.release(5000, time.Second)
 		time.Sleep(time.Second) // of virtual time: who is to give it back waits for the lock
 		check.OK(t, p.a.bindPort(5000, nil))

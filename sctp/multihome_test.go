@@ -151,6 +151,11 @@ func TestLocalAddrsMustBeTheLinks(t *testing.T) {
 			check.That(t, is != row.ok && is != (err == nil), "%s: %v", row.addr, err)
 		}
 	}
+	loop := &Transport{link: addressed{own: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}}}
+	for addr, ok := range map[string]bool{"127.0.0.2": true, "10.77.0.1": false, "::1": false} {
+		err := loop.checkLocal([]netip.Addr{netip.MustParseAddr(addr)})
+		check.That(t, (err == nil) == ok, "%s of the loopback interface: %v", addr, err)
+	}
 }
 
 // expect wants the next event to be of that kind.

@@ -82,7 +82,7 @@ func (s *sendBuf) wants(n int) int {
 		return 0
 	}
 	size := max(len(s.ring), sendBufFirst/2)
-	for size < s.max && size < s.used+n {
+	for size < s.used+n {
 		size *= 2
 	}
 	size = min(size, s.max)

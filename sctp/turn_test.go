@@ -241,6 +241,23 @@ func TestClosedLinkIsReadOnce(t *testing.T) {
 	})
 }
 
+// Whoever reads a link that fails goes on to wait: for what comes otherwise.
+func TestWhoReadsAFailingLinkWaitsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		c, d := p.connect(t, nil, nil)
+		go echo(d)
+		warm(t, c)
+		s, set := p.a.NewSignal(), false
+		s.left.Store(p.a.now()) // it is quick to be back
+		p.a.link.Close()
+		end := blocked(func() error { set = s.Wait(nil, nil); return nil })
+		s.Set()
+		<-end
+		check.That(t, set, "it has not waited")
+	})
+}
+
 // Where packets come in numbers, the receive goroutine handles them while the program handles what they bring.
 func TestBulkIsLeftToTheReceiveGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
