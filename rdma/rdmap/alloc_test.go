@@ -102,6 +102,9 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			t.Errorf("%s: %+v", what, *c.of)
 		}
 	}
+	var sum Latency
+	sum.Add(&took)
+	check.Equal(t, "what is added up", sum, took)
 }
 
 func BenchmarkSend64(b *testing.B)         { benchmarkSend64(b, nil) }

@@ -57,6 +57,7 @@ func TestTerminateCodec(t *testing.T) {
 	}{
 		{"no quoted header: four octets", Terminate{Layer: LayerRDMA, EType: LocalCatastrophic}, "00000000"},
 		{"layer, type and code are 4, 4 and 8 bits", Terminate{Layer: LayerDDP, EType: 2, Code: 5}, "12050000"},
+		{"M alone: the length", Terminate{Layer: LayerDDP, EType: 1, HasLength: true, SegLength: 0x1234}, "11008000" + "1234"},
 		{"M and D: length and tagged header of 14 octets", Terminate{Layer: LayerDDP, EType: 1, HasLength: true, HasDDP: true, SegLength: 0x1234, DDP: tag},
 			"1100c000" + "1234" + "c1400102030405060708090a0b0c"},
 		{"M, D and R: length, untagged header of 18 octets and Read Request", Terminate{EType: RemoteProtection, Code: CodeAccess, HasLength: true, HasDDP: true, HasRDMA: true, SegLength: 46, DDP: unt, RDMA: rr},

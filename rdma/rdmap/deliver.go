@@ -49,7 +49,7 @@ func (q *QP) admitResponse(tag ddp.STag, to, n uint64) *ddp.Error {
 	case reads:
 		return &ddp.Error{Type: ddp.TypeTagged, Code: ddp.CodeInvalidSTag}
 	}
-	return &ddp.Error{Type: ddp.TypeLocal, Cause: errOpcode}
+	return &ddp.Error{Cause: errOpcode}
 }
 
 // Buffer returns the buffer that serves an untagged message.
