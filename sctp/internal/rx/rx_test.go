@@ -532,3 +532,11 @@ func TestSackOfPlacedDataIsNotDelayedAgainstTheIBit(t *testing.T) {
 		check.Equal(t, row.name+": SACK due", r.SackDue(0), row.due)
 	}
 }
+
+func TestWhatIsKnownOfAStream(t *testing.T) {
+	r := newReceiver()
+	mustPacket(t, r, 0, onStream(3, 1, 0, be, "a"), onStream(3, 2, 2, be, "c"), onStream(3, 3, 3, be, "d"))
+	for id, want := range map[wire.StreamID]string{3: "1 2 true", 4: "0 0 true", 15000: "0 0 false"} {
+		check.Equal(t, fmt.Sprintf("next SSN of stream %d, how many wait, and whether it is known", id), fmt.Sprint(r.Stream(id)), want)
+	}
+}

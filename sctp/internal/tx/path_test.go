@@ -2,8 +2,10 @@ package tx
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -107,5 +109,16 @@ func TestMTULimits(t *testing.T) {
 	} {
 		p := NewPath(netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.1:0"), tt.mtu, labRTO, nil)
 		check.That(t, p.MTU() == tt.got && p.PMDCS() == tt.pmdcs, "%s: MTU %d PMDCS %d", tt.name, p.MTU(), p.PMDCS())
+	}
+}
+
+// New bounds of the RTO hold at once, for what was measured before too; and the least goes before the most.
+func TestNewBoundsOfTheRTO(t *testing.T) {
+	for _, row := range []struct{ srtt, initial, min, max, want time.Duration }{
+		{0, 7, 1, 9, 7}, {2, 7, 1, 9, 6}, {2, 7, 8, 9, 8}, {2, 7, 1, 5, 5}, {2, 7, 8, 5, 8},
+	} {
+		e := estimator{srtt: row.srtt, rto: 6}
+		e.configure(RTOConfig{row.initial, row.min, row.max})
+		check.Equal(t, fmt.Sprintf("%+v", row), e.rto, row.want)
 	}
 }
