@@ -90,6 +90,7 @@ func TestChangesDoNotDisturbValidUse(t *testing.T) {
 	r := newRig(t)
 	mem := make([]byte, 64)
 	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
+	window := must.Get(r.table.Bind(reg, Window{PD: testPD, Stream: 1, Access: RemoteRead}))(t)
 	var done atomic.Bool
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -101,6 +102,7 @@ func TestChangesDoNotDisturbValidUse(t *testing.T) {
 	})
 	seg := taggedSeg(true, 0, reg.STag(), 0, make([]byte, 64))
 	for range 5000 {
+		_, _ = reg.Access(), window.Valid() // safe at any time
 		if p := r.place(seg); p.Err != nil {
 			t.Errorf("valid placement failed: %v", p.Err)
 			break
