@@ -163,6 +163,12 @@ func TestWindowRefused(t *testing.T) {
 	}
 }
 
+func TestTextOfRights(t *testing.T) {
+	for a, want := range map[Access]string{0: "-", LocalWrite: "l", RemoteRead | RemoteAtomic: "ra", RemoteWrite: "w", LocalWrite | RemoteRead | RemoteWrite | RemoteAtomic: "lrwa"} {
+		check.Equal(t, "rights", rights(a), want)
+	}
+}
+
 func TestRegionsAreMadeAndTakenBack(t *testing.T) {
 	x := newLab(t, nil)
 	pd := x.b.AllocPD()

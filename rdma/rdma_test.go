@@ -354,6 +354,14 @@ func TestLimitsAreNamed(t *testing.T) {
 	check.That(t, errors.As(err, &limit) && limit.Max == 10, "CQ too deep: %v", err)
 	_, err = x.a.CreateQP(&QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, MaxSend: 10, MaxRecv: 10, MaxSGE: 2, IRD: 4, ORD: 3})
 	check.That(t, errors.As(err, &limit) && limit.What == "IRD", "IRD beyond the limit: %v", err)
+	for _, row := range []struct {
+		what       string
+		depth, sge int
+	}{{"", 1, 1}, {"", 10, 2}, {"SRQ depth", 0, 1}, {"SRQ depth", 11, 1}, {"SRQ MaxSGE", 1, 0}, {"SRQ MaxSGE", 1, 3}} {
+		limit = nil
+		_, err = pd.CreateSRQ(row.depth, row.sge)
+		check.That(t, errors.As(err, &limit) == (row.what != "") && (limit == nil || limit.What == row.what), "SRQ of %d with %d: %v", row.depth, row.sge, err)
+	}
 	must.Do(pd.Register(make([]byte, 1), 0, nil))(t)
 	check.Fails(pd.Register(make([]byte, 1), 0, nil))(t, "a region too many", ddp.ErrTooManyRegions)
 	check.Fails(x.b.CreateQP(&QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq}))(t, "a PD of another device", ErrForeign)
