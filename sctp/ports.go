@@ -84,7 +84,7 @@ func (t *Transport) bind(port uint16, at ...netip.Addr) (uint16, error) {
 // bindAny takes a dynamic port that is free, from a random one on, or after a while one that can be shared. Called with mu held.
 func (t *Transport) bindAny(share func(port uint16) bool, at []netip.Addr) (uint16, error) {
 	start := rand.IntN(dynamicPorts)
-	for i := range dynamicPorts {
+	for i := range dynamicPorts + lookFree { // the first are looked at again, to be shared
 		port := uint16(firstDynamic + (start+i)%dynamicPorts)
 		if t.ports[port] > 0 {
 			if i >= lookFree && share(port) {
