@@ -8,10 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
+
+// Second is another address of the peer.
+var Second = netip.MustParseAddrPort("10.0.0.10:0")
 
 // Lab is one endpoint whose peer is a script.
 type Lab struct {
@@ -103,6 +107,27 @@ func Established(t testing.TB, cfg *assoc.Config) *Lab {
 	l := Echoed(t, cfg)
 	l.Send(l.Tag, wire.AppendCookieAck(nil))
 	l.InState(assoc.Established)
+	return l
+}
+
+// TwoPaths is established with a peer that listed a second address, Second, which has answered a HEARTBEAT.
+func TwoPaths(t testing.TB) *Lab {
+	t.Helper()
+	l := Bare(t)
+	l.Listen(nil)
+	l.Initiate(wire.AppendAddressParam(nil, l.Peer.Addr()), wire.AppendAddressParam(nil, Second.Addr()))
+	out := l.Post(l.Peer, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+	for l.A.NumPaths() == 2 && l.A.PathStats(1).State != assoc.PathActive {
+		for _, p := range out {
+			if c := ChunkOf(p.Pkt, wire.ChunkHeartbeat); c != nil {
+				l.Post(p.To, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, c.Value()))
+			}
+		}
+		l.Now = l.A.NextTimeout()
+		l.A.HandleTimeout(l.Now)
+		out = l.Collect()
+	}
+	must.Equal(t, "paths", l.A.NumPaths(), 2)
 	return l
 }
 

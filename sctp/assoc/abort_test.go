@@ -109,13 +109,13 @@ func TestAbortIsTheLastChunk(t *testing.T) {
 	})
 	t.Run("received", func(t *testing.T) {
 		l := lab.Bare(t)
-		p := &placer{}
+		p := &lab.Placer{}
 		l.Host.Placer = p
 		l.Listen(nil)
 		l.Shake()
 		l.Expect(l.Send(l.Tag, l.Data("place before"), wire.AppendAbort(nil, false), l.Data("place behind")), "") // req 9260-3.3.7-4
 		l.InState(assoc.Closed)
-		check.Equal(t, "what the upper layer saw", strings.Join(p.seen, ", "), "place before")
+		check.Equal(t, "what the upper layer saw", strings.Join(p.Seen, ", "), "place before")
 	})
 }
 
@@ -169,19 +169,19 @@ func TestContradictionEndsTheAssociation(t *testing.T) {
 	}
 	t.Run("in the middle of a packet", func(t *testing.T) {
 		l := lab.Bare(t)
-		p := &placer{}
+		p := &lab.Placer{}
 		l.Host.Placer = p
 		l.Listen(nil)
 		l.Shake()
-		p.meet = func() {
+		p.Meet = func() {
 			l.A.Break(&assoc.InternalError{})
 			l.A.Break(&assoc.InternalError{Where: "the consequences"})
 		}
 		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Data("place this"), l.Data("place that")))
 		l.InState(assoc.Closed)
 		l.Expect(l.Flush(), "ABORT")
-		if err, _ := l.Host.DownErr(); len(p.seen) != 1 || err == nil || strings.Contains(err.Error(), "consequences") {
-			t.Errorf("placed %q, ended by %v", p.seen, err)
+		if err, _ := l.Host.DownErr(); len(p.Seen) != 1 || err == nil || strings.Contains(err.Error(), "consequences") {
+			t.Errorf("placed %q, ended by %v", p.Seen, err)
 		}
 	})
 	t.Run("in a test it panics", func(t *testing.T) {

@@ -15,32 +15,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// placer answers by what the payload begins with.
-type placer struct {
-	seen []string
-	meet func() // if set, called for each
-}
-
-func (p *placer) Place(_ rawio.Time, d wire.Data, _ *rawio.Buf) assoc.Verdict {
-	s := string(d.Payload())
-	p.seen = append(p.seen, s)
-	if p.meet != nil {
-		p.meet()
-	}
-	switch {
-	case strings.HasPrefix(s, "place"):
-		return assoc.Consumed
-	case strings.HasPrefix(s, "drop"):
-		return assoc.DropUnacked
-	case strings.HasPrefix(s, "abort"):
-		return assoc.AbortAssoc
-	}
-	return assoc.Queue
-}
-
 func TestPlacerVerdicts(t *testing.T) {
 	l := lab.Bare(t)
-	p := &placer{}
+	p := &lab.Placer{}
 	l.Host.Placer = p
 	l.Listen(&assoc.Config{HeartbeatInterval: -1})
 	l.Shake()
@@ -53,7 +30,7 @@ func TestPlacerVerdicts(t *testing.T) {
 	first := l.Data("place me twice")
 	l.Send(l.Tag, first)
 	l.Send(l.Tag, first)
-	check.That(t, len(p.seen) == 2, "a duplicate was offered for placement: %q", p.seen)
+	check.That(t, len(p.Seen) == 2, "a duplicate was offered for placement: %q", p.Seen)
 	tsn := l.TSN
 	out := l.Send(l.Tag, l.Data("drop this one"))
 	sack, _ := wire.AsSack(lab.ChunkOf(out[len(out)-1], wire.ChunkSack))
@@ -67,7 +44,7 @@ func TestPlacerVerdicts(t *testing.T) {
 	out = l.Send(l.Tag, l.Data("abort"), l.Data("place too late"))
 	l.Expect(out, "ABORT")
 	l.InState(assoc.Closed)
-	check.Equal(t, "a chunk behind the refused one was placed", p.seen[len(p.seen)-1], "abort")
+	check.Equal(t, "a chunk behind the refused one was placed", p.Seen[len(p.Seen)-1], "abort")
 }
 
 func TestSackComesWithTheSecondPacketOrIn200ms(t *testing.T) {

@@ -2,8 +2,6 @@ package assoc_test
 
 import (
 	"bytes"
-	"errors"
-	"math/rand"
 	"testing"
 	"time"
 
@@ -15,60 +13,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// life is a whole association: setup, messages in both directions through a bad network, silence with
-// heartbeats, shutdown. spoil may change each packet on its way; the checksum is made right again.
-func life(t *testing.T, spoil func(wire.Packet)) (w *lab.World, a, b *assoc.Assoc) {
-	t.Helper()
-	rnd := rand.New(rand.NewSource(5))
-	w = lab.NewWorld(t)
-	w.Listen(nil)
-	w.Judge = func(_ int, pkt wire.Packet) (int, time.Duration) {
-		if spoil != nil {
-			spoil(pkt)
-			wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
-		}
-		if rnd.Intn(100) < 8 || lab.Has(pkt, wire.ChunkInit) && len(w.Seen(0, wire.ChunkInit)) == 1 {
-			return 0, 0
-		}
-		return 1, time.Duration(rnd.Intn(15)) * time.Millisecond
-	}
-	a = w.Connect(&assoc.Config{Adaptation: u32(3)})
-	must.That(t, w.RunUntil(w.Now.Add(time.Minute), func() bool { return a.State() == assoc.Established }), "state %v", a.State())
-	b = w.Peer()
-	var got [2]int
-	take := func() {
-		got[0], got[1] = got[0]+len(lab.Drain(a)), got[1]+len(lab.Drain(b))
-	}
-	const messages = 40
-	for i := range messages {
-		for _, x := range []*assoc.Assoc{a, b} {
-			m := assoc.Message{Stream: wire.StreamID(i % 4), Unordered: i%5 == 0, Body: [2][]byte{bytes.Repeat([]byte{byte(i)}, 1+rnd.Intn(3500))}}
-			must.OK(t, x.Send(w.Now, &m))
-		}
-		w.Run(20 * time.Millisecond)
-		take()
-	}
-	w.Run(3 * time.Minute)
-	take()
-	must.OK(t, a.Shutdown(w.Now))
-	w.RunUntil(w.Now.Add(time.Hour), func() bool {
-		take()
-		return a.State() == assoc.Closed && b.State() == assoc.Closed
-	})
-	must.That(t, got == [2]int{messages, messages}, "%d messages delivered, states %v %v", got, a.State(), b.State())
-	for i, h := range w.Hosts {
-		err, ok := h.DownErr()
-		check.That(t, ok && errors.Is(err, assoc.ErrShutdown), "host %d: %v %v", i, ok, err)
-	}
-	for _, c := range []wire.ChunkType{wire.ChunkInit, wire.ChunkInitAck, wire.ChunkCookieEcho, wire.ChunkCookieAck, wire.ChunkData,
-		wire.ChunkSack, wire.ChunkHeartbeat, wire.ChunkHeartbeatAck, wire.ChunkShutdown, wire.ChunkShutdownAck, wire.ChunkShutdownComplete} {
-		check.That(t, len(w.Seen(0, c))+len(w.Seen(1, c)) != 0, "no %v: the story proves less than it should", c)
-	}
-	return w, a, b
-}
-
 func TestEveryPacketOfALife(t *testing.T) {
-	w, a, b := life(t, nil)
+	w, a, b := lab.Life(t, nil)
 	tags := [2]uint32{b.LocalTag(), a.LocalTag()} // what each host's packets carry
 	for _, s := range w.Sent {
 		types := lab.ChunkTypes(s.Pkt)
@@ -102,11 +48,11 @@ func definedFlags(t wire.ChunkType) uint8 {
 
 func TestUndefinedFlagsAreSentAsZeroAndIgnored(t *testing.T) {
 	// req 9260-3.2-6, 9260-3.3.2-5, 9260-3.3.1-2
-	w, _, _ := life(t, nil)
+	w, _, _ := lab.Life(t, nil)
 	w.Each(func(_ lab.Sighting, c wire.Chunk) {
 		check.That(t, c.Flags()&^definedFlags(c.Type()) == 0, "%v with flags %#x", c.Type(), c.Flags())
 	})
-	life(t, func(pkt wire.Packet) { // all of them set on the way: the same life
+	lab.Life(t, func(pkt wire.Packet) { // all of them set on the way: the same life
 		cs := pkt.Chunks()
 		for c, ok := cs.Next(); ok; c, ok = cs.Next() {
 			c[1] |= ^definedFlags(c.Type())
@@ -115,7 +61,7 @@ func TestUndefinedFlagsAreSentAsZeroAndIgnored(t *testing.T) {
 }
 
 func TestSetupChunksOfALife(t *testing.T) {
-	w, _, _ := life(t, nil)
+	w, _, _ := lab.Life(t, nil)
 	var extensions []byte // the chunk types announced
 	w.Each(func(_ lab.Sighting, c wire.Chunk) {
 		if c.Type() != wire.ChunkInit && c.Type() != wire.ChunkInitAck {

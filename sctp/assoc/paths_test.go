@@ -13,34 +13,13 @@ import (
 )
 
 var (
-	addr2 = netip.MustParseAddrPort("10.0.0.10:0")
+	addr2 = lab.Second
 	addr3 = netip.MustParseAddrPort("10.0.0.11:0")
 )
 
-// twoPaths is established with a peer that listed a second address, which has answered a HEARTBEAT.
-func twoPaths(t *testing.T) *lab.Lab {
-	t.Helper()
-	l := lab.Bare(t)
-	l.Listen(nil)
-	l.Initiate(wire.AppendAddressParam(nil, l.Peer.Addr()), wire.AppendAddressParam(nil, addr2.Addr()))
-	out := l.Post(l.Peer, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
-	for l.A.NumPaths() == 2 && l.A.PathStats(1).State != assoc.PathActive {
-		for _, p := range out {
-			if c := lab.ChunkOf(p.Pkt, wire.ChunkHeartbeat); c != nil {
-				l.Post(p.To, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, c.Value()))
-			}
-		}
-		l.Now = l.A.NextTimeout()
-		l.A.HandleTimeout(l.Now)
-		out = l.Collect()
-	}
-	must.Equal(t, "paths", l.A.NumPaths(), 2)
-	return l
-}
-
 func TestInitialPrimaryPathIsARecordedAddress(t *testing.T) {
 	// req 9260-5.1.2-6
-	l := twoPaths(t)
+	l := lab.TwoPaths(t)
 	p := l.A.PathStats(l.A.Stats().Primary)
 	check.That(t, p.Remote == l.Peer && p.Primary, "primary path to %v, want to where the INIT came from", p.Remote)
 	l = lab.Bare(t)
@@ -53,7 +32,7 @@ func TestInitialPrimaryPathIsARecordedAddress(t *testing.T) {
 
 func TestPacketsGoToRecordedAddressesOnly(t *testing.T) {
 	// req 9260-5.1.2-4: whatever other addresses send with the right tag.
-	l := twoPaths(t)
+	l := lab.TwoPaths(t)
 	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 5000)}}))
 	list := l.Collect()
 	for range 20 {
@@ -72,7 +51,7 @@ func TestPacketsGoToRecordedAddressesOnly(t *testing.T) {
 
 func TestSackGoesWhereDataCameFrom(t *testing.T) {
 	// req 9260-6.7-2, 9260-6.4-3
-	l := twoPaths(t)
+	l := lab.TwoPaths(t)
 	for i, from := range []netip.AddrPort{l.Peer, addr2, addr2, l.Peer, addr2} {
 		l.TSN++ // a gap: each packet is acknowledged at once
 		for _, p := range l.Post(from, l.Tag, l.Data("x")) {
