@@ -518,9 +518,9 @@ func getStatus(s *Socket, _ []byte, f *fields) error {
 	f.u16(st.Buffered)
 	f.u16(st.InStreams)
 	f.u16(st.OutStreams)
-	a, _ := c.Lock()
+	a, _ := c.Gate().Lock()
 	f.u32(a.MaxPayload())
-	c.Unlock()
+	c.Gate().Unlock()
 	s.addrInfo(c, &paths[st.Primary], f)
 	return nil
 }

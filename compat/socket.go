@@ -390,9 +390,9 @@ func (s *Socket) Shutdown() error {
 	s.mu.Lock()
 	s.shut = true
 	s.mu.Unlock()
-	a, now := c.Lock()
+	a, now := c.Gate().Lock()
 	err = a.Shutdown(now)
-	c.Unlock()
+	c.Gate().Unlock()
 	return errnoOf(err)
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/sctp"
-	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // Collector collects the counters of its sources. It is a prometheus.Collector and an expvar.Var, and may be
@@ -135,7 +134,7 @@ type variables struct {
 	Transport    *sctp.TransportStats `json:",omitempty"`
 	Associations int                  `json:",omitempty"`
 	Memory       *sctp.Memory         `json:",omitempty"` // that peers make the transport hold
-	Totals       *assoc.Counters      `json:",omitempty"` // over the associations
+	Totals       *sctp.Counters       `json:",omitempty"` // over the associations
 	Device       *rdma.Stats          `json:",omitempty"`
 	Peers        int                  `json:",omitempty"`
 	QueuePairs   int                  `json:",omitempty"`

@@ -29,7 +29,6 @@ import (
 	"github.com/rddp-go/rddp/rawio/udp"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/sctp"
-	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // counted is a link that counts as one of another kind does.
@@ -103,7 +102,7 @@ func TestEveryCounterIsExported(t *testing.T) {
 	want := 0
 	one := func(string, uint64) { want++ }
 	count.Each(sctp.TransportStats{}, one)
-	count.Each(assoc.Counters{}, one)
+	count.Each(sctp.Counters{}, one)
 	count.Each(rdma.Stats{}, one)
 	count.Each(udp.Stats{}, one)
 	if want--; samples != want { // Faults[0] of ddpadapt is none
@@ -238,7 +237,7 @@ func TestHandlerServesBothForms(t *testing.T) {
 	var vars struct {
 		Rddp map[string]struct {
 			Transport sctp.TransportStats
-			Totals    assoc.Counters
+			Totals    sctp.Counters
 			Device    rdma.Stats
 		}
 		Memstats map[string]any

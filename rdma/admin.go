@@ -66,8 +66,8 @@ func (p Peer) Remote() netip.AddrPort { return p.p.remote() }
 
 // Stats returns the counters.
 func (p Peer) Stats() PeerStats {
-	p.p.conn.Lock()
-	defer p.p.conn.Unlock()
+	p.p.conn.Gate().Lock()
+	defer p.p.conn.Gate().Unlock()
 	return PeerStats{p.p.Sessions(), p.p.Mux.Stats()}
 }
 
@@ -122,7 +122,7 @@ func (d *Device) sweep() {
 // sweep ends an association that has had no session for long enough: gracefully, and if the peer does not go along with that for
 // as long again, at once. A session that is over but for acknowledgements is none: the peer may never send them.
 func (p *peer) sweep() {
-	_, now := p.conn.Lock()
+	_, now := p.conn.Gate().Lock()
 	if p.vacant++; p.Active()+p.claims > 0 {
 		p.vacant = 0
 	}
@@ -133,7 +133,7 @@ func (p *peer) sweep() {
 	case p.vacant > 2*idleSweeps+1:
 		p.a.Abort(now, []byte("idle"))
 	}
-	p.conn.Unlock()
+	p.conn.Gate().Unlock()
 	if over {
 		p.d.count(&p.d.stats.VacantEnded)
 	}

@@ -31,7 +31,7 @@ type CompChannel struct {
 
 // CreateCompChannel makes a completion channel.
 func (d *Device) CreateCompChannel() *CompChannel {
-	return &CompChannel{dev: d, ready: d.t.NewSignal()}
+	return &CompChannel{dev: d, ready: d.t.Layer().NewSignal()}
 }
 
 // CreateCQ makes a completion queue as Device.CreateCQ does, which reports to the channel whenever it is armed and when it overflows.

@@ -58,7 +58,7 @@ func (d *Device) CreateCQ(depth int) (*CQ, error) {
 		return nil, d.limited(&LimitError{"CQ depth", depth, d.limits.MaxCQE})
 	}
 	return &CQ{dev: d, ring: make([]WC, depth), qps: make(map[uint32]attached), srqs: make(map[*SRQ]int),
-		room: depth, ready: d.t.NewSignal(), acked: make(chan struct{}, 1)}, nil
+		room: depth, ready: d.t.Layer().NewSignal(), acked: make(chan struct{}, 1)}, nil
 }
 
 // push adds a completion. It reports whether somebody waits for it, or the queue has overflowed: in

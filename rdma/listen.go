@@ -121,9 +121,9 @@ func (l *Listener) Close() error {
 		close(l.done)
 		l.mu.Unlock()
 		for r := l.next(); r != nil; r = l.next() {
-			r.p.conn.Lock()
+			r.p.conn.Gate().Lock()
 			r.s.Abort()
-			r.p.conn.Unlock()
+			r.p.conn.Gate().Unlock()
 		}
 	})
 	return nil
@@ -163,8 +163,8 @@ func (r *Request) Accept(qp *QP, private []byte) error {
 	if err := qp.reserve(); err != nil {
 		return err
 	}
-	_, now := r.p.conn.Lock()
-	defer r.p.conn.Unlock()
+	_, now := r.p.conn.Gate().Lock()
+	defer r.p.conn.Gate().Unlock()
 	if r.s.State() != ddpadapt.Pending {
 		qp.release()
 		return cmp.Or(r.s.Err(), ddpadapt.ErrState)
@@ -196,8 +196,8 @@ func (r *Request) accept(now rawio.Time, qp *QP, private []byte) error {
 
 // Reject refuses the session (RFC 5043 section 6.3); private data says why to the peer's program.
 func (r *Request) Reject(private []byte) error {
-	_, now := r.p.conn.Lock()
-	defer r.p.conn.Unlock()
+	_, now := r.p.conn.Gate().Lock()
+	defer r.p.conn.Gate().Unlock()
 	return r.rejected(r.s.Reject(now, private))
 }
 
@@ -211,7 +211,7 @@ func (r *Request) rejected(err error) error {
 // RejectSetup refuses a peer that negotiates (RFC 6581 section 9.1), and says what would have been acceptable, such as the ORD
 // that is needed here: the peer's IRD was less. It fails with ddpadapt.ErrState for one that does not negotiate.
 func (r *Request) RejectSetup(s Setup, private []byte) error {
-	_, now := r.p.conn.Lock()
-	defer r.p.conn.Unlock()
+	_, now := r.p.conn.Gate().Lock()
+	defer r.p.conn.Gate().Unlock()
 	return r.rejected(r.s.RejectEnhanced(now, s, private))
 }

@@ -20,7 +20,7 @@ func (q *QP) Path() (s PathStats, ok bool) {
 	if p == nil {
 		return s, false
 	}
-	a, _ := p.conn.Lock()
-	defer p.conn.Unlock()
+	a, _ := p.conn.Gate().Lock()
+	defer p.conn.Gate().Unlock()
 	return a.PathStats(a.Stats().Primary), true
 }

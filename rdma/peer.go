@@ -68,14 +68,14 @@ func (p *peer) Held() int {
 
 // lock takes the gate.
 func (p *peer) lock() *peer {
-	_, p.now = p.conn.Lock()
+	_, p.now = p.conn.Gate().Lock()
 	return p
 }
 
 // claim keeps the association for one more session; it returns false when it has ended or is full.
 func (p *peer) claim() bool {
-	p.conn.Lock()
-	defer p.conn.Unlock()
+	p.conn.Gate().Lock()
+	defer p.conn.Gate().Unlock()
 	if p.Err() != nil || p.a.State() != assoc.Established || p.Sessions()+p.claims >= p.Streams() {
 		return false
 	}
@@ -174,9 +174,9 @@ func (p *peer) request(ev ddpadapt.Event) {
 		}
 		// Nobody accepts: the limit of section 6.4 at the level of the listener.
 		p.d.count(&p.d.stats.RequestsDropped)
-		p.conn.Lock()
+		p.conn.Gate().Lock()
 		r.s.Abort()
-		p.conn.Unlock()
+		p.conn.Gate().Unlock()
 	})
 }
 

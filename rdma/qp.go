@@ -203,7 +203,7 @@ func (q *QP) lock() *peer {
 
 func (q *QP) unlock(p *peer) {
 	if p != nil {
-		p.conn.Unlock()
+		p.conn.Gate().Unlock()
 		return
 	}
 	cqs := q.woken
@@ -273,7 +273,7 @@ func (q *QP) Connect(ctx context.Context, remote netip.AddrPort, private []byte)
 		q.release()
 		return nil, err
 	}
-	_, now := p.conn.Lock()
+	_, now := p.conn.Gate().Lock()
 	var s *ddpadapt.Session
 	if q.negotiates() {
 		s, err = p.OpenEnhanced(now, -1, q.core.Stream(), q.offer(), private)
@@ -284,7 +284,7 @@ func (q *QP) Connect(ctx context.Context, remote netip.AddrPort, private []byte)
 	if err == nil {
 		q.bind(p, s)
 	}
-	p.conn.Unlock()
+	p.conn.Gate().Unlock()
 	if err != nil {
 		q.release()
 		return nil, err

@@ -95,9 +95,9 @@ func TestClaimsOfStreams(t *testing.T) {
 	a, _ := newLab(t, nil).join(nil)
 	p := a.qp.peer.Load()
 	set := func(claims int) {
-		p.conn.Lock()
+		p.conn.Gate().Lock()
 		p.claims = claims
-		p.conn.Unlock()
+		p.conn.Gate().Unlock()
 	}
 	for claims, want := range map[int]bool{p.Streams() - 1: false, p.Streams() - 2: true} { // one is taken
 		set(claims)
@@ -108,10 +108,10 @@ func TestClaimsOfStreams(t *testing.T) {
 	must.OK(t, a.qp.Disconnect(ctx(t)))
 	check.That(t, p.conn.Stats().State == assoc.Established && p.claims == 1,
 		"%d claims keep an association in state %v", p.claims, p.conn.Stats().State)
-	_, now := p.conn.Lock()
+	_, now := p.conn.Gate().Lock()
 	p.claims = 0
 	p.leave(now)
-	p.conn.Unlock()
+	p.conn.Gate().Unlock()
 	check.That(t, !p.claim(), "there is room where it ends")
 }
 

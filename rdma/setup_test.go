@@ -116,8 +116,8 @@ func TestNegotiationFails(t *testing.T) {
 				}
 				s, ok := req.Setup()
 				check.That(t, ok && s.PeerToPeer == (row.code == rdmap.CodeNoRTR), "request %+v, %v", s, ok)
-				_, now := req.p.conn.Lock()
-				defer req.p.conn.Unlock()
+				_, now := req.p.conn.Gate().Lock()
+				defer req.p.conn.Gate().Unlock()
 				b.qp.bind(req.p, req.s)
 				check.OK(t, req.s.AcceptEnhanced(now, b.qp.core.Stream(), row.reply, nil))
 				b.qp.connected(nil)
@@ -170,9 +170,9 @@ func TestReadyToReceive(t *testing.T) {
 	wc = b.good()
 	check.That(t, wc.ID == 99 && wc.ByteLen == 1, "received %+v", wc)
 	st := b.qp.peer.Load()
-	st.conn.Lock()
+	st.conn.Gate().Lock()
 	n := st.Mux.Stats().SegmentsIn
-	st.conn.Unlock()
+	st.conn.Gate().Unlock()
 	check.Equal(t, "segments: the indication and the Send", n, 2)
 }
 
@@ -323,12 +323,12 @@ func TestInitiateWithoutAListenerIsRefused(t *testing.T) {
 	_, b := x.join(nil)
 	second := newSide(t, x.b, nil, nil)
 	p := b.qp.peer.Load()
-	_, now := p.conn.Lock()
+	_, now := p.conn.Gate().Lock()
 	session, err := p.Open(now, -1, second.qp.core.Stream(), nil)
 	if err == nil {
 		second.qp.bind(p, session)
 	}
-	p.conn.Unlock()
+	p.conn.Gate().Unlock()
 	must.OK(t, err)
 	select {
 	case <-second.qp.up:

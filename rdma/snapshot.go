@@ -78,7 +78,7 @@ func (q *QP) snapshot() QPSnapshot {
 	}
 	q.mu.Unlock()
 	if p != nil {
-		p.conn.Peek(connected)
+		p.conn.Gate().Peek(connected)
 	}
 	return s
 }

@@ -132,7 +132,7 @@ func (d *Device) Latency() Latency {
 	sum, live := d.latency, slices.Collect(maps.Keys(d.peers))
 	d.mu.Unlock()
 	for _, p := range live {
-		p.conn.Peek(func(*assoc.Assoc) { sum.Add(&p.latency) })
+		p.conn.Gate().Peek(func(*assoc.Assoc) { sum.Add(&p.latency) })
 	}
 	return sum
 }
@@ -199,5 +199,5 @@ func (d *Device) report(ev Event) {
 	if ev.Err != nil {
 		attrs = append(attrs, slog.String("reason", ev.Err.Error()))
 	}
-	d.t.Journal(slog.LevelWarn, ev.Remote, "rdma: "+ev.Kind.String(), attrs...)
+	d.t.Layer().Journal(slog.LevelWarn, ev.Remote, "rdma: "+ev.Kind.String(), attrs...)
 }

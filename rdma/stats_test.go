@@ -169,8 +169,8 @@ func TestEveryCounterCounts(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				_, now := req.p.conn.Lock()
-				defer req.p.conn.Unlock()
+				_, now := req.p.conn.Gate().Lock()
+				defer req.p.conn.Gate().Unlock()
 				b.qp.bind(req.p, req.s)
 				check.OK(t, req.s.AcceptEnhanced(now, b.qp.core.Stream(), Setup{IRD: 9, ORD: 5}, nil))
 				b.qp.connected(nil)

@@ -17,5 +17,5 @@ func (w *watch) on(ctx context.Context, d *Device) {
 	if w.forget != nil {
 		w.forget()
 	}
-	w.done, w.forget = done, context.AfterFunc(ctx, d.t.Rouse)
+	w.done, w.forget = done, context.AfterFunc(ctx, d.t.Layer().Rouse)
 }

@@ -54,8 +54,8 @@ var quiet = &Config{Config: assoc.Config{DisablePMTUD: true, HeartbeatInterval: 
 
 // heartbeat makes a HEARTBEAT of the peer of s. After it who set up s, or answered the peer, is no longer at it.
 func heartbeat(s *Conn, info string) rawio.Packet {
-	a, _ := s.Lock()
-	defer s.Unlock()
+	a, _ := s.lock()
+	defer s.unlock()
 	b := wire.AppendHeader(nil, a.PeerPort(), a.LocalPort(), a.LocalTag())
 	b = wire.AppendHeartbeat(b, []byte(info))
 	wire.PutChecksum(b, wire.ChecksumBytes(b))
@@ -83,8 +83,8 @@ func TestNoPacketIsLeftBehindInTheBacklog(t *testing.T) {
 				runtime.Gosched()
 			}
 			spin(int(i % 211))
-			s.Lock()
-			s.Unlock()
+			s.lock()
+			s.unlock()
 			ended.Add(1)
 		}
 	}()
@@ -93,7 +93,7 @@ func TestNoPacketIsLeftBehindInTheBacklog(t *testing.T) {
 		spin(int(i % 199))
 		q := p
 		if s.input(s.t.now(), &q, false) {
-			s.Unlock()
+			s.unlock()
 		}
 		for ended.Load() <= i {
 			runtime.Gosched()
@@ -118,7 +118,7 @@ func TestWhoBringsAPacketHandlesItWhenTheOwnerHasLeft(t *testing.T) {
 	s.gate.own.Unlock()
 	s.gate.mu.Unlock()
 	if <-owner {
-		s.Unlock()
+		s.unlock()
 	}
 	check.Equal(t, "packets that wait for nobody", s.gate.waiting.Load(), 0)
 }
@@ -155,12 +155,12 @@ func TestBacklogIsNotOvertaken(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		first, second := heartbeat(s, "first"), heartbeat(s, "second")
 		s.gate.post(&first)
-		s.Lock()
+		s.lock()
 		if late { // its slice is over
 			s.slice = slice{steps: s.steps() - sliceSteps, began: s.t.now().Add(-sliceTime)}
 		}
 		must.That(t, s.input(s.t.now(), &second, true), "the owner owns it no more")
-		s.Unlock()
+		s.unlock()
 		link.mu.Lock()
 		check.That(t, slices.Equal(link.list, []string{"first", "second"}), "answered in the order %q", link.list)
 		link.list = nil
@@ -268,7 +268,7 @@ func TestOwnerStopsAfterASlice(t *testing.T) {
 	b := besiege(t, 0, nil)
 	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
 	const packets, each = 500, 70
-	_, now := a.c.Lock()
+	_, now := a.c.lock()
 	for i := range packets {
 		var list [][]byte
 		for k := range each {
@@ -279,7 +279,7 @@ func TestOwnerStopsAfterASlice(t *testing.T) {
 	more := a.c.pump(now)
 	check.That(t, more && len(a.c.rest) != 0, "more: %v, %d packets are left", more, len(a.c.rest))
 	a.send(a.data(0, 0, packets*each, whole, 2))
-	a.c.Unlock()
+	a.c.unlock()
 	a.c.SetReadDeadline(time.Now().Add(10 * time.Second))
 	for i := range packets*each + 1 {
 		n, info, err := a.c.ReadMsg(make([]byte, 9))
@@ -292,7 +292,7 @@ func TestSliceIsOfTimeAndWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newPair(t).connect(t, quiet, quiet)
 		w := new(above)
-		c.Lock()
+		c.lock()
 		c.stepper = w
 		for i, row := range []struct {
 			steps uint64
@@ -311,7 +311,7 @@ func TestSliceIsOfTimeAndWork(t *testing.T) {
 			c.over(0)
 			w.work += sliceSteps
 		}
-		c.Unlock()
+		c.unlock()
 	})
 }
 
@@ -323,7 +323,7 @@ func TestPacketsGetHalfOfASlice(t *testing.T) {
 			s.slice = slice{steps: s.steps() - sliceSteps, began: s.t.now().Add(-ago)}
 		}
 		time.Sleep(time.Second)
-		s.Lock()
+		s.lock()
 		must.Do(c.WriteMsg([]byte("message"), SendInfo{}))(t)
 		until(t, "its arrival", func() bool { return s.gate.waiting.Load() > 0 })
 		began(sliceTime / 2)
@@ -338,7 +338,7 @@ func TestPacketsGetHalfOfASlice(t *testing.T) {
 		began(sliceTime - 1)
 		left := s.collect()
 		check.That(t, !left && s.inbox.first() != nil, "no message before it is over, more: %v", left)
-		s.Unlock()
+		s.unlock()
 	})
 }
 
@@ -362,9 +362,9 @@ func TestReaderDoesNotStayWithOneAssociation(t *testing.T) {
 		for i, info := range want {
 			r.pkts[i] = heartbeat(s, info)
 		}
-		s.Lock()
+		s.lock()
 		s.stepper = new(lazy)
-		s.Unlock()
+		s.unlock()
 		r.handle(len(want))
 		check.That(t, r.last == nil && !r.owned && r.conns == [rxBatch]*Conn{}, "it stays")
 		time.Sleep(time.Second)

@@ -65,8 +65,8 @@ func testCombined(t *testing.T) {
 	p := newPair(t)
 	c, _ := p.connect(t, nil, nil)
 	synctest.Wait() // nothing comes any more
-	a, now := c.Lock()
-	defer c.Unlock()
+	a, now := c.lock()
+	defer c.unlock()
 	to := a.PathStats(0)
 	for _, row := range []struct {
 		name          string

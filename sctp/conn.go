@@ -15,21 +15,6 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Upper is a protocol that takes an association over from the message API: it sees each DATA chunk
-// at arrival, supplies messages when they can be sent, and gets the association's events. All methods
-// but Settled are called by the owner of the association, one at a time. Package ddpadapt is one.
-type Upper interface {
-	assoc.Placer
-	assoc.Source
-	// HandleEvent takes one event of the association.
-	HandleEvent(now rawio.Time, ev assoc.Event)
-	// HandleReceived takes the messages that the Placer left to ordinary delivery, and does what else packets have brought about. more says
-	// that it has stopped for others to have their turn.
-	HandleReceived(now rawio.Time) (more bool)
-	// Settled is called after ownership was given up, with no lock held: the place to wake users.
-	Settled()
-}
-
 // Conn is one SCTP association (RFC 9260). Its methods may be called from several goroutines.
 type Conn struct {
 	t    *Transport
@@ -108,7 +93,7 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	c := &Conn{
 		t: t, a: a, heapIndex: -1, began: time.Now(), account: new(account.Account),
 		up: make(chan struct{}), done: make(chan struct{}),
-		readable: t.NewSignal(), writable: t.NewSignal(), eventful: make(chan struct{}, 1),
+		readable: t.newSignal(), writable: t.newSignal(), eventful: make(chan struct{}, 1),
 	}
 	c.rdl.t, c.wdl.t = t, t
 	c.gate.pool = t.arenas
@@ -131,17 +116,17 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	return c
 }
 
-// Lock makes the caller the owner of the association and returns its core and the time. Between Lock
-// and Unlock the core may be used freely; nothing in between may block. Only an Upper needs it.
-func (c *Conn) Lock() (*assoc.Assoc, rawio.Time) {
+// lock makes the caller the owner of the association and returns its core and the time. Between lock
+// and unlock the core may be used freely; nothing in between may block.
+func (c *Conn) lock() (*assoc.Assoc, rawio.Time) {
 	c.own()
 	return c.a, c.t.now()
 }
 
-// goOn is Lock and Unlock, for another goroutine.
+// goOn is lock and unlock, for another goroutine.
 func (c *Conn) goOn() {
 	c.own()
-	c.Unlock()
+	c.unlock()
 }
 
 // own takes the gate, tryOwn does if it is free, and disown gives it up.
@@ -165,15 +150,15 @@ func (c *Conn) disown() {
 	c.gate.own.Unlock()
 }
 
-// Unlock sends what has become ready, hands on packets that arrived meanwhile and gives ownership up.
-func (c *Conn) Unlock() {
-	if c.unlock(c.t.now()) {
+// unlock sends what has become ready, hands on packets that arrived meanwhile and gives ownership up.
+func (c *Conn) unlock() {
+	if c.unlockAt(c.t.now()) {
 		c.t.sendTogether()
 	}
 }
 
-// unlock is Unlock at a known time. It says whether the caller has to send what the combiner has.
-func (c *Conn) unlock(now rawio.Time) (combined bool) {
+// unlockAt is unlock at a known time. It says whether the caller has to send what the combiner has.
+func (c *Conn) unlockAt(now rawio.Time) (combined bool) {
 	for round := 0; ; round++ {
 		more := c.pump(now)
 		var events []TraceEvent
@@ -396,7 +381,7 @@ func (c *Conn) settle(w wake, streams *[]*Stream) {
 			c.socket.remove(c)
 		}
 		close(c.done)
-		c.t.Rouse()
+		c.t.rouse()
 	}
 	if w&wakeFreed != 0 {
 		c.t.closeAccount(c)
@@ -431,11 +416,11 @@ func notify(c chan struct{}) {
 
 // timeout is called by the timer heap when the deadline of c has come.
 func (c *Conn) timeout() {
-	a, now := c.Lock()
+	a, now := c.lock()
 	a.HandleTimeout(now)
 	c.sendbuf.trim()
 	c.account.Trim(c.held()) // it has been quiet for a while
-	c.Unlock()
+	c.unlock()
 }
 
 // wait blocks until something is ready, the deadline passes, or the association is over; it returns
@@ -472,7 +457,7 @@ func (c *Conn) Close() error {
 
 // close is Close, and says whether it was the first.
 func (c *Conn) close() (first bool, err error) {
-	a, now := c.Lock()
+	a, now := c.lock()
 	first = !c.closing
 	c.closing = true
 	c.wakeAll()
@@ -480,7 +465,7 @@ func (c *Conn) close() (first bool, err error) {
 		c.dropUnread()
 		a.Shutdown(now)
 	}
-	c.Unlock()
+	c.unlock()
 	if !first {
 		return false, nil
 	}
@@ -496,14 +481,14 @@ func (c *Conn) close() (first bool, err error) {
 // Abort ends the association at once (RFC 9260 section 9.1). What was not yet delivered is lost. The
 // peer is told the reason.
 func (c *Conn) Abort(reason string) {
-	a, now := c.Lock()
+	a, now := c.lock()
 	if !c.closing {
 		c.closing = true
 		c.wakeAll()
 		c.dropUnread()
 	}
 	a.Abort(now, []byte(reason))
-	c.Unlock()
+	c.unlock()
 }
 
 // closedErr returns what a call on a Conn that is no longer usable returns. Owner only.
@@ -550,22 +535,22 @@ func (c *Conn) SetWriteDeadline(t time.Time) error { c.wdl.set(t); return nil }
 
 // LocalAddr returns the local address and SCTP port.
 func (c *Conn) LocalAddr() net.Addr {
-	a, _ := c.Lock()
-	defer c.Unlock()
+	a, _ := c.lock()
+	defer c.unlock()
 	return Addr{netip.AddrPortFrom(a.LocalAddr().Addr(), a.LocalPort())}
 }
 
 // RemoteAddr returns the address of the peer's primary path and its SCTP port.
 func (c *Conn) RemoteAddr() net.Addr {
-	a, _ := c.Lock()
-	defer c.Unlock()
+	a, _ := c.lock()
+	defer c.unlock()
 	return Addr{netip.AddrPortFrom(a.PeerAddr().Addr(), a.PeerPort())}
 }
 
 // Stats returns the counters of the association and its paths.
 func (c *Conn) Stats() assoc.Stats {
-	a, _ := c.Lock()
-	defer c.Unlock()
+	a, _ := c.lock()
+	defer c.unlock()
 	return a.Stats()
 }
 

@@ -141,9 +141,9 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 		synctest.Wait()
 		tokens()
 		for i, w := range []wake{wakeReaders, wakeWriters, wakeEvents} {
-			c.Lock()
+			c.lock()
 			c.wake = w
-			c.Unlock()
+			c.unlock()
 			want := [3]bool{}
 			want[i] = true
 			check.Equal(t, "are woken", tokens(), want)
@@ -474,8 +474,8 @@ func (c *Conn) probe() error {
 			return c.Err()
 		}
 	}
-	c.Lock()
-	defer c.Unlock()
+	c.lock()
+	defer c.unlock()
 	if c.ended { // the buffer is empty because the message has failed
 		return c.err
 	}
@@ -483,8 +483,8 @@ func (c *Conn) probe() error {
 }
 
 func (c *Conn) sendBufUsed() int {
-	c.Lock()
-	defer c.Unlock()
+	c.lock()
+	defer c.unlock()
 	return c.sendbuf.used
 }
 

@@ -107,11 +107,11 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 		check.Equal(t, "threads held", held.Load()-before, 0)
 	})
 	t.Run("signals", func(t *testing.T) {
-		s, before := p.a.NewSignal(), wakes.Load()
+		s, before := p.a.newSignal(), wakes.Load()
 		closed := make(chan struct{})
 		close(closed)
 		set := func(int) { s.Set() }
-		crowd.Meet(rounds, set, set, func(int) { s.Wait(closed, nil) }, func(int) { p.b.NewSignal().Set() }, func(int) { p.a.Rouse() })
+		crowd.Meet(rounds, set, set, func(int) { s.Wait(closed, nil) }, func(int) { p.b.newSignal().Set() }, func(int) { p.a.rouse() })
 		check.That(t, wakes.Load() >= before+rounds, "%d wake-ups of %d", wakes.Load()-before, rounds)
 	})
 	t.Run("ports", func(t *testing.T) {

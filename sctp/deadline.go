@@ -32,13 +32,13 @@ func (d *deadline) set(at time.Time) {
 	wait := time.Until(at)
 	if wait <= 0 {
 		close(d.gone)
-		d.t.Rouse()
+		d.t.rouse()
 		return
 	}
 	gone := d.gone
 	d.timer = time.AfterFunc(wait, func() {
 		close(gone)
-		d.t.Rouse()
+		d.t.rouse()
 	})
 }
 

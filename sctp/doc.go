@@ -31,13 +31,13 @@
 // SCTP has no half-open state (RFC 9260 section 1.5.1): [Conn.Close] ends both directions, delivering what
 // was written and dropping what was not read, so there is no CloseWrite. Close waits until the peer agrees,
 // because the stack ends with the process. Reads return io.EOF after a graceful end by the peer, and the
-// reason after any other, one of those that package assoc lists under "How an association ends", and for Dial within a [DialError]; deadlines, net.ErrClosed and os.ErrDeadlineExceeded are as in package net.
+// reason after any other, [ErrShutdown] and those below it, or an [AbortError] and its like, and for Dial within a [DialError]; deadlines, net.ErrClosed and os.ErrDeadlineExceeded are as in package net.
 // [Listener.Accept] takes a context and returns a *Conn. The forms that are a net.Conn return errors in a *net.OpError, and every error matches, by
 // errors.Is, what package net would return over TCP: ECONNREFUSED, ECONNRESET, ENETUNREACH, EHOSTUNREACH, ETIMEDOUT, EADDRINUSE and EPIPE of package
 // syscall too. There is no SyscallConn: no file descriptor belongs to
 // an association.
 //
-// The protocol itself is in the sans-IO packages assoc and endpoint, which this package drives: one
+// The protocol itself is in the sans-IO packages assoc and endpoint, which this package drives, and whose names a program need not know: one
 // receive goroutine and one timer per Transport, and the callers' own goroutines. A protocol above that
-// wants each DATA chunk at arrival, such as DDP, implements [Upper].
+// wants each DATA chunk at arrival, such as DDP, implements [Upper], and has [Gate], [Layer] and [Signal], which programs have no use for.
 package sctp

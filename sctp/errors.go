@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// Errors of a Transport and its Conns. Those of the association itself are package assoc's.
+// Errors of a Transport and its Conns. Those of the association are in face.go.
 var (
 	// ErrTransportClosed is returned by calls on a closed Transport. It matches net.ErrClosed.
 	ErrTransportClosed = fmt.Errorf("sctp: transport closed: %w", net.ErrClosed)

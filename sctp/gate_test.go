@@ -191,7 +191,7 @@ func behindCeaseless(t *testing.T, left int, takes time.Duration) (*ceaseless, *
 	_, s := joinPair(t, la, lb, la, link).connect(t, quiet, quiet)
 	synctest.Wait()
 	link.p = heartbeat(s, "x")
-	s.Lock()
+	s.lock()
 	link.c = s
 	first := link.p
 	s.gate.post(&first)
@@ -227,7 +227,7 @@ func TestBulkDoesNotHoldACallCaptive(t *testing.T) {
 			link, s := behindCeaseless(t, (ownerRounds+1)*row.turn, row.takes)
 			returned := make(chan struct{})
 			go func() {
-				s.Unlock()
+				s.unlock()
 				close(returned)
 			}()
 			for _, want := range []bool{false, true} {
@@ -259,14 +259,14 @@ func TestOwnerStopsAfterSomeBatches(t *testing.T) {
 				t.Errorf("%d batches of %v, %d of them sent, more: %v", row.left, row.takes, sent, more)
 			}
 			link.c = nil
-			s.Unlock()
+			s.unlock()
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
 		link, s := behindCeaseless(t, ownerBatches, 0)
 		close(link.over)
 		before := s.t.stats.txBatches.Load()
-		if s.Unlock(); s.t.stats.txBatches.Load() != before+ownerBatches+1 {
+		if s.unlock(); s.t.stats.txBatches.Load() != before+ownerBatches+1 {
 			t.Errorf("%d batches sent of %d", s.t.stats.txBatches.Load()-before, ownerBatches+1)
 		}
 	})

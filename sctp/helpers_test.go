@@ -83,9 +83,9 @@ func eventually(t *testing.T, done func() bool) bool {
 // once, n packets or more.
 func together(t *testing.T, s *Conn, n int32, write func() error) {
 	t.Helper()
-	s.Lock()
+	s.lock()
 	err := write()
 	ok := err != nil || eventually(t, func() bool { return s.gate.waiting.Load() >= n })
-	s.Unlock()
+	s.unlock()
 	must.That(t, err == nil && ok, "nothing arrives: %v", err)
 }

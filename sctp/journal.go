@@ -89,10 +89,10 @@ func (j *journal) reached(l limit, total uint64) {
 	}
 }
 
-// Journal writes a line about a rare event to TransportConfig.Logger, for a protocol above: not under a gate,
+// tell writes a line about a rare event to TransportConfig.Logger, for a protocol above: not under a gate,
 // and never per packet. remote, if it is valid, is the peer that the line is about. With no Logger it does nothing; there are at most 100
 // lines in a second, 10 of them about one address.
-func (t *Transport) Journal(level slog.Level, remote netip.AddrPort, msg string, attrs ...slog.Attr) {
+func (t *Transport) tell(level slog.Level, remote netip.AddrPort, msg string, attrs ...slog.Attr) {
 	if remote.IsValid() {
 		attrs = append([]slog.Attr{slog.Any("remote", remote)}, attrs...)
 	}

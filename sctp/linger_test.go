@@ -162,9 +162,9 @@ func TestPortLingersForSeveralTimeouts(t *testing.T) {
 	for most, want := range map[time.Duration]time.Duration{time.Second: 4 * time.Second, 3 * time.Second: 6 * time.Second, time.Hour: time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			c, _ := newPair(t).connect(t, &Config{Config: assoc.Config{RTOMax: most}}, nil)
-			c.Lock()
+			c.lock()
 			got := c.lingerFor()
-			c.Unlock()
+			c.unlock()
 			check.That(t, got == want, "with an RTO of %v at most: %v, want %v", most, got, want)
 		})
 	}

@@ -268,7 +268,7 @@ func (t *Transport) reclaim() {
 			if end && c.account.Pressure() != account.Full {
 				continue
 			}
-			c.Lock()
+			c.lock()
 			c.account.Trim(c.held())
 			switch over := c.overdrawn(); {
 			case c.freed:
@@ -279,7 +279,7 @@ func (t *Transport) reclaim() {
 			case over, c.squeezed && c.account.Eased(c.drawn()):
 				c.squeeze(over)
 			}
-			c.Unlock()
+			c.unlock()
 		}
 	}
 	if aborted {

@@ -188,14 +188,14 @@ func TestMemoryIsAccounted(t *testing.T) {
 		}},
 		{"a gate that is held", 3000, func(a *attacker, i int) {
 			if i == 0 {
-				a.c.Lock()
+				a.c.lock()
 				a.held = true
 			}
 			a.send(a.data(0, 0, wire.SSN(i), whole, 1))
 		}},
 		{"probes to answer behind a gate that is held", 3000, func(a *attacker, i int) {
 			if i == 0 {
-				a.c.Lock()
+				a.c.lock()
 				a.held = true
 			}
 			a.send(wire.AppendHeartbeat(nil, make([]byte, 30_000)))
@@ -236,7 +236,7 @@ func TestMemoryIsAccounted(t *testing.T) {
 			}
 			for _, a := range list {
 				if a.held {
-					a.c.Unlock()
+					a.c.unlock()
 				}
 				a.c.Abort("")
 			}
@@ -350,7 +350,7 @@ func TestReclaimerSqueezesBeforeItEnds(t *testing.T) {
 				b.attack(b.from, uint16(2+i))
 			}
 			if row.before {
-				a.c.Lock()
+				a.c.lock()
 				a.c.squeeze(true)
 				a.c.disown()
 			}
@@ -383,7 +383,7 @@ func TestReclaimerIsCalledWhenMemoryIsShort(t *testing.T) {
 	}{{1, 0, [2]bool{}}, {1, 1, [2]bool{true, false}}, {7, 0, [2]bool{true, true}}, {9, 0, [2]bool{true, true}}} {
 		b.load.Trim(row.load * account.Quantum)
 		b.squeezed.Store(row.squeezed)
-		a.c.Lock()
+		a.c.lock()
 		got := [2]bool{called(func() { a.c.account.Trim(0); a.c.charge() }), false}
 		a.c.disown()
 		b.squeezed.Store(0)
@@ -391,7 +391,7 @@ func TestReclaimerIsCalledWhenMemoryIsShort(t *testing.T) {
 		port++
 		check.That(t, got == row.want, "%+v: called at a charge, and for a new association: %v", row, got)
 	}
-	a.c.Lock()
+	a.c.lock()
 	a.c.squeeze(true)
 	a.c.disown()
 	for _, load := range []int{7, 0} { // short as it is with so many, and not any more
@@ -467,7 +467,7 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 	b := besiege(t, 0, nil)
 	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
 	c := a.c
-	c.Lock()
+	c.lock()
 	held := c.held()
 	for name, part := range map[string]func() int{
 		"messages to be read": func() int { c.inbox.q = make([]*assoc.Received, 0, 1000); return 8000 },
@@ -489,7 +489,7 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 		check.That(t, c.moved() == want, "%d octets more are worth a charge: %v", d, !want)
 	}
 	c.notes.octets -= 5000
-	c.Unlock()
+	c.unlock()
 	a.send(a.data(8, 0, 8, whole, 60_000)) // behind a gap, alone
 	check.That(t, b.Memory().Used >= 60_000, "one packet: %d octets are counted", b.Memory().Used)
 	a.tsn = 1

@@ -202,7 +202,7 @@ func recvInfo(r *assoc.Received, n int) RecvInfo {
 // readFrom reads from an inbox. With cut, what does not fit p of a message is dropped.
 func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut bool) (n int, info RecvInfo, err error) {
 	for {
-		a, now := c.Lock()
+		a, now := c.lock()
 		in.skip(a)
 		r := in.first()
 		if r != nil && !c.closing {
@@ -222,7 +222,7 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut boo
 			}
 			left := in.first() != nil
 			c.readAt = now
-			c.Unlock()
+			c.unlock()
 			if left {
 				ready.Set() // for the next reader
 			}
@@ -230,7 +230,7 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut boo
 		}
 		err := c.readErr()
 		a.Expect(false)
-		c.Unlock()
+		c.unlock()
 		if err != nil {
 			ready.Set() // for others that wait
 			return 0, RecvInfo{}, err
@@ -257,7 +257,7 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 		SackNow: info.SackNow, NoBundle: info.NoBundle}
 	var ring []byte // for the buffer, if it is to be larger
 	for waited := false; ; {
-		a, now := c.Lock()
+		a, now := c.lock()
 		err := c.closedErr()
 		if err == nil && len(p) > c.sendbuf.max {
 			err = ErrMessageTooLong
@@ -266,7 +266,7 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 			m.Path, err = a.PathTo(info.Dest)
 		}
 		if err != nil {
-			c.Unlock()
+			c.unlock()
 			if waited {
 				c.writable.Set() // for others that wait
 			}
@@ -276,7 +276,7 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 			m.Expires = now.Add(info.Lifetime)
 		}
 		if size := c.sendbuf.wants(len(p)); size > 0 && size != len(ring) {
-			c.Unlock()
+			c.unlock()
 			ring = make([]byte, size)
 			continue
 		} else if size > 0 {
@@ -293,14 +293,14 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 				if waited && c.sendbuf.roomy() {
 					c.wake |= wakeWriters // the next that waits
 				}
-				c.Unlock()
+				c.unlock()
 				if err != nil {
 					return 0, err
 				}
 				return len(p), nil
 			}
 		}
-		c.Unlock()
+		c.unlock()
 		if err := c.wait(c.writable, d); err != nil {
 			return 0, err
 		}

@@ -32,9 +32,9 @@ var _, _ net.Conn = (*StreamConn)(nil), (*MessageConn)(nil)
 // StreamConn returns the association as a stream of octets. From then on stream 0 belongs to it, with what was not read of it yet.
 func (c *Conn) StreamConn() *StreamConn {
 	s := c.Stream(0)
-	c.Lock()
+	c.lock()
 	c.oneLife = true
-	c.Unlock()
+	c.unlock()
 	return &StreamConn{netConn{c, &s.rdl, &s.wdl}, s}
 }
 
@@ -145,8 +145,8 @@ func (n *netConn) set(t time.Time, ds ...*deadline) error {
 
 // gone says whether this side has closed the association.
 func (c *Conn) gone() bool {
-	c.Lock()
-	defer c.Unlock()
+	c.lock()
+	defer c.unlock()
 	return c.closing
 }
 

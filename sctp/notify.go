@@ -68,10 +68,10 @@ var ErrNoEvents = errors.New("sctp: Config.Events is 0: no events are kept")
 // are dropped and counted in Event.Lost of the next, but for EventDown, which always comes.
 func (c *Conn) NextEvent(ctx context.Context) (Event, error) {
 	for {
-		c.Lock()
+		c.lock()
 		ev, ok := c.notes.pop()
 		left, ended := len(c.notes.queue) > 0, c.ended
-		c.Unlock()
+		c.unlock()
 		switch {
 		case ok:
 			if left {

@@ -82,8 +82,8 @@ func (t *Transport) encapPort(c *Config) uint16 {
 
 // Paths returns a snapshot of each path to the peer.
 func (c *Conn) Paths() []PathStats {
-	a, _ := c.Lock()
-	defer c.Unlock()
+	a, _ := c.lock()
+	defer c.unlock()
 	list := make([]PathStats, a.NumPaths())
 	for i := range list {
 		list[i] = a.PathStats(i)
@@ -94,8 +94,8 @@ func (c *Conn) Paths() []PathStats {
 // Reconfigure changes how the association behaves from now on: see assoc.Assoc.Reconfigure for what may change, and SetPrimary and
 // SetHeartbeat for one path. change is called at once, and must not call methods of c.
 func (c *Conn) Reconfigure(change func(*assoc.Config)) error {
-	a, now := c.Lock()
-	defer c.Unlock()
+	a, now := c.lock()
+	defer c.unlock()
 	var buffer int
 	err := a.Reconfigure(now, func(cfg *assoc.Config) {
 		change(cfg)
@@ -111,38 +111,38 @@ func (c *Conn) Reconfigure(change func(*assoc.Config)) error {
 // SetPrimary makes the path to addr the primary path: new data takes it while it is active (RFC 9260
 // section 6.4). It fails with assoc.ErrNoPath when addr is not an address of the peer.
 func (c *Conn) SetPrimary(addr netip.Addr) error {
-	a, _ := c.Lock()
-	defer c.Unlock()
+	a, _ := c.lock()
+	defer c.unlock()
 	return a.SetPrimary(addr)
 }
 
 // SetHeartbeat changes HB.interval of the path to an address of the peer; a negative interval disables
 // heartbeats there (RFC 9260 section 8.3). It fails with assoc.ErrNoPath.
 func (c *Conn) SetHeartbeat(addr netip.Addr, interval time.Duration) error {
-	a, now := c.Lock()
-	defer c.Unlock()
+	a, now := c.lock()
+	defer c.unlock()
 	return a.SetHeartbeat(now, addr, interval)
 }
 
 // SetDSCP changes Config.DSCP for the path to an address of the peer, SetFlowLabel Config.FlowLabel. They fail with assoc.ErrNoPath, or
 // assoc.ErrNoMarks where the link cannot set them.
 func (c *Conn) SetDSCP(addr netip.Addr, dscp uint8) error {
-	a, _ := c.Lock()
-	defer c.Unlock()
+	a, _ := c.lock()
+	defer c.unlock()
 	return a.SetDSCP(addr, dscp)
 }
 
 // SetFlowLabel is described at SetDSCP.
 func (c *Conn) SetFlowLabel(addr netip.Addr, label uint32) error {
-	a, _ := c.Lock()
-	defer c.Unlock()
+	a, _ := c.lock()
+	defer c.unlock()
 	return a.SetFlowLabel(addr, label)
 }
 
 // RequestHeartbeat probes the path to an address of the peer now (RFC 9260 section 8.3): its statistics
 // show the outcome. It fails with assoc.ErrNoPath or assoc.ErrClosing.
 func (c *Conn) RequestHeartbeat(addr netip.Addr) error {
-	a, now := c.Lock()
-	defer c.Unlock()
+	a, now := c.lock()
+	defer c.unlock()
 	return a.RequestHeartbeat(now, addr)
 }

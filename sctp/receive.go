@@ -172,7 +172,7 @@ func (r *receiver) done() {
 		if !r.owned || r.octets > shortWork { // others have had the gate, or it has taken a while to handle the packets
 			now = r.t.now()
 		}
-		r.combined = r.last.unlock(now) || r.combined
+		r.combined = r.last.unlockAt(now) || r.combined
 	}
 	r.last, r.owned = nil, false
 }

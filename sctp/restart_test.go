@@ -27,15 +27,15 @@ func TestRestartedPeerIsFoundByItsNewTag(t *testing.T) {
 		a, _ := b.ep.Lookup(&p)
 		return a != nil
 	}
-	a, _ := s.Lock()
+	a, _ := s.lock()
 	before := a.LocalTag()
-	s.Unlock()
+	s.unlock()
 	until(t, "the first tag's entry", found)
 	server.Life.Store(1)
 	dial(1)
 	until(t, "the restart", func() bool {
-		a, _ := s.Lock()
-		defer s.Unlock()
+		a, _ := s.lock()
+		defer s.unlock()
 		return a.LocalTag() != before
 	})
 	until(t, "the new tag's entry", found)

@@ -60,14 +60,14 @@ func TestSendPrimitive(t *testing.T) {
 	t.Run("lifetime of a message that waits for room", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c, s := newPair(t).connect(t, &Config{Events: 10, Config: assoc.Config{SendBuffer: 3000}}, nil)
-			s.Lock() // nothing is acknowledged
+			s.lock() // nothing is acknowledged
 			write(t, c, pattern(1, 2500), SendInfo{})
 			end := blocked(func() error {
 				_, err := c.WriteMsg(pattern(2, 2500), SendInfo{Lifetime: 20 * time.Millisecond})
 				return err
 			})
 			time.Sleep(21 * time.Millisecond)
-			s.Unlock()
+			s.unlock()
 			// req 9260-11.1-5: it counts from the call
 			ev := next(t, c, EventSendFailed)
 			check.That(t, ev.Unsent && bytes.Equal(ev.Message, pattern(2, 2500)), "%d octets failed, unsent %v", len(ev.Message), ev.Unsent)

@@ -12,8 +12,8 @@ type Signal struct {
 	left atomicTime // when Wait returned last
 }
 
-// NewSignal returns a signal that is not set.
-func (t *Transport) NewSignal() *Signal { return &Signal{t: t, c: make(chan struct{}, 1)} }
+// newSignal returns a signal that is not set.
+func (t *Transport) newSignal() *Signal { return &Signal{t: t, c: make(chan struct{}, 1)} }
 
 // C has the token while the signal is set, for use in select.
 func (s *Signal) C() <-chan struct{} { return s.c }
@@ -32,7 +32,7 @@ func (s *Signal) Set() {
 }
 
 // Wait blocks until the signal is set, which it reports and undoes, or a channel is closed; a nil channel
-// never is. Who closes one calls Transport.Rouse afterwards. No lock may be held: the calling goroutine may
+// never is. Who closes one calls Layer.Rouse afterwards. No lock may be held: the calling goroutine may
 // have to receive packets meanwhile, for whomever they are.
 func (s *Signal) Wait(a, b <-chan struct{}) (set bool) {
 	u := &s.t.turn
@@ -65,7 +65,7 @@ func (s *Signal) attend(a, b <-chan struct{}) (set bool, err error) {
 	u.reading.Lock()
 	defer u.reading.Unlock()
 	for err == nil {
-		u.reader.Store(s) // from here on Set and Rouse interrupt
+		u.reader.Store(s) // from here on Set and rouse interrupt
 		select {
 		case <-s.c:
 			set = true
@@ -80,8 +80,8 @@ func (s *Signal) attend(a, b <-chan struct{}) (set bool, err error) {
 	return false, err
 }
 
-// Rouse has a goroutine in Signal.Wait look at its channels.
-func (t *Transport) Rouse() {
+// rouse has a goroutine in Signal.Wait look at its channels.
+func (t *Transport) rouse() {
 	if t.turn.reader.Load() != nil {
 		t.turn.link.Interrupt()
 	}

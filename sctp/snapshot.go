@@ -26,13 +26,13 @@ type Snapshot struct {
 	Streams []StreamStats // that ordered messages have used
 }
 
-// Peek has look see the association, and takes its gate for that long only: look copies what it wants to know, changes nothing and does not block.
-func (c *Conn) Peek(look func(a *assoc.Assoc)) {
+// peek has look see the association, and takes its gate for that long only: look copies what it wants to know, changes nothing and does not block.
+func (c *Conn) peek(look func(a *assoc.Assoc)) {
 	c.own()
 	look(c.a)
 	c.disown()
 	if c.gate.waiting.Load() != 0 && c.tryOwn() { // packets have come meanwhile
-		c.Unlock()
+		c.unlock()
 	}
 }
 
@@ -78,7 +78,7 @@ type looker struct {
 func (l *looker) look(c *Conn) *Snapshot {
 	s := &Snapshot{Passive: c.listener != nil, Since: c.began, Memory: c.drawn()}
 	next := 0
-	c.Peek(func(a *assoc.Assoc) {
+	c.peek(func(a *assoc.Assoc) {
 		s.Stats, s.LocalPort, s.Remote = a.Stats(), a.LocalPort(), netip.AddrPortFrom(a.PeerAddr().Addr(), a.PeerPort())
 		l.paths = l.paths[:0]
 		for j := range a.NumPaths() {
@@ -88,7 +88,7 @@ func (l *looker) look(c *Conn) *Snapshot {
 	})
 	s.Paths, s.Streams = slices.Clone(l.paths), slices.Clone(l.streams)
 	for next >= 0 {
-		c.Peek(func(a *assoc.Assoc) { l.streams, next = a.Streams(next, l.streams[:0]) })
+		c.peek(func(a *assoc.Assoc) { l.streams, next = a.Streams(next, l.streams[:0]) })
 		s.Streams = append(s.Streams, l.streams...)
 	}
 	return s

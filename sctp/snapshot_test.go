@@ -48,7 +48,7 @@ func TestSnapshotHasEachStream(t *testing.T) {
 // What comes while somebody looks is not left lying.
 func TestPeekLeavesNothingBehind(t *testing.T) {
 	c, s := newPair(t).connect(t, nil, nil)
-	s.Peek(func(*assoc.Assoc) {
+	s.peek(func(*assoc.Assoc) {
 		must.Get(c.WriteMsg([]byte("x"), SendInfo{}))(t)
 		until(t, "a packet waits", func() bool { return s.gate.waiting.Load() > 0 })
 	})

@@ -43,7 +43,7 @@ type socketMessage struct {
 // the port is taken. cfg, which may be nil, is for its associations; Upper, LocalPort, RemoteAddrs and
 // Backlog have no meaning there.
 func (t *Transport) OpenSocket(port uint16, cfg *Config) (*Socket, error) {
-	s := &Socket{t: t, conns: make(map[netip.AddrPort]*Conn), readable: t.NewSignal(), done: make(chan struct{})}
+	s := &Socket{t: t, conns: make(map[netip.AddrPort]*Conn), readable: t.newSignal(), done: make(chan struct{})}
 	s.rdl.t, s.wdl.t = t, t
 	if cfg != nil {
 		s.cfg = *cfg
@@ -135,10 +135,10 @@ func (s *Socket) drop(c *Conn) {
 
 // giveBack releases a message that its Socket has read.
 func (c *Conn) giveBack(r *assoc.Received) {
-	a, _ := c.Lock()
+	a, _ := c.lock()
 	a.Release(r)
 	c.unread--
-	c.Unlock()
+	c.unlock()
 }
 
 // WriteMsg sends p as one message to a peer, after setting an association up if there is none. It
@@ -240,7 +240,7 @@ func (s *Socket) Close() error {
 	s.once.Do(func() {
 		s.l.Close()
 		close(s.done)
-		s.t.Rouse()
+		s.t.rouse()
 		s.mu.Lock()
 		var conns []*Conn
 		for _, c := range s.conns {

@@ -231,10 +231,10 @@ func TestSocketDropsWhatIsStarved(t *testing.T) {
 	buf := make([]byte, 10)
 	_, c, _, err := b.ReadMsg(buf[:2])
 	must.OK(t, err)
-	c.Lock()
+	c.lock()
 	c.starve(1)
 	check.That(t, c.unread == 0 && c.a.Buffered() == 0, "%d messages are left, %d octets", c.unread, c.a.Buffered())
-	c.Unlock()
+	c.unlock()
 	if n, _, _, err := b.ReadMsg(buf); string(buf[:n]) != "second" || err != nil || unread() != 0 {
 		t.Errorf("%q, %v, and %d more are left", buf[:n], err, unread())
 	}

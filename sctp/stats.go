@@ -75,7 +75,7 @@ func (t *Transport) Trips() assoc.Histogram {
 	sum, live := t.endedTrips, t.live()
 	t.mu.RUnlock()
 	for _, c := range live {
-		c.Peek(func(a *assoc.Assoc) {
+		c.peek(func(a *assoc.Assoc) {
 			trips := a.Stats().Trips
 			sum.Add(&trips)
 		})

@@ -103,9 +103,9 @@ func TestEveryCounterCounts(t *testing.T) {
 		"BacklogDropped": func(t *testing.T) *Transport {
 			p := newPair(t)
 			c, _ := p.connect(t, nil, nil)
-			a, _ := c.Lock() // its owner does not get to the packets
+			a, _ := c.lock() // its owner does not get to the packets
 			give(p.a, p.bAddr, p.bAddr, rawPacket(a.PeerPort(), a.LocalPort(), a.LocalTag(), wire.AppendCookieAck(nil)), backlogMax+1)
-			c.Unlock()
+			c.unlock()
 			return p.a
 		},
 		"AcceptRefused": func(t *testing.T) *Transport {
@@ -184,9 +184,9 @@ func TestEveryCounterCounts(t *testing.T) {
 		p := newPair(t)
 		c, _ := p.connect(t, nil, nil)
 		t.Cleanup(invariant.Tolerate())
-		a, _ := c.Lock()
+		a, _ := c.lock()
 		a.Break(invariant.Broken("a test", "nothing"))
-		c.Unlock()
+		c.unlock()
 		done(t, c)
 		return p.a
 	}
@@ -218,7 +218,7 @@ func TestDroppedPacketsAreASum(t *testing.T) {
 	p, log := newPair(t), make(lines, 9)
 	p.a.journal = newJournal(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	c, _ := p.connect(t, nil, nil)
-	a, _ := c.Lock()
+	a, _ := c.lock()
 	c.gate.mu.Lock()
 	c.gate.octets += backlogOctets // full
 	c.gate.mu.Unlock()
@@ -227,7 +227,7 @@ func TestDroppedPacketsAreASum(t *testing.T) {
 	c.gate.octets -= backlogOctets
 	c.gate.mu.Unlock()
 	check.That(t, len(log) == 0, "a line is written while somebody holds the gate: perhaps who writes it")
-	c.Unlock()
+	c.unlock()
 	until(t, "a line about it", func() bool { return log.next(limitBacklog) })
 	check.That(t, !c.dropped.Load(), "another one is due in a minute, whether or not a packet is dropped")
 	give(p.a, p.bAddr, p.bAddr, []byte("short"), 1)
@@ -356,9 +356,9 @@ func TestJournalTellsWhatHasHappened(t *testing.T) {
 	until(t, "the line about its beginning", func() bool { return len(log) == 1 })
 	<-log
 	for kind := EventUp; kind <= EventAdaptation; kind++ {
-		c.Lock()
+		c.lock()
 		c.record(assoc.Event{Kind: kind, Path: netip.MustParseAddrPort("10.9.9.9:1"), Err: io.EOF})
-		c.Unlock()
+		c.unlock()
 		got, want := "", ""
 		if len(log) > 0 {
 			_, got, _ = strings.Cut(<-log, " ")

@@ -27,11 +27,11 @@ var _ net.Conn = (*Stream)(nil)
 // Stream returns the stream with this identifier; the same one at each call until it is closed. From
 // then on its messages, those that wait for ReadMsg included, go to it and no longer to ReadMsg.
 func (c *Conn) Stream(id uint16) *Stream {
-	c.Lock()
-	defer c.Unlock()
+	c.lock()
+	defer c.unlock()
 	s := c.streams[wire.StreamID(id)]
 	if s == nil {
-		s = &Stream{c: c, id: wire.StreamID(id), readable: c.t.NewSignal()}
+		s = &Stream{c: c, id: wire.StreamID(id), readable: c.t.newSignal()}
 		s.rdl.t, s.wdl.t = c.t, c.t
 		if c.streams == nil {
 			c.streams = make(map[wire.StreamID]*Stream)
@@ -70,8 +70,8 @@ func (s *Stream) Write(p []byte) (n int, err error) {
 
 // Close stops the stream from taking messages; unread ones are dropped. The association stays open.
 func (s *Stream) Close() error {
-	a, _ := s.c.Lock()
-	defer s.c.Unlock()
+	a, _ := s.c.lock()
+	defer s.c.unlock()
 	if s.c.streams[s.id] == s {
 		delete(s.c.streams, s.id)
 	}

@@ -91,7 +91,7 @@ func testKept(t *testing.T, kept bool, linkOf func(*batches) rawio.Link) {
 func TestWakesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
-		s := p.a.NewSignal()
+		s := p.a.newSignal()
 		before := wakes.Load()
 		s.Set()
 		s.Set()

@@ -71,8 +71,8 @@ func TestTracerHearsTheLifeOfAnAssociation(t *testing.T) {
 func TestTracerIsNotFlooded(t *testing.T) {
 	p := newPair(t)
 	c, _ := p.connect(t, nil, nil)
-	a, _ := c.Lock()
-	defer func() { c.tracing = nil; c.Unlock() }()
+	a, _ := c.lock()
+	defer func() { c.tracing = nil; c.unlock() }()
 	c.tracing = new(tracing)
 	now := rawio.Time(time.Hour)
 	c.observe(now)

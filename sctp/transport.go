@@ -118,18 +118,18 @@ func (t *Transport) adopt(c *Conn) {
 // refresh has the endpoint index the tag and the addresses that an association has now.
 func (t *Transport) refresh(c *Conn) {
 	t.mu.Lock()
-	c.Lock()
+	c.lock()
 	t.ep.Refresh(c.a) // does nothing for an association that was removed
 	t.mu.Unlock()
-	c.Unlock()
+	c.unlock()
 }
 
 // forget removes an association that has ended.
 func (t *Transport) forget(c *Conn) {
 	t.timers.remove(c)
-	a, _ := c.Lock()
+	a, _ := c.lock()
 	total, linger, freed := a.Stats(), c.lingerFor(), c.freed
-	c.Unlock()
+	c.unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, ok := t.conns[c]; !ok {
@@ -324,8 +324,8 @@ func (t *Transport) connect(remote netip.AddrPort, cfg *Config) (*Conn, error) {
 	t.openAccount(c, remote.Addr())
 	t.conns[c] = struct{}{}
 	t.mu.Unlock()
-	c.Lock()
-	c.Unlock() // sends the INIT
+	c.lock()
+	c.unlock() // sends the INIT
 	return c, nil
 }
 
@@ -341,7 +341,7 @@ func (t *Transport) localAddr() netip.Addr {
 
 // fail ends every association because the link is gone.
 func (t *Transport) fail(err error) {
-	t.Journal(slog.LevelError, netip.AddrPort{}, "link failed", slog.String("reason", err.Error()))
+	t.tell(slog.LevelError, netip.AddrPort{}, "link failed", slog.String("reason", err.Error()))
 	for _, c := range t.all() {
 		c.Abort(err.Error())
 	}

@@ -90,15 +90,15 @@ func TestReaderOfTheLinkIsInterrupted(t *testing.T) {
 		{"deadline that has passed", func(p *pair, c *Conn) { c.SetReadDeadline(time.Now()) }, os.ErrDeadlineExceeded},
 		{"Abort", func(p *pair, c *Conn) { c.Abort("enough") }, net.ErrClosed},
 		{"an end that nobody has asked for", func(p *pair, c *Conn) {
-			a, now := c.Lock()
+			a, now := c.lock()
 			a.Abort(now, nil)
-			c.Unlock()
+			c.unlock()
 		}, syscall.ECONNABORTED},
 		{"Close of the transport", func(p *pair, c *Conn) { p.a.Close() }, net.ErrClosed},
 		{"another goroutine's token", func(p *pair, c *Conn) {
-			c.Lock()
+			c.lock()
 			c.closing = true // ReadMsg is to see it
-			c.Unlock()
+			c.unlock()
 			c.readable.Set()
 		}, net.ErrClosed},
 	} {
@@ -248,7 +248,7 @@ func TestWhoReadsAFailingLinkWaitsOn(t *testing.T) {
 		c, d := p.connect(t, nil, nil)
 		go echo(d)
 		warm(t, c)
-		s, set := p.a.NewSignal(), false
+		s, set := p.a.newSignal(), false
 		s.left.Store(p.a.now()) // it is quick to be back
 		p.a.link.Close()
 		end := blocked(func() error { set = s.Wait(nil, nil); return nil })
@@ -339,7 +339,7 @@ func TestPlainLinkHasNoTurns(t *testing.T) {
 		check.Equal(t, "state", p.b.turnState(), turnReceiver)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		p.b.Rouse() // finds nobody
+		p.b.rouse() // finds nobody
 		_, err := d.NextEvent(ctx)
 		check.That(t, err != nil, "an event")
 	})

@@ -45,11 +45,11 @@ func TestUpperIsAskedOnceATurn(t *testing.T) {
 			packets, pkt := c.Stats().PacketsOut, heartbeat(c, "x")
 			synctest.Wait()
 			received, settled := u.received, u.settled.Load()
-			c.Lock()
+			c.lock()
 			if answers > 0 {
 				c.gate.post(&pkt)
 			}
-			c.Unlock()
+			c.unlock()
 			received, settled = u.received-received, u.settled.Load()-settled
 			check.That(t, received == 1 && settled == 1, "with %d answers: asked %d times, told %d times", answers, received, settled)
 			check.Equal(t, "packets sent", c.Stats().PacketsOut-packets, answers)

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 
 	"github.com/rddp-go/rddp/sctp"
-	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // sctpBuffer is the length in octets of the buffers of an association, ours and pion's: room for a
@@ -37,7 +36,7 @@ func playSCTP(e *end, out io.Writer) error {
 }
 
 func sctpConn(e *end, t *sctp.Transport, out io.Writer) (*sctp.Conn, error) {
-	cfg := &sctp.Config{Config: assoc.Config{SendBuffer: sctpBuffer, RecvBuffer: sctpBuffer}}
+	cfg := &sctp.Config{Config: sctp.AssocConfig{SendBuffer: sctpBuffer, RecvBuffer: sctpBuffer}}
 	if !e.Server {
 		return t.Dial(context.Background(), netip.AddrPortFrom(e.Remote, sctpPort), cfg)
 	}

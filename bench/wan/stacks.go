@@ -30,7 +30,6 @@ import (
 	"github.com/rddp-go/rddp/rawio/raw"
 	"github.com/rddp-go/rddp/rawio/udp"
 	"github.com/rddp-go/rddp/sctp"
-	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/cc"
 )
 
@@ -313,7 +312,7 @@ func (s *ourStack) transport(a netip.Addr) (t *sctp.Transport, cfg *sctp.Config,
 		return nil, nil, err
 	}
 	t, err = sctp.NewTransport(link, nil)
-	return t, &sctp.Config{Config: assoc.Config{NewController: s.factory}}, err
+	return t, &sctp.Config{Config: sctp.AssocConfig{NewController: s.factory}}, err
 }
 
 func (s *ourStack) listen(flow int) (func() (conn, error), error) {

@@ -24,7 +24,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rddp-go/rddp/internal/cli"
-	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp"
 )
 
 const (
@@ -86,7 +86,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitWell
-	case errors.Is(err, errContent), errors.Is(err, context.DeadlineExceeded), errors.Is(err, assoc.ErrInitTimeout):
+	case errors.Is(err, errContent), errors.Is(err, context.DeadlineExceeded), errors.Is(err, sctp.ErrInitTimeout):
 		return exitBad
 	}
 	return exitError

@@ -17,7 +17,7 @@ import (
 	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
-	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp"
 )
 
 // client pings one server, over one session after the other.
@@ -307,7 +307,7 @@ func (c *client) try(done chan<- tried) {
 // connected takes what has become of an attempt. What the server's program says ends everything, unless it took us before.
 func (c *client) connected(t tried) error {
 	var rejected *ddpadapt.RejectedError
-	var foreign *assoc.AdaptationError
+	var foreign *sctp.AdaptationError
 	switch {
 	case c.life.Err() != nil:
 		if t.e != nil {
@@ -316,7 +316,7 @@ func (c *client) connected(t tried) error {
 		return nil
 	case t.fatal, !c.met && (errors.As(t.err, &rejected) || errors.As(t.err, &foreign) || errors.Is(t.err, errHello)):
 		return t.err
-	case errors.Is(t.err, context.DeadlineExceeded), errors.Is(t.err, assoc.ErrInitTimeout):
+	case errors.Is(t.err, context.DeadlineExceeded), errors.Is(t.err, sctp.ErrInitTimeout):
 		c.hint(t.err)
 		return nil
 	case t.err != nil:

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/rdma"
-	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp"
 )
 
 // reporter prints what ping prints, or JSON.
@@ -210,8 +210,8 @@ func (r *reporter) refused(seq uint64, why string) {
 }
 
 func pathState(p rdma.PathStats) string {
-	state := map[assoc.PathState]string{assoc.PathUnconfirmed: "unconfirmed", assoc.PathActive: "active",
-		assoc.PathPotentiallyFailed: "does not answer", assoc.PathInactive: "down"}[p.State]
+	state := map[sctp.PathState]string{sctp.PathUnconfirmed: "unconfirmed", sctp.PathActive: "active",
+		sctp.PathPotentiallyFailed: "does not answer", sctp.PathInactive: "down"}[p.State]
 	if p.Primary {
 		state += ", primary"
 	}

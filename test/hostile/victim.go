@@ -218,15 +218,15 @@ func (v *victim) letGo() {
 	v.release = make(chan struct{})
 }
 
-// hold keeps the gate of an association for as long as it may, as a program that computes under Conn.Lock does.
+// hold keeps the gate of an association for as long as it may, as a program that computes under its Gate does.
 func (v *victim) hold(c *sctp.Conn) {
 	runtime.LockOSThread() // whose time nobody else uses meanwhile
 	defer runtime.UnlockOSThread()
 	v.mu.Lock()
 	release := v.release
 	v.mu.Unlock()
-	c.Lock()
-	defer c.Unlock()
+	c.Gate().Lock()
+	defer c.Gate().Unlock()
 	v.held <- struct{}{}
 	<-release
 }

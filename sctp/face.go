@@ -1,0 +1,61 @@
+package sctp
+
+import "github.com/rddp-go/rddp/sctp/assoc"
+
+// What programs have of package assoc, the protocol without goroutines and sockets: by these names they need no other package than this one.
+
+// AssocConfig are the options of the protocol, a part of [Config]; each says its default.
+type AssocConfig = assoc.Config
+
+// Stats are the counters of an association: see [Conn.Stats].
+type Stats = assoc.Stats
+
+// Counters are what [Stats] count, of all associations of a Transport in [Transport.Totals]; Histogram is of times.
+type (
+	Counters  = assoc.Counters
+	Histogram = assoc.Histogram
+)
+
+// PathState is that of a path, in [PathStats].
+type PathState = assoc.PathState
+
+// The states of a path.
+const (
+	PathUnconfirmed       = assoc.PathUnconfirmed
+	PathActive            = assoc.PathActive
+	PathPotentiallyFailed = assoc.PathPotentiallyFailed
+	PathInactive          = assoc.PathInactive
+)
+
+// Errors with particulars, to be found by errors.As.
+type (
+	AbortError      = assoc.AbortError      // an ABORT, of this side or the peer, has ended the association
+	AdaptationError = assoc.AdaptationError // the peer has not announced the adaptation layer that was required
+	ConfigError     = assoc.ConfigError     // an option cannot be
+	InternalError   = assoc.InternalError   // a fault of this stack has ended the association
+	MemoryError     = assoc.MemoryError     // the association was given up because memory was short
+	NoRouteError    = assoc.NoRouteError    // there is no way to the peer's address
+	PeerError       = assoc.PeerError       // the peer has reported an error, in [EventPeerError]
+	Cause           = assoc.Cause           // an error cause in some of them
+)
+
+// How an association ends, besides.
+var (
+	ErrShutdown         = assoc.ErrShutdown         // both sides have delivered everything; reads return io.EOF
+	ErrInitTimeout      = assoc.ErrInitTimeout      // nobody has answered the setup
+	ErrTimeout          = assoc.ErrTimeout          // the peer answers no more
+	ErrShutdownTimeout  = assoc.ErrShutdownTimeout  // nor to the shutdown
+	ErrProtoUnreachable = assoc.ErrProtoUnreachable // the peer's host has no SCTP, or nobody at its UDP port
+)
+
+// Errors of single calls.
+var (
+	ErrNotUp          = assoc.ErrNotUp          // the association is not established yet
+	ErrClosing        = assoc.ErrClosing        // it is shutting down or has ended
+	ErrEmptyMessage   = assoc.ErrEmptyMessage   // SCTP has none
+	ErrNeedsFragments = assoc.ErrNeedsFragments // the message does not fit a packet, and AssocConfig.DisableFragments is set
+	ErrInvalidStream  = assoc.ErrInvalidStream  // there is no such stream
+	ErrNoPath         = assoc.ErrNoPath         // that is no address of the peer
+	ErrNoSource       = assoc.ErrNoSource       // no address in AssocConfig.LocalAddrs can reach the peer
+	ErrNoMarks        = assoc.ErrNoMarks        // the link marks no packets
+)
