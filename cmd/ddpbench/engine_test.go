@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/internal/cli"
@@ -107,6 +108,7 @@ func TestVerifyFinds(t *testing.T) {
 
 func TestServerRefuses(t *testing.T) {
 	x := newLab(t)
+	x.server.patience = 0
 	connect := func(t *testing.T, h hello) (*engine, error) {
 		e := must.Get(newEngine(x.dev, h.params, true))(t)
 		t.Cleanup(e.close)
@@ -133,16 +135,39 @@ func TestServerRefuses(t *testing.T) {
 		refused(t, h, "ask for different things")
 	})
 	t.Run("more runs than it serves one address", func(t *testing.T) {
+		var ends *engine // as soon as its client leaves
 		for i := range uint64(maxRuns/2 - 1) {
 			h := one
-			h.run = 100 + i
-			if _, err := connect(t, h); err != nil {
-				t.Fatal(err)
+			if h.run = 100 + i; i == 0 {
+				h.qps = 1
+			}
+			if e := must.Get(connect(t, h))(t); i == 0 {
+				ends = e
 			}
 		}
 		h := one
 		h.run = 1000
 		refused(t, h, "the server is busy")
+		key := runKey{id: 1000}
+		x.server.mu.Lock()
+		for k := range x.server.runs {
+			key.addr = k.addr
+		}
+		x.server.mu.Unlock()
+		from := netip.AddrPortFrom(key.addr, 1)
+		_, _, freed, _ := x.server.find(key, from, &h)
+		if freed == nil {
+			t.Fatal("a client without a place is not told when there is one")
+		}
+		got := make(chan error)
+		go func() {
+			_, _, err := x.server.await(t.Context(), time.Hour, key, from, &h)
+			got <- err
+		}()
+		ends.leave()
+		if err := <-got; err != nil {
+			t.Errorf("it waits for a place that comes free, and hears %v", err)
+		}
 	})
 	t.Run("more memory than it has left", func(t *testing.T) {
 		others, used := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}, x.server.places.Used()
@@ -155,7 +180,7 @@ func TestServerRefuses(t *testing.T) {
 		}
 		h := one
 		h.run = 2000
-		_, _, err := x.server.find(runKey{netip.MustParseAddr("192.0.2.3"), 1}, netip.AddrPort{}, &h)
+		_, _, _, err := x.server.find(runKey{netip.MustParseAddr("192.0.2.3"), 1}, netip.AddrPort{}, &h)
 		if err == nil || !strings.Contains(err.Error(), "has no memory for another") || x.server.places.Used() != used {
 			t.Errorf("%v, %d places taken, %d before", err, x.server.places.Used(), used)
 		}

@@ -26,10 +26,12 @@ type service struct {
 	dev *rdma.Device
 	rep *reporter
 
-	mu     sync.Mutex
-	runs   map[runKey]*clientRun // guarded by mu
-	places fair.Store            // of runs
-	memory fair.Store            // octets that runs need
+	mu       sync.Mutex
+	runs     map[runKey]*clientRun // guarded by mu
+	freed    chan struct{}         // guarded by mu: closed when a run has ended
+	places   fair.Store            // of runs
+	memory   fair.Store            // octets that runs need
+	patience time.Duration         // how long a request waits for a place
 }
 
 // runKey tells the runs of clients apart. The QPs of one may come over several associations.
@@ -54,7 +56,7 @@ type clientRun struct {
 var errStopped = errors.New("the server was stopped")
 
 func newService(dev *rdma.Device, rep *reporter) *service {
-	return &service{dev: dev, rep: rep, runs: make(map[runKey]*clientRun),
+	return &service{dev: dev, rep: rep, runs: make(map[runKey]*clientRun), freed: make(chan struct{}), patience: joinTimeout,
 		places: fair.Store{Max: maxRuns}, memory: fair.Store{Max: maxServeMemory}}
 }
 
@@ -83,7 +85,7 @@ func (s *service) join(ctx context.Context, req *rdma.Request, active *sync.Wait
 		return err
 	}
 	from := req.RemoteAddr()
-	r, first, err := s.find(runKey{from.Addr(), h.run}, from, &h)
+	r, first, err := s.await(ctx, s.patience, runKey{from.Addr(), h.run}, from, &h)
 	if err != nil {
 		return err
 	}
@@ -93,31 +95,50 @@ func (s *service) join(ctx context.Context, req *rdma.Request, active *sync.Wait
 	return r.add(req, &h)
 }
 
-// find returns the run that a request belongs to.
-func (s *service) find(key runKey, from netip.AddrPort, h *hello) (r *clientRun, first bool, err error) {
+// await is find for a client that measures one size after the other, and has ended its runs while this end is still busy with ending them.
+func (s *service) await(ctx context.Context, patience time.Duration, key runKey, from netip.AddrPort, h *hello) (r *clientRun, first bool, err error) {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		r, first, freed, err := s.find(key, from, h)
+		if freed == nil {
+			return r, first, err
+		}
+		select {
+		case <-freed:
+		case <-timer.C:
+			return nil, false, err
+		case <-ctx.Done():
+			return nil, false, err
+		}
+	}
+}
+
+// find returns the run that a request belongs to; freed is not nil where there is no place until another run has ended.
+func (s *service) find(key runKey, from netip.AddrPort, h *hello) (r *clientRun, first bool, freed <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.runs[key]; r != nil {
-		return r, false, nil
+		return r, false, nil, nil
 	}
 	octets := h.memory(false)
 	if !s.places.Take(key.addr, 1) {
-		return nil, false, cli.Usagef("the server is busy with %d other runs: try again later", len(s.runs))
+		return nil, false, s.freed, cli.Usagef("the server is busy with %d other runs: try again later", len(s.runs))
 	}
 	if !s.memory.Take(key.addr, octets) {
 		s.places.Give(key.addr, 1)
-		return nil, false, cli.Usagef("the server is busy with %d other runs, and has no memory for another: try again later", len(s.runs))
+		return nil, false, s.freed, cli.Usagef("the server is busy with %d other runs, and has no memory for another: try again later", len(s.runs))
 	}
 	e, err := newEngine(s.dev, h.params, false)
 	if err != nil {
 		s.places.Give(key.addr, 1)
 		s.memory.Give(key.addr, octets)
-		return nil, false, err
+		return nil, false, nil, err
 	}
 	e.own = true // as far as this end knows
 	r = &clientRun{s: s, key: key, from: from, e: e, full: make(chan struct{})}
 	s.runs[key] = r
-	return r, true, nil
+	return r, true, nil, nil
 }
 
 // add accepts a QP.
@@ -169,6 +190,8 @@ func (r *clientRun) serve(ctx context.Context) {
 	delete(r.s.runs, r.key)
 	r.s.places.Give(r.key.addr, 1)
 	r.s.memory.Give(r.key.addr, e.memory(false))
+	close(r.s.freed)
+	r.s.freed = make(chan struct{})
 	r.s.mu.Unlock()
 }
 
