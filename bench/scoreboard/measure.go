@@ -58,6 +58,7 @@ type bench struct {
 	diameter string
 	nets     map[string]*network
 	quick    bool // no more round trips than there is time for
+	tryout   bool // it matters only that ends find each other: figures of runs that short stand for nothing
 }
 
 // end is one end of a run of s.
@@ -113,6 +114,9 @@ func (b *bench) measure(ctx context.Context, t task) (f figures, err error) {
 	}
 	f.CPU = [2]float64{client.cpu(), server.cpu()}
 	f.RSS = [2]int64{client.peak.Load(), server.peak.Load()}
+	if b.tryout {
+		return f, nil
+	}
 	return f, f.check(s, seconds)
 }
 

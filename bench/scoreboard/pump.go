@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/pump"
@@ -121,6 +123,10 @@ func pumpBulk(e *end, link rawio.Link, to netip.AddrPort, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	end := make(chan os.Signal, 1)
+	if e.Server { // the client, which has been told of the end, may have gone before this end has reported
+		signal.Notify(end, syscall.SIGTERM)
+	}
 	var r report
 	receive := func() error { return e.pumpIn(link, rx, &r, rx.tell) }
 	send := func() error { return e.pumpOut(link, to, tx) }
@@ -148,7 +154,8 @@ func pumpBulk(e *end, link rawio.Link, to netip.AddrPort, out io.Writer) error {
 	if err := r.print(out); err != nil || !e.Server {
 		return err
 	}
-	select {}
+	<-end
+	return nil
 }
 
 func (e *end) pumpIn(link rawio.Link, w way, r *report, ready func() error) error {
