@@ -275,14 +275,18 @@ func (q *QP) Connect(ctx context.Context, remote netip.AddrPort, private []byte)
 	}
 	_, now := p.conn.Gate().Lock()
 	var s *ddpadapt.Session
-	if q.negotiates() {
+	switch err = ctx.Err(); { // there is no session for one who has given up meanwhile
+	case err != nil:
+	case q.negotiates():
 		s, err = p.OpenEnhanced(now, -1, q.core.Stream(), q.offer(), private)
-	} else {
+	default:
 		s, err = p.Open(now, -1, q.core.Stream(), private)
 	}
 	p.claims--
 	if err == nil {
 		q.bind(p, s)
+	} else {
+		p.leave(now)
 	}
 	p.conn.Gate().Unlock()
 	if err != nil {
