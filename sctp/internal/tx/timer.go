@@ -121,7 +121,8 @@ func (s *Sender) Stop() {
 	for _, p := range s.paths {
 		p.t3, p.pto, p.flight = rawio.Never, rawio.Never, 0
 	}
-	s.probeAt, s.paceAt, s.rackAt, s.expiry, s.flight, s.data = rawio.Never, rawio.Never, rawio.Never, rawio.Never, 0, 0
+	s.probeAt, s.paceAt, s.moreAt, s.rackAt, s.expiry = rawio.Never, rawio.Never, rawio.Never, rawio.Never, rawio.Never
+	s.flight, s.data = 0, 0
 }
 
 // NextFailed takes the oldest message that is not acknowledged out of the sender. Call it after Stop.
