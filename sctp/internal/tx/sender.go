@@ -244,9 +244,11 @@ func (s *Sender) Idle(now rawio.Time) bool { return s.ring.len() == 0 && !s.load
 
 // NextTimeout returns when HandleTimeout, Expire or Poll has something to do.
 func (s *Sender) NextTimeout() rawio.Time {
-	t := min(s.expiry, s.paceAt, s.rackAt, s.moreAt)
+	t := min(s.expiry, s.paceAt, s.rackAt)
 	if s.slot.full || s.queue.n > 0 {
-		t = min(t, s.probeAt)
+		if t = min(t, s.probeAt); s.paceAt == rawio.Never {
+			t = min(t, s.moreAt)
+		}
 	}
 	for _, p := range s.paths {
 		t = min(t, p.t3, p.pto)
