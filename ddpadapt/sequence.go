@@ -12,9 +12,7 @@ func (s *Session) turn(r *record, private []byte) {
 	case dead.has(s.state):
 		s.lastWord(r)
 	case r.fault != 0:
-		answer := s.state == called
 		if s.violate(ssn, r.fault, onFault); s.state == ending {
-			s.own.(*hearing).unanswered = answer
 			s.lastWord(r)
 		}
 	case finished.has(s.state):

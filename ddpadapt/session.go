@@ -374,9 +374,7 @@ func (s *Session) recount() *tally {
 // refused ends the session on the peer's answer, after which neither side sends anything.
 func (s *Session) refused(err error) {
 	s.enter(onRefused, nil)
-	if s.bye != said {
-		s.bye = unsaid
-	}
+	s.bye = unsaid
 	if s.err == nil {
 		s.err = err
 	}

@@ -3,6 +3,7 @@ package ddpadapt
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"syscall"
 	"testing"
 
@@ -261,6 +262,17 @@ func TestAbortBeforeAnswer(t *testing.T) {
 			}
 			a.expect(EventEnded)
 		})
+	}
+}
+
+// A malformed refusal is the peer's last message where its answer is awaited, and nowhere else.
+func TestMalformedRefusal(t *testing.T) {
+	for st, want := range map[state]state{called: over, open: ending} {
+		_, b := newPair(t)
+		s := into(b, st, true)
+		ppid, msg := encode(fmt.Sprint(s.next, " reject"))
+		b.inject(0, ppid, 0, msg) // ordered
+		check.That(t, s.state == want, "in state %v it leads to %v", st, s.state)
 	}
 }
 
