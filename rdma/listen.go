@@ -117,9 +117,7 @@ func (l *Listener) withdrawn(r *Request) {
 func (l *Listener) Close() error {
 	l.once.Do(func() {
 		l.sl.Close()
-		l.mu.Lock()
-		close(l.done)
-		l.mu.Unlock()
+		close(l.done) // what is offered from now on is refused; next waits for an offer that has not seen it
 		for r := l.next(); r != nil; r = l.next() {
 			r.p.conn.Gate().Lock()
 			r.s.Abort()
