@@ -214,6 +214,8 @@ func TestNotDDP(t *testing.T) {
 			must.Equal(t, "verdict", m.inject(0, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}), assoc.Queue)
 			m.expect()
 			m.sends()
+			early := &end{TB: t, a: &c.a, Mux: NewMux(&c.a, Config{})}
+			must.Equal(t, "verdict ahead of the event", early.inject(0, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}), assoc.Queue)
 		})
 	}
 }

@@ -95,7 +95,8 @@ func TestResizeLosesNothing(t *testing.T) {
 	check.That(t, err != nil, "6 completions are enough for 8 requests")
 	must.OK(t, cq.Resize(8))
 	must.Get(d.CreateQP(cfg))(t)
-	tooSmall(7, 8)
+	push(1) // of a QP that has left, whose place is nobody else's
+	tooSmall(8, 9)
 	e := new(LimitError)
 	check.That(t, errors.As(cq.Resize(0), &e) && errors.As(cq.Resize(1<<21), &e), "any depth will do")
 	check.Equal(t, "refused", d.Stats().LimitsRefused, 5)

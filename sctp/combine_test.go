@@ -40,6 +40,9 @@ func TestPacketsOfSeveralAssociationsGoOutTogether(t *testing.T) {
 	o.send(write)
 	check.Equal(t, "a batch begins anew", add("next", 0), "true true")
 	o.send(write)
+	o.woke(1e6)
+	check.Equal(t, "packets that are enough where more are awake than a batch is for", o.enough.Load(), combinedMost/combinePart+1)
+	o.woke(6)
 	check.Equal(t, "sent", strings.Join(sent, " "), "packet0 0 packet1 1 packet2 2 packet3 3 | next 0 |")
 
 	for n := 0; n < combinedMost; n++ {

@@ -339,9 +339,15 @@ func TestDialErrors(t *testing.T) {
 	check.Fails(l.Accept(ctx))(t, "Accept when the context has ended", context.Canceled)
 	p.a.Close()
 	check.Fails(p.a.Dial(deadlineCtx(t), nobody, nil))(t, "transport closed", net.ErrClosed)
+	check.Equal(t, "address of a link without any", (&Transport{link: nowhere{}}).localAddr(), netip.Addr{})
 	_, err = p.a.Listen(0, nil)
 	check.That(t, err == ErrTransportClosed, "Listen when the transport is closed: %v", err)
 }
+
+// nowhere is a link that has no address yet.
+type nowhere struct{ rawio.Link }
+
+func (nowhere) LocalAddrs() []netip.AddrPort { return nil }
 
 // A host that has refused by one link may be silent by the other: it has the time of one retransmission.
 func TestSilenceBesideARefusalIsWaitedForAWhile(t *testing.T) {

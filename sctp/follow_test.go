@@ -3,6 +3,7 @@ package sctp
 import (
 	"net"
 	"testing"
+	"testing/synctest"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/rawio"
@@ -16,6 +17,10 @@ func (f pollFunc) PollBatch(pkts []rawio.Packet) int { return f(pkts) }
 // What comes while packets are handled is handled with them; for how long the next is waited for is the pace's judgement. One SACK
 // has to be able to answer it all.
 func TestPacketsThatFollowEachOtherAreHandledTogether(t *testing.T) {
+	synctest.Test(t, testFollow) // where time stands still, none is late
+}
+
+func testFollow(t *testing.T) {
 	_, c := fed(t, func(l *batches) rawio.Link { return l })
 	packet := heartbeat(c, string(make([]byte, 1400)))
 	for _, tt := range []struct {
@@ -27,6 +32,7 @@ func TestPacketsThatFollowEachOtherAreHandledTogether(t *testing.T) {
 		{"one alone", 1, []int{1}, 1},
 		{"two, and no more", 2, nil, 2},
 		{"two, then two, then one", 2, []int{2, 1, 1}, 6},
+		{"four, then none yet, then one", 4, []int{0, 1}, 5},
 		{"as many as one SACK answers", 100, []int{100, 100, 100}, 200},
 	} {
 		r := newReceiver(c.t, nil, false)

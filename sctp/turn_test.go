@@ -72,6 +72,9 @@ func TestWhoWaitsReadsTheLink(t *testing.T) {
 		s, r := p.b.turnState(), p.b.turn.reader.Load()
 		check.That(t, s == turnTaken && r == d.readable, "state %d while the server waits for the next message, reader %p", s, r)
 		check.Equal(t, "state while the client does something else", p.a.turnState(), turnFree)
+		began := time.Now()
+		check.OK(t, p.a.Close())
+		check.Equal(t, "what Close takes while nobody reads", time.Since(began), 0)
 	})
 }
 

@@ -15,13 +15,16 @@ func TestSackAmidATransmission(t *testing.T) {
 	// req 9260-6.1-11
 	const burst = 4
 	l := lab.Passive(t, &assoc.Config{MaxBurst: burst, HeartbeatInterval: -1, DisablePMTUD: true})
-	payload := l.A.MaxPayload()
+	payload, before := l.A.MaxPayload(), l.A.Stats()
 	for range 20 {
 		must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, payload)}}))
 	}
 	if more := l.A.PollTransmit(l.Now, l.Host.Batch); !more || len(l.Host.Batch.Pkts) != burst {
 		t.Fatalf("%d packets, more: %v: not a full batch that ends the opportunity", len(l.Host.Batch.Pkts), more)
 	}
+	s := l.A.Stats()
+	check.That(t, s.PacketsOut == before.PacketsOut+burst && s.OctetsOut == before.OctetsOut+uint64(l.Host.Batch.Octets()), "%d packets, %d octets are counted",
+		s.PacketsOut-before.PacketsOut, s.OctetsOut-before.OctetsOut)
 	l.Host.Batch.Reset()
 	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Sack(l.HostTSN+burst-1)))
 	out := l.Flush()

@@ -282,6 +282,7 @@ func TestConnectAndListenRefuse(t *testing.T) {
 			}
 			return b.EP.Listen(77, nil)
 		}, syscall.EADDRINUSE},
+		{"Listen at an address of all", func() error { return b.EP.Listen(77, &assoc.Config{LocalAddrs: []netip.Addr{hostAddr.Addr()}}) }, syscall.EADDRINUSE},
 	} {
 		err := row.do()
 		check.That(t, errors.Is(err, row.want), "%s: %v", row.name, err)

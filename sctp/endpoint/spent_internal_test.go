@@ -34,8 +34,10 @@ func TestTablesAreEmptyInTheEnd(t *testing.T) {
 	e := New(Config{Rand: repeat{}, MTU: func(_, _ netip.Addr) int { return 1400 }})
 	check.Equal(t, "associations unless the configuration says how many", e.cfg.MaxAssocs, 1048576)
 	source := netip.MustParseAddr("10.0.0.9")
+	to := []netip.AddrPort{netip.AddrPortFrom(source, 0)}
 	for _, accepted := range []bool{false, true} {
-		a := must.Get(e.Connect(0, nil, 7, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(source, 0)}, 8))(t)
+		a := must.Get(e.Connect(0, nil, 7, netip.AddrPort{}, to, 8))(t)
+		e.Remove(must.Get(e.Connect(0, nil, 7, netip.AddrPort{}, to, 9))(t))
 		if accepted {
 			e.drop(a, e.entries[a])
 			e.accept(a, source)

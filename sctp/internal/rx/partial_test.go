@@ -113,6 +113,8 @@ func TestPartialDeliveryPoint(t *testing.T) {
 		{"what is beyond does not, and its pieces follow", []wire.Data{chunk(1, 0, b, x), chunk(2, 0, m, x), chunk(3, 0, m, "y"), chunk(4, 0, m, x), chunk(5, 0, e, x)},
 			"0:0+201.. 0:201+200"},
 		{"not before its turn", []wire.Data{chunk(1, 1, b, x), chunk(2, 1, m, x), chunk(3, 1, m, x)}, ""},
+		{"not while those before it in its stream are yet to be read", []wire.Data{chunk(2, 1, be, "b"), chunk(1, 0, be, "a"), chunk(3, 2, b, x), chunk(4, 2, m, x), chunk(5, 2, m, "y")},
+			"0:0+1 0:0+1"},
 		{"not beyond what is acknowledged", []wire.Data{chunk(2, 0, b, x), chunk(3, 0, m, x), chunk(4, 0, m, x)}, ""},
 	} {
 		r := newLimited(1000) // within the buffer

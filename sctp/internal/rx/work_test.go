@@ -114,6 +114,13 @@ func TestWhatIsDueKeepsItsTurn(t *testing.T) {
 	mustPacket(t, r, 0, chunk(4, 3, be, "d"))
 	_, err := packet(r, 0, chunk(6, 4, be, "another"))
 	check.That(t, err != nil, "two messages with the SSN that is due")
+	r = newReceiver()
+	for i := range atOnce + 2 { // all wait for the last of them
+		mustPacket(t, r, 0, chunk(atOnce+2-i, atOnce+1-i, be, "x"))
+	}
+	mustReceive(t, r)
+	mustReceive(t, r)
+	check.Equal(t, "messages that still wait when one of many was asked for", int(r.reasm.stream(0).waits), 1)
 }
 
 // The tables of a receiver are counted, each once, and what is kept to be used again.
@@ -141,13 +148,15 @@ func TestHeldCountsEachTable(t *testing.T) {
 
 // What is kept for reuse when all is read is bounded: messages, pieces, and octets of copies.
 func TestSpareMemoryIsBounded(t *testing.T) {
-	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1024, InStreams: 1})
-	for i := range 300 {
-		mustPacket(t, r, 0, chunk(1+i, i, be, "x"))
-	}
-	received(r)
-	if s := &r.reasm.store; r.reasm.nfree != leastSpare || s.npiece != leastSpare || s.cached != 2*1024 {
-		t.Errorf("%d messages, %d pieces, %d octets", r.reasm.nfree, s.npiece, s.cached)
+	for limit, spare := range map[int]int{1 << 10: leastSpare, 300 << 10: 300} {
+		r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: limit, InStreams: 1})
+		for i := range 310 {
+			mustPacket(t, r, 0, chunk(1+i, i, be, "x"))
+		}
+		received(r)
+		if s := &r.reasm.store; r.reasm.nfree != spare || s.npiece != spare || s.cached != min(2*limit, 310<<minBlock) {
+			t.Errorf("%d messages, %d pieces, %d octets", r.reasm.nfree, s.npiece, s.cached)
+		}
 	}
 }
 
