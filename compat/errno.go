@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"github.com/rddp-go/rddp/sctp"
-	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // errnos has what the kernel says where the error itself does not match one errno of its own, or another.
@@ -17,14 +16,13 @@ var errnos = []struct {
 	err   error
 	errno syscall.Errno
 }{
-	{assoc.ErrEmptyMessage, syscall.EINVAL},
-	{assoc.ErrInvalidStream, syscall.EINVAL},
-	{assoc.ErrNoPath, syscall.EINVAL},
-	{assoc.ErrClosing, syscall.EPIPE},
-	{assoc.ErrNotUp, syscall.ENOTCONN},
-	{assoc.ErrMessageTooBig, syscall.EMSGSIZE},
+	{sctp.ErrEmptyMessage, syscall.EINVAL},
+	{sctp.ErrInvalidStream, syscall.EINVAL},
+	{sctp.ErrNoPath, syscall.EINVAL},
+	{sctp.ErrClosing, syscall.EPIPE},
+	{sctp.ErrNotUp, syscall.ENOTCONN},
 	{sctp.ErrMessageTooLong, syscall.EMSGSIZE},
-	{assoc.ErrNoMarks, syscall.EOPNOTSUPP},
+	{sctp.ErrNoMarks, syscall.EOPNOTSUPP},
 	{net.ErrClosed, syscall.EBADF},
 	{context.DeadlineExceeded, syscall.ETIMEDOUT},
 }
@@ -43,7 +41,7 @@ func errnoOf(err error) error {
 		return err
 	case errors.As(err, &no):
 		return no
-	case errors.As(err, new(*assoc.ConfigError)):
+	case errors.As(err, new(*sctp.ConfigError)):
 		return syscall.EINVAL
 	}
 	for _, e := range errnos {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/sctp"
-	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // Send is sendmsg: it sends b as one message, as info says, or without it as SCTP_DEFAULT_SEND_PARAM does. info may ask for the end of the
@@ -126,7 +125,7 @@ func (s *Socket) broken(why error, then syscall.Errno) error {
 	s.mu.Lock()
 	heard := s.down != nil
 	s.mu.Unlock()
-	if errors.Is(why, assoc.ErrShutdown) || heard {
+	if errors.Is(why, sctp.ErrShutdown) || heard {
 		return then
 	}
 	e := errnoOf(why)

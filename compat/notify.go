@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/rddp-go/rddp/sctp"
-	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -193,7 +192,7 @@ func (s *Socket) notify(c *sctp.Conn, ev *sctp.Event, down map[netip.Addr]bool) 
 		s.notes.push(f, end, &s.rd)
 	}
 	change := func(state int, end bool) {
-		var st assoc.Stats
+		var st sctp.Stats
 		if !end {
 			st = c.Stats()
 		}
@@ -203,7 +202,7 @@ func (s *Socket) notify(c *sctp.Conn, ev *sctp.Event, down map[netip.Addr]bool) 
 			f.u16(st.OutStreams)
 			f.u16(st.InStreams)
 			f.u32(id)
-			if a := new(assoc.AbortError); errors.As(ev.Err, &a) && a.ByPeer {
+			if a := new(sctp.AbortError); errors.As(ev.Err, &a) && a.ByPeer {
 				*f = appendChunk(*f, wire.ChunkAbort, a.Causes)
 			}
 		})
@@ -223,7 +222,7 @@ func (s *Socket) notify(c *sctp.Conn, ev *sctp.Event, down map[netip.Addr]bool) 
 	case sctp.EventRestart:
 		change(restarted, false)
 	case sctp.EventDown:
-		if errors.Is(ev.Err, assoc.ErrShutdown) {
+		if errors.Is(ev.Err, sctp.ErrShutdown) {
 			change(shutdownComp, true)
 		} else {
 			change(commLost, true)
@@ -255,7 +254,7 @@ func (s *Socket) notify(c *sctp.Conn, ev *sctp.Event, down map[netip.Addr]bool) 
 	case sctp.EventSenderDry:
 		push(eventSenderDry, noteSenderDry, 0, false, func(f *fields) { f.u32(id) })
 	case sctp.EventPeerError:
-		var e *assoc.PeerError
+		var e *sctp.PeerError
 		if errors.As(ev.Err, &e) && len(e.Causes) > 0 {
 			push(eventPeerError, noteRemoteError, 0, false, func(f *fields) {
 				*f = append(*f, byte(e.Causes[0].Code>>8), byte(e.Causes[0].Code)) // in network byte order
@@ -281,14 +280,14 @@ func (s *Socket) notify(c *sctp.Conn, ev *sctp.Event, down map[netip.Addr]bool) 
 
 // causeOf returns the code of the first cause of an end, 0 if it has none.
 func causeOf(err error) int {
-	if a := new(assoc.AbortError); errors.As(err, &a) && len(a.Causes) > 0 {
+	if a := new(sctp.AbortError); errors.As(err, &a) && len(a.Causes) > 0 {
 		return int(a.Causes[0].Code)
 	}
 	return 0
 }
 
 // appendChunk appends an ABORT or ERROR chunk as it was on the wire (RFC 9260 section 3.3.7), but for what exceeds 256 octets of a cause.
-func appendChunk(b []byte, kind wire.ChunkType, causes []assoc.Cause) []byte {
+func appendChunk(b []byte, kind wire.ChunkType, causes []sctp.Cause) []byte {
 	at := len(b)
 	b = append(b, byte(kind), 0, 0, 0)
 	for _, c := range causes {

@@ -7,12 +7,11 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/sctp"
-	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // options are those of a socket at level SOL_SCTP, and what is read back from its placeholder.
 type options struct {
-	cfg            assoc.Config
+	cfg            sctp.Config
 	send           SndRcvInfo // SCTP_DEFAULT_SEND_PARAM
 	context        uint32
 	events         [numEvents]byte
@@ -26,13 +25,13 @@ type options struct {
 }
 
 func (o *options) init() {
-	o.cfg, _ = (*assoc.Config)(nil).Complete() // the defaults
+	o.cfg, _ = new(sctp.Config).Complete() // the defaults
 	o.sackEvery, o.cfg.MaxInitRTO = 2, o.cfg.RTOMax
 }
 
 // live gives an association what may change while it lives.
 func (o *options) live(c *sctp.Conn) error {
-	return c.Reconfigure(func(cfg *assoc.Config) {
+	return c.Reconfigure(func(cfg *sctp.Config) {
 		local := cfg.LocalAddrs
 		*cfg = o.cfg
 		cfg.LocalAddrs = local
@@ -330,7 +329,7 @@ func getAssocInfo(s *Socket, _ []byte, f *fields) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, id := s.conn, 0
-	var st assoc.Stats
+	var st sctp.Stats
 	peers := 0
 	if c != nil {
 		st, peers, id = c.Stats(), len(c.Paths()), int(s.id)
@@ -472,7 +471,7 @@ func setDelayedSack(s *Socket, b []byte) error {
 }
 
 // paths returns those of the association, EINVAL without one.
-func (s *Socket) paths() (*sctp.Conn, []assoc.PathStats, error) {
+func (s *Socket) paths() (*sctp.Conn, []sctp.PathStats, error) {
 	c, err := s.association(syscall.EINVAL)
 	if err != nil {
 		return nil, nil, err
@@ -526,18 +525,18 @@ func getStatus(s *Socket, _ []byte, f *fields) error {
 }
 
 // statusStates are the states of RFC 6458 section 8.2.1, as both packages name them; Linux has each lower by one.
-var statusStates = map[assoc.State]int{
-	assoc.Closed: 0, assoc.CookieWait: 3, assoc.CookieEchoed: 4, assoc.Established: 5, assoc.ShutdownPending: 6, assoc.ShutdownSent: 7,
-	assoc.ShutdownReceived: 8, assoc.ShutdownAckSent: 9,
+var statusStates = map[sctp.State]int{
+	sctp.Closed: 0, sctp.CookieWait: 3, sctp.CookieEchoed: 4, sctp.Established: 5, sctp.ShutdownPending: 6, sctp.ShutdownSent: 7,
+	sctp.ShutdownReceived: 8, sctp.ShutdownAckSent: 9,
 }
 
-func (s *Socket) addrInfo(c *sctp.Conn, p *assoc.PathStats, f *fields) {
+func (s *Socket) addrInfo(c *sctp.Conn, p *sctp.PathStats, f *fields) {
 	const unconfirmed, active, inactive, failed = 3, 2, 0, 1 // on Linux
 	f.u32(int(s.id))
 	at := len(*f)
 	*f = appendSockaddr(*f, netip.AddrPortFrom(p.Remote.Addr(), c.RemoteAddr().(sctp.Addr).Port()))
 	f.zero(at + sizeStorage)
-	f.u32(map[assoc.PathState]int{assoc.PathUnconfirmed: unconfirmed, assoc.PathActive: active, assoc.PathPotentiallyFailed: failed, assoc.PathInactive: inactive}[p.State])
+	f.u32(map[sctp.PathState]int{sctp.PathUnconfirmed: unconfirmed, sctp.PathActive: active, sctp.PathPotentiallyFailed: failed, sctp.PathInactive: inactive}[p.State])
 	f.u32(p.Cwnd)
 	f.ms(p.SRTT)
 	f.ms(p.RTO)
@@ -545,12 +544,12 @@ func (s *Socket) addrInfo(c *sctp.Conn, p *assoc.PathStats, f *fields) {
 }
 
 // pathTo returns the path that an argument names.
-func pathTo(paths []assoc.PathStats, sockaddr []byte) (*assoc.PathStats, error) {
+func pathTo(paths []sctp.PathStats, sockaddr []byte) (*sctp.PathStats, error) {
 	a, _, err := nextSockaddr(sockaddr)
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(paths, func(p assoc.PathStats) bool { return p.Remote.Addr() == a.Addr() })
+	i := slices.IndexFunc(paths, func(p sctp.PathStats) bool { return p.Remote.Addr() == a.Addr() })
 	if i < 0 {
 		return nil, syscall.EINVAL
 	}

@@ -148,9 +148,8 @@ func hasAddr(a netip.Addr) bool {
 
 // config is that of associations. Called with mu held.
 func (s *Socket) config() sctp.Config {
-	c := sctp.Config{LocalPort: s.port, Events: maxNotes}
-	c.Config = s.opts.cfg
-	c.LocalAddrs = s.local
+	c := s.opts.cfg
+	c.LocalPort, c.Events, c.LocalAddrs = s.port, maxNotes, s.local
 	return c
 }
 

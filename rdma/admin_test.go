@@ -62,8 +62,8 @@ func TestVacantAssociationsAreEnded(t *testing.T) {
 
 // plain is an association of a's, with a window, that no QP is on.
 func (x *lab) plain(window int) *sctp.Conn {
-	cfg := sctp.Config{Config: assoc.Config{RecvBuffer: window}}
-	ddpadapt.Configure(&cfg.Config)
+	cfg := sctp.Config{RecvBuffer: window}
+	cfg.Core(ddpadapt.Configure)
 	conn, err := x.a.Transport().Dial(ctx(x.t), x.addr, &cfg)
 	must.OK(x.t, err)
 	return conn

@@ -99,7 +99,7 @@ func NewDevice(link rawio.Link, cfg *Config) (*Device, error) {
 	}
 	d.events.init(d.limits.MaxEvents)
 	d.cfg.SCTP.OutStreams, d.cfg.SCTP.InStreams = uint16(d.limits.MaxStreams), uint16(d.limits.MaxStreams)
-	ddpadapt.Configure(&d.cfg.SCTP.Config)
+	d.cfg.SCTP.Core(ddpadapt.Configure)
 	if d.cfg.SCTP.RecvBuffer == 0 {
 		d.cfg.SCTP.RecvBuffer = defaultWindow
 		if b, ok := link.(rawio.Bufferer); ok {

@@ -7,7 +7,6 @@ import (
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp"
-	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // A program that has RDMA uses SCTP as such over the same link, in the same moment, with the same peer: endpoints that
@@ -43,7 +42,7 @@ func TestPlainSCTPBesideRDMA(t *testing.T) {
 // What is posted together leaves in one packet: an RDMA Write and the Send that tells of it (RFC 5043 section 11.2). Alone,
 // neither waits for anything.
 func TestWriteAndSendShareAPacket(t *testing.T) {
-	a, b := newLab(t, &Config{SCTP: sctp.Config{Config: assoc.Config{DisablePMTUD: true}}}).join(nil)
+	a, b := newLab(t, &Config{SCTP: sctp.Config{DisablePMTUD: true}}).join(nil)
 	data := func() (packets, chunks uint64) {
 		s := a.qp.peer.Load().conn.Stats()
 		return s.PacketsOut, s.DataOut

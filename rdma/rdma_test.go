@@ -322,17 +322,17 @@ func TestDefaultsOfADevice(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		octets    int
-		own, want assoc.Config
+		own, want sctp.Config
 	}{
-		{"a link that buffers more", 1 << 30, assoc.Config{}, assoc.Config{RecvBuffer: defaultWindow, SackDelay: 10 * ms, LoneSackDelay: ms}},
-		{"a link that buffers less", 1 << 20, assoc.Config{SackDelay: 3 * ms}, assoc.Config{RecvBuffer: 1 << 20, SackDelay: 3 * ms}},
-		{"a link that buffers next to nothing", 1000, assoc.Config{LoneSackDelay: 2 * ms}, assoc.Config{RecvBuffer: leastWindow, SackDelay: 10 * ms, LoneSackDelay: 2 * ms}},
-		{"a window that was asked for", 1000, assoc.Config{RecvBuffer: 1 << 21}, assoc.Config{RecvBuffer: 1 << 21, SackDelay: 10 * ms, LoneSackDelay: ms}},
+		{"a link that buffers more", 1 << 30, sctp.Config{}, sctp.Config{RecvBuffer: defaultWindow, SackDelay: 10 * ms, LoneSackDelay: ms}},
+		{"a link that buffers less", 1 << 20, sctp.Config{SackDelay: 3 * ms}, sctp.Config{RecvBuffer: 1 << 20, SackDelay: 3 * ms}},
+		{"a link that buffers next to nothing", 1000, sctp.Config{LoneSackDelay: 2 * ms}, sctp.Config{RecvBuffer: leastWindow, SackDelay: 10 * ms, LoneSackDelay: 2 * ms}},
+		{"a window that was asked for", 1000, sctp.Config{RecvBuffer: 1 << 21}, sctp.Config{RecvBuffer: 1 << 21, SackDelay: 10 * ms, LoneSackDelay: ms}},
 	} {
 		link, _ := mempair.New(t, mem.Options{})
-		d, err := NewDevice(small{link, c.octets}, &Config{SCTP: sctp.Config{Config: c.own}, Rand: strings.NewReader(strings.Repeat("secret", 100))})
+		d, err := NewDevice(small{link, c.octets}, &Config{SCTP: c.own, Rand: strings.NewReader(strings.Repeat("secret", 100))})
 		must.OK(t, err)
-		got := d.cfg.SCTP.Config
+		got := d.cfg.SCTP
 		if got.RecvBuffer != c.want.RecvBuffer || got.SackDelay != c.want.SackDelay || got.LoneSackDelay != c.want.LoneSackDelay || got.OutStreams != 1024 || got.InStreams != 1024 {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/sctp"
-	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -49,7 +48,7 @@ func TestLostWriteIsSentAgainAsItWas(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			la, lb := mempair.New(t, mem.Options{MTU: 1500})
 			link := &losing{Link: la}
-			cfg := &Config{SCTP: sctp.Config{Config: assoc.Config{RTOInitial: rto, RTOMin: rto}}}
+			cfg := &Config{SCTP: sctp.Config{RTOInitial: rto, RTOMin: rto}}
 			x := &lab{t: t, addr: netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), DefaultPort)}
 			x.a = must.Get(NewDevice(link, cfg))(t)
 			defer x.a.Close()

@@ -261,7 +261,7 @@ func TestRequestIsAnsweredOnce(t *testing.T) {
 func TestPeerThatDoesNotWait(t *testing.T) {
 	x := newLab(t, nil)
 	var cfg sctp.Config
-	ddpadapt.Configure(&cfg.Config)
+	cfg.Core(ddpadapt.Configure)
 	conn := must.Get(x.a.Transport().Dial(ctx(t), x.addr, &cfg))(t)
 	send := func(ppid uint32, b string) {
 		t.Helper()
@@ -291,7 +291,7 @@ func TestPeerThatDoesNotWait(t *testing.T) {
 func TestServerLeavesTheAssociationAlone(t *testing.T) {
 	x := newLab(t, nil)
 	var cfg sctp.Config
-	ddpadapt.Configure(&cfg.Config)
+	cfg.Core(ddpadapt.Configure)
 	conn := must.Get(x.a.Transport().Dial(ctx(t), x.addr, &cfg))(t)
 	defer conn.Close()
 	for round := range 3 {

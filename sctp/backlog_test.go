@@ -17,13 +17,12 @@ import (
 	"github.com/rddp-go/rddp/internal/race"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
-	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // Messages that arrive together wake as many readers as there are messages.
 func TestMessagesThatComeTogetherWakeEveryReader(t *testing.T) {
-	c, s := newPair(t).connect(t, &Config{Config: assoc.Config{NoDelay: true}}, nil) // a packet for each
+	c, s := newPair(t).connect(t, &Config{NoDelay: true}, nil) // a packet for each
 	s.SetReadDeadline(time.Now().Add(20 * time.Second))
 	const readers = 3
 	for range 50 {
@@ -50,7 +49,7 @@ func TestMessagesThatComeTogetherWakeEveryReader(t *testing.T) {
 }
 
 // quiet keeps the associations of a test from sending anything by themselves.
-var quiet = &Config{Config: assoc.Config{DisablePMTUD: true, HeartbeatInterval: -1}}
+var quiet = &Config{DisablePMTUD: true, HeartbeatInterval: -1}
 
 // heartbeat makes a HEARTBEAT of the peer of s. After it who set up s, or answered the peer, is no longer at it.
 func heartbeat(s *Conn, info string) rawio.Packet {

@@ -5,14 +5,111 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"reflect"
 	"time"
 
 	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/cc"
 )
 
-// Config says how associations behave. The zero value has the defaults of RFC 9260 section 16.
+// Config says how associations behave: that of a Dial, and those that come to a Listener or a Socket. The zero value of each field selects the default,
+// which is that of RFC 9260 section 16 where the RFC gives one. Fields with a default of their own for RDMA are those of rdma.Config.
 type Config struct {
-	assoc.Config
+	// What the protocol does: the fields of assoc.Config.
+
+	// OutStreams is the number of outbound streams asked for, InStreams the most inbound streams
+	// accepted (section 5.1.1). Defaults 10 and 65535.
+	OutStreams, InStreams uint16
+	// RecvBuffer is the receive window and SendBuffer the most that is queued to be sent, both in octets of
+	// user data. Default 1 MiB each; RecvBuffer is at least 1500 (section 3.3.2).
+	RecvBuffer, SendBuffer int
+	// MaxMessage is the longest message accepted from the peer, in octets; a longer one aborts the
+	// association. Default 0: of any length. A message that RecvBuffer does not hold is delivered in
+	// pieces; with MaxMessage up to RecvBuffer there are none, but those of PartialDelivery.
+	MaxMessage int
+	// PartialDelivery has a message delivered in pieces as soon as more than so many octets of it wait for its end
+	// (SCTP_PARTIAL_DELIVERY_POINT of RFC 6458), at most RecvBuffer. Default 0: when RecvBuffer does not hold it.
+	PartialDelivery int
+
+	// Adaptation is the adaptation layer indication announced in INIT and INIT ACK (RFC 5061
+	// section 4.2.6); nil announces none. With RequireAdaptation a peer that announces none, or
+	// another one, is refused by ABORT and the association ends with an *AdaptationError.
+	Adaptation        *uint32
+	RequireAdaptation bool
+
+	// RTOInitial, RTOMin and RTOMax bound the retransmission timeout. Defaults 1 s, 1 s, 60 s.
+	RTOInitial, RTOMin, RTOMax time.Duration
+	// SackDelay is the longest wait before DATA is acknowledged: default 200 ms, at most 500 ms. Unless RFC9260 is set it is no
+	// longer than a round trip, or 25 ms where that is shorter.
+	SackDelay time.Duration
+	// LoneSackDelay is that wait while what the peer sends is not answered by DATA, which takes a SACK
+	// along: until 16 packets in a row were, and again once one was not. Default SackDelay, and not longer.
+	LoneSackDelay time.Duration
+	// HeartbeatInterval is HB.interval, default 30 s. A negative value disables heartbeats to
+	// confirmed addresses; unconfirmed ones are still probed, as section 5.4 requires.
+	HeartbeatInterval time.Duration
+	// CookieLife is Valid.Cookie.Life, default 60 s. A peer that asks for more gets up to twice as much.
+	CookieLife time.Duration
+	// MaxBurst is the most packets with DATA sent at one opportunity; default 4, negative for no limit, which suits
+	// who answers many received packets at once. HBMaxBurst is the most HEARTBEATs per RTO (default 1).
+	MaxBurst, HBMaxBurst int
+	// NoDelay sends each message as soon as the windows allow (SCTP_NODELAY of RFC 6458). Without it, while at
+	// least four full packets are in flight over a path with round trips of less than 1 ms, a packet that would
+	// be short may wait for more messages, and less than 64 KiB of messages for more; until the next SACK, or the
+	// one after it. So may up to eight short messages, for 0.2 ms at most, of a Conn that has just been read from and has more to read, or
+	// where two short packets are in flight. When less is in flight, or far away, nothing waits.
+	NoDelay bool
+	// DisableFragments has a message refused that does not fit one packet, by ErrNeedsFragments (SCTP_DISABLE_FRAGMENTS of RFC 6458).
+	DisableFragments bool
+	// MaxSegment bounds the user data of a DATA chunk, in octets (SCTP_MAXSEG of RFC 6458); 0 leaves it to the path MTUs.
+	MaxSegment int
+	// AssocMaxRetrans, PathMaxRetrans and MaxInitRetrans are the retransmission limits of the
+	// association (default 10), of one path (5) and of INIT and COOKIE ECHO (8).
+	AssocMaxRetrans, PathMaxRetrans, MaxInitRetrans int
+
+	// MaxInitRTO bounds the wait for an answer to INIT and COOKIE ECHO, whose timeouts double from RTOInitial (sinit_max_init_timeo of
+	// RFC 6458); it says nothing about data. Default RTOMax.
+	MaxInitRTO time.Duration
+	// AutoClose ends an association gracefully, by SHUTDOWN, that has neither sent nor received user data for so long
+	// (SCTP_AUTOCLOSE of RFC 6458). Default 0: never.
+	AutoClose time.Duration
+
+	// LocalAddrs are the own addresses of associations, at most 8. The peer is told those that mean
+	// something to it, and a path to each address of the peer begins at the one that suits it best.
+	// Empty: associations have one own address, which the link or the peer chooses.
+	LocalAddrs []netip.Addr
+	// PotentiallyFailedMaxRetrans is how many consecutive errors a path may have before data avoids it
+	// (RFC 7829 section 3.2); default 0. With PathMaxRetrans or more that state does not occur.
+	// HidePotentiallyFailed reports paths in it as active.
+	PotentiallyFailedMaxRetrans int
+	HidePotentiallyFailed       bool
+	// PrimarySwitchoverMaxRetrans is how many consecutive errors the primary path may have before the
+	// path that data has moved to becomes the primary one (RFC 7829 section 5). It is at least
+	// PotentiallyFailedMaxRetrans, or PathMaxRetrans where that is smaller. Nil: data returns to the
+	// primary path when it recovers.
+	PrimarySwitchoverMaxRetrans *int
+
+	// MTU is the largest IP packet in octets, at least rawio.MinMTU; 0 is what the link takes. The MTU of
+	// each path is searched for below it (RFC 8899), where the link can send packets whole or not at
+	// all. DisablePMTUD takes all paths to carry what the link, and MTU, allow.
+	MTU          int
+	DisablePMTUD bool
+	// DSCP is the Differentiated Services codepoint of packets, 0 to 63, and FlowLabel the flow label of those of IPv6, of 20 bits (SPP_DSCP and
+	// SPP_IPV6_FLOWLABEL of RFC 6458). Default 0: what the link is configured with. Where the link cannot set them there is ErrNoMarks.
+	DSCP      uint8
+	FlowLabel uint32
+	// DisableECN does without explicit congestion notification (RFC 3168), which is otherwise offered to
+	// the peer where the link reports congestion marks.
+	DisableECN bool
+
+	// RFC9260 keeps to the letter of sections 6.1 and 7.2.1 where this stack has learnt from TCP and QUIC. Without it an association
+	// begins with ten packets (RFC 6928), spreads packets over round trips of two milliseconds and more instead of counting MaxBurst of
+	// them, keeps the window of before a silence, for minutes (RFC 7661), and finds losses over them by RACK-TLP (RFC 8985).
+	RFC9260 bool
+	// NewController makes the congestion controller of each path: cc.NewReno, which nil selects (cc.RFC9260 under RFC9260), or cc.NewCubic.
+	NewController cc.Factory
+
+	// Who it is with, and what is kept for the program.
 
 	// EncapPort is the peer's UDP port when the link encapsulates in UDP (RFC 6951); 0 means 9899.
 	// Links without UDP ignore it.
@@ -35,6 +132,37 @@ type Config struct {
 
 	socket  *Socket     // that the association belongs to
 	proceed func() bool // see assoc.Assoc.OnAnswer
+}
+
+// numOptions is how many fields Config and assoc.Config begin with in common.
+var numOptions = reflect.TypeFor[assoc.Config]().NumField()
+
+// Complete returns a copy of c in which each option of the protocol has its value, the default where c has none, or a *ConfigError.
+func (c *Config) Complete() (d Config, err error) {
+	if c != nil {
+		d = *c
+	}
+	a, err := d.core().Complete()
+	if err != nil {
+		return Config{}, err
+	}
+	copyOptions(&d, &a)
+	return d, nil
+}
+
+// core returns the options as the core has them.
+func (c *Config) core() *assoc.Config {
+	a := new(assoc.Config)
+	copyOptions(a, c)
+	return a
+}
+
+// copyOptions copies the options from one kind of Config to the other: pointers to both.
+func copyOptions(to, from any) {
+	dst, src := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
+	for i := range numOptions {
+		dst.Field(i).Set(src.Field(i))
+	}
 }
 
 func (c *Config) backlog() int {

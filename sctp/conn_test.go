@@ -62,7 +62,7 @@ func TestLongMessageIsReadInPieces(t *testing.T) {
 }
 
 func TestWriteRefusals(t *testing.T) {
-	c, _ := newPair(t).connect(t, &Config{Config: assoc.Config{OutStreams: 4, SendBuffer: 10_000}}, nil)
+	c, _ := newPair(t).connect(t, &Config{OutStreams: 4, SendBuffer: 10_000}, nil)
 	for _, tt := range []struct {
 		name string
 		n    int
@@ -83,8 +83,8 @@ func TestWriteRefusals(t *testing.T) {
 
 // A writer that outruns its reader blocks, and nothing is lost.
 func TestBackPressure(t *testing.T) {
-	small := assoc.Config{RecvBuffer: 20_000, SendBuffer: 30_000}
-	c, s := newPair(t).connect(t, &Config{Config: small}, &Config{Config: small})
+	small := &Config{RecvBuffer: 20_000, SendBuffer: 30_000}
+	c, s := newPair(t).connect(t, small, small)
 	const count, size = 300, 1000
 	must.OK(t, c.SetWriteDeadline(time.Now().Add(-time.Second)))
 	sent := 0
@@ -127,7 +127,7 @@ func TestReadDeadline(t *testing.T) {
 // Each thing that has happened wakes those who wait for it, once, and nobody else.
 func TestNobodyIsWokenForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := newPair(t).connect(t, &Config{Config: quiet.Config, Events: 9}, quiet)
+		c, _ := newPair(t).connect(t, &Config{DisablePMTUD: true, HeartbeatInterval: -1, Events: 9}, quiet)
 		tokens := func() (set [3]bool) {
 			for i, ch := range []<-chan struct{}{c.readable.C(), c.writable.C(), c.eventful} {
 				select {
@@ -166,7 +166,7 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 func TestCloseDoesNotWaitForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, links := apiPair(t)
-		c, s := associate(t, a, b, &Config{Config: assoc.Config{SendBuffer: 3000}}, nil)
+		c, s := associate(t, a, b, &Config{SendBuffer: 3000}, nil)
 		defer s.Abort("")
 		links[0].silent.Store(true)
 		must.Do(c.WriteMsg(make([]byte, 3000), SendInfo{}))(t)
@@ -189,7 +189,7 @@ func TestCloseDoesNotWaitForEver(t *testing.T) {
 func TestDeadlineIsOfOneDirection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, links := apiPair(t)
-		c, s := associate(t, a, b, &Config{Config: assoc.Config{SendBuffer: streamChunk + 1}}, nil)
+		c, s := associate(t, a, b, &Config{SendBuffer: streamChunk + 1}, nil)
 		defer s.Abort("")
 		links[1].silent.Store(true) // acknowledges nothing
 		st := c.Stream(1)
@@ -253,7 +253,7 @@ func TestCloseDeliversWhatWasWritten(t *testing.T) {
 
 // A peer that still has much to send when we close gets rid of it and follows.
 func TestCloseAgainstABusyPeer(t *testing.T) {
-	small := &Config{Config: assoc.Config{RecvBuffer: 20_000, SendBuffer: 200_000}}
+	small := &Config{RecvBuffer: 20_000, SendBuffer: 200_000}
 	c, s := newPair(t).connect(t, small, small)
 	for range 150 { // far more than c's window
 		must.Do(s.WriteMsg(pattern(1, 1000), SendInfo{}))(t)
@@ -367,17 +367,17 @@ func TestSilenceBesideARefusalIsWaitedForAWhile(t *testing.T) {
 func TestAdaptationIsEnforced(t *testing.T) {
 	ddp, other := uint32(1), uint32(7)
 	p := newPair(t)
-	l := must.Get(p.b.Listen(0, &Config{Config: assoc.Config{Adaptation: &ddp, RequireAdaptation: true}}))(t)
+	l := must.Get(p.b.Listen(0, &Config{Adaptation: &ddp, RequireAdaptation: true}))(t)
 	to := netip.AddrPortFrom(p.bAddr, l.Port())
 	for _, mine := range []*uint32{nil, &other} {
-		_, err := p.a.Dial(deadlineCtx(t), to, &Config{Config: assoc.Config{Adaptation: mine}})
+		_, err := p.a.Dial(deadlineCtx(t), to, &Config{Adaptation: mine})
 		check.That(t, err != nil, "an association with indication %v was set up", mine)
 	}
-	if _, err := p.a.Dial(deadlineCtx(t), to, &Config{Config: assoc.Config{Adaptation: &ddp}}); err != nil {
+	if _, err := p.a.Dial(deadlineCtx(t), to, &Config{Adaptation: &ddp}); err != nil {
 		t.Errorf("the right indication was refused: %v", err)
 	}
 	plain := must.Get(p.b.Listen(0, nil))(t)
-	_, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, plain.Port()), &Config{Config: assoc.Config{Adaptation: &ddp, RequireAdaptation: true}})
+	_, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, plain.Port()), &Config{Adaptation: &ddp, RequireAdaptation: true})
 	var adaptation *assoc.AdaptationError
 	check.That(t, errors.As(err, &adaptation) && adaptation.Absent && adaptation.Want == ddp, "a peer without an indication: %v", err)
 }
@@ -396,7 +396,7 @@ func TestPortInUse(t *testing.T) {
 	port, err = p.a.bind(0)
 	check.That(t, errors.Is(err, rawio.ErrPortInUse), "port %d, %v where only one that lingers is free", port, err)
 	p.a.mu.Unlock()
-	bad := &Config{LocalPort: 4001, Config: assoc.Config{MaxMessage: -1}}
+	bad := &Config{LocalPort: 4001, MaxMessage: -1}
 	for range 2 { // the port of what has failed is free
 		var wrong *assoc.ConfigError
 		_, err := p.b.Listen(4001, bad)
@@ -425,7 +425,7 @@ func TestDialsShareAPort(t *testing.T) {
 	own := &Config{LocalPort: 60_000}
 	first, second := must.Get(p.a.Dial(ctx, to[0], own))(t), must.Get(p.a.Dial(ctx, to[1], own))(t)
 	check.Fails(p.a.Dial(ctx, to[0], own))(t, "a second association between the same", endpoint.ErrExists)
-	check.Fails(p.a.Dial(ctx, to[2], &Config{LocalPort: 60_000, Config: assoc.Config{LocalAddrs: []netip.Addr{p.a.localAddr()}}}))(t, "a Dial from one address alone", rawio.ErrPortInUse)
+	check.Fails(p.a.Dial(ctx, to[2], &Config{LocalPort: 60_000, LocalAddrs: []netip.Addr{p.a.localAddr()}}))(t, "a Dial from one address alone", rawio.ErrPortInUse)
 	check.Fails(p.a.Listen(60_000, nil))(t, "a listener on the port", rawio.ErrPortInUse)
 	check.Fails(p.b.Dial(ctx, netip.AddrPortFrom(p.a.localAddr(), 1), &Config{LocalPort: 7}))(t, "a Dial from the port of a listener", rawio.ErrPortInUse)
 	p.a.mu.Lock()

@@ -17,7 +17,6 @@ import (
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
-	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -144,7 +143,7 @@ func TestTransportMayBeUsedAtOnce(t *testing.T) {
 	p := joinPair(t, la, lb, la, lb)
 	watch(t, p.a)
 	watch(t, p.b)
-	brief := &Config{Events: 1, Config: assoc.Config{RTOInitial: 20 * time.Millisecond, RTOMin: time.Millisecond, RTOMax: 20 * time.Millisecond}}
+	brief := &Config{Events: 1, RTOInitial: 20 * time.Millisecond, RTOMin: time.Millisecond, RTOMax: 20 * time.Millisecond}
 	l := must.Get(p.b.Listen(7000, &Config{Backlog: 2}))(t)
 	a := must.Get(p.a.OpenSocket(0, brief))(t)
 	b := must.Get(p.b.OpenSocket(7, brief))(t)

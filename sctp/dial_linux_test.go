@@ -18,7 +18,6 @@ import (
 	"github.com/rddp-go/rddp/internal/kernelsctp"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/testns"
-	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // only are links of those kinds alone, as of another process.
@@ -40,7 +39,7 @@ func TestDialFindsWhoListens(t *testing.T) {
 		must.OK(t, err)
 		_, onePort, err := net.SplitHostPort(one.Addr().String())
 		must.OK(t, err)
-		quick := Config{Config: assoc.Config{RTOInitial: 10 * time.Millisecond}}
+		quick := Config{RTOInitial: 10 * time.Millisecond}
 		accepted := uint64(0)
 		rows := []struct {
 			name, network, to string

@@ -4,9 +4,6 @@ import "github.com/rddp-go/rddp/sctp/assoc"
 
 // What programs have of package assoc, the protocol without goroutines and sockets: by these names they need no other package than this one.
 
-// AssocConfig are the options of the protocol, a part of [Config]; each says its default.
-type AssocConfig = assoc.Config
-
 // Stats are the counters of an association: see [Conn.Stats].
 type Stats = assoc.Stats
 
@@ -14,6 +11,21 @@ type Stats = assoc.Stats
 type (
 	Counters  = assoc.Counters
 	Histogram = assoc.Histogram
+)
+
+// State is that of an association, in [Stats].
+type State = assoc.State
+
+// The states of an association (RFC 9260 section 4).
+const (
+	Closed           = assoc.Closed
+	CookieWait       = assoc.CookieWait
+	CookieEchoed     = assoc.CookieEchoed
+	Established      = assoc.Established
+	ShutdownPending  = assoc.ShutdownPending
+	ShutdownSent     = assoc.ShutdownSent
+	ShutdownReceived = assoc.ShutdownReceived
+	ShutdownAckSent  = assoc.ShutdownAckSent
 )
 
 // PathState is that of a path, in [PathStats].
@@ -53,9 +65,9 @@ var (
 	ErrNotUp          = assoc.ErrNotUp          // the association is not established yet
 	ErrClosing        = assoc.ErrClosing        // it is shutting down or has ended
 	ErrEmptyMessage   = assoc.ErrEmptyMessage   // SCTP has none
-	ErrNeedsFragments = assoc.ErrNeedsFragments // the message does not fit a packet, and AssocConfig.DisableFragments is set
+	ErrNeedsFragments = assoc.ErrNeedsFragments // the message does not fit a packet, and Config.DisableFragments is set
 	ErrInvalidStream  = assoc.ErrInvalidStream  // there is no such stream
 	ErrNoPath         = assoc.ErrNoPath         // that is no address of the peer
-	ErrNoSource       = assoc.ErrNoSource       // no address in AssocConfig.LocalAddrs can reach the peer
+	ErrNoSource       = assoc.ErrNoSource       // no address in Config.LocalAddrs can reach the peer
 	ErrNoMarks        = assoc.ErrNoMarks        // the link marks no packets
 )

@@ -161,7 +161,7 @@ func TestPortOfAListenerDoesNotLinger(t *testing.T) {
 func TestPortLingersForSeveralTimeouts(t *testing.T) {
 	for most, want := range map[time.Duration]time.Duration{time.Second: 4 * time.Second, 3 * time.Second: 6 * time.Second, time.Hour: time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
-			c, _ := newPair(t).connect(t, &Config{Config: assoc.Config{RTOMax: most}}, nil)
+			c, _ := newPair(t).connect(t, &Config{RTOMax: most}, nil)
 			c.lock()
 			got := c.lingerFor()
 			c.unlock()

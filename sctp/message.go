@@ -242,9 +242,9 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut boo
 }
 
 // WriteMsg sends p as one message. It returns when the message is copied into the send buffer, and
-// blocks while that is full. It fails with assoc.ErrEmptyMessage, ErrMessageTooLong,
-// assoc.ErrInvalidStream, assoc.ErrNoPath for a SendInfo.Dest that is not the peer's, os.ErrDeadlineExceeded,
-// net.ErrClosed after Close, assoc.ErrClosing, or the reason why the association has ended.
+// blocks while that is full. It fails with ErrEmptyMessage, ErrMessageTooLong,
+// ErrInvalidStream, ErrNoPath for a SendInfo.Dest that is not the peer's, os.ErrDeadlineExceeded,
+// net.ErrClosed after Close, ErrClosing, or the reason why the association has ended.
 func (c *Conn) WriteMsg(p []byte, info SendInfo) (n int, err error) {
 	return c.write(p, info, &c.wdl)
 }

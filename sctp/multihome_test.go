@@ -51,9 +51,9 @@ func newHomes(t *testing.T) (p *pair, local, remote []netip.Addr, out *[2]atomic
 
 // quick has timers that a test can wait for.
 func quick(local []netip.Addr) *Config {
-	return &Config{Events: 64, Config: assoc.Config{LocalAddrs: local, RTOInitial: 100 * time.Millisecond,
+	return &Config{Events: 64, LocalAddrs: local, RTOInitial: 100 * time.Millisecond,
 		RTOMin: 100 * time.Millisecond, RTOMax: 400 * time.Millisecond, SackDelay: 10 * time.Millisecond,
-		HeartbeatInterval: 50 * time.Millisecond, DisablePMTUD: true}}
+		HeartbeatInterval: 50 * time.Millisecond, DisablePMTUD: true}
 }
 
 // await reads events until one of that kind, for that path if it is valid.
@@ -139,7 +139,7 @@ func TestLocalAddrsMustBeTheLinks(t *testing.T) {
 		ok   bool
 	}{{"10.77.0.1", false}, {"fe80::1", true}, {"2001:db8::1", false}, {"::ffff:" + p.bAddr.String(), true}} {
 		own, bad := netip.MustParseAddr(row.addr), []error{p.b.checkLocal([]netip.Addr{p.bAddr, netip.MustParseAddr(row.addr)})}
-		cfg := &Config{Config: assoc.Config{LocalAddrs: []netip.Addr{own}}}
+		cfg := &Config{LocalAddrs: []netip.Addr{own}}
 		if !row.ok {
 			_, dial := p.b.Dial(deadlineCtx(t), netip.AddrPortFrom(p.a.localAddr(), 7), cfg)
 			_, listen := p.b.Listen(7, cfg)
@@ -169,8 +169,8 @@ func expect(t *testing.T, c *Conn, k EventKind) Event {
 func TestEventsOfALife(t *testing.T) {
 	p := newPair(t)
 	layer := uint32(77)
-	client := &Config{Events: 8, Config: assoc.Config{DisablePMTUD: true}}
-	server := &Config{Events: 8, Config: assoc.Config{Adaptation: &layer, DisablePMTUD: true}}
+	client := &Config{Events: 8, DisablePMTUD: true}
+	server := &Config{Events: 8, Adaptation: &layer, DisablePMTUD: true}
 	c, s := p.connect(t, client, server)
 	if ev := expect(t, c, EventUp); ev.Path != p.bAddr { // req 9260-11.2-2
 		t.Errorf("%+v", ev)
@@ -193,7 +193,7 @@ func TestEventsOfALife(t *testing.T) {
 
 func TestEventsAreBounded(t *testing.T) {
 	p := newPair(t)
-	c, s := p.connect(t, &Config{Events: 3, Config: assoc.Config{DisablePMTUD: true}}, nil)
+	c, s := p.connect(t, &Config{Events: 3, DisablePMTUD: true}, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	expect(t, c, EventUp)

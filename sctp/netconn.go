@@ -23,7 +23,7 @@ type StreamConn struct {
 
 // MessageConn is an association as a net.Conn that carries messages, as UDP does, but in order and without loss: a Write is one message
 // on stream 0, a Read returns one message of whatever stream. A message that is longer than the buffer of Read, or than Config.RecvBuffer, is
-// cut: Read returns its first octets and ErrTruncated. There is no empty message: Write refuses it by assoc.ErrEmptyMessage. Close is that
+// cut: Read returns its first octets and ErrTruncated. There is no empty message: Write refuses it by ErrEmptyMessage. Close is that
 // of a StreamConn.
 type MessageConn struct{ netConn }
 

@@ -176,7 +176,7 @@ func TestErrorsAreThoseOfPackageNet(t *testing.T) {
 		tr, err := NewTransport(&muted{last: make(map[netip.AddrPort][]byte), closed: make(chan struct{})}, nil)
 		must.OK(t, err)
 		defer tr.Close()
-		_, err = tr.Dial(deadlineCtx(t), netip.MustParseAddrPort("10.9.9.9:7"), &Config{Config: assoc.Config{RTOInitial: time.Millisecond, RTOMin: time.Millisecond, MaxInitRetrans: 1}})
+		_, err = tr.Dial(deadlineCtx(t), netip.MustParseAddrPort("10.9.9.9:7"), &Config{RTOInitial: time.Millisecond, RTOMin: time.Millisecond, MaxInitRetrans: 1})
 		sameError(t, err, &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ETIMEDOUT)})
 	})
 }
@@ -186,7 +186,7 @@ func TestDialTakesTheAddressThatThereIsAWayTo(t *testing.T) {
 	p := newPair(t)
 	l, err := p.b.Listen(0, nil)
 	must.OK(t, err)
-	cfg := &Config{RemoteAddrs: []netip.Addr{p.bAddr}, Config: assoc.Config{RTOInitial: time.Hour, RTOMax: time.Hour}}
+	cfg := &Config{RemoteAddrs: []netip.Addr{p.bAddr}, RTOInitial: time.Hour, RTOMax: time.Hour}
 	must.Do(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(netip.MustParseAddr("10.9.9.9"), l.Port()), cfg))(t)
 	must.Do(l.Accept(deadlineCtx(t)))(t)
 }
@@ -234,7 +234,7 @@ func TestMessageConn(t *testing.T) {
 		{"after close", nil, func(c, s *MessageConn) error { return s.Close() }, 100, 0, net.ErrClosed},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l, err := p.b.Listen(0, &Config{Config: assoc.Config{RecvBuffer: 8000}})
+			l, err := p.b.Listen(0, &Config{RecvBuffer: 8000})
 			must.OK(t, err)
 			defer l.Close()
 			a, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), nil)

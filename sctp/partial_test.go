@@ -14,7 +14,7 @@ import (
 
 // Two writers of long messages and one of short ones: all go through a receive buffer of a few packets.
 func TestMessagesLongerThanTheReceiveBuffer(t *testing.T) {
-	c, s := newPair(t).connect(t, nil, &Config{Config: assoc.Config{RecvBuffer: 10_000}})
+	c, s := newPair(t).connect(t, nil, &Config{RecvBuffer: 10_000})
 	const count, long = 5, 100_000
 	for stream := range uint16(3) {
 		go func() {
@@ -46,7 +46,7 @@ func TestMessagesLongerThanTheReceiveBuffer(t *testing.T) {
 }
 
 func TestMaxMessage(t *testing.T) {
-	c, s := newPair(t).connect(t, nil, &Config{Config: assoc.Config{RecvBuffer: 10_000, MaxMessage: 30_000}})
+	c, s := newPair(t).connect(t, nil, &Config{RecvBuffer: 10_000, MaxMessage: 30_000})
 	must.Do(c.WriteMsg(make([]byte, 30_000), SendInfo{}))(t)
 	buf := make([]byte, 30_000)
 	for n := 0; n < 30_000; {
@@ -65,7 +65,7 @@ func TestMaxMessage(t *testing.T) {
 
 // Of a message that is delivered in pieces the reader learns the end, however it comes.
 func TestMessageThatIsCutOff(t *testing.T) {
-	small := &Config{Config: assoc.Config{RecvBuffer: 10_000}}
+	small := &Config{RecvBuffer: 10_000}
 	fixed := &Config{LocalPort: 4711}
 	for _, tt := range []struct {
 		name    string

@@ -91,17 +91,22 @@ func (c *Conn) Paths() []PathStats {
 	return list
 }
 
-// Reconfigure changes how the association behaves from now on: see assoc.Assoc.Reconfigure for what may change, and SetPrimary and
-// SetHeartbeat for one path. change is called at once, and must not call methods of c.
-func (c *Conn) Reconfigure(change func(*assoc.Config)) error {
+// Reconfigure changes how the association behaves from now on. change gets the options that hold now, is called at once, and must not call methods of c; a
+// *ConfigError about what it makes of them, or ErrNoMarks, leaves everything as it was. These take effect, on every path: RTOInitial, RTOMin and RTOMax,
+// AssocMaxRetrans, PathMaxRetrans, MaxInitRetrans, PotentiallyFailedMaxRetrans, HidePotentiallyFailed and PrimarySwitchoverMaxRetrans, MaxInitRTO, AutoClose,
+// SackDelay and LoneSackDelay, HeartbeatInterval and HBMaxBurst, RecvBuffer, SendBuffer, PartialDelivery, MaxBurst, NoDelay, DisableFragments, MaxSegment, MTU, DSCP
+// and FlowLabel. A window that the peer was told of is kept open: a smaller RecvBuffer comes about as it is used up. What else change does is ignored: the
+// peer was told of it, or it cannot change. SetPrimary, SetHeartbeat, SetDSCP and SetFlowLabel are for one path.
+func (c *Conn) Reconfigure(change func(*Config)) error {
 	a, now := c.lock()
 	defer c.unlock()
-	var buffer int
-	err := a.Reconfigure(now, func(cfg *assoc.Config) {
-		change(cfg)
-		buffer = (&Config{Config: *cfg}).sendBuffer()
+	var cfg Config
+	err := a.Reconfigure(now, func(core *assoc.Config) {
+		copyOptions(&cfg, core)
+		change(&cfg)
+		copyOptions(core, &cfg)
 	})
-	if err == nil && buffer != c.sendbuf.max {
+	if buffer := cfg.sendBuffer(); err == nil && buffer != c.sendbuf.max {
 		c.sendbuf.max = buffer
 		c.wake |= wakeWriters
 	}
@@ -109,7 +114,7 @@ func (c *Conn) Reconfigure(change func(*assoc.Config)) error {
 }
 
 // SetPrimary makes the path to addr the primary path: new data takes it while it is active (RFC 9260
-// section 6.4). It fails with assoc.ErrNoPath when addr is not an address of the peer.
+// section 6.4). It fails with ErrNoPath when addr is not an address of the peer.
 func (c *Conn) SetPrimary(addr netip.Addr) error {
 	a, _ := c.lock()
 	defer c.unlock()
@@ -117,15 +122,15 @@ func (c *Conn) SetPrimary(addr netip.Addr) error {
 }
 
 // SetHeartbeat changes HB.interval of the path to an address of the peer; a negative interval disables
-// heartbeats there (RFC 9260 section 8.3). It fails with assoc.ErrNoPath.
+// heartbeats there (RFC 9260 section 8.3). It fails with ErrNoPath.
 func (c *Conn) SetHeartbeat(addr netip.Addr, interval time.Duration) error {
 	a, now := c.lock()
 	defer c.unlock()
 	return a.SetHeartbeat(now, addr, interval)
 }
 
-// SetDSCP changes Config.DSCP for the path to an address of the peer, SetFlowLabel Config.FlowLabel. They fail with assoc.ErrNoPath, or
-// assoc.ErrNoMarks where the link cannot set them.
+// SetDSCP changes Config.DSCP for the path to an address of the peer, SetFlowLabel Config.FlowLabel. They fail with ErrNoPath, or
+// ErrNoMarks where the link cannot set them.
 func (c *Conn) SetDSCP(addr netip.Addr, dscp uint8) error {
 	a, _ := c.lock()
 	defer c.unlock()
@@ -140,7 +145,7 @@ func (c *Conn) SetFlowLabel(addr netip.Addr, label uint32) error {
 }
 
 // RequestHeartbeat probes the path to an address of the peer now (RFC 9260 section 8.3): its statistics
-// show the outcome. It fails with assoc.ErrNoPath or assoc.ErrClosing.
+// show the outcome. It fails with ErrNoPath or ErrClosing.
 func (c *Conn) RequestHeartbeat(addr netip.Addr) error {
 	a, now := c.lock()
 	defer c.unlock()

@@ -18,7 +18,6 @@ import (
 	"github.com/rddp-go/rddp/rawio/tun"
 	"github.com/rddp-go/rddp/rawio/udp"
 	"github.com/rddp-go/rddp/sctp"
-	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // Over real links the MTU of the path is found, and when it falls under traffic, what was sent before
@@ -72,7 +71,7 @@ func TestPathMTUOverRealLinks(t *testing.T) {
 			}
 			a, _ := end(nsA, devA, pa)
 			b, linkB := end(nsB, devB, pb)
-			cfg := &sctp.Config{Events: 64, Config: assoc.Config{RTOInitial: 200 * time.Millisecond, RTOMin: 200 * time.Millisecond}}
+			cfg := &sctp.Config{Events: 64, RTOInitial: 200 * time.Millisecond, RTOMin: 200 * time.Millisecond}
 			var l *sctp.Listener
 			nsB.Do(func() (err error) { l, err = b.Listen(7, nil); return err })
 			c := must.Get(a.Dial(ctx, netip.AddrPortFrom(pb.Addr(), 7), cfg))(t)

@@ -83,7 +83,7 @@ func next(t *testing.T, c *Conn, kind EventKind) Event {
 func TestInitializePrimitive(t *testing.T) {
 	// req 9260-11.1-1
 	a, b, _ := apiPair(t)
-	c, s := associate(t, a, b, &Config{LocalPort: 4711, Config: assoc.Config{LocalAddrs: []netip.Addr{addrsA[0].Addr()}}}, nil)
+	c, s := associate(t, a, b, &Config{LocalPort: 4711, LocalAddrs: []netip.Addr{addrsA[0].Addr()}}, nil)
 	got := s.RemoteAddr().String()
 	check.That(t, got == "10.0.0.1:4711" && c.LocalAddr().String() == got, "the peer sees %s, the own address is %v", got, c.LocalAddr())
 	for _, p := range s.Paths() {
@@ -95,7 +95,7 @@ func TestInitializePrimitive(t *testing.T) {
 	check.That(t, err == nil && l.Port() != 0, "no port was picked: %v", err)
 	elsewhere := netip.MustParseAddr("192.0.2.1")
 	var bad *LocalAddrError
-	if _, err := a.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsB[0].Addr(), 1), &Config{Config: assoc.Config{LocalAddrs: []netip.Addr{elsewhere}}}); !errors.As(err, &bad) {
+	if _, err := a.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsB[0].Addr(), 1), &Config{LocalAddrs: []netip.Addr{elsewhere}}); !errors.As(err, &bad) {
 		t.Errorf("an address that is not ours: %v", err)
 	}
 }
@@ -103,7 +103,7 @@ func TestInitializePrimitive(t *testing.T) {
 func TestAssociatePrimitive(t *testing.T) {
 	// req 9260-11.1-2
 	a, b, _ := apiPair(t)
-	c, s := associate(t, a, b, &Config{RemoteAddrs: []netip.Addr{addrsB[1].Addr()}, Config: assoc.Config{OutStreams: 7}}, nil)
+	c, s := associate(t, a, b, &Config{RemoteAddrs: []netip.Addr{addrsB[1].Addr()}, OutStreams: 7}, nil)
 	n, m := c.Stats().OutStreams, s.Stats().InStreams
 	check.That(t, n == 7 && m == 7, "%d outbound streams, %d inbound at the peer, want 7", n, m)
 	var has [2]bool
@@ -139,7 +139,7 @@ func TestReceivePrimitive(t *testing.T) {
 func TestStatusPrimitive(t *testing.T) {
 	// req 9260-11.1-8
 	a, b, links := apiPair(t)
-	c, s := associate(t, a, b, &Config{Events: 10}, &Config{Config: assoc.Config{RecvBuffer: 40_000}})
+	c, s := associate(t, a, b, &Config{Events: 10}, &Config{RecvBuffer: 40_000})
 	must.Do(c.WriteMsg(make([]byte, 10_000), SendInfo{}))(t)
 	next(t, c, EventSenderDry)
 	st := c.Stats()
@@ -162,8 +162,8 @@ func TestStatusPrimitive(t *testing.T) {
 func TestParametersAndHeartbeatPrimitives(t *testing.T) {
 	// req 9260-11.1-9
 	a, b, links := apiPair(t)
-	c, _ := associate(t, a, b, &Config{Events: 10, Config: assoc.Config{PathMaxRetrans: 1, RTOInitial: 50 * time.Millisecond, RTOMin: 10 * time.Millisecond, RTOMax: 50 * time.Millisecond,
-		HeartbeatInterval: -1, PotentiallyFailedMaxRetrans: 1}}, nil)
+	c, _ := associate(t, a, b, &Config{Events: 10, PathMaxRetrans: 1, RTOInitial: 50 * time.Millisecond, RTOMin: 10 * time.Millisecond, RTOMax: 50 * time.Millisecond,
+		HeartbeatInterval: -1, PotentiallyFailedMaxRetrans: 1}, nil)
 	peer := addrsB[0].Addr()
 	before := c.Stats().HeartbeatsOut
 	err := c.RequestHeartbeat(peer)
@@ -208,7 +208,7 @@ func TestNotifications(t *testing.T) {
 	})
 	t.Run("SEND FAILURE gives the messages back", func(t *testing.T) {
 		a, b, links := apiPair(t)
-		c, _ := associate(t, a, b, &Config{Events: 10}, &Config{Config: assoc.Config{RecvBuffer: 3000}})
+		c, _ := associate(t, a, b, &Config{Events: 10}, &Config{RecvBuffer: 3000})
 		links[0].silent.Store(true)
 		sent, unsent := pattern(1, 2000), pattern(2, 2000) // the second does not fit the peer's window
 		for i, m := range [][]byte{sent, unsent} {
@@ -226,7 +226,7 @@ func TestNotifications(t *testing.T) {
 	t.Run("RESTART, COMMUNICATION ERROR, COMMUNICATION LOST with the peer's reason", func(t *testing.T) {
 		// req 9260-11.2-3
 		a, b, links := apiPair(t)
-		cfg := &Config{LocalPort: 4711, Config: assoc.Config{LocalAddrs: []netip.Addr{addrsA[0].Addr()}}}
+		cfg := &Config{LocalPort: 4711, LocalAddrs: []netip.Addr{addrsA[0].Addr()}}
 		c, s := associate(t, a, b, cfg, &Config{Events: 10})
 		links[0].noAborts.Store(true)
 		c.Abort("the peer does not hear of it")

@@ -24,8 +24,8 @@ func TestSendPrimitive(t *testing.T) {
 	// The peer's window has room for the first message, which nothing acknowledges.
 	muted := func(t *testing.T) *Conn {
 		a, b, links := apiPair(t)
-		c, _ := associate(t, a, b, &Config{Events: 100, RemoteAddrs: []netip.Addr{addrsB[1].Addr()}, Config: assoc.Config{DisablePMTUD: true}},
-			&Config{Config: assoc.Config{RecvBuffer: 3000}})
+		c, _ := associate(t, a, b, &Config{Events: 100, RemoteAddrs: []netip.Addr{addrsB[1].Addr()}, DisablePMTUD: true},
+			&Config{RecvBuffer: 3000})
 		links[0].silent.Store(true)
 		return c
 	}
@@ -59,7 +59,7 @@ func TestSendPrimitive(t *testing.T) {
 	})
 	t.Run("lifetime of a message that waits for room", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			c, s := newPair(t).connect(t, &Config{Events: 10, Config: assoc.Config{SendBuffer: 3000}}, nil)
+			c, s := newPair(t).connect(t, &Config{Events: 10, SendBuffer: 3000}, nil)
 			s.lock() // nothing is acknowledged
 			write(t, c, pattern(1, 2500), SendInfo{})
 			end := blocked(func() error {
@@ -95,7 +95,7 @@ func TestAnswersToWhatHasComeGoTogether(t *testing.T) {
 			defer ends[i].Close()
 		}
 		l := must.Get(ends[1].Listen(7, nil))(t)
-		c := must.Get(ends[0].Dial(t.Context(), netip.AddrPortFrom(at[1], 7), &Config{Config: assoc.Config{NoDelay: true}}))(t)
+		c := must.Get(ends[0].Dial(t.Context(), netip.AddrPortFrom(at[1], 7), &Config{NoDelay: true}))(t)
 		s := must.Get(l.Accept(t.Context()))(t)
 		b := make([]byte, 100)
 		read := func(c *Conn) {

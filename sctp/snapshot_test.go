@@ -11,7 +11,7 @@ import (
 // A snapshot has each stream that ordered messages have used, however many there are and however far apart, and what waits there for the message before.
 func TestSnapshotHasEachStream(t *testing.T) {
 	p := newPair(t)
-	wide := &Config{Config: assoc.Config{OutStreams: 5000, InStreams: 5000, SendBuffer: 1 << 20}}
+	wide := &Config{OutStreams: 5000, InStreams: 5000, SendBuffer: 1 << 20}
 	c, s := p.connect(t, wide, wide)
 	want := map[uint16]uint16{4999: 2}
 	for id := uint16(0); id < 3000; id += 2 {

@@ -52,7 +52,7 @@ func rawPacket(src, dst uint16, tag uint32, chunk []byte) []byte {
 // Every counter counts: there is a row for each field. Those of the endpoint have theirs in package endpoint;
 // one of them shows that they are passed on.
 func TestEveryCounterCounts(t *testing.T) {
-	brief := &Config{Config: assoc.Config{RTOInitial: time.Millisecond, RTOMin: time.Millisecond, RTOMax: time.Millisecond, MaxInitRetrans: 1}}
+	brief := &Config{RTOInitial: time.Millisecond, RTOMin: time.Millisecond, RTOMax: time.Millisecond, MaxInitRetrans: 1}
 	done := func(t *testing.T, c *Conn) {
 		select {
 		case <-c.Done():
@@ -169,7 +169,7 @@ func TestEveryCounterCounts(t *testing.T) {
 			p := newPair(t)
 			l := must.Get(p.b.Listen(0, nil))(t)
 			want := uint32(1)
-			return fails(t, p.a, netip.AddrPortFrom(p.bAddr, l.Port()), &Config{Config: assoc.Config{Adaptation: &want, RequireAdaptation: true}})
+			return fails(t, p.a, netip.AddrPortFrom(p.bAddr, l.Port()), &Config{Adaptation: &want, RequireAdaptation: true})
 		},
 		"Squeezed":      func(t *testing.T) *Transport { return short(t, 1, 9) },
 		"MemoryAborted": func(t *testing.T) *Transport { return short(t, 3, 7) },
@@ -305,7 +305,7 @@ func TestTransportLimits(t *testing.T) {
 			t.Errorf("%+v means %+v", c, row)
 		}
 	}
-	if c, one := new(Config), (&Config{Backlog: 1, Config: assoc.Config{SendBuffer: 1}}); c.backlog() != 128 || c.sendBuffer() != 1<<20 || one.backlog() != 1 || one.sendBuffer() != 1 {
+	if c, one := new(Config), (&Config{Backlog: 1, SendBuffer: 1}); c.backlog() != 128 || c.sendBuffer() != 1<<20 || one.backlog() != 1 || one.sendBuffer() != 1 {
 		t.Errorf("by default %d wait for Accept, and %d octets are kept for the peer", c.backlog(), c.sendBuffer())
 	}
 }

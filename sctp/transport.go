@@ -214,7 +214,7 @@ func unroutable(err error) bool {
 }
 
 // Listen accepts associations on an SCTP port; 0 picks a free one. It fails with rawio.ErrPortInUse
-// when the port is taken, with *assoc.ConfigError, and with *LocalAddrError.
+// when the port is taken, with *ConfigError, and with *LocalAddrError.
 func (t *Transport) Listen(port uint16, cfg *Config) (*Listener, error) {
 	if cfg == nil {
 		cfg = &Config{}
@@ -233,7 +233,7 @@ func (t *Transport) listen(port uint16, cfg *Config, q *queue) (*Listener, error
 	if err != nil {
 		return nil, err
 	}
-	if err := t.ep.Listen(port, &cfg.Config); err != nil {
+	if err := t.ep.Listen(port, cfg.core()); err != nil {
 		t.unbind(port, cfg.LocalAddrs...)
 		return nil, err
 	}
@@ -302,7 +302,7 @@ func (t *Transport) connect(remote netip.AddrPort, cfg *Config) (*Conn, error) {
 	}
 	var a *assoc.Assoc
 	if t.admits(remote.Addr()) {
-		a, err = t.ep.Connect(t.now(), &cfg.Config, port, netip.AddrPort{}, remotes, remote.Port())
+		a, err = t.ep.Connect(t.now(), cfg.core(), port, netip.AddrPort{}, remotes, remote.Port())
 	} else {
 		err = &assoc.MemoryError{}
 	}

@@ -25,6 +25,13 @@ type Upper interface {
 	Settled()
 }
 
+// Core has change see the options as package assoc has them, and set them.
+func (c *Config) Core(change func(*assoc.Config)) {
+	a := c.core()
+	change(a)
+	copyOptions(c, a)
+}
+
 // Gate is the association of a Conn for the protocol above it, which is to use it by nothing else.
 type Gate struct{ c *Conn }
 

@@ -37,7 +37,7 @@ func TestUpperIsAskedOnceATurn(t *testing.T) {
 		p, u := newPair(t), new(above)
 		l, err := p.b.Listen(0, quiet)
 		must.OK(t, err)
-		c, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), &Config{Config: quiet.Config, Upper: func(*Conn, *assoc.Assoc) Upper { return u }})
+		c, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), &Config{DisablePMTUD: true, HeartbeatInterval: -1, Upper: func(*Conn, *assoc.Assoc) Upper { return u }})
 		must.OK(t, err)
 		synctest.Wait()
 		check.That(t, len(u.events) != 0 && u.events[0] == EventUp, "events %v", u.events)

@@ -36,7 +36,7 @@ func playSCTP(e *end, out io.Writer) error {
 }
 
 func sctpConn(e *end, t *sctp.Transport, out io.Writer) (*sctp.Conn, error) {
-	cfg := &sctp.Config{Config: sctp.AssocConfig{SendBuffer: sctpBuffer, RecvBuffer: sctpBuffer}}
+	cfg := &sctp.Config{SendBuffer: sctpBuffer, RecvBuffer: sctpBuffer}
 	if !e.Server {
 		return t.Dial(context.Background(), netip.AddrPortFrom(e.Remote, sctpPort), cfg)
 	}

@@ -312,7 +312,7 @@ func (s *ourStack) transport(a netip.Addr) (t *sctp.Transport, cfg *sctp.Config,
 		return nil, nil, err
 	}
 	t, err = sctp.NewTransport(link, nil)
-	return t, &sctp.Config{Config: sctp.AssocConfig{NewController: s.factory}}, err
+	return t, &sctp.Config{NewController: s.factory}, err
 }
 
 func (s *ourStack) listen(flow int) (func() (conn, error), error) {

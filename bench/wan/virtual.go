@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/wan"
-	"github.com/rddp-go/rddp/sctp"
+	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // virtual is what came of a cell in virtual time. The same code, flags and seed give the same figures.
@@ -134,7 +134,7 @@ func (o *options) virtualCell(c *wan.Cell, controller string) (*virtual, error) 
 			flows = shortBulkFlows
 		}
 	}
-	s, err := wan.Virtual(c, &sctp.AssocConfig{NewController: wan.Controllers[controller]}, o.seed, flows, transfers, bulk)
+	s, err := wan.Virtual(c, &assoc.Config{NewController: wan.Controllers[controller]}, o.seed, flows, transfers, bulk)
 	if err != nil {
 		return nil, err
 	}

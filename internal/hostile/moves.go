@@ -8,7 +8,6 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 	"github.com/rddp-go/rddp/sctp"
-	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // asks is an attack by one Read Request of 64 octets.
@@ -26,7 +25,7 @@ func from(mr func(x *target) *rdma.MR) func(*target) {
 }
 
 // slow is an association with so small a receive window that responses get stuck.
-func slow() *sctp.Config { return &sctp.Config{Config: assoc.Config{RecvBuffer: 16 << 10}} }
+func slow() *sctp.Config { return &sctp.Config{RecvBuffer: 16 << 10} }
 
 // drainResponse reads what comes of a Read until it is whole or the session ends, and leaves the rest.
 func (x *target) drainResponse() {

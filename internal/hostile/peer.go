@@ -11,7 +11,6 @@ import (
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/internal/hostile/forge"
 	"github.com/rddp-go/rddp/sctp"
-	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // What attacks are made of.
@@ -207,7 +206,7 @@ func (s *session) unread(m message) {
 func (l *lab) serve(x *target) <-chan error {
 	x.t.Helper()
 	one := uint32(ddpadapt.AdaptationDDP)
-	server := must(l.a.Transport().Listen(0, &sctp.Config{Config: assoc.Config{Adaptation: &one, OutStreams: streams, InStreams: streams}}))
+	server := must(l.a.Transport().Listen(0, &sctp.Config{Adaptation: &one, OutStreams: streams, InStreams: streams}))
 	x.t.Cleanup(func() { server.Close() })
 	to := netip.AddrPortFrom(server.Addr().(sctp.Addr).Addr(), server.Port())
 	connected := make(chan error, 1)

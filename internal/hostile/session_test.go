@@ -219,8 +219,8 @@ func TestOthersThanDDPPeersGetNoAssociation(t *testing.T) {
 	l := newLab(t)
 	two := uint32(2)
 	for name, cfg := range map[string]sctp.Config{
-		"without an adaptation indication": {Config: assoc.Config{OutStreams: 4, InStreams: 4}},
-		"with another one":                 {Config: assoc.Config{OutStreams: 4, InStreams: 4, Adaptation: &two}},
+		"without an adaptation indication": {OutStreams: 4, InStreams: 4},
+		"with another one":                 {OutStreams: 4, InStreams: 4, Adaptation: &two},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn, err := l.a.Transport().Dial(deadline(t), l.addr, &cfg)
@@ -241,7 +241,7 @@ func TestStreamsWithoutAWayBack(t *testing.T) {
 	run(t, []attack{
 		{name: "an Initiate on a stream that has no other direction ends the association",
 			// req 5043-8-4, 5043-8-1
-			with: setup{state: closed, own: &sctp.Config{Config: assoc.Config{OutStreams: 20, InStreams: 2}}},
+			with: setup{state: closed, own: &sctp.Config{OutStreams: 20, InStreams: 2}},
 			do: func(x *target) {
 				x.stream = 2
 				x.control(fnInitiate, nil)

@@ -11,17 +11,17 @@ import (
 )
 
 // Config holds the protocol parameters of an association. The zero value of each field selects the
-// default, which is that of RFC 9260 section 16 where the RFC gives one.
+// default, which is that of RFC 9260 section 16 where the RFC gives one. The Config of package sctp begins with the same fields.
 type Config struct {
 	// OutStreams is the number of outbound streams asked for, InStreams the most inbound streams
 	// accepted (section 5.1.1). Defaults 10 and 65535.
 	OutStreams, InStreams uint16
-	// RecvBuffer is the receive window and SendBuffer the most that Send queues, both in octets of
+	// RecvBuffer is the receive window and SendBuffer the most that is queued to be sent, both in octets of
 	// user data. Default 1 MiB each; RecvBuffer is at least 1500 (section 3.3.2).
 	RecvBuffer, SendBuffer int
 	// MaxMessage is the longest message accepted from the peer, in octets; a longer one aborts the
 	// association. Default 0: of any length. A message that RecvBuffer does not hold is delivered in
-	// pieces, see Received; with MaxMessage up to RecvBuffer there are none, but those of PartialDelivery.
+	// pieces; with MaxMessage up to RecvBuffer there are none, but those of PartialDelivery.
 	MaxMessage int
 	// PartialDelivery has a message delivered in pieces as soon as more than so many octets of it wait for its end
 	// (SCTP_PARTIAL_DELIVERY_POINT of RFC 6458), at most RecvBuffer. Default 0: when RecvBuffer does not hold it.
@@ -46,9 +46,8 @@ type Config struct {
 	HeartbeatInterval time.Duration
 	// CookieLife is Valid.Cookie.Life, default 60 s. A peer that asks for more gets up to twice as much.
 	CookieLife time.Duration
-	// MaxBurst is the most packets with DATA sent at one opportunity, a call of PollTransmit; default
-	// 4, negative for no limit, as suits an owner that polls once for many received packets.
-	// HBMaxBurst is the most HEARTBEATs per RTO (default 1).
+	// MaxBurst is the most packets with DATA sent at one opportunity; default 4, negative for no limit, which suits
+	// who answers many received packets at once. HBMaxBurst is the most HEARTBEATs per RTO (default 1).
 	MaxBurst, HBMaxBurst int
 	// NoDelay sends each message as soon as the windows allow (SCTP_NODELAY of RFC 6458). Without it, while at
 	// least four full packets are in flight over a path with round trips of less than 1 ms, a packet that would
@@ -56,7 +55,7 @@ type Config struct {
 	// one after it. So may up to eight short messages, for 0.2 ms at most, of a Conn that has just been read from and has more to read, or
 	// where two short packets are in flight. When less is in flight, or far away, nothing waits.
 	NoDelay bool
-	// DisableFragments has Send refuse a message that does not fit one packet, by ErrNeedsFragments (SCTP_DISABLE_FRAGMENTS of RFC 6458).
+	// DisableFragments has a message refused that does not fit one packet, by ErrNeedsFragments (SCTP_DISABLE_FRAGMENTS of RFC 6458).
 	DisableFragments bool
 	// MaxSegment bounds the user data of a DATA chunk, in octets (SCTP_MAXSEG of RFC 6458); 0 leaves it to the path MTUs.
 	MaxSegment int
@@ -67,7 +66,7 @@ type Config struct {
 	// MaxInitRTO bounds the wait for an answer to INIT and COOKIE ECHO, whose timeouts double from RTOInitial (sinit_max_init_timeo of
 	// RFC 6458); it says nothing about data. Default RTOMax.
 	MaxInitRTO time.Duration
-	// AutoClose ends an association gracefully, as Shutdown does, that has neither sent nor received user data for so long
+	// AutoClose ends an association gracefully, by SHUTDOWN, that has neither sent nor received user data for so long
 	// (SCTP_AUTOCLOSE of RFC 6458). Default 0: never.
 	AutoClose time.Duration
 

@@ -25,7 +25,6 @@ import (
 	"github.com/rddp-go/rddp/rawio/udp"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/sctp"
-	"github.com/rddp-go/rddp/sctp/assoc"
 	"golang.org/x/sys/unix"
 )
 
@@ -100,12 +99,12 @@ func runVictim(f *family, kind string, memory int64) error {
 	if v.memory, err = newMemory(v.dev); err != nil {
 		return err
 	}
-	for port, cfg := range map[uint16]assoc.Config{
+	for port, cfg := range map[uint16]*sctp.Config{
 		portSCTP:  {},
 		portStale: {CookieLife: staleLife},
 		portHasty: {RTOInitial: hastyRTO, RTOMin: hastyRTO, RTOMax: hastyRTO, PathMaxRetrans: 1},
 	} {
-		l, err := v.dev.Transport().Listen(port, &sctp.Config{Config: cfg})
+		l, err := v.dev.Transport().Listen(port, cfg)
 		if err != nil {
 			return err
 		}

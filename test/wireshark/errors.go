@@ -9,7 +9,6 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 	"github.com/rddp-go/rddp/sctp"
-	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // errorsFound has the server's stack find errors, and tell of them in Terminate Messages that quote the
@@ -74,7 +73,7 @@ func (s *stage) errorsFound() error {
 // it may quote. They are made by the encoders of rdmap and ddp; SCTP carries them as they are.
 func (s *stage) errorsToldByHand() error {
 	one := uint32(ddpadapt.AdaptationDDP)
-	cfg := &sctp.Config{Config: assoc.Config{Adaptation: &one, OutStreams: 64, InStreams: 64}}
+	cfg := &sctp.Config{Adaptation: &one, OutStreams: 64, InStreams: 64}
 	conn, err := s.client.Transport().Dial(s.ctx, s.addr, cfg)
 	if err != nil {
 		return err

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rddp-go/rddp/sctp"
-	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // options is the command line; usrsctp/options.c has the same.
@@ -126,10 +125,8 @@ func (o *options) serve() (ok bool, err error) {
 }
 
 func (o *options) config() (*sctp.Config, error) {
-	c := &sctp.Config{EncapPort: o.encapPort, LocalPort: o.localPort, Events: 1024, Config: assoc.Config{
-		OutStreams: o.streams, SendBuffer: o.buffer, RecvBuffer: o.buffer,
-		RTOMin: o.rtoMin, RTOMax: o.rtoMax, RTOInitial: o.rtoMax, HeartbeatInterval: o.heartbeat, CookieLife: o.cookieLife, PathMaxRetrans: o.pathRetrans,
-	}}
+	c := &sctp.Config{EncapPort: o.encapPort, LocalPort: o.localPort, Events: 1024, OutStreams: o.streams, SendBuffer: o.buffer, RecvBuffer: o.buffer,
+		RTOMin: o.rtoMin, RTOMax: o.rtoMax, RTOInitial: o.rtoMax, HeartbeatInterval: o.heartbeat, CookieLife: o.cookieLife, PathMaxRetrans: o.pathRetrans}
 	if o.adaptation >= 0 {
 		a := uint32(o.adaptation)
 		c.Adaptation = &a
