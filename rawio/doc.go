@@ -10,4 +10,22 @@
 // Two lengths must not be confused. An IP-level MTU counts the IP header, as ip(8) and ICMP do; it
 // is what links are configured with. [Link.MTU] is the room left for the SCTP packet; [Overhead] is
 // the difference.
+//
+// # A link of one's own
+//
+// Whatever carries packets, unreliably and in any order, can be a link: the four methods of [Link] are all that sctp.NewTransport and rdma.NewDevice need, and the
+// example of Link is one of some 40 lines. A link may be more than that. This is which link is what, and what the stack does over one that is not:
+//
+//	              raw udp tun mem pcap
+//	Featurer       x   x   x   x   x   takes the MTU of paths as given, uses neither ECN nor DSCP, lets nobody take turns at reading
+//	Addresser      x   x   x   x   x   leaves it to the link from which address packets go, and believes Config.LocalAddrs
+//	PortBinder     x           x   x   keeps ports apart within this process alone
+//	Interrupter    x   x   x   x   x   has one goroutine read, which wakes those that wait for packets
+//	Poller         x   x   x   x   x   answers what one ReadBatch has brought, whatever has come meanwhile
+//	Waiter         x   x   x       x   leaves it to ReadBatch how long it polls before it blocks
+//	Sharder            x   x       x   reads one queue
+//
+// (The UDP link of other systems than Linux is an Addresser and nothing else.) A link that encapsulates in UDP has to be an Addresser, since its ports show that; one
+// that several programs of a host share has to be a PortBinder; and only where a Featurer promises DontFragment are path MTUs searched for. The others are
+// for speed. The tap of package pcap is all of it, as far as the link inside is.
 package rawio

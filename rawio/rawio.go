@@ -1,9 +1,6 @@
 package rawio
 
-import (
-	"net/netip"
-	"time"
-)
+import "net/netip"
 
 // MinMTU is the smallest IP-level MTU, in octets, that a link may be configured with. It is what
 // RFC 5043 section 9 needs: 512 octets of private data, plus every header above and below SCTP.
@@ -121,7 +118,7 @@ func (p *Packet) Len() int {
 	return n
 }
 
-// Link moves SCTP packets. Implementations live in the packages below this one.
+// Link moves SCTP packets. Implementations live in the packages below this one; the package comment says how to write another.
 type Link interface {
 	// ReadBatch fills pkts from the front and returns how many it filled, at least one unless it
 	// returns an error. It blocks. The caller releases each packet. Only one goroutine may call
@@ -136,119 +133,4 @@ type Link interface {
 	MTU(local, remote netip.Addr) int
 	// Close ends the link and wakes a blocked ReadBatch.
 	Close() error
-}
-
-// Features are what a link can do besides moving packets.
-type Features uint8
-
-const (
-	// DontFragment: packets without Packet.Fragment leave whole, with DF set, or not at all, whatever
-	// the system believes of the path. Only over such a link can a path MTU be probed (RFC 8899 sections
-	// 3 and 4.5); of others the MTU is taken as given (RFC 6951 section 5.6).
-	DontFragment Features = 1 << iota
-	// ECNField: Packet.ECN is reported on receive and set on transmit.
-	ECNField
-	// Interruptible: the link is an Interrupter whose Interrupt does what it should.
-	Interruptible
-	// Waitable: the link is a Waiter whose Wait does what it should.
-	Waitable
-	// Marking: Packet.DSCP and FlowLabel are set on transmit.
-	Marking
-)
-
-// Featurer is implemented by links that have Features.
-type Featurer interface {
-	Features() Features
-}
-
-// FeaturesOf returns the features of a link, none where it does not tell.
-func FeaturesOf(l Link) Features {
-	if f, ok := l.(Featurer); ok {
-		return f.Features()
-	}
-	return 0
-}
-
-// Interrupter is implemented by links whose ReadBatch can be interrupted, so that goroutines can take
-// turns at it: Interrupt makes a ReadBatch that blocks, or the next one, return ErrInterrupted. It may be
-// called at any time; several calls may count as one.
-type Interrupter interface {
-	Interrupt()
-}
-
-// Bufferer is implemented by links that know how many octets of packets wait to be read before more are
-// dropped. A receiver that advertises a larger window invites losses of its own making.
-type Bufferer interface {
-	ReceiveBuffer() int
-}
-
-// PortBinder is implemented by links that need to know which SCTP ports this process owns, so that
-// two programs on one host do not take each other's packets. BindPort fails with ErrPortInUse when
-// another program, or this one, holds the port on that link's address.
-type PortBinder interface {
-	BindPort(port uint16) error
-	UnbindPort(port uint16)
-}
-
-// AddrBinder is a PortBinder whose ports are bound at some of its addresses, so that other programs may have them at others.
-type AddrBinder interface {
-	PortBinder
-	// BindPortAt is BindPort for some addresses, or for all if there are none, in addition to those at which this link has bound the port
-	// already. UnbindPort gives all of them up.
-	BindPortAt(port uint16, at []netip.Addr) error
-}
-
-// Addresser is implemented by links that know their own addresses. The first is the default source.
-type Addresser interface {
-	LocalAddrs() []netip.AddrPort
-}
-
-// Shard is a queue of incoming packets, for one goroutine at a time, as ReadBatch of a Link is. It may be a Poller.
-type Shard interface {
-	ReadBatch(pkts []Packet) (n int, err error)
-}
-
-// Sharder is implemented by links with several queues of incoming packets. Packets of one flow, which is
-// addresses and ports, come through one of them.
-type Sharder interface {
-	// Shards returns the queues beside the link's own. Each is read, until it returns net.ErrClosed.
-	Shards() []Shard
-}
-
-// ShardsOf returns the further queues of a link.
-func ShardsOf(l Link) []Shard {
-	if s, ok := l.(Sharder); ok {
-		return s.Shards()
-	}
-	return nil
-}
-
-// MaxShards is how many queues a link may have in all.
-const MaxShards = 64
-
-// Poller is implemented by links that can say that nothing has come.
-type Poller interface {
-	// PollBatch is ReadBatch, but where that would block it returns 0. An error is left to ReadBatch, or Wait, to find.
-	PollBatch(pkts []Packet) (n int)
-}
-
-// Pause is what a reader does when nothing has come.
-type Pause uint8
-
-const (
-	// Yield lets other goroutines go first, and returns.
-	Yield Pause = iota
-	// Block waits in the kernel, for a moment: the thread keeps its place.
-	Block
-	// Park waits in the runtime's poller.
-	Park
-)
-
-// Waiter is implemented by links whose reader may decide how it waits, between two calls of PollBatch, as ReadBatch does by itself.
-type Waiter interface {
-	Poller
-	// Wait returns when there may be something to read. It fails as ReadBatch does.
-	Wait(p Pause) error
-	// Polling returns how long a reader is to poll before it blocks: 0 is for as long as it pays, less for never.
-	Polling() time.Duration
 }

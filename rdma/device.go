@@ -102,8 +102,8 @@ func NewDevice(link rawio.Link, cfg *Config) (*Device, error) {
 	d.cfg.SCTP.Core(ddpadapt.Configure)
 	if d.cfg.SCTP.RecvBuffer == 0 {
 		d.cfg.SCTP.RecvBuffer = defaultWindow
-		if b, ok := link.(rawio.Bufferer); ok {
-			d.cfg.SCTP.RecvBuffer = max(min(defaultWindow, b.ReceiveBuffer()), leastWindow)
+		if n := rawio.ReceiveBufferOf(link); n > 0 {
+			d.cfg.SCTP.RecvBuffer = max(min(defaultWindow, n), leastWindow)
 		}
 	}
 	if d.cfg.SCTP.SackDelay == 0 {

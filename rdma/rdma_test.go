@@ -313,7 +313,8 @@ type small struct {
 	octets int
 }
 
-func (l small) ReceiveBuffer() int { return l.octets }
+func (l small) Features() rawio.Features { return rawio.FeaturesOf(l.Link) }
+func (l small) ReceiveBuffer() int       { return l.octets }
 
 // The window that is advertised by default fits what the link buffers, and acknowledgements come as soon as completions need them.
 func TestDefaultsOfADevice(t *testing.T) {

@@ -100,24 +100,19 @@ func (t *Transport) bindAny(share func(port uint16) bool, at []netip.Addr) (uint
 }
 
 func (t *Transport) bindPort(port uint16, at []netip.Addr) error {
-	all, byAddr := t.link.(rawio.AddrBinder)
 	if t.resume(port) {
-		if !byAddr {
+		if slices.Equal(t.bound[port], at) {
 			return nil
 		}
-		t.unbind(port) // perhaps at other addresses
+		t.unbind(port)
 	}
 	if t.ports[port] > 0 && !t.apart(port, at) {
 		return fmt.Errorf("port %d: %w", port, rawio.ErrPortInUse)
 	}
-	var err error
-	if byAddr {
-		err = all.BindPortAt(port, at)
-	} else if b, ok := t.link.(rawio.PortBinder); ok && t.ports[port] == 0 {
-		err = b.BindPort(port)
-	}
-	if err != nil {
-		return err
+	if b, ok := t.link.(rawio.PortBinder); ok {
+		if err := b.BindPort(port, at...); err != nil {
+			return err
+		}
 	}
 	t.ports[port]++
 	t.bound[port] = append(t.bound[port], at...)

@@ -43,7 +43,8 @@ func TestThreadsAreBounded(t *testing.T) {
 // buffered is a link with a buffer in the kernel, as far as one can see.
 type buffered struct{ *batches }
 
-func (buffered) ReceiveBuffer() int { return 1 << 20 }
+func (buffered) Features() rawio.Features { return 0 }
+func (buffered) ReceiveBuffer() int       { return 1 << 20 }
 
 // A receive goroutine keeps its thread in bulk, as long as few goroutines are woken, and gives it back in the end.
 func TestThreadIsKeptInBulk(t *testing.T) {

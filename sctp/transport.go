@@ -93,7 +93,7 @@ func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 		MaxSetups: t.cfg.maxSetups(), Chance: rand.Uint64, Admits: t.admits})
 	t.timers = newTimers(t.now, (*Conn).timeout)
 	t.batches.New = func() any { return assoc.NewTxBatch(txBatch) }
-	_, t.blocks = link.(rawio.Bufferer)
+	t.blocks = rawio.ReceiveBufferOf(link) > 0
 	t.turn.init(t)
 	go t.receive()
 	for _, s := range rawio.ShardsOf(link) {

@@ -2,6 +2,7 @@ package mempair
 
 import (
 	"encoding/binary"
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -68,10 +69,10 @@ func (d *Doorkeeper) loses(packet []byte) bool {
 }
 
 // BindPort opens a port.
-func (d *Doorkeeper) BindPort(port uint16) error {
+func (d *Doorkeeper) BindPort(port uint16, at ...netip.Addr) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.Open[port] {
+	if d.Open[port] && len(at) == 0 {
 		return rawio.ErrPortInUse
 	}
 	d.Open[port] = true

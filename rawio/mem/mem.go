@@ -208,6 +208,9 @@ func (l *Link) Features() rawio.Features {
 	return rawio.DontFragment | rawio.ECNField | rawio.Marking | rawio.Interruptible
 }
 
+// ReceiveBuffer implements rawio.Featurer: what waits is in memory of this process.
+func (l *Link) ReceiveBuffer() int { return 0 }
+
 // LocalAddrs returns this side's addresses; the first is the default source.
 func (l *Link) LocalAddrs() []netip.AddrPort { return slices.Clone(l.addrs) }
 
@@ -225,15 +228,15 @@ func (l *Link) Close() error {
 	return nil
 }
 
-// BindPort takes an SCTP port of this side. It fails with rawio.ErrPortInUse when the port is taken
-// and with net.ErrClosed after Close.
-func (l *Link) BindPort(port uint16) error {
+// BindPort takes an SCTP port of this side: if addresses are named in addition to where it has been taken, else it fails with
+// rawio.ErrPortInUse when the port is taken. After Close it fails with net.ErrClosed.
+func (l *Link) BindPort(port uint16, at ...netip.Addr) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed.Load() {
 		return net.ErrClosed
 	}
-	if _, taken := l.ports[port]; taken {
+	if _, taken := l.ports[port]; taken && len(at) == 0 {
 		return rawio.ErrPortInUse
 	}
 	l.ports[port] = struct{}{}

@@ -3,7 +3,6 @@ package pcap
 import (
 	"errors"
 	"io"
-	"math"
 	"net/netip"
 	"os"
 	"sync"
@@ -32,7 +31,6 @@ var (
 	_ rawio.Addresser  = (*Link)(nil)
 	_ rawio.PortBinder = (*Link)(nil)
 	_ rawio.Featurer   = (*Link)(nil)
-	_ rawio.Bufferer   = (*Link)(nil)
 	_ rawio.Waiter     = (*Link)(nil)
 
 	_ rawio.Interrupter = (*Link)(nil)
@@ -171,28 +169,15 @@ func (l *Link) Interrupt() {
 	}
 }
 
-// ReceiveBuffer asks the inner link; it is boundless where that is no rawio.Bufferer.
-func (l *Link) ReceiveBuffer() int {
-	if b, ok := l.inner.(rawio.Bufferer); ok {
-		return b.ReceiveBuffer()
-	}
-	return math.MaxInt
-}
+// ReceiveBuffer asks the inner link.
+func (l *Link) ReceiveBuffer() int { return rawio.ReceiveBufferOf(l.inner) }
 
 // BindPort asks the inner link; it succeeds where that is no rawio.PortBinder.
-func (l *Link) BindPort(port uint16) error {
+func (l *Link) BindPort(port uint16, at ...netip.Addr) error {
 	if b, ok := l.inner.(rawio.PortBinder); ok {
-		return b.BindPort(port)
+		return b.BindPort(port, at...)
 	}
 	return nil
-}
-
-// BindPortAt asks the inner link, for all addresses where that is no rawio.AddrBinder.
-func (l *Link) BindPortAt(port uint16, at []netip.Addr) error {
-	if b, ok := l.inner.(rawio.AddrBinder); ok {
-		return b.BindPortAt(port, at)
-	}
-	return l.BindPort(port)
 }
 
 // UnbindPort tells the inner link, where that is a rawio.PortBinder.

@@ -83,7 +83,7 @@ func (l *Link) Features() rawio.Features {
 	return rawio.DontFragment | rawio.ECNField | rawio.Marking | rawio.Interruptible | rawio.Waitable
 }
 
-// ReceiveBuffer implements rawio.Bufferer.
+// ReceiveBuffer implements rawio.Featurer.
 func (l *Link) ReceiveBuffer() int { return l.group.ReceiveBuffer() }
 
 // Stats returns the link's counters.

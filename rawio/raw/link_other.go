@@ -18,12 +18,9 @@ func Open(Config) (*Link, error) {
 }
 
 // BindPort implements rawio.PortBinder.
-func (*Link) BindPort(uint16) error {
+func (*Link) BindPort(uint16, ...netip.Addr) error {
 	return &rawio.UnsupportedError{Link: "raw", OS: runtime.GOOS}
 }
-
-// BindPortAt implements rawio.AddrBinder.
-func (l *Link) BindPortAt(port uint16, _ []netip.Addr) error { return l.BindPort(port) }
 
 // UnbindPort implements rawio.PortBinder.
 func (*Link) UnbindPort(uint16) {}

@@ -43,16 +43,9 @@ func (s *ports) set(port uint16, on bool) {
 
 // BindPort implements rawio.PortBinder: it claims the port in this network namespace and lets its
 // packets in. A program that moves its threads between network namespaces has to call it in the
-// link's. Port 0 is refused with syscall.EINVAL, since no SCTP packet may carry it.
-func (l *Link) BindPort(port uint16) error {
-	if l.ports.has(port) {
-		return fmt.Errorf("SCTP port %d: %w", port, rawio.ErrPortInUse)
-	}
-	return l.BindPortAt(port, nil)
-}
-
-// BindPortAt implements rawio.AddrBinder: other programs of this network namespace may have the port at other addresses.
-func (l *Link) BindPortAt(port uint16, at []netip.Addr) error {
+// link's. Where addresses are named others may have the port at others; what this link has already stays as it is. Port 0 is refused
+// with syscall.EINVAL, since no SCTP packet may carry it.
+func (l *Link) BindPort(port uint16, at ...netip.Addr) error {
 	s := &l.ports
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,6 +253,5 @@ var (
 	_ rawio.PortBinder = (*Link)(nil)
 	_ rawio.Addresser  = (*Link)(nil)
 	_ rawio.Featurer   = (*Link)(nil)
-	_ rawio.Bufferer   = (*Link)(nil)
 	_ mmsg.Codec       = (*codec)(nil)
 )

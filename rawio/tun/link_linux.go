@@ -78,6 +78,9 @@ func (l *Link) Shards() []rawio.Shard {
 	return out
 }
 
+// ReceiveBuffer implements rawio.Featurer: the device's queue is one of packets, not of octets.
+func (l *Link) ReceiveBuffer() int { return 0 }
+
 // Features implements rawio.Featurer.
 func (l *Link) Features() rawio.Features {
 	if len(l.queues) > 1 {

@@ -106,7 +106,7 @@ func (l *Link) Features() rawio.Features {
 // Port returns the local encapsulation port.
 func (l *Link) Port() uint16 { return l.port }
 
-// ReceiveBuffer implements rawio.Bufferer.
+// ReceiveBuffer implements rawio.Featurer.
 func (l *Link) ReceiveBuffer() int { return l.groups[0].ReceiveBuffer() }
 
 // Stats returns the link's counters.
@@ -186,7 +186,6 @@ func (c *codec) Encode(p *rawio.Packet, o *mmsg.Outgoing) error {
 
 var (
 	_ rawio.Featurer = (*Link)(nil)
-	_ rawio.Bufferer = (*Link)(nil)
 	_ rawio.Waiter   = (*Link)(nil)
 	_ rawio.Sharder  = (*Link)(nil)
 	_ mmsg.Codec     = (*codec)(nil)

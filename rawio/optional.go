@@ -1,0 +1,123 @@
+package rawio
+
+import (
+	"net/netip"
+	"time"
+)
+
+// What a link may be besides a Link. The package comment has a table of who is, and of what happens where one is not.
+
+// Features are what a link can do besides moving packets.
+type Features uint8
+
+const (
+	// DontFragment: packets without Packet.Fragment leave whole, with DF set, or not at all, whatever
+	// the system believes of the path. Only over such a link can a path MTU be probed (RFC 8899 sections
+	// 3 and 4.5); of others the MTU is taken as given (RFC 6951 section 5.6).
+	DontFragment Features = 1 << iota
+	// ECNField: Packet.ECN is reported on receive and set on transmit.
+	ECNField
+	// Interruptible: the link is an Interrupter whose Interrupt does what it should.
+	Interruptible
+	// Waitable: the link is a Waiter whose Wait does what it should.
+	Waitable
+	// Marking: Packet.DSCP and FlowLabel are set on transmit.
+	Marking
+)
+
+// Featurer is implemented by links that tell what they can do.
+type Featurer interface {
+	Features() Features
+	// ReceiveBuffer returns how many octets of packets wait in the kernel to be read before more are dropped, 0 where there is no such buffer. A receiver that
+	// advertises a larger window invites losses of its own making.
+	ReceiveBuffer() int
+}
+
+// FeaturesOf returns the features of a link, none where it does not tell.
+func FeaturesOf(l Link) Features {
+	if f, ok := l.(Featurer); ok {
+		return f.Features()
+	}
+	return 0
+}
+
+// ReceiveBufferOf returns the receive buffer of a link, 0 where it does not tell.
+func ReceiveBufferOf(l Link) int {
+	if f, ok := l.(Featurer); ok {
+		return f.ReceiveBuffer()
+	}
+	return 0
+}
+
+// Addresser is implemented by links that know their own addresses. The first is the default source. A port in them is that of UDP
+// encapsulation (RFC 6951), 0 on a link without.
+type Addresser interface {
+	LocalAddrs() []netip.AddrPort
+}
+
+// PortBinder is implemented by links that need to know which SCTP ports this process owns, so that
+// two programs on one host do not take each other's packets.
+type PortBinder interface {
+	// BindPort takes a port at some of the link's addresses, in addition to those at which it has it already, or at all if none are named. It
+	// fails with ErrPortInUse when another program holds the port there.
+	BindPort(port uint16, at ...netip.Addr) error
+	// UnbindPort gives a port up, at all addresses.
+	UnbindPort(port uint16)
+}
+
+// Interrupter is implemented by links whose ReadBatch can be interrupted, so that goroutines can take
+// turns at it: Interrupt makes a ReadBatch that blocks, or the next one, return ErrInterrupted. It may be
+// called at any time; several calls may count as one.
+type Interrupter interface {
+	Interrupt()
+}
+
+// Poller is implemented by links, and shards, that can say that nothing has come.
+type Poller interface {
+	// PollBatch is ReadBatch, but where that would block it returns 0. An error is left to ReadBatch, or Wait, to find.
+	PollBatch(pkts []Packet) (n int)
+}
+
+// Waiter is implemented by links, and shards, whose reader may decide how it waits, between two calls of PollBatch, as ReadBatch does by itself.
+type Waiter interface {
+	Poller
+	// Wait returns when there may be something to read. It fails as ReadBatch does.
+	Wait(p Pause) error
+	// Polling returns how long a reader is to poll before it blocks: 0 is for as long as it pays, less for never.
+	Polling() time.Duration
+}
+
+// Pause is what a reader does when nothing has come.
+type Pause uint8
+
+const (
+	// Yield lets other goroutines go first, and returns.
+	Yield Pause = iota
+	// Block waits in the kernel, for a moment: the thread keeps its place.
+	Block
+	// Park waits in the runtime's poller.
+	Park
+)
+
+// Sharder is implemented by links with several queues of incoming packets. Packets of one flow, which is
+// addresses and ports, come through one of them.
+type Sharder interface {
+	// Shards returns the queues beside the link's own. Each is read, until it returns net.ErrClosed.
+	Shards() []Shard
+}
+
+// Shard is a queue of incoming packets, for one goroutine at a time, as ReadBatch of a Link is. It may be a Poller, or a Waiter.
+type Shard interface {
+	ReadBatch(pkts []Packet) (n int, err error)
+}
+
+// ShardsOf returns the further queues of a link.
+func ShardsOf(l Link) []Shard {
+	if s, ok := l.(Sharder); ok {
+		return s.Shards()
+	}
+	return nil
+}
+
+// MaxShards is how many queues a link may have in all.
+const MaxShards = 64
