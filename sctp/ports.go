@@ -11,45 +11,29 @@ import (
 	"github.com/rddp-go/rddp/sctp/endpoint"
 )
 
-// The dynamic ports of RFC 6335.
-const (
-	firstDynamic = 49152
-	dynamicPorts = 65536 - firstDynamic
-	// lookFree is how many ports are looked at for a free one before a Dial shares one.
-	lookFree = 64
-)
+// lookFree is how many ports are looked at for a free one before a Dial shares one.
+const lookFree = 64
 
 // bindFor takes the local port of a Dial to a port of those addresses. The associations of a Socket share its port. Those of Dial share one with others
 // of Dial, to other peers, as connected sockets do (RFC 9260 section 1.3): one that the caller names, or any if few are free. Called with mu held.
 func (t *Transport) bindFor(cfg *Config, remotes []netip.AddrPort, remotePort uint16) (port uint16, err error) {
 	at := cfg.LocalAddrs
-	use := func(port uint16) {
-		t.ports[port]++
-		t.bound[port] = append(t.bound[port], at...)
-	}
 	if s := cfg.socket; s != nil && !t.closed && t.ports[s.l.port] > 0 {
-		use(s.l.port)
+		t.take(s.l.port, at)
 		return s.l.port, nil
 	}
-	share := func(port uint16) bool {
-		ok := t.shares(port, at) && !t.ep.Between(port, remotes, remotePort)
-		if ok {
-			use(port)
-		}
-		return ok
-	}
-	switch {
+	taken := func(port uint16) bool { return t.ep.Between(port, remotes, remotePort) }
+	switch port = cfg.LocalPort; {
 	case t.closed:
 		return 0, ErrTransportClosed
-	case cfg.LocalPort == 0:
-		port, err = t.bindAny(share, at)
-	case t.shares(cfg.LocalPort, at):
-		if port = cfg.LocalPort; !share(port) {
-			err = endpoint.ErrExists
-		}
-	default:
-		port = cfg.LocalPort
+	case port == 0:
+		port, err = t.bindAny(func(port uint16) bool { return t.shares(port, at) && !taken(port) }, at)
+	case !t.shares(port, at):
 		err = t.bindPort(port, at)
+	case taken(port):
+		err = endpoint.ErrExists
+	default:
+		t.take(port, at)
 	}
 	if err == nil && cfg.socket == nil {
 		t.dialled[port]++
@@ -83,11 +67,12 @@ func (t *Transport) bind(port uint16, at ...netip.Addr) (uint16, error) {
 
 // bindAny takes a dynamic port that is free, from a random one on, or after a while one that can be shared. Called with mu held.
 func (t *Transport) bindAny(share func(port uint16) bool, at []netip.Addr) (uint16, error) {
-	start := rand.IntN(dynamicPorts)
-	for i := range dynamicPorts + lookFree { // the first are looked at again, to be shared
-		port := uint16(firstDynamic + (start+i)%dynamicPorts)
+	start := rand.IntN(endpoint.NumDynamic)
+	for i := range endpoint.NumDynamic + lookFree { // the first are looked at again, to be shared
+		port := uint16(endpoint.FirstDynamic + (start+i)%endpoint.NumDynamic)
 		if t.ports[port] > 0 {
 			if i >= lookFree && share(port) {
+				t.take(port, at)
 				return port, nil
 			}
 			continue
@@ -114,9 +99,14 @@ func (t *Transport) bindPort(port uint16, at []netip.Addr) error {
 			return err
 		}
 	}
+	t.take(port, at)
+	return nil
+}
+
+// take notes one user more of a port, which has it at those addresses. Called with mu held.
+func (t *Transport) take(port uint16, at []netip.Addr) {
 	t.ports[port]++
 	t.bound[port] = append(t.bound[port], at...)
-	return nil
 }
 
 // apart says whether a port that is in use is so at other addresses alone. Called with mu held.
@@ -129,7 +119,7 @@ func (t *Transport) apart(port uint16, at []netip.Addr) bool {
 func (t *Transport) unbind(port uint16, at ...netip.Addr) {
 	if t.ports[port]--; t.ports[port] > 0 {
 		for _, a := range at {
-			if i := slices.IndexFunc(t.bound[port], func(b netip.Addr) bool { return b.Unmap() == a.Unmap() }); i >= 0 {
+			if i := indexAddr(t.bound[port], a); i >= 0 {
 				t.bound[port] = slices.Delete(t.bound[port], i, i+1)
 			}
 		}

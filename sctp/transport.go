@@ -260,8 +260,10 @@ func (t *Transport) listenerOf(a *assoc.Assoc) *Listener {
 	return list[max(i, 0)]
 }
 
-func hasAddr(list []netip.Addr, a netip.Addr) bool {
-	return slices.ContainsFunc(list, func(b netip.Addr) bool { return b.Unmap() == a.Unmap() })
+func hasAddr(list []netip.Addr, a netip.Addr) bool { return indexAddr(list, a) >= 0 }
+
+func indexAddr(list []netip.Addr, a netip.Addr) int {
+	return slices.IndexFunc(list, func(b netip.Addr) bool { return b.Unmap() == a.Unmap() })
 }
 
 // Dial sets up an association with the SCTP port of remote and waits until it is established. When

@@ -208,19 +208,19 @@ func (e *Endpoint) Between(localPort uint16, remote []netip.AddrPort, remotePort
 	return slices.ContainsFunc(remote, func(r netip.AddrPort) bool { return e.byPeer[peerKey{r.Addr().Unmap(), localPort, remotePort}] != nil })
 }
 
-// The ephemeral ports of RFC 6335 section 6.
+// The dynamic ports (RFC 6335 section 6).
 const (
-	firstEphemeral = 49152
-	numEphemeral   = 65536 - firstEphemeral
+	FirstDynamic = 49152
+	NumDynamic   = 65536 - FirstDynamic
 )
 
-// freePort picks an ephemeral port that neither a listener nor an association uses.
+// freePort picks a dynamic port that neither a listener nor an association uses.
 func (e *Endpoint) freePort() (port uint16, err error) {
 	var b [2]byte
 	_, _ = io.ReadFull(e.cfg.Rand, b[:]) // without randomness there is no association either
 	start := int(binary.BigEndian.Uint16(b[:]))
-	for i := range numEphemeral {
-		port = uint16(firstEphemeral + (start+i)%numEphemeral)
+	for i := range NumDynamic {
+		port = uint16(FirstDynamic + (start+i)%NumDynamic)
 		if e.ports[port] == 0 && e.listeners[port] == nil {
 			return port, nil
 		}
