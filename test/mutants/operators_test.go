@@ -202,7 +202,11 @@ func TestEquivalents(t *testing.T) {
 	for key := range here {
 		check.OK(t, stands(key, "../.."))
 	}
-	check.That(t, stands("test/mutants/fault.go load\n-\tno such line\n", "../..") != nil, "lines that are not there stand")
+	const line = "\n-	count := make(map[string]int)\n"
+	check.OK(t, stands("test/mutants/fault_test.go TestFaultsApply"+line, "../.."))
+	for _, key := range []string{"test/mutants/fault_test.go TestParseRefuses" + line, "test/mutants/fault.go load\n-\tno such line\n"} {
+		check.That(t, stands(key, "../..") != nil, "lines that are not there stand: %s", key)
+	}
 	plain, race := population(theScope(t), []*typed{aPackage(t, source)})
 	entry := "in p/p.go path.pair\n-\tp.k = open\n+\tp.k = closed\nbecause nobody looks\n"
 	var reasons map[string]string
