@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma"
@@ -48,12 +49,8 @@ func TestCreditsNeverExceedTheSlotsAndAllAreUsed(t *testing.T) {
 					break
 				}
 			}
-			if !moved {
-				t.Fatalf("%d slots: stuck after %d messages", slots, sent)
-			}
-			if flying > slots {
-				t.Fatalf("%d slots: %d messages under way", slots, flying)
-			}
+			must.That(t, moved, "%d slots: stuck after %d messages", slots, sent)
+			must.That(t, flying <= slots, "%d slots: %d messages under way", slots, flying)
 			if len(grants) > 2 {
 				t.Fatalf("%d slots: %d grants under way", slots, len(grants))
 			}
@@ -75,9 +72,7 @@ func TestCreditsOnTheWire(t *testing.T) {
 		for _, args := range []string{"-s 1", "-s 3000 --mtu 1500", "-s 1 -b", "-s 3000 --mtu 1500 -b -q 2"} {
 			t.Run("depth "+depth+" "+args, func(t *testing.T) {
 				_, errs, code := bench(t, append(strings.Fields(args), "send", "--self", "--link", "mem", "-n", "200", "-t", depth, "--verify")...)
-				if code != exitWell {
-					t.Errorf("exit code %d: %s", code, errs)
-				}
+				check.That(t, code == exitWell, "exit code %d: %s", code, errs)
 			})
 		}
 	}
@@ -120,9 +115,7 @@ func TestServerRefuses(t *testing.T) {
 		t.Helper()
 		_, err := connect(t, h)
 		var rejected *ddpadapt.RejectedError
-		if !errors.As(err, &rejected) || !strings.Contains(cli.Explain(err), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		check.That(t, errors.As(err, &rejected) && strings.Contains(cli.Explain(err), want), "got %v, want %q", err, want)
 	}
 	one := hello{params: params{verb: verbWrite, size: 64, depth: 4, qps: 2, iters: 1}, run: 1}
 	if _, err := connect(t, one); err != nil {
@@ -156,9 +149,7 @@ func TestServerRefuses(t *testing.T) {
 		x.server.mu.Unlock()
 		from := netip.AddrPortFrom(key.addr, 1)
 		_, _, freed, _ := x.server.find(key, from, &h)
-		if freed == nil {
-			t.Fatal("a client without a place is not told when there is one")
-		}
+		must.That(t, freed != nil, "a client without a place is not told when there is one")
 		got := make(chan error)
 		go func() {
 			_, _, err := x.server.await(t.Context(), time.Hour, key, from, &h)
@@ -379,25 +370,19 @@ func TestPatternTellsSeedsAndOctetsApart(t *testing.T) {
 	for _, n := range []int{0, 1, 7, 8, 9, 100, 4096} {
 		b := make([]byte, n)
 		fill(b, 5)
-		if !same(b, 5) {
-			t.Errorf("%d octets are not what they were filled with", n)
-		}
+		check.That(t, same(b, 5), "%d octets are not what they were filled with", n)
 		if n >= 8 && same(b, 6) {
 			t.Errorf("%d octets are the same for two seeds", n)
 		}
 		for i := range b {
 			b[i] ^= 0x10
-			if same(b, 5) {
-				t.Errorf("a flipped bit in octet %d of %d is not seen", i, n)
-			}
+			check.That(t, !same(b, 5), "a flipped bit in octet %d of %d is not seen", i, n)
 			b[i] ^= 0x10
 		}
 		good := append([]byte(nil), b...)
 		spoil(b, 5)
 		for i := range b {
-			if b[i] == good[i] {
-				t.Errorf("octet %d of %d is as it should be in spoiled memory", i, n)
-			}
+			check.That(t, b[i] != good[i], "octet %d of %d is as it should be in spoiled memory", i, n)
 		}
 	}
 }

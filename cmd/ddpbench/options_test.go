@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/internal/must"
 )
@@ -127,9 +128,7 @@ func TestDefaultsOfEachVerb(t *testing.T) {
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			o := must.Get(parse(strings.Fields(tt.args), io.Discard))(t)
-			if o.params != tt.want || o.host != "h" {
-				t.Errorf("got %+v, want %+v", o.params, tt.want)
-			}
+			check.That(t, o.params == tt.want && o.host == "h", "got %+v, want %+v", o.params, tt.want)
 		})
 	}
 }
@@ -177,13 +176,9 @@ func TestHelloSurvivesTheWireAndDamageIsRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var h hello
 			err := h.decode(tt.change(bytes.Clone(good)))
-			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("got %v, want %q", err, tt.want)
-			}
+			check.That(t, err != nil && strings.Contains(err.Error(), tt.want), "got %v, want %q", err, tt.want)
 			var usage *cli.UsageError
-			if !errors.As(err, &usage) {
-				t.Errorf("%v is not a sentence for the client", err)
-			}
+			check.That(t, errors.As(err, &usage), "%v is not a sentence for the client", err)
 		})
 	}
 }

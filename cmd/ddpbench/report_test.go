@@ -95,18 +95,12 @@ func TestHeaderBlock(t *testing.T) {
 			}
 			return "ID\n"
 		})
-		if !strings.HasPrefix(out, resultLine+tt.want) {
-			t.Errorf("%s: got\n%s\nwant\n%s", tt.args, out, tt.want)
-		}
+		check.That(t, strings.HasPrefix(out, resultLine+tt.want), "%s: got\n%s\nwant\n%s", tt.args, out, tt.want)
 	}
-	if strings.Contains(out, "WARNING") {
-		t.Errorf("a peak was measured:\n%s", out)
-	}
+	check.That(t, !strings.Contains(out, "WARNING"), "a peak was measured:\n%s", out)
 	for _, lat := range []bool{false, true} {
 		out, _, _ = bench(t, "write", "--self", "--link", "mem", "-D", "0.05", fmt.Sprint("--lat=", lat))
-		if strings.HasPrefix(out, noPeakWarning) == lat {
-			t.Errorf("with a duration there is no peak, with latencies none is meant:\n%s", out)
-		}
+		check.That(t, strings.HasPrefix(out, noPeakWarning) != lat, "with a duration there is no peak, with latencies none is meant:\n%s", out)
 	}
 }
 
@@ -140,9 +134,7 @@ func TestUsageOfTwoRunsIsTheirSum(t *testing.T) {
 			" Path            : cwnd 4380[B], SRTT 12[usec], MTU 1500[B]\n" +
 			" CPU             : 2.000 s user, 1.000 s system in 4.000 s (75%), " + map[bool]string{false: "this end", true: "both ends"}[self] +
 			"\n Allocations     : 0.25 on the heap for a message\n" + resultLine
-		if out.String() != want {
-			t.Errorf("got\n%swant\n%s", &out, want)
-		}
+		check.That(t, out.String() == want, "got\n%swant\n%s", &out, want)
 	}
 	for verify, want := range map[bool]string{false: `{"both_ends":true,"link":"","type":"summary","usage":{"packets_out":3,`, true: `{"bad":7,"both_ends":true,`} {
 		var out bytes.Buffer

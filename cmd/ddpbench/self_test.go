@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestEveryVerbMeasuresItself(t *testing.T) {
@@ -38,9 +41,7 @@ func TestEveryVerbMeasuresItself(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			out, errs, code := bench(t, append(strings.Fields(tt.args), "--self", "--link", "mem", "--verify")...)
-			if code != exitWell || errs != "" {
-				t.Fatalf("exit code %d: %s", code, errs)
-			}
+			must.That(t, code == exitWell && errs == "", "exit code %d: %s", code, errs)
 			row := fields(t, out, tt.header)
 			if want := tt.iters; want != "" && row[1] != want && !strings.Contains(tt.args, "-b") {
 				t.Errorf("%s messages, want %s:\n%s", row[1], want, out)
@@ -52,18 +53,14 @@ func TestEveryVerbMeasuresItself(t *testing.T) {
 					t.Errorf("column %d is %s:\n%s", i, f, out)
 				}
 			}
-			if !strings.Contains(out, "Verification    : 0 messages with wrong content") {
-				t.Errorf("no verdict:\n%s", out)
-			}
+			check.That(t, strings.Contains(out, "Verification    : 0 messages with wrong content"), "no verdict:\n%s", out)
 		})
 	}
 }
 
 func TestAllSizesAreMeasured(t *testing.T) {
 	out, errs, code := bench(t, "write", "--self", "--link", "mem", "-a", "-n", "5")
-	if code != exitWell {
-		t.Fatalf("exit code %d: %s", code, errs)
-	}
+	must.That(t, code == exitWell, "exit code %d: %s", code, errs)
 	_, rest, _ := strings.Cut(out, resultHeader)
 	lines := strings.Split(rest, "\n")
 	for i := range 23 {
@@ -98,9 +95,7 @@ func TestInterruptedRunTellsWhatItHas(t *testing.T) {
 			if code := <-done; code != exitWell {
 				t.Fatalf("exit code %d: %s", code, errs.String())
 			}
-			if !strings.Contains(out.String(), "Verification    : 0 messages") {
-				t.Errorf("no results:\n%s", out)
-			}
+			check.That(t, strings.Contains(out.String(), "Verification    : 0 messages"), "no results:\n%s", out)
 		})
 	}
 }
@@ -123,9 +118,7 @@ func TestServesConcurrently(t *testing.T) {
 		"RDMA_Write Bidirectional BW, 65536 octets, 1 QPs: 400 messages", "RDMA_Read BW, 65536 octets, 2 QPs: 400 messages",
 		"Send BW, 65536 octets, 1 QPs: 200 messages", "Send Latency, 2 octets, 1 QPs: 50 messages", ", 0 with wrong content",
 	} {
-		if !strings.Contains(x.out.String(), want) {
-			t.Errorf("the server does not say %q:\n%s", want, x.out)
-		}
+		check.That(t, strings.Contains(x.out.String(), want), "the server does not say %q:\n%s", want, x.out)
 	}
 	eventually(t, "the server has forgotten the runs", func() bool {
 		x.server.mu.Lock()
