@@ -63,14 +63,9 @@ func (m *Message) append(p *piece) {
 	m.Size += len(p.data)
 }
 
+// prepend puts p before the first piece that there is.
 func (m *Message) prepend(p *piece) {
-	p.next = m.head
-	if m.head != nil {
-		m.head.prev = p
-	} else {
-		m.tail = p
-	}
-	m.head = p
+	p.next, m.head.prev, m.head = m.head, p, p
 	m.Size += len(p.data)
 }
 
