@@ -89,6 +89,17 @@ func TestWhatAQPKnowsOfItsPath(t *testing.T) {
 	check.That(t, errors.As(err, new(*rdmap.StreamError)), "Disconnect of a stream that has failed: %v", err)
 }
 
+// Queue pairs whose memory is to be given back take turns, and others are served in between.
+func TestFlushesTakeTurns(t *testing.T) {
+	a, _ := newLab(t, nil).join(nil)
+	p := a.qp.peer.Load()
+	_, now := p.conn.Gate().Lock()
+	defer p.conn.Gate().Unlock()
+	p.flushing = []*QP{a.qp, a.qp}
+	first, second := p.HandleReceived(now), p.HandleReceived(now)
+	check.That(t, first && !second && len(p.flushing) == 0, "there is more to do: %v, then %v", first, second)
+}
+
 // An association has room for a session as long as it is established and not all its streams are taken, claims of those that are about to
 // open one included; while there are claims it stays.
 func TestClaimsOfStreams(t *testing.T) {

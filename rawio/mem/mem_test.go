@@ -68,15 +68,15 @@ func TestPacketsArriveInOrderWithTheirAddresses(t *testing.T) {
 	must.That(t, n == 3 && err == nil, "WriteBatch = %d, %v", n, err)
 
 	got := make([]rawio.Packet, 2)
-	if n, err := b.ReadBatch(got); n != 2 || err != nil {
-		t.Fatalf("ReadBatch = %d, %v, want the two packets there is room for", n, err)
-	}
+	n, err = b.ReadBatch(got)
+	must.That(t, n == 2 && err == nil, "ReadBatch = %d, %v, want the two packets there is room for", n, err)
 	if p := got[0]; string(p.Data) != "one two" || p.Local != to || p.Remote != from || p.ECN != 2 || p.Kind != rawio.KindSCTP || len(p.Buf.B) != smallBuf {
 		t.Errorf("first packet: %+v", p)
 	}
 	if p := got[1]; len(p.Data) != 65515 || p.Data[65514] != 7 || p.Remote != other {
 		t.Errorf("second packet: %d octets from %v", len(p.Data), p.Remote)
 	}
+	check.Equal(t, "buffers held, with that of the packet that waits", a.Outstanding(), 3)
 	got[0].Release()
 	got[1].Release()
 	if n, err := b.ReadBatch(got); n != 1 || err != nil || len(got[0].Data) != 0 {

@@ -20,6 +20,7 @@ func TestQueueOfAFlowIsTheSameInBothDirections(t *testing.T) {
 	a := open(t, ns, tun.Config{Host: host1[:1], Addrs: addr1[:1]})
 	b := open(t, ns, tun.Config{Host: host2[:1], Addrs: addr2[:1], Shards: shards})
 	must.Equal(t, "further queues", len(rawio.ShardsOf(b)), shards-1)
+	must.Equal(t, "what it can: who waits does not know for which of them", b.Features(), rawio.DontFragment|rawio.ECNField|rawio.Marking)
 	packets, ends := linktest.ReadShards(b)
 	used := map[int]bool{}
 	for f := range flows {

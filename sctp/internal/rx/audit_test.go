@@ -41,7 +41,7 @@ func TestWhatEndsAtTheEdgeOfTheTablesIsFound(t *testing.T) {
 	const cum = 1 << 20
 	for _, ahead := range []int{1023, 1024, 1025, 2048, 65535} {
 		r := NewReceiver(Config{PeerTSN: cum + 1, RecvBuffer: 1000, InStreams: 1})
-		mustPacket(t, r, 0, chunk(cum+ahead, 1, be, "x"))
+		mustPacket(t, r, 0, chunk(cum+2, 1, be, "x"), chunk(cum+ahead, 2, be, "y")) // into tables, and into these grown
 		err := r.Audit(0)
 		check.That(t, err == nil && max(r.track.set.Cap(), r.reasm.held.ends.Cap()) <= max(2*ahead, 1024), "%v, %v", err, r.track.set.Cap())
 	}

@@ -143,7 +143,7 @@ func TestAnAdvertisedWindowDoesNotShrink(t *testing.T) {
 		{"and what is read makes no room", func() { pieces(r) }, 400},
 		{"what is placed does not either", func() { r.Admit(chunk(tsn, 1, be, "x")); r.Placed(chunk(tsn, 1, be, "x")); tsn++ }, 399},
 		{"until it is as small as it should be", func() { take(299); pieces(r) }, 300},
-		{"a larger buffer is there at once", func() { r.SetBuffers(5000, 0) }, 5000},
+		{"a larger buffer is there at once", func() { sack(r); r.SetBuffers(5000, 0) }, 5000},
 	} {
 		step.do()
 		check.Equal(t, step.name, r.Window(), step.want)
