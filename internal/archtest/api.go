@@ -15,8 +15,11 @@ import (
 	"github.com/rddp-go/rddp/internal/must"
 )
 
-// face lists the packages that a program imports, on Linux.
-var face = []string{"compat", "metrics", "rawio", "rawio/mem", "rawio/pcap", "rawio/raw", "rawio/tun", "rawio/udp", "rdma", "sctp", "sctp/assoc", "sctp/cc", "sctp/qlog"}
+// face lists the packages that a program imports, on Linux, and those for harnesses around the core: assoc, endpoint, wire and simnet.
+var face = []string{
+	"compat", "metrics", "rawio", "rawio/mem", "rawio/pcap", "rawio/raw", "rawio/simnet", "rawio/tun", "rawio/udp", "rdma",
+	"sctp", "sctp/assoc", "sctp/cc", "sctp/endpoint", "sctp/qlog", "sctp/wire",
+}
 
 // exported is all that a program can see: the declarations of these packages, without bodies.
 func exported(t *testing.T) []byte {

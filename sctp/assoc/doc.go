@@ -5,6 +5,18 @@
 // deadline are asked for. Whoever calls, the owner, does so from one goroutine at a time, and after
 // each round of calls drains PollTransmit and PollEvent and arms a timer for NextTimeout.
 //
+// # A harness of one's own
+//
+// Fuzzers, simulators and whoever else wants SCTP without I/O import this package, endpoint, which finds the association of a packet and makes new ones, wire, the
+// chunks, and rawio/simnet, a road in virtual time. Programs need none of them. The example is a harness for a fuzzer's octets. What an owner does:
+//
+//   - A packet goes to Endpoint.Lookup, and what that finds nothing for to HandleUnmatched; an association that comes of it, or of Connect, is the owner's to keep.
+//   - Behind each call, for each association: PollEvent until there is none, Receive, PollTransmit as long as it has more, and NextTimeout, when to call HandleTimeout.
+//   - On EventUp, EventRestart, EventPathUp and EventPathDown Endpoint.Refresh, on EventDown Endpoint.Remove.
+//   - The packets of a TxBatch are the owner's until Reset, those that it hands in the association's until HandlePacket returns.
+//
+// The same calls at the same times, with the same [Env.Rand], bring about the same packets.
+//
 // # How an association ends
 //
 // Event.Err of EventDown is one of these; switch on it by [errors.Is] and [errors.As]:
