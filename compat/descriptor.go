@@ -74,6 +74,7 @@ type settings struct {
 	linger                 bool
 	lingerTime             time.Duration
 	nonblock               bool
+	class                  int // IP_TOS, or IPV6_TCLASS
 }
 
 // settings returns those that a placeholder begins with. Called with mu held.
@@ -85,7 +86,7 @@ func (s *Socket) settings() (w settings) {
 	w.sndTimeout = s.wr.timeout
 	s.wr.mu.Unlock()
 	w.linger, w.lingerTime = s.opts.linger, s.opts.lingerTime
-	w.rcvBuf, w.sndBuf = s.opts.rcvBuf, s.opts.sndBuf
+	w.rcvBuf, w.sndBuf, w.class = s.opts.rcvBuf, s.opts.sndBuf, s.opts.class
 	return w
 }
 
@@ -108,9 +109,12 @@ func (s *Socket) ReadBack() {
 	if w.sndBuf != 0 {
 		s.opts.sndBuf, s.opts.cfg.SendBuffer = w.sndBuf, w.sndBuf
 	}
+	if w.class != was.class { // else SCTP_PEER_ADDR_PARAMS may have set another
+		s.opts.class, s.opts.cfg.DSCP = w.class, uint8(w.class)>>2
+	}
 	c, opts := s.conn, s.opts
 	s.mu.Unlock()
-	if c != nil && (opts.rcvBuf != was.rcvBuf || opts.sndBuf != was.sndBuf) {
+	if c != nil && (opts.rcvBuf != was.rcvBuf || opts.sndBuf != was.sndBuf || opts.class != was.class) {
 		_ = opts.live(c) // an association that has ended keeps what it had
 	}
 	s.rd.change(func(r *waits) { r.timeout, r.nonblock = w.rcvTimeout, w.nonblock })

@@ -35,6 +35,10 @@ func setHolder(fd int, w settings) {
 	_ = setTimeout(fd, true, w.sndTimeout)
 	_ = setNonblock(fd, w.nonblock)
 	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: int32(boolInt(w.linger)), Linger: int32(w.lingerTime / time.Second)})
+	if w.class != 0 {
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_TOS, w.class)
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, w.class)
+	}
 	for send, n := range map[bool]int{false: w.rcvBuf, true: w.sndBuf} {
 		if n != 0 {
 			_ = setBuffer(fd, send, n/2)
@@ -50,6 +54,10 @@ func getHolder(fd int) (w settings) {
 	w.rcvBuf, w.sndBuf = changed(fd, false), changed(fd, true)
 	flags, _ := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 	w.nonblock = flags&unix.O_NONBLOCK != 0
+	w.class, _ = unix.GetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_TOS)
+	if class, err := unix.GetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_TCLASS); err == nil && class > 0 {
+		w.class = class
+	}
 	return w
 }
 

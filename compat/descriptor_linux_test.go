@@ -33,10 +33,12 @@ func TestTheDescriptorIsThatOfTheSocket(t *testing.T) {
 	must.OK(t, c.Control(func(fd uintptr) {
 		same(t, Find(int(fd)), c)
 		must.OK(t, unix.SetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}))
+		must.OK(t, unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TOS, 46<<2))
 	}))
 	must.Get(c.Connect(at))(t)
 	s := must.Get(l.Accept())(t)
 	same(t, c.conn.Stats().RecvWindow, 18000)
+	same(t, c.conn.Paths()[0].DSCP, uint8(46))
 	must.OK(t, c.Close())
 	same(t, read(s, 9), recv{err: syscall.ECONNRESET})
 	fd := must.Get(s.Descriptor())(t)

@@ -22,6 +22,7 @@ type options struct {
 	linger         bool
 	lingerTime     time.Duration
 	rcvBuf, sndBuf int // SO_RCVBUF, SO_SNDBUF; 0 for the default
+	class          int // IP_TOS or IPV6_TCLASS, as the descriptor had it last
 }
 
 func (o *options) init() {
