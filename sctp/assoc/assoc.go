@@ -150,7 +150,7 @@ func (a *Assoc) newSender() {
 		a.steps += a.sender.Steps()
 	}
 	a.sender = tx.NewSender(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0), MaxSegment: a.cfg.MaxSegment,
-		Letter: a.cfg.RFC9260, NoDelay: a.cfg.NoDelay, Trips: &a.trips})
+		Letter: a.cfg.RFC9260, NoDelay: a.cfg.NoDelay, Trips: &a.trips, Draw: a.draw})
 	a.sender.SetUpper(a.source, a.source)
 	a.sender.SetECN(a.ecn.on)
 }

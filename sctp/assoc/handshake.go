@@ -231,7 +231,7 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 
 	s := a.setup
 	if s.tries == 0 {
-		a.primary().ObserveRTT(now.Sub(s.sent))
+		a.primary().Proved(now.Sub(s.sent)) // it has our tag
 	}
 	*s = setup{own: &echoing{slices.Clone(o.cookie), reportParams(&o)}, due: true, deadline: rawio.Never,
 		stale: s.stale, path: a.sender.Primary().Index()}

@@ -91,11 +91,16 @@ func (a *Assoc) scheduleBeat(p *path, from rawio.Time) {
 		p.beat.deadline = rawio.Never
 		return
 	}
-	var b [4]byte
-	_, _ = io.ReadFull(a.env.Rand, b[:]) // without randomness there is no jitter, which does no harm
 	rto := p.RTO()
-	jitter := time.Duration(uint64(rto) * uint64(binary.BigEndian.Uint32(b[:])) >> 32)
+	jitter := time.Duration(uint64(rto) * uint64(a.draw()) >> 32)
 	p.beat.deadline = from.Add(max(p.interval, 0) + rto/2 + jitter)
+}
+
+// draw returns a number by chance, or 0 without randomness: then there is no jitter, and what is withheld can be foretold.
+func (a *Assoc) draw() uint32 {
+	var b [4]byte
+	_, _ = io.ReadFull(a.env.Rand, b[:])
+	return binary.BigEndian.Uint32(b[:])
 }
 
 // beatTimeouts serves the heartbeat timers that have expired.
@@ -282,7 +287,7 @@ func (a *Assoc) handleHeartbeatAck(now rawio.Time, c wire.Chunk) {
 	if !beatStates.has(a.state) {
 		return // the association shuts down, or has begun anew: none is sent any more
 	}
-	p.ObserveRTT(now.Sub(sent))
+	p.Proved(now.Sub(sent))
 	a.answered(now, p)
 	if last {
 		a.scheduleBeat(p, now)

@@ -163,7 +163,7 @@ func (a *Assoc) handleProbeAck(now rawio.Time, info []byte) {
 			if !a.searching() {
 				return
 			}
-			p.ObserveRTT(rtt)
+			p.Proved(rtt)
 			a.setMTU(p, p.mtu.Size())
 			a.answered(now, p)
 			return

@@ -92,7 +92,7 @@ func (c *cubic) avoid(now rawio.Time, acked float64) {
 
 // OnLoss is sections 4.6 and 4.7, with the floor of RFC 9260 section 7.2.3.
 func (c *cubic) OnLoss(rawio.Time) {
-	was := before{c.cwnd, c.ssthresh}
+	was := before{c.cwnd, c.ssthresh, c.hystart}
 	c.wBefore = c.wMax
 	c.reduce(cubicBeta)
 	c.cwnd, c.before = c.ssthresh, was

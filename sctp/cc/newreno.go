@@ -29,7 +29,10 @@ type newReno struct {
 }
 
 // before is what there was before the last loss, zero when that cannot be taken back.
-type before struct{ cwnd, ssthresh int }
+type before struct {
+	cwnd, ssthresh int
+	hystart        hystart
+}
 
 // NewReno returns the controller of RFC 9260 section 7.2 as TCP has it by now: it begins with ten packets (RFC 6928), leaves slow
 // start when the round trip time grows (RFC 9406), counts all octets that are acknowledged in it where packets are
@@ -123,15 +126,19 @@ func (r *newReno) grow(n int) { r.cwnd = min(r.cwnd+n, math.MaxInt32) }
 
 // OnLoss is section 7.2.3 for a loss that a SACK has revealed.
 func (r *newReno) OnLoss(rawio.Time) {
-	r.before = before{r.cwnd, r.ssthresh}
+	r.before = before{r.cwnd, r.ssthresh, r.hystart}
 	r.hystart = hystart{}
 	r.ssthresh = max(r.cwnd/2, 4*r.pmdcs)
 	r.cwnd = r.ssthresh
 	r.partial = 0
 }
 
-// Undo gives back the window that there was, if it is more than what has grown since.
+// Undo gives back the window that there was, if it is more than what has grown since, and what slow start knew of the round trip: who can have reductions
+// undone is not to stay in it for longer.
 func (r *newReno) Undo(rawio.Time) {
+	if r.before.cwnd > 0 {
+		r.hystart = r.before.hystart
+	}
 	if r.before.cwnd > r.cwnd {
 		r.cwnd = r.before.cwnd
 	}

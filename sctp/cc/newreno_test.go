@@ -335,6 +335,16 @@ func TestReductionIsTakenBackOnceAndWhole(t *testing.T) {
 			}
 		}
 		c := f(1000, false)
+		for i := range 3 { // slow start ends as it would have, had there been no loss amid the round that judges it
+			c.OnAck(0, Ack{RTT: 20 * time.Millisecond, Trip: time.Duration(20+100*(i/2)) * time.Millisecond, Flight: 1 << 20})
+			if i == 1 {
+				c.OnLoss(0)
+				c.Undo(0)
+			}
+		}
+		c.OnAck(0, Ack{RTT: 20 * time.Millisecond, Flight: 1 << 20})
+		check.Equal(t, name+": the threshold", c.Ssthresh(), c.Window())
+		c = f(1000, false)
 		c.OnLoss(0)
 		more(c, 0)
 		was := c.Window()

@@ -17,6 +17,8 @@ const (
 	lastingRecoveries = 16
 	// latelyResent is of how many chunks it is known at most that they were sent again. A power of two.
 	latelyResent = 128
+	// undoneAtMost is at how much patience a reduction is still taken back: by then a chunk may be late by a whole round trip.
+	undoneAtMost = 3
 )
 
 // disorder is what is known of it about one path.
@@ -75,15 +77,24 @@ func (s *Sender) late(now rawio.Time, t wire.TSN) {
 	if !d.within || d.until.Less(s.ring.base) {
 		d.more, d.until, d.within = min(d.more+1, 1<<10), s.ring.next, true
 	}
-	if d.again--; d.again == 0 && d.undo {
+	if d.again--; !s.recovery {
+		s.undo(now, p)
+	}
+}
+
+// undo takes the reduction back if all was late: not while more may turn out to be lost, and not from a peer that says so again and again, as what it says
+// makes chunks wait for longer.
+func (s *Sender) undo(now rawio.Time, p *Path) {
+	if d := &p.disorder; d.undo && d.again == 0 && d.more <= undoneAtMost {
 		d.undo = false
 		p.cc.Undo(now)
 	}
 }
 
 // recovered takes that Fast Recovery is over.
-func (s *Sender) recovered() {
+func (s *Sender) recovered(now rawio.Time) {
 	for _, p := range s.paths {
+		s.undo(now, p)
 		d := &p.disorder
 		d.over = true
 		if d.lasts > 0 {

@@ -1,6 +1,7 @@
 package tx
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
@@ -81,7 +82,7 @@ func TestPatienceGrowsAndGoes(t *testing.T) {
 	p.est.trip = shortest{of: 100_000_000, n: 1}
 	for i, want := range []int{150, 175, 200, 200} {
 		round("late again", true, want)
-		check.Equal(t, "taken back", c.undone, i+1)
+		check.Equal(t, "taken back", c.undone, min(i+1, undoneAtMost))
 	}
 	for range 15 {
 		round("really lost", false, 200)
@@ -117,6 +118,42 @@ func TestPathThatReordersCountsNoMisses(t *testing.T) {
 		} else {
 			l.sack(1, gap{3, 9})
 			l.expect("more than three have arrived that were sent later", "2")
+		}
+	}
+}
+
+// What is withheld goes a round trip later, for the first time: when it is missed, or nobody says anything; and at once where nothing is behind it. It
+// is no loss, and who acknowledges it lies.
+func TestWhatIsWithheldIsNoLoss(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		more int // behind the four in flight
+		sent string
+		wait int // ms
+		k    wire.Sack
+		then string
+		lie  bool
+	}{
+		{"missed", 3, "6 | 8", 25, makeSack(6, 1<<20, wire.GapBlock{Start: 2, End: 2}), "7", false},
+		{"nothing is said of it", 3, "6 | 8", 100, makeSack(1, 1<<20), "7", false},
+		{"nothing is behind it", 2, "6 | 7", 0, makeSack(7, 1<<20), "", false},
+		{"acknowledged", 3, "6 | 8", 0, makeSack(7, 1<<20), "", true},
+		{"named", 3, "6 | 8", 0, makeSack(1, 1<<20, wire.GapBlock{Start: 3, End: 7}), "", true},
+	} {
+		l, c := farLab(t, 1, 0)
+		l.s.cfg.Draw = func() uint32 { return 0 }
+		l.queue(tt.more, full)
+		l.expect(tt.name, tt.sent)
+		l.now += 100 * ms
+		var lie *UnsentTSNError
+		_, err := l.s.HandleSack(l.now, tt.k)
+		check.Equal(t, tt.name+": a lie", errors.As(err, &lie), tt.lie)
+		if tt.wait > 0 {
+			l.wait(tt.name, tt.wait)
+		}
+		l.expect(tt.name, tt.then)
+		if st := l.s.Stats(); c.n != 0 || st.Retransmits != 0 || st.Chunks != uint64(l.s.NextTSN()-1) && !tt.lie {
+			t.Errorf("%s: %d reductions, %+v", tt.name, c.n, st)
 		}
 	}
 }

@@ -26,6 +26,7 @@ func (s *Sender) FillMore(now rawio.Time, b *pack.Batch, p *Path) {
 	s.data += n * size
 	s.rwnd -= n * size
 	s.burst -= n
+	s.withheld.after = max(s.withheld.after-n, min(s.withheld.after, 1))
 	s.stats.Chunks += uint64(n)
 	s.stats.Octets += uint64(n * size)
 	p.cc.OnSent(now, n*chunk, p.flight)

@@ -70,13 +70,14 @@ type Path struct {
 	// Asks is set by an owner that sends a HEARTBEAT to the path when it is suspected.
 	Asks bool
 
-	index int
-	mtu   int
-	pmdcs int
-	est   estimator
-	cc    cc.Controller
-	pacer cc.Pacer   // cc, if it asks for pacing
-	due   rawio.Time // the next packet does not leave earlier then
+	index  int
+	mtu    int
+	pmdcs  int
+	est    estimator
+	proved time.Duration // the shortest round trip that the peer could not shorten, 0 before the first
+	cc     cc.Controller
+	pacer  cc.Pacer   // cc, if it asks for pacing
+	due    rawio.Time // the next packet does not leave earlier then
 
 	flight   int        // octets of DATA chunks in flight, with header and padding
 	inflight tsnset.Set // them
@@ -91,6 +92,7 @@ type Path struct {
 	single   bool       // T3-rtx has expired: one packet in flight until an acknowledgement (7.2.3)
 	holes    int        // expiries of T3-rtx that took packets longer than Least, with none acknowledged since
 	reduced  uint64     // TSNs that had been sent when cwnd was last reduced
+	debt     int        // octets whose acknowledgement was taken back: of what is acknowledged next so many open no window
 
 	timing  bool // timed measures the round trip (6.3.1, rule C4)
 	timed   wire.TSN
@@ -166,7 +168,7 @@ func (p *Path) SRTT() time.Duration { return p.est.srtt }
 // ShortestRTT returns the shortest round trip time of late, 0 before the first measurement.
 func (p *Path) ShortestRTT() time.Duration { return p.est.trip.get() }
 
-// ObserveRTT takes a round trip time measured by a HEARTBEAT (section 8.3).
+// ObserveRTT takes a round trip time that was measured other than by DATA (section 8.3).
 func (p *Path) ObserveRTT(rtt time.Duration) { p.est.observe(rtt) }
 
 // Backoff doubles the RTO, for a HEARTBEAT that was not answered.

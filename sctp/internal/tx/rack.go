@@ -29,7 +29,7 @@ func (s *Sender) far(p *Path) bool {
 // miss indications: nobody knows when it was in flight.
 func (s *Sender) left(now rawio.Time, t wire.TSN, r *record) (left time.Duration, known bool) {
 	p := s.paths[r.path]
-	if !p.latest.after(r.stamp, t) || !s.far(p) || s.ring.nowed > 0 && s.ring.owed.Has(t) {
+	if !p.latest.after(r.stamp, t) || !s.far(p) || s.overspent() || s.ring.nowed > 0 && s.ring.owed.Has(t) {
 		return 0, false
 	}
 	return p.patience() - time.Duration(stamp(now)-r.stamp)*time.Microsecond, true
@@ -145,7 +145,7 @@ func (s *Sender) timeoutPTO(now rawio.Time, p *Path) {
 		return
 	}
 	r := s.ring.rec(t)
-	s.tail = tail{tsn: t, due: true, out: true}
+	s.tail = tail{tsn: t, due: true, out: !s.withheld.is(t)}
 	if s.lone(p) {
 		s.tail.lone, s.tail.after = p, now.Sub(p.lastSent)
 	}

@@ -13,11 +13,13 @@ import (
 // losses counts what a controller hears of.
 type losses struct {
 	cc.Controller
-	n, undone int
+	n, undone, octets int
 }
 
 func (c *losses) OnLoss(now rawio.Time) { c.n++ }
 func (c *losses) Undo(now rawio.Time)   { c.undone++ }
+
+func (c *losses) OnAck(now rawio.Time, a cc.Ack) { c.octets += a.Octets }
 
 // farLab has paths of 100 ms, over which TSN 1 has been acknowledged and 2 to 5 are on their way; the last n go to the second path.
 func farLab(t *testing.T, paths, n int) (*lab, *losses) {
@@ -130,13 +132,15 @@ func TestMissingIsLostAfterARoundTripAndAQuarter(t *testing.T) {
 	l.expect("the last in flight there", "4")
 	l.wait("two of the other path", 100)
 	l.expect("one probe at a time", "")
-	l, _ = farLab(t, 1, 0)
+	l, c = farLab(t, 1, 0)
 	l.now += 100 * ms
 	l.sack(1, gap{4, 5})
 	l.now += 20 * ms
 	l.sack(1, gap{5, 5})
 	l.wait("a SACK that says nothing new", 5)
 	l.expect("but not what was taken back", "2 | 3")
+	l.sack(5)
+	check.Equal(t, "octets that open the window, each once", c.octets, 5*counted)
 	check.Equal(t, "a timer", l.s.rackAt, rawio.Never)
 	l, _ = farLab(t, 2, 2)
 	l.now += 100 * ms

@@ -47,6 +47,9 @@ func (s *Sender) HandleSack(now rawio.Time, k wire.Sack) (Result, error) {
 		if start <= end && uint32(end) > above {
 			return Result{}, &UnsentTSNError{k.CumTSN().Add(uint32(end)), s.ring.next}
 		}
+		if start <= end && s.lies(k.CumTSN().Add(uint32(start)), k.CumTSN().Add(uint32(end))) {
+			return Result{}, &UnsentTSNError{s.withheld.tsn, s.ring.next}
+		}
 	}
 	s.probeHeard = true
 	s.credit = min(s.credit+paidByOctet*len(k), maxCredit)
@@ -184,7 +187,7 @@ func (s *Sender) acknowledge(a *ack, l *later) (all bool) {
 	if all && l.sack != nil {
 		l.highest, l.named, all = s.ackGaps(a, l.sack)
 	}
-	s.exitRecovery()
+	s.exitRecovery(a.now)
 	l.htna, l.advanced, l.at = a.htna, a.result.CumAdvanced, s.ring.base
 	return all
 }
@@ -205,6 +208,9 @@ func (s *Sender) beginAck(now rawio.Time, cum wire.TSN) (ack, error) {
 	}
 	if uint32(cum-(s.ring.base-1)) > uint32(s.ring.len()) {
 		return a, &UnsentTSNError{cum, s.ring.next}
+	}
+	if s.lies(s.ring.base, cum) {
+		return a, &UnsentTSNError{s.withheld.tsn, s.ring.next}
 	}
 	for _, p := range s.paths {
 		s.steps++
@@ -387,10 +393,10 @@ func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 }
 
 // exitRecovery leaves Fast Recovery when its exit point is acknowledged (section 6.2.1, D iv).
-func (s *Sender) exitRecovery() {
+func (s *Sender) exitRecovery(now rawio.Time) {
 	if s.recovery && s.exit.Less(s.ring.base) {
 		s.recovery = false
-		s.recovered()
+		s.recovered(now)
 	}
 	s.urgent = s.urgent && (s.recovery || s.tail.due) && s.ring.nmarked > 0
 }
@@ -410,8 +416,10 @@ func (s *Sender) grow(a *ack) {
 			p.learnWait()
 		}
 		if k.acked > 0 || k.dups > 0 || all {
+			again := min(k.acked, p.debt)
+			p.debt -= again
 			p.cc.OnAck(a.now, cc.Ack{
-				Octets: k.acked, Dups: k.dups, Flight: k.flight,
+				Octets: k.acked - again, Dups: k.dups, Flight: k.flight,
 				Recovery: s.recovery || s.echoed, AllAcked: all, RTT: k.rtt, Trip: k.trip, Spread: s.spreads(p),
 			})
 		}
@@ -479,7 +487,7 @@ func missedBelow(k wire.Sack) int {
 
 // miss counts a miss indication and marks the chunk on the third.
 func (s *Sender) miss(t wire.TSN, r *record, lost *PathSet) {
-	if r.misses++; r.misses < missLimit {
+	if r.misses++; r.misses < missLimit || s.overspent() {
 		return
 	}
 	s.lost(t, r, lost)
@@ -487,8 +495,10 @@ func (s *Sender) miss(t wire.TSN, r *record, lost *PathSet) {
 
 // lost marks a chunk that is taken for lost.
 func (s *Sender) lost(t wire.TSN, r *record, lost *PathSet) {
-	lost.add(int(r.path))
-	s.suspect(t, s.paths[r.path])
+	if !s.withheld.is(t) {
+		lost.add(int(r.path))
+		s.suspect(t, s.paths[r.path])
+	}
 	s.mark(t, r)
 	r.state = r.state&^timeout | fast
 }
@@ -592,6 +602,7 @@ func (s *Sender) renegeRange(from, to wire.TSN, lost *PathSet) (all bool) {
 		g.nowed++
 		s.stats.Reneged++
 		s.toFlight(t, r, s.paths[r.path])
+		s.paths[r.path].debt += r.chunkLen()
 		if s.sentEarlier(t, r) {
 			s.ripe(t, r)
 		}

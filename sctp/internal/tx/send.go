@@ -65,12 +65,11 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 	if s.tail.due && s.tail.via == p {
 		return s.fillProbe(now, b, p)
 	}
-	n, octets := 0, 0
+	n, octets, again := 0, 0, s.stats.Retransmits
 	open := p.open() && s.bursting(p)
 	if s.ring.nmarked > 0 { // and Poll has let them go
 		n, octets = s.fillMarked(now, b, p)
 	}
-	again := n
 	// The packet may exceed cwnd, so that only its beginning counts (section 6.1, B). In the packet
 	// that ignores cwnd there is nothing new.
 	if open && s.ring.nmarked == 0 {
@@ -84,6 +83,10 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 				break
 			}
 			fresh = false
+			if n == 0 && !alone && s.withholds(p, size) {
+				s.withhold(now, b, p, size)
+				continue
+			}
 			octets += s.sendNew(now, b, p, size)
 			n++
 			if alone {
@@ -91,13 +94,17 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 			}
 		}
 	}
+	if n == 0 && s.withheld.is(s.ring.next-1) { // nothing came behind it
+		s.mark(s.withheld.tsn, s.ring.rec(s.withheld.tsn))
+		n, octets = s.fillMarked(now, b, p)
+	}
 	if n > 0 {
 		s.burst--
 		p.cc.OnSent(now, octets, p.flight)
 		s.pace(now, p, octets)
 		s.armPTO(now, p, false)
 	}
-	if s.ecn && n > 0 && again == 0 && !s.probing {
+	if s.ecn && n > 0 && s.stats.Retransmits == again && !s.probing {
 		b.SetECN(rawio.ECT0)
 	}
 	return n
@@ -316,13 +323,18 @@ func (s *Sender) resend(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p 
 	}
 	r.state = r.state&^copied | resent
 	r.misses = 0
-	r.spare = min(r.spare, 254) + 1
 	s.unmeasure(t)
 	if s.probing {
 		s.probeHeard = false
 		s.stats.Probes++
 	}
-	s.stats.Retransmits++
+	if s.withheld.is(t) {
+		s.release(r)
+	} else {
+		r.spare = min(r.spare, 254) + 1
+		s.stats.Retransmits++
+		s.resentOctets += uint64(r.size)
+	}
 	if p.flight > 0 && t.Less(p.first) {
 		p.t3 = rawio.Never // the earliest is sent again: restart (section 6.1)
 	}
@@ -344,7 +356,9 @@ func (s *Sender) emit(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p *P
 	if s.sackNow || s.tail.out && t == s.tail.tsn || r.state&timeout != 0 {
 		flags |= wire.FlagI
 	}
-	appendChunk(b, t, r, p, flags)
+	if !s.withheld.is(t) {
+		appendChunk(b, t, r, p, flags)
+	}
 	p.wake(now)
 	p.awake, p.lastSent = now, now
 	r.stamp = stamp(now)

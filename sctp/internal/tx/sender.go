@@ -17,6 +17,7 @@ type Config struct {
 	NoDelay    bool             // nothing waits for more to go with it
 	MaxSegment int              // octets of user data of a DATA chunk, 0 means no limit
 	Trips      *count.Histogram // gets each measurement of a round trip time; may be nil
+	Draw       func() uint32    // a number by chance, that the peer cannot guess; nil: nothing is withheld
 }
 
 // Sender is the sending half of an association.
@@ -78,6 +79,9 @@ type Sender struct {
 	tail   tail
 	leftAt rawio.Time // when a path was last left
 
+	withheld     withheld
+	resentOctets uint64 // of user data, of those in stats.Octets
+
 	paceAt rawio.Time // when the packet that Poll held back may go, or Never
 
 	probeAt    rawio.Time // when a zero window probe may go, or Never
@@ -114,7 +118,8 @@ type Stats struct {
 
 // NewSender returns a sender without paths.
 func NewSender(cfg Config) *Sender {
-	s := &Sender{cfg: cfg, probeAt: rawio.Never, moreAt: rawio.Never, paceAt: rawio.Never, rackAt: rawio.Never, expiry: rawio.Never, leftAt: rawio.Time(-leaveRest), burst: cfg.MaxBurst}
+	s := &Sender{cfg: cfg, probeAt: rawio.Never, moreAt: rawio.Never, paceAt: rawio.Never, rackAt: rawio.Never, expiry: rawio.Never, leftAt: rawio.Time(-leaveRest), burst: cfg.MaxBurst,
+		withheld: withheld{until: rawio.Never}}
 	s.ring.base, s.ring.next, s.ring.intact = cfg.TSN, cfg.TSN, cfg.TSN
 	s.ripeTo = cfg.TSN
 	return s
@@ -244,7 +249,7 @@ func (s *Sender) Idle(now rawio.Time) bool { return s.ring.len() == 0 && !s.load
 
 // NextTimeout returns when HandleTimeout, Expire or Poll has something to do.
 func (s *Sender) NextTimeout() rawio.Time {
-	t := min(s.expiry, s.paceAt, s.rackAt)
+	t := min(s.expiry, s.paceAt, s.rackAt, s.withheld.until)
 	if s.slot.full || s.queue.n > 0 {
 		if t = min(t, s.probeAt); s.paceAt == rawio.Never {
 			t = min(t, s.moreAt)

@@ -101,6 +101,9 @@ func (s *Sender) fillProbe(now rawio.Time, b *pack.Batch, p *Path) int {
 		return 0
 	}
 	s.tail.due, s.tail.sent = false, stamp(now)
+	if s.withheld.is(t) {
+		s.withheld.on, s.withheld.until = false, rawio.Never
+	}
 	s.unmeasure(t)
 	long := r.state & large
 	appendChunk(b, t, r, p, r.wire|wire.FlagI)
@@ -110,6 +113,7 @@ func (s *Sender) fillProbe(now rawio.Time, b *pack.Batch, p *Path) int {
 	s.stats.Retransmits++
 	s.stats.Chunks++
 	s.stats.Octets += uint64(r.size)
+	s.resentOctets += uint64(r.size)
 	return 1
 }
 

@@ -15,6 +15,9 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 	if !now.Before(s.rackAt) {
 		s.timeoutRACK(now)
 	}
+	if !now.Before(s.withheld.until) {
+		s.withheldLong()
+	}
 	for _, p := range s.paths {
 		if now.Before(p.t3) {
 			if !now.Before(p.pto) {
@@ -122,6 +125,7 @@ func (s *Sender) Stop() {
 		p.t3, p.pto, p.flight = rawio.Never, rawio.Never, 0
 	}
 	s.probeAt, s.paceAt, s.moreAt, s.rackAt, s.expiry = rawio.Never, rawio.Never, rawio.Never, rawio.Never, rawio.Never
+	s.withheld.until = rawio.Never
 	s.flight, s.data = 0, 0
 }
 

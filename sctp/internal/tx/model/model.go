@@ -66,6 +66,7 @@ type fuzzer struct {
 	off     int            // octets of it that were sent
 	sent    map[wire.TSN][]byte
 	dry     bool              // the Source has nothing more
+	next    wire.TSN          // the first TSN that was not sent: behind one that is withheld there are others
 	got     map[wire.TSN]bool // by the peer, which loses some
 	trip    rawio.Time        // of a packet and its SACK, at least
 	burst   int
@@ -207,11 +208,18 @@ func (z *fuzzer) chunk(d wire.Data) {
 		}
 		return
 	}
-	if n := firstTSN.Add(uint32(len(z.sent))); t != n {
-		z.t.Fatalf("TSN %d is new, want %d", t, n)
+	if z.sent[t] = b; t.Less(z.next) || (z.next+1).Less(t) && z.sent[t-1] == nil {
+		z.t.Fatalf("TSN %d is new, and so is %d", t, z.next)
 	}
-	z.sent[t] = b
-	p := d.Payload()
+	for b := z.sent[z.next]; b != nil; b = z.sent[z.next] {
+		z.follows(wire.Data(b))
+		z.next++
+	}
+}
+
+// follows takes a chunk in the order of TSNs, which goes on where the last one ended.
+func (z *fuzzer) follows(d wire.Data) {
+	t, p := d.TSN(), d.Payload()
 	if d.B() != (z.off == 0) {
 		z.t.Fatalf("TSN %d begins a message: %v, at octet %d", t, d.B(), z.off)
 	}
@@ -254,9 +262,10 @@ func (z *fuzzer) sack() {
 		k.Dups = append(k.Dups, cum.Add(uint32(g.Start)-3))
 	}
 	next, reneged := z.s.NextTSN(), z.s.Stats().Reneged
-	unsent := !cum.Less(next)
+	unsent := !cum.Less(next) || !cum.Less(z.next)
 	for _, g := range k.Gaps {
-		unsent = unsent || g.Start <= g.End && !cum.Add(uint32(g.End)).Less(next)
+		unsent = unsent || g.Start <= g.End && (!cum.Add(uint32(g.End)).Less(next) ||
+			z.next.Less(next) && cum.Add(uint32(g.Start)).LessEq(z.next) && z.next.LessEq(cum.Add(uint32(g.End))))
 	}
 	stale := cum.Less(z.s.CumTSN())
 	missed := z.missed()
@@ -364,7 +373,7 @@ func (z *fuzzer) step(op int) {
 		r, err := z.s.HandleCumAck(z.now, cum)
 		z.tell(r, err)
 		var unsent *tx.UnsentTSNError
-		if errors.As(err, &unsent) == cum.Less(z.s.NextTSN()) {
+		if errors.As(err, &unsent) == cum.Less(z.next) {
 			z.t.Fatalf("cumulative TSN %d of %d: %v", cum, z.s.NextTSN(), err)
 		}
 		z.settle()
@@ -428,7 +437,11 @@ func (z *fuzzer) heal() {
 	}
 	for rounds := 0; ; rounds++ {
 		z.send()
-		if _, err := z.s.HandleSack(z.now, makeSack(z.s.NextTSN()-1, 1<<20)); err != nil {
+		var gaps []wire.GapBlock
+		if n := uint16(z.s.NextTSN() - z.next); n > 1 { // all but what was withheld
+			gaps = append(gaps, wire.GapBlock{Start: 2, End: n})
+		}
+		if _, err := z.s.HandleSack(z.now, makeSack(z.next-1, 1<<20, gaps...)); err != nil {
 			z.t.Fatal(err)
 		}
 		z.settle()
@@ -480,7 +493,7 @@ func (z *fuzzer) abandon() {
 // Play gives the sending half a list of commands, and tells what it does if there is something to write that to.
 func Play(t *testing.T, in []byte, told *strings.Builder) {
 	z := &fuzzer{t: t, told: told, in: in[1:], b: pack.NewBatch(1000), now: rawio.Time(in[0]>>6) * 1000 * second, burst: int(in[0] >> 2 & 7),
-		sizes: map[uint64]int{}, sent: map[wire.TSN][]byte{}, got: map[wire.TSN]bool{}}
+		next: firstTSN, sizes: map[uint64]int{}, sent: map[wire.TSN][]byte{}, got: map[wire.TSN]bool{}}
 	letter, control := bits.OnesCount8(in[0])%2 == 0, cc.NewReno
 	if letter {
 		control = cc.RFC9260
@@ -489,7 +502,7 @@ func Play(t *testing.T, in []byte, told *strings.Builder) {
 		reno := control
 		control = func(pmdcs int, v6 bool) cc.Controller { return paced{reno(pmdcs, v6), &z.rate} }
 	}
-	z.s = tx.NewSender(tx.Config{TSN: firstTSN, SendBuffer: sendBuffer, MaxBurst: z.burst, Letter: letter})
+	z.s = tx.NewSender(tx.Config{TSN: firstTSN, SendBuffer: sendBuffer, MaxBurst: z.burst, Letter: letter, Draw: func() uint32 { return uint32(z.in.Next() % 64) }})
 	for i := range 1 + in[0]%3 {
 		p := tx.NewPath(netip.AddrPort{}, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, 1 + i}), 0), mtu, rto, control)
 		if i == 0 { // that has set up the association

@@ -1,0 +1,217 @@
+package model
+
+import (
+	"bytes"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/cc"
+	"github.com/rddp-go/rddp/sctp/internal/pack"
+	"github.com/rddp-go/rddp/sctp/internal/tx"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Road is a bottleneck between a sender that has always more to send and a peer.
+type Road struct {
+	Rate    int64         // octets a second
+	Queue   int           // octets that wait in front of it; 0: any number
+	Trip    time.Duration // without the queue
+	Control cc.Factory
+	Peer    Peer
+}
+
+// Peer answers: it is asked when a packet has come, and in each millisecond.
+type Peer func(x *Exchange, came []wire.TSN)
+
+// Exchange is what a peer sees. It is to be strong, so that it knows what the sender has sent, as if it had guessed.
+type Exchange struct {
+	Ticks int
+	Cum   wire.TSN // of all that came
+	s     *tx.Sender
+	now   rawio.Time
+	trip  time.Duration
+	got   []bool // by TSN, from firstTSN on
+	sacks []said
+
+	asked  map[wire.TSN]bool // what a peer has said that it misses
+	hidden wire.TSN          // and one that it has
+	road   []carried
+}
+
+type said struct {
+	at   rawio.Time
+	sack func() wire.SackFields
+}
+
+type carried struct {
+	at   rawio.Time
+	tsns []wire.TSN
+}
+
+// Got reports whether a TSN has come.
+func (x *Exchange) Got(t wire.TSN) bool {
+	i := int(uint32(t - firstTSN))
+	return i < len(x.got) && x.got[i]
+}
+
+// Sent returns the highest TSN that the sender has sent.
+func (x *Exchange) Sent() wire.TSN { return x.s.NextTSN() - 1 }
+
+// Acked returns the Cumulative TSN Ack Point of the sender.
+func (x *Exchange) Acked() wire.TSN { return x.s.CumTSN() }
+
+// honest is the SACK of what came.
+func (x *Exchange) honest(dups ...wire.TSN) wire.SackFields {
+	k := wire.SackFields{CumTSN: x.Cum, ARwnd: window, Dups: dups}
+	for t := x.Cum + 2; t.LessEq(firstTSN.Add(uint32(len(x.got)))) && len(k.Gaps) < 300; t++ {
+		if !x.Got(t) {
+			continue
+		}
+		o := uint16(t - x.Cum)
+		if n := len(k.Gaps); n > 0 && k.Gaps[n-1].End == o-1 {
+			k.Gaps[n-1].End = o
+		} else {
+			k.Gaps = append(k.Gaps, wire.GapBlock{Start: o, End: o})
+		}
+	}
+	return k
+}
+
+// Say sends a SACK.
+func (x *Exchange) Say(k wire.SackFields) { x.Guess(func() wire.SackFields { return k }) }
+
+// Guess sends a SACK of what will be true when it arrives.
+func (x *Exchange) Guess(sack func() wire.SackFields) {
+	x.sacks = append(x.sacks, said{x.now.Add(x.trip / 2), sack})
+}
+
+// Gained is what a peer was given.
+type Gained struct {
+	Sent, Again int        // octets of DATA chunks, and those of them that went again
+	Took        rawio.Time // until the end of it, or of the association
+	Beyond      int        // by how much cwnd was more than an initial window and what was acknowledged, once
+	Err         error      // of a SACK
+}
+
+const (
+	roadMTU = 1480
+	// window is the peer's.
+	window = sendBuffer
+)
+
+// Carry has the sender send for so long, with numbers by chance from a seed.
+func (r Road) Carry(t *testing.T, seed uint32, lasts time.Duration) (g Gained) {
+	draw := func() uint32 {
+		seed = seed*1664525 + 1013904223
+		return seed >> 8
+	}
+	s := tx.NewSender(tx.Config{TSN: firstTSN, SendBuffer: sendBuffer, MaxBurst: 4, Draw: draw})
+	p := tx.NewPath(netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.1:0"), roadMTU, rto, r.Control)
+	p.State = tx.Active
+	must.OK(t, s.AddPath(p))
+	s.SetPeer(window, 1)
+	initial := p.CC().Window()
+	x := &Exchange{Cum: firstTSN - 1, s: s, trip: r.Trip, asked: map[wire.TSN]bool{}}
+	b := pack.NewBatch(1)
+	body := bytes.Repeat([]byte{1}, s.MaxPayload())
+	var free rawio.Time // when the bottleneck is
+	known, seen := make([]bool, 0), 0
+	know := func(from, to wire.TSN) {
+		for ; from.LessEq(to); from++ {
+			for i := int(uint32(from - firstTSN)); i >= len(known); {
+				known = append(known, false)
+			}
+			if i := int(uint32(from - firstTSN)); !known[i] {
+				known[i], seen = true, seen+1
+			}
+		}
+	}
+	tick := rawio.Time(0)
+	for end := rawio.Time(lasts); x.now < end; {
+		for s.Enqueue(&tx.Message{Body: [2][]byte{body}}) == nil {
+		}
+		s.StartBurst(x.now)
+		for p := s.Poll(x.now); p != nil; p = s.Poll(x.now) {
+			b.Reset()
+			b.Begin(1, 2, 3, p.Local, p.Remote, p.MTU())
+			before := s.Stats().Retransmits
+			s.Fill(x.now, b, p)
+			b.End()
+			octets := b.Octets()
+			g.Sent += octets
+			if s.Stats().Retransmits > before {
+				g.Again += octets
+			}
+			free = max(free, x.now)
+			if r.Queue > 0 && int(int64(free-x.now)*r.Rate/int64(time.Second)) > r.Queue {
+				continue
+			}
+			free = free.Add(time.Duration(int64(octets) * int64(time.Second) / r.Rate))
+			x.road = append(x.road, carried{free.Add(r.Trip / 2), tsns(t, b.Pkts[0])})
+		}
+		next := min(s.NextTimeout(), tick)
+		if len(x.road) > 0 {
+			next = min(next, x.road[0].at)
+		}
+		if len(x.sacks) > 0 {
+			next = min(next, x.sacks[0].at)
+		}
+		x.now = max(x.now, next)
+		g.Took = x.now
+		if x.now >= tick {
+			tick += ms
+			x.Ticks++
+			r.Peer(x, nil)
+		}
+		for len(x.road) > 0 && x.road[0].at <= x.now {
+			came := x.road[0].tsns
+			x.road = x.road[1:]
+			for _, t := range came {
+				for i := int(uint32(t - firstTSN)); i >= len(x.got); {
+					x.got = append(x.got, false)
+				}
+				x.got[uint32(t-firstTSN)] = true
+			}
+			for x.Got(x.Cum + 1) {
+				x.Cum++
+			}
+			r.Peer(x, came)
+		}
+		for len(x.sacks) > 0 && x.sacks[0].at <= x.now {
+			k := x.sacks[0].sack()
+			x.sacks = x.sacks[1:]
+			acked := s.CumTSN()
+			if _, g.Err = s.HandleSack(x.now, wire.Sack(wire.AppendSack(nil, k))); g.Err != nil {
+				return g
+			}
+			for s.More() {
+				s.Continue()
+			}
+			know(acked+1, s.CumTSN())
+			for _, b := range k.Gaps {
+				if !k.CumTSN.Less(acked) {
+					know(k.CumTSN.Add(uint32(b.Start)), k.CumTSN.Add(uint32(b.End)))
+				}
+			}
+			g.Beyond = max(g.Beyond, p.CC().Window()-initial-seen*(wire.DataHeaderLen+len(body)))
+		}
+		if s.NextTimeout() <= x.now {
+			s.HandleTimeout(x.now)
+			for s.More() {
+				s.Continue()
+			}
+		}
+	}
+	return g
+}
+
+func tsns(t *testing.T, p rawio.Packet) (list []wire.TSN) {
+	it := wire.Packet(bytes.Join(p.Vec, nil)).Chunks()
+	for c, ok := it.Next(); ok; c, ok = it.Next() {
+		list = append(list, must.Get(wire.AsData(c))(t).TSN())
+	}
+	return list
+}
