@@ -18,12 +18,12 @@ import (
 	"os"
 )
 
-// Use leaves one kind of link, "raw" or "udp", to what is opened from now on, as the environment variable RDDP_LINK does; "" leaves
-// both. Without it a listener serves both where it may, and who dials tries both.
+// Use leaves one kind of link, "raw", "udp" or "tun" (with the addresses in RDDP_TUN), to what is opened from now on, as the environment variable
+// RDDP_LINK does; "" leaves raw and udp. Without it a listener serves both where it may, and who dials tries both.
 func Use(link string) error {
 	switch link {
-	case "", "raw", "udp":
+	case "", "raw", "udp", "tun":
 		return os.Setenv("RDDP_LINK", link)
 	}
-	return fmt.Errorf("compat: the link is %q; it may be raw or udp", link)
+	return fmt.Errorf("compat: the link is %q; it may be raw, udp or tun", link)
 }

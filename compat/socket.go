@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -141,8 +142,12 @@ func bindOne(list []netip.Addr, a netip.Addr, rem bool) ([]netip.Addr, error) {
 	return append(next, a), nil
 }
 
-// hasAddr says whether an address is one of this host: of the loopback network it has all.
+// hasAddr says whether an address is one of this host, of whose loopback network it has all, or of the stack.
 func hasAddr(a netip.Addr) bool {
+	if os.Getenv("RDDP_LINK") == "tun" {
+		own, _ := hostaddr.Tun() // who opens the link is told
+		return slices.Contains(own, a)
+	}
 	return a.IsLoopback() && a.Is4() || a.IsLinkLocalUnicast() || slices.Contains(hostaddr.List(), a.WithZone(""))
 }
 

@@ -30,8 +30,8 @@ type Dialer struct {
 // Dial sets up an association with an SCTP port of a host, over links that it opens when they are first needed and that the whole process
 // shares: raw IP where that is allowed, and UDP (RFC 6951). The network is "sctp", or "sctp4" or "sctp6" for one family of addresses. A name is
 // resolved, and its addresses are tried in the way of RFC 8305, each over both links; one that the peer answers by first is
-// used, and none of the others reaches the peer's Accept. The environment variable RDDP_LINK, raw or udp, leaves one link. A program that
-// wants another link, or more to say about it, uses [NewTransport] and [Transport.Dial].
+// used, and none of the others reaches the peer's Accept. The environment variable RDDP_LINK, raw or udp, leaves one link, and tun
+// takes that, whose addresses are in RDDP_TUN. A program that wants another link, or more to say about it, uses [NewTransport] and [Transport.Dial].
 func Dial(ctx context.Context, network, address string) (*Conn, error) {
 	return new(Dialer).Dial(ctx, network, address)
 }

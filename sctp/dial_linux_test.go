@@ -96,11 +96,26 @@ func TestDialFindsWhoListens(t *testing.T) {
 
 // RDDP_LINK leaves one link, and Dial is content with what is allowed.
 func TestLinksAreThoseOfTheEnvironment(t *testing.T) {
-	for value, want := range map[string]int{"": 2, "raw": 1, "udp": 1, "tcp": 0} {
+	for value, want := range map[string]int{"": 2, "raw": 1, "udp": 1, "tun": 1, "tcp": 0} {
 		t.Setenv("RDDP_LINK", value)
 		kinds, err := process.kinds()
 		check.That(t, len(kinds) == want && (err == nil) == (want > 0), "%q: %v, %v", value, kinds, err)
 	}
+	stack, host := only(t, tunLink), only(t, rawLink)
+	for _, own := range []string{"", "10.9.0"} {
+		t.Setenv("RDDP_TUN", own)
+		_, err := (&ListenConfig{links: stack}).Listen(t.Context(), "sctp", ":5000")
+		check.That(t, err != nil && strings.Contains(err.Error(), "RDDP_TUN"), "a stack at %q: %v", own, err)
+	}
+	t.Setenv("RDDP_TUN", "10.9.0.2, fd09::2")
+	ns := testns.New(t)
+	testns.Veth(ns, testns.New(t), "host", 1500, netip.MustParsePrefix("10.8.0.1/24"), netip.MustParsePrefix("10.8.0.2/24"))
+	ns.Do(func() error {
+		l := must.Get((&ListenConfig{links: stack}).Listen(t.Context(), "sctp", "10.9.0.2:5000"))(t)
+		must.Get((&Dialer{links: host}).Dial(deadlineCtx(t), "sctp", "10.9.0.2:5000"))(t)
+		must.Get(l.Accept(deadlineCtx(t)))(t)
+		return nil
+	})
 }
 
 // One port is had by several listeners of a host at different addresses, of one program or of several, over raw IP and over UDP, where each program has a port of

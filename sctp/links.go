@@ -9,9 +9,11 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/rddp-go/rddp/internal/hostaddr"
 	"github.com/rddp-go/rddp/internal/kernelsctp"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/raw"
+	"github.com/rddp-go/rddp/rawio/tun"
 	"github.com/rddp-go/rddp/rawio/udp"
 )
 
@@ -32,6 +34,7 @@ type linkKind string
 const (
 	rawLink   linkKind = "raw"
 	udpLink   linkKind = "udp"
+	tunLink   linkKind = "tun" // with the addresses of RDDP_TUN, and only where it is asked for
 	udpClient linkKind = "udp, any port"
 
 	maxAnswered = 4096 // hosts remembered
@@ -45,10 +48,10 @@ func linksOf() ([]linkKind, error) {
 	switch k := linkKind(os.Getenv("RDDP_LINK")); k {
 	case "":
 		return []linkKind{rawLink, udpLink}, nil
-	case rawLink, udpLink:
+	case rawLink, udpLink, tunLink:
 		return []linkKind{k}, nil
 	default:
-		return nil, fmt.Errorf("sctp: RDDP_LINK is %q; it may be raw or udp", string(k))
+		return nil, fmt.Errorf("sctp: RDDP_LINK is %q; it may be raw, udp or tun", string(k))
 	}
 }
 
@@ -63,6 +66,12 @@ func openLink(k linkKind, alone bool) (rawio.Link, error) {
 		return openUDP()
 	case udpClient:
 		return udp.Open(udp.Config{Port: udp.AnyPort})
+	case tunLink:
+		own, err := hostaddr.Tun()
+		if err != nil {
+			return nil, fmt.Errorf("sctp: %w", err)
+		}
+		return tun.Open(tun.Config{Addrs: own})
 	}
 	link, err := raw.Open(raw.Config{})
 	if err != nil || !raw.KernelSCTP() {
