@@ -42,7 +42,16 @@ func TestReductionForWhatWasOnlyLateIsTakenBack(t *testing.T) {
 		check.Equal(t, tt.name+": taken back", c.undone, tt.undone)
 		check.Equal(t, tt.name+": quarters of patience", l.path(0).disorder.more, tt.more)
 	}
-	l, c := farLab(t, 1, 0) // by the letter there is no such thing
+	l, c := farLab(t, 1, 0) // more may be lost until the recovery is over
+	l.now += 100 * ms
+	l.sack(1, gap{3, 3})
+	l.wait("one is lost", 25)
+	l.transmit()
+	l.sackFor(wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: 1, ARwnd: 1 << 20, Gaps: []wire.GapBlock{{Start: 2, End: 2}}, Dups: []wire.TSN{2}})))
+	check.Equal(t, "taken back amid the recovery", c.undone, 0)
+	l.sack(5)
+	check.Equal(t, "taken back behind it", c.undone, 1)
+	l, c = farLab(t, 1, 0) // by the letter there is no such thing
 	l.s.cfg.Letter = true
 	for i := range wire.TSN(3) {
 		l.sack(1, gap{3, 3 + i})
