@@ -1,6 +1,7 @@
 package tx
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -31,10 +32,11 @@ func TestSilentPathIsLeft(t *testing.T) {
 	l.queue(1, full)
 	l.expect("what is overdue, and what is new, goes elsewhere", "3>1 | 4>1 | 5>1 | 6>1")
 	p := l.path(0)
-	if !res.Suspected.Has(0) || !p.Suspected() || p.Errors != 0 || c.n != 1 || p.State != Active || l.s.stats.PathsSuspected != 1 {
+	if !res.Suspected.Has(0) || !p.Suspected() || p.Errors != 0 || c.n != 1 || p.State != Active || l.s.stats.PathsSuspected != 1 || l.s.recovery {
 		t.Errorf("suspected %b, %+v, %d reductions", res.Suspected, p.doubt, c.n)
 	}
 	p.Answered(l.now)
+	check.That(t, p.disorder.over, "what is lost now is taken for the loss of before")
 	l.queue(1, full)
 	l.expect("it has answered", "7")
 	l.sackFor(wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: 7, ARwnd: 1 << 20, Dups: []wire.TSN{2, 3, 4, 5}})))
@@ -49,6 +51,17 @@ func TestSilentPathIsLeft(t *testing.T) {
 		l.now += rawio.Time(hold)
 		p.Answered(l.now)
 		check.That(t, !p.Suspected() && l.s.DataPath() == p, "not held longer: %+v", p.doubt)
+	}
+}
+
+// Where no other path is any better, the probe goes where it would go without one.
+func TestSilenceIsAskedAboutWhereItMayBeHeard(t *testing.T) {
+	for i, spoil := range []func(l *lab){func(l *lab) { l.path(1).State = Inactive }, func(l *lab) { l.path(1).doubt.trust = suspected }} {
+		l, _ := farLab(t, 2, 0)
+		l.path(0).Asks = true
+		spoil(l)
+		l.timeout()
+		l.expect(fmt.Sprint("the latest, over the path itself: ", i), "5")
 	}
 }
 
