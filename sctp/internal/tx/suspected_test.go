@@ -15,10 +15,11 @@ func silentLab(t *testing.T) (*lab, *losses) {
 	l, c := farLab(t, 2, 0)
 	l.path(0).Asks = true
 	l.path(1).ObserveRTT(50 * time.Millisecond)
-	flight, t3 := l.path(0).flight, l.path(0).t3
+	flight, t3, n := l.path(0).flight, l.path(0).t3, l.s.stats
 	l.wait("two round trips of silence", 200)
 	l.expect("the earliest, over the other path", "2>1")
-	d := chunks(t, l.b.Pkts[0])[0]
+	d, s := chunks(t, l.b.Pkts[0])[0], l.s.stats
+	check.That(t, s.Chunks == n.Chunks+1 && s.Retransmits == n.Retransmits+1 && s.Octets == n.Octets+full, "%+v, before that %+v", s, n)
 	if l.path(0).flight != flight || l.path(1).flight != 0 || l.path(0).t3 != t3 || l.path(1).t3 != rawio.Never || !d.I() {
 		t.Errorf("in flight %d and %d, timers %v and %v, I bit %v", l.path(0).flight, l.path(1).flight, l.path(0).t3, l.path(1).t3, d.I())
 	}
