@@ -73,9 +73,7 @@ func TestNothingIsAllocatedPerSegment(t *testing.T) {
 	} {
 		before := u.done
 		check.Equal(t, name+": allocations", testing.AllocsPerRun(100, f), 0)
-		if u.done == before || s.Unfinished() != 0 {
-			t.Errorf("%s: nothing was delivered or completed", name)
-		}
+		check.That(t, u.done != before && s.Unfinished() == 0, "%s: nothing was delivered or completed", name)
 	}
 }
 

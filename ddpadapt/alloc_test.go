@@ -89,9 +89,7 @@ func TestNoAllocationPerSegment(t *testing.T) {
 			k := newBulk(t, 32<<10)
 			k.write(t, c.reverse)
 			must.Equal(t, "allocations for a message of 28 segments", testing.AllocsPerRun(2000, func() { k.write(t, c.reverse) }), 0)
-			if k.to.delivered != k.from.completed || k.to.delivered < 2000 {
-				t.Fatalf("%d delivered, %d completed", k.to.delivered, k.from.completed)
-			}
+			must.That(t, k.to.delivered == k.from.completed && k.to.delivered >= 2000, "%d delivered, %d completed", k.to.delivered, k.from.completed)
 		})
 	}
 }

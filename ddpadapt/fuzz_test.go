@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/script"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -226,9 +227,7 @@ func FuzzMessage(f *testing.F) {
 		if ok && ppid == PPIDControl {
 			again := make([]byte, controlLen)
 			putControl(again, msg.ssn, msg.fn)
-			if string(append(again, msg.payload...)) != string(b) || msg.fn.plain().variant(msg.fn.enhanced()) != msg.fn {
-				t.Fatalf("%x became %+v", b, msg)
-			}
+			must.That(t, string(append(again, msg.payload...)) == string(b) && msg.fn.plain().variant(msg.fn.enhanced()) == msg.fn, "%x became %+v", b, msg)
 			if msg.fn.enhanced() {
 				setup, private := splitSetup(msg.payload)
 				if setup != nil && string(private) != string(msg.payload[setupLen:]) {
@@ -241,9 +240,7 @@ func FuzzMessage(f *testing.F) {
 		if w&bitA == 0 {
 			want &^= bitB | bitC | bitD
 		}
-		if asked.word() != want {
-			t.Fatalf("%#x became %+v and %#x", w, asked, asked.word())
-		}
+		must.That(t, asked.word() == want, "%#x became %+v and %#x", w, asked, asked.word())
 		if len(b) >= setupLen {
 			negotiate(t, asked, parseSetup(binary.BigEndian.Uint32(b)))
 		}
@@ -255,16 +252,12 @@ func FuzzMessage(f *testing.F) {
 func negotiate(t *testing.T, asked, own Setup) {
 	reply := parseSetup(own.Answer(asked).word())
 	ord, first, err := asked.Conclude(reply)
-	if reply.PeerToPeer != asked.PeerToPeer {
-		t.Fatalf("%+v is answered by %+v: another model", asked, reply)
-	}
+	must.That(t, reply.PeerToPeer == asked.PeerToPeer, "%+v is answered by %+v: another model", asked, reply)
 	if err != nil {
 		return
 	}
 	if ord != NotNegotiated && reply.IRD != NotNegotiated && ord > own.IRD || reply.ORD != NotNegotiated && asked.IRD != NotNegotiated && reply.ORD > asked.IRD {
 		t.Fatalf("%+v and %+v agree on %+v and ORD %d", asked, own, reply, ord)
 	}
-	if (first != 0) != asked.PeerToPeer || first&^(asked.RTR&reply.RTR) != 0 {
-		t.Fatalf("%+v and %+v begin with %d", asked, reply, first)
-	}
+	must.That(t, (first != 0) == asked.PeerToPeer && first&^(asked.RTR&reply.RTR) == 0, "%+v and %+v begin with %d", asked, reply, first)
 }

@@ -205,9 +205,7 @@ func TestEnhancedSessionRejected(t *testing.T) {
 	ev := a.expect(EventRejected, EventEnded)[0]
 	var re *RejectedError
 	want := Setup{IRD: 7, ORD: 8, PeerToPeer: true, RTR: RTRWrite}
-	if !errors.As(ev.Err, &re) || string(re.Private) != "too few" || re.Setup == nil || *re.Setup != want || ev.Setup == nil || *ev.Setup != want {
-		t.Fatalf("event %+v, error %+v", ev, re)
-	}
+	must.That(t, errors.As(ev.Err, &re) && string(re.Private) == "too few" && re.Setup != nil && *re.Setup == want && ev.Setup != nil && *ev.Setup == want, "event %+v, error %+v", ev, re)
 	a.sends()
 	b.expect(EventEnded)
 }

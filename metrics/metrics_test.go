@@ -115,9 +115,7 @@ func TestEveryCounterIsExported(t *testing.T) {
 	for _, name := range []string{"rddp_sctp_packets_received_total", "rddp_sctp_packets_sent_total", "rddp_sctp_endpoint_bad_checksum_total",
 		"rddp_sctp_assoc_bytes_received_total", "rddp_sctp_assoc_mtu_probes_sent_total", "rddp_sctp_associations", "rddp_sctp_associations_ended_total",
 		"rddp_rdma_terminates_sent_total", "rddp_rdma_faults_total", "rddp_ddp_session_faults_total", "rddp_udp_receive_overflow_total"} {
-		if families[name] == nil {
-			t.Errorf("there is no %s among %v", name, slices.Sorted(maps.Keys(families)))
-		}
+		check.That(t, families[name] != nil, "there is no %s among %v", name, slices.Sorted(maps.Keys(families)))
 	}
 	check.Equal(t, "faults of sessions", len(families["rddp_ddp_session_faults_total"].GetMetric()), int(ddpadapt.FaultEarlyData))
 }

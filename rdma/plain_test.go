@@ -82,9 +82,7 @@ func TestBothEndsReadAtFullDepth(t *testing.T) {
 			}
 		}
 		for i := 1; i <= 100; i++ {
-			if string(a.buf[i*size:(i+1)*size]) != string(b.buf[:size]) || string(b.buf[i*size:(i+1)*size]) != string(a.buf[:size]) {
-				t.Fatalf("depth %d: what was read differs", depth)
-			}
+			must.That(t, string(a.buf[i*size:(i+1)*size]) == string(b.buf[:size]) && string(b.buf[i*size:(i+1)*size]) == string(a.buf[:size]), "depth %d: what was read differs", depth)
 		}
 	}
 }

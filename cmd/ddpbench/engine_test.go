@@ -51,9 +51,7 @@ func TestCreditsNeverExceedTheSlotsAndAllAreUsed(t *testing.T) {
 			}
 			must.That(t, moved, "%d slots: stuck after %d messages", slots, sent)
 			must.That(t, flying <= slots, "%d slots: %d messages under way", slots, flying)
-			if len(grants) > 2 {
-				t.Fatalf("%d slots: %d grants under way", slots, len(grants))
-			}
+			must.That(t, len(grants) <= 2, "%d slots: %d grants under way", slots, len(grants))
 			must.Equal(t, "slots: credits in all", credits+flying+g.owed+sum(grants), slots)
 		}
 	}
@@ -357,9 +355,7 @@ func TestPatternTellsSeedsAndOctetsApart(t *testing.T) {
 		for lane := range 3 {
 			for slot := range 3 {
 				at, s := fmt.Sprint(client, lane, slot), (&params{seed: 1}).slotSeed(lane, client, slot)
-				if seen[s] != "" {
-					t.Errorf("what is sent is the same for %s and %s", at, seen[s])
-				}
+				check.That(t, seen[s] == "", "what is sent is the same for %s and %s", at, seen[s])
 				seen[s] = at
 			}
 		}

@@ -310,8 +310,6 @@ func TestIncompleteRunIsGivenUp(t *testing.T) {
 		early := x.out.String()
 		time.Sleep(2 * time.Millisecond)
 		synctest.Wait()
-		if early != "" || !strings.Contains(x.out.String(), "not all of its 2 QPs have come within 10s") {
-			t.Errorf("the server says %q, and then %q", early, x.out)
-		}
+		check.That(t, early == "" && strings.Contains(x.out.String(), "not all of its 2 QPs have come within 10s"), "the server says %q, and then %q", early, x.out)
 	})
 }

@@ -28,9 +28,7 @@ func bench(t *testing.T, args ...string) (stdout, stderr string, code int) {
 func fields(t *testing.T, out, header string) []string {
 	t.Helper()
 	_, rest, found := strings.Cut(out, header)
-	if !found {
-		t.Fatalf("no header %q in\n%s", header, out)
-	}
+	must.That(t, found, "no header %q in\n%s", header, out)
 	row, _, _ := strings.Cut(rest, "\n")
 	return strings.Fields(row)
 }
@@ -110,8 +108,6 @@ func (x *lab) connected(t *testing.T, args ...string) (*client, *engine) {
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(10 * time.Second); !so(); time.Sleep(time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatalf("never: %s", what)
-		}
+		must.That(t, !time.Now().After(limit), "never: %s", what)
 	}
 }

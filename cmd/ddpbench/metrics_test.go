@@ -25,9 +25,7 @@ func TestMetricsAreServed(t *testing.T) {
 	line := make([]byte, 200)
 	n, err := said.Read(line)
 	url, ok := strings.CutPrefix(strings.TrimSpace(string(line[:n])), "metrics: ")
-	if err != nil || !ok {
-		t.Fatalf("it says %q, %v", line[:n], err)
-	}
+	must.That(t, err == nil && ok, "it says %q, %v", line[:n], err)
 	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	for _, want := range []string{`rddp_rdma_connected_total{source="client"} 1`, `rddp_rdma_accepted_total{source="server"} 1`} {
 		for text := ""; !strings.Contains(text, want); {

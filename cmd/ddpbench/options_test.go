@@ -205,9 +205,7 @@ func TestMemoryBound(t *testing.T) {
 						if n := p.slots(); n < 1 || n > maxSlots || mem == 0 && n > p.depth {
 							t.Errorf("%+v has %d slots", p, n)
 						}
-						if p.memory(true) > maxMemory || p.memory(false) > maxMemory {
-							t.Errorf("%+v needs %d and %d octets", p, p.memory(true), p.memory(false))
-						}
+						check.That(t, p.memory(true) <= maxMemory && p.memory(false) <= maxMemory, "%+v needs %d and %d octets", p, p.memory(true), p.memory(false))
 					}
 				}
 			}

@@ -130,9 +130,7 @@ func TestTraceIsDrawn(t *testing.T) {
 	const want = `(?s)By ddpbench, begun 2000-01-01T00:00:00Z.*<th scope="row">\d+\.\d{3}</th><td>client-1 with 10\.0\.0\.1:5043</td><td>association_started</td><td>initiator local, local port \d+, peer 10\.0\.0\.1:5043</td>.*` +
 		`new ESTABLISHED, old COOKIE-ECHOED.*<th scope="row">545\.000</th><td>[^<]*</td><td>data_retransmitted</td><td>chunks 1, tail probes 1</td>.*<th scope="row">755\.000</th>.*<td>chunks 1, timeouts 1</td>.*new CLOSED, old SHUTDOWN-SENT</td>.*<td>association_closed</td>.*` +
 		`Throughput, MiB/s over seconds; client-1 with 10\.0\.0\.1:5043, received from .*Round trip time, ms over seconds; client-1 with 10\.0\.0\.1:5043 from 10 to 10".*Retransmissions, chunks over seconds; [^;"]* from 0 to 3"`
-	if !regexp.MustCompile(want).MatchString(page) {
-		t.Errorf("no %s in\n%s", want, strings.Join(regexp.MustCompile(`<th scope="row">.*|role="img".*`).FindAllString(page, -1), "\n"))
-	}
+	check.That(t, regexp.MustCompile(want).MatchString(page), "no %s in\n%s", want, strings.Join(regexp.MustCompile(`<th scope="row">.*|role="img".*`).FindAllString(page, -1), "\n"))
 	for args, want := range map[string]string{
 		"trace": "trace FILE: one file", "trace page_test.go": "trace page_test.go: it is no trace", "trace nothing": "trace: open nothing: no such file",
 		"trace -n 5 x": "--iters does not go with trace", "write --self --trace /no/such": "--trace: open /no/such", "--sweep x --trace y": "--trace does not go with --sweep",

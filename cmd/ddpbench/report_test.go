@@ -158,9 +158,7 @@ func TestTrafficIsThatOfTheCounters(t *testing.T) {
 	got := trafficOf(&a)
 	got.ofLink(&link)
 	for i, c := range got.counters() {
-		if *c != uint64(i+1) {
-			t.Errorf("counter %d has the value of counter %d", i+1, *c)
-		}
+		check.That(t, *c == uint64(i+1), "counter %d has the value of counter %d", i+1, *c)
 	}
 }
 

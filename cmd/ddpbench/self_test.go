@@ -68,9 +68,7 @@ func TestAllSizesAreMeasured(t *testing.T) {
 			t.Errorf("line %d is %q", i, lines[i])
 		}
 	}
-	if !strings.HasPrefix(lines[23], "-----") || strings.Count(out, "\n Path ") != 1 {
-		t.Errorf("after 2^23 comes\n%s", strings.Join(lines[23:], "\n"))
-	}
+	check.That(t, strings.HasPrefix(lines[23], "-----") && strings.Count(out, "\n Path ") == 1, "after 2^23 comes\n%s", strings.Join(lines[23:], "\n"))
 }
 
 func TestInterruptedRunTellsWhatItHas(t *testing.T) {

@@ -95,9 +95,7 @@ func TestPointIsWhatHappenedInBetween(t *testing.T) {
 
 func wellFormed(t *testing.T, name, title string) {
 	b := must.Get(os.ReadFile(name))(t)
-	if !strings.Contains(string(b), title) {
-		t.Errorf("the plot does not say %q", title)
-	}
+	check.That(t, strings.Contains(string(b), title), "the plot does not say %q", title)
 	d := xml.NewDecoder(strings.NewReader(string(b)))
 	for {
 		if _, err := d.Token(); errors.Is(err, io.EOF) {
@@ -110,9 +108,7 @@ func wellFormed(t *testing.T, name, title string) {
 
 func TestSweepOptions(t *testing.T) {
 	o, err := parse([]string{"--sweep", "plots", "--link", "mem"}, io.Discard)
-	if err != nil || o.sweep != "plots" || o.duration != defaultSweep {
-		t.Errorf("%+v, %v", o, err)
-	}
+	check.That(t, err == nil && o.sweep == "plots" && o.duration == defaultSweep, "%+v, %v", o, err)
 	for _, args := range [][]string{{"--sweep", "plots", "write"}, {"--sweep", "plots", "-q", "4"}, {"--sweep", "plots", "--lat"}} {
 		if _, err := parse(args, io.Discard); err == nil {
 			t.Errorf("%v: accepted", args)

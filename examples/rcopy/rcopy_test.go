@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
@@ -407,9 +408,7 @@ func TestStoppedServerUnderLoad(t *testing.T) {
 	})
 	_, err := u.run(b.ctx, b.client, b.addr)
 	var refused *refusedError
-	if !errors.As(err, &refused) || refused.text != "the server is being stopped" {
-		t.Errorf("run fails with %v", err)
-	}
+	check.That(t, errors.As(err, &refused) && refused.text == "the server is being stopped", "run fails with %v", err)
 	<-b.ended
 	b.files(nil)
 }
@@ -461,9 +460,7 @@ func TestMissingVerdict(t *testing.T) {
 				})
 			}
 			_, err = u.run(ctx, client, netip.AddrPortFrom(self.Addr, rdma.DefaultPort))
-			if err == nil || !strings.HasPrefix(err.Error(), test.text) {
-				t.Errorf("run fails with %v, want %q", err, test.text)
-			}
+			check.That(t, err != nil && strings.HasPrefix(err.Error(), test.text), "run fails with %v, want %q", err, test.text)
 		})
 	}
 }
@@ -516,9 +513,7 @@ func TestServerRefusesNamesOutsideItsFolderAndSaysWhy(t *testing.T) {
 			defer e.close()
 			_, err = e.qp.Connect(b.ctx, b.addr, test.private)
 			var rejected *ddpadapt.RejectedError
-			if !errors.As(err, &rejected) || !strings.Contains(string(rejected.Private), test.heard) {
-				t.Errorf("the answer is %v, want a refusal with %q", err, test.heard)
-			}
+			check.That(t, errors.As(err, &rejected) && strings.Contains(string(rejected.Private), test.heard), "the answer is %v, want a refusal with %q", err, test.heard)
 		})
 	}
 	t.Run("the name of a directory", func(t *testing.T) {
@@ -567,9 +562,7 @@ func TestSourceFails(t *testing.T) {
 			u := &upload{offer: offer{3 * chunk, "f"}, src: test.src, patience: time.Minute, progress: func(int) {}}
 			_, err := u.run(b.ctx, b.client, b.addr)
 			var source *sourceError
-			if !errors.As(err, &source) || !strings.Contains(err.Error(), test.text) {
-				t.Errorf("run fails with %v, want %q", err, test.text)
-			}
+			check.That(t, errors.As(err, &source) && strings.Contains(err.Error(), test.text), "run fails with %v, want %q", err, test.text)
 			b.settle()
 			b.files(nil)
 		})

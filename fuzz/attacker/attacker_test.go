@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -35,12 +36,8 @@ func TestTheSameSeedAttacksTheSameWay(t *testing.T) {
 	a, _ := play(Seeded(7), cfg, 2000)
 	b, _ := play(Seeded(7), cfg, 2000)
 	c, _ := play(Seeded(8), cfg, 2000)
-	if !bytes.Equal(bytes.Join(a, nil), bytes.Join(b, nil)) {
-		t.Error("a seed gives two attacks")
-	}
-	if bytes.Equal(bytes.Join(a, nil), bytes.Join(c, nil)) {
-		t.Error("two seeds give one attack")
-	}
+	check.That(t, bytes.Equal(bytes.Join(a, nil), bytes.Join(b, nil)), "a seed gives two attacks")
+	check.That(t, !bytes.Equal(bytes.Join(a, nil), bytes.Join(c, nil)), "two seeds give one attack")
 }
 
 func TestEveryChunkTypeIsSentAndNoPacketIsTooLong(t *testing.T) {
@@ -49,9 +46,7 @@ func TestEveryChunkTypeIsSentAndNoPacketIsTooLong(t *testing.T) {
 		wire.ChunkAbort, wire.ChunkShutdown, wire.ChunkShutdownAck, wire.ChunkError, wire.ChunkCookieEcho, wire.ChunkCookieAck, wire.ChunkECNE, wire.ChunkCWR,
 		wire.ChunkShutdownComplete, wire.ChunkAuth, wire.ChunkIData, wire.ChunkAsconfAck, wire.ChunkReconfig, wire.ChunkPad, wire.ChunkForwardTSN,
 		wire.ChunkAsconf, wire.ChunkIForwardTSN} {
-		if types[want] == 0 {
-			t.Errorf("no %v was sent", want)
-		}
+		check.That(t, types[want] != 0, "no %v was sent", want)
 	}
 	for _, b := range all {
 		if len(b) > 1400+20 { // a few octets may be added to the end of one
@@ -64,7 +59,5 @@ func TestAFuzzersOctetsEndAndDoNotPanic(t *testing.T) {
 	octets := Seeded(3).Octets(4000)
 	c := FromOctets(octets)
 	play(c, Config{LocalPort: 1, RemotePort: 2, RDMA: true}, 3000)
-	if !c.Done() {
-		t.Error("octets are left after 3000 packets")
-	}
+	check.That(t, c.Done(), "octets are left after 3000 packets")
 }

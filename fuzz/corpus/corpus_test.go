@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/fuzz/corpus"
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -23,9 +25,7 @@ func TestPacketsCoverALife(t *testing.T) {
 	chunks, ppids := map[wire.ChunkType]int{}, map[uint32]int{}
 	for _, b := range corpus.Packets() {
 		p, err := wire.ParsePacket(b)
-		if err != nil || !p.ChecksumOK() {
-			t.Fatalf("%x: %v", b, err)
-		}
+		must.That(t, err == nil && p.ChecksumOK(), "%x: %v", b, err)
 		it := p.Chunks()
 		for c, ok := it.Next(); ok; c, ok = it.Next() {
 			chunks[c.Type()]++
@@ -33,18 +33,12 @@ func TestPacketsCoverALife(t *testing.T) {
 				ppids[d.PPID()]++
 			}
 		}
-		if it.Err() != nil {
-			t.Errorf("%x: %v", b, it.Err())
-		}
+		check.That(t, it.Err() == nil, "%x: %v", b, it.Err())
 	}
 	for _, typ := range []wire.ChunkType{wire.ChunkData, wire.ChunkInit, wire.ChunkInitAck, wire.ChunkSack, wire.ChunkHeartbeat,
 		wire.ChunkHeartbeatAck, wire.ChunkAbort, wire.ChunkShutdown, wire.ChunkShutdownAck, wire.ChunkError, wire.ChunkCookieEcho,
 		wire.ChunkCookieAck, wire.ChunkShutdownComplete} {
-		if chunks[typ] == 0 {
-			t.Errorf("no %v", typ)
-		}
+		check.That(t, chunks[typ] != 0, "no %v", typ)
 	}
-	if ppids[16] == 0 || ppids[17] == 0 {
-		t.Errorf("PPIDs %v: no DDP segment, or no session control", ppids)
-	}
+	check.That(t, ppids[16] != 0 && ppids[17] != 0, "PPIDs %v: no DDP segment, or no session control", ppids)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/script"
 )
 
@@ -31,26 +32,18 @@ func FuzzPlace(f *testing.F) {
 			var p ddp.Placed
 			w.stream.Place(seg, &p)
 			if dead {
-				if p.Err != nil || w.real != w.arena {
-					t.Fatal("a segment after a fatal error was not dropped silently")
-				}
+				must.That(t, p.Err == nil && w.real == w.arena, "a segment after a fatal error was not dropped silently")
 				continue
 			}
 			typ, code, ok := w.place(seg)
 			if ok != (p.Err == nil) || !ok && (p.Err.Type != typ || p.Err.Code != code) {
 				t.Fatalf("segment % x: %v, want ok %t or %d/%d", seg, p.Err, ok, typ, code)
 			}
-			if w.real != w.arena {
-				t.Fatalf("segment % x: memory differs from the model", seg)
-			}
+			must.That(t, w.real == w.arena, "segment % x: memory differs from the model", seg)
 			fatal := !ok || w.deliver(seg)
 			w.stream.Deliver(&p)
-			if fatal != (w.fault != nil) {
-				t.Fatalf("segment % x: fault %v, want one: %t", seg, w.fault, fatal)
-			}
-			if w.real != w.arena || w.queue.First() != w.model.next {
-				t.Fatalf("segment % x: delivery changed memory, or went to MSN %d instead of %d", seg, w.queue.First(), w.model.next)
-			}
+			must.That(t, fatal == (w.fault != nil), "segment % x: fault %v, want one: %t", seg, w.fault, fatal)
+			must.That(t, w.real == w.arena && w.queue.First() == w.model.next, "segment % x: delivery changed memory, or went to MSN %d instead of %d", seg, w.queue.First(), w.model.next)
 		}
 	})
 }

@@ -51,9 +51,7 @@ func FuzzTransfer(f *testing.F) {
 		var segs [][]byte
 		for stream.Pending() {
 			mulpdu := 19 + int(s.Byte())*4
-			if !stream.NextSegment(mulpdu, &seg) || seg.Len() > mulpdu {
-				t.Fatalf("segment of %d octets at MULPDU %d", seg.Len(), mulpdu)
-			}
+			must.That(t, stream.NextSegment(mulpdu, &seg) && seg.Len() <= mulpdu, "segment of %d octets at MULPDU %d", seg.Len(), mulpdu)
 			segs = append(segs, slices.Concat(seg.Header[:seg.HeaderLen], seg.Body[0], seg.Body[1]))
 		}
 		order := make([]int, len(segs))
@@ -66,9 +64,7 @@ func FuzzTransfer(f *testing.F) {
 			stream.Place(segs[i], &placed[i])
 		}
 		for i := range placed {
-			if u.delivered != 0 || u.completed != 0 {
-				t.Fatal("delivered or completed before the last segment")
-			}
+			must.That(t, u.delivered == 0 && u.completed == 0, "delivered or completed before the last segment")
 			stream.Deliver(&placed[i])
 			stream.Acked()
 		}

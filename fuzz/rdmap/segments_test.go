@@ -89,9 +89,7 @@ func FuzzSegments(f *testing.F) {
 		send := func(most int) (n int) {
 			var s ddp.Segment
 			for ; n < most && qp.Stream().NextSegment(128, &s); n++ {
-				if s.Len() > 128 {
-					t.Fatalf("segment of %d octets", s.Len())
-				}
+				must.That(t, s.Len() <= 128, "segment of %d octets", s.Len())
 				qp.Stream().Acked()
 			}
 			if h.flush {
@@ -122,18 +120,14 @@ func FuzzSegments(f *testing.F) {
 			qp.Stream().Place(s, &p)
 			qp.Stream().Deliver(&p)
 			send(n % 4)
-			if qp.QueuedReads() > 2 {
-				t.Fatalf("%d reads pending, IRD is 2", qp.QueuedReads())
-			}
+			must.That(t, qp.QueuedReads() <= 2, "%d reads pending, IRD is 2", qp.QueuedReads())
 		}
 		if n := send(1000); n == 1000 {
 			t.Fatal("endless output")
 		}
 		for i, m := range memory {
 			for _, g := range [][]byte{m[:guard], m[guard+regionSize:]} {
-				if !bytes.Equal(g, bytes.Repeat([]byte{0xEE}, guard)) {
-					t.Fatalf("region %d: written outside its bounds", i)
-				}
+				must.That(t, bytes.Equal(g, bytes.Repeat([]byte{0xEE}, guard)), "region %d: written outside its bounds", i)
 			}
 		}
 		must.Slice(t, "memory without any right to write", memory[1], bytes.Repeat([]byte{0xEE}, len(memory[1])))

@@ -64,9 +64,7 @@ func FuzzAgainstGopacket(f *testing.F) {
 func compare(t *testing.T, c wire.Chunk, l gopacket.Layer) {
 	equal := func(what string, ours, theirs uint32) {
 		t.Helper()
-		if ours != theirs {
-			t.Fatalf("%v %s: ours %d, theirs %d", c.Type(), what, ours, theirs)
-		}
+		must.That(t, ours == theirs, "%v %s: ours %d, theirs %d", c.Type(), what, ours, theirs)
 	}
 	header := func(theirs *layers.SCTPChunk) {
 		t.Helper()
@@ -85,9 +83,7 @@ func compare(t *testing.T, c wire.Chunk, l gopacket.Layer) {
 		equal("stream", uint32(d.Stream()), uint32(l.StreamId))
 		equal("SSN", uint32(d.SSN()), uint32(l.StreamSequence))
 		equal("PPID", d.PPID(), uint32(l.PayloadProtocol))
-		if d.U() != l.Unordered || d.B() != l.BeginFragment || d.E() != l.EndFragment {
-			t.Fatalf("flags %x are %v %v %v to them", d.Flags(), l.Unordered, l.BeginFragment, l.EndFragment)
-		}
+		must.That(t, d.U() == l.Unordered && d.B() == l.BeginFragment && d.E() == l.EndFragment, "flags %x are %v %v %v to them", d.Flags(), l.Unordered, l.BeginFragment, l.EndFragment)
 		// It takes whatever follows a DATA chunk for its payload, short of the padding.
 		if n := min(len(d.Payload()), len(l.LayerPayload())); !bytes.Equal(d.Payload()[:n], l.LayerPayload()[:n]) {
 			t.Fatalf("payload: ours %x, theirs %x", d.Payload(), l.LayerPayload())
@@ -164,7 +160,5 @@ func compare(t *testing.T, c wire.Chunk, l gopacket.Layer) {
 // same compares a parameter or an error cause.
 func same(t *testing.T, typ uint16, value []byte, theirs layers.SCTPParameter) {
 	t.Helper()
-	if typ != theirs.Type || len(value)+4 != int(theirs.Length) || !bytes.Equal(value, theirs.Value) {
-		t.Fatalf("ours %d %x, theirs %+v", typ, value, theirs)
-	}
+	must.That(t, typ == theirs.Type && len(value)+4 == int(theirs.Length) && bytes.Equal(value, theirs.Value), "ours %d %x, theirs %+v", typ, value, theirs)
 }

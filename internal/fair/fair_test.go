@@ -49,9 +49,7 @@ func TestOneTakesHalfOfAStore(t *testing.T) {
 		} else {
 			got = s.Take(step.who, step.n)
 		}
-		if got != step.want || s.Full(step.who) != step.full {
-			t.Errorf("step %d: taken %v, full %v", i, got, s.Full(step.who))
-		}
+		check.That(t, got == step.want && s.Full(step.who) == step.full, "step %d: taken %v, full %v", i, got, s.Full(step.who))
 	}
 	s.Give(other, 5)
 	check.That(t, len(s.taken) == 1 && s.Used() == 5, "%d hosts are remembered", len(s.taken))

@@ -103,12 +103,8 @@ func TestShrinkLeavesWhatIsNeeded(t *testing.T) {
 		return false
 	}
 	short := Shrink(s, 2000, fails)
-	if len(short.Acts) != 2 || len(short.Assocs) != 1 || len(short.Hosts) != 2 || !fails(&short) {
-		t.Errorf("after %d tries:\n%s", runs, short.Test("Short"))
-	}
-	if short.Assocs[0].Config != 0 || short.Acts[1].N != 1 || short.Acts[0].For > time.Millisecond || short.Hosts[0].MTU != 0 {
-		t.Errorf("more than plain:\n%s", short.Test("Short"))
-	}
+	check.That(t, len(short.Acts) == 2 && len(short.Assocs) == 1 && len(short.Hosts) == 2 && fails(&short), "after %d tries:\n%s", runs, short.Test("Short"))
+	check.That(t, short.Assocs[0].Config == 0 && short.Acts[1].N == 1 && short.Acts[0].For <= time.Millisecond && short.Hosts[0].MTU == 0, "more than plain:\n%s", short.Test("Short"))
 }
 
 // A violation that only a run shows is shrunk by runs: here "no association is ever set up anew".

@@ -98,9 +98,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		bucket int
 	}{"Sends and Immediate Data": {&took.Send, 3, (70 + 60 + 20) * us, 5}, "Writes": {&took.Write, 2, (50 + 10) * us, 4},
 		"Reads": {&took.Read, 1, 40 * us, 6}, "atomics": {&took.Atomic, 1, 30 * us, 5}} {
-		if c.of.Total() != 202*c.n || c.of.Sum != 202*c.sum || c.of.Count[c.bucket] != 202 {
-			t.Errorf("%s: %+v", what, *c.of)
-		}
+		check.That(t, c.of.Total() == 202*c.n && c.of.Sum == 202*c.sum && c.of.Count[c.bucket] == 202, "%s: %+v", what, *c.of)
 	}
 	var sum Latency
 	sum.Add(&took)

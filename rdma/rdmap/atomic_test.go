@@ -97,16 +97,12 @@ func TestAtomicsChangeMemoryAndReturnWhatWasThere(t *testing.T) {
 		// req 7306-4.1-1, 7306-4.1-2, 7306-4.1-3, 7306-5.2.1-7, 7306-5.2-1, 7306-5.2.1-12, 7306-4.2-1: untagged, queue 1, version 1,
 		// opcode 10, no Invalidate STag, nothing but the header; in order of submission.
 		v := ddp.UntaggedView(s)
-		if v.Control().Tagged() || v.QN() != 1 || v.MSN() != uint32(i+1) || v.RsvdULP() != [5]byte{0x4A} || len(v.Payload()) != 52 {
-			t.Errorf("request % x", s)
-		}
+		check.That(t, !v.Control().Tagged() && v.QN() == 1 && v.MSN() == uint32(i+1) && v.RsvdULP() == [5]byte{0x4A} && len(v.Payload()) == 52, "request % x", s)
 	}
 	for i, s := range p.b.log {
 		// req 7306-5.2.2-2, 7306-5.2.1-4, 7306-10-1: untagged, queue 3, version 1, opcode 11; the identifier comes back.
 		v := ddp.UntaggedView(s)
-		if v.Control().Tagged() || v.QN() != 3 || v.MSN() != uint32(i+1) || v.RsvdULP() != [5]byte{0x4B} || len(v.Payload()) != 12 {
-			t.Fatalf("response % x", s)
-		}
+		must.That(t, !v.Control().Tagged() && v.QN() == 3 && v.MSN() == uint32(i+1) && v.RsvdULP() == [5]byte{0x4B} && len(v.Payload()) == 12, "response % x", s)
 		same(t, "identifier", v.Payload()[:4], ddp.UntaggedView(p.a.log[i]).Payload()[4:8])
 	}
 }

@@ -453,9 +453,7 @@ func TestSourceFailsBetweenRequestAndResponse(t *testing.T) {
 			s.e.unacked = len(s.e.log)
 			s.e.ack()
 			tm, _ := s.e.lastWord()
-			if tm.Layer != LayerRDMA || tm.EType != row.etype || tm.Code != row.code || !tm.HasDDP || tm.HasRDMA != (row.etype == RemoteProtection) {
-				t.Errorf("Terminate %+v", tm)
-			}
+			check.That(t, tm.Layer == LayerRDMA && tm.EType == row.etype && tm.Code == row.code && tm.HasDDP && tm.HasRDMA == (row.etype == RemoteProtection), "Terminate %+v", tm)
 			same(t, "quoted DDP header", tm.DDP[:], seg[:18])
 			if tm.HasRDMA {
 				same(t, "quoted Read Request", tm.RDMA[:], seg[18:])

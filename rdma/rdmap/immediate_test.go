@@ -20,9 +20,7 @@ func TestImmediateData(t *testing.T) {
 	wants(t, "source", p.a.scq.take(), WC{ID: 1, Opcode: WCImm}, WC{ID: 2, Opcode: WCImm})
 	got := p.b.rcq.take()
 	wants(t, "sink", got, WC{ID: 10, Opcode: WCRecvImm}, WC{ID: 11, Opcode: WCRecvImm})
-	if got[0].Immediate != 0x0102030405060708 || got[0].Solicited || got[1].Immediate != ^uint64(0) || !got[1].Solicited || got[0].ByteLen != 0 {
-		t.Errorf("completions %+v", got)
-	}
+	check.That(t, got[0].Immediate == 0x0102030405060708 && !got[0].Solicited && got[1].Immediate == ^uint64(0) && got[1].Solicited && got[0].ByteLen == 0, "completions %+v", got)
 	same(t, "the receive buffer is consumed, not written", mem, make([]byte, 16))
 	// req 7306-4-1, 7306-4.1-1, 7306-4.1-2, 7306-4.1-3, 7306-6.2-1, 7306-6.3-1, 7306-6.3-4, 7306-4.2-1, 7306-10-1: untagged, queue 0,
 	// opcodes 8 and 9, no Invalidate STag, the 8 octets behind the header and nothing more.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // expected is what one completion must look like, and what must be true when it is pushed.
@@ -283,9 +285,7 @@ func TestEverythingEndsAsTheModelSaysInAnyOrder(t *testing.T) {
 					}
 				}
 			}
-			if a.done < 20 || b.done < 20 {
-				t.Fatalf("only %d and %d requests", a.done, b.done)
-			}
+			must.That(t, a.done >= 20 && b.done >= 20, "only %d and %d requests", a.done, b.done)
 			a.e.qp.Close()
 			b.e.qp.Close()
 			w.lazy = false
@@ -296,9 +296,7 @@ func TestEverythingEndsAsTheModelSaysInAnyOrder(t *testing.T) {
 				}
 			}
 			w.run()
-			if !a.e.finish || !b.e.finish {
-				t.Error("not closed")
-			}
+			check.That(t, a.e.finish && b.e.finish, "not closed")
 		})
 	}
 }

@@ -156,9 +156,7 @@ func TestRemoteInvalidation(t *testing.T) {
 			check.That(t, r.Valid() != row.gone, "valid: %v", r.Valid())
 			// req 5040-5.3-11, 5040-4.8-7, 5040-7.1-3: code 0x09, DDP header quoted, no RDMA header.
 			tm, _ := p.b.lastWord()
-			if tm.Layer != LayerRDMA || tm.EType != RemoteProtection || tm.Code != CodeCannotInvalidate || !tm.HasLength || !tm.HasDDP || tm.HasRDMA {
-				t.Errorf("Terminate %+v", tm)
-			}
+			check.That(t, tm.Layer == LayerRDMA && tm.EType == RemoteProtection && tm.Code == CodeCannotInvalidate && tm.HasLength && tm.HasDDP && !tm.HasRDMA, "Terminate %+v", tm)
 			same(t, "quoted header", tm.DDP[:], p.a.log[0])
 			check.Equal(t, "segment length", tm.SegLength, 18)
 			// req 5040-3.2-4, 5040-5.3-6: both users learn of it.

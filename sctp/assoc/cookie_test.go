@@ -180,9 +180,7 @@ func TestWhatTheCookieHolds(t *testing.T) {
 	j := lab.NewJar(t, &assoc.Config{CookieLife: 17 * time.Second})
 	ack, c := j.Answer(lab.InitChunk(j.PeerTag, j.TSN))
 	// req 9260-5.1.3-2
-	if c.Created != j.Now || c.Life != 17*time.Second || c.LocalPort != lab.PortB || c.PeerPort != lab.PortA || c.LocalTag != ack.Tag() || c.PeerTag != j.PeerTag {
-		t.Errorf("%+v", c)
-	}
+	check.That(t, c.Created == j.Now && c.Life == 17*time.Second && c.LocalPort == lab.PortB && c.PeerPort == lab.PortA && c.LocalTag == ack.Tag() && c.PeerTag == j.PeerTag, "%+v", c)
 	if c.LocalTie != 0 || c.PeerTie != 0 { // req 9260-5.2.2-9: in CLOSED
 		t.Errorf("tie-tags %#x %#x with no association", c.LocalTie, c.PeerTie)
 	}

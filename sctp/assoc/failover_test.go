@@ -136,9 +136,7 @@ func TestDataReturnsToThePrimaryPath(t *testing.T) {
 				s.Done()
 				return lab.PathTo(t, a, w.Addrs[1][0]).State == assoc.PathActive
 			}
-			if !w.RunUntil(w.Now.Add(row.within(before)), back) {
-				t.Fatalf("not back after %v", row.within(before))
-			}
+			must.That(t, w.RunUntil(w.Now.Add(row.within(before)), back), "not back after %v", row.within(before))
 			if at, ok := w.When(0, assoc.EventPathUp, w.Addrs[1][0], healed); !ok || at != w.Now { // req 9260-8.2-3
 				t.Errorf("EventPathUp at %v %v", at.Sub(healed), ok)
 			}

@@ -129,9 +129,7 @@ func TestMTUSettings(t *testing.T) {
 			a, _ := r.Join(&cfg, quiet)
 			r.Run(time.Second)
 			r.WantMTU("settled", 0, row.want)
-			if a.MaxPayload() != row.payload || len(r.Probes(0)) != row.probes {
-				t.Errorf("MaxPayload %d, %d probes", a.MaxPayload(), len(r.Probes(0)))
-			}
+			check.That(t, a.MaxPayload() == row.payload && len(r.Probes(0)) == row.probes, "MaxPayload %d, %d probes", a.MaxPayload(), len(r.Probes(0)))
 		})
 	}
 	_, err := (&assoc.Config{MTU: 575}).Complete()

@@ -43,9 +43,7 @@ func TestFragmentsFitTheMTUAndMakeThePacket(t *testing.T) {
 				if row.dst.Is4() {
 					f := binary.BigEndian.Uint16(b[6:])
 					at, more = int(f&0x1fff)*8, f&0x2000 != 0
-					if f&0x4000 != 0 || binary.BigEndian.Uint16(b[4:]) != 0x2345 || fold(Sum(0, b[:20])) != 0xffff || b[9] != ProtoSCTP || b[1] != 2 {
-						t.Errorf("header % x", b[:20])
-					}
+					check.That(t, f&0x4000 == 0 && binary.BigEndian.Uint16(b[4:]) == 0x2345 && fold(Sum(0, b[:20])) == 0xffff && b[9] == ProtoSCTP && b[1] == 2, "header % x", b[:20])
 					b = b[20:]
 				} else {
 					f := binary.BigEndian.Uint16(b[42:])

@@ -3,6 +3,7 @@ package tsnset
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/script"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -79,9 +80,7 @@ func FuzzSet(f *testing.F) {
 			for u := i &^ 63; u != i|63; u++ {
 				near = near || ref[u] || ref[u+1] || ref[u-wire.TSN(s.Cap())] || ref[u+1-wire.TSN(s.Cap())] || ref[u+wire.TSN(s.Cap())]
 			}
-			if s.Near(i) != near {
-				t.Fatalf("Near(%d) is %v", i, s.Near(i))
-			}
+			must.That(t, s.Near(i) == near, "Near(%d) is %v", i, s.Near(i))
 			for w, word := range s.words {
 				if some, full := s.some[w>>6]>>(w&63)&1 != 0, s.full[w>>6]>>(w&63)&1 != 0; some != (word != 0) || full != (word+1 == 0) {
 					t.Fatalf("word %d is %x, its sums are %v and %v", w, word, some, full)
@@ -96,13 +95,9 @@ func agree(t *testing.T, what string, ref map[wire.TSN]bool, from wire.TSN, step
 	t.Helper()
 	for k := range n {
 		if u := from.Add(step * uint32(k)); ref[u] == member {
-			if !ok || got != u {
-				t.Fatalf("%s from %d, %d TSNs: %d, %v, want %d", what, from, n, got, ok, u)
-			}
+			must.That(t, ok && got == u, "%s from %d, %d TSNs: %d, %v, want %d", what, from, n, got, ok, u)
 			return
 		}
 	}
-	if ok {
-		t.Fatalf("%s from %d, %d TSNs: %d, want none", what, from, n, got)
-	}
+	must.That(t, !ok, "%s from %d, %d TSNs: %d, want none", what, from, n, got)
 }
