@@ -279,6 +279,9 @@ func TestFreeStreamChoice(t *testing.T) {
 		must.Slice(t, "what the initiator takes of one that is free again", pick(a), []wire.StreamID{id})
 	}
 	must.Slice(t, "what the other takes", pick(b), []wire.StreamID{1, 3, 5, 7, 0, 2, 4, 6})
+	b.lookup(0).Abort()
+	b.lookup(1).Abort()
+	must.Slice(t, "what the other takes first of what is free again", pick(b), []wire.StreamID{1, 0})
 	c := newEnd(t, newFake(), Config{Initiator: true})
 	open := func() int { return int(must.Get(c.Open(0, -1, c.stream(0).Stream, nil))(t).Stream()) }
 	for range 6 {

@@ -349,6 +349,8 @@ func TestListenerOfSomeAddresses(t *testing.T) {
 		_, c := only(t, list)
 		check.That(t, c.Type() == want, "INIT to %s: %v", local, c.Type())
 	}
+	b.EP.Unlisten(localPort, hostAddr.Addr())
+	must.OK(t, b.EP.Listen(localPort, nil))
 }
 
 func TestPacketsFindTheirAssociation(t *testing.T) {
