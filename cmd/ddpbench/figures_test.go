@@ -180,8 +180,8 @@ func (l metered) WriteBatch(pkts []rawio.Packet) (int, error) {
 	return n, err
 }
 
-// What is moved over a path of known rate, delay and loss is reported as the path has carried it, to 1 %: the bandwidth of the run and of each interval, and
-// what was sent again for each packet lost.
+// What is moved over a path of known rate, delay and loss is reported as the path has carried it, to 1 %: the bandwidth of the run, of each interval but for
+// what came late, and what was sent again for each packet lost.
 func TestBulkIsThatOfTheKnownPath(t *testing.T) {
 	const rate = 12_500_000 // octets a second
 	for _, tt := range []struct {
@@ -212,6 +212,7 @@ func TestBulkIsThatOfTheKnownPath(t *testing.T) {
 					MiB               float64 `json:"bw_avg_MiBps"`
 					Gb                float64 `json:"bw_avg_Gbps"`
 					From              float64 `json:"from_s"`
+					SRTT              float64 `json:"srtt_us"`
 					Usage             struct{ Retransmits float64 }
 				}
 				all := make(map[string][]line)
@@ -220,18 +221,19 @@ func TestBulkIsThatOfTheKnownPath(t *testing.T) {
 					must.OK(t, json.Unmarshal([]byte(text), &l))
 					all[l.Type] = append(all[l.Type], l)
 				}
-				right := func(what string, got, want float64) {
+				right := func(what string, got, want, late float64) {
 					t.Helper()
-					check.That(t, math.Abs(got-want) <= want/100, "%s: %g, on the wire %g\n%s", what, got, want, &out)
+					check.That(t, math.Abs(got-want) <= want*(0.01+late), "%s: %g, on the wire %g\n%s", what, got, want, &out)
 				}
 				result := all["result"][0]
-				right("retransmissions", all["summary"][0].Usage.Retransmits, lost)
+				right("retransmissions", all["summary"][0].Usage.Retransmits, lost, 0)
 				for i, l := range append(all["interval"], result) {
 					if i > 0 && tt.loss == 0 { // the path is full
-						right("bandwidth", l.MiB*(1<<20), rate*result.Bytes*result.Iterations/wire)
+						// What waits for a chunk that was withheld, for two round trips at most, is complete in the next second.
+						right("bandwidth", l.MiB*(1<<20), rate*result.Bytes*result.Iterations/wire, 2*l.SRTT/1e6)
 					}
 					if strings.Contains(tt.args, "gbits") {
-						right("its unit", l.Gb*1e9/8, l.MiB*(1<<20))
+						right("its unit", l.Gb*1e9/8, l.MiB*(1<<20), 0)
 					}
 				}
 			})
