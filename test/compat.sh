@@ -43,16 +43,20 @@ run() {
 		return
 	fi
 	[ "$link" = raw ] || [ "$(id -u)" != 0 ] || as=(setpriv --reuid 65534 --regid 65534 --clear-groups)
-	(cd "$2" && RDDP_LINK=$link alone timeout 60 "${as[@]}" "${@:3}") >"$tmp/log" 2>&1 || {
-		grep -v '^[EWI][0-9]\{4\} ' "$tmp/log" | tail -40
-		fail "$3 over $link, in $2"
-	}
+	for try in 1 2 3; do
+		! (cd "$2" && RDDP_LINK=$link alone timeout 60 "${as[@]}" "${@:3}") >"$tmp/log" 2>&1 || break
+		# Some of go-diameter's tests give the goroutine that is to listen 10 ms before they dial, which over TCP too is not enough on a busy machine.
+		[ $try -lt 3 ] && grep -q 'connection refused' "$tmp/log" || {
+			grep -v '^[EWI][0-9]\{4\} ' "$tmp/log" | tail -40
+			fail "$3 over $link, in $2"
+		}
+	done
 	grep -q '^PASS' "$tmp/log" || fail "$3 has run nothing"
 }
 
 # Left out of go-diameter's, and of no other: TestCapabilitiesExchangeSCTP_TLS. Its server has TLS 1.0 alone, which Go's TLS clients no longer have: the same test over TCP fails in
-# the same way. So that this is no pretext, that is tried.
-skip=TestCapabilitiesExchangeSCTP_TLS
+# the same way. So that this is no pretext, that is tried. TestS6aClientServerTCP bears the name of what is run, but is not about SCTP.
+skip='TestCapabilitiesExchangeSCTP_TLS|TestS6aClientServerTCP'
 tests='SCTP|S6a'
 
 # diameter LABEL DIR: build and run the tests in a copy whose modules are replaced
@@ -67,7 +71,7 @@ diameter() {
 		done
 	done
 	if "$tmp/bin/$1-diam" -test.run '^TestCapabilitiesExchangeTLS$' >/dev/null 2>&1; then
-		fail "Go has TLS 1.0 again: run $skip"
+		fail "Go has TLS 1.0 again: run TestCapabilitiesExchangeSCTP_TLS"
 	fi
 }
 
