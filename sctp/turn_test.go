@@ -51,6 +51,15 @@ func warm(t *testing.T, c *Conn) {
 	}
 }
 
+// warmPair is a pair whose ends take turns, and its association.
+func warmPair(t *testing.T) (p *pair, c, d *Conn) {
+	p = newPair(t)
+	c, d = p.connect(t, nil, nil)
+	go echo(d)
+	warm(t, c)
+	return p, c, d
+}
+
 func (t *Transport) turnState() int32 { return t.turn.state.Load() }
 
 // blocked starts f, which is to block, and returns what its error will be sent on.
@@ -107,10 +116,7 @@ func TestReaderOfTheLinkIsInterrupted(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := newPair(t)
-				c, d := p.connect(t, nil, nil)
-				go echo(d)
-				warm(t, c)
+				p, c, _ := warmPair(t)
 				end := blocked(func() error { return read(c) })
 				must.Equal(t, "whether the client reads the link", p.a.turn.reader.Load(), c.readable)
 				began := time.Now()
@@ -127,10 +133,7 @@ func TestReaderOfTheLinkIsInterrupted(t *testing.T) {
 // Several goroutines wait; one of them reads the link for all.
 func TestOneReadsForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPair(t)
-		c, d := p.connect(t, nil, nil)
-		go echo(d)
-		warm(t, c)
+		_, c, _ := warmPair(t)
 		s := c.Stream(1)
 		first := blocked(func() error { _, err := s.Read(make([]byte, 100)); return err })
 		second := blocked(func() error { _, _, err := c.ReadMsg(make([]byte, 100)); return err })
@@ -199,10 +202,7 @@ func TestSlowReaderLeavesTheLink(t *testing.T) {
 // called at once if nobody reads.
 func TestSlowWaiterCallsTheReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPair(t)
-		c, d := p.connect(t, nil, nil)
-		go echo(d)
-		warm(t, c)
+		p, c, _ := warmPair(t)
 		must.Equal(t, "state while the client does something else", p.a.turnState(), turnFree)
 		time.Sleep(2 * p.a.turn.rx.pace.Patience()) // of virtual time
 		end := blocked(func() error { _, _, err := c.ReadMsg(make([]byte, 100)); return err })
@@ -247,10 +247,7 @@ func TestClosedLinkIsReadOnce(t *testing.T) {
 // Whoever reads a link that fails goes on to wait: for what comes otherwise.
 func TestWhoReadsAFailingLinkWaitsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPair(t)
-		c, d := p.connect(t, nil, nil)
-		go echo(d)
-		warm(t, c)
+		p, _, _ := warmPair(t)
 		s, set := p.a.newSignal(), false
 		s.left.Store(p.a.now()) // it is quick to be back
 		p.a.link.Close()
@@ -264,10 +261,7 @@ func TestWhoReadsAFailingLinkWaitsOn(t *testing.T) {
 // Where packets come in numbers, the receive goroutine handles them while the program handles what they bring.
 func TestBulkIsLeftToTheReceiveGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPair(t)
-		c, d := p.connect(t, nil, nil)
-		go echo(d)
-		warm(t, c)
+		p, c, _ := warmPair(t)
 		synctest.Wait() // all is quiet
 		p.b.turn.rx.pace.Handled(3, 300, 0)
 		must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
