@@ -54,34 +54,30 @@ func (l *tunnel) LocalAddrs() []netip.AddrPort { return []netip.AddrPort{l.local
 
 // SCTP over a link of one's own.
 func ExampleLink() {
+	ok := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
 	a, b := netip.MustParseAddrPort("192.0.2.1:0"), netip.MustParseAddrPort("192.0.2.2:0")
 	to, fro := make(chan []byte, 64), make(chan []byte, 64)
 	var ends [2]*sctp.Transport
 	for i, l := range []*tunnel{{local: a, remote: b, in: fro, out: to}, {local: b, remote: a, in: to, out: fro}} {
 		l.open, l.end = context.WithCancel(context.Background())
 		t, err := sctp.NewTransport(l, nil)
-		if err != nil {
-			panic(err)
-		}
+		ok(err)
 		defer t.Close()
 		ends[i] = t
 	}
 
 	server, err := ends[1].Listen(7, nil)
-	if err != nil {
-		panic(err)
-	}
+	ok(err)
 	client, err := ends[0].Dial(context.Background(), netip.AddrPortFrom(b.Addr(), 7), nil)
-	if err != nil {
-		panic(err)
-	}
-	if _, err := client.WriteMsg([]byte("over a channel"), sctp.SendInfo{Stream: 3}); err != nil {
-		panic(err)
-	}
+	ok(err)
+	_, err = client.WriteMsg([]byte("over a channel"), sctp.SendInfo{Stream: 3})
+	ok(err)
 	accepted, err := server.Accept(context.Background())
-	if err != nil {
-		panic(err)
-	}
+	ok(err)
 	buf := make([]byte, 100)
 	n, info, err := accepted.ReadMsg(buf)
 	fmt.Printf("%s on stream %d: %v\n", buf[:n], info.Stream, err)
