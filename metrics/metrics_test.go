@@ -145,9 +145,7 @@ rddp_tun_receive_fragments_total{source="tun"} 9
 rddp_sctp_established_total{source="client"} 1
 rddp_sctp_established_total{source="server"} 1
 `)
-	if err := testutil.CollectAndCompare(c, want, "rddp_metrics_receive_lost_total", "rddp_raw_receive_overflow_total", "rddp_tun_receive_fragments_total", "rddp_sctp_established_total"); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, testutil.CollectAndCompare(c, want, "rddp_metrics_receive_lost_total", "rddp_raw_receive_overflow_total", "rddp_tun_receive_fragments_total", "rddp_sctp_established_total"))
 	c.Remove("server")
 	c.Remove("tun")
 	c.Remove("tun2")

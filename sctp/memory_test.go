@@ -286,9 +286,7 @@ func TestWhoGoesFirst(t *testing.T) {
 		a.send(a.data(0, 0, 0, whole, 60_000))
 	}
 	b.reclaim()
-	if !isClosed(greedy.c.Done()) || isClosed(modest.c.Done()) {
-		t.Errorf("the greediest has gone: %v, the modest: %v", isClosed(greedy.c.Done()), isClosed(modest.c.Done()))
-	}
+	check.That(t, isClosed(greedy.c.Done()) && !isClosed(modest.c.Done()), "the greediest has gone: %v, the modest: %v", isClosed(greedy.c.Done()), isClosed(modest.c.Done()))
 	n := int32(0)
 	for _, c := range b.all() {
 		if c.squeezedNow.Load() {

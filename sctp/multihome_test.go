@@ -115,9 +115,7 @@ func TestPathsOfAConn(t *testing.T) {
 	cfg.RemoteAddrs = remote // the first again, which Dial names: once is enough
 	c, _ := p.connect(t, cfg, quick(remote))
 	for i, st := range c.Paths() { // req 9260-11.1-2, 9260-5.4-1: both are confirmed at once
-		if st.State != assoc.PathActive || st.Primary != (i == 0) || st.Remote.Addr() != remote[i] || st.Local.Addr() != local[i] {
-			t.Errorf("%+v", st)
-		}
+		check.That(t, st.State == assoc.PathActive && st.Primary == (i == 0) && st.Remote.Addr() == remote[i] && st.Local.Addr() == local[i], "%+v", st)
 	}
 	err := c.SetPrimary(remote[1])
 	check.That(t, err == nil && c.RemoteAddr().(Addr).Addr() == remote[1], "SetPrimary: %v, now %v", err, c.RemoteAddr())

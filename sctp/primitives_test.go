@@ -143,9 +143,7 @@ func TestStatusPrimitive(t *testing.T) {
 	must.Do(c.WriteMsg(make([]byte, 10_000), SendInfo{}))(t)
 	next(t, c, EventSenderDry)
 	st := c.Stats()
-	if st.State != assoc.Established || st.OutStreams != 10 || st.PeerWindow != 30_000 || st.Unacked != 0 || st.Outstanding != 0 || st.Queued != 0 {
-		t.Errorf("%+v", st)
-	}
+	check.That(t, st.State == assoc.Established && st.OutStreams == 10 && st.PeerWindow == 30_000 && st.Unacked == 0 && st.Outstanding == 0 && st.Queued == 0, "%+v", st)
 	if st := s.Stats(); st.Buffered != 10_000 || st.RecvWindow != 30_000 {
 		t.Errorf("%d octets wait to be read, window %d", st.Buffered, st.RecvWindow)
 	}

@@ -116,9 +116,7 @@ func TestServerRefuses(t *testing.T) {
 		check.That(t, errors.As(err, &rejected) && strings.Contains(cli.Explain(err), want), "got %v, want %q", err, want)
 	}
 	one := hello{params: params{verb: verbWrite, size: 64, depth: 4, qps: 2, iters: 1}, run: 1}
-	if _, err := connect(t, one); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(connect(t, one))(t)
 	t.Run("the same QP twice", func(t *testing.T) { refused(t, one, "QP 0 is there already") })
 	t.Run("another size on the second QP", func(t *testing.T) {
 		h := one

@@ -304,9 +304,7 @@ func TestIncompleteRunIsGivenUp(t *testing.T) {
 		defer e.close()
 		l := must.Get(e.addLane(0))(t)
 		h := hello{params: e.params, run: 1, target: l.own}
-		if _, err := l.qp.Connect(t.Context(), x.to, h.encode()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(l.qp.Connect(t.Context(), x.to, h.encode()))(t)
 		time.Sleep(joinTimeout - time.Millisecond)
 		synctest.Wait()
 		early := x.out.String()

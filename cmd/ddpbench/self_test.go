@@ -107,9 +107,7 @@ func TestServesConcurrently(t *testing.T) {
 		go func() { errs <- c.run(t.Context()) }()
 	}
 	for range all {
-		if err := <-errs; err != nil {
-			t.Error(err)
-		}
+		check.OK(t, <-errs)
 	}
 	eventually(t, "the server prints a line for each run", func() bool { return strings.Count(x.out.String(), "\n") == len(all) })
 	for _, want := range []string{

@@ -157,9 +157,7 @@ func TestRetransmissionsThatDoNotFitFollowAsCwndAllows(t *testing.T) {
 	l.sack(0, gap{4, 5})
 	l.sack(0, gap{4, 6})
 	l.expect("one packet beyond cwnd", "1")
-	if l.s.ring.nmarked != 2 || l.path(0).Flight() != 35*counted {
-		t.Fatalf("marked %d, flight %d chunks", l.s.ring.nmarked, l.path(0).Flight()/counted)
-	}
+	must.That(t, l.s.ring.nmarked == 2 && l.path(0).Flight() == 35*counted, "marked %d, flight %d chunks", l.s.ring.nmarked, l.path(0).Flight()/counted)
 	l.sack(0, gap{4, 7})
 	l.expect("no second packet beyond cwnd", "")
 	l.queue(1, 8)

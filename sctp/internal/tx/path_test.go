@@ -19,15 +19,11 @@ func TestTimedOutDataGoesToTheOtherPath(t *testing.T) {
 	l.timeout()
 	l.path(1).est.rto /= 2
 	l.expect("retransmission to the other path, new DATA after it", "1>1 | 2>1 | 3>1 | 4>1 | 5>1 | 6")
-	if l.path(0).Flight() != counted || l.path(1).Flight() != 5*counted {
-		t.Errorf("flight %d and %d", l.path(0).Flight(), l.path(1).Flight())
-	}
+	check.That(t, l.path(0).Flight() == counted && l.path(1).Flight() == 5*counted, "flight %d and %d", l.path(0).Flight(), l.path(1).Flight())
 	check.Equal(t, "T3-rtx of the other path, which runs with its RTO, at", l.path(1).t3, l.now.Add(l.path(1).RTO()))
 	// req 9260-7.2.1-7; no counter is cleared for what was sent to both paths: req 7829-3.2-14
 	r := l.sack(2)
-	if r.Paths != 0 || l.path(1).cc.Window() != 4000+1000 || l.path(0).cc.Window() != 1000 {
-		t.Errorf("paths %b, cwnd %d and %d", r.Paths, l.path(0).cc.Window(), l.path(1).cc.Window())
-	}
+	check.That(t, r.Paths == 0 && l.path(1).cc.Window() == 4000+1000 && l.path(0).cc.Window() == 1000, "paths %b, cwnd %d and %d", r.Paths, l.path(0).cc.Window(), l.path(1).cc.Window())
 	if r = l.sack(6); r.Paths != 1<<0 { // req 9260-8.2-3, 7829-3.2-15: TSN 6 went to one path only
 		t.Errorf("paths %b", r.Paths)
 	}

@@ -64,9 +64,7 @@ func TestTailProbeTellsWhatIsMissing(t *testing.T) {
 	l.now += 100 * ms
 	l.sack(1, gap{5, 5})
 	l.expect("all that a round trip has passed for", "2 | 3 | 4")
-	if c.n != 1 || l.path(0).pto != rawio.Never {
-		t.Errorf("%d reductions, a probe in Fast Recovery at %v", c.n, l.path(0).pto)
-	}
+	check.That(t, c.n == 1 && l.path(0).pto == rawio.Never, "%d reductions, a probe in Fast Recovery at %v", c.n, l.path(0).pto)
 	for _, tt := range []struct {
 		name   string
 		after  rawio.Time

@@ -95,8 +95,6 @@ func TestPathThatIsNotSilentIsNotLeft(t *testing.T) {
 	} {
 		l, c := silentLab(t)
 		row.sack(l)
-		if l.path(0).Suspected() || c.n != row.losses {
-			t.Errorf("%s: %+v, %d reductions", row.name, l.path(0).doubt, c.n)
-		}
+		check.That(t, !l.path(0).Suspected() && c.n == row.losses, "%s: %+v, %d reductions", row.name, l.path(0).doubt, c.n)
 	}
 }

@@ -69,9 +69,7 @@ func TestWhatCountsInCwndAndInRwnd(t *testing.T) {
 	l := newLab(t, 1)
 	l.queue(3, 5)
 	l.transmit()
-	if l.path(0).Flight() != 3*24 || l.s.Rwnd() != 1<<20-3*5 {
-		t.Errorf("flight %d, rwnd used %d, want 72 and 15", l.path(0).Flight(), 1<<20-l.s.Rwnd())
-	}
+	check.That(t, l.path(0).Flight() == 3*24 && l.s.Rwnd() == 1<<20-3*5, "flight %d, rwnd used %d, want 72 and 15", l.path(0).Flight(), 1<<20-l.s.Rwnd())
 	l.path(0).cc = fixed(1 << 20)
 	l.sack(2)
 	check.Equal(t, "octets acknowledged to the controller", l.path(0).sack.acked, 2*24)
