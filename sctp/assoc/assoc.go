@@ -138,6 +138,7 @@ func Accept(now rawio.Time, cfg *Config, env *Env, c *Cookie, p *rawio.Packet) *
 	a.reach = c.Addrs[0]
 	a.locals = a.cfg.sources(a.reach, c.Local)
 	a.adoptPaths(c, p)
+	a.primary().NoFarther(now.Sub(c.Created)) // the cookie went there
 	a.startData(c.PeerRwnd, c.PeerTSN)
 	a.begin(now)
 	return a

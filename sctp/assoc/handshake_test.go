@@ -12,6 +12,7 @@ import (
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -306,4 +307,27 @@ func TestT1RunsPerAddressAndRotates(t *testing.T) {
 	}
 	want := []string{"10.0.0.9 at 0s", "10.0.0.10 at 1s", "10.0.0.9 at 2s", "10.0.0.10 at 4s", "10.0.0.9 at 6s", "10.0.0.10 at 10s", "10.0.0.9 at 14s"}
 	check.Slice(t, "INITs", got, want)
+}
+
+// The set-up shows both sides that the other is near, by tag and cookie: then no chunk is withheld. From one that is far some are, so that TSNs change places.
+func TestWhoIsNearGetsAllAtOnce(t *testing.T) {
+	for delay, far := range map[time.Duration]bool{500 * time.Microsecond: false, 5 * time.Millisecond: true} {
+		w := lab.NewWorld(t)
+		w.Net.Connect(w.Hosts[0].Addr.Addr(), w.Hosts[1].Addr.Addr(), simnet.Params{Delay: delay})
+		w.Listen(nil)
+		a := w.Connect(nil)
+		w.Run(time.Second)
+		for _, s := range []*lab.Stream{w.StartStream(a, w.Peer(), 2000), w.StartStream(w.Peer(), a, 2000)} {
+			check.That(t, w.RunUntil(w.Now.Add(time.Minute), s.Done), "%v: %d have arrived", delay, s.Want)
+		}
+		var last [2]wire.TSN
+		var back [2]bool
+		w.Each(func(s lab.Sighting, c wire.Chunk) {
+			if d, err := wire.AsData(c); err == nil {
+				back[s.From] = back[s.From] || last[s.From] != 0 && d.TSN().Less(last[s.From])
+				last[s.From] = d.TSN()
+			}
+		})
+		check.Equal(t, delay.String()+": TSNs go back", back, [2]bool{far, far})
+	}
 }

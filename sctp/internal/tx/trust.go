@@ -39,8 +39,13 @@ func (w *withheld) is(t wire.TSN) bool { return w.on && w.tsn == t }
 // Proved takes a round trip that the peer cannot make shorter than it is: the answer has a nonce of the question.
 func (p *Path) Proved(rtt time.Duration) {
 	p.ObserveRTT(rtt)
-	if p.proved == 0 || rtt < p.proved {
-		p.proved = max(rtt, 1)
+	p.NoFarther(rtt)
+}
+
+// NoFarther takes that something which the peer could not have known came back within that time.
+func (p *Path) NoFarther(trip time.Duration) {
+	if p.proved == 0 || trip < p.proved {
+		p.proved = max(trip, 1)
 	}
 }
 
