@@ -249,11 +249,13 @@ func (s *Sender) Idle(now rawio.Time) bool { return s.ring.len() == 0 && !s.load
 
 // NextTimeout returns when HandleTimeout, Expire or Poll has something to do.
 func (s *Sender) NextTimeout() rawio.Time {
-	t := min(s.expiry, s.paceAt, s.rackAt, s.withheld.until)
+	t := min(s.expiry, s.rackAt, s.withheld.until)
 	if s.slot.full || s.queue.n > 0 {
-		if t = min(t, s.probeAt); s.paceAt == rawio.Never {
+		if t = min(t, s.probeAt, s.paceAt); s.paceAt == rawio.Never {
 			t = min(t, s.moreAt)
 		}
+	} else if s.ring.nmarked > 0 {
+		t = min(t, s.paceAt)
 	}
 	for _, p := range s.paths {
 		t = min(t, p.t3, p.pto)
