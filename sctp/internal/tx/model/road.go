@@ -33,7 +33,8 @@ type Exchange struct {
 	s     *tx.Sender
 	now   rawio.Time
 	trip  time.Duration
-	got   []bool // by TSN, from firstTSN on
+	got   map[wire.TSN]bool
+	top   wire.TSN // the highest of got
 	sacks []said
 
 	asked  map[wire.TSN]bool // what a peer has said that it misses
@@ -52,10 +53,7 @@ type carried struct {
 }
 
 // Got reports whether a TSN has come.
-func (x *Exchange) Got(t wire.TSN) bool {
-	i := int(uint32(t - firstTSN))
-	return i < len(x.got) && x.got[i]
-}
+func (x *Exchange) Got(t wire.TSN) bool { return x.got[t] }
 
 // Sent returns the highest TSN that the sender has sent.
 func (x *Exchange) Sent() wire.TSN { return x.s.NextTSN() - 1 }
@@ -66,7 +64,7 @@ func (x *Exchange) Acked() wire.TSN { return x.s.CumTSN() }
 // honest is the SACK of what came.
 func (x *Exchange) honest(dups ...wire.TSN) wire.SackFields {
 	k := wire.SackFields{CumTSN: x.Cum, ARwnd: window, Dups: dups}
-	for t := x.Cum + 2; t.LessEq(firstTSN.Add(uint32(len(x.got)))) && len(k.Gaps) < 300; t++ {
+	for t := x.Cum + 2; t.LessEq(x.top) && len(k.Gaps) < 300; t++ {
 		if !x.Got(t) {
 			continue
 		}
@@ -114,19 +112,14 @@ func (r Road) Carry(t *testing.T, seed uint32, lasts time.Duration) (g Gained) {
 	must.OK(t, s.AddPath(p))
 	s.SetPeer(window, 1)
 	initial := p.CC().Window()
-	x := &Exchange{Cum: firstTSN - 1, s: s, trip: r.Trip, asked: map[wire.TSN]bool{}}
+	x := &Exchange{Cum: firstTSN - 1, s: s, trip: r.Trip, got: map[wire.TSN]bool{}, top: firstTSN - 1, asked: map[wire.TSN]bool{}}
 	b := pack.NewBatch(1)
 	body := bytes.Repeat([]byte{1}, s.MaxPayload())
-	var free rawio.Time // when the bottleneck is
-	known, seen := make([]bool, 0), 0
+	var free rawio.Time              // when the bottleneck is
+	acked := make(map[wire.TSN]bool) // at any time
 	know := func(from, to wire.TSN) {
 		for ; from.LessEq(to); from++ {
-			for i := int(uint32(from - firstTSN)); i >= len(known); {
-				known = append(known, false)
-			}
-			if i := int(uint32(from - firstTSN)); !known[i] {
-				known[i], seen = true, seen+1
-			}
+			acked[from] = true
 		}
 	}
 	tick := rawio.Time(0)
@@ -170,10 +163,10 @@ func (r Road) Carry(t *testing.T, seed uint32, lasts time.Duration) (g Gained) {
 			came := x.road[0].tsns
 			x.road = x.road[1:]
 			for _, t := range came {
-				for i := int(uint32(t - firstTSN)); i >= len(x.got); {
-					x.got = append(x.got, false)
+				x.got[t] = true
+				if x.top.Less(t) {
+					x.top = t
 				}
-				x.got[uint32(t-firstTSN)] = true
 			}
 			for x.Got(x.Cum + 1) {
 				x.Cum++
@@ -183,20 +176,20 @@ func (r Road) Carry(t *testing.T, seed uint32, lasts time.Duration) (g Gained) {
 		for len(x.sacks) > 0 && x.sacks[0].at <= x.now {
 			k := x.sacks[0].sack()
 			x.sacks = x.sacks[1:]
-			acked := s.CumTSN()
+			cum := s.CumTSN()
 			if _, g.Err = s.HandleSack(x.now, wire.Sack(wire.AppendSack(nil, k))); g.Err != nil {
 				return g
 			}
 			for s.More() {
 				s.Continue()
 			}
-			know(acked+1, s.CumTSN())
+			know(cum+1, s.CumTSN())
 			for _, b := range k.Gaps {
-				if !k.CumTSN.Less(acked) {
+				if !k.CumTSN.Less(cum) {
 					know(k.CumTSN.Add(uint32(b.Start)), k.CumTSN.Add(uint32(b.End)))
 				}
 			}
-			g.Beyond = max(g.Beyond, p.CC().Window()-initial-seen*(wire.DataHeaderLen+len(body)))
+			g.Beyond = max(g.Beyond, p.CC().Window()-initial-len(acked)*(wire.DataHeaderLen+len(body)))
 		}
 		if s.NextTimeout() <= x.now {
 			s.HandleTimeout(x.now)
