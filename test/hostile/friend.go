@@ -62,7 +62,7 @@ func runFriend(at *family, kind string) error {
 		return err
 	}
 	f := &friend{family: at, octets: map[string]*atomic.Uint64{flowSCTP: {}, flowRDMA: {}}}
-	if f.dev, err = rdma.NewDevice(link, &rdma.Config{SCTP: sctp.Config{LocalPort: friendRDMA, LocalAddrs: own(f.friendAddr)}}); err != nil {
+	if f.dev, err = rdma.NewDevice(link, &rdma.Config{SCTP: sctp.Config{LocalPort: friendRDMA, LocalAddrs: []netip.Addr{f.friendAddr}}}); err != nil {
 		return err
 	}
 	defer f.dev.Close()
@@ -93,9 +93,6 @@ func runFriend(at *family, kind string) error {
 		},
 	})
 }
-
-// own is for associations from addresses of the client's choice, and not of the kernel's.
-func own(addrs ...netip.Addr) []netip.Addr { return addrs }
 
 func (f *friend) setLoad(flow string) { f.load.Store(&flow) }
 
@@ -128,7 +125,7 @@ func (f *friend) start() error {
 	f.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	conn, err := f.dev.Transport().Dial(ctx, f.to(portSCTP), &sctp.Config{LocalPort: friendSCTP, LocalAddrs: own(f.friendAddr)})
+	conn, err := f.dev.Transport().Dial(ctx, f.to(portSCTP), &sctp.Config{LocalPort: friendSCTP, LocalAddrs: []netip.Addr{f.friendAddr}})
 	if err != nil {
 		return err
 	}
@@ -190,7 +187,7 @@ func (f *friend) messages(c *sctp.Conn) error {
 func (f *friend) ping() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	c, err := f.dev.Transport().Dial(ctx, f.to(portSCTP), &sctp.Config{LocalAddrs: own(f.friendAddr)})
+	c, err := f.dev.Transport().Dial(ctx, f.to(portSCTP), &sctp.Config{LocalAddrs: []netip.Addr{f.friendAddr}})
 	if err != nil {
 		return err
 	}
@@ -291,7 +288,7 @@ type dialing struct {
 }
 
 func (f *friend) dial(d dialing) error {
-	cfg := &sctp.Config{LocalPort: d.Port, LocalAddrs: own(f.friendOther)}
+	cfg := &sctp.Config{LocalPort: d.Port, LocalAddrs: []netip.Addr{f.friendOther}}
 	if d.Both {
 		cfg.LocalAddrs = append(cfg.LocalAddrs, f.friendAddr)
 	}
