@@ -331,14 +331,19 @@ func (s *Sender) resend(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p 
 	if s.withheld.is(t) {
 		s.release(r)
 	} else {
-		r.spare = min(r.spare, 254) + 1
-		s.stats.Retransmits++
-		s.resentOctets += uint64(r.size)
+		s.countAgain(r)
 	}
 	if p.flight > 0 && t.Less(p.first) {
 		p.t3 = rawio.Never // the earliest is sent again: restart (section 6.1)
 	}
 	s.emit(now, b, t, r, p)
+}
+
+// countAgain counts a chunk that goes once more: the peer may say as often that it had it before.
+func (s *Sender) countAgain(r *record) {
+	r.spare = min(r.spare, 254) + 1
+	s.stats.Retransmits++
+	s.resentOctets += uint64(r.size)
 }
 
 // unmeasure drops measurements of round trips that a chunk sent again makes ambiguous (Karn: section 6.3.1, rule C5).

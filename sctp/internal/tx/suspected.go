@@ -102,18 +102,16 @@ func (s *Sender) fillProbe(now rawio.Time, b *pack.Batch, p *Path) int {
 	}
 	s.tail.due, s.tail.sent = false, stamp(now)
 	if s.withheld.is(t) {
-		s.withheld.on, s.withheld.until = false, rawio.Never
+		s.withheld.leaves()
 	}
 	s.unmeasure(t)
 	long := r.state & large
 	appendChunk(b, t, r, p, r.wire|wire.FlagI)
 	r.state = r.state&^large | long | copied | moved
 	s.tail.long = long != 0
-	r.spare = min(r.spare, 254) + 1
-	s.stats.Retransmits++
+	s.countAgain(r)
 	s.stats.Chunks++
 	s.stats.Octets += uint64(r.size)
-	s.resentOctets += uint64(r.size)
 	return 1
 }
 

@@ -36,6 +36,9 @@ type withheld struct {
 // is reports whether a chunk has never left.
 func (w *withheld) is(t wire.TSN) bool { return w.on && w.tsn == t }
 
+// leaves takes that it does now.
+func (w *withheld) leaves() { w.on, w.until = false, rawio.Never }
+
 // Proved takes a round trip that the peer cannot make shorter than it is: the answer has a nonce of the question.
 func (p *Path) Proved(rtt time.Duration) {
 	p.ObserveRTT(rtt)
@@ -94,7 +97,7 @@ func (s *Sender) withheldLong() {
 
 // release takes that what was withheld goes now. It counts as sent since it was withheld.
 func (s *Sender) release(r *record) {
-	s.withheld.on, s.withheld.until = false, rawio.Never
+	s.withheld.leaves()
 	s.stats.Chunks--
 	s.stats.Octets -= uint64(r.size)
 }
