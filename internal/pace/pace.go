@@ -61,6 +61,7 @@ type Pace struct {
 	soon int // of waits
 
 	train int        // packets without a gap between them
+	woke  bool       // the last batch has woken somebody: what comes next may be the answer to that one's
 	empty rawio.Time // when nothing was there any more, Never while something may be
 	blind int        // pauses since
 	looks int        // for the next packet of a train since
@@ -106,7 +107,7 @@ func (p *Pace) Arrived(now rawio.Time, packets int) {
 		} else {
 			p.soon = max(p.soon-1, 0)
 		}
-		if waited > p.wake/4 {
+		if waited > p.wake/4 || p.woke {
 			p.train = 0
 		}
 	}
@@ -134,7 +135,8 @@ func (p *Pace) Handled(packets, octets int, woken uint64) {
 	} else if p.lone < loneBatches {
 		p.lone++
 	}
-	if woken == 0 {
+	p.woke = woken > 0
+	if !p.woke {
 		p.calm = min(p.calm+1, calmMost)
 	} else {
 		p.calm = max(p.calm-calmCost, 0)

@@ -27,7 +27,7 @@ type load struct {
 }
 
 var loads = []load{
-	{"ping-pong", 1, 100, 10 * time.Microsecond, 1, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
+	{"ping-pong", 1, 100, testWake / 8, 1, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
 	{"ping-pong of ends that sleep", 1, 100, 5 * testWake, 1, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
 	{"a message now and then", 1, 100, time.Millisecond, 1, Quiet, false, false, true, [3]rawio.Pause{rawio.Park, rawio.Park, rawio.Park}},
 	{"messages for many", 16, 100, 10 * time.Microsecond, 1, Many, true, false, false, [3]rawio.Pause{rawio.Yield, rawio.Park, rawio.Park}},
