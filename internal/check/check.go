@@ -3,7 +3,9 @@ package check
 
 import (
 	"errors"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -23,6 +25,13 @@ func That(t testing.TB, ok bool, format string, args ...any) bool {
 		t.Errorf(format, args...)
 	}
 	return ok
+}
+
+// Documented looks for a line, or how one begins, in the package comment of what is tested.
+func Documented(t testing.TB, line string) bool {
+	t.Helper()
+	doc, err := os.ReadFile("doc.go")
+	return OK(t, err) && That(t, strings.Contains(string(doc), "\n//"+line), "doc.go lacks\n//%s", line)
 }
 
 // OK notes an error that was not expected.

@@ -1,8 +1,6 @@
 package assoc_test
 
 import (
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
@@ -14,7 +12,6 @@ import (
 // TestEverythingInEachState looks at.)
 func TestEveryEndHasAnErrorOfItsOwn(t *testing.T) {
 	ends := lab.Endings(t)
-	doc := must.Get(os.ReadFile("doc.go"))(t)
 	for i, end := range ends {
 		t.Run(end.Doc, func(t *testing.T) {
 			l := end.Drive(t)
@@ -23,7 +20,7 @@ func TestEveryEndHasAnErrorOfItsOwn(t *testing.T) {
 			for j, other := range ends {
 				check.That(t, other.Match(err) == (i == j), "%v taken for %s: %v", err, other.Doc, i != j)
 			}
-			check.That(t, strings.Contains(string(doc), "//   - "+end.Doc), "the package comment does not list it")
+			check.Documented(t, "   - "+end.Doc)
 		})
 	}
 }

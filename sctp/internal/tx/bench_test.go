@@ -69,7 +69,7 @@ func BenchmarkFill(b *testing.B) {
 // TSN newly: what it costs is to depend on the latter and the blocks, not on what is outstanding.
 func BenchmarkSackGaps(b *testing.B) {
 	s, batch := bulk(1480), pack.NewBatch(100)
-	for s.ring.len() < 60000 {
+	for s.ledger.len() < 60000 {
 		fillBatch(s, batch)
 	}
 	var gaps []wire.GapBlock
@@ -79,11 +79,11 @@ func BenchmarkSackGaps(b *testing.B) {
 	last := &gaps[len(gaps)-1]
 	var out []byte
 	for b.Loop() {
-		if last.End++; int(last.End) >= s.ring.len() {
+		if last.End++; int(last.End) >= s.ledger.len() {
 			b.StopTimer()
 			last.End = last.Start
 			s, batch = bulk(1480), pack.NewBatch(100)
-			for s.ring.len() < 60000 {
+			for s.ledger.len() < 60000 {
 				fillBatch(s, batch)
 			}
 			b.StartTimer()

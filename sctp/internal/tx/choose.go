@@ -41,7 +41,7 @@ func (s *Sender) Alternate(p *Path) *Path {
 // one, after a Fast Retransmit to the same (section 6.4).
 func (s *Sender) retransmitPath(r *record) *Path {
 	last := s.paths[r.path]
-	if r.state&timeout == 0 && last.usable() {
+	if r.flags&timeout == 0 && last.usable() {
 		return last
 	}
 	return s.Alternate(last)

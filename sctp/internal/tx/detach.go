@@ -18,11 +18,11 @@ func (s *Sender) Detach(stream wire.StreamID, within []byte) (more bool) {
 	n := 0
 	for t, ok := s.lastOf(stream); ok && !more; t, ok = s.prior(t) {
 		s.steps++
-		if r := s.ring.rec(t); r.state&own == 0 {
+		if r := s.ledger.rec(t); r.flags&own == 0 {
 			n += s.detach(&r.body, within)
 			more = n >= copyAtOnce
 			if within == nil {
-				r.state |= own
+				r.flags |= own
 			}
 		}
 	}
@@ -36,7 +36,7 @@ func (s *Sender) Detach(stream wire.StreamID, within []byte) (more bool) {
 		}
 	}
 	if n > 0 {
-		s.copiedTo = s.ring.next + wire.TSN(s.queue.n) + 1
+		s.copiedTo = s.ledger.next + wire.TSN(s.queue.n) + 1
 	}
 	return more
 }

@@ -74,8 +74,8 @@ func (s *Sender) late(now rawio.Time, t wire.TSN) {
 	d := &p.disorder
 	s.stats.Spurious++
 	d.lasts = lastingRecoveries
-	if !d.within || d.until.Less(s.ring.base) {
-		d.more, d.until, d.within = min(d.more+1, 1<<10), s.ring.next, true
+	if !d.within || d.until.Less(s.ledger.base) {
+		d.more, d.until, d.within = min(d.more+1, 1<<10), s.ledger.next, true
 	}
 	if d.again--; !s.recovery {
 		s.undo(now, p)

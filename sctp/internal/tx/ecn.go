@@ -17,13 +17,13 @@ func (s *Sender) fresh() uint64 { return s.stats.Chunks - s.stats.Retransmits }
 // of its path is reduced unless it was since that packet was sent, so at most once for a window of data
 // (RFC 3168 section 6.1.2).
 func (s *Sender) HandleECNE(now rawio.Time, t wire.TSN) {
-	r := s.ring.sent(t)
+	r := s.ledger.sent(t)
 	if r == nil {
 		return // never sent, or too long ago to matter
 	}
 	s.echoed = true
 	p := s.paths[r.path]
-	if n := s.fresh(); n-uint64(uint32(s.ring.next-t)) >= p.reduced {
+	if n := s.fresh(); n-uint64(uint32(s.ledger.next-t)) >= p.reduced {
 		p.cc.OnECN(now)
 		p.reduced = n
 		s.stats.Echoes++

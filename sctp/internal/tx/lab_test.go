@@ -76,9 +76,7 @@ func chunks(t *testing.T, p rawio.Packet) (out []wire.Data) {
 	for c, ok := it.Next(); ok; c, ok = it.Next() {
 		out = append(out, must.Get(wire.AsData(c))(t))
 	}
-	if it.Err() != nil {
-		t.Fatal(it.Err())
-	}
+	must.OK(t, it.Err())
 	return out
 }
 
@@ -142,6 +140,7 @@ func (l *lab) expect(what, want string) {
 			got = fmt.Appendf(got, ">%d", a[3]-1)
 		}
 	}
+	l.check()
 	check.That(l.t, string(got) == want, "%s: sent [%s], want [%s]", what, got, want)
 }
 
@@ -165,9 +164,8 @@ func (l *lab) sackFor(k wire.Sack) Result {
 	must.OK(l.t, err)
 	l.check()
 	for parts := 0; l.s.More(); parts++ {
-		if l.s.Continue(); parts > 4*maxOutstanding/atOnce {
-			l.t.Fatalf("a SACK is not through after %d parts", parts)
-		}
+		l.s.Continue()
+		must.That(l.t, parts <= 4*maxOutstanding/atOnce, "a SACK is not through after %d parts", parts)
 		l.check()
 	}
 	return r
@@ -190,6 +188,7 @@ func (l *lab) timeout() PathSet {
 	for l.s.More() {
 		l.s.Continue()
 	}
+	l.check()
 	return expired
 }
 

@@ -37,9 +37,9 @@ func TestSackForManyPacketsCountsAsOneForEach(t *testing.T) {
 		l.queue(6, full)
 		l.path(0).cc = fixed(6 * counted)
 		l.transmit()
-		if r := l.s.ring.rec(1); tt.again {
-			r.state |= resent
-			l.s.again.push(&l.s.ring, 1, r.stamp)
+		if r := l.s.ledger.rec(1); tt.again {
+			r.flags |= resent
+			l.s.ledger.again.push(&l.s.ledger, 1, r.stamp)
 		}
 		l.now += 100 * ms
 		l.sack(0, tt.gaps...)
@@ -63,15 +63,13 @@ func TestFastRetransmitOnTheThirdMiss(t *testing.T) {
 	l.now = 200 * ms
 	l.sack(2, gap{4, 4})
 	l.sack(2, gap{4, 5})
-	must.Equal(t, "miss indications after two SACKs", l.s.ring.rec(3).misses, 2) // req 9260-6.7-4
+	must.Equal(t, "miss indications after two SACKs", l.s.ledger.rec(3).misses, 2) // req 9260-6.7-4
 	// req 9260-7.2.4-1
 	l.expect("second miss: new DATA only", "10 | 11 | 12")
 	before := l.path(0).cc.Window()
 	l.now = 300 * ms
 	l.sack(2, gap{4, 6})
-	if !l.s.recovery || l.s.exit != 12 {
-		t.Errorf("recovery %v, exit point %d, want the highest outstanding TSN", l.s.recovery, l.s.exit) // req 9260-7.2.4-8
-	}
+	check.That(t, l.s.recovery && l.s.exit == 12, "recovery %v, exit point %d, want the highest outstanding TSN", l.s.recovery, l.s.exit) // req 9260-7.2.4-8
 	// req 9260-7.2.3-1, 9260-7.2.4-4, 9260-7.2.4-10
 	if want := max((before+counted)/2, 4000); l.path(0).cc.Window() != want || l.path(0).cc.Ssthresh() != want {
 		t.Errorf("cwnd %d ssthresh %d, want %d", l.path(0).cc.Window(), l.path(0).cc.Ssthresh(), want)
@@ -98,9 +96,9 @@ func TestMissesCountBelowTheHighestNewlyAcknowledgedOnly(t *testing.T) {
 	for range 5 {
 		l.sack(0, gap{4, 4}) // the same again: nothing newly acknowledged
 	}
-	check.Equal(t, "miss indications from SACKs that acknowledge nothing new", l.s.ring.rec(1).misses, 1)
+	check.Equal(t, "miss indications from SACKs that acknowledge nothing new", l.s.ledger.rec(1).misses, 1)
 	l.sack(0, gap{2, 2}, gap{4, 4})
-	a, b := l.s.ring.rec(1).misses, l.s.ring.rec(3).misses
+	a, b := l.s.ledger.rec(1).misses, l.s.ledger.rec(3).misses
 	check.That(t, a == 2 && b == 1, "misses %d and %d, want 2 below the newly acknowledged TSN 2 and 1 above", a, b)
 }
 
@@ -117,9 +115,9 @@ func TestInRecoveryAnAdvanceCountsForAllMissing(t *testing.T) {
 	l.expect("fast retransmission of 1", "1")
 	l.sack(0, gap{2, 7}, gap{9, 9})
 	l.sack(0, gap{2, 7}, gap{9, 9}) // the same again: no advance, and nothing newly acknowledged
-	must.Equal(t, "misses of TSN 8", l.s.ring.rec(8).misses, 1)
+	must.Equal(t, "misses of TSN 8", l.s.ledger.rec(8).misses, 1)
 	l.sack(1, gap{2, 7}, gap{9, 9})
-	must.Equal(t, "misses of TSN 8: 1 is newly acknowledged and below it, but the advance in Fast Recovery counts", l.s.ring.rec(8).misses, 2)
+	must.Equal(t, "misses of TSN 8: 1 is newly acknowledged and below it, but the advance in Fast Recovery counts", l.s.ledger.rec(8).misses, 2)
 	l.sack(7, gap{9, 9})
 	l.expect("fast retransmission of 8 in the same recovery", "8")
 	check.Equal(t, "entries into Fast Recovery", l.s.Stats().FastRetransmits, 1)
@@ -157,7 +155,7 @@ func TestRetransmissionsThatDoNotFitFollowAsCwndAllows(t *testing.T) {
 	l.sack(0, gap{4, 5})
 	l.sack(0, gap{4, 6})
 	l.expect("one packet beyond cwnd", "1")
-	must.That(t, l.s.ring.nmarked == 2 && l.path(0).Flight() == 35*counted, "marked %d, flight %d chunks", l.s.ring.nmarked, l.path(0).Flight()/counted)
+	must.That(t, l.s.ledger.nmarked == 2 && l.path(0).Flight() == 35*counted, "marked %d, flight %d chunks", l.s.ledger.nmarked, l.path(0).Flight()/counted)
 	l.sack(0, gap{4, 7})
 	l.expect("no second packet beyond cwnd", "")
 	l.queue(1, 8)
@@ -177,9 +175,7 @@ func TestT3ExpiryMarksAllForRetransmission(t *testing.T) {
 	// req 9260-6.1-17
 	must.Equal(t, "T3-rtx at", l.s.NextTimeout(), second)
 	rwnd := l.s.Rwnd()
-	if set := l.timeout(); !set.Has(0) {
-		t.Error("the path's error was not reported") // req 9260-8.2-1
-	}
+	check.That(t, l.timeout().Has(0), "the path's error was not reported") // req 9260-8.2-1
 	// req 9260-7.2.3-2, 9260-7.2.1-2
 	l.cwnd("T3-rtx", 1000)
 	check.Equal(t, "ssthresh", p.cc.Ssthresh(), 4000)
@@ -249,9 +245,7 @@ func TestTimerRules(t *testing.T) {
 	l.sack(1, gap{3, 3})
 	check.Equal(t, "R3: T3-rtx at", p.t3, l.now.Add(p.RTO())) // req 9260-6.3.2-2
 	l.sack(4)
-	if p.t3 != rawio.Never || l.s.NextTimeout() != rawio.Never {
-		t.Errorf("R2: T3-rtx runs with nothing outstanding") // req 9260-6.3.2-1
-	}
+	check.That(t, p.t3 == rawio.Never && l.s.NextTimeout() == rawio.Never, "R2: T3-rtx runs with nothing outstanding") // req 9260-6.3.2-1
 }
 
 func TestRenegedChunksAreOutstandingAgain(t *testing.T) {
@@ -264,9 +258,8 @@ func TestRenegedChunksAreOutstandingAgain(t *testing.T) {
 	l.sack(1, gap{3, 4})
 	must.Equal(t, "flight", p.Flight(), counted)
 	l.sack(2, gap{3, 3})
-	if l.s.Stats().Reneged != 1 || p.Flight() != counted || l.s.ring.rec(4).misses != 1 {
-		t.Errorf("reneged %d, flight %d, %d misses", l.s.Stats().Reneged, p.Flight(), l.s.ring.rec(4).misses)
-	}
+	n := l.s.ledger.rec(4).misses
+	check.That(t, l.s.Stats().Reneged == 1 && p.Flight() == counted && n == 1, "reneged %d, flight %d, %d misses", l.s.Stats().Reneged, p.Flight(), n)
 	check.That(t, p.t3 != rawio.Never, "R4: no T3-rtx for the reneged TSN")
 	l.timeout()
 	l.expect("T3-rtx", "4")
@@ -353,8 +346,8 @@ func TestShutdownAcknowledges(t *testing.T) {
 	// req 9260-3.3.8-2: the SHUTDOWN that does not repeat the gap block takes nothing back.
 	r, err := l.s.HandleCumAck(l.now, 3)
 	l.check()
-	check.That(t, err == nil && r.CumAdvanced && r.NewlyAcked && l.s.CumTSN() == 3 && l.s.ring.ngapped == 1,
-		"%+v %v: cumulative TSN %d, %d gap-acknowledged", r, err, l.s.CumTSN(), l.s.ring.ngapped)
+	check.That(t, err == nil && r.CumAdvanced && r.NewlyAcked && l.s.CumTSN() == 3 && l.s.ledger.ngapped == 1,
+		"%+v %v: cumulative TSN %d, %d gap-acknowledged", r, err, l.s.CumTSN(), l.s.ledger.ngapped)
 	r, _ = l.s.HandleCumAck(l.now, 2)
 	check.That(t, r.Stale, "an older SHUTDOWN is not stale")
 	l = newLab(t, 1)
@@ -442,7 +435,7 @@ func TestAcknowledgementGrowsTheWindowBeforeALossHalvesIt(t *testing.T) {
 // What was sent again is kept in little memory: twice what is live, and nothing of much once all is acknowledged.
 func TestMemoryOfWhatIsSentAgain(t *testing.T) {
 	for live, want := range map[wire.TSN]int{0: leastAgain, leastAgain / 2: leastAgain, leastAgain/2 + 1: leastAgain + 2} {
-		a, g := again{v: make([]sentAt, 0, leastAgain)}, ring{}
+		a, g := again{v: make([]sentAt, 0, leastAgain)}, ledger{}
 		for i := range leastAgain {
 			n, r := g.push()
 			r.stamp = uint32(i)

@@ -12,19 +12,14 @@ import (
 func (s *Sender) FillMore(now rawio.Time, b *pack.Batch, p *Path) {
 	size := s.MaxPayload()
 	chunk := wire.DataHeaderLen + wire.PaddedLen(size)
-	first, n := s.ring.next, 0
+	first, n := s.ledger.next, 0
 	for most := s.plain(p, size, chunk); n < most && !b.Full() && s.load(now, size) && s.slot.msg.Len() == size; n++ {
 		s.sendWhole(now, b, p)
 	}
 	if n == 0 {
 		return
 	}
-	s.flightOf(p).AddRange(first, n)
-	s.ring.paid.AddRange(first, n)
-	p.flight += n * chunk
-	s.flight += n * chunk
-	s.data += n * size
-	s.rwnd -= n * size
+	s.ledger.departAll(first, size, p)
 	s.burst -= n
 	s.withheld.after = max(s.withheld.after-n, min(s.withheld.after, 1))
 	s.stats.Chunks += uint64(n)
@@ -35,11 +30,11 @@ func (s *Sender) FillMore(now rawio.Time, b *pack.Batch, p *Path) {
 // plain returns how many new chunks from the Source may go to p, to which one went just now, with nothing else to
 // be thought of.
 func (s *Sender) plain(p *Path, size, chunk int) int {
-	if s.src == nil || s.slot.full || s.queue.n > 0 || s.ring.nmarked > 0 || s.probing || s.sackNow ||
+	if s.src == nil || s.slot.full || s.queue.n > 0 || s.ledger.nmarked > 0 || s.probing || s.sackNow ||
 		p.single || s.spreads(p) || !p.timing || p != s.DataPath() {
 		return 0
 	}
-	n := min((p.window()-1-p.flight)/chunk, s.rwnd/size-1, maxOutstanding-s.ring.len())
+	n := min((p.window()-1-p.flight)/chunk, s.ledger.rwnd/size-1, maxOutstanding-s.ledger.len())
 	if s.cfg.MaxBurst > 0 {
 		n = min(n, s.burst)
 	}
@@ -50,10 +45,10 @@ func (s *Sender) plain(p *Path, size, chunk int) int {
 func (s *Sender) sendWhole(now rawio.Time, b *pack.Batch, p *Path) {
 	m := &s.slot.msg
 	s.slot.full = false
-	t, r := s.ring.push()
+	t, r := s.ledger.push()
 	r.body, r.token, r.ppid, r.stamp = m.Body, m.Token, m.PPID, stamp(now)
-	r.stream, r.ssn, r.size, r.wire, r.state = m.Stream, 0, uint16(m.Len()), wire.FlagB|wire.FlagE, 0
-	r.misses, r.spare, r.path, r.n, r.head = 0, 0, uint8(p.index), m.HeadLen, m.Head
+	r.stream, r.ssn, r.size, r.wire, r.flags = m.Stream, 0, uint16(m.Len()), wire.FlagB|wire.FlagE, 0
+	r.misses, r.spare, r.path, r.head = 0, 0, uint8(p.index), m.Head
 	s.chain(t, r)
 	if m.Unordered {
 		r.wire |= wire.FlagU

@@ -29,7 +29,7 @@ func (s *Sender) far(p *Path) bool {
 // miss indications: nobody knows when it was in flight.
 func (s *Sender) left(now rawio.Time, t wire.TSN, r *record) (left time.Duration, known bool) {
 	p := s.paths[r.path]
-	if !p.latest.after(r.stamp, t) || !s.far(p) || s.overspent() || s.ring.nowed > 0 && s.ring.owed.Has(t) {
+	if !p.latest.after(r.stamp, t) || !s.far(p) || s.overspent() || r.state == back {
 		return 0, false
 	}
 	return p.patience() - time.Duration(stamp(now)-r.stamp)*time.Microsecond, true
@@ -38,8 +38,8 @@ func (s *Sender) left(now rawio.Time, t wire.TSN, r *record) (left time.Duration
 // armRACK starts the timer for the first of what is ripe.
 func (s *Sender) armRACK(now rawio.Time) {
 	s.rackAt = rawio.Never
-	if t, ok := s.ring.ripe.Next(s.ring.base, s.ring.len()); ok {
-		if left, known := s.left(now, t, s.ring.rec(t)); known {
+	if t, ok := s.ledger.ripe.Next(s.ledger.base, s.ledger.len()); ok {
+		if left, known := s.left(now, t, s.ledger.rec(t)); known {
 			s.rackAt = now.Add(max(left, rackTick))
 		}
 	}
@@ -48,7 +48,7 @@ func (s *Sender) armRACK(now rawio.Time) {
 // timeoutRACK marks what has been missing for too long.
 func (s *Sender) timeoutRACK(now rawio.Time) {
 	var lost PathSet
-	g, next := &s.ring, rawio.Never
+	g, next := &s.ledger, rawio.Never
 	t, ok := g.ripe.Next(g.base, g.len())
 	for n := 0; ok && n < rackMost; n++ {
 		s.steps++
@@ -101,7 +101,7 @@ func (p *Path) silence() time.Duration {
 
 // lone reports whether all that is in flight to p is one packet, whose SACK may be delayed.
 func (s *Sender) lone(p *Path) bool {
-	return p.flight <= p.pmdcs && stamp(p.lastSent) == s.ring.rec(p.first).stamp
+	return p.flight <= p.pmdcs && stamp(p.lastSent) == s.ledger.rec(p.first).stamp
 }
 
 // tail is the tail-loss probe.
@@ -132,25 +132,25 @@ func (s *Sender) timeoutPTO(now rawio.Time, p *Path) {
 		return
 	}
 	if q := s.other(p); q != nil {
-		s.tail = tail{tsn: p.first, due: true, out: true, via: q, first: s.ring.rec(p.first).stamp}
+		s.tail = tail{tsn: p.first, due: true, out: true, via: q, first: s.ledger.rec(p.first).stamp}
 		s.stats.TailProbes++
 		return
 	}
-	if s.recovery || s.ring.nmarked > 0 {
+	if s.recovery || s.ledger.nmarked > 0 {
 		return
 	}
-	n := min(s.ring.len(), p.inflight.Cap()) // what is in flight is among so many
-	t, ok := p.inflight.Last(s.ring.base+wire.TSN(n)-1, n)
+	n := min(s.ledger.len(), p.inflight.Cap()) // what is in flight is among so many
+	t, ok := p.inflight.Last(s.ledger.base+wire.TSN(n)-1, n)
 	if !ok {
 		return
 	}
-	r := s.ring.rec(t)
-	s.tail = tail{tsn: t, due: true, out: !s.withheld.is(t)}
+	r := s.ledger.rec(t)
+	s.tail = tail{tsn: t, due: true, out: r.state != withheld}
 	if s.lone(p) {
 		s.tail.lone, s.tail.after = p, now.Sub(p.lastSent)
 	}
-	s.mark(t, r)
-	r.state |= fast
+	s.ledger.mark(t, r, p)
+	r.flags |= fast
 	s.urgent = true
 	s.stats.TailProbes++
 	s.settleTimers(p)
@@ -162,7 +162,7 @@ func (s *Sender) heardTail(now rawio.Time, t wire.TSN, r *record, p *Path) {
 	if !s.tail.out || t != s.tail.tsn {
 		return
 	}
-	by, at, went := p, r.stamp, r.state&resent != 0
+	by, at, went := p, r.stamp, r.flags&resent != 0
 	if q := s.tail.via; q != nil {
 		by, at, went = q, s.tail.sent, !s.tail.due
 	}

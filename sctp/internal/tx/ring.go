@@ -23,15 +23,15 @@ type record struct {
 	before uint16 // how many TSNs ago the chunk before it on its stream was sent; 0: none, or long ago
 	size   uint16 // octets of user data
 	wire   uint8  // flags of the chunk
-	state  uint8
+	flags  uint8
 	misses uint8 // miss indications (7.2.4)
 	spare  uint8 // retransmissions not yet matched by a reported duplicate
 	path   uint8 // index of the path it was last sent to
-	n      uint8 // octets of head
+	state  state
 	head   [HeadCap]byte
 }
 
-// States of a record.
+// Flags of a record, beside its state.
 const (
 	resent  = 1 << iota // sent more than once (Karn)
 	fast                // was fast-retransmitted: not a second time
@@ -47,30 +47,13 @@ const (
 // (7.2).
 func (r *record) chunkLen() int { return wire.DataHeaderLen + wire.PaddedLen(int(r.size)) }
 
-// ring holds the records from the cumulative TSN Ack Point on. Every TSN in it is exactly one of: in
-// flight, which its path knows, marked for retransmission, acknowledged by a gap block. And it is one of: paid,
-// owed, acknowledged by a gap block.
-type ring struct {
-	recs   []record // a power of two; TSN t is at t mod len
-	base   wire.TSN // the earliest TSN not acknowledged cumulatively
-	next   wire.TSN // the first TSN not sent yet
-	octets int      // of memory that records and sets take
-	intact wire.TSN // records from here on are still in place, also those before base
+// headLen returns how many octets of head count.
+func (r *record) headLen() int { return int(r.size) - len(r.body[0]) - len(r.body[1]) }
 
-	marked  tsnset.Set // to be sent again
-	ripe    tsnset.Set // takes miss indications, see ripen
-	gapped  tsnset.Set // acknowledged by a gap block only: may be reneged
-	paid    tsnset.Set // not acknowledged since it was last sent, which pays for the work that takes
-	owed    tsnset.Set // acknowledged and taken back since: what that takes again is to be paid
-	nmarked int
-	ngapped int
-	nowed   int
-}
-
-func (r *ring) rec(t wire.TSN) *record { return &r.recs[int(t)&(len(r.recs)-1)] }
+func (g *ledger) rec(t wire.TSN) *record { return &g.recs[int(t)&(len(g.recs)-1)] }
 
 // len returns how many TSNs are not acknowledged cumulatively.
-func (r *ring) len() int { return int(uint32(r.next - r.base)) }
+func (g *ledger) len() int { return int(uint32(g.next - g.base)) }
 
 // chain notes that chunk t is the last of its stream, so that the others are found from there.
 func (s *Sender) chain(t wire.TSN, r *record) {
@@ -91,53 +74,53 @@ func (s *Sender) lastOf(stream wire.StreamID) (t wire.TSN, ok bool) {
 }
 
 func (s *Sender) prior(t wire.TSN) (wire.TSN, bool) {
-	r := s.ring.rec(t)
+	r := s.ledger.rec(t)
 	t -= wire.TSN(r.before)
 	return t, r.before > 0 && s.isOf(t, r.stream)
 }
 
 // isOf says whether t is outstanding, and of that stream: what a table says of long ago may be of another by now.
 func (s *Sender) isOf(t wire.TSN, stream wire.StreamID) bool {
-	return uint32(t-s.ring.base) < uint32(s.ring.len()) && s.ring.rec(t).stream == stream
+	return uint32(t-s.ledger.base) < uint32(s.ledger.len()) && s.ledger.rec(t).stream == stream
 }
 
 // push returns the record of the next TSN.
-func (r *ring) push() (wire.TSN, *record) {
-	if r.len() == len(r.recs) {
-		r.grow()
+func (g *ledger) push() (wire.TSN, *record) {
+	if g.len() == len(g.recs) {
+		g.grow()
 	}
-	t := r.next
-	r.next++
-	if int(uint32(r.next-r.intact)) > len(r.recs) {
-		r.intact = r.next - wire.TSN(len(r.recs))
+	t := g.next
+	g.next++
+	if int(uint32(g.next-g.intact)) > len(g.recs) {
+		g.intact = g.next - wire.TSN(len(g.recs))
 	}
-	return t, r.rec(t)
+	return t, g.rec(t)
 }
 
-func (r *ring) grow() {
-	old, live := *r, r.len()
+func (g *ledger) grow() {
+	old, live := *g, g.len()
 	n := max(64, 2*len(old.recs))
-	r.recs = make([]record, n)
-	for t := r.base; t != r.next; t++ {
-		*r.rec(t) = *old.rec(t)
+	g.recs = make([]record, n)
+	for t := g.base; t != g.next; t++ {
+		*g.rec(t) = *old.rec(t)
 	}
-	r.intact = r.base
-	r.octets = n * int(unsafe.Sizeof(record{}))
-	for _, set := range r.sets() {
-		set.Grow(n, r.base, live)
-		r.octets += set.Held()
+	g.intact = g.base
+	g.octets = n * int(unsafe.Sizeof(record{}))
+	for _, set := range g.sets() {
+		set.Grow(n, g.base, live)
+		g.octets += set.Held()
 	}
 }
 
-func (r *ring) sets() [5]*tsnset.Set {
-	return [...]*tsnset.Set{&r.marked, &r.ripe, &r.gapped, &r.paid, &r.owed}
+func (g *ledger) sets() [5]*tsnset.Set {
+	return [...]*tsnset.Set{&g.marked, &g.ripe, &g.gapped, &g.paid, &g.owed}
 }
 
 // Trim gives back what an idle association does not need: when all is acknowledged and nothing is queued, the memory of what was.
 func (s *Sender) Trim() {
-	if s.ring.len() == 0 {
-		s.ring = ring{base: s.ring.base, next: s.ring.next, intact: s.ring.next}
-		s.again, s.last = again{}, sparse.Table[wire.TSN]{}
+	if g := &s.ledger; g.len() == 0 {
+		*g = ledger{base: g.base, next: g.next, intact: g.next, ripeTo: g.ripeTo, rwnd: g.rwnd, fault: g.fault}
+		s.last = sparse.Table[wire.TSN]{}
 		for _, p := range s.paths {
 			p.inflight = tsnset.Set{}
 		}
@@ -149,9 +132,9 @@ func (s *Sender) Trim() {
 
 // sent returns the record of a TSN that was sent, which may be acknowledged already, as long as its
 // place was not taken by another.
-func (r *ring) sent(t wire.TSN) *record {
-	if uint32(t-r.intact) >= uint32(r.next-r.intact) {
+func (g *ledger) sent(t wire.TSN) *record {
+	if uint32(t-g.intact) >= uint32(g.next-g.intact) {
 		return nil
 	}
-	return r.rec(t)
+	return g.rec(t)
 }

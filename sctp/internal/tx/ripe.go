@@ -21,7 +21,7 @@ type sentAt struct {
 const leastAgain = 64
 
 // push adds a transmission. Before it takes more memory it drops what is there for nothing.
-func (a *again) push(g *ring, t wire.TSN, stamp uint32) {
+func (a *again) push(g *ledger, t wire.TSN, stamp uint32) {
 	if len(a.v) == cap(a.v) {
 		kept := a.v[:0]
 		for _, e := range a.v[a.head:] {
@@ -38,7 +38,7 @@ func (a *again) push(g *ring, t wire.TSN, stamp uint32) {
 }
 
 // live says whether a transmission is the last one of a chunk that is still outstanding.
-func (g *ring) live(e sentAt) bool {
+func (g *ledger) live(e sentAt) bool {
 	if uint32(e.tsn-g.base) >= uint32(g.next-g.base) {
 		return false
 	}
@@ -49,25 +49,25 @@ func (g *ring) live(e sentAt) bool {
 // flight take miss indications from now on, unless they were fast-retransmitted. Each transmission is looked at once,
 // so that a SACK does not have to go through all that is outstanding. It says whether it came to the end.
 func (s *Sender) ripen() (all bool) {
-	g := &s.ring
-	if s.ripeTo.Less(g.base) {
-		s.ripeTo = g.base
+	g := &s.ledger
+	if g.ripeTo.Less(g.base) {
+		g.ripeTo = g.base
 	}
-	for ; s.ripeTo != g.next; s.ripeTo++ {
+	for ; g.ripeTo != g.next; g.ripeTo++ {
 		if s.spent() {
 			return false
 		}
 		s.steps++
-		r := g.rec(s.ripeTo)
-		if r.state&resent != 0 {
+		r := g.rec(g.ripeTo)
+		if r.flags&resent != 0 {
 			continue // in its turn
 		}
-		if !s.sentEarlier(s.ripeTo, r) {
+		if !s.sentEarlier(g.ripeTo, r) {
 			break
 		}
-		s.ripe(s.ripeTo, r)
+		s.overtaken(g.ripeTo, r)
 	}
-	for a := &s.again; a.head < len(a.v); a.head++ {
+	for a := &s.ledger.again; a.head < len(a.v); a.head++ {
 		if s.spent() {
 			return false
 		}
@@ -80,17 +80,17 @@ func (s *Sender) ripen() (all bool) {
 		if !s.sentEarlier(e.tsn, r) {
 			return true
 		}
-		s.ripe(e.tsn, r)
+		s.overtaken(e.tsn, r)
 	}
-	s.again.empty()
+	s.ledger.again.empty()
 	return true
 }
 
-// ripe has a chunk that was sent before one that has arrived take miss indications, if it is in flight. By the letter one that was
+// overtaken has a chunk that was sent before one that has arrived take miss indications, if it is in flight. By the letter one that was
 // fast-retransmitted takes none.
-func (s *Sender) ripe(t wire.TSN, r *record) {
-	if (r.state&fast == 0 || !s.cfg.Letter) && s.paths[r.path].inflight.Has(t) {
-		s.ring.ripe.Add(t)
+func (s *Sender) overtaken(t wire.TSN, r *record) {
+	if r.flags&fast == 0 || !s.cfg.Letter {
+		s.ledger.overtaken(t, r)
 	}
 }
 

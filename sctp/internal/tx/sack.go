@@ -40,15 +40,15 @@ func (s *Sender) HandleSack(now rawio.Time, k wire.Sack) (Result, error) {
 	if err != nil || a.result.Stale {
 		return a.result, err
 	}
-	above := uint32(s.ring.next - 1 - k.CumTSN()) // TSNs sent beyond the cumulative one
+	above := uint32(s.ledger.next - 1 - k.CumTSN()) // TSNs sent beyond the cumulative one
 	for i := range k.NumGaps() {
 		s.steps++
 		start, end := k.Gap(i)
 		if start <= end && uint32(end) > above {
-			return Result{}, &UnsentTSNError{k.CumTSN().Add(uint32(end)), s.ring.next}
+			return Result{}, &UnsentTSNError{k.CumTSN().Add(uint32(end)), s.ledger.next}
 		}
 		if start <= end && s.lies(k.CumTSN().Add(uint32(start)), k.CumTSN().Add(uint32(end))) {
-			return Result{}, &UnsentTSNError{s.withheld.tsn, s.ring.next}
+			return Result{}, &UnsentTSNError{s.withheld.tsn, s.ledger.next}
 		}
 	}
 	s.probeHeard = true
@@ -70,7 +70,7 @@ func (s *Sender) HandleCumAck(now rawio.Time, cum wire.TSN) (Result, error) {
 		return Result{Stale: true}, nil
 	}
 	a, err := s.beginAck(now, cum)
-	if err != nil || a.result.Stale || cum == s.ring.base-1 {
+	if err != nil || a.result.Stale || cum == s.ledger.base-1 {
 		return a.result, err
 	}
 	s.later = later{on: true, now: now, cum: cum}
@@ -82,7 +82,7 @@ const atOnce = 4096
 
 // slice begins to count what is done at once.
 func (s *Sender) slice() {
-	if s.until = math.MaxUint64; s.ring.len() > atOnce {
+	if s.until = math.MaxUint64; s.ledger.len() > atOnce {
 		s.until = s.steps + atOnce
 	}
 }
@@ -143,7 +143,7 @@ func (s *Sender) Continue() Result {
 func (s *Sender) proceed(a ack) Result {
 	s.slice()
 	l := &s.later
-	arwnd := uint32(s.Rwnd() + s.data)
+	arwnd := uint32(s.Rwnd() + s.ledger.data)
 	if l.stage == acking && s.acknowledge(&a, l) {
 		s.grow(&a)
 		l.stage = ripening
@@ -178,8 +178,8 @@ func (s *Sender) proceed(a ack) Result {
 // acknowledge acknowledges what is covered, then what gap blocks name, and says whether that was all.
 func (s *Sender) acknowledge(a *ack, l *later) (all bool) {
 	cum := l.cum
-	if n := int(uint32(cum + 1 - s.ring.base)); n > atOnce {
-		cum = s.ring.base + atOnce - 1
+	if n := int(uint32(cum + 1 - s.ledger.base)); n > atOnce {
+		cum = s.ledger.base + atOnce - 1
 	}
 	s.ackThrough(a, cum)
 	all = cum == l.cum
@@ -188,7 +188,7 @@ func (s *Sender) acknowledge(a *ack, l *later) (all bool) {
 		l.highest, l.named, all = s.ackGaps(a, l.sack)
 	}
 	s.exitRecovery(a.now)
-	l.htna, l.advanced, l.at = a.htna, a.result.CumAdvanced, s.ring.base
+	l.htna, l.advanced, l.at = a.htna, a.result.CumAdvanced, s.ledger.base
 	return all
 }
 
@@ -201,16 +201,16 @@ type ack struct {
 
 // beginAck checks the cumulative TSN and clears what the last SACK left on the paths.
 func (s *Sender) beginAck(now rawio.Time, cum wire.TSN) (ack, error) {
-	a := ack{now: now, htna: s.ring.base - 1}
-	if cum.Less(s.ring.base - 1) {
+	a := ack{now: now, htna: s.ledger.base - 1}
+	if cum.Less(s.ledger.base - 1) {
 		a.result.Stale = true
 		return a, nil
 	}
-	if uint32(cum-(s.ring.base-1)) > uint32(s.ring.len()) {
-		return a, &UnsentTSNError{cum, s.ring.next}
+	if uint32(cum-(s.ledger.base-1)) > uint32(s.ledger.len()) {
+		return a, &UnsentTSNError{cum, s.ledger.next}
 	}
-	if s.lies(s.ring.base, cum) {
-		return a, &UnsentTSNError{s.withheld.tsn, s.ring.next}
+	if s.lies(s.ledger.base, cum) {
+		return a, &UnsentTSNError{s.withheld.tsn, s.ledger.next}
 	}
 	for _, p := range s.paths {
 		s.steps++
@@ -231,7 +231,7 @@ func (s *Sender) countDups(now rawio.Time, k wire.Sack) {
 			s.tail.twin = true
 			s.overdue()
 		}
-		if r := s.ring.sent(k.Dup(i)); r != nil && r.spare > 0 {
+		if r := s.ledger.sent(k.Dup(i)); r != nil && r.spare > 0 {
 			r.spare--
 			s.paths[r.path].sack.dups += r.chunkLen()
 		}
@@ -240,38 +240,25 @@ func (s *Sender) countDups(now rawio.Time, k wire.Sack) {
 
 // ackThrough acknowledges everything up to cum and tells the upper layer.
 func (s *Sender) ackThrough(a *ack, cum wire.TSN) {
-	g := &s.ring
+	g := &s.ledger
 	base := g.base
 	n := int(uint32(cum + 1 - base))
 	if n == 0 {
 		return
 	}
 	a.result.CumAdvanced = true
-	for _, p := range s.paths {
-		if p.flight != 0 {
-			p.inflight.RemoveRange(base, n)
-		}
-	}
-	g.ripe.RemoveRange(base, n)
-	g.paid.RemoveRange(base, n)
+	g.sweep(n, s.paths)
 	for t := base; t != cum+1; t++ {
 		s.steps++
 		r := g.rec(t)
-		if g.ngapped > 0 && g.gapped.Has(t) {
-			g.gapped.Remove(t)
-			g.ngapped--
-		} else {
-			if g.nowed > 0 && g.owed.Has(t) {
-				g.owed.Remove(t)
-				g.nowed--
-			}
+		if r.state != gapped {
 			s.ackOne(a, t, r)
 		}
-		if r.state&queued != 0 {
+		if r.flags&queued != 0 {
 			s.held -= int(r.size)
 		}
 		r.body = [2][]byte{} // let go of the user's memory
-		g.base = t + 1
+		g.cover(r, s.paths[r.path])
 		if r.wire&wire.FlagE != 0 {
 			s.done(a.now, r)
 		}
@@ -281,7 +268,7 @@ func (s *Sender) ackThrough(a *ack, cum wire.TSN) {
 
 // done tells the upper layer that a message is acknowledged.
 func (s *Sender) done(now rawio.Time, r *record) {
-	if r.state&queued == 0 {
+	if r.flags&queued == 0 {
 		if s.src != nil {
 			s.src.Acked(now, r.stream, r.token)
 		}
@@ -304,7 +291,7 @@ const (
 // by the cumulative TSN.
 // It says whether it came to the end.
 func (s *Sender) ackGaps(a *ack, k wire.Sack) (highest wire.TSN, named int, all bool) {
-	g := &s.ring
+	g := &s.ledger
 	cum := k.CumTSN()
 	highest = cum
 	for i, prev := 0, uint16(0); i < k.NumGaps(); i++ {
@@ -321,7 +308,6 @@ func (s *Sender) ackGaps(a *ack, k wire.Sack) (highest wire.TSN, named int, all 
 			if s.spent() {
 				return highest, named, false
 			}
-			g.paid.Remove(t)
 			s.ackGap(a, t)
 		}
 		if g.nowed == 0 {
@@ -331,8 +317,6 @@ func (s *Sender) ackGaps(a *ack, k wire.Sack) (highest wire.TSN, named int, all 
 		t, ok = g.owed.Next(cum+wire.TSN(start), n)
 		for ; ok && s.credit > 0; t, ok = g.owed.Next(t+1, int(uint32(highest-t))) {
 			s.credit--
-			g.owed.Remove(t)
-			g.nowed--
 			s.ackGap(a, t)
 		}
 	}
@@ -342,27 +326,18 @@ func (s *Sender) ackGaps(a *ack, k wire.Sack) (highest wire.TSN, named int, all 
 // ackGap acknowledges a TSN that a gap block names.
 func (s *Sender) ackGap(a *ack, t wire.TSN) {
 	s.steps++
-	g := &s.ring
-	r := g.rec(t)
+	r := s.ledger.rec(t)
 	s.ackOne(a, t, r)
-	s.paths[r.path].inflight.Remove(t)
-	g.ripe.Remove(t)
-	g.gapped.Add(t)
-	g.ngapped++
+	s.ledger.move(onGap, t, r, s.paths[r.path])
 }
 
-// ackOne acknowledges a TSN that is not acknowledged. The caller takes it out of what is in flight and ripe.
+// ackOne learns from the acknowledgement of a TSN that is not acknowledged. The caller enters it in the ledger.
 func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 	p := s.paths[r.path]
-	if s.ring.nmarked > 0 && s.ring.marked.Has(t) {
-		s.ring.marked.Remove(t)
-		s.ring.nmarked--
+	if r.is(inQueue) {
 		s.late(a.now, t)
-	} else {
-		if t == p.first {
-			p.sack.ackedFirst = true
-		}
-		s.landed(r)
+	} else if t == p.first {
+		p.sack.ackedFirst = true
 	}
 	p.sack.acked += r.chunkLen()
 	s.acked += r.chunkLen()
@@ -370,7 +345,7 @@ func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 		p.timing = false
 		p.sack.rtt = max(a.now.Sub(p.timedAt), 1)
 	}
-	if r.state&(resent|copied) == 0 {
+	if r.flags&(resent|copied) == 0 {
 		p.disorder.seen = p.disorder.seen || p.sack.latest.after(r.stamp, t)
 		if d := time.Duration(stamp(a.now)-r.stamp) * time.Microsecond; p.sack.trip == 0 || d < p.sack.trip {
 			p.sack.trip = max(d, 1)
@@ -384,26 +359,26 @@ func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 		a.htna = t
 	}
 	a.result.NewlyAcked = true
-	if r.state&large != 0 {
+	if r.flags&large != 0 {
 		p.holes = 0
 	}
-	if r.state&moved == 0 { // else nobody knows which of the destinations it reached (RFC 7829 section 3.2)
+	if r.flags&moved == 0 { // else nobody knows which of the destinations it reached (RFC 7829 section 3.2)
 		a.result.Paths.add(p.index)
 	}
 }
 
 // exitRecovery leaves Fast Recovery when its exit point is acknowledged (section 6.2.1, D iv).
 func (s *Sender) exitRecovery(now rawio.Time) {
-	if s.recovery && s.exit.Less(s.ring.base) {
+	if s.recovery && s.exit.Less(s.ledger.base) {
 		s.recovery = false
 		s.recovered(now)
 	}
-	s.urgent = s.urgent && (s.recovery || s.tail.due) && s.ring.nmarked > 0
+	s.urgent = s.urgent && (s.recovery || s.tail.due) && s.ledger.nmarked > 0
 }
 
 // grow applies RTT measurements and the increase of cwnd, before any loss (sections 6.3.1, 7.2.4).
 func (s *Sender) grow(a *ack) {
-	all := s.ring.len() == 0
+	all := s.ledger.len() == 0
 	for _, p := range s.paths {
 		k := &p.sack
 		if k.rtt > 0 {
@@ -433,7 +408,7 @@ func (s *Sender) grow(a *ack) {
 // kept, what it reports three chunks above has missed as often as SACKs for each of them would say (RFC 6675 section 4).
 // It says whether it came to the end.
 func (s *Sender) countMisses(l *later) (all bool) {
-	g, k, now := &s.ring, l.sack, l.now
+	g, k, now := &s.ledger, l.sack, l.now
 	limit := l.htna
 	if s.recovery && l.advanced {
 		limit = l.highest
@@ -453,7 +428,7 @@ func (s *Sender) countMisses(l *later) (all bool) {
 			third = missedBelow(k)
 		}
 		r := g.rec(t)
-		if int(uint32(t-k.CumTSN())) < third && r.state&resent == 0 && !s.cfg.Letter && s.paths[r.path].latest.after(r.stamp, t) {
+		if int(uint32(t-k.CumTSN())) < third && r.flags&resent == 0 && !s.cfg.Letter && s.paths[r.path].latest.after(r.stamp, t) {
 			r.misses = missLimit - 1
 		}
 		switch left, known := s.left(now, t, r); {
@@ -495,12 +470,13 @@ func (s *Sender) miss(t wire.TSN, r *record, lost *PathSet) {
 
 // lost marks a chunk that is taken for lost.
 func (s *Sender) lost(t wire.TSN, r *record, lost *PathSet) {
-	if !s.withheld.is(t) {
-		lost.add(int(r.path))
-		s.suspect(t, s.paths[r.path])
+	p := s.paths[r.path]
+	if r.state != withheld {
+		lost.add(p.index)
+		s.suspect(t, p)
 	}
-	s.mark(t, r)
-	r.state = r.state&^timeout | fast
+	s.ledger.mark(t, r, p)
+	r.flags = r.flags&^timeout | fast
 }
 
 // stamp is a time in microseconds that wrap; stamps are compared by their difference.
@@ -514,7 +490,7 @@ const stampLife = 1 << 30 * time.Microsecond
 // are reported that were sent long before. For a chunk that was sent again it is not known which
 // transmission has arrived; only an answer that came after a round trip, the shortest of late, can be the last one's.
 func (s *Sender) arrived(now rawio.Time, t wire.TSN, r *record, p *Path) {
-	if r.state&copied != 0 || r.state&resent != 0 && stamp(now)-r.stamp < uint32(p.est.trip.get().Microseconds()) {
+	if r.flags&copied != 0 || r.flags&resent != 0 && stamp(now)-r.stamp < uint32(p.est.trip.get().Microseconds()) {
 		return
 	}
 	s.latest.advance(r.stamp, t)
@@ -556,19 +532,10 @@ func (s *Sender) sentEarlier(t wire.TSN, r *record) bool {
 	return s.latest.after(r.stamp, t)
 }
 
-// mark takes a chunk out of flight, to be sent again; its size counts no longer against rwnd
-// (section 6.2.1, C).
-func (s *Sender) mark(t wire.TSN, r *record) {
-	s.fromFlight(t, r)
-	s.rwnd += int(r.size)
-	s.ring.marked.Add(t)
-	s.ring.nmarked++
-}
-
 // renege takes back the gap acknowledgement of TSNs that the SACK no longer names: they are in
 // flight again, with one miss indication (section 6.2.1, D iii). It says whether it came to the end.
 func (s *Sender) renege(l *later) (all bool) {
-	if s.ring.ngapped <= l.named && s.ring.nowed == 0 {
+	if s.ledger.ngapped <= l.named && s.ledger.nowed == 0 {
 		return true
 	}
 	k, cum := l.sack, l.cum
@@ -584,11 +551,11 @@ func (s *Sender) renege(l *later) (all bool) {
 		}
 		prev, hole = end, cum+wire.TSN(end)+1
 	}
-	return s.renegeRange(hole, s.ring.next, &l.lost)
+	return s.renegeRange(hole, s.ledger.next, &l.lost)
 }
 
 func (s *Sender) renegeRange(from, to wire.TSN, lost *PathSet) (all bool) {
-	g := &s.ring
+	g := &s.ledger
 	t, ok := g.gapped.Next(from, int(uint32(to-from)))
 	for ; ok; t, ok = g.gapped.Next(t+1, int(uint32(to-t-1))) {
 		if s.spent() {
@@ -596,15 +563,12 @@ func (s *Sender) renegeRange(from, to wire.TSN, lost *PathSet) (all bool) {
 		}
 		s.steps++
 		r := g.rec(t)
-		g.gapped.Remove(t)
-		g.ngapped--
-		g.owed.Add(t)
-		g.nowed++
+		p := s.paths[r.path]
+		g.move(onTakeBack, t, r, p)
 		s.stats.Reneged++
-		s.toFlight(t, r, s.paths[r.path])
-		s.paths[r.path].debt += r.chunkLen()
+		p.debt += r.chunkLen()
 		if s.sentEarlier(t, r) {
-			s.ripe(t, r)
+			s.overtaken(t, r)
 		}
 		s.miss(t, r, lost)
 	}
@@ -624,7 +588,7 @@ func (s *Sender) lose(now rawio.Time, lost PathSet) {
 		}
 	}
 	s.recovery, s.urgent = true, true
-	s.exit = s.ring.next - 1
+	s.exit = s.ledger.next - 1
 	s.stats.FastRetransmits++
 }
 
@@ -646,7 +610,7 @@ func (s *Sender) restartTimers(now rawio.Time) {
 // findFirst moves p.first on to the earliest TSN that is still in flight to p.
 func (s *Sender) findFirst(p *Path) {
 	s.steps++
-	p.first, _ = p.inflight.Next(s.ring.base, s.ring.len())
+	p.first, _ = p.inflight.Next(s.ledger.base, s.ledger.len())
 }
 
 // reopen sends a zero window probe again as soon as the window is open: the peer has most likely
@@ -655,14 +619,14 @@ func (s *Sender) reopen(arwnd int) {
 	if !s.probing {
 		return
 	}
-	t := s.ring.base
-	r := s.ring.rec(t)
-	if arwnd < int(r.size) || s.ring.gapped.Has(t) {
+	t := s.ledger.base
+	r := s.ledger.rec(t)
+	if arwnd < int(r.size) || r.state == gapped {
 		return
 	}
 	s.probing = false
-	if p := s.paths[r.path]; p.flight != 0 { // or it is marked already
-		s.mark(t, r)
+	if p := s.paths[r.path]; r.is(inFlight) { // or it is marked already
+		s.ledger.mark(t, r, p)
 		p.t3 = rawio.Never
 	}
 }

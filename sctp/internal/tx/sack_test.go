@@ -63,7 +63,7 @@ func TestLateSacksAreNoMissesOfWhatWasSentAgain(t *testing.T) {
 	for i := range wire.TSN(3) {
 		l.sack(0, gap{2, 2 + i})
 	}
-	n, s := l.s.ring.rec(1).misses, l.s.Stats()
+	n, s := l.s.ledger.rec(1).misses, l.s.Stats()
 	check.That(t, n == 0 && s.FastRetransmits == 0, "%d misses, %d Fast Retransmits of a chunk sent 10 ms ago", n, s.FastRetransmits)
 }
 

@@ -4,7 +4,6 @@ import (
 	"github.com/rddp-go/rddp/internal/invariant"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/pack"
-	"github.com/rddp-go/rddp/sctp/internal/tsnset"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -43,10 +42,10 @@ func (s *Sender) Poll(now rawio.Time) *Path {
 	if s.tail.due && s.tail.via != nil {
 		return s.tail.via
 	}
-	if s.ring.nmarked > 0 {
+	if s.ledger.nmarked > 0 {
 		// Section 6.1, C: what is marked goes before anything new.
-		t, _ := s.ring.marked.Next(s.ring.base, s.ring.len())
-		if p := s.retransmitPath(s.ring.rec(t)); s.urgent || p.open() && s.bursting(p) && !s.paces(now, p) {
+		t, _ := s.ledger.marked.Next(s.ledger.base, s.ledger.len())
+		if p := s.retransmitPath(s.ledger.rec(t)); s.urgent || p.open() && s.bursting(p) && !s.paces(now, p) {
 			return p
 		}
 		return nil
@@ -67,12 +66,12 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 	}
 	n, octets, again := 0, 0, s.stats.Retransmits
 	open := p.open() && s.bursting(p)
-	if s.ring.nmarked > 0 { // and Poll has let them go
+	if s.ledger.nmarked > 0 { // and Poll has let them go
 		n, octets = s.fillMarked(now, b, p)
 	}
 	// The packet may exceed cwnd, so that only its beginning counts (section 6.1, B). In the packet
 	// that ignores cwnd there is nothing new.
-	if open && s.ring.nmarked == 0 {
+	if open && s.ledger.nmarked == 0 {
 		fresh := true
 		for p == s.nextPath() && s.ready(now, p, s.spare(b)) {
 			size, alone := s.nextSize(), s.slot.msg.NoBundle
@@ -84,7 +83,7 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 			}
 			fresh = false
 			if n == 0 && !alone && s.withholds(p, size) {
-				s.withhold(now, b, p, size)
+				s.withhold(now, p, size)
 				continue
 			}
 			octets += s.sendNew(now, b, p, size)
@@ -94,8 +93,8 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 			}
 		}
 	}
-	if n == 0 && s.withheld.is(s.ring.next-1) { // nothing came behind it
-		s.mark(s.withheld.tsn, s.ring.rec(s.withheld.tsn))
+	if n == 0 && s.withheld.is(s.ledger.next-1) { // nothing came behind it
+		s.ledger.mark(s.withheld.tsn, s.ledger.rec(s.withheld.tsn), p)
 		n, octets = s.fillMarked(now, b, p)
 	}
 	if n > 0 {
@@ -115,7 +114,7 @@ const maxPassed = 64
 
 // fillMarked retransmits the earliest marked chunks to p that fit the packet.
 func (s *Sender) fillMarked(now rawio.Time, b *pack.Batch, p *Path) (n, octets int) {
-	r := &s.ring
+	r := &s.ledger
 	t, ok := r.marked.Next(r.base, r.len())
 	for passed := 0; ok; t, ok = r.marked.Next(t+1, int(uint32(r.next-t-1))) {
 		s.steps++
@@ -159,12 +158,12 @@ func (s *Sender) cutShort(size, room int) int {
 // ready reports whether a new DATA chunk may go to p as far as the peer's window and the supply are
 // concerned; it loads the slot, with a message for room octets if the Source gives one.
 func (s *Sender) ready(now rawio.Time, p *Path, room int) bool {
-	idle := s.ring.len() == 0
-	if s.ring.len() >= maxOutstanding || s.rwnd <= 0 && !idle || !s.load(now, room) {
+	idle := s.ledger.len() == 0
+	if s.ledger.len() >= maxOutstanding || s.ledger.rwnd <= 0 && !idle || !s.load(now, room) {
 		return false
 	}
 	size := s.nextSize()
-	if size > s.rwnd {
+	if size > s.ledger.rwnd {
 		// Section 6.1, A: only a zero window probe, with nothing outstanding, one RTO after the
 		// window was found closed. Later probes are retransmissions by T3-rtx, which backs off.
 		if !idle {
@@ -183,11 +182,11 @@ func (s *Sender) ready(now rawio.Time, p *Path, room int) bool {
 // in flight, whose SACK will say more (silly window syndrome, section 6.1, A; RFC 1122 section
 // 4.2.3.4).
 func (s *Sender) silly() bool {
-	if s.flight == 0 || s.rwnd >= s.MaxPayload() || s.rwnd >= s.maxRwnd/2 {
+	if s.ledger.flight == 0 || s.ledger.rwnd >= s.MaxPayload() || s.ledger.rwnd >= s.maxRwnd/2 {
 		return false
 	}
 	// All that is queued would fit; of a Source it is not known what else it has.
-	return s.src != nil || s.unsent+s.slot.msg.Len()-s.slot.off > s.rwnd
+	return s.src != nil || s.unsent+s.slot.msg.Len()-s.slot.off > s.ledger.rwnd
 }
 
 // minRoom is the least room, in octets of user data, that a Source is asked to fill.
@@ -212,7 +211,7 @@ func (s *Sender) load(now rawio.Time, room int) bool {
 		l.msg.Expires, l.msg.Path, l.msg.NoBundle = 0, 0, false
 		if l.msg.HeadLen > HeadCap || l.msg.Len() == 0 || int(l.msg.Stream) >= s.outStreams {
 			s.fault = invariant.Broken("tx.load", "the Source gave a message of %d octets, %d of them in its head, for stream %d of %d; next TSN %d",
-				l.msg.Len(), l.msg.HeadLen, l.msg.Stream, s.outStreams, s.ring.next)
+				l.msg.Len(), l.msg.HeadLen, l.msg.Stream, s.outStreams, s.ledger.next)
 			return false
 		}
 		l.queued = false
@@ -233,17 +232,24 @@ func (s *Sender) nextSize() int {
 
 // sendNew gives the next size octets of the slot a TSN and appends them to the packet.
 func (s *Sender) sendNew(now rawio.Time, b *pack.Batch, p *Path, size int) int {
+	t, r := s.cutNext(now, p, size)
+	s.emit(now, b, t, r, p)
+	return r.chunkLen()
+}
+
+// cutNext gives the next size octets of the slot a TSN.
+func (s *Sender) cutNext(now rawio.Time, p *Path, size int) (wire.TSN, *record) {
 	l := &s.slot
 	m := &l.msg
-	if s.probing = size > s.rwnd; s.probing {
+	if s.probing = size > s.ledger.rwnd; s.probing {
 		s.probeAt, s.probeHeard = rawio.Never, false
 		s.stats.Probes++
 	}
-	t, r := s.ring.push()
+	t, r := s.ledger.push()
 	*r = record{token: m.Token, ppid: m.PPID, stream: m.Stream, size: uint16(size), path: uint8(p.index)}
 	s.chain(t, r)
 	if l.queued {
-		r.state = queued
+		r.flags = queued
 	}
 	if m.Unordered {
 		r.wire = wire.FlagU
@@ -273,14 +279,13 @@ func (s *Sender) sendNew(now rawio.Time, b *pack.Batch, p *Path, size int) int {
 	if s.fills(p, r) {
 		r.wire |= wire.FlagI
 	}
-	s.emit(now, b, t, r, p)
-	return r.chunkLen()
+	return t, r
 }
 
 // fills reports whether a new chunk to p fills its window, or leaves no room for another in the peer's window:
 // its SACK is waited for, so it should not be delayed (section 6.1, the I bit).
 func (s *Sender) fills(p *Path, r *record) bool {
-	return p.flight+r.chunkLen() >= p.window() || s.rwnd-int(r.size) < s.MaxPayload()
+	return p.flight+r.chunkLen() >= p.window() || s.ledger.rwnd-int(r.size) < s.MaxPayload()
 }
 
 // takeSSN returns the SSN of the next ordered message of a stream (section 6.5).
@@ -296,8 +301,7 @@ func (s *Sender) NextSSN(id wire.StreamID) *wire.SSN { return s.ssn.At(uint16(id
 // cut takes size octets of m from off on into the record.
 func (r *record) cut(m *Message, off, size int) {
 	if h := int(m.HeadLen); off < h {
-		r.n = uint8(copy(r.head[:min(size, h-off)], m.Head[off:h]))
-		off, size = 0, size-int(r.n)
+		off, size = 0, size-copy(r.head[:min(size, h-off)], m.Head[off:h])
 	} else {
 		off -= h
 	}
@@ -314,21 +318,19 @@ func (r *record) cut(m *Message, off, size int) {
 
 // resend sends a marked chunk again (sections 6.3.3 and 7.2.4).
 func (s *Sender) resend(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p *Path) {
-	s.ring.marked.Remove(t)
-	s.ring.nmarked--
 	if int(r.path) != p.index {
 		s.paths[r.path].early.n = 0
 		r.path = uint8(p.index)
-		r.state |= moved
+		r.flags |= moved
 	}
-	r.state = r.state&^copied | resent
+	r.flags = r.flags&^copied | resent
 	r.misses = 0
 	s.unmeasure(t)
 	if s.probing {
 		s.probeHeard = false
 		s.stats.Probes++
 	}
-	if s.withheld.is(t) {
+	if r.state == released {
 		s.release(r)
 	} else {
 		s.countAgain(r)
@@ -358,24 +360,19 @@ func (s *Sender) unmeasure(t wire.TSN) {
 // emit appends the chunk to the packet and accounts for it.
 func (s *Sender) emit(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p *Path) {
 	flags := r.wire
-	if s.sackNow || s.tail.out && t == s.tail.tsn || r.state&timeout != 0 {
+	if s.sackNow || s.tail.out && t == s.tail.tsn || r.flags&timeout != 0 {
 		flags |= wire.FlagI
 	}
-	if !s.withheld.is(t) {
-		appendChunk(b, t, r, p, flags)
-	}
+	appendChunk(b, t, r, p, flags)
+	s.depart(now, onSend, t, r, p)
+}
+
+// depart accounts for a chunk that is sent to p, or withheld.
+func (s *Sender) depart(now rawio.Time, what trigger, t wire.TSN, r *record, p *Path) {
 	p.wake(now)
 	p.awake, p.lastSent = now, now
 	r.stamp = stamp(now)
-	if s.ring.paid.Add(t); s.ring.nowed > 0 && s.ring.owed.Has(t) {
-		s.ring.owed.Remove(t)
-		s.ring.nowed--
-	}
-	if r.state&resent != 0 {
-		s.again.push(&s.ring, t, r.stamp)
-	}
-	s.toFlight(t, r, p)
-	s.rwnd -= int(r.size)
+	s.ledger.depart(what, t, r, p)
 	if p.t3 == rawio.Never {
 		s.startT3(now, p) // section 6.3.2, R1
 	}
@@ -388,45 +385,12 @@ func appendChunk(b *pack.Batch, t wire.TSN, r *record, p *Path, flags uint8) {
 	h := wire.AppendDataHeader(b.Tail(), wire.DataFields{
 		Flags: flags, TSN: t, Stream: r.stream, SSN: r.ssn, PPID: r.ppid, PayloadLen: int(r.size),
 	})
-	b.Commit(append(h, r.head[:r.n]...))
+	b.Commit(append(h, r.head[:r.headLen()]...))
 	b.Bytes(r.body[0])
 	b.Bytes(r.body[1])
 	b.Commit(append(b.Tail(), wire.Padding(int(r.size))...))
 
-	if r.state &^= large; p.Least > 0 && b.Len() > p.Least {
-		r.state |= large
+	if r.flags &^= large; p.Least > 0 && b.Len() > p.Least {
+		r.flags |= large
 	}
-}
-
-// flightOf returns the set of what is in flight to p, wide enough for what is outstanding.
-func (s *Sender) flightOf(p *Path) *tsnset.Set {
-	if n := len(s.ring.recs); p.inflight.Cap() < n {
-		p.inflight.Grow(n, s.ring.base, min(s.ring.len(), p.inflight.Cap()))
-	}
-	return &p.inflight
-}
-
-// toFlight counts a chunk as in flight to p.
-func (s *Sender) toFlight(t wire.TSN, r *record, p *Path) {
-	s.flightOf(p).Add(t)
-	if p.flight == 0 || t.Less(p.first) {
-		p.first = t
-	}
-	p.flight += r.chunkLen()
-	s.flight += r.chunkLen()
-	s.data += int(r.size)
-}
-
-// fromFlight undoes toFlight.
-func (s *Sender) fromFlight(t wire.TSN, r *record) {
-	s.paths[r.path].inflight.Remove(t)
-	s.ring.ripe.Remove(t)
-	s.landed(r)
-}
-
-// landed counts a chunk as in flight no more.
-func (s *Sender) landed(r *record) {
-	s.paths[r.path].flight -= r.chunkLen()
-	s.flight -= r.chunkLen()
-	s.data -= int(r.size)
 }

@@ -1,6 +1,8 @@
 package tx
 
 import (
+	"cmp"
+
 	"github.com/rddp-go/rddp/internal/count"
 	"github.com/rddp-go/rddp/internal/invariant"
 	"github.com/rddp-go/rddp/internal/sparse"
@@ -32,7 +34,7 @@ type Sender struct {
 	paths   []*Path
 	primary int
 
-	ring     ring
+	ledger   ledger
 	queue    queue
 	unsent   int              // octets in queue
 	expiry   rawio.Time       // no message in queue or slot expires earlier
@@ -43,9 +45,6 @@ type Sender struct {
 	copiedTo wire.TSN         // and up to which TSN they are kept, for Held
 	sackNow  bool
 
-	flight  int        // octets of chunks in flight, all paths
-	data    int        // octets of user data in flight
-	rwnd    int        // what the peer has room for beyond that; negative when a probe went out
 	maxRwnd int        // largest a_rwnd seen
 	burst   int        // packets left in this transmission opportunity
 	acked   int        // octets of chunks acknowledged since it began
@@ -64,8 +63,6 @@ type Sender struct {
 
 	latest sending    // the last of what has arrived, of all that was sent
 	heard  rawio.Time // when something has arrived last
-	ripeTo wire.TSN   // chunks before it were sent before that one, unless they were sent again
-	again  again      // those
 
 	later   later   // see More
 	marking PathSet // where T3-rtx has more to mark
@@ -79,7 +76,7 @@ type Sender struct {
 	tail   tail
 	leftAt rawio.Time // when a path was last left
 
-	withheld     withheld
+	withheld     withholding
 	resentOctets uint64 // of user data, of those in stats.Octets
 
 	paceAt rawio.Time // when the packet that Poll held back may go, or Never
@@ -119,9 +116,9 @@ type Stats struct {
 // NewSender returns a sender without paths.
 func NewSender(cfg Config) *Sender {
 	s := &Sender{cfg: cfg, probeAt: rawio.Never, moreAt: rawio.Never, paceAt: rawio.Never, rackAt: rawio.Never, expiry: rawio.Never, leftAt: rawio.Time(-leaveRest), burst: cfg.MaxBurst,
-		withheld: withheld{until: rawio.Never}}
-	s.ring.base, s.ring.next, s.ring.intact = cfg.TSN, cfg.TSN, cfg.TSN
-	s.ripeTo = cfg.TSN
+		withheld: withholding{until: rawio.Never}}
+	s.ledger.base, s.ledger.next, s.ledger.intact = cfg.TSN, cfg.TSN, cfg.TSN
+	s.ledger.ripeTo = cfg.TSN
 	return s
 }
 
@@ -207,22 +204,22 @@ func (s *Sender) Enqueue(m *Message) error {
 }
 
 // CumTSN returns the Cumulative TSN Ack Point.
-func (s *Sender) CumTSN() wire.TSN { return s.ring.base - 1 }
+func (s *Sender) CumTSN() wire.TSN { return s.ledger.base - 1 }
 
 // NextTSN returns the TSN that the next new DATA chunk will have.
-func (s *Sender) NextTSN() wire.TSN { return s.ring.next }
+func (s *Sender) NextTSN() wire.TSN { return s.ledger.next }
 
 // Outstanding returns how many DATA chunks are not acknowledged cumulatively.
-func (s *Sender) Outstanding() int { return s.ring.len() }
+func (s *Sender) Outstanding() int { return s.ledger.len() }
 
 // Flight returns the octets of DATA chunks in flight over all paths, with header and padding.
-func (s *Sender) Flight() int { return s.flight }
+func (s *Sender) Flight() int { return s.ledger.flight }
 
 // DataInFlight returns the octets of user data in flight.
-func (s *Sender) DataInFlight() int { return s.data }
+func (s *Sender) DataInFlight() int { return s.ledger.data }
 
 // Rwnd returns the octets of user data that the peer still takes.
-func (s *Sender) Rwnd() int { return max(s.rwnd, 0) }
+func (s *Sender) Rwnd() int { return max(s.ledger.rwnd, 0) }
 
 // Queued returns the octets of user data given to Enqueue and not sent yet.
 func (s *Sender) Queued() int {
@@ -233,8 +230,9 @@ func (s *Sender) Queued() int {
 	return n
 }
 
-// Fault returns what the Source has done that it must not, nil as long as it has not: the association is to be aborted.
-func (s *Sender) Fault() *invariant.Error { return s.fault }
+// Fault returns what the Source has done that it must not, or how this package has contradicted itself, nil as long as neither is so: the
+// association is to be aborted.
+func (s *Sender) Fault() *invariant.Error { return cmp.Or(s.fault, s.ledger.fault) }
 
 // Steps returns how many chunks, gap blocks and paths acknowledgements and timers have looked at: all work that
 // does not take the same time for each packet.
@@ -245,7 +243,9 @@ func (s *Sender) Stats() Stats { return s.stats }
 
 // Idle reports that there is nothing to wait for before a shutdown: nothing outstanding, queued, or
 // to be had from the Source (section 9.2).
-func (s *Sender) Idle(now rawio.Time) bool { return s.ring.len() == 0 && !s.load(now, s.MaxPayload()) }
+func (s *Sender) Idle(now rawio.Time) bool {
+	return s.ledger.len() == 0 && !s.load(now, s.MaxPayload())
+}
 
 // NextTimeout returns when HandleTimeout, Expire or Poll has something to do.
 func (s *Sender) NextTimeout() rawio.Time {
@@ -254,7 +254,7 @@ func (s *Sender) NextTimeout() rawio.Time {
 		if t = min(t, s.probeAt, s.paceAt); s.paceAt == rawio.Never {
 			t = min(t, s.moreAt)
 		}
-	} else if s.ring.nmarked > 0 {
+	} else if s.ledger.nmarked > 0 {
 		t = min(t, s.paceAt)
 	}
 	for _, p := range s.paths {
@@ -264,6 +264,6 @@ func (s *Sender) NextTimeout() rawio.Time {
 }
 
 func (s *Sender) setRwnd(arwnd uint32) {
-	s.rwnd = max(int(arwnd)-s.data, 0)
+	s.ledger.rwnd = max(int(arwnd)-s.ledger.data, 0)
 	s.maxRwnd = max(s.maxRwnd, int(arwnd))
 }

@@ -96,18 +96,19 @@ func (s *Sender) other(p *Path) *Path {
 // and error counters are as without it.
 func (s *Sender) fillProbe(now rawio.Time, b *pack.Batch, p *Path) int {
 	t := s.tail.tsn
-	r := s.ring.rec(t)
+	r := s.ledger.rec(t)
 	if r.chunkLen() > b.Room() && !(b.Empty() && r.chunkLen() > p.pmdcs) {
 		return 0
 	}
 	s.tail.due, s.tail.sent = false, stamp(now)
 	if s.withheld.is(t) {
+		s.ledger.move(onCopy, t, r, s.paths[r.path])
 		s.withheld.leaves()
 	}
 	s.unmeasure(t)
-	long := r.state & large
+	long := r.flags & large
 	appendChunk(b, t, r, p, r.wire|wire.FlagI)
-	r.state = r.state&^large | long | copied | moved
+	r.flags = r.flags&^large | long | copied | moved
 	s.tail.long = long != 0
 	s.countAgain(r)
 	s.stats.Chunks++
@@ -128,7 +129,7 @@ func (s *Sender) silent(now rawio.Time, p *Path) bool {
 		return false
 	}
 	s.findFirst(p)
-	at := s.ring.rec(p.first).stamp
+	at := s.ledger.rec(p.first).stamp
 	age := time.Duration(stamp(now)-at) * time.Microsecond
 	return age >= p.patience()+s.tail.via.est.srtt && !p.latest.after(at, p.first)
 }
@@ -161,15 +162,15 @@ func (s *Sender) moveOverdue(now rawio.Time, p *Path) {
 	p.pto = rawio.Never
 	for n := 0; p.flight > 0; n++ {
 		s.findFirst(p)
-		r := s.ring.rec(p.first)
+		r := s.ledger.rec(p.first)
 		left := 2*p.patience() - time.Duration(stamp(now)-r.stamp)*time.Microsecond
 		if left > 0 || n == rackMost {
 			p.pto = now.Add(max(left, rackTick))
 			return
 		}
 		s.suspect(p.first, p)
-		s.mark(p.first, r)
-		r.state |= timeout
+		s.ledger.mark(p.first, r, p)
+		r.flags |= timeout
 	}
 	p.t3 = rawio.Never
 }

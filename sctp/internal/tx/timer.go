@@ -32,7 +32,7 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 			p.early.n = 0
 			p.est.backoff() // E2
 		}
-		p.markFrom, p.markTo = p.first, s.ring.next
+		p.markFrom, p.markTo = p.first, s.ledger.next
 		suspect := s.markAll(p)
 		s.later.lost = 0 // there is no Fast Recovery to begin for what is marked already
 		s.stats.Timeouts++
@@ -63,7 +63,7 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 // markAll marks what was in flight to p when T3-rtx expired for retransmission, or a part of it, see More, and reports whether
 // some of that was in packets longer than Least.
 func (s *Sender) markAll(p *Path) (suspect bool) {
-	g := &s.ring
+	g := &s.ledger
 	from := p.markFrom
 	if from.Less(g.base) {
 		from = g.base
@@ -75,9 +75,9 @@ func (s *Sender) markAll(p *Path) (suspect bool) {
 	for ; ok && !s.spent(); t, ok = p.inflight.Next(t, int(uint32(p.markTo-t))) {
 		s.steps++
 		r := g.rec(t)
-		s.mark(t, r) // no more in flight
-		suspect = suspect || r.state&large != 0
-		r.state |= timeout
+		g.mark(t, r, p) // no more in flight
+		suspect = suspect || r.flags&large != 0
+		r.flags |= timeout
 	}
 	if s.marking &^= 1 << p.index; ok {
 		p.markFrom = t
@@ -90,11 +90,11 @@ func (s *Sender) markAll(p *Path) (suspect bool) {
 // Refused takes back that a chunk was sent to p: the link has refused its packet. It goes out again as if it had not been
 // before, whatever cwnd is; that says nothing of the path.
 func (s *Sender) Refused(p *Path, t wire.TSN) {
-	g := &s.ring
-	if uint32(t-g.base) >= uint32(g.len()) || int(g.rec(t).path) != p.index || !p.inflight.Has(t) {
+	g := &s.ledger
+	if uint32(t-g.base) >= uint32(g.len()) || int(g.rec(t).path) != p.index || !g.rec(t).is(inFlight) {
 		return
 	}
-	s.mark(t, g.rec(t))
+	g.mark(t, g.rec(t), p)
 	if p.timing && p.timed == t {
 		p.timing = false
 	}
@@ -122,21 +122,20 @@ type Failed struct {
 func (s *Sender) Stop() {
 	s.later, s.marking = later{}, 0
 	for _, p := range s.paths {
-		p.t3, p.pto, p.flight = rawio.Never, rawio.Never, 0
+		p.t3, p.pto = rawio.Never, rawio.Never
 	}
+	s.ledger.abandon(s.paths)
 	s.probeAt, s.paceAt, s.moreAt, s.rackAt, s.expiry = rawio.Never, rawio.Never, rawio.Never, rawio.Never, rawio.Never
 	s.withheld.until = rawio.Never
-	s.flight, s.data = 0, 0
 }
 
 // NextFailed takes the oldest message that is not acknowledged out of the sender. Call it after Stop.
 func (s *Sender) NextFailed() (Failed, bool) {
-	for g := &s.ring; g.base != g.next; {
-		r := g.rec(g.base)
-		g.base++
+	for g := &s.ledger; g.base != g.next; {
+		r := g.pop()
 		r.body = [2][]byte{}
 		if r.wire&wire.FlagE != 0 {
-			return Failed{r.stream, r.token, true, r.state&queued == 0}, true
+			return Failed{r.stream, r.token, true, r.flags&queued == 0}, true
 		}
 	}
 	if s.queue.n > 0 {

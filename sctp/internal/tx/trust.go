@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/rawio"
-	"github.com/rddp-go/rddp/sctp/internal/pack"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -25,8 +24,8 @@ const (
 	againFree = 16 << 10
 )
 
-// withheld is the chunk that is.
-type withheld struct {
+// withholding is of the chunk that is in state withheld or released.
+type withholding struct {
 	on    bool
 	tsn   wire.TSN
 	until rawio.Time // it goes then, whatever is reported, or Never
@@ -34,10 +33,10 @@ type withheld struct {
 }
 
 // is reports whether a chunk has never left.
-func (w *withheld) is(t wire.TSN) bool { return w.on && w.tsn == t }
+func (w *withholding) is(t wire.TSN) bool { return w.on && w.tsn == t }
 
 // leaves takes that it does now.
-func (w *withheld) leaves() { w.on, w.until = false, rawio.Never }
+func (w *withholding) leaves() { w.on, w.until = false, rawio.Never }
 
 // Proved takes a round trip that the peer cannot make shorter than it is: the answer has a nonce of the question.
 func (p *Path) Proved(rtt time.Duration) {
@@ -59,7 +58,7 @@ func (s *Sender) withholds(p *Path, size int) bool {
 	if s.cfg.Draw == nil || s.cfg.Letter || w.on || s.probing || s.recovery || !p.usable() || p.proved > 0 && p.proved < nearTrip {
 		return false
 	}
-	if p.flight < withheldAmong*p.pmdcs || s.rwnd < 2*size {
+	if p.flight < withheldAmong*p.pmdcs || s.ledger.rwnd < 2*size {
 		return false
 	}
 	if w.after == 0 {
@@ -79,19 +78,21 @@ func (s *Sender) lies(from, to wire.TSN) bool {
 }
 
 // withhold gives the next size octets of the slot a TSN, and no packet.
-func (s *Sender) withhold(now rawio.Time, b *pack.Batch, p *Path, size int) {
+func (s *Sender) withhold(now rawio.Time, p *Path, size int) {
 	w := &s.withheld
-	w.on, w.tsn, w.until = true, s.ring.next, now.Add(max(2*p.est.srtt, leastPTO))
-	s.sendNew(now, b, p, size)
+	w.on, w.tsn, w.until = true, s.ledger.next, now.Add(max(2*p.est.srtt, leastPTO))
+	t, r := s.cutNext(now, p, size)
+	s.depart(now, onWithhold, t, r, p)
 }
 
 // withheldLong has it go: nobody has reported anything.
 func (s *Sender) withheldLong() {
 	w := &s.withheld
 	w.until = rawio.Never
-	if r := s.ring.rec(w.tsn); !s.ring.marked.Has(w.tsn) {
-		s.mark(w.tsn, r)
-		s.settleTimers(s.paths[r.path])
+	if r := s.ledger.rec(w.tsn); r.state == withheld {
+		p := s.paths[r.path]
+		s.ledger.mark(w.tsn, r, p)
+		s.settleTimers(p)
 	}
 }
 

@@ -21,8 +21,8 @@ func TestTSNsWrap(t *testing.T) {
 	l.queue(5, full)
 	l.expect("0 follows the largest", "4294967294 | 4294967295 | 0 | 1 | 2") // req 9260-1.6-3
 	l.sack(1<<32-2, gap{0, 1})                                               // req 9260-1.6-1: a gap and its misses across the wrap
-	n := l.s.ring.rec(1<<32 - 1).misses
-	check.That(t, n == 1 && l.s.ring.ngapped == 2, "%d misses, %d gap-acknowledged", n, l.s.ring.ngapped)
+	n := l.s.ledger.rec(1<<32 - 1).misses
+	check.That(t, n == 1 && l.s.ledger.ngapped == 2, "%d misses, %d gap-acknowledged", n, l.s.ledger.ngapped)
 	r := l.sack(0)
 	check.That(t, r.CumAdvanced && l.s.Outstanding() == 2, "%+v, %d outstanding", r, l.s.Outstanding())
 	check.That(t, l.sack(1<<32-1).Stale, "the SACK from before the wrap is not stale")
