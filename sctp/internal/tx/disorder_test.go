@@ -161,8 +161,7 @@ func TestWhatIsWithheldIsNoLoss(t *testing.T) {
 			l.wait(tt.name, tt.wait)
 		}
 		l.expect(tt.name, tt.then)
-		if st := l.s.Stats(); c.n != 0 || st.Retransmits != 0 || st.Chunks != uint64(l.s.NextTSN()-1) && !tt.lie {
-			t.Errorf("%s: %d reductions, %+v", tt.name, c.n, st)
-		}
+		st := l.s.Stats()
+		check.That(t, c.n == 0 && st.Retransmits == 0 && (st.Chunks == uint64(l.s.NextTSN()-1) || tt.lie), "%s: %d reductions, %+v", tt.name, c.n, st)
 	}
 }

@@ -96,9 +96,8 @@ func TestEchoOfAWindowThatLossHasReduced(t *testing.T) {
 	l.timeout()
 	l.s.HandleECNE(l.now, last)
 	l.cwnd("T3-rtx has reduced it", 1000)
-	if th := l.path(0).cc.Ssthresh(); th != before/2 || before < 20000 || l.s.Stats().Echoes != 0 {
-		t.Errorf("ssthresh %d after a timeout at cwnd %d, %d reductions by echoes", th, before, l.s.Stats().Echoes)
-	}
+	th := l.path(0).cc.Ssthresh()
+	check.That(t, th == before/2 && before >= 20000 && l.s.Stats().Echoes == 0, "ssthresh %d after a timeout at cwnd %d, %d reductions by echoes", th, before, l.s.Stats().Echoes)
 	l.transmit()
 	l.sack(last)
 	l.transmit()

@@ -84,9 +84,8 @@ func TestLifetimeBeforeAClosedWindow(t *testing.T) {
 	l.expect("closed", "")
 	check.Equal(t, "next timeout", l.s.NextTimeout(), 700*ms)
 	l.now = 700 * ms
-	if got := l.expired(); fmt.Sprint(got) != "[1]" || l.s.NextTimeout() != rawio.Never || !l.s.Idle(l.now) {
-		t.Errorf("expired %v, next timeout %v", got, l.s.NextTimeout())
-	}
+	got := l.expired()
+	check.That(t, fmt.Sprint(got) == "[1]" && l.s.NextTimeout() == rawio.Never && l.s.Idle(l.now), "expired %v, next timeout %v", got, l.s.NextTimeout())
 	l.enqueue(100, Message{})
 	l.expect("still closed", "")
 	check.Equal(t, "probe, one RTO after the window was found closed, at", l.s.NextTimeout(), second)

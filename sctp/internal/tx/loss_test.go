@@ -71,9 +71,8 @@ func TestFastRetransmitOnTheThirdMiss(t *testing.T) {
 	l.sack(2, gap{4, 6})
 	check.That(t, l.s.recovery && l.s.exit == 12, "recovery %v, exit point %d, want the highest outstanding TSN", l.s.recovery, l.s.exit) // req 9260-7.2.4-8
 	// req 9260-7.2.3-1, 9260-7.2.4-4, 9260-7.2.4-10
-	if want := max((before+counted)/2, 4000); l.path(0).cc.Window() != want || l.path(0).cc.Ssthresh() != want {
-		t.Errorf("cwnd %d ssthresh %d, want %d", l.path(0).cc.Window(), l.path(0).cc.Ssthresh(), want)
-	}
+	want := max((before+counted)/2, 4000)
+	check.That(t, l.path(0).cc.Window() == want && l.path(0).cc.Ssthresh() == want, "cwnd %d ssthresh %d, want %d", l.path(0).cc.Window(), l.path(0).cc.Ssthresh(), want)
 	// req 9260-7.2.4-5
 	l.expect("third miss: the lost chunk at once, whatever cwnd says", "3")
 	// req 9260-7.2.4-6, 9260-6.1-18

@@ -63,9 +63,8 @@ func TestNoPaceAskedFor(t *testing.T) {
 	l.transmit()
 	l.path(0).pacer.(*paceTo).rate = 0
 	l.now = l.s.NextTimeout() + 1
-	if n := len(l.transmit()); n < 80 || l.path(0).due != l.now {
-		t.Errorf("%d packets, the next at %d", n, l.path(0).due)
-	}
+	n := len(l.transmit())
+	check.That(t, n >= 80 && l.path(0).due == l.now, "%d packets, the next at %d", n, l.path(0).due)
 }
 
 // What Max.Burst allows after a SACK is not lost to a pace that lets less go at once.

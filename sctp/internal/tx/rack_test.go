@@ -57,9 +57,8 @@ func TestTailProbeTellsWhatIsMissing(t *testing.T) {
 	t3 := l.path(0).t3
 	l.wait("two round trips of silence", 200)
 	l.expect("the last in flight", "5")
-	if d := chunks(t, l.b.Pkts[0])[0]; !d.I() || l.path(0).t3 != t3 || l.s.stats.TailProbes != 1 {
-		t.Errorf("I bit %v, T3 at %v, was %v, %+v", d.I(), l.path(0).t3, t3, l.s.stats)
-	}
+	d := chunks(t, l.b.Pkts[0])[0]
+	check.That(t, d.I() && l.path(0).t3 == t3 && l.s.stats.TailProbes == 1, "I bit %v, T3 at %v, was %v, %+v", d.I(), l.path(0).t3, t3, l.s.stats)
 	l.now += 100 * ms
 	l.sack(1, gap{5, 5})
 	l.expect("all that a round trip has passed for", "2 | 3 | 4")

@@ -74,9 +74,7 @@ func TestChunksOfMessages(t *testing.T) {
 	var all []byte
 	for _, p := range l.transmit() {
 		all = append(all, bytes.Join(p.Vec, nil)...)
-		if p.Len() > labMTU || p.Len()%4 != 0 {
-			t.Errorf("packet of %d octets", p.Len()) // req 9260-6.10-1, 9260-3.3.1-10
-		}
+		check.That(t, p.Len() <= labMTU && p.Len()%4 == 0, "packet of %d octets", p.Len()) // req 9260-6.10-1, 9260-3.3.1-10
 		got = append(got, chunks(t, p)...)
 	}
 	want := []struct {

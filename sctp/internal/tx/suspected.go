@@ -101,15 +101,17 @@ func (s *Sender) fillProbe(now rawio.Time, b *pack.Batch, p *Path) int {
 		return 0
 	}
 	s.tail.due, s.tail.sent = false, stamp(now)
-	if s.withheld.is(t) {
-		s.ledger.move(onCopy, t, r, s.paths[r.path])
-		s.withheld.leaves()
-	}
 	s.unmeasure(t)
 	long := r.flags & large
 	appendChunk(b, t, r, p, r.wire|wire.FlagI)
 	r.flags = r.flags&^large | long | copied | moved
 	s.tail.long = long != 0
+	if s.withheld.is(t) { // it counts as sent, and the path has not lost it
+		s.ledger.move(onCopy, t, r, s.paths[r.path])
+		s.withheld.leaves()
+		s.tail.out = false
+		return 1
+	}
 	s.countAgain(r)
 	s.stats.Chunks++
 	s.stats.Octets += uint64(r.size)

@@ -20,9 +20,7 @@ func silentLab(t *testing.T) (*lab, *losses) {
 	l.expect("the earliest, over the other path", "2>1")
 	d, s := chunks(t, l.b.Pkts[0])[0], l.s.stats
 	check.That(t, s.Chunks == n.Chunks+1 && s.Retransmits == n.Retransmits+1 && s.Octets == n.Octets+full, "%+v, before that %+v", s, n)
-	if l.path(0).flight != flight || l.path(1).flight != 0 || l.path(0).t3 != t3 || l.path(1).t3 != rawio.Never || !d.I() {
-		t.Errorf("in flight %d and %d, timers %v and %v, I bit %v", l.path(0).flight, l.path(1).flight, l.path(0).t3, l.path(1).t3, d.I())
-	}
+	check.That(t, l.path(0).flight == flight && l.path(1).flight == 0 && l.path(0).t3 == t3 && l.path(1).t3 == rawio.Never && d.I(), "in flight %d and %d, timers %v and %v, I bit %v", l.path(0).flight, l.path(1).flight, l.path(0).t3, l.path(1).t3, d.I())
 	l.now += 50 * ms
 	return l, c
 }
@@ -33,9 +31,7 @@ func TestSilentPathIsLeft(t *testing.T) {
 	l.queue(1, full)
 	l.expect("what is overdue, and what is new, goes elsewhere", "3>1 | 4>1 | 5>1 | 6>1")
 	p := l.path(0)
-	if !res.Suspected.Has(0) || !p.Suspected() || p.Errors != 0 || c.n != 1 || p.State != Active || l.s.stats.PathsSuspected != 1 || l.s.recovery {
-		t.Errorf("suspected %b, %+v, %d reductions", res.Suspected, p.doubt, c.n)
-	}
+	check.That(t, res.Suspected.Has(0) && p.Suspected() && p.Errors == 0 && c.n == 1 && p.State == Active && l.s.stats.PathsSuspected == 1 && !l.s.recovery, "suspected %b, %+v, %d reductions", res.Suspected, p.doubt, c.n)
 	p.Answered(l.now)
 	check.That(t, p.disorder.over, "what is lost now is taken for the loss of before")
 	l.queue(1, full)
@@ -53,6 +49,26 @@ func TestSilentPathIsLeft(t *testing.T) {
 		p.Answered(l.now)
 		check.That(t, !p.Suspected() && l.s.DataPath() == p, "not held longer: %+v", p.doubt)
 	}
+}
+
+// A chunk that was withheld leaves as the copy: it has not gone before, may be acknowledged, and was no loss.
+func TestWhatWasWithheldLeavesAsTheProbe(t *testing.T) {
+	l, c := farLab(t, 2, 0)
+	l.path(0).Asks, l.s.cfg.Draw = true, func() uint32 { return 0 }
+	l.path(1).ObserveRTT(50 * time.Millisecond)
+	l.queue(3, full)
+	l.expect("7 is withheld", "6 | 8")
+	for range 50 {
+		l.path(0).ObserveRTT(20 * time.Millisecond)
+	}
+	l.now += 20 * ms
+	l.sack(6)
+	l.timeout()
+	l.expect("the earliest, over the other path", "7>1")
+	st := l.s.Stats()
+	check.That(t, st.Chunks == 8 && st.Octets == 8*full && st.Retransmits == 0 && l.s.ledger.rec(7).state == sent, "%v, %+v", l.s.ledger.rec(7).state, st)
+	l.now += 50 * ms
+	check.That(t, l.sack(8).Suspected == 0 && c.n == 0, "%d reductions, %+v", c.n, l.path(0).doubt)
 }
 
 // Where no other path is any better, the probe goes where it would go without one.

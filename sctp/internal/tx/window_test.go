@@ -57,9 +57,7 @@ func TestEachDestinationHasItsOwnCongestionControl(t *testing.T) {
 	l.now = a.t3
 	b.t3 = l.now + second // so that the first path alone expires
 	l.s.HandleTimeout(l.now)
-	if a.cc.Window() != 1000 || a.cc.Ssthresh() != 4000 || b.cc.Window() != 4000 || b.cc.Ssthresh() < 1<<30 || b.Flight() != 5*counted {
-		t.Errorf("T3-rtx of one path: cwnd %d and %d, ssthresh %d and %d", a.cc.Window(), b.cc.Window(), a.cc.Ssthresh(), b.cc.Ssthresh())
-	}
+	check.That(t, a.cc.Window() == 1000 && a.cc.Ssthresh() == 4000 && b.cc.Window() == 4000 && b.cc.Ssthresh() >= 1<<30 && b.Flight() == 5*counted, "T3-rtx of one path: cwnd %d and %d, ssthresh %d and %d", a.cc.Window(), b.cc.Window(), a.cc.Ssthresh(), b.cc.Ssthresh())
 	l.sack(0, gap{6, 7})
 	check.Equal(t, "cwnd: another path's octets do not count", a.cc.Window(), 1000)
 }

@@ -227,12 +227,9 @@ func TestLongestWorkAtOnce(t *testing.T) {
 		for ; ; parts++ {
 			l.check()
 			check.That(t, l.s.Steps()-begun <= atOnce+200, "%s: %d steps in part %d", tt.name, l.s.Steps()-begun, parts)
-			if acking := l.s.later.on && l.s.later.stage == acking; err != nil || acking && !res.NewlyAcked {
-				t.Errorf("%s: part %d, %+v, %v", tt.name, parts, res, err)
-			}
-			if acking := l.s.later.on && l.s.later.stage == acking; acking && l.s.Rwnd()+l.s.DataInFlight() != 1<<30 {
-				t.Errorf("%s: the window of a SACK that part %d is not through with: %d", tt.name, parts, l.s.Rwnd())
-			}
+			acking := l.s.later.on && l.s.later.stage == acking
+			check.That(t, err == nil && (!acking || res.NewlyAcked), "%s: part %d, %+v, %v", tt.name, parts, res, err)
+			check.That(t, !acking || l.s.Rwnd()+l.s.DataInFlight() == 1<<30, "%s: the window of a SACK that part %d is not through with: %d", tt.name, parts, l.s.Rwnd())
 			if !l.s.More() || parts > tt.parts {
 				break
 			}
