@@ -8,8 +8,8 @@
 //
 // # States of a chunk
 //
-// The ledger (ledger.go) has all chunks from the cumulative TSN on. Each is in one of these states, and what happens to it leads to another; what
-// is not in the table cannot be, and ends the association.
+// The ledger (ledger.go) has all chunks from the cumulative TSN on. Each is in one of these states, and what happens to it
+// leads to another; what is not in the table cannot be, and ends the association.
 //
 //	none      send: sent, withhold: withheld
 //	sent      mark: marked, gap: gapped, cover: gone
@@ -21,15 +21,18 @@
 //	gapped    take back: back, cover: gone
 //	gone
 //
-// none: a chunk has got its TSN. send: it leaves, for the first time or again. sent, withheld and back are in flight, and count in the flight size of
-// the association and of one path. withhold: it leaves for all that is counted, but nothing is sent (trust.go), and no honest peer acknowledges it; copy: a
-// tail-loss probe has taken it over another path (suspected.go). mark: RACK, the third miss indication, a timer, or a link
-// that has refused it, has it sent again; marked, released and disowned are the queue of that, and their size counts no longer against rwnd. gap: a gap block names it.
-// take back: one that comes later does not, so it is in flight again. back and disowned are owed: a gap block acknowledges them as long as the octets of SACKs pay
-// for that, so that nobody has work done by taking back what he says. cover: the cumulative TSN passes it. Its state is what the ledger goes by, and
-// one function changes it (ledger.move, and for whole runs of chunks ledger.departAll and ledger.cover); flight sizes, the queue, and the sets that find
-// the chunks of an account for a gap block, follow. Of those in flight the ones that are ripe, in the order of sending (ripe.go), are what RACK and miss
-// indications are about.
+// none: it has got its TSN. send: it leaves, for the first time or again; sent: it is in flight. withhold: it does not
+// leave, and is counted as if it did (trust.go); withheld: no honest peer acknowledges it. copy: a tail-loss probe takes it
+// over another path (suspected.go), and so it has left. mark: it is taken for lost, or a link has refused it; marked, released,
+// disowned: it is in the queue of what is to be sent again, or, released, at last. gap: a gap block names it; gapped: it
+// may be taken back. take back: a later SACK does not name it; back: it is in flight again. cover: the cumulative TSN
+// passes it; gone: or the association has ended.
+//
+// One function changes the state of a chunk (ledger.move; ledger.departAll and ledger.cover do for trains), and the accounts
+// follow. sent, withheld and back count in the flight size of the association and of one path, and against rwnd. Some of
+// them are ripe (ripe.go): they were sent before one that has arrived, so that RACK and miss indications are about them. A
+// gap block acknowledges back and disowned only as long as the octets of SACKs have paid for that (Sender.ackGaps): nobody
+// has work done by taking back what he said.
 //
 // Everything is sans-IO: time comes in, packets go out through a pack.Batch.
 package tx

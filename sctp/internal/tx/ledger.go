@@ -6,7 +6,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// state is where a chunk is. The table in the package comment says what leads from one to the other, and table below says it to the ledger.
+// state is where a chunk is. The table in the package comment says what leads from one to the other, and table below
+// says it to the ledger.
 type state uint8
 
 const (
@@ -32,7 +33,7 @@ type trigger uint8
 
 const (
 	onSend     trigger = iota // it leaves
-	onWithhold                // it does not, but for all others to see
+	onWithhold                // it does not, and is counted as if it did
 	onCopy                    // what was withheld leaves, as a copy
 	onMark                    // it is taken for lost, or has not left after all
 	onGap                     // a gap block names it
@@ -58,7 +59,7 @@ var table = [numStates][numTriggers]state{
 	gapped:   {onTakeBack: back, onCover: gone},
 }
 
-// accounts are some of those that are kept of chunks.
+// accounts are some of those that the ledger keeps.
 type accounts uint8
 
 const (
@@ -83,8 +84,8 @@ var books = [numStates]accounts{
 // is reports whether one of the accounts has the chunk.
 func (r *record) is(a accounts) bool { return books[r.state]&a != 0 }
 
-// ledger holds the chunks from the cumulative TSN Ack Point on, and its methods alone change the state of one. All sums are kept as that
-// changes, and sets beside the records find the chunks of an account, so that a SACK costs what it changes.
+// ledger holds the chunks from the cumulative TSN Ack Point on. Its methods alone change the state of one, and with that
+// all accounts: sums, and sets that find the chunks of an account, so that a SACK costs what it changes.
 type ledger struct {
 	recs   []record // a power of two; TSN t is at t mod len
 	base   wire.TSN // the earliest TSN not acknowledged cumulatively
@@ -111,8 +112,8 @@ type ledger struct {
 	again again // what was sent again, in that order
 }
 
-// move is the one place where a chunk that is outstanding changes its state, and all accounts with it. It says whether the table has that; if not,
-// this code has contradicted itself, and the association ends.
+// move is the one place where a single chunk changes its state, and all accounts with it. It says whether the table has
+// that; if not, this code has contradicted itself, and the association ends.
 func (g *ledger) move(what trigger, t wire.TSN, r *record, p *Path) bool {
 	to := table[r.state][what]
 	if to == none {

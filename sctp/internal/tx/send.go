@@ -114,22 +114,22 @@ const maxPassed = 64
 
 // fillMarked retransmits the earliest marked chunks to p that fit the packet.
 func (s *Sender) fillMarked(now rawio.Time, b *pack.Batch, p *Path) (n, octets int) {
-	r := &s.ledger
-	t, ok := r.marked.Next(r.base, r.len())
-	for passed := 0; ok; t, ok = r.marked.Next(t+1, int(uint32(r.next-t-1))) {
+	g := &s.ledger
+	t, ok := g.marked.Next(g.base, g.len())
+	for passed := 0; ok; t, ok = g.marked.Next(t+1, int(uint32(g.next-t-1))) {
 		s.steps++
-		rec := r.rec(t)
-		if s.retransmitPath(rec) != p {
+		r := g.rec(t)
+		if s.retransmitPath(r) != p {
 			if passed++; passed > maxPassed {
 				break
 			}
 			continue
 		}
-		if rec.chunkLen() > b.Room() && !(b.Empty() && rec.chunkLen() > p.pmdcs) {
+		if r.chunkLen() > b.Room() && !(b.Empty() && r.chunkLen() > p.pmdcs) {
 			break // a chunk above a PMTU that has shrunk goes alone, to be fragmented by IP (6.9)
 		}
-		s.resend(now, b, t, rec, p)
-		octets += rec.chunkLen()
+		s.resend(now, b, t, r, p)
+		octets += r.chunkLen()
 		n++
 	}
 	if n > 0 {
