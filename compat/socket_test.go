@@ -359,9 +359,7 @@ func TestOptions(t *testing.T) {
 		memory := bytes.Repeat([]byte{0xee}, len(row.get)+8)
 		length := int32(len(row.get))
 		must.OK(t, a.GetsockoptAt(uintptr(row.opt), uintptr(unsafe.Pointer(&memory[0])), uintptr(unsafe.Pointer(&length))))
-		if !bytes.Equal(memory[:length], row.get) || !bytes.Equal(memory[length:], bytes.Repeat([]byte{0xee}, len(memory)-int(length))) {
-			t.Errorf("%s: % x, %d octets; want % x", name, memory, length, row.get)
-		}
+		check.That(t, bytes.Equal(memory[:length], row.get) && bytes.Equal(memory[length:], bytes.Repeat([]byte{0xee}, len(memory)-int(length))), "%s: % x, %d octets; want % x", name, memory, length, row.get)
 	}
 	length := int32(-1)
 	same(t, a.GetsockoptAt(optNoDelay, 1, uintptr(unsafe.Pointer(&length))), error(syscall.EINVAL))

@@ -160,9 +160,7 @@ func TestRowsThatAreNotOfferedAreNotCounted(t *testing.T) {
 		[]Citation{{ID: "7000-1-1", Test: "TestX"}})
 	check.Equal(t, "MUST", r.Count(r.Files[0])["MUST"], (Count{Rows: 1, Tested: 1, Off: 2}))
 	for _, table := range []string{r.Table(), r.Markdown()} {
-		if !strings.Contains(table, "(not offered)") || !strings.Contains(table, "not counted: 2\nuntested: 0  waived: 0  rows: 1\n") {
-			t.Error(table)
-		}
+		check.That(t, strings.Contains(table, "(not offered)") && strings.Contains(table, "not counted: 2\nuntested: 0  waived: 0  rows: 1\n"), "%s", table)
 	}
 }
 

@@ -32,9 +32,7 @@ func TestPlacementOutOfOrderDeliveryInOrder(t *testing.T) {
 	for _, i := range []int{4, 3, 1, 0, 2} { // req 5041-5.3-3
 		r.Place(segs[i], &placed[i])
 	}
-	if !bytes.Equal(tagged, msg) || !bytes.Equal(a, msg) || !bytes.Equal(b[:3], msg[:3]) {
-		t.Fatal("not placed") // req 5041-5.2-4
-	}
+	must.That(t, bytes.Equal(tagged, msg) && bytes.Equal(a, msg) && bytes.Equal(b[:3], msg[:3]), "not placed") // req 5041-5.2-4
 	r.ulp.want(t)
 	// req 5041-5.4-2, 5041-5.3-6: each message at its last segment, in the sender's order.
 	r.Deliver(&placed[0])
@@ -329,9 +327,7 @@ func TestErrorTexts(t *testing.T) {
 	} {
 		for _, c := range codes {
 			s := (&Error{Type: typ, Code: c}).Error()
-			if seen[s] || strings.Contains(s, "error type 0x7 code 0x09") != (typ == 7) || strings.Contains(s, "error type") != (typ == 7) {
-				t.Errorf("%d/%d: not the words for it: %s", typ, c, s)
-			}
+			check.That(t, !seen[s] && strings.Contains(s, "error type 0x7 code 0x09") == (typ == 7) && strings.Contains(s, "error type") == (typ == 7), "%d/%d: not the words for it: %s", typ, c, s)
 			seen[s] = true
 		}
 	}

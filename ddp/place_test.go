@@ -64,10 +64,8 @@ func TestUntaggedChecks(t *testing.T) {
 				return
 			}
 			must.That(t, p.Err != nil && p.Err.Type == TypeUntagged && p.Err.Code == c.code, "fault %v, want code %#02x", p.Err, c.code)
-			if !zero(arena) {
-				t.Error("a refused segment changed memory") // req 5041-7.1-14
-			}
-			checkReport(t, p.Err, c.seg) // req 5041-7.1-15, 5040-3.1-6
+			check.That(t, zero(arena), "a refused segment changed memory") // req 5041-7.1-14
+			checkReport(t, p.Err, c.seg)                                   // req 5041-7.1-15, 5040-3.1-6
 		})
 	}
 }
@@ -137,15 +135,11 @@ func TestTaggedChecks(t *testing.T) {
 			if c.typ == TypeLLP {
 				must.That(t, p.Err == nil, "refused: %v", p.Err)
 				off := 100 + int(c.to-c.spec.Base)
-				if !zero(arena[:off]) || !zero(arena[off+c.n:]) || bytes.Count(arena, one) != c.n {
-					t.Error("not placed to the octet") // req 5041-5.2-4
-				}
+				check.That(t, zero(arena[:off]) && zero(arena[off+c.n:]) && bytes.Count(arena, one) == c.n, "not placed to the octet") // req 5041-5.2-4
 				return
 			}
 			must.That(t, p.Err != nil && p.Err.Type == c.typ && p.Err.Code == c.code, "fault %v, want %d/%#02x", p.Err, c.typ, c.code)
-			if !zero(arena) {
-				t.Error("a refused segment changed memory") // req 5041-7.1-14, 5040-7.2-1
-			}
+			check.That(t, zero(arena), "a refused segment changed memory") // req 5041-7.1-14, 5040-7.2-1
 			checkReport(t, p.Err, seg)
 		})
 	}
@@ -243,9 +237,7 @@ func TestPostedBufferOfARevokedRegion(t *testing.T) {
 	_ = r.ulp.queues[0].Post(b)
 	reg.Invalidate()
 	p := r.place(untaggedSeg(true, 0, 1, 0, []byte{1}))
-	if !errors.Is(p.Err, &Error{Type: TypeLocal}) || !errors.Is(p.Err, ErrRevoked) || !zero(mem) {
-		t.Fatalf("fault %v, memory %x", p.Err, mem) // req 5041-8.3.1-2
-	}
+	must.That(t, errors.Is(p.Err, &Error{Type: TypeLocal}) && errors.Is(p.Err, ErrRevoked) && zero(mem), "fault %v, memory %x", p.Err, mem) // req 5041-8.3.1-2
 }
 
 func TestResolveChecksRightsAndBounds(t *testing.T) {

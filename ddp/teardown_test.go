@@ -16,9 +16,7 @@ func TestNothingBeforeAttach(t *testing.T) {
 	var p Placed
 	s.Place(untaggedSeg(true, 0, 1, 0, nil), &p)
 	s.Deliver(&p)
-	if s.NextSegment(1500, &seg) || len(u.log) != 0 {
-		t.Error("a stream without LLP moved data") // req 5041-6.1-1
-	}
+	check.That(t, !s.NextSegment(1500, &seg) && len(u.log) == 0, "a stream without LLP moved data") // req 5041-6.1-1
 	l := new(lower)
 	s.Attach(l)
 	check.That(t, l.ready == 1 && s.NextSegment(1500, &seg), "waiting message not announced")
@@ -94,9 +92,7 @@ func TestAbortByTheULP(t *testing.T) {
 		got := r.ulp.log[i]
 		check.That(t, len(got) >= len(want) && got[:len(want)] == want, "ULP was told %q, want %q", got, want)
 	}
-	if len(r.ulp.log) != 3 || r.Unfinished() != 0 {
-		t.Errorf("ULP was told %q", r.ulp.log) // no Fatal: the ULP asked for it
-	}
+	check.That(t, len(r.ulp.log) == 3 && r.Unfinished() == 0, "ULP was told %q", r.ulp.log) // no Fatal: the ULP asked for it
 }
 
 func TestLostLowerLayer(t *testing.T) {

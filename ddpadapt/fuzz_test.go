@@ -221,18 +221,14 @@ func FuzzMessage(f *testing.F) {
 		msg := parse(ppid, unordered, b)
 		_ = msg.fn.String()
 		ok := msg.fault == 0
-		if ok && (!msg.numbered || !unordered || msg.ssn != binary.BigEndian.Uint16(b) || len(msg.payload) > len(b)-ssnLen) {
-			t.Fatalf("%x became %+v", b, msg)
-		}
+		must.That(t, !ok || msg.numbered && unordered && msg.ssn == binary.BigEndian.Uint16(b) && len(msg.payload) <= len(b)-ssnLen, "%x became %+v", b, msg)
 		if ok && ppid == PPIDControl {
 			again := make([]byte, controlLen)
 			putControl(again, msg.ssn, msg.fn)
 			must.That(t, string(append(again, msg.payload...)) == string(b) && msg.fn.plain().variant(msg.fn.enhanced()) == msg.fn, "%x became %+v", b, msg)
 			if msg.fn.enhanced() {
 				setup, private := splitSetup(msg.payload)
-				if setup != nil && string(private) != string(msg.payload[setupLen:]) {
-					t.Fatalf("private data %x of %x", private, msg.payload)
-				}
+				must.That(t, setup == nil || string(private) == string(msg.payload[setupLen:]), "private data %x of %x", private, msg.payload)
 			}
 		}
 		asked := parseSetup(w)

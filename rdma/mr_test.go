@@ -96,9 +96,7 @@ func TestWindowReachesItsPartOfTheRegionOnly(t *testing.T) {
 	a.post(SendWR{Op: OpWrite, Inline: []byte("too late"), RemoteSTag: w2.STag()})
 	<-b.qp.Done()
 	var e *rdmap.StreamError
-	if !errors.As(b.qp.Err(), &e) || e.Terminate == nil || e.Terminate.Layer != rdmap.LayerDDP || e.Terminate.Code != ddp.CodeInvalidSTag {
-		t.Errorf("written through an ended window: %v", b.qp.Err())
-	}
+	check.That(t, errors.As(b.qp.Err(), &e) && e.Terminate != nil && e.Terminate.Layer == rdmap.LayerDDP && e.Terminate.Code == ddp.CodeInvalidSTag, "written through an ended window: %v", b.qp.Err())
 	check.That(t, string(buf[10:18]) != "too late", "it was placed")
 }
 

@@ -334,9 +334,7 @@ func TestDefaultsOfADevice(t *testing.T) {
 		d, err := NewDevice(small{link, c.octets}, &Config{SCTP: c.own, Rand: strings.NewReader(strings.Repeat("secret", 100))})
 		must.OK(t, err)
 		got := d.cfg.SCTP
-		if got.RecvBuffer != c.want.RecvBuffer || got.SackDelay != c.want.SackDelay || got.LoneSackDelay != c.want.LoneSackDelay || got.OutStreams != 1024 || got.InStreams != 1024 {
-			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
-		}
+		check.That(t, got.RecvBuffer == c.want.RecvBuffer && got.SackDelay == c.want.SackDelay && got.LoneSackDelay == c.want.LoneSackDelay && got.OutStreams == 1024 && got.InStreams == 1024, "%s: %+v, want %+v", c.name, got, c.want)
 		mr, err := d.AllocPD().Register(nil, 0, nil)
 		must.OK(t, err)
 		tags = append(tags, mr.STag())

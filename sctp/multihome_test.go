@@ -243,9 +243,7 @@ func TestFailedMessagesComeBack(t *testing.T) {
 	unsent := 0
 	for i := range count { // req 9260-11.1-10, 9260-8.1-4, 9260-11.2-1: oldest first, sent ones too
 		ev := await(t, c, EventSendFailed, netip.Addr{})
-		if !bytes.Equal(ev.Message, message(i)) || ev.Info != (SendInfo{Stream: uint16(i % 3), PPID: uint32(i), Unordered: i%2 == 1}) {
-			t.Fatalf("message %d: %d octets, %+v", i, len(ev.Message), ev.Info)
-		}
+		must.That(t, bytes.Equal(ev.Message, message(i)) && ev.Info == (SendInfo{Stream: uint16(i % 3), PPID: uint32(i), Unordered: i%2 == 1}), "message %d: %d octets, %+v", i, len(ev.Message), ev.Info)
 		if ev.Unsent {
 			unsent++
 		} else if unsent > 0 {

@@ -36,9 +36,7 @@ func TestEncapsulationPortIsThatOfTheLink(t *testing.T) {
 	} {
 		remote := netip.MustParseAddr("10.0.0.2")
 		list := (&Transport{link: tt.link}).remotes(&Config{EncapPort: tt.port, RemoteAddrs: []netip.Addr{remote, addrsB[1].Addr()}}, remote)
-		if len(list) != 2 || list[0] != netip.AddrPortFrom(remote, tt.want) || list[1] != netip.AddrPortFrom(addrsB[1].Addr(), tt.want) {
-			t.Errorf("%s: %v, want port %d", tt.name, list, tt.want)
-		}
+		check.That(t, len(list) == 2 && list[0] == netip.AddrPortFrom(remote, tt.want) && list[1] == netip.AddrPortFrom(addrsB[1].Addr(), tt.want), "%s: %v, want port %d", tt.name, list, tt.want)
 	}
 }
 

@@ -59,9 +59,7 @@ func TestTracerHearsTheLifeOfAnAssociation(t *testing.T) {
 	must.OK(t, c.Close())
 	until(t, "the end is heard", func() bool { return strings.HasSuffix(heard.story(), ", down") })
 	story := heard.story()
-	if !strings.HasPrefix(story, "start 1, COOKIE-WAIT to ") || !strings.Contains(story, " to ESTABLISHED, ") || !strings.Contains(story, "up, ") || !strings.HasSuffix(story, "to CLOSED, down") {
-		t.Error(story)
-	}
+	check.That(t, strings.HasPrefix(story, "start 1, COOKIE-WAIT to ") && strings.Contains(story, " to ESTABLISHED, ") && strings.Contains(story, "up, ") && strings.HasSuffix(story, "to CLOSED, down"), "%s", story)
 	last := heard.list[len(heard.list)-1]
 	check.That(t, last.Stats.DataOut >= 1 && last.Remote.Addr() == p.bAddr && !last.Passive && last.Event.Err == assoc.ErrShutdown,
 		"%+v", last)

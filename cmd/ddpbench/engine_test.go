@@ -168,9 +168,7 @@ func TestServerRefuses(t *testing.T) {
 		h := one
 		h.run = 2000
 		_, _, _, err := x.server.find(runKey{netip.MustParseAddr("192.0.2.3"), 1}, netip.AddrPort{}, &h)
-		if err == nil || !strings.Contains(err.Error(), "has no memory for another") || x.server.places.Used() != used {
-			t.Errorf("%v, %d places taken, %d before", err, x.server.places.Used(), used)
-		}
+		check.That(t, err != nil && strings.Contains(err.Error(), "has no memory for another") && x.server.places.Used() == used, "%v, %d places taken, %d before", err, x.server.places.Used(), used)
 	})
 	t.Run("a QP of a run that has ended", func(t *testing.T) {
 		if err := (&clientRun{over: true}).add(nil, &one); err == nil || !strings.Contains(err.Error(), "ended already") {
@@ -218,9 +216,7 @@ func TestClientLeaves(t *testing.T) {
 	_, e := x.connected(t, "write", "-n", "100")
 	e.close()
 	eventually(t, "the server gives the run up", func() bool { return strings.Contains(x.out.String(), "\n") })
-	if !strings.Contains(x.out.String(), "session") && !strings.Contains(x.out.String(), "peer") {
-		t.Errorf("the server does not say why: %s", x.out)
-	}
+	check.That(t, strings.Contains(x.out.String(), "session") || strings.Contains(x.out.String(), "peer"), "the server does not say why: %s", x.out)
 }
 
 // TestHostilePeer gives an engine what no ddpbench sends.
@@ -365,9 +361,7 @@ func TestPatternTellsSeedsAndOctetsApart(t *testing.T) {
 		b := make([]byte, n)
 		fill(b, 5)
 		check.That(t, same(b, 5), "%d octets are not what they were filled with", n)
-		if n >= 8 && same(b, 6) {
-			t.Errorf("%d octets are the same for two seeds", n)
-		}
+		check.That(t, n < 8 || !same(b, 6), "%d octets are the same for two seeds", n)
 		for i := range b {
 			b[i] ^= 0x10
 			check.That(t, !same(b, 5), "a flipped bit in octet %d of %d is not seen", i, n)

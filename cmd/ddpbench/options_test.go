@@ -67,13 +67,9 @@ func TestFlagErrors(t *testing.T) {
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			out, errs, code := bench(t, strings.Fields(tt.args)...)
-			if code != exitError || out != "" || !strings.Contains(errs, tt.want) || !strings.HasSuffix(errs, "Try ddpbench --help.\n") {
-				t.Errorf("exit code %d, output %q, errors %q, want %q", code, out, errs, tt.want)
-			}
+			check.That(t, code == exitError && out == "" && strings.Contains(errs, tt.want) && strings.HasSuffix(errs, "Try ddpbench --help.\n"), "exit code %d, output %q, errors %q, want %q", code, out, errs, tt.want)
 			out, errs, _ = bench(t, append(strings.Fields(tt.args), "--json")...)
-			if !strings.HasPrefix(out, `{"error":"`) || !strings.HasSuffix(out, `"type":"failed"}`+"\n") || !strings.Contains(out, tt.want) || errs != "" {
-				t.Errorf("as JSON %q, errors %q", out, errs)
-			}
+			check.That(t, strings.HasPrefix(out, `{"error":"`) && strings.HasSuffix(out, `"type":"failed"}`+"\n") && strings.Contains(out, tt.want) && errs == "", "as JSON %q, errors %q", out, errs)
 		})
 	}
 }
@@ -109,9 +105,7 @@ func TestFlagsAtTheirBounds(t *testing.T) {
 
 func TestHelpShowsTheUsageAndEndsWell(t *testing.T) {
 	out, errs, code := bench(t, "--help")
-	if code != exitWell || errs != "" || !strings.Contains(out, "Usage: ddpbench write|read|send") || !strings.Contains(out, "--bidirectional") {
-		t.Errorf("exit code %d, errors %q, output %q", code, errs, out)
-	}
+	check.That(t, code == exitWell && errs == "" && strings.Contains(out, "Usage: ddpbench write|read|send") && strings.Contains(out, "--bidirectional"), "exit code %d, errors %q, output %q", code, errs, out)
 }
 
 func TestDefaultsOfEachVerb(t *testing.T) {

@@ -57,9 +57,7 @@ func TestReportHasTheFiguresOfBothEnds(t *testing.T) {
 			if got := strings.TrimPrefix(strings.Join(names, "|"), "By message size|"); got != plots {
 				t.Errorf("plots: %s", got)
 			}
-			if !regexp.MustCompile(tt.want).MatchString(page) {
-				t.Errorf("no %s in\n%s", tt.want, strings.Join(regexp.MustCompile(`<th scope="row">.*|role="img".*`).FindAllString(page, -1), "\n"))
-			}
+			check.That(t, regexp.MustCompile(tt.want).MatchString(page), "no %s in\n%s", tt.want, strings.Join(regexp.MustCompile(`<th scope="row">.*|role="img".*`).FindAllString(page, -1), "\n"))
 		})
 	}
 }

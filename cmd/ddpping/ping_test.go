@@ -27,9 +27,7 @@ func invoke(ctx context.Context, args ...string) (code int, stdout, stderr strin
 func TestSizesFromNothingToMegabytes(t *testing.T) {
 	for _, size := range []string{"0", "1", "2000000"} {
 		code, out, errs := invoke(t.Context(), "--self", "--link", "mem", "--op", "all", "-c", "3", "-q", "-p", "c0ffee", "-s", size)
-		if code != exitWell || !strings.Contains(out, "over memory of this process") || !strings.Contains(out, "3 received, 0% packet loss") {
-			t.Errorf("size %s: exit %d\n%s%s", size, code, out, errs)
-		}
+		check.That(t, code == exitWell && strings.Contains(out, "over memory of this process") && strings.Contains(out, "3 received, 0% packet loss"), "size %s: exit %d\n%s%s", size, code, out, errs)
 	}
 }
 

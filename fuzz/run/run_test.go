@@ -26,9 +26,7 @@ func TestFindTargets(t *testing.T) {
 	write(t, ".", "other/go.mod", "module other\n")
 	write(t, ".", "other/a_test.go", "package other\n\nfunc FuzzE(f *testing.F) {}\n")
 	list, err := find(".", regexp.MustCompile("."))
-	if err != nil || len(list) != 2 || list[0].String() != "./a FuzzA" || list[1].String() != "./a FuzzB" {
-		t.Fatalf("found %v, %v", list, err)
-	}
+	must.That(t, err == nil && len(list) == 2 && list[0].String() == "./a FuzzA" && list[1].String() == "./a FuzzB", "found %v, %v", list, err)
 	if !slices.Equal(list[0].covers, []string{"./b", "./c"}) || !slices.Equal(list[1].covers, []string{"./a"}) {
 		t.Errorf("they cover %v and %v", list[0].covers, list[1].covers)
 	}
@@ -65,9 +63,7 @@ func TestReadLog(t *testing.T) {
 			dir := t.TempDir()
 			write(t, dir, "log", row.log)
 			r, err := read(target{pkg: "./a", name: "FuzzA", covers: []string{"./b"}}, filepath.Join(dir, "log"))
-			if err != nil || r.passed != row.passed {
-				t.Fatalf("passed %v, %v", r.passed, err)
-			}
+			must.That(t, err == nil && r.passed == row.passed, "passed %v, %v", r.passed, err)
 			if want := "| `a` FuzzA | 6s | 3,000 | 500 | 7 | 11 | 81.5% of `b` |\n"; r.passed && !strings.Contains(table([]result{r}), want) {
 				t.Errorf("table:\n%s", table([]result{r}))
 			}

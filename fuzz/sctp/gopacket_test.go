@@ -47,9 +47,7 @@ func FuzzAgainstGopacket(f *testing.F) {
 		if s == nil {
 			return
 		}
-		if uint16(s.SrcPort) != ours.SrcPort() || uint16(s.DstPort) != ours.DstPort() || s.VerificationTag != ours.VTag() {
-			t.Fatalf("header: ours %d %d %08x, theirs %+v", ours.SrcPort(), ours.DstPort(), ours.VTag(), s)
-		}
+		must.That(t, uint16(s.SrcPort) == ours.SrcPort() && uint16(s.DstPort) == ours.DstPort() && s.VerificationTag == ours.VTag(), "header: ours %d %d %08x, theirs %+v", ours.SrcPort(), ours.DstPort(), ours.VTag(), s)
 		it := ours.Chunks()
 		for _, l := range list {
 			c, ok := it.Next()

@@ -22,9 +22,7 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 		for _, m := range citation.FindAllSubmatch(text, -1) {
 			n++
 			src, err := os.ReadFile(filepath.Join(root, string(m[1])))
-			if err != nil || !regexp.MustCompile(`(?m)^func `+string(m[2])+`\(`).Match(src) {
-				t.Errorf("%s names %s:%s, which is not there", filepath.Base(doc), m[1], m[2])
-			}
+			check.That(t, err == nil && regexp.MustCompile(`(?m)^func `+string(m[2])+`\(`).Match(src), "%s names %s:%s, which is not there", filepath.Base(doc), m[1], m[2])
 		}
 	}
 	check.That(t, n >= 100, "%d tests named: docs/security.md and docs/reliability.md have more", n)

@@ -93,9 +93,7 @@ func TestWhatTheReaderDoesFollowsFromTheState(t *testing.T) {
 		for range 1000 {
 			r.one(l)
 		}
-		if r.Follows(l.packets) != l.follows || r.Keeps() != l.keeps || r.Lends() != l.lends {
-			t.Errorf("%s: follows %v, keeps %v, lends %v", l.name, r.Follows(l.packets), r.Keeps(), r.Lends())
-		}
+		check.That(t, r.Follows(l.packets) == l.follows && r.Keeps() == l.keeps && r.Lends() == l.lends, "%s: follows %v, keeps %v, lends %v", l.name, r.Follows(l.packets), r.Keeps(), r.Lends())
 		n := len(r.Room(make([]rawio.Packet, 8)))
 		check.That(t, (n == 1) == (l.state == Single) && (n == 1 || n == 8), "%s: room for %d", l.name, n)
 		got := [3]rawio.Pause{r.Pause(r.now), r.Pause(r.now.Add(r.Patience() - 1)), r.Pause(r.now.Add(r.Patience()))}

@@ -118,9 +118,7 @@ func TestShrinkByRunning(t *testing.T) {
 		}}
 	must.That(t, fails(&s), "no association is set up anew: the story is not told")
 	short := Shrink(s, 100, fails)
-	if len(short.Acts) != 1 || short.Acts[0].Kind != Crash || len(short.Assocs) != 1 || len(short.Hosts) != 2 {
-		t.Error(short.Test("Short"))
-	}
+	check.That(t, len(short.Acts) == 1 && short.Acts[0].Kind == Crash && len(short.Assocs) == 1 && len(short.Hosts) == 2, "%s", short.Test("Short"))
 }
 
 // What is printed to paste is Go, with everything in it that is not zero.

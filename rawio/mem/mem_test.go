@@ -316,9 +316,7 @@ func exchange(t testing.TB, a, b *Link, out, in []rawio.Packet) {
 		t.Fatal(n, err)
 	}
 	n, err := b.ReadBatch(in)
-	if n != len(out) || err != nil {
-		t.Fatal(n, err)
-	}
+	must.That(t, n == len(out) && err == nil, "%d, %v", n, err)
 	for i := range in[:n] {
 		in[i].Release()
 	}

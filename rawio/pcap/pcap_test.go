@@ -213,9 +213,7 @@ func TestTapRecordsBothDirections(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tap.pcapng")
 	tap := must.Get(Create(a, path))(t)
 	from, to := a.LocalAddrs()[0], b.LocalAddrs()[0]
-	if tap.MTU(from.Addr(), to.Addr()) != 1480 || tap.LocalAddrs()[0] != from {
-		t.Errorf("the tap does not answer as the inner link: MTU %d, addresses %v", tap.MTU(from.Addr(), to.Addr()), tap.LocalAddrs())
-	}
+	check.That(t, tap.MTU(from.Addr(), to.Addr()) == 1480 && tap.LocalAddrs()[0] == from, "the tap does not answer as the inner link: MTU %d, addresses %v", tap.MTU(from.Addr(), to.Addr()), tap.LocalAddrs())
 	check.OK(t, errors.Join(tap.BindPort(7), a.BindPort(8)))
 	check.That(t, a.BindPort(7) == rawio.ErrPortInUse && tap.BindPort(8) == rawio.ErrPortInUse,
 		"tap and inner link do not share their ports")

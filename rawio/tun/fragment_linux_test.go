@@ -151,7 +151,5 @@ func TestFragmentsThatAreDropped(t *testing.T) {
 	check.Equal(t, "octets", len(p.Data), 20)
 	p.Release()
 	s := l.Stats()
-	if s.RxFragments != 206 || s.RxReassembled != 1 || s.RxPackets != 1 || s.RxFragmentsBad != 3 || s.RxFragmentsFull != 200-127 || s.RxMalformed != 1 || s.RxNotOurs < 1 {
-		t.Errorf("stats %+v", s)
-	}
+	check.That(t, s.RxFragments == 206 && s.RxReassembled == 1 && s.RxPackets == 1 && s.RxFragmentsBad == 3 && s.RxFragmentsFull == 200-127 && s.RxMalformed == 1 && s.RxNotOurs >= 1, "stats %+v", s)
 }

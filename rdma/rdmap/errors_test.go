@@ -233,10 +233,8 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 			s.e.inject(segs...)
 			// A second error, which must not be quoted, and a valid message, which must not count.
 			s.e.inject(untagged(9, 1, [5]byte{0x43}, 0, true, nil), untagged(0, 1, [5]byte{0x43}, 0, true, nil))
-			tm, raw := s.e.lastWord() // untagged, queue 2: req 5040-5.4-1
-			if tm.Layer != row.layer || uint8(tm.EType) != row.etype || tm.Code != row.code {
-				t.Errorf("Terminate says %v", &tm) // never of the lower layer: req 5040-4.8-17
-			}
+			tm, raw := s.e.lastWord()                                                                                             // untagged, queue 2: req 5040-5.4-1
+			check.That(t, tm.Layer == row.layer && uint8(tm.EType) == row.etype && tm.Code == row.code, "Terminate says %v", &tm) // never of the lower layer: req 5040-4.8-17
 			// req 5040-7.1-3, 5040-7.1-4, 5040-7.1-5, 5040-4.8-3, 5040-4.8-4, 5040-4.8-5
 			check.That(t, tm.HasLength == row.quoted && tm.HasDDP == row.quoted && tm.HasRDMA == row.request,
 				"M %v D %v R %v", tm.HasLength, tm.HasDDP, tm.HasRDMA)
@@ -391,9 +389,7 @@ func TestSourceRevokedUnderAResponse(t *testing.T) {
 		tm, _ := p.b.lastWord()
 		n := uint64(86 * cut)
 		want := ReadRequest{sink.STag(), sink.Base() + n, uint32(300 - n), src.STag(), src.Base() + n}
-		if tm.Layer != LayerRDMA || tm.EType != RemoteProtection || tm.Code != CodeInvalidSTag || !tm.HasDDP || !tm.HasLength || !tm.HasRDMA || tm.SegLength != 46 {
-			t.Errorf("after %d segments: %+v", cut, tm)
-		}
+		check.That(t, tm.Layer == LayerRDMA && tm.EType == RemoteProtection && tm.Code == CodeInvalidSTag && tm.HasDDP && tm.HasLength && tm.HasRDMA && tm.SegLength == 46, "after %d segments: %+v", cut, tm)
 		same(t, "quoted DDP header", tm.DDP[:], p.a.log[0][:18])
 		got := ParseReadRequest(&tm.RDMA)
 		check.That(t, got == want, "after %d segments: quoted %+v, want %+v", cut, got, want)

@@ -253,7 +253,5 @@ func TestIgnoredFields(t *testing.T) {
 	e.inject(untagged(1, 1, rsvd, 0, true, b[:]))
 	got := e.rcq.take()
 	wants(t, "receives", got, WC{ID: 1, Opcode: WCRecvImm})
-	if got[0].Invalidated || got[0].InvalidatedSTag != 0 || got[0].Immediate != 9 || !r.Valid() || e.cutAll() != 1 || len(e.failed) > 0 {
-		t.Errorf("completion %+v, region valid %v, %v", got[0], r.Valid(), e.failed)
-	}
+	check.That(t, !got[0].Invalidated && got[0].InvalidatedSTag == 0 && got[0].Immediate == 9 && r.Valid() && e.cutAll() == 1 && len(e.failed) == 0, "completion %+v, region valid %v, %v", got[0], r.Valid(), e.failed)
 }

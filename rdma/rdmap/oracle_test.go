@@ -274,9 +274,7 @@ func TestEverythingEndsAsTheModelSaysInAnyOrder(t *testing.T) {
 					if len(p.e.failed) > 0 {
 						t.Fatal(p.e.failed[0])
 					}
-					if len(p.scq.next) > 0 || len(p.rcq.next) != p.recvs || !p.e.qp.sq.empty() || p.e.qp.QueuedReads() > 0 {
-						t.Fatalf("at rest: %d completions missing, %d receives of which %d are free", len(p.scq.next), len(p.rcq.next), p.recvs)
-					}
+					must.That(t, len(p.scq.next) == 0 && len(p.rcq.next) == p.recvs && p.e.qp.sq.empty() && p.e.qp.QueuedReads() == 0, "at rest: %d completions missing, %d receives of which %d are free", len(p.scq.next), len(p.rcq.next), p.recvs)
 					same(t, "written memory", p.mem(p.target), p.model)
 					for i, w := range p.words {
 						if got := word(p.mem(p.count), i); got != w {

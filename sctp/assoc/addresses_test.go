@@ -311,9 +311,7 @@ func TestCollisionByDifferentAddresses(t *testing.T) {
 	w.Hosts[1].Adopt(b)
 	w.Run(5 * time.Second)
 	for i, x := range []*assoc.Assoc{a, b} { // req 9260-5.1.2-5
-		if x.State() != assoc.Established || len(w.Hosts[i].Assocs) != 1 || x.NumPaths() != 2 {
-			t.Errorf("host %d: %v, %d associations, paths %+v", i, x.State(), len(w.Hosts[i].Assocs), lab.Paths(x))
-		}
+		check.That(t, x.State() == assoc.Established && len(w.Hosts[i].Assocs) == 1 && x.NumPaths() == 2, "host %d: %v, %d associations, paths %+v", i, x.State(), len(w.Hosts[i].Assocs), lab.Paths(x))
 	}
 	check.That(t, a.LocalTag() == b.PeerTag() && b.LocalTag() == a.PeerTag(), "the tags do not match")
 }

@@ -352,9 +352,7 @@ func TestPrimaryPathSwitchover(t *testing.T) {
 			}
 			end := w.Now
 			w.RunUntil(w.Now.Add(time.Second), s.Done)
-			if len(w.Seen(w.Addrs[1][row.afterward], wire.ChunkData, end)) == 0 || len(w.Seen(w.Addrs[1][1-row.afterward], wire.ChunkData, end)) != 0 {
-				t.Error("data is not where it should be")
-			}
+			check.That(t, len(w.Seen(w.Addrs[1][row.afterward], wire.ChunkData, end)) != 0 && len(w.Seen(w.Addrs[1][1-row.afterward], wire.ChunkData, end)) == 0, "data is not where it should be")
 		})
 	}
 }

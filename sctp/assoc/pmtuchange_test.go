@@ -144,9 +144,7 @@ func TestInterfaceChangesItsMTU(t *testing.T) {
 			a.Abort(r.Now, nil)
 		}
 		again := a.Refused(r.Now, &rawio.Packet{Vec: [][]byte{make([]byte, row.octets)}, Remote: row.remote})
-		if again || a.Stats().PacketsRefused != s.PacketsRefused || a.PathStats(0).MTU != mtu {
-			t.Errorf("%s: sent again %v, %d refused, MTU %d", row.name, again, a.Stats().PacketsRefused-s.PacketsRefused, a.PathStats(0).MTU)
-		}
+		check.That(t, !again && a.Stats().PacketsRefused == s.PacketsRefused && a.PathStats(0).MTU == mtu, "%s: sent again %v, %d refused, MTU %d", row.name, again, a.Stats().PacketsRefused-s.PacketsRefused, a.PathStats(0).MTU)
 	}
 }
 

@@ -72,9 +72,7 @@ func TestRestartOfAPeerWithSeveralAddresses(t *testing.T) {
 					a, _ := p.Addr()
 					got = append(got, a)
 				}
-				if !lab.Has(answer, wire.ChunkAbort) || answer.VTag() != l.PeerTag || code != wire.CauseRestart || !slices.Equal(got, addrs(row.added)) {
-					t.Errorf("answered by %s, tag %#x, cause %v %v", lab.Describe([]wire.Packet{answer}), answer.VTag(), code, got)
-				}
+				check.That(t, lab.Has(answer, wire.ChunkAbort) && answer.VTag() == l.PeerTag && code == wire.CauseRestart && slices.Equal(got, addrs(row.added)), "answered by %s, tag %#x, cause %v %v", lab.Describe([]wire.Packet{answer}), answer.VTag(), code, got)
 				if l.A.LocalTag() != tag || len(lab.Paths(l.A)) != len(known) { // req 9260-5.2.2-8
 					t.Error("the association has changed")
 				}

@@ -74,9 +74,7 @@ func TestOutOfTheBlue(t *testing.T) {
 				return
 			}
 			pkt, c := only(t, list)
-			if c.Type() != row.want || pkt.VTag() != row.tag || c.Flags()&wire.FlagT == 0 || pkt.SrcPort() != localPort || pkt.DstPort() != peerPort {
-				t.Errorf("%v, tag %#x, flags %d", c.Type(), pkt.VTag(), c.Flags())
-			}
+			check.That(t, c.Type() == row.want && pkt.VTag() == row.tag && c.Flags()&wire.FlagT != 0 && pkt.SrcPort() == localPort && pkt.DstPort() == peerPort, "%v, tag %#x, flags %d", c.Type(), pkt.VTag(), c.Flags())
 			check.That(t, list[0].Remote == row.remote && list[0].Local == row.local, "sent from %v to %v", list[0].Local, list[0].Remote)
 		})
 	}
@@ -194,9 +192,7 @@ func TestCookieEchoIsJudged(t *testing.T) {
 			must.That(t, (a != nil) == row.made && b.EP.Len() == map[bool]int{true: 1}[row.made],
 				"association %v, %d in the table", a != nil, b.EP.Len())
 			if row.made {
-				if a.State() != assoc.Established || a.OutStreams() != 4 || a.InStreams() != 3 || a.LocalTag() != tag || a.PeerTag() != goodInit.Tag {
-					t.Errorf("made %v %d/%d", a.State(), a.OutStreams(), a.InStreams())
-				}
+				check.That(t, a.State() == assoc.Established && a.OutStreams() == 4 && a.InStreams() == 3 && a.LocalTag() == tag && a.PeerTag() == goodInit.Tag, "made %v %d/%d", a.State(), a.OutStreams(), a.InStreams())
 				return
 			}
 			if row.want == 0xff {

@@ -23,9 +23,7 @@ func TestFaultsAreParsedAndBrokenOnesRefused(t *testing.T) {
 	list, err := parse(example + "\nfault same\nin c.go\nby ./c\nequivalent nobody looks\n-\tx()\n")
 	must.That(t, err == nil && len(list) == 2, "%v, %v", list, err)
 	f, g := list[0], list[1]
-	if f.name != "early" || f.file != "a/b.go" || strings.Join(f.tests, " ") != "./a/b ./a" || f.proves[0] != (proof{"9260-1-1", "a/b", "TestB"}) || f.equivalent != "" {
-		t.Errorf("%+v", f)
-	}
+	check.That(t, f.name == "early" && f.file == "a/b.go" && strings.Join(f.tests, " ") == "./a/b ./a" && f.proves[0] == (proof{"9260-1-1", "a/b", "TestB"}) && f.equivalent == "", "%+v", f)
 	check.That(t, f.old == "\tfor i := range n {\n\t\tif i > 3 {\n" && f.new == "\tfor i := range n {\n\t\tif i >= 3 {\n",
 		"%q becomes %q", f.old, f.new)
 	check.That(t, g.equivalent == "nobody looks" && g.old == "\tx()\n" && g.new == "", "%+v", g)

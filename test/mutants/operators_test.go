@@ -211,9 +211,7 @@ func TestEquivalents(t *testing.T) {
 	entry := "in p/p.go path.pair\n-\tp.k = open\n+\tp.k = closed\nbecause nobody looks\n"
 	var reasons map[string]string
 	reasons, err := parseEquivalent("# why\n\n" + entry)
-	if err != nil || outdated(reasons, plain, race) != nil {
-		t.Fatal(err, outdated(reasons, plain, race))
-	}
+	must.That(t, err == nil && outdated(reasons, plain, race) == nil, "%v, %v", err, outdated(reasons, plain, race))
 	reasons, err = parseEquivalent(strings.Replace(entry, "open", "ajar", 1))
 	check.That(t, err == nil && outdated(reasons, plain, race) != nil, "an entry of lines that are not there is taken")
 	for _, text := range []string{"because\n", entry + entry, "in p/p.go f\n-x\n", "in p/p.go f\n" + entry, "-x\n"} {

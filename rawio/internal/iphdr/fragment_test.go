@@ -48,9 +48,7 @@ func TestFragmentsFitTheMTUAndMakeThePacket(t *testing.T) {
 				} else {
 					f := binary.BigEndian.Uint16(b[42:])
 					at, more = int(f&^7), f&1 != 0
-					if b[6] != extFragment || b[40] != ProtoSCTP || binary.BigEndian.Uint32(b[44:]) != 0x12345 || int(binary.BigEndian.Uint16(b[4:])) != len(b)-40 {
-						t.Errorf("headers % x", b[:48])
-					}
+					check.That(t, b[6] == extFragment && b[40] == ProtoSCTP && binary.BigEndian.Uint32(b[44:]) == 0x12345 && int(binary.BigEndian.Uint16(b[4:])) == len(b)-40, "headers % x", b[:48])
 					b = b[48:]
 				}
 				check.That(t, at == len(got) && more == (at+len(b) < row.size), "offset %d, more %v, after %d octets", at, more, len(got))

@@ -32,9 +32,7 @@ func TestMessagesAreMadeReadyAgain(t *testing.T) {
 		}
 		for i := range r.prepare(2) {
 			h := &r.hdrs[i].hdr
-			if h.Namelen != unix.SizeofSockaddrInet6 || h.Controllen != controlLen || h.Flags != 0 || r.bufs[i] == nil || h.Iov.Base != &r.bufs[i].B[0] {
-				t.Errorf("%s: message %d is %+v", test.name, i, h)
-			}
+			check.That(t, h.Namelen == unix.SizeofSockaddrInet6 && h.Controllen == controlLen && h.Flags == 0 && r.bufs[i] != nil && h.Iov.Base == &r.bufs[i].B[0], "%s: message %d is %+v", test.name, i, h)
 		}
 		r.release()
 	}
