@@ -1,6 +1,7 @@
 package sctp
 
 import (
+	"cmp"
 	"crypto/rand"
 	"io"
 	"log/slog"
@@ -21,7 +22,9 @@ type Config struct {
 	// accepted (section 5.1.1). Defaults 10 and 65535.
 	OutStreams, InStreams uint16
 	// RecvBuffer is the receive window and SendBuffer the most that is queued to be sent, both in octets of
-	// user data. Default 1 MiB each; RecvBuffer is at least 1500 (section 3.3.2).
+	// user data; RecvBuffer is at least 1500 (section 3.3.2). Default 0: 1 MiB each, which grow to 16 MiB over paths with round trips of two
+	// milliseconds and more, while there is memory: the window to twice what the program reads in a round trip, the other to twice what may be in flight.
+	// A message to be sent is no longer than 1 MiB then.
 	RecvBuffer, SendBuffer int
 	// MaxMessage is the longest message accepted from the peer, in octets; a longer one aborts the
 	// association. Default 0: of any length. A message that RecvBuffer does not hold is delivered in
@@ -174,12 +177,8 @@ func (c *Config) backlog() int {
 
 const defaultSendBuffer = 1 << 20
 
-func (c *Config) sendBuffer() int {
-	if c.SendBuffer > 0 {
-		return c.SendBuffer
-	}
-	return defaultSendBuffer
-}
+// sendBuffer returns the send buffer to begin with.
+func (c *Config) sendBuffer() int { return cmp.Or(c.SendBuffer, defaultSendBuffer) }
 
 // TransportConfig says how a Transport behaves. The zero value is what most programs want.
 type TransportConfig struct {

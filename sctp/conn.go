@@ -97,7 +97,8 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	}
 	c.rdl.t, c.wdl.t = t, t
 	c.gate.pool = t.arenas
-	c.sendbuf.max, c.sendbuf.affords = cfg.sendBuffer(), c.affords
+	c.sendbuf.base, c.sendbuf.affords = cfg.sendBuffer(), c.affords
+	a.OnGrow(c.affords)
 	c.notes.limit = max(cfg.Events, 0)
 	c.due.Store(rawio.Never)
 	c.socket = cfg.socket

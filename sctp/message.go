@@ -56,9 +56,24 @@ func (s *messageSource) Next(rawio.Time, int, *assoc.Message) bool { return fals
 // for several messages, so that they are not woken for each.
 func (s *messageSource) Acked(_ rawio.Time, _ wire.StreamID, token uint64) {
 	s.sendbuf.free(token)
-	if s.sendbuf.roomy() {
+	if (*Conn)(s).roomy() {
 		s.wake |= wakeWriters
 	}
+}
+
+// resize has the send buffer hold what the association takes, which grows. While memory is short it is as it was at first. Owner only.
+func (c *Conn) resize() {
+	if c.sendbuf.max = c.a.SendBuffer(); c.squeezed {
+		c.sendbuf.max = c.sendbuf.base
+	}
+}
+
+// roomy reports whether the send buffer has room for several messages. Owner only.
+func (c *Conn) roomy() bool {
+	if !c.sendbuf.roomy() {
+		c.resize()
+	}
+	return c.sendbuf.roomy()
 }
 
 // inbox holds received messages that nobody has read. Owner only.
@@ -259,7 +274,7 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 	for waited := false; ; {
 		a, now := c.lock()
 		err := c.closedErr()
-		if err == nil && len(p) > c.sendbuf.max {
+		if err == nil && len(p) > c.sendbuf.base {
 			err = ErrMessageTooLong
 		}
 		if err == nil && info.Dest.IsValid() {
@@ -275,6 +290,7 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 		if info.Lifetime > 0 && m.Expires == 0 {
 			m.Expires = now.Add(info.Lifetime)
 		}
+		c.resize()
 		if size := c.sendbuf.wants(len(p)); size > 0 && size != len(ring) {
 			c.unlock()
 			ring = make([]byte, size)
@@ -290,7 +306,7 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 				c.sendbuf.undo()
 			}
 			if err != assoc.ErrSendBufferFull {
-				if waited && c.sendbuf.roomy() {
+				if waited && c.roomy() {
 					c.wake |= wakeWriters // the next that waits
 				}
 				c.unlock()

@@ -106,8 +106,8 @@ func (c *Conn) Reconfigure(change func(*Config)) error {
 		change(&cfg)
 		copyOptions(core, &cfg)
 	})
-	if buffer := cfg.sendBuffer(); err == nil && buffer != c.sendbuf.max {
-		c.sendbuf.max = buffer
+	if buffer := cfg.sendBuffer(); err == nil && buffer != c.sendbuf.base {
+		c.sendbuf.base = buffer
 		c.wake |= wakeWriters
 	}
 	return err

@@ -13,7 +13,8 @@ type sendBuf struct {
 	ring  []byte
 	start int // of the oldest message in this ring
 	used  int
-	max   int
+	max   int // octets of messages that it takes
+	base  int // before it has grown
 
 	msgs  []written // from head on: those that keep their place, oldest first
 	head  int
@@ -75,11 +76,14 @@ func (s *sendBuf) put(msg []byte, info SendInfo) (body [2][]byte, token uint64, 
 // next returns the token of the next message.
 func (s *sendBuf) next() uint64 { return s.first + uint64(len(s.msgs)-s.head) }
 
-// wants returns the length of the ring that it takes to have room for n more octets; 0: there is room, or there will be no more as
-// the buffer is full, or memory short and messages are on their way whose room it gets.
+// wants returns the length of the ring that it takes to have room for n more octets, a shorter one where it had grown; 0: there is room, or
+// there will be no more as the buffer is full, or memory short and messages are on their way whose room it gets.
 func (s *sendBuf) wants(n int) int {
 	if s.used+n <= min(len(s.ring), s.max) {
 		return 0
+	}
+	if len(s.ring) >= 4*s.max && n <= s.max {
+		return s.max
 	}
 	size := max(len(s.ring), sendBufFirst/2)
 	for size < s.used+n {
@@ -92,8 +96,8 @@ func (s *sendBuf) wants(n int) int {
 	return size
 }
 
-// grow goes on with a larger ring, which takes long to make and is made before the gate is taken. Messages in the old one stay there, held by
-// the association until it is done with them, so a ring is left at most log2(max) times.
+// grow goes on with another ring, which takes long to make and is made before the gate is taken. Messages in the old one stay there, held by
+// the association until it is done with them.
 func (s *sendBuf) grow(ring []byte) {
 	s.old = s.earlier() + len(s.ring)
 	s.ring, s.start, s.used = ring, 0, 0

@@ -162,12 +162,12 @@ func (w *watch) bounds(r *run, a *assoc.Assoc) {
 	}
 }
 
-// limit is the receive buffer of an association.
+// limit is the receive buffer of an association, the most that it grows to where that was left to it.
 func (w *watch) limit(r *run, a *assoc.Assoc) int {
 	if n, ok := r.buffers[a]; ok {
 		return n
 	}
-	return 1 << 20
+	return 16 << 20
 }
 
 // twin is the peer's side of an association, nil if there is none any more.

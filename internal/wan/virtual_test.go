@@ -5,7 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/cc"
 )
 
 // What a seed yields is the code's alone, and no answer comes before the road lets it.
@@ -28,6 +31,37 @@ func TestReorderingCostsNothing(t *testing.T) {
 		s := must.Get(Virtual(c, nil, 3, 1, 1, 4*time.Second))(t)
 		if got := s.Mbits(time.Second, 4*time.Second); got < 90 {
 			t.Errorf("%v of the packets are late: %.1f of 95 Mbit/s", share, got)
+		}
+	}
+}
+
+// A road holds more than the buffers that an association begins with: they grow, unless there is no memory for that, and then the line is full in each
+// second after slow start. What comes is counted, in order or not, as now and then a chunk is withheld.
+func TestBuffersGrowWithTheRoad(t *testing.T) {
+	for _, tt := range []struct {
+		trip       time.Duration
+		affords    bool
+		full       bool // nine tenths of the line and more
+		window     int  // is no larger then
+		sendBuffer int
+	}{
+		{20 * time.Millisecond, true, true, 3 << 19, 2 << 20},
+		{100 * time.Millisecond, true, true, 5 << 20, 8 << 20},
+		{300 * time.Millisecond, true, true, 15 << 20, 16 << 20},
+		{300 * time.Millisecond, false, false, 1 << 20, 2 << 20},
+	} {
+		f := newFlow(&Cell{RTT: tt.trip, Rate: 12_500_000, Hold: 2}, &assoc.Config{NewController: cc.NewCubic}, 4)
+		must.OK(t, f.connect())
+		client, server := f.hosts[0].Assocs[0], f.hosts[1].Assocs[0]
+		client.OnGrow(func(int) bool { return tt.affords })
+		must.Do(f.bulk(13 * tt.trip))(t)
+		for second := range 10 {
+			before := client.Stats().DataOctetsIn
+			f.run(f.now.Add(time.Second), func() bool { return false })
+			got := float64(client.Stats().DataOctetsIn-before) / float64(f.c.Rate)
+			check.That(t, got >= 0.9 == tt.full, "%v, second %d: %.2f of the line", tt.trip, second, got)
+			window := client.Stats().RecvWindow + client.Stats().Buffered
+			check.That(t, window <= tt.window && server.SendBuffer() <= tt.sendBuffer, "%v: buffers of %d and %d octets", tt.trip, window, server.SendBuffer())
 		}
 	}
 }

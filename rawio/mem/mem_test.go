@@ -316,7 +316,9 @@ func exchange(t testing.TB, a, b *Link, out, in []rawio.Packet) {
 		t.Fatal(n, err)
 	}
 	n, err := b.ReadBatch(in)
-	must.That(t, n == len(out) && err == nil, "%d, %v", n, err)
+	if n != len(out) || err != nil {
+		t.Fatal(n, err)
+	}
 	for i := range in[:n] {
 		in[i].Release()
 	}

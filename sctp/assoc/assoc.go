@@ -70,7 +70,8 @@ type Assoc struct {
 	placer Placer
 	source Source
 
-	proceed func() bool // see OnAnswer
+	proceed func() bool           // see OnAnswer
+	affords func(octets int) bool // see OnGrow
 
 	setup     *setup     // COOKIE-WAIT and COOKIE-ECHOED only
 	closing   *closing   // from SHUTDOWN-SENT or SHUTDOWN-ACK-SENT on
@@ -159,7 +160,7 @@ func (a *Assoc) newSender() {
 // startData makes the receiving half, or has it begin anew, and tells the sending one what the peer takes.
 func (a *Assoc) startData(peerRwnd uint32, peerTSN wire.TSN) {
 	a.sender.SetPeer(peerRwnd, int(a.outStreams))
-	cfg := rx.Config{PeerTSN: peerTSN, RecvBuffer: a.cfg.RecvBuffer, MaxMessage: a.cfg.MaxMessage, Partial: a.cfg.PartialDelivery,
+	cfg := rx.Config{PeerTSN: peerTSN, RecvBuffer: a.cfg.window(), MaxBuffer: a.cfg.windowMost(), MaxMessage: a.cfg.MaxMessage, Partial: a.cfg.PartialDelivery,
 		PMDCS: a.primary().PMDCS(), SackDelay: a.cfg.SackDelay, LoneDelay: a.cfg.LoneSackDelay, InStreams: int(a.inStreams)}
 	if a.recv == nil {
 		a.recv = rx.NewReceiver(cfg)

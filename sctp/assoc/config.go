@@ -1,6 +1,7 @@
 package assoc
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/netip"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/cc"
+	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
 // Config holds the protocol parameters of an association. The zero value of each field selects the
@@ -17,7 +19,9 @@ type Config struct {
 	// accepted (section 5.1.1). Defaults 10 and 65535.
 	OutStreams, InStreams uint16
 	// RecvBuffer is the receive window and SendBuffer the most that is queued to be sent, both in octets of
-	// user data. Default 1 MiB each; RecvBuffer is at least 1500 (section 3.3.2).
+	// user data; RecvBuffer is at least 1500 (section 3.3.2). Default 0: 1 MiB each, which grow to 16 MiB over paths with round trips of two
+	// milliseconds and more, while there is memory: the window to twice what the program reads in a round trip, the other to twice what may be in flight.
+	// A message to be sent is no longer than 1 MiB then.
 	RecvBuffer, SendBuffer int
 	// MaxMessage is the longest message accepted from the peer, in octets; a longer one aborts the
 	// association. Default 0: of any length. A message that RecvBuffer does not hold is delivered in
@@ -160,8 +164,6 @@ func (c *Config) Complete() (Config, error) {
 	}
 	def(&d.OutStreams, 10)
 	def(&d.InStreams, 65535)
-	def(&d.RecvBuffer, 1<<20)
-	def(&d.SendBuffer, 1<<20)
 	def(&d.RTOInitial, time.Second)
 	def(&d.RTOMin, time.Second)
 	def(&d.RTOMax, 60*time.Second)
@@ -180,8 +182,8 @@ func (c *Config) Complete() (Config, error) {
 		ok           bool
 		field, limit string
 	}{
-		{d.RecvBuffer >= minWindow && d.RecvBuffer <= 1<<31-1, "RecvBuffer", "1500 to 2147483647 octets"},
-		{d.PartialDelivery >= 0 && d.PartialDelivery <= d.RecvBuffer, "PartialDelivery", "0 to RecvBuffer"},
+		{d.window() >= minWindow && d.window() <= 1<<31-1, "RecvBuffer", "1500 to 2147483647 octets"},
+		{d.PartialDelivery >= 0 && d.PartialDelivery <= d.window(), "PartialDelivery", "0 to RecvBuffer"},
 		{d.DSCP <= maxDSCP, "DSCP", dscpRange},
 		{d.FlowLabel <= maxFlowLabel, "FlowLabel", flowLabelRange},
 		{d.RTOMin <= d.RTOMax, "RTOMin", "at most RTOMax"},
@@ -202,6 +204,10 @@ func (c *Config) Complete() (Config, error) {
 	}
 	return d, nil
 }
+
+// window returns the receive buffer to begin with, and windowMost what it may grow to.
+func (c *Config) window() int     { return cmp.Or(c.RecvBuffer, tx.FirstBuffer) }
+func (c *Config) windowMost() int { return cmp.Or(c.RecvBuffer, tx.MaxBuffer) }
 
 // completeAddrs makes LocalAddrs its own list of plain addresses and says whether they can be used.
 func (c *Config) completeAddrs() bool {

@@ -53,7 +53,7 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 		a.open(out, 0, p.Local, p, p.MTU())
 		b := out.Tail()
 		start := len(b)
-		b = wire.AppendInit(b, wire.ChunkInit, wire.InitFields{Tag: a.localTag, ARwnd: uint32(a.cfg.RecvBuffer),
+		b = wire.AppendInit(b, wire.ChunkInit, wire.InitFields{Tag: a.localTag, ARwnd: uint32(a.cfg.window()),
 			OutStreams: a.cfg.OutStreams, InStreams: a.cfg.InStreams, TSN: a.localTSN})
 		if a.cfg.Adaptation != nil {
 			b = wire.AppendAdaptationIndication(b, *a.cfg.Adaptation)

@@ -1,8 +1,10 @@
 package assoc
 
 import (
+	"time"
 	"unsafe"
 
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -38,6 +40,25 @@ func (a *Assoc) Buffered() int {
 	}
 	return a.recv.Buffered()
 }
+
+// OnGrow has f asked whether the association may hold so many octets more, before its window grows (Config.RecvBuffer).
+func (a *Assoc) OnGrow(f func(octets int) bool) { a.affords = f }
+
+// growWindow has the window follow what the user reads in a round trip over p.
+func (a *Assoc) growWindow(now rawio.Time, p *path) {
+	if !p.Far() {
+		return
+	}
+	if n := a.recv.Wants(now, min(p.ShortestRTT(), longTrip)); n > 0 && (a.affords == nil || a.affords(n-a.recv.Buffered())) {
+		a.recv.Grow(n)
+	}
+}
+
+// longTrip is what a round trip counts as at most: a peer may feign a longer one.
+const longTrip = time.Second
+
+// SendBuffer returns how many octets of user data Send takes that are not acknowledged: Config.SendBuffer, or what it has grown to.
+func (a *Assoc) SendBuffer() int { return a.sender.SendBuffer() }
 
 // Squeeze says that memory is short, or is no longer, and the association has more than its share: what only gap blocks have
 // acknowledged is dropped, and the window is closed for as long as it lasts (section 6.2).

@@ -102,7 +102,7 @@ func answerOffer(now rawio.Time, o *Outbox, p *rawio.Packet, of *offer, cfg *Con
 	}
 	start := len(b)
 	b = wire.AppendInit(b, wire.ChunkInitAck, wire.InitFields{
-		Tag: id.tag, ARwnd: uint32(cfg.RecvBuffer), OutStreams: out, InStreams: cfg.InStreams, TSN: id.tsn,
+		Tag: id.tag, ARwnd: uint32(cfg.window()), OutStreams: out, InStreams: cfg.InStreams, TSN: id.tsn,
 	})
 	b = wire.AppendParam(b, wire.ParamStateCookie, cookie)
 	if cfg.Adaptation != nil {

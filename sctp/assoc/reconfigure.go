@@ -36,7 +36,7 @@ func (a *Assoc) Reconfigure(now rawio.Time, change func(*Config)) error {
 	if a.recv != nil {
 		a.recv.SetSackDelay(c.SackDelay, c.LoneSackDelay)
 		c.RecvBuffer, c.PartialDelivery = want.RecvBuffer, want.PartialDelivery
-		a.recv.SetBuffers(c.RecvBuffer, c.PartialDelivery)
+		a.recv.SetBuffers(c.window(), c.windowMost(), c.PartialDelivery)
 	}
 	for _, p := range a.paths {
 		p.SetRTO(c.rto())

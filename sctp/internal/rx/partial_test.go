@@ -118,7 +118,7 @@ func TestPartialDeliveryPoint(t *testing.T) {
 		{"not beyond what is acknowledged", []wire.Data{chunk(2, 0, b, x), chunk(3, 0, m, x), chunk(4, 0, m, x)}, ""},
 	} {
 		r := newLimited(1000) // within the buffer
-		r.SetBuffers(1000, 200)
+		r.SetBuffers(1000, 0, 200)
 		for _, d := range tt.chunks {
 			mustPacket(t, r, 0, d)
 		}
@@ -138,12 +138,12 @@ func TestAnAdvertisedWindowDoesNotShrink(t *testing.T) {
 		do   func()
 		want int
 	}{
-		{"a smaller buffer", func() { r.SetBuffers(300, 0) }, 1000},
+		{"a smaller buffer", func() { r.SetBuffers(300, 0, 0) }, 1000},
 		{"is used up", func() { take(600) }, 400},
 		{"and what is read makes no room", func() { pieces(r) }, 400},
 		{"what is placed does not either", func() { r.Admit(chunk(tsn, 1, be, "x")); r.Placed(chunk(tsn, 1, be, "x")); tsn++ }, 399},
 		{"until it is as small as it should be", func() { take(299); pieces(r) }, 300},
-		{"a larger buffer is there at once", func() { sack(r); r.SetBuffers(5000, 0) }, 5000},
+		{"a larger buffer is there at once", func() { sack(r); r.SetBuffers(5000, 0, 0) }, 5000},
 	} {
 		step.do()
 		check.Equal(t, step.name, r.Window(), step.want)

@@ -17,6 +17,7 @@ func (r *Receiver) Squeeze(on bool) {
 	}
 	if on {
 		r.reasm.shrink()
+		r.ungrow()
 	}
 	r.ack.Demand()
 }
@@ -26,6 +27,10 @@ func (r *Receiver) Squeeze(on bool) {
 func (r *Receiver) Trim() {
 	if g := r.reasm; g.used == 0 && !r.track.Gaps() {
 		g.shrink()
+		if r.reading.read+r.reading.past == 0 {
+			r.ungrow()
+		}
+		r.reading = reading{}
 		r.track.set, r.track.gaps = tsnset.Set{}, nil
 		if !r.track.Dups() {
 			r.track.dups = nil

@@ -12,6 +12,7 @@ import (
 type Config struct {
 	PeerTSN    wire.TSN // the peer's Initial TSN
 	RecvBuffer int      // octets of user data: the a_rwnd of INIT or INIT ACK
+	MaxBuffer  int      // what RecvBuffer may grow to, see Wants
 	MaxMessage int      // octets of the longest message taken; 0 for any; see NewReassembly
 	Partial    int      // octets from which on a message is delivered in pieces; 0: when RecvBuffer does not hold it
 	PMDCS      int      // largest DATA chunk of the path, octets, for silly window avoidance
@@ -42,6 +43,8 @@ type Receiver struct {
 	// squeezed: memory is short, and the window closed, whatever there is room for
 	squeezed bool
 	credit   int // the a_rwnd last advertised, less what has come in since
+	first    int // Config.RecvBuffer before it has grown
+	reading  reading
 
 	evicted uint64
 }
@@ -54,6 +57,7 @@ func NewReceiver(cfg Config) *Receiver {
 		ack:    NewAckPolicy(cfg.SackDelay, cfg.LoneDelay),
 		reasm:  NewReassembly(cfg.PeerTSN, cfg.RecvBuffer, cfg.MaxMessage, cfg.InStreams),
 		credit: cfg.RecvBuffer,
+		first:  cfg.RecvBuffer,
 	}
 }
 
@@ -111,6 +115,7 @@ func (r *Receiver) Queue(d wire.Data, buf *rawio.Buf) error {
 	r.track.Add(d.TSN())
 	r.ack.Data(d.I())
 	r.credit = max(r.credit-len(d.Payload()), 0)
+	r.reading.came += len(d.Payload())
 	if err := r.reasm.Add(d, buf); err != nil {
 		return err
 	}
@@ -228,6 +233,7 @@ func (r *Receiver) Receive() (*Message, bool) { return r.reasm.Pop() }
 // Release gives a message's memory back. When the window can grow by a quarter of the receive buffer
 // a SACK that says so is due (section 6.2).
 func (r *Receiver) Release(m *Message) {
+	r.reading.read += m.Size
 	r.reasm.Release(m)
 	if r.shrinks() {
 		r.fit()
@@ -249,6 +255,6 @@ func (r *Receiver) Close() { r.reasm.Close() }
 func (r *Receiver) Restart(cfg Config) {
 	r.reasm.Restart(cfg.PeerTSN, cfg.InStreams)
 	r.reasm.limit = cfg.RecvBuffer
-	*r = Receiver{cfg: cfg, track: *NewTracker(cfg.PeerTSN), ack: NewAckPolicy(cfg.SackDelay, cfg.LoneDelay), reasm: r.reasm, credit: cfg.RecvBuffer,
+	*r = Receiver{cfg: cfg, track: *NewTracker(cfg.PeerTSN), ack: NewAckPolicy(cfg.SackDelay, cfg.LoneDelay), reasm: r.reasm, credit: cfg.RecvBuffer, first: cfg.RecvBuffer,
 		evicted: r.evicted, squeezed: r.squeezed}
 }

@@ -1,13 +1,13 @@
 package rx
 
-// SetBuffers changes Config.RecvBuffer and Partial. What the peer was told that it may send is still taken (a window of TCP does not shrink either,
+// SetBuffers changes Config.RecvBuffer, MaxBuffer and Partial. What the peer was told that it may send is still taken (a window of TCP does not shrink either,
 // RFC 9293 section 3.8.6): a smaller buffer comes about as what was advertised is used up and read.
-func (r *Receiver) SetBuffers(octets, partial int) {
-	r.cfg.Partial = partial
-	if octets == r.cfg.RecvBuffer {
+func (r *Receiver) SetBuffers(octets, most, partial int) {
+	r.cfg.Partial, r.cfg.MaxBuffer = partial, most
+	if octets == r.first && r.cfg.RecvBuffer <= max(octets, most) {
 		return
 	}
-	r.cfg.RecvBuffer = octets
+	r.first, r.cfg.RecvBuffer = octets, octets
 	r.reasm.store.limit = octets
 	r.reasm.shrink()
 	r.fit()

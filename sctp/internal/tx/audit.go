@@ -1,6 +1,7 @@
 package tx
 
 import (
+	"cmp"
 	"fmt"
 	"unsafe"
 
@@ -105,8 +106,8 @@ func (s *Sender) auditQueue(held int) error {
 	if s.slot.full && s.slot.queued {
 		held += s.slot.msg.Len() - s.slot.off
 	}
-	if s.unsent != unsent || s.held != held || s.held > s.cfg.SendBuffer {
-		return fmt.Errorf("%d octets unsent, %d held of %d; counted are %d and %d", s.unsent, s.held, s.cfg.SendBuffer, unsent, held)
+	if most := cmp.Or(s.cfg.SendBuffer, MaxBuffer); s.unsent != unsent || s.held != held || s.held > most {
+		return fmt.Errorf("%d octets unsent, %d held of %d; counted are %d and %d", s.unsent, s.held, most, unsent, held)
 	}
 	return nil
 }

@@ -229,6 +229,9 @@ func (p *Path) within(d time.Duration) bool {
 	return trip > 0 && trip < d
 }
 
+// Far reports whether the shortest round trip of late is known, and not that of a near path.
+func (p *Path) Far() bool { return p.est.srtt > 0 && !p.within(nearTrip) }
+
 // wake tells the controller of a silence that DATA is about to end (section 7.2.1). With nothing in
 // flight cwnd does not matter to this packet.
 func (p *Path) wake(now rawio.Time) {

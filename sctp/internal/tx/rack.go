@@ -21,7 +21,7 @@ const (
 // far reports whether p takes long enough for pacing, RACK and TLP: timers are finer than its round trip. By the letter of
 // RFC 9260 Max.Burst, miss indications and T3-rtx are all there is.
 func (s *Sender) far(p *Path) bool {
-	return !s.cfg.Letter && p.est.srtt > 0 && !p.within(nearTrip)
+	return !s.cfg.Letter && p.Far()
 }
 
 // left returns how much of its patience a ripe chunk still has, if one that was sent later to the same path has arrived: paths differ in

@@ -13,7 +13,7 @@ import (
 // Config is what a Sender is made with.
 type Config struct {
 	TSN        wire.TSN         // the Initial TSN
-	SendBuffer int              // octets of user data that Enqueue takes and that are not acknowledged yet
+	SendBuffer int              // octets of user data that Enqueue takes and that are not acknowledged yet; 0: see Sender.SendBuffer
 	MaxBurst   int              // packets in one transmission opportunity (Max.Burst), 0 means no limit
 	Letter     bool             // of RFC 9260: Max.Burst bounds what leaves at once, not the pace
 	NoDelay    bool             // nothing waits for more to go with it
@@ -188,9 +188,9 @@ func (s *Sender) Enqueue(m *Message) error {
 		return ErrStream
 	case int(m.Path) > len(s.paths):
 		return ErrPath
-	case n > s.cfg.SendBuffer:
+	case n > cmp.Or(s.cfg.SendBuffer, FirstBuffer):
 		return ErrMessageTooBig
-	case n > s.cfg.SendBuffer-s.held:
+	case n > s.SendBuffer()-s.held:
 		return ErrSendBufferFull
 	}
 	if m.Expires != 0 {
