@@ -27,6 +27,7 @@ type Conn struct {
 	stepper stepper // and that
 	inbox   inbox
 	readAt  rawio.Time // when it was last read from
+	expects bool       // the association was told that the program will write more at once
 	streams map[wire.StreamID]*Stream
 	sendbuf sendBuf
 	notes   notes
@@ -155,6 +156,19 @@ func (c *Conn) disown() {
 func (c *Conn) unlock() {
 	if c.unlockAt(c.t.now()) {
 		c.t.sendTogether()
+	}
+}
+
+// unlockAfterRead is unlock for who has read, or has found nothing to read. Mostly nothing follows from that, and looking for what does would take
+// longer than the reading.
+func (c *Conn) unlockAfterRead(now rawio.Time) {
+	if c.uncharged > 0 || c.wake != 0 || c.closing || c.ended || c.squeezed || c.tracing != nil || c.moved() || c.a.SackDue(now) {
+		c.unlock()
+		return
+	}
+	c.disown()
+	if c.gate.waiting.Load() > 0 && c.tryOwn() {
+		c.unlock()
 	}
 }
 
@@ -302,7 +316,7 @@ const eventsAtOnce = 512
 
 // handleEvents handles the events of the association and says whether there were any.
 func (c *Conn) handleEvents(now rawio.Time) (any bool) {
-	for range eventsAtOnce {
+	for i := 0; i < eventsAtOnce && c.a.Eventful(); i++ {
 		ev, ok := c.a.PollEvent()
 		if !ok {
 			return any

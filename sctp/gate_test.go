@@ -14,6 +14,7 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/sctp/internal/account"
+	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // What waits for the owner of an association is bounded, in packets and in octets, each time anew; what does not fit goes
@@ -270,4 +271,27 @@ func TestOwnerStopsAfterSomeBatches(t *testing.T) {
 			t.Errorf("%d batches sent of %d", s.t.stats.txBatches.Load()-before, ownerBatches+1)
 		}
 	})
+}
+
+// Who has read, and finds that packets were handled whose message nobody has passed on, or that one has come meanwhile, goes on with it.
+func TestReaderGoesOnWithWhatOthersHaveLeft(t *testing.T) {
+	for _, handled := range []bool{true, false} {
+		p := newPair(t)
+		c, s := p.connect(t, nil, nil)
+		_, now := s.lock()
+		must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
+		until(t, "the DATA chunk comes", func() bool {
+			s.gate.mu.Lock()
+			defer s.gate.mu.Unlock()
+			return slices.ContainsFunc(s.gate.backlog, func(p rawio.Packet) bool { return p.Data[12] == byte(wire.ChunkData) })
+		})
+		if handled {
+			s.drain(now)
+			s.t.transmit(now, s.a) // the SACK
+		}
+		s.unlockAfterRead(now)
+		s.lock()
+		check.That(t, s.inbox.first() != nil, "handled %v: the message is not passed on", handled)
+		s.unlock()
+	}
 }

@@ -237,15 +237,20 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut boo
 			}
 			left := in.first() != nil
 			c.readAt = now
-			c.unlock()
+			c.unlockAfterRead(now)
 			if left {
 				ready.Set() // for the next reader
 			}
 			return n, info, err
 		}
 		err := c.readErr()
-		a.Expect(false)
-		c.unlock()
+		if c.expects {
+			c.expects = false
+			a.Expect(false)
+			c.unlock()
+		} else {
+			c.unlockAfterRead(now)
+		}
 		if err != nil {
 			ready.Set() // for others that wait
 			return 0, RecvInfo{}, err
@@ -299,7 +304,8 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 			c.sendbuf.grow(ring)
 			ring = nil
 		}
-		a.Expect(c.inbox.first() != nil && now.Sub(c.readAt) < answersIn)
+		c.expects = c.inbox.first() != nil && now.Sub(c.readAt) < answersIn
+		a.Expect(c.expects)
 		if body, token, ok := c.sendbuf.put(p, info); ok {
 			m.Body, m.Token = body, token
 			if err = a.Send(now, &m); err != nil {

@@ -41,7 +41,8 @@ func (s *Signal) Wait(a, b <-chan struct{}) (set bool) {
 		return true // at once: this says nothing of how quick the caller is
 	default:
 	}
-	if u.take(s.t.now().Sub(s.left.Load()) < soon*u.rx.pace.Patience()) {
+	lends := u.rx.pace.Lends()
+	if u.take(lends && s.t.now().Sub(s.left.Load()) < soon*u.rx.pace.Patience()) {
 		set, err := s.attend(a, b)
 		s.left.Store(u.rx.at)
 		u.leave()
@@ -55,7 +56,9 @@ func (s *Signal) Wait(a, b <-chan struct{}) (set bool) {
 	case <-a:
 	case <-b:
 	}
-	s.left.Store(s.t.now())
+	if lends {
+		s.left.Store(s.t.now())
+	}
 	return set
 }
 

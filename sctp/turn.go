@@ -89,7 +89,7 @@ func (u *turn) take(quick bool) bool {
 	switch {
 	case u.link == nil:
 		return false
-	case !quick || !u.rx.pace.Lends():
+	case !quick:
 		if u.state.Load() == turnFree {
 			u.summon()
 		}

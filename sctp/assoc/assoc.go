@@ -210,6 +210,9 @@ func (a *Assoc) Receive() (*Received, bool) {
 // next PollTransmit. Until then it takes part of the window, also when the peer restarts.
 func (a *Assoc) Release(r *Received) { a.recv.Release(r) }
 
+// SackDue says whether the next PollTransmit sends a SACK, as after a Release that opens the window by much.
+func (a *Assoc) SackDue(now rawio.Time) bool { return a.recv != nil && a.recv.SackDue(now) }
+
 // Close gives back all memory that the association holds of received packets. Call it after
 // EventDown, when no Received is in use any more.
 func (a *Assoc) Close() {

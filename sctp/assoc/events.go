@@ -116,6 +116,9 @@ func (q *eventQueue) pop() (Event, bool) {
 	return e, true
 }
 
+// Eventful says whether PollEvent has something to return, or to give back. It is for who asks often.
+func (a *Assoc) Eventful() bool { return a.events.n > 0 || len(a.events.ring) > spareEvents }
+
 // PollEvent returns the oldest event not yet returned.
 func (a *Assoc) PollEvent() (Event, bool) {
 	for len(a.failing) > 0 && a.events.ring[a.events.head].Kind == eventFailing {

@@ -58,7 +58,7 @@ func (a *Assoc) transmit(now rawio.Time, out *TxBatch) bool {
 		p, local = a.control.entries[0].path, a.control.entries[0].local
 	case closing:
 		p = a.closing.path
-	case a.recv != nil && a.recv.SackDue(now):
+	case a.SackDue(now):
 		p, local = a.ackPath()
 	case data != nil:
 		p = a.paths[data.Index()]
