@@ -93,6 +93,8 @@ type Pause uint8
 const (
 	// Yield lets other goroutines go first, and returns.
 	Yield Pause = iota
+	// Cede lets other threads of the host go first as well.
+	Cede
 	// Block waits in the kernel, for a moment: the thread keeps its place.
 	Block
 	// Park waits in the runtime's poller.

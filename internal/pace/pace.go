@@ -27,7 +27,7 @@ const (
 	loneBatches = 8
 )
 
-// soon counts short waits less the others, from 0 to soonMost. Another is expected to be short from soonEnough on, and until soonNot.
+// soon counts short waits less the others, from 0 to soonMost. The next is expected to be short from soonEnough on, and until soonNot.
 const (
 	soonMost   = 32
 	soonEnough = 24
@@ -60,6 +60,7 @@ type Pace struct {
 	calm int // of batches
 	soon int // of waits
 
+	hurry bool       // most waits of late were short
 	train int        // packets without a gap between them
 	woke  bool       // the last batch has woken somebody: what comes next may be the answer to that one's
 	empty rawio.Time // when nothing was there any more, Never while something may be
@@ -107,6 +108,11 @@ func (p *Pace) Arrived(now rawio.Time, packets int) {
 		} else {
 			p.soon = max(p.soon-1, 0)
 		}
+		if p.soon >= soonEnough {
+			p.hurry = true
+		} else if p.soon <= soonNot {
+			p.hurry = false
+		}
 		if waited > p.wake/4 || p.woke {
 			p.train = 0
 		}
@@ -146,7 +152,7 @@ func (p *Pace) Handled(packets, octets int, woken uint64) {
 
 func (p *Pace) judge(s State) State {
 	switch {
-	case p.lone == loneBatches && (p.soon >= soonEnough || p.soon > soonNot && s != Quiet):
+	case p.lone == loneBatches && p.hurry:
 		return Single
 	case p.lone == loneBatches:
 		return Quiet
@@ -166,6 +172,8 @@ func (p *Pace) Pause(now rawio.Time) rawio.Pause {
 	p.blind++
 	waited, s := now.Sub(p.empty), p.State()
 	switch {
+	case p.poll == 0 && s == Many && p.hurry && waited < p.Patience():
+		return rawio.Cede
 	case p.poll > 0 && waited < p.poll,
 		p.poll == 0 && s == Single && waited < p.Patience(),
 		p.poll == 0 && s == Many && p.blind == 1:

@@ -107,7 +107,7 @@ func (g *Group) Wait(p rawio.Pause) error {
 		g.rx.release()
 		g.eq.release()
 	}
-	g.woken = g.woken || p != rawio.Yield
+	g.woken = g.woken || p == rawio.Block || p == rawio.Park
 	return err
 }
 

@@ -95,7 +95,10 @@ func (r *Reader) control(op, i int, events uint32) error {
 
 // Wait waits as it is told and returns nil, rawio.ErrInterrupted once for each Interrupt, or net.ErrClosed.
 func (r *Reader) Wait(p rawio.Pause) error {
-	if p == rawio.Yield {
+	if p == rawio.Yield || p == rawio.Cede {
+		if p == rawio.Cede {
+			_, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+		}
 		runtime.Gosched()
 		if !r.flag.Load() && !r.closed.Load() {
 			return nil

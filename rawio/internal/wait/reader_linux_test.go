@@ -32,7 +32,7 @@ var states = []struct {
 	{"blocking", []rawio.Pause{rawio.Block}, 2},
 	{"blocking alone", []rawio.Pause{rawio.Block}, 1},
 	{"parked", []rawio.Pause{rawio.Park}, 2},
-	{"by turns", []rawio.Pause{rawio.Yield, rawio.Block, rawio.Park}, 2},
+	{"by turns", []rawio.Pause{rawio.Yield, rawio.Cede, rawio.Block, rawio.Park}, 2},
 }
 
 func newPipe(t *testing.T, pause ...rawio.Pause) *pipe {
