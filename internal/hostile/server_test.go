@@ -8,6 +8,7 @@ import (
 
 	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -108,9 +109,7 @@ func TestHostileServer(t *testing.T) {
 			connected := l.serve(x)
 			tt.do(x)
 			err := <-connected
-			if !tt.want(err) {
-				t.Errorf("Connect returns %v", err)
-			}
+			check.That(t, tt.want(err), "Connect returns %v", err)
 			if err == nil {
 				tt.more.check(x, 0)
 			}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -83,9 +84,7 @@ func TestReconfigure(t *testing.T) {
 				l.Send(l.Tag, l.Sack(l.HostTSN))
 			}
 			must.OK(t, l.A.Reconfigure(l.Now, row.change))
-			if !row.see(t, l) {
-				t.Errorf("%+v, %v", l.A.PathStats(0), l.A.State())
-			}
+			check.That(t, row.see(t, l), "%+v, %v", l.A.PathStats(0), l.A.State())
 		})
 	}
 	l := lab.Passive(t, nil)
