@@ -233,9 +233,8 @@ func TestBulkDoesNotHoldACallCaptive(t *testing.T) {
 			}()
 			for _, want := range []bool{false, true} {
 				time.Sleep(time.Second) // until the link blocks
-				if synctest.Wait(); link.left != 0 || isClosed(returned) != want {
-					t.Errorf("%d batches before the end of its share the call has returned: %v", link.left, !want)
-				}
+				synctest.Wait()
+				check.That(t, link.left == 0 && isClosed(returned) == want, "%d batches before the end of its share the call has returned: %v", link.left, !want)
 				link.over <- struct{}{}
 			}
 			<-returned
@@ -267,9 +266,8 @@ func TestOwnerStopsAfterSomeBatches(t *testing.T) {
 		link, s := behindCeaseless(t, ownerBatches, 0)
 		close(link.over)
 		before := s.t.stats.txBatches.Load()
-		if s.unlock(); s.t.stats.txBatches.Load() != before+ownerBatches+1 {
-			t.Errorf("%d batches sent of %d", s.t.stats.txBatches.Load()-before, ownerBatches+1)
-		}
+		s.unlock()
+		check.That(t, s.t.stats.txBatches.Load() == before+ownerBatches+1, "%d batches sent of %d", s.t.stats.txBatches.Load()-before, ownerBatches+1)
 	})
 }
 

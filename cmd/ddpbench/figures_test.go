@@ -155,9 +155,8 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 				if tt.want[0] == '{' {
 					_, got, _ = strings.Cut(got, "\n")
 				}
-				if got = unknown.ReplaceAllString(spaces.ReplaceAllString(got, " "), ""); !strings.HasPrefix(got, tt.want) {
-					t.Errorf("got\n%s\nwant\n%s", got, tt.want)
-				}
+				got = unknown.ReplaceAllString(spaces.ReplaceAllString(got, " "), "")
+				check.That(t, strings.HasPrefix(got, tt.want), "got\n%s\nwant\n%s", got, tt.want)
 				if got := strings.TrimSpace(unknown.ReplaceAllString(said.String(), "")); tt.server != "" && got != tt.server {
 					t.Errorf("the server says\n%s\nwant\n%s", got, tt.server)
 				}

@@ -139,9 +139,8 @@ func TestUsageOfTwoRunsIsTheirSum(t *testing.T) {
 	for verify, want := range map[bool]string{false: `{"both_ends":true,"link":"","type":"summary","usage":{"packets_out":3,`, true: `{"bad":7,"both_ends":true,`} {
 		var out bytes.Buffer
 		o.json, o.verify = true, verify
-		if newReporter(o, &out, "").end(&u, 7, nil); !strings.HasPrefix(out.String(), want) || !strings.Contains(out.String(), `"link_refused":27,"link_dropped":29,`) {
-			t.Errorf("got %s, want %s", &out, want)
-		}
+		newReporter(o, &out, "").end(&u, 7, nil)
+		check.That(t, strings.HasPrefix(out.String(), want) && strings.Contains(out.String(), `"link_refused":27,"link_dropped":29,`), "got %s, want %s", &out, want)
 	}
 }
 

@@ -47,12 +47,10 @@ func TestSweepMeasuresAndKeepsEveryAxis(t *testing.T) {
 		check.Equal(t, "points kept", len(kept), 2)
 		wellFormed(t, filepath.Join(dir, a.Name+".svg"), a.Title)
 	}
-	if want += "Plots and figures are in " + dir + ".\n"; out != want || errs != "" || code != exitWell {
-		t.Errorf("exit %d, %s\n%swant\n%s", code, errs, out, want)
-	}
-	if _, errs, code = bench(t, "--sweep", filepath.Join(dir, "size.svg")); code != exitError || !strings.Contains(errs, "not a directory") {
-		t.Errorf("a file for a directory: exit %d, %s", code, errs)
-	}
+	want += "Plots and figures are in " + dir + ".\n"
+	check.That(t, out == want && errs == "" && code == exitWell, "exit %d, %s\n%swant\n%s", code, errs, out, want)
+	_, errs, code = bench(t, "--sweep", filepath.Join(dir, "size.svg"))
+	check.That(t, code == exitError && strings.Contains(errs, "not a directory"), "a file for a directory: exit %d, %s", code, errs)
 }
 
 // A plot looks as it did when somebody last looked at one: whoever changes it looks at it again, and writes its sum here.

@@ -200,9 +200,8 @@ func TestInvalidationDetachesWhatIsInFlight(t *testing.T) {
 		p.b.inject(untagged(0, 2, untaggedRsvd(OpSend, 0), 0, true, nil))
 		done := []WC{{ID: 1, Opcode: WCRecv}, {ID: 2, Opcode: WCRecv}}
 		for part := 1; part < parts; part++ {
-			if wants(t, "while a part is copied", p.b.rcq.take()); p.b.detached != part || !p.b.flush {
-				t.Errorf("%d of %d parts are copied, the rest asked for: %v", p.b.detached, parts, p.b.flush)
-			}
+			wants(t, "while a part is copied", p.b.rcq.take())
+			check.That(t, p.b.detached == part && p.b.flush, "%d of %d parts are copied, the rest asked for: %v", p.b.detached, parts, p.b.flush)
 			p.b.flush = false
 			if ends && part == 2 {
 				p.b.parts = 0

@@ -68,9 +68,8 @@ func TestCubicFastConvergence(t *testing.T) {
 	c.OnLoss(0)
 	check.That(t, c.wMax == float64(int(want)), "W_max %v after a loss right there", c.wMax)
 	c.cwnd = 5000
-	if c.OnLoss(0); c.Window() != 4000 || c.Ssthresh() != 4000 {
-		t.Errorf("cwnd %d, ssthresh %d, want no less than four chunks", c.Window(), c.Ssthresh())
-	}
+	c.OnLoss(0)
+	check.That(t, c.Window() == 4000 && c.Ssthresh() == 4000, "cwnd %d, ssthresh %d, want no less than four chunks", c.Window(), c.Ssthresh())
 }
 
 func TestWindowFitsThirtyOneBits(t *testing.T) {
@@ -178,7 +177,6 @@ func TestCubicIsThatOfTheRFC(t *testing.T) {
 	c.OnLoss(0)
 	c.OnIdle(rawio.Time(lately), -1, 1)
 	check.That(t, c.Window() == 10_000 && c.Ssthresh() == 14_000, "after silence: cwnd %d, ssthresh %d", c.Window(), c.Ssthresh())
-	if c.Reset(); c.wMax != 0 || c.prior != 0 || c.epoch != rawio.Never || c.Window() != 10_000 || c.Ssthresh() != math.MaxInt32 {
-		t.Errorf("after a reset: %+v", c)
-	}
+	c.Reset()
+	check.That(t, c.wMax == 0 && c.prior == 0 && c.epoch == rawio.Never && c.Window() == 10_000 && c.Ssthresh() == math.MaxInt32, "after a reset: %+v", c)
 }

@@ -119,9 +119,8 @@ func TestCarefulGrowth(t *testing.T) {
 					want = careful
 				}
 				before := c.Window()
-				if c.OnAck(0, Ack{Octets: acked, Flight: 2 * before}); c.Window() != before+want {
-					t.Errorf("%s after %s: %d octets let cwnd grow by %d, want %d", name, event, acked, c.Window()-before, want)
-				}
+				c.OnAck(0, Ack{Octets: acked, Flight: 2 * before})
+				check.That(t, c.Window() == before+want, "%s after %s: %d octets let cwnd grow by %d, want %d", name, event, acked, c.Window()-before, want)
 			}
 		}
 	}

@@ -245,9 +245,8 @@ func TestRestartForgetsAllButWhatIsHeld(t *testing.T) {
 		held.CopyTo(b, 0)
 		check.Equal(t, "what is held was overwritten", string(b), x)
 		r.Release(held)
-		if mustPacket(t, r, 0, chunk(5001, 1, be, "er")); r.Deadline() != 20*ms || r.ack.delay != anew.SackDelay {
-			t.Errorf("a SACK is delayed until %d, others by %v", r.Deadline(), r.ack.delay)
-		}
+		mustPacket(t, r, 0, chunk(5001, 1, be, "er"))
+		check.That(t, r.Deadline() == 20*ms && r.ack.delay == anew.SackDelay, "a SACK is delayed until %d, others by %v", r.Deadline(), r.ack.delay)
 		if got := received(r); got != "new|er|" || r.Window() != 1000 || r.reasm.store.mem != 0 {
 			t.Errorf("%q, window %d, memory %d", got, r.Window(), r.reasm.store.mem)
 		}
@@ -332,8 +331,7 @@ func TestMessageThatIsCutOff(t *testing.T) {
 		r.CutOff()
 		r.CutOff() // once
 		check.Equal(t, tt.name, pieces(r), tt.want)
-		if r.Close(); r.Buffered() != 0 || r.reasm.store.mem != 0 {
-			t.Errorf("%s: %d octets and %d of memory are left", tt.name, r.Buffered(), r.reasm.store.mem)
-		}
+		r.Close()
+		check.That(t, r.Buffered() == 0 && r.reasm.store.mem == 0, "%s: %d octets and %d of memory are left", tt.name, r.Buffered(), r.reasm.store.mem)
 	}
 }
