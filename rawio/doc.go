@@ -19,6 +19,7 @@
 //	              raw udp tun mem pcap
 //	Featurer       x   x   x   x   x   takes the MTU of paths as given, uses neither ECN nor DSCP, lets nobody take turns at reading
 //	Addresser      x   x   x   x   x   leaves it to the link from which address packets go, and believes Config.LocalAddrs
+//	Watcher        x   x           x   learns from silence that an own interface is down
 //	PortBinder     x           x   x   keeps ports apart within this process alone
 //	Interrupter    x   x   x   x   x   has one goroutine read, which wakes those that wait for packets
 //	Poller         x   x   x   x   x   answers what one ReadBatch has brought, whatever has come meanwhile

@@ -55,6 +55,13 @@ type Addresser interface {
 	LocalAddrs() []netip.AddrPort
 }
 
+// Watcher is implemented by links that hear of changes of this host's interfaces.
+type Watcher interface {
+	// Watch has changed called with the own addresses that packets can leave from, when an interface has gone down or come up, or has other addresses or another
+	// MTU. It returns after Close.
+	Watch(changed func(usable []netip.Addr))
+}
+
 // PortBinder is implemented by links that need to know which SCTP ports this process owns, so that
 // two programs on one host do not take each other's packets.
 type PortBinder interface {

@@ -17,7 +17,7 @@ import (
 )
 
 // Two hosts with two cables between them, over real sockets: links of every address, on which paths
-// choose their source themselves. Cables are pulled and plugged in again in the middle of a transfer.
+// choose their source themselves. Cables are pulled and plugged in again in the middle of a transfer. An association with nothing to send hears of that too.
 func TestTransferSurvivesItsCables(t *testing.T) {
 	for name, open := range map[string]func() (rawio.Link, error){
 		"raw": func() (rawio.Link, error) { return raw.Open(raw.Config{}) },
@@ -49,6 +49,9 @@ func TestTransferSurvivesItsCables(t *testing.T) {
 			}
 			c, s := p.connect(t, quick(addrs[0]), quick(addrs[1]))
 			await(t, c, EventPathUp, addrs[1][1])
+			idle, _ := p.connect(t, &Config{Events: 64, LocalAddrs: addrs[0], HeartbeatInterval: time.Hour, DisablePMTUD: true}, &Config{LocalAddrs: addrs[1], HeartbeatInterval: time.Hour})
+			await(t, idle, EventPathUp, addrs[1][1])
+			left := func() bool { return idle.Stats().PathsSuspected > 0 }
 			pull := func(k int, plug bool) {
 				ns[0].Do(func() error {
 					dev, err := netlink.LinkByName(cable(k))
@@ -75,7 +78,11 @@ func TestTransferSurvivesItsCables(t *testing.T) {
 				received <- nil
 			}()
 			steps := map[int]func(){
-				count / 5:     func() { pull(0, false); await(t, c, EventPathPotentiallyFailed, addrs[1][0]) },
+				count / 5: func() {
+					pull(0, false)
+					await(t, c, EventPathPotentiallyFailed, addrs[1][0])
+					until(t, "the idle one leaves the path", left)
+				},
 				2 * count / 5: func() { pull(0, true); await(t, c, EventPathUp, addrs[1][0]) },
 				3 * count / 5: func() { pull(1, false); await(t, c, EventPathPotentiallyFailed, addrs[1][1]) },
 				4 * count / 5: func() { pull(1, true); await(t, c, EventPathUp, addrs[1][1]) },

@@ -46,6 +46,15 @@ func (t *Transport) checkLocal(addrs []netip.Addr) error {
 	return nil
 }
 
+// changed takes what own addresses packets can leave from.
+func (t *Transport) changed(usable []netip.Addr) {
+	for _, c := range t.all() {
+		a, now := c.lock()
+		a.UsableFrom(now, usable)
+		c.unlock()
+	}
+}
+
 // remotes are the addresses that Dial may use: first's, then those of the configuration.
 func (t *Transport) remotes(c *Config, first netip.Addr) []netip.AddrPort {
 	port := t.encapPort(c)

@@ -96,6 +96,9 @@ func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 	t.blocks = rawio.ReceiveBufferOf(link) > 0
 	t.turn.init(t)
 	go t.receive()
+	if w, ok := link.(rawio.Watcher); ok {
+		t.shards.Go(func() { w.Watch(t.changed) })
+	}
 	for _, s := range rawio.ShardsOf(link) {
 		t.shards.Go(func() { t.serve(s) })
 	}
@@ -199,7 +202,7 @@ func (t *Transport) writeAll(now rawio.Time, pkts []rawio.Packet, a *assoc.Assoc
 		}
 		if len(pkts) > 0 {
 			t.stats.txDiscards.Add(1)
-			if a != nil && (errors.Is(err, rawio.ErrTooLong) && a.Refused(now, &pkts[0]) || unroutable(err) && a.Unroutable(&pkts[0], err)) {
+			if a != nil && (errors.Is(err, rawio.ErrTooLong) && a.Refused(now, &pkts[0]) || unroutable(err) && a.Unroutable(now, &pkts[0], err)) {
 				refused = true
 			}
 			pkts = pkts[1:]

@@ -103,7 +103,7 @@ func (o *options) failover(ctx context.Context, out io.Writer) (bad bool, err er
 		if ctx.Err() != nil {
 			return true, ctx.Err()
 		}
-		list, err := t.Cuts(o.seed, cuts)
+		list, err := t.Cuts(o.seed, cuts, false)
 		if err != nil {
 			return true, fmt.Errorf("cuts, %v: %w", t, err)
 		}

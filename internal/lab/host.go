@@ -6,6 +6,7 @@ import (
 	"math/rand"
 	"net/netip"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/count"
@@ -19,6 +20,7 @@ type Host struct {
 	ID       int
 	Addr     netip.AddrPort // the first; its port is that of UDP, 0 without
 	Addrs    []netip.Addr   // all
+	Down     []netip.Addr   // of them: nothing leaves from there
 	Link     int            // IP-level MTU of its link
 	Endpoint *endpoint.Endpoint
 	Assocs   []*assoc.Assoc
@@ -151,7 +153,10 @@ func (h *Host) Poll(now rawio.Time, send func(a *assoc.Assoc, p *rawio.Packet)) 
 	take := func(a *assoc.Assoc) {
 		h.Most = max(h.Most, len(h.Batch.Pkts))
 		for i := range h.Batch.Pkts {
-			if p := &h.Batch.Pkts[i]; a != nil && h.tooLong(p) {
+			p := &h.Batch.Pkts[i]
+			if a != nil && slices.Contains(h.Down, p.Local.Addr()) {
+				refused = a.Unroutable(now, p, syscall.ENETUNREACH) || refused
+			} else if a != nil && h.tooLong(p) {
 				again := a.Refused(now, p)
 				if refused = refused || again; !again {
 					h.Lost++

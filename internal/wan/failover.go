@@ -145,9 +145,9 @@ func (w *twin) drain() error {
 	return w.disorder
 }
 
-// Cuts cuts the road that data takes, so many times, and returns how long the server heard nothing each time, sorted. Every
+// Cuts cuts the road that data takes, so many times, at the client's own interface or farther on, and returns how long the server heard nothing each time, sorted. Every
 // message has arrived.
-func (t *Twin) Cuts(seed uint64, cuts int) (silences []time.Duration, err error) {
+func (t *Twin) Cuts(seed uint64, cuts int, own bool) (silences []time.Duration, err error) {
 	w, err := t.start(seed)
 	if err != nil {
 		return nil, err
@@ -158,9 +158,14 @@ func (t *Twin) Cuts(seed uint64, cuts int) (silences []time.Duration, err error)
 		w.pass(w.between(time.Second, 2*time.Second))
 		w.longest = 0
 		w.net.Partition(client, server)
+		if own {
+			w.hosts[0].Down = w.hosts[0].Addrs[:1]
+			w.sender().UsableFrom(w.now, w.hosts[0].Addrs[1:])
+		}
 		w.pass(2500 * time.Millisecond)
 		silences = append(silences, max(w.longest, w.now.Sub(w.last)))
 		w.net.Heal(client, server)
+		w.hosts[0].Down = nil
 		if err := w.drain(); err != nil {
 			return nil, err
 		}

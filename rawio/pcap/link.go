@@ -187,6 +187,13 @@ func (l *Link) UnbindPort(port uint16) {
 	}
 }
 
+// Watch asks the inner link; it returns at once where that is no rawio.Watcher.
+func (l *Link) Watch(changed func(usable []netip.Addr)) {
+	if w, ok := l.inner.(rawio.Watcher); ok {
+		w.Watch(changed)
+	}
+}
+
 // LocalAddrs asks the inner link; it returns nil where that is no rawio.Addresser.
 func (l *Link) LocalAddrs() []netip.AddrPort {
 	if a, ok := l.inner.(rawio.Addresser); ok {

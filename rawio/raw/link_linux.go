@@ -86,6 +86,9 @@ func (l *Link) Features() rawio.Features {
 // ReceiveBuffer implements rawio.Featurer.
 func (l *Link) ReceiveBuffer() int { return l.group.ReceiveBuffer() }
 
+// Watch implements rawio.Watcher.
+func (l *Link) Watch(changed func(usable []netip.Addr)) { l.routes.Watch(changed) }
+
 // Stats returns the link's counters.
 func (l *Link) Stats() Stats {
 	s := &l.group.Stats

@@ -128,6 +128,9 @@ func (l *Link) Stats() Stats {
 	return sum
 }
 
+// Watch implements rawio.Watcher.
+func (l *Link) Watch(changed func(usable []netip.Addr)) { l.routes.Watch(changed) }
+
 // Close implements rawio.Link.
 func (l *Link) Close() error {
 	var err error

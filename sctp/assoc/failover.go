@@ -114,6 +114,26 @@ func (a *Assoc) suspected(now rawio.Time, p *path, carried bool) {
 	}
 }
 
+// UsableFrom says from which own addresses something can be sent. Paths that begin elsewhere, where the interface is down or has that address no more, are left at
+// once, as those are over which the link refuses a packet (Unroutable), and PollTransmit has something to send. HEARTBEATs find out when they can be
+// used again.
+func (a *Assoc) UsableFrom(now rawio.Time, list []netip.Addr) {
+	for _, p := range a.paths {
+		if l := p.Local.Addr().Unmap(); l.IsValid() && !l.IsLinkLocalUnicast() && !l.IsLoopback() && !contains(list, l) {
+			a.cut(now, p)
+		}
+	}
+}
+
+// cut leaves a path over which nothing can be sent, and says whether there is another.
+func (a *Assoc) cut(now rawio.Time, p *path) bool {
+	if a.state == Closed || !a.sender.Cut(now, p.Path) {
+		return false
+	}
+	a.suspected(now, p, false)
+	return true
+}
+
 // SetPrimary makes the path to addr the primary path, which new data takes while it is active (section
 // 6.4). It fails with ErrNoPath when addr is not an address of the peer.
 func (a *Assoc) SetPrimary(addr netip.Addr) error {

@@ -61,10 +61,15 @@ func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
 }
 
 // Unroutable says that the link has refused a packet of the last PollTransmit because this host has no way to where it goes. It returns true
-// where an INIT is to go to another address of the peer at once; without one the setup ends by a *NoRouteError. Of an established
-// association the packet counts as lost, since a way may be found again.
-func (a *Assoc) Unroutable(pkt *rawio.Packet, err error) (again bool) {
-	return a.state == CookieWait && a.noRoute(a.pathOf(pkt.Remote.Addr().Unmap()), err)
+// where an INIT is to go to another address of the peer at once; without one the setup ends by a *NoRouteError. An established
+// association leaves the path at once: what is in flight there goes again over another, and a HEARTBEAT finds out when there is a way again. Without another
+// path the packet counts as lost.
+func (a *Assoc) Unroutable(now rawio.Time, pkt *rawio.Packet, err error) (again bool) {
+	p := a.pathOf(pkt.Remote.Addr().Unmap())
+	if a.state == CookieWait {
+		return a.noRoute(p, err)
+	}
+	return p != nil && a.cut(now, p)
 }
 
 // noRoute sends the INIT that went to p elsewhere, and says whether there is an address left.

@@ -4,19 +4,33 @@ import (
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
-// system is a netlink socket. It stays in the network namespace it was opened in, whatever thread
-// asks later, and it needs no privilege.
-type system struct{ nl *netlink.Handle }
-
-func openSystem() (system, error) {
-	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-	return system{h}, err
+// system are two netlink sockets, one to ask and one to be told. They stay in the network namespace they were opened in, whatever thread
+// asks later, and need no privilege.
+type system struct {
+	nl   *netlink.Handle
+	news *nl.NetlinkSocket
 }
 
-func (s system) close() { s.nl.Close() }
+func openSystem() (system, error) {
+	news, err := subscribe()
+	if err != nil {
+		return system{}, err
+	}
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		news.Close()
+	}
+	return system{h, news}, err
+}
+
+func (s system) close() {
+	s.nl.Close()
+	s.news.Close()
+}
 
 // lookup is "ip route get remote from local". The MTU is the route's, when it has one of its own, and else
 // the interface's. What the kernel has learned from ICMP is not asked for: for want of a verification tag in

@@ -182,6 +182,9 @@ func (s *Sender) repaired(now rawio.Time, res *Result) {
 		if s.tail.repairs {
 			s.suspect(s.tail.tsn, p)
 		}
+		if s.tail.long {
+			p.holes++
+		}
 		s.leave(now, p)
 		res.Suspected.add(p.index)
 	case s.tail.repairs && !s.recovery:

@@ -38,6 +38,7 @@ type suspicion struct {
 	hold  time.Duration // how long it lasts at least
 	until rawio.Time    // and until when that is
 	back  rawio.Time    // when the path carried data again
+	cut   bool          // nothing leaves this host for there
 }
 
 // Suspected reports that new data avoids the path although it is active.
@@ -52,6 +53,7 @@ func (p *Path) HeldUntil() rawio.Time { return p.doubt.until }
 // Answered takes that the path is reachable.
 func (p *Path) Answered(now rawio.Time) {
 	d := &p.doubt
+	d.cut = false
 	if d.trust == suspected { // what is overdue is no more
 		if d.trust, p.pto = held, rawio.Never; p.flight > 0 {
 			p.pto = now.Add(p.silence())
@@ -65,7 +67,7 @@ func (p *Path) Answered(now rawio.Time) {
 // Forgive ends a suspicion: the path has answered, or its state tells more than that.
 func (p *Path) Forgive(now rawio.Time) {
 	if p.doubt.trust != trusted {
-		p.doubt.trust, p.doubt.back = trusted, now
+		p.doubt.trust, p.doubt.back, p.doubt.cut = trusted, now, false
 		p.disorder.over = true // what is lost from now on is another loss
 	}
 }
@@ -148,9 +150,6 @@ func (s *Sender) leave(now rawio.Time, p *Path) {
 		s.stats.PathsSuspected++
 	}
 	d.trust, d.until, s.leftAt = suspected, now.Add(d.hold), now
-	if s.tail.long {
-		p.holes++
-	}
 	if !s.recovery { // else that is one reduction already
 		p.cc.OnLoss(now)
 		p.reduced, p.disorder.undo = s.fresh(), true
@@ -159,14 +158,26 @@ func (s *Sender) leave(now rawio.Time, p *Path) {
 	s.moveOverdue(now, p)
 }
 
-// moveOverdue marks what should have arrived over p, which is suspected, to be sent elsewhere, and comes back for the rest.
+// Cut has new data leave p at once, and what is in flight there go again elsewhere: this host cannot send there. It returns false where there is no other
+// path, or p was left before.
+func (s *Sender) Cut(now rawio.Time, p *Path) bool {
+	if !p.usable() || s.other(p) == nil {
+		return false
+	}
+	p.doubt.cut = true
+	s.leave(now, p)
+	return true
+}
+
+// moveOverdue marks what should have arrived over p, which is suspected, to be sent elsewhere, and comes back for the rest. Over a path that
+// is cut that is all: whoever had it cannot say so there.
 func (s *Sender) moveOverdue(now rawio.Time, p *Path) {
 	p.pto = rawio.Never
 	for n := 0; p.flight > 0; n++ {
 		s.findFirst(p)
 		r := s.ledger.rec(p.first)
 		left := 2*p.patience() - time.Duration(stamp(now)-r.stamp)*time.Microsecond
-		if left > 0 || n == rackMost {
+		if left > 0 && !p.doubt.cut || n == rackMost {
 			p.pto = now.Add(max(left, rackTick))
 			return
 		}

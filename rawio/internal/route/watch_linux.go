@@ -1,0 +1,75 @@
+package route
+
+import (
+	"cmp"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// place is an own address, and the MTU of the interface that has it.
+type place struct {
+	addr netip.Addr
+	mtu  int
+}
+
+// subscribe has the kernel tell of interfaces and addresses that change, in the network namespace of the calling thread.
+func subscribe() (*nl.NetlinkSocket, error) {
+	return nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
+}
+
+// Watch has changed called with the own addresses that packets can leave from, when these or the MTUs of their interfaces are others than before; the system is then asked
+// anew about ways. It returns when the table is closed.
+func (t *Table) Watch(changed func(usable []netip.Addr)) {
+	var before []place
+	for {
+		_, _, err := t.system.news.Receive()
+		t.mu.Lock()
+		if t.closed || err != nil && err != unix.ENOBUFS { // news that were lost are news
+			t.mu.Unlock()
+			return
+		}
+		now, ok := t.system.places()
+		if ok = ok && !slices.Equal(now, before); ok {
+			before = now
+			clear(t.answers)
+		}
+		t.mu.Unlock()
+		if ok {
+			usable := make([]netip.Addr, len(now))
+			for i, p := range now {
+				usable[i] = p.addr
+			}
+			changed(usable)
+		}
+	}
+}
+
+// places lists the addresses of interfaces that are up and have a carrier; ok is false where they change just now, of which there will be news.
+func (s system) places() (out []place, ok bool) {
+	links, err := s.nl.LinkList()
+	if err != nil {
+		return nil, false
+	}
+	list, err := s.nl.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return nil, false
+	}
+	up := make(map[int]int) // MTUs
+	for _, l := range links {
+		if a := l.Attrs(); a.Flags&net.FlagUp != 0 && a.Flags&net.FlagRunning != 0 {
+			up[a.Index] = a.MTU
+		}
+	}
+	for _, a := range list {
+		if ip, ok := netip.AddrFromSlice(a.IP); ok && up[a.LinkIndex] > 0 {
+			out = append(out, place{ip.Unmap(), up[a.LinkIndex]})
+		}
+	}
+	slices.SortFunc(out, func(a, b place) int { return cmp.Or(a.addr.Compare(b.addr), a.mtu-b.mtu) })
+	return out, true
+}
