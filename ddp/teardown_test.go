@@ -129,9 +129,8 @@ func TestNothingAfterTheEnd(t *testing.T) {
 		r.HalfClosed()
 		r.Closed(errors.New("late"))
 		r.arrive(taggedSeg(true, 0, reg.STag(), 0, []byte{1}))
-		if r.ulp.want(t); r.llp.finish != 0 || r.llp.aborted != asked || !zero(mem) {
-			t.Errorf("finish %d, abort %d, memory %x", r.llp.finish, r.llp.aborted, mem)
-		}
+		r.ulp.want(t)
+		check.That(t, r.llp.finish == 0 && r.llp.aborted == asked && zero(mem), "finish %d, abort %d, memory %x", r.llp.finish, r.llp.aborted, mem)
 	}
 }
 

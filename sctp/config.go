@@ -23,7 +23,7 @@ type Config struct {
 	OutStreams, InStreams uint16
 	// RecvBuffer is the receive window and SendBuffer the most that is queued to be sent, both in octets of
 	// user data; RecvBuffer is at least 1500 (section 3.3.2). Default 0: 1 MiB each, which grow to 16 MiB over paths with round trips of two
-	// milliseconds and more, while there is memory: the window to twice what the program reads in a round trip, the other to twice what may be in flight.
+	// milliseconds and more, while there is memory: the window to four times what the program reads in a round trip, the other to twice what may be in flight.
 	// A message to be sent is no longer than 1 MiB then.
 	RecvBuffer, SendBuffer int
 	// MaxMessage is the longest message accepted from the peer, in octets; a longer one aborts the

@@ -275,9 +275,8 @@ func TestWhoGoesFirst(t *testing.T) {
 	for i := 0; i < 20 && !greedy.c.squeezed; i++ {
 		greedy.send(greedy.data(0, uint16(1+i), 0, whole, 60_000))
 	}
-	if n, m := b.squeezed.Load(), b.Stats().Squeezed; n != 1 || m != 1 {
-		t.Errorf("%d are squeezed, %d were", n, m)
-	}
+	now, ever := b.squeezed.Load(), b.Stats().Squeezed
+	check.That(t, now == 1 && ever == 1, "%d are squeezed, %d were", now, ever)
 	if s := greedy.c.Stats(); !greedy.c.squeezed || s.RecvWindow != 0 || s.Evicted == 0 {
 		t.Errorf("squeezed: %v, a window of %d, %d chunks taken back", greedy.c.squeezed, s.RecvWindow, s.Evicted)
 	}

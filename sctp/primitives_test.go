@@ -144,9 +144,8 @@ func TestStatusPrimitive(t *testing.T) {
 	next(t, c, EventSenderDry)
 	st := c.Stats()
 	check.That(t, st.State == assoc.Established && st.OutStreams == 10 && st.PeerWindow == 30_000 && st.Unacked == 0 && st.Outstanding == 0 && st.Queued == 0, "%+v", st)
-	if st := s.Stats(); st.Buffered != 10_000 || st.RecvWindow != 30_000 {
-		t.Errorf("%d octets wait to be read, window %d", st.Buffered, st.RecvWindow)
-	}
+	st = s.Stats()
+	check.That(t, st.Buffered == 10_000 && st.RecvWindow == 30_000, "%d octets wait to be read, window %d", st.Buffered, st.RecvWindow)
 	p := c.Paths()[st.Primary]
 	check.That(t, p.Remote == addrsB[0] && p.Primary && p.State == assoc.PathActive && p.SRTT > 0 && p.RTO >= time.Second && p.Cwnd >= 4000,
 		"primary path %+v", p)

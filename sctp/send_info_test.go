@@ -48,9 +48,8 @@ func TestSendPrimitive(t *testing.T) {
 				t.Errorf("message %d: unsent %v, %d octets, %+v", want.n, ev.Unsent, len(ev.Message), ev.Info)
 			}
 		}
-		if st := c.Stats(); st.Outstanding == 0 || st.Outstanding+st.Queued != 5000 {
-			t.Errorf("%d octets sent, %d queued of the other two", st.Outstanding, st.Queued)
-		}
+		st := c.Stats()
+		check.That(t, st.Outstanding != 0 && st.Outstanding+st.Queued == 5000, "%d octets sent, %d queued of the other two", st.Outstanding, st.Queued)
 		c.Abort("")
 		for _, n := range []int{2, 4} {
 			ev := next(t, c, EventSendFailed)

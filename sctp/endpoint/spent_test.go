@@ -28,9 +28,8 @@ func TestCookieMakesOneAssociation(t *testing.T) {
 	a, _ := b.Echo(tag, cookie)
 	must.That(t, a != nil, "no association")
 	b.EP.Refresh(a) // as on EventUp
-	if again, _ := b.Echo(tag, cookie); again != a || a.State() != assoc.Established {
-		t.Error("the COOKIE ECHO does not reach its association twice") // req 9260-5.2.4-13
-	}
+	again, _ := b.Echo(tag, cookie)
+	check.That(t, again == a && a.State() == assoc.Established, "the COOKIE ECHO does not reach its association twice") // req 9260-5.2.4-13
 	b.EP.Remove(a)
 	for _, after := range []time.Duration{0, 59 * time.Second, time.Second} { // to the end of the cookie's life
 		b.Now = b.Now.Add(after)

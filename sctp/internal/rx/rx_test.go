@@ -135,9 +135,8 @@ func TestSackReportsWhatArrived(t *testing.T) {
 	// req 9260-3.3.4-5
 	r := newReceiver()
 	mustPacket(t, r, 0, chunk(1, 0, be, "x"))
-	if k := r.AppendSack(nil, 15); len(k) != 0 || !r.SackDue(0) {
-		t.Errorf("a SACK of %d octets in 15, one is due: %v", len(k), r.SackDue(0))
-	}
+	k := r.AppendSack(nil, 15)
+	check.That(t, len(k) == 0 && r.SackDue(0), "a SACK of %d octets in 15, one is due: %v", len(k), r.SackDue(0))
 }
 
 func TestTrackerWraps(t *testing.T) {
