@@ -76,9 +76,8 @@ func TestPPIDsAreInTheOrderOfTheProgram(t *testing.T) {
 		p := new(PPIDs)
 		p.order.Store(orderOf(row.env, row.info, module, since))
 		check.Equal(t, name+": order", p.order.Load(), row.order)
-		if got := p.Out(row.out); got != Swap(46) || p.In(got) != row.out {
-			t.Errorf("%s: %#x goes out as %#x and comes back as %#x", name, row.out, got, p.In(got))
-		}
+		got := p.Out(row.out)
+		check.That(t, got == Swap(46) && p.In(got) == row.out, "%s: %#x goes out as %#x and comes back as %#x", name, row.out, got, p.In(got))
 	}
 	for link, ok := range map[string]bool{"raw": true, "": true, "udp": true, "tcp": false} {
 		t.Setenv("RDDP_LINK", "udp")

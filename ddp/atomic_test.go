@@ -226,9 +226,8 @@ func TestAtomicOnAFailingDevice(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			reg := r.register(t, Spec{PD: testPD, Mem: Device(row.dev, 8), Access: RemoteAtomic})
 			op := FetchAdd(1)
-			if _, err := r.Atomic(reg.STag(), 0, &op); err == nil || err.Type != TypeLocal || err.Cause == nil || err.Cause.Error() != row.want {
-				t.Errorf("%v, want cause %s", err, row.want)
-			}
+			_, err := r.Atomic(reg.STag(), 0, &op)
+			check.That(t, err != nil && err.Type == TypeLocal && err.Cause != nil && err.Cause.Error() == row.want, "%v, want cause %s", err, row.want)
 		})
 	}
 }

@@ -119,9 +119,8 @@ func TestMessageLengthLimit(t *testing.T) {
 	}
 	g = append(g, Piece{Mem: Bytes(mib), Len: 1<<20 - 1})
 	r := newRig(t)
-	if err := r.SendTagged(1, 0, 0, append(g[:len(g):len(g)], Piece{Mem: Bytes(mib), Len: 1}), 1); err != ErrMessageTooLong {
-		t.Errorf("2^32 octets: %v", err) // req 5041-5.2-2
-	}
+	err := r.SendTagged(1, 0, 0, append(g[:len(g):len(g)], Piece{Mem: Bytes(mib), Len: 1}), 1)
+	check.That(t, err == ErrMessageTooLong, "2^32 octets: %v", err) // req 5041-5.2-2
 	must.OK(t, r.SendUntagged(0, [5]byte{}, g, 1))
 	var seg Segment
 	var sum uint64

@@ -11,7 +11,7 @@ import (
 	"unsafe"
 	"weak"
 
-	"github.com/rddp-go/rddp/internal/meminfo"
+	"github.com/rddp-go/rddp/internal/limits"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/internal/account"
@@ -45,7 +45,7 @@ func (c *TransportConfig) maxMemory() int64 {
 	case c.MaxMemory < 0:
 		return math.MaxInt64 / 2
 	}
-	if n, ok := meminfo.Limit(); ok {
+	if n, ok := limits.Memory(); ok {
 		return n / memoryShare
 	}
 	return memoryUnknown

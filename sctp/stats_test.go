@@ -19,7 +19,7 @@ import (
 	"github.com/rddp-go/rddp/internal/count"
 	"github.com/rddp-go/rddp/internal/fair"
 	"github.com/rddp-go/rddp/internal/invariant"
-	"github.com/rddp-go/rddp/internal/meminfo"
+	"github.com/rddp-go/rddp/internal/limits"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -286,7 +286,7 @@ func TestTransportLimits(t *testing.T) {
 		n := strings.Count(log.String(), line)
 		check.That(t, n == 1, "%d lines with %q in\n%s", n, line, &log)
 	}
-	limit, known := meminfo.Limit()
+	limit, known := limits.Memory()
 	for _, row := range []struct {
 		TransportConfig
 		perSource, answers, setups int

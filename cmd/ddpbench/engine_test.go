@@ -91,9 +91,8 @@ func TestVerifyFinds(t *testing.T) {
 				e.slot(e.lanes[0].src, 0)[99] ^= 1
 			}
 			must.OK(t, c.measure(t.Context(), e))
-			if err := c.verdict(); exitCode(err) != exitBad {
-				t.Errorf("wrong content was not found: %v", err)
-			}
+			err := c.verdict()
+			check.That(t, exitCode(err) == exitBad, "wrong content was not found: %v", err)
 			e.leave()
 		})
 	}
@@ -265,9 +264,8 @@ func TestHostilePeer(t *testing.T) {
 			e := &engine{params: tt.p, client: tt.client}
 			l := &lane{credits: e.slots(), grant: granter{slots: e.slots()}}
 			e.lanes = []*lane{l}
-			if err := tt.give(e, l); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("got %v, want %q", err, tt.want)
-			}
+			err := tt.give(e, l)
+			check.That(t, err != nil && strings.Contains(err.Error(), tt.want), "got %v, want %q", err, tt.want)
 		})
 	}
 }
@@ -299,9 +297,8 @@ func TestRunThatOneEndHasNoRoomFor(t *testing.T) {
 			cfg[server] = &rdma.Config{Limits: limits}
 			x := newLab(t, cfg[:]...)
 			for _, args := range []string{"write -q 2 -b", "send -q 2 -b", "read -q 2 -b"} {
-				if err := x.client(t, append(strings.Fields(args), "-n", "10", "-s", "64", "-t", "16")...).run(t.Context()); err == nil {
-					t.Errorf("%s with %+v: no error", args, limits)
-				}
+				err := x.client(t, append(strings.Fields(args), "-n", "10", "-s", "64", "-t", "16")...).run(t.Context())
+				check.That(t, err != nil, "%s with %+v: no error", args, limits)
 			}
 			eventually(t, "all QPs are gone", func() bool { return len(x.dev.QPs())+len(x.server.dev.QPs()) == 0 })
 		}
@@ -319,9 +316,8 @@ func TestEndedSessionEndsTheRun(t *testing.T) {
 		if a, b, c := e.post(l, 1), e.conclude(false), l.postRecv(0); a == nil || b == nil || c == nil {
 			t.Errorf("%s: %v, %v, %v", args, a, b, c)
 		}
-		if err := c.measure(t.Context(), e); err == nil {
-			t.Errorf("%s: no error", args)
-		}
+		err := c.measure(t.Context(), e)
+		check.That(t, err != nil, "%s: no error", args)
 	}
 }
 

@@ -142,9 +142,8 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 				}
 				code := runs(t.Context(), t, n, clientAddr, &out, append(strings.Fields(tt.args), serverAddr.String())...)
 				stop()
-				if failed := <-served; code != exitWell || failed != exitWell {
-					t.Errorf("exit %d, of the server %d", code, failed)
-				}
+				failed := <-served
+				check.That(t, code == exitWell && failed == exitWell, "exit %d, of the server %d", code, failed)
 				synctest.Wait()
 				got := out.String()
 				for _, head := range []string{resultHeader, strings.ReplaceAll(resultHeader, "MiB/sec", "Gb/sec"), latencyHeader, durationHeader, "\"type\":\"start\",\"verb\""} {

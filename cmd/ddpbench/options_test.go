@@ -183,9 +183,8 @@ func TestMemoryBound(t *testing.T) {
 		{verb: verbWrite, size: 100, depth: 4, qps: 2}: {2 * (8*40 + 400), 2 * (8*40 + 400)},
 		{verb: verbSend, size: 100, depth: 4, qps: 1}:  {8*40 + 400, (8 + 4) * 100},
 	} {
-		if got := [2]int64{p.memory(true), p.memory(false)}; got != want {
-			t.Errorf("%+v needs %d octets, want %d", p, got, want)
-		}
+		got := [2]int64{p.memory(true), p.memory(false)}
+		check.That(t, got == want, "%+v needs %d octets, want %d", p, got, want)
 	}
 	for v := verbWrite; v <= verbSend; v++ {
 		for _, both := range []bool{false, true} {
@@ -213,8 +212,7 @@ func TestCompletionIsAskedForBeforeTheQueueDrains(t *testing.T) {
 		{2, 8192, 100}, {64 << 10, 128, 32}, {1 << 20, 128, 16}, {16 << 20, 128, 1}, {64 << 20, 128, 1}, {2, 4, 1}, {2, 1, 1},
 	} {
 		p := params{size: tt.size, depth: tt.depth}
-		if got := p.moderation(); got != tt.want {
-			t.Errorf("messages of %d octets, depth %d: one in %d, want %d", tt.size, tt.depth, got, tt.want)
-		}
+		got := p.moderation()
+		check.That(t, got == tt.want, "messages of %d octets, depth %d: one in %d, want %d", tt.size, tt.depth, got, tt.want)
 	}
 }

@@ -43,9 +43,8 @@ func TestReportHasTheFiguresOfBothEnds(t *testing.T) {
 				var said, out strings.Builder
 				go func() { served <- runs(serving, t, n, serverAddr, &said, "write") }()
 				synctest.Wait()
-				if code := runs(t.Context(), t, n, clientAddr, &out, append(strings.Fields(tt.args), "--report", file, serverAddr.String())...); code != exitWell {
-					t.Errorf("exit %d\n%s", code, &out)
-				}
+				code := runs(t.Context(), t, n, clientAddr, &out, append(strings.Fields(tt.args), "--report", file, serverAddr.String())...)
+				check.That(t, code == exitWell, "exit %d\n%s", code, &out)
 				stop()
 				<-served
 			})
@@ -54,9 +53,8 @@ func TestReportHasTheFiguresOfBothEnds(t *testing.T) {
 			for _, m := range figures.FindAllStringSubmatch(page, -1) {
 				names = append(names, m[1])
 			}
-			if got := strings.TrimPrefix(strings.Join(names, "|"), "By message size|"); got != plots {
-				t.Errorf("plots: %s", got)
-			}
+			got := strings.TrimPrefix(strings.Join(names, "|"), "By message size|")
+			check.That(t, got == plots, "plots: %s", got)
 			check.That(t, regexp.MustCompile(tt.want).MatchString(page), "no %s in\n%s", tt.want, strings.Join(regexp.MustCompile(`<th scope="row">.*|role="img".*`).FindAllString(page, -1), "\n"))
 		})
 	}
@@ -82,9 +80,8 @@ func TestServerCannotWriteIntoTheReport(t *testing.T) {
 	for _, b := range []string{`{"line":{"points":[{"at":-1}]}}`, `{`, ``} {
 		e.told = false
 		copy(e.notebook.buf, b)
-		if err := e.noted(uint64(len(b))); err == nil || !strings.Contains(err.Error(), "what the server tells for the report: ") {
-			t.Errorf("%q: %v", b, err)
-		}
+		err := e.noted(uint64(len(b)))
+		check.That(t, err != nil && strings.Contains(err.Error(), "what the server tells for the report: "), "%q: %v", b, err)
 	}
 }
 
@@ -97,9 +94,8 @@ func TestReportThatCannotBe(t *testing.T) {
 		"--sweep x --report " + dir + "/a": "ddpbench: --report does not go with --sweep, which sets all that itself\n",
 		"write 127.0.0.1 --link udp --port 9 --timeout 0.01 --report " + dir + "/nothing": "ddpbench: ",
 	} {
-		if out, errs, code := bench(t, strings.Fields(args)...); code == exitWell || !strings.HasPrefix(errs, want) {
-			t.Errorf("%s: exit %d, %q %q", args, code, out, errs)
-		}
+		out, errs, code := bench(t, strings.Fields(args)...)
+		check.That(t, code != exitWell && strings.HasPrefix(errs, want), "%s: exit %d, %q %q", args, code, out, errs)
 	}
 	check.Equal(t, "files", len(must.Get(os.ReadDir(dir))(t)), 0)
 }

@@ -194,9 +194,8 @@ func TestSteadyCountsTheSecondHalf(t *testing.T) {
 
 func TestPeakIsMeasuredUpToItsLimitOnly(t *testing.T) {
 	for p, want := range map[params]bool{{iters: maxPeak, qps: 1}: true, {iters: maxPeak + 1, qps: 1}: false, {iters: maxPeak/2 + 1, qps: 2}: false, {duration: 1, qps: 1}: false} {
-		if got := p.measurable(); got != want {
-			t.Errorf("%d messages on %d QPs: measurable %v", p.iters, p.qps, got)
-		}
+		got := p.measurable()
+		check.That(t, got == want, "%d messages on %d QPs: measurable %v", p.iters, p.qps, got)
 	}
 	at := func(ms ...int) (list []time.Duration) {
 		for _, v := range ms {

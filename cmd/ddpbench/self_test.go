@@ -43,9 +43,8 @@ func TestEveryVerbMeasuresItself(t *testing.T) {
 			out, errs, code := bench(t, append(strings.Fields(tt.args), "--self", "--link", "mem", "--verify")...)
 			must.That(t, code == exitWell && errs == "", "exit code %d: %s", code, errs)
 			row := fields(t, out, tt.header)
-			if want := tt.iters; want != "" && row[1] != want && !strings.Contains(tt.args, "-b") {
-				t.Errorf("%s messages, want %s:\n%s", row[1], want, out)
-			}
+			want := tt.iters
+			check.That(t, want == "" || row[1] == want || strings.Contains(tt.args, "-b"), "%s messages, want %s:\n%s", row[1], want, out)
 			for i, f := range row {
 				v, err := strconv.ParseFloat(f, 64)
 				measured := !(tt.header == resultHeader && i == 2 && strings.Contains(tt.args, "-D")) // no peak
@@ -64,9 +63,8 @@ func TestAllSizesAreMeasured(t *testing.T) {
 	_, rest, _ := strings.Cut(out, resultHeader)
 	lines := strings.Split(rest, "\n")
 	for i := range 23 {
-		if f := strings.Fields(lines[i]); f[0] != strconv.Itoa(2<<i) || f[1] != "5" {
-			t.Errorf("line %d is %q", i, lines[i])
-		}
+		f := strings.Fields(lines[i])
+		check.That(t, f[0] == strconv.Itoa(2<<i) && f[1] == "5", "line %d is %q", i, lines[i])
 	}
 	check.That(t, strings.HasPrefix(lines[23], "-----") && strings.Count(out, "\n Path ") == 1, "after 2^23 comes\n%s", strings.Join(lines[23:], "\n"))
 }

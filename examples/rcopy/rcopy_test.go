@@ -147,9 +147,8 @@ func TestCopyIsTheFileOctetByOctet(t *testing.T) {
 				"the ring exactly": ring * chunk, "round the ring and ends odd": 2*ring*chunk + chunk + 12345,
 			} {
 				want[name] = content(n)
-				if err := b.send(name, want[name]); err != nil {
-					t.Errorf("%s: %v", name, err)
-				}
+				err := b.send(name, want[name])
+				check.That(t, err == nil, "%s: %v", name, err)
 			}
 			b.settle()
 			b.files(want)
@@ -165,9 +164,8 @@ func TestCopiesAtATime(t *testing.T) {
 		name, data := string(rune('a'+i)), content(1<<20+i)
 		want[name] = data
 		all.Go(func() {
-			if err := b.send(name, data); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
+			err := b.send(name, data)
+			check.That(t, err == nil, "%s: %v", name, err)
 		})
 	}
 	all.Wait()
@@ -363,9 +361,8 @@ func TestSilentClient(t *testing.T) {
 	b := newBench(t, "mem")
 	b.s.patience = 50 * time.Millisecond
 	c := b.hostile(offer{1000, "f"})
-	if v := c.verdict(); v.stored || !strings.Contains(v.text, "nothing has come for") {
-		t.Errorf("verdict %+v", v)
-	}
+	v := c.verdict()
+	check.That(t, !v.stored && strings.Contains(v.text, "nothing has come for"), "verdict %+v", v)
 	c.e.close()
 	b.settle()
 	b.files(nil)
@@ -473,9 +470,8 @@ func TestStoppedServer(t *testing.T) {
 	b := newBench(t, "mem")
 	c := b.hostile(offer{1000, "f"})
 	b.stop()
-	if v := c.verdict(); v.stored || v.text != "the server is being stopped" {
-		t.Errorf("verdict %+v", v)
-	}
+	v := c.verdict()
+	check.That(t, !v.stored && v.text == "the server is being stopped", "verdict %+v", v)
 	c.e.close()
 	<-b.ended
 	b.files(nil)
@@ -535,9 +531,8 @@ func TestTooManyCopies(t *testing.T) {
 		held = append(held, b.hostile(offer{10, "held"}))
 	}
 	var rejected *ddpadapt.RejectedError
-	if err := b.send("f", content(10)); !errors.As(err, &rejected) {
-		t.Errorf("the answer is %v, want a refusal", err)
-	}
+	err := b.send("f", content(10))
+	check.That(t, errors.As(err, &rejected), "the answer is %v, want a refusal", err)
 	for _, c := range held {
 		c.seal(0, [32]byte{}) // a wrong one ends the copy
 		c.verdict()
@@ -578,7 +573,6 @@ func TestMoreThanTheDiskHas(t *testing.T) {
 		in.discard()
 		t.Skip("this file system takes a file of 2^55 octets")
 	}
-	if entries, _ := os.ReadDir(root.Name()); len(entries) > 0 {
-		t.Errorf("%v is left", entries)
-	}
+	entries, _ := os.ReadDir(root.Name())
+	check.That(t, len(entries) == 0, "%v is left", entries)
 }

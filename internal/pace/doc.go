@@ -26,5 +26,5 @@
 // processors meanwhile: who looks there cedes the processor each time, without which one message in a hundred waits for a slice of the scheduler's. Waiting for the next packet of a train spares a wake-up and an acknowledgement; it may cost a quarter of a wake-up.
 //
 // Whether waits are short is known from when packets come, not from whether somebody has looked for them: so one load
-// leads to one state, wherever it began.
+// leads to one state, wherever it began. And nobody looks for packets while a quota of processor time is used up (curb).
 package pace

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/limits"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -66,12 +67,14 @@ type Pace struct {
 	empty rawio.Time // when nothing was there any more, Never while something may be
 	blind int        // pauses since
 	looks int        // for the next packet of a train since
+
+	curb curb
 }
 
 // New returns a Pace for a link that was told how long to look for packets before a reader blocks: 0 is for as long as it
 // pays, less for never.
 func New(poll time.Duration, clock func() rawio.Time) *Pace {
-	return &Pace{poll: poll, clock: clock, wake: Wake(), empty: rawio.Never}
+	return &Pace{poll: poll, clock: clock, wake: Wake(), empty: rawio.Never, curb: newCurb(limits.Throttled)}
 }
 
 // Patience returns how long to look for a packet that is expected: what an end that answers at once takes to do so.
@@ -171,12 +174,13 @@ func (p *Pace) Pause(now rawio.Time) rawio.Pause {
 	}
 	p.blind++
 	waited, s := now.Sub(p.empty), p.State()
+	looks := p.poll == 0 && waited < p.Patience() && !p.curb.on(now)
 	switch {
-	case p.poll == 0 && s == Many && p.hurry && waited < p.Patience():
+	case looks && s == Many && p.hurry:
 		return rawio.Cede
-	case p.poll > 0 && waited < p.poll,
-		p.poll == 0 && s == Single && waited < p.Patience(),
-		p.poll == 0 && s == Many && p.blind == 1:
+	case looks && s == Single,
+		p.poll == 0 && s == Many && p.blind == 1,
+		p.poll > 0 && waited < p.poll:
 		return rawio.Yield
 	case s == Bulk && p.blind == 1:
 		return rawio.Block

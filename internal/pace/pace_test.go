@@ -117,6 +117,24 @@ func TestPollingIsAsConfigured(t *testing.T) {
 	}
 }
 
+// Where the processor time runs out nobody looks for packets, for a while.
+func TestReaderWithAQuotaDoesNotLook(t *testing.T) {
+	for _, l := range loads {
+		r, times := newReader(0), int64(7)
+		r.curb = newCurb(func() int64 { return times })
+		looks := l.pause[1] != rawio.Park
+		for _, more := range []int64{0, 0, 1, 0} {
+			r.now, times = r.now.Add(curbFor), times+more
+			for range 1000 {
+				r.one(l)
+			}
+			r.Pause(r.now)
+			p := r.Pause(r.now.Add(testWake))
+			check.That(t, (p == rawio.Park || p == rawio.Block) == (more > 0 || !looks), "%s, stopped %d times: %v", l.name, more, p)
+		}
+	}
+}
+
 // A train is of packets without a gap: one that waits is late after a quarter of a wake-up, and then the train is over.
 func TestTrainEndsWithAGap(t *testing.T) {
 	r := newReader(0)

@@ -174,9 +174,8 @@ func TestErrorOfManyCauses(t *testing.T) {
 			e = append(e, 0, 4)
 		}
 		binary.BigEndian.PutUint16(e[2:], uint16(len(e)))
-		if reply := h.send(e); len(reply) != 0 {
-			t.Errorf("cause %d is answered by %v", code, types(reply))
-		}
+		reply := h.send(e)
+		check.That(t, len(reply) == 0, "cause %d is answered by %v", code, types(reply))
 	}
 	h.alive(v)
 }
@@ -203,9 +202,8 @@ func TestChunksOfExtensionsTouchNothingThatIsHeld(t *testing.T) {
 		e, err := wire.AsError(h.only(reply, wire.ChunkError))
 		must.That(t, err == nil, "%s: %v", tt.name, err)
 		cs := e.Causes()
-		if c, ok := cs.Next(); !ok || c.Code() != wire.CauseUnrecognizedChunkType || !bytes.Equal(c.Info(), tt.chunk) {
-			t.Errorf("%s is answered by %x", tt.name, e)
-		}
+		c, ok := cs.Next()
+		check.That(t, ok && c.Code() == wire.CauseUnrecognizedChunkType && bytes.Equal(c.Info(), tt.chunk), "%s is answered by %x", tt.name, e)
 	}
 	h.send(h.data(wire.DataFields{Flags: wire.FlagE | wire.FlagU, TSN: h.next + 1, PPID: 17}, session[3:]))
 	check.That(t, h.s.stats.Sessions != 0 || v.mux.Sessions() != 0, "the message that was held has not become whole")

@@ -29,9 +29,8 @@ func TestReorderingCostsNothing(t *testing.T) {
 	for _, share := range []float64{0.01, 0.5} {
 		c := &Cell{RTT: 20 * time.Millisecond, Rate: 12_500_000, Hold: 1, Reorder: share, ReorderDelay: 4 * time.Millisecond}
 		s := must.Get(Virtual(c, nil, 3, 1, 1, 4*time.Second))(t)
-		if got := s.Mbits(time.Second, 4*time.Second); got < 90 {
-			t.Errorf("%v of the packets are late: %.1f of 95 Mbit/s", share, got)
-		}
+		got := s.Mbits(time.Second, 4*time.Second)
+		check.That(t, got >= 90, "%v of the packets are late: %.1f of 95 Mbit/s", share, got)
 	}
 }
 

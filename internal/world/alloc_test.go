@@ -14,9 +14,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	for range 50 {
 		b.write() // rings and pools grow to their size
 	}
-	if n := testing.AllocsPerRun(100, b.write); n != 0 {
-		t.Errorf("%v allocations for a Write of %d octets and its completion", n, b.src.n)
-	}
+	n := testing.AllocsPerRun(100, b.write)
+	check.That(t, n == 0, "%v allocations for a Write of %d octets and its completion", n, b.src.n)
 	if b.err != nil {
 		t.Fatal(b.err)
 	}

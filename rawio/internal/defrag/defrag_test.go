@@ -105,9 +105,8 @@ func TestFragmentsInAnyOrderMakeThePacket(t *testing.T) {
 				out := feed(t, a, 0, order...)
 				must.That(t, len(out) == 1 && bytes.Equal(out[0].Payload, whole),
 					"%v, %d octets %s: %d packets", ends, size, name, len(out))
-				if p := out[0]; p.Src != ends[0] || p.Dst != ends[1] || p.Proto != iphdr.ProtoSCTP || p.ECN != rawio.ECT0 || p.ID != 0 || p.Offset != 0 || p.More {
-					t.Errorf("%+v", p)
-				}
+				p := out[0]
+				check.That(t, p.Src == ends[0] && p.Dst == ends[1] && p.Proto == iphdr.ProtoSCTP && p.ECN == rawio.ECT0 && p.ID == 0 && p.Offset == 0 && !p.More, "%+v", p)
 				check.Equal(t, name, a.Stats, (Stats{}))
 				empty(t, a)
 			}
