@@ -23,8 +23,7 @@ import (
 
 // pipes makes associations of two transports, as streams of octets.
 func (p *pair) pipes(t testing.TB, cfg *Config) nettest.MakePipe {
-	l, err := p.b.Listen(0, nil)
-	must.OK(t, err)
+	l := must.Get(p.b.Listen(0, nil))(t)
 	return func() (c1, c2 net.Conn, stop func(), err error) {
 		c, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), cfg)
 		if err != nil {
@@ -44,10 +43,8 @@ func TestStreamConnIsANetConn(t *testing.T) {
 		p := &pair{bAddr: netip.MustParseAddr("127.0.0.1")}
 		var cfg Config
 		for _, to := range []**Transport{&p.a, &p.b} {
-			link, err := udp.Open(udp.Config{Local: p.bAddr, Port: udp.AnyPort})
-			must.OK(t, err)
-			*to, err = NewTransport(link, nil)
-			must.OK(t, err)
+			link := must.Get(udp.Open(udp.Config{Local: p.bAddr, Port: udp.AnyPort}))(t)
+			*to = must.Get(NewTransport(link, nil))(t)
 			defer (*to).Close()
 			cfg.EncapPort = link.Port()
 		}
@@ -103,13 +100,10 @@ func TestErrorsAreThoseOfPackageNet(t *testing.T) {
 	}
 	pair := func(f func(c, d net.Conn, s stack) error) func(*testing.T, stack) error {
 		return func(t *testing.T, s stack) error {
-			l, err := s.listen(0)
-			must.OK(t, err)
+			l := must.Get(s.listen(0))(t)
 			defer l.Close()
-			c, err := s.dial(deadlineCtx(t), l.Addr())
-			must.OK(t, err)
-			d, err := l.Accept()
-			must.OK(t, err)
+			c := must.Get(s.dial(deadlineCtx(t), l.Addr()))(t)
+			d := must.Get(l.Accept())(t)
 			defer s.reset(d)
 			defer s.reset(c)
 			return f(c, d, s)
@@ -117,8 +111,7 @@ func TestErrorsAreThoseOfPackageNet(t *testing.T) {
 	}
 	ended := func(end func(context.Context) (context.Context, context.CancelFunc)) func(*testing.T, stack) error {
 		return func(t *testing.T, s stack) error {
-			l, err := s.listen(0)
-			must.OK(t, err)
+			l := must.Get(s.listen(0))(t)
 			defer l.Close()
 			ctx, cancel := end(context.Background())
 			cancel()
@@ -131,22 +124,19 @@ func TestErrorsAreThoseOfPackageNet(t *testing.T) {
 		do   func(*testing.T, stack) error
 	}{
 		{"nobody listens", func(t *testing.T, s stack) error {
-			l, err := s.listen(0)
-			must.OK(t, err)
+			l := must.Get(s.listen(0))(t)
 			l.Close()
 			return second(s.dial(deadlineCtx(t), l.Addr()))
 		}},
 		{"two listen", func(t *testing.T, s stack) error {
-			l, err := s.listen(0)
-			must.OK(t, err)
+			l := must.Get(s.listen(0))(t)
 			defer l.Close()
 			_, port, _ := strings.Cut(l.Addr().String(), ":")
 			n, _ := net.LookupPort("tcp", port)
 			return second(s.listen(n))
 		}},
 		{"accept after close", func(t *testing.T, s stack) error {
-			l, err := s.listen(0)
-			must.OK(t, err)
+			l := must.Get(s.listen(0))(t)
 			l.Close()
 			return second(l.Accept())
 		}},
@@ -173,10 +163,14 @@ func TestErrorsAreThoseOfPackageNet(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) { sameError(t, row.do(t, sctp), row.do(t, tcp)) })
 	}
 	t.Run("nobody answers", func(t *testing.T) {
-		tr, err := NewTransport(&muted{last: make(map[netip.AddrPort][]byte), closed: make(chan struct{})}, nil)
-		must.OK(t, err)
+		link, to := &muted{last: make(map[netip.AddrPort][]byte), closed: make(chan struct{})}, netip.MustParseAddrPort("10.9.9.9:7")
+		tr := must.Get(NewTransport(link, nil))(t)
 		defer tr.Close()
-		_, err = tr.Dial(deadlineCtx(t), netip.MustParseAddrPort("10.9.9.9:7"), &Config{RTOInitial: time.Millisecond, RTOMin: time.Millisecond, MaxInitRetrans: 1})
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		_, err := tr.Dial(ended, to, nil)
+		check.That(t, errors.Is(err, context.Canceled) && link.sent(to) == nil, "a Dial that nobody waits for: %v, and something was sent", err)
+		_, err = tr.Dial(deadlineCtx(t), to, &Config{RTOInitial: time.Millisecond, RTOMin: time.Millisecond, MaxInitRetrans: 1})
 		sameError(t, err, &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ETIMEDOUT)})
 	})
 }
@@ -184,8 +178,7 @@ func TestErrorsAreThoseOfPackageNet(t *testing.T) {
 // An INIT for which there is no way goes to the next address at once, whatever its timer says.
 func TestDialTakesTheAddressThatThereIsAWayTo(t *testing.T) {
 	p := newPair(t)
-	l, err := p.b.Listen(0, nil)
-	must.OK(t, err)
+	l := must.Get(p.b.Listen(0, nil))(t)
 	cfg := &Config{RemoteAddrs: []netip.Addr{p.bAddr}, RTOInitial: time.Hour, RTOMax: time.Hour}
 	must.Do(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(netip.MustParseAddr("10.9.9.9"), l.Port()), cfg))(t)
 	must.Do(l.Accept(deadlineCtx(t)))(t)
@@ -234,13 +227,10 @@ func TestMessageConn(t *testing.T) {
 		{"after close", nil, func(c, s *MessageConn) error { return s.Close() }, 100, 0, net.ErrClosed},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l, err := p.b.Listen(0, &Config{RecvBuffer: 8000})
-			must.OK(t, err)
+			l := must.Get(p.b.Listen(0, &Config{RecvBuffer: 8000}))(t)
 			defer l.Close()
-			a, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), nil)
-			must.OK(t, err)
-			b, err := l.MessageListener().Accept()
-			must.OK(t, err)
+			a := must.Get(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), nil))(t)
+			b := must.Get(l.MessageListener().Accept())(t)
 			c, s := a.MessageConn(), b.(*MessageConn)
 			defer s.Association().Abort("")
 			defer a.Abort("")
@@ -260,16 +250,13 @@ func TestMessageConn(t *testing.T) {
 // A stream of octets has what came before anybody had it, and ends where its peer has lost a part of it.
 func TestStreamConnEndsWithARestart(t *testing.T) {
 	clients, b, server := newReborn(t)
-	l, err := b.Listen(7, nil)
-	must.OK(t, err)
+	l := must.Get(b.Listen(7, nil))(t)
 	dial := func(i int) (*Conn, error) {
 		return clients[i].Dial(deadlineCtx(t), netip.AddrPortFrom(server.LocalAddrs()[0].Addr(), 7), &Config{LocalPort: 5555})
 	}
-	c, err := dial(0)
-	must.OK(t, err)
+	c := must.Get(dial(0))(t)
 	must.Do(c.StreamConn().Write([]byte("octets")))(t)
-	a, err := l.Accept(deadlineCtx(t))
-	must.OK(t, err)
+	a := must.Get(l.Accept(deadlineCtx(t)))(t)
 	until(t, "their arrival", func() bool { return a.Stats().Buffered == 6 })
 	s, buf := a.StreamConn(), make([]byte, 4)
 	n, err := s.Read(buf)

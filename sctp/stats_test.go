@@ -421,5 +421,5 @@ func ExampleTransportConfig_logger() {
 	cancel()
 	_, err = t.Dial(ctx, netip.MustParseAddrPort("10.0.0.2:5043"), nil)
 	fmt.Println(errors.Is(err, context.Canceled), t.Stats().EndAborted)
-	// Output: true 1
+	// Output: true 0
 }

@@ -276,6 +276,9 @@ func (t *Transport) Dial(ctx context.Context, remote netip.AddrPort, cfg *Config
 	if cfg == nil {
 		cfg = &Config{}
 	}
+	if err := ctx.Err(); err != nil { // nothing is sent for one who has given up before
+		return nil, &DialError{remote, err}
+	}
 	c, err := t.connect(remote, cfg)
 	if err != nil {
 		return nil, &DialError{remote, err}
