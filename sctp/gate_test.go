@@ -14,7 +14,6 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/sctp/internal/account"
-	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // What waits for the owner of an association is bounded, in packets and in octets, each time anew; what does not fit goes
@@ -274,14 +273,14 @@ func TestOwnerStopsAfterSomeBatches(t *testing.T) {
 // Who has read, and finds that packets were handled whose message nobody has passed on, or that one has come meanwhile, goes on with it.
 func TestReaderGoesOnWithWhatOthersHaveLeft(t *testing.T) {
 	for _, handled := range []bool{true, false} {
-		p := newPair(t)
-		c, s := p.connect(t, nil, nil)
+		p, msg, calm := newPair(t), []byte("what was left"), &Config{DisablePMTUD: true, HeartbeatInterval: -1} // nothing else comes
+		c, s := p.connect(t, calm, calm)
 		_, now := s.lock()
-		must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
-		until(t, "the DATA chunk comes", func() bool {
+		must.Do(c.WriteMsg(msg, SendInfo{}))(t)
+		until(t, "the message comes", func() bool {
 			s.gate.mu.Lock()
 			defer s.gate.mu.Unlock()
-			return slices.ContainsFunc(s.gate.backlog, func(p rawio.Packet) bool { return p.Data[12] == byte(wire.ChunkData) })
+			return slices.ContainsFunc(s.gate.backlog, func(p rawio.Packet) bool { return bytes.Contains(p.Data, msg) })
 		})
 		if handled {
 			s.drain(now)
