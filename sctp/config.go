@@ -11,6 +11,7 @@ import (
 
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/cc"
+	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
 // Config says how associations behave: that of a Dial, and those that come to a Listener or a Socket. The zero value of each field selects the default,
@@ -175,10 +176,8 @@ func (c *Config) backlog() int {
 	return 128
 }
 
-const defaultSendBuffer = 1 << 20
-
 // sendBuffer returns the send buffer to begin with.
-func (c *Config) sendBuffer() int { return cmp.Or(c.SendBuffer, defaultSendBuffer) }
+func (c *Config) sendBuffer() int { return cmp.Or(c.SendBuffer, tx.FirstBuffer) }
 
 // TransportConfig says how a Transport behaves. The zero value is what most programs want.
 type TransportConfig struct {

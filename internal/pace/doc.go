@@ -23,7 +23,8 @@
 // Two ends that answer each other and sleep in between need two wake-ups for it where the reader answers itself, four where each hands
 // the message to another goroutine, and their work: that is patience, six of them. Who looks that long for a packet that is expected finds it, and
 // the ends need no wake-up from then on. Where packets come in numbers, the goroutines that they wake, and the peer's on the same host, want the
-// processors meanwhile: who looks there cedes the processor each time, without which one message in a hundred waits for a slice of the scheduler's. Waiting for the next packet of a train spares a wake-up and an acknowledgement; it may cost a quarter of a wake-up.
+// processors meanwhile: who looks there cedes the processor each time, without which one message in a hundred waits for a slice of the
+// scheduler's. Waiting for the next packet of a train spares a wake-up and an acknowledgement; it may cost a quarter of a wake-up.
 //
 // Whether waits are short is known from when packets come, not from whether somebody has looked for them: so one load
 // leads to one state, wherever it began. And nobody looks for packets while a quota of processor time is used up (curb).

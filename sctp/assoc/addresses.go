@@ -2,6 +2,7 @@ package assoc
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -153,7 +154,7 @@ func (a *Assoc) sourceFor(remote netip.Addr, known netip.AddrPort) (local netip.
 // it last sent to, or else the next that is as near.
 func (a *Assoc) nextSource(p *path) netip.AddrPort {
 	present, remote := p.Local.Addr(), p.Remote.Addr()
-	if h := p.heard.Addr().Unmap(); h != present && contains(a.locals, h) {
+	if h := p.heard.Addr().Unmap(); h != present && slices.Contains(a.locals, h) {
 		return netip.AddrPortFrom(h, p.Local.Port())
 	}
 	next, passed := present, false
@@ -205,15 +206,6 @@ func inZone(a netip.Addr, zone string) netip.Addr {
 		return a.WithZone(zone)
 	}
 	return a
-}
-
-func contains(list []netip.Addr, a netip.Addr) bool {
-	for _, b := range list {
-		if a == b {
-			return true
-		}
-	}
-	return false
 }
 
 // Unicast says whether an address can be that of one host.

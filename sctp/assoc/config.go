@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/rddp-go/rddp/rawio"
@@ -213,7 +214,7 @@ func (c *Config) windowMost() int { return cmp.Or(c.RecvBuffer, tx.MaxBuffer) }
 func (c *Config) completeAddrs() bool {
 	var list []netip.Addr
 	for _, a := range c.LocalAddrs {
-		if a = a.Unmap(); !Unicast(a) || contains(list, a) || len(list) == MaxPaths {
+		if a = a.Unmap(); !Unicast(a) || slices.Contains(list, a) || len(list) == MaxPaths {
 			return false
 		}
 		list = append(list, a)

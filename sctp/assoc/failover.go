@@ -2,6 +2,7 @@ package assoc
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
@@ -119,7 +120,7 @@ func (a *Assoc) suspected(now rawio.Time, p *path, carried bool) {
 // used again.
 func (a *Assoc) UsableFrom(now rawio.Time, list []netip.Addr) {
 	for _, p := range a.paths {
-		if l := p.Local.Addr().Unmap(); l.IsValid() && !l.IsLinkLocalUnicast() && !l.IsLoopback() && !contains(list, l) {
+		if l := p.Local.Addr().Unmap(); l.IsValid() && !l.IsLinkLocalUnicast() && !l.IsLoopback() && !slices.Contains(list, l) {
 			a.cut(now, p)
 		}
 	}

@@ -74,16 +74,21 @@ func (s system) lookup(local, remote netip.Addr) (Path, bool) {
 	return p, true
 }
 
-func (s system) addrs() []netip.Addr {
+func (s system) addrs() (list []netip.Addr) {
+	_ = s.eachAddr(func(a netip.Addr, _ int) { list = append(list, a) })
+	return list
+}
+
+// eachAddr calls f with each own address and the index of its interface; after an error with none.
+func (s system) eachAddr(f func(a netip.Addr, link int)) error {
 	list, err := s.nl.AddrList(nil, netlink.FAMILY_ALL)
 	if err != nil {
-		return nil
+		return err
 	}
-	var out []netip.Addr
 	for _, a := range list {
 		if ip, ok := netip.AddrFromSlice(a.IP); ok {
-			out = append(out, ip.Unmap())
+			f(ip.Unmap(), a.LinkIndex)
 		}
 	}
-	return out
+	return nil
 }

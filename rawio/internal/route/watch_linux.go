@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
@@ -55,21 +54,17 @@ func (s system) places() (out []place, ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	list, err := s.nl.AddrList(nil, netlink.FAMILY_ALL)
-	if err != nil {
-		return nil, false
-	}
 	up := make(map[int]int) // MTUs
 	for _, l := range links {
 		if a := l.Attrs(); a.Flags&net.FlagUp != 0 && a.Flags&net.FlagRunning != 0 {
 			up[a.Index] = a.MTU
 		}
 	}
-	for _, a := range list {
-		if ip, ok := netip.AddrFromSlice(a.IP); ok && up[a.LinkIndex] > 0 {
-			out = append(out, place{ip.Unmap(), up[a.LinkIndex]})
+	err = s.eachAddr(func(a netip.Addr, link int) {
+		if up[link] > 0 {
+			out = append(out, place{a, up[link]})
 		}
-	}
+	})
 	slices.SortFunc(out, func(a, b place) int { return cmp.Or(a.addr.Compare(b.addr), a.mtu-b.mtu) })
-	return out, true
+	return out, err == nil
 }
