@@ -8,7 +8,7 @@
 //   - Close waits up to a second, or for as long as SO_LINGER says, for the peer to have everything: this stack ends with the process.
 //   - Deadlines work.
 //   - SCTP_EOF on an empty message begins a shutdown, under the name's own value in both packages (16) as well as under Linux's (0x200).
-//   - SO_RCVBUF and SO_SNDBUF are 1 MiB each if they are not set.
+//   - SO_RCVBUF and SO_SNDBUF begin at 1 MiB and grow with the path if they are not set.
 //   - The descriptor of a socket is that of a UDP socket which carries its options at level SOL_SOCKET, and nothing else: it cannot be
 //     polled or read, and a system call that sets an option at level SOL_SCTP fails; Setsockopt here does not.
 package compat
@@ -19,7 +19,8 @@ import (
 )
 
 // Use leaves one kind of link, "raw", "udp" or "tun" (with the addresses in RDDP_TUN), to what is opened from now on, as the environment variable
-// RDDP_LINK does; "" leaves raw and udp. Without it a listener serves both where it may, and who dials tries both.
+// RDDP_LINK does; "" leaves raw and udp. Without it a listener serves both where it may, and who dials tries both,
+// UDP first to a program of this host that listens by it.
 func Use(link string) error {
 	switch link {
 	case "", "raw", "udp", "tun":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"syscall"
@@ -54,5 +55,6 @@ func errnoOf(err error) error {
 			return e
 		}
 	}
+	slog.Warn("sctp: an error that has no errno is EIO", "error", err)
 	return syscall.EIO
 }

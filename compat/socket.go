@@ -2,6 +2,7 @@ package compat
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -145,7 +146,10 @@ func bindOne(list []netip.Addr, a netip.Addr, rem bool) ([]netip.Addr, error) {
 // hasAddr says whether an address is one of this host, of whose loopback network it has all, or of the stack.
 func hasAddr(a netip.Addr) bool {
 	if os.Getenv("RDDP_LINK") == "tun" {
-		own, _ := hostaddr.Tun() // who opens the link is told
+		own, err := hostaddr.Tun()
+		if err != nil {
+			slog.Warn(err.Error()) // an errno does not say it
+		}
 		return slices.Contains(own, a)
 	}
 	return a.IsLoopback() && a.Is4() || a.IsLinkLocalUnicast() || slices.Contains(hostaddr.List(), a.WithZone(""))

@@ -358,7 +358,7 @@ func TestSilenceBesideARefusalIsWaitedForAWhile(t *testing.T) {
 		silent := must.Get(NewTransport(la, nil))(t)
 		defer silent.Close()
 		to, began := netip.AddrPortFrom(p.bAddr, 9), time.Now()
-		_, _, err := happy(t.Context(), []attempt{{p.a, rawLink, to}, {silent, rawLink, to}}, &Config{}, time.Hour)
+		_, _, err := happy(t.Context(), []attempt{{p.a, rawLink, to, 0}, {silent, rawLink, to, 0}}, &Config{}, time.Hour)
 		took := time.Since(began)
 		check.That(t, errors.Is(err, syscall.ECONNREFUSED) && took >= 3*time.Second && took < 4*time.Second, "%v after %v", err, took)
 	})

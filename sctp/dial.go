@@ -28,10 +28,10 @@ type Dialer struct {
 }
 
 // Dial sets up an association with an SCTP port of a host, over links that it opens when they are first needed and that the whole process
-// shares: raw IP where that is allowed, and UDP (RFC 6951). The network is "sctp", or "sctp4" or "sctp6" for one family of addresses. A name is
-// resolved, and its addresses are tried in the way of RFC 8305, each over both links; one that the peer answers by first is
-// used, and none of the others reaches the peer's Accept. The environment variable RDDP_LINK, raw or udp, leaves one link, and tun
-// takes that, whose addresses are in RDDP_TUN. A program that wants another link, or more to say about it, uses [NewTransport] and [Transport.Dial].
+// shares: raw IP where that is allowed, and UDP (RFC 6951), which goes first to a program of this host that listens by it. The network is "sctp", or
+// "sctp4" or "sctp6" for one family of addresses. A name is resolved, and its addresses are tried in the way of RFC 8305, each over both links;
+// one that the peer answers by first is used, and none of the others reaches the peer's Accept. The environment variable RDDP_LINK, raw or udp,
+// leaves one link, and tun takes that, whose addresses are in RDDP_TUN. A program that wants another link, or more to say about it, uses [NewTransport] and [Transport.Dial].
 func Dial(ctx context.Context, network, address string) (*Conn, error) {
 	return new(Dialer).Dial(ctx, network, address)
 }
@@ -41,6 +41,7 @@ type attempt struct {
 	t      *Transport
 	kind   linkKind
 	remote netip.AddrPort
+	encap  uint16 // the UDP port of who listens there, if it is a program of this host that has told
 }
 
 // Dial is the function Dial with the options of d.
@@ -66,10 +67,11 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (*Conn, erro
 	}
 	var list []attempt
 	for _, r := range remotes {
-		first := l.first(r.Addr(), kinds)
+		encap := encapOf(r)
+		first := l.first(r.Addr(), kinds, encap != 0)
 		for i := range ts {
 			k := (first + i) % len(ts)
-			list = append(list, attempt{ts[k], kinds[k], r})
+			list = append(list, attempt{ts[k], kinds[k], r, encap})
 		}
 	}
 	c, by, err := happy(ctx, list, &cfg, d.FallbackDelay)
@@ -115,7 +117,7 @@ func happy(ctx context.Context, list []attempt, cfg *Config, delay time.Duration
 		}
 		i, own := started, *cfg
 		if list[i].kind == udpLink && own.EncapPort == 0 {
-			own.EncapPort = encapOf(list[i].remote)
+			own.EncapPort = list[i].encap
 		}
 		own.proceed = func() bool {
 			return answered.CompareAndSwap(0, int32(i+1)) || answered.Load() == int32(i+1)

@@ -31,14 +31,15 @@ func only(t *testing.T, kinds ...linkKind) *links {
 func TestDialFindsWhoListens(t *testing.T) {
 	server, client, both := only(t, rawLink, udpLink), only(t, udpLink), only(t, rawLink, udpLink)
 	testns.New(t).Do(func() error {
-		l, err := (&ListenConfig{links: server}).Listen(t.Context(), "sctp", ":0")
-		must.OK(t, err)
-		_, port, err := net.SplitHostPort(l.Addr().String())
-		must.OK(t, err)
-		one, err := (&ListenConfig{links: server}).Listen(t.Context(), "sctp", "127.0.0.2:0")
-		must.OK(t, err)
-		_, onePort, err := net.SplitHostPort(one.Addr().String())
-		must.OK(t, err)
+		listen := func(by *links, at string) (l *Listener, port string) {
+			l = must.Get((&ListenConfig{links: by}).Listen(t.Context(), "sctp", at))(t)
+			_, port, err := net.SplitHostPort(l.Addr().String())
+			must.OK(t, err)
+			return l, port
+		}
+		l, port := listen(server, ":0")
+		one, onePort := listen(server, "127.0.0.2:0")
+		two, twoPort := listen(only(t, rawLink), ":0")
 		quick := Config{RTOInitial: 10 * time.Millisecond}
 		accepted := uint64(0)
 		rows := []struct {
@@ -48,12 +49,13 @@ func TestDialFindsWhoListens(t *testing.T) {
 			want              error
 			over              linkKind
 		}{
-			{"without privileges", "sctp", "127.0.0.1:" + port, client, l, nil, udpLink},
-			{"by raw IP where that is allowed", "sctp", "127.0.0.1:" + port, both, l, nil, rawLink},
-			{"by IPv6", "sctp6", "[::1]:" + port, both, l, nil, rawLink},
-			{"by name", "sctp", "localhost:" + port, both, l, nil, rawLink},
-			{"without a host", "sctp", ":" + port, client, l, nil, udpLink},
-			{"by a loopback address", "sctp", "127.0.0.2:" + onePort, both, one, nil, rawLink},
+			{"by raw IP alone", "sctp", "127.0.0.1:" + twoPort, both, two, nil, rawLink},
+			{"without privileges", "sctp", "127.0.0.1:" + port, client, l, nil, udpClient},
+			{"who is of this host", "sctp", "127.0.0.1:" + port, both, l, nil, udpClient},
+			{"by IPv6", "sctp6", "[::1]:" + port, both, l, nil, udpClient},
+			{"by name", "sctp", "localhost:" + port, both, l, nil, udpClient},
+			{"without a host", "sctp", ":" + port, client, l, nil, udpClient},
+			{"by a loopback address", "sctp", "127.0.0.2:" + onePort, both, one, nil, udpClient},
 			{"by another than it listens on", "sctp", "127.0.0.1:" + onePort, both, nil, syscall.ECONNREFUSED, ""},
 			{"where nobody listens", "sctp", "127.0.0.1:1", both, nil, syscall.ECONNREFUSED, ""},
 			{"where nobody listens, by UDP", "sctp", "127.0.0.1:1", client, nil, syscall.ECONNREFUSED, ""},
@@ -73,9 +75,7 @@ func TestDialFindsWhoListens(t *testing.T) {
 				s, err := row.from.Accept(deadlineCtx(t))
 				must.OK(t, err)
 				accepted++
-				if over := row.by.open[row.over]; row.over == rawLink && delay > 1 && c.t != over {
-					t.Errorf("%s: not over %s", row.name, row.over)
-				}
+				check.That(t, delay == 1 || c.t == row.by.open[row.over], "%s: not over %s", row.name, row.over)
 				must.OK(t, c.Close())
 				must.OK(t, s.Close())
 			}
@@ -84,10 +84,11 @@ func TestDialFindsWhoListens(t *testing.T) {
 		for _, tr := range server.open {
 			n += tr.Stats().Established
 		}
+		n += two.t.Stats().Established
 		check.That(t, n == accepted, "%d associations have come to be for %d calls of Dial", n, accepted)
 		k := both.answered[netip.AddrFrom4([4]byte{127, 0, 0, 1})]
 		check.That(t, k == rawLink || k == udpLink, "127.0.0.1 answered by %q", k)
-		_, err = (&ListenConfig{links: server}).Listen(context.Background(), "sctp", ":"+port)
+		_, err := (&ListenConfig{links: server}).Listen(context.Background(), "sctp", ":"+port)
 		check.Error(t, "listened on twice", err, syscall.EADDRINUSE)
 		must.OK(t, l.Close())
 		return nil

@@ -148,11 +148,16 @@ func (l *links) remember(host netip.Addr, k linkKind) {
 	l.answered[host] = k
 }
 
-// first returns which of some links a host has last answered by, or else 0.
-func (l *links) first(host netip.Addr, kinds []linkKind) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return max(slices.Index(kinds, l.answered[host]), 0)
+// first returns which of some links to try first: UDP to a program of this host that listens by it, since packets of several associations go together there
+// and raw ones do not; else what the host has last answered by; else the best.
+func (l *links) first(host netip.Addr, kinds []linkKind, neighbour bool) int {
+	k := udpLink
+	if !neighbour {
+		l.mu.Lock()
+		k = l.answered[host]
+		l.mu.Unlock()
+	}
+	return max(slices.Index(kinds, k), 0)
 }
 
 // close closes the links, for tests.

@@ -40,7 +40,8 @@ type pairing struct{ link, net, tcpNet string }
 var (
 	overUDP  = pairing{"udp", lo1500, lo1500}
 	overRaw  = pairing{"raw", lo64K, lo64K}
-	overTun  = pairing{"tun", tun1500, lo1500} // a device of our own, which TCP cannot have
+	overTun  = pairing{"tun", tun1500, lo1500}  // a device of our own, which TCP cannot have
+	unasked  = pairing{"default", lo64K, lo64K} // what compat takes by itself, of raw and udp
 	twoLinks = []pairing{overUDP, overRaw}
 )
 
@@ -177,7 +178,7 @@ func parts() []part {
 	}
 	d.specs = append(d.specs, overTun.beside(handed)...)
 	j := shapes("j", "requests and answers of go-diameter", shapeRounds)
-	for _, p := range twoLinks {
+	for _, p := range append(twoLinks, unasked) {
 		t, s := shape("diameter", direct, "", p.tcpNet), shape("diameter", direct, p.link, p.net)
 		j.specs = append(j.specs, piped(t), piped(s), connected(64)(t), connected(64)(s), t, s)
 	}

@@ -25,7 +25,7 @@ import (
 // end is what the scoreboard says.
 type end struct {
 	Server  bool       `json:"server"`
-	Link    string     `json:"link"`  // raw or udp; empty for TCP
+	Link    string     `json:"link"`  // raw or udp, or default for what a program gets that asks for neither; empty for TCP
 	Shape   string     `json:"shape"` // pipelined, or one request at a time
 	Conns   int        `json:"conns"`
 	Size    int        `json:"size"` // octets of a request
@@ -62,7 +62,7 @@ func run(args []string) error {
 	if err := json.Unmarshal([]byte(args[0]), &e); err != nil {
 		return err
 	}
-	if err := compat.Use(e.Link); err != nil {
+	if err := compat.Use(strings.TrimPrefix(e.Link, "default")); err != nil {
 		return err
 	}
 	if e.Server {
