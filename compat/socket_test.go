@@ -306,9 +306,8 @@ func TestNotifications(t *testing.T) {
 	must.Get(b.Send([]byte("why"), &SndRcvInfo{Flags: flagAbort}))(t)
 	got := read(a, 99)
 	abort := []byte{6, 0, 0, 12, 0, 12, 0, 7, 'w', 'h', 'y', 0}
-	if text := []byte(got.text); len(text) != 20+len(abort) || native.Uint16(text[8:]) != commLost || native.Uint16(text[10:]) != 12 || !bytes.Equal(text[20:], abort) {
-		t.Errorf("after an abort: % x", text)
-	}
+	text := []byte(got.text)
+	check.That(t, len(text) == 20+len(abort) && native.Uint16(text[8:]) == commLost && native.Uint16(text[10:]) == 12 && bytes.Equal(text[20:], abort), "after an abort: % x", text)
 	same(t, read(a, 99).err, error(syscall.ECONNRESET))
 }
 

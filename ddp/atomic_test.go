@@ -75,9 +75,8 @@ func TestAtomicOpsAreThePseudoCode(t *testing.T) {
 		{"only masked bits are swapped", AtomicOp{Swap: true, Data: all, Mask: 0xF0}, 0x1234_0000, 0x1234_00F0},
 		{"nothing compared: always swaps", AtomicOp{Swap: true, Data: 5, Mask: all}, 99, 5},
 	} {
-		if got := row.op.apply(row.old); got != row.next || got != literal(row.op, row.old) {
-			t.Errorf("%s: %#x, want %#x (pseudo-code: %#x)", row.name, got, row.next, literal(row.op, row.old))
-		}
+		got := row.op.apply(row.old)
+		check.That(t, got == row.next && got == literal(row.op, row.old), "%s: %#x, want %#x (pseudo-code: %#x)", row.name, got, row.next, literal(row.op, row.old))
 	}
 	rnd := rand.New(rand.NewPCG(7306, 1))
 	for range 20_000 {
@@ -145,9 +144,8 @@ func TestAtomicOnMemoryAndOnDevice(t *testing.T) {
 			before := bytes.Clone(b)
 			for off := uint64(1); off < 8; off++ {
 				for _, op := range []*AtomicOp{&add, &swap} {
-					if _, err := r.Atomic(reg.STag(), 4099+off, op); err == nil || err.Type != TypeLocal || err.Cause != ErrUnaligned {
-						t.Errorf("offset %d: %v, want %v", off, err, ErrUnaligned)
-					}
+					_, err := r.Atomic(reg.STag(), 4099+off, op)
+					check.That(t, err != nil && err.Type == TypeLocal && err.Cause == ErrUnaligned, "offset %d: %v, want %v", off, err, ErrUnaligned)
 				}
 				_, err := reg.Atomic(off, add)
 				check.That(t, err == ErrUnaligned, "local, offset %d: %v", off, err)

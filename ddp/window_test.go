@@ -183,9 +183,8 @@ func TestWindowOfAFile(t *testing.T) {
 	if old, err := r.Atomic(win.STag(), 8, &AtomicOp{Data: 5}); old != 0 || err != nil {
 		t.Errorf("atomic: %d, %v", old, err)
 	}
-	if v, err := reg.Atomic(16, FetchAdd(0)); v != 5 || err != nil {
-		t.Errorf("the counter is %d, %v", v, err)
-	}
+	v, err := reg.Atomic(16, FetchAdd(0))
+	check.That(t, v == 5 && err == nil, "the counter is %d, %v", v, err)
 	got, err := os.ReadFile(f.Name())
 	check.That(t, err == nil && string(got[11:14]) == "abc" && zero(got[:11]), "file % x, %v", got, err)
 }

@@ -241,9 +241,8 @@ func TestRefusalsAreBounded(t *testing.T) {
 			dropped++
 		}
 	}
-	if st := b.Stats(); b.Sessions() != 1+maxRefusals || dropped != 900-maxRefusals || st.RefusalsFull != dropped || st.PendingFull != maxRefusals {
-		t.Fatalf("%d sessions, %d dropped, %+v", b.Sessions(), dropped, st)
-	}
+	st := b.Stats()
+	must.That(t, b.Sessions() == 1+maxRefusals && dropped == 900-maxRefusals && st.RefusalsFull == dropped && st.PendingFull == maxRefusals, "%d sessions, %d dropped, %+v", b.Sessions(), dropped, st)
 	s.Reject(0, nil)
 	b.pull()
 	_, seg := encode("0 segment x") // of the next session

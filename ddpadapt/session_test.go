@@ -24,9 +24,8 @@ func TestSessionAccepted(t *testing.T) {
 	if len(init) != 1 { // req 5043-6.6-2: the segment waits
 		t.Fatalf("%v handed over before the Accept", init)
 	}
-	if d := init[0].data; !d.U() || d.PPID() != 17 || !bytes.Equal(d.Payload(), []byte("\x00\x00\x00\x01hello")) {
-		t.Fatalf("Initiate is U=%v PPID=%d %q", d.U(), d.PPID(), d.Payload())
-	}
+	d := init[0].data
+	must.That(t, d.U() && d.PPID() == 17 && bytes.Equal(d.Payload(), []byte("\x00\x00\x00\x01hello")), "Initiate is U=%v PPID=%d %q", d.U(), d.PPID(), d.Payload())
 	b.take(init...)
 	ev := b.expect(EventInitiate)[0]                           // req 5043-5.2.3-9, 5043-6.4-1
 	must.Equal(t, "private data", string(ev.Private), "hello") // req 5043-5.2.3-10

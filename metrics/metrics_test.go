@@ -239,9 +239,8 @@ func TestHandlerServesBothForms(t *testing.T) {
 		Memstats map[string]any
 	}
 	must.OK(t, json.Unmarshal([]byte(get("/debug/vars")), &vars))
-	if x := vars.Rddp["x"]; x.Transport.Established != 1 || x.Transport != a.Transport().Stats() || x.Totals != a.Transport().Totals() || len(vars.Memstats) == 0 {
-		t.Errorf("%+v", x)
-	}
+	x := vars.Rddp["x"]
+	check.That(t, x.Transport.Established == 1 && x.Transport == a.Transport().Stats() && x.Totals == a.Transport().Totals() && len(vars.Memstats) != 0, "%+v", x)
 	var _ expvar.Var = c
 }
 

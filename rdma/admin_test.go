@@ -45,9 +45,8 @@ func TestIdleStreamsAreReclaimed(t *testing.T) {
 	left := x.b.QPs()
 	check.That(t, slices.Contains(left, busy.qp) && slices.Contains(left, unconnected.qp) && len(left) == 3, "left are %d QPs", len(left))
 	for _, took := range []Latency{x.a.Latency(), func() Latency { x.a.Close(); return x.a.Latency() }()} {
-		if w, r := took.Write.Total(), took.Read.Total(); w != 2*idleSweeps || r != w || took.Send.Total()+took.Atomic.Total() != 0 {
-			t.Errorf("measured are %d Writes and %d Reads", w, r)
-		}
+		w, r := took.Write.Total(), took.Read.Total()
+		check.That(t, w == 2*idleSweeps && r == w && took.Send.Total()+took.Atomic.Total() == 0, "measured are %d Writes and %d Reads", w, r)
 	}
 }
 

@@ -199,7 +199,6 @@ func TestSTagOfOneQPIsForeignToOthers(t *testing.T) {
 	a2.post(write)
 	<-a2.qp.Done()
 	var e *rdmap.StreamError
-	if err := a2.qp.Err(); !errors.As(err, &e) || e.Terminate == nil || e.Terminate.Layer != rdmap.LayerDDP || e.Terminate.Code != ddp.CodeNotAssociated {
-		t.Errorf("%v", err)
-	}
+	err := a2.qp.Err()
+	check.That(t, errors.As(err, &e) && e.Terminate != nil && e.Terminate.Layer == rdmap.LayerDDP && e.Terminate.Code == ddp.CodeNotAssociated, "%v", err)
 }

@@ -73,9 +73,8 @@ func TestWhatAQPKnowsOfItsPath(t *testing.T) {
 		"path %v, association %v, MULPDU %d, peer %v", path, stats, alone.MULPDU(), alone.RemoteAddr())
 	a, b := x.join(nil)
 	p, ok := a.qp.Path()
-	if s, has := a.qp.Stats(); !ok || !has || !p.Primary || p.Remote.Addr() != x.addr.Addr() || s.State != assoc.Established || a.qp.RemoteAddr() != x.addr {
-		t.Errorf("%+v, %+v, peer %v", p, s, a.qp.RemoteAddr())
-	}
+	s, has := a.qp.Stats()
+	check.That(t, ok && has && p.Primary && p.Remote.Addr() == x.addr.Addr() && s.State == assoc.Established && a.qp.RemoteAddr() == x.addr, "%+v, %+v, peer %v", p, s, a.qp.RemoteAddr())
 	late, cancel := context.WithCancel(context.Background())
 	cancel()
 	far := b.qp.lock() // it does not answer

@@ -38,9 +38,8 @@ func TestMessagesDoNotAllocate(t *testing.T) {
 			for range 200 {
 				round()
 			}
-			if n := testing.AllocsPerRun(200, round); n != 0 {
-				t.Errorf("%s, %d octets: %v allocations for four messages", tt.name, size, n)
-			}
+			n := testing.AllocsPerRun(200, round)
+			check.That(t, n == 0, "%s, %d octets: %v allocations for four messages", tt.name, size, n)
 		}
 	}
 }

@@ -308,16 +308,14 @@ func TestStreamsAreConns(t *testing.T) {
 	err := in.Close()
 	check.That(t, err == nil && s.Stats().Buffered == 0, "%d octets are kept for a stream that is closed, %v", s.Stats().Buffered, err)
 	fmt.Fprint(out, "more")
-	if n, info, err := s.ReadMsg(make([]byte, 100)); n != 4 || info.Stream != 0 || err != nil {
-		t.Errorf("%d octets of stream %d, %v: want what the closed stream takes no more", n, info.Stream, err)
-	}
+	n, info, err := s.ReadMsg(make([]byte, 100))
+	check.That(t, n == 4 && info.Stream == 0 && err == nil, "%d octets of stream %d, %v: want what the closed stream takes no more", n, info.Stream, err)
 	again := s.Stream(0)
 	check.That(t, in.Close() == nil && s.Stream(0) == again && again != in, "a stream ends with the one before it, or not at all")
 	must.Do(c.Stream(7).Write(make([]byte, streamChunk+5)))(t)
 	for _, size := range []int{streamChunk, 5} {
-		if _, info, err := s.ReadMsg(make([]byte, 1<<17)); err != nil || info.Size != size || info.Stream != 7 {
-			t.Errorf("a piece of what was written is %+v, %v, want %d octets", info, err, size)
-		}
+		_, info, err := s.ReadMsg(make([]byte, 1<<17))
+		check.That(t, err == nil && info.Size == size && info.Stream == 7, "a piece of what was written is %+v, %v, want %d octets", info, err, size)
 	}
 	c.Close()
 	_, err = s.Stream(0).Read(make([]byte, 1))
@@ -463,9 +461,8 @@ func TestBacklogIsBounded(t *testing.T) {
 	}
 	check.Equal(t, "associations that live with a backlog of 3", alive, 3)
 	check.That(t, !l.waiting.Full(netip.MustParseAddr("10.9.9.9")) && len(l.ready) == 3 && cap(l.ready) == 6, "they keep other hosts' out")
-	if _, err := l.Accept(deadlineCtx(t)); err != nil || !l.waiting.Take(p.a.localAddr(), 1) || l.waiting.Take(p.a.localAddr(), 1) {
-		t.Errorf("one that is accepted leaves not one place: %v", err)
-	}
+	_, err := l.Accept(deadlineCtx(t))
+	check.That(t, err == nil && l.waiting.Take(p.a.localAddr(), 1) && !l.waiting.Take(p.a.localAddr(), 1), "one that is accepted leaves not one place: %v", err)
 }
 
 // probe sends a message and waits for its acknowledgement or for the end.

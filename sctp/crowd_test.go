@@ -24,9 +24,8 @@ import (
 func watch(t *testing.T, tr *Transport) {
 	t.Cleanup(crowd.Watch(func() {
 		s, n, m := tr.Stats(), tr.Associations(), tr.Memory()
-		if total := tr.Totals(); s.RxDropped > 1<<40 || n > 1<<20 || m.Used > 1<<40 || total.PacketsIn > 1<<40 {
-			t.Errorf("%+v, %+v, %d associations, %+v", s, total, n, m)
-		}
+		total := tr.Totals()
+		check.That(t, s.RxDropped <= 1<<40 && n <= 1<<20 && m.Used <= 1<<40 && total.PacketsIn <= 1<<40, "%+v, %+v, %d associations, %+v", s, total, n, m)
 	}))
 }
 

@@ -254,9 +254,8 @@ func TestOwnerStopsAfterSomeBatches(t *testing.T) {
 			link, s := behindCeaseless(t, row.left, row.takes)
 			close(link.over)
 			before := s.t.stats.txBatches.Load()
-			if more, sent := s.pump(s.t.now()), s.t.stats.txBatches.Load()-before; more != row.more || sent != row.sent {
-				t.Errorf("%d batches of %v, %d of them sent, more: %v", row.left, row.takes, sent, more)
-			}
+			more, sent := s.pump(s.t.now()), s.t.stats.txBatches.Load()-before
+			check.That(t, more == row.more && sent == row.sent, "%d batches of %v, %d of them sent, more: %v", row.left, row.takes, sent, more)
 			link.c = nil
 			s.unlock()
 		})

@@ -277,9 +277,8 @@ func TestWhoGoesFirst(t *testing.T) {
 	}
 	now, ever := b.squeezed.Load(), b.Stats().Squeezed
 	check.That(t, now == 1 && ever == 1, "%d are squeezed, %d were", now, ever)
-	if s := greedy.c.Stats(); !greedy.c.squeezed || s.RecvWindow != 0 || s.Evicted == 0 {
-		t.Errorf("squeezed: %v, a window of %d, %d chunks taken back", greedy.c.squeezed, s.RecvWindow, s.Evicted)
-	}
+	s := greedy.c.Stats()
+	check.That(t, greedy.c.squeezed && s.RecvWindow == 0 && s.Evicted != 0, "squeezed: %v, a window of %d, %d chunks taken back", greedy.c.squeezed, s.RecvWindow, s.Evicted)
 	for port := range uint16(2) {
 		a := b.attack(from, 10+port)
 		a.send(a.data(0, 0, 0, whole, 60_000))
@@ -396,9 +395,8 @@ func TestReclaimerIsCalledWhenMemoryIsShort(t *testing.T) {
 		a.c.goOn()
 		check.That(t, a.c.squeezed == (load > 0), "squeezed: %v, where another one has %d quanta", a.c.squeezed, load)
 	}
-	if b.reclaimer.run(); b.reclaimer.running.Load() || b.reclaimer.pause < reclaimPause {
-		t.Errorf("running: %v, the next time after %v", b.reclaimer.running.Load(), b.reclaimer.pause)
-	}
+	b.reclaimer.run()
+	check.That(t, !b.reclaimer.running.Load() && b.reclaimer.pause >= reclaimPause, "running: %v, the next time after %v", b.reclaimer.running.Load(), b.reclaimer.pause)
 	b.reclaimer.timer.Reset(time.Hour)
 	b.timers.timer.Reset(time.Hour)
 	b.Close()

@@ -213,9 +213,8 @@ func TestNotifications(t *testing.T) {
 		}
 		c.Abort("gone")
 		// req 9260-11.1-10, 9260-11.2-1
-		if ev := next(t, c, EventSendFailed); ev.Unsent || !bytes.Equal(ev.Message, sent) || ev.Info.Stream != 0 || ev.Info.PPID != 9 {
-			t.Errorf("first message: unsent %v, %d octets, %+v", ev.Unsent, len(ev.Message), ev.Info)
-		}
+		ev := next(t, c, EventSendFailed)
+		check.That(t, !ev.Unsent && bytes.Equal(ev.Message, sent) && ev.Info.Stream == 0 && ev.Info.PPID == 9, "first message: unsent %v, %d octets, %+v", ev.Unsent, len(ev.Message), ev.Info)
 		if ev := next(t, c, EventSendFailed); !bytes.Equal(ev.Message, unsent) || ev.Info.Stream != 1 {
 			t.Errorf("second message: unsent %v, %d octets, %+v", ev.Unsent, len(ev.Message), ev.Info)
 		}

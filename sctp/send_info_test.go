@@ -212,9 +212,8 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 	holds := func(m message) {
 		t.Helper()
 		w := s.get(m.token)
-		if got := append(bytes.Clone(w.body[0]), w.body[1]...); !bytes.Equal(got, pattern(m.n, 1+m.n%3000)) || w.info.PPID != uint32(m.n) {
-			t.Fatalf("message %d of %d octets was overwritten", m.n, len(got))
-		}
+		got := append(bytes.Clone(w.body[0]), w.body[1]...)
+		must.That(t, bytes.Equal(got, pattern(m.n, 1+m.n%3000)) && w.info.PPID == uint32(m.n), "message %d of %d octets was overwritten", m.n, len(got))
 	}
 	full, grown := 0, 0
 	for n := range 20_000 {

@@ -202,9 +202,8 @@ func TestSocketSetupThatFails(t *testing.T) {
 				}
 				row.end(s, links[1])
 				for i, end := range ends {
-					if err := <-end; !errors.Is(err, row.want) || time.Since(began) != row.took {
-						t.Errorf("call %d: %v after %v", i, err, time.Since(began))
-					}
+					err := <-end
+					check.That(t, errors.Is(err, row.want) && time.Since(began) == row.took, "call %d: %v after %v", i, err, time.Since(began))
 				}
 			})
 		})
@@ -235,9 +234,8 @@ func TestSocketDropsWhatIsStarved(t *testing.T) {
 	c.starve(1)
 	check.That(t, c.unread == 0 && c.a.Buffered() == 0, "%d messages are left, %d octets", c.unread, c.a.Buffered())
 	c.unlock()
-	if n, _, _, err := b.ReadMsg(buf); string(buf[:n]) != "second" || err != nil || unread() != 0 {
-		t.Errorf("%q, %v, and %d more are left", buf[:n], err, unread())
-	}
+	n, _, _, err := b.ReadMsg(buf)
+	check.That(t, string(buf[:n]) == "second" && err == nil && unread() == 0, "%q, %v, and %d more are left", buf[:n], err, unread())
 	b.mu.Lock()
 	check.Equal(t, "associations", len(b.conns), 1)
 	b.mu.Unlock()

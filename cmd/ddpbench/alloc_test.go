@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
 )
 
 // TestSteadyState runs a short and a long test of each kind: what they allocate must not depend on how
@@ -25,9 +27,8 @@ func TestSteadyState(t *testing.T) {
 			}
 			const short, long = 200, 8200
 			base := allocs(short)
-			if per := (float64(allocs(long)) - float64(base)) / (long - short); per > 0.05 {
-				t.Errorf("%.2f allocations for each message", per)
-			}
+			per := (float64(allocs(long)) - float64(base)) / (long - short)
+			check.That(t, per <= 0.05, "%.2f allocations for each message", per)
 		})
 	}
 }

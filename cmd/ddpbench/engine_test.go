@@ -151,9 +151,8 @@ func TestServerRefuses(t *testing.T) {
 			got <- err
 		}()
 		ends.leave()
-		if err := <-got; err != nil {
-			t.Errorf("it waits for a place that comes free, and hears %v", err)
-		}
+		err := <-got
+		check.That(t, err == nil, "it waits for a place that comes free, and hears %v", err)
 	})
 	t.Run("more memory than it has left", func(t *testing.T) {
 		others, used := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}, x.server.places.Used()
@@ -179,9 +178,8 @@ func TestServerRefuses(t *testing.T) {
 		cq := must.Get(x.dev.CreateCQ(256))(t)
 		qp := must.Get(x.dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq}))(t)
 		defer qp.Close()
-		if _, err := qp.Connect(t.Context(), x.to, []byte("hello")); err == nil || !strings.Contains(cli.Explain(err), "not from a ddpbench") {
-			t.Errorf("got %v", err)
-		}
+		_, err := qp.Connect(t.Context(), x.to, []byte("hello"))
+		check.That(t, err != nil && strings.Contains(cli.Explain(err), "not from a ddpbench"), "got %v", err)
 		const line = ": refused: a ddpbench listens here: the request is not from a ddpbench\n"
 		eventually(t, "the server says why it refused", func() bool { return strings.Contains(x.out.String(), line) })
 	})
@@ -279,9 +277,8 @@ func TestEachMessageIsJudgedByItself(t *testing.T) {
 		if i%2 == 0 {
 			fill(msg, e.slotSeed(0, true, 0))
 		}
-		if err := e.data(l, msg); err != nil || e.bad() != bad || l.got != uint64(i+1) {
-			t.Errorf("message %d: %d are bad, %v", i, e.bad(), err)
-		}
+		err := e.data(l, msg)
+		check.That(t, err == nil && e.bad() == bad && l.got == uint64(i+1), "message %d: %d are bad, %v", i, e.bad(), err)
 	}
 	e.client = true
 	if err := e.control(l, &control{kind: ctlVerdict, n: 5}); err != nil || e.bad() != 7 || e.finished() {

@@ -278,9 +278,8 @@ func TestRunEndsWhenItIsToAndBothEndsSayHow(t *testing.T) {
 				begun := time.Now()
 				code := runs(ctx, t, n, clientAddr, &out, append(strings.Fields(tt.args), serverAddr.String())...)
 				lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-				if exit := fmt.Sprintf("exit %d after %v", code, time.Since(begun)); exit != tt.exit || lines[len(lines)-1] != tt.want {
-					t.Errorf("%s, want %s\n%s", exit, tt.exit, &out)
-				}
+				exit := fmt.Sprintf("exit %d after %v", code, time.Since(begun))
+				check.That(t, exit == tt.exit && lines[len(lines)-1] == tt.want, "%s, want %s\n%s", exit, tt.exit, &out)
 				time.Sleep(2 * idleTimeout)
 				end()
 				<-served

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/internal/inserted"
 	"github.com/rddp-go/rddp/internal/must"
@@ -38,8 +39,7 @@ func TestEveryFlagOfPerftest(t *testing.T) {
 		if f.Short != "" {
 			given = "-" + f.Short
 		}
-		if out, errs, code := bench(t, "write", "host", given); code != exitError || out != "" || !strings.Contains(errs, f.Name()+": "+f.Why) {
-			t.Errorf("%s: exit %d, %q", given, code, errs)
-		}
+		out, errs, code := bench(t, "write", "host", given)
+		check.That(t, code == exitError && out == "" && strings.Contains(errs, f.Name()+": "+f.Why), "%s: exit %d, %q", given, code, errs)
 	}
 }

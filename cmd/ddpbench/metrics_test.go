@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -39,9 +40,8 @@ func TestMetricsAreServed(t *testing.T) {
 	stop()
 	go io.Copy(io.Discard, said)
 	<-ended
-	if _, errs, code := bench(t, "write", "--self", "--metrics", "nowhere"); code != exitError || !strings.Contains(errs, "--metrics nowhere: it is an address and a TCP port") {
-		t.Errorf("exit %d: %s", code, errs)
-	}
+	_, errs, code := bench(t, "write", "--self", "--metrics", "nowhere")
+	check.That(t, code == exitError && strings.Contains(errs, "--metrics nowhere: it is an address and a TCP port"), "exit %d: %s", code, errs)
 	if _, errs, code := bench(t, "--sweep", t.TempDir(), "--metrics", ":0"); code != exitError || !strings.Contains(errs, "--metrics does not go with --sweep") {
 		t.Errorf("exit %d: %s", code, errs)
 	}

@@ -78,9 +78,8 @@ func TestFlagErrors(t *testing.T) {
 func TestFlagsAtTheirBounds(t *testing.T) {
 	for _, args := range []string{"-s 256M", "-t 8192", "-q 256", "-t 8192 -q 16", "-n 100000000", "-n 1", "-t 1", "-s 1", "-D 86400", "--timeout 86400",
 		"-D 86400 --interval 86400", "--memory 1K -s 1K -n 1", "--memory 1024M", "-s 268435136 -q 4 -t 1", "-p 1", "--lat -D 1"} {
-		if _, err := parse(append(strings.Fields(args), "write", "a"), io.Discard); err != nil {
-			t.Errorf("%s: %v", args, err)
-		}
+		_, err := parse(append(strings.Fields(args), "write", "a"), io.Discard)
+		check.That(t, err == nil, "%s: %v", args, err)
 	}
 	if _, err := parse(strings.Fields("write a -s 268435137 -q 4 -t 1"), io.Discard); err == nil { // 320 octets of each QP are for control messages
 		t.Error("an octet more than the memory is accepted")
@@ -97,9 +96,8 @@ func TestFlagsAtTheirBounds(t *testing.T) {
 		{params{verb: verbRead, size: 4096, depth: 5, qps: 1, mem: 64 << 20}, 8192, 5, 1},
 		{params{verb: verbWrite, size: 4096, depth: 128, qps: 16, mem: 64 << 20}, 1024, -1, 32},
 	} {
-		if s, r, m := row.p.slots(), row.p.reads(), row.p.moderation(); s != row.slots || r != row.reads || m != row.moderation {
-			t.Errorf("%+v: %d slots, %d reads outstanding, one in %d asks for a completion", row.p, s, r, m)
-		}
+		s, r, m := row.p.slots(), row.p.reads(), row.p.moderation()
+		check.That(t, s == row.slots && r == row.reads && m == row.moderation, "%+v: %d slots, %d reads outstanding, one in %d asks for a completion", row.p, s, r, m)
 	}
 }
 
@@ -134,9 +132,8 @@ func TestHelloSurvivesTheWireAndDamageIsRefused(t *testing.T) {
 	}
 	good := h.encode()
 	var got hello
-	if err := got.decode(good); err != nil || got != h {
-		t.Fatalf("got %+v and %v, want %+v", got, err, h)
-	}
+	err := got.decode(good)
+	must.That(t, err == nil && got == h, "got %+v and %v, want %+v", got, err, h)
 	for _, tt := range []struct {
 		name   string
 		change func(b []byte) []byte

@@ -111,9 +111,8 @@ func TestTraceIsDrawn(t *testing.T) {
 		go func() { served <- runs(serving, t, n, serverAddr, new(strings.Builder), "write") }()
 		synctest.Wait()
 		var out strings.Builder
-		if code := runs(t.Context(), t, n, clientAddr, &out, "read", "-t", "1", "-s", "60000", "-n", "100", "--trace", file, serverAddr.String()); code != exitWell {
-			t.Errorf("exit %d\n%s", code, &out)
-		}
+		code := runs(t.Context(), t, n, clientAddr, &out, "read", "-t", "1", "-s", "60000", "-n", "100", "--trace", file, serverAddr.String())
+		check.That(t, code == exitWell, "exit %d\n%s", code, &out)
 		stop()
 		<-served
 	})
@@ -129,8 +128,7 @@ func TestTraceIsDrawn(t *testing.T) {
 		"trace": "trace FILE: one file", "trace page_test.go": "trace page_test.go: it is no trace", "trace nothing": "trace: open nothing: no such file",
 		"trace -n 5 x": "--iters does not go with trace", "write --self --trace /no/such": "--trace: open /no/such", "--sweep x --trace y": "--trace does not go with --sweep",
 	} {
-		if _, errs, code := bench(t, strings.Fields(args)...); code != exitError || !strings.Contains(errs, want) {
-			t.Errorf("%s: exit %d, %q", args, code, errs)
-		}
+		_, errs, code := bench(t, strings.Fields(args)...)
+		check.That(t, code == exitError && strings.Contains(errs, want), "%s: exit %d, %q", args, code, errs)
 	}
 }

@@ -88,9 +88,8 @@ func TestInterruptedRunTellsWhatItHas(t *testing.T) {
 				return begun && strings.Count(rows, "\n") > lines
 			})
 			cancel()
-			if code := <-done; code != exitWell {
-				t.Fatalf("exit code %d: %s", code, errs.String())
-			}
+			code := <-done
+			must.That(t, code == exitWell, "exit code %d: %s", code, errs.String())
 			check.That(t, strings.Contains(out.String(), "Verification    : 0 messages"), "no results:\n%s", out)
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/internal/inserted"
 	"github.com/rddp-go/rddp/internal/must"
@@ -32,8 +33,7 @@ func TestEveryFlagOfPing(t *testing.T) {
 	must.OK(t, cli.Parse(fs, nil, os.Stdout, ""))
 	inserted.Check(t, "../../docs/tools.md", "ping", must.Get(cli.Table(fs, theirs, "ddpping"))(t), *update)
 	for _, f := range refused {
-		if code, out, errs := invoke(t.Context(), "-"+f.Short, "host"); code != exitError || out != "" || !strings.Contains(errs, "-"+f.Short+": "+f.Why) {
-			t.Errorf("-%s: exit %d, %q", f.Short, code, errs)
-		}
+		code, out, errs := invoke(t.Context(), "-"+f.Short, "host")
+		check.That(t, code == exitError && out == "" && strings.Contains(errs, "-"+f.Short+": "+f.Why), "-%s: exit %d, %q", f.Short, code, errs)
 	}
 }

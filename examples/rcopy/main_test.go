@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
 )
 
 func TestCommandLineMistakesAreNamed(t *testing.T) {
@@ -56,9 +58,8 @@ func TestSplitTarget(t *testing.T) {
 		{"host", "host", ""}, {"host:f", "host", "f"}, {"host:f:g", "host", "f:g"}, {"10.0.0.1:f", "10.0.0.1", "f"},
 		{"fd77::2", "fd77::2", ""}, {"[fd77::2]", "fd77::2", ""}, {"[fd77::2]:f", "fd77::2", "f"}, {"[fe80::1%eth0]:f", "fe80::1%eth0", "f"},
 	} {
-		if host, name := splitTarget(test.in); host != test.host || name != test.name {
-			t.Errorf("%s: %q and %q, want %q and %q", test.in, host, name, test.host, test.name)
-		}
+		host, name := splitTarget(test.in)
+		check.That(t, host == test.host && name == test.name, "%s: %q and %q, want %q and %q", test.in, host, name, test.host, test.name)
 	}
 }
 
@@ -69,14 +70,12 @@ func TestOctetsAreReadAndWrittenWithUnits(t *testing.T) {
 		out  string
 	}{{"0", 0, "0"}, {"4097", 4097, "4097"}, {"1K", 1024, "1K"}, {"2048", 2048, "2K"}, {"64G", 64 << 30, "64G"}, {"1T", 1 << 40, "1T"}, {"1024T", 1 << 50, "1024T"}} {
 		var o octets
-		if err := o.Set(test.in); err != nil || uint64(o) != test.want || o.String() != test.out {
-			t.Errorf("%s: %d (%v), prints %s; want %d, %s", test.in, uint64(o), err, o.String(), test.want, test.out)
-		}
+		err := o.Set(test.in)
+		check.That(t, err == nil && uint64(o) == test.want && o.String() == test.out, "%s: %d (%v), prints %s; want %d, %s", test.in, uint64(o), err, o.String(), test.want, test.out)
 	}
 	for _, bad := range []string{"", "K", "1k", "-1", "1.5G", "9223372036854775808", "8388608T"} {
 		var o octets
-		if err := o.Set(bad); err == nil {
-			t.Errorf("%q is taken as %d", bad, uint64(o))
-		}
+		err := o.Set(bad)
+		check.That(t, err != nil, "%q is taken as %d", bad, uint64(o))
 	}
 }

@@ -185,9 +185,8 @@ func TestReplacesOnlyByWhatIsComplete(t *testing.T) {
 
 	c := b.hostile(offer{3000, "f"})
 	c.write(newer, 0)
-	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, older) {
-		t.Errorf("with the copy under way: %d octets, %v; want the older file", len(got), err)
-	}
+	got, err := os.ReadFile(path)
+	check.That(t, err == nil && bytes.Equal(got, older), "with the copy under way: %d octets, %v; want the older file", len(got), err)
 	c.seal(3000, sha256.Sum256(newer))
 	if v := c.verdict(); !v.stored {
 		t.Fatalf("not stored: %s", v.text)
@@ -329,9 +328,8 @@ func TestNothingIsKept(t *testing.T) {
 			c := b.hostile(offer{100000, "f"})
 			test.does(c)
 			if test.heard != "" {
-				if v := c.verdict(); v.stored || !strings.Contains(v.text, test.heard) {
-					t.Errorf("verdict %+v, want %q", v, test.heard)
-				}
+				v := c.verdict()
+				check.That(t, !v.stored && strings.Contains(v.text, test.heard), "verdict %+v, want %q", v, test.heard)
 			}
 			c.e.close()
 			b.settle()
@@ -514,9 +512,8 @@ func TestServerRefusesNamesOutsideItsFolderAndSaysWhy(t *testing.T) {
 	}
 	t.Run("the name of a directory", func(t *testing.T) {
 		var refused *refusedError
-		if err := b.send("dir", content(10)); !errors.As(err, &refused) {
-			t.Errorf("the answer is %v, want a refusal", err)
-		}
+		err := b.send("dir", content(10))
+		check.That(t, errors.As(err, &refused), "the answer is %v, want a refusal", err)
 	})
 	b.settle()
 	must(t, os.Remove(filepath.Join(b.dir, "dir")))

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/cli"
 )
 
@@ -26,9 +27,8 @@ func TestOnlyOnesOwnHostsAreAttacked(t *testing.T) {
 		{"2001:db8::1", true, false},
 		{"0.0.0.0", false, false},
 	} {
-		if got := allowed(netip.MustParseAddr(tt.addr), tt.ownNamespace); got != tt.want {
-			t.Errorf("%s, in a namespace of its own %v: %v", tt.addr, tt.ownNamespace, got)
-		}
+		got := allowed(netip.MustParseAddr(tt.addr), tt.ownNamespace)
+		check.That(t, got == tt.want, "%s, in a namespace of its own %v: %v", tt.addr, tt.ownNamespace, got)
 	}
 }
 
@@ -38,9 +38,8 @@ func TestCommandLinesThatAreRefused(t *testing.T) {
 		{"--duration", "-1s", "127.0.0.1:5000"}, {"127.0.0.1:5000", "127.0.0.2:5000"},
 	} {
 		_, err := parse(args, io.Discard)
-		if usage := (*cli.UsageError)(nil); !errors.As(err, &usage) {
-			t.Errorf("%q: %v", args, err)
-		}
+		usage := (*cli.UsageError)(nil)
+		check.That(t, errors.As(err, &usage), "%q: %v", args, err)
 	}
 	if o, err := parse([]string{"--i-own-this-host", "192.0.2.1:5000"}, io.Discard); err != nil || o.target.Port() != 5000 {
 		t.Errorf("a host of one's own: %+v, %v", o, err)

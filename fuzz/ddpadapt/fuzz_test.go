@@ -6,6 +6,7 @@ import (
 
 	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/script"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -139,9 +140,8 @@ func FuzzConforming(f *testing.F) {
 			}
 		}
 		for side, e := range ends {
-			if n, st := e.m.Sessions(), e.m.Stats(); n != 0 || st.Violations+st.Refused+st.Ignored != 0 {
-				t.Fatalf("side %d: %d sessions left, %+v", side, n, st)
-			}
+			n, st := e.m.Sessions(), e.m.Stats()
+			must.That(t, n == 0 && st.Violations+st.Refused+st.Ignored == 0, "side %d: %d sessions left, %+v", side, n, st)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -93,9 +94,8 @@ func TestResumeRunsWhatHasNotEndedWell(t *testing.T) {
 	write(t, dir, "_a.FuzzA.log", head+tail)
 	write(t, dir, "_a.FuzzB.log", head)
 	o := options{logs: dir, resume: true}
-	if due := o.due(list); len(due) != 2 || due[0].name != "FuzzB" || due[1].pkg != "./b" {
-		t.Errorf("due: %v", due)
-	}
+	due := o.due(list)
+	check.That(t, len(due) == 2 && due[0].name == "FuzzB" && due[1].pkg == "./b", "due: %v", due)
 	o.resume = false
 	if due := o.due(list); len(due) != 3 {
 		t.Errorf("due: %v", due)

@@ -83,9 +83,8 @@ func compare(t *testing.T, c wire.Chunk, l gopacket.Layer) {
 		equal("PPID", d.PPID(), uint32(l.PayloadProtocol))
 		must.That(t, d.U() == l.Unordered && d.B() == l.BeginFragment && d.E() == l.EndFragment, "flags %x are %v %v %v to them", d.Flags(), l.Unordered, l.BeginFragment, l.EndFragment)
 		// It takes whatever follows a DATA chunk for its payload, short of the padding.
-		if n := min(len(d.Payload()), len(l.LayerPayload())); !bytes.Equal(d.Payload()[:n], l.LayerPayload()[:n]) {
-			t.Fatalf("payload: ours %x, theirs %x", d.Payload(), l.LayerPayload())
-		}
+		n := min(len(d.Payload()), len(l.LayerPayload()))
+		must.That(t, bytes.Equal(d.Payload()[:n], l.LayerPayload()[:n]), "payload: ours %x, theirs %x", d.Payload(), l.LayerPayload())
 	case *layers.SCTPInit:
 		header(&l.SCTPChunk)
 		i, err := wire.AsInit(c)

@@ -108,9 +108,8 @@ func TestBothEndsOfEachLink(t *testing.T) {
 			}
 			a := s.Server.(rawio.Addresser).LocalAddrs()[0]
 			client := strings.Replace(told(s.Client, nil), "10.0.0.2", "10.0.0.1", 1)
-			if server := told(s.Server, nil); server != tt.ends || client != tt.ends || s.About != tt.about || s.Addr != a.Addr() || s.EncapPort != a.Port() {
-				t.Errorf("%s: %s and %s, %+v", tt.line, server, client, s)
-			}
+			server := told(s.Server, nil)
+			check.That(t, server == tt.ends && client == tt.ends && s.About == tt.about && s.Addr == a.Addr() && s.EncapPort == a.Port(), "%s: %s and %s, %+v", tt.line, server, client, s)
 			return s.Client.Close()
 		})
 	}

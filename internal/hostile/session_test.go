@@ -9,6 +9,7 @@ import (
 
 	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 	"github.com/rddp-go/rddp/sctp"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -281,9 +282,8 @@ func TestInitiateFlood(t *testing.T) {
 	}
 	none, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := l.l.Accept(none); !errors.Is(err, context.Canceled) {
-		t.Errorf("one more request: %v", err)
-	}
+	_, err := l.l.Accept(none)
+	check.That(t, errors.Is(err, context.Canceled), "one more request: %v", err)
 	c.conn.Abort("")
 	c = must(l.dial(t, sctp.Config{}, 8))
 	for range 3 * limits { // who asks and leaves takes no place for good

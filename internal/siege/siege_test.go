@@ -26,9 +26,8 @@ func TestNothingThatAnAttackerSendsHurts(t *testing.T) {
 	for ; n < *seeds && *duration == 0 || time.Since(start) < *duration; n++ {
 		seed := *firstSeed + uint64(n)
 		s := New(attacker.Seeded(seed))
-		if err := s.Run(*packets); err != nil {
-			t.Fatalf("seed %d: %v (go test ./internal/siege -run Hurts -seed %d -seeds 1 -packets %d)", seed, err, seed, *packets)
-		}
+		err := s.Run(*packets)
+		must.That(t, err == nil, "seed %d: %v (go test ./internal/siege -run Hurts -seed %d -seeds 1 -packets %d)", seed, err, seed, *packets)
 		st := s.Stats()
 		count.Add(&all, &st)
 		steps, byOctet, heap = max(steps, s.Worst.Steps), max(byOctet, s.Worst.ByOctet), max(heap, s.Worst.Heap)

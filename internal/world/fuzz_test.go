@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio/simnet"
 )
 
@@ -32,8 +33,7 @@ func FuzzWorld(f *testing.F) {
 			w.after(at, func() { w.trouble(b, good) })
 			at += time.Duration(b[2]) * 10 * time.Millisecond
 		}
-		if err := w.Run(); err != nil {
-			t.Fatalf("%v, after %v", err, w.Elapsed())
-		}
+		err := w.Run()
+		must.That(t, err == nil, "%v, after %v", err, w.Elapsed())
 	})
 }

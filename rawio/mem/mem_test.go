@@ -70,9 +70,8 @@ func TestPacketsArriveInOrderWithTheirAddresses(t *testing.T) {
 	got := make([]rawio.Packet, 2)
 	n, err = b.ReadBatch(got)
 	must.That(t, n == 2 && err == nil, "ReadBatch = %d, %v, want the two packets there is room for", n, err)
-	if p := got[0]; string(p.Data) != "one two" || p.Local != to || p.Remote != from || p.ECN != 2 || p.Kind != rawio.KindSCTP || len(p.Buf.B) != smallBuf {
-		t.Errorf("first packet: %+v", p)
-	}
+	p := got[0]
+	check.That(t, string(p.Data) == "one two" && p.Local == to && p.Remote == from && p.ECN == 2 && p.Kind == rawio.KindSCTP && len(p.Buf.B) == smallBuf, "first packet: %+v", p)
 	if p := got[1]; len(p.Data) != 65515 || p.Data[65514] != 7 || p.Remote != other {
 		t.Errorf("second packet: %d octets from %v", len(p.Data), p.Remote)
 	}
@@ -246,9 +245,8 @@ func TestClosedLinkDoesNotReadWhatWasQueued(t *testing.T) {
 	a, b := newPair(t, Options{})
 	write(t, a, b, []byte("unread"))
 	b.Close()
-	if n, err := b.ReadBatch(make([]rawio.Packet, 1)); n != 0 || !errors.Is(err, net.ErrClosed) {
-		t.Fatalf("ReadBatch = %d, %v", n, err)
-	}
+	n, err := b.ReadBatch(make([]rawio.Packet, 1))
+	must.That(t, n == 0 && errors.Is(err, net.ErrClosed), "ReadBatch = %d, %v", n, err)
 }
 
 func TestBindPort(t *testing.T) {

@@ -242,9 +242,8 @@ func TestTapRecordsBothDirections(t *testing.T) {
 	recs := readBack(t, file)
 	must.That(t, len(recs) == 2 && tap.Skipped() == 0,
 		"%d records, %d skipped, want the packet sent and the packet received", len(recs), tap.Skipped())
-	if r := recs[0]; r.intf != sent || r.src != from || r.dst != to || !bytes.Equal(r.sctp, ping) {
-		t.Errorf("sent: interface %d, %v to %v, %d octets", r.intf, r.src, r.dst, len(r.sctp))
-	}
+	r := recs[0]
+	check.That(t, r.intf == sent && r.src == from && r.dst == to && bytes.Equal(r.sctp, ping), "sent: interface %d, %v to %v, %d octets", r.intf, r.src, r.dst, len(r.sctp))
 	if r := recs[1]; r.intf != received || r.src != to || r.dst != from || !bytes.Equal(r.sctp, pong) {
 		t.Errorf("received: interface %d, %v to %v, %d octets", r.intf, r.src, r.dst, len(r.sctp))
 	}
@@ -318,9 +317,8 @@ func TestTapOnALinkWithoutOptions(t *testing.T) {
 	to := b.LocalAddrs()[0]
 	must.Do(tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{octets(12)}, Remote: to}}))(t)
 	must.OK(t, tap.Close())
-	if recs := readBack(t, &file); len(recs) != 1 || recs[0].src.Addr() != netip.IPv4Unspecified() || recs[0].dst != to {
-		t.Fatalf("records %+v, want one from the unspecified address", recs)
-	}
+	recs := readBack(t, &file)
+	must.That(t, len(recs) == 1 && recs[0].src.Addr() == netip.IPv4Unspecified() && recs[0].dst == to, "records %+v, want one from the unspecified address", recs)
 }
 
 // brokenDisk fails every write that the buffer passes on.

@@ -88,9 +88,8 @@ func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 				// req 6951-5.8-1 asks marks of UDP; natively it is the same RFC 3168 field.
 				linktest.Arrive(t, way.from, way.to, to(test.addr), to(test.addr), packet(way.src, way.dst, test.size), test.count, 4)
 			}
-			if s := b.Stats(); s.RxPackets != uint64(test.count) || s.TxPackets != uint64(test.count) || s.RxMalformed+s.TxErrors+s.RxOverflow != 0 {
-				t.Errorf("stats %+v", s)
-			}
+			s := b.Stats()
+			check.That(t, s.RxPackets == uint64(test.count) && s.TxPackets == uint64(test.count) && s.RxMalformed+s.TxErrors+s.RxOverflow == 0, "stats %+v", s)
 		})
 	}
 }

@@ -199,9 +199,8 @@ func TestAnswersEcho(t *testing.T) {
 					if err != nil || m.Type != test.reply {
 						continue // the kernel shows this socket other ICMP messages, too
 					}
-					if got := m.Body.(*icmp.Echo); got.ID != 77 || got.Seq != size || !bytes.Equal(got.Data, echo.Data) {
-						t.Errorf("the reply to %d octets differs: %+v", size, got)
-					}
+					got := m.Body.(*icmp.Echo)
+					check.That(t, got.ID == 77 && got.Seq == size && bytes.Equal(got.Data, echo.Data), "the reply to %d octets differs: %+v", size, got)
 					break
 				}
 			}

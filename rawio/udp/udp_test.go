@@ -61,9 +61,8 @@ func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 				// req 6951-5.3-1: the local encapsulation port is the source port.
 				linktest.Arrive(t, way.from, way.to, at(test.addr, way.from), at(test.addr, way.to), linktest.Pattern(test.size), test.count, 1)
 			}
-			if s := b.Stats(); s.RxPackets != uint64(test.count) || s.TxPackets != uint64(test.count) || s.RxMalformed+s.TxErrors+s.RxOverflow != 0 {
-				t.Errorf("stats %+v", s)
-			}
+			s := b.Stats()
+			check.That(t, s.RxPackets == uint64(test.count) && s.TxPackets == uint64(test.count) && s.RxMalformed+s.TxErrors+s.RxOverflow == 0, "stats %+v", s)
 		})
 	}
 }

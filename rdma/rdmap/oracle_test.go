@@ -277,9 +277,8 @@ func TestEverythingEndsAsTheModelSaysInAnyOrder(t *testing.T) {
 					must.That(t, len(p.scq.next) == 0 && len(p.rcq.next) == p.recvs && p.e.qp.sq.empty() && p.e.qp.QueuedReads() == 0, "at rest: %d completions missing, %d receives of which %d are free", len(p.scq.next), len(p.rcq.next), p.recvs)
 					same(t, "written memory", p.mem(p.target), p.model)
 					for i, w := range p.words {
-						if got := word(p.mem(p.count), i); got != w {
-							t.Fatalf("counter %d is %d, want %d", i, got, w)
-						}
+						got := word(p.mem(p.count), i)
+						must.That(t, got == w, "counter %d is %d, want %d", i, got, w)
 					}
 				}
 			}

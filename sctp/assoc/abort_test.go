@@ -178,9 +178,8 @@ func TestContradictionEndsTheAssociation(t *testing.T) {
 		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Data("place this"), l.Data("place that")))
 		l.InState(assoc.Closed)
 		l.Expect(l.Flush(), "ABORT")
-		if err, _ := l.Host.DownErr(); len(p.Seen) != 1 || err == nil || strings.Contains(err.Error(), "consequences") {
-			t.Errorf("placed %q, ended by %v", p.Seen, err)
-		}
+		err, _ := l.Host.DownErr()
+		check.That(t, len(p.Seen) == 1 && err != nil && !strings.Contains(err.Error(), "consequences"), "placed %q, ended by %v", p.Seen, err)
 	})
 	t.Run("in a test it panics", func(t *testing.T) {
 		l := liarLab(t)

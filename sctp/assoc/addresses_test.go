@@ -364,9 +364,8 @@ func TestFirstPrimaryPath(t *testing.T) {
 func TestPeerWithoutAddressParametersHasOneAddress(t *testing.T) {
 	// req 9260-5.1.2-1
 	for _, l := range []*lab.Lab{lab.Passive(t, nil), lab.Established(t, nil)} {
-		if p := l.A.PathStats(0); l.A.NumPaths() != 1 || p.Remote != l.Peer || p.Local != l.Host.Addr {
-			t.Errorf("%d paths, the first from %v to %v", l.A.NumPaths(), p.Local, p.Remote)
-		}
+		p := l.A.PathStats(0)
+		check.That(t, l.A.NumPaths() == 1 && p.Remote == l.Peer && p.Local == l.Host.Addr, "%d paths, the first from %v to %v", l.A.NumPaths(), p.Local, p.Remote)
 	}
 	// The source of an INIT ACK is an address of the peer, whoever was sent the INIT.
 	l, second := lab.Active(t, nil), netip.MustParseAddrPort("10.0.0.10:0")

@@ -258,9 +258,8 @@ func TestSingleHomedSetupNamesNoAddresses(t *testing.T) {
 			}
 			seen++
 			init := must.Get(wire.AsInit(ch))(t)
-			if p := lab.ParamOf(init, wire.ParamIPv4); p != nil {
-				t.Errorf("%v names %x", typ, []byte(p))
-			}
+			p := lab.ParamOf(init, wire.ParamIPv4)
+			check.That(t, p == nil, "%v names %x", typ, []byte(p))
 			if p := lab.ParamOf(init, wire.ParamIPv6); p != nil {
 				t.Errorf("%v names %x", typ, []byte(p))
 			}

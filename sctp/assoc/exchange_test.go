@@ -100,9 +100,8 @@ func TestSetupChunksOfALife(t *testing.T) {
 	for _, e := range extensions { // req 5061-4.2.7-2
 		l := lab.Passive(t, nil)
 		for _, p := range l.Send(l.Tag, wire.AppendChunk(nil, wire.ChunkType(e), 0, make([]byte, 12))) {
-			if code, _ := lab.CauseOf(p); code == wire.CauseUnrecognizedChunkType {
-				t.Errorf("%v is announced and not known", wire.ChunkType(e))
-			}
+			code, _ := lab.CauseOf(p)
+			check.That(t, code != wire.CauseUnrecognizedChunkType, "%v is announced and not known", wire.ChunkType(e))
 		}
 	}
 }

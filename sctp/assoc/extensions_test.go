@@ -99,9 +99,8 @@ func TestParametersOfASCONFInAnInitAreIgnored(t *testing.T) {
 		l.Listen(nil)
 		l.Initiate(wire.AppendAddrRequest(nil, typ, 1, added), wire.AppendAdaptationIndication(nil, 5))
 		l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
-		if v, ok := l.A.PeerAdaptation(); l.A.State() != assoc.Established || l.A.NumPaths() != 1 || v != 5 || !ok {
-			t.Errorf("parameter %#x: %v with %d paths, what follows it was read: %v", typ, l.A.State(), l.A.NumPaths(), ok)
-		}
+		v, ok := l.A.PeerAdaptation()
+		check.That(t, l.A.State() == assoc.Established && l.A.NumPaths() == 1 && v == 5 && ok, "parameter %#x: %v with %d paths, what follows it was read: %v", typ, l.A.State(), l.A.NumPaths(), ok)
 	}
 }
 

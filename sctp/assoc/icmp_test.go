@@ -88,9 +88,8 @@ func TestPacketTooBigLowersThePathMTU(t *testing.T) {
 	must.Equal(t, "MaxPayload after a report with a wrong tag", l.A.MaxPayload(), before)
 	l.Report(rawio.KindPacketTooBig, 1000, lab.Packet(lab.PortB, lab.PortA, l.PeerTag)) // req 9260-10-8
 	must.Equal(t, "MTU, 1000 less the IPv4 header", l.A.PathStats(0).MTU, 980)
-	if e, ok := l.Host.Event(assoc.EventMTUChanged); !ok || e.Path != l.Peer || l.A.MaxPayload() != before-(lab.MTU-980) {
-		t.Errorf("event %+v %v, MaxPayload %d", e, ok, l.A.MaxPayload())
-	}
+	e, ok := l.Host.Event(assoc.EventMTUChanged)
+	check.That(t, ok && e.Path == l.Peer && l.A.MaxPayload() == before-(lab.MTU-980), "event %+v %v, MaxPayload %d", e, ok, l.A.MaxPayload())
 	l.Report(rawio.KindPacketTooBig, 1400, lab.Packet(lab.PortB, lab.PortA, l.PeerTag))
 	check.Equal(t, "MTU after a report of a larger one", l.A.PathStats(0).MTU, 980)
 	l.Report(rawio.KindPacketTooBig, 68, lab.Packet(lab.PortB, lab.PortA, l.PeerTag))

@@ -99,9 +99,8 @@ func TestMalformedPackets(t *testing.T) {
 			l = lab.Bare(t)
 			l.Listen(nil)
 			l.Deliver(l.Peer, pkt)
-			if got := lab.Describe(l.Flush()); got != row.blue || l.Host.Endpoint.Len() != 0 {
-				t.Errorf("a host without an association answers %q, want %q; it has %d now", got, row.blue, l.Host.Endpoint.Len())
-			}
+			got := lab.Describe(l.Flush())
+			check.That(t, got == row.blue && l.Host.Endpoint.Len() == 0, "a host without an association answers %q, want %q; it has %d now", got, row.blue, l.Host.Endpoint.Len())
 		})
 	}
 }

@@ -270,9 +270,8 @@ func TestWithoutDontFragmentTheMTUIsFixed(t *testing.T) {
 	w, a, b := lab.Pair(t, nil, nil)
 	w.Run(time.Minute)
 	for _, x := range []*assoc.Assoc{a, b} {
-		if s := x.Stats(); s.MTUProbesOut != 0 || x.PathStats(0).MTU != lab.MTU {
-			t.Errorf("path MTU %d, %d probes", x.PathStats(0).MTU, s.MTUProbesOut)
-		}
+		s := x.Stats()
+		check.That(t, s.MTUProbesOut == 0 && x.PathStats(0).MTU == lab.MTU, "path MTU %d, %d probes", x.PathStats(0).MTU, s.MTUProbesOut)
 	}
 }
 

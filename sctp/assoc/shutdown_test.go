@@ -283,9 +283,8 @@ func TestNoSideStaysHalfOpen(t *testing.T) {
 	}
 	w.Run(time.Minute)
 	for _, x := range []*assoc.Assoc{a, b} {
-		if got := lab.Drain(x); x.State() != assoc.Closed || len(got) != 1 || !bytes.Equal(got[0], payload) {
-			t.Errorf("%v with %d messages of the other side", x.State(), len(got))
-		}
+		got := lab.Drain(x)
+		check.That(t, x.State() == assoc.Closed && len(got) == 1 && bytes.Equal(got[0], payload), "%v with %d messages of the other side", x.State(), len(got))
 	}
 }
 

@@ -437,9 +437,8 @@ func TestTwoCookieEchoesInOneBatch(t *testing.T) {
 	}
 	first, isNew := b.EP.Make(b.Now, &strangers[0])
 	must.That(t, first != nil && isNew, "no association")
-	if again, isNew := b.EP.Make(b.Now, &strangers[1]); again != first || isNew {
-		t.Errorf("the second makes %p, new %v; want %p", again, isNew, first)
-	}
+	again, isNew := b.EP.Make(b.Now, &strangers[1])
+	check.That(t, again == first && !isNew, "the second makes %p, new %v; want %p", again, isNew, first)
 	first.HandlePacket(b.Now, &echo)
 	second, isNew := b.EP.HandleUnmatched(b.Now, &echo)
 	must.That(t, second == first && !isNew, "the second belongs to %p, new %v; want %p", second, isNew, first)

@@ -95,9 +95,8 @@ func TestBudgetHasTwoBounds(t *testing.T) {
 	if b = newBudget(4 * budgetWindows); !b.allow(0, 256, nil) || b.octets.now.cost != 556 || !b.allow(0, 400, nil) || b.work.now.cost != 4 || b.octets.now.cost != 1156 {
 		t.Errorf("256 and 400 octets cost %d and %d", b.work.now.cost, b.octets.now.cost)
 	}
-	if always := newBudget(0); !always.allow(0, 1<<20, nil) || newBudget(1).max != 1 {
-		t.Errorf("bound of %d", newBudget(1).max)
-	}
+	always := newBudget(0)
+	check.That(t, always.allow(0, 1<<20, nil) && newBudget(1).max == 1, "bound of %d", newBudget(1).max)
 }
 
 // Sources share the places of the table evenly, and another key shares them otherwise.

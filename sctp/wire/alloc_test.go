@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -58,9 +59,8 @@ func readDataAndSack(b []byte) (sum uint64, err error) {
 
 func wantNoAllocs(t *testing.T, what string, f func()) {
 	t.Helper()
-	if n := testing.AllocsPerRun(100, f); n != 0 {
-		t.Errorf("%s allocates %v times", what, n)
-	}
+	n := testing.AllocsPerRun(100, f)
+	check.That(t, n == 0, "%s allocates %v times", what, n)
 }
 
 func TestParseAllocatesNothing(t *testing.T) {

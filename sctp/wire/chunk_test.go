@@ -98,9 +98,8 @@ func TestAppendChunk(t *testing.T) {
 
 func TestPaddingIsZerosUpToFour(t *testing.T) {
 	for n, want := range map[int]int{0: 0, 1: 3, 2: 2, 3: 1, 4: 0, 5: 3, 65535: 1} {
-		if got := wire.Padding(n); len(got) != want || cap(got) != want || !bytes.Equal(got, make([]byte, want)) {
-			t.Errorf("Padding(%d) = %x with capacity %d, want %d zeros", n, got, cap(got), want)
-		}
+		got := wire.Padding(n)
+		check.That(t, len(got) == want && cap(got) == want && bytes.Equal(got, make([]byte, want)), "Padding(%d) = %x with capacity %d, want %d zeros", n, got, cap(got), want)
 		check.Equal(t, "PaddedLen", wire.PaddedLen(n), n+want)
 	}
 }

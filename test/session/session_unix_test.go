@@ -84,9 +84,8 @@ func TestStranger(t *testing.T) {
 	s.start("ddpping", "--stat", at).end(0, state)
 	text := get(t, "http://"+at+"/status/text")
 	check.That(t, match(state, text), "the state as text is\n%s", text)
-	if html := get(t, "http://"+at+"/status/"); !match(`(?s)<!doctype html>.*<caption>1 associations</caption>.*<td>127\.0\.0\.1:5043</td><td>ESTABLISHED</td>.*</html>\n`, html) {
-		t.Errorf("the page is\n%s", html)
-	}
+	html := get(t, "http://"+at+"/status/")
+	check.That(t, match(`(?s)<!doctype html>.*<caption>1 associations</caption>.*<td>127\.0\.0\.1:5043</td><td>ESTABLISHED</td>.*</html>\n`, html), "the page is\n%s", html)
 	run.interrupt().end(0, `(?s)metrics: http://.* 65536 +COUNT +0\.00 +RATE *\t\t .*\n`)
 	bench.interrupt().end(0, `(?s).* 127\.0\.0\.1:COUNT: RDMA_Write BW, 65536 octets, 1 QPs: 500 messages in FEW\.\d{3} s, RATE MiB/sec\n.*`)
 }

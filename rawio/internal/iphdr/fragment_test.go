@@ -35,9 +35,8 @@ func TestFragmentsFitTheMTUAndMakeThePacket(t *testing.T) {
 			var got []byte
 			err := Fragment(payload, row.mtu, ProtoSCTP, 2, row.src, row.dst, 0x12345, func(b []byte) error {
 				sizes = append(sizes, len(b))
-				if _, err := Parse(b); err != ErrFragment {
-					t.Errorf("fragment %d is %v", len(sizes), err)
-				}
+				_, err := Parse(b)
+				check.That(t, err == ErrFragment, "fragment %d is %v", len(sizes), err)
 				var at int
 				var more bool
 				if row.dst.Is4() {

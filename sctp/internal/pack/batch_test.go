@@ -139,9 +139,8 @@ func TestBatchIsFullByOctets(t *testing.T) {
 	want := maxOctets/len(big) + 1
 	check.That(t, n == want, "%d packets of %d octets, want %d", n, len(big), want)
 	check.That(t, b.Octets() == n*(len(big)+wire.CommonHeaderLen), "%d octets in %d packets", b.Octets(), n)
-	if b.Reset(); b.Full() || b.Octets() != 0 || len(b.Pkts) != 0 || len(b.vecs) != 0 || len(b.Tail()) != 0 {
-		t.Errorf("%d octets in %d packets of %d pieces when empty", b.Octets(), len(b.Pkts), len(b.vecs))
-	}
+	b.Reset()
+	check.That(t, !b.Full() && b.Octets() == 0 && len(b.Pkts) == 0 && len(b.vecs) == 0 && len(b.Tail()) == 0, "%d octets in %d packets of %d pieces when empty", b.Octets(), len(b.Pkts), len(b.vecs))
 	if b := NewBatch(3); b.Octets() != 0 || len(b.Pkts) != 0 || len(b.vecs) != 0 || len(b.Tail()) != 0 || b.Full() {
 		t.Errorf("%d octets in %d packets of %d pieces when new", b.Octets(), len(b.Pkts), len(b.vecs))
 	}

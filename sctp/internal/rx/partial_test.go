@@ -247,9 +247,8 @@ func TestRestartForgetsAllButWhatIsHeld(t *testing.T) {
 		r.Release(held)
 		mustPacket(t, r, 0, chunk(5001, 1, be, "er"))
 		check.That(t, r.Deadline() == 20*ms && r.ack.delay == anew.SackDelay, "a SACK is delayed until %d, others by %v", r.Deadline(), r.ack.delay)
-		if got := received(r); got != "new|er|" || r.Window() != 1000 || r.reasm.store.mem != 0 {
-			t.Errorf("%q, window %d, memory %d", got, r.Window(), r.reasm.store.mem)
-		}
+		got := received(r)
+		check.That(t, got == "new|er|" && r.Window() == 1000 && r.reasm.store.mem == 0, "%q, window %d, memory %d", got, r.Window(), r.reasm.store.mem)
 		var v *ViolationError
 		_, err := packet(r, 0, onStream(2, 5002, 0, be, "x"))
 		check.That(t, errors.As(err, &v), "a stream that the restart has not asked for: %v", err)

@@ -338,9 +338,8 @@ func TestZeroWindowTakesOnlyWhatFillsTheGap(t *testing.T) {
 	mustPacket(t, r, 0, chunk(2, 1, be, x), chunk(3, 2, be, x))
 	sack(r)
 	// req 9260-6.2-2, 9260-6.2-4, 9260-6.2-5
-	if got, _ := packet(r, 0, chunk(4, 3, be, x)); got[0] != Dropped || !r.SackDue(0) {
-		t.Fatalf("TSN above the highest with a closed window: %v, SACK due %v", got, r.SackDue(0))
-	}
+	got, _ := packet(r, 0, chunk(4, 3, be, x))
+	must.That(t, got[0] == Dropped && r.SackDue(0), "TSN above the highest with a closed window: %v, SACK due %v", got, r.SackDue(0))
 	check.Equal(t, "SACK", sackText(sack(r)), "cum 0 2-3")
 	// req 9260-6.2-3, 9260-6.2-25
 	got, err := packet(r, 0, chunk(1, 0, be, x))
@@ -430,9 +429,8 @@ func TestPiecesOfATrainShareTheirBuffer(t *testing.T) {
 	}
 	queue := func(tsn, stream int, buf *rawio.Buf, refs, mem int) {
 		t.Helper()
-		if err := r.Queue(onStream(stream, tsn, 0, be, "crumb"), buf); err != nil || buf.Refs() != refs || r.reasm.store.mem != mem {
-			t.Fatalf("TSN %d: %v, %d references, %d of memory, want %d and %d", tsn, err, buf.Refs(), r.reasm.store.mem, refs, mem)
-		}
+		err := r.Queue(onStream(stream, tsn, 0, be, "crumb"), buf)
+		must.That(t, err == nil && buf.Refs() == refs && r.reasm.store.mem == mem, "TSN %d: %v, %d references, %d of memory, want %d and %d", tsn, err, buf.Refs(), r.reasm.store.mem, refs, mem)
 	}
 	a, b, c := train(), train(), train()
 	const each = pieceCost + messageCost
@@ -507,9 +505,8 @@ func TestPlacedMessagesAheadOfTheirSSNAreBounded(t *testing.T) {
 		check.Equal(t, "SSN 0", place(id, 0, be), New)
 		check.Equal(t, "another with the SSN of one that waits and is due", place(id, 1, be), Dropped)
 	}
-	if _, ok := r.Receive(); ok || r.reasm.skips != 0 || r.reasm.store.mem != 0 {
-		t.Errorf("%d messages still wait, %d octets", r.reasm.skips, r.reasm.store.mem)
-	}
+	_, ok := r.Receive()
+	check.That(t, !ok && r.reasm.skips == 0 && r.reasm.store.mem == 0, "%d messages still wait, %d octets", r.reasm.skips, r.reasm.store.mem)
 	check.Equal(t, "after it", place(0, 20_000, be), New)
 }
 

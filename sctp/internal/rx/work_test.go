@@ -153,9 +153,8 @@ func TestSpareMemoryIsBounded(t *testing.T) {
 			mustPacket(t, r, 0, chunk(1+i, i, be, "x"))
 		}
 		received(r)
-		if s := &r.reasm.store; r.reasm.nfree != spare || s.npiece != spare || s.cached != min(2*limit, 310<<minBlock) {
-			t.Errorf("%d messages, %d pieces, %d octets", r.reasm.nfree, s.npiece, s.cached)
-		}
+		s := &r.reasm.store
+		check.That(t, r.reasm.nfree == spare && s.npiece == spare && s.cached == min(2*limit, 310<<minBlock), "%d messages, %d pieces, %d octets", r.reasm.nfree, s.npiece, s.cached)
 	}
 }
 

@@ -60,9 +60,8 @@ func TestSearchesEndWhereTheyAreTold(t *testing.T) {
 			next, ok := s.Next(from, n)
 			_, beyond := s.Next(from, n-1)
 			prev, back := s.Last(last+from, n+int(from))
-			if _, before := s.Last(last+from, int(from)); !ok || next != last || beyond || !back || prev != last || before {
-				t.Fatalf("Next from %d: %d, %v, want %d; %v one before; Last %d, %v", from, next, ok, last, beyond, prev, back)
-			}
+			_, before := s.Last(last+from, int(from))
+			must.That(t, ok && next == last && !beyond && back && prev == last && !before, "Next from %d: %d, %v, want %d; %v one before; Last %d, %v", from, next, ok, last, beyond, prev, back)
 			s.Remove(last)
 		}
 	}
