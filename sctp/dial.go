@@ -145,7 +145,7 @@ func happy(ctx context.Context, list []attempt, cfg *Config, delay time.Duration
 			if !errors.Is(r.err, assoc.ErrOvertaken) && (first == nil || no && errors.Is(first, syscall.ETIMEDOUT)) {
 				first = r.err
 			}
-			if ended == len(list) || ended == started && ctx.Err() != nil {
+			if ended == len(list) {
 				return nil, nil, first
 			}
 			answered.CompareAndSwap(int32(r.i+1), 0)
