@@ -325,7 +325,6 @@ func (s *Sender) resend(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p 
 	}
 	r.flags = r.flags&^copied | resent
 	r.misses = 0
-	s.unmeasure(t)
 	if s.probing {
 		s.probeHeard = false
 		s.stats.Probes++
@@ -333,6 +332,7 @@ func (s *Sender) resend(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p 
 	if r.state == released {
 		s.release(r)
 	} else {
+		s.unmeasure(t)
 		s.countAgain(r)
 	}
 	if p.flight > 0 && t.Less(p.first) {

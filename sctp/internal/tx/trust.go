@@ -81,7 +81,9 @@ func (s *Sender) lies(from, to wire.TSN) bool {
 func (s *Sender) withhold(now rawio.Time, p *Path, size int) {
 	w := &s.withheld
 	w.on, w.tsn, w.until = true, s.ledger.next, now.Add(max(2*p.est.srtt, leastPTO))
+	timing := p.timing
 	t, r := s.cutNext(now, p, size)
+	p.timing = timing // another measures the round trip
 	s.depart(now, onWithhold, t, r, p)
 }
 
