@@ -98,7 +98,7 @@ func (o *options) failover(ctx context.Context, out io.Writer) (bad bool, err er
 		cuts, lasts = 20, 5*time.Minute
 	}
 	bulk, trickle := wan.Twins()
-	fmt.Fprintln(out, "\n| two roads of 20 ms | cuts | silence p50 | p99 | spikes | data moved | at most, for one | sent again | paths inactive |\n|---|---|---|---|---|---|---|---|---|")
+	fmt.Fprintln(out, "\n| two roads of 20 ms | cuts | silence p50 | p99 | own interface down | its MTU falls from 9000 to 1500, p50 | p99 | spikes | data moved | at most, for one | sent again | paths inactive |\n|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, t := range []*wan.Twin{&bulk, &trickle} {
 		if ctx.Err() != nil {
 			return true, ctx.Err()
@@ -107,13 +107,23 @@ func (o *options) failover(ctx context.Context, out io.Writer) (bad bool, err er
 		if err != nil {
 			return true, fmt.Errorf("cuts, %v: %w", t, err)
 		}
+		own, err := t.Cuts(o.seed, cuts, true)
+		if err != nil {
+			return true, fmt.Errorf("own interface down, %v: %w", t, err)
+		}
+		falls, err := t.Jumbo().Falls(o.seed, cuts)
+		if err != nil {
+			return true, fmt.Errorf("falls of the MTU, %v: %w", t, err)
+		}
 		s, err := t.Shaky().Spikes(o.seed, lasts)
 		if err != nil {
 			return true, fmt.Errorf("spikes, %v: %w", t, err)
 		}
-		p50, p99 := list[len(list)/2], list[len(list)*99/100]
-		fmt.Fprintf(out, "| %v | %d | %s | %s | %d | %d | %d | %.1f %% | %d |\n", t, cuts, three(ms(p50)), three(ms(p99)), s.Spikes, s.Moves, s.Most, 100*s.Again, s.PathsDown)
-		bad = bad || p50 > 150*time.Millisecond || p99 > 250*time.Millisecond || s.Most > 1 || s.Again > 0.02 || s.PathsDown > 0 || s.Ended
+		half := func(list []time.Duration) time.Duration { return list[len(list)/2] }
+		most := func(list []time.Duration) time.Duration { return list[len(list)*99/100] }
+		fmt.Fprintf(out, "| %v | %d | %s | %s | %s | %s | %s | %d | %d | %d | %.1f %% | %d |\n", t, cuts, three(ms(half(list))), three(ms(most(list))), three(ms(most(own))),
+			three(ms(half(falls))), three(ms(most(falls))), s.Spikes, s.Moves, s.Most, 100*s.Again, s.PathsDown)
+		bad = bad || half(list) > 150*time.Millisecond || most(list) > 250*time.Millisecond || most(own) > 50*time.Millisecond || most(falls) > 3*t.RTT || s.Most > 1 || s.Again > 0.02 || s.PathsDown > 0 || s.Ended
 	}
 	return bad, nil
 }

@@ -1,6 +1,7 @@
 package wan
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -20,6 +21,7 @@ type Twin struct {
 	Hold   float64       // the queue, in round trips at that rate
 	Jitter time.Duration // each way
 	Loss   float64       // each way
+	MTU    int           // of roads and interfaces; 0: MTU
 	Size   int           // octets of a message, at least 8
 	Every  time.Duration // between two messages; 0: in bulk
 	Config assoc.Config
@@ -36,6 +38,12 @@ func Twins() (bulk, trickle Twin) {
 // Shaky adds jitter of half the round trip, and 1 % loss.
 func (t Twin) Shaky() *Twin {
 	t.Jitter, t.Loss = t.RTT/2, 0.01
+	return &t
+}
+
+// Jumbo has long packets.
+func (t Twin) Jumbo() *Twin {
+	t.MTU, t.Size = 9000, 8000
 	return &t
 }
 
@@ -65,12 +73,13 @@ func (t *Twin) start(seed uint64) (*twin, error) {
 	w := &twin{pair: newPair(seed, 2), t: t, rand: rand.New(rand.NewPCG(seed, 7)), body: make([]byte, t.Size)}
 	w.applications = w.talk
 	queue := max(15000, int(t.Hold*t.RTT.Seconds()*float64(t.Rate)))
-	w.params = simnet.Params{Delay: t.RTT / 2, Jitter: t.Jitter, Rate: t.Rate, Queue: queue, Loss: t.Loss, MTU: MTU}
+	w.params = simnet.Params{Delay: t.RTT / 2, Jitter: t.Jitter, Rate: t.Rate, Queue: queue, Loss: t.Loss, MTU: cmp.Or(t.MTU, MTU)}
 	for k := range 2 {
 		w.road(k, w.params, w.params)
 	}
 	ends := [2]assoc.Config{t.Config, t.Config}
 	for i := range ends {
+		w.hosts[i].Link = w.params.MTU
 		ends[i].LocalAddrs = w.hosts[i].Addrs
 	}
 	w.silent = true
@@ -172,6 +181,32 @@ func (t *Twin) Cuts(seed uint64, cuts int, own bool) (silences []time.Duration, 
 		if !w.run(w.now.Add(patience), w.settled) {
 			return nil, errNoEnd
 		}
+	}
+	slices.Sort(silences)
+	return silences, nil
+}
+
+// Falls has the MTU of the client's interfaces fall to that of Ethernet, so many times, and returns what Cuts does. Roads go on to carry what is longer.
+func (t *Twin) Falls(seed uint64, falls int) (silences []time.Duration, err error) {
+	w, err := t.start(seed)
+	if err != nil {
+		return nil, err
+	}
+	for range falls {
+		w.silent = true
+		if !w.run(w.now.Add(patience), func() bool { return w.sender().PathStats(0).MTU > MTU }) {
+			return nil, errNoEnd
+		}
+		w.silent = false
+		w.pass(w.between(time.Second, 2*time.Second))
+		w.longest = 0
+		w.hosts[0].Link = MTU
+		w.pass(time.Second)
+		silences = append(silences, max(w.longest, w.now.Sub(w.last)))
+		if err := w.drain(); err != nil {
+			return nil, err
+		}
+		w.hosts[0].Link = t.MTU
 	}
 	slices.Sort(silences)
 	return silences, nil
