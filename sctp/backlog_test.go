@@ -314,7 +314,7 @@ func TestSliceIsOfTimeAndWork(t *testing.T) {
 	})
 }
 
-// Packets get half of a slice, and messages all of it; what is left is not forgotten.
+// Packets get half of a slice, and messages all of it; what is left is not forgotten, and the end of the association is told behind it.
 func TestPacketsGetHalfOfASlice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := newPair(t).connect(t, quiet, quiet)
@@ -337,7 +337,22 @@ func TestPacketsGetHalfOfASlice(t *testing.T) {
 		began(sliceTime - 1)
 		left := s.collect()
 		check.That(t, !left && s.inbox.first() != nil, "no message before it is over, more: %v", left)
+		must.Do(c.WriteMsg([]byte("the last"), SendInfo{}))(t)
+		c.Abort("the end")
+		until(t, "both", func() bool { return s.gate.waiting.Load() > 1 })
+		began(sliceTime/2 - 1)
+		s.drain(s.t.now())
+		began(sliceTime)
+		more = s.pump(s.t.now())
+		check.That(t, more && s.err == nil, "the end is told before the last message: %v", s.err)
 		s.unlock()
+		buf := make([]byte, 20)
+		for _, want := range []string{"message", "the last"} {
+			n, _, err := s.ReadMsg(buf)
+			check.That(t, string(buf[:n]) == want, "%q, %v, want %q", buf[:n], err, want)
+		}
+		_, _, err := s.ReadMsg(buf)
+		check.That(t, err != nil && err == s.Err(), "and then: %v", err)
 	})
 }
 

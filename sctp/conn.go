@@ -276,8 +276,8 @@ func (c *Conn) pump(now rawio.Time) (more bool) {
 	began := now
 	c.drain(now)
 	c.handleEvents(now)
+	left := false
 	for range ownerBatches {
-		left := false
 		if c.upper != nil {
 			left = c.upper.HandleReceived(now)
 		} else {
@@ -293,7 +293,7 @@ func (c *Conn) pump(now rawio.Time) (more bool) {
 			break
 		}
 	}
-	if c.ended && !c.unreadLeft() {
+	if c.ended && !left && !c.unreadLeft() {
 		c.giveUp()
 	}
 	if c.uncharged > 0 || c.squeezed || c.moved() {
@@ -316,6 +316,9 @@ const eventsAtOnce = 512
 
 // handleEvents handles the events of the association and says whether there were any.
 func (c *Conn) handleEvents(now rawio.Time) (any bool) {
+	if c.a.State() == assoc.Closed && !c.ended && c.upper == nil && c.collect() {
+		return true // its end is told behind the messages that came before
+	}
 	for i := 0; i < eventsAtOnce && c.a.Eventful(); i++ {
 		ev, ok := c.a.PollEvent()
 		if !ok {
