@@ -18,6 +18,7 @@ type above struct {
 	received int
 	settled  atomic.Int32
 	held     int
+	left     int // how often there is more
 	work     uint64
 	events   []EventKind
 }
@@ -26,7 +27,7 @@ func (*above) Place(rawio.Time, wire.Data, *rawio.Buf) assoc.Verdict { return as
 func (*above) Next(rawio.Time, int, *assoc.Message) bool             { return false }
 func (*above) Acked(rawio.Time, wire.StreamID, uint64)               {}
 func (u *above) HandleEvent(_ rawio.Time, ev assoc.Event)            { u.events = append(u.events, ev.Kind) }
-func (u *above) HandleReceived(rawio.Time) bool                      { u.received++; return false }
+func (u *above) HandleReceived(rawio.Time) bool                      { u.received++; u.left--; return u.left >= 0 }
 func (u *above) Settled()                                            { u.settled.Add(1) }
 func (u *above) Held() int                                           { return u.held }
 func (u *above) Steps() uint64                                       { return u.work }
@@ -61,7 +62,12 @@ func TestUpperIsAskedOnceATurn(t *testing.T) {
 		c.gate.post(&pkt)
 		c.goOn()
 		check.That(t, p.a.Memory().Used >= used+1<<20, "its memory does not count")
-		c.Abort("")
+		a, now := c.lock()
+		a.Abort(now, nil)
+		u.left = ownerBatches
+		more := c.pump(now)
+		check.That(t, more && c.ended && !c.freed, "what it has not taken is given up at the end")
+		c.unlock()
 		if l := u.events; l[len(l)-1] != EventDown || p.a.Memory().Used != 0 {
 			t.Errorf("events %v, %d octets are held in the end", l, p.a.Memory().Used)
 		}
