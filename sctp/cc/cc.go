@@ -19,7 +19,7 @@ type Controller interface {
 	OnAck(now rawio.Time, a Ack)
 	// OnLoss says that a SACK has revealed a loss outside Fast Recovery (section 7.2.3).
 	OnLoss(now rawio.Time)
-	// Undo takes the last OnLoss back: there was no loss. It does nothing if a mark, a timeout or Reset has come since, and never lowers
+	// Undo takes the last OnLoss or OnTimeout back: there was no loss. It does nothing if a mark or Reset has come since, and never lowers
 	// the window.
 	Undo(now rawio.Time)
 	// OnECN says that the peer has echoed a congestion mark (RFC 3168 section 6.1.2): the reaction is

@@ -92,10 +92,8 @@ func (c *cubic) avoid(now rawio.Time, acked float64) {
 
 // OnLoss is sections 4.6 and 4.7, with the floor of RFC 9260 section 7.2.3.
 func (c *cubic) OnLoss(rawio.Time) {
-	was := before{c.cwnd, c.ssthresh, c.hystart}
-	c.wBefore = c.wMax
 	c.reduce(cubicBeta)
-	c.cwnd, c.before = c.ssthresh, was
+	c.cwnd = c.ssthresh
 }
 
 // Undo is section 4.9.2: the curve begins anew with the window that there was.
@@ -113,7 +111,7 @@ func (c *cubic) OnECN(now rawio.Time) {
 		beta = cubicMark
 	}
 	c.reduce(beta)
-	c.cwnd = min(c.ssthresh, cwnd)
+	c.cwnd, c.before = min(c.ssthresh, cwnd), before{}
 }
 
 // OnTimeout is section 4.8.
@@ -125,6 +123,7 @@ func (c *cubic) OnTimeout(rawio.Time) {
 // reduce leaves a share beta of cwnd as ssthresh.
 func (c *cubic) reduce(beta float64) {
 	w := float64(c.cwnd)
+	c.before, c.wBefore = before{c.cwnd, c.ssthresh, c.hystart}, c.wMax
 	c.prior = w
 	if w < c.wMax {
 		c.wMax = w * (1 + beta) / 2 // fast convergence: others want a share
@@ -133,7 +132,7 @@ func (c *cubic) reduce(beta float64) {
 	}
 	c.ssthresh = max(int(w*beta), 4*c.pmdcs)
 	c.epoch = rawio.Never
-	c.hystart, c.before = hystart{}, before{}
+	c.hystart = hystart{}
 }
 
 func (c *cubic) OnIdle(now, since rawio.Time, rtos int) {

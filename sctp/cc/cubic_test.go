@@ -35,9 +35,8 @@ func TestCubicReturnsAfterK(t *testing.T) {
 		half := c.Window()
 		drive(c, at, rtt, time.Duration(k*0.5*float64(time.Second)))
 		check.That(t, c.Window() >= 970_000 && c.Window() <= 1_030_000, "rtt %v: cwnd %d after K, want about 1000000", rtt, c.Window())
-		if want := 1_000_000 - 300_000/8; math.Abs(float64(half-want)) > 30_000 {
-			t.Errorf("rtt %v: cwnd %d after K/2, want about %d: the curve is steep first and flat at W_max", rtt, half, want)
-		}
+		want := 1_000_000 - 300_000/8
+		check.That(t, math.Abs(float64(half-want)) <= 30_000, "rtt %v: cwnd %d after K/2, want about %d: the curve is steep first and flat at W_max", rtt, half, want)
 	}
 }
 

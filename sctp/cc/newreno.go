@@ -28,7 +28,7 @@ type newReno struct {
 	before   before
 }
 
-// before is what there was before the last loss, zero when that cannot be taken back.
+// before is what there was before the last loss or timeout, zero when that cannot be taken back.
 type before struct {
 	cwnd, ssthresh int
 	hystart        hystart
@@ -159,11 +159,9 @@ func (r *newReno) OnECN(now rawio.Time) {
 }
 
 // OnTimeout is section 7.2.3 for T3-rtx.
-func (r *newReno) OnTimeout(rawio.Time) {
-	r.hystart, r.before = hystart{}, before{}
-	r.ssthresh = max(r.cwnd/2, 4*r.pmdcs)
+func (r *newReno) OnTimeout(now rawio.Time) {
+	r.OnLoss(now)
 	r.cwnd = r.pmdcs
-	r.partial = 0
 }
 
 // OnIdle is, by the letter, the adjustment of section 7.2.1 to max(cwnd/2, 4*PMDCS) for each RTO; else what was a fit window lately still

@@ -234,9 +234,8 @@ func TestSlowStartDoesNotDependOnTheNumberOfSACKs(t *testing.T) {
 		}
 		return c.Window() - 100_000
 	}
-	if every, all := grown(2), grown(64); every != 32_000 || all != every { // req 9260-7.2.1-4
-		t.Errorf("64 packets in SACKs of 2 add %d octets to cwnd, in one SACK %d, want 32000", every, all)
-	}
+	every, all := grown(2), grown(64) // req 9260-7.2.1-4
+	check.That(t, every == 32_000 && all == every, "64 packets in SACKs of 2 add %d octets to cwnd, in one SACK %d, want 32000", every, all)
 }
 
 // limit is the most that section 7.2 allows, written from its words and without the care for bursts and
@@ -317,6 +316,7 @@ func TestReductionIsTakenBackOnceAndWhole(t *testing.T) {
 			back bool
 		}{
 			"a loss":                  {[]func(Controller, rawio.Time){loss}, true},
+			"a timeout":               {[]func(Controller, rawio.Time){timeout}, true},
 			"a loss after a mark":     {[]func(Controller, rawio.Time){mark, loss}, false},
 			"a loss and a mark":       {[]func(Controller, rawio.Time){loss, mark}, false},
 			"a loss and a timeout":    {[]func(Controller, rawio.Time){loss, timeout}, false},
@@ -330,9 +330,7 @@ func TestReductionIsTakenBackOnceAndWhole(t *testing.T) {
 				then(c, 0)
 			}
 			c.Undo(0)
-			if back := c.Window() == was && c.Ssthresh() == threshold; back != tt.back {
-				t.Errorf("%s, %s: %d and %d, was %d and %d", name, what, c.Window(), c.Ssthresh(), was, threshold)
-			}
+			check.That(t, (c.Window() == was && c.Ssthresh() == threshold) == tt.back, "%s, %s: %d and %d, was %d and %d", name, what, c.Window(), c.Ssthresh(), was, threshold)
 		}
 		c := f(1000, false)
 		for i := range 3 { // slow start ends as it would have, had there been no loss amid the round that judges it

@@ -15,7 +15,7 @@
 //	sent      mark: marked, gap: gapped, cover: gone
 //	withheld  copy: sent, mark: released
 //	back      mark: disowned, gap: gapped, cover: gone
-//	marked    send: sent, gap: gapped, cover: gone
+//	marked    send: sent, restore: sent, gap: gapped, cover: gone
 //	released  send: sent, copy: marked
 //	disowned  send: sent, gap: gapped, cover: gone
 //	gapped    take back: back, cover: gone
@@ -24,7 +24,7 @@
 // none: it has got its TSN. send: it leaves, for the first time or again; sent: it is in flight. withhold: it does not
 // leave, and is counted as if it did (trust.go); withheld: no honest peer acknowledges it. copy: a tail-loss probe takes it
 // over another path (suspected.go), and so it has left. mark: it is taken for lost, or a link has refused it; marked, released,
-// disowned: it is in the queue of what is to be sent again, or, released, at last. gap: a gap block names it; gapped: it
+// disowned: it is in the queue of what is to be sent again, or, released, at last. restore: T3-rtx has marked it and was early (alarm.go). gap: a gap block names it; gapped: it
 // may be taken back. take back: a later SACK does not name it; back: it is in flight again. cover: the cumulative TSN
 // passes it; gone: or the association has ended.
 //

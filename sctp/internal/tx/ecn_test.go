@@ -28,9 +28,7 @@ func TestOnlyNewDataIsECNCapable(t *testing.T) {
 	check.Equal(t, "new data: ECN", marks(l.transmit()), "[2 2 2]")
 	l.timeout()
 	l.queue(1, 100)
-	if got := marks(l.transmit()); got != "[0]" { // RFC 3168 section 6.1.5
-		t.Errorf("retransmission: ECN %s", got)
-	}
+	check.Equal(t, "ECN of a retransmission", marks(l.transmit()), "[0]") // RFC 3168 section 6.1.5
 	l.sack(4)
 	check.Equal(t, "after it: ECN", marks(l.transmit()), "[2]")
 	l.b.Begin(1, 2, 3, l.path(0).Local, l.path(0).Remote, labMTU)
@@ -41,9 +39,7 @@ func TestOnlyNewDataIsECNCapable(t *testing.T) {
 	l.queue(1, full)
 	l.transmit()
 	l.now = l.s.NextTimeout()
-	if got := marks(l.transmit()); got != "[0]" { // RFC 3168 section 6.1.6
-		t.Errorf("zero window probe: ECN %s", got)
-	}
+	check.Equal(t, "ECN of a zero window probe", marks(l.transmit()), "[0]") // RFC 3168 section 6.1.6
 }
 
 func TestEchoReducesTheWindowOncePerWindow(t *testing.T) {

@@ -47,9 +47,7 @@ func TestLifetime(t *testing.T) {
 	check.That(t, got == nil, "too early: %v", got)
 	l.now, l.s.cfg.SendBuffer = short, 3*full+400
 	check.Equal(t, "message for a full buffer", l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 1)}}), ErrSendBufferFull)
-	if got := l.expired(); fmt.Sprint(got) != "[2 5]" { // not the first one, which is on its way
-		t.Errorf("expired %v", got)
-	}
+	check.Equal(t, "expired", fmt.Sprint(l.expired()), "[2 5]") // not the first one, which is on its way
 	check.Equal(t, "octets queued", l.s.Queued(), full+200)
 	check.That(t, l.s.queue.at(l.s.queue.n).Body[0] == nil, "what has expired keeps the user's memory")
 	check.Error(t, "what has expired takes room", l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 200)}, Token: 6}), nil)

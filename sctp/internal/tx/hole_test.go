@@ -102,9 +102,7 @@ func TestChunkAboveAShrunkenMTUIsFragmentedByIP(t *testing.T) {
 		"%d packets, the first of %d octets, to be fragmented to %d", len(pkts), pkts[0].Len(), pkts[0].Fragment)
 	l.sack(1)
 	for _, p := range l.transmit() {
-		if p.Len() > 600 || p.Fragment != 0 { // req 8899-3-1
-			t.Errorf("a packet of %d octets, to be fragmented to %d", p.Len(), p.Fragment)
-		}
+		check.That(t, p.Len() <= 600 && p.Fragment == 0, "a packet of %d octets, to be fragmented to %d", p.Len(), p.Fragment) // req 8899-3-1
 	}
 }
 

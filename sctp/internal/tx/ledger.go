@@ -36,6 +36,7 @@ const (
 	onWithhold                // it does not, and is counted as if it did
 	onCopy                    // what was withheld leaves, as a copy
 	onMark                    // it is taken for lost, or has not left after all
+	onRestore                 // that was a false alarm
 	onGap                     // a gap block names it
 	onTakeBack                // none names it any more
 	onCover                   // the cumulative TSN passes it
@@ -43,7 +44,7 @@ const (
 	numTriggers
 )
 
-var triggerNames = [numTriggers]string{"send", "withhold", "copy", "mark", "gap", "take back", "cover"}
+var triggerNames = [numTriggers]string{"send", "withhold", "copy", "mark", "restore", "gap", "take back", "cover"}
 
 func (t trigger) String() string { return triggerNames[t] }
 
@@ -53,7 +54,7 @@ var table = [numStates][numTriggers]state{
 	sent:     {onMark: marked, onGap: gapped, onCover: gone},
 	withheld: {onCopy: sent, onMark: released},
 	back:     {onMark: disowned, onGap: gapped, onCover: gone},
-	marked:   {onSend: sent, onGap: gapped, onCover: gone},
+	marked:   {onSend: sent, onRestore: sent, onGap: gapped, onCover: gone},
 	released: {onSend: sent, onCopy: marked},
 	disowned: {onSend: sent, onGap: gapped, onCover: gone},
 	gapped:   {onTakeBack: back, onCover: gone},
@@ -190,7 +191,7 @@ func (g *ledger) flightOf(p *Path) *tsnset.Set {
 	return &p.inflight
 }
 
-// depart sends a chunk to p, or withholds it. It takes room at the peer, and has its place in the order of sending.
+// depart sends a chunk to p, or withholds it, or takes that it was sent and is not lost. It takes room at the peer, and has its place in the order of sending.
 func (g *ledger) depart(what trigger, t wire.TSN, r *record, p *Path) {
 	if g.move(what, t, r, p) {
 		g.rwnd -= int(r.size)

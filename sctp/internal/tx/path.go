@@ -86,6 +86,7 @@ type Path struct {
 	first    wire.TSN   // the earliest TSN in flight here; meaningful while flight > 0
 	t3       rawio.Time // when T3-rtx expires, or Never
 	early    early
+	alarm    alarm
 	pto      rawio.Time // when the tail-loss probe is due, or Never
 	lastSent rawio.Time // the last transmission of DATA, or Never
 	awake    rawio.Time // since when the destination is idle, or Never before its first DATA

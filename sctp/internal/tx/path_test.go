@@ -24,9 +24,7 @@ func TestTimedOutDataGoesToTheOtherPath(t *testing.T) {
 	// req 9260-7.2.1-7; no counter is cleared for what was sent to both paths: req 7829-3.2-14
 	r := l.sack(2)
 	check.That(t, r.Paths == 0 && l.path(1).cc.Window() == 4000+1000 && l.path(0).cc.Window() == 1000, "paths %b, cwnd %d and %d", r.Paths, l.path(0).cc.Window(), l.path(1).cc.Window())
-	if r = l.sack(6); r.Paths != 1<<0 { // req 9260-8.2-3, 7829-3.2-15: TSN 6 went to one path only
-		t.Errorf("paths %b", r.Paths)
-	}
+	check.Equal(t, "paths", l.sack(6).Paths, 1<<0) // req 9260-8.2-3, 7829-3.2-15: TSN 6 went to one path only
 }
 
 func TestFastRetransmissionGoesToTheSamePath(t *testing.T) {

@@ -188,7 +188,6 @@ func (s *Sender) repaired(now rawio.Time, res *Result) {
 		s.leave(now, p)
 		res.Suspected.add(p.index)
 	case s.tail.repairs && !s.recovery:
-		p.cc.OnLoss(now)
-		p.reduced = s.fresh()
+		s.reduce(now, p)
 	}
 }

@@ -110,10 +110,11 @@ type later struct {
 type stage uint8
 
 const (
-	acking   stage = iota // chunks are acknowledged
-	ripening              // others become ripe, and
-	missing               // are counted as missing
-	reneging              // what was acknowledged and is no more is in flight again
+	acking    stage = iota // chunks are acknowledged
+	restoring              // others are not lost after all
+	ripening               // others become ripe, and
+	missing                // are counted as missing
+	reneging               // what was acknowledged and is no more is in flight again
 )
 
 // superseded says whether a SACK that is in processing acknowledges more.
@@ -146,6 +147,10 @@ func (s *Sender) proceed(a ack) Result {
 	arwnd := uint32(s.Rwnd() + s.ledger.data)
 	if l.stage == acking && s.acknowledge(&a, l) {
 		s.grow(&a)
+		s.falseAlarms(a.now)
+		l.stage = restoring
+	}
+	if l.stage == restoring && s.restore(a.now) {
 		l.stage = ripening
 	}
 	if l.stage == ripening && s.ripen() {
@@ -232,6 +237,7 @@ func (s *Sender) countDups(now rawio.Time, k wire.Sack) {
 			s.overdue()
 		}
 		if r := s.ledger.sent(k.Dup(i)); r != nil && r.spare > 0 {
+			s.cameTwice(k.Dup(i), r)
 			r.spare--
 			s.paths[r.path].sack.dups += r.chunkLen()
 		}
@@ -353,6 +359,7 @@ func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 		p.sack.asked = p.sack.asked || r.wire&wire.FlagI != 0
 	}
 	r.misses = 0
+	s.cameLate(a.now, t, r, p)
 	s.arrived(a.now, t, r, p)
 	s.heardTail(a.now, t, r, p)
 	if a.htna.Less(t) {
@@ -582,14 +589,20 @@ func (s *Sender) lose(now rawio.Time, lost PathSet) {
 	}
 	for _, p := range s.paths {
 		if lost.Has(p.index) {
-			p.cc.OnLoss(now)
-			p.reduced = s.fresh()
+			s.reduce(now, p)
 			p.disorder.undo = !s.cfg.Letter
 		}
 	}
 	s.recovery, s.urgent = true, true
 	s.exit = s.ledger.next - 1
 	s.stats.FastRetransmits++
+}
+
+// reduce is the reaction to a loss.
+func (s *Sender) reduce(now rawio.Time, p *Path) {
+	p.cc.OnLoss(now)
+	p.reduced = s.fresh()
+	p.alarm.on = false // that could not be taken back
 }
 
 // restartTimers applies rules R2, R3 and R4 of section 6.3.2.

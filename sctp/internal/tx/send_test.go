@@ -100,17 +100,14 @@ func TestChunksOfMessages(t *testing.T) {
 	for i, w := range want {
 		d := got[i]
 		// req 9260-3.3.1-12, 9260-3.3.1-13
-		if d.TSN() != wire.TSN(1+i) || d.Flags() != w.flags || d.Stream() != w.stream || d.SSN() != w.ssn || d.PPID() != w.ppid || len(d.Payload()) != w.n {
-			t.Errorf("chunk %d: TSN %d flags %x stream %d SSN %d PPID %d, %d octets, want %+v", i, d.TSN(), d.Flags(), d.Stream(), d.SSN(), d.PPID(), len(d.Payload()), w)
-		}
+		check.That(t, d.TSN() == wire.TSN(1+i) && d.Flags() == w.flags && d.Stream() == w.stream && d.SSN() == w.ssn && d.PPID() == w.ppid && len(d.Payload()) == w.n,
+			"chunk %d: TSN %d flags %x stream %d SSN %d PPID %d, %d octets, want %+v", i, d.TSN(), d.Flags(), d.Stream(), d.SSN(), d.PPID(), len(d.Payload()), w)
 		if i < 3 {
 			first = append(first, d.Payload()...)
 		}
 	}
 	check.Slice(t, "the fragments together", first, append(append([]byte("0123456789"), head.Body[0]...), head.Body[1]...))
-	if string(got[5].Payload()) != "xyz" || string(got[6].Payload()) != "other" || !bytes.Contains(all, []byte("xyz\x00")) { // req 9260-3.3.1-10
-		t.Error("user data damaged")
-	}
+	check.That(t, string(got[5].Payload()) == "xyz" && string(got[6].Payload()) == "other" && bytes.Contains(all, []byte("xyz\x00")), "user data damaged") // req 9260-3.3.1-10
 	l.sack(7)
 	check.Equal(t, "acknowledged", fmt.Sprint(l.acked), "[1 2 3 4]")
 }
@@ -669,9 +666,8 @@ func TestDetachedMemoryIsNotSentFromAgain(t *testing.T) {
 	}
 	l.expect("two in flight", "1 | 2")
 	l.s.Detach(1, mem[full-1:])
-	if r := l.s.ledger.rec(1); &r.body[0][0] != &other[0] || &r.body[1][0] == &src[100] {
-		t.Error("of the first only the piece within the memory was to be copied")
-	}
+	r := l.s.ledger.rec(1)
+	check.That(t, &r.body[0][0] == &other[0] && &r.body[1][0] != &src[100], "of the first only the piece within the memory was to be copied")
 	check.Equal(t, "another stream's message was copied", &l.s.ledger.rec(2).body[0][0], &mem[full])
 	clear(mem[:full])
 	clear(mem[2*full:])

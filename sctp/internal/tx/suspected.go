@@ -76,6 +76,7 @@ func (p *Path) Forgive(now rawio.Time) {
 func (p *Path) Failed(now rawio.Time) {
 	if p.doubt.trust == suspected {
 		p.cc.OnTimeout(now)
+		p.disorder.undo, p.alarm.on = false, false
 	}
 	p.Forgive(now)
 }
@@ -151,8 +152,8 @@ func (s *Sender) leave(now rawio.Time, p *Path) {
 	}
 	d.trust, d.until, s.leftAt = suspected, now.Add(d.hold), now
 	if !s.recovery { // else that is one reduction already
-		p.cc.OnLoss(now)
-		p.reduced, p.disorder.undo = s.fresh(), true
+		s.reduce(now, p)
+		p.disorder.undo = true
 	}
 	s.recovery, s.urgent = false, false
 	s.moveOverdue(now, p)

@@ -33,6 +33,7 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 			p.est.backoff() // E2
 		}
 		p.markFrom, p.markTo = p.first, s.ledger.next
+		s.raise(p)
 		suspect := s.markAll(p)
 		s.later.lost = 0 // there is no Fast Recovery to begin for what is marked already
 		s.stats.Timeouts++

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/sctp/cc"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 	"github.com/rddp-go/rddp/sctp/internal/tx/model"
@@ -22,9 +23,8 @@ func TestPeerThatLiesGainsNothing(t *testing.T) {
 			road.Peer = l.Peer
 			got := road.Carry(t, 2, lasts)
 			var lie *tx.UnsentTSNError
-			if got.Sent > most.Sent || got.Sent < most.Sent/20 || got.Beyond > 0 || got.Again > 2*(got.Sent-got.Again)+32<<10 || errors.As(got.Err, &lie) != l.Found {
-				t.Errorf("%s: %+v, an honest peer %+v", l.Name, got, most)
-			}
+			check.That(t, got.Sent <= most.Sent && got.Sent >= most.Sent/20 && got.Beyond <= 0 && got.Again <= 2*(got.Sent-got.Again)+32<<10 && errors.As(got.Err, &lie) == l.Found,
+				"%s: %+v, an honest peer %+v", l.Name, got, most)
 		}
 	}
 }

@@ -15,9 +15,7 @@ func TestTSNsWrap(t *testing.T) {
 	must.OK(t, l.s.AddPath(path))
 	l.s.SetPeer(1<<20, 16)
 	l.s.SetUpper(nil, l)
-	if l.s.CumTSN() != 1<<32-3 { // req 9260-5.1-12
-		t.Errorf("Cumulative TSN Ack Point %d before anything is acknowledged", l.s.CumTSN())
-	}
+	check.Equal(t, "Cumulative TSN Ack Point before anything is acknowledged", l.s.CumTSN(), 1<<32-3) // req 9260-5.1-12
 	l.queue(5, full)
 	l.expect("0 follows the largest", "4294967294 | 4294967295 | 0 | 1 | 2") // req 9260-1.6-3
 	l.sack(1<<32-2, gap{0, 1})                                               // req 9260-1.6-1: a gap and its misses across the wrap
@@ -43,9 +41,7 @@ func TestEachDestinationHasItsOwnCongestionControl(t *testing.T) {
 	l := newLab(t, 2)
 	a, b := l.path(0), l.path(1)
 	for i, p := range []*Path{a, b} {
-		if p.cc.Window() != 4000 || p.cc.Ssthresh() < 1<<30 { // req 9260-7.1-2
-			t.Errorf("path %d starts with cwnd %d ssthresh %d, want slow start", i, p.cc.Window(), p.cc.Ssthresh())
-		}
+		check.That(t, p.cc.Window() == 4000 && p.cc.Ssthresh() >= 1<<30, "path %d starts with cwnd %d ssthresh %d, want slow start", i, p.cc.Window(), p.cc.Ssthresh()) // req 9260-7.1-2
 	}
 	l.queue(40, full)
 	l.expect("the window of the primary path alone", "1 | 2 | 3 | 4 | 5") // req 5043-7.2-5

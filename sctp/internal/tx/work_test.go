@@ -250,8 +250,7 @@ func TestLongestWorkAtOnce(t *testing.T) {
 			res = l.s.Continue()
 		}
 		check.Equal(t, tt.name+": parts", parts, tt.parts)
-		if lost := l.s.ledger.nmarked > 0 && l.s.Stats().Timeouts == 0; lost != l.s.recovery || lost && l.s.ledger.nmarked != last-3 {
-			t.Errorf("%s: %d lost, in recovery: %v", tt.name, l.s.ledger.nmarked, l.s.recovery)
-		}
+		lost := l.s.ledger.nmarked > 0 && l.s.Stats().Timeouts == 0
+		check.That(t, lost == l.s.recovery && (!lost || l.s.ledger.nmarked == last-3), "%s: %d lost, in recovery: %v", tt.name, l.s.ledger.nmarked, l.s.recovery)
 	}
 }

@@ -107,6 +107,19 @@ func Lies() []Lie {
 			}
 			x.Say(k)
 		}},
+		{"T3-rtx that found a loss was early, all has come twice", false, func(x *Exchange, came []wire.TSN) {
+			switch k := x.honest(); {
+			case came == nil || x.hidden != 0 && !x.Got(x.hidden):
+			case len(k.Gaps) > 0 && x.hidden == 0:
+				x.hidden = x.Cum + 1
+			default:
+				if len(k.Gaps) == 0 {
+					x.hidden = 0
+				}
+				k.Dups = came
+				x.Say(k)
+			}
+		}},
 		{"taken back, and acknowledged again", false, func(x *Exchange, came []wire.TSN) {
 			if turn := x.Ticks % 40; len(x.asked) == 0 && x.Acked()+1 < x.Cum { // as over a path that reorders, where nothing is lost at once
 				x.asked[0] = true

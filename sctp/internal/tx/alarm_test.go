@@ -1,0 +1,64 @@
+package tx
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// heard is a SACK, so long after what was before, and what goes again then.
+type heard struct {
+	after rawio.Time
+	wire.SackFields
+	goes string
+}
+
+// T3-rtx that was early is undone: what it has marked is in flight, as of then. A SACK that one transmission or the other may have brought about says nothing.
+func TestTimeoutThatWasEarlyIsUndone(t *testing.T) {
+	cum := func(after rawio.Time, cum wire.TSN, gaps ...wire.GapBlock) heard {
+		return heard{after, wire.SackFields{CumTSN: cum, ARwnd: 1 << 20, Gaps: gaps}, ""}
+	}
+	again := func(h heard, tsn string) heard { h.goes = tsn; return h }
+	twice := func(tsn wire.TSN) heard {
+		return heard{50 * ms, wire.SackFields{CumTSN: 2, ARwnd: 1 << 20, Dups: []wire.TSN{tsn}}, ""}
+	}
+	for _, tt := range []struct {
+		name           string
+		heard          []heard
+		undone, marked int
+		letter         bool
+	}{
+		{"the earliest, too soon", []heard{cum(99*ms, 2)}, 1, 0, false},
+		{"by the letter", []heard{cum(99*ms, 2), cum(0, 3), cum(0, 4)}, 0, 1, true},
+		{"after a round trip", []heard{cum(100*ms, 2)}, 0, 3, false},
+		{"and it has come twice", []heard{cum(100*ms, 2), twice(2)}, 1, 0, false},
+		{"another has", []heard{again(cum(100*ms, 2), "3"), twice(3)}, 0, 2, false},
+		{"and one that did not go again", []heard{cum(100*ms, 3)}, 0, 2, false},
+		{"two, in two SACKs", []heard{cum(100*ms, 3), cum(0, 3, wire.GapBlock{Start: 2, End: 2})}, 1, 0, false},
+		{"with another between", []heard{again(cum(100*ms, 3), "4"), cum(100*ms, 4), cum(0, 5)}, 0, 0, false},
+		{"one that went again just now", []heard{again(cum(100*ms, 3), "4"), cum(99*ms, 4)}, 1, 0, false},
+		{"others before the earliest", []heard{cum(0, 1, wire.GapBlock{Start: 2, End: 2}), cum(0, 1, wire.GapBlock{Start: 2, End: 3})}, 0, 1, false},
+	} {
+		l, c := farLab(t, 1, 0)
+		p := l.path(0)
+		l.s.cfg.Letter, p.pto, c.Controller, l.now = tt.letter, rawio.Never, fixed(1), p.t3
+		l.s.HandleTimeout(l.now)
+		l.expect(tt.name+": the earliest goes again", "2")
+		for _, h := range tt.heard {
+			l.now += h.after
+			l.sackFor(wire.Sack(wire.AppendSack(nil, h.SackFields)))
+			if p.due = 0; h.goes != "" {
+				l.expect(tt.name, h.goes)
+			}
+		}
+		check.That(t, c.undone == tt.undone && l.s.ledger.nmarked == tt.marked, "%s: undone %d times, with %d marked", tt.name, c.undone, l.s.ledger.nmarked)
+		if l.s.CumTSN() == 2 && tt.marked == 0 && len(tt.heard) == 1 { // what is in flight since then may be lost
+			l.now += 100 * ms
+			l.sack(2, gap{5, 5})
+			l.wait(tt.name, 25)
+			l.expect(tt.name, "3")
+		}
+	}
+}
