@@ -33,13 +33,11 @@ func TestTheBookKeepsWhatWasNotMeasuredAgain(t *testing.T) {
 		if b, err = readBook(doc.Bytes()); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(b.summary()[1][2:], " "); got != run.want {
-			t.Errorf("after a run of %s on %s: %s", run.commit, run.cpu, got)
-		}
+		got := strings.Join(b.summary()[1][2:], " ")
+		must.That(t, got == run.want, "after a run of %s on %s: %s", run.commit, run.cpu, got)
 	}
-	if a := b.block("2 x A"); len(b.blocks) != 2 || len(a.runs) != 2 || len(a.rows[bulkRows]) != 3 || a.rows[bulkRows][2].commit() != "old" {
-		t.Errorf("%d blocks, %+v", len(b.blocks), a)
-	}
+	a := b.block("2 x A")
+	must.That(t, len(b.blocks) == 2 && len(a.runs) == 2 && len(a.rows[bulkRows]) == 3 && a.rows[bulkRows][2].commit() == "old", "%d blocks, %+v", len(b.blocks), a)
 }
 
 // A row is stale as soon as a line of code that it measures is another, and not before.
@@ -62,9 +60,8 @@ func TestWhatMakesARowStale(t *testing.T) {
 		{"sctp/a.go", "package sctp // and code\n\nvar x int\n", true},
 	} {
 		here := commit(test.file, test.text)
-		if h := newHistory(); h.stale(first, about) != test.stale || h.stale(here, about) || h.stale(first, about[2:]) {
-			t.Errorf("after %s with %q", test.file, test.text)
-		}
+		h := newHistory()
+		must.That(t, h.stale(first, about) == test.stale && !h.stale(here, about) && !h.stale(first, about[2:]), "after %s with %q", test.file, test.text)
 	}
 	if h := newHistory(); !h.stale(strings.Repeat("a", 12), about) || !h.stale(first+machine.Dirty, about[1:]) || !h.stale(machine.Commit(), nil) {
 		t.Error("what nobody can look up is not known to be as it was")

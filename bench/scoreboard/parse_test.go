@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/bench/machine"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(math.Abs(a), math.Abs(b)) }
@@ -51,9 +52,7 @@ func TestThroughputIsReadFromEachProgram(t *testing.T) {
 		{"both ways, both ends count", parseReports, bothWays(pumpOver("raw", lo64K)), goServer, goClient, 6553600/0.5/1e9 + 6619136/0.4/1e9, 6553600 + 6619136, [2]float64{10, 4}},
 	} {
 		f, err := test.parse(test.s, []byte(test.server), []byte(test.client))
-		if err != nil || !near(f.GBps, test.gbps) || !near(f.Octets, test.octets) || f.Batch != test.batch {
-			t.Errorf("%s: %+v, %v", test.name, f, err)
-		}
+		must.That(t, err == nil && near(f.GBps, test.gbps) && near(f.Octets, test.octets) && f.Batch == test.batch, "%s: %+v, %v", test.name, f, err)
 	}
 }
 
@@ -73,24 +72,18 @@ func TestLatencyIsThatOfARoundTrip(t *testing.T) {
 			return parseReports(pingPong(tcp(lo64K, tiny)), []byte(goServer), []byte(goClient))
 		}, 12, 34},
 	} {
-		if f, err := test.f(); err != nil || f.P50 != test.p50 || f.P99 != test.p99 {
-			t.Errorf("%s: %+v, %v", test.name, f, err)
-		}
+		f, err := test.f()
+		must.That(t, err == nil && f.P50 == test.p50 && f.P99 == test.p99, "%s: %+v, %v", test.name, f, err)
 	}
 }
 
 func TestAllocationsAreKnownOrNot(t *testing.T) {
 	f, err := parseReports(tcp(lo64K, mid), []byte(goServer), []byte(goClient))
-	if err != nil || f.Allocs[0] == nil || *f.Allocs[0] != 1.5 || f.Allocs[1] == nil || *f.Allocs[1] != 0 {
-		t.Errorf("%+v, %v", f, err)
-	}
+	must.That(t, err == nil && f.Allocs[0] != nil && *f.Allocs[0] == 1.5 && f.Allocs[1] != nil && *f.Allocs[1] == 0, "%+v, %v", f, err)
 	f, err = parseDDPBench(ddp("write", "raw", lo64K, big), nil, []byte(ddpbenchBW))
-	if err != nil || f.Allocs[0] == nil || *f.Allocs[0] != 0.25 || f.Allocs[1] != nil {
-		t.Errorf("%+v, %v", f, err)
-	}
-	if got := allocs(f.Allocs); got != "0.25, -" {
-		t.Errorf("printed as %q", got)
-	}
+	must.That(t, err == nil && f.Allocs[0] != nil && *f.Allocs[0] == 0.25 && f.Allocs[1] == nil, "%+v, %v", f, err)
+	got := allocs(f.Allocs)
+	must.That(t, got == "0.25, -", "printed as %q", got)
 }
 
 func TestProgramsThatFailAreNoResults(t *testing.T) {
@@ -106,9 +99,8 @@ func TestProgramsThatFailAreNoResults(t *testing.T) {
 		{"a server without a report", parseReports, "ready\n", goClient},
 		{"a client without a report", parseReports, goServer, ""},
 	} {
-		if f, err := test.parse(tcp(lo64K, mid), []byte(test.server), []byte(test.client)); err == nil {
-			t.Errorf("%s: %+v", test.name, f)
-		}
+		f, err := test.parse(tcp(lo64K, mid), []byte(test.server), []byte(test.client))
+		must.That(t, err != nil, "%s: %+v", test.name, f)
 	}
 	if _, err := lastReport([]byte("ready\n")); !errors.Is(err, errNoReport) {
 		t.Error(err)

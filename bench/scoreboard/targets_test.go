@@ -20,9 +20,8 @@ func TestSpreadIsMedianLeastAndMost(t *testing.T) {
 		{[]float64{3, 1}, spread{2, 1, 3}},
 		{[]float64{9, 1, 3}, spread{3, 1, 9}},
 	} {
-		if s, ok := spreadOf(test.v); !ok || s != test.want {
-			t.Errorf("%v: %+v", test.v, s)
-		}
+		s, ok := spreadOf(test.v)
+		must.That(t, ok && s == test.want, "%v: %+v", test.v, s)
 	}
 	if _, ok := spreadOf(nil); ok {
 		t.Error("nothing has a median")
@@ -79,9 +78,8 @@ func TestThePeersBestConfigurationCounts(t *testing.T) {
 	write, us := ddp("write", "udp", lo1500, big), usrsctp("udp", lo1500, big)
 	c := atLeast(2, 20, "", write, us...)
 	bd := boardOf(map[spec][]*figures{write: gbps(3, 3, 3), us[0]: gbps(0.1, 0.1, 0.9), us[1]: gbps(0.2, 0.2, 0.1)})
-	if o := c.outcome(bd); o.Ratio == nil || !near(o.Ratio.Median, 15) || o.Met {
-		t.Errorf("%+v %+v", o, o.Ratio)
-	}
+	o := c.outcome(bd)
+	must.That(t, o.Ratio != nil && near(o.Ratio.Median, 15) && !o.Met, "%+v %+v", o, o.Ratio)
 	bd.Results[us[1].String()] = gbps(0, 0, 0)
 	if o := c.outcome(bd); o.Ratio == nil || !near(o.Ratio.Median, 30) || !o.Met {
 		t.Errorf("one that always fails: %+v %+v", o, o.Ratio)
@@ -105,13 +103,10 @@ func TestBothWaysNeedNotBeatThePump(t *testing.T) {
 			write: gbps(1), bothWays(write): gbps(test.both), pump: gbps(1), bothWays(pump): gbps(test.pumpBoth),
 		})
 		i := slices.IndexFunc(checks(), func(c check) bool { return c.num == bothWays(write) })
-		if i < 0 {
-			t.Fatal("no such check")
-		}
+		must.That(t, i >= 0, "no such check")
 		c := checks()[i]
-		if o := c.outcome(bd); !near(o.Bound, test.bound) || o.Met != test.met {
-			t.Errorf("%s: %+v", test.name, o)
-		}
+		o := c.outcome(bd)
+		must.That(t, near(o.Bound, test.bound) && o.Met == test.met, "%s: %+v", test.name, o)
 	}
 }
 
@@ -136,9 +131,8 @@ func TestWhatShouldBeLittleIsAtMost(t *testing.T) {
 		{"allocations that nobody counted", allocs, figures{}, "<= 0.05", "not measured"},
 	} {
 		bd := boardOf(map[spec][]*figures{test.c.num: {&test.num}, ping: {{P50: 10}}})
-		if o := test.c.outcome(bd); o.limit() != test.limit || o.verdict() != test.verdict {
-			t.Errorf("%s: %+v", test.name, o)
-		}
+		o := test.c.outcome(bd)
+		must.That(t, o.limit() == test.limit && o.verdict() == test.verdict, "%s: %+v", test.name, o)
 	}
 }
 
@@ -146,16 +140,11 @@ func TestThePlanHasWhatTheTargetsNeed(t *testing.T) {
 	all := everything()
 	names := make(map[string]bool)
 	for _, s := range all {
-		if names[s.String()] {
-			t.Errorf("%s is there twice", s)
-		}
+		must.That(t, !names[s.String()], "%s is there twice", s)
 		names[s.String()] = true
-		if _, ok := peers[s.Peer]; !ok {
-			t.Errorf("%s: no such peer", s)
-		}
-		if networks[s.Net] == nil {
-			t.Errorf("%s: no such network", s)
-		}
+		_, ok := peers[s.Peer]
+		must.That(t, ok, "%s: no such peer", s)
+		must.That(t, networks[s.Net] != nil, "%s: no such network", s)
 	}
 	covered := make(map[int]bool)
 	for i, c := range checks() {
@@ -164,15 +153,11 @@ func TestThePlanHasWhatTheTargetsNeed(t *testing.T) {
 			t.Errorf("two checks have the name %q: the book keeps one row", c.what)
 		}
 		for _, s := range c.specs() {
-			if !names[s.String()] {
-				t.Errorf("target %d needs %s", c.target, s)
-			}
+			must.That(t, names[s.String()], "target %d needs %s", c.target, s)
 		}
 	}
 	for target, about := range targets {
-		if about != "" && !covered[target] {
-			t.Errorf("target %d has no check", target)
-		}
+		must.That(t, about == "" || covered[target], "target %d has no check", target)
 	}
 	if bd := (&board{Specs: all}); len(bd.outcomes()) != len(checks()) {
 		t.Error("a whole run does not judge all targets")
@@ -186,9 +171,7 @@ func TestWhatFailedIsShown(t *testing.T) {
 	var text bytes.Buffer
 	bd.print(&text)
 	for _, want := range []string{"failed: " + write.String() + ": it broke", "5.00-7.00", "not measured"} {
-		if !strings.Contains(text.String(), want) {
-			t.Errorf("no %q in\n%s", want, &text)
-		}
+		must.That(t, strings.Contains(text.String(), want), "no %q in\n%s", want, &text)
 	}
 	var doc struct {
 		Results map[string][]*figures
@@ -197,7 +180,5 @@ func TestWhatFailedIsShown(t *testing.T) {
 	}
 	var b bytes.Buffer
 	must.OK(t, errors.Join(bd.json(&b), json.Unmarshal(b.Bytes(), &doc)))
-	if len(doc.Results) != 2 || doc.Results[write.String()][0] != nil || len(doc.Targets) != 1 || doc.Targets[0].Met || len(doc.Errors) != 1 {
-		t.Errorf("%+v", doc)
-	}
+	must.That(t, len(doc.Results) == 2 && doc.Results[write.String()][0] == nil && len(doc.Targets) == 1 && !doc.Targets[0].Met && len(doc.Errors) == 1, "%+v", doc)
 }

@@ -197,9 +197,8 @@ func TestCompletionsAreAskedForNowAndThen(t *testing.T) {
 		must.OK(t, e.post(l, n))
 		for i := range n {
 			number := l.posted - uint64(n-i) + 1
-			if asks := e.wrs[i].Flags&rdma.Unsignaled == 0; asks != (number%every == 0 || number == 7) {
-				t.Errorf("message %d of 7, every %d: it asks %v", number, every, asks)
-			}
+			asks := e.wrs[i].Flags&rdma.Unsignaled == 0
+			check.That(t, asks == (number%every == 0 || number == 7), "message %d of 7, every %d: it asks %v", number, every, asks)
 		}
 	}
 	l.done, l.closing, e.completed = 5, true, 5

@@ -284,9 +284,8 @@ func TestRunEndsWhenItIsToAndBothEndsSayHow(t *testing.T) {
 				end()
 				<-served
 				synctest.Wait()
-				if got := strings.Contains(said.String(), `"error":`); got != (tt.server != "") || !strings.Contains(said.String(), tt.server) {
-					t.Errorf("the server says\n%s", &said)
-				}
+				got := strings.Contains(said.String(), `"error":`)
+				check.That(t, got == (tt.server != "") && strings.Contains(said.String(), tt.server), "the server says\n%s", &said)
 			})
 		})
 	}

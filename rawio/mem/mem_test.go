@@ -90,9 +90,8 @@ func TestWriteBatchKeepsNoReference(t *testing.T) {
 	write(t, a, b, data)
 	copy(data, "changed!")
 	pkts := make([]rawio.Packet, 1)
-	if _, err := b.ReadBatch(pkts); err != nil || string(pkts[0].Data) != "original" {
-		t.Fatalf("read %q, %v", pkts[0].Data, err)
-	}
+	_, err := b.ReadBatch(pkts)
+	must.That(t, err == nil && string(pkts[0].Data) == "original", "read %q, %v", pkts[0].Data, err)
 	pkts[0].Release()
 }
 

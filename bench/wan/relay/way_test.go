@@ -3,6 +3,8 @@ package relay
 import (
 	"testing"
 	"time"
+
+	"github.com/rddp-go/rddp/internal/check"
 )
 
 func TestPacketsWaitAndAreDroppedAsTheWireIsBusy(t *testing.T) {
@@ -38,8 +40,6 @@ func TestLossFollowsFromTheNumberAlone(t *testing.T) {
 			before = f.Lost
 		}
 		share, length, want := lost/200_000, lost/runs, max(p.Burst, 1/(1-p.Loss))
-		if share < 0.85*p.Loss || share > 1.15*p.Loss || length < 0.9*want || length > 1.1*want {
-			t.Errorf("%+v: %.4f lost, in runs of %.2f, want %.2f", p, share, length, want)
-		}
+		check.That(t, share >= 0.85*p.Loss && share <= 1.15*p.Loss && length >= 0.9*want && length <= 1.1*want, "%+v: %.4f lost, in runs of %.2f, want %.2f", p, share, length, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
 )
@@ -90,12 +91,8 @@ func FuzzAssembler(f *testing.F) {
 			now = now.Add(time.Duration(c.wait) * 250 * time.Millisecond)
 			got, ok := a.Add(now, f)
 			want, wanted := m.add(now, f)
-			if ok != wanted || got.ECN != want.ECN || !bytes.Equal(got.Payload, want.Payload) {
-				t.Fatalf("%v %d octets, ECN %d; the model has %v %d octets, ECN %d", ok, len(got.Payload), got.ECN, wanted, len(want.Payload), want.ECN)
-			}
-			if a.Stats != m.stats {
-				t.Fatalf("%+v, the model has %+v", a.Stats, m.stats)
-			}
+			must.That(t, ok == wanted && got.ECN == want.ECN && bytes.Equal(got.Payload, want.Payload), "%v %d octets, ECN %d; the model has %v %d octets, ECN %d", ok, len(got.Payload), got.ECN, wanted, len(want.Payload), want.ECN)
+			must.That(t, a.Stats == m.stats, "%+v, the model has %+v", a.Stats, m.stats)
 			bounded(t, a, f.Src)
 		}
 	})
