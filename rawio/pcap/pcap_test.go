@@ -2,19 +2,17 @@ package pcap
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
-	"io"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/pcaptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/mem"
@@ -25,87 +23,6 @@ func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	must.OK(t, err)
 	tap := must.Get(Create(a, filepath.Join(t.TempDir(), "file")))(t)
 	linktest.AtOnce(t, tap, b, rawio.Packet{Vec: [][]byte{make([]byte, 40)}, Remote: b.LocalAddrs()[0]}, func() { tap.Skipped(); tap.Flush(); tap.PollBatch(nil) })
-}
-
-// record is one packet of a file, with its headers decoded.
-type record struct {
-	intf     int
-	at       time.Time
-	src, dst netip.AddrPort
-	udp      bool
-	ecn      uint8
-	sctp     []byte
-}
-
-// readBack decodes a file and checks every length and checksum in it. Wireshark reads one too, in test/wireshark.
-func readBack(t *testing.T, file io.Reader) (recs []record) {
-	t.Helper()
-	data := must.Get(io.ReadAll(file))(t)
-	var kinds []uint32
-	for len(data) > 0 {
-		n := le.Uint32(data[4:])
-		must.That(t, n%4 == 0 && int(n) <= len(data) && le.Uint32(data[n-4:]) == n, "a block of %d octets, of %d", n, len(data))
-		kinds = append(kinds, le.Uint32(data))
-		b := data[8 : n-4]
-		data = data[n:]
-		switch i := len(kinds) - 1; i {
-		case 0:
-			must.That(t, bytes.HasPrefix(b, []byte("\x4d\x3c\x2b\x1a\x01\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff")) && bytes.HasSuffix(b, []byte("\x04\x00\x04\x00rddp\x00\x00\x00\x00")), "section %x", b)
-		case 1, 2:
-			name := [...]string{"\x04\x00sent", "\x08\x00received"}[i-1]
-			must.Equal(t, "interface", string(b), "\x65\x00\x00\x00\x00\x00\x00\x00\x02\x00"+name+"\x09\x00\x01\x00\x09\x00\x00\x00\x00\x00\x00\x00")
-		default:
-			size := le.Uint32(b[12:])
-			must.That(t, le.Uint32(b[16:]) == size && int(size+3)&^3 == len(b)-20, "capture lengths %d and %d in %d octets", size, le.Uint32(b[16:]), len(b)-20)
-			rec := decode(t, b[20:20+size])
-			rec.intf, rec.at = int(le.Uint32(b)), time.Unix(0, int64(le.Uint32(b[4:]))<<32|int64(le.Uint32(b[8:])))
-			recs = append(recs, rec)
-		}
-	}
-	must.That(t, len(kinds) >= 3 && kinds[0] == 0x0a0d0d0a && kinds[1] == 1 && kinds[2] == 1, "blocks %x", kinds)
-	for _, k := range kinds[3:] {
-		must.Equal(t, "block", k, 6)
-	}
-	return recs
-}
-
-func decode(t *testing.T, data []byte) (rec record) {
-	t.Helper()
-	var proto byte
-	var pseudo []byte
-	if data[0] == 0x45 {
-		must.That(t, int(binary.BigEndian.Uint16(data[2:])) == len(data) && sum(data[:20]) == 0 && data[6] == 0x40 && data[7] == 0 && data[8] == 64,
-			"IPv4 header %x in front of %d octets", data[:20], len(data))
-		proto, rec.ecn, pseudo, rec.sctp = data[9], data[1], slices.Clone(data[12:20]), data[20:]
-	} else {
-		must.That(t, data[0] == 0x60 && int(binary.BigEndian.Uint16(data[4:])) == len(data)-40 && data[7] == 64, "IPv6 header %x in front of %d octets", data[:40], len(data))
-		proto, rec.ecn, pseudo, rec.sctp = data[6], data[1]>>4, slices.Clone(data[8:40]), data[40:]
-	}
-	src, _ := netip.AddrFromSlice(pseudo[:len(pseudo)/2])
-	dst, _ := netip.AddrFromSlice(pseudo[len(pseudo)/2:])
-	var srcPort, dstPort uint16
-	if proto == 17 {
-		udp := rec.sctp
-		pseudo = append(pseudo, 0, 0, udp[4], udp[5], 0, 0, 0, 17) // RFC 8200 section 8.1; the sum is RFC 768's too
-		must.Equal(t, "UDP length", int(binary.BigEndian.Uint16(udp[4:])), len(udp))
-		must.That(t, udp[6]|udp[7] != 0 && sum(append(pseudo, udp...)) == 0, "UDP checksum %x is wrong", udp[6:8])
-		srcPort, dstPort = binary.BigEndian.Uint16(udp), binary.BigEndian.Uint16(udp[2:])
-		rec.udp, rec.sctp = true, udp[8:]
-	} else {
-		must.Equal(t, "IP protocol", proto, 132)
-	}
-	rec.src, rec.dst = netip.AddrPortFrom(src, srcPort), netip.AddrPortFrom(dst, dstPort)
-	return rec
-}
-
-// sum is the internet checksum (RFC 1071): 0 over data that contains its own.
-func sum(b []byte) uint16 {
-	var s uint32
-	for i, o := range b {
-		s += uint32(o) << (8 * (1 - i%2))
-		s = s&0xffff + s>>16
-	}
-	return ^uint16(s)
 }
 
 func octets(n int) []byte {
@@ -148,19 +65,19 @@ func TestWriterReadsBack(t *testing.T) {
 			if row.wantL != "" {
 				local, remote = netip.MustParseAddrPort(row.wantL), netip.MustParseAddrPort(row.wantR)
 			}
-			recs := readBack(t, &file)
+			recs := pcaptest.Read(t, &file)
 			must.That(t, len(recs) == 2 && w.Skipped() == 0, "%d records, %d skipped", len(recs), w.Skipped())
-			for i, want := range []record{
-				{sent, t1, local, remote, local.Port() != 0, 2, data},
-				{received, t2, remote, local, local.Port() != 0, 3, data},
+			for i, want := range []pcaptest.Record{
+				{Intf: sent, At: t1, Src: local, Dst: remote, UDP: local.Port() != 0, ECN: 2, SCTP: data},
+				{Intf: received, At: t2, Src: remote, Dst: local, UDP: local.Port() != 0, ECN: 3, SCTP: data},
 			} {
 				got := recs[i]
-				if got.intf != want.intf || !got.at.Equal(want.at) || got.src != want.src || got.dst != want.dst ||
-					got.udp != want.udp || got.ecn != want.ecn {
-					t.Errorf("record %d: interface %d at %v, %v to %v, UDP %v, ECN %d", i, got.intf, got.at, got.src, got.dst, got.udp, got.ecn)
+				if got.Intf != want.Intf || !got.At.Equal(want.At) || got.Src != want.Src || got.Dst != want.Dst ||
+					got.UDP != want.UDP || got.ECN != want.ECN {
+					t.Errorf("record %d: interface %d at %v, %v to %v, UDP %v, ECN %d", i, got.Intf, got.At, got.Src, got.Dst, got.UDP, got.ECN)
 				}
-				check.That(t, bytes.Equal(got.sctp, want.sctp),
-					"record %d: %d octets differ from the %d sent", i, len(got.sctp), len(want.sctp))
+				check.That(t, bytes.Equal(got.SCTP, want.SCTP),
+					"record %d: %d octets differ from the %d sent", i, len(got.SCTP), len(want.SCTP))
 			}
 		})
 	}
@@ -185,7 +102,7 @@ func TestUnrecordablePacketsAreSkipped(t *testing.T) {
 			var file bytes.Buffer
 			w := must.Get(NewWriter(&file))(t)
 			must.OK(t, errors.Join(w.Received(time.Unix(0, 0), &row.p), w.Flush()))
-			recs := readBack(t, &file)
+			recs := pcaptest.Read(t, &file)
 			must.That(t, len(recs) == 0 && w.Skipped() == 1, "%d records, %d skipped", len(recs), w.Skipped())
 		})
 	}
@@ -203,7 +120,7 @@ func TestUDPChecksumIsNeverZero(t *testing.T) {
 	must.OK(t, errors.Join(w.Received(time.Unix(0, 0), &p), w.Flush()))
 	c := w.ip[46:48]
 	must.That(t, c[0] == 0xff && c[1] == 0xff, "checksum %x, want ffff", c)
-	readBack(t, &file)
+	pcaptest.Read(t, &file)
 }
 
 func TestTapRecordsBothDirections(t *testing.T) {
@@ -239,16 +156,16 @@ func TestTapRecordsBothDirections(t *testing.T) {
 
 	file := must.Get(os.Open(path))(t)
 	defer file.Close()
-	recs := readBack(t, file)
+	recs := pcaptest.Read(t, file)
 	must.That(t, len(recs) == 2 && tap.Skipped() == 0,
 		"%d records, %d skipped, want the packet sent and the packet received", len(recs), tap.Skipped())
 	r := recs[0]
-	check.That(t, r.intf == sent && r.src == from && r.dst == to && bytes.Equal(r.sctp, ping), "sent: interface %d, %v to %v, %d octets", r.intf, r.src, r.dst, len(r.sctp))
-	if r := recs[1]; r.intf != received || r.src != to || r.dst != from || !bytes.Equal(r.sctp, pong) {
-		t.Errorf("received: interface %d, %v to %v, %d octets", r.intf, r.src, r.dst, len(r.sctp))
+	check.That(t, r.Intf == sent && r.Src == from && r.Dst == to && bytes.Equal(r.SCTP, ping), "sent: interface %d, %v to %v, %d octets", r.Intf, r.Src, r.Dst, len(r.SCTP))
+	if r := recs[1]; r.Intf != received || r.Src != to || r.Dst != from || !bytes.Equal(r.SCTP, pong) {
+		t.Errorf("received: interface %d, %v to %v, %d octets", r.Intf, r.Src, r.Dst, len(r.SCTP))
 	}
 	for _, r := range recs {
-		check.That(t, !r.at.Before(before.Round(0)) && !r.at.After(time.Now()), "time stamp %v", r.at)
+		check.That(t, !r.At.Before(before.Round(0)) && !r.At.After(time.Now()), "time stamp %v", r.At)
 	}
 }
 
@@ -273,10 +190,10 @@ func TestTapRecordsWhatIsPolled(t *testing.T) {
 		got += n
 	}
 	must.OK(t, tap.Close())
-	recs := readBack(t, &file)
+	recs := pcaptest.Read(t, &file)
 	must.Equal(t, "records of packets", len(recs), len(want))
 	for i, r := range recs {
-		check.That(t, r.intf == received && bytes.Equal(r.sctp, want[i]), "record %d: interface %d, %d octets", i, r.intf, len(r.sctp))
+		check.That(t, r.Intf == received && bytes.Equal(r.SCTP, want[i]), "record %d: interface %d, %d octets", i, r.Intf, len(r.SCTP))
 	}
 }
 
@@ -317,8 +234,8 @@ func TestTapOnALinkWithoutOptions(t *testing.T) {
 	to := b.LocalAddrs()[0]
 	must.Do(tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{octets(12)}, Remote: to}}))(t)
 	must.OK(t, tap.Close())
-	recs := readBack(t, &file)
-	must.That(t, len(recs) == 1 && recs[0].src.Addr() == netip.IPv4Unspecified() && recs[0].dst == to, "records %+v, want one from the unspecified address", recs)
+	recs := pcaptest.Read(t, &file)
+	must.That(t, len(recs) == 1 && recs[0].Src.Addr() == netip.IPv4Unspecified() && recs[0].Dst == to, "records %+v, want one from the unspecified address", recs)
 }
 
 // brokenDisk fails every write that the buffer passes on.
@@ -398,16 +315,16 @@ func TestConcurrentPacketsAreEachRecordedWhole(t *testing.T) {
 	wg.Wait()
 	must.OK(t, errors.Join(tap.Close(), b.Close()))
 
-	recs := readBack(t, &file)
+	recs := pcaptest.Read(t, &file)
 	must.Equal(t, "records", len(recs), 4*each)
 	balance := 0
 	for i, r := range recs {
-		if r.intf == sent {
+		if r.Intf == sent {
 			balance++
 		} else {
 			balance--
 		}
 		must.That(t, balance >= 0, "record %d is a reply in front of what it answers", i)
-		must.That(t, bytes.Equal(r.sctp, octets(100)), "record %d: octets differ", i)
+		must.That(t, bytes.Equal(r.SCTP, octets(100)), "record %d: octets differ", i)
 	}
 }

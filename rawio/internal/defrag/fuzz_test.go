@@ -10,6 +10,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/defrag/model"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
 )
 
@@ -80,7 +81,7 @@ func FuzzAssembler(f *testing.F) {
 	}
 	f.Add(flood)
 	f.Fuzz(func(t *testing.T, in []byte) {
-		a, m := new(Assembler), new(model)
+		a, m := new(Assembler), &model.Model{Limits: model.Limits{Octets: MaxOctets, Source: MaxSource, Piece: pieceCost, Least: leastCost, Pieces: maxPieces}}
 		now := rawio.Time(0)
 		for ; len(in) >= commandLen; in = in[commandLen:] {
 			c := command{in[0], in[1], binary.BigEndian.Uint16(in[2:]), binary.BigEndian.Uint16(in[4:]), in[6]}
@@ -90,119 +91,10 @@ func FuzzAssembler(f *testing.F) {
 			}
 			now = now.Add(time.Duration(c.wait) * 250 * time.Millisecond)
 			got, ok := a.Add(now, f)
-			want, wanted := m.add(now, f)
+			want, wanted := m.Add(now, f)
 			must.That(t, ok == wanted && got.ECN == want.ECN && bytes.Equal(got.Payload, want.Payload), "%v %d octets, ECN %d; the model has %v %d octets, ECN %d", ok, len(got.Payload), got.ECN, wanted, len(want.Payload), want.ECN)
-			must.That(t, a.Stats == m.stats, "%+v, the model has %+v", a.Stats, m.stats)
+			must.That(t, a.Stats == Stats(m.Stats), "%+v, the model has %+v", a.Stats, m.Stats)
 			bounded(t, a, f.Src)
 		}
 	})
-}
-
-// model keeps the fragments of a packet as they came, and looks at all of them each time.
-type model struct {
-	stats Stats
-	open  []*modelPacket // the oldest first
-}
-
-type modelKey struct {
-	src, dst netip.Addr
-	id       uint32
-}
-
-type modelPacket struct {
-	key   modelKey
-	since rawio.Time
-	bad   bool
-	frags []iphdr.Packet
-}
-
-func (m *model) add(now rawio.Time, f iphdr.Packet) (whole iphdr.Packet, ok bool) {
-	for len(m.open) > 0 && now-m.open[0].since >= 60e9 {
-		m.stats.Late += uint64(len(m.open[0].frags))
-		m.open = m.open[1:]
-	}
-	key := modelKey{f.Src, f.Dst, f.ID}
-	i := slices.IndexFunc(m.open, func(p *modelPacket) bool { return p.key == key })
-	if i < 0 {
-		i = len(m.open)
-		m.open = append(m.open, &modelPacket{key: key, since: now})
-	}
-	p := m.open[i]
-	for _, q := range p.frags {
-		if q.Offset == f.Offset && q.More == f.More && bytes.Equal(q.Payload, f.Payload) {
-			return whole, false
-		}
-	}
-	p.frags = append(p.frags, f)
-	if p.bad || p.contradicts() {
-		m.stats.Bad += uint64(len(p.frags))
-		p.bad, p.frags = true, nil
-	} else if whole, ok = p.whole(); ok {
-		m.open = slices.Delete(m.open, i, i+1)
-	}
-	for m.cost(netip.Addr{}) > MaxOctets {
-		m.drop(0)
-	}
-	for m.cost(f.Src) > MaxSource {
-		m.drop(slices.IndexFunc(m.open, func(p *modelPacket) bool { return p.key.src == f.Src }))
-	}
-	return whole, ok
-}
-
-func (m *model) drop(i int) {
-	m.stats.Full += uint64(len(m.open[i].frags))
-	m.open = slices.Delete(m.open, i, i+1)
-}
-
-func (m *model) cost(src netip.Addr) (n int) {
-	for _, p := range m.open {
-		c := 0
-		for _, f := range p.frags {
-			c += len(f.Payload) + pieceCost
-		}
-		if !src.IsValid() || p.key.src == src {
-			n += max(c, leastCost)
-		}
-	}
-	return n
-}
-
-// contradicts reports whether no packet can have had these fragments.
-func (p *modelPacket) contradicts() bool {
-	var ecn [4]bool
-	for i, f := range p.frags {
-		ecn[f.ECN] = true
-		for k, g := range p.frags {
-			if k != i && f.Offset < g.Offset+len(g.Payload) && g.Offset < f.Offset+len(f.Payload) {
-				return true
-			}
-			if k != i && !f.More && g.Offset > f.Offset {
-				return true
-			}
-		}
-	}
-	return len(p.frags) > maxPieces || ecn[rawio.NotECT] && ecn[rawio.CE]
-}
-
-func (p *modelPacket) whole() (w iphdr.Packet, ok bool) {
-	there := make(map[int]iphdr.Packet)
-	ce := false
-	for _, f := range p.frags {
-		there[f.Offset] = f
-		ce = ce || f.ECN == rawio.CE
-	}
-	w.ECN = there[0].ECN
-	if ce {
-		w.ECN = rawio.CE
-	}
-	for {
-		f, ok := there[len(w.Payload)]
-		if !ok {
-			return iphdr.Packet{}, false
-		}
-		w.Payload = append(w.Payload, f.Payload...)
-		if !f.More {
-			return w, true
-		}
-	}
 }
