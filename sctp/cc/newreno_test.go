@@ -9,6 +9,7 @@ import (
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/cc/model"
 )
 
 func ExampleRFC9260() {
@@ -238,53 +239,20 @@ func TestSlowStartDoesNotDependOnTheNumberOfSACKs(t *testing.T) {
 	check.That(t, every == 32_000 && all == every, "64 packets in SACKs of 2 add %d octets to cwnd, in one SACK %d, want 32000", every, all)
 }
 
-// limit is the most that section 7.2 allows, written from its words and without the care for bursts and
-// delay that NewReno adds: cwnd may be anything up to that.
-type limit struct{ cwnd, ssthresh, partial, pmdcs int }
-
-func (m *limit) ack(a Ack) {
-	full := a.Flight >= m.cwnd && !a.Recovery
-	if m.cwnd <= m.ssthresh {
-		if full {
-			m.cwnd += min(a.Octets, m.pmdcs)
-		}
-	} else {
-		m.partial += a.Octets + a.Dups
-		if m.partial >= m.cwnd && full {
-			m.partial -= m.cwnd
-			m.cwnd += m.pmdcs
-		}
-		if m.partial > m.cwnd && !full {
-			m.partial = m.cwnd
-		}
-	}
-	if a.AllAcked {
-		m.partial = 0
-	}
-}
-
-func (m *limit) loss(timeout bool) {
-	m.ssthresh = max(m.cwnd/2, 4*m.pmdcs)
-	m.cwnd, m.partial = m.ssthresh, 0
-	if timeout {
-		m.cwnd = m.pmdcs
-	}
-}
-
 func TestNewRenoIsNeverMoreAggressiveThanTheRFC(t *testing.T) {
 	// req 9260-7.2-2
 	for seed := range int64(50) {
 		rnd := rand.New(rand.NewSource(seed))
 		c := RFC9260(1000, false)
-		m := limit{cwnd: 4000, ssthresh: 1 << 30, pmdcs: 1000}
+		m := model.Limit{Cwnd: 4000, Ssthresh: 1 << 30, PMDCS: 1000}
 		for step := range 3000 {
 			switch n := rnd.Intn(200); {
 			case n == 0:
 				c.OnTimeout(0)
-				m.loss(true)
+				m.Loss(true)
 			case n < 3:
 				c.OnLoss(0)
-				m.loss(false)
+				m.Loss(false)
 			case n < 5:
 				c.OnIdle(0, 0, rnd.Intn(3)) // section 7.2.1 lowers cwnd; it keeps what it had as ssthresh
 			default:
@@ -293,12 +261,12 @@ func TestNewRenoIsNeverMoreAggressiveThanTheRFC(t *testing.T) {
 					a.RTT = time.Duration(20+rnd.Intn(20)) * time.Millisecond
 				}
 				c.OnAck(0, a)
-				m.ack(a)
+				m.Ack(a.Octets, a.Dups, a.Flight, a.Recovery, a.AllAcked)
 			}
-			must.That(t, c.Window() <= m.cwnd && c.Window() >= 1000, "seed %d step %d: cwnd %d, allowed %d", seed, step, c.Window(), m.cwnd)
+			must.That(t, c.Window() <= m.Cwnd && c.Window() >= 1000, "seed %d step %d: cwnd %d, allowed %d", seed, step, c.Window(), m.Cwnd)
 			// From here on the model goes on from what the controller has, which is allowed.
 			r := c.(*newReno)
-			m = limit{r.cwnd, r.ssthresh, r.partial, 1000}
+			m = model.Limit{Cwnd: r.cwnd, Ssthresh: r.ssthresh, Partial: r.partial, PMDCS: 1000}
 		}
 	}
 }
