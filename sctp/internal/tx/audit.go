@@ -121,6 +121,9 @@ func (s *Sender) Tell() string {
 	for _, p := range s.paths {
 		b = fmt.Append(b, " ", p.State, p.mtu, p.est, p.flight, p.cc.Window(), p.cc.Ssthresh(), p.t3, p.pto, p.due, p.lastSent, p.awake,
 			p.holes, p.single, p.reduced, p.timing, p.timed, p.timedAt, p.latest, p.doubt)
+		if c := p.rates; c != nil {
+			b = fmt.Append(b, c.delivered, c.lost, c.limited)
+		}
 	}
 	for t := g.base; t != g.next; t++ {
 		c := g.rec(t)

@@ -36,7 +36,7 @@ func (s *Sender) pace(now rawio.Time, p *Path, octets int) {
 		p.due = now
 		return
 	}
-	if p.pacer == nil {
+	if p.pacer == nil || p.rates != nil && p.flight <= paceBurst*p.pmdcs {
 		quantum = max(quantum, lasts(paceBurst*p.pmdcs, rate))
 	}
 	p.due = max(p.due, now.Add(-quantum)).Add(lasts(octets, rate))

@@ -77,6 +77,7 @@ type Path struct {
 	proved time.Duration // the shortest round trip that the peer could not shorten, 0 before the first
 	cc     cc.Controller
 	pacer  cc.Pacer   // cc, if it asks for pacing
+	rates  *rates     // if it asks for delivery-rate samples, or nil
 	due    rawio.Time // the next packet does not leave earlier then
 
 	flight   int        // octets of DATA chunks in flight, with header and padding
@@ -129,6 +130,9 @@ func NewPath(local, remote netip.AddrPort, mtu int, rto RTOConfig, f cc.Factory)
 	p.setMTU(mtu)
 	p.cc = f(p.pmdcs, remote.Addr().Is6() && !remote.Addr().Is4In6())
 	p.pacer, _ = p.cc.(cc.Pacer)
+	if m, ok := p.cc.(cc.Modeler); ok {
+		p.rates = &rates{cc: m}
+	}
 	return p
 }
 

@@ -56,7 +56,7 @@ func (s *Sender) timeoutRACK(now rawio.Time) {
 		switch left, known := s.left(now, t, r); {
 		case !known:
 		case left <= 0:
-			s.lost(t, r, &lost)
+			s.lost(now, t, r, &lost)
 		default:
 			next = min(next, now.Add(max(left, rackTick)))
 		}

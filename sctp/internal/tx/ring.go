@@ -122,7 +122,9 @@ func (s *Sender) Trim() {
 		*g = ledger{base: g.base, next: g.next, intact: g.next, ripeTo: g.ripeTo, rwnd: g.rwnd, fault: g.fault}
 		s.last = sparse.Table[wire.TSN]{}
 		for _, p := range s.paths {
-			p.inflight = tsnset.Set{}
+			if p.inflight = (tsnset.Set{}); p.rates != nil {
+				p.rates.ring = nil
+			}
 		}
 	}
 	if s.queue.n == 0 {

@@ -175,6 +175,7 @@ func (s *Sender) proceed(a ack) Result {
 		if l.sack != nil {
 			s.reopen(int(arwnd))
 		}
+		s.rateSamples(a.now)
 		*l = later{}
 	}
 	return a.result
@@ -358,6 +359,9 @@ func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 		}
 		p.sack.asked = p.sack.asked || r.wire&wire.FlagI != 0
 	}
+	if p.rates != nil {
+		s.rateAcked(a.now, t, r, p)
+	}
 	r.misses = 0
 	s.cameLate(a.now, t, r, p)
 	s.arrived(a.now, t, r, p)
@@ -440,9 +444,9 @@ func (s *Sender) countMisses(l *later) (all bool) {
 		}
 		switch left, known := s.left(now, t, r); {
 		case known && left <= 0:
-			s.lost(t, r, &l.lost)
+			s.lost(now, t, r, &l.lost)
 		case !known || !s.paths[r.path].disorder.seen:
-			s.miss(t, r, &l.lost)
+			s.miss(now, t, r, &l.lost)
 		}
 	}
 	return true
@@ -468,19 +472,22 @@ func missedBelow(k wire.Sack) int {
 }
 
 // miss counts a miss indication and marks the chunk on the third.
-func (s *Sender) miss(t wire.TSN, r *record, lost *PathSet) {
+func (s *Sender) miss(now rawio.Time, t wire.TSN, r *record, lost *PathSet) {
 	if r.misses++; r.misses < missLimit || s.overspent() {
 		return
 	}
-	s.lost(t, r, lost)
+	s.lost(now, t, r, lost)
 }
 
 // lost marks a chunk that is taken for lost.
-func (s *Sender) lost(t wire.TSN, r *record, lost *PathSet) {
+func (s *Sender) lost(now rawio.Time, t wire.TSN, r *record, lost *PathSet) {
 	p := s.paths[r.path]
 	if r.state != withheld {
 		lost.add(p.index)
 		s.suspect(t, p)
+	}
+	if p.rates != nil {
+		s.rateLost(now, t, r, p)
 	}
 	s.ledger.mark(t, r, p)
 	r.flags = r.flags&^timeout | fast
@@ -497,12 +504,17 @@ const stampLife = 1 << 30 * time.Microsecond
 // are reported that were sent long before. For a chunk that was sent again it is not known which
 // transmission has arrived; only an answer that came after a round trip, the shortest of late, can be the last one's.
 func (s *Sender) arrived(now rawio.Time, t wire.TSN, r *record, p *Path) {
-	if r.flags&copied != 0 || r.flags&resent != 0 && stamp(now)-r.stamp < uint32(p.est.trip.get().Microseconds()) {
+	if !p.last(now, r) {
 		return
 	}
 	s.latest.advance(r.stamp, t)
 	p.latest.advance(r.stamp, t)
 	s.heard = now
+}
+
+// last reports whether the transmission that was acknowledged may be the last one.
+func (p *Path) last(now rawio.Time, r *record) bool {
+	return r.flags&copied == 0 && (r.flags&resent == 0 || stamp(now)-r.stamp >= uint32(p.est.trip.get().Microseconds()))
 }
 
 // forget drops what has arrived so long ago that stamps cannot tell it from what is sent now.
@@ -577,7 +589,7 @@ func (s *Sender) renegeRange(from, to wire.TSN, lost *PathSet) (all bool) {
 		if s.sentEarlier(t, r) {
 			s.overtaken(t, r)
 		}
-		s.miss(t, r, lost)
+		s.miss(s.later.now, t, r, lost)
 	}
 	return true
 }

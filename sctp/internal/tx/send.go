@@ -50,9 +50,11 @@ func (s *Sender) Poll(now rawio.Time) *Path {
 		}
 		return nil
 	}
-	if p := s.nextPath(); p.open() && s.bursting(p) && s.ready(now, p, s.MaxPayload()) && !s.silly() && !s.defers(p) && !s.paces(now, p) {
+	p := s.nextPath()
+	if p.open() && s.bursting(p) && s.ready(now, p, s.MaxPayload()) && !s.silly() && !s.defers(p) && !s.paces(now, p) {
 		return p
 	}
+	s.dry(p)
 	return nil
 }
 
@@ -372,7 +374,9 @@ func (s *Sender) depart(now rawio.Time, what trigger, t wire.TSN, r *record, p *
 	p.wake(now)
 	p.awake, p.lastSent = now, now
 	r.stamp = stamp(now)
-	s.ledger.depart(what, t, r, p)
+	if s.ledger.depart(what, t, r, p); p.rates != nil {
+		s.rateSent(now, what, t, r, p)
+	}
 	if p.t3 == rawio.Never {
 		s.startT3(now, p) // section 6.3.2, R1
 	}

@@ -183,6 +183,9 @@ func (s *Sender) moveOverdue(now rawio.Time, p *Path) {
 			return
 		}
 		s.suspect(p.first, p)
+		if p.rates != nil {
+			s.rateLost(now, p.first, r, p)
+		}
 		s.ledger.mark(p.first, r, p)
 		r.flags |= timeout
 	}

@@ -34,6 +34,9 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 		}
 		p.markFrom, p.markTo = p.first, s.ledger.next
 		s.raise(p)
+		if p.rates != nil && !s.probing {
+			p.rates.timeout(now, s.ledger.next)
+		}
 		suspect := s.markAll(p)
 		s.later.lost = 0 // there is no Fast Recovery to begin for what is marked already
 		s.stats.Timeouts++
@@ -76,6 +79,9 @@ func (s *Sender) markAll(p *Path) (suspect bool) {
 	for ; ok && !s.spent(); t, ok = p.inflight.Next(t, int(uint32(p.markTo-t))) {
 		s.steps++
 		r := g.rec(t)
+		if p.rates != nil && !s.probing {
+			s.rateLost(p.rates.at, t, r, p)
+		}
 		g.mark(t, r, p) // no more in flight
 		suspect = suspect || r.flags&large != 0
 		r.flags |= timeout
