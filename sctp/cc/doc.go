@@ -4,4 +4,7 @@
 // All sizes are octets of DATA chunks with chunk header and padding (section 7.2). A controller
 // keeps cwnd, ssthresh and what else it needs; flight size, timers and Fast Recovery belong to the
 // sender and come in as arguments.
+//
+// NewReno, the default, and CUBIC take each loss for congestion. BBR (bbr.go and its neighbours: the controller, the model of the path, the states) is told
+// of delivery rates besides (Modeler) and keeps to what the path delivers.
 package cc

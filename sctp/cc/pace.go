@@ -7,6 +7,6 @@ import "time"
 type Pacer interface {
 	Controller
 	// PacingRate returns how many octets of DATA chunks may leave in a second at a smoothed round trip time of srtt,
-	// or 0 for as many as the window allows. More may go at once by what a millisecond would carry.
+	// or 0 for as many as the window allows. More may go at once by what a millisecond would carry; of a Modeler ten packets, while no more are in flight.
 	PacingRate(srtt time.Duration) int64
 }

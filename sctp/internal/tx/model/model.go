@@ -498,7 +498,9 @@ func Play(t *testing.T, in []byte, told *strings.Builder) {
 	if letter {
 		control = cc.RFC9260
 	}
-	if in[0]&0x14 == 0x14 {
+	if in[0]&0x54 == 0x54 {
+		control = cc.NewBBR
+	} else if in[0]&0x14 == 0x14 {
 		reno := control
 		control = func(pmdcs int, v6 bool) cc.Controller { return paced{reno(pmdcs, v6), &z.rate} }
 	}

@@ -109,6 +109,7 @@ func (r Road) Carry(t *testing.T, seed uint32, lasts time.Duration) (g Gained) {
 	s := tx.NewSender(tx.Config{TSN: firstTSN, SendBuffer: sendBuffer, MaxBurst: 4, Draw: draw})
 	p := tx.NewPath(netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.1:0"), roadMTU, rto, r.Control)
 	p.State = tx.Active
+	p.NoFarther(r.Trip) // the handshake has proved that
 	must.OK(t, s.AddPath(p))
 	s.SetPeer(window, 1)
 	initial := p.CC().Window()

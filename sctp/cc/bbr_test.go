@@ -1,0 +1,165 @@
+package cc
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// bbrRoad is a path to a BBR with packets of 1000 octets: a megabyte a second, and round trips of 100 ms with one sample each.
+type bbrRoad struct {
+	*bbr
+	at     rawio.Time
+	trips  int
+	slowed bool
+}
+
+// do plays a story: what happens, separated by semicolons, with what is otherwise than usual.
+func (r *bbrRoad) do(story string) {
+	for _, what := range strings.Split(story, "; ") {
+		w := append(strings.Fields(what), "", "")
+		n, _ := strconv.Atoi(w[1])
+		d, _ := time.ParseDuration(w[1])
+		l := Lost{Octets: 1000, Delivered: r.delivered, TxInFlight: 100_000, Since: n, AppLimited: w[2] == "limited"}
+		switch w[0] {
+		case "trip":
+			r.trip(w[1:])
+		case "until": // there is another state
+			for r.trips = 0; !strings.HasSuffix(r.state.String(), w[1]) && r.trips < 1000; r.trips++ {
+				if w[1] != "RTT" {
+					r.probeRTTMinStamp = r.at
+				}
+				r.OnSent(r.at, 1000, r.Window())
+				r.trip(w[2:])
+			}
+		case "lose": // a chunk, with which so much is lost since it left
+			r.OnLost(r.at, &l)
+		case "ranges": // so many of two chunks each
+			r.OnLoss(r.at)
+			for i := range 2 * n {
+				l.Since, l.Adjacent = 1000, i%2 > 0
+				r.OnLost(r.at, &l)
+			}
+		case "pause":
+			r.at = r.at.Add(d)
+			r.OnRestart(r.at)
+		default:
+			map[string]func(){"loss": func() { r.OnLoss(r.at) }, "mark": func() { r.OnECN(r.at) }, "timeout": func() { r.OnTimeout(r.at) }, "undo": func() { r.Undo(r.at) },
+				"route": r.Reset, "idle": func() { r.OnIdle(r.at.Add(d), r.at, 9) }, "bound": func() { r.inflightLongterm = int64(n) }, "near": func() { r.minRTT = d }, "fill": func() { r.OnSent(r.at, 1000, r.Window()) }}[w[0]]()
+		}
+	}
+}
+
+func (r *bbrRoad) trip(otherwise []string) {
+	s := Sample{Inflight: 100_000, SRTT: 100 * ms, NewlyAcked: 100_000, Valid: true, PriorDelivered: r.delivered, Volume: 100_000, Rate: 1e6, TxInFlight: 100_000, RTT: 100 * ms}
+	takes := 100
+	for _, o := range otherwise {
+		what, value, _ := strings.Cut(o, "=")
+		n, _ := strconv.Atoi(value)
+		s.AppLimited, s.Recovery, s.Valid = s.AppLimited || what == "limited", s.Recovery || what == "repairing", s.Valid && what != "unknown"
+		if what == "rate" {
+			s.Rate = int64(n)
+		} else if what == "rtt" {
+			s.RTT = time.Duration(n) * ms
+		} else if p := map[string]*int{"inflight": &s.Inflight, "acked": &s.NewlyAcked, "volume": &s.Volume, "lost": &s.Lost, "takes": &takes}[what]; p != nil {
+			*p = n
+		}
+	}
+	r.at = r.at.Add(time.Duration(takes) * ms)
+	s.Delivered = r.delivered + uint64(s.NewlyAcked)
+	r.slowed = r.OnSample(r.at, &s)
+}
+
+// Each story begins as soon as BBR is in a state; what it ends with is written down: state, pace and window in thousands of octets, bounds if there are any.
+func TestBBRFollowsItsPath(t *testing.T) {
+	for _, tt := range []struct{ name, from, story, want string }{
+		{"the first trip sets the pace", "Startup", "trip takes=0 acked=0", "Startup 2742 110.0"},
+		{"rates that grow by a quarter go on with Startup", "Startup", "trip rate=1250000; trip rate=1562500; trip rate=1953125; trip rate=2500000", "Startup 6855 510.0"},
+		{"three that grow by less end it", "Startup", "trip rate=1249999; trip; trip inflight=300000", "Drain 618 350.0"},
+		{"the pace only grows before", "Startup", "route; trip rate=50000", "Startup 277 110.0"},
+		{"two do not", "Startup", "trip; trip", "Startup 2742 310.0"},
+		{"nor those that the program limits", "Startup", "trip limited; trip limited; trip limited; trip limited", "Startup 2742 310.0"},
+		{"losses of six ranges in a round trip end it", "Startup", "ranges 6; trip repairing lost=2001 inflight=300000", "Drain 495 210.0 long 100.0"},
+		{"five do not", "Startup", "ranges 5; trip repairing lost=2001", "Startup 2742 210.0"},
+		{"nor such as are not repaired", "Startup", "ranges 6; trip lost=2001", "Startup 2742 210.0"},
+		{"nor 2 percent", "Startup", "ranges 6; trip repairing lost=2000", "Startup 2742 210.0"},
+		{"they were none: Startup goes on", "Startup", "ranges 6; trip repairing lost=2001 inflight=300000; undo; trip", "Startup 2742 310.0"},
+		{"a mark ends it", "Startup", "mark", "Drain 495 110.0 long 100.0"},
+		{"which nothing takes back", "Startup", "mark; undo", "Drain 495 110.0 long 100.0"},
+		{"Drain lasts while more than the BDP is in flight", "Drain", "trip inflight=100001", "Drain 495 300.0"},
+		{"and no longer", "Drain", "trip", "ProbeBW_CRUISE 990 300.0"},
+		{"or four round trips", "Drain", "until DOWN inflight=200000", "ProbeBW_DOWN 891 300.0 after 4"},
+		{"DOWN lasts until there is headroom", "DOWN", "bound 110000; trip inflight=93501", "ProbeBW_DOWN 891 110.0 long 110.0"},
+		{"and no longer", "DOWN", "bound 110000; trip inflight=93500", "ProbeBW_CRUISE 990 93.5 long 110.0"},
+		{"or until it is time to probe", "DOWN", "until REFILL inflight=200000", "ProbeBW_REFILL 990 300.0 after 27"},
+		{"CRUISE lasts two or three seconds", "CRUISE", "until REFILL", "ProbeBW_REFILL 990 300.0 after 23"},
+		{"or as many trips as packets in flight", "CRUISE", "near 10ms; until REFILL takes=1", "ProbeBW_REFILL 990 399.0 after 10"},
+		{"or 63", "CRUISE", "until REFILL takes=1", "ProbeBW_REFILL 990 6537.0 after 63"},
+		{"REFILL lasts a round trip", "REFILL", "until UP", "ProbeBW_UP 1237 327.0 after 1"},
+		{"UP lasts while rates grow, and three round trips", "UP", "trip rate=1250000; until DOWN rate=1250000 inflight=200000", "ProbeBW_DOWN 1113 350.0 after 3"},
+		{"losses of 2 percent do not end it", "UP", "lose 2000", "ProbeBW_UP 1237 327.0"},
+		{"more do", "UP", "lose 2001", "ProbeBW_DOWN 1237 327.0 long 100.0"},
+		{"whatever the program does", "UP", "lose 2001 limited", "ProbeBW_DOWN 1237 327.0"},
+		{"they bound what is in flight, to seven tenths at least", "UP", "lose 99000", "ProbeBW_DOWN 1237 327.0 long 70.0"},
+		{"once", "UP", "lose 2001; lose 9000", "ProbeBW_DOWN 1237 327.0 long 100.0"},
+		{"they were none", "UP", "loss; lose 2001; undo", "ProbeBW_REFILL 1237 327.0"},
+		{"nor what the timeout was for", "UP", "loss; lose 2001; timeout; undo", "ProbeBW_REFILL 1237 327.0"},
+		{"a mark ends UP", "UP", "mark", "ProbeBW_DOWN 891 100.0 long 100.0"},
+		{"and bounds REFILL", "REFILL", "mark", "ProbeBW_REFILL 990 100.0 long 100.0"},
+		{"the next UP ends at the bound", "UP", "lose 2001; until UP; trip", "ProbeBW_DOWN 891 100.0 long 100.0 after 28"},
+		{"and begins again at once if that was well", "UP", "lose 2001; until UP; trip; trip", "ProbeBW_REFILL 990 100.0 long 100.0 after 28"},
+		{"a bound that is used grows by 1, 2 and 4 packets", "UP", "bound 150000; fill; trip acked=150000; fill; trip acked=150000; fill; trip acked=150000; fill; trip acked=150000", "ProbeBW_DOWN 891 167.0 long 167.0"},
+		{"one that is not does not", "UP", "bound 150000; trip", "ProbeBW_UP 1237 150.0 long 150.0"},
+		{"but to what was in flight", "CRUISE", "bound 90000; trip", "ProbeBW_CRUISE 990 85.0 long 100.0"},
+		{"CRUISE leaves room to others", "CRUISE", "bound 200000; trip", "ProbeBW_CRUISE 990 170.0 long 200.0"},
+		{"losses lower the pace to what is delivered", "CRUISE", "lose 9000; trip; trip rate=900000; lose 9000; trip rate=900000", "ProbeBW_CRUISE 891 147.0 short 900, 147.0"},
+		{"to seven tenths at least", "CRUISE", "trip rate=100000; loss; trip rate=100000 volume=1", "ProbeBW_CRUISE 693 210.0 short 700, 210.0"},
+		{"until REFILL", "CRUISE", "lose 9000; trip; until REFILL", "ProbeBW_REFILL 990 300.0 after 22"},
+		{"they were none", "CRUISE", "trip rate=100000; lose 1000; trip repairing rate=100000 volume=1; undo; trip", "ProbeBW_CRUISE 990 330.0"},
+		{"a mark lowers it by itself", "CRUISE", "mark", "ProbeBW_CRUISE 841 255.0 short 850, 255.0"},
+		{"a timeout leaves a packet", "CRUISE", "timeout", "ProbeBW_CRUISE 990 1.0"},
+		{"then four", "CRUISE", "timeout; trip repairing acked=1000", "ProbeBW_REFILL 990 4.0"},
+		{"and what there was, if all is repaired", "CRUISE", "timeout; trip repairing acked=1000; trip acked=0", "ProbeBW_UP 1237 300.0"},
+		{"rates are forgotten after two cycles", "CRUISE", "until UP rate=500000; until CRUISE rate=500000; until UP rate=500000", "ProbeBW_UP 618 1364.5 after 24"},
+		{"and not before", "CRUISE", "until UP rate=500000", "ProbeBW_UP 1237 327.0 after 24"},
+		{"a rate that the program limits says nothing", "CRUISE", "trip rate=900000 limited", "ProbeBW_CRUISE 990 300.0"},
+		{"unless it is higher", "CRUISE", "trip rate=1100000 limited", "ProbeBW_CRUISE 1089 320.0"},
+		{"acknowledgements in heaps leave room for them", "CRUISE", "trip acked=150000", "ProbeBW_CRUISE 990 350.0"},
+		{"the round trip is measured every five seconds", "CRUISE", "until RTT limited", "ProbeRTT 990 50.0 slowed after 50"},
+		{"for 200 ms", "CRUISE", "until RTT limited; trip inflight=50000; trip; trip", "ProbeRTT 990 50.0 slowed after 50"},
+		{"and a round trip", "CRUISE", "until RTT limited; trip inflight=50000; trip unknown takes=300", "ProbeRTT 990 50.0 slowed after 50"},
+		{"and longer by a round trip", "CRUISE", "until RTT limited; trip inflight=50000; trip; trip; trip", "ProbeBW_CRUISE 990 300.0 slowed after 50"},
+		{"that is not before half the BDP is in flight", "CRUISE", "until RTT limited; trip inflight=50001; trip; trip; trip", "ProbeRTT 990 50.0 slowed after 50"},
+		{"a silence is as good", "CRUISE", "pause 6s; trip", "ProbeBW_REFILL 990 300.0"},
+		{"in Startup too", "Startup", "until RTT limited; until Startup inflight=50000 limited", "Startup 2742 310.0 slowed after 4"},
+		{"a longer one is believed after ten", "CRUISE", "until RTT rtt=120 limited; until CRUISE rtt=120 inflight=50000; until RTT rtt=120 limited", "ProbeRTT 990 60.0 slowed after 51"},
+		{"after silence the pace is that of the path", "UP", "pause 1s", "ProbeBW_UP 990 327.0"},
+		{"five minutes forget nothing", "UP", "idle 5m", "ProbeBW_UP 1237 327.0"},
+		{"more do", "UP", "idle 300001ms", "Startup 27700 10.0"},
+		{"another path forgets all", "UP", "route", "Startup 27700 10.0"},
+	} {
+		r := &bbrRoad{bbr: NewBBR(1000, false).(*bbr), at: 1000}
+		if r.do("trip"); tt.from == "Drain" || tt.from == "DOWN" {
+			r.do("until " + tt.from + " inflight=200000")
+		}
+		r.do("until " + tt.from)
+		r.trips = 0
+		r.do(tt.story)
+		got := fmt.Sprintf("%v %d %.1f", r.state, r.PacingRate(0)/1000, float64(r.Window())/1000) + map[bool]string{true: " slowed"}[r.slowed]
+		if r.inflightLongterm != unbounded {
+			got += fmt.Sprintf(" long %.1f", float64(r.inflightLongterm)/1000)
+		}
+		if r.bwShortterm != unbounded {
+			got += fmt.Sprintf(" short %d, %.1f", r.bwShortterm/1000, float64(r.inflightShortterm)/1000)
+		}
+		if r.trips > 0 {
+			got += fmt.Sprintf(" after %d", r.trips)
+		}
+		check.That(t, got == tt.want, "%s: %s, want %s", tt.name, got, tt.want)
+	}
+}
