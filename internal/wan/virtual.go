@@ -14,7 +14,7 @@ import (
 
 // Controllers are ours, by name.
 var Controllers = map[string]cc.Factory{
-	"newreno": cc.NewReno, "cubic": cc.NewCubic,
+	"newreno": cc.NewReno, "cubic": cc.NewCubic, "bbr": cc.NewBBR,
 }
 
 // MTU of the roads.

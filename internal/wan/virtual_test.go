@@ -64,3 +64,14 @@ func TestBuffersGrowWithTheRoad(t *testing.T) {
 		}
 	}
 }
+
+// A road that loses one packet in a hundred is filled, by the draft's constants to eight tenths; the queue stays short, and two share it.
+func TestBBRFillsARoadThatLoses(t *testing.T) {
+	bbr := &assoc.Config{NewController: cc.NewBBR}
+	for loss, least := range map[float64]float64{0: 90, 0.001: 85, 0.01: 70} {
+		mbits, wait, err := Share(&Cell{RTT: 20 * time.Millisecond, Rate: 12_500_000, Hold: 1, Loss: loss}, 3, 3*time.Second, 8*time.Second, bbr)
+		check.That(t, err == nil && mbits[0] >= least && wait <= 4*time.Millisecond, "%v lost: %.1f of 96 Mbit/s, %v in the queue, %v", loss, mbits, wait, err)
+	}
+	mbits, _, err := Share(&Cell{RTT: 20 * time.Millisecond, Rate: 12_500_000, Hold: 1}, 7, 5*time.Second, 25*time.Second, bbr, bbr)
+	check.That(t, err == nil && min(mbits[0], mbits[1]) >= 25 && mbits[0]+mbits[1] >= 90, "side by side: %.1f Mbit/s, %v", mbits, err)
+}

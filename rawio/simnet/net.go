@@ -3,6 +3,7 @@ package simnet
 import (
 	"encoding/binary"
 	"net/netip"
+	"time"
 
 	"github.com/rddp-go/rddp/rawio"
 )
@@ -103,6 +104,14 @@ func (n *Net) Link(from, to netip.Addr) (Params, bool) {
 		return l.Params, true
 	}
 	return Params{}, false
+}
+
+// Backlog returns how long a packet that is sent now would wait for the transmitter of a link.
+func (n *Net) Backlog(now rawio.Time, from, to netip.Addr) time.Duration {
+	if l := n.links[pair{from, to}]; l != nil {
+		return max(l.free.Sub(now), 0)
+	}
+	return 0
 }
 
 // Partition cuts the links between two addresses, in both directions: what is sent or would arrive
