@@ -31,7 +31,7 @@ func TestReportHasTheFiguresOfBothEnds(t *testing.T) {
 		{"write -a -n 1 -t 1 --report_gbits -q 2", `(?s)<th scope="row">8388608</th><td>2</td>.*<h2 id="h1">By message size</h2>`},
 		{"write -b -D 0.5 -t 4", `(?s)client, sent.*client, received.*server, sent.*server, received`},
 		{"atomic --lat -D 0.5", `(?s)It is a round trip\.`},
-		{"send -q 3 --own -n 50", `(?s)<th scope="row">Associations</th><td>3</td>`},
+		{"send -q 3 --own -n 50 --cc bbr", `(?s)<th scope="row">Congestion control</th><td>bbr</td>.*<th scope="row">Associations</th><td>3</td>`},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "out.html")

@@ -102,7 +102,7 @@ var refused = []cli.Refused{
 	{Short: "y", Long: "limit_msgrate", Why: noJudge},
 	{Long: "out_json", Why: "--json prints it to standard output: redirect that"},
 	{Long: "out_json_file", Why: "--json prints it to standard output: redirect that"},
-	{Long: "congest_type", Why: "the stack's congestion control is chosen by the program: sctp.Config.NewController"},
+	{Long: "congest_type", Why: "congestion control is the stack's: choose it by --cc"},
 	{Long: "dlid", Why: noDevice},
 	{Long: "dont_xchg_versions", Why: "both ends have to be of the same release, and say so"},
 	{Long: "force-link", Why: "--link chooses how packets travel"},

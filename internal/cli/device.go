@@ -32,7 +32,7 @@ func (f *LinkFlags) device(link rawio.Link, encap uint16, cfg *rdma.Config, w Wa
 	if cfg != nil {
 		c = *cfg
 	}
-	c.SCTP.EncapPort, c.SCTP.DisablePMTUD = encap, f.NoSearch
+	c.SCTP.EncapPort, c.SCTP.DisablePMTUD, c.SCTP.NewController = encap, f.NoSearch, f.cc.make
 	if addrs, _ := f.locals(); len(addrs) > 1 {
 		c.SCTP.LocalAddrs = addrs
 	}
