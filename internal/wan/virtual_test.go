@@ -7,6 +7,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/cc"
 )
@@ -74,4 +75,14 @@ func TestBBRFillsARoadThatLoses(t *testing.T) {
 	}
 	mbits, _, err := Share(&Cell{RTT: 20 * time.Millisecond, Rate: 12_500_000, Hold: 1}, 7, 5*time.Second, 25*time.Second, bbr, bbr)
 	check.That(t, err == nil && min(mbits[0], mbits[1]) >= 25 && mbits[0]+mbits[1] >= 90, "side by side: %.1f Mbit/s, %v", mbits, err)
+}
+
+// A road that has become shorter is believed to be so as soon as a HEARTBEAT has said so.
+func TestBBRLearnsThatARoadIsShort(t *testing.T) {
+	f := newFlow(&Cell{RTT: time.Second, Rate: 12_500_000}, &assoc.Config{NewController: cc.NewBBR, DisablePMTUD: true}, 5)
+	must.OK(t, f.connect())
+	p := simnet.Params{Delay: 10 * time.Millisecond, Rate: 12_500_000, Queue: 250_000, MTU: MTU}
+	f.road(0, p, p)
+	got := (&Sample{Bins: must.Get(f.bulk(4 * time.Second))(t)}).Mbits(2*time.Second, 4*time.Second)
+	check.That(t, got >= 80, "%.1f Mbit/s", got)
 }

@@ -203,6 +203,13 @@ func (a *Assoc) sendHeartbeat(now rawio.Time, p *path) {
 	a.stats.HeartbeatsOut++
 }
 
+// prove asks a path whose controller has to know, once in an RTO, whether it is as short as SACKs say: a nonce does not lie (tx/rate.go).
+func (a *Assoc) prove(now rawio.Time, p *path) {
+	if p.Vague() && p.interval >= 0 && !p.beat.waiting && now.Sub(p.beat.sent) >= p.RTO() && beatStates.has(a.state) {
+		a.sendHeartbeat(now, p)
+	}
+}
+
 // RequestHeartbeat sends a HEARTBEAT to an address of the peer at the next PollTransmit (section 8.3). It
 // fails with ErrNoPath, and while no HEARTBEATs are sent with ErrNotUp or ErrClosing.
 func (a *Assoc) RequestHeartbeat(now rawio.Time, addr netip.Addr) error {

@@ -58,6 +58,7 @@ func (a *Assoc) acknowledged(now rawio.Time, res tx.Result) {
 			a.suspected(now, p, res.Paths.Has(i))
 		case res.Paths.Has(i):
 			a.pathAlive(now, p)
+			a.prove(now, p)
 		}
 	}
 	a.dry()
