@@ -180,6 +180,9 @@ func (o *options) main(ctx context.Context) (failed bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if o.virtual && len(o.share) > 0 {
+		return false, o.shareVirtually(ctx, cells, os.Stdout)
+	}
 	if o.virtual {
 		return o.runVirtual(ctx, cells, os.Stdout)
 	}

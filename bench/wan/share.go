@@ -11,6 +11,7 @@ import (
 
 	"github.com/rddp-go/rddp/bench/wan/relay"
 	"github.com/rddp-go/rddp/internal/wan"
+	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // shared is what stacks made of a road, in bulk, that has one queue for all of them.
@@ -72,6 +73,42 @@ func share(ctx context.Context, stacks []string, c *wan.Cell, seed uint64, d tim
 		return nil, fmt.Errorf("the relay was late: one of a hundred packets left more than %v late", late.Round(time.Microsecond))
 	}
 	return s, nil
+}
+
+// settle is how long stacks have in virtual time to find their shares, which are not measured.
+const settle = 5 * time.Second
+
+// shareVirtually does in virtual time what runShared does, with stacks of ours alone, and begins them a second apart.
+func (o *options) shareVirtually(ctx context.Context, cells []wan.Cell, out io.Writer) error {
+	t := table{{"RTT, loss", "stacks", "Mbit/s of each", "Jain's index", "queue, mean ms"}}
+	for i := range cells {
+		c := &cells[i]
+		for _, set := range o.share {
+			if c.Size != 0 {
+				continue
+			}
+			var cfgs []*assoc.Config
+			for _, s := range strings.Split(set, "+") {
+				if !ours(s) || !slices.Contains(stackNames, s) {
+					return fmt.Errorf("no stack of ours: %q", s)
+				}
+				cfgs = append(cfgs, &assoc.Config{NewController: wan.Controllers[s[len("udp-"):]]})
+			}
+			for round := range o.rounds {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				mbits, wait, err := wan.Share(c, o.seed+uint64(round), settle, settle+o.bulk, cfgs...)
+				if err != nil {
+					return fmt.Errorf("%s, %s: %w", c, set, err)
+				}
+				s := shared{Mbits: mbits}
+				t = append(t, []string{roadName(c), set, strings.Join(texts(mbits, three), ", "), fmt.Sprintf("%.3f", s.jain()), three(ms(wait))})
+			}
+		}
+	}
+	t.write(out)
+	return nil
 }
 
 // runShared runs each set of stacks, which plus signs join, over the cells in bulk.

@@ -31,7 +31,7 @@ var timeNames = []string{"Duration", "Nanosecond", "Microsecond", "Millisecond",
 
 // layers go down: a package may import from its own and later lines only.
 var layers = [][]string{
-	{"cmd/*", "bench/*", "compat/*", "examples/*", "fuzz/*", "test/*", "internal/*", "conformance", "conformance/*", "rawio/internal/defrag/model", "rawio/internal/pcaptest", "sctp/cc/model", "sctp/internal/rx/model", "sctp/internal/tx/model"},
+	{"cmd/*", "bench/*", "compat/*", "examples/*", "fuzz/*", "test/*", "internal/*", "conformance", "conformance/*", "rawio/internal/defrag/model", "sctp/cc/model", "sctp/internal/rx/model", "sctp/internal/tx/model"},
 	{"metrics", "metrics/*"},
 	{"compat"},
 	{"rdma", "rdma/rdmap"},
