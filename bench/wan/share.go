@@ -92,7 +92,8 @@ func (o *options) shareVirtually(ctx context.Context, cells []wan.Cell, out io.W
 				if !ours(s) || !slices.Contains(stackNames, s) {
 					return fmt.Errorf("no stack of ours: %q", s)
 				}
-				cfgs = append(cfgs, &assoc.Config{NewController: wan.Controllers[s[len("udp-"):]]})
+				_, control, _ := strings.Cut(s, "-")
+				cfgs = append(cfgs, &assoc.Config{NewController: wan.Controllers[control]})
 			}
 			for round := range o.rounds {
 				if ctx.Err() != nil {

@@ -97,6 +97,8 @@ func (o *options) failover(ctx context.Context, out io.Writer) (bad bool, err er
 	if o.short {
 		cuts, lasts = 20, 5*time.Minute
 	}
+	half := func(list []time.Duration) time.Duration { return list[len(list)/2] }
+	most := func(list []time.Duration) time.Duration { return list[len(list)*99/100] }
 	bulk, trickle := wan.Twins()
 	fmt.Fprintln(out, "\n| two roads of 20 ms | cuts | silence p50 | p99 | own interface down | its MTU falls from 9000 to 1500, p50 | p99 | spikes | data moved | at most, for one | sent again | paths inactive |\n|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, t := range []*wan.Twin{&bulk, &trickle} {
@@ -119,8 +121,6 @@ func (o *options) failover(ctx context.Context, out io.Writer) (bad bool, err er
 		if err != nil {
 			return true, fmt.Errorf("spikes, %v: %w", t, err)
 		}
-		half := func(list []time.Duration) time.Duration { return list[len(list)/2] }
-		most := func(list []time.Duration) time.Duration { return list[len(list)*99/100] }
 		fmt.Fprintf(out, "| %v | %d | %s | %s | %s | %s | %s | %d | %d | %d | %.1f %% | %d |\n", t, cuts, three(ms(half(list))), three(ms(most(list))), three(ms(most(own))),
 			three(ms(half(falls))), three(ms(most(falls))), s.Spikes, s.Moves, s.Most, 100*s.Again, s.PathsDown)
 		bad = bad || half(list) > 150*time.Millisecond || most(list) > 250*time.Millisecond || most(own) > 50*time.Millisecond || most(falls) > 3*t.RTT || s.Most > 1 || s.Again > 0.02 || s.PathsDown > 0 || s.Ended

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -154,62 +155,53 @@ func (w *twin) drain() error {
 	return w.disorder
 }
 
-// Cuts cuts the road that data takes, so many times, at the client's own interface or farther on, and returns how long the server heard nothing each time, sorted. Every
-// message has arrived.
-func (t *Twin) Cuts(seed uint64, cuts int, own bool) (silences []time.Duration, err error) {
+// silences has something happen, so many times, each time that the client is ready for it, and returns how long the server heard nothing in so much time
+// from then on, sorted. Every message has arrived.
+func (t *Twin) silences(seed uint64, times int, lasts time.Duration, ready func(*twin) bool, begin, end func(*twin)) (list []time.Duration, err error) {
 	w, err := t.start(seed)
 	if err != nil {
 		return nil, err
 	}
-	client, server := w.hosts[0].Addrs[0], w.hosts[1].Addrs[0]
-	for range cuts {
+	for w.silent = true; ; {
+		if !w.run(w.now.Add(patience), func() bool { return ready(w) }) {
+			return nil, errNoEnd
+		}
+		if len(list) == times {
+			slices.Sort(list)
+			return list, nil
+		}
 		w.silent = false
 		w.pass(w.between(time.Second, 2*time.Second))
 		w.longest = 0
-		w.net.Partition(client, server)
+		begin(w)
+		w.pass(lasts)
+		list = append(list, max(w.longest, w.now.Sub(w.last)))
+		end(w)
+		if err := w.drain(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Cuts cuts the road that data takes, so many times, at the client's own interface or farther on, and returns how long the server heard nothing each time, sorted.
+func (t *Twin) Cuts(seed uint64, cuts int, own bool) (silences []time.Duration, err error) {
+	ends := func(w *twin) (client, server netip.Addr) { return w.hosts[0].Addrs[0], w.hosts[1].Addrs[0] }
+	return t.silences(seed, cuts, 2500*time.Millisecond, (*twin).settled, func(w *twin) {
+		w.net.Partition(ends(w))
 		if own {
 			w.hosts[0].Down = w.hosts[0].Addrs[:1]
 			w.sender().UsableFrom(w.now, w.hosts[0].Addrs[1:])
 		}
-		w.pass(2500 * time.Millisecond)
-		silences = append(silences, max(w.longest, w.now.Sub(w.last)))
-		w.net.Heal(client, server)
+	}, func(w *twin) {
+		w.net.Heal(ends(w))
 		w.hosts[0].Down = nil
-		if err := w.drain(); err != nil {
-			return nil, err
-		}
-		if !w.run(w.now.Add(patience), w.settled) {
-			return nil, errNoEnd
-		}
-	}
-	slices.Sort(silences)
-	return silences, nil
+	})
 }
 
 // Falls has the MTU of the client's interfaces fall to that of Ethernet, so many times, and returns what Cuts does. Roads go on to carry what is longer.
 func (t *Twin) Falls(seed uint64, falls int) (silences []time.Duration, err error) {
-	w, err := t.start(seed)
-	if err != nil {
-		return nil, err
-	}
-	for range falls {
-		w.silent = true
-		if !w.run(w.now.Add(patience), func() bool { return w.sender().PathStats(0).MTU > MTU }) {
-			return nil, errNoEnd
-		}
-		w.silent = false
-		w.pass(w.between(time.Second, 2*time.Second))
-		w.longest = 0
-		w.hosts[0].Link = MTU
-		w.pass(time.Second)
-		silences = append(silences, max(w.longest, w.now.Sub(w.last)))
-		if err := w.drain(); err != nil {
-			return nil, err
-		}
-		w.hosts[0].Link = t.MTU
-	}
-	slices.Sort(silences)
-	return silences, nil
+	found := func(w *twin) bool { return w.sender().PathStats(0).MTU > MTU }
+	return t.silences(seed, falls, time.Second, found, func(w *twin) { w.hosts[0].Link = MTU }, func(w *twin) { w.hosts[0].Link = t.MTU })
 }
 
 // Spiked is what came of delay spikes.

@@ -99,13 +99,13 @@ type flow struct {
 	c      *Cell
 	cfg    *assoc.Config
 	answer []byte
-	left   int // octets that the client waits for
-	got    int // octets that have come
+	left   int   // octets that the client waits for
+	got    []int // octets that have come over each association
 	bulky  bool
 }
 
 func newFlow(c *Cell, cfg *assoc.Config, seed uint64) *flow {
-	f := &flow{pair: newPair(seed, 1), c: c, cfg: cfg, answer: make([]byte, max(c.Size, bulkChunk))}
+	f := &flow{pair: newPair(seed, 1), c: c, cfg: cfg, answer: make([]byte, max(c.Size, bulkChunk)), got: make([]int, 1)}
 	f.applications = f.converse
 	up := simnet.Params{Delay: c.RTT / 2, Rate: c.Rate, Queue: c.Queue(), MTU: MTU}
 	down := up
@@ -151,9 +151,9 @@ func (f *flow) bulk(d time.Duration) (bins []int, err error) {
 	}
 	f.bulky = true
 	for range int(d / BinTime) {
-		f.got = 0
+		f.got[0] = 0
 		f.run(f.now.Add(BinTime), func() bool { return false })
-		bins = append(bins, f.got)
+		bins = append(bins, f.got[0])
 	}
 	return bins, nil
 }
@@ -161,13 +161,13 @@ func (f *flow) bulk(d time.Duration) (bins []int, err error) {
 // converse is the client, which counts what comes, and the server, which answers.
 func (f *flow) converse() {
 	for i, h := range f.hosts {
-		for _, a := range h.Assocs {
+		for k, a := range h.Assocs {
 			for r, ok := a.Receive(); ok; r, ok = a.Receive() {
 				n := r.Size
 				a.Release(r)
 				if i == 0 {
 					f.left -= n
-					f.got += n
+					f.got[k] += n
 				} else if !f.bulky {
 					m := assoc.Message{Body: [2][]byte{f.answer[:f.c.Size]}}
 					a.Send(f.now, &m) // it has room: one answer at a time, which is no longer than the buffer
