@@ -157,8 +157,11 @@ func (s *Sender) rateSample(now rawio.Time, p *Path) {
 // Vague reports that delivery-rate samples are bounded by a round trip that the peer has proved long ago, or while there was a queue: SACKs say
 // that it is shorter by a fifth.
 func (p *Path) Vague() bool {
+	if p.rates == nil {
+		return false
+	}
 	trip := p.est.trip.get()
-	return p.rates != nil && trip > 0 && (p.proved == 0 || p.proved > trip+trip/4)
+	return trip > 0 && (p.proved == 0 || p.proved > trip+trip/4)
 }
 
 // timeout takes that T3-rtx marks what is in flight.
