@@ -67,7 +67,10 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (*Conn, erro
 	}
 	var list []attempt
 	for _, r := range remotes {
-		encap := encapOf(r)
+		encap := uint16(0)
+		if slices.Contains(kinds, udpLink) {
+			encap = encapOf(r)
+		}
 		first := l.first(r.Addr(), kinds, encap != 0)
 		for i := range ts {
 			k := (first + i) % len(ts)
