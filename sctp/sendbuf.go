@@ -120,7 +120,7 @@ func (s *sendBuf) free(token uint64) {
 		s.first++
 	}
 	if s.head == len(s.msgs) {
-		s.msgs, s.head = s.msgs[:0], 0
+		s.msgs, s.head, s.start = s.msgs[:0], 0, 0 // the next one goes where the last was, which is in the processor's caches
 	}
 }
 

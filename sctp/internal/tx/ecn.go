@@ -21,7 +21,7 @@ func (s *Sender) HandleECNE(now rawio.Time, t wire.TSN) {
 	if r == nil {
 		return // never sent, or too long ago to matter
 	}
-	s.echoed = true
+	s.echoed, s.ledger.lasting = true, true
 	p := s.paths[r.path]
 	if n := s.fresh(); n-uint64(uint32(s.ledger.next-t)) >= p.reduced {
 		p.cc.OnECN(now)

@@ -88,12 +88,13 @@ func (r *record) is(a accounts) bool { return books[r.state]&a != 0 }
 // ledger holds the chunks from the cumulative TSN Ack Point on. Its methods alone change the state of one, and with that
 // all accounts: sums, and sets that find the chunks of an account, so that a SACK costs what it changes.
 type ledger struct {
-	recs   []record // a power of two; TSN t is at t mod len
-	base   wire.TSN // the earliest TSN not acknowledged cumulatively
-	next   wire.TSN // the first TSN not sent yet
-	octets int      // of memory that records and sets take
-	intact wire.TSN // records from here on are still in place, also those before base
-	ripeTo wire.TSN // chunks before it were sent before the last that has arrived, unless they were sent again
+	recs    []record // a power of two; TSN t is at t mod len
+	base    wire.TSN // the earliest TSN not acknowledged cumulatively
+	next    wire.TSN // the first TSN not sent yet
+	octets  int      // of memory that records and sets take
+	intact  wire.TSN // records from here on are still in place, also those before base
+	lasting bool     // chunks were sent again, or the path is congested
+	ripeTo  wire.TSN // chunks before it were sent before the last that has arrived, unless they were sent again
 
 	fault *invariant.Error // the table has been contradicted
 

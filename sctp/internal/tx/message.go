@@ -85,8 +85,11 @@ func (q *queue) pop(m *Message) {
 	p := q.at(0)
 	*m = *p
 	*p = Message{} // let go of the user's memory
-	q.head = (q.head + 1) & (len(q.ring) - 1)
-	q.n--
+	if q.n--; q.n == 0 {
+		q.head = 0 // which is in the processor's caches
+	} else {
+		q.head = (q.head + 1) & (len(q.ring) - 1)
+	}
 }
 
 // truncate keeps the first n messages.

@@ -86,7 +86,7 @@ func (s *Sender) isOf(t wire.TSN, stream wire.StreamID) bool {
 
 // push returns the record of the next TSN.
 func (g *ledger) push() (wire.TSN, *record) {
-	if g.len() == len(g.recs) {
+	if n := len(g.recs); g.len() == n || n < lastingRecs && g.lasting {
 		g.grow()
 	}
 	t := g.next
@@ -97,9 +97,19 @@ func (g *ledger) push() (wire.TSN, *record) {
 	return t, g.rec(t)
 }
 
+// An association that has few chunks outstanding comes round to the same few records again and again, which so stay in the processor's caches however
+// many associations there are. What was sent is remembered for longer where the peer may say something of it later: that it has come twice.
+const (
+	firstRecs   = 8
+	lastingRecs = 64
+)
+
 func (g *ledger) grow() {
 	old, live := *g, g.len()
-	n := max(64, 2*len(old.recs))
+	n := max(firstRecs, 2*len(old.recs))
+	if g.lasting {
+		n = max(n, lastingRecs)
+	}
 	g.recs = make([]record, n)
 	for t := g.base; t != g.next; t++ {
 		*g.rec(t) = *old.rec(t)

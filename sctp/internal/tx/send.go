@@ -346,6 +346,7 @@ func (s *Sender) resend(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p 
 // countAgain counts a chunk that goes once more: the peer may say as often that it had it before.
 func (s *Sender) countAgain(r *record) {
 	r.spare = min(r.spare, 254) + 1
+	s.ledger.lasting = true
 	s.stats.Retransmits++
 	s.resentOctets += uint64(r.size)
 }
