@@ -7,14 +7,19 @@ import "unsafe"
 // PageLen is how many neighbouring numbers share a page.
 const PageLen = 64
 
-// Table has a T for each number, zero at first. The zero Table is empty.
+// Table has a T for each number, zero at first. The zero Table is empty. That of number 0 lies in the table: who uses one
+// stream only uses that.
 type Table[T any] struct {
+	zero T
 	dir  []*[PageLen]T
 	held int
 }
 
-// At returns the T of a number, nil where neither it nor a near one was used.
+// At returns the T of a number, nil where neither it nor a near one was used, which is never so for 0.
 func (t *Table[T]) At(n uint16) *T {
+	if n == 0 {
+		return &t.zero
+	}
 	if p := int(n / PageLen); p < len(t.dir) && t.dir[p] != nil {
 		return &t.dir[p][n%PageLen]
 	}
@@ -43,22 +48,17 @@ func (t *Table[T]) add(n uint16) *T {
 	return &t.dir[p][n%PageLen]
 }
 
-// Drop gives back the page of a number, with all that its neighbours have.
-func (t *Table[T]) Drop(n uint16) {
-	if p := int(n / PageLen); p < len(t.dir) && t.dir[p] != nil {
-		t.held -= int(unsafe.Sizeof(*t.dir[p]))
-		t.dir[p] = nil
-	}
-}
-
 // Page returns the first number of the page of n.
 func Page(n uint16) uint16 { return n / PageLen * PageLen }
 
 // All goes through what is there, in the order of numbers.
 func (t *Table[T]) All(yield func(uint16, *T) bool) {
+	if !yield(0, &t.zero) {
+		return
+	}
 	for p, page := range t.dir {
 		for i := 0; page != nil && i < PageLen; i++ {
-			if !yield(uint16(p*PageLen+i), &page[i]) {
+			if p+i > 0 && !yield(uint16(p*PageLen+i), &page[i]) {
 				return
 			}
 		}

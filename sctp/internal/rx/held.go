@@ -86,7 +86,7 @@ func (h *held) put(m *Message) {
 	case n == 1 && m.begin:
 		h.base, h.edge = m.last, m
 		return
-	case n >= h.ends.Cap():
+	case h.dir == nil || n >= h.ends.Cap():
 		h.grow(max(n+1, least))
 	}
 	s := h.place(m.last)

@@ -10,10 +10,10 @@ import (
 // beyond the cumulative one (RFC 9260 section 3.3.4).
 const MaxWindow = 1 << 16
 
-// Set is a set of TSNs of which no two are Cap or more apart. The zero value is empty and holds
-// none: Grow comes first.
+// Set is a set of TSNs of which no two are Cap or more apart. The zero value is empty, with a window of 64.
 type Set struct {
-	*table // nil before Grow: most associations are idle, and have many sets
+	word   uint64 // the members while there is no table: TSN t is bit t mod 64. A set that is little used so lies in its owner
+	*table        // nil before Grow
 }
 
 type table struct {
@@ -26,7 +26,7 @@ type table struct {
 // Cap returns the width of the window in TSNs.
 func (s *Set) Cap() int {
 	if s.table == nil {
-		return 0
+		return 64
 	}
 	return len(s.words) * 64
 }
@@ -47,7 +47,7 @@ func (s *Set) Grow(n int, base wire.TSN, live int) {
 	}
 	words := (1<<bits.Len(uint(n-1)) + 63) / 64
 	sums := (words + 63) / 64
-	w := Set{&table{words: make([]uint64, words), some: make([]uint64, sums), full: make([]uint64, sums)}}
+	w := Set{table: &table{words: make([]uint64, words), some: make([]uint64, sums), full: make([]uint64, sums)}}
 	for t, ok := s.Next(base, live); ok; t, ok = s.Next(t+1, live-int(t+1-base)) {
 		w.Add(t)
 	}
@@ -55,27 +55,41 @@ func (s *Set) Grow(n int, base wire.TSN, live int) {
 }
 
 // at returns the index of t's word, and its bit there.
-func (s *Set) at(t wire.TSN) (w int, bit uint64) {
+func (s *table) at(t wire.TSN) (w int, bit uint64) {
 	return int(t>>6) & (len(s.words) - 1), 1 << (t & 63)
 }
 
 // Has reports whether t is a member.
 func (s *Set) Has(t wire.TSN) bool {
+	if s.table == nil {
+		return s.word>>(t&63)&1 != 0
+	}
 	w, b := s.at(t)
 	return s.words[w]&b != 0
 }
 
 // Add makes t a member.
 func (s *Set) Add(t wire.TSN) {
-	s.add(int(t>>6)&(len(s.words)-1), 1<<(t&63))
+	if s.table == nil {
+		s.word |= 1 << (t & 63)
+		return
+	}
+	s.put(t)
 }
 
 // Remove makes t no member.
 func (s *Set) Remove(t wire.TSN) {
-	s.remove(int(t>>6)&(len(s.words)-1), 1<<(t&63))
+	if s.table == nil {
+		s.word &^= 1 << (t & 63)
+		return
+	}
+	s.take(t)
 }
 
-func (s *Set) add(w int, mask uint64) {
+func (s *table) put(t wire.TSN)  { s.add(s.at(t)) }
+func (s *table) take(t wire.TSN) { s.remove(s.at(t)) }
+
+func (s *table) add(w int, mask uint64) {
 	old := s.words[w]
 	now := old | mask
 	s.words[w] = now
@@ -87,7 +101,7 @@ func (s *Set) add(w int, mask uint64) {
 	}
 }
 
-func (s *Set) remove(w int, mask uint64) {
+func (s *table) remove(w int, mask uint64) {
 	old := s.words[w]
 	now := old &^ mask
 	s.words[w] = now
@@ -110,6 +124,10 @@ func (s *Set) NextGap(t wire.TSN, n int) (wire.TSN, bool) { return s.scan(t, n, 
 func (s *Set) scan(t wire.TSN, n int, flip uint64) (wire.TSN, bool) {
 	if n <= 0 {
 		return 0, false
+	}
+	if s.table == nil {
+		k := bits.TrailingZeros64(bits.RotateLeft64(s.word^flip, -int(t&63)))
+		return t + wire.TSN(k), k < min(n, 64)
 	}
 	w, _ := s.at(t)
 	off := int(t & 63)
@@ -141,6 +159,10 @@ func (s *Set) Last(t wire.TSN, n int) (wire.TSN, bool) {
 	if n <= 0 {
 		return 0, false
 	}
+	if s.table == nil {
+		k := bits.LeadingZeros64(bits.RotateLeft64(s.word, 63-int(t&63)))
+		return t - wire.TSN(k), k < min(n, 64)
+	}
 	w, _ := s.at(t)
 	off := 63 - int(t&63)
 	if m := s.words[w] << off; m != 0 {
@@ -163,6 +185,10 @@ func (s *Set) Last(t wire.TSN, n int) (wire.TSN, bool) {
 
 // AddRange makes the n TSNs from t on members, 0 <= n <= Cap.
 func (s *Set) AddRange(t wire.TSN, n int) {
+	if s.table == nil {
+		s.word |= few(t, n)
+		return
+	}
 	for n > 0 {
 		w, m, k := s.part(t, n)
 		s.add(w, m)
@@ -170,8 +196,12 @@ func (s *Set) AddRange(t wire.TSN, n int) {
 	}
 }
 
-// RemoveRange removes the n TSNs from t on, 0 <= n <= Cap.
+// RemoveRange removes the n TSNs from t on, 0 <= n; of more than Cap, all.
 func (s *Set) RemoveRange(t wire.TSN, n int) {
+	if s.table == nil {
+		s.word &^= few(t, n)
+		return
+	}
 	for n > 0 {
 		w, m, k := s.part(t, n)
 		s.remove(w, m)
@@ -179,8 +209,13 @@ func (s *Set) RemoveRange(t wire.TSN, n int) {
 	}
 }
 
+// few returns the bits of the n TSNs from t on in a set without a table.
+func few(t wire.TSN, n int) uint64 {
+	return bits.RotateLeft64(^uint64(0)>>max(64-n, 0), int(t&63))
+}
+
 // part returns the word of t, and the bits in it of the first k of n TSNs from t on, which are all that it has.
-func (s *Set) part(t wire.TSN, n int) (w int, mask uint64, k int) {
+func (s *table) part(t wire.TSN, n int) (w int, mask uint64, k int) {
 	w, _ = s.at(t)
 	off := t & 63
 	k = min(64-int(off), n)
@@ -189,6 +224,9 @@ func (s *Set) part(t wire.TSN, n int) (w int, mask uint64, k int) {
 
 // Near reports whether any TSN is a member that shares all but the last six bits with t.
 func (s *Set) Near(t wire.TSN) bool {
+	if s.table == nil {
+		return s.word != 0
+	}
 	w, _ := s.at(t)
 	return s.words[w] != 0
 }

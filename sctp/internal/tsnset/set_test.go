@@ -20,15 +20,15 @@ func ExampleSet() {
 	// Output: 4294967295 2
 }
 
-// A set without a window holds no TSN, and says so; a window only ever grows, to a power of two.
+// A set holds no TSN at first, and says so; its window only ever grows, to a power of two, and takes no memory of its own up to 64.
 func TestWindowOfASetOnlyGrows(t *testing.T) {
 	var s Set
 	_, next := s.Next(7, 0)
 	_, gap := s.NextGap(7, 0)
 	_, last := s.Last(7, 0)
-	check.That(t, !next && !gap && !last && s.Cap() == 0 && s.Held() == 0, "the zero value holds something")
+	check.That(t, !next && !gap && !last && s.Cap() == 64 && s.Held() == 0, "the zero value holds something")
 	for _, row := range []struct{ n, width, held int }{
-		{1, 64, 24}, {64, 64, 24}, {65, 128, 32}, {9, 128, 32}, {4096, 4096, 528}, {4097, 8192, 1056}, {MaxWindow, MaxWindow, 8448}, {1, MaxWindow, 8448},
+		{1, 64, 0}, {64, 64, 0}, {65, 128, 32}, {9, 128, 32}, {4096, 4096, 528}, {4097, 8192, 1056}, {MaxWindow, MaxWindow, 8448}, {1, MaxWindow, 8448},
 	} {
 		s.Grow(row.n, 0, s.Cap())
 		check.That(t, s.Cap() == row.width && s.Held() == row.held, "grown to %d: %d TSNs in %d octets, want %d in %d", row.n, s.Cap(), s.Held(), row.width, row.held)
