@@ -62,14 +62,14 @@ type Conn struct {
 	done   chan struct{} // closed when it has ended
 	upOnce sync.Once
 
-	readable, writable *Signal
+	readable, writable Signal
 	eventful           chan struct{} // one token
-	rdl, wdl           deadline
-	listener           *Listener    // passive associations: who accepts it
-	from               netip.Addr   // the address by whose part of its places it waits there
-	socket             *Socket      // one-to-many style: whose association it is
-	unread             int          // owner only: messages that wait in socket
-	boundAt            []netip.Addr // the addresses that Dial has bound its port at
+	rdl, wdl           deadline      // the latter is not the only one of those that wait for writable: Streams and Sockets have theirs
+	listener           *Listener     // passive associations: who accepts it
+	from               netip.Addr    // the address by whose part of its places it waits there
+	socket             *Socket       // one-to-many style: whose association it is
+	unread             int           // owner only: messages that wait in socket
+	boundAt            []netip.Addr  // the addresses that Dial has bound its port at
 
 	spareStreams atomic.Pointer[[]*Stream] // an empty list for wakeStreams
 
@@ -94,9 +94,11 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	c := &Conn{
 		t: t, a: a, heapIndex: -1, began: time.Now(), account: new(account.Account),
 		up: make(chan struct{}), done: make(chan struct{}),
-		readable: t.newSignal(), writable: t.newSignal(), eventful: make(chan struct{}, 1),
+		eventful: make(chan struct{}, 1),
 	}
-	c.rdl.t, c.wdl.t = t, t
+	c.readable.init(t)
+	c.writable.init(t)
+	c.rdl.t, c.wdl.t, c.rdl.ready = t, t, &c.readable
 	c.gate.pool = t.arenas
 	c.sendbuf.base, c.sendbuf.affords = cfg.sendBuffer(), c.affords
 	a.OnGrow(c.affords)
@@ -351,6 +353,7 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 		c.err = ev.Err
 		c.ended = true
 		c.wake |= wakeDown
+		c.wakeAll()
 	case assoc.EventSendFailed:
 		if c.upper == nil {
 			c.sendbuf.free(ev.Token)
@@ -362,25 +365,9 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 	}
 }
 
-// settle does what must not be done by the owner: it wakes whoever waits.
+// settle does what must not be done by the owner: it wakes whoever waits, those who read and write last, who may go on to ask for
+// what else has come to pass.
 func (c *Conn) settle(w wake, streams *[]*Stream) {
-	if streams != nil {
-		for _, s := range *streams {
-			s.readable.Set()
-		}
-		clear(*streams)
-		*streams = (*streams)[:0]
-		c.spareStreams.Store(streams)
-	}
-	if w&wakeReaders != 0 {
-		c.readable.Set()
-		if c.socket != nil {
-			c.socket.readable.Set()
-		}
-	}
-	if w&wakeWriters != 0 {
-		c.writable.Set()
-	}
 	if w&wakeEvents != 0 {
 		notify(c.eventful)
 	}
@@ -403,6 +390,23 @@ func (c *Conn) settle(w wake, streams *[]*Stream) {
 	}
 	if w&wakeFreed != 0 {
 		c.t.closeAccount(c)
+	}
+	if streams != nil {
+		for _, s := range *streams {
+			s.readable.Set()
+		}
+		clear(*streams)
+		*streams = (*streams)[:0]
+		c.spareStreams.Store(streams)
+	}
+	if w&wakeReaders != 0 {
+		c.readable.Set()
+		if c.socket != nil {
+			c.socket.readable.Set()
+		}
+	}
+	if w&wakeWriters != 0 {
+		c.writable.Set()
 	}
 }
 
@@ -439,16 +443,6 @@ func (c *Conn) timeout() {
 	c.sendbuf.trim()
 	c.account.Trim(c.held()) // it has been quiet for a while
 	c.unlock()
-}
-
-// wait blocks until something is ready, the deadline passes, or the association is over; it returns
-// an error only for the deadline.
-func (c *Conn) wait(ready *Signal, d *deadline) error {
-	passed := d.passed()
-	if !ready.Wait(c.done, passed) && isClosed(passed) {
-		return os.ErrDeadlineExceeded
-	}
-	return nil
 }
 
 // Done is closed when the association has ended; Err then says why.

@@ -57,6 +57,13 @@ func (p *pair) connect(t testing.TB, client, server *Config) (c, s *Conn) {
 	return c, s
 }
 
+// skim reads a message.
+func skim(t testing.TB, c *Conn) {
+	t.Helper()
+	_, _, err := c.ReadMsg(make([]byte, 2000))
+	must.OK(t, err)
+}
+
 // deadlineCtx keeps a broken test from hanging; no test waits for it.
 func deadlineCtx(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

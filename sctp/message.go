@@ -2,6 +2,7 @@ package sctp
 
 import (
 	"net/netip"
+	"os"
 	"slices"
 	"time"
 
@@ -83,6 +84,7 @@ type inbox struct {
 	off  int // octets of the first message already read
 	// skipping says that the rest of a message is not wanted, of which a reader has had enough.
 	skipping bool
+	apart    bool // of a Stream that was closed: nothing comes any more
 }
 
 func (b *inbox) push(r *assoc.Received) {
@@ -202,7 +204,7 @@ func (c *Conn) wakeStream(s *Stream) {
 // has shut the association down, and the reason when the association failed; before that ErrCutOff, when either
 // or a restart of the peer has come before the end of a message, after which reading goes on.
 func (c *Conn) ReadMsg(p []byte) (n int, info RecvInfo, err error) {
-	return c.readFrom(p, &c.inbox, c.readable, &c.rdl, false)
+	return c.readFrom(p, &c.inbox, &c.readable, &c.rdl, false)
 }
 
 // recvInfo describes a message, or piece of one, of which n octets have been read.
@@ -216,7 +218,7 @@ func recvInfo(r *assoc.Received, n int) RecvInfo {
 
 // readFrom reads from an inbox. With cut, what does not fit p of a message is dropped.
 func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut bool) (n int, info RecvInfo, err error) {
-	for {
+	for late := false; ; {
 		a, now := c.lock()
 		in.skip(a)
 		r := in.first()
@@ -235,7 +237,7 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut boo
 			if finished != nil {
 				a.Release(finished)
 			}
-			left := in.first() != nil
+			left := in.first() != nil || late || c.err != nil
 			c.readAt = now
 			c.unlockAfterRead(now)
 			if left {
@@ -243,7 +245,7 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut boo
 			}
 			return n, info, err
 		}
-		err := c.readErr()
+		err, apart := c.readErr(), in.apart
 		if c.expects {
 			c.expects = false
 			a.Expect(false)
@@ -251,12 +253,21 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut boo
 		} else {
 			c.unlockAfterRead(now)
 		}
-		if err != nil {
-			ready.Set() // for others that wait
-			return 0, RecvInfo{}, err
+		if err == nil && late {
+			err = os.ErrDeadlineExceeded
 		}
-		if err := c.wait(ready, d); err != nil {
+		if err != nil || apart {
+			ready.Set() // for others that wait
+		}
+		switch {
+		case err != nil:
 			return 0, RecvInfo{}, err
+		case apart:
+			passed := d.passed()
+			c.t.newSignal().Wait(c.done, passed) // the Conn does not know of the stream's own any more
+			late = isClosed(passed)
+		default:
+			late = d.wait(ready)
 		}
 	}
 }
@@ -323,8 +334,8 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 			}
 		}
 		c.unlock()
-		if err := c.wait(c.writable, d); err != nil {
-			return 0, err
+		if d.wait(&c.writable) {
+			return 0, os.ErrDeadlineExceeded
 		}
 		waited = true
 	}

@@ -63,7 +63,7 @@ func (s *StreamConn) Write(p []byte) (n int, err error) {
 func (m *MessageConn) Read(p []byte) (n int, err error) {
 	if err = m.late(m.rdl, p); err == nil && len(p) > 0 {
 		var info RecvInfo
-		n, info, err = m.c.readFrom(p, &m.c.inbox, m.c.readable, m.rdl, true)
+		n, info, err = m.c.readFrom(p, &m.c.inbox, &m.c.readable, m.rdl, true)
 		if err == nil && info.More {
 			err = ErrTruncated
 		}
@@ -91,7 +91,7 @@ func (n *netConn) Association() *Conn { return n.c }
 // late says whether a call comes after its deadline, which then also ends calls that need not wait, and an empty one whether
 // it comes after Close. Of any other the association says that.
 func (n *netConn) late(d *deadline, p []byte) error {
-	expired := isClosed(d.passed())
+	expired := d.expired()
 	switch {
 	case (expired || len(p) == 0) && n.c.gone():
 		return net.ErrClosed

@@ -13,7 +13,13 @@ type Signal struct {
 }
 
 // newSignal returns a signal that is not set.
-func (t *Transport) newSignal() *Signal { return &Signal{t: t, c: make(chan struct{}, 1)} }
+func (t *Transport) newSignal() *Signal {
+	s := new(Signal)
+	s.init(t)
+	return s
+}
+
+func (s *Signal) init(t *Transport) { s.t, s.c = t, make(chan struct{}, 1) }
 
 // C has the token while the signal is set, for use in select.
 func (s *Signal) C() <-chan struct{} { return s.c }
@@ -50,11 +56,16 @@ func (s *Signal) Wait(a, b <-chan struct{}) (set bool) {
 			return set
 		}
 	} // else somebody reads, or nobody can any more and what is waited for will end
-	select {
-	case <-s.c:
+	if a == nil && b == nil {
+		<-s.c // as nearly always: a select of several channels takes far longer
 		set = true
-	case <-a:
-	case <-b:
+	} else {
+		select {
+		case <-s.c:
+			set = true
+		case <-a:
+		case <-b:
+		}
 	}
 	if lends {
 		s.left.Store(s.t.now())

@@ -27,7 +27,7 @@ type Socket struct {
 	off   int                      // guarded by mu: octets of the first one already read
 	conns map[netip.AddrPort]*Conn // guarded by mu: established associations by peer
 
-	readable *Signal
+	readable Signal
 	rdl, wdl deadline
 	done     chan struct{}
 	once     sync.Once
@@ -43,8 +43,9 @@ type socketMessage struct {
 // the port is taken. cfg, which may be nil, is for its associations; Upper, LocalPort, RemoteAddrs and
 // Backlog have no meaning there.
 func (t *Transport) OpenSocket(port uint16, cfg *Config) (*Socket, error) {
-	s := &Socket{t: t, conns: make(map[netip.AddrPort]*Conn), readable: t.newSignal(), done: make(chan struct{})}
-	s.rdl.t, s.wdl.t = t, t
+	s := &Socket{t: t, conns: make(map[netip.AddrPort]*Conn), done: make(chan struct{})}
+	s.readable.init(t)
+	s.rdl.t, s.wdl.t, s.rdl.ready = t, t, &s.readable
 	if cfg != nil {
 		s.cfg = *cfg
 	}
@@ -64,7 +65,7 @@ func (s *Socket) Port() uint16 { return s.l.port }
 // association it came on. It blocks until there is one. Between the pieces of a message that is longer than
 // Config.RecvBuffer may come messages of other associations. ErrCutOff is as for Conn.ReadMsg.
 func (s *Socket) ReadMsg(p []byte) (n int, from *Conn, info RecvInfo, err error) {
-	for {
+	for late := false; ; late = s.rdl.wait(&s.readable) {
 		s.mu.Lock()
 		if len(s.queue) > 0 {
 			m := s.queue[0]
@@ -80,8 +81,8 @@ func (s *Socket) ReadMsg(p []byte) (n int, from *Conn, info RecvInfo, err error)
 			}
 			left := len(s.queue) > 0
 			s.mu.Unlock()
-			if left {
-				s.readable.Set()
+			if left || late || isClosed(s.done) {
+				s.readable.Set() // for others that wait
 			}
 			if finished {
 				m.c.giveBack(m.r)
@@ -89,13 +90,16 @@ func (s *Socket) ReadMsg(p []byte) (n int, from *Conn, info RecvInfo, err error)
 			return n, m.c, info, err
 		}
 		s.mu.Unlock()
-		switch passed := s.rdl.passed(); {
-		case s.readable.Wait(s.done, passed):
+		switch {
 		case isClosed(s.done):
-			return 0, nil, RecvInfo{}, net.ErrClosed
-		case isClosed(passed):
-			return 0, nil, RecvInfo{}, os.ErrDeadlineExceeded
+			err = net.ErrClosed
+		case late:
+			err = os.ErrDeadlineExceeded
+		default:
+			continue
 		}
+		s.readable.Set() // for others that wait
+		return 0, nil, RecvInfo{}, err
 	}
 }
 
@@ -163,7 +167,7 @@ func (s *Socket) Conn(peer netip.AddrPort) (*Conn, error) {
 	if c != nil {
 		return c, nil
 	}
-	if isClosed(s.wdl.passed()) {
+	if s.wdl.expired() {
 		return nil, os.ErrDeadlineExceeded
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -185,7 +189,7 @@ func (s *Socket) Conn(peer netip.AddrPort) (*Conn, error) {
 		return c, nil
 	case isClosed(s.done):
 		return nil, net.ErrClosed
-	case ctx.Err() != nil || isClosed(s.wdl.passed()): // or another goroutine, whose set-up this is, has seen it pass before
+	case ctx.Err() != nil || s.wdl.expired(): // or another goroutine, whose set-up this is, has seen it pass before
 		return nil, os.ErrDeadlineExceeded
 	}
 	return nil, err
@@ -240,7 +244,7 @@ func (s *Socket) Close() error {
 	s.once.Do(func() {
 		s.l.Close()
 		close(s.done)
-		s.t.rouse()
+		s.readable.Set()
 		s.mu.Lock()
 		var conns []*Conn
 		for _, c := range s.conns {

@@ -18,8 +18,8 @@ type Stream struct {
 	inbox   inbox      // owner of the association only
 	writing sync.Mutex // held by a Write: its octets stay together
 
-	readable *Signal
-	rdl, wdl deadline
+	readable Signal
+	rdl, wdl deadline // the latter of calls that wait for the writable of c
 }
 
 var _ net.Conn = (*Stream)(nil)
@@ -31,8 +31,9 @@ func (c *Conn) Stream(id uint16) *Stream {
 	defer c.unlock()
 	s := c.streams[wire.StreamID(id)]
 	if s == nil {
-		s = &Stream{c: c, id: wire.StreamID(id), readable: c.t.newSignal()}
-		s.rdl.t, s.wdl.t = c.t, c.t
+		s = &Stream{c: c, id: wire.StreamID(id)}
+		s.readable.init(c.t)
+		s.rdl.t, s.wdl.t, s.rdl.ready = c.t, c.t, &s.readable
 		if c.streams == nil {
 			c.streams = make(map[wire.StreamID]*Stream)
 		}
@@ -47,7 +48,7 @@ func (s *Stream) ID() uint16 { return uint16(s.id) }
 
 // Read reads octets of the stream's messages, in order.
 func (s *Stream) Read(p []byte) (int, error) {
-	n, _, err := s.c.readFrom(p, &s.inbox, s.readable, &s.rdl, false)
+	n, _, err := s.c.readFrom(p, &s.inbox, &s.readable, &s.rdl, false)
 	return n, err
 }
 
@@ -76,6 +77,8 @@ func (s *Stream) Close() error {
 		delete(s.c.streams, s.id)
 	}
 	s.inbox.discard(a)
+	s.inbox.apart = true
+	s.c.wakeStream(s) // who waits is to wait for the end
 	return nil
 }
 

@@ -2,7 +2,6 @@ package sctp
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -79,7 +78,7 @@ func TestWhoWaitsReadsTheLink(t *testing.T) {
 		warm(t, c)
 		synctest.Wait()
 		s, r := p.b.turnState(), p.b.turn.reader.Load()
-		check.That(t, s == turnTaken && r == d.readable, "state %d while the server waits for the next message, reader %p", s, r)
+		check.That(t, s == turnTaken && r == &d.readable, "state %d while the server waits for the next message, reader %p", s, r)
 		check.Equal(t, "state while the client does something else", p.a.turnState(), turnFree)
 		began := time.Now()
 		check.OK(t, p.a.Close())
@@ -87,7 +86,7 @@ func TestWhoWaitsReadsTheLink(t *testing.T) {
 	})
 }
 
-// Who reads the link stops when what it waits for comes otherwise.
+// Who reads the link stops when what it waits for comes otherwise, and others who wait for the same hear of it too.
 func TestReaderOfTheLinkIsInterrupted(t *testing.T) {
 	read := func(c *Conn) error {
 		_, _, err := c.ReadMsg(make([]byte, 1500))
@@ -100,6 +99,7 @@ func TestReaderOfTheLinkIsInterrupted(t *testing.T) {
 	}{
 		{"deadline that passes", func(p *pair, c *Conn) { c.SetReadDeadline(time.Now().Add(time.Second)) }, os.ErrDeadlineExceeded},
 		{"deadline that has passed", func(p *pair, c *Conn) { c.SetReadDeadline(time.Now()) }, os.ErrDeadlineExceeded},
+		{"deadline that has passed for a moment", func(p *pair, c *Conn) { c.SetReadDeadline(time.Now()); c.SetReadDeadline(time.Time{}) }, os.ErrDeadlineExceeded},
 		{"Abort", func(p *pair, c *Conn) { c.Abort("enough") }, net.ErrClosed},
 		{"an end that nobody has asked for", func(p *pair, c *Conn) {
 			a, now := c.lock()
@@ -117,12 +117,14 @@ func TestReaderOfTheLinkIsInterrupted(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p, c, _ := warmPair(t)
-				end := blocked(func() error { return read(c) })
-				must.Equal(t, "whether the client reads the link", p.a.turn.reader.Load(), c.readable)
+				call := func() error { return read(c) }
+				ends := [...]<-chan error{blocked(call), blocked(call), blocked(call)}
+				must.Equal(t, "whether the client reads the link", p.a.turn.reader.Load(), &c.readable)
 				began := time.Now()
 				tt.do(p, c)
-				err := <-end
-				check.That(t, errors.Is(err, tt.want), "%v", err)
+				for _, end := range ends {
+					check.Error(t, "of who reads", <-end, tt.want)
+				}
 				took := time.Since(began)
 				check.That(t, took <= time.Second, "after %v", took)
 			})
@@ -144,6 +146,22 @@ func TestOneReadsForAll(t *testing.T) {
 				end = first
 			}
 			check.OK(t, <-end)
+		}
+	})
+}
+
+// Who reads a stream that is closed waits for the end of the association.
+func TestClosedStreamIsReadToTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c, d := warmPair(t)
+		s := c.Stream(1)
+		read := func() error { _, err := s.Read(make([]byte, 100)); return err }
+		ends := []<-chan error{blocked(read), blocked(read)}
+		must.OK(t, s.Close())
+		ends = append(ends, blocked(read))
+		d.Abort("enough")
+		for _, end := range ends {
+			check.Error(t, "of who reads", <-end, syscall.ECONNRESET)
 		}
 	})
 }
@@ -184,11 +202,8 @@ func TestSlowReaderLeavesTheLink(t *testing.T) {
 			synctest.Wait()
 			check.Equal(t, "state while the server does something else", p.b.turnState(), turnReceiver)
 			serve <- struct{}{}
-			b := make([]byte, 1500)
 			for range 2 {
-				if _, _, err := c.ReadMsg(b); err != nil {
-					t.Fatal(err)
-				}
+				skim(t, c)
 			}
 			synctest.Wait()
 		}
@@ -208,8 +223,7 @@ func TestSlowWaiterCallsTheReceiver(t *testing.T) {
 		end := blocked(func() error { _, _, err := c.ReadMsg(make([]byte, 100)); return err })
 		check.Equal(t, "state while the client waits", p.a.turnState(), turnReceiver)
 		c.Abort("enough")
-		err := <-end
-		check.That(t, errors.Is(err, net.ErrClosed), "%v", err)
+		check.Error(t, "of who waits", <-end, net.ErrClosed)
 	})
 }
 
