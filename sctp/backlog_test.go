@@ -28,10 +28,7 @@ func TestMessagesThatComeTogetherWakeEveryReader(t *testing.T) {
 	for range 50 {
 		read := make(chan error, readers)
 		for range readers {
-			go func() {
-				_, _, err := s.ReadMsg(make([]byte, 10))
-				read <- err
-			}()
+			go func() { _, _, err := s.ReadMsg(make([]byte, 10)); read <- err }()
 		}
 		for range 100 { // so that they wait for a message
 			runtime.Gosched()
@@ -165,9 +162,8 @@ func TestBacklogIsNotOvertaken(t *testing.T) {
 		link.list = nil
 		link.mu.Unlock()
 	}
-	if n := cap(s.gate.spare); n == 0 || slices.ContainsFunc(s.gate.spare[:n], func(p rawio.Packet) bool { return p.Data != nil }) {
-		t.Errorf("no room for packets is kept, or it keeps packets: %d", n)
-	}
+	n := cap(s.gate.spare)
+	check.That(t, n > 0 && !slices.ContainsFunc(s.gate.spare[:n], func(p rawio.Packet) bool { return p.Data != nil }), "no room for packets is kept, or it keeps packets: %d", n)
 }
 
 // Packets that have waited in the backlog give their buffers back.

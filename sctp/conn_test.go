@@ -115,10 +115,7 @@ func TestReadDeadline(t *testing.T) {
 	check.That(t, errors.Is(err, os.ErrDeadlineExceeded), "error %v after a passed deadline", err)
 	c.SetReadDeadline(time.Time{})
 	done := make(chan error)
-	go func() {
-		_, _, err := c.ReadMsg(make([]byte, 1))
-		done <- err
-	}()
+	go func() { _, _, err := c.ReadMsg(make([]byte, 1)); done <- err }()
 	c.SetReadDeadline(time.Now().Add(-time.Second)) // affects the call that is blocked
 	err = <-done
 	check.That(t, errors.Is(err, os.ErrDeadlineExceeded), "error %v of a blocked read", err)
@@ -178,9 +175,8 @@ func TestCloseDoesNotWaitForEver(t *testing.T) {
 		check.Equal(t, "they wait for", time.Since(began), 0)
 		_, err := c.WriteMsg([]byte("more"), SendInfo{})
 		check.That(t, err == net.ErrClosed, "while it ends: %v", err)
-		if err := <-closed; err != os.ErrDeadlineExceeded || time.Since(began) != 10*time.Second || !isClosed(c.Done()) {
-			t.Errorf("%v after %v, ended: %v", err, time.Since(began), isClosed(c.Done()))
-		}
+		err = <-closed
+		check.That(t, err == os.ErrDeadlineExceeded && time.Since(began) == 10*time.Second && isClosed(c.Done()), "%v after %v, ended: %v", err, time.Since(began), isClosed(c.Done()))
 	})
 }
 
@@ -265,17 +261,13 @@ func TestCloseAgainstABusyPeer(t *testing.T) {
 func TestAbortWakesTheOtherSide(t *testing.T) {
 	c, s := newPair(t).connect(t, nil, nil)
 	got := make(chan error)
-	go func() {
-		_, _, err := s.ReadMsg(make([]byte, 1))
-		got <- err
-	}()
+	go func() { _, _, err := s.ReadMsg(make([]byte, 1)); got <- err }()
 	c.Abort("enough is enough")
 	var abort *assoc.AbortError
-	if err := <-got; !errors.As(err, &abort) || !abort.ByPeer || !bytes.Contains([]byte(err.Error()), []byte("enough is enough")) {
-		t.Errorf("error %v, want the peer's abort with its reason", err)
-	}
+	err := <-got
+	check.That(t, errors.As(err, &abort) && abort.ByPeer && bytes.Contains([]byte(err.Error()), []byte("enough is enough")), "error %v, want the peer's abort with its reason", err)
 	<-s.Done()
-	_, err := s.WriteMsg([]byte("x"), SendInfo{})
+	_, err = s.WriteMsg([]byte("x"), SendInfo{})
 	check.That(t, s.Err() != nil && err == s.Err(), "the reason is %v, writers hear %v", s.Err(), err)
 }
 
@@ -369,9 +361,7 @@ func TestAdaptationIsEnforced(t *testing.T) {
 		_, err := p.a.Dial(deadlineCtx(t), to, &Config{Adaptation: mine})
 		check.That(t, err != nil, "an association with indication %v was set up", mine)
 	}
-	if _, err := p.a.Dial(deadlineCtx(t), to, &Config{Adaptation: &ddp}); err != nil {
-		t.Errorf("the right indication was refused: %v", err)
-	}
+	check.Do(p.a.Dial(deadlineCtx(t), to, &Config{Adaptation: &ddp}))(t)
 	plain := must.Get(p.b.Listen(0, nil))(t)
 	_, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, plain.Port()), &Config{Adaptation: &ddp, RequireAdaptation: true})
 	var adaptation *assoc.AdaptationError

@@ -168,9 +168,8 @@ func TestBacklogCountsAllItsMemory(t *testing.T) {
 	g.post(&rawio.Packet{Data: buf.B, Buf: buf})
 	g.close()
 	g.done(b)
-	if left := g.account.Drawn(); left != 0 || g.waiting.Load() != 0 || !g.post(&rawio.Packet{Data: buf.B}) || g.account.Drawn() != 0 || buf.Refs() != 1 {
-		t.Errorf("%d octets are counted at the end, %d packets wait, %d refer to a buffer", left, g.waiting.Load(), buf.Refs())
-	}
+	left := g.account.Drawn()
+	check.That(t, left == 0 && g.waiting.Load() == 0 && g.post(&rawio.Packet{Data: buf.B}) && g.account.Drawn() == 0 && buf.Refs() == 1, "%d octets are counted at the end, %d packets wait, %d refer to a buffer", left, g.waiting.Load(), buf.Refs())
 }
 
 // ceaseless is a link that leaves a packet in a backlog with each batch that it sends, so that there is ever more to answer. With the last of
@@ -226,10 +225,7 @@ func TestBulkDoesNotHoldACallCaptive(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			link, s := behindCeaseless(t, (ownerRounds+1)*row.turn, row.takes)
 			returned := make(chan struct{})
-			go func() {
-				s.unlock()
-				close(returned)
-			}()
+			go func() { s.unlock(); close(returned) }()
 			for _, want := range []bool{false, true} {
 				time.Sleep(time.Second) // until the link blocks
 				synctest.Wait()

@@ -443,17 +443,15 @@ func TestHeldByEventsAndSendBuffer(t *testing.T) {
 	for i, step := range []struct{ put, ring, old int }{{10_000, 16 << 10, 0}, {10_000, 32 << 10, 16 << 10}, {20_000, 32 << 10, 16 << 10}, {20_000, 50_000, 48 << 10}, {30_000, 50_000, 48 << 10}} {
 		_, token, ok := place(&s, make([]byte, step.put), SendInfo{})
 		tokens = append(tokens, token)
-		if rings = step.old + step.ring; !ok || len(s.ring) != step.ring || s.held() != rings+cap(s.msgs)*int(unsafe.Sizeof(written{})) {
-			t.Errorf("message %d: a ring of %d octets, %d are held", i, len(s.ring), s.held())
-		}
+		rings = step.old + step.ring
+		check.That(t, ok && len(s.ring) == step.ring && s.held() == rings+cap(s.msgs)*int(unsafe.Sizeof(written{})), "message %d: a ring of %d octets, %d are held", i, len(s.ring), s.held())
 	}
 	_, _, ok := place(&s, make([]byte, 1), SendInfo{})
 	check.That(t, !ok, "a message finds room in a full buffer")
 	for i, token := range tokens[:3] {
 		s.free(token)
-		if want := rings - i/2*48<<10; s.held() != want+cap(s.msgs)*int(unsafe.Sizeof(written{})) {
-			t.Errorf("%d messages have gone: %d octets are held", i+1, s.held())
-		}
+		want := rings - i/2*48<<10 + cap(s.msgs)*int(unsafe.Sizeof(written{}))
+		check.That(t, s.held() == want, "%d messages have gone: %d octets are held", i+1, s.held())
 	}
 }
 

@@ -40,10 +40,7 @@ func TestReceiverKeepsNoAssociation(t *testing.T) {
 	defer p.b.Close()
 	l := must.Get(p.b.Listen(5000, nil))(t)
 	dialed := make(chan error)
-	go func() {
-		_, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 5000), nil)
-		dialed <- err
-	}()
+	go func() { _, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 5000), nil); dialed <- err }()
 	r := newReceiver(p.b, nil, false)
 	for len(l.ready) == 0 { // INIT, then COOKIE ECHO
 		n := must.Get(lb.ReadBatch(r.pkts))(t)

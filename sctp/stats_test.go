@@ -301,9 +301,8 @@ func TestTransportLimits(t *testing.T) {
 			t.Errorf("%+v means %+v", c, row)
 		}
 	}
-	if c, one := new(Config), (&Config{Backlog: 1, SendBuffer: 1}); c.backlog() != 128 || c.sendBuffer() != 1<<20 || one.backlog() != 1 || one.sendBuffer() != 1 {
-		t.Errorf("by default %d wait for Accept, and %d octets are kept for the peer", c.backlog(), c.sendBuffer())
-	}
+	c, one := new(Config), (&Config{Backlog: 1, SendBuffer: 1})
+	check.That(t, c.backlog() == 128 && c.sendBuffer() == 1<<20 && one.backlog() == 1 && one.sendBuffer() == 1, "by default %d wait for Accept, and %d octets are kept for the peer", c.backlog(), c.sendBuffer())
 }
 
 // The Logger has a line for what happens to associations and paths, and none for a packet.

@@ -1,7 +1,6 @@
 package sctp
 
 import (
-	"container/heap"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,15 +35,11 @@ func (t *timers) set(c *Conn, due rawio.Time) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed {
+	if t.closed || due >= c.due.Load() {
 		return
 	}
 	c.due.Store(due)
-	if c.heapIndex < 0 {
-		heap.Push(&t.conns, c)
-	} else {
-		heap.Fix(&t.conns, c.heapIndex)
-	}
+	t.conns.earlier(c, due)
 	t.arm()
 }
 
@@ -53,7 +48,7 @@ func (t *timers) remove(c *Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if c.heapIndex >= 0 {
-		heap.Remove(&t.conns, c.heapIndex)
+		t.conns.take(c.heapIndex)
 	}
 	c.due.Store(rawio.Never)
 }
@@ -70,7 +65,7 @@ func (t *timers) arm() {
 	if len(t.conns) == 0 || t.closed {
 		return
 	}
-	first := t.conns[0].due.Load()
+	first := t.conns[0].due
 	if first >= t.armed {
 		return
 	}
@@ -82,8 +77,8 @@ func (t *timers) arm() {
 func (t *timers) run() {
 	t.mu.Lock()
 	t.armed = rawio.Never
-	for !t.closed && len(t.conns) > 0 && t.conns[0].due.Load() <= t.now() {
-		c := heap.Pop(&t.conns).(*Conn)
+	for !t.closed && len(t.conns) > 0 && t.conns[0].due <= t.now() {
+		c := t.conns.take(0)
 		c.due.Store(rawio.Never)
 		t.mu.Unlock()
 		t.fire(c) // puts c back with its next deadline
@@ -93,27 +88,76 @@ func (t *timers) run() {
 	t.mu.Unlock()
 }
 
-// dueHeap orders associations by deadline for container/heap.
-type dueHeap []*Conn
+// dueHeap has associations by deadline, the earliest first: of the children of i, from heapChildren*i+1 on, none is due before i is. The deadlines lie in
+// the heap itself, and four children side by side, as what takes time where there are many associations is to look at memory of each of them.
+type dueHeap []dueConn
 
-func (h dueHeap) Len() int           { return len(h) }
-func (h dueHeap) Less(i, j int) bool { return h[i].due.Load() < h[j].due.Load() }
-func (h dueHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].heapIndex, h[j].heapIndex = i, j
+type dueConn struct {
+	due rawio.Time
+	c   *Conn
 }
-func (h *dueHeap) Push(x any) {
-	c := x.(*Conn)
-	c.heapIndex = len(*h)
-	*h = append(*h, c)
+
+const heapChildren = 4
+
+// earlier gives c an earlier deadline than the one that it has in the heap, if any.
+func (h *dueHeap) earlier(c *Conn, due rawio.Time) {
+	i := c.heapIndex
+	if i < 0 {
+		i = len(*h)
+		*h = append(*h, dueConn{})
+	}
+	h.up(i, dueConn{due, c})
 }
-func (h *dueHeap) Pop() any {
-	old := *h
-	c := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
+
+// take takes the i-th out.
+func (h *dueHeap) take(i int) *Conn {
+	c, end := (*h)[i].c, len(*h)-1
+	last := (*h)[end]
+	(*h)[end] = dueConn{}
+	*h = (*h)[:end]
 	c.heapIndex = -1
+	if i < end && !h.up(i, last) {
+		h.down(i, last)
+	}
 	return c
+}
+
+// up puts e at the place i, which is free, or above, and says whether above.
+func (h dueHeap) up(i int, e dueConn) (above bool) {
+	for i > 0 && e.due < h[(i-1)/heapChildren].due {
+		parent := (i - 1) / heapChildren
+		h.put(i, h[parent])
+		i, above = parent, true
+	}
+	h.put(i, e)
+	return above
+}
+
+// down puts e at the place i, which is free, or below.
+func (h dueHeap) down(i int, e dueConn) {
+	for {
+		first := heapChildren*i + 1
+		if first >= len(h) {
+			break
+		}
+		least := first
+		for k := first + 1; k < min(first+heapChildren, len(h)); k++ {
+			if h[k].due < h[least].due {
+				least = k
+			}
+		}
+		if h[least].due >= e.due {
+			break
+		}
+		h.put(i, h[least])
+		i = least
+	}
+	h.put(i, e)
+}
+
+func (h dueHeap) put(i int, e dueConn) {
+	h[i] = e
+	e.c.heapIndex = i
 }
 
 // atomicTime is a rawio.Time that may be read without a lock.

@@ -2,6 +2,7 @@ package sctp
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,32 @@ import (
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/rawio"
 )
+
+// Of many, of which some have become earlier, none is late.
+func TestManyTimersGoOffWhenTheyAreDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start, conns, left := time.Now(), make([]Conn, 500), 0
+		now := func() rawio.Time { return rawio.Time(time.Since(start)) }
+		h := newTimers(now, func(c *Conn) { left--; check.Equal(t, "goes off", now(), c.readAt) })
+		for i := range conns {
+			c := &conns[i]
+			c.heapIndex, c.readAt = -1, rawio.Never
+			c.due.Store(rawio.Never)
+			for range 3 {
+				c = &conns[rand.IntN(i+1)]
+				c.readAt = min(c.readAt, rawio.Time(1+rand.IntN(1e9)))
+				h.set(c, c.readAt)
+			}
+			h.remove(&conns[rand.IntN(i+1)])
+		}
+		h.mu.Lock()
+		left = len(h.conns)
+		h.mu.Unlock()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		check.That(t, left == 0 && len(h.conns) == 0, "%d have not gone off", left)
+	})
+}
 
 // Each deadline goes off when it is due, the earliest first, also one that has become earlier; one that is removed, or is
 // left when the heap is closed, never does, and nothing keeps the closed heap at work.

@@ -100,7 +100,6 @@ func TestTracerIsNotFlooded(t *testing.T) {
 	}
 	c.tracing.stats = old
 	c.observe(now.Add(3 * time.Second))
-	if list := c.traced(); len(list) != 2 || list[0].Kind != TraceLoss || list[0].Lost != (TraceLost{6, 5, 4, 3, 2, 1}) || list[1].Stats != a.Stats() {
-		t.Errorf("%+v", list)
-	}
+	list := c.traced()
+	check.That(t, len(list) == 2 && list[0].Kind == TraceLoss && list[0].Lost == (TraceLost{6, 5, 4, 3, 2, 1}) && list[1].Stats == a.Stats(), "%+v", list)
 }

@@ -68,8 +68,7 @@ func TestUpperIsAskedOnceATurn(t *testing.T) {
 		more := c.pump(now)
 		check.That(t, more && c.ended && !c.freed, "what it has not taken is given up at the end")
 		c.unlock()
-		if l := u.events; l[len(l)-1] != EventDown || p.a.Memory().Used != 0 {
-			t.Errorf("events %v, %d octets are held in the end", l, p.a.Memory().Used)
-		}
+		last := u.events[len(u.events)-1]
+		check.That(t, last == EventDown && p.a.Memory().Used == 0, "events %v, %d octets are held in the end", u.events, p.a.Memory().Used)
 	})
 }
