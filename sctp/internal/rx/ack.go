@@ -15,12 +15,12 @@ const MaxSackDelay = 500 * time.Millisecond
 type AckPolicy struct {
 	delay    time.Duration // for a packet that DATA of ours is expected to answer, with the SACK
 	lone     time.Duration // for any other
-	answered int           // packets in a row that were answered so
+	answered uint8         // packets in a row that were answered so
 	begun    bool          // the first DATA of the association was acknowledged
-	packets  int           // with DATA since the last SACK
+	packets  int32         // with DATA since the last SACK
 	due      bool          // a SACK has to go now
 	deadline rawio.Time    // or at this time
-	wary     int           // packets with DATA until SACKs may stand for many packets again
+	wary     int32         // packets with DATA until SACKs may stand for many packets again
 
 	data   bool // the packet in processing has DATA
 	urgent bool // and its SACK is not to be delayed

@@ -188,7 +188,7 @@ func (r *Reassembly) auditFree() error {
 
 // Tell returns all that can be seen of the Receiver, and what it counts, for tests that compare it with what it was.
 func (r *Receiver) Tell(now rawio.Time) string {
-	m, s := r.reasm, &r.reasm.store
+	m, s := &r.reasm, &r.reasm.store
 	return fmt.Sprint(r.CumTSN(), r.Gaps(), r.Dups(), r.Window(), r.Buffered(), r.Evicted(), r.Steps(), r.SackDue(now), r.SackPending(),
 		r.SackNow(), r.Deadline(), r.ack, r.gaps, r.squeezed, r.credit, r.track.high, m.skips, m.waits.n, len(m.due), m.nfree, m.held.base, m.held.n,
 		m.held.edge != nil, m.held.kept, m.held.pages, m.open != nil, s.npiece, s.nloan, s.last != nil, s.cached, s.lists, s.mem)

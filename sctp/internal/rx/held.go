@@ -15,9 +15,9 @@ type held struct {
 	base  wire.TSN // the cumulative TSN of before, or that and TSNs behind it that have come since
 	edge  *Message
 	n     int        // messages in the tables
+	dir   []*slots   // a power of two; TSN t is in the place t/64 mod len. Without it there is nothing in what follows
 	ends  tsnset.Set // last TSNs
 	parts tsnset.Set // last TSNs of messages in assembly
-	dir   []*slots   // a power of two; TSN t is in the place t/64 mod len
 	spare *slots
 	kept  int // slots in spare
 	pages int // slots in dir or spare
@@ -179,5 +179,8 @@ func (h *held) grow(n int) {
 }
 
 func (h *held) octets() int {
+	if h.dir == nil {
+		return 0
+	}
 	return h.ends.Held() + h.parts.Held() + 8*cap(h.dir) + h.pages*int(unsafe.Sizeof(slots{}))
 }

@@ -25,18 +25,23 @@ func (r *Receiver) Squeeze(on bool) {
 // Trim gives back what an idle association does not need: when no user data is held and no TSN is missing, all that is kept for reuse. A message
 // of which all that has come was delivered in pieces stays.
 func (r *Receiver) Trim() {
-	if g := r.reasm; g.used == 0 && !r.track.Gaps() {
+	if g := &r.reasm; g.used == 0 && !r.track.Gaps() {
 		g.shrink()
 		if r.reading.read+r.reading.past == 0 {
 			r.ungrow()
 		}
 		r.reading = reading{}
-		r.track.set, r.track.gaps = tsnset.Set{}, nil
-		if !r.track.Dups() {
-			r.track.dups = nil
+		r.track.set = tsnset.Set{}
+		if r.track.Dups() {
+			r.track.gaps = nil
+		} else {
+			r.track.reports = nil
 		}
 		if g.held.edge == nil {
 			g.held = held{base: g.held.base}
+		}
+		if !g.partly() {
+			g.reading = nil
 		}
 		if len(g.due) == 0 {
 			g.due = nil

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"unsafe"
 
 	"github.com/rddp-go/rddp/internal/sparse"
 	"github.com/rddp-go/rddp/rawio"
@@ -35,37 +34,35 @@ type stream struct {
 
 // Reassembly puts fragments together and messages in stream order (RFC 9260 sections 6.6 and 6.9).
 type Reassembly struct {
+	// What each chunk and each read needs comes first, see Receiver.
 	limit      int // octets of user data
+	used       int // octets of user data held, ready, or with the upper layer
 	maxMessage int
 	inStreams  int
-	used       int // octets of user data held, ready, or with the upper layer
-	skips      int // messages that Skip has put in the place of others
+	skips      int             // messages that Skip has put in the place of others
+	steps      uint64          // see Receiver.Steps
+	open       *Message        // the message of which only pieces were delivered so far, one of held
+	ready      chain           // messages and pieces in delivery order
+	due        []wire.StreamID // streams of which the next message may be among those of waits
+	free       *Message
+	nfree      int
+	reading    *Message // header of the message whose last piece is still to be popped, More then; nil before there was one
+	store      store
 	streams    sparse.Table[stream]
 
-	// held are messages in assembly, and complete ones beyond the cumulative TSN that wait for their SSN; waits
-	// all that wait for their SSN; due streams of which the next message may be among them.
-	held  held
-	waits waiting
-	due   []wire.StreamID
-	// ready are messages and pieces in delivery order. open is the message of which only pieces were
-	// delivered so far, one of held; later are messages that become ready after its end.
-	ready, later chain
-	open         *Message
-	reading      Message // header of the message whose last piece is still to be popped, More then
-	free         *Message
-	nfree        int
-	store        store
-	steps        uint64 // see Receiver.Steps
+	held  held    // messages in assembly, and complete ones beyond the cumulative TSN that wait for their SSN
+	waits waiting // all that wait for their SSN
+	later chain   // messages that become ready after the end of open
 }
 
-// NewReassembly returns a reassembly of what begins with TSN initial, with a receive buffer of limit octets of user data that takes
+// newReassembly returns a reassembly of what begins with TSN initial, with a receive buffer of limit octets of user data that takes
 // messages of up to maxMessage octets, 0 for any length, on streams below inStreams. Those that
 // maxMessage allows to be longer than the buffer are delivered in pieces.
-func NewReassembly(initial wire.TSN, limit, maxMessage, inStreams int) *Reassembly {
+func newReassembly(initial wire.TSN, limit, maxMessage, inStreams int) Reassembly {
 	if maxMessage == 0 {
 		maxMessage = math.MaxInt
 	}
-	return &Reassembly{limit: limit, maxMessage: maxMessage, inStreams: inStreams, held: held{base: initial - 1}, store: newStore(limit)}
+	return Reassembly{limit: limit, maxMessage: maxMessage, inStreams: inStreams, held: held{base: initial - 1}, store: newStore(limit)}
 }
 
 // Window returns the octets of user data that there is room for. Chunks so small that the memory for
@@ -77,9 +74,13 @@ func (r *Reassembly) Window() int {
 	return max(r.limit-r.used, 0)
 }
 
-// Held returns the octets of memory that the Reassembly keeps, in use or for reuse, buffers of packets among them.
+// Held returns the octets of memory behind the Reassembly, in use or for reuse, buffers of packets among them.
 func (r *Reassembly) Held() int {
-	return int(unsafe.Sizeof(*r)) + r.store.held() + r.nfree*messageCost + r.streams.Held() + r.held.octets() + 2*cap(r.due)
+	n := r.nfree
+	if r.reading != nil {
+		n++
+	}
+	return r.store.held() + n*messageCost + r.streams.Held() + r.held.octets() + 2*cap(r.due)
 }
 
 // Used returns the octets of user data held.
@@ -339,13 +340,18 @@ func (r *Reassembly) Pop() (*Message, bool) {
 		r.deliver()
 		m = r.ready.pop()
 	}
-	if m.More || r.reading.More {
-		r.reading = Message{}
+	if m.More || r.partly() {
+		if r.reading == nil {
+			r.reading = new(Message)
+		}
 		r.reading.header(m)
 		r.reading.Offset, r.reading.More = m.Offset+m.Size, m.More
 	}
 	return m, true
 }
+
+// partly says whether pieces of a message were popped, and not its last.
+func (r *Reassembly) partly() bool { return r.reading != nil && r.reading.More }
 
 // Release takes a message back that Pop has returned.
 func (r *Reassembly) Release(m *Message) {
@@ -408,8 +414,8 @@ func (r *Reassembly) Restart(initial wire.TSN, inStreams int) {
 	r.Close()
 	r.held.base = initial - 1
 	r.inStreams = inStreams
-	if r.reading.More {
-		r.cut(&r.reading)
+	if r.partly() {
+		r.cut(r.reading)
 	}
 }
 

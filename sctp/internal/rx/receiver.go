@@ -13,7 +13,7 @@ type Config struct {
 	PeerTSN    wire.TSN // the peer's Initial TSN
 	RecvBuffer int      // octets of user data: the a_rwnd of INIT or INIT ACK
 	MaxBuffer  int      // what RecvBuffer may grow to, see Wants
-	MaxMessage int      // octets of the longest message taken; 0 for any; see NewReassembly
+	MaxMessage int      // octets of the longest message taken; 0 for any; see newReassembly
 	Partial    int      // octets from which on a message is delivered in pieces; 0: when RecvBuffer does not hold it
 	PMDCS      int      // largest DATA chunk of the path, octets, for silly window avoidance
 	InStreams  int      // incoming streams
@@ -33,31 +33,45 @@ const (
 	Dropped
 )
 
-// Receiver is the receiving half of an association.
+// Receiver is the receiving half of an association. With many associations a packet takes the time of the cache lines that it touches: what each
+// needs comes first, and lies together; what is rare comes last.
 type Receiver struct {
-	cfg   Config
 	track Tracker
 	ack   AckPolicy
-	reasm *Reassembly
 	gaps  bool // TSNs were missing before the packet in processing
 	// squeezed: memory is short, and the window closed, whatever there is room for
 	squeezed bool
 	credit   int // the a_rwnd last advertised, less what has come in since
-	first    int // Config.RecvBuffer before it has grown
+	cfg      settings
 	reading  reading
+	reasm    Reassembly
 
+	first   int // Config.RecvBuffer before it has grown
 	evicted uint64
 }
 
+// settings is what may change of a Config.
+type settings struct{ RecvBuffer, MaxBuffer, Partial, PMDCS int }
+
 // NewReceiver returns a receiver that expects cfg.PeerTSN first.
 func NewReceiver(cfg Config) *Receiver {
-	return &Receiver{
-		cfg:    cfg,
-		track:  *NewTracker(cfg.PeerTSN),
-		ack:    NewAckPolicy(cfg.SackDelay, cfg.LoneDelay),
-		reasm:  NewReassembly(cfg.PeerTSN, cfg.RecvBuffer, cfg.MaxMessage, cfg.InStreams),
-		credit: cfg.RecvBuffer,
-		first:  cfg.RecvBuffer,
+	r := new(Receiver)
+	r.begin(cfg)
+	r.reasm = newReassembly(cfg.PeerTSN, cfg.RecvBuffer, cfg.MaxMessage, cfg.InStreams)
+	return r
+}
+
+// begin makes all but reasm what it is at first.
+func (r *Receiver) begin(cfg Config) {
+	*r = Receiver{
+		track:    *NewTracker(cfg.PeerTSN),
+		ack:      NewAckPolicy(cfg.SackDelay, cfg.LoneDelay),
+		squeezed: r.squeezed,
+		credit:   cfg.RecvBuffer,
+		cfg:      settings{cfg.RecvBuffer, cfg.MaxBuffer, cfg.Partial, cfg.PMDCS},
+		reasm:    r.reasm,
+		first:    cfg.RecvBuffer,
+		evicted:  r.evicted,
 	}
 }
 
@@ -255,6 +269,5 @@ func (r *Receiver) Close() { r.reasm.Close() }
 func (r *Receiver) Restart(cfg Config) {
 	r.reasm.Restart(cfg.PeerTSN, cfg.InStreams)
 	r.reasm.limit = cfg.RecvBuffer
-	*r = Receiver{cfg: cfg, track: *NewTracker(cfg.PeerTSN), ack: NewAckPolicy(cfg.SackDelay, cfg.LoneDelay), reasm: r.reasm, credit: cfg.RecvBuffer, first: cfg.RecvBuffer,
-		evicted: r.evicted, squeezed: r.squeezed}
+	r.begin(cfg)
 }

@@ -1,6 +1,8 @@
 package rx
 
 import (
+	"unsafe"
+
 	"github.com/rddp-go/rddp/sctp/internal/tsnset"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -22,11 +24,23 @@ const (
 
 // Tracker remembers which TSNs have been received.
 type Tracker struct {
-	cum  wire.TSN // everything up to here has been received
-	high wire.TSN // the highest received; cum when there is no gap
-	set  tsnset.Set
+	cum      wire.TSN // everything up to here has been received
+	high     wire.TSN // the highest received; cum when there is no gap
+	set      tsnset.Set
+	*reports // nil before there was a gap, or a duplicate
+}
+
+// reports is what a SACK says beside the cumulative TSN.
+type reports struct {
 	dups []wire.TSN
 	gaps []wire.GapBlock // scratch of AppendSack
+}
+
+// rare makes room for reports.
+func (k *Tracker) rare() {
+	if k.reports == nil {
+		k.reports = new(reports)
+	}
 }
 
 // NewTracker returns a tracker that expects the peer's Initial TSN first.
@@ -39,13 +53,19 @@ func (k *Tracker) Cum() wire.TSN { return k.cum }
 func (k *Tracker) Highest() wire.TSN { return k.high }
 
 // Held returns the octets of memory that the tracker keeps.
-func (k *Tracker) Held() int { return k.set.Held() + 4*cap(k.dups) + 4*cap(k.gaps) }
+func (k *Tracker) Held() int {
+	n := k.set.Held()
+	if k.reports != nil {
+		n += int(unsafe.Sizeof(*k.reports)) + 4*cap(k.dups) + 4*cap(k.gaps)
+	}
+	return n
+}
 
 // Gaps reports whether a TSN is missing below the highest.
 func (k *Tracker) Gaps() bool { return k.cum != k.high }
 
 // Dups reports whether duplicates wait to be reported.
-func (k *Tracker) Dups() bool { return len(k.dups) > 0 }
+func (k *Tracker) Dups() bool { return k.reports != nil && len(k.dups) > 0 }
 
 // Check says whether t is new. It changes nothing.
 func (k *Tracker) Check(t wire.TSN) Arrival {
@@ -62,7 +82,7 @@ func (k *Tracker) Check(t wire.TSN) Arrival {
 
 // Duplicate lists t as a duplicate in the next SACK.
 func (k *Tracker) Duplicate(t wire.TSN) {
-	if len(k.dups) < maxDups {
+	if k.rare(); len(k.dups) < maxDups {
 		k.dups = append(k.dups, t)
 	}
 }
@@ -114,6 +134,10 @@ func (k *Tracker) Remove(t wire.TSN) {
 // then duplicates. It clears the duplicates.
 func (k *Tracker) AppendSack(b []byte, arwnd uint32, room int) []byte {
 	fit := (room - wire.SackLen(0, 0)) / 4
+	if !k.Gaps() && !k.Dups() {
+		return wire.AppendSack(b, wire.SackFields{CumTSN: k.cum, ARwnd: arwnd})
+	}
+	k.rare()
 	k.gaps = k.gaps[:0]
 	for t := k.cum; t != k.high && len(k.gaps) < fit; {
 		start, _ := k.set.Next(t+1, int(uint32(k.high-t)))
