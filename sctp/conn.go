@@ -16,65 +16,74 @@ import (
 )
 
 // Conn is one SCTP association (RFC 9260). Its methods may be called from several goroutines.
+//
+// What each packet, each write and each read looks at lies together, from the end of gate to the beginning of notes: where there are many associations
+// none of it is in a cache, and each of the lines that it lies in takes longer to come than the work on it does. What is in front of gate has
+// own begin a line.
 type Conn struct {
-	t    *Transport
+	// Set before the channel that announces it is closed.
+	up       chan struct{} // closed when the association is established
+	done     chan struct{} // closed when it has ended
+	eventful chan struct{} // one token
+	listener *Listener     // passive associations: who accepts it
+
 	gate gate
 
-	// Owner only.
-	a       *assoc.Assoc
-	upper   Upper   // nil: the message API below
-	holder  holder  // upper, if it is one
-	stepper stepper // and that
-	inbox   inbox
-	readAt  rawio.Time // when it was last read from
-	expects bool       // the association was told that the program will write more at once
-	streams map[wire.StreamID]*Stream
-	sendbuf sendBuf
-	notes   notes
-	closing bool // Close or Abort was called: reads and writes are refused
-	ended   bool // the association is no more
-	wake    wake // what settle has to do
+	// Owner only, but for t, dropped, due and readable.
+	t         *Transport
+	a         *assoc.Assoc
+	upper     Upper          // nil: the message API below
+	stepper   stepper        // upper, if it is one
+	slice     slice          // what has been done since the gate was taken
+	wake      wake           // what settle has to do
+	closing   bool           // Close or Abort was called: reads and writes are refused
+	ended     bool           // the association is no more
+	failed    bool           // lost or err is set
+	combined  bool           // its packets wait in the combiner, and the owner is to send what is there
+	squeezed  bool           // memory is short, and this association has more than its share
+	freed     bool           // it has given all its memory back
+	expects   bool           // the association was told that the program will write more at once
+	dropped   atomic.Bool    // a packet found no room in the backlog, and the journal does not know
+	writers   int32          // that wait for room
+	tracing   *tracing       // nil: nobody traces
+	uncharged int            // packets since the last charge
+	chargedAt int            // octets of messages at that, see moved
+	drawnTo   int            // octets that the account has drawn
+	rest      []rawio.Packet // of the backlog, taken and not handled yet
+	due       atomicTime     // the deadline in the timer heap
+	streams   map[wire.StreamID]*Stream
+	socket    *Socket // one-to-many style: whose association it is
+	inbox     inbox
+	readAt    rawio.Time // when it was last read from
+	sendbuf   sendBuf
+	readable  Signal
+	rdl       deadline
+	notes     notes
+
+	writable Signal
+	wdl      deadline       // not the only one of those that wait for writable: Streams and Sockets have theirs
+	holder   holder         // upper, if it is one
+	lost     error          // unread messages were dropped at its end: what readers hear
+	err      error          // why the association ended
+	taken    []rawio.Packet // rest, with those that were handled
 	// wakeStreams are the streams that got messages since the gate was last opened.
 	wakeStreams *[]*Stream
-	entries     []entry        // for the journal
-	tracing     *tracing       // nil: nobody traces
-	combined    bool           // its packets wait in the combiner, and the owner is to send what is there
-	uncharged   int            // packets since the last charge
-	chargedAt   int            // octets of messages at that, see moved
-	slice       slice          // what has been done since the gate was taken
-	rest        []rawio.Packet // of the backlog, taken and not handled yet
-	taken       []rawio.Packet // with those that were
-	squeezed    bool           // memory is short, and this association has more than its share
-	freed       bool           // it has given all its memory back
-	lost        error          // unread messages were dropped at its end: what readers hear
-	oneLife     bool           // a restart of the peer ends it
+	entries     []entry // for the journal
+	oneLife     bool    // a restart of the peer ends it
+	unread      int     // messages that wait in socket
 
 	hold        hold             // owner only: see LongestHold
 	account     *account.Account // owner only: what the peer makes the association hold
 	squeezedNow atomic.Bool      // squeezed, for others
-	dropped     atomic.Bool      // a packet found no room in the backlog, and the journal does not know
 	began       time.Time        // when setting it up did
 	born        uint64           // how many associations there were before
-
-	// Set before the channel that announces it is closed.
-	err    error         // why the association ended
-	up     chan struct{} // closed when the association is established
-	done   chan struct{} // closed when it has ended
-	upOnce sync.Once
-
-	readable, writable Signal
-	eventful           chan struct{} // one token
-	rdl, wdl           deadline      // the latter is not the only one of those that wait for writable: Streams and Sockets have theirs
-	listener           *Listener     // passive associations: who accepts it
-	from               netip.Addr    // the address by whose part of its places it waits there
-	socket             *Socket       // one-to-many style: whose association it is
-	unread             int           // owner only: messages that wait in socket
-	boundAt            []netip.Addr  // the addresses that Dial has bound its port at
+	upOnce      sync.Once
+	from        netip.Addr   // the address by whose part of its places it waits at the listener
+	boundAt     []netip.Addr // the addresses that Dial has bound its port at
 
 	spareStreams atomic.Pointer[[]*Stream] // an empty list for wakeStreams
 
-	due       atomicTime // the deadline in the timer heap
-	heapIndex int        // guarded by the heap's lock
+	heapIndex int // guarded by the heap's lock
 }
 
 // wake is a set of things to do once the gate is open again.
@@ -88,6 +97,7 @@ const (
 	wakeRefresh
 	wakeEvents
 	wakeFreed
+	wakeListed // wakeStreams or entries are not empty
 )
 
 func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
@@ -185,8 +195,11 @@ func (c *Conn) unlockAt(now rawio.Time) (combined bool) {
 		}
 		combined = combined || c.combined
 		c.combined = false
-		w, streams, entries := c.wake, c.wakeStreams, c.entries
-		c.wake, c.wakeStreams, c.entries = 0, nil, nil
+		w, streams, entries := c.wake, (*[]*Stream)(nil), []entry(nil)
+		if c.wake = 0; w&wakeListed != 0 {
+			streams, entries = c.wakeStreams, c.entries
+			c.wakeStreams, c.entries = nil, nil
+		}
 		c.disown()
 		if c.dropped.Load() && c.dropped.Swap(false) {
 			c.t.journal.reached(limitBacklog, c.t.stats.backlogDropped.Load())
@@ -248,6 +261,9 @@ func (c *Conn) handle(now rawio.Time, p *rawio.Packet) {
 
 // drain handles the packets that have arrived while the gate was taken, as far as the slice goes, and says whether there were any.
 func (c *Conn) drain(now rawio.Time) (any bool) {
+	if len(c.rest) == 0 && c.gate.waiting.Load() == 0 {
+		return false
+	}
 	for {
 		if len(c.rest) == 0 {
 			if c.taken != nil {
@@ -351,7 +367,7 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 	case assoc.EventDown:
 		c.slice.start(now) // an Upper ends all that it has
 		c.err = ev.Err
-		c.ended = true
+		c.ended, c.failed = true, true
 		c.wake |= wakeDown
 		c.wakeAll()
 	case assoc.EventSendFailed:
@@ -441,7 +457,7 @@ func (c *Conn) timeout() {
 	a, now := c.lock()
 	a.HandleTimeout(now)
 	c.sendbuf.trim()
-	c.account.Trim(c.held()) // it has been quiet for a while
+	c.trim(c.held()) // it has been quiet for a while
 	c.unlock()
 }
 
@@ -508,27 +524,21 @@ func (c *Conn) closedErr() error {
 	switch {
 	case c.closing:
 		return net.ErrClosed
+	case !c.failed:
+		return nil
 	case c.lost != nil:
 		return c.lost
-	case c.err != nil:
-		return c.err
 	}
-	return nil
+	return c.err
 }
 
 // readErr returns what a read returns when there is nothing left to read, nil while the association
 // can still receive. Owner only.
 func (c *Conn) readErr() error {
-	if c.closing {
-		return net.ErrClosed
+	if err := c.closedErr(); err != assoc.ErrShutdown {
+		return err
 	}
-	if c.lost != nil {
-		return c.lost
-	}
-	if c.err == assoc.ErrShutdown {
-		return io.EOF
-	}
-	return c.err
+	return io.EOF
 }
 
 // SetDeadline sets the read and the write deadline.

@@ -476,6 +476,7 @@ func (c *Conn) probe() error {
 func (c *Conn) sendBufUsed() int {
 	c.lock()
 	defer c.unlock()
+	c.writers++ // whoever asks waits for room
 	return c.sendbuf.used
 }
 

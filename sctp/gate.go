@@ -35,9 +35,10 @@ const (
 // sends points into user memory and records that only the owner may recycle, and nobody waits for the
 // gate but API calls on the same association. docs/architecture.md has the reasoning.
 type gate struct {
-	own sync.Mutex // ownership of the association and of everything marked "owner"
+	short  bool // of memory: nothing more is to wait
+	closed bool // the association is no more
 
-	mu      sync.Mutex      // guards what follows, but for waiting; a leaf lock
+	mu      sync.Mutex      // guards all but own and waiting; a leaf lock
 	backlog []rawio.Packet  // packets that arrived while the gate was taken
 	octets  int             // of memory that they keep
 	last    *rawio.Buf      // whose octets are the last of these
@@ -47,9 +48,8 @@ type gate struct {
 	spare   []rawio.Packet  // the drained slice, kept for reuse
 	account account.Account // what all this keeps
 	owner   *account.Account
-	short   bool // of memory: nothing more is to wait
-	closed  bool // the association is no more
 
+	own     sync.Mutex   // ownership of the association and of everything marked "owner"
 	waiting atomic.Int32 // len(backlog), readable without mu
 }
 

@@ -114,6 +114,7 @@ func (c *Conn) record(ev assoc.Event) {
 	switch ev.Kind {
 	case EventUp, EventDown, EventRestart, EventPathUp, EventPathDown, EventPathPotentiallyFailed, EventPrimary, EventPeerError:
 		c.entries = append(c.entries, entry{ev.Kind, ev.Path.Addr(), ev.Err})
+		c.wake |= wakeListed
 	}
 }
 

@@ -62,8 +62,11 @@ func (c *Conn) held() int {
 	if c.freed {
 		return 0
 	}
-	n := connHeld + c.a.Held() + 8*cap(c.inbox.q) + c.notes.octets + c.sendbuf.held()
-	if c.holder != nil {
+	n := connHeld + c.a.Held() + 8*cap(c.inbox.q) + c.sendbuf.held()
+	if c.notes.limit > 0 {
+		n += c.notes.octets
+	}
+	if c.upper != nil && c.holder != nil {
 		n += c.holder.Held()
 	}
 	return n
@@ -72,9 +75,25 @@ func (c *Conn) held() int {
 // charge counts what the association holds now. Owner only.
 func (c *Conn) charge() {
 	c.uncharged, c.chargedAt = 0, c.a.Buffered()+c.sendbuf.held()
-	if c.account.Charge(c.held()) || c.squeezed {
+	if c.draw(c.held()) || c.squeezed {
 		c.weigh()
 	}
+}
+
+// draw charges the account, which nearly always has drawn enough, and then is not looked at. Owner only.
+func (c *Conn) draw(held int) (drew bool) {
+	if account.Enough(c.drawnTo, held) {
+		return false
+	}
+	drew = c.account.Charge(held)
+	c.drawnTo = int(c.account.Drawn())
+	return drew
+}
+
+// trim keeps no more drawn than is held. Owner only.
+func (c *Conn) trim(held int) {
+	c.account.Trim(held)
+	c.drawnTo = int(c.account.Drawn())
 }
 
 // chargeStep is how many octets of messages calls of the program may add or take before the association is charged. Packets are always
@@ -121,7 +140,7 @@ func (c *Conn) squeeze(on bool) {
 	if on {
 		c.t.squeezed.Add(1)
 		c.t.stats.squeezed.Add(1)
-		c.account.Charge(c.held())
+		c.draw(c.held())
 	} else {
 		c.t.squeezed.Add(-1)
 	}
@@ -131,7 +150,7 @@ func (c *Conn) squeeze(on bool) {
 // hear why. Owner only.
 func (c *Conn) starve(fair int64) {
 	err := &assoc.MemoryError{Held: c.drawn(), Share: fair}
-	c.lost = err
+	c.lost, c.failed = err, true
 	c.wakeAll()
 	c.dropUnread()
 	if c.socket != nil {
@@ -158,7 +177,7 @@ func (c *Conn) giveUp() {
 	}
 	c.squeeze(false)
 	c.freed = true
-	c.account.Trim(0)
+	c.trim(0)
 	c.wake |= wakeFreed
 }
 
@@ -167,7 +186,7 @@ func (t *Transport) openAccount(c *Conn, addr netip.Addr) {
 	t.account.Open(c.account, addr)
 	c.account.Share(&c.gate.account)
 	c.gate.owner = c.account
-	if c.account.Charge(c.held()); c.account.Pressure() != account.Calm {
+	if c.draw(c.held()); c.account.Pressure() != account.Calm {
 		t.reclaimer.call()
 	}
 }
@@ -269,7 +288,7 @@ func (t *Transport) reclaim() {
 				continue
 			}
 			c.lock()
-			c.account.Trim(c.held())
+			c.trim(c.held())
 			switch over := c.overdrawn(); {
 			case c.freed:
 			case end && over && c.account.Pressure() == account.Full:

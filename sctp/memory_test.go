@@ -380,7 +380,7 @@ func TestReclaimerIsCalledWhenMemoryIsShort(t *testing.T) {
 		b.load.Trim(row.load * account.Quantum)
 		b.squeezed.Store(row.squeezed)
 		a.c.lock()
-		got := [2]bool{called(func() { a.c.account.Trim(0); a.c.charge() }), false}
+		got := [2]bool{called(func() { a.c.trim(0); a.c.charge() }), false}
 		a.c.disown()
 		b.squeezed.Store(0)
 		got[1] = called(func() { b.attack(b.from, port) })
@@ -464,7 +464,7 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 	held := c.held()
 	for name, part := range map[string]func() int{
 		"messages to be read": func() int { c.inbox.q = make([]*assoc.Received, 0, 1000); return 8000 },
-		"events":              func() int { c.notes.octets += 5000; return 5000 },
+		"events":              func() int { c.notes.limit, c.notes.octets = 1, c.notes.octets+5000; return 5000 },
 		"messages to be sent": func() int { place(&c.sendbuf, make([]byte, 9), SendInfo{}); return c.sendbuf.held() },
 	} {
 		want := held + part()

@@ -57,7 +57,7 @@ func (s *messageSource) Next(rawio.Time, int, *assoc.Message) bool { return fals
 // for several messages, so that they are not woken for each.
 func (s *messageSource) Acked(_ rawio.Time, _ wire.StreamID, token uint64) {
 	s.sendbuf.free(token)
-	if (*Conn)(s).roomy() {
+	if s.writers > 0 && (*Conn)(s).roomy() {
 		s.wake |= wakeWriters
 	}
 }
@@ -84,12 +84,16 @@ type inbox struct {
 	off  int // octets of the first message already read
 	// skipping says that the rest of a message is not wanted, of which a reader has had enough.
 	skipping bool
-	apart    bool // of a Stream that was closed: nothing comes any more
+	apart    bool               // of a Stream that was closed: nothing comes any more
+	one      [1]*assoc.Received // that q begins with: mostly there is one at most
 }
 
 func (b *inbox) push(r *assoc.Received) {
 	if len(b.q) == cap(b.q) && b.head > len(b.q)/2 { // it may never be empty
 		b.q, b.head = slices.Delete(b.q, 0, b.head), 0
+	}
+	if b.q == nil {
+		b.q = b.one[:0]
 	}
 	b.q = append(b.q, r)
 }
@@ -165,7 +169,7 @@ func (c *Conn) collect() (left bool) {
 		if !ok {
 			return false
 		}
-		if c.closing || c.lost != nil { // nobody will read it; its window lets the peer go on to its shutdown
+		if c.closing || c.failed && c.lost != nil { // nobody will read it; its window lets the peer go on to its shutdown
 			c.a.Release(r)
 			continue
 		}
@@ -186,6 +190,7 @@ func (c *Conn) collect() (left bool) {
 
 // wakeStream has settle wake the reader of s.
 func (c *Conn) wakeStream(s *Stream) {
+	c.wake |= wakeListed
 	if c.wakeStreams == nil {
 		if c.wakeStreams = c.spareStreams.Swap(nil); c.wakeStreams == nil {
 			c.wakeStreams = new([]*Stream)
@@ -237,7 +242,7 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut boo
 			if finished != nil {
 				a.Release(finished)
 			}
-			left := in.first() != nil || late || c.err != nil
+			left := in.first() != nil || late || c.failed
 			c.readAt = now
 			c.unlockAfterRead(now)
 			if left {
@@ -287,9 +292,16 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 	m := assoc.Message{Stream: wire.StreamID(info.Stream), PPID: info.PPID, Unordered: info.Unordered,
 		SackNow: info.SackNow, NoBundle: info.NoBundle}
 	var ring []byte // for the buffer, if it is to be larger
-	for waited := false; ; {
+	for waits, waited, late := false, false, false; ; {
 		a, now := c.lock()
+		if waits {
+			c.writers--
+			waits, waited = false, true
+		}
 		err := c.closedErr()
+		if err == nil && late {
+			err = os.ErrDeadlineExceeded
+		}
 		if err == nil && len(p) > c.sendbuf.base {
 			err = ErrMessageTooLong
 		}
@@ -323,7 +335,7 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 				c.sendbuf.undo()
 			}
 			if err != assoc.ErrSendBufferFull {
-				if waited && c.roomy() {
+				if waited && c.writers > 0 && c.roomy() {
 					c.wake |= wakeWriters // the next that waits
 				}
 				c.unlock()
@@ -333,10 +345,9 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 				return len(p), nil
 			}
 		}
+		c.writers++
+		waits = true
 		c.unlock()
-		if d.wait(&c.writable) {
-			return 0, os.ErrDeadlineExceeded
-		}
-		waited = true
+		late = d.wait(&c.writable)
 	}
 }

@@ -175,7 +175,7 @@ func (l *netListener) Accept() (net.Conn, error) {
 
 // restarted ends an association whose octets are one stream: a part of them is missing. Owner only.
 func (c *Conn) restarted(now rawio.Time) {
-	c.lost = ErrRestarted
+	c.lost, c.failed = ErrRestarted, true
 	c.wakeAll()
 	c.dropUnread()
 	c.a.Abort(now, []byte("a stream of octets does not outlive a restart"))

@@ -20,11 +20,11 @@ type sendBuf struct {
 	head  int
 	first uint64 // token of msgs[head]; tokens count up
 	fresh uint64 // messages of lower tokens are in an earlier ring
+	old   int    // octets of earlier rings, as long as there are such messages
+
+	seen uint64 // the token of the next message at the last trim
 	// affords says whether there is memory for so many more octets; nil: there is.
 	affords func(octets int) bool
-
-	old  int    // octets of earlier rings, as long as there are such messages
-	seen uint64 // the token of the next message at the last trim
 }
 
 // written is a message in the buffer.
@@ -43,7 +43,7 @@ func (s *sendBuf) held() int {
 
 // earlier returns the octets of rings that messages are left in.
 func (s *sendBuf) earlier() int {
-	if s.first >= s.fresh {
+	if s.old > 0 && s.first >= s.fresh {
 		s.old = 0
 	}
 	return s.old

@@ -127,12 +127,15 @@ func (a *Account) Drawn() int64 { return a.drawn.Load() }
 // Charge sets what is held now. It says whether others share the change, which is when to look at Over; nearly always it
 // touches nothing that others do.
 func (a *Account) Charge(held int) (drew bool) {
-	if d := a.own - held; d >= 0 && d < slack {
+	if Enough(a.own, held) {
 		return false
 	}
 	a.draw(held)
 	return true
 }
+
+// Enough says whether Charge changes nothing for an account that has drawn so much: it is enough for what is held, and not far too much.
+func Enough(drawn, held int) bool { return held <= drawn && drawn-held < slack }
 
 // Trim is Charge that keeps no more drawn than is held.
 func (a *Account) Trim(held int) { a.draw(held) }
