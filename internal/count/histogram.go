@@ -11,8 +11,8 @@ const Buckets = 27
 // Histogram counts durations. Bucket i has those of up to 2^i microseconds that the one before has not; the last has all that are longer. It is
 // a plain struct: who may write it counts, without a lock and without allocating.
 type Histogram struct {
-	Count [Buckets]uint64
 	Sum   time.Duration
+	Count [Buckets]uint64
 }
 
 // Observe counts one duration.

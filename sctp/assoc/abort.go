@@ -103,6 +103,6 @@ func (a *Assoc) down(by trigger, err error) {
 func (a *Assoc) failMessages() {
 	a.sender.Stop()
 	a.events.push(Event{Kind: eventFailing})
-	a.failing = append(a.failing, a.sender)
+	a.failing = append(a.failing, &a.sender)
 	a.unsettled = false
 }

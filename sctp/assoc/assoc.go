@@ -45,58 +45,59 @@ type Placer interface {
 }
 
 // Assoc is one association. Make one with Connect or Accept.
+//
+// A program may have thousands, and what each packet looks at is then in none of the processor's caches: each line of it costs a hundred
+// nanoseconds. So it comes first and together, in as few lines as it takes, and what is rarely looked at comes behind it.
 type Assoc struct {
 	// Owner is free for the owner's own use.
 	Owner any
 
-	cfg   Config
-	env   *Env
-	state State // changed by enter
-
-	lives                 uint64 // see Incarnation
+	state                 State // changed by enter
+	continues             bool  // the last PollTransmit ended with a full batch
+	unsettled             bool  // messages of Send wait for acknowledgement
+	probeDue              bool  // a search for a path MTU has a probe to send
 	localPort, peerPort   uint16
 	localTag, peerTag     uint32
-	localTSN              wire.TSN // own Initial TSN
-	tieLocal, tiePeer     uint32   // tie-tags, 0 until an unexpected INIT asks for them (5.2.2)
-	outStreams, inStreams uint16   // negotiated, 0 before
-	peerAdaptation        uint32
-	hasAdaptation         bool
+	outStreams, inStreams uint16  // negotiated, 0 before
+	cfg                   *Config // of many associations; Reconfigure gives this one its own
+	env                   *Env
+	recv                  *rx.Receiver // nil until the peer's Initial TSN is known, then &receiver
+	paths                 []*path      // in the order of sender.Paths
+	placer                Placer
+	setup                 *setup     // COOKIE-WAIT and COOKIE-ECHOED only
+	closing               *closing   // from SHUTDOWN-SENT or SHUTDOWN-ACK-SENT on
+	lastHeard             rawio.Time // when the last valid packet of the peer came
+	moved                 rawio.Time // when user data was last sent or received
+	errors                int        // consecutive errors of the association (section 8.1)
+	ecn                   ecn
+	steps                 uint64         // see Steps
+	sackPath              *path          // where SACKs go
+	sackLocal             netip.AddrPort // from which own address; invalid: that of the path
+	fault                 *InternalError // see Break
+	events                eventQueue
+	control               controlQueue // chunks waiting for PollTransmit
+	outbox                Outbox       // packets with tags of their own, and last words
+	failing               []*tx.Sender // whose messages have failed, see failMessages
+	stats                 Counters
+	trips                 Histogram
 
-	sender *tx.Sender
-	recv   *rx.Receiver // nil until the peer's Initial TSN is known
-	paths  []*path      // in the order of sender.Paths
-	locals []netip.Addr // own addresses that paths may begin at; none: the link chooses
-	reach  netip.Addr   // where own addresses are to be meaningful, see meaningful
-	placer Placer
-	source Source
+	sender   tx.Sender
+	receiver rx.Receiver
 
-	proceed func() bool           // see OnAnswer
-	affords func(octets int) bool // see OnGrow
-
-	setup     *setup     // COOKIE-WAIT and COOKIE-ECHOED only
-	closing   *closing   // from SHUTDOWN-SENT or SHUTDOWN-ACK-SENT on
-	lastHeard rawio.Time // when the last valid packet of the peer came
-	moved     rawio.Time // when user data was last sent or received
-	errors    int        // consecutive errors of the association (section 8.1)
-	beats     beatLimit
-	reports   reportLimit
-	ecn       ecn
-
-	cookieUntil rawio.Time // see CookieUntil
-
-	control   controlQueue   // chunks waiting for PollTransmit
-	outbox    Outbox         // packets with tags of their own, and last words
-	sackPath  *path          // where SACKs go
-	sackLocal netip.AddrPort // from which own address; invalid: that of the path
-	probeDue  bool           // a search for a path MTU has a probe to send
-	continues bool           // the last PollTransmit ended with a full batch
-	unsettled bool           // messages of Send wait for acknowledgement
-	fault     *InternalError // see Break
-	events    eventQueue
-	failing   []*tx.Sender // whose messages have failed, see failMessages
-	stats     Counters
-	trips     Histogram
-	steps     uint64 // see Steps
+	source         Source
+	lives          uint64       // see Incarnation
+	localTSN       wire.TSN     // own Initial TSN
+	tieLocal       uint32       // tie-tags, 0 until an unexpected INIT asks for them (5.2.2)
+	tiePeer        uint32       //
+	locals         []netip.Addr // own addresses that paths may begin at; none: the link chooses
+	reach          netip.Addr   // where own addresses are to be meaningful, see meaningful
+	peerAdaptation uint32
+	hasAdaptation  bool
+	beats          beatLimit
+	reports        reportLimit
+	cookieUntil    rawio.Time            // see CookieUntil
+	proceed        func() bool           // see OnAnswer
+	affords        func(octets int) bool // see OnGrow
 }
 
 // Peer names the two ends of an association to set up.
@@ -116,7 +117,7 @@ func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Assoc{cfg: *cfg, env: env, state: CookieWait, lives: 1, localPort: peer.LocalPort, peerPort: peer.PeerPort,
+	a := &Assoc{cfg: cfg, env: env, state: CookieWait, lives: 1, localPort: peer.LocalPort, peerPort: peer.PeerPort,
 		localTag: id.tag, localTSN: id.tsn, setup: &setup{own: new(waiting), due: true, deadline: rawio.Never}}
 	a.newSender()
 	a.reach = widest(peer.Remotes)
@@ -133,7 +134,7 @@ func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 // Accept makes the association that a returned cookie describes, in state ESTABLISHED. p is the
 // packet with the COOKIE ECHO: pass it to HandlePacket next.
 func Accept(now rawio.Time, cfg *Config, env *Env, c *Cookie, p *rawio.Packet) *Assoc {
-	a := &Assoc{cfg: *cfg, env: env, state: Established, lives: 1, localPort: c.LocalPort, peerPort: c.PeerPort}
+	a := &Assoc{cfg: cfg, env: env, state: Established, lives: 1, localPort: c.LocalPort, peerPort: c.PeerPort}
 	a.adopt(c)
 	a.newSender()
 	a.reach = c.Addrs[0]
@@ -147,11 +148,13 @@ func Accept(now rawio.Time, cfg *Config, env *Env, c *Cookie, p *rawio.Packet) *
 
 // newSender replaces the sending half, without paths.
 func (a *Assoc) newSender() {
-	if a.sender != nil {
-		a.stats.sent(a.sender.Stats())
-		a.steps += a.sender.Steps()
+	a.stats.sent(a.sender.Stats())
+	a.steps += a.sender.Steps()
+	if n := len(a.failing); n > 0 && a.failing[n-1] == &a.sender {
+		old := a.sender
+		a.failing[n-1] = &old
 	}
-	a.sender = tx.NewSender(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0), MaxSegment: a.cfg.MaxSegment,
+	a.sender = *tx.NewSender(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0), MaxSegment: a.cfg.MaxSegment,
 		Letter: a.cfg.RFC9260, NoDelay: a.cfg.NoDelay, Trips: &a.trips, Draw: a.draw})
 	a.sender.SetUpper(a.source, a.source)
 	a.sender.SetECN(a.ecn.on)
@@ -163,7 +166,8 @@ func (a *Assoc) startData(peerRwnd uint32, peerTSN wire.TSN) {
 	cfg := rx.Config{PeerTSN: peerTSN, RecvBuffer: a.cfg.window(), MaxBuffer: a.cfg.windowMost(), MaxMessage: a.cfg.MaxMessage, Partial: a.cfg.PartialDelivery,
 		PMDCS: a.primary().PMDCS(), SackDelay: a.cfg.SackDelay, LoneDelay: a.cfg.LoneSackDelay, InStreams: int(a.inStreams)}
 	if a.recv == nil {
-		a.recv = rx.NewReceiver(cfg)
+		a.receiver = *rx.NewReceiver(cfg)
+		a.recv = &a.receiver
 	} else {
 		a.recv.Restart(cfg)
 	}

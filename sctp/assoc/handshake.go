@@ -157,7 +157,7 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 		}
 		id.tieLocal, id.tiePeer = a.tieLocal, a.tiePeer
 	}
-	if !answerOffer(now, &a.outbox, in.Packet, &o, &a.cfg, a.env, id) {
+	if !answerOffer(now, &a.outbox, in.Packet, &o, a.cfg, a.env, id) {
 		a.stats.InitsRefused++
 	} else if id.tag == a.localTag {
 		a.cookieUntil = max(a.cookieUntil, now.Add(a.cfg.cookieLife(o.extend)))

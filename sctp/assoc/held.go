@@ -5,25 +5,29 @@ import (
 	"unsafe"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/tx"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// pathHeld is the memory of a path: its congestion controller and its search for the MTU too.
-const pathHeld = int(unsafe.Sizeof(path{})) + 1024
+// assocHeld is the memory of an association, without what its sender says itself, pathHeld that of a path with its congestion controller.
+const (
+	assocHeld = int(unsafe.Sizeof(Assoc{}) - unsafe.Sizeof(tx.Sender{}))
+	pathHeld  = int(unsafe.Sizeof(path{})) + 256
+)
 
 // Held returns the octets of memory that the association keeps now for its peer. It costs no more than a look at a few fields.
 func (a *Assoc) Held() int {
-	n := int(unsafe.Sizeof(*a)) + len(a.paths)*pathHeld + a.sender.Held() +
+	n := assocHeld + len(a.paths)*pathHeld + a.sender.Held() +
 		cap(a.control.buf) + cap(a.control.entries)*int(unsafe.Sizeof(controlEntry{})) +
 		cap(a.outbox.buf) + cap(a.outbox.pkts)*int(unsafe.Sizeof(outPacket{})) +
 		len(a.events.ring)*int(unsafe.Sizeof(Event{})) + a.events.peerErrors*maxCauses*maxReport
 	for _, s := range a.failing {
-		if s != a.sender {
+		if s != &a.sender {
 			n += s.Held()
 		}
 	}
 	if a.recv != nil {
-		n += a.recv.Held()
+		n += a.recv.Held() - int(unsafe.Sizeof(a.receiver))
 	}
 	if a.setup != nil {
 		if own, ok := a.setup.own.(*echoing); ok {

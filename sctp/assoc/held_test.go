@@ -25,7 +25,7 @@ func TestReportsInASecond(t *testing.T) {
 // Each part of what an association keeps for its peer counts for what it holds, and a large one is not kept for reuse.
 func TestPartsOfWhatIsHeld(t *testing.T) {
 	own := new(echoing)
-	a := &Assoc{setup: &setup{own: own}, sender: tx.NewSender(tx.Config{})}
+	a := &Assoc{setup: &setup{own: own}, sender: *tx.NewSender(tx.Config{})}
 	check.Equal(t, "octets of nobody", a.Buffered(), 0)
 	for i, part := range []struct {
 		grow func()
@@ -40,7 +40,7 @@ func TestPartsOfWhatIsHeld(t *testing.T) {
 		{func() { a.events.peerErrors = 2 }, 2 * maxCauses * maxReport},
 		{func() { own.cookie = make([]byte, 3, 50) }, 50},
 		{func() { own.report = make([]byte, 3, 70) }, 70},
-		{func() { a.recv = rx.NewReceiver(rx.Config{RecvBuffer: 1000}) }, rx.NewReceiver(rx.Config{RecvBuffer: 1000}).Held()},
+		{func() { a.recv = rx.NewReceiver(rx.Config{RecvBuffer: 1000}) }, rx.NewReceiver(rx.Config{RecvBuffer: 1000}).Held() - int(unsafe.Sizeof(rx.Receiver{}))},
 		{func() { a.setup, a.paths = nil, nil }, -50 - 70 - 2*pathHeld},
 	} {
 		before := a.Held()

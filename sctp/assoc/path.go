@@ -17,7 +17,7 @@ const MaxPaths = 8
 
 // path is one destination of the peer: what the sender keeps of it and its heartbeats.
 type path struct {
-	*tx.Path
+	tx.Path
 	beat     beat
 	mtu      pathMTU
 	interval time.Duration  // HB.interval, negative for no heartbeats
@@ -41,12 +41,11 @@ func (a *Assoc) addPair(local, remote netip.AddrPort, state tx.PathState) {
 		return
 	}
 	lim := a.cfg.limits(a.env, local, remote, 0)
-	p := tx.NewPath(local, remote, a.cfg.firstMTU(a.env, lim), a.cfg.rto(), a.cfg.NewController)
-	p.State = state
-	if a.sender.AddPath(p) == nil {
-		p.Asks = a.cfg.HeartbeatInterval >= 0
-		a.paths = append(a.paths, &path{Path: p, beat: beat{deadline: rawio.Never}, interval: a.cfg.HeartbeatInterval, mark: a.cfg.mark(),
-			mtu: pathMTU{Search: pmtud.New(lim)}})
+	p := &path{Path: *tx.NewPath(local, remote, a.cfg.firstMTU(a.env, lim), a.cfg.rto(), a.cfg.NewController), beat: beat{deadline: rawio.Never},
+		interval: a.cfg.HeartbeatInterval, mark: a.cfg.mark(), mtu: pathMTU{Search: pmtud.New(lim)}}
+	p.State, p.Asks = state, a.cfg.HeartbeatInterval >= 0
+	if a.sender.AddPath(&p.Path) == nil {
+		a.paths = append(a.paths, p)
 	}
 }
 

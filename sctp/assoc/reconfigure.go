@@ -12,7 +12,7 @@ import (
 // RecvBuffer, SendBuffer, PartialDelivery, MaxBurst, NoDelay, DisableFragments, MaxSegment, MTU, DSCP and FlowLabel. A window that the peer was told of is kept open: a smaller RecvBuffer comes
 // about as it is used up. What else change does is ignored: it was told to the peer, or cannot change.
 func (a *Assoc) Reconfigure(now rawio.Time, change func(*Config)) error {
-	want := a.cfg
+	want := *a.cfg
 	change(&want)
 	want, err := want.Complete()
 	if err != nil {
@@ -21,7 +21,9 @@ func (a *Assoc) Reconfigure(now rawio.Time, change func(*Config)) error {
 	if err := want.CanMark(a.env); err != nil {
 		return err
 	}
-	c, old := &a.cfg, a.cfg
+	c, old := new(Config), a.cfg
+	*c = *old
+	a.cfg = c
 	c.RTOInitial, c.RTOMin, c.RTOMax = want.RTOInitial, want.RTOMin, want.RTOMax
 	c.AssocMaxRetrans, c.PathMaxRetrans, c.MaxInitRetrans = want.AssocMaxRetrans, want.PathMaxRetrans, want.MaxInitRetrans
 	c.PotentiallyFailedMaxRetrans, c.HidePotentiallyFailed = want.PotentiallyFailedMaxRetrans, want.HidePotentiallyFailed

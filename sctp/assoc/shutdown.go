@@ -65,7 +65,7 @@ func (a *Assoc) closingTimeout(now rawio.Time) {
 	p.Backoff()
 	a.pathError(now, p, true)
 	if a.state != Closed {
-		a.closing.path, a.closing.due = a.paths[a.sender.Alternate(p.Path).Index()], true
+		a.closing.path, a.closing.due = a.paths[a.sender.Alternate(&p.Path).Index()], true
 		a.startT2(now)
 	}
 }

@@ -76,7 +76,7 @@ func (a *Assoc) transmit(now rawio.Time, out *TxBatch) bool {
 	if closing && p == a.closing.path {
 		a.appendClosing(now, out)
 	}
-	fill := data == p.Path && local.Addr() == p.Local.Addr()
+	fill := data == &p.Path && local.Addr() == p.Local.Addr()
 	if a.recv != nil && (a.recv.SackDue(now) || fill && a.recv.SackPending()) {
 		if q, _ := a.ackPath(); p == q {
 			a.growWindow(now, p)
