@@ -14,14 +14,12 @@ import (
 
 // alarm is the last expiry of T3-rtx of a path.
 type alarm struct {
-	on    bool     // it may have been a false one
-	first wire.TSN // the earliest that was in flight
-
-	shown bool // the SACK in processing shows it
-	sure  bool // and of the earliest chunk
-	sacks int  // so many have, one after another
-
+	on        bool     // it may have been a false one
+	shown     bool     // the SACK in processing shows it
+	sure      bool     // and of the earliest chunk
 	next, end wire.TSN // what is marked from one to before the other is to be in flight again
+	first     wire.TSN // the earliest that was in flight
+	sacks     int      // so many SACKs have shown it, one after another
 }
 
 // raise takes that T3-rtx has expired for what is in flight from p.markFrom on.

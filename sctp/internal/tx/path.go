@@ -70,42 +70,40 @@ type Path struct {
 	// Asks is set by an owner that sends a HEARTBEAT to the path when it is suspected.
 	Asks bool
 
-	index  int
-	mtu    int
-	pmdcs  int
-	est    estimator
-	proved time.Duration // the shortest round trip that the peer could not shorten, 0 before the first
-	cc     cc.Controller
-	pacer  cc.Pacer   // cc, if it asks for pacing
-	rates  *rates     // if it asks for delivery-rate samples, or nil
-	due    rawio.Time // the next packet does not leave earlier then
-
+	// What each packet looks at comes first and together, as in Sender.
+	index    int
+	mtu      int
+	pmdcs    int
+	est      estimator
+	proved   time.Duration // the shortest round trip that the peer could not shorten, 0 before the first
+	cc       cc.Controller
+	pacer    cc.Pacer   // cc, if it asks for pacing
+	rates    *rates     // if it asks for delivery-rate samples, or nil
+	due      rawio.Time // the next packet does not leave earlier then
 	flight   int        // octets of DATA chunks in flight, with header and padding
 	inflight tsnset.Set // them
-	markFrom wire.TSN   // where T3-rtx, which is processed in parts, goes on to mark it
-	markTo   wire.TSN   // and up to where
-	first    wire.TSN   // the earliest TSN in flight here; meaningful while flight > 0
 	t3       rawio.Time // when T3-rtx expires, or Never
-	early    early
-	alarm    alarm
 	pto      rawio.Time // when the tail-loss probe is due, or Never
 	lastSent rawio.Time // the last transmission of DATA, or Never
 	awake    rawio.Time // since when the destination is idle, or Never before its first DATA
-	single   bool       // T3-rtx has expired: one packet in flight until an acknowledgement (7.2.3)
-	holes    int        // expiries of T3-rtx that took packets longer than Least, with none acknowledged since
-	reduced  uint64     // TSNs that had been sent when cwnd was last reduced
-	debt     int        // octets whose acknowledgement was taken back: of what is acknowledged next so many open no window
-
-	timing  bool // timed measures the round trip (6.3.1, rule C4)
-	timed   wire.TSN
-	timedAt rawio.Time
-
+	timedAt  rawio.Time
+	first    wire.TSN // the earliest TSN in flight here; meaningful while flight > 0
+	timed    wire.TSN
+	timing   bool    // timed measures the round trip (6.3.1, rule C4)
+	single   bool    // T3-rtx has expired: one packet in flight until an acknowledgement (7.2.3)
 	latest   sending // the last of what has arrived, of all that was sent here
-	disorder disorder
+	debt     int     // octets whose acknowledgement was taken back: of what is acknowledged next so many open no window
+	sack     pathSack
+	early    early
 	waits    waits
+	alarm    alarm
 	doubt    suspicion
+	disorder disorder
 
-	sack pathSack
+	holes    int      // expiries of T3-rtx that took packets longer than Least, with none acknowledged since
+	reduced  uint64   // TSNs that had been sent when cwnd was last reduced
+	markFrom wire.TSN // where T3-rtx, which is processed in parts, goes on to mark it
+	markTo   wire.TSN // and up to where
 }
 
 // pathSack is what the SACK in processing says about one path.
