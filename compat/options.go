@@ -11,10 +11,10 @@ import (
 
 // options are those of a socket at level SOL_SCTP, and what is read back from its placeholder.
 type options struct {
-	cfg            sctp.Config
-	send           SndRcvInfo // SCTP_DEFAULT_SEND_PARAM
-	context        uint32
 	events         [numEvents]byte
+	context        uint32
+	send           SndRcvInfo // SCTP_DEFAULT_SEND_PARAM
+	cfg            sctp.Config
 	sackEvery      int // packets
 	noMapped       bool
 	interleave     int

@@ -20,29 +20,30 @@ import (
 // Socket is an SCTP socket. Its methods may be called from several goroutines, and fail with a syscall.Errno, or with
 // os.ErrDeadlineExceeded after a deadline.
 type Socket struct {
-	v6, v6only bool
-
-	mu       sync.Mutex
-	opts     options        // guarded by mu
-	local    []netip.Addr   // guarded by mu: that it is bound to; empty for all
-	port     uint16         // guarded by mu: that it is bound to
-	bound    bool           // guarded by mu
-	listener *sctp.Listener // guarded by mu
-	conn     *sctp.Conn     // guarded by mu: nil before it is connected
-	busy     bool           // guarded by mu: it is being connected
-	id       int32          // guarded by mu: of the association
-	err      syscall.Errno  // guarded by mu: what the next call hears, as sk_err
-	down     error          // guarded by mu: how the association has ended, once a call has heard of it
-	shut     bool           // guarded by mu: no more messages are taken
-	closed   bool           // guarded by mu
-	users    int            // guarded by mu: descriptors of it that are open
-	fd       int            // guarded by mu: the placeholder, -1 if nobody has asked for it
-
-	end    context.Context // done when the socket is closed
-	stop   context.CancelFunc
-	up     chan struct{} // closed when what connects has ended
-	rd, wr waits
+	// What each message looks at comes first: a program may have thousands of sockets.
+	mu     sync.Mutex
+	conn   *sctp.Conn // guarded by mu: nil before it is connected
+	id     int32      // guarded by mu: of the association
+	busy   bool       // guarded by mu: it is being connected
+	shut   bool       // guarded by mu: no more messages are taken
+	closed bool       // guarded by mu
+	opts   options    // guarded by mu
 	notes  notes
+	rd, wr waits
+
+	v6, v6only bool
+	local      []netip.Addr   // guarded by mu: that it is bound to; empty for all
+	port       uint16         // guarded by mu: that it is bound to
+	bound      bool           // guarded by mu
+	listener   *sctp.Listener // guarded by mu
+	err        syscall.Errno  // guarded by mu: what the next call hears, as sk_err
+	down       error          // guarded by mu: how the association has ended, once a call has heard of it
+	users      int            // guarded by mu: descriptors of it that are open
+	fd         int            // guarded by mu: the placeholder, -1 if nobody has asked for it
+
+	end  context.Context // done when the socket is closed
+	stop context.CancelFunc
+	up   chan struct{} // closed when what connects has ended
 }
 
 // ids numbers associations.
