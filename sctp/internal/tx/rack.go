@@ -116,6 +116,7 @@ type tail struct {
 	via         *Path  // the other path that a copy takes, or nil
 	first, sent uint32 // then: stamps of the chunk and of its copy
 	long        bool   // and the chunk was in a packet longer than Path.Least
+	beside      bool   // and more than the chunk was in flight
 
 	lone  *Path         // else, if it was about a lone packet, where that went,
 	after time.Duration // and how long before the probe
@@ -132,7 +133,8 @@ func (s *Sender) timeoutPTO(now rawio.Time, p *Path) {
 		return
 	}
 	if q := s.other(p); q != nil {
-		s.tail = tail{tsn: p.first, due: true, out: true, via: q, first: s.ledger.rec(p.first).stamp}
+		r := s.ledger.rec(p.first)
+		s.tail = tail{tsn: p.first, due: true, out: true, via: q, first: r.stamp, beside: p.flight > r.chunkLen()}
 		s.stats.TailProbes++
 		return
 	}

@@ -122,21 +122,23 @@ func (s *Sender) fillProbe(now rawio.Time, b *pack.Batch, p *Path) int {
 }
 
 // silent reports whether p is to be left: nothing that was sent there when the probe's chunk was, or later, has arrived, or what is in flight should
-// have by far.
+// have by far. One lost chunk is no silence where all that was in flight beside it has arrived: it was the last that went, or went again, before cwnd was
+// full, and the SACK of the others was lost too.
 func (s *Sender) silent(now rawio.Time, p *Path) bool {
 	if p.State != Active || now.Sub(s.leftAt) < leaveRest {
 		return false
 	}
 	if s.tail.repairs && !p.latest.after(s.tail.first, s.tail.tsn) {
-		return true
+		return p.flight > 0 || !s.tail.beside
 	}
 	if p.flight == 0 {
 		return false
 	}
 	s.findFirst(p)
-	at := s.ledger.rec(p.first).stamp
+	r := s.ledger.rec(p.first)
+	at := r.stamp
 	age := time.Duration(stamp(now)-at) * time.Microsecond
-	return age >= p.patience()+s.tail.via.est.srtt && !p.latest.after(at, p.first)
+	return p.flight > r.chunkLen() && age >= p.patience()+s.tail.via.est.srtt && !p.latest.after(at, p.first)
 }
 
 // leave has new data avoid p, which is silent while another path answers.

@@ -106,6 +106,8 @@ func TestPathThatIsNotSilentIsNotLeft(t *testing.T) {
 			l.sackFor(wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: 5, ARwnd: 1 << 20, Dups: []wire.TSN{2}})))
 		}, 0},
 		{"the answer is sooner than one can be", func(l *lab) { l.now -= ms; l.sack(2) }, 0},
+		{"all that was in flight beside the probe's chunk has arrived, which was sent again later", func(l *lab) { l.s.tail.first = stamp(l.now); l.sack(5) }, 1},
+		{"all but the last has arrived", func(l *lab) { l.now += 200 * ms; l.sack(4) }, 1},
 		{"another was left just now", func(l *lab) { l.s.leftAt = l.now.Add(-leaveRest + 1); l.sack(2) }, 1},
 		{"it has failed meanwhile", func(l *lab) { l.path(0).State = PotentiallyFailed; l.sack(2) }, 1},
 	} {
