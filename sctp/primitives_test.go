@@ -194,9 +194,7 @@ func TestNotifications(t *testing.T) {
 		c.Close()
 		next(t, s, EventPeerShutdown)
 		for _, x := range []*Conn{c, s} {
-			if ev := next(t, x, EventDown); ev.Err != assoc.ErrShutdown { // req 9260-11.2-1
-				t.Errorf("ended by %v", ev.Err)
-			}
+			check.Equal(t, "ended by", next(t, x, EventDown).Err, assoc.ErrShutdown) // req 9260-11.2-1
 			_, err := x.NextEvent(deadlineCtx(t))
 			check.That(t, err == io.EOF, "after the last event: %v", err)
 		}

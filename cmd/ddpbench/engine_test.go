@@ -169,9 +169,8 @@ func TestServerRefuses(t *testing.T) {
 		check.That(t, err != nil && strings.Contains(err.Error(), "has no memory for another") && x.server.places.Used() == used, "%v, %d places taken, %d before", err, x.server.places.Used(), used)
 	})
 	t.Run("a QP of a run that has ended", func(t *testing.T) {
-		if err := (&clientRun{over: true}).add(nil, &one); err == nil || !strings.Contains(err.Error(), "ended already") {
-			t.Errorf("got %v", err)
-		}
+		err := (&clientRun{over: true}).add(nil, &one)
+		check.That(t, err != nil && strings.Contains(err.Error(), "ended already"), "got %v", err)
 	})
 	t.Run("what is no request", func(t *testing.T) {
 		pd := x.dev.AllocPD()
@@ -202,9 +201,8 @@ func TestCompletionsAreAskedForNowAndThen(t *testing.T) {
 		}
 	}
 	l.done, l.closing, e.completed = 5, true, 5
-	if err := e.control(l, &control{kind: ctlAck, n: 7}); err != nil || e.completed != 7 || l.done != 7 || !l.acked || !l.judged {
-		t.Errorf("%v, %d messages completed, %d of the lane, acknowledged %v, judged %v", err, e.completed, l.done, l.acked, l.judged)
-	}
+	must.OK(t, e.control(l, &control{kind: ctlAck, n: 7}))
+	check.That(t, e.completed == 7 && l.done == 7 && l.acked && l.judged, "%d messages completed, %d of the lane, acknowledged %v, judged %v", e.completed, l.done, l.acked, l.judged)
 }
 
 func TestClientLeaves(t *testing.T) {
@@ -280,9 +278,8 @@ func TestEachMessageIsJudgedByItself(t *testing.T) {
 		check.That(t, err == nil && e.bad() == bad && l.got == uint64(i+1), "message %d: %d are bad, %v", i, e.bad(), err)
 	}
 	e.client = true
-	if err := e.control(l, &control{kind: ctlVerdict, n: 5}); err != nil || e.bad() != 7 || e.finished() {
-		t.Errorf("%d are bad, %v, finished %v", e.bad(), err, e.finished())
-	}
+	must.OK(t, e.control(l, &control{kind: ctlVerdict, n: 5}))
+	check.That(t, e.bad() == 7 && !e.finished(), "%d are bad, finished %v", e.bad(), e.finished())
 }
 
 // What an end has no room for ends the run on both ends, with an error, and nothing stays behind.
@@ -309,9 +306,8 @@ func TestEndedSessionEndsTheRun(t *testing.T) {
 		l := e.lanes[0]
 		l.qp.Close()
 		l.begun, l.left = true, 1
-		if a, b, c := e.post(l, 1), e.conclude(false), l.postRecv(0); a == nil || b == nil || c == nil {
-			t.Errorf("%s: %v, %v, %v", args, a, b, c)
-		}
+		post, end, recv := e.post(l, 1), e.conclude(false), l.postRecv(0)
+		check.That(t, post != nil && end != nil && recv != nil, "%s: %v, %v, %v", args, post, end, recv)
 		err := c.measure(t.Context(), e)
 		check.That(t, err != nil, "%s: no error", args)
 	}
@@ -322,16 +318,12 @@ func TestFailedRequest(t *testing.T) {
 	x := newLab(t)
 	_, e := x.connected(t, "write", "-n", "10")
 	l := e.lanes[0]
-	if err := e.failed(l, &rdma.WC{Status: rdmap.StatusWRFlushErr}); !errors.Is(err, errLeft) {
-		t.Errorf("flushed in the middle: %v", err)
-	}
-	if err := e.failed(l, &rdma.WC{Status: rdmap.StatusRemAccessErr, Opcode: rdmap.WCWrite}); err == nil || !strings.Contains(err.Error(), "RDMA Write failed: remote access error") {
-		t.Errorf("refused: %v", err)
-	}
+	check.Error(t, "flushed in the middle", e.failed(l, &rdma.WC{Status: rdmap.StatusWRFlushErr}), errLeft)
+	err := e.failed(l, &rdma.WC{Status: rdmap.StatusRemAccessErr, Opcode: rdmap.WCWrite})
+	check.That(t, err != nil && strings.Contains(err.Error(), "RDMA Write failed: remote access error"), "refused: %v", err)
 	l.acked, l.judged = true, true
-	if err := e.failed(l, &rdma.WC{Status: rdmap.StatusWRFlushErr}); err != nil || !l.gone {
-		t.Errorf("flushed at the end: %v", err)
-	}
+	check.Error(t, "flushed at the end", e.failed(l, &rdma.WC{Status: rdmap.StatusWRFlushErr}), nil)
+	check.That(t, l.gone, "flushed at the end: %+v", l)
 }
 
 // Both ends, of any two releases, agree what is in a message, and no two messages of a run are the same.
@@ -346,9 +338,7 @@ func TestPatternTellsSeedsAndOctetsApart(t *testing.T) {
 			}
 		}
 	}
-	if a, b := word(1234567, 0), word(1234567, 4); a != 6457827717110365317 || b != 16408922859458223821 { // of the reference implementation of SplitMix64
-		t.Errorf("words %d and %d", a, b)
-	}
+	check.Equal(t, "words of the reference implementation of SplitMix64", [2]uint64{word(1234567, 0), word(1234567, 4)}, [2]uint64{6457827717110365317, 16408922859458223821})
 	for _, n := range []int{0, 1, 7, 8, 9, 100, 4096} {
 		b := make([]byte, n)
 		fill(b, 5)

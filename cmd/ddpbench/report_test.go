@@ -118,9 +118,7 @@ func TestUsageOfTwoRunsIsTheirSum(t *testing.T) {
 		u.add(from, to)
 	}
 	for k, c := range u.counters() {
-		if want := uint64(2*k + 3); *c != want {
-			t.Errorf("counter %d is %d, want %d", k, *c, want)
-		}
+		check.Equal(t, fmt.Sprint("counter ", k), *c, uint64(2*k+3))
 	}
 	per := 0.25
 	u.Allocs = &per
@@ -172,9 +170,7 @@ func TestSteadyCountsTheSecondHalf(t *testing.T) {
 		e := &engine{params: tt.p, start: start}
 		var s steady
 		s.look(e, start.Add(tt.early), 99)
-		if per := s.perMessage(200); per != nil {
-			t.Errorf("%+v: %v before the second half", tt.p, *per)
-		}
+		check.That(t, s.perMessage(200) == nil, "%+v: a figure before the second half", tt.p)
 		s.look(e, start.Add(tt.half), 100)
 		before := mallocs()
 		keep := make([]*int, 50_000)
@@ -186,9 +182,7 @@ func TestSteadyCountsTheSecondHalf(t *testing.T) {
 		if per := s.perMessage(200); len(keep) == 0 || per == nil || *per < want || *per > want*1.01 {
 			t.Errorf("%+v: %v for a message, want %v", tt.p, per, want)
 		}
-		if per := s.perMessage(100); per != nil {
-			t.Errorf("%+v: %v without a message", tt.p, *per)
-		}
+		check.That(t, s.perMessage(100) == nil, "%+v: a figure without a message", tt.p)
 	}
 }
 

@@ -104,9 +104,7 @@ func (b *bench) send(name string, data []byte) error {
 	if want := sha256.Sum256(data); !bytes.Equal(sum, want[:]) {
 		b.t.Errorf("the client reports the SHA-256 %x, want %x", sum, want)
 	}
-	if acked != len(data) {
-		b.t.Errorf("%d octets of progress for %d", acked, len(data))
-	}
+	check.Equal(b.t, "octets of progress", acked, len(data))
 	return nil
 }
 
@@ -128,9 +126,7 @@ func (b *bench) files(want map[string][]byte) {
 	for name, data := range want {
 		got, err := os.ReadFile(filepath.Join(b.dir, name))
 		must(b.t, err)
-		if !bytes.Equal(got, data) {
-			b.t.Errorf("%s has %d octets that are not the %d wanted", name, len(got), len(data))
-		}
+		check.That(b.t, bytes.Equal(got, data), "%s has %d octets that are not the %d wanted", name, len(got), len(data))
 	}
 	if len(names) != len(want) {
 		b.t.Errorf("the directory holds %q, want %d files", names, len(want))

@@ -40,6 +40,9 @@ type Controller interface {
 type Ack struct {
 	// Octets are newly acknowledged, by the cumulative TSN or by a gap block.
 	Octets int
+	// Full are those of Octets that were in flight when cwnd was full, since it was last reduced. It need not be full when they are acknowledged: an answer
+	// ends, and a window that was needed for it is still one that the path has carried.
+	Full int
 	// Dups are the octets of DATA that the SACK lists as duplicates.
 	Dups int
 	// Flight is the flight size before the SACK.

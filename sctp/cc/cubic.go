@@ -28,6 +28,7 @@ type cubic struct {
 	est     float64       // what Reno's window would be (section 4.3)
 	next    float64       // cwnd with its fraction
 	rtt     time.Duration // latest measurement
+	latest  rawio.Time    // the latest Ack of the present growth
 }
 
 // NewCubic returns a CUBIC controller (RFC 9438). It suits paths with much delay and bandwidth better
@@ -54,14 +55,22 @@ func (c *cubic) OnAck(now rawio.Time, a Ack) {
 	if a.Recovery {
 		return
 	}
-	if a.Flight < c.cwnd {
+	octets, used := c.used(a)
+	if c.latest = now; !used {
 		c.epoch = rawio.Never // growth is a function of the time that cwnd was in use (section 5.8)
 		return
 	}
 	if c.epoch == rawio.Never {
 		c.begin(now)
 	}
-	c.avoid(now, float64(a.Octets))
+	c.avoid(now, float64(octets))
+}
+
+// OnSent takes the time in which nothing was in flight out of the curve's: cwnd was not in use (section 5.8).
+func (c *cubic) OnSent(now rawio.Time, octets, flight int) {
+	if flight == octets && c.epoch != rawio.Never {
+		c.epoch = c.epoch.Add(now.Sub(c.latest))
+	}
 }
 
 // begin starts the curve from the present cwnd (section 4.2).

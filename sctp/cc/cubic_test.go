@@ -119,6 +119,9 @@ func TestCubicDoesNotGrowUnused(t *testing.T) {
 	check.Equal(t, "cwnd without being used", c.Window(), before)
 	c.OnAck(rawio.Time(0).Add(101*time.Second), Ack{Octets: 2000, Flight: 200_000, RTT: time.Second})
 	check.That(t, c.Window() <= before+50, "cwnd jumped to %d at the first acknowledgement after a quiet time", c.Window())
+	c.OnSent(rawio.Time(200*time.Second), 3000, 3000) // nothing was in flight for 99 seconds
+	c.OnAck(rawio.Time(201*time.Second), Ack{Octets: 3000, Full: 2000, Flight: 3000, RTT: time.Second})
+	check.That(t, c.Window() > before && c.Window() <= before+100 && c.epoch == rawio.Time(200*time.Second), "cwnd %d, and the curve began at %v: at the end of an answer, after silence", c.Window(), c.epoch)
 }
 
 // cwnd follows the equations of RFC 9438 section 4, written down from there, through losses, silence and recovery.

@@ -86,21 +86,36 @@ func (r *newReno) OnAck(_ rawio.Time, a Ack) {
 	}
 }
 
+// used says of what a SACK acknowledges whether cwnd was fully utilized by it, and how much of it that is. By the letter of sections 7.2.1 and 7.2.2 that is
+// so while cwnd octets or more are outstanding when the SACK comes; else also if they were when it was sent (RFC 9002 section 7.8).
+func (r *newReno) used(a Ack) (octets int, used bool) {
+	switch {
+	case a.Flight >= r.cwnd:
+		return a.Octets, true
+	case r.letter:
+		return 0, false
+	}
+	return a.Full, a.Full > 0
+}
+
 // slowStart is section 7.2.1, where a SACK adds at most L*PMDCS to cwnd. L is 1 for a SACK of two packets,
 // which is how often they should come (section 6.2), and as many as those would have given for one that
 // stands for more; where packets are spread there is no burst to bound, and all that is acknowledged counts. It is a quarter of
 // that while hystart is careful.
 func (r *newReno) slowStart(a Ack) {
+	n, used := r.used(a)
 	spread := a.Spread && !r.letter
-	if a.Recovery || a.Flight < r.cwnd && !(spread && 2*a.Flight > r.cwnd) { // the pace may hold back as much again
+	if spread && 2*a.Flight > r.cwnd { // the pace may hold back as much again
+		n, used = a.Octets, true
+	}
+	if a.Recovery || !used {
 		return
 	}
 	if r.hystart.acked(a) {
 		r.ssthresh = r.cwnd
 	}
-	n := a.Octets
 	if !spread {
-		n = min(n, r.pmdcs*max(1, a.Octets/(2*r.pmdcs)))
+		n = min(n, r.pmdcs*max(1, n/(2*r.pmdcs)))
 	}
 	if r.hystart.careful() {
 		n = (n + 3) / 4
@@ -112,7 +127,7 @@ func (r *newReno) slowStart(a Ack) {
 // for no loss, and growing between two losses of one recovery would be more aggressive than TCP.
 func (r *newReno) avoidance(a Ack) {
 	r.partial += a.Octets + a.Dups
-	if a.Flight < r.cwnd || a.Recovery {
+	if _, used := r.used(a); !used || a.Recovery {
 		r.partial = min(r.partial, r.cwnd)
 		return
 	}

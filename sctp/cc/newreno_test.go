@@ -57,6 +57,8 @@ func TestBeginningGrowingAndIdlingAsTCP(t *testing.T) {
 		{"all that a SACK acknowledges, where packets are spread", Ack{Octets: 7000, Flight: 5001, Spread: true}, 7000},
 		{"not when half of cwnd was not used", Ack{Octets: 7000, Flight: 5000, Spread: true}, 0},
 		{"else not when any of it was not used", Ack{Octets: 7000, Flight: 9999}, 0},
+		{"what filled cwnd, though it does so no more", Ack{Octets: 7000, Full: 3000, Flight: 5000, Spread: true}, 3000},
+		{"by a packet for two of that", Ack{Octets: 7000, Full: 4000, Flight: 9999}, 2000},
 		{"else by a packet for two", Ack{Octets: 7000, Flight: 10000}, 3000},
 		{"not in Fast Recovery", Ack{Octets: 7000, Flight: 10000, Spread: true, Recovery: true}, 0},
 	} {
@@ -65,7 +67,8 @@ func TestBeginningGrowingAndIdlingAsTCP(t *testing.T) {
 		check.That(t, c.Window() == 10000+tt.want, "%s: grows by %d, want %d", tt.name, c.Window()-10000, tt.want)
 	}
 	r := NewReno(1000, false).(*newReno)
-	r.cwnd, r.ssthresh = 50000, 40000
+	r.cwnd, r.ssthresh = 49000, 40000
+	r.OnAck(0, Ack{Octets: 49000, Full: 1, Flight: 48999}) // a window's worth, some of which filled it
 	r.OnIdle(rawio.Time(lately)+7, 7, 100)
 	check.That(t, r.cwnd == 50000 && r.ssthresh == 40000, "a window of five minutes ago: %d, ssthresh %d", r.cwnd, r.ssthresh)
 	r.OnIdle(rawio.Time(lately)+8, 7, 0)
@@ -92,7 +95,7 @@ func TestSlowStart(t *testing.T) {
 	}{
 		{"grows by what was acknowledged", Ack{Octets: 500, Flight: 4000}, 500},
 		{"by one PMDCS at most", Ack{Octets: 3000, Flight: 4000}, 1000},
-		{"not when cwnd was not fully used", Ack{Octets: 1000, Flight: 3999}, 0},
+		{"not when cwnd is not fully used, whatever was sent when", Ack{Octets: 1000, Full: 1000, Flight: 3999}, 0},
 		{"not in Fast Recovery", Ack{Octets: 1000, Flight: 4000, Recovery: true}, 0},
 		{"by one PMDCS at most, spread or not", Ack{Octets: 3000, Flight: 4000, Spread: true}, 1000},
 		{"not for duplicates", Ack{Octets: 100, Dups: 5000, Flight: 4000}, 100},
@@ -128,7 +131,7 @@ func TestCongestionAvoidance(t *testing.T) {
 		// req 9260-7.2.2-4
 		{"exactly a window's worth", []Ack{{Octets: 6000, Flight: 6000}}, 7000, 0},
 		{"an unused window counts", []Ack{{Octets: 1000, Flight: 5999}}, 6000, 1000},
-		{"an unused window does not save up", []Ack{{Octets: 5000, Flight: 5999}, {Octets: 5000, Flight: 5999}}, 6000, 6000},
+		{"an unused window does not save up", []Ack{{Octets: 5000, Full: 5000, Flight: 5999}, {Octets: 5000, Full: 5000, Flight: 5999}}, 6000, 6000},
 		// req 9260-7.2.2-6
 		{"everything acknowledged forgets the rest", []Ack{{Octets: 5000, Flight: 6000, AllAcked: true}}, 6000, 0},
 		{"no growth in Fast Recovery", []Ack{{Octets: 6000, Flight: 6000, Recovery: true}}, 6000, 6000},

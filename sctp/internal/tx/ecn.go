@@ -25,7 +25,7 @@ func (s *Sender) HandleECNE(now rawio.Time, t wire.TSN) {
 	p := s.paths[r.path]
 	if n := s.fresh(); n-uint64(uint32(s.ledger.next-t)) >= p.reduced {
 		p.cc.OnECN(now)
-		p.reduced = n
+		p.reduced, p.full = n, sending{}
 		s.stats.Echoes++
 	}
 }

@@ -220,9 +220,7 @@ func TestControllerHearsWhatIsSentAndAcknowledged(t *testing.T) {
 	l.now += 5 * second
 	u.n = 1
 	l.transmit()
-	if want := "sent 984 of 984 sent 2952 of 3936 acked 984 and 0 of 3936 after 3ms, in recovery: true acked 1968 and 0 of 2952 after 8ms, in recovery: false sent 116 of 1100 sent 1100 of 1100 acked 0 and 984 of 1100 after 0s, in recovery: false acked 1100 and 0 of 1100 after 0s, in recovery: false idle for 5s, 2 RTO sent 116 of 116 "; h.said != want {
-		t.Errorf("%q, want %q", h.said, want)
-	}
+	check.Equal(t, "what the controller has heard", h.said, "sent 984 of 984 sent 2952 of 3936 acked 984 and 0 of 3936 after 3ms, in recovery: true acked 1968 and 0 of 2952 after 8ms, in recovery: false sent 116 of 1100 sent 1100 of 1100 acked 0 and 984 of 1100 after 0s, in recovery: false acked 1100 and 0 of 1100 after 0s, in recovery: false idle for 5s, 2 RTO sent 116 of 116 ")
 }
 
 // A Source that does not keep its word is asked no more, and what it gave is not sent.

@@ -81,6 +81,7 @@ type Path struct {
 	rates    *rates     // if it asks for delivery-rate samples, or nil
 	due      rawio.Time // the next packet does not leave earlier then
 	flight   int        // octets of DATA chunks in flight, with header and padding
+	full     sending    // what was sent before that was in flight when these were as many as cwnd, see full.go
 	inflight tsnset.Set // them
 	t3       rawio.Time // when T3-rtx expires, or Never
 	pto      rawio.Time // when the tail-loss probe is due, or Never
@@ -111,6 +112,7 @@ type pathSack struct {
 	flight     int           // flight size before it
 	latest     sending       // the path's before it
 	acked      int           // octets newly acknowledged
+	full       int           // those of them that were in flight when cwnd was full
 	dups       int           // octets of duplicates
 	ackedFirst bool          // the earliest outstanding TSN is acknowledged
 	rtt        time.Duration // a measurement, or 0

@@ -13,13 +13,13 @@ import (
 // losses counts what a controller hears of.
 type losses struct {
 	cc.Controller
-	n, undone, octets int
+	n, undone, octets, full int
 }
 
 func (c *losses) OnLoss(now rawio.Time) { c.n++ }
 func (c *losses) Undo(now rawio.Time)   { c.undone++ }
 
-func (c *losses) OnAck(now rawio.Time, a cc.Ack) { c.octets += a.Octets }
+func (c *losses) OnAck(now rawio.Time, a cc.Ack) { c.octets, c.full = c.octets+a.Octets, c.full+a.Full }
 
 // farLab has paths of 100 ms, over which TSN 1 has been acknowledged and 2 to 5 are on their way; the last n go to the second path.
 func farLab(t *testing.T, paths, n int) (*lab, *losses) {

@@ -347,6 +347,9 @@ func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 		p.sack.ackedFirst = true
 	}
 	p.sack.acked += r.chunkLen()
+	if p.full.after(r.stamp, t) {
+		p.sack.full += r.chunkLen()
+	}
 	s.acked += r.chunkLen()
 	if p.timing && p.timed == t {
 		p.timing = false
@@ -397,6 +400,7 @@ func (s *Sender) grow(a *ack) {
 		}
 		if k.acked > 0 {
 			p.single, p.early.n = false, 0
+			s.emptied(p)
 		}
 		if all {
 			p.learnWait()
@@ -405,7 +409,7 @@ func (s *Sender) grow(a *ack) {
 			again := min(k.acked, p.debt)
 			p.debt -= again
 			p.cc.OnAck(a.now, cc.Ack{
-				Octets: k.acked - again, Dups: k.dups, Flight: k.flight,
+				Octets: k.acked - again, Full: min(k.full, k.acked-again), Dups: k.dups, Flight: k.flight,
 				Recovery: s.recovery || s.echoed, AllAcked: all, RTT: k.rtt, Trip: k.trip, Spread: s.spreads(p),
 			})
 		}
@@ -613,7 +617,7 @@ func (s *Sender) lose(now rawio.Time, lost PathSet) {
 // reduce is the reaction to a loss.
 func (s *Sender) reduce(now rawio.Time, p *Path) {
 	p.cc.OnLoss(now)
-	p.reduced = s.fresh()
+	p.reduced, p.full = s.fresh(), sending{}
 	p.alarm.on = false // that could not be taken back
 }
 

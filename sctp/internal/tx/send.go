@@ -102,6 +102,7 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 	if n > 0 {
 		s.burst--
 		p.cc.OnSent(now, octets, p.flight)
+		s.filled(now, p)
 		s.pace(now, p, octets)
 		s.armPTO(now, p, false)
 	}

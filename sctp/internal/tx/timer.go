@@ -25,7 +25,7 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 			}
 			continue
 		}
-		p.t3, p.pto, s.tail = rawio.Never, rawio.Never, tail{}
+		p.t3, p.pto, p.full, s.tail = rawio.Never, rawio.Never, sending{}, tail{}
 		p.awake = now
 		soon := now.Before(p.early.ends)
 		if p.early.n++; !soon {

@@ -68,3 +68,21 @@ func TestWhatCountsInCwndAndInRwnd(t *testing.T) {
 	l.sack(2)
 	check.Equal(t, "octets acknowledged to the controller", l.path(0).sack.acked, 2*24)
 }
+
+// What was in flight when cwnd was full counts when it is acknowledged, however little is in flight then; nothing else does, nor what was before a reduction.
+func TestWhatFilledCwndCounts(t *testing.T) {
+	l, c := newLab(t, 1), &losses{Controller: fixed(3 * counted)}
+	l.path(0).cc = c
+	events := [8]func(){3: func() { l.timeout(); l.transmit() }, 4: func() { l.s.reduce(l.now, l.path(0)) }, 6: func() { l.s.HandleECNE(l.now, 12) }}
+	for i, row := range [8][3]int{{3, 2, 2}, {1, 2, 2}, {0, 4, 3}, {3, 7, 3}, {3, 9, 3}, {2, 10, 4}, {0, 12, 4}, {3, 15, 7}} { // queued, acknowledged up to, and how many count by then
+		l.now += ms
+		l.queue(row[0], full)
+		l.transmit()
+		if events[i] != nil {
+			events[i]()
+		}
+		l.sack(wire.TSN(row[1]))
+		check.That(t, c.full == row[2]*counted, "%d octets until TSN %d", c.full, row[1])
+	}
+	check.That(t, !l.path(0).full.any, "remembered when all is acknowledged: %+v", l.path(0).full)
+}

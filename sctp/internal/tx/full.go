@@ -1,0 +1,22 @@
+package tx
+
+import "github.com/rddp-go/rddp/rawio"
+
+// cwnd grows by what shows that the path carries as much. That is decided by whether it was full when something was in flight, not by whether it is when that
+// is acknowledged: at the end of an answer nothing more is sent, and all that was in its last window is acknowledged while less and less is outstanding (RFC
+// 9002 section 7.8 has the question, and Linux the same answer). So a path remembers when cwnd was last full. Who acknowledges what was in flight then does
+// so at most once, and of a window that was reduced since nothing is shown.
+
+// filled remembers what is in flight to p, to which DATA has just been sent, if that is as much as cwnd.
+func (s *Sender) filled(now rawio.Time, p *Path) {
+	if p.flight >= p.cc.Window() {
+		p.full = sending{true, stamp(now), s.ledger.next}
+	}
+}
+
+// emptied forgets that when none of it is outstanding: stamps wrap.
+func (s *Sender) emptied(p *Path) {
+	if p.full.tsn.LessEq(s.ledger.base) {
+		p.full = sending{}
+	}
+}
