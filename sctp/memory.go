@@ -66,7 +66,7 @@ func (c *Conn) held() int {
 	if c.notes.limit > 0 {
 		n += c.notes.octets
 	}
-	if c.upper != nil && c.holder != nil {
+	if c.upper != nil && c.holder != nil { // upper is at hand, see Conn
 		n += c.holder.Held()
 	}
 	return n

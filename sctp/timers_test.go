@@ -15,7 +15,7 @@ import (
 // Of many, of which some have become earlier, none is late.
 func TestManyTimersGoOffWhenTheyAreDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		start, conns, left := time.Now(), make([]Conn, 500), 0
+		start, conns, left, rand := time.Now(), make([]Conn, 500), 0, rand.New(rand.NewPCG(1, 2))
 		now := func() rawio.Time { return rawio.Time(time.Since(start)) }
 		h := newTimers(now, func(c *Conn) { left--; check.Equal(t, "goes off", now(), c.readAt) })
 		for i := range conns {

@@ -84,20 +84,19 @@ type Assoc struct {
 	sender   tx.Sender
 	receiver rx.Receiver
 
-	source         Source
-	lives          uint64       // see Incarnation
-	localTSN       wire.TSN     // own Initial TSN
-	tieLocal       uint32       // tie-tags, 0 until an unexpected INIT asks for them (5.2.2)
-	tiePeer        uint32       //
-	locals         []netip.Addr // own addresses that paths may begin at; none: the link chooses
-	reach          netip.Addr   // where own addresses are to be meaningful, see meaningful
-	peerAdaptation uint32
-	hasAdaptation  bool
-	beats          beatLimit
-	reports        reportLimit
-	cookieUntil    rawio.Time            // see CookieUntil
-	proceed        func() bool           // see OnAnswer
-	affords        func(octets int) bool // see OnGrow
+	source            Source
+	lives             uint64       // see Incarnation
+	localTSN          wire.TSN     // own Initial TSN
+	tieLocal, tiePeer uint32       // tie-tags, 0 until an unexpected INIT asks for them (5.2.2)
+	locals            []netip.Addr // own addresses that paths may begin at; none: the link chooses
+	reach             netip.Addr   // where own addresses are to be meaningful, see meaningful
+	peerAdaptation    uint32
+	hasAdaptation     bool
+	beats             beatLimit
+	reports           reportLimit
+	cookieUntil       rawio.Time            // see CookieUntil
+	proceed           func() bool           // see OnAnswer
+	affords           func(octets int) bool // see OnGrow
 }
 
 // Peer names the two ends of an association to set up.
@@ -108,7 +107,7 @@ type Peer struct {
 }
 
 // Connect starts an association: its first PollTransmit sends the INIT (section 5.1). cfg is
-// complete and outlives the association. It fails with ErrNoSource or ErrNoMarks, or for want of randomness.
+// complete, and does not change while the association lives. It fails with ErrNoSource or ErrNoMarks, or for want of randomness.
 func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 	if err := cfg.CanMark(env); err != nil {
 		return nil, err
@@ -150,7 +149,7 @@ func Accept(now rawio.Time, cfg *Config, env *Env, c *Cookie, p *rawio.Packet) *
 func (a *Assoc) newSender() {
 	a.stats.sent(a.sender.Stats())
 	a.steps += a.sender.Steps()
-	if n := len(a.failing); n > 0 && a.failing[n-1] == &a.sender {
+	if n := len(a.failing); n > 0 && a.failing[n-1] == &a.sender { // its messages are still to be reported, from a copy
 		old := a.sender
 		a.failing[n-1] = &old
 	}

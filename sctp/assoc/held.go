@@ -9,10 +9,11 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// assocHeld is the memory of an association, without what its sender says itself, pathHeld that of a path with its congestion controller.
+// assocHeld is the memory of an association, without what its sender says itself, pathHeld that of a path with its congestion controller: cc.NewBBR's, the
+// largest, takes so much.
 const (
 	assocHeld = int(unsafe.Sizeof(Assoc{}) - unsafe.Sizeof(tx.Sender{}))
-	pathHeld  = int(unsafe.Sizeof(path{})) + 256
+	pathHeld  = int(unsafe.Sizeof(path{})) + 576
 )
 
 // Held returns the octets of memory that the association keeps now for its peer. It costs no more than a look at a few fields.

@@ -70,7 +70,7 @@ type Path struct {
 	// Asks is set by an owner that sends a HEARTBEAT to the path when it is suspected.
 	Asks bool
 
-	// What each packet looks at comes first and together, as in Sender.
+	// What each packet looks at comes first and together: where there are many associations it is in no cache.
 	index    int
 	mtu      int
 	pmdcs    int
