@@ -13,7 +13,7 @@ import (
 // largest, takes so much.
 const (
 	assocHeld = int(unsafe.Sizeof(Assoc{}) - unsafe.Sizeof(tx.Sender{}))
-	pathHeld  = int(unsafe.Sizeof(path{})) + 576
+	pathHeld  = int(unsafe.Sizeof(path{})) + 528
 )
 
 // Held returns the octets of memory that the association keeps now for its peer. It costs no more than a look at a few fields.

@@ -61,8 +61,7 @@ type bbr struct {
 
 	// The model: data rate.
 	maxBw       int64
-	maxBwFilter maxFilter
-	cycleCount  uint64
+	maxBws      [bbrMaxBwFilterLen]int64 // of each cycle, the present one last
 	bwShortterm int64
 	bw          int64
 
@@ -92,7 +91,7 @@ type bbr struct {
 	fullBwCount            int
 	fullBwNow              bool
 	fullBwReached          bool
-	ackPhase               ackPhase
+	probeStopping          bool // BBR.ack_phase is ACKS_PROBE_STOPPING: its other values say nothing
 	bwProbeSample          bool
 	bwProbeUpAcked         int64
 	probeUpAckedPerInc     int64
@@ -212,15 +211,13 @@ func (b *bbr) OnIdle(now, since rawio.Time, _ int) {
 }
 
 // OnLoss is OnEnterFastRecovery, and for the loss that a probe has repaired.
-func (b *bbr) OnLoss(now rawio.Time) {
-	b.now = now
+func (b *bbr) OnLoss(rawio.Time) {
 	b.noteLoss()
 	b.recovery = true
 }
 
 // OnTimeout is OnEnterRTO.
-func (b *bbr) OnTimeout(now rawio.Time) {
-	b.now = now
+func (b *bbr) OnTimeout(rawio.Time) {
 	b.noteLoss()
 	b.saveCwnd()
 	b.recovery = true
@@ -249,11 +246,10 @@ func (b *bbr) OnECN(now rawio.Time) {
 }
 
 // Undo is HandleSpuriousLossDetection.
-func (b *bbr) Undo(now rawio.Time) {
+func (b *bbr) Undo(rawio.Time) {
 	if !b.undoable {
 		return
 	}
-	b.now = now
 	b.restoreCwnd()
 	b.lossInRound, b.undoable = false, false
 	b.resetFullBW()

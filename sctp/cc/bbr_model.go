@@ -36,7 +36,8 @@ func (b *bbr) updateLatestDeliverySignals(s *Sample) {
 func (b *bbr) updateCongestionSignals(s *Sample) {
 	b.updateRound(s)
 	if s.Rate > 0 && (s.Rate >= b.maxBw || !s.AppLimited) {
-		b.maxBw = b.maxBwFilter.update(s.Rate, b.cycleCount, bbrMaxBwFilterLen)
+		b.maxBws[1] = max(b.maxBws[1], s.Rate)
+		b.maxBw = max(b.maxBws[0], b.maxBws[1])
 	}
 	if !b.lossRoundStart {
 		return

@@ -37,21 +37,11 @@ func (s bbrState) accelerates() bool {
 	return s == bbrStartup || s == bbrProbeRefill || s == bbrProbeUp
 }
 
-// ackPhase is BBR.ack_phase: what acknowledgements say about the last probe for bandwidth.
-type ackPhase uint8
-
-const (
-	acksInit ackPhase = iota
-	acksRefilling
-	acksProbeStarting
-	acksProbeFeedback
-	acksProbeStopping
-)
-
 func (b *bbr) enterStartup() { b.state = bbrStartup }
 
+// checkFullBWReached is CheckFullBWReached. It need not ask for full_bw_now, which nothing reads then before it is reset.
 func (b *bbr) checkFullBWReached(s *Sample) {
-	if b.fullBwNow || !b.roundStart || s.AppLimited || s.Rate == 0 {
+	if !b.roundStart || s.AppLimited || s.Rate == 0 {
 		return
 	}
 	if float64(s.Rate) >= bbrFullGrowth*float64(b.fullBw) {
@@ -98,7 +88,7 @@ func (b *bbr) startProbeBWDown() {
 	b.probeUpAckedPerInc = unbounded
 	b.pickProbeWait()
 	b.cycleStamp = b.now
-	b.ackPhase = acksProbeStopping
+	b.probeStopping = true
 	b.startRound()
 	b.state = bbrProbeDown
 }
@@ -109,13 +99,12 @@ func (b *bbr) startProbeBWRefill() {
 	b.resetShortTermModel()
 	b.bwProbeUpRounds, b.bwProbeUpAcked = 0, 0
 	b.prevProbePrecautionary = false
-	b.ackPhase = acksRefilling
+	b.probeStopping = false
 	b.startRound()
 	b.state = bbrProbeRefill
 }
 
 func (b *bbr) startProbeBWUp(s *Sample) {
-	b.ackPhase = acksProbeStarting
 	b.startRound()
 	b.resetFullBW()
 	b.fullBw = s.Rate
@@ -149,20 +138,17 @@ func (b *bbr) updateProbeBWCyclePhase(s *Sample) {
 
 // adaptLongTermModel is AdaptLongTermModel. It reports whether it has changed the state.
 func (b *bbr) adaptLongTermModel(s *Sample) bool {
-	if b.ackPhase == acksProbeStarting && b.roundStart {
-		b.ackPhase = acksProbeFeedback
-	}
-	if b.ackPhase == acksProbeStopping && b.roundStart {
-		b.bwProbeSample, b.ackPhase = false, acksInit
+	if b.probeStopping && b.roundStart {
+		b.bwProbeSample, b.probeStopping = false, false
 		if b.state.probesBW() && !s.AppLimited {
-			b.cycleCount++ // AdvanceMaxBwFilter
+			b.maxBws = [...]int64{b.maxBws[1], 0} // AdvanceMaxBwFilter
 		}
 		if b.state.probesBW() && b.prevProbePrecautionary && !b.prevProbeTooHigh {
 			b.startProbeBWRefill()
 			return true
 		}
 	}
-	if inflightTooHigh(s.Lost, s.TxInFlight) || b.inflightLongterm == unbounded {
+	if inflightTooHigh(s.Lost, s.TxInFlight) {
 		return false
 	}
 	b.inflightLongterm = max(b.inflightLongterm, int64(s.TxInFlight))
@@ -225,7 +211,7 @@ func (b *bbr) checkProbeRTT(s *Sample) (limited bool) {
 		b.state = bbrProbeRTT
 		b.saveCwnd()
 		b.probeRTTDone = 0
-		b.ackPhase = acksProbeStopping
+		b.probeStopping = true
 		b.startRound()
 	}
 	if b.state == bbrProbeRTT {
@@ -239,18 +225,17 @@ func (b *bbr) checkProbeRTT(s *Sample) (limited bool) {
 }
 
 func (b *bbr) handleProbeRTT() {
-	switch {
-	case b.probeRTTDone == 0 && int64(b.inflight) <= b.probeRTTCwnd():
+	if b.probeRTTDone == 0 && int64(b.inflight) <= b.probeRTTCwnd() {
 		b.probeRTTDone = b.now.Add(bbrProbeRTTDuration)
 		b.probeRTTRoundDone = false
 		b.startRound()
-	case b.probeRTTDone != 0:
-		if b.roundStart {
-			b.probeRTTRoundDone = true
-		}
-		if b.probeRTTRoundDone {
-			b.checkProbeRTTDone()
-		}
+		return
+	}
+	if b.roundStart {
+		b.probeRTTRoundDone = true
+	}
+	if b.probeRTTRoundDone {
+		b.checkProbeRTTDone()
 	}
 }
 

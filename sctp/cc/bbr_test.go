@@ -113,20 +113,28 @@ func TestBBRFollowsItsPath(t *testing.T) {
 		{"and bounds REFILL", "REFILL", "mark", "ProbeBW_REFILL 990 100.0 long 100.0"},
 		{"the next UP ends at the bound", "UP", "lose 2001; until UP; trip", "ProbeBW_DOWN 891 100.0 long 100.0 after 28"},
 		{"and begins again at once if that was well", "UP", "lose 2001; until UP; trip; trip", "ProbeBW_REFILL 990 100.0 long 100.0 after 28"},
+		{"and not if it lost too much", "UP", "lose 2001; until UP; trip; lose 2001; trip", "ProbeBW_DOWN 891 100.0 long 100.0 short 1000, 100.0 after 28"},
+		{"nor amid ProbeRTT", "UP", "lose 2001; until UP; trip; trip unknown takes=6000; trip", "ProbeRTT 990 50.0 slowed long 100.0 after 28"},
+		{"losses are of UP for a round trip on", "UP", "until DOWN inflight=200000; trip unknown inflight=200000; lose 2001", "ProbeBW_DOWN 891 300.0 long 100.0 after 3"},
+		{"and no longer", "UP", "until DOWN inflight=200000; trip inflight=200000; lose 2001", "ProbeBW_DOWN 891 300.0 after 3"},
 		{"a bound that is used grows by 1, 2 and 4 packets", "UP", "bound 150000; fill; trip acked=150000; fill; trip acked=150000; fill; trip acked=150000; fill; trip acked=150000", "ProbeBW_DOWN 891 167.0 long 167.0"},
 		{"one that is not does not", "UP", "bound 150000; trip", "ProbeBW_UP 1237 150.0 long 150.0"},
-		{"but to what was in flight", "CRUISE", "bound 90000; trip", "ProbeBW_CRUISE 990 85.0 long 100.0"},
+		{"but to what was in flight", "CRUISE", "bound 90000; trip lost=2000", "ProbeBW_CRUISE 990 85.0 long 100.0"},
+		{"unless more than 2 percent of that is lost", "CRUISE", "bound 90000; trip lost=2001", "ProbeBW_CRUISE 990 76.5 long 90.0"},
 		{"CRUISE leaves room to others", "CRUISE", "bound 200000; trip", "ProbeBW_CRUISE 990 170.0 long 200.0"},
 		{"losses lower the pace to what is delivered", "CRUISE", "lose 9000; trip; trip rate=900000; lose 9000; trip rate=900000", "ProbeBW_CRUISE 891 147.0 short 900, 147.0"},
 		{"to seven tenths at least", "CRUISE", "trip rate=100000; loss; trip rate=100000 volume=1", "ProbeBW_CRUISE 693 210.0 short 700, 210.0"},
 		{"until REFILL", "CRUISE", "lose 9000; trip; until REFILL", "ProbeBW_REFILL 990 300.0 after 22"},
 		{"they were none", "CRUISE", "trip rate=100000; lose 1000; trip repairing rate=100000 volume=1; undo; trip", "ProbeBW_CRUISE 990 330.0"},
 		{"a mark lowers it by itself", "CRUISE", "mark", "ProbeBW_CRUISE 841 255.0 short 850, 255.0"},
+		{"which nothing repairs", "CRUISE", "mark; pause 3s; trip acked=0", "ProbeBW_REFILL 990 255.0"},
 		{"a timeout leaves a packet", "CRUISE", "timeout", "ProbeBW_CRUISE 990 1.0"},
 		{"then four", "CRUISE", "timeout; trip repairing acked=1000", "ProbeBW_REFILL 990 4.0"},
 		{"and what there was, if all is repaired", "CRUISE", "timeout; trip repairing acked=1000; trip acked=0", "ProbeBW_UP 1237 300.0"},
 		{"rates are forgotten after two cycles", "CRUISE", "until UP rate=500000; until CRUISE rate=500000; until UP rate=500000", "ProbeBW_UP 618 1364.5 after 24"},
 		{"and not before", "CRUISE", "until UP rate=500000", "ProbeBW_UP 1237 327.0 after 24"},
+		{"one that the program limits is none", "CRUISE", "until DOWN rate=500000; until CRUISE rate=500000 limited; until UP rate=500000", "ProbeBW_UP 1237 327.0 after 24"},
+		{"nor is ProbeRTT", "CRUISE", "until RTT limited; trip inflight=50000 rate=500000; trip rate=500000; trip rate=500000; trip rate=500000; trip rate=500000", "ProbeBW_CRUISE 990 300.0 after 50"},
 		{"a rate that the program limits says nothing", "CRUISE", "trip rate=900000 limited", "ProbeBW_CRUISE 990 300.0"},
 		{"unless it is higher", "CRUISE", "trip rate=1100000 limited", "ProbeBW_CRUISE 1089 320.0"},
 		{"acknowledgements in heaps leave room for them", "CRUISE", "trip acked=150000", "ProbeBW_CRUISE 990 350.0"},
@@ -161,5 +169,15 @@ func TestBBRFollowsItsPath(t *testing.T) {
 			got += fmt.Sprintf(" after %d", r.trips)
 		}
 		check.That(t, got == tt.want, "%s: %s, want %s", tt.name, got, tt.want)
+	}
+}
+
+func TestMaximumOfAWindow(t *testing.T) {
+	var m maxFilter
+	for _, tt := range []struct {
+		value, want int64
+		time, win   uint64
+	}{{9, 9, 1, 3}, {5, 9, 1, 3}, {7, 9, 2, 3}, {3, 9, 3, 3}, {1, 7, 4, 3}, {1, 3, 5, 3}, {2, 2, 6, 3}, {1, 1, 40, 10}, {4, 4, 41, 10}, {1, 4, 50, 10}, {1, 1, 51, 10}} {
+		check.Equal(t, fmt.Sprint("largest at ", tt.time), m.update(tt.value, tt.time, tt.win), tt.want)
 	}
 }
