@@ -53,6 +53,7 @@ func TestBatchAgreesWithAListOfOctets(t *testing.T) {
 		octets        []byte
 		local, remote netip.AddrPort
 		ecn           uint8
+		mark          Mark
 		size          int
 	}
 	user := bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7}, 1000)
@@ -88,8 +89,9 @@ func TestBatchAgreesWithAListOfOctets(t *testing.T) {
 				b.Bytes(user[:n])
 				p.octets = append(p.octets, user[:n]...)
 			case 5:
-				p.ecn = uint8(n % 4)
+				p.ecn, p.mark = uint8(n%4), Mark{uint8(n % 64), uint32(n)}
 				b.SetECN(p.ecn)
+				b.SetMark(p.mark)
 			case 6:
 				b.Cancel()
 				begin()
@@ -114,7 +116,7 @@ func TestBatchAgreesWithAListOfOctets(t *testing.T) {
 				octets += len(pkt)
 				pieces -= len(got.Vec)
 				if !pkt.ChecksumOK() || !bytes.Equal(pkt[:8], want.octets[:8]) || !bytes.Equal(pkt[12:], want.octets[12:]) || got.Local != want.local ||
-					got.Remote != want.remote || got.ECN != want.ecn || (got.Fragment > 0) != (len(pkt) > want.size) {
+					got.Remote != want.remote || got.ECN != want.ecn || (Mark{got.DSCP, got.FlowLabel}) != want.mark || (got.Fragment > 0) != (len(pkt) > want.size) {
 					t.Fatalf("packet %d is %d octets, to %v, ECN %d, fragmented %d; want %+v", i, len(pkt), got.Remote, got.ECN, got.Fragment, want)
 				}
 			}

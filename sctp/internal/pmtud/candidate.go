@@ -37,7 +37,7 @@ func (s *Search) candidate() int {
 // known returns a common size between size and ceiling, 0 when there is none: not the middle one but one
 // of the lower third, because a probe that passes costs a round trip, and one that is lost PROBE_TIMER.
 func (s *Search) known() int {
-	first, n := 0, 0
+	var first, n int
 	for i, mtu := range common {
 		if size := (mtu - s.lim.Overhead) &^ 3; size > s.size && size < s.ceiling {
 			if n == 0 {

@@ -158,7 +158,7 @@ func (s *Search) Arrived(now rawio.Time, nonce uint64, size int) (rtt time.Durat
 		s.passed(now, size)
 		return rtt, true
 	}
-	return 0, false
+	return rtt, false
 }
 
 // passed is an answer, perhaps to a probe that was given up.
@@ -252,7 +252,7 @@ func (s *Search) TooBig(now rawio.Time, size int) {
 		s.base(now)
 	case s.state == Base:
 		s.fail(now)
-	case s.state != Error:
+	default:
 		s.Start(now)
 	}
 }
@@ -296,7 +296,6 @@ func (s *Search) Refused(now rawio.Time, size, most int) {
 	default:
 		s.SetMax(most)
 		if s.state == Searching && s.probe > s.lim.Max { // or it is waited for in vain
-			s.out = false
 			s.next(now)
 		}
 	}

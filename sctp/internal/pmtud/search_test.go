@@ -139,6 +139,9 @@ func TestSearchStartsAgainAfter600Seconds(t *testing.T) {
 	check.Equal(t, "probes after the link's MTU has grown", l.run(20*time.Minute), "+65020")
 	l.s.SetMax(3000 - 20)
 	l.want(Complete, 3000)
+	l = newLab(t, 1596, 1500)
+	l.run(time.Minute)
+	check.Equal(t, "probes between what passes and what does not, 96 octets apart", l.run(10*time.Minute), "-1596 -1548 -1548")
 }
 
 func TestProbesAreSpacedByTimers(t *testing.T) {
@@ -192,8 +195,9 @@ func TestErrorUntilTheBaseSizePasses(t *testing.T) {
 	l.want(Error, 576) // req 8899-5.2-7: conservative, and what every path carries
 	l.run(10 * time.Minute)
 	l.want(Error, 576)
+	check.Equal(t, "probes in two minutes and ten seconds", l.run(130*time.Second), "-1220 -1220")
 	l.mtu = 1500
-	l.run(3 * time.Minute)
+	l.run(time.Minute + 5*time.Second)
 	l.want(Complete, 1500)
 }
 
@@ -316,6 +320,7 @@ func TestStopAndStart(t *testing.T) {
 func TestSizesAreThoseOfPackets(t *testing.T) {
 	s := New(Limits{Min: 1237, Base: 1243, Max: 1451, Overhead: 40})
 	check.Equal(t, "limits", s.Limits(), (Limits{1236, 1240, 1448, 40}))
+	check.Equal(t, "the least of them", Limits{1300, 1243, 1451, 40}.normal().Min, 1240)
 }
 
 // FuzzSearch holds that, whatever comes, the size stays between the limits, a probe is never larger than
