@@ -18,8 +18,7 @@ func TestAbortWithFormatError(t *testing.T) {
 		{"half a cause header", "06000006 000c 0000", wire.ErrParamShort},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := wire.AsAbort(onlyChunk(t, octets(t, c.raw)))
-			wantErr(t, err, c.err)
+			check.Fails(wire.AsAbort(onlyChunk(t, octets(t, c.raw))))(t, "error", c.err)
 		})
 	}
 }

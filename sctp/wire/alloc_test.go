@@ -94,19 +94,16 @@ func TestErrorsAllocateNothing(t *testing.T) {
 	badHeartbeat := packet(t, octets(t, "04000008 00010005"))
 	wantNoAllocs(t, "reporting malformed input", func() {
 		cs := partial.Chunks()
-		if _, ok := cs.Next(); ok || cs.Err() == nil {
-			t.Fatal("a partial chunk was taken")
-		}
+		_, ok := cs.Next()
+		must.That(t, !ok && cs.Err() != nil, "a partial chunk was taken")
 		cs = badSack.Chunks()
 		c, _ := cs.Next()
-		if _, err := wire.AsSack(c); err == nil {
-			t.Fatal("a SACK of a wrong length was taken")
-		}
+		_, err := wire.AsSack(c)
+		must.That(t, err != nil, "a SACK of a wrong length was taken")
 		cs = badHeartbeat.Chunks()
 		c, _ = cs.Next()
-		if _, err := wire.AsHeartbeat(c); err == nil {
-			t.Fatal("a HEARTBEAT of a wrong length was taken")
-		}
+		_, err = wire.AsHeartbeat(c)
+		must.That(t, err != nil, "a HEARTBEAT of a wrong length was taken")
 	})
 }
 

@@ -56,8 +56,7 @@ func TestAddrResponseForms(t *testing.T) {
 		{"a request", "c0010010 00000001 00050008 c0000201", wire.ErrParamType},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := wire.AsAddrResponse(onlyParam(t, octets(t, c.raw)))
-			wantErr(t, err, c.err)
+			check.Fails(wire.AsAddrResponse(onlyParam(t, octets(t, c.raw))))(t, "error", c.err)
 		})
 	}
 }

@@ -46,8 +46,7 @@ func TestAsconfNeedsAnAddress(t *testing.T) {
 		{"no sequence number", "c1000004", wire.ErrChunkLength},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := wire.AsAsconf(onlyChunk(t, octets(t, c.raw)))
-			wantErr(t, err, c.err)
+			check.Fails(wire.AsAsconf(onlyChunk(t, octets(t, c.raw))))(t, "error", c.err)
 		})
 	}
 }
@@ -87,8 +86,7 @@ func TestAddrRequest(t *testing.T) {
 		{"a response", "c0050008 00000001", wire.ErrParamType},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := wire.AsAddrRequest(onlyParam(t, octets(t, c.raw)))
-			wantErr(t, err, c.err)
+			check.Fails(wire.AsAddrRequest(onlyParam(t, octets(t, c.raw))))(t, "error", c.err)
 		})
 	}
 }

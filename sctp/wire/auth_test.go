@@ -39,10 +39,8 @@ func TestAuthIsSignedInPlace(t *testing.T) {
 }
 
 func TestAuthLengths(t *testing.T) {
-	_, err := wire.AsAuth(onlyChunk(t, octets(t, "0f000006 0000 0000")))
-	wantErr(t, err, wire.ErrChunkLength)
-	_, err = wire.AsAuth(onlyChunk(t, octets(t, "0f00000c 0000 0001 00000000")))
-	wantErr(t, err, wire.ErrChunkLength)
+	check.Fails(wire.AsAuth(onlyChunk(t, octets(t, "0f000006 0000 0000"))))(t, "error", wire.ErrChunkLength)
+	check.Fails(wire.AsAuth(onlyChunk(t, octets(t, "0f00000c 0000 0001 00000000"))))(t, "error", wire.ErrChunkLength)
 
 	// The receiver of an unknown algorithm must be able to name it in its ERROR.
 	a := as(t, wire.AsAuth, octets(t, "0f00000a 0000 0002 abcd 0000"))
@@ -59,10 +57,8 @@ func TestHMACAlgo(t *testing.T) {
 	check.Equal(t, "next", wire.HMACID(ids.At(1)), wire.HMACSHA1)
 
 	wantOctets(t, wire.AppendHMACAlgo(nil, wire.HMACSHA1), "80040006 0001 0000")
-	_, err := onlyParam(t, octets(t, "80040007 000100")).HMACIDs()
-	wantErr(t, err, wire.ErrParamLength)
-	_, err = onlyParam(t, octets(t, "80050004")).HMACIDs()
-	wantErr(t, err, wire.ErrParamType)
+	check.Fails(onlyParam(t, octets(t, "80040007 000100")).HMACIDs())(t, "error", wire.ErrParamLength)
+	check.Fails(onlyParam(t, octets(t, "80050004")).HMACIDs())(t, "error", wire.ErrParamType)
 }
 
 func TestChunkList(t *testing.T) {

@@ -14,10 +14,8 @@ func TestInvalidStreamCause(t *testing.T) {
 	wantOctets(t, b, "00010008 1234 0000")
 	s := must.Get(onlyCause(t, b).InvalidStream())(t)
 	check.Equal(t, "stream", s, 0x1234)
-	_, err := onlyCause(t, octets(t, "00010006 1234")).InvalidStream()
-	wantErr(t, err, wire.ErrCauseLength)
-	_, err = onlyCause(t, octets(t, "00040004")).InvalidStream()
-	wantErr(t, err, wire.ErrCauseCode)
+	check.Fails(onlyCause(t, octets(t, "00010006 1234")).InvalidStream())(t, "error", wire.ErrCauseLength)
+	check.Fails(onlyCause(t, octets(t, "00040004")).InvalidStream())(t, "error", wire.ErrCauseCode)
 }
 
 func TestMissingParamCause(t *testing.T) {
@@ -36,8 +34,7 @@ func TestMissingParamCause(t *testing.T) {
 	} {
 		b := octets(t, raw)
 		b[3] = byte(len(b))
-		_, err := onlyCause(t, b).MissingParams()
-		wantErr(t, err, wire.ErrCauseLength)
+		check.Fails(onlyCause(t, b).MissingParams())(t, "error", wire.ErrCauseLength)
 	}
 }
 
@@ -47,8 +44,7 @@ func TestStaleCookieCause(t *testing.T) {
 	wantOctets(t, b, "00030008 000f4240")
 	usec := must.Get(onlyCause(t, b).Staleness())(t)
 	check.Equal(t, "staleness", usec, 1_000_000)
-	_, err := onlyCause(t, octets(t, "00030004")).Staleness()
-	wantErr(t, err, wire.ErrCauseLength)
+	check.Fails(onlyCause(t, octets(t, "00030004")).Staleness())(t, "error", wire.ErrCauseLength)
 }
 
 func TestNoUserDataCause(t *testing.T) {
@@ -56,8 +52,7 @@ func TestNoUserDataCause(t *testing.T) {
 	wantOctets(t, b, "00090008 fffffffe")
 	tsn := must.Get(onlyCause(t, b).NoUserData())(t)
 	check.Equal(t, "TSN", tsn, 0xfffffffe)
-	_, err := onlyCause(t, octets(t, "00090007 ffffff")).NoUserData()
-	wantErr(t, err, wire.ErrCauseLength)
+	check.Fails(onlyCause(t, octets(t, "00090007 ffffff")).NoUserData())(t, "error", wire.ErrCauseLength)
 }
 
 func TestUnrecognizedChunkCause(t *testing.T) {
@@ -69,8 +64,7 @@ func TestUnrecognizedChunkCause(t *testing.T) {
 	wantOctets(t, c, "c1010007 010203")
 	check.Equal(t, "Type", c.Type(), wire.ChunkAsconf)
 	check.Equal(t, "octets of a bare header", len(must.Get(onlyCause(t, octets(t, "00060008 c1010004")).UnrecognizedChunk())(t)), 4)
-	_, err := onlyCause(t, octets(t, "00060007 c10100")).UnrecognizedChunk()
-	wantErr(t, err, wire.ErrCauseLength)
+	check.Fails(onlyCause(t, octets(t, "00060007 c10100")).UnrecognizedChunk())(t, "error", wire.ErrCauseLength)
 }
 
 // Causes that quote parameters: each quote is complete with type and length.
@@ -114,8 +108,7 @@ func TestUnsupportedHMACCause(t *testing.T) {
 	wantOctets(t, b, "01050006 0002 0000")
 	id := must.Get(onlyCause(t, b).UnsupportedHMAC())(t)
 	check.Equal(t, "HMAC identifier", id, 2)
-	_, err := onlyCause(t, octets(t, "01050005 00")).UnsupportedHMAC()
-	wantErr(t, err, wire.ErrCauseLength)
+	check.Fails(onlyCause(t, octets(t, "01050005 00")).UnsupportedHMAC())(t, "error", wire.ErrCauseLength)
 }
 
 func TestCauseIsCutToFit(t *testing.T) {

@@ -57,8 +57,7 @@ func TestDataFlags(t *testing.T) {
 }
 
 func TestDataSizes(t *testing.T) {
-	_, err := wire.AsData(onlyChunk(t, octets(t, "0003000f 00000001 00000000 000000 00")))
-	wantErr(t, err, wire.ErrChunkLength)
+	check.Fails(wire.AsData(onlyChunk(t, octets(t, "0003000f 00000001 00000000 000000 00"))))(t, "error", wire.ErrChunkLength)
 
 	// The TSN of an empty chunk is what the ABORT about it reports.
 	d := as(t, wire.AsData, octets(t, "00030010 00000009 00000000 00000000"))

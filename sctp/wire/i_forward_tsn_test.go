@@ -19,8 +19,7 @@ func TestIForwardTSNHasItsOctetsAndFields(t *testing.T) {
 	f = as(t, wire.AsIForwardTSN, octets(t, "c2000010 00000000 0001 fffe 00000000"))
 	check.Equal(t, "U with all reserved bits set", f.Skip(0).U, false)
 
-	_, err := wire.AsIForwardTSN(onlyChunk(t, octets(t, "c200000c 00000007 00010000")))
-	wantErr(t, err, wire.ErrChunkLength)
+	check.Fails(wire.AsIForwardTSN(onlyChunk(t, octets(t, "c200000c 00000007 00010000"))))(t, "error", wire.ErrChunkLength)
 
 	f = as(t, wire.AsIForwardTSN, wire.AppendIForwardTSN(nil, 7, make([]wire.ISkip, 20000)))
 	check.Equal(t, "skips that fit", f.NumSkips(), 8190)

@@ -46,9 +46,8 @@ func farLab(t *testing.T, paths, n int) (*lab, *losses) {
 func (l *lab) wait(what string, millis int) {
 	l.t.Helper()
 	began := l.now
-	if expired := l.timeout(); expired != 0 || l.now != began+ms*rawio.Time(millis) {
-		l.t.Errorf("%s: a timer after %v, %b have failed", what, l.now.Sub(began), expired)
-	}
+	expired := l.timeout()
+	check.That(l.t, expired == 0 && l.now == began+ms*rawio.Time(millis), "%s: a timer after %v, %b have failed", what, l.now.Sub(began), expired)
 	l.path(0).due = 0
 }
 

@@ -776,9 +776,8 @@ func TestNextFailed(t *testing.T) {
 		got = append(got, f)
 	}
 	src.n = 1 // more would be there
-	if _, ok := l.s.NextFailed(); ok || src.n == 0 || l.s.held != 0 || l.s.Flight() != 0 || l.path(0).Flight() != 0 || l.s.DataInFlight() != 0 {
-		t.Errorf("the Source was asked at the end: %v, %d octets held", ok, l.s.held)
-	}
+	_, ok := l.s.NextFailed()
+	check.That(t, !ok && src.n != 0 && l.s.held == 0 && l.s.Flight() == 0 && l.path(0).Flight() == 0 && l.s.DataInFlight() == 0, "the Source was asked at the end: %v, %d octets held", ok, l.s.held)
 	want := []Failed{{0, 1, true, true}, {0, 1, true, false}, {0, 2, true, false}, {0, 3, false, false}, {0, 4, false, false}}
 	check.Equal(t, "bounds", fmt.Sprint(got), fmt.Sprint(want))
 	check.That(t, l.s.NextTimeout() == rawio.Never && l.s.Queued() == 0 && l.s.Outstanding() == 0, "something is left")

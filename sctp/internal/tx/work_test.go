@@ -242,9 +242,8 @@ func TestLongestWorkAtOnce(t *testing.T) {
 			}
 			if parts == 3 && l.s.later.cum == last { // it is said once more
 				parts++
-				if again, err := say(l, last); again.Stale || err != nil || l.s.later.sack == nil {
-					t.Errorf("%s: a SACK that says as much: %+v, %v", tt.name, again, err)
-				}
+				again, err := say(l, last)
+				check.That(t, !again.Stale && err == nil && l.s.later.sack != nil, "%s: a SACK that says as much: %+v, %v", tt.name, again, err)
 			}
 			begun = l.s.Steps()
 			res = l.s.Continue()
