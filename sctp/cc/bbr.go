@@ -37,8 +37,7 @@ const unbounded = math.MaxInt64 / 4
 // what it sends by the first and has no more in flight than about twice what both make up. Single losses do not slow it down, losses above LossThresh do.
 // Fields and methods have the draft's names; volumes are octets of DATA chunks, rates octets of them a second.
 type bbr struct {
-	pmdcs int // C.SMSS
-	ipv6  bool
+	pmdcs int        // C.SMSS
 	now   rawio.Time // of the event in processing
 	begun bool       // there was a sample
 
@@ -117,15 +116,15 @@ type bbrUndo struct {
 
 // NewBBR returns a BBR controller, version 3 (draft-ietf-ccwg-bbr). It fills paths that lose packets for other reasons than congestion, up to about 2 %, and
 // keeps queues short where no other controller fills them.
-func NewBBR(pmdcs int, ipv6 bool) Controller {
-	b := &bbr{pmdcs: pmdcs, ipv6: ipv6}
+func NewBBR(pmdcs int, _ bool) Controller {
+	b := &bbr{pmdcs: pmdcs}
 	b.Reset()
 	return b
 }
 
 // Reset is OnInit. Times are set with the first sample.
 func (b *bbr) Reset() {
-	*b = bbr{pmdcs: b.pmdcs, ipv6: b.ipv6, inflightLongterm: unbounded, probeUpAckedPerInc: unbounded}
+	*b = bbr{pmdcs: b.pmdcs, inflightLongterm: unbounded, probeUpAckedPerInc: unbounded}
 	b.cwnd = b.initial()
 	b.resetShortTermModel()
 	b.enterStartup()

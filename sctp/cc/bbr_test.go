@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/script"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -50,14 +51,14 @@ func (r *bbrRoad) do(story string) {
 			r.OnRestart(r.at)
 		default:
 			map[string]func(){"loss": func() { r.OnLoss(r.at) }, "mark": func() { r.OnECN(r.at) }, "timeout": func() { r.OnTimeout(r.at) }, "undo": func() { r.Undo(r.at) },
-				"route": r.Reset, "idle": func() { r.OnIdle(r.at.Add(d), r.at, 9) }, "bound": func() { r.inflightLongterm = int64(n) }, "near": func() { r.minRTT = d }, "fill": func() { r.OnSent(r.at, 1000, r.Window()) }}[w[0]]()
+				"route": r.Reset, "idle": func() { r.OnIdle(r.at.Add(d), r.at, 9) }, "bound": func() { r.inflightLongterm = int64(n) }, "near": func() { r.minRTT = d }, "mtu": func() { r.SetPMDCS(512 + n&^3) }, "sent": func() { r.OnSent(r.at, 1000, n) }, "fill": func() { r.OnSent(r.at, 1000, r.Window()) }}[w[0]]()
 		}
 	}
 }
 
 func (r *bbrRoad) trip(otherwise []string) {
 	s := Sample{Inflight: 100_000, SRTT: 100 * ms, NewlyAcked: 100_000, Valid: true, PriorDelivered: r.delivered, Volume: 100_000, Rate: 1e6, TxInFlight: 100_000, RTT: 100 * ms}
-	takes := 100
+	takes, srtt, late := 100, 100, 0
 	for _, o := range otherwise {
 		what, value, _ := strings.Cut(o, "=")
 		n, _ := strconv.Atoi(value)
@@ -66,13 +67,26 @@ func (r *bbrRoad) trip(otherwise []string) {
 			s.Rate = int64(n)
 		} else if what == "rtt" {
 			s.RTT = time.Duration(n) * ms
-		} else if p := map[string]*int{"inflight": &s.Inflight, "acked": &s.NewlyAcked, "volume": &s.Volume, "lost": &s.Lost, "takes": &takes}[what]; p != nil {
+		} else if p := map[string]*int{"inflight": &s.Inflight, "acked": &s.NewlyAcked, "volume": &s.Volume, "lost": &s.Lost, "takes": &takes, "tx": &s.TxInFlight, "srtt": &srtt, "late": &late}[what]; p != nil {
 			*p = n
 		}
 	}
 	r.at = r.at.Add(time.Duration(takes) * ms)
-	s.Delivered = r.delivered + uint64(s.NewlyAcked)
+	s.PriorDelivered -= min(uint64(late), r.delivered)
+	s.Delivered, s.SRTT = r.delivered+uint64(s.NewlyAcked), time.Duration(srtt)*ms
 	r.slowed = r.OnSample(r.at, &s)
+}
+
+// String is state, pace and window in thousands of octets, bounds if there are any.
+func (r *bbrRoad) String() string {
+	s := fmt.Sprintf("%v %d %.1f", r.state, r.PacingRate(0)/1000, float64(r.Window())/1000) + map[bool]string{true: " slowed"}[r.slowed]
+	if r.inflightLongterm != unbounded {
+		s += fmt.Sprintf(" long %.1f", float64(r.inflightLongterm)/1000)
+	}
+	if r.bwShortterm != unbounded {
+		s += fmt.Sprintf(" short %d, %.1f", r.bwShortterm/1000, float64(r.inflightShortterm)/1000)
+	}
+	return s
 }
 
 // Each story begins as soon as BBR is in a state; what it ends with is written down: state, pace and window in thousands of octets, bounds if there are any.
@@ -158,18 +172,28 @@ func TestBBRFollowsItsPath(t *testing.T) {
 		r.do("until " + tt.from)
 		r.trips = 0
 		r.do(tt.story)
-		got := fmt.Sprintf("%v %d %.1f", r.state, r.PacingRate(0)/1000, float64(r.Window())/1000) + map[bool]string{true: " slowed"}[r.slowed]
-		if r.inflightLongterm != unbounded {
-			got += fmt.Sprintf(" long %.1f", float64(r.inflightLongterm)/1000)
-		}
-		if r.bwShortterm != unbounded {
-			got += fmt.Sprintf(" short %d, %.1f", r.bwShortterm/1000, float64(r.inflightShortterm)/1000)
-		}
+		got := r.String()
 		if r.trips > 0 {
 			got += fmt.Sprintf(" after %d", r.trips)
 		}
 		check.That(t, got == tt.want, "%s: %s, want %s", tt.name, got, tt.want)
 	}
+}
+
+// What comes by chance has the consequences that it had: a digest of each story.
+func TestBBRByChanceGoesAsItDid(t *testing.T) {
+	script.Told(t, "testdata/bbr.txt", 250, func(seed int, told *strings.Builder) {
+		in := script.Script(script.Random(seed, 400))
+		words := strings.Split("trip,trip,trip rate=# acked=#,fill,trip late=# rate=#,trip,trip rate=# inflight=#,sent #,trip late=# acked=# takes=#,until UP,trip limited rate=#,lose #,until DOWN inflight=#,"+
+			"trip rtt=# takes=#,until RTT limited,trip inflight=1000 late=#,pause #ms,trip repairing lost=# tx=#,loss,undo,timeout,trip unknown acked=#,ranges 6,mark,until CRUISE,lose # limited,pause 6s,trip volume=#,mtu #,trip srtt=#,route,idle 6m", ",")
+		sizes := []int{0, 1, 10, 90, 100, 101, 1000, 2001, 5000, 50_000, 99_000, 100_000, 300_000, 1e6, 2e6}
+		r := &bbrRoad{bbr: NewBBR([]int{500, 1000, 1460, 8960, 65532}[seed%5], false).(*bbr), at: 1000}
+		for len(in) > 0 {
+			line := in.Line(words, sizes)
+			r.do(line)
+			fmt.Fprintln(told, line, r, r.PacingRate(time.Duration(seed)), r.Window(), r.bwShortterm, r.inflightShortterm, r.inflightLongterm)
+		}
+	})
 }
 
 func TestMaximumOfAWindow(t *testing.T) {
