@@ -53,8 +53,6 @@ func (r *Receiver) Grow(octets int) {
 
 // ungrow has the receive buffer become what it was at first.
 func (r *Receiver) ungrow() {
-	if r.first < r.cfg.RecvBuffer {
-		r.cfg.RecvBuffer = r.first
-		r.fit()
-	}
+	r.cfg.RecvBuffer = r.first
+	r.fit()
 }

@@ -144,6 +144,7 @@ func TestAnAdvertisedWindowDoesNotShrink(t *testing.T) {
 		{"what is placed does not either", func() { r.Admit(chunk(tsn, 1, be, "x")); r.Placed(chunk(tsn, 1, be, "x")); tsn++ }, 399},
 		{"until it is as small as it should be", func() { take(299); pieces(r) }, 300},
 		{"a larger buffer is there at once", func() { sack(r); r.SetBuffers(5000, 0, 0) }, 5000},
+		{"also behind what waits for a TSN", func() { tsn++; take(1); r.SetBuffers(6000, 0, 0) }, 5999},
 	} {
 		step.do()
 		check.Equal(t, step.name, r.Window(), step.want)

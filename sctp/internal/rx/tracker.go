@@ -109,10 +109,6 @@ func (k *Tracker) Add(t wire.TSN) {
 // advance moves cum to t and on over what follows without a gap.
 func (k *Tracker) advance(t wire.TSN) {
 	k.cum = k.high
-	if t+1 == k.high { // as when packets were swapped
-		k.set.Remove(t + 1)
-		return
-	}
 	if g, ok := k.set.NextGap(t+1, int(uint32(k.high-t))); ok {
 		k.cum = g - 1
 	}

@@ -122,9 +122,6 @@ func (s *Set) NextGap(t wire.TSN, n int) (wire.TSN, bool) { return s.scan(t, n, 
 // scan finds the first TSN whose bit differs from flip's. A bit of sums that differs from it stands for a word
 // that has such a TSN.
 func (s *Set) scan(t wire.TSN, n int, flip uint64) (wire.TSN, bool) {
-	if n <= 0 {
-		return 0, false
-	}
 	if s.table == nil {
 		k := bits.TrailingZeros64(bits.RotateLeft64(s.word^flip, -int(t&63)))
 		return t + wire.TSN(k), k < min(n, 64)
@@ -156,9 +153,6 @@ func (s *Set) scan(t wire.TSN, n int, flip uint64) (wire.TSN, bool) {
 
 // Last returns the last member among the n TSNs up to and including t, n <= Cap.
 func (s *Set) Last(t wire.TSN, n int) (wire.TSN, bool) {
-	if n <= 0 {
-		return 0, false
-	}
 	if s.table == nil {
 		k := bits.LeadingZeros64(bits.RotateLeft64(s.word, 63-int(t&63)))
 		return t - wire.TSN(k), k < min(n, 64)
