@@ -69,7 +69,9 @@ func (l *lab) queue(n, size int) {
 func chunks(t *testing.T, p rawio.Packet) (out []wire.Data) {
 	t.Helper()
 	pkt, err := wire.ParsePacket(bytes.Join(p.Vec, nil))
-	must.That(t, err == nil && pkt.ChecksumOK(), "bad packet: %v", err)
+	if err != nil || !pkt.ChecksumOK() {
+		t.Fatalf("bad packet: %v", err)
+	}
 	it := pkt.Chunks()
 	for c, ok := it.Next(); ok; c, ok = it.Next() {
 		out = append(out, must.Get(wire.AsData(c))(t))
@@ -94,8 +96,9 @@ func (l *lab) transmit() []rawio.Packet {
 		l.b.Begin(1, 2, 3, p.Local, p.Remote, p.MTU())
 		n := l.s.Fill(l.now, l.b, p)
 		l.b.End()
-		got := len(chunks(l.t, l.b.Pkts[len(l.b.Pkts)-1]))
-		must.That(l.t, n > 0 && got == n, "Poll promised a chunk: Fill has appended %d, and says %d", got, n)
+		if got := len(chunks(l.t, l.b.Pkts[len(l.b.Pkts)-1])); n == 0 || got != n {
+			l.t.Fatalf("Poll promised a chunk: Fill has appended %d, and says %d", got, n)
+		}
 		if before := len(l.b.Pkts); !l.single {
 			l.s.FillMore(l.now, l.b, p)
 			if l.told != nil {

@@ -60,7 +60,7 @@ func (s *Sender) timeoutRACK(now rawio.Time) {
 		default:
 			next = min(next, now.Add(max(left, rackTick)))
 		}
-		t, ok = g.ripe.Next(t+1, int(uint32(g.next-t-1)))
+		t, ok = g.after(&g.ripe, t)
 	}
 	if s.rackAt = next; ok {
 		s.rackAt = min(next, now.Add(rackTick))

@@ -55,6 +55,12 @@ func (g *ledger) rec(t wire.TSN) *record { return &g.recs[int(t)&(len(g.recs)-1)
 // len returns how many TSNs are not acknowledged cumulatively.
 func (g *ledger) len() int { return int(uint32(g.next - g.base)) }
 
+// after returns the next member of one of sets behind t.
+func (g *ledger) after(set *tsnset.Set, t wire.TSN) (wire.TSN, bool) {
+	t++
+	return set.Next(t, int(uint32(g.next-t)))
+}
+
 // chain notes that chunk t is the last of its stream, so that the others are found from there.
 func (s *Sender) chain(t wire.TSN, r *record) {
 	last := s.last.Use(uint16(r.stream))

@@ -119,7 +119,7 @@ const maxPassed = 64
 func (s *Sender) fillMarked(now rawio.Time, b *pack.Batch, p *Path) (n, octets int) {
 	g := &s.ledger
 	t, ok := g.marked.Next(g.base, g.len())
-	for passed := 0; ok; t, ok = g.marked.Next(t+1, int(uint32(g.next-t-1))) {
+	for passed := 0; ok; t, ok = g.after(&g.marked, t) {
 		s.steps++
 		r := g.rec(t)
 		if s.retransmitPath(r) != p {

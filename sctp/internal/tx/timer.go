@@ -72,10 +72,7 @@ func (s *Sender) markAll(p *Path) (suspect bool) {
 	if from.Less(g.base) {
 		from = g.base
 	}
-	t, ok := from, p.flight > 0 && from.Less(p.markTo)
-	if ok {
-		t, ok = p.inflight.Next(from, int(uint32(p.markTo-from)))
-	}
+	t, ok := p.inflight.Next(from, int(int32(p.markTo-from)))
 	for ; ok && !s.spent(); t, ok = p.inflight.Next(t, int(uint32(p.markTo-t))) {
 		s.steps++
 		r := g.rec(t)

@@ -213,6 +213,20 @@ func TestLongestWorkAtOnce(t *testing.T) {
 			l.s.HandleTimeout(l.now)
 			return Result{}, nil
 		}},
+		{"none, T3-rtx, and what it has marked at first goes again meanwhile", 16, func(l *lab) (Result, error) {
+			l.now = l.s.NextTimeout()
+			l.s.HandleTimeout(l.now)
+			l.path(0).single = false
+			l.transmit()
+			begun = l.s.Steps()
+			return Result{}, nil
+		}},
+		{"the last of all that went again", 48, func(l *lab) (Result, error) {
+			l.timeout()
+			for l.path(0).single = false; len(l.transmit()) > 0; l.now += ms {
+			}
+			return say(l, 0, wire.GapBlock{Start: last, End: last})
+		}},
 	} {
 		l := newLab(t, 1)
 		l.path(0).cc = fixed(1 << 40)
@@ -249,6 +263,7 @@ func TestLongestWorkAtOnce(t *testing.T) {
 			res = l.s.Continue()
 		}
 		check.Equal(t, tt.name+": parts", parts, tt.parts)
+		check.That(t, l.s.Stats().Timeouts == 0 || int(l.s.Stats().Retransmits)+l.s.ledger.nmarked == last, "%s: %d of what T3-rtx has marked went again, %d is to", tt.name, l.s.Stats().Retransmits, l.s.ledger.nmarked)
 		lost := l.s.ledger.nmarked > 0 && l.s.Stats().Timeouts == 0
 		check.That(t, lost == l.s.recovery && (!lost || l.s.ledger.nmarked == last-3), "%s: %d lost, in recovery: %v", tt.name, l.s.ledger.nmarked, l.s.recovery)
 	}
