@@ -41,8 +41,7 @@ func TestAsconfAckHasItsOctetsAndFields(t *testing.T) {
 	check.Equal(t, "Code", cause.Code(), wire.CauseDeleteLastAddr)
 	quoted := cause.Params()
 	p, _ = quoted.Next()
-	r := must.Get(wire.AsAddrRequest(p))(t)
-	check.Equal(t, "Addr", r.Addr(), testAddr)
+	check.Equal(t, "Addr", must.Get(wire.AsAddrRequest(p))(t).Addr(), testAddr)
 }
 
 func TestAddrResponseForms(t *testing.T) {

@@ -70,8 +70,7 @@ func TestChunkList(t *testing.T) {
 		wire.ChunkInit: false, wire.ChunkInitAck: false, wire.ChunkShutdownComplete: false, wire.ChunkAuth: false,
 		wire.ChunkAsconf: true, wire.ChunkData: false,
 	} {
-		got := must.Get(received.ListsChunk(ct))(t)
-		check.Equal(t, ct.String(), got, want)
+		check.Equal(t, ct.String(), must.Get(received.ListsChunk(ct))(t), want)
 	}
 }
 

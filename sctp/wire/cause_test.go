@@ -12,8 +12,7 @@ import (
 func TestInvalidStreamCause(t *testing.T) {
 	b := wire.AppendInvalidStreamCause(nil, 0x1234)
 	wantOctets(t, b, "00010008 1234 0000")
-	s := must.Get(onlyCause(t, b).InvalidStream())(t)
-	check.Equal(t, "stream", s, 0x1234)
+	check.Equal(t, "stream", must.Get(onlyCause(t, b).InvalidStream())(t), 0x1234)
 	check.Fails(onlyCause(t, octets(t, "00010006 1234")).InvalidStream())(t, "error", wire.ErrCauseLength)
 	check.Fails(onlyCause(t, octets(t, "00040004")).InvalidStream())(t, "error", wire.ErrCauseCode)
 }
@@ -42,16 +41,14 @@ func TestStaleCookieCause(t *testing.T) {
 	// req 9260-3.3.10.3-1
 	b := wire.AppendStaleCookieCause(nil, 1_000_000)
 	wantOctets(t, b, "00030008 000f4240")
-	usec := must.Get(onlyCause(t, b).Staleness())(t)
-	check.Equal(t, "staleness", usec, 1_000_000)
+	check.Equal(t, "staleness", must.Get(onlyCause(t, b).Staleness())(t), 1_000_000)
 	check.Fails(onlyCause(t, octets(t, "00030004")).Staleness())(t, "error", wire.ErrCauseLength)
 }
 
 func TestNoUserDataCause(t *testing.T) {
 	b := wire.AppendNoUserDataCause(nil, 0xfffffffe)
 	wantOctets(t, b, "00090008 fffffffe")
-	tsn := must.Get(onlyCause(t, b).NoUserData())(t)
-	check.Equal(t, "TSN", tsn, 0xfffffffe)
+	check.Equal(t, "TSN", must.Get(onlyCause(t, b).NoUserData())(t), 0xfffffffe)
 	check.Fails(onlyCause(t, octets(t, "00090007 ffffff")).NoUserData())(t, "error", wire.ErrCauseLength)
 }
 
@@ -106,8 +103,7 @@ func TestCausesThatQuoteParameters(t *testing.T) {
 func TestUnsupportedHMACCause(t *testing.T) {
 	b := wire.AppendUnsupportedHMACCause(nil, 2)
 	wantOctets(t, b, "01050006 0002 0000")
-	id := must.Get(onlyCause(t, b).UnsupportedHMAC())(t)
-	check.Equal(t, "HMAC identifier", id, 2)
+	check.Equal(t, "HMAC identifier", must.Get(onlyCause(t, b).UnsupportedHMAC())(t), 2)
 	check.Fails(onlyCause(t, octets(t, "01050005 00")).UnsupportedHMAC())(t, "error", wire.ErrCauseLength)
 }
 

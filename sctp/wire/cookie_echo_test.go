@@ -19,6 +19,5 @@ func TestCookieEchoHasItsOctetsAndFields(t *testing.T) {
 // The largest State Cookie that a parameter can hold comes back whole.
 func TestLargestCookie(t *testing.T) {
 	cookie := make([]byte, wire.MaxParamLen-4)
-	c := as(t, wire.AsCookieEcho, wire.AppendCookieEcho(nil, cookie))
-	check.Equal(t, "octets of cookie", len(c.Cookie()), len(cookie))
+	check.Equal(t, "octets of cookie", len(as(t, wire.AsCookieEcho, wire.AppendCookieEcho(nil, cookie)).Cookie()), len(cookie))
 }

@@ -10,6 +10,5 @@ import (
 func TestCWRHasItsOctetsAndFields(t *testing.T) {
 	b := wire.AppendCWR(nil, 0x01020304)
 	wantOctets(t, b, "0d000008 01020304")
-	c := as(t, wire.AsCWR, b)
-	check.Equal(t, "TSN", c.TSN(), 0x01020304)
+	check.Equal(t, "TSN", as(t, wire.AsCWR, b).TSN(), 0x01020304)
 }

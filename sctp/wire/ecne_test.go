@@ -10,6 +10,5 @@ import (
 func TestECNEHasItsOctetsAndFields(t *testing.T) {
 	b := wire.AppendECNE(nil, 0x01020304)
 	wantOctets(t, b, "0c000008 01020304")
-	e := as(t, wire.AsECNE, b)
-	check.Equal(t, "TSN", e.TSN(), 0x01020304)
+	check.Equal(t, "TSN", as(t, wire.AsECNE, b).TSN(), 0x01020304)
 }

@@ -23,8 +23,7 @@ func TestAddressParam(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := wire.AppendAddressParam(nil, netip.MustParseAddr(c.addr))
 			wantOctets(t, b, c.want)
-			addr := must.Get(onlyParam(t, b).Addr())(t)
-			check.Equal(t, "Addr", addr, netip.MustParseAddr(c.back))
+			check.Equal(t, "Addr", must.Get(onlyParam(t, b).Addr())(t), netip.MustParseAddr(c.back))
 		})
 	}
 	wantOctets(t, wire.AppendAddressParam(nil, netip.Addr{}), "")
@@ -56,8 +55,7 @@ func TestCookiePreservative(t *testing.T) {
 	// req 9260-3.3.2.1.3-1
 	b := wire.AppendCookiePreservative(nil, 1000)
 	wantOctets(t, b, "00090008 000003e8")
-	ms := must.Get(onlyParam(t, b).CookieIncrement())(t)
-	check.Equal(t, "CookieIncrement", ms, 1000)
+	check.Equal(t, "CookieIncrement", must.Get(onlyParam(t, b).CookieIncrement())(t), 1000)
 
 	check.Fails(onlyParam(t, octets(t, "00090006 03e8")).CookieIncrement())(t, "error", wire.ErrParamLength)
 	check.Fails(onlyParam(t, octets(t, "c0060008 00000001")).CookieIncrement())(t, "error", wire.ErrParamType)
@@ -77,8 +75,7 @@ func TestSupportedAddrTypes(t *testing.T) {
 			wire.ParamIPv4: v4, wire.ParamIPv6: true,
 			wire.ParamHostName: false, // req 9260-3.3.2.1.5-3
 		} {
-			got := must.Get(received.SupportsAddrType(at))(t)
-			check.Equal(t, list+": "+at.String(), got, want)
+			check.Equal(t, list+": "+at.String(), must.Get(received.SupportsAddrType(at))(t), want)
 		}
 	}
 	check.Fails(onlyParam(t, octets(t, "c0000004")).SupportsAddrType(wire.ParamIPv4))(t, "error", wire.ErrParamType)
@@ -103,8 +100,7 @@ func TestSupportedExtensions(t *testing.T) {
 		wire.ChunkForwardTSN: false,
 		wire.ChunkData:       false, // 0 is also the padding, which is no list entry
 	} {
-		got := must.Get(p.ListsChunk(ct))(t)
-		check.Equal(t, ct.String(), got, want)
+		check.Equal(t, ct.String(), must.Get(p.ListsChunk(ct))(t), want)
 	}
 	listed, err := onlyParam(t, octets(t, "c0000004")).ListsChunk(wire.ChunkData)
 	wantErr(t, err, wire.ErrParamType)

@@ -102,8 +102,7 @@ func TestIncomingReset(t *testing.T) {
 func TestTSNReset(t *testing.T) {
 	b := wire.AppendTSNReset(nil, 7)
 	wantOctets(t, b, "000f0008 00000007")
-	seq := must.Get(onlyParam(t, b).TSNResetSeq())(t)
-	check.Equal(t, "RequestSeq", seq, 7)
+	check.Equal(t, "RequestSeq", must.Get(onlyParam(t, b).TSNResetSeq())(t), 7)
 	check.Fails(onlyParam(t, octets(t, "000f000c 00000007 00000000")).TSNResetSeq())(t, "error", wire.ErrParamLength)
 }
 

@@ -10,6 +10,5 @@ import (
 func TestShutdownHasItsOctetsAndFields(t *testing.T) {
 	b := wire.AppendShutdown(nil, 0x01020304)
 	wantOctets(t, b, "07000008 01020304")
-	s := as(t, wire.AsShutdown, b)
-	check.Equal(t, "CumTSN", s.CumTSN(), 0x01020304)
+	check.Equal(t, "CumTSN", as(t, wire.AsShutdown, b).CumTSN(), 0x01020304)
 }
