@@ -4,11 +4,24 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func TestShutdownHasItsOctetsAndFields(t *testing.T) {
-	b := wire.AppendShutdown(nil, 0x01020304)
-	wantOctets(t, b, "07000008 01020304")
-	check.Equal(t, "CumTSN", as(t, wire.AsShutdown, b).CumTSN(), 0x01020304)
+func TestShutdownECNEAndCWRHaveTheirOctetsAndTSN(t *testing.T) {
+	s, e, c := wire.AppendShutdown(nil, 0x01020304), wire.AppendECNE(nil, 0x01020304), wire.AppendCWR(nil, 0x01020304)
+	wantOctets(t, s, "07000008 01020304")
+	wantOctets(t, e, "0c000008 01020304")
+	wantOctets(t, c, "0d000008 01020304")
+	check.Equal(t, "TSN of SHUTDOWN", as(t, wire.AsShutdown, s).CumTSN(), 0x01020304)
+	check.Equal(t, "TSN of ECNE", as(t, wire.AsECNE, e).TSN(), 0x01020304)
+	check.Equal(t, "TSN of CWR", as(t, wire.AsCWR, c).TSN(), 0x01020304)
+}
+
+func TestShutdownAckAndCookieAckHaveTheirOctets(t *testing.T) {
+	s, c := wire.AppendShutdownAck(nil), wire.AppendCookieAck(nil)
+	wantOctets(t, s, "08000004")
+	wantOctets(t, c, "0b000004")
+	must.Do(wire.AsShutdownAck(onlyChunk(t, s)))(t)
+	must.Do(wire.AsCookieAck(onlyChunk(t, c)))(t)
 }
