@@ -120,7 +120,8 @@ func (s *Sender) Tell() string {
 		s.tail.due, s.tail.out, s.tail.tsn, s.later.on, g.nmarked, g.ngapped, g.nowed)
 	for _, p := range s.paths {
 		b = fmt.Append(b, " ", p.State, p.mtu, p.est, p.flight, p.cc.Window(), p.cc.Ssthresh(), p.t3, p.pto, p.due, p.lastSent, p.awake,
-			p.holes, p.single, p.reduced, p.timing, p.timed, p.timedAt, p.latest, p.doubt)
+			p.holes, p.single, p.reduced, p.timing, p.timed, p.timedAt, p.latest, p.doubt,
+			p.patience(), p.waits.longest(), p.debt, p.early.n, p.BlackHole(), p.Vague())
 		if c := p.rates; c != nil {
 			b = fmt.Append(b, c.delivered, c.lost, c.limited)
 		}

@@ -68,6 +68,7 @@ type fuzzer struct {
 	dry     bool              // the Source has nothing more
 	next    wire.TSN          // the first TSN that was not sent: behind one that is withheld there are others
 	got     map[wire.TSN]bool // by the peer, which loses some
+	twice   []wire.TSN        // and has had some once more than it has said
 	trip    rawio.Time        // of a packet and its SACK, at least
 	burst   int
 	noDelay bool
@@ -194,7 +195,11 @@ func (z *fuzzer) send() {
 	}
 	for _, d := range z.transmit() {
 		z.chunk(d)
-		z.got[d.TSN()] = z.got[d.TSN()] || z.in.Next()%4 > 0
+		arrives := z.in.Next()%4 > 0
+		if arrives && z.got[d.TSN()] && len(z.twice) < 20 {
+			z.twice = append(z.twice, d.TSN())
+		}
+		z.got[d.TSN()] = z.got[d.TSN()] || arrives
 	}
 	z.check()
 }
@@ -323,8 +328,10 @@ func (z *fuzzer) report() {
 			gaps = append(gaps, wire.GapBlock{Start: o, End: o})
 		}
 	}
-	_, err := z.s.HandleSack(z.now, makeSack(cum, uint32(z.in.Next())<<10, gaps...))
+	r, err := z.s.HandleSack(z.now, wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: cum, ARwnd: uint32(z.in.Next()) << 10, Gaps: gaps, Dups: z.twice})))
 	must.OK(z.t, err)
+	z.twice = z.twice[:0]
+	z.tell(r)
 	z.check()
 	for parts := 0; z.s.More(); parts++ {
 		if z.s.Continue(); parts > 1000 {
@@ -364,7 +371,9 @@ func (z *fuzzer) step(op int) {
 	case 5:
 		z.report()
 	case 6: // time passes
-		if z.now += rawio.Time(z.in.Next()*z.in.Next()) * ms / 4; z.in.Next() < 8 && z.s.Outstanding() == 0 {
+		if next := z.s.NextTimeout(); z.in.Next()%2 == 0 && next < z.now+2*second {
+			z.now = max(z.now, next)
+		} else if z.now += rawio.Time(z.in.Next()*z.in.Next()) * ms / 4; z.in.Next() < 8 && z.s.Outstanding() == 0 {
 			z.now += 1100 * second // longer than stamps tell apart
 		}
 		z.expire()
@@ -401,6 +410,21 @@ func (z *fuzzer) step(op int) {
 			p.Backoff()
 			z.noDelay = !z.noDelay
 			z.s.Reconfigure(sendBuffer, z.burst, z.noDelay, 0)
+		case 8:
+			p.Answered(z.now)
+		case 9:
+			p.State = tx.PotentiallyFailed
+			p.Failed(z.now)
+		case 10:
+			z.tell(z.s.Cut(z.now, p))
+		case 11:
+			p.Proved(time.Duration(z.in.Next()*z.in.Next()) * time.Microsecond)
+		case 12:
+			z.s.Expect(z.in.Next()%2 == 0)
+		case 13, 14:
+			p.Asks = !p.Asks
+		case 15:
+			p.Forgive(z.now)
 		}
 	case 9:
 		z.s.HandleECNE(z.now, z.s.CumTSN().Add(uint32(z.in.Next())))
@@ -507,7 +531,7 @@ func Play(t *testing.T, in []byte, told *strings.Builder) {
 	z.s = tx.NewSender(tx.Config{TSN: firstTSN, SendBuffer: sendBuffer, MaxBurst: z.burst, Letter: letter, Draw: func() uint32 { return uint32(z.in.Next() % 64) }})
 	for i := range 1 + in[0]%3 {
 		p := tx.NewPath(netip.AddrPort{}, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, 1 + i}), 0), mtu, rto, control)
-		if i == 0 { // that has set up the association
+		if p.Asks = in[0]&0x20 == 0; i == 0 || in[0]&8 != 0 { // the first has set up the association
 			p.State = tx.Active
 		}
 		must.OK(t, z.s.AddPath(p))
