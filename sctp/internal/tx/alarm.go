@@ -31,7 +31,7 @@ func (s *Sender) raise(p *Path) {
 // cameLate takes the acknowledgement of a chunk that went to p: whether it is of its first transmission.
 func (s *Sender) cameLate(now rawio.Time, t wire.TSN, r *record, p *Path) {
 	a := &p.alarm
-	if !a.on || r.flags&timeout == 0 {
+	if r.flags&timeout == 0 {
 		return
 	}
 	first := false
@@ -47,7 +47,7 @@ func (s *Sender) cameLate(now rawio.Time, t wire.TSN, r *record, p *Path) {
 
 // cameTwice takes that the peer has had a chunk twice, which went again.
 func (s *Sender) cameTwice(t wire.TSN, r *record) {
-	if a := &s.paths[r.path].alarm; a.on && t == a.first && r.flags&timeout != 0 && r.spare == 1 {
+	if a := &s.paths[r.path].alarm; t == a.first && r.flags&timeout != 0 && r.spare == 1 {
 		a.shown, a.sure = true, true
 	}
 }
