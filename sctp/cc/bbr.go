@@ -174,7 +174,7 @@ func (b *bbr) OnSample(now rawio.Time, s *Sample) (limited bool) {
 	b.now, b.delivered, b.inflight = now, s.Delivered, s.Inflight
 	if !b.begun {
 		b.begun = true
-		b.minRTTStamp, b.probeRTTMinStamp, b.extraAckedStart, b.cycleStamp = now, now, now, now
+		b.probeRTTMinStamp = now
 		b.initialDelivered = s.Delivered - uint64(s.NewlyAcked)
 	}
 	if b.pacing == 0 && s.SRTT > 0 {

@@ -15,9 +15,10 @@ import (
 // bbrRoad is a path to a BBR with packets of 1000 octets: a megabyte a second, and round trips of 100 ms with one sample each.
 type bbrRoad struct {
 	*bbr
-	at     rawio.Time
-	trips  int
-	slowed bool
+	at        rawio.Time
+	delivered uint64
+	trips     int
+	slowed    bool
 }
 
 // do plays a story: what happens, separated by semicolons, with what is otherwise than usual.
@@ -73,7 +74,8 @@ func (r *bbrRoad) trip(otherwise []string) {
 	}
 	r.at = r.at.Add(time.Duration(takes) * ms)
 	s.PriorDelivered -= min(uint64(late), r.delivered)
-	s.Delivered, s.SRTT = r.delivered+uint64(s.NewlyAcked), time.Duration(srtt)*ms
+	r.delivered += uint64(s.NewlyAcked)
+	s.Delivered, s.SRTT = r.delivered, time.Duration(srtt)*ms
 	r.slowed = r.OnSample(r.at, &s)
 }
 
@@ -187,7 +189,7 @@ func TestBBRByChanceGoesAsItDid(t *testing.T) {
 		words := strings.Split("trip,trip,trip rate=# acked=#,fill,trip late=# rate=#,trip,trip rate=# inflight=#,sent #,trip late=# acked=# takes=#,until UP,trip limited rate=#,lose #,until DOWN inflight=#,"+
 			"trip rtt=# takes=#,until RTT limited,trip inflight=1000 late=#,pause #ms,trip repairing lost=# tx=#,loss,undo,timeout,trip unknown acked=#,ranges 6,mark,until CRUISE,lose # limited,pause 6s,trip volume=#,mtu #,trip srtt=#,route,idle 6m", ",")
 		sizes := []int{0, 1, 10, 90, 100, 101, 1000, 2001, 5000, 50_000, 99_000, 100_000, 300_000, 1e6, 2e6}
-		r := &bbrRoad{bbr: NewBBR([]int{500, 1000, 1460, 8960, 65532}[seed%5], false).(*bbr), at: 1000}
+		r := &bbrRoad{bbr: NewBBR([]int{500, 1000, 1460, 8960, 65532}[seed%5], false).(*bbr), at: rawio.Time(1000 + 1e9*seed)}
 		for len(in) > 0 {
 			line := in.Line(words, sizes)
 			r.do(line)

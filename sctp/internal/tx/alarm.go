@@ -37,7 +37,7 @@ func (s *Sender) cameLate(now rawio.Time, t wire.TSN, r *record, p *Path) {
 	first := false
 	switch r.state {
 	case marked:
-		first = r.flags&(resent|copied) == 0
+		first = r.flags&vague == 0
 	case sent:
 		first = r.spare == 1 && stamp(now)-r.stamp < uint32(p.est.trip.get().Microseconds())
 	}
@@ -47,7 +47,7 @@ func (s *Sender) cameLate(now rawio.Time, t wire.TSN, r *record, p *Path) {
 
 // cameTwice takes that the peer has had a chunk twice, which went again.
 func (s *Sender) cameTwice(t wire.TSN, r *record) {
-	if a := &s.paths[r.path].alarm; t == a.first && r.flags&timeout != 0 && r.spare == 1 {
+	if a := &s.paths[r.path].alarm; t == a.first && r.spare == 1 {
 		a.shown, a.sure = true, true
 	}
 }

@@ -41,6 +41,8 @@ const (
 	large               // last sent in a packet longer than Path.Least
 	own                 // its body is the stack's
 	copied              // a copy went over another path: nobody knows which of the two has arrived
+
+	vague = resent | copied // nor which transmission
 )
 
 // chunkLen returns the octets the chunk counts in cwnd and flight size: header and padding included

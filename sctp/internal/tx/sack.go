@@ -355,7 +355,7 @@ func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 		p.timing = false
 		p.sack.rtt = max(a.now.Sub(p.timedAt), 1)
 	}
-	if r.flags&(resent|copied) == 0 {
+	if r.flags&vague == 0 {
 		p.disorder.seen = p.disorder.seen || p.sack.latest.after(r.stamp, t)
 		if d := time.Duration(stamp(a.now)-r.stamp) * time.Microsecond; p.sack.trip == 0 || d < p.sack.trip {
 			p.sack.trip = max(d, 1)
