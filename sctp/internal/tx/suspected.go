@@ -131,6 +131,9 @@ func (s *Sender) silent(now rawio.Time, p *Path) bool {
 	if s.tail.repairs && !p.latest.after(s.tail.first, s.tail.tsn) {
 		return p.flight > 0 || !s.tail.beside
 	}
+	if p.flight == 0 {
+		return false
+	}
 	s.findFirst(p)
 	r := s.ledger.rec(p.first)
 	at := r.stamp
