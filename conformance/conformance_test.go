@@ -168,10 +168,8 @@ func TestUpdateReadme(t *testing.T) {
 	r := examine([]File{aFile("7000", "sctp", "sctp", "n/a")}, map[string]string{"layer:n/a": "not for this code at all"},
 		[]Citation{{ID: "7000-1-1", Test: "TestX"}})
 	got, ok := r.UpdateReadme("a\n<!-- conformance -->\nyesterday\n<!-- /conformance -->\nb\n")
-	if !ok || strings.Contains(got, "yesterday") || !strings.HasPrefix(got, "a\n") || !strings.HasSuffix(got, "\nb\n") ||
-		!strings.Contains(got, "| 1+1/3 |") || !strings.Contains(got, "untested: 1  waived: 1  rows: 3\n") {
-		t.Errorf("%v, %q", ok, got)
-	}
+	check.That(t, ok && !strings.Contains(got, "yesterday") && strings.HasPrefix(got, "a\n") && strings.HasSuffix(got, "\nb\n") &&
+		strings.Contains(got, "| 1+1/3 |") && strings.Contains(got, "untested: 1  waived: 1  rows: 3\n"), "%v, %q", ok, got)
 	again, ok := r.UpdateReadme(got)
 	check.That(t, ok && again == got, "a second update changes the text: %q", again)
 	_, ok = r.UpdateReadme("no block")

@@ -31,9 +31,7 @@ func TestSegmentationExamples(t *testing.T) {
 				"segment %d: %x %d %d %d", i, v.RsvdULP(), v.QN(), v.MSN(), v.MO())
 			got = append(got, v.Payload()...)
 		}
-		if !bytes.Equal(got, msg) { // req 5041-5.2-3
-			t.Error("octets of the message were lost or changed")
-		}
+		check.That(t, bytes.Equal(got, msg), "octets of the message were lost or changed") // req 5041-5.2-3
 	})
 	t.Run("tagged 2048 octets at TO 16384 and MULPDU 1500", func(t *testing.T) {
 		// req 5041-5.2-7, 5041-5.2-6, 5041-4.2-7: TO 16384 with 1486 octets, TO 17870 with 562.

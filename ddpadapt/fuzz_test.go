@@ -205,9 +205,8 @@ func FuzzSequence(f *testing.F) {
 		}
 		k.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: errors.New("end of the test")})
 		st := &k.store
-		if k.Sessions() != 0 || k.early != 0 || len(st.slab) > 0 && len(st.free) != len(st.slab)-1 {
-			t.Fatalf("%d sessions, %d octets and %d messages are kept", k.Sessions(), k.early, len(st.slab)-1-len(st.free))
-		}
+		must.That(t, k.Sessions() == 0 && k.early == 0 && (len(st.slab) == 0 || len(st.free) == len(st.slab)-1),
+			"%d sessions, %d octets and %d messages are kept", k.Sessions(), k.early, len(st.slab)-1-len(st.free))
 	})
 }
 
@@ -252,8 +251,7 @@ func negotiate(t *testing.T, asked, own Setup) {
 	if err != nil {
 		return
 	}
-	if ord != NotNegotiated && reply.IRD != NotNegotiated && ord > own.IRD || reply.ORD != NotNegotiated && asked.IRD != NotNegotiated && reply.ORD > asked.IRD {
-		t.Fatalf("%+v and %+v agree on %+v and ORD %d", asked, own, reply, ord)
-	}
+	must.That(t, (ord == NotNegotiated || reply.IRD == NotNegotiated || ord <= own.IRD) && (reply.ORD == NotNegotiated || asked.IRD == NotNegotiated || reply.ORD <= asked.IRD),
+		"%+v and %+v agree on %+v and ORD %d", asked, own, reply, ord)
 	must.That(t, (first != 0) == asked.PeerToPeer && first&^(asked.RTR&reply.RTR) == 0, "%+v and %+v begin with %d", asked, reply, first)
 }

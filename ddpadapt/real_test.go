@@ -211,9 +211,7 @@ func TestOnTheWire(t *testing.T) {
 			case wire.ChunkInit, wire.ChunkInitAck:
 				setups++
 				in := must.Get(wire.AsInit(c))(t)
-				if in.OutStreams() != in.InStreams() { // req 5043-8-3
-					t.Fatalf("%v asks for %d outbound and %d inbound streams", c.Type(), in.OutStreams(), in.InStreams())
-				}
+				must.That(t, in.OutStreams() == in.InStreams(), "%v asks for %d outbound and %d inbound streams", c.Type(), in.OutStreams(), in.InStreams()) // req 5043-8-3
 				found := false
 				ps := in.Params()
 				for p, ok := ps.Next(); ok; p, ok = ps.Next() {
@@ -372,17 +370,13 @@ func TestWhatARealAssociationShows(t *testing.T) {
 		want = append(want, n)
 	}
 	w.Run(time.Second)
-	if !slices.Equal(ub.got, want) { // req 5041-3-8
-		t.Errorf("lengths %v, want %v", ub.got, want)
-	}
+	check.That(t, slices.Equal(ub.got, want), "lengths %v, want %v", ub.got, want) // req 5041-3-8
 	must.OK(t, da.SendTagged(region.STag(), 0, 0, gather(make([]byte, 1<<20)), 99))
 	w.Run(time.Minute)
 	least := uint32(1<<32 - 1)
 	for _, s := range w.Sent {
 		pkt := s.Pkt
-		if !pkt.ChecksumOK() { // req 5041-3-7
-			t.Fatal("a packet without a right CRC32c")
-		}
+		must.That(t, pkt.ChecksumOK(), "a packet without a right CRC32c") // req 5041-3-7
 		cs := pkt.Chunks()
 		for c, ok := cs.Next(); ok; c, ok = cs.Next() {
 			if k, err := wire.AsSack(c); err == nil {
@@ -401,9 +395,7 @@ func TestWhatARealAssociationShows(t *testing.T) {
 			}
 		}
 	}
-	if least != 1<<20 { // req 5041-A-1, 5041-A-2: a_rwnd stays what it was through a megabyte of placed segments
-		t.Errorf("a_rwnd fell to %d", least)
-	}
+	check.That(t, least == 1<<20, "a_rwnd fell to %d", least) // req 5041-A-1, 5041-A-2: a_rwnd stays what it was through a megabyte of placed segments
 	bad := wire.AppendHeader(nil, wirePort, wirePort+1, w.hosts[0].a.LocalTag())
 	bad = wire.AppendShutdown(bad, 0) // checksum 0
 	p := rawio.Packet{Data: bad, Buf: rawio.NewBuf(bad), Local: w.hosts[0].Addr, Remote: w.hosts[1].Addr}

@@ -162,9 +162,8 @@ func TestAssociationDown(t *testing.T) {
 	for _, e := range []*end{a, b} {
 		e.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: cause})
 		for i, ev := range e.expect(EventDown, EventDown, EventDown) {
-			if ev.Err != cause || (ev.Session == nil) != (i == 2) || i < 2 && (ev.Session.State() != Ended || ev.Session.Err() != cause) {
-				t.Fatalf("event %d: %+v", i, ev)
-			}
+			must.That(t, ev.Err == cause && (ev.Session == nil) == (i == 2) && (i >= 2 || ev.Session.State() == Ended && ev.Session.Err() == cause),
+				"event %d: %+v", i, ev)
 		}
 		e.sends() // req 5043-11.3-1: no exchange on the streams
 		must.That(t, e.Err() == cause && e.Sessions() == 0, "%v, %d sessions", e.Err(), e.Sessions())
@@ -273,12 +272,9 @@ func TestConfigure(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := assoc.Config{OutStreams: c.out, InStreams: c.in, RecvBuffer: c.recv, MaxMessage: c.most}
 			Configure(&cfg)
-			if cfg.OutStreams != c.want || cfg.InStreams != c.want || cfg.MaxMessage != c.wanted { // req 5043-8-3, 5043-8-2
-				t.Fatalf("%d out, %d in, messages of %d", cfg.OutStreams, cfg.InStreams, cfg.MaxMessage)
-			}
-			if cfg.Adaptation == nil || *cfg.Adaptation != 1 || !cfg.RequireAdaptation { // req 5043-5.1-1, 5043-7.1-3, 5043-11.1-1
-				t.Fatal("adaptation indication 1 is not required")
-			}
+			must.That(t, cfg.OutStreams == c.want && cfg.InStreams == c.want && cfg.MaxMessage == c.wanted,
+				"%d out, %d in, messages of %d", cfg.OutStreams, cfg.InStreams, cfg.MaxMessage) // req 5043-8-3, 5043-8-2
+			must.That(t, cfg.Adaptation != nil && *cfg.Adaptation == 1 && cfg.RequireAdaptation, "adaptation indication 1 is not required") // req 5043-5.1-1, 5043-7.1-3, 5043-11.1-1
 		})
 	}
 }

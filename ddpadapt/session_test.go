@@ -21,9 +21,7 @@ func TestSessionAccepted(t *testing.T) {
 	must.OK(t, ua.send("early"))
 	// req 5043-5.2.1-1, 5043-5.2.3-1, 5043-5.2.3-2, 5043-5.2.3-4, 5043-5.2-1, 5043-10-1: the layout on the wire
 	init := a.pull()
-	if len(init) != 1 { // req 5043-6.6-2: the segment waits
-		t.Fatalf("%v handed over before the Accept", init)
-	}
+	must.That(t, len(init) == 1, "%v handed over before the Accept", init) // req 5043-6.6-2: the segment waits
 	d := init[0].data
 	must.That(t, d.U() && d.PPID() == 17 && bytes.Equal(d.Payload(), []byte("\x00\x00\x00\x01hello")), "Initiate is U=%v PPID=%d %q", d.U(), d.PPID(), d.Payload())
 	b.take(init...)
@@ -87,10 +85,8 @@ func TestSessionRejected(t *testing.T) {
 	a.take(rej...)
 	var re *RejectedError
 	ev := a.expect(EventRejected, EventEnded)[0]
-	if !errors.As(ev.Err, &re) || string(re.Private) != "no room" || string(ev.Private) != "no room" ||
-		!errors.Is(ev.Err, syscall.ECONNREFUSED) {
-		t.Fatalf("event %+v", ev)
-	}
+	must.That(t, errors.As(ev.Err, &re) && string(re.Private) == "no room" && string(ev.Private) == "no room" &&
+		errors.Is(ev.Err, syscall.ECONNREFUSED), "event %+v", ev)
 	ua.told(t, "fatal 3/0")
 	b.expect()
 	must.Equal(t, "state before the Reject is acknowledged", sb.State(), Over)

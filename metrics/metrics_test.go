@@ -190,10 +190,8 @@ func TestGaugesAreWhatThereIs(t *testing.T) {
 		}
 	}
 	trips := families["rddp_sctp_rtt_seconds"].GetMetric()[0].GetHistogram()
-	if trips.GetSampleCount() == 0 || trips.GetSampleCount() != all.Total() || trips.GetSampleSum() != all.Sum.Seconds() ||
-		len(trips.GetBucket()) != count.Buckets-1 || trips.GetBucket()[3].GetUpperBound() != 8e-6 {
-		t.Errorf("%v; %+v", trips, all)
-	}
+	check.That(t, trips.GetSampleCount() != 0 && trips.GetSampleCount() == all.Total() && trips.GetSampleSum() == all.Sum.Seconds() &&
+		len(trips.GetBucket()) == count.Buckets-1 && trips.GetBucket()[3].GetUpperBound() == 8e-6, "%v; %+v", trips, all)
 	check.Equal(t, "histograms of requests", len(families["rddp_rdma_completion_seconds"].GetMetric()), 4)
 	check.Equal(t, "metrics of single associations unless asked for", families["rddp_sctp_peer_rto_seconds"], nil)
 	c.PerAssociation(1) // there are two

@@ -58,9 +58,7 @@ func TestQueuesAreSharedOnlyOnRequest(t *testing.T) {
 	case <-time.After(4 * time.Second):
 		t.Error("the stream goes on")
 	}
-	if !bytes.Equal(b2.buf, before) || b2.qp.State() != rdmap.StateRTS { // req 5042-6.1.1-1
-		t.Errorf("the other stream noticed: state %v", b2.qp.State())
-	}
+	check.That(t, bytes.Equal(b2.buf, before) && b2.qp.State() == rdmap.StateRTS, "the other stream noticed: state %v", b2.qp.State()) // req 5042-6.1.1-1
 }
 
 // A QP without a peer has no path and no association; one with a peer has that of its session.

@@ -248,9 +248,7 @@ func TestRequestIsAnsweredOnce(t *testing.T) {
 	late.unlock(p)
 	check.Equal(t, "Accept for the second time", req.Accept(newSide(t, x.b, nil, nil).qp, nil), ddpadapt.ErrState)
 	req, end = ask(false)
-	if !x.l.offer(req) { // as if nobody had taken it
-		t.Error("there is no place")
-	}
+	check.That(t, x.l.offer(req), "there is no place") // as if nobody had taken it
 	must.OK(t, x.l.Close())
 	if err := <-end; err == nil || a.qp.State() != StateRTS {
 		t.Errorf("a request that nobody has accepted: %v; an old session is in %v", err, a.qp.State())

@@ -229,9 +229,7 @@ func TestEachFaultHasItsCounter(t *testing.T) {
 	}
 	all := 0
 	count.Each(f, func(string, uint64) { all++ })
-	if len(seen) != all-2 { // but for LocalCatastrophic and Setup
-		t.Errorf("%d counters of %d are reached", len(seen), all)
-	}
+	check.That(t, len(seen) == all-2, "%d counters of %d are reached", len(seen), all) // but for LocalCatastrophic and Setup
 }
 
 // The sums over the sessions go on when an association has ended.

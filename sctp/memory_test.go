@@ -352,10 +352,9 @@ func TestReclaimerSqueezesBeforeItEnds(t *testing.T) {
 			}
 			b.load.Trim(row.load * quantum)
 			b.reclaim()
-			if a.c.squeezed != row.squeezed && !row.ended || isClosed(a.c.Done()) != row.ended || len(b.log) > 0 != row.ended ||
-				a.c.Stats().Evicted > 0 != (row.gap > 0) {
-				t.Errorf("squeezed: %v, ended: %v, %d lines; drawn %d of %d", a.c.squeezed, isClosed(a.c.Done()), len(b.log), a.c.drawn(), b.Memory().Used)
-			}
+			check.That(t, (a.c.squeezed == row.squeezed || row.ended) && isClosed(a.c.Done()) == row.ended && len(b.log) > 0 == row.ended &&
+				a.c.Stats().Evicted > 0 == (row.gap > 0),
+				"squeezed: %v, ended: %v, %d lines; drawn %d of %d", a.c.squeezed, isClosed(a.c.Done()), len(b.log), a.c.drawn(), b.Memory().Used)
 			b.load.Trim(0)
 		})
 	}

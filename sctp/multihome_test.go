@@ -122,9 +122,7 @@ func TestPathsOfAConn(t *testing.T) {
 	for name, err := range map[string]error{
 		"SetPrimary": c.SetPrimary(local[0]), "SetHeartbeat": c.SetHeartbeat(local[0], 0), "RequestHeartbeat": c.RequestHeartbeat(local[0]),
 	} {
-		if !errors.Is(err, assoc.ErrNoPath) { // req 9260-11.1-6
-			t.Errorf("%s of an address that the peer does not have: %v", name, err)
-		}
+		check.That(t, errors.Is(err, assoc.ErrNoPath), "%s of an address that the peer does not have: %v", name, err) // req 9260-11.1-6
 	}
 	check.OK(t, c.SetHeartbeat(remote[0], time.Hour))
 	check.OK(t, c.RequestHeartbeat(remote[0]))

@@ -179,9 +179,8 @@ func TestNotifications(t *testing.T) {
 		for _, x := range []*Conn{c, s} {
 			ev := next(t, x, EventUp)
 			st, paths := x.Stats(), x.Paths()
-			if ev.Path != paths[st.Primary].Remote.Addr() || st.OutStreams != 10 || st.InStreams != 10 { // req 9260-11.2-2
-				t.Errorf("up with %v, %d and %d streams", ev.Path, st.OutStreams, st.InStreams)
-			}
+			check.That(t, ev.Path == paths[st.Primary].Remote.Addr() && st.OutStreams == 10 && st.InStreams == 10,
+				"up with %v, %d and %d streams", ev.Path, st.OutStreams, st.InStreams) // req 9260-11.2-2
 		}
 		arrived := make(chan string)
 		go func() {

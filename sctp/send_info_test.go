@@ -44,9 +44,8 @@ func TestSendPrimitive(t *testing.T) {
 			stream uint16
 		}{{1, 0}, {3, 3}} {
 			ev := next(t, c, EventSendFailed)
-			if !ev.Unsent || !bytes.Equal(ev.Message, pattern(want.n, 2500)) || ev.Info.Stream != want.stream { // req 9260-11.1-5, 9260-11.1-4: with its context
-				t.Errorf("message %d: unsent %v, %d octets, %+v", want.n, ev.Unsent, len(ev.Message), ev.Info)
-			}
+			check.That(t, ev.Unsent && bytes.Equal(ev.Message, pattern(want.n, 2500)) && ev.Info.Stream == want.stream,
+				"message %d: unsent %v, %d octets, %+v", want.n, ev.Unsent, len(ev.Message), ev.Info) // req 9260-11.1-5, 9260-11.1-4: with its context
 		}
 		st := c.Stats()
 		check.That(t, st.Outstanding != 0 && st.Outstanding+st.Queued == 5000, "%d octets sent, %d queued of the other two", st.Outstanding, st.Queued)

@@ -296,10 +296,8 @@ func TestTransportLimits(t *testing.T) {
 		{TransportConfig{MaxPerSource: -1, MaxAnswers: -1, MaxSetups: -1, MaxMemory: -1}, 0, 0, 0, 10 * time.Second, math.MaxInt64 / 2, rand.Reader},
 	} {
 		c := &row.TransportConfig
-		if c.maxPerSource() != row.perSource || c.maxAnswers() != row.answers || c.maxSetups() != row.setups || c.closeTimeout() != row.timeout ||
-			c.maxMemory() != row.memory && known || c.rand() != row.rand {
-			t.Errorf("%+v means %+v", c, row)
-		}
+		check.That(t, c.maxPerSource() == row.perSource && c.maxAnswers() == row.answers && c.maxSetups() == row.setups && c.closeTimeout() == row.timeout &&
+			(c.maxMemory() == row.memory || !known) && c.rand() == row.rand, "%+v means %+v", c, row)
 	}
 	c, one := new(Config), (&Config{Backlog: 1, SendBuffer: 1})
 	check.That(t, c.backlog() == 128 && c.sendBuffer() == 1<<20 && one.backlog() == 1 && one.sendBuffer() == 1, "by default %d wait for Accept, and %d octets are kept for the peer", c.backlog(), c.sendBuffer())

@@ -74,9 +74,8 @@ func TestServerCannotWriteIntoTheReport(t *testing.T) {
 	must.OK(t, c.doc.close(&c.use))
 	page := string(must.Get(os.ReadFile(c.page))(t))
 	check.Equal(t, "a script", strings.Contains(page, "<script"), false)
-	if !regexp.MustCompile(`<td>&lt;script&gt;alert\(1\)&lt;/script&gt;x{74}…</td>.*\n.*<td>�\[2J�</td>`).MatchString(page) {
-		t.Errorf("the server is not as it says:\n%s", page)
-	}
+	check.That(t, regexp.MustCompile(`<td>&lt;script&gt;alert\(1\)&lt;/script&gt;x{74}…</td>.*\n.*<td>�\[2J�</td>`).MatchString(page),
+		"the server is not as it says:\n%s", page)
 	for _, b := range []string{`{"line":{"points":[{"at":-1}]}}`, `{`, ``} {
 		e.told = false
 		copy(e.notebook.buf, b)

@@ -145,10 +145,8 @@ func TestWrongRepliesAreFound(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			code, out, err := against(t, []string{"-n", "-c", "1", "--op", tt.op}, tt.handle)
-			if tt.err != "" && (err == nil || err.Error() != tt.err) || tt.err == "" &&
-				(err != nil || code != exitLost || !strings.Contains(out, "BAD CONTENT") || !strings.Contains(out, "1 with bad content")) {
-				t.Errorf("exit %d, %v\n%s", code, err, out)
-			}
+			check.That(t, (tt.err == "" || err != nil && err.Error() == tt.err) && (tt.err != "" ||
+				err == nil && code == exitLost && strings.Contains(out, "BAD CONTENT") && strings.Contains(out, "1 with bad content")), "exit %d, %v\n%s", code, err, out)
 		})
 	}
 }

@@ -46,9 +46,7 @@ func TestCommandLineMistakesAreNamed(t *testing.T) {
 				out = stdout.String()
 			}
 			said := slices.ContainsFunc(strings.Split(test.text, "|"), func(s string) bool { return strings.Contains(out, s) })
-			if code != test.code || !said {
-				t.Errorf("exit code %d and %q, want %d and %q", code, out, test.code, test.text)
-			}
+			check.That(t, code == test.code && said, "exit code %d and %q, want %d and %q", code, out, test.code, test.text)
 		})
 	}
 }

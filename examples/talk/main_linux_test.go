@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/testns"
 )
 
@@ -14,9 +15,7 @@ func TestTalk(t *testing.T) {
 		}
 		var out strings.Builder
 		err := call(t.Context(), "localhost:5000", &out)
-		if out.String() != "hello on stream 3\n" {
-			t.Errorf("%q", out.String())
-		}
+		check.That(t, out.String() == "hello on stream 3\n", "%q", out.String())
 		return err
 	})
 }

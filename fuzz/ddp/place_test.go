@@ -36,9 +36,7 @@ func FuzzPlace(f *testing.F) {
 				continue
 			}
 			typ, code, ok := w.place(seg)
-			if ok != (p.Err == nil) || !ok && (p.Err.Type != typ || p.Err.Code != code) {
-				t.Fatalf("segment % x: %v, want ok %t or %d/%d", seg, p.Err, ok, typ, code)
-			}
+			must.That(t, ok == (p.Err == nil) && (ok || p.Err.Type == typ && p.Err.Code == code), "segment % x: %v, want ok %t or %d/%d", seg, p.Err, ok, typ, code)
 			must.That(t, w.real == w.arena, "segment % x: memory differs from the model", seg)
 			fatal := !ok || w.deliver(seg)
 			w.stream.Deliver(&p)

@@ -68,10 +68,8 @@ func FuzzTransfer(f *testing.F) {
 			stream.Deliver(&placed[i])
 			stream.Acked()
 		}
-		if u.delivered != 1 || u.completed != 1 || u.length != uint64(n) || u.fault != nil {
-			t.Fatalf("delivered %d times with %d of %d octets, completed %d times, fault %v",
-				u.delivered, u.length, n, u.completed, u.fault)
-		}
+		must.That(t, u.delivered == 1 && u.completed == 1 && u.length == uint64(n) && u.fault == nil,
+			"delivered %d times with %d of %d octets, completed %d times, fault %v", u.delivered, u.length, n, u.completed, u.fault)
 		must.Slice(t, "the message with what is around it", sink, slices.Concat(make([]byte, 16), msg, make([]byte, 16)))
 	})
 }

@@ -68,9 +68,7 @@ func FuzzHostilePeer(f *testing.F) {
 		}
 		e.down = true
 		e.event(assoc.EventDown, errors.New("end of the test"))
-		if e.m.Sessions() != 0 || e.pull() != nil {
-			t.Fatalf("%d sessions left", e.m.Sessions())
-		}
+		must.That(t, e.m.Sessions() == 0 && e.pull() == nil, "%d sessions left", e.m.Sessions())
 	})
 }
 

@@ -28,9 +28,8 @@ func TestFindTargets(t *testing.T) {
 	write(t, ".", "other/a_test.go", "package other\n\nfunc FuzzE(f *testing.F) {}\n")
 	list, err := find(".", regexp.MustCompile("."))
 	must.That(t, err == nil && len(list) == 2 && list[0].String() == "./a FuzzA" && list[1].String() == "./a FuzzB", "found %v, %v", list, err)
-	if !slices.Equal(list[0].covers, []string{"./b", "./c"}) || !slices.Equal(list[1].covers, []string{"./a"}) {
-		t.Errorf("they cover %v and %v", list[0].covers, list[1].covers)
-	}
+	check.That(t, slices.Equal(list[0].covers, []string{"./b", "./c"}) && slices.Equal(list[1].covers, []string{"./a"}),
+		"they cover %v and %v", list[0].covers, list[1].covers)
 	if list, _ := find(".", regexp.MustCompile("FuzzB")); len(list) != 1 {
 		t.Errorf("found %v", list)
 	}
@@ -83,9 +82,7 @@ func TestUpdateKeepsTheRest(t *testing.T) {
 		t.Errorf("%s", s)
 	}
 	write(t, ".", docs, "no marks\n")
-	if update([]result{r}) == nil {
-		t.Error("a file without the marks")
-	}
+	check.That(t, update([]result{r}) != nil, "a file without the marks")
 }
 
 func TestResumeRunsWhatHasNotEndedWell(t *testing.T) {

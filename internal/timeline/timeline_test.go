@@ -29,9 +29,8 @@ func TestRecorderShowsAllOfTheTime(t *testing.T) {
 				least = min(least, gap)
 			}
 		}
-		if len(points) > maxPoints || len(points) < min(n, maxPoints/3) || points[0].At != 0 || points[len(points)-1].Out != uint64(n-1) || len(points) > 2 && widest > 2.1*least {
-			t.Errorf("of %d points %d are kept, %v to %v, %v to %v s apart", n, len(points), points[0].At, points[len(points)-1].At, least, widest)
-		}
+		check.That(t, len(points) <= maxPoints && len(points) >= min(n, maxPoints/3) && points[0].At == 0 && points[len(points)-1].Out == uint64(n-1) && (len(points) <= 2 || widest <= 2.1*least),
+			"of %d points %d are kept, %v to %v, %v to %v s apart", n, len(points), points[0].At, points[len(points)-1].At, least, widest)
 	}
 }
 

@@ -19,9 +19,8 @@ func TestVirtualTimeRepeats(t *testing.T) {
 		read, _ := ParseSize(SizeName(size))
 		s, err := Virtual(c, nil, 3, 2, 1, time.Second)
 		again, _ := Virtual(c, nil, 3, 2, 1, time.Second)
-		if err != nil || read != size || !reflect.DeepEqual(s, again) || size > 0 && s.Quantile(0) < c.RTT || size == 0 && s.Mbits(0, time.Second) < 4 {
-			t.Errorf("%v, read as %d: %v, %+v and then %+v", c, read, err, s, again)
-		}
+		check.That(t, err == nil && read == size && reflect.DeepEqual(s, again) && (size <= 0 || s.Quantile(0) >= c.RTT) && (size != 0 || s.Mbits(0, time.Second) >= 4),
+			"%v, read as %d: %v, %+v and then %+v", c, read, err, s, again)
 	}
 }
 

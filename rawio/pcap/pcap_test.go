@@ -72,10 +72,8 @@ func TestWriterReadsBack(t *testing.T) {
 				{Intf: received, At: t2, Src: remote, Dst: local, UDP: local.Port() != 0, ECN: 3, SCTP: data},
 			} {
 				got := recs[i]
-				if got.Intf != want.Intf || !got.At.Equal(want.At) || got.Src != want.Src || got.Dst != want.Dst ||
-					got.UDP != want.UDP || got.ECN != want.ECN {
-					t.Errorf("record %d: interface %d at %v, %v to %v, UDP %v, ECN %d", i, got.Intf, got.At, got.Src, got.Dst, got.UDP, got.ECN)
-				}
+				check.That(t, got.Intf == want.Intf && got.At.Equal(want.At) && got.Src == want.Src && got.Dst == want.Dst &&
+					got.UDP == want.UDP && got.ECN == want.ECN, "record %d: interface %d at %v, %v to %v, UDP %v, ECN %d", i, got.Intf, got.At, got.Src, got.Dst, got.UDP, got.ECN)
 				check.That(t, bytes.Equal(got.SCTP, want.SCTP),
 					"record %d: %d octets differ from the %d sent", i, len(got.SCTP), len(want.SCTP))
 			}

@@ -78,10 +78,8 @@ func TestPacketArrivesAsTheReceiverSeesIt(t *testing.T) {
 	_, _, ok := n.Deliver(7*ms - 1)
 	must.That(t, !ok, "delivered before its time")
 	to, p, ok := n.Deliver(7 * ms)
-	if !ok || to != hostC.Addr() || string(p.Data) != "common header" || p.Local != hostC || p.Remote != hostA ||
-		p.ECN != 3 || p.Kind != rawio.KindSCTP || p.Vec != nil {
-		t.Fatalf("delivered %v to %v: %+v", ok, to, p)
-	}
+	must.That(t, ok && to == hostC.Addr() && string(p.Data) == "common header" && p.Local == hostC && p.Remote == hostA &&
+		p.ECN == 3 && p.Kind == rawio.KindSCTP && p.Vec == nil, "delivered %v to %v: %+v", ok, to, p)
 	p.Release()
 	must.Equal(t, "NextArrival of an idle network", n.NextArrival(), rawio.Never)
 	checkConserved(t, n)

@@ -70,20 +70,14 @@ func TestWireFormat(t *testing.T) {
 	linktest.Write(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: netip.AddrPortFrom(v4, 1234), ECN: 2})
 	b := make([]byte, 100)
 	n, err := unix.Read(tap, b)
-	if err != nil || n != 20+8+40 || b[9] != unix.IPPROTO_UDP || string(b[28:n]) != string(linktest.Pattern(40)) { // req 6951-5.2-1
-		t.Fatalf("read %d octets, %v: % x", n, err, b[:n])
-	}
+	must.That(t, err == nil && n == 20+8+40 && b[9] == unix.IPPROTO_UDP && string(b[28:n]) == string(linktest.Pattern(40)), "read %d octets, %v: % x", n, err, b[:n]) // req 6951-5.2-1
 	ip, hdr := b[:20], b[20:28]
 	check.That(t, ip[8] == 3 && ip[1] == 0xba, "TTL %d, TOS %#x", ip[8], ip[1])
-	if ip[6] != 0x40 { // DF, or else 6951-5.6-4 would hold
-		t.Errorf("flags %#x, want DF", ip[6])
-	}
+	check.That(t, ip[6] == 0x40, "flags %#x, want DF", ip[6]) // DF, or else 6951-5.6-4 would hold
 	// req 6951-5.3-1: ports; req 6951-5.3-2: length.
 	want := []byte{9899 >> 8, 9899 & 255, 1234 >> 8, 1234 & 255, 0, 48}
 	check.That(t, string(hdr[:6]) == string(want), "UDP header % x, want % x", hdr[:6], want)
-	if hdr[6]|hdr[7] == 0 { // req 6951-5.3-4
-		t.Error("no UDP checksum")
-	}
+	check.That(t, hdr[6]|hdr[7] != 0, "no UDP checksum") // req 6951-5.3-4
 }
 
 func TestICMPReports(t *testing.T) {
@@ -135,10 +129,8 @@ func TestICMPReports(t *testing.T) {
 				sent := linktest.Pattern(report.size)
 				linktest.Write(t, l, rawio.Packet{Vec: [][]byte{sent}, Remote: netip.AddrPortFrom(n[3].Addr(), 0)})
 				p := linktest.Read(t, l, 1)[0]
-				if p.Kind != report.kind || p.MTU != report.mtu || p.Local != at(n[0].Addr(), l) ||
-					p.Remote != netip.AddrPortFrom(n[3].Addr(), udp.DefaultPort) {
-					t.Errorf("kind %v MTU %d local %v remote %v, want %+v", p.Kind, p.MTU, p.Local, p.Remote, report)
-				}
+				check.That(t, p.Kind == report.kind && p.MTU == report.mtu && p.Local == at(n[0].Addr(), l) &&
+					p.Remote == netip.AddrPortFrom(n[3].Addr(), udp.DefaultPort), "kind %v MTU %d local %v remote %v, want %+v", p.Kind, p.MTU, p.Local, p.Remote, report)
 				check.That(t, len(p.Data) >= 8 && string(p.Data) == string(sent[:len(p.Data)]),
 					"the quote is not the beginning of our packet: % x", p.Data)
 				p.Release()

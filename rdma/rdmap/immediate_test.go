@@ -73,10 +73,8 @@ func TestImmediateDataAmongSends(t *testing.T) {
 			got := p.b.rcq.take()
 			must.That(t, len(got) == len(want), "round %d: %v, failed %v", round, got, p.b.failed)
 			for i := range want {
-				if got[i].Immediate != want[i].Immediate || got[i].Opcode != want[i].Opcode || got[i].ByteLen != want[i].ByteLen ||
-					!shared && got[i].ID != want[i].ID {
-					t.Errorf("round %d: %+v, want %+v", round, got[i], want[i])
-				}
+				check.That(t, got[i].Immediate == want[i].Immediate && got[i].Opcode == want[i].Opcode && got[i].ByteLen == want[i].ByteLen &&
+					(shared || got[i].ID == want[i].ID), "round %d: %+v, want %+v", round, got[i], want[i])
 				if i%2 == 0 && !shared {
 					same(t, "Send", mem[i*40:i*40+3], []byte{byte(round), byte(i), 3})
 				}

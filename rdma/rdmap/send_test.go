@@ -49,9 +49,7 @@ func TestSendOfEachKindArrivesAsWhatItIs(t *testing.T) {
 			}
 			check.Equal(t, "completion", got[0], want)
 			same(t, "data", to[:row.n], from[3:3+row.n])
-			if advertised.Valid() == row.inv { // req 5040-5.3-10
-				t.Errorf("the advertised region is valid: %v", advertised.Valid())
-			}
+			check.That(t, advertised.Valid() != row.inv, "the advertised region is valid: %v", advertised.Valid()) // req 5040-5.3-10
 			// req 5040-4.1-1, 5040-4.1-3, 5040-4.1-4, 5040-4.1-9, 5040-5.3-1, 5040-5.3-9
 			for _, s := range p.a.log {
 				v := ddp.UntaggedView(s)

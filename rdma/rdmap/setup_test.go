@@ -109,10 +109,8 @@ func TestRefusedSetupIsATerminateWithItsCode(t *testing.T) {
 		check.That(t, errors.Is(p.a.qp.Err(), cause) && p.a.finish && p.a.qp.State() == StateError,
 			"%v, finished %v, state %v", p.a.qp.Err(), p.a.finish, p.a.qp.State())
 		var got *StreamError
-		if !errors.As(p.b.qp.Err(), &got) || !got.Remote || *got.Terminate != tm ||
-			got.Error() != "rdmap: the peer terminated the stream: connection setup, "+text+" (0x0"+string('0'+rune(code))+")" {
-			t.Errorf("peer: %v", p.b.qp.Err())
-		}
+		check.That(t, errors.As(p.b.qp.Err(), &got) && got.Remote && *got.Terminate == tm &&
+			got.Error() == "rdmap: the peer terminated the stream: connection setup, "+text+" (0x0"+string('0'+rune(code))+")", "peer: %v", p.b.qp.Err())
 	}
 	check.Equal(t, "another type", (&Terminate{Layer: LayerLLP, EType: 1}).String(), "layer 2, type 0x1, code 0x00")
 	check.Equal(t, "another code", (&Terminate{Layer: LayerLLP, Code: 9}).String(), "connection setup, unknown code (0x09)")

@@ -109,9 +109,7 @@ func TestTerminateReceived(t *testing.T) {
 				WC{ID: 2, Status: row.want[2], Opcode: WCRead}, WC{ID: 3, Status: row.want[3], Opcode: WCRead})
 			wants(t, "receives", p.a.rcq.take(), WC{ID: 77, Status: StatusWRFlushErr, Opcode: WCRecv})
 			var se *StreamError
-			if len(p.a.failed) != 1 || !errors.As(p.a.qp.Err(), &se) || !se.Remote { // req 5040-5.4-4
-				t.Fatalf("failed %v", p.a.failed)
-			}
+			must.That(t, len(p.a.failed) == 1 && errors.As(p.a.qp.Err(), &se) && se.Remote, "failed %v", p.a.failed) // req 5040-5.4-4
 			same(t, "passed up", se.Terminate.Append(nil), row.msg)
 			// req 5040-5.4-8, 5040-6.2.1-3: torn down at once, nothing more is sent.
 			check.That(t, p.a.abort && p.a.cutAll() == 0, "still sending")

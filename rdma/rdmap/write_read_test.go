@@ -57,10 +57,8 @@ func TestReadOfEachLengthIsAnswered(t *testing.T) {
 			var length int
 			for i, s := range p.b.log {
 				v := ddp.TaggedView(s)
-				if !v.Control().Tagged() || v.Control().Last() != (i == len(p.b.log)-1) || v.RsvdULP() != 0x42 ||
-					v.STag() != sink.STag() || v.TO() != sink.Base()+20+uint64(length) {
-					t.Errorf("response header % x", s[:14])
-				}
+				check.That(t, v.Control().Tagged() && v.Control().Last() == (i == len(p.b.log)-1) && v.RsvdULP() == 0x42 &&
+					v.STag() == sink.STag() && v.TO() == sink.Base()+20+uint64(length), "response header % x", s[:14])
 				length += len(v.Payload())
 			}
 			check.That(t, length == n && (n != 0 || len(p.b.log) == 1), "%d octets in %d segments", length, len(p.b.log))

@@ -35,25 +35,18 @@ func TestAbortTellsBothSidesTheReason(t *testing.T) {
 	w.Run(time.Second)
 	must.That(t, a.State() == assoc.Closed && b.State() == assoc.Closed, "states %v, %v", a.State(), b.State())
 	pkts := w.Seen(0, wire.ChunkAbort)
-	if len(pkts) != 1 || lab.Describe([]wire.Packet{pkts[0].Pkt}) != "ABORT" { // req 9260-9.1-1, 9260-3.3.7-2
-		t.Fatalf("%d ABORT packets", len(pkts))
-	}
-	if pkts[0].Pkt.VTag() != b.LocalTag() { // req 9260-8.5.1-3
-		t.Error("the ABORT has not the peer's tag")
-	}
+	must.That(t, len(pkts) == 1 && lab.Describe([]wire.Packet{pkts[0].Pkt}) == "ABORT", "%d ABORT packets", len(pkts)) // req 9260-9.1-1, 9260-3.3.7-2
+	check.That(t, pkts[0].Pkt.VTag() == b.LocalTag(), "the ABORT has not the peer's tag")                              // req 9260-8.5.1-3
 	err, _ := w.Hosts[0].DownErr()
 	var local *assoc.AbortError
 	check.That(t, errors.As(err, &local) && !local.ByPeer && errors.Is(err, syscall.ECONNABORTED), "own side: %v", err)
 	err, _ = w.Hosts[1].DownErr()
 	var remote *assoc.AbortError
-	if !errors.As(err, &remote) || !remote.ByPeer || string(remote.Reason()) != "gone fishing" || !errors.Is(err, syscall.ECONNRESET) { // req 9260-9.1-2, 9260-9.1-5
-		t.Errorf("peer's side: %v", err)
-	}
+	check.That(t, errors.As(err, &remote) && remote.ByPeer && string(remote.Reason()) == "gone fishing" && errors.Is(err, syscall.ECONNRESET),
+		"peer's side: %v", err) // req 9260-9.1-2, 9260-9.1-5
 	e, ok := w.Hosts[0].Event(assoc.EventSendFailed)
 	check.That(t, ok && e.Unsent, "the queued message: %+v %v", e, ok)
-	if len(w.Seen(1, wire.ChunkAbort)) != 0 { // req 9260-9.1-3
-		t.Error("an ABORT was answered")
-	}
+	check.That(t, len(w.Seen(1, wire.ChunkAbort)) == 0, "an ABORT was answered") // req 9260-9.1-3
 	check.That(t, a.NextTimeout() == rawio.Never && b.NextTimeout() == rawio.Never, "a timer of a dead association runs")
 	check.That(t, w.Hosts[0].Endpoint.Len() == 0 && w.Hosts[1].Endpoint.Len() == 0, "an endpoint still holds the association")
 }

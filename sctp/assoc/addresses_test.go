@@ -194,9 +194,7 @@ func TestSourceOfEachPath(t *testing.T) {
 		var got []netip.Addr
 		for _, p := range lab.Paths(a) {
 			got = append(got, p.Local.Addr())
-			if p.State != assoc.PathActive { // req 9260-5.4-1
-				t.Errorf("%s: %v is %v", row.name, p.Remote, p.State)
-			}
+			check.That(t, p.State == assoc.PathActive, "%s: %v is %v", row.name, p.Remote, p.State) // req 9260-5.4-1
 		}
 		check.Slice(t, row.name, got, addrs(row.want))
 	}
@@ -370,9 +368,8 @@ func TestPeerWithoutAddressParametersHasOneAddress(t *testing.T) {
 	// The source of an INIT ACK is an address of the peer, whoever was sent the INIT.
 	l, second := lab.Active(t, nil), netip.MustParseAddrPort("10.0.0.10:0")
 	l.SendFrom(second, l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie")))
-	if l.A.NumPaths() != 2 || l.A.PathStats(1).Remote != second || l.A.PathStats(1).State != assoc.PathUnconfirmed { // req 9260-5.1.2-1
-		t.Errorf("%d paths after an INIT ACK from a second address", l.A.NumPaths())
-	}
+	check.That(t, l.A.NumPaths() == 2 && l.A.PathStats(1).Remote == second && l.A.PathStats(1).State == assoc.PathUnconfirmed,
+		"%d paths after an INIT ACK from a second address", l.A.NumPaths()) // req 9260-5.1.2-1
 }
 
 func TestListedAddressesShareThePort(t *testing.T) {
@@ -408,9 +405,7 @@ func TestAbortForAHostNameGoesToTheSource(t *testing.T) {
 	l.Listen(nil)
 	from := netip.MustParseAddrPort("10.0.0.44:0")
 	out := l.Post(from, 0, lab.InitChunk(l.PeerTag, 1, host, wire.AppendAddressParam(nil, l.Peer.Addr())))
-	if lab.Text(out) != "10.0.0.44: ABORT" { // req 9260-5.1.2-2
-		t.Fatal(lab.Text(out))
-	}
+	must.That(t, lab.Text(out) == "10.0.0.44: ABORT", "%v", lab.Text(out))                                          // req 9260-5.1.2-2
 	if code, c := lab.CauseOf(out[0].Pkt); code != wire.CauseUnresolvableAddress || !bytes.Equal(c[4:], host[:6]) { // req 9260-3.3.10.5-1
 		t.Errorf("cause %v with % x, want the whole parameter", code, []byte(c))
 	}

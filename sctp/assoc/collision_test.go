@@ -19,13 +19,9 @@ func TestInitCollisionInCookieWait(t *testing.T) {
 	init, _ := wire.AsInit(wire.Chunk(lab.InitChunk(0x55667788, 900)))
 	ack, c := j.SendInit([]byte(init))
 	// req 9260-5.2.1-7: the own INIT's tag, TSN and streams, with the tag, TSN and window of the peer's.
-	if ack.Tag() != j.Tag || c.LocalTag != j.Tag || ack.TSN() != tsn || c.LocalTSN != tsn || c.OutStreams != 6 || c.InStreams != 12 ||
-		c.PeerTag != 0x55667788 || c.PeerTSN != 900 || c.PeerRwnd != init.ARwnd() {
-		t.Errorf("INIT ACK with tag %#x TSN %d, cookie %+v", ack.Tag(), ack.TSN(), c)
-	}
-	if j.A.NextTimeout() != deadline { // req 9260-5.2.1-9
-		t.Errorf("T1-init was touched: %v instead of %v", j.A.NextTimeout(), deadline)
-	}
+	check.That(t, ack.Tag() == j.Tag && c.LocalTag == j.Tag && ack.TSN() == tsn && c.LocalTSN == tsn && c.OutStreams == 6 && c.InStreams == 12 &&
+		c.PeerTag == 0x55667788 && c.PeerTSN == 900 && c.PeerRwnd == init.ARwnd(), "INIT ACK with tag %#x TSN %d, cookie %+v", ack.Tag(), ack.TSN(), c)
+	check.That(t, j.A.NextTimeout() == deadline, "T1-init was touched: %v instead of %v", j.A.NextTimeout(), deadline) // req 9260-5.2.1-9
 	j.InState(assoc.CookieWait)
 	if until := j.A.CookieUntil(); until != j.Now.Add(time.Minute) { // it names the own tag
 		t.Errorf("a cookie may come back until %v", until)
@@ -37,9 +33,7 @@ func TestInitCollisionInCookieWait(t *testing.T) {
 	j.Expect(j.Flush(), "COOKIE ECHO")
 	deadline = j.A.NextTimeout()
 	j.SendInit(lab.InitChunk(0x55667788, 900))
-	if j.A.NextTimeout() != deadline { // req 9260-5.2.1-9
-		t.Errorf("COOKIE-ECHOED: T1-cookie was touched: %v instead of %v", j.A.NextTimeout(), deadline)
-	}
+	check.That(t, j.A.NextTimeout() == deadline, "COOKIE-ECHOED: T1-cookie was touched: %v instead of %v", j.A.NextTimeout(), deadline) // req 9260-5.2.1-9
 }
 
 func TestInitAckForACollisionGoesToTheSourceIfItIsKnown(t *testing.T) {

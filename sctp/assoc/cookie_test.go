@@ -42,9 +42,7 @@ func TestCookieComesBackAsItWas(t *testing.T) {
 		b, ok := jar.Seal(now, nil, &want)
 		must.That(t, ok, "not sealed")
 		var got assoc.Cookie
-		if !jar.Open(now.Add(time.Second), b, &got) || got != want { // req 9260-3.3.3.1.1-1
-			t.Errorf("got %+v\nwant %+v", got, want)
-		}
+		check.That(t, jar.Open(now.Add(time.Second), b, &got) && got == want, "got %+v\nwant %+v", got, want) // req 9260-3.3.3.1.1-1
 	}
 }
 
@@ -169,11 +167,10 @@ func TestConfigRanges(t *testing.T) {
 		check.That(t, errors.As(err, &ce) == (row.field != "") && (ce == nil || ce.Field == row.field), "%s: %v", row.field, err)
 	}
 	c, err := (*assoc.Config)(nil).Complete() // req 9260-16-1, 9260-16-2, 9260-16-3, 9260-16-4
-	if err != nil || c.RTOInitial != time.Second || c.RTOMin != time.Second || c.RTOMax != time.Minute || c.MaxBurst != 4 ||
-		c.CookieLife != time.Minute || c.SackDelay != 200*time.Millisecond || c.HeartbeatInterval != 30*time.Second || c.HBMaxBurst != 1 ||
-		c.SendBuffer != 0 || c.RecvBuffer != 0 || c.OutStreams != 10 || c.InStreams != 65535 || c.AssocMaxRetrans != 10 || c.PathMaxRetrans != 5 || c.MaxInitRetrans != 8 {
-		t.Errorf("defaults %+v, %v", c, err)
-	}
+	check.That(t, err == nil && c.RTOInitial == time.Second && c.RTOMin == time.Second && c.RTOMax == time.Minute && c.MaxBurst == 4 &&
+		c.CookieLife == time.Minute && c.SackDelay == 200*time.Millisecond && c.HeartbeatInterval == 30*time.Second && c.HBMaxBurst == 1 &&
+		c.SendBuffer == 0 && c.RecvBuffer == 0 && c.OutStreams == 10 && c.InStreams == 65535 && c.AssocMaxRetrans == 10 && c.PathMaxRetrans == 5 && c.MaxInitRetrans == 8,
+		"defaults %+v, %v", c, err)
 }
 
 func TestWhatTheCookieHolds(t *testing.T) {
@@ -181,9 +178,7 @@ func TestWhatTheCookieHolds(t *testing.T) {
 	ack, c := j.Answer(lab.InitChunk(j.PeerTag, j.TSN))
 	// req 9260-5.1.3-2
 	check.That(t, c.Created == j.Now && c.Life == 17*time.Second && c.LocalPort == lab.PortB && c.PeerPort == lab.PortA && c.LocalTag == ack.Tag() && c.PeerTag == j.PeerTag, "%+v", c)
-	if c.LocalTie != 0 || c.PeerTie != 0 { // req 9260-5.2.2-9: in CLOSED
-		t.Errorf("tie-tags %#x %#x with no association", c.LocalTie, c.PeerTie)
-	}
+	check.That(t, c.LocalTie == 0 && c.PeerTie == 0, "tie-tags %#x %#x with no association", c.LocalTie, c.PeerTie) // req 9260-5.2.2-9: in CLOSED
 	// req 9260-3.3.11-4, 9260-12.4-5: header, INIT ACK and a cookie for one address.
 	n := wire.CommonHeaderLen + len(ack)
 	check.That(t, len(j.Cookie) <= 128 && n <= 180, "cookie of %d octets in a packet of %d", len(j.Cookie), n)
@@ -199,9 +194,7 @@ func TestCookieIsSignedByHMACSHA256(t *testing.T) {
 	mac.Write(b[:len(b)-sha256.Size])
 	check.That(t, hmac.Equal(mac.Sum(nil), b[len(b)-sha256.Size:]),
 		"the cookie does not end with the HMAC-SHA-256 of the rest under the first 32 octets of randomness")
-	if bytes.Contains(b, key[:16]) { // req 9260-5.1.3-5
-		t.Error("the cookie shows its key")
-	}
+	check.That(t, !bytes.Contains(b, key[:16]), "the cookie shows its key") // req 9260-5.1.3-5
 }
 
 // Behind CVE-2026-53224 and CVE-2026-53246, Linux read beyond a cookie whose inner lengths were wrong. Ours has one count, and even
@@ -258,9 +251,7 @@ func TestTieTagsByState(t *testing.T) {
 		j.Pass(lab.Packet(lab.PortA, lab.PortB, j.Tag, lab.InitAckChunk(j.PeerTag, j.TSN, []byte("theirs"))))
 		j.Expect(j.Flush(), "COOKIE ECHO")
 		_, c := j.SendInit(other)
-		if c.LocalTie == 0 || c.PeerTie == 0 || c.LocalTie == j.Tag || c.PeerTie == j.PeerTag { // req 9260-5.2.1-10, 9260-5.2.2-9
-			t.Errorf("tie-tags %#x %#x", c.LocalTie, c.PeerTie)
-		}
+		check.That(t, c.LocalTie != 0 && c.PeerTie != 0 && c.LocalTie != j.Tag && c.PeerTie != j.PeerTag, "tie-tags %#x %#x", c.LocalTie, c.PeerTie) // req 9260-5.2.1-10, 9260-5.2.2-9
 		_, again := j.SendInit(other)
 		check.That(t, again.LocalTie == c.LocalTie && again.PeerTie == c.PeerTie, "the tie-tags of the TCB changed")
 	})
@@ -269,19 +260,14 @@ func TestTieTagsByState(t *testing.T) {
 		_, first := j.Answer(lab.InitChunk(j.PeerTag, j.TSN))
 		j.Accept(&first)
 		ack, c := j.SendInit(other)
-		if c.LocalTie == 0 || c.PeerTie == 0 { // req 9260-5.2.2-5, 9260-5.2.2-9
-			t.Errorf("tie-tags %#x %#x", c.LocalTie, c.PeerTie)
-		}
-		if ack.OutStreams() != 3 || ack.InStreams() != 4 || c.OutStreams != 3 || c.InStreams != 4 { // req 9260-5.2.2-7
-			t.Errorf("INIT ACK with OS %d MIS %d, cookie %d %d, want those of the association", ack.OutStreams(), ack.InStreams(), c.OutStreams, c.InStreams)
-		}
+		check.That(t, c.LocalTie != 0 && c.PeerTie != 0, "tie-tags %#x %#x", c.LocalTie, c.PeerTie) // req 9260-5.2.2-5, 9260-5.2.2-9
+		check.That(t, ack.OutStreams() == 3 && ack.InStreams() == 4 && c.OutStreams == 3 && c.InStreams == 4,
+			"INIT ACK with OS %d MIS %d, cookie %d %d, want those of the association", ack.OutStreams(), ack.InStreams(), c.OutStreams, c.InStreams) // req 9260-5.2.2-7
 		j.Pass(lab.Packet(lab.PortA, lab.PortB, c.LocalTag, wire.AppendCookieEcho(nil, j.Cookie)))
 		j.Expect(j.Flush(), "COOKIE ACK")
 		if _, c := j.SendInit(lab.InitChunk(5, 5)); c.LocalTie < 2 || c.PeerTie == 0 {
 			t.Errorf("tie-tags %#x %#x of what has restarted", c.LocalTie, c.PeerTie)
 		}
-		if j.A.LocalTag() != c.LocalTag || j.A.PeerTag() != 0x55667788 { // Table 12, action A: the tie-tags match
-			t.Error("no restart")
-		}
+		check.That(t, j.A.LocalTag() == c.LocalTag && j.A.PeerTag() == 0x55667788, "no restart") // Table 12, action A: the tie-tags match
 	})
 }

@@ -34,9 +34,7 @@ func TestPlacerVerdicts(t *testing.T) {
 	tsn := l.TSN
 	out := l.Send(l.Tag, l.Data("drop this one"))
 	sack, _ := wire.AsSack(lab.ChunkOf(out[len(out)-1], wire.ChunkSack))
-	if sack.CumTSN() != tsn-1 || sack.NumGaps() != 0 { // req 9260-6.2-5
-		t.Errorf("a refused chunk was acknowledged: cum %d", sack.CumTSN())
-	}
+	check.That(t, sack.CumTSN() == tsn-1 && sack.NumGaps() == 0, "a refused chunk was acknowledged: cum %d", sack.CumTSN()) // req 9260-6.2-5
 	l.TSN = tsn
 	l.Send(l.Tag, l.Data("queue"))
 	got := lab.Drain(l.A)
@@ -80,9 +78,7 @@ func TestInvalidStreamIsAcknowledgedAndReported(t *testing.T) {
 		out := l.Send(l.Tag, lab.DataChunk(l.TSN, id, 0, "nowhere"))
 		l.Expect(out, "ERROR SACK") // req 9260-6.5-2, 9260-6.5-3
 		code, cause := lab.CauseOf(out[0])
-		if code != wire.CauseInvalidStream || !bytes.Equal(cause, []byte{0, 1, 0, 8, byte(id >> 8), byte(id), 0, 0}) { // req 9260-3.3.10.1-1
-			t.Errorf("cause %x", []byte(cause))
-		}
+		check.That(t, code == wire.CauseInvalidStream && bytes.Equal(cause, []byte{0, 1, 0, 8, byte(id >> 8), byte(id), 0, 0}), "cause %x", []byte(cause)) // req 9260-3.3.10.1-1
 		k, _ := wire.AsSack(lab.ChunkOf(out[0], wire.ChunkSack))
 		check.That(t, k.CumTSN() == l.TSN, "cum %d", k.CumTSN())
 		got := lab.Drain(l.A)

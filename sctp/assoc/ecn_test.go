@@ -223,9 +223,7 @@ func TestMarksReplaceLosses(t *testing.T) {
 	s, n, took := transfer(20_000)
 	check.That(t, n.QueueDropped == 0 && s.Retransmits == 0 && s.EchoesIn != 0 && n.Marked != 0,
 		"with marks: %d dropped, %d sent again, %d marked, %d reductions", n.QueueDropped, s.Retransmits, n.Marked, s.EchoesIn)
-	if took > 4*time.Second { // 3 s at the link's rate
-		t.Errorf("with marks: took %v", took)
-	}
+	check.That(t, took <= 4*time.Second, "with marks: took %v", took) // 3 s at the link's rate
 	if s, n, _ := transfer(0); n.QueueDropped == 0 || s.Retransmits == 0 || s.EchoesIn != 0 {
 		t.Errorf("without: %d dropped, %d sent again, %d reductions", n.QueueDropped, s.Retransmits, s.EchoesIn)
 	}

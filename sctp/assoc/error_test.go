@@ -9,6 +9,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -85,12 +86,8 @@ func TestUnknownParametersByTheirHighBits(t *testing.T) {
 			l.Expect(out, "INIT ACK")
 			ack := l.NoteInitAck(out[0])
 			rep := lab.ParamOf(ack, wire.ParamUnrecognizedParam)
-			if (rep != nil) != row.report { // req 9260-3.2.2-1
-				t.Fatalf("reported: %v", rep != nil)
-			}
-			if rep != nil && string(rep.Value()) != string(unknown[:7]) { // req 9260-3.3.3.1.2-1
-				t.Errorf("report % x", rep.Value())
-			}
+			must.That(t, (rep != nil) == row.report, "reported: %v", rep != nil)                               // req 9260-3.2.2-1
+			check.That(t, rep == nil || string(rep.Value()) == string(unknown[:7]), "report % x", []byte(rep)) // req 9260-3.3.3.1.2-1
 			l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 			_, ok := l.A.PeerAdaptation()
 			check.That(t, ok == row.goesOn, "parameter behind the unknown one read: %v", ok)
@@ -107,9 +104,7 @@ func TestUnknownParametersByTheirHighBits(t *testing.T) {
 				code, cause := lab.CauseOf(out[0])
 				ps := cause.Params()
 				p, ok := ps.Next()
-				if code != wire.CauseUnrecognizedParams || !ok || p.Type() != row.typ || len(cause) != 4+7 { // req 9260-3.3.10.8-1, and 9260-3.2.1-1: no padding in its length
-					t.Errorf("cause %v of %d octets", code, len(cause))
-				}
+				check.That(t, code == wire.CauseUnrecognizedParams && ok && p.Type() == row.typ && len(cause) == 4+7, "cause %v of %d octets", code, len(cause)) // req 9260-3.3.10.8-1, and 9260-3.2.1-1: no padding in its length
 			}
 			_, ok := l.A.PeerAdaptation()
 			check.That(t, ok == row.goesOn, "parameter behind the unknown one read: %v", ok)
@@ -163,14 +158,10 @@ func TestInitAckThatIsNotAccepted(t *testing.T) {
 				want = l.Tag
 			}
 			code, cause := lab.CauseOf(out[0])
-			if out[0].VTag() != want || ab.T() != (row.tag == 0) || code != row.code { // req 9260-5.1-10
-				t.Errorf("tag %#x T %v cause %v", out[0].VTag(), ab.T(), code)
-			}
+			check.That(t, out[0].VTag() == want && ab.T() == (row.tag == 0) && code == row.code, "tag %#x T %v cause %v", out[0].VTag(), ab.T(), code) // req 9260-5.1-10
 			if code == wire.CauseMissingParam {
 				list, err := cause.MissingParams()
-				if err != nil || list.Len() != 1 || wire.ParamType(list.At(0)) != wire.ParamStateCookie { // req 9260-3.3.10.2-1
-					t.Errorf("missing %v %v", list, err)
-				}
+				check.That(t, err == nil && list.Len() == 1 && wire.ParamType(list.At(0)) == wire.ParamStateCookie, "missing %v %v", list, err) // req 9260-3.3.10.2-1
 			}
 			if s := l.A.Stats(); s.Violations+s.Malformed != 1 || (s.Violations == 1) != (row.state == assoc.Closed) {
 				t.Errorf("counted as %d violations, %d malformed", s.Violations, s.Malformed)
@@ -202,9 +193,7 @@ func TestStaleCookieStartsOver(t *testing.T) {
 	init, _ := wire.AsInit(lab.ChunkOf(out[0], wire.ChunkInit))
 	p := lab.ParamOf(init, wire.ParamCookiePreservative)
 	ms, err := p.CookieIncrement()
-	if err != nil || ms < 70 || ms > 1070 { // req 9260-5.2.6-3: the RTT and at most one second
-		t.Errorf("Cookie Preservative %d ms, %v", ms, err)
-	}
+	check.That(t, err == nil && ms >= 70 && ms <= 1070, "Cookie Preservative %d ms, %v", ms, err) // req 9260-5.2.6-3: the RTT and at most one second
 	l.Expect(l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("fresh"))), "COOKIE ECHO")
 	l.Send(l.Tag, wire.AppendCookieAck(nil))
 	l.InState(assoc.Established)
@@ -240,9 +229,7 @@ func TestErrorChunkIsReported(t *testing.T) {
 		if e.Kind == assoc.EventPeerError {
 			n++
 			var pe *assoc.PeerError
-			if !errors.As(e.Err, &pe) || len(pe.Causes) != 2 || pe.Causes[0].Code != wire.CauseOutOfResource || len(pe.Causes[1].Info) > 256 {
-				t.Fatalf("%v", e.Err)
-			}
+			must.That(t, errors.As(e.Err, &pe) && len(pe.Causes) == 2 && pe.Causes[0].Code == wire.CauseOutOfResource && len(pe.Causes[1].Info) <= 256, "%v", e.Err)
 		}
 	}
 	check.That(t, n >= 1 && n <= 16, "%d of 100 reports are queued", n)

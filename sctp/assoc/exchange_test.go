@@ -64,18 +64,14 @@ func TestSetupChunksOfALife(t *testing.T) {
 	w.Each(func(_ lab.Sighting, c wire.Chunk) {
 		if c.Type() != wire.ChunkInit && c.Type() != wire.ChunkInitAck {
 			indication := []byte{0xc0, 0x06, 0, 8, 0, 0, 0, 3}
-			if bytes.Contains(c, indication) || bytes.Contains(c, []byte{0x80, 0x08, 0}) { // req 5061-4.2.6-4, 5061-4.2.7-3
-				t.Errorf("%v has a parameter of INIT: % x", c.Type(), c)
-			}
+			check.That(t, !bytes.Contains(c, indication) && !bytes.Contains(c, []byte{0x80, 0x08, 0}), "%v has a parameter of INIT: % x", c.Type(), c) // req 5061-4.2.6-4, 5061-4.2.7-3
 			return
 		}
 		init := must.Get(wire.AsInit(c))(t)
 		seen := map[wire.ParamType]bool{}
 		ps := init.Params()
 		for p, ok := ps.Next(); ok; p, ok = ps.Next() {
-			if seen[p.Type()] && p.Type() != wire.ParamIPv4 && p.Type() != wire.ParamIPv6 { // req 9260-3.3.2-2, 5061-4.2.7-3
-				t.Errorf("%v has parameter %#x twice", c.Type(), p.Type())
-			}
+			check.That(t, !seen[p.Type()] || p.Type() == wire.ParamIPv4 || p.Type() == wire.ParamIPv6, "%v has parameter %#x twice", c.Type(), p.Type()) // req 9260-3.3.2-2, 5061-4.2.7-3
 			seen[p.Type()] = true
 			if p.Type() == wire.ParamSupportedExtensions {
 				extensions = append(extensions, p.Value()...)
@@ -84,18 +80,10 @@ func TestSetupChunksOfALife(t *testing.T) {
 		if p := lab.ParamOf(init, wire.ParamAdaptationIndication); c.Type() == wire.ChunkInit && string(p) != "\xc0\x06\x00\x08\x00\x00\x00\x03" { // req 5043-5.1-1, 5043-11.1-1
 			t.Errorf("INIT with adaptation % x", p)
 		}
-		if seen[wire.ParamPadding] && c.Type() != wire.ChunkInit { // req 4820-4-2
-			t.Errorf("%v has a PAD parameter", c.Type())
-		}
-		if seen[wire.ParamHostName] { // req 9260-3.3.2.1.4-1
-			t.Errorf("%v has a Host Name Address", c.Type())
-		}
-		if seen[wire.ParamIPv4] || seen[wire.ParamIPv6] { // req 9260-3.3.2.1-4: one address, which the packet has anyway
-			t.Errorf("%v lists addresses", c.Type())
-		}
-		if init.OutStreams() == 0 || init.InStreams() == 0 { // req 9260-3.3.2-12
-			t.Errorf("%v: OS %d MIS %d", c.Type(), init.OutStreams(), init.InStreams())
-		}
+		check.That(t, !seen[wire.ParamPadding] || c.Type() == wire.ChunkInit, "%v has a PAD parameter", c.Type())                         // req 4820-4-2
+		check.That(t, !seen[wire.ParamHostName], "%v has a Host Name Address", c.Type())                                                  // req 9260-3.3.2.1.4-1
+		check.That(t, !seen[wire.ParamIPv4] && !seen[wire.ParamIPv6], "%v lists addresses", c.Type())                                     // req 9260-3.3.2.1-4: one address, which the packet has anyway
+		check.That(t, init.OutStreams() != 0 && init.InStreams() != 0, "%v: OS %d MIS %d", c.Type(), init.OutStreams(), init.InStreams()) // req 9260-3.3.2-12
 	})
 	for _, e := range extensions { // req 5061-4.2.7-2
 		l := lab.Passive(t, nil)

@@ -71,9 +71,7 @@ func TestExtensionsAreNotOffered(t *testing.T) {
 		init := must.Get(wire.AsInit(c))(t)
 		ps := init.Params()
 		for p, ok := ps.Next(); ok; p, ok = ps.Next() {
-			if slices.Contains(offers, p.Type()) { // req 5061-4.2.7-2: no chunk type is listed but those that are there
-				t.Errorf("%v has %v", c.Type(), p.Type())
-			}
+			check.That(t, !slices.Contains(offers, p.Type()), "%v has %v", c.Type(), p.Type()) // req 5061-4.2.7-2: no chunk type is listed but those that are there
 		}
 	}
 	cfg := &assoc.Config{Adaptation: u32(5)}
@@ -111,9 +109,7 @@ func TestPaddingParameterLeavesNoTrace(t *testing.T) {
 		out := l.Send(0, lab.InitChunk(l.PeerTag, l.TSN, params...))
 		l.Expect(out, "INIT ACK")
 		ack := l.NoteInitAck(out[0])
-		if lab.ParamOf(ack, wire.ParamUnrecognizedParam) != nil { // req 4820-4-3: silently
-			t.Error("PAD was reported")
-		}
+		check.That(t, lab.ParamOf(ack, wire.ParamUnrecognizedParam) == nil, "PAD was reported") // req 4820-4-3: silently
 		l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 		must.That(t, l.A != nil, "no association")
 		if v, ok := l.A.PeerAdaptation(); v != 6 || !ok { // req 4820-4-3: what follows is read
@@ -124,7 +120,6 @@ func TestPaddingParameterLeavesNoTrace(t *testing.T) {
 	code := wire.AppendAdaptationIndication(nil, 6)
 	plain, size := answer(code)
 	padded, other := answer(wire.AppendPaddingParam(nil, 1200), code)
-	if other != size || len(padded) != len(plain) { // req 4820-4-4
-		t.Errorf("with PAD the cookie has %d octets instead of %d, the INIT ACK %d instead of %d", other, size, len(padded), len(plain))
-	}
+	check.That(t, other == size && len(padded) == len(plain),
+		"with PAD the cookie has %d octets instead of %d, the INIT ACK %d instead of %d", other, size, len(padded), len(plain)) // req 4820-4-4
 }

@@ -54,10 +54,8 @@ func TestFailedPrimaryPathCostsNoMessage(t *testing.T) {
 			// T3-rtx runs since that SACK. What it has timed out leaves at once on the other path, and arrives
 			// after the latency.
 			failed, ok := w.When(0, assoc.EventPathPotentiallyFailed, w.Addrs[1][0], cut)
-			if !ok || failed != began.Add(rto) { // req 7829-3.2-2, 7829-6-1, 7829-3.2-16
-				t.Errorf("potentially failed %v after the last SACK, RTO %v", failed.Sub(began), rto)
-			}
-			if first := w.Seen(w.Addrs[1][1], wire.ChunkData, cut)[0]; first.At != failed { // req 9260-6.4-5
+			check.That(t, ok && failed == began.Add(rto), "potentially failed %v after the last SACK, RTO %v", failed.Sub(began), rto) // req 7829-3.2-2, 7829-6-1, 7829-3.2-16
+			if first := w.Seen(w.Addrs[1][1], wire.ChunkData, cut)[0]; first.At != failed {                                            // req 9260-6.4-5
 				t.Errorf("DATA on the other path after %v", first.At.Sub(began))
 			}
 			bound := rto + lab.Latency
@@ -101,9 +99,7 @@ func TestFailoverTimeWithoutPotentiallyFailed(t *testing.T) {
 		t.Error("potentially failed although that state is off")
 	}
 	n := len(w.Seen(w.Addrs[1][0], wire.ChunkData, cut.Add(100*time.Millisecond)))
-	if n < pmr || n > 3*pmr { // one packet after each timeout, req 9260-7.2.1-2
-		t.Errorf("%d packets with DATA on the failing path", n)
-	}
+	check.That(t, n >= pmr && n <= 3*pmr, "%d packets with DATA on the failing path", n) // one packet after each timeout, req 9260-7.2.1-2
 	p := s.Pause(cut)
 	check.That(t, p <= rto<<pmr+2*lab.Latency, "nothing arrived for %v", p)
 }
@@ -178,9 +174,7 @@ func TestAssociationEndsWhenAllPathsFail(t *testing.T) {
 			failed = append(failed, e.Token)
 		}
 	}
-	if !slices.Equal(failed, []uint64{0, 1, 2}) { // req 9260-8.1-4
-		t.Errorf("messages reported: %v", failed)
-	}
+	check.That(t, slices.Equal(failed, []uint64{0, 1, 2}), "messages reported: %v", failed) // req 9260-8.1-4
 	check.That(t, b.State() == assoc.Established && len(lab.Drain(b)) == 0, "something arrived")
 }
 
@@ -193,9 +187,8 @@ func TestOnlyHeartbeatsOfTheDataPathCountAgainstTheAssociation(t *testing.T) {
 		a, _ := w.Associate(cfg, cfg)
 		w.Cut(1)
 		w.Run(time.Hour)
-		if a.State() != assoc.Established || lab.PathTo(t, a, w.Addrs[1][1]).State != assoc.PathInactive { // req 9260-8.1-2
-			t.Errorf("state %v, path %+v", a.State(), lab.PathTo(t, a, w.Addrs[1][1]))
-		}
+		check.That(t, a.State() == assoc.Established && lab.PathTo(t, a, w.Addrs[1][1]).State == assoc.PathInactive,
+			"state %v, path %+v", a.State(), lab.PathTo(t, a, w.Addrs[1][1])) // req 9260-8.1-2
 	})
 	t.Run("all are dead: the association ends", func(t *testing.T) {
 		w := lab.NewMulti(t, 2)
@@ -203,9 +196,7 @@ func TestOnlyHeartbeatsOfTheDataPathCountAgainstTheAssociation(t *testing.T) {
 		w.Cut(0)
 		w.Cut(1)
 		w.Run(time.Hour)
-		if a.State() != assoc.Closed { // req 9260-8.1-1
-			t.Errorf("state %v", a.State())
-		}
+		check.That(t, a.State() == assoc.Closed, "state %v", a.State()) // req 9260-8.1-1
 	})
 }
 
@@ -218,10 +209,8 @@ func TestDormantAssociationGoesOn(t *testing.T) {
 	w.Run(30 * time.Second)
 	p, q := lab.PathTo(t, a, w.Addrs[1][0]), lab.PathTo(t, a, w.Addrs[1][1])
 	must.That(t, p.State == assoc.PathInactive && q.State == assoc.PathInactive, "%+v %+v", p, q)
-	if p.Errors < 6 || q.Errors < 6 || p.Errors > q.Errors+1 || q.Errors > p.Errors+1 { // req 7829-4.1-3: above PMR + 1, and alternating
-		t.Errorf("%d and %d errors", p.Errors, q.Errors)
-	}
-	for k := range 2 { // req 7829-4.1-1
+	check.That(t, p.Errors >= 6 && q.Errors >= 6 && p.Errors <= q.Errors+1 && q.Errors <= p.Errors+1, "%d and %d errors", p.Errors, q.Errors) // req 7829-4.1-3: above PMR + 1, and alternating
+	for k := range 2 {                                                                                                                        // req 7829-4.1-1
 		n := len(w.Seen(w.Addrs[1][k], wire.ChunkData, w.Now.Add(-10*time.Second)))
 		check.That(t, n >= 2, "%d transmissions to path %d in the dormant state", n, k)
 	}
@@ -347,9 +336,8 @@ func TestPrimaryPathSwitchover(t *testing.T) {
 			w.RunUntil(w.Now.Add(5*time.Second), s.Done)
 			w.Heal(0)
 			w.RunUntil(w.Now.Add(10*time.Second), s.Done)
-			if row.switched && failed != *row.limit+1 || !row.switched && failed >= 0 || lab.PathTo(t, a, w.Addrs[1][1]).Primary != row.switched {
-				t.Errorf("a new primary path after %d errors", failed)
-			}
+			check.That(t, (!row.switched || failed == *row.limit+1) && (row.switched || failed < 0) && lab.PathTo(t, a, w.Addrs[1][1]).Primary == row.switched,
+				"a new primary path after %d errors", failed)
 			end := w.Now
 			w.RunUntil(w.Now.Add(time.Second), s.Done)
 			check.That(t, len(w.Seen(w.Addrs[1][row.afterward], wire.ChunkData, end)) != 0 && len(w.Seen(w.Addrs[1][1-row.afterward], wire.ChunkData, end)) == 0, "data is not where it should be")
@@ -390,9 +378,8 @@ func TestSetPrimary(t *testing.T) {
 	must.OK(t, a.SetPrimary(w.Addrs[1][1]))
 	at := w.Now + 1 // what left at this same time left before
 	w.RunUntil(w.Now.Add(time.Second), s.Done)
-	if len(w.Seen(w.Addrs[1][0], wire.ChunkData, at)) != 0 || len(w.Seen(w.Addrs[1][1], wire.ChunkData, at)) == 0 { // req 9260-6.4-1
-		t.Error("data does not follow the primary path")
-	}
+	check.That(t, len(w.Seen(w.Addrs[1][0], wire.ChunkData, at)) == 0 && len(w.Seen(w.Addrs[1][1], wire.ChunkData, at)) != 0,
+		"data does not follow the primary path") // req 9260-6.4-1
 	p := lab.PathTo(t, a, w.Addrs[1][1])
 	check.That(t, p.Primary && a.PeerAddr().Addr() == w.Addrs[1][1] && a.Stats().Primary == 1, "%+v", p)
 }
@@ -422,15 +409,12 @@ func TestEachPathHasItsOwnState(t *testing.T) {
 	s := w.StartStream(a, b, 1<<30)
 	w.RunUntil(w.Now.Add(2*time.Second), s.Done)
 	p, q := lab.PathTo(t, a, w.Addrs[1][0]), lab.PathTo(t, a, w.Addrs[1][1])
-	if p.Cwnd <= q.Cwnd || p.Flight == 0 || q.Flight != 0 { // req 9260-7.2-3, 9260-7.2-1
-		t.Errorf("cwnd %d and %d, flight %d and %d", p.Cwnd, q.Cwnd, p.Flight, q.Flight)
-	}
+	check.That(t, p.Cwnd > q.Cwnd && p.Flight != 0 && q.Flight == 0, "cwnd %d and %d, flight %d and %d", p.Cwnd, q.Cwnd, p.Flight, q.Flight) // req 9260-7.2-3, 9260-7.2-1
 	w.Cut(0)
 	w.RunUntil(w.Now.Add(5*time.Second), s.Done)
 	p, q = lab.PathTo(t, a, w.Addrs[1][0]), lab.PathTo(t, a, w.Addrs[1][1])
-	if p.RTO <= q.RTO || p.Flight != 0 || q.Flight == 0 || p.Cwnd >= q.Cwnd { // req 9260-6.3.1-1, 9260-6.3.3-1, 9260-6.4-7
-		t.Errorf("RTO %v and %v, flight %d and %d, cwnd %d and %d", p.RTO, q.RTO, p.Flight, q.Flight, p.Cwnd, q.Cwnd)
-	}
+	check.That(t, p.RTO > q.RTO && p.Flight == 0 && q.Flight != 0 && p.Cwnd < q.Cwnd,
+		"RTO %v and %v, flight %d and %d, cwnd %d and %d", p.RTO, q.RTO, p.Flight, q.Flight, p.Cwnd, q.Cwnd) // req 9260-6.3.1-1, 9260-6.3.3-1, 9260-6.4-7
 }
 
 func TestMTUReportConcernsOnePath(t *testing.T) {
@@ -444,9 +428,7 @@ func TestMTUReportConcernsOnePath(t *testing.T) {
 	if x, y := lab.PathTo(t, a, w.Addrs[1][0]).MTU, lab.PathTo(t, a, w.Addrs[1][1]).MTU; x != lab.MTU || y != 980 { // req 9260-10-8, 9260-7.3-2
 		t.Errorf("MTU %d and %d", x, y)
 	}
-	if a.MaxPayload() != before-(lab.MTU-980) { // req 9260-7.3-3
-		t.Errorf("MaxPayload %d, was %d", a.MaxPayload(), before)
-	}
+	check.That(t, a.MaxPayload() == before-(lab.MTU-980), "MaxPayload %d, was %d", a.MaxPayload(), before) // req 9260-7.3-3
 }
 
 func TestHeartbeatsDoNotHideThatDataIsLost(t *testing.T) {
@@ -462,9 +444,7 @@ func TestHeartbeatsDoNotHideThatDataIsLost(t *testing.T) {
 	})
 	l.Collect()
 	err, _ := l.Host.DownErr()
-	if !errors.Is(err, assoc.ErrTimeout) || beats < 2 { // req 9260-8.1-7
-		t.Errorf("ended by %v with %d HEARTBEATs answered", err, beats)
-	}
+	check.That(t, errors.Is(err, assoc.ErrTimeout) && beats >= 2, "ended by %v with %d HEARTBEATs answered", err, beats) // req 9260-8.1-7
 	e, _ := l.Host.Event(assoc.EventSendFailed)
 	check.That(t, e.Kind != 0, "the message is not reported")
 }

@@ -43,9 +43,7 @@ func TestErrorCounterOfTheAssociation(t *testing.T) {
 		l.InState(assoc.Closed)
 		err, _ := l.Host.DownErr()
 		e, failed := l.Host.Event(assoc.EventSendFailed)
-		if err != assoc.ErrTimeout || !failed || e.Unsent { // req 9260-8.1-4
-			t.Errorf("ended by %v, message reported %v", err, failed)
-		}
+		check.That(t, err == assoc.ErrTimeout && failed && !e.Unsent, "ended by %v, message reported %v", err, failed) // req 9260-8.1-4
 	})
 	t.Run("a HEARTBEAT ACK clears it", func(t *testing.T) {
 		l := lab.Passive(t, &assoc.Config{AssocMaxRetrans: 2, PathMaxRetrans: 100, HeartbeatInterval: time.Second})

@@ -38,21 +38,14 @@ func TestHandshakeTakesTwoRoundTripsAndNegotiatesStreams(t *testing.T) {
 	if v := w.Seen(0, wire.ChunkInit)[0].Pkt.VTag(); v != 0 { // req 9260-8.5.1-1, 9260-3.1-4
 		t.Errorf("INIT has tag %#x", v)
 	}
-	if ackPkt.VTag() != init.Tag() { // req 9260-5.1-3
-		t.Errorf("INIT ACK has tag %#x, want %#x", ackPkt.VTag(), init.Tag())
-	}
-	if ack.OutStreams() > init.InStreams() { // req 9260-3.3.3-8
-		t.Errorf("INIT ACK announces OS %d above MIS %d", ack.OutStreams(), init.InStreams())
-	}
+	check.That(t, ackPkt.VTag() == init.Tag(), "INIT ACK has tag %#x, want %#x", ackPkt.VTag(), init.Tag())                          // req 9260-5.1-3
+	check.That(t, ack.OutStreams() <= init.InStreams(), "INIT ACK announces OS %d above MIS %d", ack.OutStreams(), init.InStreams()) // req 9260-3.3.3-8
 	echo := w.Seen(0, wire.ChunkCookieEcho)[0].Pkt
-	if echo.VTag() != ack.Tag() || lab.ChunkTypes(echo)[0] != wire.ChunkCookieEcho { // req 9260-8.5.1-9, 9260-3.2.2-5
-		t.Errorf("COOKIE ECHO packet: tag %#x, chunks %v", echo.VTag(), lab.ChunkTypes(echo))
-	}
+	check.That(t, echo.VTag() == ack.Tag() && lab.ChunkTypes(echo)[0] == wire.ChunkCookieEcho,
+		"COOKIE ECHO packet: tag %#x, chunks %v", echo.VTag(), lab.ChunkTypes(echo)) // req 9260-8.5.1-9, 9260-3.2.2-5
 	ce, _ := wire.AsCookieEcho(lab.ChunkOf(echo, wire.ChunkCookieEcho))
-	if string(ce.Cookie()) != string(lab.ParamOf(ack, wire.ParamStateCookie).Value()) { // req 9260-3.3.11-3
-		t.Error("the cookie came back changed")
-	}
-	if ca := w.Seen(1, wire.ChunkCookieAck)[0].Pkt; lab.ChunkTypes(ca)[0] != wire.ChunkCookieAck { // req 9260-5.1-6
+	check.That(t, string(ce.Cookie()) == string(lab.ParamOf(ack, wire.ParamStateCookie).Value()), "the cookie came back changed") // req 9260-3.3.11-3
+	if ca := w.Seen(1, wire.ChunkCookieAck)[0].Pkt; lab.ChunkTypes(ca)[0] != wire.ChunkCookieAck {                                // req 9260-5.1-6
 		t.Errorf("COOKIE ACK packet: %v", lab.ChunkTypes(ca))
 	}
 }
@@ -104,9 +97,8 @@ func TestSetupIsAbandonedAfterMaxInitRetransmits(t *testing.T) {
 			a := w.Connect(&assoc.Config{MaxInitRetrans: 4, MaxInitRTO: row.most})
 			w.Run(10 * time.Minute)
 			err, down := w.Hosts[0].DownErr()
-			if !down || !errors.Is(err, assoc.ErrInitTimeout) || !errors.Is(err, syscall.ETIMEDOUT) || a.State() != assoc.Closed { // req 9260-4-4
-				t.Fatalf("down %v with %v in %v", down, err, a.State())
-			}
+			must.That(t, down && errors.Is(err, assoc.ErrInitTimeout) && errors.Is(err, syscall.ETIMEDOUT) && a.State() == assoc.Closed,
+				"down %v with %v in %v", down, err, a.State()) // req 9260-4-4
 			pkts := w.Seen(0, row.lost)
 			must.Equal(t, "transmissions, 1 + 4", len(pkts), 5)
 			for i, want := range row.wait {
@@ -253,9 +245,7 @@ func TestInitAckAnnouncesStreams(t *testing.T) {
 	l.Listen(&assoc.Config{OutStreams: 5, InStreams: 6})
 	out := l.Send(0, lab.InitChunk(l.PeerTag, l.TSN))
 	ack := l.NoteInitAck(out[0])
-	if ack.OutStreams() != 5 || ack.InStreams() != 6 { // req 9260-5.1.1-1
-		t.Errorf("OS %d, MIS %d", ack.OutStreams(), ack.InStreams())
-	}
+	check.That(t, ack.OutStreams() == 5 && ack.InStreams() == 6, "OS %d, MIS %d", ack.OutStreams(), ack.InStreams()) // req 9260-5.1.1-1
 }
 
 func TestInitAckMayBeLargerThan1500Octets(t *testing.T) {

@@ -92,10 +92,8 @@ func TestUnacknowledgedDataFailsPathThenAssociation(t *testing.T) {
 		}
 	}
 	w.RunUntil(w.Now.Add(time.Hour), func() bool { return a.State() == assoc.Closed })
-	if pathDown != 7*time.Second { // T3 after 1, 2, 4 s: the third error exceeds 2
-		t.Errorf("path down after %v", pathDown)
-	}
-	if d := w.Now.Sub(start); d != 31*time.Second { // 1+2+4+8+16: the fifth exceeds 4, req 9260-8.1-3
+	check.That(t, pathDown == 7*time.Second, "path down after %v", pathDown) // T3 after 1, 2, 4 s: the third error exceeds 2
+	if d := w.Now.Sub(start); d != 31*time.Second {                          // 1+2+4+8+16: the fifth exceeds 4, req 9260-8.1-3
 		t.Errorf("association down after %v", d)
 	}
 	check.Equal(t, "transmissions", len(w.Seen(0, wire.ChunkData)), 5)
@@ -225,9 +223,7 @@ func TestHeartbeatOnTheWire(t *testing.T) {
 	for i, p := range list {
 		c := lab.ChunkOf(p.Pkt, wire.ChunkHeartbeat)
 		h, err := wire.AsHeartbeat(c)
-		if err != nil || c.Type() != 4 || c[4] != 0 || c[5] != 1 || len(c) != 8+len(h.Info()) { // req 9260-3.3.5-1: one parameter, of type 1
-			t.Fatalf("HEARTBEAT % x", c)
-		}
+		must.That(t, err == nil && c.Type() == 4 && c[4] == 0 && c[5] == 1 && len(c) == 8+len(h.Info()), "HEARTBEAT % x", c) // req 9260-3.3.5-1: one parameter, of type 1
 		addr := p.To.Addr().As16()
 		sent := uint64(start.Add(at[i]))
 		var stamp [8]byte
@@ -240,9 +236,7 @@ func TestHeartbeatOnTheWire(t *testing.T) {
 		paths[p.To.Addr().String()] = true
 		infos[string(h.Info()[:4])], infos[string(h.Info()[4:8])] = true, true
 	}
-	if len(list) < 8 || len(paths) != 2 || len(infos) != 2*len(list) { // req 9260-3.3.5-3: 64 bits, never the same
-		t.Errorf("%d HEARTBEATs to %d addresses with %d nonces", len(list), len(paths), len(infos))
-	}
+	check.That(t, len(list) >= 8 && len(paths) == 2 && len(infos) == 2*len(list), "%d HEARTBEATs to %d addresses with %d nonces", len(list), len(paths), len(infos)) // req 9260-3.3.5-3: 64 bits, never the same
 }
 
 // A second answer to one HEARTBEAT, which may come at any time later, says nothing.

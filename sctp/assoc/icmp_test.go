@@ -96,9 +96,7 @@ func TestPacketTooBigLowersThePathMTU(t *testing.T) {
 	check.Equal(t, "MTU after a hostile report", l.A.PathStats(0).MTU, rawio.MinMTU-20)
 	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 3000)}}))
 	for _, p := range l.Flush() {
-		if len(p) > rawio.MinMTU-20 || !lab.Has(p, wire.ChunkData) { // req 9260-6.10-1
-			t.Errorf("packet of %d octets", len(p))
-		}
+		check.That(t, len(p) <= rawio.MinMTU-20 && lab.Has(p, wire.ChunkData), "packet of %d octets", len(p)) // req 9260-6.10-1
 	}
 }
 

@@ -21,9 +21,7 @@ func TestNobodyListens(t *testing.T) {
 	w.Run(time.Second)
 	err, _ := w.Hosts[0].DownErr()
 	var refused *assoc.AbortError
-	if a.State() != assoc.Closed || !errors.As(err, &refused) || !refused.ByPeer { // req 9260-9.1-4
-		t.Errorf("state %v, %v", a.State(), err)
-	}
+	check.That(t, a.State() == assoc.Closed && errors.As(err, &refused) && refused.ByPeer, "state %v, %v", a.State(), err) // req 9260-9.1-4
 }
 
 func TestUDPPortIsLearnedAfterTheTagCheck(t *testing.T) {

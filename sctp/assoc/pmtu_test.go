@@ -87,15 +87,11 @@ func TestProbeIsHeartbeatAndPad(t *testing.T) {
 	r := lab.NewRoad(t, lab.UDP, 1500, simnet.Params{})
 	r.Join(quiet, quiet)
 	r.Run(time.Second)
-	list := r.Probes(0)                                                         // req 8899-6.2-1, 8899-3-4
-	if len(list) != 2 || len(list[0].Pkt) != 1192 || len(list[1].Pkt) != 1472 { // req 8899-4.1-2, 8899-6.2.2-1
-		t.Fatalf("%d probes", len(list))
-	}
+	list := r.Probes(0)                                                                                          // req 8899-6.2-1, 8899-3-4
+	must.That(t, len(list) == 2 && len(list[0].Pkt) == 1192 && len(list[1].Pkt) == 1472, "%d probes", len(list)) // req 8899-4.1-2, 8899-6.2.2-1
 	infos := make(map[string]bool)
 	for _, c := range list {
-		if !c.Pkt.ChecksumOK() { // req 6951-5.3-3
-			t.Error("wrong checksum")
-		}
+		check.That(t, c.Pkt.ChecksumOK(), "wrong checksum") // req 6951-5.3-3
 		h := must.Get(wire.AsHeartbeat(lab.ChunkOf(c.Pkt, wire.ChunkHeartbeat)))(t)
 		infos[string(h.Info())] = true
 		pad := lab.ChunkOf(c.Pkt, wire.ChunkPad)
@@ -103,9 +99,7 @@ func TestProbeIsHeartbeatAndPad(t *testing.T) {
 			t.Errorf("PAD of %d octets, want %d", len(pad), want)
 		}
 	}
-	if len(infos) != 2 { // req 8899-4.1-1
-		t.Error("the probes cannot be told apart")
-	}
+	check.That(t, len(infos) == 2, "the probes cannot be told apart") // req 8899-4.1-1
 	s := r.Hosts[0].Assocs[0].Stats()
 	check.That(t, s.MTUProbesOut == 2 && s.MTUProbesAcked == 2, "statistics %+v", s)
 }
@@ -164,9 +158,8 @@ func TestLostProbesAreNeitherCongestionNorErrors(t *testing.T) {
 	// req 8899-3-10, 8899-6.2.1-3
 	s := a.Stats()
 	check.That(t, s.MTUProbesOut-s.MTUProbesAcked >= 3 && p.Errors == 0 && p.State == assoc.PathActive && s.Retransmits == 0 && s.Timeouts == 0, "path %+v, %+v", p, s)
-	if p.Cwnd != before.Cwnd || p.Ssthresh != before.Ssthresh || p.RTO != before.RTO { // req 8899-3-11: nor did raising the size
-		t.Errorf("cwnd %d, ssthresh %d, RTO %v, before %+v", p.Cwnd, p.Ssthresh, p.RTO, before)
-	}
+	check.That(t, p.Cwnd == before.Cwnd && p.Ssthresh == before.Ssthresh && p.RTO == before.RTO,
+		"cwnd %d, ssthresh %d, RTO %v, before %+v", p.Cwnd, p.Ssthresh, p.RTO, before) // req 8899-3-11: nor did raising the size
 }
 
 func TestProbesPassClosedWindows(t *testing.T) {

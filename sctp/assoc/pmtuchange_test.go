@@ -114,10 +114,8 @@ func TestInterfaceChangesItsMTU(t *testing.T) {
 	r.SetMTU(1400, 0)
 	r.Run(25 * time.Millisecond) // a round trip is 20, over which packets are spread
 	r.WantMTU("shrunken", 0, 1400)
-	if !r.RunUntil(r.Now.Add(time.Minute), func() bool { return r.Hosts[1].Received.Len() == len(want) }) ||
-		!bytes.Equal(r.Hosts[1].Received.Bytes(), want) {
-		t.Errorf("%d octets of %d arrived", r.Hosts[1].Received.Len(), len(want))
-	}
+	check.That(t, r.RunUntil(r.Now.Add(time.Minute), func() bool { return r.Hosts[1].Received.Len() == len(want) }) &&
+		bytes.Equal(r.Hosts[1].Received.Bytes(), want), "%d octets of %d arrived", r.Hosts[1].Received.Len(), len(want))
 	s := a.Stats()
 	if d := r.Now.Sub(begun); d > 300*time.Millisecond || s.PacketsRefused == 0 || s.Timeouts != before.Timeouts || s.FastRetransmits != before.FastRetransmits {
 		t.Errorf("%v, %d packets refused, %d timeouts, %d fast retransmits", d, s.PacketsRefused, s.Timeouts-before.Timeouts, s.FastRetransmits-before.FastRetransmits)
@@ -227,9 +225,7 @@ func TestEachDestinationHasItsSearch(t *testing.T) {
 	var first, other []int
 	out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 	sizes(out, &first)
-	if fmt.Sprint(first) != "[1200]" { // the unconfirmed one is not searched yet, req 8899-6.2.1-1
-		t.Fatalf("probes %v", first)
-	}
+	must.That(t, fmt.Sprint(first) == "[1200]", "probes %v", first) // the unconfirmed one is not searched yet, req 8899-6.2.1-1
 	answer := func(out []wire.Packet, from netip.AddrPort, pad bool) []wire.Packet {
 		for _, p := range out {
 			if c := lab.ChunkOf(p, wire.ChunkHeartbeat); c != nil && lab.Has(p, wire.ChunkPad) == pad {

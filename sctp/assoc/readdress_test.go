@@ -73,9 +73,7 @@ func TestRestartOfAPeerWithSeveralAddresses(t *testing.T) {
 					got = append(got, a)
 				}
 				check.That(t, lab.Has(answer, wire.ChunkAbort) && answer.VTag() == l.PeerTag && code == wire.CauseRestart && slices.Equal(got, addrs(row.added)), "answered by %s, tag %#x, cause %v %v", lab.Describe([]wire.Packet{answer}), answer.VTag(), code, got)
-				if l.A.LocalTag() != tag || len(lab.Paths(l.A)) != len(known) { // req 9260-5.2.2-8
-					t.Error("the association has changed")
-				}
+				check.That(t, l.A.LocalTag() == tag && len(lab.Paths(l.A)) == len(known), "the association has changed") // req 9260-5.2.2-8
 				l.InState(assoc.Established)
 				return
 			}
@@ -87,9 +85,7 @@ func TestRestartOfAPeerWithSeveralAddresses(t *testing.T) {
 			var got []netip.Addr
 			for i, p := range lab.Paths(l.A) {
 				got = append(got, p.Remote.Addr())
-				if (p.State == assoc.PathActive) != (i == 0) || p.Primary != (i == 0) { // req 9260-5.4-1
-					t.Errorf("%+v", p)
-				}
+				check.That(t, (p.State == assoc.PathActive) == (i == 0) && p.Primary == (i == 0), "%+v", p) // req 9260-5.4-1
 			}
 			check.Slice(t, "destinations", got, addrs(row.destinations))
 			// What the peer no longer has is no longer heard.
@@ -185,9 +181,8 @@ func TestCampedAddressIsGivenUpWhenItDoesNotAnswer(t *testing.T) {
 		l.Collect()
 		l.InState(assoc.Closed)
 		out := to(second, l.Post(second, 0x1234, wire.AppendHeartbeat(nil, []byte("x"))))
-		if len(out) != 1 || !lab.Has(out[0], wire.ChunkAbort) || out[0].VTag() != 0x1234 { // req 9260-8.4-10, 9260-8.4-11
-			t.Errorf("a packet from there, out of the blue, is answered by %s", lab.Describe(out))
-		}
+		check.That(t, len(out) == 1 && lab.Has(out[0], wire.ChunkAbort) && out[0].VTag() == 0x1234,
+			"a packet from there, out of the blue, is answered by %s", lab.Describe(out)) // req 9260-8.4-10, 9260-8.4-11
 	})
 	t.Run("it answers after all", func(t *testing.T) {
 		l, _ := camped(t)

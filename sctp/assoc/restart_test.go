@@ -33,12 +33,8 @@ func TestPeerRestartIsActionA(t *testing.T) {
 	// The peer comes back with another tag and TSN, knowing nothing.
 	l.PeerTag, l.TSN = 0x22222222, 77
 	l.Initiate()
-	if l.Tag == oldTag { // req 9260-5.2.2-6, 9260-5.3.1-2
-		t.Error("the INIT ACK has the old Initiate Tag")
-	}
-	if l.A.LocalTag() != oldTag || l.A.State() != assoc.Established { // req 9260-5.2.2-8
-		t.Fatal("the INIT changed the association")
-	}
+	check.That(t, l.Tag != oldTag, "the INIT ACK has the old Initiate Tag")                                        // req 9260-5.2.2-6, 9260-5.3.1-2
+	must.That(t, l.A.LocalTag() == oldTag && l.A.State() == assoc.Established, "the INIT changed the association") // req 9260-5.2.2-8
 	out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie), l.Data("after"))
 	must.That(t, len(out) != 0 && lab.ChunkTypes(out[0])[0] == wire.ChunkCookieAck && out[0].VTag() == l.PeerTag,
 		"answered by %q", lab.Describe(out))
@@ -192,9 +188,7 @@ func TestCookieTable(t *testing.T) {
 		out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 		l.Expect(out, "COOKIE ACK")
 		l.InState(assoc.Established)
-		if l.A.PeerTag() != 0x44444444 || out[0].VTag() != 0x44444444 { // req 9260-5.2.4-11
-			t.Errorf("the peer's tag is %#x, the COOKIE ACK has %#x", l.A.PeerTag(), out[0].VTag())
-		}
+		check.That(t, l.A.PeerTag() == 0x44444444 && out[0].VTag() == 0x44444444, "the peer's tag is %#x, the COOKIE ACK has %#x", l.A.PeerTag(), out[0].VTag()) // req 9260-5.2.4-11
 	})
 	t.Run("B in COOKIE-WAIT: the peer's INIT wins and its tag and TSN count", func(t *testing.T) {
 		l := lab.Active(t, nil)
@@ -204,10 +198,8 @@ func TestCookieTable(t *testing.T) {
 		l.InState(assoc.CookieWait) // req 9260-5.2.1-8
 		out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie), l.Data("early"))
 		must.That(t, len(out) != 0 && lab.ChunkTypes(out[0])[0] == wire.ChunkCookieAck, "answered by %q", lab.Describe(out))
-		l.InState(assoc.Established)    // req 9260-5.2.4-10
-		if l.A.PeerTag() != l.PeerTag { // req 9260-5.2.4-11
-			t.Error("the peer's tag is not the cookie's")
-		}
+		l.InState(assoc.Established)                                                    // req 9260-5.2.4-10
+		check.That(t, l.A.PeerTag() == l.PeerTag, "the peer's tag is not the cookie's") // req 9260-5.2.4-11
 		check.Equal(t, "bundled messages", len(lab.Drain(l.A)), 1)
 		out = l.Wait(time.Minute)
 		for _, p := range out {
@@ -302,10 +294,8 @@ func TestEachCookieInEachState(t *testing.T) {
 						got := lab.Describe(l.Flush())
 						check.That(t, got == answer, "%v: %q: sent %q, want %q", state, c.Name, got, answer)
 					}
-					if l.A.State() != want || l.A.LocalTag() != tag || l.A.PeerTag() != peer || l.A.Incarnation() != lives {
-						t.Errorf("%v: %q, then %q, in one read: %v: now %v, tags %#x %#x, life %d; want %v, %#x %#x, %d", state, list[i].Name, list[j].Name,
-							together, l.A.State(), l.A.LocalTag(), l.A.PeerTag(), l.A.Incarnation(), want, tag, peer, lives)
-					}
+					check.That(t, l.A.State() == want && l.A.LocalTag() == tag && l.A.PeerTag() == peer && l.A.Incarnation() == lives,
+						"%v: %q, then %q, in one read: %v: now %v, tags %#x %#x, life %d; want %v, %#x %#x, %d", state, list[i].Name, list[j].Name, together, l.A.State(), l.A.LocalTag(), l.A.PeerTag(), l.A.Incarnation(), want, tag, peer, lives)
 				}
 			}
 		}

@@ -20,9 +20,7 @@ func TestShutdownDeliversEverythingFirst(t *testing.T) {
 	w.Send(a, 0, payload)
 	w.Send(b, 0, payload)
 	must.OK(t, a.Shutdown(w.Now))
-	if a.State() != assoc.ShutdownPending { // req 9260-9.2-1
-		t.Fatalf("state %v", a.State())
-	}
+	must.That(t, a.State() == assoc.ShutdownPending, "state %v", a.State())                                // req 9260-9.2-1
 	if err := a.Send(w.Now, &assoc.Message{Body: [2][]byte{payload}}); !errors.Is(err, assoc.ErrClosing) { // req 9260-9.2-18
 		t.Errorf("Send in SHUTDOWN-PENDING: %v", err)
 	}

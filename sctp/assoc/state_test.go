@@ -19,9 +19,8 @@ func TestEveryStateAndTrigger(t *testing.T) {
 			a := &Assoc{state: from, setup: new(setup), closing: new(closing), lives: 3, localTag: 4, peerTag: 5}
 			to, open := table[from][by]
 			want := fmt.Sprintf("assoc.enter: %q in %v; life 3, tags 0x4 and 0x5", by, from)
-			if a.enter(by) != open || !open && (a.state != from || a.fault == nil || !strings.Contains(a.fault.Error(), want)) || open && (a.state != to || a.fault != nil) {
-				t.Errorf("%q in %v: now in %v, %v", by, from, a.state, a.fault)
-			}
+			check.That(t, a.enter(by) == open && (open || a.state == from && a.fault != nil && strings.Contains(a.fault.Error(), want)) && (!open || a.state == to && a.fault == nil),
+				"%q in %v: now in %v, %v", by, from, a.state, a.fault)
 			if open {
 				ways = append(ways, fmt.Sprintf("%v: %v", by, to))
 			}

@@ -92,9 +92,7 @@ func TestListedAddressOfThePeerIsKnownAndProbed(t *testing.T) {
 	second := netip.MustParseAddrPort("10.0.0.10:0")
 	l.Initiate(wire.AppendAddressParam(nil, second.Addr()), wire.AppendAddressParam(nil, l.Peer.Addr()))
 	out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
-	if l.A.NumPaths() != 2 { // req 9260-5.1.2-3
-		t.Fatalf("%d paths", l.A.NumPaths())
-	}
+	must.That(t, l.A.NumPaths() == 2, "%d paths", l.A.NumPaths())                      // req 9260-5.1.2-3
 	if s := l.A.PathStats(1); s.State != assoc.PathUnconfirmed || s.Remote != second { // req 9260-5.4-1
 		t.Fatalf("second path %+v", s)
 	}
@@ -105,9 +103,7 @@ func TestListedAddressOfThePeerIsKnownAndProbed(t *testing.T) {
 			beat = c
 		}
 	}
-	if beat == nil { // req 9260-5.4-3
-		t.Fatalf("the unconfirmed address is not probed: %q", lab.Describe(out))
-	}
+	must.That(t, beat != nil, "the unconfirmed address is not probed: %q", lab.Describe(out)) // req 9260-5.4-3
 	h, _ := wire.AsHeartbeat(beat)
 	wrong := append([]byte(nil), h.Info()...)
 	wrong[0] ^= 1

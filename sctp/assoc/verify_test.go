@@ -56,9 +56,7 @@ func TestUnconfirmedAddressGetsProbesOnly(t *testing.T) {
 			if p.To != spoofed {
 				continue
 			}
-			if !slices.Equal(types, []wire.ChunkType{wire.ChunkHeartbeat}) { // req 9260-5.4-8
-				t.Fatalf("%v to an unconfirmed address", types)
-			}
+			must.That(t, slices.Equal(types, []wire.ChunkType{wire.ChunkHeartbeat}), "%v to an unconfirmed address", types) // req 9260-5.4-8
 			probes[i] = append(probes[i], l.Now.Sub(start))
 		}
 		if d := lab.ChunkOf(p.Pkt, wire.ChunkData); p.To == l.Peer && d != nil && answered {
@@ -126,12 +124,8 @@ func TestOnlyTheNonceConfirmsAnAddress(t *testing.T) {
 			l.Collect()
 			s := lab.PathTo(t, l.A, second.Addr())
 			e, up := l.Host.Event(assoc.EventPathUp)
-			if (s.State == assoc.PathActive) != row.ok || up != row.ok || up && e.Path != second { // req 9260-5.4-7
-				t.Errorf("%+v, event %v %+v", s, up, e)
-			}
-			if row.ok && s.SRTT != 70*time.Millisecond { // req 9260-8.3-7
-				t.Errorf("SRTT %v", s.SRTT)
-			}
+			check.That(t, (s.State == assoc.PathActive) == row.ok && up == row.ok && (!up || e.Path == second), "%+v, event %v %+v", s, up, e) // req 9260-5.4-7
+			check.That(t, !row.ok || s.SRTT == 70*time.Millisecond, "SRTT %v", s.SRTT)                                                         // req 9260-8.3-7
 		})
 	}
 }
@@ -164,9 +158,7 @@ func TestProbesAreSpread(t *testing.T) {
 		}
 		l.Until(start.Add(20*time.Second), see)
 		for s, n := range count {
-			if n > burst { // req 9260-5.4-6, 9260-8.3-9
-				t.Errorf("HB.Max.Burst %d: %d HEARTBEATs in second %d", burst, n, s)
-			}
+			check.That(t, n <= burst, "HB.Max.Burst %d: %d HEARTBEATs in second %d", burst, n, s) // req 9260-5.4-6, 9260-8.3-9
 		}
 		most := time.Duration((7+burst-1)/burst) * time.Second
 		check.That(t, confirmed.Sub(start) <= most, "HB.Max.Burst %d: confirmed after %v, at most %v expected", burst, confirmed.Sub(start), most)

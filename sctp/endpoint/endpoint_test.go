@@ -114,9 +114,8 @@ func TestInitIsJudged(t *testing.T) {
 				return
 			}
 			pkt, c := only(t, list)
-			if c.Type() != row.want || pkt.VTag() != goodInit.Tag || list[0].Remote != peerAddr { // req 9260-5.1-10, 9260-8.4-4
-				t.Fatalf("%v with tag %#x to %v", c.Type(), pkt.VTag(), list[0].Remote)
-			}
+			must.That(t, c.Type() == row.want && pkt.VTag() == goodInit.Tag && list[0].Remote == peerAddr,
+				"%v with tag %#x to %v", c.Type(), pkt.VTag(), list[0].Remote) // req 9260-5.1-10, 9260-8.4-4
 			if c.Type() != wire.ChunkAbort {
 				return
 			}
@@ -139,9 +138,7 @@ func TestInitFloodLeavesNothingBehind(t *testing.T) {
 		tag, _ := b.CookieOf(f)
 		tags[tag] = true
 	}
-	if b.EP.Len() != 0 || len(tags) != 1000 { // req 9260-5.1-2
-		t.Errorf("%d associations, %d different tags", b.EP.Len(), len(tags))
-	}
+	check.That(t, b.EP.Len() == 0 && len(tags) == 1000, "%d associations, %d different tags", b.EP.Len(), len(tags)) // req 9260-5.1-2
 }
 
 func TestCookieEchoIsJudged(t *testing.T) {

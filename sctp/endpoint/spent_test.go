@@ -49,9 +49,7 @@ func TestCookieOfACollisionMakesNoAssociation(t *testing.T) {
 	a := b.Connect(localPort, peerAddr)
 	b.Receive(lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
 	tag, cookie := b.CookieIn(b.Poll(a.PollTransmit))
-	if tag != a.LocalTag() || cookie == nil { // req 9260-5.2.1-1
-		t.Fatalf("tag %#x, cookie %x", tag, cookie)
-	}
+	must.That(t, tag == a.LocalTag() && cookie != nil, "tag %#x, cookie %x", tag, cookie) // req 9260-5.2.1-1
 	b.EP.Remove(a)
 	if a, outOfBlue := b.Echo(tag, cookie); a != nil || !outOfBlue { // req 9260-5.3.1-2
 		t.Errorf("association %v, out of the blue %v", a != nil, outOfBlue)

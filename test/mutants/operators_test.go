@@ -121,11 +121,9 @@ func TestEachOperatorMakesItsFaults(t *testing.T) {
 		{"early", "defer p.mu.Unlock()", "p.mu.Unlock()"},
 		{"plain", "return p.n.Load() == 0", "return wovenPlainLoad[int32](&p.n) == 0"},
 	} {
-		if !slices.ContainsFunc(list, func(m *mutant) bool {
+		check.That(t, slices.ContainsFunc(list, func(m *mutant) bool {
 			return m.operator == row.operator && strings.TrimSpace(m.old) == row.old && strings.TrimSpace(m.new) == row.new
-		}) {
-			t.Errorf("%s does not make %q of %q", row.operator, row.new, row.old)
-		}
+		}), "%s does not make %q of %q", row.operator, row.new, row.old)
 	}
 	i := slices.IndexFunc(list, func(m *mutant) bool { return m.function == "path.String" || strings.Contains(m.by, "512+1") })
 	check.That(t, i < 0, "number %d is none of ours", i)
@@ -231,10 +229,8 @@ func TestScoreLeavesEquivalentsOut(t *testing.T) {
 	}
 	s := newScore(m, list, nil, map[string]string{list[5].key(): "nobody looks"})
 	got, err := s.inDocs("a\n" + docsBegin + "old\n" + docsEnd + "b\n")
-	if err != nil || !strings.Contains(got, "| p | 6 | 2 | 1 | 1 | 1 | 1 | 60.0 % |\n") || !strings.Contains(got, "d p/p.go:0 i  (survived)\n-\tx()\n") ||
-		strings.Contains(got, "old") || !strings.HasSuffix(got, docsEnd+"b\n") {
-		t.Error(got, err)
-	}
+	check.That(t, err == nil && strings.Contains(got, "| p | 6 | 2 | 1 | 1 | 1 | 1 | 60.0 % |\n") && strings.Contains(got, "d p/p.go:0 i  (survived)\n-\tx()\n") &&
+		!strings.Contains(got, "old") && strings.HasSuffix(got, docsEnd+"b\n"), "%v %v", got, err)
 	check.That(t, !s.good(61) && s.good(60), "a score of 60 %%")
 	_, err = s.inDocs("no marks\n")
 	check.That(t, err != nil, "no marks are taken")

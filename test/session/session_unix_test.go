@@ -70,10 +70,8 @@ func TestStranger(t *testing.T) {
 	_, row, _ := strings.Cut(said, "\n 65536 ")
 	average := append(strings.Fields(row), "", "", "")[2]
 	report := string(must.Get(os.ReadFile(page))(t))
-	if !match(`(?s)<!doctype html>.*<th scope="row">Average, MiB/s</th><td>`+regexp.QuoteMeta(average)+`</td>.*<h2>Client</h2>.*<h2>Server, as it says of itself</h2>.*role="img" aria-label="Throughput, MiB/s over seconds; client, sent from [^;]* to [^;]*; server, received from .*`+
-		`aria-label="Latency, percentiles, µs over % of messages; at most from US to US">.*</html>\n`, report) {
-		t.Errorf("the report is\n%s", report)
-	}
+	check.That(t, match(`(?s)<!doctype html>.*<th scope="row">Average, MiB/s</th><td>`+regexp.QuoteMeta(average)+`</td>.*<h2>Client</h2>.*<h2>Server, as it says of itself</h2>.*role="img" aria-label="Throughput, MiB/s over seconds; client, sent from [^;]* to [^;]*; server, received from .*`+
+		`aria-label="Latency, percentiles, µs over % of messages; at most from US to US">.*</html>\n`, report), "the report is\n%s", report)
 
 	// What a run is doing.
 	run := tool("ddpbench write -D 3600 --metrics 127.0.0.1:0 --encap-port " + port + " 127.0.0.1")

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"net/netip"
 	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 // FuzzIP: whatever comes, Parse neither panics nor gives a payload outside the packet; what is sent, whole or in fragments, is
@@ -17,9 +20,8 @@ func FuzzIP(f *testing.F) {
 		trip(t, b[:min(len(b), 2000)], int(mtu), a4, b4)
 		trip(t, b[:min(len(b), 2000)], int(mtu), a6, b6)
 		p, err := Parse(b)
-		if (err == nil || err == ErrFragment) && (p.Header+len(p.Payload) > len(b) || p.Header < Len4 || !bytes.Equal(b[p.Header:][:len(p.Payload)], p.Payload)) {
-			t.Errorf("%+v of % x", p, b)
-		}
+		check.That(t, err != nil && err != ErrFragment || p.Header+len(p.Payload) <= len(b) && p.Header >= Len4 && bytes.Equal(b[p.Header:][:len(p.Payload)], p.Payload),
+			"%+v of % x", p, b)
 		if err == nil {
 			if m, ok := ParseICMP(p); ok {
 				Quote(m.Body)
@@ -43,13 +45,10 @@ func trip(t *testing.T, payload []byte, mtu int, src, dst netip.Addr) {
 			head = Len6 + lenFragment6
 		}
 		p, err := Parse(b) // whole; where the MTU is too small for anything it may be an atomic fragment
-		if err != nil && err != ErrFragment || p.Src != src || p.Dst != dst || p.Proto != ProtoSCTP || p.ECN != 3 || p.Offset != len(got) || len(b) > max(mtu, head+8) {
-			t.Fatalf("%+v in %d octets, %v; the MTU is %d", p, len(b), err, mtu)
-		}
+		must.That(t, (err == nil || err == ErrFragment) && p.Src == src && p.Dst == dst && p.Proto == ProtoSCTP && p.ECN == 3 && p.Offset == len(got) && len(b) <= max(mtu, head+8),
+			"%+v in %d octets, %v; the MTU is %d", p, len(b), err, mtu)
 		got = append(got, p.Payload...)
 		return nil
 	})
-	if err != nil || !bytes.Equal(got, payload) {
-		t.Fatalf("%d octets of %d in %d packets, %v", len(got), len(payload), packets, err)
-	}
+	must.That(t, err == nil && bytes.Equal(got, payload), "%d octets of %d in %d packets, %v", len(got), len(payload), packets, err)
 }

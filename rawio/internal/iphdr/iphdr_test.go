@@ -82,10 +82,8 @@ func TestRoundTrip(t *testing.T) {
 			Packet{Src: a6, Dst: b6, Payload: payload, Header: 56, Proto: ProtoSCTP, ECN: 1}},
 	} {
 		got, err := Parse(test.b)
-		if err != nil || got.Src != test.want.Src || got.Dst != test.want.Dst || !bytes.Equal(got.Payload, test.want.Payload) ||
-			got.Header != test.want.Header || got.Proto != test.want.Proto || got.ECN != test.want.ECN {
-			t.Errorf("%s: %+v, %v, want %+v", test.name, got, err, test.want)
-		}
+		check.That(t, err == nil && got.Src == test.want.Src && got.Dst == test.want.Dst && bytes.Equal(got.Payload, test.want.Payload) &&
+			got.Header == test.want.Header && got.Proto == test.want.Proto && got.ECN == test.want.ECN, "%s: %+v, %v, want %+v", test.name, got, err, test.want)
 	}
 }
 
@@ -280,9 +278,8 @@ func TestQuoteOfAnotherHostsPacketIsRefused(t *testing.T) {
 		{"nothing", nil, a4, b4, 0},
 	} {
 		src, dst, sctp, ok := Quote(test.b)
-		if ok != (test.n > 0) || ok && (src != test.src || dst != test.dst || len(sctp) != test.n || !bytes.HasPrefix(sctp, head)) {
-			t.Errorf("%s: %v %v % x %v", test.name, src, dst, sctp, ok)
-		}
+		check.That(t, ok == (test.n > 0) && (!ok || src == test.src && dst == test.dst && len(sctp) == test.n && bytes.HasPrefix(sctp, head)),
+			"%s: %v %v % x %v", test.name, src, dst, sctp, ok)
 	}
 }
 

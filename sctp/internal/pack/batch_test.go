@@ -106,19 +106,17 @@ func TestBatchAgreesWithAListOfOctets(t *testing.T) {
 				}
 				begin()
 			}
-			if b.Len() != len(p.octets) || b.Room() != p.size-len(p.octets) || b.Empty() != (len(p.octets) == 12) || len(b.Pkts) != len(done) {
-				t.Fatalf("%d octets and room for %d, want %d of %d", b.Len(), b.Room(), len(p.octets), p.size)
-			}
+			must.That(t, b.Len() == len(p.octets) && b.Room() == p.size-len(p.octets) && b.Empty() == (len(p.octets) == 12) && len(b.Pkts) == len(done),
+				"%d octets and room for %d, want %d of %d", b.Len(), b.Room(), len(p.octets), p.size)
 			octets, pieces := 0, b.vec
 			for i, want := range done {
 				got := b.Pkts[i]
 				pkt := wire.Packet(join(got.Vec))
 				octets += len(pkt)
 				pieces -= len(got.Vec)
-				if !pkt.ChecksumOK() || !bytes.Equal(pkt[:8], want.octets[:8]) || !bytes.Equal(pkt[12:], want.octets[12:]) || got.Local != want.local ||
-					got.Remote != want.remote || got.ECN != want.ecn || (Mark{got.DSCP, got.FlowLabel}) != want.mark || (got.Fragment > 0) != (len(pkt) > want.size) {
-					t.Fatalf("packet %d is %d octets, to %v, ECN %d, fragmented %d; want %+v", i, len(pkt), got.Remote, got.ECN, got.Fragment, want)
-				}
+				must.That(t, pkt.ChecksumOK() && bytes.Equal(pkt[:8], want.octets[:8]) && bytes.Equal(pkt[12:], want.octets[12:]) && got.Local == want.local &&
+					got.Remote == want.remote && got.ECN == want.ecn && (Mark{got.DSCP, got.FlowLabel}) == want.mark && (got.Fragment > 0) == (len(pkt) > want.size),
+					"packet %d is %d octets, to %v, ECN %d, fragmented %d; want %+v", i, len(pkt), got.Remote, got.ECN, got.Fragment, want)
 			}
 			must.That(t, octets == b.Octets() && pieces == 0 && b.Full() == (len(done) >= max(most, 1) || octets >= maxOctets),
 				"%d octets in %d packets, counted are %d; %d pieces too many; full %v", b.Octets(), len(done), octets, pieces, b.Full())

@@ -130,9 +130,7 @@ func TestSearchStartsAgainAfter600Seconds(t *testing.T) {
 	done := l.at[len(l.at)-1].Add(time.Second) // the last probe was given up
 	l.run(20 * time.Minute)
 	again := l.at[len(l.at)-1]
-	if again.Sub(done) != 600*time.Second { // req 8899-5.1.1-3, 8899-5.2-5
-		t.Errorf("searches again after %v", again.Sub(done))
-	}
+	check.That(t, again.Sub(done) == 600*time.Second, "searches again after %v", again.Sub(done)) // req 8899-5.1.1-3, 8899-5.2-5
 	l.want(Complete, 9000)
 	l.s.SetMax(65000)
 	l.mtu = 65535
