@@ -13,6 +13,11 @@ func TestPacketLenSumsTheVector(t *testing.T) {
 	must.Equal(t, "Len of an empty packet", (&Packet{}).Len(), 0)
 }
 
+func TestLinkThatDoesNotTellCanNothing(t *testing.T) {
+	var l struct{ Link }
+	must.That(t, FeaturesOf(l) == 0 && ReceiveBufferOf(l) == 0 && ShardsOf(l) == nil, "it can something")
+}
+
 func TestOverheadOfFamilyAndUDP(t *testing.T) {
 	for _, row := range []struct {
 		name, remote string

@@ -59,9 +59,9 @@ func TestPollBatchNeverBlocks(t *testing.T) {
 func TestPacketsArriveInOrderWithTheirAddresses(t *testing.T) {
 	a, b := newPair(t, Options{})
 	from, to := netip.MustParseAddrPort("10.0.0.1:0"), netip.MustParseAddrPort("10.0.0.2:0") // as documented
-	other := netip.MustParseAddrPort("10.9.9.9:9899")
+	other, most := netip.MustParseAddrPort("10.9.9.9:9899"), bytes.Repeat([]byte("two "), smallBuf/4)
 	n, err := a.WriteBatch([]rawio.Packet{
-		{Vec: [][]byte{[]byte("one"), nil, []byte(" two")}, Remote: to, ECN: 2},
+		{Vec: [][]byte{most[:5], nil, most[5:]}, Remote: to, ECN: 2},
 		{Vec: [][]byte{bytes.Repeat([]byte{7}, 65515)}, Local: other, Remote: to},
 		{Remote: to},
 	})
@@ -71,7 +71,7 @@ func TestPacketsArriveInOrderWithTheirAddresses(t *testing.T) {
 	n, err = b.ReadBatch(got)
 	must.That(t, n == 2 && err == nil, "ReadBatch = %d, %v, want the two packets there is room for", n, err)
 	p := got[0]
-	check.That(t, string(p.Data) == "one two" && p.Local == to && p.Remote == from && p.ECN == 2 && p.Kind == rawio.KindSCTP && len(p.Buf.B) == smallBuf, "first packet: %+v", p)
+	check.That(t, bytes.Equal(p.Data, most) && p.Local == to && p.Remote == from && p.ECN == 2 && p.Kind == rawio.KindSCTP && len(p.Buf.B) == smallBuf, "first packet: %+v", p)
 	if p := got[1]; len(p.Data) != 65515 || p.Data[65514] != 7 || p.Remote != other {
 		t.Errorf("second packet: %d octets from %v", len(p.Data), p.Remote)
 	}
@@ -252,6 +252,7 @@ func TestBindPort(t *testing.T) {
 	a, b := newPair(t, Options{})
 	must.OK(t, a.BindPort(5000))
 	check.Error(t, "second BindPort", a.BindPort(5000), rawio.ErrPortInUse)
+	check.Error(t, "BindPort at one more address", a.BindPort(5000, b.addrs[0].Addr()), nil)
 	check.Error(t, "the other side has ports of its own", b.BindPort(5000), nil)
 	a.UnbindPort(5000)
 	check.Error(t, "BindPort after UnbindPort", a.BindPort(5000), nil)

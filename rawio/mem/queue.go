@@ -47,10 +47,8 @@ func (q *queue) fill(pkts []rawio.Packet) (n int) {
 type pools struct{ small, large *rawio.Pool }
 
 func newPools(limit, depth int) *pools {
-	return &pools{
-		small: rawio.NewPool(smallBuf, min(depth, idleOctets/smallBuf)),
-		large: rawio.NewPool(limit, min(depth, idleOctets/limit)),
-	}
+	pool := func(size int) *rawio.Pool { return rawio.NewPool(size, min(depth, idleOctets/size)) }
+	return &pools{small: pool(smallBuf), large: pool(limit)}
 }
 
 func (p *pools) get(n int) *rawio.Buf {

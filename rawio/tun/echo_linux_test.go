@@ -2,8 +2,12 @@ package tun
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"net"
 	"net/netip"
+	"os"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -48,6 +52,35 @@ func TestEchoIsAnsweredToHostsOnly(t *testing.T) {
 		var answer [100]byte
 		n, _ := unix.Read(fds[0], answer[:])
 		check.That(t, (n > 0) == row.want, "from %s: %d octets sent", row.src, n)
+	}
+}
+
+// What the device would block for is written when it has room; what else it says of a packet the caller hears, and it is counted.
+func TestWhatTheDeviceSaysOfAPacket(t *testing.T) {
+	null := must.Get(os.OpenFile(os.DevNull, os.O_WRONLY, 0))(t)
+	rc := must.Get(null.SyscallConn())(t)
+	for _, row := range []struct {
+		says []syscall.Errno
+		want error
+		Stats
+	}{
+		{[]syscall.Errno{0}, nil, Stats{TxPackets: 1}},
+		{[]syscall.Errno{syscall.EAGAIN, syscall.EAGAIN, 0}, nil, Stats{TxPackets: 1}},
+		{[]syscall.Errno{syscall.EAGAIN, syscall.ENOBUFS}, rawio.ErrFull, Stats{TxFull: 1}},
+		{[]syscall.Errno{syscall.EIO}, syscall.EIO, Stats{TxErrors: 1}},
+		{nil, net.ErrClosed, Stats{}}, // it is closed
+	} {
+		l, w := &Link{cfg: Config{Addrs: []netip.Addr{own4}, MTU: 100}, queues: []*queue{{rc: rc}}}, new(writer)
+		asked, waits := 0, 0
+		w.send = func(uintptr) { w.errno = row.says[asked]; asked++ }
+		w.wait = func(fd uintptr) { waits++; w.send(fd) }
+		l.putWriter(w)
+		if row.says == nil {
+			null.Close()
+		}
+		_, err := l.WriteBatch([]rawio.Packet{{Vec: [][]byte{{1}}, Remote: netip.AddrPortFrom(peer4, 0)}})
+		check.That(t, errors.Is(err, row.want) && asked == len(row.says) && waits == max(0, asked-1) && l.Stats() == row.Stats,
+			"%v: %v after %d, %d waits, %+v", row.says, err, asked, waits, l.Stats())
 	}
 }
 

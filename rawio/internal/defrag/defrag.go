@@ -106,8 +106,8 @@ func (p *packet) fits(f *piece, at int) bool {
 	switch ecn := p.ecn | 1<<f.ECN; {
 	case at > 0 && end(&p.pieces[at-1]) > f.Offset, at < n && end(f) > p.pieces[at].Offset:
 		return false // an overlap (RFC 5722, RFC 8200 section 4.5)
-	case p.end > 0 && (!f.More || end(f) > p.end), !f.More && at < n:
-		return false // two ends, or something behind the end
+	case p.end > 0 && end(f) > p.end, !f.More && at < n:
+		return false // something behind the end, another one too
 	case ecn&(1<<rawio.NotECT) != 0 && ecn&(1<<rawio.CE) != 0:
 		return false // RFC 3168 section 5.3
 	}
@@ -146,9 +146,6 @@ func (a *Assembler) limit(src netip.Addr) {
 		if a.open[i].src == src {
 			own += c
 		}
-	}
-	if all <= MaxOctets && own <= MaxSource {
-		return
 	}
 	a.open = slices.DeleteFunc(a.open, func(p packet) bool {
 		if all <= MaxOctets && (own <= MaxSource || p.src != src) {

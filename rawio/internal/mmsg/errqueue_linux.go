@@ -37,7 +37,7 @@ func (q *errorReader) drain(fd uintptr, s *Socket, pool *rawio.Pool, pkts []rawi
 		q.hdr = unix.Msghdr{Name: (*byte)(ptr(&q.name)), Namelen: unix.SizeofSockaddrInet6, Iov: &q.iov}
 		q.hdr.Control = (*byte)(ptr(&q.ctl))
 		q.hdr.SetIovlen(1)
-		q.hdr.SetControllen(len(q.ctl) * 8)
+		q.hdr.SetControllen(len(q.ctl.bytes()))
 		n, errno := recvError(fd, &q.hdr)
 		if errno != 0 {
 			return got // EAGAIN: empty. Anything else shows again in recvmmsg.
@@ -54,7 +54,7 @@ func (q *errorReader) drain(fd uintptr, s *Socket, pool *rawio.Pool, pkts []rawi
 }
 
 func (q *errorReader) decode(n int, s *Socket, p *rawio.Packet) bool {
-	ctl, e := parseControl(q.ctl.bytes()[:min(int(q.hdr.Controllen), len(q.ctl)*8)])
+	ctl, e := parseControl(q.ctl.bytes()[:q.hdr.Controllen])
 	if e.origin != originICMP && e.origin != originICMP6 {
 		return false // our own EMSGSIZE, which WriteBatch has reported
 	}

@@ -8,6 +8,22 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
+// The reader looks into the error queues when it has slept and nothing else has come, once, and not when it has looked on.
+func TestErrorQueuesAreReadAfterASleep(t *testing.T) {
+	for i, pauses := range [][]rawio.Pause{{rawio.Yield, rawio.Cede}, {rawio.Block, rawio.Yield}, {rawio.Park}} {
+		_, b := pair(t, 0)
+		looks := 0
+		b.drain = func(uintptr) { looks++ }
+		for _, p := range pauses {
+			b.Interrupt()
+			must.Equal(t, "error", b.Wait(p), rawio.ErrInterrupted)
+		}
+		b.PollBatch(make([]rawio.Packet, 1))
+		b.PollBatch(make([]rawio.Packet, 1))
+		must.Equal(t, "looks into an error queue", looks, min(i, 1))
+	}
+}
+
 // An interrupted reader comes back, whether it blocks, polls or is yet to begin, and afterwards reads on.
 func TestInterruptedReaderComesBackAndReadsOn(t *testing.T) {
 	for _, tt := range []struct {

@@ -183,7 +183,7 @@ func (r *receiver) begin(i int, st *Stats) {
 	r.buf, r.rest = r.take(i)
 	r.buf.Filled = len(r.rest)
 	r.msg = Message{From: r.names[i].get()}
-	r.msg.Control, _ = parseControl(controlBytes(&r.ctls[i], &h.hdr))
+	r.msg.Control, _ = parseControl(bytesOf(&r.ctls[i])[:h.hdr.Controllen])
 	r.size = len(r.rest)
 	if n := r.msg.Control.segment; n > 0 {
 		r.size = n
@@ -207,11 +207,6 @@ func (r *receiver) packet(p *rawio.Packet) bool {
 		r.buf, r.msg.Data = nil, nil
 	}
 	return ok
-}
-
-func controlBytes(c *controlBuf, h *unix.Msghdr) []byte {
-	n := min(int(h.Controllen), controlLen)
-	return bytesOf(c)[:n]
 }
 
 // release gives back every buffer, and forgets what waits.
