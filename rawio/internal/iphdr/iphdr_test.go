@@ -20,14 +20,14 @@ var (
 )
 
 func packet4(payload []byte) []byte {
-	b := make([]byte, Len4+len(payload))
+	b := bytes.Repeat([]byte{0xff}, Len4+len(payload))
 	Put4(b, len(payload), ProtoSCTP, 2, a4, b4)
 	copy(b[Len4:], payload)
 	return b
 }
 
 func packet6(next uint8, payload []byte) []byte {
-	b := make([]byte, Len6+len(payload))
+	b := bytes.Repeat([]byte{0xff}, Len6+len(payload))
 	Put6(b, len(payload), next, 1, a6, b6)
 	copy(b[Len6:], payload)
 	return b
@@ -41,7 +41,7 @@ func fragment6(at uint16, more bool, n int) []byte {
 }
 
 func TestPut4WritesEveryFieldOfTheHeader(t *testing.T) {
-	b := make([]byte, Len4)
+	b := bytes.Repeat([]byte{0xff}, Len4)
 	Put4(b, 100, ProtoSCTP, 3, a4, b4)
 	want := []byte{0x45, 3, 0, 120, 0, 0, 0x40, 0, 64, 132, 0, 0, 192, 0, 2, 1, 198, 51, 100, 2}
 	check.That(t, bytes.Equal(b[:10], want[:10]) && bytes.Equal(b[12:], want[12:]), "got  % x\nwant % x", b, want)

@@ -51,8 +51,7 @@ const maxErrors = 64
 func NewGroup(poll time.Duration, socks ...*Socket) (*Group, error) {
 	pace.Measure()
 	g := &Group{socks: socks, rx: newReceiver(), poll: poll, pace: pace.New(poll, pace.Now)}
-	g.recv, g.drain = g.recvOnce, g.drainErrors
-	g.look = func(fd uintptr) { _ = g.mem.get(int(fd)) }
+	g.recv, g.drain, g.look = g.recvOnce, g.drainErrors, g.mem.get
 	var fds []int
 	for _, s := range socks {
 		fds = append(fds, s.fd)

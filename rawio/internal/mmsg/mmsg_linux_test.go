@@ -120,6 +120,7 @@ func TestReceiveBuffersFollowThePackets(t *testing.T) {
 	}
 	move(100, 2048, 2049, 65535, 100)
 	check.That(t, b.rx.big, "small buffers after large packets")
+	check.Equal(t, "large messages of a system call", len(b.rx.prepare(Batch)), largeBatch)
 	move(65535, 1, 65535, 2048)
 	release()
 	for range quietLimit + largeBatch {
@@ -230,10 +231,21 @@ func TestControlMessagesAreKnownByLevelTypeAndLength(t *testing.T) {
 	}
 }
 
+// A system call takes so many messages, and octets of more than one message.
+func TestSystemCallIsBounded(t *testing.T) {
+	for _, row := range []struct{ packets, octets, want int }{{40, 10, Batch}, {40, maxBytes / 8, 8}, {40, maxBytes/8 + 1, 7}, {1, maxBytes + 1, 1}} {
+		s, p := newSender(), rawio.Packet{Vec: [][]byte{make([]byte, row.octets)}, Remote: anywhere}
+		must.OK(t, s.load(slices.Repeat([]rawio.Packet{p}, row.packets), bare{}, false, false))
+		check.Equal(t, "messages", s.n, row.want)
+	}
+}
+
 // What is said about a packet that is sent alone, and which errors are about another one.
 func TestErrorsOfAPacketSentAlone(t *testing.T) {
 	g, addr := udpSocket(t, netip.AddrPort{})
 	s := g.Socket(addr.Addr())
+	other, none := g.Socket(netip.IPv6Loopback()), g.Socket(netip.Addr{})
+	check.That(t, g.Socket(netip.AddrFrom16(addr.Addr().As16())) == s && other == nil && none == nil, "sockets of other addresses: %v, %v", other, none)
 	for n, want := range map[int]error{100: nil, 65507: nil, 65508: rawio.ErrTooLong} {
 		err := s.Send(make([]byte, n), addr.Addr(), addr)
 		check.That(t, err == want, "%d octets: %v, want %v", n, err, want)
@@ -241,7 +253,8 @@ func TestErrorsOfAPacketSentAlone(t *testing.T) {
 	var sys *os.SyscallError
 	err := s.Send(nil, netip.Addr{}, netip.MustParseAddrPort("255.255.255.255:1"))
 	check.That(t, errors.As(err, &sys) && sys.Err == unix.EACCES, "to everybody: %v", err)
-	g.Close()
+	s.Close()
+	check.Error(t, "Close when a socket is closed", g.Close(), os.ErrClosed)
 	check.Equal(t, "after Close", s.Send(nil, addr.Addr(), addr), net.ErrClosed)
 	n := 0
 	for e := range syscall.Errno(200) {

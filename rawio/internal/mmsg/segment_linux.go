@@ -17,7 +17,7 @@ const (
 
 // runOf returns how many packets at the front of pkts may go out as one message, at least 1, and their
 // octets. All go between the same addresses with the same marks and are of the same length, but
-// for the last, which may be shorter.
+// for the last, which may be shorter. A packet that may be fragmented comes alone.
 func runOf(pkts []rawio.Packet, v6 bool) (n, octets int) {
 	p := &pkts[0]
 	limit := maxRun4
@@ -34,7 +34,7 @@ func runOf(pkts []rawio.Packet, v6 bool) (n, octets int) {
 		k := q.Len()
 		pieces += len(q.Vec)
 		if k > size || k == 0 || octets+k > limit || pieces > maxIovs ||
-			q.Remote != p.Remote || q.Local != p.Local || q.ECN != p.ECN || q.DSCP != p.DSCP || q.FlowLabel != p.FlowLabel || q.Fragment != 0 || p.Fragment != 0 {
+			q.Remote != p.Remote || q.Local != p.Local || q.ECN != p.ECN || q.DSCP != p.DSCP || q.FlowLabel != p.FlowLabel {
 			return n, octets
 		}
 		octets += k

@@ -77,15 +77,15 @@ const (
 	memDrops    = 8
 )
 
-func (m *memInfo) get(fd int) error {
+func (m *memInfo) get(fd uintptr) {
 	*m = memInfo{}
-	return getsockopt(fd, unix.SOL_SOCKET, unix.SO_MEMINFO, m[:])
+	getsockopt(fd, unix.SOL_SOCKET, unix.SO_MEMINFO, m[:])
 }
 
 // Drops returns how many packets the kernel dropped because the receive buffer was full.
 func (s *Socket) Drops() uint64 {
 	var m memInfo
-	_ = s.Control(m.get)
+	_ = s.rc.Control(m.get)
 	return uint64(m[memDrops])
 }
 

@@ -181,12 +181,9 @@ func (r *Reader) Interrupt() {
 func (r *Reader) signal() {
 	r.ending.Lock()
 	defer r.ending.Unlock()
-	if r.fds[0].Fd < 0 {
-		return
-	}
 	var b [8]byte
 	binary.NativeEndian.PutUint64(b[:], 1)
-	_, _ = unix.Write(int(r.fds[0].Fd), b[:]) // fails when it has been set many times over
+	_, _ = unix.Write(int(r.fds[0].Fd), b[:]) // fails when it has been set many times over, or is closed
 }
 
 // Close ends a Wait and all later ones. When it returns the descriptors are no longer used.

@@ -182,6 +182,21 @@ func TestHearsThatItParks(t *testing.T) {
 		want := max(i-1, 0)
 		check.That(t, parked == want, "pause %d: parked %d times, want %d", i, parked, want)
 	}
+	p.Interrupt()
+	check.Equal(t, "error", p.Wait(rawio.Park), rawio.ErrInterrupted)
+	check.Equal(t, "times that it has parked, interrupted before", parked, 2)
+}
+
+// What has woken a reader that waits does not do so again.
+func TestIsWokenOnceBySignal(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	for _, pause := range []rawio.Pause{rawio.Block, rawio.Park} {
+		p := newPipe(t)
+		p.signal()
+		must.OK(t, p.Wait(pause))
+		n, err := unix.Poll(p.Reader.fds[:1], 0)
+		check.That(t, n == 0 && err == nil, "pause %d: the event is set: %d, %v", pause, n, err)
+	}
 }
 
 // A writer's wait ends when there is room.
