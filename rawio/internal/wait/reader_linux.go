@@ -161,7 +161,7 @@ func (r *Reader) harvest() bool {
 // ready waits for at most d for any of the descriptors.
 func (r *Reader) ready(d time.Duration) {
 	ts := unix.NsecToTimespec(int64(d))
-	if n, _ := unix.Ppoll(r.fds, &ts, nil); n > 0 && r.fds[0].Revents != 0 {
+	if _, _ = unix.Ppoll(r.fds, &ts, nil); r.fds[0].Revents != 0 {
 		r.drain()
 	}
 }

@@ -199,6 +199,10 @@ func TestIsWokenOnceBySignal(t *testing.T) {
 	}
 }
 
+func TestDescriptorThatCannotBeWatchedIsAnError(t *testing.T) {
+	check.Fails(NewReader(-1))(t, "a reader of nothing", unix.EBADF)
+}
+
 // A writer's wait ends when there is room.
 func TestWriterGoesOnWhenThereIsRoom(t *testing.T) {
 	p := newPipe(t)
