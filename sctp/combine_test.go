@@ -81,8 +81,13 @@ func testCombined(t *testing.T) {
 		{"one more", 2, 3, 40, false},
 		{"longer ones", 2, 2, combineOctets/2 - wire.CommonHeaderLen + 4, false},
 		{"nobody else was woken", 1, 2, 40, false},
+		{"alone", 2, 2, 40, false},
 		{"the last of an association", 2, 2, 40, false},
 	} {
+		p.a.turn.rx.pace.Handled(9, 900, 1)
+		for i := 0; i < 9 && row.name == "alone"; i++ {
+			p.a.turn.rx.pace.Handled(1, 100, 0)
+		}
 		if row.name == "the last of an association" {
 			a.Abort(now, nil)
 		}

@@ -352,6 +352,21 @@ func TestSilenceBesideARefusalIsWaitedForAWhile(t *testing.T) {
 	})
 }
 
+// Of attempts that have failed the error is not that one was overtaken by another.
+func TestOvertakenIsNoReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, links := apiPair(t)
+		links[0].loses.Store(10) // COOKIE ECHO
+		var list []attempt
+		for range 2 {
+			l := must.Get(b.Listen(0, nil))(t)
+			list = append(list, attempt{a, rawLink, netip.AddrPortFrom(addrsB[0].Addr(), l.Port()), 0})
+		}
+		_, _, err := happy(t.Context(), list, &Config{}, time.Millisecond)
+		check.That(t, errors.Is(err, syscall.ETIMEDOUT) && !errors.Is(err, assoc.ErrOvertaken), "%v", err)
+	})
+}
+
 func TestAdaptationIsEnforced(t *testing.T) {
 	ddp, other := uint32(1), uint32(7)
 	p := newPair(t)
@@ -422,7 +437,8 @@ func TestDialsShareAPort(t *testing.T) {
 	any := must.Get(p.a.Dial(ctx, to[2], nil))(t)
 	check.Equal(t, "port", any.RemoteAddr().(Addr).Port(), 9)
 	check.Equal(t, "own port", any.LocalAddr().(Addr).Port(), 60_000)
-	check.Fails(p.a.Dial(ctx, to[2], nil))(t, "one more with a peer", rawio.ErrPortInUse)
+	_, err := p.a.Dial(ctx, to[2], nil)
+	check.That(t, errors.Is(err, rawio.ErrPortInUse) && !errors.Is(err, endpoint.ErrExists), "one more with a peer: %v, and the port is said to be free", err)
 	for i, c := range []*Conn{first, any, second} {
 		c.Abort("")
 		<-c.Done()
@@ -509,9 +525,13 @@ func TestTransportCloseEndsEverything(t *testing.T) {
 		must.Do(from.WriteMsg(pattern(1, 50_000), SendInfo{}))(t)
 		from.probe()
 	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	check.Error(t, "Wait while an association lives", p.a.Wait(ended), context.Canceled)
 	p.a.Close()
 	<-c.Done()
 	<-s.Done() // told by ABORT, req 9260-9-1
+	check.OK(t, p.a.Wait(t.Context()))
 	s.Close()
 	p.b.Close()
 	mempair.Check(t, p.links[:]...)

@@ -130,6 +130,7 @@ func TestListenersShareAPortByAddress(t *testing.T) {
 				must.OK(t, err)
 				return l
 			}
+			must.Get(net.ListenPacket("unixgram", "@rddp/udp/7000/1/nowhere"))(t) // a name of somebody else's
 			at := []string{"127.0.0.1:7000", "127.0.0.2:7000", "127.0.0.3:7000", "[::1]:7000"}
 			ls := []*Listener{listen(one, at[0]), listen(two, at[1]), listen(one, at[2]), listen(two, at[3]), listen(one, ":7001"), listen(two, ":0")}
 			for i, to := range append(at, "127.0.0.4:7001", ls[5].Addr().String()) {

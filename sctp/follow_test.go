@@ -4,6 +4,7 @@ import (
 	"net"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/rawio"
@@ -52,6 +53,27 @@ func testFollow(t *testing.T) {
 		})
 		r.run(fill(tt.n), nil)
 		check.Equal(t, tt.name+": packets handled", r.count, tt.all)
+	}
+	u := new(above)
+	c.lock()
+	c.upper = u
+	c.unlock()
+	for _, others := range []bool{false, true} { // time goes on with what has taken a while to handle, and with others who have had the gate
+		r, p := newReceiver(c.t, nil, false), packet
+		if others {
+			p = heartbeat(c, "x")
+			c.lock()
+		}
+		r.poller = pollFunc(func([]rawio.Packet) int {
+			time.Sleep(time.Millisecond) // of virtual time
+			if others {
+				others = false
+				c.disown()
+			}
+			return 0
+		})
+		r.run(copy(r.pkts, []rawio.Packet{p, p, p, p}), nil)
+		check.Equal(t, "when it was asked last", u.at, c.t.now())
 	}
 	r := newReceiver(c.t, nil, false)
 	r.pace.Arrived(0, 100)

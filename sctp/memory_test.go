@@ -545,6 +545,7 @@ func TestGreediestGoes(t *testing.T) {
 	var short *assoc.MemoryError
 	_, _, err := greedy.c.ReadMsg(make([]byte, 1<<16))
 	check.That(t, errors.As(err, &short) && short.Held > short.Share && errors.Is(err, syscall.ENOMEM), "its reader gets %v", err)
+	check.That(t, errors.As(greedy.c.Err(), &short) && short.Held > short.Share, "its end is %v", greedy.c.Err())
 	a, err := wire.AsAbort(wire.Chunk(b.link.abort[12:]))
 	check.That(t, err == nil && binary.BigEndian.Uint16(a[4:]) == uint16(wire.CauseOutOfResource), "its peer gets % x", b.link.abort[12:])
 	n, _, err := modest.c.ReadMsg(make([]byte, 1<<16))

@@ -335,7 +335,7 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 				c.sendbuf.undo()
 			}
 			if err != assoc.ErrSendBufferFull {
-				if waited && c.writers > 0 && c.roomy() {
+				if waited && c.roomy() {
 					c.wake |= wakeWriters // the next that waits
 				}
 				c.unlock()

@@ -121,6 +121,7 @@ func TestPathsOfAConn(t *testing.T) {
 	check.That(t, err == nil && c.RemoteAddr().(Addr).Addr() == remote[1], "SetPrimary: %v, now %v", err, c.RemoteAddr())
 	for name, err := range map[string]error{
 		"SetPrimary": c.SetPrimary(local[0]), "SetHeartbeat": c.SetHeartbeat(local[0], 0), "RequestHeartbeat": c.RequestHeartbeat(local[0]),
+		"SetDSCP": c.SetDSCP(local[0], 1), "SetFlowLabel": c.SetFlowLabel(local[0], 1),
 	} {
 		check.That(t, errors.Is(err, assoc.ErrNoPath), "%s of an address that the peer does not have: %v", name, err) // req 9260-11.1-6
 	}

@@ -44,10 +44,8 @@ func neighbours() (list []neighbour) {
 		}
 		var n neighbour
 		var at string
-		if k, _ := fmt.Sscanf(name, "%d/%d/%s", &n.port, &n.encap, &at); k != 3 {
-			continue
-		}
-		if at != "*" {
+		_, _ = fmt.Sscanf(name, "%d/%d/%s", &n.port, &n.encap, &at)
+		if at != "*" { // nor is what has fewer parts an address
 			if n.addr, err = netip.ParseAddr(at); err != nil {
 				continue
 			}

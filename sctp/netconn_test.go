@@ -267,4 +267,5 @@ func TestStreamConnEndsWithARestart(t *testing.T) {
 	n, err = s.Read(buf)
 	check.That(t, n == 0 && errors.Is(err, ErrRestarted) && errors.Is(err, syscall.ECONNRESET), "%d octets of two lives, %v", n, err)
 	check.Fails(s.Write(buf))(t, "written for the next life", ErrRestarted)
+	check.Do(s.Read(nil))(t)
 }

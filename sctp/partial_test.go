@@ -69,17 +69,17 @@ func TestMessageThatIsCutOff(t *testing.T) {
 	fixed := &Config{LocalPort: 4711}
 	for _, tt := range []struct {
 		name    string
-		unheard bool // the peer's ABORTs are lost
+		unheard wire.ChunkType // of the peer's: they are lost
 		by      func(t *testing.T, a *Transport, c *Conn, to netip.AddrPort)
 		then    func(err error) bool // what the next read returns
 	}{
-		{"by a restart of the peer", true, func(t *testing.T, a *Transport, c *Conn, to netip.AddrPort) {
+		{"by a restart of the peer", wire.ChunkAbort, func(t *testing.T, a *Transport, c *Conn, to netip.AddrPort) {
 			c.Abort("the peer does not hear of it")
 			<-c.Done()
 			c = must.Get(a.Dial(deadlineCtx(t), to, fixed))(t)
 			must.Do(c.WriteMsg([]byte("again"), SendInfo{}))(t)
 		}, func(err error) bool { return err == nil }},
-		{"by the end of the association", false, func(t *testing.T, _ *Transport, c *Conn, _ netip.AddrPort) {
+		{"by the end of the association", 0, func(t *testing.T, _ *Transport, c *Conn, _ netip.AddrPort) {
 			c.Abort("the reason")
 		}, func(err error) bool {
 			var abort *assoc.AbortError
@@ -98,7 +98,7 @@ func TestMessageThatIsCutOff(t *testing.T) {
 			buf := make([]byte, 10)
 			_, info, err := s.ReadMsg(buf)
 			must.That(t, err == nil && info.More, "%+v, %v", info, err)
-			links[0].noAborts.Store(tt.unheard)
+			links[0].loses.Store(int32(tt.unheard))
 			tt.by(t, a, c, netip.AddrPortFrom(addrsB[0].Addr(), uint16(s.LocalAddr().(Addr).Port())))
 			n, info, err := s.ReadMsg(buf)
 			for ; err == nil && info.More; n, info, err = s.ReadMsg(buf) {
@@ -117,7 +117,7 @@ func TestMessageThatIsCutOff(t *testing.T) {
 			buf := make([]byte, 100_000)
 			_, from, info, err := server.ReadMsg(buf)
 			must.That(t, err == nil && info.More && info.Size == 0, "%+v, %v", info, err)
-			links[0].noAborts.Store(tt.unheard)
+			links[0].loses.Store(int32(tt.unheard))
 			tt.by(t, a, c, to)
 			for err == nil && info.More {
 				var again *Conn

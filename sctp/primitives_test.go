@@ -19,10 +19,11 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// mute is a link that can be made to lose everything it is given, or what begins with an ABORT.
+// mute is a link that can be made to lose everything it is given, or what begins with a chunk.
 type mute struct {
 	*mem.Link
-	silent, noAborts atomic.Bool
+	silent atomic.Bool
+	loses  atomic.Int32 // type of chunk
 }
 
 func (m *mute) WriteBatch(p []rawio.Packet) (int, error) {
@@ -30,7 +31,7 @@ func (m *mute) WriteBatch(p []rawio.Packet) (int, error) {
 		return len(p), nil
 	}
 	for i := range p {
-		if m.noAborts.Load() && slices.Concat(p[i].Vec...)[wire.CommonHeaderLen] == uint8(wire.ChunkAbort) {
+		if k := m.loses.Load(); k != 0 && slices.Concat(p[i].Vec...)[wire.CommonHeaderLen] == uint8(k) {
 			continue
 		}
 		if _, err := m.Link.WriteBatch(p[i : i+1]); err != nil {
@@ -218,7 +219,7 @@ func TestNotifications(t *testing.T) {
 		a, b, links := apiPair(t)
 		cfg := &Config{LocalPort: 4711, LocalAddrs: []netip.Addr{addrsA[0].Addr()}}
 		c, s := associate(t, a, b, cfg, &Config{Events: 10})
-		links[0].noAborts.Store(true)
+		links[0].loses.Store(int32(wire.ChunkAbort))
 		c.Abort("the peer does not hear of it")
 		<-c.Done()
 		to := netip.AddrPortFrom(addrsB[0].Addr(), uint16(s.LocalAddr().(Addr).Port()))
@@ -235,7 +236,7 @@ func TestNotifications(t *testing.T) {
 		if ev := next(t, s, EventPeerError); !errors.As(ev.Err, &peer) || peer.Causes[0].Code != wire.CauseInvalidStream {
 			t.Errorf("error %v", ev.Err)
 		}
-		links[0].noAborts.Store(false)
+		links[0].loses.Store(0)
 		c.Abort("the reason")
 		ev := next(t, s, EventDown)
 		var abort *assoc.AbortError

@@ -262,6 +262,8 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 		b := sendBuf{max: 10_000, ring: make([]byte, size), used: 10_000}
 		check.Equal(t, "octets of a shorter ring", b.wants(1), want)
 	}
+	small := sendBuf{max: 100}
+	check.Equal(t, "octets of a ring for what never fits", small.wants(101), 0)
 	exact := sendBuf{max: 100_000}
 	_, _, ok := place(&exact, make([]byte, sendBufFirst), SendInfo{})
 	must.That(t, ok && len(exact.ring) == sendBufFirst, "a ring of %d octets for %d: %v", len(exact.ring), sendBufFirst, ok)

@@ -91,7 +91,7 @@ func (s *Signal) attend(a, b <-chan struct{}) (set bool, err error) {
 		}
 		err = u.read()
 	}
-	return false, err
+	return set, err
 }
 
 // rouse has a goroutine in Signal.Wait look at its channels.

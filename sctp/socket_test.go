@@ -15,6 +15,7 @@ import (
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/endpoint"
 )
 
 // sockets opens one on each side of a pair and returns them with the address of b's.
@@ -156,6 +157,7 @@ func TestSocketErrors(t *testing.T) {
 	check.That(t, errors.Is(err, os.ErrDeadlineExceeded), "read past the deadline: %v", err)
 	a.SetWriteDeadline(time.Now().Add(-time.Second))
 	check.Fails(a.WriteMsg([]byte("x"), addr, SendInfo{}))(t, "setup past the deadline", os.ErrDeadlineExceeded)
+	check.Equal(t, "packets sent for that", a.t.Stats().TxPackets, 0)
 	a.SetWriteDeadline(time.Time{})
 	var dial *DialError
 	n, err := a.WriteMsg([]byte("x"), netip.AddrPortFrom(addr.Addr(), 9), SendInfo{})
@@ -171,6 +173,15 @@ func TestSocketErrors(t *testing.T) {
 	check.That(t, errors.Is(err, net.ErrClosed), "read of a closed socket: %v", err)
 	check.Fails(b.WriteMsg([]byte("x"), addr, SendInfo{}))(t, "write to a closed socket", net.ErrClosed)
 	check.Error(t, "second close", b.Close(), nil)
+}
+
+// A peer has one association with a Socket, however it is called.
+func TestSocketMeetsAPeerOnce(t *testing.T) {
+	a, b, _ := apiPair(t)
+	s := must.Get(a.OpenSocket(0, nil))(t)
+	must.Get(b.OpenSocket(7, &Config{LocalAddrs: []netip.Addr{addrsB[0].Addr(), addrsB[1].Addr()}}))(t)
+	must.Do(s.WriteMsg([]byte("x"), netip.AddrPortFrom(addrsB[0].Addr(), 7), SendInfo{}))(t)
+	check.Fails(s.WriteMsg([]byte("x"), netip.AddrPortFrom(addrsB[1].Addr(), 7), SendInfo{}))(t, "by its other address", endpoint.ErrExists)
 }
 
 // Who waits for a set-up, its own or that of another goroutine, hears at once why it is given up, or has failed.

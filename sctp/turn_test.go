@@ -272,6 +272,24 @@ func TestWhoReadsAFailingLinkWaitsOn(t *testing.T) {
 	})
 }
 
+// Who waits goes on when either channel is closed, whether it reads the link or not.
+func TestWhoWaitsHearsOfBothChannels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _, _ := warmPair(t)
+		for i := range 4 {
+			s, ends := p.a.newSignal(), [2]chan struct{}{}
+			ends[i%2] = make(chan struct{})
+			s.left.Store(p.a.now().Add(-time.Duration(i/2) * time.Hour)) // the first two are quick to be back
+			end := blocked(func() error { s.Wait(ends[0], ends[1]); return nil })
+			must.Equal(t, "whether it reads", p.a.turn.reader.Load() == s, i < 2)
+			close(ends[i%2])
+			p.a.rouse()
+			synctest.Wait()
+			check.That(t, len(end) == 1, "it does not hear of channel %d", i)
+		}
+	})
+}
+
 // Where packets come in numbers, the receive goroutine handles them while the program handles what they bring.
 func TestBulkIsLeftToTheReceiveGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

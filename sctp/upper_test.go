@@ -18,6 +18,7 @@ type above struct {
 	received int
 	settled  atomic.Int32
 	held     int
+	at       rawio.Time // when it was asked last
 	left     int // how often there is more
 	work     uint64
 	events   []EventKind
@@ -27,7 +28,12 @@ func (*above) Place(rawio.Time, wire.Data, *rawio.Buf) assoc.Verdict { return as
 func (*above) Next(rawio.Time, int, *assoc.Message) bool             { return false }
 func (*above) Acked(rawio.Time, wire.StreamID, uint64)               {}
 func (u *above) HandleEvent(_ rawio.Time, ev assoc.Event)            { u.events = append(u.events, ev.Kind) }
-func (u *above) HandleReceived(rawio.Time) bool                      { u.received++; u.left--; return u.left >= 0 }
+func (u *above) HandleReceived(now rawio.Time) bool {
+	u.received++
+	u.left--
+	u.at = now
+	return u.left >= 0
+}
 func (u *above) Settled()                                            { u.settled.Add(1) }
 func (u *above) Held() int                                           { return u.held }
 func (u *above) Steps() uint64                                       { return u.work }

@@ -70,7 +70,7 @@ func TestWhatTheDeviceSaysOfAPacket(t *testing.T) {
 		{[]syscall.Errno{syscall.EIO}, syscall.EIO, Stats{TxErrors: 1}},
 		{nil, net.ErrClosed, Stats{}}, // it is closed
 	} {
-		l, w := &Link{cfg: Config{Addrs: []netip.Addr{own4}, MTU: 100}, queues: []*queue{{rc: rc}}}, new(writer)
+		l, w := &Link{cfg: Config{Addrs: []netip.Addr{own4, own6}, MTU: 100}, queues: []*queue{{rc: rc}}}, new(writer)
 		asked, waits := 0, 0
 		w.send = func(uintptr) { w.errno = row.says[asked]; asked++ }
 		w.wait = func(fd uintptr) { waits++; w.send(fd) }
@@ -81,6 +81,8 @@ func TestWhatTheDeviceSaysOfAPacket(t *testing.T) {
 		_, err := l.WriteBatch([]rawio.Packet{{Vec: [][]byte{{1}}, Remote: netip.AddrPortFrom(peer4, 0)}})
 		check.That(t, errors.Is(err, row.want) && asked == len(row.says) && waits == max(0, asked-1) && l.Stats() == row.Stats,
 			"%v: %v after %d, %d waits, %+v", row.says, err, asked, waits, l.Stats())
+		_, err = l.WriteBatch(make([]rawio.Packet, 1))
+		check.That(t, errors.As(err, new(*net.AddrError)) && l.getWriter() == w && l.getWriter() != w, "a packet to nobody: %v", err)
 	}
 }
 

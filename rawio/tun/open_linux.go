@@ -150,15 +150,20 @@ func device(name string, several bool) (int, string, error) {
 		}
 		unix.Close(fd)
 	}
+	return -1, "", refusal(name, several, err)
+}
+
+// refusal is why there is no device.
+func refusal(name string, several bool, err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return -1, "", &rawio.PermissionError{Link: "tun", Capability: "CAP_NET_ADMIN", Err: err}
+		return &rawio.PermissionError{Link: "tun", Capability: "CAP_NET_ADMIN", Err: err}
 	case errors.Is(err, unix.EINVAL) && several:
-		return -1, "", fmt.Errorf("tun link: the device %s was not made for several queues (multi_queue): %w", name, err)
+		return fmt.Errorf("tun link: the device %s was not made for several queues (multi_queue): %w", name, err)
 	case errors.Is(err, unix.EBUSY):
-		return -1, "", fmt.Errorf("tun link: the device %s is in use by another program: %w", name, err)
+		return fmt.Errorf("tun link: the device %s is in use by another program: %w", name, err)
 	}
-	return -1, "", fmt.Errorf("tun link: cannot open %s on /dev/net/tun (is the tun module loaded?): %w", name, err)
+	return fmt.Errorf("tun link: cannot open %s on /dev/net/tun (is the tun module loaded?): %w", name, err)
 }
 
 // configure gives the device its MTU, addresses and routes, and brings it up.

@@ -265,23 +265,23 @@ func TestBadConfigs(t *testing.T) {
 	_, err := tun.Open(tun.Config{Addrs: addr1, MTU: 575})
 	check.That(t, errors.As(err, &mtu) && mtu.MTU == 575, "an MTU of 575: %v", err)
 	for _, test := range []struct {
-		name string
+		want string
 		cfg  tun.Config
 	}{
-		{"no address", tun.Config{}},
-		{"a multicast address", tun.Config{Addrs: []netip.Addr{netip.MustParseAddr("224.0.0.1")}}},
-		{"the host's address", tun.Config{Host: host1, Addrs: []netip.Addr{host1[0].Addr()}}},
-		{"IPv6 below its least MTU", tun.Config{Addrs: addr1, MTU: 1279}},
-		{"beyond the largest MTU", tun.Config{Addrs: addr1, MTU: 65536}},
-		{"a queue below nothing", tun.Config{Addrs: addr1, Queue: -1}},
-		{"a queue too long", tun.Config{Addrs: addr1, Queue: 65537}},
-		{"shards below nothing", tun.Config{Addrs: addr1, Shards: -1}},
-		{"too many shards", tun.Config{Addrs: addr1, Shards: rawio.MaxShards + 1}},
-		{"a name too long", tun.Config{Addrs: addr1, Name: strings.Repeat("x", 16)}},
+		{"Config.Addrs is empty; the stack needs an IP address of its own", tun.Config{}},
+		{"224.0.0.1 cannot be the stack's address; it takes a global or private unicast one", tun.Config{Addrs: []netip.Addr{netip.MustParseAddr("224.0.0.1")}}},
+		{"10.9.1.1 cannot be both the stack's and the host's address", tun.Config{Host: host1, Addrs: []netip.Addr{host1[0].Addr()}}},
+		{"IPv6 needs an MTU of at least 1280 octets, not 1279", tun.Config{Addrs: addr1, MTU: 1279}},
+		{"an MTU of 65536 octets is above the device's limit of 65535", tun.Config{Addrs: addr1, MTU: 65536}},
+		{"a queue of -1 packets; it is 1 to 65536", tun.Config{Addrs: addr1, Queue: -1}},
+		{"a queue of 65537 packets; it is 1 to 65536", tun.Config{Addrs: addr1, Queue: 65537}},
+		{"-1 shards; it is 1 to 64", tun.Config{Addrs: addr1, Shards: -1}},
+		{"65 shards; it is 1 to 64", tun.Config{Addrs: addr1, Shards: rawio.MaxShards + 1}},
+		{`the device name "xxxxxxxxxxxxxxxx" is longer than 15 characters`, tun.Config{Addrs: addr1, Name: strings.Repeat("x", 16)}},
 	} {
-		if l, err := tun.Open(test.cfg); err == nil {
+		l, err := tun.Open(test.cfg)
+		if check.That(t, err != nil && err.Error() == "tun link: "+test.want, "%v, want %s", err, test.want); err == nil {
 			l.Close()
-			t.Errorf("%s: Open succeeded", test.name)
 		}
 	}
 }
@@ -310,7 +310,7 @@ func TestNameIsTheNextFreeOrTheOneAskedFor(t *testing.T) {
 	check.That(t, a.Name() == "rddp0" && b.Name() == "stack", "names %q and %q", a.Name(), b.Name())
 	ns.Do(func() error {
 		l, err := tun.Open(tun.Config{Addrs: addr1, Name: "stack"})
-		check.That(t, errors.Is(err, syscall.EBUSY) && !errors.As(err, new(*rawio.PermissionError)), "a device in use: %v, %v", l, err)
+		check.That(t, errors.Is(err, syscall.EBUSY) && strings.Contains(err.Error(), "by another program"), "a device in use: %v, %v", l, err)
 		return nil
 	})
 	b.Close()
