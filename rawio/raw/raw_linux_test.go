@@ -280,7 +280,7 @@ func TestBadPacketIsRefusedAndTheRestAreSent(t *testing.T) {
 	n, err := a.WriteBatch([]rawio.Packet{ok, long, ok})
 	check.That(t, n == 1 && err == rawio.ErrTooLong, "a too long packet in the middle: %d, %v", n, err)
 	for _, bad := range []rawio.Packet{other, mixed} {
-		n, err := a.WriteBatch([]rawio.Packet{ok, bad})
+		n, err := a.WriteBatch([]rawio.Packet{ok, bad, {Vec: ok.Vec, Remote: ok.Remote, Fragment: 576}})
 		check.That(t, n == 1 && err != nil, "an address of the wrong family: %d, %v", n, err)
 	}
 	s := a.Stats()

@@ -4,6 +4,7 @@ package udp_test
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"testing"
@@ -34,7 +35,9 @@ func TestECNBitsPassUnchanged(t *testing.T) {
 func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	for _, shards := range []int{1, 2} {
 		a, b := open(t, udp.Config{Port: udp.AnyPort, Shards: shards}), open(t, udp.Config{Port: udp.AnyPort})
+		check.Equal(t, "what it says of itself that it can", b.Features(), rawio.DontFragment|rawio.ECNField|rawio.Interruptible|rawio.Waitable|rawio.Marking)
 		linktest.AtOnce(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: at(v4, b)}, func() { a.Stats(); b.Stats() })
+		check.Equal(t, "a wait when it is closed", b.Wait(rawio.Park), net.ErrClosed)
 		s := b.Stats()
 		check.That(t, s.RxPackets != 0 && s.TxTooLong == 0 && a.Stats().TxTooLong != 0, "%+v after %+v", s, a.Stats())
 	}

@@ -90,6 +90,11 @@ func TestBadConfigs(t *testing.T) {
 	var mtu *rawio.MTUError
 	_, err := udp.Open(udp.Config{MTU: 575})
 	check.That(t, errors.As(err, &mtu) && mtu.MTU == 575, "Open with an MTU of 575 = %v", err)
+	least := open(t, udp.Config{Local: v4, Port: udp.AnyPort, MTU: rawio.MinMTU})
+	mapped := netip.AddrFrom16(v4.As16())
+	check.That(t, least.MTU(v4, v4) == rawio.MinMTU-28 && least.MTU(mapped, mapped) == rawio.MinMTU-28, "MTU %d, of a mapped address %d", least.MTU(v4, v4), least.MTU(mapped, mapped))
+	_, err = udp.Open(udp.Config{Shards: rawio.MaxShards + 1})
+	check.That(t, err != nil && err.Error() == "udp link: 65 shards; it is 1 to 64", "too many shards: %v", err)
 	for _, cfg := range []udp.Config{{Port: 65536}, {Port: -2}, {Local: netip.MustParseAddr("192.0.2.77"), Port: udp.AnyPort}} {
 		if l, err := udp.Open(cfg); err == nil {
 			l.Close()
@@ -121,7 +126,7 @@ func TestTooLongPacketIsRefusedAndTheRestAreSent(t *testing.T) {
 	a := open(t, udp.Config{Local: v4, Port: udp.AnyPort})
 	ok := rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v4, a)}
 	long := rawio.Packet{Vec: [][]byte{make([]byte, 65508)}, Remote: at(v4, a)}
-	n, err := a.WriteBatch([]rawio.Packet{ok, long, ok})
+	n, err := a.WriteBatch([]rawio.Packet{ok, long, {Vec: ok.Vec, Remote: ok.Remote, Fragment: 1280}})
 	check.That(t, n == 1 && err == rawio.ErrTooLong, "a too long packet in the middle: %d, %v", n, err)
 	check.That(t, a.Stats().TxPackets == 1 && a.Stats().TxTooLong == 1, "stats %+v", a.Stats())
 }
