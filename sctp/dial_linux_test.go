@@ -16,8 +16,11 @@ import (
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/kernelsctp"
+	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/testns"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/mem"
 )
 
 // only are links of those kinds alone, as of another process.
@@ -153,6 +156,52 @@ func TestListenersShareAPortByAddress(t *testing.T) {
 			}
 			return nil
 		})
+	}
+}
+
+// taken is a link with ports that another program has, as many as are asked for first.
+type taken struct {
+	*mem.Link
+	first, asked int
+}
+
+func (l *taken) BindPort(uint16, ...netip.Addr) error {
+	if l.asked++; l.asked <= l.first {
+		return fmt.Errorf("another program: %w", rawio.ErrPortInUse)
+	}
+	return nil
+}
+
+// A port that is free on one link and not on another is none; others are tried, some times.
+func TestListenLooksForAPortFreeOnAllLinks(t *testing.T) {
+	for _, row := range []struct {
+		first, asked int
+		port         string
+		want         error
+	}{{3, 4, "0", nil}, {1000, listenTries, "0", rawio.ErrPortInUse}, {3, 1, "7", rawio.ErrPortInUse}} {
+		l, link := only(t, rawLink, tunLink), &taken{first: row.first}
+		l.open = make(map[linkKind]*Transport)
+		for _, k := range []linkKind{rawLink, tunLink} {
+			la, lb := mempair.New(t, mem.Options{})
+			defer lb.Close()
+			at := rawio.Link(la)
+			if k == tunLink {
+				link.Link, at = la, link
+			}
+			l.open[k] = must.Get(NewTransport(at, nil))(t)
+		}
+		_, err := (&ListenConfig{links: l}).Listen(t.Context(), "sctp", ":"+row.port)
+		check.That(t, errors.Is(err, row.want) && link.asked == row.asked, "port %s: %v after %d of %d", row.port, err, link.asked, row.first)
+	}
+}
+
+// So many hosts are remembered, then they are forgotten.
+func TestHostsThatAnsweredAreBounded(t *testing.T) {
+	l, host := &links{answered: make(map[netip.Addr]linkKind)}, netip.MustParseAddr("10.0.0.0")
+	for i := range maxAnswered + 1 {
+		host = host.Next()
+		l.remember(host, udpLink)
+		check.That(t, len(l.answered) == i%maxAnswered+1 && l.first(host, []linkKind{rawLink, udpLink}, false) == 1, "%d of %d", len(l.answered), i+1)
 	}
 }
 

@@ -1,11 +1,15 @@
 package sctp
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -256,6 +260,57 @@ func TestClosedLinkIsReadOnce(t *testing.T) {
 		p.a.Close()
 		check.That(t, link.closed.Load() != 0, "nobody has read the link since it was closed")
 	})
+}
+
+// broken is a link that fails when its reader is interrupted.
+type broken struct{ *mem.Link }
+
+func (l broken) ReadBatch(pkts []rawio.Packet) (int, error) {
+	n, err := l.Link.ReadBatch(pkts)
+	if err == rawio.ErrInterrupted {
+		err = errors.New("a cable is out")
+	}
+	return n, err
+}
+
+// A link that fails ends all associations, and the journal says why.
+func TestLinkThatFailsEndsAssociations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		la, lb := mempair.New(t, mem.Options{MTU: 1500})
+		p := joinPair(t, la, lb, broken{la}, lb)
+		var log bytes.Buffer
+		p.a.journal = newJournal(slog.New(slog.NewTextHandler(&log, nil)))
+		c, d := p.connect(t, nil, nil)
+		la.Interrupt()
+		synctest.Wait()
+		check.That(t, c.Err() != nil && d.Err() != nil && strings.Contains(d.Err().Error(), "a cable is out"), "%v, %v", c.Err(), d.Err())
+		check.That(t, strings.Contains(log.String(), `level=ERROR msg="link failed" reason="a cable is out"`), "%s", log.String())
+	})
+}
+
+// Several that wait for room hear of what ends the wait, one after the other.
+func TestEveryWriterHearsOfTheEnd(t *testing.T) {
+	for name, end := range map[string]func(c *Conn){
+		"Abort":    func(c *Conn) { c.Abort("enough") },
+		"deadline": func(c *Conn) { c.SetWriteDeadline(time.Now()) },
+		"its end":  func(c *Conn) { a, now := c.lock(); a.Abort(now, nil); c.unlock() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			a, b, links := apiPair(t)
+			c, _ := associate(t, a, b, &Config{SendBuffer: 1000}, nil)
+			links[0].silent.Store(true)
+			var ends []<-chan error
+			for range 8 {
+				ends = append(ends, blocked(func() error { return second(c.WriteMsg(make([]byte, 1000), SendInfo{})) }))
+			}
+			end(c)
+			synctest.Wait()
+			for i, e := range ends {
+				check.That(t, len(e) == 1, "%s: writer %d waits on", name, i)
+			}
+			check.That(t, <-ends[7] != nil, "%s: there was room", name)
+		})
+	}
 }
 
 // Whoever reads a link that fails goes on to wait: for what comes otherwise.

@@ -19,7 +19,7 @@ type above struct {
 	settled  atomic.Int32
 	held     int
 	at       rawio.Time // when it was asked last
-	left     int // how often there is more
+	left     int        // how often there is more
 	work     uint64
 	events   []EventKind
 }
@@ -34,9 +34,9 @@ func (u *above) HandleReceived(now rawio.Time) bool {
 	u.at = now
 	return u.left >= 0
 }
-func (u *above) Settled()                                            { u.settled.Add(1) }
-func (u *above) Held() int                                           { return u.held }
-func (u *above) Steps() uint64                                       { return u.work }
+func (u *above) Settled()      { u.settled.Add(1) }
+func (u *above) Held() int     { return u.held }
+func (u *above) Steps() uint64 { return u.work }
 
 // An Upper looks once at what a turn has brought, and is told when its gate is open; its memory is its peer's, and its work the owner's.
 func TestUpperIsAskedOnceATurn(t *testing.T) {
