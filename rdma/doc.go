@@ -87,7 +87,7 @@
 //   - [ddpadapt.RejectedError]: the peer's program rejected the Connect.
 //   - [ddpadapt.TerminatedError], [ddpadapt.ErrRestarted] or another error of the session: see "How a session ends" there.
 //   - the error that the association ended by: see "How an association ends" in package assoc.
-//   - [ddpadapt.ErrInsufficientIRD], [ddpadapt.ErrNoRTR]: the ends could not agree on a setup; Connect and Request.Accept return it too.
+//   - [ddpadapt.ErrInsufficientIRD], [ddpadapt.ErrNoRTR]: the ends could not agree on a setup; Connect returns it too.
 //
 // # The operations of RFC 4296
 //

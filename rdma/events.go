@@ -65,11 +65,7 @@ type Event struct {
 // ends first.
 func (d *Device) NextEvent(ctx context.Context) (Event, error) {
 	for {
-		ev, some, left := d.events.pop()
-		if some {
-			if left {
-				d.events.wake() // the next reader
-			}
+		if ev, some := d.events.pop(); some {
 			return ev, nil
 		}
 		select {
@@ -138,11 +134,11 @@ func (q *eventQueue) wake() {
 	}
 }
 
-func (q *eventQueue) pop() (ev Event, some, left bool) {
+func (q *eventQueue) pop() (ev Event, some bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.n == 0 {
-		return ev, false, false
+		return ev, false
 	}
 	first := q.ring[q.head]
 	q.ring[q.head] = waiting{}
@@ -150,8 +146,10 @@ func (q *eventQueue) pop() (ev Event, some, left bool) {
 		*q.room.Of(first.who)--
 	}
 	q.head = (q.head + 1) % len(q.ring)
-	q.n--
-	return first.Event, true, q.n > 0
+	if q.n--; q.n > 0 {
+		q.wake() // the next reader
+	}
+	return first.Event, true
 }
 
 // event has ev reported when the gate is open. Owner only: the address is read here, since nothing that holds a leaf

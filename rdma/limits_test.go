@@ -200,5 +200,8 @@ func TestDepthsOfAQP(t *testing.T) {
 		var limit *LimitError
 		_, err := create(over)
 		check.That(t, errors.As(err, &limit) && *limit == (LimitError{what[i], most[i] + 1, most[i]}), "beyond the limit: %v", err)
+		over[i] = -1
+		_, err = create(over)
+		check.That(t, errors.As(err, new(*rdmap.ConfigError)) == (i < 3), "%s negative: %v", what[i], err)
 	}
 }

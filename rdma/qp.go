@@ -108,7 +108,6 @@ type QP struct {
 	done   chan struct{}
 	isEnd  bool // under the gate
 	held   int  // under the gate: octets that the peer is charged for, whose session it is
-	err    error
 
 	windows map[*MW]struct{} // guarded by Device.regions
 	gone    bool             // guarded by Device.regions: no further windows
@@ -190,15 +189,15 @@ func (q *QP) Num() uint32 { return uint32(q.id) }
 
 // lock takes what guards the core now. Unlock with what it returns.
 func (q *QP) lock() *peer {
-	if p := q.peer.Load(); p != nil {
-		return p.lock()
-	}
-	q.mu.Lock()
-	if p := q.peer.Load(); p != nil {
+	p := q.peer.Load()
+	if p == nil {
+		q.mu.Lock()
+		if p = q.peer.Load(); p == nil {
+			return nil
+		}
 		q.mu.Unlock()
-		return p.lock()
 	}
-	return nil
+	return p.lock()
 }
 
 func (q *QP) unlock(p *peer) {
@@ -227,13 +226,13 @@ func (q *QP) PostSend(wr *SendWR) error {
 // returns how many were queued before the error.
 func (q *QP) PostSendList(wrs []SendWR) (n int, err error) {
 	p := q.lock()
-	for n < len(wrs) && err == nil {
-		if err = q.core.PostSend(&wrs[n]); err == nil {
-			n++
+	defer q.unlock(p)
+	for i := range wrs {
+		if err := q.core.PostSend(&wrs[i]); err != nil {
+			return i, err
 		}
 	}
-	q.unlock(p)
-	return n, err
+	return len(wrs), nil
 }
 
 // PostRecv queues a buffer for one Send of the peer (RFC 5041 section 5.1.2), or for Immediate Data, which leaves it as it is. It
@@ -351,19 +350,16 @@ func (q *QP) connected(err error) {
 func (q *QP) terminated(ev ddpadapt.Event) {
 	if !q.isUp { // the peer's stack refused the Initiate
 		q.connected(ev.Err)
-		q.ended(ev.Err)
+		q.ended()
 	}
 }
 
 // ended is called once nothing of the session is left. Under the gate.
-func (q *QP) ended(err error) {
+func (q *QP) ended() {
 	if q.isEnd {
 		return
 	}
 	q.isEnd = true
-	if q.err == nil {
-		q.err = err
-	}
 	q.core.Ended()
 	p := q.peer.Load()
 	q.uncharge(p)
@@ -420,10 +416,7 @@ func (q *QP) Done() <-chan struct{} { return q.done }
 func (q *QP) Err() error {
 	p := q.lock()
 	defer q.unlock(p)
-	if err := q.core.Err(); err != nil {
-		return err
-	}
-	return q.err
+	return q.core.Err()
 }
 
 // State returns the state of the QP (RFC 5040 section 6).
@@ -487,9 +480,6 @@ type host QP
 // SharedRegion reports whether another QP could use r: then the peer may not invalidate it
 // (RFC 5040 section 8.1.1).
 func (h *host) SharedRegion(r *ddp.Region) bool {
-	if r.Scope() != 0 {
-		return false
-	}
 	h.d.mu.Lock()
 	defer h.d.mu.Unlock()
 	return h.pd.qps > 1

@@ -10,6 +10,7 @@ import (
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
+	"github.com/rddp-go/rddp/sctp"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
@@ -67,12 +68,12 @@ func TestWhatAQPKnowsOfItsPath(t *testing.T) {
 	alone := newSide(t, x.a, nil, nil).qp
 	_, path := alone.Path()
 	_, stats := alone.Stats()
-	check.That(t, !path && !stats && alone.MULPDU() == 0 && !alone.RemoteAddr().IsValid() && alone.Disconnect(ctx(t)) == nil,
+	check.That(t, !path && !stats && alone.Paths() == nil && alone.MULPDU() == 0 && !alone.RemoteAddr().IsValid() && alone.Disconnect(ctx(t)) == nil,
 		"path %v, association %v, MULPDU %d, peer %v", path, stats, alone.MULPDU(), alone.RemoteAddr())
 	a, b := x.join(nil)
 	p, ok := a.qp.Path()
 	s, has := a.qp.Stats()
-	check.That(t, ok && has && p.Primary && p.Remote.Addr() == x.addr.Addr() && s.State == assoc.Established && a.qp.RemoteAddr() == x.addr, "%+v, %+v, peer %v", p, s, a.qp.RemoteAddr())
+	check.That(t, ok && has && p.Primary && len(a.qp.Paths()) == 1 && a.qp.Paths()[0].Remote == p.Remote && p.Remote.Addr() == x.addr.Addr() && s.State == assoc.Established && a.qp.RemoteAddr() == x.addr, "%+v, %+v, peer %v", p, s, a.qp.RemoteAddr())
 	late, cancel := context.WithCancel(context.Background())
 	cancel()
 	far := b.qp.lock() // it does not answer
@@ -86,21 +87,33 @@ func TestWhatAQPKnowsOfItsPath(t *testing.T) {
 	check.That(t, errors.As(err, new(*rdmap.StreamError)), "Disconnect of a stream that has failed: %v", err)
 }
 
-// Queue pairs whose memory is to be given back take turns, and others are served in between.
+// Queue pairs whose memory is to be given back take turns, and others are served in between; so do sessions that end at once.
 func TestFlushesTakeTurns(t *testing.T) {
 	a, _ := newLab(t, nil).join(nil)
+	var others [eventsAtOnce - 1]*QP
+	for i := range others {
+		others[i] = newSide(t, a.dev, nil, nil).qp
+	}
 	p := a.qp.peer.Load()
 	_, now := p.conn.Gate().Lock()
 	defer p.conn.Gate().Unlock()
 	p.flushing = []*QP{a.qp, a.qp}
 	first, second := p.HandleReceived(now), p.HandleReceived(now)
 	check.That(t, first && !second && len(p.flushing) == 0, "there is more to do: %v, then %v", first, second)
+	for _, q := range others {
+		q.bind(p, must.Get(p.Open(now, -1, q.core.Stream(), nil))(t))
+	}
+	p.Mux.HandleEvent(now, assoc.Event{Kind: assoc.EventDown, Err: assoc.ErrShutdown})
+	first, up := p.HandleReceived(now), p.up
+	second = p.HandleReceived(now)
+	check.That(t, first && up && !second && !p.up, "there is more to do: %v, then %v, and the association is up: %v, then %v", first, second, up, p.up)
 }
 
 // An association has room for a session as long as it is established and not all its streams are taken, claims of those that are about to
 // open one included; while there are claims it stays.
 func TestClaimsOfStreams(t *testing.T) {
-	a, _ := newLab(t, nil).join(nil)
+	x := newLab(t, nil)
+	a, _ := x.join(nil)
 	p := a.qp.peer.Load()
 	set := func(claims int) {
 		p.conn.Gate().Lock()
@@ -116,10 +129,12 @@ func TestClaimsOfStreams(t *testing.T) {
 	must.OK(t, a.qp.Disconnect(ctx(t)))
 	check.That(t, p.conn.Stats().State == assoc.Established && p.claims == 1,
 		"%d claims keep an association in state %v", p.claims, p.conn.Stats().State)
-	_, now := p.conn.Gate().Lock()
-	p.claims = 0
-	p.leave(now)
-	p.conn.Gate().Unlock()
+	late, next := &watched{context.Background(), make(chan struct{}), 0, 0}, newSide(t, x.a, nil, nil).qp
+	for claims, end := range []bool{1: false, 0: true} { // of others, while one has a claim that gives up
+		set(1 - claims)
+		_, err := next.Connect(late, x.addr, nil)
+		check.That(t, err == context.Canceled && p.claims == 1-claims && (p.conn.Stats().State != assoc.Established) == !end, "%v, %d claims, state %v", err, p.claims, p.conn.Stats().State)
+	}
 	check.That(t, !p.claim(), "there is room where it ends")
 }
 
@@ -129,8 +144,14 @@ func TestQPCanConnectAgainAfterAFailure(t *testing.T) {
 	a, b := newSide(t, x.a, nil, nil), newSide(t, x.b, nil, nil)
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := a.qp.Connect(gone, x.addr, nil)
-	must.That(t, err != nil, "connected without time to")
+	slot := x.a.slot(x.addr)
+	for range 2 { // while another one sets the association up, and when it may do so itself
+		slot.busy <- struct{}{}
+		_, err := a.qp.Connect(gone, x.addr, nil)
+		var dial *sctp.DialError
+		must.That(t, errors.As(err, &dial) && dial.Remote == x.addr && errors.Is(err, context.Canceled), "connected without time to: %v", err)
+		<-slot.busy
+	}
 	accepted := make(chan error, 1)
 	go func() {
 		req, err := x.l.Accept(ctx(t))

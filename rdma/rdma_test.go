@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -86,9 +87,10 @@ func TestRejection(t *testing.T) {
 		}
 		check.OK(t, req.Reject([]byte("not today")))
 	}()
-	_, err := newSide(t, x.a, nil, nil).qp.Connect(ctx(t), x.addr, nil)
+	qp := newSide(t, x.a, nil, nil).qp
+	_, err := qp.Connect(ctx(t), x.addr, nil)
 	var rejected *ddpadapt.RejectedError
-	check.That(t, errors.As(err, &rejected) && string(rejected.Private) == "not today" && errors.Is(err, syscall.ECONNREFUSED),
+	check.That(t, errors.As(err, &rejected) && errors.Is(qp.Err(), err) && string(rejected.Private) == "not today" && errors.Is(err, syscall.ECONNREFUSED),
 		"error %v, want the rejection with its private data", err)
 }
 
@@ -122,10 +124,11 @@ func TestConnectErrors(t *testing.T) {
 	t.Run("the port is taken", func(t *testing.T) {
 		check.Fails(x.b.Listen(DefaultPort))(t, "error", rawio.ErrPortInUse)
 	})
-	t.Run("the link's MTU is too small", func(t *testing.T) {
-		var mtu *rawio.MTUError
-		_, _, err := mem.Pair(mem.Options{MTU: 575})
-		check.That(t, errors.As(err, &mtu), "error %v", err)
+	t.Run("the link's MTU or a limit is too small", func(t *testing.T) {
+		link, _ := mempair.New(t, mem.Options{})
+		_, err := NewDevice(small{link, 0, 543}, nil)
+		_, limit := NewDevice(link, &Config{Limits: Limits{MaxSGE: -1}})
+		check.That(t, errors.As(err, new(*rawio.MTUError)) && errors.As(limit, new(*LimitError)), "errors %v, with a limit below 1 %v", err, limit)
 	})
 }
 
@@ -311,7 +314,10 @@ func TestFileAsMemory(t *testing.T) {
 type small struct {
 	rawio.Link
 	octets int
+	mtu    int
 }
+
+func (l small) MTU(from, to netip.Addr) int { return cmp.Or(l.mtu, l.Link.MTU(from, to)) }
 
 func (l small) Features() rawio.Features { return rawio.FeaturesOf(l.Link) }
 func (l small) ReceiveBuffer() int       { return l.octets }
@@ -331,7 +337,7 @@ func TestDefaultsOfADevice(t *testing.T) {
 		{"a window that was asked for", 1000, sctp.Config{RecvBuffer: 1 << 21}, sctp.Config{RecvBuffer: 1 << 21, SackDelay: 10 * ms, LoneSackDelay: ms}},
 	} {
 		link, _ := mempair.New(t, mem.Options{})
-		d, err := NewDevice(small{link, c.octets}, &Config{SCTP: c.own, Rand: strings.NewReader(strings.Repeat("secret", 100))})
+		d, err := NewDevice(small{link, c.octets, 0}, &Config{SCTP: c.own, Rand: strings.NewReader(strings.Repeat("secret", 100))})
 		must.OK(t, err)
 		got := d.cfg.SCTP
 		check.That(t, got.RecvBuffer == c.want.RecvBuffer && got.SackDelay == c.want.SackDelay && got.LoneSackDelay == c.want.LoneSackDelay && got.OutStreams == 1024 && got.InStreams == 1024, "%s: %+v, want %+v", c.name, got, c.want)

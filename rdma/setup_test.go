@@ -1,7 +1,9 @@
 package rdma
 
 import (
+	"context"
 	"errors"
+	"net"
 	"net/netip"
 	"testing"
 
@@ -216,8 +218,12 @@ func TestRequestsWaitForAccept(t *testing.T) {
 		check.Equal(t, "next", l.next(), want)
 	}
 	check.That(t, len(l.ready) == 0 && l.waiting.Used() == 0, "somebody is woken for nothing, or %d places are taken", l.waiting.Used())
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	check.Fails(l.Accept(over))(t, "Accept without time", context.Canceled)
 	l.Close()
 	check.That(t, !l.offer(r[0]) && l.waiting.Used() == 0, "a closed Listener takes a request")
+	check.Fails(l.Accept(t.Context()))(t, "Accept of a closed Listener", net.ErrClosed)
 }
 
 // A request is answered once, and only as long as its session is there; what cannot be answered leaves the QP as it was. What is accepted
@@ -248,6 +254,7 @@ func TestRequestIsAnsweredOnce(t *testing.T) {
 	late.unlock(p)
 	check.Equal(t, "Accept for the second time", req.Accept(newSide(t, x.b, nil, nil).qp, nil), ddpadapt.ErrState)
 	req, end = ask(false)
+	check.Equal(t, "Accept by a QP that is connected", req.Accept(late, nil), ErrInUse)
 	check.That(t, x.l.offer(req), "there is no place") // as if nobody had taken it
 	must.OK(t, x.l.Close())
 	if err := <-end; err == nil || a.qp.State() != StateRTS {
@@ -330,7 +337,7 @@ func TestInitiateWithoutAListenerIsRefused(t *testing.T) {
 	must.OK(t, err)
 	select {
 	case <-second.qp.up:
-		check.That(t, errors.As(second.qp.upErr, new(*ddpadapt.TerminatedError)), "%v", second.qp.upErr)
+		check.That(t, errors.As(second.qp.upErr, new(*ddpadapt.TerminatedError)) && errors.Is(second.qp.Err(), second.qp.upErr), "%v, then %v", second.qp.upErr, second.qp.Err())
 	case <-ctx(t).Done():
 		t.Error("no answer")
 	}

@@ -1,7 +1,6 @@
 package rdma
 
 import (
-	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -171,7 +170,7 @@ func (d *Device) limited(err error) error {
 
 // tooMany counts a region that a limit refuses.
 func (d *Device) tooMany(err error) error {
-	if errors.Is(err, ddp.ErrTooManyRegions) {
+	if err == ddp.ErrTooManyRegions {
 		return d.limited(err)
 	}
 	return err
