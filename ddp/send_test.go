@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
@@ -172,8 +173,10 @@ func TestSegmentSpansTwoPiecesAtMost(t *testing.T) {
 
 func TestCompletionWhenAllSegmentsAreAcknowledged(t *testing.T) {
 	r := newRig(t)
+	r.Acked() // there is nothing
 	_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(30)), 71)
 	_ = r.SendTagged(4, 0, 0, nil, 72)
+	r.Acked()         // nothing has gone
 	r.cutAll(18 + 10) // three segments and one
 	r.Acked()
 	r.Acked()
@@ -214,6 +217,7 @@ func TestManyMessagesKeepTheirOrder(t *testing.T) {
 		r.ulp.want(t)
 		must.That(t, r.Unfinished() == int(sent-acked), "%d unfinished of %d", r.Unfinished(), sent-acked)
 	}
+	check.Equal(t, "octets held", uintptr(r.Held()), unsafe.Sizeof(*r.Stream)+3*(unsafe.Sizeof(cover{})+2*4)+uintptr(len(r.out.buf))*unsafe.Sizeof(message{}))
 }
 
 func TestAcknowledgementBeforeTheMessageIsCut(t *testing.T) {

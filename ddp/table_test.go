@@ -50,6 +50,8 @@ func TestSTagsAreUnpredictableAndSlowToReturn(t *testing.T) {
 
 func TestTaggerIsAPermutation(t *testing.T) {
 	tags := must.Get(newTagger(new(entropy)))(t)
+	turned := func(s STag) uint32 { return uint32(s)<<16 | uint32(s)>>16 }
+	check.That(t, turned(tags.permute(turned(tags.permute(1)))) != 1, "all rounds are the same: turned round, it is its own inverse")
 	for _, step := range []uint32{1, 1 << 16, 1<<16 + 1} {
 		seen := make(map[STag]uint32, 1<<16)
 		for i := range uint32(1 << 16) {

@@ -43,6 +43,10 @@ func TestGracefulTeardownByTheULP(t *testing.T) {
 	r.ulp.want(t, "untagged qn=0 msn=1 rsvd=0102030405 len=1 token=7", "completed 1")
 	check.That(t, r.llp.finish == 1 && r.llp.aborted == 0, "finish %d abort %d", r.llp.finish, r.llp.aborted)
 	check.Equal(t, "message after the end", r.SendTagged(1, 0, 0, nil, 2), ErrClosed)
+	early := NewStream(StreamConfig{ID: 1}) // nothing will be sent on it
+	early.CloseSend()
+	early.Attach(r.llp)
+	check.Equal(t, "finishes of what was closed before it had an LLP", r.llp.finish, 2)
 }
 
 func TestHalfCloseByThePeer(t *testing.T) {

@@ -327,7 +327,7 @@ func (s *Session) place(r *record, msg message) {
 	case s.state == asked:
 		s.keep(r, msg)
 	case s.state == called && msg.ssn == s.next: // in place of the answer: a fault
-	case s.ds != nil && (s.state == called || flowing.has(s.state)):
+	case s.state == called || flowing.has(s.state):
 		s.ds.Place(msg.payload, &r.placed)
 	}
 }

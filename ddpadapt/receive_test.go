@@ -248,14 +248,16 @@ func TestRefusalsAreBounded(t *testing.T) {
 	_, seg := encode("0 segment x") // of the next session
 	v := b.inject(999, PPIDSegment, wire.FlagU, seg)
 	check.That(t, v == assoc.DropUnacked && b.Stats().RefusalsFull == dropped+1, "a next session that would be refused: verdict %d", v)
-	b.peer(998, "0 initiate") // which needs no refusal
+	v = b.inject(999, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1})
+	check.That(t, v == assoc.Consumed, "a next session that needs no refusal: verdict %d", v)
+	b.peer(998, "0 initiate") // nor does this
 	b.expect(EventInitiate)
 	for _, p := range b.flight {
 		p.arrived = true
 	}
 	b.acks()
 	b.peer(997, "0 initiate") // sent again, it is answered now
-	b.sends("997: 0 terminate")
+	b.sends("999: 0 terminate", "997: 0 terminate")
 }
 
 // Left to choose, the two sides take different streams.
@@ -405,7 +407,7 @@ func TestTurnsOfThousandsOfMessages(t *testing.T) {
 		b.peer(0, fmt.Sprint(n+int(next-2)/atOnce, " segment y"))
 		check.That(t, b.HandleReceived(0), "nothing more at %d", s.next)
 	}
-	check.That(t, (&message{numbered: true, fn: initiate}).beyond(40_000) && !(&message{numbered: true}).beyond(40_000),
+	check.That(t, (&message{numbered: true, fn: initiate}).beyond(40_000) && !(&message{numbered: true, ssn: 40_001, fn: initiate}).beyond(40_000) && !(&message{numbered: true}).beyond(40_000),
 		"an Initiate is of the next session, and a segment with its number is not where numbers have wrapped")
 	b.HandleReceived(0)
 	check.That(t, s.next == n+5 && s.State() == Open && !b.HandleReceived(0), "%d has its turn in the end, %v", s.next, s.State())

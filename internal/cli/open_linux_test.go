@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/kernelsctp"
 	"github.com/rddp-go/rddp/internal/must"
@@ -160,23 +162,76 @@ func TestRefusedDeviceClosesItsLink(t *testing.T) {
 	})
 }
 
-func TestNameIsOfTheLocalFamily(t *testing.T) {
-	for _, tt := range []struct{ local, host, want string }{
-		{"", "10.9.0.1", "10.9.0.1"}, {"", "::1", "::1"}, {"", "a..b", "a..b: lookup a..b: no such host"},
-		{"127.0.0.1", "localhost", "127.0.0.1"}, {"::1", "localhost", "::1"},
+func TestNameIsOfTheFamilyAskedFor(t *testing.T) {
+	for _, tt := range []struct {
+		f          LinkFlags
+		host, want string
+	}{
+		{LinkFlags{}, "10.9.0.1", "10.9.0.1"}, {LinkFlags{}, "::1", "::1"}, {LinkFlags{}, "a..b", "a..b: lookup a..b: no such host"},
+		{LinkFlags{Local: "127.0.0.1"}, "localhost", "127.0.0.1"}, {LinkFlags{Local: "::1"}, "localhost", "::1"},
+		{LinkFlags{V4: true}, "::1", "::1 has no IPv4 address: leave -4 out"}, {LinkFlags{V6: true}, "10.9.0.1", "10.9.0.1 has no IPv6 address: leave -6 out"},
+		{LinkFlags{Local: "x"}, "::1", "--local x is not an IP address, and no interface of this host"},
+		{LinkFlags{Local: "10.9.0.9,::2"}, "::1", "::1"}, {LinkFlags{Local: "10.9.0.9"}, "::1", "::1 has no address of the family of 10.9.0.9"},
 	} {
-		a, err := (&LinkFlags{Local: tt.local}).Resolve(tt.host)
+		a, err := tt.f.Resolve(tt.host)
 		got := a.String()
 		if err != nil {
 			got = err.Error()
 		}
 		check.That(t, got == tt.want || got == "localhost has no address of the family of ::1",
-			"%s from %q: %s, want %s", tt.host, tt.local, got, tt.want)
+			"%s from %+v: %s, want %s", tt.host, tt.f, got, tt.want)
 	}
 }
 
-// A host that this one or a router does not find is an address to check, as one that is silent.
-func TestHostThatIsNotFoundIsExplained(t *testing.T) {
-	s := Explain(&assoc.NoRouteError{Err: syscall.EHOSTUNREACH})
-	check.That(t, strings.HasPrefix(s, "no answer: check the address"), "%v", s)
+// An interface stands for its address of the family that is asked for, IPv4 if there is a choice; without an address all of the family are meant.
+func TestAddressThatALinkIsBoundTo(t *testing.T) {
+	testns.New(t).Do(func() error {
+		for _, tt := range []struct {
+			f    LinkFlags
+			want string
+		}{
+			{LinkFlags{Local: "lo"}, "127.0.0.1"}, {LinkFlags{Local: "lo", V4: true}, "127.0.0.1"}, {LinkFlags{Local: "lo", V6: true}, "::1"},
+			{LinkFlags{}, "invalid IP"}, {LinkFlags{V4: true}, "0.0.0.0"}, {LinkFlags{V6: true}, "::"}, {LinkFlags{Local: "lo,::2", V6: true}, "::"},
+			{LinkFlags{Local: "lo", V4: true, V6: true}, "the interface lo has no address that could be used"},
+		} {
+			a, err := tt.f.bindTo()
+			got := a.String()
+			if err != nil {
+				got = err.Error()
+			}
+			check.Equal(t, fmt.Sprintf("%+v", tt.f), got, tt.want)
+		}
+		return nil
+	})
+}
+
+// What an error is about, and what to do, is told in a sentence; what nobody knows stays as it is.
+func TestErrorsAreExplained(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{&assoc.NoRouteError{Err: syscall.EHOSTUNREACH}, "no answer: check the address, at which"},
+		{context.DeadlineExceeded, "no answer: check the address, that"}, {assoc.ErrInitTimeout, "no answer: check the address, that"},
+		{rawio.ErrPortInUse, "the SCTP port is in use"}, {syscall.EADDRINUSE, "the UDP port is in use"}, {syscall.EADDRNOTAVAIL, "this host does not have the address"},
+		{&assoc.AdaptationError{Absent: true}, (&assoc.AdaptationError{Absent: true}).Error() + ": is something else"},
+		{&ddpadapt.RejectedError{Private: []byte("no\x1b")}, "the server refused: no\uFFFD"},
+		{assoc.ErrProtoUnreachable, "the host is up but nothing there speaks SCTP"},
+		{&assoc.AbortError{ByPeer: true}, "the host is up but refused the association"}, {&assoc.AbortError{}, (&assoc.AbortError{}).Error()},
+		{&rawio.UnsupportedError{}, (&rawio.UnsupportedError{}).Error() + " (--link udp)"}, {io.EOF, "EOF"},
+	} {
+		s := Explain(fmt.Errorf("%w", tt.err))
+		check.That(t, strings.HasPrefix(s, tt.want), "%T: %s, want %s", tt.err, s, tt.want)
+	}
+}
+
+// A trace that the disk does not take is told of, and one that nobody asked for is none.
+func TestTraceThatIsLostIsToldOf(t *testing.T) {
+	for name, want := range map[string]string{"": "", "/dev/full": "p: the trace is not complete: write /dev/full: no space left on device\n"} {
+		trace, said := Trace{name: name}, new(strings.Builder)
+		must.OK(t, trace.Open("p", "client"))
+		check.Equal(t, "there is a tracer", trace.Tracer("client") != nil, name != "")
+		trace.Close("p", said)
+		check.Equal(t, name, said.String(), want)
+	}
 }

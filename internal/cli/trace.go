@@ -10,7 +10,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/qlog"
 )
 
-// Trace writes what a tool's associations do into a file, where --trace asks for it. Without that flag, and for a nil *Trace, its methods do nothing.
+// Trace writes what a tool's associations do into a file, where --trace asks for it. Without that flag its methods do nothing.
 type Trace struct {
 	name string
 	file *qlog.File
@@ -34,7 +34,7 @@ func (t *Trace) Open(program, vantage string) (err error) {
 
 // Tracer returns what writes for one device.
 func (t *Trace) Tracer(source string) sctp.Tracer {
-	if t == nil || t.file == nil {
+	if t.file == nil {
 		return nil
 	}
 	return t.file.Tracer(source)

@@ -178,6 +178,16 @@ func TestInvalidationWaitsForDelivery(t *testing.T) {
 	must.That(t, !r.Valid(), "not invalidated at delivery")
 	// Nothing in flight refers to r, so nothing is copied.
 	check.Equal(t, "detached without need", p.b.detached, 0)
+	p.lazy = true
+	source, _ := p.b.memory(9, ddp.RemoteRead)
+	sink, _ := p.a.memory(9, ddp.RemoteWrite)
+	for _, from := range []*ddp.Region{dst, source} {
+		p.b.post(SendWR{Op: WRWrite, SGL: []SGE{sge(from, 0, 9)}, RemoteSTag: sink.STag(), RemoteTO: sink.Base()})
+	}
+	p.run()
+	p.b.recv(2, dst, 0, 9)
+	p.b.inject(untagged(0, 2, untaggedRsvd(OpSendInv, source.STag()), 0, true, nil))
+	check.Equal(t, "what the second of two Writes in flight reads from is detached so many times", p.b.detached, 1)
 }
 
 // The user hears of an invalidation when all that was in flight of the region is copied, which is in parts, and of what came behind it then, in order.

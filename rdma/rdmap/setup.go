@@ -26,9 +26,8 @@ func (q *QP) LimitORD(n int) error {
 	if q.state != StateInit {
 		return ErrState
 	}
-	if n = max(n, 0); n < len(q.sq.asks) {
-		q.sq.asks, q.sq.headers = q.sq.asks[:n], q.sq.headers[:2*n]
-	}
+	n = min(max(n, 0), q.ORD())
+	q.sq.asks, q.sq.headers = q.sq.asks[:n], q.sq.headers[:2*n]
 	return nil
 }
 
