@@ -340,7 +340,7 @@ func (c *client) connected(t tried) error {
 // hint says what to do where nothing answers.
 func (c *client) hint(err error) {
 	c.hinted = true
-	c.rep.note("unreachable", cli.Explain(err))
+	c.rep.note("unreachable", cli.Explain(err), nil)
 }
 
 // lost: the session has ended, and with it all pings that are under way.
@@ -350,7 +350,7 @@ func (c *client) lost(err error) {
 	if n := len(c.sent); n > 0 {
 		with = ", and " + plural(n, "ping") + " with it"
 	}
-	c.rep.note("lost", "connection lost"+with+": "+cli.Printable(err.Error()), "pings", len(c.sent))
+	c.rep.note("lost", "connection lost"+with+": "+cli.Printable(err.Error()), map[string]any{"pings": len(c.sent)})
 	since := time.Now()
 	if len(c.sent) > 0 {
 		since = c.sent[c.oldest()].at

@@ -49,7 +49,7 @@ func memory(size int) int {
 func newEnd(dev *rdma.Device, size int, pattern []byte) (*end, error) {
 	e := &end{pd: dev.AllocPD(), size: size, pattern: pattern}
 	e.target, e.readable, e.scratch = make([]byte, window(size)*size), make([]byte, size), make([]byte, size)
-	at := 0
+	var at int
 	cut := func(n int) part {
 		p := part{at, n}
 		at += n

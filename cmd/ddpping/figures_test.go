@@ -90,6 +90,11 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 	}
 	const aborted = `sctp: association aborted by the peer`
 	const refused = "From 10.0.0.1 seq=%d: the host is up but refused the association: is the server running on that --port? (" + aborted + ")\n"
+	const start = `"addr":"10.0.0.1","host":"10.0.0.1","link":"raw","op":"send","port":5043,"size":56,"type":"start"`
+	object := func(lines ...string) string { return "{" + strings.Join(lines, "}\n{") + "}\n" }
+	answer := func(seq, rtt int) string {
+		return fmt.Sprintf(`"bytes":56,"good":true,"op":"send","paths":["10.0.0.1"],"retransmissions":0,"rtt_ms":%d,"seq":%d,"type":"reply"`, rtt, seq)
+	}
 	uneven, steady, near := []time.Duration{5 * ms, 10 * ms, 30 * ms, 115 * ms}, []time.Duration{10 * ms}, []time.Duration{8 * ms}
 	for _, tt := range []struct {
 		name, args string
@@ -141,8 +146,16 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 		{"fewer than the count at the deadline", "-w 1.5 -c 3", steady, "", head(56, "send") + sends(1, 2, "10.0 ms") +
 			stats("2 pings transmitted, 2 received, 0% packet loss, time 1470ms", "10.000/10.000/10.000/0.000"), "exit 1 after 1.52s", ""},
 		{"until a deadline before the first reply", "-w 0.035", steady, "", head(56, "send") + stats("1 pings transmitted, 0 received, 100% packet loss, time 5ms", ""), "exit 1 after 35ms", ""},
-		{"interrupted: the ping that was cut off is no reason to fail", "-i 0.5", []time.Duration{10 * ms, 400 * ms}, "800ms ^C", head(56, "send") + sends(1, 1, "10.0 ms") +
+		{"interrupted: the ping that was cut off is no reason to fail, nor to be named", "-i 0.5 -O", []time.Duration{10 * ms, 400 * ms}, "800ms ^C", head(56, "send") + sends(1, 1, "10.0 ms") +
 			stats("2 pings transmitted, 1 received, 50% packet loss, time 770ms", "10.000/10.000/10.000/0.000") + "2 retransmissions\n", "exit 0 after 800ms", ""},
+		{"JSON of a flood that nobody answers for long", "-c 2 -f -O --json", []time.Duration{35 * ms}, "", object(start, `"seq":1,"type":"no_answer"`, answer(1, 35), answer(2, 35),
+			`"bad":0,"errors":0,"loss_percent":0,"outage_seconds":0,"outages":0,"received":2,"retransmissions":0,"rtt_avg_ms":35,"rtt_max_ms":35,"rtt_mdev_ms":0,"rtt_min_ms":35,"time_ms":45,"transmitted":2,"type":"summary"`), "exit 0 after 220ms", ""},
+		{"JSON where nobody answers", "-c 1 -W 1.5 --json", []time.Duration{0}, "", object(start, `"seq":1,"type":"no_answer"`,
+			`"text":"no answer: check the address, that the server runs with the same --link and --port, and firewalls in between","type":"unreachable"`,
+			`"bad":0,"errors":0,"loss_percent":100,"outage_seconds":1.5,"outages":1,"received":0,"retransmissions":0,"rtt_avg_ms":0,"rtt_max_ms":0,"rtt_mdev_ms":0,"rtt_min_ms":0,"time_ms":1500,"transmitted":1,"type":"summary"`), "exit 1 after 1.5s", ""},
+		{"JSON of a server that ends", "-w 2.4 --json", steady, "1.5s end", object(start, answer(1, 10), answer(2, 10),
+			`"pings":0,"text":"connection lost: rdmap: stream lost: `+aborted+`: User-Initiated Abort \"transport closed\"","type":"lost"`,
+			`"bad":0,"errors":0,"loss_percent":33.333333333333336,"outage_seconds":0.895,"outages":1,"received":2,"retransmissions":0,"rtt_avg_ms":10,"rtt_max_ms":10,"rtt_mdev_ms":0,"rtt_min_ms":10,"time_ms":2370,"transmitted":3,"type":"summary"`), "exit 0 after 2.4s", ""},
 		{"nobody answers", "-c 2 -W 1.5", []time.Duration{0}, "", head(56, "send") + noAnswer(1, 1) +
 			"no answer: check the address, that the server runs with the same --link and --port, and firewalls in between\n" + noAnswer(2, 2) +
 			stats("2 pings transmitted, 0 received, 100% packet loss, time 2500ms", ""), "exit 1 after 2.5s", ""},
@@ -227,6 +240,11 @@ path 10.0.0.2 -> 10.0.0.1: does not answer, primary, 2 answers, srtt 10.000 ms, 
 path 10.1.0.2 -> 10.1.0.1: active, 3 answers, srtt 40.000 ms, rto 1s, mtu 65515 bytes, cwnd 131000 bytes
 `
 		check.That(t, code == exitWell && out.String() == want, "exit %d\n%s\nwant\n%s", code, &out, want)
+		p.Heal(serverAddr, clientAddr)
+		out.Reset()
+		p.runs(t.Context(), t, []netip.Addr{clientAddr, clientAddr2}, &out, "-n", "-c", "1", "--json", "-I", "10.0.0.2,10.1.0.2", serverAddr.String())
+		const object = `{"local":"10.0.0.2","remote":"10.0.0.1","state":"active, primary","text":"path 10.0.0.2 -\u003e 10.0.0.1: active, primary","type":"path"}`
+		check.That(t, strings.Contains(out.String(), object), "%s\nwant\n%s", &out, object)
 		stop()
 		<-served
 	})

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio/mem"
@@ -148,6 +149,25 @@ func TestWrongRepliesAreFound(t *testing.T) {
 			check.That(t, (tt.err == "" || err != nil && err.Error() == tt.err) && (tt.err != "" ||
 				err == nil && code == exitLost && strings.Contains(out, "BAD CONTENT") && strings.Contains(out, "1 with bad content")), "exit %d, %v\n%s", code, err, out)
 		})
+	}
+}
+
+// What the server's program says, or that it is none, ends the tool: it is no ping that is lost.
+func TestServerThatTakesNoPings(t *testing.T) {
+	for want, answer := range map[string]func(*rdma.Request, *end) error{
+		"the server refused: full": func(r *rdma.Request, _ *end) error { return r.Reject([]byte("full")) }, "is something else than this tool": nil,
+		errHello.Error(): func(r *rdma.Request, e *end) error { return r.Accept(e.qp, []byte("x")) },
+	} {
+		client, server := devices(t)
+		if answer == nil {
+			must.Get(server.Transport().Listen(rdma.DefaultPort, nil))(t)
+		} else {
+			l, e := must.Get(server.Listen(rdma.DefaultPort))(t), must.Get(newEnd(server, 1, nil))(t)
+			go func() { check.OK(t, answer(must.Get(l.Accept(t.Context()))(t), e)) }()
+		}
+		o := must.Get(parse([]string{"-n", "-c", "2", "host"}, io.Discard))(t)
+		_, err := o.ping(t.Context(), client, netip.AddrPortFrom(serverAddr, rdma.DefaultPort), io.Discard)
+		check.That(t, err != nil && strings.Contains(cli.Explain(err), want), "%v, want %s", err, want)
 	}
 }
 

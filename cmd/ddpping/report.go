@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net"
 	"net/netip"
@@ -181,18 +182,16 @@ func (r *reporter) answering() {
 	took := time.Since(r.quietSince)
 	r.quietSince = time.Time{}
 	r.without += took
-	r.note("outage", fmt.Sprintf("answers again after %.2f s without", took.Seconds()), "seconds", took.Seconds())
+	r.note("outage", fmt.Sprintf("answers again after %.2f s without", took.Seconds()), map[string]any{"seconds": took.Seconds()})
 }
 
 // note prints a line about something that is no answer to one ping.
-func (r *reporter) note(kind, text string, more ...any) {
+func (r *reporter) note(kind, text string, more map[string]any) {
 	switch {
 	case r.quiet:
 	case r.json:
 		v := map[string]any{"type": kind, "text": text}
-		for i := 0; i+1 < len(more); i += 2 {
-			v[more[i].(string)] = more[i+1]
-		}
+		maps.Copy(v, more)
 		r.object(v)
 	default:
 		r.line("%s", text)
@@ -206,7 +205,7 @@ func (r *reporter) refused(seq uint64, why string) {
 	if !r.json {
 		text = fmt.Sprintf("From %s seq=%d: %s", r.addr, seq, why)
 	}
-	r.note("error", text, "seq", seq)
+	r.note("error", text, map[string]any{"seq": seq})
 }
 
 func pathState(p rdma.PathStats) string {
@@ -224,7 +223,7 @@ func between(p rdma.PathStats) string {
 
 // path shows a path that has changed.
 func (r *reporter) path(p rdma.PathStats) {
-	r.note("path", between(p), "local", p.Local.Addr(), "remote", p.Remote.Addr(), "state", pathState(p))
+	r.note("path", between(p), map[string]any{"local": p.Local.Addr(), "remote": p.Remote.Addr(), "state": pathState(p)})
 }
 
 // end prints the summary and returns the exit code, that of ping.
