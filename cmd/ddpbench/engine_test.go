@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -168,9 +169,17 @@ func TestServerRefuses(t *testing.T) {
 		_, _, _, err := x.server.find(runKey{netip.MustParseAddr("192.0.2.3"), 1}, netip.AddrPort{}, &h)
 		check.That(t, err != nil && strings.Contains(err.Error(), "has no memory for another") && x.server.places.Used() == used, "%v, %d places taken, %d before", err, x.server.places.Used(), used)
 	})
+	t.Run("a run that its device has no room for", func(t *testing.T) {
+		s := newLab(t, nil, &rdma.Config{Limits: rdma.Limits{MaxCQE: 1}}).server
+		_, _, freed, err := s.find(runKey{netip.MustParseAddr("192.0.2.3"), 1}, netip.AddrPort{}, &one)
+		check.That(t, err != nil && freed == nil && s.places.Used() == 0 && s.memory.Used() == 0, "%v, %d places and %d octets are taken", err, s.places.Used(), s.memory.Used())
+	})
 	t.Run("a QP of a run that has ended", func(t *testing.T) {
 		err := (&clientRun{over: true}).add(nil, &one)
 		check.That(t, err != nil && strings.Contains(err.Error(), "ended already"), "got %v", err)
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		check.Equal(t, "end of a run whose QPs have not all come when the server ends", (&clientRun{}).follow(over), errStopped)
 	})
 	t.Run("what is no request", func(t *testing.T) {
 		pd := x.dev.AllocPD()
@@ -339,18 +348,19 @@ func TestPatternTellsSeedsAndOctetsApart(t *testing.T) {
 		}
 	}
 	check.Equal(t, "words of the reference implementation of SplitMix64", [2]uint64{word(1234567, 0), word(1234567, 4)}, [2]uint64{6457827717110365317, 16408922859458223821})
+	const seed = 13 // its first octet is 0xff
 	for _, n := range []int{0, 1, 7, 8, 9, 100, 4096} {
 		b := make([]byte, n)
-		fill(b, 5)
-		check.That(t, same(b, 5), "%d octets are not what they were filled with", n)
-		check.That(t, n < 8 || !same(b, 6), "%d octets are the same for two seeds", n)
+		fill(b, seed)
+		check.That(t, same(b, seed), "%d octets are not what they were filled with", n)
+		check.That(t, n < 8 || !same(b, seed+1), "%d octets are the same for two seeds", n)
 		for i := range b {
 			b[i] ^= 0x10
-			check.That(t, !same(b, 5), "a flipped bit in octet %d of %d is not seen", i, n)
+			check.That(t, !same(b, seed), "a flipped bit in octet %d of %d is not seen", i, n)
 			b[i] ^= 0x10
 		}
 		good := append([]byte(nil), b...)
-		spoil(b, 5)
+		spoil(b, seed)
 		for i := range b {
 			check.That(t, b[i] != good[i], "octet %d of %d is as it should be in spoiled memory", i, n)
 		}

@@ -177,8 +177,9 @@ func TestHelloSurvivesTheWireAndDamageIsRefused(t *testing.T) {
 // TestMemoryBound makes sure that what check allows is what a run takes.
 func TestMemoryBound(t *testing.T) {
 	for p, want := range map[params][2]int64{ // 8 control buffers of 40 octets, 4 messages of 100, and their receive buffers
-		{verb: verbWrite, size: 100, depth: 4, qps: 2}: {2 * (8*40 + 400), 2 * (8*40 + 400)},
-		{verb: verbSend, size: 100, depth: 4, qps: 1}:  {8*40 + 400, (8 + 4) * 100},
+		{verb: verbWrite, size: 100, depth: 4, qps: 2}:             {2 * (8*40 + 400), 2 * (8*40 + 400)},
+		{verb: verbSend, size: 100, depth: 4, qps: 1}:              {8*40 + 400, (8 + 4) * 100},
+		{verb: verbSend, size: 100, depth: 4, qps: 1, notes: true}: {8*40 + 400 + notesLen, (8+4)*100 + notesLen},
 	} {
 		got := [2]int64{p.memory(true), p.memory(false)}
 		check.That(t, got == want, "%+v needs %d octets, want %d", p, got, want)

@@ -3,14 +3,18 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/chart"
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/simlink"
@@ -82,6 +86,35 @@ func TestServerCannotWriteIntoTheReport(t *testing.T) {
 		err := e.noted(uint64(len(b)))
 		check.That(t, err != nil && strings.Contains(err.Error(), "what the server tells for the report: "), "%q: %v", b, err)
 	}
+}
+
+// Of a distribution each bar has its share of the messages, at their time; of percentiles each has the time of its quickest.
+func TestLatenciesOfAReport(t *testing.T) {
+	h, one, us := newHistogram(), newHistogram(), func(d time.Duration) float64 { return float64(d) / 1e3 }
+	for i := range int64(1000) {
+		h.RecordValue(10_000 + i/250*330_000) // 10, 340, 670 and 1000 µs
+		one.RecordValue(50_000)
+	}
+	bars, single := distribution(h, us, "x"), distribution(one, us, "x")
+	x, y := bars.Series[0].X, bars.Series[0].Y
+	check.That(t, len(x) == bins+1 && y[0] == 25 && y[bins-1] == 25 && x[0] < 1 && x[0] > 0.98 && x[bins] > 3 && x[bins] < 3.02 && bars.X(2) == "100", "%v\n%v", x, y)
+	x = single.Series[0].X
+	check.That(t, x[bins]-x[0] > 0.1 && x[bins]-x[0] < 0.13, "all took the same: from %v to %v", x[0], x[bins])
+	labels := func(f chart.Figure) (s string) {
+		for _, tick := range f.XTicks {
+			s += fmt.Sprintf("%.2f %s, ", tick.At, tick.Label)
+		}
+		return s
+	}
+	check.Equal(t, "marks", labels(bars)+labels(single), "0.00 1, 1.00 10, 2.00 100, 3.00 1000, 1.00 10, 1.30 20, 1.70 50, ")
+	f := percentiles(h, us)
+	for nines, want := range map[float64]float64{0: 10, 0.1: 10, 0.2: 340, 0.5: 670, 1: 1000, 3: 1000} {
+		i := slices.IndexFunc(f.Series[0].X, func(x float64) bool { return x > nines-0.01 })
+		check.That(t, math.Abs(f.Series[0].Y[i]-want) < 1, "%v nines: %v, want %v", nines, f.Series[0].Y[i], want)
+	}
+	last := f.Series[0].X[len(f.Series[0].X)-1]
+	check.That(t, last > 2.99 && last < 3.06 && f.X(2) == "99 %", "the last is %v, of a thousand messages; %s", last, f.X(2))
+	check.Equal(t, "marks", labels(f), "0.00 0, 1.00 90, 2.00 99, 3.00 99.9, 4.00 99.99, 5.00 99.999, 6.00 99.9999, 7.00 99.99999, ")
 }
 
 // A report that cannot be written is no reason to measure first, and one of nothing leaves no file.

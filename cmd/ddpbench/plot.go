@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"image/color"
-	"math"
 	"os"
 
 	"gonum.org/v1/plot"
@@ -45,7 +44,7 @@ func panel(a *axis, points []point, unit string, of func(*point) float64) (*plot
 	top := 0.0
 	for i := range points {
 		xy[i] = plotter.XY{X: float64(points[i].Value), Y: of(&points[i])}
-		top = math.Max(top, xy[i].Y)
+		top = max(top, xy[i].Y)
 	}
 	line, dots, err := plotter.NewLinePoints(xy)
 	if err != nil {
