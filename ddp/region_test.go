@@ -48,9 +48,7 @@ func TestNothingIsWrittenAfterRevocation(t *testing.T) {
 		{"invalidated", func(_ *Table, r *Region) error { r.Invalidate(); return nil }},
 		{"deregistered", func(t *Table, r *Region) error { return t.Deregister(r) }},
 		{"right to write revoked", func(t *Table, r *Region) error { return t.SetAccess(r, RemoteRead) }},
-		{"given another buffer", func(t *Table, r *Region) error {
-			return t.Rebind(r, Bytes(make([]byte, size)), 0, RemoteWrite)
-		}},
+		{"given another buffer", func(t *Table, r *Region) error { return t.Rebind(r, Bytes(make([]byte, size)), 0, RemoteWrite) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t)

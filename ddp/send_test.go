@@ -89,9 +89,7 @@ func TestMULPDUChangeAppliesToTheNextSegment(t *testing.T) {
 func TestMessageOrderAndMSN(t *testing.T) {
 	r := newRig(t)
 	r.sendMSN[0] = math.MaxUint32 - 1
-	send := func(qn uint32) {
-		must.OK(t, r.SendUntagged(qn, [5]byte{}, gatherOf(pattern(30)), 0))
-	}
+	send := func(qn uint32) { must.OK(t, r.SendUntagged(qn, [5]byte{}, gatherOf(pattern(30)), 0)) }
 	// req 5041-5.3-1, 5041-5.3-2: order of submission, increasing MO.
 	// req 5041-4.3-6, 5041-4.3-7, 5041-4.3-8: each queue counts by itself, from 1; 0xFFFFFFFF is followed by 0.
 	send(0)

@@ -144,9 +144,7 @@ func TestOverRealAssociations(t *testing.T) {
 		fate func(int, wire.Packet) (int, time.Duration)
 	}{
 		{"a clean path", 1480, nil},
-		{"a path that reorders", 1480, func(int, wire.Packet) (int, time.Duration) {
-			return 1, time.Duration(rnd.Intn(8)) * time.Millisecond
-		}},
+		{"a path that reorders", 1480, func(int, wire.Packet) (int, time.Duration) { return 1, time.Duration(rnd.Intn(8)) * time.Millisecond }},
 		{"a path that loses one packet in thirty", 1480, func(int, wire.Packet) (int, time.Duration) { return min(rnd.Intn(30), 1), 0 }},
 		{"a jumbo path", 65515, nil},
 		{"a path too narrow for 516 octets: fragments", 512, nil}, // req 5043-9-3
@@ -285,9 +283,7 @@ func TestPeerWithoutDDP(t *testing.T) {
 		indication *uint32
 	}{{"no indication", nil}, {"another indication", &other}} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, 1480, func(hosts [2]*host) {
-				hosts[1].cfg.Adaptation, hosts[1].cfg.RequireAdaptation = c.indication, false
-			})
+			w := newWorld(t, 1480, func(hosts [2]*host) { hosts[1].cfg.Adaptation, hosts[1].cfg.RequireAdaptation = c.indication, false })
 			ev := w.event(0, EventDown)
 			var ae *assoc.AdaptationError
 			must.That(t, errors.As(ev.Err, &ae) && ae.Want == AdaptationDDP, "event %+v", ev)

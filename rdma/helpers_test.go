@@ -8,6 +8,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -22,16 +23,15 @@ type lab struct {
 
 func newLab(t testing.TB, cfg *Config) *lab {
 	t.Helper()
+	return newLabOver(t, cfg, func(a, _ *mem.Link) rawio.Link { return a })
+}
+
+// newLabOver is newLab with another link for the first device.
+func newLabOver(t testing.TB, cfg *Config, link func(a, b *mem.Link) rawio.Link) *lab {
+	t.Helper()
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
-	var err error
-	x := &lab{t: t}
-	x.a, err = NewDevice(la, cfg)
-	must.OK(t, err)
-	x.b, err = NewDevice(lb, cfg)
-	must.OK(t, err)
-	x.l, err = x.b.Listen(DefaultPort)
-	must.OK(t, err)
-	x.addr = netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), DefaultPort)
+	x := &lab{t: t, a: must.Get(NewDevice(link(la, lb), cfg))(t), b: must.Get(NewDevice(lb, cfg))(t)}
+	x.l, x.addr = must.Get(x.b.Listen(DefaultPort))(t), netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), DefaultPort)
 	t.Cleanup(func() {
 		x.a.Close()
 		x.b.Close()
@@ -79,17 +79,36 @@ func (x *lab) join(change func(*QPConfig)) (a, b *side) {
 func (x *lab) joinIn(pa, pb *PD, change func(*QPConfig)) (a, b *side) {
 	x.t.Helper()
 	a, b = newSide(x.t, x.a, pa, change), newSide(x.t, x.b, pb, change)
-	accepted := make(chan error, 1)
+	must.Do(x.connect(a.qp, []byte("hello"), func(r *Request) error { return r.Accept(b.qp, []byte("welcome")) }))(x.t)
+	return a, b
+}
+
+// connect connects a QP of device a, whose request is seen to by answer.
+func (x *lab) connect(q *QP, private []byte, answer func(*Request) error) ([]byte, error) {
+	x.t.Helper()
+	answered := make(chan error, 1)
 	go func() {
 		req, err := x.l.Accept(ctx(x.t))
 		if err == nil {
-			err = req.Accept(b.qp, []byte("welcome"))
+			err = answer(req)
 		}
-		accepted <- err
+		answered <- err
 	}()
-	must.Do(a.qp.Connect(ctx(x.t), x.addr, []byte("hello")))(x.t)
-	must.OK(x.t, <-accepted)
-	return a, b
+	reply, err := q.Connect(ctx(x.t), x.addr, private)
+	must.OK(x.t, <-answered)
+	return reply, err
+}
+
+// demands answers a request that negotiates by a setup, whether it may or not.
+func (s *side) demands(setup Setup) func(*Request) error {
+	return func(r *Request) error {
+		_, now := r.p.conn.Gate().Lock()
+		defer r.p.conn.Gate().Unlock()
+		s.qp.bind(r.p, r.s)
+		err := r.s.AcceptEnhanced(now, s.qp.core.Stream(), setup, nil)
+		s.qp.connected(err)
+		return err
+	}
 }
 
 // ctx keeps a broken test from hanging; no test waits for it.

@@ -161,16 +161,7 @@ func TestDepthsOfAQP(t *testing.T) {
 		for q.PostRecv(&RecvWR{}) == nil {
 			got[1]++
 		}
-		accepted := make(chan error, 1)
-		go func() {
-			req, err := x.l.Accept(ctx(t))
-			if err == nil {
-				err = req.Accept(b.qp, nil)
-			}
-			accepted <- err
-		}()
-		must.Do(q.Connect(ctx(t), x.addr, nil))(t)
-		must.OK(t, <-accepted)
+		must.Do(x.connect(q, nil, func(r *Request) error { return r.Accept(b.qp, nil) }))(t)
 		p, mr := q.lock(), must.Get(a.pd.Register(make([]byte, 9), 0, nil))(t) // nothing leaves
 		post := func(pieces, inline int, want error) {
 			t.Helper()

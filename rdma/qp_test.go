@@ -152,16 +152,7 @@ func TestQPCanConnectAgainAfterAFailure(t *testing.T) {
 		must.That(t, errors.As(err, &dial) && dial.Remote == x.addr && errors.Is(err, context.Canceled), "connected without time to: %v", err)
 		<-slot.busy
 	}
-	accepted := make(chan error, 1)
-	go func() {
-		req, err := x.l.Accept(ctx(t))
-		if err == nil {
-			err = req.Accept(b.qp, nil)
-		}
-		accepted <- err
-	}()
-	must.Do(a.qp.Connect(ctx(t), x.addr, nil))(t)
-	must.OK(t, <-accepted)
+	must.Do(x.connect(a.qp, nil, func(r *Request) error { return r.Accept(b.qp, nil) }))(t)
 }
 
 // When the streams of an association are taken, the next session gets another association.

@@ -62,33 +62,19 @@ func TestPrivateDataBothWays(t *testing.T) {
 	x := newLab(t, nil)
 	a, b := newSide(t, x.a, nil, nil), newSide(t, x.b, nil, nil)
 	asked, answer := fill(make([]byte, 512), 1), fill(make([]byte, 512), 2)
-	go func() {
-		req, err := x.l.Accept(ctx(t))
-		if err != nil {
-			t.Error(err)
-			return
-		}
+	check.Fails(a.qp.Connect(ctx(t), x.addr, make([]byte, 513)))(t, "513 octets in Connect", ddpadapt.ErrPrivateDataTooLong)
+	got, err := x.connect(a.qp, asked, func(req *Request) error {
 		check.Slice(t, "the request's private data", req.PrivateData(), asked)
 		check.Error(t, "513 octets in Accept", req.Accept(b.qp, make([]byte, 513)), ddpadapt.ErrPrivateDataTooLong)
-		check.OK(t, req.Accept(b.qp, answer))
-	}()
-	check.Fails(a.qp.Connect(ctx(t), x.addr, make([]byte, 513)))(t, "513 octets in Connect", ddpadapt.ErrPrivateDataTooLong)
-	got, err := a.qp.Connect(ctx(t), x.addr, asked)
+		return req.Accept(b.qp, answer)
+	})
 	check.That(t, err == nil && bytes.Equal(got, answer), "answer of %d octets, %v", len(got), err)
 }
 
 func TestRejection(t *testing.T) {
 	x := newLab(t, nil)
-	go func() {
-		req, err := x.l.Accept(ctx(t))
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		check.OK(t, req.Reject([]byte("not today")))
-	}()
 	qp := newSide(t, x.a, nil, nil).qp
-	_, err := qp.Connect(ctx(t), x.addr, nil)
+	_, err := x.connect(qp, nil, func(r *Request) error { return r.Reject([]byte("not today")) })
 	var rejected *ddpadapt.RejectedError
 	check.That(t, errors.As(err, &rejected) && errors.Is(qp.Err(), err) && string(rejected.Private) == "not today" && errors.Is(err, syscall.ECONNREFUSED),
 		"error %v, want the rejection with its private data", err)
@@ -121,9 +107,7 @@ func TestConnectErrors(t *testing.T) {
 		a, _ := x.join(nil)
 		check.Fails(a.qp.Connect(ctx(t), x.addr, nil))(t, "error", ErrInUse)
 	})
-	t.Run("the port is taken", func(t *testing.T) {
-		check.Fails(x.b.Listen(DefaultPort))(t, "error", rawio.ErrPortInUse)
-	})
+	t.Run("the port is taken", func(t *testing.T) { check.Fails(x.b.Listen(DefaultPort))(t, "error", rawio.ErrPortInUse) })
 	t.Run("the link's MTU or a limit is too small", func(t *testing.T) {
 		link, _ := mempair.New(t, mem.Options{})
 		_, err := NewDevice(small{link, 0, 543}, nil)
@@ -166,9 +150,7 @@ func TestAccessViolations(t *testing.T) {
 		{"a Read one octet past the end", func(a, b *side) SendWR {
 			return SendWR{Op: OpRead, SGL: []SGE{a.mr.SGE(0, 10)}, RemoteSTag: b.mr.STag(), RemoteTO: 1<<20 - 9}
 		}, rdmap.StatusRemAccessErr, ""},
-		{"a Send without a receive", func(a, b *side) SendWR {
-			return SendWR{Op: OpSend, Inline: []byte("x")}
-		}, rdmap.StatusRemInvReqErr, "buffer"},
+		{"a Send without a receive", func(a, b *side) SendWR { return SendWR{Op: OpSend, Inline: []byte("x")} }, rdmap.StatusRemInvReqErr, "buffer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			x := newLab(t, nil)

@@ -19,16 +19,7 @@ func (x *lab) negotiate(ca, cb func(*QPConfig)) (a, b *side, err error) {
 	x.t.Helper()
 	a, b = newSide(x.t, x.a, nil, ca), newSide(x.t, x.b, nil, cb)
 	b.recv(99, 0, 10)
-	accepted := make(chan error, 1)
-	go func() {
-		req, err := x.l.Accept(ctx(x.t))
-		if err == nil {
-			err = req.Accept(b.qp, nil)
-		}
-		accepted <- err
-	}()
-	_, err = a.qp.Connect(ctx(x.t), x.addr, nil)
-	must.OK(x.t, <-accepted)
+	_, err = x.connect(a.qp, nil, func(r *Request) error { return r.Accept(b.qp, nil) })
 	return a, b, err
 }
 
@@ -110,21 +101,11 @@ func TestNegotiationFails(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			x := newLab(t, nil)
 			a, b := newSide(t, x.a, nil, row.ask), newSide(t, x.b, nil, nil)
-			go func() {
-				req, err := x.l.Accept(ctx(t))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				s, ok := req.Setup()
+			must.Fails(x.connect(a.qp, nil, func(r *Request) error {
+				s, ok := r.Setup()
 				check.That(t, ok && s.PeerToPeer == (row.code == rdmap.CodeNoRTR), "request %+v, %v", s, ok)
-				_, now := req.p.conn.Gate().Lock()
-				defer req.p.conn.Gate().Unlock()
-				b.qp.bind(req.p, req.s)
-				check.OK(t, req.s.AcceptEnhanced(now, b.qp.core.Stream(), row.reply, nil))
-				b.qp.connected(nil)
-			}()
-			must.Fails(a.qp.Connect(ctx(t), x.addr, nil))(t, "error", row.err)
+				return b.demands(row.reply)(r)
+			}))(t, "error", row.err)
 			<-a.qp.Done()
 			<-b.qp.Done()
 			var se *rdmap.StreamError
@@ -138,27 +119,17 @@ func TestNegotiationFails(t *testing.T) {
 func TestRejectionNamesWhatIsNeeded(t *testing.T) {
 	// req 6581-9.1-6, 6581-9.1-11
 	x := newLab(t, nil)
-	go func() {
-		for range 2 {
-			req, err := x.l.Accept(ctx(t))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if s, ok := req.Setup(); !ok { // the second one
-				check.Error(t, "RejectSetup of a plain request", req.RejectSetup(Setup{}, nil), ddpadapt.ErrState)
-				err = req.Reject(nil)
-			} else {
-				err = req.RejectSetup(Setup{IRD: s.ORD, ORD: 32}, []byte("more"))
-			}
-			check.OK(t, err)
-		}
-	}()
-	_, err := newSide(t, x.a, nil, depths(8, 7, true, false)).qp.Connect(ctx(t), x.addr, nil)
+	_, err := x.connect(newSide(t, x.a, nil, depths(8, 7, true, false)).qp, nil, func(r *Request) error {
+		s, _ := r.Setup()
+		return r.RejectSetup(Setup{IRD: s.ORD, ORD: 32}, []byte("more"))
+	})
 	var re *ddpadapt.RejectedError
 	check.That(t, errors.As(err, &re) && re.Setup != nil && *re.Setup == (Setup{IRD: 7, ORD: 32}) && string(re.Private) == "more",
 		"error %v", err)
-	_, err = newSide(t, x.a, nil, nil).qp.Connect(ctx(t), x.addr, nil)
+	_, err = x.connect(newSide(t, x.a, nil, nil).qp, nil, func(r *Request) error {
+		check.Error(t, "RejectSetup of a plain request", r.RejectSetup(Setup{}, nil), ddpadapt.ErrState)
+		return r.Reject(nil)
+	})
 	check.That(t, errors.As(err, &re) && re.Setup == nil, "error %v", err)
 }
 
@@ -183,18 +154,12 @@ func TestPrivateDataOfNegotiatedSetup(t *testing.T) {
 	x := newLab(t, nil)
 	a, b := newSide(t, x.a, nil, depths(4, 4, true, false)), newSide(t, x.b, nil, nil)
 	big := make([]byte, ddpadapt.MaxEnhancedPrivateData+1)
-	go func() {
-		req, err := x.l.Accept(ctx(t))
-		if err != nil {
-			t.Error(err)
-			return
-		}
+	check.Fails(a.qp.Connect(ctx(t), x.addr, big))(t, "509 octets in Connect", ddpadapt.ErrPrivateDataTooLong)
+	got, err := x.connect(a.qp, big[1:], func(req *Request) error {
 		check.Equal(t, "octets of private data", len(req.PrivateData()), len(big)-1)
 		check.Error(t, "509 octets in Accept", req.Accept(b.qp, big), ddpadapt.ErrPrivateDataTooLong)
-		check.OK(t, req.Accept(b.qp, big[1:]))
-	}()
-	check.Fails(a.qp.Connect(ctx(t), x.addr, big))(t, "509 octets in Connect", ddpadapt.ErrPrivateDataTooLong)
-	got, err := a.qp.Connect(ctx(t), x.addr, big[1:])
+		return req.Accept(b.qp, big[1:])
+	})
 	check.That(t, err == nil && len(got) == len(big)-1, "answer of %d octets, %v", len(got), err)
 }
 

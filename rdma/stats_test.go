@@ -48,13 +48,7 @@ func TestEveryCounterCounts(t *testing.T) {
 	}
 	refuse := func(t *testing.T) *Device {
 		x := newLab(t, nil)
-		a := newSide(t, x.a, nil, nil)
-		go func() {
-			if req, err := x.l.Accept(ctx(t)); err == nil {
-				_ = req.Reject(nil)
-			}
-		}()
-		_, err := a.qp.Connect(ctx(t), x.addr, nil)
+		_, err := x.connect(newSide(t, x.a, nil, nil).qp, nil, func(r *Request) error { return r.Reject(nil) })
 		must.That(t, err != nil, "not rejected")
 		return x.b
 	}
@@ -163,19 +157,7 @@ func TestEveryCounterCounts(t *testing.T) {
 		"Faults.Setup": func(t *testing.T) *Device {
 			x := newLab(t, nil)
 			a, b := newSide(t, x.a, nil, depths(4, 4, true, false)), newSide(t, x.b, nil, nil)
-			go func() {
-				req, err := x.l.Accept(ctx(t))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				_, now := req.p.conn.Gate().Lock()
-				defer req.p.conn.Gate().Unlock()
-				b.qp.bind(req.p, req.s)
-				check.OK(t, req.s.AcceptEnhanced(now, b.qp.core.Stream(), Setup{IRD: 9, ORD: 5}, nil))
-				b.qp.connected(nil)
-			}()
-			must.Fails(a.qp.Connect(ctx(t), x.addr, nil))(t, "error", ddpadapt.ErrInsufficientIRD)
+			must.Fails(x.connect(a.qp, nil, b.demands(Setup{IRD: 9, ORD: 5})))(t, "error", ddpadapt.ErrInsufficientIRD)
 			return x.a
 		},
 		"Faults.Other": func(t *testing.T) *Device { // nothing sends one
@@ -195,9 +177,7 @@ func TestEveryCounterCounts(t *testing.T) {
 			s := drive(t).Stats()
 			sum := uint64(0)
 			count.Each(s.Faults, func(_ string, v uint64) { sum += v })
-			count.Each(s, func(other string, v uint64) {
-				check.That(t, other != name || v != 0, "it did not count")
-			})
+			count.Each(s, func(other string, v uint64) { check.That(t, other != name || v != 0, "it did not count") })
 			check.That(t, sum == s.TerminatesOut && s.StreamsFailed == s.TerminatesIn+s.TerminatesOut+s.StreamsLost,
 				"the sums do not agree: %+v", s)
 		})

@@ -292,16 +292,10 @@ func TestAtomicErrors(t *testing.T) {
 		{"FetchAdd on an unaligned address", func(_ *end, r *ddp.Region) []byte { return request(r, 4, nil) }, 0, LayerRDMA, 2, CodeCatastrophic, 0},
 		{"CmpSwap on an unaligned address", func(_ *end, r *ddp.Region) []byte { return request(r, 9, swap) }, 0, LayerRDMA, 2, CodeCatastrophic, 0},
 		// req 7306-5.2.1-11
-		{"reserved AOpCode 1", func(_ *end, r *ddp.Region) []byte {
-			return request(r, 0, func(b []byte) { b[18+3] = 1 })
-		}, 0, LayerRDMA, 2, CodeUnexpectedOpcode, 0},
-		{"AOpCode 15", func(_ *end, r *ddp.Region) []byte {
-			return request(r, 0, func(b []byte) { b[18+3] = 15 })
-		}, 0, LayerRDMA, 2, CodeUnexpectedOpcode, 0},
+		{"reserved AOpCode 1", func(_ *end, r *ddp.Region) []byte { return request(r, 0, func(b []byte) { b[18+3] = 1 }) }, 0, LayerRDMA, 2, CodeUnexpectedOpcode, 0},
+		{"AOpCode 15", func(_ *end, r *ddp.Region) []byte { return request(r, 0, func(b []byte) { b[18+3] = 15 }) }, 0, LayerRDMA, 2, CodeUnexpectedOpcode, 0},
 		// req 7306-8.2-4
-		{"unknown STag", func(_ *end, r *ddp.Region) []byte {
-			return request(r, 0, func(b []byte) { b[18+8]++ })
-		}, 0, LayerRDMA, 1, CodeInvalidSTag, 0},
+		{"unknown STag", func(_ *end, r *ddp.Region) []byte { return request(r, 0, func(b []byte) { b[18+8]++ }) }, 0, LayerRDMA, 1, CodeInvalidSTag, 0},
 		{"invalidated STag", func(_ *end, r *ddp.Region) []byte { r.Invalidate(); return request(r, 0, nil) }, 0, LayerRDMA, 1, CodeInvalidSTag, 0},
 		{"no right to atomics", func(e *end, _ *ddp.Region) []byte {
 			r, _ := e.memory(24, ddp.RemoteRead|ddp.RemoteWrite|ddp.LocalWrite)
@@ -316,28 +310,20 @@ func TestAtomicErrors(t *testing.T) {
 		}, 0, LayerRDMA, 1, CodeNotAssociated, 0},
 		{"one octet past the end", func(_ *end, r *ddp.Region) []byte { return request(r, 17, nil) }, 0, LayerRDMA, 1, CodeBounds, 0},
 		{"before the base", func(_ *end, r *ddp.Region) []byte { return request(r, ^uint64(7), nil) }, 0, LayerRDMA, 1, CodeBounds, 0},
-		{"target range wraps", func(_ *end, r *ddp.Region) []byte {
-			return request(r, -r.Base()-8, nil)
-		}, 0, LayerRDMA, 1, CodeTOWrap, 0},
+		{"target range wraps", func(_ *end, r *ddp.Region) []byte { return request(r, -r.Base()-8, nil) }, 0, LayerRDMA, 1, CodeTOWrap, 0},
 		// req 7306-4.2-1
 		{"request of 51 octets", func(_ *end, r *ddp.Region) []byte { b := request(r, 0, nil); return b[:len(b)-1] }, 0, LayerRDMA, 2, CodeUnspecified, 0},
 		{"request of 28 octets, like a Read Request", func(_ *end, r *ddp.Region) []byte { return request(r, 0, nil)[:18+28] }, 0, LayerRDMA, 2, CodeUnspecified, 0},
 		{"request of 53 octets", func(_ *end, r *ddp.Region) []byte { return append(request(r, 0, nil), 0) }, 0, LayerDDP, 2, ddp.CodeTooLong, 0},
 		// req 7306-8.2-2
-		{"version 0", func(_ *end, r *ddp.Region) []byte {
-			return request(r, 0, func(b []byte) { b[1] = 0x0A })
-		}, 0, LayerRDMA, 2, CodeInvalidVersion, 0},
+		{"version 0", func(_ *end, r *ddp.Region) []byte { return request(r, 0, func(b []byte) { b[1] = 0x0A }) }, 0, LayerRDMA, 2, CodeInvalidVersion, 0},
 		{"version 2 in a response", func(*end, *ddp.Region) []byte { b := answer(0, 12); b[1] = 0x8B; return b }, WRAtomic, LayerRDMA, 2, CodeInvalidVersion, StatusWRFlushErr},
 		{"Atomic Request on queue 0", func(_ *end, r *ddp.Region) []byte { return untagged(0, 1, [5]byte{0x4A}, 0, true, nil) }, 0, LayerRDMA, 2, CodeUnexpectedOpcode, 0},
 		{"tagged Atomic Response", func(_ *end, r *ddp.Region) []byte { return tagged(0x4B, 0, 0, true, nil) }, 0, LayerRDMA, 2, CodeUnexpectedOpcode, 0},
 		{"Send on queue 3", func(_ *end, r *ddp.Region) []byte { return untagged(3, 1, [5]byte{0x43}, 0, true, nil) }, WRAtomic, LayerRDMA, 2, CodeUnexpectedOpcode, StatusWRFlushErr},
 		// req 7306-8.2-1
-		{"DDP version 2", func(_ *end, r *ddp.Region) []byte {
-			return request(r, 0, func(b []byte) { b[0] = 0x42 })
-		}, 0, LayerDDP, 2, ddp.CodeUntaggedVersion, 0},
-		{"MSN beyond the buffers", func(_ *end, r *ddp.Region) []byte {
-			return request(r, 0, func(b []byte) { b[13] = 9 })
-		}, 0, LayerDDP, 2, ddp.CodeNoBuffer, 0},
+		{"DDP version 2", func(_ *end, r *ddp.Region) []byte { return request(r, 0, func(b []byte) { b[0] = 0x42 }) }, 0, LayerDDP, 2, ddp.CodeUntaggedVersion, 0},
+		{"MSN beyond the buffers", func(_ *end, r *ddp.Region) []byte { return request(r, 0, func(b []byte) { b[13] = 9 }) }, 0, LayerDDP, 2, ddp.CodeNoBuffer, 0},
 		// req 7306-5.2.2-7
 		{"response that nothing asked for", func(*end, *ddp.Region) []byte { return answer(0, 12) }, 0, LayerRDMA, 2, CodeUnexpectedOpcode, 0},
 		{"response when a Read comes first", func(*end, *ddp.Region) []byte { return answer(0, 12) }, WRRead, LayerRDMA, 2, CodeUnexpectedOpcode, StatusWRFlushErr},

@@ -100,9 +100,7 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 		{"Read Request on queue 0", func(s *setup) [][]byte { // req 5040-4.2-2
 			return [][]byte{untagged(0, 1, [5]byte{0x41}, 0, true, nil)}
 		}, LayerRDMA, 2, CodeUnexpectedOpcode, hdr, false},
-		{"Send on queue 1", func(s *setup) [][]byte {
-			return [][]byte{untagged(1, 1, [5]byte{0x43}, 0, true, nil)}
-		}, LayerRDMA, 2, CodeUnexpectedOpcode, hdr, false},
+		{"Send on queue 1", func(s *setup) [][]byte { return [][]byte{untagged(1, 1, [5]byte{0x43}, 0, true, nil)} }, LayerRDMA, 2, CodeUnexpectedOpcode, hdr, false},
 		{"Send on queue 2", func(s *setup) [][]byte {
 			return [][]byte{untagged(2, 1, [5]byte{0x43}, 0, true, make([]byte, 4))}
 		}, LayerRDMA, 2, CodeUnexpectedOpcode, hdr, false},
@@ -130,9 +128,7 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 		{"Read of an unknown STag", func(s *setup) [][]byte { // req 5040-7.2-5
 			return [][]byte{readSegment(1, 12345, base, 1)}
 		}, LayerRDMA, 1, CodeInvalidSTag, hdr, true},
-		{"Read of an invalidated STag", func(s *setup) [][]byte {
-			return [][]byte{readSegment(1, s.dead.STag(), base, 1)}
-		}, LayerRDMA, 1, CodeInvalidSTag, hdr, true},
+		{"Read of an invalidated STag", func(s *setup) [][]byte { return [][]byte{readSegment(1, s.dead.STag(), base, 1)} }, LayerRDMA, 1, CodeInvalidSTag, hdr, true},
 		{"Read of a write-only STag", func(s *setup) [][]byte { // req 5040-7.2-6, 5042-6.3.5-2
 			return [][]byte{readSegment(1, s.write.STag(), base, 1)}
 		}, LayerRDMA, 1, CodeAccess, hdr, true},
@@ -159,9 +155,7 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 			copy(b[18+4:], bytes.Repeat([]byte{0xFF}, 8))
 			return [][]byte{b}
 		}, LayerRDMA, 1, CodeTOWrap, hdr, true},
-		{"Read of 4 GiB", func(s *setup) [][]byte {
-			return [][]byte{readSegment(1, s.both.STag(), base, 1<<32-1)}
-		}, LayerRDMA, 1, CodeBounds, hdr, true},
+		{"Read of 4 GiB", func(s *setup) [][]byte { return [][]byte{readSegment(1, s.both.STag(), base, 1<<32-1)} }, LayerRDMA, 1, CodeBounds, hdr, true},
 		{"RDMA Write without remote write", func(s *setup) [][]byte {
 			return [][]byte{tagged(0x40, s.read.STag(), base, true, []byte("x"))}
 		}, LayerDDP, 1, ddp.CodeInvalidSTag, hdr, false},
@@ -206,9 +200,7 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 		{"Send longer than the buffer", func(s *setup) [][]byte { // req 5040-5.3-4
 			return [][]byte{untagged(0, 1, [5]byte{0x43}, 0, true, make([]byte, 21))}
 		}, LayerDDP, 2, ddp.CodeTooLong, hdr, false},
-		{"Send without a buffer", func(s *setup) [][]byte {
-			return [][]byte{untagged(0, 3, [5]byte{0x43}, 0, true, nil)}
-		}, LayerDDP, 2, ddp.CodeNoBuffer, hdr, false},
+		{"Send without a buffer", func(s *setup) [][]byte { return [][]byte{untagged(0, 3, [5]byte{0x43}, 0, true, nil)} }, LayerDDP, 2, ddp.CodeNoBuffer, hdr, false},
 		{"queue 4", func(s *setup) [][]byte { // req 5040-3.1-2
 			return [][]byte{untagged(4, 0, [5]byte{0x43}, 0, true, nil)}
 		}, LayerDDP, 2, ddp.CodeInvalidQN, hdr, false},
