@@ -77,6 +77,8 @@ func TestUnknownParametersByTheirHighBits(t *testing.T) {
 		{"01: stop, report", 0x7abc, true, false},     // req 9260-3.2.1-5
 		{"10: skip, no report", 0xbabc, false, true},  // req 9260-3.2.1-6
 		{"11: skip, report", 0xfabc, true, true},      // req 9260-3.2.1-7
+		{"00, but known: skip, no report", wire.ParamUnrecognizedParam, false, true},
+		{"an extension that is not offered: skip, report", wire.ParamForwardTSN, true, true},
 	} {
 		unknown := wire.AppendParam(nil, row.typ, []byte("abc"))
 		t.Run("INIT, "+row.name, func(t *testing.T) {
@@ -187,9 +189,10 @@ func TestAnswerToACookieEchoThatWasNotSentIsIgnored(t *testing.T) {
 func TestStaleCookieStartsOver(t *testing.T) {
 	l := lab.Echoed(t, nil)
 	l.Now = l.Now.Add(70 * time.Millisecond)
-	out := l.Send(l.Tag, lab.StaleError())
+	out := l.Send(l.Tag, wire.AppendHeartbeat(nil, []byte("of a peer that is no more")), lab.StaleError())
 	l.Expect(out, "INIT") // req 9260-5.2.6-2
 	l.InState(assoc.CookieWait)
+	check.Equal(t, "the peer's tag", l.A.PeerTag(), 0)
 	init, _ := wire.AsInit(lab.ChunkOf(out[0], wire.ChunkInit))
 	p := lab.ParamOf(init, wire.ParamCookiePreservative)
 	ms, err := p.CookieIncrement()

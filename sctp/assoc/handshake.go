@@ -324,6 +324,7 @@ func (a *Assoc) handleStale(now rawio.Time) {
 	own := &waiting{preserve: uint32(min(rtt+time.Second, 2*time.Second) / time.Millisecond)}
 	*s = setup{own: own, due: true, deadline: rawio.Never, stale: s.stale + 1, path: s.path}
 	a.enter(onStale)
+	a.control.clear() // answers to a tag that is no more
 	a.peerTag = 0
 	a.recv.Close()
 	a.recv = nil

@@ -77,7 +77,7 @@ func (a *Assoc) transmit(now rawio.Time, out *TxBatch) bool {
 		a.appendClosing(now, out)
 	}
 	fill := data == &p.Path && local.Addr() == p.Local.Addr()
-	if a.recv != nil && (a.recv.SackDue(now) || fill && a.recv.SackPending()) {
+	if a.recv.SackDue(now) || fill && a.recv.SackPending() {
 		if q, _ := a.ackPath(); p == q {
 			a.growWindow(now, p)
 			a.appendSack(out)
@@ -85,10 +85,6 @@ func (a *Assoc) transmit(now rawio.Time, out *TxBatch) bool {
 	}
 	if fill {
 		a.sender.Fill(now, out, data)
-	}
-	if out.Empty() {
-		out.Cancel()
-		return false
 	}
 	a.end(out)
 	if fill {
