@@ -31,7 +31,11 @@ type Lab struct {
 	HostTSN wire.TSN // the Initial TSN of the endpoint under test
 	Cookie  []byte
 	Kept    []Signed // by a Collector
+	again   int      // how often in a row a timer went off that was due already
 }
+
+// mostAtOnce is how often something may be due again that was served at the same time: more is for ever.
+const mostAtOnce = 10_000
 
 // Posted is a packet and where it was sent.
 type Posted struct {
@@ -244,10 +248,20 @@ func (l *Lab) Until(end rawio.Time, see func(Posted)) {
 		if next > end {
 			break
 		}
-		l.Now = max(l.Now, next)
-		l.A.HandleTimeout(l.Now)
+		l.timeout(next)
 	}
 	l.Now = max(l.Now, end)
+}
+
+// timeout lets a timer go off, again and again perhaps, but not for ever.
+func (l *Lab) timeout(at rawio.Time) {
+	l.Helper()
+	if l.again++; l.Now < at {
+		l.Now, l.again = at, 0
+	} else if l.again == mostAtOnce {
+		l.Fatalf("a timer goes off for ever at %v", at)
+	}
+	l.A.HandleTimeout(l.Now)
 }
 
 // Wait lets time pass, running timers, and returns what was sent.
@@ -260,8 +274,7 @@ func (l *Lab) Wait(d time.Duration) (out []wire.Packet) {
 			l.Now = end
 			return out
 		}
-		l.Now = max(l.Now, t)
-		l.A.HandleTimeout(l.Now)
+		l.timeout(t)
 	}
 }
 

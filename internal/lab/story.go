@@ -52,7 +52,7 @@ import (
 //	late                        before forge and report: past the endpoint, to the last association
 //	timeout a, break a          its timers are looked at; it has contradicted itself
 //	expire a                    its next timer goes off, and is looked at twice
-//	report b toobig 1280 28     an ICMP report that quotes so much of b's last packet; also proto; src=1, dst=1, chunk=1: of another port or chunk
+//	report b toobig 1280 28     an ICMP report that quotes so much of b's last packet; also proto, host; src=1, dst=1, chunk=1: of another port or chunk
 //	endpoint b MaxAnswers=5     b forgets everything, and is configured so; Admits=10.1.0.1 alone
 //	unlisten b, remove b        the port is not listened on; the endpoint is told that the last association is over
 //	state a, stats a, steps a, tables a  what a tells of itself
@@ -574,6 +574,8 @@ func (s *Story) report(id int, w words) error {
 		p.Data[12%len(p.Data)] += byte(w.number("chunk", 0))
 		if w.has("proto") {
 			p.Kind = rawio.KindProtoUnreachable
+		} else if w.has("host") {
+			p.Kind = rawio.KindHostUnreachable
 		}
 		s.hand(s.Hosts[id], p)
 		s.Flush()

@@ -170,6 +170,7 @@ func (w *World) Run(d time.Duration) {
 // RunUntil runs until done says so or the time is up, and says whether done did.
 func (w *World) RunUntil(end rawio.Time, done func() bool) bool {
 	w.Helper()
+	again := 0
 	for range 1_000_000 {
 		w.Flush()
 		if done() {
@@ -183,7 +184,11 @@ func (w *World) RunUntil(end rawio.Time, done func() bool) bool {
 			w.Now = end
 			return done()
 		}
-		w.Now = max(w.Now, next)
+		if again++; next > w.Now {
+			w.Now, again = next, 0
+		} else if again == mostAtOnce {
+			break
+		}
 		w.held = slices.DeleteFunc(w.held, func(x held) bool {
 			if x.at <= w.Now {
 				w.Net.Send(w.Now, &x.p)
