@@ -208,8 +208,9 @@ func TestAssociationLimit(t *testing.T) {
 	must.Do(b.EP.Connect(b.Now, nil, 7, hostAddr, []netip.AddrPort{peerAddr}, 8))(t)
 	tag, cookie := b.CookieOf(goodInit)
 	list, a := b.Receive(lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
-	if _, c := only(t, list); a != nil || c.Type() != wire.ChunkAbort { // req 9260-12.2.4-1
-		t.Errorf("answered by %v", c.Type())
+	pkt, c := only(t, list)
+	if code, cause := lab.CauseOf(pkt); a != nil || c.Type() != wire.ChunkAbort || code != wire.CauseOutOfResource || len(cause) != 4 { // req 9260-12.2.4-1, 9260-3.3.10.4-1
+		t.Errorf("answered by %v with cause % x", c.Type(), cause)
 	}
 	check.Fails(b.EP.Connect(b.Now, nil, 9, hostAddr, []netip.AddrPort{peerAddr}, 8))(t, "Connect", endpoint.ErrTooMany)
 }
@@ -275,6 +276,7 @@ func TestConnectAndListenRefuse(t *testing.T) {
 			}
 			return b.EP.Listen(77, nil)
 		}, syscall.EADDRINUSE},
+		{"Listen with marks that the link does not make", func() error { return b.EP.Listen(78, &assoc.Config{DSCP: 1}) }, assoc.ErrNoMarks},
 		{"Listen at an address of all", func() error { return b.EP.Listen(77, &assoc.Config{LocalAddrs: []netip.Addr{hostAddr.Addr()}}) }, syscall.EADDRINUSE},
 	} {
 		err := row.do()
@@ -335,13 +337,25 @@ func TestConnectNeedsRandomness(t *testing.T) {
 
 // A listener with addresses of its own is one endpoint of several on the host: what comes to others finds none.
 func TestListenerOfSomeAddresses(t *testing.T) {
-	b := bench.New(t, endpoint.Config{})
-	must.OK(t, b.EP.Listen(localPort, &assoc.Config{LocalAddrs: []netip.Addr{hostAddr.Addr()}}))
-	for local, want := range map[string]wire.ChunkType{"10.0.0.1:0": wire.ChunkInitAck, "10.0.0.2:0": wire.ChunkAbort} {
-		list, _ := b.ReceiveFrom(peerAddr, netip.MustParseAddrPort(local), lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
-		_, c := only(t, list)
-		check.That(t, c.Type() == want, "INIT to %s: %v", local, c.Type())
+	b, other := bench.New(t, endpoint.Config{}), netip.MustParseAddr("10.0.0.2")
+	for i, at := range []netip.Addr{hostAddr.Addr(), other} {
+		must.OK(t, b.EP.Listen(localPort, &assoc.Config{LocalAddrs: []netip.Addr{at}, OutStreams: uint16(1 + i)}))
+		check.Error(t, "Listen at one of them", b.EP.Listen(localPort, &assoc.Config{LocalAddrs: []netip.Addr{netip.MustParseAddr("10.0.0.3"), at}}), endpoint.ErrPortInUse)
 	}
+	for i, local := range []string{"10.0.0.3:0", "10.0.0.1:0", "[::ffff:10.0.0.2]:0"} {
+		to, from := netip.MustParseAddrPort(local), netip.AddrPortFrom(peerAddr.Addr().Next(), 0)
+		list, _ := b.ReceiveFrom(from, to, lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
+		if _, c := only(t, list); i == 0 {
+			check.Equal(t, "answer where nobody listens", c.Type(), wire.ChunkAbort)
+			continue
+		}
+		tag, cookie := b.CookieIn(list)
+		_, a := b.ReceiveFrom(from, to, lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
+		must.That(t, a != nil && a.OutStreams() == i, "no association with who listens at %v", to)
+		b.EP.Remove(a)
+	}
+	b.EP.Unlisten(localPort, other)
+	check.Error(t, "Listen at all while one listens", b.EP.Listen(localPort, nil), endpoint.ErrPortInUse)
 	b.EP.Unlisten(localPort, hostAddr.Addr())
 	must.OK(t, b.EP.Listen(localPort, nil))
 }

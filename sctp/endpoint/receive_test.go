@@ -1,7 +1,6 @@
 package endpoint_test
 
 import (
-	"net/netip"
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
@@ -12,20 +11,6 @@ import (
 	"github.com/rddp-go/rddp/sctp/endpoint"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
-
-func TestOutOfResourceIsAnEmptyCauseInAnAbort(t *testing.T) {
-	b := bench.New(t, endpoint.Config{MaxAssocs: 1})
-	must.OK(t, b.EP.Listen(localPort, nil))
-	must.Do(b.EP.Connect(b.Now, nil, 7, hostAddr, []netip.AddrPort{peerAddr}, 8))(t)
-	tag, cookie := b.CookieOf(goodInit)
-	list, _ := b.Receive(lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
-	_, c := only(t, list)
-	ab := must.Get(wire.AsAbort(c))(t)
-	cs := ab.Causes()
-	if cause, ok := cs.Next(); !ok || cause.Code() != wire.CauseOutOfResource || len(cause) != 4 { // req 9260-3.3.10.4-1
-		t.Errorf("cause % x", cause)
-	}
-}
 
 func TestTheChecksumComesBeforeEverythingElse(t *testing.T) {
 	// req 9260-A-3: the three packets for which the tag says nothing, with one bit wrong, do nothing.

@@ -41,8 +41,11 @@ func (s *spent) held() int { return len(s.until)*spentHeld + cap(s.order)*int(un
 
 // has reports whether a tag is remembered, and forgets those whose time is over.
 func (s *spent) has(now rawio.Time, k tagKey) bool {
-	for len(s.order) > 0 && s.until[s.order[0]] < now {
-		delete(s.until, s.order[0])
+	for _, old := range s.order {
+		if s.until[old] >= now {
+			break
+		}
+		delete(s.until, old)
 		s.order = s.order[1:]
 	}
 	_, ok := s.until[k]

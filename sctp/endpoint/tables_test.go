@@ -48,12 +48,3 @@ func TestAddressStaysWithItsAssociation(t *testing.T) {
 	b.EP.Remove(second)
 	check.Equal(t, "the address belongs to the first when the other has ended", b.Lookup(peerAddr, localPort, 1), first)
 }
-
-// A port that somebody listens on is not picked for an association.
-func TestEphemeralPortIsNobodysPort(t *testing.T) {
-	free := bench.New(t, endpoint.Config{}).Connect(0, peerAddr).LocalPort()
-	b := bench.New(t, endpoint.Config{}) // the same random numbers
-	must.OK(t, b.EP.Listen(free, nil))
-	got := b.Connect(0, peerAddr).LocalPort()
-	check.That(t, got != free, "port %d has a listener", got)
-}
