@@ -9,7 +9,7 @@ import (
 // histogram sends a histogram, with one more label if that has a name.
 func (e *emitter) histogram(name, help string, h count.Histogram, label, value string) {
 	labels, values := e.labels(label, value)
-	buckets, total := make(map[float64]uint64, count.Buckets-1), uint64(0)
+	buckets, total := make(map[float64]uint64), uint64(0)
 	for i, n := range h.Count {
 		if total += n; i < count.Buckets-1 {
 			buckets[count.Bound(i).Seconds()] = total
