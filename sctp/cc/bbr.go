@@ -177,7 +177,7 @@ func (b *bbr) OnSample(now rawio.Time, s *Sample) (limited bool) {
 		b.probeRTTMinStamp = now
 		b.initialDelivered = s.Delivered - uint64(s.NewlyAcked)
 	}
-	if b.pacing == 0 && s.SRTT > 0 {
+	if s.SRTT > 0 { // which matters until there is a rate
 		b.pacing = b.PacingRate(s.SRTT)
 	}
 	if b.recovery && !s.Recovery {

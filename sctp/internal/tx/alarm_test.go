@@ -2,8 +2,10 @@ package tx
 
 import (
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -61,4 +63,18 @@ func TestTimeoutThatWasEarlyIsUndone(t *testing.T) {
 			l.expect(tt.name, "3")
 		}
 	}
+}
+
+// T3-rtx that was early marks no more, where there is so much to mark that it takes several parts.
+func TestTimeoutThatWasEarlyMarksNoMore(t *testing.T) {
+	l := newLab(t, 1)
+	l.s.cfg.Letter, l.path(0).cc = false, fixed(1<<30)
+	l.queue(3*atOnce, 4)
+	for len(l.transmit()) > 0 {
+	}
+	l.s.HandleTimeout(l.path(0).t3)
+	must.Equal(t, "marked at first", l.s.ledger.nmarked, atOnce)
+	l.now = l.path(0).lastSent.Add(2 * time.Second)
+	l.sack(1)
+	check.That(t, l.s.ledger.nmarked == 0 && l.path(0).flight > 0, "%d are marked, %d octets in flight", l.s.ledger.nmarked, l.path(0).flight)
 }
