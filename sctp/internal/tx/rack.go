@@ -142,10 +142,7 @@ func (s *Sender) timeoutPTO(now rawio.Time, p *Path) {
 		return
 	}
 	n := min(s.ledger.len(), p.inflight.Cap()) // what is in flight is among so many
-	t, ok := p.inflight.Last(s.ledger.base+wire.TSN(n)-1, n)
-	if !ok {
-		return
-	}
+	t, _ := p.inflight.Last(s.ledger.base+wire.TSN(n)-1, n)
 	r := s.ledger.rec(t)
 	s.tail = tail{tsn: t, due: true, out: r.state != withheld}
 	if s.lone(p) {

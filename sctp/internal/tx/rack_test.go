@@ -143,3 +143,30 @@ func TestMissingIsLostAfterARoundTripAndAQuarter(t *testing.T) {
 	l.expect("arrivals over another path say nothing", "")
 	check.Equal(t, "a timer", l.s.rackAt, rawio.Never)
 }
+
+// What is lost is marked in parts where there is much of it: so many chunks at once, and a millisecond later the next.
+func TestMuchThatIsLostIsMarkedInParts(t *testing.T) {
+	for name, lose := range map[string]func(*lab){
+		"missing for too long": func(l *lab) {
+			l.sack(1, gap{6000, 6000})
+			l.now = l.s.rackAt
+			l.s.HandleTimeout(l.now)
+		},
+		"on a path that is left": func(l *lab) { l.s.Cut(l.now, l.path(0)) },
+	} {
+		l, _ := farLab(t, 2, 0)
+		l.path(0).Asks = true
+		l.path(0).cc = fixed(1 << 30)
+		l.s.SetPeer(1<<30, 16)
+		l.queue(5995, 4)
+		for len(l.transmit()) > 0 {
+		}
+		l.now += 100 * ms
+		lose(l)
+		check.Equal(t, name+": marked at once", l.s.ledger.nmarked, rackMost)
+		check.Equal(t, name+": goes on", min(l.s.rackAt, l.path(0).pto), l.now.Add(rackTick))
+		l.now = l.now.Add(rackTick)
+		l.s.HandleTimeout(l.now)
+		check.That(t, l.s.ledger.nmarked >= 5998, "%s: marked in the end: %d", name, l.s.ledger.nmarked)
+	}
+}

@@ -180,7 +180,10 @@ func (s *Sender) moveOverdue(now rawio.Time, p *Path) {
 		s.findFirst(p)
 		r := s.ledger.rec(p.first)
 		left := 2*p.patience() - time.Duration(stamp(now)-r.stamp)*time.Microsecond
-		if left > 0 && !p.doubt.cut || n == rackMost {
+		if p.doubt.cut {
+			left = 0
+		}
+		if left > 0 || n == rackMost {
 			p.pto = now.Add(max(left, rackTick))
 			return
 		}

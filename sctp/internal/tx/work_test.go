@@ -208,6 +208,10 @@ func TestLongestWorkAtOnce(t *testing.T) {
 			l.sackFor(makeSack(0, 1<<30, wire.GapBlock{Start: 2, End: last}))
 			return say(l, 0)
 		}},
+		{"all but the last taken back", 17, func(l *lab) (Result, error) {
+			l.sackFor(makeSack(0, 1<<30, wire.GapBlock{Start: 2, End: last}))
+			return say(l, 0, wire.GapBlock{Start: last, End: last})
+		}},
 		{"none, T3-rtx", 16, func(l *lab) (Result, error) {
 			l.now, begun = l.s.NextTimeout(), l.s.Steps()
 			l.s.HandleTimeout(l.now)
@@ -250,6 +254,8 @@ func TestLongestWorkAtOnce(t *testing.T) {
 			if cum := l.s.CumTSN(); cum.Less(l.s.later.cum) {
 				old, err := say(l, cum)
 				check.That(t, old.Stale && err == nil, "%s: a SACK that was overtaken: %+v, %v", tt.name, old, err)
+				old, err = l.s.HandleCumAck(l.now, cum)
+				check.That(t, old.Stale && err == nil, "%s: a SHUTDOWN that was overtaken: %+v, %v", tt.name, old, err)
 			} else if l.s.later.lost != 0 {
 				l.s.StartBurst(l.now)
 				check.That(t, l.s.Poll(l.now) == nil, "%s: DATA may go before cwnd is reduced", tt.name)

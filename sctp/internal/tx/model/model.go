@@ -409,7 +409,7 @@ func (z *fuzzer) step(op int) {
 		case 7:
 			p.Backoff()
 			z.noDelay = !z.noDelay
-			z.s.Reconfigure(sendBuffer, z.burst, z.noDelay, 0)
+			z.s.Reconfigure(sendBuffer, z.burst, z.noDelay, b%2*100)
 		case 8:
 			p.Answered(z.now)
 		case 9:
@@ -439,6 +439,11 @@ func (z *fuzzer) step(op int) {
 			break
 		}
 		z.s.Detach(wire.StreamID(b%16), nil)
+	}
+	for _, p := range z.s.Paths() {
+		if p.Suspected() && z.in.Next()%8 == 0 {
+			p.Answered(z.now)
+		}
 	}
 	z.check()
 	z.tell(op)
@@ -534,6 +539,7 @@ func Play(t *testing.T, in []byte, told *strings.Builder) {
 		if p.Asks = in[0]&0x20 == 0; i == 0 || in[0]&8 != 0 { // the first has set up the association
 			p.State = tx.Active
 		}
+		p.Least = int(in[0]&4) * 150
 		must.OK(t, z.s.AddPath(p))
 	}
 	if in[0]&0x80 != 0 {
