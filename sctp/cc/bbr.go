@@ -116,7 +116,7 @@ type bbrUndo struct {
 
 // NewBBR returns a BBR controller, version 3 (draft-ietf-ccwg-bbr). It fills paths that lose packets for other reasons than congestion, up to about 2 %, and
 // keeps queues short where no other controller fills them.
-func NewBBR(pmdcs int, _ bool) Controller {
+func NewBBR(pmdcs int, ipv6 bool) Controller {
 	b := &bbr{pmdcs: pmdcs}
 	b.Reset()
 	return b
@@ -210,13 +210,13 @@ func (b *bbr) OnIdle(now, since rawio.Time, _ int) {
 }
 
 // OnLoss is OnEnterFastRecovery, and for the loss that a probe has repaired.
-func (b *bbr) OnLoss(rawio.Time) {
+func (b *bbr) OnLoss(now rawio.Time) {
 	b.noteLoss()
 	b.recovery = true
 }
 
 // OnTimeout is OnEnterRTO.
-func (b *bbr) OnTimeout(rawio.Time) {
+func (b *bbr) OnTimeout(now rawio.Time) {
 	b.noteLoss()
 	b.saveCwnd()
 	b.recovery = true
@@ -245,7 +245,7 @@ func (b *bbr) OnECN(now rawio.Time) {
 }
 
 // Undo is HandleSpuriousLossDetection.
-func (b *bbr) Undo(rawio.Time) {
+func (b *bbr) Undo(now rawio.Time) {
 	if !b.undoable {
 		return
 	}

@@ -39,8 +39,7 @@ func TestT3ExpiresEarlyButCountsInTime(t *testing.T) {
 		p.waits.observe(0)
 		l.s.tail.out = true // no probe comes first
 		tt.with(l)
-		l.queue(1, full)
-		l.transmit()
+		l.flight(1)
 		got := ""
 		for len(got) < len(tt.want)-1 && l.now < 10*second {
 			before := l.s.stats.Timeouts

@@ -36,8 +36,7 @@ func TestOnlyNewDataIsECNCapable(t *testing.T) {
 	l.b.End()
 	check.Equal(t, "a packet without DATA is ECN-capable", l.b.Pkts[len(l.b.Pkts)-1].ECN, 0)
 	l.sackFor(makeSack(5, 0))
-	l.queue(1, full)
-	l.transmit()
+	l.flight(1)
 	l.now = l.s.NextTimeout()
 	check.Equal(t, "ECN of a zero window probe", marks(l.transmit()), "[0]") // RFC 3168 section 6.1.6
 }
@@ -73,8 +72,7 @@ func TestEchoReducesTheWindowOncePerWindow(t *testing.T) {
 
 func TestEchoOfAWindowThatLossHasReduced(t *testing.T) {
 	l := newLab(t, 1)
-	l.queue(100, full)
-	l.transmit()
+	l.flight(100)
 	last := l.s.NextTSN() - 1
 	for i := range wire.TSN(3) {
 		l.sack(0, gap{2, 2 + i})
@@ -86,8 +84,7 @@ func TestEchoOfAWindowThatLossHasReduced(t *testing.T) {
 	l = newLab(t, 1)
 	l.path(0).cc.OnAck(0, cc.Ack{Octets: 40 * counted, Flight: 40 * counted})
 	before := l.path(0).cc.Window()
-	l.queue(100, full)
-	l.transmit()
+	l.flight(100)
 	last = l.s.NextTSN() - 1
 	l.timeout()
 	l.s.HandleECNE(l.now, last)

@@ -16,13 +16,11 @@ func TestLostLongPacketsAreABlackHoleAndOthersNot(t *testing.T) {
 		want  bool
 	}{
 		{"long packets lost once: no", 500, func(l *lab) {
-			l.queue(1, full)
-			l.transmit()
+			l.flight(1)
 			l.timeout()
 		}, false},
 		{"long packets lost twice in a row: yes", 500, func(l *lab) { // req 8899-4.3-1, 8899-4.3-2
-			l.queue(1, full)
-			l.transmit()
+			l.flight(1)
 			l.timeout()
 			l.transmit()
 			l.timeout()
@@ -49,8 +47,7 @@ func TestLostLongPacketsAreABlackHoleAndOthersNot(t *testing.T) {
 			}
 		}, false},
 		{"a long packet acknowledged in between: no", 500, func(l *lab) {
-			l.queue(2, full)
-			l.transmit()
+			l.flight(2)
 			l.timeout()
 			l.transmit()
 			l.sack(0, gap{2, 2})
@@ -68,8 +65,7 @@ func TestLostLongPacketsAreABlackHoleAndOthersNot(t *testing.T) {
 		}, true},
 		{"zero window probes lost: no", 500, func(l *lab) {
 			l.sackFor(makeSack(0, 0))
-			l.queue(1, full)
-			l.transmit()
+			l.flight(1)
 			l.now = l.s.NextTimeout()
 			for range 4 {
 				l.transmit()
@@ -108,8 +104,7 @@ func TestChunkAboveAShrunkenMTUIsFragmentedByIP(t *testing.T) {
 
 func TestMTUDoesNotMoveCwnd(t *testing.T) {
 	l := newLab(t, 1)
-	l.queue(5, full)
-	l.transmit()
+	l.flight(5)
 	l.sack(2)
 	cwnd := l.path(0).cc.Window()
 	l.path(0).SetMTU(65000)

@@ -89,8 +89,7 @@ func TestFastRetransmitOnTheThirdMiss(t *testing.T) {
 func TestMissesCountBelowTheHighestNewlyAcknowledgedOnly(t *testing.T) {
 	// req 9260-7.2.4-2
 	l := newLab(t, 1)
-	l.queue(5, full)
-	l.transmit()
+	l.flight(5)
 	l.sack(0, gap{4, 4})
 	for range 5 {
 		l.sack(0, gap{4, 4}) // the same again: nothing newly acknowledged
@@ -105,8 +104,7 @@ func TestInRecoveryAnAdvanceCountsForAllMissing(t *testing.T) {
 	// req 9260-7.2.4-3, 9260-7.2.4-9
 	l := newLab(t, 1)
 	l.path(0).cc = fixed(1 << 20)
-	l.queue(12, full)
-	l.transmit()
+	l.flight(12)
 	// 1 and 8 are lost.
 	l.sack(0, gap{2, 2})
 	l.sack(0, gap{2, 3})
@@ -126,8 +124,7 @@ func TestFastRetransmissionHappensOnce(t *testing.T) {
 	// req 9260-7.2.4-7
 	l := newLab(t, 1)
 	l.path(0).cc = fixed(1 << 20)
-	l.queue(12, full)
-	l.transmit()
+	l.flight(12)
 	for i := range wire.TSN(3) {
 		l.sack(0, gap{2, 2 + i})
 	}
@@ -147,8 +144,7 @@ func TestRetransmissionsThatDoNotFitFollowAsCwndAllows(t *testing.T) {
 	l.path(0).cc = w
 	l.queue(1, full)
 	l.queue(1, 284)
-	l.queue(38, full)
-	l.transmit()
+	l.flight(38)
 	*w = 3*counted + 1
 	l.sack(0, gap{4, 4})
 	l.sack(0, gap{4, 5})
@@ -203,8 +199,7 @@ func TestOnePacketInFlightAfterT3UntilAcknowledged(t *testing.T) {
 	// req 9260-7.2.1-2
 	l := newLab(t, 1)
 	l.queue(3, 100) // one packet, far below cwnd
-	l.queue(20, full)
-	l.transmit()
+	l.flight(20)
 	l.timeout()
 	l.expect("the small chunks and no second packet, though flight is below cwnd", "1 2 3")
 	l.expect("nor later", "")
@@ -217,8 +212,7 @@ func TestOnePacketInFlightAfterT3UntilAcknowledged(t *testing.T) {
 
 func TestT3EndsFastRecovery(t *testing.T) {
 	l := newLab(t, 1)
-	l.queue(20, full)
-	l.transmit()
+	l.flight(20)
 	for i := range wire.TSN(3) {
 		l.sack(0, gap{2, 2 + i})
 	}
@@ -230,12 +224,10 @@ func TestT3EndsFastRecovery(t *testing.T) {
 func TestTimerRules(t *testing.T) {
 	l := newLab(t, 1)
 	p := l.path(0)
-	l.queue(1, full)
-	l.transmit()
+	l.flight(1)
 	must.Equal(t, "R1: T3-rtx at", p.t3, second) // req 9260-6.1-17
 	l.now = 300 * ms
-	l.queue(3, full)
-	l.transmit()
+	l.flight(3)
 	check.Equal(t, "T3-rtx after another transmission, at", p.t3, second) // req 9260-6.1-19
 	l.now = 400 * ms
 	l.sack(0, gap{3, 3})
@@ -251,8 +243,7 @@ func TestRenegedChunksAreOutstandingAgain(t *testing.T) {
 	// req 9260-6.2.1-5, 9260-7.1-3
 	l := newLab(t, 1)
 	p := l.path(0)
-	l.queue(4, full)
-	l.transmit()
+	l.flight(4)
 	l.now = 100 * ms
 	l.sack(1, gap{3, 4})
 	must.Equal(t, "flight", p.Flight(), counted)
@@ -286,8 +277,7 @@ func TestT3RestartsWithTheEarliestTSN(t *testing.T) {
 		{"the second", 2, false},
 	} {
 		l := newLab(t, 1)
-		l.queue(5, full)
-		l.transmit()
+		l.flight(5)
 		p, other := l.path(0), 3-row.again
 		l.now = 300 * ms
 		for last := range wire.TSN(2) {
@@ -306,8 +296,7 @@ func TestT3RestartsWithTheEarliestTSN(t *testing.T) {
 
 func TestStaleAndImpossibleSacks(t *testing.T) {
 	l := newLab(t, 1)
-	l.queue(5, full)
-	l.transmit()
+	l.flight(5)
 	l.sack(3)
 	// req 9260-6.2.1-3
 	check.That(t, l.sackFor(makeSack(2, 0)).Stale && l.s.Rwnd() != 0, "a SACK below the Cumulative TSN Ack Point was processed")
@@ -339,8 +328,7 @@ func TestStaleAndImpossibleSacks(t *testing.T) {
 
 func TestShutdownAcknowledges(t *testing.T) {
 	l := newLab(t, 1)
-	l.queue(5, full)
-	l.transmit()
+	l.flight(5)
 	l.sack(1, gap{4, 4})
 	// req 9260-3.3.8-2: the SHUTDOWN that does not repeat the gap block takes nothing back.
 	r, err := l.s.HandleCumAck(l.now, 3)
@@ -350,8 +338,7 @@ func TestShutdownAcknowledges(t *testing.T) {
 	r, _ = l.s.HandleCumAck(l.now, 2)
 	check.That(t, r.Stale, "an older SHUTDOWN is not stale")
 	l = newLab(t, 1)
-	l.queue(8, full)
-	l.transmit()
+	l.flight(8)
 	for last := wire.TSN(2); last <= 4; last++ {
 		l.sack(0, gap{2, last})
 	}
@@ -375,8 +362,7 @@ func TestShutdownLeavesTheWindowOpen(t *testing.T) {
 func TestDuplicatesCountOnceForEachRetransmission(t *testing.T) {
 	// req 9260-7.2.2-3
 	l := newLab(t, 1)
-	l.queue(5, full)
-	l.transmit()
+	l.flight(5)
 	l.timeout()
 	l.transmit()
 	k := wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: 1, ARwnd: 1 << 20, Dups: []wire.TSN{1, 1, 1, 2, 77}}))
@@ -391,8 +377,7 @@ func TestDuplicatesCountOnceForEachRetransmission(t *testing.T) {
 func TestLateNewsOfOldChunksIsNoLoss(t *testing.T) {
 	l := newLab(t, 1)
 	l.now = second
-	l.queue(10, full)
-	l.transmit()
+	l.flight(10)
 	l.now += 100 * ms
 	l.sack(1)
 	l.transmit()
@@ -423,8 +408,7 @@ func TestAcknowledgementGrowsTheWindowBeforeALossHalvesIt(t *testing.T) {
 	l := newLab(t, 1)
 	d := &diary{window: fixed(1 << 20)}
 	l.path(0).cc = d
-	l.queue(10, full)
-	l.transmit()
+	l.flight(10)
 	l.sack(0, gap{3, 3})
 	l.sack(0, gap{3, 4})
 	l.sack(1, gap{3, 5})

@@ -59,8 +59,7 @@ func TestPacketsLeaveAtThePaceOfTheController(t *testing.T) {
 // A controller that asks for no pace, as before the first round trip is known, gets none, and what waited goes.
 func TestNoPaceAskedFor(t *testing.T) {
 	l := paceLab(t, 0)
-	l.queue(100, full)
-	l.transmit()
+	l.flight(100)
 	l.path(0).pacer.(*paceTo).rate = 0
 	l.now = l.s.NextTimeout() + 1
 	n := len(l.transmit())

@@ -30,8 +30,7 @@ func TestTimedOutDataGoesToTheOtherPath(t *testing.T) {
 func TestFastRetransmissionGoesToTheSamePath(t *testing.T) {
 	// req 9260-6.4-6
 	l := newLab(t, 2)
-	l.queue(5, full)
-	l.transmit()
+	l.flight(5)
 	l.s.SetPrimary(1)
 	for i := range wire.TSN(3) {
 		l.sack(0, gap{2, 2 + i})
@@ -50,8 +49,7 @@ func TestFastRetransmissionGoesToTheSamePath(t *testing.T) {
 func TestFailoverMovesDataToAnActivePath(t *testing.T) {
 	// req 9260-6.4.1-1, 9260-8.2-5, 9260-8.2-6, 9260-6.3.3-6
 	l := newLab(t, 3)
-	l.queue(3, full)
-	l.transmit()
+	l.flight(3)
 	t3 := l.path(0).t3
 	l.path(0).State = Inactive
 	l.now = 100 * ms
@@ -78,8 +76,7 @@ func TestMostDivergentPath(t *testing.T) {
 	l.path(0).Local, l.path(1).Local, l.path(2).Local = a, a, b
 	p := NewPath(a, b, labMTU, labRTO, nil)
 	check.That(t, p.Local == a && p.Remote == b, "a path from %v to %v", p.Local, p.Remote)
-	l.queue(1, full)
-	l.transmit()
+	l.flight(1)
 	l.timeout()
 	l.expect("the path that shares no address", "1>2")
 }

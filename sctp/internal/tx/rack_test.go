@@ -26,8 +26,7 @@ func farLab(t *testing.T, paths, n int) (*lab, *losses) {
 	l, c := newLab(t, paths), &losses{Controller: fixed(20 * counted)}
 	l.s.cfg.Letter = false
 	l.path(0).cc = c
-	l.queue(1, full)
-	l.transmit()
+	l.flight(1)
 	l.now += 100 * ms
 	l.sack(1)
 	for i := range 4 {

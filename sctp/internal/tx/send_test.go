@@ -309,8 +309,7 @@ func TestRetransmittedChunkIsNotMeasured(t *testing.T) {
 	l := newLab(t, 1)
 	p := l.path(0)
 	l.path(0).cc = fixed(1 << 20)
-	l.queue(8, full)
-	l.transmit()
+	l.flight(8)
 	must.That(t, p.timing && p.timed == 1, "the first chunk is not timed")
 	l.now = 40 * ms
 	l.sack(4)
@@ -325,16 +324,13 @@ func TestRetransmittedChunkIsNotMeasured(t *testing.T) {
 	l.sack(9)
 	check.That(t, p.SRTT() == 40*time.Millisecond && p.sack.trip == 0,
 		"SRTT %v, shortest trip %v: measured although what arrived was retransmitted", p.SRTT(), p.sack.trip)
-	l.queue(1, full)
-	l.transmit()
+	l.flight(1)
 	l.now += 80 * ms
 	l.sack(10)
 	check.Equal(t, "SRTT", p.SRTT(), 45*time.Millisecond) // req 9260-6.3.1-4
-	l.queue(4, full)
-	l.transmit()
+	l.flight(4)
 	l.sack(11) // was timed, so that 15 will be, and 12 is lost
-	l.queue(3, full)
-	l.transmit()
+	l.flight(3)
 	l.sack(11, gap{13, 13})
 	l.sack(11, gap{13, 14})
 	l.sack(11, gap{13, 14}, gap{16, 16})
@@ -348,8 +344,7 @@ func TestRetransmittedChunkIsNotMeasured(t *testing.T) {
 func TestMeasurementGoesOnBelowWhatIsSentAgain(t *testing.T) {
 	// req 9260-6.3.1-5
 	l := newLab(t, 1)
-	l.queue(3, full)
-	l.transmit()
+	l.flight(3)
 	l.s.Refused(l.path(0), 2)
 	l.expect("again", "2")
 	l.now += 30 * ms
@@ -379,8 +374,7 @@ func TestRoundTripIsThatOfTheTimedChunk(t *testing.T) {
 		if step.acks > 0 {
 			l.sack(step.acks)
 		} else {
-			l.queue(1, full)
-			l.transmit()
+			l.flight(1)
 		}
 		check.That(t, p.SRTT() == step.srtt, "SRTT %v after %v, want %v", p.SRTT(), step.at.Sub(0), step.srtt)
 	}
@@ -437,8 +431,7 @@ func TestIdlePathSlowsDown(t *testing.T) {
 		l.cwnd(fmt.Sprint("after ", time.Duration(silence)), cwnd/part)
 	}
 	l := newLab(t, 1)
-	l.queue(5, full)
-	l.transmit()
+	l.flight(5)
 	for range 4 { // a peer that is slow is no silence
 		l.now += second - ms
 		l.sack(l.s.CumTSN() + 1)
@@ -604,8 +597,7 @@ func TestChunkThatFillsAWindowIsNotToBeDelayed(t *testing.T) {
 		check.Equal(t, tt.name+": chunks", n, tt.sent)
 	}
 	l := newLab(t, 1)
-	l.queue(1, full)
-	l.transmit()
+	l.flight(1)
 	l.timeout()
 	check.That(t, chunks(t, l.transmit()[0])[0].I(), "T3-rtx has sent without the I bit")
 }

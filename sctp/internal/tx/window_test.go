@@ -76,8 +76,7 @@ func TestWhatFilledCwndCounts(t *testing.T) {
 	events := [8]func(){3: func() { l.timeout(); l.transmit() }, 4: func() { l.s.reduce(l.now, l.path(0)) }, 6: func() { l.s.HandleECNE(l.now, 12) }}
 	for i, row := range [8][3]int{{3, 2, 2}, {1, 2, 2}, {0, 4, 3}, {3, 7, 3}, {3, 9, 3}, {2, 10, 4}, {0, 12, 4}, {3, 15, 7}} { // queued, acknowledged up to, and how many count by then
 		l.now += ms
-		l.queue(row[0], full)
-		l.transmit()
+		l.flight(row[0])
 		if events[i] != nil {
 			events[i]()
 		}

@@ -161,8 +161,7 @@ func TestSendingAgainOnTwoPaths(t *testing.T) {
 func TestLostAgainAfterATimeout(t *testing.T) {
 	l := newLab(t, 1)
 	l.path(0).cc = fixed(1 << 20)
-	l.queue(8, full)
-	l.transmit()
+	l.flight(8)
 	l.timeout()
 	l.path(0).single = false
 	l.expect("all again", "1 | 2 | 3 | 4 | 5 | 6 | 7 | 8")
