@@ -200,10 +200,8 @@ func TestBBRByChanceGoesAsItDid(t *testing.T) {
 
 func TestMaximumOfAWindow(t *testing.T) {
 	var m maxFilter
-	for _, tt := range []struct {
-		value, want int64
-		time, win   uint64
-	}{{9, 9, 1, 3}, {5, 9, 1, 3}, {7, 9, 2, 3}, {3, 9, 3, 3}, {1, 7, 4, 3}, {1, 3, 5, 3}, {2, 2, 6, 3}, {1, 1, 40, 10}, {4, 4, 41, 10}, {1, 4, 50, 10}, {1, 1, 51, 10}} {
-		check.Equal(t, fmt.Sprint("largest at ", tt.time), m.update(tt.value, tt.time, tt.win), tt.want)
+	for _, tt := range [][4]uint64{ // value, largest, time, window
+		{9, 9, 1, 3}, {5, 9, 1, 3}, {7, 9, 2, 3}, {3, 9, 3, 3}, {1, 7, 4, 3}, {1, 3, 5, 3}, {2, 2, 6, 3}, {1, 1, 40, 10}, {4, 4, 41, 10}, {1, 4, 50, 10}, {1, 1, 51, 10}} {
+		check.Equal(t, fmt.Sprint("largest at ", tt[2]), m.update(int64(tt[0]), tt[2], tt[3]), int64(tt[1]))
 	}
 }

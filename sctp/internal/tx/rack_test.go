@@ -148,14 +148,12 @@ func TestMuchThatIsLostIsMarkedInParts(t *testing.T) {
 	for name, lose := range map[string]func(*lab){
 		"missing for too long": func(l *lab) {
 			l.sack(1, gap{6000, 6000})
-			l.now = l.s.rackAt
-			l.s.HandleTimeout(l.now)
+			l.timeout()
 		},
 		"on a path that is left": func(l *lab) { l.s.Cut(l.now, l.path(0)) },
 	} {
 		l, _ := farLab(t, 2, 0)
-		l.path(0).Asks = true
-		l.path(0).cc = fixed(1 << 30)
+		l.path(0).Asks, l.path(0).cc = true, fixed(1<<30)
 		l.s.SetPeer(1<<30, 16)
 		l.queue(5995, 4)
 		for len(l.transmit()) > 0 {
