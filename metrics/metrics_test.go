@@ -49,11 +49,7 @@ type foreign struct {
 func devices(t testing.TB) (a, b *rdma.Device) {
 	t.Helper()
 	la, lb := mempair.New(t, mem.Options{})
-	var err error
-	a, err = rdma.NewDevice(la, nil)
-	must.OK(t, err)
-	b, err = rdma.NewDevice(lb, nil)
-	must.OK(t, err)
+	a, b = must.Get(rdma.NewDevice(la, nil))(t), must.Get(rdma.NewDevice(lb, nil))(t)
 	t.Cleanup(func() {
 		a.Close()
 		b.Close()

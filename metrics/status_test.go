@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/mempair"
@@ -63,7 +64,7 @@ b: 1 associations, 0 QPs, 0 regions
 		{"GET", "/json", "[::1]:5", nil, 200, `"State":"ESTABLISHED".*"State":"active".*"Controller":"newReno".*"Streams":\[\{"ID":0,"NextOut":1`},
 		{"GET", "/", "[::ffff:127.0.0.1]:5", nil, 200, `(?s)<h2>&lt;script&gt;</h2>.*<caption>1 associations</caption>.*<td>ESTABLISHED</td>.*</html>`},
 		{"GET", "/?hold", "[::1]:5", nil, 200, `(?s)</style>.*Load this page anew`},
-		{"GET", "/", "192.0.2.1:5", nil, 403, `for the host itself`},
+		{"GET", "/", "192.0.2.1:5", nil, 403, `^this page is for the host itself\n$`},
 		{"GET", "/", "192.0.2.1:5", &StatusOptions{Remote: true}, 200, `</html>`},
 		{"POST", "/", "127.0.0.1:5", nil, 405, ``},
 		{"GET", "/keys", "127.0.0.1:5", nil, 404, ``},
@@ -72,10 +73,10 @@ b: 1 associations, 0 QPs, 0 regions
 		{"GET", "/text", "not an address", nil, 403, ``},
 		{"GET", "/pprof/heap", "127.0.0.1:5", nil, 404, ``},
 		{"GET", "/pprof/heap", "127.0.0.1:5", &StatusOptions{Remote: true}, 404, ``},
-		{"GET", "/pprof/heap", "192.0.2.1:5", &StatusOptions{Pprof: true}, 403, `for the host itself`},
+		{"GET", "/pprof/heap", "192.0.2.1:5", &StatusOptions{Pprof: true}, 403, `^this page is for the host itself\n$`},
 		{"GET", "/pprof/heap", "127.0.0.1:5", &StatusOptions{Pprof: true}, 200, `(?s)^\x1f`}, // gzip
-		{"GET", "/pprof/nothing", "127.0.0.1:5", &StatusOptions{Pprof: true}, 404, `no such profile`},
-		{"GET", "/pprof/profile?seconds=0", "127.0.0.1:5", &StatusOptions{Pprof: true}, 400, `1 to 300`},
+		{"GET", "/pprof/nothing", "127.0.0.1:5", &StatusOptions{Pprof: true}, 404, `^no such profile\n$`},
+		{"GET", "/pprof/profile?seconds=0", "127.0.0.1:5", &StatusOptions{Pprof: true}, 400, `^seconds: 1 to 300\n$`},
 		{"POST", "/pprof/heap", "127.0.0.1:5", &StatusOptions{Pprof: true}, 405, ``},
 	} {
 		code, body := get(row.method, row.path, row.from, row.opts)
@@ -93,4 +94,20 @@ b: 1 associations, 0 QPs, 0 regions
 		_, pattern := http.DefaultServeMux.Handler(httptest.NewRequest("GET", path, nil))
 		check.That(t, pattern == "", "http.DefaultServeMux has %s", pattern)
 	}
+}
+
+// Each figure of the text stands behind its name.
+func TestTextHasEachFigureInItsPlace(t *testing.T) {
+	a := &sctp.Snapshot{Remote: netip.MustParseAddrPort("10.0.0.1:77"), LocalPort: 5, Memory: 6} // since ever
+	a.Queued, a.OutStreams, a.InStreams, a.Outstanding, a.Unacked, a.RecvWindow, a.PeerWindow, a.Buffered = 1, 2, 3, 4, 7, 8, 9, 10
+	a.Retransmits, a.FastRetransmits, a.Timeouts, a.DataOut, a.DataIn, a.DataOctetsIn = 11, 12, 13, 14, 15, 16
+	a.Streams, a.Paths = []sctp.StreamStats{{ID: 17, NextOut: 18, NextIn: 19, Waiting: 20}}, []sctp.PathStats{{Remote: netip.MustParseAddrPort("10.0.0.1:9899"), Suspected: true,
+		Controller: "BBR", Cwnd: 21, Ssthresh: 22, Flight: 23, SRTT: 24 * time.Millisecond, RTTVar: 25 * time.Millisecond, RTO: 26 * time.Millisecond, MTU: 27, Errors: 28}}
+	q := rdma.QPSnapshot{Num: 29, State: "RTS", Remote: a.Remote, PD: 30, SCTP: 31, IRD: 32, ORD: 33, MULPDU: 34, InProcess: 35, Stream: rdma.StreamStats{In: 36, Out: 37}}
+	check.Equal(t, "text", statusText(map[string]rdma.Snapshot{"x": {Associations: []*sctp.Snapshot{a}, QPs: []rdma.QPSnapshot{q}, Regions: []rdma.RegionSnapshot{{PD: 38, Octets: 39, Access: "r"}}}}),
+		"x: 1 associations, 1 QPs, 1 regions\nCLOSED                 1 queued  port 5  peer 10.0.0.1:77  set up here, 2562047h47m16s old\n"+
+			"\t streams:2/3 outstanding:4 unacked:7 rwnd:8 peer_rwnd:9 buffered:10 mem:6 retrans:11 fast:12 timeouts:13 data_out:14 data_in:15 bytes_in:16\n"+
+			"\t path * -> 10.0.0.1:9899: unconfirmed suspected bbr cwnd:21 ssthresh:22 flight:23 rtt:24.000/25.000 rto:26 mtu:27 errors:28\n"+
+			"\t stream 17 next_out:18 next_in:19 waiting:20\n"+
+			"QP 29 RTS  peer 10.0.0.1:77  2562047h47m16s old  pd:30 stream:31 ird:32 ord:33 mulpdu:34 in_process:35 in:36 out:37\nregion pd:38 39 bytes r invalidated\n")
 }
