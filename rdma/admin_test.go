@@ -63,9 +63,7 @@ func TestVacantAssociationsAreEnded(t *testing.T) {
 func (x *lab) plain(window int) *sctp.Conn {
 	cfg := sctp.Config{RecvBuffer: window}
 	cfg.Core(ddpadapt.Configure)
-	conn, err := x.a.Transport().Dial(ctx(x.t), x.addr, &cfg)
-	must.OK(x.t, err)
-	return conn
+	return must.Get(x.a.Transport().Dial(ctx(x.t), x.addr, &cfg))(x.t)
 }
 
 // vacant has b end an association of a's that never has a session.

@@ -56,17 +56,12 @@ func newSide(t testing.TB, d *Device, pd *PD, change func(*QPConfig)) *side {
 		pd = d.AllocPD()
 	}
 	s := &side{t: t, dev: d, pd: pd, buf: make([]byte, 1<<20)}
-	var err error
-	s.cq, err = d.CreateCQ(1024)
-	must.OK(t, err)
+	s.cq = must.Get(d.CreateCQ(1024))(t)
 	cfg := &QPConfig{PD: pd, SendCQ: s.cq, RecvCQ: s.cq}
 	if change != nil {
 		change(cfg)
 	}
-	s.qp, err = d.CreateQP(cfg)
-	must.OK(t, err)
-	s.mr, err = pd.Register(s.buf, LocalWrite|RemoteRead|RemoteWrite, nil)
-	must.OK(t, err)
+	s.qp, s.mr = must.Get(d.CreateQP(cfg))(t), must.Get(pd.Register(s.buf, LocalWrite|RemoteRead|RemoteWrite, nil))(t)
 	return s
 }
 

@@ -57,13 +57,8 @@ type victim struct {
 
 func newVictim(x *lab) *victim {
 	v := &victim{x: x, waiting: make(chan *QP), from: x.a.AllocPD(), to: x.b.AllocPD(), mem: make([]byte, victimLen)}
-	var err error
-	v.fcq, err = x.a.CreateCQ(256)
-	v.must(err)
-	v.tcq, err = x.b.CreateCQ(256)
-	v.must(err)
-	v.src, err = v.from.Register(bytes.Repeat([]byte{0xEE}, victimLen), 0, nil)
-	v.must(err)
+	v.fcq, v.tcq = must.Get(x.a.CreateCQ(256))(x.t), must.Get(x.b.CreateCQ(256))(x.t)
+	v.src = must.Get(v.from.Register(bytes.Repeat([]byte{0xEE}, victimLen), 0, nil))(x.t)
 	go func() {
 		for qp := range v.waiting {
 			req, err := x.l.Accept(context.Background())
@@ -82,14 +77,10 @@ func (v *victim) must(err error) {
 }
 
 func (v *victim) connect() (a, b *QP) {
-	var err error
-	a, err = v.x.a.CreateQP(&QPConfig{PD: v.from, SendCQ: v.fcq, RecvCQ: v.fcq, MaxSend: victimDepth, MaxRecv: 1, IRD: -1, ORD: -1})
-	v.must(err)
-	b, err = v.x.b.CreateQP(&QPConfig{PD: v.to, SendCQ: v.tcq, RecvCQ: v.tcq, MaxSend: 1, MaxRecv: 1, IRD: -1, ORD: -1})
-	v.must(err)
+	a = must.Get(v.x.a.CreateQP(&QPConfig{PD: v.from, SendCQ: v.fcq, RecvCQ: v.fcq, MaxSend: victimDepth, MaxRecv: 1, IRD: -1, ORD: -1}))(v.x.t)
+	b = must.Get(v.x.b.CreateQP(&QPConfig{PD: v.to, SendCQ: v.tcq, RecvCQ: v.tcq, MaxSend: 1, MaxRecv: 1, IRD: -1, ORD: -1}))(v.x.t)
 	v.waiting <- b
-	_, err = a.Connect(context.Background(), v.x.addr, nil)
-	v.must(err)
+	must.Do(a.Connect(context.Background(), v.x.addr, nil))(v.x.t)
 	return a, b
 }
 

@@ -116,10 +116,8 @@ func against(t *testing.T, args []string, handle func(e *end, client *hello, msg
 func devices(t *testing.T) (client, server *rdma.Device) {
 	t.Helper()
 	sl, cl := mempair.New(t, mem.Options{})
-	var err error
 	for to, link := range map[**rdma.Device]*mem.Link{&server: sl, &client: cl} {
-		*to, err = rdma.NewDevice(link, nil)
-		must.OK(t, err)
+		*to = must.Get(rdma.NewDevice(link, nil))(t)
 		t.Cleanup(func() { (*to).Close() })
 	}
 	return client, server
