@@ -62,7 +62,7 @@ func (a *Assoc) lastWords(why refusal) {
 	p := a.dataPath()
 	start := len(b)
 	room := p.MTU() - headerRoom - 2*wire.ChunkHeaderLen - 3 // chunk and cause header, padding
-	b = wire.AppendCause(wire.AppendAbort(b, false), why.code, why.info[:min(len(why.info), max(room, 0))])
+	b = wire.AppendCause(wire.AppendAbort(b, false), why.code, why.info[:min(len(why.info), room)])
 	a.outbox.commit(a.lastPacket(p, p.Local), wire.CloseChunk(b, start))
 }
 

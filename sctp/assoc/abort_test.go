@@ -71,6 +71,7 @@ func TestProtocolViolationsAbort(t *testing.T) {
 		{"gap block for a TSN never sent", func(l *lab.Lab) []byte {
 			return wire.AppendSack(nil, wire.SackFields{CumTSN: l.HostTSN - 1, ARwnd: 9999, Gaps: []wire.GapBlock{{Start: 2, End: 3}}})
 		}, wire.CauseProtocolViolation},
+		{"a fragment without its message", func(l *lab.Lab) []byte { c := l.Data("x"); c[1] = 0; return c }, wire.CauseProtocolViolation},
 		{"SHUTDOWN for a TSN never sent", func(l *lab.Lab) []byte { return wire.AppendShutdown(nil, l.HostTSN+7) }, wire.CauseProtocolViolation},
 	} {
 		t.Run(row.name, func(t *testing.T) {

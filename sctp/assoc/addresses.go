@@ -137,7 +137,8 @@ func (a *Assoc) sourceFor(remote netip.Addr, known netip.AddrPort) (local netip.
 		}
 		return netip.AddrPort{}, true
 	}
-	best, nearest, used := netip.Addr{}, 0, 0
+	var best netip.Addr
+	var nearest, used int
 	for _, l := range a.locals {
 		if familyOf(l) != familyOf(remote) {
 			continue

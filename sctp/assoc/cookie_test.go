@@ -157,9 +157,18 @@ func TestConfigRanges(t *testing.T) {
 		{"MaxInitRTO", assoc.Config{MaxInitRTO: -1}},
 		{"PartialDelivery", assoc.Config{PartialDelivery: 1<<20 + 1}},
 		{"AutoClose", assoc.Config{AutoClose: -1}},
+		{"PartialDelivery", assoc.Config{PartialDelivery: -1}},
 		{"MTU", assoc.Config{MTU: rawio.MinMTU - 1}},
+		{"MaxSegment", assoc.Config{MaxSegment: 443}},
+		{"DSCP", assoc.Config{DSCP: 64}},
+		{"FlowLabel", assoc.Config{FlowLabel: 1 << 20}},
 		{"", assoc.Config{RecvBuffer: 1500, SendBuffer: 1, RTOMin: 1, RTOInitial: 1, RTOMax: 1, SackDelay: 500 * time.Millisecond, LoneSackDelay: 500 * time.Millisecond,
-			CookieLife: time.Hour, HBMaxBurst: 1, AssocMaxRetrans: 1, PathMaxRetrans: 1, MaxInitRetrans: 1, MTU: rawio.MinMTU}},
+			CookieLife: time.Hour, HBMaxBurst: 1, AssocMaxRetrans: 1, PathMaxRetrans: 1, MaxInitRetrans: 1, MTU: rawio.MinMTU,
+			PartialDelivery: 1500, MaxSegment: 444, DSCP: 63, FlowLabel: 1<<20 - 1}},
+		{"PrimarySwitchoverMaxRetrans", assoc.Config{PotentiallyFailedMaxRetrans: 2, PrimarySwitchoverMaxRetrans: ptr(1)}}, // req 7829-5-1
+		{"", assoc.Config{PotentiallyFailedMaxRetrans: 2, PrimarySwitchoverMaxRetrans: ptr(2)}},
+		{"PrimarySwitchoverMaxRetrans", assoc.Config{PotentiallyFailedMaxRetrans: 9, PathMaxRetrans: 4, PrimarySwitchoverMaxRetrans: ptr(3)}}, // that state is off
+		{"", assoc.Config{PotentiallyFailedMaxRetrans: 9, PathMaxRetrans: 4, PrimarySwitchoverMaxRetrans: ptr(4)}},
 		{"", assoc.Config{RecvBuffer: 1<<31 - 1, RTOMin: time.Minute, RTOInitial: time.Minute, LoneSackDelay: 200 * time.Millisecond}},
 	} {
 		var ce *assoc.ConfigError
@@ -220,6 +229,7 @@ func TestCookieOfAnotherLayoutIsRefused(t *testing.T) {
 		b := bytes.Clone(body)
 		b[57] = byte(n)
 		check.That(t, n == c.NumAddrs || !opens(b), "%d addresses are read of %d", n, c.NumAddrs)
+		check.That(t, opens(append(b[:76], make([]byte, 16*n)...)) == (n <= assoc.MaxPaths), "a cookie with %d addresses", n)
 	}
 }
 
@@ -251,7 +261,7 @@ func TestTieTagsByState(t *testing.T) {
 		j.Pass(lab.Packet(lab.PortA, lab.PortB, j.Tag, lab.InitAckChunk(j.PeerTag, j.TSN, []byte("theirs"))))
 		j.Expect(j.Flush(), "COOKIE ECHO")
 		_, c := j.SendInit(other)
-		check.That(t, c.LocalTie != 0 && c.PeerTie != 0 && c.LocalTie != j.Tag && c.PeerTie != j.PeerTag, "tie-tags %#x %#x", c.LocalTie, c.PeerTie) // req 9260-5.2.1-10, 9260-5.2.2-9
+		check.That(t, c.LocalTie != 0 && c.PeerTie != 0 && c.LocalTie != c.PeerTie && c.LocalTie != j.Tag && c.PeerTie != j.PeerTag, "tie-tags %#x %#x", c.LocalTie, c.PeerTie) // req 9260-5.2.1-10, 9260-5.2.2-9
 		_, again := j.SendInit(other)
 		check.That(t, again.LocalTie == c.LocalTie && again.PeerTie == c.PeerTie, "the tie-tags of the TCB changed")
 	})

@@ -2,6 +2,7 @@ package assoc_test
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
@@ -110,22 +111,23 @@ func TestDataReturnsToThePrimaryPath(t *testing.T) {
 		name   string
 		outage time.Duration
 		state  assoc.PathState
+		most   int                                   // PotentiallyFailed.Max.Retrans
 		within func(p assoc.PathStats) time.Duration // of the return of the network
 	}{
-		{"potentially failed: a HEARTBEAT each RTO finds it", 2500 * time.Millisecond, assoc.PathPotentiallyFailed, // req 7829-3.2-10
+		{"potentially failed: a HEARTBEAT each RTO finds it", 2500 * time.Millisecond, assoc.PathPotentiallyFailed, 0, // req 7829-3.2-10
 			func(p assoc.PathStats) time.Duration { return p.RTO + 2*lab.Latency }},
-		{"inactive: a HEARTBEAT each HB.interval and RTO finds it", 200 * time.Second, assoc.PathInactive, // req 9260-8.3-7
+		{"inactive: a HEARTBEAT each HB.interval and RTO finds it", 200 * time.Second, assoc.PathInactive, 9, // req 9260-8.3-7
 			func(p assoc.PathStats) time.Duration { return 30*time.Second + p.RTO*3/2 + 2*lab.Latency }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := lab.NewMulti(t, 2)
-			a, b := w.Associate(assoc.Config{}, assoc.Config{})
+			a, b := w.Associate(assoc.Config{PotentiallyFailedMaxRetrans: row.most}, assoc.Config{})
 			s := w.Trickle(a, b, 50*time.Millisecond)
 			w.RunUntil(w.Now.Add(300*time.Millisecond), s.Done)
 			w.Cut(0)
 			w.RunUntil(w.Now.Add(row.outage), s.Done)
 			before := lab.PathTo(t, a, w.Addrs[1][0])
-			must.That(t, before.State == row.state && before.Primary, "%+v", before)
+			must.That(t, before.State == row.state && before.Primary && !before.Suspected, "%+v", before)
 			w.Heal(0)
 			healed := w.Now
 			back := func() bool {
@@ -347,26 +349,6 @@ func TestPrimaryPathSwitchover(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-func TestRetransLimitsAreJudged(t *testing.T) {
-	for _, row := range []struct {
-		name string
-		cfg  assoc.Config
-		bad  string
-	}{
-		{"defaults", assoc.Config{}, ""},
-		{"switchover below potentially failed", assoc.Config{PotentiallyFailedMaxRetrans: 2, PrimarySwitchoverMaxRetrans: ptr(1)}, "PrimarySwitchoverMaxRetrans"}, // req 7829-5-1
-		{"switchover at potentially failed", assoc.Config{PotentiallyFailedMaxRetrans: 2, PrimarySwitchoverMaxRetrans: ptr(2)}, ""},
-		{"that state off, switchover below Path.Max.Retrans", assoc.Config{PotentiallyFailedMaxRetrans: 9, PathMaxRetrans: 4, PrimarySwitchoverMaxRetrans: ptr(3)}, "PrimarySwitchoverMaxRetrans"},
-		{"that state off, switchover at Path.Max.Retrans", assoc.Config{PotentiallyFailedMaxRetrans: 9, PathMaxRetrans: 4, PrimarySwitchoverMaxRetrans: ptr(4)}, ""},
-		{"negative", assoc.Config{PotentiallyFailedMaxRetrans: -1}, "PotentiallyFailedMaxRetrans"},
-	} {
-		_, err := row.cfg.Complete()
-		var ce *assoc.ConfigError
-		errors.As(err, &ce)
-		check.That(t, (ce != nil) == (row.bad != "") && (ce == nil || ce.Field == row.bad), "%s: %v", row.name, err)
-	}
-}
-
 func TestSetPrimary(t *testing.T) {
 	w := lab.NewMulti(t, 2)
 	a, b := w.Associate(steady, steady)
@@ -447,4 +429,28 @@ func TestHeartbeatsDoNotHideThatDataIsLost(t *testing.T) {
 	check.That(t, errors.Is(err, assoc.ErrTimeout) && beats >= 2, "ended by %v with %d HEARTBEATs answered", err, beats) // req 9260-8.1-7
 	e, _ := l.Host.Event(assoc.EventSendFailed)
 	check.That(t, e.Kind != 0, "the message is not reported")
+}
+
+// Paths that begin at an own address that is not usable are left, and asked; not those of a link or of this host, nor where the link chooses.
+func TestPathsFromWhereNothingCanBeSentAreLeft(t *testing.T) {
+	for _, row := range []struct {
+		local, peers, usable string
+		left                 bool
+	}{
+		{"10.0.0.1:0", "10.0.0.%d:0", "10.0.0.2", true}, {"10.0.0.1:0", "10.0.0.%d:0", "10.0.0.1", false}, {"", "10.0.0.%d:0", lab.IPv4[0].Addr().String(), false},
+		{"[fe80::1%eth0]:0", "[fe80::%d%%eth0]:0", "10.0.0.2", false}, {"127.0.0.1:0", "127.0.0.%d:0", "10.0.0.2", false},
+	} {
+		l := lab.Bare(t)
+		local, _ := netip.ParseAddrPort(row.local)
+		second := netip.MustParseAddrPort(fmt.Sprintf(row.peers, 8))
+		l.Peer = netip.MustParseAddrPort(fmt.Sprintf(row.peers, 9))
+		l.A = must.Get(l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, local, []netip.AddrPort{l.Peer, second}, lab.PortA))(t)
+		l.Host.Adopt(l.A)
+		l.Flush()
+		l.Send(l.A.LocalTag(), lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie")))
+		l.Send(l.A.LocalTag(), wire.AppendCookieAck(nil))
+		l.A.UsableFrom(l.Now, []netip.Addr{netip.MustParseAddr(row.usable)})
+		p, q, out := l.A.PathStats(0), l.A.PathStats(1), lab.Describe(l.Flush())
+		check.That(t, p.Suspected == row.left && !q.Suspected && (out == "HEARTBEAT") == row.left, "%+v: %+v, %+v, %q", row, p, q, out)
+	}
 }

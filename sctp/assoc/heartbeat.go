@@ -116,7 +116,7 @@ func (a *Assoc) beatTimeouts(now rawio.Time) {
 	if now >= a.beats.until {
 		a.beats = beatLimit{}
 	}
-	for {
+	for range a.paths { // each is due once
 		p := a.nextBeat(now)
 		if p == nil {
 			return

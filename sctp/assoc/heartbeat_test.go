@@ -10,7 +10,9 @@ import (
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/lab"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/cc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -255,4 +257,18 @@ func TestHeartbeatAckCountsOnce(t *testing.T) {
 	l.Send(l.Tag, ack)
 	s := l.A.PathStats(0)
 	check.That(t, s.SRTT == before.SRTT && s.RTO == before.RTO, "SRTT %v, RTO %v after the second answer", s.SRTT, s.RTO)
+}
+
+// A path that has become shorter is asked whether it has where the congestion controller needs to know, unless HEARTBEATs are disabled.
+func TestShorterPathIsAsked(t *testing.T) {
+	for i, row := range []struct {
+		controller cc.Factory
+		interval   time.Duration
+		beats      int
+	}{{cc.NewBBR, time.Hour, 1}, {cc.NewBBR, -1, 0}, {cc.NewReno, time.Hour, 0}} {
+		w, a, b := lab.Pair(t, &assoc.Config{NewController: row.controller, HeartbeatInterval: row.interval}, nil)
+		w.Net.Connect(w.Hosts[0].Addr.Addr(), w.Hosts[1].Addr.Addr(), simnet.Params{Delay: lab.Latency / 4})
+		w.RunUntil(w.Now.Add(5*time.Second), w.Trickle(a, b, 100*time.Millisecond).Done)
+		check.That(t, len(w.Seen(0, wire.ChunkHeartbeat)) == row.beats, "row %d: %d HEARTBEATs", i, len(w.Seen(0, wire.ChunkHeartbeat)))
+	}
 }

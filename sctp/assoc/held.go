@@ -74,12 +74,10 @@ func (a *Assoc) Squeeze(on bool) {
 	}
 }
 
-// trim gives back what an idle association does not need.
+// trim gives back what an idle association, which is established, does not need.
 func (a *Assoc) trim() {
 	a.sender.Trim()
-	if a.recv != nil {
-		a.recv.Trim()
-	}
+	a.recv.Trim()
 	if a.events.n == 0 {
 		a.events.ring = nil
 	}

@@ -47,6 +47,11 @@ func TestPartsOfWhatIsHeld(t *testing.T) {
 		part.grow()
 		check.That(t, a.Held()-before == part.by, "part %d holds %d octets, want %d", i, a.Held()-before, part.by)
 	}
+	a.events = eventQueue{}
+	for n, size := range []int{2, 2, 4, 4, 8} {
+		a.events.push(Event{})
+		check.That(t, len(a.events.ring) == size && a.Eventful(), "%d events take the room of %d", n+1, len(a.events.ring))
+	}
 	for n, kept := range []bool{false, true} {
 		a.events.ring, a.events.n = make([]Event, 8), n
 		a.trim()
@@ -55,6 +60,7 @@ func TestPartsOfWhatIsHeld(t *testing.T) {
 	a.events.n = 0
 	for more, kept := range []bool{true, false} {
 		a.control.buf, a.outbox.buf, a.events.ring = make([]byte, 1, spareOctets+more), make([]byte, 1, spareOctets+more), make([]Event, spareEvents+more)
+		check.Equal(t, "there is something to give back", a.Eventful(), !kept)
 		a.control.clear()
 		a.outbox.PollTransmit(nil)
 		if a.events.pop(); (a.control.buf != nil) != kept || (a.outbox.buf != nil) != kept || (a.events.ring != nil) != kept || len(a.control.buf)+len(a.outbox.buf) > 0 {

@@ -50,11 +50,11 @@ func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
 			a.down(onEnd, ErrProtoUnreachable)
 		}
 	case rawio.KindHostUnreachable: // a network may find a way again, but who sets an association up is told
-		if !isInit || a.state != CookieWait {
-			a.stats.ICMPIgnored++
-		} else {
+		if isInit && a.state == CookieWait {
 			a.noRoute(path, syscall.EHOSTUNREACH)
+			return
 		}
+		fallthrough
 	default:
 		a.stats.ICMPIgnored++
 	}

@@ -3,7 +3,7 @@ package assoc_test
 import (
 	"bytes"
 	"errors"
-	"net/netip"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,22 +22,6 @@ func TestNobodyListens(t *testing.T) {
 	err, _ := w.Hosts[0].DownErr()
 	var refused *assoc.AbortError
 	check.That(t, a.State() == assoc.Closed && errors.As(err, &refused) && refused.ByPeer, "state %v, %v", a.State(), err) // req 9260-9.1-4
-}
-
-func TestUDPPortIsLearnedAfterTheTagCheck(t *testing.T) {
-	l := lab.Passive(t, nil)
-	beat := wire.AppendHeartbeat(nil, []byte("x"))
-	moved := netip.AddrPortFrom(l.Peer.Addr(), 40000)
-	l.Expect(l.SendFrom(moved, l.Tag^1, beat), "")
-	if got := l.A.PeerAddr(); got != l.Peer { // req 6951-5.4-2
-		t.Fatalf("a wrong tag moved the peer to %v", got)
-	}
-	l.Expect(l.SendFrom(moved, l.Tag, beat), "HEARTBEAT ACK")
-	check.Equal(t, "the peer's address", l.A.PeerAddr(), moved)
-	l.Send(l.Tag, beat) // req 6951-5.4-3: natively again
-	check.Equal(t, "the peer's address", l.A.PeerAddr(), l.Peer)
-	check.That(t, l.A.LocalAddr() == l.Host.Addr && l.A.LocalPort() == lab.PortB && l.A.PeerPort() == lab.PortA,
-		"%v %d %d", l.A.LocalAddr(), l.A.LocalPort(), l.A.PeerPort())
 }
 
 func TestCloseGivesReceiveBuffersBack(t *testing.T) {
@@ -124,4 +108,9 @@ func TestErrorsTellWhatHappened(t *testing.T) {
 	}
 	var timeout interface{ Timeout() bool }
 	check.That(t, errors.As(assoc.ErrTimeout, &timeout) && timeout.Timeout(), "ErrTimeout is no timeout")
+	host, other := &assoc.NoRouteError{Err: syscall.EHOSTUNREACH}, &assoc.NoRouteError{Err: syscall.EPERM}
+	check.That(t, errors.Is(host, syscall.EHOSTUNREACH) && !errors.Is(host, syscall.ENETUNREACH) && errors.Is(other, syscall.ENETUNREACH) && !errors.Is(other, syscall.EHOSTUNREACH) &&
+		errors.Is(&assoc.MemoryError{}, syscall.ENOMEM), "the numbers of what this host says")
+	bye := assoc.AbortError{Causes: []assoc.Cause{{Code: wire.CauseOutOfResource, Info: []byte("no")}, {Code: wire.CauseUserAbort, Info: []byte("bye")}}}
+	check.That(t, string(bye.Reason()) == "bye" && new(assoc.AbortError).Reason() == nil, "reason %q", bye.Reason())
 }

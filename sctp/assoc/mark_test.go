@@ -11,6 +11,7 @@ import (
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/cc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -21,7 +22,7 @@ func TestPacketsAreMarked(t *testing.T) { // req 9260-7.2.5.1-1
 		label uint32
 	}
 	r := lab.NewRoad(t, lab.IPv6, 1500, simnet.Params{})
-	a, b := r.Join(&assoc.Config{DSCP: 46, FlowLabel: 0xfffff}, &assoc.Config{DSCP: 10})
+	a, b := r.Join(&assoc.Config{DSCP: 46, FlowLabel: 0xfffff}, &assoc.Config{DSCP: 10, RFC9260: true, NewController: cc.NewCubic})
 	to, want, seen := a.PathStats(0).Remote.Addr(), [2]mark{{46, 0xfffff}, {10, 0}}, 0
 	all := func(when string) {
 		t.Helper()
@@ -36,17 +37,17 @@ func TestPacketsAreMarked(t *testing.T) { // req 9260-7.2.5.1-1
 	}
 	all("at first")
 	grown := a.PathStats(0).Cwnd
-	check.Equal(t, "congestion control", a.PathStats(0).Controller, "newReno")
+	check.Equal(t, "congestion control", a.PathStats(0).Controller+b.PathStats(0).Controller, "newRenocubic")
 	must.OK(t, a.SetFlowLabel(to, 7))
 	check.That(t, a.PathStats(0).Cwnd == grown && grown > 20_000, "cwnd %d, and %d with another flow label", grown, a.PathStats(0).Cwnd)
 	must.OK(t, a.SetDSCP(to, 8))
 	check.Equal(t, "cwnd with another DSCP, ten packets", a.PathStats(0).Cwnd, 10*(a.PathStats(0).MTU-12)) // req 9260-7.2.5-1
 	want[0] = mark{8, 7}
 	all("of the path")
-	must.OK(t, b.Reconfigure(r.Now, func(c *assoc.Config) { c.FlowLabel = 9 }))
+	must.OK(t, b.Reconfigure(r.Now, func(c *assoc.Config) { c.DSCP, c.FlowLabel = 12, 9 }))
 	b.Abort(r.Now, nil)
 	r.Run(time.Second)
-	check.That(t, r.Sent[len(r.Sent)-1].FlowLabel == 9, "the ABORT is not marked")
+	check.That(t, r.Sent[len(r.Sent)-1].FlowLabel == 9 && r.Sent[len(r.Sent)-1].DSCP == 12, "the ABORT is not marked")
 	var ce *assoc.ConfigError
 	check.That(t, errors.As(a.SetDSCP(to, 64), &ce) && errors.As(a.SetFlowLabel(to, 1<<20), &ce) && a.SetFlowLabel(to, 1<<20-1) == nil, "marks of too many bits")
 	check.Error(t, "an address that the peer does not have", a.SetDSCP(lab.IPv4[0].Addr(), 1), assoc.ErrNoPath)

@@ -95,8 +95,8 @@ func (o *offer) param(chunk wire.ChunkType, p wire.Param) (why refusal, stop boo
 		o.ecn = true
 	case wire.ParamCookiePreservative:
 		o.extend, err = p.CookieIncrement()
-	case wire.ParamUnrecognizedParam, wire.ParamPadding, wire.ParamSupportedExtensions:
-		// Known, and of no consequence here.
+	case wire.ParamUnrecognizedParam:
+		// Known, and of no consequence here. So are Padding and Supported Extensions, of which the type says so.
 	default:
 		var report bool
 		stop, report = t.UnknownAction()

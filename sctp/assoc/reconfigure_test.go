@@ -2,6 +2,8 @@ package assoc_test
 
 import (
 	"errors"
+	"net/netip"
+	"reflect"
 	"syscall"
 	"testing"
 	"time"
@@ -91,4 +93,19 @@ func TestReconfigure(t *testing.T) {
 	if err := l.A.Reconfigure(l.Now, func(c *assoc.Config) { c.RTOInitial, c.RTOMin = 2*time.Second, time.Hour }); !errors.As(err, new(*assoc.ConfigError)) || l.A.PathStats(0).RTO != time.Second {
 		t.Errorf("a wrong configuration: %v, RTO %v", err, l.A.PathStats(0).RTO)
 	}
+	// All that its comment names holds from now on, and nothing else does.
+	var want, got assoc.Config
+	must.OK(t, l.A.Reconfigure(l.Now, func(c *assoc.Config) { want = *c }))
+	want.RTOInitial, want.RTOMin, want.RTOMax, want.MaxInitRTO, want.AutoClose = 2*time.Second, 3*time.Second, 4*time.Second, 5*time.Second, 6*time.Second
+	want.AssocMaxRetrans, want.PathMaxRetrans, want.MaxInitRetrans, want.PotentiallyFailedMaxRetrans, want.PrimarySwitchoverMaxRetrans = 11, 12, 13, 2, ptr(7)
+	want.SackDelay, want.LoneSackDelay, want.HeartbeatInterval, want.HBMaxBurst, want.MaxBurst = 300*time.Millisecond, time.Millisecond, 7*time.Second, 8, 9
+	want.RecvBuffer, want.SendBuffer, want.PartialDelivery, want.MaxSegment, want.MTU = 1<<20, 1<<19, 3000, 700, 1200
+	want.HidePotentiallyFailed, want.NoDelay, want.DisableFragments = true, true, true
+	must.OK(t, l.A.Reconfigure(l.Now, func(c *assoc.Config) {
+		*c = want
+		c.OutStreams, c.InStreams, c.MaxMessage, c.CookieLife, c.Adaptation, c.LocalAddrs = 1, 1, 1, 1, new(uint32), []netip.Addr{l.Peer.Addr()}
+		c.RequireAdaptation, c.DisablePMTUD, c.DisableECN, c.RFC9260 = true, true, true, true
+	}))
+	must.OK(t, l.A.Reconfigure(l.Now, func(c *assoc.Config) { got = *c }))
+	check.That(t, reflect.DeepEqual(got, want) && l.A.RTOMax() == want.RTOMax && l.A.SendBuffer() == want.SendBuffer, "what holds is %+v, want %+v", got, want)
 }

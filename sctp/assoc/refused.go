@@ -35,11 +35,7 @@ func (a *Assoc) Refused(now rawio.Time, pkt *rawio.Packet) (again bool) {
 		return false
 	}
 	a.stats.PacketsRefused++
-	sent, err := wire.ParsePacket(slices.Concat(pkt.Vec...))
-	if err != nil {
-		return false
-	}
-	cs := sent.Chunks()
+	cs := wire.Packet(slices.Concat(pkt.Vec...)).Chunks()
 	for c, ok := cs.Next(); ok; c, ok = cs.Next() {
 		switch c.Type() {
 		case wire.ChunkData:

@@ -309,6 +309,7 @@ func TestRestartByAnotherLinkIsNone(t *testing.T) {
 	l.Peer, l.Host.Addr = netip.MustParseAddrPort("[fe80::9%eth0]:0"), netip.MustParseAddrPort("[fe80::1%eth0]:0")
 	l.Listen(nil)
 	l.Shake()
+	check.Equal(t, "own address, in its zone", l.A.LocalAddr(), l.Host.Addr)
 	l.PeerTag = 0x22222222
 	l.Initiate()
 	b := lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))

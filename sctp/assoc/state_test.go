@@ -29,7 +29,10 @@ func TestEveryStateAndTrigger(t *testing.T) {
 			shutdown := to == ShutdownSent || to == ShutdownAckSent
 			check.That(t, !open || shutdown == (a.closing != nil), "%v to %v: has a shutdown under way: %v", from, to, !shutdown)
 		}
-		if from != Closed {
+		if a := (&Assoc{}); from == Closed {
+			a.down(onEnd, nil)
+			check.Equal(t, "events of what has ended", a.events.n, 0)
+		} else {
 			check.Documented(t, fmt.Sprintf("\t%-17s %s\n", from, strings.Join(ways, ", ")))
 		}
 	}

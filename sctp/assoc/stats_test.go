@@ -44,6 +44,52 @@ func TestCountersSurviveARestart(t *testing.T) {
 		"%d DATA out before %d restart, %d after; %d in", before.DataOut, after.Restarts, after.DataOut, after.DataIn)
 }
 
+// Streams tells of each stream that was used, wherever it is, and looks at so many in a call.
+func TestStreamsInUseAreToldInParts(t *testing.T) {
+	w := lab.NewWorld(t)
+	w.Listen(nil)
+	a := w.Connect(&assoc.Config{OutStreams: 59969})
+	w.Run(time.Second)
+	for _, page := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 937} {
+		w.Send(a, wire.StreamID(64*page), []byte("x"))
+	}
+	w.Run(time.Second)
+	for last, x := range map[assoc.StreamStats]*assoc.Assoc{{ID: 59968, NextOut: 1}: a, {ID: 59968, NextIn: 1}: w.Peer()} {
+		list, next := x.Streams(0, make([]assoc.StreamStats, 0, 18))
+		must.That(t, len(list) == 17 && next == 64+1022, "%d streams, then from %d", len(list), next)
+		list, next = x.Streams(next, list)
+		check.That(t, len(list) == 18 && list[17] == last && next == -1, "%+v, then from %d", list, next)
+	}
+}
+
+// The window grows only by leave of who has to find the memory for it, and not where its size was chosen.
+func TestWindowGrowsByLeave(t *testing.T) {
+	for _, row := range []struct {
+		buffer       int
+		leave, grows bool
+	}{{0, true, true}, {0, false, false}, {1 << 20, true, false}} {
+		w := lab.NewWorld(t)
+		w.Listen(&assoc.Config{RecvBuffer: row.buffer})
+		a := w.Connect(nil)
+		w.Run(time.Second)
+		b, size, asked := w.Peer(), 1<<20, false
+		b.OnGrow(func(octets int) bool {
+			if asked = true; row.leave {
+				size = octets + b.Buffered()
+			}
+			return row.leave
+		})
+		w.Send(b, 0, []byte("how far?"))
+		s := w.StartStream(a, b, 3000)
+		w.RunUntil(w.Now.Add(time.Minute), s.Done)
+		st := b.Stats()
+		check.That(t, s.Done() && st.RecvWindow+st.Buffered == size && (size > 1<<20) == row.grows && asked == (row.buffer == 0), "%+v: asked %v, a window of %d, want %d", row, asked, st.RecvWindow, size)
+		held := b.Held()
+		w.Run(3 * time.Minute)
+		check.That(t, b.Held() < held/4, "who is idle holds %d octets, and held %d", b.Held(), held)
+	}
+}
+
 // However many ERROR chunks a peer sends, and however soon its owner polls, there are so many reports in a second.
 func TestErrorReportsAreLimitedInRate(t *testing.T) {
 	l := lab.Passive(t, nil)
