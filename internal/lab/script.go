@@ -73,13 +73,20 @@ func Active(t testing.TB, cfg *assoc.Config) *Lab {
 // Connect starts the association, and reads its INIT.
 func (l *Lab) Connect(cfg *assoc.Config) {
 	l.Helper()
-	a, err := l.Host.Endpoint.Connect(l.Now, cfg, PortB, l.Host.Addr, []netip.AddrPort{l.Peer}, PortA)
+	l.Dial(cfg, l.Host.Addr, l.Peer)
+	l.ReadInit()
+}
+
+// Dial starts an association between an own address and those of the peer.
+func (l *Lab) Dial(cfg *assoc.Config, local netip.AddrPort, to ...netip.AddrPort) *assoc.Assoc {
+	l.Helper()
+	a, err := l.Host.Endpoint.Connect(l.Now, cfg, PortB, local, to, PortA)
 	if err != nil {
 		l.Fatal(err)
 	}
 	l.Host.Adopt(a)
-	l.A = a
-	l.ReadInit()
+	l.A, l.Tag = a, a.LocalTag()
+	return a
 }
 
 // ReadInit reads the INIT that is to be sent now.

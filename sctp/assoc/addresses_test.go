@@ -67,8 +67,7 @@ func TestAnnouncedAddresses(t *testing.T) {
 			cfg := &assoc.Config{LocalAddrs: addrs(row.own)}
 			peer := netip.AddrPortFrom(netip.MustParseAddr(row.peer), 0)
 			l := lab.Bare(t)
-			a := must.Get(l.Host.Endpoint.Connect(l.Now, cfg, lab.PortB, netip.AddrPort{}, []netip.AddrPort{peer}, lab.PortA))(t)
-			l.Host.Adopt(a)
+			a := l.Dial(cfg, netip.AddrPort{}, peer)
 			check.Equal(t, "where the INIT leaves from", a.LocalAddr().Addr(), netip.MustParseAddr(row.from))
 			check.Slice(t, "INIT lists", listed(t, l.Flush()[0], wire.ChunkInit), addrs(row.want))
 			l = lab.Bare(t)
@@ -116,8 +115,7 @@ func TestAddressesThatArePassedOver(t *testing.T) {
 			}
 			l := lab.Bare(t)
 			l.Peer = peer
-			a := must.Get(l.Host.Endpoint.Connect(l.Now, cfg, lab.PortB, netip.AddrPort{}, []netip.AddrPort{peer}, lab.PortA))(t)
-			l.Host.Adopt(a)
+			a := l.Dial(cfg, netip.AddrPort{}, peer)
 			init, _ := wire.AsInit(lab.ChunkOf(l.Flush()[0], wire.ChunkInit))
 			l.Send(init.Tag(), lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!"), params...))
 			check("initiator", a)
@@ -144,10 +142,7 @@ func TestSupportedAddressTypes(t *testing.T) {
 		{"both: nothing is said", "10.0.0.1 2001:db8::1", "10.0.0.9", ""},
 	} {
 		l := lab.Bare(t)
-		a, err := l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: addrs(row.own)}, lab.PortB, netip.AddrPort{},
-			[]netip.AddrPort{netip.AddrPortFrom(netip.MustParseAddr(row.peer), 0)}, lab.PortA)
-		must.OK(t, err)
-		l.Host.Adopt(a)
+		l.Dial(&assoc.Config{LocalAddrs: addrs(row.own)}, netip.AddrPort{}, netip.AddrPortFrom(netip.MustParseAddr(row.peer), 0))
 		check.Equal(t, row.name, types(l.Flush()[0]), row.want)
 	}
 	v4, v6 := wire.AppendSupportedAddrTypes(nil, wire.ParamIPv4), wire.AppendSupportedAddrTypes(nil, wire.ParamIPv6)
@@ -208,10 +203,7 @@ func TestSourceOfEachPath(t *testing.T) {
 // A peer that does not answer is tried from each own address that may reach it and is as near as the first, in turn.
 func TestSourcesTakeTurns(t *testing.T) {
 	l := lab.Bare(t)
-	a, err := l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: addrs("10.1.0.1 198.51.100.1 203.0.113.1 2001:db8::1 198.18.0.1")}, lab.PortB, netip.AddrPort{},
-		[]netip.AddrPort{netip.MustParseAddrPort("192.0.2.9:0")}, lab.PortA)
-	must.OK(t, err)
-	l.Host.Adopt(a)
+	a := l.Dial(&assoc.Config{LocalAddrs: addrs("10.1.0.1 198.51.100.1 203.0.113.1 2001:db8::1 198.18.0.1")}, netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.9:0"))
 	var got []netip.Addr
 	for range 7 {
 		l.Host.Poll(l.Now, func(_ *assoc.Assoc, p *rawio.Packet) { got = append(got, p.Local.Addr()) })
@@ -342,15 +334,13 @@ func TestFirstPrimaryPath(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := lab.Bare(t)
-			a := must.Get(l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{first, second}, lab.PortA))(t)
-			l.Host.Adopt(a)
-			l.A = a
-			init, _ := wire.AsInit(lab.ChunkOf(l.Flush()[0], wire.ChunkInit))
+			a := l.Dial(nil, l.Host.Addr, first, second)
+			l.Flush()
 			for range row.lost {
 				l.Wait(time.Second)
 			}
 			l.Now = l.Now.Add(30 * time.Millisecond)
-			out := l.Post(row.from, init.Tag(), lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!")))
+			out := l.Post(row.from, l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!")))
 			check.That(t, lab.Text(out) == row.first.Addr().String()+": COOKIE ECHO" && a.PeerAddr() == row.first,
 				"%s, primary path to %v", lab.Text(out), a.PeerAddr())
 			p := lab.PathTo(t, a, row.first.Addr())

@@ -39,8 +39,7 @@ func TestInitCollisionInCookieWait(t *testing.T) {
 func TestInitAckForACollisionGoesToTheSourceIfItIsKnown(t *testing.T) {
 	second, stranger := netip.MustParseAddrPort("10.0.0.10:0"), netip.MustParseAddrPort("10.0.0.66:0")
 	l := lab.Bare(t)
-	a := must.Get(l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer, second}, lab.PortA))(t)
-	l.Host.Adopt(a)
+	l.Dial(nil, l.Host.Addr, l.Peer, second)
 	l.Collect()
 	init := lab.InitChunk(5, 5, wire.AppendAddressParam(nil, l.Peer.Addr()), wire.AppendAddressParam(nil, second.Addr()))
 	if out := l.Post(second, 0, init); lab.Text(out) != "10.0.0.10: INIT ACK" { // req 9260-5.2.1-3, 9260-5.1-3

@@ -273,9 +273,7 @@ func TestPortsAreTheUsersChoice(t *testing.T) {
 	// req 6951-6.1-1
 	l := lab.Bare(t)
 	remotes := []netip.AddrPort{at("10.0.0.9:1001"), at("10.0.1.9:0"), at("10.0.2.9:2002")}
-	a := must.Get(l.Host.Endpoint.Connect(l.Now, quiet, lab.PortB, l.Host.Addr, remotes, lab.PortA))(t)
-	l.Host.Adopt(a)
-	l.A = a
+	a := l.Dial(quiet, l.Host.Addr, remotes...)
 	seen := make(map[netip.AddrPort]bool)
 	for range 6 {
 		a.PollTransmit(l.Now, l.Host.Batch)

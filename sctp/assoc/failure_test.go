@@ -68,27 +68,3 @@ func TestErrorCounterOfTheAssociation(t *testing.T) {
 		check.Equal(t, "HEARTBEATs", beats, 12)
 	})
 }
-
-// HEARTBEATs that are answered keep no association alive whose DATA is not acknowledged.
-func TestHeartbeatsDoNotSaveAnAssociationWhoseDataIsLost(t *testing.T) {
-	// req 9260-8.1-3, 9260-8.1-7
-	l := lab.Passive(t, &assoc.Config{AssocMaxRetrans: 3, PathMaxRetrans: 10})
-	m := assoc.Message{Body: [2][]byte{[]byte("never acknowledged")}}
-	must.OK(t, l.A.Send(l.Now, &m))
-	l.Flush()
-	for range 10 {
-		l.Wait(l.A.PathStats(0).RTO)
-		if l.A.State() == assoc.Closed {
-			err, _ := l.Host.DownErr()
-			check.That(t, err == assoc.ErrTimeout, "ended by %v", err)
-			return
-		}
-		must.OK(t, l.A.RequestHeartbeat(l.Now, l.Peer.Addr()))
-		for _, p := range l.Flush() {
-			if c := lab.ChunkOf(p, wire.ChunkHeartbeat); c != nil {
-				l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, c.Value())))
-			}
-		}
-	}
-	t.Error("ten T3-rtx in a row, and the association lives")
-}

@@ -171,9 +171,7 @@ func TestSendBeforeUpAndBadStreams(t *testing.T) {
 
 func TestConnectSendsInitAndStartsT1(t *testing.T) {
 	l := lab.Bare(t)
-	a := must.Get(l.Host.Endpoint.Connect(l.Now, &assoc.Config{OutStreams: 7, InStreams: 9, RecvBuffer: 54321}, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer}, lab.PortA))(t)
-	l.Host.Adopt(a)
-	l.A = a
+	a := l.Dial(&assoc.Config{OutStreams: 7, InStreams: 9, RecvBuffer: 54321}, l.Host.Addr, l.Peer)
 	out := l.Flush()
 	l.Expect(out, "INIT")
 	l.InState(assoc.CookieWait)
@@ -284,8 +282,7 @@ func TestT1RunsPerAddressAndRotates(t *testing.T) {
 	// req 9260-5.1-8
 	second := netip.MustParseAddrPort("10.0.0.10:0")
 	l := lab.Bare(t)
-	a := must.Get(l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer, second}, lab.PortA))(t)
-	l.Host.Adopt(a)
+	a := l.Dial(nil, l.Host.Addr, l.Peer, second)
 	var got []string
 	start := l.Now
 	for l.Now.Sub(start) <= 14*time.Second {

@@ -17,19 +17,6 @@ var (
 	addr3 = netip.MustParseAddrPort("10.0.0.11:0")
 )
 
-func TestInitialPrimaryPathIsARecordedAddress(t *testing.T) {
-	// req 9260-5.1.2-6
-	l := lab.TwoPaths(t)
-	p := l.A.PathStats(l.A.Stats().Primary)
-	check.That(t, p.Remote == l.Peer && p.Primary, "primary path to %v, want to where the INIT came from", p.Remote)
-	l = lab.Bare(t)
-	a := must.Get(l.Host.Endpoint.Connect(l.Now, nil, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer, addr2}, lab.PortA))(t)
-	l.Host.Adopt(a)
-	l.Collect()
-	l.Post(addr2, a.LocalTag(), lab.InitAckChunk(l.PeerTag, 1, []byte("c"), wire.AppendAddressParam(nil, addr3.Addr())))
-	check.Equal(t, "where the primary path goes, as the INIT did", a.PathStats(a.Stats().Primary).Remote, l.Peer)
-}
-
 func TestPacketsGoToRecordedAddressesOnly(t *testing.T) {
 	// req 9260-5.1.2-4: whatever other addresses send with the right tag.
 	l := lab.TwoPaths(t)

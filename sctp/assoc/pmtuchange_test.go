@@ -247,14 +247,9 @@ func TestEachDestinationHasItsSearch(t *testing.T) {
 func TestLongCookieIsFragmented(t *testing.T) {
 	l := lab.Bare(t)
 	l.Host.Renew(7, rawio.DontFragment)
-	a := must.Get(l.Host.Endpoint.Connect(l.Now, quiet, lab.PortB, l.Host.Addr, []netip.AddrPort{l.Peer}, lab.PortA))(t)
-	l.Host.Adopt(a)
-	l.A = a
-	out := l.Flush()
-	init := must.Get(wire.AsInit(lab.ChunkOf(out[0], wire.ChunkInit)))(t)
-	l.Tag = init.Tag()
+	l.Connect(quiet)
 	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, make([]byte, 1300))))
-	a.PollTransmit(l.Now, l.Host.Batch)
+	l.A.PollTransmit(l.Now, l.Host.Batch)
 	if p := l.Host.Batch.Pkts; len(p) != 1 || p[0].Len() != 12+4+1300 || p[0].Fragment != 1220 {
 		t.Errorf("%d packets, the first of %d octets, to be fragmented to %d", len(p), p[0].Len(), p[0].Fragment)
 	}

@@ -86,37 +86,6 @@ func TestPacketFromAnAddressThatIsNotThePeersIsDropped(t *testing.T) {
 	l.Expect(l.SendFrom(l.Peer, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))), "HEARTBEAT ACK")
 }
 
-func TestListedAddressOfThePeerIsKnownAndProbed(t *testing.T) {
-	l := lab.Bare(t)
-	l.Listen(nil)
-	second := netip.MustParseAddrPort("10.0.0.10:0")
-	l.Initiate(wire.AppendAddressParam(nil, second.Addr()), wire.AppendAddressParam(nil, l.Peer.Addr()))
-	out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
-	must.That(t, l.A.NumPaths() == 2, "%d paths", l.A.NumPaths())                      // req 9260-5.1.2-3
-	if s := l.A.PathStats(1); s.State != assoc.PathUnconfirmed || s.Remote != second { // req 9260-5.4-1
-		t.Fatalf("second path %+v", s)
-	}
-	out = append(out, l.Wait(0)...)
-	var beat wire.Chunk
-	for _, p := range out {
-		if c := lab.ChunkOf(p, wire.ChunkHeartbeat); c != nil {
-			beat = c
-		}
-	}
-	must.That(t, beat != nil, "the unconfirmed address is not probed: %q", lab.Describe(out)) // req 9260-5.4-3
-	h, _ := wire.AsHeartbeat(beat)
-	wrong := append([]byte(nil), h.Info()...)
-	wrong[0] ^= 1
-	l.SendFrom(second, l.Tag, wire.AppendHeartbeatAck(nil, wrong))
-	if s := l.A.PathStats(1).State; s != assoc.PathUnconfirmed { // req 9260-5.4-2
-		t.Fatalf("a wrong nonce confirmed the path: %v", s)
-	}
-	l.SendFrom(second, l.Tag, wire.AppendHeartbeatAck(nil, h.Info()))
-	must.Equal(t, "state of the path that the right nonce confirms", l.A.PathStats(1).State, assoc.PathActive)
-	e, ok := l.Host.Event(assoc.EventPathUp)
-	check.That(t, ok && e.Path == second, "no EventPathUp for it: %+v", e)
-}
-
 func TestTagsAndTSNsAreRandom(t *testing.T) {
 	// req 9260-3.3.2-14, 9260-3.3.3-11: each bit of them is 0 in some and 1 in others.
 	var tsn, tag [2]struct{ ones, zeros uint32 }
