@@ -209,9 +209,8 @@ func TestAssociationLimit(t *testing.T) {
 	tag, cookie := b.CookieOf(goodInit)
 	list, a := b.Receive(lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
 	pkt, c := only(t, list)
-	if code, cause := lab.CauseOf(pkt); a != nil || c.Type() != wire.ChunkAbort || code != wire.CauseOutOfResource || len(cause) != 4 { // req 9260-12.2.4-1, 9260-3.3.10.4-1
-		t.Errorf("answered by %v with cause % x", c.Type(), cause)
-	}
+	code, cause := lab.CauseOf(pkt) // req 9260-12.2.4-1, 9260-3.3.10.4-1
+	check.That(t, a == nil && c.Type() == wire.ChunkAbort && code == wire.CauseOutOfResource && len(cause) == 4, "answered by %v with cause % x", c.Type(), cause)
 	check.Fails(b.EP.Connect(b.Now, nil, 9, hostAddr, []netip.AddrPort{peerAddr}, 8))(t, "Connect", endpoint.ErrTooMany)
 }
 
@@ -435,16 +434,20 @@ func TestINITFloodDoesNotAskForTheMTU(t *testing.T) {
 // A shell looks all packets of a batch up before it handles those that have no association. The second COOKIE ECHO of
 // a batch, sent again because the host was slow, belongs to the association that the first one has made.
 func TestTwoCookieEchoesInOneBatch(t *testing.T) {
-	b := bench.New(t, endpoint.Config{})
+	b, other := bench.New(t, endpoint.Config{}), netip.MustParseAddrPort("10.0.0.10:0")
+	b.EP = endpoint.New(endpoint.Config{Rand: ones{}, MTU: func(_, _ netip.Addr) int { return mtu }})
 	must.OK(t, b.EP.Listen(localPort, nil))
 	tag, cookie := b.CookieOf(goodInit)
 	echo := rawio.Packet{Data: lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)), Local: hostAddr, Remote: peerAddr}
+	list, _ := b.ReceiveFrom(other, hostAddr, lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
+	tag, cookie = b.CookieIn(list)
+	same := rawio.Packet{Data: lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)), Local: hostAddr, Remote: other}
 	a, ok := b.EP.Lookup(&echo)
 	must.That(t, a == nil && ok, "an association before the COOKIE ECHO")
-	var strangers [2]endpoint.Stranger
-	for i := range strangers {
+	var strangers [3]endpoint.Stranger
+	for i, p := range []*rawio.Packet{&echo, &echo, &same} {
 		s := &strangers[i]
-		must.That(t, b.EP.Judge(b.Now, &echo, s) && b.EP.Find(s) == nil && b.EP.Answer(b.Now, s), "no valid cookie")
+		must.That(t, b.EP.Judge(b.Now, p, s) && b.EP.Find(s) == nil && b.EP.Answer(b.Now, s), "no valid cookie")
 	}
 	first, isNew := b.EP.Make(b.Now, &strangers[0])
 	must.That(t, first != nil && isNew, "no association")
@@ -454,9 +457,9 @@ func TestTwoCookieEchoesInOneBatch(t *testing.T) {
 	second, isNew := b.EP.HandleUnmatched(b.Now, &echo)
 	must.That(t, second == first && !isNew, "the second belongs to %p, new %v; want %p", second, isNew, first)
 	b.EP.PollTransmit(b.Now, b.Out)
-	if n := len(b.Out.Pkts); n != 0 { // an ABORT would end the peer's association
-		t.Errorf("the endpoint sends %d packets", n)
-	}
+	check.Equal(t, "packets of the endpoint, of which an ABORT would end the peer's association", len(b.Out.Pkts), 0)
+	third, _ := b.EP.Make(b.Now, &strangers[2])
+	check.That(t, third == nil && b.EP.Stats().CookiesRefused == 1, "another host has an association with the same tag")
 	second.HandlePacket(b.Now, &echo) // req 9260-5.1.5-8, 9260-5.2.4-13
 	check.Equal(t, "state of the second", second.State(), assoc.Established)
 }

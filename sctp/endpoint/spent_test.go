@@ -33,9 +33,8 @@ func TestCookieMakesOneAssociation(t *testing.T) {
 	b.EP.Remove(a)
 	for _, after := range []time.Duration{0, 59 * time.Second, time.Second} { // to the end of the cookie's life
 		b.Now = b.Now.Add(after)
-		if a, outOfBlue := b.Echo(tag, cookie); a != nil || !outOfBlue || b.EP.Len() != 0 { // req 9260-5.3.1-2, 9260-8.4-11
-			t.Errorf("after %v more: association %v, out of the blue %v", after, a != nil, outOfBlue)
-		}
+		late, outOfBlue := b.Echo(tag, cookie) // req 9260-5.3.1-2, 9260-8.4-11
+		check.That(t, late == nil && outOfBlue && b.EP.Len() == 0, "after %v more: association %v, out of the blue %v", after, late != nil, outOfBlue)
 	}
 	other, cookie := b.CookieOf(goodInit)
 	a, _ = b.Echo(other, cookie)
@@ -51,9 +50,8 @@ func TestCookieOfACollisionMakesNoAssociation(t *testing.T) {
 	tag, cookie := b.CookieIn(b.Poll(a.PollTransmit))
 	must.That(t, tag == a.LocalTag() && cookie != nil, "tag %#x, cookie %x", tag, cookie) // req 9260-5.2.1-1
 	b.EP.Remove(a)
-	if a, outOfBlue := b.Echo(tag, cookie); a != nil || !outOfBlue { // req 9260-5.3.1-2
-		t.Errorf("association %v, out of the blue %v", a != nil, outOfBlue)
-	}
+	late, outOfBlue := b.Echo(tag, cookie) // req 9260-5.3.1-2
+	check.That(t, late == nil && outOfBlue, "association %v, out of the blue %v", late != nil, outOfBlue)
 }
 
 // An association whose peer has restarted has had two tags, and neither comes back.
@@ -71,8 +69,7 @@ func TestNoTagOfARestartedAssociationComesBack(t *testing.T) {
 	b.EP.Refresh(a) // as on EventRestart
 	b.EP.Remove(a)
 	for tag, cookie := range map[uint32][]byte{first: cookie, second: other} {
-		if a, outOfBlue := b.Echo(tag, cookie); a != nil || !outOfBlue { // req 9260-5.3.1-2
-			t.Errorf("tag %#x: association %v, out of the blue %v", tag, a != nil, outOfBlue)
-		}
+		late, outOfBlue := b.Echo(tag, cookie) // req 9260-5.3.1-2
+		check.That(t, late == nil && outOfBlue, "tag %#x: association %v, out of the blue %v", tag, late != nil, outOfBlue)
 	}
 }
