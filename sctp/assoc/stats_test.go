@@ -25,7 +25,7 @@ func sentLab(t *testing.T, n int) *lab.Lab {
 func TestCountersSurviveARestart(t *testing.T) {
 	l := sentLab(t, 3)
 	l.Send(l.Tag, l.Data("x"))
-	before := l.A.Stats().Counters
+	before, came := l.A.Stats().Counters, l.A.PathStats(0).DataIn
 	for i, ssn := range []wire.SSN{1, 2, 0} { // in order, and on stream 1 the first has not come
 		c := lab.DataChunk(l.TSN, wire.StreamID(1+i/2), ssn, "b")
 		c[1] = wire.FlagB | wire.FlagE
@@ -40,7 +40,7 @@ func TestCountersSurviveARestart(t *testing.T) {
 	l.Shake()
 	after := l.A.Stats().Counters
 	check.Equal(t, "lives", l.A.Incarnation(), 2)
-	check.That(t, after.Restarts == 1 && before.DataOut == 3 && after.DataOut == 3 && after.DataIn == 4,
+	check.That(t, after.Restarts == 1 && before.DataOut == 3 && after.DataOut == 3 && after.DataIn == 4 && came == 1,
 		"%d DATA out before %d restart, %d after; %d in", before.DataOut, after.Restarts, after.DataOut, after.DataIn)
 }
 
