@@ -317,6 +317,10 @@ func (m *machine) try(x *mutant) (f fate, err error) {
 	start := time.Now()
 	defer func() { f.Seconds = time.Since(start).Seconds() }()
 	f = fate{ID: x.id, Outcome: fateUncovered}
+	if by, how, err := m.askFormer(x); how != "" || err != nil {
+		f.Outcome, f.By, f.How = fateCaught, by, how
+		return f, err
+	}
 	var others time.Duration
 	hangs := 0
 	for _, slow := range []bool{false, true} {
@@ -357,6 +361,26 @@ func (m *machine) try(x *mutant) (f fate, err error) {
 		}
 	}
 	return f, nil
+}
+
+// askFormer lets the one test run that caught the mutant in another tree, and says how it failed.
+func (m *machine) askFormer(x *mutant) (by, how string, err error) {
+	pkg, name, _ := strings.Cut(m.state.former[x.id], " ")
+	if !slices.Contains(m.order[x.pkg], pkg) {
+		return "", "", nil
+	}
+	s, err := m.suite(pkg, x.race)
+	if err != nil {
+		return "", "", err
+	}
+	for _, t := range s.tests {
+		if t.Name == name && t.reaches(x.site) {
+			if _, how = m.notice(s, x, []*test{t}); how != "hangs" {
+				return pkg + " " + name, how, nil
+			}
+		}
+	}
+	return "", "", nil
 }
 
 func groups(list []*test, each bool) (all [][]*test) {

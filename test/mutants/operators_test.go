@@ -257,15 +257,18 @@ func TestRunsEndAtTheirLimits(t *testing.T) {
 	}
 }
 
-// What was found out before an interruption is not found out again, and a line cut off is no harm.
+// What was found out before an interruption is not found out again, and a line cut off is no harm. Of another tree the test that caught a mutant
+// is known, not that it did.
 func TestStateGoesOn(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "tree")
 	s := must.Get(openState(dir))(t)
-	for _, f := range []fate{{ID: "a", Outcome: fateCaught}, {ID: "b", Outcome: fateLate}} {
+	for _, f := range []fate{{ID: "a", Outcome: fateCaught, By: "p TestA"}, {ID: "b", Outcome: fateLate}} {
 		must.OK(t, s.add(f))
 	}
 	b, _ := os.ReadFile(filepath.Join(dir, "fates.jsonl"))
 	must.OK(t, os.WriteFile(filepath.Join(dir, "fates.jsonl"), b[:len(b)-4], 0o644))
 	s, err := openState(dir)
 	check.That(t, err == nil && s.fates["a"].Outcome == fateCaught && s.fates["b"].Outcome == "", "%v, %v", s.fates, err)
+	s = must.Get(openState(dir + "2"))(t)
+	check.That(t, s.fates["a"].Outcome == "" && s.former["a"] == "p TestA" && s.former["b"] == "", "of another tree: %v, %v", s.fates, s.former)
 }

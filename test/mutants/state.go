@@ -28,31 +28,56 @@ const (
 
 // state is a directory of what is known so far, so that an interrupted run goes on.
 type state struct {
-	dir   string
-	mu    sync.Mutex
-	fates map[string]fate
+	dir    string
+	mu     sync.Mutex
+	fates  map[string]fate
+	former map[string]string // the tests that caught mutants of other trees, which are asked first
 }
 
-// openState opens the directory of a sample. Only what was made of the same tree is taken up.
+// openState opens the directory of a sample. What was made of the same tree is taken up; of others, which lie beside it, it is known which test
+// caught a mutant.
 func openState(dir string) (*state, error) {
-	s := &state{dir: dir, fates: make(map[string]fate)}
+	s := &state{dir: dir, fates: make(map[string]fate), former: make(map[string]string)}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(filepath.Join(dir, "fates.jsonl"))
-	if os.IsNotExist(err) {
-		return s, nil
-	} else if err != nil {
+	others, err := filepath.Glob(filepath.Join(filepath.Dir(dir), "*", fatesFile))
+	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var x fate
-		if json.Unmarshal(lines.Bytes(), &x) == nil { // the last line may be cut off
-			s.fates[x.ID] = x
+	for _, file := range others {
+		err := readFates(file, func(x fate) {
+			if x.Outcome == fateCaught {
+				s.former[x.ID] = x.By
+			}
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
+	err = readFates(filepath.Join(dir, fatesFile), func(x fate) { s.fates[x.ID] = x })
+	if err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
 	return s, nil
+}
+
+const fatesFile = "fates.jsonl"
+
+func readFates(file string, add func(fate)) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		var x fate
+		if json.Unmarshal(lines.Bytes(), &x) == nil { // the last line may be cut off
+			add(x)
+		}
+	}
+	return lines.Err()
 }
 
 func (s *state) add(x fate) error {
@@ -63,7 +88,7 @@ func (s *state) add(x fate) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(s.dir, "fates.jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(filepath.Join(s.dir, fatesFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
