@@ -10,7 +10,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/cc"
 )
 
-var controllers = []cc.Factory{nil, cc.NewReno, cc.NewCubic}
+var controllers = []cc.Factory{nil, cc.NewReno, cc.NewCubic, cc.NewBBR}
 
 // Tally counts what has come to pass.
 type Tally struct {
