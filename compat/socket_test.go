@@ -29,8 +29,7 @@ func listen(t *testing.T) (*Socket, []byte) {
 	must.OK(t, l.Bind(RawAddrs(home, 0), false))
 	must.OK(t, l.Listen())
 	t.Cleanup(func() { l.Close() })
-	at, _, err := l.LocalAddrs()
-	must.OK(t, err)
+	at, _ := must.Two(l.LocalAddrs())(t)
 	return l, at
 }
 
@@ -213,8 +212,7 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 				check.That(t, got[4+sizeStorage+22] == dscp, "DSCP %#x, want %#x", got[4+sizeStorage+22], dscp)
 			}
 			must.OK(t, a.Setsockopt(optPeerAddrParams, marks(sppDSCP, 46<<2)))
-			peer, _, err := a.RemoteAddrs()
-			must.OK(t, err)
+			peer, _ := must.Two(a.RemoteAddrs())(t)
 			copy(of[4:], peer)
 			see(46 << 2)
 			must.OK(t, a.Setsockopt(optPeerAddrParams, marks(sppDSCP|sppFlowLabel, 10<<2)))
@@ -248,8 +246,7 @@ func TestSocketsWithoutAnAssociation(t *testing.T) {
 	_, err := s.Accept()
 	same(t, err, error(syscall.EINVAL))
 	for to, want := range map[string]syscall.Errno{"127.0.0.1:1": syscall.ECONNREFUSED, "127.0.0.1:0": syscall.ECONNREFUSED, "[::1]:1": syscall.EINVAL, "224.0.0.1:1": syscall.EINVAL} {
-		list, port, err := ResolveAddr("sctp", to)
-		must.OK(t, err)
+		list, port := must.Two(ResolveAddr("sctp", to))(t)
 		if _, err := s.Connect(RawAddrs(list, port)); err != want {
 			t.Errorf("%s: %v, want %v", to, err, want)
 		}
@@ -258,8 +255,7 @@ func TestSocketsWithoutAnAssociation(t *testing.T) {
 	same(t, s.Bind([]byte{1}, false), error(syscall.EINVAL))
 
 	l, at := listen(t)
-	_, port, err := ParseAddrs(at)
-	must.OK(t, err)
+	_, port := must.Two(ParseAddrs(at))(t)
 	must.OK(t, s.Bind(RawAddrs(home, port), false))
 	same(t, s.Listen(), error(syscall.EADDRINUSE))
 	must.OK(t, l.SetTimeout(false, time.Millisecond))

@@ -20,8 +20,7 @@ func TestEveryRequirementHasItsTest(t *testing.T) {
 
 func TestReadmeShowsTheTable(t *testing.T) {
 	r := must.Get(Examine(".", ".."))(t)
-	got, want, err := r.Readme("../README.md")
-	must.OK(t, err)
+	got, want := must.Two(r.Readme("../README.md"))(t)
 	if got == want {
 		return
 	}
@@ -71,8 +70,7 @@ func BenchmarkC(b *testing.B) {
 	// req 9260-1-8
 }
 `
-	cites, err := citationsOf("p_test.go", src)
-	must.OK(t, err)
+	cites := must.Get(citationsOf("p_test.go", src))(t)
 	var got []string
 	for _, c := range cites {
 		got = append(got, c.ID[len("9260-1-"):]+c.Test)

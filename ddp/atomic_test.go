@@ -258,9 +258,7 @@ func TestAtomicsOfAllStreamsAndLocalUsers(t *testing.T) {
 			mem := row.make(b)
 			var regs [2]*Region
 			for i := range regs {
-				var err error
-				regs[i], err = table.Register(Spec{PD: testPD, Mem: mem, Access: RemoteAtomic})
-				must.OK(t, err)
+				regs[i] = must.Get(table.Register(Spec{PD: testPD, Mem: mem, Access: RemoteAtomic}))(t)
 			}
 			var seen [workers * each]atomic.Bool
 			var wg sync.WaitGroup
@@ -307,12 +305,11 @@ func TestAtomicsAllocateNothing(t *testing.T) {
 	dev := r.register(t, Spec{PD: testPD, Mem: Device(&store{b: make([]byte, 8)}, 8), Access: RemoteAtomic})
 	op := FetchAdd(1)
 	for _, reg := range []*Region{ram, dev} {
-		if n := testing.AllocsPerRun(100, func() {
+		n := testing.AllocsPerRun(100, func() {
 			if _, err := r.Atomic(reg.STag(), 0, &op); err != nil {
 				t.Fatal(err)
 			}
-		}); n != 0 {
-			t.Errorf("%v allocations", n)
-		}
+		})
+		check.That(t, n == 0, "%v allocations", n)
 	}
 }

@@ -114,8 +114,7 @@ func BenchmarkPlace(b *testing.B) {
 
 func BenchmarkNextSegment(b *testing.B) {
 	s, _, reg := bulk(b, 1<<20)
-	piece, err := s.Resolve(reg.STag(), 0, 1<<20, RemoteWrite)
-	must.OK(b, err)
+	piece := must.Get(s.Resolve(reg.STag(), 0, 1<<20, RemoteWrite))(b)
 	for name, g := range map[string]Gather{"memory": gatherOf(make([]byte, 1<<20)), "region": {piece}} {
 		b.Run(name, func(b *testing.B) {
 			var seg Segment
@@ -135,8 +134,7 @@ func BenchmarkLookup(b *testing.B) {
 	tab := NewTable(new(entropy))
 	tags := make([]STag, 100_000)
 	for i := range tags {
-		r, err := tab.Register(Spec{})
-		must.OK(b, err)
+		r := must.Get(tab.Register(Spec{}))(b)
 		tags[i] = r.STag()
 	}
 	b.Run("found", func(b *testing.B) {
@@ -163,8 +161,7 @@ func BenchmarkRegister(b *testing.B) {
 	tab := NewTable(new(entropy))
 	b.ReportAllocs()
 	for b.Loop() {
-		r, err := tab.Register(Spec{})
-		must.OK(b, err)
+		r := must.Get(tab.Register(Spec{}))(b)
 		_ = tab.Deregister(r)
 	}
 }

@@ -163,9 +163,8 @@ func TestOneMoreMessageAfterAFault(t *testing.T) {
 	_ = r.SendUntagged(0, [5]byte{}, nil, 1)
 	r.arrive([]byte{0})
 	r.ulp.want(t, "fatal 0x2/0x06")
-	if err := r.SendUntagged(2, [5]byte{}, nil, 2); err != nil { // req 5041-6.2.2-3, 5041-7.1-17
-		t.Fatalf("last message: %v", err)
-	}
+	err := r.SendUntagged(2, [5]byte{}, nil, 2)
+	must.That(t, err == nil, "last message: %v", err) // req 5041-6.2.2-3, 5041-7.1-17
 	check.Equal(t, "message after the last", r.SendUntagged(2, [5]byte{}, nil, 3), ErrFaulted)
 	segs := r.cutAll(1500)
 	check.That(t, len(segs) == 2 && UntaggedView(segs[1]).QN() == 2, "%d segments", len(segs))
@@ -368,9 +367,7 @@ func TestDeliveredMessageIsNotPlacedAgain(t *testing.T) {
 	// req 5041-7.1-5, 5041-5.3-5
 	mem := make([]byte, 8)
 	g := &generous{recorder: new(recorder)}
-	var err error
-	g.buf, err = MakeRecvBuffer(gatherOf(mem), 0)
-	must.OK(t, err)
+	g.buf = must.Get(MakeRecvBuffer(gatherOf(mem), 0))(t)
 	s := NewStream(StreamConfig{ID: testStream, PD: testPD, Table: NewTable(new(entropy)), ULP: g, Queues: 1})
 	s.Attach(&lower{mulpdu: 1500})
 	r := &rig{Stream: s}

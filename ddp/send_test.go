@@ -268,9 +268,8 @@ func TestCancelUnsentLeavesNoGapInTheMSNs(t *testing.T) {
 	r.Acked()
 	r.ulp.want(t, "completed 0", "failed 1: "+ErrCanceled.Error(), "failed 2: "+ErrCanceled.Error())
 	_ = r.SendUntagged(0, [5]byte{}, nil, 9)
-	if segs := r.cutAll(1500); UntaggedView(segs[0]).MSN() != 2 { // req 5041-4.3-6
-		t.Errorf("MSN %d after a withdrawn message, want 2", UntaggedView(segs[0]).MSN())
-	}
+	segs := r.cutAll(1500)
+	check.That(t, UntaggedView(segs[0]).MSN() == 2, "MSN %d after a withdrawn message, want 2", UntaggedView(segs[0]).MSN()) // req 5041-4.3-6
 }
 
 // disk is a device in memory whose accesses can fail.

@@ -27,9 +27,8 @@ func TestGracefulTeardownByTheULP(t *testing.T) {
 	r.post(t, 0, 7, make([]byte, 8))
 	_ = r.SendUntagged(0, [5]byte{}, gatherOf(pattern(30)), 1)
 	r.CloseSend()
-	if err := r.SendTagged(1, 0, 0, nil, 2); err != ErrClosing { // req 5041-6.2.1-2
-		t.Errorf("message after graceful teardown: %v", err)
-	}
+	err := r.SendTagged(1, 0, 0, nil, 2)
+	check.That(t, err == ErrClosing, "message after graceful teardown: %v", err) // req 5041-6.2.1-2
 	n := len(r.cutAll(18 + 20))
 	must.That(t, n == 2 && r.llp.finish == 0, "%d segments, LLP told to finish %d times", n, r.llp.finish)
 	r.arrive(untaggedSeg(true, 0, 1, 0, []byte{1})) // req 5041-6.2.1-6

@@ -43,10 +43,9 @@ func TestWindowOpensItsPartAlone(t *testing.T) {
 			code = int(p.Err.Code)
 		}
 		check.Equal(t, row.name, code, row.code)
-		if placed := bytes.Equal(mem[10:20], bytes.Repeat([]byte{7}, 10)); placed != (row.code < 0) ||
-			!zero(mem[:10]) || !zero(mem[20:]) {
-			t.Errorf("%s: memory % x", row.name, mem)
-		}
+		placed := bytes.Equal(mem[10:20], bytes.Repeat([]byte{7}, 10))
+		check.That(t, placed == (row.code < 0) &&
+			zero(mem[:10]) && zero(mem[20:]), "%s: memory % x", row.name, mem)
 	}
 }
 
@@ -209,9 +208,7 @@ func TestAcceptedRequestsEndWithTheirRights(t *testing.T) {
 			reg := r.register(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 64)), Access: LocalWrite | RemoteRead})
 			piece, e := r.Resolve(reg.STag(), 0, 64, row.need)
 			must.That(t, e == nil, "%v", e)
-			if err := row.change(r.table, reg); err != nil { // req 5041-8.3.1-1, 5040-8.1.1-6
-				t.Fatal(err)
-			}
+			must.OK(t, row.change(r.table, reg)) // req 5041-8.3.1-1, 5040-8.1.1-6
 			_, err := piece.slice(0, 64)
 			check.That(t, (err == nil) == row.ok && (err == nil || errors.Is(err, ErrRevoked)), "used after the change: %v", err)
 		})

@@ -357,9 +357,8 @@ func TestWhatARealAssociationShows(t *testing.T) {
 	region := must.Get(w.hosts[1].table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(make([]byte, 1<<20)), Access: ddp.RemoteWrite}))(t)
 	before := len(w.Sent)
 	must.OK(t, da.SendUntagged(0, [5]byte{}, gather([]byte("now")), 1))
-	if w.Flush(); len(w.Sent) == before { // req 5043-11.2-1
-		t.Error("a small untagged segment waits for more")
-	}
+	w.Flush()
+	check.That(t, len(w.Sent) != before, "a small untagged segment waits for more") // req 5043-11.2-1
 	want := []uint64{3}
 	for n := range uint64(9) { // chunks with padding and without
 		must.OK(t, da.SendTagged(region.STag(), 0, 0, gather(make([]byte, n)), n))

@@ -431,9 +431,9 @@ func TestMemoryIsCopiedInParts(t *testing.T) {
 			}
 			a.HandleReceived(0)
 		}
-		if a.HandleReceived(0); s.ds != nil || !errors.Is(s.Err(), map[bool]error{true: assoc.ErrTimeout}[down]) {
-			t.Errorf("association lost: %v; the stream has not ended, or %v", down, s.Err())
-		}
+		a.HandleReceived(0)
+		check.That(t, s.ds == nil && errors.Is(s.Err(), map[bool]error{true: assoc.ErrTimeout}[down]),
+			"association lost: %v; the stream has not ended, or %v", down, s.Err())
 	}
 }
 
@@ -507,13 +507,10 @@ func TestFaultySegment(t *testing.T) {
 			b.take(list[i])
 		}
 		ub.told(t, "good", "fatal 2/6")
-		if buf, _ := ub.queue.Lookup(3); slices.Index(order, 1) < slices.Index(order, 2) && buf.Pieces[0].Mem.RAM()[0] != 0 {
-			t.Fatal("a segment behind a known fault was placed") // req 5041-7.1-16
-		}
+		buf, _ := ub.queue.Lookup(3)
+		must.That(t, slices.Index(order, 1) >= slices.Index(order, 2) || buf.Pieces[0].Mem.RAM()[0] == 0, "a segment behind a known fault was placed") // req 5041-7.1-16
 		b.expect()
-		if err := ub.send("terminate"); err != nil { // req 5043-11.3-4, 5043-6.2-4
-			t.Fatal(err)
-		}
+		must.OK(t, ub.send("terminate")) // req 5043-11.3-4, 5043-6.2-4
 		b.sends("0: 1 segment terminate")
 		// The peer's Terminate still counts.
 		sa.Terminate(0)

@@ -120,9 +120,9 @@ func TestCookiesThatAHostilePeerKeeps(t *testing.T) {
 				}
 				w.batch(read...)
 
-				if tag := cmp.Or(row.tag, known); victim.a.PeerTag() != tag || victim.a.Incarnation() != row.lives {
-					t.Errorf("in its life %d with tag %#x, want %d and %#x", victim.a.Incarnation(), victim.a.PeerTag(), row.lives, tag)
-				}
+				tag := cmp.Or(row.tag, known)
+				check.That(t, victim.a.PeerTag() == tag && victim.a.Incarnation() == row.lives,
+					"in its life %d with tag %#x, want %d and %#x", victim.a.Incarnation(), victim.a.PeerTag(), row.lives, tag)
 				if row.lives == 1 {
 					check.That(t, len(victim.hear()) <= 0 && !u.done && s.State() == Open,
 						"the session is %v, events %+v", s.State(), victim.events)

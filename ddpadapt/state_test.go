@@ -115,9 +115,9 @@ func TestATriggerThatAStateDoesNotHaveIsAContradiction(t *testing.T) {
 			restore := invariant.Tolerate()
 			ok := s.enter(by, nil)
 			restore()
-			if err := b.a.broken; ok || s.state != st || err == nil || err.Where != "ddpadapt.Session.enter" || !strings.HasPrefix(err.What, fmt.Sprintf("%q in state %q; stream 0", by, st)) {
-				t.Errorf("%v in state %v: it goes to %v, and breaks the association: %v", by, st, s.state, err)
-			}
+			err := b.a.broken
+			check.That(t, !ok && s.state == st && err != nil && err.Where == "ddpadapt.Session.enter" && strings.HasPrefix(err.What, fmt.Sprintf("%q in state %q; stream 0", by, st)),
+				"%v in state %v: it goes to %v, and breaks the association: %v", by, st, s.state, err)
 		}
 	}
 }

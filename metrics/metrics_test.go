@@ -101,9 +101,8 @@ func TestEveryCounterIsExported(t *testing.T) {
 	count.Each(sctp.Counters{}, one)
 	count.Each(rdma.Stats{}, one)
 	count.Each(udp.Stats{}, one)
-	if want--; samples != want { // Faults[0] of ddpadapt is none
-		t.Errorf("%d samples of %d counters", samples, want)
-	}
+	want--
+	check.That(t, samples == want, "%d samples of %d counters", samples, want) // Faults[0] of ddpadapt is none
 	problems := must.Get(testutil.CollectAndLint(c))(t)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)

@@ -99,13 +99,12 @@ func TestPacketRelease(t *testing.T) {
 
 func TestPoolAllocatesNothingInSteadyState(t *testing.T) {
 	p := NewPool(1500, 4)
-	if n := testing.AllocsPerRun(100, func() {
+	n := testing.AllocsPerRun(100, func() {
 		a, b := p.Get(), p.Get()
 		a.Release()
 		b.Release()
-	}); n != 0 {
-		t.Fatalf("%v allocations for two buffers", n)
-	}
+	})
+	must.That(t, n == 0, "%v allocations for two buffers", n)
 }
 
 func TestPoolConcurrentUse(t *testing.T) {

@@ -95,8 +95,7 @@ func TestSilentPeerKeepsNoAssociation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newLab(t, &Config{IdleTimeout: 4 * time.Second})
 		peer := x.plain(4 << 10)
-		_, err := peer.WriteMsg([]byte{0, 0, 0, 1}, sctp.SendInfo{PPID: ddpadapt.PPIDControl, Unordered: true}) // an Initiate
-		must.OK(t, err)
+		must.Do(peer.WriteMsg([]byte{0, 0, 0, 1}, sctp.SendInfo{PPID: ddpadapt.PPIDControl, Unordered: true}))(t) // an Initiate
 		req := must.Get(x.l.Accept(ctx(t)))(t)
 		b := newSide(t, x.b, nil, nil)
 		must.OK(t, req.Accept(b.qp, nil))

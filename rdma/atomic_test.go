@@ -20,8 +20,7 @@ import (
 func (s *side) counter() (*MR, []byte) {
 	s.t.Helper()
 	b := make([]byte, 8)
-	mr, err := s.pd.Register(b, RemoteAtomic, nil)
-	must.OK(s.t, err)
+	mr := must.Get(s.pd.Register(b, RemoteAtomic, nil))(s.t)
 	return mr, b
 }
 

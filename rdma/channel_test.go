@@ -109,9 +109,8 @@ func TestDestroyWaitsForAcknowledgements(t *testing.T) {
 		get(nil, context.Canceled)
 		event(two)
 		for _, err := range []error{one.AckEvents(3), one.AckEvents(0), two.AckEvents(2), must.Get(d.CreateCQ(1))(t).AckEvents(1)} {
-			if e := new(LimitError); !errors.As(err, &e) {
-				t.Error(err)
-			}
+			e := new(LimitError)
+			check.That(t, errors.As(err, &e), "%v", err)
 		}
 		e := new(InUseError)
 		check.That(t, errors.As(ch.Destroy(), &e) && *e == (InUseError{"completion channel", "CQs", 2}), "%+v", e)

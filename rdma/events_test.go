@@ -223,9 +223,8 @@ func TestEventsAreBounded(t *testing.T) {
 	who := Event{Remote: netip.MustParseAddrPort("10.0.0.77:1")}
 	for i := range 20 { // however fast they are read
 		x.b.events.push(who)
-		if ev, some := x.b.events.pop(); some != (i < 6) || i == 0 && ev.Lost != n-2 {
-			t.Errorf("event %d of a second: %v, %d lost before it, want %d", i, some, ev.Lost, n-2)
-		}
+		ev, some := x.b.events.pop()
+		check.That(t, some == (i < 6) && (i != 0 || ev.Lost == n-2), "event %d of a second: %v, %d lost before it, want %d", i, some, ev.Lost, n-2)
 	}
 	check.That(t, kinds[EventAssocUp] == 1 && kinds[EventQPFatal] == 2, "events %v", kinds)
 	a, b := x.join(nil)

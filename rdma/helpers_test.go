@@ -129,8 +129,7 @@ func (s *side) wc() WC {
 	s.t.Helper()
 	var wcs [1]WC
 	for {
-		n, err := s.cq.Poll(wcs[:])
-		must.OK(s.t, err)
+		n := must.Get(s.cq.Poll(wcs[:]))(s.t)
 		if n == 1 {
 			return wcs[0]
 		}

@@ -158,9 +158,8 @@ func TestSharedRegionIsNotInvalidatedByAPeer(t *testing.T) {
 		b.recv(1, 0, 100)
 		a.post(SendWR{Op: OpSendInv, SGL: []SGE{a.mr.SGE(0, 10)}, InvalidateSTag: b.mr.STag()})
 		wc := b.wc()
-		if ok := wc.Status == rdmap.StatusSuccess && wc.Invalidated; ok != (qps == 1) {
-			t.Errorf("with %d QPs: %v, invalidated %v", qps, wc.Status, wc.Invalidated)
-		}
+		ok := wc.Status == rdmap.StatusSuccess && wc.Invalidated
+		check.That(t, ok == (qps == 1), "with %d QPs: %v, invalidated %v", qps, wc.Status, wc.Invalidated)
 	}
 }
 

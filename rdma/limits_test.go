@@ -125,10 +125,9 @@ func TestNoUserTakesMoreThanItsShare(t *testing.T) {
 
 func TestLimitsOutOfRange(t *testing.T) {
 	var l Limits
-	if want := (Limits{MaxCQE: 1 << 20, MaxWR: 1 << 16, MaxSGE: 64, MaxReads: 256, MaxPDReads: 1 << 20, MaxQPs: 1 << 16, MaxRegions: 1 << 20, MaxPending: 64,
-		MaxRequests: 1024, MaxEarly: 65536, MaxOutOfOrder: 65535, MaxStreams: 1024, MaxEvents: 128}); l.complete() != nil || l != want {
-		t.Errorf("defaults %+v, want %+v", l, want)
-	}
+	want := Limits{MaxCQE: 1 << 20, MaxWR: 1 << 16, MaxSGE: 64, MaxReads: 256, MaxPDReads: 1 << 20, MaxQPs: 1 << 16, MaxRegions: 1 << 20, MaxPending: 64,
+		MaxRequests: 1024, MaxEarly: 65536, MaxOutOfOrder: 65535, MaxStreams: 1024, MaxEvents: 128}
+	check.That(t, l.complete() == nil && l == want, "defaults %+v, want %+v", l, want)
 	most := []int64{1 << 30, 1 << 20, 1024, rdmap.MaxReads, 1 << 30, 1 << 30, 1 << 30, 65535, 1 << 20, 1 << 30, 65535, 65535, 1 << 20}
 	for i, most := range most {
 		for n, good := range map[int64]bool{-1: false, 1: true, most: true, most + 1: false} {
@@ -154,8 +153,7 @@ func TestDepthsOfAQP(t *testing.T) {
 		return s, err
 	}
 	for _, row := range [][2][6]int{{{}, def}, {{1, 2, 3, 5, 6, 7}, {1, 2, 3, 5, 6, 7}}, {most, most}, {{9, 9, 9, 9, -1, -1}, {9, 9, 9, 9, 0, 0}}} {
-		a, err := create(row[0])
-		must.OK(t, err)
+		a := must.Get(create(row[0]))(t)
 		b := newSide(t, x.b, nil, nil)
 		got, q := [6]int{4: a.qp.IRD(), a.qp.ORD()}, a.qp
 		for q.PostRecv(&RecvWR{}) == nil {

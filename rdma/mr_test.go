@@ -71,8 +71,7 @@ func TestWindowReachesItsPartOfTheRegionOnly(t *testing.T) {
 	x := newLab(t, nil)
 	a, b := x.join(nil)
 	buf := make([]byte, 100)
-	mr, err := b.pd.Register(buf, LocalWrite, nil) // closed to peers
-	must.OK(t, err)
+	mr := must.Get(b.pd.Register(buf, LocalWrite, nil))(t) // closed to peers
 	w := must.Get(mr.Bind(b.qp, 10, 20, RemoteRead|RemoteWrite))(t)
 	wc := a.write(w.STag(), 5, "window")
 	check.That(t, wc.Status == StatusSuccess && string(buf[15:21]) == "window", "%v, memory %q", wc.Status, buf[:30])

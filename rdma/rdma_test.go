@@ -319,12 +319,10 @@ func TestDefaultsOfADevice(t *testing.T) {
 		{"a window that was asked for", 1000, sctp.Config{RecvBuffer: 1 << 21}, sctp.Config{RecvBuffer: 1 << 21, SackDelay: 10 * ms, LoneSackDelay: ms}},
 	} {
 		link, _ := mempair.New(t, mem.Options{})
-		d, err := NewDevice(small{link, c.octets, 0}, &Config{SCTP: c.own, Rand: strings.NewReader(strings.Repeat("secret", 100))})
-		must.OK(t, err)
+		d := must.Get(NewDevice(small{link, c.octets, 0}, &Config{SCTP: c.own, Rand: strings.NewReader(strings.Repeat("secret", 100))}))(t)
 		got := d.cfg.SCTP
 		check.That(t, got.RecvBuffer == c.want.RecvBuffer && got.SackDelay == c.want.SackDelay && got.LoneSackDelay == c.want.LoneSackDelay && got.OutStreams == 1024 && got.InStreams == 1024, "%s: %+v, want %+v", c.name, got, c.want)
-		mr, err := d.AllocPD().Register(nil, 0, nil)
-		must.OK(t, err)
+		mr := must.Get(d.AllocPD().Register(nil, 0, nil))(t)
 		tags = append(tags, mr.STag())
 		check.Equal(t, c.name+": STags are not drawn from Config.Rand", tags[0], mr.STag())
 		d.Close()

@@ -53,8 +53,7 @@ func TestNegotiatedDepths(t *testing.T) {
 			Setup{IRD: 4, ORD: 0, PeerToPeer: true, RTR: ddpadapt.RTRSend | ddpadapt.RTRWrite}, Setup{IRD: 0, ORD: 4, PeerToPeer: true, RTR: ddpadapt.RTRWrite}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			a, b, err := newLab(t, nil).negotiate(row.a, row.b)
-			must.OK(t, err)
+			a, b := must.Two(newLab(t, nil).negotiate(row.a, row.b))(t)
 			check.That(t, a.qp.ORD() == row.ordA && b.qp.ORD() == row.ordB,
 				"ORD %d and %d, want %d and %d", a.qp.ORD(), b.qp.ORD(), row.ordA, row.ordB)
 			got, ok := a.qp.PeerSetup()
@@ -135,8 +134,7 @@ func TestRejectionNamesWhatIsNeeded(t *testing.T) {
 
 func TestReadyToReceive(t *testing.T) {
 	// req 6581-5-1, 6581-9.2-8, 6581-9.2-10: an empty RDMA Write: the peer's program sees nothing of it, ours neither.
-	a, b, err := newLab(t, nil).negotiate(depths(4, 4, true, true), depths(4, 4, false, false))
-	must.OK(t, err)
+	a, b := must.Two(newLab(t, nil).negotiate(depths(4, 4, true, true), depths(4, 4, false, false)))(t)
 	a.post(SendWR{ID: 5, Inline: []byte("x")})
 	wc := a.good()
 	check.That(t, wc.ID == 5, "completion %+v", wc)
@@ -240,9 +238,8 @@ func TestPeerThatDoesNotWait(t *testing.T) {
 	send(17, "\x00\x00\x00\x01")                                                                      // Initiate
 	send(16, "\x00\x01\x41\x43\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00early") // Send
 	send(17, "\x00\x02\x00\x04")                                                                      // Terminate
-	if _, err := conn.WriteMsg([]byte("\x00\x00\x00\x01"), sctp.SendInfo{PPID: 17, Unordered: true, Stream: 1}); err != nil {
-		t.Fatal(err) // a second Initiate, so that its coming tells that all that was before has come
-	}
+
+	must.Do(conn.WriteMsg([]byte("\x00\x00\x00\x01"), sctp.SendInfo{PPID: 17, Unordered: true, Stream: 1}))(t) // a second Initiate, so that its coming tells that all that was before has come
 	first := must.Get(x.l.Accept(ctx(t)))(t)
 	must.Do(x.l.Accept(ctx(t)))(t)
 	b := newSide(t, x.b, nil, nil)

@@ -193,9 +193,8 @@ func TestMemoryBound(t *testing.T) {
 						if p.check() != nil {
 							continue
 						}
-						if n := p.slots(); n < 1 || n > maxSlots || mem == 0 && n > p.depth {
-							t.Errorf("%+v has %d slots", p, n)
-						}
+						n := p.slots()
+						check.That(t, n >= 1 && n <= maxSlots && (mem != 0 || n <= p.depth), "%+v has %d slots", p, n)
 						check.That(t, p.memory(true) <= maxMemory && p.memory(false) <= maxMemory, "%+v needs %d and %d octets", p, p.memory(true), p.memory(false))
 					}
 				}

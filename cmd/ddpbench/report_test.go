@@ -179,9 +179,8 @@ func TestSteadyCountsTheSecondHalf(t *testing.T) {
 		}
 		s.look(e, start.Add(tt.half), 101)
 		want := float64(mallocs()-before) / 100
-		if per := s.perMessage(200); len(keep) == 0 || per == nil || *per < want || *per > want*1.01 {
-			t.Errorf("%+v: %v for a message, want %v", tt.p, per, want)
-		}
+		per := s.perMessage(200)
+		check.That(t, len(keep) != 0 && per != nil && *per >= want && *per <= want*1.01, "%+v: %v for a message, want %v", tt.p, per, want)
 		check.That(t, s.perMessage(100) == nil, "%+v: a figure without a message", tt.p)
 	}
 }

@@ -39,9 +39,9 @@ func TestSweepMeasuresAndKeepsEveryAxis(t *testing.T) {
 		check.Equal(t, "what is kept", string(text), string(must.Get(json.MarshalIndent(kept, "", "\t"))(t))+"\n")
 		for k, p := range kept {
 			s := base
-			if a.set(&s, p.Value); p.Value != a.values[k] || p.scale != s || p.Packets == 0 || p.Rate <= 0 || p.GBps <= 0 || p.Resent > p.Packets || p.Memory*float64(p.Value) > rigMemory/2 {
-				t.Errorf("at %d: %+v", p.Value, p)
-			}
+			a.set(&s, p.Value)
+			check.That(t, p.Value == a.values[k] && p.scale == s && p.Packets != 0 && p.Rate > 0 && p.GBps > 0 && p.Resent <= p.Packets && p.Memory*float64(p.Value) <= rigMemory/2,
+				"at %d: %+v", p.Value, p)
 			want += fmt.Sprintf("%-14s %10d %8.2f %12.0f %14.2f %10.3f %8.2f %8d\n", a.Name, p.Value, p.GBps, p.Rate, p.Cost, p.PerGB, p.Allocs, p.Resent)
 		}
 		check.Equal(t, "points kept", len(kept), 2)
@@ -74,9 +74,8 @@ func TestDepthOfARig(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, link := range []string{"tun", "mem"} {
-		if r, err := newRig(ended, &cli.LinkFlags{Kind: link}, base); r != nil || err == nil {
-			t.Errorf("a rig over %s that cannot be, or is not waited for: %v", link, err)
-		}
+		r, err := newRig(ended, &cli.LinkFlags{Kind: link}, base)
+		check.That(t, r == nil && err != nil, "a rig over %s that cannot be, or is not waited for: %v", link, err)
 	}
 	must.OK(t, r.run(t.Context(), 0, 9)) // each place in memory is used again
 	check.Equal(t, "octets for large messages", (&rig{scale: scale{Size: 1 << 30}}).memory(), 1<<30)

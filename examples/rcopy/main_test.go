@@ -10,11 +10,12 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestCommandLineMistakesAreNamed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "f")
-	must(t, os.WriteFile(file, []byte("x"), 0o600))
+	must.OK(t, os.WriteFile(file, []byte("x"), 0o600))
 	for _, test := range []struct {
 		name string
 		args []string

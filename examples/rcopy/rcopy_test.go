@@ -21,6 +21,7 @@ import (
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/cli"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -42,19 +43,14 @@ type bench struct {
 func newBench(t *testing.T, kind string) *bench {
 	t.Helper()
 	link := cli.LinkFlags{Kind: kind}
-	self, err := link.OpenSelf()
-	must(t, err)
-	sdev, err := rdma.NewDevice(self.Server, nil)
-	must(t, err)
+	self := must.Get(link.OpenSelf())(t)
+	sdev := must.Get(rdma.NewDevice(self.Server, nil))(t)
 	cfg := &rdma.Config{}
 	cfg.SCTP.EncapPort = self.EncapPort
 	b := &bench{t: t, dir: t.TempDir(), ended: make(chan struct{}), said: make(chan string, 100)}
-	b.client, err = rdma.NewDevice(self.Client, cfg)
-	must(t, err)
-	l, err := sdev.Listen(rdma.DefaultPort)
-	must(t, err)
-	root, err := os.OpenRoot(b.dir)
-	must(t, err)
+	b.client = must.Get(rdma.NewDevice(self.Client, cfg))(t)
+	l := must.Get(sdev.Listen(rdma.DefaultPort))(t)
+	root := must.Get(os.OpenRoot(b.dir))(t)
 	b.addr = netip.AddrPortFrom(self.Addr, rdma.DefaultPort)
 	b.s = &server{dev: sdev, root: root, maxSize: 64 << 20, patience: time.Minute, say: func(format string, args ...any) {
 		b.said <- fmt.Sprintf(format, args...)
@@ -76,13 +72,6 @@ func newBench(t *testing.T, kind string) *bench {
 		cancel()
 	})
 	return b
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // content makes n octets that do not repeat.
@@ -117,15 +106,13 @@ func (b *bench) settle() {
 // files checks that the directory holds these files and no others.
 func (b *bench) files(want map[string][]byte) {
 	b.t.Helper()
-	entries, err := os.ReadDir(b.dir)
-	must(b.t, err)
+	entries := must.Get(os.ReadDir(b.dir))(b.t)
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
 	for name, data := range want {
-		got, err := os.ReadFile(filepath.Join(b.dir, name))
-		must(b.t, err)
+		got := must.Get(os.ReadFile(filepath.Join(b.dir, name)))(b.t)
 		check.That(b.t, bytes.Equal(got, data), "%s has %d octets that are not the %d wanted", name, len(got), len(data))
 	}
 	if len(names) != len(want) {
@@ -174,9 +161,8 @@ func TestReplacesOnlyByWhatIsComplete(t *testing.T) {
 	b := newBench(t, "mem")
 	older, newer := content(1000), content(3000)
 	path := filepath.Join(b.dir, "f")
-	must(t, os.WriteFile(path, older, 0o600))
-	reader, err := os.Open(path)
-	must(t, err)
+	must.OK(t, os.WriteFile(path, older, 0o600))
+	reader := must.Get(os.Open(path))(t)
 	defer reader.Close()
 
 	c := b.hostile(offer{3000, "f"})
@@ -184,9 +170,8 @@ func TestReplacesOnlyByWhatIsComplete(t *testing.T) {
 	got, err := os.ReadFile(path)
 	check.That(t, err == nil && bytes.Equal(got, older), "with the copy under way: %d octets, %v; want the older file", len(got), err)
 	c.seal(3000, sha256.Sum256(newer))
-	if v := c.verdict(); !v.stored {
-		t.Fatalf("not stored: %s", v.text)
-	}
+	v := c.verdict()
+	must.That(t, v.stored, "not stored: %s", v.text)
 	c.e.close()
 	b.settle()
 	b.files(map[string][]byte{"f": newer})
@@ -204,12 +189,10 @@ type hostile struct {
 
 func (b *bench) hostile(o offer) *hostile {
 	b.t.Helper()
-	e, err := newEnd(b.client, 8)
-	must(b.t, err)
-	answer, err := e.qp.Connect(b.ctx, b.addr, o.encode())
-	must(b.t, err)
+	e := must.Get(newEnd(b.client, 8))(b.t)
+	answer := must.Get(e.qp.Connect(b.ctx, b.addr, o.encode()))(b.t)
 	c := &hostile{b: b, e: e}
-	must(b.t, c.where.decode(answer))
+	must.OK(b.t, c.where.decode(answer))
 	return c
 }
 
@@ -222,9 +205,8 @@ func (c *hostile) write(data []byte, off uint64) {
 }
 
 func (c *hostile) tryWrite(data []byte, off uint64) (rdma.WC, error) {
-	mr, err := c.e.pd.Register(data, 0, nil)
-	must(c.b.t, err)
-	err = c.e.qp.PostSend(&rdma.SendWR{
+	mr := must.Get(c.e.pd.Register(data, 0, nil))(c.b.t)
+	err := c.e.qp.PostSend(&rdma.SendWR{
 		Op: rdma.OpWrite, SGL: []rdma.SGE{mr.SGE(0, len(data))}, RemoteSTag: rdma.STag(c.where.stag), RemoteTO: c.where.to + off,
 	})
 	if err != nil {
@@ -238,7 +220,7 @@ func (c *hostile) writeUntilRefused(data []byte, off uint64) {
 	c.b.t.Helper()
 	for {
 		if _, err := c.tryWrite(data, off); err != nil {
-			must(c.b.t, c.b.ctx.Err())
+			must.OK(c.b.t, c.b.ctx.Err())
 			return
 		}
 	}
@@ -247,16 +229,15 @@ func (c *hostile) writeUntilRefused(data []byte, off uint64) {
 func (c *hostile) seal(size uint64, sum [sha256.Size]byte) {
 	c.b.t.Helper()
 	s := seal{size, sum}
-	must(c.b.t, c.e.say(s.encode()))
+	must.OK(c.b.t, c.e.say(s.encode()))
 }
 
 func (c *hostile) verdict() (v verdict) {
 	c.b.t.Helper()
 	for {
-		wc, err := c.e.next(c.b.ctx, time.Minute)
-		must(c.b.t, err)
+		wc := must.Get(c.e.next(c.b.ctx, time.Minute))(c.b.t)
 		if wc.Opcode == rdmap.WCRecv {
-			must(c.b.t, v.decode(c.e.received(wc)))
+			must.OK(c.b.t, v.decode(c.e.received(wc)))
 			return v
 		}
 	}
@@ -291,7 +272,7 @@ func TestNothingIsKept(t *testing.T) {
 		}, "sealed with 99999"},
 		{"the seal is not one", func(c *hostile) {
 			c.write(data, 0)
-			must(c.b.t, c.e.say([]byte("done")))
+			must.OK(c.b.t, c.e.say([]byte("done")))
 		}, "does not speak"},
 		{"it leaves in order, unsealed", func(c *hostile) {
 			c.write(data, 0)
@@ -320,7 +301,7 @@ func TestNothingIsKept(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t, "mem")
 			older := content(10)
-			must(t, os.WriteFile(filepath.Join(b.dir, "f"), older, 0o600))
+			must.OK(t, os.WriteFile(filepath.Join(b.dir, "f"), older, 0o600))
 			c := b.hostile(offer{100000, "f"})
 			test.does(c)
 			if test.heard != "" {
@@ -341,9 +322,8 @@ func TestSealClosesTheWindow(t *testing.T) {
 	c := b.hostile(offer{50000, "f"})
 	c.write(data, 0)
 	c.seal(50000, sha256.Sum256(data))
-	if v := c.verdict(); !v.stored {
-		t.Fatalf("not stored: %s", v.text)
-	}
+	v := c.verdict()
+	must.That(t, v.stored, "not stored: %s", v.text)
 	c.writeUntilRefused([]byte("other"), 0)
 	c.e.close()
 	b.settle()
@@ -378,9 +358,8 @@ func TestSlowClient(t *testing.T) {
 		{"enough", 10 * slow, true, ""},
 	} {
 		d.full = func() bool { return row.full }
-		if err := d.pace(row.n); (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {
-			t.Errorf("%s: %v, want %q", row.name, err, row.want)
-		}
+		err := d.pace(row.n)
+		check.That(t, (err == nil) == (row.want == "") && (err == nil || strings.Contains(err.Error(), row.want)), "%s: %v, want %q", row.name, err, row.want)
 	}
 }
 
@@ -416,16 +395,12 @@ func TestMissingVerdict(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			link := cli.LinkFlags{Kind: "mem"}
-			self, err := link.OpenSelf()
-			must(t, err)
-			server, err := rdma.NewDevice(self.Server, nil)
-			must(t, err)
+			self := must.Get(link.OpenSelf())(t)
+			server := must.Get(rdma.NewDevice(self.Server, nil))(t)
 			defer server.Close()
-			client, err := rdma.NewDevice(self.Client, nil)
-			must(t, err)
+			client := must.Get(rdma.NewDevice(self.Client, nil))(t)
 			defer client.Close()
-			l, err := server.Listen(rdma.DefaultPort)
-			must(t, err)
+			l := must.Get(server.Listen(rdma.DefaultPort))(t)
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
 			go func() { // a server that leaves as soon as it has the seal, or before
@@ -450,7 +425,7 @@ func TestMissingVerdict(t *testing.T) {
 					return len(p), nil
 				})
 			}
-			_, err = u.run(ctx, client, netip.AddrPortFrom(self.Addr, rdma.DefaultPort))
+			_, err := u.run(ctx, client, netip.AddrPortFrom(self.Addr, rdma.DefaultPort))
 			check.That(t, err != nil && strings.HasPrefix(err.Error(), test.text), "run fails with %v, want %q", err, test.text)
 		})
 	}
@@ -473,7 +448,7 @@ func TestStoppedServer(t *testing.T) {
 
 func TestServerRefusesNamesOutsideItsFolderAndSaysWhy(t *testing.T) {
 	b := newBench(t, "mem")
-	must(t, os.Mkdir(filepath.Join(b.dir, "dir"), 0o700))
+	must.OK(t, os.Mkdir(filepath.Join(b.dir, "dir"), 0o700))
 	for _, test := range []struct {
 		name    string
 		private []byte
@@ -498,10 +473,9 @@ func TestServerRefusesNamesOutsideItsFolderAndSaysWhy(t *testing.T) {
 		{"cut short", (&offer{1, "f"}).encode()[:10], "protocol"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			e, err := newEnd(b.client, 1)
-			must(t, err)
+			e := must.Get(newEnd(b.client, 1))(t)
 			defer e.close()
-			_, err = e.qp.Connect(b.ctx, b.addr, test.private)
+			_, err := e.qp.Connect(b.ctx, b.addr, test.private)
 			var rejected *ddpadapt.RejectedError
 			check.That(t, errors.As(err, &rejected) && strings.Contains(string(rejected.Private), test.heard), "the answer is %v, want a refusal with %q", err, test.heard)
 		})
@@ -512,7 +486,7 @@ func TestServerRefusesNamesOutsideItsFolderAndSaysWhy(t *testing.T) {
 		check.That(t, errors.As(err, &refused), "the answer is %v, want a refusal", err)
 	})
 	b.settle()
-	must(t, os.Remove(filepath.Join(b.dir, "dir")))
+	must.OK(t, os.Remove(filepath.Join(b.dir, "dir")))
 	b.files(nil)
 }
 
@@ -558,8 +532,7 @@ func TestSourceFails(t *testing.T) {
 }
 
 func TestMoreThanTheDiskHas(t *testing.T) {
-	root, err := os.OpenRoot(t.TempDir())
-	must(t, err)
+	root := must.Get(os.OpenRoot(t.TempDir()))(t)
 	defer root.Close()
 	in, err := create(root, 1<<55)
 	if err == nil {

@@ -29,9 +29,8 @@ func FuzzTransfer(f *testing.F) {
 		for off := 0; off < n; {
 			k := min(int(s.Byte())+len(g)/8, n-off)
 			g = append(g, ddp.Piece{Mem: ddp.Bytes(msg), Off: uint64(off), Len: uint64(k)})
-			if off += k; len(g) > 4096 {
-				t.Fatal("pieces do not add up")
-			}
+			off += k
+			must.That(t, len(g) <= 4096, "pieces do not add up")
 		}
 
 		sink := make([]byte, n+32)

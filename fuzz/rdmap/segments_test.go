@@ -63,9 +63,8 @@ func FuzzSegments(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		h := &host{t: t}
 		table := ddp.NewTable(rand.NewChaCha8([32]byte{}))
-		qp, err := rdmap.NewQP(rdmap.Config{Table: table, PD: 1, Stream: 1, SendCQ: h, RecvCQ: h, Host: h,
-			MaxSend: 4, MaxRecv: 4, MaxSGE: 1, IRD: 2, ORD: 2})
-		must.OK(t, err)
+		qp := must.Get(rdmap.NewQP(rdmap.Config{Table: table, PD: 1, Stream: 1, SendCQ: h, RecvCQ: h, Host: h,
+			MaxSend: 4, MaxRecv: 4, MaxSGE: 1, IRD: 2, ORD: 2}))(t)
 		qp.Stream().Attach(h)
 		qp.Start()
 		var regions [5]*ddp.Region

@@ -64,9 +64,8 @@ func TestReadLog(t *testing.T) {
 			write(t, dir, "log", row.log)
 			r, err := read(target{pkg: "./a", name: "FuzzA", covers: []string{"./b"}}, filepath.Join(dir, "log"))
 			must.That(t, err == nil && r.passed == row.passed, "passed %v, %v", r.passed, err)
-			if want := "| `a` FuzzA | 6s | 3,000 | 500 | 7 | 11 | 81.5% of `b` |\n"; r.passed && !strings.Contains(table([]result{r}), want) {
-				t.Errorf("table:\n%s", table([]result{r}))
-			}
+			want := "| `a` FuzzA | 6s | 3,000 | 500 | 7 | 11 | 81.5% of `b` |\n"
+			check.That(t, !r.passed || strings.Contains(table([]result{r}), want), "table:\n%s", table([]result{r}))
 		})
 	}
 }
@@ -77,10 +76,9 @@ func TestUpdateKeepsTheRest(t *testing.T) {
 	r := result{target: target{pkg: "./a", name: "FuzzA", covers: []string{"./b"}}, date: "2026-01-02"}
 	must.OK(t, update([]result{r}))
 	b, _ := os.ReadFile(docs)
-	if s := string(b); !strings.HasPrefix(s, "before\n"+begin) || !strings.HasSuffix(s, end+"after\n") || strings.Contains(s, "old") ||
-		!strings.Contains(s, "2026-01-02") || !strings.Contains(s, "FuzzA") {
-		t.Errorf("%s", s)
-	}
+	s := string(b)
+	check.That(t, strings.HasPrefix(s, "before\n"+begin) && strings.HasSuffix(s, end+"after\n") && !strings.Contains(s, "old") &&
+		strings.Contains(s, "2026-01-02") && strings.Contains(s, "FuzzA"), "%s", s)
 	write(t, ".", docs, "no marks\n")
 	check.That(t, update([]result{r}) != nil, "a file without the marks")
 }

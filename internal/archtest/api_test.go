@@ -20,8 +20,7 @@ func TestExportedAPIIsAsWrittenDown(t *testing.T) {
 	if *updateAPI {
 		must.OK(t, os.WriteFile(golden, api, 0o644))
 	}
-	want, err := os.ReadFile(golden)
-	must.OK(t, err)
+	want := must.Get(os.ReadFile(golden))(t)
 	check.That(t, bytes.Equal(api, want),
 		"the exported API has changed: if that was meant, run make api and say so in CHANGELOG.md")
 }

@@ -40,10 +40,8 @@ func TestGuideShowsCodeOfTheExamples(t *testing.T) {
 	for _, b := range blocks {
 		check.That(t, bytes.Contains(code, b[1]), "not in an example:\n%s", b[1])
 	}
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
-	must.OK(t, err)
-	talk, err := os.ReadFile(filepath.Join(root, "examples", "talk", "main.go"))
-	must.OK(t, err)
+	readme := must.Get(os.ReadFile(filepath.Join(root, "README.md")))(t)
+	talk := must.Get(os.ReadFile(filepath.Join(root, "examples", "talk", "main.go")))(t)
 	for _, b := range regexp.MustCompile("(?s)```go\n(\t.*?)```").FindAllSubmatch(readme, -1) {
 		check.That(t, bytes.Contains(talk, b[1]), "of README.md, not in examples/talk:\n%s", b[1])
 	}
@@ -53,9 +51,8 @@ func TestGuideShowsCodeOfTheExamples(t *testing.T) {
 // A test stands in the file of its topic, not in that of the reason why it was written.
 func TestFilesAreNamedByTopic(t *testing.T) {
 	reason := regexp.MustCompile(`^(conf|mutant)(_.*)?_test\.go$`)
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	must.OK(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		check.That(t, err != nil || !reason.MatchString(d.Name()), "%s: put its tests into the files of their topics", path)
 		return err
-	})
-	must.OK(t, err)
+	}))
 }

@@ -61,9 +61,9 @@ func TestAxesHaveRoundNumbers(t *testing.T) {
 			}
 			return strings.TrimSpace(s)
 		}
-		if xs, ys := join(p.XTicks), join(p.YTicks); tt.xs != "" && xs != tt.xs || tt.ys != "" && ys != tt.ys || len(p.XTicks)+len(p.YTicks) > 14 {
-			t.Errorf("%v, %v: %q and %q, want %q and %q", tt.x, tt.y, xs, ys, tt.xs, tt.ys)
-		}
+		xs, ys := join(p.XTicks), join(p.YTicks)
+		check.That(t, (tt.xs == "" || xs == tt.xs) && (tt.ys == "" || ys == tt.ys) && len(p.XTicks)+len(p.YTicks) <= 14,
+			"%v, %v: %q and %q, want %q and %q", tt.x, tt.y, xs, ys, tt.xs, tt.ys)
 		check.That(t, !strings.Contains(p.Curves[0].Path, "N"), "%v: %s", tt.x, p.Curves[0].Path)
 	}
 }

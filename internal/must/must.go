@@ -32,6 +32,15 @@ func Get[T any](x T, err error) func(t testing.TB) T {
 	}
 }
 
+// Two is Get for a call with two results: x, y := must.Two(call())(t).
+func Two[X, Y any](x X, y Y, err error) func(t testing.TB) (X, Y) {
+	return func(t testing.TB) (X, Y) {
+		t.Helper()
+		OK(t, err)
+		return x, y
+	}
+}
+
 // Equal is check.Equal, and ends the test.
 func Equal[T comparable](t testing.TB, what string, got, want T) {
 	t.Helper()

@@ -69,9 +69,9 @@ func TestThousandsOfSessions(t *testing.T) {
 		w.conn.Pump()
 		c.await("the work", func(g *guest) bool { return g.a.over && g.b.over || g.sent == 1 && g.told == 1 })
 		for i, g := range c.guests {
-			if aborted := i%3 == 0; aborted != (g.failed != nil) || !aborted && g.told != 1 {
-				t.Fatalf("round %d, session %d: aborted %v, failed %v, %d messages", round, i, aborted, g.failed, g.told)
-			}
+			aborted := i%3 == 0
+			must.That(t, aborted == (g.failed != nil) && (aborted || g.told == 1),
+				"round %d, session %d: aborted %v, failed %v, %d messages", round, i, aborted, g.failed, g.told)
 			g.a.core.Close()
 		}
 		w.conn.Pump()

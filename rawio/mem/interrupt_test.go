@@ -12,8 +12,7 @@ import (
 
 func TestInterruptedReaderComesBackOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b, err := mem.Pair(mem.Options{})
-		must.OK(t, err)
+		a, b := must.Two(mem.Pair(mem.Options{}))(t)
 		in := make([]rawio.Packet, 1)
 		end := make(chan error)
 		for _, before := range []bool{true, false} {

@@ -18,8 +18,7 @@ import (
 
 func newPair(t testing.TB, o Options) (a, b *Link) {
 	t.Helper()
-	a, b, err := Pair(o)
-	must.OK(t, err)
+	a, b = must.Two(Pair(o))(t)
 	t.Cleanup(func() {
 		a.Close()
 		b.Close()

@@ -19,8 +19,7 @@ import (
 )
 
 func TestLinkMayBeUsedAtOnce(t *testing.T) {
-	a, b, err := mem.Pair(mem.Options{})
-	must.OK(t, err)
+	a, b := must.Two(mem.Pair(mem.Options{}))(t)
 	tap := must.Get(Create(a, filepath.Join(t.TempDir(), "file")))(t)
 	linktest.AtOnce(t, tap, b, rawio.Packet{Vec: [][]byte{make([]byte, 40)}, Remote: b.LocalAddrs()[0]}, func() { tap.Skipped(); tap.Flush(); tap.PollBatch(nil) })
 }
@@ -122,8 +121,7 @@ func TestUDPChecksumIsNeverZero(t *testing.T) {
 }
 
 func TestTapRecordsBothDirections(t *testing.T) {
-	a, b, err := mem.Pair(mem.Options{MTU: 1500})
-	must.OK(t, err)
+	a, b := must.Two(mem.Pair(mem.Options{MTU: 1500}))(t)
 	defer b.Close()
 	path := filepath.Join(t.TempDir(), "tap.pcapng")
 	tap := must.Get(Create(a, path))(t)
@@ -169,8 +167,7 @@ func TestTapRecordsBothDirections(t *testing.T) {
 
 // What a poll returns is recorded as what a read returns.
 func TestTapRecordsWhatIsPolled(t *testing.T) {
-	a, b, err := mem.Pair(mem.Options{})
-	must.OK(t, err)
+	a, b := must.Two(mem.Pair(mem.Options{}))(t)
 	defer b.Close()
 	var file bytes.Buffer
 	tap := must.Get(New(a, &file))(t)
@@ -206,8 +203,7 @@ func (buffered) MTU(local, _ netip.Addr) int { return int(local.As4()[3]) }
 func (buffered) Close() error                { return nil }
 
 func TestTapAsksTheLinkAndRecordsNothingOnceItIsClosed(t *testing.T) {
-	a, b, err := mem.Pair(mem.Options{})
-	must.OK(t, err)
+	a, b := must.Two(mem.Pair(mem.Options{}))(t)
 	defer b.Close()
 	var file bytes.Buffer
 	tap := must.Get(New(buffered{a}, &file))(t)
@@ -220,12 +216,11 @@ func TestTapAsksTheLinkAndRecordsNothingOnceItIsClosed(t *testing.T) {
 }
 
 func TestTapOnALinkWithoutOptions(t *testing.T) {
-	a, b, err := mem.Pair(mem.Options{})
-	must.OK(t, err)
+	a, b := must.Two(mem.Pair(mem.Options{}))(t)
 	defer b.Close()
 	var file bytes.Buffer
 	tap := must.Get(New(bare{a}, &file))(t)
-	err = errors.Join(tap.BindPort(1), tap.BindPort(1))
+	err := errors.Join(tap.BindPort(1), tap.BindPort(1))
 	check.That(t, err == nil && tap.LocalAddrs() == nil, "BindPort %v, LocalAddrs %v", err, tap.LocalAddrs())
 	tap.UnbindPort(1)
 	check.Equal(t, "octets of a receive buffer", tap.ReceiveBuffer(), 0)
@@ -242,8 +237,7 @@ type brokenDisk struct{ err error }
 func (d *brokenDisk) Write(b []byte) (int, error) { return 0, d.err }
 
 func TestAFailingRecordDoesNotStopTheTraffic(t *testing.T) {
-	a, b, err := mem.Pair(mem.Options{})
-	must.OK(t, err)
+	a, b := must.Two(mem.Pair(mem.Options{}))(t)
 	defer b.Close()
 	disk := &brokenDisk{errors.New("disk full")}
 	tap := must.Get(New(a, disk))(t)
@@ -260,8 +254,7 @@ func TestAFailingRecordDoesNotStopTheTraffic(t *testing.T) {
 }
 
 func TestCreateReportsAPathThatCannotBe(t *testing.T) {
-	a, b, err := mem.Pair(mem.Options{})
-	must.OK(t, err)
+	a, b := must.Two(mem.Pair(mem.Options{}))(t)
 	defer a.Close()
 	defer b.Close()
 	must.Fails(Create(a, filepath.Join(t.TempDir(), "no", "such", "folder")))(t, "Create", os.ErrNotExist)
@@ -269,8 +262,7 @@ func TestCreateReportsAPathThatCannotBe(t *testing.T) {
 
 func TestConcurrentPacketsAreEachRecordedWhole(t *testing.T) {
 	const each = 300
-	a, b, err := mem.Pair(mem.Options{Queue: 4 * each})
-	must.OK(t, err)
+	a, b := must.Two(mem.Pair(mem.Options{Queue: 4 * each}))(t)
 	var file bytes.Buffer
 	tap := must.Get(New(a, &file))(t)
 	var wg sync.WaitGroup

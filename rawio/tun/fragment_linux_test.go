@@ -53,9 +53,9 @@ func TestFragmentsOfOthersArePutTogether(t *testing.T) {
 					rawio.Packet{Vec: [][]byte{long}, Remote: to(addr2[i]), ECN: rawio.ECT0, Fragment: mtu},
 					rawio.Packet{Vec: [][]byte{short}, Remote: to(addr2[i])})
 				pkts := linktest.Read(t, b, 2)
-				if p := pkts[0]; !bytes.Equal(p.Data, long) || p.Kind != rawio.KindSCTP || p.Local != to(addr2[i]) || p.Remote != to(addr1[i]) || p.ECN != rawio.ECT0 || p.Buf.Refs() != 1 {
-					t.Fatalf("%d octets from %v to %v, ECN %d", len(p.Data), p.Remote, p.Local, p.ECN)
-				}
+				p := pkts[0]
+				must.That(t, bytes.Equal(p.Data, long) && p.Kind == rawio.KindSCTP && p.Local == to(addr2[i]) && p.Remote == to(addr1[i]) && p.ECN == rawio.ECT0 && p.Buf.Refs() == 1,
+					"%d octets from %v to %v, ECN %d", len(p.Data), p.Remote, p.Local, p.ECN)
 				must.Slice(t, "octets of the second", pkts[1].Data, short)
 				pkts[0].Release()
 				pkts[1].Release()

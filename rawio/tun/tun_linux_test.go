@@ -193,8 +193,7 @@ func TestAnswersEcho(t *testing.T) {
 				msg := must.Get((&icmp.Message{Type: test.request, Body: echo}).Marshal(nil))(t)
 				send(t, fd, addr1[i], msg)
 				for b := make([]byte, 2000); ; {
-					n, _, err := unix.Recvfrom(fd, b, 0)
-					must.OK(t, err)
+					n, _ := must.Two(unix.Recvfrom(fd, b, 0))(t)
 					m, err := icmp.ParseMessage(test.proto, b[test.skip:n])
 					if err != nil || m.Type != test.reply {
 						continue // the kernel shows this socket other ICMP messages, too
@@ -221,10 +220,9 @@ func TestDropsAndCounts(t *testing.T) {
 
 	long := must.Get((&icmp.Message{Type: ipv4.ICMPTypeEcho, Body: &icmp.Echo{Data: linktest.Pattern(2000)}}).Marshal(nil))(t)
 	must.OK(t, unix.SetsockoptInt(ping, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DONT))
-	stranger, err := (&icmp.Message{Type: ipv4.ICMPTypeDestinationUnreachable, Code: 2, Body: &icmp.DstUnreach{
+	stranger := must.Get((&icmp.Message{Type: ipv4.ICMPTypeDestinationUnreachable, Code: 2, Body: &icmp.DstUnreach{
 		Data: append([]byte{0x45, 0, 0, 60, 0, 0, 0, 0, 64, 132, 0, 0, 10, 9, 1, 9, 10, 9, 1, 1}, linktest.Pattern(40)...),
-	}}).Marshal(nil)
-	must.OK(t, err)
+	}}).Marshal(nil))(t)
 	send(t, ping, addr1[0], long)                                         // two fragments of another protocol
 	send(t, ping, addr1[0], []byte{8, 0, 1, 2, 0, 0, 0, 0})               // wrong checksum
 	send(t, ping, addr1[0], stranger)                                     // about a packet that is not ours

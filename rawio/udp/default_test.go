@@ -32,9 +32,8 @@ func TestConfigDefaults(t *testing.T) {
 		{"and less than none is none", -2, -2},
 	} {
 		cfg := Config{Port: test.port, Local: netip.MustParseAddr("::ffff:192.0.2.1")}
-		if err := cfg.check(); (err != nil) != (test.want == -2) || err == nil && cfg.Port != test.want || !cfg.Local.Is4() {
-			t.Errorf("%s: port %d, %v", test.name, cfg.Port, err)
-		}
+		err := cfg.check()
+		check.That(t, (err != nil) == (test.want == -2) && (err != nil || cfg.Port == test.want) && cfg.Local.Is4(), "%s: port %d, %v", test.name, cfg.Port, err)
 	}
 	cfg := Config{Local: netip.MustParseAddr("::ffff:192.0.2.1")}
 	err := cfg.check()

@@ -117,9 +117,8 @@ func TestICMPReports(t *testing.T) {
 			if test.v6 {
 				head = 48
 			}
-			if got := l.MTU(netip.Addr{}, n[3].Addr()); got != 1500-head { // req 6951-5.6-1
-				t.Errorf("MTU = %d, want %d", got, 1500-head)
-			}
+			got := l.MTU(netip.Addr{}, n[3].Addr())
+			check.That(t, got == 1500-head, "MTU = %d, want %d", got, 1500-head) // req 6951-5.6-1
 			for _, report := range []struct {
 				size int
 				kind rawio.Kind

@@ -80,9 +80,8 @@ func TestPortInUse(t *testing.T) {
 	a := open(t, udp.Config{Port: udp.AnyPort})
 	for local, where := range map[netip.Addr]string{{}: "any address", v4: "127.0.0.1", v6: "::1"} {
 		where = fmt.Sprintf("UDP port %d of %s is taken by another program", a.Port(), where)
-		if _, err := udp.Open(udp.Config{Local: local, Port: int(a.Port())}); !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), where) {
-			t.Errorf("Open on %v with a taken port = %v", local, err)
-		}
+		_, err := udp.Open(udp.Config{Local: local, Port: int(a.Port())})
+		check.That(t, errors.Is(err, syscall.EADDRINUSE) && strings.Contains(err.Error(), where), "Open on %v with a taken port = %v", local, err)
 	}
 }
 

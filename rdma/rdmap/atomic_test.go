@@ -46,9 +46,8 @@ func TestAtomicRequestHeader(t *testing.T) {
 	check.That(t, ok && !r.Op.Swap && r.Op.Compare == 0 && r.Op.CompareMask == 0, "parsed %+v, %v", r, ok)
 	for code := range byte(16) {
 		b[3] = 0xF0 | code
-		if _, ok := ParseAtomicRequest(&b); ok != (code == 0 || code == 2) { // req 7306-5.2.1-3
-			t.Errorf("AOpCode %d: %v", code, ok)
-		}
+		_, ok := ParseAtomicRequest(&b)
+		check.That(t, ok == (code == 0 || code == 2), "AOpCode %d: %v", code, ok) // req 7306-5.2.1-3
 	}
 }
 

@@ -141,9 +141,8 @@ func TestWriteWithImmediateFails(t *testing.T) {
 		p.a.post(SendWR{ID: 1, Op: WRWriteImm, SGL: []SGE{sge(src, 0, 30)}})
 		src.Invalidate()
 		p.run()
-		if tm, _ := p.a.lastWord(); tm != (Terminate{Layer: LayerRDMA, EType: LocalCatastrophic}) || len(p.a.log) != 1 {
-			t.Errorf("Terminate %+v, %d messages", tm, len(p.a.log))
-		}
+		tm, _ := p.a.lastWord()
+		check.That(t, tm == (Terminate{Layer: LayerRDMA, EType: LocalCatastrophic}) && len(p.a.log) == 1, "Terminate %+v, %d messages", tm, len(p.a.log))
 		wants(t, "one completion", p.a.scq.take(), WC{ID: 1, Status: StatusLocProtErr, Opcode: WCWrite})
 	})
 	t.Run("the peer refuses the Write", func(t *testing.T) {

@@ -82,8 +82,7 @@ func newEnd(t testing.TB, id byte, change func(*Config)) *end {
 // memory registers n octets with the rights given.
 func (e *end) memory(n int, a ddp.Access) (*ddp.Region, []byte) {
 	b := make([]byte, n)
-	r, err := e.table.Register(ddp.Spec{PD: testPD, Mem: ddp.Bytes(b), Base: 1 << 40, Access: a})
-	must.OK(e.t, err)
+	r := must.Get(e.table.Register(ddp.Spec{PD: testPD, Mem: ddp.Bytes(b), Base: 1 << 40, Access: a}))(e.t)
 	return r, b
 }
 
@@ -212,9 +211,9 @@ func wants(t testing.TB, what string, got []WC, want ...WC) {
 	t.Helper()
 	must.That(t, len(got) == len(want), "%s: %d completions %v, want %d", what, len(got), got, len(want))
 	for i := range want {
-		if g, w := got[i], want[i]; g.ID != w.ID || g.Status != w.Status || g.Opcode != w.Opcode {
-			t.Fatalf("%s: completion %d is {ID %d, %v, %v}, want {ID %d, %v, %v}", what, i, g.ID, g.Status, g.Opcode, w.ID, w.Status, w.Opcode)
-		}
+		g, w := got[i], want[i]
+		must.That(t, g.ID == w.ID && g.Status == w.Status && g.Opcode == w.Opcode,
+			"%s: completion %d is {ID %d, %v, %v}, want {ID %d, %v, %v}", what, i, g.ID, g.Status, g.Opcode, w.ID, w.Status, w.Opcode)
 	}
 }
 
@@ -260,7 +259,6 @@ func (e *end) lastWord() (Terminate, []byte) {
 	v := ddp.UntaggedView(s)
 	must.That(e.t, !v.Control().Tagged() && v.QN() == QueueTerminate && v.MSN() == 1 && v.RsvdULP() == [5]byte{0x47},
 		"last segment is no Terminate: % x", s)
-	tm, err := ParseTerminate(v.Payload())
-	must.OK(e.t, err)
+	tm := must.Get(ParseTerminate(v.Payload()))(e.t)
 	return tm, s
 }

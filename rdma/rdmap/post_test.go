@@ -169,9 +169,8 @@ func TestConfigIsChecked(t *testing.T) {
 			c := good
 			*f.of(&c) = n
 			var ce *ConfigError
-			if err := c.check(); errors.As(err, &ce) == ok || ce != nil && *ce != (ConfigError{f.name, f.min, f.max}) {
-				t.Errorf("%s %d: %v", f.name, n, err)
-			}
+			err := c.check()
+			check.That(t, errors.As(err, &ce) != ok && (ce == nil || *ce == (ConfigError{f.name, f.min, f.max})), "%s %d: %v", f.name, n, err)
 		}
 	}
 }

@@ -220,9 +220,8 @@ func TestInvalidationDetachesWhatIsInFlight(t *testing.T) {
 			p.b.qp.Flush()
 		}
 		wants(t, "when all is copied", p.b.rcq.take(), done...)
-		if p.b.qp.Flush(); p.b.flush || !ends && p.b.detached != parts {
-			t.Errorf("copied %d times in %d parts, more asked for: %v", p.b.detached, parts, p.b.flush)
-		}
+		p.b.qp.Flush()
+		check.That(t, !p.b.flush && (ends || p.b.detached == parts), "copied %d times in %d parts, more asked for: %v", p.b.detached, parts, p.b.flush)
 	}
 }
 
@@ -274,9 +273,8 @@ func TestOneOperationIsOneMessage(t *testing.T) {
 			}
 			p.a.post(wr)
 			p.run()
-			if n, m := messages(t, p.a.log), messages(t, p.b.log); n != 1 || m != row.back || len(p.a.log)+len(p.b.log) < 4 { // req 5040-6.1-1
-				t.Errorf("%d messages in %d segments, %d in %d back", n, len(p.a.log), m, len(p.b.log))
-			}
+			n, m := messages(t, p.a.log), messages(t, p.b.log)
+			check.That(t, n == 1 && m == row.back && len(p.a.log)+len(p.b.log) >= 4, "%d messages in %d segments, %d in %d back", n, len(p.a.log), m, len(p.b.log)) // req 5040-6.1-1
 			for _, log := range [][][]byte{p.a.log, p.b.log} {
 				to := uint64(0)
 				for i, s := range log { // req 5040-5.1-8, 5040-5.2.1-8: one tagged buffer, in one run of octets
@@ -321,8 +319,7 @@ func TestInvalidateFieldIsIgnoredWhereItHasNoMeaning(t *testing.T) {
 		must.That(t, v != [5]byte{v[0]}, "%s: the field is 0: this tests nothing", row.name)
 		s.e.inject(seg)
 		check.That(t, s.both.Valid(), "%s invalidated the STag in the field", row.name)
-		if own := len(s.e.failed) > 0 && !s.e.failed[0].Remote; own {
-			t.Errorf("%s: refused: %v", row.name, s.e.failed[0])
-		}
+		own := len(s.e.failed) > 0 && !s.e.failed[0].Remote
+		check.That(t, !own, "%s: refused: %v", row.name, s.e.failed)
 	}
 }

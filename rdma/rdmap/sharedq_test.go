@@ -14,9 +14,7 @@ func sharedPair(t testing.TB, depth, share int) (*pair, *SharedQueue, *ddp.Regio
 	p := &pair{a: newEnd(t, 1, nil)}
 	var srq *SharedQueue
 	p.b = newEnd(t, 2, func(c *Config) {
-		var err error
-		srq, err = NewSharedQueue(c.Table, c.PD, depth, 2)
-		must.OK(t, err)
+		srq = must.Get(NewSharedQueue(c.Table, c.PD, depth, 2))(t)
 		c.SRQ, c.MaxRecv = srq, share
 	})
 	p.a.qp.Start()

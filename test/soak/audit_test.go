@@ -143,9 +143,8 @@ func TestAuditFindsEveryLossAndDouble(t *testing.T) {
 			} {
 				check.Equal(t, n.name, n.got, n.want)
 			}
-			if bad := got.violations() > 0; bad != (len(got.faults) > 0) {
-				t.Errorf("%d violations, %q", got.violations(), got.faults)
-			}
+			bad := got.violations() > 0
+			check.That(t, bad == (len(got.faults) > 0), "%d violations, %q", got.violations(), got.faults)
 		})
 	}
 }

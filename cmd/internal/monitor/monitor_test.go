@@ -21,24 +21,19 @@ func TestDevicesAreServed(t *testing.T) {
 	m, said := Metrics{addr: "127.0.0.1:0"}, new(strings.Builder)
 	must.OK(t, m.Open(said))
 	defer m.Close()
-	d, err := (&cli.LinkFlags{Kind: "udp", Shards: 1}).Devices(nil, &m)
-	must.OK(t, err)
+	d := must.Get((&cli.LinkFlags{Kind: "udp", Shards: 1}).Devices(nil, &m))(t)
 	defer d.Close()
-	cq, err := d.Client.CreateCQ(2)
-	must.OK(t, err)
-	qp, err := d.Client.CreateQP(&rdma.QPConfig{PD: d.Client.AllocPD(), SendCQ: cq, RecvCQ: cq, MaxSend: 1, MaxRecv: 1})
-	must.OK(t, err)
+	cq := must.Get(d.Client.CreateCQ(2))(t)
+	qp := must.Get(d.Client.CreateQP(&rdma.QPConfig{PD: d.Client.AllocPD(), SendCQ: cq, RecvCQ: cq, MaxSend: 1, MaxRecv: 1}))(t)
 	defer qp.Close()
 	if _, err := qp.Connect(t.Context(), netip.AddrPortFrom(d.Addr, 7), nil); err == nil || !strings.HasPrefix(cli.Explain(err), "the host is up but refused") {
 		t.Errorf("nobody listens: %v", err)
 	}
 	url, _ := strings.CutPrefix(strings.TrimSpace(said.String()), "metrics: ")
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
-	resp, err := client.Get(url)
-	must.OK(t, err)
+	resp := must.Get(client.Get(url))(t)
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	must.OK(t, err)
+	text := must.Get(io.ReadAll(resp.Body))(t)
 	for _, end := range []string{"server", "client"} {
 		for _, name := range []string{"rddp_udp_packets_sent_total", "rddp_sctp_packets_sent_total"} {
 			want := fmt.Sprintf("%s{source=%q} ", name, end)
@@ -51,9 +46,8 @@ func TestDevicesAreServed(t *testing.T) {
 func TestMetricsNeedAPort(t *testing.T) {
 	for _, addr := range []string{"localhost", "localhost:x", "localhost:-1", "localhost:65536", "127.0.0.1:0"} {
 		m, usage := Metrics{addr: addr}, new(cli.UsageError)
-		if err := m.Open(io.Discard); errors.As(err, &usage) != (m.server == nil) || m.server != nil && m.server.ReadHeaderTimeout < time.Second {
-			t.Errorf("%s: %v", addr, err)
-		}
+		err := m.Open(io.Discard)
+		check.That(t, errors.As(err, &usage) == (m.server == nil) && (m.server == nil || m.server.ReadHeaderTimeout >= time.Second), "%s: %v", addr, err)
 		m.Close()
 	}
 }

@@ -283,9 +283,8 @@ func TestNumberOfFragments(t *testing.T) {
 		for i := range n {
 			out = append(out, feed(t, a, 0, part(1, 8*i, 8*i+8, i < n-1))...)
 		}
-		if ok := len(out) == 1; ok != (n == maxPieces) {
-			t.Errorf("%d fragments: %d packets, %+v", n, len(out), a.Stats)
-		}
+		ok := len(out) == 1
+		check.That(t, ok == (n == maxPieces), "%d fragments: %d packets, %+v", n, len(out), a.Stats)
 	}
 }
 

@@ -65,9 +65,8 @@ func TestAnswersExpire(t *testing.T) {
 	}{{0, "127.0.0.2", true}, {leastLife, "127.0.0.1", false}, {leastLife - 1, "127.0.0.1", true}, {1, "::ffff:127.0.0.1", false}} {
 		r.answers[k] = answer{path: Path{MTU: 7}, until: now.Add(lifetime)}
 		now = now.Add(step.after)
-		if r.Distrust(netip.MustParseAddr(step.who)); (r.Lookup(netip.Addr{}, lo).MTU == 7) != step.kept {
-			t.Errorf("%v after the last time, %s is not trusted: kept %v", step.after, step.who, !step.kept)
-		}
+		r.Distrust(netip.MustParseAddr(step.who))
+		check.That(t, (r.Lookup(netip.Addr{}, lo).MTU == 7) == step.kept, "%v after the last time, %s is not trusted: kept %v", step.after, step.who, !step.kept)
 	}
 }
 
@@ -78,9 +77,8 @@ func TestWithoutTheKernelTheMTUIsAFallback(t *testing.T) {
 		remote string
 		want   int
 	}{{"192.0.2.1", 1500}, {"127.0.0.1", 65536}, {"::1", 65536}, {"fe80::1%nosuch", 1500}} {
-		if got := r.Lookup(netip.Addr{}, netip.MustParseAddr(test.remote)); got.MTU != test.want || got.Source.IsValid() {
-			t.Errorf("to %s without a system: %+v, want MTU %d", test.remote, got, test.want)
-		}
+		got := r.Lookup(netip.Addr{}, netip.MustParseAddr(test.remote))
+		check.That(t, got.MTU == test.want && !got.Source.IsValid(), "to %s without a system: %+v, want MTU %d", test.remote, got, test.want)
 	}
 }
 

@@ -39,9 +39,7 @@ func newPipe(t *testing.T, pause ...rawio.Pause) *pipe {
 	t.Helper()
 	p := &pipe{tries: make(chan struct{}, 1), pause: pause}
 	must.OK(t, unix.Pipe2(p.fds[:], unix.O_NONBLOCK|unix.O_CLOEXEC))
-	var err error
-	p.Reader, err = NewReader(p.fds[0])
-	must.OK(t, err)
+	p.Reader = must.Get(NewReader(p.fds[0]))(t)
 	p.block = time.Hour
 	t.Cleanup(func() {
 		p.Close()
