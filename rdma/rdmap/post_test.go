@@ -1,4 +1,4 @@
-package rdmap
+package rdmap_test
 
 import (
 	"errors"
@@ -7,25 +7,27 @@ import (
 	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/invariant"
+	"github.com/rddp-go/rddp/internal/lab/ends"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
 // A receive that the queue has no place for, which cannot be, ends the association, and completes all the same.
 func TestReceiveWithoutAPlaceEndsTheAssociation(t *testing.T) {
 	defer invariant.Tolerate()()
-	p := newPair(t, nil)
-	e := p.a
+	p := ends.NewPair(t, nil)
+	e := p.A
 	for id := range uint64(2) {
-		must.OK(t, e.qp.PostRecv(&RecvWR{ID: id}))
+		must.OK(t, e.QP.PostRecv(&rdmap.RecvWR{ID: id}))
 	}
 	for range 15 { // behind the back of the inbox: one place of 16 is left
-		must.OK(t, e.qp.rq.q.Post(ddp.RecvBuffer{Token: 9}))
+		must.OK(t, rdmap.PostBehind(e.QP, 9))
 	}
-	e.qp.Abort(nil)
-	check.That(t, e.broken != nil && e.broken.What == "no place for 1 receives of 2 held, at most 16", "told: %v", e.broken)
+	e.QP.Abort(nil)
+	check.That(t, e.Fault != nil && e.Fault.What == "no place for 1 receives of 2 held, at most 16", "told: %v", e.Fault)
 	var ids []uint64
-	for _, wc := range e.rcq.take() {
-		check.Equal(t, "status", wc.Status, StatusWRFlushErr)
+	for _, wc := range e.RCQ.Take() {
+		check.Equal(t, "status", wc.Status, rdmap.StatusWRFlushErr)
 		ids = append(ids, wc.ID)
 	}
 	n := len(ids)
@@ -33,69 +35,69 @@ func TestReceiveWithoutAPlaceEndsTheAssociation(t *testing.T) {
 }
 
 func TestPostIsChecked(t *testing.T) {
-	p := newPair(t, nil)
-	e := p.a
-	r, _ := e.memory(100, ddp.RemoteRead)
-	w, _ := e.memory(100, ddp.LocalWrite)
-	other := must.Get(e.table.Register(ddp.Spec{PD: testPD + 1, Mem: ddp.Bytes(make([]byte, 9)), Access: ddp.LocalWrite}))(t)
-	scoped := must.Get(e.table.Register(ddp.Spec{PD: testPD, Mem: ddp.Bytes(make([]byte, 9)), Access: ddp.LocalWrite, Scope: 99}))(t)
-	dead, _ := e.memory(9, ddp.LocalWrite)
+	p := ends.NewPair(t, nil)
+	e := p.A
+	r, _ := e.Memory(100, ddp.RemoteRead)
+	w, _ := e.Memory(100, ddp.LocalWrite)
+	other := must.Get(e.Table.Register(ddp.Spec{PD: ends.PD + 1, Mem: ddp.Bytes(make([]byte, 9)), Access: ddp.LocalWrite}))(t)
+	scoped := must.Get(e.Table.Register(ddp.Spec{PD: ends.PD, Mem: ddp.Bytes(make([]byte, 9)), Access: ddp.LocalWrite, Scope: 99}))(t)
+	dead, _ := e.Memory(9, ddp.LocalWrite)
 	dead.Invalidate()
-	past := sge(r, 0, 1)
+	past := ends.SGE(r, 0, 1)
 	past.Addr = 1<<64 - 1
-	one := []SGE{sge(r, 0, 1)}
+	one := []rdmap.SGE{ends.SGE(r, 0, 1)}
 	for _, row := range []struct {
 		name string
-		wr   SendWR
+		wr   rdmap.SendWR
 		want error
 		at   int // index of the piece, -1 when it is not about one
 	}{
-		{"unknown operation", SendWR{Op: WRAtomic + 1}, ErrOpcode, -1},
-		{"Immediate Data with a list", SendWR{Op: WRImm, SGL: one}, ErrSGECount, -1},
-		{"Immediate Data with inline data", SendWR{Op: WRImmSE, Inline: make([]byte, 3)}, ErrInline, -1},
-		{"an atomic with a list", SendWR{Op: WRAtomic, SGL: one}, ErrSGECount, -1},
-		{"an atomic with inline data", SendWR{Op: WRAtomic, Inline: make([]byte, 8)}, ErrInline, -1},
-		{"remote range of an atomic wraps", SendWR{Op: WRAtomic, RemoteTO: 1<<64 - 8}, ErrRemoteRange, -1},
-		{"remote range of a Write with Immediate Data wraps", SendWR{Op: WRWriteImm, SGL: one, RemoteTO: 1<<64 - 1}, ErrRemoteRange, -1},
-		{"Send with Invalidate without an STag", SendWR{Op: WRSendInv}, ErrInvalidate, -1}, // req 5040-5.3-9
-		{"Send with SE and Invalidate without an STag", SendWR{Op: WRSendSEInv}, ErrInvalidate, -1},
-		{"inline data too long", SendWR{Inline: make([]byte, 33)}, ErrInline, -1},
-		{"inline data and a list", SendWR{Inline: make([]byte, 3), SGL: one}, ErrInline, -1},
-		{"inline data with a Read", SendWR{Op: WRRead, Inline: make([]byte, 3), SGL: one}, ErrInline, -1},
-		{"too many pieces", SendWR{SGL: []SGE{one[0], one[0], one[0], one[0]}}, ErrSGECount, -1},
-		{"a Read into nothing", SendWR{Op: WRRead}, ErrSGECount, -1},
-		{"a Read into two buffers", SendWR{Op: WRRead, SGL: []SGE{sge(w, 0, 1), sge(w, 1, 1)}}, ErrSGECount, -1}, // req 5040-5.2.2-7
-		{"a Read into a buffer without local write", SendWR{Op: WRRead, SGL: one}, ErrAccess, 0},
-		{"unknown lkey", SendWR{SGL: []SGE{one[0], {LKey: 77, Len: 1}}}, ErrLKey, 1},
-		{"invalidated region", SendWR{SGL: []SGE{sge(dead, 0, 1)}}, ErrLKey, 0},
-		{"another Protection Domain", SendWR{SGL: []SGE{sge(other, 0, 1)}}, ErrPD, 0}, // req 5042-2.2.4-1
-		{"another stream's region", SendWR{Op: WRWrite, SGL: []SGE{sge(scoped, 0, 1)}}, ErrPD, 0},
-		{"one octet past the end", SendWR{SGL: []SGE{sge(r, 1, 100)}}, ErrBounds, 0},
-		{"before the base", SendWR{SGL: []SGE{sge(r, -1, 1)}}, ErrBounds, 0},
-		{"wrapping", SendWR{SGL: []SGE{past}}, ErrBounds, 0},
-		{"remote range wraps", SendWR{Op: WRWrite, SGL: []SGE{sge(r, 0, 2)}, RemoteTO: 1<<64 - 2}, ErrRemoteRange, -1},
-		{"remote range of a Read wraps", SendWR{Op: WRRead, SGL: []SGE{sge(w, 0, 3)}, RemoteTO: 1<<64 - 2}, ErrRemoteRange, -1},
-		{"remote range up to the last octet there can be", SendWR{Op: WRWrite, SGL: []SGE{sge(r, 0, 2)}, RemoteTO: 1<<64 - 3}, nil, -1},
-		{"a Write of nothing to the end of the offsets", SendWR{Op: WRWrite, RemoteTO: 1<<64 - 1}, nil, -1}, // req 5041-5.2-10
-		{"a zero-length piece names no memory", SendWR{SGL: []SGE{{LKey: 77}}}, nil, -1},
+		{"unknown operation", rdmap.SendWR{Op: rdmap.WRAtomic + 1}, rdmap.ErrOpcode, -1},
+		{"Immediate Data with a list", rdmap.SendWR{Op: rdmap.WRImm, SGL: one}, rdmap.ErrSGECount, -1},
+		{"Immediate Data with inline data", rdmap.SendWR{Op: rdmap.WRImmSE, Inline: make([]byte, 3)}, rdmap.ErrInline, -1},
+		{"an atomic with a list", rdmap.SendWR{Op: rdmap.WRAtomic, SGL: one}, rdmap.ErrSGECount, -1},
+		{"an atomic with inline data", rdmap.SendWR{Op: rdmap.WRAtomic, Inline: make([]byte, 8)}, rdmap.ErrInline, -1},
+		{"remote range of an atomic wraps", rdmap.SendWR{Op: rdmap.WRAtomic, RemoteTO: 1<<64 - 8}, rdmap.ErrRemoteRange, -1},
+		{"remote range of a Write with Immediate Data wraps", rdmap.SendWR{Op: rdmap.WRWriteImm, SGL: one, RemoteTO: 1<<64 - 1}, rdmap.ErrRemoteRange, -1},
+		{"Send with Invalidate without an STag", rdmap.SendWR{Op: rdmap.WRSendInv}, rdmap.ErrInvalidate, -1}, // req 5040-5.3-9
+		{"Send with SE and Invalidate without an STag", rdmap.SendWR{Op: rdmap.WRSendSEInv}, rdmap.ErrInvalidate, -1},
+		{"inline data too long", rdmap.SendWR{Inline: make([]byte, 33)}, rdmap.ErrInline, -1},
+		{"inline data and a list", rdmap.SendWR{Inline: make([]byte, 3), SGL: one}, rdmap.ErrInline, -1},
+		{"inline data with a Read", rdmap.SendWR{Op: rdmap.WRRead, Inline: make([]byte, 3), SGL: one}, rdmap.ErrInline, -1},
+		{"too many pieces", rdmap.SendWR{SGL: []rdmap.SGE{one[0], one[0], one[0], one[0]}}, rdmap.ErrSGECount, -1},
+		{"a Read into nothing", rdmap.SendWR{Op: rdmap.WRRead}, rdmap.ErrSGECount, -1},
+		{"a Read into two buffers", rdmap.SendWR{Op: rdmap.WRRead, SGL: []rdmap.SGE{ends.SGE(w, 0, 1), ends.SGE(w, 1, 1)}}, rdmap.ErrSGECount, -1}, // req 5040-5.2.2-7
+		{"a Read into a buffer without local write", rdmap.SendWR{Op: rdmap.WRRead, SGL: one}, rdmap.ErrAccess, 0},
+		{"unknown lkey", rdmap.SendWR{SGL: []rdmap.SGE{one[0], {LKey: 77, Len: 1}}}, rdmap.ErrLKey, 1},
+		{"invalidated region", rdmap.SendWR{SGL: []rdmap.SGE{ends.SGE(dead, 0, 1)}}, rdmap.ErrLKey, 0},
+		{"another Protection Domain", rdmap.SendWR{SGL: []rdmap.SGE{ends.SGE(other, 0, 1)}}, rdmap.ErrPD, 0}, // req 5042-2.2.4-1
+		{"another stream's region", rdmap.SendWR{Op: rdmap.WRWrite, SGL: []rdmap.SGE{ends.SGE(scoped, 0, 1)}}, rdmap.ErrPD, 0},
+		{"one octet past the end", rdmap.SendWR{SGL: []rdmap.SGE{ends.SGE(r, 1, 100)}}, rdmap.ErrBounds, 0},
+		{"before the base", rdmap.SendWR{SGL: []rdmap.SGE{ends.SGE(r, -1, 1)}}, rdmap.ErrBounds, 0},
+		{"wrapping", rdmap.SendWR{SGL: []rdmap.SGE{past}}, rdmap.ErrBounds, 0},
+		{"remote range wraps", rdmap.SendWR{Op: rdmap.WRWrite, SGL: []rdmap.SGE{ends.SGE(r, 0, 2)}, RemoteTO: 1<<64 - 2}, rdmap.ErrRemoteRange, -1},
+		{"remote range of a Read wraps", rdmap.SendWR{Op: rdmap.WRRead, SGL: []rdmap.SGE{ends.SGE(w, 0, 3)}, RemoteTO: 1<<64 - 2}, rdmap.ErrRemoteRange, -1},
+		{"remote range up to the last octet there can be", rdmap.SendWR{Op: rdmap.WRWrite, SGL: []rdmap.SGE{ends.SGE(r, 0, 2)}, RemoteTO: 1<<64 - 3}, nil, -1},
+		{"a Write of nothing to the end of the offsets", rdmap.SendWR{Op: rdmap.WRWrite, RemoteTO: 1<<64 - 1}, nil, -1}, // req 5041-5.2-10
+		{"a zero-length piece names no memory", rdmap.SendWR{SGL: []rdmap.SGE{{LKey: 77}}}, nil, -1},
 	} {
-		err := e.qp.PostSend(&row.wr)
+		err := e.QP.PostSend(&row.wr)
 		check.That(t, errors.Is(err, row.want), "%s: %v, want %v", row.name, err, row.want)
-		var se *SGEError
+		var se *rdmap.SGEError
 		check.That(t, errors.As(err, &se) == (row.at >= 0) && (se == nil || se.Index == row.at), "%s: piece %+v", row.name, se)
 	}
 	for _, row := range []struct {
 		name string
-		wr   RecvWR
+		wr   rdmap.RecvWR
 		want error
 	}{
-		{"without local write", RecvWR{SGL: one}, ErrAccess},
-		{"another Protection Domain", RecvWR{SGL: []SGE{sge(other, 0, 1)}}, ErrPD},
-		{"past the end", RecvWR{SGL: []SGE{sge(w, 99, 2)}}, ErrBounds},
-		{"too many pieces", RecvWR{SGL: make([]SGE, 4)}, ErrSGECount},
-		{"no buffer at all: for zero-length Sends", RecvWR{}, nil},
+		{"without local write", rdmap.RecvWR{SGL: one}, rdmap.ErrAccess},
+		{"another Protection Domain", rdmap.RecvWR{SGL: []rdmap.SGE{ends.SGE(other, 0, 1)}}, rdmap.ErrPD},
+		{"past the end", rdmap.RecvWR{SGL: []rdmap.SGE{ends.SGE(w, 99, 2)}}, rdmap.ErrBounds},
+		{"too many pieces", rdmap.RecvWR{SGL: make([]rdmap.SGE, 4)}, rdmap.ErrSGECount},
+		{"no buffer at all: for zero-length Sends", rdmap.RecvWR{}, nil},
 	} {
-		err := e.qp.PostRecv(&row.wr)
+		err := e.QP.PostRecv(&row.wr)
 		check.That(t, errors.Is(err, row.want), "receive %s: %v, want %v", row.name, err, row.want)
 	}
 }
@@ -108,69 +110,69 @@ func (nowhere) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
 
 func TestMessageOf4GiBIsRefused(t *testing.T) {
 	// req 5041-5.2-2
-	p := newPair(t, nil)
-	r := must.Get(p.a.table.Register(ddp.Spec{PD: testPD, Mem: ddp.Device(nowhere{}, 1<<33), Access: ddp.LocalWrite}))(t)
-	half := SGE{LKey: r.STag(), Len: 1 << 31}
-	check.Equal(t, "Send", p.a.qp.PostSend(&SendWR{SGL: []SGE{half, half}}), ErrTooLong)
-	check.Equal(t, "Recv", p.a.qp.PostRecv(&RecvWR{SGL: []SGE{half, half}}), ErrTooLong)
+	p := ends.NewPair(t, nil)
+	r := must.Get(p.A.Table.Register(ddp.Spec{PD: ends.PD, Mem: ddp.Device(nowhere{}, 1<<33), Access: ddp.LocalWrite}))(t)
+	half := rdmap.SGE{LKey: r.STag(), Len: 1 << 31}
+	check.Equal(t, "Send", p.A.QP.PostSend(&rdmap.SendWR{SGL: []rdmap.SGE{half, half}}), rdmap.ErrTooLong)
+	check.Equal(t, "Recv", p.A.QP.PostRecv(&rdmap.RecvWR{SGL: []rdmap.SGE{half, half}}), rdmap.ErrTooLong)
 }
 
 func TestPostingIsRefusedOutsideItsStates(t *testing.T) {
-	e := newEnd(t, 1, nil)
-	dst, _ := e.memory(10, ddp.LocalWrite)
-	check.Equal(t, "Idle", e.qp.PostSend(&SendWR{}), ErrState)
-	e.recv(1, dst, 0, 10)
+	e := ends.NewEnd(t, 1, nil)
+	dst, _ := e.Memory(10, ddp.LocalWrite)
+	check.Equal(t, "Idle", e.QP.PostSend(&rdmap.SendWR{}), rdmap.ErrState)
+	e.Recv(1, dst, 0, 10)
 	// The peer may speak before this end does (RFC 5043 section 6.6).
-	e.inject(untagged(0, 1, [5]byte{0x43}, 0, true, []byte("early")))
-	wants(t, "early", e.rcq.take(), WC{ID: 1, Opcode: WCRecv})
-	e.qp.Start()
-	check.That(t, e.qp.State() == StateRTS && e.qp.State().String() == "RTS", "state %v", e.qp.State())
-	e.qp.Start()
-	e.qp.Abort(errors.New("enough"))
-	check.That(t, e.qp.State() == StateError && e.abort && len(e.failed) == 1 && e.qp.Err() != nil,
-		"state %v, aborted %v, failed %v", e.qp.State(), e.abort, e.failed)
-	check.Equal(t, "Error", e.qp.PostSend(&SendWR{}), ErrState)
-	check.Equal(t, "Error", e.qp.PostRecv(&RecvWR{}), ErrState)
-	e.qp.Abort(nil)
-	e.qp.Start()
-	e.qp.Close()
-	e.qp.Ended()
-	check.That(t, e.qp.State() == StateError && len(e.failed) == 1, "state %v, failed %v", e.qp.State(), e.failed)
+	e.Inject(ends.Untagged(0, 1, [5]byte{0x43}, 0, true, []byte("early")))
+	ends.Wants(t, "early", e.RCQ.Take(), rdmap.WC{ID: 1, Opcode: rdmap.WCRecv})
+	e.QP.Start()
+	check.That(t, e.QP.State() == rdmap.StateRTS && e.QP.State().String() == "RTS", "state %v", e.QP.State())
+	e.QP.Start()
+	e.QP.Abort(errors.New("enough"))
+	check.That(t, e.QP.State() == rdmap.StateError && e.Aborted && len(e.Failures) == 1 && e.QP.Err() != nil,
+		"state %v, aborted %v, failed %v", e.QP.State(), e.Aborted, e.Failures)
+	check.Equal(t, "Error", e.QP.PostSend(&rdmap.SendWR{}), rdmap.ErrState)
+	check.Equal(t, "Error", e.QP.PostRecv(&rdmap.RecvWR{}), rdmap.ErrState)
+	e.QP.Abort(nil)
+	e.QP.Start()
+	e.QP.Close()
+	e.QP.Ended()
+	check.That(t, e.QP.State() == rdmap.StateError && len(e.Failures) == 1, "state %v, failed %v", e.QP.State(), e.Failures)
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	good := Config{Table: ddp.NewTable(newSeed(1)), Stream: 1, SendCQ: &ring{}, RecvCQ: &ring{}, Host: &end{},
+	good := rdmap.Config{Table: ddp.NewTable(ends.NewSeed(1)), Stream: 1, SendCQ: &ends.Ring{}, RecvCQ: &ends.Ring{}, Host: &ends.End{},
 		MaxSend: 1, MaxRecv: 1, MaxSGE: 1}
-	must.Do(NewQP(good))(t)
-	for field, spoil := range map[string]func(*Config){
-		"Table": func(c *Config) { c.Table = nil }, "Stream": func(c *Config) { c.Stream = 0 },
-		"SendCQ": func(c *Config) { c.SendCQ = nil }, "RecvCQ": func(c *Config) { c.RecvCQ = nil },
-		"Host": func(c *Config) { c.Host = nil },
+	must.Do(rdmap.NewQP(good))(t)
+	for field, spoil := range map[string]func(*rdmap.Config){
+		"Table": func(c *rdmap.Config) { c.Table = nil }, "Stream": func(c *rdmap.Config) { c.Stream = 0 },
+		"SendCQ": func(c *rdmap.Config) { c.SendCQ = nil }, "RecvCQ": func(c *rdmap.Config) { c.RecvCQ = nil },
+		"Host": func(c *rdmap.Config) { c.Host = nil },
 	} {
 		c := good
 		spoil(&c)
-		var ce *ConfigError
-		_, err := NewQP(c)
-		check.That(t, errors.As(err, &ce) && *ce == (ConfigError{Field: field}), "%s: %v", field, err)
+		var ce *rdmap.ConfigError
+		_, err := rdmap.NewQP(c)
+		check.That(t, errors.As(err, &ce) && *ce == (rdmap.ConfigError{Field: field}), "%s: %v", field, err)
 	}
 	for _, f := range []struct {
 		name     string
-		of       func(*Config) *int
+		of       func(*rdmap.Config) *int
 		min, max int
 	}{
-		{"MaxSend", func(c *Config) *int { return &c.MaxSend }, 1, 1 << 20},
-		{"MaxRecv", func(c *Config) *int { return &c.MaxRecv }, 1, 1 << 20},
-		{"MaxSGE", func(c *Config) *int { return &c.MaxSGE }, 1, 1024},
-		{"MaxInline", func(c *Config) *int { return &c.MaxInline }, 0, 65536},
-		{"IRD", func(c *Config) *int { return &c.IRD }, 0, 0x3FFE},
-		{"ORD", func(c *Config) *int { return &c.ORD }, 0, 0x3FFE},
+		{"MaxSend", func(c *rdmap.Config) *int { return &c.MaxSend }, 1, 1 << 20},
+		{"MaxRecv", func(c *rdmap.Config) *int { return &c.MaxRecv }, 1, 1 << 20},
+		{"MaxSGE", func(c *rdmap.Config) *int { return &c.MaxSGE }, 1, 1024},
+		{"MaxInline", func(c *rdmap.Config) *int { return &c.MaxInline }, 0, 65536},
+		{"IRD", func(c *rdmap.Config) *int { return &c.IRD }, 0, 0x3FFE},
+		{"ORD", func(c *rdmap.Config) *int { return &c.ORD }, 0, 0x3FFE},
 	} {
 		for n, ok := range map[int]bool{f.min - 1: false, f.min: true, f.max: true, f.max + 1: false} {
 			c := good
 			*f.of(&c) = n
-			var ce *ConfigError
-			err := c.check()
-			check.That(t, errors.As(err, &ce) != ok && (ce == nil || *ce == (ConfigError{f.name, f.min, f.max})), "%s %d: %v", f.name, n, err)
+			var ce *rdmap.ConfigError
+			err := rdmap.Check(c)
+			check.That(t, errors.As(err, &ce) != ok && (ce == nil || *ce == (rdmap.ConfigError{f.name, f.min, f.max})), "%s %d: %v", f.name, n, err)
 		}
 	}
 }
@@ -179,25 +181,25 @@ func TestConfigIsChecked(t *testing.T) {
 func TestReceivesOfAFullQueueShareNothing(t *testing.T) {
 	// req 5040-5.3-2
 	for depth := 1; depth <= 5; depth++ {
-		p := newPair(t, func(c *Config) { c.MaxRecv = depth })
-		sink, got := p.b.memory(10*depth, ddp.LocalWrite)
-		source, sent := p.a.memory(10, 0)
+		p := ends.NewPair(t, func(c *rdmap.Config) { c.MaxRecv = depth })
+		sink, got := p.B.Memory(10*depth, ddp.LocalWrite)
+		source, sent := p.A.Memory(10, 0)
 		next := byte(0)
 		for range depth {
-			p.b.recv(0, sink, 0, 10)
-			p.a.post(SendWR{Op: WRSend, SGL: []SGE{sge(source, 0, 10)}})
-			p.run()
+			p.B.Recv(0, sink, 0, 10)
+			p.A.Post(rdmap.SendWR{Op: rdmap.WRSend, SGL: []rdmap.SGE{ends.SGE(source, 0, 10)}})
+			p.Run()
 			for i := range depth { // full
-				p.b.recv(uint64(i), sink, 10*i, 10)
+				p.B.Recv(uint64(i), sink, 10*i, 10)
 			}
 			for i := range depth {
 				next++
-				fill(sent, next)
-				p.a.post(SendWR{Op: WRSend, SGL: []SGE{sge(source, 0, 10)}})
-				p.run()
-				same(t, "the buffer of this Send", got[10*i:10*i+10], sent)
+				ends.Fill(sent, next)
+				p.A.Post(rdmap.SendWR{Op: rdmap.WRSend, SGL: []rdmap.SGE{ends.SGE(source, 0, 10)}})
+				p.Run()
+				ends.Same(t, "the buffer of this Send", got[10*i:10*i+10], sent)
 			}
-			p.b.rcq.take()
+			p.B.RCQ.Take()
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package rdmap
+package rdmap_test
 
 import (
 	"errors"
@@ -6,70 +6,72 @@ import (
 
 	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/lab/ends"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
 func TestGracefulClose(t *testing.T) {
 	// req 5040-6.2-1: everything posted is finished, also the reads of the peer, then each half closes.
-	p := newPair(t, nil)
-	ra, _ := p.a.memory(200, ddp.LocalWrite|ddp.RemoteRead)
-	rb, _ := p.b.memory(200, ddp.LocalWrite|ddp.RemoteRead)
-	p.b.recv(10, rb, 0, 10)
-	p.b.recv(11, rb, 0, 10)
-	p.a.post(SendWR{ID: 1})
-	p.a.post(SendWR{ID: 2, Op: WRRead, SGL: []SGE{sge(ra, 0, 150)}, RemoteSTag: rb.STag(), RemoteTO: rb.Base()})
-	p.b.post(SendWR{ID: 3, Op: WRRead, SGL: []SGE{sge(rb, 0, 150)}, RemoteSTag: ra.STag(), RemoteTO: ra.Base()})
-	p.b.cutAll()
-	p.arrive(p.b, p.a, 1)
-	p.a.qp.Close()
-	check.Equal(t, "PostSend after Close", p.a.qp.PostSend(&SendWR{}), ErrState)
-	p.run()
-	wants(t, "closer", p.a.scq.take(), WC{ID: 1}, WC{ID: 2, Opcode: WCRead})
-	wants(t, "peer", p.b.scq.take(), WC{ID: 3, Opcode: WCRead})
-	wants(t, "peer's receives", p.b.rcq.take(), WC{ID: 10, Opcode: WCRecv}, WC{ID: 11, Status: StatusWRFlushErr, Opcode: WCRecv})
-	must.That(t, p.a.finish && p.b.closedBy == 1 && !p.b.finish,
-		"closer finished %v, peer told %d times, peer finished %v", p.a.finish, p.b.closedBy, p.b.finish)
+	p := ends.NewPair(t, nil)
+	ra, _ := p.A.Memory(200, ddp.LocalWrite|ddp.RemoteRead)
+	rb, _ := p.B.Memory(200, ddp.LocalWrite|ddp.RemoteRead)
+	p.B.Recv(10, rb, 0, 10)
+	p.B.Recv(11, rb, 0, 10)
+	p.A.Post(rdmap.SendWR{ID: 1})
+	p.A.Post(rdmap.SendWR{ID: 2, Op: rdmap.WRRead, SGL: []rdmap.SGE{ends.SGE(ra, 0, 150)}, RemoteSTag: rb.STag(), RemoteTO: rb.Base()})
+	p.B.Post(rdmap.SendWR{ID: 3, Op: rdmap.WRRead, SGL: []rdmap.SGE{ends.SGE(rb, 0, 150)}, RemoteSTag: ra.STag(), RemoteTO: ra.Base()})
+	p.B.CutAll()
+	p.Arrive(p.B, p.A, 1)
+	p.A.QP.Close()
+	check.Equal(t, "PostSend after Close", p.A.QP.PostSend(&rdmap.SendWR{}), rdmap.ErrState)
+	p.Run()
+	ends.Wants(t, "closer", p.A.SCQ.Take(), rdmap.WC{ID: 1}, rdmap.WC{ID: 2, Opcode: rdmap.WCRead})
+	ends.Wants(t, "peer", p.B.SCQ.Take(), rdmap.WC{ID: 3, Opcode: rdmap.WCRead})
+	ends.Wants(t, "peer's receives", p.B.RCQ.Take(), rdmap.WC{ID: 10, Opcode: rdmap.WCRecv}, rdmap.WC{ID: 11, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCRecv})
+	must.That(t, p.A.Finished && p.B.ClosedBy == 1 && !p.B.Finished,
+		"closer finished %v, peer told %d times, peer finished %v", p.A.Finished, p.B.ClosedBy, p.B.Finished)
 	// The other half still sends; only reads are pointless.
-	check.Equal(t, "Read after the peer closed", p.b.qp.PostSend(&SendWR{Op: WRRead, SGL: []SGE{sge(rb, 0, 1)}}), ErrState)
-	p.a.recv(20, ra, 0, 10)
-	p.b.post(SendWR{ID: 4})
-	p.run()
-	wants(t, "closer's receives", p.a.rcq.take(), WC{ID: 20, Opcode: WCRecv})
-	p.b.qp.Close()
-	p.run()
-	check.That(t, p.b.finish && p.a.closedBy == 1, "peer finished %v, closer told %d times", p.b.finish, p.a.closedBy)
-	for _, e := range []*end{p.a, p.b} {
-		e.qp.Stream().Closed(nil)
-		e.qp.Ended()
-		check.That(t, e.qp.State() == StateError && e.qp.Err() == nil && len(e.failed) == 0, "state %v, error %v", e.qp.State(), e.qp.Err())
+	check.Equal(t, "Read after the peer closed", p.B.QP.PostSend(&rdmap.SendWR{Op: rdmap.WRRead, SGL: []rdmap.SGE{ends.SGE(rb, 0, 1)}}), rdmap.ErrState)
+	p.A.Recv(20, ra, 0, 10)
+	p.B.Post(rdmap.SendWR{ID: 4})
+	p.Run()
+	ends.Wants(t, "closer's receives", p.A.RCQ.Take(), rdmap.WC{ID: 20, Opcode: rdmap.WCRecv})
+	p.B.QP.Close()
+	p.Run()
+	check.That(t, p.B.Finished && p.A.ClosedBy == 1, "peer finished %v, closer told %d times", p.B.Finished, p.A.ClosedBy)
+	for _, e := range []*ends.End{p.A, p.B} {
+		e.QP.Stream().Closed(nil)
+		e.QP.Ended()
+		check.That(t, e.QP.State() == rdmap.StateError && e.QP.Err() == nil && len(e.Failures) == 0, "state %v, error %v", e.QP.State(), e.QP.Err())
 	}
 }
 
 func TestLowerLayerLost(t *testing.T) {
 	// req 5040-6.2-1, 5041-6.2.2-2: no Terminate can be sent; all requests complete in error, in order.
-	p := newPair(t, nil)
-	r, _ := p.a.memory(9, ddp.LocalWrite)
-	p.a.recv(5, r, 0, 9)
-	p.a.recv(6, r, 0, 9)
-	p.a.post(SendWR{ID: 1})
-	p.a.cutAll()
-	p.a.post(SendWR{ID: 2, Op: WRRead, SGL: []SGE{sge(r, 0, 9)}})
-	p.a.post(SendWR{ID: 3, Op: WRWrite, Flags: Unsignaled})
+	p := ends.NewPair(t, nil)
+	r, _ := p.A.Memory(9, ddp.LocalWrite)
+	p.A.Recv(5, r, 0, 9)
+	p.A.Recv(6, r, 0, 9)
+	p.A.Post(rdmap.SendWR{ID: 1})
+	p.A.CutAll()
+	p.A.Post(rdmap.SendWR{ID: 2, Op: rdmap.WRRead, SGL: []rdmap.SGE{ends.SGE(r, 0, 9)}})
+	p.A.Post(rdmap.SendWR{ID: 3, Op: rdmap.WRWrite, Flags: rdmap.Unsignaled})
 	cause := errors.New("association aborted")
-	p.a.qp.Stream().Closed(cause)
-	wants(t, "sends", p.a.scq.take(), WC{ID: 1, Status: StatusWRFlushErr},
-		WC{ID: 2, Status: StatusWRFlushErr, Opcode: WCRead}, WC{ID: 3, Status: StatusWRFlushErr, Opcode: WCWrite})
-	wants(t, "receives", p.a.rcq.take(), WC{ID: 5, Status: StatusWRFlushErr, Opcode: WCRecv}, WC{ID: 6, Status: StatusWRFlushErr, Opcode: WCRecv})
-	var se *StreamError
-	check.That(t, errors.As(p.a.qp.Err(), &se) && se.Terminate == nil && errors.Is(se, cause) && len(p.a.failed) == 1,
-		"error %v", p.a.qp.Err())
-	p.a.qp.Ended()
-	wants(t, "once", append(p.a.scq.take(), p.a.rcq.take()...))
+	p.A.QP.Stream().Closed(cause)
+	ends.Wants(t, "sends", p.A.SCQ.Take(), rdmap.WC{ID: 1, Status: rdmap.StatusWRFlushErr},
+		rdmap.WC{ID: 2, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCRead}, rdmap.WC{ID: 3, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCWrite})
+	ends.Wants(t, "receives", p.A.RCQ.Take(), rdmap.WC{ID: 5, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCRecv}, rdmap.WC{ID: 6, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCRecv})
+	var se *rdmap.StreamError
+	check.That(t, errors.As(p.A.QP.Err(), &se) && se.Terminate == nil && errors.Is(se, cause) && len(p.A.Failures) == 1,
+		"error %v", p.A.QP.Err())
+	p.A.QP.Ended()
+	ends.Wants(t, "once", append(p.A.SCQ.Take(), p.A.RCQ.Take()...))
 }
 
 func TestTerminateReceived(t *testing.T) {
-	var rr [ReadRequestLen]byte
-	quote := func(tm Terminate, b []byte) []byte {
+	var rr [rdmap.ReadRequestLen]byte
+	quote := func(tm rdmap.Terminate, b []byte) []byte {
 		tm.HasLength, tm.HasDDP, tm.SegLength = true, true, uint16(len(b))
 		copy(tm.DDP[:], b[:ddp.Control(b[0]).HeaderLen()])
 		return tm.Append(nil)
@@ -77,95 +79,95 @@ func TestTerminateReceived(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		msg  []byte
-		want [4]Status // Write of 10 octets to STag 5 at 100, Send, Read, Send not yet handed to ddp
+		want [4]rdmap.Status // Write of 10 octets to STag 5 at 100, Send, Read, Send not yet handed to ddp
 	}{
-		{"without a header: all are flushed", (&Terminate{Layer: LayerDDP}).Append(nil), [4]Status{5, 5, 5, 5}},
-		{"for a segment of the Write", quote(Terminate{Layer: LayerDDP, EType: 1, Code: ddp.CodeBaseBounds}, tagged(0x40, 5, 105, true, nil)),
-			[4]Status{StatusRemAccessErr, 5, 5, 5}},
-		{"for another Write", quote(Terminate{Layer: LayerDDP, EType: 1}, tagged(0x40, 5, 111, true, nil)), [4]Status{5, 5, 5, 5}},
-		{"for a Write to another STag", quote(Terminate{Layer: LayerDDP, EType: 1}, tagged(0x40, 6, 105, true, nil)), [4]Status{5, 5, 5, 5}},
-		{"for a message of number 0", quote(Terminate{Layer: LayerDDP, EType: 2}, untagged(0, 0, [5]byte{0x43}, 0, true, nil)), [4]Status{5, 5, 5, 5}},
-		{"for the Send", quote(Terminate{Layer: LayerDDP, EType: 2, Code: ddp.CodeTooLong}, untagged(0, 1, [5]byte{0x43}, 0, true, nil)),
-			[4]Status{5, StatusRemInvReqErr, 5, 5}},
-		{"for a Send that was never sent", quote(Terminate{Layer: LayerDDP, EType: 2, Code: ddp.CodeTooLong}, untagged(0, 2, [5]byte{0x43}, 0, true, nil)),
-			[4]Status{5, 5, 5, 5}},
-		{"for the Read", quote(Terminate{EType: RemoteProtection, Code: CodeAccess, HasRDMA: true, RDMA: rr}, untagged(1, 1, [5]byte{0x41}, 0, true, nil)),
-			[4]Status{5, 5, StatusRemAccessErr, 5}},
-		{"for our Read Response", quote(Terminate{Layer: LayerDDP, EType: 1}, tagged(0x42, 5, 105, true, nil)), [4]Status{5, 5, 5, 5}},
+		{"without a header: all are flushed", (&rdmap.Terminate{Layer: rdmap.LayerDDP}).Append(nil), [4]rdmap.Status{5, 5, 5, 5}},
+		{"for a segment of the Write", quote(rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 1, Code: ddp.CodeBaseBounds}, ends.Tagged(0x40, 5, 105, true, nil)),
+			[4]rdmap.Status{rdmap.StatusRemAccessErr, 5, 5, 5}},
+		{"for another Write", quote(rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 1}, ends.Tagged(0x40, 5, 111, true, nil)), [4]rdmap.Status{5, 5, 5, 5}},
+		{"for a Write to another STag", quote(rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 1}, ends.Tagged(0x40, 6, 105, true, nil)), [4]rdmap.Status{5, 5, 5, 5}},
+		{"for a message of number 0", quote(rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 2}, ends.Untagged(0, 0, [5]byte{0x43}, 0, true, nil)), [4]rdmap.Status{5, 5, 5, 5}},
+		{"for the Send", quote(rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 2, Code: ddp.CodeTooLong}, ends.Untagged(0, 1, [5]byte{0x43}, 0, true, nil)),
+			[4]rdmap.Status{5, rdmap.StatusRemInvReqErr, 5, 5}},
+		{"for a Send that was never sent", quote(rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 2, Code: ddp.CodeTooLong}, ends.Untagged(0, 2, [5]byte{0x43}, 0, true, nil)),
+			[4]rdmap.Status{5, 5, 5, 5}},
+		{"for the Read", quote(rdmap.Terminate{EType: rdmap.RemoteProtection, Code: rdmap.CodeAccess, HasRDMA: true, RDMA: rr}, ends.Untagged(1, 1, [5]byte{0x41}, 0, true, nil)),
+			[4]rdmap.Status{5, 5, rdmap.StatusRemAccessErr, 5}},
+		{"for our Read Response", quote(rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 1}, ends.Tagged(0x42, 5, 105, true, nil)), [4]rdmap.Status{5, 5, 5, 5}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			p := newPair(t, func(c *Config) { c.ORD = 1 })
-			r, _ := p.a.memory(100, ddp.LocalWrite)
-			p.a.recv(77, r, 0, 10)
-			p.a.post(SendWR{ID: 0, Op: WRWrite, SGL: []SGE{sge(r, 0, 10)}, RemoteSTag: 5, RemoteTO: 100})
-			p.a.post(SendWR{ID: 1})
-			p.a.post(SendWR{ID: 2, Op: WRRead, SGL: []SGE{sge(r, 0, 9)}})
-			p.a.post(SendWR{ID: 3, Op: WRRead, SGL: []SGE{sge(r, 0, 9)}}) // beyond ORD
-			p.a.cutAll()
+			p := ends.NewPair(t, func(c *rdmap.Config) { c.ORD = 1 })
+			r, _ := p.A.Memory(100, ddp.LocalWrite)
+			p.A.Recv(77, r, 0, 10)
+			p.A.Post(rdmap.SendWR{ID: 0, Op: rdmap.WRWrite, SGL: []rdmap.SGE{ends.SGE(r, 0, 10)}, RemoteSTag: 5, RemoteTO: 100})
+			p.A.Post(rdmap.SendWR{ID: 1})
+			p.A.Post(rdmap.SendWR{ID: 2, Op: rdmap.WRRead, SGL: []rdmap.SGE{ends.SGE(r, 0, 9)}})
+			p.A.Post(rdmap.SendWR{ID: 3, Op: rdmap.WRRead, SGL: []rdmap.SGE{ends.SGE(r, 0, 9)}}) // beyond ORD
+			p.A.CutAll()
 			// req 5040-5.4-2, 5040-5.4-3: a Terminate finds its buffer whatever else is posted.
-			p.a.inject(untagged(2, 1, [5]byte{0x47}, 0, true, row.msg))
+			p.A.Inject(ends.Untagged(2, 1, [5]byte{0x47}, 0, true, row.msg))
 			// req 5040-6.2.1-2, 5040-7.1-1, 5040-3.2-12
-			wants(t, "sends", p.a.scq.take(), WC{ID: 0, Status: row.want[0], Opcode: WCWrite}, WC{ID: 1, Status: row.want[1]},
-				WC{ID: 2, Status: row.want[2], Opcode: WCRead}, WC{ID: 3, Status: row.want[3], Opcode: WCRead})
-			wants(t, "receives", p.a.rcq.take(), WC{ID: 77, Status: StatusWRFlushErr, Opcode: WCRecv})
-			var se *StreamError
-			must.That(t, len(p.a.failed) == 1 && errors.As(p.a.qp.Err(), &se) && se.Remote, "failed %v", p.a.failed) // req 5040-5.4-4
-			same(t, "passed up", se.Terminate.Append(nil), row.msg)
+			ends.Wants(t, "sends", p.A.SCQ.Take(), rdmap.WC{ID: 0, Status: row.want[0], Opcode: rdmap.WCWrite}, rdmap.WC{ID: 1, Status: row.want[1]},
+				rdmap.WC{ID: 2, Status: row.want[2], Opcode: rdmap.WCRead}, rdmap.WC{ID: 3, Status: row.want[3], Opcode: rdmap.WCRead})
+			ends.Wants(t, "receives", p.A.RCQ.Take(), rdmap.WC{ID: 77, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCRecv})
+			var se *rdmap.StreamError
+			must.That(t, len(p.A.Failures) == 1 && errors.As(p.A.QP.Err(), &se) && se.Remote, "failed %v", p.A.Failures) // req 5040-5.4-4
+			ends.Same(t, "passed up", se.Terminate.Append(nil), row.msg)
 			// req 5040-5.4-8, 5040-6.2.1-3: torn down at once, nothing more is sent.
-			check.That(t, p.a.abort && p.a.cutAll() == 0, "still sending")
-			p.a.qp.Stream().Closed(nil)
-			wants(t, "once", append(p.a.scq.take(), p.a.rcq.take()...))
+			check.That(t, p.A.Aborted && p.A.CutAll() == 0, "still sending")
+			p.A.QP.Stream().Closed(nil)
+			ends.Wants(t, "once", append(p.A.SCQ.Take(), p.A.RCQ.Take()...))
 		})
 	}
 }
 
 func TestLongestTerminateFits(t *testing.T) {
 	// req 5040-5.4-3: 52 octets.
-	e := newEnd(t, 1, nil)
-	e.qp.Start()
-	tm := Terminate{EType: RemoteProtection, HasLength: true, HasDDP: true, HasRDMA: true}
+	e := ends.NewEnd(t, 1, nil)
+	e.QP.Start()
+	tm := rdmap.Terminate{EType: rdmap.RemoteProtection, HasLength: true, HasDDP: true, HasRDMA: true}
 	b := tm.Append(nil)
 	must.Equal(t, "octets", len(b), 52)
-	e.inject(untagged(2, 1, [5]byte{0x47}, 0, false, b[:30]), untagged(2, 1, [5]byte{0x47}, 30, true, b[30:]))
-	check.That(t, len(e.failed) == 1 && e.failed[0].Remote && *e.failed[0].Terminate == tm, "failed %v", e.failed)
+	e.Inject(ends.Untagged(2, 1, [5]byte{0x47}, 0, false, b[:30]), ends.Untagged(2, 1, [5]byte{0x47}, 30, true, b[30:]))
+	check.That(t, len(e.Failures) == 1 && e.Failures[0].Remote && *e.Failures[0].Terminate == tm, "failed %v", e.Failures)
 }
 
 func TestStreamClosedUnderRequests(t *testing.T) {
-	p := newPair(t, nil)
-	p.a.post(SendWR{ID: 1})
-	p.a.cutAll()
-	p.a.qp.Stream().Closed(nil)
-	wants(t, "sends", p.a.scq.take(), WC{ID: 1, Status: StatusWRFlushErr})
-	check.Error(t, "error", p.a.qp.Err(), ddp.ErrClosed)
+	p := ends.NewPair(t, nil)
+	p.A.Post(rdmap.SendWR{ID: 1})
+	p.A.CutAll()
+	p.A.QP.Stream().Closed(nil)
+	ends.Wants(t, "sends", p.A.SCQ.Take(), rdmap.WC{ID: 1, Status: rdmap.StatusWRFlushErr})
+	check.Error(t, "error", p.A.QP.Err(), ddp.ErrClosed)
 }
 
 // Memory goes back to the user when the lower layer has written out what refers to it, not while it still makes up
 // packets: segments that were cut for them before cannot be detached.
 func TestRequestsEndAfterTheTransmission(t *testing.T) {
-	p := newPair(t, nil)
-	r, _ := p.a.memory(300, 0)
-	p.a.post(SendWR{ID: 1, SGL: []SGE{sge(r, 0, 150)}})
-	p.a.post(SendWR{ID: 2, SGL: []SGE{sge(r, 0, 10)}})
-	p.a.cutOne()
-	p.a.inject(untagged(0, 1, [5]byte{0x43}, 0, true, []byte("there is no receive for it")))
-	wants(t, "while a message is being cut", p.a.scq.take())
+	p := ends.NewPair(t, nil)
+	r, _ := p.A.Memory(300, 0)
+	p.A.Post(rdmap.SendWR{ID: 1, SGL: []rdmap.SGE{ends.SGE(r, 0, 150)}})
+	p.A.Post(rdmap.SendWR{ID: 2, SGL: []rdmap.SGE{ends.SGE(r, 0, 10)}})
+	p.A.CutOne()
+	p.A.Inject(ends.Untagged(0, 1, [5]byte{0x43}, 0, true, []byte("there is no receive for it")))
+	ends.Wants(t, "while a message is being cut", p.A.SCQ.Take())
 	var seg ddp.Segment
-	for p.a.qp.Stream().NextSegment(p.a.mulpdu, &seg) { // the rest, and the Terminate behind it
+	for p.A.QP.Stream().NextSegment(p.A.Size, &seg) { // the rest, and the Terminate behind it
 	}
-	wants(t, "before the packets are written", p.a.scq.take())
-	check.That(t, p.a.flush && p.a.detached == 0 && p.a.qp.State() == StateError,
-		"flush asked for: %v, detached %d times, state %v", p.a.flush, p.a.detached, p.a.qp.State())
-	p.a.parts = 2
-	p.a.flush = false
-	p.a.qp.Flush()
-	wants(t, "when a part is copied", p.a.scq.take())
-	check.That(t, p.a.flush && p.a.detached == 1, "flush asked for: %v, detached %d times", p.a.flush, p.a.detached)
-	p.a.qp.Flush()
-	wants(t, "then", p.a.scq.take(), WC{ID: 1, Status: StatusWRFlushErr}, WC{ID: 2, Status: StatusWRFlushErr})
-	check.Equal(t, "times detached", p.a.detached, 2)
-	p.a.qp.Flush()
-	p.a.qp.Ended()
-	wants(t, "once", p.a.scq.take())
+	ends.Wants(t, "before the packets are written", p.A.SCQ.Take())
+	check.That(t, p.A.Flushes && p.A.Detached == 0 && p.A.QP.State() == rdmap.StateError,
+		"flush asked for: %v, detached %d times, state %v", p.A.Flushes, p.A.Detached, p.A.QP.State())
+	p.A.Parts = 2
+	p.A.Flushes = false
+	p.A.QP.Flush()
+	ends.Wants(t, "when a part is copied", p.A.SCQ.Take())
+	check.That(t, p.A.Flushes && p.A.Detached == 1, "flush asked for: %v, detached %d times", p.A.Flushes, p.A.Detached)
+	p.A.QP.Flush()
+	ends.Wants(t, "then", p.A.SCQ.Take(), rdmap.WC{ID: 1, Status: rdmap.StatusWRFlushErr}, rdmap.WC{ID: 2, Status: rdmap.StatusWRFlushErr})
+	check.Equal(t, "times detached", p.A.Detached, 2)
+	p.A.QP.Flush()
+	p.A.QP.Ended()
+	ends.Wants(t, "once", p.A.SCQ.Take())
 }
 
 // Who closes still answers all that the peer has asked for, also when the answer has to wait: for the one
@@ -180,35 +182,35 @@ func TestClosingAnswersEveryRead(t *testing.T) {
 		{"no place for a response until one is acknowledged", 4, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			p := newPair(t, nil) // IRD and ORD 2
-			p.lazy = true
-			src, data := p.b.memory(300, ddp.RemoteRead)
-			fill(data, 3)
-			dst, got := p.a.memory(300, ddp.LocalWrite)
+			p := ends.NewPair(t, nil) // IRD and ORD 2
+			p.Lazy = true
+			src, data := p.B.Memory(300, ddp.RemoteRead)
+			ends.Fill(data, 3)
+			dst, got := p.A.Memory(300, ddp.LocalWrite)
 			read := func(id uint64) {
-				p.a.post(SendWR{ID: id, Op: WRRead, RemoteSTag: src.STag(), RemoteTO: src.Base(), SGL: []SGE{sge(dst, 0, 300)}})
+				p.A.Post(rdmap.SendWR{ID: id, Op: rdmap.WRRead, RemoteSTag: src.STag(), RemoteTO: src.Base(), SGL: []rdmap.SGE{ends.SGE(dst, 0, 300)}})
 			}
 			for i := range row.before {
 				read(uint64(i))
-				p.run()
-				p.a.ack() // the requests: their headers are free again
+				p.Run()
+				p.A.Ack() // the requests: their headers are free again
 			}
 			clear(got)
-			p.a.scq.take()
+			p.A.SCQ.Take()
 			read(100)
 			read(101)
-			p.a.cutAll()
-			p.arrive(p.a, p.b, len(p.a.sent))
+			p.A.CutAll()
+			p.Arrive(p.A, p.B, len(p.A.Sent))
 			if row.cut {
-				p.b.cutOne()
+				p.B.CutOne()
 			}
-			p.b.qp.Close()
-			p.lazy = false
-			p.b.ack()
-			p.run()
-			wants(t, "the Reads", p.a.scq.take(), WC{ID: 100, Opcode: WCRead}, WC{ID: 101, Opcode: WCRead})
-			same(t, "what was read", got, data)
-			check.That(t, p.b.finish && p.b.qp.Err() == nil, "closed %v, %v", p.b.finish, p.b.qp.Err())
+			p.B.QP.Close()
+			p.Lazy = false
+			p.B.Ack()
+			p.Run()
+			ends.Wants(t, "the Reads", p.A.SCQ.Take(), rdmap.WC{ID: 100, Opcode: rdmap.WCRead}, rdmap.WC{ID: 101, Opcode: rdmap.WCRead})
+			ends.Same(t, "what was read", got, data)
+			check.That(t, p.B.Finished && p.B.QP.Err() == nil, "closed %v, %v", p.B.Finished, p.B.QP.Err())
 		})
 	}
 }
