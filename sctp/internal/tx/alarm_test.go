@@ -57,8 +57,7 @@ func TestTimeoutThatWasEarlyIsUndone(t *testing.T) {
 		}
 		check.That(t, c.undone == tt.undone && l.s.ledger.nmarked == tt.marked, "%s: undone %d times, with %d marked", tt.name, c.undone, l.s.ledger.nmarked)
 		if l.s.CumTSN() == 2 && tt.marked == 0 && len(tt.heard) == 1 { // what is in flight since then may be lost
-			l.now += 100 * ms
-			l.sack(2, gap{5, 5})
+			l.after(100, 2, gap{5, 5})
 			l.wait(tt.name, 25)
 			l.expect(tt.name, "3")
 		}

@@ -30,8 +30,7 @@ func TestReductionForWhatWasOnlyLateIsTakenBack(t *testing.T) {
 		{"all, one by one", gap{5, 5}, "2 | 3 | 4", [][]wire.TSN{{2}, {4}, {3}}, 1, 1},
 	} {
 		l, c := farLab(t, 1, 0)
-		l.now += 100 * ms
-		l.sack(1, tt.missed)
+		l.after(100, 1, tt.missed)
 		l.wait(tt.name, 25)
 		l.expect(tt.name, tt.resent)
 		l.now += 25 * ms
@@ -43,8 +42,7 @@ func TestReductionForWhatWasOnlyLateIsTakenBack(t *testing.T) {
 		check.Equal(t, tt.name+": quarters of patience", l.path(0).disorder.more, tt.more)
 	}
 	l, c := farLab(t, 1, 0) // more may be lost until the recovery is over
-	l.now += 100 * ms
-	l.sack(1, gap{3, 3})
+	l.after(100, 1, gap{3, 3})
 	l.wait("one is lost", 25)
 	l.transmit()
 	l.sackFor(wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: 1, ARwnd: 1 << 20, Gaps: []wire.GapBlock{{Start: 2, End: 2}}, Dups: []wire.TSN{2}})))
@@ -76,8 +74,7 @@ func TestPatienceGrowsAndGoes(t *testing.T) {
 			p.due = 0
 			l.transmit()
 		}
-		l.now += 100 * ms
-		l.sack(next-1, gap{next + 1, next + 1})
+		l.after(100, next-1, gap{next + 1, next + 1})
 		l.wait(what, int(began.Milliseconds())-100)
 		l.transmit()
 		l.now += 10 * ms
@@ -103,8 +100,7 @@ func TestPatienceGrowsAndGoes(t *testing.T) {
 func TestPathThatReordersCountsNoMisses(t *testing.T) {
 	for _, late := range []bool{true, false} {
 		l, c := farLab(t, 1, 0)
-		l.now += 100 * ms
-		l.sack(1, gap{3, 3})
+		l.after(100, 1, gap{3, 3})
 		l.now += 5 * ms
 		if late {
 			l.sack(3) // the one before it, which was sent once

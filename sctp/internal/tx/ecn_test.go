@@ -46,8 +46,7 @@ func TestEchoReducesTheWindowOncePerWindow(t *testing.T) {
 	l.queue(500, full)
 	for l.path(0).cc.Window() < 20000 {
 		l.transmit()
-		l.now += 10 * ms
-		l.sack(l.s.NextTSN() - 1)
+		l.after(10, l.s.NextTSN()-1)
 	}
 	l.transmit()
 	first, last := l.s.CumTSN()+1, l.s.NextTSN()-1

@@ -52,8 +52,7 @@ func TestLifetime(t *testing.T) {
 	check.That(t, l.s.queue.at(l.s.queue.n).Body[0] == nil, "what has expired keeps the user's memory")
 	check.Error(t, "what has expired takes room", l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 200)}, Token: 6}), nil)
 	l.s.slot.msg.Expires = 1 // long ago: what was begun is sent all the same
-	l.now += 10 * ms
-	l.sack(2)
+	l.after(10, 2)
 	got = l.expired()
 	check.That(t, got == nil, "expired %v", got)
 	// The messages that are left have TSNs and SSNs without a hole.

@@ -41,8 +41,7 @@ func TestSackForManyPacketsCountsAsOneForEach(t *testing.T) {
 			r.flags |= resent
 			l.s.ledger.again.push(&l.s.ledger, 1, r.stamp)
 		}
-		l.now += 100 * ms
-		l.sack(0, tt.gaps...)
+		l.after(100, 0, tt.gaps...)
 		l.path(0).due = 0
 		l.expect(tt.name, tt.want)
 	}
@@ -182,14 +181,12 @@ func TestT3ExpiryMarksAllForRetransmission(t *testing.T) {
 	l.expect("the earliest that fit one packet", "1")
 	// req 9260-6.3.3-3
 	check.Equal(t, "T3-rtx, the doubled RTO after the retransmission, at", l.s.NextTimeout(), second+2*second)
-	l.now += 100 * ms
-	l.sack(1)
+	l.after(100, 1)
 	l.expect("the acknowledgement lets cwnd octets go", "2 | 3")
 	check.Equal(t, "SRTT without a measurement on a retransmission", p.SRTT(), 0) // req 9260-6.3.1-6
 	l.sack(5)
 	l.expect("new DATA", "6 | 7 | 8")
-	l.now += 50 * ms
-	l.sack(6)
+	l.after(50, 6)
 	// req 9260-6.3.3-4
 	check.That(t, p.SRTT() == 50*ms.Sub(0) && p.RTO() == second.Sub(0),
 		"SRTT %v RTO %v: the next measurement collapses the RTO", p.SRTT(), p.RTO())
@@ -378,13 +375,11 @@ func TestLateNewsOfOldChunksIsNoLoss(t *testing.T) {
 	l := newLab(t, 1)
 	l.now = second
 	l.flight(10)
-	l.now += 100 * ms
-	l.sack(1)
+	l.after(100, 1)
 	l.transmit()
 	l.timeout()
 	l.transmit() // 2
-	l.now += 100 * ms
-	l.sack(2)
+	l.after(100, 2)
 	l.expect("after the timeout", "3 | 4")
 	l.now += 80 * ms
 	for last := wire.TSN(4); last <= 7; last++ { // the first transmissions

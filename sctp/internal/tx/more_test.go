@@ -203,8 +203,7 @@ func TestControllerHearsWhatIsSentAndAcknowledged(t *testing.T) {
 	l.s.HandleECNE(l.now, 1)
 	l.sack(1)
 	l.sack(1) // says nothing new
-	l.now += 5 * ms
-	l.sack(3)
+	l.after(5, 3)
 	u.n, u.size = 1, 100
 	l.transmit()
 	l.timeout()

@@ -27,8 +27,7 @@ func farLab(t *testing.T, paths, n int) (*lab, *losses) {
 	l.s.cfg.Letter = false
 	l.path(0).cc = c
 	l.flight(1)
-	l.now += 100 * ms
-	l.sack(1)
+	l.after(100, 1)
 	for i := range 4 {
 		m := Message{Body: [2][]byte{make([]byte, full)}}
 		if i >= 4-n {
@@ -57,8 +56,7 @@ func TestTailProbeTellsWhatIsMissing(t *testing.T) {
 	l.expect("the last in flight", "5")
 	d := chunks(t, l.b.Pkts[0])[0]
 	check.That(t, d.I() && l.path(0).t3 == t3 && l.s.stats.TailProbes == 1, "I bit %v, T3 at %v, was %v, %+v", d.I(), l.path(0).t3, t3, l.s.stats)
-	l.now += 100 * ms
-	l.sack(1, gap{5, 5})
+	l.after(100, 1, gap{5, 5})
 	l.expect("all that a round trip has passed for", "2 | 3 | 4")
 	check.That(t, c.n == 1 && l.path(0).pto == rawio.Never, "%d reductions, a probe in Fast Recovery at %v", c.n, l.path(0).pto)
 	for _, tt := range []struct {
@@ -68,8 +66,7 @@ func TestTailProbeTellsWhatIsMissing(t *testing.T) {
 		losses int
 	}{{"repaired a loss", 100 * ms, nil, 1}, {"arrived twice", 100 * ms, []wire.TSN{5}, 0}, {"was too early", 99 * ms, nil, 0}} {
 		l, c := farLab(t, 1, 0)
-		l.now += 100 * ms
-		l.sack(4)
+		l.after(100, 4)
 		l.wait("a lone packet, two round trips and a little after it was sent", 105)
 		l.expect(tt.name, "5")
 		l.now += tt.after
@@ -82,8 +79,7 @@ func TestTailProbeTellsWhatIsMissing(t *testing.T) {
 // A packet goes whatever cwnd is while the probe is due, and no longer.
 func TestAnsweredProbeIsNotUrgent(t *testing.T) {
 	l, _ := farLab(t, 1, 0)
-	l.now += 100 * ms
-	l.sack(3)
+	l.after(100, 3)
 	l.timeout()
 	l.s.Refused(l.path(0), 4)
 	l.sack(3, gap{5, 5})
@@ -93,27 +89,23 @@ func TestAnsweredProbeIsNotUrgent(t *testing.T) {
 
 func TestMissingIsLostAfterARoundTripAndAQuarter(t *testing.T) {
 	l, c := farLab(t, 1, 0)
-	l.now += 100 * ms
-	l.sack(1, gap{3, 3})
+	l.after(100, 1, gap{3, 3})
 	l.wait("one above has arrived", 25)
 	l.expect("it is lost", "2")
 	l.queue(1, full)
 	l.expect("sent later", "6")
-	l.now += 100 * ms
-	l.sack(1, gap{3, 6})
+	l.after(100, 1, gap{3, 6})
 	l.wait("what was sent after it has arrived", 25)
 	l.expect("lost once more", "2")
 	check.Equal(t, "reductions in one recovery", c.n, 1)
 	l, _ = farLab(t, 1, 0)
-	l.now += 100 * ms
-	l.sack(1, gap{3, 3})
+	l.after(100, 1, gap{3, 3})
 	l.now, l.path(0).due = l.now+25*ms, 0
 	l.sack(1, gap{3, 4})
 	l.expect("a SACK at the very moment", "2")
 	l, _ = farLab(t, 2, 1)
 	l.path(1).ObserveRTT(100_000_000)
-	l.now += 100 * ms
-	l.sack(1, gap{4, 4})
+	l.after(100, 1, gap{4, 4})
 	l.wait("one above has arrived over the same path", 25)
 	l.expect("they are lost", "2 | 3")
 	l.wait("the other path has been silent", 275)
@@ -127,18 +119,15 @@ func TestMissingIsLostAfterARoundTripAndAQuarter(t *testing.T) {
 	l.wait("two of the other path", 100)
 	l.expect("one probe at a time", "")
 	l, c = farLab(t, 1, 0)
-	l.now += 100 * ms
-	l.sack(1, gap{4, 5})
-	l.now += 20 * ms
-	l.sack(1, gap{5, 5})
+	l.after(100, 1, gap{4, 5})
+	l.after(20, 1, gap{5, 5})
 	l.wait("a SACK that says nothing new", 5)
 	l.expect("but not what was taken back", "2 | 3")
 	l.sack(5)
 	check.Equal(t, "octets that open the window, each once", c.octets, 5*counted)
 	check.Equal(t, "a timer", l.s.rackAt, rawio.Never)
 	l, _ = farLab(t, 2, 2)
-	l.now += 100 * ms
-	l.sack(1, gap{4, 5})
+	l.after(100, 1, gap{4, 5})
 	l.expect("arrivals over another path say nothing", "")
 	check.Equal(t, "a timer", l.s.rackAt, rawio.Never)
 }

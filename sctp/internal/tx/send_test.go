@@ -320,13 +320,11 @@ func TestRetransmittedChunkIsNotMeasured(t *testing.T) {
 	l.transmit()
 	l.sack(5)
 	l.transmit()
-	l.now += 10 * ms
-	l.sack(9)
+	l.after(10, 9)
 	check.That(t, p.SRTT() == 40*time.Millisecond && p.sack.trip == 0,
 		"SRTT %v, shortest trip %v: measured although what arrived was retransmitted", p.SRTT(), p.sack.trip)
 	l.flight(1)
-	l.now += 80 * ms
-	l.sack(10)
+	l.after(80, 10)
 	check.Equal(t, "SRTT", p.SRTT(), 45*time.Millisecond) // req 9260-6.3.1-4
 	l.flight(4)
 	l.sack(11) // was timed, so that 15 will be, and 12 is lost
@@ -335,8 +333,7 @@ func TestRetransmittedChunkIsNotMeasured(t *testing.T) {
 	l.sack(11, gap{13, 14})
 	l.sack(11, gap{13, 14}, gap{16, 16})
 	l.expect("fast retransmission below the timed 15", "12")
-	l.now += 800 * ms
-	l.sack(17)
+	l.after(800, 17)
 	check.That(t, p.SRTT() <= 45*time.Millisecond, "SRTT %v: measured by a chunk that waited for one below it", p.SRTT())
 }
 
@@ -347,8 +344,7 @@ func TestMeasurementGoesOnBelowWhatIsSentAgain(t *testing.T) {
 	l.flight(3)
 	l.s.Refused(l.path(0), 2)
 	l.expect("again", "2")
-	l.now += 30 * ms
-	l.sack(1)
+	l.after(30, 1)
 	check.Equal(t, "SRTT", l.path(0).SRTT(), 30*time.Millisecond)
 }
 

@@ -61,8 +61,7 @@ func TestWhatWasWithheldLeavesAsTheProbe(t *testing.T) {
 	for range 50 {
 		l.path(0).ObserveRTT(20 * time.Millisecond)
 	}
-	l.now += 20 * ms
-	l.sack(6)
+	l.after(20, 6)
 	l.timeout()
 	l.expect("the earliest, over the other path", "7>1")
 	st := l.s.Stats()
@@ -87,8 +86,7 @@ func TestLonePacketOfAPathThatVaries(t *testing.T) {
 	l, _ := farLab(t, 2, 0)
 	l.path(0).Asks = true
 	l.path(1).ObserveRTT(50 * time.Millisecond)
-	l.now += 100 * ms
-	l.sack(4)
+	l.after(100, 4)
 	l.wait("the round trip, four times 37.5 ms, and what its SACK waits at least", 100+150+5)
 	l.expect("over the other path", "5>1")
 	l.now += 50 * ms

@@ -15,8 +15,7 @@ import (
 func TestProbeOfALonePacketAllowsForThePeersWait(t *testing.T) {
 	l, _ := farLab(t, 1, 0)
 	p := l.path(0)
-	l.now += 100 * ms
-	l.sack(5)
+	l.after(100, 5)
 	p.waits = waits{}
 	alone := func(what string, now bool, probe, takes rawio.Time) {
 		t.Helper()
