@@ -87,8 +87,8 @@ func (s *Sender) restore(now rawio.Time) (all bool) {
 		if a.next.Less(g.base) {
 			a.next = g.base
 		}
-		for a.next.Less(a.end) {
-			t, ok := g.marked.Next(a.next, int(uint32(a.end-a.next)))
+		for {
+			t, ok := g.marked.Next(a.next, int(int32(a.end-a.next)))
 			if !ok {
 				break
 			}

@@ -101,6 +101,12 @@ func TestWhatEndsTheWait(t *testing.T) {
 	l.expect("little is in flight", "24")
 
 	l = busy(t, 20, quick)
+	l.queue(1, full)
+	l.expect("less than a train", "")
+	l.sack(2)
+	l.expect("a SACK, and nothing that is short", "21")
+
+	l = busy(t, 20, quick)
 	l.queue(train/full, full)
 	l.expect("less than a train", "")
 	l.queue(1, train-train/full*full-1)

@@ -133,22 +133,24 @@ func (g *ledger) move(what trigger, t wire.TSN, r *record, p *Path) bool {
 			g.land(r, p)
 		}
 	}
-	enter(&g.paid, t, changed&inPaid, now)
+	enter(&g.paid, t, inPaid, changed, now)
 	if changed&(inQueue|inGaps|inOwed) != 0 {
-		enter(&g.marked, t, changed&inQueue, now)
-		enter(&g.gapped, t, changed&inGaps, now)
-		enter(&g.owed, t, changed&inOwed, now)
+		enter(&g.marked, t, inQueue, changed, now)
+		enter(&g.gapped, t, inGaps, changed, now)
+		enter(&g.owed, t, inOwed, changed, now)
 		g.count(changed&now, 1)
 		g.count(changed&^now, -1)
 	}
 	return true
 }
 
-// enter adds a chunk to the set of an account that is changed, if it is in that now, or removes it.
-func enter(set *tsnset.Set, t wire.TSN, changed, now accounts) {
-	if changed&now != 0 {
+// enter adds a chunk to the set of an account, if that has changed and the chunk is in it now, or removes it.
+func enter(set *tsnset.Set, t wire.TSN, account, changed, now accounts) {
+	switch {
+	case changed&account == 0:
+	case now&account != 0:
 		set.Add(t)
-	} else if changed != 0 {
+	default:
 		set.Remove(t)
 	}
 }
