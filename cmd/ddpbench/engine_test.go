@@ -318,8 +318,14 @@ func TestEndedSessionEndsTheRun(t *testing.T) {
 		post, end, recv := e.post(l, 1), e.conclude(false), l.postRecv(0)
 		check.That(t, post != nil && end != nil && recv != nil, "%s: %v, %v, %v", args, post, end, recv)
 		err := c.measure(t.Context(), e)
-		check.That(t, err != nil, "%s: no error", args)
+		e.both, l.peerDone = true, false
+		check.That(t, err != nil && e.peerDone(l, &control{n: l.got}) != nil, "%s: no error", args)
 	}
+	_, e := x.connected(t, "send", "--lat", "-n", "9")
+	l := e.lanes[0]
+	e.tick = func(time.Time) { l.qp.Close() } // behind the first round trip
+	must.OK(t, l.sendControl(control{kind: ctlGo}))
+	check.That(t, e.roundTrips(t.Context(), l, newHistogram()) != nil, "the session has ended and the round trips go on")
 }
 
 // TestFailedRequest: an error status ends the run unless all was said.

@@ -71,10 +71,7 @@ func newLab(t *testing.T, cfg ...*rdma.Config) *lab {
 	x.server = newService(serving, newReporter(&options{}, x.out, "mem"))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() {
-		x.server.accept(ctx, l)
-		close(done)
-	}()
+	go func() { x.server.accept(ctx, l); close(done) }()
 	t.Cleanup(func() {
 		cancel()
 		<-done

@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"encoding/xml"
-	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -19,6 +19,7 @@ import (
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rdma"
 )
 
 // TestSweepMeasuresAndKeepsEveryAxis measures the small end of each axis, prints and keeps what it finds.
@@ -58,6 +59,8 @@ func TestPlotIsDrawnAsItWas(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "plot.svg")
 	points := []point{{Value: 64, Cost: 1, GBps: 0.5}, {Value: 1024, Cost: 1.5, GBps: 2}, {Value: 1 << 20, Cost: 4, GBps: 1.25}}
 	must.OK(t, plotPoints(name, &axes[0], points))
+	cost, rate := plotPoints(name+"2", &axes[0], []point{{Value: 1, Cost: math.NaN()}}), plotPoints(name+"2", &axes[0], []point{{Value: 1, GBps: math.Inf(1)}})
+	check.That(t, cost != nil && rate != nil && plotPoints("/no/such/plot", &axes[0], points) != nil, "a plot of what is no number, %v or %v, or for which there is no place", cost, rate)
 	if sum := fmt.Sprintf("%x", sha256.Sum256(must.Get(os.ReadFile(name))(t))); runtime.GOARCH == "amd64" { // others round otherwise
 		check.Equal(t, "the sum of a plot", sum[:16], "191768eddd11cb88")
 	}
@@ -77,6 +80,8 @@ func TestDepthOfARig(t *testing.T) {
 		r, err := newRig(ended, &cli.LinkFlags{Kind: link}, base)
 		check.That(t, r == nil && err != nil, "a rig over %s that cannot be, or is not waited for: %v", link, err)
 	}
+	full := newLab(t, nil, &rdma.Config{Limits: rdma.Limits{MaxCQE: 1}}).server.dev
+	check.That(t, (&rig{scale: scale{QPs: 1}, ends: &cli.Devices{Server: full}}).accept(t.Context(), nil) != nil, "a CQ that there is no room for")
 	must.OK(t, r.run(t.Context(), 0, 9)) // each place in memory is used again
 	check.Equal(t, "octets for large messages", (&rig{scale: scale{Size: 1 << 30}}).memory(), 1<<30)
 	check.Equal(t, "octets for small messages", (&rig{scale: scale{Size: 64}}).memory(), 64<<20)
@@ -93,14 +98,11 @@ func TestPointIsWhatHappenedInBetween(t *testing.T) {
 func wellFormed(t *testing.T, name, title string) {
 	b := must.Get(os.ReadFile(name))(t)
 	check.That(t, strings.Contains(string(b), title), "the plot does not say %q", title)
-	d := xml.NewDecoder(strings.NewReader(string(b)))
-	for {
-		if _, err := d.Token(); errors.Is(err, io.EOF) {
-			return
-		} else if err != nil {
-			t.Fatal(err)
-		}
+	d, err := xml.NewDecoder(strings.NewReader(string(b))), error(nil)
+	for err == nil {
+		_, err = d.Token()
 	}
+	check.Equal(t, "what ends the XML", err, io.EOF)
 }
 
 func TestSweepOptions(t *testing.T) {
