@@ -80,7 +80,7 @@ func TestMistakesAreNamed(t *testing.T) {
 func against(t *testing.T, args []string, handle func(e *end, client *hello, msg []byte)) (code int, out string, err error) {
 	t.Helper()
 	client, server := devices(t)
-	l := must.Get(server.Listen(rdma.DefaultPort))(t)
+	l, e := must.Get(server.Listen(rdma.DefaultPort))(t), must.Get(newEnd(server, 56, nil))(t)
 	go func() {
 		req, err := l.Accept(t.Context())
 		if err != nil {
@@ -88,11 +88,6 @@ func against(t *testing.T, args []string, handle func(e *end, client *hello, msg
 		}
 		var h hello
 		check.OK(t, h.decode(req.PrivateData()))
-		e, err := newEnd(server, int(h.size), nil)
-		if err != nil {
-			t.Error(err)
-			return
-		}
 		mine := e.hello()
 		check.OK(t, req.Accept(e.qp, mine.encode()))
 		for {
@@ -113,11 +108,11 @@ func against(t *testing.T, args []string, handle func(e *end, client *hello, msg
 }
 
 // devices are a client's and a server's, at serverAddr, joined by memory.
-func devices(t *testing.T) (client, server *rdma.Device) {
+func devices(t *testing.T, cfg ...*rdma.Config) (client, server *rdma.Device) {
 	t.Helper()
 	sl, cl := mempair.New(t, mem.Options{})
 	for to, link := range map[**rdma.Device]*mem.Link{&server: sl, &client: cl} {
-		*to = must.Get(rdma.NewDevice(link, nil))(t)
+		*to = must.Get(rdma.NewDevice(link, append(cfg, nil)[0]))(t)
 		t.Cleanup(func() { (*to).Close() })
 	}
 	return client, server
@@ -163,9 +158,18 @@ func TestServerThatTakesNoPings(t *testing.T) {
 			l, e := must.Get(server.Listen(rdma.DefaultPort))(t), must.Get(newEnd(server, 1, nil))(t)
 			go func() { check.OK(t, answer(must.Get(l.Accept(t.Context()))(t), e)) }()
 		}
-		o := must.Get(parse([]string{"-n", "-c", "2", "host"}, io.Discard))(t)
+		o := must.Get(parse([]string{"-n", "-c", "2", "-W", "1", "host"}, io.Discard))(t)
 		_, err := o.ping(t.Context(), client, netip.AddrPortFrom(serverAddr, rdma.DefaultPort), io.Discard)
 		check.That(t, err != nil && strings.Contains(cli.Explain(err), want), "%v, want %s", err, want)
+	}
+}
+
+// An end that its device has no room for is none.
+func TestEndsTakeRoom(t *testing.T) {
+	for _, limits := range []rdma.Limits{{MaxCQE: 8}, {MaxRegions: 2}, {MaxWR: 100}} {
+		client, _ := devices(t, &rdma.Config{Limits: limits})
+		e, err := newEnd(client, 1, nil)
+		check.That(t, e == nil && err != nil, "with %+v: %v", limits, err)
 	}
 }
 
