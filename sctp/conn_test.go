@@ -79,6 +79,8 @@ func TestWriteRefusals(t *testing.T) {
 	}
 	_, err := c.WriteMsg(make([]byte, 10_000), SendInfo{Stream: 3})
 	check.That(t, err == nil, "what fits is refused: %v", err)
+	must.OK(t, c.Reconfigure(func(cfg *Config) { cfg.SendBuffer = 5000 }))
+	check.Fails(c.WriteMsg(make([]byte, 5001), SendInfo{}))(t, "what does not fit any more", ErrMessageTooLong)
 }
 
 // A writer that outruns its reader blocks, and nothing is lost.
@@ -349,6 +351,15 @@ func TestSilenceBesideARefusalIsWaitedForAWhile(t *testing.T) {
 		_, _, err := happy(t.Context(), []attempt{{p.a, rawLink, to, 0}, {silent, rawLink, to, 0}}, &Config{}, time.Hour)
 		took := time.Since(began)
 		check.That(t, errors.Is(err, syscall.ECONNREFUSED) && took >= 3*time.Second && took < 4*time.Second, "%v after %v", err, took)
+		closed := newPair(t).a
+		closed.Close()
+		for _, row := range []struct { // the reason is the first, but a refusal goes before silence
+			first, last *Transport
+			want        error
+		}{{closed, p.a, ErrTransportClosed}, {p.a, closed, syscall.ECONNREFUSED}, {silent, p.a, syscall.ECONNREFUSED}, {silent, closed, syscall.ETIMEDOUT}} {
+			_, _, err := happy(t.Context(), []attempt{{row.first, rawLink, to, 0}, {row.last, rawLink, to, 0}}, &Config{MaxInitRetrans: 1}, time.Hour)
+			check.Error(t, "why", err, row.want)
+		}
 	})
 }
 

@@ -83,6 +83,10 @@ func TestDialFindsWhoListens(t *testing.T) {
 				must.OK(t, s.Close())
 			}
 		}
+		for _, to := range []string{"127.0.0.1:1", "::1", "[::1]:nothing"} {
+			_, err := (&Dialer{links: client}).Dial(deadlineCtx(t), "sctp6", to)
+			check.That(t, errors.As(err, new(*net.AddrError)) || errors.As(err, new(*net.DNSError)), "%s, by IPv6: %v", to, err)
+		}
 		n := uint64(0)
 		for _, tr := range server.open {
 			n += tr.Stats().Established

@@ -154,6 +154,8 @@ func TestErrorsAreThoseOfPackageNet(t *testing.T) {
 			return <-end
 		})},
 		{"read after close", pair(func(c, d net.Conn, s stack) error { c.Close(); return read(c) })},
+		{"read after close, and too late", pair(func(c, d net.Conn, s stack) error { c.SetReadDeadline(past); c.Close(); return read(c) })},
+		{"empty read after close", pair(func(c, d net.Conn, s stack) error { c.Close(); return second(c.Read(nil)) })},
 		{"write after close", pair(func(c, d net.Conn, s stack) error { c.Close(); return writeOn(c) })},
 		{"close after close", pair(func(c, d net.Conn, s stack) error { c.Close(); return c.Close() })},
 		{"deadline after close", pair(func(c, d net.Conn, s stack) error { c.Close(); return c.SetDeadline(past) })},

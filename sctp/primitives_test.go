@@ -94,6 +94,15 @@ func TestInitializePrimitive(t *testing.T) {
 	check.That(t, errors.Is(err, rawio.ErrPortInUse), "the same port twice: %v", err)
 	l, err := b.Listen(0, nil)
 	check.That(t, err == nil && l.Port() != 0, "no port was picked: %v", err)
+	for i, size := range []int{0, -1, 0} { // what has failed at an address leaves the port to others there
+		at := &Config{LocalAddrs: []netip.Addr{addrsB[min(i, 1)].Addr()}, MaxMessage: size}
+		_, err := b.Listen(4712, at)
+		check.That(t, (err != nil) == (size < 0), "listener %d: %v", i, err)
+		if size < 0 {
+			_, err = b.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsA[0].Addr(), 1), &Config{LocalPort: 4712, LocalAddrs: at.LocalAddrs, MaxMessage: size})
+			check.That(t, errors.As(err, new(*assoc.ConfigError)), "a Dial with a bad configuration: %v", err)
+		}
+	}
 	elsewhere := netip.MustParseAddr("192.0.2.1")
 	var bad *LocalAddrError
 	_, err = a.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsB[0].Addr(), 1), &Config{LocalAddrs: []netip.Addr{elsewhere}})

@@ -35,7 +35,7 @@ func (t *timers) set(c *Conn, due rawio.Time) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed || due >= c.due.Load() {
+	if t.closed {
 		return
 	}
 	c.due.Store(due)

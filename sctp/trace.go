@@ -84,7 +84,7 @@ func (c *Conn) observe(now rawio.Time) {
 	if t.credit < lookEvery && !moved && !c.ended {
 		return
 	}
-	t.credit = max(0, t.credit-lookEvery)
+	t.credit -= min(t.credit, lookEvery)
 	s := c.a.Stats()
 	at := c.t.start.Add(time.Duration(now))
 	if !t.begun {

@@ -36,6 +36,30 @@ func TestUnboundPortIsClosed(t *testing.T) {
 	}
 }
 
+// A port that is bound at some addresses is heard at these alone.
+func TestPortIsHeardWhereItIsBound(t *testing.T) {
+	ns, other, prefix := testns.New(t), testns.New(t), netip.MustParsePrefix
+	testns.Veth(ns, other, "one", 1500, prefix("fd01::1/64"), prefix("fd01::2/64"))
+	testns.Veth(ns, other, "two", 1500, prefix("fd02::1/64"), prefix("fd02::2/64"))
+	var all []netip.Addr
+	for _, s := range []string{"127.0.0.2", "fd02::1", "127.0.0.1", "127.0.0.3", "::1", "fd01::1"} {
+		all = append(all, netip.MustParseAddr(s))
+	}
+	l, bound := open(t, ns, raw.Config{}), all[2:]
+	ns.Do(func() error { return l.BindPort(20001, bound...) })
+	for _, a := range all {
+		linktest.Write(t, l, rawio.Packet{Vec: [][]byte{packet(1, 20001, 40)}, Remote: to(a)})
+	}
+	heard := make(map[netip.Addr]int)
+	for _, p := range linktest.Read(t, l, len(bound)) {
+		heard[p.Local.Addr()]++
+		p.Release()
+	}
+	for _, a := range bound {
+		check.Equal(t, "packets to "+a.String(), heard[a], 1)
+	}
+}
+
 // A packet cannot leave from an address of one family to one of the other.
 func TestSourceOfTheOtherFamilyIsRefused(t *testing.T) {
 	ns := testns.New(t)

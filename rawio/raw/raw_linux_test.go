@@ -289,7 +289,7 @@ func TestBadPacketIsRefusedAndTheRestAreSent(t *testing.T) {
 	_, err = raw.Open(raw.Config{MTU: 575})
 	check.That(t, errors.As(err, &mtu) && mtu.MTU == 575, "Open with an MTU of 575 = %v", err)
 	_, err = raw.Open(raw.Config{Local: v4, Peer: v6})
-	check.That(t, err != nil, "Open with addresses of two families succeeded")
+	check.That(t, err != nil && err.Error() == "raw link: local address 127.0.0.1 and peer ::1 are of different families", "Open with addresses of two families: %v", err)
 }
 
 func TestMTUIsThatOfTheRoute(t *testing.T) {
