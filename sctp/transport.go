@@ -285,16 +285,15 @@ func (t *Transport) Dial(ctx context.Context, remote netip.AddrPort, cfg *Config
 	}
 	select {
 	case <-c.up:
-		return c, nil
 	case <-c.done:
-		if isClosed(c.up) {
-			return c, nil // it was, before the peer ended it
-		}
-		return nil, &DialError{remote, cmp.Or(ctx.Err(), c.err)} // of two reasons, the one that the caller knows
 	case <-ctx.Done():
 		c.Abort("setup given up")
 		return nil, &DialError{remote, ctx.Err()}
 	}
+	if isClosed(c.up) { // the peer may have ended it since
+		return c, nil
+	}
+	return nil, &DialError{remote, cmp.Or(ctx.Err(), c.err)} // of two reasons, the one that the caller knows
 }
 
 func (t *Transport) connect(remote netip.AddrPort, cfg *Config) (*Conn, error) {
