@@ -169,6 +169,9 @@ func TestRateGivesTheSerializationDelay(t *testing.T) {
 	send(n, 0, 0, 1000)    // 0 to 1 ms
 	send(n, 0, 1, 500)     // 1 to 1.5 ms
 	send(n, ms, 2, 1000)   // 1.5 to 2.5 ms
+	for now, want := range map[rawio.Time]rawio.Time{ms: 3 * ms / 2, 3 * ms: 0} {
+		check.Equal(t, "backlog", n.Backlog(now, hostA.Addr(), hostB.Addr()), time.Duration(want))
+	}
 	send(n, 5*ms, 3, 1000) // the transmitter was idle: 5 to 6 ms
 	want := []arrival{{11 * ms, 0}, {11*ms + ms/2, 1}, {12*ms + ms/2, 2}, {16 * ms, 3}}
 	check.Slice(t, "arrivals", run(n, 1000*ms), want)
@@ -265,7 +268,8 @@ func TestNothingExceedsTheLengthFieldOfIP(t *testing.T) {
 	n := connect(1, Params{})
 	send(n, 0, 0, 65535)
 	send(n, 0, 1, 65536)
-	send(n, 0, 2, 200000)
+	n.Connect(hostA.Addr(), hostB.Addr(), Params{MTU: 1 << 20})
+	send(n, 0, 2, 65536)
 	got := run(n, 0)
 	must.That(t, slices.Equal(got, []arrival{{0, 0}}) && n.Stats().TooBig == 2, "delivered %v, %+v", got, n.Stats())
 	for size, want := range map[int]int{2048: 2048, 2049: 65535} { // a short packet does not hold a long buffer
