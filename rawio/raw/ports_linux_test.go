@@ -58,6 +58,13 @@ func TestPortIsHeardWhereItIsBound(t *testing.T) {
 	for _, a := range bound {
 		check.Equal(t, "packets to "+a.String(), heard[a], 1)
 	}
+	c := open(t, ns, raw.Config{Local: all[1]})
+	for _, local := range []netip.AddrPort{{}, to(netip.IPv6Unspecified())} {
+		linktest.Write(t, c, rawio.Packet{Vec: [][]byte{packet(1, 20001, 40)}, Local: local, Remote: to(all[5])})
+		p := linktest.Read(t, l, 1)[0]
+		check.Equal(t, "where a packet of a link with one address comes from", p.Remote, to(all[1]))
+		p.Release()
+	}
 }
 
 // A packet cannot leave from an address of one family to one of the other.

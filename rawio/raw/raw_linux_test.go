@@ -285,6 +285,12 @@ func TestBadPacketIsRefusedAndTheRestAreSent(t *testing.T) {
 	}
 	s := a.Stats()
 	check.That(t, s.TxPackets == 3 && s.TxTooLong == 1 && s.TxErrors == 2, "stats %+v", s)
+	far := netip.MustParseAddr("192.0.2.77")
+	ns.Do(func() error {
+		check.Fails(raw.Open(raw.Config{Local: far}))(t, "an address of another host", syscall.EADDRNOTAVAIL)
+		check.Fails(raw.Open(raw.Config{Peer: far}))(t, "a peer that there is no way to", syscall.ENETUNREACH)
+		return nil
+	})
 	var mtu *rawio.MTUError
 	_, err = raw.Open(raw.Config{MTU: 575})
 	check.That(t, errors.As(err, &mtu) && mtu.MTU == 575, "Open with an MTU of 575 = %v", err)

@@ -166,9 +166,9 @@ func TestCorruptChangesOneOctetAnywhere(t *testing.T) {
 func TestRateGivesTheSerializationDelay(t *testing.T) {
 	// 1 MB/s: 1000 octets at IP level take 1 ms.
 	n := connect(1, Params{Delay: 10 * time.Millisecond, Rate: 1e6})
-	send(n, 0, 0, 1000)    // 0 to 1 ms
-	send(n, 0, 1, 500)     // 1 to 1.5 ms
-	send(n, ms, 2, 1000)   // 1.5 to 2.5 ms
+	send(n, 0, 0, 1000)  // 0 to 1 ms
+	send(n, 0, 1, 500)   // 1 to 1.5 ms
+	send(n, ms, 2, 1000) // 1.5 to 2.5 ms
 	for now, want := range map[rawio.Time]rawio.Time{ms: 3 * ms / 2, 3 * ms: 0} {
 		check.Equal(t, "backlog", n.Backlog(now, hostA.Addr(), hostB.Addr()), time.Duration(want))
 	}

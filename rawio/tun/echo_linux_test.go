@@ -16,6 +16,7 @@ import (
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
+	"github.com/rddp-go/rddp/rawio/internal/wait"
 )
 
 // An echo request is answered to one host, never to a group or to nobody (RFC 1122 section 3.2.2.6, RFC
@@ -84,6 +85,18 @@ func TestWhatTheDeviceSaysOfAPacket(t *testing.T) {
 		_, err = l.WriteBatch(make([]rawio.Packet, 1))
 		check.That(t, errors.As(err, new(*net.AddrError)) && l.getWriter() == w && l.getWriter() != w, "a packet to nobody: %v", err)
 	}
+}
+
+// Who waits hears of a device that has failed, once it is closed of that.
+func TestWaitTellsOfTheDevice(t *testing.T) {
+	q := &queue{l: new(Link), wait: must.Get(wait.NewReader())(t)}
+	q.wait.Interrupt()
+	check.Equal(t, "interrupted", q.Wait(rawio.Park), rawio.ErrInterrupted)
+	q.err = syscall.EIO
+	check.Error(t, "failed", q.Wait(rawio.Park), syscall.EIO)
+	q.l.closed.Store(true)
+	q.wait.Close()
+	check.Equal(t, "closed", q.Wait(rawio.Park), net.ErrClosed)
 }
 
 // Flows are spread over the queues by the remote host and both ports, and a flow has one queue.

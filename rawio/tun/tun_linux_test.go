@@ -331,6 +331,7 @@ func TestRoutesAreAddedWithAndWithoutHost(t *testing.T) {
 }
 
 func TestCloseWakesReader(t *testing.T) {
+	outstanding := rawio.TrackPools()
 	l := open(t, testns.New(t), tun.Config{Addrs: addr1})
 	done := make(chan error)
 	go func() {
@@ -343,6 +344,7 @@ func TestCloseWakesReader(t *testing.T) {
 	check.That(t, err == net.ErrClosed, "ReadBatch after Close = %v, want net.ErrClosed", err)
 	n, err := l.WriteBatch([]rawio.Packet{{Vec: [][]byte{linktest.Pattern(12)}, Remote: to(addr2[0])}})
 	check.That(t, n == 0 && err == net.ErrClosed, "WriteBatch after Close = %d, %v", n, err)
+	check.Equal(t, "buffers that are not given back", outstanding(), 0)
 }
 
 func TestPermissionError(t *testing.T) {

@@ -76,6 +76,9 @@ func TestWireFormat(t *testing.T) {
 	must.That(t, err == nil && n == 20+8+40 && b[9] == unix.IPPROTO_UDP && string(b[28:n]) == string(linktest.Pattern(40)), "read %d octets, %v: % x", n, err, b[:n]) // req 6951-5.2-1
 	ip, hdr := b[:20], b[20:28]
 	check.That(t, ip[8] == 3 && ip[1] == 0xba, "TTL %d, TOS %#x", ip[8], ip[1])
+	linktest.Write(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: netip.AddrPortFrom(v4, 1234)})
+	_, err = unix.Read(tap, b)
+	check.That(t, err == nil && ip[8] == 3 && ip[1] == 0xb8, "TTL %d, TOS %#x without ECN, %v", ip[8], ip[1], err)
 	check.That(t, ip[6] == 0x40, "flags %#x, want DF", ip[6]) // DF, or else 6951-5.6-4 would hold
 	// req 6951-5.3-1: ports; req 6951-5.3-2: length.
 	want := []byte{9899 >> 8, 9899 & 255, 1234 >> 8, 1234 & 255, 0, 48}

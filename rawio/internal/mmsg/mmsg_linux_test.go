@@ -255,6 +255,7 @@ func TestErrorsOfAPacketSentAlone(t *testing.T) {
 	check.That(t, errors.As(err, &sys) && sys.Err == unix.EACCES, "to everybody: %v", err)
 	s.Close()
 	check.Error(t, "Close when a socket is closed", g.Close(), os.ErrClosed)
+	check.Equal(t, "second Close", g.Close(), net.ErrClosed)
 	check.Equal(t, "after Close", s.Send(nil, addr.Addr(), addr), net.ErrClosed)
 	n := 0
 	for e := range syscall.Errno(200) {

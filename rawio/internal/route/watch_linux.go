@@ -56,7 +56,7 @@ func (s system) places() (out []place, ok bool) {
 	}
 	up := make(map[int]int) // MTUs
 	for _, l := range links {
-		if a := l.Attrs(); a.Flags&net.FlagUp != 0 && a.Flags&net.FlagRunning != 0 {
+		if a := l.Attrs(); a.Flags&net.FlagRunning != 0 { // and so it is up
 			up[a.Index] = a.MTU
 		}
 	}
