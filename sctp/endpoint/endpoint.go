@@ -150,19 +150,15 @@ func (e *Endpoint) Unlisten(port uint16, at ...netip.Addr) {
 	}
 }
 
-// listener returns the configuration for what comes to a port at a local address: where nobody listens at that one, that of
-// another, which refuses it.
+// listener returns the configuration for what comes to a port at a local address, nil where nobody listens: another address is another SCTP
+// endpoint of this host (section 1.3).
 func (e *Endpoint) listener(port uint16, local netip.Addr) *assoc.Config {
-	list := e.listeners[port]
-	for _, c := range list {
-		if len(list) == 1 || slices.Contains(c.LocalAddrs, local.Unmap()) {
+	for _, c := range e.listeners[port] {
+		if len(c.LocalAddrs) == 0 || slices.Contains(c.LocalAddrs, local.Unmap()) {
 			return c
 		}
 	}
-	if len(list) == 0 {
-		return nil
-	}
-	return list[0]
+	return nil
 }
 
 // Connect starts an association to remotePort at the remote addresses, the first of which is tried

@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"net/netip"
-	"slices"
 
 	"github.com/rddp-go/rddp/internal/fair"
 	"github.com/rddp-go/rddp/rawio"
@@ -291,9 +290,6 @@ func multicast(local netip.AddrPort) bool {
 
 // handleInit answers an INIT for who listens by cfg, if anybody does.
 func (e *Endpoint) handleInit(now rawio.Time, p *rawio.Packet, c wire.Chunk, cfg *assoc.Config) {
-	if cfg != nil && len(cfg.LocalAddrs) > 0 && !slices.Contains(cfg.LocalAddrs, p.Local.Addr().Unmap()) {
-		cfg = nil // another SCTP endpoint of this host (section 1.3)
-	}
 	switch how, ignored := assoc.AnswerInit(now, &e.out, p, c, cfg, &e.env); how {
 	case assoc.InitAcked:
 		e.stats.InitAcks++
@@ -334,7 +330,7 @@ func (e *Endpoint) Make(now rawio.Time, s *Stranger) (*assoc.Assoc, bool) {
 		e.reflect(now, p, false)
 		return nil, false
 	}
-	cfg := e.listener(ck.LocalPort, p.Local.Addr())
+	cfg := e.listener(ck.LocalPort, ck.Local) // who has answered the INIT
 	switch source := fair.Key(ck.Addrs[0]); {
 	case cfg == nil || e.byTag[tag] != nil:
 		e.stats.CookiesRefused++
