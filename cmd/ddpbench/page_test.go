@@ -89,21 +89,21 @@ func TestServerCannotWriteIntoTheReport(t *testing.T) {
 
 // Of a distribution each bar has its share of the messages, at their time; of percentiles each has the time of its quickest.
 func TestLatenciesOfAReport(t *testing.T) {
-	h, one, us := newHistogram(), newHistogram(), func(d time.Duration) float64 { return float64(d) / 1e3 }
+	h, one, even, us := newHistogram(), newHistogram(), newHistogram(), func(d time.Duration) float64 { return float64(d) / 1e3 }
 	for i := range int64(1000) {
 		h.RecordValue(10_000 + i/250*330_000) // 10, 340, 670 and 1000 µs
 		one.RecordValue(50_000)
+		even.RecordValue((i + 1) * 1000)
 	}
 	bars, single := distribution(h, us, "x"), distribution(one, us, "x")
-	x, y := bars.Series[0].X, bars.Series[0].Y
+	x, y, z := bars.Series[0].X, bars.Series[0].Y, single.Series[0].X
 	check.That(t, len(x) == bins+1 && y[0] == 25 && y[bins-1] == 25 && x[0] < 1 && x[0] > 0.98 && x[bins] > 3 && x[bins] < 3.02 && bars.X(2) == "100", "%v\n%v", x, y)
-	x = single.Series[0].X
-	check.That(t, x[bins]-x[0] > 0.1 && x[bins]-x[0] < 0.13, "all took the same: from %v to %v", x[0], x[bins])
+	check.That(t, z[bins]-z[0] > 0.1 && z[bins]-z[0] < 0.13, "all took the same: from %v to %v", z[0], z[bins])
 	check.Equal(t, "marks", fmt.Sprintf("%.4v", append(bars.XTicks, single.XTicks...)), "[{0 1} {1 10} {2 100} {3 1000} {1 10} {1.301 20} {1.699 50}]")
-	f := percentiles(h, us)
-	for nines, want := range map[float64]float64{0: 10, 0.1: 10, 0.2: 340, 0.5: 670, 1: 1000, 3: 1000} {
+	f := percentiles(even, us)
+	for nines, want := range map[float64]float64{0: 1, 0.5: 684, 1: 900, 2: 990, 3: 999} {
 		i := slices.IndexFunc(f.Series[0].X, func(x float64) bool { return x > nines-0.01 })
-		check.That(t, math.Abs(f.Series[0].Y[i]-want) < 1, "%v nines: %v, want %v", nines, f.Series[0].Y[i], want)
+		check.That(t, math.Abs(f.Series[0].Y[i]-want) < 2, "%v nines: %v, want %v", nines, f.Series[0].Y[i], want)
 	}
 	last := f.Series[0].X[len(f.Series[0].X)-1]
 	check.That(t, last > 2.99 && last < 3.06 && f.X(2) == "99 %", "the last is %v, of a thousand messages; %s", last, f.X(2))
