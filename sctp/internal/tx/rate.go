@@ -38,8 +38,7 @@ type rates struct {
 	ring          []departure // TSN t is at t mod len
 
 	rs      cc.Sample
-	newest  wire.TSN      // the chunk that rs is about
-	before  uint64        // its P.lost
+	before  uint64        // P.lost of the chunk that rs is about
 	elapsed time.Duration // RS.interval
 
 	lastLost wire.TSN
@@ -98,10 +97,10 @@ func (s *Sender) rateAcked(now rawio.Time, t wire.TSN, r *record, p *Path) {
 	if !known {
 		return
 	}
-	if c.rs.Valid && (d.send < c.firstSend || d.send == c.firstSend && !c.newest.Less(t)) {
+	if c.rs.Valid && d.send < c.firstSend { // of those sent together the last comes last
 		return
 	}
-	c.rs.Valid, c.newest = true, t
+	c.rs.Valid = true
 	c.rs.PriorDelivered, c.rs.AppLimited, c.rs.TxInFlight = d.delivered, d.limited, d.inflight
 	c.before = d.lost
 	c.elapsed = max(d.send.Sub(d.firstSend), now.Sub(d.deliveredTime))
