@@ -48,5 +48,5 @@ func TestWhatAssociationsShareMayBeUsedAtOnce(t *testing.T) {
 		cq.Arm(true)
 		_, _ = cq.Poll(make([]WC, 1))
 	}
-	crowd.Meet(200, take, take, create, create, region, region, table, table, queue, queue, func(int) { _ = srq.PostRecv(&RecvWR{}) })
+	crowd.Meet(200, take, take, create, create, region, region, table, table, queue, queue, func(int) { _ = srq.PostRecv(&RecvWR{}) }, func(int) { d.events.push(Event{}) }, func(int) { d.Snapshot() })
 }
