@@ -86,6 +86,10 @@ func (a *Assoc) transmit(now rawio.Time, out *TxBatch) bool {
 	if fill {
 		a.sender.Fill(now, out, data)
 	}
+	if out.Empty() { // Poll promises that it is not: if that were ever wrong, there would be no end of packets that say nothing
+		out.Cancel()
+		return false
+	}
 	a.end(out)
 	if fill {
 		a.moved = now

@@ -148,3 +148,9 @@ func (b *Batch) End() {
 		p.Fragment = b.size + rawio.Overhead(b.remote)
 	}
 }
+
+// Cancel forgets the open packet.
+func (b *Batch) Cancel() {
+	clear(b.vecs[b.vec:])
+	b.vecs = b.vecs[:b.vec]
+}

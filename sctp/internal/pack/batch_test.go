@@ -92,7 +92,10 @@ func TestBatchAgreesWithAListOfOctets(t *testing.T) {
 				p.ecn, p.mark = uint8(n%4), Mark{uint8(n % 64), uint32(n)}
 				b.SetECN(p.ecn)
 				b.SetMark(p.mark)
-			case 6, 7:
+			case 6:
+				b.Cancel()
+				begin()
+			case 7:
 				b.End()
 				if done = append(done, p); b.Full() {
 					must.That(t, (len(done) >= most || b.Octets() >= maxOctets) && len(done) <= max(most, 1),
@@ -222,6 +225,7 @@ func TestUserMemoryIsLetGo(t *testing.T) {
 			b.End()
 			b.Reset()
 		},
+		"cancelled": (*Batch).Cancel,
 	} {
 		b := NewBatch(4)
 		user := make([]byte, 1000)
