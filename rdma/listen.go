@@ -170,21 +170,26 @@ func (r *Request) Accept(qp *QP, private []byte) error {
 	qp.held = qp.memory()
 	r.p.queues += qp.held
 	qp.bind(r.p, r.s) // first: segments that came early are delivered from within
-	r.accept(now, qp, private)
-	qp.connected(nil)
-	return nil
+	err := r.accept(now, qp, private)
+	if err != nil {
+		qp.uncharge(r.p)
+	}
+	qp.connected(err)
+	return err
 }
 
-// accept answers the Initiate in kind; a session that waits for the answer takes it. Under the gate.
-func (r *Request) accept(now rawio.Time, qp *QP, private []byte) {
+// accept answers the Initiate in kind. Under the gate.
+func (r *Request) accept(now rawio.Time, qp *QP, private []byte) error {
 	if r.setup == nil {
-		_ = r.s.Accept(now, qp.core.Stream(), private)
-		return
+		return r.s.Accept(now, qp.core.Stream(), private)
 	}
 	reply := qp.answer(*r.setup)
-	qp.theirs = r.setup
-	_ = r.s.AcceptEnhanced(now, qp.core.Stream(), reply, private)
-	_ = qp.core.LimitORD(int(reply.ORD)) // it has not started, unless what came early has ended it
+	err := r.s.AcceptEnhanced(now, qp.core.Stream(), reply, private)
+	if err == nil {
+		qp.theirs = r.setup
+		_ = qp.core.LimitORD(int(reply.ORD)) // it has not started, unless what came early has ended it
+	}
+	return err
 }
 
 // Reject refuses the session (RFC 5043 section 6.3); private data says why to the peer's program.

@@ -147,19 +147,19 @@ func (p *peer) handle(ev ddpadapt.Event) {
 		q.accepted(ev)
 	case ddpadapt.EventRejected:
 		q.connected(ev.Err)
-		q.ended()
+		q.ended(ev.Err)
 	case ddpadapt.EventTerminated:
 		if q != nil {
 			q.terminated(ev)
 		}
 	case ddpadapt.EventEnded:
 		if q != nil {
-			q.ended()
+			q.ended(nil)
 		}
 	case ddpadapt.EventDown:
 		if q != nil {
 			q.connected(ev.Err)
-			q.ended()
+			q.ended(ev.Err)
 		}
 	}
 }

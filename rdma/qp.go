@@ -108,6 +108,7 @@ type QP struct {
 	done   chan struct{}
 	isEnd  bool // under the gate
 	held   int  // under the gate: octets that the peer is charged for, whose session it is
+	err    error
 
 	windows map[*MW]struct{} // guarded by Device.regions
 	gone    bool             // guarded by Device.regions: no further windows
@@ -350,16 +351,19 @@ func (q *QP) connected(err error) {
 func (q *QP) terminated(ev ddpadapt.Event) {
 	if !q.isUp { // the peer's stack refused the Initiate
 		q.connected(ev.Err)
-		q.ended()
+		q.ended(ev.Err)
 	}
 }
 
 // ended is called once nothing of the session is left. Under the gate.
-func (q *QP) ended() {
+func (q *QP) ended(err error) {
 	if q.isEnd {
 		return
 	}
 	q.isEnd = true
+	if q.err == nil {
+		q.err = err
+	}
 	q.core.Ended()
 	p := q.peer.Load()
 	q.uncharge(p)
@@ -416,7 +420,10 @@ func (q *QP) Done() <-chan struct{} { return q.done }
 func (q *QP) Err() error {
 	p := q.lock()
 	defer q.unlock(p)
-	return q.core.Err()
+	if err := q.core.Err(); err != nil {
+		return err
+	}
+	return q.err
 }
 
 // State returns the state of the QP (RFC 5040 section 6).

@@ -1,6 +1,8 @@
 package rdma
 
 import (
+	"errors"
+
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -48,7 +50,7 @@ func (q *QP) answer(asked Setup) Setup {
 func (q *QP) accepted(ev ddpadapt.Event) {
 	q.reply = ev.Private
 	var err error
-	if ev.Setup != nil {
+	if ev.Setup != nil && q.core.State() == rdmap.StateInit {
 		q.theirs = ev.Setup
 		err = q.conclude(*ev.Setup)
 	}
@@ -59,16 +61,21 @@ func (q *QP) accepted(ev ddpadapt.Event) {
 // Terminate message tells the peer and ends the stream.
 func (q *QP) conclude(reply Setup) error {
 	ord, first, err := q.offer().Conclude(reply)
-	switch err {
-	case ddpadapt.ErrInsufficientIRD:
+	if err == nil {
+		err = q.core.LimitORD(int(ord))
+	}
+	if err == nil && first != 0 {
+		err = q.core.StartRTR(indications[first])
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ddpadapt.ErrInsufficientIRD):
 		q.core.Refuse(rdmap.CodeInsufficientIRD, err)
-	case ddpadapt.ErrNoRTR:
+	case errors.Is(err, ddpadapt.ErrNoRTR):
 		q.core.Refuse(rdmap.CodeNoRTR, err)
-	default: // a QP that has not started takes both, and one that the program ends meanwhile needs neither
-		_ = q.core.LimitORD(int(ord))
-		if first != 0 {
-			_ = q.core.StartRTR(indications[first])
-		}
+	default:
+		q.core.Refuse(rdmap.CodeSetupLocal, err)
 	}
 	return err
 }

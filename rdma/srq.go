@@ -31,7 +31,10 @@ func (p *PD) CreateSRQ(depth, maxSGE int) (*SRQ, error) {
 	if maxSGE < 1 || maxSGE > lim.MaxSGE {
 		return nil, p.dev.limited(&LimitError{"SRQ MaxSGE", maxSGE, lim.MaxSGE})
 	}
-	q, _ := rdmap.NewSharedQueue(p.dev.table, p.id, depth, maxSGE) // which has no limits below those of a Device
+	q, err := rdmap.NewSharedQueue(p.dev.table, p.id, depth, maxSGE)
+	if err != nil {
+		return nil, err
+	}
 	p.dev.mu.Lock()
 	defer p.dev.mu.Unlock()
 	if p.gone {

@@ -203,6 +203,9 @@ func configure(name string, cfg Config) error {
 	}
 	for _, p := range cfg.routes() {
 		r := &netlink.Route{LinkIndex: dev.Attrs().Index, Dst: ipnet(p.Addr(), p.Bits())}
+		if p.Addr().Is4() {
+			r.Scope = netlink.SCOPE_LINK
+		}
 		if err := nl.RouteReplace(r); err != nil {
 			return fmt.Errorf("routing %v to it: %w", p, err)
 		}
