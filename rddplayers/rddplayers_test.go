@@ -279,9 +279,8 @@ func TestEnableAddsTheLayersToGopacket(t *testing.T) {
 		b := append(whole[:12:12], whole[28:len(whole)-16]...) // the DATA chunks alone: gopacket's own decoders panic
 		for n := range b {
 			p := gopacket.NewPacket(b[:n], layers.LayerTypeSCTP, gopacket.DecodeOptions{SkipDecodeRecovery: true})
-			if atEnd := n == 12 || n == 12+35 || n == 12+36 || n == 12+36+20 || n == 12+36+20+19; (p.ErrorLayer() == nil) != atEnd {
-				t.Errorf("%d octets: %v", n, p.ErrorLayer())
-			}
+			atEnd := n == 12 || n == 12+35 || n == 12+36 || n == 12+36+20 || n == 12+36+20+19
+			check.That(t, (p.ErrorLayer() == nil) == atEnd, "%d octets: %v", n, p.ErrorLayer())
 		}
 	})
 }

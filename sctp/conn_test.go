@@ -35,8 +35,7 @@ func TestMessagesKeepTheirBoundaries(t *testing.T) {
 	}()
 	buf := make([]byte, 200_000)
 	for range sizes {
-		n, info, err := s.ReadMsg(buf)
-		must.OK(t, err)
+		n, info := must.Two(s.ReadMsg(buf))(t)
 		i := int(info.PPID)
 		check.That(t, n == sizes[i] && info.Size == n && !info.More && info.Stream == uint16(i%3) && bytes.Equal(buf[:n], pattern(i, n)),
 			"message %d: %d octets, %+v", i, n, info)
@@ -50,8 +49,7 @@ func TestLongMessageIsReadInPieces(t *testing.T) {
 	var got []byte
 	buf := make([]byte, 3000)
 	for {
-		n, info, err := s.ReadMsg(buf)
-		must.OK(t, err)
+		n, info := must.Two(s.ReadMsg(buf))(t)
 		got = append(got, buf[:n]...)
 		check.Equal(t, "size told with every piece", info.Size, len(want))
 		if !info.More {
@@ -521,8 +519,7 @@ func TestConcurrentWriters(t *testing.T) {
 	var next [writers]int
 	buf := make([]byte, 100)
 	for range writers * each {
-		n, info, err := s.ReadMsg(buf)
-		must.OK(t, err)
+		n, info := must.Two(s.ReadMsg(buf))(t)
 		want := fmt.Sprint(next[info.Stream])
 		must.That(t, string(buf[:n]) == want, "stream %d: message %s, want %s", info.Stream, buf[:n], want)
 		next[info.Stream]++

@@ -36,8 +36,7 @@ func TestDialFindsWhoListens(t *testing.T) {
 	testns.New(t).Do(func() error {
 		listen := func(by *links, at string) (l *Listener, port string) {
 			l = must.Get((&ListenConfig{links: by}).Listen(t.Context(), "sctp", at))(t)
-			_, port, err := net.SplitHostPort(l.Addr().String())
-			must.OK(t, err)
+			_, port = must.Two(net.SplitHostPort(l.Addr().String()))(t)
 			return l, port
 		}
 		l, port := listen(server, ":0")
@@ -75,8 +74,7 @@ func TestDialFindsWhoListens(t *testing.T) {
 				if err != nil {
 					continue
 				}
-				s, err := row.from.Accept(deadlineCtx(t))
-				must.OK(t, err)
+				s := must.Get(row.from.Accept(deadlineCtx(t)))(t)
 				accepted++
 				check.That(t, delay == 1 || c.t == row.by.open[row.over], "%s: not over %s", row.name, row.over)
 				must.OK(t, c.Close())
@@ -133,8 +131,7 @@ func TestListenersShareAPortByAddress(t *testing.T) {
 		one, two, client := only(t, kind), only(t, kind), only(t, kind)
 		testns.New(t).Do(func() error {
 			listen := func(by *links, at string) *Listener {
-				l, err := (&ListenConfig{links: by}).Listen(t.Context(), "sctp", at)
-				must.OK(t, err)
+				l := must.Get((&ListenConfig{links: by}).Listen(t.Context(), "sctp", at))(t)
 				return l
 			}
 			must.Get(net.ListenPacket("unixgram", "@rddp/udp/7000/1/nowhere"))(t) // a name of somebody else's
@@ -142,8 +139,7 @@ func TestListenersShareAPortByAddress(t *testing.T) {
 			ls := []*Listener{listen(one, at[0]), listen(two, at[1]), listen(one, at[2]), listen(two, at[3]), listen(one, ":7001"), listen(two, ":0")}
 			for i, to := range append(at, "127.0.0.4:7001", ls[5].Addr().String()) {
 				for _, by := range []*links{client, one, two} {
-					c, err := (&Dialer{links: by}).Dial(deadlineCtx(t), "sctp", to)
-					must.OK(t, err)
+					c := must.Get((&Dialer{links: by}).Dial(deadlineCtx(t), "sctp", to))(t)
 					must.Get(ls[i].Accept(deadlineCtx(t)))(t)
 					c.Abort("")
 				}

@@ -30,11 +30,8 @@ func newPair(t testing.TB) *pair {
 func joinPair(t testing.TB, la, lb *mem.Link, a, b rawio.Link) *pair {
 	t.Helper()
 	p := &pair{bAddr: lb.LocalAddrs()[0].Addr(), links: [2]*mem.Link{la, lb}}
-	var err error
-	p.a, err = NewTransport(a, nil)
-	must.OK(t, err)
-	p.b, err = NewTransport(b, nil)
-	must.OK(t, err)
+	p.a = must.Get(NewTransport(a, nil))(t)
+	p.b = must.Get(NewTransport(b, nil))(t)
 	t.Cleanup(func() {
 		p.a.Close()
 		p.b.Close()

@@ -69,12 +69,9 @@ type besieged struct {
 func besiege(t *testing.T, max int64, cfg *Config) *besieged {
 	t.Helper()
 	b := &besieged{link: &muted{last: make(map[netip.AddrPort][]byte), closed: make(chan struct{})}, bufs: rawio.NewPool(64<<10, 4)}
-	var err error
-	b.Transport, err = NewTransport(b.link, &TransportConfig{MaxMemory: max, MaxAnswers: -1})
-	must.OK(t, err)
+	b.Transport = must.Get(NewTransport(b.link, &TransportConfig{MaxMemory: max, MaxAnswers: -1}))(t)
 	t.Cleanup(func() { b.Close() })
-	b.l, err = b.Listen(5000, cfg)
-	must.OK(t, err)
+	b.l = must.Get(b.Listen(5000, cfg))(t)
 	return b
 }
 

@@ -257,9 +257,7 @@ func newReborn(t *testing.T) (clients [2]*Transport, b *Transport, server *mempa
 	server = &mempair.Reborn{In: make(chan rawio.Packet)}
 	for i := range clients {
 		la, lb := mempair.New(t, mem.Options{MTU: 1500})
-		var err error
-		clients[i], err = NewTransport(la, nil)
-		must.OK(t, err)
+		clients[i] = must.Get(NewTransport(la, nil))(t)
 		t.Cleanup(func() { clients[i].Close() })
 		server.Link, server.Lives[i] = lb, lb
 	}
@@ -296,9 +294,8 @@ func TestSendBufferAfterARestart(t *testing.T) {
 	server.Life.Store(1)
 	c := must.Get(clients[1].Dial(ctx, to, client))(t)
 	for i := range 8 {
-		if ev := await(t, s, EventSendFailed, netip.Addr{}); !bytes.Equal(ev.Message, message(i)) || ev.Kind != EventSendFailed { // req 9260-5.2.4-7
-			t.Fatalf("message %d: % x", i, ev.Message[:4])
-		}
+		ev := await(t, s, EventSendFailed, netip.Addr{})
+		must.That(t, bytes.Equal(ev.Message, message(i)) && ev.Kind == EventSendFailed, "message %d: % x", i, ev.Message[:4]) // req 9260-5.2.4-7
 	}
 	expect(t, s, EventRestart)
 	buf := make([]byte, 2000)

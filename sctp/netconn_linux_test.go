@@ -43,10 +43,8 @@ func TestStreamConnOverTheHostsNetwork(t *testing.T) {
 				must.OK(t, os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0))
 				_, want = net.Dial("tcp", "192.0.2.1:7")
 				for i, to := range []**Transport{&p.a, &p.b} {
-					link, a, err := open(byte(i + 1))
-					must.OK(t, err)
-					*to, err = NewTransport(link, nil)
-					must.OK(t, err)
+					link, a := must.Two(open(byte(i + 1)))(t)
+					*to = must.Get(NewTransport(link, nil))(t)
 					p.bAddr = a
 				}
 				return nil

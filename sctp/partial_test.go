@@ -30,8 +30,7 @@ func TestMessagesLongerThanTheReceiveBuffer(t *testing.T) {
 	for range 3 * count {
 		var msg []byte
 		for more := true; more; {
-			n, info, err := s.ReadMsg(buf)
-			must.OK(t, err)
+			n, info := must.Two(s.ReadMsg(buf))(t)
 			msg = append(msg, buf[:n]...)
 			// req 9260-6.9-7, 9260-11.1-7: the partial flag
 			if more = info.More; more {

@@ -60,7 +60,6 @@ func TestOneSackForWhatComesMeanwhile(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			la, lb := mempair.New(t, mem.Options{MTU: 1500})
-			var err error
 			sender := &twice{Link: la}
 			s := &steps{Link: lb, most: tt.most, hold: make(chan struct{})}
 			var link rawio.Link = s
@@ -72,8 +71,7 @@ func TestOneSackForWhatComesMeanwhile(t *testing.T) {
 				t **Transport
 				l rawio.Link
 			}{{&p.a, sender}, {&p.b, link}} {
-				*end.t, err = NewTransport(end.l, nil)
-				must.OK(t, err)
+				*end.t = must.Get(NewTransport(end.l, nil))(t)
 				t.Cleanup(func() { (*end.t).Close() })
 			}
 			let := make(chan struct{}) // ends when packets are held back

@@ -29,14 +29,11 @@ func BenchmarkIdleAssociation(b *testing.B) {
 	const count = 10_000
 	for b.Loop() {
 		p := newPair(b)
-		l, err := p.b.Listen(0, &Config{Backlog: count})
-		must.OK(b, err)
+		l := must.Get(p.b.Listen(0, &Config{Backlog: count}))(b)
 		before := liveHeap()
 		conns := make([]*Conn, count)
 		for i := range conns {
-			if conns[i], err = p.a.Dial(deadlineCtx(b), netip.AddrPortFrom(p.bAddr, l.Port()), nil); err != nil {
-				b.Fatal(err)
-			}
+			conns[i] = must.Get(p.a.Dial(deadlineCtx(b), netip.AddrPortFrom(p.bAddr, l.Port()), nil))(b)
 		}
 		after := liveHeap()
 		b.ReportMetric(float64(after-before)/(2*count), "B/association")
@@ -78,9 +75,8 @@ func TestInitFloodLeavesNothing(t *testing.T) {
 		send(i)
 	}
 	after := liveHeap()
-	if n := e.Len(); n != 0 { // req 9260-5.1-4
-		t.Errorf("%d associations after %d INITs", n, flood)
-	}
+	n := e.Len()
+	check.That(t, n == 0, "%d associations after %d INITs", n, flood) // req 9260-5.1-4
 	grown := int64(after) - int64(before)
 	check.That(t, grown <= 1<<20, "memory grew by %d octets", grown)
 }

@@ -153,15 +153,13 @@ func (r *recorder) WriteBatch(p []rawio.Packet) (int, error) {
 
 func TestWhatSendInfoPutsOnTheWire(t *testing.T) {
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
-	var err error
 	link := &recorder{Link: la}
 	p := &pair{bAddr: lb.LocalAddrs()[0].Addr()}
 	for _, end := range []struct {
 		link rawio.Link
 		t    **Transport
 	}{{link, &p.a}, {lb, &p.b}} {
-		*end.t, err = NewTransport(end.link, nil)
-		must.OK(t, err)
+		*end.t = must.Get(NewTransport(end.link, nil))(t)
 		defer (*end.t).Close()
 	}
 	c, _ := p.connect(t, &Config{Events: 20}, nil)

@@ -263,10 +263,8 @@ func TestTransportLimits(t *testing.T) {
 	a := must.Get(NewTransport(la, nil))(t)
 	defer a.Close()
 	var log bytes.Buffer
-	b, err := NewTransport(lb, &TransportConfig{MaxPerSource: 1, MaxAnswers: 5, MaxSetups: 2000, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	must.OK(t, err)
-	l, err := b.Listen(5000, nil)
-	must.OK(t, err)
+	b := must.Get(NewTransport(lb, &TransportConfig{MaxPerSource: 1, MaxAnswers: 5, MaxSetups: 2000, Logger: slog.New(slog.NewTextHandler(&log, nil))}))(t)
+	l := must.Get(b.Listen(5000, nil))(t)
 	to := netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), l.Port())
 	must.Do(a.Dial(deadlineCtx(t), to, nil))(t)
 	var aborted *assoc.AbortError

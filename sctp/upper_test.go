@@ -42,10 +42,8 @@ func (u *above) Steps() uint64 { return u.work }
 func TestUpperIsAskedOnceATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, u := newPair(t), new(above)
-		l, err := p.b.Listen(0, quiet)
-		must.OK(t, err)
-		c, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), &Config{DisablePMTUD: true, HeartbeatInterval: -1, Upper: func(*Conn, *assoc.Assoc) Upper { return u }})
-		must.OK(t, err)
+		l := must.Get(p.b.Listen(0, quiet))(t)
+		c := must.Get(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), &Config{DisablePMTUD: true, HeartbeatInterval: -1, Upper: func(*Conn, *assoc.Assoc) Upper { return u }}))(t)
 		synctest.Wait()
 		check.That(t, len(u.events) != 0 && u.events[0] == EventUp, "events %v", u.events)
 		for _, answers := range []uint64{0, 1} {

@@ -80,9 +80,8 @@ func TestProtocolViolationsAbort(t *testing.T) {
 			l.Expect(out, "ABORT")
 			code, cause := lab.CauseOf(out[0])
 			check.That(t, code == row.code && out[0].VTag() == l.PeerTag, "cause %v, tag %#x", code, out[0].VTag())
-			if want := []byte{0, 9, 0, 8, 0, 0, 3, 0xe8}; code == wire.CauseNoUserData && !bytes.Equal(cause, want) { // req 9260-3.3.10.9-1
-				t.Errorf("cause %x, want %x", []byte(cause), want)
-			}
+			want := []byte{0, 9, 0, 8, 0, 0, 3, 0xe8}
+			check.That(t, code != wire.CauseNoUserData || bytes.Equal(cause, want), "cause %x, want %x", []byte(cause), want) // req 9260-3.3.10.9-1
 			l.InState(assoc.Closed)
 		})
 	}
@@ -94,9 +93,8 @@ func TestAbortIsTheLastChunk(t *testing.T) {
 		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendHeartbeat(nil, []byte("answer me")), l.Data("x")))
 		l.A.Abort(l.Now, nil)
 		for _, p := range l.Flush() {
-			if types := lab.ChunkTypes(p); lab.Has(p, wire.ChunkAbort) && types[len(types)-1] != wire.ChunkAbort { // req 9260-3.3.7-3
-				t.Errorf("sent %v", types)
-			}
+			types := lab.ChunkTypes(p)
+			check.That(t, !lab.Has(p, wire.ChunkAbort) || types[len(types)-1] == wire.ChunkAbort, "sent %v", types) // req 9260-3.3.7-3
 		}
 		l.InState(assoc.Closed)
 		check.Equal(t, "something is sent after the ABORT", len(l.Flush()), 0)

@@ -194,10 +194,9 @@ func TestSourceOfEachPath(t *testing.T) {
 		check.Slice(t, row.name, got, addrs(row.want))
 	}
 	l := lab.Bare(t)
-	if _, err := l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: addrs("10.1.0.1 ::1")}, lab.PortB, netip.AddrPort{},
-		[]netip.AddrPort{netip.MustParseAddrPort("[2001:db8::9]:0")}, lab.PortA); !errors.Is(err, assoc.ErrNoSource) || !errors.Is(err, syscall.EADDRNOTAVAIL) {
-		t.Errorf("no own address of the family: %v", err)
-	}
+	_, err := l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: addrs("10.1.0.1 ::1")}, lab.PortB, netip.AddrPort{},
+		[]netip.AddrPort{netip.MustParseAddrPort("[2001:db8::9]:0")}, lab.PortA)
+	check.That(t, errors.Is(err, assoc.ErrNoSource) && errors.Is(err, syscall.EADDRNOTAVAIL), "no own address of the family: %v", err)
 }
 
 // A peer that does not answer is tried from each own address that may reach it and is as near as the first, in turn.
@@ -395,10 +394,9 @@ func TestAbortForAHostNameGoesToTheSource(t *testing.T) {
 	l.Listen(nil)
 	from := netip.MustParseAddrPort("10.0.0.44:0")
 	out := l.Post(from, 0, lab.InitChunk(l.PeerTag, 1, host, wire.AppendAddressParam(nil, l.Peer.Addr())))
-	must.That(t, lab.Text(out) == "10.0.0.44: ABORT", "%v", lab.Text(out))                                          // req 9260-5.1.2-2
-	if code, c := lab.CauseOf(out[0].Pkt); code != wire.CauseUnresolvableAddress || !bytes.Equal(c[4:], host[:6]) { // req 9260-3.3.10.5-1
-		t.Errorf("cause %v with % x, want the whole parameter", code, []byte(c))
-	}
+	must.That(t, lab.Text(out) == "10.0.0.44: ABORT", "%v", lab.Text(out)) // req 9260-5.1.2-2
+	code, c := lab.CauseOf(out[0].Pkt)
+	check.That(t, code == wire.CauseUnresolvableAddress && bytes.Equal(c[4:], host[:6]), "cause %v with % x, want the whole parameter", code, []byte(c)) // req 9260-3.3.10.5-1
 	l = lab.Active(t, nil)
 	out = l.Post(from, l.Tag, lab.InitAckChunk(l.PeerTag, 1, []byte("c"), host))
 	check.That(t, lab.Text(out) == "10.0.0.44: ABORT", "%v", lab.Text(out))

@@ -23,9 +23,8 @@ func TestInitCollisionInCookieWait(t *testing.T) {
 		c.PeerTag == 0x55667788 && c.PeerTSN == 900 && c.PeerRwnd == init.ARwnd(), "INIT ACK with tag %#x TSN %d, cookie %+v", ack.Tag(), ack.TSN(), c)
 	check.That(t, j.A.NextTimeout() == deadline, "T1-init was touched: %v instead of %v", j.A.NextTimeout(), deadline) // req 9260-5.2.1-9
 	j.InState(assoc.CookieWait)
-	if until := j.A.CookieUntil(); until != j.Now.Add(time.Minute) { // it names the own tag
-		t.Errorf("a cookie may come back until %v", until)
-	}
+	until := j.A.CookieUntil()
+	check.That(t, until == j.Now.Add(time.Minute), "a cookie may come back until %v", until) // it names the own tag
 
 	j = lab.NewJar(t, nil)
 	j.Connect()

@@ -251,9 +251,8 @@ func TestTieTagsByState(t *testing.T) {
 	t.Run("COOKIE-WAIT: 0", func(t *testing.T) {
 		j := lab.NewJar(t, nil)
 		j.Connect()
-		if _, c := j.SendInit(other); c.LocalTie != 0 || c.PeerTie != 0 { // req 9260-5.2.2-9
-			t.Errorf("tie-tags %#x %#x", c.LocalTie, c.PeerTie)
-		}
+		_, c := j.SendInit(other)
+		check.That(t, c.LocalTie == 0 && c.PeerTie == 0, "tie-tags %#x %#x", c.LocalTie, c.PeerTie) // req 9260-5.2.2-9
 	})
 	t.Run("COOKIE-ECHOED: random, the same in TCB and cookie", func(t *testing.T) {
 		j := lab.NewJar(t, nil)

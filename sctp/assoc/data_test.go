@@ -24,9 +24,8 @@ func TestPlacerVerdicts(t *testing.T) {
 	window := l.A.Stats().RecvWindow
 
 	l.Send(l.Tag, l.Data("place me"))
-	if s := l.A.Stats(); s.RecvWindow != window || s.Placed != 1 { // req 5041-A-1
-		t.Errorf("a placed chunk costs window: %d of %d", s.RecvWindow, window)
-	}
+	s := l.A.Stats()
+	check.That(t, s.RecvWindow == window && s.Placed == 1, "a placed chunk costs window: %d of %d", s.RecvWindow, window) // req 5041-A-1
 	first := l.Data("place me twice")
 	l.Send(l.Tag, first)
 	l.Send(l.Tag, first)

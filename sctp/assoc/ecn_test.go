@@ -43,9 +43,8 @@ func TestECNIsNegotiated(t *testing.T) {
 				}{{wire.ChunkInit, row.init}, {wire.ChunkInitAck, row.ack}} {
 					if ch := lab.ChunkOf(c.Pkt, x.t); ch != nil {
 						init := must.Get(wire.AsInit(ch))(t)
-						if p := lab.ParamOf(init, wire.ParamECNCapable); (p != nil) != x.want || p != nil && len(p) != 4 {
-							t.Errorf("%v: ECN Capable %x", x.t, []byte(p))
-						}
+						p := lab.ParamOf(init, wire.ParamECNCapable)
+						check.That(t, (p != nil) == x.want && (p == nil || len(p) == 4), "%v: ECN Capable %x", x.t, []byte(p))
 					}
 				}
 			}
@@ -239,8 +238,7 @@ func TestOneReductionPerRoundTrip(t *testing.T) {
 	rounds := uint64(r.Now.Sub(start)/lab.RoundTrip) + 1
 	s := a.Stats()
 	check.That(t, s.EchoesIn >= 10 && s.EchoesIn <= rounds && r.Net.Stats().Marked >= 3*s.EchoesIn, "%d reductions in %d round trips, %d marks", s.EchoesIn, rounds, r.Net.Stats().Marked)
-	if cwnd := a.PathStats(0).Cwnd; cwnd != 4*1468 { // four packets: what RFC 9260 section 7.2.3 leaves
-		t.Errorf("cwnd %d", cwnd)
-	}
+	cwnd := a.PathStats(0).Cwnd
+	check.That(t, cwnd == 4*1468, "cwnd %d", cwnd) // four packets: what RFC 9260 section 7.2.3 leaves
 	check.That(t, fmt.Sprint(r.Net.Stats().Lost) == "0" && a.Stats().Retransmits == 0, "something was lost")
 }

@@ -92,9 +92,8 @@ func TestAnswersGoToThePortOfTheQuestion(t *testing.T) {
 			check.Equal(t, "port after a native packet", portOf(l.A, 0), 0) // req 6951-5.4-3
 		}
 	}
-	if got := portOf(l.A, 0); got != 0 { // an INIT has no tag
-		t.Errorf("port %d after an INIT", got)
-	}
+	got := portOf(l.A, 0)
+	check.That(t, got == 0, "port %d after an INIT", got) // an INIT has no tag
 	blue := lab.Bare(t)
 	blue.Host.Addr = at("10.0.0.1:9899")
 	l = blue

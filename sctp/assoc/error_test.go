@@ -165,9 +165,9 @@ func TestInitAckThatIsNotAccepted(t *testing.T) {
 				list, err := cause.MissingParams()
 				check.That(t, err == nil && list.Len() == 1 && wire.ParamType(list.At(0)) == wire.ParamStateCookie, "missing %v %v", list, err) // req 9260-3.3.10.2-1
 			}
-			if s := l.A.Stats(); s.Violations+s.Malformed != 1 || (s.Violations == 1) != (row.state == assoc.Closed) {
-				t.Errorf("counted as %d violations, %d malformed", s.Violations, s.Malformed)
-			}
+			s := l.A.Stats()
+			check.That(t, s.Violations+s.Malformed == 1 && (s.Violations == 1) == (row.state == assoc.Closed),
+				"counted as %d violations, %d malformed", s.Violations, s.Malformed)
 			l.InState(row.state)
 		})
 	}

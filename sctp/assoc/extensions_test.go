@@ -112,9 +112,8 @@ func TestPaddingParameterLeavesNoTrace(t *testing.T) {
 		check.That(t, lab.ParamOf(ack, wire.ParamUnrecognizedParam) == nil, "PAD was reported") // req 4820-4-3: silently
 		l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 		must.That(t, l.A != nil, "no association")
-		if v, ok := l.A.PeerAdaptation(); v != 6 || !ok { // req 4820-4-3: what follows is read
-			t.Errorf("adaptation %d %v", v, ok)
-		}
+		v, ok := l.A.PeerAdaptation()
+		check.That(t, v == 6 && ok, "adaptation %d %v", v, ok) // req 4820-4-3: what follows is read
 		return ack, len(l.Cookie)
 	}
 	code := wire.AppendAdaptationIndication(nil, 6)

@@ -56,9 +56,8 @@ func TestFailedPrimaryPathCostsNoMessage(t *testing.T) {
 			// after the latency.
 			failed, ok := w.When(0, assoc.EventPathPotentiallyFailed, w.Addrs[1][0], cut)
 			check.That(t, ok && failed == began.Add(rto), "potentially failed %v after the last SACK, RTO %v", failed.Sub(began), rto) // req 7829-3.2-2, 7829-6-1, 7829-3.2-16
-			if first := w.Seen(w.Addrs[1][1], wire.ChunkData, cut)[0]; first.At != failed {                                            // req 9260-6.4-5
-				t.Errorf("DATA on the other path after %v", first.At.Sub(began))
-			}
+			first := w.Seen(w.Addrs[1][1], wire.ChunkData, cut)[0]
+			check.That(t, first.At == failed, "DATA on the other path after %v", first.At.Sub(began)) // req 9260-6.4-5
 			bound := rto + lab.Latency
 			if row.timeouts == 2 {
 				bound = rto + 2*rto + 2*lab.RoundTrip // DATA tries the path once more, with the RTO doubled
@@ -96,9 +95,8 @@ func TestFailoverTimeWithoutPotentiallyFailed(t *testing.T) {
 	least := rto*(1<<(pmr+1)-1) - 2*lab.Latency
 	d := down.Sub(cut)
 	check.That(t, ok && d >= least && d <= least+(1+3*pmr)*lab.RoundTrip, "path down after %v, want little more than %v", d, least)
-	if _, pf := w.When(0, assoc.EventPathPotentiallyFailed, netip.Addr{}, 0); pf { // req 7829-3.2-1
-		t.Error("potentially failed although that state is off")
-	}
+	_, pf := w.When(0, assoc.EventPathPotentiallyFailed, netip.Addr{}, 0)
+	check.That(t, !pf, "potentially failed although that state is off") // req 7829-3.2-1
 	n := len(w.Seen(w.Addrs[1][0], wire.ChunkData, cut.Add(100*time.Millisecond)))
 	check.That(t, n >= pmr && n <= 3*pmr, "%d packets with DATA on the failing path", n) // one packet after each timeout, req 9260-7.2.1-2
 	p := s.Pause(cut)
@@ -135,13 +133,11 @@ func TestDataReturnsToThePrimaryPath(t *testing.T) {
 				return lab.PathTo(t, a, w.Addrs[1][0]).State == assoc.PathActive
 			}
 			must.That(t, w.RunUntil(w.Now.Add(row.within(before)), back), "not back after %v", row.within(before))
-			if at, ok := w.When(0, assoc.EventPathUp, w.Addrs[1][0], healed); !ok || at != w.Now { // req 9260-8.2-3
-				t.Errorf("EventPathUp at %v %v", at.Sub(healed), ok)
-			}
+			at, ok := w.When(0, assoc.EventPathUp, w.Addrs[1][0], healed)
+			check.That(t, ok && at == w.Now, "EventPathUp at %v %v", at.Sub(healed), ok) // req 9260-8.2-3
 			w.RunUntil(w.Now.Add(time.Second), s.Done)
-			if d := w.Seen(w.Addrs[1][0], wire.ChunkData, healed); len(d) == 0 || d[0].At.Sub(healed) > row.within(before)+2*lab.Latency { // req 9260-6.4-1
-				t.Errorf("%d packets with DATA on the primary path", len(d))
-			}
+			d := w.Seen(w.Addrs[1][0], wire.ChunkData, healed)
+			check.That(t, len(d) != 0 && d[0].At.Sub(healed) <= row.within(before)+2*lab.Latency, "%d packets with DATA on the primary path", len(d)) // req 9260-6.4-1
 			end := w.Now
 			w.RunUntil(w.Now.Add(time.Second), s.Done)
 			check.Equal(t, "packets with DATA on the other path", len(w.Seen(w.Addrs[1][1], wire.ChunkData, end)), 0)
@@ -165,9 +161,8 @@ func TestAssociationEndsWhenAllPathsFail(t *testing.T) {
 	for i := range amr + 1 {
 		want += rto << (i / 2)
 	}
-	if d := w.Now.Sub(start); d != want { // req 9260-8.1-1, 9260-8.1-3
-		t.Errorf("association down after %v, want %v", d, want)
-	}
+	d := w.Now.Sub(start)
+	check.That(t, d == want, "association down after %v, want %v", d, want) // req 9260-8.1-1, 9260-8.1-3
 	err, _ := w.Hosts[0].DownErr()
 	check.That(t, errors.Is(err, assoc.ErrTimeout), "ended by %v", err)
 	var failed []uint64
@@ -212,7 +207,8 @@ func TestDormantAssociationGoesOn(t *testing.T) {
 	p, q := lab.PathTo(t, a, w.Addrs[1][0]), lab.PathTo(t, a, w.Addrs[1][1])
 	must.That(t, p.State == assoc.PathInactive && q.State == assoc.PathInactive, "%+v %+v", p, q)
 	check.That(t, p.Errors >= 6 && q.Errors >= 6 && p.Errors <= q.Errors+1 && q.Errors <= p.Errors+1, "%d and %d errors", p.Errors, q.Errors) // req 7829-4.1-3: above PMR + 1, and alternating
-	for k := range 2 {                                                                                                                        // req 7829-4.1-1
+
+	for k := range 2 { // req 7829-4.1-1
 		n := len(w.Seen(w.Addrs[1][k], wire.ChunkData, w.Now.Add(-10*time.Second)))
 		check.That(t, n >= 2, "%d transmissions to path %d in the dormant state", n, k)
 	}
@@ -282,9 +278,8 @@ func TestPotentiallyFailedPathIsProbedEachRTO(t *testing.T) {
 	// T3-rtx had expired after 1 s and doubled it: 2 s, 4 s, and after 8 s the fourth error.
 	// req 7829-3.2-7, 7829-3.2-9
 	must.That(t, len(at) >= 4 && slices.Equal(at[:3], []time.Duration{0, 2 * time.Second, 6 * time.Second}), "HEARTBEATs at %v", at)
-	if down, ok := w.When(0, assoc.EventPathDown, w.Addrs[1][0], cut); !ok || down.Sub(failed) != 14*time.Second { // req 7829-3.2-12, 7829-3.2-13
-		t.Errorf("down after %v", down.Sub(failed))
-	}
+	down, ok := w.When(0, assoc.EventPathDown, w.Addrs[1][0], cut)
+	check.That(t, ok && down.Sub(failed) == 14*time.Second, "down after %v", down.Sub(failed)) // req 7829-3.2-12, 7829-3.2-13
 	// Inactive: HB.interval and the RTO of 16 s, and it goes on. req 7829-3.2-13, 9260-8.3-5
 	d := at[3] - 14*time.Second
 	check.That(t, d >= 108*time.Second && d <= 124*time.Second, "next HEARTBEAT after %v", d)
@@ -352,9 +347,8 @@ func ptr[T any](v T) *T { return &v }
 func TestSetPrimary(t *testing.T) {
 	w := lab.NewMulti(t, 2)
 	a, b := w.Associate(steady, steady)
-	if err := a.SetPrimary(netip.MustParseAddr("10.9.9.9")); !errors.Is(err, assoc.ErrNoPath) { // req 9260-11.1-6
-		t.Errorf("a stranger's address: %v", err)
-	}
+	err := a.SetPrimary(netip.MustParseAddr("10.9.9.9"))
+	check.That(t, errors.Is(err, assoc.ErrNoPath), "a stranger's address: %v", err) // req 9260-11.1-6
 	s := w.StartStream(a, b, 1<<30)
 	w.RunUntil(w.Now.Add(300*time.Millisecond), s.Done)
 	must.OK(t, a.SetPrimary(w.Addrs[1][1]))
@@ -407,9 +401,8 @@ func TestMTUReportConcernsOnePath(t *testing.T) {
 	p := rawio.Packet{Kind: rawio.KindPacketTooBig, MTU: 1000, Data: quote,
 		Local: netip.AddrPortFrom(w.Addrs[0][1], 0), Remote: netip.AddrPortFrom(w.Addrs[1][1], 0)}
 	w.Hosts[0].Receive(w.Now, &p)
-	if x, y := lab.PathTo(t, a, w.Addrs[1][0]).MTU, lab.PathTo(t, a, w.Addrs[1][1]).MTU; x != lab.MTU || y != 980 { // req 9260-10-8, 9260-7.3-2
-		t.Errorf("MTU %d and %d", x, y)
-	}
+	x, y := lab.PathTo(t, a, w.Addrs[1][0]).MTU, lab.PathTo(t, a, w.Addrs[1][1]).MTU
+	check.That(t, x == lab.MTU && y == 980, "MTU %d and %d", x, y)                                         // req 9260-10-8, 9260-7.3-2
 	check.That(t, a.MaxPayload() == before-(lab.MTU-980), "MaxPayload %d, was %d", a.MaxPayload(), before) // req 9260-7.3-3
 }
 

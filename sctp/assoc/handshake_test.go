@@ -35,9 +35,8 @@ func TestHandshakeTakesTwoRoundTripsAndNegotiatesStreams(t *testing.T) {
 	init, _ := wire.AsInit(lab.ChunkOf(w.Seen(0, wire.ChunkInit)[0].Pkt, wire.ChunkInit))
 	ackPkt := w.Seen(1, wire.ChunkInitAck)[0].Pkt
 	ack, _ := wire.AsInit(lab.ChunkOf(ackPkt, wire.ChunkInitAck))
-	if v := w.Seen(0, wire.ChunkInit)[0].Pkt.VTag(); v != 0 { // req 9260-8.5.1-1, 9260-3.1-4
-		t.Errorf("INIT has tag %#x", v)
-	}
+	v := w.Seen(0, wire.ChunkInit)[0].Pkt.VTag()
+	check.That(t, v == 0, "INIT has tag %#x", v)                                                                                     // req 9260-8.5.1-1, 9260-3.1-4
 	check.That(t, ackPkt.VTag() == init.Tag(), "INIT ACK has tag %#x, want %#x", ackPkt.VTag(), init.Tag())                          // req 9260-5.1-3
 	check.That(t, ack.OutStreams() <= init.InStreams(), "INIT ACK announces OS %d above MIS %d", ack.OutStreams(), init.InStreams()) // req 9260-3.3.3-8
 	echo := w.Seen(0, wire.ChunkCookieEcho)[0].Pkt
@@ -45,9 +44,8 @@ func TestHandshakeTakesTwoRoundTripsAndNegotiatesStreams(t *testing.T) {
 		"COOKIE ECHO packet: tag %#x, chunks %v", echo.VTag(), lab.ChunkTypes(echo)) // req 9260-8.5.1-9, 9260-3.2.2-5
 	ce, _ := wire.AsCookieEcho(lab.ChunkOf(echo, wire.ChunkCookieEcho))
 	check.That(t, string(ce.Cookie()) == string(lab.ParamOf(ack, wire.ParamStateCookie).Value()), "the cookie came back changed") // req 9260-3.3.11-3
-	if ca := w.Seen(1, wire.ChunkCookieAck)[0].Pkt; lab.ChunkTypes(ca)[0] != wire.ChunkCookieAck {                                // req 9260-5.1-6
-		t.Errorf("COOKIE ACK packet: %v", lab.ChunkTypes(ca))
-	}
+	ca := w.Seen(1, wire.ChunkCookieAck)[0].Pkt
+	check.That(t, lab.ChunkTypes(ca)[0] == wire.ChunkCookieAck, "COOKIE ACK packet: %v", lab.ChunkTypes(ca)) // req 9260-5.1-6
 }
 
 func TestHandshakeSurvivesLoss(t *testing.T) {
@@ -271,9 +269,8 @@ func TestZeroFieldsInALateInitAckAreDiscarded(t *testing.T) {
 			state := l.A.State()
 			f := wire.InitFields{Tag: 1, ARwnd: 5000, OutStreams: 1, InStreams: 1, TSN: 5}
 			row.change(&f)
-			if out := l.Send(l.Tag, lab.InitLike(wire.ChunkInitAck, f, cookie)); len(out) != 0 || l.A.State() != state { // req 9260-3.3.3-5
-				t.Errorf("%s in %v: answered by %q, then %v", row.name, state, lab.Describe(out), l.A.State())
-			}
+			out := l.Send(l.Tag, lab.InitLike(wire.ChunkInitAck, f, cookie))
+			check.That(t, len(out) == 0 && l.A.State() == state, "%s in %v: answered by %q, then %v", row.name, state, lab.Describe(out), l.A.State()) // req 9260-3.3.3-5
 		}
 	}
 }

@@ -23,22 +23,19 @@ func TestIdlePathIsHeartbeaten(t *testing.T) {
 	more := a.Held() - held
 	check.That(t, more < 0, "an association holds %d octets more when it is idle", more)
 	beats := w.Seen(0, wire.ChunkHeartbeat)
-	if n := len(beats); n < 9 || n > 10 { // req 9260-8.3-1: every 30.5 to 31.5 s
-		t.Fatalf("%d HEARTBEATs in 5 minutes", n)
-	}
+	n := len(beats)
+	must.That(t, n >= 9 && n <= 10, "%d HEARTBEATs in 5 minutes", n) // req 9260-8.3-1: every 30.5 to 31.5 s
 	last := start
 	for i, b := range beats[1:] {
-		if d := b.At.Sub(beats[i].At); d < 30500*time.Millisecond || d > 31600*time.Millisecond { // req 9260-8.3-8
-			t.Errorf("interval %v", d)
-		}
+		d := b.At.Sub(beats[i].At)
+		check.That(t, d >= 30500*time.Millisecond && d <= 31600*time.Millisecond, "interval %v", d) // req 9260-8.3-8
 		last = b.At
 	}
 	check.Equal(t, "HEARTBEATs where they are disabled", len(w.Seen(1, wire.ChunkHeartbeat)), 0)
 	acks := w.Seen(1, wire.ChunkHeartbeatAck)
 	check.That(t, len(acks) == len(beats) && acks[len(acks)-1].At.Sub(last) == lab.Latency, "%d answers", len(acks))
-	if s := a.PathStats(0); s.SRTT != lab.RoundTrip || s.Errors != 0 { // req 9260-8.3-7
-		t.Errorf("SRTT %v, %d errors", s.SRTT, s.Errors)
-	}
+	s := a.PathStats(0)
+	check.That(t, s.SRTT == lab.RoundTrip && s.Errors == 0, "SRTT %v, %d errors", s.SRTT, s.Errors) // req 9260-8.3-7
 }
 
 func TestBusyPathIsNotHeartbeaten(t *testing.T) {
@@ -48,9 +45,8 @@ func TestBusyPathIsNotHeartbeaten(t *testing.T) {
 		w.Run(5 * time.Second)
 		lab.Drain(w.Peer())
 	}
-	if n := len(w.Seen(0, wire.ChunkHeartbeat)); n != 0 { // section 8.3: not idle
-		t.Errorf("%d HEARTBEATs on a busy path", n)
-	}
+	n := len(w.Seen(0, wire.ChunkHeartbeat))
+	check.That(t, n == 0, "%d HEARTBEATs on a busy path", n) // section 8.3: not idle
 }
 
 func TestDeadPeerIsNoticedByHeartbeats(t *testing.T) {
@@ -95,9 +91,8 @@ func TestUnacknowledgedDataFailsPathThenAssociation(t *testing.T) {
 	}
 	w.RunUntil(w.Now.Add(time.Hour), func() bool { return a.State() == assoc.Closed })
 	check.That(t, pathDown == 7*time.Second, "path down after %v", pathDown) // T3 after 1, 2, 4 s: the third error exceeds 2
-	if d := w.Now.Sub(start); d != 31*time.Second {                          // 1+2+4+8+16: the fifth exceeds 4, req 9260-8.1-3
-		t.Errorf("association down after %v", d)
-	}
+	d := w.Now.Sub(start)
+	check.That(t, d == 31*time.Second, "association down after %v", d) // 1+2+4+8+16: the fifth exceeds 4, req 9260-8.1-3
 	check.Equal(t, "transmissions", len(w.Seen(0, wire.ChunkData)), 5)
 	e, ok := w.Hosts[0].Event(assoc.EventSendFailed)
 	check.That(t, ok && !e.Unsent, "EventSendFailed %+v %v", e, ok)
@@ -232,9 +227,8 @@ func TestHeartbeatOnTheWire(t *testing.T) {
 		for k := range stamp {
 			stamp[k] = byte(sent >> (56 - 8*k))
 		}
-		if info := string(h.Info()); !strings.Contains(info, string(addr[:])) || !strings.Contains(info, string(stamp[:])) { // req 9260-3.3.5-2
-			t.Errorf("HEARTBEAT to %v at %v: info % x", p.To, at[i], info)
-		}
+		info := string(h.Info())
+		check.That(t, strings.Contains(info, string(addr[:])) && strings.Contains(info, string(stamp[:])), "HEARTBEAT to %v at %v: info % x", p.To, at[i], info) // req 9260-3.3.5-2
 		paths[p.To.Addr().String()] = true
 		infos[string(h.Info()[:4])], infos[string(h.Info()[4:8])] = true, true
 	}

@@ -63,8 +63,8 @@ func TestPartsOfWhatIsHeld(t *testing.T) {
 		check.Equal(t, "there is something to give back", a.Eventful(), !kept)
 		a.control.clear()
 		a.outbox.PollTransmit(nil)
-		if a.events.pop(); (a.control.buf != nil) != kept || (a.outbox.buf != nil) != kept || (a.events.ring != nil) != kept || len(a.control.buf)+len(a.outbox.buf) > 0 {
-			t.Errorf("%d more than is spared are kept: %v", more, !kept)
-		}
+		a.events.pop()
+		check.That(t, (a.control.buf != nil) == kept && (a.outbox.buf != nil) == kept && (a.events.ring != nil) == kept && len(a.control.buf)+len(a.outbox.buf) == 0,
+			"%d more than is spared are kept: %v", more, !kept)
 	}
 }

@@ -78,13 +78,11 @@ func TestMessagesFailOneByOne(t *testing.T) {
 		}
 		held := l.A.Held()
 		end.come(l)
-		if now := l.A.Held(); now < held || now > held+8<<10 { // what waits for its event is not given back yet
-			t.Errorf("%s: %d octets are held, %d before", end.name, now, held)
-		}
+		now := l.A.Held()
+		check.That(t, now >= held && now <= held+8<<10, "%s: %d octets are held, %d before", end.name, now, held) // what waits for its event is not given back yet
 		for i := range uint64(n + 1) {
-			if ev, ok := l.A.PollEvent(); !ok || ev.Kind != assoc.EventSendFailed || ev.Token != i || i == n && !ev.Unsent {
-				t.Fatalf("%s: event %d is %+v", end.name, i, ev)
-			}
+			ev, ok := l.A.PollEvent()
+			must.That(t, ok && ev.Kind == assoc.EventSendFailed && ev.Token == i && (i != n || ev.Unsent), "%s: event %d is %+v", end.name, i, ev)
 		}
 		ev, _ := l.A.PollEvent()
 		check.That(t, ev.Kind == end.last, "%s: behind them comes %v", end.name, ev.Kind)

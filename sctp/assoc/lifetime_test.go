@@ -73,9 +73,8 @@ func TestExpiryEndsTheWait(t *testing.T) {
 			l.InState(assoc.ShutdownSent)
 			_, dry := l.Host.Event(assoc.EventSenderDry)
 			check.That(t, dry && len(l.Host.Tokens(assoc.EventSendFailed)) == 1, "events %+v", l.Host.Events)
-			if n := l.A.Stats().DataOut; n != 0 { // req 9260-11.1-5: sent never
-				t.Errorf("%d DATA chunks", n)
-			}
+			n := l.A.Stats().DataOut
+			check.That(t, n == 0, "%d DATA chunks", n) // req 9260-11.1-5: sent never
 		})
 	}
 }

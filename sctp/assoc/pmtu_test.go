@@ -87,7 +87,8 @@ func TestProbeIsHeartbeatAndPad(t *testing.T) {
 	r := lab.NewRoad(t, lab.UDP, 1500, simnet.Params{})
 	r.Join(quiet, quiet)
 	r.Run(time.Second)
-	list := r.Probes(0)                                                                                          // req 8899-6.2-1, 8899-3-4
+	list := r.Probes(0) // req 8899-6.2-1, 8899-3-4
+
 	must.That(t, len(list) == 2 && len(list[0].Pkt) == 1192 && len(list[1].Pkt) == 1472, "%d probes", len(list)) // req 8899-4.1-2, 8899-6.2.2-1
 	infos := make(map[string]bool)
 	for _, c := range list {
@@ -95,9 +96,8 @@ func TestProbeIsHeartbeatAndPad(t *testing.T) {
 		h := must.Get(wire.AsHeartbeat(lab.ChunkOf(c.Pkt, wire.ChunkHeartbeat)))(t)
 		infos[string(h.Info())] = true
 		pad := lab.ChunkOf(c.Pkt, wire.ChunkPad)
-		if want := len(c.Pkt) - wire.CommonHeaderLen - (8 + len(h.Info())); len(pad) != want || pad.Flags() != 0 { // req 8899-6.2.1-2
-			t.Errorf("PAD of %d octets, want %d", len(pad), want)
-		}
+		want := len(c.Pkt) - wire.CommonHeaderLen - (8 + len(h.Info()))
+		check.That(t, len(pad) == want && pad.Flags() == 0, "PAD of %d octets, want %d", len(pad), want) // req 8899-6.2.1-2
 	}
 	check.That(t, len(infos) == 2, "the probes cannot be told apart") // req 8899-4.1-1
 	s := r.Hosts[0].Assocs[0].Stats()
@@ -201,9 +201,8 @@ func TestSearchFollowsThePathsState(t *testing.T) {
 	r.Path(0, func(p *simnet.Params) { p.Loss = 0 })
 	r.RunUntil(r.Now.Add(10*time.Minute), func() bool { return a.PathStats(0).State == assoc.PathActive })
 	r.Run(lab.RoundTrip / 2)
-	if got := len(r.Probes(0)[n].Pkt); got != 1200 { // req 8899-6.2.1-1: BASE again
-		t.Errorf("the first probe has %d octets", got)
-	}
+	got := len(r.Probes(0)[n].Pkt)
+	check.That(t, got == 1200, "the first probe has %d octets", got) // req 8899-6.2.1-1: BASE again
 	r.Run(10 * time.Second)
 	r.WantMTU("up again", 0, 1500)
 }
@@ -309,10 +308,10 @@ func TestAnswersThatMeetAShutdownAreNoFault(t *testing.T) {
 	err := a.Shutdown(r.Now)
 	must.That(t, err == nil && a.State() == assoc.ShutdownSent, "%v in %v", err, a.State())
 	r.Run(time.Second)
-	if s := a.Stats().Counters; a.State() != assoc.Closed || s.BadHeartbeatAcks != 0 ||
-		s.MTUProbesAcked != before.MTUProbesOut || s.HeartbeatAcksIn != before.HeartbeatAcksIn+1 {
-		t.Errorf("in %v: %d bad answers, %d to %d probes, %d to HEARTBEATs", a.State(), s.BadHeartbeatAcks, s.MTUProbesAcked, before.MTUProbesOut, s.HeartbeatAcksIn)
-	}
+	s := a.Stats().Counters
+	check.That(t, a.State() == assoc.Closed && s.BadHeartbeatAcks == 0 &&
+		s.MTUProbesAcked == before.MTUProbesOut && s.HeartbeatAcksIn == before.HeartbeatAcksIn+1,
+		"in %v: %d bad answers, %d to %d probes, %d to HEARTBEATs", a.State(), s.BadHeartbeatAcks, s.MTUProbesAcked, before.MTUProbesOut, s.HeartbeatAcksIn)
 }
 
 // Over a path whose round trip is longer than the least PROBE_TIMER no probe is given up before its answer can be there.

@@ -64,9 +64,8 @@ func TestMTUFallsUnderTraffic(t *testing.T) {
 					continue
 				}
 				fragments++
-				if types := lab.ChunkTypes(c.Pkt); len(types) != 1 || types[0] != wire.ChunkData { // req 8899-4.4-1
-					t.Errorf("fragmented: %v", types)
-				}
+				types := lab.ChunkTypes(c.Pkt)
+				check.That(t, len(types) == 1 && types[0] == wire.ChunkData, "fragmented: %v", types) // req 8899-4.4-1
 			}
 			check.That(t, row.size <= 9000 || fragments != 0, "nothing had to be fragmented: the story is not told")
 			_, down := r.Hosts[0].Event(assoc.EventPathDown)
@@ -117,9 +116,9 @@ func TestInterfaceChangesItsMTU(t *testing.T) {
 	check.That(t, r.RunUntil(r.Now.Add(time.Minute), func() bool { return r.Hosts[1].Received.Len() == len(want) }) &&
 		bytes.Equal(r.Hosts[1].Received.Bytes(), want), "%d octets of %d arrived", r.Hosts[1].Received.Len(), len(want))
 	s := a.Stats()
-	if d := r.Now.Sub(begun); d > 300*time.Millisecond || s.PacketsRefused == 0 || s.Timeouts != before.Timeouts || s.FastRetransmits != before.FastRetransmits {
-		t.Errorf("%v, %d packets refused, %d timeouts, %d fast retransmits", d, s.PacketsRefused, s.Timeouts-before.Timeouts, s.FastRetransmits-before.FastRetransmits)
-	}
+	d := r.Now.Sub(begun)
+	check.That(t, d <= 300*time.Millisecond && s.PacketsRefused != 0 && s.Timeouts == before.Timeouts && s.FastRetransmits == before.FastRetransmits,
+		"%v, %d packets refused, %d timeouts, %d fast retransmits", d, s.PacketsRefused, s.Timeouts-before.Timeouts, s.FastRetransmits-before.FastRetransmits)
 	// Below the base size, and below what any path carries, it comes to an end too.
 	for _, link := range []int{900, 400} {
 		r.Hosts[0].Link = link
@@ -250,9 +249,9 @@ func TestLongCookieIsFragmented(t *testing.T) {
 	l.Connect(quiet)
 	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, make([]byte, 1300))))
 	l.A.PollTransmit(l.Now, l.Host.Batch)
-	if p := l.Host.Batch.Pkts; len(p) != 1 || p[0].Len() != 12+4+1300 || p[0].Fragment != 1220 {
-		t.Errorf("%d packets, the first of %d octets, to be fragmented to %d", len(p), p[0].Len(), p[0].Fragment)
-	}
+	p := l.Host.Batch.Pkts
+	check.That(t, len(p) == 1 && p[0].Len() == 12+4+1300 && p[0].Fragment == 1220,
+		"%d packets, the first of %d octets, to be fragmented to %d", len(p), p[0].Len(), p[0].Fragment)
 }
 
 // Without the feature, or where the system fragments on its own, the link's MTU is the path's.

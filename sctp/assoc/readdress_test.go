@@ -132,9 +132,8 @@ func TestCampedAddressIsGivenUpWhenItDoesNotAnswer(t *testing.T) {
 	}
 	giveUp := func(t *testing.T, l *lab.Lab) {
 		t.Helper()
-		if p := owner(l); !refused(p) { // req 9260-5.2.2-2
-			t.Fatalf("while the probes go on: %s", lab.Text([]lab.Posted{p}))
-		}
+		p := owner(l)
+		must.That(t, refused(p), "while the probes go on: %s", lab.Text([]lab.Posted{p})) // req 9260-5.2.2-2
 		l.Until(l.Now+rawio.Time(62*time.Second), func(lab.Posted) {})
 		_, ok := l.Host.Event(assoc.EventPathDown)
 		must.That(t, !ok, "given up before the sixth probe, which is sent after 31 s, has had its 32 s")

@@ -149,9 +149,8 @@ func TestRestartWithNewAddressIsRefused(t *testing.T) {
 			code, cause := lab.CauseOf(out[0])
 			ps := cause.Params()
 			p, _ := ps.Next()
-			if addr, err := p.Addr(); code != wire.CauseRestart || err != nil || addr != added { // req 9260-5.2.2-4, 9260-3.3.10.11-1
-				t.Errorf("cause %v lists %v", code, addr)
-			}
+			addr, err := p.Addr()
+			check.That(t, code == wire.CauseRestart && err == nil && addr == added, "cause %v lists %v", code, addr) // req 9260-5.2.2-4, 9260-3.3.10.11-1
 			l.InState(state)
 		})
 	}
@@ -198,7 +197,8 @@ func TestCookieTable(t *testing.T) {
 		l.InState(assoc.CookieWait) // req 9260-5.2.1-8
 		out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie), l.Data("early"))
 		must.That(t, len(out) != 0 && lab.ChunkTypes(out[0])[0] == wire.ChunkCookieAck, "answered by %q", lab.Describe(out))
-		l.InState(assoc.Established)                                                    // req 9260-5.2.4-10
+		l.InState(assoc.Established) // req 9260-5.2.4-10
+
 		check.That(t, l.A.PeerTag() == l.PeerTag, "the peer's tag is not the cookie's") // req 9260-5.2.4-11
 		check.Equal(t, "bundled messages", len(lab.Drain(l.A)), 1)
 		out = l.Wait(time.Minute)
@@ -242,9 +242,8 @@ func TestCookieTable(t *testing.T) {
 			out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie), l.Data("behind it"))
 			l.Expect(out, "ERROR") // req 9260-5.2.4-3, 9260-5.2.4-2
 			code, cause := lab.CauseOf(out[0])
-			if us, err := cause.Staleness(); code != wire.CauseStaleCookie || err != nil || us != 2 || out[0].VTag() != l.PeerTag {
-				t.Errorf("%v staleness %d tag %#x", code, us, out[0].VTag()) // req 9260-3.3.10.3-1
-			}
+			us, err := cause.Staleness()
+			check.That(t, code == wire.CauseStaleCookie && err == nil && us == 2 && out[0].VTag() == l.PeerTag, "%v staleness %d tag %#x", code, us, out[0].VTag()) // req 9260-3.3.10.3-1
 			l.InState(state)
 			check.That(t, l.A.PeerTag() == tag && lab.Drain(l.A) == nil, "the cookie changed the tag, or the DATA behind it was taken")
 		})

@@ -136,9 +136,8 @@ func TestDataBeforeShutdownAsksForImmediateSacks(t *testing.T) {
 	must.OK(t, l.A.Shutdown(l.Now))
 	out := l.Flush()
 	l.Expect(out, "DATA")
-	if d, _ := wire.AsData(lab.ChunkOf(out[0], wire.ChunkData)); !d.I() { // req 9260-6.1-22
-		t.Error("no I bit in SHUTDOWN-PENDING")
-	}
+	d, _ := wire.AsData(lab.ChunkOf(out[0], wire.ChunkData))
+	check.That(t, d.I(), "no I bit in SHUTDOWN-PENDING") // req 9260-6.1-22
 }
 
 func TestDataInShutdownSentIsAnsweredByShutdown(t *testing.T) {
@@ -155,9 +154,8 @@ func TestDataInShutdownSentIsAnsweredByShutdown(t *testing.T) {
 	l.Expect(l.Send(l.Tag, l.Data("after a gap")), "SHUTDOWN SACK") // req 9260-9.2-11, 9260-6.2-15
 	// No HEARTBEAT ACK, but what the peer has missed.
 	l.Expect(l.Send(l.Tag, wire.AppendHeartbeat(nil, []byte("x"))), "SHUTDOWN SACK") // req 9260-8.3-3
-	if got := lab.Drain(l.A); len(got) < 1 || string(got[0]) != "late" {             // req 9260-6-2
-		t.Errorf("received %q", got)
-	}
+	got := lab.Drain(l.A)
+	check.That(t, len(got) >= 1 && string(got[0]) == "late", "received %q", got) // req 9260-6-2
 	l.Expect(l.Send(l.Tag, wire.AppendShutdownAck(nil)), "SHUTDOWN COMPLETE")
 	l.InState(assoc.Closed)
 }
@@ -241,9 +239,8 @@ func TestShutdownChunksOnTheWire(t *testing.T) {
 		t.Errorf("SHUTDOWN % x", c)
 	}
 	l.InState(assoc.ShutdownSent)
-	if got := l.A.NextTimeout(); got != l.Now.Add(l.A.PathStats(0).RTO) { // req 9260-9.2-3
-		t.Errorf("T2-shutdown expires at %v", got)
-	}
+	got := l.A.NextTimeout()
+	check.That(t, got == l.Now.Add(l.A.PathStats(0).RTO), "T2-shutdown expires at %v", got) // req 9260-9.2-3
 	out = l.Send(l.Tag, wire.AppendShutdownAck(nil))
 	if c := lab.ChunkOf(out[0], wire.ChunkShutdownComplete); !bytes.Equal(c, []byte{14, 0, 0, 4}) { // req 9260-3.3.13-1
 		t.Errorf("SHUTDOWN COMPLETE % x", c)

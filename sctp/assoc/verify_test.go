@@ -183,9 +183,8 @@ func TestWhatComesFromAnUnconfirmedAddressIsAnsweredElsewhere(t *testing.T) {
 			l, _ := listingLab(t, nil, second)
 			out := l.Post(second, l.Tag, row.chunks(l)...)
 			for _, p := range to(second, out) {
-				if types := lab.ChunkTypes(p); !slices.Equal(types, []wire.ChunkType{wire.ChunkHeartbeat}) { // req 9260-5.4-8
-					t.Errorf("%v to an unconfirmed address", types)
-				}
+				types := lab.ChunkTypes(p)
+				check.That(t, slices.Equal(types, []wire.ChunkType{wire.ChunkHeartbeat}), "%v to an unconfirmed address", types) // req 9260-5.4-8
 			}
 			check.That(t, slices.ContainsFunc(to(l.Peer, out), func(p wire.Packet) bool { return lab.Has(p, row.want) }),
 				"no %v: %v", row.want, lab.Text(out))
@@ -219,10 +218,9 @@ func TestSackGoesBackWhereDataCameFrom(t *testing.T) {
 	l.Post(l.Peer, l.Tag, l.Data("the first is acknowledged at once"))
 	for _, from := range []netip.AddrPort{l.Peer, second, second, l.Peer} {
 		l.Post(from, l.Tag, l.Data("x"))
-		out := l.Post(from, l.Tag, l.Data("y"))                             // the second packet: at once
-		if got := sackTo(out); !slices.Equal(got, []netip.AddrPort{from}) { // req 9260-6.4-3, 9260-6.4-2
-			t.Errorf("DATA from %v: SACK to %v", from, got)
-		}
+		out := l.Post(from, l.Tag, l.Data("y")) // the second packet: at once
+		got := sackTo(out)
+		check.That(t, slices.Equal(got, []netip.AddrPort{from}), "DATA from %v: SACK to %v", from, got) // req 9260-6.4-3, 9260-6.4-2
 	}
 	// Own DATA on the primary path does not take along the SACK for the other.
 	l.Post(second, l.Tag, l.Data("x"))
@@ -234,9 +232,8 @@ func TestSackGoesBackWhereDataCameFrom(t *testing.T) {
 	// Duplicates: the SACKs seem to get lost, and take turns. req 9260-6.4-4
 	dup := lab.DataChunk(l.TSN-1, 0, 0, "x")
 	for i, want := range []netip.AddrPort{l.Peer, second, l.Peer} {
-		if got := sackTo(l.Post(second, l.Tag, dup)); !slices.Equal(got, []netip.AddrPort{want}) {
-			t.Errorf("duplicate %d from the second address: SACK to %v, want %v", i+1, got, want)
-		}
+		got := sackTo(l.Post(second, l.Tag, dup))
+		check.That(t, slices.Equal(got, []netip.AddrPort{want}), "duplicate %d from the second address: SACK to %v, want %v", i+1, got, want)
 	}
 	l.Post(second, l.Tag, l.Data("x"))
 	check.Slice(t, "where the SACK then goes", sackTo(l.Post(second, l.Tag, l.Data("x"))), []netip.AddrPort{second})
@@ -334,8 +331,8 @@ func TestAnswerToAProbeOfLongAgoConfirmsNothing(t *testing.T) {
 		answer := lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, value))
 		l.Deliver(second, answer)
 		l.Deliver(second, answer)
-		if got, s := lab.PathTo(t, l.A, second.Addr()).State, l.A.Stats(); got != want || s.HeartbeatAcksIn+s.BadHeartbeatAcks != 2 || s.BadHeartbeatAcks == 0 {
-			t.Errorf("answer to the last but %d: %v, %d answers, %d bad ones", age, got, s.HeartbeatAcksIn, s.BadHeartbeatAcks)
-		}
+		got, s := lab.PathTo(t, l.A, second.Addr()).State, l.A.Stats()
+		check.That(t, got == want && s.HeartbeatAcksIn+s.BadHeartbeatAcks == 2 && s.BadHeartbeatAcks != 0,
+			"answer to the last but %d: %v, %d answers, %d bad ones", age, got, s.HeartbeatAcksIn, s.BadHeartbeatAcks)
 	}
 }

@@ -92,9 +92,9 @@ func TestBudgetHasTwoBounds(t *testing.T) {
 		got := b.allow(0, 255, chance)
 		check.That(t, got == row.want && len(draws) == 0, "packet %d: %v, %d draws are left", i+1, got, len(draws))
 	}
-	if b = newBudget(4 * budgetWindows); !b.allow(0, 256, nil) || b.octets.now.cost != 556 || !b.allow(0, 400, nil) || b.work.now.cost != 4 || b.octets.now.cost != 1156 {
-		t.Errorf("256 and 400 octets cost %d and %d", b.work.now.cost, b.octets.now.cost)
-	}
+	b = newBudget(4 * budgetWindows)
+	check.That(t, b.allow(0, 256, nil) && b.octets.now.cost == 556 && b.allow(0, 400, nil) && b.work.now.cost == 4 && b.octets.now.cost == 1156,
+		"256 and 400 octets cost %d and %d", b.work.now.cost, b.octets.now.cost)
 	always := newBudget(0)
 	check.That(t, always.allow(0, 1<<20, nil) && newBudget(1).max == 1, "bound of %d", newBudget(1).max)
 }

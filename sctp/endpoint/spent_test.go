@@ -63,10 +63,9 @@ func TestNoTagOfARestartedAssociationComesBack(t *testing.T) {
 	anew.Tag++
 	b.Receive(lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, anew)))
 	second, other := b.CookieIn(b.Poll(a.PollTransmit))
-	if again, _ := b.Echo(second, other); again != a || a.LocalTag() != second || first == second { // req 9260-5.2.4-5
-		t.Fatalf("no restart: tag %#x, %#x in the cookie", a.LocalTag(), second)
-	}
-	b.EP.Refresh(a) // as on EventRestart
+	again, _ := b.Echo(second, other)
+	must.That(t, again == a && a.LocalTag() == second && first != second, "no restart: tag %#x, %#x in the cookie", a.LocalTag(), second) // req 9260-5.2.4-5
+	b.EP.Refresh(a)                                                                                                                       // as on EventRestart
 	b.EP.Remove(a)
 	for tag, cookie := range map[uint32][]byte{first: cookie, second: other} {
 		late, outOfBlue := b.Echo(tag, cookie) // req 9260-5.3.1-2

@@ -137,9 +137,9 @@ func TestDiskNeverStopsTraffic(t *testing.T) {
 		}
 		check.Equal(t, "error", f.Close(), error(syscall.ENOSPC))
 		list, bad := names(t, &d.Buffer)
-		if got := strings.Join(list, " "); bad != 2 || got != strings.Repeat("association_started ", 8)+`events_dropped{"events":12}`+strings.Repeat(" association_started", 5) {
-			t.Errorf("%d cut off: %s", bad, got)
-		}
+		got := strings.Join(list, " ")
+		check.That(t, bad == 2 && got == strings.Repeat("association_started ", 8)+`events_dropped{"events":12}`+strings.Repeat(" association_started", 5),
+			"%d cut off: %s", bad, got)
 	})
 	synctest.Test(t, func(t *testing.T) { // hangs
 		d := &disk{room: 1 << 20, hang: make(chan struct{})}

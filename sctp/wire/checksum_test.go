@@ -105,8 +105,7 @@ func TestPutPacketChecksum(t *testing.T) {
 	for cut := wire.CommonHeaderLen; cut <= len(b); cut++ {
 		wire.PutChecksum(b, 0xdeadbeef)
 		wire.PutPacketChecksum([][]byte{b[:cut], nil, b[cut:]})
-		if got := wire.Packet(b).Checksum(); got != want || !wire.Packet(b).ChecksumOK() { // req 9260-6.8-1
-			t.Fatalf("cut at %d: %#x, want %#x", cut, got, want)
-		}
+		got := wire.Packet(b).Checksum()
+		must.That(t, got == want && wire.Packet(b).ChecksumOK(), "cut at %d: %#x, want %#x", cut, got, want) // req 9260-6.8-1
 	}
 }

@@ -114,9 +114,8 @@ func TestSearchFindsWhatThePathCarries(t *testing.T) {
 			l.ptb = row.ptb
 			check.Equal(t, "probes", l.run(time.Minute), row.probes)
 			l.want(Complete, row.size)
-			if got := l.run(9 * time.Minute); got != "" { // req 8899-5.2-6, 8899-5.1.1-4
-				t.Errorf("probes %s when the search is complete", got)
-			}
+			got := l.run(9 * time.Minute)
+			check.That(t, got == "", "probes %s when the search is complete", got) // req 8899-5.2-6, 8899-5.1.1-4
 		})
 	}
 }
@@ -146,9 +145,8 @@ func TestProbesAreSpacedByTimers(t *testing.T) {
 	l := newLab(t, 9000, 1100)
 	l.run(time.Hour)
 	for i, at := range l.at[1:] {
-		if d := at.Sub(l.at[i]); d < time.Second { // req 8899-5.1.1-1
-			t.Errorf("%v after a probe that was lost", d)
-		}
+		d := at.Sub(l.at[i])
+		check.That(t, d >= time.Second, "%v after a probe that was lost", d) // req 8899-5.1.1-1
 	}
 	l = newLab(t, 9000, 1444)
 	l.ptb = true // reports come after half a round trip
@@ -165,9 +163,8 @@ func TestProbesAreSpacedByTimers(t *testing.T) {
 	// Where it is less than a round trip, the next probe waits for that.
 	s.Start(0)
 	s.Sent(0, 1, 3*time.Second, time.Second)
-	if s.HandleTimeout(second); s.Due(second) != 0 || s.Due(3*second) != 1200 { // req 8899-8-1
-		t.Errorf("probes of %d and %d octets due 1 and 3 s after the one before", s.Due(second), s.Due(3*second))
-	}
+	s.HandleTimeout(second)
+	check.That(t, s.Due(second) == 0 && s.Due(3*second) == 1200, "probes of %d and %d octets due 1 and 3 s after the one before", s.Due(second), s.Due(3*second)) // req 8899-8-1
 	// An answer that comes early has taken a round trip: the next probe need not wait, however many there were.
 	s = New(Limits{Min: 556, Base: 1200, Max: 8980, Overhead: 20})
 	now := rawio.Time(0)
@@ -187,9 +184,9 @@ func TestProbesAreSpacedByTimers(t *testing.T) {
 
 func TestErrorUntilTheBaseSizePasses(t *testing.T) {
 	l := newLab(t, 1500, 1100)
-	if got := l.run(3*time.Second + rtt); got != "-1220 -1220 -1220" { // req 8899-5.2-2
-		t.Errorf("probes %s", got)
-	}
+	got := l.run(3*time.Second + rtt)
+	check.That(t, got == "-1220 -1220 -1220", "probes %s", got) // req 8899-5.2-2
+
 	l.want(Error, 576) // req 8899-5.2-7: conservative, and what every path carries
 	l.run(10 * time.Minute)
 	l.want(Error, 576)

@@ -134,9 +134,8 @@ func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 				must.That(t, err == nil, "seed %d, step %d: %v", seed, step, err)
 			}
 			one, more := ends[0].s, ends[1].s
-			if a, b := fmt.Sprint(wrote[0]), fmt.Sprint(wrote[1]); a != b {
-				t.Fatalf("seed %d, step %d: %d packets one by one, %d otherwise:\n%s\n%s", seed, step, len(wrote[0]), len(wrote[1]), a, b)
-			}
+			a, b := fmt.Sprint(wrote[0]), fmt.Sprint(wrote[1])
+			must.That(t, a == b, "seed %d, step %d: %d packets one by one, %d otherwise:\n%s\n%s", seed, step, len(wrote[0]), len(wrote[1]), a, b)
 			must.That(t, one.Stats() == more.Stats() && one.ledger.rwnd == more.ledger.rwnd && one.burst == more.burst && one.NextTimeout() == more.NextTimeout(), "seed %d, step %d: %+v and %+v", seed, step, one.Stats(), more.Stats())
 			made += len(wrote[1])
 			if step%8 == 0 {

@@ -130,9 +130,8 @@ func TestTakenBackTooOften(t *testing.T) {
 	l.sack(0)
 	l.sack(0, gap{2, 60})
 	l.s.credit = 0
-	if l.sack(0, gap{60, 200}); l.s.Stats().Reneged != 3*199+169+58 { // fewer are named no more than are named anew and not paid for
-		t.Errorf("%d chunks were taken back", l.s.Stats().Reneged)
-	}
+	l.sack(0, gap{60, 200})
+	check.That(t, l.s.Stats().Reneged == 3*199+169+58, "%d chunks were taken back", l.s.Stats().Reneged) // fewer are named no more than are named anew and not paid for
 }
 
 // A packet takes what there is to send again on its path, but does not look for it behind thousands of chunks for others.
