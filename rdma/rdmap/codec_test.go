@@ -31,8 +31,8 @@ func TestControlField(t *testing.T) {
 	v, op := rdmap.SplitControl(0x73)
 	check.That(t, v == 1 && op == rdmap.OpSend, "0x73 is version %d, %v", v, op)
 	// req 5040-4.1-3, 5040-4.1-9: Invalidate STag big-endian, zero elsewhere.
-	check.Equal(t, "RsvdULP", ends.Rsvd(rdmap.OpSendInv, 0x01020304), [5]byte{0x44, 1, 2, 3, 4})
-	check.Equal(t, "RsvdULP", ends.Rsvd(rdmap.OpTerminate, 0), [5]byte{0x47})
+	check.Equal(t, "RsvdULP", rdmap.UntaggedRsvd(rdmap.OpSendInv, 0x01020304), [5]byte{0x44, 1, 2, 3, 4})
+	check.Equal(t, "RsvdULP", rdmap.UntaggedRsvd(rdmap.OpTerminate, 0), [5]byte{0x47})
 }
 
 func TestReadRequestHeader(t *testing.T) {

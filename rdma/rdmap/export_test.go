@@ -8,6 +8,7 @@ const MaxSGEs = maxSGEs
 var (
 	Advance      = ReadRequest.advance
 	RemoteStatus = remoteStatus
+	UntaggedRsvd = untaggedRsvd
 )
 
 func Check(c Config) error                 { return c.check() }
