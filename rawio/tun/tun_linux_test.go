@@ -19,6 +19,7 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/tun"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/net/icmp"
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
@@ -328,6 +329,11 @@ func TestRoutesAreAddedWithAndWithoutHost(t *testing.T) {
 		p.Release()
 	}
 	check.That(t, len(b.LocalAddrs()) == 3 && b.LocalAddrs()[0] == to(addr2[0]), "LocalAddrs = %v", b.LocalAddrs())
+	ns.Do(func() error { // what is routed to the device is there: it may be a gateway of the host
+		_, far, _ := net.ParseCIDR("10.88.0.0/16")
+		check.OK(t, netlink.RouteAdd(&netlink.Route{Dst: far, Gw: net.IPv4(10, 77, 0, 1)}))
+		return nil
+	})
 }
 
 func TestCloseWakesReader(t *testing.T) {
