@@ -22,8 +22,8 @@ var ends = []struct {
 	}},
 	{"rdma", `\.(?:fail|connected|ended|Refuse)\((?:rdmap\.\w+, )?([\w.]+)`, map[string]string{
 		"sweep: ErrIdle": "[ErrIdle]", "notify: ErrCQOverflow": "[ErrCQOverflow]", "Close: net.ErrClosed": "[net.ErrClosed]",
-		"handle: ev.Err": "[ddpadapt.RejectedError]", "terminated: ev.Err": "[ddpadapt.TerminatedError]",
-		"accepted: err": "[ddpadapt.ErrNoRTR]", "Accept: nil": "nil", "conclude: err": "[ddpadapt.ErrInsufficientIRD]",
+		"handle: ev.Err": "[ddpadapt.RejectedError]", "handle: nil": "nil", "terminated: ev.Err": "[ddpadapt.TerminatedError]",
+		"accepted: err": "[ddpadapt.ErrNoRTR]", "Accept: err": "[ddpadapt.ErrInsufficientIRD]", "conclude: err": "[ddpadapt.ErrInsufficientIRD]",
 	}},
 	{"rdma/rdmap", `\.lose\(&StreamError\{.*: ([\w.]+)`, map[string]string{
 		"Fatal: e.Cause": "error of the session", "PeerClosed: ErrPeerClosed": "[rdmap.ErrPeerClosed]", "Abort: reason": "[net.ErrClosed]",
