@@ -14,8 +14,7 @@ import (
 func (r *rig) bind(t *testing.T, of *Region, w Window) *Region {
 	t.Helper()
 	w.PD, w.Stream = testPD, testStream
-	win := must.Get(r.table.Bind(of, w))(t)
-	return win
+	return must.Get(r.table.Bind(of, w))(t)
 }
 
 func TestWindowOpensItsPartAlone(t *testing.T) {
@@ -125,8 +124,7 @@ func TestWindowRefused(t *testing.T) {
 	tab := NewTable(new(entropy))
 	register := func(sp Spec) *Region {
 		sp.PD, sp.Mem = testPD, Bytes(make([]byte, 8))
-		r := must.Get(tab.Register(sp))(t)
-		return r
+		return must.Get(tab.Register(sp))(t)
 	}
 	open, closed := register(Spec{Access: LocalWrite}), register(Spec{})
 	scoped, gone := register(Spec{Scope: testStream + 1}), register(Spec{})

@@ -17,8 +17,7 @@ func TestQueuesFitTheirCQ(t *testing.T) {
 	pd := x.a.AllocPD()
 	srq := must.Get(pd.CreateSRQ(5, 1))(t)
 	newCQ := func(depth int) *CQ {
-		cq := must.Get(x.a.CreateCQ(depth))(t)
-		return cq
+		return must.Get(x.a.CreateCQ(depth))(t)
 	}
 	for _, row := range []struct {
 		name     string

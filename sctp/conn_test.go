@@ -164,7 +164,7 @@ func TestCloseDoesNotWaitForEver(t *testing.T) {
 		a, b, links := apiPair(t)
 		c, s := associate(t, a, b, &Config{SendBuffer: 3000}, nil)
 		defer s.Abort("")
-		links[0].silent.Store(true)
+		links[0].Lose.Store(true)
 		must.Do(c.WriteMsg(make([]byte, 3000), SendInfo{}))(t)
 		read := blocked(func() error { _, _, err := c.ReadMsg(nil); return err })
 		write := blocked(func() error { _, err := c.WriteMsg([]byte("no room for it"), SendInfo{}); return err })
@@ -186,7 +186,7 @@ func TestDeadlineIsOfOneDirection(t *testing.T) {
 		a, b, links := apiPair(t)
 		c, s := associate(t, a, b, &Config{SendBuffer: streamChunk + 1}, nil)
 		defer s.Abort("")
-		links[1].silent.Store(true) // acknowledges nothing
+		links[1].Lose.Store(true) // acknowledges nothing
 		st := c.Stream(1)
 		must.OK(t, st.SetWriteDeadline(time.Now()))
 		n, err := st.Write(make([]byte, 2*streamChunk))
@@ -365,7 +365,7 @@ func TestSilenceBesideARefusalIsWaitedForAWhile(t *testing.T) {
 func TestOvertakenIsNoReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, links := apiPair(t)
-		links[0].loses.Store(10) // COOKIE ECHO
+		links[0].Chunk.Store(10) // COOKIE ECHO
 		var list []attempt
 		for range 2 {
 			l := must.Get(b.Listen(0, nil))(t)

@@ -131,8 +131,7 @@ func TestListenersShareAPortByAddress(t *testing.T) {
 		one, two, client := only(t, kind), only(t, kind), only(t, kind)
 		testns.New(t).Do(func() error {
 			listen := func(by *links, at string) *Listener {
-				l := must.Get((&ListenConfig{links: by}).Listen(t.Context(), "sctp", at))(t)
-				return l
+				return must.Get((&ListenConfig{links: by}).Listen(t.Context(), "sctp", at))(t)
 			}
 			must.Get(net.ListenPacket("unixgram", "@rddp/udp/7000/1/nowhere"))(t) // a name of somebody else's
 			at := []string{"127.0.0.1:7000", "127.0.0.2:7000", "127.0.0.3:7000", "[::1]:7000"}

@@ -97,7 +97,7 @@ func TestMessageThatIsCutOff(t *testing.T) {
 			buf := make([]byte, 10)
 			_, info, err := s.ReadMsg(buf)
 			must.That(t, err == nil && info.More, "%+v, %v", info, err)
-			links[0].loses.Store(int32(tt.unheard))
+			links[0].Chunk.Store(int32(tt.unheard))
 			tt.by(t, a, c, netip.AddrPortFrom(addrsB[0].Addr(), uint16(s.LocalAddr().(Addr).Port())))
 			n, info, err := s.ReadMsg(buf)
 			for ; err == nil && info.More; n, info, err = s.ReadMsg(buf) {
@@ -116,7 +116,7 @@ func TestMessageThatIsCutOff(t *testing.T) {
 			buf := make([]byte, 100_000)
 			_, from, info, err := server.ReadMsg(buf)
 			must.That(t, err == nil && info.More && info.Size == 0, "%+v, %v", info, err)
-			links[0].loses.Store(int32(tt.unheard))
+			links[0].Chunk.Store(int32(tt.unheard))
 			tt.by(t, a, c, to)
 			for err == nil && info.More {
 				var again *Conn

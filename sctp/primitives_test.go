@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/netip"
-	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,38 +17,16 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// mute is a link that can be made to lose everything it is given, or what begins with a chunk.
-type mute struct {
-	*mem.Link
-	silent atomic.Bool
-	loses  atomic.Int32 // type of chunk
-}
-
-func (m *mute) WriteBatch(p []rawio.Packet) (int, error) {
-	if m.silent.Load() {
-		return len(p), nil
-	}
-	for i := range p {
-		if k := m.loses.Load(); k != 0 && slices.Concat(p[i].Vec...)[wire.CommonHeaderLen] == uint8(k) {
-			continue
-		}
-		if _, err := m.Link.WriteBatch(p[i : i+1]); err != nil {
-			return i, err
-		}
-	}
-	return len(p), nil
-}
-
 var (
 	addrsA = []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:0"), netip.MustParseAddrPort("10.1.0.1:0")}
 	addrsB = []netip.AddrPort{netip.MustParseAddrPort("10.0.0.2:0"), netip.MustParseAddrPort("10.1.0.2:0")}
 )
 
-// apiPair has two addresses on either side; the links can be muted.
-func apiPair(t *testing.T) (a, b *Transport, links [2]*mute) {
+// apiPair has two addresses on either side; the links can be made to lose packets.
+func apiPair(t *testing.T) (a, b *Transport, links [2]*mempair.Losing) {
 	t.Helper()
 	la, lb := mempair.New(t, mem.Options{MTU: 1500, A: addrsA, B: addrsB})
-	links = [2]*mute{{Link: la}, {Link: lb}}
+	links = [2]*mempair.Losing{{Link: la}, {Link: lb}}
 	a = must.Get(NewTransport(links[0], nil))(t)
 	b = must.Get(NewTransport(links[1], nil))(t)
 	t.Cleanup(func() {
@@ -158,7 +134,7 @@ func TestStatusPrimitive(t *testing.T) {
 	p := c.Paths()[st.Primary]
 	check.That(t, p.Remote == addrsB[0] && p.Primary && p.State == assoc.PathActive && p.SRTT > 0 && p.RTO >= time.Second && p.Cwnd >= 4000,
 		"primary path %+v", p)
-	links[0].silent.Store(true)
+	links[0].Lose.Store(true)
 	must.Do(c.WriteMsg(make([]byte, 20_000), SendInfo{}))(t)
 	st = c.Stats()
 	check.That(t, st.Unacked >= 2 && st.Outstanding >= 2000 && st.Outstanding+st.Queued == 20_000, "%d chunks of %d octets unacknowledged, %d pending", st.Unacked, st.Outstanding, st.Queued)
@@ -173,7 +149,7 @@ func TestParametersAndHeartbeatPrimitives(t *testing.T) {
 	before := c.Stats().HeartbeatsOut
 	err := c.RequestHeartbeat(peer)
 	check.That(t, err == nil && c.Stats().HeartbeatsOut == before+1, "request: %v, %d HEARTBEATs", err, c.Stats().HeartbeatsOut-before)
-	links[0].silent.Store(true)
+	links[0].Lose.Store(true)
 	check.OK(t, c.SetHeartbeat(peer, time.Millisecond))
 	check.Equal(t, "which path is down", next(t, c, EventPathDown).Path, peer)
 	stranger := netip.MustParseAddr("192.0.2.9")
@@ -211,7 +187,7 @@ func TestNotifications(t *testing.T) {
 	t.Run("SEND FAILURE gives the messages back", func(t *testing.T) {
 		a, b, links := apiPair(t)
 		c, _ := associate(t, a, b, &Config{Events: 10}, &Config{RecvBuffer: 3000})
-		links[0].silent.Store(true)
+		links[0].Lose.Store(true)
 		sent, unsent := pattern(1, 2000), pattern(2, 2000) // the second does not fit the peer's window
 		for i, m := range [][]byte{sent, unsent} {
 			must.Do(c.WriteMsg(m, SendInfo{Stream: uint16(i), PPID: 9}))(t)
@@ -228,7 +204,7 @@ func TestNotifications(t *testing.T) {
 		a, b, links := apiPair(t)
 		cfg := &Config{LocalPort: 4711, LocalAddrs: []netip.Addr{addrsA[0].Addr()}}
 		c, s := associate(t, a, b, cfg, &Config{Events: 10})
-		links[0].loses.Store(int32(wire.ChunkAbort))
+		links[0].Chunk.Store(int32(wire.ChunkAbort))
 		c.Abort("the peer does not hear of it")
 		<-c.Done()
 		to := netip.AddrPortFrom(addrsB[0].Addr(), uint16(s.LocalAddr().(Addr).Port()))
@@ -245,7 +221,7 @@ func TestNotifications(t *testing.T) {
 		if ev := next(t, s, EventPeerError); !errors.As(ev.Err, &peer) || peer.Causes[0].Code != wire.CauseInvalidStream {
 			t.Errorf("error %v", ev.Err)
 		}
-		links[0].loses.Store(0)
+		links[0].Chunk.Store(0)
 		c.Abort("the reason")
 		ev := next(t, s, EventDown)
 		var abort *assoc.AbortError

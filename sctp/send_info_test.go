@@ -26,7 +26,7 @@ func TestSendPrimitive(t *testing.T) {
 		a, b, links := apiPair(t)
 		c, _ := associate(t, a, b, &Config{Events: 100, RemoteAddrs: []netip.Addr{addrsB[1].Addr()}, DisablePMTUD: true},
 			&Config{RecvBuffer: 3000})
-		links[0].silent.Store(true)
+		links[0].Lose.Store(true)
 		return c
 	}
 	write := func(t *testing.T, c *Conn, msg []byte, info SendInfo) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/endpoint"
@@ -187,20 +188,20 @@ func TestSocketMeetsAPeerOnce(t *testing.T) {
 func TestSocketSetupThatFails(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		end  func(s *Socket, peer *mute)
+		end  func(s *Socket, peer *mempair.Losing)
 		took time.Duration
 		want error
 	}{
-		{"the deadline of writes", func(s *Socket, _ *mute) { s.SetWriteDeadline(time.Now().Add(time.Second)) }, time.Second, os.ErrDeadlineExceeded},
-		{"Close", func(s *Socket, _ *mute) { s.Close() }, 0, net.ErrClosed},
-		{"a peer that refuses", func(s *Socket, peer *mute) { peer.silent.Store(false) }, time.Second, syscall.ECONNREFUSED},
+		{"the deadline of writes", func(s *Socket, _ *mempair.Losing) { s.SetWriteDeadline(time.Now().Add(time.Second)) }, time.Second, os.ErrDeadlineExceeded},
+		{"Close", func(s *Socket, _ *mempair.Losing) { s.Close() }, 0, net.ErrClosed},
+		{"a peer that refuses", func(s *Socket, peer *mempair.Losing) { peer.Lose.Store(false) }, time.Second, syscall.ECONNREFUSED},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, _, links := apiPair(t)
 				s := must.Get(a.OpenSocket(0, nil))(t)
 				s.SetReadDeadline(time.Now())
-				links[1].silent.Store(true)
+				links[1].Lose.Store(true)
 				began := time.Now()
 				var ends []<-chan error
 				for range 2 {

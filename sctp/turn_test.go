@@ -298,7 +298,7 @@ func TestEveryWriterHearsOfTheEnd(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			a, b, links := apiPair(t)
 			c, _ := associate(t, a, b, &Config{SendBuffer: 1000}, nil)
-			links[0].silent.Store(true)
+			links[0].Lose.Store(true)
 			var ends []<-chan error
 			for range 8 {
 				ends = append(ends, blocked(func() error { return second(c.WriteMsg(make([]byte, 1000), SendInfo{})) }))

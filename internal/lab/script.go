@@ -31,11 +31,19 @@ type Lab struct {
 	HostTSN wire.TSN // the Initial TSN of the endpoint under test
 	Cookie  []byte
 	Kept    []Signed // by a Collector
-	again   int      // how often in a row a timer went off that was due already
+	still   standstill
 }
 
-// mostAtOnce is how often something may be due again that was served at the same time: more is for ever.
-const mostAtOnce = 10_000
+// standstill counts how often in a row something is due at one time.
+type standstill int
+
+// forever takes when something is due next, and says whether that is now for so many times that it will not end.
+func (s *standstill) forever(now, next rawio.Time) bool {
+	if *s++; next > now {
+		*s = 0
+	}
+	return *s == 10_000
+}
 
 // Posted is a packet and where it was sent.
 type Posted struct {
@@ -263,11 +271,10 @@ func (l *Lab) Until(end rawio.Time, see func(Posted)) {
 // timeout lets a timer go off, again and again perhaps, but not for ever.
 func (l *Lab) timeout(at rawio.Time) {
 	l.Helper()
-	if l.again++; l.Now < at {
-		l.Now, l.again = at, 0
-	} else if l.again == mostAtOnce {
+	if l.still.forever(l.Now, at) {
 		l.Fatalf("a timer goes off for ever at %v", at)
 	}
+	l.Now = max(l.Now, at)
 	l.A.HandleTimeout(l.Now)
 }
 

@@ -170,7 +170,7 @@ func (w *World) Run(d time.Duration) {
 // RunUntil runs until done says so or the time is up, and says whether done did.
 func (w *World) RunUntil(end rawio.Time, done func() bool) bool {
 	w.Helper()
-	again := 0
+	var still standstill
 	for range 1_000_000 {
 		w.Flush()
 		if done() {
@@ -184,11 +184,10 @@ func (w *World) RunUntil(end rawio.Time, done func() bool) bool {
 			w.Now = end
 			return done()
 		}
-		if again++; next > w.Now {
-			w.Now, again = next, 0
-		} else if again == mostAtOnce {
+		if still.forever(w.Now, next) {
 			break
 		}
+		w.Now = max(w.Now, next)
 		w.held = slices.DeleteFunc(w.held, func(x held) bool {
 			if x.at <= w.Now {
 				w.Net.Send(w.Now, &x.p)

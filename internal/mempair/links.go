@@ -10,19 +10,24 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Losing is a link that loses what it is to send, while it is told to.
+// Losing is a link that loses what it is to send, while it is told to: everything, or packets that begin with a chunk.
 type Losing struct {
 	*mem.Link
-	Lose atomic.Bool
-	Lost atomic.Int32 // packets
+	Lose  atomic.Bool
+	Chunk atomic.Int32 // a type; 0: none
+	Lost  atomic.Int32 // packets
 }
 
-// WriteBatch loses the packets, or sends them.
+// WriteBatch loses packets, or sends them.
 func (l *Losing) WriteBatch(pkts []rawio.Packet) (int, error) {
-	if !l.Lose.Load() {
-		return l.Link.WriteBatch(pkts)
+	all, chunk := l.Lose.Load(), l.Chunk.Load()
+	for i := range pkts {
+		if all || chunk != 0 && slices.Concat(pkts[i].Vec...)[wire.CommonHeaderLen] == uint8(chunk) {
+			l.Lost.Add(1)
+		} else if _, err := l.Link.WriteBatch(pkts[i : i+1]); err != nil {
+			return i, err
+		}
 	}
-	l.Lost.Add(int32(len(pkts)))
 	return len(pkts), nil
 }
 

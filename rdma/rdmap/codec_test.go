@@ -15,8 +15,7 @@ import (
 
 func unhex(t *testing.T, s string) []byte {
 	t.Helper()
-	b := must.Get(hex.DecodeString(s))(t)
-	return b
+	return must.Get(hex.DecodeString(s))(t)
 }
 
 func TestControlField(t *testing.T) {

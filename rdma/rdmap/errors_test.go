@@ -121,32 +121,25 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 			return [][]byte{ends.Tagged(0x40, s.Both.STag(), base+99, true, []byte("xx"))}
 		}, rdmap.LayerDDP, 1, ddp.CodeBaseBounds, hdr, false},
 		{"Read Response before the sink", func(s *ends.Setup) [][]byte {
-			s.Ask()
-			return [][]byte{ends.Tagged(0x42, s.Sink.STag(), base+9, true, []byte("x"))}
+			return s.Answer(s.Sink, base+9, []byte("x"))
 		}, rdmap.LayerDDP, 1, ddp.CodeBaseBounds, hdr, false},
 		{"Read Response past the sink", func(s *ends.Setup) [][]byte { // req 5040-5.2.2-6
-			s.Ask()
-			return [][]byte{ends.Tagged(0x42, s.Sink.STag(), base+59, true, []byte("xx"))}
+			return s.Answer(s.Sink, base+59, []byte("xx"))
 		}, rdmap.LayerDDP, 1, ddp.CodeBaseBounds, hdr, false},
 		{"Read Response far past the sink", func(s *ends.Setup) [][]byte {
-			s.Ask()
-			return [][]byte{ends.Tagged(0x42, s.Sink.STag(), base+70, true, []byte("x"))}
+			return s.Answer(s.Sink, base+70, []byte("x"))
 		}, rdmap.LayerDDP, 1, ddp.CodeBaseBounds, hdr, false},
 		{"Read Response into a receive buffer", func(s *ends.Setup) [][]byte {
-			s.Ask()
-			return [][]byte{ends.Tagged(0x42, s.Recv.STag(), base+10, true, []byte("x"))}
+			return s.Answer(s.Recv, base+10, []byte("x"))
 		}, rdmap.LayerDDP, 1, ddp.CodeInvalidSTag, hdr, false},
 		{"Read Response into memory with remote write", func(s *ends.Setup) [][]byte {
-			s.Ask()
-			return [][]byte{ends.Tagged(0x42, s.Both.STag(), base+10, true, []byte("x"))}
+			return s.Answer(s.Both, base+10, []byte("x"))
 		}, rdmap.LayerDDP, 1, ddp.CodeInvalidSTag, hdr, false},
 		{"Read Response too short", func(s *ends.Setup) [][]byte {
-			s.Ask()
-			return [][]byte{ends.Tagged(0x42, s.Sink.STag(), base+10, true, []byte("x"))}
+			return s.Answer(s.Sink, base+10, []byte("x"))
 		}, rdmap.LayerRDMA, 2, rdmap.CodeUnspecified, hdr, false},
 		{"empty Read Response to a read of 50 octets", func(s *ends.Setup) [][]byte {
-			s.Ask()
-			return [][]byte{ends.Tagged(0x42, s.Sink.STag(), base+10, true, nil)}
+			return s.Answer(s.Sink, base+10, nil)
 		}, rdmap.LayerRDMA, 2, rdmap.CodeUnspecified, hdr, false},
 		{"Send longer than the buffer", func(s *ends.Setup) [][]byte { // req 5040-5.3-4
 			return [][]byte{ends.Untagged(0, 1, [5]byte{0x43}, 0, true, make([]byte, 21))}

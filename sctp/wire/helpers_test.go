@@ -44,14 +44,12 @@ func onlyChunk(t testing.TB, chunks []byte) wire.Chunk {
 // as returns the one chunk in chunks, parsed.
 func as[C any](t testing.TB, parse func(wire.Chunk) (C, error), chunks []byte) C {
 	t.Helper()
-	c := must.Get(parse(onlyChunk(t, chunks)))(t)
-	return c
+	return must.Get(parse(onlyChunk(t, chunks)))(t)
 }
 
 func packet(t testing.TB, chunks []byte) wire.Packet {
 	t.Helper()
-	p := must.Get(wire.ParsePacket(append(wire.AppendHeader(nil, 5000, 6000, 1), chunks...)))(t)
-	return p
+	return must.Get(wire.ParsePacket(append(wire.AppendHeader(nil, 5000, 6000, 1), chunks...)))(t)
 }
 
 // onlyParam returns the one parameter in b.

@@ -89,8 +89,7 @@ func aPackage(t *testing.T, text string) *typed {
 
 func theScope(t *testing.T) *scope {
 	t.Helper()
-	s := must.Get(parseScope(scopeText))(t)
-	return s
+	return must.Get(parseScope(scopeText))(t)
 }
 
 func TestEachOperatorMakesItsFaults(t *testing.T) {

@@ -153,8 +153,7 @@ func TestAuditFindsEveryLossAndDouble(t *testing.T) {
 func TestLedgerOutlivesItsProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
 	open := func() *ledger {
-		l := must.Get(openLedger(path))(t)
-		return l
+		return must.Get(openLedger(path))(t)
 	}
 	l := open()
 	e := must.Get(l.begin(7, kindRDMA, 2))(t)

@@ -4,6 +4,7 @@ package ends
 
 import (
 	"encoding/binary"
+	"io"
 	"math/rand/v2"
 	"testing"
 
@@ -25,10 +26,8 @@ func (r *Ring) Take() []rdmap.WC {
 	return w
 }
 
-// seed is the randomness of the STags.
-type seed struct{ *rand.ChaCha8 }
-
-func NewSeed(b byte) seed { return seed{rand.NewChaCha8([32]byte{b})} }
+// NewSeed is the randomness of the STags.
+func NewSeed(b byte) io.Reader { return rand.NewChaCha8([32]byte{b}) }
 
 // End is one side of a tiny lower layer: it implements ddp.LLP and Host.
 type End struct {
@@ -79,9 +78,8 @@ func NewEnd(t testing.TB, id byte, change func(*rdmap.Config)) *End {
 	if change != nil {
 		change(&cfg)
 	}
-	qp := must.Get(rdmap.NewQP(cfg))(t)
-	e.QP = qp
-	qp.Stream().Attach(e)
+	e.QP = must.Get(rdmap.NewQP(cfg))(t)
+	e.QP.Stream().Attach(e)
 	return e
 }
 
@@ -137,7 +135,7 @@ func (e *End) CutAll() (n int) {
 type Pair struct {
 	A, B *End
 	Rnd  *rand.Rand // places segments out of order when set
-	Lazy bool       // acknowledgements wait for ack
+	Lazy bool       // acknowledgements wait for Ack
 }
 
 func NewPair(t testing.TB, change func(*rdmap.Config)) *Pair {
@@ -182,7 +180,7 @@ func (e *End) Ack() {
 	}
 }
 
-// Step moves everything one way once and reports progress.
+// step moves everything one way once and reports progress.
 func (p *Pair) step(from, to *End) bool {
 	n := from.CutAll()
 	n = max(n, len(from.Sent))
@@ -235,7 +233,7 @@ func Same(t testing.TB, what string, got, want []byte) {
 	must.Slice(t, what, got, want)
 }
 
-// Untagged and tagged make raw segments for a hostile peer.
+// Untagged and Tagged make raw segments for a hostile peer.
 func Untagged(qn, msn uint32, rsvd [5]byte, mo uint32, last bool, payload []byte) []byte {
 	b := make([]byte, ddp.UntaggedHeaderLen, ddp.UntaggedHeaderLen+len(payload))
 	ddp.Untagged{Last: last, Rsvd: rsvd, QN: qn, MSN: msn, MO: mo}.Put(b)
@@ -273,8 +271,7 @@ func (e *End) LastWord() (rdmap.Terminate, []byte) {
 	v := ddp.UntaggedView(s)
 	must.That(e.t, !v.Control().Tagged() && v.QN() == rdmap.QueueTerminate && v.MSN() == 1 && v.RsvdULP() == [5]byte{0x47},
 		"last segment is no Terminate: % x", s)
-	tm := must.Get(rdmap.ParseTerminate(v.Payload()))(e.t)
-	return tm, s
+	return must.Get(rdmap.ParseTerminate(v.Payload()))(e.t), s
 }
 
 func IdlePair(t *testing.T, change func(*rdmap.Config)) *Pair {

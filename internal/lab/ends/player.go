@@ -12,8 +12,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// player plays what befalls a QP and tells what is seen of it.
-type player struct {
+// Player plays what befalls a QP and tells what is seen of it.
+type Player struct {
 	*Setup
 	names      map[ddp.STag]string
 	before     [][]byte
@@ -23,24 +23,25 @@ type player struct {
 	seen, lost int       // of the log, of Host.Detach
 }
 
-func NewPlayer(t *testing.T) *player {
-	p := &player{Setup: NewSetup(t), id: 10}
+// NewPlayer has what the steps name.
+func NewPlayer(t *testing.T) *Player {
+	p := &Player{Setup: NewSetup(t), id: 10}
 	p.names = map[ddp.STag]string{p.Both.STag(): "both", p.Read.STag(): "read", p.Write.STag(): "write", p.Sink.STag(): "sink", p.Recv.STag(): "recv"}
 	p.Look()
 	return p
 }
 
-func (p *player) say(format string, args ...any) {
+func (p *Player) say(format string, args ...any) {
 	p.told = append(p.told, fmt.Sprintf(format, args...))
 }
 
 // region is the one with a name.
-func (p *player) region(name string) *ddp.Region {
+func (p *Player) region(name string) *ddp.Region {
 	return map[string]*ddp.Region{"both": p.Both, "read": p.Read, "write": p.Write, "sink": p.Sink, "recv": p.Recv}[name]
 }
 
 // peer is a segment of the peer's.
-func (p *player) peer(what string) {
+func (p *Player) peer(what string) {
 	verb, rest, _ := strings.Cut(what, " ")
 	number := func(q int) uint32 { p.msn[q]++; return p.msn[q] }
 	send := func(op rdmap.Opcode, inv ddp.STag, b string) {
@@ -86,7 +87,7 @@ func (p *player) peer(what string) {
 }
 
 // Step is a call, or a segment of the peer's behind "<".
-func (p *player) Step(what string) {
+func (p *Player) Step(what string) {
 	var err error
 	verb, rest, _ := strings.Cut(what, " ")
 	post := func(wr rdmap.SendWR) {
@@ -174,7 +175,7 @@ func segment(b []byte) string {
 }
 
 // Look tells what has come of a step: completions, segments, what the owner was told, memory, the state.
-func (p *player) Look() string {
+func (p *Player) Look() string {
 	e := p.E
 	for _, b := range e.Log[p.seen:] {
 		p.say("%s", segment(b))

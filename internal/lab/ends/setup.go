@@ -29,8 +29,7 @@ func NewSetup(t *testing.T) *Setup {
 		b := make([]byte, 100)
 		Fill(b, 1)
 		s.Contents = append(s.Contents, b)
-		r := must.Get(e.Table.Register(ddp.Spec{PD: pd, Mem: ddp.Bytes(b), Base: 1 << 40, Access: a, Scope: scope}))(t)
-		return r
+		return must.Get(e.Table.Register(ddp.Spec{PD: pd, Mem: ddp.Bytes(b), Base: 1 << 40, Access: a, Scope: scope}))(t)
 	}
 	s.Both = reg(PD, ddp.RemoteRead|ddp.RemoteWrite, 0)
 	s.Read = reg(PD, ddp.RemoteRead, 0)
@@ -51,6 +50,12 @@ func NewSetup(t *testing.T) *Setup {
 func (s *Setup) Ask() {
 	s.E.Post(rdmap.SendWR{ID: 9, Op: rdmap.WRRead, SGL: []rdmap.SGE{SGE(s.Sink, 10, 50)}})
 	s.E.CutAll()
+}
+
+// Answer is a Read Response that is placed in r, to such a Read.
+func (s *Setup) Answer(r *ddp.Region, to uint64, payload []byte) [][]byte {
+	s.Ask()
+	return [][]byte{Tagged(0x42, r.STag(), to, true, payload)}
 }
 
 func ReadSegment(msn uint32, src ddp.STag, to uint64, size uint32) []byte {

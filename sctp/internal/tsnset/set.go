@@ -113,7 +113,7 @@ func (s *table) remove(w int, mask uint64) {
 	}
 }
 
-// Next returns the first member among the n TSNs from t on, n <= Cap.
+// Next returns the first member among the n TSNs from t on, n <= Cap. Where n is negative there is none.
 func (s *Set) Next(t wire.TSN, n int) (wire.TSN, bool) { return s.scan(t, n, 0) }
 
 // NextGap returns the first TSN that is no member among the n TSNs from t on, n <= Cap.
