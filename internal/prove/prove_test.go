@@ -142,6 +142,10 @@ func TestSchedulesOfThePast(t *testing.T) {
 		"what arrived before half an hour of silence makes nothing late that is sent after it": {Seed: 0xbdb36, Length: 5940000000000,
 			Hosts: []Host{{Nets: 1}, {Nets: 1}}, Assocs: []Assoc{{A: 1, Config: 0x40031676}},
 			Acts: []Act{{At: 225000000, Kind: Say, B: 1, For: 1382672020306, N: 2}, {At: 4652357159182, Kind: Say, B: 1, For: 897619, N: 1}}},
+		"what was sent more than half an hour ago makes nothing late that is sent after it": {Seed: 0xd7022, Length: 300000000000,
+			Hosts: []Host{{Nets: 1}, {Nets: 1, NAT: true}}, Assocs: []Assoc{{A: 1, UDP: true}},
+			Acts: []Act{{At: 203307490378, Kind: Say, For: 102190455258, N: 487}, {At: 238427174603, Kind: Corrupt, A: 1, Net: -1, For: 21188797407, N: 10},
+				{At: 256669036858, Kind: Jump, A: 1, For: 4281542237015}}},
 		"a cookie brings about no second association when the first is given up": {Seed: 0x187da, Length: 150000000000,
 			Hosts: []Host{{Nets: 2}, {Nets: 1}, {Nets: 3}, {Nets: 1}}, Assocs: []Assoc{{A: 3}, {A: 2}, {A: 1, B: 2}, {A: 2, Config: 0x6906f770}},
 			Acts: []Act{

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
@@ -387,6 +388,41 @@ func TestLateNewsOfOldChunksIsNoLoss(t *testing.T) {
 	}
 	n := l.s.Stats().FastRetransmits
 	check.That(t, n <= 0, "3 was taken for lost %d times, 80 ms after it was sent over a path of 100 ms", n)
+}
+
+// A clock may jump so far that stamps do not tell any more what was sent when. What is outstanding then counts as sent again now, whatever comes first: nothing that
+// arrives of it makes late what goes after it, no round trip is measured by it, and it is late itself when something else has arrived.
+func TestStampsAcrossAJumpOfTheClock(t *testing.T) {
+	for _, jump := range []time.Duration{stampLife + time.Second, 1 << 31 * time.Microsecond, 4281 * time.Second, 1 << 32 * time.Microsecond, 10 * time.Hour} {
+		for name, first := range map[string]func(*lab){
+			"a SACK":     func(l *lab) { l.sack(2, gap{4, 5}) },
+			"a SHUTDOWN": func(l *lab) { must.Do(l.s.HandleCumAck(l.now, 2))(t) },
+			"T3-rtx":     func(l *lab) { l.s.HandleTimeout(l.now) },
+			"more DATA":  func(l *lab) { l.queue(1, full); l.transmit() },
+		} {
+			l := newLab(t, 1)
+			l.path(0).cc = fixed(1 << 20)
+			l.now = 300 * second
+			l.flight(8)
+			l.after(100, 1, gap{4, 4})
+			srtt := l.path(0).est.srtt
+			l.now += rawio.Time(jump)
+			first(l)
+			l.transmit()
+			l.now += ms
+			l.queue(3, full)
+			l.transmit()
+			l.after(99, 2, gap{4, 5})
+			l.transmit()
+			g, last := &l.s.ledger, l.s.ledger.next-1
+			_, late := g.ripe.Next(9, int(last-8))
+			check.That(t, last > 10 && !late && l.path(0).est.srtt == srtt, "%s after %v: something is late up to %d, or the round trip is %v, and was %v", name, jump, last, l.path(0).est.srtt, srtt)
+			l.after(101, 2, gap{4, 5}, gap{last, last})
+			for c := g.base; c != last; c++ {
+				check.That(t, g.ripe.Has(c) == g.rec(c).is(inFlight), "%s after %v: %d is late: %v", name, jump, c, g.ripe.Has(c))
+			}
+		}
+	}
 }
 
 // diary notes in which order it hears of acknowledgements and losses.

@@ -36,6 +36,7 @@ func (s *Sender) HandleSack(now rawio.Time, k wire.Sack) (Result, error) {
 	if s.superseded(k.CumTSN()) {
 		return Result{Stale: true}, nil
 	}
+	s.forget(now)
 	a, err := s.beginAck(now, k.CumTSN())
 	if err != nil || a.result.Stale {
 		return a.result, err
@@ -69,6 +70,7 @@ func (s *Sender) HandleCumAck(now rawio.Time, cum wire.TSN) (Result, error) {
 	if s.superseded(cum) {
 		return Result{Stale: true}, nil
 	}
+	s.forget(now)
 	a, err := s.beginAck(now, cum)
 	if err != nil || a.result.Stale || cum == s.ledger.base-1 {
 		return a.result, err
@@ -521,13 +523,23 @@ func (p *Path) last(now rawio.Time, r *record) bool {
 	return r.flags&copied == 0 && (r.flags&resent == 0 || stamp(now)-r.stamp >= uint32(p.est.trip.get().Microseconds()))
 }
 
-// forget drops what has arrived so long ago that stamps cannot tell it from what is sent now.
+// forget is for a silence so long that stamps do not tell any more what was sent when, as behind a jump of the clock. Nothing counts as having arrived, and what
+// is outstanding as sent again now.
 func (s *Sender) forget(now rawio.Time) {
-	if s.latest.any && now.Sub(s.heard) > stampLife {
-		s.latest = sending{}
-		for _, p := range s.paths {
-			p.latest = sending{}
-		}
+	if now.Sub(s.heard) <= stampLife {
+		return
+	}
+	s.heard, s.latest = now, sending{}
+	for _, p := range s.paths {
+		p.latest, p.full, p.timing = sending{}, sending{}, false
+	}
+	g := &s.ledger
+	g.ripe.RemoveRange(g.base, g.len())
+	g.again.empty()
+	for t := g.base; t != g.next; t++ {
+		r := g.rec(t)
+		r.stamp, r.flags = stamp(now), r.flags|resent
+		g.again.push(g, t, r.stamp)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 // so that the owner first has its say about which paths are active.
 func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 	var expired PathSet
+	s.forget(now)
 	s.slice()
 	if !now.Before(s.rackAt) {
 		s.timeoutRACK(now)
