@@ -2,7 +2,6 @@ package raw
 
 import (
 	"math/rand/v2"
-	"net"
 	"net/netip"
 	"slices"
 
@@ -43,8 +42,9 @@ func (l *Link) write(pkts []rawio.Packet) (int, error) {
 func (l *Link) writeFragments(p *rawio.Packet) error {
 	src, dst := l.source(p.Local.Addr().Unmap()), p.Remote.Addr().Unmap()
 	s := l.group.Socket(dst)
-	if s == nil {
-		return &net.AddrError{Err: "this link has no socket of the address's family", Addr: dst.String()}
+	if s == nil || src.IsValid() && src.Is6() != dst.Is6() {
+		_, err := l.group.WriteBatch([]rawio.Packet{*p}) // says why
+		return err
 	}
 	route := netip.Addr{} // the source that decides about the route, where that is not the socket's own
 	if src != l.cfg.Local {
@@ -57,8 +57,6 @@ func (l *Link) writeFragments(p *rawio.Packet) error {
 		iphdr.Amend(b, p, l.cfg.Mark)
 		return s.Send(b, route, netip.AddrPortFrom(dst, 0))
 	})
-	if err == nil {
-		l.group.Stats.TxPackets.Add(1)
-	}
+	l.group.Stats.Sent(err)
 	return err
 }

@@ -6,13 +6,11 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/raw"
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 )
 
 // path is a row of three namespaces: a client, a router, and a server behind a narrow link.
@@ -146,40 +144,16 @@ func TestICMPPortUnreachableIsIgnored(t *testing.T) {
 	path := newPath(t, false)
 	l := open(t, path.client, raw.Config{Local: path.from, Ports: []uint16{20001}})
 	mine := packet(20001, 1, 40)
-	icmp := openICMP(t, path.server)
-	send := func(code byte) {
-		quote := make([]byte, 20)
-		quote[0], quote[3], quote[8], quote[9] = 0x45, 60, 64, 132
-		f, d := path.from.As4(), path.to.As4()
-		copy(quote[12:], f[:])
-		copy(quote[16:], d[:])
-		msg := append([]byte{3, code, 0, 0, 0, 0, 0, 0}, append(quote, mine...)...)
-		sum := uint32(0)
-		for i := 0; i < len(msg); i += 2 {
-			sum += uint32(msg[i])<<8 | uint32(msg[i+1])
-		}
-		for sum > 0xffff {
-			sum = sum>>16 + sum&0xffff
-		}
-		msg[2], msg[3] = byte(^sum>>8), byte(^sum)
-		must.OK(t, unix.Sendto(icmp, msg, 0, &unix.SockaddrInet4{Addr: f}))
+	send := func(code uint8, sctp []byte) {
+		linktest.Unreachable(t, path.server.Do, code, 132, path.from, path.to, sctp)
 	}
-	send(3) // port unreachable
-	send(2) // protocol unreachable
+	send(3, mine)     // port unreachable
+	send(2, mine[:7]) // without all of the verification tag
+	send(2, mine)     // protocol unreachable
 	p := linktest.Read(t, l, 1)[0]
 	checkReport(t, p, rawio.KindProtoUnreachable, 0, mine, path.from, path.to)
 	p.Release()
 	check.That(t, l.Stats().RxICMP == 1 && l.Stats().RxIgnored == 1, "stats %+v, want one report and one ignored", l.Stats())
-}
-
-func openICMP(t *testing.T, ns *testns.NS) int {
-	var fd int
-	ns.Do(func() (err error) {
-		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_ICMP)
-		return err
-	})
-	t.Cleanup(func() { unix.Close(fd) })
-	return fd
 }
 
 // A transmit queue that is full loses the packet, and says so.
@@ -206,5 +180,5 @@ func TestFullTransmitQueueLosesThePacketAndSaysSo(t *testing.T) {
 	p.Fragment = 1000
 	_, err = l.WriteBatch([]rawio.Packet{p})
 	check.Equal(t, "in fragments", err, rawio.ErrFull)
-	check.That(t, l.Stats().TxFull == 1 && l.Stats().TxPackets == uint64(n+1), "stats %+v", l.Stats())
+	check.That(t, l.Stats().TxFull == 2 && l.Stats().TxPackets == uint64(n+1), "stats %+v", l.Stats())
 }

@@ -1,7 +1,6 @@
 package mmsg
 
 import (
-	"errors"
 	"net/netip"
 	"sync/atomic"
 
@@ -60,11 +59,16 @@ type Stats struct {
 	TxUnsegmented    atomic.Uint64 // sockets that gave up UDP_SEGMENT, as the kernel refused it
 }
 
-// refuse counts a packet that a codec refused.
-func (s *Stats) refuse(err error) {
-	if errors.Is(err, rawio.ErrTooLong) {
+// Sent counts a packet by what became of it.
+func (s *Stats) Sent(err error) {
+	switch err {
+	case nil:
+		s.TxPackets.Add(1)
+	case rawio.ErrFull:
+		s.TxFull.Add(1)
+	case rawio.ErrTooLong:
 		s.TxTooLong.Add(1)
-	} else {
+	default:
 		s.TxErrors.Add(1)
 	}
 }

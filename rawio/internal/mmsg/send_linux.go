@@ -79,7 +79,7 @@ func (s *Socket) write(pkts []rawio.Packet, st *Stats) (int, error) {
 		}
 		return s.unsegmented(w, pkts[:w.runs[0]], st)
 	case err == nil && refused != nil:
-		st.refuse(refused)
+		st.Sent(refused)
 		err = refused
 	}
 	return n, err
@@ -89,7 +89,7 @@ func (s *Socket) write(pkts []rawio.Packet, st *Stats) (int, error) {
 // segmentation does not, and is given up: as a rule the device lacks checksum offload.
 func (s *Socket) unsegmented(w *sender, pkts []rawio.Packet, st *Stats) (int, error) {
 	if err := w.load(pkts, s.codec, false, s.v6); err != nil && w.n == 0 {
-		st.refuse(err)
+		st.Sent(err)
 		return 0, err
 	}
 	n, err := w.flush(s, st)
