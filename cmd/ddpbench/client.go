@@ -187,9 +187,7 @@ func (c *client) latencyRun(ctx context.Context, e *engine) error {
 	h := newHistogram()
 	done := func() uint64 { return uint64(h.TotalCount()) }
 	e.tick = c.every(e, done, func(n uint64, took time.Duration, s span) {
-		if n > 0 {
-			c.rep.interval(e.size, s, bandwidth{iters: n}, e.trip(took/time.Duration(n)))
-		}
+		c.rep.interval(e.size, s, bandwidth{iters: n}, e.trip(took/time.Duration(n))) // a round trip at least, which has just ended
 	})
 	if c.histogram || c.unsorted {
 		e.results = make([]time.Duration, 0, e.iters)

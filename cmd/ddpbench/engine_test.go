@@ -319,6 +319,7 @@ func TestEndedSessionEndsTheRun(t *testing.T) {
 	e.tick = func(time.Time) { l.qp.Close() } // behind the first round trip
 	must.OK(t, l.sendControl(control{kind: ctlGo}))
 	check.That(t, e.roundTrips(t.Context(), l, newHistogram()) != nil, "the session has ended and the round trips go on")
+	check.That(t, e.roundTrips(t.Context(), l, newHistogram()) != nil, "the session has ended and the round trips begin")
 }
 
 // TestFailedRequest: an error status ends the run unless all was said.

@@ -82,6 +82,8 @@ func TestDepthOfARig(t *testing.T) {
 	}
 	full := newLab(t, nil, &rdma.Config{Limits: rdma.Limits{MaxCQE: 1}}).server.dev
 	check.That(t, (&rig{scale: scale{QPs: 1}, ends: &cli.Devices{Server: full}}).accept(t.Context(), nil) != nil, "a CQ that there is no room for")
+	nobody := must.Get(r.ends.Server.Listen(7))(t)
+	check.Error(t, "a client that is not waited for", r.accept(ended, nobody), context.Canceled)
 	must.OK(t, r.run(t.Context(), 0, 9)) // each place in memory is used again
 	check.Equal(t, "octets for large messages", (&rig{scale: scale{Size: 1 << 30}}).memory(), 1<<30)
 	check.Equal(t, "octets for small messages", (&rig{scale: scale{Size: 64}}).memory(), 64<<20)
