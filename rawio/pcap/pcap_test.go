@@ -212,6 +212,9 @@ func TestTapAsksTheLinkAndRecordsNothingOnceItIsClosed(t *testing.T) {
 	must.OK(t, tap.Close())
 	size, p := file.Len(), rawio.Packet{Vec: [][]byte{octets(60000)}, Remote: b.LocalAddrs()[0]}
 	linktest.Write(t, tap, p, p)
+	p.Remote = a.LocalAddrs()[0]
+	linktest.Write(t, b, p, p)
+	rawio.ReleaseAll(linktest.Read(t, tap, 2))
 	check.Equal(t, "octets of the record", file.Len(), size)
 }
 

@@ -139,17 +139,17 @@ func (l *Link) address(fd int) error {
 func options(v6 bool) []mmsg.Option {
 	if v6 {
 		return []mmsg.Option{
-			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_HDRINCL, Value: 1},
+			mmsg.On(unix.IPPROTO_IPV6, unix.IPV6_HDRINCL),
 			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_MTU_DISCOVER, Value: unix.IPV6_PMTUDISC_PROBE},
-			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_RECVERR, Value: 1},
-			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_RECVPKTINFO, Value: 1},
-			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_RECVTCLASS, Value: 1},
+			mmsg.On(unix.IPPROTO_IPV6, unix.IPV6_RECVERR),
+			mmsg.On(unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO),
+			mmsg.On(unix.IPPROTO_IPV6, unix.IPV6_RECVTCLASS),
 		}
 	}
 	return []mmsg.Option{
-		{Level: unix.IPPROTO_IP, Name: unix.IP_HDRINCL, Value: 1},
+		mmsg.On(unix.IPPROTO_IP, unix.IP_HDRINCL),
 		{Level: unix.IPPROTO_IP, Name: unix.IP_MTU_DISCOVER, Value: unix.IP_PMTUDISC_PROBE},
-		{Level: unix.IPPROTO_IP, Name: unix.IP_RECVERR, Value: 1},
+		mmsg.On(unix.IPPROTO_IP, unix.IP_RECVERR),
 	}
 }
 

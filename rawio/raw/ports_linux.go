@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/mmsg"
@@ -20,25 +19,14 @@ import (
 // ports is the set of SCTP ports that a link owns.
 type ports struct {
 	mu     sync.Mutex
-	claims map[uint16][]claim        // guarded by mu
-	closed bool                      // guarded by mu
-	bound  [65536 / 64]atomic.Uint64 // the same set, for readers without the lock
+	claims map[uint16][]claim // guarded by mu
+	closed bool               // guarded by mu
 }
 
 // claim is a port at one address of this host.
 type claim struct {
 	addr netip.Addr // invalid: at all
 	fd   int        // the socket whose name says so
-}
-
-func (s *ports) has(port uint16) bool { return s.bound[port/64].Load()>>(port%64)&1 == 1 }
-
-func (s *ports) set(port uint16, on bool) {
-	if on {
-		s.bound[port/64].Or(1 << (port % 64))
-	} else {
-		s.bound[port/64].And(^uint64(1 << (port % 64)))
-	}
 }
 
 // BindPort implements rawio.PortBinder: it claims the port in this network namespace and lets its
@@ -75,7 +63,6 @@ func (l *Link) BindPort(port uint16, at ...netip.Addr) error {
 			s.claims = make(map[uint16][]claim)
 		}
 		s.claims[port] = append(s.claims[port], c)
-		s.set(port, true)
 	}
 	if err == nil {
 		err = l.refilter()
@@ -90,9 +77,6 @@ func (l *Link) BindPort(port uint16, at ...netip.Addr) error {
 func (l *Link) UnbindPort(port uint16) {
 	l.ports.mu.Lock()
 	defer l.ports.mu.Unlock()
-	if l.ports.closed || !l.ports.has(port) {
-		return
-	}
 	l.drop(port, 0)
 	_ = l.refilter() // at worst the port's packets still come in, and nobody knows the port
 }
@@ -108,7 +92,6 @@ func (l *Link) drop(port uint16, n int) {
 		return
 	}
 	delete(s.claims, port)
-	s.set(port, false)
 }
 
 // close gives up every claim.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/raw"
+	"golang.org/x/sys/unix"
 )
 
 var (
@@ -261,6 +263,7 @@ func TestCloseWakesReader(t *testing.T) {
 				done <- err
 			}()
 			must.OK(t, a.Close())
+			check.Error(t, "second Close", a.Close(), net.ErrClosed)
 			check.Equal(t, "ReadBatch", <-done, net.ErrClosed)
 			_, err := a.ReadBatch(make([]rawio.Packet, 4))
 			check.That(t, err == net.ErrClosed, "ReadBatch after Close = %v, want net.ErrClosed", err)
@@ -280,11 +283,14 @@ func TestBadPacketIsRefusedAndTheRestAreSent(t *testing.T) {
 	n, err := a.WriteBatch([]rawio.Packet{ok, long, ok})
 	check.That(t, n == 1 && err == rawio.ErrTooLong, "a too long packet in the middle: %d, %v", n, err)
 	for _, bad := range []rawio.Packet{other, mixed} {
-		n, err := a.WriteBatch([]rawio.Packet{ok, bad, {Vec: ok.Vec, Remote: ok.Remote, Fragment: 576}})
-		check.That(t, n == 1 && err != nil, "an address of the wrong family: %d, %v", n, err)
+		for range 2 { // whole, and in fragments
+			n, err := a.WriteBatch([]rawio.Packet{ok, bad, {Vec: ok.Vec, Remote: ok.Remote, Fragment: 576}})
+			check.That(t, n == 1 && err != nil, "an address of the wrong family: %d, %v", n, err)
+			bad.Fragment = 576
+		}
 	}
 	s := a.Stats()
-	check.That(t, s.TxPackets == 3 && s.TxTooLong == 1 && s.TxErrors == 2, "stats %+v", s)
+	check.That(t, s.TxPackets == 5 && s.TxTooLong == 1 && s.TxErrors == 4, "stats %+v", s)
 	far := netip.MustParseAddr("192.0.2.77")
 	ns.Do(func() error {
 		check.Fails(raw.Open(raw.Config{Local: far}))(t, "an address of another host", syscall.EADDRNOTAVAIL)
@@ -310,6 +316,7 @@ func TestMTUIsThatOfTheRoute(t *testing.T) {
 		{"IPv6 loopback", raw.Config{}, v6, 65536 - 40},
 		{"a configured MTU bounds IPv4", raw.Config{MTU: 1500}, v4, 1480},
 		{"a configured MTU bounds IPv6", raw.Config{MTU: 1500}, v6, 1460},
+		{"the least that can be configured", raw.Config{MTU: rawio.MinMTU}, v4, 556},
 		{"a larger configured MTU changes nothing", raw.Config{MTU: 1 << 20}, v4, 65535 - 20},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -343,4 +350,37 @@ func TestPacketsHaveMarksOfTheirOwn(t *testing.T) {
 	l := open(t, ns, raw.Config{})
 	linktest.Marks(t, ns.Do, l, to(v4))
 	linktest.Marks(t, ns.Do, l, to(v6))
+}
+
+// What the kernel refuses while a link is opened is told, but for IPv6 where the host has none: then it is a link of IPv4.
+func TestRefusedSystemCallsOfOpen(t *testing.T) {
+	opens := func(cfg raw.Config) func() (io.Closer, error) {
+		cfg.Ports = []uint16{20001}
+		return func() (io.Closer, error) {
+			l, err := raw.Open(cfg)
+			if err == nil {
+				linktest.Write(t, l, rawio.Packet{Vec: [][]byte{packet(1, 2, 40)}, Remote: to(v4)})
+				n, err := l.WriteBatch([]rawio.Packet{{Vec: [][]byte{packet(1, 2, 40)}, Remote: to(v6)}})
+				check.That(t, n == 0 && err != nil, "%d packets to IPv6, %v", n, err)
+			}
+			return l, err
+		}
+	}
+	testns.Refusals(t, opens(raw.Config{}),
+		testns.DoesWithout("no IPv6", unix.EAFNOSUPPORT, unix.SYS_SOCKET, unix.AF_INET6),
+		testns.Fails("no socket", unix.EMFILE, unix.SYS_SOCKET, unix.AF_INET),
+		testns.Fails("neither IPv4", unix.EAFNOSUPPORT, unix.SYS_SOCKET, unix.AF_INET),
+		testns.Fails("no socket of IPv6", unix.EMFILE, unix.SYS_SOCKET, unix.AF_INET6),
+		testns.Fails("no privilege", unix.EACCES, unix.SYS_SOCKET, unix.AF_INET),
+		testns.Fails("no filter", unix.ENOMEM, unix.SYS_SETSOCKOPT, -1, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER),
+		testns.Fails("no header of ours", unix.ENOPROTOOPT, unix.SYS_SETSOCKOPT, -1, unix.IPPROTO_IP, unix.IP_HDRINCL),
+		testns.Fails("no small buffer for the sink", unix.ENOPROTOOPT, unix.SYS_SETSOCKOPT, -1, unix.SOL_SOCKET, unix.SO_RCVBUF),
+		testns.Fails("no socket to claim a port", unix.EMFILE, unix.SYS_SOCKET, unix.AF_UNIX),
+		testns.Fails("no name to claim a port", unix.ENOMEM, unix.SYS_BIND, -1, -1, 2+len("@rddp/sctp/20001")),
+		testns.Fails("no event", unix.EMFILE, unix.SYS_EVENTFD2),
+		testns.Fails("no epoll", unix.EMFILE, unix.SYS_EPOLL_CREATE1),
+		testns.Fails("no netlink", unix.EMFILE, unix.SYS_SOCKET, unix.AF_NETLINK),
+		testns.Fails("no news", unix.EPERM, unix.SYS_BIND, -1, -1, unix.SizeofSockaddrNetlink),
+	)
+	testns.Refusals(t, opens(raw.Config{Local: v6}), testns.Fails("IPv6 alone, which is not there", unix.EAFNOSUPPORT, unix.SYS_SOCKET, unix.AF_INET6))
 }

@@ -65,6 +65,9 @@ func checkConserved(t *testing.T, n *Net) {
 	out := s.Delivered + s.Unrouted + s.Partitioned + s.TooBig + s.QueueDropped + s.BurstLost + s.Lost + s.Discarded
 	check.That(t, in == out, "%d packets went in, %d are accounted for: %+v", in, out, s)
 	check.That(t, n.Pending() == 0 && n.Outstanding() == 0, "%d packets under way, %d buffers not released", n.Pending(), n.Outstanding())
+	for _, f := range n.heap[:cap(n.heap)] {
+		check.That(t, f.link == nil && f.pkt.Buf == nil, "a packet that was delivered is kept: %+v", f.pkt)
+	}
 }
 
 func TestPacketArrivesAsTheReceiverSeesIt(t *testing.T) {

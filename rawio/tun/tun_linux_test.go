@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -302,6 +303,30 @@ func TestDeviceThatCannotBeSetUpIsGone(t *testing.T) {
 	}
 }
 
+// What the kernel refuses while a device is opened is told.
+func TestRefusedSystemCallsOfOpen(t *testing.T) {
+	for _, shards := range []int{1, 2} {
+		opens := func() (io.Closer, error) { return tun.Open(tun.Config{Host: host1, Addrs: addr1, Shards: shards}) }
+		testns.Refusals(t, opens,
+			testns.Fails("no tun module", unix.ENODEV, unix.SYS_OPENAT, -1, -1, unix.O_RDWR|unix.O_CLOEXEC|unix.O_LARGEFILE),
+			testns.Fails("no device", unix.ENOMEM, unix.SYS_IOCTL, -1, unix.TUNSETIFF),
+			testns.Fails("no privilege for it", unix.EACCES, unix.SYS_IOCTL, -1, unix.TUNSETIFF),
+			testns.Fails("no reading without waiting", unix.ENOMEM, unix.SYS_FCNTL, -1, unix.F_SETFL),
+			testns.Fails("no event", unix.EMFILE, unix.SYS_EVENTFD2),
+			testns.Fails("no epoll", unix.EMFILE, unix.SYS_EPOLL_CREATE1),
+			testns.Fails("no netlink", unix.EMFILE, unix.SYS_SOCKET, unix.AF_NETLINK),
+			testns.Fails("no request to it", unix.ENOBUFS, unix.SYS_SENDTO),
+		)
+		testns.New(t).Do(func() error {
+			must.OK(t, testns.Refuse(unix.EPERM, unix.SYS_SENDTO))
+			_, err := opens()
+			var p *rawio.PermissionError
+			check.That(t, errors.As(err, &p) && p.Link == "tun" && p.Capability == "CAP_NET_ADMIN", "no privilege to set it up: %v", err)
+			return nil
+		})
+	}
+}
+
 func TestNameIsTheNextFreeOrTheOneAskedFor(t *testing.T) {
 	ns := testns.New(t)
 	a := open(t, ns, tun.Config{Addrs: addr1})
@@ -345,6 +370,7 @@ func TestCloseWakesReader(t *testing.T) {
 		done <- err
 	}()
 	must.OK(t, l.Close())
+	check.Error(t, "second Close", l.Close(), net.ErrClosed)
 	check.Equal(t, "ReadBatch", <-done, net.ErrClosed)
 	_, err := l.ReadBatch(make([]rawio.Packet, 4))
 	check.That(t, err == net.ErrClosed, "ReadBatch after Close = %v, want net.ErrClosed", err)

@@ -49,7 +49,7 @@ func (l *Link) open() error {
 }
 
 // share lets several sockets have one port.
-var share = mmsg.Option{Level: unix.SOL_SOCKET, Name: unix.SO_REUSEPORT, Value: 1}
+var share = mmsg.On(unix.SOL_SOCKET, unix.SO_REUSEPORT)
 
 // pickTries is how often to ask the system for a port that is free in both families.
 const pickTries = 16
@@ -157,17 +157,17 @@ func marks(v6 bool, m rawio.Mark) (list []mmsg.Option) {
 func options(v6 bool) []mmsg.Option {
 	if v6 {
 		return []mmsg.Option{
-			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_V6ONLY, Value: 1},
+			mmsg.On(unix.IPPROTO_IPV6, unix.IPV6_V6ONLY),
 			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_MTU_DISCOVER, Value: unix.IPV6_PMTUDISC_PROBE},
-			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_RECVERR, Value: 1},
-			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_RECVPKTINFO, Value: 1},
-			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_RECVTCLASS, Value: 1},
+			mmsg.On(unix.IPPROTO_IPV6, unix.IPV6_RECVERR),
+			mmsg.On(unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO),
+			mmsg.On(unix.IPPROTO_IPV6, unix.IPV6_RECVTCLASS),
 		}
 	}
 	return []mmsg.Option{
 		{Level: unix.IPPROTO_IP, Name: unix.IP_MTU_DISCOVER, Value: unix.IP_PMTUDISC_PROBE},
-		{Level: unix.IPPROTO_IP, Name: unix.IP_RECVERR, Value: 1},
-		{Level: unix.IPPROTO_IP, Name: unix.IP_PKTINFO, Value: 1},
-		{Level: unix.IPPROTO_IP, Name: unix.IP_RECVTOS, Value: 1},
+		mmsg.On(unix.IPPROTO_IP, unix.IP_RECVERR),
+		mmsg.On(unix.IPPROTO_IP, unix.IP_PKTINFO),
+		mmsg.On(unix.IPPROTO_IP, unix.IP_RECVTOS),
 	}
 }

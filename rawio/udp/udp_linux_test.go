@@ -3,7 +3,9 @@
 package udp_test
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -15,6 +17,7 @@ import (
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
+	"github.com/rddp-go/rddp/rawio/internal/mmsg"
 	"github.com/rddp-go/rddp/rawio/udp"
 	"golang.org/x/sys/unix"
 )
@@ -53,7 +56,8 @@ func TestSourceIsPacketLocal(t *testing.T) {
 	check.That(t, p.Remote == at(local, a) && p.Local == at(v4, a), "came from %v to %v, want from %v", p.Remote, p.Local, local)
 	bad := rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Local: at(v6, a), Remote: at(v4, a)}
 	n, err := a.WriteBatch([]rawio.Packet{bad})
-	check.That(t, n == 0 && err != nil, "from IPv6 to IPv4: %d, %v", n, err)
+	var family *mmsg.FamilyError
+	check.That(t, n == 0 && errors.As(err, &family), "from IPv6 to IPv4: %d, %v", n, err)
 }
 
 // On the wire there is DF, the right length, and a UDP checksum.
@@ -165,6 +169,25 @@ func TestICMPReportBesidePackets(t *testing.T) {
 		}
 		must.That(t, kinds[rawio.KindSCTP] == 1 && kinds[rawio.KindProtoUnreachable] == 1, "%v, want a packet and a report", kinds)
 	}
+}
+
+// A report says something that has the verification tag of our packet, and whose code does.
+func TestICMPReportThatSaysNothingIsIgnored(t *testing.T) {
+	ns := testns.New(t)
+	var l *udp.Link
+	ns.Do(func() (err error) { l, err = udp.Open(udp.Config{}); return err })
+	defer l.Close()
+	for _, row := range []struct {
+		code   uint8
+		octets int // of our packet
+	}{{3, 7}, {13, 40}, {3, 8}} {
+		quote := append([]byte{9899 >> 8, 9899 & 255, 0, 1, 0, 48, 0, 0}, linktest.Pattern(row.octets)...)
+		linktest.Unreachable(t, ns.Do, row.code, unix.IPPROTO_UDP, v4, v4, quote)
+	}
+	p := linktest.Read(t, l, 1)[0]
+	check.That(t, p.Kind == rawio.KindProtoUnreachable && p.Remote == netip.AddrPortFrom(v4, 1) && string(p.Data) == string(linktest.Pattern(8)), "%v of %v, % x", p.Kind, p.Remote, p.Data)
+	p.Release()
+	check.That(t, l.Stats().RxICMP == 1 && l.Stats().RxIgnored == 2, "stats %+v", l.Stats())
 }
 
 // It does not get lost when there is no room beside the packets, but comes with the next batch that has some.
@@ -298,4 +321,38 @@ func TestPacketsHaveMarksOfTheirOwn(t *testing.T) {
 	defer l.Close()
 	linktest.Marks(t, ns.Do, l, netip.AddrPortFrom(v4, 1234))
 	linktest.Marks(t, ns.Do, l, netip.AddrPortFrom(v6, 1234))
+}
+
+// What the kernel refuses while a link is opened is told, but for IPv6 where the host has none: then it is a link of IPv4.
+func TestRefusedSystemCallsOfOpen(t *testing.T) {
+	opens := func(cfg udp.Config) func() (io.Closer, error) {
+		cfg.Port = udp.AnyPort
+		return func() (io.Closer, error) {
+			l, err := udp.Open(cfg)
+			if err == nil {
+				linktest.Write(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v4, l)})
+				n, err := l.WriteBatch([]rawio.Packet{{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v6, l), Fragment: 1280}})
+				check.That(t, n == 0 && err != nil && l.Stats().TxErrors == 1, "%d packets to IPv6, %v, %+v", n, err, l.Stats())
+			}
+			return l, err
+		}
+	}
+	testns.Refusals(t, opens(udp.Config{Shards: 2}),
+		testns.DoesWithout("no IPv6", unix.EAFNOSUPPORT, unix.SYS_SOCKET, unix.AF_INET6),
+		testns.DoesWithout("no address of IPv6", unix.EADDRNOTAVAIL, unix.SYS_BIND, -1, -1, unix.SizeofSockaddrInet6),
+		testns.Fails("no port that is free in both families", unix.EADDRINUSE, unix.SYS_BIND, -1, -1, unix.SizeofSockaddrInet6),
+		testns.Fails("no socket", unix.EMFILE, unix.SYS_SOCKET, unix.AF_INET),
+		testns.Fails("no socket of IPv6", unix.EMFILE, unix.SYS_SOCKET, unix.AF_INET6),
+		testns.Fails("no option", unix.ENOPROTOOPT, unix.SYS_SETSOCKOPT, -1, unix.IPPROTO_IPV6, unix.IPV6_RECVERR),
+		testns.Fails("no name", unix.ENOBUFS, unix.SYS_GETSOCKNAME),
+		testns.Fails("no port to share", unix.ENOPROTOOPT, unix.SYS_SETSOCKOPT, -1, unix.SOL_SOCKET, unix.SO_REUSEPORT),
+		testns.Fails("no event", unix.EMFILE, unix.SYS_EVENTFD2),
+		testns.Fails("no epoll", unix.EMFILE, unix.SYS_EPOLL_CREATE1),
+		testns.Fails("no place in it", unix.ENOSPC, unix.SYS_EPOLL_CTL),
+		testns.Fails("no netlink", unix.EMFILE, unix.SYS_SOCKET, unix.AF_NETLINK),
+		testns.Fails("no news", unix.EPERM, unix.SYS_BIND, -1, -1, unix.SizeofSockaddrNetlink),
+	)
+	testns.Refusals(t, opens(udp.Config{Local: v6}), testns.Fails("IPv6 alone, which is not there", unix.EAFNOSUPPORT, unix.SYS_SOCKET, unix.AF_INET6))
+	testns.Refusals(t, opens(udp.Config{NoOffload: true, Local: v4}), // an option that is not needed is not asked for
+		testns.DoesWithout("no coalescing", unix.EINVAL, unix.SYS_SETSOCKOPT, -1, unix.SOL_UDP, unix.UDP_GRO))
 }

@@ -112,6 +112,7 @@ func TestCloseWakesReader(t *testing.T) {
 				done <- err
 			}()
 			must.OK(t, a.Close())
+			check.Error(t, "second Close", a.Close(), net.ErrClosed)
 			check.Equal(t, "ReadBatch", <-done, net.ErrClosed)
 			_, err := a.ReadBatch(make([]rawio.Packet, 4))
 			check.That(t, err == net.ErrClosed, "ReadBatch after Close = %v, want net.ErrClosed", err)

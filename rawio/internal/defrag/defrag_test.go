@@ -230,22 +230,30 @@ func TestCEOfOneFragmentIsNotLost(t *testing.T) {
 // What waits of one source is bounded, and takes no room from others; the oldest is given up.
 func TestLimitOfASource(t *testing.T) {
 	for _, test := range []struct {
-		size, count int
+		size, pieces, count int
 	}{
-		{8, MaxSource / leastCost},
-		{60000, MaxSource / (60000 + pieceCost)},
+		{8, 1, MaxSource / leastCost},
+		{60000, 1, MaxSource / (60000 + pieceCost)},
+		{8, 100, MaxSource / 100 / (8 + pieceCost)},
 	} {
 		a := new(Assembler)
 		other := part(99, 0, 8, true)
 		other.Src = netip.MustParseAddr("198.51.100.3")
 		feed(t, a, 0, other)
+		begin := func(id int) {
+			for i := range test.pieces {
+				feed(t, a, 1, part(uint32(id), i*test.size, (i+1)*test.size, true))
+			}
+		}
 		for i := range test.count {
-			feed(t, a, 1, part(uint32(i), 0, test.size, true))
+			begin(i)
 		}
 		check.That(t, a.Stats.Full == 0, "%d octets: %d fragments are too many", test.size, test.count)
-		feed(t, a, 1, part(uint32(test.count), 0, test.size, true))
-		check.That(t, a.Stats == (Stats{Full: 1}), "%d octets: %+v after %d fragments", test.size, a.Stats, test.count+1)
-		rest := func(id int) iphdr.Packet { return part(uint32(id), test.size, test.size+4, false) }
+		begin(test.count)
+		check.That(t, a.Stats == (Stats{Full: uint64(test.pieces)}), "%d octets: %+v after %d packets", test.size, a.Stats, test.count+1)
+		rest := func(id int) iphdr.Packet {
+			return part(uint32(id), test.pieces*test.size, test.pieces*test.size+4, false)
+		}
 		check.Equal(t, "packets of the oldest", len(feed(t, a, 1, rest(0))), 0)
 		check.Equal(t, "packets of others", len(feed(t, a, 1, rest(2), rest(test.count))), 2)
 		last := part(99, 8, 12, false)

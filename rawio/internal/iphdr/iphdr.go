@@ -68,7 +68,6 @@ func Put4(b []byte, payload int, proto, ecn uint8, src, dst netip.Addr) {
 // Put6 writes a 40-octet IPv6 header. payload is the length of what follows, in octets, at most
 // 65,535. b must have 40 octets; an invalid src leaves the address unspecified.
 func Put6(b []byte, payload int, next, ecn uint8, src, dst netip.Addr) {
-	b = b[:Len6]
 	binary.BigEndian.PutUint32(b, 6<<28|uint32(ecn&3)<<20)
 	binary.BigEndian.PutUint16(b[4:], uint16(payload))
 	b[6] = next
@@ -79,7 +78,7 @@ func Put6(b []byte, payload int, next, ecn uint8, src, dst netip.Addr) {
 	}
 	d := dst.As16()
 	copy(b[8:], s[:])
-	copy(b[24:], d[:])
+	copy(b[24:Len6], d[:])
 }
 
 // Packet is a checked IP packet, or a fragment of one. Payload is a view into the octets given to Parse.

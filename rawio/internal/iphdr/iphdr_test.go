@@ -72,6 +72,7 @@ func TestRoundTrip(t *testing.T) {
 		{"IPv6", packet6(ProtoSCTP, payload), Packet{Src: a6, Dst: b6, Payload: payload, Header: 40, Proto: ProtoSCTP, ECN: 1}},
 		{"IPv4 header alone", packet4(nil), Packet{Src: a4, Dst: b4, Header: 20, Proto: ProtoSCTP, ECN: 2}},
 		{"IPv6 header alone", packet6(ProtoSCTP, nil), Packet{Src: a6, Dst: b6, Header: 40, Proto: ProtoSCTP, ECN: 1}},
+		{"IPv6 extension header alone", packet6(extDestination, []byte{59, 0, 7: 0}), Packet{Src: a6, Dst: b6, Header: 48, Proto: 59, ECN: 1}},
 		{"IPv6 with octets behind its length", append(packet6(ProtoSCTP, payload), 0, 0), Packet{Src: a6, Dst: b6, Payload: payload, Header: 40, Proto: ProtoSCTP, ECN: 1}},
 		{"IPv6 behind two extension headers", packet6(extHopByHop, append([]byte{extDestination, 1, 15: 0, 16: ProtoSCTP, 23: 0}, payload...)),
 			Packet{Src: a6, Dst: b6, Payload: payload, Header: 64, Proto: ProtoSCTP, ECN: 1}},

@@ -158,6 +158,7 @@ func TestErrorStopsTheBatch(t *testing.T) {
 	check.That(t, n == 0 && errors.As(err, &sys) && sys.Err == unix.ENOTCONN, "WriteBatch to a closed peer = %d, %v", n, err)
 	n, err = a.WriteBatch([]rawio.Packet{{Remote: netip.MustParseAddrPort("[::1]:1")}, {}})
 	check.That(t, n == 0 && err != nil, "WriteBatch without a socket of the family = %d, %v", n, err)
+	check.Equal(t, "errors", a.Stats.TxErrors.Load(), 2)
 	n, err = a.ReadBatch(nil)
 	check.That(t, n == 0 && err != nil, "ReadBatch without room = %d, %v", n, err)
 }
@@ -238,6 +239,7 @@ func TestSystemCallIsBounded(t *testing.T) {
 		must.OK(t, s.load(slices.Repeat([]rawio.Packet{p}, row.packets), bare{}, false, false))
 		check.Equal(t, "messages", s.n, row.want)
 	}
+	check.That(t, newSender().load(sequence(1, 13), loop{}, false, false) != nil, "what the codec refuses is taken")
 }
 
 // What is said about a packet that is sent alone, and which errors are about another one.
@@ -272,6 +274,7 @@ func TestZoneOfAnAddressSurvivesTheKernel(t *testing.T) {
 	check.That(t, s.put(a, 7) == unix.SizeofSockaddrInet6 && s.Scope_id != 0, "scope %d", s.Scope_id)
 	check.Equal(t, "came back as", s.get(), netip.AddrPortFrom(a, 7))
 	check.Equal(t, "index of an unknown zone", zoneIndex("no such interface"), 0)
+	check.Equal(t, "index that no interface has", zoneIndex("4294967297"), 0)
 	i := zoneIndex("4711")
 	check.That(t, i == 4711 && zoneName(4711) == "4711", "a number as the zone has index %d", i)
 }

@@ -118,8 +118,10 @@ func TestRefusedSegmentationIsGivenUp(t *testing.T) {
 		t.Skip("this kernel has no UDP_SEGMENT")
 	}
 	must.OK(t, sk.Control(func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_NO_CHECK, 1) }))
-	for _, count := range []int{2, 50} {
-		n, err := tx.WriteBatch(sequence(count, 200))
+	for _, count := range []int{3, 50} {
+		out := sequence(count, 200)
+		out[0].ECN = 1 // it goes by itself, before the others are refused
+		n, err := tx.WriteBatch(out)
 		must.That(t, n == count && err == nil, "WriteBatch = %d, %v", n, err)
 		in := make([]rawio.Packet, count)
 		for got := 0; got < count; {
@@ -213,4 +215,7 @@ func TestRefusedPacketBetweenRuns(t *testing.T) {
 	check.That(t, n == 3 && err != nil, "WriteBatch = %d, %v, want 3 and an error", n, err)
 	check.That(t, tx.Stats.TxErrors.Load() == 1 && tx.Stats.TxPackets.Load() == 3,
 		"%d errors, %d packets", tx.Stats.TxErrors.Load(), tx.Stats.TxPackets.Load())
+	n, err = tx.WriteBatch([]rawio.Packet{sequence(1, 65508)[0], pkts[3]}) // the kernel refuses what comes before it
+	check.That(t, n == 0 && err == rawio.ErrTooLong && tx.Stats.TxTooLong.Load() == 1 && tx.Stats.TxErrors.Load() == 1,
+		"WriteBatch = %d, %v; %d too long, %d errors", n, err, tx.Stats.TxTooLong.Load(), tx.Stats.TxErrors.Load())
 }

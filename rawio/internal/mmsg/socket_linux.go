@@ -118,3 +118,6 @@ func Set(fd int, options ...Option) error {
 
 // Option is one integer socket option.
 type Option struct{ Level, Name, Value int }
+
+// On is an option that is switched on.
+func On(level, name int) Option { return Option{level, name, 1} }

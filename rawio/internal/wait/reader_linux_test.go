@@ -97,6 +97,14 @@ func eachState(t *testing.T, f func(t *testing.T, p *pipe)) {
 	}
 }
 
+// An armed reader hears of what comes, once.
+func TestArmedReaderHearsOfWhatComesOnce(t *testing.T) {
+	p := newPipe(t)
+	check.That(t, !p.arm(0), "nothing has come")
+	p.write(t, 1)
+	check.That(t, p.harvest() && !p.harvest(), "what comes is not heard of once")
+}
+
 // Whatever a reader does meanwhile, it reads what comes, again and again.
 func TestReadsWhatComes(t *testing.T) {
 	eachState(t, func(t *testing.T, p *pipe) {
@@ -174,10 +182,10 @@ func TestHearsThatItParks(t *testing.T) {
 	p := newPipe(t)
 	parked := 0
 	p.OnPark = func() { parked++ }
-	for i, pause := range []rawio.Pause{rawio.Yield, rawio.Block, rawio.Park, rawio.Park} {
+	for i, pause := range []rawio.Pause{rawio.Yield, rawio.Cede, rawio.Block, rawio.Park, rawio.Park} {
 		p.write(t, 1)
 		must.OK(t, p.Wait(pause))
-		want := max(i-1, 0)
+		want := max(i-2, 0)
 		check.That(t, parked == want, "pause %d: parked %d times, want %d", i, parked, want)
 	}
 	p.Interrupt()

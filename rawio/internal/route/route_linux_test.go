@@ -1,0 +1,106 @@
+package route
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/testns"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// joined is a table in a namespace that has fd01::1 on its end of a cable, and the namespace at the other end.
+func joined(t *testing.T) (r *Table, ns, other *testns.NS) {
+	t.Helper()
+	ns, other = testns.New(t), testns.New(t)
+	testns.Veth(ns, other, "eth", 1500, netip.MustParsePrefix("fd01::1/64"), netip.MustParsePrefix("fd01::2/64"))
+	ns.Do(func() (err error) { r, err = Open(); return err })
+	t.Cleanup(r.Close)
+	return r, ns, other
+}
+
+func TestPathIsWhatTheSystemRoutes(t *testing.T) {
+	r, ns, _ := joined(t)
+	ns.PathMTU(netip.MustParseAddr("fd01::5"), "eth", 1300)
+	check.Equal(t, "own addresses", len(r.Addrs()), 3) // without the link-local one
+	for _, row := range []struct {
+		name, local, remote, source string
+		mtu                         int
+	}{
+		{"the interface's MTU", "", "fd01::2", "fd01::1", 1500},
+		{"from an own address", "fd01::1", "fd01::2", "fd01::1", 1500},
+		{"the route's MTU", "", "fd01::5", "fd01::1", 1300},
+		{"no route", "", "2001:db8::1", "", 1500},
+		{"no such zone", "", "fe80::1%nosuch", "", 1500},
+		{"the loopback interface", "", "::1", "::1", 65536},
+	} {
+		var local, source netip.Addr
+		if row.local != "" {
+			local = netip.MustParseAddr(row.local)
+		}
+		if row.source != "" {
+			source = netip.MustParseAddr(row.source)
+		}
+		check.Equal(t, row.name, r.Lookup(local, netip.MustParseAddr(row.remote)), Path{source, row.mtu})
+	}
+	far := netip.MustParseAddr("fe80::1%eth")
+	p := r.Lookup(netip.Addr{}, far)
+	check.That(t, p.Source.IsLinkLocalUnicast() && p.Source.Zone() == "eth" && p.MTU == 1500, "to %v: %+v", far, p)
+	check.Equal(t, "from there", r.Lookup(p.Source, far), p)
+	ns.SetMTU("eth", 1400)
+	ns.Do(func() error {
+		must.OK(t, testns.Refuse(unix.EPERM, unix.SYS_SENDTO))
+		_, ok := r.system.places()
+		p := r.Lookup(netip.Addr{}, netip.MustParseAddr("fd01::7"))
+		check.That(t, !ok && len(r.Addrs()) == 0 && p == Path{MTU: 1500}, "the system says nothing: %v, %v, %v", ok, r.Addrs(), p)
+		return nil
+	})
+}
+
+// What changes is told once, with the addresses that packets can leave from, and the system is asked anew; other news are none.
+func TestChangesOfInterfacesAreTold(t *testing.T) {
+	r, ns, other := joined(t)
+	peer := netip.MustParseAddr("fd01::2")
+	set := func(ns *testns.NS, f func(dev netlink.Link) error) {
+		ns.Do(func() error { return f(must.Get(netlink.LinkByName("eth"))(t)) })
+	}
+	for i := range 500 { // more news than the socket holds
+		ns.SetMTU("eth", 1499-i%2)
+	}
+	check.Equal(t, "MTU", r.Lookup(netip.Addr{}, peer).MTU, 1498)
+	news := make(chan []netip.Addr)
+	go func() {
+		r.Watch(func(usable []netip.Addr) { news <- usable })
+		close(news)
+	}()
+	told := func(what string, mtu int, want ...string) {
+		t.Helper()
+		var got []string
+		for _, a := range <-news {
+			if !a.IsLinkLocalUnicast() {
+				got = append(got, a.String())
+			}
+		}
+		check.Slice(t, what, got, want)
+		check.Equal(t, what+": MTU", r.Lookup(netip.Addr{}, peer).MTU, mtu)
+	}
+	told("news were lost", 1498, "127.0.0.1", "::1", "fd01::1")
+	set(ns, func(dev netlink.Link) error { return netlink.LinkSetTxQLen(dev, 77) })
+	ns.SetMTU("eth", 1400)
+	told("another MTU", 1400, "127.0.0.1", "::1", "fd01::1")
+	add := netip.MustParsePrefix("192.0.2.1/24")
+	set(ns, func(dev netlink.Link) error {
+		return netlink.AddrAdd(dev, &netlink.Addr{IPNet: &net.IPNet{IP: add.Addr().AsSlice(), Mask: net.CIDRMask(24, 32)}})
+	})
+	told("another address", 1400, "127.0.0.1", "192.0.2.1", "::1", "fd01::1")
+	set(other, netlink.LinkSetDown)
+	told("no carrier", 1400, "127.0.0.1", "::1")
+	set(other, netlink.LinkSetUp)
+	told("a carrier", 1400, "127.0.0.1", "192.0.2.1", "::1", "fd01::1")
+	r.Close()
+	_, more := <-news
+	check.That(t, !more, "news of a closed table")
+}
