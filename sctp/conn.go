@@ -512,7 +512,6 @@ func (c *Conn) Abort(reason string) {
 	a, now := c.lock()
 	if !c.closing {
 		c.closing = true
-		c.wakeAll()
 		c.dropUnread()
 	}
 	a.Abort(now, []byte(reason))

@@ -89,7 +89,7 @@ type inbox struct {
 }
 
 func (b *inbox) push(r *assoc.Received) {
-	if len(b.q) == cap(b.q) && b.head > len(b.q)/2 { // it may never be empty
+	if b.head > len(b.q)/2 { // it may never be empty
 		b.q, b.head = slices.Delete(b.q, 0, b.head), 0
 	}
 	if b.q == nil {
@@ -132,7 +132,7 @@ func (b *inbox) drop() *assoc.Received {
 // skip releases what is not wanted.
 func (b *inbox) skip(a *assoc.Assoc) {
 	for r := b.first(); b.skipping && r != nil; r = b.first() {
-		b.skipping = r.More && !r.Cut
+		b.skipping = r.More
 		a.Release(b.drop())
 	}
 }
@@ -233,7 +233,7 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut boo
 			}
 			var finished *assoc.Received
 			n, info, finished = in.read(p)
-			if cut && info.More {
+			if cut {
 				if finished == nil {
 					finished = in.drop()
 				}

@@ -45,7 +45,7 @@ type socketMessage struct {
 func (t *Transport) OpenSocket(port uint16, cfg *Config) (*Socket, error) {
 	s := &Socket{t: t, conns: make(map[netip.AddrPort]*Conn), done: make(chan struct{})}
 	s.readable.init(t)
-	s.rdl.t, s.wdl.t, s.rdl.ready = t, t, &s.readable
+	s.wdl.t, s.rdl.ready = t, &s.readable
 	if cfg != nil {
 		s.cfg = *cfg
 	}

@@ -111,7 +111,7 @@ func (t *Transport) countEnd(err error) {
 	var aborted *assoc.AbortError
 	s := &t.ends
 	switch {
-	case errors.Is(err, assoc.ErrShutdown):
+	case err == assoc.ErrShutdown:
 		s.EndShutdown++
 	case errors.As(err, &aborted) && aborted.ByPeer:
 		s.EndByPeer++
