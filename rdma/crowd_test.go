@@ -3,11 +3,13 @@ package rdma
 import (
 	"errors"
 	"net/netip"
+	"syscall"
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/crowd"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
 // Goroutines of different associations make QPs, and take from one shared receive queue, which fails under the race detector only.
@@ -21,12 +23,25 @@ func TestWhatAssociationsShareMayBeUsedAtOnce(t *testing.T) {
 			srqRef{s: srq}.ReleaseBuffer(b.Token)
 		}
 	}
-	create := func(int) {
-		if qp, err := d.CreateQP(&QPConfig{PD: d.AllocPD(), SendCQ: cq, RecvCQ: cq}); err != nil {
+	create := func(i int) {
+		cfg := &QPConfig{PD: d.AllocPD(), SendCQ: cq, RecvCQ: cq}
+		if i%2 == 0 {
+			cfg.PD, cfg.SRQ = pd, srq
+		}
+		if qp, err := d.CreateQP(cfg); err != nil {
 			t.Error(err)
 		} else {
 			qp.Close()
 		}
+	}
+	qp := must.Get(d.CreateQP(&QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, SRQ: srq}))(t)
+	all := must.Get(pd.Register(make([]byte, 8), LocalWrite, nil))(t)
+	window := func(int) {
+		if w, err := all.Bind(qp, 0, 8, RemoteRead); check.OK(t, err) {
+			w.Invalidate()
+		}
+		check.Equal(t, "its state", qp.State(), rdmap.StateInit)
+		check.Error(t, "what others use is destroyed", srq.Destroy(), syscall.EBUSY)
 	}
 	region := func(int) {
 		mr, err := pd.Register(make([]byte, 8), LocalWrite, nil)
@@ -48,5 +63,5 @@ func TestWhatAssociationsShareMayBeUsedAtOnce(t *testing.T) {
 		cq.Arm(true)
 		_, _ = cq.Poll(make([]WC, 1))
 	}
-	crowd.Meet(200, take, take, create, create, region, region, table, table, queue, queue, func(int) { _ = srq.PostRecv(&RecvWR{}) }, func(int) { d.events.push(Event{}) }, func(int) { d.Snapshot() })
+	crowd.Meet(200, take, take, create, create, window, window, region, region, table, table, queue, queue, func(int) { _ = srq.PostRecv(&RecvWR{}) }, func(int) { d.events.push(Event{}) }, func(int) { d.Snapshot() })
 }
