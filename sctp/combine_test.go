@@ -2,6 +2,8 @@ package sctp
 
 import (
 	"fmt"
+	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -60,6 +62,25 @@ func TestPacketsOfSeveralAssociationsGoOutTogether(t *testing.T) {
 	check.Equal(t, "beyond the most octets", add("x", 0), "false false")
 }
 
+// Who is to send lets those go on first who can: what they have goes along.
+func TestWhoSendsWaitsForWhoIsAwake(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	p := newPair(t)
+	pkts := []rawio.Packet{{Vec: [][]byte{[]byte("x")}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}
+	p.a.out.woke(9)
+	together := 0
+	for range 100 {
+		p.a.out.add(pkts, 1)
+		go p.a.out.add(pkts, 1)
+		before := p.a.stats.txPackets.Load()
+		if p.a.sendTogether(); p.a.stats.txPackets.Load() == before+2 {
+			together++
+		}
+		until(t, "the other", func() bool { p.a.sendCombined(); return p.a.stats.txPackets.Load() == before+2 })
+	}
+	check.That(t, together > 50, "of 100 pairs of packets %d go together", together)
+}
+
 func TestWhatIsCombined(t *testing.T) {
 	synctest.Test(t, testCombined)
 }
@@ -78,6 +99,7 @@ func testCombined(t *testing.T) {
 		want          bool
 	}{
 		{"two of many", 2, 2, combineOctets/2 - wire.CommonHeaderLen, true},
+		{"behind others, which somebody else sends", 9, 2, 40, true},
 		{"one more", 2, 3, 40, false},
 		{"longer ones", 2, 2, combineOctets/2 - wire.CommonHeaderLen + 4, false},
 		{"nobody else was woken", 1, 2, 40, false},

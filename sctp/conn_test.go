@@ -79,6 +79,8 @@ func TestWriteRefusals(t *testing.T) {
 	check.That(t, err == nil, "what fits is refused: %v", err)
 	must.OK(t, c.Reconfigure(func(cfg *Config) { cfg.SendBuffer = 5000 }))
 	check.Fails(c.WriteMsg(make([]byte, 5001), SendInfo{}))(t, "what does not fit any more", ErrMessageTooLong)
+	check.That(t, errors.As(c.Reconfigure(func(cfg *Config) { cfg.SendBuffer, cfg.MaxMessage = 10_000, -1 }), new(*assoc.ConfigError)), "a bad configuration is taken")
+	check.Fails(c.WriteMsg(make([]byte, 5001), SendInfo{}))(t, "what does not fit, as nothing has changed", ErrMessageTooLong)
 }
 
 // A writer that outruns its reader blocks, and nothing is lost.
@@ -108,19 +110,6 @@ func TestBackPressure(t *testing.T) {
 	}
 }
 
-func TestReadDeadline(t *testing.T) {
-	c, _ := newPair(t).connect(t, nil, nil)
-	c.SetReadDeadline(time.Now().Add(-time.Second))
-	_, _, err := c.ReadMsg(make([]byte, 1))
-	check.That(t, errors.Is(err, os.ErrDeadlineExceeded), "error %v after a passed deadline", err)
-	c.SetReadDeadline(time.Time{})
-	done := make(chan error)
-	go func() { _, _, err := c.ReadMsg(make([]byte, 1)); done <- err }()
-	c.SetReadDeadline(time.Now().Add(-time.Second)) // affects the call that is blocked
-	err = <-done
-	check.That(t, errors.Is(err, os.ErrDeadlineExceeded), "error %v of a blocked read", err)
-}
-
 // Each thing that has happened wakes those who wait for it, once, and nobody else.
 func TestNobodyIsWokenForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -147,6 +136,9 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 			c.goOn()
 			check.Equal(t, "are woken once more", tokens(), [3]bool{})
 		}
+		must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t) // has not waited, nor do others
+		check.Fails(c.WriteMsg([]byte("x"), SendInfo{Dest: addrsA[1].Addr()}))(t, "to nowhere", assoc.ErrNoPath)
+		check.That(t, !tokens()[1] && c.writers == 0, "who writes wakes others that do not wait")
 		d := &deadline{t: c.t}
 		d.set(time.Now())
 		c.readable.Set()
@@ -155,6 +147,20 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 		}
 		c.Abort("")
 		check.Equal(t, "late at the end", c.rdl.wait(&c.readable), false)
+	})
+}
+
+// However many messages fail with an association, its end is told at once.
+func TestEndIsToldBehindAllThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, links := apiPair(t)
+		c, _ := associate(t, a, b, nil, nil)
+		links[0].Lose.Store(true)
+		for range 3 * eventsAtOnce {
+			must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
+		}
+		c.Abort("")
+		check.That(t, isClosed(c.Done()), "it is not")
 	})
 }
 
@@ -241,6 +247,7 @@ func TestCloseDeliversWhatWasWritten(t *testing.T) {
 	check.Error(t, "close", <-closed, nil)
 	check.Error(t, "second close", c.Close(), nil)
 	check.Fails(c.WriteMsg(want, SendInfo{}))(t, "write after close", net.ErrClosed)
+	check.Fails(c.WriteMsg(nil, SendInfo{}))(t, "an empty write after close", assoc.ErrEmptyMessage)
 	_, _, err = c.ReadMsg(buf)
 	check.That(t, errors.Is(err, net.ErrClosed), "read after close: %v", err)
 }
@@ -332,6 +339,28 @@ func TestDialErrors(t *testing.T) {
 	check.That(t, err == ErrTransportClosed, "Listen when the transport is closed: %v", err)
 }
 
+// belated is a context that ends when who asks for its end has nothing else to wait for.
+type belated struct {
+	context.Context
+	cancel func()
+}
+
+func (c belated) Done() <-chan struct{} { synctest.Wait(); c.cancel(); return c.Context.Done() }
+
+// An association that is up when its Dial is given up is given up too, or returned.
+func TestDialReturnsNoAssociationThatItHasAborted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		l := must.Get(p.b.Listen(0, nil))(t)
+		for range 30 { // of two that are ready a select takes any
+			ctx, cancel := context.WithCancel(t.Context())
+			c, err := p.a.Dial(belated{ctx, cancel}, netip.AddrPortFrom(p.bAddr, l.Port()), nil)
+			must.That(t, (c != nil) == (err == nil) && (err == nil || errors.Is(err, context.Canceled)), "%v, %v", c, err)
+			check.That(t, c == nil || !isClosed(c.Done()), "it has been aborted")
+		}
+	})
+}
+
 // nowhere is a link that has no address yet.
 type nowhere struct{ rawio.Link }
 
@@ -346,17 +375,21 @@ func TestSilenceBesideARefusalIsWaitedForAWhile(t *testing.T) {
 		silent := must.Get(NewTransport(la, nil))(t)
 		defer silent.Close()
 		to, began := netip.AddrPortFrom(p.bAddr, 9), time.Now()
-		_, _, err := happy(t.Context(), []attempt{{p.a, rawLink, to, 0}, {silent, rawLink, to, 0}}, &Config{}, time.Hour)
+		_, _, err := happy(t.Context(), []attempt{{p.a, rawLink, to, 0}, {silent, rawLink, to, 0}}, &Config{RTOInitial: 2 * time.Second}, time.Hour)
 		took := time.Since(began)
-		check.That(t, errors.Is(err, syscall.ECONNREFUSED) && took >= 3*time.Second && took < 4*time.Second, "%v after %v", err, took)
+		check.That(t, errors.Is(err, syscall.ECONNREFUSED) && took >= 6*time.Second && took < 7*time.Second, "%v after %v", err, took)
 		closed := newPair(t).a
 		closed.Close()
 		for _, row := range []struct { // the reason is the first, but a refusal goes before silence
 			first, last *Transport
 			want        error
-		}{{closed, p.a, ErrTransportClosed}, {p.a, closed, syscall.ECONNREFUSED}, {silent, p.a, syscall.ECONNREFUSED}, {silent, closed, syscall.ETIMEDOUT}} {
-			_, _, err := happy(t.Context(), []attempt{{row.first, rawLink, to, 0}, {row.last, rawLink, to, 0}}, &Config{MaxInitRetrans: 1}, time.Hour)
+			took        time.Duration // that silence which nobody has refused is waited out
+		}{{closed, p.a, ErrTransportClosed, 0}, {p.a, closed, syscall.ECONNREFUSED, 0}, {silent, p.a, syscall.ECONNREFUSED, 7}, {silent, closed, syscall.ETIMEDOUT, 7},
+			{closed, silent, ErrTransportClosed, 7}} {
+			began := time.Now()
+			_, _, err := happy(t.Context(), []attempt{{row.first, rawLink, to, 0}, {row.last, rawLink, to, 0}}, &Config{MaxInitRetrans: 2}, time.Hour)
 			check.Error(t, "why", err, row.want)
+			check.Equal(t, "took seconds", time.Since(began)/time.Second, row.took)
 		}
 	})
 }
@@ -374,6 +407,38 @@ func TestOvertakenIsNoReason(t *testing.T) {
 		_, _, err := happy(t.Context(), list, &Config{}, time.Millisecond)
 		check.That(t, errors.Is(err, syscall.ETIMEDOUT) && !errors.Is(err, assoc.ErrOvertaken), "%v", err)
 	})
+}
+
+// An attempt is not overtaken by itself: it goes on when its cookie has become stale, and the peer answers once more.
+func TestAttemptIsAnsweredTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, links := apiPair(t)
+		links[0].Chunk.Store(10) // COOKIE ECHO
+		l := must.Get(b.Listen(0, &Config{CookieLife: 100 * time.Millisecond}))(t)
+		end := blocked(func() error {
+			nobody, to := netip.AddrPortFrom(addrsB[0].Addr(), 9), netip.AddrPortFrom(addrsB[0].Addr(), l.Port())
+			_, _, err := happy(t.Context(), []attempt{{a, rawLink, nobody, 0}, {a, rawLink, to, 0}}, &Config{}, time.Millisecond)
+			return err
+		})
+		time.Sleep(500 * time.Millisecond) // of virtual time
+		links[0].Chunk.Store(0)
+		check.OK(t, <-end)
+		check.That(t, b.Stats().Endpoint.StaleCookies > 0, "no cookie was stale")
+	})
+}
+
+// Where the peer listens by a port of UDP of its own, packets over UDP go there, unless the program says where they go, and no others.
+func TestEncapsulationPortIsOfAttemptsByUDP(t *testing.T) {
+	for _, row := range []struct {
+		kind       linkKind
+		told, want uint16
+	}{{udpLink, 0, 7}, {udpLink, 5, 5}, {rawLink, 0, 0}, {rawLink, 5, 5}} {
+		b := besiege(t, 0, nil)
+		_, _, err := happy(t.Context(), []attempt{{b.Transport, row.kind, netip.MustParseAddrPort("10.0.0.2:1"), 7}},
+			&Config{EncapPort: row.told, RTOInitial: time.Millisecond, RTOMin: time.Millisecond, MaxInitRetrans: 1}, time.Hour)
+		check.Error(t, "by a link that says nothing", err, syscall.ETIMEDOUT)
+		check.Equal(t, "port of UDP by "+string(row.kind), b.link.encap, row.want)
+	}
 }
 
 func TestAdaptationIsEnforced(t *testing.T) {
@@ -414,6 +479,7 @@ func TestPortInUse(t *testing.T) {
 		_, err = p.b.Dial(deadlineCtx(t), netip.AddrPortFrom(p.a.localAddr(), 1), bad)
 		check.That(t, errors.As(err, &wrong), "Dial with a bad configuration: %v", err)
 	}
+	check.Equal(t, "ports of Dials that have failed", len(p.b.dialled), 0)
 	_, err = p.b.Listen(4000, nil)
 	check.That(t, errors.Is(err, rawio.ErrPortInUse) && errors.Is(err, syscall.EADDRINUSE), "second listener: %v", err)
 	l.Close()
@@ -438,6 +504,7 @@ func TestDialsShareAPort(t *testing.T) {
 	check.Fails(p.a.Dial(ctx, to[2], &Config{LocalPort: 60_000, LocalAddrs: []netip.Addr{p.a.localAddr()}}))(t, "a Dial from one address alone", rawio.ErrPortInUse)
 	check.Fails(p.a.Listen(60_000, nil))(t, "a listener on the port", rawio.ErrPortInUse)
 	check.Fails(p.b.Dial(ctx, netip.AddrPortFrom(p.a.localAddr(), 1), &Config{LocalPort: 7}))(t, "a Dial from the port of a listener", rawio.ErrPortInUse)
+	check.Equal(t, "ports of Dials that have failed", len(p.b.dialled), 0)
 	p.a.mu.Lock()
 	for err := error(nil); err == nil; { // the others are for whoever has no other use for them
 		_, err = p.a.bind(0)

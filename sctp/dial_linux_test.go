@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/kernelsctp"
 	"github.com/rddp-go/rddp/internal/mempair"
@@ -96,6 +98,8 @@ func TestDialFindsWhoListens(t *testing.T) {
 		_, err := (&ListenConfig{links: server}).Listen(context.Background(), "sctp", ":"+port)
 		check.Error(t, "listened on twice", err, syscall.EADDRINUSE)
 		must.OK(t, l.Close())
+		l, _ = listen(server, ":"+port) // over both links the port is free
+		must.OK(t, l.Close())
 		return nil
 	})
 }
@@ -105,7 +109,13 @@ func TestLinksAreThoseOfTheEnvironment(t *testing.T) {
 	for value, want := range map[string]int{"": 2, "raw": 1, "udp": 1, "tun": 1, "tcp": 0} {
 		t.Setenv("RDDP_LINK", value)
 		kinds, err := process.kinds()
-		check.That(t, len(kinds) == want && (err == nil) == (want > 0) && (err == nil || strings.Contains(err.Error(), `"`+value+`"`)), "%q: %v, %v", value, kinds, err)
+		refused := func(err error) bool { return err != nil && strings.Contains(err.Error(), `"`+value+`"`) }
+		check.That(t, len(kinds) == want && (err == nil || refused(err)) && (err == nil) == (want > 0), "%q: %v, %v", value, kinds, err)
+		if want == 0 {
+			_, dial := Dial(t.Context(), "sctp", "127.0.0.1:1")
+			_, listen := Listen("sctp", "127.0.0.1:0")
+			check.That(t, refused(dial) && refused(listen), "Dial: %v, Listen: %v", dial, listen)
+		}
 	}
 	stack, host := only(t, tunLink), only(t, rawLink)
 	for _, own := range []string{"", "10.9.0"} {
@@ -200,6 +210,7 @@ func TestHostsThatAnsweredAreBounded(t *testing.T) {
 	for i := range maxAnswered + 1 {
 		host = host.Next()
 		l.remember(host, udpLink)
+		check.Equal(t, "the link for who has not answered", l.first(host.Next(), []linkKind{rawLink, udpLink}, false), 0)
 		check.That(t, len(l.answered) == i%maxAnswered+1 && l.first(host, []linkKind{rawLink, udpLink}, false) == 1, "%d of %d", len(l.answered), i+1)
 	}
 }
@@ -228,4 +239,20 @@ func TestTheKernelsSCTPIsAvoided(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// Where no link can be opened Dial and Listen say why, each time.
+func TestWhyThereIsNoLink(t *testing.T) {
+	var was unix.Rlimit
+	must.OK(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &was))
+	must.OK(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: was.Max}))
+	defer func() { must.OK(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &was)) }()
+	for _, kinds := range [][]linkKind{{rawLink}, {udpLink}, {rawLink, udpLink}} {
+		l := only(t, kinds...)
+		for range 2 {
+			_, dial := (&Dialer{links: l}).Dial(t.Context(), "sctp", "127.0.0.1:1")
+			_, listen := (&ListenConfig{links: l}).Listen(t.Context(), "sctp", "127.0.0.1:0")
+			check.That(t, errors.Is(dial, syscall.EMFILE) && errors.Is(listen, syscall.EMFILE), "by %v: Dial: %v, Listen: %v", kinds, dial, listen)
+		}
+	}
 }

@@ -83,3 +83,26 @@ func testFollow(t *testing.T) {
 	})
 	r.run(0, net.ErrClosed)
 }
+
+// patient is a link with a further queue, whose reader decides how it waits.
+type patient struct {
+	*batches
+	over  chan struct{}
+	waits int
+}
+
+func (l *patient) Shards() []rawio.Shard { return []rawio.Shard{(*patience)(l)} }
+func (l *patient) Close() error          { close(l.over); return l.batches.Close() }
+
+type patience patient
+
+func (q *patience) PollBatch([]rawio.Packet) int { return 0 }
+func (q *patience) Polling() time.Duration       { return -1 }
+func (q *patience) Wait(rawio.Pause) error       { q.waits++; <-q.over; return net.ErrClosed }
+
+func TestReaderOfAQueueDecidesHowItWaits(t *testing.T) {
+	link := &patient{over: make(chan struct{})}
+	_, c := fed(t, func(l *batches) rawio.Link { link.batches = l; return link })
+	check.OK(t, c.t.Close())
+	check.Equal(t, "times that it has waited", link.waits, 1)
+}

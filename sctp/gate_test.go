@@ -36,6 +36,7 @@ func TestBacklogHasTwoBounds(t *testing.T) {
 				buf := rawio.NewBuf(data)
 				buf.Retain()
 				check.That(t, !g.post(&rawio.Packet{Data: data, Buf: buf}), "round %d: room for more than %d", round, row.fit)
+				check.That(t, !g.post(&rawio.Packet{Data: data[:1]}), "round %d: room for one octet more", round)
 				check.That(t, buf.Refs() == 1, "round %d: a packet without room keeps its buffer", round)
 				b := g.take()
 				check.That(t, len(b) == row.fit && g.waiting.Load() == 0 && g.taken == row.fit*row.size,

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unsafe"
 
@@ -29,6 +30,7 @@ type muted struct {
 	mu     sync.Mutex
 	last   map[netip.AddrPort][]byte
 	abort  []byte // the last packet with one
+	encap  uint16 // the port of UDP that the last packet went to
 	closed chan struct{}
 }
 
@@ -40,6 +42,7 @@ func (l *muted) WriteBatch(pkts []rawio.Packet) (int, error) {
 	defer l.mu.Unlock()
 	for i := range pkts {
 		p := slices.Concat(pkts[i].Vec...)
+		l.encap = pkts[i].Remote.Port()
 		l.last[netip.AddrPortFrom(pkts[i].Remote.Addr(), binary.BigEndian.Uint16(p[2:]))] = p
 		if wire.Chunk(p[12:]).Type() == wire.ChunkAbort {
 			l.abort = p
@@ -86,8 +89,8 @@ type attacker struct {
 	held bool  // its gate is
 }
 
-// send hands over packets that lie alone in buffers of 64 KiB.
-func (a *attacker) send(chunks ...[]byte) {
+// packet makes a packet that lies alone in a buffer of 64 KiB.
+func (a *attacker) packet(chunks ...[]byte) rawio.Packet {
 	buf := rawio.NewBuf(a.b.spare)
 	if a.b.bufs != nil {
 		buf = a.b.bufs.Get()
@@ -101,8 +104,13 @@ func (a *attacker) send(chunks ...[]byte) {
 	if a.from.Is6() {
 		local = netip.MustParseAddrPort("[2001:db8:1::1]:0")
 	}
+	return rawio.Packet{Data: pkt, Buf: buf, Remote: netip.AddrPortFrom(a.from, 0), Local: local}
+}
+
+// send hands a packet over.
+func (a *attacker) send(chunks ...[]byte) {
 	r := newReceiver(a.b.Transport, nil, false)
-	r.pkts = []rawio.Packet{{Data: pkt, Buf: buf, Remote: netip.AddrPortFrom(a.from, 0), Local: local}}
+	r.pkts = []rawio.Packet{a.packet(chunks...)}
 	r.handle(1)
 	r.done()
 }
@@ -359,6 +367,10 @@ func TestReclaimerSqueezesBeforeItEnds(t *testing.T) {
 
 // An association whose charge others share has the reclaimer called where memory is short, or some are squeezed, and opens its own window.
 func TestReclaimerIsCalledWhenMemoryIsShort(t *testing.T) {
+	synctest.Test(t, testReclaimer)
+}
+
+func testReclaimer(t *testing.T) {
 	b := press(t)
 	a := b.attack(b.from, 1)
 	called := func(do func()) bool {
@@ -391,8 +403,14 @@ func TestReclaimerIsCalledWhenMemoryIsShort(t *testing.T) {
 		a.c.goOn()
 		check.That(t, a.c.squeezed == (load > 0), "squeezed: %v, where another one has %d quanta", a.c.squeezed, load)
 	}
-	b.reclaimer.run()
-	check.That(t, !b.reclaimer.running.Load() && b.reclaimer.pause >= reclaimPause, "running: %v, the next time after %v", b.reclaimer.running.Load(), b.reclaimer.pause)
+	a.c.squeezedNow.Store(true) // so it is looked at
+	for _, slow := range []stepper{new(lazy), nil} {
+		a.c.peek(func(*assoc.Assoc) { a.c.stepper = slow })
+		began := time.Now()
+		b.reclaimer.run()
+		took := time.Since(began)
+		check.That(t, took > 0 == (slow != nil) && b.reclaimer.pause == max(reclaimPause, 9*took) && !b.reclaimer.running.Load(), "a run of %v, the next after %v", took, b.reclaimer.pause)
+	}
 	b.reclaimer.timer.Reset(time.Hour)
 	b.timers.timer.Reset(time.Hour)
 	b.Close()
@@ -427,7 +445,7 @@ func TestHeldByEventsAndSendBuffer(t *testing.T) {
 	n := notes{limit: 2}
 	ev := Event{Message: make([]byte, 100), Err: &assoc.PeerError{Causes: []assoc.Cause{{Info: make([]byte, 10)}, {Info: make([]byte, 20)}}}}
 	for i := range 3 {
-		n.push(ev)
+		check.Equal(t, "room for one", n.push(ev), i < 2)
 		check.Equal(t, "octets of events", n.octets, min(i+1, 2)*(eventHeld+100+10+20+2*64))
 	}
 	n.pop()
@@ -491,6 +509,18 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 	check.That(t, b.Memory().Used <= 5*account.Quantum, "%d octets are counted when all is read", b.Memory().Used)
 	c.timeout()
 	check.That(t, b.Memory().Used <= 2*account.Quantum, "%d octets are counted after a while", b.Memory().Used)
+	_, now := c.lock()
+	for i := range 2*chargeEvery + 1 { // amid a batch
+		before, p := b.Memory().Used, a.packet(a.data(0, 0, wire.SSN(9+i), whole, 60_000))
+		c.handle(now, &p)
+		p.Release()
+		check.That(t, b.Memory().Used > before == (i > 0 && i%chargeEvery == 0), "packet %d of a batch: %d octets are counted, %d before", i, b.Memory().Used, before)
+	}
+	c.unlock()
+	arena := b.arenas.Get()
+	check.Equal(t, "octets of a buffer of short packets", len(arena.B), arenaOctets)
+	arena.Release()
+	check.Equal(t, "packets of a batch: four trains of 64 KiB", cap(b.batches.New().(*assoc.TxBatch).Pkts), 4*44)
 }
 
 func readAll(c *Conn) (int, error) {
@@ -513,7 +543,7 @@ func TestSendBufferDoesNotGrowWhileMemoryIsShort(t *testing.T) {
 		_, err = a.c.WriteMsg(make([]byte, 1000), SendInfo{})
 	}
 	n := len(a.c.sendbuf.ring)
-	check.That(t, errors.Is(err, os.ErrDeadlineExceeded) && n <= 1<<19, "%d octets of what it sends are kept, %v", n, err)
+	check.That(t, errors.Is(err, os.ErrDeadlineExceeded) && n > 0 && n <= 1<<19, "%d octets of what it sends are kept, %v", n, err)
 }
 
 // When an address has its half, the greediest of its associations goes for one that wants its share: its reader hears why, with

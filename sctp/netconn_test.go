@@ -160,6 +160,12 @@ func TestErrorsAreThoseOfPackageNet(t *testing.T) {
 		{"close after close", pair(func(c, d net.Conn, s stack) error { c.Close(); return c.Close() })},
 		{"deadline after close", pair(func(c, d net.Conn, s stack) error { c.Close(); return c.SetDeadline(past) })},
 		{"read too late", pair(func(c, d net.Conn, s stack) error { c.SetReadDeadline(past); return read(c) })},
+		{"read too late, although something has come", pair(func(c, d net.Conn, s stack) error {
+			d.Write(make([]byte, 2))
+			read(c)
+			c.SetReadDeadline(past)
+			return read(c)
+		})},
 		{"write too late", pair(func(c, d net.Conn, s stack) error { c.SetWriteDeadline(past); return writeOn(c) })},
 	} {
 		t.Run(row.name, func(t *testing.T) { sameError(t, row.do(t, sctp), row.do(t, tcp)) })
@@ -222,6 +228,13 @@ func TestMessageConn(t *testing.T) {
 			return nil
 		}, 100, 3, nil},
 		{"an empty buffer takes nothing", []int{3}, func(c, s *MessageConn) error { return second(s.Read(nil)) }, 100, 3, nil},
+		{"nor of one without an order", nil, func(c, s *MessageConn) error {
+			for _, n := range []int{20_000, 3} {
+				c.Association().WriteMsg(make([]byte, n), SendInfo{Unordered: true})
+			}
+			s.Read(make([]byte, 4))
+			return nil
+		}, 4, 3, nil},
 		{"too late, although one has come", []int{3}, func(c, s *MessageConn) error { return s.SetReadDeadline(past) }, 100, 0, os.ErrDeadlineExceeded},
 		{"the peer's last message", []int{3}, func(c, s *MessageConn) error { go c.Close(); return nil }, 100, 3, nil},
 		{"the peer has closed", nil, func(c, s *MessageConn) error { return c.Close() }, 100, 0, io.EOF},
@@ -270,4 +283,8 @@ func TestStreamConnEndsWithARestart(t *testing.T) {
 	check.That(t, n == 0 && errors.Is(err, ErrRestarted) && errors.Is(err, syscall.ECONNRESET), "%d octets of two lives, %v", n, err)
 	check.Fails(s.Write(buf))(t, "written for the next life", ErrRestarted)
 	check.Do(s.Read(nil))(t)
+	c.lock() // its end has not been told yet
+	defer c.unlock()
+	c.restarted(c.t.now())
+	check.Error(t, "why there is no more", c.closedErr(), ErrRestarted)
 }

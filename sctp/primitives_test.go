@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/netip"
+	"syscall"
 	"testing"
 	"time"
 
@@ -70,14 +71,23 @@ func TestInitializePrimitive(t *testing.T) {
 	check.That(t, errors.Is(err, rawio.ErrPortInUse), "the same port twice: %v", err)
 	l, err := b.Listen(0, nil)
 	check.That(t, err == nil && l.Port() != 0, "no port was picked: %v", err)
+	var ls []*Listener
 	for i, size := range []int{0, -1, 0} { // what has failed at an address leaves the port to others there
 		at := &Config{LocalAddrs: []netip.Addr{addrsB[min(i, 1)].Addr()}, MaxMessage: size}
-		_, err := b.Listen(4712, at)
+		l, err := b.Listen(4712, at)
+		ls = append(ls, l)
 		check.That(t, (err != nil) == (size < 0), "listener %d: %v", i, err)
 		if size < 0 {
 			_, err = b.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsA[0].Addr(), 1), &Config{LocalPort: 4712, LocalAddrs: at.LocalAddrs, MaxMessage: size})
 			check.That(t, errors.As(err, new(*assoc.ConfigError)), "a Dial with a bad configuration: %v", err)
 		}
+	}
+	for i, at := range addrsB { // each has its own, until it is closed
+		to := netip.AddrPortFrom(at.Addr(), 4712)
+		must.Do(a.Dial(deadlineCtx(t), to, nil))(t)
+		must.Do(ls[2*i].Accept(deadlineCtx(t)))(t)
+		must.OK(t, ls[2*i].Close())
+		check.Fails(a.Dial(deadlineCtx(t), to, nil))(t, "where nobody listens any more", syscall.ECONNREFUSED)
 	}
 	elsewhere := netip.MustParseAddr("192.0.2.1")
 	var bad *LocalAddrError

@@ -70,7 +70,24 @@ func TestSendPrimitive(t *testing.T) {
 			ev := next(t, c, EventSendFailed)
 			check.That(t, ev.Unsent && bytes.Equal(ev.Message, pattern(2, 2500)), "%d octets failed, unsent %v", len(ev.Message), ev.Unsent)
 			check.OK(t, <-end)
+			check.Equal(t, "writers that wait", c.writers, 0)
 		})
+	})
+	t.Run("a message that fails in two pieces", func(t *testing.T) {
+		c := muted(t)
+		c.lock()
+		c.resize()
+		for i, size := range []int{10_000, 5000, 7000} { // to the end of a ring of 16 KiB, and on from its beginning
+			if i == 2 {
+				c.sendbuf.free(0)
+			}
+			_, token, ok := place(&c.sendbuf, pattern(i, size), SendInfo{})
+			check.That(t, ok && token == uint64(i), "message %d finds no room", i)
+		}
+		c.note(assoc.Event{Kind: EventSendFailed, Token: 2})
+		c.unlock()
+		ev := next(t, c, EventSendFailed)
+		check.That(t, bytes.Equal(ev.Message, pattern(2, 7000)), "%d octets are not those that were written", len(ev.Message))
 	})
 	t.Run("destination", func(t *testing.T) {
 		c := muted(t)
@@ -104,7 +121,7 @@ func TestAnswersToWhatHasComeGoTogether(t *testing.T) {
 			read(s)
 			must.Do(s.WriteMsg(b, SendInfo{}))(t)
 		}
-		for _, n := range []int{1, 6, 3} { // the first tells the round trip
+		for _, n := range []int{1, 6, 4, 3} { // the first tells the round trip
 			for range n {
 				must.Do(c.WriteMsg(b, SendInfo{}))(t)
 			}
@@ -115,6 +132,14 @@ func TestAnswersToWhatHasComeGoTogether(t *testing.T) {
 				answer()
 			}
 			check.Equal(t, "packets before the last answer", sent(), 0)
+			if n == 4 { // who looks for more when there is none is not about to answer
+				read(s)
+				end := blocked(func() error { _, _, err := s.ReadMsg(b); return err })
+				check.Equal(t, "packets before a read that waits for more", sent(), 1)
+				must.Do(c.WriteMsg(b, SendInfo{}))(t)
+				check.OK(t, <-end)
+				continue
+			}
 			if n == 3 {
 				time.Sleep(time.Millisecond)
 				check.Equal(t, "packets after a moment", sent(), 1)
@@ -262,6 +287,22 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 	}
 	small := sendBuf{max: 100}
 	check.Equal(t, "octets of a ring for what never fits", small.wants(101), 0)
+	const few = 8
+	queue, in, moved := sendBuf{max: 100_000}, inbox{}, [2]int{} // that are never empty move what is there now and then
+	for i := range 1000 {
+		_, token, _ := place(&queue, []byte("x"), SendInfo{})
+		in.push(new(assoc.Received))
+		if i >= few {
+			queue.free(token - few)
+			in.drop()
+		}
+		for k, head := range [2]int{queue.head, in.head} {
+			if head == 1 {
+				moved[k]++
+			}
+		}
+	}
+	check.That(t, max(moved[0], moved[1]) <= 1000/few+1 && max(cap(queue.msgs), cap(in.q)) <= 4*few && queue.next() == 1000, "%d messages moved %d times, room for %d and %d", few, moved, cap(queue.msgs), cap(in.q))
 	exact := sendBuf{max: 100_000}
 	_, _, ok := place(&exact, make([]byte, sendBufFirst), SendInfo{})
 	must.That(t, ok && len(exact.ring) == sendBufFirst, "a ring of %d octets for %d: %v", len(exact.ring), sendBufFirst, ok)

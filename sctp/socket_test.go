@@ -182,6 +182,7 @@ func TestSocketMeetsAPeerOnce(t *testing.T) {
 	must.Get(b.OpenSocket(7, &Config{LocalAddrs: []netip.Addr{addrsB[0].Addr(), addrsB[1].Addr()}}))(t)
 	must.Do(s.WriteMsg([]byte("x"), netip.AddrPortFrom(addrsB[0].Addr(), 7), SendInfo{}))(t)
 	check.Fails(s.WriteMsg([]byte("x"), netip.AddrPortFrom(addrsB[1].Addr(), 7), SendInfo{}))(t, "by its other address", endpoint.ErrExists)
+	check.Equal(t, "ports of Dial", len(a.dialled), 0)
 }
 
 // Who waits for a set-up, its own or that of another goroutine, hears at once why it is given up, or has failed.

@@ -199,7 +199,7 @@ func TestEveryCounterCounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			must.That(t, drive != nil, "nothing here makes it count")
 			count.Each(drive(t).Stats(), func(other string, v uint64) {
-				check.That(t, other != name || v != 0, "it did not count")
+				check.That(t, other != name || v > 0 && v < 1<<32, "it did not count, or down: %d", v)
 			})
 		})
 	})

@@ -163,6 +163,10 @@ func TestClosedStreamIsReadToTheEnd(t *testing.T) {
 		ends := []<-chan error{blocked(read), blocked(read)}
 		must.OK(t, s.Close())
 		ends = append(ends, blocked(read))
+		must.OK(t, s.SetReadDeadline(time.Now().Add(time.Second)))
+		check.Error(t, "of who reads no longer", <-ends[2], os.ErrDeadlineExceeded)
+		must.OK(t, s.SetReadDeadline(time.Time{}))
+		ends = []<-chan error{blocked(read), blocked(read)}
 		d.Abort("enough")
 		for _, end := range ends {
 			check.Error(t, "of who reads", <-end, syscall.ECONNRESET)
@@ -281,34 +285,40 @@ func TestLinkThatFailsEndsAssociations(t *testing.T) {
 		var log bytes.Buffer
 		p.a.journal = newJournal(slog.New(slog.NewTextHandler(&log, nil)))
 		c, d := p.connect(t, nil, nil)
-		la.Interrupt()
+		check.That(t, !p.a.turn.take(true) && p.a.turnState() == turnOver, "it is read on") // who asks interrupts the reader
 		synctest.Wait()
 		check.That(t, c.Err() != nil && d.Err() != nil && strings.Contains(d.Err().Error(), "a cable is out"), "%v, %v", c.Err(), d.Err())
 		check.That(t, strings.Contains(log.String(), `level=ERROR msg="link failed" reason="a cable is out"`), "%s", log.String())
 	})
 }
 
-// Several that wait for room hear of what ends the wait, one after the other.
+// Several that wait for room, or for messages of several streams, hear of what ends the wait, one after the other.
 func TestEveryWriterHearsOfTheEnd(t *testing.T) {
 	for name, end := range map[string]func(c *Conn){
-		"Abort":    func(c *Conn) { c.Abort("enough") },
-		"deadline": func(c *Conn) { c.SetWriteDeadline(time.Now()) },
-		"its end":  func(c *Conn) { a, now := c.lock(); a.Abort(now, nil); c.unlock() },
+		"Abort": func(c *Conn) { c.Abort("enough") },
+		"deadline": func(c *Conn) {
+			c.SetWriteDeadline(time.Now())
+			for _, s := range c.streams {
+				s.SetReadDeadline(time.Now())
+			}
+		},
+		"its end": func(c *Conn) { a, now := c.lock(); a.Abort(now, nil); c.unlock() },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			a, b, links := apiPair(t)
 			c, _ := associate(t, a, b, &Config{SendBuffer: 1000}, nil)
 			links[0].Lose.Store(true)
 			var ends []<-chan error
-			for range 8 {
+			for id := range uint16(8) {
+				ends = append(ends, blocked(func() error { return second(c.Stream(id).Read(make([]byte, 1))) }))
 				ends = append(ends, blocked(func() error { return second(c.WriteMsg(make([]byte, 1000), SendInfo{})) }))
 			}
 			end(c)
 			synctest.Wait()
 			for i, e := range ends {
-				check.That(t, len(e) == 1, "%s: writer %d waits on", name, i)
+				check.That(t, len(e) == 1, "%s: call %d waits on", name, i)
 			}
-			check.That(t, <-ends[7] != nil, "%s: there was room", name)
+			check.That(t, <-ends[15] != nil, "%s: there was room", name)
 		})
 	}
 }
