@@ -63,11 +63,17 @@ func DoesWithout(name string, errno syscall.Errno, call uintptr, args ...int) Re
 	return Refusal{name, errno, call, args, true}
 }
 
-// Refusals opens something in a fresh namespace under each refusal: it fails with that error, unless it does without, and leaves no descriptor
+// Refusals opens a link in a fresh namespace under each refusal, and under those of what all links need: it fails with that error, unless it does without, and leaves no descriptor
 // behind, nor does it when it is closed.
 func Refusals(t testing.TB, open func() (io.Closer, error), rows ...Refusal) {
 	t.Helper()
-	for _, r := range rows {
+	for _, r := range append(rows,
+		Fails("no event", unix.EMFILE, unix.SYS_EVENTFD2),
+		Fails("no epoll", unix.EMFILE, unix.SYS_EPOLL_CREATE1),
+		Fails("no place in it", unix.ENOSPC, unix.SYS_EPOLL_CTL),
+		Fails("no netlink", unix.EMFILE, unix.SYS_SOCKET, unix.AF_NETLINK),
+		Fails("no name in it", unix.ENOMEM, unix.SYS_BIND, -1, -1, unix.SizeofSockaddrNetlink),
+	) {
 		New(t).Do(func() error {
 			if err := Refuse(r.errno, r.call, r.args...); err != nil {
 				return err

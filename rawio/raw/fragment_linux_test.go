@@ -47,44 +47,28 @@ func reassembled(t *testing.T, ns *testns.NS) (n int) {
 // What the system believes of a path does not keep probes back.
 func TestSystemsPathMTUIsSuspended(t *testing.T) {
 	// req 8899-4.5-1
-	for _, row := range []struct{ name, a, b string }{
-		{"IPv4", "10.77.0.1/24", "10.77.0.2/24"},
-		{"IPv6", "fd77::1/64", "fd77::2/64"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			nsA, nsB := testns.New(t), testns.New(t)
-			pa, pb := netip.MustParsePrefix(row.a), netip.MustParsePrefix(row.b)
-			testns.Veth(nsA, nsB, "cable", 1500, pa, pb)
-			nsA.PathMTU(pb.Addr(), "cable", 1300)
-			a := open(t, nsA, raw.Config{Ports: []uint16{20001}})
-			b := open(t, nsB, raw.Config{Ports: []uint16{20002}})
-			linktest.Write(t, a, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 1440)}, Remote: to(pb.Addr())})
-			p := linktest.Read(t, b, 1)[0]
-			check.Equal(t, "octets", len(p.Data), 1440)
-			p.Release()
-		})
-	}
+	testns.EachFamily(t, 1500, func(t *testing.T, nsA, nsB *testns.NS, pa, pb netip.Addr) {
+		nsA.PathMTU(pb, "cable", 1300)
+		a := open(t, nsA, raw.Config{Ports: []uint16{20001}})
+		b := open(t, nsB, raw.Config{Ports: []uint16{20002}})
+		linktest.Write(t, a, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 1440)}, Remote: to(pb)})
+		p := linktest.Read(t, b, 1)[0]
+		check.Equal(t, "octets", len(p.Data), 1440)
+		p.Release()
+	})
 }
 
 // A packet that may be fragmented passes a link that it is too long for; one that may not is refused.
 func TestPacketThatMayBeFragmentedPassesAShorterLink(t *testing.T) {
-	for _, row := range []struct{ name, a, b string }{
-		{"IPv4", "10.77.0.1/24", "10.77.0.2/24"},
-		{"IPv6", "fd77::1/64", "fd77::2/64"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			nsA, nsB := testns.New(t), testns.New(t)
-			pa, pb := netip.MustParsePrefix(row.a), netip.MustParsePrefix(row.b)
-			testns.Veth(nsA, nsB, "cable", 1500, pa, pb)
-			a := open(t, nsA, raw.Config{Ports: []uint16{20001}})
-			before := a.MTU(pa.Addr(), pb.Addr())
-			nsA.SetMTU("cable", 1400)
-			b := open(t, nsB, raw.Config{Ports: []uint16{20002}})
-			whole := reassembled(t, nsB)
-			linktest.Fragments(t, a, b, to(pa.Addr()), to(pb.Addr()), packet(20001, 20002, 9000), packet(20001, 20002, 1000), 1280) // req 8899-3-2, 8899-3-3
-			check.Equal(t, "MTU: what was known is not trusted any more", a.MTU(pa.Addr(), pb.Addr()), before-100)
-			check.Equal(t, "packets that came in fragments", reassembled(t, nsB)-whole, 2)
-			check.Equal(t, "packets sent", a.Stats().TxPackets, 5)
-		})
-	}
+	testns.EachFamily(t, 1500, func(t *testing.T, nsA, nsB *testns.NS, pa, pb netip.Addr) {
+		a := open(t, nsA, raw.Config{Ports: []uint16{20001}})
+		before := a.MTU(pa, pb)
+		nsA.SetMTU("cable", 1400)
+		b := open(t, nsB, raw.Config{Ports: []uint16{20002}})
+		whole := reassembled(t, nsB)
+		linktest.Fragments(t, a, b, to(pa), to(pb), packet(20001, 20002, 9000), packet(20001, 20002, 1000), 1280) // req 8899-3-2, 8899-3-3
+		check.Equal(t, "MTU: what was known is not trusted any more", a.MTU(pa, pb), before-100)
+		check.Equal(t, "packets that came in fragments", reassembled(t, nsB)-whole, 2)
+		check.Equal(t, "packets sent", a.Stats().TxPackets, 5)
+	})
 }

@@ -377,10 +377,6 @@ func TestRefusedSystemCallsOfOpen(t *testing.T) {
 		testns.Fails("no small buffer for the sink", unix.ENOPROTOOPT, unix.SYS_SETSOCKOPT, -1, unix.SOL_SOCKET, unix.SO_RCVBUF),
 		testns.Fails("no socket to claim a port", unix.EMFILE, unix.SYS_SOCKET, unix.AF_UNIX),
 		testns.Fails("no name to claim a port", unix.ENOMEM, unix.SYS_BIND, -1, -1, 2+len("@rddp/sctp/20001")),
-		testns.Fails("no event", unix.EMFILE, unix.SYS_EVENTFD2),
-		testns.Fails("no epoll", unix.EMFILE, unix.SYS_EPOLL_CREATE1),
-		testns.Fails("no netlink", unix.EMFILE, unix.SYS_SOCKET, unix.AF_NETLINK),
-		testns.Fails("no news", unix.EPERM, unix.SYS_BIND, -1, -1, unix.SizeofSockaddrNetlink),
 	)
 	testns.Refusals(t, opens(raw.Config{Local: v6}), testns.Fails("IPv6 alone, which is not there", unix.EAFNOSUPPORT, unix.SYS_SOCKET, unix.AF_INET6))
 }

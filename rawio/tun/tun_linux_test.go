@@ -312,9 +312,6 @@ func TestRefusedSystemCallsOfOpen(t *testing.T) {
 			testns.Fails("no device", unix.ENOMEM, unix.SYS_IOCTL, -1, unix.TUNSETIFF),
 			testns.Fails("no privilege for it", unix.EACCES, unix.SYS_IOCTL, -1, unix.TUNSETIFF),
 			testns.Fails("no reading without waiting", unix.ENOMEM, unix.SYS_FCNTL, -1, unix.F_SETFL),
-			testns.Fails("no event", unix.EMFILE, unix.SYS_EVENTFD2),
-			testns.Fails("no epoll", unix.EMFILE, unix.SYS_EPOLL_CREATE1),
-			testns.Fails("no netlink", unix.EMFILE, unix.SYS_SOCKET, unix.AF_NETLINK),
 			testns.Fails("no request to it", unix.ENOBUFS, unix.SYS_SENDTO),
 		)
 		testns.New(t).Do(func() error {
