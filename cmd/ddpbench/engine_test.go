@@ -279,9 +279,18 @@ func TestEachMessageIsJudgedByItself(t *testing.T) {
 		err := e.data(l, msg)
 		check.That(t, err == nil && e.bad() == bad && l.got == uint64(i+1), "message %d: %d are bad, %v", i, e.bad(), err)
 	}
-	e.client = true
+	for _, first := range []*lane{{}, {acked: true}, {judged: true}} { // the second has said all
+		e.lanes = []*lane{first, {acked: true, judged: true}}
+		check.That(t, e.conclude(false) == nil && !e.reported, "it reports when the first is as %+v", first)
+	}
+	e.client, e.lanes = true, []*lane{l}
 	must.OK(t, e.control(l, &control{kind: ctlVerdict, n: 5}))
 	check.That(t, e.bad() == 7 && !e.finished(), "%d are bad, finished %v", e.bad(), e.finished())
+	begun := time.Unix(1000, 0)
+	e.duration = time.Second
+	e.begin(begun)
+	e.begin(begun.Add(1)) // by another lane
+	check.That(t, e.start == begun && e.deadline == begun.Add(time.Second), "from %v to %v", e.start, e.deadline)
 }
 
 // What an end has no room for ends the run on both ends, with an error, and nothing stays behind.

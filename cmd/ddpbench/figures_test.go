@@ -117,6 +117,7 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
  0.75-1.00 sec 11.44 MiB/sec 50 messages 0 retransmissions cwnd 131000[B] RTT 5000[usec]
  60000 150 0.00 8.58 0.000150
 `, ""},
+		{"read -t 1 -D 1 --interval 0.25 -s 60000 --report_gbits", halved, " 0.00-0.25 sec 0.05 Gb/sec 25 messages 0 retransmissions", ""},
 		{"read -t 1 -n 100 -s 60000 --report_gbits -N", quick, " 60000 100 0.00 6.40 0.013333\n", ""},
 		{"atomic --lat -n 100", []phase{{10 * ms, 100}}, " 8 100 9994.24 10002.43 10002.43 9998.34 0.00 10002.43 10002.43\n", ""},
 		{"atomic --lat -n 3 -U -A CMP_AND_SWAP", []phase{{10 * ms, 1}, {20 * ms, 1}, {10 * ms, 100}}, " 8 3 9994.24 20004.86 10002.43 13331.11 4713.26 20004.86 20004.86\n#, usec\n1, 10000\n2, 20000\n3, 10000\n", ""},

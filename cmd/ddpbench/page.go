@@ -214,7 +214,7 @@ func distribution(h *hdrhistogram.Histogram, trip func(time.Duration) float64, w
 	for _, b := range h.Distribution() {
 		if b.Count > 0 {
 			i := int((log((b.From+b.To)/2) - least) / step)
-			s.Y[min(max(i, 0), bins-1)] += 100 * float64(b.Count) / float64(h.TotalCount())
+			s.Y[i] += 100 * float64(b.Count) / float64(h.TotalCount())
 		}
 	}
 	f := chart.Figure{Title: "Latency, distribution", Note: "It is " + what + ".", XLabel: "µs", YLabel: "% of messages", Bars: true, Series: []chart.Series{s},

@@ -17,6 +17,8 @@ import (
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/simlink"
+	"github.com/rddp-go/rddp/internal/timeline"
+	"github.com/rddp-go/rddp/sctp/qlog"
 )
 
 // The report of a run over a path of known delay has its figures, of both ends, and of every kind of run it has all plots.
@@ -155,4 +157,34 @@ func TestTraceIsDrawn(t *testing.T) {
 		_, errs, code := bench(t, strings.Fields(args)...)
 		check.That(t, code == exitError && strings.Contains(errs, want), "%s: exit %d, %q", args, code, errs)
 	}
+}
+
+// Of many associations those are drawn that have moved most, with what each line of their metrics says; what else there is, is said.
+func TestTraceOfManyAssociations(t *testing.T) {
+	d, ms := drawing{lives: make(map[string]*life)}, 0.0
+	take := func(group, name, data string) {
+		ms += 1000
+		must.OK(t, d.take(&qlog.Record{Time: ms, Name: name, Group: group, Data: json.RawMessage(data)}))
+	}
+	for i, octets := range []int{5, 30, 10, 20, 30, 1, 5, 30, 10, 20, 30, 1} {
+		take(string(rune('f'-i%6)), qlog.NameMetrics, fmt.Sprintf(`{"primary":true,"bytes_sent":%d,"bytes_received":1}`, octets))
+	}
+	take("a", qlog.NameMetrics, `{"primary":true,"congestion_window":3,"ssthresh":90,"bytes_in_flight":91,"smoothed_rtt":9,"rtt_variance":92,"rto":93,"mtu":94,"outstanding":4,"peer_window":5,`+
+		`"own_window":6,"queued":7,"buffered":8,"packets_sent":95,"packets_received":96,"bytes_sent":11,"bytes_received":12,"data_chunks_sent":97,"data_chunks_received":98,"user_data_received":2,"data_chunks_retransmitted":10}`)
+	want := timeline.Point{At: 13, Out: 11, In: 2, Cwnd: 3, Flight: 4, Rwnd: 5, Window: 6, Queue: 7, Buffered: 8, RTT: 9, Retransmits: 10}
+	points := d.lives["a"].rec.Points()
+	check.Equal(t, "the last point", points[len(points)-1], want)
+	for range maxEvents + 5 {
+		take("a", "event", "{}")
+	}
+	for range 3 {
+		take("a", qlog.NameMetrics, "{")
+	}
+	p := d.page(&options{})
+	var names []string
+	for _, s := range p.Figures[0].Series {
+		names = append(names, s.Name[:1])
+	}
+	check.Equal(t, "those drawn", strings.Join(slices.Compact(names), ""), "beac")
+	check.Slice(t, "notes", p.Notes, []string{"Drawn are the 4 associations that have moved most; 2 others are not.", "5 more events are in the trace.", "3 records were cut off or are not understood."})
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"net/netip"
 	"regexp"
 	"strings"
 	"testing"
@@ -139,6 +141,15 @@ func TestUsageOfTwoRunsIsTheirSum(t *testing.T) {
 		o.json, o.verify = true, verify
 		newReporter(o, &out, "").end(&u, 7, nil)
 		check.That(t, strings.HasPrefix(out.String(), want) && strings.Contains(out.String(), `"link_refused":27,"link_dropped":29,`), "got %s, want %s", &out, want)
+	}
+}
+
+// A refused request is one line, of JSON where that is asked for.
+func TestRefusedRequestIsOneLine(t *testing.T) {
+	for asJSON, want := range map[bool]string{false: " 192.0.2.1:7: refused: no\n", true: `{"client":"192.0.2.1:7","error":"no","type":"refused"}` + "\n"} {
+		var out bytes.Buffer
+		newReporter(&options{json: asJSON}, &out, "").refused(netip.MustParseAddrPort("192.0.2.1:7"), errors.New("no"))
+		check.Equal(t, "report", out.String(), want)
 	}
 }
 

@@ -8,17 +8,22 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/simlink"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/rdma"
 )
 
@@ -80,13 +85,36 @@ func TestDepthOfARig(t *testing.T) {
 		r, err := newRig(ended, &cli.LinkFlags{Kind: link}, base)
 		check.That(t, r == nil && err != nil, "a rig over %s that cannot be, or is not waited for: %v", link, err)
 	}
-	full := newLab(t, nil, &rdma.Config{Limits: rdma.Limits{MaxCQE: 1}}).server.dev
+	x := newLab(t, &rdma.Config{Limits: rdma.Limits{MaxRegions: 1}}, &rdma.Config{Limits: rdma.Limits{MaxCQE: 1, MaxRegions: 1}})
+	full := x.server.dev
+	for range 2 { // the server has no room for the second region, and then the client for none
+		r := &rig{scale: scale{Size: 1, QPs: 1, Regions: 2}, ends: &cli.Devices{Client: x.dev, Server: full}}
+		check.That(t, r.register() != nil, "regions that there is no room for")
+	}
 	check.That(t, (&rig{scale: scale{QPs: 1}, ends: &cli.Devices{Server: full}}).accept(t.Context(), nil) != nil, "a CQ that there is no room for")
 	nobody := must.Get(r.ends.Server.Listen(7))(t)
 	check.Error(t, "a client that is not waited for", r.accept(ended, nobody), context.Canceled)
 	must.OK(t, r.run(t.Context(), 0, 9)) // each place in memory is used again
+	check.That(t, r.done >= 9, "%d messages are done", r.done)
 	check.Equal(t, "octets for large messages", (&rig{scale: scale{Size: 1 << 30}}).memory(), 1<<30)
 	check.Equal(t, "octets for small messages", (&rig{scale: scale{Size: 64}}).memory(), 64<<20)
+}
+
+// A point takes the time that was asked for, and counts what an association has sent again once, however many QPs it has.
+func TestPointTakesItsTimeAndCountsAnAssociationOnce(t *testing.T) {
+	for _, a := range axes[1:3] {
+		synctest.Test(t, func(t *testing.T) {
+			n, o := simlink.New(1), &options{params: params{duration: 30 * time.Second}}
+			n.Connect(serverAddr, clientAddr, simnet.Params{Delay: 5 * time.Millisecond, MTU: 1500, Loss: 0.01, Rate: 1e6})
+			o.link.Opener = func(server bool) (rawio.Link, error) {
+				return n.Link(map[bool]netip.Addr{true: serverAddr, false: clientAddr}[server]), nil
+			}
+			begun := time.Now()
+			p := must.Get(o.measure(t.Context(), &a, 4))(t)
+			took, lost := time.Since(begun), n.Stats().Lost
+			check.That(t, took >= o.duration && took < o.duration+2*time.Second && p.Resent > lost/4 && p.Resent < lost, "%s: %v, %d packets lost, %+v", a.Name, took, lost, p)
+		})
+	}
 }
 
 func TestPointIsWhatHappenedInBetween(t *testing.T) {

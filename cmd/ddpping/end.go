@@ -46,8 +46,8 @@ func memory(size int) int {
 	return (3*window(size)+2)*size + 2*messages(size)*(headerLen+size) + sessionMemory
 }
 
-func newEnd(dev *rdma.Device, size int, pattern []byte) (*end, error) {
-	e := &end{pd: dev.AllocPD(), size: size, pattern: pattern}
+func newEnd(dev *rdma.Device, size int, pattern []byte) (e *end, err error) {
+	e = &end{pd: dev.AllocPD(), size: size, pattern: pattern}
 	e.target, e.readable, e.scratch = make([]byte, window(size)*size), make([]byte, size), make([]byte, size)
 	var at int
 	cut := func(n int) part {
@@ -64,9 +64,14 @@ func newEnd(dev *rdma.Device, size int, pattern []byte) (*end, error) {
 		e.in = append(e.in, cut(headerLen+size))
 	}
 	e.local = make([]byte, at)
-	var err error
+	defer func() {
+		if err != nil {
+			e.close()
+			e = nil
+		}
+	}()
 	if e.cq, err = dev.CreateCQ(8 * n); err != nil {
-		return nil, err
+		return e, err
 	}
 	for _, r := range []struct {
 		mr     **rdma.MR
@@ -78,25 +83,29 @@ func newEnd(dev *rdma.Device, size int, pattern []byte) (*end, error) {
 		{&e.localMR, e.local, rdma.LocalWrite},
 	} {
 		if *r.mr, err = e.pd.Register(r.buf, r.access, nil); err != nil {
-			return nil, err
+			return e, err
 		}
 	}
 	e.qp, err = dev.CreateQP(&rdma.QPConfig{PD: e.pd, SendCQ: e.cq, RecvCQ: e.cq, MaxSend: 2 * n, MaxRecv: n})
 	if err != nil {
-		return nil, err
+		return e, err
 	}
 	for i := range e.in {
 		if err := e.postRecv(i); err != nil {
-			return nil, err
+			return e, err
 		}
 	}
 	return e, nil
 }
 
 func (e *end) close() {
-	e.qp.Close()
+	if e.qp != nil {
+		e.qp.Close()
+	}
 	for _, mr := range []*rdma.MR{e.targetMR, e.readableMR, e.localMR} {
-		mr.Deregister()
+		if mr != nil {
+			mr.Deregister()
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"math"
 	"net/netip"
@@ -161,15 +162,30 @@ func TestServerThatTakesNoPings(t *testing.T) {
 		o := must.Get(parse([]string{"-n", "-c", "2", "-W", "1", "host"}, io.Discard))(t)
 		_, err := o.ping(t.Context(), client, netip.AddrPortFrom(serverAddr, rdma.DefaultPort), io.Discard)
 		check.That(t, err != nil && strings.Contains(cli.Explain(err), want), "%v, want %s", err, want)
+		check.Equal(t, "QPs that stay: "+want, len(client.QPs()), 0)
 	}
 }
 
-// An end that its device has no room for is none.
+// An end that its device has no room for is none, and takes none. One that there is room for takes what memory says, until it is closed.
 func TestEndsTakeRoom(t *testing.T) {
-	for _, limits := range []rdma.Limits{{MaxCQE: 8}, {MaxRegions: 2}, {MaxWR: 100}} {
+	for _, limits := range []rdma.Limits{{MaxCQE: 8, MaxRegions: 3}, {MaxRegions: 2}, {MaxWR: 100, MaxRegions: 3}} {
 		client, _ := devices(t, &rdma.Config{Limits: limits})
 		e, err := newEnd(client, 1, nil)
 		check.That(t, e == nil && err != nil, "with %+v: %v", limits, err)
+		for range limits.MaxRegions {
+			must.Do(client.AllocPD().Register(make([]byte, 1), 0, nil))(t)
+		}
+	}
+	dev, _ := devices(t)
+	for _, size := range []int{0, 1, 100, 1 << 20, 5 << 20} {
+		e := must.Get(newEnd(dev, size, nil))(t)
+		check.Equal(t, "octets", len(e.target)+len(e.readable)+len(e.local)+len(e.scratch)+sessionMemory, memory(size))
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		for _, late := range []*end{e, nil} { // it may have come when all was over
+			check.OK(t, (&client{life: over}).connected(tried{session: session{e: late}}))
+		}
+		check.That(t, e.postRecv(0) != nil && len(dev.QPs()) == 0, "its QP is still there")
 	}
 }
 
@@ -233,4 +249,6 @@ func TestFillTellsPingsApart(t *testing.T) {
 		must.That(t, !ok, "pings %d and %d have the same data", old, seq)
 		seen[string(b)] = seq
 	}
+	fill(b, 1, nil)
+	check.Equal(t, "the first ping, of any release", fmt.Sprintf("%x", b), "6e2d75caae771bdcb45c6f16b32df054") // by xorshift64
 }

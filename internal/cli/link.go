@@ -144,6 +144,17 @@ type Self struct {
 // OpenSelf opens both ends. Without --link it takes the best link that needs no set-up: raw sockets on
 // loopback where the privilege is there, else UDP on loopback.
 func (f *LinkFlags) OpenSelf() (*Self, error) {
+	if f.Opener != nil {
+		server, err := f.Opener(true)
+		if err != nil {
+			return nil, err
+		}
+		client, err := f.Opener(false)
+		if err != nil {
+			return nil, err
+		}
+		return &Self{Server: server, Client: client, Addr: server.(rawio.Addresser).LocalAddrs()[0].Addr()}, nil
+	}
 	kind := f.Kind
 	if kind == "" {
 		kind = "raw"
