@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -98,7 +99,15 @@ func (r *rig) connect(ctx context.Context) error {
 	}
 	defer l.Close()
 	accepted := make(chan error, 1)
-	go func() { accepted <- r.accept(ctx, l) }()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		err := r.accept(ctx, l)
+		if err != nil {
+			cancel(err) // nobody waits for those that are not accepted
+		}
+		accepted <- err
+	}()
 	if r.cq, err = r.ends.Client.CreateCQ(r.QPs * (r.depth() + 1)); err != nil {
 		return err
 	}
@@ -109,7 +118,7 @@ func (r *rig) connect(ctx context.Context) error {
 			return err
 		}
 		if _, err := qp.Connect(ctx, netip.AddrPortFrom(r.ends.Addr, l.Port()), nil); err != nil {
-			return err
+			return cmp.Or(context.Cause(ctx), err)
 		}
 		r.qps = append(r.qps, qp)
 	}

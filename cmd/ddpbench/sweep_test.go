@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -18,6 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/internal/must"
@@ -66,6 +68,9 @@ func TestPlotIsDrawnAsItWas(t *testing.T) {
 	must.OK(t, plotPoints(name, &axes[0], points))
 	cost, rate := plotPoints(name+"2", &axes[0], []point{{Value: 1, Cost: math.NaN()}}), plotPoints(name+"2", &axes[0], []point{{Value: 1, GBps: math.Inf(1)}})
 	check.That(t, cost != nil && rate != nil && plotPoints("/no/such/plot", &axes[0], points) != nil, "a plot of what is no number, %v or %v, or for which there is no place", cost, rate)
+	for dir, p := range map[string]point{t.TempDir(): {Value: 1, PerGB: math.NaN()}, "/no/such": {Value: 1}} {
+		check.That(t, (&options{sweep: dir}).keep(&axes[0], []point{p}) != nil, "%+v is kept in %s", p, dir)
+	}
 	if sum := fmt.Sprintf("%x", sha256.Sum256(must.Get(os.ReadFile(name))(t))); runtime.GOARCH == "amd64" { // others round otherwise
 		check.Equal(t, "the sum of a plot", sum[:16], "191768eddd11cb88")
 	}
@@ -85,12 +90,13 @@ func TestDepthOfARig(t *testing.T) {
 		r, err := newRig(ended, &cli.LinkFlags{Kind: link}, base)
 		check.That(t, r == nil && err != nil, "a rig over %s that cannot be, or is not waited for: %v", link, err)
 	}
-	x := newLab(t, &rdma.Config{Limits: rdma.Limits{MaxRegions: 1}}, &rdma.Config{Limits: rdma.Limits{MaxCQE: 1, MaxRegions: 1}})
-	full := x.server.dev
-	for range 2 { // the server has no room for the second region, and then the client for none
-		r := &rig{scale: scale{Size: 1, QPs: 1, Regions: 2}, ends: &cli.Devices{Client: x.dev, Server: full}}
-		check.That(t, r.register() != nil, "regions that there is no room for")
-	}
+	full := newLab(t, nil, &rdma.Config{Limits: rdma.Limits{MaxCQE: 1}}).server.dev
+	x := newLab(t, nil, &rdma.Config{Limits: rdma.Limits{MaxRegions: 2, MaxQPs: 1}})
+	two := &rig{scale: scale{Size: 1, QPs: 2, Regions: 3}, ends: &cli.Devices{Client: x.dev, Server: x.server.dev, Addr: x.to.Addr()}}
+	check.Error(t, "regions that there is no room for", two.register(), ddp.ErrTooManyRegions)
+	var limit *rdma.LimitError
+	err := two.connect(t.Context())
+	check.That(t, errors.As(err, &limit), "QPs that the server has no room for: %v", err)
 	check.That(t, (&rig{scale: scale{QPs: 1}, ends: &cli.Devices{Server: full}}).accept(t.Context(), nil) != nil, "a CQ that there is no room for")
 	nobody := must.Get(r.ends.Server.Listen(7))(t)
 	check.Error(t, "a client that is not waited for", r.accept(ended, nobody), context.Canceled)

@@ -1,7 +1,6 @@
 package route
 
 import (
-	"net"
 	"net/netip"
 	"testing"
 
@@ -91,11 +90,15 @@ func TestChangesOfInterfacesAreTold(t *testing.T) {
 	set(ns, func(dev netlink.Link) error { return netlink.LinkSetTxQLen(dev, 77) })
 	ns.SetMTU("eth", 1400)
 	told("another MTU", 1400, "127.0.0.1", "::1", "fd01::1")
-	add := netip.MustParsePrefix("192.0.2.1/24")
-	set(ns, func(dev netlink.Link) error {
-		return netlink.AddrAdd(dev, &netlink.Addr{IPNet: &net.IPNet{IP: add.Addr().AsSlice(), Mask: net.CIDRMask(24, 32)}})
-	})
+	once, twice := must.Get(netlink.ParseAddr("192.0.2.1/24"))(t), must.Get(netlink.ParseAddr("192.0.2.1/24"))(t)
+	set(ns, func(dev netlink.Link) error { return netlink.AddrAdd(dev, once) })
 	told("another address", 1400, "127.0.0.1", "192.0.2.1", "::1", "fd01::1")
+	ns.Do(func() error { return netlink.AddrAdd(must.Get(netlink.LinkByName("lo"))(t), twice) })
+	told("it twice", 1400, "127.0.0.1", "192.0.2.1", "192.0.2.1", "::1", "fd01::1")
+	places, _ := r.system.places()
+	check.That(t, places[1].mtu == 1400 && places[2].mtu == 65536, "the order depends on the system's: %v", places)
+	ns.Do(func() error { return netlink.AddrDel(must.Get(netlink.LinkByName("lo"))(t), twice) })
+	told("it once", 1400, "127.0.0.1", "192.0.2.1", "::1", "fd01::1")
 	set(other, netlink.LinkSetDown)
 	told("no carrier", 1400, "127.0.0.1", "::1")
 	set(other, netlink.LinkSetUp)
