@@ -62,8 +62,16 @@ func TestFragmentsFitTheMTUAndMakeThePacket(t *testing.T) {
 	}
 	for _, p := range []struct{ src, dst netip.Addr }{{a4, b4}, {a6, b6}, {netip.Addr{}, b4}, {netip.Addr{}, b6}} {
 		var got Packet
-		err := Fragment([]byte("it fits"), 100, ProtoSCTP, 1, p.src, p.dst, 1, func(b []byte) (err error) { got, err = Parse(b); return err })
-		check.That(t, err == nil && string(got.Payload) == "it fits" && got.Dst == p.dst && got.ECN == 1, "%+v, %v", got, err)
+		head, at6 := Len4, byte(0x40) // DF
+		if p.dst.Is6() {
+			head, at6 = Len6, ProtoSCTP
+		}
+		err := Fragment([]byte("it fits"), head+7, ProtoSCTP, 1, p.src, p.dst, 1, func(b []byte) (err error) {
+			got, err = Parse(b)
+			check.That(t, b[6] == at6, "it is a fragment: % x", b)
+			return err
+		})
+		check.That(t, err == nil && string(got.Payload) == "it fits" && got.Header == head && got.Dst == p.dst && got.ECN == 1, "%+v, %v", got, err)
 	}
 	stop := errors.New("full")
 	calls := 0

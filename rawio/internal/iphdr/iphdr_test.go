@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
@@ -142,6 +143,8 @@ func TestParseRefuses(t *testing.T) {
 		_, err := Parse(test.b)
 		check.That(t, err == test.want, "%s: %v, want %v", test.name, err, test.want)
 	}
+	_, err := Parse4(change(p4, 0, 0x65))
+	check.Equal(t, "another version, of which the caller says that it is IPv4's", err, ErrMalformed)
 }
 
 func TestParseFragment(t *testing.T) {
@@ -248,7 +251,7 @@ func TestMTUIsThatOfTheMessagesThatHaveOne(t *testing.T) {
 			p := Packet{Src: a6, Dst: b6, Proto: proto, Payload: []byte{byte(i >> 8), byte(i), 0, 0, 1, 2, 1400 >> 8, 1400 & 255}}
 			sum := uint64(0)
 			if proto == ProtoICMPv6 {
-				sum = pseudo6(a6, b6, 8, ProtoICMPv6)
+				sum = Sum(0, slices.Concat(a6.AsSlice(), b6.AsSlice(), []byte{0, 0, 0, 8, 0, 0, 0, 58})) // RFC 8200 section 8.1
 			}
 			binary.BigEndian.PutUint16(p.Payload[2:], ^fold(Sum(sum, p.Payload)))
 			if m, ok := ParseICMP(p); ok && m.Type == p.Payload[0] && m.Code == p.Payload[1] && len(m.Body) == 0 {

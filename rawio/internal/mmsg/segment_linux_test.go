@@ -31,11 +31,12 @@ func TestRunIsOfPacketsThatTheKernelCanSegment(t *testing.T) {
 		}
 		return sizes(list...)
 	}
-	pieces := many(3, 1000)
-	for i := range pieces {
-		for range 400 {
-			pieces[i].Vec = append(pieces[i].Vec, nil)
+	pieces := func(more int) []rawio.Packet {
+		pkts := many(3, 1000)
+		for i := range pkts {
+			pkts[i].Vec = append(pkts[i].Vec, make([][]byte, maxIovs/2-1+more)...)
 		}
+		return pkts
 	}
 	for _, test := range []struct {
 		name string
@@ -59,7 +60,8 @@ func TestRunIsOfPacketsThatTheKernelCanSegment(t *testing.T) {
 		{"the very last octet of them", sizes(32754, 32753), false, 2},
 		{"and not one more", sizes(32754, 32754), false, 1},
 		{"as many octets as an IPv6 packet holds", sizes(32744, 32744), true, 1},
-		{"as many pieces as a message takes", pieces, false, 2},
+		{"as many pieces as a message takes", pieces(0), false, 2},
+		{"and not one more", pieces(1), false, 1},
 	} {
 		got, octets := runOf(test.pkts, test.v6)
 		sum := 0
