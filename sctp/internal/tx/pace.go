@@ -22,7 +22,7 @@ func (s *Sender) paces(now rawio.Time, p *Path) bool {
 	if !now.Before(p.due) || !s.spreads(p) {
 		return false
 	}
-	s.paceAt = p.due
+	s.paceAt, p.held = p.due, true
 	return true
 }
 
@@ -39,7 +39,22 @@ func (s *Sender) pace(now rawio.Time, p *Path, octets int) {
 	if p.pacer == nil || p.rates != nil && p.flight <= paceBurst*p.pmdcs {
 		quantum = max(quantum, lasts(paceBurst*p.pmdcs, rate))
 	}
-	p.due = max(p.due, now.Add(-quantum)).Add(lasts(octets, rate))
+	gap := lasts(octets, rate)
+	p.catchUp(now.Sub(p.due)-quantum, rate)
+	made := min(p.behind, gap/2)
+	p.behind -= made
+	p.due = max(p.due, now.Add(-quantum)).Add(gap - made)
+}
+
+// catchUp takes that a packet waited for its time and leaves so much later, as timers are late where others have the processors. Of a controller with a pace that
+// alone fills the path, so what is lost is made up at twice the pace, until as much is in flight as it keeps there.
+func (p *Path) catchUp(late time.Duration, rate int64) {
+	if p.held && p.pacer != nil && late > 0 {
+		p.behind += late
+	}
+	if p.held = false; lasts(p.flight, rate) >= p.est.trip.get() {
+		p.behind = 0
+	}
 }
 
 // rate returns how many octets may leave in a second, by the factors that Linux has for TCP, the second of which RFC 9002 section 7.7

@@ -56,6 +56,42 @@ func TestPacketsLeaveAtThePaceOfTheController(t *testing.T) {
 	check.That(t, l.s.NextTimeout() >= l.now+second/2, "a pace timer runs with nothing to send")
 }
 
+// Where a packet leaves later than by the pace, as its timer was late, that is made up at twice the pace, until as much is in flight as the pace keeps there.
+func TestWhatTimersHaveCostIsMadeUp(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		trip, late rawio.Time
+		waits      bool
+		want       []int // packets in each millisecond from then on
+	}{
+		{"in time", second, 0, true, []int{10, 10}},
+		{"a millisecond may be used at once", second, ms, true, []int{20, 10}},
+		{"three more are made up", second, 4 * ms, true, []int{40, 20, 10, 10}},
+		{"there was nothing to send", second, 4 * ms, false, []int{20, 10}},
+		{"no more in flight than a round trip has, 100", 10 * ms, 100 * ms, true, []int{40, 20, 20, 14, 10}},
+	} {
+		l := paceLab(t, 0)
+		p := l.path(0)
+		p.est.trip.observe(time.Duration(tt.trip))
+		l.queue(11, full)
+		if tt.waits {
+			l.queue(1, full)
+		}
+		l.transmit()
+		l.queue(1000, full)
+		var got []int
+		l.now = p.due + tt.late
+		for range tt.want {
+			n := 0
+			for end := l.now + ms - 1; l.now < end; l.now = l.s.NextTimeout() {
+				n += len(l.transmit())
+			}
+			got = append(got, n)
+		}
+		check.Slice(t, tt.name, got, tt.want)
+	}
+}
+
 // A controller that asks for no pace, as before the first round trip is known, gets none, and what waited goes.
 func TestNoPaceAskedFor(t *testing.T) {
 	l := paceLab(t, 0)

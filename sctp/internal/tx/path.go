@@ -77,16 +77,18 @@ type Path struct {
 	est      estimator
 	proved   time.Duration // the shortest round trip that the peer could not shorten, 0 before the first
 	cc       cc.Controller
-	pacer    cc.Pacer   // cc, if it asks for pacing
-	rates    *rates     // if it asks for delivery-rate samples, or nil
-	due      rawio.Time // the next packet does not leave earlier then
-	flight   int        // octets of DATA chunks in flight, with header and padding
-	full     sending    // what was sent before that was in flight when these were as many as cwnd, see full.go
-	inflight tsnset.Set // them
-	t3       rawio.Time // when T3-rtx expires, or Never
-	pto      rawio.Time // when the tail-loss probe is due, or Never
-	lastSent rawio.Time // the last transmission of DATA, or Never
-	awake    rawio.Time // since when the destination is idle, or Never before its first DATA
+	pacer    cc.Pacer      // cc, if it asks for pacing
+	rates    *rates        // if it asks for delivery-rate samples, or nil
+	due      rawio.Time    // the next packet does not leave earlier then
+	held     bool          // and one waits for that
+	behind   time.Duration // what late timers have cost, see catchUp
+	flight   int           // octets of DATA chunks in flight, with header and padding
+	full     sending       // what was sent before that was in flight when these were as many as cwnd, see full.go
+	inflight tsnset.Set    // them
+	t3       rawio.Time    // when T3-rtx expires, or Never
+	pto      rawio.Time    // when the tail-loss probe is due, or Never
+	lastSent rawio.Time    // the last transmission of DATA, or Never
+	awake    rawio.Time    // since when the destination is idle, or Never before its first DATA
 	timedAt  rawio.Time
 	first    wire.TSN // the earliest TSN in flight here; meaningful while flight > 0
 	timed    wire.TSN
