@@ -42,23 +42,6 @@ func TestMessagesKeepTheirBoundaries(t *testing.T) {
 	}
 }
 
-func TestLongMessageIsReadInPieces(t *testing.T) {
-	c, s := newPair(t).connect(t, nil, nil)
-	want := pattern(1, 10_000)
-	must.Do(c.WriteMsg(want, SendInfo{}))(t)
-	var got []byte
-	buf := make([]byte, 3000)
-	for {
-		n, info := must.Two(s.ReadMsg(buf))(t)
-		got = append(got, buf[:n]...)
-		check.Equal(t, "size told with every piece", info.Size, len(want))
-		if !info.More {
-			break
-		}
-	}
-	check.Slice(t, "octets received", got, want)
-}
-
 func TestWriteRefusals(t *testing.T) {
 	c, _ := newPair(t).connect(t, &Config{OutStreams: 4, SendBuffer: 10_000}, nil)
 	for _, tt := range []struct {

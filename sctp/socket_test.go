@@ -1,6 +1,7 @@
 package sctp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -212,6 +213,9 @@ func TestSocketSetupThatFails(t *testing.T) {
 						return err
 					}))
 				}
+				gone, cancel := context.WithCancel(t.Context())
+				cancel()
+				check.Fails(s.join(gone, netip.AddrPortFrom(addrsB[0].Addr(), 7)))(t, "of who waits no longer", context.Canceled)
 				row.end(s, links[1])
 				for i, end := range ends {
 					err := <-end

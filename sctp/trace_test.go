@@ -94,6 +94,9 @@ func TestTracerIsNotFlooded(t *testing.T) {
 		c.observe(now.Add(2 * time.Second))
 		return len(c.traced())
 	}(), 0)
+	c.notice(now, assoc.Event{Kind: EventSendFailed})
+	c.notice(now, assoc.Event{Kind: EventSenderDry})
+	check.Equal(t, "events of messages", len(c.traced()), 0)
 	old := c.tracing.stats
 	for i, n := range []*uint64{&old.Retransmits, &old.FastRetransmits, &old.Timeouts, &old.TailProbes, &old.WindowProbes, &old.Reneged} {
 		*n -= uint64(6 - i)
