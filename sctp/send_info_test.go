@@ -86,8 +86,7 @@ func TestSendPrimitive(t *testing.T) {
 		}
 		c.note(assoc.Event{Kind: EventSendFailed, Token: 2})
 		c.unlock()
-		ev := next(t, c, EventSendFailed)
-		check.That(t, bytes.Equal(ev.Message, pattern(2, 7000)), "%d octets are not those that were written", len(ev.Message))
+		check.That(t, bytes.Equal(next(t, c, EventSendFailed).Message, pattern(2, 7000)), "its octets are not those that were written")
 	})
 	t.Run("destination", func(t *testing.T) {
 		c := muted(t)
