@@ -137,8 +137,10 @@ func TestWindowRefused(t *testing.T) {
 	_, other := x.join(nil)
 	closed := must.Get(pd.Register(make([]byte, 8), 0, nil))(t)
 	scoped := must.Get(pd.Register(make([]byte, 8), LocalWrite, &RegionOptions{QP: b1.qp}))(t)
+	newSide(t, x.b, nil, nil)
 	q, r := x.b.Snapshot().QPs, x.b.Snapshot().Regions // by number; by domain, the larger ones first
 	check.That(t, q[0].Num < q[1].Num && q[1].Num < q[2].Num && r[0].PD == uint32(pd.id) && r[1].Octets == 1<<20 && r[2].Octets == 8 && r[4].PD == uint32(other.pd.id), "%+v, %+v", q, r)
+	check.That(t, q[2].State == StateRTS.String() && q[2].SCTP >= 0 && q[3].State == rdmap.StateInit.String() && q[3].SCTP == -1 && min(q[2].IRD, q[3].IRD, q[2].ORD, q[3].ORD) == 16, "%+v, and before it is connected %+v", q[2], q[3])
 	for _, row := range []struct {
 		name   string
 		mr     *MR

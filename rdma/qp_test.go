@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
@@ -175,4 +176,14 @@ func TestSRQOfAnotherProtectionDomain(t *testing.T) {
 	srq := must.Get(x.a.AllocPD().CreateSRQ(16, 1))(t)
 	_, err := x.a.CreateQP(&QPConfig{PD: x.a.AllocPD(), SendCQ: cq, RecvCQ: cq, SRQ: srq})
 	check.That(t, errors.Is(err, rdmap.ErrPD), "%v", err)
+}
+
+// An association ends with its last session, also where its own side has ended nothing.
+func TestAssociationEndsWithItsLastSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newLab(t, nil)
+		_, b := x.join(nil)
+		b.qp.Close()
+		check.OK(t, x.a.Wait(ctx(t)))
+	})
 }
