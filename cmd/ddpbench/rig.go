@@ -192,12 +192,14 @@ func (r *rig) turn(ctx context.Context) error {
 // write posts one message on QP i.
 func (r *rig) write(i int) error {
 	off := int(r.posted % uint64(r.memory()/r.Size) * uint64(r.Size))
-	// Far from one region to the next: their number and the step have no common factor.
-	mr := r.dst[r.posted*regionStep%uint64(len(r.dst))]
+	mr := r.region()
 	r.sgl[0] = r.src.SGE(off, r.Size)
 	r.posted++
 	return r.qps[i].PostSend(&rdma.SendWR{ID: uint64(i), Op: rdma.OpWrite, SGL: r.sgl[:],
 		RemoteSTag: mr.STag(), RemoteTO: mr.Base() + uint64(off)})
 }
+
+// region is where the next message goes: far from the last one, as the number of regions and the step have no common factor.
+func (r *rig) region() *rdma.MR { return r.dst[r.posted*regionStep%uint64(len(r.dst))] }
 
 const regionStep = 7919

@@ -2,7 +2,6 @@ package raw_test
 
 import (
 	"net/netip"
-	"os"
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
@@ -12,35 +11,6 @@ import (
 	"github.com/rddp-go/rddp/rawio/raw"
 	"github.com/vishvananda/netlink"
 )
-
-// path is a row of three namespaces: a client, a router, and a server behind a narrow link.
-type path struct {
-	client, router, server *testns.NS
-	from, to               netip.Addr
-	ipMTU                  int // of the narrow link
-}
-
-func newPath(t testing.TB, v6 bool) path {
-	t.Helper()
-	p := path{client: testns.New(t), router: testns.New(t), server: testns.New(t), ipMTU: 1300}
-	prefix := netip.MustParsePrefix
-	n := [4]netip.Prefix{prefix("10.1.0.1/24"), prefix("10.1.0.2/24"), prefix("10.2.0.1/24"), prefix("10.2.0.2/24")}
-	if v6 {
-		n = [4]netip.Prefix{prefix("fd01::1/64"), prefix("fd01::2/64"), prefix("fd02::1/64"), prefix("fd02::2/64")}
-	}
-	testns.Veth(p.client, p.router, "left", 1500, n[0], n[1])
-	testns.Veth(p.router, p.server, "right", p.ipMTU, n[2], n[3])
-	p.router.Do(func() error {
-		if v6 {
-			return os.WriteFile("/proc/sys/net/ipv6/conf/all/forwarding", []byte("1"), 0)
-		}
-		return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0)
-	})
-	p.client.Route(n[3], n[1].Addr())
-	p.server.Route(n[0], n[2].Addr())
-	p.from, p.to = n[0].Addr(), n[3].Addr()
-	return p
-}
 
 func checkReport(t *testing.T, p rawio.Packet, kind rawio.Kind, mtu int, sent []byte, from, dst netip.Addr) {
 	t.Helper()
@@ -62,40 +32,40 @@ func TestICMPReports(t *testing.T) {
 		{"IPv6, unbound", true, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			path := newPath(t, test.v6)
+			path := testns.NewPath(t, test.v6)
 			cfg := raw.Config{Ports: []uint16{20001}}
 			if test.bound {
-				cfg.Local = path.from
+				cfg.Local = path.From
 			}
-			l := open(t, path.client, cfg)
+			l := open(t, path.Client, cfg)
 			ip := 20
 			if test.v6 {
 				ip = 40
 			}
-			check.Equal(t, "MTU, the interface's less the header", l.MTU(path.from, path.to), 1500-ip)
+			check.Equal(t, "MTU, the interface's less the header", l.MTU(path.From, path.To), 1500-ip)
 
 			// req 9260-10-8: packet too big, from a router on the way.
 			big := packet(20001, 20002, 1500-ip)
-			linktest.Write(t, l, rawio.Packet{Vec: [][]byte{big}, Remote: to(path.to)})
+			linktest.Write(t, l, rawio.Packet{Vec: [][]byte{big}, Remote: to(path.To)})
 			p := linktest.Read(t, l, 1)[0]
-			checkReport(t, p, rawio.KindPacketTooBig, path.ipMTU, big, path.from, path.to)
+			checkReport(t, p, rawio.KindPacketTooBig, path.MTU, big, path.From, path.To)
 			p.Release()
 
 			// A host without SCTP says so.
-			small := packet(20001, 20003, path.ipMTU-ip)
-			linktest.Write(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.to)})
+			small := packet(20001, 20003, path.MTU-ip)
+			linktest.Write(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.To)})
 			p = linktest.Read(t, l, 1)[0]
-			checkReport(t, p, rawio.KindProtoUnreachable, 0, small, path.from, path.to)
+			checkReport(t, p, rawio.KindProtoUnreachable, 0, small, path.From, path.To)
 			p.Release()
 
 			// The pending error that goes along with a report fails no write and no read.
 			for range 4 {
-				linktest.Write(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.to)})
+				linktest.Write(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.To)})
 			}
 			s := l.Stats()
 			check.That(t, s.TxErrors+s.TxTooLong+s.TxFull == 0 && s.TxPackets == 6, "stats %+v", s)
-			server := open(t, path.server, raw.Config{Ports: []uint16{20003}})
-			linktest.Write(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.to)})
+			server := open(t, path.Server, raw.Config{Ports: []uint16{20003}})
+			linktest.Write(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.To)})
 			p = linktest.Read(t, server, 1)[0]
 			linktest.Write(t, server, rawio.Packet{Vec: [][]byte{packet(20003, 20001, 50)}, Remote: p.Remote, Local: p.Local})
 			p.Release()
@@ -111,47 +81,47 @@ func TestICMPReports(t *testing.T) {
 // makes of it must not become the most that a new association's search tries.
 func TestMTUIsNotWhatAReportSays(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
-		path, ip := newPath(t, v6), 20
+		path, ip := testns.NewPath(t, v6), 20
 		if v6 {
 			ip = 40
 		}
-		l := open(t, path.client, raw.Config{Local: path.from, Ports: []uint16{20001}})
+		l := open(t, path.Client, raw.Config{Local: path.From, Ports: []uint16{20001}})
 		big := packet(20001, 20002, 1500-ip)
-		linktest.Write(t, l, rawio.Packet{Vec: [][]byte{big}, Remote: to(path.to)})
+		linktest.Write(t, l, rawio.Packet{Vec: [][]byte{big}, Remote: to(path.To)})
 		p := linktest.Read(t, l, 1)[0]
-		checkReport(t, p, rawio.KindPacketTooBig, path.ipMTU, big, path.from, path.to)
+		checkReport(t, p, rawio.KindPacketTooBig, path.MTU, big, path.From, path.To)
 		p.Release()
-		fresh := open(t, path.client, raw.Config{Local: path.from})
-		check.Equal(t, "MTU after a report, the interface's less the header", fresh.MTU(path.from, path.to), 1500-ip)
+		fresh := open(t, path.Client, raw.Config{Local: path.From})
+		check.Equal(t, "MTU after a report, the interface's less the header", fresh.MTU(path.From, path.To), 1500-ip)
 	}
 }
 
 // A report about a packet of another program, which uses the same address, is not ours.
 func TestICMPForAnotherPortIsIgnored(t *testing.T) {
-	path := newPath(t, false)
-	l := open(t, path.client, raw.Config{Local: path.from, Ports: []uint16{20001}})
+	path := testns.NewPath(t, false)
+	l := open(t, path.Client, raw.Config{Local: path.From, Ports: []uint16{20001}})
 	other := packet(20002, 1, 40)
 	mine := packet(20001, 1, 40)
-	linktest.Write(t, l, rawio.Packet{Vec: [][]byte{other}, Remote: to(path.to)}, rawio.Packet{Vec: [][]byte{mine}, Remote: to(path.to)})
+	linktest.Write(t, l, rawio.Packet{Vec: [][]byte{other}, Remote: to(path.To)}, rawio.Packet{Vec: [][]byte{mine}, Remote: to(path.To)})
 	p := linktest.Read(t, l, 1)[0]
-	checkReport(t, p, rawio.KindProtoUnreachable, 0, mine, path.from, path.to)
+	checkReport(t, p, rawio.KindProtoUnreachable, 0, mine, path.From, path.To)
 	p.Release()
 	check.That(t, l.Stats().RxICMP == 1 && l.Stats().RxIgnored == 1, "stats %+v, want one report and one ignored", l.Stats())
 }
 
 func TestICMPPortUnreachableIsIgnored(t *testing.T) {
 	// req 9260-10-3: port unreachable means nothing to native SCTP.
-	path := newPath(t, false)
-	l := open(t, path.client, raw.Config{Local: path.from, Ports: []uint16{20001}})
+	path := testns.NewPath(t, false)
+	l := open(t, path.Client, raw.Config{Local: path.From, Ports: []uint16{20001}})
 	mine := packet(20001, 1, 40)
 	send := func(code uint8, sctp []byte) {
-		linktest.Unreachable(t, path.server.Do, code, 132, path.from, path.to, sctp)
+		linktest.Unreachable(t, path.Server.Do, code, 132, path.From, path.To, sctp)
 	}
 	send(3, mine)     // port unreachable
 	send(2, mine[:7]) // without all of the verification tag
 	send(2, mine)     // protocol unreachable
 	p := linktest.Read(t, l, 1)[0]
-	checkReport(t, p, rawio.KindProtoUnreachable, 0, mine, path.from, path.to)
+	checkReport(t, p, rawio.KindProtoUnreachable, 0, mine, path.From, path.To)
 	p.Release()
 	check.That(t, l.Stats().RxICMP == 1 && l.Stats().RxIgnored == 1, "stats %+v, want one report and one ignored", l.Stats())
 }

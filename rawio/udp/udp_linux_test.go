@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"testing"
 	"time"
 
@@ -98,37 +97,20 @@ func TestWireFormat(t *testing.T) {
 
 func TestICMPReports(t *testing.T) {
 	for _, test := range []struct {
-		name    string
-		v6      bool
-		bound   bool
-		addrs   [4]string
-		forward string
-	}{
-		{"IPv4, bound", false, true, [4]string{"10.1.0.1/24", "10.1.0.2/24", "10.2.0.1/24", "10.2.0.2/24"}, "/proc/sys/net/ipv4/ip_forward"},
-		{"IPv4, unbound", false, false, [4]string{"10.1.0.1/24", "10.1.0.2/24", "10.2.0.1/24", "10.2.0.2/24"}, "/proc/sys/net/ipv4/ip_forward"},
-		{"IPv6, unbound", true, false, [4]string{"fd01::1/64", "fd01::2/64", "fd02::1/64", "fd02::2/64"}, "/proc/sys/net/ipv6/conf/all/forwarding"},
-	} {
+		name      string
+		v6, bound bool
+	}{{"IPv4, bound", false, true}, {"IPv4, unbound", false, false}, {"IPv6, unbound", true, false}} {
 		t.Run(test.name, func(t *testing.T) {
-			var n [4]netip.Prefix
-			for i, s := range test.addrs {
-				n[i] = netip.MustParsePrefix(s)
-			}
-			client, router, server := testns.New(t), testns.New(t), testns.New(t)
-			testns.Veth(client, router, "left", 1500, n[0], n[1])
-			testns.Veth(router, server, "right", 1300, n[2], n[3])
-			router.Do(func() error { return os.WriteFile(test.forward, []byte("1"), 0) })
-			client.Route(n[3], n[1].Addr())
-			server.Route(n[0], n[2].Addr())
-			cfg := udp.Config{}
+			path, cfg := testns.NewPath(t, test.v6), udp.Config{}
 			if test.bound {
-				cfg.Local = n[0].Addr()
+				cfg.Local = path.From
 			}
-			l := openIn(t, client, cfg)
+			l := openIn(t, path.Client, cfg)
 			head := 28
 			if test.v6 {
 				head = 48
 			}
-			got := l.MTU(netip.Addr{}, n[3].Addr())
+			got := l.MTU(netip.Addr{}, path.To)
 			check.That(t, got == 1500-head, "MTU = %d, want %d", got, 1500-head) // req 6951-5.6-1
 			for _, report := range []struct {
 				size int
@@ -140,10 +122,10 @@ func TestICMPReports(t *testing.T) {
 				{1300 - head, rawio.KindProtoUnreachable, 0},
 			} {
 				sent := linktest.Pattern(report.size)
-				linktest.Write(t, l, rawio.Packet{Vec: [][]byte{sent}, Remote: netip.AddrPortFrom(n[3].Addr(), 0)})
+				linktest.Write(t, l, rawio.Packet{Vec: [][]byte{sent}, Remote: netip.AddrPortFrom(path.To, 0)})
 				p := linktest.Read(t, l, 1)[0]
-				check.That(t, p.Kind == report.kind && p.MTU == report.mtu && p.Local == at(n[0].Addr(), l) &&
-					p.Remote == netip.AddrPortFrom(n[3].Addr(), udp.DefaultPort), "kind %v MTU %d local %v remote %v, want %+v", p.Kind, p.MTU, p.Local, p.Remote, report)
+				check.That(t, p.Kind == report.kind && p.MTU == report.mtu && p.Local == at(path.From, l) &&
+					p.Remote == netip.AddrPortFrom(path.To, udp.DefaultPort), "kind %v MTU %d local %v remote %v, want %+v", p.Kind, p.MTU, p.Local, p.Remote, report)
 				check.That(t, len(p.Data) >= 8 && string(p.Data) == string(sent[:len(p.Data)]),
 					"the quote is not the beginning of our packet: % x", p.Data)
 				p.Release()
