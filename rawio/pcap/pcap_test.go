@@ -202,6 +202,12 @@ func (buffered) ReceiveBuffer() int          { return 1000 }
 func (buffered) MTU(local, _ netip.Addr) int { return int(local.As4()[3]) }
 func (buffered) Close() error                { return nil }
 
+// It is told what to do when nothing has come, and has another queue.
+func (buffered) Wait(rawio.Pause) error        { return rawio.ErrInterrupted }
+func (buffered) Polling() time.Duration        { return 7 }
+func (buffered) Watch(told func([]netip.Addr)) { told(nil) }
+func (b buffered) Shards() []rawio.Shard       { return []rawio.Shard{b.Link} }
+
 func TestTapAsksTheLinkAndRecordsNothingOnceItIsClosed(t *testing.T) {
 	a, b := must.Two(mem.Pair(mem.Options{}))(t)
 	defer b.Close()
@@ -209,6 +215,15 @@ func TestTapAsksTheLinkAndRecordsNothingOnceItIsClosed(t *testing.T) {
 	tap := must.Get(New(buffered{a}, &file))(t)
 	check.Equal(t, "octets of a receive buffer", tap.ReceiveBuffer(), 1000)
 	check.Equal(t, "MTU from .7 to .8", tap.MTU(netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("10.0.0.8")), 7)
+	var in [1]rawio.Packet
+	told := false
+	tap.Watch(func([]netip.Addr) { told = true })
+	tap.Interrupt()
+	_, err := tap.ReadBatch(in[:])
+	check.That(t, told && err == rawio.ErrInterrupted && tap.Wait(rawio.Park) == err && tap.Polling() == 7, "told %v, %v, it polls for %v", told, err, tap.Polling())
+	q := tap.Shards()[0]
+	linktest.Write(t, b, rawio.Packet{Vec: [][]byte{octets(99)}, Remote: a.LocalAddrs()[0]})
+	linktest.Read(t, q, 1)[0].Release()
 	must.OK(t, tap.Close())
 	size, p := file.Len(), rawio.Packet{Vec: [][]byte{octets(60000)}, Remote: b.LocalAddrs()[0]}
 	linktest.Write(t, tap, p, p)
@@ -216,6 +231,8 @@ func TestTapAsksTheLinkAndRecordsNothingOnceItIsClosed(t *testing.T) {
 	linktest.Write(t, b, p, p)
 	rawio.ReleaseAll(linktest.Read(t, tap, 2))
 	check.Equal(t, "octets of the record", file.Len(), size)
+	recs := pcaptest.Read(t, &file)
+	check.That(t, len(recs) == 1 && len(recs[0].SCTP) == 99, "%d packets of a further queue are recorded", len(recs))
 }
 
 func TestTapOnALinkWithoutOptions(t *testing.T) {
@@ -226,7 +243,9 @@ func TestTapOnALinkWithoutOptions(t *testing.T) {
 	err := errors.Join(tap.BindPort(1), tap.BindPort(1))
 	check.That(t, err == nil && tap.LocalAddrs() == nil, "BindPort %v, LocalAddrs %v", err, tap.LocalAddrs())
 	tap.UnbindPort(1)
-	check.Equal(t, "octets of a receive buffer", tap.ReceiveBuffer(), 0)
+	tap.Watch(nil)
+	tap.Interrupt()
+	check.That(t, tap.ReceiveBuffer() == 0 && tap.PollBatch(nil) == 0 && tap.Wait(rawio.Park) == nil && tap.Polling() == 0 && tap.Shards() == nil, "it is what its link is not")
 	to := b.LocalAddrs()[0]
 	must.Do(tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{octets(12)}, Remote: to}}))(t)
 	must.OK(t, tap.Close())
