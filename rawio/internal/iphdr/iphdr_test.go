@@ -143,8 +143,7 @@ func TestParseRefuses(t *testing.T) {
 		_, err := Parse(test.b)
 		check.That(t, err == test.want, "%s: %v, want %v", test.name, err, test.want)
 	}
-	_, err := Parse4(change(p4, 0, 0x65))
-	check.Equal(t, "another version, of which the caller says that it is IPv4's", err, ErrMalformed)
+	check.Fails(Parse4(change(p4, 0, 0x65)))(t, "another version, of which the caller says that it is IPv4's", ErrMalformed)
 }
 
 func TestParseFragment(t *testing.T) {
