@@ -56,8 +56,9 @@ func to(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, 0) }
 
 func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	ns := testns.New(t)
-	a, b := open(t, ns, raw.Config{Ports: []uint16{20001}}), open(t, ns, raw.Config{Ports: []uint16{20002}})
-	linktest.AtOnce(t, a, b, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Remote: to(v4)}, func() { a.Stats(); b.Stats(); linktest.Unreachable(t, ns.Do, 2, 132, v4, v4, packet(20001, 20002, 100)) })
+	a, b, p := open(t, ns, raw.Config{Ports: []uint16{20001}}), open(t, ns, raw.Config{Ports: []uint16{20002}}), packet(20001, 20002, 100)
+	reported := func() { a.Stats(); b.Stats(); linktest.Unreachable(t, ns.Do, 2, 132, v4, v4, p) }
+	linktest.AtOnce(t, a, b, rawio.Packet{Vec: [][]byte{p}, Remote: to(v4)}, reported)
 	check.That(t, a.Stats().TxPackets != 0 && a.Stats().TxTooLong != 0 && b.Stats().RxPackets != 0, "%+v, %+v", a.Stats(), b.Stats())
 	check.Equal(t, "what it says of itself that it can", a.Features(), rawio.DontFragment|rawio.ECNField|rawio.Interruptible|rawio.Waitable|rawio.Marking)
 }
