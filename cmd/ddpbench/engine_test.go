@@ -331,7 +331,6 @@ func TestEndedSessionEndsTheRun(t *testing.T) {
 	check.That(t, e.roundTrips(t.Context(), l, newHistogram()) != nil, "the session has ended and the round trips begin")
 	_, e = x.connected(t, "read", "--lat", "-n", "9")
 	e.tick = func(time.Time) { e.size = 1 << 30 } // of which nothing is registered
-	must.OK(t, e.lanes[0].sendControl(control{kind: ctlGo}))
 	check.That(t, e.roundTrips(t.Context(), e.lanes[0], newHistogram()) != nil, "a message cannot be posted and the round trips go on")
 }
 
