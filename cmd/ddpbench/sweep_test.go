@@ -123,7 +123,7 @@ func TestPointTakesItsTimeAndCountsAnAssociationOnce(t *testing.T) {
 			begun := time.Now()
 			p := must.Get(o.measure(t.Context(), &a, 4))(t)
 			took, lost := time.Since(begun), n.Stats().Lost
-			check.That(t, took >= o.duration && took < o.duration+2*time.Second && p.Resent > lost/4 && p.Resent < lost, "%s: %v, %d packets lost, %+v", a.Name, took, lost, p)
+			check.That(t, took >= o.duration && took < o.duration+2*time.Second && p.Resent > lost/4 && p.Resent < lost && p.GBps > 0.0007 && p.GBps < 0.001, "%s: %v, %d packets lost, %+v", a.Name, took, lost, p)
 			for _, end := range []time.Duration{time.Second, 20 * time.Second} { // before it counts, and then
 				ctx, cancel := context.WithTimeout(t.Context(), end)
 				check.Fails(o.measure(ctx, &a, 1))(t, "a point that is given up", context.DeadlineExceeded)
