@@ -67,7 +67,7 @@ func TestPlotIsDrawnAsItWas(t *testing.T) {
 	points := []point{{Value: 64, Cost: 1, GBps: 0.5}, {Value: 1024, Cost: 1.5, GBps: 2}, {Value: 1 << 20, Cost: 4, GBps: 1.25}}
 	must.OK(t, plotPoints(name, &axes[0], points))
 	cost, rate := plotPoints(name+"2", &axes[0], []point{{Value: 1, Cost: math.NaN()}}), plotPoints(name+"2", &axes[0], []point{{Value: 1, GBps: math.Inf(1)}})
-	check.That(t, cost != nil && rate != nil && plotPoints("/no/such/plot", &axes[0], points) != nil, "a plot of what is no number, %v or %v, or for which there is no place", cost, rate)
+	check.That(t, cost != nil && rate != nil && plotPoints("/no/such/plot", &axes[0], points) != nil && plotPoints("/dev/full", &axes[0], points) != nil, "a plot of what is no number, %v or %v, or for which there is no place", cost, rate)
 	for dir, p := range map[string]point{t.TempDir(): {Value: 1, PerGB: math.NaN()}, "/no/such": {Value: 1}} {
 		check.That(t, (&options{sweep: dir}).keep(&axes[0], []point{p}) != nil, "%+v is kept in %s", p, dir)
 	}
