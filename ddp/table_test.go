@@ -85,6 +85,21 @@ func TestTableGrowsAndShrinksWithoutLosingRegions(t *testing.T) {
 		must.Equal(t, "the region of an STag", tab.Lookup(r.STag()), r)
 	}
 	s := *tab.slots.Load()
+	all := make(map[*Region]bool)
+	for r := range tab.All {
+		all[r] = true
+		if len(all) == 1000 {
+			break
+		}
+	}
+	check.Equal(t, "regions before it was enough", len(all), 1000)
+	for r := range tab.All {
+		all[r] = true
+	}
+	check.Equal(t, "regions of All", len(all), len(live))
+	for range NewTable(nil).All {
+		t.Error("a table without regions has one")
+	}
 	check.That(t, len(s) <= 8*len(live) && moved <= 20, "%d slots for %d regions, which were moved %d times", len(s), len(live), moved)
 	for _, r := range live {
 		_ = tab.Deregister(r)

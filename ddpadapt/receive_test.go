@@ -128,6 +128,19 @@ func TestSegmentsBeforeDecision(t *testing.T) {
 	})
 }
 
+// What comes in place of the answer is a fault, so that nothing of it reaches memory.
+func TestSegmentInPlaceOfTheAnswerIsNotPlaced(t *testing.T) {
+	a, _ := newPair(t)
+	u := a.stream(1)
+	a.Open(0, 0, u.Stream, nil)
+	a.pull()
+	ppid, b := encode("1 segment a")
+	a.inject(0, ppid, wire.FlagU, append([]byte{0, 0}, b[ssnLen:]...))
+	a.expect(EventTerminated)
+	buf, _ := u.queue.Lookup(1)
+	must.Equal(t, "the first octet of memory", buf.Pieces[0].Mem.RAM()[0], 0)
+}
+
 // What fits no legal sequence terminates the session, in whatever order it arrives, and no other.
 func TestIllegalSequences(t *testing.T) {
 	raw := func(ppid uint32, flags uint8, b string) func(*end) {

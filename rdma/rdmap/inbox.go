@@ -74,8 +74,7 @@ func (x *inbox) empty(q *ddp.Queue) (any bool, err *invariant.Error) {
 		}
 		any = true
 	}
-	clear(x.waits)
-	x.waits = x.waits[:0]
+	x.waits = slices.Delete(x.waits, 0, len(x.waits))
 	return any, nil
 }
 

@@ -30,6 +30,7 @@ func TestReceiveWithoutAPlaceEndsTheAssociation(t *testing.T) {
 		check.Equal(t, "status", wc.Status, rdmap.StatusWRFlushErr)
 		ids = append(ids, wc.ID)
 	}
+	check.That(t, e.QP.PostRecv(&rdmap.RecvWR{}) != nil, "a QP that has ended takes a receive")
 	n := len(ids)
 	check.That(t, n == 17 && ids[n-2] == 0 && ids[n-1] == 1, "completed: %v", ids)
 }

@@ -32,7 +32,6 @@ const (
 	cutNothing cutting = iota
 	cutRequest
 	cutResponse
-	cutTerminate
 )
 
 // QP is one end of an RDMAP stream: send queue, receive queue, read responder and the ddp.ULP that
@@ -176,11 +175,8 @@ func (q *QP) pump() {
 func (q *QP) Drained() {
 	what := q.cut
 	q.cut = cutNothing
-	switch what {
-	case cutResponse:
+	if what == cutResponse {
 		q.resp.retire()
-	case cutTerminate:
-		return
 	}
 	if q.state == StateTerminate {
 		q.sendTerminate()

@@ -27,7 +27,6 @@ func (q *QP) sendTerminate() {
 	b := q.term.Append(make([]byte, 0, MaxTerminateLen))
 	q.termOut[0] = ddp.Piece{Mem: ddp.Bytes(b), Len: uint64(len(b))}
 	q.state = StateError
-	q.cut = cutTerminate
 	err := q.stream.SendUntagged(QueueTerminate, untaggedRsvd(OpTerminate, 0), q.termOut[:], tokenTerminate)
 	if err != nil { // closing had begun: no message can follow
 		q.stream.Abort()

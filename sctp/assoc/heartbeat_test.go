@@ -253,15 +253,22 @@ func TestHeartbeatAckCountsOnce(t *testing.T) {
 	check.That(t, s.SRTT == before.SRTT && s.RTO == before.RTO, "SRTT %v, RTO %v after the second answer", s.SRTT, s.RTO)
 }
 
-// A path that has become shorter is asked whether it has where the congestion controller needs to know, unless HEARTBEATs are disabled.
+// A path that has become shorter is asked whether it has where the congestion controller needs to know, once in an RTO, unless HEARTBEATs are disabled.
 func TestShorterPathIsAsked(t *testing.T) {
 	for i, row := range []struct {
 		controller cc.Factory
 		interval   time.Duration
+		late       time.Duration // so much later it answers than SACKs come
 		beats      int
-	}{{cc.NewBBR, time.Hour, 1}, {cc.NewBBR, -1, 0}, {cc.NewReno, time.Hour, 0}} {
+	}{{cc.NewBBR, time.Hour, 0, 1}, {cc.NewBBR, -1, 0, 0}, {cc.NewReno, time.Hour, 0, 0}, {cc.NewBBR, time.Hour, lab.Latency, 5}} {
 		w, a, b := lab.Pair(t, &assoc.Config{NewController: row.controller, HeartbeatInterval: row.interval}, nil)
 		w.Net.Connect(w.Hosts[0].Addr.Addr(), w.Hosts[1].Addr.Addr(), simnet.Params{Delay: lab.Latency / 4})
+		w.Judge = func(_ int, pkt wire.Packet) (int, time.Duration) {
+			if lab.Has(pkt, wire.ChunkHeartbeatAck) {
+				return 1, row.late
+			}
+			return 1, 0
+		}
 		w.RunUntil(w.Now.Add(5*time.Second), w.Trickle(a, b, 100*time.Millisecond).Done)
 		check.That(t, len(w.Seen(0, wire.ChunkHeartbeat)) == row.beats, "row %d: %d HEARTBEATs", i, len(w.Seen(0, wire.ChunkHeartbeat)))
 	}

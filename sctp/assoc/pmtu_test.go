@@ -302,14 +302,14 @@ func TestAnswersThatMeetAShutdownAreNoFault(t *testing.T) {
 	for a.Stats().MTUProbesOut == 0 {
 		r.Run(time.Millisecond)
 	}
-	before := a.Stats().Counters
+	before, mtu := a.Stats().Counters, a.PathStats(0).MTU
 	must.OK(t, a.RequestHeartbeat(r.Now, a.PeerAddr().Addr()))
 	r.Run(time.Millisecond)
 	err := a.Shutdown(r.Now)
 	must.That(t, err == nil && a.State() == assoc.ShutdownSent, "%v in %v", err, a.State())
 	r.Run(time.Second)
 	s := a.Stats().Counters
-	check.That(t, a.State() == assoc.Closed && s.BadHeartbeatAcks == 0 &&
+	check.That(t, a.State() == assoc.Closed && s.BadHeartbeatAcks == 0 && a.PathStats(0).MTU == mtu &&
 		s.MTUProbesAcked == before.MTUProbesOut && s.HeartbeatAcksIn == before.HeartbeatAcksIn+1,
 		"in %v: %d bad answers, %d to %d probes, %d to HEARTBEATs", a.State(), s.BadHeartbeatAcks, s.MTUProbesAcked, before.MTUProbesOut, s.HeartbeatAcksIn)
 }

@@ -134,9 +134,6 @@ func (b *bbr) updateMaxInflight() {
 func (b *bbr) targetInflight() int64 { return min(b.bdpMultiple(b.bw, 1), int64(b.cwnd)) }
 
 func (b *bbr) inflightWithHeadroom() int64 {
-	if b.inflightLongterm == unbounded {
-		return unbounded
-	}
 	headroom := max(int64(b.pmdcs), int64(bbrHeadroom*float64(b.inflightLongterm)))
 	return max(b.inflightLongterm-headroom, b.minPipeCwnd())
 }

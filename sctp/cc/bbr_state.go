@@ -180,7 +180,6 @@ func (b *bbr) isTimeToGoDown(s *Sample) bool {
 	case b.cwndLimited && int64(b.cwnd) >= b.inflightLongterm: // which limits the rate
 		b.resetFullBW()
 		b.fullBw = s.Rate
-		return false
 	}
 	return b.fullBwNow
 }

@@ -150,6 +150,7 @@ func TestBBRFollowsItsPath(t *testing.T) {
 		{"and what there was, if all is repaired", "CRUISE", "timeout; trip repairing acked=1000; trip acked=0", "ProbeBW_UP 1237 300.0"},
 		{"rates are forgotten after two cycles", "CRUISE", "until UP rate=500000; until CRUISE rate=500000; until UP rate=500000", "ProbeBW_UP 618 1364.5 after 24"},
 		{"and not before", "CRUISE", "until UP rate=500000", "ProbeBW_UP 1237 327.0 after 24"},
+		{"nor without another", "CRUISE", "until UP rate=500000; until CRUISE rate=500000; until UP rate=0", "ProbeBW_UP 1237 327.0 after 24"},
 		{"one that the program limits is none", "CRUISE", "until DOWN rate=500000; until CRUISE rate=500000 limited; until UP rate=500000", "ProbeBW_UP 1237 327.0 after 24"},
 		{"nor is ProbeRTT", "CRUISE", "until RTT limited; trip inflight=50000 rate=500000; trip rate=500000; trip rate=500000; trip rate=500000; trip rate=500000", "ProbeBW_CRUISE 990 300.0 after 50"},
 		{"a rate that the program limits says nothing", "CRUISE", "trip rate=900000 limited", "ProbeBW_CRUISE 990 300.0"},

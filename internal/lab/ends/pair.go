@@ -29,6 +29,15 @@ func (r *Ring) Take() []rdmap.WC {
 // NewSeed is the randomness of the STags.
 func NewSeed(b byte) io.Reader { return rand.NewChaCha8([32]byte{b}) }
 
+// lock is one that nobody else wants: who takes it has given it back before.
+type lock struct {
+	t    testing.TB
+	held bool
+}
+
+func (l *lock) Lock()   { must.That(l.t, !l.held, "a lock is taken twice"); l.held = true }
+func (l *lock) Unlock() { must.That(l.t, l.held, "a lock is given back twice"); l.held = false }
+
 // End is one side of a tiny lower layer: it implements ddp.LLP and Host.
 type End struct {
 	t     testing.TB
@@ -75,6 +84,7 @@ func NewEnd(t testing.TB, id byte, change func(*rdmap.Config)) *End {
 	cfg := rdmap.Config{Table: e.Table, PD: PD, Stream: ddp.StreamID(id), QPNum: uint32(id),
 		SendCQ: &e.SCQ, RecvCQ: &e.RCQ, Host: e,
 		MaxSend: 16, MaxRecv: 16, MaxSGE: 3, MaxInline: 32, IRD: 2, ORD: 2}
+	cfg.RecvLock = &lock{t: t}
 	if change != nil {
 		change(&cfg)
 	}

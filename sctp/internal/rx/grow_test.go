@@ -12,6 +12,8 @@ import (
 // A buffer that follows anything but what is read while it comes is memory for who asks for it.
 func TestBufferGrowsByWhatIsRead(t *testing.T) {
 	const first, most, trip = 100_000, 1_000_000, 100 * time.Millisecond
+	d := reading{came: 5000, read: 5000}
+	check.Equal(t, "what was read in the round trip that ends now", d.rate(1000, 1000, most), 5000)
 	for _, tt := range []struct {
 		name  string
 		trips int

@@ -13,6 +13,8 @@ import (
 // SACK lists 64 duplicates at most.
 func TestLimitsOfTheTracker(t *testing.T) {
 	k := NewTracker(1)
+	k.AppendSack(nil, 0, 1400)
+	check.That(t, k.reports == nil, "there is room for reports without gaps and duplicates")
 	for tsn := wire.TSN(3); tsn < 65536; tsn += 2 { // every second one: as many gaps as there can be
 		got := k.Check(tsn)
 		must.That(t, got == Fresh, "TSN %d: %v", tsn, got)

@@ -393,7 +393,13 @@ func TestLateNewsOfOldChunksIsNoLoss(t *testing.T) {
 // A clock may jump so far that stamps do not tell any more what was sent when. What is outstanding then counts as sent again now, whatever comes first: nothing that
 // arrives of it makes late what goes after it, no round trip is measured by it, and it is late itself when something else has arrived.
 func TestStampsAcrossAJumpOfTheClock(t *testing.T) {
-	for _, jump := range []time.Duration{stampLife + time.Second, 1 << 31 * time.Microsecond, 4281 * time.Second, 1 << 32 * time.Microsecond, 10 * time.Hour} {
+	l := newLab(t, 1)
+	l.flight(1)
+	l.after(100, 1)
+	l.now += rawio.Time(stampLife)
+	l.s.HandleTimeout(l.now)
+	check.That(t, l.s.latest.any, "what has arrived is forgotten sooner than stamps wrap")
+	for _, jump := range []time.Duration{stampLife + 1, 1 << 31 * time.Microsecond, 4281 * time.Second, 1 << 32 * time.Microsecond, 10 * time.Hour} {
 		for name, first := range map[string]func(*lab){
 			"a SACK":     func(l *lab) { l.sack(2, gap{4, 5}) },
 			"a SHUTDOWN": func(l *lab) { must.Do(l.s.HandleCumAck(l.now, 2))(t) },

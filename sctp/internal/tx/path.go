@@ -242,7 +242,7 @@ func (p *Path) Far() bool { return p.est.srtt > 0 && !p.within(nearTrip) }
 // wake tells the controller of a silence that DATA is about to end (section 7.2.1). With nothing in
 // flight cwnd does not matter to this packet.
 func (p *Path) wake(now rawio.Time) {
-	if p.flight == 0 && p.awake != rawio.Never {
+	if p.flight == 0 {
 		if n := now.Sub(p.awake) / p.est.rto; n > 0 {
 			p.cc.OnIdle(now, p.awake, int(n))
 		}

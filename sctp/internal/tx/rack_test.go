@@ -103,6 +103,11 @@ func TestMissingIsLostAfterARoundTripAndAQuarter(t *testing.T) {
 	l.now, l.path(0).due = l.now+25*ms, 0
 	l.sack(1, gap{3, 4})
 	l.expect("a SACK at the very moment", "2")
+	l, _ = farLab(t, 1, 0)
+	again := moreAgain*l.s.stats.Octets + againFree + 1 // to a peer that lies
+	l.s.resentOctets, l.s.stats.Octets = again, l.s.stats.Octets+again
+	l.after(100, 1, gap{3, 3})
+	check.Equal(t, "a timer for what is reported missing and not believed", l.s.rackAt, rawio.Never)
 	l, _ = farLab(t, 2, 1)
 	l.path(1).ObserveRTT(100_000_000)
 	l.after(100, 1, gap{4, 4})

@@ -725,6 +725,13 @@ func TestOnlyWhatSharesAnOctetIsCopied(t *testing.T) {
 	}
 }
 
+// A message is as long as the send buffer may be at most.
+func TestSendBufferHoldsWhatItIsSetFor(t *testing.T) {
+	l := newLab(t, 1)
+	l.s.cfg.SendBuffer = FirstBuffer + 1
+	must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, FirstBuffer+1)}}))
+}
+
 // The tables of a sender are counted, each once.
 func TestHeldCountsEachTable(t *testing.T) {
 	l := newLab(t, 2)
@@ -736,6 +743,7 @@ func TestHeldCountsEachTable(t *testing.T) {
 		{func() {}, 0},
 		{func() { l.queue(1, 100) }, 8 * int(unsafe.Sizeof(Message{}))},
 		{func() { l.transmit() }, 8*int(unsafe.Sizeof(record{})) + l.s.ssn.Held()},
+		{func() { l.path(0).inflight.Grow(4096, 1, 1) }, 4096/8 + 16},
 		{func() { l.timeout(); l.transmit() }, 64 * int(unsafe.Sizeof(sentAt{}))},
 		{func() { l.s.SetPrimary(0); l.sack(1) }, 0},
 	} {
