@@ -148,6 +148,7 @@ func TestLocalAddrsMustBeTheLinks(t *testing.T) {
 			check.That(t, is != row.ok && is != (err == nil), "%s: %v", row.addr, err)
 		}
 	}
+	check.OK(t, (&Transport{link: struct{ rawio.Link }{}}).checkLocal([]netip.Addr{p.bAddr})) // a link that does not say what it has
 	loop := &Transport{link: addressed{own: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}}}
 	for addr, ok := range map[string]bool{"127.0.0.2": true, "10.77.0.1": false, "::1": false} {
 		err := loop.checkLocal([]netip.Addr{netip.MustParseAddr(addr)})

@@ -109,7 +109,8 @@ func TestEveryCounterCounts(t *testing.T) {
 			return p.a
 		},
 		"AcceptRefused": func(t *testing.T) *Transport {
-			p := newPair(t)
+			p, log := newPair(t), make(lines, 9)
+			p.b.journal = newJournal(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})))
 			l := must.Get(p.b.Listen(0, &Config{Backlog: 1}))(t)
 			defer l.Close()
 			for i := range 2 {
@@ -122,7 +123,7 @@ func TestEveryCounterCounts(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			until(t, "the refusal", func() bool { return p.b.Stats().AcceptRefused > 0 })
+			until(t, "the refusal", func() bool { return p.b.Stats().AcceptRefused > 0 && log.next(limitAccept) })
 			return p.b
 		},
 		"EventsLost": func(t *testing.T) *Transport {

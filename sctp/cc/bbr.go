@@ -124,7 +124,7 @@ func NewBBR(pmdcs int, ipv6 bool) Controller {
 
 // Reset is OnInit. Times are set with the first sample.
 func (b *bbr) Reset() {
-	*b = bbr{pmdcs: b.pmdcs, inflightLongterm: unbounded, probeUpAckedPerInc: unbounded}
+	*b = bbr{pmdcs: b.pmdcs, inflightLongterm: unbounded}
 	b.cwnd = b.initial()
 	b.resetShortTermModel()
 	b.enterStartup()

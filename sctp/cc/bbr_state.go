@@ -85,7 +85,6 @@ func (b *bbr) checkDrainDone() {
 
 func (b *bbr) startProbeBWDown() {
 	b.resetCongestionSignals()
-	b.probeUpAckedPerInc = unbounded
 	b.pickProbeWait()
 	b.cycleStamp = b.now
 	b.probeStopping = true
@@ -195,10 +194,9 @@ func (b *bbr) probeInflightLongtermUpward(s *Sample) {
 		return
 	}
 	b.bwProbeUpAcked += int64(s.NewlyAcked)
-	if n := b.bwProbeUpAcked / b.probeUpAckedPerInc; n > 0 {
-		b.bwProbeUpAcked -= n * b.probeUpAckedPerInc
-		b.inflightLongterm += n * int64(b.pmdcs)
-	}
+	n := b.bwProbeUpAcked / b.probeUpAckedPerInc
+	b.bwProbeUpAcked -= n * b.probeUpAckedPerInc
+	b.inflightLongterm += n * int64(b.pmdcs)
 	if b.roundStart {
 		b.raiseInflightLongtermSlope()
 	}

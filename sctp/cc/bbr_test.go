@@ -91,6 +91,12 @@ func (r *bbrRoad) String() string {
 	return s
 }
 
+func TestLeastRoundTripIsOne(t *testing.T) {
+	b := NewBBR(1000, false).(*bbr)
+	b.OnSample(0, &Sample{RTT: 1})
+	check.Equal(t, "of a clock that has not moved", b.minRTT, 1)
+}
+
 // Each story begins as soon as BBR is in a state; what it ends with is written down: state, pace and window in thousands of octets, bounds if there are any.
 func TestBBRFollowsItsPath(t *testing.T) {
 	for _, tt := range []struct{ name, from, story, want string }{

@@ -69,6 +69,7 @@ func TestHystartLeavesSlowStartWhenTripsGrow(t *testing.T) {
 		{"less: careful", [][]time.Duration{full(200 * ms), full(250*ms - 1)}, true, 0},
 		{"8 ms more, of 20: over", [][]time.Duration{full(20 * ms), full(28 * ms)}, false, 2},
 		{"behind the first eight too", [][]time.Duration{full(20 * ms), append(full(20*ms), full(28*ms)...)}, false, 2},
+		{"nor does none", [][]time.Duration{full(30 * ms), append(full(20*ms), full(24*ms)...), {0}, {0}}, false, 0},
 		{"seven samples judge nothing", [][]time.Duration{full(20 * ms), full(24 * ms)[1:]}, false, 0},
 		{"one judges when the next round begins", [][]time.Duration{full(20 * ms), {24 * ms}, {20 * ms}}, true, 0},
 		{"it was none: the first of the next round say so", [][]time.Duration{full(20 * ms), append(full(20*ms), full(24*ms)...), full(20 * ms)}, false, 0},

@@ -120,4 +120,6 @@ func TestUnconfirmedPathsDoNotLimitChunks(t *testing.T) {
 	check.Equal(t, "MaxPayload with a path of 600 octets", l.s.MaxPayload(), 600-12-wire.SackLen(0, 0)-wire.DataHeaderLen)
 	l.path(1).State = Unconfirmed
 	check.Equal(t, "MaxPayload while that path is unconfirmed", l.s.MaxPayload(), want)
+	l.s.cfg.MaxSegment = 1
+	check.Equal(t, "MaxPayload with Config.MaxSegment", l.s.MaxPayload(), 1)
 }

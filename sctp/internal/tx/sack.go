@@ -433,17 +433,17 @@ func (s *Sender) countMisses(l *later) (all bool) {
 	if limit.Less(l.at) {
 		return true
 	}
-	third := 0
 	t, ok := g.ripe.Next(l.at, int(uint32(limit-l.at)))
+	third := 0
+	if ok {
+		third = missedBelow(k)
+	}
 	for ; ok; t, ok = g.ripe.Next(t+1, int(uint32(limit-t-1))) {
 		if s.spent() {
 			l.at = t
 			return false
 		}
 		s.steps++
-		if third == 0 {
-			third = missedBelow(k)
-		}
 		r := g.rec(t)
 		if int(uint32(t-k.CumTSN())) < third && r.flags&resent == 0 && !s.cfg.Letter && s.paths[r.path].latest.after(r.stamp, t) {
 			r.misses = missLimit - 1
@@ -459,7 +459,7 @@ func (s *Sender) countMisses(l *later) (all bool) {
 }
 
 // missedBelow returns the offset from the cumulative TSN of the third highest TSN that the gap blocks of a SACK name; what is missing below
-// it has missed three. At least 1, below which nothing is missing.
+// it has missed three.
 func missedBelow(k wire.Sack) int {
 	left, below := missLimit, 1<<16
 	for i := k.NumGaps() - 1; i >= 0; i-- {
@@ -474,7 +474,7 @@ func missedBelow(k wire.Sack) int {
 			return int(end) - left + 1
 		}
 	}
-	return 1
+	return 0
 }
 
 // miss counts a miss indication and marks the chunk on the third.

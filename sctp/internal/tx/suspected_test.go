@@ -114,3 +114,18 @@ func TestPathThatIsNotSilentIsNotLeft(t *testing.T) {
 		check.That(t, !l.path(0).Suspected() && c.n == row.losses, "%s: %+v, %d reductions", row.name, l.path(0).doubt, c.n)
 	}
 }
+
+// How long a path that is suspected again is held follows from how soon that is after its return, and how often.
+func TestPathThatFlapsIsHeldLonger(t *testing.T) {
+	l, _ := farLab(t, 2, 0)
+	p := l.path(0)
+	for i, row := range []struct{ back, held time.Duration }{{-1, 0}, {0, leastHold}, {flapMemory, 2 * leastHold}, {flapMemory + 1, 0}, {1, leastHold}} {
+		if p.doubt.back = 0; row.back >= 0 {
+			p.doubt.back = l.now.Add(-row.back)
+		}
+		l.s.leave(l.now, p)
+		check.Equal(t, fmt.Sprintf("time %d: held for", i), p.doubt.until.Sub(l.now), row.held)
+		p.doubt.trust = trusted
+		l.now += 20 * second
+	}
+}
