@@ -225,6 +225,8 @@ func TestHostilePeer(t *testing.T) {
 		give   func(e *engine, l *lane) error
 		want   string
 	}{
+		{"an answer that is too long", server, true, func(e *engine, l *lane) error { return new(target).decodeAnswer(append(new(target).answer(), 0)) }, "not a ddpbench"},
+		{"an answer of something else", server, true, func(e *engine, l *lane) error { return new(target).decodeAnswer(make([]byte, answerLen)) }, "not a ddpbench"},
 		{"control of a wrong length", server, true, func(e *engine, l *lane) error { return new(control).decode(make([]byte, 39)) }, "not ddpbench's"},
 		{"control of an unknown kind", server, true, func(e *engine, l *lane) error { return new(control).decode(append([]byte{9}, make([]byte, 39)...)) }, "not ddpbench's"},
 		{"a bandwidth that is none", server, true, func(e *engine, l *lane) error {
