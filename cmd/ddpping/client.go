@@ -177,7 +177,7 @@ func (c *client) oldest() uint64 { return slices.Min(slices.Collect(maps.Keys(c.
 // linger waits for the last replies.
 func (c *client) linger(ctx context.Context) error {
 	answered := func() bool { return c.due == 0 && len(c.sent) == 0 }
-	for end := c.turn.Add(seconds(c.timeout)); !answered() && c.turn.Before(end); {
+	for end := c.turn.Add(seconds(c.timeout)); !answered() && ctx.Err() == nil && c.turn.Before(end); {
 		pause := func() time.Duration { return min(max(c.pause(), overdue), end.Sub(c.turn)) }
 		if err := c.wait(ctx, pause, answered); err != nil {
 			return err

@@ -46,8 +46,8 @@ func memory(size int) int {
 	return (3*window(size)+2)*size + 2*messages(size)*(headerLen+size) + sessionMemory
 }
 
-func newEnd(dev *rdma.Device, size int, pattern []byte) (e *end, err error) {
-	e = &end{pd: dev.AllocPD(), size: size, pattern: pattern}
+func newEnd(dev *rdma.Device, size int, pattern []byte) (*end, error) {
+	e := &end{pd: dev.AllocPD(), size: size, pattern: pattern}
 	e.target, e.readable, e.scratch = make([]byte, window(size)*size), make([]byte, size), make([]byte, size)
 	var at int
 	cut := func(n int) part {
@@ -64,14 +64,18 @@ func newEnd(dev *rdma.Device, size int, pattern []byte) (e *end, err error) {
 		e.in = append(e.in, cut(headerLen+size))
 	}
 	e.local = make([]byte, at)
-	defer func() {
-		if err != nil {
-			e.close()
-			e = nil
-		}
-	}()
+	if err := e.open(dev); err != nil {
+		e.close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// open makes what the device has room for, or a part of it.
+func (e *end) open(dev *rdma.Device) (err error) {
+	n := len(e.in)
 	if e.cq, err = dev.CreateCQ(8 * n); err != nil {
-		return e, err
+		return err
 	}
 	for _, r := range []struct {
 		mr     **rdma.MR
@@ -83,19 +87,19 @@ func newEnd(dev *rdma.Device, size int, pattern []byte) (e *end, err error) {
 		{&e.localMR, e.local, rdma.LocalWrite},
 	} {
 		if *r.mr, err = e.pd.Register(r.buf, r.access, nil); err != nil {
-			return e, err
+			return err
 		}
 	}
 	e.qp, err = dev.CreateQP(&rdma.QPConfig{PD: e.pd, SendCQ: e.cq, RecvCQ: e.cq, MaxSend: 2 * n, MaxRecv: n})
 	if err != nil {
-		return e, err
+		return err
 	}
 	for i := range e.in {
 		if err := e.postRecv(i); err != nil {
-			return e, err
+			return err
 		}
 	}
-	return e, nil
+	return nil
 }
 
 func (e *end) close() {

@@ -145,15 +145,11 @@ type Self struct {
 // loopback where the privilege is there, else UDP on loopback.
 func (f *LinkFlags) OpenSelf() (*Self, error) {
 	if f.Opener != nil {
-		server, err := f.Opener(true)
-		if err != nil {
-			return nil, err
+		s, err := openBoth(f.Opener)
+		if err == nil {
+			s.Addr = s.Server.(rawio.Addresser).LocalAddrs()[0].Addr()
 		}
-		client, err := f.Opener(false)
-		if err != nil {
-			return nil, err
-		}
-		return &Self{Server: server, Client: client, Addr: server.(rawio.Addresser).LocalAddrs()[0].Addr()}, nil
+		return s, err
 	}
 	kind := f.Kind
 	if kind == "" {
@@ -179,28 +175,30 @@ func (f *LinkFlags) OpenSelf() (*Self, error) {
 
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-func (f *LinkFlags) openSelf(kind string) (*Self, error) {
-	open := func(one func() (rawio.Link, error)) (*Self, error) {
-		server, err := one()
-		if err != nil {
-			return nil, err
-		}
-		client, err := one()
-		if err != nil {
-			server.Close()
-			return nil, err
-		}
-		return &Self{Server: server, Client: client, Addr: loopback}, nil
+// openBoth opens both ends, for loopback.
+func openBoth(open func(server bool) (rawio.Link, error)) (*Self, error) {
+	server, err := open(true)
+	if err != nil {
+		return nil, err
 	}
+	client, err := open(false)
+	if err != nil {
+		server.Close()
+		return nil, err
+	}
+	return &Self{Server: server, Client: client, Addr: loopback}, nil
+}
+
+func (f *LinkFlags) openSelf(kind string) (*Self, error) {
 	switch kind {
 	case "raw":
-		s, err := open(func() (rawio.Link, error) { return f.openRaw(loopback) })
+		s, err := openBoth(func(bool) (rawio.Link, error) { return f.openRaw(loopback) })
 		if err == nil {
 			s.About = "raw sockets on loopback"
 		}
 		return s, err
 	case "udp":
-		s, err := open(func() (rawio.Link, error) {
+		s, err := openBoth(func(bool) (rawio.Link, error) {
 			return udp.Open(udp.Config{Local: loopback, Port: udp.AnyPort, MTU: f.MTU, Poll: f.Poll, Shards: f.Shards})
 		})
 		if err == nil {

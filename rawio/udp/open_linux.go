@@ -80,7 +80,7 @@ func (l *Link) sockets() ([]*mmsg.Socket, error) {
 			return []*mmsg.Socket{v4}, nil // a host without IPv6
 		}
 		v4.Close()
-		if port != 0 || try == pickTries {
+		if port != 0 || try == pickTries || !errors.Is(err, unix.EADDRINUSE) {
 			return nil, err
 		}
 	}

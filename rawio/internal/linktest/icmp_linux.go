@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
+	"golang.org/x/net/icmp"
+	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 )
 
@@ -12,15 +14,14 @@ import (
 // protocol and payload.
 func Unreachable(t testing.TB, do func(func() error), code, proto uint8, src, dst netip.Addr, payload []byte) {
 	t.Helper()
-	quote := make([]byte, iphdr.Len4)
+	quote := make([]byte, iphdr.Len4, iphdr.Len4+len(payload))
 	iphdr.Put4(quote, len(payload), proto, 0, src, dst)
-	msg := append([]byte{iphdr.TypeUnreachable4, code, 0, 0, 0, 0, 0, 0}, append(quote, payload...)...)
-	sum := iphdr.Sum(0, msg)
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	msg[2], msg[3] = byte(^sum>>8), byte(^sum)
+	m := icmp.Message{Type: ipv4.ICMPTypeDestinationUnreachable, Code: int(code), Body: &icmp.DstUnreach{Data: append(quote, payload...)}}
 	do(func() error {
+		msg, err := m.Marshal(nil)
+		if err != nil {
+			return err
+		}
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_ICMP)
 		if err != nil {
 			return err

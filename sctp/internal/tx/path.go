@@ -240,7 +240,7 @@ func (p *Path) within(d time.Duration) bool {
 func (p *Path) Far() bool { return p.est.srtt > 0 && !p.within(nearTrip) }
 
 // wake tells the controller of a silence that DATA is about to end (section 7.2.1). With nothing in
-// flight cwnd does not matter to this packet.
+// flight cwnd does not matter to this packet. Never is later than now: no silence.
 func (p *Path) wake(now rawio.Time) {
 	if p.flight == 0 {
 		if n := now.Sub(p.awake) / p.est.rto; n > 0 {
