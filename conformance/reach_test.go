@@ -4,10 +4,12 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/race"
 )
 
 // What a test cites a row for is in reach of a program: a codec that nobody calls holds no row.
 func TestCitedCodeIsInReach(t *testing.T) {
+	race.Alone(t)
 	if testing.Short() {
 		t.Skip("compiles every package")
 	}

@@ -179,13 +179,13 @@ func TestMemoryIsAccounted(t *testing.T) {
 		{"one octet in a buffer of 64 KiB", 3000, func(a *attacker, i int) {
 			a.send(a.data(0, 0, wire.SSN(i), whole, 1))
 		}},
-		{"gaps between all chunks", 3000, func(a *attacker, i int) {
+		{"gaps between all chunks", 1000, func(a *attacker, i int) {
 			a.send(a.data(1, 0, wire.SSN(i), whole, 1000))
 		}},
 		{"SSNs that wait for one that does not come", 3000, func(a *attacker, i int) {
 			a.send(a.data(0, uint16(i%200), wire.SSN(1+i/200), whole, 1))
 		}},
-		{"first fragments", 3000, func(a *attacker, i int) {
+		{"first fragments", 1000, func(a *attacker, i int) {
 			a.send(a.data(1, uint16(i), 0, first, 500))
 		}},
 		{"the highest stream", 1, func(a *attacker, i int) {
@@ -198,7 +198,7 @@ func TestMemoryIsAccounted(t *testing.T) {
 			}
 			a.send(a.data(0, 0, wire.SSN(i), whole, 1))
 		}},
-		{"probes to answer behind a gate that is held", 3000, func(a *attacker, i int) {
+		{"probes to answer behind a gate that is held", 1000, func(a *attacker, i int) {
 			if i == 0 {
 				a.c.lock()
 				a.held = true

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/race"
 )
 
 // release is the version that the modules require of each other.
@@ -77,6 +78,7 @@ func goCommand(t *testing.T, dir string, env []string, args ...string) string {
 
 // What the tools and the tests need is not in the go.sum of a program that imports every package that is made for that, but those of metrics.
 func TestAnImporterHasFewModules(t *testing.T) {
+	race.Alone(t)
 	env, dir := released(t), t.TempDir()
 	src := "package main\n"
 	for _, pkg := range face {
@@ -97,6 +99,7 @@ func TestAnImporterHasFewModules(t *testing.T) {
 
 // Nobody can install from a module that replaces another.
 func TestToolsCanBeInstalled(t *testing.T) {
+	race.Alone(t)
 	if testing.Short() {
 		t.Skip("unpacks all that the tools are made of")
 	}

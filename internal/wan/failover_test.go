@@ -6,11 +6,13 @@ import (
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/race"
 )
 
 // A path that is cut costs a pause that nobody notices, the less if it is cut here, and one whose delay rises for a while costs next to nothing. make wan has
 // the long form.
 func TestPathsFailOverBeforeAnybodyNotices(t *testing.T) {
+	race.Alone(t)
 	bulk, trickle := Twins()
 	for _, w := range []*Twin{&bulk, &trickle} {
 		list := must.Get(w.Cuts(3, 4, false))(t)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/race"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/cc"
@@ -37,6 +38,7 @@ func TestReorderingCostsNothing(t *testing.T) {
 // A road holds more than the buffers that an association begins with: they grow, unless there is no memory for that, and the line is full in each
 // second after the 12th round trip, as slow start does not overrun the queue. What comes is counted, in order or not, as now and then a chunk is withheld.
 func TestBuffersGrowWithTheRoad(t *testing.T) {
+	race.Alone(t)
 	for _, tt := range []struct {
 		trip       time.Duration
 		affords    bool
@@ -67,6 +69,7 @@ func TestBuffersGrowWithTheRoad(t *testing.T) {
 
 // A road that loses one packet in a hundred is filled, by the draft's constants to eight tenths; the queue stays short, and two share it.
 func TestBBRFillsARoadThatLoses(t *testing.T) {
+	race.Alone(t)
 	bbr := &assoc.Config{NewController: cc.NewBBR}
 	for loss, least := range map[float64]float64{0: 90, 0.001: 85, 0.01: 70} {
 		mbits, wait, err := Share(&Cell{RTT: 20 * time.Millisecond, Rate: 12_500_000, Hold: 1, Loss: loss}, 3, 3*time.Second, 8*time.Second, bbr)

@@ -15,7 +15,7 @@ func TestNetworksThatFailAndReturn(t *testing.T) {
 	if n == 0 {
 		n = 500
 		if race.Enabled {
-			n = 50
+			n = 20
 		}
 	}
 	failures, moved := 0, 0

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/race"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/cc"
@@ -33,6 +34,7 @@ func cubicModel(rtt time.Duration, p float64) float64 {
 // TestThroughputIsNearTheIdealOfTheController prints what one bulk association reaches beside the ideal of its congestion
 // controller, and holds it to 90% of that at zero loss, once past slow start.
 func TestThroughputIsNearTheIdealOfTheController(t *testing.T) {
+	race.Alone(t)
 	if testing.Short() {
 		t.Skip("-short: the table takes some seconds of processor time")
 	}

@@ -32,7 +32,7 @@ func TestSeeds(t *testing.T) {
 	if n == 0 {
 		switch {
 		case race.Enabled:
-			n = 100
+			n = 40
 		case testing.Short():
 			n = 300
 		default:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/race"
 )
 
 const example = `# of what is counted
@@ -64,6 +65,7 @@ func TestFaultIsAppliedWhereItsLinesStandOnce(t *testing.T) {
 
 // Every fault can still be made, in every layer: who changes lines that a fault changes lets it follow.
 func TestFaultsApply(t *testing.T) {
+	race.Alone(t)
 	list := must.Get(load())(t)
 	for _, err := range apply("../..", list) {
 		t.Error(err)

@@ -128,7 +128,7 @@ func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 			for i, k := range ends {
 				k.step(rands[i])
 				for _, p := range k.transmit() {
-					wrote[i] = append(wrote[i], fmt.Sprint(p.Remote, p.ECN, p.Fragment, bytes.Join(p.Vec, nil)))
+					wrote[i] = append(wrote[i], fmt.Sprintf("%v %v %v %x", p.Remote, p.ECN, p.Fragment, p.Vec))
 				}
 				err := k.s.Audit()
 				must.That(t, err == nil, "seed %d, step %d: %v", seed, step, err)
