@@ -89,8 +89,7 @@ func TestDestroyWaitsForAcknowledgements(t *testing.T) {
 				cq.notify()
 			}
 		}
-		over, cancel := context.WithCancel(t.Context())
-		cancel()
+		over := ended()
 		get := func(want *CQ, wantErr error) {
 			t.Helper()
 			cq, err := ch.GetEvent(over)

@@ -53,8 +53,7 @@ func TestEventsTellOfAssociations(t *testing.T) {
 		_, err = x.b.NextEvent(ctx(t))
 		must.That(t, err == nil || errors.Is(err, net.ErrClosed), "%v", err)
 	}
-	done, cancel := context.WithCancel(ctx(t))
-	cancel()
+	done := ended()
 	check.Fails(newLab(t, nil).a.NextEvent(done))(t, "without an event", context.Canceled)
 }
 

@@ -75,8 +75,7 @@ func TestWhatAQPKnowsOfItsPath(t *testing.T) {
 	p, ok := a.qp.Path()
 	s, has := a.qp.Stats()
 	check.That(t, ok && has && p.Primary && len(a.qp.Paths()) == 1 && a.qp.Paths()[0].Remote == p.Remote && p.Remote.Addr() == x.addr.Addr() && s.State == assoc.Established && a.qp.RemoteAddr() == x.addr, "%+v, %+v, peer %v", p, s, a.qp.RemoteAddr())
-	late, cancel := context.WithCancel(context.Background())
-	cancel()
+	late := ended()
 	far := b.qp.lock() // it does not answer
 	check.Equal(t, "Disconnect without time", a.qp.Disconnect(late), context.Canceled)
 	b.qp.unlock(far)
@@ -123,7 +122,7 @@ func TestClaimsOfStreams(t *testing.T) {
 	}
 	for claims, want := range map[int]bool{p.Streams() - 1: false, p.Streams() - 2: true} { // one is taken
 		set(claims)
-		check.That(t, p.claim() == want, "%d claims and a session, one more: %v", claims, !want)
+		must.That(t, p.claim() == want, "%d claims and a session, one more: %v", claims, !want)
 	}
 	set(0)
 	check.That(t, p.claim(), "there is no room")
@@ -143,8 +142,7 @@ func TestClaimsOfStreams(t *testing.T) {
 func TestQPCanConnectAgainAfterAFailure(t *testing.T) {
 	x := newLab(t, nil)
 	a, b := newSide(t, x.a, nil, nil), newSide(t, x.b, nil, nil)
-	gone, cancel := context.WithCancel(context.Background())
-	cancel()
+	gone := ended()
 	slot := x.a.slot(x.addr)
 	for range 2 { // while another one sets the association up, and when it may do so itself
 		slot.busy <- struct{}{}
@@ -158,14 +156,14 @@ func TestQPCanConnectAgainAfterAFailure(t *testing.T) {
 
 // When the streams of an association are taken, the next session gets another association.
 func TestFullAssociationIsNotShared(t *testing.T) {
-	x := newLab(t, &Config{Limits: Limits{MaxStreams: 2}})
+	x := newLab(t, &Config{Limits: Limits{MaxStreams: 2}, SCTP: sctp.Config{OutStreams: 9, InStreams: 9}}) // which are not the program's
 	for i := range 5 {
 		a, b := x.join(nil)
 		b.recv(1, 0, 100)
 		a.post(SendWR{Op: OpSend, SGL: []SGE{a.mr.SGE(0, 10)}})
 		a.good()
 		b.good()
-		check.That(t, len(x.a.slots) == 1, "session %d: %d peers known", i, len(x.a.slots))
+		check.That(t, len(x.a.slots) == 1 && len(x.a.peers) == i/2+1, "session %d: %d peers known, %d associations", i, len(x.a.slots), len(x.a.peers))
 	}
 }
 

@@ -135,12 +135,13 @@ func TestCQWatchesOneContext(t *testing.T) {
 func TestOverflowIsToldOnce(t *testing.T) {
 	d := newLab(t, nil).a
 	cq := must.Get(d.CreateCQ(1))(t)
-	check.That(t, !cq.push(WC{ID: 1}) && cq.push(WC{ID: 2}), "the one that fits calls for help, or the other does not")
+	over := ended()
+	check.That(t, !cq.push(WC{ID: 1}) && cq.Wait(over) == nil && cq.push(WC{ID: 2}), "the one that fits calls for help, or is not waited for, or the other does not")
 	var wcs [2]WC
 	n, err := cq.Poll(wcs[:])
 	check.That(t, n == 1 && err == nil && wcs[0].ID == 1, "%d, %v", n, err)
 	n, err = cq.Poll(wcs[:])
-	check.That(t, n == 0 && err == ErrCQOverflow && cq.Wait(ctx(t)) == nil, "%d, %v", n, err)
+	check.That(t, n == 0 && err == ErrCQOverflow && cq.Wait(over) == nil, "%d, %v", n, err)
 	cq.notify()
 	cq.notify()
 	event(t, d, EventCQError)
