@@ -17,7 +17,7 @@ type errControl [32]uint64
 
 // errorReader takes ICMP errors off a socket's queue.
 type errorReader struct {
-	hdr  unix.Msghdr
+	msg  [1]mmsghdr // for recvmmsg: linux/386 and s390x have no recvmsg system call of their own
 	iov  unix.Iovec
 	name sockaddr
 	ctl  errControl
@@ -34,15 +34,15 @@ func (q *errorReader) drain(fd uintptr, s *Socket, pool *rawio.Pool, pkts []rawi
 		}
 		q.iov.Base = &q.buf.B[0]
 		q.iov.SetLen(len(q.buf.B))
-		q.hdr = unix.Msghdr{Name: (*byte)(ptr(&q.name)), Namelen: unix.SizeofSockaddrInet6, Iov: &q.iov}
-		q.hdr.Control = (*byte)(ptr(&q.ctl))
-		q.hdr.SetIovlen(1)
-		q.hdr.SetControllen(len(q.ctl.bytes()))
-		n, errno := recvError(fd, &q.hdr)
-		if errno != 0 {
+		h := &q.msg[0].hdr
+		*h = unix.Msghdr{Name: (*byte)(ptr(&q.name)), Namelen: unix.SizeofSockaddrInet6, Iov: &q.iov}
+		h.Control = (*byte)(ptr(&q.ctl))
+		h.SetIovlen(1)
+		h.SetControllen(len(q.ctl.bytes()))
+		if _, errno := recvmmsg(fd, q.msg[:], unix.MSG_ERRQUEUE); errno != 0 {
 			return got // EAGAIN: empty. Anything else shows again in recvmmsg.
 		}
-		if q.decode(n, s, &pkts[got]) {
+		if q.decode(int(q.msg[0].n), s, &pkts[got]) {
 			st.RxPackets.Add(1)
 			st.RxICMP.Add(1)
 			got++
@@ -54,7 +54,7 @@ func (q *errorReader) drain(fd uintptr, s *Socket, pool *rawio.Pool, pkts []rawi
 }
 
 func (q *errorReader) decode(n int, s *Socket, p *rawio.Packet) bool {
-	ctl, e := parseControl(q.ctl.bytes()[:q.hdr.Controllen])
+	ctl, e := parseControl(q.ctl.bytes()[:q.msg[0].hdr.Controllen])
 	if e.origin != originICMP && e.origin != originICMP6 {
 		return false // our own EMSGSIZE, which WriteBatch has reported
 	}

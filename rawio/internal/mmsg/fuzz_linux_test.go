@@ -145,7 +145,7 @@ func fuzzError(t *testing.T, s *input, q *errorReader, pool *rawio.Pool) {
 		q.buf = pool.Get()
 	}
 	n := s.Next() * 16
-	q.hdr.SetControllen(copy(q.ctl.bytes(), s.Take(s.Next())))
+	q.msg[0].hdr.SetControllen(copy(q.ctl.bytes(), s.Take(s.Next())))
 	q.name.put(netip.IPv6Loopback(), 1)
 	var p rawio.Packet
 	buf := q.buf

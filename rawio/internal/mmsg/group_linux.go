@@ -151,7 +151,7 @@ func (g *Group) tryRead() {
 func (g *Group) recvOnce(fd uintptr) {
 	room := g.pkts[g.n:]
 	h := g.rx.prepare(len(room))
-	n, errno := recvmmsg(fd, h)
+	n, errno := recvmmsg(fd, h, 0)
 	switch errno {
 	case 0:
 		g.Stats.RxCalls.Add(1)

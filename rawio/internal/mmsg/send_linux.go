@@ -88,7 +88,7 @@ func (s *Socket) write(pkts []rawio.Packet, st *Stats) (int, error) {
 // unsegmented sends a run of packets that the kernel would not segment one by one. Where that works,
 // segmentation does not, and is given up: as a rule the device lacks checksum offload.
 func (s *Socket) unsegmented(w *sender, pkts []rawio.Packet, st *Stats) (int, error) {
-	if err := w.load(pkts, s.codec, false, s.v6); err != nil && w.n == 0 {
+	if err := w.load(pkts, s.codec, false, s.v6); w.n == 0 {
 		st.Sent(err)
 		return 0, err
 	}

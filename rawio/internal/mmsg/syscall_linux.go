@@ -21,20 +21,10 @@ func sendmmsg(fd uintptr, h []mmsghdr) (int, syscall.Errno) {
 }
 
 // recvmmsg is recvmmsg(2). h is not empty.
-func recvmmsg(fd uintptr, h []mmsghdr) (int, syscall.Errno) {
+func recvmmsg(fd uintptr, h []mmsghdr, flags uintptr) (int, syscall.Errno) {
 	n, _, errno := syscall.Syscall6(unix.SYS_RECVMMSG, fd,
-		uintptr(unsafe.Pointer(&h[0])), uintptr(len(h)), unix.MSG_DONTWAIT, 0, 0)
+		uintptr(unsafe.Pointer(&h[0])), uintptr(len(h)), unix.MSG_DONTWAIT|flags, 0, 0)
 	return int(n), errno
-}
-
-// recvError is recvmsg(2) from the error queue.
-func recvError(fd uintptr, h *unix.Msghdr) (int, syscall.Errno) {
-	// Through recvmmsg: linux/386 and s390x have no recvmsg system call of their own.
-	m := mmsghdr{hdr: *h}
-	_, _, errno := syscall.Syscall6(unix.SYS_RECVMMSG, fd,
-		uintptr(unsafe.Pointer(&m)), 1, unix.MSG_DONTWAIT|unix.MSG_ERRQUEUE, 0, 0)
-	*h = m.hdr
-	return int(m.n), errno
 }
 
 // getsockopt reads an array of 32-bit integers, which stays as it is where that fails.
