@@ -48,7 +48,7 @@ func (c *client) run(ctx context.Context) (err error) {
 		c.rep.end(&c.use, c.bad, c.last)
 	}
 	switch {
-	case failed != nil && !c.started && ctx.Err() != nil:
+	case !c.started && ctx.Err() != nil: // then it has failed
 		return errInterrupted
 	case failed != nil:
 		return failed

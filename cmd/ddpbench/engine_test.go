@@ -73,7 +73,7 @@ func TestCreditsOnTheWire(t *testing.T) {
 // TestVerifyFinds flips a bit of what is sent, or looks for other content than the server has.
 func TestVerifyFinds(t *testing.T) {
 	for _, tt := range []struct{ name, args string }{
-		{"write", "write -n 100 -s 100"}, {"send", "send -n 100 -s 100"}, {"read", "read -n 100 -s 100"},
+		{"write", "write -n 100 -s 100 -q 2"}, {"send", "send -n 100 -s 100"}, {"read", "read -n 100 -s 100"},
 		{"write latency", "write --lat -n 3 -s 100"}, {"send latency", "send --lat -n 3 -s 100"}, {"read latency", "read --lat -n 3 -s 100"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -88,6 +88,9 @@ func TestVerifyFinds(t *testing.T) {
 			err := c.verdict()
 			check.That(t, exitCode(err) == exitBad, "wrong content was not found: %v", err)
 			e.leave()
+			for _, l := range e.lanes {
+				check.That(t, l.qp.State() != rdma.StateRTS, "a session is left without a word")
+			}
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/chart"
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/simlink"
@@ -107,6 +108,8 @@ func TestLatenciesOfAReport(t *testing.T) {
 		i := slices.IndexFunc(f.Series[0].X, func(x float64) bool { return x > nines-0.01 })
 		check.That(t, math.Abs(f.Series[0].Y[i]-want) < 2, "%v nines: %v, want %v", nines, f.Series[0].Y[i], want)
 	}
+	sizes := (&document{head: []string{"", "", "", "MiB/s"}, sizes: chart.Series{X: []float64{1, 3, 21}}}).bySize()
+	check.Equal(t, "axes by size", fmt.Sprint(sizes.XTicks, sizes.YLabel, sizes.Series[0].Name, sizes.X(9)), "[{1 2} {5 32} {9 512} {13 8K} {17 128K} {21 2M}]MiB/sMiB/s512")
 	last := f.Series[0].X[len(f.Series[0].X)-1]
 	check.That(t, last > 2.99 && last < 3.06 && f.X(2) == "99 %", "the last is %v, of a thousand messages; %s", last, f.X(2))
 }

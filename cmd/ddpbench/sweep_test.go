@@ -100,6 +100,9 @@ func TestDepthOfARig(t *testing.T) {
 	check.That(t, (&rig{scale: scale{QPs: 1}, ends: &cli.Devices{Server: full}}).accept(t.Context(), nil) != nil, "a CQ that there is no room for")
 	nobody := must.Get(r.ends.Server.Listen(7))(t)
 	check.Error(t, "a client that is not waited for", r.accept(ended, nobody), context.Canceled)
+	for _, qp := range slices.Concat(r.ends.Client.QPs(), r.ends.Server.QPs()) {
+		check.That(t, qp.IRD()+qp.ORD() == 0, "a QP that only writes or is written to has room for %d and %d reads", qp.IRD(), qp.ORD())
+	}
 	turns, used := rig{dst: r.dst}, make(map[*rdma.MR]bool)
 	for ; turns.posted < 3; turns.posted++ {
 		used[turns.region()] = true

@@ -179,7 +179,7 @@ func (e *engine) message(l *lane, wr *rdma.SendWR, i uint64) {
 	case verbAtomic:
 		wr.Op, wr.Atomic, wr.SGL = rdma.OpAtomic, rdma.FetchAdd(1), nil
 		if e.swap {
-			wr.Atomic = rdma.CmpSwap(i, i+1)
+			wr.Atomic = rdma.CmpSwap(i, i) // to compare costs what a swap costs
 		}
 		return
 	}

@@ -161,6 +161,10 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 			stats("2 pings transmitted, 0 received, 100% packet loss, time 2500ms", ""), "exit 1 after 2.5s", ""},
 		{"nobody listens", "--port 9 -c 2", steady, "", strings.Replace(head(56, "send"), "5043", "9", 1) + fmt.Sprintf(refused+refused, 1, 2) +
 			stats("2 pings transmitted, 0 received, +2 errors, 100% packet loss, time 1010ms", ""), "exit 1 after 1.01s", ""},
+		{"as many errors as the count within the deadline", "--port 9 -c 2 -w 5", steady, "", strings.Replace(head(56, "send"), "5043", "9", 1) + fmt.Sprintf(refused+refused, 1, 2) +
+			stats("2 pings transmitted, 0 received, +2 errors, 100% packet loss, time 1010ms", ""), "exit 1 after 1.01s", ""},
+		{"an error is no answer that the next ping follows at once", "--port 9 -A", steady, "500ms ^C", strings.Replace(head(56, "send"), "5043", "9", 1) + fmt.Sprintf(refused, 1) +
+			stats("1 pings transmitted, 0 received, +1 errors, 100% packet loss, time 500ms", ""), "exit 1 after 500ms", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
