@@ -96,8 +96,7 @@ func (x *lab) connected(t *testing.T, args ...string) (*client, *engine) {
 	e := must.Get(newEngine(c.dev, c.params, true))(t)
 	t.Cleanup(e.close)
 	must.OK(t, e.takeNotes())
-	run := must.Get(random())(t)
-	must.OK(t, c.connect(t.Context(), e, run))
+	must.OK(t, c.connect(t.Context(), e, random()))
 	return c, e
 }
 

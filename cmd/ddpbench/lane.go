@@ -177,11 +177,17 @@ func (l *lane) repost() error {
 
 // sendControl posts a control message. To say that all was done waits for RDMA Reads.
 func (l *lane) sendControl(c control) error {
-	wr := rdma.SendWR{ID: l.id(0) | idControl, Op: rdma.OpSendSE, Inline: l.ctl[:]}
+	wr := rdma.SendWR{Op: rdma.OpSendSE, Inline: l.ctl[:]}
 	if c.kind == ctlDone {
 		wr.Flags = rdma.Fence
 	}
 	c.put(&l.ctl)
+	return l.postControl(wr)
+}
+
+// postControl posts what is no message of the run.
+func (l *lane) postControl(wr rdma.SendWR) error {
+	wr.ID = l.id(0) | idControl
 	l.ctlOut++
 	return l.qp.PostSend(&wr)
 }

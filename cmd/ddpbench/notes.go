@@ -62,9 +62,7 @@ func (e *engine) tell() error {
 	}
 	copy(e.notebook.buf, b)
 	l := e.lanes[0]
-	l.ctlOut++
-	err = l.qp.PostSend(&rdma.SendWR{ID: l.id(0) | idControl, Op: rdma.OpWrite, SGL: []rdma.SGE{e.notebook.sge(0, len(b))},
-		RemoteSTag: e.tellTo.stag, RemoteTO: e.tellTo.to})
+	err = l.postControl(rdma.SendWR{Op: rdma.OpWrite, SGL: []rdma.SGE{e.notebook.sge(0, len(b))}, RemoteSTag: e.tellTo.stag, RemoteTO: e.tellTo.to})
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func TestMistakesAreNamed(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			code, out, errs := invoke(t.Context(), tt.args...)
-			check.That(t, code == exitError && strings.Contains(errs, tt.want) && strings.HasPrefix(errs, "ddpping: ") && out == "",
+			check.That(t, code == exitError && strings.Contains(errs, tt.want) && strings.HasPrefix(errs, "ddpping: ") && !strings.Contains(errs, "%!") && out == "",
 				"exit %d, printed %q and %q, want %q", code, out, errs, tt.want)
 		})
 	}

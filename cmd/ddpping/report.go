@@ -48,7 +48,7 @@ type reply struct {
 func newReporter(o *options, addr netip.Addr, out io.Writer) *reporter {
 	r := &reporter{options: o, out: out, addr: addr, name: addr.String(), min: math.Inf(1), carried: make(map[netip.Addr]int)}
 	if !o.numeric && !o.self {
-		if names, err := net.LookupAddr(r.name); err == nil && len(names) > 0 {
+		if names, _ := net.LookupAddr(r.name); len(names) > 0 {
 			r.name = fmt.Sprintf("%s (%s)", strings.TrimSuffix(names[0], "."), r.name)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/internal/testpriv"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/rawio/tun"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/sctp"
@@ -116,6 +118,14 @@ func TestBothEndsOfEachLink(t *testing.T) {
 			return s.Client.Close()
 		})
 	}
+	var server []bool
+	open := func(s bool) (rawio.Link, error) {
+		server = append(server, s)
+		l, _, err := mem.Pair(mem.Options{})
+		return l, err
+	}
+	both := must.Get((&LinkFlags{Opener: open}).OpenSelf())(t)
+	check.That(t, slices.Equal(server, []bool{true, false}) && both.Addr == netip.MustParseAddr("10.0.0.1"), "opened as a server: %v, at %v", server, both.Addr)
 	for name, kind := range map[string]string{"": "raw", "udp": "udp", "tun": "tun"} {
 		f := (LinkFlags{Kind: name, Local: "x"})
 		check.That(t, f.Name() == kind && (f.Warning() == "" || kind == "raw"), "%q is %s: %s", name, f.Name(), f.Warning())

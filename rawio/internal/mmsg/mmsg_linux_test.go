@@ -15,6 +15,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
 	"golang.org/x/sys/unix"
 )
@@ -280,4 +281,20 @@ func TestZoneOfAnAddressSurvivesTheKernel(t *testing.T) {
 	check.Equal(t, "index that no interface has", zoneIndex("4294967297"), 0)
 	i := zoneIndex("4711")
 	check.That(t, i == 4711 && zoneName(4711) == "4711", "a number as the zone has index %d", i)
+}
+
+// Who may not go beyond the system's limit of a buffer gets what is up to it.
+func TestBuffersOfWhoMayNotForceThem(t *testing.T) {
+	fds := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0))(t)
+	defer unix.Close(fds[1])
+	must.OK(t, unix.SetsockoptInt(fds[1], unix.SOL_SOCKET, unix.SO_RCVBUF, rcvBuf))
+	var s *Socket
+	testns.New(t).Do(func() (err error) {
+		if err = testns.Refuse(unix.EPERM, unix.SYS_SETSOCKOPT, -1, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE); err == nil {
+			s, err = NewSocket(fds[0], false, bare{})
+		}
+		return err
+	})
+	defer s.Close()
+	check.Equal(t, "octets", 2*s.ReceiveBuffer(), must.Get(unix.GetsockoptInt(fds[1], unix.SOL_SOCKET, unix.SO_RCVBUF))(t))
 }
