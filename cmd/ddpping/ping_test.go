@@ -34,6 +34,8 @@ func TestSizesFromNothingToMegabytes(t *testing.T) {
 }
 
 func TestMistakesAreNamed(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context()) // what is none is not waited for
+	cancel()
 	for _, tt := range []struct {
 		name, want string
 		args       []string
@@ -41,6 +43,10 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"no host", "one HOST is needed", nil},
 		{"two hosts", "one HOST is needed", []string{"a", "b"}},
 		{"serve and ping", "takes no HOST", []string{"-l", "a"}},
+		{"serve and ping itself", "takes no HOST and no --self", []string{"-l", "--self"}},
+		{"ask and ping", "--stat asks a tool", []string{"--stat", "127.0.0.1:1", "a"}},
+		{"ask and serve", "--stat asks a tool", []string{"--stat", "127.0.0.1:1", "-l"}},
+		{"ask and ping itself", "--stat asks a tool", []string{"--stat", "127.0.0.1:1", "--self"}},
 		{"unknown flag", "unknown flag", []string{"--nonsense"}},
 		{"unknown operation", "--op fly: it is one of send, write, read, all", []string{"--op", "fly", "a"}},
 		{"unknown link", "--link pigeon: it is one of raw, udp, tun, mem", []string{"--link", "pigeon", "127.0.0.1"}},
@@ -66,7 +72,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"tun without an address", "--link tun needs --local", []string{"--link", "tun", "127.0.0.1"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			code, out, errs := invoke(t.Context(), tt.args...)
+			code, out, errs := invoke(over, tt.args...)
 			check.That(t, code == exitError && strings.Contains(errs, tt.want) && strings.HasPrefix(errs, "ddpping: ") && !strings.Contains(errs, "%!") && out == "",
 				"exit %d, printed %q and %q, want %q", code, out, errs, tt.want)
 		})
