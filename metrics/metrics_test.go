@@ -173,6 +173,7 @@ func TestGaugesAreWhatThereIs(t *testing.T) {
 	must.Do(a.Transport().Dial(t.Context(), netip.AddrPortFrom(to, 77), nil))(t)
 	c := NewCollector()
 	c.AddDevice("x", a)
+	c.PerAssociation(0)
 	tr := a.Transport()
 	m, all, families, said := tr.Memory(), tr.Trips(), gather(t, c), c.String()
 	for n := 0; n < 1000 && (m != tr.Memory() || all != tr.Trips()); n++ { // acknowledgements are on their way

@@ -89,7 +89,7 @@ func TestDestroyWaitsForAcknowledgements(t *testing.T) {
 				cq.notify()
 			}
 		}
-		over := ended()
+		over := must.Ended()
 		get := func(want *CQ, wantErr error) {
 			t.Helper()
 			cq, err := ch.GetEvent(over)

@@ -48,7 +48,7 @@ func TestWhatIsInUseIsNotDestroyed(t *testing.T) {
 		"QP with the SRQ": create(QPConfig{PD: fresh, SRQ: &dead, SendCQ: cq, RecvCQ: cq})} {
 		check.Equal(t, what, err, ErrDestroyed)
 	}
-	check.That(t, !s.cq.push(WC{}) && s.cq.Wait(ended()) == nil && d.Stats().LimitsRefused == 0,
+	check.That(t, !s.cq.push(WC{}) && s.cq.Wait(must.Ended()) == nil && d.Stats().LimitsRefused == 0,
 		"a CQ that was destroyed takes completions, has somebody wait, or counts as a limit")
 	must.OK(t, errors.Join(cq.Destroy(ctx(t)), fresh.Destroy()))
 }

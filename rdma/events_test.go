@@ -53,8 +53,7 @@ func TestEventsTellOfAssociations(t *testing.T) {
 		_, err = x.b.NextEvent(ctx(t))
 		must.That(t, err == nil || errors.Is(err, net.ErrClosed), "%v", err)
 	}
-	done := ended()
-	check.Fails(newLab(t, nil).a.NextEvent(done))(t, "without an event", context.Canceled)
+	check.Fails(newLab(t, nil).a.NextEvent(must.Ended()))(t, "without an event", context.Canceled)
 }
 
 func TestEventQPFatal(t *testing.T) {

@@ -113,13 +113,6 @@ func ctx(t testing.TB) context.Context {
 	return c
 }
 
-// ended is a context with which nothing waits.
-func ended() context.Context {
-	c, cancel := context.WithCancel(context.Background())
-	cancel()
-	return c
-}
-
 // recv posts a receive of n octets at off.
 func (s *side) recv(id uint64, off, n int) {
 	s.t.Helper()

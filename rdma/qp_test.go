@@ -75,9 +75,8 @@ func TestWhatAQPKnowsOfItsPath(t *testing.T) {
 	p, ok := a.qp.Path()
 	s, has := a.qp.Stats()
 	check.That(t, ok && has && p.Primary && len(a.qp.Paths()) == 1 && a.qp.Paths()[0].Remote == p.Remote && p.Remote.Addr() == x.addr.Addr() && s.State == assoc.Established && a.qp.RemoteAddr() == x.addr, "%+v, %+v, peer %v", p, s, a.qp.RemoteAddr())
-	late := ended()
 	far := b.qp.lock() // it does not answer
-	check.Equal(t, "Disconnect without time", a.qp.Disconnect(late), context.Canceled)
+	check.Equal(t, "Disconnect without time", a.qp.Disconnect(must.Ended()), context.Canceled)
 	b.qp.unlock(far)
 	must.OK(t, a.qp.Disconnect(ctx(t)))
 	a, _ = x.join(nil)
@@ -142,11 +141,10 @@ func TestClaimsOfStreams(t *testing.T) {
 func TestQPCanConnectAgainAfterAFailure(t *testing.T) {
 	x := newLab(t, nil)
 	a, b := newSide(t, x.a, nil, nil), newSide(t, x.b, nil, nil)
-	gone := ended()
 	slot := x.a.slot(x.addr)
 	for range 2 { // while another one sets the association up, and when it may do so itself
 		slot.busy <- struct{}{}
-		_, err := a.qp.Connect(gone, x.addr, nil)
+		_, err := a.qp.Connect(must.Ended(), x.addr, nil)
 		var dial *sctp.DialError
 		must.That(t, errors.As(err, &dial) && dial.Remote == x.addr && errors.Is(err, context.Canceled), "connected without time to: %v", err)
 		<-slot.busy

@@ -62,7 +62,7 @@ func TestPrivateDataBothWays(t *testing.T) {
 	x := newLab(t, nil)
 	a, b := newSide(t, x.a, nil, nil), newSide(t, x.b, nil, nil)
 	asked, answer := fill(make([]byte, 512), 1), fill(make([]byte, 512), 2)
-	check.Fails(a.qp.Connect(ended(), x.addr, make([]byte, 513)))(t, "513 octets in Connect", ddpadapt.ErrPrivateDataTooLong)
+	check.Fails(a.qp.Connect(must.Ended(), x.addr, make([]byte, 513)))(t, "513 octets in Connect", ddpadapt.ErrPrivateDataTooLong)
 	got, err := x.connect(a.qp, asked, func(req *Request) error {
 		check.Slice(t, "the request's private data", req.PrivateData(), asked)
 		check.Error(t, "513 octets in Accept", req.Accept(b.qp, make([]byte, 513)), ddpadapt.ErrPrivateDataTooLong)

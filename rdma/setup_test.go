@@ -181,8 +181,7 @@ func TestRequestsWaitForAccept(t *testing.T) {
 		check.Equal(t, "next", l.next(), want)
 	}
 	check.That(t, len(l.ready) == 0 && l.waiting.Used() == 0, "somebody is woken for nothing, or %d places are taken", l.waiting.Used())
-	over := ended()
-	check.Fails(l.Accept(over))(t, "Accept without time", context.Canceled)
+	check.Fails(l.Accept(must.Ended()))(t, "Accept without time", context.Canceled)
 	l.Close()
 	check.That(t, !l.offer(r[0]) && l.waiting.Used() == 0, "a closed Listener takes a request")
 	check.Fails(l.Accept(t.Context()))(t, "Accept of a closed Listener", net.ErrClosed)

@@ -135,7 +135,7 @@ func TestCQWatchesOneContext(t *testing.T) {
 func TestOverflowIsToldOnce(t *testing.T) {
 	d := newLab(t, nil).a
 	cq := must.Get(d.CreateCQ(1))(t)
-	over := ended()
+	over := must.Ended()
 	check.That(t, !cq.push(WC{ID: 1}) && cq.Wait(over) == nil && cq.push(WC{ID: 2}), "the one that fits calls for help, or is not waited for, or the other does not")
 	var wcs [2]WC
 	n, err := cq.Poll(wcs[:])

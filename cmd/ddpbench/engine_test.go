@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -173,9 +172,7 @@ func TestServerRefuses(t *testing.T) {
 	t.Run("a QP of a run that has ended", func(t *testing.T) {
 		err := (&clientRun{over: true}).add(nil, &one)
 		check.That(t, err != nil && strings.Contains(err.Error(), "ended already"), "got %v", err)
-		over, cancel := context.WithCancel(t.Context())
-		cancel()
-		check.Equal(t, "end of a run whose QPs have not all come when the server ends", (&clientRun{}).follow(over), errStopped)
+		check.Equal(t, "end of a run whose QPs have not all come when the server ends", (&clientRun{}).follow(must.Ended()), errStopped)
 	})
 	t.Run("what is no request", func(t *testing.T) {
 		pd := x.dev.AllocPD()

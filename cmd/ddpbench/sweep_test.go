@@ -84,8 +84,7 @@ func TestDepthOfARig(t *testing.T) {
 	}
 	r := must.Get(newRig(t.Context(), &cli.LinkFlags{Kind: "mem"}, scale{Size: 16 << 20, QPs: 1, Regions: 3}))(t)
 	defer r.ends.Close()
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
+	ended := must.Ended()
 	for _, link := range []string{"tun", "mem"} {
 		r, err := newRig(ended, &cli.LinkFlags{Kind: link}, base)
 		check.That(t, r == nil && err != nil, "a rig over %s that cannot be, or is not waited for: %v", link, err)

@@ -34,8 +34,6 @@ func TestSizesFromNothingToMegabytes(t *testing.T) {
 }
 
 func TestMistakesAreNamed(t *testing.T) {
-	over, cancel := context.WithCancel(t.Context()) // what is none is not waited for
-	cancel()
 	for _, tt := range []struct {
 		name, want string
 		args       []string
@@ -72,7 +70,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"tun without an address", "--link tun needs --local", []string{"--link", "tun", "127.0.0.1"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			code, out, errs := invoke(over, tt.args...)
+			code, out, errs := invoke(must.Ended(), tt.args...) // where it goes on, it does not go on for long
 			check.That(t, code == exitError && strings.Contains(errs, tt.want) && strings.HasPrefix(errs, "ddpping: ") && !strings.Contains(errs, "%!") && out == "",
 				"exit %d, printed %q and %q, want %q", code, out, errs, tt.want)
 		})
@@ -183,10 +181,8 @@ func TestEndsTakeRoom(t *testing.T) {
 	for _, size := range []int{0, 1, 100, 1 << 20, 5 << 20} {
 		e := must.Get(newEnd(dev, size, nil))(t)
 		check.Equal(t, "octets", len(e.target)+len(e.readable)+len(e.local)+len(e.scratch)+sessionMemory, memory(size))
-		over, cancel := context.WithCancel(t.Context())
-		cancel()
 		for _, late := range []*end{e, nil} { // it may have come when all was over
-			check.OK(t, (&client{life: over}).connected(tried{session: session{e: late}}))
+			check.OK(t, (&client{life: must.Ended()}).connected(tried{session: session{e: late}}))
 		}
 		check.That(t, e.postRecv(0) != nil && len(dev.QPs())+len(dev.Snapshot().Regions) == 0, "its QP is still there, or its memory")
 	}

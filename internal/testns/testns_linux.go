@@ -104,6 +104,16 @@ func (n *NS) Route(dst netip.Prefix, via netip.Addr) {
 	n.must(n.ns.Route(dst, via))
 }
 
+// Prohibit leaves packets from an address without a route.
+func (n *NS) Prohibit(src netip.Addr) {
+	n.t.Helper()
+	n.Do(func() error {
+		r := netlink.NewRule()
+		r.Src, r.Type = netlink.NewIPNet(src.AsSlice()), unix.RTN_PROHIBIT
+		return netlink.RuleAdd(r)
+	})
+}
+
 // PathMTU makes the kernel believe that the path through a device to dst has that MTU.
 func (n *NS) PathMTU(dst netip.Addr, device string, mtu int) {
 	n.t.Helper()

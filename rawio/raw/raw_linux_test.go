@@ -108,6 +108,18 @@ func TestSourceIsPacketLocal(t *testing.T) {
 	check.Equal(t, "address it came from", p.Remote.Addr(), local)
 }
 
+// The source of a packet decides about its route, whether it goes whole or in fragments.
+func TestRouteDependsOnTheSource(t *testing.T) {
+	testns.EachFamily(t, 1500, func(t *testing.T, ns, _ *testns.NS, pa, pb netip.Addr) {
+		ns.Prohibit(pa)
+		a := open(t, ns, raw.Config{})
+		for _, fragment := range []int{0, 1280} {
+			_, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{packet(1, 2, 40)}, Local: to(pa), Remote: to(pb), Fragment: fragment}})
+			check.That(t, errors.Is(err, unix.EACCES), "no way from %v, in fragments of %d: %v", pa, fragment, err)
+		}
+	})
+}
+
 func TestMixedFamiliesInOneBatch(t *testing.T) {
 	ns := testns.New(t)
 	a := open(t, ns, raw.Config{Ports: []uint16{20001}})
