@@ -318,6 +318,9 @@ func TestAtomicErrors(t *testing.T) {
 		{"Read Response with data when an atomic comes first", func(_ *ends.End, r *ddp.Region) []byte {
 			return ends.Tagged(0x42, r.STag(), r.Base(), true, []byte("x"))
 		}, rdmap.WRAtomic, rdmap.LayerRDMA, 2, rdmap.CodeUnexpectedOpcode, rdmap.StatusBadRespErr},
+		{"Write to an offset that would be queue 3 of an untagged header", func(*ends.End, *ddp.Region) []byte {
+			return ends.Tagged(0x40, 0xBAD, 3<<32, true, []byte("x"))
+		}, rdmap.WRAtomic, rdmap.LayerDDP, 1, ddp.CodeInvalidSTag, rdmap.StatusWRFlushErr},
 		{"unknown identifier", func(*ends.End, *ddp.Region) []byte { return answer(1, 12) }, rdmap.WRAtomic, rdmap.LayerRDMA, 2, rdmap.CodeUnspecified, rdmap.StatusBadRespErr},
 		{"response of 11 octets", func(*ends.End, *ddp.Region) []byte { return answer(0, 11) }, rdmap.WRAtomic, rdmap.LayerRDMA, 2, rdmap.CodeUnspecified, rdmap.StatusBadRespErr},
 		{"response of 13 octets", func(*ends.End, *ddp.Region) []byte { return answer(0, 13) }, rdmap.WRAtomic, rdmap.LayerDDP, 2, ddp.CodeTooLong, rdmap.StatusBadRespErr},

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -17,11 +18,12 @@ import (
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/wait"
 	"golang.org/x/sys/unix"
 )
 
-// bare adds nothing to a datagram: these tests run over a pair of Unix sockets, whose queue is short
-// and which lose nothing.
+// bare adds nothing to a datagram: these tests run over a pair of Unix sockets,
+// which lose nothing.
 type bare struct{}
 
 func (bare) Decode(m *Message, p *rawio.Packet) bool {
@@ -50,6 +52,7 @@ var anywhere = netip.MustParseAddrPort("127.0.0.1:1")
 func TestFullQueueBlocksWriters(t *testing.T) {
 	for _, spin := range []time.Duration{0, 20 * time.Microsecond} {
 		a, b := pair(t, spin)
+		must.OK(t, unix.SetsockoptInt(a.socks[0].fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 1<<16)) // what two Unix sockets have between them
 		const writers, each = 4, 500
 		var wg sync.WaitGroup
 		for w := range writers {
@@ -66,6 +69,9 @@ func TestFullQueueBlocksWriters(t *testing.T) {
 					check.That(t, n == len(pkts) && err == nil, "WriteBatch = %d, %v", n, err)
 				}
 			})
+		}
+		for wait.Writable(uintptr(a.socks[0].fd)) { // until it is full
+			runtime.Gosched()
 		}
 		var next [writers]int
 		in := make([]rawio.Packet, 7)
