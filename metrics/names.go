@@ -60,7 +60,7 @@ func (e *emitter) counters(prefix string, stats any) {
 		field, f := t.Field(i), v.Field(i)
 		key := t.String() + "." + field.Name
 		switch b, nested := below[key]; {
-		case nested && b.prefix != "":
+		case b.prefix != "":
 			e.counters(b.prefix, f.Interface())
 		case nested && f.Kind() == reflect.Struct:
 			for k := range f.NumField() {

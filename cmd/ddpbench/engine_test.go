@@ -285,6 +285,8 @@ func TestEachMessageIsJudgedByItself(t *testing.T) {
 		e.lanes = []*lane{first, {acked: true, judged: true}}
 		check.That(t, e.conclude(false) == nil && !e.reported, "it reports when the first is as %+v", first)
 	}
+	e.reported, e.lanes = true, e.lanes[1:]
+	check.Equal(t, "end of what was reported", e.conclude(false), nil)
 	e.client, e.lanes = true, []*lane{l}
 	must.OK(t, e.control(l, &control{kind: ctlVerdict, n: 5}))
 	check.That(t, e.bad() == 7 && !e.finished(), "%d are bad, finished %v", e.bad(), e.finished())

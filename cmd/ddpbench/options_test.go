@@ -63,6 +63,7 @@ func TestFlagErrors(t *testing.T) {
 		{"write a --lat -t 2", "one message is outstanding at a time"},
 		{"write a -p 0", "1 to 65535"},
 		{"write 127.0.0.1 --link mem -n 1", "use it with --self"},
+		{"write 127.0.0.1 --local ::1", "127.0.0.1 has no address of the family of ::1"},
 		{"write --self --link tun", "--self works with"},
 	} {
 		t.Run(tt.args, func(t *testing.T) {

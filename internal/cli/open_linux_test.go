@@ -15,6 +15,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/kernelsctp"
@@ -197,11 +200,20 @@ func TestNameIsOfTheFamilyAskedFor(t *testing.T) {
 // An interface stands for its address of the family that is asked for, IPv4 if there is a choice; without an address all of the family are meant.
 func TestAddressThatALinkIsBoundTo(t *testing.T) {
 	testns.New(t).Do(func() error {
+		lo, err := netlink.LinkByName("lo")
+		if err == nil {
+			err = netlink.AddrAdd(lo, &netlink.Addr{IPNet: netlink.NewIPNet(net.ParseIP("fd77::1")), Flags: unix.IFA_F_NODAD})
+		}
+		list, _ := net.InterfaceAddrs()
+		if err != nil || len(list) != 3 {
+			return fmt.Errorf("addresses %v, %w", list, err)
+		}
+		first, _, _ := strings.Cut(list[1].String(), "/") // of IPv6
 		for _, tt := range []struct {
 			f    LinkFlags
 			want string
 		}{
-			{LinkFlags{Local: "lo"}, "127.0.0.1"}, {LinkFlags{Local: "lo", V4: true}, "127.0.0.1"}, {LinkFlags{Local: "lo", V6: true}, "::1"},
+			{LinkFlags{Local: "lo"}, "127.0.0.1"}, {LinkFlags{Local: "lo", V4: true}, "127.0.0.1"}, {LinkFlags{Local: "lo", V6: true}, first},
 			{LinkFlags{}, "invalid IP"}, {LinkFlags{V4: true}, "0.0.0.0"}, {LinkFlags{V6: true}, "::"}, {LinkFlags{Local: "lo,::2", V6: true}, "::"},
 			{LinkFlags{Local: "lo", V4: true, V6: true}, "the interface lo has no address that could be used"},
 		} {
