@@ -99,7 +99,7 @@ func (f *LinkFlags) open(server bool) (rawio.Link, error) {
 		return udp.Open(udp.Config{Local: local, Port: port, MTU: f.MTU, Poll: f.Poll, Shards: f.Shards, Mark: f.Mark})
 	case "tun":
 		cfg := tun.Config{Name: f.TunName, MTU: f.MTU, Poll: f.Poll, Shards: f.Shards, Mark: f.Mark}
-		if cfg.Addrs, _ = f.locals(); len(cfg.Addrs) == 0 { // bindTo has found no error in them
+		if cfg.Addrs, err = f.locals(); err != nil || len(cfg.Addrs) == 0 {
 			return nil, Usagef("--link tun needs --local ADDRESS for the stack, and usually --tun-host ADDRESS/BITS for the host's end")
 		}
 		if f.TunHost != "" {
