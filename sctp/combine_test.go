@@ -120,6 +120,8 @@ func testCombined(t *testing.T) {
 			b.Commit(wire.AppendPad(b.Tail(), row.size))
 			b.End()
 		}
+		c.combined = false
 		check.Equal(t, row.name, p.a.combine(b, a), row.want)
+		check.That(t, (len(b.Pkts) == 0) == row.want && c.combined == (row.name == "two of many"), "%s: %d packets are left, the owner is to send: %v", row.name, len(b.Pkts), c.combined)
 	}
 }

@@ -226,11 +226,7 @@ func (c *Conn) unlockAt(now rawio.Time) (combined bool) {
 func (c *Conn) input(now rawio.Time, p *rawio.Packet, owned bool) bool {
 	if !owned && !c.tryOwn() {
 		c.leave(p)
-		// The owner may have left before it could see the packet.
-		if !c.tryOwn() {
-			return false
-		}
-		return true
+		return c.tryOwn() // the owner may have left before it could see the packet
 	}
 	if c.drain(now); len(c.rest) > 0 {
 		c.leave(p) // behind those that came before
@@ -261,30 +257,22 @@ func (c *Conn) handle(now rawio.Time, p *rawio.Packet) {
 
 // drain handles the packets that have arrived while the gate was taken, as far as the slice goes, and says whether there were any.
 func (c *Conn) drain(now rawio.Time) (any bool) {
-	if len(c.rest) == 0 && c.gate.waiting.Load() == 0 {
-		return false
-	}
-	for {
+	for len(c.rest) > 0 || c.gate.waiting.Load() > 0 {
 		if len(c.rest) == 0 {
-			if c.taken != nil {
-				c.gate.done(c.taken)
-			}
 			c.taken = c.gate.take()
 			c.rest = c.taken
 		}
-		if len(c.rest) == 0 {
-			return any
-		}
-		any = true
-		for len(c.rest) > 0 {
-			if c.over(sliceTime / 2) {
+		for ; len(c.rest) > 0; c.rest = c.rest[1:] {
+			if any = true; c.over(sliceTime / 2) {
 				return true
 			}
 			c.handle(now, &c.rest[0])
 			c.rest[0].Release()
-			c.rest = c.rest[1:]
 		}
+		c.gate.done(c.taken)
+		c.taken, c.rest = nil, nil
 	}
+	return any
 }
 
 // pump moves everything that the last step has made ready: events, messages, packets, the timer. Between two batches

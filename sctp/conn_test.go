@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -119,6 +120,8 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 			c.goOn()
 			check.Equal(t, "are woken once more", tokens(), [3]bool{})
 		}
+		c.lock()
+		check.That(t, !c.unlockAt(c.t.now()), "who has sent nothing together with others is to send that")
 		must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t) // has not waited, nor do others
 		check.Fails(c.WriteMsg([]byte("x"), SendInfo{Dest: addrsA[1].Addr()}))(t, "to nowhere", assoc.ErrNoPath)
 		check.That(t, !tokens()[1] && c.writers == 0, "who writes wakes others that do not wait")
@@ -128,6 +131,14 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 		for _, want := range []bool{false, true} { // what has come goes before a deadline
 			check.Equal(t, "late", d.wait(&c.readable), want)
 		}
+		c, s := newPair(t).connect(t, &Config{DisablePMTUD: true, HeartbeatInterval: -1, SendBuffer: 3000}, quiet)
+		s.lock() // it acknowledges nothing
+		must.Do(c.WriteMsg(make([]byte, 3000), SendInfo{}))(t)
+		write := blocked(func() error { _, err := c.WriteMsg(make([]byte, 2900), SendInfo{}); return err })
+		synctest.Wait()
+		s.unlock()
+		must.OK(t, <-write)
+		check.That(t, !tokens()[1], "who has waited, and leaves no room for several messages, wakes others")
 		c.Abort("")
 		check.Equal(t, "late at the end", c.rdl.wait(&c.readable), false)
 	})
@@ -361,6 +372,11 @@ func TestSilenceBesideARefusalIsWaitedForAWhile(t *testing.T) {
 		_, _, err := happy(t.Context(), []attempt{{p.a, rawLink, to, 0}, {silent, rawLink, to, 0}}, &Config{RTOInitial: 2 * time.Second}, time.Hour)
 		took := time.Since(began)
 		check.That(t, errors.Is(err, syscall.ECONNREFUSED) && took >= 6*time.Second && took < 7*time.Second, "%v after %v", err, took)
+		l := must.Get(p.b.Listen(9, nil))(t)
+		began = time.Now()
+		must.Two(happy(t.Context(), []attempt{{silent, rawLink, to, 0}, {p.a, rawLink, to, 0}}, &Config{}, 0))(t)
+		check.Equal(t, "the second attempt by default comes after", time.Since(began), 250*time.Millisecond)
+		must.OK(t, l.Close())
 		closed := newPair(t).a
 		closed.Close()
 		for _, row := range []struct { // the reason is the first, but a refusal goes before silence
@@ -394,19 +410,19 @@ func TestOvertakenIsNoReason(t *testing.T) {
 
 // An attempt is not overtaken by itself: it goes on when its cookie has become stale, and the peer answers once more.
 func TestAttemptIsAnsweredTwice(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b, links := apiPair(t)
-		links[0].Chunk.Store(10) // COOKIE ECHO
-		l := must.Get(b.Listen(0, &Config{CookieLife: 100 * time.Millisecond}))(t)
-		end := blocked(func() error {
-			nobody, to := netip.AddrPortFrom(addrsB[0].Addr(), 9), netip.AddrPortFrom(addrsB[0].Addr(), l.Port())
-			_, _, err := happy(t.Context(), []attempt{{a, rawLink, nobody, 0}, {a, rawLink, to, 0}}, &Config{}, time.Millisecond)
-			return err
+	for at := range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			a, b, links := apiPair(t)
+			links[0].Chunk.Store(10) // COOKIE ECHO
+			l := must.Get(b.Listen(0, &Config{CookieLife: 100 * time.Millisecond}))(t)
+			list := slices.Repeat([]attempt{{a, rawLink, netip.AddrPortFrom(addrsB[0].Addr(), 9), 0}}, 2) // where nobody is
+			list[at].remote = netip.AddrPortFrom(addrsB[0].Addr(), l.Port())
+			end := blocked(func() error { _, _, err := happy(t.Context(), list, &Config{}, time.Millisecond); return err })
+			time.Sleep(500 * time.Millisecond) // of virtual time
+			links[0].Chunk.Store(0)
+			check.That(t, <-end == nil && b.Stats().Endpoint.StaleCookies > 0, "it fails, or no cookie was stale")
 		})
-		time.Sleep(500 * time.Millisecond) // of virtual time
-		links[0].Chunk.Store(0)
-		check.That(t, <-end == nil && b.Stats().Endpoint.StaleCookies > 0, "it fails, or no cookie was stale")
-	})
+	}
 }
 
 // Where the peer listens by a port of UDP of its own, packets over UDP go there, unless the program says where they go, and no others.
@@ -484,6 +500,11 @@ func TestDialsShareAPort(t *testing.T) {
 	first, second := must.Get(p.a.Dial(ctx, to[0], own))(t), must.Get(p.a.Dial(ctx, to[1], own))(t)
 	check.Fails(p.a.Dial(ctx, to[0], own))(t, "a second association between the same", endpoint.ErrExists)
 	check.Fails(p.a.Dial(ctx, to[2], &Config{LocalPort: 60_000, LocalAddrs: []netip.Addr{p.a.localAddr()}}))(t, "a Dial from one address alone", rawio.ErrPortInUse)
+	alone := &Config{LocalPort: 60_001, LocalAddrs: []netip.Addr{p.a.localAddr()}}
+	for _, peer := range to[:2] {
+		must.Do(p.a.Dial(ctx, peer, alone))(t)
+	}
+	check.Fails(p.a.Dial(ctx, to[2], &Config{LocalPort: 60_001}))(t, "a Dial from all addresses beside those from one", rawio.ErrPortInUse)
 	check.Fails(p.a.Listen(60_000, nil))(t, "a listener on the port", rawio.ErrPortInUse)
 	check.Fails(p.b.Dial(ctx, netip.AddrPortFrom(p.a.localAddr(), 1), &Config{LocalPort: 7}))(t, "a Dial from the port of a listener", rawio.ErrPortInUse)
 	check.Equal(t, "ports of Dials that have failed", len(p.b.dialled), 0)

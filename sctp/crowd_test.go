@@ -74,9 +74,7 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 				}
 			}, func(int) { g.post(&rawio.Packet{Data: []byte("another")}) }, func(int) {
 				g.own.Lock()
-				if b := g.take(); b != nil {
-					g.done(b)
-				}
+				g.done(g.take())
 				g.own.Unlock()
 			}, func(i int) {
 				if i == 3 {

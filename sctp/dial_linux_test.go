@@ -21,6 +21,7 @@ import (
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/rawio/udp"
 	"golang.org/x/sys/unix"
 )
 
@@ -112,7 +113,7 @@ func TestLinksAreThoseOfTheEnvironment(t *testing.T) {
 		if want == 0 {
 			_, dial := Dial(t.Context(), "sctp", "127.0.0.1:1")
 			_, listen := Listen("sctp", "127.0.0.1:0")
-			check.That(t, refused(dial) && refused(listen), "Dial: %v, Listen: %v", dial, listen)
+			check.That(t, refused(dial) && refused(listen) && strings.HasPrefix(dial.Error(), "dial sctp: ") && strings.HasPrefix(listen.Error(), "listen sctp: "), "Dial: %v, Listen: %v", dial, listen)
 		}
 	}
 	stack, host := only(t, tunLink), only(t, rawLink)
@@ -158,6 +159,11 @@ func TestListenersShareAPortByAddress(t *testing.T) {
 				}
 			}
 			if kind == udpLink { // by raw IP a port stays bound at all its addresses
+				check.Equal(t, "UDP port of the first program", one.open[udpLink].link.(*udp.Link).LocalAddrs()[0].Port(), tunneling)
+				name := must.Get(net.ListenPacket("unixgram", "@rddp/udp/7002/9899/127.0.0.1"))(t)
+				defer name.Close()
+				_, err := (&ListenConfig{links: one}).Listen(t.Context(), "sctp", "127.0.0.1:7002")
+				check.Error(t, "where the name is another's", err, syscall.EADDRINUSE)
 				must.OK(t, ls[2].Close())
 				must.OK(t, listen(two, at[2]).Close())
 			}

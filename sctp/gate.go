@@ -154,9 +154,6 @@ func (g *gate) close() {
 
 // take returns the backlog. The caller gives the slice back with done.
 func (g *gate) take() []rawio.Packet {
-	if g.waiting.Load() == 0 {
-		return nil
-	}
 	g.mu.Lock()
 	b := g.backlog
 	g.backlog, g.spare, g.octets, g.taken, g.last = g.spare[:0], nil, 0, g.taken+g.octets, nil

@@ -170,7 +170,7 @@ func TestBacklogCountsAllItsMemory(t *testing.T) {
 	g.close()
 	g.done(b)
 	left := g.account.Drawn()
-	check.That(t, left == 0 && g.waiting.Load() == 0 && g.post(&rawio.Packet{Data: buf.B}) && g.account.Drawn() == 0 && buf.Refs() == 1, "%d octets are counted at the end, %d packets wait, %d refer to a buffer", left, g.waiting.Load(), buf.Refs())
+	check.That(t, left == 0 && g.backlog == nil && g.waiting.Load() == 0 && g.post(&rawio.Packet{Data: buf.B}) && g.account.Drawn() == 0 && buf.Refs() == 1, "%d octets are counted at the end, %d packets wait, %d refer to a buffer", left, g.waiting.Load(), buf.Refs())
 }
 
 // ceaseless is a link that leaves a packet in a backlog with each batch that it sends, so that there is ever more to answer. With the last of

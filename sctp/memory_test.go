@@ -479,7 +479,7 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 	for name, part := range map[string]func() int{
 		"messages to be read": func() int { c.inbox.q = make([]*assoc.Received, 0, 1000); return 8000 },
 		"events":              func() int { c.notes.limit, c.notes.octets = 1, c.notes.octets+5000; return 5000 },
-		"messages to be sent": func() int { place(&c.sendbuf, make([]byte, 9), SendInfo{}); return c.sendbuf.held() },
+		"messages to be sent": func() int { c.resize(); place(&c.sendbuf, make([]byte, 9), SendInfo{}); return c.sendbuf.held() },
 	} {
 		want := held + part()
 		held = c.held()
@@ -516,7 +516,13 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 		p.Release()
 		check.That(t, b.Memory().Used > before == (i > 0 && i%chargeEvery == 0), "packet %d of a batch: %d octets are counted, %d before", i, b.Memory().Used, before)
 	}
+	last := a.packet(a.data(0, 0, 0, whole|unordered, 9))
+	c.handle(now, &last)
+	last.Release()
+	c.starve(1)
 	c.unlock()
+	_, err := readAll(c)
+	check.That(t, errors.As(err, new(*assoc.MemoryError)), "what had come to one that others need the memory of is read, %v", err)
 	arena := b.arenas.Get()
 	check.Equal(t, "octets of a buffer of short packets", len(arena.B), arenaOctets)
 	arena.Release()
@@ -544,6 +550,9 @@ func TestSendBufferDoesNotGrowWhileMemoryIsShort(t *testing.T) {
 	}
 	n := len(a.c.sendbuf.ring)
 	check.That(t, errors.Is(err, os.ErrDeadlineExceeded) && n > 0 && n <= 1<<19, "%d octets of what it sends are kept, %v", n, err)
+	a.c.lock()
+	check.That(t, !a.c.affords(1<<30), "there is memory for whatever more")
+	a.c.unlock()
 }
 
 // When an address has its half, the greediest of its associations goes for one that wants its share: its reader hears why, with
@@ -595,12 +604,16 @@ func TestGreediestGoes(t *testing.T) {
 // An association that has ended holds what its program has not read, until it has; and if nobody has the Conn any more, nothing.
 func TestWhatIsUnreadCountsOn(t *testing.T) {
 	b := besiege(t, 1<<20, nil)
-	for _, size := range []int{60_000, 100} {
+	for i, size := range []int{60_000, 100, 60_000} {
 		a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
+		read := func(p []byte) (int, error) { n, _, err := a.c.ReadMsg(p); return n, err }
+		if i == 2 {
+			read = a.c.Stream(0).Read
+		}
 		a.send(a.data(0, 0, 0, whole, size), wire.AppendAbort(nil, false))
 		<-a.c.Done()
 		check.That(t, b.Memory().Used >= int64(size), "%d octets are counted", b.Memory().Used)
-		n, _, err := a.c.ReadMsg(make([]byte, 1<<16))
+		n, err := read(make([]byte, 1<<16))
 		check.That(t, n == size && err == nil, "%d octets are read, %v", n, err)
 		if n := b.Memory().Used; n > 4096 { // its tag is remembered
 			t.Errorf("%d octets are counted when all is read", n)

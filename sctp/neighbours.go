@@ -54,7 +54,8 @@ func ofThisHost(a netip.Addr) bool {
 	return a.IsLoopback() || slices.Contains(hostaddr.List(), a)
 }
 
-// announce tells the programs of this host of a listener over UDP. It fails with rawio.ErrPortInUse where another serves one of its addresses.
+// announce tells the programs of this host of a listener over UDP. It fails with rawio.ErrPortInUse where another serves one of its addresses; Close takes
+// back what it has told by then.
 func (l *Listener) announce() error {
 	own, ok := l.t.link.(*udp.Link)
 	if !ok {
@@ -73,7 +74,6 @@ func (l *Listener) announce() error {
 		n := neighbour{a, l.port, encap}
 		withdraw, err := n.announce()
 		if err != nil {
-			l.withdraw()
 			return err
 		}
 		l.announced = append(l.announced, withdraw)
@@ -81,7 +81,6 @@ func (l *Listener) announce() error {
 	for _, n := range neighbours() {
 		taken := func(a netip.Addr) bool { return !a.IsValid() || !n.addr.IsValid() || a == n.addr }
 		if n.port == l.port && n.encap != encap && slices.ContainsFunc(addrs, taken) {
-			l.withdraw()
 			return fmt.Errorf("SCTP port %d: %w", l.port, rawio.ErrPortInUse)
 		}
 	}

@@ -131,13 +131,15 @@ func TestMessageThatIsCutOff(t *testing.T) {
 // A stream takes over what waits of its own messages, but for one of which a part has been read.
 func TestStreamTakesItsOwnMessages(t *testing.T) {
 	var all, own inbox
+	all.push(new(assoc.Received))
 	for i := range 5 {
 		all.push(&assoc.Received{Stream: wire.StreamID(i % 2), Size: i})
 	}
+	all.drop() // one that was read
 	all.off = 1
 	own.take(&all, 0)
 	sizes := func(b *inbox) (list []int) {
-		for _, r := range b.q {
+		for _, r := range b.q[b.head:] {
 			list = append(list, r.Size)
 		}
 		return list

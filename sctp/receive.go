@@ -143,7 +143,7 @@ func (r *receiver) those(now rawio.Time, c *Conn, i, n int) (any bool) {
 		r.conns[i] = nil
 		any = true
 		if r.owned && c.over(sliceTime/2) {
-			r.yield(c, i+1, n)
+			r.yield(c, i, n)
 			break
 		}
 	}

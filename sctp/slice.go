@@ -48,10 +48,7 @@ func (c *Conn) over(part time.Duration) bool {
 		return false
 	}
 	now := c.t.now()
-	if s.began == 0 {
-		s.steps, s.began = n, now
-		return false
-	}
+	s.start(now)
 	if now.Sub(s.began) < part {
 		s.steps = n
 		return false

@@ -43,6 +43,20 @@ func TestSnapshotHasEachStream(t *testing.T) {
 	}
 }
 
+// A snapshot begins with the oldest association.
+func TestSnapshotIsByAge(t *testing.T) {
+	p := newPair(t)
+	var want, got []uint16
+	for range 8 {
+		c, _ := p.connect(t, nil, nil)
+		want = append(want, c.LocalAddr().(Addr).Port())
+	}
+	for _, s := range p.a.Snapshot() {
+		got = append(got, s.LocalPort)
+	}
+	check.Slice(t, "own ports", got, want)
+}
+
 // What comes while somebody looks is not left lying.
 func TestPeekLeavesNothingBehind(t *testing.T) {
 	c, s := newPair(t).connect(t, nil, nil)

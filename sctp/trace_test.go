@@ -57,10 +57,12 @@ func TestTracerHearsTheLifeOfAnAssociation(t *testing.T) {
 	n, _, err := s.ReadMsg(make([]byte, 5000))
 	must.That(t, n == 5000 && err == nil, "%v, %v", n, err)
 	must.OK(t, c.Close())
-	until(t, "the end is heard", func() bool { return strings.HasSuffix(heard.story(), ", down") })
+	until(t, "the end is heard", func() bool { return strings.Contains(heard.story(), ", down") })
 	story := heard.story()
 	check.That(t, strings.HasPrefix(story, "start 1, COOKIE-WAIT to ") && strings.Contains(story, " to ESTABLISHED, ") && strings.Contains(story, "up, ") && strings.HasSuffix(story, "to CLOSED, down"), "%s", story)
-	last := heard.list[len(heard.list)-1]
+	heard.mu.Lock()
+	last := heard.list[slices.IndexFunc(heard.list, func(e TraceEvent) bool { return e.Event.Kind == EventDown })]
+	heard.mu.Unlock()
 	check.That(t, last.Stats.DataOut >= 1 && last.Remote.Addr() == p.bAddr && !last.Passive && last.Event.Err == assoc.ErrShutdown,
 		"%+v", last)
 }
@@ -88,6 +90,9 @@ func TestTracerIsNotFlooded(t *testing.T) {
 	check.Equal(t, "looks in 40 ms", looks(1000, 40*time.Microsecond), 10)
 	looks(1, time.Second)
 	check.Equal(t, "looks at once after a second", looks(1000, 0), lookBurst-1)
+	c.ended = true
+	check.Equal(t, "looks at what has moved at the end", looks(1, 0), 1)
+	c.ended = false
 	check.Equal(t, "looks at what is as it was", func() int {
 		c.observe(now.Add(time.Second))
 		c.traced()
