@@ -285,8 +285,8 @@ func TestLinkThatFailsEndsAssociations(t *testing.T) {
 		var log bytes.Buffer
 		p.a.journal = newJournal(slog.New(slog.NewTextHandler(&log, nil)))
 		c, d := p.connect(t, nil, nil)
-		synctest.Wait()                                                                     // the receive goroutine reads
-		check.That(t, !p.a.turn.take(true) && p.a.turnState() == turnOver, "it is read on") // who asks interrupts the reader
+		synctest.Wait() // the receive goroutine reads; who asks for the turn then interrupts it
+		check.That(t, !p.a.turn.take(true) && p.a.turnState() == turnOver, "it is read on")
 		synctest.Wait()
 		check.That(t, c.Err() != nil && d.Err() != nil && strings.Contains(d.Err().Error(), "a cable is out"), "%v, %v", c.Err(), d.Err())
 		check.That(t, strings.Contains(log.String(), `level=ERROR msg="link failed" reason="a cable is out"`), "%s", log.String())

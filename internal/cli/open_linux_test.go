@@ -15,9 +15,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
-
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/kernelsctp"
@@ -30,6 +27,8 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/sctp"
 	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // flags are those of a command line.

@@ -14,10 +14,10 @@ import (
 // protocol and payload; it is padded to the octets without which the kernel drops the message.
 func Unreachable(t testing.TB, do func(func() error), code, proto uint8, src, dst netip.Addr, payload []byte) {
 	t.Helper()
-	quote := make([]byte, iphdr.Len4, iphdr.Len4+len(payload))
+	quote := make([]byte, iphdr.Len4+max(8, len(payload)))
 	iphdr.Put4(quote, len(payload), proto, 0, src, dst)
-	payload = append(append([]byte(nil), payload...), make([]byte, max(0, 8-len(payload)))...)
-	m := icmp.Message{Type: ipv4.ICMPTypeDestinationUnreachable, Code: int(code), Body: &icmp.DstUnreach{Data: append(quote, payload...)}}
+	copy(quote[iphdr.Len4:], payload)
+	m := icmp.Message{Type: ipv4.ICMPTypeDestinationUnreachable, Code: int(code), Body: &icmp.DstUnreach{Data: quote}}
 	do(func() error {
 		msg, err := m.Marshal(nil)
 		if err != nil {

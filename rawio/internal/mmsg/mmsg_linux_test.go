@@ -22,8 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bare adds nothing to a datagram: these tests run over a pair of Unix sockets,
-// which lose nothing.
+// bare adds nothing to a datagram: these tests run over a pair of Unix sockets, which lose nothing.
 type bare struct{}
 
 func (bare) Decode(m *Message, p *rawio.Packet) bool {
