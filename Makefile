@@ -20,8 +20,8 @@ help: ## list the targets
 build: ## build everything, and cross-compile for the other systems
 	$(GO) build -o bin/ ./cmd/... ./examples/...
 	GOOS=linux GOARCH=arm64 $(GO) build $(ALL)
-	GOOS=darwin GOARCH=arm64 $(GO) build $(ALL)
-	GOOS=windows GOARCH=amd64 $(GO) build $(ALL)
+	GOOS=darwin GOARCH=arm64 $(GO) build -gcflags='all=-N -l' $(ALL)
+	GOOS=windows GOARCH=amd64 $(GO) build -gcflags='all=-N -l' $(ALL)
 	$(GO) build -o bin/ ./bench/...
 
 check: ## a working day's check, under a minute: build, gofmt, vet, staticcheck, the tests with -short

@@ -9,11 +9,12 @@ import (
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/count"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/race"
 )
 
 var (
 	firstSeed = flag.Uint64("seed", 1, "first seed of TestNothingThatAnAttackerSendsHurts")
-	seeds     = flag.Int("seeds", 40, "seeds of TestNothingThatAnAttackerSendsHurts")
+	seeds     = flag.Int("seeds", map[bool]int{false: 40, true: 10}[race.Enabled], "seeds of TestNothingThatAnAttackerSendsHurts")
 	duration  = flag.Duration("duration", 0, "for so long, instead of a number of seeds")
 	packets   = flag.Int("packets", 3000, "of the attackers, for each seed")
 )

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/race"
 	"github.com/rddp-go/rddp/internal/script"
 	"github.com/rddp-go/rddp/sctp/internal/rx/model"
 )
@@ -12,6 +13,7 @@ import (
 // delivered once, whole, and in the order of its stream; SACKs name what has come and nothing else; with forged chunks
 // among them, memory is bounded still, and in the end all of it is given back.
 func FuzzReceiver(f *testing.F) {
+	race.Alone(f)
 	// req 9260-3.3.2-10: when all is read
 	f.Add([]byte{0, 0, 0x45, 0, 1, 0x80, 0x32, 0, 1, 3, 6, 6, 7, 7, 8, 9, 200})
 	f.Add([]byte{1, 0, 0xC5, 0, 8, 0xC3, 0, 1, 0x42, 0x74, 2, 1, 0, 3, 2, 8, 0x14, 9, 1, 6, 6, 7, 0, 7, 0, 0x18})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/race"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -14,6 +15,7 @@ import (
 // has bits, and no chunk has thousands delivered at once. They close the window before they eat memory, Held says how
 // much they do, and in the end all of it is given back.
 func TestNoOrderOfArrivalBuysWork(t *testing.T) {
+	race.Alone(t)
 	const (
 		limit = 1 << 20
 		most  = 2*33 + 8 // steps for a chunk

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/race"
 	"github.com/rddp-go/rddp/sctp/cc"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 	"github.com/rddp-go/rddp/sctp/internal/tx/model"
@@ -14,6 +15,7 @@ import (
 // A peer that lies is sent no more than an honest one gets over a road without loss, its octets open no more window than they would there, and no more than twice
 // as many go again as go. A lie that would be found out is not where it yields next to nothing.
 func TestPeerThatLiesGainsNothing(t *testing.T) {
+	race.Alone(t)
 	const lasts = 8 * time.Second
 	for _, control := range []cc.Factory{cc.NewReno, cc.NewCubic, cc.NewBBR} {
 		road := model.Road{Rate: 1_250_000, Trip: 40 * time.Millisecond, Control: control, Peer: model.Honest}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/race"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -175,6 +176,7 @@ func TestLostAgainAfterATimeout(t *testing.T) {
 // One SACK, or SHUTDOWN, that acknowledges all that can be outstanding, or takes it back, and T3-rtx for all of it, are processed in parts,
 // each of so few steps; a SACK that says less than the one in processing is old, one that says as much takes its place.
 func TestLongestWorkAtOnce(t *testing.T) {
+	race.Alone(t)
 	const last = maxOutstanding // TSN
 	begun := uint64(0)
 	say := func(l *lab, cum wire.TSN, gaps ...wire.GapBlock) (Result, error) {
