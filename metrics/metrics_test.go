@@ -3,15 +3,12 @@ package metrics
 import (
 	"encoding/json"
 	"expvar"
-	"io"
 	"maps"
-	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -22,6 +19,7 @@ import (
 	"github.com/rddp-go/rddp/internal/count"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/scrape"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/rawio/raw"
@@ -211,16 +209,7 @@ func TestHandlerServesBothForms(t *testing.T) {
 	c.AddDevice("x", a)
 	s := httptest.NewServer(Handler(c))
 	defer s.Close()
-	get := func(path string) string {
-		t.Helper()
-		client := http.Client{Timeout: 10 * time.Second}
-		resp := must.Get(client.Get(s.URL + path))(t)
-		defer resp.Body.Close()
-		b, err := io.ReadAll(resp.Body)
-		must.That(t, err == nil && resp.StatusCode == http.StatusOK, "%s: %s, %v", path, resp.Status, err)
-		return string(b)
-	}
-	text := get("/metrics")
+	text := scrape.Page(t, s.URL+"/metrics")
 	for _, line := range []string{`rddp_sctp_associations_ended_total{reason="shutdown",source="x"} 1`, "go_goroutines "} {
 		check.That(t, strings.Contains(text, line), "no %s", line)
 	}
@@ -232,7 +221,7 @@ func TestHandlerServesBothForms(t *testing.T) {
 		}
 		Memstats map[string]any
 	}
-	must.OK(t, json.Unmarshal([]byte(get("/debug/vars")), &vars))
+	must.OK(t, json.Unmarshal([]byte(scrape.Page(t, s.URL+"/debug/vars")), &vars))
 	x := vars.Rddp["x"]
 	check.That(t, x.Transport.Established == 1 && x.Transport == a.Transport().Stats() && x.Totals == a.Transport().Totals() && len(vars.Memstats) != 0, "%+v", x)
 	var _ expvar.Var = c

@@ -1,58 +1,31 @@
 package main
 
 import (
-	"context"
-	"io"
 	"net"
-	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/scrape"
 )
 
 // While a ping runs, its counters can be scraped; with the end of it the port is free again.
 func TestMetricsAreServed(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	said, out := io.Pipe()
-	ended := make(chan int)
-	go func() {
-		code := run(ctx, []string{"--self", "--link", "mem", "-i", "0.01", "--metrics", "127.0.0.1:0"}, io.Discard, out)
-		out.Close()
-		ended <- code
-	}()
-	line := make([]byte, 200)
-	n, err := said.Read(line)
-	url, ok := strings.CutPrefix(strings.TrimSpace(string(line[:n])), "metrics: ")
-	must.That(t, err == nil && ok, "it says %q, %v", line[:n], err)
+	url, end := scrape.Tool(t, run, "--self", "--link", "mem", "-i", "0.01")
 	for _, want := range []string{"rddp_sctp_packets_received_total{source=\"client\"}", "rddp_rdma_accepted_total{source=\"server\"} 1\n"} {
-		for text := ""; !strings.Contains(text, want); { // the session may not be there yet
-			text = scrape(t, url)
-		}
+		scrape.Until(t, url, want) // the session may not be there yet
 	}
-	text := scrape(t, strings.Replace(url, "/metrics", "/debug/vars", 1))
+	text := scrape.Page(t, strings.Replace(url, "/metrics", "/debug/vars", 1))
 	check.That(t, strings.Contains(text, `"rddp": {"client":{"Transport":`), "/debug/vars has\n%s", text)
 	addr := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/metrics")
 	if code, out, errs := invoke(t.Context(), "--stat", addr); code != exitWell || !strings.HasPrefix(out, "client: 1 associations, 1 QPs, 3 regions\nESTABLISHED ") {
 		t.Errorf("--stat: exit %d\n%s%s", code, out, errs)
 	}
-	stop()
-	check.Equal(t, "exit", <-ended, exitWell)
+	check.Equal(t, "exit", end(), exitWell)
 	l, err := net.Listen("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/metrics"))
 	must.Error(t, "the port is not given up", err, nil)
 	l.Close()
-}
-
-func scrape(t *testing.T, url string) string {
-	t.Helper()
-	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	resp := must.Get(client.Get(url))(t)
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	must.That(t, err == nil && resp.StatusCode == http.StatusOK, "%s, %v", resp.Status, err)
-	return string(b)
 }
 
 func TestMetricsAddressIsChecked(t *testing.T) {

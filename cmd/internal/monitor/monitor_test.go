@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/scrape"
 	"github.com/rddp-go/rddp/rdma"
 )
 
@@ -30,14 +30,11 @@ func TestDevicesAreServed(t *testing.T) {
 		t.Errorf("nobody listens: %v", err)
 	}
 	url, _ := strings.CutPrefix(strings.TrimSpace(said.String()), "metrics: ")
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
-	resp := must.Get(client.Get(url))(t)
-	defer resp.Body.Close()
-	text := must.Get(io.ReadAll(resp.Body))(t)
+	text := scrape.Page(t, url)
 	for _, end := range []string{"server", "client"} {
 		for _, name := range []string{"rddp_udp_packets_sent_total", "rddp_sctp_packets_sent_total"} {
 			want := fmt.Sprintf("%s{source=%q} ", name, end)
-			check.That(t, strings.Contains(string(text), want) && !strings.Contains(string(text), want+"0"), "no %s, or nothing", want)
+			check.That(t, strings.Contains(text, want) && !strings.Contains(text, want+"0"), "no %s, or nothing", want)
 		}
 	}
 }
