@@ -160,8 +160,6 @@ func (g *Group) recvOnce(fd uintptr) {
 		g.more, g.errs = true, 0
 	case syscall.EAGAIN:
 		g.errs = 0
-	case syscall.EINTR:
-		g.more = true
 	default: // a pending ICMP error: the call has cleared it, the message is in the queue
 		if !fromICMP(errno) {
 			g.errno = errno
