@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/pace"
@@ -236,11 +237,7 @@ func (cfg *Config) routes() []netip.Prefix {
 		out = append(out, p.Masked())
 	}
 	for _, a := range cfg.Addrs {
-		held := false
-		for _, p := range cfg.Host {
-			held = held || p.Contains(a)
-		}
-		if !held {
+		if !slices.ContainsFunc(cfg.Host, func(p netip.Prefix) bool { return p.Contains(a) }) {
 			out = append(out, netip.PrefixFrom(a, a.BitLen()))
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
@@ -313,6 +314,7 @@ func TestRefusedSystemCallsOfOpen(t *testing.T) {
 			testns.Fails("no privilege for it", unix.EACCES, unix.SYS_IOCTL, -1, unix.TUNSETIFF),
 			testns.Fails("no reading without waiting", unix.ENOMEM, unix.SYS_FCNTL, -1, unix.F_SETFL),
 			testns.Fails("no request to it", unix.ENOBUFS, unix.SYS_SENDTO),
+			testns.Fails("no going up", unix.EIO, unix.SYS_SENDTO, -1, -1, unix.SizeofNlMsghdr+unix.SizeofIfInfomsg), // the request without attributes
 		)
 		testns.New(t).Do(func() error {
 			must.OK(t, testns.Refuse(unix.EPERM, unix.SYS_SENDTO))
@@ -360,7 +362,8 @@ func TestRoutesAreAddedWithAndWithoutHost(t *testing.T) {
 
 func TestCloseWakesReader(t *testing.T) {
 	outstanding := rawio.TrackPools()
-	l := open(t, testns.New(t), tun.Config{Addrs: addr1})
+	l := open(t, testns.New(t), tun.Config{Addrs: addr1, Poll: time.Nanosecond})
+	check.Equal(t, "polling", l.Polling(), time.Nanosecond)
 	done := make(chan error)
 	go func() {
 		_, err := l.ReadBatch(make([]rawio.Packet, 4))
@@ -371,6 +374,7 @@ func TestCloseWakesReader(t *testing.T) {
 	check.Equal(t, "ReadBatch", <-done, net.ErrClosed)
 	_, err := l.ReadBatch(make([]rawio.Packet, 4))
 	check.That(t, err == net.ErrClosed, "ReadBatch after Close = %v, want net.ErrClosed", err)
+	check.That(t, l.PollBatch(make([]rawio.Packet, 4)) == 0 && l.Wait(rawio.Block) == net.ErrClosed, "PollBatch after Close brings a packet, or Wait waits")
 	n, err := l.WriteBatch([]rawio.Packet{{Vec: [][]byte{linktest.Pattern(12)}, Remote: to(addr2[0])}})
 	check.That(t, n == 0 && err == net.ErrClosed, "WriteBatch after Close = %d, %v", n, err)
 	check.Equal(t, "buffers that are not given back", outstanding(), 0)
