@@ -160,6 +160,11 @@ func TestCorruptChangesOneOctetAnywhere(t *testing.T) {
 	k := slices.Index(where[:], false)
 	check.That(t, k < 0, "octet %d was never changed", k)
 	check.Slice(t, "the sender's memory", data, bytes.Repeat([]byte{0xa5}, size))
+	n.Connect(hostA.Addr(), hostB.Addr(), Params{Corrupt: 1})
+	n.Send(packets, &rawio.Packet{Local: hostA, Remote: hostB})
+	_, p, ok := n.Deliver(packets)
+	p.Release()
+	check.That(t, ok && n.Stats().Corrupted == changed, "a packet without an octet: delivered %v, %d of %d changed before", ok, n.Stats().Corrupted, changed)
 	checkConserved(t, n)
 }
 

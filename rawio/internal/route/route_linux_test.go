@@ -2,6 +2,7 @@ package route
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
@@ -46,6 +47,9 @@ func TestPathIsWhatTheSystemRoutes(t *testing.T) {
 	check.Equal(t, "from there", r.Lookup(p.Source, far), p)
 	ns.SetMTU("eth", 1400)
 	ns.Do(func() error {
+		must.OK(t, netlink.LinkSetDown(must.Get(netlink.LinkByName("lo"))(t)))
+		down, _ := r.system.places()
+		check.That(t, !slices.ContainsFunc(down, func(p place) bool { return p.addr.IsLoopback() }), "addresses of an interface that is down: %v", down)
 		must.OK(t, testns.Refuse(unix.EPERM, unix.SYS_SENDTO))
 		_, ok := r.system.places()
 		p := r.Lookup(netip.Addr{}, netip.MustParseAddr("fd01::7"))

@@ -1,0 +1,17 @@
+package raw
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/rawio/internal/mmsg"
+)
+
+// Sinks that an alarm has woken rest again after so many looks at a buffer that is not pressed.
+func TestSinksRestAgainAfterAnAlarm(t *testing.T) {
+	s := sinks{alert: 2}
+	for _, rest := range []bool{false, false, true} {
+		s.received(lookEvery, new(mmsg.Group))
+		check.Equal(t, "they rest", s.resting, rest)
+	}
+}
