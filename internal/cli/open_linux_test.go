@@ -171,6 +171,11 @@ func TestRefusedDeviceClosesItsLink(t *testing.T) {
 		}
 		d, err := flags(t, "--link udp").Devices(bad, nil)
 		check.That(t, d == nil && err != nil, "devices of less than no QPs: %v", err)
+		two := must.Get(flags(t, "--link udp --local 127.0.0.1,192.0.2.1").Device(true, nil, nil))(t)
+		defer two.Close()
+		var foreign *sctp.LocalAddrError
+		_, err = two.Listen(7)
+		check.That(t, errors.As(err, &foreign), "a server at two addresses, of which the host has one: %v", err)
 		return nil
 	})
 }
@@ -201,13 +206,14 @@ func TestAddressThatALinkIsBoundTo(t *testing.T) {
 	testns.New(t).Do(func() error {
 		lo, err := netlink.LinkByName("lo")
 		if err == nil {
-			err = netlink.AddrAdd(lo, &netlink.Addr{IPNet: netlink.NewIPNet(net.ParseIP("fd77::1")), Flags: unix.IFA_F_NODAD})
+			err = errors.Join(netlink.AddrAdd(lo, &netlink.Addr{IPNet: netlink.NewIPNet(net.ParseIP("fd77::1")), Flags: unix.IFA_F_NODAD}),
+				netlink.AddrAdd(lo, &netlink.Addr{IPNet: netlink.NewIPNet(net.IPv4(10, 7, 0, 1))}))
 		}
 		list, _ := net.InterfaceAddrs()
-		if err != nil || len(list) != 3 {
+		if err != nil || len(list) != 4 {
 			return fmt.Errorf("addresses %v, %w", list, err)
 		}
-		first, _, _ := strings.Cut(list[1].String(), "/") // of IPv6
+		first, _, _ := strings.Cut(list[2].String(), "/") // of IPv6
 		for _, tt := range []struct {
 			f    LinkFlags
 			want string
