@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/netip"
 	"strings"
@@ -12,7 +13,9 @@ import (
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/cli"
+	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -205,6 +208,15 @@ func TestCompletionsAreAskedForNowAndThen(t *testing.T) {
 	l.done, l.closing, e.completed = 5, true, 5
 	must.OK(t, e.control(l, &control{kind: ctlAck, n: 7}))
 	check.That(t, e.completed == 7 && l.done == 7 && l.acked && l.judged, "%d messages completed, %d of the lane, acknowledged %v, judged %v", e.completed, l.done, l.acked, l.judged)
+}
+
+// A port that another program has ends the tool.
+func TestPortOfAnotherProgram(t *testing.T) {
+	for _, args := range []string{"write -p 7", "write -p 7 --self"} {
+		o := must.Get(parse(strings.Fields(args), io.Discard))(t)
+		o.link.Opener = mempair.Taken(t, 7)
+		check.Error(t, args, o.run(t.Context(), io.Discard), rawio.ErrPortInUse)
+	}
 }
 
 func TestClientLeaves(t *testing.T) {

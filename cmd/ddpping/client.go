@@ -367,16 +367,18 @@ func (c *client) post() error {
 		fill(data, seq, c.pattern)
 	}
 	c.due, c.sent[seq] = 0, &ping{op: op, at: time.Now()}
-	if op == opRead {
-		return c.posted(c.e.read(c.server.read, seq))
-	}
-	if op == opWrite {
-		if err := c.e.write(c.server.write, seq, data); err != nil {
-			return c.posted(err)
+	var err error
+	switch op {
+	case opRead:
+		err = c.e.read(c.server.read, seq)
+	case opWrite:
+		if err = c.e.write(c.server.write, seq, data); err == nil {
+			err = c.e.send(op, verdictGood, seq, nil)
 		}
-		data = nil
+	default:
+		err = c.e.send(op, verdictGood, seq, data)
 	}
-	return c.posted(c.e.send(op, verdictGood, seq, data))
+	return c.posted(err)
 }
 
 // posted tells what is wrong with a request from the end of the session, which completions will tell.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
@@ -57,6 +59,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"no hex", "-p zz: it is bytes in hex", []string{"-p", "zz", "a"}},
 		{"somebody else's address", "this host does not have the address that --local or -I names", []string{"-I", "192.0.2.9", "--link", "udp", "127.0.0.1"}},
 		{"no TTL", "-t 256: a TTL is 1 to 255", []string{"-t", "256", "a"}},
+		{"no TTL at all", "-t 0: a TTL is 1 to 255", []string{"-t", "0", "a"}},
+		{"no traffic class", "-Q 0x100: a traffic class is 0 to 255", []string{"-Q", "0x100", "a"}},
 		{"bits of ECN", "the lower two bits are those of ECN", []string{"-Q", "0xb9", "a"}},
 		{"no way to find the MTU", "-M probe: it is one of do, want, dont", []string{"-M", "probe", "a"}},
 		{"too long a pattern", "a pattern is 1 to 16 bytes", []string{"-p", "0123456789abcdef0123456789abcdef01", "a"}},
@@ -78,6 +82,32 @@ func TestMistakesAreNamed(t *testing.T) {
 	for flag, want := range map[string]string{"--help": "--pcap", "-h": "--pcap", "--version": "ddpping of rddp ", "-V": "ddpping of rddp "} {
 		code, out, errs := invoke(t.Context(), flag)
 		check.That(t, code == exitWell && strings.Contains(out, want) && errs == "", "%s: exit %d\n%s%s", flag, code, out, errs)
+	}
+}
+
+func TestPacketsAreMarkedAsAsked(t *testing.T) {
+	for args, want := range map[string]rawio.Mark{"a": {}, "-t 1 -Q 0xb8 a": {TTL: 1, Class: 0xb8}, "-t 255 -Q 252 a": {TTL: 255, Class: 252}} {
+		o := must.Get(parse(strings.Fields(args), io.Discard))(t)
+		check.That(t, o.link.Mark == want, "%s: %+v, want %+v", args, o.link.Mark, want)
+	}
+}
+
+// An address has its name before it, unless numbers are asked for.
+func TestAddressHasItsName(t *testing.T) {
+	a := netip.MustParseAddr("127.0.0.1")
+	names := must.Get(net.LookupAddr(a.String()))(t)
+	for want, o := range map[string]options{strings.TrimSuffix(names[0], ".") + " (127.0.0.1)": {}, "127.0.0.1": {numeric: true}} {
+		check.Equal(t, "its name", newReporter(&o, a, io.Discard).name, want)
+	}
+}
+
+// A port that another program has ends the tool.
+func TestPortOfAnotherProgram(t *testing.T) {
+	for _, arg := range []string{"-l", "--self"} {
+		o := must.Get(parse([]string{"--port", "7", arg}, io.Discard))(t)
+		o.link.Opener = mempair.Taken(t, 7)
+		_, err := o.run(t.Context(), io.Discard)
+		check.Error(t, arg, err, rawio.ErrPortInUse)
 	}
 }
 
@@ -248,6 +278,8 @@ func TestFillTellsPingsApart(t *testing.T) {
 		must.That(t, !ok, "pings %d and %d have the same data", old, seq)
 		seen[string(b)] = seq
 	}
+	fill(b, 1, []byte{1, 2, 3})
+	check.Equal(t, "a pattern again and again", fmt.Sprintf("%x", b), "01020301020301020301020301020301")
 	fill(b, 1, nil)
 	check.Equal(t, "the first ping, of any release", fmt.Sprintf("%x", b), "6e2d75caae771bdcb45c6f16b32df054") // by xorshift64
 }

@@ -4,6 +4,7 @@ package mempair
 import (
 	"testing"
 
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 )
 
@@ -25,5 +26,13 @@ func Check(t testing.TB, links ...*mem.Link) {
 		if n := l.Outstanding(); n != 0 {
 			t.Errorf("link %d: %d packet buffers were never released", i, n)
 		}
+	}
+}
+
+// Taken opens links on which another program has a port.
+func Taken(t testing.TB, port uint16) func(server bool) (rawio.Link, error) {
+	return func(bool) (rawio.Link, error) {
+		l, _ := New(t, mem.Options{})
+		return l, l.BindPort(port)
 	}
 }
