@@ -143,6 +143,8 @@ func TestHelloSurvivesTheWireAndDamageIsRefused(t *testing.T) {
 		{"empty", func([]byte) []byte { return nil }, "not from a ddpbench"},
 		{"another tool's", func(b []byte) []byte { return append([]byte("ddpping1"), b[8:]...) }, "not from a ddpbench"},
 		{"another version", func(b []byte) []byte { b[9]++; return b }, "use the same release"},
+		{"another version, and no more", func(b []byte) []byte { b[9]++; return b[:10] }, "use the same release"},
+		{"cut short within the version", func(b []byte) []byte { return b[:9] }, "not from a ddpbench"},
 		{"cut short", func(b []byte) []byte { return b[:len(b)-1] }, "octets long"},
 		{"too long", func(b []byte) []byte { return append(b, 0) }, "octets long"},
 		{"unknown verb", func(b []byte) []byte { b[10] = 4; return b }, "write, read, send and atomic only"},

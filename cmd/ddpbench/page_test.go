@@ -1,9 +1,9 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -44,15 +44,11 @@ func TestReportHasTheFiguresOfBothEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := simlink.New(1)
 				follow(n, []phase{{10 * time.Millisecond, 50}, {5 * time.Millisecond, 10_000}})
-				serving, stop := context.WithCancel(t.Context())
-				served := make(chan int)
-				var said, out strings.Builder
-				go func() { served <- runs(serving, t, n, serverAddr, &said, "write") }()
-				synctest.Wait()
+				stop := serves(t, n, io.Discard)
+				var out strings.Builder
 				code := runs(t.Context(), t, n, clientAddr, &out, append(strings.Fields(tt.args), "--report", file, serverAddr.String())...)
 				check.That(t, code == exitWell, "exit %d\n%s", code, &out)
 				stop()
-				<-served
 			})
 			page := string(must.Get(os.ReadFile(file))(t))
 			var names []string
@@ -110,6 +106,10 @@ func TestLatenciesOfAReport(t *testing.T) {
 	}
 	sizes := (&document{head: []string{"", "", "", "MiB/s"}, sizes: chart.Series{X: []float64{1, 3, 21}}}).bySize()
 	check.Equal(t, "axes by size", fmt.Sprint(sizes.XTicks, sizes.YLabel, sizes.Series[0].Name, sizes.X(9)), "[{1 2} {5 32} {9 512} {13 8K} {17 128K} {21 2M}]MiB/sMiB/s512")
+	d := &document{options: new(options)}
+	d.latency(64, latency{iters: 1, min: 2, max: 3, typical: 4, avg: 5, stdev: 6, p99: 7, p999: 8, rate: 9})
+	d.bandwidth(65, bandwidth{iters: 1, peak: 2, avg: 3, rate: 4})
+	check.Equal(t, "rows", fmt.Sprint(d.results), "[[64 1 2.00 4.00 5.00 6.00 7.00 8.00 3.00] [65 1 2.00 3.00 4.000000]]")
 	last := f.Series[0].X[len(f.Series[0].X)-1]
 	check.That(t, last > 2.99 && last < 3.06 && f.X(2) == "99 %", "the last is %v, of a thousand messages; %s", last, f.X(2))
 }
@@ -135,15 +135,11 @@ func TestTraceIsDrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := simlink.New(1)
 		follow(n, []phase{{10 * time.Millisecond, 50}, {0, 500}, {10 * time.Millisecond, 10_000}})
-		serving, stop := context.WithCancel(t.Context())
-		served := make(chan int)
-		go func() { served <- runs(serving, t, n, serverAddr, new(strings.Builder), "write") }()
-		synctest.Wait()
+		stop := serves(t, n, io.Discard)
 		var out strings.Builder
 		code := runs(t.Context(), t, n, clientAddr, &out, "read", "-t", "1", "-s", "60000", "-n", "100", "--trace", file, serverAddr.String())
 		check.That(t, code == exitWell, "exit %d\n%s", code, &out)
 		stop()
-		<-served
 	})
 	out, errs, code := bench(t, "trace", file)
 	check.Equal(t, "what it says", out+errs, "1 associations, drawn in "+file+".html\n")

@@ -109,6 +109,7 @@ func TestDepthOfARig(t *testing.T) {
 	check.Equal(t, "regions in turn", len(used), 3)
 	must.OK(t, r.run(t.Context(), 0, 9)) // each place in memory is used again
 	check.That(t, r.done >= 9, "%d messages are done", r.done)
+	check.Error(t, "a run that is given up", r.run(ended, 0, 1<<40), context.Canceled)
 	check.Equal(t, "octets for large messages", (&rig{scale: scale{Size: 1 << 30}}).memory(), 1<<30)
 	check.Equal(t, "octets for small messages", (&rig{scale: scale{Size: 64}}).memory(), 64<<20)
 }
