@@ -20,6 +20,7 @@ import (
 	"github.com/rddp-go/rddp/internal/testpriv"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
+	"github.com/rddp-go/rddp/rawio/internal/mmsg"
 	"github.com/rddp-go/rddp/rawio/tun"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/net/icmp"
@@ -160,16 +161,9 @@ func rawSocket(t *testing.T, ns *testns.NS, family, proto int) int {
 	return fd
 }
 
-func sockaddr(a netip.Addr) unix.Sockaddr {
-	if a.Is4() {
-		return &unix.SockaddrInet4{Addr: a.As4()}
-	}
-	return &unix.SockaddrInet6{Addr: a.As16()}
-}
-
 func send(t *testing.T, fd int, dst netip.Addr, b []byte) {
 	t.Helper()
-	must.OK(t, unix.Sendto(fd, b, 0, sockaddr(dst)))
+	must.OK(t, unix.Sendto(fd, b, 0, mmsg.Sockaddr(to(dst))))
 }
 
 func TestAnswersEcho(t *testing.T) {

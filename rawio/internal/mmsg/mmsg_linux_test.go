@@ -258,6 +258,7 @@ func TestErrorsOfAPacketSentAlone(t *testing.T) {
 	var sys *os.SyscallError
 	err := s.Send(nil, netip.Addr{}, netip.MustParseAddrPort("255.255.255.255:1"))
 	check.That(t, errors.As(err, &sys) && sys.Err == unix.EACCES, "to everybody: %v", err)
+	check.Error(t, "an option of no socket", Set(-1, On(unix.SOL_SOCKET, unix.SO_BROADCAST)), unix.EBADF)
 	s.Close()
 	check.Error(t, "Close when a socket is closed", g.Close(), os.ErrClosed)
 	check.Equal(t, "second Close", g.Close(), net.ErrClosed)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
 	"golang.org/x/sys/unix"
 )
@@ -220,4 +221,10 @@ func TestRefusedPacketBetweenRuns(t *testing.T) {
 	n, err = tx.WriteBatch([]rawio.Packet{sequence(1, 65508)[0], pkts[3]}) // the kernel refuses what comes before it
 	check.That(t, n == 0 && err == rawio.ErrTooLong && tx.Stats.TxTooLong.Load() == 1 && tx.Stats.TxErrors.Load() == 1,
 		"WriteBatch = %d, %v; %d too long, %d errors", n, err, tx.Stats.TxTooLong.Load(), tx.Stats.TxErrors.Load())
+	testns.New(t).Do(func() error { // the device is full when the first has left, and the other two are tried again
+		must.OK(t, testns.Refuse(unix.ENOBUFS, unix.SYS_SENDMMSG, -1, -1, 2))
+		n, err := tx.WriteBatch([]rawio.Packet{pkts[0], sequence(1, 65508)[0], pkts[0]})
+		check.That(t, n == 1 && err == rawio.ErrFull && tx.Stats.TxFull.Load() == 1, "WriteBatch = %d, %v; %d times full", n, err, tx.Stats.TxFull.Load())
+		return nil
+	})
 }
