@@ -208,6 +208,13 @@ func TestCompletionsAreAskedForNowAndThen(t *testing.T) {
 	l.done, l.closing, e.completed = 5, true, 5
 	must.OK(t, e.control(l, &control{kind: ctlAck, n: 7}))
 	check.That(t, e.completed == 7 && l.done == 7 && l.acked && l.judged, "%d messages completed, %d of the lane, acknowledged %v, judged %v", e.completed, l.done, l.acked, l.judged)
+	for _, v := range []verb{verbRead, verbWrite} {
+		for _, done := range []uint64{6, 7} { // what was read has come when it completes, what was written when it is acknowledged
+			e, l := &engine{params: params{verb: v}}, &lane{closing: true, posted: 7, done: done}
+			must.OK(t, e.control(l, &control{kind: ctlAck, n: 7}))
+			check.That(t, e.end.IsZero() == (v == verbRead && done == 7), "%v, %d of 7 complete: the end is %v", v, done, e.end)
+		}
+	}
 }
 
 // A port that another program has ends the tool.

@@ -256,6 +256,7 @@ func TestRunEndsWhenItIsToAndBothEndsSayHow(t *testing.T) {
 		{"nobody answers", "write --timeout 1.5", 1, 0, "exit 1 after 1.5s",
 			"ddpbench: no answer: check the address, that the server runs with the same --link and --port, and firewalls in between", ""},
 		{"interrupted before anything was measured", "write", 0, 15 * ms, "exit 2 after 15ms", "ddpbench: interrupted before anything was measured", ""},
+		{"interrupted before a round trip is over", "read --lat", 0, 350 * ms, "exit 2 after 500ms", "ddpbench: nothing was measured", "transport closed"},
 		{"interrupted, and the server does not answer the end", "read -D 600 -t 1", 1003 * ms, 2003 * ms, "exit 2 after 7.003s",
 			"ddpbench: the peer does not answer the end of the run", "the client has been silent for 1m0s"},
 		{"interrupted in the middle of all sizes", "read -a -n 100 -t 1", 0, 15_050 * ms, "exit 0 after 15.3s", strings.TrimSuffix(resultLine, "\n"), ""},

@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"net/netip"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,15 +21,6 @@ func bench(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	var out, errs bytes.Buffer
 	code = run(t.Context(), args, &out, &errs)
 	return out.String(), errs.String(), code
-}
-
-// fields are those of the line below the header of the results.
-func fields(t *testing.T, out, header string) []string {
-	t.Helper()
-	_, rest, found := strings.Cut(out, header)
-	must.That(t, found, "no header %q in\n%s", header, out)
-	row, _, _ := strings.Cut(rest, "\n")
-	return strings.Fields(row)
 }
 
 // lab is a service and a client's device, joined by memory.

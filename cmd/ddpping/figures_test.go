@@ -141,6 +141,8 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 			ping(56, 2, "write", "250 ms") + ping(56, 3, "write", "250 ms") + ping(56, 4, "write", "250 ms") + stats("4 pings transmitted, 4 received, 0% packet loss, time 550ms", "250.000/250.000/250.000/0.000"), "exit 0 after 1.8s", ""},
 		{"as many under way as there is memory for", "-c 67 -i 0.01 -q", []time.Duration{700 * ms}, "", head(56, "send") + // the first two come before the session
 			stats("67 pings transmitted, 65 received, 2.985% packet loss, time 3500ms", "700.000/700.000/700.000/0.000") + "1 outage, 2.80 s in all\n", "exit 0 after 4.9s", ""},
+		{"until a deadline when no more may be under way", "-w 2.77 -i 0.01 -q", []time.Duration{700 * ms}, "", head(56, "send") +
+			stats("66 pings transmitted, 0 received, 100% packet loss, time 2770ms", ""), "exit 1 after 2.77s", ""},
 		{"until a deadline", "-w 1.5", steady, "", head(56, "send") + sends(1, 2, "10.0 ms") +
 			stats("2 pings transmitted, 2 received, 0% packet loss, time 1470ms", "10.000/10.000/10.000/0.000"), "exit 0 after 1.52s", ""},
 		{"a count within the deadline", "-w 1.5 -c 2", steady, "", head(56, "send") + sends(1, 2, "10.0 ms") +
