@@ -45,9 +45,11 @@ func Tool(t testing.TB, run func(ctx context.Context, args []string, stdout, std
 	}
 }
 
-// Until reads the page at url until it has a text.
-func Until(t testing.TB, url, text string) {
+// Until reads the page at url until it has had each text.
+func Until(t testing.TB, url string, texts ...string) {
 	t.Helper()
-	for !strings.Contains(Page(t, url), text) {
+	for _, text := range texts {
+		for !strings.Contains(Page(t, url), text) {
+		}
 	}
 }

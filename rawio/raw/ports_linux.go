@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"slices"
@@ -175,12 +176,7 @@ func (s *ports) filter(v6, all bool) ([]unix.SockFilter, error) {
 		} else {
 			prog = append(prog, bpf.LoadMemShift{Off: 0}, bpf.LoadIndirect{Off: 2, Size: 2})
 		}
-		list := make([]uint16, 0, len(s.claims))
-		for p := range s.claims {
-			list = append(list, p)
-		}
-		slices.Sort(list)
-		for _, p := range list {
+		for _, p := range slices.Sorted(maps.Keys(s.claims)) {
 			block := s.at(s.claims[p], v6, bpf.RetConstant{Val: everything})
 			prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(p), SkipFalse: uint8(len(block))})
 			prog = append(prog, block...)

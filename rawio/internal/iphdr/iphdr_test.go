@@ -333,4 +333,7 @@ func TestSumsOfRFC1071(t *testing.T) {
 		got := fold(Sum(0, row.octets))
 		check.That(t, got == row.want, "sum of %x is %#04x, want %#04x", row.octets, got, row.want)
 	}
+	udp := append(make([]byte, LenUDP), 1, 2, 3) // RFC 768: of a pseudo-header too
+	PutUDP(udp, netip.MustParseAddrPort("192.0.2.1:7"), netip.MustParseAddrPort("192.0.2.2:9"))
+	check.Equal(t, "UDP header", binary.BigEndian.Uint64(udp), 0x0007_0009_000b_77c2)
 }

@@ -300,4 +300,10 @@ func TestBuffersOfWhoMayNotForceThem(t *testing.T) {
 	})
 	defer s.Close()
 	check.Equal(t, "octets", 2*s.ReceiveBuffer(), must.Get(unix.GetsockoptInt(fds[1], unix.SOL_SOCKET, unix.SO_RCVBUF))(t))
+	testns.New(t).Do(func() error {
+		must.OK(t, testns.Refuse(unix.EMFILE, unix.SYS_EVENTFD2))
+		g, err := NewGroup(0, s)
+		check.That(t, g == nil && errors.Is(err, unix.EMFILE) && s.Close() != nil, "a group that cannot wait, which closes its sockets: %v, %v", g, err)
+		return nil
+	})
 }
