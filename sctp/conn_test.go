@@ -405,6 +405,9 @@ func TestOvertakenIsNoReason(t *testing.T) {
 		}
 		_, _, err := happy(t.Context(), list, &Config{}, time.Millisecond)
 		check.That(t, errors.Is(err, syscall.ETIMEDOUT) && !errors.Is(err, assoc.ErrOvertaken), "%v", err)
+		time.AfterFunc(2*time.Second, func() { links[0].Chunk.Store(0) }) // behind the last COOKIE ECHO of the first
+		_, by := must.Two(happy(t.Context(), list, &Config{MaxInitRetrans: 1}, time.Hour))(t)
+		check.That(t, by == &list[1], "not the attempt that began when the one that was answered had failed")
 	})
 }
 

@@ -218,6 +218,7 @@ func TestEventsAreBounded(t *testing.T) {
 	told(0, EventSenderDry)
 	told(7, EventSenderDry)
 	told(2, EventDown)
+	check.Equal(t, "events lost in all", p.a.Stats().EventsLost, 9)
 	check.Fails(s.NextEvent(context.Background()))(t, "without Config.Events", ErrNoEvents)
 }
 

@@ -280,8 +280,8 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 		b := sendBuf{max: 100, used: used}
 		check.That(t, b.roomy() == roomy, "%d octets of 100 leave room for several messages: %v", used, !roomy)
 	}
-	for size, want := range map[int]int{40_000: 10_000, 39_999: 0} { // a ring that had grown, and is four times what it may be
-		b := sendBuf{max: 10_000, ring: make([]byte, size), used: 10_000}
+	for is, want := range map[[2]int]int{{40_000, 10_000}: 10_000, {39_999, 10_000}: 0, {40_000, 9_999}: 0} { // a ring that had grown, is full, and four times what it may be
+		b := sendBuf{max: 10_000, ring: make([]byte, is[0]), used: is[1]}
 		check.Equal(t, "octets of a shorter ring", b.wants(1), want)
 	}
 	small := sendBuf{max: 100}

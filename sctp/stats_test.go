@@ -192,6 +192,8 @@ func TestEveryCounterCounts(t *testing.T) {
 		return p.a
 	}
 	rows["Contradictions"] = rows["EndInternal"]
+	once := map[string]bool{"RxDropped": true, "EndShutdown": true, "EndAborted": true, "EndByPeer": true, "EndTimeout": true, "EndRefused": true,
+		"EndInternal": true, "Endpoint.OutOfBlue": true}
 	count.Each(TransportStats{}, func(name string, _ uint64) {
 		drive := rows[name]
 		if drive == nil && strings.HasPrefix(name, "Endpoint.") {
@@ -200,7 +202,7 @@ func TestEveryCounterCounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			must.That(t, drive != nil, "nothing here makes it count")
 			count.Each(drive(t).Stats(), func(other string, v uint64) {
-				check.That(t, other != name || v > 0 && v < 1<<32, "it did not count, or down: %d", v)
+				check.That(t, other != name || v == 1 || !once[name] && v > 1 && v < 1<<32, "it did not count, or twice, or down: %d", v)
 			})
 		})
 	})
