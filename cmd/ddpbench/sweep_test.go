@@ -43,6 +43,7 @@ func TestSweepMeasuresAndKeepsEveryAxis(t *testing.T) {
 		a := &axes[i]
 		var kept []point
 		text := must.Get(os.ReadFile(filepath.Join(dir, a.Name+".json")))(t)
+		check.That(t, must.Get(os.Stat(filepath.Join(dir, a.Name+".json")))(t).Mode()&0o600 == 0o600, "who made the file may not read and write it")
 		must.OK(t, json.Unmarshal(text, &kept))
 		check.Equal(t, "what is kept", string(text), string(must.Get(json.MarshalIndent(kept, "", "\t"))(t))+"\n")
 		for k, p := range kept {

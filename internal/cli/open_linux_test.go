@@ -138,6 +138,7 @@ func TestTheKernelsSCTPIsWarnedOf(t *testing.T) {
 	was := kernelsctp.Root
 	defer func() { kernelsctp.Root = was }()
 	kernelsctp.Root = t.TempDir()
+	check.Equal(t, "warning where the kernel has none", (&LinkFlags{Kind: "raw"}).Warning(), "")
 	must.OK(t, os.MkdirAll(kernelsctp.Root+"/sys/module/sctp", 0o755))
 	for kind, want := range map[string]string{"raw": kernelsctp.Advice, "udp": "", "tun": ""} {
 		check.Equal(t, kind, (&LinkFlags{Kind: kind}).Warning(), want)

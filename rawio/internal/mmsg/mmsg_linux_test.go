@@ -102,7 +102,7 @@ func TestReceiveBuffersFollowThePackets(t *testing.T) {
 		for _, n := range sizes {
 			d := make([]byte, n)
 			for i := range d {
-				d[i] = byte(i * 11)
+				d[i] = byte(i*11 + n)
 			}
 			out = append(out, rawio.Packet{Vec: [][]byte{d}, Remote: anywhere})
 		}
@@ -124,7 +124,7 @@ func TestReceiveBuffersFollowThePackets(t *testing.T) {
 		}
 		held = held[:0]
 	}
-	move(100, 2048, 2049, 65535, 100)
+	move(2048, 2049, 3000, 65535, 100)
 	check.That(t, b.rx.big, "small buffers after large packets")
 	check.Equal(t, "large messages of a system call", len(b.rx.prepare(Batch)), largeBatch)
 	move(65535, 1, 65535, 2048)
