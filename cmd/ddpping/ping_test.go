@@ -95,10 +95,12 @@ func TestPacketsAreMarkedAsAsked(t *testing.T) {
 // An address has its name before it, unless numbers are asked for.
 func TestAddressHasItsName(t *testing.T) {
 	a := netip.MustParseAddr("127.0.0.1")
-	names := must.Get(net.LookupAddr(a.String()))(t)
-	for want, o := range map[string]options{strings.TrimSuffix(names[0], ".") + " (127.0.0.1)": {}, "127.0.0.1": {numeric: true}} {
-		check.Equal(t, "its name", newReporter(&o, a, io.Discard).name, want)
+	named := a.String()
+	if names, err := net.LookupAddr(named); err == nil {
+		named = strings.TrimSuffix(names[0], ".") + " (127.0.0.1)"
 	}
+	check.Equal(t, "its name", newReporter(new(options), a, io.Discard).name, named)
+	check.Equal(t, "by number", newReporter(&options{numeric: true}, a, io.Discard).name, a.String())
 }
 
 // A port that another program has ends the tool.
