@@ -60,14 +60,20 @@ func (n *NS) Do(f func() error) error {
 	})
 }
 
-// onThread runs f on a thread that ends with it, since its namespace is not the program's.
+// onThread runs f on a thread that ends with it, since its namespace is not the program's. Where f ends its goroutine instead of returning, as
+// testing.TB.FailNow does, the caller's ends too: nobody else would tell it.
 func onThread(f func() error) error {
-	done := make(chan error)
+	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
+		defer close(done)
 		done <- f()
 	}()
-	return <-done
+	err, ok := <-done
+	if !ok {
+		runtime.Goexit()
+	}
+	return err
 }
 
 // Sysctl sets a variable of the namespace, named as sysctl(8) does.
