@@ -149,6 +149,7 @@ func TestListenersShareAPortByAddress(t *testing.T) {
 				for _, by := range []*links{client, one, two} {
 					c := must.Get((&Dialer{links: by}).Dial(deadlineCtx(t), "sctp", to))(t)
 					must.Get(ls[i].Accept(deadlineCtx(t)))(t)
+					check.Equal(t, "over the link that it listens by", c.t == by.open[kind], by != client || kind == rawLink)
 					c.Abort("")
 				}
 			}

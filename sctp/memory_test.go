@@ -400,7 +400,8 @@ func testReclaimer(t *testing.T) {
 	a.c.disown()
 	for _, load := range []int{7, 0} { // short as it is with so many, and not any more
 		b.load.Trim(load * account.Quantum)
-		a.c.goOn()
+		_, now := a.c.lock()
+		a.c.unlockAfterRead(now)
 		check.That(t, a.c.squeezed == (load > 0), "squeezed: %v, where another one has %d quanta", a.c.squeezed, load)
 	}
 	a.c.squeezedNow.Store(true) // so it is looked at

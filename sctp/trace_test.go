@@ -110,4 +110,11 @@ func TestTracerIsNotFlooded(t *testing.T) {
 	c.observe(now.Add(3 * time.Second))
 	list := c.traced()
 	check.That(t, len(list) == 2 && list[0].Kind == TraceLoss && list[0].Lost == (TraceLost{6, 5, 4, 3, 2, 1}) && list[1].Stats == a.Stats(), "%+v", list)
+	heard := &listTracer{t: p.a}
+	p.a.cfg.Tracer, c.tracing.stats.SacksIn = heard, ^uint64(0)
+	c.unlockAfterRead(now)
+	heard.mu.Lock()
+	check.That(t, len(heard.list) > 0, "who reads does not look")
+	heard.mu.Unlock()
+	c.lock()
 }
