@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -88,6 +89,15 @@ func TestWhatIsCombined(t *testing.T) {
 func testCombined(t *testing.T) {
 	p := newPair(t)
 	c, _ := p.connect(t, nil, nil)
+	synctest.Wait()
+	p.a.turn.rx.pace.Handled(9, 900, 1)
+	p.a.out.woke(9)
+	p.a.out.add([]rawio.Packet{{Vec: [][]byte{[]byte("x")}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}, 1)
+	before := p.a.Stats().TxPackets
+	must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
+	check.Equal(t, "packets sent by who has one behind another's", p.a.Stats().TxPackets-before, 0)
+	must.Do(c.WriteMsg(make([]byte, combineOctets), SendInfo{}))(t) // which goes out by itself, and not before these
+	check.Equal(t, "packets sent", p.a.Stats().TxPackets-before, 3)
 	synctest.Wait() // nothing comes any more
 	a, now := c.lock()
 	defer c.unlock()
