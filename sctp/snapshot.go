@@ -43,7 +43,7 @@ func (t *Transport) Snapshot() []*Snapshot { return slices.Collect(t.Snapshots()
 // no longer than it takes to copy what is there, and takes its time: some 0.5 s for 10,000 associations.
 func (t *Transport) Snapshots() iter.Seq[*Snapshot] {
 	return func(yield func(*Snapshot) bool) {
-		l := looker{paths: make([]PathStats, 0, assoc.MaxPaths), streams: make([]StreamStats, 0, 1024)}
+		l := looker{streams: make([]StreamStats, 0, 1024)}
 		var stroll pace.Stroll
 		for _, c := range t.byAge() {
 			if !yield(l.look(c)) {
