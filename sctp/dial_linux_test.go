@@ -165,6 +165,8 @@ func TestListenersShareAPortByAddress(t *testing.T) {
 				defer name.Close()
 				_, err := (&ListenConfig{links: one}).Listen(t.Context(), "sctp", "127.0.0.1:7002")
 				check.Error(t, "where the name is another's", err, syscall.EADDRINUSE)
+				_, err = (&ListenConfig{links: two}).Listen(t.Context(), "sctp", ":7002")
+				check.Error(t, "at all addresses, of which another has one", err, syscall.EADDRINUSE)
 				must.OK(t, ls[2].Close())
 				must.OK(t, listen(two, at[2]).Close())
 			}
@@ -239,6 +241,8 @@ func TestTheKernelsSCTPIsAvoided(t *testing.T) {
 				check.Equal(t, fmt.Sprint(row.ask, err), fmt.Sprint(kinds), row.want)
 			}
 			check.Equal(t, "lines about it", strings.Count(said.String(), "rmmod sctp"), 1)
+			open := must.Get(os.ReadFile("/proc/thread-self/net/raw"))(t)
+			check.Equal(t, "raw sockets are open: "+row.want, bytes.Count(open, []byte("\n")) > 1, row.want == "[raw]")
 			l.close()
 		}
 		return nil
