@@ -17,7 +17,7 @@ const (
 	bbrMinPipe          = 4                      // packets in flight at least (BBR.MinPipeCwnd)
 	bbrFullGrowth       = 1.25                   // a round trip that delivers so much more has not filled the pipe,
 	bbrFullRounds       = 3                      // and so many that do not have
-	bbrFullLossCnt      = 6                      // ranges of TSNs lost in a round trip end Startup
+	bbrFullLossCnt      = 6                      // ranges of TSNs lost in a round trip end Startup; so many packets lower the pace
 	bbrDrainRounds      = 3                      // round trips that Drain takes at most
 	bbrMaxBwFilterLen   = 2                      // cycles of ProbeBW, the present one included
 	bbrExtraAckedRounds = 10                     // BBR.ExtraAckedFilterLen, 1 in Startup

@@ -33,8 +33,9 @@ func (b *bbr) updateLatestDeliverySignals(s *Sample) {
 	}
 }
 
-// updateCongestionSignals differs from the draft in one point: single losses do not lower the short-term bounds, only more than LossThresh of what was in flight does.
-// Where they are weather the path delivers what is sent, and the pace would follow itself down, by the margin and what was lost, with each round trip.
+// updateCongestionSignals differs from the draft in one point: single losses do not lower the short-term bounds, only more than LossThresh of what was in flight does,
+// and six packets at least, as chance alone makes 2 % of a hundred where 1 % are lost. Where losses are weather the path delivers what is sent, and the pace would
+// follow itself down, by the margin and what was lost, with each round trip.
 func (b *bbr) updateCongestionSignals(s *Sample) {
 	b.updateRound(s)
 	if s.Rate > 0 && (s.Rate >= b.maxBw || !s.AppLimited) {
@@ -44,7 +45,7 @@ func (b *bbr) updateCongestionSignals(s *Sample) {
 	if !b.lossRoundStart {
 		return
 	}
-	if b.lossInRound && !b.state.accelerates() && inflightTooHigh(s.Lost, s.TxInFlight) { // AdaptLowerBoundsFromCongestion
+	if b.lossInRound && !b.state.accelerates() && inflightTooHigh(s.Lost, s.TxInFlight) && s.Lost >= bbrFullLossCnt*b.pmdcs { // AdaptLowerBoundsFromCongestion
 		b.initLowerBounds()
 		b.bwShortterm = max(b.bwLatest, int64(bbrBeta*float64(b.bwShortterm)))
 		b.inflightShortterm = max(b.inflightLatest, int64(bbrBeta*float64(b.inflightShortterm)))
