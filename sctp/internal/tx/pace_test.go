@@ -134,7 +134,7 @@ func TestFirstTenLeaveAtOnceAndTheOthersArePaced(t *testing.T) {
 		first, again int // packets that leave at once before and after the first SACK
 	}{
 		{"far", 100 * ms, false, 11, 11},
-		{"near: Max.Burst for every two packets", 2*ms - 1, false, 11, 15},
+		{"near: two trains of 64 KiB, and so all of cwnd", 2*ms - 1, false, 11, 16},
 		{"as near as to be spread", 2 * ms, false, 11, 22},
 		{"by the letter", 100 * ms, true, 2, 2},
 	} {

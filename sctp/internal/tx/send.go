@@ -10,7 +10,8 @@ import (
 // StartBurst begins a transmission opportunity: the packets of Max.Burst may go (section 6.1, D). An
 // owner that handles many received packets before it transmits, or a peer that acknowledges many at
 // once, makes one opportunity of several: there is one for every two full packets that have been
-// acknowledged, as a SACK for every second packet would have given (section 6.2).
+// acknowledged, as a SACK for every second packet would have given (section 6.2). Unless the letter is kept
+// two trains may go in any case, all of a message of 64 KiB: links move a train as one.
 func (s *Sender) StartBurst(now rawio.Time) {
 	if s.paceAt != rawio.Never && s.acked == 0 {
 		return // the one before goes on, packet by packet
@@ -24,6 +25,9 @@ func (s *Sender) StartBurst(now rawio.Time) {
 	s.burst = s.cfg.MaxBurst*max(n, 1) + s.saved
 	s.await(now, p, s.acked > 0)
 	s.acked = 0
+	if !s.cfg.Letter {
+		s.burst = max(s.burst, 2*train/p.pmdcs)
+	}
 }
 
 // bursting reports whether Max.Burst lets a further packet to p go. Unless the letter is kept, it has no say where packets are spread, nor

@@ -191,6 +191,10 @@ func TestMaxBurst(t *testing.T) {
 	l.cwnd("unchanged", 4000)
 	l.expect("the next", "3 | 4")
 	l.expect("cwnd is full", "5")
+	l = busy(t, 0, quick)
+	l.s.cfg.MaxBurst, l.s.cfg.Letter, l.path(0).est.srtt = 2, false, quick
+	l.queue(200, full)
+	check.Equal(t, "packets at once over a near path, unless the letter is kept: two trains", len(l.transmit()), 2*65536/1000)
 }
 
 // A SACK for many packets is worth the opportunities of the SACKs that it stands for.
