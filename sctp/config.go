@@ -55,7 +55,8 @@ type Config struct {
 	// CookieLife is Valid.Cookie.Life, default 60 s. A peer that asks for more gets up to twice as much.
 	CookieLife time.Duration
 	// MaxBurst is the most packets with DATA sent at one opportunity; default 4, negative for no limit, which suits
-	// who answers many received packets at once. Unless RFC9260 is set 128 KiB may go in any case. HBMaxBurst is the most HEARTBEATs per RTO (default 1).
+	// who answers many received packets at once. Unless RFC9260 is set, 128 KiB may go in any case. HBMaxBurst is the
+	// most HEARTBEATs per RTO (default 1).
 	MaxBurst, HBMaxBurst int
 	// NoDelay sends each message as soon as the windows allow (SCTP_NODELAY of RFC 6458). Without it, while at
 	// least four full packets are in flight over a path with round trips of less than 1 ms, a packet that would

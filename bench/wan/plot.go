@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -21,8 +22,9 @@ import (
 )
 
 // plot draws a file for each round trip, and returns their names: a panel for each size, over the loss, the p99 of
-// each stack, or its throughput.
+// each stack, or its throughput. Each processor model has its own, as it has its block in the document.
 func (b *board) plot(dir string) (files []string, err error) {
+	model := strings.Join(strings.FieldsFunc(strings.ToLower(b.Machine.CPU), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }), "-")
 	var rtts []time.Duration
 	for _, r := range b.Rows {
 		if !slices.Contains(rtts, r.Cell.RTT) {
@@ -42,7 +44,7 @@ func (b *board) plot(dir string) (files []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		name := fmt.Sprintf("wan-%v.svg", rtt)
+		name := fmt.Sprintf("wan-%s-%v.svg", model, rtt)
 		if err := drawPanels(filepath.Join(dir, name), panels); err != nil {
 			return nil, err
 		}
