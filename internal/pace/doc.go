@@ -4,7 +4,7 @@
 // All of that follows from one judgement of what has arrived, which is a state:
 //
 //	state   packets come                          the reader, when nothing is there
-//	Quiet   alone, and later than patience        parks
+//	Quiet   alone, and later than patience        parks; now and then yields once before, to measure the work
 //	Single  alone, and soon                       yields and looks again until patience is over, then parks
 //	Many    in numbers, and wake goroutines       cedes and looks again until patience is over where most waits were short, else yields once; then parks
 //	Bulk    in numbers, and wake few goroutines   waits for the rest of a train, blocks in the kernel, then parks; keeps its thread
@@ -21,8 +21,9 @@
 // of the thread when a packet comes. If the reader blocks in the kernel instead, another thread has to be woken for
 // that goroutine, which costs a wake-up at once. A wake-up of a thread takes 5 to 50 microseconds by machine; what it takes here is measured (Wake).
 // Two ends that answer each other and sleep in between need two wake-ups for it where the reader answers itself, four where each hands
-// the message to another goroutine, and their work: that is patience, six of them. Who looks that long for a packet that is expected finds it, and
-// the ends need no wake-up from then on. Where packets come in numbers, the goroutines that they wake, and the peer's on the same host, want the
+// the message to another goroutine; and both do their work, of which that here is measured, when the reader gives way: that is patience, six wake-ups and
+// twice the work. Who looks that long for a packet that is expected finds it, and the ends need no wake-up from then on. It costs no more than as much
+// processor time again as the work takes, and six wake-ups. Where packets come in numbers, the goroutines that they wake, and the peer's on the same host, want the
 // processors meanwhile: who looks there cedes the processor each time, without which one message in a hundred waits for a slice of the
 // scheduler's. Waiting for the next packet of a train spares a wake-up and an acknowledgement; it may cost a quarter of a wake-up.
 //

@@ -42,6 +42,14 @@ const (
 	calmCost   = 32
 )
 
+// work is smoothed over so many waits, and a goroutine that has the processor for long does not count for more than mostWork. In state Quiet
+// the reader gives way first, to learn of it, in one of so many waits.
+const (
+	workWeight = 8
+	workEvery  = 8
+	mostWork   = time.Millisecond
+)
+
 // A train is so many packets without a gap, or in one batch.
 const (
 	trainPackets = 4
@@ -61,12 +69,16 @@ type Pace struct {
 	calm int // of batches
 	soon int // of waits
 
-	hurry bool       // most waits of late were short
-	train int        // packets without a gap between them
-	woke  bool       // the last batch has woken somebody: what comes next may be the answer to that one's
-	empty rawio.Time // when nothing was there any more, Never while something may be
-	blind int        // pauses since
-	looks int        // for the next packet of a train since
+	hurry bool          // most waits of late were short
+	work  time.Duration // what a batch takes here, until those that it wakes have had their turn
+	came  rawio.Time    // when the last one did
+	gave  bool          // the reader has given way since, for the first time
+	waits int           // so far
+	train int           // packets without a gap between them
+	woke  bool          // the last batch has woken somebody: what comes next may be the answer to that one's
+	empty rawio.Time    // when nothing was there any more, Never while something may be
+	blind int           // pauses since
+	looks int           // for the next packet of a train since
 
 	curb curb
 }
@@ -77,8 +89,11 @@ func New(poll time.Duration, clock func() rawio.Time) *Pace {
 	return &Pace{poll: poll, clock: clock, wake: Wake(), empty: rawio.Never, curb: newCurb(limits.Throttled)}
 }
 
-// Patience returns how long to look for a packet that is expected: what an end that answers at once takes to do so.
+// Patience returns how long to look for a packet that is expected of an end that has nothing to do but to answer. Others than the reader may ask.
 func (p *Pace) Patience() time.Duration { return 6 * p.wake }
+
+// patience is that and work: what is done here while the reader gives way, and as much at the peer.
+func (p *Pace) patience() time.Duration { return p.Patience() + 2*p.work }
 
 // State returns the state.
 func (p *Pace) State() State { return State(p.state.Load()) }
@@ -106,7 +121,7 @@ func (p *Pace) Room(pkts []rawio.Packet) []rawio.Packet {
 func (p *Pace) Arrived(now rawio.Time, packets int) {
 	if p.empty != rawio.Never {
 		waited := now.Sub(p.empty)
-		if waited <= p.Patience() {
+		if waited <= p.patience() {
 			p.soon = min(p.soon+1, soonMost)
 		} else {
 			p.soon = max(p.soon-1, 0)
@@ -119,9 +134,19 @@ func (p *Pace) Arrived(now rawio.Time, packets int) {
 		if waited > p.wake/4 || p.woke {
 			p.train = 0
 		}
+		p.worked(now)
 	}
+	p.came = now
 	p.empty, p.blind, p.looks = rawio.Never, 0, 0
 	p.train += packets
+}
+
+// worked measures the work when the reader has the processor again for which it has given way.
+func (p *Pace) worked(now rawio.Time) {
+	if p.gave {
+		p.gave = false
+		p.work += (min(now.Sub(p.came), mostWork) - p.work) / workWeight
+	}
 }
 
 // Follows reports whether to look for more right behind a batch: one of several packets, or of a train.
@@ -172,17 +197,26 @@ func (p *Pace) Pause(now rawio.Time) rawio.Pause {
 	if p.empty == rawio.Never {
 		p.empty = now
 	}
-	p.blind++
-	waited, s := now.Sub(p.empty), p.State()
-	looks := p.poll == 0 && waited < p.Patience() && !p.curb.on(now)
+	p.worked(now)
+	pause := p.pause(now)
+	if p.blind++; p.blind == 1 {
+		p.waits++
+		p.gave = pause == rawio.Yield || pause == rawio.Cede
+	}
+	return pause
+}
+
+func (p *Pace) pause(now rawio.Time) rawio.Pause {
+	waited, first, s := now.Sub(p.empty), p.blind == 0, p.State()
+	looks := p.poll == 0 && waited < p.patience() && !p.curb.on(now)
 	switch {
 	case looks && s == Many && p.hurry:
 		return rawio.Cede
 	case looks && s == Single,
-		p.poll == 0 && s == Many && p.blind == 1,
+		p.poll == 0 && first && (s == Many || s == Quiet && p.waits%workEvery == 0),
 		p.poll > 0 && waited < p.poll:
 		return rawio.Yield
-	case s == Bulk && p.blind == 1:
+	case s == Bulk && first:
 		return rawio.Block
 	}
 	return rawio.Park

@@ -18,8 +18,9 @@ type load struct {
 	name           string
 	packets        int
 	size           int
-	wait           time.Duration
-	every          int // so manieth batch wakes one
+	work           time.Duration // that those whom it wakes have before they are done
+	wait           time.Duration // after that
+	every          int           // so manieth batch wakes one
 	state          State
 	follows, keeps bool
 	lends          bool
@@ -27,14 +28,17 @@ type load struct {
 }
 
 var loads = []load{
-	{"ping-pong", 1, 100, testWake / 8, 1, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
-	{"ping-pong of ends that sleep", 1, 100, 5 * testWake, 1, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
-	{"a message now and then", 1, 100, time.Millisecond, 1, Quiet, false, false, true, [3]rawio.Pause{rawio.Park, rawio.Park, rawio.Park}},
-	{"messages for many", 16, 100, 10 * time.Microsecond, 1, Many, true, false, false, [3]rawio.Pause{rawio.Cede, rawio.Cede, rawio.Park}},
-	{"messages for many, now and then", 16, 100, time.Millisecond, 1, Many, true, false, false, [3]rawio.Pause{rawio.Yield, rawio.Park, rawio.Park}},
-	{"bulk", 40, 1500, 30 * time.Microsecond, 100, Bulk, true, true, false, [3]rawio.Pause{rawio.Block, rawio.Park, rawio.Park}},
-	{"long packets", 1, 64000, 30 * time.Microsecond, 100, Bulk, false, true, false, [3]rawio.Pause{rawio.Block, rawio.Park, rawio.Park}},
-	{"acknowledgements of bulk", 1, 40, 30 * time.Microsecond, 0, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
+	{"ping-pong", 1, 100, 0, testWake / 8, 1, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
+	{"ping-pong of ends that sleep", 1, 100, 0, 5 * testWake, 1, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
+	{"a message now and then", 1, 100, 0, time.Millisecond, 1, Quiet, false, false, true, [3]rawio.Pause{rawio.Park, rawio.Park, rawio.Park}},
+	{"messages for many", 16, 100, 0, 10 * time.Microsecond, 1, Many, true, false, false, [3]rawio.Pause{rawio.Cede, rawio.Cede, rawio.Park}},
+	{"messages for many, now and then", 16, 100, 0, time.Millisecond, 1, Many, true, false, false, [3]rawio.Pause{rawio.Yield, rawio.Park, rawio.Park}},
+	{"work for each, as much at the peer", 1, 100, 10 * testWake, 10 * testWake, 1, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
+	{"work for many, as much at the peer", 16, 100, 20 * testWake, 20 * testWake, 1, Many, true, false, false, [3]rawio.Pause{rawio.Cede, rawio.Cede, rawio.Park}},
+	{"long work now and then", 1, 100, 10 * testWake, 2 * time.Millisecond, 1, Quiet, false, false, true, [3]rawio.Pause{rawio.Park, rawio.Park, rawio.Park}},
+	{"bulk", 40, 1500, 0, 30 * time.Microsecond, 100, Bulk, true, true, false, [3]rawio.Pause{rawio.Block, rawio.Park, rawio.Park}},
+	{"long packets", 1, 64000, 0, 30 * time.Microsecond, 100, Bulk, false, true, false, [3]rawio.Pause{rawio.Block, rawio.Park, rawio.Park}},
+	{"acknowledgements of bulk", 1, 40, 0, 30 * time.Microsecond, 0, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
 }
 
 // reader is what a Pace is told in virtual time.
@@ -53,8 +57,12 @@ func newReader(poll time.Duration) *reader {
 
 // one is a batch of the load, after its wait, which scatters.
 func (r *reader) one(l load) {
-	r.Pause(r.now)
-	r.now = r.now.Add(l.wait/2 + time.Duration(r.rand.Int64N(int64(l.wait))))
+	done := r.now.Add(l.work)
+	comes := done.Add(l.wait/2 + time.Duration(r.rand.Int64N(int64(l.wait))))
+	for p := r.Pause(r.now); r.now.Before(comes) && (p == rawio.Yield || p == rawio.Cede); p = r.Pause(r.now) {
+		r.now = max(done, r.now.Add(testWake/8))
+	}
+	r.now = max(r.now, comes)
 	r.Arrived(r.now, l.packets)
 	woken := uint64(0)
 	if r.n++; l.every > 0 && r.n%l.every == 0 {
@@ -91,13 +99,13 @@ func TestOneLoadLeadsToOneStateWhateverCameBefore(t *testing.T) {
 func TestWhatTheReaderDoesFollowsFromTheState(t *testing.T) {
 	for _, l := range loads {
 		r := newReader(0)
-		for range 1000 {
+		for range 1001 { // not at one of those waits in which a quiet reader measures
 			r.one(l)
 		}
 		check.That(t, r.Follows(l.packets) == l.follows && r.Keeps() == l.keeps && r.Lends() == l.lends, "%s: follows %v, keeps %v, lends %v", l.name, r.Follows(l.packets), r.Keeps(), r.Lends())
 		n := len(r.Room(make([]rawio.Packet, 8)))
 		check.That(t, (n == 1) == (l.state == Single) && (n == 1 || n == 8), "%s: room for %d", l.name, n)
-		got := [3]rawio.Pause{r.Pause(r.now), r.Pause(r.now.Add(r.Patience() - 1)), r.Pause(r.now.Add(r.Patience()))}
+		got := [3]rawio.Pause{r.Pause(r.now), r.Pause(r.now.Add(r.patience() - 1)), r.Pause(r.now.Add(r.patience()))}
 		check.Equal(t, l.name+": pauses", got, l.pause)
 	}
 }

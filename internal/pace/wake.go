@@ -32,7 +32,7 @@ func Wake() time.Duration {
 	return usualWake
 }
 
-// Measure measures it, which takes a millisecond or so, unless that was done a moment ago. A link does when it is opened.
+// Measure measures it, which takes some milliseconds, unless that was done a moment ago. A link does when it is opened.
 func Measure() {
 	measuring.Lock()
 	defer measuring.Unlock()
