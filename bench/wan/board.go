@@ -23,6 +23,7 @@ type result struct {
 
 // row is a cell and its results.
 type row struct {
+	Commit  string
 	Cell    wan.Cell
 	Alone   relay.Hist // the road without a stack
 	Missing uint64
@@ -37,11 +38,10 @@ type board struct {
 
 // cell measures all stacks over a cell, round by round.
 func (b *board) cell(ctx context.Context, o *options, c *wan.Cell) error {
-	r := &row{Cell: *c}
+	r := &row{Commit: b.Machine.Commit, Cell: *c}
 	for _, s := range o.stacks {
 		r.Results = append(r.Results, &result{Stack: s})
 	}
-	b.Rows = append(b.Rows, r)
 	var err error
 	if r.Alone, r.Missing, err = alone(ctx, c); err != nil {
 		return err
@@ -57,12 +57,16 @@ func (b *board) cell(ctx context.Context, o *options, c *wan.Cell) error {
 	for round := range o.rounds {
 		n := total*(round+1)/o.rounds - total*round/o.rounds
 		for _, res := range r.Results {
+			if c.Size == 0 && len(res.Runs) >= o.rounds { // several flows, side by side, were as many runs
+				continue
+			}
 			if err := res.run(ctx, c, o.seed+uint64(round), n, o.tries, d); err != nil {
 				return err
 			}
 			fmt.Fprintf(os.Stderr, "%s round %d: %s\n", c, round+1, res)
 		}
 	}
+	b.put(r)
 	return nil
 }
 
@@ -84,7 +88,7 @@ func (res *result) run(ctx context.Context, c *wan.Cell, seed uint64, n, tries i
 			res.Late = append(res.Late, err.Error())
 			continue
 		}
-		res.add(c, one, d)
+		res.add(c, one)
 		return nil
 	}
 	return nil
@@ -103,12 +107,12 @@ func (res *result) none() string {
 	return "it was not run"
 }
 
-func (res *result) add(c *wan.Cell, one *outcome, d time.Duration) {
+func (res *result) add(c *wan.Cell, one *outcome) {
 	s := &res.Sum
 	s.Merge(&one.Sample)
 	if c.Size == 0 {
 		s.Bins = one.Bins
-		res.Runs = append(res.Runs, one.Mbits(0, d))
+		res.Runs = append(res.Runs, one.Runs...)
 	}
 	if s.Resent += one.Resent; one.Resent < 0 {
 		s.Resent = -1

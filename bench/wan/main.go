@@ -45,6 +45,7 @@ type options struct {
 	virtual   bool
 	tools     string
 	json      string
+	book      string
 	against   string
 	share     []string
 	docs      string
@@ -91,6 +92,7 @@ func flags() *options {
 	f.BoolVar(&o.short, "short", false, "half a minute: few cells, wide margins, for the gate")
 	f.BoolVar(&o.virtual, "virtual", false, "in virtual time, without peers")
 	f.StringVar(&o.tools, "tools", "", "only this: what ddpping and ddpbench of this `directory` print of a road of known delay, rate and loss")
+	f.StringVar(&o.book, "book", "", "keep what is measured in this `file`, and do not measure again what is in it")
 	f.StringVar(&o.json, "json", "", "put all figures into this `file`")
 	f.StringVar(&o.against, "against", "", "with --virtual, fail where it is worse than in this `file`, which --json wrote")
 	f.StringSliceVar(&o.share, "share", nil, "only this: stacks side by side in bulk through one queue, as udp-cubic+tcp-cubic,udp-cubic+udp-cubic")
@@ -202,8 +204,19 @@ func (o *options) main(ctx context.Context) (failed bool, err error) {
 		failed, err = b.short(ctx, o, os.Stdout)
 		return failed, err
 	}
+	if o.book != "" {
+		if b.Rows, err = readBook(o.book, &b.Machine); err != nil {
+			return false, err
+		}
+	}
 	for i := range cells {
-		if err = b.cell(ctx, o, &cells[i]); err != nil {
+		if b.has(&cells[i], o.stacks) {
+			continue
+		}
+		if err = b.cell(ctx, o, &cells[i]); err == nil && o.book != "" {
+			err = b.writeBook(o.book)
+		}
+		if err != nil {
 			break // what has been measured is told all the same
 		}
 	}

@@ -286,7 +286,7 @@ func (b *board) about() string {
 }
 
 func (b *board) print(w io.Writer) {
-	fmt.Fprintf(w, "commit %s, %s\n%s\n", b.Machine.Commit, &b.Machine, b.about())
+	fmt.Fprintf(w, "commit %s, %s\n%s\n", b.commits(), &b.Machine, b.about())
 	b.tables(w)
 	fmt.Fprintln(w)
 	b.verdicts().write(w)
@@ -303,7 +303,7 @@ func docsBegin(model string) string {
 
 func (b *board) section(plots []string) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%s\n## Long roads\n\nCommit %s, %s %s\n", docsBegin(b.Machine.CPU), b.Machine.Commit, &b.Machine, b.about())
+	fmt.Fprintf(&s, "%s\n## Long roads\n\nCommit %s, %s %s\n", docsBegin(b.Machine.CPU), b.commits(), &b.Machine, b.about())
 	for _, p := range plots {
 		fmt.Fprintf(&s, "\n![long roads](%s)\n", p)
 	}

@@ -21,6 +21,7 @@ import (
 // outcome is what one run of a stack over a cell yields.
 type outcome struct {
 	wan.Sample
+	Runs    []float64     // in bulk, Mbit/s of each flow
 	Resent  int64         // -1: unknown
 	Octets  int64         // of user data that the server's stack took
 	Wire    uint64        // octets that it put on the road
@@ -159,7 +160,7 @@ func alone(ctx context.Context, c *wan.Cell) (late relay.Hist, missing uint64, e
 
 // measure runs a stack over a cell once.
 func measure(ctx context.Context, stack string, c *wan.Cell, seed uint64, total int, d time.Duration) (o *outcome, err error) {
-	flows := c.Flows()
+	flows := c.Flows(!strings.HasSuffix(stack, "bbr"))
 	e := &end{Stack: stack, From: 1, Flows: flows, Size: c.Size, Count: (total + flows - 1) / flows, Time: d, Pause: c.Pause}
 	r, err := road(c, seed, flows, false)
 	if err != nil {
@@ -202,6 +203,10 @@ func measure(ctx context.Context, stack string, c *wan.Cell, seed uint64, total 
 		o.Full += down.Full + up.Full
 		o.Waited.Merge(&down.Waited)
 		o.flow(&cr.Flows[i], append(down.Drops, up.Drops...))
+		if c.Size == 0 {
+			s := wan.Sample{Bins: cr.Flows[i].Bins}
+			o.Runs = append(o.Runs, s.Mbits(0, d))
+		}
 	}
 	if c.Size == 0 { // what the stack still holds has not been sent
 		o.Octets = 0

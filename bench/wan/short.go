@@ -10,7 +10,7 @@ import (
 )
 
 // gateStack is what the short form compares with TCP CUBIC: our default.
-const gateStack = "udp-newreno"
+const gateStack = "udp-cubic"
 
 // shortCell is a cell of the short form, and by how much ours may be worse there: wide, as a gate must not fail by chance.
 type shortCell struct {

@@ -59,16 +59,28 @@ func (c *Cell) Ideal() time.Duration {
 	return min(time.Duration(trips*float64(c.RTT)), 2*c.RTT+wire) + min(wire, c.RTT) + c.Pause
 }
 
-// busy is how many packets a second all flows of a cell together send, so that two processors carry them.
-const busy = 6000
+// busy is how many packets a second all flows of a cell together send, so that two processors carry them. Over short round trips
+// a relay may be less late, and has fewer.
+const (
+	busy  = 6000
+	short = 10 * time.Millisecond
+)
 
-// Flows is how many run side by side, each over ways of its own. It does not depend on the stack.
-func (c *Cell) Flows() int {
-	if c.Size == 0 {
-		return 1
+// Flows is how many run side by side, each over ways of its own: more over roads that lose packets, of stacks that send less there.
+func (c *Cell) Flows(lossBased bool) int {
+	rate, most := float64(c.Rate)/packet, float64(busy) // packets a second
+	if lossBased && c.Loss > 0 {                        // Mathis, Semke, Mahdavi and Ott, 1997
+		rate = min(rate, 1.22/math.Sqrt(c.Loss)/c.RTT.Seconds())
 	}
-	packets := 2 + 1.5*math.Ceil(float64(c.Size)/packet)
-	return int(min(max(busy*c.Ideal().Seconds()/packets, 1), 40))
+	if c.RTT < short {
+		most /= 4
+	}
+	if c.Size == 0 {
+		return int(min(max(most/(1.5*rate), 1), 5))
+	}
+	data := math.Ceil(float64(c.Size) / packet)
+	takes := max(c.Ideal().Seconds(), data/rate)
+	return int(min(max(most*takes/(2+1.5*data), 1), 40))
 }
 
 // SizeName writes the size of an answer as the grid's names do.

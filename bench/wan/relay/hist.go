@@ -9,7 +9,7 @@ import (
 type Hist struct {
 	N     uint64
 	Max   time.Duration
-	count [64 * histSteps]uint64
+	Count [64 * histSteps]uint64
 }
 
 const histSteps = 32
@@ -19,7 +19,7 @@ func (h *Hist) Add(d time.Duration) {
 	d = max(d, 0)
 	h.N++
 	h.Max = max(h.Max, d)
-	h.count[step(uint64(d))]++
+	h.Count[step(uint64(d))]++
 }
 
 func step(v uint64) int {
@@ -42,7 +42,7 @@ func least(i int) time.Duration {
 // Quantile returns the time that a share q of the counted ones does not exceed, to a thirty-second.
 func (h *Hist) Quantile(q float64) time.Duration {
 	rank := uint64(q * float64(h.N))
-	for i, c := range h.count {
+	for i, c := range h.Count {
 		if c > rank {
 			return least(i)
 		}
@@ -55,7 +55,7 @@ func (h *Hist) Quantile(q float64) time.Duration {
 func (h *Hist) Merge(o *Hist) {
 	h.N += o.N
 	h.Max = max(h.Max, o.Max)
-	for i, c := range o.count {
-		h.count[i] += c
+	for i, c := range o.Count {
+		h.Count[i] += c
 	}
 }
