@@ -55,13 +55,13 @@ func TestStatusShowsWhatIsThere(t *testing.T) {
 		{"GET", "/text", "127.0.0.1:5", nil, 200, `(?s)^<script>: 1 associations, 1 QPs, 1 regions
 ESTABLISHED +\d+ queued  port \d+  peer ` + regexp.QuoteMeta(to.String()) + `  set up here, \d+s old
 	 streams:10/\d+ .* mem:\d+ retrans:0 .*
-	 path 10\.\d\.\d\.\d -> 10\.\d\.\d\.\d: active primary newreno cwnd:\d+ ssthresh:- flight:\d+ rtt:\d+\.\d{3}/\d+\.\d{3} rto:1000 mtu:\d+ errors:0
+	 path 10\.\d\.\d\.\d -> 10\.\d\.\d\.\d: active primary cubic cwnd:\d+ ssthresh:- flight:\d+ rtt:\d+\.\d{3}/\d+\.\d{3} rto:1000 mtu:\d+ errors:0
 	 stream 0 next_out:1 next_in:0 waiting:0
 QP 1 Init  peer -  \d+s old  pd:1 stream:-1 ird:16 ord:16 .*
 region pd:1 4096 bytes rw
 b: 1 associations, 0 QPs, 0 regions
 .* set up by the peer, .* bytes_in:1000`},
-		{"GET", "/json", "[::1]:5", nil, 200, `"State":"ESTABLISHED".*"State":"active".*"Controller":"newReno".*"Streams":\[\{"ID":0,"NextOut":1`},
+		{"GET", "/json", "[::1]:5", nil, 200, `"State":"ESTABLISHED".*"State":"active".*"Controller":"cubic".*"Streams":\[\{"ID":0,"NextOut":1`},
 		{"GET", "/", "[::ffff:127.0.0.1]:5", nil, 200, `(?s)<h2>&lt;script&gt;</h2>.*<caption>1 associations</caption>.*<td>ESTABLISHED</td>.*</html>`},
 		{"GET", "/?hold", "[::1]:5", nil, 200, `(?s)</style>.*Load this page anew`},
 		{"GET", "/", "192.0.2.1:5", nil, 403, `^this page is for the host itself\n$`},

@@ -146,7 +146,7 @@ func TestTraceIsDrawn(t *testing.T) {
 	check.Equal(t, "exit", code, exitWell)
 	page := string(must.Get(os.ReadFile(file + ".html"))(t))
 	const want = `(?s)By ddpbench, begun 2000-01-01T00:00:00Z.*<th scope="row">\d+\.\d{3}</th><td>client-1 with 10\.0\.0\.1:5043</td><td>association_started</td><td>initiator local, local port \d+, peer 10\.0\.0\.1:5043</td>.*` +
-		`new ESTABLISHED, old COOKIE-ECHOED.*<th scope="row">545\.000</th><td>[^<]*</td><td>data_retransmitted</td><td>chunks 1, tail probes 1</td>.*<th scope="row">755\.000</th>.*<td>chunks 1, timeouts 1</td>.*new CLOSED, old SHUTDOWN-SENT</td>.*<td>association_closed</td>.*` +
+		`new ESTABLISHED, old COOKIE-ECHOED.*<th scope="row">537\.500</th><td>[^<]*</td><td>data_retransmitted</td><td>chunks 1, tail probes 1</td>.*<th scope="row">747\.500</th>.*<td>chunks 1, timeouts 1</td>.*new CLOSED, old SHUTDOWN-SENT</td>.*<td>association_closed</td>.*` +
 		`Throughput, MiB/s over seconds; client-1 with 10\.0\.0\.1:5043, received from .*Round trip time, ms over seconds; client-1 with 10\.0\.0\.1:5043 from 10 to 10".*Retransmissions, chunks over seconds; [^;"]* from 0 to 3"`
 	check.That(t, regexp.MustCompile(want).MatchString(page), "no %s in\n%s", want, strings.Join(regexp.MustCompile(`<th scope="row">.*|role="img".*`).FindAllString(page, -1), "\n"))
 	for args, want := range map[string]string{

@@ -105,8 +105,8 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 		said       string // by the server
 	}{
 		{"round trips that differ", "-c 4", uneven, "", head(56, "send") + ping(56, 1, "send", "5.000 ms") + ping(56, 2, "send", "10.0 ms") +
-			ping(56, 3, "send", "30.0 ms, 1 retransmission") + ping(56, 4, "send", "115 ms, 1 retransmission") +
-			stats("4 pings transmitted, 4 received, 0% packet loss, time 3115ms", "5.000/40.000/115.000/44.300") + "2 retransmissions\n", "exit 0 after 3.36s",
+			ping(56, 3, "send", "30.0 ms, 1 retransmission") + ping(56, 4, "send", "115 ms") +
+			stats("4 pings transmitted, 4 received, 0% packet loss, time 3115ms", "5.000/40.000/115.000/44.300") + "1 retransmission\n", "exit 0 after 3.36s",
 			"ddpping: serving on SCTP port 5043 over raw\n[946684800.012500] CLIENT: connected, 56 bytes a ping\n[946684803.187500] CLIENT: gone after 4 pings\n"},
 		{"each operation in one round trip", "--op all -c 6 -i 0.5 -s 100 -D", steady, "", head(100, "all") +
 			"[946684800.040000] " + ping(100, 1, "send", "10.0 ms") + "[946684800.050000] " + ping(100, 2, "write", "10.0 ms") + "[946684800.060000] " + ping(100, 3, "read", "10.0 ms") +
@@ -115,8 +115,8 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 		{"a count is of pings, whatever the operations", "--op all -c 2 -3", steady, "", head(56, "all") + ping(56, 1, "send", "10.000 ms") + ping(56, 2, "write", "10.000 ms") +
 			stats("2 pings transmitted, 2 received, 0% packet loss, time 20ms", "10.000/10.000/10.000/0.000"), "exit 0 after 70ms", ""},
 		{"pings go on while nothing answers, and come late", "-c 6", steady, "1.5s cut, 4.5s heal", head(56, "send") + sends(1, 2, "10.0 ms") + noAnswer(3, 5) +
-			"answers again after 3.04 s without\n" + ping(56, 3, "send", "3035 ms, 2 retransmissions") + ping(56, 4, "send", "2035 ms") + ping(56, 5, "send", "1035 ms") + ping(56, 6, "send", "35.0 ms") +
-			stats("6 pings transmitted, 6 received, 0% packet loss, time 5035ms", "10.000/1026.667/3035.000/1161.955") + "6 retransmissions\n1 outage, 3.04 s in all\n", "exit 0 after 5.085s", ""},
+			"answers again after 3.03 s without\n" + ping(56, 3, "send", "3031 ms, 2 retransmissions") + ping(56, 4, "send", "2031 ms") + ping(56, 5, "send", "1031 ms") + ping(56, 6, "send", "31.3 ms") +
+			stats("6 pings transmitted, 6 received, 0% packet loss, time 5031ms", "10.000/1024.219/3031.328/1160.885") + "6 retransmissions\n1 outage, 3.03 s in all\n", "exit 0 after 5.081328124s", ""},
 		{"nothing passes at first", "-c 6", steady, "1ms cut, 2.2s heal", head(56, "send") + noAnswer(1, 3) + "answers again after 3.04 s without\n" + sends(4, 6, "10.0 ms") +
 			stats("6 pings transmitted, 3 received, 50% packet loss, time 5040ms", "10.000/10.000/10.000/0.000") + "1 outage, 3.04 s in all\n", "exit 0 after 5.06s", ""},
 		{"the server ends, and returns", "-c 6", steady, "1.5s end, 3.5s serve", head(56, "send") + sends(1, 2, "10.0 ms") +
@@ -128,10 +128,10 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 		{"JSON", "-c 2 -s 9 --json -D", steady, "500ms cut, 2.2s heal", `{"addr":"10.0.0.1","host":"10.0.0.1","link":"raw","op":"send","port":5043,"size":9,"time":946684800,"type":"start"}
 {"bytes":9,"good":true,"op":"send","paths":["10.0.0.1"],"retransmissions":0,"rtt_ms":10,"seq":1,"time":946684800.04,"type":"reply"}
 {"seq":2,"time":946684802.03,"type":"no_answer"}
-{"seconds":3.035,"text":"answers again after 3.04 s without","time":946684804.065,"type":"outage"}
-{"bytes":9,"good":true,"op":"send","paths":["10.0.0.1"],"retransmissions":1,"rtt_ms":3035,"seq":2,"time":946684804.065,"type":"reply"}
-{"bad":0,"errors":0,"loss_percent":0,"outage_seconds":3.035,"outages":1,"received":2,"retransmissions":5,"rtt_avg_ms":1522.5,"rtt_max_ms":3035,"rtt_mdev_ms":1512.5,"rtt_min_ms":10,"time":946684804.065,"time_ms":4035,"transmitted":2,"type":"summary"}
-`, "exit 0 after 4.085s", ""},
+{"seconds":3.0334375,"text":"answers again after 3.03 s without","time":946684804.063437,"type":"outage"}
+{"bytes":9,"good":true,"op":"send","paths":["10.0.0.1"],"retransmissions":1,"rtt_ms":3033.4375,"seq":2,"time":946684804.063437,"type":"reply"}
+{"bad":0,"errors":0,"loss_percent":0,"outage_seconds":3.0334375,"outages":1,"received":2,"retransmissions":5,"rtt_avg_ms":1521.71875,"rtt_max_ms":3033.4375,"rtt_mdev_ms":1511.71875,"rtt_min_ms":10,"time":946684804.063437,"time_ms":4033,"transmitted":2,"type":"summary"}
+`, "exit 0 after 4.0834375s", ""},
 		{"hundred of them, quiet", "-c 100 -q -i 0", near, "", head(56, "send") + stats("100 pings transmitted, 100 received, 0% packet loss, time 800ms", "8.000/8.000/8.000/0.000"), "exit 0 after 840ms", ""},
 		{"as fast as replies come", "-c 4 -f", near, "", head(56, "send") + ".\b \b.\b \b.\b \b.\b \b" + stats("4 pings transmitted, 4 received, 0% packet loss, time 32ms", "8.000/8.000/8.000/0.000"), "exit 0 after 72ms", ""},
 		{"a hundred a second, if replies do not come", "-c 4 -f", []time.Duration{35 * ms}, "", head(56, "send") + "....\b \b\b \b\b \b\b \b" + stats("4 pings transmitted, 4 received, 0% packet loss, time 65ms", "35.000/35.000/35.000/0.000"), "exit 0 after 240ms", ""},

@@ -17,7 +17,7 @@ func (c *controller) Type() string   { return "name" }
 func (c *controller) Set(name string) error {
 	f := map[string]cc.Factory{"newreno": cc.NewReno, "rfc9260": cc.RFC9260, "cubic": cc.NewCubic, "bbr": cc.NewBBR}[name]
 	if f == nil {
-		return Usagef("it is newreno, rfc9260, cubic or bbr")
+		return Usagef("it is cubic, newreno, rfc9260 or bbr")
 	}
 	c.name, c.make = name, f
 	return nil

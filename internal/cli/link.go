@@ -55,7 +55,7 @@ func (f *LinkFlags) Add(fs *pflag.FlagSet) {
 	fs.IntVar(&f.MTU, "mtu", 0, "IP-level MTU in `octets` (default: the route's)")
 	fs.IntVar(&f.Shards, "shards", 1, "with --link udp or tun, `queues` of incoming packets, each read by a goroutine of its own")
 	fs.StringVar(&f.Pcap, "pcap", "", "write every packet to a pcapng `file` for Wireshark")
-	fs.Var(&f.cc, "cc", "congestion controller of what this end sends: newreno, rfc9260 (its letter), cubic or bbr (default newreno)")
+	fs.Var(&f.cc, "cc", "congestion controller of what this end sends: cubic, newreno, rfc9260 (its letter) or bbr (default cubic)")
 	f.Trace.Add(fs)
 	fs.DurationVar(&f.Poll, "poll", 0, "poll this long before blocking for packets: lower latency for a busy processor; less than 0 blocks at once (default: up to 40us, as long as packets come that soon)")
 }

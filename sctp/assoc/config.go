@@ -108,7 +108,7 @@ type Config struct {
 	// begins with ten packets (RFC 6928), spreads packets over round trips of two milliseconds and more instead of counting MaxBurst of
 	// them, keeps the window of before a silence, for minutes (RFC 7661), and finds losses over them by RACK-TLP (RFC 8985).
 	RFC9260 bool
-	// NewController makes the congestion controller of each path: cc.NewReno, which nil selects (cc.RFC9260 under RFC9260), cc.NewCubic or cc.NewBBR.
+	// NewController makes the congestion controller of each path: cc.NewCubic, which nil selects (cc.RFC9260 under RFC9260), cc.NewReno or cc.NewBBR.
 	NewController cc.Factory
 }
 

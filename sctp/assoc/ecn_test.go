@@ -196,7 +196,7 @@ func TestEchoIsAnsweredByCWR(t *testing.T) {
 		}
 		w, err := wire.AsCWR(c)
 		check.That(t, err == nil && w.TSN() == tsn, "%s: answered by %v", row.name, lab.Describe(out))
-		check.Equal(t, row.name+": cwnd", l.A.PathStats(0).Cwnd, cwnd/2)
+		check.Equal(t, row.name+": cwnd", l.A.PathStats(0).Cwnd, cwnd*7/10)
 	}
 	check.Equal(t, "reductions", l.A.Stats().EchoesIn, 1)
 	before := l.A.Stats().Malformed

@@ -22,7 +22,7 @@ func TestPacketsAreMarked(t *testing.T) { // req 9260-7.2.5.1-1
 		label uint32
 	}
 	r := lab.NewRoad(t, lab.IPv6, 1500, simnet.Params{})
-	a, b := r.Join(&assoc.Config{DSCP: 46, FlowLabel: 0xfffff}, &assoc.Config{DSCP: 10, RFC9260: true, NewController: cc.NewCubic})
+	a, b := r.Join(&assoc.Config{DSCP: 46, FlowLabel: 0xfffff}, &assoc.Config{DSCP: 10, RFC9260: true, NewController: cc.NewReno})
 	to, want, seen := a.PathStats(0).Remote.Addr(), [2]mark{{46, 0xfffff}, {10, 0}}, 0
 	all := func(when string) {
 		t.Helper()
@@ -37,7 +37,7 @@ func TestPacketsAreMarked(t *testing.T) { // req 9260-7.2.5.1-1
 	}
 	all("at first")
 	grown := a.PathStats(0).Cwnd
-	check.Equal(t, "congestion control", a.PathStats(0).Controller+b.PathStats(0).Controller, "newRenocubic")
+	check.Equal(t, "congestion control", a.PathStats(0).Controller+b.PathStats(0).Controller, "cubicnewReno")
 	must.OK(t, a.SetFlowLabel(to, 7))
 	check.That(t, a.PathStats(0).Cwnd == grown && grown > 20_000, "cwnd %d, and %d with another flow label", grown, a.PathStats(0).Cwnd)
 	must.OK(t, a.SetDSCP(to, 8))

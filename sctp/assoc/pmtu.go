@@ -95,7 +95,7 @@ func (a *Assoc) tendMTUs(now rawio.Time) {
 			}
 		case s.State() == pmtud.Disabled:
 			a.refreshMax(p)
-			s.Start(now)
+			s.Leap(now)
 		case p.BlackHole():
 			a.refreshMax(p)
 			s.BlackHole(now)

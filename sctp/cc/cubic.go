@@ -31,8 +31,8 @@ type cubic struct {
 	latest  rawio.Time    // the latest Ack of the present growth
 }
 
-// NewCubic returns a CUBIC controller (RFC 9438). It suits paths with much delay and bandwidth better
-// than NewReno.
+// NewCubic returns a CUBIC controller (RFC 9438), which suits paths with much delay and bandwidth better
+// than NewReno. It is the default Factory, as it is TCP's and QUIC's.
 func NewCubic(pmdcs int, ipv6 bool) Controller {
 	c := &cubic{newReno: newReno{pmdcs: pmdcs, ipv6: ipv6}}
 	c.Reset()

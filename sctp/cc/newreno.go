@@ -36,7 +36,7 @@ type before struct {
 
 // NewReno returns the controller of RFC 9260 section 7.2 as TCP has it by now: it begins with ten packets (RFC 6928), leaves slow
 // start when the round trip time grows (RFC 9406), counts all octets that are acknowledged in it where packets are
-// spread over the round trip, and after silence goes on with the window that it had, for minutes. It is the default Factory.
+// spread over the round trip, and after silence goes on with the window that it had, for minutes.
 func NewReno(pmdcs int, ipv6 bool) Controller {
 	r := &newReno{pmdcs: pmdcs, ipv6: ipv6}
 	r.Reset()

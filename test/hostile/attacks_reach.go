@@ -197,11 +197,12 @@ func lateAttacks() []attack {
 				err := x.victim.ask("stats", nil, &s)
 				bad, served = s.BadAnswers, s.Served
 				return func(int) error {
-					p, err := x.open(x.to(portSCTP), nil)
-					if err != nil {
+					p := x.peer(x.to(portSCTP), nil)
+					p.silent = true
+					if err := p.connect(); err != nil {
 						return err
 					}
-					var probe []byte
+					probe := p.asked             // the first may come with the COOKIE ACK
 					for len(probe) != mtuProbe { // and no HEARTBEAT, whose information is longer
 						c, err := p.wait(wire.ChunkHeartbeat)
 						if err != nil {

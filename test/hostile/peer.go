@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/rddp-go/rddp/ddpadapt"
@@ -32,7 +33,8 @@ type peer struct {
 	cum      wire.TSN // the victim's, all received up to here
 	cookie   []byte
 	streams  uint16 // that it asks for; 0: 1024
-	silent   bool   // DATA is not acknowledged
+	silent   bool   // DATA is not acknowledged, a HEARTBEAT not answered
+	asked    []byte // the information of the last HEARTBEAT that was not
 	in       chan []byte
 	from     uint16 // port that the last packet came from
 
@@ -178,8 +180,14 @@ func (p *peer) look(b []byte, t wire.ChunkType) (found wire.Chunk, err error) {
 			found = c
 		case c.Type() == wire.ChunkAbort:
 			return nil, errAborted
-		case c.Type() == wire.ChunkHeartbeat && t != wire.ChunkHeartbeat && !p.silent:
-			if h, err := wire.AsHeartbeat(c); err == nil {
+		case c.Type() == wire.ChunkHeartbeat:
+			h, err := wire.AsHeartbeat(c)
+			if err != nil {
+				break
+			}
+			if p.silent {
+				p.asked = slices.Clone(h.Info())
+			} else {
 				_ = p.send(wire.AppendHeartbeatAck(nil, h.Info())) // the victim asks again
 			}
 		}

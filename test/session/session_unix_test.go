@@ -78,7 +78,7 @@ func TestStranger(t *testing.T) {
 	at := strings.TrimSuffix(strings.TrimPrefix(run.await(`^metrics: http`), "metrics: http://"), "/metrics")
 	run.await(`#bytes`)
 	const state = `(?s)client: 1 associations, 1 QPs, COUNT regions\nESTABLISHED +\d+ queued  port COUNT  peer 127\.0\.0\.1:5043  set up here, FEW\w+ old\n\t streams:.*\n\t path 127\.0\.0\.1:COUNT -> 127\.0\.0\.1:` +
-		`COUNT: active primary newreno cwnd:BYTES ssthresh:(-|\d+) flight:\d+ rtt:MS/\d+\.\d{3} rto:COUNT mtu:BYTES errors:0\nQP 1 RTS  peer 127\.0\.0\.1:5043 .*`
+		`COUNT: active primary cubic cwnd:BYTES ssthresh:(-|\d+) flight:\d+ rtt:MS/\d+\.\d{3} rto:COUNT mtu:BYTES errors:0\nQP 1 RTS  peer 127\.0\.0\.1:5043 .*`
 	s.start("ddpping", "--stat", at).end(0, state)
 	text := get(t, "http://"+at+"/status/text")
 	check.That(t, match(state, text), "the state as text is\n%s", text)

@@ -104,6 +104,21 @@ func (s *Search) Start(now rawio.Time) {
 	s.base(now)
 }
 
+// ethernet is the IP-level MTU of most links.
+const ethernet = 1500
+
+// Leap is Start on a path of which nothing bad is known. Where the largest size is one that most paths carry the first probe is of that: if it
+// passes so does the base size, and the search is over a round trip sooner, before the first long answer goes. If not the base size is next.
+func (s *Search) Leap(now rawio.Time) {
+	s.Start(now)
+	if s.lim.Max+s.lim.Overhead <= ethernet {
+		s.plan(now, s.lim.Max)
+	}
+}
+
+// leaping reports whether the base size is tried by a larger one.
+func (s *Search) leaping() bool { return s.state == Base && s.probe > s.lim.Base }
+
 // Stop ends it: the path is down. The size stays until Start, unless something tells that
 // it is too large: what is outstanding is sent on, and may be all that finds out that the path is up again.
 func (s *Search) Stop() {
@@ -190,14 +205,17 @@ func (s *Search) HandleTimeout(now rawio.Time) {
 // lost is the expiry of PROBE_TIMER.
 func (s *Search) lost(now rawio.Time) {
 	s.count++
-	switch s.state {
-	case Base:
+	switch {
+	case s.leaping():
+		s.ceiling, s.sure = s.probe, false
+		s.resume(now)
+	case s.state == Base:
 		if s.count < maxProbes {
 			s.plan(now, s.probe)
 		} else {
 			s.fail(now)
 		}
-	case Error:
+	case s.state == Error:
 		s.wait = min(2*s.wait, maxError)
 		s.plan(now.Add(s.wait), s.probe)
 	default:
@@ -233,6 +251,16 @@ func (s *Search) next(now rawio.Time) {
 	}
 }
 
+// resume goes on without the probe under way.
+func (s *Search) resume(now rawio.Time) {
+	if s.leaping() {
+		s.count = 0
+		s.plan(now, s.lim.Base)
+	} else {
+		s.next(now)
+	}
+}
+
 // TooBig takes a validated report that the path carries packets of at most that size (RFC 8899 section
 // 4.6.2).
 func (s *Search) TooBig(now rawio.Time, size int) {
@@ -242,11 +270,11 @@ func (s *Search) TooBig(now rawio.Time, size int) {
 	case s.state == Disabled: // nothing is probed, but what is still sent may be too long
 		s.size = min(s.size, size)
 	case size >= s.size:
-		if s.state != Searching || !s.out || size >= s.probe {
+		if !s.out || size >= s.probe || s.state != Searching && !s.leaping() {
 			return // of no probe that is under way
 		}
 		s.bound(size)
-		s.next(now)
+		s.resume(now)
 	case size >= s.lim.Base:
 		s.bound(size)
 		s.base(now)
@@ -295,8 +323,8 @@ func (s *Search) Refused(now rawio.Time, size, most int) {
 		s.TooBig(now, most)
 	default:
 		s.SetMax(most)
-		if s.state == Searching && s.probe > s.lim.Max { // or it is waited for in vain
-			s.next(now)
+		if (s.state == Searching || s.leaping()) && s.probe > s.lim.Max { // or it is waited for in vain
+			s.resume(now)
 		}
 	}
 }

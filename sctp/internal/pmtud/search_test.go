@@ -120,6 +120,48 @@ func TestSearchFindsWhatThePathCarries(t *testing.T) {
 	}
 }
 
+// Where the largest size is one that most paths carry it is tried first. Whatever comes of it, the base size is tried before the search is over.
+func TestLeap(t *testing.T) {
+	for _, row := range []struct {
+		name       string
+		link, path int
+		ptb        bool
+		before     func(*lab) // when the first probe is out
+		probes     string
+		size       int
+	}{
+		{"Ethernet", 1500, 1500, false, nil, "+1500", 1500},
+		{"jumbo frames", 9000, 9000, false, nil, "+1220 +9000", 9000},
+		{"the least link", 576, 576, false, nil, "+576", 576},
+		{"lost", 1500, 1492, false, nil, "-1500 +1220 +1400 +1448 +1480 +1492 -1500", 1492},
+		{"reported", 1500, 1420, true, nil, "-1500 +1220 +1420", 1420},
+		{"less than the base size", 1500, 1000, false, nil, "-1500 -1220 -1220 -1220 -1220 -1220 -1220 -1220 -1220 -1220", 576}, // req 8899-5.2-2
+		{"refused by the link", 1500, 1400, false, func(l *lab) { l.s.Refused(l.now, 1480, 1380) }, "-1500 +1220 +1400", 1400},
+	} {
+		l := newLab(t, row.link, row.path)
+		l.s.Stop()
+		l.s.Leap(l.now)
+		l.ptb = row.ptb
+		if row.before != nil {
+			l.step(l.now)
+			row.before(l)
+		}
+		log := l.log
+		check.Equal(t, row.name+": probes", strings.Join(append(log, strings.Fields(l.run(2*time.Minute))...), " "), row.probes)
+		check.Equal(t, row.name+": octets", l.s.Size()+20, row.size)
+	}
+	l := newLab(t, 1500, 1500)
+	l.s.Stop()
+	l.s.Leap(l.now)
+	size := l.s.Due(l.now)
+	l.s.Sent(l.now, 7, rtt, 0)
+	l.s.HandleTimeout(l.s.Deadline())
+	l.want(Base, 1220)
+	_, ok := l.s.Arrived(l.now.Add(2*time.Second), 7, size)
+	check.That(t, ok, "a late answer does not count")
+	l.want(Complete, 1500)
+}
+
 func TestSearchStartsAgainAfter600Seconds(t *testing.T) {
 	l := newLab(t, 9000, 1500)
 	l.run(time.Minute)

@@ -7,9 +7,14 @@ import "github.com/rddp-go/rddp/rawio"
 // 9002 section 7.8 has the question, and Linux the same answer). So a path remembers when cwnd was last full. Who acknowledges what was in flight then does
 // so at most once, and of a window that was reduced since nothing is shown.
 
-// filled remembers what is in flight to p, to which DATA has just been sent, if that is as much as cwnd.
+// filled remembers what is in flight to p, to which DATA has just been sent, if that is as much as cwnd. In slow start over far paths half of it
+// is enough, as in Linux: an answer seldom ends with its window, and the next one is as likely to be longer.
 func (s *Sender) filled(now rawio.Time, p *Path) {
-	if p.flight >= p.cc.Window() {
+	w := p.cc.Window()
+	if w < p.cc.Ssthresh() && s.far(p) {
+		w /= 2
+	}
+	if p.flight >= w {
 		p.full = sending{true, stamp(now), s.ledger.next}
 	}
 }

@@ -36,6 +36,10 @@ func (s *Sender) pace(now rawio.Time, p *Path, octets int) {
 		p.due = now
 		return
 	}
+	if p.pacer == nil {
+		rate = max(rate, p.spacing.rate())
+		p.spacing.left -= octets
+	}
 	if p.pacer == nil || p.rates != nil && p.flight <= paceBurst*p.pmdcs {
 		quantum = max(quantum, lasts(paceBurst*p.pmdcs, rate))
 	}

@@ -71,37 +71,39 @@ type Path struct {
 	Asks bool
 
 	// What each packet looks at comes first and together: where there are many associations it is in no cache.
-	index    int
-	mtu      int
-	pmdcs    int
-	est      estimator
-	proved   time.Duration // the shortest round trip that the peer could not shorten, 0 before the first
-	cc       cc.Controller
-	pacer    cc.Pacer      // cc, if it asks for pacing
-	rates    *rates        // if it asks for delivery-rate samples, or nil
-	due      rawio.Time    // the next packet does not leave earlier then
-	held     bool          // and one waits for that
-	behind   time.Duration // what late timers have cost, see catchUp
-	flight   int           // octets of DATA chunks in flight, with header and padding
-	full     sending       // what was sent before that was in flight when these were as many as cwnd, see full.go
-	inflight tsnset.Set    // them
-	t3       rawio.Time    // when T3-rtx expires, or Never
-	pto      rawio.Time    // when the tail-loss probe is due, or Never
-	lastSent rawio.Time    // the last transmission of DATA, or Never
-	awake    rawio.Time    // since when the destination is idle, or Never before its first DATA
-	timedAt  rawio.Time
-	first    wire.TSN // the earliest TSN in flight here; meaningful while flight > 0
-	timed    wire.TSN
-	timing   bool    // timed measures the round trip (6.3.1, rule C4)
-	single   bool    // T3-rtx has expired: one packet in flight until an acknowledgement (7.2.3)
-	latest   sending // the last of what has arrived, of all that was sent here
-	debt     int     // octets whose acknowledgement was taken back: of what is acknowledged next so many open no window
-	sack     pathSack
-	early    early
-	waits    waits
-	alarm    alarm
-	doubt    suspicion
-	disorder disorder
+	index      int
+	mtu        int
+	pmdcs      int
+	est        estimator
+	proved     time.Duration // the shortest round trip that the peer could not shorten, 0 before the first
+	cc         cc.Controller
+	pacer      cc.Pacer      // cc, if it asks for pacing
+	rates      *rates        // if it asks for delivery-rate samples, or nil
+	due        rawio.Time    // the next packet does not leave earlier then
+	held       bool          // and one waits for that
+	behind     time.Duration // what late timers have cost, see catchUp
+	flight     int           // octets of DATA chunks in flight, with header and padding
+	full       sending       // what was sent before that was in flight when these were as many as cwnd, see full.go
+	inflight   tsnset.Set    // them
+	t3         rawio.Time    // when T3-rtx expires, or Never
+	pto        rawio.Time    // when the tail-loss probe is due, or Never
+	lastSent   rawio.Time    // the last transmission of DATA, or Never
+	awake      rawio.Time    // since when the destination is idle, or Never before its first DATA
+	timedAt    rawio.Time
+	first      wire.TSN // the earliest TSN in flight here; meaningful while flight > 0
+	timed      wire.TSN
+	timing     bool    // timed measures the round trip (6.3.1, rule C4)
+	unmeasured bool    // no round trip was since the last probe for a lost tail
+	single     bool    // T3-rtx has expired: one packet in flight until an acknowledgement (7.2.3)
+	latest     sending // the last of what has arrived, of all that was sent here
+	debt       int     // octets whose acknowledgement was taken back: of what is acknowledged next so many open no window
+	sack       pathSack
+	early      early
+	spacing    spacing
+	waits      waits
+	alarm      alarm
+	doubt      suspicion
+	disorder   disorder
 
 	holes    int      // expiries of T3-rtx that took packets longer than Least, with none acknowledged since
 	reduced  uint64   // TSNs that had been sent when cwnd was last reduced
@@ -123,10 +125,10 @@ type pathSack struct {
 }
 
 // NewPath returns a path in state Unconfirmed. mtu is the largest SCTP packet in octets, common
-// header included; f nil means cc.NewReno.
+// header included; f nil means cc.NewCubic.
 func NewPath(local, remote netip.AddrPort, mtu int, rto RTOConfig, f cc.Factory) *Path {
 	if f == nil {
-		f = cc.NewReno
+		f = cc.NewCubic
 	}
 	p := &Path{Local: local, Remote: remote, est: newEstimator(rto), t3: rawio.Never, pto: rawio.Never, lastSent: rawio.Never, awake: rawio.Never}
 	p.setMTU(mtu)
@@ -145,10 +147,14 @@ func (p *Path) setMTU(mtu int) {
 
 // SetMTU changes the path MTU: the largest SCTP packet in octets. Chunks that were sent before and
 // are larger are retransmitted as they are, for IP to fragment (section 6.9). cwnd stays, whichever way
-// the MTU changes (RFC 8899 section 3, item 7).
+// the MTU changes (RFC 8899 section 3, item 7). Before DATA has been sent there is none: the initial one is of the MTU
+// with which transmission begins (section 7.2.1).
 func (p *Path) SetMTU(mtu int) {
 	p.setMTU(mtu)
 	p.cc.SetPMDCS(p.pmdcs)
+	if p.lastSent == rawio.Never {
+		p.cc.Reset()
+	}
 }
 
 // MTU returns the largest SCTP packet in octets.
@@ -176,7 +182,10 @@ func (p *Path) SRTT() time.Duration { return p.est.srtt }
 func (p *Path) ShortestRTT() time.Duration { return p.est.trip.get() }
 
 // ObserveRTT takes a round trip time that was measured other than by DATA (section 8.3).
-func (p *Path) ObserveRTT(rtt time.Duration) { p.est.observe(rtt) }
+func (p *Path) ObserveRTT(rtt time.Duration) {
+	p.est.observe(rtt)
+	p.unmeasured = false
+}
 
 // Backoff doubles the RTO, for a HEARTBEAT that was not answered.
 func (p *Path) Backoff() { p.est.backoff() }
@@ -243,8 +252,11 @@ func (p *Path) Far() bool { return p.est.srtt > 0 && !p.within(nearTrip) }
 // flight cwnd does not matter to this packet. Never is later than now: no silence.
 func (p *Path) wake(now rawio.Time) {
 	if p.flight == 0 {
-		if n := now.Sub(p.awake) / p.est.rto; n > 0 {
+		n := now.Sub(p.awake) / p.est.rto
+		if n > 0 {
 			p.cc.OnIdle(now, p.awake, int(n))
+		} else {
+			p.spacing.depart(p.window())
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/sctp/cc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -67,6 +68,21 @@ func TestSmallestPathDecidesTheChunkSize(t *testing.T) {
 	l.queue(1, 1000)
 	d := chunks(t, l.transmit()[0])
 	check.That(t, len(d[0].Payload()) == 700-12-16-16 && l.path(0).MTU() == labMTU, "first fragment %d octets", len(d[0].Payload()))
+}
+
+// The initial cwnd is that of the path MTU with which transmission begins.
+func TestInitialWindowIsOfTheFirstTransmission(t *testing.T) {
+	// req 9260-7.2.1-1, 8899-3-11
+	l := newLab(t, 1)
+	*l.path(0) = *NewPath(l.path(0).Local, l.path(0).Remote, 1212, labRTO, cc.RFC9260)
+	p := l.path(0)
+	check.Equal(t, "cwnd of the first MTU", p.CC().Window(), 4404)
+	p.SetMTU(9012)
+	check.Equal(t, "cwnd of the MTU found before DATA goes", p.CC().Window(), 18000)
+	l.queue(1, full)
+	l.transmit()
+	p.SetMTU(20_012)
+	check.Equal(t, "cwnd of the MTU found later", p.CC().Window(), 18000)
 }
 
 func TestMostDivergentPath(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 )
 
 // RACK-TLP (RFC 8985), over the paths whose packets are spread. RACK: a chunk that was sent before one that has arrived is lost once a
-// round trip and a little more have passed since, also when it was sent again. TLP: where nothing is heard for two round
-// trips, the last chunk in flight is sent again, so that its SACK tells what is missing long before T3-rtx.
+// round trip and a little more have passed since, also when it was sent again. TLP: where nothing is heard for longer than round
+// trips take, the last chunk in flight is sent again, so that its SACK tells what is missing long before T3-rtx.
 const (
 	// rackTick is how long the timer of RACK rests at least, and rackMost how many chunks it looks at.
 	rackTick = time.Millisecond
@@ -72,17 +72,17 @@ func (s *Sender) timeoutRACK(now rawio.Time) {
 }
 
 // armPTO starts the timer of the tail-loss probe: DATA was sent to p, or, anew, some was acknowledged (RFC 8985 section 7.2). What is sent to a silent
-// path does not put it off. There is one probe at a time, and then T3-rtx; none in Fast Recovery, unless there is another path to ask, nor while one
-// packet is all that may be in flight.
+// path does not put it off. There is one probe at a time, and then T3-rtx, until a round trip has been measured again (section 7.3), as it may have become longer; none while one packet is all that may be in flight. In Fast Recovery there is one too, as
+// by RFC 9002: what was sent again may be lost again, and nothing behind it would tell.
 func (s *Sender) armPTO(now rawio.Time, p *Path, anew bool) {
 	if p.doubt.trust == suspected {
 		return // see moveOverdue
 	}
-	if p.flight == 0 || s.tail.out || s.probing || p.single || !s.far(p) || s.recovery && s.other(p) == nil {
+	if p.flight == 0 || s.tail.out || s.probing || p.single || p.unmeasured || !s.far(p) {
 		p.pto = rawio.Never
 		return
 	}
-	pto, from := max(2*p.est.srtt, leastPTO), p.lastSent
+	pto, from := p.est.overdue(), p.lastSent
 	if p.Asks && len(s.paths) > 1 {
 		pto, from = p.silence(), now
 	}
@@ -92,6 +92,12 @@ func (s *Sender) armPTO(now rawio.Time, p *Path, anew bool) {
 	if at := max(from.Add(pto), now.Add(max(p.est.srtt/2, leastPTO))); anew || at < p.pto {
 		p.pto = at
 	}
+}
+
+// overdue is how long the SACK for DATA takes at most, but for chance: PTO. RFC 8985 section 7.2 has two round trips, for those that vary. RFC 9002 section 6.2.1
+// counts how much they do; where that is little a probe can go sooner, but a quarter of a round trip is allowed for in any case.
+func (e *estimator) overdue() time.Duration {
+	return max(e.srtt+min(max(4*e.rttvar, e.srtt/4), e.srtt), leastPTO)
 }
 
 // silence is how long one has to last for a probe where a path may be left: two round trips, or longer where they vary, as behind a spike.
@@ -138,7 +144,7 @@ func (s *Sender) timeoutPTO(now rawio.Time, p *Path) {
 		s.stats.TailProbes++
 		return
 	}
-	if s.recovery || s.ledger.nmarked > 0 {
+	if s.ledger.nmarked > 0 {
 		return
 	}
 	n := min(s.ledger.len(), p.inflight.Cap()) // what is in flight is among so many
@@ -148,6 +154,7 @@ func (s *Sender) timeoutPTO(now rawio.Time, p *Path) {
 	if s.lone(p) {
 		s.tail.lone, s.tail.after = p, now.Sub(p.lastSent)
 	}
+	p.unmeasured = true
 	s.ledger.mark(t, r, p)
 	r.flags |= fast
 	s.urgent = true

@@ -1,7 +1,9 @@
 package tx
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
@@ -58,7 +60,16 @@ func TestTailProbeTellsWhatIsMissing(t *testing.T) {
 	check.That(t, d.I() && l.path(0).t3 == t3 && l.s.stats.TailProbes == 1, "I bit %v, T3 at %v, was %v, %+v", d.I(), l.path(0).t3, t3, l.s.stats)
 	l.after(100, 1, gap{5, 5})
 	l.expect("all that a round trip has passed for", "2 | 3 | 4")
-	check.That(t, c.n == 1 && l.path(0).pto == rawio.Never, "%d reductions, a probe in Fast Recovery at %v", c.n, l.path(0).pto)
+	check.That(t, c.n == 1 && l.path(0).pto == rawio.Never, "%d reductions, a probe at %v, before a round trip was measured", c.n, l.path(0).pto)
+	l, c = farLab(t, 1, 0)
+	l.after(100, 1, gap{3, 3})
+	l.wait("one above has arrived", 25)
+	l.expect("it is lost", "2")
+	l.wait("two round trips after what was sent before Fast Recovery", 75)
+	l.expect("the last in flight", "5")
+	l.after(100, 1, gap{3, 3}, gap{5, 5})
+	l.expect("the others", "2 | 4")
+	check.Equal(t, "reductions", c.n, 1)
 	for _, tt := range []struct {
 		name   string
 		after  rawio.Time
@@ -73,6 +84,14 @@ func TestTailProbeTellsWhatIsMissing(t *testing.T) {
 		l.path(0).est.trip = shortest{of: 100_000_000, n: 1}
 		l.sackFor(wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: 5, ARwnd: 1 << 20, Dups: tt.dups})))
 		check.That(t, c.n == tt.losses, "a probe that %s: %d reductions", tt.name, c.n)
+	}
+}
+
+// A probe goes after two round trips, or sooner where they vary little.
+func TestProbeAllowsForHowRoundTripsVary(t *testing.T) {
+	for _, tt := range []struct{ srtt, rttvar, want time.Duration }{{100, 50, 200}, {100, 20, 180}, {100, 1, 125}, {10, 0, 12}, {4, 1, 10}} {
+		e := estimator{srtt: tt.srtt * time.Millisecond, rttvar: tt.rttvar * time.Millisecond}
+		check.Equal(t, fmt.Sprint(tt), e.overdue().Truncate(time.Millisecond), tt.want*time.Millisecond)
 	}
 }
 
@@ -113,8 +132,8 @@ func TestMissingIsLostAfterARoundTripAndAQuarter(t *testing.T) {
 	l.after(100, 1, gap{4, 4})
 	l.wait("one above has arrived over the same path", 25)
 	l.expect("they are lost", "2 | 3")
-	l.wait("the other path has been silent", 275)
-	check.Equal(t, "a probe in Fast Recovery", l.s.stats.TailProbes, 0)
+	l.wait("the other path has been silent", 200)
+	check.Equal(t, "probes", l.s.stats.TailProbes, 1)
 	l, _ = farLab(t, 2, 1)
 	l.path(1).ObserveRTT(150_000_000)
 	must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, full)}, Path: 2}))

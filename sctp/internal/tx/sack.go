@@ -398,11 +398,12 @@ func (s *Sender) grow(a *ack) {
 	for _, p := range s.paths {
 		k := &p.sack
 		if k.rtt > 0 {
-			p.est.observe(k.rtt)
+			p.ObserveRTT(k.rtt)
 		}
 		if k.acked > 0 {
 			p.single, p.early.n = false, 0
 			s.emptied(p)
+			p.spacing.arrived(a.now, k.acked, p.pmdcs)
 		}
 		if all {
 			p.learnWait()

@@ -20,7 +20,7 @@ func TestProbeOfALonePacketAllowsForThePeersWait(t *testing.T) {
 	alone := func(what string, now bool, probe, takes rawio.Time) {
 		t.Helper()
 		must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, full)}, SackNow: now}))
-		p.due, p.est.srtt = 0, 100*time.Millisecond
+		p.due, p.unmeasured, p.est.srtt, p.est.rttvar = 0, false, 100*time.Millisecond, 25*time.Millisecond
 		l.transmit()
 		check.Equal(t, what+": the probe comes after", p.pto-l.now, probe*ms)
 		if takes > 0 {

@@ -2,9 +2,11 @@ package tx
 
 import (
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/sctp/cc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -85,3 +87,33 @@ func TestWhatFilledCwndCounts(t *testing.T) {
 	}
 	check.That(t, !l.path(0).full.any, "remembered when all is acknowledged: %+v", l.path(0).full)
 }
+
+// Over a far path half of the window is taken for all of it in slow start.
+func TestHalfOfTheWindowIsEnoughInSlowStart(t *testing.T) {
+	for _, tt := range []struct {
+		what        string
+		trip        time.Duration
+		packets     int
+		start, full bool
+	}{
+		{"slow start, half", 100, 10, true, true}, {"less", 100, 9, true, false}, {"behind slow start", 100, 10, false, false},
+		{"a near path", 1, 10, true, false},
+	} {
+		l, c := farLab(t, 1, 0)
+		l.after(100, 5)
+		p := l.path(0)
+		p.est.trip, p.full = shortest{of: tt.trip * time.Millisecond, n: 1}, sending{}
+		if tt.start {
+			p.cc = &begins{c}
+		}
+		l.now += 10 * ms
+		l.queue(tt.packets, full)
+		l.transmit()
+		check.Equal(t, tt.what, p.full.any, tt.full)
+	}
+}
+
+// begins is a controller in slow start.
+type begins struct{ cc.Controller }
+
+func (c *begins) Ssthresh() int { return 1 << 30 }
