@@ -36,10 +36,10 @@ type board struct {
 	Rows    []*row
 }
 
-// cell measures all stacks over a cell, round by round.
-func (b *board) cell(ctx context.Context, o *options, c *wan.Cell) error {
+// cell measures stacks over a cell, round by round.
+func (b *board) cell(ctx context.Context, o *options, c *wan.Cell, stacks []string) error {
 	r := &row{Commit: b.Machine.Commit, Cell: *c}
-	for _, s := range o.stacks {
+	for _, s := range stacks {
 		r.Results = append(r.Results, &result{Stack: s})
 	}
 	var err error

@@ -46,14 +46,41 @@ func (b *board) writeBook(file string) error {
 	return os.Rename(file+".new", file)
 }
 
-// has reports whether a cell has been measured with all these stacks.
-func (b *board) has(c *wan.Cell, stacks []string) bool {
-	i := slices.IndexFunc(b.Rows, func(r *row) bool { return r.Cell == *c })
-	return i >= 0 && !slices.ContainsFunc(stacks, func(s string) bool { return b.Rows[i].result(s) == nil })
+// missing returns those of the stacks with which a cell has not been measured. Stacks are compared at one commit, this one if any is missing.
+func (b *board) missing(c *wan.Cell, stacks []string) (list []string) {
+	r := b.row(c)
+	if r == nil {
+		return stacks
+	}
+	for _, s := range stacks {
+		if r.result(s) == nil {
+			list = append(list, s)
+		}
+	}
+	if len(list) > 0 && r.Commit != b.Machine.Commit {
+		return stacks
+	}
+	return list
 }
 
-// put adds a row, in the place of one of the same cell.
+// row returns that of a cell, or nil.
+func (b *board) row(c *wan.Cell) *row {
+	i := slices.IndexFunc(b.Rows, func(r *row) bool { return r.Cell == *c })
+	if i < 0 {
+		return nil
+	}
+	return b.Rows[i]
+}
+
+// put adds a row, with the results of other stacks that were there for the same cell at that commit.
 func (b *board) put(r *row) {
+	if old := b.row(&r.Cell); old != nil && old.Commit == r.Commit {
+		for _, res := range old.Results {
+			if !slices.ContainsFunc(r.Results, func(n *result) bool { return n.Stack == res.Stack }) {
+				r.Results = append(r.Results, res)
+			}
+		}
+	}
 	b.Rows = append(slices.DeleteFunc(b.Rows, func(o *row) bool { return o.Cell == r.Cell }), r)
 	slices.SortStableFunc(b.Rows, func(x, y *row) int {
 		return cmp.Or(cmp.Compare(uint(x.Cell.Size-1), uint(y.Cell.Size-1)), cmp.Compare(x.Cell.RTT, y.Cell.RTT), cmp.Compare(x.Cell.Loss, y.Cell.Loss)) // bulk, 0, comes last

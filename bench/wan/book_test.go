@@ -12,7 +12,7 @@ import (
 	"github.com/rddp-go/rddp/internal/wan"
 )
 
-// What is in the book is not measured again, unless a stack has no figures; rows come back as they were, in the order of the grid.
+// What is in the book is not measured again, unless a stack has no figures, and what is added to a cell is of its commit; rows come back as they were, in the order of the grid.
 func TestBook(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "book")
 	m := machine.Machine{CPU: "one"}
@@ -37,7 +37,13 @@ func TestBook(t *testing.T) {
 	check.Equal(t, "rows", got, want)
 	check.Equal(t, "commits", again.commits(), "c1 and c0")
 	known, unknown := cell(1400, 1), cell(1400, 3)
-	check.Equal(t, "has", fmt.Sprint(again.has(&known, []string{"a"}), again.has(&known, []string{"a", "late"}), again.has(&known, []string{"b"}), again.has(&unknown, nil)), "true false false false")
+	again.Machine.Commit = "c1" // as known is
+	missing := func(c *wan.Cell, stacks ...string) string { return fmt.Sprint(again.missing(c, stacks)) }
+	check.Equal(t, "missing", fmt.Sprint(missing(&known, "a"), missing(&known, "a", "late"), missing(&known, "b", "a"), missing(&unknown, "a")), "[][late][b][a]")
+	again.Machine.Commit = "c2"
+	check.Equal(t, "missing at another commit", missing(&known, "a")+missing(&known, "a", "b"), "[][a b]")
+	again.put(&row{Commit: "c1", Cell: known, Results: []*result{{Stack: "b"}, {Stack: "late"}}})
+	check.Equal(t, "results of one commit", len(again.row(&known).Results), 3)
 	again.put(&row{Cell: known})
 	check.That(t, len(again.Rows) == 4 && again.Rows[0].Results == nil, "a row beside the one of the same cell: %d", len(again.Rows))
 	_, err := readBook(file, &machine.Machine{CPU: "another"})

@@ -210,10 +210,11 @@ func (o *options) main(ctx context.Context) (failed bool, err error) {
 		}
 	}
 	for i := range cells {
-		if b.has(&cells[i], o.stacks) {
+		stacks := b.missing(&cells[i], o.stacks)
+		if len(stacks) == 0 {
 			continue
 		}
-		if err = b.cell(ctx, o, &cells[i]); err == nil && o.book != "" {
+		if err = b.cell(ctx, o, &cells[i], stacks); err == nil && o.book != "" {
 			err = b.writeBook(o.book)
 		}
 		if err != nil {

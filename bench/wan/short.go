@@ -50,7 +50,7 @@ func (b *board) short(ctx context.Context, o *options, out io.Writer) (failed bo
 		c := o.cell
 		c.RTT, c.Loss, c.Size, c.Rate = 20*time.Millisecond, s.loss, s.size, int64(o.mbits*1e6/8)
 		o.transfers, o.bulk = s.n, shortBulk
-		if err := b.cell(ctx, o, &c); err != nil {
+		if err := b.cell(ctx, o, &c, o.stacks); err != nil {
 			return true, err
 		}
 		r := b.Rows[len(b.Rows)-1]

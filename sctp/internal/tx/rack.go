@@ -72,8 +72,9 @@ func (s *Sender) timeoutRACK(now rawio.Time) {
 }
 
 // armPTO starts the timer of the tail-loss probe: DATA was sent to p, or, anew, some was acknowledged (RFC 8985 section 7.2). What is sent to a silent
-// path does not put it off. There is one probe at a time, and then T3-rtx, until a round trip has been measured again (section 7.3), as it may have become longer; none while one packet is all that may be in flight. In Fast Recovery there is one too, as
-// by RFC 9002: what was sent again may be lost again, and nothing behind it would tell.
+// path does not put it off. There is one probe at a time, and then T3-rtx, until a round trip has been measured again (section 7.3), as it may have become
+// longer; none while one packet is all that may be in flight. In Fast Recovery there is one too, as by RFC 9002: what was sent again may be lost again, and
+// nothing behind it would tell.
 func (s *Sender) armPTO(now rawio.Time, p *Path, anew bool) {
 	if p.doubt.trust == suspected {
 		return // see moveOverdue
