@@ -153,8 +153,11 @@ const placed = "WAN_PLACED"
 // machine has to do is not measured: it begins anew from a thread that has that place. The Go runtime gets enough
 // processors of its own that the relay never waits for one.
 func goFirst() error {
-	if os.Getenv(placed) != "" {
+	if list := os.Getenv(placed); list != "" {
 		os.Unsetenv(placed)
+		if err := relay.Reserved(list); err != nil {
+			return err
+		}
 		runtime.GOMAXPROCS(8 + runtime.NumCPU())
 		return nil
 	}
@@ -166,7 +169,11 @@ func goFirst() error {
 	if err := relay.Before(1); err != nil {
 		return err
 	}
-	return syscall.Exec(self, os.Args, append(os.Environ(), placed+"=1"))
+	list, err := relay.Reserve()
+	if err != nil {
+		return err
+	}
+	return syscall.Exec(self, os.Args, append(os.Environ(), placed+"="+list))
 }
 
 func (o *options) main(ctx context.Context) (failed bool, err error) {

@@ -62,7 +62,7 @@ type process struct {
 	errors bytes.Buffer
 }
 
-func startEnd(ctx context.Context, d *relay.Device, e *end) (*process, error) {
+func startEnd(ctx context.Context, r *relay.Relay, side int, e *end) (*process, error) {
 	arg, err := json.Marshal(e)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func startEnd(ctx context.Context, d *relay.Device, e *end) (*process, error) {
 		return nil, err
 	}
 	p.out = bufio.NewReader(out)
-	return p, d.NS.Do(p.cmd.Start)
+	return p, r.Run(side, p.cmd.Start)
 }
 
 // line is the next that the process prints, read into v unless that is nil.
@@ -222,7 +222,7 @@ func measure(ctx context.Context, stack string, c *wan.Cell, seed uint64, total 
 func ends(ctx context.Context, r *relay.Relay, e *end) (cr clientReport, sr serverReport, err error) {
 	se := *e
 	se.Server = true
-	server, err := startEnd(ctx, r.Dev[1], &se)
+	server, err := startEnd(ctx, r, 1, &se)
 	if err != nil {
 		return cr, sr, err
 	}
@@ -230,7 +230,7 @@ func ends(ctx context.Context, r *relay.Relay, e *end) (cr clientReport, sr serv
 	if err := server.line(nil); err != nil {
 		return cr, sr, fmt.Errorf("server: %w", err)
 	}
-	client, err := startEnd(ctx, r.Dev[0], e)
+	client, err := startEnd(ctx, r, 0, e)
 	if err != nil {
 		return cr, sr, err
 	}

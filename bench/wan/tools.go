@@ -78,7 +78,7 @@ func toolsOver(ctx context.Context, dir string, loss float64, seed uint64) (list
 	run := func(side int, name string, args ...string) (*exec.Cmd, *bytes.Buffer, error) {
 		c, said := exec.CommandContext(ctx, filepath.Join(dir, name), append(args, "--link=udp", "--json")...), new(bytes.Buffer)
 		c.Stdout, c.Stderr, c.WaitDelay = said, said, time.Second
-		return c, said, r.Dev[side].NS.Do(c.Start)
+		return c, said, r.Run(side, c.Start)
 	}
 	local := "--local=" + relay.Client(1).String()
 	both := func(tool string, serve, ask []string) (all []map[string]any, err error) {

@@ -46,7 +46,7 @@ type Relay struct {
 	ways [2][MaxFlows]*Way
 
 	// Spin is how long before a packet is due the relay stops sleeping: what waking a processor takes. From 10 ms on it
-	// never sleeps.
+	// never sleeps, and has a processor to itself where there are two.
 	Spin time.Duration
 
 	Counts  [2][MaxFlows]Counts
@@ -95,7 +95,12 @@ func New() (*Relay, error) {
 func (r *Relay) Set(direction, flow int, w *Way) { r.ways[direction][flow] = w }
 
 // Start begins to carry packets.
-func (r *Relay) Start() { go func() { r.done <- r.run() }() }
+func (r *Relay) Start() {
+	go func() { r.done <- r.run() }()
+	if r.alone() {
+		r.stayAwake()
+	}
+}
 
 // Stop ends that. It fails where the relay was no fair road: where a packet was too long, belonged to nobody or was
 // refused, or a device has dropped one.
@@ -152,7 +157,7 @@ func (r *Relay) run() error {
 	for !r.stop.Load() {
 		now := Now()
 		r.deliver(now)
-		if r.read(Up, now)+r.read(Down, now) > 0 {
+		if r.read(Up, now)+r.read(Down, now) > 0 || r.restless() {
 			continue
 		}
 		wait := idlePoll
@@ -166,37 +171,6 @@ func (r *Relay) run() error {
 		if _, err := unix.Ppoll(r.fds[:], &ts, nil); err != nil && err != unix.EINTR {
 			return err
 		}
-	}
-	return nil
-}
-
-// A relay that sleeps may have the processor for share out of every period, which is more than it needs and not all,
-// as all is never granted.
-const (
-	share  = 90 * time.Microsecond
-	period = 100 * time.Microsecond
-)
-
-// urgent puts this thread before all others, and lets it wake when it asked to and not 50 us later. With a deadline it
-// comes even before the twentieth of the time that Linux keeps for threads that others starve (the fair server). One
-// that never sleeps would have used its share up at times, and makes do with a priority.
-func (r *Relay) urgent() error {
-	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
-		return err
-	}
-	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_DEADLINE, Flags: unix.SCHED_FLAG_RESET_ON_FORK,
-		Runtime: uint64(share), Deadline: uint64(period), Period: uint64(period)}
-	if r.Spin < idlePoll && unix.SchedSetAttr(0, &attr, 0) == nil {
-		return nil
-	}
-	return Before(10)
-}
-
-// Before puts this thread, and the threads and programs that it starts, before those that have no such place.
-func Before(priority int) error {
-	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: uint32(priority)}
-	if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
-		return fmt.Errorf("a place before other threads: %w", err)
 	}
 	return nil
 }

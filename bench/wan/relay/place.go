@@ -1,0 +1,149 @@
+package relay
+
+import (
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A relay that sleeps may have the processor for share out of every period, which is more than it needs and not all,
+// as all is never granted.
+const (
+	share  = 90 * time.Microsecond
+	period = 100 * time.Microsecond
+)
+
+// urgent puts this thread before all others, and lets it wake when it asked to and not 50 us later. With a deadline it
+// comes even before the twentieth of the time that Linux keeps for threads that others starve (the fair server). One
+// that never sleeps has a processor where only the kernel's own threads run, which nobody may starve.
+func (r *Relay) urgent() error {
+	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	if err := r.place(); err != nil {
+		return err
+	}
+	if r.alone() {
+		return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: -20}, 0)
+	}
+	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_DEADLINE, Flags: unix.SCHED_FLAG_RESET_ON_FORK,
+		Runtime: uint64(share), Deadline: uint64(period), Period: uint64(period)}
+	if unix.SchedSetAttr(0, &attr, 0) == nil {
+		return nil
+	}
+	return Before(10)
+}
+
+// restless reports whether the relay never sleeps, alone whether it has a processor to itself then.
+func (r *Relay) restless() bool { return r.Spin >= idlePoll }
+func (r *Relay) alone() bool    { return r.restless() && processors.Count() > 1 }
+
+// Before puts this thread, and the threads and programs that it starts, before those that have no such place.
+func Before(priority int) error {
+	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: uint32(priority)}
+	if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
+		return fmt.Errorf("a place before other threads: %w", err)
+	}
+	return nil
+}
+
+// processors are those of this program and of what it starts, where the last is reserved.
+var processors unix.CPUSet
+
+// Reserve keeps this thread, and what it becomes, off the last of the processors, and names them all for Reserved.
+func Reserve() (list string, err error) {
+	if err := unix.SchedGetaffinity(0, &processors); err != nil {
+		return "", err
+	}
+	var names []string
+	for i := 0; len(names) < processors.Count(); i++ {
+		if processors.IsSet(i) {
+			names = append(names, strconv.Itoa(i))
+		}
+	}
+	if len(names) > 1 {
+		_, rest := split()
+		err = unix.SchedSetaffinity(0, &rest)
+	}
+	return strings.Join(names, ","), err
+}
+
+// Reserved takes what Reserve has returned to the program that this one was.
+func Reserved(list string) error {
+	for name := range strings.SplitSeq(list, ",") {
+		i, err := strconv.Atoi(name)
+		if err != nil {
+			return err
+		}
+		processors.Set(i)
+	}
+	return nil
+}
+
+// split divides the processors into the last one and the others.
+func split() (last, rest unix.CPUSet) {
+	at := 0
+	for i, n := 0, processors.Count(); n > 0; i++ {
+		if processors.IsSet(i) {
+			at, n = i, n-1
+		}
+	}
+	last.Set(at)
+	rest = processors
+	rest.Clear(at)
+	return last, rest
+}
+
+// place takes this thread to where the relay runs: to the last processor, or to all, without which there is no deadline.
+func (r *Relay) place() error {
+	if !r.alone() {
+		return everywhere()
+	}
+	last, _ := split()
+	return unix.SchedSetaffinity(0, &last)
+}
+
+// beside takes this thread, and what it starts, to where the relay leaves room.
+func (r *Relay) beside() error {
+	if !r.alone() {
+		return everywhere()
+	}
+	_, rest := split()
+	return unix.SchedSetaffinity(0, &rest)
+}
+
+func everywhere() error {
+	if processors.Count() == 0 { // nothing is reserved
+		return nil
+	}
+	return unix.SchedSetaffinity(0, &processors)
+}
+
+// Run starts a program on one side of the road: in its namespace, and beside the relay.
+func (r *Relay) Run(side int, start func() error) error {
+	return r.Dev[side].NS.Do(func() error { // on a thread that ends with it
+		if err := r.beside(); err != nil {
+			return err
+		}
+		return start()
+	})
+}
+
+// stayAwake keeps the processors beside a relay that never sleeps from sleeping: to wake one takes a virtual machine as long as such a road may be late.
+// Whatever else there is to run comes before this.
+func (r *Relay) stayAwake() {
+	for range processors.Count() - 1 {
+		go func() {
+			runtime.LockOSThread() // and the thread ends with this goroutine
+			if r.beside() != nil || unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0) != nil {
+				return
+			}
+			for !r.stop.Load() {
+			}
+		}()
+	}
+}
