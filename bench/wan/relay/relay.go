@@ -179,11 +179,11 @@ func (r *Relay) run() error {
 func (r *Relay) deliver(now int64) {
 	for len(r.heap) > 0 && r.heap[0].at <= now {
 		e := r.pop()
+		r.Late.Add(time.Duration(now - e.at)) // what comes now is the receiver's own work: its stack runs in this call
 		if _, err := unix.Write(r.Dev[e.out].fd, e.pkt.b[:e.pkt.n]); err != nil {
 			r.Refused++
 		}
 		now = Now()
-		r.Late.Add(time.Duration(now - e.at))
 		r.release(e.pkt)
 	}
 }
