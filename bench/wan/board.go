@@ -60,7 +60,7 @@ func (b *board) cell(ctx context.Context, o *options, c *wan.Cell, stacks []stri
 			if c.Size == 0 && len(res.Runs) >= o.rounds { // several flows, side by side, were as many runs
 				continue
 			}
-			if err := res.run(ctx, c, o.seed+uint64(round), n, o.tries, d); err != nil {
+			if err := res.run(ctx, c, o.seed+uint64(round), n, o.tries, d, r.Alone.Quantile(0.5)); err != nil {
 				return err
 			}
 			fmt.Fprintf(os.Stderr, "%s round %d: %s\n", c, round+1, res)
@@ -70,8 +70,8 @@ func (b *board) cell(ctx context.Context, o *options, c *wan.Cell, stacks []stri
 	return nil
 }
 
-// run adds a run that counts, the first of so many tries.
-func (res *result) run(ctx context.Context, c *wan.Cell, seed uint64, n, tries int, d time.Duration) error {
+// run adds a run that counts, the first of so many tries. alone is what the road takes by itself.
+func (res *result) run(ctx context.Context, c *wan.Cell, seed uint64, n, tries int, d, alone time.Duration) error {
 	if res.Error != "" {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (res *result) run(ctx context.Context, c *wan.Cell, seed uint64, n, tries i
 			res.Error = err.Error()
 			return nil
 		}
-		if err := one.counts(c.RTT); err != nil {
+		if err := one.counts(c.RTT, alone); err != nil {
 			res.Late = append(res.Late, err.Error())
 			continue
 		}

@@ -231,7 +231,7 @@ const notes = "A transfer is a request of 16 octets and its answer, one after an
 	"Flows run side by side, each over a road and a queue of its own; losses are those of the same packet numbers for every stack, counted behind the queue. " +
 	"Intervals are of 95 %, by drawing flows anew. Ratios are to the better of TCP CUBIC and quic-go, less 0.3 ms for the median, and of the p99 where " +
 	"20 transfers of each stack met a loss, else of the p90; in bulk to TCP with that controller. They are missed where the lower end is above 1.05 and 1.2, " +
-	"or bulk below 0.95 (0.9 at 3 % and for BBR). A run counts if the road was at most 2 % of the round trip late for 99 of 100 packets. " +
+	"or bulk below 0.95 (0.9 at 3 % and for BBR). A run counts if the road was at most 2 % of the round trip later than it always is for 99 of 100 packets. " +
 	"The ends and the relay go before all other threads of the machine; all share its processors. A - was not measured, or no run of it counts."
 
 // about says of which roads and of which BBR the figures are.
