@@ -89,7 +89,7 @@ func flags() *options {
 	f.DurationVar(&o.bulk, "bulk", 30*time.Second, "a run in bulk")
 	f.DurationVar(&o.time, "time", 10*time.Minute, "a run of transfers takes no longer")
 	f.Uint64Var(&o.seed, "seed", 1, "what is lost")
-	f.BoolVar(&o.short, "short", false, "half a minute: few cells, wide margins, for the gate")
+	f.BoolVar(&o.short, "short", false, "half a minute on a quiet machine: few cells, wide margins, for the gate")
 	f.BoolVar(&o.virtual, "virtual", false, "in virtual time, without peers")
 	f.StringVar(&o.tools, "tools", "", "only this: what ddpping and ddpbench of this `directory` print of a road of known delay, rate and loss")
 	f.StringVar(&o.book, "book", "", "keep what is measured in this `file`, and do not measure again what is in it")
