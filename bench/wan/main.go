@@ -201,6 +201,7 @@ func (o *options) main(ctx context.Context) (failed bool, err error) {
 	b := &board{Machine: machine.This(map[string]string{
 		"quic-go": machine.Module("github.com/quic-go/quic-go"), "pion/sctp": machine.Module("github.com/pion/sctp"),
 	})}
+	b.Machine.CPUs = relay.Processors()
 	if o.tools != "" {
 		return o.runTools(ctx, o.tools, os.Stdout)
 	}

@@ -10,7 +10,6 @@ import (
 	"math"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -48,7 +47,7 @@ func (o *options) runTools(ctx context.Context, dir string, out io.Writer) (fail
 			case math.Abs(off) <= 0.01, f.least && off > 0:
 			case late > toolsRTT/100:
 				verdict = fmt.Sprintf(", but the road was late: one of a hundred packets by more than %v", late.Round(time.Microsecond))
-			case load > float64(runtime.NumCPU()):
+			case load > float64(relay.Processors()):
 				verdict = fmt.Sprintf(", but the machine had other work to do, a load of %g", load)
 			default:
 				verdict, failed = ", WRONG", true

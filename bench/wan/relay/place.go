@@ -54,6 +54,9 @@ func Before(priority int) error {
 // processors are those of this program and of what it starts, where the last is reserved.
 var processors unix.CPUSet
 
+// Processors is how many there are, the reserved one among them.
+func Processors() int { return processors.Count() }
+
 // Reserve keeps this thread, and what it becomes, off the last of the processors, and names them all for Reserved.
 func Reserve() (list string, err error) {
 	if err := unix.SchedGetaffinity(0, &processors); err != nil {

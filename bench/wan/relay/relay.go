@@ -147,7 +147,7 @@ func Now() int64 { return epochNs + int64(time.Since(epoch)) }
 const idlePoll = 10 * time.Millisecond
 
 // train is how many packets are read between two looks at what is due.
-const train = 16
+const train = 4
 
 func (r *Relay) run() error {
 	runtime.LockOSThread() // and the thread ends with this goroutine, since its priority is not the program's
