@@ -150,7 +150,7 @@ func (o *options) cells() (list []wan.Cell, err error) {
 const placed = "WAN_PLACED"
 
 // goFirst puts all threads of this process, and the ends that it starts, before those of others, so that what else the
-// machine has to do is not measured: it begins anew from a thread that has that place. The Go runtime gets enough
+// machine has to do is not measured: it begins anew from a thread that has that place, and keeps off the relay's processor. The Go runtime gets enough
 // processors of its own that the relay never waits for one.
 func goFirst() error {
 	if list := os.Getenv(placed); list != "" {

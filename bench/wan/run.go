@@ -120,7 +120,7 @@ func road(c *wan.Cell, seed uint64, flows int, shared bool) (*relay.Relay, error
 		return nil, err
 	}
 	if c.RTT < 10*time.Millisecond {
-		r.Spin = time.Hour // nor can it wait to be woken by a packet
+		r.Restless = true
 	}
 	down, up := relay.Params{
 		Delay: c.RTT / 2, Jitter: c.Jitter, Rate: c.Rate, Queue: c.Queue(), Loss: c.Loss, Burst: c.Burst, Reorder: c.Reorder,

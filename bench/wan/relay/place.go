@@ -24,7 +24,8 @@ func (r *Relay) urgent() error {
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
 		return err
 	}
-	if err := r.place(); err != nil {
+	own, _ := r.places()
+	if err := keepTo(own); err != nil { // to all, or there is no deadline
 		return err
 	}
 	if r.alone() {
@@ -38,9 +39,8 @@ func (r *Relay) urgent() error {
 	return Before(10)
 }
 
-// restless reports whether the relay never sleeps, alone whether it has a processor to itself then.
-func (r *Relay) restless() bool { return r.Spin >= idlePoll }
-func (r *Relay) alone() bool    { return r.restless() && processors.Count() > 1 }
+// alone reports whether the relay has a processor to itself.
+func (r *Relay) alone() bool { return r.Restless && processors.Count() > 1 }
 
 // Before puts this thread, and the threads and programs that it starts, before those that have no such place.
 func Before(priority int) error {
@@ -70,7 +70,7 @@ func Reserve() (list string, err error) {
 	}
 	if len(names) > 1 {
 		_, rest := split()
-		err = unix.SchedSetaffinity(0, &rest)
+		err = keepTo(rest)
 	}
 	return strings.Join(names, ","), err
 }
@@ -87,6 +87,14 @@ func Reserved(list string) error {
 	return nil
 }
 
+// places are the processors of the relay and those of all else: the last and the others, or all of them for both.
+func (r *Relay) places() (own, rest unix.CPUSet) {
+	if r.alone() {
+		return split()
+	}
+	return processors, processors
+}
+
 // split divides the processors into the last one and the others.
 func split() (last, rest unix.CPUSet) {
 	at := 0
@@ -101,35 +109,19 @@ func split() (last, rest unix.CPUSet) {
 	return last, rest
 }
 
-// place takes this thread to where the relay runs: to the last processor, or to all, without which there is no deadline.
-func (r *Relay) place() error {
-	if !r.alone() {
-		return everywhere()
-	}
-	last, _ := split()
-	return unix.SchedSetaffinity(0, &last)
-}
-
-// beside takes this thread, and what it starts, to where the relay leaves room.
-func (r *Relay) beside() error {
-	if !r.alone() {
-		return everywhere()
-	}
-	_, rest := split()
-	return unix.SchedSetaffinity(0, &rest)
-}
-
-func everywhere() error {
-	if processors.Count() == 0 { // nothing is reserved
+// keepTo keeps this thread, and what it starts, to these processors. Where Reserve was not called there are none, and it stays where it is.
+func keepTo(set unix.CPUSet) error {
+	if set.Count() == 0 {
 		return nil
 	}
-	return unix.SchedSetaffinity(0, &processors)
+	return unix.SchedSetaffinity(0, &set)
 }
 
 // Run starts a program on one side of the road: in its namespace, and beside the relay.
 func (r *Relay) Run(side int, start func() error) error {
+	_, rest := r.places()
 	return r.Dev[side].NS.Do(func() error { // on a thread that ends with it
-		if err := r.beside(); err != nil {
+		if err := keepTo(rest); err != nil {
 			return err
 		}
 		return start()
@@ -139,10 +131,11 @@ func (r *Relay) Run(side int, start func() error) error {
 // stayAwake keeps the processors beside a relay that never sleeps from sleeping: to wake one takes a virtual machine as long as such a road may be late.
 // Whatever else there is to run comes before this.
 func (r *Relay) stayAwake() {
-	for range processors.Count() - 1 {
+	_, rest := r.places()
+	for range rest.Count() {
 		go func() {
 			runtime.LockOSThread() // and the thread ends with this goroutine
-			if r.beside() != nil || unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0) != nil {
+			if keepTo(rest) != nil || unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0) != nil {
 				return
 			}
 			for !r.stop.Load() {

@@ -3,7 +3,6 @@ package relay
 import (
 	"runtime"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -36,8 +35,10 @@ func TestPlaces(t *testing.T) {
 	processors.Zero()
 	must.OK(t, Reserved(list))
 	check.Equal(t, "processors that Reserve names", processors, all)
-	restless, sleeper := &Relay{Spin: time.Hour}, &Relay{}
-	relays, beside := on(reserve, restless.place), on(restless.beside)
+	restless, sleeper := &Relay{Restless: true}, &Relay{}
+	own := func(r *Relay) func() error { return func() error { set, _ := r.places(); return keepTo(set) } }
+	rest := func(r *Relay) func() error { return func() error { _, set := r.places(); return keepTo(set) } }
+	relays, beside := on(reserve, own(restless)), on(rest(restless))
 	both := 0
 	for i := range 1024 {
 		if relays.IsSet(i) && beside.IsSet(i) {
@@ -50,7 +51,7 @@ func TestPlaces(t *testing.T) {
 	} else {
 		check.Equal(t, "processors of both", both, 1)
 	}
-	check.Equal(t, "processors beside a relay that sleeps", on(reserve, sleeper.beside), all)
-	check.Equal(t, "processors of a relay that sleeps", on(reserve, sleeper.place), all)
+	check.Equal(t, "processors beside a relay that sleeps", on(reserve, rest(sleeper)), all)
+	check.Equal(t, "processors of a relay that sleeps", on(reserve, own(sleeper)), all)
 	check.That(t, Reserved("0,") != nil, "no number is taken for a processor")
 }

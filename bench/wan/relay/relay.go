@@ -45,9 +45,8 @@ type Relay struct {
 	Dev  [2]*Device // of the client, of the server
 	ways [2][MaxFlows]*Way
 
-	// Spin is how long before a packet is due the relay stops sleeping: what waking a processor takes. From 10 ms on it
-	// never sleeps, and has a processor to itself where there are two.
-	Spin time.Duration
+	// Restless is a relay that never sleeps, as waking takes too long. It has a processor to itself where there are two.
+	Restless bool
 
 	Counts  [2][MaxFlows]Counts
 	Late    Hist   // how much later packets left than they should
@@ -157,12 +156,12 @@ func (r *Relay) run() error {
 	for !r.stop.Load() {
 		now := Now()
 		r.deliver(now)
-		if r.read(Up, now)+r.read(Down, now) > 0 || r.restless() {
+		if r.read(Up, now)+r.read(Down, now) > 0 || r.Restless {
 			continue
 		}
 		wait := idlePoll
 		if len(r.heap) > 0 {
-			wait = min(wait, time.Duration(r.heap[0].at-Now())-r.Spin)
+			wait = min(wait, time.Duration(r.heap[0].at-Now()))
 		}
 		if wait <= 0 {
 			continue
