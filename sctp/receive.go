@@ -3,6 +3,7 @@ package sctp
 import (
 	"errors"
 	"net"
+	"runtime"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/pace"
@@ -72,7 +73,7 @@ func (r *receiver) run(n int, err error) error {
 		}
 		r.handle(n)
 	}
-	r.done()
+	held := r.done(true)
 	if r.combined {
 		r.t.sendCombined()
 		r.combined = false
@@ -83,6 +84,9 @@ func (r *receiver) run(n int, err error) error {
 		r.woken = all
 		r.t.out.woke(woken)
 		r.pace.Handled(r.count, r.octets, woken)
+		if held != nil {
+			r.letGo(held, woken > 0)
+		}
 	}
 	switch {
 	case err == nil, err == rawio.ErrInterrupted:
@@ -120,11 +124,11 @@ func (r *receiver) handle(n int) {
 	}
 	t.lookup(now, pkts, conns)
 	if c := r.last; c == nil || !r.those(now, c, 0, n) { // it goes on where the packets before have ended
-		r.done()
+		r.done(false)
 	}
 	for i, c := range conns {
 		if c != nil {
-			r.done()
+			r.done(false)
 			r.those(now, c, i, n)
 		}
 	}
@@ -164,17 +168,45 @@ func (r *receiver) yield(c *Conn, i, n int) {
 	r.last, r.owned = nil, false
 }
 
-// done lets the association go whose packets were handled last.
-func (r *receiver) done() {
+// done lets the association go whose packets were handled last. It returns the association if its SACK is held back, for which it must be the last.
+func (r *receiver) done(last bool) (held *Conn) {
 	// Whoever has taken the gate meanwhile does the same when it leaves.
 	if r.last != nil && (r.owned || r.last.tryOwn()) {
 		now := r.at
 		if !r.owned || r.octets > shortWork { // others have had the gate, or it has taken a while to handle the packets
 			now = r.t.now()
 		}
+		if last && r.last.a.SackDue(now) && r.pace.Holds() {
+			r.last.a.HoldSack(true)
+			held = r.last
+		}
 		r.combined = r.last.unlockAt(now) || r.combined
 	}
 	r.last, r.owned = nil, false
+	return held
+}
+
+// letGo has those go first whom the packets have woken, and lets the SACK go that was held back for their answer. One that has come in time
+// has taken it along: that spares both sides a packet.
+func (r *receiver) letGo(c *Conn, woken bool) {
+	if woken {
+		runtime.Gosched()
+	}
+	if !c.tryOwn() {
+		go c.letSackGo() // the owner may be about to leave
+		return
+	}
+	now := r.t.now()
+	c.a.HoldSack(false)
+	r.pace.Held(!c.a.SackDue(now))
+	c.unlockAfterRead(now)
+}
+
+// letSackGo is that for who may wait.
+func (c *Conn) letSackGo() {
+	c.own()
+	c.a.HoldSack(false)
+	c.unlock()
 }
 
 // lookup finds the association of each packet. A packet without one gets the endpoint's answer; a

@@ -80,13 +80,17 @@ type Pace struct {
 	blind int           // pauses since
 	looks int           // for the next packet of a train since
 
+	trains  bet  // that the next packet of a train comes in time
+	waiting bool // it is made
+	answers bet  // that goroutines answer at once what a batch has brought them
+
 	curb curb
 }
 
 // New returns a Pace for a link that was told how long to look for packets before a reader blocks: 0 is for as long as it
 // pays, less for never.
 func New(poll time.Duration, clock func() rawio.Time) *Pace {
-	return &Pace{poll: poll, clock: clock, wake: Wake(), empty: rawio.Never, curb: newCurb(limits.Throttled)}
+	return &Pace{poll: poll, clock: clock, wake: Wake(), empty: rawio.Never, trains: bet{won: betMost}, curb: newCurb(limits.Throttled)}
 }
 
 // Patience returns how long to look for a packet that is expected of an end that has nothing to do but to answer. Others than the reader may ask.
@@ -119,6 +123,10 @@ func (p *Pace) Room(pkts []rawio.Packet) []rawio.Packet {
 
 // Arrived takes a batch.
 func (p *Pace) Arrived(now rawio.Time, packets int) {
+	if p.waiting {
+		p.waiting = false
+		p.trains.tell(true)
+	}
 	if p.empty != rawio.Never {
 		waited := now.Sub(p.empty)
 		if waited <= p.patience() {
@@ -152,14 +160,27 @@ func (p *Pace) worked(now rawio.Time) {
 // Follows reports whether to look for more right behind a batch: one of several packets, or of a train.
 func (p *Pace) Follows(packets int) bool { return packets >= manyPackets || p.train >= trainPackets }
 
-// Late reports whether the next packet of a train has not come in time, as nothing is there. However coarse the clock is, it is after mostLooks.
+// Late reports whether the next packet of a train has not come in time, as nothing is there, or is not worth waiting for. However coarse the clock is,
+// it is after mostLooks.
 func (p *Pace) Late(now rawio.Time) bool {
 	if p.empty == rawio.Never {
 		p.empty = now
+		p.waiting = p.trains.on()
 	}
 	p.looks++
-	return now.Sub(p.empty) > p.wake/4 || p.looks >= mostLooks
+	if p.waiting && (now.Sub(p.empty) > p.wake/4 || p.looks >= mostLooks) {
+		p.waiting = false
+		p.trains.tell(false)
+	}
+	return !p.waiting
 }
+
+// Holds reports whether to leave an acknowledgement to the answer, until those that a batch has woken have had their turn. Held takes whether that
+// was right.
+func (p *Pace) Holds() bool { return p.State() == Many && p.answers.on() }
+
+// Held follows on Holds.
+func (p *Pace) Held(answered bool) { p.answers.tell(answered) }
 
 // Handled takes that a batch, and what followed it, has been handled: how many octets and packets it was, and how many goroutines they have
 // woken.

@@ -161,6 +161,63 @@ func TestTrainEndsWithAGap(t *testing.T) {
 	check.That(t, !r.Follows(1) && len(r.Room(make([]rawio.Packet, 8))) == 8, "a gap goes unnoticed")
 }
 
+// The next packet of a train is waited for where it mostly comes; elsewhere now and then, to see whether it does by now.
+func TestTrainIsWaitedForWhereItGoesOn(t *testing.T) {
+	r := newReader(0)
+	waits := func(gap time.Duration) (n int) {
+		for range 10 * betEvery {
+			r.Arrived(r.now, trainPackets)
+			comes := r.now.Add(gap)
+			for first := true; r.now.Before(comes) && !r.Late(r.now); first = false {
+				if first {
+					n++
+				}
+				r.now = r.now.Add(testWake / 8)
+			}
+			r.now = max(r.now, comes)
+		}
+		return n
+	}
+	for range 2 {
+		waits(testWake / 8)
+		check.Equal(t, "waits for what comes", waits(testWake/8), 10*betEvery)
+		waits(2 * testWake)
+		check.Equal(t, "waits for what does not", waits(2*testWake), 10)
+	}
+}
+
+// An acknowledgement is held where batches bring messages and these are answered at once; elsewhere now and then.
+func TestAcknowledgementIsHeldWhereItIsAnswered(t *testing.T) {
+	for _, l := range loads {
+		r := newReader(0)
+		for range 1000 {
+			r.one(l)
+		}
+		holds := func(answered bool) (n int) {
+			for range 10 * betEvery {
+				if r.Holds() {
+					n++
+					r.Held(answered)
+				}
+			}
+			return n
+		}
+		for _, answered := range []bool{true, false} {
+			want := 0
+			switch {
+			case l.state == Many && answered:
+				want = 10 * betEvery
+			case l.state == Many:
+				want = 10
+			}
+			for range betMost {
+				holds(answered)
+			}
+			check.Equal(t, l.name+": held", holds(answered), want)
+		}
+	}
+}
+
 // While packets come without a gap, there is room for many: one system call each would never catch up.
 func TestRoomForManyWhereOneFollowsAnother(t *testing.T) {
 	r := newReader(0)

@@ -213,6 +213,14 @@ func (a *Assoc) Receive() (*Received, bool) {
 // next PollTransmit. Until then it takes part of the window, also when the peer restarts.
 func (a *Assoc) Release(r *Received) { a.recv.Release(r) }
 
+// HoldSack has a SACK that is due for the number of packets alone (RFC 9260 section 6.2) wait, or lets it go. Who expects what the packets have
+// brought to be answered within a moment holds it, so that it goes with that DATA, and lets it go right after.
+func (a *Assoc) HoldSack(on bool) {
+	if a.recv != nil {
+		a.recv.HoldSack(on)
+	}
+}
+
 // SackDue says whether the next PollTransmit sends a SACK, as after a Release that opens the window by much.
 func (a *Assoc) SackDue(now rawio.Time) bool { return a.recv != nil && a.recv.SackDue(now) }
 

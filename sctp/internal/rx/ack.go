@@ -19,6 +19,7 @@ type AckPolicy struct {
 	begun    bool          // the first DATA of the association was acknowledged
 	packets  int32         // with DATA since the last SACK
 	due      bool          // a SACK has to go now
+	held     bool          // it may wait for DATA to go with, unless it is due for another reason than the number of packets
 	deadline rawio.Time    // or at this time
 	wary     int32         // packets with DATA until SACKs may stand for many packets again
 
@@ -68,8 +69,9 @@ func (a *AckPolicy) PacketDone(now rawio.Time, gaps bool) {
 		a.answered = 0
 	}
 	switch {
-	case a.urgent || gaps || !a.begun || a.packets >= 2:
+	case a.urgent || gaps || !a.begun:
 		a.due = true
+	case a.packets >= 2: // see Due
 	case a.answered >= answeredEnough:
 		a.deadline = now.Add(a.delay)
 	default:
@@ -87,13 +89,23 @@ func (a *AckPolicy) Due(now rawio.Time) bool {
 	if !now.Before(a.deadline) {
 		a.due, a.answered = true, 0
 	}
-	return a.due
+	return a.wanted() && (a.due || !a.held)
+}
+
+// wanted says whether there is a SACK to send. The number of packets alone is no reason to send it before a moment is over.
+func (a *AckPolicy) wanted() bool {
+	return a.due || a.packets >= 2
+}
+
+// Hold has a SACK wait, or lets it go. Who holds it lets it go at once when it is clear whether DATA goes with it. While there are losses none waits.
+func (a *AckPolicy) Hold(on bool) {
+	a.held = on && a.wary == 0
 }
 
 // Now reports whether a SACK that is due should go before another packet is handled. Where packets come
 // in batches one SACK for a batch is cheaper, but it may stand for all that is in flight: if it is lost,
 // only T3-rtx goes on. So while there are losses every second packet gets its SACK (section 6.2).
-func (a *AckPolicy) Now() bool { return a.due && a.wary > 0 }
+func (a *AckPolicy) Now() bool { return a.wanted() && a.wary > 0 }
 
 // Pending reports whether DATA was received that no SACK has acknowledged, which outgoing DATA is
 // to be bundled with.

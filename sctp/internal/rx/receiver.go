@@ -162,6 +162,9 @@ func (r *Receiver) PacketDone(now rawio.Time) error {
 // SackDue reports whether a SACK has to go now.
 func (r *Receiver) SackDue(now rawio.Time) bool { return r.ack.Due(now) }
 
+// HoldSack has a SACK that is due for the number of packets alone wait for DATA to go with, or lets it go.
+func (r *Receiver) HoldSack(on bool) { r.ack.Hold(on) }
+
 // SackNow reports whether a SACK is due and should not wait for the rest of a batch of packets.
 func (r *Receiver) SackNow() bool { return r.ack.Now() }
 

@@ -206,6 +206,44 @@ func TestWhenASackIsDue(t *testing.T) {
 	}
 }
 
+// A SACK that is due for the number of packets may be held back for DATA to go with, one that is due for anything else not.
+func TestSackIsHeldForNothingButTheNumberOfPackets(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		story func(r *Receiver)
+		held  bool
+	}{
+		{"two packets", func(r *Receiver) {
+			packet(r, 0, chunk(2, 0, wire.FlagU|be, "x"))
+			packet(r, 0, chunk(3, 0, wire.FlagU|be, "x"))
+		}, true},
+		{"a gap", func(r *Receiver) {
+			packet(r, 0, chunk(3, 0, wire.FlagU|be, "x"))
+			packet(r, 0, chunk(4, 0, wire.FlagU|be, "x"))
+		}, false},
+		{"two packets behind a duplicate", func(r *Receiver) { // req 9260-6.2-7
+			packet(r, 0, chunk(1, 0, be, "x"))
+			sack(r)
+			packet(r, 0, chunk(2, 0, wire.FlagU|be, "x"))
+			packet(r, 0, chunk(3, 0, wire.FlagU|be, "x"))
+		}, false},
+		{"the I bit", func(r *Receiver) {
+			packet(r, 0, chunk(2, 0, wire.FlagU|wire.FlagI|be, "x"))
+			packet(r, 0, chunk(3, 0, wire.FlagU|be, "x"))
+		}, false},
+	} {
+		r := newReceiver()
+		mustPacket(t, r, 0, chunk(1, 0, be, "x"))
+		sack(r)
+		tt.story(r)
+		r.HoldSack(true)
+		check.That(t, r.SackDue(0) != tt.held && r.SackPending(), "%s: due %v, to go with DATA %v", tt.name, r.SackDue(0), r.SackPending())
+		check.That(t, !tt.held || r.Deadline() != rawio.Never && r.SackDue(r.Deadline()), "%s: held for good", tt.name)
+		r.HoldSack(false)
+		check.That(t, r.SackDue(0), "%s: not due when it is let go", tt.name)
+	}
+}
+
 // Without losses one SACK may answer a batch of packets; with them every second packet gets its own.
 func TestSackAnswersABatchUnlessThereAreLosses(t *testing.T) {
 	next := func(r *Receiver, n int) { // packets in sequence

@@ -1,0 +1,78 @@
+package sctp
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/mempair"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio/mem"
+)
+
+// The acknowledgement of a message is held back for the answer where messages are answered at once. Without one it goes when those
+// who might have answered have had their turn, even if somebody has the gate then.
+func TestAcknowledgementGoesWithTheAnswer(t *testing.T) {
+	// req 9260-6.2-7
+	la, lb := mempair.New(t, mem.Options{MTU: 1500})
+	a := must.Get(NewTransport(la, nil))(t)
+	defer a.Close()
+	b := must.Get(NewTransport(&deaf{lb, make(chan struct{})}, nil))(t)
+	defer b.Close()
+	l := must.Get(b.Listen(5000, nil))(t)
+	dialed := make(chan *Conn)
+	go func() {
+		c, _ := a.Dial(deadlineCtx(t), netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), 5000), nil)
+		dialed <- c
+	}()
+	r := newReceiver(b, nil, false)
+	comes := func(packets int) {
+		for got := 0; got < packets; {
+			n := must.Get(lb.ReadBatch(r.pkts))(t)
+			r.handle(n)
+			got += n
+		}
+	}
+	for len(l.ready) == 0 {
+		comes(1)
+		r.done(false)
+	}
+	c, d := <-dialed, must.Get(l.Accept(deadlineCtx(t)))(t)
+	must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t) // the first DATA is acknowledged at once
+	comes(1)
+	r.done(false)
+	message := make([]byte, 2*1400)
+	for _, tt := range []struct {
+		name          string
+		many          bool
+		before, after func()
+	}{
+		{"answered", true, func() { must.Do(d.WriteMsg([]byte("x"), SendInfo{}))(t) }, nil},
+		{"not answered", true, nil, nil},
+		{"somebody has the gate", true, d.own, d.disown},
+		{"messages are not answered", false, nil, nil},
+	} {
+		r.pace.Handled(9, 900, 1)
+		for range 16 {
+			r.pace.Held(tt.many)
+		}
+		must.Do(c.WriteMsg(message, SendInfo{}))(t)
+		sent, sacks := b.Stats().TxPackets, d.Stats().SacksOut
+		comes(2)
+		held := r.done(true)
+		must.That(t, (held == d) == tt.many && (b.Stats().TxPackets == sent) == tt.many, "%s: held back %v, %d packets sent", tt.name, held == d, b.Stats().TxPackets-sent)
+		if held == nil {
+			continue
+		}
+		if tt.before != nil {
+			tt.before()
+		}
+		r.letGo(held, true)
+		if tt.after != nil {
+			tt.after()
+		}
+		until(t, tt.name+": a packet", func() bool { return b.Stats().TxPackets > sent })
+		check.Equal(t, tt.name+": packets sent", b.Stats().TxPackets-sent, 1)
+		check.Equal(t, tt.name+": of these with a SACK", d.Stats().SacksOut-sacks, 1)
+	}
+}
