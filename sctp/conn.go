@@ -29,7 +29,7 @@ type Conn struct {
 
 	gate gate
 
-	// Owner only, but for t, dropped, due and readable.
+	// Owner only, but for t, dropped, letSack, due and readable.
 	t         *Transport
 	a         *assoc.Assoc
 	upper     Upper          // nil: the message API below
@@ -44,6 +44,7 @@ type Conn struct {
 	freed     bool           // it has given all its memory back
 	expects   bool           // the association was told that the program will write more at once
 	dropped   atomic.Bool    // a packet found no room in the backlog, and the journal does not know
+	letSack   atomic.Bool    // a SACK that is held back may go
 	writers   int32          // that wait for room
 	tracing   *tracing       // nil: nobody traces
 	uncharged int            // packets since the last charge
@@ -171,7 +172,7 @@ func (c *Conn) unlock() {
 	}
 }
 
-// unlockAfterRead is unlock for who has read, or has found nothing to read. Mostly nothing follows from that, and looking for what does would take
+// unlockAfterRead is unlock for who has read, or has only looked. Mostly nothing follows from that, and looking for what does would take
 // longer than the reading.
 func (c *Conn) unlockAfterRead(now rawio.Time) {
 	if c.uncharged > 0 || c.wake != 0 || c.closing || c.ended || c.squeezed || c.tracing != nil || c.moved() || c.a.SackDue(now) {
@@ -179,10 +180,13 @@ func (c *Conn) unlockAfterRead(now rawio.Time) {
 		return
 	}
 	c.disown()
-	if c.gate.waiting.Load() > 0 && c.tryOwn() {
+	if c.missed() && c.tryOwn() {
 		c.unlock()
 	}
 }
+
+// missed says whether something was left to the owner, who may have looked before that.
+func (c *Conn) missed() bool { return c.gate.waiting.Load() > 0 || c.letSack.Load() }
 
 // unlockAt is unlock at a known time. It says whether the caller has to send what the combiner has.
 func (c *Conn) unlockAt(now rawio.Time) (combined bool) {
@@ -209,7 +213,7 @@ func (c *Conn) unlockAt(now rawio.Time) (combined bool) {
 		}
 		c.report(entries)
 		c.settle(w, streams)
-		if !more && c.gate.waiting.Load() == 0 || !c.tryOwn() {
+		if !more && !c.missed() || !c.tryOwn() {
 			return combined // nothing left, or the next owner goes on with it
 		}
 		if round == ownerRounds {
@@ -280,6 +284,9 @@ func (c *Conn) drain(now rawio.Time) (any bool) {
 // stopped before all was sent, for others to have the gate and to hear of completions.
 func (c *Conn) pump(now rawio.Time) (more bool) {
 	began := now
+	if c.letSack.Load() {
+		c.letSackGo()
+	}
 	c.drain(now)
 	c.handleEvents(now)
 	left := false

@@ -193,20 +193,21 @@ func (r *receiver) letGo(c *Conn, woken bool) {
 		runtime.Gosched()
 	}
 	if !c.tryOwn() {
-		go c.letSackGo() // the owner may be about to leave
-		return
+		c.letSack.Store(true)
+		if !c.tryOwn() { // the owner may have left before it could see that
+			return
+		}
 	}
 	now := r.t.now()
-	c.a.HoldSack(false)
+	c.letSackGo()
 	r.pace.Held(!c.a.SackDue(now))
 	c.unlockAfterRead(now)
 }
 
-// letSackGo is that for who may wait.
+// letSackGo is that for the owner.
 func (c *Conn) letSackGo() {
-	c.own()
+	c.letSack.Store(false)
 	c.a.HoldSack(false)
-	c.unlock()
 }
 
 // lookup finds the association of each packet. A packet without one gets the endpoint's answer; a

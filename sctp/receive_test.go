@@ -8,6 +8,7 @@ import (
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // The acknowledgement of a message is held back for the answer where messages are answered at once. Without one it goes when those
@@ -43,35 +44,29 @@ func TestAcknowledgementGoesWithTheAnswer(t *testing.T) {
 	r.done(false)
 	message := make([]byte, 2*1400)
 	for _, tt := range []struct {
-		name          string
-		many          bool
-		before, after func()
+		name    string
+		answers bool
+		while   func(letGo func())
 	}{
-		{"answered", true, func() { must.Do(d.WriteMsg([]byte("x"), SendInfo{}))(t) }, nil},
-		{"not answered", true, nil, nil},
-		{"somebody has the gate", true, d.own, d.disown},
-		{"messages are not answered", false, nil, nil},
+		{"answered", true, func(letGo func()) { must.Do(d.WriteMsg([]byte("x"), SendInfo{}))(t); letGo() }},
+		{"not answered", true, func(letGo func()) { letGo() }},
+		{"somebody has the gate", true, func(letGo func()) { d.own(); letGo(); d.unlock() }},
+		{"somebody looks", true, func(letGo func()) { d.peek(func(*assoc.Assoc) { letGo() }) }},
+		{"messages are not answered", false, nil},
 	} {
 		r.pace.Handled(9, 900, 1)
 		for range 16 {
-			r.pace.Held(tt.many)
+			r.pace.Held(tt.answers)
 		}
 		must.Do(c.WriteMsg(message, SendInfo{}))(t)
 		sent, sacks := b.Stats().TxPackets, d.Stats().SacksOut
 		comes(2)
 		held := r.done(true)
-		must.That(t, (held == d) == tt.many && (b.Stats().TxPackets == sent) == tt.many, "%s: held back %v, %d packets sent", tt.name, held == d, b.Stats().TxPackets-sent)
+		must.That(t, (held == d) == tt.answers && (b.Stats().TxPackets == sent) == tt.answers, "%s: held back %v, %d packets sent", tt.name, held == d, b.Stats().TxPackets-sent)
 		if held == nil {
 			continue
 		}
-		if tt.before != nil {
-			tt.before()
-		}
-		r.letGo(held, true)
-		if tt.after != nil {
-			tt.after()
-		}
-		until(t, tt.name+": a packet", func() bool { return b.Stats().TxPackets > sent })
+		tt.while(func() { r.letGo(held, true) })
 		check.Equal(t, tt.name+": packets sent", b.Stats().TxPackets-sent, 1)
 		check.Equal(t, tt.name+": of these with a SACK", d.Stats().SacksOut-sacks, 1)
 	}

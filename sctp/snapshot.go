@@ -31,7 +31,7 @@ func (c *Conn) peek(look func(a *assoc.Assoc)) {
 	c.own()
 	look(c.a)
 	c.disown()
-	if c.gate.waiting.Load() != 0 && c.tryOwn() { // packets have come meanwhile
+	if c.missed() && c.tryOwn() {
 		c.unlock()
 	}
 }

@@ -71,7 +71,7 @@ func (a *AckPolicy) PacketDone(now rawio.Time, gaps bool) {
 	switch {
 	case a.urgent || gaps || !a.begun:
 		a.due = true
-	case a.packets >= 2: // see Due
+	case a.packets >= 2: // wanted knows
 	case a.answered >= answeredEnough:
 		a.deadline = now.Add(a.delay)
 	default:
@@ -92,7 +92,7 @@ func (a *AckPolicy) Due(now rawio.Time) bool {
 	return a.wanted() && (a.due || !a.held)
 }
 
-// wanted says whether there is a SACK to send. The number of packets alone is no reason to send it before a moment is over.
+// wanted says whether there is a SACK to send, held back or not.
 func (a *AckPolicy) wanted() bool {
 	return a.due || a.packets >= 2
 }
