@@ -179,6 +179,11 @@ func (c *Conn) unlockAfterRead(now rawio.Time) {
 		c.unlock()
 		return
 	}
+	c.release()
+}
+
+// release gives ownership up for who has nothing to send, and hands on what was left to the owner meanwhile.
+func (c *Conn) release() {
 	c.disown()
 	if c.missed() && c.tryOwn() {
 		c.unlock()

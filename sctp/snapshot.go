@@ -30,10 +30,7 @@ type Snapshot struct {
 func (c *Conn) peek(look func(a *assoc.Assoc)) {
 	c.own()
 	look(c.a)
-	c.disown()
-	if c.missed() && c.tryOwn() {
-		c.unlock()
-	}
+	c.release()
 }
 
 // Snapshot returns what each association is doing, the oldest first: all of Snapshots.
