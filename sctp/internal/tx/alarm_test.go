@@ -82,3 +82,18 @@ func TestTimeoutThatWasEarlyMarksNoMore(t *testing.T) {
 		check.That(t, l.s.ledger.nmarked == 0 && l.path(0).flight == (3*atOnce-1)*20, "%d are marked, %d octets in flight", l.s.ledger.nmarked, l.path(0).flight)
 	}
 }
+
+// A packet ignores cwnd on entering Fast Recovery, and that is over when nothing is to go again any more: here what was lost has arrived after all, and what
+// T3-rtx of another path has marked is in flight again.
+func TestNothingIsUrgentWhenAllIsInFlightAgain(t *testing.T) {
+	l, _ := farLab(t, 2, 2) // TSN 2 and 3 have taken the first path, 4 and 5 the second
+	l.path(0).pto, l.path(1).pto, l.now = rawio.Never, rawio.Never, l.path(0).t3
+	l.path(1).t3++
+	l.path(1).ObserveRTT(100 * time.Millisecond)
+	l.s.HandleTimeout(l.now)
+	must.Equal(t, "marked by T3-rtx", l.s.ledger.nmarked, 2)
+	l.after(0, 1, gap{5, 5})
+	must.That(t, l.s.urgent && l.s.ledger.nmarked == 3, "entered Fast Recovery: %v, %d are marked", l.s.urgent, l.s.ledger.nmarked)
+	l.after(0, 2, gap{4, 5})
+	check.That(t, !l.s.urgent && l.s.ledger.nmarked == 0, "in flight again, %d are marked, urgent: %v", l.s.ledger.nmarked, l.s.urgent)
+}

@@ -153,6 +153,7 @@ func (s *Sender) proceed(a ack) Result {
 		l.stage = restoring
 	}
 	if l.stage == restoring && s.restore(a.now) {
+		s.settleUrgent()
 		l.stage = ripening
 	}
 	if l.stage == ripening && s.ripen() {
@@ -389,6 +390,11 @@ func (s *Sender) exitRecovery(now rawio.Time) {
 		s.recovery = false
 		s.recovered(now)
 	}
+	s.settleUrgent()
+}
+
+// settleUrgent takes back that a packet ignores cwnd, when there is no reason for one any more or nothing to go in it.
+func (s *Sender) settleUrgent() {
 	s.urgent = s.urgent && (s.recovery || s.tail.due) && s.ledger.nmarked > 0
 }
 
