@@ -96,3 +96,14 @@ func TestResumeRunsWhatHasNotEndedWell(t *testing.T) {
 		t.Errorf("due: %v", due)
 	}
 }
+
+// What has failed is in the log itself, for a machine of which nothing else is left.
+func TestInputThatFailedIsQuoted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const input = "go test fuzz v1\n[]byte(\"\\x01\")\n"
+	write(t, ".", "a/testdata/fuzz/FuzzA/0b5e", input)
+	var b strings.Builder
+	a := target{pkg: "./a", name: "FuzzA"}
+	a.quote(&b, []byte(head+"--- FAIL: FuzzA (0.02s)\n    \n    Failing input written to testdata/fuzz/FuzzA/0b5e\n    To re-run:\n"))
+	check.That(t, strings.HasSuffix(b.String(), "0b5e:\n"+input), "the log has %q", b.String())
+}

@@ -7,6 +7,7 @@ import (
 	"go/build"
 	"go/parser"
 	"go/token"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -90,10 +91,24 @@ func (t target) execute(d time.Duration, log string) error {
 	cmd.Stdout, cmd.Stderr = f, f
 	if err := cmd.Run(); err != nil {
 		if b, _ := os.ReadFile(log); !expired.Match(b) {
+			t.quote(f, b)
 			return err
 		}
 	}
 	return t.measure(f)
+}
+
+// written is how Go says where the input is that failed.
+var written = regexp.MustCompile(`(?m)^ +Failing input written to (testdata/fuzz/\w+/\w+)$`)
+
+// quote adds to a log the inputs that it says have failed: the machine may be gone before somebody looks for the files.
+func (t target) quote(w io.Writer, log []byte) {
+	for _, m := range written.FindAllSubmatch(log, -1) {
+		path := filepath.Join(t.pkg, filepath.FromSlash(string(m[1])))
+		if b, err := os.ReadFile(path); err == nil {
+			fmt.Fprintf(w, "%s:\n%s", path, b)
+		}
+	}
 }
 
 // expired is how Go before 1.27 ends a run now and then when its time is over, which is no failure (go.dev/issue/75804). An
