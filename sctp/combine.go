@@ -22,13 +22,15 @@ const (
 // about to answer: a system call for each answer would take longer than all else.
 //
 // A packet points into memory that only the owner of its association may recycle, so it is copied, into a batch of the Transport's. Who
-// puts the first one there sends them all, once it has given its gate up and let those go on that can run; or who puts enough there, at
-// once. So nobody waits for another's gate, and no two gates are ever held. Long packets, and those of a lone request, go out by themselves.
+// puts enough there sends them all, once it has given its gate up; or the link's reader does, which lets those go on that it has woken before it looks
+// for more. While the reader sleeps it is who puts the first one there, having let those go on that can run. So nobody waits for another's gate, and no
+// two gates are ever held. Long packets, and those of a lone request, go out by themselves.
 type combiner struct {
-	mu      sync.Mutex   // a leaf lock
-	batch   combined     // guarded by mu
-	pending atomic.Int32 // packets that are not sent yet
-	enough  atomic.Int32 // of them to be sent, see woke
+	mu        sync.Mutex   // a leaf lock
+	batch     combined     // guarded by mu
+	pending   atomic.Int32 // packets that are not sent yet
+	enough    atomic.Int32 // of them to be sent, see woke
+	collected atomic.Bool  // the link's reader is awake, and sends what there is before it is not, see collect
 
 	sending sync.Mutex // held while a batch is sent, so that the packets of an association keep their order; taken before mu
 	spare   combined   // guarded by sending
@@ -78,7 +80,8 @@ func (o *combiner) add(pkts []rawio.Packet, octets int) (ok, yours bool) {
 	o.batch.add(pkts)
 	n := int32(len(o.batch.pkts))
 	o.pending.Store(n)
-	return true, first || n >= o.enough.Load()
+	// It is counted first: who collects no more looks for it.
+	return true, first && !o.collected.Load() || n >= o.enough.Load()
 }
 
 // send has all that there is written, and returns when all that was there before is.
@@ -117,6 +120,23 @@ func (t *Transport) combine(b *assoc.TxBatch, a *assoc.Assoc) bool {
 func (t *Transport) sendCombined() { t.out.send(t.writeCombined) }
 
 func (t *Transport) writeCombined(pkts []rawio.Packet) { t.writeAll(0, pkts, nil) }
+
+// collect says whether the link's reader is going to look for packets to send again before it sleeps, and sends what there is.
+func (t *Transport) collect(is bool) {
+	t.out.collected.Store(is)
+	t.sendCombined()
+}
+
+// collector is the link for its reader, which sends what the combiner has before it waits: so those that it has woken need not see to that, one by one.
+type collector struct {
+	rawio.Waiter
+	t *Transport
+}
+
+func (w collector) Wait(p rawio.Pause) error {
+	w.t.collect(p == rawio.Yield || p == rawio.Cede)
+	return w.Waiter.Wait(p)
+}
 
 // sendTogether is sendCombined when there is enough, and else after those have gone on that can.
 func (t *Transport) sendTogether() {

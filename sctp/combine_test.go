@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
@@ -48,6 +49,13 @@ func TestPacketsOfSeveralAssociationsGoOutTogether(t *testing.T) {
 	o.woke(6)
 	check.Equal(t, "sent", strings.Join(sent, " "), "packet0 0 packet1 1 packet2 2 packet3 3 | next 0 |")
 
+	o.collected.Store(true)
+	for i, want := range []string{"true false", "true false", "true true"} {
+		check.Equal(t, fmt.Sprint("there is room, and the caller sends what the reader collects, at ", i), add("x", 0), want)
+	}
+	o.send(write)
+	o.collected.Store(false)
+
 	for n := 0; n < combinedMost; n++ {
 		add("x", 0)
 	}
@@ -81,6 +89,88 @@ func TestWhoSendsWaitsForWhoIsAwake(t *testing.T) {
 	}
 	check.That(t, together > 50, "of 100 pairs of packets %d go together", together)
 }
+
+// slept is a link for its reader that has nothing, and writes down what has been sent when that waits.
+type slept struct {
+	rawio.Waiter
+	t    *Transport
+	told []string
+}
+
+func (s *slept) Wait(p rawio.Pause) error {
+	s.told = append(s.told, fmt.Sprint(p, " ", s.t.stats.txPackets.Load(), " ", s.t.out.collected.Load()))
+	return nil
+}
+
+// The reader sends what there is before it waits, and who puts the first packet there does while the reader sleeps: nothing is left behind.
+func TestReaderSendsBeforeItWaits(t *testing.T) {
+	p := newPair(t)
+	pkts := []rawio.Packet{{Vec: [][]byte{[]byte("x")}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}
+	p.a.out.woke(9)
+	s := &slept{t: p.a}
+	w := collector{s, p.a}
+	for _, pause := range []rawio.Pause{rawio.Park, rawio.Yield, rawio.Cede, rawio.Block, rawio.Park} {
+		p.a.out.add(pkts, 1)
+		must.OK(t, w.Wait(pause))
+	}
+	check.Equal(t, "pauses, what had been sent, and who sends next", fmt.Sprint(s.told),
+		fmt.Sprintf("[%d 1 false %d 2 true %d 3 true %d 4 false %d 5 false]", rawio.Park, rawio.Yield, rawio.Cede, rawio.Block, rawio.Park))
+	u := turn{}
+	u.rx.t, u.rx.collects, u.rx.pace = p.a, true, p.a.turn.rx.pace
+	u.timer = time.AfterFunc(time.Hour, func() {})
+	defer u.timer.Stop()
+	must.OK(t, w.Wait(rawio.Yield))
+	p.a.out.add(pkts, 1)
+	u.leave()
+	check.That(t, p.a.stats.txPackets.Load() == 6 && !p.a.out.collected.Load(), "who gives the turn up has sent %d, and is to send: %v", p.a.stats.txPackets.Load(), p.a.out.collected.Load())
+}
+
+// Where there is always something to read the reader does not wait: it sends in between.
+func TestReaderThatDoesNotWaitSends(t *testing.T) {
+	p := newPair(t)
+	pkts := []rawio.Packet{{Vec: [][]byte{[]byte("x")}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}
+	for _, tt := range []struct {
+		name   string
+		octets int // of each run
+		err    error
+		sent   int // by which run
+		goesOn bool
+	}{
+		{"a few short packets", 100, nil, mostRuns, true},
+		{"many octets", shortWork + 1, nil, 1, true},
+		{"the turn is wanted", 0, rawio.ErrInterrupted, 1, false},
+	} {
+		r := newReceiver(p.a, p.a.link, false)
+		r.collects = true
+		p.a.out.woke(9)
+		p.a.out.collected.Store(true)
+		for again := range 2 {
+			_, yours := p.a.out.add(pkts, 1)
+			must.That(t, !yours || again > 0 && !tt.goesOn, "%s: who adds it is to send", tt.name)
+			before, runs := p.a.stats.txPackets.Load(), 0
+			for ; p.a.stats.txPackets.Load() == before && runs < 99; runs++ {
+				r.octets = tt.octets
+				if tt.err != nil || tt.octets == 0 {
+					must.OK(t, r.run(0, tt.err))
+					continue
+				}
+				r.collect(true)
+			}
+			check.That(t, runs == tt.sent && p.a.out.collected.Load() == tt.goesOn, "%s: sent in run %d, and goes on: %v", tt.name, runs, p.a.out.collected.Load())
+		}
+	}
+	r := newReceiver(p.a, p.a.link, false)
+	r.collects = true
+	for range loneRuns {
+		r.pace.Handled(1, 100, 0)
+	}
+	p.a.out.add(pkts, 1)
+	must.OK(t, r.run(0, nil))
+	check.That(t, p.a.out.pending.Load() == 0 && !p.a.out.collected.Load(), "where packets come one at a time %d wait", p.a.out.pending.Load())
+}
+
+// loneRuns is more than it takes for a link to count as one on which packets come one at a time.
+const loneRuns = 99
 
 func TestWhatIsCombined(t *testing.T) {
 	synctest.Test(t, testCombined)

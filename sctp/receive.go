@@ -17,6 +17,9 @@ const (
 
 	// shortWork is after how many octets the clock is read anew: it has taken a while to handle them.
 	shortWork = 4 << 10
+
+	// mostRuns is how many runs what the combiner has waits for more.
+	mostRuns = 4
 )
 
 // receiver is the state of whoever reads a queue of the link: the way of a packet from there to its association.
@@ -25,6 +28,8 @@ type receiver struct {
 	queue    rawio.Shard
 	poller   rawio.Poller // nil: the queue is none
 	waiter   rawio.Waiter // nil: the queue decides itself how its reader waits
+	collects bool         // for the combiner: it sends what is there before it waits
+	runs     int          // since it has behind one of them
 	pace     *pace.Pace
 	pkts     []rawio.Packet
 	conns    [rxBatch]*Conn // of the packets; nil between two calls of handle
@@ -66,6 +71,9 @@ func (t *Transport) serve(s rawio.Shard) {
 // over with; then the link is good for nothing more.
 func (r *receiver) run(n int, err error) error {
 	r.count, r.octets = 0, 0
+	if r.collects {
+		r.t.out.collected.Store(true)
+	}
 	r.handle(n)
 	for err == nil && r.poller != nil && r.octets < rxMost && r.pace.Follows(n) {
 		if n = r.poller.PollBatch(r.pkts); n == 0 && r.pace.Late(r.t.now()) {
@@ -88,6 +96,9 @@ func (r *receiver) run(n int, err error) error {
 			r.letGo(held, woken > 0)
 		}
 	}
+	if r.collects {
+		r.collect(err == nil && r.pace.State() == pace.Many)
+	}
 	switch {
 	case err == nil, err == rawio.ErrInterrupted:
 		return nil
@@ -95,6 +106,15 @@ func (r *receiver) run(n int, err error) error {
 		r.t.fail(err)
 	}
 	return err
+}
+
+// collect is that of the Transport, behind a run: seldom, as those that the packets have woken are about to add to what there is, but soon
+// enough where more packets come and the reader does not wait.
+func (r *receiver) collect(is bool) {
+	if r.runs++; !is || r.runs >= mostRuns || r.octets > shortWork {
+		r.runs = 0
+		r.t.collect(is)
+	}
 }
 
 // next waits for packets.

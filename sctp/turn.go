@@ -51,6 +51,9 @@ func (u *turn) init(t *Transport) {
 	u.given, u.call = make(chan struct{}), make(chan struct{}, 1)
 	u.end, u.over = make(chan struct{}), make(chan struct{})
 	u.rx = newReceiver(t, t.link, rawio.FeaturesOf(t.link)&rawio.Waitable != 0)
+	if w := u.rx.waiter; w != nil {
+		u.rx.waiter, u.rx.collects = collector{w, t}, true
+	}
 	u.timer = time.AfterFunc(time.Hour, u.late)
 	u.timer.Stop()
 }
@@ -110,6 +113,9 @@ func (u *turn) take(quick bool) bool {
 
 // leave gives the turn up.
 func (u *turn) leave() {
+	if u.rx.collects {
+		u.rx.t.collect(false)
+	}
 	u.state.Store(turnFree)
 	if !u.rx.pace.Lends() {
 		u.summon()
