@@ -135,7 +135,9 @@ type collector struct {
 
 func (w collector) Wait(p rawio.Pause) error {
 	w.t.collect(p == rawio.Yield || p == rawio.Cede)
-	return w.Waiter.Wait(p)
+	err := w.Waiter.Wait(p)
+	w.t.out.collected.Store(err == nil)
+	return err
 }
 
 // sendTogether is sendCombined when there is enough, and else after those have gone on that can.

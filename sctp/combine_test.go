@@ -11,6 +11,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/pace"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -95,11 +96,12 @@ type slept struct {
 	rawio.Waiter
 	t    *Transport
 	told []string
+	err  error
 }
 
 func (s *slept) Wait(p rawio.Pause) error {
 	s.told = append(s.told, fmt.Sprint(p, " ", s.t.stats.txPackets.Load(), " ", s.t.out.collected.Load()))
-	return nil
+	return s.err
 }
 
 // The reader sends what there is before it waits, and who puts the first packet there does while the reader sleeps: nothing is left behind.
@@ -115,62 +117,56 @@ func TestReaderSendsBeforeItWaits(t *testing.T) {
 	}
 	check.Equal(t, "pauses, what had been sent, and who sends next", fmt.Sprint(s.told),
 		fmt.Sprintf("[%d 1 false %d 2 true %d 3 true %d 4 false %d 5 false]", rawio.Park, rawio.Yield, rawio.Cede, rawio.Block, rawio.Park))
+	check.That(t, p.a.out.collected.Load(), "a reader that has slept is not to send")
 	u := turn{}
 	u.rx.t, u.rx.collects, u.rx.pace = p.a, true, p.a.turn.rx.pace
 	u.timer = time.AfterFunc(time.Hour, func() {})
 	defer u.timer.Stop()
-	must.OK(t, w.Wait(rawio.Yield))
 	p.a.out.add(pkts, 1)
 	u.leave()
 	check.That(t, p.a.stats.txPackets.Load() == 6 && !p.a.out.collected.Load(), "who gives the turn up has sent %d, and is to send: %v", p.a.stats.txPackets.Load(), p.a.out.collected.Load())
+	s.err = rawio.ErrInterrupted
+	check.That(t, w.Wait(rawio.Yield) == s.err && !p.a.out.collected.Load(), "who is to give the turn up is to send: %v", p.a.out.collected.Load())
 }
 
-// Where there is always something to read the reader does not wait: it sends in between.
+// Where there is always something to read the reader does not wait: it sends in between, and at once when it goes, or packets come one at a time.
 func TestReaderThatDoesNotWaitSends(t *testing.T) {
 	p := newPair(t)
 	pkts := []rawio.Packet{{Vec: [][]byte{[]byte("x")}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}
+	p.a.out.woke(9)
 	for _, tt := range []struct {
 		name   string
-		octets int // of each run
-		err    error
+		ready  func(r *receiver)
+		run    func(r *receiver)
 		sent   int // by which run
 		goesOn bool
 	}{
-		{"a few short packets", 100, nil, mostRuns, true},
-		{"many octets", shortWork + 1, nil, 1, true},
-		{"the turn is wanted", 0, rawio.ErrInterrupted, 1, false},
+		{"a few short packets", nil, func(r *receiver) { r.octets = 100; r.collect(true) }, mostRuns, true},
+		{"many octets", nil, func(r *receiver) { r.octets = shortWork + 1; r.collect(true) }, 1, true},
+		{"nothing", nil, func(r *receiver) { must.OK(t, r.run(0, nil)) }, mostRuns, true},
+		{"the turn is wanted", nil, func(r *receiver) { must.OK(t, r.run(0, rawio.ErrInterrupted)) }, 1, false},
+		{"one packet at a time", func(r *receiver) {
+			for r.pace.State() == pace.Many {
+				r.pace.Handled(1, 100, 0)
+			}
+		}, func(r *receiver) { must.OK(t, r.run(0, nil)) }, 1, false},
 	} {
 		r := newReceiver(p.a, p.a.link, false)
-		r.collects = true
-		p.a.out.woke(9)
-		p.a.out.collected.Store(true)
-		for again := range 2 {
+		if r.collects = true; tt.ready != nil {
+			tt.ready(&r)
+		}
+		for range 2 {
+			p.a.out.collected.Store(true)
 			_, yours := p.a.out.add(pkts, 1)
-			must.That(t, !yours || again > 0 && !tt.goesOn, "%s: who adds it is to send", tt.name)
+			must.That(t, !yours, "%s: who adds it is to send", tt.name)
 			before, runs := p.a.stats.txPackets.Load(), 0
 			for ; p.a.stats.txPackets.Load() == before && runs < 99; runs++ {
-				r.octets = tt.octets
-				if tt.err != nil || tt.octets == 0 {
-					must.OK(t, r.run(0, tt.err))
-					continue
-				}
-				r.collect(true)
+				tt.run(&r)
 			}
 			check.That(t, runs == tt.sent && p.a.out.collected.Load() == tt.goesOn, "%s: sent in run %d, and goes on: %v", tt.name, runs, p.a.out.collected.Load())
 		}
 	}
-	r := newReceiver(p.a, p.a.link, false)
-	r.collects = true
-	for range loneRuns {
-		r.pace.Handled(1, 100, 0)
-	}
-	p.a.out.add(pkts, 1)
-	must.OK(t, r.run(0, nil))
-	check.That(t, p.a.out.pending.Load() == 0 && !p.a.out.collected.Load(), "where packets come one at a time %d wait", p.a.out.pending.Load())
 }
-
-// loneRuns is more than it takes for a link to count as one on which packets come one at a time.
-const loneRuns = 99
 
 func TestWhatIsCombined(t *testing.T) {
 	synctest.Test(t, testCombined)

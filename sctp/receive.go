@@ -29,7 +29,7 @@ type receiver struct {
 	poller   rawio.Poller // nil: the queue is none
 	waiter   rawio.Waiter // nil: the queue decides itself how its reader waits
 	collects bool         // for the combiner: it sends what is there before it waits
-	runs     int          // since it has behind one of them
+	runs     int          // since it has sent behind a run
 	pace     *pace.Pace
 	pkts     []rawio.Packet
 	conns    [rxBatch]*Conn // of the packets; nil between two calls of handle
@@ -71,9 +71,6 @@ func (t *Transport) serve(s rawio.Shard) {
 // over with; then the link is good for nothing more.
 func (r *receiver) run(n int, err error) error {
 	r.count, r.octets = 0, 0
-	if r.collects {
-		r.t.out.collected.Store(true)
-	}
 	r.handle(n)
 	for err == nil && r.poller != nil && r.octets < rxMost && r.pace.Follows(n) {
 		if n = r.poller.PollBatch(r.pkts); n == 0 && r.pace.Late(r.t.now()) {
