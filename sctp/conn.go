@@ -307,7 +307,7 @@ func (c *Conn) pump(now rawio.Time) (more bool) {
 		}
 		more = c.drain(now) || more || left
 		more = c.handleEvents(now) || more
-		if !more || now.Sub(began) > sliceTime/2 || c.over(sliceTime) {
+		if !more || now.Sub(began) > sendTime || c.over(sliceTime) {
 			break
 		}
 	}

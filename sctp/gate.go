@@ -24,7 +24,7 @@ const (
 	ownerBatches = 16
 	// ownerRounds bounds how often one caller does so before it hands the rest to a
 	// service goroutine, so that a bulk flow cannot hold an API call captive.
-	ownerRounds = 8
+	ownerRounds = 3
 )
 
 // gate makes one goroutine at a time the owner of an association. The receive goroutine never waits

@@ -222,7 +222,7 @@ func TestBulkDoesNotHoldACallCaptive(t *testing.T) {
 	for _, row := range []struct {
 		takes time.Duration
 		turn  int // batches before others may have the gate
-	}{{0, ownerBatches}, {sliceTime / 6, 4}} {
+	}{{0, ownerBatches}, {sendTime / 3, 4}} {
 		synctest.Test(t, func(t *testing.T) {
 			link, s := behindCeaseless(t, (ownerRounds+1)*row.turn, row.takes)
 			returned := make(chan struct{})
@@ -246,7 +246,7 @@ func TestOwnerStopsAfterSomeBatches(t *testing.T) {
 		takes time.Duration
 		sent  uint64
 		more  bool
-	}{{2 * ownerBatches, 0, ownerBatches, true}, {2 * ownerBatches, sliceTime / 6, 4, true}, {5, 0, 6, false}, {0, sliceTime, 1, false}} {
+	}{{2 * ownerBatches, 0, ownerBatches, true}, {2 * ownerBatches, sendTime / 3, 4, true}, {5, 0, 6, false}, {0, sendTime, 1, false}} {
 		synctest.Test(t, func(t *testing.T) {
 			link, s := behindCeaseless(t, row.left, row.takes)
 			close(link.over)

@@ -13,6 +13,10 @@ const (
 	// get half of it, so that what they bring can be handed on in the other.
 	sliceTime  = 300 * time.Microsecond
 	sliceSteps = 64
+
+	// sendTime is how long an owner sends what the program has given it before it opens the gate. Who waits there is mostly about to add to that:
+	// the two would go on with it by turns.
+	sendTime = 2 * sliceTime
 )
 
 // slice is what was done since the gate was taken.
