@@ -14,8 +14,8 @@ const (
 	sliceTime  = 300 * time.Microsecond
 	sliceSteps = 64
 
-	// sendTime is how long an owner sends what the program has given it before it opens the gate. Who waits there is mostly about to add to that:
-	// the two would go on with it by turns.
+	// sendTime is how long an owner sends before it opens the gate. Who waits there is mostly about to add to what there is to send: the two
+	// would go on with it by turns.
 	sendTime = 2 * sliceTime
 )
 
