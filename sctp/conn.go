@@ -230,21 +230,6 @@ func (c *Conn) unlockAt(now rawio.Time) (combined bool) {
 	}
 }
 
-// input handles a packet of this association or leaves it to the owner. It reports whether the
-// caller has become the owner; it then goes on with owned true and unlocks in the end.
-func (c *Conn) input(now rawio.Time, p *rawio.Packet, owned bool) bool {
-	if !owned && !c.tryOwn() {
-		c.leave(p)
-		return c.tryOwn() // the owner may have left before it could see the packet
-	}
-	if c.drain(now); len(c.rest) > 0 {
-		c.leave(p) // behind those that came before
-		return true
-	}
-	c.handle(now, p)
-	return true
-}
-
 // leave leaves a packet to the owner. The line about one for which there is no room is written when the gate is open: the caller may be the owner.
 func (c *Conn) leave(p *rawio.Packet) {
 	if !c.gate.post(p) {
@@ -253,15 +238,18 @@ func (c *Conn) leave(p *rawio.Packet) {
 	}
 }
 
-func (c *Conn) handle(now rawio.Time, p *rawio.Packet) {
-	c.a.HandlePacket(now, p)
+// charges counts a packet, and charges the account of the association now and then.
+func (c *Conn) charges() {
 	if c.uncharged++; c.uncharged > chargeEvery {
 		c.charge()
 		c.uncharged = 1
 	}
-	if c.a.SackNow() {
-		c.t.transmit(now, c.a)
-	}
+}
+
+// behind handles what was left to the owner, and says whether some of it still is: what comes now is to wait behind that.
+func (c *Conn) behind(now rawio.Time) bool {
+	c.drain(now)
+	return len(c.rest) > 0
 }
 
 // drain handles the packets that have arrived while the gate was taken, as far as the slice goes, and says whether there were any.

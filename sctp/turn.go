@@ -51,6 +51,7 @@ func (u *turn) init(t *Transport) {
 	u.given, u.call = make(chan struct{}), make(chan struct{}, 1)
 	u.end, u.over = make(chan struct{}), make(chan struct{})
 	u.rx = newReceiver(t, t.link, rawio.FeaturesOf(t.link)&rawio.Waitable != 0)
+	u.rx.waits = &u.reader
 	if w := u.rx.waiter; w != nil {
 		u.rx.waiter, u.rx.collects = collector{w, t}, true
 	}
@@ -156,8 +157,6 @@ func (u *turn) close() {
 
 // read waits for packets and handles them. After an error the link is good for nothing more.
 func (u *turn) read() error {
-	n, err := u.rx.next()
-	u.reader.Store(nil)
-	u.err = u.rx.run(n, err)
+	u.err = u.rx.run(u.rx.next())
 	return u.err
 }

@@ -1,0 +1,82 @@
+package sctp
+
+import (
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/endpoint"
+)
+
+// lookup finds the association of each packet. A packet without one gets the endpoint's answer; a
+// valid COOKIE ECHO makes a new association.
+func (t *Transport) lookup(now rawio.Time, pkts []rawio.Packet, conns []*Conn) {
+	unmatched := false
+	var last endpoint.Before
+	t.mu.RLock()
+	for i := range pkts {
+		switch a, ok := t.ep.LookupNext(&pkts[i], &last); {
+		case !ok:
+			t.stats.rxDropped.Add(1)
+			pkts[i].Release()
+		case a != nil:
+			conns[i] = a.Owner.(*Conn)
+		default:
+			unmatched = true
+		}
+	}
+	t.mu.RUnlock()
+	if !unmatched {
+		return
+	}
+	t.setup.Lock()
+	before := t.ep.Stats()
+	for i := range pkts {
+		if conns[i] == nil && pkts[i].Data != nil {
+			conns[i] = t.unmatched(now, &pkts[i])
+		}
+	}
+	t.transmitReplies(now)
+	after := t.ep.Stats()
+	t.setup.Unlock()
+	if after.AssocsRefused > before.AssocsRefused {
+		t.journal.reached(limitAssocs, after.AssocsRefused)
+	}
+	if after.OverBudget > before.OverBudget {
+		t.journal.reached(limitSetups, after.OverBudget)
+	}
+	if after.RateLimited > before.RateLimited {
+		t.journal.reached(limitAnswers, after.RateLimited)
+	}
+}
+
+// unmatched handles a packet that belonged to no association a moment ago, or sets one up. The tables, which data needs, are locked for
+// a look, and alone for the moment in which there is a new association. Called with setup held.
+func (t *Transport) unmatched(now rawio.Time, p *rawio.Packet) *Conn {
+	var s endpoint.Stranger
+	if !t.ep.Judge(now, p, &s) {
+		return nil
+	}
+	t.mu.RLock()
+	if a := t.ep.Find(&s); a != nil {
+		c := a.Owner.(*Conn)
+		t.mu.RUnlock()
+		return c
+	}
+	t.mu.RUnlock()
+	if !t.ep.Answer(now, &s) {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a, isNew := t.ep.Make(now, &s)
+	switch {
+	case a == nil:
+		return nil
+	case !isNew:
+		return a.Owner.(*Conn)
+	}
+	l := t.listenerOf(a)
+	c := newConn(t, a, l.cfg)
+	c.listener = l
+	t.openAccount(c, a.PeerAddr().Addr())
+	t.adopt(c)
+	return c
+}

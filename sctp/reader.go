@@ -1,0 +1,188 @@
+package sctp
+
+import (
+	"errors"
+	"net"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/pace"
+	"github.com/rddp-go/rddp/rawio"
+)
+
+const (
+	rxBatch = 128       // packets read at once
+	rxMost  = 256 << 10 // octets that one SACK answers
+
+	// shortWork is after how many octets the clock is read anew: it has taken a while to handle them.
+	shortWork = 4 << 10
+
+	// mostRuns is how many runs what the combiner has waits for more.
+	mostRuns = 4
+)
+
+// receiver is the state of whoever reads a queue of the link.
+type receiver struct {
+	t        *Transport
+	queue    rawio.Shard
+	poller   rawio.Poller            // nil: the queue is none
+	waiter   rawio.Waiter            // nil: the queue decides itself how its reader waits
+	waits    *atomic.Pointer[Signal] // what the reader waits for besides, while it may block; nil: nothing ever
+	collects bool                    // for the combiner: it sends what is there before it waits
+	runs     int                     // since it has sent behind a run
+	pace     *pace.Pace
+	pkts     []rawio.Packet
+	conns    [rxBatch]*Conn // of the packets; nil between two calls of handle
+	last     *Conn          // whose packets were handled last: it has not transmitted yet
+	owned    bool           // this goroutine holds its gate
+	count    int            // packets since the last pause
+	octets   int            // of them
+	woken    uint64         // wakes after the last of them
+	combined bool           // they have put something into the combiner
+	at       rawio.Time     // when packets came last
+	thread   thread         // of a receive goroutine
+}
+
+func newReceiver(t *Transport, q rawio.Shard, waits bool) receiver {
+	r := receiver{t: t, queue: q, pkts: make([]rawio.Packet, rxBatch)}
+	r.poller, _ = q.(rawio.Poller)
+	poll := time.Duration(0)
+	if w, ok := q.(rawio.Waiter); ok && waits {
+		r.waiter, poll = w, w.Polling()
+	}
+	r.pace = pace.New(poll, t.now)
+	return r
+}
+
+// serve is the receive goroutine of a further queue of the link.
+func (t *Transport) serve(s rawio.Shard) {
+	r := newReceiver(t, s, true)
+	defer r.thread.release()
+	for {
+		if r.run(r.next()) != nil {
+			return
+		}
+		r.thread.keep(r.pace.Keeps() && t.blocks)
+	}
+}
+
+// begin is the beginning of a run.
+func (r *receiver) begin() {
+	if r.waits != nil {
+		r.waits.Store(nil)
+	}
+	r.count, r.octets = 0, 0
+}
+
+// follows says whether to look for more behind n packets.
+func (r *receiver) follows(n int) bool {
+	return r.poller != nil && r.octets < rxMost && r.pace.Follows(n)
+}
+
+// arrived takes that n packets have come.
+func (r *receiver) arrived(n int) {
+	r.t.stats.rxPackets.Add(uint64(n))
+	r.t.stats.rxBatches.Add(1)
+	r.at = r.t.now()
+	r.pace.Arrived(r.at, n)
+	r.count += n
+	if r.owned { // the table is locked before any gate
+		r.last.disown()
+		r.owned = false
+	}
+}
+
+// finish is the end of a run: it lets go what the packets have brought.
+func (r *receiver) finish(err error) error {
+	held := r.done(true)
+	if r.combined {
+		r.t.sendCombined()
+		r.combined = false
+	}
+	if r.count > 0 {
+		all := wakes.Load()
+		woken := all - r.woken
+		r.woken = all
+		r.t.out.woke(woken)
+		r.pace.Handled(r.count, r.octets, woken)
+		if held != nil {
+			r.letGo(held, woken > 0)
+		}
+	}
+	if r.collects {
+		r.collect(err == nil && r.pace.State() == pace.Many)
+	}
+	switch {
+	case err == nil, err == rawio.ErrInterrupted:
+		return nil
+	case !errors.Is(err, net.ErrClosed):
+		r.t.fail(err)
+	}
+	return err
+}
+
+// collect is that of the Transport, behind a run: seldom, as those that the packets have woken are about to add to what there is, but soon
+// enough where more packets come and the reader does not wait.
+func (r *receiver) collect(is bool) {
+	if r.runs++; !is || r.runs >= mostRuns || r.octets > shortWork {
+		r.runs = 0
+		r.t.collect(is)
+	}
+}
+
+// yield has another goroutine go on with an association that keeps others waiting, and leaves it the packets from the i-th to the n-th that are
+// its own.
+func (r *receiver) yield(c *Conn, i, n int) {
+	for ; i < n; i++ {
+		if r.conns[i] == c {
+			c.leave(&r.pkts[i])
+			r.conns[i] = nil
+		}
+	}
+	c.disown()
+	go c.goOn()
+	r.last, r.owned = nil, false
+}
+
+// done lets the association go whose packets were handled last. It returns the association if its SACK is held back, for which it must be the last.
+func (r *receiver) done(last bool) (held *Conn) {
+	// Whoever has taken the gate meanwhile does the same when it leaves.
+	if r.last != nil && (r.owned || r.last.tryOwn()) {
+		now := r.at
+		if !r.owned || r.octets > shortWork { // others have had the gate, or it has taken a while to handle the packets
+			now = r.t.now()
+		}
+		if last && r.last.a.SackDue(now) && r.pace.Holds() {
+			r.last.a.HoldSack(true)
+			held = r.last
+		}
+		r.combined = r.last.unlockAt(now) || r.combined
+	}
+	r.last, r.owned = nil, false
+	return held
+}
+
+// letGo has those go first whom the packets have woken, and lets the SACK go that was held back for their answer. One that has come in time
+// has taken it along: that spares both sides a packet.
+func (r *receiver) letGo(c *Conn, woken bool) {
+	if woken {
+		runtime.Gosched()
+	}
+	if !c.tryOwn() {
+		c.letSack.Store(true)
+		if !c.tryOwn() { // the owner may have left before it could see that
+			return
+		}
+	}
+	now := r.t.now()
+	c.letSackGo()
+	r.pace.Held(!c.a.SackDue(now))
+	c.unlockAfterRead(now)
+}
+
+// letSackGo is that for the owner.
+func (c *Conn) letSackGo() {
+	c.letSack.Store(false)
+	c.a.HoldSack(false)
+}
