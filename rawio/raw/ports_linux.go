@@ -186,15 +186,7 @@ func (s *ports) filter(v6, all bool) ([]unix.SockFilter, error) {
 	if len(prog) > maxFilter {
 		return nil, ErrTooManyPorts
 	}
-	code, err := bpf.Assemble(prog)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]unix.SockFilter, len(code))
-	for i, c := range code {
-		out[i] = unix.SockFilter{Code: c.Op, Jt: c.Jt, Jf: c.Jf, K: c.K}
-	}
-	return out, nil
+	return mmsg.Assemble(prog)
 }
 
 // at is the part of the filter for packets to one port: it keeps those for the addresses at which that is bound.
@@ -222,9 +214,7 @@ func (s *ports) at(claims []claim, v6 bool, keep bpf.Instruction) (prog []bpf.In
 }
 
 func attach(fd int, prog []unix.SockFilter) error {
-	err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
-		&unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]})
-	return os.NewSyscallError("SO_ATTACH_FILTER", err)
+	return os.NewSyscallError("SO_ATTACH_FILTER", mmsg.Attach(fd, unix.SO_ATTACH_FILTER, prog))
 }
 
 var (

@@ -45,11 +45,15 @@ func (l *Link) open() error {
 		}
 		l.groups = append(l.groups, g)
 	}
+	if n := len(l.groups); n > 1 {
+		for _, s := range l.groups[0].Sockets() {
+			if err := spread(s, n); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
-
-// share lets several sockets have one port.
-var share = mmsg.On(unix.SOL_SOCKET, unix.SO_REUSEPORT)
 
 // pickTries is how often to ask the system for a port that is free in both families.
 const pickTries = 16

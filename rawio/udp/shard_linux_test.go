@@ -3,14 +3,18 @@ package udp_test
 import (
 	"errors"
 	"net"
+	"net/netip"
+	"os"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/udp"
+	"golang.org/x/sys/unix"
 )
 
 // Every packet comes through one shard, those of a flow through the same, and all shards end with the link.
@@ -51,6 +55,37 @@ func TestShardsDoNotShareWithOthers(t *testing.T) {
 		l := open(t, udp.Config{Local: v4, Port: udp.AnyPort, Shards: shards[0]})
 		other, err := udp.Open(udp.Config{Local: v4, Port: int(l.Port()), Shards: shards[1]})
 		check.That(t, errors.Is(err, syscall.EADDRINUSE), "%d shards beside %d: %v, %v", shards[1], shards[0], other, err)
+	}
+}
+
+// Another program of the same user may bind a socket to the port of a link of several shards. It gets no packet, and the shards get all, as before.
+func TestForeignSocketGetsNothingOfShards(t *testing.T) {
+	const shards, peers = 3, 64
+	for _, local := range []netip.Addr{v4, netip.IPv6Loopback()} {
+		l := open(t, udp.Config{Local: local, Port: udp.AnyPort, Shards: shards})
+		packets, ends := linktest.ReadShards(l)
+		cfg := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+			var err error
+			return errors.Join(c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) }), err)
+		}}
+		foreign := must.Get(cfg.ListenPacket(t.Context(), "udp", netip.AddrPortFrom(local, l.Port()).String()))(t)
+		defer foreign.Close()
+		used := map[int]int{}
+		for range peers {
+			peer := open(t, udp.Config{Local: local, Port: udp.AnyPort})
+			linktest.Write(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(local, l)})
+			a := <-packets
+			used[a.Shard]++
+			a.Release()
+		}
+		foreign.SetReadDeadline(time.Unix(1, 0))
+		n, _, err := foreign.ReadFrom(make([]byte, 100))
+		check.That(t, n == 0 && errors.Is(err, os.ErrDeadlineExceeded), "%v: a foreign socket gets %d octets, %v", local, n, err)
+		check.Equal(t, "shards that get packets", len(used), shards)
+		l.Close()
+		for range shards {
+			<-ends
+		}
 	}
 }
 
