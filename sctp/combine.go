@@ -16,6 +16,8 @@ const (
 	combinedMost   = 128     // packets in a batch
 	combinedOctets = combinedMost << 9
 	combinePart    = 3 // see combiner.woke
+
+	lockTries = 200 // half a microsecond or so
 )
 
 // combiner sends together what several associations have ready. Where packets come in numbers their readers are awake together, and each is
@@ -26,14 +28,18 @@ const (
 // for more. While the reader sleeps it is who puts the first one there, having let those go on that can run. So nobody waits for another's gate, and no
 // two gates are ever held. Long packets, and those of a lone request, go out by themselves.
 type combiner struct {
+	write func([]rawio.Packet) // to the link
+
 	mu        sync.Mutex   // a leaf lock
 	batch     combined     // guarded by mu
 	pending   atomic.Int32 // packets that are not sent yet
 	enough    atomic.Int32 // of them to be sent, see woke
 	collected atomic.Bool  // the link's reader is awake, and sends what there is before it is not, see collect
 
-	sending sync.Mutex // held while a batch is sent, so that the packets of an association keep their order; taken before mu
-	spare   combined   // guarded by sending
+	sending sync.Mutex    // held while a batch is sent, so that the packets of an association keep their order; taken before mu
+	spare   combined      // guarded by sending
+	filling uint64        // guarded by mu: the number of batch, less one
+	sent    atomic.Uint64 // the number of the batch that was sent last
 }
 
 // combined is packets of several associations, and their memory.
@@ -69,34 +75,69 @@ func (b *combined) add(pkts []rawio.Packet) {
 // has something to do while the others answer.
 func (o *combiner) woke(n uint64) { o.enough.Store(int32(min(n, combinedMost)/combinePart + 1)) }
 
-// add takes packets, if there is room, and says whether the caller has to send what there is when it has opened its gate.
-func (o *combiner) add(pkts []rawio.Packet, octets int) (ok, yours bool) {
-	o.mu.Lock()
+// add takes packets, if there is room, into the batch whose number it returns, and says whether the caller has to send what there is when it has opened its
+// gate. The number is 0 if there is no room.
+func (o *combiner) add(pkts []rawio.Packet, octets int) (number uint64, yours bool) {
+	o.lock()
 	defer o.mu.Unlock()
 	first := len(o.batch.pkts) == 0
 	if len(o.batch.pkts)+len(pkts) > combinedMost || len(o.batch.buf)+octets > combinedOctets {
-		return false, false
+		return 0, false
 	}
 	o.batch.add(pkts)
 	n := int32(len(o.batch.pkts))
 	o.pending.Store(n)
 	// It is counted first: who collects no more looks for it.
-	return true, first && !o.collected.Load() || n >= o.enough.Load()
+	return o.filling + 1, first && !o.collected.Load() || n >= o.enough.Load()
 }
 
-// send has all that there is written, and returns when all that was there before is.
-func (o *combiner) send(write func([]rawio.Packet)) {
-	if o.pending.Load() == 0 {
+// lock takes mu, which is held while a packet or two are copied. Who finds it taken looks again before it sleeps, as that would take far longer; the mutex itself does so
+// only where no goroutine is ready to run, and here many are.
+func (o *combiner) lock() {
+	for range lockTries {
+		if o.mu.TryLock() {
+			return
+		}
+	}
+	o.mu.Lock()
+}
+
+// send has all that there is written, unless somebody else is at that, who goes on with it: nobody waits for a system call of another's packets.
+func (o *combiner) send() {
+	for round := 0; o.pending.Load() > 0 && o.sending.TryLock(); round++ {
+		o.flush()
+		o.sending.Unlock() // before it looks again: who has found it locked has put something there before
+		if round == ownerRounds {
+			go o.send()
+			return
+		}
+	}
+}
+
+// await returns when a batch was sent, and all before it.
+func (o *combiner) await(number uint64) {
+	if o.sent.Load() >= number {
 		return
 	}
 	o.sending.Lock()
-	defer o.sending.Unlock()
-	o.mu.Lock()
+	if o.sent.Load() < number {
+		o.flush()
+	}
+	o.sending.Unlock()
+	o.send() // what others have left to it meanwhile
+}
+
+// flush has the batch written. Called with sending held.
+func (o *combiner) flush() {
+	o.lock()
 	o.batch, o.spare = o.spare, o.batch
+	o.filling++
+	number := o.filling
 	o.mu.Unlock()
-	write(o.spare.pkts)
+	o.write(o.spare.pkts)
 	o.spare.reset()
-	o.mu.Lock()
+	o.sent.Store(number)
+	o.lock()
 	o.pending.Store(int32(len(o.batch.pkts)))
 	o.mu.Unlock()
 }
@@ -107,17 +148,21 @@ func (t *Transport) combine(b *assoc.TxBatch, a *assoc.Assoc) bool {
 		t.turn.rx.pace.State() != pace.Many {
 		return false
 	}
-	ok, yours := t.out.add(b.Pkts, b.Octets())
-	if ok {
-		c := a.Owner.(*Conn)
-		c.combined = c.combined || yours
-		b.Reset()
+	number, yours := t.out.add(b.Pkts, b.Octets())
+	if number == 0 {
+		return false
 	}
-	return ok
+	c := a.Owner.(*Conn)
+	c.combined, c.combinedIn = c.combined || yours, number
+	b.Reset()
+	return true
 }
 
 // sendCombined sends what the combiner has. What the link refuses counts as lost.
-func (t *Transport) sendCombined() { t.out.send(t.writeCombined) }
+func (t *Transport) sendCombined() { t.out.send() }
+
+// sendBefore sends what the combiner has of an association, if anything, before what follows.
+func (t *Transport) sendBefore(c *Conn) { t.out.await(c.combinedIn) }
 
 func (t *Transport) writeCombined(pkts []rawio.Packet) { t.writeAll(0, pkts, nil) }
 

@@ -20,7 +20,6 @@ import (
 // What is combined is a copy, in order and whole: the owner of an association uses its memory again as soon as it has its gate. Who begins a
 // batch sends it, or who makes it enough.
 func TestPacketsOfSeveralAssociationsGoOutTogether(t *testing.T) {
-	var o combiner
 	var sent []string
 	write := func(pkts []rawio.Packet) {
 		for _, p := range pkts {
@@ -28,23 +27,24 @@ func TestPacketsOfSeveralAssociationsGoOutTogether(t *testing.T) {
 		}
 		sent = append(sent, "|")
 	}
+	o := combiner{write: write}
 	add := func(text string, ecn uint8) string {
 		head, body := []byte(text[:1]), []byte(text[1:])
 		pkts := []rawio.Packet{{Vec: [][]byte{head, body}, ECN: ecn}}
-		ok, yours := o.add(pkts, len(text))
+		number, yours := o.add(pkts, len(text))
 		clear(head)
 		clear(body)
 		pkts[0] = rawio.Packet{}
-		return fmt.Sprint(ok, yours)
+		return fmt.Sprint(number > 0, yours)
 	}
 	o.woke(6) // 3 are enough
 	for i, want := range []string{"true true", "true false", "true true", "true true"} {
 		check.Equal(t, fmt.Sprint("there is room, and the caller sends, at ", i), add(fmt.Sprint("packet", i), uint8(i)), want)
 	}
-	o.send(write)
-	o.send(write)
+	o.send()
+	o.send()
 	check.Equal(t, "a batch begins anew", add("next", 0), "true true")
-	o.send(write)
+	o.send()
 	o.woke(1e6)
 	check.Equal(t, "packets that are enough where more are awake than a batch is for", o.enough.Load(), combinedMost/combinePart+1)
 	o.woke(6)
@@ -54,17 +54,23 @@ func TestPacketsOfSeveralAssociationsGoOutTogether(t *testing.T) {
 	for i, want := range []string{"true false", "true false", "true true"} {
 		check.Equal(t, fmt.Sprint("there is room, and the caller sends what the reader collects, at ", i), add("x", 0), want)
 	}
-	o.send(write)
+	o.send()
 	o.collected.Store(false)
 
 	for n := 0; n < combinedMost; n++ {
 		add("x", 0)
 	}
 	check.Equal(t, "beyond the most packets", add("x", 0), "false false")
-	o.send(func([]rawio.Packet) { add("later", 0) }) // while they are written
-	check.Equal(t, "packets that wait", int(o.pending.Load()), 1)
-	o.send(write)
-	check.Equal(t, "what came meanwhile", sent[len(sent)-2], "later 0")
+	written := 0
+	o.write = func(pkts []rawio.Packet) {
+		if written++; written == 1 { // while they are written others come, and who brings them does not wait
+			add("later", 0)
+			o.send()
+		}
+		write(pkts)
+	}
+	o.send()
+	check.That(t, written == 2 && sent[len(sent)-2] == "later 0" && o.pending.Load() == 0, "what came meanwhile: %q, %d batches, %d packets wait", sent[len(sent)-2], written, o.pending.Load())
 	long := make([]byte, combineOctets)
 	for range combinedOctets / combineOctets {
 		o.add([]rawio.Packet{{Vec: [][]byte{long}}}, len(long))

@@ -30,36 +30,37 @@ type Conn struct {
 	gate gate
 
 	// Owner only, but for t, dropped, letSack, due and readable.
-	t         *Transport
-	a         *assoc.Assoc
-	upper     Upper          // nil: the message API below
-	stepper   stepper        // upper, if it is one
-	slice     slice          // what has been done since the gate was taken
-	wake      wake           // what settle has to do
-	closing   bool           // Close or Abort was called: reads and writes are refused
-	ended     bool           // the association is no more
-	failed    bool           // lost or err is set
-	combined  bool           // its packets wait in the combiner, and the owner is to send what is there
-	squeezed  bool           // memory is short, and this association has more than its share
-	freed     bool           // it has given all its memory back
-	expects   bool           // the association was told that the program will write more at once
-	dropped   atomic.Bool    // a packet found no room in the backlog, and the journal does not know
-	letSack   atomic.Bool    // a SACK that is held back may go
-	writers   int32          // that wait for room
-	tracing   *tracing       // nil: nobody traces
-	uncharged int            // packets since the last charge
-	chargedAt int            // octets of messages at that, see moved
-	drawnTo   int            // octets that the account has drawn
-	rest      []rawio.Packet // of the backlog, taken and not handled yet
-	due       atomicTime     // the deadline in the timer heap
-	streams   map[wire.StreamID]*Stream
-	socket    *Socket // one-to-many style: whose association it is
-	inbox     inbox
-	readAt    rawio.Time // when it was last read from
-	sendbuf   sendBuf
-	readable  Signal
-	rdl       deadline
-	notes     notes
+	t          *Transport
+	a          *assoc.Assoc
+	upper      Upper          // nil: the message API below
+	stepper    stepper        // upper, if it is one
+	slice      slice          // what has been done since the gate was taken
+	wake       wake           // what settle has to do
+	closing    bool           // Close or Abort was called: reads and writes are refused
+	ended      bool           // the association is no more
+	failed     bool           // lost or err is set
+	combined   bool           // its packets wait in the combiner, and the owner is to send what is there
+	squeezed   bool           // memory is short, and this association has more than its share
+	freed      bool           // it has given all its memory back
+	expects    bool           // the association was told that the program will write more at once
+	dropped    atomic.Bool    // a packet found no room in the backlog, and the journal does not know
+	letSack    atomic.Bool    // a SACK that is held back may go
+	writers    int32          // that wait for room
+	combinedIn uint64         // the last batch of the combiner that has packets of it
+	tracing    *tracing       // nil: nobody traces
+	uncharged  int            // packets since the last charge
+	chargedAt  int            // octets of messages at that, see moved
+	drawnTo    int            // octets that the account has drawn
+	rest       []rawio.Packet // of the backlog, taken and not handled yet
+	due        atomicTime     // the deadline in the timer heap
+	streams    map[wire.StreamID]*Stream
+	socket     *Socket // one-to-many style: whose association it is
+	inbox      inbox
+	readAt     rawio.Time // when it was last read from
+	sendbuf    sendBuf
+	readable   Signal
+	rdl        deadline
+	notes      notes
 
 	writable Signal
 	wdl      deadline       // not the only one of those that wait for writable: Streams and Sockets have theirs

@@ -2,15 +2,15 @@ package sctp
 
 import (
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
 )
 
-// lookup finds the association of each packet. A packet without one gets the endpoint's answer; a
+// lookup finds the association of each packet, and waits for nobody. A packet without one gets the endpoint's answer; a
 // valid COOKIE ECHO makes a new association.
 func (t *Transport) lookup(now rawio.Time, pkts []rawio.Packet, conns []*Conn) {
 	unmatched := false
 	var last endpoint.Before
-	t.mu.RLock()
 	for i := range pkts {
 		switch a, ok := t.ep.LookupNext(&pkts[i], &last); {
 		case !ok:
@@ -22,7 +22,6 @@ func (t *Transport) lookup(now rawio.Time, pkts []rawio.Packet, conns []*Conn) {
 			unmatched = true
 		}
 	}
-	t.mu.RUnlock()
 	if !unmatched {
 		return
 	}
@@ -47,7 +46,7 @@ func (t *Transport) lookup(now rawio.Time, pkts []rawio.Packet, conns []*Conn) {
 	}
 }
 
-// unmatched handles a packet that belonged to no association a moment ago, or sets one up. The tables, which data needs, are locked for
+// unmatched handles a packet that belonged to no association a moment ago, or sets one up. The tables are locked for
 // a look, and alone for the moment in which there is a new association. Called with setup held.
 func (t *Transport) unmatched(now rawio.Time, p *rawio.Packet) *Conn {
 	var s endpoint.Stranger
@@ -66,17 +65,15 @@ func (t *Transport) unmatched(now rawio.Time, p *rawio.Packet) *Conn {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	a, isNew := t.ep.Make(now, &s)
-	switch {
-	case a == nil:
+	a, _ := t.ep.Make(now, &s, func(a *assoc.Assoc) {
+		l := t.listenerOf(a)
+		c := newConn(t, a, l.cfg)
+		c.listener = l
+		t.openAccount(c, a.PeerAddr().Addr())
+		t.adopt(c)
+	})
+	if a == nil {
 		return nil
-	case !isNew:
-		return a.Owner.(*Conn)
 	}
-	l := t.listenerOf(a)
-	c := newConn(t, a, l.cfg)
-	c.listener = l
-	t.openAccount(c, a.PeerAddr().Addr())
-	t.adopt(c)
-	return c
+	return a.Owner.(*Conn)
 }

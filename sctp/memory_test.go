@@ -257,8 +257,8 @@ func TestSetupsDoNotLockData(t *testing.T) {
 	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
 	b.setup.Lock() // one is answered
 	defer b.setup.Unlock()
-	b.mu.RLock() // and somebody looks at the table
-	defer b.mu.RUnlock()
+	b.mu.Lock() // and somebody changes the tables
+	defer b.mu.Unlock()
 	a.send(a.data(0, 0, 0, whole, 100))
 	a.c.SetReadDeadline(time.Now().Add(10 * time.Second))
 	n, _, err := a.c.ReadMsg(make([]byte, 200))

@@ -38,7 +38,7 @@ type Transport struct {
 	setup sync.Mutex // guards the part of ep that sets up
 
 	mu         sync.RWMutex
-	ep         *endpoint.Endpoint      // guarded by mu, but for the part that sets up
+	ep         *endpoint.Endpoint      // guarded by mu, but for the part that sets up, and for Lookup, which needs no lock
 	conns      map[*Conn]struct{}      // guarded by mu
 	listeners  map[uint16][]*Listener  // guarded by mu; several on one port have different addresses
 	ports      map[uint16]int          // guarded by mu: users of each bound port
@@ -92,6 +92,7 @@ func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 		MaxAssocs: t.cfg.MaxAssocs, MaxPerSource: t.cfg.maxPerSource(), MaxAnswers: t.cfg.maxAnswers(), AnswerKey: rand.Uint64(),
 		MaxSetups: t.cfg.maxSetups(), Chance: rand.Uint64, Admits: t.admits})
 	t.timers = newTimers(t.now, (*Conn).timeout)
+	t.out.write = t.writeCombined
 	t.batches.New = func() any { return assoc.NewTxBatch(txBatch) }
 	t.blocks = rawio.ReceiveBufferOf(link) > 0
 	t.turn.init(t)
@@ -159,7 +160,7 @@ func (t *Transport) transmit(now rawio.Time, a *assoc.Assoc) (sent, more bool) {
 	b := t.batches.Get().(*assoc.TxBatch)
 	more = a.PollTransmit(now, b)
 	if sent = len(b.Pkts) > 0; sent && !t.combine(b, a) {
-		t.sendCombined() // something of this association may be there
+		t.sendBefore(a.Owner.(*Conn))
 		if t.write(now, b, a) {
 			more = true // what was refused goes again at once
 		}
@@ -307,9 +308,19 @@ func (t *Transport) connect(remote netip.AddrPort, cfg *Config) (*Conn, error) {
 		t.mu.Unlock()
 		return nil, err
 	}
-	var a *assoc.Assoc
+	var c *Conn
 	if t.admits(remote.Addr()) {
-		a, err = t.ep.Connect(t.now(), cfg.core(), port, netip.AddrPort{}, remotes, remote.Port())
+		_, err = t.ep.ConnectFor(func(a *assoc.Assoc) {
+			if cfg.proceed != nil {
+				a.OnAnswer(cfg.proceed)
+			}
+			c = newConn(t, a, cfg)
+			c.boundAt = cfg.LocalAddrs
+			t.births++
+			c.born = t.births
+			t.openAccount(c, remote.Addr())
+			t.conns[c] = struct{}{}
+		}, t.now(), cfg.core(), port, netip.AddrPort{}, remotes, remote.Port())
 	} else {
 		err = &assoc.MemoryError{}
 	}
@@ -321,15 +332,6 @@ func (t *Transport) connect(remote netip.AddrPort, cfg *Config) (*Conn, error) {
 		t.mu.Unlock()
 		return nil, err
 	}
-	if cfg.proceed != nil {
-		a.OnAnswer(cfg.proceed)
-	}
-	c := newConn(t, a, cfg)
-	c.boundAt = cfg.LocalAddrs
-	t.births++
-	c.born = t.births
-	t.openAccount(c, remote.Addr())
-	t.conns[c] = struct{}{}
 	t.mu.Unlock()
 	c.lock()
 	c.unlock() // sends the INIT

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/internal/index"
 )
 
 // Config is what an endpoint needs of its surroundings.
@@ -58,18 +59,6 @@ var (
 	ErrTooMany = errors.New("sctp: too many associations")
 )
 
-// peerKey identifies an association by what never changes while a peer address belongs to it.
-type peerKey struct {
-	addr        netip.Addr // the peer's
-	local, peer uint16     // SCTP ports
-}
-
-// tagKey identifies it by the own Verification Tag, for packets from an address not yet known.
-type tagKey struct {
-	tag         uint32
-	local, peer uint16
-}
-
 // entry is what the tables hold of an association, so that it can be taken out again.
 type entry struct {
 	tag    tagKey
@@ -79,15 +68,16 @@ type entry struct {
 }
 
 // Endpoint holds the associations and listeners of one or more local addresses. Lookup may run
-// concurrently with itself and Find. It has two parts, for an owner that runs it concurrently and keeps floods of set-ups from data:
+// concurrently with everything, so that data never waits for set-ups: an association that is being entered, taken out or refreshed it may miss, or still find; Find
+// then says what is so. It has two parts, for an owner that runs it concurrently and keeps floods of set-ups from each other:
 // Judge, Answer, PollTransmit and Stats need the part that sets up alone, Make both parts, every other method the tables alone.
 type Endpoint struct {
 	cfg       Config
 	env       assoc.Env
 	listeners map[uint16][]*assoc.Config // several on one port have different addresses
-	byPeer    map[peerKey]*assoc.Assoc
-	byClaim   map[peerKey]*assoc.Assoc // by addresses that the peer has named but most likely does not have
-	byTag     map[tagKey]*assoc.Assoc
+	byPeer    index.Map[peerKey, *assoc.Assoc]
+	byClaim   index.Map[peerKey, *assoc.Assoc] // by addresses that the peer has named but most likely does not have
+	byTag     index.Map[tagKey, *assoc.Assoc]
 	entries   map[*assoc.Assoc]*entry
 	ports     map[uint16]int     // associations on each local port
 	sources   map[netip.Addr]int // associations set up from each address, of IPv6 each /64
@@ -109,9 +99,6 @@ func New(cfg Config) *Endpoint {
 		cfg:       cfg,
 		env:       assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, Cookies: assoc.NewJar(cfg.Rand), Features: cfg.Features},
 		listeners: make(map[uint16][]*assoc.Config),
-		byPeer:    make(map[peerKey]*assoc.Assoc),
-		byClaim:   make(map[peerKey]*assoc.Assoc),
-		byTag:     make(map[tagKey]*assoc.Assoc),
 		entries:   make(map[*assoc.Assoc]*entry),
 		ports:     make(map[uint16]int),
 		sources:   make(map[netip.Addr]int),
@@ -167,6 +154,11 @@ func (e *Endpoint) listener(port uint16, local netip.Addr) *assoc.Config {
 // own UDP port. The INIT leaves with the association's first
 // PollTransmit.
 func (e *Endpoint) Connect(now rawio.Time, cfg *assoc.Config, localPort uint16, local netip.AddrPort, remote []netip.AddrPort, remotePort uint16) (*assoc.Assoc, error) {
+	return e.ConnectFor(nil, now, cfg, localPort, local, remote, remotePort)
+}
+
+// ConnectFor is Connect for an owner who is told of the association before Lookup can find it, unless adopt is nil.
+func (e *Endpoint) ConnectFor(adopt func(*assoc.Assoc), now rawio.Time, cfg *assoc.Config, localPort uint16, local netip.AddrPort, remote []netip.AddrPort, remotePort uint16) (*assoc.Assoc, error) {
 	c, err := cfg.Complete()
 	switch {
 	case err != nil:
@@ -195,13 +187,18 @@ func (e *Endpoint) Connect(now rawio.Time, cfg *assoc.Config, localPort uint16, 
 	if err != nil {
 		return nil, err
 	}
+	if adopt != nil {
+		adopt(a)
+	}
 	e.add(a)
 	return a, nil
 }
 
 // Between says whether there is an association between a port and one of the peer's, at one of these addresses.
 func (e *Endpoint) Between(localPort uint16, remote []netip.AddrPort, remotePort uint16) bool {
-	return slices.ContainsFunc(remote, func(r netip.AddrPort) bool { return e.byPeer[peerKey{r.Addr().Unmap(), localPort, remotePort}] != nil })
+	return slices.ContainsFunc(remote, func(r netip.AddrPort) bool {
+		return at(&e.byPeer, peerKey{r.Addr().Unmap(), localPort, remotePort}) != nil
+	})
 }
 
 // The dynamic ports (RFC 6335 section 6).
@@ -224,47 +221,52 @@ func (e *Endpoint) freePort() (port uint16, err error) {
 	return port, ErrPortInUse
 }
 
-// add puts an association into the tables. A peer address that another association holds stays with that
+// at is the association with a key, nil where there is none.
+func at[K index.Key](table *index.Map[K, *assoc.Assoc], k K) *assoc.Assoc {
+	a, _ := table.Get(k)
+	return a
+}
+
+// add puts an association into the tables.
+func (e *Endpoint) add(a *assoc.Assoc) *entry {
+	en := e.enter(a)
+	e.entries[a] = en
+	e.ports[a.LocalPort()]++
+	return en
+}
+
+// enter has an association be found by what it has now. A peer address that another association holds stays with that
 // one. Addresses that could not be verified hold nothing: whoever sets an association up from there has
 // them, so that nobody keeps a host out for longer by listing its addresses (RFC 5062 section 2).
-func (e *Endpoint) add(a *assoc.Assoc) {
+func (e *Endpoint) enter(a *assoc.Assoc) *entry {
 	en := &entry{tag: tagKey{a.LocalTag(), a.LocalPort(), a.PeerPort()}}
-	e.byTag[en.tag] = a
+	e.byTag.Put(en.tag, a)
 	for i := range a.NumPaths() {
-		table, list := e.byPeer, &en.peers
+		table, list := &e.byPeer, &en.peers
 		if a.Unverified(i) {
-			table, list = e.byClaim, &en.claims
+			table, list = &e.byClaim, &en.claims
 		}
 		k := peerKey{a.PathStats(i).Remote.Addr(), a.LocalPort(), a.PeerPort()}
-		if table[k] == nil {
-			table[k] = a
+		switch at(table, k) {
+		case nil:
+			table.Put(k, a)
+			*list = append(*list, k)
+		case a: // as before, see Refresh
 			*list = append(*list, k)
 		}
 	}
-	e.entries[a] = en
-	e.ports[a.LocalPort()]++
+	return en
 }
 
 // Remove forgets an association, after its EventDown.
 func (e *Endpoint) Remove(a *assoc.Assoc) {
-	if en := e.entries[a]; en != nil {
-		e.drop(a, en)
-		e.spent.add(en.tag, a.CookieUntil())
+	en := e.entries[a]
+	if en == nil {
+		return
 	}
-}
-
-// drop takes an association out of the tables.
-func (e *Endpoint) drop(a *assoc.Assoc, en *entry) {
+	e.leave(a, en, &entry{})
+	e.spent.add(en.tag, a.CookieUntil())
 	delete(e.entries, a)
-	if e.byTag[en.tag] == a {
-		delete(e.byTag, en.tag)
-	}
-	for _, k := range en.peers {
-		delete(e.byPeer, k)
-	}
-	for _, k := range en.claims {
-		delete(e.byClaim, k)
-	}
 	if e.ports[en.tag.local]--; e.ports[en.tag.local] == 0 {
 		delete(e.ports, en.tag.local)
 	}
@@ -276,27 +278,42 @@ func (e *Endpoint) drop(a *assoc.Assoc, en *entry) {
 	}
 }
 
+// leave has an association be found no more by what it had, but for what it has now.
+func (e *Endpoint) leave(a *assoc.Assoc, had, has *entry) {
+	if had.tag != has.tag && at(&e.byTag, had.tag) == a {
+		e.byTag.Delete(had.tag)
+	}
+	for _, k := range had.peers {
+		if !slices.Contains(has.peers, k) {
+			e.byPeer.Delete(k)
+		}
+	}
+	for _, k := range had.claims {
+		if !slices.Contains(has.claims, k) {
+			e.byClaim.Delete(k)
+		}
+	}
+}
+
 // accept enters an association that a peer has set up from an address.
 func (e *Endpoint) accept(a *assoc.Assoc, source netip.Addr) {
-	e.add(a)
-	e.entries[a].source = source
+	e.add(a).source = source
 	e.sources[source]++
 }
 
 // Refresh takes up a change of an association's own tag and peer addresses, and of what is known of those: call it
-// on EventUp, EventRestart, EventPathUp and EventPathDown.
+// on EventUp, EventRestart, EventPathUp and EventPathDown. By what it keeps it can be found all the while.
 func (e *Endpoint) Refresh(a *assoc.Assoc) {
-	en := e.entries[a]
-	if en == nil {
+	had := e.entries[a]
+	if had == nil {
 		return
 	}
-	if e.drop(a, en); en.source.IsValid() {
-		e.accept(a, en.source)
-	} else {
-		e.add(a)
-	}
-	if en.tag.tag != a.LocalTag() { // a restart
-		e.spent.add(en.tag, a.CookieUntil())
+	has := e.enter(a)
+	has.source = had.source
+	e.entries[a] = has
+	e.leave(a, had, has)
+	if had.tag != has.tag { // a restart
+		e.spent.add(had.tag, a.CookieUntil())
 	}
 }
 

@@ -449,16 +449,19 @@ func TestTwoCookieEchoesInOneBatch(t *testing.T) {
 		s := &strangers[i]
 		must.That(t, b.EP.Judge(b.Now, p, s) && b.EP.Find(s) == nil && b.EP.Answer(b.Now, s), "no valid cookie")
 	}
-	first, isNew := b.EP.Make(b.Now, &strangers[0])
+	first, isNew := b.EP.Make(b.Now, &strangers[0], func(*assoc.Assoc) {
+		a, _ := b.EP.Lookup(&rawio.Packet{Data: lab.Packet(peerPort, localPort, tag, wire.AppendCookieAck(nil)), Local: hostAddr, Remote: peerAddr})
+		check.That(t, a == nil, "found before its owner knows of it")
+	})
 	must.That(t, first != nil && isNew, "no association")
-	again, isNew := b.EP.Make(b.Now, &strangers[1])
+	again, isNew := b.EP.Make(b.Now, &strangers[1], nil)
 	check.That(t, again == first && !isNew, "the second makes %p, new %v; want %p", again, isNew, first)
 	first.HandlePacket(b.Now, &echo)
 	second, isNew := b.EP.HandleUnmatched(b.Now, &echo)
 	must.That(t, second == first && !isNew, "the second belongs to %p, new %v; want %p", second, isNew, first)
 	b.EP.PollTransmit(b.Now, b.Out)
 	check.Equal(t, "packets of the endpoint, of which an ABORT would end the peer's association", len(b.Out.Pkts), 0)
-	third, _ := b.EP.Make(b.Now, &strangers[2])
+	third, _ := b.EP.Make(b.Now, &strangers[2], nil)
 	check.That(t, third == nil && b.EP.Stats().CookiesRefused == 1, "another host has an association with the same tag")
 	second.HandlePacket(b.Now, &echo) // req 9260-5.1.5-8, 9260-5.2.4-13
 	check.Equal(t, "state of the second", second.State(), assoc.Established)

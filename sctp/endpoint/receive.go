@@ -15,7 +15,7 @@ import (
 
 // Lookup finds the association of p. ok is false for a packet to drop: malformed, or with a wrong
 // checksum (section 6.8). When ok and the association is nil, pass p to HandleUnmatched. Lookup writes
-// nothing but atomic counters.
+// nothing but atomic counters, and waits for nobody.
 func (e *Endpoint) Lookup(p *rawio.Packet) (a *assoc.Assoc, ok bool) {
 	return e.LookupNext(p, new(Before))
 }
@@ -27,8 +27,7 @@ type Before struct {
 	a    *assoc.Assoc
 }
 
-// LookupNext is Lookup for the next of several packets, which as a rule come from one peer. Nothing else
-// happens to the endpoint from the first to the last.
+// LookupNext is Lookup for the next of several packets, which as a rule come from one peer.
 func (e *Endpoint) LookupNext(p *rawio.Packet, b *Before) (a *assoc.Assoc, ok bool) {
 	if p.Kind != rawio.KindSCTP {
 		if a = e.lookupQuote(p); a == nil {
@@ -61,11 +60,11 @@ func (e *Endpoint) LookupNext(p *rawio.Packet, b *Before) (a *assoc.Assoc, ok bo
 // find returns the association that a packet with a right checksum belongs to.
 func (e *Endpoint) find(p *rawio.Packet, pkt wire.Packet) *assoc.Assoc {
 	k := peerKey{p.Remote.Addr().Unmap(), pkt.DstPort(), pkt.SrcPort()}
-	a := e.byPeer[k]
+	a := at(&e.byPeer, k)
 	if a == nil && pkt.VTag() != 0 {
 		// An address of the peer that only its INIT ACK has named, or that could not be verified.
-		if a = e.byTag[tagKey{pkt.VTag(), pkt.DstPort(), pkt.SrcPort()}]; a == nil && !setsUp(pkt) {
-			a = e.byClaim[k] // such as the ABORT of a host that knows nothing of the association
+		if a = at(&e.byTag, tagKey{pkt.VTag(), pkt.DstPort(), pkt.SrcPort()}); a == nil && !setsUp(pkt) {
+			a = at(&e.byClaim, k) // such as the ABORT of a host that knows nothing of the association
 		}
 	}
 	return a
@@ -89,7 +88,7 @@ func (e *Endpoint) lookupQuote(p *rawio.Packet) *assoc.Assoc {
 	}
 	src, dst := binary.BigEndian.Uint16(p.Data), binary.BigEndian.Uint16(p.Data[2:])
 	k := peerKey{p.Remote.Addr().Unmap(), src, dst}
-	return cmp.Or(e.byPeer[k], e.byClaim[k])
+	return cmp.Or(at(&e.byPeer, k), at(&e.byClaim, k))
 }
 
 // HandleUnmatched handles a packet that Lookup passed but found no association for (section 8.4). A
@@ -104,7 +103,7 @@ func (e *Endpoint) HandleUnmatched(now rawio.Time, p *rawio.Packet) (a *assoc.As
 	if a = e.Find(&s); a != nil || !e.Answer(now, &s) {
 		return a, false
 	}
-	return e.Make(now, &s)
+	return e.Make(now, &s, nil)
 }
 
 // Stranger is a packet of no association that Lookup knows, on its way through Judge, Find, Answer and Make.
@@ -181,7 +180,7 @@ func (e *Endpoint) Find(s *Stranger) *assoc.Assoc {
 	pkt := s.pkt
 	if s.init() {
 		for _, addr := range s.listed[:s.n] {
-			if a := e.byPeer[peerKey{addr, pkt.DstPort(), pkt.SrcPort()}]; a != nil {
+			if a := at(&e.byPeer, peerKey{addr, pkt.DstPort(), pkt.SrcPort()}); a != nil {
 				return a
 			}
 		}
@@ -319,10 +318,10 @@ func (e *Endpoint) handleCookieEcho(now rawio.Time, p *rawio.Packet, c wire.Chun
 }
 
 // Make makes an association of a valid cookie (section 5.1.5), and no second one when that has ended: each
-// has a tag of its own (section 5.3.1). It needs the whole endpoint.
-func (e *Endpoint) Make(now rawio.Time, s *Stranger) (*assoc.Assoc, bool) {
+// has a tag of its own (section 5.3.1). Its owner is told of it before Lookup can find it, unless adopt is nil. It needs the whole endpoint.
+func (e *Endpoint) Make(now rawio.Time, s *Stranger, adopt func(*assoc.Assoc)) (*assoc.Assoc, bool) {
 	p, ck := s.p, &s.ck
-	if a := e.byPeer[peerKey{p.Remote.Addr().Unmap(), ck.LocalPort, ck.PeerPort}]; a != nil {
+	if a := at(&e.byPeer, peerKey{p.Remote.Addr().Unmap(), ck.LocalPort, ck.PeerPort}); a != nil {
 		return a, false // one that came right behind the first: Find has seen both before there was an association
 	}
 	tag := tagKey{ck.LocalTag, ck.LocalPort, ck.PeerPort}
@@ -332,7 +331,7 @@ func (e *Endpoint) Make(now rawio.Time, s *Stranger) (*assoc.Assoc, bool) {
 	}
 	cfg := e.listener(ck.LocalPort, ck.Local) // who has answered the INIT
 	switch source := fair.Key(ck.Addrs[0]); {
-	case cfg == nil || e.byTag[tag] != nil:
+	case cfg == nil || at(&e.byTag, tag) != nil:
 		e.stats.CookiesRefused++
 	case len(e.entries) >= e.cfg.MaxAssocs, e.cfg.MaxPerSource > 0 && e.sources[source] >= e.cfg.MaxPerSource:
 		e.stats.AssocsRefused++
@@ -341,6 +340,9 @@ func (e *Endpoint) Make(now rawio.Time, s *Stranger) (*assoc.Assoc, bool) {
 	default:
 		e.stats.AssocsAccepted++
 		a := assoc.Accept(now, cfg, &e.env, ck, p)
+		if adopt != nil {
+			adopt(a)
+		}
 		e.accept(a, source)
 		return a, true
 	}

@@ -39,14 +39,14 @@ func TestTablesAreEmptyInTheEnd(t *testing.T) {
 		a := must.Get(e.Connect(0, nil, 7, netip.AddrPort{}, to, 8))(t)
 		e.Remove(must.Get(e.Connect(0, nil, 7, netip.AddrPort{}, to, 9))(t))
 		if accepted {
-			e.drop(a, e.entries[a])
+			e.Remove(a)
 			e.accept(a, source)
 		}
 		e.Refresh(a)
-		check.That(t, e.byTag[tagKey{a.LocalTag(), 7, 8}] == a && e.byPeer[peerKey{source, 7, 8}] == a && e.ports[7] == 1 && e.Len() == 1,
+		check.That(t, at(&e.byTag, tagKey{a.LocalTag(), 7, 8}) == a && at(&e.byPeer, peerKey{source, 7, 8}) == a && e.ports[7] == 1 && e.Len() == 1,
 			"not in the tables after Refresh")
 		e.Remove(a)
-		n := len(e.byTag) + len(e.byPeer) + len(e.byClaim) + len(e.ports) + len(e.sources) + e.Len()
+		n := e.byTag.Len() + e.byPeer.Len() + e.byClaim.Len() + len(e.ports) + len(e.sources) + e.Len()
 		check.That(t, n == 0, "accepted %v: %d entries are left", accepted, n)
 	}
 	p := rawio.Packet{Kind: rawio.KindPacketTooBig, Data: make([]byte, 16), Remote: netip.MustParseAddrPort("10.0.0.9:0")}

@@ -9,6 +9,7 @@ import (
 	"github.com/rddp-go/rddp/internal/lab/bench"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -47,4 +48,17 @@ func TestAddressStaysWithItsAssociation(t *testing.T) {
 	check.That(t, a == first && ok, "so did a report")
 	b.EP.Remove(second)
 	check.Equal(t, "the address belongs to the first when the other has ended", b.Lookup(peerAddr, localPort, 1), first)
+}
+
+// The owner of an association is told of it before a packet can find it; and while it is refreshed it is found by what it keeps.
+func TestOwnerIsToldFirst(t *testing.T) {
+	b := bench.New(t, endpoint.Config{})
+	told := 0
+	a := must.Get(b.EP.ConnectFor(func(a *assoc.Assoc) {
+		told++
+		check.That(t, b.Lookup(peerAddr, localPort, 1) == nil, "found before its owner knows of it")
+	}, b.Now, nil, localPort, hostAddr, []netip.AddrPort{peerAddr}, peerPort))(t)
+	check.That(t, told == 1 && b.Lookup(peerAddr, localPort, 1) == a, "told %d times", told)
+	b.EP.Refresh(a)
+	check.Equal(t, "found behind a refresh", b.Lookup(peerAddr, localPort, 1), a)
 }
