@@ -75,7 +75,7 @@ type Pace struct {
 	gave  bool          // the reader has given way since, for the first time
 	waits int           // so far
 	train int           // packets without a gap between them
-	woke  bool          // the last batch has woken somebody: what comes next may be the answer to that one's
+	woke  bool          // the last batch has woken somebody, as this one may: he would wait as well; and what comes next may be the answer to his
 	empty rawio.Time    // when nothing was there any more, Never while something may be
 	blind int           // pauses since
 	looks int           // for the next packet of a train since
@@ -160,12 +160,12 @@ func (p *Pace) worked(now rawio.Time) {
 // Follows reports whether to look for more right behind a batch: one of several packets, or of a train.
 func (p *Pace) Follows(packets int) bool { return packets >= manyPackets || p.train >= trainPackets }
 
-// Late reports whether the next packet of a train has not come in time, as nothing is there, or is not worth waiting for. However coarse the clock is,
+// Late reports whether the next packet of a train has not come in time, as nothing is there, or is not to be waited for. However coarse the clock is,
 // it is after mostLooks.
 func (p *Pace) Late(now rawio.Time) bool {
 	if p.empty == rawio.Never {
 		p.empty = now
-		p.waiting = p.trains.on()
+		p.waiting = !p.woke && p.trains.on()
 	}
 	p.looks++
 	if p.waiting && (now.Sub(p.empty) > p.wake/4 || p.looks >= mostLooks) {

@@ -9,9 +9,10 @@ import (
 // usualWake is what a wake-up is taken to cost until it is measured, and where it cannot be.
 const usualWake = 15 * time.Microsecond
 
-// A measurement is not trusted beyond these: one that was disturbed must not make readers look for ever.
+// A measurement is not trusted beyond these: one that was disturbed must not make readers look for ever, and one of a host that happened to watch for work, as
+// it will not always do, must not make them give up before the answer of a few system calls can be there.
 const (
-	leastWake = 2 * time.Microsecond
+	leastWake = 8 * time.Microsecond
 	mostWake  = 60 * time.Microsecond
 )
 
