@@ -65,13 +65,15 @@ func (t *Transport) unmatched(now rawio.Time, p *rawio.Packet) *Conn {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	a, _ := t.ep.Make(now, &s, func(a *assoc.Assoc) {
+	t.adopt = func(a *assoc.Assoc) {
 		l := t.listenerOf(a)
 		c := newConn(t, a, l.cfg)
 		c.listener = l
-		t.openAccount(c, a.PeerAddr().Addr())
-		t.adopt(c)
-	})
+		t.enter(c, a.PeerAddr().Addr())
+		t.ports[a.LocalPort()]++
+	}
+	a, _ := t.ep.Make(now, &s)
+	t.adopt = nil
 	if a == nil {
 		return nil
 	}

@@ -39,6 +39,7 @@ type Transport struct {
 
 	mu         sync.RWMutex
 	ep         *endpoint.Endpoint      // guarded by mu, but for the part that sets up, and for Lookup, which needs no lock
+	adopt      func(*assoc.Assoc)      // guarded by mu: makes a Conn of the association that is about to be entered into ep
 	conns      map[*Conn]struct{}      // guarded by mu
 	listeners  map[uint16][]*Listener  // guarded by mu; several on one port have different addresses
 	ports      map[uint16]int          // guarded by mu: users of each bound port
@@ -90,7 +91,7 @@ func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 	t.arenas = rawio.NewPool(arenaOctets, arenasIdle)
 	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.rand(), MTU: link.MTU, Features: rawio.FeaturesOf(link),
 		MaxAssocs: t.cfg.MaxAssocs, MaxPerSource: t.cfg.maxPerSource(), MaxAnswers: t.cfg.maxAnswers(), AnswerKey: rand.Uint64(),
-		MaxSetups: t.cfg.maxSetups(), Chance: rand.Uint64, Admits: t.admits})
+		MaxSetups: t.cfg.maxSetups(), Chance: rand.Uint64, Admits: t.admits, Adopt: func(a *assoc.Assoc) { t.adopt(a) }})
 	t.timers = newTimers(t.now, (*Conn).timeout)
 	t.out.write = t.writeCombined
 	t.batches.New = func() any { return assoc.NewTxBatch(txBatch) }
@@ -111,12 +112,12 @@ const txBatch = 176 // packets: of 1500 octets, four trains of UDP_SEGMENT
 // now is the one clock: monotonic nanoseconds since the Transport was made.
 func (t *Transport) now() rawio.Time { return rawio.Time(time.Since(t.start)) }
 
-// adopt enters a new association. Called with mu held.
-func (t *Transport) adopt(c *Conn) {
+// enter enters a new association with a host. Called with mu held.
+func (t *Transport) enter(c *Conn, peer netip.Addr) {
 	t.births++
 	c.born = t.births
+	t.openAccount(c, peer)
 	t.conns[c] = struct{}{}
-	t.ports[c.a.LocalPort()]++
 }
 
 // refresh has the endpoint index the tag and the addresses that an association has now.
@@ -310,17 +311,16 @@ func (t *Transport) connect(remote netip.AddrPort, cfg *Config) (*Conn, error) {
 	}
 	var c *Conn
 	if t.admits(remote.Addr()) {
-		_, err = t.ep.ConnectFor(func(a *assoc.Assoc) {
+		t.adopt = func(a *assoc.Assoc) {
 			if cfg.proceed != nil {
 				a.OnAnswer(cfg.proceed)
 			}
 			c = newConn(t, a, cfg)
 			c.boundAt = cfg.LocalAddrs
-			t.births++
-			c.born = t.births
-			t.openAccount(c, remote.Addr())
-			t.conns[c] = struct{}{}
-		}, t.now(), cfg.core(), port, netip.AddrPort{}, remotes, remote.Port())
+			t.enter(c, remote.Addr())
+		}
+		_, err = t.ep.Connect(t.now(), cfg.core(), port, netip.AddrPort{}, remotes, remote.Port())
+		t.adopt = nil
 	} else {
 		err = &assoc.MemoryError{}
 	}

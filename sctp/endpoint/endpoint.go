@@ -40,6 +40,8 @@ type Config struct {
 	// Admits says whether there is memory for another association with the host at an address; nil: always. Peers without
 	// are refused by ABORT.
 	Admits func(netip.Addr) bool
+	// Adopt is told of each new association before Lookup can find it, unless it is nil. It may set its Owner and its upper layer.
+	Adopt func(*assoc.Assoc)
 }
 
 const defaultMaxAssocs = 1 << 20
@@ -154,11 +156,6 @@ func (e *Endpoint) listener(port uint16, local netip.Addr) *assoc.Config {
 // own UDP port. The INIT leaves with the association's first
 // PollTransmit.
 func (e *Endpoint) Connect(now rawio.Time, cfg *assoc.Config, localPort uint16, local netip.AddrPort, remote []netip.AddrPort, remotePort uint16) (*assoc.Assoc, error) {
-	return e.ConnectFor(nil, now, cfg, localPort, local, remote, remotePort)
-}
-
-// ConnectFor is Connect for an owner who is told of the association before Lookup can find it, unless adopt is nil.
-func (e *Endpoint) ConnectFor(adopt func(*assoc.Assoc), now rawio.Time, cfg *assoc.Config, localPort uint16, local netip.AddrPort, remote []netip.AddrPort, remotePort uint16) (*assoc.Assoc, error) {
 	c, err := cfg.Complete()
 	switch {
 	case err != nil:
@@ -186,9 +183,6 @@ func (e *Endpoint) ConnectFor(adopt func(*assoc.Assoc), now rawio.Time, cfg *ass
 	a, err := assoc.Connect(now, &c, &e.env, assoc.Peer{LocalPort: localPort, PeerPort: remotePort, Local: local, Remotes: remote})
 	if err != nil {
 		return nil, err
-	}
-	if adopt != nil {
-		adopt(a)
 	}
 	e.add(a)
 	return a, nil
@@ -227,8 +221,11 @@ func at[K index.Key](table *index.Map[K, *assoc.Assoc], k K) *assoc.Assoc {
 	return a
 }
 
-// add puts an association into the tables.
+// add puts an association into the tables, once its owner knows of it.
 func (e *Endpoint) add(a *assoc.Assoc) *entry {
+	if e.cfg.Adopt != nil {
+		e.cfg.Adopt(a)
+	}
 	en := e.enter(a)
 	e.entries[a] = en
 	e.ports[a.LocalPort()]++

@@ -435,10 +435,18 @@ func TestINITFloodDoesNotAskForTheMTU(t *testing.T) {
 // a batch, sent again because the host was slow, belongs to the association that the first one has made.
 func TestTwoCookieEchoesInOneBatch(t *testing.T) {
 	b, other := bench.New(t, endpoint.Config{}), netip.MustParseAddrPort("10.0.0.10:0")
-	b.EP = endpoint.New(endpoint.Config{Rand: ones{}, MTU: func(_, _ netip.Addr) int { return mtu }})
+	var echo rawio.Packet
+	told := 0
+	b.EP = endpoint.New(endpoint.Config{Rand: ones{}, MTU: func(_, _ netip.Addr) int { return mtu }, Adopt: func(*assoc.Assoc) {
+		told++
+		p := echo
+		p.Data = lab.Packet(peerPort, localPort, 1, []byte{byte(wire.ChunkCookieAck), 0, 0, 4})
+		a, _ := b.EP.Lookup(&p)
+		check.That(t, a == nil, "found before its owner knows of it")
+	}})
 	must.OK(t, b.EP.Listen(localPort, nil))
 	tag, cookie := b.CookieOf(goodInit)
-	echo := rawio.Packet{Data: lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)), Local: hostAddr, Remote: peerAddr}
+	echo = rawio.Packet{Data: lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)), Local: hostAddr, Remote: peerAddr}
 	list, _ := b.ReceiveFrom(other, hostAddr, lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
 	tag, cookie = b.CookieIn(list)
 	same := rawio.Packet{Data: lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)), Local: hostAddr, Remote: other}
@@ -449,20 +457,18 @@ func TestTwoCookieEchoesInOneBatch(t *testing.T) {
 		s := &strangers[i]
 		must.That(t, b.EP.Judge(b.Now, p, s) && b.EP.Find(s) == nil && b.EP.Answer(b.Now, s), "no valid cookie")
 	}
-	first, isNew := b.EP.Make(b.Now, &strangers[0], func(*assoc.Assoc) {
-		a, _ := b.EP.Lookup(&rawio.Packet{Data: lab.Packet(peerPort, localPort, tag, wire.AppendCookieAck(nil)), Local: hostAddr, Remote: peerAddr})
-		check.That(t, a == nil, "found before its owner knows of it")
-	})
+	first, isNew := b.EP.Make(b.Now, &strangers[0])
 	must.That(t, first != nil && isNew, "no association")
-	again, isNew := b.EP.Make(b.Now, &strangers[1], nil)
+	again, isNew := b.EP.Make(b.Now, &strangers[1])
 	check.That(t, again == first && !isNew, "the second makes %p, new %v; want %p", again, isNew, first)
 	first.HandlePacket(b.Now, &echo)
 	second, isNew := b.EP.HandleUnmatched(b.Now, &echo)
 	must.That(t, second == first && !isNew, "the second belongs to %p, new %v; want %p", second, isNew, first)
 	b.EP.PollTransmit(b.Now, b.Out)
 	check.Equal(t, "packets of the endpoint, of which an ABORT would end the peer's association", len(b.Out.Pkts), 0)
-	third, _ := b.EP.Make(b.Now, &strangers[2], nil)
+	third, _ := b.EP.Make(b.Now, &strangers[2])
 	check.That(t, third == nil && b.EP.Stats().CookiesRefused == 1, "another host has an association with the same tag")
 	second.HandlePacket(b.Now, &echo) // req 9260-5.1.5-8, 9260-5.2.4-13
 	check.Equal(t, "state of the second", second.State(), assoc.Established)
+	check.Equal(t, "associations that the owner was told of", told, 1)
 }

@@ -103,7 +103,7 @@ func (e *Endpoint) HandleUnmatched(now rawio.Time, p *rawio.Packet) (a *assoc.As
 	if a = e.Find(&s); a != nil || !e.Answer(now, &s) {
 		return a, false
 	}
-	return e.Make(now, &s, nil)
+	return e.Make(now, &s)
 }
 
 // Stranger is a packet of no association that Lookup knows, on its way through Judge, Find, Answer and Make.
@@ -318,8 +318,8 @@ func (e *Endpoint) handleCookieEcho(now rawio.Time, p *rawio.Packet, c wire.Chun
 }
 
 // Make makes an association of a valid cookie (section 5.1.5), and no second one when that has ended: each
-// has a tag of its own (section 5.3.1). Its owner is told of it before Lookup can find it, unless adopt is nil. It needs the whole endpoint.
-func (e *Endpoint) Make(now rawio.Time, s *Stranger, adopt func(*assoc.Assoc)) (*assoc.Assoc, bool) {
+// has a tag of its own (section 5.3.1). It needs the whole endpoint.
+func (e *Endpoint) Make(now rawio.Time, s *Stranger) (*assoc.Assoc, bool) {
 	p, ck := s.p, &s.ck
 	if a := at(&e.byPeer, peerKey{p.Remote.Addr().Unmap(), ck.LocalPort, ck.PeerPort}); a != nil {
 		return a, false // one that came right behind the first: Find has seen both before there was an association
@@ -340,9 +340,6 @@ func (e *Endpoint) Make(now rawio.Time, s *Stranger, adopt func(*assoc.Assoc)) (
 	default:
 		e.stats.AssocsAccepted++
 		a := assoc.Accept(now, cfg, &e.env, ck, p)
-		if adopt != nil {
-			adopt(a)
-		}
 		e.accept(a, source)
 		return a, true
 	}

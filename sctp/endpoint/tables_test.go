@@ -53,12 +53,13 @@ func TestAddressStaysWithItsAssociation(t *testing.T) {
 // The owner of an association is told of it before a packet can find it; and while it is refreshed it is found by what it keeps.
 func TestOwnerIsToldFirst(t *testing.T) {
 	b := bench.New(t, endpoint.Config{})
-	told := 0
-	a := must.Get(b.EP.ConnectFor(func(a *assoc.Assoc) {
-		told++
+	var told *assoc.Assoc
+	b.EP = endpoint.New(endpoint.Config{Rand: ones{}, MTU: func(_, _ netip.Addr) int { return mtu }, Adopt: func(a *assoc.Assoc) {
+		told = a
 		check.That(t, b.Lookup(peerAddr, localPort, 1) == nil, "found before its owner knows of it")
-	}, b.Now, nil, localPort, hostAddr, []netip.AddrPort{peerAddr}, peerPort))(t)
-	check.That(t, told == 1 && b.Lookup(peerAddr, localPort, 1) == a, "told %d times", told)
+	}})
+	a := b.Connect(localPort, peerAddr)
+	check.That(t, told == a && b.Lookup(peerAddr, localPort, 1) == a, "not told, or not found")
 	b.EP.Refresh(a)
 	check.Equal(t, "found behind a refresh", b.Lookup(peerAddr, localPort, 1), a)
 }

@@ -5,25 +5,22 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"net/netip"
 	"os"
 	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/throng"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/sctp"
 )
 
 const (
-	port  = 7
-	size  = 100 // octets of a message and of its answer
-	setUp = 64  // set-ups at a time
+	port = 7
+	size = 100 // octets of a message and of its answer
 )
 
 func main() {
@@ -96,43 +93,16 @@ func begin(assocs, busy int, pause time.Duration) (*world, error) {
 		return nil, err
 	}
 	w := &world{trips: make(chan []time.Duration)}
-	many := &sctp.TransportConfig{MaxAssocs: 2 * assocs, MaxPerSource: 2 * assocs, MaxSetups: 1 << 20, MaxAnswers: 1 << 20}
-	if w.a, err = sctp.NewTransport(la, many); err != nil {
+	if w.a, err = sctp.NewTransport(la, throng.Limits()); err != nil {
 		return nil, err
 	}
-	if w.b, err = sctp.NewTransport(lb, many); err != nil {
+	if w.b, err = sctp.NewTransport(lb, throng.Limits()); err != nil {
 		return nil, err
 	}
-	cfg := &sctp.Config{Backlog: 2 * setUp}
-	l, err := w.b.Listen(port, cfg)
+	server := netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), port)
+	conns, err := throng.Connect(w.a, w.b, server, &sctp.Config{}, assocs, answer)
 	if err != nil {
 		return nil, err
-	}
-	go func() {
-		for {
-			c, err := l.Accept(context.Background())
-			if err != nil {
-				return
-			}
-			go answer(c)
-		}
-	}()
-	server := netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), port)
-	conns, errs := make([]*sctp.Conn, assocs), make([]error, setUp)
-	var wg sync.WaitGroup
-	var next atomic.Int64
-	for g := range setUp {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; int(i) < assocs && errs[g] == nil; i = next.Add(1) - 1 {
-				conns[i], errs[g] = w.a.Dial(context.Background(), server, cfg)
-			}
-		})
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
 	}
 	for i := range busy {
 		on := make(chan time.Time)

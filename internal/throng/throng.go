@@ -1,0 +1,50 @@
+// Package throng sets up many associations between two Transports, for programs that measure them.
+package throng
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+
+	"github.com/rddp-go/rddp/sctp"
+)
+
+// atOnce is how many are set up at a time.
+const atOnce = 64
+
+// Limits are those of a Transport that takes that many from one peer.
+func Limits() *sctp.TransportConfig {
+	const many = 1 << 20
+	return &sctp.TransportConfig{MaxAssocs: many, MaxPerSource: many, MaxSetups: many, MaxAnswers: many}
+}
+
+// Connect sets up n associations from a to a port of b, whose address that is with it. Each of b's, and of those that follow, is served by a goroutine.
+func Connect(a, b *sctp.Transport, to netip.AddrPort, cfg *sctp.Config, n int, serve func(*sctp.Conn)) ([]*sctp.Conn, error) {
+	c := *cfg
+	c.Backlog = max(c.Backlog, 2*atOnce)
+	l, err := b.Listen(to.Port(), &c)
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		for {
+			c, err := l.Accept(context.Background())
+			if err != nil {
+				return
+			}
+			go serve(c)
+		}
+	}()
+	conns, errs := make([]*sctp.Conn, n), make([]error, atOnce)
+	var wg sync.WaitGroup
+	for g := range atOnce {
+		wg.Go(func() {
+			for i := g; i < n && errs[g] == nil; i += atOnce {
+				conns[i], errs[g] = a.Dial(context.Background(), to, &c)
+			}
+		})
+	}
+	wg.Wait()
+	return conns, errors.Join(errs...)
+}
