@@ -10,8 +10,10 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// atOnce is how many are set up at a time.
-const atOnce = 64
+const (
+	atOnce  = 64   // set-ups at a time
+	backlog = 1024 // who accepts has to wait for a processor as all others do
+)
 
 // Limits are those of a Transport that takes that many from one peer.
 func Limits() *sctp.TransportConfig {
@@ -22,7 +24,7 @@ func Limits() *sctp.TransportConfig {
 // Connect sets up n associations from a to a port of b, whose address that is with it. Each of b's, and of those that follow, is served by a goroutine.
 func Connect(a, b *sctp.Transport, to netip.AddrPort, cfg *sctp.Config, n int, serve func(*sctp.Conn)) ([]*sctp.Conn, error) {
 	c := *cfg
-	c.Backlog = max(c.Backlog, 2*atOnce)
+	c.Backlog = max(c.Backlog, backlog)
 	l, err := b.Listen(to.Port(), &c)
 	if err != nil {
 		return nil, err
