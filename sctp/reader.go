@@ -87,7 +87,7 @@ func (r *receiver) arrived(n int) {
 	r.at = r.t.now()
 	r.pace.Arrived(r.at, n)
 	r.count += n
-	if r.owned { // the table is locked before any gate
+	if r.owned { // the tables are locked before any gate, where a packet seems to belong to nobody
 		r.last.disown()
 		r.owned = false
 	}

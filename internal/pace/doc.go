@@ -26,8 +26,8 @@
 // processor time again as the work takes, and six wake-ups. Where packets come in numbers, the goroutines that they wake, and the peer's on the same host, want the
 // processors meanwhile: who looks there cedes the processor each time, without which one message in a hundred waits for a slice of the
 // scheduler's. Waiting for the next packet of a train spares a wake-up and an acknowledgement; it may cost a quarter of a wake-up,
-// so it is done where the packet mostly comes, and not where batches wake goroutines, which would wait as long. An acknowledgement that waits until those that the batch has woken have had their turn goes with their
-// answer, if there is one; so it waits where there mostly is. Both are tried now and then elsewhere (bet).
+// so it is done where the packet mostly comes, and not where batches wake goroutines, which would wait as long. An acknowledgement that waits
+// until those that the batch has woken have had their turn goes with their answer, if there is one; so it waits where there mostly is. Both are tried now and then elsewhere (bet).
 //
 // Whether waits are short is known from when packets come, not from whether somebody has looked for them: so one load
 // leads to one state, wherever it began. And nobody looks for packets while a quota of processor time is used up (curb).

@@ -15,10 +15,9 @@ const (
 	backlog = 1024 // who accepts has to wait for a processor as all others do
 )
 
-// Limits are those of a Transport that takes that many from one peer.
+// Limits are those of a Transport that takes that many from one peer: none.
 func Limits() *sctp.TransportConfig {
-	const many = 1 << 20
-	return &sctp.TransportConfig{MaxAssocs: many, MaxPerSource: many, MaxSetups: many, MaxAnswers: many}
+	return &sctp.TransportConfig{MaxPerSource: -1, MaxSetups: -1, MaxAnswers: -1}
 }
 
 // Connect sets up n associations from a to a port of b, whose address that is with it. Each of b's, and of those that follow, is served by a goroutine.

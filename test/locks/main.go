@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net/netip"
@@ -253,10 +254,5 @@ func (w *world) churn(rate int, until time.Time) (done int64, err error) {
 		})
 	}
 	wg.Wait()
-	for _, e := range errs {
-		if e != nil {
-			err = e
-		}
-	}
-	return count.Load(), err
+	return count.Load(), errors.Join(errs...)
 }
