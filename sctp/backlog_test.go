@@ -247,7 +247,7 @@ func TestBadChecksumIsNotAnsweredBesideOtherPackets(t *testing.T) {
 	r := newReceiver(b, nil, false)
 	r.pkts = pkts
 	r.handle(len(pkts))
-	r.done(false)
+	r.finish(nil)
 	out := make([]rawio.Packet, 4)
 	n, err := la.ReadBatch(out)
 	check.That(t, err == nil && n == 1 && wire.Packet(out[0].Data).DstPort() == 2, "%d answers, %v", n, err)

@@ -144,18 +144,22 @@ func (o *combiner) flush() {
 
 // combine leaves the packets of b, an association's, to the combiner if they are for it. Called by the owner.
 func (t *Transport) combine(b *assoc.TxBatch, a *assoc.Assoc) bool {
-	if t.out.enough.Load() < 2 || len(b.Pkts) > combinePackets || b.Octets() > combineOctets || a.State() != assoc.Established ||
-		t.turn.rx.pace.State() != pace.Many {
+	c := a.Owner.(*Conn)
+	if len(b.Pkts) > combinePackets || b.Octets() > combineOctets || a.State() != assoc.Established || !c.among && !t.answered() {
 		return false
 	}
 	number, yours := t.out.add(b.Pkts, b.Octets())
 	if number == 0 {
 		return false
 	}
-	c := a.Owner.(*Conn)
 	c.combined, c.combinedIn = c.combined || yours, number
 	b.Reset()
 	return true
+}
+
+// answered says whether several goroutines are awake to answer what has come.
+func (t *Transport) answered() bool {
+	return t.out.enough.Load() > 1 && t.turn.rx.pace.State() == pace.Many
 }
 
 // sendCombined sends what the combiner has. What the link refuses counts as lost.

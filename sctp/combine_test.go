@@ -227,3 +227,29 @@ func testCombined(t *testing.T) {
 		check.That(t, (len(b.Pkts) == 0) == row.want && c.combined == (row.name == "two of many"), "%s: %d packets are left, the owner is to send: %v", row.name, len(b.Pkts), c.combined)
 	}
 }
+
+// HEARTBEATs of many associations go out together, and so do their answers: a thread that is woken for each would cost more than all else of them.
+func TestHeartbeatsGoTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 100
+		p := newPair(t)
+		cfg, quiet := Config{}, Config{Backlog: many}
+		cfg.HeartbeatInterval, quiet.HeartbeatInterval = time.Second, -1
+		l := must.Get(p.b.Listen(0, &quiet))(t)
+		for range many {
+			must.Get(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), &cfg))(t)
+		}
+		time.Sleep(time.Minute) // the search for the MTU is over
+		before := [2]TransportStats{p.a.Stats(), p.b.Stats()}
+		time.Sleep(20 * time.Second)
+		for i, s := range []TransportStats{p.a.Stats(), p.b.Stats()} {
+			packets, batches := s.TxPackets-before[i].TxPackets, s.TxBatches-before[i].TxBatches
+			check.That(t, packets >= 9*many && packets > 4*batches, "host %d has sent %d packets in %d batches", i, packets, batches)
+		}
+		for _, c := range p.a.all() {
+			c.lock()
+			check.That(t, !c.among, "what an association sends by itself later is left to others")
+			c.unlock()
+		}
+	})
+}

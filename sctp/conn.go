@@ -29,7 +29,7 @@ type Conn struct {
 
 	gate gate
 
-	// Owner only, but for t, dropped, letSack, due and readable.
+	// Owner only, but for t, dropped, letSack, due, wants, slack and readable.
 	t          *Transport
 	a          *assoc.Assoc
 	upper      Upper          // nil: the message API below
@@ -40,6 +40,7 @@ type Conn struct {
 	ended      bool           // the association is no more
 	failed     bool           // lost or err is set
 	combined   bool           // its packets wait in the combiner, and the owner is to send what is there
+	among      bool           // others are being served with it, and what they send may go together
 	squeezed   bool           // memory is short, and this association has more than its share
 	freed      bool           // it has given all its memory back
 	expects    bool           // the association was told that the program will write more at once
@@ -53,6 +54,8 @@ type Conn struct {
 	drawnTo    int            // octets that the account has drawn
 	rest       []rawio.Packet // of the backlog, taken and not handled yet
 	due        atomicTime     // the deadline in the timer heap
+	wants      atomicTime     // the one that it is to have
+	slack      atomic.Int64   // and how much earlier that may be
 	streams    map[wire.StreamID]*Stream
 	socket     *Socket // one-to-many style: whose association it is
 	inbox      inbox
@@ -116,6 +119,7 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	a.OnGrow(c.affords)
 	c.notes.limit = max(cfg.Events, 0)
 	c.due.Store(rawio.Never)
+	c.wants.Store(rawio.Never)
 	c.socket = cfg.socket
 	if t.cfg.Tracer != nil {
 		c.tracing = new(tracing)
@@ -204,7 +208,7 @@ func (c *Conn) unlockAt(now rawio.Time) (combined bool) {
 			events = c.traced()
 		}
 		combined = combined || c.combined
-		c.combined = false
+		c.combined, c.among = false, false
 		w, streams, entries := c.wake, (*[]*Stream)(nil), []entry(nil)
 		if c.wake = 0; w&wakeListed != 0 {
 			streams, entries = c.wakeStreams, c.entries
@@ -306,7 +310,8 @@ func (c *Conn) pump(now rawio.Time) (more bool) {
 	if c.uncharged > 0 || c.squeezed || c.moved() {
 		c.charge()
 	}
-	c.t.timers.set(c, c.a.NextTimeout())
+	next := c.a.NextTimeout()
+	c.t.timers.set(c, next, c.a.Slack(next))
 	return more
 }
 
@@ -441,13 +446,14 @@ func notify(c chan struct{}) {
 	}
 }
 
-// timeout is called by the timer heap when the deadline of c has come.
+// timeout is called by the timer heap when the deadline of c has come, or is near. What is sent may go with that of others: the heap sees to it.
 func (c *Conn) timeout() {
 	a, now := c.lock()
+	c.among = true
 	a.HandleTimeout(now)
 	c.sendbuf.trim()
 	c.trim(c.held()) // it has been quiet for a while
-	c.unlock()
+	c.unlockAt(now)
 }
 
 // Done is closed when the association has ended; Err then says why.

@@ -45,14 +45,14 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 	t.Run("timers", func(t *testing.T) {
 		start := time.Now()
 		now := func() rawio.Time { return rawio.Time(time.Since(start)) }
-		h := newTimers(now, func(*Conn) {})
+		h := newTimers(now, func(*Conn) {}, func() {})
 		conns := make([]Conn, 3)
 		for i := range conns {
 			conns[i].heapIndex = -1
 			conns[i].due.Store(rawio.Never)
 		}
 		set := func(after time.Duration) func(int) {
-			return func(i int) { h.set(&conns[i%len(conns)], now().Add(after)) }
+			return func(i int) { h.set(&conns[i%len(conns)], now().Add(after), 0) }
 		}
 		crowd.Meet(rounds, set(time.Hour), set(10*time.Microsecond), set(0), func(i int) { h.remove(&conns[i%len(conns)]) },
 			func(int) { h.run() }, func(i int) { _ = conns[i%len(conns)].due.Load() },

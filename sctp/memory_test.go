@@ -112,7 +112,7 @@ func (a *attacker) send(chunks ...[]byte) {
 	r := newReceiver(a.b.Transport, nil, false)
 	r.pkts = []rawio.Packet{a.packet(chunks...)}
 	r.handle(1)
-	r.done(false)
+	r.finish(nil)
 }
 
 // attack sets up an association; nil when that is refused.

@@ -40,6 +40,7 @@ type receiver struct {
 	octets   int            // of them
 	woken    uint64         // wakes after the last of them
 	combined bool           // they have put something into the combiner
+	several  bool           // they are of more than one association
 	at       rawio.Time     // when packets came last
 	thread   thread         // of a receive goroutine
 }
@@ -72,7 +73,7 @@ func (r *receiver) begin() {
 	if r.waits != nil {
 		r.waits.Store(nil)
 	}
-	r.count, r.octets = 0, 0
+	r.count, r.octets, r.several = 0, 0, false
 }
 
 // follows says whether to look for more behind n packets.
@@ -147,6 +148,7 @@ func (r *receiver) yield(c *Conn, i, n int) {
 
 // done lets the association go whose packets were handled last. It returns the association if its SACK is held back, for which it must be the last.
 func (r *receiver) done(last bool) (held *Conn) {
+	r.several = r.several || !last && r.last != nil
 	// Whoever has taken the gate meanwhile does the same when it leaves.
 	if r.last != nil && (r.owned || r.last.tryOwn()) {
 		now := r.at
@@ -157,6 +159,7 @@ func (r *receiver) done(last bool) (held *Conn) {
 			r.last.a.HoldSack(true)
 			held = r.last
 		}
+		r.last.among = r.several && r.octets <= shortWork
 		r.combined = r.last.unlockAt(now) || r.combined
 	}
 	r.last, r.owned = nil, false

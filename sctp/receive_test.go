@@ -28,6 +28,7 @@ func TestAcknowledgementGoesWithTheAnswer(t *testing.T) {
 	}()
 	r := newReceiver(b, nil, false)
 	comes := func(packets int) {
+		r.begin()
 		for got := 0; got < packets; {
 			n := must.Get(lb.ReadBatch(r.pkts))(t)
 			r.handle(n)
@@ -36,12 +37,12 @@ func TestAcknowledgementGoesWithTheAnswer(t *testing.T) {
 	}
 	for len(l.ready) == 0 {
 		comes(1)
-		r.done(false)
+		r.finish(nil)
 	}
 	c, d := <-dialed, must.Get(l.Accept(deadlineCtx(t)))(t)
 	must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t) // the first DATA is acknowledged at once
 	comes(1)
-	r.done(false)
+	r.finish(nil)
 	message := make([]byte, 2*1400)
 	for _, tt := range []struct {
 		name    string

@@ -45,7 +45,7 @@ func TestReceiverKeepsNoAssociation(t *testing.T) {
 	for len(l.ready) == 0 { // INIT, then COOKIE ECHO
 		n := must.Get(lb.ReadBatch(r.pkts))(t)
 		r.handle(n)
-		r.done(false)
+		r.finish(nil)
 		must.That(t, r.last == nil && r.conns == [rxBatch]*Conn{}, "an association is kept")
 	}
 	must.OK(t, <-dialed)

@@ -39,7 +39,7 @@ func give(t *Transport, from, to netip.Addr, pkt []byte, times int) {
 		r := newReceiver(t, nil, false)
 		r.pkts = []rawio.Packet{{Data: pkt, Buf: rawio.NewBuf(pkt), Remote: netip.AddrPortFrom(from, 0), Local: netip.AddrPortFrom(to, 0)}}
 		r.handle(1)
-		r.done(false)
+		r.finish(nil)
 	}
 }
 

@@ -8,10 +8,22 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
+const (
+	// atOnce is how many associations are served at once, if so many may be: what they send goes out in one batch, which finds room at the peer.
+	atOnce = 64
+
+	// ahead is how far ahead of its time a deadline that has moved is taken to where it is now: nobody needs to wake up for it then.
+	ahead = 50 * time.Millisecond
+)
+
 // timers is one heap of association deadlines under one runtime timer.
+//
+// To wake a thread for a deadline takes longer than to serve it, so who is awake does what can be done: an association that may be served a little
+// earlier is (assoc.Assoc.Slack), so that the HEARTBEATs of many go together, and a deadline that has moved is looked for before it would have come.
 type timers struct {
-	now  func() rawio.Time
-	fire func(*Conn)
+	now    func() rawio.Time
+	fire   func(*Conn)
+	served func() // some have been, and what they have sent may go
 
 	mu     sync.Mutex // a leaf lock
 	conns  dueHeap    // guarded by mu
@@ -20,16 +32,18 @@ type timers struct {
 	closed bool       // guarded by mu
 }
 
-func newTimers(now func() rawio.Time, fire func(*Conn)) *timers {
-	t := &timers{now: now, fire: fire, armed: rawio.Never}
+func newTimers(now func() rawio.Time, fire func(*Conn), served func()) *timers {
+	t := &timers{now: now, fire: fire, served: served, armed: rawio.Never}
 	t.timer = time.AfterFunc(time.Hour, t.run)
 	t.timer.Stop()
 	return t
 }
 
-// set moves the deadline of c. A later deadline than the one in the heap is left to be found when
+// set moves the deadline of c, which may as well be served earlier by slack. A later deadline than the one in the heap is left to be found when
 // the earlier one goes off: most deadlines move forward with every packet.
-func (t *timers) set(c *Conn, due rawio.Time) {
+func (t *timers) set(c *Conn, due rawio.Time, slack time.Duration) {
+	c.slack.Store(int64(slack))
+	c.wants.Store(due) // before it looks: see later
 	if due >= c.due.Load() {
 		return
 	}
@@ -39,7 +53,7 @@ func (t *timers) set(c *Conn, due rawio.Time) {
 		return
 	}
 	c.due.Store(due)
-	t.conns.earlier(c, due)
+	t.conns.earlier(dueConn{due, due.Add(-slack), c})
 	t.arm()
 }
 
@@ -73,19 +87,49 @@ func (t *timers) arm() {
 	t.timer.Reset(max(0, first.Sub(t.now())))
 }
 
-// run is the runtime timer's function: it serves every association that is due.
+// run is the runtime timer's function: it serves every association that is due, and of those that may be served as well so many as go together.
 func (t *timers) run() {
 	t.mu.Lock()
 	t.armed = rawio.Never
-	for !t.closed && len(t.conns) > 0 && t.conns[0].due <= t.now() {
-		c := t.conns.take(0)
-		c.due.Store(rawio.Never)
+	n := 0
+	for now := t.now(); !t.closed && len(t.conns) > 0; {
+		first := t.conns[0]
+		if first.due <= now.Add(ahead) && t.later() {
+			continue
+		}
+		if now = t.now(); first.due > now && (first.early > now || n >= atOnce) {
+			break
+		}
+		t.conns.take(0)
+		first.c.due.Store(rawio.Never)
 		t.mu.Unlock()
-		t.fire(c) // puts c back with its next deadline
+		t.fire(first.c) // puts it back with its next deadline
+		if n++; n%atOnce == 0 {
+			t.served()
+		}
 		t.mu.Lock()
 	}
 	t.arm()
 	t.mu.Unlock()
+	t.served()
+}
+
+// later says whether the deadline of the first has moved, and has it wait for that. It need not own the association for it: whose deadline becomes
+// earlier meanwhile says so before it looks what is waited for, and this the other way round. Called with mu held.
+func (t *timers) later() (moved bool) {
+	e := t.conns[0]
+	for c, was := e.c, e.due; ; {
+		want := c.wants.Load()
+		if want <= was {
+			c.due.Store(was)
+			return false
+		}
+		c.due.Store(want)
+		if c.wants.Load() >= want {
+			t.conns.postpone(dueConn{want, want.Add(-time.Duration(c.slack.Load())), c})
+			return true
+		}
+	}
 }
 
 // dueHeap has associations by deadline, the earliest first: of the children of i, from heapChildren*i+1 on, none is due before i is. The deadlines lie in
@@ -93,20 +137,30 @@ func (t *timers) run() {
 type dueHeap []dueConn
 
 type dueConn struct {
-	due rawio.Time
-	c   *Conn
+	due   rawio.Time
+	early rawio.Time // from when on it may be served
+	c     *Conn
 }
 
 const heapChildren = 4
 
-// earlier gives c an earlier deadline than the one that it has in the heap, if any.
-func (h *dueHeap) earlier(c *Conn, due rawio.Time) {
-	i := c.heapIndex
+// earlier puts e in, with an earlier deadline than its association has in the heap, if any.
+func (h *dueHeap) earlier(e dueConn) {
+	i := e.c.heapIndex
 	if i < 0 {
 		i = len(*h)
 		*h = append(*h, dueConn{})
 	}
-	h.up(i, dueConn{due, c})
+	h.up(i, e)
+}
+
+// postpone gives the first a later deadline; Never takes it out.
+func (h *dueHeap) postpone(e dueConn) {
+	if e.due == rawio.Never {
+		h.take(0)
+	} else {
+		h.down(0, e)
+	}
 }
 
 // take takes the i-th out.

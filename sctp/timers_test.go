@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +19,7 @@ func TestManyTimersGoOffWhenTheyAreDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, conns, left, rand := time.Now(), make([]Conn, 500), 0, rand.New(rand.NewPCG(1, 2))
 		now := func() rawio.Time { return rawio.Time(time.Since(start)) }
-		h := newTimers(now, func(c *Conn) { left--; check.Equal(t, "goes off", now(), c.readAt) })
+		h := newTimers(now, func(c *Conn) { left--; check.Equal(t, "goes off", now(), c.readAt) }, func() {})
 		for i := range conns {
 			c := &conns[i]
 			c.heapIndex, c.readAt = -1, rawio.Never
@@ -25,7 +27,7 @@ func TestManyTimersGoOffWhenTheyAreDue(t *testing.T) {
 			for range 3 {
 				c = &conns[rand.IntN(i+1)]
 				c.readAt = min(c.readAt, rawio.Time(1+rand.IntN(1e9)))
-				h.set(c, c.readAt)
+				h.set(c, c.readAt, 0)
 			}
 			h.remove(&conns[rand.IntN(i+1)])
 		}
@@ -38,7 +40,7 @@ func TestManyTimersGoOffWhenTheyAreDue(t *testing.T) {
 	})
 }
 
-// Each deadline goes off when it is due, the earliest first, also one that has become earlier; one that is removed, or is
+// Each deadline goes off when it is due, the earliest first, also one that has become earlier or later; one that is removed, or is
 // left when the heap is closed, never does, and nothing keeps the closed heap at work.
 func TestTimersGoOffWhenTheyAreDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -54,7 +56,7 @@ func TestTimersGoOffWhenTheyAreDue(t *testing.T) {
 			if i == 4 {
 				h.close()
 			}
-		})
+		}, func() {})
 		for i := range conns {
 			list = append(list, &conns[i])
 			conns[i].heapIndex = -1
@@ -63,13 +65,70 @@ func TestTimersGoOffWhenTheyAreDue(t *testing.T) {
 		for _, d := range []struct {
 			conn int
 			at   time.Duration
-		}{{0, 3 * time.Second}, {1, time.Second}, {2, 2 * time.Second}, {3, 4 * time.Second}, {3, 500 * time.Millisecond}, {1, time.Hour}, {4, 5 * time.Second}, {5, 6 * time.Second}} {
-			h.set(&conns[d.conn], rawio.Time(d.at))
+		}{{0, 3 * time.Second}, {1, time.Second}, {2, 2 * time.Second}, {3, 4 * time.Second}, {3, 500 * time.Millisecond}, {1, 2500 * time.Millisecond}, {4, 5 * time.Second}, {5, 6 * time.Second}} {
+			h.set(&conns[d.conn], rawio.Time(d.at), 0)
 		}
 		h.remove(&conns[2])
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		check.Slice(t, "what went off", fired, []string{"3 at 500ms", "1 at 1s", "0 at 3s", "4 at 5s"})
+		check.Slice(t, "what went off", fired, []string{"3 at 500ms", "1 at 2.5s", "0 at 3s", "4 at 5s"})
 		check.That(t, h.armed == rawio.Never && !h.timer.Stop(), "a closed heap has a timer")
 	})
+}
+
+// What may be served earlier is when something else is due, so many together as go into one batch, and what they send goes when these were served. What is due is
+// served however many there are, and what has moved nobody wakes up for.
+func TestWhoIsAwakeServesOthersToo(t *testing.T) {
+	const many = 2*atOnce + 10
+	for _, tt := range []struct {
+		name string
+		due  func(i int) time.Duration
+		soon time.Duration // slack
+		late time.Duration // to which all deadlines but that of the first are moved
+		want string        // when, how many, how many batches
+	}{
+		{"no slack", func(i int) time.Duration { return time.Second * time.Duration(1+i) }, 0, 0, fmt.Sprint(time.Second, " 1 1, ", 2*time.Second, " 1 1")},
+		{"slack", func(i int) time.Duration { return time.Second + time.Duration(i) }, time.Millisecond, 0, fmt.Sprint(time.Second, " 64 2, ", time.Second+64, " 64 2")},
+		{"all are due", func(int) time.Duration { return time.Second }, 0, 0, fmt.Sprint(time.Second, " 138 3")},
+		{"moved", func(i int) time.Duration { return time.Second + time.Duration(i) }, 0, 2 * time.Second, fmt.Sprint(time.Second, " 1 1, ", 2*time.Second, " 137 3")},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start, conns := time.Now(), make([]Conn, many)
+			now := func() rawio.Time { return rawio.Time(time.Since(start)) }
+			var mu sync.Mutex // a run may be over but for its last batch when the next begins
+			var story []string
+			at, n, batches := rawio.Time(0), 0, 0
+			tell := func() {
+				if n > 0 {
+					story = append(story, fmt.Sprint(time.Duration(at), " ", n, " ", batches))
+				}
+				at, n, batches = now(), 0, 0
+			}
+			h := newTimers(now, func(*Conn) {
+				mu.Lock()
+				defer mu.Unlock()
+				if now() != at {
+					tell()
+				}
+				n++
+			}, func() {
+				mu.Lock()
+				batches++
+				mu.Unlock()
+			})
+			for i := range conns {
+				conns[i].heapIndex = -1
+				conns[i].due.Store(rawio.Never)
+				h.set(&conns[i], rawio.Time(tt.due(i)), tt.soon)
+			}
+			for i := 1; i < many && tt.late > 0; i++ {
+				h.set(&conns[i], rawio.Time(tt.late), 0)
+			}
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			tell()
+			check.Equal(t, tt.name+": the first that went off", strings.Join(story[:min(2, len(story))], ", "), tt.want)
+			check.Equal(t, tt.name+": left", len(h.conns), 0)
+		})
+	}
 }

@@ -92,7 +92,7 @@ func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.rand(), MTU: link.MTU, Features: rawio.FeaturesOf(link),
 		MaxAssocs: t.cfg.MaxAssocs, MaxPerSource: t.cfg.maxPerSource(), MaxAnswers: t.cfg.maxAnswers(), AnswerKey: rand.Uint64(),
 		MaxSetups: t.cfg.maxSetups(), Chance: rand.Uint64, Admits: t.admits, Adopt: func(a *assoc.Assoc) { t.adopt(a) }})
-	t.timers = newTimers(t.now, (*Conn).timeout)
+	t.timers = newTimers(t.now, (*Conn).timeout, t.sendCombined)
 	t.out.write = t.writeCombined
 	t.batches.New = func() any { return assoc.NewTxBatch(txBatch) }
 	t.blocks = rawio.ReceiveBufferOf(link) > 0

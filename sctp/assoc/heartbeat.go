@@ -13,8 +13,9 @@ import (
 
 // beat is the heartbeat of one path (sections 5.4 and 8.3).
 type beat struct {
-	deadline rawio.Time // next HEARTBEAT, or the end of the wait for its answer
-	waiting  bool       // the last HEARTBEAT is unanswered, and its RTO is not over
+	deadline rawio.Time    // next HEARTBEAT, or the end of the wait for its answer
+	slack    time.Duration // how much earlier it may go
+	waiting  bool          // the last HEARTBEAT is unanswered, and its RTO is not over
 	sent     rawio.Time // when the last one was sent, or what is as good
 	asked    [4]question
 }
@@ -26,6 +27,12 @@ type question struct {
 	sent  rawio.Time
 	open  bool
 }
+
+// at sets the deadline, which is not to come earlier.
+func (b *beat) at(t rawio.Time) { b.deadline, b.slack = t, 0 }
+
+// due says whether the deadline has come, or is so near that it may as well have.
+func (b *beat) due(now rawio.Time) bool { return now >= b.deadline.Add(-b.slack) }
 
 // ask keeps a new HEARTBEAT, and forgets the oldest.
 func (b *beat) ask(nonce uint64, now rawio.Time) {
@@ -78,23 +85,27 @@ func (a *Assoc) pressing(p *path) bool {
 }
 
 // scheduleBeat sets the next HEARTBEAT of a path after from: HB.interval and an RTO with a jitter of half
-// of it, or at once where it presses.
+// of it, or at once where it presses. What is drawn by chance anyway may go a little earlier: together with those of other associations.
 func (a *Assoc) scheduleBeat(p *path, from rawio.Time) {
-	p.beat.deadline = from
 	switch {
 	case a.pressing(p):
+		p.beat.at(from)
 		return
 	case p.Suspected(): // and it answers
-		p.beat.deadline = max(from, p.HeldUntil())
+		p.beat.at(max(from, p.HeldUntil()))
 		return
 	case p.interval < 0 && p.State != tx.Unconfirmed:
-		p.beat.deadline = rawio.Never
+		p.beat.at(rawio.Never)
 		return
 	}
 	rto := p.RTO()
 	jitter := time.Duration(uint64(rto) * uint64(a.draw()) >> 32)
-	p.beat.deadline = from.Add(max(p.interval, 0) + rto/2 + jitter)
+	p.beat.at(from.Add(max(p.interval, 0) + rto/2 + jitter))
+	p.beat.slack = min(jitter, rto/beatSlack)
 }
+
+// beatSlack is the part of an RTO that a HEARTBEAT may go earlier than was drawn.
+const beatSlack = 4
 
 // draw returns a number by chance, or 0 without randomness: then there is no jitter, and what is withheld can be foretold.
 func (a *Assoc) draw() uint32 {
@@ -106,7 +117,7 @@ func (a *Assoc) draw() uint32 {
 // beatTimeouts serves the heartbeat timers that have expired.
 func (a *Assoc) beatTimeouts(now rawio.Time) {
 	for _, p := range a.paths {
-		if now >= p.beat.deadline {
+		if p.beat.due(now) {
 			a.beatTimeout(now, p)
 			if a.state == Closed {
 				return
@@ -123,7 +134,7 @@ func (a *Assoc) beatTimeouts(now rawio.Time) {
 		}
 		if p.State != tx.PotentiallyFailed && !p.Suspected() { // those are no probes, and have to be sent in time
 			if a.beats.count == a.cfg.HBMaxBurst {
-				p.beat.deadline = a.beats.until
+				p.beat.at(a.beats.until)
 				continue
 			}
 			if a.beats.count++; a.beats.count == 1 {
@@ -138,7 +149,7 @@ func (a *Assoc) beatTimeouts(now rawio.Time) {
 // which never answer do not starve the others.
 func (a *Assoc) nextBeat(now rawio.Time) (next *path) {
 	for _, p := range a.paths {
-		if now >= p.beat.deadline && (next == nil || p.beat.sent < next.beat.sent) {
+		if p.beat.due(now) && (next == nil || p.beat.sent < next.beat.sent) {
 			next = p
 		}
 	}
@@ -172,7 +183,7 @@ func (a *Assoc) beatTimeout(now rawio.Time, p *path) {
 		return
 	}
 	if p.State == tx.PotentiallyFailed && a.carriesData(p) {
-		p.beat.deadline = now.Add(p.RTO()) // RFC 7829 section 3.2: DATA tests the path
+		p.beat.at(now.Add(p.RTO())) // RFC 7829 section 3.2: DATA tests the path
 		return
 	}
 	if last := p.LastSent(); !p.Suspected() && last != rawio.Never && last > p.beat.sent && now.Sub(last) < p.interval {
@@ -188,7 +199,8 @@ func (a *Assoc) carriesData(p *path) bool {
 
 // sendHeartbeat queues a HEARTBEAT with a fresh nonce and waits an RTO for its answer.
 func (a *Assoc) sendHeartbeat(now rawio.Time, p *path) {
-	p.beat.waiting, p.beat.sent, p.beat.deadline = false, now, now.Add(p.RTO())
+	p.beat.waiting, p.beat.sent = false, now
+	p.beat.at(now.Add(p.RTO()))
 	a.trim() // the path is idle
 	var info [heartbeatInfo]byte
 	if _, err := io.ReadFull(a.env.Rand, info[:8]); err != nil {

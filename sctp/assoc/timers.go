@@ -1,6 +1,10 @@
 package assoc
 
-import "github.com/rddp-go/rddp/rawio"
+import (
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+)
 
 // NextTimeout returns when HandleTimeout is to be called, rawio.Never if no timer runs.
 func (a *Assoc) NextTimeout() rawio.Time {
@@ -31,6 +35,17 @@ func (a *Assoc) NextTimeout() rawio.Time {
 		next = min(next, a.sender.NextTimeout())
 	}
 	return next
+}
+
+// Slack returns how much earlier than next, which NextTimeout has returned, HandleTimeout may as well be called: for who calls it for other
+// associations then.
+func (a *Assoc) Slack(next rawio.Time) time.Duration {
+	for _, p := range a.paths {
+		if p.beat.deadline == next {
+			return p.beat.slack
+		}
+	}
+	return 0
 }
 
 // HandleTimeout runs what is due at now. A delayed SACK that is due leaves with the next PollTransmit.
