@@ -18,6 +18,7 @@ const (
 	combinePart    = 3 // see combiner.woke
 
 	lockTries = 200 // half a microsecond or so
+	lockTurns = 64  // see lock
 )
 
 // combiner sends together what several associations have ready. Where packets come in numbers their readers are awake together, and each is
@@ -92,12 +93,16 @@ func (o *combiner) add(pkts []rawio.Packet, octets int) (number uint64, yours bo
 }
 
 // lock takes mu, which is held while a packet or two are copied. Who finds it taken looks again before it sleeps, as that would take far longer; the mutex itself does so
-// only where no goroutine is ready to run, and here many are.
+// only where no goroutine is ready to run, and here many are. Whoever sleeps for it, for as long as the holder's thread has no processor, is soon followed by all others, as a mutex that
+// has kept somebody waiting for long is handed from one to the next; so these go on first.
 func (o *combiner) lock() {
-	for range lockTries {
-		if o.mu.TryLock() {
-			return
+	for range lockTurns {
+		for range lockTries {
+			if o.mu.TryLock() {
+				return
+			}
 		}
+		runtime.Gosched()
 	}
 	o.mu.Lock()
 }

@@ -16,7 +16,7 @@ type beat struct {
 	deadline rawio.Time    // next HEARTBEAT, or the end of the wait for its answer
 	slack    time.Duration // how much earlier it may go
 	waiting  bool          // the last HEARTBEAT is unanswered, and its RTO is not over
-	sent     rawio.Time // when the last one was sent, or what is as good
+	sent     rawio.Time    // when the last one was sent, or what is as good
 	asked    [4]question
 }
 
