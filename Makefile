@@ -47,6 +47,7 @@ full: ## what does not fit the gate, for hours (root, Debian): all mutants, long
 	$(MAKE) soak DURATION=1h
 	$(MAKE) mutants
 	$(MAKE) mutants SAMPLE=1000
+	$(GO) run ./test/locks
 	$(MAKE) proofs
 	$(MAKE) browser
 

@@ -80,7 +80,7 @@ type Conn struct {
 	hold        hold             // owner only: see LongestHold
 	account     *account.Account // owner only: what the peer makes the association hold
 	squeezedNow atomic.Bool      // squeezed, for others
-	began       time.Time        // when setting it up did
+	began       rawio.Time       // when setting it up did
 	born        uint64           // how many associations there were before
 	upOnce      sync.Once
 	from        netip.Addr   // the address by whose part of its places it waits at the listener
@@ -107,7 +107,7 @@ const (
 
 func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	c := &Conn{
-		t: t, a: a, heapIndex: -1, began: time.Now(), account: new(account.Account),
+		t: t, a: a, heapIndex: -1, began: t.now(), account: new(account.Account),
 		up: make(chan struct{}), done: make(chan struct{}),
 		eventful: make(chan struct{}, 1),
 	}

@@ -291,6 +291,10 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 	}
 	m := assoc.Message{Stream: wire.StreamID(info.Stream), PPID: info.PPID, Unordered: info.Unordered,
 		SackNow: info.SackNow, NoBundle: info.NoBundle}
+	if c.t.crowd.Load() {
+		c.fetch()
+		c.fetchMore()
+	}
 	var ring []byte // for the buffer, if it is to be larger
 	for waits, waited, late := false, false, false; ; {
 		a, now := c.lock()

@@ -38,8 +38,8 @@ func (r *receiver) handle(n int) {
 	if r.last == nil || !r.those(r.last, 0, n) { // it goes on where the packets before have ended
 		r.done(false)
 	}
-	for i, c := range r.conns[:n] {
-		if c != nil {
+	for i := range n {
+		if c := r.whose(i, n); c != nil {
 			r.done(false)
 			r.those(c, i, n)
 		}

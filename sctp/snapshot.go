@@ -73,7 +73,7 @@ type looker struct {
 }
 
 func (l *looker) look(c *Conn) *Snapshot {
-	s := &Snapshot{Passive: c.listener != nil, Since: c.began, Memory: c.drawn()}
+	s := &Snapshot{Passive: c.listener != nil, Since: c.t.start.Add(time.Duration(c.began)), Memory: c.drawn()}
 	next := 0
 	c.peek(func(a *assoc.Assoc) {
 		s.Stats, s.LocalPort, s.Remote = a.Stats(), a.LocalPort(), netip.AddrPortFrom(a.PeerAddr().Addr(), a.PeerPort())

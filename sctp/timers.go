@@ -12,8 +12,8 @@ const (
 	// atOnce is how many associations are served at once, if so many may be: what they send goes out in one batch, which finds room at the peer.
 	atOnce = 64
 
-	// ahead is how far ahead of its time a deadline that has moved is taken to where it is now: nobody needs to wake up for it then.
-	ahead = 50 * time.Millisecond
+	// lookAhead is how far ahead of its time a deadline that has moved is taken to where it is now: nobody needs to wake up for it then.
+	lookAhead = 50 * time.Millisecond
 )
 
 // timers is one heap of association deadlines under one runtime timer.
@@ -94,7 +94,7 @@ func (t *timers) run() {
 	n := 0
 	for now := t.now(); !t.closed && len(t.conns) > 0; {
 		first := t.conns[0]
-		if first.due <= now.Add(ahead) && t.later() {
+		if first.due <= now.Add(lookAhead) && t.later() {
 			continue
 		}
 		if now = t.now(); first.due > now && (first.early > now || n >= atOnce) {

@@ -69,7 +69,8 @@ type Transport struct {
 	stats   transportCounters
 	journal *journal
 
-	blocks bool // the link has a buffer in the kernel, and is read by long system calls
+	crowd  atomic.Bool // there are many associations, see crowded
+	blocks bool        // the link has a buffer in the kernel, and is read by long system calls
 }
 
 // NewTransport runs SCTP over link, which it owns from now on.
@@ -118,6 +119,7 @@ func (t *Transport) enter(c *Conn, peer netip.Addr) {
 	c.born = t.births
 	t.openAccount(c, peer)
 	t.conns[c] = struct{}{}
+	t.crowd.Store(len(t.conns) >= crowded)
 }
 
 // refresh has the endpoint index the tag and the addresses that an association has now.
@@ -141,6 +143,7 @@ func (t *Transport) forget(c *Conn) {
 		return
 	}
 	delete(t.conns, c)
+	t.crowd.Store(len(t.conns) >= crowded)
 	if !freed {
 		t.keepAccount(c)
 	}

@@ -64,7 +64,7 @@ func checks() (list []check) {
 		atLeast(1, 0.75, "RDMA Write of 1M over raw, 64K packets, to its pump", raw, pumpOver("raw", lo64K)),
 		atLeast(1, 0.75, "RDMA Write of 1M over raw from and to 64 MiB of memory, to a pump that goes through as much", cold(raw), cold(pumpOver("raw", lo64K))),
 		atLeast(1, 1, "RDMA Write of 1M over raw to iperf3, one stream, default size", raw, iperf(lo64K, 0)),
-		atLeast(2, 0.65, "RDMA Write of 1M over udp, MTU 1500, to its pump", udp, pumpOver("udp", lo1500)),
+		atLeast(2, 0.85, "RDMA Write of 1M over udp, MTU 1500, to its pump", udp, pumpOver("udp", lo1500)),
 		atLeast(2, 0.65, "RDMA Write of 1M over udp from and to 64 MiB of memory, to a pump that goes through as much", cold(udp), cold(pumpOver("udp", lo1500))),
 		atLeast(2, 20, "RDMA Write of 1M over udp to libusrsctp over UDP", udp, usrsctp("udp", lo1500, big)...),
 		atLeast(2, 1, "RDMA Write of 1M over udp to iperf3 at MTU 1500", udp, iperf(lo1500, 0)),

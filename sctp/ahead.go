@@ -1,0 +1,53 @@
+package sctp
+
+import "github.com/rddp-go/rddp/sctp/internal/ahead"
+
+const (
+	// crowded is how many associations a Transport has when the memory of those that packets come for, or the program writes to, is mostly in no cache.
+	crowded = 512
+
+	// fetchFirst is how many packets ahead the memory of an association is asked for, and fetchNext what that leads to.
+	fetchFirst = 4
+	fetchNext  = 2
+
+	fetchOctets = 128 // of what a message lies in, and of what its reader waits for
+)
+
+// whose returns the association of the i-th of n packets, nil if it was handled or has none, and has the memory come that those behind it are about to need.
+func (r *receiver) whose(i, n int) *Conn {
+	switch {
+	case !r.t.crowd.Load():
+		return r.conns[i]
+	case i == 0:
+		for k := range min(fetchFirst, n) {
+			r.conns[k].fetch()
+		}
+		for k := range min(fetchNext, n) {
+			r.conns[k].fetchMore()
+		}
+	}
+	if i+fetchFirst < n {
+		r.conns[i+fetchFirst].fetch()
+	}
+	if i+fetchNext < n {
+		r.conns[i+fetchNext].fetchMore()
+	}
+	return r.conns[i]
+}
+
+// fetch has the memory come that each packet, read and write looks at; fetchMore what it leads to, and is called when that is there, or is to come at once.
+func (c *Conn) fetch() {
+	if c != nil {
+		ahead.Span(&c.gate.own, &c.readable)
+		c.a.Fetch()
+	}
+}
+
+func (c *Conn) fetchMore() {
+	if c != nil {
+		c.a.FetchMore()
+		ahead.Behind(&c.sendbuf.ring, fetchOctets)
+		ahead.Behind(&c.sendbuf.msgs, fetchOctets)
+		ahead.Behind(&c.readable.c, fetchOctets)
+	}
+}

@@ -1,0 +1,22 @@
+package assoc
+
+import (
+	"unsafe"
+
+	"github.com/rddp-go/rddp/sctp/internal/ahead"
+)
+
+// Fetch has the processor bring what a packet, or a message to send, looks at of the association, and FetchMore what that leads to, once it is there. Neither looks at anything, so
+// that anybody may call them at any time; they are for who handles many associations in turn, none of whose memory is in a cache.
+func (a *Assoc) Fetch() {
+	ahead.Span(&a.Owner, &a.stats.SacksOut)
+	a.sender.Fetch()
+	a.receiver.Fetch()
+}
+
+// FetchMore is the second step of Fetch.
+func (a *Assoc) FetchMore() {
+	ahead.Behind(&a.sackPath, int(unsafe.Sizeof(path{})))
+	a.sender.FetchMore()
+	a.receiver.FetchMore()
+}

@@ -1,0 +1,26 @@
+#include "textflag.h"
+
+// func lines(p unsafe.Pointer, n int)
+TEXT ·lines(SB), NOSPLIT, $0-16
+	MOVD p+0(FP), R0
+	MOVD n+8(FP), R1
+
+next:
+	PRFM (R0), PLDL1KEEP
+	ADD  $64, R0
+	SUBS $1, R1
+	BGT  next
+	RET
+
+// func behind(pp unsafe.Pointer, n int)
+TEXT ·behind(SB), NOSPLIT, $0-16
+	MOVD pp+0(FP), R0
+	MOVD n+8(FP), R1
+	MOVD (R0), R0
+
+next:
+	PRFM (R0), PLDL1KEEP
+	ADD  $64, R0
+	SUBS $1, R1
+	BGT  next
+	RET

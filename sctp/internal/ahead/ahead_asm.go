@@ -1,0 +1,15 @@
+//go:build amd64 || arm64
+
+package ahead
+
+import "unsafe"
+
+// lines asks for n lines of memory from p on.
+//
+//go:noescape
+func lines(p unsafe.Pointer, n int)
+
+// behind is lines for what the pointer at pp leads to.
+//
+//go:noescape
+func behind(pp unsafe.Pointer, n int)
