@@ -42,8 +42,12 @@ func newTimers(now func() rawio.Time, fire func(*Conn), served func()) *timers {
 // set moves the deadline of c, which may as well be served earlier by slack. A later deadline than the one in the heap is left to be found when
 // the earlier one goes off: most deadlines move forward with every packet.
 func (t *timers) set(c *Conn, due rawio.Time, slack time.Duration) {
-	c.slack.Store(int64(slack))
-	c.wants.Store(due) // before it looks: see later
+	if c.slack.Load() != int64(slack) { // to store is what costs
+		c.slack.Store(int64(slack))
+	}
+	if c.wants.Load() != due {
+		c.wants.Store(due) // before it looks: see later
+	}
 	if due >= c.due.Load() {
 		return
 	}
