@@ -56,6 +56,7 @@ type Conn struct {
 	due        atomicTime     // the deadline in the timer heap
 	wants      atomicTime     // the one that it is to have
 	slack      atomic.Int64   // and how much earlier that may be
+	quietAt    rawio.Time     // when to give back what a program that writes no more has no use for, Never if there is nothing
 	streams    map[wire.StreamID]*Stream
 	socket     *Socket // one-to-many style: whose association it is
 	inbox      inbox
@@ -120,6 +121,7 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	c.notes.limit = max(cfg.Events, 0)
 	c.due.Store(rawio.Never)
 	c.wants.Store(rawio.Never)
+	c.quietAt = rawio.Never
 	c.socket = cfg.socket
 	if t.cfg.Tracer != nil {
 		c.tracing = new(tracing)
@@ -310,8 +312,11 @@ func (c *Conn) pump(now rawio.Time) (more bool) {
 	if c.uncharged > 0 || c.squeezed || c.moved() {
 		c.charge()
 	}
-	next := c.a.NextTimeout()
-	c.t.timers.set(c, next, c.a.Slack(next))
+	if next := c.a.NextTimeout(); next <= c.quietAt {
+		c.t.timers.set(c, next, c.a.Slack(next))
+	} else {
+		c.t.timers.set(c, c.quietAt, quietAfter/2)
+	}
 	return more
 }
 
@@ -361,7 +366,7 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 	case assoc.EventDown:
 		c.slice.start(now) // an Upper ends all that it has
 		c.err = ev.Err
-		c.ended, c.failed = true, true
+		c.ended, c.failed, c.quietAt = true, true, rawio.Never
 		c.wake |= wakeDown
 		c.wakeAll()
 	case assoc.EventSendFailed:
@@ -451,9 +456,22 @@ func (c *Conn) timeout() {
 	a, now := c.lock()
 	c.among = true
 	a.HandleTimeout(now)
-	c.sendbuf.trim()
+	if now >= c.quietAt.Add(-quietAfter/2) {
+		c.sendbuf.trim()
+		c.quiet(now)
+	}
 	c.trim(c.held()) // it has been quiet for a while
 	c.unlockAt(now)
+}
+
+// quietAfter is how long a program writes nothing before what it has no use for is looked for, and once more before that is given back.
+const quietAfter = 10 * time.Second
+
+// quiet sets that time anew, if the send buffer has anything.
+func (c *Conn) quiet(now rawio.Time) {
+	if c.quietAt = rawio.Never; c.sendbuf.held() > 0 {
+		c.quietAt = now.Add(quietAfter)
+	}
 }
 
 // Done is closed when the association has ended; Err then says why.

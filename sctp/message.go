@@ -330,6 +330,7 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 		} else if size > 0 {
 			c.sendbuf.grow(ring)
 			ring = nil
+			c.quiet(now)
 		}
 		c.expects = c.inbox.first() != nil && now.Sub(c.readAt) < answersIn
 		a.Expect(c.expects)

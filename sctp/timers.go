@@ -95,10 +95,14 @@ func (t *timers) arm() {
 func (t *timers) run() {
 	t.mu.Lock()
 	t.armed = rawio.Never
-	n := 0
+	n, moved := 0, 0
 	for now := t.now(); !t.closed && len(t.conns) > 0; {
 		first := t.conns[0]
 		if first.due <= now.Add(lookAhead) && t.later() {
+			if moved++; moved%atOnce == 0 { // others want the lock too
+				t.mu.Unlock()
+				t.mu.Lock()
+			}
 			continue
 		}
 		if now = t.now(); first.due > now && (first.early > now || n >= atOnce) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -73,6 +74,34 @@ func TestTimersGoOffWhenTheyAreDue(t *testing.T) {
 		synctest.Wait()
 		check.Slice(t, "what went off", fired, []string{"3 at 500ms", "1 at 2.5s", "0 at 3s", "4 at 5s"})
 		check.That(t, h.armed == rawio.Never && !h.timer.Stop(), "a closed heap has a timer")
+	})
+}
+
+// What the send buffer had for a message is given back when the program has written nothing for a while, though no timer of the protocol goes off; a program that writes
+// keeps it, and nothing goes off for an association that never had anything, has given it back, or has ended.
+func TestQuietAssociationGivesMemoryBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		c, d := p.connect(t, quiet, quiet)
+		held := func() int {
+			c.lock()
+			defer c.unlock()
+			return c.sendbuf.held()
+		}
+		time.Sleep(time.Hour)
+		check.That(t, c.due.Load() == rawio.Never && d.due.Load() == rawio.Never, "a timer of an idle association is due at %v, or %v", c.due.Load(), d.due.Load())
+		for range 10 {
+			must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
+			time.Sleep(quietAfter / 2)
+			check.That(t, held() > 0, "a program that writes has lost its buffer")
+		}
+		time.Sleep(2 * quietAfter)
+		check.Equal(t, "octets held", held(), 0)
+		time.Sleep(time.Hour)
+		check.Equal(t, "when a timer of it is due", c.due.Load(), rawio.Never)
+		must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
+		c.Abort("")
+		check.Equal(t, "when one of an association that has ended is", c.due.Load(), rawio.Never)
 	})
 }
 
