@@ -464,10 +464,11 @@ func (c *Conn) timeout() {
 	c.unlockAt(now)
 }
 
-// quietAfter is how long a program writes nothing before what it has no use for is looked for, and once more before that is given back.
+// quietAfter is how long a program writes nothing before what it has no use for is looked for, and once more before that is given back; half of that where
+// somebody is awake then for others.
 const quietAfter = 10 * time.Second
 
-// quiet sets that time anew, if the send buffer has anything.
+// quiet sets quietAt anew, if the send buffer has anything.
 func (c *Conn) quiet(now rawio.Time) {
 	if c.quietAt = rawio.Never; c.sendbuf.held() > 0 {
 		c.quietAt = now.Add(quietAfter)
