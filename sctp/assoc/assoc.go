@@ -163,7 +163,7 @@ func (a *Assoc) newSender() {
 func (a *Assoc) startData(peerRwnd uint32, peerTSN wire.TSN) {
 	a.sender.SetPeer(peerRwnd, int(a.outStreams))
 	cfg := rx.Config{PeerTSN: peerTSN, RecvBuffer: a.cfg.window(), MaxBuffer: a.cfg.windowMost(), MaxMessage: a.cfg.MaxMessage, Partial: a.cfg.PartialDelivery,
-		PMDCS: a.primary().PMDCS(), SackDelay: a.cfg.SackDelay, LoneDelay: a.cfg.LoneSackDelay, InStreams: int(a.inStreams)}
+		PMDCS: a.primary().PMDCS(), SackDelay: a.cfg.SackDelay, LoneDelay: a.cfg.LoneSackDelay, Letter: a.cfg.RFC9260, InStreams: int(a.inStreams)}
 	if a.recv == nil {
 		a.receiver = *rx.NewReceiver(cfg)
 		a.recv = &a.receiver

@@ -93,6 +93,7 @@ func (a *Assoc) transmit(now rawio.Time, out *TxBatch) bool {
 	a.end(out)
 	if fill {
 		a.moved = now
+		a.recv.Answered(now)
 		a.fillMore(now, out, data)
 	}
 	return true

@@ -11,11 +11,15 @@ const MaxSackDelay = 500 * time.Millisecond
 
 // AckPolicy decides when a SACK is due (RFC 9260 sections 6.2 and 6.7): at once for the first DATA,
 // for gaps, duplicates, dropped DATA and the I bit, else for every second packet and within
-// SACK.Delay.
+// SACK.Delay. To wait pays if DATA goes meanwhile, and costs a timer if not, which wakes a thread, and has to look at the association again. So
+// where packets come more than SACK.Delay apart and one has waited in vain, SACK.Delay is none until DATA would have been in time.
 type AckPolicy struct {
 	delay    time.Duration // for a packet that DATA of ours is expected to answer, with the SACK
 	lone     time.Duration // for any other
 	answered uint8         // packets in a row that were answered so
+	letter   bool          // no SACK goes before it has to
+	vain     bool          // the last one that waited did so in vain
+	last     rawio.Time    // when the last packet with DATA came
 	begun    bool          // the first DATA of the association was acknowledged
 	packets  int32         // with DATA since the last SACK
 	due      bool          // a SACK has to go now
@@ -28,9 +32,9 @@ type AckPolicy struct {
 }
 
 // NewAckPolicy returns a policy. A delay above MaxSackDelay is cut to it. lone is the delay for packets that
-// no DATA is expected to answer; 0 stands for the same.
-func NewAckPolicy(delay, lone time.Duration) AckPolicy {
-	a := AckPolicy{deadline: rawio.Never}
+// no DATA is expected to answer; 0 stands for the same. By the letter a SACK waits also where none did in vain.
+func NewAckPolicy(delay, lone time.Duration, letter bool) AckPolicy {
+	a := AckPolicy{deadline: rawio.Never, letter: letter}
 	a.setDelay(delay, lone)
 	return a
 }
@@ -63,6 +67,8 @@ func (a *AckPolicy) PacketDone(now rawio.Time, gaps bool) {
 	if !a.data {
 		return
 	}
+	seldom := now.Sub(a.last) > a.lone
+	a.last = now
 	a.packets++
 	a.wary = max(a.wary-1, 0)
 	if a.packets >= 2 {
@@ -74,6 +80,8 @@ func (a *AckPolicy) PacketDone(now rawio.Time, gaps bool) {
 	case a.packets >= 2: // wanted knows
 	case a.answered >= answeredEnough:
 		a.deadline = now.Add(a.delay)
+	case a.vain && seldom: // so that nobody has to be woken for it later
+		a.due = true
 	default:
 		a.deadline = now.Add(a.lone)
 	}
@@ -87,7 +95,7 @@ func (a *AckPolicy) Demand() { a.due = true }
 // Due reports whether a SACK has to go now.
 func (a *AckPolicy) Due(now rawio.Time) bool {
 	if !now.Before(a.deadline) {
-		a.due, a.answered = true, 0
+		a.due, a.answered, a.vain = true, 0, !a.letter
 	}
 	return a.wanted() && (a.due || !a.held)
 }
@@ -114,10 +122,17 @@ func (a *AckPolicy) Pending() bool { return a.due || a.packets > 0 }
 // Deadline returns when a delayed SACK becomes due, or Never.
 func (a *AckPolicy) Deadline() rawio.Time { return a.deadline }
 
+// Answered notes that DATA goes to the peer, with a SACK or without: had one waited, it would go along.
+func (a *AckPolicy) Answered(now rawio.Time) {
+	if a.vain && now.Sub(a.last) <= a.lone {
+		a.vain = false
+	}
+}
+
 // Sent notes that everything received is acknowledged.
 func (a *AckPolicy) Sent() {
 	if a.packets == 1 && !a.due { // before it had to be
-		a.answered = min(a.answered+1, answeredEnough)
+		a.answered, a.vain = min(a.answered+1, answeredEnough), false
 	}
 	a.packets, a.due, a.deadline = 0, false, rawio.Never
 }

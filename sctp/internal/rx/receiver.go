@@ -19,6 +19,7 @@ type Config struct {
 	InStreams  int      // incoming streams
 	SackDelay  time.Duration
 	LoneDelay  time.Duration // SackDelay where no DATA is expected to carry the SACK; 0: the same
+	Letter     bool          // a SACK waits for it also where that is in vain
 }
 
 // Admission is what becomes of a DATA chunk.
@@ -65,7 +66,7 @@ func NewReceiver(cfg Config) *Receiver {
 func (r *Receiver) begin(cfg Config) {
 	*r = Receiver{
 		track:    *NewTracker(cfg.PeerTSN),
-		ack:      NewAckPolicy(cfg.SackDelay, cfg.LoneDelay),
+		ack:      NewAckPolicy(cfg.SackDelay, cfg.LoneDelay, cfg.Letter),
 		squeezed: r.squeezed,
 		credit:   cfg.RecvBuffer,
 		cfg:      settings{cfg.RecvBuffer, cfg.MaxBuffer, cfg.Partial, cfg.PMDCS},
@@ -170,6 +171,9 @@ func (r *Receiver) SackNow() bool { return r.ack.Now() }
 
 // SackPending reports whether a SACK is to be bundled with outgoing DATA (section 6.1).
 func (r *Receiver) SackPending() bool { return r.ack.Pending() }
+
+// Answered notes that DATA goes to the peer.
+func (r *Receiver) Answered(now rawio.Time) { r.ack.Answered(now) }
 
 // Deadline returns when SackDue becomes true by itself, or Never.
 func (r *Receiver) Deadline() rawio.Time { return r.ack.Deadline() }

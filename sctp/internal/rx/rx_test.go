@@ -297,7 +297,58 @@ func TestDelayedSackComesAfterSackDelay(t *testing.T) {
 	must.That(t, r.SackPending() && r.Deadline() == 1200*ms, "deadline %v", r.Deadline())
 	check.That(t, !r.SackDue(1200*ms-1) && r.SackDue(1200*ms), "not at 200 ms")
 	// req 9260-6.2-11
-	check.Equal(t, "SACK.Delay above 500 ms", NewAckPolicy(time.Hour, 0).delay, 500*time.Millisecond)
+	check.Equal(t, "SACK.Delay above 500 ms", NewAckPolicy(time.Hour, 0, false).delay, 500*time.Millisecond)
+}
+
+// A SACK that goes at the end of SACK.Delay wakes somebody for it. Where packets come farther apart than that, the next goes at once, until DATA
+// of ours would have been in time to take it along. By the letter none does.
+func TestSackDoesNotWaitInVain(t *testing.T) {
+	// req 9260-6.2-7
+	for _, letter := range []bool{false, true} {
+		r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 16, MaxMessage: 1000, PMDCS: 200, InStreams: 1, SackDelay: 100 * time.Millisecond, Letter: letter})
+		now, tsn := rawio.Time(0), 0
+		arrive := func(after rawio.Time, waits bool) {
+			t.Helper()
+			now, tsn = now+after, tsn+1
+			mustPacket(t, r, now, chunk(tsn, tsn-1, be, "x"))
+			check.That(t, r.SackPending() && r.SackDue(now) == (!waits && !letter), "letter %v, packet %d: due %v", letter, tsn, r.SackDue(now))
+		}
+		timer := func() {
+			now = r.Deadline()
+			must.That(t, now != rawio.Never && r.SackDue(now), "letter %v: nothing is due", letter)
+			sack(r)
+		}
+		answer := func() {
+			r.Answered(now)
+			if r.SackPending() {
+				sack(r)
+			}
+		}
+		mustPacket(t, r, 0, chunk(1, 0, be, "x")) // acknowledged at once
+		tsn++
+		sack(r)
+		arrive(1000*ms, true)
+		timer()
+		arrive(100*ms, false) // the timer was 100 ms behind the packet before
+		sack(r)
+		arrive(101*ms, false)
+		sack(r)              // alone, before the program answers
+		arrive(100*ms, true) // they may be about to come in numbers
+		sack(r)              // with DATA
+		arrive(101*ms, true) // so waiting was not in vain
+		timer()
+		arrive(200*ms, false)
+		sack(r)
+		now += 100 * ms
+		answer() // in time, by a hair
+		arrive(200*ms, true)
+		timer()
+		arrive(200*ms, false)
+		sack(r)
+		now += 101 * ms
+		answer() // too late
+		arrive(200*ms, false)
+	}
 }
 
 // While packets are answered by DATA that takes the SACK along, a SACK may wait longer for that; no more when one

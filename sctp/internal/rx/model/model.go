@@ -72,11 +72,14 @@ func (z *fuzzer) tell(what ...any) {
 }
 
 // acks tells when a SACK is due: at once for the first packet, for a gap and what closes it, and for what is not taken; for
-// every second packet; else after a delay (sections 6.2 and 6.7).
+// every second packet; where one waited in vain for DATA of ours, and packets are that far apart; else after a delay (sections 6.2 and 6.7).
 type acks struct {
 	data, urgent, gaps, begun, due bool
 	packets, wary                  int
 	deadline                       rawio.Time
+	letter, vain                   bool
+	lone                           time.Duration
+	last                           rawio.Time
 }
 
 const fuzzDelay = 200 * time.Millisecond
@@ -88,7 +91,9 @@ func (a *acks) packetDone(now rawio.Time, gaps bool) {
 	if a.data {
 		a.packets++
 		a.wary = max(a.wary-1, 0)
-		if a.urgent || gaps || a.gaps || !a.begun || a.packets > 1 {
+		far := now.Sub(a.last) > a.lone
+		a.last = now
+		if a.urgent || gaps || a.gaps || !a.begun || a.packets > 1 || a.vain && far {
 			a.due = true
 		} else {
 			a.deadline = now.Add(fuzzDelay)
@@ -96,6 +101,13 @@ func (a *acks) packetDone(now rawio.Time, gaps bool) {
 		a.begun = true
 	}
 	a.data, a.urgent, a.gaps = false, false, gaps
+}
+
+// pass is what the time alone brings.
+func (a *acks) pass(now rawio.Time) {
+	if !now.Before(a.deadline) {
+		a.due, a.vain = true, !a.letter
+	}
 }
 
 // send makes a message of the peer's: an octet says where to, the next how it is cut.
@@ -311,6 +323,9 @@ func (z *fuzzer) sack(room int) {
 	if k.CumTSN() != z.r.CumTSN() || int(k.ARwnd()) != z.credit {
 		z.t.Fatalf("SACK of %d with a_rwnd %d, want %d with %d", k.CumTSN(), k.ARwnd(), z.r.CumTSN(), z.credit)
 	}
+	if z.acks.packets == 1 && !z.acks.due {
+		z.acks.vain = false
+	}
 	z.acks.packets, z.acks.due, z.acks.deadline = 0, false, rawio.Never
 	named, high := map[wire.TSN]bool{}, wire.TSN(0)
 	for i := range k.NumGaps() {
@@ -415,6 +430,7 @@ func (z *fuzzer) step(op int) bool {
 			z.r.Trim()
 		}
 		z.now = z.now.Add(time.Duration(z.in.Next()) * time.Millisecond)
+		z.acks.pass(z.now)
 		if z.r.SackDue(z.now) {
 			z.sack(3000)
 		}
@@ -458,7 +474,7 @@ func (z *fuzzer) check() {
 	if z.lone {
 		a.deadline = r.Deadline()
 	}
-	a.due = a.due || !z.now.Before(a.deadline)
+	a.pass(z.now)
 	if due := r.SackDue(z.now); due != a.due || r.SackPending() != (due || a.packets > 0) || r.SackNow() != (due && a.wary > 0) || r.Deadline() != a.deadline {
 		z.t.Fatalf("SACK due %v, pending %v, now %v, at %d; want %+v", due, r.SackPending(), r.SackNow(), r.Deadline(), *a)
 	}
@@ -516,8 +532,11 @@ func Play(t *testing.T, in []byte, told *strings.Builder) {
 	z := &fuzzer{t: t, told: told, in: in[1:], limit: []int{1 << 20, 3000, 1500}[in[0]%3], got: map[wire.TSN]bool{}, acked: map[wire.TSN]bool{}}
 	z.pool, z.lone, z.small = rawio.NewPool(2048<<(in[0]>>4&3), 8), in[0]&4 != 0, in[0]&0x18 == 0x18
 	cfg := rx.Config{PeerTSN: firstTSN, RecvBuffer: z.limit, PMDCS: maxFuzzChunk, InStreams: fuzzStreams, SackDelay: fuzzDelay}
+	z.acks.letter, z.acks.lone = in[0]&8 != 0, fuzzDelay
+	cfg.Letter = z.acks.letter
 	if z.lone {
 		cfg.LoneDelay = fuzzDelay / 4
+		z.acks.lone = cfg.LoneDelay
 	}
 	if z.small {
 		cfg.MaxMessage = 2 * z.limit / 3
