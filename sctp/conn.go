@@ -22,9 +22,9 @@ import (
 // own begin a line.
 type Conn struct {
 	// Set before the channel that announces it is closed.
-	up       chan struct{} // closed when the association is established
+	up       chan struct{} // closed when the association is established; one that the peer has set up is from the start
 	done     chan struct{} // closed when it has ended
-	eventful chan struct{} // one token
+	eventful chan struct{} // one token; nil if no events are kept
 	listener *Listener     // passive associations: who accepts it
 
 	gate gate
@@ -66,7 +66,7 @@ type Conn struct {
 	rdl        deadline
 	notes      notes
 
-	writable Signal
+	writable Signal         // without a channel until somebody has waited for it
 	wdl      deadline       // not the only one of those that wait for writable: Streams and Sockets have theirs
 	holder   holder         // upper, if it is one
 	lost     error          // unread messages were dropped at its end: what readers hear
@@ -106,14 +106,21 @@ const (
 	wakeListed // wakeStreams or entries are not empty
 )
 
+// wasUp is Conn.up of associations that are up from the start.
+var wasUp = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
 func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	c := &Conn{
 		t: t, a: a, heapIndex: -1, began: t.now(), account: new(account.Account),
-		up: make(chan struct{}), done: make(chan struct{}),
-		eventful: make(chan struct{}, 1),
+		up: wasUp, done: make(chan struct{}),
+	}
+	if a.State() != assoc.Established {
+		c.up = make(chan struct{})
+	}
+	if cfg.Events > 0 {
+		c.eventful = make(chan struct{}, 1)
 	}
 	c.readable.init(t)
-	c.writable.init(t)
 	c.rdl.t, c.wdl.t, c.rdl.ready = t, t, &c.readable
 	c.gate.pool = t.arenas
 	c.sendbuf.base, c.sendbuf.affords = cfg.sendBuffer(), c.affords
@@ -215,6 +222,9 @@ func (c *Conn) unlockAt(now rawio.Time) (combined bool) {
 		if c.wake = 0; w&wakeListed != 0 {
 			streams, entries = c.wakeStreams, c.entries
 			c.wakeStreams, c.entries = nil, nil
+		}
+		if c.writable.c == nil {
+			w &^= wakeWriters // nobody has ever waited
 		}
 		c.disown()
 		if c.dropped.Load() && c.dropped.Swap(false) {
@@ -433,7 +443,9 @@ func (c *Conn) announce() {
 	case c.listener != nil:
 		c.listener.offer(c)
 	}
-	close(c.up)
+	if c.up != wasUp {
+		close(c.up)
+	}
 }
 
 // wakeAll has settle wake everybody who reads or writes. Owner only.

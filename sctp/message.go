@@ -350,6 +350,9 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 				return len(p), nil
 			}
 		}
+		if c.writable.c == nil {
+			c.writable.init(c.t)
+		}
 		c.writers++
 		waits = true
 		c.unlock()

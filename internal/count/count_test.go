@@ -34,6 +34,25 @@ func TestHistogramHasBucketsOfPowersOfTwo(t *testing.T) {
 	check.Equal(t, "durations of all", sum.Total(), 11)
 }
 
+// A small one has what the other has, also when its buckets have run over.
+func TestSmallHistogramIsAHistogram(t *testing.T) {
+	var h Histogram
+	var s Small
+	for _, d := range []time.Duration{-1, Bound(3), Bound(3), Bound(3) + 1, 100 * time.Hour} {
+		h.Observe(d)
+		s.Observe(d)
+	}
+	check.That(t, s.Histogram() == h, "%+v, want %+v", s.Histogram(), h)
+	const most = 1<<32 - 1
+	s.low[3], s.low[4] = most, most
+	for range 2 {
+		s.Observe(Bound(3))
+	}
+	s.Observe(Bound(4))
+	h = s.Histogram()
+	check.That(t, h.Count[3] == most+2 && h.Count[4] == most+1 && h.Count[0] == 1, "%+v", h)
+}
+
 func TestAddAndEach(t *testing.T) {
 	a := stats{A: 1, inner: inner{2, 3}, Kinds: [2]uint64{4, 5}, Below: inner{6, 7}, Window: 8}
 	b := a

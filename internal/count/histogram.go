@@ -18,9 +18,12 @@ type Histogram struct {
 // Observe counts one duration.
 func (h *Histogram) Observe(d time.Duration) {
 	d = max(d, 1)
-	h.Count[min(bits.Len64(uint64(d-1)/1000), Buckets-1)]++
+	h.Count[bucket(d)]++
 	h.Sum += d
 }
+
+// bucket returns that of a duration, which is not 0.
+func bucket(d time.Duration) int { return min(bits.Len64(uint64(d-1)/1000), Buckets-1) }
 
 // Add adds what another has counted.
 func (h *Histogram) Add(other *Histogram) {
@@ -40,3 +43,35 @@ func (h *Histogram) Total() (n uint64) {
 
 // Bound returns the longest duration of bucket i, which is not the last.
 func Bound(i int) time.Duration { return time.Microsecond << i }
+
+// Small is a Histogram that takes half the memory until a bucket has four thousand million.
+type Small struct {
+	sum  time.Duration
+	low  [Buckets]uint32
+	high *[Buckets]uint64 // what has run over
+}
+
+// Observe counts one duration.
+func (s *Small) Observe(d time.Duration) {
+	d = max(d, 1)
+	b := bucket(d)
+	if s.low[b]++; s.low[b] == 0 {
+		if s.high == nil {
+			s.high = new([Buckets]uint64)
+		}
+		s.high[b] += 1 << 32
+	}
+	s.sum += d
+}
+
+// Histogram returns what it is.
+func (s *Small) Histogram() Histogram {
+	h := Histogram{Sum: s.sum}
+	if s.high != nil {
+		h.Count = *s.high
+	}
+	for i, n := range s.low {
+		h.Count[i] += uint64(n)
+	}
+	return h
+}

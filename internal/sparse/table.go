@@ -10,9 +10,9 @@ const PageLen = 64
 // Table has a T for each number, zero at first. The zero Table is empty. That of number 0 lies in the table: who uses one
 // stream only uses that.
 type Table[T any] struct {
-	zero T
 	dir  []*[PageLen]T
-	held int
+	held int32
+	zero T
 }
 
 // At returns the T of a number, nil where neither it nor a near one was used, which is never so for 0.
@@ -40,11 +40,11 @@ func (t *Table[T]) add(n uint16) *T {
 	if p >= len(t.dir) {
 		dir := make([]*[PageLen]T, min(max(2*len(t.dir), p+1), 1<<16/PageLen))
 		copy(dir, t.dir)
-		t.held += int(unsafe.Sizeof(dir[0])) * (len(dir) - len(t.dir))
+		t.held += int32(unsafe.Sizeof(dir[0])) * int32(len(dir)-len(t.dir))
 		t.dir = dir
 	}
 	t.dir[p] = new([PageLen]T)
-	t.held += int(unsafe.Sizeof(*t.dir[p]))
+	t.held += int32(unsafe.Sizeof(*t.dir[p]))
 	return &t.dir[p][n%PageLen]
 }
 
@@ -66,4 +66,4 @@ func (t *Table[T]) All(yield func(uint16, *T) bool) {
 }
 
 // Held returns the octets of memory behind the table.
-func (t *Table[T]) Held() int { return t.held }
+func (t *Table[T]) Held() int { return int(t.held) }

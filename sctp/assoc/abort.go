@@ -26,7 +26,7 @@ func (a *Assoc) abort(why refusal) {
 
 // violated ends the association because the peer has broken the protocol.
 func (a *Assoc) violated(err error) {
-	a.stats.Violations++
+	a.rare().Violations++
 	a.abort(violation(err))
 }
 
@@ -47,7 +47,7 @@ func (a *Assoc) unsound() bool {
 	if err == nil {
 		err = a.sender.Fault()
 	}
-	a.stats.Contradictions++
+	a.rare().Contradictions++
 	a.lastWords(refusal{code: wire.CauseUserAbort, info: []byte("internal error")})
 	a.down(onEnd, err)
 	return true
@@ -78,7 +78,7 @@ func (a *Assoc) lastPacket(p *path, local netip.AddrPort) outPacket {
 func (a *Assoc) handleAbort(c wire.Chunk) {
 	ab, err := wire.AsAbort(c)
 	if err != nil {
-		a.stats.Malformed++ // section 3.3.7: silently discarded
+		a.rare().Malformed++ // section 3.3.7: silently discarded
 		return
 	}
 	a.down(onEnd, &AbortError{ByPeer: true, Setup: setupStates.has(a.state), Causes: copyCauses(ab.Causes())})

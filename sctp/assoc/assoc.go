@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/count"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/rx"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
@@ -59,6 +60,7 @@ type Assoc struct {
 	localPort, peerPort   uint16
 	localTag, peerTag     uint32
 	outStreams, inStreams uint16  // negotiated, 0 before
+	hasAdaptation         bool    // peerAdaptation is known
 	cfg                   *Config // of many associations; Reconfigure gives this one its own
 	env                   *Env
 	recv                  *rx.Receiver // nil until the peer's Initial TSN is known, then &receiver
@@ -78,20 +80,18 @@ type Assoc struct {
 	control               controlQueue // chunks waiting for PollTransmit
 	outbox                Outbox       // packets with tags of their own, and last words
 	failing               []*tx.Sender // whose messages have failed, see failMessages
-	stats                 Counters
-	trips                 Histogram
+	stats                 usual
+	trips                 count.Small
 
 	sender   tx.Sender
 	receiver rx.Receiver
 
-	source            Source
 	lives             uint64       // see Incarnation
 	localTSN          wire.TSN     // own Initial TSN
 	tieLocal, tiePeer uint32       // tie-tags, 0 until an unexpected INIT asks for them (5.2.2)
 	locals            []netip.Addr // own addresses that paths may begin at; none: the link chooses
 	reach             netip.Addr   // where own addresses are to be meaningful, see meaningful
 	peerAdaptation    uint32
-	hasAdaptation     bool
 	beats             beatLimit
 	reports           reportLimit
 	cookieUntil       rawio.Time            // see CookieUntil
@@ -147,15 +147,18 @@ func Accept(now rawio.Time, cfg *Config, env *Env, c *Cookie, p *rawio.Packet) *
 
 // newSender replaces the sending half, without paths.
 func (a *Assoc) newSender() {
-	a.stats.sent(a.sender.Stats())
+	if sent := a.sender.Stats(); sent != (tx.Stats{}) {
+		a.rare().sent(sent)
+	}
 	a.steps += a.sender.Steps()
 	if n := len(a.failing); n > 0 && a.failing[n-1] == &a.sender { // its messages are still to be reported, from a copy
 		old := a.sender
 		a.failing[n-1] = &old
 	}
+	source, sink := a.sender.Upper()
 	a.sender = *tx.NewSender(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0), MaxSegment: a.cfg.MaxSegment,
 		Letter: a.cfg.RFC9260, NoDelay: a.cfg.NoDelay, Trips: &a.trips, Draw: a.draw})
-	a.sender.SetUpper(a.source, a.source)
+	a.sender.SetUpper(source, sink)
 	a.sender.SetECN(a.ecn.on)
 }
 
@@ -177,7 +180,7 @@ func (a *Assoc) startData(peerRwnd uint32, peerTSN wire.TSN) {
 // supplies messages and hears of their acknowledgement, of those of Send too (nil: Send only, and
 // acknowledgements go unreported). Call it before the first packet.
 func (a *Assoc) SetUpper(p Placer, s Source) {
-	a.placer, a.source = p, s
+	a.placer = p
 	a.sender.SetUpper(s, s)
 }
 

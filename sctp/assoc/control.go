@@ -39,7 +39,7 @@ func (a *Assoc) reply(p *path, local netip.AddrPort, b []byte) {
 		q.entries = append(q.entries, controlEntry{path: p, local: local, start: len(q.buf), end: end})
 		q.answered = true
 	default:
-		a.stats.RepliesDropped++
+		a.rare().RepliesDropped++
 		return
 	}
 	q.buf = b

@@ -31,12 +31,12 @@ func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool
 	echo, err := wire.AsCookieEcho(c)
 	var ck Cookie
 	if err != nil || !a.env.Cookies.Open(now, echo.Cookie(), &ck) || !ck.Matches(in.Packet) {
-		a.stats.BadCookies++
+		a.rare().BadCookies++
 		return false
 	}
 	local, peer := ck.LocalTag == a.localTag, ck.PeerTag == a.peerTag
 	if ck.Expired(now) && !(local && peer) {
-		a.stats.StaleCookies++
+		a.rare().StaleCookies++
 		AnswerStale(now, &a.outbox, in.Packet, &ck)
 		return false
 	}
@@ -56,7 +56,7 @@ func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool
 		}
 		a.restart(now, in, &ck)
 	default: // action C, and combinations that Table 12 does not have
-		a.stats.BadCookies++
+		a.rare().BadCookies++
 		return false
 	}
 	in.path = a.pathOf(in.Remote.Addr().Unmap())
@@ -116,7 +116,7 @@ func (a *Assoc) collided(now rawio.Time, in *inbound, ck *Cookie) {
 // is sent or accepted any more, and congestion control starts afresh.
 func (a *Assoc) restart(now rawio.Time, in *inbound, ck *Cookie) {
 	a.lives++
-	a.stats.Restarts++
+	a.rare().Restarts++
 	a.failMessages()
 	a.adopt(ck)
 	a.tieLocal, a.tiePeer, a.errors = 0, 0, 0

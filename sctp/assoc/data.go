@@ -17,16 +17,16 @@ var errUpper = errors.New("the upper layer refused a DATA chunk")
 func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	d, err := wire.AsData(c)
 	if err != nil {
-		a.stats.Malformed++
+		a.rare().Malformed++
 		return true
 	}
 	if !recvStates.has(a.state) {
-		a.stats.Unexpected++ // section 6
+		a.rare().Unexpected++ // section 6
 		return true
 	}
 	if len(d.Payload()) == 0 {
 		var info [4]byte
-		a.stats.Violations++
+		a.rare().Violations++
 		a.abort(refusal{code: wire.CauseNoUserData, info: append(info[:0], c[4:8]...)})
 		return false
 	}
@@ -34,15 +34,15 @@ func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	a.stats.DataIn++
 	switch a.recv.Admit(d) {
 	case rx.Duplicate:
-		a.stats.DuplicatesIn++
+		a.rare().DuplicatesIn++
 		return true
 	case rx.Dropped:
-		a.stats.OutOfWindow++
+		a.rare().OutOfWindow++
 		return true
 	}
 	in.noteMark(d.TSN())
 	if uint16(d.Stream()) >= a.inStreams {
-		a.stats.InvalidStream++
+		a.rare().InvalidStream++
 		a.recv.Placed(d) // acknowledged and discarded, section 6.5
 		a.replyInvalidStream(in, d.Stream())
 		return true
@@ -56,7 +56,7 @@ func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 		a.stats.Placed++
 		a.recv.Placed(d)
 	case DropUnacked:
-		a.stats.LeftUnacked++
+		a.rare().LeftUnacked++
 		a.recv.Refuse()
 		return true
 	case AbortAssoc:

@@ -268,6 +268,30 @@ func TestSackWaitsForARoundTripAtMost(t *testing.T) {
 	}
 }
 
+// Where a SACK has waited in vain, and packets come farther apart than it may wait, the next goes at once: until DATA goes in time to have taken it
+// along, with a SACK or without.
+func TestSackDoesNotWaitInVain(t *testing.T) {
+	// req 9260-6.2-7
+	for _, letter := range []bool{false, true} {
+		l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1, SackDelay: 20 * time.Millisecond, RFC9260: letter})
+		atOnce := "SACK"
+		if letter {
+			atOnce = ""
+		}
+		l.Expect(l.Send(l.Tag, l.Data("first")), "SACK")
+		l.Wait(time.Second)
+		l.Expect(l.Send(l.Tag, l.Data("a")), "")
+		l.Expect(l.Wait(20*time.Millisecond), "SACK")
+		l.Wait(time.Second)
+		l.Expect(l.Send(l.Tag, l.Data("b")), atOnce)
+		must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{[]byte("answer")}}))
+		l.Flush()
+		l.Send(l.Tag, l.Sack(l.HostTSN))
+		l.Wait(time.Second)
+		l.Expect(l.Send(l.Tag, l.Data("c")), "")
+	}
+}
+
 // asked notes what it is asked and leaves everything to ordinary delivery.
 type asked struct{ tsns []wire.TSN }
 

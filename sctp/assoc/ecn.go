@@ -48,7 +48,7 @@ func (a *Assoc) marked(in *inbound) {
 	if !in.marked || !a.ecn.on {
 		return
 	}
-	a.stats.MarksIn++
+	a.rare().MarksIn++
 	if !a.ecn.echo || a.ecn.tsn.Less(in.lowest) {
 		a.ecn.echo, a.ecn.tsn = true, in.lowest
 	}
@@ -66,11 +66,11 @@ func (a *Assoc) appendECNE(out *TxBatch) {
 func (a *Assoc) handleECNE(now rawio.Time, in *inbound, c wire.Chunk) {
 	e, err := wire.AsECNE(c)
 	if err != nil {
-		a.stats.Malformed++
+		a.rare().Malformed++
 		return
 	}
 	if !a.ecn.on || !sackStates.has(a.state) {
-		a.stats.Unexpected++
+		a.rare().Unexpected++
 		return
 	}
 	a.sender.HandleECNE(now, e.TSN())
@@ -82,7 +82,7 @@ func (a *Assoc) handleECNE(now rawio.Time, in *inbound, c wire.Chunk) {
 func (a *Assoc) handleCWR(c wire.Chunk) {
 	w, err := wire.AsCWR(c)
 	if err != nil {
-		a.stats.Malformed++
+		a.rare().Malformed++
 		return
 	}
 	if a.ecn.tsn.LessEq(w.TSN()) {

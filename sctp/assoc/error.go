@@ -25,7 +25,7 @@ func (a *Assoc) replyInvalidStream(in *inbound, s wire.StreamID) {
 // handleUnknown treats a chunk of a type that this association does not use as its two high bits say
 // (section 3.2), and says whether to go on with the packet.
 func (a *Assoc) handleUnknown(in *inbound, c wire.Chunk) bool {
-	a.stats.UnknownChunks++
+	a.rare().UnknownChunks++
 	stop, report := c.Type().UnknownAction()
 	if report {
 		a.replyError(in, wire.CauseUnrecognizedChunkType, c)
@@ -36,7 +36,7 @@ func (a *Assoc) handleUnknown(in *inbound, c wire.Chunk) bool {
 // handleError takes the peer's ERROR chunk (section 3.3.10).
 func (a *Assoc) handleError(now rawio.Time, c wire.Chunk) {
 	e, _ := wire.AsError(c) // none is too short
-	a.stats.ErrorsIn++
+	a.rare().ErrorsIn++
 	cs := e.Causes()
 	for cause, ok := cs.Next(); ok; cause, ok = cs.Next() {
 		if cause.Code() == wire.CauseStaleCookie {
@@ -45,11 +45,11 @@ func (a *Assoc) handleError(now rawio.Time, c wire.Chunk) {
 		}
 	}
 	if cs.Err() != nil {
-		a.stats.Malformed++
+		a.rare().Malformed++
 		return
 	}
 	if a.events.peerErrors == maxPeerErrors || !a.reports.allow(now) {
-		a.stats.ErrorReportsLost++
+		a.rare().ErrorReportsLost++
 		return
 	}
 	a.events.push(Event{Kind: EventPeerError, Err: &PeerError{Causes: copyCauses(e.Causes())}})

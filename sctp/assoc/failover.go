@@ -17,14 +17,14 @@ func (a *Assoc) pathError(now rawio.Time, p *path, ofAssoc bool) {
 	switch {
 	case p.State == tx.Unconfirmed: // section 5.4: the rate of its probes depends on it, and whose it is taken to be
 		if p.Errors == a.cfg.PathMaxRetrans+1 {
-			a.stats.PathsDown++
+			a.rare().PathsDown++
 			a.events.push(Event{Kind: EventPathDown, Path: p.Remote})
 		}
 	case p.Errors > a.cfg.PathMaxRetrans:
 		if p.State != tx.Inactive {
 			p.Failed(now)
 			p.State = tx.Inactive
-			a.stats.PathsDown++
+			a.rare().PathsDown++
 			a.events.push(Event{Kind: EventPathDown, Path: p.Remote})
 		}
 	case p.Errors > a.cfg.PotentiallyFailedMaxRetrans && p.State == tx.Active:
@@ -93,7 +93,7 @@ func (a *Assoc) pathAlive(now rawio.Time, p *path) {
 		return
 	}
 	if p.State != tx.PotentiallyFailed {
-		a.stats.PathsUp++
+		a.rare().PathsUp++
 	}
 	if p.State != tx.PotentiallyFailed || !a.cfg.HidePotentiallyFailed {
 		a.events.push(Event{Kind: EventPathUp, Path: p.Remote})

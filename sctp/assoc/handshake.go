@@ -112,11 +112,11 @@ func (a *Assoc) setupTimeout() {
 // handleInit answers an INIT for an existing association (sections 5.2.1 and 5.2.2), which never
 // changes the association.
 func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
-	a.stats.InitsIn++
+	a.rare().InitsIn++
 	a.steps += cookieSteps
 	init, err := wire.AsInit(c)
 	if err != nil || init.Tag() == 0 {
-		a.stats.Malformed++
+		a.rare().Malformed++
 		return
 	}
 	if a.state == ShutdownAckSent { // section 9.2
@@ -125,7 +125,7 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 	}
 	var o offer
 	if why, ok := readOffer(init, in.Remote.Addr().Unmap(), a.cfg.families(), &o); !ok {
-		a.stats.InitsRefused++
+		a.rare().InitsRefused++
 		refuse(&a.outbox, in.Packet, o.tag, why)
 		return
 	}
@@ -134,7 +134,7 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 		if in.path == nil { // not an address that the upper layer gave: section 5.2.1, rules 1 and 2
 			p := a.listedPath(&o)
 			if p == nil {
-				a.stats.ForeignSource++
+				a.rare().ForeignSource++
 				return
 			}
 			pkt := *in.Packet
@@ -143,7 +143,7 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 		}
 	} else {
 		if added := a.addsAddress(&o, in.Remote.Addr().Unmap()); added != nil {
-			a.stats.InitsRefused++
+			a.rare().InitsRefused++
 			refuse(&a.outbox, in.Packet, o.tag, refusal{code: wire.CauseRestart, info: added})
 			return
 		}
@@ -158,7 +158,7 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 		id.tieLocal, id.tiePeer = a.tieLocal, a.tiePeer
 	}
 	if !answerOffer(now, &a.outbox, in.Packet, &o, a.cfg, a.env, id) {
-		a.stats.InitsRefused++
+		a.rare().InitsRefused++
 	} else if id.tag == a.localTag {
 		a.cookieUntil = max(a.cookieUntil, now.Add(a.cfg.cookieLife(o.extend)))
 	}
@@ -190,29 +190,29 @@ func (a *Assoc) makeTies() bool {
 func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 	init, err := wire.AsInit(c)
 	if a.state != CookieWait || err != nil || !a.setup.asked() {
-		a.stats.Unexpected++ // section 5.2.3
+		a.rare().Unexpected++ // section 5.2.3
 		return
 	}
 	if init.Tag() == 0 { // section 3.3.3
-		a.stats.Violations++
+		a.rare().Violations++
 		Reflect(&a.outbox, in.Packet, false)
 		a.down(onEnd, &AbortError{Causes: []Cause{{Code: wire.CauseInvalidParam}}})
 		return
 	}
 	if init.ARwnd() < minWindow { // section 3.3.3: no change to the association
-		a.stats.Malformed++
+		a.rare().Malformed++
 		refuse(&a.outbox, in.Packet, init.Tag(), refusal{code: wire.CauseInvalidParam})
 		return
 	}
 	var o offer
 	if why, ok := readOffer(init, in.Remote.Addr().Unmap(), a.cfg.families(), &o); !ok {
-		a.stats.Violations++
+		a.rare().Violations++
 		refuse(&a.outbox, in.Packet, o.tag, why)
 		a.down(onEnd, &AbortError{Causes: []Cause{{Code: why.code, Info: slices.Clone(why.info)}}})
 		return
 	}
 	if err := a.cfg.checkAdaptation(o.adaptation, o.hasAdaptation); err != nil {
-		a.stats.Violations++
+		a.rare().Violations++
 		refuse(&a.outbox, in.Packet, o.tag, violation(err))
 		a.down(onEnd, err)
 		return
@@ -221,7 +221,9 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 		a.down(onEnd, ErrOvertaken)
 		return
 	}
-	a.stats.AddressesIgnored += uint64(o.ignored)
+	if o.ignored > 0 {
+		a.rare().AddressesIgnored += uint64(o.ignored)
+	}
 	a.peerTag = o.tag
 	a.outStreams, a.inStreams = min(a.cfg.OutStreams, o.in), min(a.cfg.InStreams, o.out)
 	a.peerAdaptation, a.hasAdaptation = o.adaptation, o.hasAdaptation
@@ -278,7 +280,7 @@ func reportParams(o *offer) []byte {
 // handleCookieAck ends the handshake on the initiator's side (section 5.1).
 func (a *Assoc) handleCookieAck(now rawio.Time, c wire.Chunk) {
 	if _, err := wire.AsCookieAck(c); err != nil || a.state != CookieEchoed || !a.setup.asked() {
-		a.stats.Unexpected++ // section 5.2.5
+		a.rare().Unexpected++ // section 5.2.5
 		return
 	}
 	if s := a.setup; s.tries == 0 {
@@ -311,7 +313,7 @@ func (a *Assoc) pushUp(now rawio.Time, k EventKind) {
 // handleStale starts over with a new INIT that asks for a longer cookie life (section 5.2.6).
 func (a *Assoc) handleStale(now rawio.Time) {
 	if a.state != CookieEchoed || !a.setup.asked() {
-		a.stats.Unexpected++
+		a.rare().Unexpected++
 		return
 	}
 	s := a.setup

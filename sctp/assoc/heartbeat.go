@@ -13,19 +13,20 @@ import (
 
 // beat is the heartbeat of one path (sections 5.4 and 8.3).
 type beat struct {
-	deadline rawio.Time    // next HEARTBEAT, or the end of the wait for its answer
-	slack    time.Duration // how much earlier it may go
-	waiting  bool          // the last HEARTBEAT is unanswered, and its RTO is not over
-	sent     rawio.Time    // when the last one was sent, or what is as good
-	asked    [4]question
+	deadline rawio.Time      // next HEARTBEAT, or the end of the wait for its answer
+	slack    time.Duration   // how much earlier it may go
+	waiting  bool            // the last HEARTBEAT is unanswered, and its RTO is not over
+	sent     rawio.Time      // when the last one was sent, or what is as good
+	asked    *[kept]question // the last few that may still be answered, the newest first; nil: none
 }
 
-// question is a HEARTBEAT that may still be answered: the last few of a path, the newest first. An answer counts
-// whenever it comes, and once.
+// kept is how many HEARTBEATs of a path are remembered.
+const kept = 4
+
+// question is a HEARTBEAT that may still be answered. An answer counts whenever it comes, and once.
 type question struct {
 	nonce uint64
 	sent  rawio.Time
-	open  bool
 }
 
 // at sets the deadline, which is not to come earlier.
@@ -36,16 +37,24 @@ func (b *beat) due(now rawio.Time) bool { return now >= b.deadline.Add(-b.slack)
 
 // ask keeps a new HEARTBEAT, and forgets the oldest.
 func (b *beat) ask(nonce uint64, now rawio.Time) {
+	if b.asked == nil {
+		b.asked = new([kept]question)
+	}
 	copy(b.asked[1:], b.asked[:])
-	b.asked[0] = question{nonce: nonce, sent: now, open: true}
+	b.asked[0] = question{nonce, now}
 	b.waiting = true
 }
 
 // answer returns when the HEARTBEAT with a nonce was sent, and whether it was the last one. It is answered from now on.
 func (b *beat) answer(nonce uint64) (sent rawio.Time, last, ok bool) {
-	for i := range b.asked {
-		if q := &b.asked[i]; q.open && q.nonce == nonce {
-			q.open = false
+	if b.asked == nil {
+		return
+	}
+	for i, q := range b.asked {
+		if q.nonce == nonce && q != (question{}) {
+			if b.asked[i] = (question{}); *b.asked == ([kept]question{}) {
+				b.asked = nil
+			}
 			return q.sent, i == 0, true
 		}
 	}
@@ -258,7 +267,7 @@ func (a *Assoc) SetHeartbeat(now rawio.Time, addr netip.Addr, interval time.Dura
 // handleHeartbeat answers with everything that came (section 8.3).
 func (a *Assoc) handleHeartbeat(in *inbound, c wire.Chunk) {
 	if _, err := wire.AsHeartbeat(c); err != nil {
-		a.stats.Malformed++
+		a.rare().Malformed++
 		return
 	}
 	a.stats.HeartbeatsIn++
@@ -269,7 +278,7 @@ func (a *Assoc) handleHeartbeat(in *inbound, c wire.Chunk) {
 		return
 	}
 	if !answerStates.has(a.state) {
-		a.stats.Unexpected++
+		a.rare().Unexpected++
 		return
 	}
 	a.reply(in.path, in.Local, wire.AppendChunk(a.control.buf, wire.ChunkHeartbeatAck, 0, c.Value()))
@@ -285,18 +294,18 @@ func (a *Assoc) handleHeartbeatAck(now rawio.Time, c wire.Chunk) {
 		return
 	}
 	if err != nil || len(h.Info()) != heartbeatInfo {
-		a.stats.Malformed++
+		a.rare().Malformed++
 		return
 	}
 	info := h.Info()
 	p := a.pathOf(readAddr(info[16:]))
 	if p == nil {
-		a.stats.BadHeartbeatAcks++
+		a.rare().BadHeartbeatAcks++
 		return
 	}
 	sent, last, ok := p.beat.answer(binary.BigEndian.Uint64(info))
 	if !ok {
-		a.stats.BadHeartbeatAcks++
+		a.rare().BadHeartbeatAcks++
 		return
 	}
 	a.stats.HeartbeatAcksIn++

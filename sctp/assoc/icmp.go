@@ -24,17 +24,17 @@ func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
 	if be.Uint16(q) != a.localPort || be.Uint16(q[2:]) != a.peerPort {
 		return
 	}
-	a.stats.ICMPIn++
+	a.rare().ICMPIn++
 	tag := be.Uint32(q[4:])
 	isInit := tag == 0
 	switch {
 	case isInit: // ICMP6: the quote must reach our Initiate Tag
 		if len(q) < 20 || wire.ChunkType(q[12]) != wire.ChunkInit || be.Uint32(q[16:]) != a.localTag {
-			a.stats.ICMPIgnored++
+			a.rare().ICMPIgnored++
 			return
 		}
 	case tag != a.peerTag:
-		a.stats.ICMPIgnored++
+		a.rare().ICMPIgnored++
 		return
 	}
 	switch p.Kind {
@@ -43,9 +43,9 @@ func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
 	case rawio.KindProtoUnreachable: // ICMP8
 		switch {
 		case isInit && a.state != CookieWait:
-			a.stats.ICMPIgnored++
+			a.rare().ICMPIgnored++
 		case !isInit && now.Sub(a.lastHeard) < max(path.SRTT()+4*path.RTTVar(), a.cfg.RTOMin):
-			a.stats.ICMPContradicted++
+			a.rare().ICMPContradicted++
 		default:
 			a.down(onEnd, ErrProtoUnreachable)
 		}
@@ -56,7 +56,7 @@ func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
 		}
 		fallthrough
 	default:
-		a.stats.ICMPIgnored++
+		a.rare().ICMPIgnored++
 	}
 }
 

@@ -69,7 +69,7 @@ func (a *Assoc) HandlePacket(now rawio.Time, p *rawio.Packet) {
 	g := look(pkt)
 	a.steps += uint64(g.chunks)
 	if g.chunks == 0 {
-		a.stats.Malformed++
+		a.rare().Malformed++
 		return
 	}
 	if !a.checkTag(now, &in, g) {
@@ -126,11 +126,11 @@ func (a *Assoc) checkTag(now rawio.Time, in *inbound, g glance) bool {
 		return false
 	}
 	if own && in.path == nil && a.state != CookieWait {
-		a.stats.ForeignSource++ // out of the blue: not an address of the peer
+		a.rare().ForeignSource++ // out of the blue: not an address of the peer
 		return false
 	}
 	if !own {
-		a.stats.WrongTag++
+		a.rare().WrongTag++
 	}
 	return own
 }
@@ -144,7 +144,7 @@ func (a *Assoc) handleChunks(now rawio.Time, in *inbound) {
 		}
 	}
 	if cs.Err() != nil { // the partial chunk is dropped, section 6.10
-		a.stats.Malformed++
+		a.rare().Malformed++
 	}
 }
 
@@ -152,7 +152,7 @@ func (a *Assoc) handleChunks(now rawio.Time, in *inbound) {
 func (a *Assoc) handleChunk(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	t := c.Type()
 	if a.state == CookieWait && t != wire.ChunkInitAck && t != wire.ChunkAbort {
-		a.stats.Unexpected++ // nothing else can be meant for this association yet
+		a.rare().Unexpected++ // nothing else can be meant for this association yet
 		return false
 	}
 	switch t {
@@ -185,7 +185,7 @@ func (a *Assoc) handleChunk(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	case wire.ChunkCookieEcho, wire.ChunkPad:
 		// COOKIE ECHO was handled before the others; PAD is to be ignored.
 	case wire.ChunkInit, wire.ChunkShutdownComplete:
-		a.stats.Malformed++ // bundled where it must not be, section 3
+		a.rare().Malformed++ // bundled where it must not be, section 3
 		return false
 	default:
 		return a.handleUnknown(in, c)

@@ -169,7 +169,7 @@ func (a *Assoc) handleProbeAck(now rawio.Time, info []byte) {
 			return
 		}
 	}
-	a.stats.BadHeartbeatAcks++
+	a.rare().BadHeartbeatAcks++
 }
 
 // packetTooBig takes a validated report of the network (RFC 8899 section 4.6.2). Without a search it

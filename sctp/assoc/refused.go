@@ -34,7 +34,7 @@ func (a *Assoc) Refused(now rawio.Time, pkt *rawio.Packet) (again bool) {
 	if p.MTU() >= size {
 		return false
 	}
-	a.stats.PacketsRefused++
+	a.rare().PacketsRefused++
 	cs := wire.Packet(slices.Concat(pkt.Vec...)).Chunks()
 	for c, ok := cs.Next(); ok; c, ok = cs.Next() {
 		switch c.Type() {

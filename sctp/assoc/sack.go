@@ -14,16 +14,16 @@ func (a *Assoc) handleSack(now rawio.Time, in *inbound, c wire.Chunk) {
 	in.sacks--
 	k, err := wire.AsSack(c)
 	if err != nil {
-		a.stats.Malformed++
+		a.rare().Malformed++
 		return
 	}
 	if !sackStates.has(a.state) {
-		a.stats.Unexpected++ // section 6
+		a.rare().Unexpected++ // section 6
 		return
 	}
 	a.stats.SacksIn++
 	if in.sacks > 0 {
-		a.stats.SacksPassedOver++
+		a.rare().SacksPassedOver++
 		return
 	}
 	res, err := a.sender.HandleSack(now, k)

@@ -90,7 +90,7 @@ func (a *Assoc) appendClosing(now rawio.Time, out *TxBatch) {
 func (a *Assoc) handleShutdown(now rawio.Time, c wire.Chunk) {
 	s, err := wire.AsShutdown(c)
 	if err != nil {
-		a.stats.Malformed++
+		a.rare().Malformed++
 		return
 	}
 	switch a.state {
@@ -110,14 +110,14 @@ func (a *Assoc) handleShutdown(now rawio.Time, c wire.Chunk) {
 	case ShutdownAckSent:
 		a.closing.due = true // our SHUTDOWN ACK was lost
 	default:
-		a.stats.Unexpected++
+		a.rare().Unexpected++
 	}
 }
 
 // handleShutdownAck completes a shutdown on the side that sent SHUTDOWN.
 func (a *Assoc) handleShutdownAck(in *inbound, c wire.Chunk) {
 	if _, err := wire.AsShutdownAck(c); err != nil || (a.state != ShutdownSent && a.state != ShutdownAckSent) {
-		a.stats.Unexpected++
+		a.rare().Unexpected++
 		return
 	}
 	if b, ok := a.outbox.open(); ok {
@@ -133,5 +133,5 @@ func (a *Assoc) handleShutdownComplete() {
 		a.down(onComplete, ErrShutdown)
 		return
 	}
-	a.stats.Unexpected++
+	a.rare().Unexpected++
 }

@@ -89,6 +89,35 @@ type Counters struct {
 	Contradictions uint64 // 1 when this side ended the association because it had contradicted itself: an *InternalError
 }
 
+// usual are the Counters that nearly every association has use for. Most have none for the others, which take four times the memory.
+type usual struct {
+	PacketsIn, PacketsOut, OctetsIn, OctetsOut      uint64
+	DataIn, DataOctetsIn, Placed, SacksIn, SacksOut uint64
+	HeartbeatsIn, HeartbeatsOut, HeartbeatAcksIn    uint64
+	MTUProbesOut, MTUProbesAcked                    uint64
+	others                                          *Counters // nil until there are any
+}
+
+// rare returns the Counters that are not among the usual ones.
+func (a *Assoc) rare() *Counters {
+	if a.stats.others == nil {
+		a.stats.others = new(Counters)
+	}
+	return a.stats.others
+}
+
+// all returns all Counters.
+func (u *usual) all() (c Counters) {
+	if u.others != nil {
+		c = *u.others
+	}
+	c.PacketsIn, c.PacketsOut, c.OctetsIn, c.OctetsOut = u.PacketsIn, u.PacketsOut, u.OctetsIn, u.OctetsOut
+	c.DataIn, c.DataOctetsIn, c.Placed, c.SacksIn, c.SacksOut = u.DataIn, u.DataOctetsIn, u.Placed, u.SacksIn, u.SacksOut
+	c.HeartbeatsIn, c.HeartbeatsOut, c.HeartbeatAcksIn = u.HeartbeatsIn, u.HeartbeatsOut, u.HeartbeatAcksIn
+	c.MTUProbesOut, c.MTUProbesAcked = u.MTUProbesOut, u.MTUProbesAcked
+	return c
+}
+
 // PathState says what is known about a path.
 type PathState uint8
 
@@ -129,7 +158,7 @@ type PathStats struct {
 
 // Stats returns a snapshot.
 func (a *Assoc) Stats() Stats {
-	s := Stats{State: a.state, Counters: a.stats, Trips: a.trips}
+	s := Stats{State: a.state, Counters: a.stats.all(), Trips: a.trips.Histogram()}
 	s.OutStreams, s.InStreams = int(a.outStreams), int(a.inStreams)
 	s.Counters.sent(a.sender.Stats())
 	s.AnswersDropped = a.outbox.Dropped()

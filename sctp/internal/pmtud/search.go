@@ -60,8 +60,8 @@ type Search struct {
 	wait  time.Duration
 
 	// The last probes since the search began, for answers that come late.
-	log [logged]probe
-	n   int // probes sent
+	log *[logged]probe // nil while none waits for one
+	n   int            // probes sent
 
 	// What this search knows of sizes above size: the smallest that did not pass, 0 for none; where there is one,
 	// whether that is sure, because it was lost twice or reported; and a reported size to try next.
@@ -123,13 +123,13 @@ func (s *Search) leaping() bool { return s.state == Base && s.probe > s.lim.Base
 // it is too large: what is outstanding is sent on, and may be all that finds out that the path is up again.
 func (s *Search) Stop() {
 	s.state, s.timer, s.out = Disabled, rawio.Never, false
-	s.log = [logged]probe{}
+	s.log = nil
 }
 
 // base enters Base.
 func (s *Search) base(now rawio.Time) {
 	s.state, s.size, s.count = Base, s.lim.Base, 0
-	s.log = [logged]probe{} // what passed before may not pass now
+	s.log = nil // what passed before may not pass now
 	s.plan(now, s.lim.Base)
 }
 
@@ -150,6 +150,9 @@ func (s *Search) Due(now rawio.Time) int {
 // the path's round trip time, timer how long an answer takes at most.
 func (s *Search) Sent(now rawio.Time, nonce uint64, rtt, timer time.Duration) {
 	s.out = true
+	if s.log == nil {
+		s.log = new([logged]probe)
+	}
 	s.log[s.n%logged] = probe{nonce, s.probe, now}
 	s.n++
 	s.free = now.Add(rtt)
@@ -160,13 +163,18 @@ func (s *Search) Sent(now rawio.Time, nonce uint64, rtt, timer time.Duration) {
 // time. ok is false for an answer that nobody waits for: a second one, or one to a probe of an earlier
 // search, or one that nobody has sent.
 func (s *Search) Arrived(now rawio.Time, nonce uint64, size int) (rtt time.Duration, ok bool) {
+	if s.log == nil {
+		return 0, false
+	}
 	for i := range s.log {
 		p := &s.log[i]
 		if p.size == 0 || p.size != size || p.nonce != nonce {
 			continue
 		}
 		rtt = now.Sub(p.at)
-		*p = probe{}
+		if *p = (probe{}); *s.log == ([logged]probe{}) {
+			s.log = nil
+		}
 		if i == (s.n-1)%logged {
 			s.out, s.free = false, now // it took a round trip
 		}
@@ -340,7 +348,7 @@ func (s *Search) Shift(now rawio.Time, d int) {
 	if s.hint != 0 {
 		s.hint += d
 	}
-	s.log = [logged]probe{}
+	s.log = nil
 	if s.out {
 		s.timer = now
 	}

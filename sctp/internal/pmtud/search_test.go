@@ -377,7 +377,10 @@ func FuzzSearch(f *testing.F) {
 					s.Sent(now, uint64(n), time.Duration(n)*time.Millisecond, time.Second)
 				}
 			case 2, 3:
-				p := s.log[n%logged]
+				var p probe
+				if s.log != nil {
+					p = s.log[n%logged]
+				}
 				_, acked = s.Arrived(now, p.nonce, p.size)
 			case 4:
 				now = now.Add(time.Duration(n) * time.Second / 16)

@@ -16,16 +16,16 @@ const MaxSackDelay = 500 * time.Millisecond
 type AckPolicy struct {
 	delay    time.Duration // for a packet that DATA of ours is expected to answer, with the SACK
 	lone     time.Duration // for any other
-	answered uint8         // packets in a row that were answered so
+	last     rawio.Time    // when the last packet with DATA came
+	deadline rawio.Time    // when a SACK that waits has to go
+	packets  int32         // with DATA since the last SACK
+	wary     int32         // packets with DATA until SACKs may stand for many packets again
+	answered uint8         // packets in a row that were answered by DATA
 	letter   bool          // no SACK goes before it has to
 	vain     bool          // the last one that waited did so in vain
-	last     rawio.Time    // when the last packet with DATA came
 	begun    bool          // the first DATA of the association was acknowledged
-	packets  int32         // with DATA since the last SACK
 	due      bool          // a SACK has to go now
 	held     bool          // it may wait for DATA to go with, unless it is due for another reason than the number of packets
-	deadline rawio.Time    // or at this time
-	wary     int32         // packets with DATA until SACKs may stand for many packets again
 
 	data   bool // the packet in processing has DATA
 	urgent bool // and its SACK is not to be delayed

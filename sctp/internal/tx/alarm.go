@@ -96,10 +96,10 @@ func (s *Sender) restore(now rawio.Time) (all bool) {
 				return false
 			}
 			s.steps++
-			if r := g.rec(t); r.state == marked && r.flags&timeout != 0 && int(r.path) == p.index {
+			if r := g.rec(t); r.state == marked && r.flags&timeout != 0 && r.path == p.index {
 				r.stamp, r.flags = at, r.flags&^timeout|resent // nobody knows any more what is acknowledged
 				g.depart(onRestore, t, r, p)
-				s.stats.Spurious++
+				s.rare().Spurious++
 			}
 			a.next++
 		}

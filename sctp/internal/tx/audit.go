@@ -115,7 +115,7 @@ func (s *Sender) auditQueue(held int) error {
 // Tell returns all that the Sender counts and has measured, for tests that compare it with what it was.
 func (s *Sender) Tell() string {
 	g, b := &s.ledger, []byte(nil)
-	b = fmt.Append(b, s.stats, s.steps, g.base, g.next, g.flight, g.data, g.rwnd, s.maxRwnd, s.Queued(), s.NextTimeout(),
+	b = fmt.Append(b, s.Stats(), s.steps, g.base, g.next, g.flight, g.data, g.rwnd, s.maxRwnd, s.Queued(), s.NextTimeout(),
 		s.recovery, s.urgent, s.burst, s.saved, s.acked, s.waits, s.fed, s.more, s.moreAt, s.credit, s.probing, s.probeHeard, s.latest, g.ripeTo,
 		s.tail.due, s.tail.out, s.tail.tsn, s.later.on, g.nmarked, g.ngapped, g.nowed)
 	for _, p := range s.paths {

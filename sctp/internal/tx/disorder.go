@@ -23,14 +23,14 @@ const (
 
 // disorder is what is known of it about one path.
 type disorder struct {
-	seen   bool     // the path reorders
-	more   int      // quarters of the shortest round trip of patience, beyond the first
-	lasts  int      // recoveries that it does
-	within bool     // and it grows again when until is acknowledged
-	until  wire.TSN //
-	again  int      // chunks sent again since cwnd was reduced of which nobody knows that they were not lost
-	over   bool     // that recovery is
-	undo   bool     // the reduction may be taken back
+	more   int32    // quarters of the shortest round trip of patience, beyond the first
+	lasts  int32    // recoveries that it does
+	again  int32    // chunks sent again since cwnd was reduced of which nobody knows that they were not lost
+	until  wire.TSN // when it is acknowledged, patience grows again, if within
+	within bool
+	seen   bool // the path reorders
+	over   bool // the recovery in which again was counted is
+	undo   bool // the reduction may be taken back
 }
 
 // resentChunk is a chunk that was taken for lost.
@@ -56,7 +56,7 @@ func (s *Sender) suspect(t wire.TSN, p *Path) {
 		d.again, d.over = 0, false
 	}
 	d.again++
-	s.resent[t%latelyResent] = resentChunk{t, uint8(p.index), true}
+	s.resent[t%latelyResent] = resentChunk{t, p.index, true}
 }
 
 // late takes that a chunk which was taken for lost was not: it has arrived before it was sent again, or twice. It is so for others only if
@@ -72,7 +72,7 @@ func (s *Sender) late(now rawio.Time, t wire.TSN) {
 	r.on = false
 	p := s.paths[r.path]
 	d := &p.disorder
-	s.stats.Spurious++
+	s.rare().Spurious++
 	d.lasts = lastingRecoveries
 	if !d.within || d.until.Less(s.ledger.base) {
 		d.more, d.until, d.within = min(d.more+1, 1<<10), s.ledger.next, true

@@ -39,7 +39,7 @@ func TestReductionForWhatWasOnlyLateIsTakenBack(t *testing.T) {
 		}
 		check.Equal(t, tt.name+": reductions", c.n, 1)
 		check.Equal(t, tt.name+": taken back", c.undone, tt.undone)
-		check.Equal(t, tt.name+": quarters of patience", l.path(0).disorder.more, tt.more)
+		check.Equal(t, tt.name+": quarters of patience", int(l.path(0).disorder.more), tt.more)
 	}
 	l, c := farLab(t, 1, 0) // more may be lost until the recovery is over
 	l.after(100, 1, gap{3, 3})

@@ -42,9 +42,9 @@ func TestT3ExpiresEarlyButCountsInTime(t *testing.T) {
 		l.flight(1)
 		got := ""
 		for len(got) < len(tt.want)-1 && l.now < 10*second {
-			before := l.s.stats.Timeouts
+			before := l.s.Stats().Timeouts
 			failed := l.timeout()
-			if l.s.stats.Timeouts > before {
+			if l.s.Stats().Timeouts > before {
 				got += fmt.Sprint(l.now/ms, map[bool]string{true: "! ", false: " "}[failed != 0])
 			}
 			p.due = 0

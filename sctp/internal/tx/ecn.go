@@ -26,6 +26,6 @@ func (s *Sender) HandleECNE(now rawio.Time, t wire.TSN) {
 	if n := s.fresh(); n-uint64(uint32(s.ledger.next-t)) >= p.reduced {
 		p.cc.OnECN(now)
 		p.reduced, p.full = n, sending{}
-		s.stats.Echoes++
+		s.rare().Echoes++
 	}
 }

@@ -48,7 +48,7 @@ func (s *Sender) sendWhole(now rawio.Time, b *pack.Batch, p *Path) {
 	t, r := s.ledger.push()
 	r.body, r.token, r.ppid, r.stamp = m.Body, m.Token, m.PPID, stamp(now)
 	r.stream, r.ssn, r.size, r.wire, r.flags = m.Stream, 0, uint16(m.Len()), wire.FlagB|wire.FlagE, 0
-	r.misses, r.spare, r.path, r.head = 0, 0, uint8(p.index), m.Head
+	r.misses, r.spare, r.path, r.head = 0, 0, p.index, m.Head
 	s.chain(t, r)
 	if m.Unordered {
 		r.wire |= wire.FlagU

@@ -61,17 +61,17 @@ type Path struct {
 	Local, Remote netip.AddrPort
 	// State is set by the owner; it decides where DATA goes.
 	State PathState
+	// Asks is set by an owner that sends a HEARTBEAT to the path when it is suspected.
+	Asks  bool
+	index uint8
 	// Errors is the owner's error counter of section 8.2.
 	Errors int
 	// Least is set by an owner that probes the path MTU: packets of at most so many octets pass in any
 	// case, so that the loss of longer ones may be a black hole (RFC 8899 section 4.3). 0: no packet is
 	// suspected.
 	Least int
-	// Asks is set by an owner that sends a HEARTBEAT to the path when it is suspected.
-	Asks bool
 
 	// What each packet looks at comes first and together: where there are many associations it is in no cache.
-	index      int
 	mtu        int
 	pmdcs      int
 	est        estimator
@@ -80,7 +80,6 @@ type Path struct {
 	pacer      cc.Pacer      // cc, if it asks for pacing
 	rates      *rates        // if it asks for delivery-rate samples, or nil
 	due        rawio.Time    // the next packet does not leave earlier then
-	held       bool          // and one waits for that
 	behind     time.Duration // what late timers have cost, see catchUp
 	flight     int           // octets of DATA chunks in flight, with header and padding
 	full       sending       // what was sent before that was in flight when these were as many as cwnd, see full.go
@@ -94,6 +93,7 @@ type Path struct {
 	timed      wire.TSN
 	timing     bool    // timed measures the round trip (6.3.1, rule C4)
 	unmeasured bool    // no round trip was since the last probe for a lost tail
+	held       bool    // a packet waits for due
 	single     bool    // T3-rtx has expired: one packet in flight until an acknowledgement (7.2.3)
 	latest     sending // the last of what has arrived, of all that was sent here
 	debt       int     // octets whose acknowledgement was taken back: of what is acknowledged next so many open no window
@@ -115,13 +115,13 @@ type Path struct {
 type pathSack struct {
 	flight     int           // flight size before it
 	latest     sending       // the path's before it
+	ackedFirst bool          // the earliest outstanding TSN is acknowledged
+	asked      bool          // some of what was sent once was to be acknowledged at once
 	acked      int           // octets newly acknowledged
 	full       int           // those of them that were in flight when cwnd was full
 	dups       int           // octets of duplicates
-	ackedFirst bool          // the earliest outstanding TSN is acknowledged
 	rtt        time.Duration // a measurement, or 0
 	trip       time.Duration // the shortest of what was sent once, or 0
-	asked      bool          // some of that was to be acknowledged at once
 }
 
 // NewPath returns a path in state Unconfirmed. mtu is the largest SCTP packet in octets, common
@@ -164,7 +164,7 @@ func (p *Path) MTU() int { return p.mtu }
 func (p *Path) PMDCS() int { return p.pmdcs }
 
 // Index returns the path's place in Sender.Paths.
-func (p *Path) Index() int { return p.index }
+func (p *Path) Index() int { return int(p.index) }
 
 // RTO returns the current retransmission timeout, after any backing off.
 func (p *Path) RTO() time.Duration { return p.est.rto }

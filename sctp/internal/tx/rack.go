@@ -117,16 +117,16 @@ type tail struct {
 	due     bool  // it goes whatever cwnd is; over the same path it is marked
 	out     bool  // it has been sent, or is about to be, and is not acknowledged
 	twin    bool  // the SACK in processing lists it as duplicate
+	repairs bool  // it has repaired a loss
 	over    *Path // it was about this one, and is answered by the SACK in processing
-	repairs bool  // and has repaired a loss
 
 	via         *Path  // the other path that a copy takes, or nil
 	first, sent uint32 // then: stamps of the chunk and of its copy
-	long        bool   // and the chunk was in a packet longer than Path.Least
-	beside      bool   // and more than the chunk was in flight
 
-	lone  *Path         // else, if it was about a lone packet, where that went,
-	after time.Duration // and how long before the probe
+	lone   *Path         // else, if it was about a lone packet, where that went,
+	after  time.Duration // and how long before the probe
+	long   bool          // with via: the chunk was in a packet longer than Path.Least
+	beside bool          // and more than the chunk was in flight
 }
 
 // timeoutPTO sends a probe: the earliest chunk in flight to p, for which the peer waits, over another path if there is one; else the last.
@@ -142,7 +142,7 @@ func (s *Sender) timeoutPTO(now rawio.Time, p *Path) {
 	if q := s.other(p); q != nil {
 		r := s.ledger.rec(p.first)
 		s.tail = tail{tsn: p.first, due: true, out: true, via: q, first: r.stamp, beside: p.flight > r.chunkLen()}
-		s.stats.TailProbes++
+		s.rare().TailProbes++
 		return
 	}
 	if s.ledger.nmarked > 0 {
@@ -159,7 +159,7 @@ func (s *Sender) timeoutPTO(now rawio.Time, p *Path) {
 	s.ledger.mark(t, r, p)
 	r.flags |= fast
 	s.urgent = true
-	s.stats.TailProbes++
+	s.rare().TailProbes++
 	s.settleTimers(p)
 }
 
@@ -193,7 +193,7 @@ func (s *Sender) repaired(now rawio.Time, res *Result) {
 			p.holes++
 		}
 		s.leave(now, p)
-		res.Suspected.add(p.index)
+		res.Suspected.add(p.Index())
 	case s.tail.repairs && !s.recovery:
 		s.reduce(now, p)
 	}

@@ -57,7 +57,7 @@ func TestTailProbeTellsWhatIsMissing(t *testing.T) {
 	l.wait("two round trips of silence", 200)
 	l.expect("the last in flight", "5")
 	d := chunks(t, l.b.Pkts[0])[0]
-	check.That(t, d.I() && l.path(0).t3 == t3 && l.s.stats.TailProbes == 1, "I bit %v, T3 at %v, was %v, %+v", d.I(), l.path(0).t3, t3, l.s.stats)
+	check.That(t, d.I() && l.path(0).t3 == t3 && l.s.Stats().TailProbes == 1, "I bit %v, T3 at %v, was %v, %+v", d.I(), l.path(0).t3, t3, l.s.stats)
 	l.after(100, 1, gap{5, 5})
 	l.expect("all that a round trip has passed for", "2 | 3 | 4")
 	check.That(t, c.n == 1 && l.path(0).pto == rawio.Never, "%d reductions, a probe at %v, before a round trip was measured", c.n, l.path(0).pto)
@@ -133,7 +133,7 @@ func TestMissingIsLostAfterARoundTripAndAQuarter(t *testing.T) {
 	l.wait("one above has arrived over the same path", 25)
 	l.expect("they are lost", "2 | 3")
 	l.wait("the other path has been silent", 200)
-	check.Equal(t, "probes", l.s.stats.TailProbes, 1)
+	check.Equal(t, "probes", l.s.Stats().TailProbes, 1)
 	l, _ = farLab(t, 2, 1)
 	l.path(1).ObserveRTT(150_000_000)
 	must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, full)}, Path: 2}))

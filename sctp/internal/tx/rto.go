@@ -21,7 +21,7 @@ type estimator struct {
 	backed       bool          // it was backed off since the last measurement
 	srtt, rttvar time.Duration // 0 until the first measurement
 	trip         shortest
-	trips        *count.Histogram // of all measurements; may be nil
+	trips        *count.Small // of all measurements; may be nil
 }
 
 func newEstimator(cfg RTOConfig) estimator { return estimator{cfg: cfg, rto: cfg.Initial} } // C1

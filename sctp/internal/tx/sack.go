@@ -94,16 +94,16 @@ func (s *Sender) spent() bool { return s.steps >= s.until }
 
 // later is a SACK, or the cumulative TSN of a SHUTDOWN without one, of which there is more to do.
 type later struct {
-	on    bool
-	stage stage
-	now   rawio.Time // when it came
-	cum   wire.TSN
-	sack  wire.Sack // a copy; nil for a SHUTDOWN
+	on       bool
+	stage    stage
+	advanced bool // left by the acknowledgements, as those below
+	cum      wire.TSN
+	now      rawio.Time // when it came
+	sack     wire.Sack  // a copy; nil for a SHUTDOWN
 
 	// What the acknowledgements have left to the stages behind them.
 	htna, highest wire.TSN // see ack, and ackGaps
 	named         int
-	advanced      bool
 	at            wire.TSN // where countMisses goes on
 	lost          PathSet
 }
@@ -131,7 +131,7 @@ func (s *Sender) Continue() Result {
 	if s.marking != 0 {
 		s.slice()
 		for _, p := range s.paths {
-			if s.marking.Has(p.index) {
+			if s.marking.Has(p.Index()) {
 				s.markAll(p)
 			}
 		}
@@ -234,7 +234,7 @@ func (s *Sender) countDups(now rawio.Time, k wire.Sack) {
 	s.tail.twin = false
 	for i := range k.NumDups() {
 		s.steps++
-		s.stats.DupsReported++
+		s.rare().DupsReported++
 		s.late(now, k.Dup(i))
 		if k.Dup(i) == s.tail.tsn {
 			s.tail.twin = true
@@ -380,7 +380,7 @@ func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 		p.holes = 0
 	}
 	if r.flags&moved == 0 { // else nobody knows which of the destinations it reached (RFC 7829 section 3.2)
-		a.result.Paths.add(p.index)
+		a.result.Paths.add(p.Index())
 	}
 }
 
@@ -496,7 +496,7 @@ func (s *Sender) miss(now rawio.Time, t wire.TSN, r *record, lost *PathSet) {
 func (s *Sender) lost(now rawio.Time, t wire.TSN, r *record, lost *PathSet) {
 	p := s.paths[r.path]
 	if r.state != withheld {
-		lost.add(p.index)
+		lost.add(p.Index())
 		s.suspect(t, p)
 	}
 	if p.rates != nil {
@@ -607,7 +607,7 @@ func (s *Sender) renegeRange(from, to wire.TSN, lost *PathSet) (all bool) {
 		r := g.rec(t)
 		p := s.paths[r.path]
 		g.move(onTakeBack, t, r, p)
-		s.stats.Reneged++
+		s.rare().Reneged++
 		p.debt += r.chunkLen()
 		if s.sentEarlier(t, r) {
 			s.overtaken(t, r)
@@ -623,14 +623,14 @@ func (s *Sender) lose(now rawio.Time, lost PathSet) {
 		return
 	}
 	for _, p := range s.paths {
-		if lost.Has(p.index) {
+		if lost.Has(p.Index()) {
 			s.reduce(now, p)
 			p.disorder.undo = !s.cfg.Letter
 		}
 	}
 	s.recovery, s.urgent = true, true
 	s.exit = s.ledger.next - 1
-	s.stats.FastRetransmits++
+	s.rare().FastRetransmits++
 }
 
 // reduce is the reaction to a loss.

@@ -216,7 +216,7 @@ func (s *Sender) load(now rawio.Time, room int) bool {
 			return false
 		}
 		l.msg.Expires, l.msg.Path, l.msg.NoBundle = 0, 0, false
-		if l.msg.HeadLen > HeadCap || l.msg.Len() == 0 || int(l.msg.Stream) >= s.outStreams {
+		if l.msg.HeadLen > HeadCap || l.msg.Len() == 0 || int32(l.msg.Stream) >= s.outStreams {
 			s.fault = invariant.Broken("tx.load", "the Source gave a message of %d octets, %d of them in its head, for stream %d of %d; next TSN %d",
 				l.msg.Len(), l.msg.HeadLen, l.msg.Stream, s.outStreams, s.ledger.next)
 			return false
@@ -250,10 +250,10 @@ func (s *Sender) cutNext(now rawio.Time, p *Path, size int) (wire.TSN, *record) 
 	m := &l.msg
 	if s.probing = size > s.ledger.rwnd; s.probing {
 		s.probeAt, s.probeHeard = rawio.Never, false
-		s.stats.Probes++
+		s.rare().Probes++
 	}
 	t, r := s.ledger.push()
-	*r = record{token: m.Token, ppid: m.PPID, stream: m.Stream, size: uint16(size), path: uint8(p.index)}
+	*r = record{token: m.Token, ppid: m.PPID, stream: m.Stream, size: uint16(size), path: p.index}
 	s.chain(t, r)
 	if l.queued {
 		r.flags = queued
@@ -325,16 +325,16 @@ func (r *record) cut(m *Message, off, size int) {
 
 // resend sends a marked chunk again (sections 6.3.3 and 7.2.4).
 func (s *Sender) resend(now rawio.Time, b *pack.Batch, t wire.TSN, r *record, p *Path) {
-	if int(r.path) != p.index {
+	if r.path != p.index {
 		s.paths[r.path].early.n = 0
-		r.path = uint8(p.index)
+		r.path = p.index
 		r.flags |= moved
 	}
 	r.flags = r.flags&^copied | resent
 	r.misses = 0
 	if s.probing {
 		s.probeHeard = false
-		s.stats.Probes++
+		s.rare().Probes++
 	}
 	if r.state == released {
 		s.release(r)

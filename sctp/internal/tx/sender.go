@@ -12,14 +12,14 @@ import (
 
 // Config is what a Sender is made with.
 type Config struct {
-	TSN        wire.TSN         // the Initial TSN
-	SendBuffer int              // octets of user data that Enqueue takes and that are not acknowledged yet; 0: see Sender.SendBuffer
-	MaxBurst   int              // packets in one transmission opportunity (Max.Burst), 0 means no limit
-	Letter     bool             // of RFC 9260: Max.Burst bounds what leaves at once, not the pace
-	NoDelay    bool             // nothing waits for more to go with it
-	MaxSegment int              // octets of user data of a DATA chunk, 0 means no limit
-	Trips      *count.Histogram // gets each measurement of a round trip time; may be nil
-	Draw       func() uint32    // a number by chance, that the peer cannot guess; nil: nothing is withheld
+	TSN        wire.TSN      // the Initial TSN
+	Letter     bool          // of RFC 9260: Max.Burst bounds what leaves at once, not the pace
+	NoDelay    bool          // nothing waits for more to go with it
+	SendBuffer int           // octets of user data that Enqueue takes and that are not acknowledged yet; 0: see Sender.SendBuffer
+	MaxBurst   int           // packets in one transmission opportunity (Max.Burst), 0 means no limit
+	MaxSegment int           // octets of user data of a DATA chunk, 0 means no limit
+	Trips      *count.Small  // gets each measurement of a round trip time; may be nil
+	Draw       func() uint32 // a number by chance, that the peer cannot guess; nil: nothing is withheld
 }
 
 // Sender is the sending half of an association.
@@ -27,12 +27,12 @@ type Sender struct {
 	cfg        Config
 	src        Source
 	sink       Sink
-	outStreams int
+	outStreams int32
+	primary    int32                  // of paths
 	ssn        sparse.Table[wire.SSN] // next SSN of each stream
 	last       sparse.Table[wire.TSN] // the last chunk of each stream, see chain
 
-	paths   []*Path
-	primary int
+	paths []*Path
 
 	ledger   ledger
 	queue    queue
@@ -54,15 +54,17 @@ type Sender struct {
 	more    bool       // see Expect
 	moreAt  rawio.Time // until when what is queued waits for more, or Never
 
-	recovery bool     // in Fast Recovery (7.2.4)
-	exit     wire.TSN // its exit point
-	urgent   bool     // the packet that ignores cwnd on entering it is still to be sent
+	exit   wire.TSN // where Fast Recovery ends
+	latest sending  // the last of what has arrived, of all that was sent
 
-	ecn    bool // the peer echoes congestion marks
-	echoed bool // it has done so since the last SACK
+	recovery   bool // in Fast Recovery (7.2.4)
+	urgent     bool // the packet that ignores cwnd on entering it is still to be sent
+	ecn        bool // the peer echoes congestion marks
+	echoed     bool // it has done so since the last SACK
+	probing    bool // the only TSN outstanding is a zero window probe
+	probeHeard bool // a SACK has come since it was last sent
 
-	latest sending    // the last of what has arrived, of all that was sent
-	heard  rawio.Time // when something has arrived last
+	heard rawio.Time // when something has arrived last
 
 	later   later   // see More
 	marking PathSet // where T3-rtx has more to mark
@@ -81,11 +83,9 @@ type Sender struct {
 
 	paceAt rawio.Time // when the packet that Poll held back may go, or Never
 
-	probeAt    rawio.Time // when a zero window probe may go, or Never
-	probing    bool       // the only TSN outstanding is a zero window probe
-	probeHeard bool       // a SACK has come since it was last sent
+	probeAt rawio.Time // when a zero window probe may go, or Never
 
-	stats Stats
+	stats usual
 }
 
 // slot holds the message that is being cut into chunks, or that waits for room.
@@ -113,6 +113,20 @@ type Stats struct {
 	Echoes          uint64 // reductions of cwnd because the peer echoed a congestion mark
 }
 
+// usual are those of the Stats that are not rare; most associations have no others.
+type usual struct {
+	Chunks, Octets, Retransmits uint64
+	others                      *Stats // nil until there are any
+}
+
+// rare returns the Stats that are not among the usual ones.
+func (s *Sender) rare() *Stats {
+	if s.stats.others == nil {
+		s.stats.others = new(Stats)
+	}
+	return s.stats.others
+}
+
 // NewSender returns a sender without paths.
 func NewSender(cfg Config) *Sender {
 	s := &Sender{cfg: cfg, probeAt: rawio.Never, moreAt: rawio.Never, paceAt: rawio.Never, rackAt: rawio.Never, expiry: rawio.Never, leftAt: rawio.Time(-leaveRest), burst: cfg.MaxBurst,
@@ -124,19 +138,22 @@ func NewSender(cfg Config) *Sender {
 
 // SetPeer takes the peer's a_rwnd and the number of outgoing streams from INIT or INIT ACK.
 func (s *Sender) SetPeer(arwnd uint32, outStreams int) {
-	s.outStreams = outStreams
+	s.outStreams = int32(outStreams)
 	s.setRwnd(arwnd)
 }
 
 // SetUpper sets who supplies messages and who hears of those given to Enqueue. Either may be nil.
 func (s *Sender) SetUpper(src Source, sink Sink) { s.src, s.sink = src, sink }
 
+// Upper returns what SetUpper has set.
+func (s *Sender) Upper() (Source, Sink) { return s.src, s.sink }
+
 // AddPath adds a destination address. The first is the primary.
 func (s *Sender) AddPath(p *Path) error {
 	if len(s.paths) >= MaxPaths {
 		return ErrPaths
 	}
-	p.index = len(s.paths)
+	p.index = uint8(len(s.paths))
 	p.est.trips = s.cfg.Trips
 	s.paths = append(s.paths, p)
 	return nil
@@ -146,7 +163,7 @@ func (s *Sender) AddPath(p *Path) error {
 func (s *Sender) Paths() []*Path { return s.paths }
 
 // SetPrimary makes path i the primary path.
-func (s *Sender) SetPrimary(i int) { s.primary = i }
+func (s *Sender) SetPrimary(i int) { s.primary = int32(i) }
 
 // Primary returns the primary path.
 func (s *Sender) Primary() *Path { return s.paths[s.primary] }
@@ -184,7 +201,7 @@ func (s *Sender) Enqueue(m *Message) error {
 		return ErrHeadLen
 	case n == 0:
 		return ErrEmptyMessage
-	case int(m.Stream) >= s.outStreams:
+	case int32(m.Stream) >= s.outStreams:
 		return ErrStream
 	case int(m.Path) > len(s.paths):
 		return ErrPath
@@ -239,7 +256,13 @@ func (s *Sender) Fault() *invariant.Error { return cmp.Or(s.fault, s.ledger.faul
 func (s *Sender) Steps() uint64 { return s.steps }
 
 // Stats returns the counters.
-func (s *Sender) Stats() Stats { return s.stats }
+func (s *Sender) Stats() (all Stats) {
+	if s.stats.others != nil {
+		all = *s.stats.others
+	}
+	all.Chunks, all.Octets, all.Retransmits = s.stats.Chunks, s.stats.Octets, s.stats.Retransmits
+	return all
+}
 
 // Idle reports that there is nothing to wait for before a shutdown: nothing outstanding, queued, or
 // to be had from the Source (section 9.2).

@@ -35,10 +35,10 @@ const (
 // suspicion is what is known about the silence of a path.
 type suspicion struct {
 	trust trust
+	cut   bool          // nothing leaves this host for there
 	hold  time.Duration // how long it lasts at least
 	until rawio.Time    // and until when that is
 	back  rawio.Time    // when the path carried data again
-	cut   bool          // nothing leaves this host for there
 }
 
 // Suspected reports that new data avoids the path although it is active.
@@ -150,7 +150,7 @@ func (s *Sender) leave(now rawio.Time, p *Path) {
 		d.hold = min(max(2*d.hold, leastHold), mostHold)
 	}
 	if d.trust == trusted {
-		s.stats.PathsSuspected++
+		s.rare().PathsSuspected++
 	}
 	d.trust, d.until, s.leftAt = suspected, now.Add(d.hold), now
 	if !s.recovery { // else that is one reduction already

@@ -31,7 +31,7 @@ func TestSilentPathIsLeft(t *testing.T) {
 	l.queue(1, full)
 	l.expect("what is overdue, and what is new, goes elsewhere", "3>1 | 4>1 | 5>1 | 6>1")
 	p := l.path(0)
-	check.That(t, res.Suspected.Has(0) && p.Suspected() && p.Errors == 0 && c.n == 1 && p.State == Active && l.s.stats.PathsSuspected == 1 && !l.s.recovery, "suspected %b, %+v, %d reductions", res.Suspected, p.doubt, c.n)
+	check.That(t, res.Suspected.Has(0) && p.Suspected() && p.Errors == 0 && c.n == 1 && p.State == Active && l.s.Stats().PathsSuspected == 1 && !l.s.recovery, "suspected %b, %+v, %d reductions", res.Suspected, p.doubt, c.n)
 	p.Answered(l.now)
 	check.That(t, p.disorder.over, "what is lost now is taken for the loss of before")
 	l.queue(1, full)

@@ -40,17 +40,17 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 		}
 		suspect := s.markAll(p)
 		s.later.lost = 0 // there is no Fast Recovery to begin for what is marked already
-		s.stats.Timeouts++
+		s.rare().Timeouts++
 		if s.probing {
 			// A probe says nothing about congestion, nor about failure while the peer answers
 			// (section 6.1, A).
 			if !s.probeHeard && !soon {
-				expired.add(p.index)
+				expired.add(p.Index())
 			}
 			continue
 		}
 		if !soon {
-			expired.add(p.index)
+			expired.add(p.Index())
 		}
 		if suspect && !soon {
 			p.holes++
@@ -86,7 +86,7 @@ func (s *Sender) markAll(p *Path) (suspect bool) {
 	}
 	if s.marking &^= 1 << p.index; ok {
 		p.markFrom = t
-		s.marking.add(p.index)
+		s.marking.add(p.Index())
 	}
 	s.settleTimers(p)
 	return suspect
@@ -96,7 +96,7 @@ func (s *Sender) markAll(p *Path) (suspect bool) {
 // before, whatever cwnd is; that says nothing of the path.
 func (s *Sender) Refused(p *Path, t wire.TSN) {
 	g := &s.ledger
-	if uint32(t-g.base) >= uint32(g.len()) || int(g.rec(t).path) != p.index || !g.rec(t).is(inFlight) {
+	if uint32(t-g.base) >= uint32(g.len()) || g.rec(t).path != p.index || !g.rec(t).is(inFlight) {
 		return
 	}
 	g.mark(t, g.rec(t), p)
