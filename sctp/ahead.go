@@ -9,6 +9,7 @@ const (
 	// fetchFirst is how many packets ahead the memory of an association is asked for, and fetchNext what that leads to.
 	fetchFirst = 4
 	fetchNext  = 2
+	fetchLast  = 1
 
 	fetchOctets = 128 // of what a message lies in, and of what its reader waits for
 )
@@ -25,12 +26,16 @@ func (r *receiver) whose(i, n int) *Conn {
 		for k := range min(fetchNext, n) {
 			r.conns[k].fetchMore()
 		}
+		r.conns[0].fetchRest()
 	}
 	if i+fetchFirst < n {
 		r.conns[i+fetchFirst].fetch()
 	}
 	if i+fetchNext < n {
 		r.conns[i+fetchNext].fetchMore()
+	}
+	if i+fetchLast < n {
+		r.conns[i+fetchLast].fetchRest()
 	}
 	return r.conns[i]
 }
@@ -49,5 +54,11 @@ func (c *Conn) fetchMore() {
 		ahead.Behind(&c.sendbuf.ring, fetchOctets)
 		ahead.Behind(&c.sendbuf.msgs, fetchOctets)
 		ahead.Behind(&c.readable.c, fetchOctets)
+	}
+}
+
+func (c *Conn) fetchRest() {
+	if c != nil {
+		c.a.FetchLast()
 	}
 }

@@ -472,7 +472,7 @@ func (c *Conn) timeout() {
 		c.sendbuf.trim()
 		c.quiet(now)
 	}
-	c.trim(c.held()) // it has been quiet for a while
+	c.trim(c.held()) // any timer is an occasion
 	c.unlockAt(now)
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
+	"github.com/rddp-go/rddp/sctp/internal/ahead"
 )
 
 // lookup finds the association of each packet, and waits for nobody. A packet without one gets the endpoint's answer; a
@@ -11,15 +12,27 @@ import (
 func (t *Transport) lookup(now rawio.Time, pkts []rawio.Packet, conns []*Conn) {
 	unmatched := false
 	var last endpoint.Before
+	var found [rxBatch]*assoc.Assoc
+	crowd := t.crowd.Load() && len(pkts) > 1
+	if crowd {
+		t.ep.Expect(pkts)
+	}
 	for i := range pkts {
 		switch a, ok := t.ep.LookupNext(&pkts[i], &last); {
 		case !ok:
 			t.stats.rxDropped.Add(1)
 			pkts[i].Release()
 		case a != nil:
-			conns[i] = a.Owner.(*Conn)
+			if found[i] = a; crowd {
+				ahead.Span(&a.Owner, &a.Owner)
+			}
 		default:
 			unmatched = true
+		}
+	}
+	for i, a := range found[:len(pkts)] {
+		if a != nil {
+			conns[i] = a.Owner.(*Conn)
 		}
 	}
 	if !unmatched {

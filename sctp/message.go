@@ -285,6 +285,14 @@ func (c *Conn) WriteMsg(p []byte, info SendInfo) (n int, err error) {
 	return c.write(p, info, &c.wdl)
 }
 
+// awaitRoom has settle set writable when there is room. Owner only.
+func (c *Conn) awaitRoom() {
+	if c.writable.c == nil {
+		c.writable.init(c.t)
+	}
+	c.writers++
+}
+
 func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 	if len(p) == 0 {
 		return 0, assoc.ErrEmptyMessage
@@ -294,6 +302,7 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 	if c.t.crowd.Load() {
 		c.fetch()
 		c.fetchMore()
+		c.fetchRest()
 	}
 	var ring []byte // for the buffer, if it is to be larger
 	for waits, waited, late := false, false, false; ; {
@@ -350,10 +359,7 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 				return len(p), nil
 			}
 		}
-		if c.writable.c == nil {
-			c.writable.init(c.t)
-		}
-		c.writers++
+		c.awaitRoom()
 		waits = true
 		c.unlock()
 		late = d.wait(&c.writable)

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/rddp-go/rddp/sctp/internal/ahead"
+	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
 // Fetch has the processor bring what a packet, or a message to send, looks at of the association, and FetchMore what that leads to, once it is there. Neither looks at anything, so
@@ -14,9 +15,17 @@ func (a *Assoc) Fetch() {
 	a.receiver.Fetch()
 }
 
-// FetchMore is the second step of Fetch.
+// FetchMore is the second step of Fetch, and FetchLast the third.
 func (a *Assoc) FetchMore() {
 	ahead.Behind(&a.sackPath, int(unsafe.Sizeof(path{})))
 	a.sender.FetchMore()
 	a.receiver.FetchMore()
 }
+
+// FetchLast is the third step of Fetch.
+func (a *Assoc) FetchLast() {
+	ahead.Beyond(&a.sackPath, unsafe.Offsetof(path{}.Path)+tx.Controls, controlOctets)
+}
+
+// controlOctets is about what congestion control of a path looks at.
+const controlOctets = 192

@@ -65,6 +65,7 @@ type Assoc struct {
 	env                   *Env
 	recv                  *rx.Receiver // nil until the peer's Initial TSN is known, then &receiver
 	paths                 []*path      // in the order of sender.Paths
+	one                   [1]*path     // paths, if it is but one
 	placer                Placer
 	setup                 *setup     // COOKIE-WAIT and COOKIE-ECHOED only
 	closing               *closing   // from SHUTDOWN-SENT or SHUTDOWN-ACK-SENT on
@@ -152,8 +153,7 @@ func (a *Assoc) newSender() {
 	}
 	a.steps += a.sender.Steps()
 	if n := len(a.failing); n > 0 && a.failing[n-1] == &a.sender { // its messages are still to be reported, from a copy
-		old := a.sender
-		a.failing[n-1] = &old
+		a.failing[n-1] = a.sender.Copy()
 	}
 	source, sink := a.sender.Upper()
 	a.sender = *tx.NewSender(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0), MaxSegment: a.cfg.MaxSegment,

@@ -78,7 +78,7 @@ func (a *Assoc) adopt(c *Cookie) {
 // primary. When there are paths already, only those to the same addresses are made anew: a restart
 // adds none (section 5.2.4.1).
 func (a *Assoc) adoptPaths(c *Cookie, p *rawio.Packet) {
-	old := a.paths
+	old := slices.Clone(a.paths) // a.one is used again
 	a.paths = nil
 	for i, addr := range c.Addrs[:c.NumAddrs] {
 		remote := netip.AddrPortFrom(addr, p.Remote.Port())

@@ -80,22 +80,22 @@ const maxPeerErrors = 16
 // peer can cause at will are bounded at their origin.
 type eventQueue struct {
 	ring       []Event
-	head, n    int
-	peerErrors int
+	head, n    int32
+	peerErrors int32
 }
 
 func (q *eventQueue) push(e Event) {
 	if e.Kind == EventPeerError {
 		q.peerErrors++
 	}
-	if q.n == len(q.ring) {
-		bigger := make([]Event, max(2, 2*len(q.ring)))
+	if size := int32(len(q.ring)); q.n == size {
+		bigger := make([]Event, max(2, 2*size))
 		for i := range q.n {
-			bigger[i] = q.ring[(q.head+i)%len(q.ring)]
+			bigger[i] = q.ring[(q.head+i)%size]
 		}
 		q.ring, q.head = bigger, 0
 	}
-	q.ring[(q.head+q.n)%len(q.ring)] = e
+	q.ring[(q.head+q.n)%int32(len(q.ring))] = e
 	q.n++
 }
 
@@ -108,7 +108,7 @@ func (q *eventQueue) pop() (Event, bool) {
 	}
 	e := q.ring[q.head]
 	q.ring[q.head] = Event{}
-	q.head = (q.head + 1) % len(q.ring)
+	q.head = (q.head + 1) % int32(len(q.ring))
 	q.n--
 	if e.Kind == EventPeerError {
 		q.peerErrors--

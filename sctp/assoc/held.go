@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/pmtud"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -13,7 +14,7 @@ import (
 // largest, takes so much.
 const (
 	assocHeld = int(unsafe.Sizeof(Assoc{}) - unsafe.Sizeof(tx.Sender{}))
-	pathHeld  = int(unsafe.Sizeof(path{})) + 528
+	pathHeld  = int(unsafe.Sizeof(path{})+unsafe.Sizeof([kept]question{})+pmtud.Held) + 528
 )
 
 // Held returns the octets of memory that the association keeps now for its peer. It costs no more than a look at a few fields.
@@ -21,7 +22,10 @@ func (a *Assoc) Held() int {
 	n := assocHeld + len(a.paths)*pathHeld + a.sender.Held() +
 		cap(a.control.buf) + cap(a.control.entries)*int(unsafe.Sizeof(controlEntry{})) +
 		cap(a.outbox.buf) + cap(a.outbox.pkts)*int(unsafe.Sizeof(outPacket{})) +
-		len(a.events.ring)*int(unsafe.Sizeof(Event{})) + a.events.peerErrors*maxCauses*maxReport
+		len(a.events.ring)*int(unsafe.Sizeof(Event{})) + int(a.events.peerErrors)*maxCauses*maxReport
+	if a.stats.others != nil {
+		n += int(unsafe.Sizeof(Counters{}))
+	}
 	for _, s := range a.failing {
 		if s != &a.sender {
 			n += s.Held()

@@ -53,7 +53,7 @@ func TestPartsOfWhatIsHeld(t *testing.T) {
 		check.That(t, len(a.events.ring) == size && a.Eventful(), "%d events take the room of %d", n+1, len(a.events.ring))
 	}
 	for n, kept := range []bool{false, true} {
-		a.events.ring, a.events.n = make([]Event, 8), n
+		a.events.ring, a.events.n = make([]Event, 8), int32(n)
 		a.trim()
 		check.That(t, (a.events.ring != nil) == kept, "an idle association keeps room for events with %d of them: %v", n, !kept)
 	}

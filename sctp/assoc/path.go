@@ -45,6 +45,9 @@ func (a *Assoc) addPair(local, remote netip.AddrPort, state tx.PathState) {
 		interval: a.cfg.HeartbeatInterval, mark: a.cfg.mark(), mtu: pathMTU{Search: pmtud.New(lim)}}
 	p.State, p.Asks = state, a.cfg.HeartbeatInterval >= 0
 	if a.sender.AddPath(&p.Path) == nil {
+		if a.paths == nil {
+			a.paths = a.one[:0]
+		}
 		a.paths = append(a.paths, p)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"reflect"
 	"slices"
 	"sync/atomic"
 
@@ -81,6 +82,7 @@ type Endpoint struct {
 	byClaim   index.Map[peerKey, *assoc.Assoc] // by addresses that the peer has named but most likely does not have
 	byTag     index.Map[tagKey, *assoc.Assoc]
 	entries   map[*assoc.Assoc]*entry
+	dialed    *assoc.Config      // of the association that Connect has started last, and of those before with the same
 	ports     map[uint16]int     // associations on each local port
 	sources   map[netip.Addr]int // associations set up from each address, of IPv6 each /64
 	spent     spent
@@ -180,7 +182,10 @@ func (e *Endpoint) Connect(now rawio.Time, cfg *assoc.Config, localPort uint16, 
 	if e.Between(localPort, remote, remotePort) {
 		return nil, ErrExists
 	}
-	a, err := assoc.Connect(now, &c, &e.env, assoc.Peer{LocalPort: localPort, PeerPort: remotePort, Local: local, Remotes: remote})
+	if e.dialed == nil || !reflect.DeepEqual(c, *e.dialed) {
+		e.dialed = &c
+	}
+	a, err := assoc.Connect(now, e.dialed, &e.env, assoc.Peer{LocalPort: localPort, PeerPort: remotePort, Local: local, Remotes: remote})
 	if err != nil {
 		return nil, err
 	}

@@ -57,6 +57,29 @@ func (e *Endpoint) LookupNext(p *rawio.Packet, b *Before) (a *assoc.Assoc, ok bo
 	return a, true
 }
 
+// Expect has the memory come that LookupNext looks at for each of several packets of several associations.
+func (e *Endpoint) Expect(pkts []rawio.Packet) {
+	for i := range pkts {
+		if k, ok := from(&pkts[i]); ok {
+			e.byPeer.Ahead(k)
+		}
+	}
+	for i := range pkts {
+		if k, ok := from(&pkts[i]); ok {
+			e.byPeer.AheadMore(k)
+		}
+	}
+}
+
+// from is by what the association of a packet is found, if it is one of SCTP.
+func from(p *rawio.Packet) (k peerKey, ok bool) {
+	if p.Kind != rawio.KindSCTP || len(p.Data) < wire.CommonHeaderLen {
+		return k, false
+	}
+	pkt := wire.Packet(p.Data)
+	return peerKey{p.Remote.Addr().Unmap(), pkt.DstPort(), pkt.SrcPort()}, true
+}
+
 // find returns the association that a packet with a right checksum belongs to.
 func (e *Endpoint) find(p *rawio.Packet, pkt wire.Packet) *assoc.Assoc {
 	k := peerKey{p.Remote.Addr().Unmap(), pkt.DstPort(), pkt.SrcPort()}

@@ -20,3 +20,8 @@ func Span[A, B any](from *A, to *B) {
 func Behind[P any](pointer *P, octets int) {
 	behind(unsafe.Pointer(pointer), (octets+line-1)/line)
 }
+
+// Beyond is Behind for the pointer that lies at an offset in what a pointer leads to, if it leads anywhere: for when that is there.
+func Beyond[P any](pointer **P, offset uintptr, octets int) {
+	beyond(unsafe.Pointer(pointer), offset, (octets+line-1)/line)
+}

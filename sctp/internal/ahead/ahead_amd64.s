@@ -24,3 +24,22 @@ next:
 	DECQ       CX
 	JG         next
 	RET
+
+// func beyond(pp unsafe.Pointer, off uintptr, n int)
+TEXT ·beyond(SB), NOSPLIT, $0-24
+	MOVQ  pp+0(FP), AX
+	MOVQ  off+8(FP), BX
+	MOVQ  n+16(FP), CX
+	MOVQ  (AX), AX
+	TESTQ AX, AX
+	JEQ   nowhere
+	MOVQ  (AX)(BX*1), AX
+
+next:
+	PREFETCHT0 (AX)
+	ADDQ       $64, AX
+	DECQ       CX
+	JG         next
+
+nowhere:
+	RET

@@ -24,3 +24,21 @@ next:
 	SUBS $1, R1
 	BGT  next
 	RET
+
+// func beyond(pp unsafe.Pointer, off uintptr, n int)
+TEXT ·beyond(SB), NOSPLIT, $0-24
+	MOVD pp+0(FP), R0
+	MOVD off+8(FP), R2
+	MOVD n+16(FP), R1
+	MOVD (R0), R0
+	CBZ  R0, nowhere
+	MOVD (R0)(R2), R0
+
+next:
+	PRFM (R0), PLDL1KEEP
+	ADD  $64, R0
+	SUBS $1, R1
+	BGT  next
+
+nowhere:
+	RET

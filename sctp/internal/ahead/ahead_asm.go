@@ -13,3 +13,8 @@ func lines(p unsafe.Pointer, n int)
 //
 //go:noescape
 func behind(pp unsafe.Pointer, n int)
+
+// beyond is behind for the pointer at an offset in what the pointer at pp leads to, if it leads anywhere.
+//
+//go:noescape
+func beyond(pp unsafe.Pointer, off uintptr, n int)

@@ -7,3 +7,5 @@ import "unsafe"
 func lines(unsafe.Pointer, int) {}
 
 func behind(unsafe.Pointer, int) {}
+
+func beyond(unsafe.Pointer, uintptr, int) {}

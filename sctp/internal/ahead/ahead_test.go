@@ -27,6 +27,7 @@ func TestAskingForMemoryDoesNothingElse(t *testing.T) {
 		Behind(&o.next, int(unsafe.Sizeof(*o)))
 		Behind(&o.list, 1<<20) // far beyond it
 		Behind(&o.come, 96)
+		Beyond(&o.next, unsafe.Offsetof(o.list), 100)
 		check.That(t, o.first == was.first && o.next == was.next && len(o.list) == len(was.list) && len(o.come) == len(was.come) && o.last == was.last, "it has changed")
 	}
 	nowhere := uintptr(8)

@@ -1,7 +1,12 @@
 // Package index has a hash table that many may read while one changes it, and none of them waits.
 package index
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/rddp-go/rddp/sctp/internal/ahead"
+)
 
 // Key is what a table is looked up by. Its hash must not be one that a peer who chooses keys can foresee.
 type Key interface {
@@ -43,6 +48,21 @@ func (m *Map[K, V]) Get(k K) (value V, ok bool) {
 		}
 	}
 	return value, false
+}
+
+// Ahead asks for the memory that a Get will look at first, and AheadMore, when that is there, for what it leads to. A table may change meanwhile.
+func (m *Map[K, V]) Ahead(k K) {
+	if c := m.chains.Load(); c != nil {
+		at := c.of(k)
+		ahead.Span(at, at)
+	}
+}
+
+// AheadMore is the second step of Ahead.
+func (m *Map[K, V]) AheadMore(k K) {
+	if c := m.chains.Load(); c != nil {
+		ahead.Behind(c.of(k), int(unsafe.Sizeof(node[K, V]{})))
+	}
 }
 
 // Put sets the value of a key.

@@ -2,6 +2,7 @@ package pmtud
 
 import (
 	"time"
+	"unsafe"
 
 	"github.com/rddp-go/rddp/rawio"
 )
@@ -72,6 +73,9 @@ type Search struct {
 
 // logged is how many probes are remembered: those that one answer may have to wait for.
 const logged = maxProbes + 1
+
+// Held is how many octets a Search takes besides its own.
+const Held = unsafe.Sizeof([logged]probe{})
 
 // probe is one that was sent and not answered.
 type probe struct {

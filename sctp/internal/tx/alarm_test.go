@@ -55,7 +55,7 @@ func TestTimeoutThatWasEarlyIsUndone(t *testing.T) {
 				l.expect(tt.name, h.goes)
 			}
 		}
-		check.That(t, c.undone == tt.undone && l.s.ledger.nmarked == tt.marked, "%s: undone %d times, with %d marked", tt.name, c.undone, l.s.ledger.nmarked)
+		check.That(t, c.undone == tt.undone && int(l.s.ledger.nmarked) == tt.marked, "%s: undone %d times, with %d marked", tt.name, c.undone, l.s.ledger.nmarked)
 		if l.s.CumTSN() == 2 && tt.marked == 0 && len(tt.heard) == 1 { // what is in flight since then may be lost
 			l.after(100, 2, gap{5, 5})
 			l.wait(tt.name, 25)
@@ -76,7 +76,7 @@ func TestTimeoutThatWasEarlyMarksNoMore(t *testing.T) {
 		for range parts - 1 {
 			l.s.Continue()
 		}
-		must.Equal(t, "marked", l.s.ledger.nmarked, parts*atOnce)
+		must.Equal(t, "marked", int(l.s.ledger.nmarked), parts*atOnce)
 		l.now = l.path(0).lastSent.Add(2 * time.Second)
 		l.sack(1)
 		check.That(t, l.s.ledger.nmarked == 0 && l.path(0).flight == (3*atOnce-1)*20, "%d are marked, %d octets in flight", l.s.ledger.nmarked, l.path(0).flight)

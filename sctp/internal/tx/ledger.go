@@ -103,9 +103,9 @@ type ledger struct {
 	gapped  tsnset.Set // those of inGaps,
 	paid    tsnset.Set // inPaid
 	owed    tsnset.Set // and inOwed
-	nmarked int
-	ngapped int
-	nowed   int
+	nmarked int32
+	ngapped int32
+	nowed   int32
 
 	flight int // octets of chunks in flight, all paths
 	data   int // octets of user data in flight
@@ -156,7 +156,7 @@ func enter(set *tsnset.Set, t wire.TSN, account, changed, now accounts) {
 }
 
 // count counts a chunk in some accounts, or, by -1, no more.
-func (g *ledger) count(in accounts, by int) {
+func (g *ledger) count(in accounts, by int32) {
 	if in&inQueue != 0 {
 		g.nmarked += by
 	}

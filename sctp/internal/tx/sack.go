@@ -577,7 +577,7 @@ func (s *Sender) sentEarlier(t wire.TSN, r *record) bool {
 // renege takes back the gap acknowledgement of TSNs that the SACK no longer names: they are in
 // flight again, with one miss indication (section 6.2.1, D iii). It says whether it came to the end.
 func (s *Sender) renege(l *later) (all bool) {
-	if s.ledger.ngapped <= l.named && s.ledger.nowed == 0 {
+	if int(s.ledger.ngapped) <= l.named && s.ledger.nowed == 0 {
 		return true
 	}
 	k, cum := l.sack, l.cum

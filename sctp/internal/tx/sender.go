@@ -2,6 +2,7 @@ package tx
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/rddp-go/rddp/internal/count"
 	"github.com/rddp-go/rddp/internal/invariant"
@@ -33,6 +34,7 @@ type Sender struct {
 	last       sparse.Table[wire.TSN] // the last chunk of each stream, see chain
 
 	paths []*Path
+	one   [1]*Path // paths, if it is but one
 
 	ledger   ledger
 	queue    queue
@@ -148,6 +150,13 @@ func (s *Sender) SetUpper(src Source, sink Sink) { s.src, s.sink = src, sink }
 // Upper returns what SetUpper has set.
 func (s *Sender) Upper() (Source, Sink) { return s.src, s.sink }
 
+// Copy returns another Sender like this one, which may be made anew then.
+func (s *Sender) Copy() *Sender {
+	c := *s
+	c.paths = slices.Clone(s.paths)
+	return &c
+}
+
 // AddPath adds a destination address. The first is the primary.
 func (s *Sender) AddPath(p *Path) error {
 	if len(s.paths) >= MaxPaths {
@@ -155,6 +164,9 @@ func (s *Sender) AddPath(p *Path) error {
 	}
 	p.index = uint8(len(s.paths))
 	p.est.trips = s.cfg.Trips
+	if s.paths == nil {
+		s.paths = s.one[:0]
+	}
 	s.paths = append(s.paths, p)
 	return nil
 }

@@ -112,7 +112,7 @@ func TestTakenBackTooOften(t *testing.T) {
 	gapped := func(what string, want int) {
 		t.Helper()
 		l.sack(0, gap{2, 200})
-		check.Equal(t, what+": chunks that count as arrived", l.s.ledger.ngapped, want)
+		check.Equal(t, what+": chunks that count as arrived", int(l.s.ledger.ngapped), want)
 	}
 	gapped("the first time", 199) // paid for by the chunks: this SACK, and the next, pay for 80 and 64
 	steps := l.s.Steps()
@@ -269,7 +269,7 @@ func TestLongestWorkAtOnce(t *testing.T) {
 			res = l.s.Continue()
 		}
 		check.Equal(t, tt.name+": parts", parts, tt.parts)
-		check.That(t, l.s.Stats().Timeouts == 0 || int(l.s.Stats().Retransmits)+l.s.ledger.nmarked == last, "%s: %d of what T3-rtx has marked went again, %d is to", tt.name, l.s.Stats().Retransmits, l.s.ledger.nmarked)
+		check.That(t, l.s.Stats().Timeouts == 0 || int(l.s.Stats().Retransmits)+int(l.s.ledger.nmarked) == last, "%s: %d of what T3-rtx has marked went again, %d is to", tt.name, l.s.Stats().Retransmits, l.s.ledger.nmarked)
 		lost := l.s.ledger.nmarked > 0 && l.s.Stats().Timeouts == 0
 		check.That(t, lost == l.s.recovery && (!lost || l.s.ledger.nmarked == last-3), "%s: %d lost, in recovery: %v", tt.name, l.s.ledger.nmarked, l.s.recovery)
 	}
