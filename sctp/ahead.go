@@ -6,7 +6,7 @@ const (
 	// crowded is how many associations a Transport has when the memory of those that packets come for, or the program writes to, is mostly in no cache.
 	crowded = 512
 
-	// fetchFirst is how many packets ahead the memory of an association is asked for, and fetchNext what that leads to.
+	// fetchFirst is how many packets ahead the memory of an association is asked for, fetchNext what that leads to, and fetchLast what that does.
 	fetchFirst = 4
 	fetchNext  = 2
 	fetchLast  = 1
@@ -40,7 +40,8 @@ func (r *receiver) whose(i, n int) *Conn {
 	return r.conns[i]
 }
 
-// fetch has the memory come that each packet, read and write looks at; fetchMore what it leads to, and is called when that is there, or is to come at once.
+// fetch has the memory come that each packet, read and write looks at; fetchMore what it leads to, and fetchRest what that does. Each is called when what is before
+// it is there, or is to come at once.
 func (c *Conn) fetch() {
 	if c != nil {
 		ahead.Span(&c.gate.own, &c.readable)

@@ -57,7 +57,7 @@ func (e *Endpoint) LookupNext(p *rawio.Packet, b *Before) (a *assoc.Assoc, ok bo
 	return a, true
 }
 
-// Expect has the memory come that LookupNext looks at for each of several packets of several associations.
+// Expect has the memory come that LookupNext looks at for each of several packets: with many associations it is in no cache.
 func (e *Endpoint) Expect(pkts []rawio.Packet) {
 	for i := range pkts {
 		if k, ok := from(&pkts[i]); ok {
