@@ -235,14 +235,14 @@ path 10.1.0.2 -> 10.1.0.1: unconfirmed
 56 bytes from 10.0.0.1: seq=1 op=send time=10.0 ms via 10.0.0.1
 path 10.1.0.2 -> 10.1.0.1: active
 56 bytes from 10.0.0.1: seq=2 op=send time=10.0 ms via 10.0.0.1
-56 bytes from 10.0.0.1: seq=3 op=send time=93.1 ms via 10.1.0.1, 1 retransmission
+56 bytes from 10.0.0.1: seq=3 op=send time=92.2 ms via 10.1.0.1, 1 retransmission
 56 bytes from 10.0.0.1: seq=4 op=send time=40.0 ms via 10.1.0.1
 path 10.0.0.2 -> 10.0.0.1: does not answer, primary
 56 bytes from 10.0.0.1: seq=5 op=send time=40.0 ms via 10.1.0.1
 
 --- 10.0.0.1 ddpping statistics ---
 5 pings transmitted, 5 received, 0% packet loss, time 4040ms
-rtt min/avg/max/mdev = 10.000/38.622/93.109/30.368 ms
+rtt min/avg/max/mdev = 10.000/38.447/92.234/30.055 ms
 1 retransmission
 path 10.0.0.2 -> 10.0.0.1: does not answer, primary, 2 answers, srtt 10.000 ms, rto 2s, mtu 65515 bytes, cwnd 65500 bytes
 path 10.1.0.2 -> 10.1.0.1: active, 3 answers, srtt 40.000 ms, rto 1s, mtu 65515 bytes, cwnd 131000 bytes
