@@ -38,6 +38,7 @@ func TestPartsOfWhatIsHeld(t *testing.T) {
 		{func() { a.outbox.pkts = make([]outPacket, 0, 7) }, 7 * int(unsafe.Sizeof(outPacket{}))},
 		{func() { a.events.ring = make([]Event, 5) }, 5 * int(unsafe.Sizeof(Event{}))},
 		{func() { a.events.peerErrors = 2 }, 2 * maxCauses * maxReport},
+		{func() { a.rare().Malformed++ }, int(unsafe.Sizeof(Counters{}))},
 		{func() { own.cookie = make([]byte, 3, 50) }, 50},
 		{func() { own.report = make([]byte, 3, 70) }, 70},
 		{func() { a.recv = rx.NewReceiver(rx.Config{RecvBuffer: 1000}) }, rx.NewReceiver(rx.Config{RecvBuffer: 1000}).Held() - int(unsafe.Sizeof(rx.Receiver{}))},

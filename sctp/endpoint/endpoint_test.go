@@ -472,3 +472,23 @@ func TestTwoCookieEchoesInOneBatch(t *testing.T) {
 	check.Equal(t, "state of the second", second.State(), assoc.Established)
 	check.Equal(t, "associations that the owner was told of", told, 1)
 }
+
+// Each association has the Config that it was dialled with, whoever was dialled with another, or changed his, before.
+func TestEachDialHasItsOwnConfig(t *testing.T) {
+	b := bench.New(t, endpoint.Config{})
+	own := []netip.Addr{hostAddr.Addr()}
+	cfg := &assoc.Config{OutStreams: 3, LocalAddrs: own}
+	var all []*assoc.Assoc
+	for i, streams := range []uint16{3, 3, 5, 3, 5} {
+		cfg.OutStreams = streams
+		own[0] = hostAddr.Addr()
+		all = append(all, must.Get(b.EP.Connect(b.Now, cfg, localPort+uint16(i), hostAddr, []netip.AddrPort{peerAddr}, peerPort))(t))
+		own[0] = peerAddr.Addr() // the list is the caller's
+	}
+	for i, streams := range []uint16{3, 3, 5, 3, 5} {
+		list := b.Poll(all[i].PollTransmit)
+		must.Equal(t, "packets", len(list), 1)
+		init := must.Get(wire.AsInit(lab.ChunkOf(wire.Packet(list[0].Data), wire.ChunkInit)))(t)
+		check.That(t, init.OutStreams() == streams && list[0].Local.Addr() == hostAddr.Addr(), "INIT %d: %d streams from %v", i, init.OutStreams(), list[0].Local)
+	}
+}
