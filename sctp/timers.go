@@ -10,7 +10,7 @@ import (
 
 const (
 	// atOnce is how many associations are served at once, if so many may be: what they send goes out in one batch, which finds room at the peer.
-	atOnce = 64
+	atOnce = 128
 
 	// lookAhead is how far ahead of its time a deadline that has moved is taken to where it is now: nobody needs to wake up for it then.
 	lookAhead = 50 * time.Millisecond

@@ -117,9 +117,9 @@ func TestWhoIsAwakeServesOthersToo(t *testing.T) {
 		want string        // when, how many, how many batches
 	}{
 		{"no slack", func(i int) time.Duration { return time.Second * time.Duration(1+i) }, 0, 0, fmt.Sprint(time.Second, " 1 1, ", 2*time.Second, " 1 1")},
-		{"slack", func(i int) time.Duration { return time.Second + time.Duration(i) }, time.Millisecond, 0, fmt.Sprint(time.Second, " 64 2, ", time.Second+64, " 64 2")},
-		{"all are due", func(int) time.Duration { return time.Second }, 0, 0, fmt.Sprint(time.Second, " 138 3")},
-		{"moved", func(i int) time.Duration { return time.Second + time.Duration(i) }, 0, 2 * time.Second, fmt.Sprint(time.Second, " 1 1, ", 2*time.Second, " 137 3")},
+		{"slack", func(i int) time.Duration { return time.Second + time.Duration(i) }, time.Millisecond, 0, fmt.Sprint(time.Second, " 128 2, ", time.Second+128, " 128 2")},
+		{"all are due", func(int) time.Duration { return time.Second }, 0, 0, fmt.Sprint(time.Second, " 266 3")},
+		{"moved", func(i int) time.Duration { return time.Second + time.Duration(i) }, 0, 2 * time.Second, fmt.Sprint(time.Second, " 1 1, ", 2*time.Second, " 265 3")},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			start, conns := time.Now(), make([]Conn, many)

@@ -93,8 +93,9 @@ func (a *Assoc) pressing(p *path) bool {
 	return false
 }
 
-// scheduleBeat sets the next HEARTBEAT of a path after from: HB.interval and an RTO with a jitter of half
-// of it, or at once where it presses. What is drawn by chance anyway may go a little earlier: together with those of other associations.
+// scheduleBeat sets the next HEARTBEAT of a path after from: HB.interval and an RTO with a jitter of half of it, or at once where it presses. It is
+// drawn from the later half of that, and may go half an RTO earlier: together with those of other associations. As each may go earlier by as much,
+// those that may are the next that are due.
 func (a *Assoc) scheduleBeat(p *path, from rawio.Time) {
 	switch {
 	case a.pressing(p):
@@ -107,14 +108,11 @@ func (a *Assoc) scheduleBeat(p *path, from rawio.Time) {
 		p.beat.at(rawio.Never)
 		return
 	}
-	rto := p.RTO()
-	jitter := time.Duration(uint64(rto) * uint64(a.draw()) >> 32)
-	p.beat.at(from.Add(max(p.interval, 0) + rto/2 + jitter))
-	p.beat.slack = min(jitter, rto/beatSlack)
+	half := p.RTO() / 2
+	jitter := time.Duration(uint64(half) * uint64(a.draw()) >> 32)
+	p.beat.at(from.Add(max(p.interval, 0) + p.RTO() + jitter))
+	p.beat.slack = half
 }
-
-// beatSlack is the part of an RTO that a HEARTBEAT may go earlier than was drawn.
-const beatSlack = 4
 
 // draw returns a number by chance, or 0 without randomness: then there is no jitter, and what is withheld can be foretold.
 func (a *Assoc) draw() uint32 {
