@@ -1,6 +1,10 @@
 package ddp
 
-import "math"
+import (
+	"math"
+
+	"github.com/rddp-go/rddp/internal/ahead"
+)
 
 // Piece is a stretch of memory: Len octets from Off. With Region set, which Stream.Resolve does, the octets
 // are those of the region, Off counts from its first octet and Mem is ignored: each access then happens only
@@ -14,6 +18,7 @@ type Piece struct {
 
 	need Access // of the region
 	ram  bool   // Mem is the octets, as Resolve found them: they are not on a device
+	wide bool   // the region is
 	gen  uint32 // of the region's buffer
 }
 
@@ -102,6 +107,9 @@ func (p *Piece) slice(off, n uint64) ([]byte, error) {
 		return sliceWithin(p.Mem, p.Off+off, n)
 	}
 	if b := p.Mem.b; p.ram && off <= uint64(len(b)) && n <= uint64(len(b))-off && p.Region.Valid() && p.Region.grants(p.gen, p.need) {
+		if p.wide {
+			ahead.Octets(beyond(b, off, n))
+		}
 		return b[off : off+n : off+n], nil
 	}
 	if !p.acquire() {

@@ -3,6 +3,8 @@ package ddp
 import (
 	"io"
 	"math"
+
+	"github.com/rddp-go/rddp/internal/ahead"
 )
 
 // DeviceAt is an addressable store of octets that is not memory, such as a file (RFC 4296 section
@@ -60,6 +62,9 @@ func (m Memory) has(off, n uint64) bool {
 func (m Memory) put(off uint64, p []byte) error {
 	if m.dev == nil {
 		copy(m.b[off:], p)
+		if len(m.b) >= wide {
+			ahead.Room(beyond(m.b, off, uint64(len(p))))
+		}
 		return nil
 	}
 	n, err := m.dev.WriteAt(p, int64(m.at+off))
@@ -73,6 +78,9 @@ func (m Memory) put(off uint64, p []byte) error {
 // has checked the range.
 func (m Memory) slice(off, n uint64) ([]byte, error) {
 	if m.dev == nil {
+		if len(m.b) >= wide {
+			ahead.Octets(beyond(m.b, off, n))
+		}
 		return m.b[off : off+n : off+n], nil
 	}
 	p := make([]byte, n)

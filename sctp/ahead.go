@@ -1,6 +1,6 @@
 package sctp
 
-import "github.com/rddp-go/rddp/sctp/internal/ahead"
+import "github.com/rddp-go/rddp/internal/ahead"
 
 const (
 	// crowded is how many associations a Transport has when the memory of those that packets come for, or the program writes to, is mostly in no cache.

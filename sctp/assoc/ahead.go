@@ -3,7 +3,7 @@ package assoc
 import (
 	"unsafe"
 
-	"github.com/rddp-go/rddp/sctp/internal/ahead"
+	"github.com/rddp-go/rddp/internal/ahead"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/rddp-go/rddp/sctp/internal/ahead"
+	"github.com/rddp-go/rddp/internal/ahead"
 )
 
 // Key is what a table is looked up by. Its hash must not be one that a peer who chooses keys can foresee.

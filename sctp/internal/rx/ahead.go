@@ -3,7 +3,7 @@ package rx
 import (
 	"unsafe"
 
-	"github.com/rddp-go/rddp/sctp/internal/ahead"
+	"github.com/rddp-go/rddp/internal/ahead"
 )
 
 // Fetch and FetchMore are those of the association.

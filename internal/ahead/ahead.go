@@ -1,5 +1,6 @@
 // Package ahead brings memory into the processor's caches ahead of its use. Where there are many associations none of their memory is there, and what takes time
 // is not how much has to come, but that each part is asked for only when the one that leads to it has come. Asked for at once they come together, in little more time than one.
+// So it is with a large region of memory: what the next packet is read from, or written to, can come while this one is looked at.
 //
 // To ask is no access: it does no harm whoever changes the memory meanwhile, and takes a nanosecond for what is there already.
 package ahead
@@ -24,4 +25,18 @@ func Behind[P any](pointer *P, octets int) {
 // Beyond is Behind for the pointer that lies at an offset in what a pointer leads to, if it leads anywhere: for when that is there.
 func Beyond[P any](pointer **P, offset uintptr, octets int) {
 	beyond(unsafe.Pointer(pointer), offset, (octets+line-1)/line)
+}
+
+// Octets asks for octets that are about to be read, and Room for some that are about to be written to.
+func Octets(b []byte) {
+	if len(b) > 0 {
+		lines(unsafe.Pointer(unsafe.SliceData(b)), (len(b)+line-1)/line)
+	}
+}
+
+// Room is Octets for who writes.
+func Room(b []byte) {
+	if len(b) > 0 {
+		room(unsafe.Pointer(unsafe.SliceData(b)), (len(b)+line-1)/line)
+	}
 }

@@ -9,3 +9,5 @@ func lines(unsafe.Pointer, int) {}
 func behind(unsafe.Pointer, int) {}
 
 func beyond(unsafe.Pointer, uintptr, int) {}
+
+func room(unsafe.Pointer, int) {}

@@ -18,3 +18,8 @@ func behind(pp unsafe.Pointer, n int)
 //
 //go:noescape
 func beyond(pp unsafe.Pointer, off uintptr, n int)
+
+// room is lines for who is to write to them.
+//
+//go:noescape
+func room(p unsafe.Pointer, n int)

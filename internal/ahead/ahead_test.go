@@ -1,6 +1,7 @@
 package ahead
 
 import (
+	"bytes"
 	"testing"
 	"unsafe"
 
@@ -33,4 +34,16 @@ func TestAskingForMemoryDoesNothingElse(t *testing.T) {
 	nowhere := uintptr(8)
 	Behind(&nowhere, 200)
 	check.Equal(t, "allocations", testing.AllocsPerRun(10, func() { Span(&full.first, &full.last); Behind(&full.list, 4) }), 0)
+}
+
+// Octets are what they were, wherever they lie, and none may be asked for.
+func TestAskingForOctetsDoesNothingElse(t *testing.T) {
+	b := bytes.Repeat([]byte("octets"), 1000)
+	was := bytes.Clone(b)
+	for _, part := range [][]byte{nil, {}, b, b[1:], b[63:65], b[len(b)-1:], b[len(b):]} {
+		Octets(part)
+		Room(part)
+	}
+	check.That(t, bytes.Equal(b, was), "it has changed")
+	check.Equal(t, "allocations", testing.AllocsPerRun(10, func() { Octets(b); Room(b) }), 0)
 }

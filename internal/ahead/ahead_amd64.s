@@ -43,3 +43,15 @@ next:
 
 nowhere:
 	RET
+
+// func room(p unsafe.Pointer, n int)
+TEXT ·room(SB), NOSPLIT, $0-16
+	MOVQ p+0(FP), AX
+	MOVQ n+8(FP), CX
+
+next:
+	BYTE $0x0f; BYTE $0x0d; BYTE $0x08 // PREFETCHW (AX), which the assembler does not know
+	ADDQ $64, AX
+	DECQ CX
+	JG   next
+	RET

@@ -1,0 +1,20 @@
+package ddp
+
+const (
+	// wide is the length of memory, in octets, from which on what a packet is placed in, or cut from, is taken to be in no cache of the processor's. To ask for
+	// what is there takes time as well.
+	wide = 8 << 20
+
+	// page bounds how far ahead is asked: within a long segment the processor sees by itself what comes next.
+	page = 4 << 10
+)
+
+// beyond returns what is likely to be used after the next octets: packets are placed in memory, and cut from it, in its order. The caller has checked that
+// there are n octets at off.
+func beyond(b []byte, off, n uint64) []byte {
+	size := uint64(len(b))
+	if off += n + min(n, page); off >= size {
+		return nil
+	}
+	return b[off:][:min(n, size-off)]
+}

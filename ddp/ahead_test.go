@@ -1,0 +1,51 @@
+package ddp
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
+)
+
+func TestWhatIsLikelyToBeUsedNext(t *testing.T) {
+	b := make([]byte, 100<<10)
+	for _, tt := range []struct{ off, n, from, octets int }{
+		{0, 1000, 2000, 1000},
+		{3000, 1000, 5000, 1000},
+		{0, 30 << 10, 34 << 10, 30 << 10}, // a page further on
+		{0, 60 << 10, 64 << 10, 36 << 10}, // as far as there is any
+		{100<<10 - 2001, 1000, 100<<10 - 1, 1},
+		{100<<10 - 2000, 1000, 0, 0},
+		{99 << 10, 1 << 10, 0, 0},
+		{0, 100 << 10, 0, 0},
+		{100 << 10, 0, 0, 0},
+		{5000, 0, 5000, 0},
+	} {
+		next, from := beyond(b, uint64(tt.off), uint64(tt.n)), 0
+		if next != nil {
+			from = cap(b) - cap(next)
+		}
+		check.Equal(t, fmt.Sprintf("after %d octets at %d", tt.n, tt.off), fmt.Sprint(from, len(next)), fmt.Sprint(tt.from, tt.octets))
+	}
+}
+
+// Memory that is asked for ahead is as other memory is, up to its last octet; what is resolved in it knows that it is.
+func TestWideMemory(t *testing.T) {
+	for _, size := range []int{wide - 1, wide, wide + 4097} {
+		r := newRig(t)
+		mem := make([]byte, size)
+		reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
+		for _, off := range []int{0, 5, size / 2, size - 4000, size - 2000, size - 1000} {
+			want := bytes.Repeat([]byte{byte(off>>8) + 1}, 1000)
+			placed := r.place(taggedSeg(true, 0, reg.STag(), uint64(off), want))
+			check.That(t, placed.Err == nil && bytes.Equal(mem[off:][:1000], want), "what was placed at %d of %d: %v", off, size, placed.Err)
+			p, fault := r.Resolve(reg.STag(), uint64(off), 1000, RemoteWrite)
+			check.That(t, fault == nil && p.wide == (size >= wide), "resolved at %d of %d: %v", off, size, fault)
+			for _, p := range []Piece{p, {Mem: Bytes(mem), Off: uint64(off), Len: 1000}} {
+				got, err := p.slice(0, 1000)
+				check.That(t, err == nil && bytes.Equal(got, want), "what is cut at %d of %d: %v", off, size, err)
+			}
+		}
+	}
+}
