@@ -50,6 +50,9 @@ const (
 	mostWork   = time.Millisecond
 )
 
+// fewWoken is how many goroutines a batch may have woken for these to have their turn before other threads of the host do.
+const fewWoken = 16
+
 // A train is so many packets without a gap, or in one batch.
 const (
 	trainPackets = 4
@@ -75,7 +78,7 @@ type Pace struct {
 	gave  bool          // the reader has given way since, for the first time
 	waits int           // so far
 	train int           // packets without a gap between them
-	woke  bool          // the last batch has woken somebody, as this one may: he would wait as well; and what comes next may be the answer to his
+	woken uint64        // goroutines by the last batch. If any, this one may as well: they would wait too; and what comes next may be the answer to theirs
 	empty rawio.Time    // when nothing was there any more, Never while something may be
 	blind int           // pauses since
 	looks int           // for the next packet of a train since
@@ -139,7 +142,7 @@ func (p *Pace) Arrived(now rawio.Time, packets int) {
 		} else if p.soon <= soonNot {
 			p.hurry = false
 		}
-		if waited > p.wake/4 || p.woke {
+		if waited > p.wake/4 || p.woken > 0 {
 			p.train = 0
 		}
 		p.worked(now)
@@ -165,7 +168,7 @@ func (p *Pace) Follows(packets int) bool { return packets >= manyPackets || p.tr
 func (p *Pace) Late(now rawio.Time) bool {
 	if p.empty == rawio.Never {
 		p.empty = now
-		p.waiting = !p.woke && p.trains.on()
+		p.waiting = p.woken == 0 && p.trains.on()
 	}
 	p.looks++
 	if p.waiting && (now.Sub(p.empty) > p.wake/4 || p.looks >= mostLooks) {
@@ -190,8 +193,8 @@ func (p *Pace) Handled(packets, octets int, woken uint64) {
 	} else if p.lone < loneBatches {
 		p.lone++
 	}
-	p.woke = woken > 0
-	if !p.woke {
+	p.woken = woken
+	if woken == 0 {
 		p.calm = min(p.calm+1, calmMost)
 	} else {
 		p.calm = max(p.calm-calmCost, 0)
@@ -231,7 +234,7 @@ func (p *Pace) pause(now rawio.Time) rawio.Pause {
 	waited, first, s := now.Sub(p.empty), p.blind == 0, p.State()
 	looks := p.poll == 0 && waited < p.patience() && !p.curb.on(now)
 	switch {
-	case looks && s == Many && p.hurry:
+	case looks && s == Many && p.hurry && !(first && p.woken <= fewWoken):
 		return rawio.Cede
 	case looks && s == Single,
 		p.poll == 0 && first && (s == Many || s == Quiet && p.waits%workEvery == 0),

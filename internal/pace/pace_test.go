@@ -21,7 +21,8 @@ type load struct {
 	size           int
 	work           time.Duration // that those whom it wakes have before they are done
 	wait           time.Duration // after that
-	every          int           // so manieth batch wakes one
+	every          int           // so manieth batch wakes somebody
+	wakes          uint64        // so many goroutines
 	state          State
 	follows, keeps bool
 	lends          bool
@@ -29,17 +30,18 @@ type load struct {
 }
 
 var loads = []load{
-	{"ping-pong", 1, 100, 0, testWake / 8, 1, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
-	{"ping-pong of ends that sleep", 1, 100, 0, 5 * testWake, 1, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
-	{"a message now and then", 1, 100, 0, time.Millisecond, 1, Quiet, false, false, true, [3]rawio.Pause{rawio.Park, rawio.Park, rawio.Park}},
-	{"messages for many", 16, 100, 0, 10 * time.Microsecond, 1, Many, true, false, false, [3]rawio.Pause{rawio.Cede, rawio.Cede, rawio.Park}},
-	{"messages for many, now and then", 16, 100, 0, time.Millisecond, 1, Many, true, false, false, [3]rawio.Pause{rawio.Yield, rawio.Park, rawio.Park}},
-	{"work for each, as much at the peer", 1, 100, 10 * testWake, 10 * testWake, 1, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
-	{"work for many, as much at the peer", 16, 100, 20 * testWake, 20 * testWake, 1, Many, true, false, false, [3]rawio.Pause{rawio.Cede, rawio.Cede, rawio.Park}},
-	{"long work now and then", 1, 100, 10 * testWake, 2 * time.Millisecond, 1, Quiet, false, false, true, [3]rawio.Pause{rawio.Park, rawio.Park, rawio.Park}},
-	{"bulk", 40, 1500, 0, 30 * time.Microsecond, 100, Bulk, true, true, false, [3]rawio.Pause{rawio.Block, rawio.Park, rawio.Park}},
-	{"long packets", 1, 64000, 0, 30 * time.Microsecond, 100, Bulk, false, true, false, [3]rawio.Pause{rawio.Block, rawio.Park, rawio.Park}},
-	{"acknowledgements of bulk", 1, 40, 0, 30 * time.Microsecond, 0, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
+	{"ping-pong", 1, 100, 0, testWake / 8, 1, 1, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
+	{"ping-pong of ends that sleep", 1, 100, 0, 5 * testWake, 1, 1, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
+	{"a message now and then", 1, 100, 0, time.Millisecond, 1, 1, Quiet, false, false, true, [3]rawio.Pause{rawio.Park, rawio.Park, rawio.Park}},
+	{"messages for many", 16, 100, 0, 10 * time.Microsecond, 1, fewWoken, Many, true, false, false, [3]rawio.Pause{rawio.Yield, rawio.Cede, rawio.Park}},
+	{"messages for more", 16, 100, 0, 10 * time.Microsecond, 1, fewWoken + 1, Many, true, false, false, [3]rawio.Pause{rawio.Cede, rawio.Cede, rawio.Park}},
+	{"messages for many, now and then", 16, 100, 0, time.Millisecond, 1, 1, Many, true, false, false, [3]rawio.Pause{rawio.Yield, rawio.Park, rawio.Park}},
+	{"work for each, as much at the peer", 1, 100, 10 * testWake, 10 * testWake, 1, 1, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
+	{"work for many, as much at the peer", 16, 100, 20 * testWake, 20 * testWake, 1, 40, Many, true, false, false, [3]rawio.Pause{rawio.Cede, rawio.Cede, rawio.Park}},
+	{"long work now and then", 1, 100, 10 * testWake, 2 * time.Millisecond, 1, 1, Quiet, false, false, true, [3]rawio.Pause{rawio.Park, rawio.Park, rawio.Park}},
+	{"bulk", 40, 1500, 0, 30 * time.Microsecond, 100, 1, Bulk, true, true, false, [3]rawio.Pause{rawio.Block, rawio.Park, rawio.Park}},
+	{"long packets", 1, 64000, 0, 30 * time.Microsecond, 100, 1, Bulk, false, true, false, [3]rawio.Pause{rawio.Block, rawio.Park, rawio.Park}},
+	{"acknowledgements of bulk", 1, 40, 0, 30 * time.Microsecond, 0, 1, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
 }
 
 // reader is what a Pace is told in virtual time.
@@ -67,7 +69,7 @@ func (r *reader) one(l load) {
 	r.Arrived(r.now, l.packets)
 	woken := uint64(0)
 	if r.n++; l.every > 0 && r.n%l.every == 0 {
-		woken = 1
+		woken = l.wakes
 	}
 	r.Handled(l.packets, l.packets*l.size, woken)
 }
