@@ -175,7 +175,8 @@ func (s *Stream) Resolve(tag STag, to, n uint64, need Access) (Piece, *Error) {
 	}
 	p := Piece{Region: r, Off: off, Len: n, need: need, gen: r.gen.Load()}
 	if p.ram = r.mem.RAM() != nil; p.ram {
-		p.Mem, p.wide = r.mem.sub(off, n), len(r.mem.b) >= wide
+		p.Mem = r.mem.sub(off, n)
+		p.wide = len(r.mem.b) >= wide
 	}
 	return p, nil
 }
