@@ -1,10 +1,10 @@
 package sctp
 
 import (
+	"github.com/rddp-go/rddp/internal/ahead"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
-	"github.com/rddp-go/rddp/internal/ahead"
 )
 
 // lookup finds the association of each packet, and waits for nobody. A packet without one gets the endpoint's answer; a

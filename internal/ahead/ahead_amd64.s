@@ -1,29 +1,31 @@
 #include "textflag.h"
 
+// EACH asks, in a way of its own, for each of CX lines from AX on.
+#define EACH(ask) \
+next: \
+	ask; \
+	ADDQ $64, AX; \
+	DECQ CX; \
+	JG   next; \
+	RET
+
+#define TO_READ PREFETCHT0 (AX)
+
+// TO_WRITE is PREFETCHW (AX), which the assembler does not know.
+#define TO_WRITE BYTE $0x0f; BYTE $0x0d; BYTE $0x08
+
 // func lines(p unsafe.Pointer, n int)
 TEXT ·lines(SB), NOSPLIT, $0-16
 	MOVQ p+0(FP), AX
 	MOVQ n+8(FP), CX
-
-next:
-	PREFETCHT0 (AX)
-	ADDQ       $64, AX
-	DECQ       CX
-	JG         next
-	RET
+	EACH(TO_READ)
 
 // func behind(pp unsafe.Pointer, n int)
 TEXT ·behind(SB), NOSPLIT, $0-16
 	MOVQ pp+0(FP), AX
 	MOVQ n+8(FP), CX
 	MOVQ (AX), AX
-
-next:
-	PREFETCHT0 (AX)
-	ADDQ       $64, AX
-	DECQ       CX
-	JG         next
-	RET
+	EACH(TO_READ)
 
 // func beyond(pp unsafe.Pointer, off uintptr, n int)
 TEXT ·beyond(SB), NOSPLIT, $0-24
@@ -34,12 +36,7 @@ TEXT ·beyond(SB), NOSPLIT, $0-24
 	TESTQ AX, AX
 	JEQ   nowhere
 	MOVQ  (AX)(BX*1), AX
-
-next:
-	PREFETCHT0 (AX)
-	ADDQ       $64, AX
-	DECQ       CX
-	JG         next
+	EACH(TO_READ)
 
 nowhere:
 	RET
@@ -48,10 +45,4 @@ nowhere:
 TEXT ·room(SB), NOSPLIT, $0-16
 	MOVQ p+0(FP), AX
 	MOVQ n+8(FP), CX
-
-next:
-	BYTE $0x0f; BYTE $0x0d; BYTE $0x08 // PREFETCHW (AX), which the assembler does not know
-	ADDQ $64, AX
-	DECQ CX
-	JG   next
-	RET
+	EACH(TO_WRITE)

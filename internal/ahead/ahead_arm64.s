@@ -1,29 +1,30 @@
 #include "textflag.h"
 
+// EACH asks, in a way of its own, for each of R1 lines from R0 on.
+#define EACH(ask) \
+next: \
+	ask; \
+	ADD  $64, R0; \
+	SUBS $1, R1; \
+	BGT  next; \
+	RET
+
+#define TO_READ PRFM (R0), PLDL1KEEP
+
+#define TO_WRITE PRFM (R0), PSTL1KEEP
+
 // func lines(p unsafe.Pointer, n int)
 TEXT ·lines(SB), NOSPLIT, $0-16
 	MOVD p+0(FP), R0
 	MOVD n+8(FP), R1
-
-next:
-	PRFM (R0), PLDL1KEEP
-	ADD  $64, R0
-	SUBS $1, R1
-	BGT  next
-	RET
+	EACH(TO_READ)
 
 // func behind(pp unsafe.Pointer, n int)
 TEXT ·behind(SB), NOSPLIT, $0-16
 	MOVD pp+0(FP), R0
 	MOVD n+8(FP), R1
 	MOVD (R0), R0
-
-next:
-	PRFM (R0), PLDL1KEEP
-	ADD  $64, R0
-	SUBS $1, R1
-	BGT  next
-	RET
+	EACH(TO_READ)
 
 // func beyond(pp unsafe.Pointer, off uintptr, n int)
 TEXT ·beyond(SB), NOSPLIT, $0-24
@@ -33,12 +34,7 @@ TEXT ·beyond(SB), NOSPLIT, $0-24
 	MOVD (R0), R0
 	CBZ  R0, nowhere
 	MOVD (R0)(R2), R0
-
-next:
-	PRFM (R0), PLDL1KEEP
-	ADD  $64, R0
-	SUBS $1, R1
-	BGT  next
+	EACH(TO_READ)
 
 nowhere:
 	RET
@@ -47,10 +43,4 @@ nowhere:
 TEXT ·room(SB), NOSPLIT, $0-16
 	MOVD p+0(FP), R0
 	MOVD n+8(FP), R1
-
-next:
-	PRFM (R0), PSTL1KEEP
-	ADD  $64, R0
-	SUBS $1, R1
-	BGT  next
-	RET
+	EACH(TO_WRITE)
