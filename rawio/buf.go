@@ -69,7 +69,7 @@ type Pool struct {
 }
 
 const (
-	trimEvery = 1 << 12 // buffers handed out between two trims
+	trimEvery = 1 << 16 // buffers handed out between two trims
 	trimMost  = 64      // buffers given up at once: few beside trimEvery, should they be needed again
 )
 

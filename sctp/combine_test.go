@@ -153,7 +153,7 @@ func TestReaderThatDoesNotWaitSends(t *testing.T) {
 		{"the turn is wanted", nil, func(r *receiver) { must.OK(t, r.run(0, rawio.ErrInterrupted)) }, 1, false},
 		{"one packet at a time", func(r *receiver) {
 			for r.pace.State() == pace.Many {
-				r.pace.Handled(1, 100, 0)
+				r.pace.Handled(1, 100, 0, false)
 			}
 		}, func(r *receiver) { must.OK(t, r.run(0, nil)) }, 1, false},
 	} {
@@ -182,7 +182,7 @@ func testCombined(t *testing.T) {
 	p := newPair(t)
 	c, _ := p.connect(t, nil, nil)
 	synctest.Wait()
-	p.a.turn.rx.pace.Handled(9, 900, 1)
+	p.a.turn.rx.pace.Handled(9, 900, 1, false)
 	p.a.out.woke(9)
 	p.a.out.add([]rawio.Packet{{Vec: [][]byte{[]byte("x")}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}, 1)
 	before := p.a.Stats().TxPackets
@@ -208,9 +208,9 @@ func testCombined(t *testing.T) {
 		{"alone", 2, 2, 40, false},
 		{"the last of an association", 2, 2, 40, false},
 	} {
-		p.a.turn.rx.pace.Handled(9, 900, 1)
+		p.a.turn.rx.pace.Handled(9, 900, 1, false)
 		for i := 0; i < 9 && row.name == "alone"; i++ {
-			p.a.turn.rx.pace.Handled(1, 100, 0)
+			p.a.turn.rx.pace.Handled(1, 100, 0, false)
 		}
 		if row.name == "the last of an association" {
 			a.Abort(now, nil)

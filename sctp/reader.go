@@ -9,6 +9,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/pace"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 const (
@@ -39,6 +40,9 @@ type receiver struct {
 	count    int            // packets since the last pause
 	octets   int            // of them
 	woken    uint64         // wakes after the last of them
+	tag      uint32         // of the association to which the last of them belong
+	sent     uint64         // DATA chunks that it has sent
+	answered bool           // since those before, or they were another's
 	combined bool           // they have put something into the combiner
 	several  bool           // they are of more than one association
 	at       rawio.Time     // when packets came last
@@ -106,7 +110,7 @@ func (r *receiver) finish(err error) error {
 		woken := all - r.woken
 		r.woken = all
 		r.t.out.woke(woken)
-		r.pace.Handled(r.count, r.octets, woken)
+		r.pace.Handled(r.count, r.octets, woken, r.answered)
 		if held != nil {
 			r.letGo(held, woken > 0)
 		}
@@ -151,6 +155,9 @@ func (r *receiver) done(last bool) (held *Conn) {
 	r.several = r.several || !last && r.last != nil
 	// Whoever has taken the gate meanwhile does the same when it leaves.
 	if r.last != nil && (r.owned || r.last.tryOwn()) {
+		if last {
+			r.watch(r.last.a)
+		}
 		now := r.at
 		if !r.owned || r.octets > shortWork { // others have had the gate, or it has taken a while to handle the packets
 			now = r.t.now()
@@ -164,6 +171,13 @@ func (r *receiver) done(last bool) (held *Conn) {
 	}
 	r.last, r.owned = nil, false
 	return held
+}
+
+// watch sees whether an association has sent messages since it was watched last.
+func (r *receiver) watch(a *assoc.Assoc) {
+	tag, sent := a.LocalTag(), a.DataSent()
+	r.answered = tag != r.tag || sent != r.sent
+	r.tag, r.sent = tag, sent
 }
 
 // letGo has those go first whom the packets have woken, and lets the SACK go that was held back for their answer. One that has come in time

@@ -55,7 +55,7 @@ func TestAcknowledgementGoesWithTheAnswer(t *testing.T) {
 		{"somebody looks", true, func(letGo func()) { d.peek(func(*assoc.Assoc) { letGo() }) }},
 		{"messages are not answered", false, nil},
 	} {
-		r.pace.Handled(9, 900, 1)
+		r.pace.Handled(9, 900, 1, false)
 		for range 16 {
 			r.pace.Held(tt.answers)
 		}

@@ -1,9 +1,5 @@
 package sctp
 
-// soon is how many times the patience of who looks for a packet a goroutine may take to be back to wait for more, if it is to be worth its
-// while to read the link.
-const soon = 1
-
 // Signal is a token that tells a waiting goroutine to look again. Who waits for it may read the link of
 // its Transport meanwhile. Its methods may be called from several goroutines.
 type Signal struct {
@@ -47,10 +43,10 @@ func (s *Signal) Wait(a, b <-chan struct{}) (set bool) {
 		return true // at once: this says nothing of how quick the caller is
 	default:
 	}
-	lends := u.rx.pace.Lends()
-	if u.take(lends && s.t.now().Sub(s.left.Load()) < soon*u.rx.pace.Patience()) {
+	soon := u.rx.pace.Lends()
+	if u.take(soon > 0 && s.t.now().Sub(s.left.Load()) < soon) {
 		set, err := s.attend(a, b)
-		s.left.Store(u.rx.at)
+		s.left.Store(s.t.now())
 		u.leave()
 		if err == nil {
 			return set
@@ -67,7 +63,7 @@ func (s *Signal) Wait(a, b <-chan struct{}) (set bool) {
 		case <-b:
 		}
 	}
-	if lends {
+	if soon > 0 {
 		s.left.Store(s.t.now())
 	}
 	return set

@@ -12,7 +12,7 @@ import (
 // for what a packet brings asks for it, and reads the link itself: so the packet wakes that one, not another
 // that has to wake it in turn. On the way out it leaves the turn to nobody, as it will be back at
 // once, and handing the turn over each time would cost as much as is won. If it is not, a timer has the receive goroutine
-// go on; who was not back soon the last time does not get the turn, nor does anybody while packets come in numbers, which
+// go on; who was not back soon the last time does not get the turn, nor does anybody while packets come in numbers for several, which
 // are handled while the program handles what they bring.
 type turn struct {
 	link  rawio.Interrupter // nil: the receive goroutine always reads
@@ -118,7 +118,7 @@ func (u *turn) leave() {
 		u.rx.t.collect(false)
 	}
 	u.state.Store(turnFree)
-	if !u.rx.pace.Lends() {
+	if u.rx.pace.Lends() == 0 {
 		u.summon()
 	} else if !u.running.Load() && !u.running.Swap(true) {
 		u.timer.Reset(leftAlone)

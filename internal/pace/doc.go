@@ -30,6 +30,10 @@
 // so it is done where the packet mostly comes, and not where batches wake goroutines, which would wait as long. An acknowledgement that waits
 // until those that the batch has woken have had their turn goes with their answer, if there is one; so it waits where there mostly is. Both are tried now and then elsewhere (bet).
 //
+// A goroutine that waits for what a packet brings may read the link meanwhile, and is then woken by nobody (Lends): in states Quiet and Single one that is back
+// within the patience; in the others only where one goroutine takes all that comes and nothing is sent back, and one that is back within half a wake-up. Where several
+// take, or answer, they want the packets that come while they do so to be handled by another.
+//
 // Whether waits are short is known from when packets come, not from whether somebody has looked for them: so one load
 // leads to one state, wherever it began. And nobody looks for packets while a quota of processor time is used up (curb).
 package pace

@@ -50,6 +50,13 @@ const (
 	mostWork   = time.Millisecond
 )
 
+// takes counts batches that wake one goroutine, of an association that sends nothing in between, from 0 to takesMost; any other takes takesCost back.
+const (
+	takesMost   = 64
+	takesEnough = 32
+	takesCost   = 4
+)
+
 // fewWoken is how many goroutines a batch may have woken for these to have their turn before other threads of the host do.
 const fewWoken = 16
 
@@ -60,17 +67,20 @@ const (
 	mostLooks    = 64
 )
 
-// Pace watches what arrives at one queue of a link. All methods are the reader's, but for State and Lends.
+// Pace watches what arrives at one queue of a link. All methods are the reader's, but for State, Lends and Patience.
 type Pace struct {
 	state atomic.Int32
+	taken atomic.Bool // one goroutine takes all that comes, and nothing is sent back
 
-	wake  time.Duration // what waking a thread costs
-	poll  time.Duration // see New
+	wake  func() time.Duration // what waking a thread costs
+	poll  time.Duration        // see New
 	clock func() rawio.Time
 
 	lone int // batches in a row of few short packets, loneBatches at most
 	calm int // of batches
 	soon int // of waits
+
+	takes int // of batches
 
 	hurry bool          // most waits of late were short
 	work  time.Duration // what a batch takes here, until those that it wakes have had their turn
@@ -93,11 +103,11 @@ type Pace struct {
 // New returns a Pace for a link that was told how long to look for packets before a reader blocks: 0 is for as long as it
 // pays, less for never.
 func New(poll time.Duration, clock func() rawio.Time) *Pace {
-	return &Pace{poll: poll, clock: clock, wake: Wake(), empty: rawio.Never, trains: bet{won: betMost}, curb: newCurb(limits.Throttled)}
+	return &Pace{poll: poll, clock: clock, wake: Wake, empty: rawio.Never, trains: bet{won: betMost}, curb: newCurb(limits.Throttled)}
 }
 
 // Patience returns how long to look for a packet that is expected of an end that has nothing to do but to answer. Others than the reader may ask.
-func (p *Pace) Patience() time.Duration { return 6 * p.wake }
+func (p *Pace) Patience() time.Duration { return 6 * p.wake() }
 
 // patience is that and work: what is done here while the reader gives way, and as much at the peer.
 func (p *Pace) patience() time.Duration { return p.Patience() + 2*p.work }
@@ -105,11 +115,17 @@ func (p *Pace) patience() time.Duration { return p.Patience() + 2*p.work }
 // State returns the state.
 func (p *Pace) State() State { return State(p.state.Load()) }
 
-// Lends reports whether a goroutine that waits for a packet may read the link itself, as packets come one at a time: then the packet wakes
-// that one, not another that has to wake it in turn.
-func (p *Pace) Lends() bool {
-	s := p.State()
-	return s == Single || s == Quiet
+// Lends returns how soon a goroutine must be back that is to read the link itself while it waits, 0 if none is to. Where packets come one at a time,
+// the packet then wakes that one, not another that has to wake it in turn. Where they come in numbers, and one goroutine takes all that they bring, what it
+// does in between is not done while others read; that pays if it is less than what it costs to wake it.
+func (p *Pace) Lends() time.Duration {
+	switch s := p.State(); {
+	case s == Single || s == Quiet:
+		return p.Patience()
+	case p.taken.Load():
+		return p.wake() / 2
+	}
+	return 0
 }
 
 // Keeps reports whether the reader is to stay on its thread: it spends its time in system calls that take long enough for the
@@ -142,7 +158,7 @@ func (p *Pace) Arrived(now rawio.Time, packets int) {
 		} else if p.soon <= soonNot {
 			p.hurry = false
 		}
-		if waited > p.wake/4 || p.woken > 0 {
+		if waited > p.wake()/4 || p.woken > 0 {
 			p.train = 0
 		}
 		p.worked(now)
@@ -171,7 +187,7 @@ func (p *Pace) Late(now rawio.Time) bool {
 		p.waiting = p.woken == 0 && p.trains.on()
 	}
 	p.looks++
-	if p.waiting && (now.Sub(p.empty) > p.wake/4 || p.looks >= mostLooks) {
+	if p.waiting && (now.Sub(p.empty) > p.wake()/4 || p.looks >= mostLooks) {
 		p.waiting = false
 		p.trains.tell(false)
 	}
@@ -185,9 +201,9 @@ func (p *Pace) Holds() bool { return p.State() == Many && p.answers.on() }
 // Held follows on Holds.
 func (p *Pace) Held(answered bool) { p.answers.tell(answered) }
 
-// Handled takes that a batch, and what followed it, has been handled: how many octets and packets it was, and how many goroutines they have
-// woken.
-func (p *Pace) Handled(packets, octets int, woken uint64) {
+// Handled takes that a batch, and what followed it, has been handled: how many octets and packets it was, how many goroutines they have
+// woken, and whether they were of another association than those before, or it has sent messages since.
+func (p *Pace) Handled(packets, octets int, woken uint64, answered bool) {
 	if packets > fewPackets || octets > fewOctets {
 		p.lone = 0
 	} else if p.lone < loneBatches {
@@ -199,7 +215,20 @@ func (p *Pace) Handled(packets, octets int, woken uint64) {
 	} else {
 		p.calm = max(p.calm-calmCost, 0)
 	}
+	p.take(woken, answered)
 	p.state.Store(int32(p.judge(p.State())))
+}
+
+func (p *Pace) take(woken uint64, answered bool) {
+	switch {
+	case woken > 1 || answered:
+		p.takes = max(p.takes-takesCost, 0)
+	case woken == 1:
+		p.takes = min(p.takes+1, takesMost)
+	}
+	if is := p.takes >= takesEnough; is != p.taken.Load() {
+		p.taken.Store(is)
+	}
 }
 
 func (p *Pace) judge(s State) State {

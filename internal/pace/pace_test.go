@@ -23,25 +23,28 @@ type load struct {
 	wait           time.Duration // after that
 	every          int           // so manieth batch wakes somebody
 	wakes          uint64        // so many goroutines
+	answers        bool          // they send something
 	state          State
 	follows, keeps bool
-	lends          bool
+	lends          time.Duration
 	pause          [3]rawio.Pause // at once, again, after a long while
 }
 
 var loads = []load{
-	{"ping-pong", 1, 100, 0, testWake / 8, 1, 1, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
-	{"ping-pong of ends that sleep", 1, 100, 0, 5 * testWake, 1, 1, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
-	{"a message now and then", 1, 100, 0, time.Millisecond, 1, 1, Quiet, false, false, true, [3]rawio.Pause{rawio.Park, rawio.Park, rawio.Park}},
-	{"messages for many", 16, 100, 0, 10 * time.Microsecond, 1, fewWoken, Many, true, false, false, [3]rawio.Pause{rawio.Yield, rawio.Cede, rawio.Park}},
-	{"messages for more", 16, 100, 0, 10 * time.Microsecond, 1, fewWoken + 1, Many, true, false, false, [3]rawio.Pause{rawio.Cede, rawio.Cede, rawio.Park}},
-	{"messages for many, now and then", 16, 100, 0, time.Millisecond, 1, 1, Many, true, false, false, [3]rawio.Pause{rawio.Yield, rawio.Park, rawio.Park}},
-	{"work for each, as much at the peer", 1, 100, 10 * testWake, 10 * testWake, 1, 1, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
-	{"work for many, as much at the peer", 16, 100, 20 * testWake, 20 * testWake, 1, 40, Many, true, false, false, [3]rawio.Pause{rawio.Cede, rawio.Cede, rawio.Park}},
-	{"long work now and then", 1, 100, 10 * testWake, 2 * time.Millisecond, 1, 1, Quiet, false, false, true, [3]rawio.Pause{rawio.Park, rawio.Park, rawio.Park}},
-	{"bulk", 40, 1500, 0, 30 * time.Microsecond, 100, 1, Bulk, true, true, false, [3]rawio.Pause{rawio.Block, rawio.Park, rawio.Park}},
-	{"long packets", 1, 64000, 0, 30 * time.Microsecond, 100, 1, Bulk, false, true, false, [3]rawio.Pause{rawio.Block, rawio.Park, rawio.Park}},
-	{"acknowledgements of bulk", 1, 40, 0, 30 * time.Microsecond, 0, 1, Single, false, false, true, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
+	{"ping-pong", 1, 100, 0, testWake / 8, 1, 1, false, Single, false, false, 6 * testWake, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
+	{"ping-pong of ends that sleep", 1, 100, 0, 5 * testWake, 1, 1, false, Single, false, false, 6 * testWake, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
+	{"a message now and then", 1, 100, 0, time.Millisecond, 1, 1, false, Quiet, false, false, 6 * testWake, [3]rawio.Pause{rawio.Park, rawio.Park, rawio.Park}},
+	{"messages for many", 16, 100, 0, 10 * time.Microsecond, 1, fewWoken, true, Many, true, false, 0, [3]rawio.Pause{rawio.Yield, rawio.Cede, rawio.Park}},
+	{"messages for more", 16, 100, 0, 10 * time.Microsecond, 1, fewWoken + 1, true, Many, true, false, 0, [3]rawio.Pause{rawio.Cede, rawio.Cede, rawio.Park}},
+	{"messages for many, now and then", 16, 100, 0, time.Millisecond, 1, 1, true, Many, true, false, 0, [3]rawio.Pause{rawio.Yield, rawio.Park, rawio.Park}},
+	{"a stream of messages for one", 16, 1500, 0, 10 * time.Microsecond, 2, 1, false, Many, true, false, testWake / 2, [3]rawio.Pause{rawio.Yield, rawio.Cede, rawio.Park}},
+	{"a stream of messages for two", 16, 1500, 0, 10 * time.Microsecond, 2, 2, false, Many, true, false, 0, [3]rawio.Pause{rawio.Yield, rawio.Cede, rawio.Park}},
+	{"work for each, as much at the peer", 1, 100, 10 * testWake, 10 * testWake, 1, 1, false, Single, false, false, 6 * testWake, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
+	{"work for many, as much at the peer", 16, 100, 20 * testWake, 20 * testWake, 1, 40, true, Many, true, false, 0, [3]rawio.Pause{rawio.Cede, rawio.Cede, rawio.Park}},
+	{"long work now and then", 1, 100, 10 * testWake, 2 * time.Millisecond, 1, 1, false, Quiet, false, false, 6 * testWake, [3]rawio.Pause{rawio.Park, rawio.Park, rawio.Park}},
+	{"bulk", 40, 1500, 0, 30 * time.Microsecond, 100, 1, false, Bulk, true, true, 0, [3]rawio.Pause{rawio.Block, rawio.Park, rawio.Park}},
+	{"long packets", 1, 64000, 0, 30 * time.Microsecond, 100, 1, false, Bulk, false, true, 0, [3]rawio.Pause{rawio.Block, rawio.Park, rawio.Park}},
+	{"acknowledgements of bulk", 1, 40, 0, 30 * time.Microsecond, 0, 1, false, Single, false, false, 6 * testWake, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
 }
 
 // reader is what a Pace is told in virtual time.
@@ -54,7 +57,7 @@ type reader struct {
 
 func newReader(poll time.Duration) *reader {
 	r := &reader{Pace: New(poll, nil), rand: rand.New(rand.NewPCG(1, 2))}
-	r.wake = testWake
+	r.wake = func() time.Duration { return testWake }
 	return r
 }
 
@@ -71,7 +74,7 @@ func (r *reader) one(l load) {
 	if r.n++; l.every > 0 && r.n%l.every == 0 {
 		woken = l.wakes
 	}
-	r.Handled(l.packets, l.packets*l.size, woken)
+	r.Handled(l.packets, l.packets*l.size, woken, l.answers && woken > 0)
 }
 
 // Each load has one state, whatever came before it: the reader is there within 100 ms, and has not changed its mind more
@@ -184,7 +187,7 @@ func TestTrainIsWaitedForWhereItGoesOn(t *testing.T) {
 	}
 	for range 2 {
 		for _, woken := range []uint64{0, 1} {
-			r.Handled(trainPackets, 6000, woken)
+			r.Handled(trainPackets, 6000, woken, false)
 			all, some := 10*betEvery, 10
 			if woken > 0 {
 				all, some = 0, 0
@@ -248,6 +251,29 @@ func TestWakeIsMeasuredWithinBounds(t *testing.T) {
 		Measure()
 		check.That(t, Wake() >= leastWake && Wake() <= mostWake, "%v", Wake())
 	}
+}
+
+// While links are read it is measured again, every ten seconds at most, and what was measured before counts as much: so it follows a machine that changes.
+func TestWakeIsMeasuredAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wake.Store(int64(50 * time.Microsecond))
+		measured = time.Now()
+		times := 0
+		for range 100 {
+			time.Sleep(seldom / 10)
+			measureAfter(seldom, func() time.Duration { times++; return 10 * time.Microsecond })
+		}
+		check.Equal(t, "measurements in ten times as long", times, 10)
+		check.That(t, Wake() < 11*time.Microsecond, "%v, as it was long ago", Wake())
+		time.Sleep(seldom)
+		measureAfter(seldom, func() time.Duration { return time.Hour })
+		check.That(t, Wake() <= (10*time.Microsecond+mostWake)/2+time.Microsecond, "%v after one that was disturbed", Wake())
+		time.Sleep(seldom)
+		before := Wake()
+		measureAfter(seldom, func() time.Duration { return 0 })
+		check.Equal(t, "after one that has failed", Wake(), before)
+	})
+	measured = time.Time{}
 }
 
 // Who strolls rests after every 32nd step, and at no other.

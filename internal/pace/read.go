@@ -40,6 +40,6 @@ func (p *Pace) Read(w rawio.Waiter, pkts []rawio.Packet) (n int, err error) {
 	for i := range pkts[:n] {
 		octets += len(pkts[i].Data)
 	}
-	p.Handled(n, octets, 0)
+	p.Handled(n, octets, 0, false)
 	return n, nil
 }

@@ -22,8 +22,11 @@ var (
 	measured  time.Time // guarded by measuring: when it was last
 )
 
-// often is how often it is measured at most.
-const often = time.Second
+// often is how often it is measured at most as links are opened, seldom as they are read.
+const (
+	often  = time.Second
+	seldom = 10 * time.Second
+)
 
 // Wake returns how long it takes to wake a thread that blocks in the kernel.
 func Wake() time.Duration {
@@ -34,14 +37,29 @@ func Wake() time.Duration {
 }
 
 // Measure measures it, which takes some milliseconds, unless that was done a moment ago. A link does when it is opened.
-func Measure() {
+func Measure() { measureAfter(often, measure) }
+
+// Again is Measure for a link that is read, which calls it now and then: a host that others share, or that changes its clock, is not always the same. It does not
+// keep the caller waiting.
+func Again() { go measureAfter(seldom, measure) }
+
+func measureAfter(least time.Duration, measure func() time.Duration) {
 	measuring.Lock()
 	defer measuring.Unlock()
-	if !measured.IsZero() && time.Since(measured) < often {
+	if !measured.IsZero() && time.Since(measured) < least {
 		return
 	}
 	if d := measure(); d != 0 {
-		wake.Store(int64(min(max(d, leastWake), mostWake)))
+		wake.Store(int64(smooth(time.Duration(wake.Load()), d)))
 	}
 	measured = time.Now()
+}
+
+// smooth goes half the way from what was measured before, if anything was: one measurement may be disturbed.
+func smooth(before, d time.Duration) time.Duration {
+	d = min(max(d, leastWake), mostWake)
+	if before != 0 {
+		d = (before + d) / 2
+	}
+	return d
 }

@@ -224,6 +224,9 @@ func (a *Assoc) HoldSack(on bool) {
 	}
 }
 
+// DataSent returns how many DATA chunks have been sent, each counted once.
+func (a *Assoc) DataSent() uint64 { return a.sender.Fresh() }
+
 // SackDue says whether the next PollTransmit sends a SACK, as after a Release that opens the window by much.
 func (a *Assoc) SackDue(now rawio.Time) bool { return a.recv != nil && a.recv.SackDue(now) }
 

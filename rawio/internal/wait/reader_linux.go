@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/pace"
 	"github.com/rddp-go/rddp/rawio"
 	"golang.org/x/sys/unix"
 )
@@ -17,6 +18,9 @@ import (
 // maxBlock is how long a reader blocks in the kernel. Its thread keeps its place among GOMAXPROCS meanwhile, so it is no longer than a
 // program can do without.
 const maxBlock = 100 * time.Microsecond
+
+// waitsBetween is after how many waits what a wake-up costs may be measured anew.
+const waitsBetween = 1 << 14
 
 // Reader waits for some nonblocking descriptors, on behalf of one goroutine at a time.
 //
@@ -28,6 +32,9 @@ type Reader struct {
 
 	fds   []unix.PollFd // the event, then what is read from
 	block time.Duration // in the kernel
+
+	waits atomic.Uint32 // so far
+	again func()        // called behind waitsBetween of them
 
 	flag atomic.Bool // interrupted
 
@@ -48,7 +55,7 @@ func NewReader(fds ...int) (*Reader, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("eventfd", err)
 	}
-	r := &Reader{block: maxBlock, fds: []unix.PollFd{{Fd: int32(event), Events: unix.POLLIN}}}
+	r := &Reader{block: maxBlock, again: pace.Again, fds: []unix.PollFd{{Fd: int32(event), Events: unix.POLLIN}}}
 	for _, fd := range fds {
 		r.fds = append(r.fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 	}
@@ -95,6 +102,9 @@ func (r *Reader) control(op, i int, events uint32) error {
 
 // Wait waits as it is told and returns nil, rawio.ErrInterrupted once for each Interrupt, or net.ErrClosed.
 func (r *Reader) Wait(p rawio.Pause) error {
+	if r.waits.Add(1)%waitsBetween == 0 {
+		r.again()
+	}
 	if p == rawio.Yield || p == rawio.Cede {
 		if p == rawio.Cede {
 			_, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0)

@@ -105,6 +105,20 @@ func TestArmedReaderHearsOfWhatComesOnce(t *testing.T) {
 	check.That(t, p.harvest() && !p.harvest(), "what comes is not heard of once")
 }
 
+// What a wake-up costs is measured anew after so many waits, of whatever kind.
+func TestWakeIsMeasuredAsLinksAreRead(t *testing.T) {
+	p, times := newPipe(t), 0
+	p.again = func() { times++ }
+	for range 3 * waitsBetween / 2 {
+		must.OK(t, p.Wait(rawio.Yield))
+	}
+	for range 3 * waitsBetween / 2 {
+		must.Do(unix.Write(p.fds[1], []byte("x")))(t)
+		must.OK(t, p.Wait(rawio.Park))
+	}
+	check.Equal(t, "measurements", times, 3)
+}
+
 // Whatever a reader does meanwhile, it reads what comes, again and again.
 func TestReadsWhatComes(t *testing.T) {
 	eachState(t, func(t *testing.T, p *pipe) {

@@ -10,8 +10,8 @@ import (
 // 6.1.5 and 6.1.6).
 func (s *Sender) SetECN(on bool) { s.ecn = on }
 
-// fresh returns how many TSNs have been sent.
-func (s *Sender) fresh() uint64 { return s.stats.Chunks - s.stats.Retransmits }
+// Fresh returns how many TSNs have been sent.
+func (s *Sender) Fresh() uint64 { return s.stats.Chunks - s.stats.Retransmits }
 
 // HandleECNE takes an echo: the packet that began with TSN t arrived with a congestion mark. The window
 // of its path is reduced unless it was since that packet was sent, so at most once for a window of data
@@ -23,7 +23,7 @@ func (s *Sender) HandleECNE(now rawio.Time, t wire.TSN) {
 	}
 	s.echoed, s.ledger.lasting = true, true
 	p := s.paths[r.path]
-	if n := s.fresh(); n-uint64(uint32(s.ledger.next-t)) >= p.reduced {
+	if n := s.Fresh(); n-uint64(uint32(s.ledger.next-t)) >= p.reduced {
 		p.cc.OnECN(now)
 		p.reduced, p.full = n, sending{}
 		s.rare().Echoes++

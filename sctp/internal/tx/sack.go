@@ -636,7 +636,7 @@ func (s *Sender) lose(now rawio.Time, lost PathSet) {
 // reduce is the reaction to a loss.
 func (s *Sender) reduce(now rawio.Time, p *Path) {
 	p.cc.OnLoss(now)
-	p.reduced, p.full = s.fresh(), sending{}
+	p.reduced, p.full = s.Fresh(), sending{}
 	p.alarm.on = false // that could not be taken back
 }
 

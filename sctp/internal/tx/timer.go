@@ -58,7 +58,7 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 		if !p.single || s.cfg.Letter { // once for what is lost (RFC 5681 section 3.1)
 			p.cc.OnTimeout(now) // E1
 		}
-		p.reduced = s.fresh()
+		p.reduced = s.Fresh()
 		p.single = true
 		s.recovery, s.urgent = false, false
 	}
