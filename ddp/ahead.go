@@ -1,8 +1,8 @@
 package ddp
 
 const (
-	// wide is the length of memory, in octets, from which on what a packet is placed in, or cut from, is taken to be in no cache of the processor's. To ask for
-	// what is there takes time as well.
+	// wide is the length of memory, in octets, from which on what a packet is placed in, or cut from, is taken to be in no cache of the processor's: that of
+	// all regions of a table together, as programs go through all of them. To ask for what is there takes time as well.
 	wide = 8 << 20
 
 	// page bounds how far ahead is asked: within a long segment the processor sees by itself what comes next.

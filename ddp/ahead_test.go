@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 )
 
 func TestWhatIsLikelyToBeUsedNext(t *testing.T) {
@@ -41,11 +42,39 @@ func TestWideMemory(t *testing.T) {
 			placed := r.place(taggedSeg(true, 0, reg.STag(), uint64(off), want))
 			check.That(t, placed.Err == nil && bytes.Equal(mem[off:][:1000], want), "what was placed at %d of %d: %v", off, size, placed.Err)
 			p, fault := r.Resolve(reg.STag(), uint64(off), 1000, RemoteWrite)
-			check.That(t, fault == nil && p.wide == (size >= wide), "resolved at %d of %d: %v", off, size, fault)
+			check.That(t, fault == nil && p.far == (size >= wide), "resolved at %d of %d: %v", off, size, fault)
 			for _, p := range []Piece{p, {Mem: Bytes(mem), Off: uint64(off), Len: 1000}} {
 				got, err := p.slice(0, 1000)
 				check.That(t, err == nil && bytes.Equal(got, want), "what is cut at %d of %d: %v", off, size, err)
 			}
 		}
+	}
+}
+
+// How much memory there is counts, not how much of it is one region; windows are no more of it, and devices are none.
+func TestMemoryOfAllRegionsCounts(t *testing.T) {
+	tab := NewTable(new(entropy))
+	piece := make([]byte, wide/4)
+	var all []*Region
+	for i := range 4 {
+		must.That(t, !tab.far.Load(), "%d regions are taken for as much as caches hold", i)
+		all = append(all, must.Get(tab.Register(Spec{PD: testPD, Mem: Bytes(piece)}))(t))
+		must.Get(tab.Register(Spec{PD: testPD, Mem: Device(new(disk), wide)}))(t)
+	}
+	check.That(t, all[0].far() && !all[0].mem.far(), "all together are not")
+	win := must.Get(tab.Bind(all[0], Window{PD: testPD, Stream: testStream, Len: wide / 4}))(t)
+	check.That(t, win.far(), "a window is not of it")
+	for _, step := range []struct {
+		name string
+		do   func() error
+		far  bool
+	}{
+		{"one has less", func() error { return tab.Rebind(all[1], Bytes(piece[1:]), 0, 0) }, false},
+		{"and as much again", func() error { return tab.Rebind(all[1], Bytes(piece), 0, 0) }, true},
+		{"a window is gone", func() error { return tab.Deregister(win) }, true},
+		{"one is gone", func() error { return tab.Deregister(all[0]) }, false},
+	} {
+		must.OK(t, step.do())
+		check.Equal(t, step.name, tab.far.Load(), step.far)
 	}
 }

@@ -85,7 +85,7 @@ func (r *Region) Atomic(off uint64, op AtomicOp) (old uint64, err error) {
 // atomic carries out op in an acquired region; the caller has checked the range.
 func (r *Region) atomic(off uint64, op *AtomicOp) (uint64, error) {
 	if r.mem.dev != nil {
-		return r.devices.atomic(r.mem.dev, r.mem.at+off, op)
+		return r.table.devices.atomic(r.mem.dev, r.mem.at+off, op)
 	}
 	p := unsafe.Pointer(&r.mem.b[off])
 	if uintptr(p)%AtomicLen != 0 {

@@ -18,7 +18,7 @@ type Piece struct {
 
 	need Access // of the region
 	ram  bool   // Mem is the octets, as Resolve found them: they are not on a device
-	wide bool   // the region is
+	far  bool   // it is taken to be in no cache
 	gen  uint32 // of the region's buffer
 }
 
@@ -83,31 +83,31 @@ func (p *Piece) check() error {
 // put writes b at off within the piece.
 func (p *Piece) put(off uint64, b []byte) error {
 	if p.Region == nil {
-		return putWithin(p.Mem, p.Off+off, b)
+		return putWithin(p.Mem, p.Off+off, b, p.Mem.far())
 	}
 	if !p.acquire() {
 		return ErrRevoked
 	}
-	err := putWithin(p.Region.mem, p.Off+off, b)
+	err := putWithin(p.Region.mem, p.Off+off, b, p.Region.far())
 	p.Region.release()
 	return err
 }
 
-func putWithin(m Memory, off uint64, b []byte) error {
+func putWithin(m Memory, off uint64, b []byte, far bool) error {
 	if !m.has(off, uint64(len(b))) {
 		return ErrRange
 	}
-	return m.put(off, b)
+	return m.put(off, b, far)
 }
 
 // slice returns octets [off, off+n) of the piece for sending. They are read after it has returned, so that a look at
 // whether they may be is as good as an access, and it costs less.
 func (p *Piece) slice(off, n uint64) ([]byte, error) {
 	if p.Region == nil {
-		return sliceWithin(p.Mem, p.Off+off, n)
+		return sliceWithin(p.Mem, p.Off+off, n, p.Mem.far())
 	}
 	if b := p.Mem.b; p.ram && off <= uint64(len(b)) && n <= uint64(len(b))-off && p.Region.Valid() && p.Region.grants(p.gen, p.need) {
-		if p.wide {
+		if p.far {
 			ahead.Octets(beyond(b, off, n))
 		}
 		return b[off : off+n : off+n], nil
@@ -115,16 +115,16 @@ func (p *Piece) slice(off, n uint64) ([]byte, error) {
 	if !p.acquire() {
 		return nil, ErrRevoked
 	}
-	b, err := sliceWithin(p.Region.mem, p.Off+off, n)
+	b, err := sliceWithin(p.Region.mem, p.Off+off, n, p.Region.far())
 	p.Region.release()
 	return b, err
 }
 
-func sliceWithin(m Memory, off, n uint64) ([]byte, error) {
+func sliceWithin(m Memory, off, n uint64, far bool) ([]byte, error) {
 	if !m.has(off, n) {
 		return nil, ErrRange
 	}
-	return m.slice(off, n)
+	return m.slice(off, n, far)
 }
 
 // scatter writes b at offset off of the pieces taken together.

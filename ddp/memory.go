@@ -52,17 +52,20 @@ func (m Memory) sub(off, n uint64) Memory {
 	return Memory{b: m.b[off : off+n : off+n]}
 }
 
+// far reports whether it is taken to be in no cache, though it is in no region.
+func (m Memory) far() bool { return len(m.b) >= wide }
+
 // has reports whether octets [off, off+n) exist.
 func (m Memory) has(off, n uint64) bool {
 	size := m.Len()
 	return off <= size && n <= size-off
 }
 
-// put writes p at off; the caller has checked the range.
-func (m Memory) put(off uint64, p []byte) error {
+// put writes p at off; the caller has checked the range. far: what comes next is to be asked for, as it is in no cache.
+func (m Memory) put(off uint64, p []byte, far bool) error {
 	if m.dev == nil {
 		copy(m.b[off:], p)
-		if len(m.b) >= wide {
+		if far {
 			ahead.Room(beyond(m.b, off, uint64(len(p))))
 		}
 		return nil
@@ -75,10 +78,10 @@ func (m Memory) put(off uint64, p []byte) error {
 }
 
 // slice returns octets [off, off+n), read into fresh memory where they are on a device; the caller
-// has checked the range.
-func (m Memory) slice(off, n uint64) ([]byte, error) {
+// has checked the range. far is as for put.
+func (m Memory) slice(off, n uint64, far bool) ([]byte, error) {
 	if m.dev == nil {
-		if len(m.b) >= wide {
+		if far {
 			ahead.Octets(beyond(m.b, off, n))
 		}
 		return m.b[off : off+n : off+n], nil

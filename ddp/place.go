@@ -91,7 +91,7 @@ func (r *Region) write(to uint64, p []byte, need Access) *Error {
 	if err != nil {
 		return err
 	}
-	if err := r.mem.put(off, p); err != nil {
+	if err := r.mem.put(off, p, r.far()); err != nil {
 		return &Error{Type: TypeLocal, Cause: err}
 	}
 	return nil
@@ -176,7 +176,7 @@ func (s *Stream) Resolve(tag STag, to, n uint64, need Access) (Piece, *Error) {
 	p := Piece{Region: r, Off: off, Len: n, need: need, gen: r.gen.Load()}
 	if p.ram = r.mem.RAM() != nil; p.ram {
 		p.Mem = r.mem.sub(off, n)
-		p.wide = len(r.mem.b) >= wide
+		p.far = r.far()
 	}
 	return p, nil
 }

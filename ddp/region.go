@@ -43,7 +43,7 @@ type Region struct {
 	parent    *Region
 	parentGen uint32
 
-	devices *deviceAtomics // of the table
+	table *Table // nil: it has been in none
 
 	// word counts the accesses in flight (low bits) beside the two bits below. mem, base and access
 	// change only while wordHold keeps new accesses out and the count is zero.
@@ -81,6 +81,9 @@ func (r *Region) Len() uint64 { return r.mem.Len() }
 
 // Memory returns the memory behind the region.
 func (r *Region) Memory() Memory { return r.mem }
+
+// far reports whether the memory is taken to be in no cache.
+func (r *Region) far() bool { return r.table != nil && r.table.far.Load() }
 
 // Valid reports whether the STag may be used.
 func (r *Region) Valid() bool {

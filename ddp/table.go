@@ -31,6 +31,9 @@ type Table struct {
 
 	devices deviceAtomics
 
+	ram int64       // octets of all regions, windows apart, that are no devices
+	far atomic.Bool // these are more than caches hold
+
 	// slots is an open-addressed hash table: a power of two of slots, probed linearly from the low bits
 	// of the STag, which are random already. At most half of them are used, so a probe ends soon, also
 	// for an STag that a peer made up.
@@ -114,13 +117,14 @@ func (t *Table) add(r *Region, a Access) (*Region, error) {
 	for t.Lookup(tag) != nil { // only after 2^32 registrations
 		tag = t.tags.next()
 	}
-	r.stag, r.devices = tag, &t.devices
+	r.stag, r.table = tag, t
 	r.access.Store(uint32(a))
 	t.reserve()
 	insert(*t.slots.Load(), r)
 	t.used++
 	t.live++
 	t.perPD[r.pd]++
+	t.count(r, 1)
 	return r, nil
 }
 
@@ -137,8 +141,20 @@ func (t *Table) Deregister(r *Region) error {
 	if t.perPD[r.pd]--; t.perPD[r.pd] == 0 {
 		delete(t.perPD, r.pd)
 	}
+	t.count(r, -1)
 	r.Invalidate()
 	return nil
+}
+
+// count adds the memory of a region, or takes it away. That of a window is its parent's.
+func (t *Table) count(r *Region, times int) {
+	if r.parent != nil {
+		return
+	}
+	t.ram += int64(times * len(r.mem.b))
+	if far := t.ram >= wide; far != t.far.Load() {
+		t.far.Store(far)
+	}
 }
 
 // SetAccess grants and revokes rights (section 8.3.1 item 5). When it has returned, no access that
@@ -170,7 +186,9 @@ func (t *Table) Rebind(r *Region, mem Memory, base uint64, a Access) error {
 		return ErrWindow
 	}
 	r.hold()
+	t.count(r, -1)
 	r.mem, r.base = mem, base
+	t.count(r, 1)
 	r.access.Store(uint32(a))
 	r.gen.Add(1)
 	r.word.And(^uint32(wordInvalid))

@@ -121,7 +121,7 @@ type Mux struct {
 	early   int    // octets of early segments kept
 
 	control queue // sessions with a control message to send
-	ready   queue // sessions with segments to send
+	turns   turns // of sessions with segments to send
 	copying queue // sessions that are over, whose stream ends when all that it has in flight is copied
 	waiting queue // sessions with messages whose turn has come, and that wait for others
 	store   store
@@ -150,7 +150,7 @@ func NewMux(a Assoc, cfg Config) *Mux {
 		cfg.MaxOutOfOrder = maxRecords
 	}
 	m := &Mux{a: a, cfg: cfg, cursor: [2]int{0, 1}}
-	m.control.which, m.ready.which, m.copying.which, m.waiting.which = 0, 1, 2, 3
+	m.control.which, m.turns.fresh.which, m.turns.ready.which, m.copying.which, m.waiting.which = 0, 1, 2, 3, 4
 	m.store.limit = cfg.MaxOutOfOrder
 	return m
 }
@@ -213,7 +213,7 @@ func (m *Mux) endAll(err error) {
 		}
 	}
 	m.control.clear()
-	m.ready.clear()
+	m.turns.clear()
 	m.copying.clear()
 	m.waiting.clear()
 	m.events.push(Event{Kind: EventDown, Err: err})

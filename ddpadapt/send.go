@@ -9,47 +9,6 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// queue is a FIFO of sessions that have something to send; a session is in it once at most.
-type queue struct {
-	which      int // the session's link for this queue
-	head, tail *Session
-}
-
-type link struct {
-	next *Session
-	on   bool
-}
-
-func (q *queue) push(s *Session) {
-	l := &s.links[q.which]
-	if l.on {
-		return
-	}
-	*l = link{on: true}
-	if q.head == nil {
-		q.head = s
-	} else {
-		q.tail.links[q.which].next = s
-	}
-	q.tail = s
-}
-
-func (q *queue) pop() *Session {
-	s := q.head
-	if s != nil {
-		q.head = s.links[q.which].next
-		s.links[q.which] = link{}
-	}
-	return s
-}
-
-func (q *queue) has(s *Session) bool { return s.links[q.which].on }
-
-func (q *queue) clear() {
-	for q.pop() != nil {
-	}
-}
-
 // The low bits of a message's token; the others are the session's generation.
 const (
 	tokenSegment = iota
@@ -84,13 +43,16 @@ func (s *Session) schedule() {
 	switch {
 	case s.nextControl() != 0:
 		s.m.control.push(s)
-	case s.sending() && s.ds != nil && s.ds.Pending():
-		s.m.ready.push(s)
+	case s.more():
+		s.m.turns.push(s)
 	}
 }
 
-// Next hands over the next message (assoc.Source): control messages first, then one segment of each
-// ready session in turn. Its DDP-SSN is assigned here, so there is never a gap.
+// more reports whether it has segments that may leave.
+func (s *Session) more() bool { return s.sending() && s.ds != nil && s.ds.Pending() }
+
+// Next hands over the next message (assoc.Source): control messages first, then segments of the
+// sessions by turns. Its DDP-SSN is assigned here, so there is never a gap.
 func (m *Mux) Next(_ rawio.Time, room int, msg *assoc.Message) bool {
 	if !m.up || !m.agreed() {
 		return false
@@ -102,11 +64,13 @@ func (m *Mux) Next(_ rawio.Time, room int, msg *assoc.Message) bool {
 			return true
 		}
 	}
-	for s := m.ready.pop(); s != nil; s = m.ready.pop() {
+	for s := m.turns.next(); s != nil; s = m.turns.next() {
 		if s.sending() && s.sendSegment(room, msg) {
+			m.turns.spent(s.more())
 			s.schedule()
 			return true
 		}
+		m.turns.over()
 	}
 	return false
 }

@@ -104,35 +104,6 @@ func TestSendIsZeroCopy(t *testing.T) {
 	must.That(t, a.Next(0, 1200, &msg) && &msg.Body[0][0] == &mem[0], "payload was copied")
 }
 
-func TestStreamsTakeTurns(t *testing.T) {
-	a, b := newPair(t)
-	_, _, u0, _ := connect(a, b)
-	_, _, u2, _ := connect(a, b)
-	for range 3 {
-		u0.send("x")
-	}
-	u2.send("y")
-	u2.send("y")
-	u4 := a.stream(0)
-	a.Open(0, -1, u4.Stream, nil)
-	a.sends("4: 0 initiate", "0: 1 segment x", "2: 1 segment y", "0: 2 segment x", "2: 2 segment y", "0: 3 segment x")
-	u0.send("withdrawn")
-	u0.CancelUnsent()
-	u2.send("y")
-	a.sends("2: 3 segment y") // whose turn it is although the one before had nothing
-	u4.send("z")              // which has no turn before the answer
-	u0.send("x")
-	a.peer(4, "0 accept")
-	a.sends("0: 4 segment x", "4: 1 segment z")
-	for _, p := range a.flight {
-		p.arrived = true
-	}
-	a.acks()
-	u2.send("y")
-	u0.send("x")
-	a.sends("2: 4 segment y", "0: 5 segment x") // an acknowledgement is no turn
-}
-
 // An acknowledgement of a session before does not count for the present one.
 func TestAckOfEarlierSession(t *testing.T) {
 	a, b := newPair(t)

@@ -80,7 +80,7 @@ type Session struct {
 	unacked int    // messages handed over and not acknowledged
 	stats   SessionStats
 
-	links [4]link
+	links [5]link
 }
 
 // Open starts a session on a stream, or on any free one for -1, by an Initiate with up to
