@@ -106,7 +106,7 @@ func (r *receiver) finish(err error) error {
 		r.combined = false
 	}
 	if r.count > 0 {
-		all := wakes.Load()
+		all := r.t.wakes.Load()
 		woken := all - r.woken
 		r.woken = all
 		r.t.out.woke(woken)

@@ -24,7 +24,7 @@ func (s *Signal) C() <-chan struct{} { return s.c }
 func (s *Signal) Set() {
 	select {
 	case s.c <- struct{}{}:
-		wakes.Add(1)
+		s.t.wakes.Add(1)
 	default:
 		return // who put the token there sees to the rest
 	}

@@ -13,10 +13,8 @@ import (
 // only while few are, which is the pace's judgement.
 type thread struct{ held bool }
 
-var (
-	held  atomic.Int32  // threads: one processor at least is left to all other goroutines
-	wakes atomic.Uint64 // times that a Signal was set, of whatever Transport
-)
+// held is how many threads are kept: one processor at least is left to all other goroutines.
+var held atomic.Int32
 
 // keep stays on the thread, if that is wanted, and possible.
 func (t *thread) keep(on bool) {

@@ -76,8 +76,8 @@ func testKept(t *testing.T, kept bool, linkOf func(*batches) rawio.Link) {
 			{"bulk", func() { come(enough, 3) }, true},
 			{"a trickle", func() { come(enough, 1) }, false},
 			{"bulk again", func() { come(enough, 3) }, true},
-			{"a goroutine is woken now and then", func() { wakes.Add(1); come(enough, 3); wakes.Add(1); come(1, 3) }, true},
-			{"again and again", func() { wakes.Add(1); come(1, 3); wakes.Add(1); come(1, 3) }, false},
+			{"a goroutine is woken now and then", func() { tr.wakes.Add(1); come(enough, 3); tr.wakes.Add(1); come(1, 3) }, true},
+			{"again and again", func() { tr.wakes.Add(1); come(1, 3); tr.wakes.Add(1); come(1, 3) }, false},
 			{"not for a while", func() { come(enough, 3) }, true},
 		} {
 			step.do()
@@ -93,9 +93,9 @@ func TestWakesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
 		s := p.a.newSignal()
-		before := wakes.Load()
+		before := p.a.wakes.Load()
 		s.Set()
 		s.Set()
-		check.Equal(t, "wakes", wakes.Load()-before, 1)
+		check.Equal(t, "wakes", p.a.wakes.Load()-before, 1)
 	})
 }

@@ -52,7 +52,8 @@ type Transport struct {
 	endedTrips assoc.Histogram         // guarded by mu
 
 	timers  *timers
-	batches sync.Pool // *assoc.TxBatch
+	batches sync.Pool     // *assoc.TxBatch
+	wakes   atomic.Uint64 // times that a Signal was set
 	out     combiner
 	turn    turn
 	shards  sync.WaitGroup // goroutines that read further queues of the link

@@ -97,6 +97,7 @@ func TestOneLoadLeadsToOneStateWhateverCameBefore(t *testing.T) {
 			}
 			check.That(t, last == l.state && changes <= 2 && there.Sub(begin) <= 100*time.Millisecond,
 				"%s after %s: %v, after %d changes and %v, want %v", l.name, before.name, last, changes, there.Sub(begin), l.state)
+			check.Equal(t, l.name+" after "+before.name+": lends", r.Lends(), l.lends)
 		}
 	}
 }
