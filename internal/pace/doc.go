@@ -31,7 +31,7 @@
 // until those that the batch has woken have had their turn goes with their answer, if there is one; so it waits where there mostly is. Both are tried now and then elsewhere (bet).
 //
 // A goroutine that waits for what a packet brings may read the link meanwhile, and is then woken by nobody (Lends): in states Quiet and Single one that is back
-// within the patience; in the others only where one goroutine takes all that comes and nothing is sent back, and one that is back within half a wake-up. Where several
+// within the patience; in state Many only where one goroutine takes all that comes and nothing is sent back, and one that is back within half a wake-up. Where several
 // take, or answer, they want the packets that come while they do so to be handled by another.
 //
 // Whether waits are short is known from when packets come, not from whether somebody has looked for them: so one load

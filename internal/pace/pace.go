@@ -122,7 +122,7 @@ func (p *Pace) Lends() time.Duration {
 	switch s := p.State(); {
 	case s == Single || s == Quiet:
 		return p.Patience()
-	case p.taken.Load():
+	case s == Many && p.taken.Load():
 		return p.wake() / 2
 	}
 	return 0
