@@ -130,8 +130,10 @@ func TestPointTakesItsTimeAndCountsAnAssociationOnce(t *testing.T) {
 			}
 			begun := time.Now()
 			p := must.Get(o.measure(t.Context(), &a, 4))(t)
-			took, lost := time.Since(begun), n.Stats().Lost
-			check.That(t, took >= o.duration && took < o.duration+2*time.Second && p.Resent > lost/4 && p.Resent < lost && p.GBps > 0.0007 && p.GBps < 0.001, "%s: %v, %d packets lost, %+v", a.Name, took, lost, p)
+			took := time.Since(begun)
+			// One packet of a hundred is lost, of both ways; half of them, or a little less, carry DATA. That is some 115, give or take ten.
+			check.That(t, p.Resent > p.Packets/400 && p.Resent < p.Packets/120, "%s: %+v", a.Name, p)
+			check.That(t, took >= o.duration && took < o.duration+2*time.Second && p.GBps > 0.0007 && p.GBps < 0.001, "%s: %v, %+v", a.Name, took, p)
 			for _, end := range []time.Duration{time.Second, 20 * time.Second} { // before it counts, and then
 				ctx, cancel := context.WithTimeout(t.Context(), end)
 				check.Fails(o.measure(ctx, &a, 1))(t, "a point that is given up", context.DeadlineExceeded)
