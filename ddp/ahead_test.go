@@ -42,7 +42,7 @@ func TestWideMemory(t *testing.T) {
 			placed := r.place(taggedSeg(true, 0, reg.STag(), uint64(off), want))
 			check.That(t, placed.Err == nil && bytes.Equal(mem[off:][:1000], want), "what was placed at %d of %d: %v", off, size, placed.Err)
 			p, fault := r.Resolve(reg.STag(), uint64(off), 1000, RemoteWrite)
-			check.That(t, fault == nil && p.far == (size >= wide), "resolved at %d of %d: %v", off, size, fault)
+			check.That(t, fault == nil && p.Region.far() == (size >= wide), "resolved at %d of %d: %v", off, size, fault)
 			for _, p := range []Piece{p, {Mem: Bytes(mem), Off: uint64(off), Len: 1000}} {
 				got, err := p.slice(0, 1000)
 				check.That(t, err == nil && bytes.Equal(got, want), "what is cut at %d of %d: %v", off, size, err)

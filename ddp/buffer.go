@@ -18,7 +18,6 @@ type Piece struct {
 
 	need Access // of the region
 	ram  bool   // Mem is the octets, as Resolve found them: they are not on a device
-	far  bool   // it is taken to be in no cache
 	gen  uint32 // of the region's buffer
 }
 
@@ -107,7 +106,7 @@ func (p *Piece) slice(off, n uint64) ([]byte, error) {
 		return sliceWithin(p.Mem, p.Off+off, n, p.Mem.far())
 	}
 	if b := p.Mem.b; p.ram && off <= uint64(len(b)) && n <= uint64(len(b))-off && p.Region.Valid() && p.Region.grants(p.gen, p.need) {
-		if p.far {
+		if p.Region.far() {
 			ahead.Octets(beyond(b, off, n))
 		}
 		return b[off : off+n : off+n], nil

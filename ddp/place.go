@@ -176,7 +176,6 @@ func (s *Stream) Resolve(tag STag, to, n uint64, need Access) (Piece, *Error) {
 	p := Piece{Region: r, Off: off, Len: n, need: need, gen: r.gen.Load()}
 	if p.ram = r.mem.RAM() != nil; p.ram {
 		p.Mem = r.mem.sub(off, n)
-		p.far = r.far()
 	}
 	return p, nil
 }

@@ -43,7 +43,7 @@ type Region struct {
 	parent    *Region
 	parentGen uint32
 
-	table *Table // nil: it has been in none
+	table *Table
 
 	// word counts the accesses in flight (low bits) beside the two bits below. mem, base and access
 	// change only while wordHold keeps new accesses out and the count is zero.
@@ -83,7 +83,7 @@ func (r *Region) Len() uint64 { return r.mem.Len() }
 func (r *Region) Memory() Memory { return r.mem }
 
 // far reports whether the memory is taken to be in no cache.
-func (r *Region) far() bool { return r.table != nil && r.table.far.Load() }
+func (r *Region) far() bool { return r.table.far.Load() }
 
 // Valid reports whether the STag may be used.
 func (r *Region) Valid() bool {

@@ -76,10 +76,9 @@ type Pace struct {
 	poll  time.Duration        // see New
 	clock func() rawio.Time
 
-	lone int // batches in a row of few short packets, loneBatches at most
-	calm int // of batches
-	soon int // of waits
-
+	lone  int // batches in a row of few short packets, loneBatches at most
+	calm  int // of batches
+	soon  int // of waits
 	takes int // of batches
 
 	hurry bool          // most waits of late were short

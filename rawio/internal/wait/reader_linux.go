@@ -97,7 +97,10 @@ func (r *Reader) watch() error {
 }
 
 func (r *Reader) control(op, i int, events uint32) error {
-	return os.NewSyscallError("epoll_ctl", epollCtl(r.epfd, op, &unix.EpollEvent{Fd: r.fds[i].Fd, Events: events}))
+	if errno := epollCtl(r.epfd, op, &unix.EpollEvent{Fd: r.fds[i].Fd, Events: events}); errno != 0 {
+		return os.NewSyscallError("epoll_ctl", errno)
+	}
+	return nil
 }
 
 // Wait waits as it is told and returns nil, rawio.ErrInterrupted once for each Interrupt, or net.ErrClosed.
@@ -159,13 +162,13 @@ func (r *Reader) arm(uintptr) bool {
 // harvest takes what has happened off the epoll instance, which is ready anew for what happens next, and reports whether anything has.
 func (r *Reader) harvest() bool {
 	var evs [4]unix.EpollEvent
-	n, err := epollHas(r.epfd, evs[:])
+	n, errno := epollHas(r.epfd, evs[:])
 	for _, e := range evs[:max(n, 0)] {
 		if e.Fd == r.fds[0].Fd {
 			r.drain()
 		}
 	}
-	return n > 0 || err != nil // an error is a signal
+	return n > 0 || errno != 0 // an error is a signal
 }
 
 // ready waits for at most d for any of the descriptors.

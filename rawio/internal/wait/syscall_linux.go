@@ -11,20 +11,13 @@ import (
 // the packet that has ended the pause.
 
 // epollCtl is epoll_ctl(2) for the descriptor that the event tells of.
-func epollCtl(epfd, op int, ev *unix.EpollEvent) error {
+func epollCtl(epfd, op int, ev *unix.EpollEvent) syscall.Errno {
 	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(epfd), uintptr(op), uintptr(ev.Fd), uintptr(unsafe.Pointer(ev)), 0, 0)
-	return failed(errno)
+	return errno
 }
 
 // epollHas is epoll_wait(2) that does not wait. evs is not empty.
-func epollHas(epfd int, evs []unix.EpollEvent) (int, error) {
+func epollHas(epfd int, evs []unix.EpollEvent) (int, syscall.Errno) {
 	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&evs[0])), uintptr(len(evs)), 0, 0, 0)
-	return int(n), failed(errno)
-}
-
-func failed(errno syscall.Errno) error {
-	if errno != 0 {
-		return errno
-	}
-	return nil
+	return int(n), errno
 }
