@@ -75,6 +75,11 @@ func (m *Mux) Next(_ rawio.Time, room int, msg *assoc.Message) bool {
 	return false
 }
 
+// Idle says that Next has nothing (assoc.Source).
+func (m *Mux) Idle() bool {
+	return m.control.head == nil && m.turns.idle() && (!m.up || m.life == m.a.Incarnation())
+}
+
 func (s *Session) sendControl(fn function, msg *assoc.Message) {
 	kind := uint64(tokenOpener)
 	if fn == terminate {

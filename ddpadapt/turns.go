@@ -62,6 +62,9 @@ func (t *turns) push(s *Session) {
 	}
 }
 
+// idle says that no session has anything to send.
+func (t *turns) idle() bool { return t.whose == nil && t.fresh.head == nil && t.ready.head == nil }
+
 // next returns the session whose turn it is, nil if none has anything to send. What it sends is told by spent.
 func (t *turns) next() *Session {
 	if t.whose != nil {

@@ -199,38 +199,37 @@ func (p *peer) wake(cq *CQ) {
 // Settled does what must not be done under the gate. Of two goroutines that have it one calls what is to be called, in its order: a request is offered before
 // it is withdrawn.
 func (p *peer) Settled() {
-	for p.some.Swap(false) {
-		for {
-			cq, f := p.next()
-			if cq != nil {
+	for p.some.Load() && p.some.Swap(false) {
+		for more := true; more; {
+			var cq *CQ
+			var f func()
+			if cq, f, more = p.next(); cq != nil {
 				cq.notify()
 			} else if f != nil {
 				f()
-			} else {
-				break
 			}
 		}
 	}
 }
 
-func (p *peer) next() (*CQ, func()) {
+// next returns a CQ to notify or a function to call, nil if there is neither, and whether there is more.
+func (p *peer) next() (cq *CQ, f func(), more bool) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	if n := len(p.cqs); n > 0 {
-		cq := p.cqs[n-1]
+		cq = p.cqs[n-1]
 		p.cqs = p.cqs[:n-1]
-		return cq, nil
-	}
-	if len(p.after) > 0 && !p.calling {
-		f := p.after[0]
+	} else if len(p.after) > 0 && !p.calling {
+		first := p.after[0]
 		p.after[0] = nil
 		p.after, p.calling = p.after[1:], true
-		return nil, func() {
-			f()
+		f = func() {
+			first()
 			p.mu.Lock()
 			p.calling = false
 			p.mu.Unlock()
 		}
 	}
-	return nil, nil
+	more = len(p.cqs) > 0 || len(p.after) > 0 && (f != nil || !p.calling)
+	p.mu.Unlock()
+	return cq, f, more
 }

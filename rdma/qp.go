@@ -214,26 +214,38 @@ func (q *QP) unlock(p *peer) {
 	}
 }
 
+// fewRequests are resolved in less than a microsecond or two.
+const fewRequests = 8
+
 // PostSend queues a request (RFC 5040 section 3.2); the QP must be connected. The memory that it names belongs to the QP until
 // its completion. Errors are those of package rdmap; nothing is queued then.
 func (q *QP) PostSend(wr *SendWR) error {
 	p := q.lock()
 	err := q.core.PostSend(wr)
-	q.unlock(p)
+	q.posted(p, 1)
 	return err
+}
+
+// posted is unlock behind n requests: a few take so little time that the clock need not be read again.
+func (q *QP) posted(p *peer, n int) {
+	if p != nil && n <= fewRequests {
+		p.conn.Gate().UnlockAt(p.now)
+		return
+	}
+	q.unlock(p)
 }
 
 // PostSendList queues several requests under one lock, so that they leave in common packets (RFC 5043 section 11.2). It
 // returns how many were queued before the error.
 func (q *QP) PostSendList(wrs []SendWR) (n int, err error) {
 	p := q.lock()
-	defer q.unlock(p)
-	for i := range wrs {
-		if err := q.core.PostSend(&wrs[i]); err != nil {
-			return i, err
+	for n < len(wrs) && err == nil {
+		if err = q.core.PostSend(&wrs[n]); err == nil {
+			n++
 		}
 	}
-	return len(wrs), nil
+	q.posted(p, n)
+	return n, err
 }
 
 // PostRecv queues a buffer for one Send of the peer (RFC 5041 section 5.1.2), or for Immediate Data, which leaves it as it is. It

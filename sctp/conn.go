@@ -43,7 +43,8 @@ type Conn struct {
 	among      bool           // others are being served with it, and what they send may go together
 	squeezed   bool           // memory is short, and this association has more than its share
 	freed      bool           // it has given all its memory back
-	expects    bool           // the association was told that the program will write more at once
+	noted      bool           // notes has room for any
+	expects    atomic.Bool    // the association was told that the program will write more at once; only the owner changes it
 	dropped    atomic.Bool    // a packet found no room in the backlog, and the journal does not know
 	letSack    atomic.Bool    // a SACK that is held back may go
 	writers    int32          // that wait for room
@@ -126,6 +127,7 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	c.sendbuf.base, c.sendbuf.affords = cfg.sendBuffer(), c.affords
 	a.OnGrow(c.affords)
 	c.notes.limit = max(cfg.Events, 0)
+	c.noted = c.notes.limit > 0
 	c.due.Store(rawio.Never)
 	c.wants.Store(rawio.Never)
 	c.quietAt = rawio.Never
@@ -180,8 +182,11 @@ func (c *Conn) disown() {
 }
 
 // unlock sends what has become ready, hands on packets that arrived meanwhile and gives ownership up.
-func (c *Conn) unlock() {
-	if c.unlockAt(c.t.now()) {
+func (c *Conn) unlock() { c.unlockSoon(c.t.now()) }
+
+// unlockSoon is unlock for who has done so little since now that the clock need not be read again.
+func (c *Conn) unlockSoon(now rawio.Time) {
+	if c.unlockAt(now) {
 		c.t.sendTogether()
 	}
 }
@@ -307,7 +312,7 @@ func (c *Conn) pump(now rawio.Time) (more bool) {
 			left = c.collect()
 		}
 		var sent bool
-		if sent, more = c.t.transmit(now, c.a); sent {
+		if sent, more = c.t.transmit(now, c.a); sent && (more || c.gate.waiting.Load() > 0) {
 			now = c.t.now() // it takes a while
 		}
 		more = c.drain(now) || more || left

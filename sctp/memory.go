@@ -63,7 +63,7 @@ func (c *Conn) held() int {
 		return 0
 	}
 	n := connHeld + c.a.Held() + 8*cap(c.inbox.q) + c.sendbuf.held()
-	if c.notes.limit > 0 {
+	if c.noted {
 		n += c.notes.octets
 	}
 	if c.upper != nil && c.holder != nil { // upper is at hand, see Conn

@@ -53,6 +53,9 @@ type messageSource Conn
 // Next never has anything: WriteMsg queues messages in the association.
 func (s *messageSource) Next(rawio.Time, int, *assoc.Message) bool { return false }
 
+// Idle is true for the same reason.
+func (s *messageSource) Idle() bool { return true }
+
 // Acked frees the buffer of a message that has arrived. Writers that wait for room wait on until there is some
 // for several messages, so that they are not woken for each.
 func (s *messageSource) Acked(_ rawio.Time, _ wire.StreamID, token uint64) {
@@ -223,7 +226,11 @@ func recvInfo(r *assoc.Received, n int) RecvInfo {
 
 // readFrom reads from an inbox. With cut, what does not fit p of a message is dropped.
 func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut bool) (n int, info RecvInfo, err error) {
-	for late := false; ; {
+	late := false
+	if in == &c.inbox && !ready.isSet() && !c.expects.Load() { // it is set while there is anything
+		late = d.wait(ready)
+	}
+	for {
 		a, now := c.lock()
 		in.skip(a)
 		r := in.first()
@@ -251,8 +258,8 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut boo
 			return n, info, err
 		}
 		err, apart := c.readErr(), in.apart
-		if c.expects {
-			c.expects = false
+		if c.expects.Load() {
+			c.expects.Store(false)
 			a.Expect(false)
 			c.unlock()
 		} else {
@@ -341,8 +348,11 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 			ring = nil
 			c.quiet(now)
 		}
-		c.expects = c.inbox.first() != nil && now.Sub(c.readAt) < answersIn
-		a.Expect(c.expects)
+		expects := c.inbox.first() != nil && now.Sub(c.readAt) < answersIn
+		if expects != c.expects.Load() { // to store is what costs
+			c.expects.Store(expects)
+		}
+		a.Expect(expects)
 		if body, token, ok := c.sendbuf.put(p, info); ok {
 			m.Body, m.Token = body, token
 			if err = a.Send(now, &m); err != nil {
@@ -352,7 +362,11 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 				if waited && c.roomy() {
 					c.wake |= wakeWriters // the next that waits
 				}
-				c.unlock()
+				if len(p) <= shortWork {
+					c.unlockSoon(now)
+				} else {
+					c.unlock()
+				}
 				if err != nil {
 					return 0, err
 				}

@@ -136,7 +136,7 @@ func (e *Event) held() int {
 
 // note queues an event of the association for NextEvent. Owner only.
 func (c *Conn) note(ev assoc.Event) {
-	if c.notes.limit == 0 {
+	if !c.noted {
 		return
 	}
 	out := Event{Kind: ev.Kind, Path: ev.Path.Addr(), Adaptation: ev.Adaptation, Unsent: ev.Unsent, Err: ev.Err}

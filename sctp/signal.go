@@ -33,6 +33,9 @@ func (s *Signal) Set() {
 	}
 }
 
+// isSet says whether the signal is set. If not it may be at once.
+func (s *Signal) isSet() bool { return len(s.c) > 0 }
+
 // Wait blocks until the signal is set, which it reports and undoes, or a channel is closed; a nil channel
 // never is. Who closes one calls Layer.Rouse afterwards. No lock may be held: the calling goroutine may
 // have to receive packets meanwhile, for whomever they are.

@@ -45,6 +45,9 @@ func (g Gate) Lock() (*assoc.Assoc, rawio.Time) { return g.c.lock() }
 // Unlock sends what has become ready, hands on packets that arrived meanwhile and gives ownership up.
 func (g Gate) Unlock() { g.c.unlock() }
 
+// UnlockAt is Unlock for who has done so little since now that the clock need not be read again.
+func (g Gate) UnlockAt(now rawio.Time) { g.c.unlockSoon(now) }
+
 // Peek has look see the association, and takes its gate for that long only: look copies what it wants to know, changes nothing and does not block.
 func (g Gate) Peek(look func(a *assoc.Assoc)) { g.c.peek(look) }
 

@@ -26,6 +26,7 @@ type above struct {
 
 func (*above) Place(rawio.Time, wire.Data, *rawio.Buf) assoc.Verdict { return assoc.Queue }
 func (*above) Next(rawio.Time, int, *assoc.Message) bool             { return false }
+func (*above) Idle() bool                                            { return true }
 func (*above) Acked(rawio.Time, wire.StreamID, uint64)               {}
 func (u *above) HandleEvent(_ rawio.Time, ev assoc.Event)            { u.events = append(u.events, ev.Kind) }
 func (u *above) HandleReceived(now rawio.Time) bool {

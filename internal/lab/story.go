@@ -604,6 +604,9 @@ func (p *puller) Next(_ rawio.Time, _ int, m *assoc.Message) bool {
 	return true
 }
 
+// Idle implements assoc.Source.
+func (p *puller) Idle() bool { return p.left == 0 }
+
 // Place implements assoc.Placer: streams 3, 4 and 5 belong to it.
 func (p *puller) Place(_ rawio.Time, d wire.Data, _ *rawio.Buf) assoc.Verdict {
 	switch d.Stream() {

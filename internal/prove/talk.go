@@ -227,6 +227,9 @@ func (l *line) Gone() bool { return l.down != nil }
 // Next implements assoc.Source.
 func (l *line) Next(rawio.Time, int, *assoc.Message) bool { return false }
 
+// Idle implements assoc.Source.
+func (l *line) Idle() bool { return true }
+
 // Acked implements assoc.Source.
 func (l *line) Acked(_ rawio.Time, _ wire.StreamID, token uint64) {
 	l.out.settled(token, true, false)

@@ -76,6 +76,11 @@ func (l *Link) open() error {
 		return err
 	}
 	l.group.OnPark(l.sinks.wake)
+	if !one.IsValid() || one.Is4() {
+		if s := l.openShort(); s != nil {
+			l.group.Aside(s, l.isShort)
+		}
+	}
 	return nil
 }
 

@@ -118,6 +118,7 @@ func (s *liar) Next(_ rawio.Time, _ int, m *assoc.Message) bool {
 	*m = assoc.Message{Stream: 4000, Body: [2][]byte{[]byte("to nowhere")}}
 	return s.lies
 }
+func (*liar) Idle() bool                              { return false }
 func (*liar) Acked(rawio.Time, wire.StreamID, uint64) {}
 
 // liarLab has an established association whose Source lies from now on.

@@ -22,6 +22,8 @@ func (s *spring) Next(_ rawio.Time, max int, m *assoc.Message) bool {
 	return true
 }
 
+func (s *spring) Idle() bool { return false }
+
 func (s *spring) Acked(rawio.Time, wire.StreamID, uint64) { s.acked++ }
 
 // sink places every chunk.

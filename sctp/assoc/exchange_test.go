@@ -102,6 +102,8 @@ func (*endless) Next(_ rawio.Time, _ int, m *assoc.Message) bool {
 	return true
 }
 
+func (*endless) Idle() bool { return false }
+
 func (e *endless) Acked(rawio.Time, wire.StreamID, uint64) { e.acked++ }
 
 func TestNothingIsSentBeforeTheHandshakeIsComplete(t *testing.T) {

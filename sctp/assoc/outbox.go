@@ -46,6 +46,8 @@ func (o *Outbox) open() (b []byte, ok bool) {
 // Dropped returns how many answers found the queue full and were not given.
 func (o *Outbox) Dropped() uint64 { return o.dropped }
 
+func (o *Outbox) empty() bool { return len(o.pkts) == 0 }
+
 // answer queues the chunks in b for where p came from.
 func (o *Outbox) answer(p *rawio.Packet, tag uint32, b []byte) {
 	o.answerMarked(p, tag, pack.Mark{}, b)

@@ -366,6 +366,8 @@ func (s *tap) Next(_ rawio.Time, _ int, m *assoc.Message) bool {
 	return true
 }
 
+func (s *tap) Idle() bool { return s.n == 0 }
+
 func (s *tap) Acked(rawio.Time, wire.StreamID, uint64) { s.acked++ }
 
 // The last packet, which may outlive the association, leaves from the path's own address where the link does not say

@@ -17,6 +17,9 @@ func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 	a.expire(now)
 	if !a.continues {
 		a.tendMTUs(now)
+		if a.still(now) {
+			return false
+		}
 		a.sender.StartBurst(now) // a new opportunity for Max.Burst packets, section 6.1
 	}
 	a.continues = true
@@ -35,6 +38,12 @@ func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 		}
 	}
 	return a.state != Closed
+}
+
+// still says that there is nothing to send, and nothing outstanding, as mostly when an answer has come: it takes longer to look for what to send.
+func (a *Assoc) still(now rawio.Time) bool {
+	return a.state == Established && a.sender.Still() && !a.recv.SackDue(now) && len(a.control.entries) == 0 &&
+		!a.probeDue && a.setup == nil && a.closing == nil && a.sound() && a.outbox.empty()
 }
 
 // transmit builds one packet: control chunks, then SACK, then DATA (section 6.10).

@@ -19,6 +19,8 @@ type Group struct {
 	Stats Stats
 
 	socks  []*Socket
+	aside  *Socket                    // nobody reads it; or nil
+	goes   func(p *rawio.Packet) bool // by aside
 	wait   *wait.Reader
 	pace   *pace.Pace // of ReadBatch
 	poll   time.Duration
@@ -68,6 +70,9 @@ func NewGroup(poll time.Duration, socks ...*Socket) (*Group, error) {
 
 // OnPark has the reader call f before it parks, after it has waited in vain for a while. Call it before anybody reads.
 func (g *Group) OnPark(f func()) { g.wait.OnPark = f }
+
+// Aside takes over a socket that nobody reads, by which those packets leave that goes says. Call it before anybody writes.
+func (g *Group) Aside(s *Socket, goes func(p *rawio.Packet) bool) { g.aside, g.goes = s, goes }
 
 // Interrupt is rawio.Interrupter's.
 func (g *Group) Interrupt() { g.wait.Interrupt() }
@@ -192,13 +197,13 @@ const most = Batch * maxSegments
 func (g *Group) WriteBatch(pkts []rawio.Packet) (int, error) {
 	sent := 0
 	for sent < len(pkts) {
-		s := g.socket(pkts[sent].Remote.Addr())
+		s := g.by(&pkts[sent])
 		if s == nil {
 			g.Stats.TxErrors.Add(1)
 			return sent, &net.AddrError{Err: "this link has no socket of the address's family", Addr: pkts[sent].Remote.String()}
 		}
 		end := sent + 1
-		for end < len(pkts) && end < sent+most && g.socket(pkts[end].Remote.Addr()) == s {
+		for end < len(pkts) && end < sent+most && g.by(&pkts[end]) == s {
 			end++
 		}
 		n, err := s.write(pkts[sent:end], &g.Stats)
@@ -209,6 +214,14 @@ func (g *Group) WriteBatch(pkts []rawio.Packet) (int, error) {
 		}
 	}
 	return sent, nil
+}
+
+// by returns the socket by which a packet leaves.
+func (g *Group) by(p *rawio.Packet) *Socket {
+	if g.aside != nil && g.goes(p) {
+		return g.aside
+	}
+	return g.socket(p.Remote.Addr())
 }
 
 func (g *Group) socket(a netip.Addr) *Socket {
@@ -258,6 +271,9 @@ func (g *Group) Close() error {
 	var err error
 	for _, s := range g.socks {
 		err = errors.Join(err, s.Close())
+	}
+	if g.aside != nil {
+		err = errors.Join(err, g.aside.Close())
 	}
 	return err
 }

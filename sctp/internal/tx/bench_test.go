@@ -18,6 +18,7 @@ func (e *endless) Next(_ rawio.Time, max int, m *Message) bool {
 	m.Body[0] = e.body[:max-16]
 	return true
 }
+func (e *endless) Idle() bool                              { return false }
 func (e *endless) Acked(rawio.Time, wire.StreamID, uint64) {}
 
 func bulk(mtu int) *Sender {

@@ -169,4 +169,5 @@ func (wilful) Next(_ rawio.Time, _ int, m *Message) bool {
 	m.Body[0], m.Expires, m.Path, m.NoBundle = make([]byte, 10), 1, 9, true
 	return true
 }
+func (wilful) Idle() bool                              { return false }
 func (wilful) Acked(rawio.Time, wire.StreamID, uint64) {}

@@ -58,6 +58,8 @@ type Source interface {
 	// fragmented. It is called when cwnd and rwnd allow sending, or to learn whether there is something to probe a
 	// closed window with or to wait for before shutdown.
 	Next(now rawio.Time, max int, m *Message) bool
+	// Idle says that Next would return false, and do nothing else.
+	Idle() bool
 }
 
 // queue is a FIFO of messages in a ring that grows by doubling.

@@ -27,6 +27,8 @@ type stock struct {
 	left  int
 }
 
+func (k *stock) Idle() bool { return k.left == 0 }
+
 func (k *stock) Next(_ rawio.Time, room int, m *Message) bool {
 	if k.left == 0 {
 		return false
@@ -246,4 +248,5 @@ func TestSourceThatBreaksItsWord(t *testing.T) {
 type gives Message
 
 func (g gives) Next(_ rawio.Time, _ int, m *Message) bool { *m = Message(g); return true }
+func (gives) Idle() bool                                  { return false }
 func (gives) Acked(rawio.Time, wire.StreamID, uint64)     {}

@@ -36,6 +36,12 @@ func (s *Sender) bursting(p *Path) bool {
 	return s.burst > 0 || s.cfg.MaxBurst == 0 || !s.cfg.Letter && (s.spreads(p) || p.est.srtt == 0)
 }
 
+// Still says that nothing is outstanding, nor is there anything to send, nor to be done in a transmission opportunity.
+func (s *Sender) Still() bool {
+	return s.ledger.len() == 0 && s.queue.n == 0 && !s.slot.full && !s.More() && !s.tail.due && s.paceAt == rawio.Never && s.probeAt == rawio.Never && s.moreAt == rawio.Never &&
+		s.paths[s.primary].rates == nil && (s.src == nil || s.src.Idle())
+}
+
 // Poll returns the path to which a packet with DATA can go now, or nil. Fill into a packet without
 // chunks then appends at least one. It may pull one message from the Source.
 func (s *Sender) Poll(now rawio.Time) *Path {

@@ -93,6 +93,9 @@ func (z *fuzzer) Next(_ rawio.Time, room int, m *tx.Message) bool {
 	return true
 }
 
+// Idle is never so sure.
+func (z *fuzzer) Idle() bool { return false }
+
 // fill gives a message its token and content, part of it in the head.
 func (z *fuzzer) fill(m *tx.Message, size int) {
 	z.token++
