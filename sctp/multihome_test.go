@@ -196,13 +196,11 @@ func TestEventsAreBounded(t *testing.T) {
 	cancel()
 	expect(t, c, EventUp)
 	check.Fails(c.NextEvent(ctx))(t, "with nothing to report", context.Canceled)
-	cause := func(n int) { // each message that is acknowledged is an event
-		t.Helper()
+	cause := func(n int) {
 		for range n {
-			must.Do(c.WriteMsg([]byte("x"), SendInfo{SackNow: true}))(t)
-			skim(t, s)
-			for c.Stats().Outstanding > 0 { // each look serves the association
-			}
+			c.lock()
+			c.note(assoc.Event{Kind: EventPrimary})
+			c.unlock()
 		}
 	}
 	told := func(want int, kind EventKind) {
@@ -210,16 +208,36 @@ func TestEventsAreBounded(t *testing.T) {
 		check.Equal(t, "events lost", expect(t, c, kind).Lost, want)
 	}
 	cause(10)
-	told(0, EventSenderDry)
+	told(0, EventPrimary)
 	cause(1)
 	cause(2)
 	c.Abort("enough")
-	told(0, EventSenderDry)
-	told(0, EventSenderDry)
-	told(7, EventSenderDry)
+	told(0, EventPrimary)
+	told(0, EventPrimary)
+	told(7, EventPrimary)
 	told(2, EventDown)
 	check.Equal(t, "events lost in all", p.a.Stats().EventsLost, 9)
 	check.Fails(s.NextEvent(context.Background()))(t, "without Config.Events", ErrNoEvents)
+}
+
+// That all has been acknowledged is told once, however often it comes to that before anybody asks: it leaves room for what else there is to tell.
+func TestDryIsToldOnce(t *testing.T) {
+	p := newPair(t)
+	c, s := p.connect(t, &Config{Events: 3, DisablePMTUD: true}, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	expect(t, c, EventUp)
+	for range 2 {
+		for range 10 {
+			must.Do(c.WriteMsg([]byte("x"), SendInfo{SackNow: true}))(t)
+			skim(t, s)
+			for c.Stats().Outstanding > 0 { // each look serves the association
+			}
+		}
+		expect(t, c, EventSenderDry)
+		check.Fails(c.NextEvent(ctx))(t, "with nothing more to report", context.Canceled)
+	}
+	check.Equal(t, "events lost", p.a.Stats().EventsLost, 0)
 }
 
 func TestFailedMessagesComeBack(t *testing.T) {

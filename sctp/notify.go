@@ -38,7 +38,7 @@ const (
 	// EventSendFailed: Message, written with Info, was not acknowledged before the association ended or
 	// restarted, or not sent within SendInfo.Lifetime. Unsent says that no part of it was ever transmitted.
 	EventSendFailed = assoc.EventSendFailed
-	// EventSenderDry: every message written so far is acknowledged or has failed.
+	// EventSenderDry: every message written so far is acknowledged or has failed. It is kept once, until it is read or another event comes.
 	EventSenderDry = assoc.EventSenderDry
 	// EventPeerError: the peer reports an error; Err is an *assoc.PeerError.
 	EventPeerError = assoc.EventPeerError
@@ -112,6 +112,12 @@ func (n *notes) push(ev Event) bool {
 	return true
 }
 
+// dry says that the last event that nobody has read is EventSenderDry: another one would say no more.
+func (n *notes) dry() bool {
+	i := len(n.queue) - 1
+	return i >= 0 && n.queue[i].Kind == EventSenderDry
+}
+
 func (n *notes) pop() (ev Event, ok bool) {
 	if len(n.queue) == 0 {
 		return Event{}, false
@@ -136,7 +142,7 @@ func (e *Event) held() int {
 
 // note queues an event of the association for NextEvent. Owner only.
 func (c *Conn) note(ev assoc.Event) {
-	if !c.noted {
+	if !c.noted || ev.Kind == EventSenderDry && c.notes.dry() {
 		return
 	}
 	out := Event{Kind: ev.Kind, Path: ev.Path.Addr(), Adaptation: ev.Adaptation, Unsent: ev.Unsent, Err: ev.Err}

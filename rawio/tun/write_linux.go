@@ -49,7 +49,7 @@ func (l *Link) putWriter(w *writer) {
 
 func (w *writer) writev(fd uintptr) {
 	for {
-		_, _, w.errno = syscall.Syscall(unix.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&w.iovs[0])), uintptr(len(w.iovs)))
+		_, _, w.errno = syscall.RawSyscall(unix.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&w.iovs[0])), uintptr(len(w.iovs)))
 		if w.errno != syscall.EINTR {
 			return
 		}
