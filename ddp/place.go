@@ -160,20 +160,20 @@ func shortError(c Control) *Error {
 // Resolve makes the checks of a tagged access of n octets at to (validity, stream, rights, wrap,
 // bounds) without making it: for the source of an RDMA Read and for local scatter/gather elements. The
 // piece refers to the region and so ends with its validity, and with the rights asked for. A zero-length access needs no valid STag.
-func (s *Stream) Resolve(tag STag, to, n uint64, need Access) (Piece, *Error) {
+func (s *Stream) Resolve(tag STag, to, n uint64, need Access) (p Piece, err *Error) {
 	if n == 0 {
-		return Piece{}, nil
+		return p, nil
 	}
 	r, err := s.acquire(tag)
 	if err != nil {
-		return Piece{}, err
+		return p, err
 	}
 	defer r.release()
 	off, err := r.locate(to, n, need)
 	if err != nil {
-		return Piece{}, err
+		return p, err
 	}
-	p := Piece{Region: r, Off: off, Len: n, need: need, gen: r.gen.Load()}
+	p.Region, p.Off, p.Len, p.need, p.gen = r, off, n, need, r.gen.Load()
 	if p.ram = r.mem.RAM() != nil; p.ram {
 		p.Mem = r.mem.sub(off, n)
 	}

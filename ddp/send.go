@@ -30,7 +30,8 @@ type ring struct {
 
 func (q *ring) at(i int) *message { return &q.buf[(q.head+i)&(len(q.buf)-1)] }
 
-func (q *ring) push(m message) {
+// push returns a new message, which is zero, to be filled where it lies: to copy what was written just before, in pieces, has the processor wait.
+func (q *ring) push() *message {
 	if q.n == len(q.buf) {
 		grown := make([]message, max(8, 2*q.n))
 		for i := range q.n {
@@ -39,7 +40,7 @@ func (q *ring) push(m message) {
 		q.buf, q.head = grown, 0
 	}
 	q.n++
-	*q.at(q.n - 1) = m
+	return q.at(q.n - 1)
 }
 
 func (q *ring) pop() message {
@@ -64,7 +65,12 @@ func (s *Stream) SendUntagged(qn uint32, rsvd [5]byte, g Gather, token uint64) e
 	if err != nil {
 		return err
 	}
-	return s.submit(message{body: g, token: token, length: n, name: qn, rsvd: rsvd})
+	m, err := s.submit()
+	if err == nil {
+		m.body, m.token, m.length, m.name, m.rsvd = g, token, n, qn, rsvd
+		s.ready()
+	}
+	return err
 }
 
 // SendTagged submits a message for the peer's buffer stag from Tagged Offset to on. It is like
@@ -77,25 +83,33 @@ func (s *Stream) SendTagged(stag STag, to uint64, rsvd uint8, g Gather, token ui
 	if wraps(to, uint64(n)) { // which nothing never does: its TO is not checked (section 5.2)
 		return ErrRange
 	}
-	return s.submit(message{body: g, token: token, length: n, name: uint32(stag), to: to,
-		rsvd: [5]byte{rsvd}, tagged: true})
+	m, err := s.submit()
+	if err == nil {
+		m.body, m.token, m.length, m.name, m.to, m.tagged = g, token, n, uint32(stag), to, true
+		m.rsvd[0] = rsvd
+		s.ready()
+	}
+	return err
 }
 
-func (s *Stream) submit(m message) error {
+// submit returns a message to be filled, and then to be told of by ready.
+func (s *Stream) submit() (*message, error) {
 	switch {
 	case s.closed || s.aborted:
-		return ErrClosed
+		return nil, ErrClosed
 	case s.closing:
-		return ErrClosing
+		return nil, ErrClosing
 	case s.spoken: // limited, and the last word is said
-		return ErrFaulted
+		return nil, ErrFaulted
 	}
 	s.spoken = s.limited
-	s.out.push(m)
+	return s.out.push(), nil
+}
+
+func (s *Stream) ready() {
 	if s.llp != nil {
 		s.llp.Ready()
 	}
-	return nil
 }
 
 // Pending reports whether NextSegment has something to cut.

@@ -68,6 +68,9 @@ func (q *eventQueue) pop() (Event, bool) {
 	return e, true
 }
 
+// Eventful says whether PollEvent has something to return, or to give back. It is for who asks often.
+func (m *Mux) Eventful() bool { return len(m.events.items) > 0 || cap(m.events.items) > spareEvents }
+
 // closeSteps is what the end of a DDP stream counts, in steps: its user gives back all that was posted.
 const closeSteps = 16
 

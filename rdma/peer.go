@@ -119,6 +119,9 @@ func (p *peer) HandleReceived(now rawio.Time) (more bool) {
 	}
 	p.closing = p.closing[:0]
 	for range eventsAtOnce {
+		if !p.Eventful() {
+			return more
+		}
 		ev, ok := p.PollEvent()
 		if !ok {
 			return more

@@ -61,14 +61,14 @@ func (b *combined) add(pkts []rawio.Packet) {
 	if b.buf == nil {
 		b.pkts, b.vecs, b.buf = make([]rawio.Packet, 0, combinedMost), make([][]byte, 0, combinedMost), make([]byte, 0, combinedOctets)
 	}
-	for _, p := range pkts {
+	for i := range pkts {
 		at, n := len(b.buf), len(b.vecs)
-		for _, v := range p.Vec {
+		for _, v := range pkts[i].Vec {
 			b.buf = append(b.buf, v...)
 		}
 		b.vecs = append(b.vecs, b.buf[at:len(b.buf):len(b.buf)])
-		p.Vec = b.vecs[n : n+1 : n+1]
-		b.pkts = append(b.pkts, p)
+		b.pkts = append(b.pkts, pkts[i])
+		b.pkts[len(b.pkts)-1].Vec = b.vecs[n : n+1 : n+1]
 	}
 }
 

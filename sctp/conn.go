@@ -143,6 +143,9 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 		c.stepper, _ = c.upper.(stepper)
 	} else {
 		a.SetUpper(nil, (*messageSource)(c))
+		if !c.noted {
+			a.IgnoreDry()
+		}
 	}
 	return c
 }

@@ -110,15 +110,15 @@ func (b *inbox) first() *assoc.Received {
 
 // read copies from the first message into p. It returns the message when it has been read to its
 // end, for the caller to release.
-func (b *inbox) read(p []byte) (n int, info RecvInfo, finished *assoc.Received) {
+func (b *inbox) read(p []byte, info *RecvInfo) (n int, finished *assoc.Received) {
 	r := b.q[b.head]
 	n = r.CopyTo(p, b.off)
 	b.off += n
-	info = recvInfo(r, b.off)
+	info.set(r, b.off)
 	if b.off == r.Size {
 		finished = b.drop()
 	}
-	return n, info, finished
+	return n, finished
 }
 
 // drop takes the first message off.
@@ -215,13 +215,12 @@ func (c *Conn) ReadMsg(p []byte) (n int, info RecvInfo, err error) {
 	return c.readFrom(p, &c.inbox, &c.readable, &c.rdl, false)
 }
 
-// recvInfo describes a message, or piece of one, of which n octets have been read.
-func recvInfo(r *assoc.Received, n int) RecvInfo {
-	info := RecvInfo{Stream: uint16(r.Stream), SSN: uint16(r.SSN), TSN: uint32(r.TSN()), PPID: r.PPID, Unordered: r.Unordered, More: r.More || n < r.Size}
+// set has i, which is zero, describe a message, or piece of one, of which n octets have been read.
+func (i *RecvInfo) set(r *assoc.Received, n int) {
+	i.Stream, i.SSN, i.TSN, i.PPID, i.Unordered, i.More = uint16(r.Stream), uint16(r.SSN), uint32(r.TSN()), r.PPID, r.Unordered, r.More || n < r.Size
 	if !r.More {
-		info.Size = r.Offset + r.Size
+		i.Size = r.Offset + r.Size
 	}
-	return info
 }
 
 // readFrom reads from an inbox. With cut, what does not fit p of a message is dropped.
@@ -239,7 +238,7 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut boo
 				err = ErrCutOff
 			}
 			var finished *assoc.Received
-			n, info, finished = in.read(p)
+			n, finished = in.read(p, &info)
 			if cut {
 				if finished == nil {
 					finished = in.drop()
@@ -304,8 +303,8 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 	if len(p) == 0 {
 		return 0, assoc.ErrEmptyMessage
 	}
-	m := assoc.Message{Stream: wire.StreamID(info.Stream), PPID: info.PPID, Unordered: info.Unordered,
-		SackNow: info.SackNow, NoBundle: info.NoBundle}
+	var m assoc.Message
+	m.Stream, m.PPID, m.Unordered, m.SackNow, m.NoBundle = wire.StreamID(info.Stream), info.PPID, info.Unordered, info.SackNow, info.NoBundle
 	if c.t.crowd.Load() {
 		c.fetch()
 		c.fetchMore()
@@ -353,8 +352,8 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 			c.expects.Store(expects)
 		}
 		a.Expect(expects)
-		if body, token, ok := c.sendbuf.put(p, info); ok {
-			m.Body, m.Token = body, token
+		if w, token, ok := c.sendbuf.put(p, &info); ok {
+			m.Body[0], m.Body[1], m.Token = w.body[0], w.body[1], token
 			if err = a.Send(now, &m); err != nil {
 				c.sendbuf.undo()
 			}

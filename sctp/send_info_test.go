@@ -218,7 +218,11 @@ func place(s *sendBuf, msg []byte, info SendInfo) ([2][]byte, uint64, bool) {
 	if size := s.wants(len(msg)); size > 0 {
 		s.grow(make([]byte, size))
 	}
-	return s.put(msg, info)
+	w, token, ok := s.put(msg, &info)
+	if !ok {
+		return [2][]byte{}, 0, false
+	}
+	return w.body, token, true
 }
 
 // Messages end in any order; their octets stay as they are until then.

@@ -51,26 +51,28 @@ func (s *sendBuf) earlier() int {
 
 const sendBufFirst = 16 << 10
 
-// put copies msg into the buffer and returns its two pieces and the token that frees it. It returns
+// put copies msg into the buffer and returns what it has of it, until the next call, and the token that frees it. It returns
 // ok false when the buffer is too full for now.
-func (s *sendBuf) put(msg []byte, info SendInfo) (body [2][]byte, token uint64, ok bool) {
+func (s *sendBuf) put(msg []byte, info *SendInfo) (w *written, token uint64, ok bool) {
 	if s.used+len(msg) > min(len(s.ring), s.max) {
-		return body, 0, false
+		return nil, 0, false
 	}
 	token = s.next()
-	at := (s.start + s.used) % len(s.ring)
-	n := copy(s.ring[at:], msg)
-	body[0] = s.ring[at : at+n : at+n]
-	if n < len(msg) {
-		m := copy(s.ring, msg[n:])
-		body[1] = s.ring[:m:m]
-	}
-	s.used += len(msg)
 	if len(s.msgs) == cap(s.msgs) && s.head > len(s.msgs)/2 {
 		s.msgs, s.head = slices.Delete(s.msgs, 0, s.head), 0
 	}
-	s.msgs = append(s.msgs, written{info: info, body: body})
-	return body, token, true
+	s.msgs = append(s.msgs, written{})
+	w = &s.msgs[len(s.msgs)-1]
+	w.info = *info
+	at := (s.start + s.used) % len(s.ring)
+	n := copy(s.ring[at:], msg)
+	w.body[0] = s.ring[at : at+n : at+n]
+	if n < len(msg) {
+		m := copy(s.ring, msg[n:])
+		w.body[1] = s.ring[:m:m]
+	}
+	s.used += len(msg)
+	return w, token, true
 }
 
 // next returns the token of the next message.

@@ -71,7 +71,7 @@ func (s *Socket) ReadMsg(p []byte) (n int, from *Conn, info RecvInfo, err error)
 			m := s.queue[0]
 			n = m.r.CopyTo(p, s.off)
 			s.off += n
-			info = recvInfo(m.r, s.off)
+			info.set(m.r, s.off)
 			if m.r.Cut {
 				err = ErrCutOff
 			}

@@ -191,8 +191,9 @@ func (q *QP) enqueue(wr *SendWR, flags Flags) error {
 // slot makes the next slot one for wr.
 func (s *sendQueue) slot(wr *SendWR, flags Flags) *sendSlot {
 	w := s.at(s.posted)
-	*w = sendSlot{id: wr.ID, op: wr.Op, flags: flags, stag: wr.RemoteSTag, to: wr.RemoteTO,
-		pieces: w.pieces[:0], inline: w.inline[:0]}
+	pieces, inline := w.pieces[:0], w.inline[:0]
+	*w = sendSlot{}
+	w.id, w.op, w.flags, w.stag, w.to, w.pieces, w.inline = wr.ID, wr.Op, flags, wr.RemoteSTag, wr.RemoteTO, pieces, inline
 	if s.latency != nil {
 		w.posted = *s.now
 	}

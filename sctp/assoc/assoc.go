@@ -56,6 +56,7 @@ type Assoc struct {
 	state                 State // changed by enter
 	continues             bool  // the last PollTransmit ended with a full batch
 	unsettled             bool  // messages of Send wait for acknowledgement
+	noDry                 bool  // see IgnoreDry
 	probeDue              bool  // a search for a path MTU has a probe to send
 	localPort, peerPort   uint16
 	localTag, peerTag     uint32

@@ -15,10 +15,15 @@ func (a *Assoc) expire(now rawio.Time) {
 	a.progress(now)
 }
 
+// IgnoreDry says that nobody wants EventSenderDry, which is the one event that all messages lead to.
+func (a *Assoc) IgnoreDry() { a.noDry = true }
+
 // dry reports that nothing is left to send or to be acknowledged, once.
 func (a *Assoc) dry() {
 	if a.unsettled && a.sender.Outstanding() == 0 && a.sender.Queued() == 0 {
-		a.unsettled = false
+		if a.unsettled = false; a.noDry {
+			return
+		}
 		a.events.push(Event{Kind: EventSenderDry})
 	}
 }

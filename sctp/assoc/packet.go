@@ -30,7 +30,7 @@ type glance struct {
 	sacks       int
 }
 
-func look(pkt wire.Packet) (g glance) {
+func (g *glance) at(pkt wire.Packet) {
 	cs := pkt.Chunks()
 	for c, ok := cs.Next(); ok; c, ok = cs.Next() {
 		if g.chunks == 0 {
@@ -48,7 +48,6 @@ func look(pkt wire.Packet) (g glance) {
 			g.sacks++
 		}
 	}
-	return g
 }
 
 // HandlePacket processes a received packet, or an ICMP report. Its checksum is verified already; the
@@ -65,14 +64,17 @@ func (a *Assoc) HandlePacket(now rawio.Time, p *rawio.Packet) {
 	a.stats.PacketsIn++
 	a.stats.OctetsIn += uint64(len(p.Data))
 	a.control.nextPacket()
-	in := inbound{Packet: p, pkt: pkt, path: a.pathOf(p.Remote.Addr().Unmap())}
-	g := look(pkt)
+	// Both are filled where they lie: to copy what was written just before, in pieces, has the processor wait until it is in the cache.
+	var in inbound
+	in.Packet, in.pkt, in.path = p, pkt, a.pathOf(p.Remote.Addr().Unmap())
+	var g glance
+	g.at(pkt)
 	a.steps += uint64(g.chunks)
 	if g.chunks == 0 {
 		a.rare().Malformed++
 		return
 	}
-	if !a.checkTag(now, &in, g) {
+	if !a.checkTag(now, &in, &g) {
 		return
 	}
 	if in.path != nil {
@@ -92,7 +94,7 @@ func (a *Assoc) HandlePacket(now rawio.Time, p *rawio.Packet) {
 
 // checkTag applies the verification tag rules (section 8.5) and handles the packets that have rules of
 // their own. It says whether the chunks of the packet are to be processed.
-func (a *Assoc) checkTag(now rawio.Time, in *inbound, g glance) bool {
+func (a *Assoc) checkTag(now rawio.Time, in *inbound, g *glance) bool {
 	tag, c := in.pkt.VTag(), g.chunk
 	own, reflected := tag == a.localTag, a.peerTag != 0 && tag == a.peerTag
 	switch {

@@ -116,19 +116,17 @@ func Parse(b []byte) (Packet, error) {
 }
 
 // Parse4 is Parse for IPv4 without the checksum, for packets that the kernel has checked.
-func Parse4(b []byte) (Packet, error) {
+func Parse4(b []byte) (p Packet, err error) {
 	if len(b) < Len4 || b[0]>>4 != 4 {
-		return Packet{}, ErrMalformed
+		return p, ErrMalformed
 	}
 	ihl := int(b[0]&15) * 4
 	total := int(binary.BigEndian.Uint16(b[2:]))
 	if ihl < Len4 || total < ihl || total > len(b) {
-		return Packet{}, ErrMalformed
+		return p, ErrMalformed
 	}
-	p := Packet{
-		Src: netip.AddrFrom4([4]byte(b[12:])), Dst: netip.AddrFrom4([4]byte(b[16:])),
-		Header: ihl, Payload: b[ihl:total], Proto: b[9], ECN: b[1] & 3,
-	}
+	p.Src, p.Dst = netip.AddrFrom4([4]byte(b[12:])), netip.AddrFrom4([4]byte(b[16:]))
+	p.Header, p.Payload, p.Proto, p.ECN = ihl, b[ihl:total], b[9], b[1]&3
 	if f := binary.BigEndian.Uint16(b[6:]); f&0x3fff != 0 { // MF or an offset
 		p.ID, p.Offset, p.More = uint32(binary.BigEndian.Uint16(b[4:])), int(f&0x1fff)*8, f&0x2000 != 0
 		return p, p.fragment(MaxTotal4 - ihl)

@@ -29,8 +29,8 @@ type extendedErr struct {
 	info, data uint32
 }
 
-// parseControl reads the control messages in b. It allocates nothing.
-func parseControl(b []byte) (c Control, e extendedErr) {
+// parse reads the control messages in b into c, and into e, unless that is nil. It allocates nothing.
+func (c *Control) parse(b []byte, e *extendedErr) {
 	for len(b) >= unix.SizeofCmsghdr {
 		h, data, rest, err := unix.ParseOneSocketControlMessage(b)
 		if err != nil {
@@ -51,16 +51,21 @@ func parseControl(b []byte) (c Control, e extendedErr) {
 			c.ECN = uint8(binary.NativeEndian.Uint32(data)) & 3
 		case h.Level == unix.SOL_UDP && h.Type == unix.UDP_GRO && len(data) >= 4:
 			c.segment = max(0, int(int32(binary.NativeEndian.Uint32(data))))
-		case len(data) >= int(unsafe.Sizeof(e)) &&
+		case e != nil && len(data) >= int(unsafe.Sizeof(*e)) &&
 			(h.Level == unix.IPPROTO_IP && h.Type == unix.IP_RECVERR || h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_RECVERR):
-			e = extendedErr{
+			*e = extendedErr{
 				errno:  binary.NativeEndian.Uint32(data),
 				origin: data[4], typ: data[5], code: data[6],
 				info: binary.NativeEndian.Uint32(data[8:]), data: binary.NativeEndian.Uint32(data[12:]),
 			}
 		}
 	}
-	return
+}
+
+// parseControl returns what parse reads.
+func parseControl(b []byte) (c Control, e extendedErr) {
+	c.parse(b, &e)
+	return c, e
 }
 
 // controlBuf is aligned as the kernel wants its cmsghdr.

@@ -182,8 +182,9 @@ func (r *receiver) begin(i int, st *Stats) {
 	}
 	r.buf, r.rest = r.take(i)
 	r.buf.Filled = len(r.rest)
-	r.msg = Message{From: r.names[i].get()}
-	r.msg.Control, _ = parseControl(bytesOf(&r.ctls[i])[:h.hdr.Controllen])
+	r.msg = Message{}
+	r.msg.From = r.names[i].get()
+	r.msg.Control.parse(bytesOf(&r.ctls[i])[:h.hdr.Controllen], nil)
 	r.size = len(r.rest)
 	if n := r.msg.Control.segment; n > 0 {
 		r.size = n

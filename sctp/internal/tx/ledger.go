@@ -241,9 +241,11 @@ func (g *ledger) sweep(n int, paths []*Path) {
 			p.inflight.RemoveRange(g.base, n)
 		}
 	}
-	for _, set := range g.sets() {
-		set.RemoveRange(g.base, n)
-	}
+	g.marked.RemoveRange(g.base, n) // one by one, as this is done for each SACK
+	g.ripe.RemoveRange(g.base, n)
+	g.gapped.RemoveRange(g.base, n)
+	g.paid.RemoveRange(g.base, n)
+	g.owed.RemoveRange(g.base, n)
 }
 
 // cover acknowledges the first chunk for good.

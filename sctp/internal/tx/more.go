@@ -48,7 +48,7 @@ func (s *Sender) sendWhole(now rawio.Time, b *pack.Batch, p *Path) {
 	t, r := s.ledger.push()
 	r.body, r.token, r.ppid, r.stamp = m.Body, m.Token, m.PPID, stamp(now)
 	r.stream, r.ssn, r.size, r.wire, r.flags = m.Stream, 0, uint16(m.Len()), wire.FlagB|wire.FlagE, 0
-	r.misses, r.spare, r.path, r.head = 0, 0, p.index, m.Head
+	r.misses, r.spare, r.path = 0, 0, p.index
 	s.chain(t, r)
 	if m.Unordered {
 		r.wire |= wire.FlagU
@@ -62,6 +62,7 @@ func (s *Sender) sendWhole(now rawio.Time, b *pack.Batch, p *Path) {
 	if s.ecn {
 		b.SetECN(rawio.ECT0)
 	}
+	r.head = m.Head // last, as the Source has only just written it, in pieces
 	appendChunk(b, t, r, p, r.wire)
 	b.End()
 }

@@ -55,7 +55,8 @@ func (s *Sender) HandleSack(now rawio.Time, k wire.Sack) (Result, error) {
 	s.probeHeard = true
 	s.credit = min(s.credit+paidByOctet*len(k), maxCredit)
 	s.countDups(now, k)
-	s.later = later{on: true, now: now, cum: k.CumTSN(), sack: k}
+	s.later = later{}
+	s.later.on, s.later.now, s.later.cum, s.later.sack = true, now, k.CumTSN(), k
 	res := s.proceed(a)
 	if s.later.on {
 		s.later.sack = slices.Clone(k)
