@@ -17,18 +17,10 @@ import (
 
 // Conn is one SCTP association (RFC 9260). Its methods may be called from several goroutines.
 //
-// What each packet, each write and each read looks at lies together, from the end of gate to the beginning of notes: where there are many associations
-// none of it is in a cache, and each of the lines that it lies in takes longer to come than the work on it does. What is in front of gate has
-// own begin a line.
+// What each packet, each write and each read looks at comes first and together, up to notes: where there are many associations
+// none of it is in a cache, and each of the lines that it lies in takes longer to come than the work on it does. The first line is looked at
+// in any case, where the compiler looks whether there is a Conn.
 type Conn struct {
-	// Set before the channel that announces it is closed.
-	up       chan struct{} // closed when the association is established; one that the peer has set up is from the start
-	done     chan struct{} // closed when it has ended
-	eventful chan struct{} // one token; nil if no events are kept
-	listener *Listener     // passive associations: who accepts it
-
-	gate gate
-
 	// Owner only, but for t, dropped, letSack, due, wants, slack and readable.
 	t          *Transport
 	a          *assoc.Assoc
@@ -60,12 +52,20 @@ type Conn struct {
 	quietAt    rawio.Time     // when to give back what a program that writes no more has no use for, Never if there is nothing
 	streams    map[wire.StreamID]*Stream
 	socket     *Socket // one-to-many style: whose association it is
+	unread     int     // messages that wait in socket
 	inbox      inbox
 	readAt     rawio.Time // when it was last read from
 	sendbuf    sendBuf
 	readable   Signal
 	rdl        deadline
+	gate       gate // what is looked at of it comes first
 	notes      notes
+
+	// Set before the channel that announces it is closed.
+	up       chan struct{} // closed when the association is established; one that the peer has set up is from the start
+	done     chan struct{} // closed when it has ended
+	eventful chan struct{} // one token; nil if no events are kept
+	listener *Listener     // passive associations: who accepts it
 
 	writable Signal         // without a channel until somebody has waited for it
 	wdl      deadline       // not the only one of those that wait for writable: Streams and Sockets have theirs
@@ -77,7 +77,6 @@ type Conn struct {
 	wakeStreams *[]*Stream
 	entries     []entry // for the journal
 	oneLife     bool    // a restart of the peer ends it
-	unread      int     // messages that wait in socket
 
 	hold        hold             // owner only: see LongestHold
 	account     *account.Account // owner only: what the peer makes the association hold
@@ -231,7 +230,7 @@ func (c *Conn) unlockAt(now rawio.Time) (combined bool) {
 			streams, entries = c.wakeStreams, c.entries
 			c.wakeStreams, c.entries = nil, nil
 		}
-		if c.writable.c == nil {
+		if w&wakeWriters != 0 && c.writable.c == nil {
 			w &^= wakeWriters // nobody has ever waited
 		}
 		c.disown()

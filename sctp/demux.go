@@ -1,6 +1,8 @@
 package sctp
 
 import (
+	"unsafe"
+
 	"github.com/rddp-go/rddp/internal/ahead"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -8,11 +10,10 @@ import (
 )
 
 // lookup finds the association of each packet, and waits for nobody. A packet without one gets the endpoint's answer; a
-// valid COOKIE ECHO makes a new association.
-func (t *Transport) lookup(now rawio.Time, pkts []rawio.Packet, conns []*Conn) {
+// valid COOKIE ECHO makes a new association. Where there is a crowd of them none is looked at before all are found, and found has those.
+func (t *Transport) lookup(now rawio.Time, pkts []rawio.Packet, conns []*Conn, found []*assoc.Assoc) {
 	unmatched := false
 	var last endpoint.Before
-	var found [rxBatch]*assoc.Assoc
 	crowd := t.crowd.Load() && len(pkts) > 1
 	if crowd {
 		t.ep.Expect(pkts)
@@ -22,17 +23,20 @@ func (t *Transport) lookup(now rawio.Time, pkts []rawio.Packet, conns []*Conn) {
 		case !ok:
 			t.stats.rxDropped.Add(1)
 			pkts[i].Release()
-		case a != nil:
-			if found[i] = a; crowd {
-				ahead.Span(&a.Owner, &a.Owner)
-			}
-		default:
+		case a == nil:
 			unmatched = true
+		case crowd:
+			found[i] = a
+			ahead.First(a, unsafe.Sizeof(a.Owner))
+		default:
+			conns[i] = a.Owner.(*Conn)
 		}
 	}
-	for i, a := range found[:len(pkts)] {
-		if a != nil {
-			conns[i] = a.Owner.(*Conn)
+	if crowd {
+		for i, a := range found {
+			if a != nil {
+				conns[i] = a.Owner.(*Conn)
+			}
 		}
 	}
 	if !unmatched {

@@ -35,6 +35,9 @@ const (
 // sends points into user memory and records that only the owner may recycle, and nobody waits for the
 // gate but API calls on the same association. docs/architecture.md has the reasoning.
 type gate struct {
+	own     sync.Mutex   // ownership of the association and of everything marked "owner"
+	waiting atomic.Int32 // len(backlog), readable without mu
+
 	short  bool // of memory: nothing more is to wait
 	closed bool // the association is no more
 
@@ -48,9 +51,6 @@ type gate struct {
 	spare   []rawio.Packet  // the drained slice, kept for reuse
 	account account.Account // what all this keeps
 	owner   *account.Account
-
-	own     sync.Mutex   // ownership of the association and of everything marked "owner"
-	waiting atomic.Int32 // len(backlog), readable without mu
 }
 
 // post leaves a packet for the owner and takes over its buffer. It says whether there was room.

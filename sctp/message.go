@@ -306,9 +306,9 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 	var m assoc.Message
 	m.Stream, m.PPID, m.Unordered, m.SackNow, m.NoBundle = wire.StreamID(info.Stream), info.PPID, info.Unordered, info.SackNow, info.NoBundle
 	if c.t.crowd.Load() {
-		c.fetch()
-		c.fetchMore()
-		c.fetchRest()
+		c.fetch(c.a)
+		c.fetchMore(c.a)
+		c.fetchLast(c.a)
 	}
 	var ring []byte // for the buffer, if it is to be larger
 	for waits, waited, late := false, false, false; ; {

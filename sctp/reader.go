@@ -34,19 +34,20 @@ type receiver struct {
 	runs     int                     // since it has sent behind a run
 	pace     *pace.Pace
 	pkts     []rawio.Packet
-	conns    [rxBatch]*Conn // of the packets; nil between two calls of handle
-	last     *Conn          // whose packets were handled last: it has not transmitted yet
-	owned    bool           // this goroutine holds its gate
-	count    int            // packets since the last pause
-	octets   int            // of them
-	woken    uint64         // wakes after the last of them
-	tag      uint32         // of the association to which the last of them belong
-	sent     uint64         // DATA chunks that it has sent
-	answered bool           // since those before, or they were another's
-	combined bool           // they have put something into the combiner
-	several  bool           // they are of more than one association
-	at       rawio.Time     // when packets came last
-	thread   thread         // of a receive goroutine
+	conns    [rxBatch]*Conn        // of the packets; nil between two calls of handle
+	found    [rxBatch]*assoc.Assoc // theirs, where there is a crowd of them, until the next is handled
+	last     *Conn                 // whose packets were handled last: it has not transmitted yet
+	owned    bool                  // this goroutine holds its gate
+	count    int                   // packets since the last pause
+	octets   int                   // of them
+	woken    uint64                // wakes after the last of them
+	tag      uint32                // of the association to which the last of them belong
+	sent     uint64                // DATA chunks that it has sent
+	answered bool                  // since those before, or they were another's
+	combined bool                  // they have put something into the combiner
+	several  bool                  // they are of more than one association
+	at       rawio.Time            // when packets came last
+	thread   thread                // of a receive goroutine
 }
 
 func newReceiver(t *Transport, q rawio.Shard, waits bool) receiver {

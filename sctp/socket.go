@@ -139,10 +139,10 @@ func (s *Socket) drop(c *Conn) {
 
 // giveBack releases a message that its Socket has read.
 func (c *Conn) giveBack(r *assoc.Received) {
-	a, _ := c.lock()
+	a, now := c.lock()
 	a.Release(r)
 	c.unread--
-	c.unlock()
+	c.unlockAfterRead(now)
 }
 
 // WriteMsg sends p as one message to a peer, after setting an association up if there is none. It

@@ -10,9 +10,7 @@ import (
 // Fetch has the processor bring what a packet, or a message to send, looks at of the association, and FetchMore what that leads to, once it is there. Neither looks at anything, so
 // that anybody may call them at any time; they are for who handles many associations in turn, none of whose memory is in a cache.
 func (a *Assoc) Fetch() {
-	ahead.Span(&a.Owner, &a.stats.SacksOut)
-	a.sender.Fetch()
-	a.receiver.Fetch()
+	ahead.First(a, unsafe.Offsetof(a.lives))
 }
 
 // FetchMore is the second step of Fetch, and FetchLast the third.

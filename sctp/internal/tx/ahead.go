@@ -6,10 +6,7 @@ import (
 	"github.com/rddp-go/rddp/internal/ahead"
 )
 
-// Fetch and FetchMore are those of the association.
-func (s *Sender) Fetch() { ahead.Span(&s.ledger, &s.stats) }
-
-// FetchMore is the second step: the next message.
+// FetchMore is that of the association: the next message.
 func (s *Sender) FetchMore() {
 	ahead.Behind(&s.queue.ring, int(unsafe.Sizeof(Message{})))
 }
