@@ -226,7 +226,7 @@ func (i *RecvInfo) set(r *assoc.Received, n int) {
 // readFrom reads from an inbox. With cut, what does not fit p of a message is dropped.
 func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut bool) (n int, info RecvInfo, err error) {
 	late := false
-	if in == &c.inbox && !ready.isSet() && !c.expects.Load() { // it is set while there is anything
+	if !ready.isSet() && !c.expects.Load() { // it is set while there is anything
 		late = d.wait(ready)
 	}
 	for {

@@ -38,7 +38,9 @@ func (c *Conn) Stream(id uint16) *Stream {
 			c.streams = make(map[wire.StreamID]*Stream)
 		}
 		c.streams[s.id] = s
-		s.inbox.take(&c.inbox, s.id)
+		if s.inbox.take(&c.inbox, s.id); s.inbox.first() != nil {
+			s.readable.Set()
+		}
 	}
 	return s
 }

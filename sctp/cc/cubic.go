@@ -49,13 +49,13 @@ func (c *cubic) OnAck(now rawio.Time, a Ack) {
 		c.rtt = a.RTT
 	}
 	if c.cwnd <= c.ssthresh {
-		c.slowStart(a)
+		c.slowStart(&a)
 		return
 	}
 	if a.Recovery {
 		return
 	}
-	octets, used := c.used(a)
+	octets, used := c.used(&a)
 	if c.latest = now; !used {
 		c.epoch = rawio.Never // growth is a function of the time that cwnd was in use (section 5.8)
 		return

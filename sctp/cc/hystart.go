@@ -27,7 +27,7 @@ type hystart struct {
 func (h *hystart) careful() bool { return h.rounds > 0 }
 
 // acked takes what a SACK says of the round trip and reports whether slow start is over.
-func (h *hystart) acked(a Ack) (over bool) {
+func (h *hystart) acked(a *Ack) (over bool) {
 	if a.RTT > 0 {
 		over = h.ended()
 	}

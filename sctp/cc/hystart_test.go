@@ -94,7 +94,7 @@ func TestHystartLeavesSlowStartWhenTripsGrow(t *testing.T) {
 				if k == 0 {
 					a.RTT = time.Second // a measurement, whatever it says
 				}
-				if h.acked(a) {
+				if h.acked(&a) {
 					over = i + 1
 				}
 			}

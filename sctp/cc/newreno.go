@@ -77,9 +77,9 @@ func (r *newReno) OnSent(rawio.Time, int, int) {}
 
 func (r *newReno) OnAck(_ rawio.Time, a Ack) {
 	if r.cwnd <= r.ssthresh {
-		r.slowStart(a)
+		r.slowStart(&a)
 	} else {
-		r.avoidance(a)
+		r.avoidance(&a)
 	}
 	if a.AllAcked {
 		r.partial = 0
@@ -88,7 +88,7 @@ func (r *newReno) OnAck(_ rawio.Time, a Ack) {
 
 // used says of what a SACK acknowledges whether cwnd was fully utilized by it, and how much of it that is. By the letter of sections 7.2.1 and 7.2.2 that is
 // so while cwnd octets or more are outstanding when the SACK comes; else also if they were when it was sent (RFC 9002 section 7.8).
-func (r *newReno) used(a Ack) (octets int, used bool) {
+func (r *newReno) used(a *Ack) (octets int, used bool) {
 	switch {
 	case a.Flight >= r.cwnd:
 		return a.Octets, true
@@ -102,7 +102,7 @@ func (r *newReno) used(a Ack) (octets int, used bool) {
 // which is how often they should come (section 6.2), and as many as those would have given for one that
 // stands for more; where packets are spread there is no burst to bound, and all that is acknowledged counts. It is a quarter of
 // that while hystart is careful.
-func (r *newReno) slowStart(a Ack) {
+func (r *newReno) slowStart(a *Ack) {
 	n, used := r.used(a)
 	spread := a.Spread && !r.letter
 	if spread && 2*a.Flight > r.cwnd { // the pace may hold back as much again
@@ -125,7 +125,7 @@ func (r *newReno) slowStart(a Ack) {
 
 // avoidance is section 7.2.2. In Fast Recovery cwnd stays too: section 7.2.4 point 6 lets it change
 // for no loss, and growing between two losses of one recovery would be more aggressive than TCP.
-func (r *newReno) avoidance(a Ack) {
+func (r *newReno) avoidance(a *Ack) {
 	r.partial += a.Octets + a.Dups
 	if _, used := r.used(a); !used || a.Recovery {
 		r.partial = min(r.partial, r.cwnd)
