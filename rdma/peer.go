@@ -232,7 +232,7 @@ func (p *peer) next() (cq *CQ, f func(), more bool) {
 			p.mu.Unlock()
 		}
 	}
-	more = len(p.cqs) > 0 || len(p.after) > 0 && (f != nil || !p.calling)
+	more = f != nil || len(p.cqs) > 0 || len(p.after) > 0 && !p.calling // what came while f is called was left to who calls it
 	p.mu.Unlock()
 	return cq, f, more
 }
