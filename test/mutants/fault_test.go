@@ -1,6 +1,9 @@
 package main
 
 import (
+	"maps"
+	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,5 +82,27 @@ func TestFaultsApply(t *testing.T) {
 		"sctp/internal/pack", "sctp/internal/pmtud", "sctp/cc", "sctp/assoc", "sctp/endpoint", "sctp", "ddp", "ddpadapt",
 		"rdma/rdmap", "rdma", "metrics"} {
 		check.That(t, count[layer] >= 4, "%d faults in %s", count[layer], layer)
+	}
+}
+
+// Every fault compiles: one that does not is noticed by no test.
+func TestFaultsCompile(t *testing.T) {
+	race.Alone(t)
+	at := make(map[string][]*fault) // by package
+	for _, f := range must.Get(load())(t) {
+		at[path.Dir(f.file)] = append(at[path.Dir(f.file)], f)
+	}
+	for _, p := range must.Get(tree("../..").load(slices.Sorted(maps.Keys(at))))(t) {
+		for _, f := range at[p.path] {
+			i := slices.Index(p.names, f.file)
+			must.That(t, i >= 0, "%s is not built here", f.file)
+			texts := slices.Clone(p.texts)
+			if changed, err := f.apply(texts[i]); err == nil { // else TestFaultsApply says so
+				texts[i] = changed
+			}
+			if err := p.check(texts, nil); err != nil && !strings.HasSuffix(err.Error(), "imported and not used") { // what there was is woven in beside it
+				t.Errorf("fault %s: %v", f.name, err)
+			}
+		}
 	}
 }
