@@ -17,9 +17,10 @@ func Span[A, B any](from *A, to *B) {
 	lines(unsafe.Pointer(from), int((end-first+line-1)/line))
 }
 
-// First asks for the first octets of an object that begins with a line, without a look at whether there is one: the compiler's would wait for it.
+// First asks for the first octets of an object, without a look at whether there is one: the compiler's would wait for it.
 func First[T any](object *T, octets uintptr) {
-	lines(unsafe.Pointer(object), int((octets+line-1)/line))
+	before := uintptr(unsafe.Pointer(object)) % line // where the line begins: an allocator may put a word there
+	lines(unsafe.Pointer(object), int((before+octets+line-1)/line))
 }
 
 // Behind asks for the first octets of what a pointer, or the pointer in a slice or a channel, leads to. It may lead nowhere.

@@ -56,12 +56,12 @@ type Assoc struct {
 	state                 State // changed by enter
 	continues             bool  // the last PollTransmit ended with a full batch
 	unsettled             bool  // messages of Send wait for acknowledgement
-	noDry                 bool  // see IgnoreDry
 	probeDue              bool  // a search for a path MTU has a probe to send
 	localPort, peerPort   uint16
 	localTag, peerTag     uint32
 	outStreams, inStreams uint16  // negotiated, 0 before
 	hasAdaptation         bool    // peerAdaptation is known
+	noDry                 bool    // see IgnoreDry
 	cfg                   *Config // of many associations; Reconfigure gives this one its own
 	env                   *Env
 	recv                  *rx.Receiver // nil until the peer's Initial TSN is known, then &receiver
