@@ -78,7 +78,7 @@ func (d *deadline) passed() <-chan struct{} {
 }
 
 // wait blocks until a signal is set, or the deadline passes, which it reports. What is waited for, and the end of it, sets the
-// signal: the caller looks for it before it waits, and again whatever this says.
+// signal: the caller looks for it before it waits, or whether the signal is set, and again whatever this says.
 //
 // Where the deadline sets the signal too, this is a receive from one channel, which costs far less than a select of several. No wake-up is lost: all who wait
 // for such a signal wait for the same, so whoever gets the token sees all that it may stand for: something ready, the deadline that has passed, since count
