@@ -61,19 +61,24 @@ func start(ctx context.Context, ns *namespace, argv []string, mark string, files
 	return p, nil
 }
 
-// watch samples the peak of the resident set. The one in struct rusage begins with our own.
+// watch samples the peak of the resident set. The one in struct rusage begins with our own. It does so less often the longer the process runs: each time
+// wakes a thread, and with it the monitor of the Go runtime, which looks around for some milliseconds, and those who are measured have no processor to spare.
 func (p *process) watch() {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	for begin := time.Now(); ; {
 		p.look()
 		select {
 		case <-p.over:
 			return
-		case <-tick.C:
+		case <-time.After(min(max(time.Since(begin)/2, leastWatch), mostWatch)):
 		}
 	}
 }
+
+// Looks at the resident set are so far apart.
+const (
+	leastWatch = 50 * time.Millisecond
+	mostWatch  = time.Second
+)
 
 func (p *process) look() {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/status")

@@ -96,13 +96,14 @@ type Pace struct {
 	waiting bool // it is made
 	answers bet  // that goroutines answer at once what a batch has brought them
 
-	curb curb
+	cession cession
+	curb    curb
 }
 
 // New returns a Pace for a link that was told how long to look for packets before a reader blocks: 0 is for as long as it
 // pays, less for never.
 func New(poll time.Duration, clock func() rawio.Time) *Pace {
-	return &Pace{poll: poll, clock: clock, wake: Wake, empty: rawio.Never, trains: bet{won: betMost}, curb: newCurb(limits.Throttled)}
+	return &Pace{poll: poll, clock: clock, wake: Wake, empty: rawio.Never, trains: bet{won: betMost}, cession: cession{at: rawio.Never}, curb: newCurb(limits.Throttled)}
 }
 
 // Patience returns how long to look for a packet that is expected of an end that has nothing to do but to answer. Others than the reader may ask.
@@ -147,6 +148,7 @@ func (p *Pace) Arrived(now rawio.Time, packets int) {
 	}
 	if p.empty != rawio.Never {
 		waited := now.Sub(p.empty)
+		p.cession.came(now, waited, p.patience())
 		if waited <= p.patience() {
 			p.soon = min(p.soon+1, soonMost)
 		} else {
@@ -250,6 +252,7 @@ func (p *Pace) Pause(now rawio.Time) rawio.Pause {
 		p.empty = now
 	}
 	p.worked(now)
+	p.cession.back(now, p.patience())
 	pause := p.pause(now)
 	if p.blind++; p.blind == 1 {
 		p.waits++
@@ -263,6 +266,8 @@ func (p *Pace) pause(now rawio.Time) rawio.Pause {
 	looks := p.poll == 0 && waited < p.patience() && !p.curb.on(now)
 	switch {
 	case looks && s == Many && p.hurry && !(first && p.woken <= fewWoken):
+		return rawio.Cede
+	case looks && s == Single && p.cession.due(now, waited, p.wake()):
 		return rawio.Cede
 	case looks && s == Single,
 		p.poll == 0 && first && (s == Many || s == Quiet && p.waits%workEvery == 0),

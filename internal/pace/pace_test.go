@@ -31,7 +31,7 @@ type load struct {
 }
 
 var loads = []load{
-	{"ping-pong", 1, 100, 0, testWake / 8, 1, 1, false, Single, false, false, 6 * testWake, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
+	{"ping-pong", 1, 100, 0, testWake / 8, 1, 1, false, Single, false, false, 6 * testWake, [3]rawio.Pause{rawio.Yield, rawio.Cede, rawio.Park}},
 	{"ping-pong of ends that sleep", 1, 100, 0, 5 * testWake, 1, 1, false, Single, false, false, 6 * testWake, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
 	{"a message now and then", 1, 100, 0, time.Millisecond, 1, 1, false, Quiet, false, false, 6 * testWake, [3]rawio.Pause{rawio.Park, rawio.Park, rawio.Park}},
 	{"messages for many", 16, 100, 0, 10 * time.Microsecond, 1, fewWoken, true, Many, true, false, 0, [3]rawio.Pause{rawio.Yield, rawio.Cede, rawio.Park}},
@@ -44,7 +44,7 @@ var loads = []load{
 	{"long work now and then", 1, 100, 10 * testWake, 2 * time.Millisecond, 1, 1, false, Quiet, false, false, 6 * testWake, [3]rawio.Pause{rawio.Park, rawio.Park, rawio.Park}},
 	{"bulk", 40, 1500, 0, 30 * time.Microsecond, 100, 1, false, Bulk, true, true, 0, [3]rawio.Pause{rawio.Block, rawio.Park, rawio.Park}},
 	{"long packets", 1, 64000, 0, 30 * time.Microsecond, 100, 1, false, Bulk, false, true, 0, [3]rawio.Pause{rawio.Block, rawio.Park, rawio.Park}},
-	{"acknowledgements of bulk", 1, 40, 0, 30 * time.Microsecond, 0, 1, false, Single, false, false, 6 * testWake, [3]rawio.Pause{rawio.Yield, rawio.Yield, rawio.Park}},
+	{"acknowledgements of bulk", 1, 40, 0, 30 * time.Microsecond, 0, 1, false, Single, false, false, 6 * testWake, [3]rawio.Pause{rawio.Yield, rawio.Cede, rawio.Park}},
 }
 
 // reader is what a Pace is told in virtual time.

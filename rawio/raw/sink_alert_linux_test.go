@@ -15,3 +15,17 @@ func TestSinksRestAgainAfterAnAlarm(t *testing.T) {
 		check.Equal(t, "they rest", s.resting, rest)
 	}
 }
+
+// Where the reader parks now and then, two changes of a filter cost more than what they spare.
+func TestSinksRestOnlyWhereTheReaderIsAtWorkForLong(t *testing.T) {
+	var s sinks
+	for range 100 {
+		s.wake()
+		for range restAfter {
+			s.received(lookEvery, new(mmsg.Group))
+		}
+		check.Equal(t, "they rest after less than 4096 packets", s.resting, false)
+	}
+	s.received(lookEvery, new(mmsg.Group))
+	check.Equal(t, "they rest after 4096", s.resting, true)
+}

@@ -95,6 +95,13 @@ func TestSinkRests(t *testing.T) {
 
 			send(300, 100)
 			linktest.Read(t, slow, 300)
+			send(10, 100)
+			check.Equal(t, "sockets that hold packets soon after the reader has parked", holders(), 1)
+			linktest.Read(t, slow, 10)
+			for range 20 {
+				send(300, 100)
+				linktest.Read(t, slow, 300)
+			}
 			send(900, 60_000) // the buffer has room for a thousand
 			check.Equal(t, "sockets that hold packets", holders(), 2)
 			linktest.Read(t, slow, 256)

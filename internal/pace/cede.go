@@ -1,0 +1,63 @@
+package pace
+
+import (
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// cession decides when a reader that looks for a packet that comes alone cedes the processor.
+//
+// Mostly it must not: the packet is on its way from another processor, and who cedes has threads run that the runtime has woken and that find nothing to do. But who
+// is to bring the packet may wait for this very processor: a thread of this process, on which a goroutine has yet to ask for it, or one of the peer's on the same
+// host. That one gets it when patience is over, or at a tick of the system's clock. So a packet that is later than usual has the reader cede
+// once, and again when it has waited for twice as long.
+//
+// Somebody else may have the processor then, and keep it for milliseconds. To cede is worth patience at most; where it takes longer, it is paid back
+// with as many times as long without.
+type cession struct {
+	usual time.Duration // a short wait, smoothed
+	times int           // in this wait
+	next  time.Duration // not before it has lasted so long
+	at    rawio.Time    // the last time, until it is known how long that took; else Never
+	until rawio.Time    // not before
+}
+
+const (
+	usualWeight = 8
+	payBack     = 64
+)
+
+// due says whether to cede in a wait that has lasted for waited, where a wake-up costs wake.
+func (c *cession) due(now rawio.Time, waited, wake time.Duration) bool {
+	if c.times == 0 {
+		c.next = 2*c.usual + wake/4
+	}
+	if waited < c.next || now < c.until {
+		return false
+	}
+	c.times++
+	c.next = 2 * waited
+	c.at = now
+	return true
+}
+
+// back takes that the reader has the processor again.
+func (c *cession) back(now rawio.Time, patience time.Duration) {
+	if c.at == rawio.Never {
+		return
+	}
+	if took := now.Sub(c.at); took > patience {
+		c.until = now.Add(payBack * took)
+	}
+	c.at = rawio.Never
+}
+
+// came ends a wait. If the reader had just ceded, that has brought the packet, and says nothing of what is usual.
+func (c *cession) came(now rawio.Time, waited, patience time.Duration) {
+	if c.at == rawio.Never && waited <= patience {
+		c.usual += (waited - c.usual) / usualWeight
+	}
+	c.back(now, patience)
+	c.times = 0
+}

@@ -1,0 +1,99 @@
+package pace
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// pauses are what the reader does, a look in each microsecond, while nothing comes for d. A cede takes it so long.
+func (r *reader) pauses(d, cede time.Duration) (said string) {
+	last := rawio.Pause(99)
+	for end := r.now.Add(d); r.now.Before(end); r.now = r.now.Add(time.Microsecond) {
+		p := r.Pause(r.now)
+		if p != last || p == rawio.Cede {
+			said += fmt.Sprintf("%v at %v, ", p, r.now.Sub(r.empty))
+		}
+		if last = p; p == rawio.Park {
+			break
+		}
+		if p == rawio.Cede {
+			r.now = r.now.Add(cede)
+		}
+	}
+	return said
+}
+
+// comes is a packet, which wakes somebody.
+func (r *reader) comes() {
+	r.Arrived(r.now, 1)
+	r.Handled(1, 100, 1, false)
+}
+
+// usual is a ping-pong whose packets come after ten microseconds.
+func (r *reader) usual(rounds int) (ceded int) {
+	for range rounds {
+		if said := r.pauses(10*time.Microsecond, 0); said != fmt.Sprintf("%v at 0s, ", rawio.Yield) {
+			ceded++
+		}
+		r.comes()
+	}
+	return ceded
+}
+
+// Who looks for a packet that is on its way does not cede; where it is later than usual, it may wait for this very processor. When a wake-up costs 20
+// microseconds, that is behind 2 x 10 and 5. A look takes one.
+func TestCedesForALatePacket(t *testing.T) {
+	r := newReader(0)
+	r.usual(200)
+	if n := r.usual(200); n != 0 {
+		t.Errorf("ceded in %d of 200 usual waits", n)
+	}
+	want := fmt.Sprintf("%v at 0s, %v at 25µs, %v at 26µs, %v at 50µs, %v at 51µs, %v at 100µs, %v at 101µs, %v at 122µs, ",
+		rawio.Yield, rawio.Cede, rawio.Yield, rawio.Cede, rawio.Yield, rawio.Cede, rawio.Yield, rawio.Park)
+	if got := r.pauses(time.Millisecond, 0); got != want {
+		t.Errorf("for a late packet: %s\nwanted %s", got, want)
+	}
+}
+
+// A packet that is there behind a cede does not make waiting usual; one that is not does, so that a peer that takes its time is not ceded to for ever.
+func TestCedeLearnsWhatIsUsual(t *testing.T) {
+	r := newReader(0)
+	r.usual(200)
+	for range 200 {
+		r.pauses(25*time.Microsecond, 40*time.Microsecond) // the last was a cede
+		r.comes()
+	}
+	if n := r.usual(200); n != 0 || r.cession.usual > 11*time.Microsecond {
+		t.Errorf("ceded in %d of 200 usual waits, of %v", n, r.cession.usual)
+	}
+	for range 200 {
+		r.pauses(80*time.Microsecond, 0)
+		r.comes()
+	}
+	if said := r.pauses(80*time.Microsecond, 0); said != fmt.Sprintf("%v at 0s, ", rawio.Yield) {
+		t.Errorf("with a peer that takes 80 microseconds: %s", said)
+	}
+}
+
+// Somebody who computes keeps the processor for four milliseconds: that costs no more than a part in 64 of the time.
+func TestCedesSeldomToWhoComputes(t *testing.T) {
+	const long = 4 * time.Millisecond
+	r := newReader(0)
+	r.usual(200)
+	begin, ceded := r.now, time.Duration(0)
+	for r.now.Sub(begin) < time.Second {
+		before := r.now
+		r.pauses(100*time.Microsecond, long)
+		if took := r.now.Sub(before); took > long {
+			ceded += took
+		}
+		r.comes()
+		r.usual(20)
+	}
+	if least, most := long, time.Second/payBack+2*long; ceded < least || ceded > most {
+		t.Errorf("somebody else had the processor for %v of a second, wanted %v to %v", ceded, least, most)
+	}
+}
