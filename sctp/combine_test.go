@@ -129,7 +129,7 @@ func TestReaderSendsBeforeItWaits(t *testing.T) {
 	u.timer = time.AfterFunc(time.Hour, func() {})
 	defer u.timer.Stop()
 	p.a.out.add(pkts, 1)
-	u.leave()
+	u.leave(0)
 	check.That(t, p.a.stats.txPackets.Load() == 6 && !p.a.out.collected.Load(), "who gives the turn up has sent %d, and is to send: %v", p.a.stats.txPackets.Load(), p.a.out.collected.Load())
 	s.err = rawio.ErrInterrupted
 	check.That(t, w.Wait(rawio.Yield) == s.err && !p.a.out.collected.Load(), "who is to give the turn up is to send: %v", p.a.out.collected.Load())

@@ -47,10 +47,11 @@ func (s *Signal) Wait(a, b <-chan struct{}) (set bool) {
 	default:
 	}
 	soon := u.rx.pace.Lends()
-	if u.take(soon > 0 && s.t.now().Sub(s.left.Load()) < soon) {
+	if u.take(soon > 0, soon > 0 && s.t.now().Sub(s.left.Load()) < soon) {
 		set, err := s.attend(a, b)
-		s.left.Store(s.t.now())
-		u.leave()
+		now := s.t.now()
+		s.left.Store(now)
+		u.leave(now)
 		if err == nil {
 			return set
 		}

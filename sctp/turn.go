@@ -12,8 +12,8 @@ import (
 // for what a packet brings asks for it, and reads the link itself: so the packet wakes that one, not another
 // that has to wake it in turn. On the way out it leaves the turn to nobody, as it will be back at
 // once, and handing the turn over each time would cost as much as is won. If it is not, a timer has the receive goroutine
-// go on; who was not back soon the last time does not get the turn, nor does anybody while packets come in numbers for several, which
-// are handled while the program handles what they bring.
+// go on; who was not back soon does not get the turn, unless those who read the link mostly are, as somebody may have lost the processor for a while; nor does anybody
+// while packets come in numbers for several, which are handled while the program handles what they bring.
 type turn struct {
 	link  rawio.Interrupter // nil: the receive goroutine always reads
 	state atomic.Int32
@@ -28,8 +28,10 @@ type turn struct {
 	end   chan struct{} // closed by Close
 	over  chan struct{} // closed when it has ended
 
-	timer   *time.Timer // calls it
-	running atomic.Bool // the timer is
+	free    atomicTime   // when it was left to nobody last
+	prompt  atomic.Int32 // of those who have read the link, how many were back soon, less promptCost for each other; changed by who has the turn
+	timer   *time.Timer  // calls it
+	running atomic.Bool  // the timer is
 }
 
 // States of a turn.
@@ -43,6 +45,12 @@ const (
 
 // leftAlone is how long the link may be left alone by one that was quick before.
 const leftAlone = 10 * time.Millisecond
+
+// prompt is from 0 to promptMost.
+const (
+	promptMost = 64
+	promptCost = 16
+)
 
 func (u *turn) init(t *Transport) {
 	if rawio.FeaturesOf(t.link)&rawio.Interruptible != 0 {
@@ -87,21 +95,22 @@ func (t *Transport) receive() {
 	}
 }
 
-// take asks for the turn on behalf of a goroutine that is likely to be back soon when it has what it waits
-// for, if quick. Without the turn the caller has to wait for others.
-func (u *turn) take(quick bool) bool {
+// take asks for the turn on behalf of a goroutine that is to have it if any is (lends), and is back soon (quick), or mostly was. Without the turn the caller has to
+// wait for others.
+func (u *turn) take(lends, quick bool) bool {
 	switch {
 	case u.link == nil:
 		return false
-	case !quick:
+	case !lends, !quick && u.prompt.Load() < promptCost:
 		if u.state.Load() == turnFree {
 			u.summon()
 		}
 		return false
 	case u.state.CompareAndSwap(turnFree, turnTaken):
+		u.was(quick)
 		return true
-	case !u.state.CompareAndSwap(turnReceiver, turnAsked):
-		return false // another goroutine reads
+	case !quick, !u.state.CompareAndSwap(turnReceiver, turnAsked):
+		return false // the receive goroutine reads, or another
 	}
 	u.link.Interrupt()
 	select {
@@ -112,11 +121,21 @@ func (u *turn) take(quick bool) bool {
 	}
 }
 
+// was counts how soon the one was back who has the turn now.
+func (u *turn) was(quick bool) {
+	if n := u.prompt.Load(); !quick {
+		u.prompt.Store(n - promptCost)
+	} else if n < promptMost {
+		u.prompt.Store(n + 1)
+	}
+}
+
 // leave gives the turn up.
-func (u *turn) leave() {
+func (u *turn) leave(now rawio.Time) {
 	if u.rx.collects {
 		u.rx.t.collect(false)
 	}
+	u.free.Store(now)
 	u.state.Store(turnFree)
 	if u.rx.pace.Lends() == 0 {
 		u.summon()
@@ -133,11 +152,17 @@ func (u *turn) summon() {
 	}
 }
 
-// late is the timer's function.
+// late is the timer's function. Who is away now may have been here meanwhile.
 func (u *turn) late() {
 	u.running.Store(false) // before it looks: who leaves now starts the timer again
-	if u.state.Load() == turnFree {
+	if u.state.Load() != turnFree {
+		return
+	}
+	rest := leftAlone - u.rx.t.now().Sub(u.free.Load())
+	if rest <= 0 {
 		u.summon()
+	} else if !u.running.Swap(true) {
+		u.timer.Reset(rest)
 	}
 }
 

@@ -222,12 +222,59 @@ func TestSlowReaderLeavesTheLink(t *testing.T) {
 	})
 }
 
+// Who has lost the processor for a while goes on reading if it is quick else; who is slow again and again does not.
+func TestOnceSlowReaderReadsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, c, _ := warmPair(t)
+		slow := func() {
+			time.Sleep(2 * p.a.turn.rx.pace.Patience()) // of virtual time
+			trip(t, c)
+			synctest.Wait()
+		}
+		for range 20 {
+			slow()
+			check.Equal(t, "state when the client was slow once", p.a.turnState(), turnFree)
+			for range promptCost {
+				trip(t, c)
+			}
+			synctest.Wait()
+			check.Equal(t, "state when it was quick again", p.a.turnState(), turnFree)
+		}
+		for range promptMost / promptCost {
+			slow()
+		}
+		slow()
+		check.Equal(t, "state when it was always slow", p.a.turnState(), turnReceiver)
+	})
+}
+
+// The timer that watches a link that is left alone goes off once in a while, whoever is away just then; the receive goroutine is called only if
+// nobody has been there for so long.
+func TestLinkIsLeftToWhoIsThereNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, c, _ := warmPair(t)
+		for range 1000 {
+			time.Sleep(p.a.turn.rx.pace.Patience() / 2) // of virtual time, less than leftAlone
+			trip(t, c)
+			synctest.Wait()
+			check.Equal(t, "state while the client is away for a moment", p.a.turnState(), turnFree)
+		}
+		time.Sleep(leftAlone - time.Microsecond)
+		synctest.Wait()
+		check.Equal(t, "state just before it has been away for long", p.a.turnState(), turnFree)
+		time.Sleep(time.Microsecond)
+		synctest.Wait()
+		check.Equal(t, "state when it has been", p.a.turnState(), turnReceiver)
+	})
+}
+
 // Who waits and does not get the turn, as it was not quick, does not wait for the timer either: it has the receive goroutine
 // called at once if nobody reads.
 func TestSlowWaiterCallsTheReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c, _ := warmPair(t)
 		must.Equal(t, "state while the client does something else", p.a.turnState(), turnFree)
+		p.a.turn.prompt.Store(0)                    // it mostly was not quick
 		time.Sleep(2 * p.a.turn.rx.pace.Patience()) // of virtual time
 		end := blocked(func() error { _, _, err := c.ReadMsg(make([]byte, 100)); return err })
 		check.Equal(t, "state while the client waits", p.a.turnState(), turnReceiver)
@@ -287,7 +334,7 @@ func TestLinkThatFailsEndsAssociations(t *testing.T) {
 		p.a.journal = newJournal(slog.New(slog.NewTextHandler(&log, nil)))
 		c, d := p.connect(t, nil, nil)
 		synctest.Wait() // the receive goroutine reads; who asks for the turn then interrupts it
-		check.That(t, !p.a.turn.take(true) && p.a.turnState() == turnOver, "it is read on")
+		check.That(t, !p.a.turn.take(true, true) && p.a.turnState() == turnOver, "it is read on")
 		synctest.Wait()
 		check.That(t, c.Err() != nil && d.Err() != nil && strings.Contains(d.Err().Error(), "a cable is out"), "%v, %v", c.Err(), d.Err())
 		check.That(t, strings.Contains(log.String(), `level=ERROR msg="link failed" reason="a cable is out"`), "%s", log.String())
@@ -343,6 +390,7 @@ func TestWhoReadsAFailingLinkWaitsOn(t *testing.T) {
 func TestWhoWaitsHearsOfBothChannels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _, _ := warmPair(t)
+		p.a.turn.prompt.Store(0)
 		for i := range 4 {
 			s, ends := p.a.newSignal(), [2]chan struct{}{}
 			ends[i%2] = make(chan struct{})

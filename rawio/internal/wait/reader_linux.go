@@ -36,7 +36,8 @@ type Reader struct {
 	waits atomic.Uint32 // so far
 	again func()        // called behind waitsBetween of them
 
-	flag atomic.Bool // interrupted
+	flag   atomic.Bool // interrupted
+	asleep atomic.Bool // the reader is, or is about to be and has yet to look at flag
 
 	waiting sync.Mutex // held while the reader waits
 	ending  sync.Mutex // held while the event is signalled
@@ -119,6 +120,7 @@ func (r *Reader) Wait(p rawio.Pause) error {
 	}
 	r.waiting.Lock()
 	defer r.waiting.Unlock()
+	r.asleep.Store(true)
 	if !r.flag.Load() && !r.closed.Load() {
 		if p == rawio.Block && runtime.GOMAXPROCS(0) > 1 { // else it would keep everybody waiting
 			r.ready(r.block)
@@ -126,6 +128,7 @@ func (r *Reader) Wait(p rawio.Pause) error {
 			r.parks()
 		}
 	}
+	r.asleep.Store(false)
 	switch {
 	case r.closed.Load():
 		return net.ErrClosed
@@ -185,10 +188,12 @@ func (r *Reader) drain() {
 	_, _ = unix.Read(int(r.fds[0].Fd), b[:])
 }
 
-// Interrupt implements rawio.Interrupter.
+// Interrupt implements rawio.Interrupter. A reader that is awake sees the flag.
 func (r *Reader) Interrupt() {
 	r.flag.Store(true)
-	r.signal()
+	if r.asleep.Load() {
+		r.signal()
+	}
 }
 
 func (r *Reader) signal() {
