@@ -19,6 +19,9 @@ const (
 	// shortWork is after how many octets the clock is read anew: it has taken a while to handle them.
 	shortWork = 4 << 10
 
+	// shortPacket is how long packets are that bring no bulk, on the average: whose answers may wait for those of the others among them.
+	shortPacket = 256
+
 	// mostRuns is how many runs what the combiner has waits for more.
 	mostRuns = 4
 )
@@ -167,7 +170,7 @@ func (r *receiver) done(last bool) (held *Conn) {
 			r.last.a.HoldSack(true)
 			held = r.last
 		}
-		r.last.among = r.several && r.octets <= shortWork
+		r.last.among = r.several && (r.octets <= shortWork || r.octets <= r.count*shortPacket)
 		r.combined = r.last.unlockAt(now) || r.combined
 	}
 	r.last, r.owned = nil, false
