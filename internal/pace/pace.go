@@ -273,7 +273,7 @@ func (p *Pace) pause(now rawio.Time) rawio.Pause {
 		p.poll == 0 && first && (s == Many || s == Quiet && p.waits%workEvery == 0),
 		p.poll > 0 && waited < p.poll:
 		return rawio.Yield
-	case s == Bulk && first:
+	case s == Bulk && first && p.hurry:
 		return rawio.Block
 	}
 	return rawio.Park

@@ -185,7 +185,7 @@ func (r *Reader) ready(d time.Duration) {
 // drain resets the event.
 func (r *Reader) drain() {
 	var b [8]byte
-	_, _ = unix.Read(int(r.fds[0].Fd), b[:])
+	eventTake(int(r.fds[0].Fd), &b)
 }
 
 // Interrupt implements rawio.Interrupter. A reader that is awake sees the flag.
@@ -201,7 +201,7 @@ func (r *Reader) signal() {
 	defer r.ending.Unlock()
 	var b [8]byte
 	binary.NativeEndian.PutUint64(b[:], 1)
-	_, _ = unix.Write(int(r.fds[0].Fd), b[:]) // fails when it has been set many times over, or is closed
+	eventAdd(int(r.fds[0].Fd), &b)
 }
 
 // Close ends a Wait and all later ones. When it returns the descriptors are no longer used.

@@ -21,3 +21,13 @@ func epollHas(epfd int, evs []unix.EpollEvent) (int, syscall.Errno) {
 	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&evs[0])), uintptr(len(evs)), 0, 0, 0)
 	return int(n), errno
 }
+
+// eventAdd is write(2) to an eventfd that does not block. It fails when that was set many times over, or is closed.
+func eventAdd(fd int, b *[8]byte) {
+	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(b)), uintptr(len(b)))
+}
+
+// eventTake is read(2) of one.
+func eventTake(fd int, b *[8]byte) {
+	_, _, _ = syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(b)), uintptr(len(b)))
+}
