@@ -171,6 +171,17 @@ func TestInterruptedReaderComesBackOnce(t *testing.T) {
 	})
 }
 
+// A reader that is awake is interrupted by a flag alone, which it sees before it sleeps; the event is for one that sleeps.
+func TestReaderThatIsAwakeNeedsNoEvent(t *testing.T) {
+	p := newPipe(t)
+	for range 3 {
+		p.Interrupt()
+		n := must.Get(unix.Poll(p.Reader.fds[:1], 0))(t)
+		check.Equal(t, "events", n, 0)
+		check.Equal(t, "error", p.Wait(rawio.Park), rawio.ErrInterrupted)
+	}
+}
+
 // Close ends a reader that waits, and all that come later; an Interrupt then does nothing.
 func TestCloseEndsEveryReader(t *testing.T) {
 	eachState(t, func(t *testing.T, p *pipe) {
