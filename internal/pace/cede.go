@@ -23,6 +23,7 @@ type cession struct {
 	until rawio.Time    // not before
 }
 
+// usual is smoothed over so many waits. What ceding takes beyond patience is paid back so many times.
 const (
 	usualWeight = 8
 	payBack     = 64
