@@ -8,13 +8,13 @@ import (
 
 // FillMore adds packets like the last one of b, which Fill has filled for p: of one new chunk each, as long as a chunk may be. They
 // are the packets that Poll and Fill would make one by one, at a lower price. It ends where there is more to
-// decide: in front of a chunk that a window has no more room after, of one to send again, of a message of another length.
+// decide: in front of a chunk that a window has no more room after, of one to send again, of the short rest of a message.
 func (s *Sender) FillMore(now rawio.Time, b *pack.Batch, p *Path) {
 	size := s.MaxPayload()
 	chunk := wire.DataHeaderLen + wire.PaddedLen(size)
 	first, n := s.ledger.next, 0
-	for most := s.plain(p, size, chunk); n < most && !b.Full() && s.load(now, size) && s.slot.msg.Len() == size; n++ {
-		s.sendWhole(now, b, p)
+	for most := s.plain(p, size, chunk); n < most && !b.Full() && s.whole(now, size); n++ {
+		s.sendWhole(now, b, p, size)
 	}
 	if n == 0 {
 		return
@@ -27,10 +27,10 @@ func (s *Sender) FillMore(now rawio.Time, b *pack.Batch, p *Path) {
 	p.cc.OnSent(now, n*chunk, p.flight)
 }
 
-// plain returns how many new chunks from the Source may go to p, to which one went just now, with nothing else to
-// be thought of.
+// plain returns how many new chunks may go to p, to which one went just now, with nothing else to be thought of.
 func (s *Sender) plain(p *Path, size, chunk int) int {
-	if s.src == nil || s.slot.full || s.queue.n > 0 || s.ledger.nmarked > 0 || s.probing || s.sackNow ||
+	l := &s.slot
+	if l.full && !l.queued || (l.full || s.queue.n > 0) && s.waits > waitShort || s.ledger.nmarked > 0 || s.probing || s.sackNow ||
 		p.single || s.spreads(p) || !p.timing || p != s.DataPath() {
 		return 0
 	}
@@ -41,12 +41,43 @@ func (s *Sender) plain(p *Path, size, chunk int) int {
 	return n
 }
 
-// sendWhole gives the message in the slot, from the Source, a TSN and a packet. Its caller counts it as in flight.
-func (s *Sender) sendWhole(now rawio.Time, b *pack.Batch, p *Path) {
+// whole loads the slot and reports whether the next chunk has size octets, wherever it may go. A message of the Source is one chunk then.
+func (s *Sender) whole(now rawio.Time, size int) bool {
+	if !s.load(now, size) {
+		return false
+	}
+	l := &s.slot
+	rest := l.msg.Len() - l.off
+	return l.msg.Path == 0 && (rest == size || rest > size && l.queued)
+}
+
+// sendWhole gives the next size octets of the slot a TSN and a packet. Its caller counts them as in flight.
+func (s *Sender) sendWhole(now rawio.Time, b *pack.Batch, p *Path, size int) {
+	var t wire.TSN
+	var r *record
+	if s.slot.queued {
+		t, r = s.cutNext(now, p, size)
+	} else {
+		t, r = s.takeNext(p)
+	}
+	r.stamp = stamp(now)
+	b.BeginAgain()
+	if s.ecn {
+		b.SetECN(rawio.ECT0)
+	}
+	if r.flags&queued == 0 {
+		r.head = s.slot.msg.Head // last, as the Source has only just written it, in pieces
+	}
+	appendChunk(b, t, r, p, r.wire)
+	b.End()
+}
+
+// takeNext gives the message in the slot, from the Source, a TSN. Its head is yet to be copied.
+func (s *Sender) takeNext(p *Path) (wire.TSN, *record) {
 	m := &s.slot.msg
 	s.slot.full = false
 	t, r := s.ledger.push()
-	r.body, r.token, r.ppid, r.stamp = m.Body, m.Token, m.PPID, stamp(now)
+	r.body, r.token, r.ppid = m.Body, m.Token, m.PPID
 	r.stream, r.ssn, r.size, r.wire, r.flags = m.Stream, 0, uint16(m.Len()), wire.FlagB|wire.FlagE, 0
 	r.misses, r.spare, r.path = 0, 0, p.index
 	s.chain(t, r)
@@ -58,11 +89,5 @@ func (s *Sender) sendWhole(now rawio.Time, b *pack.Batch, p *Path) {
 	if m.SackNow {
 		r.wire |= wire.FlagI
 	}
-	b.BeginAgain()
-	if s.ecn {
-		b.SetECN(rawio.ECT0)
-	}
-	r.head = m.Head // last, as the Source has only just written it, in pieces
-	appendChunk(b, t, r, p, r.wire)
-	b.End()
+	return t, r
 }

@@ -60,8 +60,17 @@ func (k *stock) step(r *rand.Rand) {
 	case 0:
 		k.left = r.IntN(300)
 	case 1:
-		size := []int{1 + r.IntN(3000), full, full + 16}[r.IntN(3)]
-		m := Message{Body: [2][]byte{make([]byte, size)}, Path: uint8(r.IntN(len(s.Paths()) + 1))}
+		size := []int{1 + r.IntN(3000), full, full + 16, r.IntN(30)*full + r.IntN(2)*r.IntN(full) + 1}[r.IntN(4)]
+		m := Message{Body: [2][]byte{make([]byte, size)}, Stream: wire.StreamID(r.IntN(2)), SackNow: r.IntN(4) == 0, Unordered: r.IntN(4) == 0, NoBundle: r.IntN(8) == 0}
+		for i := range m.Body[0] {
+			m.Body[0][i] = byte(i >> 3)
+		}
+		if n := size / 3; r.IntN(2) == 0 {
+			m.Body[0], m.Body[1] = m.Body[0][:n], m.Body[0][n:]
+		}
+		if r.IntN(2) == 0 {
+			m.Path = uint8(r.IntN(len(s.Paths()) + 1))
+		}
 		must.OK(k.t, s.Enqueue(&m))
 	case 2:
 		s.SetSackNow(r.IntN(8) == 0)
