@@ -11,34 +11,45 @@ import (
 // Mostly it must not: the packet is on its way from another processor, and who cedes has threads run that the runtime has woken and that find nothing to do. But who
 // is to bring the packet may wait for this very processor: a thread of this process, on which a goroutine has yet to ask for it, or one of the peer's on the same
 // host. That one gets it when patience is over, or at a tick of the system's clock. So a packet that is later than usual has the reader cede
-// once, and again when it has waited for twice as long.
+// once, and again when it has waited for twice as long. Where that is what brings the packets, as on a host with one processor, where both ends
+// look for them in turn, it cedes at once.
 //
-// Somebody else may have the processor then, and keep it for milliseconds. To cede is worth patience at most; where it takes longer, it is paid back
-// with as many times as long without.
+// Somebody else may have the processor then, and keep it for milliseconds; the other end has it for its patience at most. Where it takes twice that,
+// it is paid back with many times as long without.
 type cession struct {
 	usual time.Duration // a short wait, smoothed
-	times int           // in this wait
+	begun bool          // this wait has
 	next  time.Duration // not before it has lasted so long
+	helps int           // how many waits in a row it has ended
+	waits int           // in which that was enough
 	at    rawio.Time    // the last time, until it is known how long that took; else Never
 	until rawio.Time    // not before
 }
 
-// usual is smoothed over so many waits. What ceding takes beyond patience is paid back so many times.
+// usual is smoothed over so many waits. What ceding takes too long is paid back so many times. Where it has ended so many waits in a row it is the first
+// thing to do in the next, but for one in helpsTry, which says whether the packets come as soon without.
 const (
 	usualWeight = 8
 	payBack     = 64
+	helpsEnough = 8
+	helpsTry    = 32
 )
 
 // due says whether to cede in a wait that has lasted for waited, where a wake-up costs wake.
 func (c *cession) due(now rawio.Time, waited, wake time.Duration) bool {
-	if c.times == 0 {
-		c.next = 2*c.usual + wake/4
+	late := 2*c.usual + wake/4
+	if !c.begun {
+		c.begun, c.next = true, late
+		if c.helps >= helpsEnough {
+			if c.waits++; c.waits%helpsTry != 0 {
+				c.next = 0
+			}
+		}
 	}
 	if waited < c.next || now < c.until {
 		return false
 	}
-	c.times++
-	c.next = 2 * waited
+	c.next = max(2*waited, late)
 	c.at = now
 	return true
 }
@@ -48,7 +59,7 @@ func (c *cession) back(now rawio.Time, patience time.Duration) {
 	if c.at == rawio.Never {
 		return
 	}
-	if took := now.Sub(c.at); took > patience {
+	if took := now.Sub(c.at); took > 2*patience {
 		c.until = now.Add(payBack * took)
 	}
 	c.at = rawio.Never
@@ -56,9 +67,12 @@ func (c *cession) back(now rawio.Time, patience time.Duration) {
 
 // came ends a wait. If the reader had just ceded, that has brought the packet, and says nothing of what is usual.
 func (c *cession) came(now rawio.Time, waited, patience time.Duration) {
-	if c.at == rawio.Never && waited <= patience {
+	if c.at != rawio.Never {
+		c.helps = min(c.helps+1, helpsEnough)
+	} else if waited <= patience {
 		c.usual += (waited - c.usual) / usualWeight
+		c.helps = 0
 	}
 	c.back(now, patience)
-	c.times = 0
+	c.begun = false
 }

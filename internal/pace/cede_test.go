@@ -78,6 +78,51 @@ func TestCedeLearnsWhatIsUsual(t *testing.T) {
 	}
 }
 
+// both is a ping-pong of two ends that share one processor: the other looks for the answer as soon as it has the processor, and gives it back after d. Who was woken
+// here goes first.
+func (r *reader) both(rounds int, d time.Duration) (first int) {
+	for range rounds {
+		looks := 1
+		for ; r.Pause(r.now) != rawio.Cede && looks < 1000; looks++ {
+			r.now = r.now.Add(time.Microsecond)
+		}
+		if looks <= 2 {
+			first++
+		}
+		r.now = r.now.Add(d)
+		r.comes()
+	}
+	return first
+}
+
+// Where ceding brings the packets it comes first, and no longer than that.
+func TestCedesAtOnceWhereThatBringsThePackets(t *testing.T) {
+	r := newReader(0)
+	r.usual(200)
+	r.both(helpsEnough, 5*time.Microsecond)
+	if n := r.both(320, 5*time.Microsecond); n != 310 {
+		t.Errorf("ceded at once in %d of 320 waits, wanted all but one in %d", n, helpsTry)
+	}
+	r.both(1, 150*time.Microsecond) // once the other end looks for as long as it has patience
+	if n := r.both(10, 5*time.Microsecond); n != 10 {
+		t.Errorf("after that ceded at once in %d of 10 waits", n)
+	}
+	if n := r.usual(200); n > 1 {
+		t.Errorf("with a peer on another processor ceded in %d of 200 usual waits", n)
+	}
+	r.both(helpsEnough, 5*time.Microsecond)
+	for range 100 { // who cedes has the processor for as long as the packet takes: it would come as soon without
+		for p := r.Pause(r.now); p != rawio.Cede && r.now.Sub(r.empty) < 5*time.Microsecond; p = r.Pause(r.now) {
+			r.now = r.now.Add(time.Microsecond)
+		}
+		r.now = r.empty.Add(5 * time.Microsecond)
+		r.comes()
+	}
+	if n := r.usual(200); n != 0 || r.cession.helps != 0 {
+		t.Errorf("ceding seems to help where a packet comes as soon without; ceded in %d of 200 usual waits", n)
+	}
+}
+
 // Somebody who computes keeps the processor for four milliseconds: that costs no more than a part in 64 of the time.
 func TestCedesSeldomToWhoComputes(t *testing.T) {
 	const long = 4 * time.Millisecond

@@ -267,7 +267,7 @@ func (p *Pace) pause(now rawio.Time) rawio.Pause {
 	switch {
 	case looks && s == Many && p.hurry && !(first && p.woken <= fewWoken):
 		return rawio.Cede
-	case looks && s == Single && p.cession.due(now, waited, p.wake()):
+	case looks && s == Single && !(first && p.woken > 0) && p.cession.due(now, waited, p.wake()):
 		return rawio.Cede
 	case looks && s == Single,
 		p.poll == 0 && first && (s == Many || s == Quiet && p.waits%workEvery == 0),
