@@ -86,7 +86,7 @@ func (r *reader) both(rounds int, d time.Duration) (first int) {
 		for ; r.Pause(r.now) != rawio.Cede && looks < 1000; looks++ {
 			r.now = r.now.Add(time.Microsecond)
 		}
-		if looks <= 2 {
+		if looks == 2 { // first who was woken
 			first++
 		}
 		r.now = r.now.Add(d)
