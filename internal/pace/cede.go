@@ -20,29 +20,42 @@ type cession struct {
 	usual time.Duration // a short wait, smoothed
 	begun bool          // this wait has
 	next  time.Duration // not before it has lasted so long
-	helps int           // how many waits in a row it has ended
+	helps int           // of late waits, how many it has ended, less helpsCost for each other
 	waits int           // in which that was enough
+	try   bool          // this is to tell whether it still is
 	at    rawio.Time    // the last time, until it is known how long that took; else Never
 	until rawio.Time    // not before
 }
 
-// usual is smoothed over so many waits. What ceding takes too long is paid back so many times. Where it has ended so many waits in a row it is the first
-// thing to do in the next, but for one in helpsTry, which says whether the packets come as soon without.
+// usual is smoothed over so many waits. What ceding takes too long is paid back so many times.
 const (
 	usualWeight = 8
 	payBack     = 64
-	helpsEnough = 8
-	helpsTry    = 32
 )
+
+// Where ceding has ended helpsEnough waits it is the first thing to do in the next, and is paid back fewer times. One wait in helpsTry does without: if the packet comes
+// as soon, it has ended none.
+const (
+	helpsEnough  = 8
+	helpsMost    = 16
+	helpsCost    = 4
+	helpsTry     = 32
+	helpsPayBack = 8
+)
+
+// first says whether ceding is to come first.
+func (c *cession) first() bool { return c.helps >= helpsEnough }
 
 // due says whether to cede in a wait that has lasted for waited, where a wake-up costs wake.
 func (c *cession) due(now rawio.Time, waited, wake time.Duration) bool {
 	late := 2*c.usual + wake/4
 	if !c.begun {
 		c.begun, c.next = true, late
-		if c.helps >= helpsEnough {
+		if c.first() {
 			if c.waits++; c.waits%helpsTry != 0 {
 				c.next = 0
+			} else {
+				c.try = true
 			}
 		}
 	}
@@ -60,19 +73,27 @@ func (c *cession) back(now rawio.Time, patience time.Duration) {
 		return
 	}
 	if took := now.Sub(c.at); took > 2*patience {
-		c.until = now.Add(payBack * took)
+		times := time.Duration(payBack)
+		if c.first() {
+			times = helpsPayBack
+		}
+		c.until = now.Add(times * took)
 	}
 	c.at = rawio.Never
 }
 
 // came ends a wait. If the reader had just ceded, that has brought the packet, and says nothing of what is usual.
 func (c *cession) came(now rawio.Time, waited, patience time.Duration) {
-	if c.at != rawio.Never {
-		c.helps = min(c.helps+1, helpsEnough)
-	} else if waited <= patience {
+	switch {
+	case c.at != rawio.Never:
+		c.helps = min(c.helps+1, helpsMost)
+	case waited > patience:
+	case c.first() && !c.try: // somebody else has had the processor all the same
+		c.helps -= helpsCost
+	default:
 		c.usual += (waited - c.usual) / usualWeight
 		c.helps = 0
 	}
 	c.back(now, patience)
-	c.begun = false
+	c.begun, c.try = false, false
 }
