@@ -46,7 +46,7 @@ const (
 // leftAlone is how long the link may be left alone by one that was quick before.
 const leftAlone = 10 * time.Millisecond
 
-// prompt is promptMost at most, and below 0 only where several were slow at once.
+// prompt is promptMost at most.
 const (
 	promptMost = 64
 	promptCost = 16
@@ -124,7 +124,7 @@ func (u *turn) take(lends, quick bool) bool {
 // was counts how soon the one was back who has the turn now.
 func (u *turn) was(quick bool) {
 	if n := u.prompt.Load(); !quick {
-		u.prompt.Store(n - promptCost)
+		u.prompt.Store(max(n-promptCost, 0))
 	} else if n < promptMost {
 		u.prompt.Store(n + 1)
 	}
