@@ -46,7 +46,7 @@ const (
 // leftAlone is how long the link may be left alone by one that was quick before.
 const leftAlone = 10 * time.Millisecond
 
-// prompt is promptMost at most.
+// prompt is from 0 to promptMost.
 const (
 	promptMost = 64
 	promptCost = 16
