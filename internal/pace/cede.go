@@ -20,9 +20,8 @@ type cession struct {
 	usual time.Duration // a short wait, smoothed
 	begun bool          // this wait has
 	next  time.Duration // not before it has lasted so long
-	helps int           // of late waits, how many it has ended, less helpsCost for each other
-	waits int           // in which that was enough
-	try   bool          // this is to tell whether it still is
+	helps int           // how many waits it has ended of late, less helpsCost for each other
+	waits int           // in which that was enough; see trial
 	at    rawio.Time    // the last time, until it is known how long that took; else Never
 	until rawio.Time    // not before
 }
@@ -46,6 +45,9 @@ const (
 // first says whether ceding is to come first.
 func (c *cession) first() bool { return c.helps >= helpsEnough }
 
+// trial says whether this wait is to tell whether it still helps.
+func (c *cession) trial() bool { return c.begun && c.waits%helpsTry == 0 }
+
 // due says whether to cede in a wait that has lasted for waited, where a wake-up costs wake.
 func (c *cession) due(now rawio.Time, waited, wake time.Duration) bool {
 	late := 2*c.usual + wake/4
@@ -54,8 +56,6 @@ func (c *cession) due(now rawio.Time, waited, wake time.Duration) bool {
 		if c.first() {
 			if c.waits++; c.waits%helpsTry != 0 {
 				c.next = 0
-			} else {
-				c.try = true
 			}
 		}
 	}
@@ -88,12 +88,12 @@ func (c *cession) came(now rawio.Time, waited, patience time.Duration) {
 	case c.at != rawio.Never:
 		c.helps = min(c.helps+1, helpsMost)
 	case waited > patience:
-	case c.first() && !c.try: // somebody else has had the processor all the same
+	case c.first() && !c.trial(): // somebody else has had the processor all the same
 		c.helps -= helpsCost
 	default:
 		c.usual += (waited - c.usual) / usualWeight
 		c.helps = 0
 	}
 	c.back(now, patience)
-	c.begun, c.try = false, false
+	c.begun = false
 }

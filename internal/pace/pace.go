@@ -246,6 +246,11 @@ func (p *Pace) judge(s State) State {
 	return s
 }
 
+// lets says whether the reader pauses before it looks: those that the last packets have woken go on first, and what comes next is mostly an answer to theirs.
+func (p *Pace) lets() bool {
+	return p.blind == 0 && p.woken > 0 && p.poll == 0 && (p.State() == Single || p.State() == Many)
+}
+
 // Pause returns what to do as nothing is there.
 func (p *Pace) Pause(now rawio.Time) rawio.Pause {
 	if p.empty == rawio.Never {
@@ -270,7 +275,7 @@ func (p *Pace) pause(now rawio.Time) rawio.Pause {
 	case looks && s == Single && !(first && p.woken > 0) && p.cession.due(now, waited, p.wake()):
 		return rawio.Cede
 	case looks && s == Single,
-		p.poll == 0 && first && (s == Many || s == Quiet && p.waits%workEvery == 0),
+		p.poll == 0 && first && (s == Many || s == Single && p.woken > 0 || s == Quiet && p.waits%workEvery == 0),
 		p.poll > 0 && waited < p.poll:
 		return rawio.Yield
 	case s == Bulk && first && p.hurry:

@@ -17,9 +17,11 @@ var errRoom = errors.New("ReadBatch needs room for a packet")
 
 // Next waits for packets at a link that leaves it to its reader how.
 func (p *Pace) Next(w rawio.Waiter, pkts []rawio.Packet) (n int, err error) {
-	for {
-		if n = w.PollBatch(p.Room(pkts)); n > 0 {
-			return n, nil
+	for first := p.lets(); ; first = false {
+		if !first {
+			if n = w.PollBatch(p.Room(pkts)); n > 0 {
+				return n, nil
+			}
 		}
 		if err = w.Wait(p.Pause(p.clock())); err != nil {
 			return 0, err

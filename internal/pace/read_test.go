@@ -1,0 +1,89 @@
+package pace
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/rawio"
+)
+
+var errTired = errors.New("it waits no more")
+
+// waiter is a link that writes down what its reader does: a look is poll, a wait its Pause.
+type waiter struct {
+	r     *reader
+	did   []rawio.Pause
+	comes int // a packet is found at this look; 0: none ever
+	waits int // before it fails
+}
+
+const poll rawio.Pause = 99
+
+func (w *waiter) Polling() time.Duration { return w.r.poll }
+
+func (w *waiter) PollBatch([]rawio.Packet) int {
+	w.did = append(w.did, poll)
+	if w.comes--; w.comes == 0 {
+		return 1
+	}
+	return 0
+}
+
+func (w *waiter) Wait(p rawio.Pause) error {
+	w.did = append(w.did, p)
+	w.r.now = w.r.now.Add(time.Microsecond)
+	if w.waits--; w.waits == 0 {
+		return errTired
+	}
+	return nil
+}
+
+// next is what the reader does until a packet is found at the n-th look, or it has waited so often.
+func (r *reader) next(n, waits int) ([]rawio.Pause, error) {
+	w := &waiter{r: r, comes: n, waits: waits}
+	r.clock = func() rawio.Time { return r.now }
+	_, err := r.Next(w, make([]rawio.Packet, 8))
+	return w.did, err
+}
+
+// Those that packets have woken go on before the reader looks again, where what comes next may be the answer to theirs. Elsewhere it looks at once, and in each wait
+// before it sleeps.
+func TestReaderLooksWhenThoseItHasWokenHaveGoneOn(t *testing.T) {
+	for _, poll1 := range []time.Duration{0, time.Second, -1} {
+		for _, l := range loads {
+			r := newReader(poll1)
+			for range 1001 {
+				r.one(l)
+			}
+			lets := poll1 == 0 && l.every == 1 && (l.state == Single || l.state == Many)
+			did, err := r.next(1, 0)
+			last := len(did) - 1
+			check.That(t, err == nil && did[last] == poll && (len(did) == 2 && (did[0] == rawio.Yield || did[0] == rawio.Cede)) == lets && (last == 0) == !lets,
+				"%s, told to poll for %v: %v, %v", l.name, poll1, did, err)
+
+			r.one(l)
+			did, err = r.next(0, 3)
+			look := slices.Index(did, poll)
+			check.That(t, err == errTired && look >= 0 && !slices.Contains(did[:look], rawio.Park) && !slices.Contains(did[:look], rawio.Block), "%s, told to poll for %v: sleeps before it has looked: %v", l.name, poll1, did)
+			did, _ = r.next(1, 0) // it was interrupted
+			check.That(t, len(did) == 1, "%s, told to poll for %v: amid a wait: %v", l.name, poll1, did)
+		}
+	}
+}
+
+// Where the processor time runs out, those that a packet has woken go on first all the same, and then it is looked whether there is anything.
+func TestReaderWithAQuotaLooksBeforeItSleeps(t *testing.T) {
+	for _, l := range loads {
+		r := newReader(0)
+		for range 1001 {
+			r.one(l)
+		}
+		r.curb.asked, r.curb.until = r.now, r.now.Add(curbFor)
+		did, _ := r.next(0, 3)
+		look := slices.Index(did, poll)
+		check.That(t, look >= 0 && !slices.Contains(did[:look], rawio.Park) && !slices.Contains(did[:look], rawio.Block), "%s: sleeps before it has looked: %v", l.name, did)
+	}
+}
