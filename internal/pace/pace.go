@@ -60,6 +60,9 @@ const (
 // fewWoken is how many goroutines a batch may have woken for these to have their turn before other threads of the host do.
 const fewWoken = 16
 
+// behindPays is how many looks in vain one pays for that finds a packet.
+const behindPays = 4
+
 // A train is so many packets without a gap, or in one batch.
 const (
 	trainPackets = 4
@@ -94,6 +97,8 @@ type Pace struct {
 
 	trains  bet  // that the next packet of a train comes in time
 	waiting bool // it is made
+	behind  bet  // that a look right behind packets that come alone, and have woken somebody, finds one more
+	tries   bool // it is made
 	answers bet  // that goroutines answer at once what a batch has brought them
 
 	cession cession
@@ -247,8 +252,31 @@ func (p *Pace) judge(s State) State {
 }
 
 // lets says whether the reader pauses before it looks: those that the last packets have woken go on first, and what comes next is mostly an answer to theirs.
+// Where packets that come alone are of several connections the next may be there already: then it looks first.
 func (p *Pace) lets() bool {
-	return p.blind == 0 && p.woken > 0 && p.poll == 0 && (p.State() == Single || p.State() == Many)
+	if p.blind > 0 || p.woken == 0 || p.poll != 0 {
+		return false
+	}
+	if p.State() == Single {
+		p.tries = p.behind.on()
+		return !p.tries
+	}
+	return p.State() == Many
+}
+
+// looked takes what a look has found.
+func (p *Pace) looked(n int) {
+	if !p.tries {
+		return
+	}
+	p.tries = false
+	if n == 0 {
+		p.behind.tell(false)
+		return
+	}
+	for range behindPays {
+		p.behind.tell(true)
+	}
 }
 
 // Pause returns what to do as nothing is there.

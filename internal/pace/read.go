@@ -19,7 +19,9 @@ var errRoom = errors.New("ReadBatch needs room for a packet")
 func (p *Pace) Next(w rawio.Waiter, pkts []rawio.Packet) (n int, err error) {
 	for first := p.lets(); ; first = false {
 		if !first {
-			if n = w.PollBatch(p.Room(pkts)); n > 0 {
+			n = w.PollBatch(p.Room(pkts))
+			p.looked(n)
+			if n > 0 {
 				return n, nil
 			}
 		}

@@ -59,6 +59,7 @@ func TestReaderLooksWhenThoseItHasWokenHaveGoneOn(t *testing.T) {
 				r.one(l)
 			}
 			lets := poll1 == 0 && l.every == 1 && (l.state == Single || l.state == Many)
+			r.behind = bet{}
 			did, err := r.next(1, 0)
 			last := len(did) - 1
 			check.That(t, err == nil && did[last] == poll && (len(did) == 2 && (did[0] == rawio.Yield || did[0] == rawio.Cede)) == lets && (last == 0) == !lets,
@@ -72,6 +73,39 @@ func TestReaderLooksWhenThoseItHasWokenHaveGoneOn(t *testing.T) {
 			check.That(t, len(did) == 1, "%s, told to poll for %v: amid a wait: %v", l.name, poll1, did)
 		}
 	}
+}
+
+// Where packets that come alone are mostly followed by another at once the reader looks before it gives way, and elsewhere now and then, to see whether they are by now: one look that
+// finds a packet pays for some that do not.
+func TestReaderLooksFirstWhereAnotherFollows(t *testing.T) {
+	r := newReader(0)
+	looks := func(found func(i int) bool) (n int) {
+		for i := range 10 * betEvery {
+			r.one(loads[0])
+			at := 0
+			if found(i) {
+				at = 1
+			}
+			did, _ := r.next(at, 2)
+			if did[0] == poll {
+				n++
+			}
+		}
+		return n
+	}
+	never, always := func(int) bool { return false }, func(int) bool { return true }
+	third := func(i int) bool { return i%3 == 0 }
+	for range 2 {
+		looks(never)
+		check.Equal(t, "looks first where none follows", looks(never), 10)
+		looks(always)
+		check.Equal(t, "where one always does", looks(always), 10*betEvery)
+		check.Equal(t, "where every third does", looks(third), 10*betEvery)
+	}
+	looks(never)
+	looks(third)
+	looks(third)
+	check.Equal(t, "where every third does, and none did", looks(third), 10*betEvery)
 }
 
 // Where the processor time runs out, those that a packet has woken go on first all the same, and then it is looked whether there is anything.
