@@ -27,7 +27,7 @@
 // processors meanwhile: who looks there cedes the processor each time, without which one message in a hundred waits for a slice of the
 // scheduler's. That lets another thread of this process go too, which the runtime has woken and which finds nothing to do; so
 // few goroutines, who are soon done, have their turn before. Where they may answer, those that packets have woken go on before the reader looks again at all: their answer would wait for
-// that look, which finds nothing yet. Waiting for the next packet of a train spares a wake-up and an acknowledgement; it may cost a quarter of a wake-up,
+// that look, which finds nothing yet, unless packets that come alone follow each other (bet). Waiting for the next packet of a train spares a wake-up and an acknowledgement; it may cost a quarter of a wake-up,
 // so it is done where the packet mostly comes, and not where batches wake goroutines, which would wait as long. An acknowledgement that waits
 // until those that the batch has woken have had their turn goes with their answer, if there is one; so it waits where there mostly is. Both are tried now and then elsewhere (bet).
 //

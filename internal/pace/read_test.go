@@ -52,25 +52,25 @@ func (r *reader) next(n, waits int) ([]rawio.Pause, error) {
 // Those that packets have woken go on before the reader looks again, where what comes next may be the answer to theirs. Elsewhere it looks at once, and in each wait
 // before it sleeps.
 func TestReaderLooksWhenThoseItHasWokenHaveGoneOn(t *testing.T) {
-	for _, poll1 := range []time.Duration{0, time.Second, -1} {
+	for _, told := range []time.Duration{0, time.Second, -1} {
 		for _, l := range loads {
-			r := newReader(poll1)
+			r := newReader(told)
 			for range 1001 {
 				r.one(l)
 			}
-			lets := poll1 == 0 && l.every == 1 && (l.state == Single || l.state == Many)
+			lets := told == 0 && l.every == 1 && (l.state == Single || l.state == Many)
 			r.behind = bet{}
 			did, err := r.next(1, 0)
 			last := len(did) - 1
 			check.That(t, err == nil && did[last] == poll && (len(did) == 2 && (did[0] == rawio.Yield || did[0] == rawio.Cede)) == lets && (last == 0) == !lets,
-				"%s, told to poll for %v: %v, %v", l.name, poll1, did, err)
+				"%s, told to poll for %v: %v, %v", l.name, told, did, err)
 
 			r.one(l)
 			did, err = r.next(0, 3)
 			look := slices.Index(did, poll)
-			check.That(t, err == errTired && look >= 0 && !slices.Contains(did[:look], rawio.Park) && !slices.Contains(did[:look], rawio.Block), "%s, told to poll for %v: sleeps before it has looked: %v", l.name, poll1, did)
+			check.That(t, err == errTired && look >= 0 && !slices.Contains(did[:look], rawio.Park) && !slices.Contains(did[:look], rawio.Block), "%s, told to poll for %v: sleeps before it has looked: %v", l.name, told, did)
 			did, _ = r.next(1, 0) // it was interrupted
-			check.That(t, len(did) == 1, "%s, told to poll for %v: amid a wait: %v", l.name, poll1, did)
+			check.That(t, len(did) == 1, "%s, told to poll for %v: amid a wait: %v", l.name, told, did)
 		}
 	}
 }
