@@ -73,6 +73,6 @@ func (s spec) folders() (list []string) {
 	default:
 		return nil
 	}
-	add("rawio/internal", "rawio/"+s.Link)
+	add("internal/pace", "rawio/internal", "rawio/"+s.Link)
 	return append(list, ":(top,glob)rawio/*.go")
 }
