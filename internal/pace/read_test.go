@@ -49,6 +49,12 @@ func (r *reader) next(n, waits int) ([]rawio.Pause, error) {
 	return w.did, err
 }
 
+// looked says whether it has looked, and did before it slept.
+func looked(did []rawio.Pause) bool {
+	i := slices.Index(did, poll)
+	return i >= 0 && !slices.Contains(did[:i], rawio.Park) && !slices.Contains(did[:i], rawio.Block)
+}
+
 // Those that packets have woken go on before the reader looks again, where what comes next may be the answer to theirs. Elsewhere it looks at once, and in each wait
 // before it sleeps.
 func TestReaderLooksWhenThoseItHasWokenHaveGoneOn(t *testing.T) {
@@ -67,8 +73,7 @@ func TestReaderLooksWhenThoseItHasWokenHaveGoneOn(t *testing.T) {
 
 			r.one(l)
 			did, err = r.next(0, 3)
-			look := slices.Index(did, poll)
-			check.That(t, err == errTired && look >= 0 && !slices.Contains(did[:look], rawio.Park) && !slices.Contains(did[:look], rawio.Block), "%s, told to poll for %v: sleeps before it has looked: %v", l.name, told, did)
+			check.That(t, err == errTired && looked(did), "%s, told to poll for %v: sleeps before it has looked: %v", l.name, told, did)
 			did, _ = r.next(1, 0) // it was interrupted
 			check.That(t, len(did) == 1, "%s, told to poll for %v: amid a wait: %v", l.name, told, did)
 		}
@@ -117,7 +122,6 @@ func TestReaderWithAQuotaLooksBeforeItSleeps(t *testing.T) {
 		}
 		r.curb.asked, r.curb.until = r.now, r.now.Add(curbFor)
 		did, _ := r.next(0, 3)
-		look := slices.Index(did, poll)
-		check.That(t, look >= 0 && !slices.Contains(did[:look], rawio.Park) && !slices.Contains(did[:look], rawio.Block), "%s: sleeps before it has looked: %v", l.name, did)
+		check.That(t, looked(did), "%s: sleeps before it has looked: %v", l.name, did)
 	}
 }
