@@ -26,8 +26,8 @@ const (
 //
 // A packet points into memory that only the owner of its association may recycle, so it is copied, into a batch of the Transport's. Who
 // puts enough there sends them all, once it has given its gate up; or the link's reader does, which lets those go on that it has woken before it looks
-// for more. While the reader sleeps it is who puts the first one there, having let those go on that can run. So nobody waits for another's gate, and no
-// two gates are ever held. Long packets, and those of a lone request, go out by themselves.
+// for more. While the reader sleeps it is who puts the first one there, having let those go on that can run. Who finds it full sends it as well. So nobody waits for another's
+// gate, and no two gates are ever held. Long packets, and those of a lone request, go out by themselves.
 type combiner struct {
 	write func([]rawio.Packet) // to the link
 
@@ -154,8 +154,11 @@ func (t *Transport) combine(b *assoc.TxBatch, a *assoc.Assoc) bool {
 		return false
 	}
 	number, yours := t.out.add(b.Pkts, b.Octets())
-	if number == 0 {
-		return false
+	if number == 0 { // who is to send them has more to do first, such as the reader of a long run
+		t.sendCombined()
+		if number, yours = t.out.add(b.Pkts, b.Octets()); number == 0 {
+			return false
+		}
 	}
 	c.combined, c.combinedIn = c.combined || yours, number
 	b.Reset()

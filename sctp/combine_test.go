@@ -228,6 +228,42 @@ func testCombined(t *testing.T) {
 	}
 }
 
+// A batch that is full goes out for who finds it so, while who is to send it has more to do first: else all that a long run brings would go packet by packet.
+func TestFullBatchGoesOutForWhoFindsItSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		c, _ := p.connect(t, nil, nil)
+		synctest.Wait()
+		full := func() {
+			for len(p.a.out.batch.pkts) < combinedMost {
+				p.a.out.add([]rawio.Packet{{Vec: [][]byte{[]byte("x")}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}, 1)
+			}
+		}
+		a, _ := c.lock()
+		to := a.PathStats(0)
+		leave := func() bool {
+			b := assoc.NewTxBatch(1)
+			b.Begin(1, 2, 3, to.Local, to.Remote, 1400)
+			b.Commit(wire.AppendPad(b.Tail(), 40))
+			b.End()
+			c.among = true
+			return p.a.combine(b, a)
+		}
+		full()
+		before := p.a.Stats()
+		check.That(t, leave() && p.a.out.pending.Load() == 1, "a packet behind a full batch: %d wait", p.a.out.pending.Load())
+		after := p.a.Stats()
+		check.That(t, after.TxPackets == before.TxPackets+combinedMost && after.TxBatches == before.TxBatches+1, "sent: %d packets in %d batches",
+			after.TxPackets-before.TxPackets, after.TxBatches-before.TxBatches)
+		full()
+		p.a.out.sending.Lock()
+		check.That(t, !leave() && p.a.out.pending.Load() == combinedMost, "behind a full batch, with another on its way: %d wait", p.a.out.pending.Load())
+		p.a.out.sending.Unlock()
+		c.unlock()
+		p.a.sendCombined()
+	})
+}
+
 // HEARTBEATs of many associations go out together, and so do their answers: a thread that is woken for each would cost more than all else of them.
 func TestHeartbeatsGoTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

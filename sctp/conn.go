@@ -434,7 +434,7 @@ func (c *Conn) settle(w wake, streams *[]*Stream) {
 	if w&wakeReaders != 0 {
 		c.readable.Set()
 		if c.socket != nil {
-			c.socket.readable.Set()
+			c.socket.readable.put()
 		}
 	}
 	if w&wakeWriters != 0 {

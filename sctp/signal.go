@@ -22,15 +22,22 @@ func (s *Signal) C() <-chan struct{} { return s.c }
 
 // Set sets the signal, and wakes one goroutine that waits for it.
 func (s *Signal) Set() {
+	if s.put() {
+		s.t.wakes.Add(1)
+	}
+}
+
+// put is Set for what has been counted already. It says whether the signal was not set.
+func (s *Signal) put() bool {
 	select {
 	case s.c <- struct{}{}:
-		s.t.wakes.Add(1)
 	default:
-		return // who put the token there sees to the rest
+		return false // who put the token there sees to the rest
 	}
 	if u := &s.t.turn; u.reader.Load() == s {
 		u.link.Interrupt()
 	}
+	return true
 }
 
 // isSet says whether the signal is set. If not it may be at once.

@@ -72,6 +72,38 @@ func TestSocketServesManyPeers(t *testing.T) {
 	}
 }
 
+// One goroutine that answers many peers wakes once for all that has come: as many answers are expected as if each had a goroutine of its own.
+func TestMessagesOfASocketCountAsWakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, addr := sockets(t)
+		buf := make([]byte, 100)
+		write := func(n int) {
+			t.Helper()
+			for range n {
+				must.Do(a.WriteMsg([]byte("question"), addr, SendInfo{}))(t)
+			}
+			synctest.Wait()
+		}
+		read := func(n int) {
+			t.Helper()
+			for range n {
+				_, _, _, err := b.ReadMsg(buf)
+				must.OK(t, err)
+			}
+			synctest.Wait()
+		}
+		write(1)
+		read(1)
+		for _, n := range []int{1, 5, 2} {
+			before := b.t.wakes.Load()
+			write(n)
+			check.Equal(t, fmt.Sprintf("%d messages count", n), b.t.wakes.Load()-before, uint64(n))
+			read(n)
+			check.Equal(t, fmt.Sprintf("and %d that are read", n), b.t.wakes.Load()-before, uint64(n))
+		}
+	})
+}
+
 // What a Socket dials shares its port as long as that is bound.
 func TestAssociationsOfASocketShareItsPort(t *testing.T) {
 	s, _, _ := sockets(t)

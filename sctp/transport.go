@@ -53,7 +53,7 @@ type Transport struct {
 
 	timers  *timers
 	batches sync.Pool     // *assoc.TxBatch
-	wakes   atomic.Uint64 // times that a Signal was set
+	wakes   atomic.Uint64 // times that a Signal was set, and messages of Sockets
 	out     combiner
 	turn    turn
 	shards  sync.WaitGroup // goroutines that read further queues of the link
