@@ -79,6 +79,7 @@ func (c *CQ) push(wc WC) (wake bool) {
 	}
 	c.ring[i] = wc
 	c.n++
+	c.ready.Brings()
 	if c.armed == armAny || c.armed == armSolicited && (wc.Solicited || wc.Status != rdmap.StatusSuccess) {
 		c.armed = armNone
 		return true

@@ -434,7 +434,7 @@ func (c *Conn) settle(w wake, streams *[]*Stream) {
 	if w&wakeReaders != 0 {
 		c.readable.Set()
 		if c.socket != nil {
-			c.socket.readable.put()
+			c.socket.readable.Set()
 		}
 	}
 	if w&wakeWriters != 0 {

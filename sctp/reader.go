@@ -44,6 +44,7 @@ type receiver struct {
 	count    int                   // packets since the last pause
 	octets   int                   // of them
 	woken    uint64                // wakes after the last of them
+	brought  uint64                // things to answer, likewise
 	tag      uint32                // of the association to which the last of them belong
 	sent     uint64                // DATA chunks that it has sent
 	answered bool                  // since those before, or they were another's
@@ -110,10 +111,8 @@ func (r *receiver) finish(err error) error {
 		r.combined = false
 	}
 	if r.count > 0 {
-		all := r.t.wakes.Load()
-		woken := all - r.woken
-		r.woken = all
-		r.t.out.woke(woken)
+		woken := since(&r.t.wakes, &r.woken)
+		r.t.out.woke(max(woken, since(&r.t.brought, &r.brought)))
 		r.pace.Handled(r.count, r.octets, woken, r.answered)
 		if held != nil {
 			r.letGo(held, woken > 0)
@@ -129,6 +128,14 @@ func (r *receiver) finish(err error) error {
 		r.t.fail(err)
 	}
 	return err
+}
+
+// since returns by how much a counter has grown since it was looked at last.
+func since(n *atomic.Uint64, last *uint64) uint64 {
+	now := n.Load()
+	grown := now - *last
+	*last = now
+	return grown
 }
 
 // collect is that of the Transport, behind a run: seldom, as those that the packets have woken are about to add to what there is, but soon

@@ -22,23 +22,20 @@ func (s *Signal) C() <-chan struct{} { return s.c }
 
 // Set sets the signal, and wakes one goroutine that waits for it.
 func (s *Signal) Set() {
-	if s.put() {
-		s.t.wakes.Add(1)
-	}
-}
-
-// put is Set for what has been counted already. It says whether the signal was not set.
-func (s *Signal) put() bool {
 	select {
 	case s.c <- struct{}{}:
+		s.t.wakes.Add(1)
 	default:
-		return false // who put the token there sees to the rest
+		return // who put the token there sees to the rest
 	}
 	if u := &s.t.turn; u.reader.Load() == s {
 		u.link.Interrupt()
 	}
-	return true
 }
+
+// Brings counts one of the things that the signal is set for, where one goroutine sees to those of many associations: it is woken once, and as
+// many answers are expected of it as things have come.
+func (s *Signal) Brings() { s.t.brought.Add(1) }
 
 // isSet says whether the signal is set. If not it may be at once.
 func (s *Signal) isSet() bool { return len(s.c) > 0 }

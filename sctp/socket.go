@@ -82,7 +82,7 @@ func (s *Socket) ReadMsg(p []byte) (n int, from *Conn, info RecvInfo, err error)
 			left := len(s.queue) > 0
 			s.mu.Unlock()
 			if left || late || isClosed(s.done) {
-				s.readable.put() // for others that wait
+				s.readable.Set() // for others that wait
 			}
 			if finished {
 				m.c.giveBack(m.r)
@@ -98,7 +98,7 @@ func (s *Socket) ReadMsg(p []byte) (n int, from *Conn, info RecvInfo, err error)
 		default:
 			continue
 		}
-		s.readable.put() // for others that wait
+		s.readable.Set() // for others that wait
 		return 0, nil, RecvInfo{}, err
 	}
 }
@@ -112,13 +112,13 @@ func (s *Socket) pop() socketMessage {
 	return m
 }
 
-// push queues a message. Called by the owner of the association. Each counts as a wake, as it is as likely to be answered as if it had a goroutine of its own.
+// push queues a message. Called by the owner of the association.
 func (s *Socket) push(c *Conn, r *assoc.Received) {
 	c.unread++
 	s.mu.Lock()
 	s.queue = append(s.queue, socketMessage{c, r})
 	s.mu.Unlock()
-	s.t.wakes.Add(1)
+	s.readable.Brings()
 }
 
 // drop forgets the messages of an association that nobody has read. Called by its owner.

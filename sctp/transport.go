@@ -53,7 +53,8 @@ type Transport struct {
 
 	timers  *timers
 	batches sync.Pool     // *assoc.TxBatch
-	wakes   atomic.Uint64 // times that a Signal was set, and messages of Sockets
+	wakes   atomic.Uint64 // times that a Signal was set
+	brought atomic.Uint64 // things to answer, see Signal.Brings
 	out     combiner
 	turn    turn
 	shards  sync.WaitGroup // goroutines that read further queues of the link

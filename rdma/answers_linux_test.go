@@ -1,0 +1,75 @@
+package rdma
+
+import (
+	"net/netip"
+	"runtime"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio/udp"
+)
+
+// One goroutine that sees to many QPs is woken once for all that has come: what it answers goes out together all the same.
+func TestAnswersToManyQPsGoTogether(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const many, trips, octets = 64, 50, 100
+	device := func(encap uint16) (*Device, *udp.Link) {
+		l := must.Get(udp.Open(udp.Config{Local: netip.MustParseAddr("127.0.0.1"), Port: udp.AnyPort}))(t)
+		cfg := &Config{}
+		cfg.SCTP.EncapPort = encap
+		d := must.Get(NewDevice(l, cfg))(t)
+		t.Cleanup(func() { d.Close() })
+		return d, l
+	}
+	b, link := device(0)
+	a, _ := device(link.Port())
+	x := &lab{t: t, a: a, b: b, l: must.Get(b.Listen(DefaultPort))(t), addr: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), DefaultPort)}
+	asks, answers := make(map[uint32]*side), make(map[uint32]*side)
+	cqs := [...]*CQ{must.Get(a.CreateCQ(8 * many))(t), must.Get(b.CreateCQ(8 * many))(t)}
+	for range many {
+		var ends [2]*side
+		for i, sides := range []map[uint32]*side{asks, answers} {
+			d := []*Device{a, b}[i]
+			s := &side{t: t, dev: d, pd: d.AllocPD(), cq: cqs[i], buf: make([]byte, 2*octets)}
+			s.qp = must.Get(d.CreateQP(&QPConfig{PD: s.pd, SendCQ: s.cq, RecvCQ: s.cq, MaxSend: 4, MaxRecv: 4, OwnAssociation: true}))(t)
+			s.mr = must.Get(s.pd.Register(s.buf, LocalWrite, nil))(t)
+			s.recv(0, 0, octets)
+			sides[s.qp.Num()], ends[i] = s, s
+		}
+		must.Do(x.connect(ends[0].qp, nil, func(r *Request) error { return r.Accept(ends[1].qp, nil) }))(t)
+	}
+	send := func(s *side) {
+		s.post(SendWR{Op: OpSend, Flags: Unsignaled, SGL: []SGE{s.mr.SGE(octets, octets)}})
+	}
+	answer := func(cq *CQ, sides map[uint32]*side, n int) error {
+		var wcs [many]WC
+		for n > 0 {
+			if err := cq.Wait(ctx(t)); err != nil {
+				return err
+			}
+			k, err := cq.Poll(wcs[:min(n, many)])
+			if err != nil {
+				return err
+			}
+			for _, wc := range wcs[:k] {
+				s := sides[wc.QPNum]
+				s.recv(0, 0, octets)
+				send(s)
+			}
+			n -= k
+		}
+		return nil
+	}
+	done := make(chan error)
+	go func() { done <- answer(cqs[1], answers, many*trips) }()
+	before := b.t.Stats()
+	for _, s := range asks {
+		send(s)
+	}
+	must.OK(t, answer(cqs[0], asks, many*(trips-1)))
+	must.OK(t, <-done)
+	after := b.t.Stats()
+	packets, batches := after.TxPackets-before.TxPackets, after.TxBatches-before.TxBatches
+	check.That(t, packets > 4*batches, "%d packets in %d batches", packets, batches)
+}
