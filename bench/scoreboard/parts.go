@@ -101,6 +101,11 @@ func (p pairing) verbBeside(verb string, n int) []spec {
 	return []spec{t, {Peer: "rdma", Verb: verb, Shape: handed, Link: p.link, Net: p.net, Size: n, Trips: t.Trips}}
 }
 
+// verbsBeside is RDMA Send over n connections whose completions one goroutine sees to, and TCP with a goroutine for each.
+func (p pairing) verbsBeside(n int) []spec {
+	return []spec{p.beside(direct, connected(n))[0], {Peer: "rdma", Verb: "send", Shape: direct, Link: p.link, Net: p.net, Size: message, Conns: n}}
+}
+
 func bareBeside(p pairing) spec {
 	s := bare(p.link, p.net)
 	s.Size = message
@@ -171,6 +176,7 @@ func parts() []part {
 	for _, n := range goroutines {
 		c.specs = append(c.specs, overUDP.beside(direct, connected(n))...)
 	}
+	c.specs = append(c.specs, overUDP.verbsBeside(underWay)...)
 	for _, n := range onOneLink {
 		for _, p := range []pairing{overUDP, overTun, overRaw} {
 			d.specs = append(d.specs, p.beside(handed, connected(n))...)

@@ -39,59 +39,85 @@ func (e *rdmaEnd) room() int {
 
 // playRDMA measures Sends that are answered by Sends, Writes with notification that are by such Writes, or Reads.
 func playRDMA(e *end, out io.Writer) error {
-	r := &rdmaEnd{end: e, wcs: make(chan rdma.WC, queued)}
-	cq, err := r.connect(out)
+	list, cq, err := e.rdmaEnds(out)
 	if err != nil {
 		return err
 	}
-	go r.complete(cq)
 	var rep report
 	c := newCost(e.Busy)
-	if e.Server {
-		err = r.answerAll(c, &rep)
-	} else {
-		err = r.askAll(c, &rep)
+	play := func(first *rdmaEnd, cq *rdma.CQ, c *cost, r *report) error { return first.play(cq, c, r) }
+	if e.Shape == direct {
+		play = newCQEnds(list).play
 	}
-	if err == nil {
+	if err = play(list[0], cq, c, &rep); err == nil {
 		err = rep.print(out)
 	}
 	if err == nil && e.Server {
-		if err = r.mark(); err == nil {
+		if err = list[0].mark(); err == nil {
 			select {}
 		}
 	}
 	return err
 }
 
-func (e *rdmaEnd) connect(out io.Writer) (*rdma.CQ, error) {
+// play has a goroutine wait for completions and a worker see to them.
+func (e *rdmaEnd) play(cq *rdma.CQ, c *cost, r *report) error {
+	go e.complete(cq)
+	if e.Server {
+		return e.answerAll(c, r)
+	}
+	return e.askAll(c, r)
+}
+
+// rdmaEnds connects a QP for each connection, each over an association of its own. All complete on one CQ.
+func (e *end) rdmaEnds(out io.Writer) (list []*rdmaEnd, cq *rdma.CQ, err error) {
 	link, err := e.open()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	dev, err := rdma.NewDevice(link, nil)
+	dev, err := rdma.NewDevice(link, &rdma.Config{Transport: *manyPeers()})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	if cq, err = dev.CreateCQ(512 * e.conns()); err != nil {
+		return nil, nil, err
+	}
+	var l *rdma.Listener
+	if e.Server {
+		if l, err = dev.Listen(rdma.DefaultPort); err != nil {
+			return nil, nil, err
+		}
+		if err = sayReady(out); err != nil {
+			return nil, nil, err
+		}
+	}
+	for range e.conns() {
+		r := &rdmaEnd{end: e, wcs: make(chan rdma.WC, queued)}
+		if err = r.connect(dev, cq, l); err != nil {
+			return nil, nil, err
+		}
+		list = append(list, r)
+	}
+	return list, cq, nil
+}
+
+func (e *rdmaEnd) connect(dev *rdma.Device, cq *rdma.CQ, l *rdma.Listener) (err error) {
 	pd := dev.AllocPD()
 	e.mr, err = pd.Register(make([]byte, 2*e.Size+rdmaRecvs*e.room()), rdma.LocalWrite|rdma.RemoteWrite|rdma.RemoteRead, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	cq, err := dev.CreateCQ(512)
-	if err != nil {
-		return nil, err
-	}
-	if e.qp, err = dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, MaxRecv: rdmaRecvs}); err != nil {
-		return nil, err
+	if e.qp, err = dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, MaxRecv: rdmaRecvs, OwnAssociation: true}); err != nil {
+		return err
 	}
 	for i := range rdmaRecvs {
 		e.recvs[i] = rdma.RecvWR{ID: uint64(i), SGL: []rdma.SGE{e.mr.SGE(2*e.Size+i*e.room(), e.room())}}
 		if err := e.recv(uint64(i)); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	own := binary.BigEndian.AppendUint32(nil, uint32(e.mr.STag()))
-	theirs, err := e.meet(dev, own, out)
+	theirs, err := e.meet(l, own)
 	if err == nil && len(theirs) != len(own) {
 		err = fmt.Errorf("private data of %d octets", len(theirs))
 	}
@@ -99,21 +125,14 @@ func (e *rdmaEnd) connect(out io.Writer) (*rdma.CQ, error) {
 		e.remote = rdma.STag(binary.BigEndian.Uint32(theirs))
 		e.wrs = e.requests()
 	}
-	return cq, err
+	return err
 }
 
 // meet exchanges private data with the peer.
-func (e *rdmaEnd) meet(dev *rdma.Device, own []byte, out io.Writer) ([]byte, error) {
+func (e *rdmaEnd) meet(l *rdma.Listener, own []byte) ([]byte, error) {
 	ctx := context.Background()
 	if !e.Server {
 		return e.qp.Connect(ctx, netip.AddrPortFrom(e.Remote, rdma.DefaultPort), own)
-	}
-	l, err := dev.Listen(rdma.DefaultPort)
-	if err != nil {
-		return nil, err
-	}
-	if err := sayReady(out); err != nil {
-		return nil, err
 	}
 	req, err := l.Accept(ctx)
 	if err != nil {
