@@ -12,9 +12,9 @@ import (
 
 const (
 	combinePackets = 2       // most of one association at a time
-	combineOctets  = 1 << 10 // of these
+	combineOctets  = 5 << 10 // of these: a message of 4 KiB, if one packet takes it
 	combinedMost   = 128     // packets in a batch
-	combinedOctets = combinedMost << 9
+	combinedOctets = combinedMost * 768
 	combinePart    = 3 // see combiner.woke
 
 	lockTries = 200 // half a microsecond or so
