@@ -176,6 +176,7 @@ func parts() []part {
 	for _, n := range goroutines {
 		c.specs = append(c.specs, overUDP.beside(direct, connected(n))...)
 	}
+	c.specs = append(c.specs, overUDP.beside(direct, connected(underWay), sized(ordinary))...)
 	c.specs = append(c.specs, overUDP.verbsBeside(underWay)...)
 	for _, n := range onOneLink {
 		for _, p := range []pairing{overUDP, overTun, overRaw} {
