@@ -82,7 +82,6 @@ func TestAnswersOfASocketAreExpected(t *testing.T) {
 			conns = append(conns, must.Get(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 7), nil))(t))
 		}
 		r := newReceiver(p.b, p.b.link, false) // what comes next is its run
-		r.count, r.pace = 1, p.b.turn.rx.pace
 		expected := func() int32 {
 			r.count = 1
 			must.OK(t, r.finish(nil))
