@@ -1,30 +1,32 @@
 package rdma
 
 import (
+	"errors"
 	"net/netip"
 	"runtime"
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/rawio/udp"
+	"github.com/rddp-go/rddp/internal/pump"
+	"github.com/rddp-go/rddp/rawio"
 )
 
 // One goroutine that sees to many QPs is woken once for all that has come: what it answers goes out together all the same.
 func TestAnswersToManyQPsGoTogether(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const many, trips, octets = 64, 50, 100
-	device := func(encap uint16) (*Device, *udp.Link) {
-		l := must.Get(udp.Open(udp.Config{Local: netip.MustParseAddr("127.0.0.1"), Port: udp.AnyPort}))(t)
+	la, lb, at, err := pump.Pair("udp", 1500)
+	must.OK(t, err)
+	device := func(l rawio.Link) *Device {
 		cfg := &Config{}
-		cfg.SCTP.EncapPort = encap
+		cfg.SCTP.EncapPort = at.Port()
 		d := must.Get(NewDevice(l, cfg))(t)
 		t.Cleanup(func() { d.Close() })
-		return d, l
+		return d
 	}
-	b, link := device(0)
-	a, _ := device(link.Port())
-	x := &lab{t: t, a: a, b: b, l: must.Get(b.Listen(DefaultPort))(t), addr: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), DefaultPort)}
+	a, b := device(la), device(lb)
+	x := &lab{t: t, a: a, b: b, l: must.Get(b.Listen(DefaultPort))(t), addr: netip.AddrPortFrom(at.Addr(), DefaultPort)}
 	asks, answers := make(map[uint32]*side), make(map[uint32]*side)
 	cqs := [...]*CQ{must.Get(a.CreateCQ(8 * many))(t), must.Get(b.CreateCQ(8 * many))(t)}
 	for range many {
@@ -39,13 +41,14 @@ func TestAnswersToManyQPsGoTogether(t *testing.T) {
 		}
 		must.Do(x.connect(ends[0].qp, nil, func(r *Request) error { return r.Accept(ends[1].qp, nil) }))(t)
 	}
-	send := func(s *side) {
-		s.post(SendWR{Op: OpSend, Flags: Unsignaled, SGL: []SGE{s.mr.SGE(octets, octets)}})
+	send := func(s *side) error {
+		return s.qp.PostSend(&SendWR{Op: OpSend, Flags: Unsignaled, SGL: []SGE{s.mr.SGE(octets, octets)}})
 	}
+	limit := ctx(t)
 	answer := func(cq *CQ, sides map[uint32]*side, n int) error {
 		var wcs [many]WC
 		for n > 0 {
-			if err := cq.Wait(ctx(t)); err != nil {
+			if err := cq.Wait(limit); err != nil {
 				return err
 			}
 			k, err := cq.Poll(wcs[:min(n, many)])
@@ -54,18 +57,19 @@ func TestAnswersToManyQPsGoTogether(t *testing.T) {
 			}
 			for _, wc := range wcs[:k] {
 				s := sides[wc.QPNum]
-				s.recv(0, 0, octets)
-				send(s)
+				if err := errors.Join(s.qp.PostRecv(&RecvWR{SGL: []SGE{s.mr.SGE(0, octets)}}), send(s)); err != nil {
+					return err
+				}
 			}
 			n -= k
 		}
 		return nil
 	}
-	done := make(chan error)
+	done := make(chan error, 1)
 	go func() { done <- answer(cqs[1], answers, many*trips) }()
 	before := b.t.Stats()
 	for _, s := range asks {
-		send(s)
+		must.OK(t, send(s))
 	}
 	must.OK(t, answer(cqs[0], asks, many*(trips-1)))
 	must.OK(t, <-done)

@@ -216,16 +216,22 @@ func testCombined(t *testing.T) {
 			a.Abort(now, nil)
 		}
 		p.a.out.enough.Store(row.enough)
-		b := assoc.NewTxBatch(row.packets)
-		for range row.packets {
-			b.Begin(1, 2, 3, to.Local, to.Remote, 1400)
-			b.Commit(wire.AppendPad(b.Tail(), row.size))
-			b.End()
-		}
+		b := ready(to, row.packets, row.size)
 		c.combined = false
 		check.Equal(t, row.name, p.a.combine(b, a), row.want)
 		check.That(t, (len(b.Pkts) == 0) == row.want && c.combined == (row.name == "two of many"), "%s: %d packets are left, the owner is to send: %v", row.name, len(b.Pkts), c.combined)
 	}
+}
+
+// ready is what an association has ready for a path: packets with chunks of so many octets.
+func ready(to assoc.PathStats, packets, size int) *assoc.TxBatch {
+	b := assoc.NewTxBatch(packets)
+	for range packets {
+		b.Begin(1, 2, 3, to.Local, to.Remote, 1400)
+		b.Commit(wire.AppendPad(b.Tail(), size))
+		b.End()
+	}
+	return b
 }
 
 // A batch that is full goes out for who finds it so, while who is to send it has more to do first: else all that a long run brings would go packet by packet.
@@ -242,12 +248,8 @@ func TestFullBatchGoesOutForWhoFindsItSo(t *testing.T) {
 		a, _ := c.lock()
 		to := a.PathStats(0)
 		leave := func() bool {
-			b := assoc.NewTxBatch(1)
-			b.Begin(1, 2, 3, to.Local, to.Remote, 1400)
-			b.Commit(wire.AppendPad(b.Tail(), 40))
-			b.End()
 			c.among = true
-			return p.a.combine(b, a)
+			return p.a.combine(ready(to, 1, 40), a)
 		}
 		full()
 		before := p.a.Stats()

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"time"
 
 	"github.com/rddp-go/rddp/rdma"
@@ -10,12 +8,13 @@ import (
 
 // cqEnds are the QPs of one end whose completions one goroutine polls and answers, as programs do that are written for RDMA.
 type cqEnds struct {
-	of  map[uint32]int // by number
+	cq  *rdma.CQ
 	qps []*rdmaEnd
+	of  map[uint32]int // where each is, by its number
 }
 
-func newCQEnds(list []*rdmaEnd) *cqEnds {
-	v := &cqEnds{of: make(map[uint32]int), qps: list}
+func newCQEnds(list []*rdmaEnd, cq *rdma.CQ) *cqEnds {
+	v := &cqEnds{cq: cq, qps: list, of: make(map[uint32]int)}
 	for i, e := range list {
 		v.of[e.qp.Num()] = i
 	}
@@ -23,56 +22,40 @@ func newCQEnds(list []*rdmaEnd) *cqEnds {
 }
 
 // play is that of an end.
-func (v *cqEnds) play(first *rdmaEnd, cq *rdma.CQ, c *cost, r *report) error {
-	if first.Server {
-		return v.answerAll(first, cq, c, r)
+func (v *cqEnds) play(c *cost, r *report) error {
+	if v.qps[0].Server {
+		return v.answerAll(c, r)
 	}
-	return v.askAll(first, cq, c, r)
+	return v.askAll(c, r)
 }
 
-// each calls f for each completion, until it says that this is all. The receive buffer is posted again before.
-func (v *cqEnds) each(cq *rdma.CQ, f func(i int, wc *rdma.WC) (more bool, err error)) error {
-	var wcs [64]rdma.WC
-	for {
-		if err := cq.Wait(context.Background()); err != nil {
-			return err
-		}
-		n, err := cq.Poll(wcs[:])
-		if err != nil {
-			return err
-		}
-		for k := range wcs[:n] {
-			wc := &wcs[k]
-			if wc.Status != rdma.StatusSuccess {
-				return fmt.Errorf("a request completed with %v", wc.Status)
-			}
-			i := v.of[wc.QPNum]
-			if wc.Opcode == rdma.WCRecv {
-				if err := v.qps[i].recv(wc.ID); err != nil {
-					return err
-				}
-			}
-			if more, err := f(i, wc); err != nil || !more {
-				return err // what is polled already is of no interest then
+// each is completions, with the QP of each. Its receive buffer is posted again before.
+func (v *cqEnds) each(f func(i int, wc *rdma.WC) (more bool, err error)) error {
+	return completions(v.cq, func(wc *rdma.WC) (bool, error) {
+		i := v.of[wc.QPNum]
+		if wc.Opcode == rdma.WCRecv {
+			if err := v.qps[i].recv(wc.ID); err != nil {
+				return false, err
 			}
 		}
-	}
+		return f(i, wc)
+	})
 }
 
 // exchange is a mark on the first QP, and the peer's.
-func (v *cqEnds) exchange(first *rdmaEnd, cq *rdma.CQ) error {
-	if err := first.mark(); err != nil {
+func (v *cqEnds) exchange() error {
+	if err := v.qps[0].mark(); err != nil {
 		return err
 	}
-	return v.each(cq, func(int, *rdma.WC) (bool, error) { return false, nil })
+	return v.each(func(int, *rdma.WC) (bool, error) { return false, nil })
 }
 
-func (v *cqEnds) askAll(first *rdmaEnd, cq *rdma.CQ, c *cost, r *report) error {
-	if err := v.exchange(first, cq); err != nil {
+func (v *cqEnds) askAll(c *cost, r *report) error {
+	if err := v.exchange(); err != nil {
 		return err
 	}
 	c.begin()
-	list, began := first.newTrips(len(v.qps)), time.Now()
+	list, began := v.qps[0].newTrips(len(v.qps)), time.Now()
 	asked := make([]time.Time, len(v.qps))
 	for i, e := range v.qps {
 		asked[i] = time.Now()
@@ -81,7 +64,7 @@ func (v *cqEnds) askAll(first *rdmaEnd, cq *rdma.CQ, c *cost, r *report) error {
 		}
 	}
 	left := len(v.qps)
-	err := v.each(cq, func(i int, _ *rdma.WC) (bool, error) {
+	err := v.each(func(i int, _ *rdma.WC) (bool, error) {
 		now, t := time.Now(), &list[i]
 		t.add(now.Sub(asked[i]))
 		if t.more(now, t.n) {
@@ -96,13 +79,13 @@ func (v *cqEnds) askAll(first *rdmaEnd, cq *rdma.CQ, c *cost, r *report) error {
 	}
 	r.trips(list, time.Since(began))
 	c.end(r)
-	return v.exchange(first, cq)
+	return v.exchange()
 }
 
 // answerAll ends after the second mark, which playRDMA answers.
-func (v *cqEnds) answerAll(first *rdmaEnd, cq *rdma.CQ, c *cost, r *report) error {
+func (v *cqEnds) answerAll(c *cost, r *report) error {
 	marks := 0
-	return v.each(cq, func(i int, wc *rdma.WC) (bool, error) {
+	return v.each(func(i int, wc *rdma.WC) (bool, error) {
 		if wc.ByteLen != mark {
 			return true, v.qps[i].post()
 		}
@@ -111,6 +94,6 @@ func (v *cqEnds) answerAll(first *rdmaEnd, cq *rdma.CQ, c *cost, r *report) erro
 			return false, nil
 		}
 		c.begin()
-		return true, first.mark()
+		return true, v.qps[0].mark()
 	})
 }

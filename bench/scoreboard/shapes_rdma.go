@@ -11,7 +11,7 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 )
 
-// rdmaEnd is one end of a QP whose completions a goroutine hands to a worker through a channel.
+// rdmaEnd is one end of a QP. In the shape channel a goroutine hands its completions to a worker; those of direct are with cqEnds.
 type rdmaEnd struct {
 	*end
 	qp     *rdma.QP
@@ -45,11 +45,12 @@ func playRDMA(e *end, out io.Writer) error {
 	}
 	var rep report
 	c := newCost(e.Busy)
-	play := func(first *rdmaEnd, cq *rdma.CQ, c *cost, r *report) error { return first.play(cq, c, r) }
 	if e.Shape == direct {
-		play = newCQEnds(list).play
+		err = newCQEnds(list, cq).play(c, &rep)
+	} else {
+		err = list[0].play(cq, c, &rep)
 	}
-	if err = play(list[0], cq, c, &rep); err == nil {
+	if err == nil {
 		err = rep.print(out)
 	}
 	if err == nil && e.Server {
@@ -144,21 +145,30 @@ func (e *rdmaEnd) meet(l *rdma.Listener, own []byte) ([]byte, error) {
 // complete is the goroutine that waits for completions.
 func (e *rdmaEnd) complete(cq *rdma.CQ) {
 	defer close(e.wcs)
-	var wcs [queued]rdma.WC
+	e.failed = completions(cq, func(wc *rdma.WC) (bool, error) {
+		e.wcs <- *wc
+		return true, nil
+	})
+}
+
+// completions calls f for each, until it says that this is all: what is polled already is of no interest then.
+func completions(cq *rdma.CQ, f func(*rdma.WC) (more bool, err error)) error {
+	var wcs [64]rdma.WC
 	for {
-		if e.failed = cq.Wait(context.Background()); e.failed != nil {
-			return
+		if err := cq.Wait(context.Background()); err != nil {
+			return err
 		}
 		n, err := cq.Poll(wcs[:])
-		for _, wc := range wcs[:n] {
-			if wc.Status != rdma.StatusSuccess {
-				e.failed = fmt.Errorf("a request completed with %v", wc.Status)
-				return
-			}
-			e.wcs <- wc
+		if err != nil {
+			return err
 		}
-		if e.failed = err; err != nil {
-			return
+		for i := range wcs[:n] {
+			if wcs[i].Status != rdma.StatusSuccess {
+				return fmt.Errorf("a request completed with %v", wcs[i].Status)
+			}
+			if more, err := f(&wcs[i]); err != nil || !more {
+				return err
+			}
 		}
 	}
 }
