@@ -35,6 +35,7 @@ func (r *receiver) ahead(i, n int) {
 	if i == 0 {
 		for k := range min(fetchFirst, n) {
 			r.conns[k].fetch(r.found[k])
+			fetchRest(r.found[k])
 		}
 		for k := range min(fetchNext, n) {
 			r.conns[k].fetchMore(r.found[k])
@@ -43,6 +44,7 @@ func (r *receiver) ahead(i, n int) {
 	}
 	if k := i + fetchFirst; k < n {
 		r.conns[k].fetch(r.found[k])
+		r.fetched = r.found[k]
 	}
 	if k := i + fetchNext; k < n {
 		r.conns[k].fetchMore(r.found[k])
@@ -52,12 +54,24 @@ func (r *receiver) ahead(i, n int) {
 	}
 }
 
-// fetch has the memory come that each packet, read and write looks at of a Conn and its association; fetchMore what it leads to, and fetchLast what that does. Each is
-// called when what is before it is there, or is to come at once. There may be neither.
+// aheadStill is the other half of ahead, for when some work lies between.
+func (r *receiver) aheadStill() {
+	fetchRest(r.fetched)
+	r.fetched = nil
+}
+
+// fetch has the memory come that each packet, read and write looks at of a Conn and its association, which is too much to ask for at once: the rest is left to fetchRest. fetchMore is for what it leads
+// to, and fetchLast for what that does. Each is called when what is before it is there, or is to come at once. There may be neither.
 func (c *Conn) fetch(a *assoc.Assoc) {
 	if c != nil && a != nil {
-		ahead.First(c, unsafe.Offsetof(c.gate)+unsafe.Offsetof(c.gate.short))
+		ahead.Part(c, 0, unsafe.Offsetof(c.gate)+unsafe.Offsetof(c.gate.short))
 		a.Fetch()
+	}
+}
+
+func fetchRest(a *assoc.Assoc) {
+	if a != nil {
+		a.FetchRest()
 	}
 }
 

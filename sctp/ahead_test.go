@@ -4,9 +4,13 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio/mem"
 )
 
 // Memory is asked for ahead where there are many associations, for whatever packets come: of one association, of several, of none; and while others change it.
@@ -50,4 +54,75 @@ func TestMemoryIsAskedForAhead(t *testing.T) {
 	trips.Wait()
 	conns[9].Abort("")
 	check.That(t, !p.a.crowd.Load(), "one association fewer is still many")
+}
+
+// Where packets come for many of a crowd of associations, each SACK waits for DATA to go with for as long as it may; for one alone, and where there is no
+// crowd, the peer soon hears what has come.
+func TestSacksOfACrowdAreNotHurried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		la, lb := mempair.New(t, mem.Options{MTU: 1500})
+		p := &pair{bAddr: lb.LocalAddrs()[0].Addr()}
+		p.a = must.Get(NewTransport(la, nil))(t)
+		defer p.a.Close()
+		p.b = must.Get(NewTransport(&deaf{lb, make(chan struct{})}, nil))(t)
+		defer p.b.Close()
+		r := newReceiver(p.b, nil, false)
+		comes := func(packets int) {
+			n := 0
+			for n < packets {
+				n += must.Get(lb.ReadBatch(r.pkts[n:]))(t)
+			}
+			must.OK(t, r.run(n, nil))
+		}
+		l := must.Get(p.b.Listen(7, quiet))(t)
+		var near, far [2]*Conn
+		for i := range near {
+			dialed := make(chan *Conn)
+			go func() {
+				dialed <- must.Get(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 7), quiet))(t)
+			}()
+			for len(l.ready) == 0 {
+				comes(1)
+			}
+			near[i], far[i] = <-dialed, must.Get(l.Accept(deadlineCtx(t)))(t)
+			must.Do(far[i].WriteMsg([]byte("x"), SendInfo{}))(t) // a round trip is measured
+			comes(1)
+			must.Do(near[i].WriteMsg([]byte("x"), SendInfo{}))(t) // the first DATA is acknowledged at once
+			comes(1)
+		}
+		const soon = 25 * time.Millisecond
+		for _, tt := range []struct {
+			name  string
+			crowd bool
+			of    int
+			wait  time.Duration
+		}{
+			{"two, and no crowd", false, 2, soon},
+			{"two of a crowd", true, 2, 200 * time.Millisecond},
+			{"one of a crowd", true, 1, soon},
+		} {
+			p.b.crowd.Store(tt.crowd)
+			for range 2 { // what a run says of an association counts from the next packet on
+				for _, c := range near[:tt.of] {
+					must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
+				}
+				comes(tt.of)
+				for _, d := range far[:tt.of] {
+					must.Do(d.WriteMsg([]byte("x"), SendInfo{}))(t)
+				}
+				comes(tt.of)
+			}
+			for _, c := range near[:tt.of] {
+				must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
+			}
+			comes(tt.of)
+			before := far[0].Stats().SacksOut
+			time.Sleep(tt.wait - time.Nanosecond)
+			synctest.Wait()
+			check.Equal(t, tt.name+": SACKs before their time", far[0].Stats().SacksOut-before, 0)
+			time.Sleep(time.Nanosecond)
+			synctest.Wait()
+			check.Equal(t, tt.name+": SACKs then", far[0].Stats().SacksOut-before, 1)
+		}
+	})
 }

@@ -49,6 +49,7 @@ type Conn struct {
 	due        atomicTime     // the deadline in the timer heap
 	wants      atomicTime     // the one that it is to have
 	slack      atomic.Int64   // and how much earlier that may be
+	heapNumber int32          // in the heap, guarded by its lock; 0: it is not there
 	quietAt    rawio.Time     // when to give back what a program that writes no more has no use for, Never if there is nothing
 	streams    map[wire.StreamID]*Stream
 	socket     *Socket // one-to-many style: whose association it is
@@ -88,8 +89,6 @@ type Conn struct {
 	boundAt     []netip.Addr // the addresses that Dial has bound its port at
 
 	spareStreams atomic.Pointer[[]*Stream] // an empty list for wakeStreams
-
-	heapIndex int // guarded by the heap's lock
 }
 
 // wake is a set of things to do once the gate is open again.
@@ -111,7 +110,7 @@ var wasUp = func() chan struct{} { c := make(chan struct{}); close(c); return c 
 
 func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	c := &Conn{
-		t: t, a: a, heapIndex: -1, began: t.now(), account: new(account.Account),
+		t: t, a: a, began: t.now(), account: new(account.Account),
 		up: wasUp, done: make(chan struct{}),
 	}
 	if a.State() != assoc.Established {

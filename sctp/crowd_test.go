@@ -48,7 +48,6 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 		h := newTimers(now, func(*Conn) {}, func() {})
 		conns := make([]Conn, 3)
 		for i := range conns {
-			conns[i].heapIndex = -1
 			conns[i].due.Store(rawio.Never)
 		}
 		set := func(after time.Duration) func(int) {

@@ -307,6 +307,7 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 	m.Stream, m.PPID, m.Unordered, m.SackNow, m.NoBundle = wire.StreamID(info.Stream), info.PPID, info.Unordered, info.SackNow, info.NoBundle
 	if c.t.crowd.Load() {
 		c.fetch(c.a)
+		fetchRest(c.a)
 		c.fetchMore(c.a)
 		c.fetchLast(c.a)
 	}

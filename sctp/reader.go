@@ -39,6 +39,7 @@ type receiver struct {
 	pkts     []rawio.Packet
 	conns    [rxBatch]*Conn        // of the packets; nil between two calls of handle
 	found    [rxBatch]*assoc.Assoc // theirs, where there is a crowd of them, until the next is handled
+	fetched  *assoc.Assoc          // the one that was asked for last, for the first half
 	last     *Conn                 // whose packets were handled last: it has not transmitted yet
 	owned    bool                  // this goroutine holds its gate
 	count    int                   // packets since the last pause
@@ -112,7 +113,11 @@ func (r *receiver) finish(err error) error {
 	}
 	if r.count > 0 {
 		woken := since(&r.t.wakes, &r.woken)
-		r.t.out.woke(max(woken, since(&r.t.brought, &r.brought)))
+		answers := woken
+		if brought := since(&r.t.brought, &r.brought); r.several { // those of one association go together in any case
+			answers = max(woken, brought)
+		}
+		r.t.out.woke(answers)
 		r.pace.Handled(r.count, r.octets, woken, r.answered)
 		if held != nil {
 			r.letGo(held, woken > 0)
@@ -177,10 +182,12 @@ func (r *receiver) done(last bool) (held *Conn) {
 			r.last.a.HoldSack(true)
 			held = r.last
 		}
+		r.last.a.Crowd(r.several && r.t.crowd.Load())
 		r.last.among = r.several && (r.octets <= shortWork || r.octets <= r.count*shortPacket)
 		r.combined = r.last.unlockAt(now) || r.combined
 	}
 	r.last, r.owned = nil, false
+	r.aheadStill()
 	return held
 }
 

@@ -72,7 +72,8 @@ func TestSocketServesManyPeers(t *testing.T) {
 	}
 }
 
-// One goroutine that answers many peers is woken once for all that has come: as many answers are expected as if each had a goroutine of its own.
+// One goroutine that answers many peers is woken once for all that has come: as many answers are expected as if each had a goroutine of its own. Those to
+// one peer go together in any case.
 func TestAnswersOfASocketAreExpected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
@@ -83,16 +84,17 @@ func TestAnswersOfASocketAreExpected(t *testing.T) {
 		}
 		r := newReceiver(p.b, p.b.link, false) // what comes next is its run
 		expected := func() int32 {
-			r.count = 1
 			must.OK(t, r.finish(nil))
 			return p.b.out.enough.Load()
 		}
+		r.count = 1
 		expected()
 		for _, n := range []int{1, 30, 5} {
-			for _, c := range conns[:n] {
-				must.Do(c.WriteMsg([]byte("question"), SendInfo{}))(t)
+			for i := range n {
+				must.Do(conns[i].WriteMsg([]byte("question"), SendInfo{}))(t)
 			}
 			synctest.Wait()
+			r.several = true
 			check.Equal(t, fmt.Sprintf("enough of the answers to %d", n), expected(), int32(n/combinePart+1))
 			for range n {
 				_, _, _, err := s.ReadMsg(make([]byte, 100))
@@ -100,6 +102,12 @@ func TestAnswersOfASocketAreExpected(t *testing.T) {
 			}
 			check.Equal(t, fmt.Sprintf("once %d have been read", n), expected(), 1)
 		}
+		for range 30 {
+			must.Do(conns[0].WriteMsg([]byte("question"), SendInfo{}))(t)
+		}
+		synctest.Wait()
+		r.several = false
+		check.Equal(t, "enough of the answers to one", expected(), 1)
 	})
 }
 

@@ -57,7 +57,7 @@ func (t *timers) set(c *Conn, due rawio.Time, slack time.Duration) {
 		return
 	}
 	c.due.Store(due)
-	t.conns.earlier(dueConn{due, due.Add(-slack), c})
+	t.conns.earlier(c, due, due.Add(-slack))
 	t.arm()
 }
 
@@ -65,9 +65,7 @@ func (t *timers) set(c *Conn, due rawio.Time, slack time.Duration) {
 func (t *timers) remove(c *Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if c.heapIndex >= 0 {
-		t.conns.take(c.heapIndex)
-	}
+	t.conns.remove(c)
 	c.due.Store(rawio.Never)
 }
 
@@ -80,10 +78,10 @@ func (t *timers) close() {
 
 // arm sets the runtime timer to the earliest deadline. Called with mu held.
 func (t *timers) arm() {
-	if len(t.conns) == 0 || t.closed {
+	if t.conns.len() == 0 || t.closed {
 		return
 	}
-	first := t.conns[0].due
+	first := t.conns.of[0].due
 	if first >= t.armed {
 		return
 	}
@@ -96,8 +94,8 @@ func (t *timers) run() {
 	t.mu.Lock()
 	t.armed = rawio.Never
 	n, moved := 0, 0
-	for now := t.now(); !t.closed && len(t.conns) > 0; {
-		first := t.conns[0]
+	for now := t.now(); !t.closed && t.conns.len() > 0; {
+		first := t.conns.of[0]
 		if first.due <= now.Add(lookAhead) && t.later() {
 			if moved++; moved%atOnce == 0 { // others want the lock too
 				t.mu.Unlock()
@@ -108,7 +106,7 @@ func (t *timers) run() {
 		if now = t.now(); first.due > now && (first.early > now || n >= atOnce) {
 			break
 		}
-		t.conns.take(0)
+		t.conns.remove(first.c)
 		first.c.due.Store(rawio.Never)
 		t.mu.Unlock()
 		t.fire(first.c) // puts it back with its next deadline
@@ -125,7 +123,7 @@ func (t *timers) run() {
 // later says whether the deadline of the first has moved, and has it wait for that. It need not own the association for it: whose deadline becomes
 // earlier meanwhile says so before it looks what is waited for, and this the other way round. Called with mu held.
 func (t *timers) later() (moved bool) {
-	e := t.conns[0]
+	e := t.conns.of[0]
 	for c, was := e.c, e.due; ; {
 		want := c.wants.Load()
 		if want <= was {
@@ -134,92 +132,10 @@ func (t *timers) later() (moved bool) {
 		}
 		c.due.Store(want)
 		if c.wants.Load() >= want {
-			t.conns.postpone(dueConn{want, want.Add(-time.Duration(c.slack.Load())), c})
+			t.conns.postpone(want, want.Add(-time.Duration(c.slack.Load())))
 			return true
 		}
 	}
-}
-
-// dueHeap has associations by deadline, the earliest first: of the children of i, from heapChildren*i+1 on, none is due before i is. The deadlines lie in
-// the heap itself, and four children side by side, as what takes time where there are many associations is to look at memory of each of them.
-type dueHeap []dueConn
-
-type dueConn struct {
-	due   rawio.Time
-	early rawio.Time // from when on it may be served
-	c     *Conn
-}
-
-const heapChildren = 4
-
-// earlier puts e in, with an earlier deadline than its association has in the heap, if any.
-func (h *dueHeap) earlier(e dueConn) {
-	i := e.c.heapIndex
-	if i < 0 {
-		i = len(*h)
-		*h = append(*h, dueConn{})
-	}
-	h.up(i, e)
-}
-
-// postpone gives the first a later deadline; Never takes it out.
-func (h *dueHeap) postpone(e dueConn) {
-	if e.due == rawio.Never {
-		h.take(0)
-	} else {
-		h.down(0, e)
-	}
-}
-
-// take takes the i-th out.
-func (h *dueHeap) take(i int) *Conn {
-	c, end := (*h)[i].c, len(*h)-1
-	last := (*h)[end]
-	(*h)[end] = dueConn{}
-	*h = (*h)[:end]
-	c.heapIndex = -1
-	if i < end && !h.up(i, last) {
-		h.down(i, last)
-	}
-	return c
-}
-
-// up puts e at the place i, which is free, or above, and says whether above.
-func (h dueHeap) up(i int, e dueConn) (above bool) {
-	for i > 0 && e.due < h[(i-1)/heapChildren].due {
-		parent := (i - 1) / heapChildren
-		h.put(i, h[parent])
-		i, above = parent, true
-	}
-	h.put(i, e)
-	return above
-}
-
-// down puts e at the place i, which is free, or below.
-func (h dueHeap) down(i int, e dueConn) {
-	for {
-		first := heapChildren*i + 1
-		if first >= len(h) {
-			break
-		}
-		least := first
-		for k := first + 1; k < min(first+heapChildren, len(h)); k++ {
-			if h[k].due < h[least].due {
-				least = k
-			}
-		}
-		if h[least].due >= e.due {
-			break
-		}
-		h.put(i, h[least])
-		i = least
-	}
-	h.put(i, e)
-}
-
-func (h dueHeap) put(i int, e dueConn) {
-	h[i] = e
-	e.c.heapIndex = i
 }
 
 // atomicTime is a rawio.Time that may be read without a lock.

@@ -23,7 +23,7 @@ func TestManyTimersGoOffWhenTheyAreDue(t *testing.T) {
 		h := newTimers(now, func(c *Conn) { left--; check.Equal(t, "goes off", now(), c.readAt) }, func() {})
 		for i := range conns {
 			c := &conns[i]
-			c.heapIndex, c.readAt = -1, rawio.Never
+			c.readAt = rawio.Never
 			c.due.Store(rawio.Never)
 			for range 3 {
 				c = &conns[rand.IntN(i+1)]
@@ -33,11 +33,11 @@ func TestManyTimersGoOffWhenTheyAreDue(t *testing.T) {
 			h.remove(&conns[rand.IntN(i+1)])
 		}
 		h.mu.Lock()
-		left = len(h.conns)
+		left = h.conns.len()
 		h.mu.Unlock()
 		time.Sleep(time.Second)
 		synctest.Wait()
-		check.That(t, left == 0 && len(h.conns) == 0, "%d have not gone off", left)
+		check.That(t, left == 0 && h.conns.len() == 0, "%d have not gone off", left)
 	})
 }
 
@@ -60,7 +60,6 @@ func TestTimersGoOffWhenTheyAreDue(t *testing.T) {
 		}, func() {})
 		for i := range conns {
 			list = append(list, &conns[i])
-			conns[i].heapIndex = -1
 			conns[i].due.Store(rawio.Never)
 		}
 		for _, d := range []struct {
@@ -146,7 +145,6 @@ func TestWhoIsAwakeServesOthersToo(t *testing.T) {
 				mu.Unlock()
 			})
 			for i := range conns {
-				conns[i].heapIndex = -1
 				conns[i].due.Store(rawio.Never)
 				h.set(&conns[i], rawio.Time(tt.due(i)), tt.soon)
 			}
@@ -157,7 +155,7 @@ func TestWhoIsAwakeServesOthersToo(t *testing.T) {
 			synctest.Wait()
 			tell()
 			check.Equal(t, tt.name+": the first that went off", strings.Join(story[:min(2, len(story))], ", "), tt.want)
-			check.Equal(t, tt.name+": left", len(h.conns), 0)
+			check.Equal(t, tt.name+": left", h.conns.len(), 0)
 		})
 	}
 }

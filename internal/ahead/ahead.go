@@ -23,6 +23,13 @@ func First[T any](object *T, octets uintptr) {
 	lines(unsafe.Pointer(object), int((before+octets+line-1)/line))
 }
 
+// Part asks for the octets of an object from one offset up to another, which are about to be written to, without that look either. A processor has so many lines on their way at
+// a time, a dozen or two, and who asks for more waits: large objects are asked for in parts, with work between.
+func Part[T any](object *T, from, to uintptr) {
+	before := (uintptr(unsafe.Pointer(object)) + from) % line
+	room(unsafe.Add(unsafe.Pointer(object), from), int((before+to-from+line-1)/line))
+}
+
 // Behind asks for the first octets of what a pointer, or the pointer in a slice or a channel, leads to. It may lead nowhere.
 func Behind[P any](pointer *P, octets int) {
 	behind(unsafe.Pointer(pointer), (octets+line-1)/line)
@@ -31,6 +38,12 @@ func Behind[P any](pointer *P, octets int) {
 // Beyond is Behind for the pointer that lies at an offset in what a pointer leads to, if it leads anywhere: for when that is there.
 func Beyond[P any](pointer **P, offset uintptr, octets int) {
 	beyond(unsafe.Pointer(pointer), offset, (octets+line-1)/line)
+}
+
+// Ring asks for some elements of a slice whose length is a power of two, from the one at an index on, which counts on and on.
+func Ring[T any, N ~uint32](slice *[]T, index *N, elements int) {
+	size := unsafe.Sizeof(*new(T))
+	ring(unsafe.Pointer(slice), (*uint32)(unsafe.Pointer(index)), size, (elements*int(size)+line-1)/line)
 }
 
 // Octets asks for octets that are about to be read, and Room for some that are about to be written to.

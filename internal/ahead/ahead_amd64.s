@@ -41,6 +41,20 @@ TEXT ·beyond(SB), NOSPLIT, $0-24
 nowhere:
 	RET
 
+// func ring(slice unsafe.Pointer, index *uint32, size uintptr, n int)
+TEXT ·ring(SB), NOSPLIT, $0-32
+	MOVQ  slice+0(FP), BX
+	MOVQ  index+8(FP), SI
+	MOVQ  n+24(FP), CX
+	MOVQ  (BX), AX
+	MOVQ  8(BX), DX
+	MOVL  (SI), SI
+	DECQ  DX
+	ANDQ  DX, SI
+	IMULQ size+16(FP), SI
+	ADDQ  SI, AX
+	EACH(TO_READ)
+
 // func room(p unsafe.Pointer, n int)
 TEXT ·room(SB), NOSPLIT, $0-16
 	MOVQ p+0(FP), AX

@@ -39,6 +39,21 @@ TEXT ·beyond(SB), NOSPLIT, $0-24
 nowhere:
 	RET
 
+// func ring(slice unsafe.Pointer, index *uint32, size uintptr, n int)
+TEXT ·ring(SB), NOSPLIT, $0-32
+	MOVD  slice+0(FP), R2
+	MOVD  index+8(FP), R3
+	MOVD  size+16(FP), R4
+	MOVD  n+24(FP), R1
+	MOVD  (R2), R0
+	MOVD  8(R2), R5
+	MOVWU (R3), R3
+	SUB   $1, R5
+	AND   R5, R3
+	MUL   R4, R3
+	ADD   R3, R0
+	EACH(TO_READ)
+
 // func room(p unsafe.Pointer, n int)
 TEXT ·room(SB), NOSPLIT, $0-16
 	MOVD p+0(FP), R0

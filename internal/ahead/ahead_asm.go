@@ -19,6 +19,11 @@ func behind(pp unsafe.Pointer, n int)
 //go:noescape
 func beyond(pp unsafe.Pointer, off uintptr, n int)
 
+// ring is lines for the element at an index, less what is beyond the length, of the slice there, which is a power of two.
+//
+//go:noescape
+func ring(slice unsafe.Pointer, index *uint32, size uintptr, n int)
+
 // room is lines for who is to write to them.
 //
 //go:noescape

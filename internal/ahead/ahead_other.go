@@ -10,4 +10,6 @@ func behind(unsafe.Pointer, int) {}
 
 func beyond(unsafe.Pointer, uintptr, int) {}
 
+func ring(unsafe.Pointer, *uint32, uintptr, int) {}
+
 func room(unsafe.Pointer, int) {}

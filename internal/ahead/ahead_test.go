@@ -17,6 +17,7 @@ func TestAskingForMemoryDoesNothingElse(t *testing.T) {
 		come  chan int
 		last  [1000]byte
 	}
+	ring, at := make([]object, 8), uint32(1<<32-1)
 	var empty object
 	full := object{next: &empty, list: []byte("list"), come: make(chan int, 1)}
 	full.come <- 1
@@ -29,13 +30,18 @@ func TestAskingForMemoryDoesNothingElse(t *testing.T) {
 		Behind(&o.next, int(unsafe.Sizeof(*o)))
 		Behind(&o.list, 1<<20) // far beyond it
 		Behind(&o.come, 96)
+		Part(o, unsafe.Offsetof(o.next), unsafe.Offsetof(o.last))
+		Part(o, 0, unsafe.Sizeof(*o))
+		Ring(&ring, &at, 2)
 		Beyond(&o.next, unsafe.Offsetof(o.list), 100)
 		check.That(t, o.first == was.first && o.next == was.next && len(o.list) == len(was.list) && len(o.come) == len(was.come) && o.last == was.last, "it has changed")
 	}
 	First[object](nil, 200)
+	Part[object](nil, 100, 200)
+	Ring(new([]object), &at, 2)
 	nowhere := uintptr(8)
 	Behind(&nowhere, 200)
-	check.Equal(t, "allocations", testing.AllocsPerRun(10, func() { Span(&full.first, &full.last); Behind(&full.list, 4) }), 0)
+	check.Equal(t, "allocations", testing.AllocsPerRun(10, func() { Span(&full.first, &full.last); Behind(&full.list, 4); Ring(&ring, &at, 2) }), 0)
 }
 
 // Octets are what they were, wherever they lie, and none may be asked for.

@@ -7,13 +7,14 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
-// Fetch has the processor bring what a packet, or a message to send, looks at of the association, and FetchMore what that leads to, once it is there. Neither looks at anything, so
-// that anybody may call them at any time; they are for who handles many associations in turn, none of whose memory is in a cache.
-func (a *Assoc) Fetch() {
-	ahead.First(a, unsafe.Offsetof(a.lives))
-}
+// Fetch has the processor bring what a packet, or a message to send, looks at of the association first, FetchRest the rest of that, and FetchMore what it leads to, once it is
+// there. None looks at anything, so that anybody may call them at any time; they are for who handles many associations in turn, none of whose memory is in a cache.
+func (a *Assoc) Fetch() { ahead.Part(a, 0, unsafe.Offsetof(a.sender)) }
 
-// FetchMore is the second step of Fetch, and FetchLast the third.
+// FetchRest is for a little later than Fetch, as the processor asks for so much at a time.
+func (a *Assoc) FetchRest() { ahead.Part(a, unsafe.Offsetof(a.sender), unsafe.Offsetof(a.lives)) }
+
+// FetchMore is the second step, and FetchLast the third.
 func (a *Assoc) FetchMore() {
 	ahead.Behind(&a.sackPath, int(unsafe.Sizeof(path{})))
 	a.sender.FetchMore()

@@ -62,6 +62,7 @@ type Assoc struct {
 	outStreams, inStreams uint16  // negotiated, 0 before
 	hasAdaptation         bool    // peerAdaptation is known
 	noDry                 bool    // see IgnoreDry
+	crowded               bool    // see Crowd
 	cfg                   *Config // of many associations; Reconfigure gives this one its own
 	env                   *Env
 	recv                  *rx.Receiver // nil until the peer's Initial TSN is known, then &receiver
@@ -224,6 +225,10 @@ func (a *Assoc) HoldSack(on bool) {
 		a.recv.HoldSack(on)
 	}
 }
+
+// Crowd says whether the association is one of very many that packets come for just now. Then it is not worth a packet of its own, and a timer, to
+// tell each of their peers a little sooner what has come, and the SACK may wait for DATA to go with for as long as Config.SackDelay.
+func (a *Assoc) Crowd(is bool) { a.crowded = is }
 
 // DataSent returns how many DATA chunks have been sent, each counted once.
 func (a *Assoc) DataSent() uint64 { return a.sender.Fresh() }

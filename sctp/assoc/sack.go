@@ -38,10 +38,14 @@ func (a *Assoc) handleSack(now rawio.Time, in *inbound, c wire.Chunk) {
 const nearSackDelay = 25 * time.Millisecond
 
 // hurrySack has the SACK for what came from p wait no longer than a round trip, or nearSackDelay: a peer that has lost the last of what it sent
-// waits for it, and for nothing else. By the letter of section 6.2 it may take SackDelay.
+// waits for it, and for nothing else. By the letter of section 6.2, and in a crowd, it may take SackDelay.
 func (a *Assoc) hurrySack(p *path) {
 	if trip := p.ShortestRTT(); trip > 0 && !a.cfg.RFC9260 {
-		a.recv.SetSackDelay(min(a.cfg.SackDelay, max(trip, nearSackDelay)), a.cfg.LoneSackDelay)
+		most := max(trip, nearSackDelay)
+		if a.crowded {
+			most = a.cfg.SackDelay
+		}
+		a.recv.SetSackDelay(min(a.cfg.SackDelay, most), a.cfg.LoneSackDelay)
 	}
 }
 

@@ -6,9 +6,10 @@ import (
 	"github.com/rddp-go/rddp/internal/ahead"
 )
 
-// FetchMore is that of the association: the next message.
+// FetchMore is that of the association: the next message, and the chunks that are acknowledged and sent next.
 func (s *Sender) FetchMore() {
 	ahead.Behind(&s.queue.ring, int(unsafe.Sizeof(Message{})))
+	ahead.Ring(&s.ledger.recs, &s.ledger.base, 2)
 }
 
 // Controls is where in a Path the pointer to its congestion control lies: behind the type of the interface.
