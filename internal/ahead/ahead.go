@@ -23,7 +23,7 @@ func First[T any](object *T, octets uintptr) {
 	lines(unsafe.Pointer(object), int((before+octets+line-1)/line))
 }
 
-// Part asks for the octets of an object from one offset up to another, which are about to be written to, without that look either. A processor has so many lines on their way at
+// Part asks for the octets of an object from one offset up to another, which there must be and which are about to be written to. A processor has so many lines on their way at
 // a time, a dozen or two, and who asks for more waits: large objects are asked for in parts, with work between.
 func Part[T any](object *T, from, to uintptr) {
 	before := (uintptr(unsafe.Pointer(object)) + from) % line

@@ -37,7 +37,6 @@ func TestAskingForMemoryDoesNothingElse(t *testing.T) {
 		check.That(t, o.first == was.first && o.next == was.next && len(o.list) == len(was.list) && len(o.come) == len(was.come) && o.last == was.last, "it has changed")
 	}
 	First[object](nil, 200)
-	Part[object](nil, 100, 200)
 	Ring(new([]object), &at, 2)
 	nowhere := uintptr(8)
 	Behind(&nowhere, 200)
