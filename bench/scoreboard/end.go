@@ -29,8 +29,21 @@ func (e *end) json() string {
 	return string(b)
 }
 
-// endCommand makes this program one end of a measurement.
-const endCommand = "end"
+// Commands of this program to itself: to be one end of a measurement, and a process that computes beside until it is killed.
+const (
+	endCommand     = "end"
+	computeCommand = "compute"
+)
+
+// asChild does what this program was started for by itself, and does not return then.
+func asChild(args []string) {
+	switch {
+	case len(args) == 2 && args[0] == endCommand:
+		exit(runEnd(args[1], os.Stdout))
+	case len(args) == 1 && args[0] == computeCommand:
+		new(burner).run()
+	}
+}
 
 // report is what one end saw, the last line of its output.
 type report struct {

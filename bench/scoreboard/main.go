@@ -42,9 +42,7 @@ type options struct {
 }
 
 func main() {
-	if len(os.Args) == 3 && os.Args[1] == endCommand {
-		exit(runEnd(os.Args[2], os.Stdout))
-	}
+	asChild(os.Args[1:])
 	var o options
 	pflag.DurationVar(&o.time, "time", 5*time.Minute, "how long the bulk part takes, more or less; the others have lengths of their own, see --list")
 	pflag.IntVar(&o.rounds, "rounds", 3, "how often each thing is measured; other parts than bulk 5 times, b 9 times, unless this is given")

@@ -100,6 +100,13 @@ func (b *bench) measure(ctx context.Context, t task) (f figures, err error) {
 	if err := server.ready(ctx); err != nil {
 		return f, fmt.Errorf("server: %w: %s", err, server.words())
 	}
+	var other *process
+	if s.Beside {
+		if other, err = start(ctx, n.ns[0], []string{b.self, computeCommand}, "", nil); err != nil {
+			return f, err
+		}
+		defer other.stop()
+	}
 	client, err := start(ctx, n.ns[0], p.command(b, b.end(n, s, false, seconds)), "", files)
 	if err != nil {
 		return f, err
@@ -108,6 +115,11 @@ func (b *bench) measure(ctx context.Context, t task) (f figures, err error) {
 	server.stop()
 	if client.err != nil {
 		return f, fmt.Errorf("client: %w: %s; server: %s", client.err, client.words(), server.words())
+	}
+	if other != nil {
+		if other.stop(); other.cpu() < seconds/4 {
+			return f, fmt.Errorf("the process beside has computed for %.3f s only of %.3f", other.cpu(), seconds)
+		}
 	}
 	if f, err = p.parse(s, server.out.b, client.out.b); err != nil {
 		return f, err

@@ -209,7 +209,7 @@ const notes = "GB/s is 10^9 octets of messages where they arrive, the median of 
 	"libusrsctp computes its checksums, as on any network, and counts with the better of two buffer sizes. " +
 	"Shapes of programs: direct, who reads a message answers it; channel, a goroutine reads and hands each message to a worker through a channel; " +
 	"pipelined, 32 requests outstanding; fetch, as channel, 16 octets ask for a message. TCP is Go's, on the same device; beside tun it is on loopback. " +
-	"Processor time a round trip is that of both processes while round trips were made, without what a goroutine computes beside. " +
+	"Processor time a round trip is that of both processes while round trips were made, without what a goroutine or another process computes beside. " +
 	"Growth: 100 octets there and back, 256 round trips at a time over all associations in turn; memory and heartbeats are those of one end. " +
 	"Targets 7, benchmarks of the parts, and 8, nothing regressed with offloads and shards, are no ratios: make bench, make conformance, make interop."
 

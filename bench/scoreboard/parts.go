@@ -78,6 +78,8 @@ func piped(s spec) spec { s.Shape = pipelined; return s }
 
 func computing(s spec) spec { s.Busy, s.Trips = true, 0; return s }
 
+func besideAnother(s spec) spec { s.Beside, s.Trips = true, 0; return s }
+
 // Connections and processors that are tried.
 var (
 	goroutines = []int{16, 256, 4096}
@@ -153,7 +155,7 @@ func parts() []part {
 	e := shapes("e", "pipelined requests", shapeRounds)
 	f := shapes("f", "messages of several sizes, as b", shapeRounds)
 	g := shapes("g", "GOMAXPROCS, as b", shapeRounds)
-	h := shapes("h", "a goroutine of each end computes, as b", shapeRounds)
+	h := shapes("h", "a goroutine of each end, or another process, computes, as b", shapeRounds)
 	i := shapes("i", "RDMA, completions to a channel", shapeRounds)
 	b.run, c.extra = 3*time.Second, time.Second
 	for _, p := range twoLinks {
@@ -166,7 +168,7 @@ func parts() []part {
 		for _, n := range gomaxprocs() {
 			g.specs = append(g.specs, p.beside(handed, procs(n))...)
 		}
-		h.specs = append(h.specs, p.beside(handed, computing)...)
+		h.specs = append(append(h.specs, p.beside(handed, computing)...), p.beside(handed, besideAnother)...)
 		for _, n := range rdmaSizes {
 			for _, v := range verbs {
 				i.specs = append(i.specs, p.verbBeside(v, n)...)

@@ -27,6 +27,7 @@ type spec struct {
 	Conns  int           `json:"conns,omitempty"`  // connections; 0: one
 	Procs  int           `json:"procs,omitempty"`  // GOMAXPROCS of both ends; 0: all processors
 	Busy   bool          `json:"busy,omitempty"`   // a goroutine of each end computes at the same time
+	Beside bool          `json:"beside,omitempty"` // another process computes at the same time
 	Trips  int           `json:"trips,omitempty"`  // round trips of a run, at least
 	Beat   time.Duration `json:"beat,omitempty"`   // HB.interval; 0: the default, or noBeats
 	Socket bool          `json:"socket,omitempty"` // the server has a goroutine for each processor, not for each association
@@ -86,7 +87,7 @@ func (s spec) String() string {
 	for _, f := range []struct {
 		on   bool
 		word string
-	}{{s.Both, "both-ways"}, {s.PingPong, "ping-pong"}, {s.Poll == polling, "polling"}, {s.Poll == atOnce, "blocking"}, {s.Busy, "computing"}, {s.Socket, "Socket"}} {
+	}{{s.Both, "both-ways"}, {s.PingPong, "ping-pong"}, {s.Poll == polling, "polling"}, {s.Poll == atOnce, "blocking"}, {s.Busy, "computing"}, {s.Beside, "beside-another"}, {s.Socket, "Socket"}} {
 		if f.on {
 			words = append(words, f.word)
 		}
