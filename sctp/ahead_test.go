@@ -61,11 +61,7 @@ func TestMemoryIsAskedForAhead(t *testing.T) {
 func TestSacksOfACrowdAreNotHurried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		la, lb := mempair.New(t, mem.Options{MTU: 1500})
-		p := &pair{bAddr: lb.LocalAddrs()[0].Addr()}
-		p.a = must.Get(NewTransport(la, nil))(t)
-		defer p.a.Close()
-		p.b = must.Get(NewTransport(&deaf{lb, make(chan struct{})}, nil))(t)
-		defer p.b.Close()
+		p := joinPair(t, la, lb, la, &deaf{lb, make(chan struct{})})
 		r := newReceiver(p.b, nil, false)
 		comes := func(packets int) {
 			n := 0

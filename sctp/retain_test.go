@@ -33,11 +33,7 @@ func (d *deaf) Close() error {
 // that their users hang on them, until as many packets come at once again.
 func TestReceiverKeepsNoAssociation(t *testing.T) {
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
-	p := &pair{bAddr: lb.LocalAddrs()[0].Addr()}
-	p.a = must.Get(NewTransport(la, nil))(t)
-	defer p.a.Close()
-	p.b = must.Get(NewTransport(&deaf{lb, make(chan struct{})}, nil))(t)
-	defer p.b.Close()
+	p := joinPair(t, la, lb, la, &deaf{lb, make(chan struct{})})
 	l := must.Get(p.b.Listen(5000, nil))(t)
 	dialed := make(chan error)
 	go func() { _, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 5000), nil); dialed <- err }()
