@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,15 +43,31 @@ func TestTheBookKeepsWhatWasNotMeasuredAgain(t *testing.T) {
 	must.That(t, len(b.blocks) == 2 && len(a.runs) == 2 && len(a.rows[bulkRows]) == 3 && a.rows[bulkRows][2].commit() == "old", "%d blocks, %+v", len(b.blocks), a)
 }
 
+// A row is stale also if what changed is a package of internal that the measured ones import.
+func TestWhatTheLibraryIsBuiltOnIsKnown(t *testing.T) {
+	const internal = "github.com/rddp-go/rddp/internal/"
+	var want []string
+	list := exec.Command("go", "list", "-deps", "./sctp", "./rdma", "./compat", "./rawio/raw", "./rawio/udp", "./rawio/tun", "./rawio/mem")
+	list.Dir = "../.."
+	for pkg := range strings.Lines(string(must.Get(list.Output())(t))) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(pkg), internal); ok {
+			want = append(want, "internal/"+name)
+		}
+	}
+	slices.Sort(want)
+	must.That(t, slices.Equal(below, want), "below is %v, want %v", below, want)
+}
+
 // A row is stale as soon as a line of code that it measures is another, and not before.
 func TestWhatMakesARowStale(t *testing.T) {
 	t.Chdir(t.TempDir())
 	commit := func(file, text string) string {
-		must.OK(t, errors.Join(os.MkdirAll("sctp", 0o755), os.WriteFile(file, []byte(text), 0o644)))
+		must.OK(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)))
 		const git = "git init -q && git add . && git -c user.name=x -c user.email=x@example.org commit -q -m x && git rev-parse HEAD"
 		return machine.Said("sh", "-c", git)
 	}
 	first := commit("sctp/a.go", "package sctp\n")
+	before := first
 	about := []spec{messages("udp", lo1500, mid), messages("udp", lo1500, page), tcp(lo1500, mid)}
 	for _, test := range []struct {
 		file, text string
@@ -57,11 +76,14 @@ func TestWhatMakesARowStale(t *testing.T) {
 		{"README", "words", false},
 		{"sctp/a_test.go", "package sctp\n", false},
 		{"sctp/a.go", "// Package sctp has a comment.\npackage sctp\n", false},
+		{"internal/pump/a.go", "package pump\n", false},
+		{"internal/ahead/a.go", "package ahead\n", true},
 		{"sctp/a.go", "package sctp // and code\n\nvar x int\n", true},
 	} {
 		here := commit(test.file, test.text)
 		h := newHistory()
-		must.That(t, h.stale(first, about) == test.stale && !h.stale(here, about) && !h.stale(first, about[2:]), "after %s with %q", test.file, test.text)
+		must.That(t, h.stale(before, about) == test.stale && !h.stale(here, about) && !h.stale(first, about[2:]), "after %s with %q", test.file, test.text)
+		before = here
 	}
 	if h := newHistory(); !h.stale(strings.Repeat("a", 12), about) || !h.stale(first+machine.Dirty, about[1:]) || !h.stale(machine.Commit(), nil) {
 		t.Error("what nobody can look up is not known to be as it was")

@@ -51,6 +51,9 @@ func changed(commit string, paths []string) bool {
 	return err != nil || len(out) > 0
 }
 
+// below are the packages of internal that the library is built on.
+var below = []string{"internal/ahead", "internal/count", "internal/fair", "internal/hostaddr", "internal/invariant", "internal/kernelsctp", "internal/limits", "internal/pace", "internal/sparse"}
+
 // folders are those of the code that a spec measures, as git has them. Programs of others have none.
 func (s spec) folders() (list []string) {
 	add := func(dirs ...string) {
@@ -73,6 +76,7 @@ func (s spec) folders() (list []string) {
 	default:
 		return nil
 	}
-	add("internal/pace", "rawio/internal", "rawio/"+s.Link)
+	add(below...)
+	add("rawio/internal", "rawio/"+s.Link)
 	return append(list, ":(top,glob)rawio/*.go")
 }
