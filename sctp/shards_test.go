@@ -14,14 +14,14 @@ import (
 // messages both ways, and nothing is left when the Transport is closed.
 func TestTransportOverShards(t *testing.T) {
 	const clients, each, messages = 6, 2, 40
-	loopback := netip.MustParseAddr("127.0.0.1")
-	open := func(shards int) (*Transport, *udp.Link) {
-		link := must.Get(udp.Open(udp.Config{Local: loopback, Port: udp.AnyPort, Shards: shards}))(t)
+	address := func(host byte) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, host}) }
+	open := func(host byte, shards int) (*Transport, *udp.Link) { // two hosts of one address are one, if they choose the same port
+		link := must.Get(udp.Open(udp.Config{Local: address(host), Port: udp.AnyPort, Shards: shards}))(t)
 		tr := must.Get(NewTransport(link, nil))(t)
 		t.Cleanup(func() { tr.Close() })
 		return tr, link
 	}
-	server, link := open(3)
+	server, link := open(1, 3)
 	l := must.Get(server.Listen(5000, nil))(t)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -35,11 +35,11 @@ func TestTransportOverShards(t *testing.T) {
 			wg.Go(func() { echo(c) })
 		}
 	})
-	for range clients {
-		client, _ := open(1)
+	for i := range clients {
+		client, _ := open(byte(2+i), 1)
 		for range each {
 			wg.Go(func() {
-				c, err := client.Dial(deadlineCtx(t), netip.AddrPortFrom(loopback, 5000), &Config{EncapPort: link.Port()})
+				c, err := client.Dial(deadlineCtx(t), netip.AddrPortFrom(address(1), 5000), &Config{EncapPort: link.Port()})
 				if err != nil {
 					t.Error(err)
 					return
