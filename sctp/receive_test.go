@@ -16,14 +16,12 @@ import (
 func TestAcknowledgementGoesWithTheAnswer(t *testing.T) {
 	// req 9260-6.2-7
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
-	a := must.Get(NewTransport(la, nil))(t)
-	defer a.Close()
-	b := must.Get(NewTransport(&deaf{lb, make(chan struct{})}, nil))(t)
-	defer b.Close()
+	p := joinPair(t, la, lb, la, &deaf{lb, make(chan struct{})})
+	a, b := p.a, p.b
 	l := must.Get(b.Listen(5000, nil))(t)
 	dialed := make(chan *Conn)
 	go func() {
-		c, _ := a.Dial(deadlineCtx(t), netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), 5000), nil)
+		c, _ := a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 5000), nil)
 		dialed <- c
 	}()
 	r := newReceiver(b, nil, false)
