@@ -78,6 +78,8 @@ func TestWhatMakesARowStale(t *testing.T) {
 		{"sctp/a.go", "// Package sctp has a comment.\npackage sctp\n", false},
 		{"internal/pump/a.go", "package pump\n", false},
 		{"internal/ahead/a.go", "package ahead\n", true},
+		{"internal/ahead/a.s", "// func f()\n", false},
+		{"internal/ahead/a.s", "TEXT f(SB)\n", true},
 		{"sctp/a.go", "package sctp // and code\n\nvar x int\n", true},
 	} {
 		here := commit(test.file, test.text)

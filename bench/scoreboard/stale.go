@@ -8,7 +8,7 @@ import (
 	"github.com/rddp-go/rddp/bench/machine"
 )
 
-// codeLine matches a line of Go that is more than a comment.
+// codeLine matches a line of code that is more than a comment.
 const codeLine = `^[[:space:]]*([^/[:space:]]|/[^/])`
 
 // history answers from the repository in the working directory.
@@ -52,13 +52,13 @@ func changed(commit string, paths []string) bool {
 }
 
 // below are the packages of internal that the library is built on.
-var below = []string{"internal/ahead", "internal/count", "internal/fair", "internal/hostaddr", "internal/invariant", "internal/kernelsctp", "internal/limits", "internal/pace", "internal/sparse"}
+var below = []string{"internal/ahead", "internal/count", "internal/crc32c", "internal/fair", "internal/hostaddr", "internal/invariant", "internal/kernelsctp", "internal/limits", "internal/pace", "internal/sparse"}
 
 // folders are those of the code that a spec measures, as git has them. Programs of others have none.
 func (s spec) folders() (list []string) {
 	add := func(dirs ...string) {
 		for _, d := range dirs {
-			list = append(list, ":(top,glob)"+d+"/**/*.go")
+			list = append(list, ":(top,glob)"+d+"/**/*.go", ":(top,glob)"+d+"/**/*.s")
 		}
 	}
 	switch s.Peer {

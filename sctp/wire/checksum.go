@@ -3,10 +3,8 @@ package wire
 import (
 	"encoding/binary"
 
-	"github.com/klauspost/crc32"
+	"github.com/rddp-go/rddp/internal/crc32c"
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // zeros stands for the checksum field while the checksum is computed, and for padding. It is never
 // written to.
@@ -19,7 +17,7 @@ var zeros [4]byte
 func Checksum(vec [][]byte) uint32 {
 	sum := ChecksumBytes(vec[0])
 	for _, p := range vec[1:] {
-		sum = crc32.Update(sum, castagnoli, p)
+		sum = crc32c.Update(sum, p)
 	}
 	return sum
 }
@@ -30,19 +28,19 @@ func PutPacketChecksum(vec [][]byte) {
 	PutChecksum(vec[0], 0)
 	sum := uint32(0)
 	for _, p := range vec {
-		sum = crc32.Update(sum, castagnoli, p)
+		sum = crc32c.Update(sum, p)
 	}
 	PutChecksum(vec[0], sum)
 }
 
 // ChecksumBytes is Checksum for a packet in one piece of at least CommonHeaderLen octets.
 func ChecksumBytes(pkt []byte) uint32 {
-	return crc32.Update(headerSum(pkt), castagnoli, pkt[CommonHeaderLen:])
+	return crc32c.Update(headerSum(pkt), pkt[CommonHeaderLen:])
 }
 
 // headerSum is the checksum of the common header.
 func headerSum(pkt []byte) uint32 {
-	return crc32.Update(crc32.Update(0, castagnoli, pkt[:8]), castagnoli, zeros[:])
+	return crc32c.Update(crc32c.Update(0, pkt[:8]), zeros[:])
 }
 
 // HeaderSum remembers the checksum of one common header: those of an association are alike, one way. The zero value remembers none.
@@ -56,7 +54,7 @@ func (h *HeaderSum) OK(p Packet) bool {
 	if k := binary.LittleEndian.Uint64(p); k != h.header || k == 0 {
 		h.header, h.sum = k, headerSum(p)
 	}
-	return crc32.Update(h.sum, castagnoli, p[CommonHeaderLen:]) == p.Checksum()
+	return crc32c.Update(h.sum, p[CommonHeaderLen:]) == p.Checksum()
 }
 
 // PutChecksum stores sum in the checksum field of the common header, least significant octet first.
