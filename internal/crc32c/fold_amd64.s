@@ -15,9 +15,13 @@ TEXT ·fold(SB), NOSPLIT, $0-44
 	MOVQ p_len+16(FP), CX
 	MOVQ powers+32(FP), DX
 
-	// What is beside whole blocks goes first, by the instruction for it.
+	// What is beside whole blocks goes first, by the instruction for it; all if there are less than two.
 	MOVQ CX, BX
+	CMPQ CX, $128
+	JLT  beside
 	ANDQ $63, BX
+
+beside:
 	SUBQ BX, CX
 	SUBQ $8, BX
 	JLT  four
@@ -47,7 +51,10 @@ one:
 	INCQ   SI
 
 blocks:
-	// CX octets are left. Z0 is what is folded, Z8 the powers of 4 blocks, Z9 of 3, Z10 of 2, Z11 of 1.
+	TESTQ CX, CX
+	JEQ   done
+
+	// CX octets are left, whole blocks. Z0 is what is folded, Z8 the powers of 4 blocks, Z9 of 3, Z10 of 2, Z11 of 1.
 	VMOVD            AX, X0
 	VPXORQ           (SI), Z0, Z0
 	VBROADCASTI32X4  48(DX), Z11
@@ -117,5 +124,8 @@ parts:
 	XORL          DI, DI
 	CRC32Q        AX, DI
 	CRC32Q        BX, DI
-	MOVL          DI, ret+40(FP)
+	MOVL          DI, AX
+
+done:
+	MOVL AX, ret+40(FP)
 	RET
