@@ -15,9 +15,9 @@ import (
 // look for them in turn, it cedes at once.
 //
 // Somebody else may have the processor then, and keep it for milliseconds; the other end has it for its patience at most. Where it takes twice that,
-// it is paid back with many times as long without.
+// it is paid back with as long without, but where ceding is what brings the packets: to look for them on the processor that the other end waits for costs more.
 type cession struct {
-	usual time.Duration // a short wait, smoothed
+	usual time.Duration // what three of four short waits are longer than: a mean would be what an end waits for a processor that others have
 	begun bool          // this wait has
 	next  time.Duration // not before it has lasted so long
 	helps int           // how many waits it has ended of late, less helpsCost for each other
@@ -26,21 +26,23 @@ type cession struct {
 	until rawio.Time    // not before
 }
 
-// usual is smoothed over so many waits. What ceding takes too long is paid back so many times.
+// usual becomes so small a part of it shorter where a wait was, and longer where one was.
 const (
-	usualWeight = 8
-	payBack     = 64
+	usualLess = 8
+	usualMore = 24
+	usualStep = 100 * time.Nanosecond // at least
 )
 
-// Where ceding has ended helpsEnough waits it is the first thing to do in the next, and is paid back fewer times. One wait in helpsTry does without: if the packet comes
-// as soon, it has ended none.
+// Where ceding has ended helpsEnough waits it is the first thing to do in the next. One wait in helpsTry does without: if the packet comes as soon, it has ended none.
 const (
-	helpsEnough  = 8
-	helpsMost    = 16
-	helpsCost    = 4
-	helpsTry     = 32
-	helpsPayBack = 8
+	helpsEnough = 8
+	helpsMost   = 16
+	helpsCost   = 4
+	helpsTry    = 32
 )
+
+// cededPart is the part of a wait that others have had the processor for if they have had it.
+const cededPart = 8
 
 // first says whether ceding is to come first.
 func (c *cession) first() bool { return c.helps >= helpsEnough }
@@ -72,28 +74,36 @@ func (c *cession) back(now rawio.Time, patience time.Duration) {
 	if c.at == rawio.Never {
 		return
 	}
-	if took := now.Sub(c.at); took > 2*patience {
-		times := time.Duration(payBack)
-		if c.first() {
-			times = helpsPayBack
-		}
-		c.until = now.Add(times * took)
+	if took := now.Sub(c.at); took > 2*patience && !c.first() {
+		c.until = now.Add(took)
 	}
 	c.at = rawio.Never
 }
 
-// came ends a wait. If the reader had just ceded, that has brought the packet, and says nothing of what is usual.
+// came ends a wait. If the reader had just ceded, and others have had the processor, that has brought the packet, and says nothing of what is usual. Who is back
+// within a small part of the wait has ceded to nobody.
 func (c *cession) came(now rawio.Time, waited, patience time.Duration) {
 	switch {
+	case c.at != rawio.Never && now.Sub(c.at) < waited/cededPart:
+		c.learn(waited)
 	case c.at != rawio.Never:
 		c.helps = min(c.helps+1, helpsMost)
 	case waited > patience:
 	case c.first() && !c.trial(): // somebody else has had the processor all the same
 		c.helps -= helpsCost
 	default:
-		c.usual += (waited - c.usual) / usualWeight
+		c.learn(waited)
 		c.helps = 0
 	}
 	c.back(now, patience)
 	c.begun = false
+}
+
+// learn takes a short wait that nothing but its packet has ended.
+func (c *cession) learn(waited time.Duration) {
+	if waited < c.usual {
+		c.usual -= c.usual / usualLess
+	} else {
+		c.usual += max(c.usual/usualMore, usualStep)
+	}
 }
