@@ -121,8 +121,8 @@ func TestCedesAtOnceWhereThatBringsThePackets(t *testing.T) {
 		t.Errorf("after one packet that came by itself ceded at once in %d of 10 waits", n)
 	}
 	r.both(1, 300*time.Microsecond) // once somebody else has had it for longer than the other end has patience
-	if n := r.both(1000, 5*time.Microsecond); n < 960 {
-		t.Errorf("after a long cede ceded at once in %d of 1000 waits", n)
+	if n := r.both(32, 5*time.Microsecond); n != 31 {
+		t.Errorf("after a long cede ceded at once in %d of 32 waits, wanted all but one", n)
 	}
 	if n := r.usual(200); n > helpsMost/helpsCost {
 		t.Errorf("with a peer on another processor ceded in %d of 200 usual waits", n)
@@ -157,6 +157,18 @@ func TestCedesSeldomToWhoComputes(t *testing.T) {
 	}
 	if least, most := 100*long, time.Second/2+2*long; ceded < least || ceded > most {
 		t.Errorf("somebody else had the processor for %v of a second, wanted %v to %v", ceded, least, most)
+	}
+}
+
+// What the other end takes for its patience is not paid back.
+func TestCedesAgainBehindWhoHadPatience(t *testing.T) {
+	r := newReader(0)
+	r.usual(200)
+	for range 3 {
+		if said := r.pauses(100*time.Microsecond, 150*time.Microsecond); !strings.Contains(said, fmt.Sprint(rawio.Cede, " at 2")) {
+			t.Errorf("where it takes 150 microseconds: %s", said)
+		}
+		r.comes()
 	}
 }
 
