@@ -41,11 +41,11 @@ const nearSackDelay = 25 * time.Millisecond
 // waits for it, and for nothing else. By the letter of section 6.2, and in a crowd, it may take SackDelay.
 func (a *Assoc) hurrySack(p *path) {
 	if trip := p.ShortestRTT(); trip > 0 && !a.cfg.RFC9260 {
-		most := max(trip, nearSackDelay)
-		if a.crowded {
-			most = a.cfg.SackDelay
+		delay := a.cfg.SackDelay
+		if !a.crowded {
+			delay = min(delay, max(trip, nearSackDelay))
 		}
-		a.recv.SetSackDelay(min(a.cfg.SackDelay, most), a.cfg.LoneSackDelay)
+		a.recv.SetSackDelay(delay, a.cfg.LoneSackDelay)
 	}
 }
 
