@@ -48,6 +48,7 @@ type Reader struct {
 	rc    syscall.RawConn
 	park  func(uintptr) bool // arm, made once
 	armed bool
+	stray bool // a descriptor may be armed still: what has come since was reported while nobody waited
 }
 
 // NewReader returns the reader of fds, which stay the caller's and open until Close.
@@ -145,7 +146,7 @@ func (r *Reader) parks() {
 	}
 	r.armed = false
 	_ = r.rc.Read(r.park)
-	r.harvest()
+	r.stray = r.harvest() < len(r.fds)-1
 }
 
 // arm is what parks the reader: it reports whether that is not needed.
@@ -159,19 +160,22 @@ func (r *Reader) arm(uintptr) bool {
 			return true
 		}
 	}
-	return r.harvest() // what came before it was armed may go unreported
+	// What can be read is reported now, unless it was before: an interrupt, and what has come to a descriptor that was armed still.
+	return r.flag.Load() || r.closed.Load() || r.stray && r.harvest() > 0
 }
 
-// harvest takes what has happened off the epoll instance, which is ready anew for what happens next, and reports whether anything has.
-func (r *Reader) harvest() bool {
+// harvest takes what has happened off the epoll instance, which is ready anew for what happens next, and returns how many of the descriptors that are read from can be.
+func (r *Reader) harvest() (readable int) {
 	var evs [4]unix.EpollEvent
-	n, errno := epollHas(r.epfd, evs[:])
+	n, _ := epollHas(r.epfd, evs[:])
 	for _, e := range evs[:max(n, 0)] {
 		if e.Fd == r.fds[0].Fd {
 			r.drain()
+		} else {
+			readable++
 		}
 	}
-	return n > 0 || errno != 0 // an error is a signal
+	return readable
 }
 
 // ready waits for at most d for any of the descriptors.

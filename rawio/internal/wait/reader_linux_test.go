@@ -100,9 +100,16 @@ func eachState(t *testing.T, f func(t *testing.T, p *pipe)) {
 // An armed reader hears of what comes, once.
 func TestArmedReaderHearsOfWhatComesOnce(t *testing.T) {
 	p := newPipe(t)
-	check.That(t, !p.arm(0), "nothing has come")
+	heard := func() bool {
+		return must.Get(unix.Poll([]unix.PollFd{{Fd: int32(p.epfd), Events: unix.POLLIN}}, 0))(t) > 0
+	}
+	check.That(t, !p.arm(0) && !heard(), "nothing has come")
 	p.write(t, 1)
-	check.That(t, p.harvest() && !p.harvest(), "what comes is not heard of once")
+	check.That(t, heard() && p.harvest() == 1, "what comes is not heard of")
+	p.write(t, 2)
+	check.That(t, !heard(), "what comes is heard of again")
+	p.armed = false
+	check.That(t, !p.arm(0) && heard(), "what has come is not heard of once it is asked for")
 }
 
 // What a wake-up costs is measured anew after so many waits, of whatever kind.
@@ -171,6 +178,39 @@ func TestInterruptedReaderComesBackOnce(t *testing.T) {
 	})
 }
 
+// An interrupt that comes while the reader is on its way to sleep is not lost.
+func TestInterruptOnTheWayToSleep(t *testing.T) {
+	p := newPipe(t, rawio.Park)
+	for i := range 2000 {
+		end := make(chan error, 1)
+		go func() { end <- p.Wait(rawio.Park) }()
+		for range i % 200 {
+			_ = p.asleep.Load()
+		}
+		p.Interrupt()
+		must.Equal(t, "error", <-end, rawio.ErrInterrupted)
+	}
+	p.OnPark = p.Interrupt // between its first look and its last
+	must.Equal(t, "error", p.Wait(rawio.Park), rawio.ErrInterrupted)
+}
+
+// What comes after a reader was interrupted, before it parks again, is not lost: the descriptor was armed still, and reported it to nobody.
+func TestReadsWhatCameWhileArmed(t *testing.T) {
+	p := newPipe(t, rawio.Park)
+	for i := range byte(100) {
+		p.OnPark = p.Interrupt // it is armed, and does not sleep
+		must.Equal(t, "error", p.Wait(rawio.Park), rawio.ErrInterrupted)
+		p.OnPark = func() {
+			p.write(t, i)
+			for range 100 { // so that the runtime looks what is reported
+				runtime.Gosched()
+			}
+		}
+		must.OK(t, p.Wait(rawio.Park))
+		must.That(t, p.try() && p.last == i, "octet %d: %d", i, p.last)
+	}
+}
+
 // A reader that is awake is interrupted by a flag alone, which it sees before it sleeps; the event is for one that sleeps.
 func TestReaderThatIsAwakeNeedsNoEvent(t *testing.T) {
 	p := newPipe(t)
@@ -223,8 +263,13 @@ func TestIsWokenOnceBySignal(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	for _, pause := range []rawio.Pause{rawio.Block, rawio.Park} {
 		p := newPipe(t)
-		p.signal()
-		must.OK(t, p.Wait(pause))
+		p.OnPark = p.Interrupt
+		if pause == rawio.Block {
+			p.signal()
+			must.OK(t, p.Wait(pause))
+		} else {
+			must.Equal(t, "error", p.Wait(pause), rawio.ErrInterrupted)
+		}
 		n, err := unix.Poll(p.Reader.fds[:1], 0)
 		check.That(t, n == 0 && err == nil, "pause %d: the event is set: %d, %v", pause, n, err)
 		mode := must.Get(unix.FcntlInt(uintptr(p.Reader.fds[0].Fd), unix.F_GETFL, 0))(t)
