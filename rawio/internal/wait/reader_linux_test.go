@@ -2,6 +2,7 @@ package wait
 
 import (
 	"net"
+	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -197,14 +198,25 @@ func TestInterruptOnTheWayToSleep(t *testing.T) {
 // What comes after a reader was interrupted, before it parks again, is not lost: the descriptor was armed still, and reported it to nobody.
 func TestReadsWhatCameWhileArmed(t *testing.T) {
 	p := newPipe(t, rawio.Park)
+	in, out, err := os.Pipe()
+	must.OK(t, err)
+	defer out.Close()
+	heard := make(chan bool)
+	go func() {
+		defer in.Close()
+		for b := make([]byte, 1); ; heard <- true {
+			if _, err := in.Read(b); err != nil {
+				return
+			}
+		}
+	}()
 	for i := range byte(100) {
 		p.OnPark = p.Interrupt // it is armed, and does not sleep
 		must.Equal(t, "error", p.Wait(rawio.Park), rawio.ErrInterrupted)
 		p.OnPark = func() {
 			p.write(t, i)
-			for range 100 { // so that the runtime looks what is reported
-				runtime.Gosched()
-			}
+			must.Get(out.Write([]byte{0}))(t)
+			<-heard // so the runtime has looked what is reported
 		}
 		must.OK(t, p.Wait(rawio.Park))
 		must.That(t, p.try() && p.last == i, "octet %d: %d", i, p.last)
