@@ -12,19 +12,32 @@ import (
 // is to bring the packet may wait for this very processor: a thread of this process, on which a goroutine has yet to ask for it, or one of the peer's on the same
 // host. That one gets it when patience is over, or at a tick of the system's clock. So a packet that is later than usual has the reader cede
 // once, and again when it has waited for twice as long. Where that is what brings the packets, as on a host with one processor, where both ends
-// look for them in turn, it cedes at once.
+// look for them in turn, it cedes at once, and at the next looks too: the first to have the processor then may be a thread of its own with nothing to do.
 //
 // Somebody else may have the processor then, and keep it for milliseconds; the other end has it for its patience at most. Where it takes twice that,
-// it is paid back with as long without, but where ceding is what brings the packets: to look for them on the processor that the other end waits for costs more.
+// it is paid back with as long without ceding on this processor: on another both ends may be alone. Where the host has no other, the other end gets it only from
+// who sleeps, and so does who computes, but for less: there who looks parks instead, for much longer.
 type cession struct {
 	usual time.Duration // what three of four short waits are longer than: a mean would be what an end waits for a processor that others have
 	begun bool          // this wait has
 	next  time.Duration // not before it has lasted so long
+	row   int           // how often it has in this wait
 	helps int           // how many waits it has ended of late, less helpsCost for each other
 	waits int           // in which that was enough; see trial
 	at    rawio.Time    // the last time, until it is known how long that took; else Never
-	until rawio.Time    // not before
+	cpu   int           // of the last time
+	until [cpus]rawio.Time
+	sleep rawio.Time // not before, as there is one processor
+
+	where func() int // which processor this is
+	one   bool       // there is no other
 }
+
+// cpus is how many processors are told apart, by the last bits of their numbers.
+const cpus = 8
+
+// sleepFor is for how many times as long who computes has had the only processor it is left to the kernel to share it out.
+const sleepFor = 64
 
 // usual becomes so small a part of it shorter where a wait was, and longer where one was.
 const (
@@ -39,6 +52,7 @@ const (
 	helpsMost   = 16
 	helpsCost   = 4
 	helpsTry    = 32
+	helpsRow    = 3 // so often at once
 )
 
 // cededPart is the part of a wait that others have had the processor for if they have had it.
@@ -54,28 +68,41 @@ func (c *cession) trial() bool { return c.begun && c.waits%helpsTry == 0 }
 func (c *cession) due(now rawio.Time, waited, wake time.Duration) bool {
 	late := 2*c.usual + wake/4
 	if !c.begun {
-		c.begun, c.next = true, late
+		c.begun, c.next, c.row = true, late, 0
 		if c.first() {
 			if c.waits++; c.waits%helpsTry != 0 {
 				c.next = 0
 			}
 		}
 	}
-	if waited < c.next || now < c.until {
+	if waited < c.next {
 		return false
 	}
-	c.next = max(2*waited, late)
-	c.at = now
-	return true
+	c.row++
+	c.cpu = c.where() % cpus
+	owed := now < c.until[c.cpu]
+	if owed || !c.first() || c.row >= helpsRow {
+		c.next = max(2*waited, late)
+	}
+	if !owed {
+		c.at = now
+	}
+	return !owed
 }
+
+// sleeps says whether to park instead of looking.
+func (c *cession) sleeps(now rawio.Time) bool { return now < c.sleep }
 
 // back takes that the reader has the processor again.
 func (c *cession) back(now rawio.Time, patience time.Duration) {
 	if c.at == rawio.Never {
 		return
 	}
-	if took := now.Sub(c.at); took > 2*patience && !c.first() {
-		c.until = now.Add(took)
+	if took := now.Sub(c.at); took > 2*patience {
+		c.until[c.cpu] = now.Add(took)
+		if c.one {
+			c.sleep = now.Add(sleepFor * took)
+		}
 	}
 	c.at = rawio.Never
 }

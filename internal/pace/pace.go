@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -108,7 +109,7 @@ type Pace struct {
 // New returns a Pace for a link that was told how long to look for packets before a reader blocks: 0 is for as long as it
 // pays, less for never.
 func New(poll time.Duration, clock func() rawio.Time) *Pace {
-	return &Pace{poll: poll, clock: clock, wake: Wake, empty: rawio.Never, trains: bet{won: betMost}, cession: cession{at: rawio.Never}, curb: newCurb(limits.Throttled)}
+	return &Pace{poll: poll, clock: clock, wake: Wake, empty: rawio.Never, trains: bet{won: betMost}, cession: cession{at: rawio.Never, where: processor, one: runtime.NumCPU() == 1}, curb: newCurb(limits.Throttled)}
 }
 
 // Patience returns how long to look for a packet that is expected of an end that has nothing to do but to answer. Others than the reader may ask.
@@ -296,7 +297,7 @@ func (p *Pace) Pause(now rawio.Time) rawio.Pause {
 
 func (p *Pace) pause(now rawio.Time) rawio.Pause {
 	waited, first, s := now.Sub(p.empty), p.blind == 0, p.State()
-	looks := p.poll == 0 && waited < p.patience() && !p.curb.on(now)
+	looks := p.poll == 0 && waited < p.patience() && !p.curb.on(now) && !p.cession.sleeps(now)
 	switch {
 	case looks && s == Many && p.hurry && !(first && p.woken <= fewWoken):
 		return rawio.Cede

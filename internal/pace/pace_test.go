@@ -53,11 +53,13 @@ type reader struct {
 	now  rawio.Time
 	n    int
 	rand *rand.Rand
+	cpu  int // that the reader runs on
 }
 
 func newReader(poll time.Duration) *reader {
 	r := &reader{Pace: New(poll, nil), rand: rand.New(rand.NewPCG(1, 2))}
 	r.wake = func() time.Duration { return testWake }
+	r.cession.where, r.cession.one = func() int { return r.cpu }, false
 	return r
 }
 
