@@ -6,17 +6,17 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// cession decides when a reader that looks for a packet that comes alone cedes the processor.
+// cession decides when a reader that looks for a packet cedes the processor.
 //
-// Mostly it must not: the packet is on its way from another processor, and who cedes has threads run that the runtime has woken and that find nothing to do. But who
+// For one that comes alone it mostly must not: the packet is on its way from another processor, and who cedes has threads run that the runtime has woken and that find nothing to do. But who
 // is to bring the packet may wait for this very processor: a thread of this process, on which a goroutine has yet to ask for it, or one of the peer's on the same
 // host. That one gets it when patience is over, or at a tick of the system's clock. So a packet that is later than usual has the reader cede
 // once, and again when it has waited for twice as long. Where that is what brings the packets, as on a host with one processor, where both ends
 // look for them in turn, it cedes at once, and at the next looks too: the first to have the processor then may be a thread of its own with nothing to do.
 //
 // Somebody else may have the processor then, and keep it for milliseconds; the other end has it for its patience at most. Where it takes twice that,
-// it is paid back with as long without ceding on this processor: on another both ends may be alone. Where the host has no other, the other end gets it only from
-// who sleeps, and so does who computes, but for less: there who looks parks instead, for much longer.
+// it is paid back with as long without ceding on this processor: on another both ends may be alone. Where packets come in numbers, who looks cedes at each look; there, and where the
+// host has one processor, he parks instead for much longer: who sleeps gets the processor at once when a packet comes, and who looks has used up his share of it.
 type cession struct {
 	usual time.Duration // what three of four short waits are longer than: a mean would be what an end waits for a processor that others have
 	begun bool          // this wait has
@@ -25,9 +25,9 @@ type cession struct {
 	helps int           // how many waits it has ended of late, less helpsCost for each other
 	waits int           // in which that was enough; see trial
 	at    rawio.Time    // the last time, until it is known how long that took; else Never
-	cpu   int           // of the last time
-	until [cpus]rawio.Time
-	sleep rawio.Time // not before, as there is one processor
+	cpu   *taken        // where that was
+	many  bool          // that was as packets come in numbers, and says nothing of one that comes alone
+	taken [cpus]taken
 
 	where func() int // which processor this is
 	one   bool       // there is no other
@@ -36,8 +36,32 @@ type cession struct {
 // cpus is how many processors are told apart, by the last bits of their numbers.
 const cpus = 8
 
-// sleepFor is for how many times as long who computes has had the only processor it is left to the kernel to share it out.
-const sleepFor = 64
+// taken is what others have had of a processor when it was ceded.
+type taken struct {
+	back  rawio.Time // until then it is paid back
+	sleep rawio.Time // until then the kernel is to share it out
+	times int        // for how many times as long as they had it
+}
+
+// times is doubled where others have the processor again before as much time is over once more, and else halved. Who is away for longer than mostTaken was
+// stopped, or asleep with the host.
+const (
+	timesLeast = 4
+	timesMost  = 64
+	mostTaken  = 10 * time.Millisecond
+)
+
+// lost takes that others have had it for so long.
+func (t *taken) lost(now rawio.Time, took time.Duration) {
+	took = min(took, mostTaken)
+	if now.Sub(t.sleep) < time.Duration(t.times)*took {
+		t.times = min(2*t.times, timesMost)
+	} else {
+		t.times /= 2
+	}
+	t.times = max(t.times, timesLeast)
+	t.back, t.sleep = now.Add(took), now.Add(time.Duration(t.times)*took)
+}
 
 // usual becomes so small a part of it shorter where a wait was, and longer where one was.
 const (
@@ -79,8 +103,8 @@ func (c *cession) due(now rawio.Time, waited, wake time.Duration) bool {
 		return false
 	}
 	c.row++
-	c.cpu = c.where() % cpus
-	owed := now < c.until[c.cpu]
+	c.cpu = c.here()
+	owed := now < c.cpu.back
 	if owed || !c.first() || c.row >= helpsRow {
 		c.next = max(2*waited, late)
 	}
@@ -90,8 +114,20 @@ func (c *cession) due(now rawio.Time, waited, wake time.Duration) bool {
 	return !owed
 }
 
-// sleeps says whether to park instead of looking.
-func (c *cession) sleeps(now rawio.Time) bool { return now < c.sleep }
+// here is this processor.
+func (c *cession) here() *taken { return &c.taken[c.where()%cpus] }
+
+// gives says whether to cede at a look for packets that come in numbers. If not, the reader parks.
+func (c *cession) gives(now rawio.Time) bool {
+	if c.cpu = c.here(); now < c.cpu.sleep {
+		return false
+	}
+	c.at, c.many = now, true
+	return true
+}
+
+// sleeps says whether to park instead of looking for a packet that comes alone.
+func (c *cession) sleeps(now rawio.Time) bool { return c.one && now < c.here().sleep }
 
 // back takes that the reader has the processor again.
 func (c *cession) back(now rawio.Time, patience time.Duration) {
@@ -99,10 +135,7 @@ func (c *cession) back(now rawio.Time, patience time.Duration) {
 		return
 	}
 	if took := now.Sub(c.at); took > 2*patience {
-		c.until[c.cpu] = now.Add(took)
-		if c.one {
-			c.sleep = now.Add(sleepFor * took)
-		}
+		c.cpu.lost(now, took)
 	}
 	c.at = rawio.Never
 }
@@ -111,6 +144,8 @@ func (c *cession) back(now rawio.Time, patience time.Duration) {
 // within a small part of the wait has ceded to nobody.
 func (c *cession) came(now rawio.Time, waited, patience time.Duration) {
 	switch {
+	case c.many:
+		c.many = false
 	case c.at != rawio.Never && now.Sub(c.at) < waited/cededPart:
 		c.learn(waited)
 	case c.at != rawio.Never:

@@ -27,6 +27,9 @@ func (r *reader) pauses(d, cede time.Duration) (said string) {
 	return said
 }
 
+// has says whether the reader has done that in pauses.
+func has(said string, p rawio.Pause) bool { return strings.Contains(said, fmt.Sprintf("%v at ", p)) }
+
 // comes is a packet, which wakes somebody.
 func (r *reader) comes() {
 	r.Arrived(r.now, 1)
@@ -159,19 +162,29 @@ func TestPaysBackOnTheProcessorThatWasTaken(t *testing.T) {
 		t.Errorf("on another processor ceded at once in %d of 32 waits, wanted all but one", n)
 	}
 	for r.cpu = 0; r.now.Sub(taken) < 2900*time.Microsecond; r.comes() {
-		if said := r.pauses(50*time.Microsecond, 0); strings.Contains(said, fmt.Sprint(rawio.Cede)) {
+		if said := r.pauses(50*time.Microsecond, 0); has(said, rawio.Cede) {
 			t.Fatalf("on the one that was taken for 3ms, %v later: %s", r.now.Sub(taken), said)
 		}
 	}
 	r.now = taken.Add(3 * time.Millisecond)
 	r.comes()
-	if said := r.pauses(time.Millisecond, 0); !strings.Contains(said, fmt.Sprint(rawio.Cede)) {
+	if said := r.pauses(time.Millisecond, 0); !has(said, rawio.Cede) {
 		t.Errorf("after as long without, for a late packet: %s", said)
 	}
 }
 
-// Where there is one processor, the kernel shares it out better than who looks: to those who sleep until a packet comes.
+// parks is for how long who waits parks from now on, to a wait.
+func (r *reader) parks(waits func() string) time.Duration {
+	begin := r.now
+	for r.now.Sub(begin) < time.Second && has(waits(), rawio.Park) {
+	}
+	return r.now.Sub(begin).Round(time.Millisecond)
+}
+
+// Where there is one processor, the kernel shares it out better than who looks: to those who sleep until a packet comes. Whether somebody computes still is tried
+// ever more seldom.
 func TestParksBesideWhoComputesOnTheOnlyProcessor(t *testing.T) {
+	const long = 4 * time.Millisecond
 	for _, one := range []bool{false, true} {
 		r := newReader(0)
 		r.cession.one = one
@@ -180,22 +193,72 @@ func TestParksBesideWhoComputesOnTheOnlyProcessor(t *testing.T) {
 		if n := r.both(10, 150*time.Microsecond); n != 10 {
 			t.Errorf("only processor %t: beside another end that has patience ceded at once in %d of 10 waits", one, n)
 		}
-		r.both(1, 4*time.Millisecond)
-		taken, parked := r.now, 0
-		for ; r.now.Sub(taken) < sleepFor*4*time.Millisecond-time.Millisecond; r.comes() {
-			if r.pauses(20*time.Microsecond, 0) == fmt.Sprintf("%v at 0s, %v at 1µs, ", rawio.Yield, rawio.Park) {
-				parked++
+		for _, times := range []time.Duration{4, 8, 16, 32, 64, 64} {
+			r.both(1, long)
+			got := r.parks(func() string {
+				said := r.pauses(20*time.Microsecond, 0)
+				if first := fmt.Sprintf("%v at 0s, ", rawio.Yield); !strings.HasPrefix(said, first) {
+					t.Errorf("only processor %t: before those that were woken had their turn: %s", one, said)
+				}
+				r.now = r.now.Add(20 * time.Microsecond)
+				r.comes()
+				return said
+			})
+			if want := times * long; !one && got > 0 || one && got != want {
+				t.Errorf("only processor %t: parked for %v, wanted %v", one, got, want)
 			}
-			r.now = r.now.Add(20 * time.Microsecond)
 		}
-		if one != (parked > 6000) || !one && parked > 0 {
-			t.Errorf("only processor %t: parked at once in %d waits", one, parked)
+	}
+}
+
+// Where packets come in numbers who looks cedes at each look. Once that has given the processor to somebody who computes he parks instead, on that processor: for
+// longer each time where somebody has it at once again, and for less where not.
+func TestParksBesideWhoComputesWherePacketsComeInNumbers(t *testing.T) {
+	const long = 3 * time.Millisecond
+	r := newReader(0)
+	come := func() {
+		r.Arrived(r.now, 16)
+		r.Handled(16, 1600, 40, true)
+	}
+	waits := func() string {
+		said := r.pauses(20*time.Microsecond, 0)
+		r.now = r.now.Add(20 * time.Microsecond)
+		come()
+		return said
+	}
+	for range 100 {
+		waits()
+	}
+	if got := waits(); r.State() != Many || !strings.HasPrefix(got, fmt.Sprintf("%v at 0s, %[1]v at 1µs, ", rawio.Cede)) {
+		t.Fatalf("in state %v: %s", r.State(), got)
+	}
+	lose := func() {
+		r.Pause(r.now)
+		r.now = r.now.Add(long)
+		come()
+	}
+	for _, times := range []time.Duration{4, 8, 16, 32, 64, 64} {
+		lose()
+		r.cpu = 1
+		if got := waits(); has(got, rawio.Park) {
+			t.Errorf("on another processor: %s", got)
 		}
-		r.now = taken.Add(sleepFor * 4 * time.Millisecond)
-		r.comes()
-		if said := r.pauses(20*time.Microsecond, 0); strings.Contains(said, fmt.Sprint(rawio.Park)) {
-			t.Errorf("only processor %t: a quarter of a second later %s", one, said)
+		r.cpu = 0
+		if got, want := r.parks(waits), times*long; got != want {
+			t.Errorf("parked for %v, wanted %v", got, want)
 		}
+	}
+	for _, times := range []time.Duration{32, 16, 8, 4, 4} {
+		for end := r.now.Add(2 * times * long); r.now.Before(end); {
+			waits()
+		}
+		lose()
+		if got, want := r.parks(waits), times*long; got != want {
+			t.Errorf("after as long in peace parked for %v, wanted %v", got, want)
+		}
+	}
+	if n := r.cession.helps; n != 0 {
+		t.Errorf("for a packet that comes alone ceding helps, by %d", n)
 	}
 }
 

@@ -300,7 +300,9 @@ func (p *Pace) pause(now rawio.Time) rawio.Pause {
 	looks := p.poll == 0 && waited < p.patience() && !p.curb.on(now) && !p.cession.sleeps(now)
 	switch {
 	case looks && s == Many && p.hurry && !(first && p.woken <= fewWoken):
-		return rawio.Cede
+		if p.cession.gives(now) {
+			return rawio.Cede
+		}
 	case looks && s == Single && !(first && p.woken > 0) && p.cession.due(now, waited, p.wake()):
 		return rawio.Cede
 	case looks && s == Single,

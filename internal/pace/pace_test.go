@@ -142,7 +142,7 @@ func TestReaderWithAQuotaDoesNotLook(t *testing.T) {
 		looks := l.pause[1] != rawio.Park
 		for _, more := range []int64{0, 0, 1, 0} {
 			r.now, times = r.now.Add(curbFor), times+more
-			for range 1000 {
+			for range 5000 { // it was away, as if somebody had computed
 				r.one(l)
 			}
 			r.Pause(r.now)
