@@ -28,7 +28,7 @@ func TestOurOwnEnds(t *testing.T) {
 		pumpOver("raw", veth1500), pumpOver("udp", lo1500), pumpOver("tun", tun1500),
 		bothWays(pumpOver("raw", lo64K)), polled(bare("udp", lo1500)),
 		shape("tcp", pipelined, "", lo1500), connected(20)(shape("sctp", direct, "udp", lo1500)), shape("tcp", fetch, "", lo1500),
-		computing(shape("sctp", handed, "raw", lo64K)), besideAnother(shape("tcp", handed, "", lo1500)), overUDP.verbBeside("read", long)[1], overUDP.verbBeside("write", message)[1],
+		computing(shape("sctp", handed, "raw", lo64K)), besideAnother(shape("tcp", handed, "", lo1500)), crowded(shape("sctp", handed, "udp", lo1500)), overUDP.verbBeside("read", long)[1], overUDP.verbBeside("write", message)[1],
 		overRaw.verbBeside("send", message)[1], shape("sctp", toDirect, "udp", lo1500), grow("mem", 2, false), grow("udp", 2, true), many(idle, "udp", 3, noBeats),
 	} {
 		s.Trips = min(s.Trips, 100)

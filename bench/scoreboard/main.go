@@ -47,7 +47,7 @@ func main() {
 	pflag.DurationVar(&o.time, "time", 5*time.Minute, "how long the bulk part takes, more or less; the others have lengths of their own, see --list")
 	pflag.IntVar(&o.rounds, "rounds", 3, "how often each thing is measured; other parts than bulk 5 times, b 9 times, unless this is given")
 	pflag.BoolVar(&o.quick, "quick", false, "one short round of what the targets need, by default of bulk, a minute")
-	pflag.StringVar(&o.part, "part", "", "only these `parts`, separated by commas: bulk, the shapes of programs a to j, change, idle, growth, 100000 (default all but the last)")
+	pflag.StringVar(&o.part, "part", "", "only these `parts`, separated by commas: bulk, the shapes of programs a to k, change, idle, growth, 100000 (default all but the last)")
 	pflag.StringVar(&o.run, "run", "", "only what matches this `regexp`")
 	pflag.BoolVar(&o.list, "list", false, "list what would be measured")
 	pflag.BoolVar(&o.json, "json", false, "print JSON")

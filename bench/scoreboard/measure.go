@@ -100,12 +100,12 @@ func (b *bench) measure(ctx context.Context, t task) (f figures, err error) {
 	if err := server.ready(ctx); err != nil {
 		return f, fmt.Errorf("server: %w: %s", err, server.words())
 	}
-	var other *process
-	if s.Beside {
-		if other, err = start(ctx, n.ns[0], []string{b.self, computeCommand}, "", nil); err != nil {
+	others := make([]*process, s.others())
+	for i := range others {
+		if others[i], err = start(ctx, n.ns[0], []string{b.self, computeCommand}, "", nil); err != nil {
 			return f, err
 		}
-		defer other.stop()
+		defer others[i].stop()
 	}
 	client, err := start(ctx, n.ns[0], p.command(b, b.end(n, s, false, seconds)), "", files)
 	if err != nil {
@@ -116,9 +116,9 @@ func (b *bench) measure(ctx context.Context, t task) (f figures, err error) {
 	if client.err != nil {
 		return f, fmt.Errorf("client: %w: %s; server: %s", client.err, client.words(), server.words())
 	}
-	if other != nil {
-		if other.stop(); other.cpu() < seconds/4 {
-			return f, fmt.Errorf("the process beside has computed for %.3f s only of %.3f", other.cpu(), seconds)
+	for _, other := range others {
+		if other.stop(); other.cpu() < seconds/float64(4*len(others)) {
+			return f, fmt.Errorf("one of %d processes beside has computed for %.3f s only of %.3f", len(others), other.cpu(), seconds)
 		}
 	}
 	if f, err = p.parse(s, server.out.b, client.out.b); err != nil {

@@ -80,6 +80,8 @@ func computing(s spec) spec { s.Busy, s.Trips = true, 0; return s }
 
 func besideAnother(s spec) spec { s.Beside, s.Trips = true, 0; return s }
 
+func crowded(s spec) spec { s.Crowd, s.Trips = true, 0; return s }
+
 // Connections and processors that are tried.
 var (
 	goroutines = []int{16, 256, 4096}
@@ -186,6 +188,11 @@ func parts() []part {
 		}
 	}
 	d.specs = append(d.specs, overTun.beside(handed)...)
+	k := shapes("k", "twice as many processes compute as there are processors, as b, d, e and f", shapeRounds)
+	for _, p := range twoLinks {
+		k.specs = append(append(k.specs, p.beside(handed, crowded)...), p.beside(handed, connected(onOneLink[0]), crowded)...)
+		k.specs = append(append(k.specs, p.beside(pipelined, crowded)...), p.beside(handed, sized(mid), crowded)...)
+	}
 	j := shapes("j", "requests and answers of go-diameter", shapeRounds)
 	for _, p := range append(twoLinks, unasked) {
 		t, s := shape("diameter", direct, "", p.tcpNet), shape("diameter", direct, p.link, p.net)
@@ -201,7 +208,7 @@ func parts() []part {
 		specs: growths(false, 1, 100, underWay, crowd)}
 	huge := part{name: "100000", about: "100,000 associations, served through a Socket; only by name", rounds: shapeRounds, run: 4 * time.Second, extra: time.Minute,
 		specs: append(growths(true, underWay, crowd, throng), many(idle, "udp", throng, beat(throng))), asked: true}
-	return []part{{name: "bulk", about: "throughput and ping-pong beside the bare links and other stacks", specs: plan()}, a, b, c, d, e, f, g, h, i, j, changing, resting, growing, huge}
+	return []part{{name: "bulk", about: "throughput and ping-pong beside the bare links and other stacks", specs: plan()}, a, b, c, d, e, f, g, h, i, j, k, changing, resting, growing, huge}
 }
 
 // chosen are the parts with these names, separated by commas; by default all that need not be asked for.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/netip"
+	"runtime"
 	"strings"
 	"time"
 )
@@ -28,9 +29,21 @@ type spec struct {
 	Procs  int           `json:"procs,omitempty"`  // GOMAXPROCS of both ends; 0: all processors
 	Busy   bool          `json:"busy,omitempty"`   // a goroutine of each end computes at the same time
 	Beside bool          `json:"beside,omitempty"` // another process computes at the same time
+	Crowd  bool          `json:"crowd,omitempty"`  // twice as many other processes as there are processors compute at the same time
 	Trips  int           `json:"trips,omitempty"`  // round trips of a run, at least
 	Beat   time.Duration `json:"beat,omitempty"`   // HB.interval; 0: the default, or noBeats
 	Socket bool          `json:"socket,omitempty"` // the server has a goroutine for each processor, not for each association
+}
+
+// others is how many processes compute beside.
+func (s spec) others() int {
+	switch {
+	case s.Crowd:
+		return 2 * runtime.NumCPU()
+	case s.Beside:
+		return 1
+	}
+	return 0
 }
 
 // How long an end polls before it blocks, other than by default.
@@ -87,7 +100,7 @@ func (s spec) String() string {
 	for _, f := range []struct {
 		on   bool
 		word string
-	}{{s.Both, "both-ways"}, {s.PingPong, "ping-pong"}, {s.Poll == polling, "polling"}, {s.Poll == atOnce, "blocking"}, {s.Busy, "computing"}, {s.Beside, "beside-another"}, {s.Socket, "Socket"}} {
+	}{{s.Both, "both-ways"}, {s.PingPong, "ping-pong"}, {s.Poll == polling, "polling"}, {s.Poll == atOnce, "blocking"}, {s.Busy, "computing"}, {s.Beside, "beside-another"}, {s.Crowd, "crowded"}, {s.Socket, "Socket"}} {
 		if f.on {
 			words = append(words, f.word)
 		}
