@@ -35,8 +35,8 @@
 // within the patience; in state Many only where one goroutine takes all that comes and nothing is sent back, and one that is back within half a wake-up. Where several
 // take, or answer, they want the packets that come while they do so to be handled by another.
 //
-// Where ceding has given the only processor to somebody who computes, the reader parks in state Single too, for a while: who sleeps gets a processor at once when a
-// packet comes, and who looks has used up his share (cession).
+// Where ceding has given a processor to somebody who computes, a reader in state Many parks there for a while, and one in state Single as well if it is the only one: who
+// sleeps gets a processor at once when a packet comes, and who looks has used up his share (cession).
 //
 // Whether waits are short is known from when packets come, not from whether somebody has looked for them: so one load
 // leads to one state, wherever it began. And nobody looks for packets while a quota of processor time is used up (curb).
