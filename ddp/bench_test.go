@@ -35,7 +35,7 @@ func (u *silent) DeliverUntagged(_, _ uint32, _ [5]byte, _ uint32, _ *RecvBuffer
 func bulk(tb testing.TB, size int) (*Stream, *silent, *Region) {
 	u := &silent{q: NewQueue(2)}
 	tab := NewTable(new(entropy))
-	reg := must.Get(tab.Register(Spec{Mem: Bytes(make([]byte, size)), Access: RemoteWrite}))(tb)
+	reg := must.Get(tab.Register(Spec{Mem: Bytes(make([]byte, size)), Access: RemoteWrite | RemoteRead}))(tb)
 	u.buf, _ = MakeRecvBuffer(gatherOf(make([]byte, size/2), make([]byte, size-size/2)), 0)
 	_ = u.q.Post(u.buf)
 	s := NewStream(StreamConfig{ID: 1, Table: tab, ULP: u, Queues: 1})
@@ -114,7 +114,7 @@ func BenchmarkPlace(b *testing.B) {
 
 func BenchmarkNextSegment(b *testing.B) {
 	s, _, reg := bulk(b, 1<<20)
-	piece := must.Get(s.Resolve(reg.STag(), 0, 1<<20, RemoteWrite))(b)
+	piece := resolved(b, s, reg, 0, 1<<20)
 	for name, g := range map[string]Gather{"memory": gatherOf(make([]byte, 1<<20)), "region": {piece}} {
 		b.Run(name, func(b *testing.B) {
 			var seg Segment
@@ -125,6 +125,26 @@ func BenchmarkNextSegment(b *testing.B) {
 					continue
 				}
 				s.Acked()
+			}
+		})
+		b.Run(name+" in runs", func(b *testing.B) {
+			var seg Segment
+			var run Run
+			b.ReportAllocs()
+			for left := 0; b.Loop(); {
+				if left--; left > 0 {
+					continue
+				}
+				if left = s.NextRun(1414, 8, &run); left > 0 {
+					for i := range left {
+						run.PutHeader(i, seg.Header[:])
+					}
+					s.AckedRun(left)
+				} else if !s.NextSegment(1414, &seg) {
+					_ = s.SendTagged(1, 0, 0, g, 1)
+				} else {
+					s.Acked()
+				}
 			}
 		})
 	}

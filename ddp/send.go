@@ -232,16 +232,20 @@ func (m *message) gather(want uint64, seg *Segment) (n uint32, err error) {
 
 // Acked takes note that the lower layer has undertaken for the oldest segment it had not acknowledged
 // yet: acknowledgements come in the order in which NextSegment gave the segments out.
-func (s *Stream) Acked() {
-	if s.out.n == 0 {
-		return
-	}
-	m := s.out.at(0) // the oldest: settle leaves no other in front
-	if m.unacked == 0 {
-		return
-	}
-	if m.unacked--; m.unacked == 0 {
-		s.settle()
+func (s *Stream) Acked() { s.AckedRun(1) }
+
+// AckedRun is Acked for n segments.
+func (s *Stream) AckedRun(n int) {
+	for n > 0 && s.out.n > 0 {
+		m := s.out.at(0) // the oldest: settle leaves no other in front
+		k := min(uint32(n), m.unacked)
+		if k == 0 {
+			return
+		}
+		n -= int(k)
+		if m.unacked -= k; m.unacked == 0 {
+			s.settle()
+		}
 	}
 }
 

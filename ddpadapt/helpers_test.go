@@ -335,6 +335,9 @@ func (e *end) recount() {
 	st := &e.store
 	held := want[0]*int(unsafe.Sizeof(Session{})) + want[1]*MaxPrivateData + want[3] + want[4]*256*8 + want[5]*int(unsafe.Sizeof(page{})) +
 		cap(st.slab)*int(unsafe.Sizeof(record{})) + cap(st.free)*2 + cap(st.pages)*8 + cap(e.scratch) + cap(e.events.items)*int(unsafe.Sizeof(Event{}))
+	if e.run != nil {
+		held += int(unsafe.Sizeof(*e.run))
+	}
 	if held += int(unsafe.Sizeof(*e.Mux)) + e.Mux.table.Held(); e.Held() != held {
 		e.Fatalf("%d octets held, counted are %d", e.Held(), held)
 	}

@@ -33,7 +33,7 @@ type Assoc interface {
 var (
 	_ Assoc        = (*assoc.Assoc)(nil)
 	_ assoc.Placer = (*Mux)(nil)
-	_ assoc.Source = (*Mux)(nil)
+	_ assoc.Runner = (*Mux)(nil)
 	_ ddp.LLP      = (*Session)(nil)
 )
 
@@ -131,6 +131,7 @@ type Mux struct {
 	current record      // the message whose turn it is, when it came in order
 	placed  ddp.Placed  // the same on the fast path
 	seg     ddp.Segment // the segment being handed over
+	run     *assoc.Run  // several of them; nil until there are
 	scratch []byte      // a message that came in fragments
 	steps   uint64      // see Steps
 }
@@ -248,7 +249,11 @@ func (m *Mux) Steps() uint64 { return m.steps }
 // Held returns the octets of memory that the Mux keeps now, its sessions' included. It costs no more than a look at a
 // few fields.
 func (m *Mux) Held() int {
-	return int(unsafe.Sizeof(*m)) + m.table.Held() + m.live*int(unsafe.Sizeof(Session{})) + m.pending*MaxPrivateData +
+	held := 0
+	if m.run != nil {
+		held = int(unsafe.Sizeof(*m.run))
+	}
+	return held + int(unsafe.Sizeof(*m)) + m.table.Held() + m.live*int(unsafe.Sizeof(Session{})) + m.pending*MaxPrivateData +
 		m.store.held() + m.early + cap(m.scratch) + cap(m.events.items)*int(unsafe.Sizeof(Event{}))
 }
 

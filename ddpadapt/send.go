@@ -66,7 +66,7 @@ func (m *Mux) Next(_ rawio.Time, room int, msg *assoc.Message) bool {
 	}
 	for s := m.turns.next(); s != nil; s = m.turns.next() {
 		if s.sending() && s.sendSegment(room, msg) {
-			m.turns.spent(s.more())
+			m.turns.spent(1, s.more())
 			s.schedule()
 			return true
 		}
@@ -121,33 +121,74 @@ func (s *Session) sendSegment(room int, msg *assoc.Message) bool {
 	return true
 }
 
+// NextRun hands over segments of one message of a session, within its turn (assoc.Runner): what Next does for each when nothing else is to be done for any of them.
+func (m *Mux) NextRun(_ rawio.Time, size, n int) *assoc.Run {
+	if !m.up || m.life != m.a.Incarnation() || m.control.head != nil || size < ssnLen+MinMULPDU {
+		return nil
+	}
+	s := m.turns.next()
+	if s == nil || !s.sending() || s.ds == nil {
+		return nil
+	}
+	segs := &ddp.Run{}
+	if n = s.ds.NextRun(size-ssnLen, min(n, assoc.RunMost, m.turns.left, MaxInFlight-s.unacked), segs); n == 0 {
+		return nil
+	}
+	if m.run == nil {
+		m.run = new(assoc.Run)
+	}
+	r := m.run
+	r.Stream, r.PPID, r.Token, r.N = s.stream, PPIDSegment, s.token(tokenSegment), n
+	r.HeadLen = uint8(ssnLen + segs.HeaderLen())
+	r.Body, r.Beyond = segs.Body, segs.Beyond
+	for i := range n {
+		h := r.Heads[i][:]
+		binary.BigEndian.PutUint16(h, s.outSSN)
+		s.outSSN++
+		segs.PutHeader(i, h[ssnLen:])
+	}
+	s.unacked += n
+	s.stats.Out += uint64(n)
+	m.stats.SegmentsOut += uint64(n)
+	m.turns.spent(n, s.more())
+	s.schedule()
+	return r
+}
+
+// token is that of the session's messages of a kind.
+func (s *Session) token(kind uint64) uint64 { return uint64(s.gen)<<tokenBits | kind }
+
 // number starts msg as the session's next message and returns its DDP-SSN.
 func (s *Session) number(msg *assoc.Message, kind uint64) uint16 {
 	ssn := s.outSSN
 	s.outSSN++
 	s.unacked++
 	s.stats.Out++
-	*msg = assoc.Message{Stream: s.stream, Unordered: true, Token: uint64(s.gen)<<tokenBits | kind}
+	*msg = assoc.Message{Stream: s.stream, Unordered: true, Token: s.token(kind)}
 	return ssn
 }
 
 // Acked takes in the acknowledgement of a message (assoc.Source).
-func (m *Mux) Acked(_ rawio.Time, id wire.StreamID, token uint64) {
+func (m *Mux) Acked(now rawio.Time, id wire.StreamID, token uint64) { m.AckedRun(now, id, token, 1) }
+
+// AckedRun is Acked for n of them (assoc.Runner).
+func (m *Mux) AckedRun(_ rawio.Time, id wire.StreamID, token uint64, n int) {
 	s := m.lookup(id)
 	if s == nil || token>>tokenBits != uint64(s.gen) {
 		return
 	}
-	s.unacked--
+	full := s.unacked >= MaxInFlight
+	s.unacked -= n
 	switch token & (1<<tokenBits - 1) {
 	case tokenSegment:
 		if s.ds != nil {
-			s.ds.Acked()
+			s.ds.AckedRun(n)
 		}
 	case tokenOpener:
 		s.opener = nil
 		s.schedule()
 	}
-	if s.unacked == MaxInFlight-1 {
+	if full {
 		s.schedule()
 	}
 	s.settle()

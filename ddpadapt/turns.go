@@ -81,9 +81,9 @@ func (t *turns) next() *Session {
 	return t.whose
 }
 
-// spent takes that the session has sent a segment of its turn, and whether it has more.
-func (t *turns) spent(more bool) {
-	if t.left--; more && t.left > 0 {
+// spent takes that the session has sent n segments of its turn, and whether it has more.
+func (t *turns) spent(n int, more bool) {
+	if t.left -= n; more && t.left > 0 {
 		return
 	}
 	s := t.whose

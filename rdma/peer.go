@@ -105,6 +105,12 @@ func (p *peer) Acked(now rawio.Time, id wire.StreamID, token uint64) {
 	p.Mux.Acked(now, id, token)
 }
 
+// AckedRun is that of the Mux, at a known time.
+func (p *peer) AckedRun(now rawio.Time, id wire.StreamID, token uint64, n int) {
+	p.now = now
+	p.Mux.AckedRun(now, id, token, n)
+}
+
 // HandleReceived takes what came fragmented, and then what all that has happened means to sessions.
 func (p *peer) HandleReceived(now rawio.Time) (more bool) {
 	p.now = now

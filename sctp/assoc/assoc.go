@@ -17,6 +17,15 @@ type Message = tx.Message
 // Source supplies messages at the moment they can be sent and learns when they are acknowledged.
 type Source = tx.Source
 
+// Runner is a Source that says at once what it has in a row, a Run of at most RunMost.
+type (
+	Runner = tx.Runner
+	Run    = tx.Run
+)
+
+// RunMost is the most messages of a Run.
+const RunMost = tx.RunMost
+
 // Received is one complete message of the peer, held until Release. A message that Config.MaxMessage allows
 // and that the receive buffer does not hold comes in pieces (section 6.9), one after the other: More says
 // that the message goes on, Offset how many octets of it came before. A piece that has Cut set, and no

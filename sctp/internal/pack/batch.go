@@ -63,6 +63,11 @@ func (b *Batch) Reset() {
 // better be written.
 func (b *Batch) Full() bool { return len(b.Pkts) >= b.max || b.octets >= maxOctets }
 
+// Left returns how many packets of so many octets it takes before it is full.
+func (b *Batch) Left(octets int) int {
+	return max(min(b.max-len(b.Pkts), (maxOctets-b.octets+octets-1)/octets), 0)
+}
+
 // Octets returns the octets in the finished packets.
 func (b *Batch) Octets() int { return b.octets }
 
@@ -140,13 +145,30 @@ func (b *Batch) End() {
 	vec := b.vecs[b.vec:len(b.vecs):len(b.vecs)]
 	wire.PutPacketChecksum(vec)
 	b.octets += b.used
-	b.Pkts = append(b.Pkts, rawio.Packet{})
-	p := &b.Pkts[len(b.Pkts)-1]
+	n := len(b.Pkts)
+	if n < cap(b.Pkts) {
+		b.Pkts = b.Pkts[:n+1] // Reset has cleared it
+	} else {
+		b.Pkts = append(b.Pkts, rawio.Packet{})
+	}
+	p := &b.Pkts[n]
 	p.Vec, p.Local, p.Remote, p.ECN = vec, b.local, b.remote, b.ecn
 	p.DSCP, p.FlowLabel = b.mark.DSCP, b.mark.FlowLabel
 	if b.used > b.size {
 		p.Fragment = b.size + rawio.Overhead(b.remote)
 	}
+}
+
+// Header returns the common header of the last packet, with which that of Add begins.
+func (b *Batch) Header() []byte { return b.header[:] }
+
+// Add adds a packet with the addresses, the size and the marks of the last one: head is copied, body is longer user data that is referenced.
+func (b *Batch) Add(head, body []byte) {
+	at := len(b.arena)
+	b.arena = append(b.arena, head...)
+	b.vec, b.used = len(b.vecs), len(head)+len(body)
+	b.vecs = append(b.vecs, b.arena[at:len(b.arena):len(b.arena)], body)
+	b.End()
 }
 
 // Cancel forgets the open packet.

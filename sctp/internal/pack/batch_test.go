@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"runtime"
 	"testing"
 	"weak"
@@ -11,6 +12,7 @@ import (
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/script"
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -150,6 +152,52 @@ func TestBatchIsFullByOctets(t *testing.T) {
 		b.Bytes(make([]byte, maxOctets-wire.CommonHeaderLen-1+more))
 		b.End()
 		check.That(t, b.Full() == (more == 1), "full %v with %d octets", b.Full(), b.Octets())
+	}
+}
+
+// Add makes the packet that is made from the same octets by hand, also where its lists have to grow, and there is room for as many as Left says.
+func TestAddIsAPacketLikeTheLast(t *testing.T) {
+	for _, row := range []struct{ packets, octets, left int }{{1, 1460, 0}, {8, 1460, 7}, {500, 1460, 179}, {500, 65400, 4}, {0, 100, 0}} {
+		head := wire.AppendDataHeader(nil, wire.DataFields{TSN: 5, PayloadLen: row.octets})
+		body := make([]byte, row.octets-wire.CommonHeaderLen-len(head))
+		for i := range body {
+			body[i] = byte(i)
+		}
+		local, remote := netip.MustParseAddrPort("192.0.2.1:5"), netip.MustParseAddrPort("192.0.2.2:7")
+		one, two := NewBatch(row.packets), NewBatch(row.packets)
+		for round := range 2 {
+			for i, b := range []*Batch{one, two} {
+				b.Reset()
+				head[4] = 0
+				b.Begin(1, 2, 3, local, remote, 1400)
+				b.SetECN(rawio.ECT0)
+				b.SetMark(Mark{DSCP: 9, FlowLabel: 77})
+				b.Commit(append(b.Tail(), head...))
+				b.Bytes(body)
+				b.End()
+				left := b.Left(row.octets)
+				check.That(t, left == row.left, "%+v: room for %d", row, left)
+				for n := range left + 1 { // one more than there is room for
+					check.That(t, b.Full() == (n >= left), "%+v: full %v behind %d", row, b.Full(), n)
+					head[4] = byte(n)
+					if i == 0 {
+						b.BeginAgain()
+						b.Commit(append(b.Tail(), head...))
+						b.Bytes(body)
+						b.End()
+					} else {
+						b.Add(append(bytes.Clone(b.Header()), head...), body)
+					}
+				}
+				check.That(t, b.Full() && b.Left(row.octets) == 0, "%+v: room for %d", row, b.Left(row.octets))
+			}
+			for _, b := range []*Batch{one, two} {
+				for i := range b.Pkts {
+					b.Pkts[i].Vec = [][]byte{join(b.Pkts[i].Vec)}
+				}
+			}
+			check.That(t, reflect.DeepEqual(one.Pkts, two.Pkts) && one.Octets() == two.Octets(), "%+v, round %d: %d octets, want %d", row, round, two.Octets(), one.Octets())
+		}
 	}
 }
 

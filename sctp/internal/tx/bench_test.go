@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/pack"
@@ -21,6 +22,18 @@ func (e *endless) Next(_ rawio.Time, max int, m *Message) bool {
 func (e *endless) Idle() bool                              { return false }
 func (e *endless) Acked(rawio.Time, wire.StreamID, uint64) {}
 
+// runs is endless in runs.
+type runs struct {
+	endless
+	run Run
+}
+
+func (e *runs) NextRun(_ rawio.Time, size, n int) *Run {
+	e.run.N, e.run.HeadLen, e.run.Body = n, 16, e.body[:n*(size-16)]
+	return &e.run
+}
+func (e *runs) AckedRun(rawio.Time, wire.StreamID, uint64, int) {}
+
 func bulk(mtu int) *Sender {
 	s := NewSender(Config{TSN: 1})
 	p := NewPath(netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.1:0"), mtu, labRTO, nil)
@@ -34,14 +47,14 @@ func bulk(mtu int) *Sender {
 	return s
 }
 
-func fillBatch(s *Sender, b *pack.Batch) {
+func fillBatch(now rawio.Time, s *Sender, b *pack.Batch) {
 	b.Reset()
 	for !b.Full() {
-		p := s.Poll(0)
+		p := s.Poll(now)
 		b.Begin(1, 2, 3, p.Local, p.Remote, p.MTU())
-		s.Fill(0, b, p)
+		s.Fill(now, b, p)
 		b.End()
-		s.FillMore(0, b, p)
+		s.FillMore(now, b, p)
 	}
 }
 
@@ -56,9 +69,37 @@ func BenchmarkFill(b *testing.B) {
 			b.SetBytes(int64(packets * s.MaxPayload()))
 			b.ReportAllocs()
 			for b.Loop() {
-				fillBatch(s, batch)
+				fillBatch(0, s, batch)
 				binary.BigEndian.PutUint32(k[4:], uint32(s.NextTSN()-1))
 				if _, err := s.HandleSack(0, k); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkFillLong is that of a packet of a long message, in a batch: one by one, and in runs.
+func BenchmarkFillLong(b *testing.B) {
+	const packets = 128
+	body := make([]byte, RunMost*1480)
+	for name, src := range map[string]Source{"one": &endless{body}, "runs": &runs{endless: endless{body}}} {
+		b.Run(name, func(b *testing.B) {
+			s, batch := bulk(1480), pack.NewBatch(packets)
+			s.SetUpper(src, nil)
+			k := makeSack(0, 1<<31-1)
+			b.SetBytes(int64(s.MaxPayload()))
+			b.ReportAllocs()
+			now, left := rawio.Time(0), 0
+			for b.Loop() {
+				if left--; left > 0 {
+					continue
+				}
+				left = packets
+				now = now.Add(time.Millisecond)
+				fillBatch(now, s, batch)
+				binary.BigEndian.PutUint32(k[4:], uint32(s.NextTSN()-1))
+				if _, err := s.HandleSack(now, k); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -71,7 +112,7 @@ func BenchmarkFill(b *testing.B) {
 func BenchmarkSackGaps(b *testing.B) {
 	s, batch := bulk(1480), pack.NewBatch(100)
 	for s.ledger.len() < 60000 {
-		fillBatch(s, batch)
+		fillBatch(0, s, batch)
 	}
 	var gaps []wire.GapBlock
 	for i := range 300 {
@@ -85,7 +126,7 @@ func BenchmarkSackGaps(b *testing.B) {
 			last.End = last.Start
 			s, batch = bulk(1480), pack.NewBatch(100)
 			for s.ledger.len() < 60000 {
-				fillBatch(s, batch)
+				fillBatch(0, s, batch)
 			}
 			b.StartTimer()
 		}

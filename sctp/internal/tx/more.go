@@ -13,8 +13,16 @@ func (s *Sender) FillMore(now rawio.Time, b *pack.Batch, p *Path) {
 	size := s.MaxPayload()
 	chunk := wire.DataHeaderLen + wire.PaddedLen(size)
 	first, n := s.ledger.next, 0
-	for most := s.plain(p, size, chunk); n < most && !b.Full() && s.whole(now, size); n++ {
+	for most := s.plain(p, size, chunk); n < most && !b.Full(); {
+		if k := s.sendRun(now, b, p, size, most-n); k > 0 {
+			n += k
+			continue
+		}
+		if !s.whole(now, size) {
+			break
+		}
 		s.sendWhole(now, b, p, size)
+		n++
 	}
 	if n == 0 {
 		return

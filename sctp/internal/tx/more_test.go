@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,10 @@ func (k *stock) Next(_ rawio.Time, room int, m *Message) bool {
 	}
 	k.left--
 	k.given++
+	if k.alike() {
+		*m = k.segment(room)
+		return true
+	}
 	r := rand.New(rand.NewPCG(k.seed, k.given))
 	size := room
 	switch r.IntN(20) {
@@ -52,6 +57,65 @@ func (k *stock) Next(_ rawio.Time, room int, m *Message) bool {
 	return true
 }
 
+// Of so many messages all are alike but for their octets, or each is another.
+const alikes = 20
+
+func (k *stock) alike() bool { return rand.New(rand.NewPCG(k.seed, ^(k.given/alikes))).IntN(3) == 0 }
+
+// sameToken is what all of these have, and some that are queued.
+const sameToken = 7
+
+// Acked tells what the Source gave from what was queued, which lab.Acked has.
+func (k *stock) Acked(now rawio.Time, stream wire.StreamID, token uint64) {
+	k.acked = append(k.acked, uint64(stream)<<32|1<<31|token)
+}
+
+// segment is one of those that are alike.
+func (k *stock) segment(room int) Message {
+	r := rand.New(rand.NewPCG(k.seed, ^(k.given / alikes)))
+	m := Message{Stream: wire.StreamID(r.IntN(4)), PPID: r.Uint32(), Unordered: true, Token: sameToken, HeadLen: uint8(r.IntN(min(room, HeadCap) + 1))}
+	b := bytes.Repeat([]byte{byte(k.given)}, room)
+	copy(m.Head[:m.HeadLen], b)
+	m.Body[0] = b[m.HeadLen:]
+	return m
+}
+
+// long is a stock that says what it has in a row.
+type long struct {
+	*stock
+	run  Run
+	runs int // that it has given
+}
+
+func (k *long) NextRun(now rawio.Time, size, n int) *Run {
+	k.given++
+	n = min(n, k.left, alikes-int(k.given%alikes))
+	is := k.alike()
+	k.given--
+	if !is || n < 2 {
+		return nil
+	}
+	k.run = Run{N: n}
+	for i := range n {
+		var m Message
+		k.Next(now, size, &m)
+		k.run.Stream, k.run.PPID, k.run.Token, k.run.HeadLen = m.Stream, m.PPID, m.Token, m.HeadLen
+		k.run.Heads[i] = m.Head
+		k.run.Body = append(k.run.Body, m.Body[0]...)
+	}
+	if k.given%3 == 0 {
+		k.run.Beyond = k.run.Body[:len(k.run.Body)/2]
+	}
+	k.runs++
+	return &k.run
+}
+
+func (k *long) AckedRun(now rawio.Time, stream wire.StreamID, token uint64, n int) {
+	for range n {
+		k.Acked(now, stream, token)
+	}
+}
+
 // step does one of the things that may happen to a Sender; the same to each of two for the same r.
 func (k *stock) step(r *rand.Rand) {
 	k.now += rawio.Time(r.IntN(5)) * ms
@@ -61,7 +125,7 @@ func (k *stock) step(r *rand.Rand) {
 		k.left = r.IntN(300)
 	case 1:
 		size := []int{1 + r.IntN(3000), full, full + 16, r.IntN(30)*full + r.IntN(2)*r.IntN(full) + 1}[r.IntN(4)]
-		m := Message{Body: [2][]byte{make([]byte, size)}, Stream: wire.StreamID(r.IntN(2)), SackNow: r.IntN(4) == 0, Unordered: r.IntN(4) == 0, NoBundle: r.IntN(8) == 0}
+		m := Message{Body: [2][]byte{make([]byte, size)}, Stream: wire.StreamID(r.IntN(2)), SackNow: r.IntN(4) == 0, Unordered: r.IntN(4) == 0, NoBundle: r.IntN(8) == 0, Token: sameToken}
 		for i := range m.Body[0] {
 			m.Body[0][i] = byte(i >> 3)
 		}
@@ -110,13 +174,13 @@ type slow struct{ cc.Controller }
 
 func (slow) PacingRate(time.Duration) int64 { return 5_000_000 }
 
-// Packets that are made many at a time are those that are made one by one.
+// Packets that are made many at a time are those that are made one by one, also where the Source says what it has in a row.
 func TestFillMoreMakesWhatFillMakes(t *testing.T) {
-	made := 0
+	made, runs := 0, 0
 	told := script.Told(t, "testdata/more.txt", 300, func(n int, told *strings.Builder) {
 		seed := uint64(n)
 		paths, burst := 1+int(seed%2), []int{0, 4, 40}[seed%3]
-		ends := [2]*stock{}
+		ends, src := [3]*stock{}, &long{}
 		for i := range ends {
 			l := newLab(t, paths)
 			l.single = i == 0
@@ -132,10 +196,12 @@ func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 			ends[i] = &stock{lab: l, seed: seed}
 			l.s.SetUpper(ends[i], l)
 		}
+		src.stock = ends[2]
+		ends[2].s.SetUpper(src, ends[2].lab)
 		ends[1].told = told
-		rands := [2]*rand.Rand{rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 1))}
+		rands := [3]*rand.Rand{rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 1))}
 		for step := range 200 {
-			var wrote [2][]string
+			var wrote [3][]string
 			for i, k := range ends {
 				k.step(rands[i])
 				for _, p := range k.transmit() {
@@ -144,17 +210,36 @@ func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 				err := k.s.Audit()
 				must.That(t, err == nil, "seed %d, step %d: %v", seed, step, err)
 			}
-			one, more := ends[0].s, ends[1].s
-			a, b := fmt.Sprint(wrote[0]), fmt.Sprint(wrote[1])
-			must.That(t, a == b, "seed %d, step %d: %d packets one by one, %d otherwise:\n%s\n%s", seed, step, len(wrote[0]), len(wrote[1]), a, b)
-			must.That(t, one.Stats() == more.Stats() && one.ledger.rwnd == more.ledger.rwnd && one.burst == more.burst && one.NextTimeout() == more.NextTimeout(), "seed %d, step %d: %+v and %+v", seed, step, one.Stats(), more.Stats())
+			one := ends[0].s
+			for i := 1; i < len(ends); i++ {
+				more := ends[i].s
+				a, b := fmt.Sprint(wrote[0]), fmt.Sprint(wrote[i])
+				must.That(t, a == b, "seed %d, step %d: %d packets one by one, %d otherwise:\n%s\n%s", seed, step, len(wrote[0]), len(wrote[i]), a, b)
+				must.That(t, one.Stats() == more.Stats() && one.ledger.rwnd == more.ledger.rwnd && one.burst == more.burst && one.NextTimeout() == more.NextTimeout(), "seed %d, step %d: %+v and %+v", seed, step, one.Stats(), more.Stats())
+				must.That(t, slices.Equal(ends[0].acked, ends[i].acked), "seed %d, step %d: acknowledged are %d and %d", seed, step, ends[0].acked, ends[i].acked)
+				must.That(t, streams(one) == streams(more), "seed %d, step %d: the streams are otherwise: %s, want %s", seed, step, streams(more), streams(one))
+				must.That(t, one.Tell() == more.Tell(), "seed %d, step %d: otherwise it would be\n%s\nand is\n%s", seed, step, one.Tell(), more.Tell())
+			}
 			made += len(wrote[1])
 			if step%8 == 0 {
 				ends[1].tell()
 			}
 		}
+		runs += src.runs
+		must.That(t, src.run.Body == nil && src.run.Beyond == nil, "seed %d: the memory of a run is kept", seed)
 	})
+	check.That(t, runs >= 5*told, "only %d runs were sent", runs)
 	check.That(t, made >= 150*told, "only %d packets were made", made)
+}
+
+// streams is what is outstanding of each stream, from its last chunk on.
+func streams(s *Sender) (told string) {
+	for id := range wire.StreamID(4) {
+		for t, ok := s.lastOf(id); ok; t, ok = s.prior(t) {
+			told += fmt.Sprint(" ", id, ":", t)
+		}
+	}
+	return told
 }
 
 // What is marked goes first, also where the packet before was one of several that are alike.
@@ -253,9 +338,132 @@ func TestSourceThatBreaksItsWord(t *testing.T) {
 	}
 }
 
+// Nor is what a run has that is none.
+func TestRunThatIsNone(t *testing.T) {
+	defer invariant.Tolerate()()
+	body := func(n int) []byte { return make([]byte, n) }
+	for _, row := range []struct {
+		what string
+		give Run
+	}{
+		{"0 messages of 8, with heads of 0 octets and 0 more of 968 each, for stream 1 of 16", Run{Stream: 1}},
+		{"9 messages of 8, with heads of 0 octets and 8712 more of 968 each, for stream 1 of 16", Run{Stream: 1, N: 9, Body: body(9 * full)}},
+		{"2 messages of 8, with heads of 27 octets and 1882 more of 968 each, for stream 1 of 16", Run{Stream: 1, N: 2, HeadLen: HeadCap + 1, Body: body(2 * (full - HeadCap - 1))}},
+		{"2 messages of 8, with heads of 8 octets and 1936 more of 968 each, for stream 1 of 16", Run{Stream: 1, N: 2, HeadLen: 8, Body: body(2 * full)}},
+		{"2 messages of 8, with heads of 0 octets and 1935 more of 968 each, for stream 1 of 16", Run{Stream: 1, N: 2, Body: body(2*full - 1)}},
+		{"2 messages of 8, with heads of 0 octets and 1936 more of 968 each, for stream 16 of 16", Run{Stream: 16, N: 2, Body: body(2 * full)}},
+	} {
+		l := newLab(t, 1)
+		l.path(0).cc = fixed(1 << 20)
+		g := &givesRun{run: row.give}
+		l.s.SetUpper(g, l)
+		n := len(l.transmit())
+		if f := l.s.Fault(); f == nil || f.Where != "tx.sendRun" || f.What != "the Source gave "+row.what+"; next TSN 2" || n != 1 {
+			t.Errorf("%d packets: %v, want %s", n, f, row.what)
+		}
+		must.That(t, l.s.Poll(l.now) == nil && g.runs == 1, "%d runs were asked for", g.runs)
+	}
+}
+
+// Where there are fewer packets to be made than make a run, where each would have to be padded, or something else is to go first, there is none.
+func TestWhereNoRunIsAskedFor(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		story func(l *lab)
+		runs  int
+	}{
+		{"a window that takes them", func(*lab) {}, 1},
+		{"one of three packets", func(l *lab) { l.path(0).cc = fixed(3 * counted) }, 0},
+		{"room for two in the batch", func(l *lab) { l.b = pack.NewBatch(2) }, 0},
+		{"messages that are padded", func(l *lab) { l.s.Reconfigure(1<<20, 0, false, full-3) }, 0},
+		{"others that were queued before", func(l *lab) { l.queue(30, full) }, 0},
+	} {
+		l := newLab(t, 1)
+		l.path(0).cc = fixed(30 * counted)
+		g := &givesRun{}
+		row.story(l)
+		l.s.SetUpper(g, l)
+		l.transmit()
+		check.That(t, min(g.runs, 1) == row.runs && l.s.Fault() == nil, "%s: %d runs were asked for; %v", row.name, g.runs, l.s.Fault())
+	}
+}
+
+// givesRun is a Source of messages of any length that are no more than a packet takes, and of one run.
+type givesRun struct {
+	run  Run
+	runs int
+}
+
+func (g *givesRun) Next(_ rawio.Time, room int, m *Message) bool {
+	m.Body[0] = make([]byte, room)
+	return true
+}
+func (g *givesRun) Idle() bool                              { return false }
+func (g *givesRun) Acked(rawio.Time, wire.StreamID, uint64) {}
+func (g *givesRun) NextRun(rawio.Time, int, int) *Run {
+	if g.runs++; g.run.Stream == 0 {
+		return nil
+	}
+	return &g.run
+}
+func (g *givesRun) AckedRun(rawio.Time, wire.StreamID, uint64, int) {}
+
 // gives is a Source of one and the same message.
 type gives Message
 
 func (g gives) Next(_ rawio.Time, _ int, m *Message) bool { *m = Message(g); return true }
 func (gives) Idle() bool                                  { return false }
 func (gives) Acked(rawio.Time, wire.StreamID, uint64)     {}
+
+// Messages that are acknowledged together are told to whom they were of, each with its stream, in the order of their TSNs.
+func TestAcknowledgedTogetherIsToldInOrder(t *testing.T) {
+	const want = "queue 2, queue 2, source 2, source 2, source 2, source 1, source 1, source 1, queue 2"
+	for _, inRuns := range []bool{false, true} {
+		var told []string
+		l := newLab(t, 1)
+		l.path(0).cc = fixed(1 << 20)
+		src, sink := &tells{"source", &told, []wire.StreamID{2, 2, 2, 1, 1, 1}}, &tells{"queue", &told, nil}
+		l.s.SetUpper(src, sink)
+		if inRuns {
+			l.s.SetUpper(inRun{src}, sink)
+		}
+		for _, n := range []int{2, 1} {
+			for range n {
+				must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, full)}, Stream: 2, Token: sameToken}))
+			}
+			l.transmit()
+		}
+		l.sack(l.s.NextTSN() - 1)
+		check.Equal(t, fmt.Sprint("what is told, in runs: ", inRuns), strings.Join(told, ", "), want)
+	}
+}
+
+// tells is a Source of full messages with the same token, on these streams, and a Sink.
+type tells struct {
+	name string
+	told *[]string
+	left []wire.StreamID
+}
+
+func (u *tells) Idle() bool { return len(u.left) == 0 }
+func (u *tells) Next(_ rawio.Time, room int, m *Message) bool {
+	if u.Idle() {
+		return false
+	}
+	*m = Message{Stream: u.left[0], Unordered: true, Token: sameToken, Body: [2][]byte{make([]byte, room)}}
+	u.left = u.left[1:]
+	return true
+}
+func (u *tells) Acked(_ rawio.Time, stream wire.StreamID, token uint64) {
+	*u.told = append(*u.told, fmt.Sprint(u.name, " ", stream))
+}
+
+// inRun is one that hears of them together.
+type inRun struct{ *tells }
+
+func (inRun) NextRun(rawio.Time, int, int) *Run { return nil }
+func (u inRun) AckedRun(now rawio.Time, stream wire.StreamID, token uint64, n int) {
+	for range n {
+		u.Acked(now, stream, token)
+	}
+}

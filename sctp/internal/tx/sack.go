@@ -259,33 +259,28 @@ func (s *Sender) ackThrough(a *ack, cum wire.TSN) {
 	}
 	a.result.CumAdvanced = true
 	g.sweep(n, s.paths)
+	var told alike
+	like := 0 // so many more, of those that were sent together
 	for t := base; t != cum+1; t++ {
 		s.steps++
 		r := g.rec(t)
-		if r.state != gapped {
-			s.ackOne(a, t, r)
+		if like--; like < 0 && r.state != gapped {
+			like = s.together(t, cum, r) - 1
+			s.ackOne(a, t, r, like+1)
 		}
 		if r.flags&queued != 0 {
 			s.held -= int(r.size)
 		}
 		r.body = [2][]byte{} // let go of the user's memory
 		g.cover(r, s.paths[r.path])
-		if r.wire&wire.FlagE != 0 {
-			s.done(a.now, r)
+		if r.wire&wire.FlagE != 0 && !told.add(r) {
+			s.done(a.now, told)
+			told = alike{}
+			told.add(r)
 		}
 	}
+	s.done(a.now, told)
 	s.probing = false // it was the only one outstanding
-}
-
-// done tells the upper layer that a message is acknowledged.
-func (s *Sender) done(now rawio.Time, r *record) {
-	if r.flags&queued == 0 {
-		if s.src != nil {
-			s.src.Acked(now, r.stream, r.token)
-		}
-	} else if s.sink != nil {
-		s.sink.Acked(now, r.stream, r.token)
-	}
 }
 
 // Work that a peer can have done again and again, by taking acknowledgements back, is paid for by the octets of its
@@ -338,24 +333,39 @@ func (s *Sender) ackGaps(a *ack, k wire.Sack) (highest wire.TSN, named int, all 
 func (s *Sender) ackGap(a *ack, t wire.TSN) {
 	s.steps++
 	r := s.ledger.rec(t)
-	s.ackOne(a, t, r)
+	s.ackOne(a, t, r, 1)
 	s.ledger.move(onGap, t, r, s.paths[r.path])
 }
 
-// ackOne learns from the acknowledgement of a TSN that is not acknowledged. The caller enters it in the ledger.
-func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
-	p := s.paths[r.path]
+// together returns how many chunks from t, that of r, to cum are alike in all that their acknowledgement tells: they went once and at the same time, to one path, and nothing was heard of any.
+func (s *Sender) together(t, cum wire.TSN, r *record) int {
+	p, n := s.paths[r.path], 1
+	if r.state != sent || r.flags&^large != 0 || s.tail.out || p.rates != nil || r.stamp == p.full.stamp {
+		return n
+	}
+	for ; t != cum; n++ {
+		t++
+		if q := s.ledger.rec(t); q.stamp != r.stamp || q.size != r.size || q.wire != r.wire || q.flags != r.flags || q.path != r.path || q.state != sent {
+			break
+		}
+	}
+	return n
+}
+
+// ackOne learns from the acknowledgement of a TSN that is not acknowledged, or of n from there on that went together. The caller enters it in the ledger.
+func (s *Sender) ackOne(a *ack, t wire.TSN, r *record, n int) {
+	p, octets := s.paths[r.path], n*r.chunkLen()
 	if r.is(inQueue) {
 		s.late(a.now, t)
-	} else if t == p.first {
+	} else if uint32(p.first-t) < uint32(n) {
 		p.sack.ackedFirst = true
 	}
-	p.sack.acked += r.chunkLen()
+	p.sack.acked += octets
 	if p.full.after(r.stamp, t) {
-		p.sack.full += r.chunkLen()
+		p.sack.full += octets
 	}
-	s.acked += r.chunkLen()
-	if p.timing && p.timed == t {
+	s.acked += octets
+	if p.timing && uint32(p.timed-t) < uint32(n) {
 		p.timing = false
 		p.sack.rtt = max(a.now.Sub(p.timedAt), 1)
 	}
@@ -370,6 +380,7 @@ func (s *Sender) ackOne(a *ack, t wire.TSN, r *record) {
 		s.rateAcked(a.now, t, r, p)
 	}
 	r.misses = 0
+	t += wire.TSN(n - 1) // the last of them
 	s.cameLate(a.now, t, r, p)
 	s.arrived(a.now, t, r, p)
 	s.heardTail(a.now, t, r, p)

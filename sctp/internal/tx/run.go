@@ -1,0 +1,121 @@
+package tx
+
+import (
+	"encoding/binary"
+
+	"github.com/rddp-go/rddp/internal/ahead"
+	"github.com/rddp-go/rddp/internal/invariant"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/pack"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// RunMost is the most messages of a Run.
+const RunMost = 8
+
+// Run is messages that follow on each other and are alike, such as the segments of a long one of the protocol above: unordered, of one stream, PPID and Token, and
+// each as long as the others.
+type Run struct {
+	Stream wire.StreamID
+	PPID   uint32 // in host order
+	Token  uint64
+
+	// N is how many they are, 1 to RunMost. The user data of each is HeadLen octets of its head, then its part of Body, which has them one after the other.
+	N       int
+	HeadLen uint8
+	Heads   [RunMost][HeadCap]byte
+	Body    []byte
+	// Beyond is what is to be asked for ahead, a part of it with each part of Body; nil if all is likely to be in the processor's caches.
+	Beyond []byte
+}
+
+// Runner is a Source that knows what follows on a message that fills a packet, and says so at a lower price than by as many calls of Next.
+type Runner interface {
+	Source
+	// NextRun returns up to n messages, of size octets each, that Next would give one after the other for max size, which is what one DATA chunk carries; nil where it would
+	// not, or where there is but one. The Run is valid until the next call.
+	NextRun(now rawio.Time, size, n int) *Run
+	// AckedRun is Acked for n messages in a row with the same token.
+	AckedRun(now rawio.Time, stream wire.StreamID, token uint64, n int)
+}
+
+// sendRun gives up to n messages of the Source, each of size octets, a TSN and a packet, if it says that so many are alike. It returns how many; its caller counts them as in flight.
+func (s *Sender) sendRun(now rawio.Time, b *pack.Batch, p *Path, size, n int) int {
+	n = min(n, RunMost, b.Left(wire.CommonHeaderLen+wire.DataHeaderLen+size))
+	src, ok := s.src.(Runner)
+	if !ok || n < 2 || s.slot.full || s.queue.n > 0 || s.fault != nil || size != wire.PaddedLen(size) {
+		return 0
+	}
+	run := src.NextRun(now, size, n)
+	if run == nil {
+		return 0
+	}
+	part := size - int(run.HeadLen)
+	if run.N < 1 || run.N > n || run.HeadLen > HeadCap || len(run.Body) != run.N*part || int32(run.Stream) >= s.outStreams {
+		s.fault = invariant.Broken("tx.sendRun", "the Source gave %d messages of %d, with heads of %d octets and %d more of %d each, for stream %d of %d; next TSN %d",
+			run.N, n, run.HeadLen, len(run.Body), size, run.Stream, s.outStreams, s.ledger.next)
+		return 0
+	}
+	if s.ecn {
+		b.SetECN(rawio.ECT0)
+	}
+	const flags = wire.FlagB | wire.FlagE | wire.FlagU
+	const headers = wire.CommonHeaderLen + wire.DataHeaderLen
+	var space [headers + HeadCap]byte
+	head := wire.AppendDataHeader(append(space[:0], b.Header()...), wire.DataFields{Flags: flags, Stream: run.Stream, PPID: run.PPID, PayloadLen: size})[:headers+int(run.HeadLen)]
+	long := p.Least > 0 && headers+size > p.Least
+	at := stamp(now)
+	for i := range run.N {
+		t, r := s.ledger.push()
+		r.body[0], r.body[1] = run.Body[i*part:][:part:part], nil
+		r.token, r.ppid, r.stamp = run.Token, run.PPID, at
+		r.stream, r.ssn, r.size, r.wire, r.flags = run.Stream, 0, uint16(size), flags, 0
+		r.misses, r.spare, r.path = 0, 0, p.index
+		r.head = run.Heads[i]
+		if s.chain(t, r); long {
+			r.flags = large
+		}
+		if i*part < len(run.Beyond) {
+			ahead.Octets(run.Beyond[i*part : min((i+1)*part, len(run.Beyond))])
+		}
+		binary.BigEndian.PutUint32(space[wire.CommonHeaderLen+wire.ChunkHeaderLen:], uint32(t))
+		*(*[HeadCap]byte)(space[headers:]) = run.Heads[i]
+		b.Add(head, r.body[0])
+	}
+	run.Body, run.Beyond = nil, nil // let go of the user's memory
+	return run.N
+}
+
+// alike is messages in a row that are acknowledged together: of one stream, with the same token, and all from the Source or none.
+type alike struct {
+	n      int
+	token  uint64
+	stream wire.StreamID
+	queued bool
+}
+
+// add takes one more, if it is like them.
+func (a *alike) add(r *record) bool {
+	if is := r.flags&queued != 0; a.n == 0 {
+		a.token, a.stream, a.queued = r.token, r.stream, is
+	} else if r.token != a.token || r.stream != a.stream || is != a.queued {
+		return false
+	}
+	a.n++
+	return true
+}
+
+// done tells the upper layer that messages are acknowledged.
+func (s *Sender) done(now rawio.Time, a alike) {
+	to := s.sink
+	if !a.queued {
+		if src, ok := s.src.(Runner); ok && a.n > 1 {
+			src.AckedRun(now, a.stream, a.token, a.n)
+			return
+		}
+		to = s.src
+	}
+	for ; to != nil && a.n > 0; a.n-- {
+		to.Acked(now, a.stream, a.token)
+	}
+}
