@@ -217,6 +217,9 @@ func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 				must.That(t, a == b, "seed %d, step %d: %d packets one by one, %d otherwise:\n%s\n%s", seed, step, len(wrote[0]), len(wrote[i]), a, b)
 				must.That(t, one.Stats() == more.Stats() && one.ledger.rwnd == more.ledger.rwnd && one.burst == more.burst && one.NextTimeout() == more.NextTimeout(), "seed %d, step %d: %+v and %+v", seed, step, one.Stats(), more.Stats())
 				must.That(t, slices.Equal(ends[0].acked, ends[i].acked), "seed %d, step %d: acknowledged are %d and %d", seed, step, ends[0].acked, ends[i].acked)
+				if step%8 > 0 {
+					continue
+				}
 				must.That(t, streams(one) == streams(more), "seed %d, step %d: the streams are otherwise: %s, want %s", seed, step, streams(more), streams(one))
 				must.That(t, one.Tell() == more.Tell(), "seed %d, step %d: otherwise it would be\n%s\nand is\n%s", seed, step, one.Tell(), more.Tell())
 			}
