@@ -1,0 +1,18 @@
+package rdma
+
+import (
+	"testing"
+
+	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// What an acknowledgement completes is measured at its time, also where it is of several segments.
+func TestAcknowledgementsComeAtAKnownTime(t *testing.T) {
+	p := &peer{Mux: ddpadapt.NewMux(nil, ddpadapt.Config{})}
+	p.Acked(5, 0, 0)
+	check.Equal(t, "time of one", p.now, rawio.Time(5))
+	p.AckedRun(7, 0, 0, 2)
+	check.Equal(t, "time of two", p.now, rawio.Time(7))
+}
