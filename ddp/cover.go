@@ -17,7 +17,7 @@ const maxAhead = 8
 
 // add notes the octets from from to to. It returns false for one piece too many.
 func (c *cover) add(from, to uint64) bool {
-	if from == c.done && c.n == 0 {
+	if c.follows(from) {
 		c.done = to
 		return true
 	}
@@ -26,6 +26,9 @@ func (c *cover) add(from, to uint64) bool {
 	}
 	return c.insert(span{from, to})
 }
+
+// follows says that what has come ends where a segment begins, and nothing stands apart.
+func (c *cover) follows(from uint64) bool { return from == c.done && c.n == 0 }
 
 // insert adds a span, joined with those that it meets.
 func (c *cover) insert(s span) bool {

@@ -137,7 +137,7 @@ func (r *Region) enter() bool {
 
 func (r *Region) leave() { r.word.Add(^uint32(0)) }
 
-// drain waits until no access is in flight. It ends because an access lasts for one copy and no new
+// drain waits until no access is in flight. It ends because an access lasts for a few copies and no new
 // one begins.
 func (r *Region) drain() {
 	for r.word.Load()&wordCount != 0 {

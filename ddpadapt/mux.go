@@ -31,10 +31,10 @@ type Assoc interface {
 }
 
 var (
-	_ Assoc        = (*assoc.Assoc)(nil)
-	_ assoc.Placer = (*Mux)(nil)
-	_ assoc.Runner = (*Mux)(nil)
-	_ ddp.LLP      = (*Session)(nil)
+	_ Assoc           = (*assoc.Assoc)(nil)
+	_ assoc.RowPlacer = (*Mux)(nil)
+	_ assoc.Runner    = (*Mux)(nil)
+	_ ddp.LLP         = (*Session)(nil)
 )
 
 // Config holds the limits of a Mux. The zero value of each field selects the default.

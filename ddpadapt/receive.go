@@ -25,6 +25,33 @@ func (m *Mux) Place(_ rawio.Time, d wire.Data, _ *rawio.Buf) assoc.Verdict {
 	return m.receive(d.Stream(), d.PPID(), d.U(), d.Payload())
 }
 
+// PlaceRow takes in segments of one session in their turn (assoc.RowPlacer): what Place does for each when nothing comes of any of them but that it is placed.
+func (m *Mux) PlaceRow(_ rawio.Time, row []rawio.Packet) int {
+	d, ok := wire.LoneData(row[0].Data)
+	if !ok || d.PPID() != PPIDSegment || !m.agreed() {
+		return 0
+	}
+	s := m.lookup(d.Stream())
+	if s == nil || !flowing.has(s.state) || s.stopAt != absent || m.waiting.has(s) || s.window.n > 0 {
+		return 0
+	}
+	var segs [assoc.RowMost][]byte
+	n := 0
+	for ; n < min(len(row), len(segs)); n++ {
+		d, ok := wire.LoneData(row[n].Data)
+		if !ok || len(d.Payload()) < ssnLen || binary.BigEndian.Uint16(d.Payload()) != s.next+uint16(n) {
+			break
+		}
+		segs[n] = d.Payload()[ssnLen:]
+	}
+	n = s.ds.PlaceRow(segs[:n])
+	m.steps += uint64(n)
+	m.stats.SegmentsIn += uint64(n)
+	s.stats.In += uint64(n)
+	s.next += uint16(n)
+	return n
+}
+
 // atOnce is how many messages of a session have their turn, and how many in fragments are taken in, before others are served.
 const atOnce = 512
 

@@ -99,6 +99,12 @@ func (p *peer) Place(now rawio.Time, d wire.Data, buf *rawio.Buf) assoc.Verdict 
 	return p.Mux.Place(now, d, buf)
 }
 
+// PlaceRow is that of the Mux, at a known time.
+func (p *peer) PlaceRow(now rawio.Time, row []rawio.Packet) int {
+	p.now = now
+	return p.Mux.PlaceRow(now, row)
+}
+
 // Acked is that of the Mux, at a known time.
 func (p *peer) Acked(now rawio.Time, id wire.StreamID, token uint64) {
 	p.now = now

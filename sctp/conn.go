@@ -282,12 +282,13 @@ func (c *Conn) drain(now rawio.Time) (any bool) {
 			c.taken = c.gate.take()
 			c.rest = c.taken
 		}
-		for ; len(c.rest) > 0; c.rest = c.rest[1:] {
+		for len(c.rest) > 0 {
 			if any = true; c.over(sliceTime / 2) {
 				return true
 			}
-			c.handle(now, &c.rest[0])
-			c.rest[0].Release()
+			n := c.handle(now, c.rest)
+			rawio.ReleaseAll(c.rest[:n])
+			c.rest = c.rest[n:]
 		}
 		c.gate.done(c.taken)
 		c.taken, c.rest = nil, nil

@@ -513,12 +513,12 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 	_, now := c.lock()
 	for i := range 2*chargeEvery + 1 { // amid a batch
 		before, p := b.Memory().Used, a.packet(a.data(0, 0, wire.SSN(9+i), whole, 60_000))
-		c.handle(now, &p)
+		c.handle(now, []rawio.Packet{p})
 		p.Release()
 		check.That(t, b.Memory().Used > before == (i > 0 && i%chargeEvery == 0), "packet %d of a batch: %d octets are counted, %d before", i, b.Memory().Used, before)
 	}
 	last := a.packet(a.data(0, 0, 0, whole|unordered, 9))
-	c.handle(now, &last)
+	c.handle(now, []rawio.Packet{last})
 	last.Release()
 	c.starve(1)
 	c.unlock()

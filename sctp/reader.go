@@ -166,6 +166,24 @@ func (r *receiver) yield(c *Conn, i, n int) {
 	r.last, r.owned = nil, false
 }
 
+// row is the packets of an association that follow on each other from the i-th on, as many as may be handled together.
+func (r *receiver) row(c *Conn, i, n int) []rawio.Packet {
+	end := i + 1
+	for n = min(n, i+assoc.RowMost); end < n && r.conns[end] == c; end++ {
+	}
+	return r.pkts[i:end]
+}
+
+// handled notes that n packets of an association are handled, from the i-th on, and returns the number of the last.
+func (r *receiver) handled(c *Conn, i, n int) int {
+	for end := i + n; i < end; i++ {
+		r.conns[i] = nil
+		r.octets += len(r.pkts[i].Data)
+	}
+	r.last = c
+	return i - 1
+}
+
 // done lets the association go whose packets were handled last. It returns the association if its SACK is held back, for which it must be the last.
 func (r *receiver) done(last bool) (held *Conn) {
 	r.several = r.several || !last && r.last != nil

@@ -50,11 +50,11 @@ func (r *receiver) handle(n int) {
 // those handles the packets of one association among those from the i-th to the n-th, and says whether there
 // were any. It keeps no association, and the memory of its user, beyond its end.
 func (r *receiver) those(c *Conn, i, n int) (any bool) {
-	for ; i < n; i++ {
-		if p := &r.pkts[i]; r.conns[i] == c {
-			r.conns[i], r.last, any = nil, c, true
-			r.octets += len(p.Data)
-			if r.owned = c.input(r.at, p, r.owned); r.owned && c.over(sliceTime/2) {
+	for k := 0; i < n; i++ {
+		if r.conns[i] == c {
+			k, r.owned = c.input(r.at, r.row(c, i, n), r.owned)
+			i, any = r.handled(c, i, k), true
+			if r.owned && c.over(sliceTime/2) {
 				r.yield(c, i, n)
 				break
 			}
@@ -63,22 +63,22 @@ func (r *receiver) those(c *Conn, i, n int) (any bool) {
 	return any
 }
 
-// input handles a packet of this association or leaves it to the owner. It reports whether the
-// caller has become the owner; it then goes on with owned true and unlocks in the end.
-func (c *Conn) input(now rawio.Time, p *rawio.Packet, owned bool) bool {
+// input handles the first of these packets of this association, with those that go with it, or leaves it to the owner, and returns how many these are. It reports
+// whether the caller has become the owner; it then goes on with owned true and unlocks in the end.
+func (c *Conn) input(now rawio.Time, row []rawio.Packet, owned bool) (n int, _ bool) {
 	if owned = owned || c.tryOwn(); owned && !c.behind(now) {
-		c.handle(now, p)
-		return true
+		return c.handle(now, row), true
 	}
-	c.leave(p)
-	return owned || c.tryOwn() // the owner may have left before it could see the packet
+	c.leave(&row[0])
+	return 1, owned || c.tryOwn() // the owner may have left before it could see the packet
 }
 
 // handle is that of the association, whose owner the caller is.
-func (c *Conn) handle(now rawio.Time, p *rawio.Packet) {
-	c.a.HandlePacket(now, p)
+func (c *Conn) handle(now rawio.Time, row []rawio.Packet) (n int) {
+	n = c.a.HandlePackets(now, row)
 	c.charges()
 	if c.a.SackNow() {
 		c.t.transmit(now, c.a)
 	}
+	return n
 }

@@ -48,6 +48,19 @@ func AsData(c Chunk) (Data, error) {
 	return Data(c), nil
 }
 
+// LoneData returns the DATA chunk of a packet that has nothing but one, with user data, and false for any other.
+func LoneData(p Packet) (Data, bool) {
+	c := p[CommonHeaderLen:]
+	if len(c) <= DataHeaderLen || ChunkType(c[0]) != ChunkData {
+		return nil, false
+	}
+	n := int(binary.BigEndian.Uint16(c[2:]))
+	if n <= DataHeaderLen || n > len(c) || len(c)-n > (-n&3) {
+		return nil, false
+	}
+	return Data(c[:n:n]), true
+}
+
 // Flags returns the I, U, B and E bits. The reserved bits are masked out.
 func (d Data) Flags() uint8 { return d[1] & dataFlags }
 

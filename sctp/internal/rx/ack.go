@@ -89,6 +89,18 @@ func (a *AckPolicy) PacketDone(now rawio.Time, gaps bool) {
 	a.data, a.urgent = false, false
 }
 
+// plain says that the next packets with DATA that is in order ask for nothing but to be counted: there was one before, and no loss of late.
+func (a *AckPolicy) plain() bool { return a.begun && a.wary == 0 && !a.data }
+
+// PacketsDone ends n packets that came together, each with DATA in order, where plain says so.
+func (a *AckPolicy) PacketsDone(now rawio.Time, n int) {
+	a.Data(false)
+	if a.PacketDone(now, false); n > 1 {
+		a.packets += int32(n - 1)
+		a.answered = 0
+	}
+}
+
 // Demand makes a SACK due that no packet has asked for: a window update.
 func (a *AckPolicy) Demand() { a.due = true }
 

@@ -86,6 +86,11 @@ func (r *Reassembly) Held() int {
 // Used returns the octets of user data held.
 func (r *Reassembly) Used() int { return r.used }
 
+// Empty reports whether nothing is held, ready, or with the upper layer, and there is room.
+func (r *Reassembly) Empty() bool {
+	return r.used == 0 && r.held.n == 0 && r.held.edge == nil && r.Window() > 0
+}
+
 // Add takes a DATA chunk with a TSN that was not received before. The error is a *ViolationError or
 // ErrMessageTooBig.
 func (r *Reassembly) Add(d wire.Data, buf *rawio.Buf) error {

@@ -123,6 +123,19 @@ func (r *Receiver) Placed(d wire.Data) {
 	r.reasm.Check(r.track.Cum()) // PacketDone does it again, for its error
 }
 
+// Row says whether DATA from the next TSN on, each in a packet of its own and placed, would be admitted, and ask for nothing but to be counted: nothing is missing or
+// held, and nothing was lost of late.
+func (r *Receiver) Row() (next wire.TSN, ok bool) {
+	return r.track.Cum() + 1, !r.track.Gaps() && !r.gaps && !r.squeezed && !r.shrinks() && r.reasm.Empty() && r.ack.plain()
+}
+
+// PlacedRow is Admit, Placed and PacketDone for n packets of which Row has said so, with unordered DATA.
+func (r *Receiver) PlacedRow(now rawio.Time, n int) {
+	r.track.Skip(n)
+	r.ack.PacketsDone(now, n)
+	_ = r.reasm.Check(r.track.Cum()) // nothing is held that could be wrong
+}
+
 // Queue counts an admitted chunk as received and holds it for delivery. d lies in buf, which is
 // retained if need be; buf may be nil. After an error, a *ViolationError or ErrMessageTooBig, the
 // association is to be aborted.

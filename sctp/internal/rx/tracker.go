@@ -106,6 +106,12 @@ func (k *Tracker) Add(t wire.TSN) {
 	}
 }
 
+// Skip counts the next n TSNs, above which none was received, as received.
+func (k *Tracker) Skip(n int) {
+	k.cum += wire.TSN(n)
+	k.high = k.cum
+}
+
 // advance moves cum to t and on over what follows without a gap.
 func (k *Tracker) advance(t wire.TSN) {
 	k.cum = k.high

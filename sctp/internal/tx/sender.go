@@ -263,6 +263,9 @@ func (s *Sender) Queued() int {
 // association is to be aborted.
 func (s *Sender) Fault() *invariant.Error { return cmp.Or(s.fault, s.ledger.fault) }
 
+// Sound says that Fault is nil.
+func (s *Sender) Sound() bool { return s.fault == nil && s.ledger.fault == nil }
+
 // Steps returns how many chunks, gap blocks and paths acknowledgements and timers have looked at: all work that
 // does not take the same time for each packet.
 func (s *Sender) Steps() uint64 { return s.steps }

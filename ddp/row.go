@@ -1,0 +1,99 @@
+package ddp
+
+// PlaceRow does what Place and Deliver do for the first of segs, given one after the other, where nothing comes of that but that they are placed: they are of one message, none the
+// last, and each begins where the one before has ended, as the peer cuts a long message. Whether they may be placed is looked at once for all. It returns how many these are, 0 where
+// the first is for Place, or there is but one.
+func (s *Stream) PlaceRow(segs [][]byte) int {
+	if !s.receiving || s.halfDown || len(segs) < 2 || len(segs[0]) == 0 {
+		return 0
+	}
+	c := Control(segs[0][0])
+	switch {
+	case c.Version() != Version || c.Last():
+		return 0
+	case c.Tagged():
+		return s.placeRowTagged(c, segs)
+	}
+	return s.placeRowUntagged(c, segs)
+}
+
+func (s *Stream) placeRowTagged(c Control, segs [][]byte) int {
+	first, n, size := TaggedView(segs[0]), 0, uint64(0)
+	for ; n < len(segs) && len(segs[n]) > TaggedHeaderLen && Control(segs[n][0]) == c; n++ {
+		v := TaggedView(segs[n])
+		if v.RsvdULP() != first.RsvdULP() || v.STag() != first.STag() || v.TO() != first.TO()+size {
+			break
+		}
+		size += uint64(len(v.Payload()))
+	}
+	if n < 2 {
+		return 0
+	}
+	tag, to := first.STag(), first.TO()
+	r, err := s.acquire(tag)
+	if err != nil {
+		return 0
+	}
+	n, size = s.putRow(r, tag, to, size, first.RsvdULP(), segs[:n])
+	r.release()
+	if n > 0 {
+		s.deliverTagged(&Placed{ctrl: c, name: uint32(tag), to: to, n: uint32(size)})
+	}
+	return n
+}
+
+// putRow places the size octets of segs in an acquired region, and returns for how many of them that has gone well, and their size.
+func (s *Stream) putRow(r *Region, tag STag, to, size uint64, rsvd uint8, segs [][]byte) (n int, done uint64) {
+	need, err := s.ulp.AdmitTagged(rsvd, r, tag, to, int(size))
+	if err != nil {
+		return 0, 0
+	}
+	off, err := r.locate(to, size, need)
+	if err != nil {
+		return 0, 0
+	}
+	far := r.far()
+	for ; n < len(segs); n++ {
+		p := TaggedView(segs[n]).Payload()
+		if r.mem.put(off+done, p, far) != nil {
+			break
+		}
+		done += uint64(len(p))
+	}
+	return n, done
+}
+
+func (s *Stream) placeRowUntagged(c Control, segs [][]byte) (n int) {
+	if len(segs[0]) <= UntaggedHeaderLen {
+		return 0
+	}
+	v := UntaggedView(segs[0])
+	p := Placed{rsvd: v.RsvdULP(), name: v.QN(), msn: v.MSN(), to: uint64(v.MO()), ctrl: c, live: true}
+	for ; n < len(segs) && len(segs[n]) > UntaggedHeaderLen && Control(segs[n][0]) == c; n++ {
+		v := UntaggedView(segs[n])
+		if v.RsvdULP() != p.rsvd || v.QN() != p.name || v.MSN() != p.msn || uint64(v.MO()) != p.to+uint64(p.n) {
+			break
+		}
+		p.n += uint32(len(v.Payload()))
+	}
+	if n < 2 || uint64(p.name) >= uint64(len(s.recvMSN)) || p.msn != s.recvMSN[p.name] || !s.covers[p.name].follows(p.to) {
+		return 0
+	}
+	buf, code := s.buffer(&p)
+	if code != 0 || checkOffset(buf, &p) != 0 {
+		return 0
+	}
+	p.n = 0
+	for i, b := range segs[:n] {
+		body := UntaggedView(b).Payload()
+		if buf.Pieces.scatter(p.to+uint64(p.n), body) != nil {
+			n = i
+			break
+		}
+		p.n += uint32(len(body))
+	}
+	if n > 0 {
+		s.deliverUntagged(&p)
+	}
+	return n
+}
