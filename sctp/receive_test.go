@@ -7,6 +7,7 @@ import (
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -69,4 +70,25 @@ func TestAcknowledgementGoesWithTheAnswer(t *testing.T) {
 		check.Equal(t, tt.name+": packets sent", b.Stats().TxPackets-sent, 1)
 		check.Equal(t, tt.name+": of these with a SACK", d.Stats().SacksOut-sacks, 1)
 	}
+}
+
+// What is handled together is of one association, in a row, no more than RowMost packets, and no more than have come.
+func TestRowIsOfOneAssociation(t *testing.T) {
+	const n = 3*assoc.RowMost + 2
+	a, b := new(Conn), new(Conn)
+	r := &receiver{pkts: make([]rawio.Packet, n+9)}
+	for i := range r.pkts {
+		r.pkts[i].Data = make([]byte, 1+i)
+		if r.conns[i] = a; i == 4 || i == 5 {
+			r.conns[i] = b
+		}
+	}
+	check.Equal(t, "packets in front of another's", len(r.row(a, 1, n)), 3)
+	check.Equal(t, "packets of the other", len(r.row(b, 4, n)), 2)
+	check.Equal(t, "packets in a long row", len(r.row(a, 6, n)), assoc.RowMost)
+	check.Equal(t, "packets at the end", len(r.row(a, n-2, n)), 2)
+	check.Equal(t, "the first of them", len(r.row(a, 6, n)[0].Data), 7)
+	check.Equal(t, "the last that is handled", r.handled(a, 1, 3), 3)
+	check.Equal(t, "octets", r.octets, 2+3+4)
+	check.That(t, r.last == a && r.conns[0] == a && r.conns[1] == nil && r.conns[3] == nil && r.conns[4] == b, "handled: %v", r.conns[:6])
 }

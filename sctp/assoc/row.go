@@ -64,8 +64,7 @@ func (a *Assoc) count(row []rawio.Packet) {
 	a.stats.Placed += n
 	a.steps += n
 	for i := range row {
-		octets := uint64(len(row[i].Data))
-		a.stats.OctetsIn += octets
+		a.stats.OctetsIn += uint64(len(row[i].Data))
 		d, _ := wire.LoneData(row[i].Data)
 		a.stats.DataOctetsIn += uint64(len(d.Payload()))
 	}
