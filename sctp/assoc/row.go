@@ -46,7 +46,6 @@ func (a *Assoc) handleRow(now rawio.Time, ps []rawio.Packet) int {
 	a.arrived(now, path, &ps[0])
 	a.heard(now)
 	a.count(ps[:n])
-	a.control.nextPacket()
 	a.recv.PlacedRow(now, n)
 	path.dataIn += uint64(n)
 	a.moved = now

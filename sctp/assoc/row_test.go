@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -114,7 +115,9 @@ func (w *traffic) packet() rawio.Packet {
 		port++
 	case chance < 366 && len(w.second) > 0:
 		q := w.second[w.IntN(len(w.second))]
-		p.Local, p.Remote = q.Local, q.Remote
+		if p.Local, p.Remote = q.Local, q.Remote; p.Remote != stranger && w.IntN(2) == 0 {
+			w.local = q // from now on
+		}
 	case chance < 370:
 		lost = true
 	case chance < 374:
@@ -149,6 +152,9 @@ func (w *traffic) packet() rawio.Packet {
 		w.next++
 	}
 	p.Data = lab.Packet(lab.PortA, port, tag, append(chunks, b)...)
+	if text == "" && w.IntN(2) == 0 {
+		p.Data = p.Data[:w.IntN(wire.CommonHeaderLen)]
+	}
 	if lost {
 		w.held = append(w.held, p)
 		return w.packet()
@@ -165,7 +171,7 @@ func TestPacketsInRowsAreAsOneByOne(t *testing.T) {
 		for i := range ends {
 			switch seed % 3 {
 			case 0:
-				ends[i] = lab.Passive(t, nil)
+				ends[i] = lab.Passive(t, &assoc.Config{AutoClose: 2 * time.Second})
 			case 1:
 				ends[i] = lab.TwoPaths(t)
 			case 2:
@@ -177,7 +183,8 @@ func TestPacketsInRowsAreAsOneByOne(t *testing.T) {
 		one.A.SetUpper(&placers[0].Placer, nil)
 		many.A.SetUpper(placers[1], nil)
 		w := &traffic{Rand: rand.New(rand.NewPCG(9260, seed)), tag: one.Tag, rough: seed%4 == 3, next: one.TSN, local: rawio.Packet{Local: one.Host.Addr, Remote: one.Peer}}
-		w.second = []rawio.Packet{{Local: one.Host.Addr, Remote: stranger}, {Local: lab.IPv4[1], Remote: one.Peer}}
+		w.second = []rawio.Packet{{Local: one.Host.Addr, Remote: stranger}, {Local: lab.IPv4[1], Remote: one.Peer}, w.local,
+			{Local: one.Host.Addr, Remote: netip.AddrPortFrom(one.Peer.Addr(), 9899)}} // by UDP
 		if seed%3 == 1 {
 			w.second = append(w.second, rawio.Packet{Local: one.Host.Addr, Remote: lab.Second})
 		}
@@ -204,7 +211,19 @@ func TestPacketsInRowsAreAsOneByOne(t *testing.T) {
 				}
 				rawio.ReleaseAll(ps)
 			}
+			if round == 30 && seed%5 == 4 {
+				one.A.Shutdown(one.Now)
+				many.A.Shutdown(many.Now)
+			}
+			if w.IntN(4) == 0 {
+				crowd := w.IntN(2) == 0
+				one.A.Crowd(crowd)
+				many.A.Crowd(crowd)
+			}
 			read, pass := w.IntN(3) == 0, time.Duration(w.IntN(3))*time.Duration(w.IntN(150))*time.Millisecond
+			if w.IntN(100) == 0 {
+				pass = 3 * time.Second
+			}
 			var sent, got [2]string
 			for i, l := range ends {
 				if read {
@@ -256,6 +275,13 @@ func TestRowIsTheLastOfABrokenAssociation(t *testing.T) {
 	l.InState(assoc.Closed)
 	check.Equal(t, "packets handled by one that has ended", l.A.HandlePackets(l.Now, row()), 1)
 	check.Equal(t, "rows", p.rows, 2)
+
+	l = lab.Passive(t, nil)
+	l.A.SetUpper(p, nil)
+	l.A.HandlePacket(l.Now, &row()[0])
+	l.A.Break(&assoc.InternalError{})
+	check.Equal(t, "packets handled by one that is to end", l.A.HandlePackets(l.Now, row()), 1)
+	check.Equal(t, "rows", p.rows, 2)
 }
 
 // A row allocates nothing.
@@ -289,3 +315,22 @@ type allPlaced struct{}
 
 func (allPlaced) Place(rawio.Time, wire.Data, *rawio.Buf) assoc.Verdict { return assoc.Consumed }
 func (allPlaced) PlaceRow(_ rawio.Time, row []rawio.Packet) int         { return len(row) }
+
+// A peer that has just sent a row speaks SCTP, whatever an ICMP report says.
+func TestRowIsHeard(t *testing.T) {
+	l := lab.Passive(t, nil)
+	l.A.SetUpper(allPlaced{}, nil)
+	row := func() (list []rawio.Packet) {
+		for range 3 {
+			list = append(list, rawio.Packet{Data: lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Data("place")), Local: l.Host.Addr, Remote: l.Peer})
+		}
+		return list
+	}
+	l.A.HandlePacket(l.Now, &row()[0])
+	l.TSN -= 2
+	l.Now = l.Now.Add(time.Minute)
+	must.Equal(t, "packets handled", l.A.HandlePackets(l.Now, row()), 3)
+	l.Report(rawio.KindProtoUnreachable, 0, lab.Packet(lab.PortB, lab.PortA, l.PeerTag))
+	l.InState(assoc.Established)
+	check.Equal(t, "reports contradicted", l.A.Stats().ICMPContradicted, 1)
+}

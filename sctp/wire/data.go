@@ -55,7 +55,7 @@ func LoneData(p Packet) (Data, bool) {
 		return nil, false
 	}
 	n := int(binary.BigEndian.Uint16(c[2:]))
-	if n <= DataHeaderLen || n > len(c) || len(c)-n > (-n&3) {
+	if n > len(c) || len(c)-n > (-n&3) { // so that it is longer than its header too
 		return nil, false
 	}
 	return Data(c[:n:n]), true

@@ -86,9 +86,9 @@ func (r *Reassembly) Held() int {
 // Used returns the octets of user data held.
 func (r *Reassembly) Used() int { return r.used }
 
-// Empty reports whether nothing is held, ready, or with the upper layer, and there is room.
+// Empty reports whether nothing is held, ready, or with the upper layer, and there is room. No TSN is missing.
 func (r *Reassembly) Empty() bool {
-	return r.used == 0 && r.held.n == 0 && r.held.edge == nil && r.Window() > 0
+	return r.used == 0 && r.held.edge == nil && r.Window() > 0
 }
 
 // Add takes a DATA chunk with a TSN that was not received before. The error is a *ViolationError or

@@ -123,10 +123,10 @@ func (r *Receiver) Placed(d wire.Data) {
 	r.reasm.Check(r.track.Cum()) // PacketDone does it again, for its error
 }
 
-// Row says whether DATA from the next TSN on, each in a packet of its own and placed, would be admitted, and ask for nothing but to be counted: nothing is missing or
-// held, and nothing was lost of late.
+// Row says whether DATA from the next TSN on, each in a packet of its own and placed, would be admitted, and ask for nothing but to be counted: nothing was lost of late, so that
+// nothing is missing, and nothing is held.
 func (r *Receiver) Row() (next wire.TSN, ok bool) {
-	return r.track.Cum() + 1, !r.track.Gaps() && !r.gaps && !r.squeezed && !r.shrinks() && r.reasm.Empty() && r.ack.plain()
+	return r.track.Cum() + 1, !r.squeezed && !r.shrinks() && r.reasm.Empty() && r.ack.plain()
 }
 
 // PlacedRow is Admit, Placed and PacketDone for n packets of which Row has said so, with unordered DATA.
