@@ -50,7 +50,6 @@ func (a *Assoc) handleRow(now rawio.Time, ps []rawio.Packet) int {
 	path.dataIn += uint64(n)
 	a.moved = now
 	a.sackPath, a.sackLocal = path, ps[0].Local
-	a.hurrySack(path)
 	a.unsound()
 	return n
 }

@@ -279,6 +279,7 @@ func TestRowIsTheLastOfABrokenAssociation(t *testing.T) {
 	l = lab.Passive(t, nil)
 	l.A.SetUpper(p, nil)
 	l.A.HandlePacket(l.Now, &row()[0])
+	l.TSN -= 3
 	l.A.Break(&assoc.InternalError{})
 	check.Equal(t, "packets handled by one that is to end", l.A.HandlePackets(l.Now, row()), 1)
 	check.Equal(t, "rows", p.rows, 2)
