@@ -2,7 +2,7 @@ package ddp
 
 // PlaceRow does what Place and Deliver do for the first of segs, given one after the other, where nothing comes of that but that they are placed: they are of one message, none the
 // last, and each begins where the one before has ended, as the peer cuts a long message. Whether they may be placed is looked at once for all. It returns how many these are, 0 where
-// the first is for Place, or there is but one.
+// the first is for Place, or there is but one. What a device fails to write is for Place too, which tries again.
 func (s *Stream) PlaceRow(segs [][]byte) int {
 	if !s.receiving || s.halfDown || len(segs) < 2 || len(segs[0]) == 0 {
 		return 0
@@ -36,9 +36,7 @@ func (s *Stream) placeRowTagged(c Control, segs [][]byte) int {
 	}
 	n, size = s.putRow(r, tag, to, size, first.RsvdULP(), segs[:n])
 	r.release()
-	if n > 0 {
-		s.deliverTagged(&Placed{ctrl: c, name: uint32(tag), to: to, n: uint32(size)})
-	}
+	s.deliverTagged(&Placed{ctrl: c, name: uint32(tag), to: to, n: uint32(size)})
 	return n
 }
 
@@ -76,11 +74,11 @@ func (s *Stream) placeRowUntagged(c Control, segs [][]byte) (n int) {
 		}
 		p.n += uint32(len(v.Payload()))
 	}
-	if n < 2 || uint64(p.name) >= uint64(len(s.recvMSN)) || p.msn != s.recvMSN[p.name] || !s.covers[p.name].follows(p.to) {
+	if n < 2 {
 		return 0
 	}
 	buf, code := s.buffer(&p)
-	if code != 0 || checkOffset(buf, &p) != 0 {
+	if code != 0 || checkOffset(buf, &p) != 0 || !s.covers[p.name].follows(p.to) {
 		return 0
 	}
 	p.n = 0
@@ -92,8 +90,6 @@ func (s *Stream) placeRowUntagged(c Control, segs [][]byte) (n int) {
 		}
 		p.n += uint32(len(body))
 	}
-	if n > 0 {
-		s.deliverUntagged(&p)
-	}
+	s.deliverUntagged(&p)
 	return n
 }

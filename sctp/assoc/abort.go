@@ -31,7 +31,7 @@ func (a *Assoc) violated(err error) {
 }
 
 // Break ends the association because a layer above has contradicted itself. It may be called from within a Placer or
-// Source too: the chunk or message under way is the last.
+// Source too: the chunk, row or message under way is the last.
 func (a *Assoc) Break(err *InternalError) { a.fault = cmp.Or(a.fault, err) }
 
 // sound says that this side has not contradicted itself.

@@ -2,6 +2,7 @@ package assoc_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -285,30 +286,47 @@ func TestRowIsTheLastOfABrokenAssociation(t *testing.T) {
 	check.Equal(t, "rows", p.rows, 2)
 }
 
-// A row allocates nothing.
-func TestRowAllocatesNothing(t *testing.T) {
+// rowOf has an association that has had its first DATA, and packets in a row, which next gives the TSNs that are next.
+func rowOf(t testing.TB) (a *assoc.Assoc, now rawio.Time, ps []rawio.Packet, next func()) {
 	l := lab.Passive(t, nil)
 	l.A.SetUpper(allPlaced{}, nil)
-	ps := make([]rawio.Packet, assoc.RowMost)
-	head := lab.Packet(lab.PortA, lab.PortB, l.Tag, lab.DataChunk(0, 0, 0, "place"))
-	for i := range ps {
-		ps[i] = rawio.Packet{Data: slices.Clone(head), Local: l.Host.Addr, Remote: l.Peer}
-	}
-	put := func(i int) {
-		copy(ps[i].Data[wire.CommonHeaderLen:], lab.DataChunk(l.TSN, 0, 0, "place"))
-		l.TSN++
-	}
-	put(0)
-	l.A.HandlePacket(l.Now, &ps[0])
+	l.Send(l.Tag, l.Data("first"))
 	tsn := l.TSN
-	check.Equal(t, "allocations", testing.AllocsPerRun(100, func() {
+	for range assoc.RowMost {
+		ps = append(ps, rawio.Packet{Data: lab.Packet(lab.PortA, lab.PortB, l.Tag, lab.DataChunk(0, 0, 0, "place")), Local: l.Host.Addr, Remote: l.Peer})
+	}
+	return l.A, l.Now, ps, func() {
 		for i := range ps {
-			b := ps[i].Data[wire.CommonHeaderLen+wire.ChunkHeaderLen:]
-			b[0], b[1], b[2], b[3] = byte(tsn>>24), byte(tsn>>16), byte(tsn>>8), byte(tsn)
+			binary.BigEndian.PutUint32(ps[i].Data[wire.CommonHeaderLen+wire.ChunkHeaderLen:], uint32(tsn))
 			tsn++
 		}
-		must.Equal(t, "packets handled", l.A.HandlePackets(l.Now, ps), len(ps))
+	}
+}
+
+// A row allocates nothing.
+func TestRowAllocatesNothing(t *testing.T) {
+	a, now, ps, next := rowOf(t)
+	check.Equal(t, "allocations", testing.AllocsPerRun(100, func() {
+		next()
+		must.Equal(t, "packets handled", a.HandlePackets(now, ps), len(ps))
 	}), 0.0)
+}
+
+// What a packet with one DATA chunk takes, alone and in a row, without its payload.
+func BenchmarkPackets(b *testing.B) {
+	for _, row := range []struct {
+		name string
+		most int
+	}{{"alone", 1}, {"row", assoc.RowMost}} {
+		b.Run(row.name, func(b *testing.B) {
+			a, now, ps, next := rowOf(b)
+			for i := 0; i < b.N; i += len(ps) {
+				next()
+				for rest := ps; len(rest) > 0; rest = rest[a.HandlePackets(now, rest[:min(row.most, len(rest))]):] {
+				}
+			}
+		})
+	}
 }
 
 // allPlaced takes everything.
