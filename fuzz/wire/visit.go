@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -218,7 +219,7 @@ func visitPacket(t *testing.T, b []byte) {
 		return
 	}
 	_, _, _, _, _ = p.SrcPort(), p.DstPort(), p.VTag(), p.Checksum(), p.ChecksumOK()
-	total := wire.CommonHeaderLen
+	total, chunks, last := wire.CommonHeaderLen, 0, wire.Chunk(nil)
 	cs := p.Chunks()
 	for c, ok := cs.Next(); ok; c, ok = cs.Next() {
 		if total += len(c); total > len(b) || len(c) < wire.ChunkHeaderLen || cap(c) != len(c) {
@@ -226,8 +227,13 @@ func visitPacket(t *testing.T, b []byte) {
 		}
 		within(t, b, c)
 		visitChunk(t, c)
+		chunks, last = chunks+1, c
 	}
 	if _, ok := cs.Next(); ok {
 		t.Fatalf("a chunk after the end: %v", cs.Err())
+	}
+	d, lone := wire.LoneData(p)
+	if want := chunks == 1 && cs.Err() == nil && last.Type() == wire.ChunkData && len(last) > wire.DataHeaderLen; lone != want || lone && !bytes.Equal(d, last) {
+		t.Fatalf("one DATA chunk alone: %v, %x", lone, d)
 	}
 }
