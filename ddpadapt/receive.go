@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -26,8 +27,8 @@ func (m *Mux) Place(_ rawio.Time, d wire.Data, _ *rawio.Buf) assoc.Verdict {
 }
 
 // PlaceRow takes in segments of one session in their turn (assoc.RowPlacer): what Place does for each when nothing comes of any of them but that it is placed.
-func (m *Mux) PlaceRow(_ rawio.Time, row []rawio.Packet) int {
-	d, ok := wire.LoneData(row[0].Data)
+func (m *Mux) PlaceRow(_ rawio.Time, row assoc.Row) int {
+	d, ok := row.At(0)
 	if !ok || d.PPID() != PPIDSegment || !m.agreed() {
 		return 0
 	}
@@ -37,12 +38,14 @@ func (m *Mux) PlaceRow(_ rawio.Time, row []rawio.Packet) int {
 	}
 	var segs [assoc.RowMost][]byte
 	n := 0
-	for ; n < min(len(row), len(segs)); n++ {
-		d, ok := wire.LoneData(row[n].Data)
-		if !ok || len(d.Payload()) < ssnLen || binary.BigEndian.Uint16(d.Payload()) != s.next+uint16(n) {
+	for ; n < min(row.Len(), len(segs)); n++ {
+		d, ok := row.At(n)
+		if !ok || len(d.Payload()) <= ssnLen || binary.BigEndian.Uint16(d.Payload()) != s.next+uint16(n) {
 			break
 		}
-		segs[n] = d.Payload()[ssnLen:]
+		if segs[n] = d.Payload()[ssnLen:]; ddp.Control(segs[n][0]).Last() {
+			break // something comes of that one
+		}
 	}
 	n = s.ds.PlaceRow(segs[:n])
 	m.steps += uint64(n)

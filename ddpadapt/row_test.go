@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
@@ -204,7 +205,7 @@ func TestRowIsWhatPlaceDoes(t *testing.T) {
 			list := lists[who][:min(len(lists[who]), 1+rnd.IntN(20))]
 			n := 0
 			if k := min(alike(list), assoc.RowMost); k > 1 {
-				if n = many.PlaceRow(0, list[:k]); n > 0 {
+				if n = many.PlaceRow(0, rowOf(list[:k])); n > 0 {
 					must.That(t, n > 1 && n <= k, "seed %d: %d of a row of %d", seed, n, k)
 					rows++
 				}
@@ -315,14 +316,14 @@ func TestWhereARowOfPacketsEnds(t *testing.T) {
 		s := r.sessions[0]
 		list := row.story(r, s, r.wrote(s.Stream(), s.next, 11, 10, 0)[:10])
 		next, steps, all, in := s.next, r.Steps(), r.Stats().SegmentsIn, s.stats.In
-		n := r.PlaceRow(0, list)
+		n := r.PlaceRow(0, rowOf(list))
 		check.Equal(t, row.name, n, row.want)
 		check.That(t, s.next-next == uint16(n) && r.Steps()-steps == uint64(n) && r.Stats().SegmentsIn-all == uint64(n) && s.stats.In-in == uint64(n),
 			"%s: from %d on to %d, %d counted", row.name, next, s.next, s.stats.In-in)
 		check.That(t, bytes.Equal(r.memory[:10*n], bytes.Join(patches(byte(next)+1, n), nil)), "%s: the memory has %x", row.name, r.memory[:10*n])
 	}
 	a := &end{TB: t, a: newFake(), Mux: NewMux(newFake(), Config{})}
-	check.Equal(t, "a row where DDP is not agreed", a.PlaceRow(0, []rawio.Packet{parcel(0, PPIDSegment, wire.FlagU, numbered(0, 1))}), 0)
+	check.Equal(t, "a row where DDP is not agreed", a.PlaceRow(0, rowOf([]rawio.Packet{parcel(0, PPIDSegment, wire.FlagU, numbered(0, 1))})), 0)
 }
 
 // patches are n times ten octets, each ten with the next number.
@@ -336,11 +337,24 @@ func patches(from byte, n int) (list [][]byte) {
 func TestRowOfPacketsAllocatesNothing(t *testing.T) {
 	r := newRowEnd(t)
 	s := r.sessions[0]
-	list := r.wrote(s.Stream(), s.next, 11, 1000, 0)[:10]
+	row := rowOf(r.wrote(s.Stream(), s.next, 11, 1000, 0)[:10])
 	check.Equal(t, "allocations", testing.AllocsPerRun(100, func() {
-		if r.PlaceRow(0, list) != len(list) {
+		if r.PlaceRow(0, row) != row.Len() {
 			t.Fatal("no row")
 		}
 		s.next -= 10
 	}), 0)
+}
+
+// rowOf is packets as an association hands them on.
+func rowOf(ps []rawio.Packet) assoc.Row {
+	ps = slices.Clone(ps)
+	for i := range ps {
+		p := &ps[i]
+		if p.Data = slices.Clone(p.Data); len(p.Data) > wire.CommonHeaderLen {
+			binary.BigEndian.PutUint32(p.Data[wire.CommonHeaderLen+wire.ChunkHeaderLen:], uint32(i))
+		}
+	}
+	row, _ := assoc.MakeRow(ps)
+	return row
 }

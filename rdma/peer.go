@@ -100,7 +100,7 @@ func (p *peer) Place(now rawio.Time, d wire.Data, buf *rawio.Buf) assoc.Verdict 
 }
 
 // PlaceRow is that of the Mux, at a known time.
-func (p *peer) PlaceRow(now rawio.Time, row []rawio.Packet) int {
+func (p *peer) PlaceRow(now rawio.Time, row assoc.Row) int {
 	p.now = now
 	return p.Mux.PlaceRow(now, row)
 }

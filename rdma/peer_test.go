@@ -6,7 +6,7 @@ import (
 	"github.com/rddp-go/rddp/ddpadapt"
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/rawio"
-	"github.com/rddp-go/rddp/sctp/wire"
+	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // What an acknowledgement completes is measured at its time, also where it is of several segments.
@@ -21,7 +21,7 @@ func TestAcknowledgementsComeAtAKnownTime(t *testing.T) {
 // What a segment brings comes at the time of its packet, also in a row.
 func TestSegmentsComeAtAKnownTime(t *testing.T) {
 	p := &peer{Mux: ddpadapt.NewMux(nil, ddpadapt.Config{})}
-	none := rawio.Packet{Data: make([]byte, wire.CommonHeaderLen)}
-	check.Equal(t, "packets placed", p.PlaceRow(9, []rawio.Packet{none, none}), 0)
+	row, _ := assoc.MakeRow([]rawio.Packet{{}})
+	check.Equal(t, "packets placed", p.PlaceRow(9, row), 0)
 	check.Equal(t, "time of a row", p.now, rawio.Time(9))
 }

@@ -57,9 +57,8 @@ type Placer interface {
 // RowPlacer is a Placer that takes DATA of several packets at a lower price than by as many calls of Place.
 type RowPlacer interface {
 	Placer
-	// PlaceRow takes in the first of packets with one DATA chunk each and nothing else (wire.LoneData), a whole unordered message, all of one stream and PPID, in the order
-	// of their TSNs. It returns for how many Place would have answered Consumed; Place is asked about the others.
-	PlaceRow(now rawio.Time, row []rawio.Packet) int
+	// PlaceRow takes in the first of a row. It returns for how many of them Place would have answered Consumed; Place is asked about the others.
+	PlaceRow(now rawio.Time, row Row) int
 }
 
 // Assoc is one association. Make one with Connect or Accept.

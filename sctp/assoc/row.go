@@ -22,6 +22,44 @@ func (a *Assoc) HandlePackets(now rawio.Time, ps []rawio.Packet) int {
 	return 1
 }
 
+// Row is packets that came together and are alike as far as At says so: from one address to another with the same common header, without a mark of congestion, with one
+// DATA chunk each and nothing else, a whole unordered message, of one stream and PPID, in the order of their TSNs.
+type Row struct {
+	ps     []rawio.Packet
+	first  wire.Data
+	header uint64 // what their common headers begin with
+}
+
+// MakeRow makes a row of one packet or more, and returns false if the first is of another kind.
+func MakeRow(ps []rawio.Packet) (r Row, ok bool) {
+	r.ps = ps
+	if len(ps[0].Data) < wire.CommonHeaderLen {
+		return r, false
+	}
+	r.header = binary.BigEndian.Uint64(ps[0].Data)
+	r.first, ok = r.chunk(&ps[0])
+	return r, ok
+}
+
+// Len returns how many they are at most.
+func (r Row) Len() int { return len(r.ps) }
+
+// At returns the DATA of the i-th, and false where the row has ended with those before it.
+func (r Row) At(i int) (wire.Data, bool) {
+	p, to := &r.ps[i], &r.ps[0]
+	d, ok := r.chunk(p)
+	return d, ok && d.TSN() == r.first.TSN()+wire.TSN(i) && d.Stream() == r.first.Stream() && d.PPID() == r.first.PPID() && p.Local == to.Local && p.Remote == to.Remote
+}
+
+// chunk returns the DATA of a packet if it may be in the row.
+func (r *Row) chunk(p *rawio.Packet) (wire.Data, bool) {
+	if p.Kind != rawio.KindSCTP || p.ECN == rawio.CE || len(p.Data) < wire.CommonHeaderLen || binary.BigEndian.Uint64(p.Data) != r.header {
+		return nil, false
+	}
+	d, ok := wire.LoneData(p.Data)
+	return d, ok && d.Flags() == wire.FlagB|wire.FlagE|wire.FlagU
+}
+
 // handleRow is HandlePacket for the first of ps if they are alike, and returns how many these are, else 0.
 func (a *Assoc) handleRow(now rawio.Time, ps []rawio.Packet) int {
 	placer, ok := a.placer.(RowPlacer)
@@ -32,64 +70,40 @@ func (a *Assoc) handleRow(now rawio.Time, ps []rawio.Packet) int {
 	if !ok {
 		return 0
 	}
-	n := a.row(tsn, ps)
-	if n < 2 {
+	row, ok := MakeRow(ps)
+	if !ok || row.header != uint64(a.peerPort)<<48|uint64(a.localPort)<<32|uint64(a.localTag) || row.first.TSN() != tsn || uint16(row.first.Stream()) >= a.inStreams {
 		return 0
 	}
 	path := a.pathOf(ps[0].Remote.Addr().Unmap())
 	if path == nil {
 		return 0
 	}
-	if n = placer.PlaceRow(now, ps[:n]); n == 0 {
+	n := placer.PlaceRow(now, row)
+	if n == 0 {
 		return 0
 	}
 	a.arrived(now, path, &ps[0])
 	a.heard(now)
 	a.count(ps[:n])
-	a.recv.PlacedRow(now, n)
 	path.dataIn += uint64(n)
 	a.moved = now
 	a.sackPath, a.sackLocal = path, ps[0].Local
+	a.hurrySack(path)
+	a.recv.PlacedRow(now, n)
 	a.unsound()
 	return n
 }
 
 // count counts packets of which each has one DATA chunk, which is placed.
-func (a *Assoc) count(row []rawio.Packet) {
-	n := uint64(len(row))
+func (a *Assoc) count(ps []rawio.Packet) {
+	n := uint64(len(ps))
 	a.stats.PacketsIn += n
 	a.stats.DataIn += n
 	a.stats.Placed += n
 	a.steps += n
-	for i := range row {
-		a.stats.OctetsIn += uint64(len(row[i].Data))
-		d, _ := wire.LoneData(row[i].Data)
+	for i := range ps {
+		a.stats.OctetsIn += uint64(len(ps[i].Data))
+		d, _ := wire.LoneData(ps[i].Data)
 		a.stats.DataOctetsIn += uint64(len(d.Payload()))
 	}
-}
-
-// row returns how many of ps, from the first on, are alike and in order, the first with that TSN: of this association, without a mark of congestion, and with one whole unordered message each.
-func (a *Assoc) row(tsn wire.TSN, ps []rawio.Packet) (n int) {
-	const alone = wire.FlagB | wire.FlagE | wire.FlagU
-	first := &ps[0]
-	header := uint64(a.peerPort)<<48 | uint64(a.localPort)<<32 | uint64(a.localTag)
-	var like wire.Data
-	for ; n < len(ps); n++ {
-		p := &ps[n]
-		if p.Kind != rawio.KindSCTP || p.ECN == rawio.CE || len(p.Data) < wire.CommonHeaderLen || binary.BigEndian.Uint64(p.Data) != header {
-			break
-		}
-		d, ok := wire.LoneData(p.Data)
-		if !ok || d.Flags() != alone || d.TSN() != tsn+wire.TSN(n) {
-			break
-		}
-		if n == 0 {
-			if like = d; uint16(d.Stream()) >= a.inStreams {
-				break
-			}
-		} else if p.Local != first.Local || p.Remote != first.Remote || d.Stream() != like.Stream() || d.PPID() != like.PPID() {
-			break
-		}
-	}
-	return n
 }

@@ -28,20 +28,25 @@ type rower struct {
 	meet          func()
 }
 
-func (r *rower) PlaceRow(now rawio.Time, row []rawio.Packet) (n int) {
-	must.That(r, len(row) > 1 && len(row) <= assoc.RowMost, "a row of %d", len(row))
+func (r *rower) PlaceRow(now rawio.Time, row assoc.Row) (n int) {
+	must.That(r, row.Len() > 1 && row.Len() <= assoc.RowMost, "a row of %d", row.Len())
 	var first wire.Data
-	for i := range row {
-		d, ok := wire.LoneData(row[i].Data)
-		must.That(r, ok && d.U() && d.B() && d.E() && !d.I(), "packet %d of a row: %x", i, row[i].Data)
+	for i := range row.Len() {
+		d, ok := row.At(i)
+		must.That(r, ok || i > 0, "a row of nothing")
+		if !ok {
+			break
+		}
+		must.That(r, d.U() && d.B() && d.E() && !d.I(), "packet %d of a row: %x", i, d)
 		if i == 0 {
 			first = d
 		}
-		must.That(r, d.TSN() == first.TSN()+wire.TSN(i) && d.Stream() == first.Stream() && d.PPID() == first.PPID(), "packet %d of a row: %x", i, row[i].Data)
-		if n == i && strings.HasPrefix(string(d.Payload()), "place") {
-			r.Place(now, d, nil)
-			n++
+		must.That(r, d.TSN() == first.TSN()+wire.TSN(i) && d.Stream() == first.Stream() && d.PPID() == first.PPID(), "packet %d of a row: %x", i, d)
+		if !strings.HasPrefix(string(d.Payload()), "place") {
+			break
 		}
+		r.Place(now, d, nil)
+		n++
 	}
 	if r.meet != nil {
 		r.meet()
@@ -254,7 +259,7 @@ func TestPacketsInRowsAreAsOneByOne(t *testing.T) {
 		rows += placers[1].rows
 		packets += placers[1].packets
 	}
-	check.That(t, rows > 1000 && packets > 4*rows, "%d packets in %d rows only", packets, rows)
+	check.That(t, rows > 1000 && packets > 3*rows, "%d packets in %d rows only", packets, rows)
 }
 
 // A layer above that contradicts itself amid a row ends the association with it.
@@ -333,7 +338,15 @@ func BenchmarkPackets(b *testing.B) {
 type allPlaced struct{}
 
 func (allPlaced) Place(rawio.Time, wire.Data, *rawio.Buf) assoc.Verdict { return assoc.Consumed }
-func (allPlaced) PlaceRow(_ rawio.Time, row []rawio.Packet) int         { return len(row) }
+
+func (allPlaced) PlaceRow(_ rawio.Time, row assoc.Row) (n int) {
+	for ; n < row.Len(); n++ {
+		if _, ok := row.At(n); !ok {
+			break
+		}
+	}
+	return n
+}
 
 // A peer that has just sent a row speaks SCTP, whatever an ICMP report says.
 func TestRowIsHeard(t *testing.T) {
