@@ -262,17 +262,20 @@ func TestPacketsInRowsAreAsOneByOne(t *testing.T) {
 	check.That(t, rows > 1000 && packets > 3*rows, "%d packets in %d rows only", packets, rows)
 }
 
+// inRow is the script's next n packets, in a row.
+func inRow(l *lab.Lab, n int) (ps []rawio.Packet) {
+	for range n {
+		ps = append(ps, rawio.Packet{Data: lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Data("place")), Local: l.Host.Addr, Remote: l.Peer})
+	}
+	return ps
+}
+
 // A layer above that contradicts itself amid a row ends the association with it.
 func TestRowIsTheLastOfABrokenAssociation(t *testing.T) {
 	l := lab.Passive(t, nil)
 	p := &rower{TB: t}
 	l.A.SetUpper(p, nil)
-	row := func() (list []rawio.Packet) {
-		for range 4 {
-			list = append(list, rawio.Packet{Data: lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Data("place")), Local: l.Host.Addr, Remote: l.Peer})
-		}
-		return list
-	}
+	row := func() []rawio.Packet { return inRow(l, 4) }
 	first := row()
 	l.A.HandlePacket(l.Now, &first[0])
 	check.Equal(t, "packets handled", l.A.HandlePackets(l.Now, first[1:]), 3)
@@ -297,9 +300,7 @@ func rowOf(t testing.TB) (a *assoc.Assoc, now rawio.Time, ps []rawio.Packet, nex
 	l.A.SetUpper(allPlaced{}, nil)
 	l.Send(l.Tag, l.Data("first"))
 	tsn := l.TSN
-	for range assoc.RowMost {
-		ps = append(ps, rawio.Packet{Data: lab.Packet(lab.PortA, lab.PortB, l.Tag, lab.DataChunk(0, 0, 0, "place")), Local: l.Host.Addr, Remote: l.Peer})
-	}
+	ps = inRow(l, assoc.RowMost)
 	return l.A, l.Now, ps, func() {
 		for i := range ps {
 			binary.BigEndian.PutUint32(ps[i].Data[wire.CommonHeaderLen+wire.ChunkHeaderLen:], uint32(tsn))
@@ -352,16 +353,10 @@ func (allPlaced) PlaceRow(_ rawio.Time, row assoc.Row) (n int) {
 func TestRowIsHeard(t *testing.T) {
 	l := lab.Passive(t, nil)
 	l.A.SetUpper(allPlaced{}, nil)
-	row := func() (list []rawio.Packet) {
-		for range 3 {
-			list = append(list, rawio.Packet{Data: lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Data("place")), Local: l.Host.Addr, Remote: l.Peer})
-		}
-		return list
-	}
-	l.A.HandlePacket(l.Now, &row()[0])
+	l.A.HandlePacket(l.Now, &inRow(l, 3)[0])
 	l.TSN -= 2
 	l.Now = l.Now.Add(time.Minute)
-	must.Equal(t, "packets handled", l.A.HandlePackets(l.Now, row()), 3)
+	must.Equal(t, "packets handled", l.A.HandlePackets(l.Now, inRow(l, 3)), 3)
 	l.Report(rawio.KindProtoUnreachable, 0, lab.Packet(lab.PortB, lab.PortA, l.PeerTag))
 	l.InState(assoc.Established)
 	check.Equal(t, "reports contradicted", l.A.Stats().ICMPContradicted, 1)
