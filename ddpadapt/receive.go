@@ -33,7 +33,7 @@ func (m *Mux) PlaceRow(_ rawio.Time, row assoc.Row) int {
 		return 0
 	}
 	s := m.lookup(d.Stream())
-	if s == nil || !flowing.has(s.state) || s.stopAt != absent || m.waiting.has(s) || s.window.n > 0 {
+	if !m.flows(s) || s.window.n > 0 {
 		return 0
 	}
 	var segs [assoc.RowMost][]byte
@@ -53,6 +53,11 @@ func (m *Mux) PlaceRow(_ rawio.Time, row assoc.Row) int {
 	s.stats.In += uint64(n)
 	s.next += uint16(n)
 	return n
+}
+
+// flows says whether a segment of s, which may be nil, is placed at once if it comes in its turn.
+func (m *Mux) flows(s *Session) bool {
+	return s != nil && flowing.has(s.state) && s.stopAt == absent && !m.waiting.has(s)
 }
 
 // atOnce is how many messages of a session have their turn, and how many in fragments are taken in, before others are served.
@@ -148,7 +153,7 @@ func (s *Session) count(refusal bool) {
 func (m *Mux) receive(id wire.StreamID, ppid uint32, unordered bool, b []byte) assoc.Verdict {
 	m.steps++
 	s := m.lookup(id)
-	if s != nil && flowing.has(s.state) && s.stopAt == absent && !m.waiting.has(s) && ppid == PPIDSegment && unordered &&
+	if m.flows(s) && ppid == PPIDSegment && unordered &&
 		len(b) >= ssnLen && len(b) <= maxSegment && binary.BigEndian.Uint16(b) == s.next {
 		// The fast path: a segment in its turn.
 		m.stats.SegmentsIn++

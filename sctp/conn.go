@@ -261,9 +261,9 @@ func (c *Conn) leave(p *rawio.Packet) {
 	}
 }
 
-// charges counts a packet, and charges the account of the association now and then.
-func (c *Conn) charges() {
-	if c.uncharged++; c.uncharged > chargeEvery {
+// charges counts n packets, and charges the account of the association now and then.
+func (c *Conn) charges(n int) {
+	if c.uncharged += n; c.uncharged > chargeEvery {
 		c.charge()
 		c.uncharged = 1
 	}

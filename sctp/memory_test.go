@@ -535,6 +535,31 @@ func readAll(c *Conn) (int, error) {
 	return n, err
 }
 
+// What a row of packets brings is charged as soon as what as many packets bring that come one by one.
+func TestEachPacketOfARowIsCharged(t *testing.T) {
+	b := besiege(t, 0, nil)
+	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
+	a.send(a.data(0, 0, 0, first, 1000))
+	_, now := a.c.lock()
+	defer a.c.unlock()
+	rowOf := func(n int) {
+		var ps []rawio.Packet
+		for range n {
+			ps = append(ps, a.packet(a.data(0, 0, 0, 0, 60_000)))
+		}
+		must.Equal(t, "packets handled at once", a.c.handle(now, ps), n)
+		rawio.ReleaseAll(ps)
+	}
+	a.c.charge()
+	for i, want := range []int{4, chargeEvery, 1, 1 + 4} { // 4 + 4 are not too many yet
+		n := []int{4, 4, 2, 4}[i]
+		before := b.Memory().Used
+		rowOf(n)
+		check.Equal(t, "packets since the last charge", a.c.uncharged, want)
+		check.That(t, b.Memory().Used > before == (i == 2), "row %d: %d octets are counted, %d before", i, b.Memory().Used, before)
+	}
+}
+
 // While memory is short a program cannot have an association that has its share hold more of what it sends: it waits for acknowledgements.
 func TestSendBufferDoesNotGrowWhileMemoryIsShort(t *testing.T) {
 	b := besiege(t, 1<<20, &Config{Backlog: 10})

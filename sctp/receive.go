@@ -76,7 +76,7 @@ func (c *Conn) input(now rawio.Time, row []rawio.Packet, owned bool) (n int, _ b
 // handle is that of the association, whose owner the caller is.
 func (c *Conn) handle(now rawio.Time, row []rawio.Packet) (n int) {
 	n = c.a.HandlePackets(now, row)
-	c.charges()
+	c.charges(n)
 	if c.a.SackNow() {
 		c.t.transmit(now, c.a)
 	}

@@ -60,7 +60,6 @@ func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 		a.recv.Refuse()
 		return true
 	case AbortAssoc:
-		a.recv.Refuse()
 		a.violated(errUpper)
 		return false
 	default:

@@ -23,16 +23,21 @@ func (a *Assoc) HandlePackets(now rawio.Time, ps []rawio.Packet) int {
 }
 
 // Row is packets that came together and are alike as far as At says so: from one address to another with the same common header, without a mark of congestion, with one
-// DATA chunk each and nothing else, a whole unordered message, of one stream and PPID, in the order of their TSNs.
+// DATA chunk each and nothing else, of one stream and PPID, in the order of their TSNs. To a Placer each is a whole unordered message.
 type Row struct {
 	ps     []rawio.Packet
 	first  wire.Data
 	header uint64 // what their common headers begin with
+	flags  uint8  // of their chunks
 }
 
-// MakeRow makes a row of one packet or more, and returns false if the first is of another kind.
+// MakeRow makes a row for a Placer of one packet or more, and returns false if the first is of another kind.
 func MakeRow(ps []rawio.Packet) (r Row, ok bool) {
-	r.ps = ps
+	return makeRow(ps, wire.FlagB|wire.FlagE|wire.FlagU)
+}
+
+func makeRow(ps []rawio.Packet, flags uint8) (r Row, ok bool) {
+	r.ps, r.flags = ps, flags
 	if len(ps[0].Data) < wire.CommonHeaderLen {
 		return r, false
 	}
@@ -57,28 +62,23 @@ func (r *Row) chunk(p *rawio.Packet) (wire.Data, bool) {
 		return nil, false
 	}
 	d, ok := wire.LoneData(p.Data)
-	return d, ok && d.Flags() == wire.FlagB|wire.FlagE|wire.FlagU
+	return d, ok && d.Flags() == r.flags
 }
 
 // handleRow is HandlePacket for the first of ps if they are alike, and returns how many these are, else 0.
 func (a *Assoc) handleRow(now rawio.Time, ps []rawio.Packet) int {
-	placer, ok := a.placer.(RowPlacer)
-	if !ok || a.state != Established || !a.sound() {
+	if a.state != Established || !a.sound() {
 		return 0
 	}
-	tsn, ok := a.recv.Row()
-	if !ok {
-		return 0
-	}
-	row, ok := MakeRow(ps)
-	if !ok || row.header != uint64(a.peerPort)<<48|uint64(a.localPort)<<32|uint64(a.localTag) || row.first.TSN() != tsn || uint16(row.first.Stream()) >= a.inStreams {
+	row, ok := a.row(ps)
+	if !ok || row.header != uint64(a.peerPort)<<48|uint64(a.localPort)<<32|uint64(a.localTag) || row.first.TSN() != a.recv.CumTSN()+1 || uint16(row.first.Stream()) >= a.inStreams {
 		return 0
 	}
 	path := a.pathOf(ps[0].Remote.Addr().Unmap())
 	if path == nil {
 		return 0
 	}
-	n := placer.PlaceRow(now, row)
+	n := a.takeRow(now, row)
 	if n == 0 {
 		return 0
 	}
@@ -89,17 +89,54 @@ func (a *Assoc) handleRow(now rawio.Time, ps []rawio.Packet) int {
 	a.moved = now
 	a.sackPath, a.sackLocal = path, ps[0].Local
 	a.hurrySack(path)
-	a.recv.PlacedRow(now, n)
+	a.recv.RowDone(now, n)
 	a.unsound()
 	return n
 }
 
-// count counts packets of which each has one DATA chunk, which is placed.
+// row makes a row of whole messages for a Placer, or where there is none of fragments in the middle of a message, if such may be taken as one.
+func (a *Assoc) row(ps []rawio.Packet) (r Row, ok bool) {
+	if a.placer != nil {
+		if _, ok = a.placer.(RowPlacer); ok && a.recv.Row() {
+			return MakeRow(ps)
+		}
+		return r, false
+	}
+	if unordered, ok := a.recv.Middle(); ok {
+		return makeRow(ps, flagU(unordered))
+	}
+	return r, false
+}
+
+// takeRow places a row, or queues it, and returns how many packets of it.
+func (a *Assoc) takeRow(now rawio.Time, row Row) (n int) {
+	if a.placer != nil {
+		n = a.placer.(RowPlacer).PlaceRow(now, row)
+		a.recv.PlacedRow(n)
+		a.stats.Placed += uint64(n)
+		return n
+	}
+	for ; n < row.Len(); n++ {
+		if d, ok := row.At(n); !ok || !a.recv.Continue(d, row.ps[n].Buf) {
+			break
+		}
+	}
+	return n
+}
+
+// flagU is the U bit of DATA.
+func flagU(unordered bool) uint8 {
+	if unordered {
+		return wire.FlagU
+	}
+	return 0
+}
+
+// count counts packets of which each has one DATA chunk.
 func (a *Assoc) count(ps []rawio.Packet) {
 	n := uint64(len(ps))
 	a.stats.PacketsIn += n
 	a.stats.DataIn += n
-	a.stats.Placed += n
 	a.steps += n
 	for i := range ps {
 		a.stats.OctetsIn += uint64(len(ps[i].Data))

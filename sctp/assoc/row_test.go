@@ -168,6 +168,78 @@ func (w *traffic) packet() rawio.Packet {
 	return p
 }
 
+// inStep gives packets to two associations, to the second of them in rows, and sees that all that comes of them is the same. It returns how many came in how many rows.
+func inStep(t *testing.T, seed uint64, ends [2]*lab.Lab, rnd *rand.Rand, next func() rawio.Packet) (rows, packets int) {
+	t.Helper()
+	one, many := ends[0], ends[1]
+	for round := 0; round < 200 && one.A.State() != assoc.Closed; round++ {
+		var batch []rawio.Packet
+		for range 1 + rnd.IntN(24) {
+			batch = append(batch, next())
+		}
+		for i, l := range ends {
+			ps := slices.Clone(batch)
+			for k := range ps {
+				b := rawio.NewBuf(slices.Clone(ps[k].Data))
+				ps[k].Data, ps[k].Buf = b.B, b
+			}
+			for rest := ps; len(rest) > 0; {
+				if i == 0 {
+					l.A.HandlePacket(l.Now, &rest[0])
+					rest = rest[1:]
+					continue
+				}
+				n := l.A.HandlePackets(l.Now, rest)
+				must.That(t, n > 0 && n <= len(rest), "%d of %d packets", n, len(rest))
+				if n > 1 {
+					rows++
+					packets += n
+				}
+				rest = rest[n:]
+			}
+			rawio.ReleaseAll(ps)
+		}
+		if round == 30 && seed%5 == 4 {
+			one.A.Shutdown(one.Now)
+			many.A.Shutdown(many.Now)
+		}
+		if rnd.IntN(4) == 0 {
+			crowd := rnd.IntN(2) == 0
+			one.A.Crowd(crowd)
+			many.A.Crowd(crowd)
+		}
+		read, pass := rnd.IntN(3) == 0, time.Duration(rnd.IntN(3))*time.Duration(rnd.IntN(150))*time.Millisecond
+		if rnd.IntN(100) == 0 {
+			pass = 3 * time.Second
+		}
+		var sent, got [2]string
+		for i, l := range ends {
+			if read {
+				got[i] = string(bytes.Join(lab.Drain(l.A), []byte("|")))
+			}
+			send := func() {
+				l.Host.Poll(l.Now, func(_ *assoc.Assoc, p *rawio.Packet) {
+					sent[i] += fmt.Sprintf("%v %v %x\n", p.Local, p.Remote, bytes.Join(p.Vec, nil))
+				})
+			}
+			send()
+			for end := l.Now.Add(pass); l.A.State() != assoc.Closed; send() {
+				if l.Now = min(l.A.NextTimeout(), end); l.Now == end {
+					break
+				}
+				l.A.HandleTimeout(l.Now)
+			}
+		}
+		must.Equal(t, fmt.Sprintf("seed %d, round %d: sent", seed, round), sent[1], sent[0])
+		must.Equal(t, "read", got[1], got[0])
+		must.Equal(t, "next timeout", many.A.NextTimeout(), one.A.NextTimeout())
+		must.Equal(t, "steps", many.A.Steps(), one.A.Steps())
+		must.That(t, reflect.DeepEqual(many.A.Stats(), one.A.Stats()), "seed %d, round %d: %+v, want %+v", seed, round, many.A.Stats(), one.A.Stats())
+		must.That(t, reflect.DeepEqual(lab.Paths(many.A), lab.Paths(one.A)), "seed %d, round %d: %+v, want %+v", seed, round, lab.Paths(many.A), lab.Paths(one.A))
+	}
+	return rows, packets
+}
+
 // What comes of packets that are handled in rows is what comes of each alone: what is placed, in which order, what is queued, counted, and sent.
 func TestPacketsInRowsAreAsOneByOne(t *testing.T) {
 	rows, packets := 0, 0
@@ -194,72 +266,159 @@ func TestPacketsInRowsAreAsOneByOne(t *testing.T) {
 		if seed%3 == 1 {
 			w.second = append(w.second, rawio.Packet{Local: one.Host.Addr, Remote: lab.Second})
 		}
-		for round := 0; round < 200 && one.A.State() != assoc.Closed; round++ {
-			var batch []rawio.Packet
-			for range 1 + w.IntN(24) {
-				batch = append(batch, w.packet())
-			}
-			for i, l := range ends {
-				ps := slices.Clone(batch)
-				for k := range ps {
-					b := rawio.NewBuf(slices.Clone(ps[k].Data))
-					ps[k].Data, ps[k].Buf = b.B, b
-				}
-				for rest := ps; len(rest) > 0; {
-					if i == 0 {
-						l.A.HandlePacket(l.Now, &rest[0])
-						rest = rest[1:]
-						continue
-					}
-					n := l.A.HandlePackets(l.Now, rest)
-					must.That(t, n > 0 && n <= len(rest), "%d of %d packets", n, len(rest))
-					rest = rest[n:]
-				}
-				rawio.ReleaseAll(ps)
-			}
-			if round == 30 && seed%5 == 4 {
-				one.A.Shutdown(one.Now)
-				many.A.Shutdown(many.Now)
-			}
-			if w.IntN(4) == 0 {
-				crowd := w.IntN(2) == 0
-				one.A.Crowd(crowd)
-				many.A.Crowd(crowd)
-			}
-			read, pass := w.IntN(3) == 0, time.Duration(w.IntN(3))*time.Duration(w.IntN(150))*time.Millisecond
-			if w.IntN(100) == 0 {
-				pass = 3 * time.Second
-			}
-			var sent, got [2]string
-			for i, l := range ends {
-				if read {
-					got[i] = string(bytes.Join(lab.Drain(l.A), []byte("|")))
-				}
-				send := func() {
-					l.Host.Poll(l.Now, func(_ *assoc.Assoc, p *rawio.Packet) {
-						sent[i] += fmt.Sprintf("%v %v %x\n", p.Local, p.Remote, bytes.Join(p.Vec, nil))
-					})
-				}
-				send()
-				for end := l.Now.Add(pass); l.A.State() != assoc.Closed; send() {
-					if l.Now = min(l.A.NextTimeout(), end); l.Now == end {
-						break
-					}
-					l.A.HandleTimeout(l.Now)
-				}
-			}
-			must.Equal(t, fmt.Sprintf("seed %d, round %d: sent", seed, round), sent[1], sent[0])
-			must.Equal(t, "read", got[1], got[0])
-			must.Equal(t, "next timeout", many.A.NextTimeout(), one.A.NextTimeout())
-			must.Equal(t, "steps", many.A.Steps(), one.A.Steps())
-			must.That(t, reflect.DeepEqual(many.A.Stats(), one.A.Stats()), "seed %d, round %d: %+v, want %+v", seed, round, many.A.Stats(), one.A.Stats())
-			must.That(t, reflect.DeepEqual(lab.Paths(many.A), lab.Paths(one.A)), "seed %d, round %d: %+v, want %+v", seed, round, lab.Paths(many.A), lab.Paths(one.A))
-		}
+		inStep(t, seed, ends, w.Rand, w.packet)
 		check.Slice(t, "what the Placer saw", placers[1].Seen, placers[0].Seen)
 		rows += placers[1].rows
 		packets += placers[1].packets
 	}
 	check.That(t, rows > 1000 && packets > 3*rows, "%d packets in %d rows only", packets, rows)
+}
+
+// fragments makes packets of a peer that sends long messages in fragments.
+type fragments struct {
+	traffic
+	ssn   [3]wire.SSN
+	left  int // fragments of the message that are to come
+	id    wire.StreamID
+	flags uint8
+	text  string
+	ppid  uint32
+}
+
+func (w *fragments) packet() rawio.Packet {
+	if len(w.held) > 0 && w.IntN(8) == 0 {
+		p := w.held[0]
+		w.held = w.held[1:]
+		return p
+	}
+	w.n++
+	if w.left == 0 {
+		if w.flags&wire.FlagU == 0 {
+			w.ssn[w.id]++ // that of before
+		}
+		w.left, w.id, w.text, w.ppid = 1+w.IntN(100), wire.StreamID(w.IntN(3)), strings.Repeat("y", 1+w.IntN(60)), 7+uint32(w.IntN(2))
+		w.flags = wire.FlagB | uint8(w.IntN(2))*wire.FlagU
+	}
+	p, flags, text, stream, ssn, ppid, tsn, tag, port, lost := w.local, w.flags, w.text, w.id, w.ssn[w.id], w.ppid, w.next, w.tag, uint16(lab.PortB), false
+	if w.left == 1 {
+		flags |= wire.FlagE
+	}
+	var more [][]byte
+	chance := w.IntN(1000)
+	if chance < 20 && (!w.rough || w.n%1600 > 300) {
+		chance = 999
+	}
+	switch {
+	case chance < 10:
+		lost = true
+	case chance < 15:
+		tsn-- // again
+	case chance < 17:
+		tsn += 5000 // far ahead
+	case chance < 30:
+	case chance < 40:
+		flags |= wire.FlagI
+	case chance < 45:
+		more = append(more, wire.AppendChunk(nil, wire.ChunkHeartbeat, 0, []byte("12345678")))
+	case chance < 50:
+		p.ECN = rawio.CE
+	case chance < 55:
+		p.ECN = rawio.ECT0
+	case chance < 60:
+		tag++
+	case chance < 65:
+		port++
+	case chance < 70:
+		p.Kind = rawio.KindHostUnreachable
+	case chance < 80 && len(w.second) > 0:
+		q := w.second[w.IntN(len(w.second))]
+		if p.Local, p.Remote = q.Local, q.Remote; p.Remote != stranger && w.IntN(2) == 0 {
+			w.local = q
+		}
+	case chance < 90:
+		text = text[:1+w.IntN(len(text))]
+	case chance < 95:
+		w.text = strings.Repeat("z", 1+w.IntN(60))
+	case chance < 105:
+		ppid++
+	case chance < 107 && w.n > 1000: // the last of it
+		switch w.IntN(5) {
+		case 0:
+			ssn++
+		case 1:
+			stream = (stream + 1) % 3
+		case 2:
+			flags ^= wire.FlagU
+		case 3:
+			flags ^= wire.FlagB
+		case 4:
+			stream = 77 // there is none
+		}
+	}
+	counts := tsn == w.next && tag == w.tag && port == lab.PortB && p.Kind == rawio.KindSCTP && p.Remote != stranger
+	b := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, TSN: tsn, Stream: stream, SSN: ssn, PPID: ppid, PayloadLen: len(text)})
+	b = append(append(b, text...), wire.Padding(len(text))...)
+	p.Data = lab.Packet(lab.PortA, port, tag, append(more, b)...)
+	if counts {
+		w.next++
+		w.left--
+		w.flags &^= wire.FlagB
+	}
+	if lost {
+		w.held = append(w.held, p)
+		return w.packet()
+	}
+	return p
+}
+
+// plainPlacer is a lab.Placer for no rows.
+type plainPlacer struct{ lab.Placer }
+
+// What comes of fragments that are queued in rows is what comes of each alone. There are rows where nothing is placed, and only there.
+func TestFragmentsInRowsAreAsOneByOne(t *testing.T) {
+	rows, packets, aborted := 0, 0, 0
+	for seed := range uint64(60) {
+		var ends [2]*lab.Lab
+		for i := range ends {
+			switch seed % 5 {
+			case 0:
+				ends[i] = lab.Passive(t, &assoc.Config{AutoClose: 2 * time.Second})
+			case 1:
+				ends[i] = lab.TwoPaths(t)
+			case 2:
+				ends[i] = marksLab(t)
+			case 3:
+				ends[i] = lab.Passive(t, &assoc.Config{RecvBuffer: 4000})
+			case 4:
+				ends[i] = lab.Passive(t, &assoc.Config{RecvBuffer: 8000, PartialDelivery: 900, MaxMessage: 5700})
+			}
+			switch seed % 7 {
+			case 5:
+				ends[i].A.SetUpper(new(plainPlacer), nil)
+			case 6:
+				ends[i].A.SetUpper(&rower{TB: t}, nil)
+			}
+		}
+		l := ends[0]
+		w := &fragments{traffic: traffic{Rand: rand.New(rand.NewPCG(6581, seed)), tag: l.Tag, rough: seed%4 == 3, next: l.TSN, local: rawio.Packet{Local: l.Host.Addr, Remote: l.Peer}}, flags: wire.FlagU}
+		w.second = []rawio.Packet{{Local: l.Host.Addr, Remote: stranger}, {Local: lab.IPv4[1], Remote: l.Peer}, w.local,
+			{Local: l.Host.Addr, Remote: netip.AddrPortFrom(l.Peer.Addr(), 9899)}}
+		if seed%5 == 1 {
+			w.second = append(w.second, rawio.Packet{Local: l.Host.Addr, Remote: lab.Second})
+		}
+		r, n := inStep(t, seed, ends, w.Rand, w.packet)
+		if seed%7 >= 5 {
+			check.That(t, r == 0, "seed %d: %d rows of fragments to a Placer", seed, r)
+		} else {
+			check.Equal(t, "placed", ends[1].A.Stats().Placed, 0)
+		}
+		if ends[1].A.Stats().Violations > 0 {
+			aborted++
+		}
+		rows += r
+		packets += n
+	}
+	check.That(t, rows > 1000 && packets > 3*rows && aborted > 5, "%d packets in %d rows only, %d associations aborted", packets, rows, aborted)
 }
 
 // inRow is the script's next n packets, in a row.
@@ -268,6 +427,45 @@ func inRow(l *lab.Lab, n int) (ps []rawio.Packet) {
 		ps = append(ps, rawio.Packet{Data: lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Data("place")), Local: l.Host.Addr, Remote: l.Peer})
 	}
 	return ps
+}
+
+// Fragments in the middle of a message, ordered or not, are queued in a row up to the last of them, each in its own buffer, and none counts as placed.
+func TestFragmentsInARow(t *testing.T) {
+	for _, flags := range []uint8{0, wire.FlagU} {
+		l := lab.Passive(t, nil)
+		begin := l.Data("begins ")
+		begin[1] = wire.FlagB | flags
+		l.Send(l.Tag, begin)
+		ps := inRow(l, 5)
+		for i := range ps {
+			ps[i].Data[wire.CommonHeaderLen+1] = flags
+			ps[i].Buf = rawio.NewBuf(make([]byte, 4*len("place"))) // so short that the payload stays in it
+		}
+		must.Equal(t, "packets handled", l.A.HandlePackets(l.Now, ps), len(ps))
+		for i := range ps {
+			check.Equal(t, fmt.Sprintf("references to buffer %d of what is queued", i), ps[i].Buf.Refs(), 2)
+		}
+		check.Equal(t, "placed", l.A.Stats().Placed, 0)
+		end := l.Data(" ends")
+		end[1] = wire.FlagE | flags
+		l.Send(l.Tag, end)
+		check.Equal(t, "read", string(bytes.Join(lab.Drain(l.A), []byte("|"))), "begins "+strings.Repeat("place", len(ps))+" ends")
+		for i := range ps {
+			check.Equal(t, fmt.Sprintf("references to buffer %d of what is read", i), ps[i].Buf.Refs(), 1)
+		}
+	}
+}
+
+// To a Placer that is none for rows each packet is given alone.
+func TestNoRowForAPlacerOfPackets(t *testing.T) {
+	l := lab.Passive(t, nil)
+	p := new(plainPlacer)
+	l.A.SetUpper(p, nil)
+	l.Send(l.Tag, l.Data("place"))
+	for rest := inRow(l, 3); len(rest) > 0; rest = rest[1:] {
+		must.Equal(t, "packets handled", l.A.HandlePackets(l.Now, rest), 1)
+	}
+	check.Equal(t, "packets seen", len(p.Seen), 4)
 }
 
 // A layer above that contradicts itself amid a row ends the association with it.
@@ -294,14 +492,29 @@ func TestRowIsTheLastOfABrokenAssociation(t *testing.T) {
 	check.Equal(t, "rows", p.rows, 2)
 }
 
-// rowOf has an association that has had its first DATA, and packets in a row, which next gives the TSNs that are next.
-func rowOf(t testing.TB) (a *assoc.Assoc, now rawio.Time, ps []rawio.Packet, next func()) {
-	l := lab.Passive(t, nil)
-	l.A.SetUpper(allPlaced{}, nil)
-	l.Send(l.Tag, l.Data("first"))
+// rowOf has an association that has had its first DATA, and packets in a row, which next gives the TSNs that are next: whole messages that are placed, or fragments of one
+// that are queued, and read when the last of them, which comes alone, makes a piece of the message.
+func rowOf(t testing.TB, queued bool) (a *assoc.Assoc, now rawio.Time, ps []rawio.Packet, next func()) {
+	const piece = len("place") * assoc.RowMost
+	first, flags := uint8(wire.FlagB|wire.FlagE|wire.FlagU), uint8(wire.FlagB|wire.FlagE|wire.FlagU)
+	l := lab.Passive(t, &assoc.Config{PartialDelivery: piece - 1})
+	if queued {
+		first, flags = wire.FlagB, 0
+	} else {
+		l.A.SetUpper(allPlaced{}, nil)
+	}
+	data := l.Data(strings.Repeat("x", piece))
+	data[1] = first
+	l.Send(l.Tag, data)
 	tsn := l.TSN
 	ps = inRow(l, assoc.RowMost)
+	for i := range ps {
+		ps[i].Data[wire.CommonHeaderLen+1] = flags
+	}
 	return l.A, l.Now, ps, func() {
+		for m, ok := l.A.Receive(); ok; m, ok = l.A.Receive() {
+			l.A.Release(m)
+		}
 		for i := range ps {
 			binary.BigEndian.PutUint32(ps[i].Data[wire.CommonHeaderLen+wire.ChunkHeaderLen:], uint32(tsn))
 			tsn++
@@ -309,23 +522,35 @@ func rowOf(t testing.TB) (a *assoc.Assoc, now rawio.Time, ps []rawio.Packet, nex
 	}
 }
 
-// A row allocates nothing.
+// A row allocates nothing, but memory for what is queued, which is used again when that was read.
 func TestRowAllocatesNothing(t *testing.T) {
-	a, now, ps, next := rowOf(t)
-	check.Equal(t, "allocations", testing.AllocsPerRun(100, func() {
-		next()
-		must.Equal(t, "packets handled", a.HandlePackets(now, ps), len(ps))
-	}), 0.0)
+	for _, queued := range []bool{false, true} {
+		a, now, ps, next := rowOf(t, queued)
+		want := len(ps)
+		if queued {
+			want--
+		}
+		handle := func() {
+			next()
+			must.Equal(t, "packets handled", a.HandlePackets(now, ps), want)
+			for i := want; i < len(ps); i++ {
+				a.HandlePacket(now, &ps[i])
+			}
+		}
+		handle() // so that there is memory to be used again
+		check.Equal(t, "allocations", testing.AllocsPerRun(100, handle), 0.0)
+	}
 }
 
 // What a packet with one DATA chunk takes, alone and in a row, without its payload.
 func BenchmarkPackets(b *testing.B) {
 	for _, row := range []struct {
-		name string
-		most int
-	}{{"alone", 1}, {"row", assoc.RowMost}} {
+		name   string
+		most   int
+		queued bool
+	}{{"alone", 1, false}, {"row", assoc.RowMost, false}, {"queued alone", 1, true}, {"queued row", assoc.RowMost, true}} {
 		b.Run(row.name, func(b *testing.B) {
-			a, now, ps, next := rowOf(b)
+			a, now, ps, next := rowOf(b, row.queued)
 			for i := 0; i < b.N; i += len(ps) {
 				next()
 				for rest := ps; len(rest) > 0; rest = rest[a.HandlePackets(now, rest[:min(row.most, len(rest))]):] {

@@ -15,11 +15,7 @@ func (r *Reassembly) spill(cum wire.TSN, room, point int) error {
 		return nil
 	}
 	m := r.held.at(cum)
-	if m == nil {
-		return nil
-	}
-	full := r.limit-m.Size < room && r.maxMessage > r.limit
-	if !full && (point == 0 || m.Size <= point || r.stream(m.Stream).due) {
+	if m == nil || !r.spills(m.Size, room, point) || !r.fills(m.Size, room) && r.stream(m.Stream).due {
 		return nil
 	}
 	for s := r.stream(m.Stream); s.due; { // there is little beside a message that fills the buffer
@@ -40,6 +36,16 @@ func (r *Reassembly) spill(cum wire.TSN, room, point int) error {
 	r.open = m
 	r.ready.push(p)
 	return nil
+}
+
+// fills says whether so many octets of one message leave less than room octets of a buffer that it may not fit.
+func (r *Reassembly) fills(octets, room int) bool {
+	return r.maxMessage > r.limit && r.limit-octets < room
+}
+
+// spills says whether so many octets of one message may be for spill.
+func (r *Reassembly) spills(octets, room, point int) bool {
+	return r.fills(octets, room) || point > 0 && octets > point
 }
 
 // CutOff ends the message that is delivered in pieces: no more of it will come. What has waited for its end

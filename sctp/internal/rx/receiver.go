@@ -123,19 +123,6 @@ func (r *Receiver) Placed(d wire.Data) {
 	r.reasm.Check(r.track.Cum()) // PacketDone does it again, for its error
 }
 
-// Row says whether DATA from the next TSN on, each in a packet of its own and placed, would be admitted, and ask for nothing but to be counted: nothing was lost of late, so that
-// nothing is missing, and nothing is held.
-func (r *Receiver) Row() (next wire.TSN, ok bool) {
-	return r.track.Cum() + 1, !r.squeezed && !r.shrinks() && r.reasm.Empty() && r.ack.plain()
-}
-
-// PlacedRow is Admit, Placed and PacketDone for n packets of which Row has said so, with unordered DATA.
-func (r *Receiver) PlacedRow(now rawio.Time, n int) {
-	r.track.Skip(n)
-	r.ack.PacketsDone(now, n)
-	_ = r.reasm.Check(r.track.Cum()) // nothing is held that could be wrong
-}
-
 // Queue counts an admitted chunk as received and holds it for delivery. d lies in buf, which is
 // retained if need be; buf may be nil. After an error, a *ViolationError or ErrMessageTooBig, the
 // association is to be aborted.
@@ -168,10 +155,12 @@ func (r *Receiver) PacketDone(now rawio.Time) error {
 	if err := r.reasm.Check(r.track.Cum()); err != nil {
 		return err
 	}
-	// With room for less than two full chunks the peer may stop to send: silly window avoidance, on
-	// both sides, takes one of them.
-	return r.reasm.spill(r.track.Cum(), min(2*r.cfg.PMDCS, r.cfg.RecvBuffer/2), r.cfg.Partial)
+	return r.reasm.spill(r.track.Cum(), r.aside(), r.cfg.Partial)
 }
+
+// aside is how much room there is to be beside a message in assembly. With less than two full chunks the peer may stop to send: silly window
+// avoidance, on both sides, takes one of them.
+func (r *Receiver) aside() int { return min(2*r.cfg.PMDCS, r.cfg.RecvBuffer/2) }
 
 // SackDue reports whether a SACK has to go now.
 func (r *Receiver) SackDue(now rawio.Time) bool { return r.ack.Due(now) }

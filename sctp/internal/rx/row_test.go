@@ -69,19 +69,15 @@ func TestNoRowWhereMoreIsToBeDone(t *testing.T) {
 		{"a peer that begins anew", 0, func(r *Receiver) { r.Restart(Config{PeerTSN: 8, RecvBuffer: 1000, InStreams: 2}) }, func(r *Receiver) { placed(t, r, 0, chunk(8, 0, ube, "x")) }},
 	} {
 		r := begun(t, tt.partial)
-		next, ok := r.Row()
-		must.That(t, ok && next == 2, "%s: before, a row from TSN %d on: %v", tt.name, next, ok)
+		must.That(t, r.Row(), "%s: before, no row", tt.name)
 		tt.spoil(r)
-		_, ok = r.Row()
-		check.That(t, !ok, "%s: a row", tt.name)
+		check.That(t, !r.Row(), "%s: a row", tt.name)
 		if tt.mend != nil {
 			tt.mend(r)
-			next, ok = r.Row()
-			check.That(t, ok && next == r.CumTSN()+1, "%s: afterwards, a row from TSN %d on behind %d: %v", tt.name, next, r.CumTSN(), ok)
+			check.That(t, r.Row(), "%s: afterwards, no row", tt.name)
 		}
 	}
-	_, ok := newReceiver().Row()
-	check.That(t, !ok, "a row before the first DATA")
+	check.That(t, !newReceiver().Row(), "a row before the first DATA")
 }
 
 // A loss is remembered for so many packets, and none of a row is among them.
@@ -89,12 +85,10 @@ func TestNoRowUntilALossIsForgotten(t *testing.T) {
 	r := begun(t, 0)
 	mustPacket(t, r, 0, chunk(1, 0, ube, "x"))
 	for i := range WaryPackets - 1 {
-		_, ok := r.Row()
-		must.That(t, !ok, "a row %d packets behind a loss", i+1)
+		must.That(t, !r.Row(), "a row %d packets behind a loss", i+1)
 		placed(t, r, 0, chunk(2+i, 0, ube, "x"))
 	}
-	next, ok := r.Row()
-	check.That(t, ok && next == WaryPackets+1, "%d packets behind a loss, a row from TSN %d on: %v", WaryPackets, next, ok)
+	check.That(t, r.Row(), "%d packets behind a loss, no row", WaryPackets)
 }
 
 // twins are two receivers that are given the same: by the one each packet of a row is taken in by itself, by the other all at once.
@@ -111,6 +105,7 @@ type twins struct {
 	come    bool        // some DATA has
 	squeeze bool
 	event   string
+	train   [2]*rawio.Buf
 }
 
 // both does something with each, with the same outcome.
@@ -267,15 +262,18 @@ func (w *twins) row(n int) {
 		placed(w.t, w.r[0], w.now, w.unordered())
 		w.quiet++
 	}
-	w.r[1].PlacedRow(w.now, n)
+	w.r[1].PlacedRow(n)
+	w.r[1].RowDone(w.now, n)
 	w.event = fmt.Sprint("a row of ", n)
 }
 
-// event does one of what may happen.
-func (w *twins) step() {
+// step does one of what may happen.
+func (w *twins) step() { w.steps(w.rnd.IntN(30)) }
+
+func (w *twins) steps(what int) {
 	w.t.Helper()
 	rnd := w.rnd
-	switch rnd.IntN(30) {
+	switch what {
 	case 0, 1, 2:
 		w.packet(rnd.IntN(2) == 0, w.next())
 	case 3:
@@ -349,10 +347,10 @@ func TestRowIsAsOneByOne(t *testing.T) {
 			w.r[i] = NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1000, Partial: 30, PMDCS: 200, InStreams: 2, SackDelay: 200 * time.Millisecond, LoneDelay: 20 * time.Millisecond, Letter: seed%4 == 3})
 		}
 		for range 500 {
-			next, ok := w.r[1].Row()
+			ok := w.r[1].Row()
 			r := w.r[0]
 			want := w.come && w.quiet >= WaryPackets && !w.squeeze && !r.Gaps() && r.Buffered() == 0 && r.Window() > 0 && r.reasm.held.edge == nil && r.reasm.limit <= r.cfg.RecvBuffer
-			must.That(t, ok == want && next == r.CumTSN()+1, "after %s: a row from TSN %d on behind %d: %v, want %v; %d packets behind a loss", w.event, next, r.CumTSN(), ok, want, w.quiet)
+			must.That(t, ok == want, "after %s: a row behind TSN %d: %v, want %v; %d packets behind a loss", w.event, r.CumTSN(), ok, want, w.quiet)
 			switch n := 1 + w.rnd.IntN(16); {
 			case ok && int(r.CumTSN()) == len(w.sent) && len(w.rest) == 0 && w.rnd.IntN(3) == 0:
 				if w.row(n); n > 1 {
@@ -371,6 +369,310 @@ func TestRowIsAsOneByOne(t *testing.T) {
 		must.OK(t, w.r[1].Audit(lent(w.lent[1])))
 	}
 	check.That(t, rows > 1000 && several > 1000 && none > 1000, "%d rows, %d of several packets, and %d times there was none", rows, several, none)
+}
+
+// begins returns a receiver of 1000 octets with the beginning of a message, as it is when that is acknowledged. It begins to deliver in pieces what leaves less than 400 octets.
+func begins(t *testing.T, cfg Config, flags uint8) *Receiver {
+	t.Helper()
+	cfg.PeerTSN, cfg.RecvBuffer, cfg.PMDCS, cfg.InStreams, cfg.SackDelay = 1, 1000, 200, 2, 200*time.Millisecond
+	r := NewReceiver(cfg)
+	mustPacket(t, r, 0, chunk(1, 0, wire.FlagB|flags, "0123456789"))
+	sack(r)
+	return r
+}
+
+// Fragments in the middle of a message are taken in a row where nothing but a message is held to which they may belong.
+func TestMiddleIsWhereAMessageGoesOn(t *testing.T) {
+	check.That(t, !middle(newReceiver(), 0), "the middle of a message before the first DATA")
+	for _, flags := range []uint8{0, wire.FlagU} {
+		for _, tt := range []struct {
+			name  string
+			spoil func(r *Receiver)
+			mend  func(r *Receiver) // nil: not at once
+		}{
+			{"in the midst of a packet", func(r *Receiver) { must.OK(t, r.Queue(chunk(2, 0, flags, "x"), nil)) }, func(r *Receiver) { must.OK(t, r.PacketDone(0)) }},
+			{"a fragment missing", func(r *Receiver) { mustPacket(t, r, 0, chunk(3, 0, flags, "x")) }, nil},
+			{"a fragment that was missing", func(r *Receiver) {
+				mustPacket(t, r, 0, chunk(3, 0, flags, "x"))
+				mustPacket(t, r, 0, chunk(2, 0, flags, "x"))
+			}, nil},
+			{"a duplicate", func(r *Receiver) { mustPacket(t, r, 0, chunk(1, 0, wire.FlagB|flags, "x")) }, nil},
+			{"memory short", func(r *Receiver) { r.Squeeze(true) }, func(r *Receiver) { r.Squeeze(false) }},
+			{"the end", func(r *Receiver) { mustPacket(t, r, 0, chunk(2, 0, wire.FlagE|flags, "x")) }, func(r *Receiver) { mustPacket(t, r, 0, chunk(3, 1, wire.FlagB|flags, "x")) }},
+			{"a peer that begins anew", func(r *Receiver) { r.Restart(Config{PeerTSN: 8, RecvBuffer: 1000, InStreams: 2}) }, func(r *Receiver) { mustPacket(t, r, 0, chunk(8, 0, wire.FlagB|flags, "x")) }},
+		} {
+			r := begins(t, Config{}, flags)
+			must.That(t, middle(r, flags), "%s: before, not the middle of a message", tt.name)
+			tt.spoil(r)
+			_, ok := r.Middle()
+			check.That(t, !ok, "%s: the middle of a message", tt.name)
+			if tt.mend != nil {
+				tt.mend(r)
+				check.That(t, middle(r, flags), "%s: afterwards, not the middle of a message", tt.name)
+			}
+		}
+	}
+	r := begins(t, Config{Partial: 5}, 0)
+	must.Equal(t, "pieces", pieces(r), "0:0+10..")
+	check.That(t, middle(r, 0), "not the middle of a message of which all that has come is read")
+	mustPacket(t, r, 0, chunk(1, 0, wire.FlagB, "x"))
+	for i := range WaryPackets - 1 {
+		_, ok := r.Middle()
+		must.That(t, !ok, "the middle of a message, %d packets behind a loss", i+1)
+		mustPacket(t, r, 0, chunk(2+i, 0, 0, "x"))
+		received(r)
+	}
+	check.That(t, middle(r, 0), "%d packets behind a loss, not the middle of a message", WaryPackets)
+}
+
+// middle says whether fragments with U bits like flags may be taken in a row.
+func middle(r *Receiver, flags uint8) bool {
+	unordered, ok := r.Middle()
+	return ok && unordered == (flags&wire.FlagU != 0)
+}
+
+// Of a row only that fragment is taken which is of the message, has room, and makes no piece of it due.
+func TestContinueTakesWhatIsJustAdded(t *testing.T) {
+	x := func(n int) string { return string(make([]byte, n)) }
+	for _, tt := range []struct {
+		name string
+		cfg  Config
+		d    wire.Data // behind ten octets of stream 0, SSN 0
+		want bool
+	}{
+		{"one more", Config{}, chunk(2, 0, 0, x(10)), true},
+		{"another SSN", Config{}, chunk(2, 1, 0, x(10)), false},
+		{"another stream", Config{}, onStream(1, 2, 0, 0, x(10)), false},
+		{"unordered", Config{}, chunk(2, 0, wire.FlagU, x(10)), false},
+		{"so much that 400 octets are left", Config{}, chunk(2, 0, 0, x(590)), true},
+		{"so much that less are", Config{}, chunk(2, 0, 0, x(591)), false},
+		{"so much, of a message that the buffer holds", Config{MaxMessage: 1000}, chunk(2, 0, 0, x(591)), true},
+		{"so much that one octet may follow", Config{MaxMessage: 1000}, chunk(2, 0, 0, x(989)), true},
+		{"so much that nothing may", Config{MaxMessage: 1000}, chunk(2, 0, 0, x(990)), false},
+		{"so much, of one of two buffers, that 400 octets are left", Config{MaxMessage: 2000}, chunk(2, 0, 0, x(590)), true},
+		{"and that less are", Config{MaxMessage: 2000}, chunk(2, 0, 0, x(591)), false},
+		{"up to the point of partial delivery", Config{MaxMessage: 1000, Partial: 30}, chunk(2, 0, 0, x(20)), true},
+		{"beyond it", Config{MaxMessage: 1000, Partial: 30}, chunk(2, 0, 0, x(21)), false},
+	} {
+		r, one := begins(t, tt.cfg, 0), begins(t, tt.cfg, 0)
+		must.That(t, middle(r, 0), "%s: not the middle of a message", tt.name)
+		check.Equal(t, tt.name, r.Continue(tt.d, nil), tt.want)
+		if tt.want {
+			mustPacket(t, one, 0, tt.d)
+			r.RowDone(0, 1)
+		}
+		check.That(t, reflect.DeepEqual(one, r), "%s: one by one %s\nin a row %s", tt.name, one.Tell(0), r.Tell(0))
+	}
+	r := begins(t, Config{MaxMessage: 1000}, wire.FlagU)
+	check.That(t, r.Continue(chunk(2, 7, wire.FlagU, x(980)), nil), "an unordered message has no SSN")
+	r.RowDone(0, 1)
+	check.That(t, r.Continue(chunk(3, 7, wire.FlagU, x(9)), nil), "the window is open")
+	r.RowDone(0, 1)
+	r = begins(t, Config{MaxMessage: 2000}, 0)
+	r.Release(&Message{Size: -990}) // as if somebody held so many
+	check.Equal(t, "window", r.Window(), 0)
+	check.That(t, !r.Continue(chunk(2, 0, 0, "x"), nil), "the window is closed")
+}
+
+// long is the next chunk of messages of many fragments, mostly of the same length.
+func (w *twins) long() wire.Data {
+	if len(w.rest) == 0 {
+		id, n, size := w.rnd.IntN(2), 1+w.rnd.IntN(60), 1+w.rnd.IntN(40)
+		if w.rnd.IntN(4) == 0 {
+			n = 1
+		}
+		flags, ssn := uint8(0), w.ssn[id]
+		if w.rnd.IntN(2) == 0 {
+			flags = wire.FlagU
+		} else {
+			w.ssn[id]++
+		}
+		for i := range n {
+			f, ssn, id := flags, ssn, id
+			if i == 0 {
+				f |= wire.FlagB
+			}
+			if i == n-1 {
+				f |= wire.FlagE
+			}
+			switch w.rnd.IntN(2000) {
+			case 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10:
+				f |= wire.FlagI
+			case 11:
+				ssn++
+			case 12:
+				id = 1 - id
+			case 13:
+				f ^= wire.FlagU
+			}
+			if w.rnd.IntN(20) == 0 {
+				size = 1 + w.rnd.IntN(40)
+			}
+			w.rest = append(w.rest, onStream(id, len(w.sent)+1+i, ssn, f, "0123456789012345678901234567890123456789"[:size]))
+		}
+	}
+	d := w.rest[0]
+	w.rest, w.sent = w.rest[1:], append(w.sent, d)
+	return d
+}
+
+// due is the chunk that the cumulative TSN waits for.
+func (w *twins) due() wire.Data {
+	for int(w.r[0].CumTSN()) >= len(w.sent) {
+		w.long()
+	}
+	return w.sent[w.r[0].CumTSN()]
+}
+
+// bufs are a buffer for each to have a chunk lie in, or none.
+func (w *twins) bufs() (b [2]*rawio.Buf) {
+	switch w.rnd.IntN(8) {
+	case 0:
+		w.train = [2]*rawio.Buf{}
+	case 1, 2:
+		n := 1 + w.rnd.IntN(200)
+		filled := w.rnd.IntN(n + 1)
+		for i := range w.train {
+			w.train[i] = rawio.NewBuf(make([]byte, n))
+			w.train[i].Filled = filled
+		}
+	}
+	return w.train
+}
+
+// queued gives a receiver a packet with a chunk.
+func (w *twins) queued(i int, d wire.Data, buf *rawio.Buf) (a Admission, err error) {
+	r := w.r[i]
+	if a = r.Admit(d); a == New {
+		if err := r.Queue(d, buf); err != nil {
+			return a, err
+		}
+	}
+	return a, r.PacketDone(w.now)
+}
+
+// one gives both the same packet with a chunk.
+func (w *twins) one(d wire.Data, b [2]*rawio.Buf) (a Admission, err error) {
+	w.t.Helper()
+	a, err = w.queued(0, d, b[0])
+	also, fails := w.queued(1, d, b[1])
+	must.That(w.t, a == also && reflect.DeepEqual(err, fails), "TSN %d: one by one %d, %v, in a row %d, %v", d.TSN(), a, err, also, fails)
+	w.event = fmt.Sprint("TSN ", d.TSN())
+	return a, err
+}
+
+// middle gives both up to n fragments in a row, and returns how many were taken as one.
+func (w *twins) middle(n int) (k int, err error) {
+	w.t.Helper()
+	one, other := w.r[0], w.r[1]
+	unordered, ok := other.Middle()
+	m := one.reasm.held.edge
+	must.That(w.t, ok == (m != nil && one.ack.wary == 0 && !w.squeeze), "after %s: the middle of a message behind TSN %d: %v", w.event, one.CumTSN(), ok)
+	must.That(w.t, !ok || unordered == m.Unordered, "after %s: the middle of an unordered message: %v", w.event, unordered)
+	for ; ok && k < n; k++ {
+		d := w.due()
+		if d.B() || d.E() || d.I() || d.U() != unordered {
+			break
+		}
+		b := w.bufs()
+		size, offset := m.Size+len(d.Payload()), m.Offset
+		a, fails := w.queued(0, d, b[0])
+		aside, g := min(2*one.cfg.PMDCS, one.cfg.RecvBuffer/2), &one.reasm
+		want := a == New && fails == nil && g.held.edge == m && m.Size == size && m.Offset == offset &&
+			!(g.maxMessage > g.limit && g.limit-size < aside) && !(one.cfg.Partial > 0 && size > one.cfg.Partial)
+		took := other.Continue(d, b[1])
+		must.That(w.t, took == want, "TSN %d: taken in a row %v, want %v: one by one %d, %v", d.TSN(), took, want, a, fails)
+		if w.event = fmt.Sprint("TSN ", d.TSN(), " of a row"); took {
+			continue
+		}
+		if k > 0 {
+			other.RowDone(w.now, k)
+		}
+		also, err := w.queued(1, d, b[1])
+		must.That(w.t, a == also && reflect.DeepEqual(err, fails), "TSN %d: one by one %d, %v, behind a row %d, %v", d.TSN(), a, fails, also, err)
+		return k, err
+	}
+	if k > 0 {
+		other.RowDone(w.now, k)
+	}
+	return k, nil
+}
+
+// unread does something to both, of what step does too, but to give them packets of its own.
+func (w *twins) unread() error {
+	switch w.rnd.IntN(40) {
+	case 0: // lost, and come again
+		d := w.due()
+		if _, err := w.one(w.long(), w.bufs()); err != nil {
+			return err
+		}
+		if w.rnd.IntN(2) == 0 {
+			_, err := w.one(d, w.bufs())
+			return err
+		}
+	case 1:
+		if n := len(w.sent); n > 0 {
+			_, err := w.one(w.sent[n-1-w.rnd.IntN(min(n, 8))], w.bufs())
+			return err
+		}
+	case 2:
+		w.short(w.rnd.IntN(4) == 0)
+	case 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14:
+		w.readAll()
+	case 15, 16, 17, 18, 19, 20:
+		w.sack(1400)
+	case 21, 22:
+		if r := w.r[0]; !r.Gaps() && !r.gaps { // many packets later
+			r.ack.wary = min(r.ack.wary, int32(w.rnd.IntN(2)))
+			w.r[1].ack.wary = r.ack.wary
+		}
+	case 23, 24:
+		w.short(false)
+	case 25, 26, 27, 28, 29, 30, 31, 32, 33, 34:
+		_, err := w.one(w.due(), w.bufs())
+		return err
+	default:
+		for k := w.rnd.IntN(30); ; k = w.rnd.IntN(30) {
+			if k > 4 && k != 22 && k != 21 {
+				w.steps(k)
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// Fragments that are added in a row to the message in assembly leave a receiver in the very state that it has when each is taken in by itself, whatever came before and comes
+// after. They are added wherever nothing else comes of them.
+func TestMiddleIsAsOneByOne(t *testing.T) {
+	rows, fragments, singles, errors := 0, 0, 0, map[string]int{}
+	for seed := range 120 {
+		w := &twins{t: t, rnd: rand.New(rand.NewPCG(uint64(seed), 0x9260)), now: 1000 * ms}
+		for i := range w.r {
+			w.r[i] = NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1000, MaxMessage: []int{0, 0, 1000, 1400, 500}[seed%5], Partial: []int{0, 0, 300}[seed%3], PMDCS: []int{50, 200}[seed%2],
+				InStreams: 2, SackDelay: 200 * time.Millisecond, LoneDelay: 20 * time.Millisecond, Letter: seed%4 == 3})
+		}
+		var err error
+		for i := 0; i < 250 && err == nil; i++ {
+			if w.rnd.IntN(2) == 0 {
+				var k int
+				if k, err = w.middle(1 + w.rnd.IntN(16)); k > 0 {
+					rows, fragments = rows+1, fragments+k
+				} else {
+					singles++
+				}
+			} else {
+				err = w.unread()
+			}
+			w.same()
+		}
+		if err != nil {
+			errors[err.Error()[:20]]++
+		}
+		must.OK(t, w.r[0].Audit(lent(w.lent[0])))
+		must.OK(t, w.r[1].Audit(lent(w.lent[1])))
+	}
+	check.That(t, rows > 500 && fragments > 2*rows && singles > 500 && len(errors) > 1, "%d fragments in %d rows, and %d times there was none; %v", fragments, rows, singles, errors)
 }
 
 func lent(list []*Message) (n int) {

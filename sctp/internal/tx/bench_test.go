@@ -79,14 +79,16 @@ func BenchmarkFill(b *testing.B) {
 	}
 }
 
-// BenchmarkFillLong is that of a packet of a long message, in a batch: one by one, and in runs.
+// BenchmarkFillLong is that of a packet of a long message, in a batch: of a Source, one by one and in runs, and of the queue.
 func BenchmarkFillLong(b *testing.B) {
 	const packets = 128
 	body := make([]byte, RunMost*1480)
-	for name, src := range map[string]Source{"one": &endless{body}, "runs": &runs{endless: endless{body}}} {
+	for name, src := range map[string]Source{"one": &endless{body}, "runs": &runs{endless: endless{body}}, "queue": nil} {
 		b.Run(name, func(b *testing.B) {
 			s, batch := bulk(1480), pack.NewBatch(packets)
 			s.SetUpper(src, nil)
+			s.Reconfigure(1<<22, 0, false, 0)
+			queued := &Message{Unordered: true, Body: [2][]byte{make([]byte, 1<<20)}}
 			k := makeSack(0, 1<<31-1)
 			b.SetBytes(int64(s.MaxPayload()))
 			b.ReportAllocs()
@@ -97,6 +99,11 @@ func BenchmarkFillLong(b *testing.B) {
 				}
 				left = packets
 				now = now.Add(time.Millisecond)
+				if src == nil && s.queue.n == 0 {
+					if err := s.Enqueue(queued); err != nil {
+						b.Fatal(err)
+					}
+				}
 				fillBatch(now, s, batch)
 				binary.BigEndian.PutUint32(k[4:], uint32(s.NextTSN()-1))
 				if _, err := s.HandleSack(now, k); err != nil {

@@ -21,6 +21,10 @@ func (s *Sender) FillMore(now rawio.Time, b *pack.Batch, p *Path) {
 		if !s.whole(now, size) {
 			break
 		}
+		if k := s.cutRun(now, b, p, size, most-n); k > 0 {
+			n += k
+			continue
+		}
 		s.sendWhole(now, b, p, size)
 		n++
 	}

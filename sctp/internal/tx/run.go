@@ -86,6 +86,55 @@ func (s *Sender) sendRun(now rawio.Time, b *pack.Batch, p *Path, size, n int) in
 	return run.N
 }
 
+// cutRun gives up to n chunks from the midst of the message in the slot, each of size octets, a TSN and a packet, if it is of the queue. It returns how many; its caller counts them as in flight.
+func (s *Sender) cutRun(now rawio.Time, b *pack.Batch, p *Path, size, n int) int {
+	const headers = wire.CommonHeaderLen + wire.DataHeaderLen
+	l := &s.slot
+	body := l.midst()
+	n = min(n, b.Left(headers+size), len(body)/size)
+	if n < 2 || size != wire.PaddedLen(size) {
+		return 0
+	}
+	if s.ecn {
+		b.SetECN(rawio.ECT0)
+	}
+	like := record{token: l.msg.Token, ppid: l.msg.PPID, stream: l.msg.Stream, ssn: l.ssn, size: uint16(size), path: p.index, stamp: stamp(now), flags: queued}
+	if l.msg.Unordered {
+		like.ssn, like.wire = 0, wire.FlagU
+	}
+	if p.Least > 0 && headers+size > p.Least {
+		like.flags |= large
+	}
+	var space [headers]byte
+	head := wire.AppendDataHeader(append(space[:0], b.Header()...), wire.DataFields{Flags: like.wire, Stream: like.stream, SSN: like.ssn, PPID: like.ppid, PayloadLen: size})
+	for i := range n {
+		t, r := s.ledger.push()
+		*r = like
+		r.body[0] = body[i*size:][:size:size]
+		s.chain(t, r)
+		binary.BigEndian.PutUint32(head[wire.CommonHeaderLen+wire.ChunkHeaderLen:], uint32(t))
+		b.Add(head, r.body[0])
+	}
+	l.off += n * size
+	return n
+}
+
+// midst returns what is next to be sent of a message of the queue, as far as it lies together and neither begins nor ends the message.
+func (l *slot) midst() []byte {
+	off := l.off - int(l.msg.HeadLen)
+	if !l.queued || off < 0 || l.off == 0 {
+		return nil
+	}
+	first, second := l.msg.Body[0], l.msg.Body[1]
+	switch {
+	case off >= len(first):
+		return second[off-len(first) : len(second)-1]
+	case len(second) == 0:
+		return first[off : len(first)-1]
+	}
+	return first[off:]
+}
+
 // alike is messages in a row that are acknowledged together: of one stream, with the same token, and all from the Source or none.
 type alike struct {
 	n      int

@@ -261,10 +261,12 @@ func (s *Sender) Queued() int {
 
 // Fault returns what the Source has done that it must not, or how this package has contradicted itself, nil as long as neither is so: the
 // association is to be aborted.
-func (s *Sender) Fault() *invariant.Error { return cmp.Or(s.fault, s.ledger.fault) }
-
-// Sound says that Fault is nil.
-func (s *Sender) Sound() bool { return s.fault == nil && s.ledger.fault == nil }
+func (s *Sender) Fault() *invariant.Error {
+	if s.fault != nil {
+		return s.fault
+	}
+	return s.ledger.fault
+}
 
 // Steps returns how many chunks, gap blocks and paths acknowledgements and timers have looked at: all work that
 // does not take the same time for each packet.
