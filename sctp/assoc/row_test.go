@@ -73,11 +73,26 @@ type traffic struct {
 	within bool // a message of two packets
 }
 
+// late returns one of those that come late, now and then.
+func (w *traffic) late() (p rawio.Packet, ok bool) {
+	if len(w.held) == 0 || w.IntN(8) > 0 {
+		return p, false
+	}
+	p, w.held = w.held[0], w.held[1:]
+	return p, true
+}
+
+// detour has a packet go another way.
+func (w *traffic) detour(p *rawio.Packet) {
+	q := w.second[w.IntN(len(w.second))]
+	if p.Local, p.Remote = q.Local, q.Remote; p.Remote != stranger && w.IntN(2) == 0 {
+		w.local = q // from now on
+	}
+}
+
 // packet is the next.
 func (w *traffic) packet() rawio.Packet {
-	if len(w.held) > 0 && w.IntN(8) == 0 {
-		p := w.held[0]
-		w.held = w.held[1:]
+	if p, ok := w.late(); ok {
 		return p
 	}
 	w.n++
@@ -120,10 +135,7 @@ func (w *traffic) packet() rawio.Packet {
 	case chance < 360:
 		port++
 	case chance < 366 && len(w.second) > 0:
-		q := w.second[w.IntN(len(w.second))]
-		if p.Local, p.Remote = q.Local, q.Remote; p.Remote != stranger && w.IntN(2) == 0 {
-			w.local = q // from now on
-		}
+		w.detour(&p)
 	case chance < 370:
 		lost = true
 	case chance < 374:
@@ -286,9 +298,7 @@ type fragments struct {
 }
 
 func (w *fragments) packet() rawio.Packet {
-	if len(w.held) > 0 && w.IntN(8) == 0 {
-		p := w.held[0]
-		w.held = w.held[1:]
+	if p, ok := w.late(); ok {
 		return p
 	}
 	w.n++
@@ -331,10 +341,7 @@ func (w *fragments) packet() rawio.Packet {
 	case chance < 70:
 		p.Kind = rawio.KindHostUnreachable
 	case chance < 80 && len(w.second) > 0:
-		q := w.second[w.IntN(len(w.second))]
-		if p.Local, p.Remote = q.Local, q.Remote; p.Remote != stranger && w.IntN(2) == 0 {
-			w.local = q
-		}
+		w.detour(&p)
 	case chance < 90:
 		text = text[:1+w.IntN(len(text))]
 	case chance < 95:

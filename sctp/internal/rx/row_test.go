@@ -152,6 +152,15 @@ func (w *twins) packet(place bool, chunks ...wire.Data) {
 	w.quiet++
 }
 
+// number returns the U bit and the SSN of the next message of a stream.
+func (w *twins) number(id int) (flags uint8, ssn int) {
+	if ssn = w.ssn[id]; w.rnd.IntN(2) == 0 {
+		return wire.FlagU, ssn
+	}
+	w.ssn[id]++
+	return 0, ssn
+}
+
 // next is the next chunk that the peer sends.
 func (w *twins) next() wire.Data {
 	if len(w.rest) == 0 {
@@ -159,12 +168,7 @@ func (w *twins) next() wire.Data {
 		if w.rnd.IntN(6) == 0 {
 			n = 2 + w.rnd.IntN(2)
 		}
-		flags, ssn := uint8(0), w.ssn[id]
-		if w.rnd.IntN(2) == 0 {
-			flags = wire.FlagU
-		} else {
-			w.ssn[id]++
-		}
+		flags, ssn := w.number(id)
 		for i := range n {
 			f := flags
 			if i == 0 {
@@ -481,12 +485,7 @@ func (w *twins) long() wire.Data {
 		if w.rnd.IntN(4) == 0 {
 			n = 1
 		}
-		flags, ssn := uint8(0), w.ssn[id]
-		if w.rnd.IntN(2) == 0 {
-			flags = wire.FlagU
-		} else {
-			w.ssn[id]++
-		}
+		flags, ssn := w.number(id)
 		for i := range n {
 			f, ssn, id := flags, ssn, id
 			if i == 0 {
