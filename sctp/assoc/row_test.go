@@ -180,6 +180,16 @@ func (w *traffic) packet() rawio.Packet {
 	return p
 }
 
+// ways are those that packets may come by, or seem to, the first of a stranger.
+func ways(l *lab.Lab, two bool) []rawio.Packet {
+	w := []rawio.Packet{{Local: l.Host.Addr, Remote: stranger}, {Local: lab.IPv4[1], Remote: l.Peer}, {Local: l.Host.Addr, Remote: l.Peer},
+		{Local: l.Host.Addr, Remote: netip.AddrPortFrom(l.Peer.Addr(), 9899)}} // by UDP
+	if two {
+		w = append(w, rawio.Packet{Local: l.Host.Addr, Remote: lab.Second})
+	}
+	return w
+}
+
 // inStep gives packets to two associations, to the second of them in rows, and sees that all that comes of them is the same. It returns how many came in how many rows.
 func inStep(t *testing.T, seed uint64, ends [2]*lab.Lab, rnd *rand.Rand, next func() rawio.Packet) (rows, packets int) {
 	t.Helper()
@@ -273,11 +283,7 @@ func TestPacketsInRowsAreAsOneByOne(t *testing.T) {
 		one.A.SetUpper(&placers[0].Placer, nil)
 		many.A.SetUpper(placers[1], nil)
 		w := &traffic{Rand: rand.New(rand.NewPCG(9260, seed)), tag: one.Tag, rough: seed%4 == 3, next: one.TSN, local: rawio.Packet{Local: one.Host.Addr, Remote: one.Peer}}
-		w.second = []rawio.Packet{{Local: one.Host.Addr, Remote: stranger}, {Local: lab.IPv4[1], Remote: one.Peer}, w.local,
-			{Local: one.Host.Addr, Remote: netip.AddrPortFrom(one.Peer.Addr(), 9899)}} // by UDP
-		if seed%3 == 1 {
-			w.second = append(w.second, rawio.Packet{Local: one.Host.Addr, Remote: lab.Second})
-		}
+		w.second = ways(one, seed%3 == 1)
 		inStep(t, seed, ends, w.Rand, w.packet)
 		check.Slice(t, "what the Placer saw", placers[1].Seen, placers[0].Seen)
 		rows += placers[1].rows
@@ -408,11 +414,7 @@ func TestFragmentsInRowsAreAsOneByOne(t *testing.T) {
 		}
 		l := ends[0]
 		w := &fragments{traffic: traffic{Rand: rand.New(rand.NewPCG(6581, seed)), tag: l.Tag, rough: seed%4 == 3, next: l.TSN, local: rawio.Packet{Local: l.Host.Addr, Remote: l.Peer}}, flags: wire.FlagU}
-		w.second = []rawio.Packet{{Local: l.Host.Addr, Remote: stranger}, {Local: lab.IPv4[1], Remote: l.Peer}, w.local,
-			{Local: l.Host.Addr, Remote: netip.AddrPortFrom(l.Peer.Addr(), 9899)}}
-		if seed%5 == 1 {
-			w.second = append(w.second, rawio.Packet{Local: l.Host.Addr, Remote: lab.Second})
-		}
+		w.second = ways(l, seed%5 == 1)
 		r, n := inStep(t, seed, ends, w.Rand, w.packet)
 		if seed%7 >= 5 {
 			check.That(t, r == 0, "seed %d: %d rows of fragments to a Placer", seed, r)
