@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -29,7 +28,7 @@ const (
 
 const (
 	controlPort  = sctpPort + 1
-	perTransport = 10_000 // associations of one of the client's Transports, which are at a port each
+	perPort      = 10_000 // associations to one of the server's ports: each has a port of the client's for itself, and there are 16,384 of those
 	underWay     = 256    // round trips at a time, over however many associations
 	growthOctets = 100    // of a request and of its answer
 
@@ -117,7 +116,7 @@ func (e *end) serveGrowth(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := e.serveOn(t); err != nil {
+	if err := e.servePorts(t); err != nil {
 		return err
 	}
 	l, err := t.Listen(controlPort, nil)
@@ -170,30 +169,58 @@ const (
 	orderRestart
 )
 
-// serveOn answers each message of each association, with a goroutine for each, or one for each processor.
-func (e *end) serveOn(t *sctp.Transport) error {
-	if e.Socket {
-		s, err := t.OpenSocket(sctpPort, e.config())
+// ports returns how many the server has, and port which the k-th is.
+func (e *end) ports() int { return (e.conns() + perPort - 1) / perPort }
+
+func port(k int) uint16 {
+	if k == 0 {
+		return sctpPort
+	}
+	return controlPort + uint16(k)
+}
+
+// servePorts answers each message of each association at each port.
+func (e *end) servePorts(t *sctp.Transport) error {
+	for k := range e.ports() {
+		var err error
+		if e.Socket {
+			err = e.serveSocket(t, port(k))
+		} else {
+			err = e.serveConns(t, port(k))
+		}
 		if err != nil {
 			return err
 		}
-		for range runtime.GOMAXPROCS(0) {
-			go func() {
-				b := make([]byte, growthOctets)
-				for {
-					n, from, _, err := s.ReadMsg(b)
-					if errors.Is(err, net.ErrClosed) {
-						return
-					}
-					if err == nil {
-						from.WriteMsg(b[:n], sctp.SendInfo{}) // one that has ended takes nothing
-					}
-				}
-			}()
-		}
-		return nil
 	}
-	l, err := t.Listen(sctpPort, e.config())
+	return nil
+}
+
+// serveSocket has a goroutine for each processor, or one where there are more ports.
+func (e *end) serveSocket(t *sctp.Transport, port uint16) error {
+	s, err := t.OpenSocket(port, e.config())
+	if err != nil {
+		return err
+	}
+	for range max(1, runtime.GOMAXPROCS(0)/e.ports()) {
+		go func() {
+			b := make([]byte, growthOctets)
+			for {
+				n, from, _, err := s.ReadMsg(b)
+				if errors.Is(err, net.ErrClosed) {
+					return
+				}
+				if err == nil {
+					from.WriteMsg(b[:n], sctp.SendInfo{}) // one that has ended takes nothing
+				}
+			}
+		}()
+	}
+	return nil
+}
+
+// serveConns has a goroutine for each association.
+func (e *end) serveConns(t *sctp.Transport, port uint16) error {
+	l, err := t.Listen(port, e.config())
 	if err != nil {
 		return err
 	}
@@ -224,50 +251,41 @@ func (e *end) serveOn(t *sctp.Transport) error {
 type grower struct {
 	*end
 	cost    *cost
-	far     []*sctp.Transport // over memory, the server's
-	near    []*sctp.Transport
-	to      []netip.AddrPort // of each of near
-	control *sctp.Conn       // otherwise
+	near    *sctp.Transport
+	far     *sctp.Transport // over memory, the server's
+	remote  netip.Addr
+	control *sctp.Conn // otherwise
 	conns   []*sctp.Conn
 	server  int64 // when it was born
 	cfg     *sctp.Config
 }
 
 func (g *grower) open() error {
-	for i := range (g.Conns + perTransport - 1) / perTransport {
-		link, to, err := g.link(i)
-		if err != nil {
-			return err
-		}
-		t, err := sctp.NewTransport(link, manyPeers())
-		if err != nil {
-			return err
-		}
-		g.near, g.to = append(g.near, t), append(g.to, to)
+	link, err := g.link()
+	if err != nil {
+		return err
+	}
+	if g.near, err = sctp.NewTransport(link, manyPeers()); err != nil {
+		return err
 	}
 	return g.dialControl()
 }
 
-// link opens link i of the client, and over memory a server at its other end. Each has an address of its own, as SCTP tells hosts
-// apart by that, whatever their UDP ports.
-func (g *grower) link(i int) (rawio.Link, netip.AddrPort, error) {
-	to := netip.AddrPortFrom(g.Remote, sctpPort)
+// link opens the client's, and over memory a server at its other end.
+func (g *grower) link() (rawio.Link, error) {
 	if g.Link != "mem" {
-		a := g.Local.As4()
-		a[2] += byte(i)
-		link, err := udp.Open(udp.Config{Local: netip.AddrFrom4(a), Port: udp.AnyPort})
-		return link, to, err
+		g.remote = g.Remote
+		return udp.Open(udp.Config{Local: g.Local, Port: udp.AnyPort})
 	}
 	a, b, err := mem.Pair(mem.Options{})
 	if err != nil {
-		return nil, to, err
+		return nil, err
 	}
-	t, err := sctp.NewTransport(b, manyPeers())
-	if err != nil {
-		return nil, to, err
+	if g.far, err = sctp.NewTransport(b, manyPeers()); err != nil {
+		return nil, err
 	}
-	g.far = append(g.far, t)
-	return a, netip.AddrPortFrom(b.LocalAddrs()[0].Addr(), sctpPort), g.serveOn(t)
+	g.remote = b.LocalAddrs()[0].Addr()
+	return a, g.servePorts(g.far)
 }
 
 func (g *grower) dialControl() (err error) {
@@ -287,7 +305,7 @@ func (g *grower) tryControl() (err error) {
 	const short = 100 * time.Millisecond
 	ctx, cancel := context.WithTimeout(context.Background(), short)
 	defer cancel()
-	if g.control, err = g.near[0].Dial(ctx, netip.AddrPortFrom(g.Remote, controlPort), nil); err != nil {
+	if g.control, err = g.near.Dial(ctx, netip.AddrPortFrom(g.remote, controlPort), nil); err != nil {
 		return err
 	}
 	g.control.SetDeadline(time.Now().Add(short))
@@ -306,7 +324,11 @@ func (g *grower) tryControl() (err error) {
 
 // look is the state of both ends, the client's first. Over memory one process is both, half each.
 func (g *grower) look(order byte) (ends [2]state, err error) {
-	ends[0] = look(slices.Concat(g.near, g.far), order, g.cost)
+	list := []*sctp.Transport{g.near}
+	if g.far != nil {
+		list = append(list, g.far)
+	}
+	ends[0] = look(list, order, g.cost)
 	if g.control == nil {
 		s := &ends[0]
 		*s = state{born, [2]time.Duration{s.CPU[0] / 2, s.CPU[1] / 2}, s.Heap / 2, s.Stack / 2, s.Beats / 2}
@@ -325,8 +347,7 @@ func (g *grower) look(order byte) (ends [2]state, err error) {
 }
 
 func (g *grower) dial(i int) (*sctp.Conn, error) {
-	t := i / perTransport
-	return g.near[t].Dial(context.Background(), g.to[t], g.cfg)
+	return g.near.Dial(context.Background(), netip.AddrPortFrom(g.remote, port(i/perPort)), g.cfg)
 }
 
 func (g *grower) run(r *report) error {
