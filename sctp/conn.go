@@ -92,7 +92,7 @@ type Conn struct {
 }
 
 // wake is a set of things to do once the gate is open again.
-type wake uint8
+type wake uint16
 
 const (
 	wakeReaders wake = 1 << iota
@@ -102,6 +102,7 @@ const (
 	wakeRefresh
 	wakeEvents
 	wakeFreed
+	wakeSocket // messages wait in socket
 	wakeListed // wakeStreams or entries are not empty
 )
 
@@ -433,9 +434,9 @@ func (c *Conn) settle(w wake, streams *[]*Stream) {
 	}
 	if w&wakeReaders != 0 {
 		c.readable.Set()
-		if c.socket != nil {
-			c.socket.readable.Set()
-		}
+	}
+	if w&wakeSocket != 0 {
+		c.socket.readable.Set()
 	}
 	if w&wakeWriters != 0 {
 		c.writable.Set()

@@ -178,7 +178,7 @@ func (c *Conn) collect() (left bool) {
 		}
 		if c.socket != nil {
 			c.socket.push(c, r)
-			c.wake |= wakeReaders
+			c.wake |= wakeSocket
 			continue
 		}
 		if s := c.streams[r.Stream]; s != nil {

@@ -70,7 +70,7 @@ func (a *Assoc) handleRow(now rawio.Time, ps []rawio.Packet) int {
 	if a.state != Established || !a.sound() {
 		return 0
 	}
-	row, ok := a.row(ps)
+	row, to, ok := a.row(ps)
 	if !ok || row.header != uint64(a.peerPort)<<48|uint64(a.localPort)<<32|uint64(a.localTag) || row.first.TSN() != a.recv.CumTSN()+1 || uint16(row.first.Stream()) >= a.inStreams {
 		return 0
 	}
@@ -78,7 +78,7 @@ func (a *Assoc) handleRow(now rawio.Time, ps []rawio.Packet) int {
 	if path == nil {
 		return 0
 	}
-	n := a.takeRow(now, row)
+	n := a.takeRow(now, row, to)
 	if n == 0 {
 		return 0
 	}
@@ -94,26 +94,27 @@ func (a *Assoc) handleRow(now rawio.Time, ps []rawio.Packet) int {
 	return n
 }
 
-// row makes a row of whole messages for a Placer, or where there is none of fragments in the middle of a message, if such may be taken as one.
-func (a *Assoc) row(ps []rawio.Packet) (r Row, ok bool) {
+// row makes a row of whole messages for a Placer, or where there is none, and to is nil, of fragments in the middle of a message, if such may be taken as one.
+func (a *Assoc) row(ps []rawio.Packet) (r Row, to RowPlacer, ok bool) {
 	if a.placer != nil {
-		if _, ok = a.placer.(RowPlacer); ok && a.recv.Row() {
-			return MakeRow(ps)
+		if to, ok = a.placer.(RowPlacer); ok && a.recv.Row() {
+			r, ok = MakeRow(ps)
+			return r, to, ok
 		}
-		return r, false
+	} else if unordered, ok := a.recv.Middle(); ok {
+		r, ok = makeRow(ps, flagU(unordered))
+		return r, nil, ok
 	}
-	if unordered, ok := a.recv.Middle(); ok {
-		return makeRow(ps, flagU(unordered))
-	}
-	return r, false
+	return r, nil, false
 }
 
 // takeRow places a row, or queues it, and returns how many packets of it.
-func (a *Assoc) takeRow(now rawio.Time, row Row) (n int) {
-	if a.placer != nil {
-		n = a.placer.(RowPlacer).PlaceRow(now, row)
-		a.recv.PlacedRow(n)
-		a.stats.Placed += uint64(n)
+func (a *Assoc) takeRow(now rawio.Time, row Row, to RowPlacer) (n int) {
+	if to != nil {
+		if n = to.PlaceRow(now, row); n > 0 {
+			a.recv.PlacedRow(n)
+			a.stats.Placed += uint64(n)
+		}
 		return n
 	}
 	for ; n < row.Len(); n++ {

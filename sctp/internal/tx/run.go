@@ -56,67 +56,58 @@ func (s *Sender) sendRun(now rawio.Time, b *pack.Batch, p *Path, size, n int) in
 			run.N, n, run.HeadLen, len(run.Body), size, run.Stream, s.outStreams, s.ledger.next)
 		return 0
 	}
-	if s.ecn {
-		b.SetECN(rawio.ECT0)
-	}
-	const flags = wire.FlagB | wire.FlagE | wire.FlagU
-	const headers = wire.CommonHeaderLen + wire.DataHeaderLen
-	var space [headers + HeadCap]byte
-	head := wire.AppendDataHeader(append(space[:0], b.Header()...), wire.DataFields{Flags: flags, Stream: run.Stream, PPID: run.PPID, PayloadLen: size})[:headers+int(run.HeadLen)]
-	long := p.Least > 0 && headers+size > p.Least
-	at := stamp(now)
-	for i := range run.N {
-		t, r := s.ledger.push()
-		r.body[0], r.body[1] = run.Body[i*part:][:part:part], nil
-		r.token, r.ppid, r.stamp = run.Token, run.PPID, at
-		r.stream, r.ssn, r.size, r.wire, r.flags = run.Stream, 0, uint16(size), flags, 0
-		r.misses, r.spare, r.path = 0, 0, p.index
-		r.head = run.Heads[i]
-		if s.chain(t, r); long {
-			r.flags = large
-		}
-		if i*part < len(run.Beyond) {
-			ahead.Octets(run.Beyond[i*part : min((i+1)*part, len(run.Beyond))])
-		}
-		binary.BigEndian.PutUint32(space[wire.CommonHeaderLen+wire.ChunkHeaderLen:], uint32(t))
-		*(*[HeadCap]byte)(space[headers:]) = run.Heads[i]
-		b.Add(head, r.body[0])
-	}
+	like := record{token: run.Token, ppid: run.PPID, stream: run.Stream, size: uint16(size), wire: wire.FlagB | wire.FlagE | wire.FlagU}
+	s.pushAlike(now, b, p, like, run.Body, run.N, run)
 	run.Body, run.Beyond = nil, nil // let go of the user's memory
 	return run.N
 }
 
 // cutRun gives up to n chunks from the midst of the message in the slot, each of size octets, a TSN and a packet, if it is of the queue. It returns how many; its caller counts them as in flight.
 func (s *Sender) cutRun(now rawio.Time, b *pack.Batch, p *Path, size, n int) int {
-	const headers = wire.CommonHeaderLen + wire.DataHeaderLen
 	l := &s.slot
 	body := l.midst()
-	n = min(n, b.Left(headers+size), len(body)/size)
+	n = min(n, b.Left(wire.CommonHeaderLen+wire.DataHeaderLen+size), len(body)/size)
 	if n < 2 || size != wire.PaddedLen(size) {
 		return 0
 	}
-	if s.ecn {
-		b.SetECN(rawio.ECT0)
-	}
-	like := record{token: l.msg.Token, ppid: l.msg.PPID, stream: l.msg.Stream, ssn: l.ssn, size: uint16(size), path: p.index, stamp: stamp(now), flags: queued}
+	like := record{token: l.msg.Token, ppid: l.msg.PPID, stream: l.msg.Stream, ssn: l.ssn, size: uint16(size), flags: queued}
 	if l.msg.Unordered {
 		like.ssn, like.wire = 0, wire.FlagU
 	}
+	s.pushAlike(now, b, p, like, body[:n*size], n, nil)
+	l.off += n * size
+	return n
+}
+
+// pushAlike gives n chunks a TSN and a packet each. What their records have in common is in like; body has a part of each, one after the other, and run, if not nil, what comes before that.
+func (s *Sender) pushAlike(now rawio.Time, b *pack.Batch, p *Path, like record, body []byte, n int, run *Run) {
+	if s.ecn {
+		b.SetECN(rawio.ECT0)
+	}
+	const headers = wire.CommonHeaderLen + wire.DataHeaderLen
+	size, part := int(like.size), len(body)/n
+	like.stamp, like.path = stamp(now), p.index
 	if p.Least > 0 && headers+size > p.Least {
 		like.flags |= large
 	}
-	var space [headers]byte
+	var space [headers + HeadCap]byte
 	head := wire.AppendDataHeader(append(space[:0], b.Header()...), wire.DataFields{Flags: like.wire, Stream: like.stream, SSN: like.ssn, PPID: like.ppid, PayloadLen: size})
+	head = head[:headers+size-part]
 	for i := range n {
 		t, r := s.ledger.push()
 		*r = like
-		r.body[0] = body[i*size:][:size:size]
+		r.body[0] = body[i*part:][:part:part]
 		s.chain(t, r)
-		binary.BigEndian.PutUint32(head[wire.CommonHeaderLen+wire.ChunkHeaderLen:], uint32(t))
+		if run != nil {
+			r.head = run.Heads[i]
+			*(*[HeadCap]byte)(space[headers:]) = run.Heads[i]
+			if i*part < len(run.Beyond) {
+				ahead.Octets(run.Beyond[i*part : min((i+1)*part, len(run.Beyond))])
+			}
+		}
+		binary.BigEndian.PutUint32(space[wire.CommonHeaderLen+wire.ChunkHeaderLen:], uint32(t))
 		b.Add(head, r.body[0])
 	}
-	l.off += n * size
-	return n
 }
 
 // midst returns what is next to be sent of a message of the queue, as far as it lies together and neither begins nor ends the message.
