@@ -24,6 +24,7 @@ func (a *Assoc) FetchMore() {
 // FetchLast is the third step of Fetch.
 func (a *Assoc) FetchLast() {
 	ahead.Beyond(&a.sackPath, unsafe.Offsetof(path{}.Path)+tx.Controls, controlOctets)
+	a.receiver.FetchLast()
 }
 
 // controlOctets is about what congestion control of a path looks at.

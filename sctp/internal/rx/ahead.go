@@ -11,5 +11,9 @@ func (r *Receiver) FetchMore() {
 	m := &r.reasm
 	ahead.Behind(&m.free, int(unsafe.Sizeof(Message{})))
 	ahead.Behind(&m.store.pieces, int(unsafe.Sizeof(piece{})))
-	ahead.Behind(&m.store.blocks, int(unsafe.Sizeof(*m.store.blocks)))
+}
+
+// FetchLast is that of the association: the block that the next data are copied to.
+func (r *Receiver) FetchLast() {
+	ahead.Beyond(&r.reasm.store.pieces, unsafe.Offsetof(piece{}.data), 1<<(minBlock+1))
 }

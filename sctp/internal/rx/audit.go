@@ -142,6 +142,7 @@ func (r *Reassembly) auditFree() error {
 	}
 	for p := r.store.pieces; p != nil; p = p.next {
 		pieces++
+		cached += cap(p.data)
 	}
 	for l := r.store.loans; l != nil; l = l.next {
 		loans++

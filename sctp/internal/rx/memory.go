@@ -45,13 +45,13 @@ const (
 
 // store hands out pieces and the blocks that short user data is copied to, and takes them back.
 type store struct {
-	pieces *piece // free ones
+	pieces *piece // free ones, the last that was dropped first, with the block that its data lay in: the next data are mostly as long
 	loans  *loan
 	npiece int // so many
 	nloan  int
 	last   *loan                              // of the buffer that the last piece came in, while it has pieces
-	blocks *[maxBlock + 1 - minBlock][][]byte // free ones by their length, nil until there was one
-	cached int                                // octets in blocks
+	blocks *[maxBlock + 1 - minBlock][][]byte // free ones that no piece has, by their length; nil until there was one
+	cached int                                // octets in free blocks
 	lists  int                                // octets of the lists of them
 	limit  int                                // of user data
 	spare  int                                // see leastSpare
@@ -70,13 +70,24 @@ func (s *store) keep(data []byte, buf *rawio.Buf) *piece {
 	} else {
 		p = new(piece)
 	}
+	own := p.data
 	if l := s.borrow(data, buf); l != nil {
 		l.pieces++
 		*p = piece{data: data, loan: l, cost: pieceCost}
 	} else {
-		b := s.block(len(data))
+		b := own
+		if cap(b) != 1<<class(len(data)) {
+			b = s.block(len(data))
+		} else {
+			s.cached -= cap(b)
+			own = nil
+		}
+		b = b[:len(data)]
 		copy(b, data)
 		*p = piece{data: b, cost: cap(b) + pieceCost}
+	}
+	if own != nil {
+		s.shelve(own)
 	}
 	s.mem += p.cost
 	return p
@@ -129,10 +140,13 @@ func (s *store) held() int {
 	return s.mem + s.cached + s.lists + s.npiece*pieceCost + s.nloan*loanCost
 }
 
-// block returns n octets, 1 <= n <= 65536.
+// class is the logarithm of the length of the blocks for n octets, 1 <= n <= 65536.
+func class(n int) int { return max(bits.Len(uint(n-1)), minBlock) }
+
+// block returns one for n octets that no piece has.
 func (s *store) block(n int) []byte {
-	c := max(bits.Len(uint(n-1)), minBlock)
-	if s.cached > 0 {
+	c := class(n)
+	if s.blocks != nil {
 		if l := &s.blocks[c-minBlock]; len(*l) > 0 {
 			k := len(*l) - 1
 			b := (*l)[k]
@@ -144,23 +158,32 @@ func (s *store) block(n int) []byte {
 	return make([]byte, n, 1<<c)
 }
 
+// shelve keeps a free block without a piece.
+func (s *store) shelve(b []byte) {
+	if s.blocks == nil {
+		s.blocks = new([maxBlock + 1 - minBlock][][]byte)
+	}
+	l := &s.blocks[bits.TrailingZeros(uint(cap(b)))-minBlock]
+	before := cap(*l)
+	*l = append(*l, b)
+	s.lists += listCost * (cap(*l) - before)
+}
+
 // drop takes a piece back.
 func (s *store) drop(p *piece) {
 	s.mem -= p.cost
+	b := p.data
 	if p.loan != nil {
 		s.giveBack(p.loan)
-	} else if n := cap(p.data); s.cached+n <= 2*s.limit { // of blocks up to twice as long as what is in them
-		if s.blocks == nil {
-			s.blocks = new([maxBlock + 1 - minBlock][][]byte)
-		}
-		l := &s.blocks[bits.TrailingZeros(uint(n))-minBlock]
-		before := cap(*l)
-		*l = append(*l, p.data)
-		s.lists += listCost * (cap(*l) - before)
-		s.cached += n
+		b = nil
+	} else if s.cached+cap(b) > 2*s.limit { // blocks are up to twice as long as what is in them
+		b = nil
 	}
+	s.cached += cap(b)
 	if *p = (piece{}); s.npiece < s.spare {
-		p.next, s.pieces = s.pieces, p
+		p.data, p.next, s.pieces = b, s.pieces, p
 		s.npiece++
+	} else if b != nil {
+		s.shelve(b)
 	}
 }

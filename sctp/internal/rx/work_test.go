@@ -2,6 +2,7 @@ package rx
 
 import (
 	"runtime"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -134,7 +135,7 @@ func TestHeldCountsEachTable(t *testing.T) {
 	}{
 		{func() {}, 0},
 		{func() { mustPacket(t, r, 0, chunk(1, 0, ube, "x")) }, messageCost + pieceCost + 1<<minBlock},
-		{func() { received(r) }, listCost},
+		{func() { received(r) }, 0},
 		{func() { mustPacket(t, r, 0, chunk(3, 0, ube, "x")) }, 0},
 		{func() { mustPacket(t, r, 0, chunk(5, 1, be, "y")) }, messageCost + pieceCost + 1<<minBlock + 2*set + 1024/64*8 + int(unsafe.Sizeof(slots{}))},
 		{func() { mustPacket(t, r, 0, chunk(5, 1, be, "y"), chunk(3, 0, ube, "x")); sack(r) }, int(unsafe.Sizeof(reports{})) + 4*2 + 4*2},
@@ -143,6 +144,37 @@ func TestHeldCountsEachTable(t *testing.T) {
 		step.do()
 		want += step.more
 		check.That(t, r.Held() == want, "step %d: %d octets, want %d", i, r.Held(), want)
+	}
+}
+
+// A block lies with the piece that it was used with, and with none when the next data take one of another length: it is kept for the next that take it. So
+// lengths that take turns need a block more at first, and then no other.
+func TestBlocksOfEachLengthAreKept(t *testing.T) {
+	r := newReceiver()
+	tsn, s := 0, &r.reasm.store
+	come := func(octets ...int) {
+		for _, n := range octets {
+			tsn++
+			mustPacket(t, r, 0, chunk(tsn, tsn-1, be, strings.Repeat("x", n)))
+		}
+		received(r)
+		must.OK(t, r.Audit(0))
+	}
+	for _, tt := range []struct {
+		octets                []int
+		cached, lists, pieces int
+	}{
+		{[]int{1}, 64, 0, 1},
+		{[]int{64}, 64, 0, 1},
+		{[]int{65}, 64 + 128, listCost, 1},
+		{[]int{1}, 64 + 128, 2 * listCost, 1},
+		{[]int{65, 1}, 64 + 128, 2 * listCost, 2},
+		{[]int{1, 65, 700}, 64 + 128 + 1024, 2 * listCost, 3},
+		{[]int{700, 1, 65}, 2*64 + 128 + 1024, 2 * listCost, 3},
+		{[]int{1, 700, 65}, 2*64 + 128 + 1024, 3 * listCost, 3},
+	} {
+		come(tt.octets...)
+		check.That(t, s.cached == tt.cached && s.lists == tt.lists && s.npiece == tt.pieces, "after %v: %d octets in blocks, %d of lists, %d pieces", tt.octets, s.cached, s.lists, s.npiece)
 	}
 }
 
