@@ -49,7 +49,8 @@ func (s *sendBuf) earlier() int {
 	return s.old
 }
 
-const sendBufFirst = 16 << 10
+// sendBufFirst is the first ring: a program that has some messages of a hundred octets on their way needs no more, and there may be very many of it.
+const sendBufFirst = 1 << 10
 
 // put copies msg into the buffer and returns what it has of it, until the next call, and the token that frees it. It returns
 // ok false when the buffer is too full for now.
@@ -87,7 +88,7 @@ func (s *sendBuf) wants(n int) int {
 	if len(s.ring) >= 4*s.max && n <= s.max {
 		return s.max
 	}
-	size := max(len(s.ring), sendBufFirst/2)
+	size := max(len(s.ring), sendBufFirst)
 	for size < s.used+n {
 		size *= 2
 	}
