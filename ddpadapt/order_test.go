@@ -58,6 +58,23 @@ func TestEarlySegmentFarAhead(t *testing.T) {
 }
 
 // The queue of events gives back what was much.
+func TestPlacesWithoutRecordsAreSkipped(t *testing.T) {
+	w := window{pages: new([256]*page), n: 1}
+	w.pages[2] = new(page)
+	for _, row := range []struct{ from, end, to uint16 }{
+		{0x105, 0x400, 0x1ff}, {0x100, 0x400, 0x1ff}, {0x1ff, 0x400, 0x1ff}, {0x105, 0x110, 0x10f}, {0x105, 0x106, 0x105}, {0x105, 0x200, 0x1ff}, // to the end of the 256, or where it is to go no further
+		{0x205, 0x400, 0x205},                         // one of these may have a record
+		{0xfff0, 5, 0xffff}, {0xff05, 0xff20, 0xff1f}, // numbers begin anew
+	} {
+		got := row.from
+		w.skip(&got, row.end)
+		check.Equal(t, fmt.Sprintf("from %#x before %#x", row.from, row.end), got, row.to)
+	}
+	got := uint16(0x205)
+	(&window{pages: w.pages}).skip(&got, 0x400)
+	check.Equal(t, "where there is no record at all", got, uint16(0x2ff))
+}
+
 func TestEmptyQueueOfEvents(t *testing.T) {
 	for n, kept := range map[int]bool{spareEvents: true, 2 * spareEvents: false} {
 		q := eventQueue{items: make([]Event, 0, n)}

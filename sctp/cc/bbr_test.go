@@ -207,6 +207,18 @@ func TestBBRByChanceGoesAsItDid(t *testing.T) {
 	})
 }
 
+// Chunks in a row that are lost are one event, also where the first follows on one that was lost in an earlier round.
+func TestLossesInARowAreOneEvent(t *testing.T) {
+	b := NewBBR(1200, false).(*bbr)
+	for i, lost := range []struct {
+		adjacent bool
+		events   int
+	}{{true, 1}, {true, 1}, {false, 2}, {true, 2}, {false, 3}} {
+		b.OnLost(1, &Lost{Octets: 1200, TxInFlight: 120_000, Since: 1200, Adjacent: lost.adjacent})
+		check.Equal(t, fmt.Sprint("events after loss ", i+1), int(b.lossEvents), lost.events)
+	}
+}
+
 func TestMaximumOfAWindow(t *testing.T) {
 	var m maxFilter
 	for _, tt := range [][4]uint64{ // value, largest, time, window
