@@ -185,6 +185,23 @@ func TestCloseDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
+// Where a deadline passes as the association ends, the call says how that has ended, which is what will not change.
+func TestEndIsToldAlsoPastADeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, _ := apiPair(t)
+		c, _ := associate(t, a, b, nil, nil)
+		must.OK(t, c.SetReadDeadline(time.Now().Add(time.Second)))
+		end := blocked(func() error { _, _, err := c.ReadMsg(nil); return err })
+		synctest.Wait()
+		core, now := c.lock() // so that the call, which the deadline wakes, sees the end as well
+		time.Sleep(time.Second)
+		core.Abort(now, nil)
+		c.unlock()
+		err := <-end
+		check.That(t, err != nil && !errors.Is(err, os.ErrDeadlineExceeded), "of the call that waited: %v", err)
+	})
+}
+
 // A deadline ends the calls of its direction that would wait, those of one Conn or Stream alone.
 func TestDeadlineIsOfOneDirection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
