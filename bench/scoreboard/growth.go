@@ -253,8 +253,7 @@ type grower struct {
 	cost    *cost
 	near    *sctp.Transport
 	far     *sctp.Transport // over memory, the server's
-	remote  netip.Addr
-	control *sctp.Conn // otherwise
+	control *sctp.Conn      // otherwise
 	conns   []*sctp.Conn
 	server  int64 // when it was born
 	cfg     *sctp.Config
@@ -274,7 +273,6 @@ func (g *grower) open() error {
 // link opens the client's, and over memory a server at its other end.
 func (g *grower) link() (rawio.Link, error) {
 	if g.Link != "mem" {
-		g.remote = g.Remote
 		return udp.Open(udp.Config{Local: g.Local, Port: udp.AnyPort})
 	}
 	a, b, err := mem.Pair(mem.Options{})
@@ -284,7 +282,7 @@ func (g *grower) link() (rawio.Link, error) {
 	if g.far, err = sctp.NewTransport(b, manyPeers()); err != nil {
 		return nil, err
 	}
-	g.remote = b.LocalAddrs()[0].Addr()
+	g.Remote = b.LocalAddrs()[0].Addr()
 	return a, g.servePorts(g.far)
 }
 
@@ -305,7 +303,7 @@ func (g *grower) tryControl() (err error) {
 	const short = 100 * time.Millisecond
 	ctx, cancel := context.WithTimeout(context.Background(), short)
 	defer cancel()
-	if g.control, err = g.near.Dial(ctx, netip.AddrPortFrom(g.remote, controlPort), nil); err != nil {
+	if g.control, err = g.near.Dial(ctx, netip.AddrPortFrom(g.Remote, controlPort), nil); err != nil {
 		return err
 	}
 	g.control.SetDeadline(time.Now().Add(short))
@@ -347,7 +345,7 @@ func (g *grower) look(order byte) (ends [2]state, err error) {
 }
 
 func (g *grower) dial(i int) (*sctp.Conn, error) {
-	return g.near.Dial(context.Background(), netip.AddrPortFrom(g.remote, port(i/perPort)), g.cfg)
+	return g.near.Dial(context.Background(), netip.AddrPortFrom(g.Remote, port(i/perPort)), g.cfg)
 }
 
 func (g *grower) run(r *report) error {
